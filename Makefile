@@ -1,0 +1,101 @@
+# Every target below that carries a "##" comment is listed by `make`.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# nomsgpack leaves a large codec out of gin that nothing here speaks.
+TAGS := nomsgpack
+# The NVML headers mark much of themselves as deprecated; that is NVIDIA's talk
+# with itself.
+export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
+# Two compilers at a time: more of them need more memory than a small machine has.
+GOTEST := go test -p 2 -tags $(TAGS)
+
+RACE ?=
+PKG ?= ./...
+COUNT ?= 20
+TRACE ?=
+DAYS ?= 14
+SEED ?= 1
+
+.PHONY: help
+help: ## list the targets
+	@echo "Forewarm. Targets:"
+	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: run
+run: bin/forewarm ## build and start everything in one process, with a simulated pool and a demo agent
+	@echo "Starting bin/forewarm up --demo (stop it with Ctrl-C)"
+	@bin/forewarm up --demo
+
+.PHONY: bin/forewarm bin/forewarm-sim
+bin/forewarm bin/forewarm-sim: bin/%:
+	@echo "Fetching the modules of $@ (the first time only)"
+	@n=$$(CGO_ENABLED=0 go list -tags $(TAGS) -deps ./cmd/$* | wc -l); \
+	echo "Building $@: the first build compiles about $$n packages, about 3 minutes on 2 cores; later ones take seconds"
+	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o $@ ./cmd/$*
+
+.PHONY: test
+test: ## run every test that needs no service (RACE=-race for the race detector)
+	$(GOTEST) $(RACE) ./...
+
+.PHONY: test/all
+test/all: ## run every test with the race detector, PostgreSQL and Redis included
+	$(MAKE) --no-print-directory test RACE=-race
+	scripts/with-services $(MAKE) --no-print-directory test/services
+
+# The suites that need the two services are behind a build tag, so that they are
+# never skipped: they are run here or not compiled.
+.PHONY: test/services
+test/services:
+	@suites=$$(grep -rlE --include='*_test.go' '^//go:build .*services' . | xargs -r -n1 dirname | sort -u || true); \
+	[ -n "$$suites" ] || { echo "no services-tagged suite was found: that cannot be right" >&2; exit 1; }; \
+	set -x; go test -p 2 -race -count=1 -tags $(TAGS),services $$suites
+
+.PHONY: lint
+lint: bin/golangci-lint ## run golangci-lint (its first build takes about 3 minutes)
+	bin/golangci-lint run ./...
+
+bin/golangci-lint: tools/go.mod tools/go.sum
+	@echo "Building golangci-lint from tools/go.mod (once, about 3 minutes on 2 cores)"
+	@go build -C tools -p 2 -trimpath -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: verify
+verify: ## check everything a test does not: format, vet, lint, generated files, go.mod, import rules
+	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \
+	[ -z "$$unformatted" ] || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
+	go vet -tags $(TAGS) ./...
+	go vet -tags $(TAGS),services ./...
+	go mod tidy -diff
+	$(GOTEST) ./internal/archtest
+	scripts/check-generated
+	$(MAKE) --no-print-directory lint
+
+.PHONY: gen
+gen: ## write every generated file anew
+	GOFLAGS="$${GOFLAGS:-} -tags=$(TAGS)" go generate ./...
+
+.PHONY: replay
+replay: ## replay a trace in virtual time: make replay TRACE=file.csv.gz [DAYS=14] [SEED=1] (a day of a busy trace takes about a minute)
+	@[ -n "$(TRACE)" ] || { echo "usage: make replay TRACE=file.csv.gz [DAYS=14] [SEED=1]" >&2; exit 2; }
+	@$(MAKE) --no-print-directory bin/forewarm-sim
+	@bin/forewarm-sim replay --trace "$(TRACE)" --days "$(DAYS)" --seed "$(SEED)"
+
+.PHONY: bench
+bench: ## run the benchmarks of PKG, one package at a time
+	go test -p 1 -tags $(TAGS) -run '^$$' -bench . -benchmem $(PKG)
+
+.PHONY: deps
+deps: ## fetch every module and tool that the targets need, and check their hashes
+	go mod download
+	go mod verify
+	go mod download -C tools
+
+.PHONY: deflake
+deflake: ## run the tests of PKG many times, shuffled, to find those that sometimes fail (COUNT=20)
+	$(GOTEST) -race -shuffle=on -count=$(COUNT) $(PKG)
+
+.PHONY: clean
+clean: ## remove what the targets built; the demo's data in .data stays
+	rm -rf bin

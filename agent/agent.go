@@ -1,0 +1,251 @@
+// Package agent is the customer's side: it learns from job history, predicts
+// need, and asks the control plane to have GPUs warm ahead of it.
+//
+// It runs in the customer's environment with the customer's rights and the
+// customer's own model key, if there is one. What it may tell the control plane
+// is a contract.AgentPlan: identifiers, numbers, enums and times. The statistics
+// work alone; a model that is silent, wrong or hostile costs nothing but its
+// own bounded say.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/forewarm/forewarm/agent/history"
+	"github.com/forewarm/forewarm/agent/place"
+	"github.com/forewarm/forewarm/agent/predict"
+	"github.com/forewarm/forewarm/agent/redact"
+	"github.com/forewarm/forewarm/agent/source"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/forecast"
+	"github.com/forewarm/forewarm/internal/clock"
+)
+
+// Mode says how far the agent may go.
+type Mode string
+
+// The modes.
+const (
+	Observe Mode = "observe" // predicts and keeps score; sends nothing
+	Auto    Mode = "auto"    // places what it predicts, within the caps of its key
+)
+
+// ControlPlane is the one thing that the agent asks of the other side.
+type ControlPlane interface {
+	PutPlan(ctx context.Context, plan contract.AgentPlan) (contract.PlanOutcome, error)
+}
+
+// Config is an agent without its sources.
+type Config struct {
+	Tenant  string // whose rows of the history count; empty: all, as one
+	PoolID  string
+	Mode    Mode
+	Place   place.Config
+	Clock   clock.Clock
+	Logger  *slog.Logger
+	Predict *predict.Predictor
+	Scrub   *redact.Redactor
+	Control ControlPlane    // may be nil in mode observe
+	Ledger  *predict.Ledger // of forecasts; nil keeps none
+	State   string          // file of what was learned; empty keeps it in memory
+}
+
+// maxLines is how many log lines are kept for the model between two steps.
+const maxLines = 200
+
+// Agent learns and places. It is safe for concurrent use by its sources and its
+// loop.
+type Agent struct {
+	cfg Config
+
+	mu     sync.Mutex
+	seen   map[string]time.Time // jobs counted lately, by id
+	newest time.Time            // of the jobs seen
+	lines  []redact.Scrubbed
+	late   int // rows older than what was counted already
+}
+
+// New returns an agent that has learned what its state file holds.
+func New(cfg Config) (*Agent, error) {
+	if cfg.Mode != Observe && cfg.Mode != Auto {
+		return nil, fmt.Errorf("mode: %q is neither observe nor auto", cfg.Mode)
+	}
+	if cfg.Mode == Auto && (cfg.Control == nil || cfg.PoolID == "") {
+		return nil, errors.New("mode auto needs a control plane and a pool")
+	}
+	cfg.Place = cfg.Place.WithDefaults()
+	if err := cfg.Place.Validate(); err != nil {
+		return nil, fmt.Errorf("checking the placing configuration: %w", err)
+	}
+	a := &Agent{cfg: cfg, seen: map[string]time.Time{}}
+	return a, a.load()
+}
+
+// Handle takes what a source found. When it returns nil, what was learned is
+// durable, and the source may move on. After an error the same items may come
+// again. Jobs of one batch may be in any order: a history is often sorted by the
+// end of its jobs, and statistics want their beginnings.
+func (a *Agent) Handle(_ context.Context, items []source.Item) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.cfg.Clock.Now()
+	for _, r := range records(items) {
+		a.learn(now, *r)
+	}
+	for _, item := range items {
+		if item.Line != nil {
+			a.note(item.Line.Text)
+		}
+	}
+	a.forget()
+	return a.save()
+}
+
+// records are the jobs among the items, in the order they were submitted.
+func records(items []source.Item) []*history.Record {
+	var found []*history.Record
+	for _, item := range items {
+		if item.Record != nil {
+			found = append(found, item.Record)
+		}
+	}
+	slices.SortStableFunc(found, func(x, y *history.Record) int { return x.Submitted.Compare(y.Submitted) })
+	return found
+}
+
+// learn counts a job once. A row that cannot count is no fault of the agent's:
+// a history may be out of order or from a wrong clock.
+func (a *Agent) learn(now time.Time, r history.Record) {
+	if a.cfg.Tenant != "" && r.Tenant != a.cfg.Tenant {
+		return
+	}
+	if _, ok := a.seen[r.ID]; ok {
+		return
+	}
+	if err := a.cfg.Predict.Observe(now, a.cfg.Tenant, r.Submitted, r.GPUs); err != nil {
+		a.late++
+		a.cfg.Logger.Debug("a row of the history does not count", "error", err)
+		return
+	}
+	a.seen[r.ID] = r.Submitted
+	if r.Submitted.After(a.newest) {
+		a.newest = r.Submitted
+	}
+}
+
+// note keeps a log line, without its secrets, for the model.
+func (a *Agent) note(text string) {
+	line, _ := a.cfg.Scrub.Redact(text)
+	a.lines = append(a.lines, line)
+	if over := len(a.lines) - maxLines; over > 0 {
+		a.lines = a.lines[over:]
+	}
+}
+
+// Report tells what one step did.
+type Report struct {
+	Prediction predict.Prediction
+	Choices    []place.Choice
+	Plan       contract.AgentPlan
+	Outcome    contract.PlanOutcome
+	Sent       bool
+	Closed     int // forecasts that were scored
+	Late       int // rows that came too late to count, since the start
+}
+
+// Step predicts, scores what is over and, in mode auto, sends the whole plan. A
+// plan that was sent before is sent again: the control plane keeps what is the
+// same. An error leaves what was promised as it is.
+func (a *Agent) Step(ctx context.Context) (Report, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.cfg.Clock.Now()
+	if err := a.cfg.Predict.Advance(now); err != nil {
+		return Report{}, fmt.Errorf("advancing to now: %w", err)
+	}
+	lines := a.lines
+	a.lines = nil
+	rep := Report{Prediction: a.cfg.Predict.Predict(ctx, now, a.cfg.Tenant, lines), Late: a.late}
+	if n := rep.Prediction.Note; n != nil {
+		a.cfg.Logger.Warn("the model had no say", "kind", n.Kind, "error", n.Err)
+	}
+	rep.Choices = place.Choose(rep.Prediction, a.cfg.Place)
+	rep.Plan = contract.AgentPlan{PoolID: a.cfg.PoolID, Windows: fromNow(place.Windows(rep.Choices), now)}
+	var err error
+	if rep.Closed, err = a.score(now, rep); err != nil {
+		return rep, err
+	}
+	if a.cfg.Mode != Auto {
+		return rep, nil
+	}
+	if rep.Outcome, err = a.cfg.Control.PutPlan(ctx, rep.Plan); err != nil {
+		return rep, fmt.Errorf("sending the plan: %w", err)
+	}
+	rep.Sent = true
+	return rep, nil
+}
+
+// fromNow asks for what is left of windows that have begun: nothing can be
+// booked in the past. What was placed at a window's start is kept, since it
+// covers what is left.
+func fromNow(windows []contract.AgentWindow, now time.Time) []contract.AgentWindow {
+	for i, w := range windows {
+		if w.Start.Before(now) {
+			windows[i].Start = now.Truncate(time.Second)
+		}
+	}
+	return windows
+}
+
+// score enters the forecasts of windows to come that something was chosen for,
+// and closes the ones that are over.
+func (a *Agent) score(now time.Time, rep Report) (int, error) {
+	if a.cfg.Ledger == nil {
+		return 0, nil
+	}
+	var entries []predict.Entry
+	for i, c := range rep.Choices {
+		if c.Decision.Levels > 0 && !c.Window.Start.Before(now) {
+			entries = append(entries, rep.Prediction.Entry(i))
+		}
+	}
+	if err := a.cfg.Ledger.Append(entries...); err != nil {
+		return 0, fmt.Errorf("entering forecasts: %w", err)
+	}
+	closed, err := a.cfg.Ledger.Close(now, func(e predict.Entry) int { return a.cfg.Predict.Arrived(e.Tenant, e.Start) })
+	if err != nil {
+		return 0, fmt.Errorf("scoring forecasts: %w", err)
+	}
+	return len(closed), nil
+}
+
+// Score returns how well the forecasts of a source have met what happened.
+func (a *Agent) Score(s predict.Source) forecast.Scorer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cfg.Ledger == nil {
+		return forecast.Scorer{}
+	}
+	return a.cfg.Ledger.Score(s)
+}
+
+// keepSeen is how long a job's id is remembered after newer ones were counted.
+// An older row is refused by the statistics themselves, whose windows are
+// shorter.
+const keepSeen = 48 * time.Hour
+
+// forget drops the jobs that need not be remembered, so that reading years of
+// history does not keep years of ids.
+func (a *Agent) forget() {
+	for id, at := range a.seen {
+		if a.newest.Sub(at) > keepSeen {
+			delete(a.seen, id)
+		}
+	}
+}

@@ -1,0 +1,317 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/forewarm/forewarm/agent"
+	"github.com/forewarm/forewarm/agent/history"
+	"github.com/forewarm/forewarm/agent/place"
+	"github.com/forewarm/forewarm/agent/predict"
+	"github.com/forewarm/forewarm/agent/redact"
+	"github.com/forewarm/forewarm/agent/source"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/forecast"
+	"github.com/forewarm/forewarm/internal/clock"
+)
+
+const (
+	tenant = "lab"
+	poolID = "pol_00000000000000000000000001"
+	width  = 6 * time.Minute
+)
+
+// today is the day after three weeks in which four GPUs were wanted every
+// morning at nine.
+var today = time.Date(2026, 3, 23, 0, 0, 0, 0, time.UTC)
+
+// control is the other side: it remembers plans, or fails.
+type control struct {
+	plans []contract.AgentPlan
+	fails error
+}
+
+func (c *control) PutPlan(_ context.Context, plan contract.AgentPlan) (contract.PlanOutcome, error) {
+	if c.fails != nil {
+		return contract.PlanOutcome{}, c.fails
+	}
+	c.plans = append(c.plans, plan)
+	return contract.PlanOutcome{}, nil
+}
+
+// bench is an agent with its surroundings.
+type bench struct {
+	*agent.Agent
+	clock   *clock.Manual
+	control *control
+	predict *predict.Predictor
+}
+
+func newBench(t testing.TB, change func(*agent.Config)) bench {
+	t.Helper()
+	b, err := tryBench(t, change)
+	require.NoError(t, err)
+	return b
+}
+
+func tryBench(t testing.TB, change func(*agent.Config)) (bench, error) {
+	t.Helper()
+	b := bench{clock: clock.NewManual(today), control: &control{}}
+	var err error
+	b.predict, err = predict.New(predict.Config{
+		Series: forecast.Config{Period: 24 * time.Hour, Bin: width, Window: width, PriorWeight: 1}, Window: width, Horizon: 5 * width, MaxGPUs: 16,
+	}, nil)
+	require.NoError(t, err)
+	scrub, err := redact.New(redact.Config{})
+	require.NoError(t, err)
+	cfg := agent.Config{
+		Tenant: tenant, PoolID: poolID, Mode: agent.Auto, Clock: b.clock, Logger: slog.New(slog.DiscardHandler),
+		Predict: b.predict, Scrub: scrub, Control: b.control, Place: place.Config{WaitWorth: 32, Boot: 5 * time.Minute, MaxGPUs: 16},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	b.Agent, err = agent.New(cfg)
+	return b, err
+}
+
+// mornings are the jobs of the three weeks before today.
+func mornings() (items []source.Item) {
+	for day := -21; day < 0; day++ {
+		for n := range 2 {
+			at := today.AddDate(0, 0, day).Add(9*time.Hour + time.Duration(n)*time.Minute)
+			items = append(items, job(fmt.Sprintf("job %d of day %d", n, day), at, 2))
+		}
+	}
+	return items
+}
+
+func job(id string, at time.Time, gpus int) source.Item {
+	return source.Item{Record: &history.Record{ID: id, Tenant: tenant, Submitted: at, GPUs: gpus}}
+}
+
+// learned is all that the statistics know, to be compared.
+func (b bench) learned(t testing.TB) string {
+	t.Helper()
+	data, err := json.Marshal(b.predict)
+	require.NoError(t, err)
+	return string(data)
+}
+
+func (b bench) handle(t testing.TB, items ...source.Item) {
+	t.Helper()
+	require.NoError(t, b.Handle(context.Background(), items))
+}
+
+func TestAutoSendsTheWholePlan(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.handle(t, mornings()...)
+	b.clock.Set(today.Add(9*time.Hour - width))
+	rep, err := b.Step(t.Context())
+	require.NoError(t, err)
+	require.True(t, rep.Sent)
+	nine := today.Add(9 * time.Hour)
+	require.Len(t, b.control.plans, 1)
+	require.Equal(t, rep.Plan, b.control.plans[0])
+	require.Equal(t, poolID, rep.Plan.PoolID)
+	require.Len(t, rep.Plan.Windows, 1, "only the morning is worth anything")
+	w := rep.Plan.Windows[0]
+	require.Equal(t, []time.Time{nine, nine.Add(width)}, []time.Time{w.Start, w.End})
+	require.GreaterOrEqual(t, w.GPUs, 4)
+	require.Equal(t, rep.Choices[1].Decision.Levels, w.GPUs)
+	require.Equal(t, contract.ReasonRecurringPattern, w.ReasonCode)
+
+	b.clock.Set(today.Add(12 * time.Hour))
+	_, err = b.Step(t.Context())
+	require.NoError(t, err)
+	require.NotNil(t, b.control.plans[1].Windows)
+	require.Empty(t, b.control.plans[1].Windows, "an empty plan is sent too: it gives up what was kept")
+}
+
+func TestAPlanNeverBeginsInThePast(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.handle(t, mornings()...)
+	for at := today.Add(8*time.Hour + 50*time.Minute); at.Before(today.Add(9*time.Hour + 10*time.Minute)); at = at.Add(17*time.Second + 300*time.Millisecond) {
+		b.clock.Set(at)
+		rep, err := b.Step(t.Context())
+		require.NoError(t, err)
+		for _, w := range rep.Plan.Windows {
+			require.False(t, w.Start.Before(at.Truncate(time.Second)), "%s at %s", w.Start, at)
+			require.True(t, w.End.After(w.Start))
+		}
+	}
+	require.Greater(t, len(b.control.plans), 50)
+}
+
+func TestObserveSendsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *agent.Config) { c.Mode = agent.Observe })
+	b.handle(t, mornings()...)
+	b.clock.Set(today.Add(9*time.Hour - width))
+	rep, err := b.Step(t.Context())
+	require.NoError(t, err)
+	require.False(t, rep.Sent)
+	require.NotEmpty(t, rep.Plan.Windows, "it knows what it would do")
+	require.Empty(t, b.control.plans)
+	newBench(t, func(c *agent.Config) { c.Mode, c.Control, c.PoolID = agent.Observe, nil, "" })
+}
+
+func TestAJobIsLearnedOnce(t *testing.T) {
+	t.Parallel()
+	once, often := newBench(t, nil), newBench(t, nil)
+	once.handle(t, mornings()...)
+	for _, item := range mornings() {
+		often.handle(t, item)
+		often.handle(t, item, item)
+	}
+	often.handle(t, mornings()...)
+	require.Equal(t, once.learned(t), often.learned(t))
+}
+
+func TestAJobIsLearnedOnceAcrossRestarts(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state.json")
+	keep := func(c *agent.Config) { c.State = file }
+	first := newBench(t, keep)
+	first.handle(t, mornings()...)
+	second := newBench(t, keep)
+	require.Equal(t, first.learned(t), second.learned(t), "nothing is forgotten")
+	last := mornings()[len(mornings())-1]
+	second.handle(t, last)
+	require.Equal(t, first.learned(t), second.learned(t))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	entries, err := os.ReadDir(filepath.Dir(file))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "no half-written files stay")
+}
+
+func TestYearsOfHistoryAreNotRemembered(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state.json")
+	b := newBench(t, func(c *agent.Config) { c.State = file })
+	b.handle(t, mornings()...)
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var state struct{ Seen map[string]time.Time }
+	require.NoError(t, json.Unmarshal(data, &state))
+	require.Len(t, state.Seen, 2*2+1, "the ids of two days: the job exactly two days before the newest counts")
+}
+
+func TestADamagedStateNamesTheFix(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{
+		"not JSON": "{", "empty": "", "another version": `{"version":9,"learned":{}}`, "nothing learned": `{"version":1}`,
+		"other statistics": `{"version":1,"learned":{"version":1,"window_seconds":3600,"tenants":{}}}`,
+	} {
+		file := filepath.Join(t.TempDir(), "state.json")
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+		_, err := tryBench(t, func(c *agent.Config) { c.State = file })
+		require.ErrorContains(t, err, "delete it to learn again", name)
+		require.ErrorContains(t, err, file, name)
+	}
+}
+
+func TestAStateThatCannotBeWrittenIsAnError(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "gone")
+	b := newBench(t, func(c *agent.Config) { c.State = filepath.Join(folder, "state.json") })
+	require.Error(t, b.Handle(t.Context(), mornings()), "the source must not move on")
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	b.handle(t, mornings()...)
+	again := newBench(t, func(c *agent.Config) { c.State = filepath.Join(folder, "state.json") })
+	require.Equal(t, b.learned(t), again.learned(t))
+}
+
+func TestAFailingControlPlaneLeavesTheAgentUsable(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.handle(t, mornings()...)
+	b.clock.Set(today.Add(9*time.Hour - width))
+	b.control.fails = errors.New("no route to host")
+	rep, err := b.Step(t.Context())
+	require.ErrorIs(t, err, b.control.fails)
+	require.False(t, rep.Sent)
+	require.NotEmpty(t, rep.Plan.Windows)
+
+	b.control.fails = nil
+	b.clock.Advance(time.Minute)
+	b.handle(t, job("new", b.clock.Now(), 1))
+	rep, err = b.Step(t.Context())
+	require.NoError(t, err)
+	require.True(t, rep.Sent)
+	require.NotEmpty(t, b.control.plans[0].Windows)
+}
+
+func TestRowsThatCannotCountAreTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.handle(t, mornings()...)
+	before := b.learned(t)
+	other := job("of others", today, 1)
+	other.Record.Tenant = "physics"
+	b.handle(t, job("too late", today.AddDate(0, 0, -10), 1), job("from the future", today.Add(time.Hour), 1), other)
+	require.Equal(t, before, b.learned(t))
+	rep, err := b.Step(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, rep.Late, "jobs of others are no fault")
+}
+
+// A history sorted by the end of its jobs counts as one sorted by their start.
+func TestABatchMayBeInAnyOrder(t *testing.T) {
+	t.Parallel()
+	want := newBench(t, nil)
+	want.handle(t, mornings()...)
+	expected := want.learned(t)
+	rapid.Check(t, func(r *rapid.T) {
+		b := newBench(t, nil)
+		b.handle(t, rapid.Permutation(mornings()).Draw(r, "order")...)
+		require.Equal(t, expected, b.learned(t))
+	})
+}
+
+func TestForecastsAreScored(t *testing.T) {
+	t.Parallel()
+	ledger, err := predict.OpenLedger(filepath.Join(t.TempDir(), "forecasts.jsonl"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, ledger.Release()) })
+	b := newBench(t, func(c *agent.Config) { c.Mode, c.Ledger = agent.Observe, ledger })
+	b.handle(t, mornings()...)
+	b.clock.Set(today.Add(9*time.Hour - width))
+	_, err = b.Step(t.Context())
+	require.NoError(t, err)
+	b.clock.Set(today.Add(9*time.Hour + time.Minute))
+	b.handle(t, job("a", b.clock.Now(), 2), job("b", b.clock.Now(), 2))
+	b.clock.Set(today.Add(9*time.Hour + width))
+	rep, err := b.Step(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, rep.Closed)
+	require.Positive(t, b.Score(predict.Statistics).N)
+	require.Zero(t, newBench(t, nil).Score(predict.Statistics), "without a ledger there is no score")
+}
+
+func TestConfigurationsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*agent.Config){
+		"mode":          func(c *agent.Config) { c.Mode = "eager" },
+		"control plane": func(c *agent.Config) { c.Control = nil },
+		"and a pool":    func(c *agent.Config) { c.PoolID = "" },
+		"wait_worth":    func(c *agent.Config) { c.Place.WaitWorth = -1 },
+	} {
+		_, err := tryBench(t, change)
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -1,0 +1,212 @@
+package egress
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Event says which half of an exchange an entry is about.
+type Event string
+
+// A request is logged as Sent before it goes out, and as Received when its
+// answer has been read: a crash between the two leaves the first.
+const (
+	Sent     Event = "sent"
+	Received Event = "received"
+)
+
+// Entry is one line of the egress log. Sizes are of bodies, in bytes.
+type Entry struct {
+	Seq    int64     `json:"seq"`
+	Time   time.Time `json:"time"`
+	Event  Event     `json:"event"`
+	Kind   Kind      `json:"kind"`
+	Method string    `json:"method"`
+	// Path is the URL's path; queries are not logged.
+	Path   string `json:"path"`
+	Status int    `json:"status,omitempty"`
+	Out    int64  `json:"out"`
+	In     int64  `json:"in"`
+	// Body is the SHA-256, in hex, of the bytes that went out or came in.
+	Body string `json:"sha256"`
+	// Prev is the Hash of the entry before; empty for the first.
+	Prev string `json:"prev"`
+	// Hash is the SHA-256, in hex, of this entry's JSON with an empty Hash.
+	Hash string `json:"hash"`
+}
+
+// seal sets the hash.
+func (e *Entry) seal() error {
+	e.Hash = ""
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	s := sha256.Sum256(b)
+	e.Hash = hex.EncodeToString(s[:])
+	return nil
+}
+
+// ChainError says that the egress log is not what was written.
+type ChainError struct {
+	Path string
+	Line int64
+	Why  string
+}
+
+// Error names the file, the line and the fix.
+func (e *ChainError) Error() string {
+	return fmt.Sprintf("egress log %s, line %d: %s; keep the file as evidence, move it away, and a new chain begins", e.Path, e.Line, e.Why)
+}
+
+// ErrInUse is returned when another process writes to the same log.
+var ErrInUse = errors.New("another agent writes to this egress log: give each its own")
+
+// Ledger appends to an egress log. It is not safe for concurrent use.
+type Ledger struct {
+	file *os.File
+	last Entry
+	size int64 // After the last whole entry.
+}
+
+// OpenLedger opens or makes the log with mode 0600 and verifies it. A last line
+// that a crash cut short is removed: it was never acknowledged. The error is a
+// *ChainError for a log that was changed, or ErrInUse.
+func OpenLedger(path string) (*Ledger, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening egress log: %w", err)
+	}
+	l := &Ledger{file: f}
+	if err := l.prepare(path); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return l, nil
+}
+
+func (l *Ledger) prepare(path string) error {
+	info, err := l.file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, fmt.Errorf("egress log %s must be a regular file", path))
+	}
+	if err := syscall.Flock(int(l.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("locking %s: %w", path, ErrInUse)
+	}
+	if err := l.file.Chmod(0o600); err != nil {
+		return fmt.Errorf("protecting egress log: %w", err)
+	}
+	chain := chain{path: path}
+	if err := chain.read(l.file); err != nil {
+		return err
+	}
+	l.last, l.size = chain.last, chain.size
+	return l.file.Truncate(l.size)
+}
+
+// Append writes one entry and makes it durable. Seq, Prev and Hash are set here.
+// A failed write leaves no part of the entry behind.
+func (l *Ledger) Append(e Entry) error {
+	e.Seq, e.Prev = l.last.Seq+1, l.last.Hash
+	e.Time = e.Time.UTC()
+	if err := e.seal(); err != nil {
+		return fmt.Errorf("appending to egress log: %w", err)
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("appending to egress log: %w", err)
+	}
+	line = append(line, '\n')
+	_, err = l.file.WriteAt(line, l.size)
+	if err = errors.Join(err, l.file.Sync()); err != nil {
+		return fmt.Errorf("appending to egress log: %w", errors.Join(err, l.file.Truncate(l.size)))
+	}
+	l.last, l.size = e, l.size+int64(len(line))
+	return nil
+}
+
+// Close closes the log and lets other processes have it.
+func (l *Ledger) Close() error { return l.file.Close() }
+
+// Verify reads the log at path and returns its last entry, whose Seq is the
+// number of entries. The error is a *ChainError for the first line that was
+// changed, added, removed or cut. Lines removed from the end cannot be seen in
+// the log itself: compare with a last entry noted earlier.
+func Verify(path string) (Entry, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Entry{}, fmt.Errorf("verifying egress log: %w", err)
+	}
+	defer f.Close()
+	c := chain{path: path}
+	if err := c.read(f); err != nil {
+		return c.last, err
+	}
+	if c.torn {
+		return c.last, c.broken("the last line is cut short")
+	}
+	return c.last, nil
+}
+
+// chain checks a log from its start.
+type chain struct {
+	path string
+	last Entry
+	size int64
+	torn bool // Bytes follow the last end of line.
+}
+
+func (c *chain) broken(why string) error {
+	return &ChainError{Path: c.path, Line: c.last.Seq + 1, Why: why}
+}
+
+func (c *chain) read(r io.Reader) error {
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	for {
+		line, err := buffered.ReadSlice('\n')
+		if errors.Is(err, io.EOF) {
+			c.torn = len(line) > 0
+			return nil
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return c.broken("the line is longer than any entry")
+		}
+		if err != nil {
+			return fmt.Errorf("reading egress log: %w", err)
+		}
+		if err := c.link(line); err != nil {
+			return err
+		}
+	}
+}
+
+// link checks one line against the one before.
+func (c *chain) link(line []byte) error {
+	var e Entry
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&e); err != nil {
+		return c.broken("the line is not an entry")
+	}
+	again := e
+	if err := again.seal(); err != nil || again.Hash != e.Hash {
+		return c.broken("the entry was changed")
+	}
+	if e.Prev != c.last.Hash || e.Seq != c.last.Seq+1 {
+		return c.broken("the entry does not follow the one before")
+	}
+	canonical, err := json.Marshal(e)
+	if err != nil || !bytes.Equal(append(canonical, '\n'), line) {
+		return c.broken("the line was changed")
+	}
+	c.last, c.size = e, c.size+int64(len(line))
+	return nil
+}

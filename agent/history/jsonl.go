@@ -1,0 +1,60 @@
+package history
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+type jsonlParser struct{ options Options }
+
+// NewJSONL returns a parser for the format of ReadJSONL.
+func NewJSONL(o Options) Parser { return &jsonlParser{options: o} }
+
+// Header is always false: every line of a JSONL file stands alone.
+func (p *jsonlParser) Header() bool { return false }
+
+// Parse reads one line.
+func (p *jsonlParser) Parse(text string) (Record, bool, error) {
+	var row struct {
+		ID        scalar `json:"job_id"`
+		Group     scalar `json:"group"`
+		User      scalar `json:"user"`
+		Submitted scalar `json:"submit_ts"`
+		Duration  scalar `json:"duration_s"`
+		GPUs      scalar `json:"gpus"`
+		Status    scalar `json:"status"`
+	}
+	if err := json.Unmarshal([]byte(text), &row); err != nil {
+		return Record{}, false, &RowError{Rule: "must be one JSON object with texts and numbers"}
+	}
+	r, err := traceRow{
+		id: string(row.ID), group: string(row.Group), user: string(row.User), submitted: string(row.Submitted),
+		duration: string(row.Duration), gpus: string(row.GPUs), status: string(row.Status),
+	}.record(p.options)
+	return r, err == nil, err
+}
+
+// scalar takes a JSON text or number as text, and null as empty: writers differ
+// in whether ids and counts are quoted.
+type scalar string
+
+// UnmarshalJSON refuses objects, arrays and booleans.
+func (s *scalar) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	if b[0] == '"' {
+		var text string
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
+		}
+		*s = scalar(strings.TrimSpace(text))
+		return nil
+	}
+	var n json.Number
+	if err := json.Unmarshal(b, &n); err != nil {
+		return err
+	}
+	*s = scalar(n)
+	return nil
+}

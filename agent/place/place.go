@@ -1,0 +1,142 @@
+// Package place turns a prediction into the plan that the agent asks for: which
+// GPUs to keep warm, and when. It only computes; sending is the agent's.
+package place
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/agent/predict"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/forecast"
+)
+
+// Config says what waiting and idling are worth to the user, and how far the
+// agent may go. The server enforces its own caps whatever stands here.
+type Config struct {
+	// WaitWorth is how many idle GPU-hours one hour of one waiting job is worth.
+	WaitWorth float64
+	// Boot is how long somebody waits who finds no warm GPU.
+	Boot time.Duration
+	// MaxGPUs is the most GPUs to keep warm at once.
+	MaxGPUs int
+}
+
+// WithDefaults fills what is zero: waiting worth 32, a boot of five minutes, at
+// most 8 GPUs.
+func (c Config) WithDefaults() Config {
+	if c.WaitWorth == 0 {
+		c.WaitWorth = 32
+	}
+	if c.Boot == 0 {
+		c.Boot = 5 * time.Minute
+	}
+	if c.MaxGPUs == 0 {
+		c.MaxGPUs = 8
+	}
+	return c
+}
+
+// Validate says what is wrong with c, or returns nil.
+func (c Config) Validate() error {
+	switch {
+	case !(c.WaitWorth > 0) || c.WaitWorth > 1e6:
+		return fmt.Errorf("wait_worth: %v is not between 0 and 1000000", c.WaitWorth)
+	case c.Boot <= 0 || c.Boot > 24*time.Hour:
+		return fmt.Errorf("boot: %v is not between 0 and 24h", c.Boot)
+	case c.MaxGPUs < 1 || c.MaxGPUs > forecast.MaxLevels:
+		return fmt.Errorf("max_gpus: %d is not between 1 and %d", c.MaxGPUs, forecast.MaxLevels)
+	default:
+		return nil
+	}
+}
+
+// Choice is what was decided about one predicted window, with the numbers it
+// was decided from.
+type Choice struct {
+	Window   predict.Window
+	Decision forecast.Decision
+}
+
+// Choose applies the expected-cost rule to every window: a GPU is worth keeping
+// if the wait it is likely to save is worth more than its idling.
+func Choose(p predict.Prediction, c Config) []Choice {
+	choices := make([]Choice, len(p.Windows))
+	for i, w := range p.Windows {
+		d := forecast.Decide(w.Forecast.AtMost(c.MaxGPUs), forecast.Costs{
+			R: c.WaitWorth, Boot: c.Boot, Horizon: w.End.Sub(w.Start), JobGPUs: p.JobGPUs,
+		})
+		choices[i] = Choice{Window: w, Decision: d}
+	}
+	return choices
+}
+
+// Windows joins the choices into as few reservations as say the same: each GPU
+// level is one run of neighbouring windows, and levels that run alike are one
+// reservation. A GPU that is worth keeping for hours is then one promise, not
+// one for every window.
+func Windows(choices []Choice) []contract.AgentWindow {
+	top := 0
+	for _, c := range choices {
+		top = max(top, c.Decision.Levels)
+	}
+	windows := []contract.AgentWindow{} // an empty plan is a plan, and the wire knows no null
+	open := map[run]int{}
+	for level := 1; level <= top; level++ {
+		for _, r := range runs(choices, level) {
+			i, ok := open[r]
+			if !ok {
+				i = len(windows)
+				open[r] = i
+				windows = append(windows, contract.AgentWindow{
+					Start: choices[r.first].Window.Start, End: choices[r.last].Window.End,
+					ReasonCode: reason(choices[r.first].Window.Reason),
+				})
+			}
+			windows[i].GPUs++
+			windows[i].Probability = likeliest(choices, r, level)
+		}
+	}
+	return windows
+}
+
+// run is a stretch of neighbouring choices.
+type run struct{ first, last int }
+
+func runs(choices []Choice, level int) []run {
+	var found []run
+	for i, c := range choices {
+		if c.Decision.Levels < level {
+			continue
+		}
+		if n := len(found); n > 0 && found[n-1].last == i-1 {
+			found[n-1].last = i
+			continue
+		}
+		found = append(found, run{i, i})
+	}
+	return found
+}
+
+// likeliest is the chance that the level is needed in the run's best window.
+func likeliest(choices []Choice, r run, level int) float64 {
+	best := 0.0
+	for _, c := range choices[r.first : r.last+1] {
+		best = max(best, c.Window.Forecast.AtLeast(level))
+	}
+	return best
+}
+
+// reason maps the agent's reasons onto the codes that may leave it.
+func reason(r predict.Reason) string {
+	switch r {
+	case predict.Recurring:
+		return contract.ReasonRecurringPattern
+	case predict.Announced, predict.DataReady:
+		return contract.ReasonAnnouncedWork
+	case predict.JobReady, predict.Retry:
+		return contract.ReasonQueueBacklog
+	default:
+		return contract.ReasonOther
+	}
+}

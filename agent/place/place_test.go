@@ -1,0 +1,160 @@
+package place_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/forewarm/forewarm/agent/place"
+	"github.com/forewarm/forewarm/agent/predict"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/forecast"
+)
+
+const width = 6 * time.Minute
+
+var monday = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+// prediction expects, in neighbouring windows, low to high GPUs each with a
+// chance.
+func prediction(windows ...forecast.Forecast) predict.Prediction {
+	p := predict.Prediction{Issued: monday, JobGPUs: 1}
+	for i, f := range windows {
+		start := monday.Add(time.Duration(i) * width)
+		p.Windows = append(p.Windows, predict.Window{Start: start, End: start.Add(width), Forecast: f, Reason: predict.Recurring})
+	}
+	return p
+}
+
+// levels makes choices that keep so many GPUs in neighbouring windows.
+func levels(kept ...int) []place.Choice {
+	choices := make([]place.Choice, len(kept))
+	for i, w := range prediction(make([]forecast.Forecast, len(kept))...).Windows {
+		w.Forecast = forecast.Event(0.5, kept[i], kept[i], kept[i])
+		choices[i] = place.Choice{Window: w, Decision: forecast.Decision{Levels: kept[i]}}
+	}
+	return choices
+}
+
+func window(from, to, gpus int) contract.AgentWindow {
+	return contract.AgentWindow{
+		Start: monday.Add(time.Duration(from) * width), End: monday.Add(time.Duration(to) * width), GPUs: gpus,
+		Probability: 0.5, ReasonCode: contract.ReasonRecurringPattern,
+	}
+}
+
+func TestWindowsJoin(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		kept []int
+		want []contract.AgentWindow
+	}{
+		"nothing":                {nil, []contract.AgentWindow{}},
+		"nothing worth keeping":  {[]int{0, 0}, []contract.AgentWindow{}},
+		"one level for all time": {[]int{2, 2, 2}, []contract.AgentWindow{window(0, 3, 2)}},
+		"a peak on a base":       {[]int{1, 3, 1}, []contract.AgentWindow{window(0, 3, 1), window(1, 2, 2)}},
+		"a gap":                  {[]int{1, 0, 1}, []contract.AgentWindow{window(0, 1, 1), window(2, 3, 1)}},
+		"stairs":                 {[]int{1, 2, 3}, []contract.AgentWindow{window(0, 3, 1), window(1, 3, 1), window(2, 3, 1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, place.Windows(levels(tc.kept...)))
+		})
+	}
+}
+
+func TestWindowsSayWhatTheChoicesSay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		kept := rapid.SliceOfN(rapid.IntRange(0, 12), 0, 24).Draw(t, "kept")
+		windows := place.Windows(levels(kept...))
+		require.NotNil(t, windows, "the wire knows no null")
+		sums := make([]int, len(kept))
+		seen := map[[2]time.Time]bool{}
+		for _, w := range windows {
+			require.True(t, w.Start.Before(w.End))
+			require.Positive(t, w.GPUs)
+			require.True(t, w.Probability >= 0 && w.Probability <= 1, w.Probability)
+			require.False(t, seen[[2]time.Time{w.Start, w.End}], "windows that run alike are one")
+			seen[[2]time.Time{w.Start, w.End}] = true
+			for i := range sums {
+				if at := monday.Add(time.Duration(i) * width); !at.Before(w.Start) && at.Before(w.End) {
+					sums[i] += w.GPUs
+				}
+			}
+		}
+		require.Equal(t, kept, sums)
+	})
+}
+
+func anyForecast(t *rapid.T) forecast.Forecast {
+	low := rapid.IntRange(0, 40).Draw(t, "low")
+	mid := low + rapid.IntRange(0, 40).Draw(t, "more")
+	return forecast.Event(rapid.Float64Range(0, 1).Draw(t, "chance"), low, mid, mid+rapid.IntRange(0, 40).Draw(t, "most"))
+}
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var windows []forecast.Forecast
+		for range rapid.IntRange(0, 6).Draw(t, "windows") {
+			windows = append(windows, anyForecast(t))
+		}
+		p := prediction(windows...)
+		p.JobGPUs = rapid.Float64Range(1, 8).Draw(t, "job")
+		c := place.Config{
+			WaitWorth: rapid.Float64Range(0.1, 200).Draw(t, "worth"), Boot: boots.Draw(t, "boot"), MaxGPUs: rapid.IntRange(1, 60).Draw(t, "max"),
+		}
+		dearer := c
+		dearer.WaitWorth *= rapid.Float64Range(1, 10).Draw(t, "factor")
+		less, more := place.Choose(p, c), place.Choose(p, dearer)
+		require.Len(t, less, len(windows))
+		for i := range less {
+			require.LessOrEqual(t, more[i].Decision.Levels, c.MaxGPUs)
+			require.LessOrEqual(t, less[i].Decision.Levels, more[i].Decision.Levels, "who minds waiting more keeps no fewer")
+		}
+	})
+}
+
+var boots = rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 5 * time.Minute, time.Hour})
+
+func TestChooseWeighsWaitingAgainstIdling(t *testing.T) {
+	t.Parallel()
+	p := prediction(forecast.Event(0.5, 3, 3, 3))
+	for worth, want := range map[float64]int{0.5: 0, 2.3: 0, 2.5: 3, 100: 3} { // 6 minutes of idling against half of 5 minutes' wait: 2.4
+		choices := place.Choose(p, place.Config{WaitWorth: worth, Boot: 5 * time.Minute, MaxGPUs: 8})
+		require.Equal(t, want, choices[0].Decision.Levels, worth)
+	}
+}
+
+func TestReasonsThatMayLeave(t *testing.T) {
+	t.Parallel()
+	allowed := []string{contract.ReasonRecurringPattern, contract.ReasonAnnouncedWork, contract.ReasonQueueBacklog, contract.ReasonOther}
+	used := map[string]bool{}
+	for _, reason := range append(predict.Reasons(), "what the log says") {
+		choices := levels(1)
+		choices[0].Window.Reason = reason
+		code := place.Windows(choices)[0].ReasonCode
+		require.Contains(t, allowed, code, reason)
+		used[code] = true
+	}
+	require.Len(t, used, len(allowed))
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	c := place.Config{}.WithDefaults()
+	require.NoError(t, c.Validate())
+	require.Equal(t, place.Config{WaitWorth: 32, Boot: 5 * time.Minute, MaxGPUs: 8}, c)
+	for field, change := range map[string]func(*place.Config){
+		"wait_worth": func(c *place.Config) { c.WaitWorth = -1 },
+		"boot":       func(c *place.Config) { c.Boot = 25 * time.Hour },
+		"max_gpus":   func(c *place.Config) { c.MaxGPUs = forecast.MaxLevels + 1 },
+	} {
+		wrong := c
+		change(&wrong)
+		require.ErrorContains(t, wrong.Validate(), field)
+	}
+}

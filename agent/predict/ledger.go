@@ -1,0 +1,204 @@
+package predict
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/forewarm/forewarm/core/forecast"
+	"github.com/forewarm/forewarm/internal/ids"
+)
+
+// Entry is one forecast that was acted on. It is never changed: what happened is
+// an Outcome beside it.
+type Entry struct {
+	ID         string           `json:"id"`
+	Tenant     string           `json:"tenant"`
+	Issued     time.Time        `json:"issued"`
+	Start      time.Time        `json:"start"`
+	End        time.Time        `json:"end"`
+	Forecast   forecast.Summary `json:"forecast"`
+	Source     Source           `json:"source"`
+	Reason     Reason           `json:"reason"`
+	Model      string           `json:"model,omitempty"`
+	PromptHash string           `json:"prompt_hash,omitempty"`
+}
+
+// Outcome closes an Entry with what happened.
+type Outcome struct {
+	ID     string         `json:"id"` // of the Entry
+	Source Source         `json:"source"`
+	Closed time.Time      `json:"closed"`
+	GPUs   int            `json:"gpus"` // that arrived in the window
+	Score  forecast.Score `json:"score"`
+}
+
+// Entry returns the entry of the i-th window. The same prediction gives the same
+// entry, so writing it twice writes it once.
+func (p Prediction) Entry(i int) Entry {
+	w := p.Windows[i]
+	return Entry{
+		ID:     ids.Derived(ids.Forecast, p.Tenant, p.Issued.UTC().Format(time.RFC3339Nano), stamp(w.Start)),
+		Tenant: p.Tenant, Issued: p.Issued.UTC(), Start: w.Start, End: w.End, Forecast: w.Forecast.Summary(),
+		Source: w.Source, Reason: w.Reason, Model: w.Model, PromptHash: w.PromptHash,
+	}
+}
+
+// line is one line of the file: an entry or an outcome.
+type line struct {
+	Entry   *Entry   `json:"entry,omitempty"`
+	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Ledger keeps the forecasts that were acted on in a file of JSON lines that is
+// only ever appended to, readable by its owner alone. It is not safe for
+// concurrent use, by two processes either.
+type Ledger struct {
+	file   *os.File
+	size   int64 // of the whole lines
+	open   []Entry
+	scores map[Source]*forecast.Scorer
+}
+
+// OpenLedger opens the file at path, or makes it. A last line that a crash left
+// unfinished is cut off; any other line that cannot be read is an error that
+// names it.
+func OpenLedger(path string) (*Ledger, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the forecast ledger: %w", err)
+	}
+	l := &Ledger{file: file, scores: map[Source]*forecast.Scorer{}}
+	if err := l.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading the forecast ledger %s: %w", path, err), file.Close())
+	}
+	return l, nil
+}
+
+func (l *Ledger) load() error {
+	info, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is not a regular file")
+	}
+	if err := l.file.Chmod(0o600); err != nil {
+		return err
+	}
+	data, err := io.ReadAll(l.file)
+	if err != nil {
+		return err
+	}
+	whole := data[:bytes.LastIndexByte(data, '\n')+1]
+	number := 0
+	for text := range bytes.Lines(whole) {
+		number++
+		var parsed line
+		if err := json.Unmarshal(text, &parsed); err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+		l.apply(parsed)
+	}
+	l.size = int64(len(whole))
+	return l.file.Truncate(l.size)
+}
+
+// apply takes a line that is in the file into memory.
+func (l *Ledger) apply(x line) {
+	if x.Entry != nil {
+		l.open = append(l.open, *x.Entry)
+	}
+	if x.Outcome == nil {
+		return
+	}
+	for i, e := range l.open {
+		if e.ID == x.Outcome.ID {
+			l.open = append(l.open[:i:i], l.open[i+1:]...)
+			break
+		}
+	}
+	if l.scores[x.Outcome.Source] == nil {
+		l.scores[x.Outcome.Source] = &forecast.Scorer{}
+	}
+	l.scores[x.Outcome.Source].Add(x.Outcome.Score)
+}
+
+// Append writes entries. Those that are open already are left out.
+func (l *Ledger) Append(entries ...Entry) error {
+	known := map[string]bool{}
+	for _, e := range l.open {
+		known[e.ID] = true
+	}
+	var lines []line
+	for _, e := range entries {
+		if !known[e.ID] {
+			known[e.ID] = true
+			lines = append(lines, line{Entry: &e})
+		}
+	}
+	return l.write(lines)
+}
+
+// Close scores and closes every open entry whose window has ended by now, with
+// the GPUs that actual says arrived in it, and returns the outcomes.
+func (l *Ledger) Close(now time.Time, actual func(Entry) int) ([]Outcome, error) {
+	var outcomes []Outcome
+	var lines []line
+	for _, e := range l.open {
+		if e.End.After(now) {
+			continue
+		}
+		gpus := actual(e)
+		o := Outcome{ID: e.ID, Source: e.Source, Closed: now.UTC(), GPUs: gpus, Score: e.Forecast.Evaluate(gpus)}
+		outcomes, lines = append(outcomes, o), append(lines, line{Outcome: &o})
+	}
+	if err := l.write(lines); err != nil {
+		return nil, err
+	}
+	return outcomes, nil
+}
+
+// Open returns the entries whose outcome is not known yet.
+func (l *Ledger) Open() []Entry { return append([]Entry(nil), l.open...) }
+
+// Score returns the running score of a source.
+func (l *Ledger) Score(s Source) forecast.Scorer {
+	if l.scores[s] == nil {
+		return forecast.Scorer{}
+	}
+	return *l.scores[s]
+}
+
+// Release closes the file.
+func (l *Ledger) Release() error { return l.file.Close() }
+
+// write appends lines and flushes them to disk, all or none.
+func (l *Ledger) write(lines []line) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	for _, x := range lines {
+		if err := encoder.Encode(x); err != nil {
+			return fmt.Errorf("encoding the forecast ledger: %w", err)
+		}
+	}
+	_, err := l.file.Write(out.Bytes())
+	if err == nil {
+		err = l.file.Sync()
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing the forecast ledger: %w", err), l.file.Truncate(l.size))
+	}
+	l.size += int64(out.Len())
+	for _, x := range lines {
+		l.apply(x)
+	}
+	return nil
+}

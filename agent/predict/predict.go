@@ -1,0 +1,288 @@
+// Package predict says what a customer's environment will need: statistics for
+// every window of a horizon, corrected within bounds by what a language model
+// reads out of the logs, if there is one.
+//
+// The statistics are enough alone. Whatever the model does — nothing, nonsense,
+// or the bidding of a hostile log line — the answer is a forecast: a model has
+// at most half of the say, never more GPUs than the caps and the tenant's past
+// allow, and no way to say anything but numbers and a reason from a fixed list.
+// The package only predicts; it has no way to reserve.
+package predict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/forewarm/forewarm/agent/llm"
+	"github.com/forewarm/forewarm/agent/redact"
+	"github.com/forewarm/forewarm/core/forecast"
+)
+
+// Source names what a forecast was made from.
+type Source string
+
+// The sources.
+const (
+	Statistics Source = "statistics"
+	LLM        Source = "llm" // statistics corrected by a language model
+)
+
+// Reason is why need is expected. Only these exist: free text never leaves.
+type Reason string
+
+// The reasons.
+const (
+	Recurring Reason = "recurring"    // it was so at the same time before
+	Announced Reason = "announced"    // somebody or something said when
+	DataReady Reason = "data_ready"   // a download or preparation finished
+	JobReady  Reason = "job_prepared" // a job was edited, built or queued
+	Retry     Reason = "retry"        // something failed and will be tried again
+	Other     Reason = "other"
+)
+
+// Reasons returns every reason.
+func Reasons() []Reason {
+	return []Reason{Recurring, Announced, DataReady, JobReady, Retry, Other}
+}
+
+// Config configures a Predictor.
+type Config struct {
+	Series    forecast.Config // of each tenant's statistics
+	Window    time.Duration   // width of a predicted window, whole seconds; default the Series' bin
+	Horizon   time.Duration   // how far ahead; default 24 windows
+	MaxGPUs   int             // no forecast speaks of more; required
+	Weight    float64         // the model's say, above 0 and at most 0.5; default 0.3
+	JobFactor float64         // a model may speak of this many times the largest job ever seen; default 1.5
+	Skew      time.Duration   // arrivals further in the future than this are refused; default 5 min
+}
+
+// The bounds of a Config.
+const (
+	maxWindows = 256
+	maxWeight  = 0.5
+	maxTenants = 1000
+)
+
+// WithDefaults returns c with its zero fields filled in.
+func (c Config) WithDefaults() Config {
+	c.Series = c.Series.WithDefaults()
+	if c.Window == 0 {
+		c.Window = c.Series.Bin
+	}
+	if c.Horizon == 0 {
+		c.Horizon = 24 * c.Window
+	}
+	if c.Weight == 0 {
+		c.Weight = 0.3
+	}
+	if c.JobFactor == 0 {
+		c.JobFactor = 1.5
+	}
+	if c.Skew == 0 {
+		c.Skew = 5 * time.Minute
+	}
+	return c
+}
+
+// Validate says what is wrong with c, or returns nil. It expects WithDefaults to
+// have been applied.
+func (c Config) Validate() error {
+	if err := c.Series.Validate(); err != nil {
+		return fmt.Errorf("series: %w", err)
+	}
+	switch {
+	case c.Window < time.Second || c.Window%time.Second != 0:
+		return fmt.Errorf("window: %v is not a whole number of seconds of at least one", c.Window)
+	case c.Horizon < c.Window || c.Horizon/c.Window > maxWindows:
+		return fmt.Errorf("horizon: %v is not between 1 and %d windows", c.Horizon, maxWindows)
+	case c.MaxGPUs < 1 || c.MaxGPUs > forecast.MaxLevels:
+		return fmt.Errorf("max_gpus: %d is not between 1 and %d", c.MaxGPUs, forecast.MaxLevels)
+	case !(c.Weight > 0 && c.Weight <= maxWeight):
+		return fmt.Errorf("weight: %v is not in (0, %v]", c.Weight, maxWeight)
+	case !(c.JobFactor >= 1 && c.JobFactor <= 10):
+		return fmt.Errorf("job_factor: %v is not in [1, 10]", c.JobFactor)
+	case c.Skew < 0:
+		return fmt.Errorf("skew: %v is negative", c.Skew)
+	default:
+		return nil
+	}
+}
+
+// Window is what is expected in [Start, End).
+type Window struct {
+	Start, End time.Time
+	Forecast   forecast.Forecast
+	Source     Source
+	Reason     Reason
+	Model      string // with LLM: the model's configured name
+	PromptHash string // with LLM: which wording it was asked with
+}
+
+// Prediction is the answer to one Predict.
+type Prediction struct {
+	Tenant  string
+	Issued  time.Time
+	Windows []Window // in the order of time, without gaps
+	JobGPUs float64  // mean GPUs of the tenant's jobs, for the cost rule
+	Note    *Note    // why the model had no say; nil if it had, or was not asked
+}
+
+// Note says for the log why statistics stand alone. It holds no text of a log or
+// a model.
+type Note struct {
+	Kind llm.Kind
+	Err  error
+}
+
+// Predictor predicts for any number of tenants. It is not safe for concurrent
+// use.
+type Predictor struct {
+	cfg        Config
+	forecaster *Forecaster
+	tenants    map[string]*tenant
+	evidence   map[string]Evidence // by tenant: what a model said of times to come
+}
+
+// ErrFuture says that an arrival lies in the future: a wrong clock or a forged
+// row, which would close windows that have not happened yet.
+var ErrFuture = errors.New("arrival lies in the future")
+
+// New returns a Predictor. forecaster may be nil: statistics alone.
+func New(c Config, forecaster *Forecaster) (*Predictor, error) {
+	c = c.WithDefaults()
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("checking the prediction configuration: %w", err)
+	}
+	return &Predictor{cfg: c, forecaster: forecaster, tenants: map[string]*tenant{}, evidence: map[string]Evidence{}}, nil
+}
+
+// Observe counts the arrival of a job. Beside ErrFuture it fails as
+// forecast.Series.Observe does, and then nothing has changed.
+func (p *Predictor) Observe(now time.Time, name string, at time.Time, gpus int) error {
+	if at.After(now.Add(p.cfg.Skew)) {
+		return fmt.Errorf("observing an arrival at %s: %w", at.UTC().Format(time.RFC3339), ErrFuture)
+	}
+	t, err := p.tenant(name)
+	if err != nil {
+		return fmt.Errorf("observing an arrival: %w", err)
+	}
+	if err := t.series.Observe(at, gpus); err != nil {
+		return err
+	}
+	t.counts[at.Unix()/p.seconds()] += gpus
+	return nil
+}
+
+// Advance lets silence up to now count, for every tenant.
+func (p *Predictor) Advance(now time.Time) error {
+	oldest := now.Add(-2*p.cfg.Horizon).Unix() / p.seconds()
+	for _, t := range p.tenants {
+		if err := t.series.Advance(now); err != nil {
+			return err
+		}
+		for window := range t.counts {
+			if window < oldest {
+				delete(t.counts, window)
+			}
+		}
+	}
+	return nil
+}
+
+// Arrived returns the GPUs that arrived in the predicted window that begins at
+// start, to close its forecast with. It knows the last two horizons.
+func (p *Predictor) Arrived(name string, start time.Time) int {
+	t, ok := p.tenants[name]
+	if !ok {
+		return 0
+	}
+	return t.counts[start.Unix()/p.seconds()]
+}
+
+// Predict returns the forecasts of the windows from the one that now lies in. Of
+// that one it still expects as much as at its start: arrivals are as likely in
+// what is left of it and the window after as in any other stretch of its length.
+// The model is asked only if there are lines, because without evidence it can know
+// nothing that statistics do not. It always answers.
+func (p *Predictor) Predict(ctx context.Context, now time.Time, name string, lines []redact.Scrubbed) Prediction {
+	prediction := Prediction{Tenant: name, Issued: now, JobGPUs: 1}
+	t := p.tenants[name]
+	if t != nil {
+		prediction.JobGPUs = t.series.JobGPUs()
+	}
+	prediction.Windows = p.baseline(now, t)
+	largest := 0
+	if t != nil {
+		largest = t.series.Largest()
+	}
+	prediction.Note = p.hear(ctx, name, question{
+		now: now, windows: prediction.Windows, largest: largest, maxGPUs: p.cfg.MaxGPUs, lines: lines,
+	})
+	said := p.evidence[name].after(now)
+	if p.evidence[name] = said; len(said.Records) == 0 {
+		delete(p.evidence, name)
+	}
+	for i := range prediction.Windows {
+		p.correct(&prediction.Windows[i], said, largest)
+	}
+	return prediction
+}
+
+// hear asks the model about new lines and keeps what it answers until its time
+// is over: a plan states the whole, so what was forgotten would be given up.
+func (p *Predictor) hear(ctx context.Context, name string, q question) *Note {
+	if p.forecaster == nil || len(q.lines) == 0 {
+		return nil
+	}
+	fresh, err := p.forecaster.ask(ctx, q)
+	if err != nil {
+		return &Note{Kind: llm.KindOf(err), Err: err}
+	}
+	fresh.Records = append(fresh.Records, p.evidence[name].Records...)
+	fresh.Records = fresh.Records[:min(len(fresh.Records), maxRecords)]
+	p.evidence[name] = fresh
+	return nil
+}
+
+// baseline is what statistics expect; t may be nil.
+func (p *Predictor) baseline(now time.Time, t *tenant) []Window {
+	seconds := p.seconds()
+	first := time.Unix(now.Unix()/seconds*seconds, 0).UTC()
+	windows := make([]Window, p.cfg.Horizon/p.cfg.Window)
+	for i := range windows {
+		start := first.Add(time.Duration(i) * p.cfg.Window)
+		windows[i] = Window{Start: start, End: start.Add(p.cfg.Window), Source: Statistics, Reason: Recurring}
+		if t != nil {
+			windows[i].Forecast = t.series.At(start, p.cfg.Window).AtMost(p.cfg.MaxGPUs)
+		}
+	}
+	return windows
+}
+
+// correct mixes the evidence that touches w into it, within the bounds.
+func (p *Predictor) correct(w *Window, e Evidence, largest int) {
+	var model forecast.Forecast
+	strongest, touched := 0.0, false
+	for _, r := range e.Records {
+		share := r.overlap(w.Start, w.End)
+		if share <= 0 {
+			continue
+		}
+		if probability := r.Probability * share; !touched || probability > strongest {
+			strongest, w.Reason = probability, r.Reason
+		}
+		touched = true
+		model = forecast.Highest(model, forecast.Event(r.Probability*share, r.Low, r.Mid, r.High))
+	}
+	if !touched {
+		return
+	}
+	bounds := forecast.Bounds{Max: p.cfg.MaxGPUs, Floor: int(math.Ceil(p.cfg.JobFactor * float64(largest))), Factor: 1}
+	w.Forecast = forecast.Blend(w.Forecast, bounds.Clamp(model, w.Forecast), p.cfg.Weight)
+	w.Source, w.Model, w.PromptHash = LLM, e.Model, e.PromptHash
+}
+
+func (p *Predictor) seconds() int64 { return int64(p.cfg.Window / time.Second) }

@@ -1,0 +1,130 @@
+package redact
+
+import (
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// detector finds one kind of secret or name.
+type detector struct {
+	name string
+	// needs are words in lower case of which every match holds at least one: most
+	// lines hold none, and looking for a word is far quicker than for a pattern.
+	// Empty means that every line is looked at.
+	needs []string
+	re    *regexp.Regexp
+	// keep reports that a match, which is then left in, is harmless; nil keeps
+	// nothing. It is given the whole match and its first group.
+	keep func(match, group string) bool
+}
+
+// may reports whether a text, given in lower case, can hold a match.
+func (d detector) may(lower string) bool {
+	return len(d.needs) == 0 || slices.ContainsFunc(d.needs, func(word string) bool { return strings.Contains(lower, word) })
+}
+
+// find returns the first group of every match, or the match if it has no group.
+// lower is the text in lower case.
+func (d detector) find(text, lower string) []span {
+	if !d.may(lower) {
+		return nil
+	}
+	var found []span
+	for _, m := range d.re.FindAllStringSubmatchIndex(text, -1) {
+		from, to := m[0], m[1]
+		if len(m) > 2 && m[2] >= 0 {
+			from, to = m[2], m[3]
+		}
+		if from == to || (d.keep != nil && d.keep(text[m[0]:m[1]], text[from:to])) {
+			continue
+		}
+		found = append(found, span{from: from, to: to, name: d.name})
+	}
+	return found
+}
+
+// builtin is the table of detectors. Those with a fixed beginning come first and
+// need no word boundary: a secret glued to a word is a secret. The formats are
+// those that the issuers publish for secret scanners.
+var builtin = []detector{
+	re("forewarm-key", "gpa_", `gpa_[A-Za-z0-9]{1,16}_[A-Za-z0-9]{6,32}_[A-Za-z0-9]{20,}(?:_[A-Za-z0-9]{1,12})?`),
+	re("private-key", "begin", `-{2,}\s*BEGIN[^-]{0,60}(?:KEY|CERTIFICATE|MESSAGE)[^-]{0,20}-{2,}.*`),
+	re("private-key", "age-secret-key-1", `AGE-SECRET-KEY-1[0-9A-Z]{20,}`),
+	re("ssh-key", "aaaa", `(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-\S+|sk-\S+@openssh\.com)\s+AAAA[A-Za-z0-9+/=]+`),
+	re("aws", "akia asia abia acca aroa aida agpa anpa anva apka", `(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA|AGPA|ANPA|ANVA|APKA)[A-Z0-9]{12,}`),
+	re("gcp", "aiza ya29. gocspx- 1//0", `AIza[0-9A-Za-z_-]{20,}|ya29\.[0-9A-Za-z_.-]{10,}|GOCSPX-[0-9A-Za-z_-]{10,}|1//0[0-9A-Za-z_-]{20,}`),
+	re("azure", "accountkey sharedaccess sig", `(?i)(?:AccountKey|SharedAccessKey|SharedAccessSignature|[?&]sig)\s*=\s*([^;&\s"']+)`),
+	re("azure", "q~", `[A-Za-z0-9_~.-]{3}[78]Q~[A-Za-z0-9_~.-]{25,}`),
+	re("github", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", `gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}`),
+	re("gitlab", "gl", `gl(?:pat|ptt|dt|rt|cbt|oas|soat|imt|agent|ft|ffct)-[A-Za-z0-9_.-]{10,}`),
+	re("huggingface", "hf_ api_org_", `(?:hf_|api_org_)[A-Za-z0-9]{16,}`),
+	re("anthropic", "sk-ant-", `sk-ant-[A-Za-z0-9_-]{10,}`),
+	re("openai", "sk-", `sk-[A-Za-z0-9_-]{16,}`),
+	re("model-provider", "nvapi- r8_ gsk_ pplx- xai- tvly-", `nvapi-[A-Za-z0-9_-]{16,}|r8_[A-Za-z0-9]{16,}|gsk_[A-Za-z0-9]{16,}|pplx-[A-Za-z0-9]{16,}|xai-[A-Za-z0-9]{16,}|tvly-[A-Za-z0-9-]{16,}`),
+	re("slack", "xox xapp- hooks.slack", `xox[a-z]-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{8,}|hooks\.slack\.com/[A-Za-z0-9/_-]+`),
+	re("discord", "discord", `discord(?:app)?\.com/api/webhooks/[A-Za-z0-9/_-]+`),
+	re("telegram", ":", `[0-9]{8,10}:[A-Za-z0-9_-]{30,}`),
+	re("stripe", "k_live_ k_test_ whsec_", `(?:[rsp]k_(?:live|test)|whsec)_[A-Za-z0-9]{8,}`),
+	re("registry", "npm_ pypi- dckr_ rubygems_", `npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{20,}|dckr_(?:pat|oat)_[A-Za-z0-9_-]{16,}|rubygems_[a-f0-9]{20,}`),
+	re("mail-service", "sg. key- sk", `SG\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|key-[a-f0-9]{32}|SK[a-f0-9]{32}`),
+	re("cloud-token", "dapi do hvs. hvb. hvr. lin_api_ shp glsa_ tskey-", `dapi[a-f0-9]{30,}|do[opr]_v1_[a-f0-9]{30,}|hv[sbr]\.[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]+|lin_api_[A-Za-z0-9]{20,}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{20,}|glsa_[A-Za-z0-9_]{20,}|tskey-[A-Za-z0-9-]{10,}`),
+	re("jwt", "eyj", `eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*)*`),
+	re("url-password", "://", `[A-Za-z][A-Za-z0-9+.-]*://([^\s"'<>]*)@`),
+	re("dsn", "@tcp( @udp( @unix(", `[^\s"'=]+:([^\s"']+)@(?:tcp|udp|unix)\(`),
+	re("authorization", "authorization", `(?i)authorization["']?\s*[:=]\s*(.+)`),
+	re("cookie", "cookie", `(?i)\b(?:set-)?cookie["']?\s*[:=]\s*(.+)`),
+	re("passphrase", "pass mnemonic seed", `(?i)(?:pass[ _-]?phrase|mnemonic|seed[ _-]phrase)["']?\s*[:=]\s*(.+)`),
+	re("bearer", "bearer basic digest negotiate apikey", `(?i)\b(?:bearer|basic|digest|negotiate|apikey)\s+([A-Za-z0-9+/=_.~-]{6,})`),
+	{name: "named-secret", needs: secretWords, re: regexp.MustCompile(`(?i)` + secretName + `["'\]]*\s*(?:=>|:=|==|[=:])\s*["'({\[]*([^\s,;&"')}]+)`), keep: harmless},
+	{name: "named-secret", needs: secretWords, re: regexp.MustCompile(`(?i)` + secretName + `["'\]]*\s*(?:=>|:=|==|[=:])\s*(?:"([^"]+)"?)`), keep: harmless},
+	{name: "named-secret", needs: secretWords, re: regexp.MustCompile(`(?i)` + secretName + `["'\]]*\s*(?:=>|:=|==|[=:])\s*(?:'([^']+)'?)`), keep: harmless},
+	{name: "named-secret", needs: secretWords, re: regexp.MustCompile(`(?i)-` + secretName + `\s+["']?([^\s"'-][^\s"']*)`), keep: harmless},
+	{name: "named-secret", needs: secretWords, re: regexp.MustCompile(`(?i)\b(?:password|passwd|secret)\s+(?:is|was|to)\s+["']?([^\s"']+)`)},
+	re("email", "@", `[A-Za-z0-9._%+'-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`),
+	re("user-at-host", "@", `[A-Za-z_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*`),
+	re("ip", ".", `[0-9]{1,3}(?:\.[0-9]{1,3}){3}`),
+	{name: "ip", needs: []string{":"}, re: regexp.MustCompile(`[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:%[0-9A-Za-z]+)?`), keep: notIPv6},
+	re("mac", ": -", `[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}`),
+	re("home", "home users scratch", `(?i)(?:/home|/users|/export/home|/nfs/home|\\users|/scratch|/data/home)[/\\]+([^\s/\\"':;,]+)`),
+	re("home", "~", `(?:^|[\s"'=:(])~([A-Za-z][A-Za-z0-9._-]+)`),
+	re("user", "user login owner uid logname account run", `(?i)\b(?:user(?:name|id)?|login|owner|uid|logname|account_?name|run_?as)["']?\s*[=:]\s*["']?([A-Za-z0-9_.@$\\-]+(?:\([^)]*\))?)`),
+	re("user", "user", `(?i)\b(?:for|by|invalid|from) user\s+([A-Za-z0-9_.-]+)`),
+	re("host", "host node server machine worker fqdn", `(?i)\b(?:host(?:name)?|node(?:name|list)?|server|machine|worker|fqdn)["']?\s*[=:]\s*["']?([A-Za-z0-9_.\[\],-]+)`),
+	re("host", ":", `^(?:<[0-9]+>)?[A-Z][a-z]{2}\s+[0-9]{1,2}\s[0-9:]{8}\s+([A-Za-z0-9._-]+)`),
+	re("host", ".", `(?i)\b(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:com|net|org|io|ai|dev|edu|gov|mil|int|internal|intranet|local|localdomain|lan|corp|cloud|app|tech|systems|cluster|home|private|info|biz|co|uk|de|fr|ch|at|nl|eu|us|ca|cn|jp|kr|in|au|br|se|no|fi|dk|pl|it|es|be)\b`),
+	re("host", "ip-", `\bip-[0-9]{1,3}(?:-[0-9]{1,3}){3}\b`),
+	re("uuid", "-", `[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`),
+	re("hex", "", `(?:[0-9a-fA-F]{2}[: ]){15,}[0-9a-fA-F]{2}|[0-9a-fA-F]{32,}`),
+	{name: "random", re: regexp.MustCompile(`[A-Za-z0-9+/=_~.-]{20,}`), keep: orderly},
+}
+
+// re makes a detector; needs holds its words, divided by spaces.
+func re(name, needs, pattern string) detector {
+	return detector{name: name, needs: strings.Fields(needs), re: regexp.MustCompile(pattern)}
+}
+
+// secretWords are the needs of secretName.
+var secretWords = strings.Fields("pass pwd secret token key credential auth session conn dsn salt signature nonce otp pin")
+
+// secretName matches the name of something whose value is a secret.
+const secretName = `[A-Za-z0-9_.-]*(?:passw(?:or)?d|passwd|passcode|\bpass|_pass|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|encryption[_-]?key|signing[_-]?key|ssh[_-]?key|license[_-]?key|account[_-]?key|auth[_-]?key|_key|credential|auth|session|conn(?:ection)?[_-]?str(?:ing)?|dsn|salt|signature|nonce|otp|\bpin)[A-Za-z0-9_.-]*`
+
+// countName matches names that hold "token" and mean a number of them.
+var countName = regexp.MustCompile(`(?i)tokens|token_?(?:count|id|len|num|s)|(?:num|max|min|n|total|per)_?token`)
+
+var smallNumber = regexp.MustCompile(`^[0-9.,eE+/-]{1,16}[kKmMbB]?$`)
+
+// harmless keeps numbers of tokens, which training logs are full of.
+func harmless(match, value string) bool {
+	name, _, _ := strings.Cut(match, value)
+	return countName.MatchString(name) && smallNumber.MatchString(value)
+}
+
+// notIPv6 keeps times of day and whatever else has colons.
+func notIPv6(match, _ string) bool {
+	address, _, _ := strings.Cut(match, "%")
+	_, err := netip.ParseAddr(address)
+	return err != nil || len(address) < 4
+}

@@ -1,0 +1,138 @@
+package redact
+
+import (
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"math"
+	"regexp"
+	"strings"
+)
+
+// orderly keeps long words that do not look random: names, versions, paths. A
+// random text has many different characters (Shannon entropy) and changes often
+// between capitals, small letters and digits; "train_resnet50_batch256" does not.
+func orderly(match, _ string) bool {
+	return entropy(match) < 3 || changes(match) < 0.25
+}
+
+// entropy is the Shannon entropy of the bytes of s, in bits per byte.
+func entropy(s string) float64 {
+	var seen [256]int
+	for i := range len(s) {
+		seen[s[i]]++
+	}
+	bits := 0.0
+	for _, n := range seen {
+		if n > 0 {
+			p := float64(n) / float64(len(s))
+			bits -= p * math.Log2(p)
+		}
+	}
+	return bits
+}
+
+// changes is the share of neighbouring letters and digits of s that are of
+// different classes: capital, small, digit. A path or name is judged by its most
+// random part of 16 characters or more.
+func changes(s string) float64 {
+	most := share(s)
+	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("/=._-", r) }) {
+		if len(part) >= 16 {
+			most = max(most, share(part))
+		}
+	}
+	return most
+}
+
+func share(s string) float64 {
+	pairs, changed := 0, 0
+	last := 0
+	for i := range len(s) {
+		c := class(s[i])
+		if c == 0 {
+			continue
+		}
+		if last != 0 {
+			pairs++
+			if c != last {
+				changed++
+			}
+		}
+		last = c
+	}
+	if pairs == 0 {
+		return 0
+	}
+	return float64(changed) / float64(pairs)
+}
+
+// class is 1 for capitals, 2 for small letters, 3 for digits, else 0.
+func class(b byte) int {
+	switch {
+	case b >= 'A' && b <= 'Z':
+		return 1
+	case b >= 'a' && b <= 'z':
+		return 2
+	case b >= '0' && b <= '9':
+		return 3
+	}
+	return 0
+}
+
+// packed matches text that may be encoded.
+var packed = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}={0,6}`)
+
+// encoded returns words that decode to text with a secret in it.
+func (r *Redactor) encoded(text string) []span {
+	var found []span
+	for _, m := range packed.FindAllStringIndex(text, -1) {
+		for _, inner := range decodings(text[m[0]:m[1]]) {
+			if r.secretIn(inner) {
+				found = append(found, span{from: m[0], to: m[1], name: "encoded"})
+				break
+			}
+		}
+	}
+	return found
+}
+
+func (r *Redactor) secretIn(text string) bool {
+	lower := strings.ToLower(text)
+	for _, d := range r.detectors {
+		if d.name != "random" && len(d.find(text, lower)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// decodings returns what the word means in base64, base32 and hex, where that is
+// text.
+func decodings(word string) []string {
+	bare := strings.TrimRight(word, "=")
+	common := strings.NewReplacer("-", "+", "_", "/").Replace(bare)
+	var texts []string
+	for _, decode := range []func() ([]byte, error){
+		func() ([]byte, error) { return base64.RawStdEncoding.DecodeString(common) },
+		func() ([]byte, error) {
+			return base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(bare))
+		},
+		func() ([]byte, error) { return hex.DecodeString(bare) },
+	} {
+		if b, err := decode(); err == nil && readable(b) {
+			texts = append(texts, string(b))
+		}
+	}
+	return texts
+}
+
+// readable reports whether b is ASCII text.
+func readable(b []byte) bool {
+	for _, c := range b {
+		if (c < 0x20 && c != '\n' && c != '\t' && c != '\r') || c > 0x7e {
+			return false
+		}
+	}
+	return len(b) > 0
+}

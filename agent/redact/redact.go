@@ -1,0 +1,186 @@
+// Package redact takes secrets and names out of raw text before it may go to
+// the customer's own language model.
+//
+// A line is first made plain: escape sequences, control and invisible characters
+// are removed and look-alike characters replaced. Detectors then look at three
+// views of it: as it stands, with escapes such as %41 or \u0041 decoded, and with
+// quotes, string joins and tags removed, so that a secret that was split or
+// encoded is found too. What any view shows is cut out of the line.
+//
+// It errs on the side of cutting too much. It works on single lines: of a key
+// that spans lines, each long line is found by its randomness, and a short last
+// line may stay. No redactor finds every secret, which is why redacted text goes
+// nowhere but to the model that the customer chose.
+package redact
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Scrubbed is text that has been through a Redactor. Only this package can make
+// one that is not empty: a function that takes a Scrubbed cannot be handed raw
+// text.
+type Scrubbed struct{ text string }
+
+// String returns the redacted text.
+func (s Scrubbed) String() string { return s.text }
+
+// MarshalText returns the redacted text.
+func (s Scrubbed) MarshalText() ([]byte, error) { return []byte(s.text), nil }
+
+// Count is how many pieces each detector cut out, by the detector's name.
+type Count map[string]int
+
+// Total is the sum over all detectors.
+func (c Count) Total() int {
+	total := 0
+	for _, n := range c {
+		total += n
+	}
+	return total
+}
+
+// Add adds the counts of other.
+func (c Count) Add(other Count) {
+	for name, n := range other {
+		c[name] += n
+	}
+}
+
+// Config says what to cut out beside what the detectors find. The zero value is
+// ready.
+type Config struct {
+	// Patterns are the customer's own regular expressions (RE2). They are applied
+	// to the plain text, where every match is cut out.
+	Patterns []string
+	// Words are names to cut out wherever they stand, in any case: the login name,
+	// the host name, project names. Words under 3 letters are refused.
+	Words []string
+	// MaxLine is the longest result in bytes; 0 means 2 KiB.
+	MaxLine int
+}
+
+// Redactor cuts secrets out of lines. It is safe for concurrent use.
+type Redactor struct {
+	detectors []detector
+	maxLine   int
+}
+
+// New returns a Redactor, or the first pattern or word that cannot be used.
+func New(c Config) (*Redactor, error) {
+	if c.MaxLine < 0 {
+		return nil, errors.New("making a redactor: the longest line must not be negative")
+	}
+	r := &Redactor{detectors: slices.Clone(builtin), maxLine: c.MaxLine}
+	if r.maxLine == 0 {
+		r.maxLine = 2 << 10
+	}
+	for i, p := range c.Patterns {
+		re, err := regexp.Compile(p)
+		if err != nil {
+			return nil, fmt.Errorf("making a redactor: pattern %d: %w", i+1, err)
+		}
+		if re.MatchString("") {
+			return nil, fmt.Errorf("making a redactor: pattern %d matches the empty text and so everything", i+1)
+		}
+		r.detectors = append(r.detectors, detector{name: "custom", re: re})
+	}
+	for i, w := range c.Words {
+		if utf8.RuneCountInString(w) < 3 {
+			return nil, fmt.Errorf("making a redactor: word %d is shorter than 3 letters", i+1)
+		}
+		r.detectors = append(r.detectors, detector{name: "word", re: regexp.MustCompile(`(?i)` + regexp.QuoteMeta(w))})
+	}
+	return r, nil
+}
+
+// Names returns the names of the built-in detectors, in order of precedence.
+func Names() []string {
+	var names []string
+	for _, d := range builtin {
+		names = append(names, d.name)
+	}
+	return slices.Compact(names)
+}
+
+// Redact returns the line without what the detectors find, each piece replaced
+// by "[redacted:name]". Any input is safe, and work is bounded by the longest
+// line of the configuration.
+func (r *Redactor) Redact(line string) (Scrubbed, Count) {
+	base := plain(bound(line, 8*r.maxLine))
+	text, count := cut(base, r.find(base))
+	return Scrubbed{text: truncate(finish(text), r.maxLine)}, count
+}
+
+// bound cuts a line that is too long to look at, at a space, so that no half of
+// a secret escapes its detector.
+func bound(line string, limit int) string {
+	if len(line) <= limit {
+		return line
+	}
+	line = line[:limit]
+	if i := strings.LastIndexAny(line, " \t"); i >= 0 {
+		return line[:i]
+	}
+	return ""
+}
+
+// truncate cuts redacted text between two characters.
+func truncate(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
+}
+
+// span is a piece of the base text and the rank of the detector that found it.
+type span struct {
+	from, to int
+	name     string
+}
+
+// find returns what the detectors see in any view, as spans of the base text.
+func (r *Redactor) find(base string) []span {
+	var found []span
+	for _, v := range views(base) {
+		lower := strings.ToLower(v.text)
+		for _, d := range r.detectors {
+			for _, s := range d.find(v.text, lower) {
+				found = append(found, span{from: v.from[s.from], to: v.to[s.to-1], name: d.name})
+			}
+		}
+		for _, s := range r.encoded(v.text) {
+			found = append(found, span{from: v.from[s.from], to: v.to[s.to-1], name: s.name})
+		}
+	}
+	return found
+}
+
+// cut replaces the spans in text. Spans that overlap become one, which is named
+// after the first found.
+func cut(text string, found []span) (string, Count) {
+	count := Count{}
+	slices.SortStableFunc(found, func(a, b span) int { return a.from - b.from })
+	var out strings.Builder
+	at := 0
+	for i := 0; i < len(found); {
+		s := found[i]
+		for i++; i < len(found) && found[i].from < s.to; i++ {
+			s.to = max(s.to, found[i].to)
+		}
+		out.WriteString(text[at:s.from])
+		out.WriteString("[redacted:" + s.name + "]")
+		count[s.name]++
+		at = s.to
+	}
+	out.WriteString(text[at:])
+	return out.String(), count
+}

@@ -1,0 +1,129 @@
+package redact
+
+import (
+	"html"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// view is a reading of the base text. Byte i of text was made from the bytes
+// from[i] to to[i] of the base text.
+type view struct {
+	text     string
+	from, to []int
+}
+
+// views returns the readings that differ from each other.
+func views(base string) []view {
+	whole := identityView(base)
+	all := readings(whole.replace(sequences).replace(orphans))
+	if controls.MatchString(base) {
+		all = append(all, readings(whole.replace(orphans))...)
+	}
+	return all
+}
+
+// readings returns a view as it stands, decoded, and decoded and joined.
+func readings(first view) []view {
+	all := []view{first.replace(spaces)}
+	decoded := first.replace(escapes).replace(escapes)
+	for _, v := range []view{decoded.replace(spaces), decoded.replace(joints)} {
+		if v.text != all[len(all)-1].text {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+func identityView(base string) view {
+	v := view{text: base, from: make([]int, len(base)), to: make([]int, len(base))}
+	for i := range len(base) {
+		v.from[i], v.to[i] = i, i+1
+	}
+	return v
+}
+
+// rewrite replaces each match of re by what with returns for it; an empty result
+// takes the match out.
+type rewrite struct {
+	re   *regexp.Regexp
+	with func(match string) string
+}
+
+var spaces = rewrite{regexp.MustCompile(weakSpace), func(string) string { return " " }}
+
+// sequences and orphans take out terminal sequences and the control characters
+// that are left.
+var (
+	sequences = rewrite{ansi, func(string) string { return "" }}
+	orphans   = rewrite{controls, func(string) string { return "" }}
+)
+
+// escapes are the ways to write a character by its number: URL, C and JSON
+// strings, and HTML; and terminal sequences that are written so.
+var escapes = rewrite{
+	regexp.MustCompile(`(?:\\x1[bB]|\\u001[bB]|\\033|\\e)\[[0-9;]*[A-Za-z]|%[0-9A-Fa-f]{2}|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[0-3][0-7]{2}|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[a-z]{2,6});`),
+	unescape,
+}
+
+// joints are what divides a secret without belonging to it: quotes with what
+// joins two strings between them, escapes of line ends, mark-up tags and unusual
+// spaces.
+var joints = rewrite{
+	regexp.MustCompile("[\"'`]\\s*[+.&,]?\\s*[\"'`]|\\\\[nrt]|[\"'`\\\\]|</?[A-Za-z][^<>]{0,40}>|" + weakSpace),
+	func(string) string { return "" },
+}
+
+func unescape(match string) string {
+	switch {
+	case strings.Contains(match, "["): // A terminal sequence that was written out.
+		return ""
+	case match[0] == '&':
+		return strings.Map(plainRune, html.UnescapeString(match))
+	case match[0] == '%':
+		return character(match[1:], 16)
+	case match[1] == 'x' || match[1] == 'u':
+		return character(match[2:], 16)
+	default:
+		return character(match[1:], 8)
+	}
+}
+
+func character(digits string, base int) string {
+	n, err := strconv.ParseUint(digits, base, 21)
+	if err != nil {
+		return ""
+	}
+	r := plainRune(rune(n))
+	if r < 0 || !utf8.ValidRune(r) {
+		return ""
+	}
+	return string(r)
+}
+
+// replace returns the view with every match rewritten.
+func (v view) replace(w rewrite) view {
+	matches := w.re.FindAllStringIndex(v.text, -1)
+	if matches == nil {
+		return v
+	}
+	var out view
+	var text strings.Builder
+	at := 0
+	for _, m := range matches {
+		text.WriteString(v.text[at:m[0]])
+		out.from, out.to = append(out.from, v.from[at:m[0]]...), append(out.to, v.to[at:m[0]]...)
+		with := w.with(v.text[m[0]:m[1]])
+		text.WriteString(with)
+		for range len(with) {
+			out.from, out.to = append(out.from, v.from[m[0]]), append(out.to, v.to[m[1]-1])
+		}
+		at = m[1]
+	}
+	text.WriteString(v.text[at:])
+	out.from, out.to = append(out.from, v.from[at:]...), append(out.to, v.to[at:]...)
+	out.text = text.String()
+	return out
+}

@@ -1,0 +1,59 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// CreatePool defines a pool.
+func (c *Client) CreatePool(ctx context.Context, in contract.PoolCreate) (contract.Pool, error) {
+	return do[contract.Pool](ctx, c, call{method: http.MethodPost, path: []string{"pools"}, body: in})
+}
+
+// Pool reads a pool by id or name.
+func (c *Client) Pool(ctx context.Context, idOrName string) (contract.Pool, error) {
+	return do[contract.Pool](ctx, c, call{method: http.MethodGet, path: []string{"pools", idOrName}})
+}
+
+// Pools lists pools.
+func (c *Client) Pools(ctx context.Context, f Filter) iter.Seq2[contract.Pool, error] {
+	return list[contract.Pool](ctx, c, f, "pools")
+}
+
+// PatchPool changes a pool, if it still has the version.
+func (c *Client) PatchPool(ctx context.Context, idOrName string, version int, in contract.PoolPatch) (contract.Pool, error) {
+	return do[contract.Pool](ctx, c, call{method: http.MethodPatch, path: []string{"pools", idOrName}, body: in, header: ifMatch(version)})
+}
+
+// Node reads a node.
+func (c *Client) Node(ctx context.Context, id string) (contract.Node, error) {
+	return do[contract.Node](ctx, c, call{method: http.MethodGet, path: []string{"nodes", id}})
+}
+
+// Nodes lists nodes.
+func (c *Client) Nodes(ctx context.Context, f Filter) iter.Seq2[contract.Node, error] {
+	return list[contract.Node](ctx, c, f, "nodes")
+}
+
+// DrainNode lets a node take no new work.
+func (c *Client) DrainNode(ctx context.Context, id string) (contract.Node, error) {
+	return do[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "drain"}})
+}
+
+// ResumeNode lets a drained or quarantined node take work again.
+func (c *Client) ResumeNode(ctx context.Context, id string) (contract.Node, error) {
+	return do[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "resume"}})
+}
+
+// QuarantineNode keeps a node for inspection.
+func (c *Client) QuarantineNode(ctx context.Context, id string) (contract.Node, error) {
+	return do[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "quarantine"}})
+}
+
+// GPUs lists the devices of nodes.
+func (c *Client) GPUs(ctx context.Context, f Filter) iter.Seq2[contract.GPU, error] {
+	return list[contract.GPU](ctx, c, f, "gpus")
+}

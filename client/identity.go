@@ -1,0 +1,71 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// Whoami says who the key is.
+func (c *Client) Whoami(ctx context.Context) (contract.Whoami, error) {
+	return do[contract.Whoami](ctx, c, call{method: http.MethodGet, path: []string{"whoami"}})
+}
+
+// Version says which program answers.
+func (c *Client) Version(ctx context.Context) (contract.Build, error) {
+	return do[contract.Build](ctx, c, call{method: http.MethodGet, path: []string{"version"}})
+}
+
+// CreateOrganization makes a tenant.
+func (c *Client) CreateOrganization(ctx context.Context, in contract.OrganizationCreate) (contract.Organization, error) {
+	return do[contract.Organization](ctx, c, call{method: http.MethodPost, path: []string{"organizations"}, body: in})
+}
+
+// Organization reads a tenant.
+func (c *Client) Organization(ctx context.Context, id string) (contract.Organization, error) {
+	return do[contract.Organization](ctx, c, call{method: http.MethodGet, path: []string{"organizations", id}})
+}
+
+// Organizations lists the tenants that the key may see.
+func (c *Client) Organizations(ctx context.Context, f Filter) iter.Seq2[contract.Organization, error] {
+	return list[contract.Organization](ctx, c, f, "organizations")
+}
+
+// SetLimits replaces a tenant's limits, if it still has the version.
+func (c *Client) SetLimits(ctx context.Context, id string, version int, in contract.Limits) (contract.Organization, error) {
+	return do[contract.Organization](ctx, c, call{method: http.MethodPut, path: []string{"organizations", id, "limits"},
+		body: in, header: ifMatch(version)})
+}
+
+// CreateUser makes a user.
+func (c *Client) CreateUser(ctx context.Context, in contract.UserCreate) (contract.User, error) {
+	return do[contract.User](ctx, c, call{method: http.MethodPost, path: []string{"users"}, body: in})
+}
+
+// Users lists users.
+func (c *Client) Users(ctx context.Context, f Filter) iter.Seq2[contract.User, error] {
+	return list[contract.User](ctx, c, f, "users")
+}
+
+// PatchUser changes a user, if it still has the version.
+func (c *Client) PatchUser(ctx context.Context, id string, version int, in contract.UserPatch) (contract.User, error) {
+	return do[contract.User](ctx, c, call{method: http.MethodPatch, path: []string{"users", id}, body: in, header: ifMatch(version)})
+}
+
+// CreateKey makes an API key. The answer is the only place where its secret is
+// ever shown; a repeat makes another key.
+func (c *Client) CreateKey(ctx context.Context, in contract.KeyCreate) (contract.KeyCreated, error) {
+	return do[contract.KeyCreated](ctx, c, call{method: http.MethodPost, path: []string{"keys"}, body: in})
+}
+
+// Keys lists keys without their secrets.
+func (c *Client) Keys(ctx context.Context, f Filter) iter.Seq2[contract.Key, error] {
+	return list[contract.Key](ctx, c, f, "keys")
+}
+
+// RevokeKey ends a key. It works for at most five seconds more.
+func (c *Client) RevokeKey(ctx context.Context, id string) (contract.Key, error) {
+	return do[contract.Key](ctx, c, call{method: http.MethodDelete, path: []string{"keys", id}})
+}

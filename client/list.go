@@ -1,0 +1,74 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// Filter narrows a list. Zero fields do not narrow.
+type Filter struct {
+	Pool     string   // id or name
+	State    []string // any of them
+	Live     bool     // nothing that is over
+	PageSize int      // how many a request asks for; the server's default when zero
+}
+
+func (f Filter) query() url.Values {
+	q := url.Values{}
+	if f.Pool != "" {
+		q.Set("pool", f.Pool)
+	}
+	if len(f.State) > 0 {
+		q.Set("state", strings.Join(f.State, ","))
+	}
+	if f.Live {
+		q.Set("live", "true")
+	}
+	if f.PageSize > 0 {
+		q.Set("limit", strconv.Itoa(f.PageSize))
+	}
+	return q
+}
+
+// list goes through all pages. It ends after the first error, which it yields
+// with a zero item.
+func list[T any](ctx context.Context, c *Client, f Filter, path ...string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		q := f.query()
+		for {
+			page, err := do[contract.List[T]](ctx, c, call{method: http.MethodGet, path: path, query: q})
+			if err != nil {
+				var zero T
+				yield(zero, err)
+				return
+			}
+			for _, item := range page.Items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if page.NextCursor == "" {
+				return
+			}
+			q.Set("cursor", page.NextCursor)
+		}
+	}
+}
+
+// All collects a list. It returns what it got before an error, and the error.
+func All[T any](seq iter.Seq2[T, error]) ([]T, error) {
+	var all []T
+	for item, err := range seq {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, item)
+	}
+	return all, nil
+}

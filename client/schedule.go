@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// CreateSchedule makes a schedule.
+func (c *Client) CreateSchedule(ctx context.Context, in contract.ScheduleCreate) (contract.Schedule, error) {
+	return do[contract.Schedule](ctx, c, call{method: http.MethodPost, path: []string{"schedules"}, body: in})
+}
+
+// Schedule reads a schedule.
+func (c *Client) Schedule(ctx context.Context, id string) (contract.Schedule, error) {
+	return do[contract.Schedule](ctx, c, call{method: http.MethodGet, path: []string{"schedules", id}})
+}
+
+// Schedules lists schedules.
+func (c *Client) Schedules(ctx context.Context, f Filter) iter.Seq2[contract.Schedule, error] {
+	return list[contract.Schedule](ctx, c, f, "schedules")
+}
+
+// DeleteSchedule ends a schedule.
+func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
+	_, err := do[struct{}](ctx, c, call{method: http.MethodDelete, path: []string{"schedules", id}})
+	return err
+}
+
+// PauseSchedule stops a schedule from making reservations, or lets it go on.
+func (c *Client) PauseSchedule(ctx context.Context, id string, paused bool) (contract.Schedule, error) {
+	action := "resume"
+	if paused {
+		action = "pause"
+	}
+	return do[contract.Schedule](ctx, c, call{method: http.MethodPost, path: []string{"schedules", id, action}})
+}
+
+// Occurrences lists the dates of a schedule that start in [from, to); zero times
+// leave the server's default of two weeks from now.
+func (c *Client) Occurrences(ctx context.Context, id string, from, to time.Time) ([]contract.Occurrence, error) {
+	page, err := do[contract.List[contract.Occurrence]](ctx, c, call{method: http.MethodGet,
+		path: []string{"schedules", id, "occurrences"}, query: period(from, to)})
+	return page.Items, err
+}
+
+// Report adds up a period; zero times leave the server's default of seven days
+// until now.
+func (c *Client) Report(ctx context.Context, from, to time.Time) (contract.Report, error) {
+	return do[contract.Report](ctx, c, call{method: http.MethodGet, path: []string{"reports", "summary"}, query: period(from, to)})
+}
+
+func period(from, to time.Time) url.Values {
+	q := url.Values{}
+	if !from.IsZero() {
+		q.Set("from", from.UTC().Format(time.RFC3339Nano))
+	}
+	if !to.IsZero() {
+		q.Set("to", to.UTC().Format(time.RFC3339Nano))
+	}
+	return q
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/agent"
+	"github.com/forewarm/forewarm/agent/egress"
+	"github.com/forewarm/forewarm/agent/history"
+	"github.com/forewarm/forewarm/agent/llm"
+	"github.com/forewarm/forewarm/agent/predict"
+	"github.com/forewarm/forewarm/agent/redact"
+	"github.com/forewarm/forewarm/agent/source"
+	"github.com/forewarm/forewarm/agent/source/jobs"
+	"github.com/forewarm/forewarm/agent/source/tail"
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/internal/clock"
+)
+
+// Files of the state folder.
+const (
+	stateFile      = "state.json"
+	checkpointFile = "checkpoint.json"
+	forecastFile   = "forecasts.jsonl"
+	egressFile     = "egress.jsonl"
+	budgetFile     = "budget.json"
+	saltFile       = "salt"
+)
+
+// composition is an agent with everything that it works with.
+type composition struct {
+	agent   *agent.Agent
+	sources []source.Source
+	closers []func() error
+}
+
+// composer puts a composition together.
+type composer struct {
+	cfg    config
+	file   file
+	clock  clock.Clock
+	logger *slog.Logger
+	// silent sends nothing to anybody and leaves no trace: a dry run.
+	silent bool
+}
+
+// compose builds the agent that the configuration describes. Close the result,
+// also after an error.
+func (p composer) compose(ctx context.Context) (_ *composition, err error) {
+	out := &composition{}
+	if err := os.MkdirAll(p.cfg.StateDir, 0o700); err != nil {
+		return out, fmt.Errorf("making the state folder: %w", err)
+	}
+	scrub, err := redact.New(redact.Config{Patterns: p.cfg.Redact.Patterns, Words: p.cfg.Redact.Words})
+	if err != nil {
+		return out, p.blameRedact(err)
+	}
+	cfg := agent.Config{
+		Tenant: p.cfg.Tenant, PoolID: p.cfg.Pool, Mode: p.cfg.Mode, Place: p.cfg.place(), Clock: p.clock, Logger: p.logger,
+		Scrub: scrub, State: p.path(stateFile),
+	}
+	var model *predict.Forecaster
+	if !p.silent {
+		if model, err = p.connect(ctx, out, &cfg); err != nil {
+			return out, err
+		}
+	}
+	if cfg.Predict, err = predict.New(p.cfg.predict(), model); err != nil {
+		return out, err
+	}
+	if out.agent, err = agent.New(cfg); err != nil {
+		return out, err
+	}
+	return out, p.sources(out)
+}
+
+// blameRedact finds the line of a pattern or word that cannot be used.
+func (p composer) blameRedact(err error) error {
+	text := strings.TrimPrefix(err.Error(), "making a redactor: ")
+	var i int
+	for form, key := range map[string]string{"pattern %d": "patterns", "word %d": "words"} {
+		if n, _ := fmt.Sscanf(text, form, &i); n == 1 {
+			return p.file.wrong(fmt.Sprintf("redact.%s.%d", key, i-1), text, "change it")
+		}
+	}
+	return p.file.wrong("redact", text, "change it")
+}
+
+// connect opens the one door to the network and what goes through it.
+func (p composer) connect(ctx context.Context, out *composition, cfg *agent.Config) (*predict.Forecaster, error) {
+	door := egress.Config{ControlPlane: p.cfg.API.Endpoint, Ledger: p.path(egressFile), Clock: p.clock}
+	if p.cfg.LLM != nil {
+		door.Model = p.cfg.LLM.BaseURL
+	}
+	e, err := egress.New(door)
+	if err != nil {
+		return nil, p.blameEgress(err)
+	}
+	out.closers = append(out.closers, e.Close)
+	forecasts, err := predict.OpenLedger(p.path(forecastFile))
+	if err != nil {
+		return nil, err
+	}
+	out.closers = append(out.closers, forecasts.Release)
+	cfg.Ledger = forecasts
+	if p.cfg.Mode == agent.Auto {
+		if cfg.Control, cfg.PoolID, err = p.control(ctx, e); err != nil {
+			return nil, err
+		}
+	}
+	if p.cfg.LLM == nil {
+		return nil, nil
+	}
+	return p.model(e)
+}
+
+func (p composer) blameEgress(err error) error {
+	if text, ok := strings.CutPrefix(err.Error(), "control plane URL: "); ok {
+		return p.file.wrong("api.endpoint", text, "write https://forewarm.example.com")
+	}
+	if text, ok := strings.CutPrefix(err.Error(), "model URL: "); ok {
+		return p.file.wrong("llm.base_url", text, "write the URL of an OpenAI-compatible API")
+	}
+	return err
+}
+
+// control makes the client of the control plane and finds the pool's id.
+func (p composer) control(ctx context.Context, e *egress.Egress) (agent.ControlPlane, string, error) {
+	key := p.cfg.API.Key.Reveal()
+	if p.cfg.API.KeyFile != "" {
+		data, err := os.ReadFile(p.cfg.API.KeyFile)
+		if err != nil {
+			return nil, "", p.file.wrong("api.key_file", err.Error(), "name a file that this user can read")
+		}
+		key = strings.TrimSpace(string(data))
+	}
+	c, err := client.New(p.cfg.API.Endpoint, key, e.ControlPlane())
+	if err != nil {
+		return nil, "", p.file.wrong("api.endpoint", err.Error(), "write https://forewarm.example.com")
+	}
+	if strings.HasPrefix(p.cfg.Pool, "pol_") {
+		return c, p.cfg.Pool, nil
+	}
+	pool, err := c.Pool(ctx, p.cfg.Pool)
+	if err != nil {
+		return nil, "", fmt.Errorf("finding pool %q: %w", p.cfg.Pool, err)
+	}
+	return c, pool.ID, nil
+}
+
+// model makes the customer's own model, held to its budget over restarts.
+func (p composer) model(e *egress.Egress) (*predict.Forecaster, error) {
+	l := *p.cfg.LLM
+	m, err := llm.NewClient(l.client(), e.Model())
+	if err != nil {
+		return nil, err
+	}
+	spent, err := loadBudget(p.path(budgetFile))
+	if err != nil {
+		return nil, err
+	}
+	bc := l.budget().WithDefaults()
+	bc.Save = func(s llm.BudgetState) error { return saveBudget(p.path(budgetFile), s) }
+	budget, err := llm.NewBudget(bc, spent, p.clock)
+	if err != nil {
+		return nil, err
+	}
+	return predict.NewForecaster(predict.ForecasterConfig{Name: l.Model, Timeout: l.Timeout.Std()}, m, budget, rand.Reader)
+}
+
+func (p composer) path(name string) string { return filepath.Join(p.cfg.StateDir, name) }
+
+// sources opens what the agent learns from.
+func (p composer) sources(out *composition) error {
+	checkpoint, err := history.OpenCheckpoint(p.path(checkpointFile))
+	if err != nil {
+		return err
+	}
+	salt, err := loadSalt(p.path(saltFile))
+	if err != nil {
+		return err
+	}
+	for i, s := range p.cfg.Sources {
+		opened, err := p.source(s, checkpoint, salt)
+		if err != nil {
+			return p.file.wrong(fmt.Sprintf("sources.%d.path", i), err.Error(), "name a file that can be read")
+		}
+		out.sources = append(out.sources, opened)
+		out.closers = append(out.closers, opened.Close)
+	}
+	return nil
+}
+
+func (p composer) source(s sourceConfig, checkpoint *history.Checkpoint, salt []byte) (source.Source, error) {
+	if s.Kind == kindLog {
+		return tail.New(tail.Config{Path: s.Path, Name: s.name(), Checkpoint: checkpoint, Clock: p.clock, FromEnd: true})
+	}
+	zone, err := time.LoadLocation(s.Zone) // empty means UTC
+	if err != nil {
+		return nil, err
+	}
+	opened, err := jobs.New(jobs.Config{Path: s.Path, Name: s.name(), Format: jobs.Format(s.Format), Checkpoint: checkpoint, Clock: p.clock,
+		Options: history.Options{Salt: salt, Zone: zone}})
+	if err != nil {
+		return nil, err
+	}
+	return &watchful{Jobs: opened, log: p.logger}, nil
+}
+
+// close gives up everything, the last opened first.
+func (c *composition) close() error {
+	var errs []error
+	for i := len(c.closers) - 1; i >= 0; i-- {
+		errs = append(errs, c.closers[i]())
+	}
+	c.closers = nil
+	return errors.Join(errs...)
+}
+
+// loadSalt reads the secret of the job pseudonyms, and makes it the first time.
+func loadSalt(path string) ([]byte, error) {
+	salt, err := os.ReadFile(path)
+	if err == nil && len(salt) == 32 {
+		return salt, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the salt: %w", err)
+	}
+	salt = make([]byte, 32)
+	if _, err := rand.Read(salt); err != nil {
+		return nil, fmt.Errorf("making a salt: %w", err)
+	}
+	return salt, writeFile(path, salt)
+}

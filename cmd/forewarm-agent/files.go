@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/forewarm/forewarm/agent/llm"
+)
+
+// loadBudget returns what was spent before; nothing at the first start.
+func loadBudget(path string) (llm.BudgetState, error) {
+	var s llm.BudgetState
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading the budget: %w", err)
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("reading the budget %s (delete it to start a new day): %w", path, err)
+	}
+	return s, nil
+}
+
+func saveBudget(path string, s llm.BudgetState) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encoding the budget: %w", err)
+	}
+	return writeFile(path, data)
+}
+
+// writeFile puts a whole new file, for its owner alone, in the old one's place.
+func writeFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	_, werr := f.Write(data)
+	err = errors.Join(werr, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// copyState gives a dry run what was learned, in a folder of its own.
+func copyState(from, to string) error {
+	for _, name := range []string{stateFile, checkpointFile, saltFile} {
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading the agent's state: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(to, name), data, 0o600); err != nil {
+			return fmt.Errorf("copying the agent's state: %w", err)
+		}
+	}
+	return nil
+}

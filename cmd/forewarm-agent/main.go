@@ -1,0 +1,139 @@
+// Command forewarm-agent runs beside the customer's work: it reads job history
+// and logs, predicts which GPUs will be wanted, and asks the control plane to
+// have them warm. Until it is told mode: auto, it only watches and keeps score.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	_ "time/tzdata" // histories name zones that the system may not have
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/agent/egress"
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/strictyaml"
+)
+
+// version is set by release builds with -ldflags "-X main.version=…".
+var version = ""
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := execute(ctx, newRoot(outside{clock: clock.System{}, getenv: os.Getenv}))
+	stop()
+	os.Exit(code)
+}
+
+// outside is what the commands take from the machine besides files.
+type outside struct {
+	clock  clock.Clock
+	getenv func(string) string
+}
+
+func newRoot(o outside) *cobra.Command {
+	root := &cobra.Command{
+		Use: "forewarm-agent", Short: "Predicts which GPUs you will want and has them warm",
+		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.AddCommand(runCommand(o), initCommand(o), egressCommand(o), versionCommand())
+	return root
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct{ error }
+
+// The exit codes, the same as those of forewarm.
+const (
+	exitOK       = 0
+	exitFailed   = 1
+	exitUsage    = 2
+	exitLogin    = 4
+	exitNotFound = 5
+	exitPolicy   = 7
+)
+
+// execute runs the command line and returns its exit code. Being told to stop is
+// how a run ends, and no failure.
+func execute(ctx context.Context, root *cobra.Command) int {
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return exitOK
+	}
+	code, next := judge(cmd, err)
+	_, _ = fmt.Fprintf(root.ErrOrStderr(), "Error: %v\nNext:  %s\n", err, next)
+	return code
+}
+
+// judge finds the exit code of a failure, and what to run next.
+func judge(cmd *cobra.Command, err error) (code int, next string) {
+	var (
+		wrong   *strictyaml.Error
+		usage   *usageError
+		problem *client.Error
+		chain   *egress.ChainError
+	)
+	switch {
+	case errors.As(err, &wrong):
+		return exitUsage, cmd.CommandPath() + " --help"
+	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
+		return exitUsage, cmd.CommandPath() + " --help"
+	case errors.As(err, &chain):
+		return exitFailed, "forewarm-agent egress verify"
+	case errors.Is(err, egress.ErrInUse):
+		return exitFailed, "forewarm-agent run --dry-run"
+	case errors.As(err, &problem):
+		return codeOf(problem.Problem.Status), "forewarm-agent run --dry-run"
+	default:
+		return exitFailed, cmd.CommandPath() + " --help"
+	}
+}
+
+func codeOf(status int) int {
+	switch status {
+	case 401:
+		return exitLogin
+	case 403:
+		return exitPolicy
+	case 404:
+		return exitNotFound
+	case 400, 422:
+		return exitUsage
+	default:
+		return exitFailed
+	}
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show the version of this program", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "forewarm-agent "+versionText())
+			return err
+		},
+	}
+}
+
+// versionText is the release's version, or the revision that was built.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return "dev-" + s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	return "dev"
+}

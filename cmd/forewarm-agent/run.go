@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/agent"
+	"github.com/forewarm/forewarm/agent/source"
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/internal/obs"
+)
+
+const defaultConfig = "forewarm-agent.yaml"
+
+func runCommand(o outside) *cobra.Command {
+	var path, level, format string
+	var once, dry bool
+	c := &cobra.Command{
+		Use: "run", Short: "Watch, predict and, in mode auto, place", Args: cobra.NoArgs,
+		Example: "  forewarm-agent run --dry-run     shows the plan it would send, and sends nothing\n  forewarm-agent run --config forewarm-agent.yaml",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			logging, err := obs.ParseConfig(level, format)
+			if err != nil {
+				return &usageError{err}
+			}
+			cfg, f, err := load(path, o.getenv)
+			if err != nil {
+				return err
+			}
+			p := composer{cfg: cfg, file: f, clock: o.clock, logger: obs.NewLogger(cmd.ErrOrStderr(), logging)}
+			if dry {
+				return dryRun(cmd, p)
+			}
+			return run(cmd.Context(), p, once)
+		},
+	}
+	c.Flags().StringVar(&path, "config", defaultConfig, "the configuration file")
+	c.Flags().BoolVar(&once, "once", false, "one step, then end")
+	c.Flags().BoolVar(&dry, "dry-run", false, "print the plan that would be sent; send and store nothing")
+	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error")
+	c.Flags().StringVar(&format, "log-format", "", "text or json")
+	return c
+}
+
+// run works until it is told to stop, or for one step.
+func run(ctx context.Context, p composer, once bool) (err error) {
+	all, err := p.compose(ctx)
+	defer func() { err = errors.Join(err, all.close()) }()
+	if err != nil {
+		return err
+	}
+	p.logger.Info(greeting(p.cfg))
+	for _, s := range all.sources {
+		if err := drain(ctx, s, all.agent, p.logger); err != nil {
+			return err
+		}
+	}
+	if once {
+		return step(ctx, all.agent, p.logger)
+	}
+	return all.watch(ctx, p)
+}
+
+func greeting(c config) string {
+	switch c.Mode {
+	case agent.Auto:
+		return fmt.Sprintf("mode auto: keeps up to %d GPUs of pool %s warm", c.place().MaxGPUs, c.Pool)
+	default:
+		return "mode observe: predicts and keeps score; sends nothing to the control plane"
+	}
+}
+
+// drain takes what a source holds already, so that the first prediction knows
+// the past.
+func drain(ctx context.Context, s source.Source, a *agent.Agent, log *slog.Logger) error {
+	count := 0
+	for {
+		items, failed := s.Step(ctx)
+		if len(items) > 0 {
+			if err := a.Handle(ctx, items); err != nil {
+				return fmt.Errorf("learning from %s: %w", s.Name(), err)
+			}
+		}
+		count += len(items)
+		if err := s.Commit(); err != nil {
+			return fmt.Errorf("reading source %s: %w", s.Name(), err)
+		}
+		if failed != nil {
+			log.Warn("a source cannot be read; it is tried again", "source", s.Name(), "error", failed)
+		}
+		if len(items) == 0 || failed != nil || ctx.Err() != nil {
+			log.Info(fmt.Sprintf("source %s: %d new rows or lines", s.Name(), count))
+			return ctx.Err()
+		}
+	}
+}
+
+// watch runs the sources and the steps beside each other. The first that cannot
+// go on ends all.
+func (c *composition) watch(ctx context.Context, p composer) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var running sync.WaitGroup
+	for _, s := range c.sources {
+		running.Go(func() {
+			stop(source.Run(ctx, source.Runner{Source: s, Handle: c.agent.Handle, OnError: func(err error) {
+				p.logger.Warn("a source cannot be read; it is tried again", "error", err)
+			}}))
+		})
+	}
+	c.steps(ctx, p)
+	stop(nil)
+	running.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// steps predicts and places at once and then again and again. A step that fails
+// leaves what was promised as it is.
+func (c *composition) steps(ctx context.Context, p composer) {
+	ticker := time.NewTicker(p.cfg.Every.Std())
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		if err := step(ctx, c.agent, p.logger); err != nil && ctx.Err() == nil {
+			p.logger.Error("the step failed and is tried again", "error", err, "next", hint(err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+	}
+}
+
+// hint says what to do about a failed step.
+func hint(err error) string {
+	var problem *client.Error
+	switch {
+	case !errors.As(err, &problem):
+		return "check that api.endpoint is reachable"
+	case problem.Problem.Status == 401:
+		return "forewarm key create NAME --kind agent, and put it where the configuration says"
+	case len(problem.Problem.Fixes) > 0:
+		return problem.Problem.Fixes[0].Label
+	default:
+		return "forewarm-agent run --dry-run"
+	}
+}
+
+func step(ctx context.Context, a *agent.Agent, log *slog.Logger) error {
+	rep, err := a.Step(ctx)
+	if err != nil {
+		return err
+	}
+	log.Info(tell(rep))
+	return nil
+}
+
+// dryRun prints the plan that would be sent. It works on a copy of what was
+// learned and asks no model, so that nothing leaves and nothing stays.
+func dryRun(cmd *cobra.Command, p composer) (err error) {
+	dir, err := os.MkdirTemp("", "forewarm-agent-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the dry run: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := copyState(p.cfg.StateDir, dir); err != nil {
+		return err
+	}
+	p.cfg.StateDir, p.cfg.Mode, p.silent = dir, agent.Observe, true
+	all, err := p.compose(cmd.Context())
+	defer func() { err = errors.Join(err, all.close()) }()
+	if err != nil {
+		return err
+	}
+	for _, s := range all.sources {
+		if err := drain(cmd.Context(), s, all.agent, p.logger); err != nil {
+			return err
+		}
+	}
+	rep, err := all.agent.Step(cmd.Context())
+	if err != nil {
+		return err
+	}
+	p.logger.Info(tell(rep))
+	out := json.NewEncoder(cmd.OutOrStdout())
+	out.SetIndent("", "  ")
+	return out.Encode(rep.Plan)
+}

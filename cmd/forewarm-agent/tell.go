@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/forewarm/forewarm/agent"
+	"github.com/forewarm/forewarm/agent/place"
+)
+
+// tell says in one line what a step expects, what it keeps warm and why, and
+// what became of it.
+func tell(r agent.Report) string {
+	parts := []string{expects(r), keeps(r.Choices)}
+	if r.Sent {
+		parts = append(parts, became(r))
+	} else {
+		parts = append(parts, fmt.Sprintf("%d windows, not sent", len(r.Plan.Windows)))
+	}
+	if r.Closed > 0 {
+		parts = append(parts, fmt.Sprintf("%d forecasts scored", r.Closed))
+	}
+	if r.Late > 0 {
+		parts = append(parts, fmt.Sprintf("%d rows came too late to count", r.Late))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func expects(r agent.Report) string {
+	if len(r.Choices) == 0 {
+		return "expects nothing"
+	}
+	w := r.Choices[0].Window
+	s := w.Forecast.Summary()
+	return fmt.Sprintf("expects %d (%d–%d) GPUs %s–%s by %s", s.P50, s.P10, s.P90, w.Start.UTC().Format("15:04"), w.End.UTC().Format("15:04Z"), w.Source)
+}
+
+// keeps explains the window that most is kept warm for or, when nothing is, the
+// one that came closest.
+func keeps(choices []place.Choice) string {
+	best := -1
+	for i, c := range choices {
+		if best < 0 || c.Decision.Levels > choices[best].Decision.Levels ||
+			c.Decision.Levels == 0 && choices[best].Decision.Levels == 0 && c.Decision.Refused > choices[best].Decision.Refused {
+			best = i
+		}
+	}
+	if best < 0 {
+		return "keeps nothing warm"
+	}
+	c := choices[best]
+	return fmt.Sprintf("%s: %s", c.Window.Start.UTC().Format("Mon 15:04Z"), c.Decision.Explain())
+}
+
+func became(r agent.Report) string {
+	kept, placed, refused := 0, 0, 0
+	why := map[string]bool{}
+	var reasons []string
+	for _, w := range r.Outcome.Windows {
+		kept += w.Kept
+		placed += w.Placed
+		if len(w.Blockers) > 0 {
+			refused++
+		}
+		for _, b := range w.Blockers {
+			if !why[b.Code] {
+				why[b.Code] = true
+				reasons = append(reasons, b.Code)
+			}
+		}
+	}
+	text := fmt.Sprintf("placed %d, kept %d, refused %d", placed, kept, refused)
+	if len(reasons) > 0 {
+		text += " (" + strings.Join(reasons, ", ") + ")"
+	}
+	return text
+}

@@ -1,0 +1,194 @@
+// Command forewarm-sim drives the real system in virtual time through a recorded
+// job history.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+	_ "time/tzdata"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/internal/sim"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	root := &cobra.Command{Use: "forewarm-sim", Short: "Drive the real system in virtual time", SilenceUsage: true}
+	root.AddCommand(replayCommand())
+	if err := root.ExecuteContext(ctx); err != nil {
+		os.Exit(1) //nolint:gocritic // the deferred stop only gives the signal back
+	}
+}
+
+// flags of the replay command.
+type flags struct {
+	trace string
+	days  float64
+	opt   sim.Options
+}
+
+func replayCommand() *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "replay --trace FILE",
+		Short: "Replay a slice of a job trace, reactive against Forewarm",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return replay(cmd.Context(), f) },
+	}
+	cmd.Flags().StringVar(&f.trace, "trace", "", "job trace: CSV with job_id, group, submit_ts, duration_s, gpus; may be gzipped")
+	cmd.Flags().Float64Var(&f.days, "days", 14, "how many days to replay, from three tenths of the trace on")
+	cmd.Flags().Uint64Var(&f.opt.Seed, "seed", 1, "seed of everything random")
+	cmd.Flags().DurationVar(&f.opt.Boot, "boot", 5*time.Minute, "boot time of a node")
+	cmd.Flags().IntVar(&f.opt.PerNode, "gpus-per-node", 1, "GPUs of a node; the benchmark's unit is one")
+	cmd.Flags().Float64Var(&f.opt.WaitWorth, "wait-worth", 32, "idle GPU-hours that an hour of one waiting job is worth")
+	cmd.Flags().DurationVar(&f.opt.KeepAlive, "keep-alive", 0, "how long a node that nobody holds is kept, in both runs")
+	_ = cmd.MarkFlagRequired("trace") // it exists
+	return cmd
+}
+
+func replay(ctx context.Context, f flags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	file, err := os.Open(f.trace)
+	if err != nil {
+		return fmt.Errorf("opening the trace: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	trace, rep, err := sim.ReadTrace(file, f.days)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%s: %d rows, %d broken; learning from %d jobs, replaying %d from %s to %s (seed %d)\n", f.trace, rep.Rows, rep.Broken,
+		len(trace.Before), len(trace.Jobs), trace.From.Format(time.DateOnly), trace.To.Format(time.DateOnly), f.opt.Seed)
+	rows, err := both(ctx, trace, f.opt)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		for _, r := range rows {
+			fmt.Fprintf(os.Stderr, "interrupted: %s is replayed up to %s only\n", r.name, r.Until.Format(time.DateTime))
+		}
+	}
+	report(rows)
+	return ctx.Err()
+}
+
+// check says which flag cannot be, or returns nil.
+func (f flags) check() error {
+	switch {
+	case !(f.days > 0 && f.days <= 366):
+		return errors.New("--days must be above 0 and at most 366")
+	case f.opt.Boot < time.Second || f.opt.Boot > time.Hour:
+		return errors.New("--boot must be between 1s and 1h")
+	case f.opt.PerNode < 1 || f.opt.PerNode > 64:
+		return errors.New("--gpus-per-node must be between 1 and 64")
+	case !(f.opt.WaitWorth > 0 && f.opt.WaitWorth <= 1e6):
+		return errors.New("--wait-worth must be above 0 and at most 1000000")
+	case f.opt.KeepAlive < 0:
+		return errors.New("--keep-alive must not be negative")
+	default:
+		return nil
+	}
+}
+
+// both runs the two policies beside each other: each is a world of its own on
+// one goroutine, so neither changes the other's outcome.
+func both(ctx context.Context, trace sim.Trace, opt sim.Options) ([]row, error) {
+	names := []string{"reactive", "forewarm"}
+	rows := make([]row, len(names))
+	errs := make([]error, len(names))
+	done := newProgress(names)
+	var wait sync.WaitGroup
+	for i, name := range names {
+		own := opt
+		own.Agent = name == "forewarm"
+		own.Progress = func(share float64) { done.set(i, share) }
+		wait.Go(func() {
+			outcome, err := sim.Replay(ctx, trace, own)
+			if err != nil {
+				errs[i] = fmt.Errorf("replaying %s: %w", name, err)
+			}
+			rows[i] = row{name, outcome}
+			done.set(i, 1)
+		})
+	}
+	wait.Wait()
+	fmt.Fprintln(os.Stderr)
+	return rows, errors.Join(errs...)
+}
+
+// progress is the line that tells how far the runs are.
+type progress struct {
+	mu    sync.Mutex
+	names []string
+	done  []int // percent
+	began time.Time
+}
+
+func newProgress(names []string) *progress {
+	return &progress{names: names, done: make([]int, len(names)), began: time.Now()}
+}
+
+// set prints the line when a run has done one more percent.
+func (p *progress) set(i int, share float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	percent := int(100 * share)
+	if percent <= p.done[i] {
+		return
+	}
+	p.done[i] = percent
+	line := "\r"
+	for j, name := range p.names {
+		line += fmt.Sprintf("%s %3d %%   ", name, p.done[j])
+	}
+	fmt.Fprintf(os.Stderr, "%s %s ", line, time.Since(p.began).Round(time.Second))
+}
+
+type row struct {
+	name string
+	sim.Outcome
+}
+
+// report writes the table and the figures that benchmarks read.
+func report(rows []row) {
+	t := table.NewWriter()
+	t.SetOutputMirror(os.Stdout)
+	t.SetStyle(table.StyleLight)
+	t.AppendHeader(table.Row{"policy", "jobs", "starts", "zero-wait", "mean wait", "p95 wait", "busy GPU-h", "idle GPU-h", "idle", "boot GPU-h", "overhead"})
+	var right []table.ColumnConfig
+	for n := 2; n <= 11; n++ {
+		right = append(right, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(right)
+	for _, r := range rows {
+		t.AppendRow(table.Row{r.name, r.Jobs, r.Starts, fmt.Sprintf("%.1f %%", r.ZeroWaitRate()),
+			fmt.Sprintf("%.1f s", r.MeanWait.Seconds()), fmt.Sprintf("%.0f s", r.P95Wait.Seconds()),
+			fmt.Sprintf("%.0f", r.BusyHours), fmt.Sprintf("%.0f", r.IdleHours), fmt.Sprintf("%.2f %%", 100*r.IdleHours/max(r.BusyHours, 1e-9)),
+			fmt.Sprintf("%.0f", r.BootHours), fmt.Sprintf("%.2f %%", r.Overhead())})
+	}
+	t.Render()
+	for _, r := range rows {
+		figure := func(what string, v float64, unit string) {
+			fmt.Printf("figure: %s_%s %.3f %s\n", r.name, what, v, unit)
+		}
+		figure("starts", float64(r.Starts), "jobs")
+		figure("zero_wait_rate", r.ZeroWaitRate(), "%")
+		figure("mean_wait", r.MeanWait.Seconds(), "s")
+		figure("p95_wait", r.P95Wait.Seconds(), "s")
+		figure("idle_gpu_hours", r.IdleHours, "h")
+		figure("idle_share", 100*r.IdleHours/max(r.BusyHours, 1e-9), "%")
+		figure("overhead", r.Overhead(), "%")
+		figure("orphans", float64(r.Orphans), "machines")
+	}
+}

@@ -1,0 +1,78 @@
+//go:build services
+
+package main_test
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/client"
+)
+
+// story is what a watcher of the demo sees, in this order, before and after the
+// demo is killed.
+var story = struct{ before, after []string }{
+	before: []string{
+		`agent +read \d+ jobs of a synthetic history`,
+		`agent +expects 4 GPUs`,
+		`reservation +booked`,
+		`reservation +warming`,
+		`node +booting`,
+	},
+	after: []string{
+		`node +ready`,
+		`reservation +ready`,
+		`reservation +claimed`,
+		`allocation +active .* with zero wait`,
+		`allocation +released`,
+		`node +gone`,
+	},
+}
+
+// The demo tells its whole story within two minutes, also when it is killed in
+// the middle of a boot and started again.
+func TestDemoStoryGoesOnAfterKill(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	limit := time.Now().Add(120*time.Second + slack)
+	env := []string{"FOREWARM_DATA_DIR=" + h.data()}
+	p := h.start(t, env, "up", "--demo", "--listen", "127.0.0.1:0")
+	key := h.key(t, p)
+	told(t, p, story.before, limit)
+	p.kill()
+
+	p = h.start(t, env, "up", "--demo", "--listen", "127.0.0.1:0")
+	d := newDoor()
+	d.open(t, p.address(t))
+	told(t, p, story.after, limit)
+	assert.NotContains(t, p.output(), "degraded")
+	api, err := client.New("http://forewarm.invalid", key, d)
+	require.NoError(t, err)
+	nodes, err := client.All(api.Nodes(t.Context(), client.Filter{}))
+	require.NoError(t, err)
+	slots := map[int]string{}
+	for _, n := range nodes {
+		assert.True(t, n.Simulated, "the demo marks its machines")
+		if n.GoneAt.IsZero() {
+			assert.NotContains(t, slots, n.Slot, "two live nodes in one slot")
+			slots[n.Slot] = n.ID
+		}
+	}
+	require.Zero(t, p.stop(t, ending), p.errors.String())
+}
+
+// slack is what a slow, busy machine may be late by.
+const slack = 40 * time.Second
+
+func told(t *testing.T, p *process, steps []string, limit time.Time) {
+	t.Helper()
+	at := 0
+	for _, step := range steps {
+		at, _ = p.line(t, at, time.Until(limit), regexp.MustCompile(step))
+		at++
+	}
+}

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var allocationView = view[contract.Allocation]{
+	name: func(x contract.Allocation) string { return x.ID },
+	columns: []column[contract.Allocation]{
+		{head: "ID", cell: func(x contract.Allocation) string { return x.ID }},
+		{head: "NAME", cell: func(x contract.Allocation) string { return dash(x.Name) }},
+		{head: "STATE", cell: func(x contract.Allocation) string { return x.State }},
+		{head: "GPUS", right: true, cell: func(x contract.Allocation) string { return strconv.Itoa(x.GPUs) }},
+		{head: "POOL", cell: func(x contract.Allocation) string { return x.PoolID }, wide: true},
+		{head: "SHAPE", cell: func(x contract.Allocation) string { return fmt.Sprintf("%d×%d", x.Nodes, x.GPUsPerNode) }, wide: true},
+		{head: "WAITED", right: true, cell: func(x contract.Allocation) string { return waited(x) }},
+		{head: "LEASE UNTIL", cell: func(x contract.Allocation) string { return stamp(x.LeaseUntil) }},
+		{head: "REQUESTED", cell: func(x contract.Allocation) string { return stamp(x.RequestedAt) }, wide: true},
+		{head: "ENDED", cell: func(x contract.Allocation) string { return stamp(x.EndedAt) }, wide: true},
+		{head: "CLAIMED", cell: func(x contract.Allocation) string { return dash(strings.Join(x.ReservationIDs, " ")) }, wide: true},
+		{head: "DEVICES", cell: func(x contract.Allocation) string { return devices(x) }, wide: true},
+		{head: "REASON", cell: func(x contract.Allocation) string { return dash(x.Reason) }},
+	},
+}
+
+func waited(x contract.Allocation) string {
+	if x.WaitSeconds == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*x.WaitSeconds, 'f', 1, 64) + "s"
+}
+
+func devices(x contract.Allocation) string {
+	var uuids []string
+	for _, d := range x.Devices {
+		uuids = append(uuids, d.UUID)
+	}
+	return dash(strings.Join(uuids, " "))
+}
+
+func (a *app) allocate() *cobra.Command {
+	var in contract.AllocationCreate
+	var lease duration
+	c := &cobra.Command{
+		Use: "allocate --gpus N (--model M | --pool P)", Short: "Get GPUs now, under a lease",
+		Example: "  forewarm allocate --gpus 2 --model a100 --for 2h --wait",
+		Args:    noArgs, Annotations: map[string]string{dryRuns: "yes", waits: "yes", "noun": "allocations"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := need(cmd, "gpus"); err != nil {
+				return err
+			}
+			in.LeaseSeconds = lease.seconds()
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.Allocate(a.send(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
+			if err != nil {
+				return err
+			}
+			return a.allocated(cmd, api, got)
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&in.GPUs, "gpus", 0, "how many")
+	f.StringVar(&in.Model, "model", "", "GPU model, such as a100")
+	f.StringVar(&in.Pool, "pool", "", "id or name of a pool")
+	f.Var(&lease, "for", "length of the lease (default 1h)")
+	f.StringVar(&in.Name, "name", "", "what to call it")
+	return c
+}
+
+// allocated waits, if it was asked to, and shows an allocation.
+func (a *app) allocated(cmd *cobra.Command, api *client.Client, got contract.Allocation) error {
+	if a.flags.dryRun {
+		a.say(cmd, "Dry run: nothing was changed.")
+		return one(a, cmd, allocationView, got)
+	}
+	if a.flags.wait {
+		var err error
+		if got, err = a.waitAllocation(cmd, api, got); err != nil {
+			return err
+		}
+	}
+	if err := one(a, cmd, allocationView, got); err != nil {
+		return err
+	}
+	a.say(cmd, "%s", next(got))
+	return nil
+}
+
+func next(x contract.Allocation) string {
+	switch x.State {
+	case "active":
+		return "Next:  forewarm extend " + x.ID + " --by 1h  ·  forewarm release " + x.ID
+	case "pending":
+		return "Next:  forewarm wait " + x.ID + "  ·  forewarm release " + x.ID
+	default:
+		return "Next:  forewarm allocations list"
+	}
+}
+
+func (a *app) release() *cobra.Command {
+	return &cobra.Command{
+		Use: "release ALLOCATION", Short: "Give GPUs back", Args: named("ALLOCATION"), Annotations: map[string]string{"noun": "allocations"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, id, err := a.allocationID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			got, err := api.Release(a.send(cmd.Context()), id)
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, allocationView, got)
+		},
+	}
+}
+
+func (a *app) extend() *cobra.Command {
+	by := duration(0)
+	c := &cobra.Command{
+		Use: "extend ALLOCATION --by DURATION", Short: "Prolong a lease", Args: named("ALLOCATION"), Annotations: map[string]string{"noun": "allocations"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := need(cmd, "by"); err != nil {
+				return err
+			}
+			api, id, err := a.allocationID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			got, err := api.Extend(a.send(cmd.Context()), id, by.std())
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, allocationView, got)
+		},
+	}
+	c.Flags().Var(&by, "by", "how much longer, such as 1h")
+	return c
+}
+
+func (a *app) allocations() *cobra.Command {
+	show := &cobra.Command{
+		Use: "show ALLOCATION", Short: "Show one allocation", Args: named("ALLOCATION"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, id, err := a.allocationID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			got, err := api.Allocation(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, allocationView, got)
+		},
+	}
+	return group("allocations", "See what is held now", some(a, "allocations", allocationView, (*client.Client).Allocations), show)
+}
+
+// allocationID accepts the name of an allocation that is not over where an id is
+// wanted.
+func (a *app) allocationID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
+	api, err := a.client()
+	if err != nil || strings.HasPrefix(ref, "alc_") {
+		return api, ref, err
+	}
+	id, err := byName(cmd.Context(), ref, api.Allocations, func(x contract.Allocation) (string, string) { return x.ID, x.Name })
+	return api, id, err
+}
+
+// byName finds the id of the one thing of that name among those that are not
+// over. A name that nothing has is given back, for the server to judge.
+func byName[T any](ctx context.Context, ref string, read lists[T], of func(T) (id, name string)) (string, error) {
+	var found []string
+	for item, err := range read(ctx, client.Filter{Live: true}) {
+		if err != nil {
+			return "", err
+		}
+		if id, n := of(item); n == ref {
+			found = append(found, id)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return ref, nil
+	case 1:
+		return found[0], nil
+	default:
+		return "", &Error{Exit: ExitConflict, Message: fmt.Sprintf("%d things are called %q: name one by its id", len(found), ref), Detail: found,
+			Next: []string{"forewarm allocations list"}}
+	}
+}

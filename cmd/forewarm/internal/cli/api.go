@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
+)
+
+// askFor bounds one raw request.
+const askFor = 2 * time.Minute
+
+func (a *app) api() *cobra.Command {
+	var data string
+	c := &cobra.Command{
+		Use: "api METHOD PATH", Short: "Send any request with your key", Args: named("METHOD", "PATH"),
+		Example: "  forewarm api GET /v1/allocations\n  forewarm api POST /v1/allocations -d '{\"gpus\":1,\"model\":\"a100\"}'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := payload(cmd, data)
+			if err != nil {
+				return err
+			}
+			return a.raw(cmd, strings.ToUpper(args[0]), args[1], body)
+		},
+	}
+	c.Flags().StringVarP(&data, "data", "d", "", "the JSON body; @FILE reads a file, - standard input")
+	return c
+}
+
+func payload(cmd *cobra.Command, data string) (string, error) {
+	var all []byte
+	var err error
+	switch file, isFile := strings.CutPrefix(data, "@"); {
+	case data == "-":
+		all, err = io.ReadAll(cmd.InOrStdin())
+	case isFile:
+		all, err = os.ReadFile(file)
+	default:
+		return data, nil
+	}
+	if err != nil {
+		return "", &Error{Exit: ExitUsage, Message: "--data: " + err.Error(), Next: []string{"forewarm api --help"}, Err: err}
+	}
+	return string(all), nil
+}
+
+// raw sends a request to the chosen server and copies the answer out.
+func (a *app) raw(cmd *cobra.Command, method, path, body string) error {
+	t, err := a.target()
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(path, "/") {
+		return usagef("forewarm api "+method+" /"+path, "the path must begin with /")
+	}
+	req, err := http.NewRequestWithContext(cmd.Context(), method, t.Server+path, strings.NewReader(body))
+	if err != nil {
+		return usagef("forewarm api --help", "%s", err.Error())
+	}
+	if t.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+t.Key)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if method != http.MethodGet {
+		req.Header.Set(contract.HeaderIdempotencyKey, first(a.flags.idempotencyKey, rand.Text()))
+	}
+	resp, err := httpx.NewClient(httpx.Config{Timeout: askFor, MaxBody: 32 << 20, UserAgent: a.agent()}).Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	if _, err := cmd.OutOrStdout().Write(answer); err != nil {
+		return fmt.Errorf("writing the answer: %w", err)
+	}
+	return problemOf(resp.StatusCode, answer)
+}
+
+func problemOf(status int, answer []byte) error {
+	if status < http.StatusBadRequest {
+		return nil
+	}
+	p := contract.Problem{}
+	if err := json.Unmarshal(answer, &p); err != nil || p.Code == "" {
+		p = contract.Problem{Title: fmt.Sprintf("the server answered %d", status)}
+	}
+	p.Status = status
+	return &client.Error{Problem: p}
+}

@@ -1,0 +1,184 @@
+// Package cli is the people's half of the forewarm command: it asks the API of
+// a running server and shows the answer.
+//
+// Its promises to scripts: data goes to standard output and everything else to
+// standard error; nothing asks a question unless a person sits at a terminal;
+// every failure has an exit code of its own kind and names a command to run
+// next; -o json is the API's own JSON.
+package cli
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
+)
+
+// DefaultServer is where forewarm up listens.
+const DefaultServer = "http://127.0.0.1:8787"
+
+// world is what the commands reach outside of their arguments.
+type world struct {
+	version  string
+	getenv   func(string) string
+	clock    clock.Clock
+	pause    func(context.Context, time.Duration) error // waits between two looks
+	terminal func(any) bool                             // whether a person sits behind a stream
+}
+
+// app is one run of the command line.
+type app struct {
+	world
+	flags globals
+}
+
+// globals are the flags of every command.
+type globals struct {
+	server, context, output string
+	idempotencyKey          string
+	noHeaders, quiet        bool
+	noColor, wait           bool
+	dryRun, yes             bool
+	timeout                 duration
+}
+
+// Root returns the command tree, to which the caller may add its own commands.
+func Root(version string) *cobra.Command {
+	return newRoot(world{version: version, getenv: os.Getenv, clock: clock.System{}, pause: pause, terminal: isTerminal})
+}
+
+func newRoot(w world) *cobra.Command {
+	a := &app{world: w}
+	root := &cobra.Command{
+		Use:   "forewarm",
+		Short: "GPUs that are warm before you ask",
+		Long:  "Forewarm keeps GPU capacity ready just ahead of need, and shows what that costs.\n\nStart:  forewarm up",
+		Args:  noArgs, RunE: help, SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRunE: a.checkFlags,
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.HiddenDefaultCmd = false
+	a.bind(root)
+	root.AddGroup(&cobra.Group{ID: "get", Title: "Get GPUs:"}, &cobra.Group{ID: "plan", Title: "Plan ahead:"},
+		&cobra.Group{ID: "fleet", Title: "See the fleet:"}, &cobra.Group{ID: "admin", Title: "Administer:"})
+	for group, commands := range map[string][]*cobra.Command{
+		"get":   {a.allocate(), a.release(), a.extend(), a.allocations(), a.waitFor()},
+		"plan":  {a.reserve(), a.reservations(), a.schedules()},
+		"fleet": {a.status(), a.pools(), a.nodes(), a.gpus(), a.events(), a.report()},
+		"admin": {a.login(), a.contexts(), a.key(), a.org(), a.user(), a.api(), a.versionCommand()},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+		}
+		root.AddCommand(commands...)
+	}
+	return root
+}
+
+func (a *app) bind(root *cobra.Command) {
+	f, g := root.PersistentFlags(), &a.flags
+	f.StringVar(&g.server, "server", "", "address of the server (FOREWARM_API; default the saved context's, else "+DefaultServer+")")
+	f.StringVar(&g.context, "context", "", "saved context to use (FOREWARM_CONTEXT)")
+	f.StringVarP(&g.output, "output", "o", "", "table, wide, json, jsonl, yaml or name (FOREWARM_OUTPUT)")
+	f.BoolVar(&g.noHeaders, "no-headers", false, "tables without their header")
+	f.BoolVarP(&g.quiet, "quiet", "q", false, "only data, nothing on standard error but failures")
+	f.BoolVar(&g.noColor, "no-color", false, "no colours (NO_COLOR)")
+	f.BoolVar(&g.wait, "wait", false, "wait until the GPUs are there")
+	g.timeout = duration(15 * time.Minute)
+	f.Var(&g.timeout, "timeout", "how long --wait waits")
+	f.BoolVarP(&g.dryRun, "dry-run", "n", false, "say what would happen and change nothing")
+	f.StringVar(&g.idempotencyKey, "idempotency-key", "", "the same key sent twice has one effect")
+	f.BoolVarP(&g.yes, "yes", "y", false, "do not ask before destroying something")
+}
+
+// checkFlags refuses what no command could use, before anything is sent.
+func (a *app) checkFlags(cmd *cobra.Command, _ []string) error {
+	if a.terminal(cmd.ErrOrStderr()) && !a.flags.noColor && a.getenv("NO_COLOR") == "" {
+		cmd.Root().Annotations = map[string]string{colours: "yes"}
+	}
+	if a.flags.output == "" {
+		a.flags.output = a.getenv("FOREWARM_OUTPUT")
+	}
+	if a.flags.output == "" {
+		a.flags.output = table
+	}
+	if !known(a.flags.output) {
+		return usagef(cmd.CommandPath()+" --help", "there is no output format %q: want %s", a.flags.output, strings.Join(formats, ", "))
+	}
+	for _, flag := range []string{dryRuns, waits} {
+		if cmd.Flags().Changed(flag) && cmd.Annotations[flag] == "" {
+			return usagef(cmd.CommandPath()+" --help", "%s does not know --%s", cmd.CommandPath(), flag)
+		}
+	}
+	return nil
+}
+
+// These annotate the commands that know the flags of these names. For others
+// they are an error: who asks for no change must not get one.
+const (
+	dryRuns = "dry-run"
+	waits   = "wait"
+)
+
+// colours annotates the root when a terminal shows them.
+const colours = "colours"
+
+// client returns the SDK for the chosen server.
+func (a *app) client() (*client.Client, error) {
+	t, err := a.target()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{Timeout: time.Minute, MaxBody: 32 << 20, UserAgent: a.agent()}))
+	if err != nil {
+		return nil, &Error{Exit: ExitUsage, Message: err.Error(), Next: []string{"forewarm status --server " + DefaultServer}}
+	}
+	return c, nil
+}
+
+// stream is a client whose answers do not end.
+func (a *app) stream() (*client.Client, error) {
+	t, err := a.target()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{Timeout: -1, MaxBody: -1, UserAgent: a.agent()}))
+}
+
+func (a *app) agent() string { return "forewarm-cli/" + a.version }
+
+// send prepares a context for a request that changes something.
+func (a *app) send(ctx context.Context) context.Context {
+	if a.flags.idempotencyKey == "" {
+		return ctx
+	}
+	return client.WithIdempotencyKey(ctx, a.flags.idempotencyKey)
+}
+
+// pause waits for d, or less when the context ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// isTerminal reports whether a stream is a character device.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/forewarm/forewarm/internal/strictyaml"
+)
+
+// duration is a flag that reads 90m, 2h and 1d.
+type duration time.Duration
+
+// Set reads the text form.
+func (d *duration) Set(text string) error {
+	v, err := strictyaml.ParseDuration(text)
+	*d = duration(v)
+	return err
+}
+
+// String writes the shortest text form; none for zero.
+func (d *duration) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return short(time.Duration(*d))
+}
+
+// Type names the flag's value in help texts.
+func (*duration) Type() string { return "duration" }
+
+func (d *duration) std() time.Duration { return time.Duration(*d) }
+func (d *duration) seconds() int64     { return int64(d.std() / time.Second) }
+
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// noArgs refuses arguments, and for a group of commands says which one may have
+// been meant.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if !cmd.HasSubCommands() {
+		return usagef(cmd.CommandPath()+" --help", "%q is one argument too many", args[0])
+	}
+	e := usagef(cmd.CommandPath()+" --help", "there is no command %q", strings.TrimPrefix(cmd.CommandPath()+" "+args[0], "forewarm "))
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	if near, ok := strictyaml.Closest(args[0], names); ok {
+		e.Next = append([]string{cmd.CommandPath() + " " + near}, e.Next...)
+	}
+	return e
+}
+
+// named wants exactly the arguments of these names.
+func named(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usagef(cmd.CommandPath()+" --help", "%s is missing", names[len(args)])
+		case len(args) > len(names):
+			return usagef(cmd.CommandPath()+" --help", "%q is one argument too many", args[len(names)])
+		default:
+			return nil
+		}
+	}
+}
+
+// group is a command that holds others. Alone it does what its list does, if it
+// has one.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: noArgs, RunE: help}
+	if first := commands[0]; first.Name() == "list" {
+		c.RunE = first.RunE
+		c.Flags().AddFlagSet(first.Flags())
+	}
+	c.AddCommand(commands...)
+	return c
+}
+
+func flagNames(cmd *cobra.Command) []string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
+}
+
+// need fails unless every flag was given.
+func need(cmd *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if !cmd.Flags().Changed(name) {
+			return usagef(cmd.CommandPath()+" --help", "--%s is missing", name)
+		}
+	}
+	return nil
+}
+
+// say tells the person something that is not data.
+func (a *app) say(cmd *cobra.Command, format string, args ...any) {
+	if !a.flags.quiet {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
+	}
+}
+
+// confirm asks before something is destroyed. Without a terminal it fails with
+// the flag to add.
+func (a *app) confirm(cmd *cobra.Command, args []string, question string) error {
+	if a.flags.yes {
+		return nil
+	}
+	again := strings.Join(append([]string{cmd.CommandPath()}, append(args, "--yes")...), " ")
+	if !a.terminal(cmd.InOrStdin()) || !a.terminal(cmd.ErrOrStderr()) {
+		return &Error{Exit: ExitUsage, Message: question + ": this needs a yes, and there is no terminal to ask at", Next: []string{again}}
+	}
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s? [y/N] ", question)
+	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
+		return nil
+	}
+	return &Error{Exit: ExitFailed, Message: "nothing was changed", Next: []string{again}}
+}

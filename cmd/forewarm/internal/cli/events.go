@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var eventView = view[contract.Event]{
+	name: func(x contract.Event) string { return strconv.FormatInt(x.Seq, 10) },
+	columns: []column[contract.Event]{
+		{head: "SEQ", right: true, cell: func(x contract.Event) string { return strconv.FormatInt(x.Seq, 10) }},
+		{head: "TIME", cell: func(x contract.Event) string { return stamp(x.Time) }},
+		{head: "TYPE", cell: func(x contract.Event) string { return x.Type }},
+		{head: "SUBJECT", cell: func(x contract.Event) string { return x.Subject }},
+		{head: "VIA", cell: func(x contract.Event) string { return dash(x.Via) }, wide: true},
+		{head: "ACTOR", cell: func(x contract.Event) string { return dash(x.Actor) }, wide: true},
+		{head: "REASON", cell: func(x contract.Event) string { return dash(x.Reason) }, wide: true},
+		{head: "MESSAGE", cell: func(x contract.Event) string { return dash(x.Message) }},
+	},
+}
+
+func (a *app) events() *cobra.Command {
+	var follow bool
+	var after int64
+	var last int
+	c := &cobra.Command{
+		Use: "events", Short: "See what happened, and with -f what happens", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if after < 0 || last < 0 {
+				return usagef("forewarm events --help", "--after and --last must not be negative")
+			}
+			if follow && (a.flags.output == asJSON || a.flags.output == asYAML) {
+				return usagef("forewarm events -f -o jsonl", "-o %s cannot be followed: it has an end", a.flags.output)
+			}
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			past, seq, err := history(cmd, api, after, last)
+			if err != nil {
+				return err
+			}
+			if !follow {
+				return list(a, cmd, eventView, past)
+			}
+			for _, e := range past {
+				if err := a.event(cmd, e); err != nil {
+					return err
+				}
+			}
+			return a.follow(cmd, seq)
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens")
+	c.Flags().Int64Var(&after, "after", 0, "only those after this number")
+	c.Flags().IntVar(&last, "last", 50, "only the last so many; 0 means all")
+	return c
+}
+
+// history reads all events after a number and keeps the last of them.
+func history(cmd *cobra.Command, api *client.Client, after int64, last int) ([]contract.Event, int64, error) {
+	var kept []contract.Event
+	for {
+		page, err := api.ListEvents(cmd.Context(), after, 0)
+		if err != nil {
+			return nil, 0, err
+		}
+		kept = append(kept, page.Items...)
+		if over := len(kept) - last; last > 0 && over > 0 {
+			kept = kept[over:]
+		}
+		if len(page.Items) == 0 || page.Next <= after {
+			return kept, after, nil
+		}
+		after = page.Next
+	}
+}
+
+// follow shows events until it is interrupted, and comes back after a failure
+// that may pass.
+func (a *app) follow(cmd *cobra.Command, seq int64) error {
+	api, err := a.stream()
+	if err != nil {
+		return err
+	}
+	for {
+		for e, err := range api.Events(cmd.Context(), seq) {
+			if err != nil {
+				if problem := (*client.Error)(nil); errors.As(err, &problem) && !problem.Problem.Retryable {
+					return err
+				}
+				a.say(cmd, "The stream broke (%v); trying again.", err)
+				break
+			}
+			seq = e.Seq
+			if err := a.event(cmd, e); err != nil {
+				return err
+			}
+		}
+		if err := a.pause(cmd.Context(), 2*time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// event writes one event as a line of its own.
+func (a *app) event(cmd *cobra.Command, e contract.Event) error {
+	switch a.flags.output {
+	case jsonl, asJSON, asYAML, name:
+		return list(a, cmd, eventView, []contract.Event{e})
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %-24s  %s  %s\n", stamp(e.Time), plain(e.Type), plain(e.Subject), plain(e.Message))
+	if err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/strictyaml"
+)
+
+// The exit codes. Scripts choose by them.
+const (
+	ExitOK         = 0
+	ExitFailed     = 1
+	ExitUsage      = 2  // the command or a value in it is wrong
+	ExitLogin      = 4  // no valid key
+	ExitNotFound   = 5  //
+	ExitConflict   = 6  // its state, or somebody else's change, does not allow it
+	ExitPolicy     = 7  // quota, budget, cap or role
+	ExitNoCapacity = 8  // later it may work
+	ExitTimeout    = 9  // --wait gave up; what was waited for goes on
+	ExitWaitFailed = 10 // what was waited for failed
+	ExitApproval   = 11 // somebody must approve first
+	ExitInterrupt  = 130
+)
+
+// Error is a failure with its exit code and what to run next.
+type Error struct {
+	Exit    int
+	Message string
+	Detail  []string // further lines, such as all blockers
+	Next    []string // commands to run, most useful first
+	Err     error    // the cause; may be nil
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// usagef returns a usage error and the command to run next.
+func usagef(next, format string, args ...any) *Error {
+	return &Error{Exit: ExitUsage, Message: fmt.Sprintf(format, args...), Next: []string{next}}
+}
+
+// Execute runs the command line, says on standard error what went wrong, and
+// returns the exit code.
+func Execute(ctx context.Context, root *cobra.Command) int {
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	if ctx.Err() != nil {
+		var e *Error
+		if errors.As(err, &e) && len(e.Next) > 0 {
+			complain(root, e)
+		}
+		return ExitInterrupt
+	}
+	e := explain(cmd, err)
+	complain(root, e)
+	return e.Exit
+}
+
+func complain(root *cobra.Command, e *Error) {
+	w, label := root.ErrOrStderr(), "Error:"
+	if root.Annotations[colours] != "" {
+		label = "\x1b[31m" + label + "\x1b[0m"
+	}
+	_, _ = fmt.Fprintln(w, label+" "+e.Message)
+	for _, d := range e.Detail {
+		_, _ = fmt.Fprintln(w, "  "+d)
+	}
+	for i, n := range e.Next {
+		label := "  or:  "
+		if i == 0 {
+			label = "Next:  "
+		}
+		_, _ = fmt.Fprintln(w, label+n)
+	}
+}
+
+// explain finds the exit code of any error, and something to run next.
+func explain(cmd *cobra.Command, err error) *Error {
+	var (
+		own     *Error
+		problem *client.Error
+		config  *strictyaml.Error
+		netErr  *net.OpError
+		urlErr  *url.Error
+	)
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &problem):
+		return fromProblem(cmd, problem.Problem)
+	case errors.As(err, &config):
+		return &Error{Exit: ExitUsage, Message: err.Error(), Next: []string{cmd.CommandPath() + " --help"}}
+	case cobraUsage(err):
+		return &Error{Exit: ExitUsage, Message: tidy(err.Error()), Next: suggestions(cmd, err)}
+	case errors.As(err, &netErr), errors.As(err, &urlErr):
+		return &Error{Exit: ExitFailed, Message: "the server cannot be reached: " + err.Error(), Err: err,
+			Next: []string{"forewarm up", "forewarm status --server " + DefaultServer}}
+	default:
+		return &Error{Exit: ExitFailed, Message: err.Error(), Err: err, Next: []string{cmd.CommandPath() + " --help"}}
+	}
+}
+
+// cobraUsage recognises cobra's own errors about the command line, which have no
+// type.
+func cobraUsage(err error) bool {
+	for _, begins := range []string{"unknown command", "unknown flag", "unknown shorthand", "required flag", "accepts ", "requires at least",
+		"invalid argument", "flag needs an argument", "if any flags in the group", "at least one of the flags", "bad flag syntax"} {
+		if strings.HasPrefix(err.Error(), begins) {
+			return true
+		}
+	}
+	return false
+}
+
+// tidy leaves out cobra's own suggestions, which become commands to run.
+func tidy(message string) string {
+	message, _, _ = strings.Cut(message, "\n\nDid you mean this?")
+	return message
+}
+
+// suggestions are the commands that a wrong word may have meant.
+func suggestions(cmd *cobra.Command, err error) []string {
+	var next []string
+	if _, rest, ok := strings.Cut(err.Error(), "Did you mean this?\n"); ok {
+		for name := range strings.FieldsSeq(rest) {
+			next = append(next, cmd.CommandPath()+" "+name)
+		}
+	}
+	return append(next, cmd.CommandPath()+" --help")
+}
+
+func flagError(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return noArgs(cmd, words) // the word before the flag is what is wrong
+	}
+	next := []string{cmd.CommandPath() + " --help"}
+	if _, name, ok := strings.Cut(err.Error(), "unknown flag: --"); ok {
+		if near, ok := strictyaml.Closest(name, flagNames(cmd)); ok {
+			next = append([]string{cmd.CommandPath() + " --" + near}, next...)
+		}
+	}
+	return &Error{Exit: ExitUsage, Message: err.Error(), Next: next}
+}
+
+// statuses map the status of a problem to an exit code; the others fail with
+// ExitFailed. Codes of the same status are told apart where scripts must.
+var (
+	statuses = map[int]int{
+		http.StatusBadRequest: ExitUsage, http.StatusMethodNotAllowed: ExitUsage, http.StatusRequestEntityTooLarge: ExitUsage,
+		http.StatusUnsupportedMediaType: ExitUsage, http.StatusUnprocessableEntity: ExitUsage, http.StatusUnauthorized: ExitLogin,
+		http.StatusForbidden: ExitPolicy, http.StatusNotFound: ExitNotFound, http.StatusConflict: ExitConflict,
+		http.StatusPreconditionFailed: ExitConflict, http.StatusPreconditionRequired: ExitConflict,
+	}
+	codes = map[string]int{contract.CodeCapacityExhausted: ExitNoCapacity, contract.CodeIdempotencyKeyReused: ExitConflict}
+)
+
+// exitOf is the exit code of a problem.
+func exitOf(p contract.Problem) int {
+	if code, ok := codes[p.Code]; ok {
+		return code
+	}
+	if code, ok := statuses[p.Status]; ok {
+		return code
+	}
+	return ExitFailed
+}
+
+func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
+	e := &Error{Exit: exitOf(p), Message: p.Title, Err: &client.Error{Problem: p}}
+	if p.Detail != "" {
+		e.Message += ": " + p.Detail
+	}
+	for _, f := range p.Errors {
+		if !strings.Contains(p.Detail, f.Message) {
+			e.Detail = append(e.Detail, f.Pointer+" "+f.Message)
+		}
+	}
+	for _, b := range p.Blockers {
+		if !strings.Contains(p.Detail, b.Message) {
+			e.Detail = append(e.Detail, b.Message)
+		}
+	}
+	for _, f := range p.Fixes {
+		if f.Command == "" {
+			e.Detail = append(e.Detail, f.Label)
+		} else {
+			e.Next = append(e.Next, f.Command)
+		}
+	}
+	for _, o := range p.Offers {
+		e.Next = append(e.Next, fmt.Sprintf("forewarm reserve --gpus %d%s --at %s --for %s", o.GPUs, place(cmd), stamp(o.Start), short(o.End.Sub(o.Start))))
+	}
+	if p.RequestID != "" && e.Exit == ExitFailed {
+		e.Detail = append(e.Detail, "request "+p.RequestID)
+	}
+	e.Next = append(e.Next, fallback(cmd, e.Exit)...)
+	return e
+}
+
+// place repeats the flags that say where.
+func place(cmd *cobra.Command) string {
+	text := ""
+	for _, name := range []string{"pool", "model"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			text += " --" + name + " " + f.Value.String()
+		}
+	}
+	return text
+}
+
+// fallback is what to run when the server named no command.
+func fallback(cmd *cobra.Command, exit int) []string {
+	switch exit {
+	case ExitLogin:
+		return []string{"forewarm login --key-file FILE"}
+	case ExitNotFound, ExitConflict:
+		return []string{listOf(cmd)}
+	case ExitPolicy:
+		return []string{"forewarm org show", "forewarm allocations list"}
+	case ExitNoCapacity:
+		return []string{"forewarm reservations list", "forewarm pools list"}
+	case ExitUsage:
+		return []string{cmd.CommandPath() + " --help"}
+	default:
+		return []string{"forewarm status"}
+	}
+}
+
+// listOf is the command that lists what another is about.
+func listOf(cmd *cobra.Command) string {
+	if cmd.HasParent() && cmd.Parent().HasParent() {
+		cmd = cmd.Parent()
+	}
+	noun := cmd.Name()
+	if n, ok := cmd.Annotations["noun"]; ok {
+		noun = n
+	}
+	found, _, err := cmd.Root().Find([]string{noun, "list"})
+	switch {
+	case err != nil || found.Name() != "list":
+		return "forewarm status"
+	case found.Flags().Lookup("all") != nil:
+		return found.CommandPath() + " --all"
+	default:
+		return found.CommandPath()
+	}
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// TestExitCodes reaches every exit code, and finds a command to run next behind
+// every failure.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		code    int
+		prepare func(*town)
+		args    string
+		says    string
+	}{
+		"ok":          {ExitOK, nil, "status", ""},
+		"unreachable": {ExitFailed, func(w *town) { w.env["FOREWARM_API"] = "http://127.0.0.1:1" }, "status", "cannot be reached"},
+		"usage":       {ExitUsage, nil, "allocate", "--gpus is missing"},
+		"bad value":   {ExitUsage, (*town).pool, "allocate --gpus -1 --pool lab", "gpus"},
+		"bad URL":     {ExitUsage, nil, "status --server nowhere", "URL"},
+		"no key":      {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "" }, "pools list", "API key"},
+		"wrong key":   {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "gpa_nonsense" }, "pools list", "API key"},
+		"not found":   {ExitNotFound, nil, "allocations show alc_00000000000000000000000000", "no such thing"},
+		"conflict":    {ExitConflict, (*town).pool, "pools create lab --provisioner sim --model a100 --gpus-per-node 4 --memory 80 --max-nodes 2 --price 1", "taken"},
+		"quota": {ExitPolicy, func(w *town) {
+			w.pool()
+			w.must("allocate", "--gpus", "4", "--pool", "lab")
+			w.must("org", "limits", w.own(), "--max-gpus", "6")
+		}, "allocate --gpus 4 --pool lab", "quota"},
+		"role": {ExitPolicy, func(w *town) {
+			w.must("key", "create", "guest", "--role", "viewer", "--out", w.env["XDG_CONFIG_HOME"]+".key")
+			w.env["FOREWARM_API_KEY"], w.env["FOREWARM_API_KEY_FILE"] = "", w.env["XDG_CONFIG_HOME"]+".key"
+		}, "org create beta --max-gpus 1", "may not"},
+		"no capacity": {ExitNoCapacity, func(w *town) {
+			w.pool()
+			w.must("org", "limits", w.own(), "--max-gpus", "100")
+			w.must("allocate", "--gpus", "8", "--pool", "lab")
+		}, "allocate --gpus 4 --pool lab", "capacity"},
+		"wait timed out": {ExitTimeout, (*town).pool, "allocate --gpus 4 --pool lab --wait --timeout 3s", "forewarm wait alc_"},
+		"waited failed": {ExitWaitFailed, func(w *town) {
+			w.pool()
+			w.onPause = func() { w.onPause = nil; w.must("release", w.must("allocations", "list", "-o", "name")) }
+		}, "allocate --gpus 4 --pool lab --wait", "cancelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTown(t)
+			if c.prepare != nil {
+				c.prepare(w)
+			}
+			_, errs, code := w.forewarm(strings.Fields(c.args)...)
+			require.Equal(t, c.code, code, errs)
+			if c.code != ExitOK {
+				require.Contains(t, errs, c.says)
+				require.Contains(t, errs, "\nNext:  forewarm ")
+			}
+		})
+	}
+}
+
+// own is the id of the caller's organization.
+func (w *town) own() string { return w.must("org", "show", "-o", "name") }
+
+func TestInterruptedWaitSaysHowToGoOn(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.pool()
+	ctx, cancel := context.WithCancel(t.Context())
+	w.onPause = cancel
+	_, errs, code := w.run(ctx, "allocate", "--gpus", "4", "--pool", "lab", "--wait")
+	require.Equal(t, ExitInterrupt, code)
+	id := w.must("allocations", "list", "-o", "name")
+	require.Contains(t, errs, "Next:  forewarm wait "+id)
+	w.onPause = nil
+	require.Contains(t, w.must("wait", id, "-o", "json"), `"state": "active"`)
+}
+
+// A reservation is waited for until its GPUs are warm.
+func TestWaitForAReservation(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.pool()
+	id := w.must("reserve", "--gpus", "2", "--pool", "lab", "--at", "in 10m", "--for", "1h", "-o", "name")
+	require.Contains(t, w.must("wait", id, "-o", "json"), `"state": "ready"`)
+	_, errs, code := w.forewarm("wait", "rsv_00000000000000000000000000")
+	require.Equal(t, ExitNotFound, code, errs)
+}
+
+// The server cannot ask for approval yet; its contract can say so.
+func TestApprovalHasItsOwnExitCode(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		_ = line(out, contract.Reservation{ID: "rsv_1", State: "awaiting_approval"})
+	}))
+	t.Cleanup(s.Close)
+	_, errs, code := w.forewarm("reserve", "--server", s.URL, "--gpus", "1", "--pool", "lab", "--at", "in 1h", "--for", "1h")
+	require.Equal(t, ExitApproval, code)
+	require.Contains(t, errs, "Next:  forewarm reservations show rsv_1")
+}
+
+// Only what is the server's own trouble, or too much at once, fails without a
+// code of its own.
+func TestEveryProblemHasAnExitCode(t *testing.T) {
+	t.Parallel()
+	for _, p := range contract.Catalogue {
+		exit := exitOf(contract.NewProblem(p.Code, ""))
+		switch p.Status {
+		case 406, 421, 429, 500, 503, 504:
+			require.Equal(t, ExitFailed, exit, p.Code)
+		default:
+			require.NotEqual(t, ExitFailed, exit, p.Code)
+		}
+	}
+	require.Equal(t, ExitNoCapacity, exitOf(contract.NewProblem(contract.CodeCapacityExhausted, "")))
+	require.Equal(t, ExitConflict, exitOf(contract.NewProblem(contract.CodeIdempotencyKeyReused, "")))
+}
+
+// A key is saved for its owner alone, and goes to no server but its own.
+func TestSavedKeyStaysWithItsServer(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.must("login")
+	path, err := contextPath(func(n string) string { return w.env[n] })
+	require.NoError(t, err)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	delete(w.env, "FOREWARM_API_KEY")
+	delete(w.env, "FOREWARM_API")
+	require.Contains(t, w.must("status"), w.url)
+
+	seen := make(chan string, 1)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("Authorization") }))
+	t.Cleanup(other.Close)
+	_, _, _ = w.forewarm("api", "GET", "/v1/whoami", "--server", other.URL)
+	require.Empty(t, <-seen)
+}
+
+func TestLoginRefusesAWrongKey(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.env["FOREWARM_API_KEY"] = ""
+	w.stdin = "gpa_nonsense\n"
+	_, _, code := w.forewarm("login", "--key-file", "-")
+	require.Equal(t, ExitLogin, code)
+	_, err := os.Stat(filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestDamagedContextsNameTheLine(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	require.NoError(t, writeContexts(filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml"), contextFile{}))
+	path := filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("curent: a\n"), 0o600))
+	_, errs, code := w.forewarm("status")
+	require.Equal(t, ExitUsage, code)
+	require.Contains(t, errs, "contexts.yaml:1: there is no key curent\n  fix: write current")
+}
+
+func TestConfirmation(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.terminal = true
+	id := w.must("key", "create", "ci", "-o", "name")
+	w.stdin = "n\n"
+	_, errs, code := w.forewarm("key", "revoke", id)
+	require.Equal(t, ExitFailed, code)
+	require.Contains(t, errs, "Revoke key "+id+"? [y/N] ")
+	require.Contains(t, w.must("key", "list", "-o", "jsonl"), id)
+	w.stdin = "yes\n"
+	require.Contains(t, w.must("key", "revoke", id), "REVOKED")
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var keyView = view[contract.Key]{
+	name: func(x contract.Key) string { return x.ID },
+	columns: []column[contract.Key]{
+		{head: "ID", cell: func(x contract.Key) string { return x.ID }},
+		{head: "NAME", cell: func(x contract.Key) string { return x.Name }},
+		{head: "KIND", cell: func(x contract.Key) string { return x.Kind }},
+		{head: "ROLE", cell: func(x contract.Key) string { return x.Role }},
+		{head: "ENDS WITH", cell: func(x contract.Key) string { return x.Last4 }},
+		{head: "CAPS", cell: func(x contract.Key) string { return caps(x.Caps) }},
+		{head: "LAST USED", cell: func(x contract.Key) string { return stamp(x.LastUsedAt) }},
+		{head: "REVOKED", cell: func(x contract.Key) string { return stamp(x.RevokedAt) }},
+		{head: "EXPIRES", cell: func(x contract.Key) string { return stamp(x.ExpiresAt) }, wide: true},
+		{head: "USER", cell: func(x contract.Key) string { return dash(x.UserID) }, wide: true},
+		{head: "ORGANIZATION", cell: func(x contract.Key) string { return dash(x.OrganizationID) }, wide: true},
+	},
+}
+
+func caps(c *contract.Caps) string {
+	if c == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d GPUs, %s a day, %s ahead, %s long", c.MaxGPUs, money(c.MaxPerDay), seconds(c.MaxLeadSeconds), seconds(c.MaxWindowSeconds))
+}
+
+// createdKey shows the one answer that holds a secret.
+var createdKey = view[contract.KeyCreated]{
+	name: func(x contract.KeyCreated) string { return x.Key.ID },
+	columns: []column[contract.KeyCreated]{
+		{head: "ID", cell: func(x contract.KeyCreated) string { return x.Key.ID }},
+		{head: "NAME", cell: func(x contract.KeyCreated) string { return x.Key.Name }},
+		{head: "KIND", cell: func(x contract.KeyCreated) string { return x.Key.Kind }},
+		{head: "ROLE", cell: func(x contract.KeyCreated) string { return x.Key.Role }},
+		{head: "CAPS", cell: func(x contract.KeyCreated) string { return caps(x.Key.Caps) }},
+		{head: "SECRET", cell: func(x contract.KeyCreated) string { return x.Secret }},
+	},
+}
+
+func (a *app) key() *cobra.Command {
+	return group("key", "Make and revoke API keys", a.keyCreate(), all(a, "keys", keyView, (*client.Client).Keys), a.keyRevoke())
+}
+
+// keyFlags are what forewarm key create is told.
+type keyFlags struct {
+	in                    contract.KeyCreate
+	caps                  contract.Caps
+	perDay, out           string
+	lead, window, expires duration
+}
+
+func (a *app) keyCreate() *cobra.Command {
+	var k keyFlags
+	c := &cobra.Command{
+		Use: "create NAME", Short: "Make an API key, which can do no more than yours", Args: named("NAME"),
+		Example: "  forewarm key create agent-1 --kind agent --max-gpus 8 --max-per-day 20 --max-lead 1d --max-window 4h --out agent.key",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k.in.Name = args[0]
+			if err := k.complete(cmd); err != nil {
+				return err
+			}
+			return a.makeKey(cmd, k)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&k.in.Kind, "kind", contract.KindPerson, "person or agent")
+	f.StringVar(&k.in.Role, "role", "member", "viewer, member, admin or operator")
+	f.StringVar(&k.in.UserID, "user", "", "id of the user that it acts for")
+	f.StringVar(&k.in.OrganizationID, "org", "", "id of the organization (default your own)")
+	f.Var(&k.expires, "expires", "how long it works (default for ever)")
+	f.IntVar(&k.caps.MaxGPUs, "max-gpus", 0, "agent: GPUs promised at once")
+	f.StringVar(&k.perDay, "max-per-day", "", "agent: USD of reservations a UTC day")
+	f.Var(&k.lead, "max-lead", "agent: how far ahead it may reserve")
+	f.Var(&k.window, "max-window", "agent: longest reservation")
+	f.StringVar(&k.out, "out", "", "write the secret to this new file, for its owner alone, and do not show it")
+	return c
+}
+
+// complete turns the flags into a request.
+func (k *keyFlags) complete(cmd *cobra.Command) error {
+	k.in.ExpiresInSeconds = k.expires.seconds()
+	if k.in.Kind != contract.KindAgent {
+		return nil
+	}
+	if err := need(cmd, "max-gpus", "max-per-day", "max-lead", "max-window"); err != nil {
+		return err
+	}
+	k.caps.MaxPerDay = dollars(k.perDay)
+	k.caps.MaxLeadSeconds, k.caps.MaxWindowSeconds = k.lead.seconds(), k.window.seconds()
+	k.in.Caps = &k.caps
+	return nil
+}
+
+// makeKey opens the file for the secret first: a secret that cannot be written
+// down is lost.
+func (a *app) makeKey(cmd *cobra.Command, k keyFlags) error {
+	var out *os.File
+	if k.out != "" {
+		var err error
+		if out, err = os.OpenFile(k.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+			return &Error{Exit: ExitUsage, Message: "--out: " + err.Error(), Next: []string{"forewarm key create --help"}, Err: err}
+		}
+		defer func() { _ = out.Close() }()
+	}
+	api, err := a.client()
+	if err != nil {
+		return err
+	}
+	got, err := api.CreateKey(a.send(cmd.Context()), k.in)
+	if err != nil {
+		if out != nil {
+			_ = os.Remove(k.out)
+		}
+		return err
+	}
+	if out == nil {
+		a.say(cmd, "The secret is shown this once and stored nowhere.")
+		return one(a, cmd, createdKey, got)
+	}
+	if _, err := fmt.Fprintln(out, got.Secret); err != nil {
+		return fmt.Errorf("writing the secret, which is lost: revoke key %s: %w", got.Key.ID, err)
+	}
+	return one(a, cmd, keyView, got.Key)
+}
+
+func (a *app) keyRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke KEY", Short: "End a key for ever", Args: named("KEY"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.confirm(cmd, args, "Revoke key "+args[0]); err != nil {
+				return err
+			}
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.RevokeKey(a.send(cmd.Context()), args[0])
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, keyView, got)
+		},
+	}
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+)
+
+// lists is a method of the SDK that goes through a collection.
+type lists[T any] = func(context.Context, client.Filter) iter.Seq2[T, error]
+
+// all is the list command of things that can not be narrowed.
+func all[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List " + noun, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runList(a, cmd, v, read, client.Filter{}) },
+	}
+}
+
+// some is the list command of things that end, which shows those that have not.
+func some[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
+	var f client.Filter
+	var over bool
+	c := all(a, noun, v, read)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		f.Live = !over && len(f.State) == 0
+		return runList(a, cmd, v, read, f)
+	}
+	c.Flags().BoolVar(&over, "all", false, "also those that are over")
+	c.Flags().StringSliceVar(&f.State, "state", nil, "only those in any of these states")
+	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
+	return c
+}
+
+func runList[T any](a *app, cmd *cobra.Command, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], f client.Filter) error {
+	api, err := a.client()
+	if err != nil {
+		return err
+	}
+	items, err := client.All(read(api, cmd.Context(), f))
+	if err != nil {
+		return err
+	}
+	return list(a, cmd, v, items)
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
+)
+
+func (a *app) login() *cobra.Command {
+	var as, file string
+	c := &cobra.Command{
+		Use: "login", Short: "Save a server and the key for it", Args: noArgs,
+		Example: "  forewarm login --server https://forewarm.example.com --key-file my.key\n  pass forewarm | forewarm login --key-file -",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t, err := a.target()
+			if err != nil {
+				return err
+			}
+			if t.Key, err = a.newKey(cmd, file, t.Key); err != nil {
+				return err
+			}
+			api, err := client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{UserAgent: a.agent()}))
+			if err != nil {
+				return &Error{Exit: ExitUsage, Message: err.Error(), Next: []string{"forewarm login --server " + DefaultServer}}
+			}
+			who, err := api.Whoami(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := saveContext(a.getenv, as, t); err != nil {
+				return err
+			}
+			a.say(cmd, "Logged in to %s as key %s, role %s; saved as context %q.", t.Server, who.KeyID, who.Role, as)
+			a.say(cmd, "Next:  forewarm status")
+			return nil
+		},
+	}
+	c.Flags().StringVar(&as, "name", "default", "name of the saved context")
+	c.Flags().StringVar(&file, "key-file", "", "file that holds the key; - reads standard input")
+	return c
+}
+
+// newKey reads the key to save: from a file or standard input, else from the
+// environment, else from a person. It is never an argument, which others could
+// see.
+func (a *app) newKey(cmd *cobra.Command, file, known string) (string, error) {
+	switch {
+	case file == "-":
+		data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 4096))
+		if err != nil {
+			return "", fmt.Errorf("reading the key: %w", err)
+		}
+		return strings.TrimSpace(string(data)), nil
+	case file != "":
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", &Error{Exit: ExitUsage, Message: "--key-file: " + err.Error(), Next: []string{"forewarm login --key-file FILE"}, Err: err}
+		}
+		return strings.TrimSpace(string(data)), nil
+	case known != "":
+		return known, nil
+	case !a.terminal(cmd.InOrStdin()):
+		return "", &Error{Exit: ExitLogin, Message: "no key was given, and there is no terminal to ask at", Next: []string{"forewarm login --key-file FILE"}}
+	}
+	_, _ = fmt.Fprint(cmd.ErrOrStderr(), "API key (it will be visible): ")
+	text, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	return strings.TrimSpace(text), nil
+}
+
+// savedContext is a context as it is listed, without its key.
+type savedContext struct {
+	Name    string `json:"name"`
+	Server  string `json:"server"`
+	Current bool   `json:"current"`
+}
+
+var contextView = view[savedContext]{
+	name: func(x savedContext) string { return x.Name },
+	columns: []column[savedContext]{
+		{head: "NAME", cell: func(x savedContext) string { return x.Name }},
+		{head: "SERVER", cell: func(x savedContext) string { return x.Server }},
+		{head: "CURRENT", cell: func(x savedContext) string { return yesNo(x.Current) }},
+	},
+}
+
+func (a *app) contexts() *cobra.Command {
+	ls := &cobra.Command{
+		Use: "list", Short: "List saved contexts", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, f, err := a.saved()
+			if err != nil {
+				return err
+			}
+			var all []savedContext
+			for _, n := range sorted(f.Contexts) {
+				all = append(all, savedContext{Name: n, Server: f.Contexts[n].Server, Current: n == f.Current})
+			}
+			return list(a, cmd, contextView, all)
+		},
+	}
+	use := &cobra.Command{
+		Use: "use CONTEXT", Short: "Choose the context that later commands use", Args: named("CONTEXT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, f, err := a.saved()
+			if err != nil {
+				return err
+			}
+			if _, ok := f.Contexts[args[0]]; !ok {
+				return &Error{Exit: ExitNotFound, Message: fmt.Sprintf("no context %q is saved", args[0]), Next: []string{"forewarm contexts list"}}
+			}
+			f.Current = args[0]
+			return writeContexts(path, f)
+		},
+	}
+	return group("contexts", "See and choose saved servers", ls, use)
+}
+
+func (a *app) saved() (string, contextFile, error) {
+	path, err := contextPath(a.getenv)
+	if err != nil {
+		return "", contextFile{}, err
+	}
+	f, err := loadContexts(path)
+	return path, f, err
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show the version of this program", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return one(a, cmd, view[contract.Build]{
+				name: func(b contract.Build) string { return b.Version },
+				columns: []column[contract.Build]{
+					{head: "VERSION", cell: func(b contract.Build) string { return b.Version }},
+					{head: "CONTRACT", cell: func(b contract.Build) string { return b.Contract }},
+					{head: "GO", cell: func(b contract.Build) string { return b.GoVersion }},
+				},
+			}, contract.Build{Version: a.version, Contract: contract.Version, GoVersion: runtime.Version()})
+		},
+	}
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var nodeView = view[contract.Node]{
+	name: func(x contract.Node) string { return x.ID },
+	columns: []column[contract.Node]{
+		{head: "ID", cell: func(x contract.Node) string { return badge(x.ID, x.Simulated) }},
+		{head: "STATE", cell: func(x contract.Node) string { return x.State }},
+		{head: "GPUS", right: true, cell: func(x contract.Node) string { return strconv.Itoa(x.GPUs) }},
+		{head: "REQUESTED", cell: func(x contract.Node) string { return stamp(x.RequestedAt) }},
+		{head: "BOOT", right: true, cell: func(x contract.Node) string { return took(x.RequestedAt, x.ReadyAt) }},
+		{head: "READY", cell: func(x contract.Node) string { return stamp(x.ReadyAt) }},
+		{head: "POOL", cell: func(x contract.Node) string { return x.PoolID }, wide: true},
+		{head: "SLOT", right: true, cell: func(x contract.Node) string { return strconv.Itoa(x.Slot) }, wide: true},
+		{head: "PROVIDER ID", cell: func(x contract.Node) string { return dash(x.ProviderID) }, wide: true},
+		{head: "ADDRESS", cell: func(x contract.Node) string { return dash(x.Address) }, wide: true},
+		{head: "GONE", cell: func(x contract.Node) string { return stamp(x.GoneAt) }, wide: true},
+		{head: "REASON", cell: func(x contract.Node) string { return dash(x.Reason) }},
+	},
+}
+
+func took(from, to time.Time) string {
+	if from.IsZero() || to.IsZero() {
+		return "-"
+	}
+	return short(to.Sub(from))
+}
+
+func (a *app) nodes() *cobra.Command {
+	do := func(use, short string, destroys bool, verb func(*client.Client, context.Context, string) (contract.Node, error)) *cobra.Command {
+		return &cobra.Command{
+			Use: use + " NODE", Short: short, Args: named("NODE"),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				if destroys {
+					if err := a.confirm(cmd, args, "Take node "+args[0]+" away from whoever is on it"); err != nil {
+						return err
+					}
+				}
+				api, err := a.client()
+				if err != nil {
+					return err
+				}
+				got, err := verb(api, a.send(cmd.Context()), args[0])
+				if err != nil {
+					return err
+				}
+				return one(a, cmd, nodeView, got)
+			},
+		}
+	}
+	return group("nodes", "See and steer machines", some(a, "nodes", nodeView, (*client.Client).Nodes),
+		do("show", "Show one node", false, (*client.Client).Node),
+		do("drain", "Take no new work and retire when empty (operators)", false, (*client.Client).DrainNode),
+		do("resume", "Take work again (operators)", false, (*client.Client).ResumeNode),
+		do("quarantine", "Take it out of service for inspection (operators)", true, (*client.Client).QuarantineNode))
+}
+
+// gpuRow is a device and who holds it.
+type gpuRow struct {
+	contract.GPU
+	HeldBy string `json:"held_by,omitempty"`
+}
+
+var gpuView = view[gpuRow]{
+	name: func(x gpuRow) string { return x.UUID },
+	columns: []column[gpuRow]{
+		{head: "NODE", cell: func(x gpuRow) string { return badge(x.NodeID, x.Simulated) }},
+		{head: "GPU", right: true, cell: func(x gpuRow) string { return strconv.Itoa(x.Index) }},
+		{head: "MODEL", cell: func(x gpuRow) string { return x.Model }},
+		{head: "MEMORY", right: true, cell: func(x gpuRow) string { return gib(x.MemoryMiB) }},
+		{head: "NODE STATE", cell: func(x gpuRow) string { return x.NodeState }},
+		{head: "HELD BY", cell: func(x gpuRow) string { return dash(x.HeldBy) }},
+		{head: "UUID", cell: func(x gpuRow) string { return x.UUID }, wide: true},
+		{head: "POOL", cell: func(x gpuRow) string { return x.PoolID }, wide: true},
+	},
+}
+
+func (a *app) gpus() *cobra.Command {
+	var f client.Filter
+	c := &cobra.Command{
+		Use: "gpus", Short: "See every GPU and who holds it", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			devices, err := client.All(api.GPUs(cmd.Context(), f))
+			if err != nil {
+				return err
+			}
+			held, err := client.All(api.Allocations(cmd.Context(), client.Filter{Live: true, Pool: f.Pool}))
+			if err != nil {
+				return err
+			}
+			return list(a, cmd, gpuView, join(devices, held))
+		},
+	}
+	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
+	return c
+}
+
+func join(devices []contract.GPU, held []contract.Allocation) []gpuRow {
+	holder := map[string]string{}
+	for _, x := range held {
+		for _, d := range x.Devices {
+			holder[d.UUID] = first(x.Name, x.ID)
+		}
+	}
+	rows := make([]gpuRow, 0, len(devices))
+	for _, d := range devices {
+		rows = append(rows, gpuRow{GPU: d, HeldBy: holder[d.UUID]})
+	}
+	return rows
+}

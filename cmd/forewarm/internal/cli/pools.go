@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var poolView = view[contract.Pool]{
+	name: func(x contract.Pool) string { return x.Name },
+	columns: []column[contract.Pool]{
+		{head: "NAME", cell: func(x contract.Pool) string { return badge(x.Name, x.Simulated) }},
+		{head: "MODEL", cell: func(x contract.Pool) string { return x.Model }},
+		{head: "GPUS/NODE", right: true, cell: func(x contract.Pool) string { return strconv.Itoa(x.GPUsPerNode) }},
+		{head: "MEMORY", right: true, cell: func(x contract.Pool) string { return gib(x.GPUMemoryMiB) }},
+		{head: "NODES", right: true, cell: func(x contract.Pool) string { return fmt.Sprintf("%d–%d", x.MinNodes, x.MaxNodes) }},
+		{head: "$/NODE-H", right: true, cell: func(x contract.Pool) string { return money(x.PricePerNodeHour) }},
+		{head: "BOOT P95", right: true, cell: func(x contract.Pool) string { return fmt.Sprintf("%.0fs", x.BootP95Seconds) }},
+		{head: "STATE", cell: func(x contract.Pool) string { return poolState(x) }},
+		{head: "ID", cell: func(x contract.Pool) string { return x.ID }, wide: true},
+		{head: "PROVISIONER", cell: func(x contract.Pool) string { return x.Provisioner }, wide: true},
+		{head: "REGION", cell: func(x contract.Pool) string { return dash(x.Region) }, wide: true},
+		{head: "WARM HOLD", right: true, cell: func(x contract.Pool) string { return seconds(x.WarmHoldSeconds) }, wide: true},
+		{head: "IDLE RELEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.IdleReleaseSeconds) }, wide: true},
+		{head: "MAX LEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.MaxLeaseSeconds) }, wide: true},
+		{head: "BOOTS SEEN", right: true, cell: func(x contract.Pool) string { return strconv.Itoa(x.BootSamples) }, wide: true},
+	},
+}
+
+// badge marks what no real GPU stands behind.
+func badge(text string, simulated bool) string {
+	if simulated {
+		return text + " SIM"
+	}
+	return text
+}
+
+func gib(mib int) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1, 64) + "GiB" }
+
+func poolState(x contract.Pool) string {
+	switch {
+	case !x.BlockedUntil.IsZero():
+		return "no stock until " + stamp(x.BlockedUntil)
+	case x.Paused:
+		return "pre-warming paused"
+	default:
+		return "ok"
+	}
+}
+
+func (a *app) pools() *cobra.Command {
+	show := &cobra.Command{
+		Use: "show POOL", Short: "Show one pool", Args: named("POOL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.Pool(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, poolView, got)
+		},
+	}
+	return group("pools", "See and define kinds of capacity", all(a, "pools", poolView, (*client.Client).Pools), show, a.poolsCreate(), a.poolsEdit())
+}
+
+func (a *app) poolsCreate() *cobra.Command {
+	var in contract.PoolCreate
+	var hold, idle, lease duration
+	var memory float64
+	var price string
+	c := &cobra.Command{
+		Use: "create NAME", Short: "Define a pool (operators)", Args: named("NAME"),
+		Example: "  forewarm pools create a100-sim --provisioner sim --model a100 --gpus-per-node 8 --memory 80 --max-nodes 4 --price 16.80",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := need(cmd, "provisioner", "model", "gpus-per-node", "memory", "max-nodes", "price"); err != nil {
+				return err
+			}
+			if !(memory > 0) || memory > 1<<14 {
+				return usagef("forewarm pools create --help", "--memory %v is not a number of GiB from 1 to 16384", memory)
+			}
+			in.Name, in.GPUMemoryMiB, in.PricePerNodeHour = args[0], int(math.Round(memory*1024)), dollars(price)
+			in.WarmHoldSeconds, in.IdleReleaseSeconds, in.MaxLeaseSeconds = hold.seconds(), idle.seconds(), lease.seconds()
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.CreatePool(a.send(cmd.Context()), in)
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, poolView, got)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&in.Provisioner, "provisioner", "", "who makes its nodes, such as sim or local")
+	f.StringVar(&in.Model, "model", "", "GPU model, such as a100")
+	f.StringVar(&in.Region, "region", "", "region at the provider")
+	f.StringVar(&in.InstanceType, "instance-type", "", "instance type at the provider")
+	f.IntVar(&in.GPUsPerNode, "gpus-per-node", 0, "GPUs of one node")
+	f.Float64Var(&memory, "memory", 0, "memory of one GPU in GiB")
+	f.IntVar(&in.MinNodes, "min-nodes", 0, "nodes that are always kept")
+	f.IntVar(&in.MaxNodes, "max-nodes", 0, "most nodes at once")
+	f.StringVar(&price, "price", "", "USD of one node for one hour")
+	f.Var(&hold, "warm-hold", "how long a warm GPU waits for who reserved it (default 20m)")
+	f.Var(&idle, "idle-release", "how long an idle node is kept (default 10m)")
+	f.Var(&lease, "max-lease", "longest lease (default 7d)")
+	f.BoolVar(&in.Simulated, "simulated", false, "mark its GPUs as simulated")
+	return c
+}
+
+func (a *app) poolsEdit() *cobra.Command {
+	var minNodes, maxNodes int
+	var price string
+	var hold, idle, lease duration
+	var paused bool
+	c := &cobra.Command{
+		Use: "edit POOL", Short: "Change a pool (operators)", Args: named("POOL"), Example: "  forewarm pools edit a100-sim --paused=true",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var patch contract.PoolPatch
+			set(cmd, "min-nodes", &patch.MinNodes, minNodes)
+			set(cmd, "max-nodes", &patch.MaxNodes, maxNodes)
+			set(cmd, "price", &patch.PricePerNodeHour, dollars(price))
+			set(cmd, "warm-hold", &patch.WarmHoldSeconds, hold.seconds())
+			set(cmd, "idle-release", &patch.IdleReleaseSeconds, idle.seconds())
+			set(cmd, "max-lease", &patch.MaxLeaseSeconds, lease.seconds())
+			set(cmd, "paused", &patch.Paused, paused)
+			if patch == (contract.PoolPatch{}) {
+				return usagef("forewarm pools edit --help", "there is nothing to change")
+			}
+			return a.patchPool(cmd, args[0], patch)
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&minNodes, "min-nodes", 0, "nodes that are always kept")
+	f.IntVar(&maxNodes, "max-nodes", 0, "most nodes at once")
+	f.StringVar(&price, "price", "", "USD of one node for one hour")
+	f.Var(&hold, "warm-hold", "how long a warm GPU waits for who reserved it")
+	f.Var(&idle, "idle-release", "how long an idle node is kept")
+	f.Var(&lease, "max-lease", "longest lease")
+	f.BoolVar(&paused, "paused", false, "switch speculative pre-warming off (true) or on (false)")
+	return c
+}
+
+// patchPool changes the version of the pool that it has just read, so that a
+// change made meanwhile is a conflict and not overwritten.
+func (a *app) patchPool(cmd *cobra.Command, ref string, patch contract.PoolPatch) error {
+	api, err := a.client()
+	if err != nil {
+		return err
+	}
+	pool, err := api.Pool(cmd.Context(), ref)
+	if err != nil {
+		return err
+	}
+	got, err := api.PatchPool(a.send(cmd.Context()), pool.ID, pool.Version, patch)
+	if err != nil {
+		return err
+	}
+	return one(a, cmd, poolView, got)
+}
+
+// set points a field of a patch at a flag's value if the flag was given.
+func set[T any](cmd *cobra.Command, flag string, field **T, value T) {
+	if cmd.Flags().Changed(flag) {
+		*field = &value
+	}
+}
+
+func dollars(text string) contract.Money {
+	return contract.Money{Amount: strings.TrimPrefix(text, "$"), Currency: contract.Currency}
+}

@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	pretty "github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// The output formats.
+const (
+	table  = "table"
+	wide   = "wide"
+	asJSON = "json"
+	jsonl  = "jsonl"
+	asYAML = "yaml"
+	name   = "name"
+)
+
+var formats = []string{table, wide, asJSON, jsonl, asYAML, name}
+
+func known(format string) bool { return slices.Contains(formats, format) }
+
+// column is one column of a table.
+type column[T any] struct {
+	head  string
+	cell  func(T) string
+	right bool // numbers
+	wide  bool // only shown with -o wide
+}
+
+// view is how things of one kind are shown.
+type view[T any] struct {
+	name    func(T) string
+	columns []column[T]
+}
+
+// list shows things in the chosen format.
+func list[T any](a *app, cmd *cobra.Command, v view[T], items []T) error {
+	w := cmd.OutOrStdout()
+	switch a.flags.output {
+	case asJSON, asYAML:
+		if items == nil {
+			items = []T{}
+		}
+		return a.encode(w, items)
+	case jsonl:
+		for _, item := range items {
+			if err := line(w, item); err != nil {
+				return err
+			}
+		}
+		return nil
+	case name:
+		for _, item := range items {
+			_, _ = fmt.Fprintln(w, v.name(item))
+		}
+		return nil
+	}
+	if len(items) == 0 {
+		a.say(cmd, "Nothing to show.")
+		return nil
+	}
+	return a.table(w, v.rows(items, a.flags.output == wide), v.heads(a.flags.output == wide))
+}
+
+// one shows a single thing: all it has, one line each, in the table formats.
+func one[T any](a *app, cmd *cobra.Command, v view[T], item T) error {
+	w := cmd.OutOrStdout()
+	switch a.flags.output {
+	case asJSON, asYAML:
+		return a.encode(w, item)
+	case jsonl:
+		return line(w, item)
+	case name:
+		_, err := fmt.Fprintln(w, v.name(item))
+		return err
+	}
+	width := 0
+	for _, c := range v.columns {
+		width = max(width, len(c.head))
+	}
+	for _, c := range v.columns {
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, c.head, c.cell(item)); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+	}
+	return nil
+}
+
+type head struct {
+	text  string
+	right bool
+}
+
+func (v view[T]) heads(all bool) []head {
+	var heads []head
+	for _, c := range v.columns {
+		if all || !c.wide {
+			heads = append(heads, head{c.head, c.right})
+		}
+	}
+	return heads
+}
+
+func (v view[T]) rows(items []T, all bool) [][]string {
+	rows := make([][]string, 0, len(items))
+	for _, item := range items {
+		var row []string
+		for _, c := range v.columns {
+			if all || !c.wide {
+				row = append(row, c.cell(item))
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// table writes a light table without borders, so that columns can be cut by
+// other programs.
+func (a *app) table(w io.Writer, rows [][]string, heads []head) error {
+	t := pretty.NewWriter()
+	style := pretty.StyleLight
+	style.Options = pretty.OptionsNoBordersAndSeparators
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	t.SetStyle(style)
+	var configs []pretty.ColumnConfig
+	header := make(pretty.Row, len(heads))
+	for i, h := range heads {
+		header[i] = h.text
+		if h.right {
+			configs = append(configs, pretty.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		}
+	}
+	t.SetColumnConfigs(configs)
+	if !a.flags.noHeaders {
+		t.AppendHeader(header)
+	}
+	for _, r := range rows {
+		row := make(pretty.Row, len(r))
+		for i, cell := range r {
+			row[i] = plain(cell)
+		}
+		t.AppendRow(row)
+	}
+	for l := range strings.Lines(t.Render()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(l, " \n")); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+	}
+	return nil
+}
+
+// plain keeps what comes from elsewhere from steering the terminal.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// encode writes the API's own JSON, or the same as YAML.
+func (a *app) encode(w io.Writer, v any) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	if a.flags.output == asYAML {
+		var node yaml.Node
+		if err := yaml.Unmarshal(buf.Bytes(), &node); err != nil {
+			return fmt.Errorf("encoding: %w", err)
+		}
+		blockStyle(&node)
+		out := yaml.NewEncoder(w)
+		out.SetIndent(2)
+		return out.Encode(&node)
+	}
+	_, err := w.Write(buf.Bytes())
+	return err
+}
+
+// blockStyle undoes the flow style that JSON gives its YAML.
+func blockStyle(n *yaml.Node) {
+	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
+		n.Style = 0
+	}
+	for _, c := range n.Content {
+		blockStyle(c)
+	}
+}
+
+func line(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// money renders an amount to the cent, as people write it.
+func money(m contract.Money) string {
+	v, err := strconv.ParseFloat(first(m.Amount, "0"), 64)
+	switch {
+	case err != nil:
+		return plain(m.Amount)
+	case v > 0 && v < 0.005:
+		return "<$0.01"
+	default:
+		return "$" + strconv.FormatFloat(v, 'f', 2, 64)
+	}
+}
+
+// short renders a duration without needless zeros: 2h, 90m as 1h30m, 45s.
+func short(d time.Duration) string {
+	if d < time.Second {
+		return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'g', 2, 64) + "s"
+	}
+	if day := 24 * time.Hour; d >= 2*day && d%day == 0 {
+		return strconv.Itoa(int(d/day)) + "d"
+	}
+	text := d.Round(time.Second).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func seconds(s int64) string { return short(time.Duration(s) * time.Second) }
+
+// stamp renders an instant so that --at reads it back; "-" when there is none.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02T15:04:05Z")
+}
+
+func percent(share *float64) string {
+	if share == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*share*100, 'f', 1, 64) + "%"
+}
+
+func dash(s string) string { return first(s, "-") }
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

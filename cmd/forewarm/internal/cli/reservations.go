@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var reservationView = view[contract.Reservation]{
+	name: func(x contract.Reservation) string { return x.ID },
+	columns: []column[contract.Reservation]{
+		{head: "ID", cell: func(x contract.Reservation) string { return x.ID }},
+		{head: "NAME", cell: func(x contract.Reservation) string { return dash(x.Name) }},
+		{head: "STATE", cell: reservationState},
+		{head: "CLASS", cell: func(x contract.Reservation) string { return x.Class }},
+		{head: "GPUS", right: true, cell: func(x contract.Reservation) string { return strconv.Itoa(x.GPUs) }},
+		{head: "START", cell: func(x contract.Reservation) string { return stamp(x.Start) }},
+		{head: "END", cell: func(x contract.Reservation) string { return stamp(x.End) }},
+		{head: "COST", right: true, cell: func(x contract.Reservation) string { return money(x.Cost) }},
+		{head: "BY", cell: func(x contract.Reservation) string { return x.Source }, wide: true},
+		{head: "POOL", cell: func(x contract.Reservation) string { return x.PoolID }, wide: true},
+		{head: "WHY", cell: func(x contract.Reservation) string { return dash(x.ReasonCode) }, wide: true},
+		{head: "READY", cell: func(x contract.Reservation) string { return stamp(x.ReadyAt) }, wide: true},
+		{head: "REASON", cell: func(x contract.Reservation) string { return dash(x.Reason) }, wide: true},
+	},
+}
+
+func reservationState(x contract.Reservation) string {
+	if x.Degraded {
+		return x.State + " (degraded)"
+	}
+	return x.State
+}
+
+func (a *app) reservations() *cobra.Command {
+	return group("reservations", "See and use what is promised",
+		some(a, "reservations", reservationView, (*client.Client).Reservations), a.reservationsShow(), a.reservationsCancel(), a.reservationsClaim())
+}
+
+func (a *app) reservationsShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show RESERVATION", Short: "Show one reservation", Args: named("RESERVATION"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.Reservation(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, reservationView, got)
+		},
+	}
+}
+
+func (a *app) reservationsCancel() *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel RESERVATION", Short: "Give a promise back", Args: named("RESERVATION"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.CancelReservation(a.send(cmd.Context()), args[0])
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, reservationView, got)
+		},
+	}
+}
+
+func (a *app) reservationsClaim() *cobra.Command {
+	var lease duration
+	var in contract.Claim
+	c := &cobra.Command{
+		Use: "claim RESERVATION", Short: "Turn a promise into GPUs held now", Args: named("RESERVATION"), Annotations: map[string]string{waits: "yes"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in.LeaseSeconds = lease.seconds()
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.Claim(a.send(cmd.Context()), args[0], in)
+			if err != nil {
+				return err
+			}
+			return a.allocated(cmd, api, got)
+		},
+	}
+	c.Flags().Var(&lease, "for", "length of the lease (default to the end of the window)")
+	c.Flags().StringVar(&in.Name, "name", "", "what to call it")
+	return c
+}

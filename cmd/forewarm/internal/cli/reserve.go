@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger/recurrence"
+)
+
+// reserveFlags are what forewarm reserve is told.
+type reserveFlags struct {
+	gpus                    int
+	pool, model, name       string
+	at, every, zone, onFull string
+	class, dst              string
+	skip                    []string
+	length                  duration
+}
+
+func (a *app) reserve() *cobra.Command {
+	var r reserveFlags
+	c := &cobra.Command{
+		Use: "reserve --gpus N (--model M | --pool P) --at TIME --for DURATION", Short: "Have GPUs warm at a time, once or again and again",
+		Example: "  forewarm reserve --gpus 4 --model a100 --at 'tomorrow 09:00' --for 3h\n" +
+			"  forewarm reserve --gpus 4 --pool a100 --at 'mon 09:00' --for 3h --every weekday --tz Europe/Berlin --name standup",
+		Args: noArgs, Annotations: map[string]string{dryRuns: "yes", waits: "yes", "noun": "reservations"},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runReserve(cmd, r) },
+	}
+	f := c.Flags()
+	f.IntVar(&r.gpus, "gpus", 0, "how many")
+	f.StringVar(&r.model, "model", "", "GPU model, such as a100")
+	f.StringVar(&r.pool, "pool", "", "id or name of a pool")
+	f.StringVar(&r.name, "name", "", "what to call it")
+	f.StringVar(&r.at, "at", "", "start: 'tomorrow 09:00', 'mon 14:30', '2026-11-20 09:00', 'in 2h'")
+	f.Var(&r.length, "for", "how long, such as 3h")
+	f.StringVar(&r.every, "every", "", "repeat: weekday, weekend, daily, weekly, monthly or an RRULE")
+	f.StringVar(&r.zone, "tz", "", "time zone of --at, such as Europe/Berlin (default the machine's)")
+	f.StringSliceVar(&r.skip, "skip", nil, "with --every: local dates without it, such as 2026-12-24")
+	f.StringVar(&r.dst, "dst", "", "with --every: when summer time leaves the start out, shift or skip it (default shift)")
+	f.StringVar(&r.onFull, "on-full", "fail", "when there is no room: fail or queue")
+	f.StringVar(&r.class, "class", "", "guaranteed or speculative (default guaranteed)")
+	return c
+}
+
+func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
+	if err := need(cmd, "gpus", "at", "for"); err != nil {
+		return err
+	}
+	if r.onFull != "fail" && r.onFull != "queue" {
+		return usagef("forewarm reserve --help", "--on-full %q is neither fail nor queue", r.onFull)
+	}
+	zone, err := a.zone(r.zone)
+	if err != nil {
+		return err
+	}
+	start, err := when(r.at, a.clock.Now(), zone)
+	if err != nil {
+		return err
+	}
+	if r.every != "" {
+		return a.reserveAgain(cmd, r, start.In(zone))
+	}
+	for _, flag := range []string{"skip", "dst"} {
+		if cmd.Flags().Changed(flag) {
+			return usagef("forewarm reserve --help", "--%s is only for --every", flag)
+		}
+	}
+	return a.reserveOnce(cmd, r, start, zone)
+}
+
+func (a *app) reserveOnce(cmd *cobra.Command, r reserveFlags, start time.Time, zone *time.Location) error {
+	end := start.Add(r.length.std())
+	a.say(cmd, "Read as   %s", read(start, end, zone))
+	api, err := a.client()
+	if err != nil {
+		return err
+	}
+	got, err := api.Reserve(a.send(cmd.Context()), contract.ReservationCreate{Pool: r.pool, Model: r.model, GPUs: r.gpus,
+		Start: start.UTC(), End: end.UTC(), Class: r.class, Name: r.name, Queue: r.onFull == "queue"}, client.Options{DryRun: a.flags.dryRun})
+	if err != nil {
+		return err
+	}
+	if a.flags.dryRun {
+		a.say(cmd, "Dry run: nothing was changed.")
+		return one(a, cmd, reservationView, got)
+	}
+	if got.State == "awaiting_approval" {
+		return &Error{Exit: ExitApproval, Message: got.ID + " waits for somebody to approve it", Next: []string{"forewarm reservations show " + got.ID}}
+	}
+	if a.flags.wait {
+		if got, err = a.waitReservation(cmd, api, got); err != nil {
+			return err
+		}
+	}
+	if err := one(a, cmd, reservationView, got); err != nil {
+		return err
+	}
+	a.say(cmd, "Next:  forewarm reservations claim %s  ·  forewarm reservations cancel %s", got.ID, got.ID)
+	return nil
+}
+
+func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start time.Time) error {
+	in, err := r.schedule(cmd, start)
+	if err != nil {
+		return err
+	}
+	rule, err := recurrence.Parse(recurrence.Spec{StartLocal: in.StartLocal, Timezone: in.Timezone, RRule: in.RRule, ExDates: in.ExDates,
+		Length: r.length.std(), Policy: recurrence.Policy(in.DSTPolicy)})
+	if err != nil {
+		return wrongRule(err)
+	}
+	a.say(cmd, "Read as   %s at %s for %s, %s", in.RRule, start.Format("15:04"), short(r.length.std()), in.Timezone)
+	a.say(cmd, "Next      %s", dates(rule, a.clock.Now()))
+	api, err := a.client()
+	if err != nil {
+		return err
+	}
+	pool, err := api.Pool(cmd.Context(), r.pool)
+	if err != nil {
+		return err
+	}
+	a.say(cmd, "Warm-up   about %s before each start (p95 of %d boots)", short(time.Duration(pool.BootP95Seconds*float64(time.Second))), pool.BootSamples)
+	if a.flags.dryRun {
+		a.say(cmd, "Dry run: nothing was changed.")
+		return nil
+	}
+	got, err := api.CreateSchedule(a.send(cmd.Context()), in)
+	if err != nil {
+		return err
+	}
+	if err := one(a, cmd, scheduleView, got); err != nil {
+		return err
+	}
+	a.say(cmd, "Next:  forewarm schedules show %s  ·  forewarm schedules pause %s", got.ID, got.ID)
+	return nil
+}
+
+// schedule is the request for a recurring reservation.
+func (r reserveFlags) schedule(cmd *cobra.Command, start time.Time) (contract.ScheduleCreate, error) {
+	rule, err := every(r.every)
+	if err != nil {
+		return contract.ScheduleCreate{}, err
+	}
+	switch {
+	case r.pool == "":
+		return contract.ScheduleCreate{}, usagef("forewarm pools list", "--every needs --pool: a schedule belongs to one pool")
+	case r.name == "":
+		return contract.ScheduleCreate{}, usagef(again(cmd, "--name NAME"), "--every needs --name: a schedule is known by its name")
+	case r.class != "" || r.onFull != "fail":
+		return contract.ScheduleCreate{}, usagef("forewarm reserve --help", "--class and --on-full are not for --every: what a schedule books is guaranteed")
+	}
+	return contract.ScheduleCreate{Pool: r.pool, Name: r.name, GPUs: r.gpus, StartLocal: start.Format("2006-01-02T15:04:05"),
+		Timezone: start.Location().String(), RRule: rule, ExDates: r.skip, DurationSeconds: r.length.seconds(), DSTPolicy: r.dst}, nil
+}
+
+func wrongRule(err error) error {
+	var e *recurrence.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	u := usagef("forewarm reserve --help", "%s %s", e.Field, e.Rule)
+	if e.Fix != "" {
+		u.Detail = []string{e.Fix}
+	}
+	return u
+}
+
+// dates shows the first starts of a rule.
+func dates(rule recurrence.Rule, now time.Time) string {
+	var texts []string
+	for _, o := range rule.Between(now, now.AddDate(1, 0, 0), 4) {
+		texts = append(texts, o.LocalStart.Format("Mon 2 Jan 15:04"))
+	}
+	if len(texts) == 0 {
+		return "none in the year to come"
+	}
+	if len(texts) == 4 {
+		texts[3] = "…"
+	}
+	return strings.Join(texts, " · ")
+}
+
+// again is the command line that was typed, with more flags.
+func again(cmd *cobra.Command, more string) string {
+	return fmt.Sprintf("%s … %s", cmd.CommandPath(), more)
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var scheduleView = view[contract.Schedule]{
+	name: func(x contract.Schedule) string { return x.ID },
+	columns: []column[contract.Schedule]{
+		{head: "ID", cell: func(x contract.Schedule) string { return x.ID }},
+		{head: "NAME", cell: func(x contract.Schedule) string { return dash(x.Name) }},
+		{head: "GPUS", right: true, cell: func(x contract.Schedule) string { return strconv.Itoa(x.GPUs) }},
+		{head: "RULE", cell: func(x contract.Schedule) string { return x.RRule }},
+		{head: "START", cell: func(x contract.Schedule) string { return x.StartLocal }},
+		{head: "ZONE", cell: func(x contract.Schedule) string { return x.Timezone }},
+		{head: "FOR", right: true, cell: func(x contract.Schedule) string { return seconds(x.DurationSeconds) }},
+		{head: "PAUSED", cell: func(x contract.Schedule) string { return yesNo(x.Paused) }},
+		{head: "POOL", cell: func(x contract.Schedule) string { return x.PoolID }, wide: true},
+		{head: "SKIPPED", cell: func(x contract.Schedule) string { return dash(strings.Join(x.ExDates, " ")) }, wide: true},
+		{head: "DST", cell: func(x contract.Schedule) string { return x.DSTPolicy }, wide: true},
+	},
+}
+
+func (a *app) schedules() *cobra.Command {
+	return group("schedules", "See and change recurring reservations",
+		all(a, "schedules", scheduleView, (*client.Client).Schedules), a.schedulesShow(),
+		a.schedulesPause("pause", "Make no more reservations until resumed", true),
+		a.schedulesPause("resume", "Make reservations again", false), a.schedulesDelete())
+}
+
+func (a *app) schedulesShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show SCHEDULE", Short: "Show one schedule and its next dates", Args: named("SCHEDULE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.Schedule(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := one(a, cmd, scheduleView, got); err != nil {
+				return err
+			}
+			coming, err := api.Occurrences(cmd.Context(), args[0], time.Time{}, time.Time{})
+			if err != nil {
+				return err
+			}
+			for i, o := range coming {
+				if i == 5 {
+					break
+				}
+				a.say(cmd, "Next  %s", o.LocalStart)
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) schedulesPause(use, short string, paused bool) *cobra.Command {
+	return &cobra.Command{
+		Use: use + " SCHEDULE", Short: short, Args: named("SCHEDULE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.PauseSchedule(a.send(cmd.Context()), args[0], paused)
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, scheduleView, got)
+		},
+	}
+}
+
+func (a *app) schedulesDelete() *cobra.Command {
+	return &cobra.Command{
+		Use: "delete SCHEDULE", Short: "End a schedule", Args: named("SCHEDULE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.confirm(cmd, args, "Delete schedule "+args[0]); err != nil {
+				return err
+			}
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			if err := api.DeleteSchedule(a.send(cmd.Context()), args[0]); err != nil {
+				return err
+			}
+			a.say(cmd, "Deleted %s.", args[0])
+			return nil
+		},
+	}
+}

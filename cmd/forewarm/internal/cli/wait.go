@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// lookEvery is the time between two looks at what is waited for.
+const lookEvery = time.Second
+
+// progress shows the phases that something goes through: one line that is
+// rewritten at a terminal, one line for each phase elsewhere.
+type progress struct {
+	w     io.Writer
+	live  bool
+	quiet bool
+	since time.Time
+	last  string
+}
+
+func (a *app) progress(cmd *cobra.Command) *progress {
+	return &progress{w: cmd.ErrOrStderr(), live: a.terminal(cmd.ErrOrStderr()), quiet: a.flags.quiet, since: a.clock.Now()}
+}
+
+func (p *progress) show(id, phase string, now time.Time) {
+	switch {
+	case p.quiet:
+	case p.live:
+		_, _ = fmt.Fprintf(p.w, "\r\x1b[K◐ %s  %s  %s", id, phase, short(now.Sub(p.since)))
+	case phase != p.last:
+		_, _ = fmt.Fprintf(p.w, "%s  %s\n", id, phase)
+	}
+	p.last = phase
+}
+
+func (p *progress) end() {
+	if p.live && !p.quiet && p.last != "" {
+		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+// watched is something whose state is waited for.
+type watched struct {
+	id    string
+	state string
+	text  string // the phase, as people are told
+	done  bool
+}
+
+// until looks again and again until what is watched is done, fails, or time is
+// up. Ctrl-C lets go of it and cancels nothing.
+func (a *app) until(cmd *cobra.Command, failed []string, look func(context.Context) (watched, error)) error {
+	p := a.progress(cmd)
+	defer p.end()
+	deadline := a.clock.Now().Add(a.flags.timeout.std())
+	var x watched
+	for {
+		seen, err := look(cmd.Context())
+		if err != nil && !passing(err) {
+			return a.letGo(cmd, x, err)
+		}
+		if err == nil {
+			x = seen
+			p.show(x.id, x.text, a.clock.Now())
+		}
+		switch {
+		case x.done:
+			return nil
+		case slices.Contains(failed, x.state):
+			return &Error{Exit: ExitWaitFailed, Message: x.id + " is " + x.text, Next: []string{"forewarm events --last 20", "forewarm " + nounOf(x.id) + " show " + x.id}}
+		case !a.clock.Now().Before(deadline):
+			return &Error{Exit: ExitTimeout, Message: fmt.Sprintf("%s is still %s after %s; it goes on", x.id, x.text, short(a.flags.timeout.std())),
+				Next: []string{"forewarm wait " + x.id}}
+		}
+		if err := a.pause(cmd.Context(), lookEvery); err != nil {
+			return a.letGo(cmd, x, err)
+		}
+	}
+}
+
+// letGo tells how to go on waiting after an interruption.
+func (a *app) letGo(cmd *cobra.Command, x watched, err error) error {
+	if cmd.Context().Err() == nil || x.id == "" {
+		return err
+	}
+	return &Error{Exit: ExitInterrupt, Message: "no longer waiting; " + x.id + " goes on", Next: []string{"forewarm wait " + x.id}, Err: err}
+}
+
+// passing reports whether a failed look may succeed in a moment.
+func passing(err error) bool {
+	var problem *client.Error
+	return errors.As(err, &problem) && problem.Problem.Retryable
+}
+
+func (a *app) waitAllocation(cmd *cobra.Command, api *client.Client, x contract.Allocation) (contract.Allocation, error) {
+	looked := false
+	err := a.until(cmd, []string{"failed", "expired", "preempted", "cancelled", "released", "releasing"}, func(ctx context.Context) (watched, error) {
+		if looked {
+			again, err := api.Allocation(ctx, x.ID)
+			if err != nil {
+				return watched{}, err
+			}
+			x = again
+		}
+		looked = true
+		return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason), done: x.State == "active"}, nil
+	})
+	return x, err
+}
+
+func (a *app) waitReservation(cmd *cobra.Command, api *client.Client, x contract.Reservation) (contract.Reservation, error) {
+	err := a.until(cmd, []string{"rejected", "cancelled", "expired", "failed"}, func(ctx context.Context) (watched, error) {
+		again, err := api.Reservation(ctx, x.ID)
+		if err != nil {
+			return watched{id: x.ID}, err
+		}
+		x = again
+		return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason), done: x.State == "ready" || x.State == "claimed"}, nil
+	})
+	return x, err
+}
+
+func phase(state, reason string) string {
+	if reason == "" {
+		return state
+	}
+	return state + " (" + plain(reason) + ")"
+}
+
+func nounOf(id string) string {
+	if strings.HasPrefix(id, "rsv_") {
+		return "reservations"
+	}
+	return "allocations"
+}
+
+func (a *app) waitFor() *cobra.Command {
+	return &cobra.Command{
+		Use: "wait ALLOCATION|RESERVATION", Short: "Wait until the GPUs are there", Args: named("ALLOCATION"),
+		Annotations: map[string]string{waits: "yes", "noun": "allocations"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if nounOf(args[0]) == "reservations" {
+				return a.waitForReservation(cmd, args[0])
+			}
+			api, id, err := a.allocationID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			got, err := api.Allocation(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			if got, err = a.waitAllocation(cmd, api, got); err != nil {
+				return err
+			}
+			return one(a, cmd, allocationView, got)
+		},
+	}
+}
+
+func (a *app) waitForReservation(cmd *cobra.Command, id string) error {
+	api, err := a.client()
+	if err != nil {
+		return err
+	}
+	got, err := a.waitReservation(cmd, api, contract.Reservation{ID: id})
+	if err != nil {
+		return err
+	}
+	return one(a, cmd, reservationView, got)
+}

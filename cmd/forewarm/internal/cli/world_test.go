@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/internal/keys"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/sim"
+	"github.com/forewarm/forewarm/server"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/worker"
+	"github.com/forewarm/forewarm/worker/queue/memqueue"
+)
+
+var monday = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+
+// town is a whole installation, server, ledger, worker and simulated cloud, on a
+// clock that the test owns, and a person with a shell in front of it.
+type town struct {
+	t        *testing.T
+	clock    *clock.Manual
+	ledger   *ledger.Ledger
+	worker   *worker.Worker
+	server   *server.Server
+	url      string
+	env      map[string]string
+	terminal bool   // whether the person sits at one
+	stdin    string // what they type
+	onPause  func() // runs at each pause instead of the world
+	seen     map[string]int
+}
+
+func newTown(t *testing.T) *town {
+	t.Helper()
+	w := &town{t: t, clock: clock.NewManual(monday), seen: map[string]int{}}
+	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: "sqlite://:memory:", Clock: w.clock, Unsafe: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	require.NoError(t, store.Migrate(t.Context()))
+	w.ledger = ledger.New(store, &ids.Sequence{}, ledger.Config{})
+	w.build(t)
+	return w
+}
+
+func (w *town) build(t *testing.T) {
+	t.Helper()
+	cloud, err := sim.New(sim.Config{Name: "sim", Seed: 7, Offers: []sim.Offer{{
+		Type: "a100-4", Region: "sim-1", Model: "a100", GPUs: 4, MemoryMiB: 81_920, Price: provisioners.Price(8 * gpu.USD),
+		Boot: sim.Boot{P50: 20 * time.Second, P95: 20 * time.Second, Min: 20 * time.Second},
+	}}}, w.clock)
+	require.NoError(t, err)
+	quiet := slog.New(slog.DiscardHandler)
+	w.worker, err = worker.New(w.ledger, memqueue.New(quiet), []provisioners.Provisioner{cloud},
+		worker.Config{Deployment: "test", Clock: w.clock, Logger: quiet, Rand: rand.New(rand.NewPCG(1, 1))})
+	require.NoError(t, err)
+	pepper, err := keys.ParsePepper("1:" + strings.Repeat("5a", 32))
+	require.NoError(t, err)
+	free := auth.Rate{PerSecond: -1}
+	w.server, err = server.New(server.Config{Ledger: w.ledger, Clock: w.clock, IDs: &ids.Sequence{}, Random: rand.NewChaCha8([32]byte{1}),
+		Peppers: []keys.Pepper{pepper}, Environment: "test", Version: "1.2.3", Simulation: true,
+		Limits: server.Limits{Reads: free, Writes: free, Agents: free, Failures: free}})
+	require.NoError(t, err)
+	root, secret, err := auth.Minter{Environment: "test", Pepper: pepper, Random: rand.NewChaCha8([32]byte{2})}.Mint(ledger.Key{Name: "root"})
+	require.NoError(t, err)
+	_, err = w.ledger.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 8, SpeculationPerDay: 100 * gpu.USD}, root)
+	require.NoError(t, err)
+	listening := httptest.NewServer(w.server)
+	t.Cleanup(listening.Close)
+	w.url = listening.URL
+	w.env = map[string]string{"FOREWARM_API": w.url, "FOREWARM_API_KEY": secret.Reveal(), "XDG_CONFIG_HOME": filepath.Join(t.TempDir(), "config"), "TZ": "Europe/Berlin"}
+}
+
+// live lets time pass and the installation work.
+func (w *town) live(d time.Duration) {
+	w.t.Helper()
+	for step := min(d, 5*time.Second); d > 0; d -= step {
+		w.clock.Advance(step)
+		for {
+			handled, err := w.worker.Step(w.t.Context())
+			require.NoError(w.t, err)
+			if handled == 0 {
+				break
+			}
+		}
+	}
+}
+
+// forewarm runs one command line.
+func (w *town) forewarm(args ...string) (stdout, stderr string, code int) {
+	w.t.Helper()
+	return w.run(w.t.Context(), args...)
+}
+
+func (w *town) run(ctx context.Context, args ...string) (stdout, stderr string, code int) {
+	w.t.Helper()
+	var out, errs bytes.Buffer
+	root := w.root()
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	root.SetIn(strings.NewReader(w.stdin))
+	code = Execute(ctx, root)
+	return out.String(), errs.String(), code
+}
+
+// root is a fresh command tree in front of this town.
+func (w *town) root() *cobra.Command {
+	return newRoot(world{version: "1.2.3", clock: w.clock, getenv: func(name string) string { return w.env[name] },
+		terminal: func(any) bool { return w.terminal },
+		pause: func(ctx context.Context, d time.Duration) error {
+			if w.onPause != nil {
+				w.onPause()
+			} else {
+				w.live(d)
+			}
+			return ctx.Err()
+		}})
+}
+
+// must runs a command line that succeeds and returns its data.
+func (w *town) must(args ...string) string {
+	w.t.Helper()
+	out, errs, code := w.forewarm(args...)
+	require.Equal(w.t, ExitOK, code, "%v: %s", args, errs)
+	return strings.TrimSpace(out)
+}
+
+// pool makes the pool of most tests: two nodes of four GPUs.
+func (w *town) pool() {
+	w.t.Helper()
+	w.must("pools", "create", "lab", "--provisioner", "sim", "--model", "a100", "--region", "sim-1", "--instance-type", "a100-4",
+		"--gpus-per-node", "4", "--memory", "80", "--max-nodes", "2", "--price", "8.40", "--simulated")
+}

@@ -1,0 +1,255 @@
+package daemon
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	mrand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/internal/keys"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/internal/strictyaml"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/builtin"
+	"github.com/forewarm/forewarm/server"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/worker"
+	"github.com/forewarm/forewarm/worker/queue"
+	"github.com/forewarm/forewarm/worker/queue/asynqueue"
+	"github.com/forewarm/forewarm/worker/queue/memqueue"
+)
+
+// app is one process of the control plane with its adapters picked.
+type app struct {
+	cfg      Config
+	log      *slog.Logger
+	clock    clock.Clock
+	registry *prometheus.Registry
+	metrics  *obs.Metrics
+	store    *sqlledger.Store
+	ledger   *ledger.Ledger
+	pepper   keys.Pepper
+	minter   auth.Minter
+	provs    []provisioners.Provisioner
+	version  string
+	context  string // under which the first key is saved
+}
+
+// newApp opens the ledger and the provisioners. environment is the middle part
+// of the keys it mints.
+func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
+	logging, err := obs.ParseConfig(cfg.Log.Level, cfg.Log.Format)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the log: %w", err)
+	}
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	a := &app{cfg: cfg, log: obs.NewLogger(os.Stderr, logging), clock: clock.System{}, registry: obs.NewRegistry(), context: "local"}
+	if a.metrics, err = obs.NewMetrics(a.registry); err != nil {
+		return nil, fmt.Errorf("making metrics: %w", err)
+	}
+	if a.pepper, err = pepper(cfg); err != nil {
+		return nil, err
+	}
+	a.minter = auth.Minter{Environment: environment, Pepper: a.pepper, Random: rand.Reader}
+	a.store, err = sqlledger.Open(ctx, sqlledger.Config{URL: cfg.database(), Clock: a.clock, Logger: a.log, Seed: uint64(os.Getpid())}) //nolint:gosec // a pid is not negative
+	if err != nil {
+		return nil, fmt.Errorf("opening the ledger at %s: %w", obs.ScrubURL(cfg.database()), err)
+	}
+	a.ledger = ledger.New(a.store, ids.UUID{}, cfg.ledger())
+	if a.provs, err = a.provisioners(); err != nil {
+		return nil, errors.Join(err, a.store.Close())
+	}
+	return a, nil
+}
+
+// pepper is the server's secret of key hashes: from the configuration, or from a
+// file that the first start makes.
+func pepper(cfg Config) (keys.Pepper, error) {
+	if !cfg.Pepper.IsZero() {
+		return keys.ParsePepper(cfg.Pepper.Reveal())
+	}
+	path := filepath.Join(cfg.DataDir, "pepper")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		fresh := make([]byte, 32)
+		if _, err := rand.Read(fresh); err != nil {
+			return keys.Pepper{}, fmt.Errorf("drawing a pepper: %w", err)
+		}
+		text = []byte("1:" + hex.EncodeToString(fresh))
+		err = writeNew(path, text)
+		if errors.Is(err, fs.ErrExist) { // another process was first
+			text, err = os.ReadFile(path)
+		}
+		if err != nil {
+			return keys.Pepper{}, fmt.Errorf("keeping the pepper: %w", err)
+		}
+	} else if err != nil {
+		return keys.Pepper{}, fmt.Errorf("reading the pepper: %w", err)
+	}
+	return keys.ParsePepper(string(bytes.TrimSpace(text)))
+}
+
+// writeNew makes a file that must not be there yet, whole and durable.
+func writeNew(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, werr := f.Write(data)
+	return errors.Join(werr, f.Sync(), f.Close())
+}
+
+func (a *app) provisioners() ([]provisioners.Provisioner, error) {
+	var provs []provisioners.Provisioner
+	for i := range a.cfg.Provisioners {
+		p := &a.cfg.Provisioners[i]
+		at := fmt.Sprintf("provisioners.%d", i)
+		decode := func(into any) error {
+			return strictyaml.DecodeNode(a.cfg.file.path, fmt.Sprintf("provisioners[%d].config", i), &p.Config, into)
+		}
+		prov, err := builtin.New(p.Kind, decode, builtin.Deps{Clock: a.clock, StateDir: a.cfg.DataDir})
+		var bad *strictyaml.Error
+		switch {
+		case errors.As(err, &bad):
+			return nil, bad
+		case err != nil:
+			return nil, a.cfg.wrong(at, err.Error(), "change what the message names")
+		case slices.ContainsFunc(provs, func(o provisioners.Provisioner) bool { return o.Name() == prov.Name() }):
+			return nil, a.cfg.wrong(at, fmt.Sprintf("the name %q is taken", prov.Name()), "give each provisioner its own name in its config")
+		}
+		provs = append(provs, prov)
+	}
+	return provs, nil
+}
+
+// prepare brings the schema up to date, makes the first key and the declared
+// pools, and returns the first key's text if it was made now.
+func (a *app) prepare(ctx context.Context) (obs.Secret, error) {
+	if err := a.store.Migrate(ctx); err != nil {
+		return obs.Secret{}, fmt.Errorf("migrating the ledger: %w", err)
+	}
+	first, text, err := a.minter.Mint(ledger.Key{Name: "first key"})
+	if err != nil {
+		return obs.Secret{}, fmt.Errorf("minting the first key: %w", err)
+	}
+	made, err := a.ledger.Bootstrap(ctx, a.cfg.Organization.Name, a.cfg.limits(), first)
+	if err != nil {
+		return obs.Secret{}, fmt.Errorf("making the first key: %w", err)
+	}
+	for i, p := range a.cfg.Pools {
+		if err := a.ensurePool(ctx, p, fmt.Sprintf("pools.%d", i)); err != nil {
+			return obs.Secret{}, err
+		}
+	}
+	if !made {
+		return obs.Secret{}, nil
+	}
+	return text, nil
+}
+
+// ensurePool makes a declared pool unless its name is there. What a pool is is
+// then changed through the API, which knows what is promised in it.
+func (a *app) ensurePool(ctx context.Context, p Pool, at string) error {
+	def := p.definition()
+	offer, err := a.offered(ctx, def, at)
+	if err != nil {
+		return err
+	}
+	if def, err = a.completed(def, offer, at); err != nil {
+		return err
+	}
+	prior := plan.BootTimes{Prior50: offer.Boot.P50, Prior95: offer.Boot.P95}
+	_, err = a.ledger.CreatePool(ctx, ledger.SystemActor("config"), def, prior)
+	var invalid *ledger.InvalidError
+	switch {
+	case errors.Is(err, ledger.ErrTaken):
+		return nil
+	case errors.As(err, &invalid):
+		return a.cfg.wrong(at+"."+invalid.Field, invalid.Rule, cmp.Or(invalid.Fix, "correct the value"))
+	case err != nil:
+		return fmt.Errorf("making pool %q: %w", p.Name, err)
+	}
+	return nil
+}
+
+// offered finds the machine that a pool is made of.
+func (a *app) offered(ctx context.Context, def gpu.Pool, at string) (provisioners.Offer, error) {
+	i := slices.IndexFunc(a.provs, func(o provisioners.Provisioner) bool { return o.Name() == def.Provisioner })
+	if i < 0 {
+		return provisioners.Offer{}, a.cfg.wrong(at+".provisioner", fmt.Sprintf("there is no provisioner %q", def.Provisioner), "add it under provisioners, or name one that is there")
+	}
+	offers, err := a.provs[i].Offers(ctx)
+	if err != nil {
+		return provisioners.Offer{}, fmt.Errorf("asking provisioner %q what it offers: %w", def.Provisioner, err)
+	}
+	var known []string
+	for _, o := range offers {
+		if o.Type == def.Type && o.Region == def.Region {
+			return o, nil
+		}
+		known = append(known, fmt.Sprintf("%q in region %q", o.Type, o.Region))
+	}
+	return provisioners.Offer{}, a.cfg.wrong(at+".instance_type", fmt.Sprintf("provisioner %q offers no %q in region %q", def.Provisioner, def.Type, def.Region),
+		"choose one that it offers: "+strings.Join(known, ", "))
+}
+
+// completed takes from the offer what a pool leaves out, and refuses what no
+// machine of the offer could be: the health gate would never let one pass.
+func (a *app) completed(def gpu.Pool, o provisioners.Offer, at string) (gpu.Pool, error) {
+	def.PerNode, def.Model, def.Price = cmp.Or(def.PerNode, o.GPUs), cmp.Or(def.Model, o.Model), cmp.Or(def.Price, o.Price)
+	def.MemoryMiB, def.Simulated = cmp.Or(def.MemoryMiB, o.MemoryMiB), o.Simulated
+	if def.PerNode != o.GPUs {
+		return def, a.cfg.wrong(at+".gpus_per_node", fmt.Sprintf("is %d", def.PerNode), fmt.Sprintf("write %d: so many has a %s", o.GPUs, o.Type))
+	}
+	if !strings.EqualFold(def.Model, o.Model) {
+		return def, a.cfg.wrong(at+".model", fmt.Sprintf("is %q", def.Model), fmt.Sprintf("write %q: that is what a %s has", o.Model, o.Type))
+	}
+	return def, nil
+}
+
+func (a *app) queue() (queue.Queue, error) {
+	if a.cfg.embedded() {
+		return memqueue.New(a.log), nil
+	}
+	return asynqueue.New(asynqueue.Config{URL: a.cfg.Redis, Namespace: a.cfg.Deployment, Logger: a.log})
+}
+
+func (a *app) worker(q queue.Queue) (*worker.Worker, error) {
+	return worker.New(a.ledger, q, a.provs, worker.Config{
+		Deployment: a.cfg.Deployment, Heartbeat: 3 * time.Second, Clock: a.clock, Logger: a.log, Metrics: a.metrics,
+		Rand: mrand.New(mrand.NewPCG(uint64(os.Getpid()), 2)), //nolint:gosec // jitter needs no secrecy, and a pid is not negative
+	})
+}
+
+// server makes the API of this process; change may adjust its configuration.
+func (a *app) server(change func(*server.Config)) (*server.Server, error) {
+	cfg := server.Config{
+		Ledger: a.ledger, Clock: a.clock, Logger: a.log, Metric: a.metrics, Gather: a.registry, Peppers: []keys.Pepper{a.pepper},
+		Environment: a.minter.Environment, Version: a.version,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return server.New(cfg)
+}

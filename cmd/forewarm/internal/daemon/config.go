@@ -1,0 +1,257 @@
+// Package daemon is the long-running side of the forewarm command: it reads the
+// configuration, picks the adapters and runs the control plane, whole or in
+// parts. It is the only place that knows what a database or Redis URL means.
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/internal/strictyaml"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// Config is forewarm.yaml. Environment variables, then flags, go before it.
+type Config struct {
+	Listen   string     `yaml:"listen"`    // FOREWARM_LISTEN
+	DataDir  string     `yaml:"data_dir"`  // FOREWARM_DATA_DIR: the database, keys and simulated machines of an embedded run
+	Database obs.Secret `yaml:"database"`  // FOREWARM_DATABASE: sqlite:///path or postgres://…; empty: SQLite in data_dir
+	Redis    obs.Secret `yaml:"redis"`     // FOREWARM_REDIS: redis://…; empty: a queue inside the process
+	Pepper   obs.Secret `yaml:"pepper"`    // FOREWARM_PEPPER: <version>:<hex> of at least 32 bytes; empty: made and kept in data_dir
+	OpenBind bool       `yaml:"open_bind"` // allow plain HTTP on an address that is not this machine's own
+
+	Log          Log           `yaml:"log"`
+	Deployment   string        `yaml:"deployment"` // the tag of this installation's machines
+	Organization Organization  `yaml:"organization"`
+	Timing       Timing        `yaml:"timing"`
+	Provisioners []Provisioner `yaml:"provisioners"`
+	Pools        []Pool        `yaml:"pools"`
+
+	file struct { // what was read, to name the line of what turns out wrong later
+		path string
+		data []byte
+	}
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string `yaml:"level"`  // debug, info, warn, error
+	Format string `yaml:"format"` // text, json
+}
+
+// Organization is the first tenant, made with the first key.
+type Organization struct {
+	Name              string             `yaml:"name"`
+	MaxGPUs           int                `yaml:"max_gpus"`
+	SpeculationPerDay provisioners.Price `yaml:"speculation_per_day"`
+}
+
+// Timing tunes the loops. Zero values mean the defaults of ledger.Config.
+type Timing struct {
+	Guard       strictyaml.Duration `yaml:"guard"`
+	BootTimeout strictyaml.Duration `yaml:"boot_timeout"`
+	ConfirmGone strictyaml.Duration `yaml:"confirm_gone"`
+	StockOut    strictyaml.Duration `yaml:"stock_out"`
+	CheckEvery  strictyaml.Duration `yaml:"check_every"`
+	VerifyEvery strictyaml.Duration `yaml:"verify_every"`
+	SweepEvery  strictyaml.Duration `yaml:"sweep_every"`
+	Ahead       strictyaml.Duration `yaml:"schedules_ahead"`
+}
+
+// Provisioner configures one adapter. What stands under config is the adapter's.
+type Provisioner struct {
+	Kind   string    `yaml:"kind"`
+	Config yaml.Node `yaml:"config"`
+}
+
+// Pool declares a pool, which is made at the start if its name is not there yet.
+type Pool struct {
+	Name         string              `yaml:"name"`
+	Provisioner  string              `yaml:"provisioner"`
+	Region       string              `yaml:"region"`
+	InstanceType string              `yaml:"instance_type"`
+	Model        string              `yaml:"model"`
+	GPUsPerNode  int                 `yaml:"gpus_per_node"`
+	GPUMemoryMiB int                 `yaml:"gpu_memory_mib"`
+	Price        provisioners.Price  `yaml:"price_per_node_hour"`
+	MinNodes     int                 `yaml:"min_nodes"`
+	MaxNodes     int                 `yaml:"max_nodes"`
+	WarmHold     strictyaml.Duration `yaml:"warm_hold"`
+	IdleRelease  strictyaml.Duration `yaml:"idle_release"`
+	MaxLease     strictyaml.Duration `yaml:"max_lease"`
+}
+
+// defaults is the configuration of an embedded run without a file.
+func defaults() Config {
+	return Config{
+		Listen: "127.0.0.1:8787", DataDir: defaultDataDir(), Deployment: "forewarm",
+		Log:          Log{Level: "info", Format: "text"},
+		Organization: Organization{Name: "default", MaxGPUs: 64, SpeculationPerDay: provisioners.Price(50 * gpu.USD)},
+	}
+}
+
+func defaultDataDir() string {
+	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
+		return filepath.Join(dir, "forewarm")
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(home, ".local", "share", "forewarm")
+	}
+	return ".forewarm"
+}
+
+// load reads the file at path, if one is named, and lays the environment over it.
+func load(path string) (Config, error) {
+	cfg := defaults()
+	if path != "" {
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return cfg, &strictyaml.Error{Path: path, Message: "does not exist", Fix: "name an existing file with --config, or leave it out to run with the defaults"}
+		}
+		if err != nil {
+			return cfg, fmt.Errorf("reading configuration: %w", err)
+		}
+		if err := strictyaml.Decode(path, data, &cfg); err != nil {
+			return cfg, err
+		}
+		cfg.file.path, cfg.file.data = path, data
+	}
+	cfg.environment()
+	return cfg, cfg.check()
+}
+
+func (c *Config) environment() {
+	text := func(name string, into *string) {
+		if v := os.Getenv(name); v != "" {
+			*into = v
+		}
+	}
+	secret := func(name string, into *obs.Secret) {
+		if v := os.Getenv(name); v != "" {
+			*into = obs.NewSecret(v)
+		}
+	}
+	text("FOREWARM_LISTEN", &c.Listen)
+	text("FOREWARM_DATA_DIR", &c.DataDir)
+	secret("FOREWARM_DATABASE", &c.Database)
+	secret("FOREWARM_REDIS", &c.Redis)
+	secret("FOREWARM_PEPPER", &c.Pepper)
+}
+
+// wrong is the error of a value that has the right type and still cannot work:
+// with its line when it stands in a file.
+func (c Config) wrong(at, message, fix string) error {
+	if c.file.path == "" {
+		return &strictyaml.Error{Path: at, Message: message, Fix: fix}
+	}
+	return strictyaml.Wrong(c.file.path, c.file.data, at, message, fix)
+}
+
+// check finds what can be seen to be wrong without asking anybody.
+func (c Config) check() error {
+	if _, err := obs.ParseConfig(c.Log.Level, c.Log.Format); err != nil {
+		return c.wrong("log", err.Error(), "use level debug, info, warn or error, and format text or json")
+	}
+	if err := provisioners.CheckName(c.Deployment); err != nil {
+		return c.wrong("deployment", err.Error(), "write a name that no other installation has, such as forewarm-berlin")
+	}
+	if c.Organization.Name == "" || c.Organization.MaxGPUs < 0 {
+		return c.wrong("organization", "needs a name and a max_gpus of 0 or more", "name your team, and how many GPUs it may hold")
+	}
+	names := map[string]bool{}
+	for i, p := range c.Provisioners {
+		if p.Kind == "" {
+			return c.wrong(fmt.Sprintf("provisioners.%d", i), "lacks kind", "write kind: sim or kind: local")
+		}
+	}
+	for i, p := range c.Pools {
+		at := fmt.Sprintf("pools.%d", i)
+		if names[p.Name] {
+			return c.wrong(at+".name", "is the name of another pool", "give each pool its own name")
+		}
+		names[p.Name] = true
+		if p.Provisioner == "" {
+			return c.wrong(at, "lacks provisioner", "name one of the provisioners above")
+		}
+	}
+	return nil
+}
+
+// listen checks the address: plain HTTP leaves this machine only when asked to.
+func (c Config) listen() error {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return c.wrong("listen", fmt.Sprintf("%q is not host:port", c.Listen), "write an address such as 127.0.0.1:8787")
+	}
+	ip := net.ParseIP(host)
+	if c.OpenBind || host == "localhost" || (ip != nil && ip.IsLoopback()) {
+		return nil
+	}
+	return c.wrong("listen", c.Listen+" would serve plain HTTP beyond this machine", "put a TLS proxy before 127.0.0.1, or set open_bind: true")
+}
+
+// database is the URL of the ledger.
+func (c Config) database() string {
+	if !c.Database.IsZero() {
+		return c.Database.Reveal()
+	}
+	return "sqlite://" + filepath.Join(c.DataDir, "forewarm.db")
+}
+
+func (c Config) embedded() bool { return c.Redis.IsZero() }
+
+func (c Config) limits() quota.Limits {
+	return quota.Limits{GPUs: c.Organization.MaxGPUs, SpeculationPerDay: gpu.MicroUSD(c.Organization.SpeculationPerDay)}
+}
+
+func (c Config) ledger() ledger.Config {
+	t := c.Timing
+	return ledger.Config{
+		Policy:      plan.Policy{Guard: t.Guard.Std(), BootTimeout: t.BootTimeout.Std()},
+		ConfirmGone: t.ConfirmGone.Std(), StockOut: t.StockOut.Std(), CheckEvery: t.CheckEvery.Std(), VerifyEvery: t.VerifyEvery.Std(),
+		SweepEvery: t.SweepEvery.Std(), Ahead: t.Ahead.Std(),
+	}
+}
+
+// Timers of a pool that declares none.
+const (
+	defaultWarmHold    = 20 * time.Minute
+	defaultIdleRelease = 10 * time.Minute
+	defaultMaxLease    = 7 * 24 * time.Hour
+)
+
+func (p Pool) definition() gpu.Pool {
+	or := func(d strictyaml.Duration, otherwise time.Duration) time.Duration {
+		if d == 0 {
+			return otherwise
+		}
+		return d.Std()
+	}
+	return gpu.Pool{
+		Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, Type: p.InstanceType, Model: p.Model, PerNode: p.GPUsPerNode,
+		MemoryMiB: p.GPUMemoryMiB, Price: gpu.MicroUSD(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
+		Timers: gpu.Timers{WarmHold: or(p.WarmHold, defaultWarmHold), IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease)},
+	}
+}
+
+// masked is the configuration as it may be shown.
+func (c Config) masked() string {
+	redis := "in-process queue"
+	if !c.embedded() {
+		redis = obs.ScrubURL(c.Redis.Reveal())
+	}
+	return strings.Join([]string{obs.ScrubURL(c.database()), redis}, " · ")
+}

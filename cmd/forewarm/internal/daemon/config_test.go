@@ -1,0 +1,203 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// base is a configuration with nearly every key at a value other than its
+// default; DIR is put in when it is used.
+const base = `
+listen: 0.0.0.0:18787
+open_bind: true
+pepper: "1:cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"
+data_dir: DIR
+log: {level: debug, format: json}
+deployment: trap-n
+organization: {name: trap, max_gpus: 7, speculation_per_day: 3}
+timing: {guard: 1s, boot_timeout: 2s, confirm_gone: 3s, stock_out: 4s, check_every: 5s, verify_every: 6s, sweep_every: 7s, schedules_ahead: 8s}
+provisioners:
+  - kind: sim
+    config: {name: cloud, offers: [
+      {type: m2, region: r1, model: a100, gpus: 2, memory_mib: 1024, price_per_hour: 1, boot: {p50: 1s, p95: 2s}},
+      {type: m2b, region: r1, model: a100, gpus: 2, memory_mib: 1024, price_per_hour: 1, boot: {p50: 1s, p95: 2s}}]}
+pools:
+  - {name: p1, provisioner: cloud, region: r1, instance_type: m2, model: a100, gpus_per_node: 2, gpu_memory_mib: 1024,
+     price_per_node_hour: 1, min_nodes: 1, max_nodes: 2, warm_hold: 11s, idle_release: 12s, max_lease: 13m}
+`
+
+// behaviour is what an installation with a configuration does, in words: what it
+// stored, and what its parts were told.
+func behaviour(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "forewarm.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir+"/data")), 0o600))
+	f := flags{config: path}
+	cfg, err := f.read()
+	if err != nil {
+		return "refused: " + err.Error()
+	}
+	a, err := newApp(t.Context(), cfg, "test")
+	if err != nil {
+		return "refused: " + err.Error()
+	}
+	defer func() { assert.NoError(t, a.store.Close()) }()
+	if _, err := a.prepare(t.Context()); err != nil {
+		return "refused: " + err.Error()
+	}
+	var orgs []ledger.Organization
+	var pools []ledger.Pool
+	require.NoError(t, a.store.Read(t.Context(), func(r ledger.Reader) (err error) {
+		if orgs, err = r.Organizations(ledger.Scope{All: true}, ledger.Page{}); err != nil {
+			return err
+		}
+		pools, err = r.Pools(ledger.Page{})
+		return err
+	}))
+	for i := range pools {
+		pools[i].ID, pools[i].CreatedAt = "", time.Time{}
+	}
+	q, err := a.queue()
+	require.NoError(t, err)
+	require.NoError(t, q.Close())
+	found, err := filepath.Glob(filepath.Join(dir, "data", "*"))
+	require.NoError(t, err)
+	minter := a.minter
+	minter.Random = zeros{}
+	key, _, err := minter.Mint(ledger.Key{Name: "the same for the same pepper"})
+	require.NoError(t, err)
+	return strings.ReplaceAll(fmt.Sprintf("%s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%v\n%x", cfg.Listen, cfg.Deployment, q,
+		a.log.Enabled(t.Context(), slog.LevelDebug), inner(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools, cfg.ledger(), found, key.Hash), dir, "")
+}
+
+// inner is the type of the handler that our own one wraps.
+func inner(h slog.Handler) string { return reflect.ValueOf(h).Field(0).Elem().Type().String() }
+
+// zeros is no chance at all.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// changes has another value for each key of the file. A change must be seen in
+// what the installation does, or be refused.
+var changes = map[string]struct{ was, is string }{
+	"listen":                           {"0.0.0.0:18787", "0.0.0.0:18788"},
+	"data_dir":                         {"data_dir: DIR", "data_dir: DIR/below"},
+	"database":                         {"log:", "database: nosuch://x\nlog:"},
+	"redis":                            {"log:", "redis: redis://127.0.0.1:1/0\nlog:"},
+	"pepper":                           {"cdcd", "abab"},
+	"open_bind":                        {"open_bind: true", "open_bind: false"},
+	"log.level":                        {"level: debug", "level: error"},
+	"log.format":                       {"format: json", "format: text"},
+	"deployment":                       {"deployment: trap-n", "deployment: trap-m"},
+	"organization.name":                {"name: trap", "name: other"},
+	"organization.max_gpus":            {"max_gpus: 7", "max_gpus: 8"},
+	"organization.speculation_per_day": {"speculation_per_day: 3", "speculation_per_day: 4"},
+	"timing.guard":                     {"guard: 1s", "guard: 9s"},
+	"timing.boot_timeout":              {"boot_timeout: 2s", "boot_timeout: 9s"},
+	"timing.confirm_gone":              {"confirm_gone: 3s", "confirm_gone: 9s"},
+	"timing.stock_out":                 {"stock_out: 4s", "stock_out: 9s"},
+	"timing.check_every":               {"check_every: 5s", "check_every: 9s"},
+	"timing.verify_every":              {"verify_every: 6s", "verify_every: 9s"},
+	"timing.sweep_every":               {"sweep_every: 7s", "sweep_every: 9s"},
+	"timing.schedules_ahead":           {"schedules_ahead: 8s", "schedules_ahead: 9s"},
+	"provisioners.kind":                {"kind: sim", "kind: other"},
+	"provisioners.config":              {"p95: 2s}}]", "p95: 3s}}], nonsense: 1"},
+	"pools.name":                       {"name: p1", "name: p2"},
+	"pools.provisioner":                {"provisioner: cloud", "provisioner: other"},
+	"pools.region":                     {"{name: p1, provisioner: cloud, region: r1", "{name: p1, provisioner: cloud, region: r2"},
+	"pools.instance_type":              {"instance_type: m2", "instance_type: m2b"},
+	"pools.model":                      {"instance_type: m2, model: a100", "instance_type: m2, model: h100"},
+	"pools.gpus_per_node":              {"gpus_per_node: 2", "gpus_per_node: 3"},
+	"pools.gpu_memory_mib":             {"gpu_memory_mib: 1024", "gpu_memory_mib: 2048"},
+	"pools.price_per_node_hour":        {"price_per_node_hour: 1", "price_per_node_hour: 2"},
+	"pools.min_nodes":                  {"min_nodes: 1", "min_nodes: 2"},
+	"pools.max_nodes":                  {"max_nodes: 2", "max_nodes: 3"},
+	"pools.warm_hold":                  {"warm_hold: 11s", "warm_hold: 19s"},
+	"pools.idle_release":               {"idle_release: 12s", "idle_release: 19s"},
+	"pools.max_lease":                  {"max_lease: 13m", "max_lease: 19m"},
+}
+
+// Trap n: every key of the file has an effect, and every effect has a key here.
+func TestTrapNEveryKeyCounts(t *testing.T) {
+	t.Parallel()
+	before := behaviour(t, base)
+	require.NotContains(t, before, "refused")
+	require.Equal(t, before, behaviour(t, base), "the same configuration does the same")
+	keys := leaves(reflect.TypeFor[Config](), "")
+	for key := range changes {
+		assert.Contains(t, keys, key, "an entry without a key")
+	}
+	for _, key := range keys {
+		t.Run(key, func(t *testing.T) {
+			t.Parallel()
+			c, ok := changes[key]
+			require.True(t, ok, "a key that nothing proves to have an effect: add it to changes")
+			require.Contains(t, base, c.was)
+			assert.NotEqual(t, before, behaviour(t, strings.Replace(base, c.was, c.is, 1)))
+		})
+	}
+}
+
+// leaves names the keys of a configuration that have no keys below them.
+func leaves(t reflect.Type, at string) []string {
+	var keys []string
+	for f := range t.Fields() {
+		name := f.Tag.Get("yaml")
+		if !f.IsExported() {
+			continue
+		}
+		kind := f.Type
+		if kind.Kind() == reflect.Slice {
+			kind = kind.Elem()
+		}
+		switch {
+		case kind.Kind() == reflect.Struct && kind != reflect.TypeFor[yaml.Node]() && kind != reflect.TypeFor[obs.Secret]():
+			keys = append(keys, leaves(kind, at+name+".")...)
+		default:
+			keys = append(keys, at+name)
+		}
+	}
+	return keys
+}
+
+// TestTrapNEveryFlagCounts holds the flags of each command against what they
+// change.
+func TestTrapNEveryFlagCounts(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{"config": true, "data-dir": true, "listen": true, "demo": true}
+	for _, cmd := range Commands("test", func(string, string, obs.Secret) error { return nil }) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			assert.True(t, known[f.Name], "--%s of %s: prove below that it counts", f.Name, cmd.Name())
+		})
+		assert.NotNil(t, cmd.Flags().Lookup("config"), cmd.Name())
+	}
+	var f flags
+	cmd := &cobra.Command{}
+	f.add(cmd)
+	f.addListen(cmd)
+	require.NoError(t, cmd.ParseFlags([]string{"--data-dir", "/somewhere", "--listen", "127.0.0.1:1"}))
+	cfg, err := f.read()
+	require.NoError(t, err)
+	assert.Equal(t, "/somewhere", cfg.DataDir)
+	assert.Equal(t, "127.0.0.1:1", cfg.Listen)
+	f.config = filepath.Join(t.TempDir(), "none.yaml")
+	_, err = f.read()
+	require.ErrorContains(t, err, "does not exist")
+}

@@ -1,0 +1,179 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/provisioners/local/discover"
+	"github.com/forewarm/forewarm/server"
+)
+
+func upCommand(version string, save SaveContext) *cobra.Command {
+	var f flags
+	var demo bool
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run everything in this process: API, worker, page; no other service is needed",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := f.read()
+			if err != nil {
+				return err
+			}
+			t := newTerminal(cmd.OutOrStdout())
+			if demo {
+				return runDemo(cmd.Context(), cfg, version, save, t)
+			}
+			return up(cmd.Context(), cfg, version, save, t)
+		},
+	}
+	f.add(cmd)
+	f.addListen(cmd)
+	cmd.Flags().BoolVar(&demo, "demo", false, "show the whole story with simulated machines, a synthetic history and a demo agent")
+	return cmd
+}
+
+// up runs the control plane on this machine's GPUs, or on simulated ones where
+// it has none.
+func up(ctx context.Context, cfg Config, version string, save SaveContext, t *terminal) error {
+	if len(cfg.Provisioners) == 0 {
+		if err := cfg.declareLocal(ctx, t); err != nil {
+			return err
+		}
+	}
+	release, err := hold(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	a, err := newApp(ctx, cfg, "live")
+	if err != nil {
+		return errors.Join(err, release())
+	}
+	a.version = version
+	err = a.run(ctx, save, t, nil, nil)
+	return errors.Join(err, a.store.Close(), release())
+}
+
+// declareLocal makes this machine a pool of one node. What the pool has is what
+// the machine offers.
+func (c *Config) declareLocal(ctx context.Context, t *terminal) error {
+	devices, err := discover.System().Devices(ctx)
+	config := "name: local\n"
+	if err != nil || len(devices) == 0 {
+		t.note("GPUs", fmt.Sprintf("none found here (%v); offering 4 simulated ones, marked SIM", reason(err)))
+		config += "simulate: 4\n"
+	} else {
+		t.note("GPUs", fmt.Sprintf("%d× %s", len(devices), devices[0].Model))
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal([]byte(config), &node); err != nil {
+		return fmt.Errorf("declaring this machine: %w", err)
+	}
+	c.Provisioners = []Provisioner{{Kind: "local", Config: *node.Content[0]}}
+	if len(c.Pools) == 0 {
+		c.Pools = []Pool{{Name: "local", Provisioner: "local", Region: "local", InstanceType: "local", MaxNodes: 1}}
+	}
+	return nil
+}
+
+func reason(err error) string {
+	if err == nil {
+		return "no device"
+	}
+	return err.Error()
+}
+
+// run serves the API and works until the context ends. change may adjust the
+// server; more are actors beside it, made once the API's address is known.
+func (a *app) run(ctx context.Context, save SaveContext, t *terminal, change func(*server.Config), more func(ctx context.Context, base string) ([]actor, error)) error {
+	key, err := a.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := listen(ctx, a.cfg.Listen)
+	if err != nil {
+		return err
+	}
+	base := "http://" + l.Addr().String()
+	signIn, err := token()
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	s, err := a.server(func(c *server.Config) {
+		c.SignInToken = signIn
+		if change != nil {
+			change(c)
+		}
+	})
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	q, err := a.queue()
+	if err != nil {
+		return errors.Join(fmt.Errorf("opening the queue: %w", err), l.Close())
+	}
+	w, err := a.worker(q)
+	if err != nil {
+		return errors.Join(err, l.Close(), q.Close())
+	}
+	a.greet(t, l, key, save, signIn)
+	actors := []actor{serve(l, s), s.Run, w.Run}
+	if more != nil {
+		extra, err := more(ctx, base)
+		if err != nil {
+			return errors.Join(err, l.Close(), q.Close())
+		}
+		actors = append(actors, extra...)
+	}
+	return errors.Join(group(ctx, actors...), q.Close())
+}
+
+// token is the one-time sign-in of the page.
+func token() (obs.Secret, error) {
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return obs.Secret{}, fmt.Errorf("making a sign-in link: %w", err)
+	}
+	return obs.NewSecret(base64.RawURLEncoding.EncodeToString(random)), nil
+}
+
+// greet says what is up and what to do next.
+func (a *app) greet(t *terminal, l net.Listener, key obs.Secret, save SaveContext, signIn obs.Secret) {
+	base := "http://" + l.Addr().String()
+	t.note("store", a.cfg.masked())
+	t.note("API", base+"/v1   (description: "+base+"/docs)")
+	if signIn.IsZero() {
+		t.note("page", base+"/")
+	} else {
+		t.note("page", base+"/login?t="+signIn.Reveal()+"   (opens once, for 10 minutes)")
+	}
+	if key.IsZero() {
+		return
+	}
+	path := filepath.Join(a.cfg.DataDir, "first-key")
+	if err := save(a.context, base, key); err != nil {
+		a.log.Warn("the context could not be saved; the key is in a file", "path", path, "error", err)
+		if err := writeNew(path, []byte(key.Reveal()+"\n")); err != nil {
+			a.log.Error("the first key could not be kept: delete the data directory and start again", "error", err)
+		}
+		return
+	}
+	t.note("context", fmt.Sprintf("%q saved and selected, with the first key", a.context))
+	t.line("Next:  forewarm status   ·   forewarm allocate --pool " + a.firstPool() + " --gpus 1 --for 30m")
+}
+
+func (a *app) firstPool() string {
+	if len(a.cfg.Pools) == 0 {
+		return "NAME"
+	}
+	return a.cfg.Pools[0].Name
+}

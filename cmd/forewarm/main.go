@@ -1,0 +1,53 @@
+// Command forewarm is the control plane, whole or in parts, and the people's
+// command line for it.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	_ "time/tzdata" // schedules need every zone, also where the system has none
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cmd/forewarm/internal/cli"
+	"github.com/forewarm/forewarm/cmd/forewarm/internal/daemon"
+	"github.com/forewarm/forewarm/internal/obs"
+)
+
+// version is set by release builds with -ldflags "-X main.version=…".
+var version = ""
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	root := cli.Root(versionText())
+	root.AddGroup(&cobra.Group{ID: "run", Title: "Run the control plane:"})
+	for _, cmd := range daemon.Commands(versionText(), save) {
+		cmd.GroupID = "run"
+		root.AddCommand(cmd)
+	}
+	code := cli.Execute(ctx, root)
+	stop()
+	os.Exit(code)
+}
+
+func save(name, server string, key obs.Secret) error {
+	return cli.SaveContext(name, cli.Context{Server: server, Key: key.Reveal()})
+}
+
+// versionText is the release's version, or the revision that was built.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return "dev-" + s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	return "dev"
+}

@@ -1,0 +1,92 @@
+package contract
+
+import "time"
+
+// Device is one GPU in somebody's hands.
+type Device struct {
+	NodeID string `json:"node_id"`
+	UUID   string `json:"uuid"`
+}
+
+// Allocation is GPUs held now, under a lease.
+type Allocation struct {
+	ID             string    `json:"id"`
+	OrganizationID string    `json:"organization_id"`
+	PoolID         string    `json:"pool_id"`
+	Name           string    `json:"name,omitempty"`
+	HeldBy         string    `json:"held_by" doc:"Id of the key that asked."`
+	State          string    `json:"state" enum:"pending,active,releasing,released,failed,expired,preempted,cancelled"`
+	Reason         string    `json:"reason,omitempty"`
+	GPUs           int       `json:"gpus"`
+	Nodes          int       `json:"nodes"`
+	GPUsPerNode    int       `json:"gpus_per_node"`
+	Devices        []Device  `json:"devices" nullable:"false"`
+	ReservationIDs []string  `json:"reservation_ids" nullable:"false" doc:"What it claimed."`
+	LeaseSeconds   int64     `json:"lease_seconds"`
+	RequestedAt    time.Time `json:"requested_at"`
+	ActiveAt       time.Time `json:"active_at,omitzero"`
+	LeaseUntil     time.Time `json:"lease_until,omitzero"`
+	EndedAt        time.Time `json:"ended_at,omitzero"`
+	WaitSeconds    *float64  `json:"wait_seconds,omitempty" doc:"From the request to the GPUs; absent while it waits."`
+	ZeroWait       *bool     `json:"zero_wait,omitempty" doc:"Whether it waited at most 5 s; absent while it waits."`
+	Version        int       `json:"version"`
+}
+
+// AllocationCreate asks for GPUs now. Name a pool or a model, or both.
+type AllocationCreate struct {
+	Pool         string `json:"pool,omitempty" maxLength:"63" doc:"Id or name. Left out: any pool of the model, warm first."`
+	Model        string `json:"model,omitempty" maxLength:"63"`
+	GPUs         int    `json:"gpus" minimum:"1" maximum:"100000"`
+	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000" default:"3600"`
+	Name         string `json:"name,omitempty" maxLength:"63"`
+}
+
+// Extend asks for a longer lease.
+type Extend struct {
+	BySeconds int64 `json:"by_seconds" minimum:"1" maximum:"31536000"`
+}
+
+// Reservation is a promise of GPUs over [start, end).
+type Reservation struct {
+	ID             string    `json:"id"`
+	OrganizationID string    `json:"organization_id"`
+	PoolID         string    `json:"pool_id"`
+	Name           string    `json:"name,omitempty"`
+	Class          string    `json:"class" enum:"guaranteed,speculative"`
+	Source         string    `json:"source" enum:"person,schedule,agent"`
+	MadeBy         string    `json:"made_by"`
+	State          string    `json:"state" enum:"awaiting_approval,booked,waitlisted,rejected,warming,ready,claimed,cancelled,expired,failed"`
+	Degraded       bool      `json:"degraded" doc:"The promise will be, or was, late."`
+	Reason         string    `json:"reason,omitempty"`
+	ReasonCode     string    `json:"reason_code,omitempty"`
+	Probability    float64   `json:"probability,omitempty" doc:"An agent's stated chance that it is claimed."`
+	GPUs           int       `json:"gpus"`
+	Nodes          int       `json:"nodes"`
+	GPUsPerNode    int       `json:"gpus_per_node"`
+	Start          time.Time `json:"start"`
+	End            time.Time `json:"end"`
+	Cost           Money     `json:"cost" doc:"What it commits; once ended, what it really held."`
+	CreatedAt      time.Time `json:"created_at"`
+	WarmedAt       time.Time `json:"warmed_at,omitzero"`
+	ReadyAt        time.Time `json:"ready_at,omitzero"`
+	EndedAt        time.Time `json:"ended_at,omitzero"`
+	Version        int       `json:"version"`
+}
+
+// ReservationCreate asks for a promise. Name a pool or a model, or both.
+type ReservationCreate struct {
+	Pool  string    `json:"pool,omitempty" maxLength:"63" doc:"Id or name."`
+	Model string    `json:"model,omitempty" maxLength:"63"`
+	GPUs  int       `json:"gpus" minimum:"1" maximum:"100000"`
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+	Class string    `json:"class,omitempty" enum:"guaranteed,speculative" default:"guaranteed"`
+	Name  string    `json:"name,omitempty" maxLength:"63"`
+	Queue bool      `json:"queue,omitempty" doc:"Wait for a place when there is none, instead of being refused."`
+}
+
+// Claim turns a reservation into an allocation.
+type Claim struct {
+	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000" doc:"Until the end of the window, when left out."`
+	Name         string `json:"name,omitempty" maxLength:"63"`
+}

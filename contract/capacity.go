@@ -1,0 +1,92 @@
+package contract
+
+import "time"
+
+// Pool is one kind of capacity.
+type Pool struct {
+	ID                 string    `json:"id"`
+	Name               string    `json:"name"`
+	Provisioner        string    `json:"provisioner"`
+	Region             string    `json:"region,omitempty"`
+	InstanceType       string    `json:"instance_type,omitempty"`
+	Model              string    `json:"model"`
+	GPUsPerNode        int       `json:"gpus_per_node"`
+	GPUMemoryMiB       int       `json:"gpu_memory_mib"`
+	PricePerNodeHour   Money     `json:"price_per_node_hour" doc:"Of one node."`
+	MinNodes           int       `json:"min_nodes"`
+	MaxNodes           int       `json:"max_nodes"`
+	WarmHoldSeconds    int64     `json:"warm_hold_seconds"`
+	IdleReleaseSeconds int64     `json:"idle_release_seconds"`
+	MaxLeaseSeconds    int64     `json:"max_lease_seconds"`
+	Paused             bool      `json:"paused" doc:"Speculative pre-warming is switched off."`
+	Simulated          bool      `json:"simulated"`
+	BootP50Seconds     float64   `json:"boot_p50_seconds"`
+	BootP95Seconds     float64   `json:"boot_p95_seconds"`
+	BootSamples        int       `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
+	BlockedUntil       time.Time `json:"blocked_until,omitzero" doc:"The provider had nothing; no node is asked for before."`
+	CreatedAt          time.Time `json:"created_at"`
+	Version            int       `json:"version"`
+}
+
+// PoolCreate defines a pool.
+type PoolCreate struct {
+	Name               string  `json:"name" minLength:"1" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$" patternDescription:"lower-case letters, digits and hyphens, a letter or digit first"`
+	Provisioner        string  `json:"provisioner" minLength:"1" maxLength:"63"`
+	Region             string  `json:"region,omitempty" maxLength:"63"`
+	InstanceType       string  `json:"instance_type,omitempty" maxLength:"63"`
+	Model              string  `json:"model" minLength:"1" maxLength:"63"`
+	GPUsPerNode        int     `json:"gpus_per_node" minimum:"1" maximum:"64"`
+	GPUMemoryMiB       int     `json:"gpu_memory_mib" minimum:"1" maximum:"16777216"`
+	PricePerNodeHour   Money   `json:"price_per_node_hour"`
+	MinNodes           int     `json:"min_nodes,omitempty" minimum:"0" maximum:"10000"`
+	MaxNodes           int     `json:"max_nodes" minimum:"1" maximum:"10000"`
+	WarmHoldSeconds    int64   `json:"warm_hold_seconds,omitempty" minimum:"1" maximum:"604800" default:"1200"`
+	IdleReleaseSeconds int64   `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" default:"600"`
+	MaxLeaseSeconds    int64   `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" default:"604800"`
+	Simulated          bool    `json:"simulated,omitempty"`
+	BootP50Seconds     float64 `json:"boot_p50_seconds,omitempty" minimum:"0" maximum:"86400" default:"120" doc:"What is believed before any boot was measured."`
+	BootP95Seconds     float64 `json:"boot_p95_seconds,omitempty" minimum:"0" maximum:"86400" default:"300"`
+}
+
+// PoolPatch changes what is not nil.
+type PoolPatch struct {
+	PricePerNodeHour   *Money `json:"price_per_node_hour,omitempty" nullable:"false"`
+	MinNodes           *int   `json:"min_nodes,omitempty" minimum:"0" maximum:"10000" nullable:"false"`
+	MaxNodes           *int   `json:"max_nodes,omitempty" minimum:"1" maximum:"10000" nullable:"false"`
+	WarmHoldSeconds    *int64 `json:"warm_hold_seconds,omitempty" minimum:"1" maximum:"604800" nullable:"false"`
+	IdleReleaseSeconds *int64 `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" nullable:"false"`
+	MaxLeaseSeconds    *int64 `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" nullable:"false"`
+	Paused             *bool  `json:"paused,omitempty" nullable:"false"`
+}
+
+// Node is one machine of a pool.
+type Node struct {
+	ID          string    `json:"id"`
+	PoolID      string    `json:"pool_id"`
+	Slot        int       `json:"slot" doc:"The place in the pool that it takes until it is gone."`
+	Generation  int       `json:"generation"`
+	State       string    `json:"state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
+	Reason      string    `json:"reason,omitempty"`
+	GPUs        int       `json:"gpus" doc:"Devices it reported so far."`
+	Simulated   bool      `json:"simulated"`
+	ProviderID  string    `json:"provider_id,omitempty" doc:"Shown to operators."`
+	Address     string    `json:"address,omitempty" doc:"Shown to operators."`
+	RequestedAt time.Time `json:"requested_at"`
+	BootingAt   time.Time `json:"booting_at,omitzero"`
+	ReadyAt     time.Time `json:"ready_at,omitzero"`
+	RetiredAt   time.Time `json:"retired_at,omitzero"`
+	GoneAt      time.Time `json:"gone_at,omitzero"`
+	Version     int       `json:"version"`
+}
+
+// GPU is one device of a node.
+type GPU struct {
+	UUID      string `json:"uuid"`
+	NodeID    string `json:"node_id"`
+	PoolID    string `json:"pool_id"`
+	Index     int    `json:"index"`
+	Model     string `json:"model"`
+	MemoryMiB int    `json:"memory_mib"`
+	NodeState string `json:"node_state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
+	Simulated bool   `json:"simulated"`
+}

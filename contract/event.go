@@ -1,0 +1,43 @@
+package contract
+
+import "time"
+
+// Event is one thing that happened.
+type Event struct {
+	Seq            int64     `json:"seq" doc:"Grows; resume after it."`
+	Time           time.Time `json:"time"`
+	Type           string    `json:"type" example:"node.ready" doc:"Kind of subject and what became of it."`
+	Subject        string    `json:"subject"`
+	OrganizationID string    `json:"organization_id,omitempty"`
+	PoolID         string    `json:"pool_id,omitempty"`
+	Actor          string    `json:"actor,omitempty" doc:"Id of a key, or a part of the system."`
+	Via            string    `json:"via,omitempty"`
+	Reason         string    `json:"reason,omitempty"`
+	Message        string    `json:"message,omitempty"`
+}
+
+// EventList is a page of events. Next is what to send as after.
+type EventList struct {
+	Items []Event `json:"items" nullable:"false"`
+	Next  int64   `json:"next"`
+}
+
+// Report holds the two numbers that are always shown together: how often nobody
+// had to wait, and what that cost.
+type Report struct {
+	From           time.Time `json:"from"`
+	To             time.Time `json:"to"`
+	Starts         int       `json:"starts" doc:"Allocations that got their GPUs."`
+	ZeroWaitStarts int       `json:"zero_wait_starts" doc:"Of them, those that waited at most 5 s."`
+	ZeroWaitRate   *float64  `json:"zero_wait_rate,omitempty" doc:"Share from 0 to 1; absent without starts."`
+	MeanWait       float64   `json:"mean_wait_seconds"`
+	P95Wait        float64   `json:"p95_wait_seconds"`
+	IdleWaste      Money     `json:"idle_waste" doc:"Cost of node time paid and not computing: idle and booting."`
+	IdleWasteShare *float64  `json:"idle_waste_share,omitempty" doc:"Of all node cost, from 0 to 1; absent without cost."`
+	BusyCost       Money     `json:"busy_cost"`
+	IdleCost       Money     `json:"idle_cost"`
+	BootCost       Money     `json:"boot_cost"`
+	BusyGPUHours   float64   `json:"busy_gpu_hours"`
+	IdleGPUHours   float64   `json:"idle_gpu_hours"`
+	BootGPUHours   float64   `json:"boot_gpu_hours"`
+}

@@ -1,0 +1,102 @@
+package contract
+
+import "time"
+
+// Limits are what an organization may hold.
+type Limits struct {
+	MaxGPUs           int   `json:"max_gpus" minimum:"0" maximum:"1000000" doc:"GPUs held and promised at any one instant."`
+	SpeculationPerDay Money `json:"speculation_per_day" doc:"Cost of speculative reservations that start in one UTC day."`
+}
+
+// Organization is a tenant.
+type Organization struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Limits    Limits    `json:"limits"`
+	CreatedAt time.Time `json:"created_at"`
+	Version   int       `json:"version"`
+}
+
+// OrganizationCreate asks for a new tenant.
+type OrganizationCreate struct {
+	Name   string `json:"name" minLength:"1" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$" patternDescription:"lower-case letters, digits and hyphens, a letter or digit first"`
+	Limits Limits `json:"limits"`
+}
+
+// User is a person of an organization.
+type User struct {
+	ID             string    `json:"id"`
+	OrganizationID string    `json:"organization_id"`
+	Email          string    `json:"email"`
+	Role           string    `json:"role" enum:"viewer,member,admin,operator"`
+	Active         bool      `json:"active"`
+	CreatedAt      time.Time `json:"created_at"`
+	Version        int       `json:"version"`
+}
+
+// UserCreate asks for a new user. Only an operator may name an organization
+// other than its own.
+type UserCreate struct {
+	OrganizationID string `json:"organization_id,omitempty" maxLength:"30"`
+	Email          string `json:"email" format:"email" maxLength:"254"`
+	Role           string `json:"role" enum:"viewer,member,admin"`
+}
+
+// UserPatch changes what is not nil.
+type UserPatch struct {
+	Role   *string `json:"role,omitempty" enum:"viewer,member,admin" nullable:"false"`
+	Active *bool   `json:"active,omitempty" nullable:"false"`
+}
+
+// Caps are what an agent's key may commit without a person. The server
+// enforces them.
+type Caps struct {
+	MaxGPUs          int   `json:"max_gpus" minimum:"1" maximum:"1000000" doc:"GPUs promised to this key at any one instant."`
+	MaxPerDay        Money `json:"max_per_day" doc:"Cost of this key's reservations that start in one UTC day."`
+	MaxLeadSeconds   int64 `json:"max_lead_seconds" minimum:"1" maximum:"31536000" doc:"How far ahead a reservation may start."`
+	MaxWindowSeconds int64 `json:"max_window_seconds" minimum:"1" maximum:"31536000" doc:"The longest single reservation."`
+}
+
+// Key is an API key without its secret.
+type Key struct {
+	ID             string    `json:"id" doc:"Also the part of the key that may be logged."`
+	OrganizationID string    `json:"organization_id,omitempty"`
+	UserID         string    `json:"user_id,omitempty"`
+	Name           string    `json:"name"`
+	Kind           string    `json:"kind" enum:"person,agent"`
+	Role           string    `json:"role" enum:"viewer,member,admin,operator"`
+	Caps           *Caps     `json:"caps,omitempty" doc:"Of an agent's key."`
+	Last4          string    `json:"last4"`
+	CreatedBy      string    `json:"created_by,omitempty"`
+	CreatedAt      time.Time `json:"created_at"`
+	ExpiresAt      time.Time `json:"expires_at,omitzero"`
+	RevokedAt      time.Time `json:"revoked_at,omitzero"`
+	LastUsedAt     time.Time `json:"last_used_at,omitzero"`
+}
+
+// KeyCreate asks for a new key, which can do no more than the one that asks.
+type KeyCreate struct {
+	OrganizationID   string `json:"organization_id,omitempty" maxLength:"30" doc:"Only an operator may name another than its own."`
+	UserID           string `json:"user_id,omitempty" maxLength:"30"`
+	Name             string `json:"name" minLength:"1" maxLength:"63"`
+	Kind             string `json:"kind" enum:"person,agent"`
+	Role             string `json:"role" enum:"viewer,member,admin,operator" doc:"An agent's key is always a member."`
+	Caps             *Caps  `json:"caps,omitempty" doc:"Required for an agent's key."`
+	ExpiresInSeconds int64  `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"315360000" doc:"Never, when left out."`
+}
+
+// KeyCreated is the one answer that shows a secret.
+type KeyCreated struct {
+	Key    Key    `json:"key"`
+	Secret string `json:"secret" doc:"The whole API key. It is shown once and stored nowhere."`
+}
+
+// Whoami says who asks.
+type Whoami struct {
+	KeyID          string `json:"key_id"`
+	Kind           string `json:"kind" enum:"person,agent"`
+	OrganizationID string `json:"organization_id,omitempty"`
+	UserID         string `json:"user_id,omitempty"`
+	Role           string `json:"role" enum:"viewer,member,admin,operator"`
+	Caps           *Caps  `json:"caps,omitempty"`
+}

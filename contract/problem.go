@@ -1,0 +1,59 @@
+package contract
+
+import "time"
+
+// ProblemContentType is the media type of a Problem.
+const ProblemContentType = "application/problem+json"
+
+// ProblemBase is what every problem's type begins with; the code follows.
+const ProblemBase = "https://forewarm.dev/problems/"
+
+// Problem is why a request failed (RFC 9457). Detail is safe to show to people,
+// and every number in it is also a field.
+type Problem struct {
+	Type       string       `json:"type"`
+	Title      string       `json:"title"`
+	Status     int          `json:"status"`
+	Detail     string       `json:"detail,omitempty"`
+	Instance   string       `json:"instance,omitempty"`
+	Code       string       `json:"code" doc:"What to choose by; listed in the documentation."`
+	RequestID  string       `json:"request_id,omitempty"`
+	Errors     []FieldError `json:"errors,omitempty"`
+	Retryable  bool         `json:"retryable" doc:"Whether the same request may succeed later."`
+	RetryAfter int          `json:"retry_after_seconds,omitempty"`
+	Fixes      []Fix        `json:"fixes,omitempty"`
+	Blockers   []Blocker    `json:"blockers,omitempty" doc:"Everything that stands in the way, not only the first."`
+	Offers     []Offer      `json:"offers,omitempty" doc:"What would be accepted now."`
+}
+
+// FieldError is one wrong value.
+type FieldError struct {
+	Pointer string   `json:"pointer" doc:"JSON pointer into the body, or the name of a parameter or header."`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Allowed []string `json:"allowed,omitempty"`
+}
+
+// Fix is something to try next.
+type Fix struct {
+	Label   string `json:"label"`
+	Command string `json:"command,omitempty" doc:"To be run as it stands."`
+}
+
+// Blocker is one reason for a refusal, with its numbers.
+type Blocker struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Unit    string `json:"unit,omitempty" doc:"What limit and asked count."`
+	Limit   int64  `json:"limit"`
+	Asked   int64  `json:"asked"`
+}
+
+// Offer is a request that would be accepted now.
+type Offer struct {
+	GPUs        int       `json:"gpus"`
+	Nodes       int       `json:"nodes"`
+	GPUsPerNode int       `json:"gpus_per_node"`
+	Start       time.Time `json:"start"`
+	End         time.Time `json:"end"`
+}

@@ -1,0 +1,43 @@
+package contract
+
+import "time"
+
+// Schedule makes reservations again and again.
+type Schedule struct {
+	ID              string    `json:"id"`
+	OrganizationID  string    `json:"organization_id"`
+	PoolID          string    `json:"pool_id"`
+	Name            string    `json:"name,omitempty"`
+	GPUs            int       `json:"gpus"`
+	StartLocal      string    `json:"start_local"`
+	Timezone        string    `json:"timezone"`
+	RRule           string    `json:"rrule"`
+	ExDates         []string  `json:"exdates" nullable:"false"`
+	DurationSeconds int64     `json:"duration_seconds"`
+	DSTPolicy       string    `json:"dst_policy" enum:"shift,skip"`
+	Paused          bool      `json:"paused"`
+	MadeBy          string    `json:"made_by"`
+	CreatedAt       time.Time `json:"created_at"`
+	DoneUntil       time.Time `json:"done_until,omitzero" doc:"Occurrences before this have their reservations."`
+	Version         int       `json:"version"`
+}
+
+// ScheduleCreate asks for a schedule.
+type ScheduleCreate struct {
+	Pool            string   `json:"pool" minLength:"1" maxLength:"63" doc:"Id or name."`
+	Name            string   `json:"name" minLength:"1" maxLength:"63"`
+	GPUs            int      `json:"gpus" minimum:"1" maximum:"100000"`
+	StartLocal      string   `json:"start_local" maxLength:"19" example:"2026-11-20T09:00:00" doc:"The first start as the clock on the wall shows it."`
+	Timezone        string   `json:"timezone" maxLength:"64" example:"Europe/Berlin" doc:"IANA name."`
+	RRule           string   `json:"rrule" maxLength:"256" example:"FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR" doc:"DAILY, WEEKLY or MONTHLY with INTERVAL, BYDAY, BYMONTHDAY, COUNT, UNTIL."`
+	ExDates         []string `json:"exdates,omitempty" maxItems:"366" nullable:"false" doc:"Local dates that are skipped, such as 2026-12-24."`
+	DurationSeconds int64    `json:"duration_seconds" minimum:"1" maximum:"2678400"`
+	DSTPolicy       string   `json:"dst_policy,omitempty" enum:"shift,skip" default:"shift" doc:"What becomes of a start that the change to summer time leaves out: moved forward by the gap, or dropped. Of a time that comes twice the first counts."`
+}
+
+// Occurrence is one date of a schedule.
+type Occurrence struct {
+	Start      time.Time `json:"start"`
+	End        time.Time `json:"end"`
+	LocalStart string    `json:"local_start" doc:"With its UTC offset."`
+}

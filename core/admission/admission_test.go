@@ -1,0 +1,257 @@
+package admission_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+var now = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+
+// hours is a window that begins from hours and ends to hours after now.
+func hours(from, to int) calendar.Interval {
+	return calendar.Interval{Start: now.Add(time.Duration(from) * time.Hour), End: now.Add(time.Duration(to) * time.Hour)}
+}
+
+// pool has 4 nodes of 8 GPUs at $8 an hour: a dollar per GPU and hour.
+func pool() gpu.Pool {
+	return gpu.Pool{Name: "a100", PerNode: 8, MaxNodes: 4, Price: 8 * gpu.USD, Timers: gpu.Timers{MaxLease: 24 * time.Hour}}
+}
+
+// view is an empty pool and an organization that may do anything.
+func view() admission.View {
+	return admission.View{
+		Now: now, Pool: pool(), Slots: calendar.NewSlots(4, 8),
+		Limits:    quota.Limits{GPUs: 1000, SpeculationPerDay: 10_000 * gpu.USD},
+		Caps:      quota.Caps{MaxGPUs: 1000, MaxPerDay: 10_000 * gpu.USD, MaxLead: 14 * 24 * time.Hour, MaxWindow: 24 * time.Hour},
+		Committed: &quota.Commitments{}, Guessed: &quota.Commitments{}, Spent: &quota.Commitments{},
+	}
+}
+
+func ask(class reservation.Class, nodes, perNode int, w calendar.Interval) admission.Request {
+	return admission.Request{Class: class, Shape: gpu.Shape{Nodes: nodes, PerNode: perNode}, Window: w}
+}
+
+func guess(v *admission.View, id string, w calendar.Interval, gpus int, slots ...int) {
+	b := calendar.Booking{ID: id, Interval: w, Slots: slots, GPUs: gpus}
+	v.Slots.Force(b)
+	v.Speculative = append(v.Speculative, b)
+}
+
+func promise(v *admission.View, id string, w calendar.Interval, gpus int, slots ...int) {
+	v.Slots.Force(calendar.Booking{ID: id, Interval: w, Slots: slots, GPUs: gpus})
+}
+
+func codes(d admission.Decision) []admission.Code {
+	var found []admission.Code
+	for _, r := range d.Reasons {
+		found = append(found, r.Code)
+	}
+	return found
+}
+
+func TestAcceptedHasAPlaceAndAPrice(t *testing.T) {
+	t.Parallel()
+	v := view()
+	promise(&v, "other", hours(0, 4), 4, 2)
+	d := admission.Decide(ask(reservation.Guaranteed, 1, 4, hours(1, 3)), v)
+	require.True(t, d.Accepted())
+	require.Equal(t, []int{2}, d.Slots, "best fit")
+	require.Equal(t, 8*gpu.USD, d.Cost, "4 GPUs, 2 hours, a dollar each")
+	require.Empty(t, d.Offers)
+	require.Empty(t, d.Displaced)
+	require.False(t, d.OnlyCapacity())
+}
+
+func TestEachLimitHoldsExactly(t *testing.T) {
+	t.Parallel()
+	agent := func(r admission.Request) admission.Request { r.FromAgent = true; return r }
+	two := ask(reservation.Speculative, 1, 4, hours(1, 3)) // 4 GPUs, $8
+	for name, tc := range map[string]struct {
+		req  admission.Request
+		set  func(v *admission.View, over int64) // over is 0 at the limit, 1 beyond it
+		want admission.Code
+	}{
+		"quota": {ask(reservation.Guaranteed, 1, 4, hours(1, 3)), func(v *admission.View, over int64) {
+			v.Limits.GPUs = 10
+			v.Committed.Add(hours(0, 2), 6+int(over), 0)
+		}, admission.QuotaExceeded},
+		"speculation budget": {two, func(v *admission.View, over int64) {
+			v.Limits.SpeculationPerDay = 20 * gpu.USD
+			v.Guessed.Add(hours(10, 11), 1, 12*gpu.USD+gpu.MicroUSD(over))
+		}, admission.BudgetExceeded},
+		"key GPUs": {agent(two), func(v *admission.View, over int64) {
+			v.Caps.MaxGPUs = 10
+			v.Spent.Add(hours(2, 5), 6+int(over), 0)
+		}, admission.KeyCapExceeded},
+		"key money": {agent(two), func(v *admission.View, over int64) {
+			v.Caps.MaxPerDay = 20 * gpu.USD
+			v.Spent.Add(hours(10, 11), 1, 12*gpu.USD+gpu.MicroUSD(over))
+		}, admission.KeyCapExceeded},
+		"key lead": {agent(two), func(v *admission.View, over int64) {
+			v.Caps.MaxLead = time.Hour - time.Duration(over)
+		}, admission.KeyCapExceeded},
+		"key window": {agent(two), func(v *admission.View, over int64) {
+			v.Caps.MaxWindow = 2*time.Hour - time.Duration(over)
+		}, admission.KeyCapExceeded},
+		"window": {two, func(v *admission.View, over int64) {
+			v.Pool.Timers.MaxLease = 2*time.Hour - time.Duration(over)
+		}, admission.WindowTooLong},
+		"past": {two, func(v *admission.View, over int64) {
+			v.Now = two.Window.Start.Add(time.Minute + time.Duration(over))
+		}, admission.WindowInPast},
+		"capacity": {ask(reservation.Guaranteed, 4, 4, hours(1, 3)), func(v *admission.View, over int64) {
+			promise(v, "a", hours(0, 2), 4+int(over), 3)
+		}, admission.CapacityExhausted},
+		"pause": {two, func(v *admission.View, over int64) { v.Pool.Paused = over == 1 }, admission.PrewarmPaused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at, beyond := view(), view()
+			tc.set(&at, 0)
+			require.Empty(t, codes(admission.Decide(tc.req, at)), "at the limit")
+			tc.set(&beyond, 1)
+			d := admission.Decide(tc.req, beyond)
+			require.Equal(t, []admission.Code{tc.want}, codes(d), "one beyond")
+			require.NotEmpty(t, d.Reasons[0].Message)
+			require.Empty(t, d.Slots)
+			require.Equal(t, tc.want == admission.CapacityExhausted, d.OnlyCapacity())
+		})
+	}
+}
+
+func TestAnotherDayIsAnotherBudget(t *testing.T) {
+	t.Parallel()
+	v := view()
+	v.Limits.SpeculationPerDay = 10 * gpu.USD
+	v.Guessed.Add(hours(1, 2), 1, 10*gpu.USD)
+	require.Equal(t, []admission.Code{admission.BudgetExceeded}, codes(admission.Decide(ask(reservation.Speculative, 1, 1, hours(15, 16)), v)))
+	require.True(t, admission.Decide(ask(reservation.Speculative, 1, 1, hours(16, 17)), v).Accepted(), "it is midnight UTC")
+}
+
+func TestEveryBlockerIsListed(t *testing.T) {
+	t.Parallel()
+	v := view()
+	v.Pool.Paused = true
+	v.Limits = quota.Limits{GPUs: 4, SpeculationPerDay: gpu.USD}
+	v.Caps = quota.Caps{}
+	promise(&v, "full", hours(-2, 30), 8, 0, 1, 2)
+	req := ask(reservation.Speculative, 2, 8, hours(-1, 24))
+	req.FromAgent = true
+	d := admission.Decide(req, v)
+	require.Equal(t, []admission.Code{
+		admission.WindowInPast, admission.WindowTooLong, admission.QuotaExceeded, admission.PrewarmPaused,
+		admission.BudgetExceeded, admission.KeyCapExceeded, admission.KeyCapExceeded, admission.KeyCapExceeded, admission.CapacityExhausted,
+	}, codes(d))
+	require.False(t, d.OnlyCapacity())
+	require.Empty(t, d.Offers, "a paused pool takes no smaller guess either")
+	units := map[string]bool{}
+	for _, r := range d.Reasons {
+		units[string(r.Code)+r.Unit] = true
+		require.Less(t, min(r.Limit, r.Asked), max(r.Limit, r.Asked, 1), "%s says what was allowed and what was asked", r.Code)
+	}
+	require.Len(t, units, len(d.Reasons))
+}
+
+func TestWhatThePoolCanNeverHold(t *testing.T) {
+	t.Parallel()
+	for name, shape := range map[string]gpu.Shape{
+		"more nodes than it has": {Nodes: 5, PerNode: 1}, "more GPUs than a node has": {Nodes: 1, PerNode: 9},
+		"nothing": {}, "less than nothing": {Nodes: -1, PerNode: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := admission.Decide(admission.Request{Class: reservation.Guaranteed, Shape: shape, Window: hours(1, 2)}, view())
+			require.Equal(t, []admission.Code{admission.NoMatchingHardware}, codes(d))
+			require.False(t, d.OnlyCapacity(), "waiting does not help")
+		})
+	}
+}
+
+func TestAWindowMustHaveAFuture(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]calendar.Interval{
+		"empty": hours(1, 1), "backwards": hours(2, 1), "over": {Start: now.Add(-50 * time.Second), End: now},
+	} {
+		require.Equal(t, []admission.Code{admission.WindowInPast}, codes(admission.Decide(ask(reservation.Guaranteed, 1, 1, w), view())), name)
+	}
+	late := admission.Request{Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 1}, Window: hours(-1, 1), Now: true}
+	require.True(t, admission.Decide(late, view()).Accepted(), "a request for now is never late")
+}
+
+func TestGuessesGiveWay(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		set  func(v *admission.View)
+		req  admission.Request
+		want []string // the displaced
+		code []admission.Code
+	}{
+		"not while there is room": {func(v *admission.View) {
+			guess(v, "a", hours(0, 9), 8, 0, 1, 2)
+		}, ask(reservation.Guaranteed, 1, 8, hours(1, 2)), nil, nil},
+		"the least likely first": {func(v *admission.View) {
+			guess(v, "unlikely", hours(0, 9), 8, 1)
+			guess(v, "likely", hours(0, 9), 8, 0, 2, 3)
+		}, ask(reservation.Guaranteed, 1, 8, hours(1, 2)), []string{"unlikely"}, nil},
+		"as many as it takes": {func(v *admission.View) {
+			guess(v, "one", hours(0, 9), 8, 0)
+			guess(v, "two", hours(0, 9), 8, 1)
+			guess(v, "three", hours(0, 9), 8, 2, 3)
+		}, ask(reservation.Guaranteed, 2, 8, hours(1, 2)), []string{"two", "one"}, nil},
+		"one that need not have gone stays": {func(v *admission.View) {
+			guess(v, "small", hours(0, 9), 2, 0)
+			guess(v, "large", hours(0, 9), 6, 0)
+			promise(v, "firm", hours(0, 9), 8, 1, 2, 3)
+		}, ask(reservation.Guaranteed, 1, 6, hours(1, 2)), []string{"large"}, nil},
+		"another time is left alone": {func(v *admission.View) {
+			guess(v, "later", hours(2, 9), 8, 0, 1, 2, 3)
+			guess(v, "same time", hours(1, 2), 8, 0, 1, 2, 3)
+		}, ask(reservation.Guaranteed, 1, 1, hours(1, 2)), []string{"same time"}, nil},
+		"promises do not": {func(v *admission.View) {
+			guess(v, "guess", hours(0, 9), 8, 0)
+			promise(v, "firm", hours(0, 9), 8, 1, 2, 3)
+		}, ask(reservation.Guaranteed, 2, 8, hours(1, 2)), nil, []admission.Code{admission.CapacityExhausted}},
+		"not to another guess": {func(v *admission.View) {
+			guess(v, "guess", hours(0, 9), 8, 0, 1, 2, 3)
+		}, ask(reservation.Speculative, 1, 1, hours(1, 2)), nil, []admission.Code{admission.CapacityExhausted}},
+		"one on other slots of a shrunk pool stays": {func(v *admission.View) {
+			promise(v, "firm", hours(0, 9), 8, 1, 2, 3)
+			guess(v, "over", hours(0, 9), 8, 1)
+			guess(v, "here", hours(0, 9), 8, 0)
+		}, ask(reservation.Guaranteed, 1, 8, hours(1, 2)), []string{"here"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := view()
+			tc.set(&v)
+			d := admission.Decide(tc.req, v)
+			require.Equal(t, tc.want, d.Displaced)
+			require.Equal(t, tc.code, codes(d))
+		})
+	}
+}
+
+func TestOffers(t *testing.T) {
+	t.Parallel()
+	v := view()
+	promise(&v, "morning", hours(0, 5), 8, 0, 1, 2)
+	promise(&v, "part", hours(0, 9), 5, 3)
+	d := admission.Decide(ask(reservation.Guaranteed, 2, 8, hours(1, 3)), v)
+	require.Equal(t, []admission.Offer{
+		{Shape: gpu.Shape{Nodes: 2, PerNode: 8}, Window: hours(5, 7)},
+		{Shape: gpu.Shape{Nodes: 1, PerNode: 3}, Window: hours(1, 3)},
+	}, d.Offers)
+
+	v.Limits.GPUs = 2
+	d = admission.Decide(ask(reservation.Guaranteed, 2, 8, hours(1, 3)), v)
+	require.Equal(t, []admission.Offer{{Shape: gpu.Shape{Nodes: 1, PerNode: 2}, Window: hours(1, 3)}}, d.Offers,
+		"no later start helps against a quota")
+}

@@ -1,0 +1,147 @@
+// Package allocation is the life of GPUs that somebody holds now: asked for,
+// active under a lease, released.
+package allocation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/machine"
+)
+
+// State is where an allocation is in its life.
+type State string
+
+// The states of an allocation.
+const (
+	Pending   State = "pending"   // has a place; waits for its nodes
+	Active    State = "active"    // holds its GPUs
+	Releasing State = "releasing" // is giving its GPUs back
+	Released  State = "released"  // ended by its holder
+	Failed    State = "failed"    // ended by the loss of a node
+	Expired   State = "expired"   // ended by its lease
+	Preempted State = "preempted" // ended for somebody else
+	Cancelled State = "cancelled" // ended before it held anything
+)
+
+// Event moves an allocation from one state to another.
+type Event string
+
+// The events of an allocation.
+const (
+	Activate Event = "activate"
+	Release  Event = "release"
+	Finish   Event = "finish" // the GPUs are free again
+	Fail     Event = "fail"
+	Expire   Event = "expire"
+	Preempt  Event = "preempt"
+	Cancel   Event = "cancel"
+)
+
+// Machine is the transition table of an allocation.
+var Machine = machine.Table[State, Event]{
+	Name:    "allocation",
+	Initial: []State{Pending},
+	States:  []State{Pending, Active, Releasing, Released, Failed, Expired, Preempted, Cancelled},
+	Transitions: []machine.Transition[State, Event]{
+		{From: Pending, Event: Activate, To: Active},
+		{From: Pending, Event: Cancel, To: Cancelled},
+		{From: Pending, Event: Expire, To: Expired},
+		{From: Pending, Event: Fail, To: Failed},
+		{From: Active, Event: Release, To: Releasing},
+		{From: Active, Event: Fail, To: Failed},
+		{From: Active, Event: Expire, To: Expired},
+		{From: Active, Event: Preempt, To: Preempted},
+		{From: Releasing, Event: Finish, To: Released},
+		{From: Releasing, Event: Fail, To: Failed},
+	},
+}
+
+// ZeroWait is the longest wait that counts as none.
+const ZeroWait = 5 * time.Second
+
+// Allocation is GPUs held by somebody, at one moment. Its state changes only
+// through Apply.
+type Allocation struct {
+	ID             string
+	OrganizationID string
+	PoolID         string
+	Name           string
+	HeldBy         string // key that asked for it
+	Shape          gpu.Shape
+	Slots          []int
+	Devices        []Held            // what it holds, from activation on
+	Reservations   []string          // what it claimed
+	Lease          time.Duration     // asked for; counts from activation
+	Window         calendar.Interval // its entry in the calendar
+	Reason         string            // why it is in its state, a code
+
+	RequestedAt time.Time
+	ActiveAt    time.Time
+	LeaseUntil  time.Time // zero until active
+	EndedAt     time.Time
+	Version     int
+
+	state State
+}
+
+// Held is one GPU in somebody's hands.
+type Held struct {
+	NodeID string
+	UUID   string
+}
+
+// New returns a pending allocation.
+func New(a Allocation, now time.Time) Allocation {
+	a.state, a.RequestedAt = Pending, now
+	return a
+}
+
+// Restore returns a in a stored state. Only the store calls it.
+func Restore(a Allocation, s State) (Allocation, error) {
+	if !Machine.Known(s) {
+		return a, fmt.Errorf("restoring allocation %s: unknown state %q", a.ID, s)
+	}
+	a.state = s
+	return a, nil
+}
+
+// State returns where the allocation is in its life.
+func (a Allocation) State() State { return a.state }
+
+// Apply returns the allocation after the event, or a *machine.IllegalError. The
+// receiver is not changed. reason is a short code that is stored and shown.
+func (a Allocation) Apply(event Event, reason string, now time.Time) (Allocation, error) {
+	to, err := Machine.Next(a.state, event)
+	if err != nil {
+		return a, err
+	}
+	a.state, a.Reason = to, reason
+	if to == Active {
+		a.ActiveAt = now
+		a.LeaseUntil = now.Add(a.Lease)
+	}
+	if Machine.Terminal(to) {
+		a.EndedAt = now
+	}
+	return a, nil
+}
+
+// Wait returns how long the holder waited for the GPUs, and false while it
+// still waits or never got them.
+func (a Allocation) Wait() (time.Duration, bool) {
+	if a.ActiveAt.IsZero() {
+		return 0, false
+	}
+	return a.ActiveAt.Sub(a.RequestedAt), true
+}
+
+// Live reports whether anything can still happen to the allocation.
+func (a Allocation) Live() bool { return !Machine.Terminal(a.state) }
+
+// Booking is the allocation's entry in the pool's calendar.
+func (a Allocation) Booking() calendar.Booking {
+	return calendar.Booking{ID: a.ID, Interval: a.Window, Slots: a.Slots, GPUs: a.Shape.PerNode}
+}

@@ -1,0 +1,54 @@
+package allocation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+var now = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+func TestTheLeaseCountsFromActivation(t *testing.T) {
+	t.Parallel()
+	window := calendar.Interval{Start: now, End: now.Add(2 * time.Hour)}
+	a := allocation.New(allocation.Allocation{
+		ID: "a", Lease: time.Hour, Window: window, Shape: gpu.Shape{Nodes: 1, PerNode: 4}, Slots: []int{2},
+	}, now)
+	require.Equal(t, allocation.Pending, a.State())
+	require.Equal(t, calendar.Booking{ID: "a", Interval: window, Slots: []int{2}, GPUs: 4}, a.Booking())
+	_, served := a.Wait()
+	require.False(t, served)
+	require.True(t, a.LeaseUntil.IsZero())
+
+	ready := now.Add(3 * time.Minute)
+	a, err := a.Apply(allocation.Activate, "nodes_ready", ready)
+	require.NoError(t, err)
+	require.Equal(t, ready.Add(time.Hour), a.LeaseUntil)
+	wait, served := a.Wait()
+	require.True(t, served)
+	require.Equal(t, 3*time.Minute, wait)
+	require.True(t, a.Live())
+
+	a, err = a.Apply(allocation.Release, "asked", ready.Add(time.Minute))
+	require.NoError(t, err)
+	require.True(t, a.Live(), "it still gives its GPUs back")
+	require.True(t, a.EndedAt.IsZero())
+	a, err = a.Apply(allocation.Finish, "asked", ready.Add(2*time.Minute))
+	require.NoError(t, err)
+	require.False(t, a.Live())
+	require.Equal(t, ready.Add(2*time.Minute), a.EndedAt)
+}
+
+func TestWhoGivesUpWasNotServed(t *testing.T) {
+	t.Parallel()
+	a := allocation.New(allocation.Allocation{ID: "a"}, now)
+	a, err := a.Apply(allocation.Cancel, "asked", now.Add(time.Minute))
+	require.NoError(t, err)
+	_, served := a.Wait()
+	require.False(t, served)
+}

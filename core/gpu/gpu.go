@@ -1,0 +1,119 @@
+// Package gpu holds the nouns that every other package needs: money, the shape
+// of a request for GPUs, pools of capacity, and devices.
+package gpu
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+)
+
+// MicroUSD is an amount of money in millionths of a US dollar. Money is never a
+// float.
+type MicroUSD int64
+
+// USD is one US dollar.
+const USD MicroUSD = 1_000_000
+
+// parts splits the amount into its sign and its size.
+func (m MicroUSD) parts() (sign string, size uint64) {
+	if m < 0 {
+		return "-", -uint64(m)
+	}
+	return "", uint64(m)
+}
+
+// String renders the amount with cents, rounded half away from zero.
+func (m MicroUSD) String() string {
+	sign, size := m.parts()
+	cents := (size + 5_000) / 10_000
+	return fmt.Sprintf("%s$%d.%02d", sign, cents/100, cents%100)
+}
+
+// Decimal renders the amount as a plain decimal string with six places, the
+// exact form used on the wire.
+func (m MicroUSD) Decimal() string {
+	sign, size := m.parts()
+	return fmt.Sprintf("%s%d.%06d", sign, size/uint64(USD), size%uint64(USD))
+}
+
+// For returns the cost of using something priced m per hour for d, rounded to
+// the nearest micro-dollar, half away from zero. The product is formed in 128
+// bits: a thousand GPUs for an hour would not fit in 64. What no MicroUSD can
+// hold becomes the largest one. d must not be negative.
+func (m MicroUSD) For(d time.Duration) MicroUSD {
+	sign, size := m.parts()
+	hi, lo := bits.Mul64(size, uint64(max(d, 0)))
+	lo, carry := bits.Add64(lo, uint64(time.Hour)/2, 0)
+	hi += carry
+	cost := uint64(math.MaxInt64)
+	if hi < uint64(time.Hour) {
+		quotient, _ := bits.Div64(hi, lo, uint64(time.Hour))
+		cost = min(cost, quotient)
+	}
+	if sign != "" {
+		return -MicroUSD(cost)
+	}
+	return MicroUSD(cost)
+}
+
+// Shape is a request for GPUs: PerNode GPUs on each of Nodes different nodes.
+type Shape struct {
+	Nodes   int
+	PerNode int
+}
+
+// GPUs returns the number of GPUs in the shape.
+func (s Shape) GPUs() int { return s.Nodes * s.PerNode }
+
+// String renders the shape, for example "2×8".
+func (s Shape) String() string { return fmt.Sprintf("%d×%d", s.Nodes, s.PerNode) }
+
+// ShapeFor spreads n GPUs over as few equal parts as nodes of perNode GPUs
+// allow: 16 GPUs on nodes of 8 are 2×8, and 12 are 2×6. It returns false when n
+// or perNode is not positive.
+func ShapeFor(n, perNode int) (Shape, bool) {
+	if n <= 0 || perNode <= 0 {
+		return Shape{}, false
+	}
+	part := min(n, perNode)
+	for n%part != 0 {
+		part--
+	}
+	return Shape{Nodes: n / part, PerNode: part}, true
+}
+
+// Timers are a pool's waiting times. None may be negative.
+type Timers struct {
+	WarmHold    time.Duration // a ready reservation is kept this long for its owner, then it is a no-show
+	IdleRelease time.Duration // an unneeded warm node is kept this long before it is deprovisioned
+	MaxLease    time.Duration // the longest lease of an allocation and the longest window of a reservation
+}
+
+// Pool is one kind of capacity: up to MaxNodes machines of one type that one
+// provisioner makes.
+type Pool struct {
+	ID          string
+	Name        string
+	Provisioner string // name of a configured provisioner
+	Region      string
+	Type        string // the provisioner's name for the machine type
+	Model       string // GPU model, for example "a100-80g"
+	PerNode     int    // GPUs on one node
+	MemoryMiB   int    // memory of one GPU
+	Price       MicroUSD
+	MinNodes    int // kept warm at all times
+	MaxNodes    int // slots: never more machines than this exist at once
+	Timers      Timers
+	Paused      bool // speculative pre-warming is switched off
+	Simulated   bool // the machines are not real; shown as SIM wherever the pool is
+}
+
+// Device is one GPU of a node as its provisioner or node daemon reported it.
+type Device struct {
+	UUID      string
+	Index     int
+	Model     string
+	MemoryMiB int
+}

@@ -1,0 +1,338 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// history is a random life of one pool: people, agents, a provider that is slow
+// or refuses, machines that break. Every plan made on the way is inspected.
+type history struct {
+	*world
+	r       *rapid.T
+	due     map[string]time.Time // when the provider is done with a node's next step
+	waking  time.Time            // what the last plan asked for
+	ordinal int
+}
+
+var dawn = time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
+
+func begin(r *rapid.T) *history {
+	h := &history{r: r, due: map[string]time.Time{}, world: &world{t: r, now: dawn, policy: plan.Policy{Guard: time.Minute}}}
+	h.Pool = gpu.Pool{
+		ID: "pool", PerNode: rapid.SampledFrom([]int{1, 4, 8}).Draw(r, "per node"), MaxNodes: rapid.IntRange(1, 4).Draw(r, "slots"),
+		Timers: gpu.Timers{WarmHold: h.minutes("hold", 0, 20), IdleRelease: h.minutes("idle", 0, 30)},
+	}
+	h.Pool.MinNodes = rapid.IntRange(0, h.Pool.MaxNodes).Draw(r, "minimum")
+	h.Boot.Prior50 = h.minutes("p50", 1, 6)
+	h.Boot.Prior95 = h.Boot.Prior50 + h.minutes("p95", 0, 6)
+	return h
+}
+
+func (h *history) minutes(label string, from, to int) time.Duration {
+	return time.Duration(rapid.IntRange(from, to).Draw(h.r, label)) * time.Minute
+}
+
+func (h *history) name(kind string) string {
+	h.ordinal++
+	return fmt.Sprintf("%s%03d", kind, h.ordinal)
+}
+
+func (h *history) shape() gpu.Shape {
+	shape, _ := gpu.ShapeFor(rapid.IntRange(1, h.Pool.PerNode*h.Pool.MaxNodes).Draw(h.r, "gpus"), h.Pool.PerNode)
+	return shape
+}
+
+// happen is one thing that anybody outside may do.
+func (h *history) happen() {
+	switch rapid.SampledFrom([]string{"reserve", "reserve", "allocate", "allocate", "claim", "claim", "cancel", "release", "break", "block", "nothing"}).Draw(h.r, "what") {
+	case "reserve":
+		h.reserve()
+	case "allocate":
+		h.allocate()
+	case "claim":
+		h.some("claimed", h.reservationsIn(reservation.Ready, reservation.Warming), func(id string) { h.claim(id, h.minutes("lease", 1, 90)) })
+	case "cancel":
+		h.some("cancelled", h.reservationsIn(reservation.Booked, reservation.Warming, reservation.Ready, reservation.Waitlisted), func(id string) {
+			h.reservation(id, reservation.Cancel)
+		})
+	case "release":
+		h.release()
+	case "break":
+		h.breakNode()
+	case "block":
+		h.BlockedUntil = h.now.Add(h.minutes("blocked", 1, 30))
+	}
+}
+
+// some picks one of the ids, if there is one.
+func (h *history) some(label string, ids []string, do func(id string)) {
+	if len(ids) > 0 {
+		do(rapid.SampledFrom(ids).Draw(h.r, label))
+	}
+}
+
+func (h *history) reservationsIn(states ...reservation.State) []string {
+	var ids []string
+	for _, r := range h.Reservations {
+		if slices.Contains(states, r.State()) {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+func (h *history) reserve() {
+	start := h.now.Add(h.minutes("ahead", 0, 120))
+	r := reservation.Reservation{
+		ID: h.name("r"), Shape: h.shape(), Window: calendar.Interval{Start: start, End: start.Add(h.minutes("window", 1, 120))},
+		Source: rapid.SampledFrom([]reservation.Source{reservation.FromPerson, reservation.FromAgent}).Draw(h.r, "source"),
+	}
+	state := reservation.Waitlisted
+	if slots, ok := h.calendar().Find(r.Shape, r.Window, nil); ok {
+		r.Slots, state = slots, reservation.Booked
+	}
+	r, err := reservation.New(r, state, h.now)
+	require.NoError(h.r, err)
+	h.Reservations = append(h.Reservations, r)
+}
+
+func (h *history) allocate() {
+	a := allocation.Allocation{ID: h.name("a"), Shape: h.shape(), Lease: h.minutes("lease", 1, 90)}
+	a.Window = calendar.Interval{Start: h.now, End: h.now.Add(a.Lease + plan.Lead(h.Boot, h.policy))}
+	if slots, ok := h.calendar().Find(a.Shape, a.Window, nil); ok {
+		a.Slots = slots
+		h.Allocations = append(h.Allocations, allocation.New(a, h.now))
+	}
+}
+
+func (h *history) release() {
+	var pending, active []string
+	for _, a := range h.Allocations {
+		switch a.State() {
+		case allocation.Pending:
+			pending = append(pending, a.ID)
+		case allocation.Active:
+			active = append(active, a.ID)
+		}
+	}
+	h.some("gave up", pending, func(id string) { h.allocation(id, allocation.Cancel) })
+	h.some("released", active, func(id string) { h.allocation(id, allocation.Release, allocation.Finish) })
+}
+
+func (h *history) breakNode() {
+	var ready []string
+	for _, n := range h.Nodes {
+		if n.State() == node.Ready {
+			ready = append(ready, n.ID)
+		}
+	}
+	h.some("broken", ready, func(id string) {
+		h.node(id, rapid.SampledFrom([]node.Event{node.Lose, node.Quarantine, node.Drain}).Draw(h.r, "how"))
+	})
+}
+
+// provider does what is due of the provider's work, and says when more will be.
+// A boot now and then takes longer than the planner waits.
+func (h *history) provider() (next time.Time) {
+	for _, n := range h.Nodes {
+		if !n.Coming() && n.State() != node.Deprovisioning {
+			continue
+		}
+		key := n.ID + string(n.State())
+		if _, ok := h.due[key]; !ok {
+			h.due[key] = h.now.Add(h.minutes("the provider takes", 0, 8) + h.minutes("or hangs", 0, 1)*120)
+		}
+		if h.due[key].After(h.now) {
+			next = earlier(next, h.due[key])
+			continue
+		}
+		h.advanceNode(n)
+		return h.provider()
+	}
+	return next
+}
+
+func (h *history) advanceNode(n node.Node) {
+	switch n.State() {
+	case node.Requested:
+		h.node(n.ID, node.Provision)
+	case node.Provisioning:
+		if rapid.IntRange(0, 4).Draw(h.r, "refused") == 0 {
+			h.node(n.ID, node.Refuse)
+			h.BlockedUntil = h.now.Add(h.minutes("blocked", 1, 30))
+			return
+		}
+		h.node(n.ID, node.Boot)
+	case node.Booting:
+		h.node(n.ID, node.BecomeOK)
+		h.Boot = h.Boot.Learn(h.now.Sub(n.RequestedAt))
+	default:
+		h.node(n.ID, node.Confirm)
+	}
+}
+
+// look plans as the ledger does, and inspects each result before it is committed.
+func (h *history) look() {
+	result := h.settle(h.inspect)
+	h.waking = result.Next
+	h.calendar() // places every promise again
+}
+
+func (h *history) inspect(result plan.Result) {
+	require.True(h.r, result.Next.IsZero() || result.Next.After(h.now), "the next look is strictly later")
+	if len(result.Actions) == 0 {
+		return
+	}
+	input := h.live()
+	before := fmt.Sprintf("%#v", input)
+	require.Equal(h.r, result, plan.Compute(input, h.policy, h.now), "the same again")
+	require.Equal(h.r, before, fmt.Sprintf("%#v", input), "and the input is untouched")
+	booted := map[int]bool{}
+	for _, a := range result.Actions {
+		switch a.Kind {
+		case plan.BootNode:
+			_, taken := h.onSlot(a.Slot)
+			require.False(h.r, taken || booted[a.Slot], "slot %d has a node", a.Slot)
+			require.Less(h.r, a.Slot, h.Pool.MaxNodes)
+			require.False(h.r, h.BlockedUntil.After(h.now), "the provider refuses")
+			booted[a.Slot] = true
+		case plan.AbandonNode, plan.DrainNode, plan.RetireNode:
+			h.spared(*h.nodeOf(a.Subject))
+		}
+	}
+}
+
+// spared fails when the node of somebody is taken away while it still serves.
+func (h *history) spared(n node.Node) {
+	if n.State() == node.Lost || n.State() == node.Quarantined {
+		return
+	}
+	for _, a := range h.Allocations {
+		require.False(h.r, a.State() == allocation.Active && slices.Contains(a.Slots, n.Slot), "%s works on %s: %s", a.ID, n.ID, h)
+	}
+	for _, r := range h.Reservations {
+		held := r.State() == reservation.Ready && slices.Contains(r.Slots, n.Slot)
+		require.False(h.r, held && n.State() == node.Ready, "%s holds %s: %s", r.ID, n.ID, h)
+	}
+}
+
+// pass lets time go on to the next thing that is due, at most by step.
+func (h *history) pass(step time.Duration) {
+	next := h.provider()
+	h.look()
+	next = earlier(next, h.provider())
+	next = earlier(next, h.waking)
+	h.now = earlier(next, h.now.Add(step))
+}
+
+// earlier is the first of two times, of which the zero one is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+func TestAnyHistoryEndsWell(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		h := begin(r)
+		for range rapid.IntRange(1, 40).Draw(r, "happenings") {
+			h.happen()
+			h.pass(h.minutes("step", 0, 20))
+		}
+		h.Pool.MinNodes = 0
+		h.ends()
+	})
+}
+
+// ends goes from one due moment to the next, with nobody outside doing
+// anything, until all is over: nothing may be forgotten on the way.
+func (h *history) ends() {
+	for range 2000 {
+		next := h.provider()
+		h.look()
+		next = earlier(earlier(next, h.provider()), h.waking)
+		if next.IsZero() {
+			break
+		}
+		h.now = next
+	}
+	require.Equal(h.r, "nothing", h.String(), "what is left waits for nothing")
+	for _, a := range h.Allocations {
+		require.False(h.r, a.EndedAt.IsZero())
+		if wait, ok := a.Wait(); ok {
+			require.GreaterOrEqual(h.r, wait, time.Duration(0))
+			require.False(h.r, a.EndedAt.After(a.LeaseUntil), "nobody holds GPUs beyond the lease")
+		}
+	}
+	for _, x := range h.Reservations {
+		require.False(h.r, x.EndedAt.After(later(x.Window.End, x.CreatedAt)), "nothing is held beyond its window")
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// obligingProvider boots in exactly the learned time and removes at once.
+func (h *history) obligingProvider() {
+	for _, n := range h.live().Nodes {
+		switch {
+		case n.State() == node.Requested:
+			h.node(n.ID, node.Provision, node.Boot)
+		case n.State() == node.Booting && !n.RequestedAt.Add(h.Boot.P95()).After(h.now):
+			h.node(n.ID, node.BecomeOK)
+		case n.State() == node.Deprovisioning:
+			h.node(n.ID, node.Confirm)
+		}
+	}
+}
+
+// A pool that nothing disturbs keeps its promises.
+func TestAnUndisturbedPromiseIsReadyAtItsStart(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		h := begin(r)
+		h.Pool.MinNodes = 0
+		for range rapid.IntRange(1, 6).Draw(r, "reservations") {
+			h.reserve()
+		}
+		promised := h.reservationsIn(reservation.Booked) // what waits for a place may get it too late
+		lead := plan.Lead(h.Boot, h.policy)
+		for range 500 {
+			for range 3 {
+				h.settle(func(plan.Result) {})
+				h.obligingProvider()
+			}
+			h.look()
+			for _, x := range h.Reservations {
+				due := !x.Window.Start.After(h.now) && x.Window.End.After(h.now)
+				if slices.Contains(promised, x.ID) && x.Placed() && due && x.Window.Start.Sub(x.CreatedAt) >= lead {
+					require.Equal(r, reservation.Ready, x.State(), "%s at its start: %s", x.ID, h)
+					require.False(r, x.Degraded)
+				}
+			}
+			if h.now = h.now.Add(time.Minute); len(h.live().Reservations) == 0 {
+				break
+			}
+		}
+		require.Empty(r, h.live().Reservations)
+	})
+}

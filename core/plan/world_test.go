@@ -1,0 +1,288 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// world is one pool that commits what the planner decides, through the state
+// machines, as the ledger does. The stories and the properties share it.
+type world struct {
+	t require.TestingT
+	plan.Snapshot
+	policy plan.Policy
+	now    time.Time
+	made   int // nodes made so far; the next is n<made+1>
+}
+
+// live is the snapshot without what is over.
+func (w *world) live() plan.Snapshot {
+	s := w.Snapshot
+	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n node.Node) bool { return node.Machine.Terminal(n.State()) })
+	s.Reservations = slices.DeleteFunc(slices.Clone(s.Reservations), func(r reservation.Reservation) bool { return !r.Live() })
+	s.Allocations = slices.DeleteFunc(slices.Clone(s.Allocations), func(a allocation.Allocation) bool { return !a.Live() })
+	return s
+}
+
+// calendar is what is promised from now on. Each booking is placed, not forced:
+// an over-committed slot fails the test.
+func (w *world) calendar() *calendar.Slots {
+	s := calendar.NewSlots(w.Pool.MaxNodes, w.Pool.PerNode)
+	place := func(b calendar.Booking) {
+		if b.Interval = b.Interval.From(w.now); b.Interval.Valid() {
+			require.NoError(w.t, s.Place(b))
+		}
+	}
+	for _, r := range w.Reservations {
+		if r.Placed() {
+			place(r.Booking())
+		}
+	}
+	for _, a := range w.Allocations {
+		if a.Live() {
+			place(a.Booking())
+		}
+	}
+	return s
+}
+
+// maxRounds is how often the ledger computes again before it goes away.
+const maxRounds = 12
+
+// settle plans until nothing is left to do now. see is shown every result
+// before it is committed.
+func (w *world) settle(see func(plan.Result)) plan.Result {
+	for range maxRounds {
+		result := plan.Compute(w.live(), w.policy, w.now)
+		see(result)
+		changed := false
+		for _, a := range result.Actions {
+			changed = w.commit(a) || changed
+		}
+		if changed {
+			continue
+		}
+		if w.retry(result.Actions) {
+			return w.settle(see)
+		}
+		return result
+	}
+	require.Fail(w.t, "the plan does not come to rest", "%s", w)
+	return plan.Result{}
+}
+
+// retry promotes the waitlisted that have a place now.
+func (w *world) retry(actions []plan.Action) (promoted bool) {
+	for _, a := range actions {
+		if a.Kind == plan.RetryWaitlisted {
+			promoted = w.promote(a.Subject) || promoted
+		}
+	}
+	return promoted
+}
+
+// commit applies an action and reports whether it changed anything.
+func (w *world) commit(a plan.Action) bool {
+	switch a.Kind {
+	case plan.BootNode:
+		w.made++
+		w.Nodes = append(w.Nodes, node.New(fmt.Sprint("n", w.made), w.Pool.ID, a.Slot, w.made, w.now))
+	case plan.AbandonNode:
+		w.node(a.Subject, node.Abandon)
+	case plan.DrainNode:
+		w.node(a.Subject, node.Drain)
+	case plan.RetireNode:
+		w.node(a.Subject, node.Retire)
+	case plan.RetryWaitlisted:
+		return false // afterwards, in a transaction of its own
+	case plan.ActivateAlloc:
+		return w.activate(a.Subject)
+	case plan.MoveAllocation:
+		w.allocationOf(a.Subject).Slots = a.Slots
+	case plan.ExpireAllocation:
+		w.allocation(a.Subject, allocation.Expire)
+	case plan.FailAllocation:
+		w.allocation(a.Subject, allocation.Fail)
+	case plan.MoveReservation:
+		w.reservationOf(a.Subject).Slots = a.Slots
+	case plan.DegradeReserv:
+		w.reservationOf(a.Subject).Degraded = true
+	default:
+		w.reservation(a.Subject, map[plan.Kind]reservation.Event{
+			plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeOK, plan.UnreadyReserv: reservation.LoseNode,
+			plan.ExpireReserv: reservation.Expire, plan.FailReservation: reservation.FailWindow,
+		}[a.Kind])
+	}
+	return true
+}
+
+func (w *world) nodeOf(id string) *node.Node {
+	i := slices.IndexFunc(w.Nodes, func(n node.Node) bool { return n.ID == id })
+	require.GreaterOrEqual(w.t, i, 0, "node %s", id)
+	return &w.Nodes[i]
+}
+
+func (w *world) reservationOf(id string) *reservation.Reservation {
+	i := slices.IndexFunc(w.Reservations, func(r reservation.Reservation) bool { return r.ID == id })
+	require.GreaterOrEqual(w.t, i, 0, "reservation %s", id)
+	return &w.Reservations[i]
+}
+
+func (w *world) allocationOf(id string) *allocation.Allocation {
+	i := slices.IndexFunc(w.Allocations, func(a allocation.Allocation) bool { return a.ID == id })
+	require.GreaterOrEqual(w.t, i, 0, "allocation %s", id)
+	return &w.Allocations[i]
+}
+
+func (w *world) node(id string, events ...node.Event) {
+	n := w.nodeOf(id)
+	for _, e := range events {
+		next, err := n.Apply(e, "", w.now)
+		require.NoError(w.t, err)
+		*n = next
+	}
+}
+
+func (w *world) reservation(id string, e reservation.Event) {
+	r := w.reservationOf(id)
+	next, err := r.Apply(e, "", w.now)
+	require.NoError(w.t, err)
+	*r = next
+	if !r.Live() {
+		w.rest(r.Slots)
+	}
+}
+
+func (w *world) allocation(id string, events ...allocation.Event) {
+	a := w.allocationOf(id)
+	for _, e := range events {
+		next, err := a.Apply(e, "", w.now)
+		require.NoError(w.t, err)
+		*a = next
+	}
+	if !a.Live() {
+		w.rest(a.Slots)
+	}
+}
+
+// rest starts the idle time of the ready nodes on the slots.
+func (w *world) rest(slots []int) {
+	for i, n := range w.Nodes {
+		if n.State() == node.Ready && slices.Contains(slots, n.Slot) {
+			w.Nodes[i].IdleSince = w.now
+		}
+	}
+}
+
+// onSlot returns the node that takes the slot, if there is one.
+func (w *world) onSlot(slot int) (node.Node, bool) {
+	for _, n := range w.Nodes {
+		if n.Slot == slot && !node.Machine.Terminal(n.State()) {
+			return n, true
+		}
+	}
+	return node.Node{}, false
+}
+
+func (w *world) promote(id string) bool {
+	r := w.reservationOf(id)
+	slots, ok := w.calendar().Find(r.Shape, r.Window.From(w.now), nil)
+	if ok {
+		r.Slots = slots
+		w.reservation(id, reservation.Promote)
+	}
+	return ok
+}
+
+// activate hands over devices that nobody holds, or reports that it cannot.
+func (w *world) activate(id string) bool {
+	a := w.allocationOf(id)
+	taken := map[allocation.Held]bool{}
+	for _, other := range w.Allocations {
+		if other.State() == allocation.Active {
+			for _, h := range other.Devices {
+				taken[h] = true
+			}
+		}
+	}
+	var devices []allocation.Held
+	for _, slot := range a.Slots {
+		n, ok := w.onSlot(slot)
+		require.True(w.t, ok && n.State() == node.Ready, "%s is activated on slot %d without a ready node", id, slot)
+		left := a.Shape.PerNode
+		for i := range w.Pool.PerNode {
+			if h := (allocation.Held{NodeID: n.ID, UUID: fmt.Sprint("gpu", i)}); left > 0 && !taken[h] {
+				devices = append(devices, h)
+				left--
+			}
+		}
+		if left > 0 {
+			return false
+		}
+	}
+	others := w.calendar()
+	others.Remove(id)
+	w.allocation(id, allocation.Activate)
+	a.Devices = devices
+	whole := calendar.Interval{Start: w.now, End: a.LeaseUntil}
+	if slices.ContainsFunc(a.Slots, func(slot int) bool { return !others.Fits(slot, a.Shape.PerNode, whole) }) {
+		a.LeaseUntil = a.Window.End
+	}
+	a.Window.End = a.LeaseUntil
+	return true
+}
+
+// claim makes an allocation out of a reservation, as its owner does.
+func (w *world) claim(id string, lease time.Duration) {
+	r := *w.reservationOf(id)
+	window := calendar.Interval{Start: w.now, End: w.now.Add(lease)}
+	c := w.calendar()
+	c.Remove(id)
+	if slices.ContainsFunc(r.Slots, func(slot int) bool { return !c.Fits(slot, r.Shape.PerNode, window) }) {
+		return
+	}
+	w.reservation(id, reservation.Claim)
+	w.Allocations = append(w.Allocations, allocation.New(allocation.Allocation{
+		ID: "a-" + id, Shape: r.Shape, Slots: r.Slots, Lease: lease, Window: window,
+	}, w.now))
+}
+
+// String shows everything that is not over, for people.
+func (w *world) String() string {
+	var parts []string
+	s := w.live()
+	for _, r := range s.Reservations {
+		late := ""
+		if r.Degraded {
+			late = " degraded"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s%s on %s", r.ID, r.State(), late, list(r.Slots)))
+	}
+	for _, a := range s.Allocations {
+		parts = append(parts, fmt.Sprintf("%s %s on %s", a.ID, a.State(), list(a.Slots)))
+	}
+	for _, n := range s.Nodes {
+		parts = append(parts, fmt.Sprintf("%s %s on %d", n.ID, n.State(), n.Slot))
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func list(slots []int) string {
+	if len(slots) == 0 {
+		return "no slot"
+	}
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(slots), " ", "+"), "[]")
+}

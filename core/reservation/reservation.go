@@ -1,0 +1,183 @@
+// Package reservation is the life of a promise: GPUs of one pool over a window,
+// made by a person, a schedule or an agent, warmed ahead of its start, and
+// claimed, cancelled or left to expire.
+package reservation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/machine"
+)
+
+// State is where a reservation is in its life.
+type State string
+
+// The states of a reservation.
+const (
+	AwaitingApproval State = "awaiting_approval" // above a cap; a person decides
+	Booked           State = "booked"            // has a place in the calendar
+	Waitlisted       State = "waitlisted"        // wants a place
+	Rejected         State = "rejected"          // a person said no
+	Warming          State = "warming"           // nodes are being made ready
+	Ready            State = "ready"             // every node is ready and held
+	Claimed          State = "claimed"           // an allocation took it over
+	Cancelled        State = "cancelled"         // its owner, or a displacement, ended it
+	Expired          State = "expired"           // nobody came
+	Failed           State = "failed"            // it was never ready in its window
+)
+
+// Event moves a reservation from one state to another.
+type Event string
+
+// The events of a reservation.
+const (
+	Approve    Event = "approve"
+	Deny       Event = "deny"
+	Promote    Event = "promote" // a place was found
+	Warm       Event = "warm"    // the lead time has come
+	BecomeOK   Event = "ready"   // every node is ready
+	LoseNode   Event = "lose_node"
+	Claim      Event = "claim"
+	Cancel     Event = "cancel"
+	Expire     Event = "expire"
+	FailWindow Event = "fail"
+)
+
+// Machine is the transition table of a reservation.
+var Machine = machine.Table[State, Event]{
+	Name:    "reservation",
+	Initial: []State{AwaitingApproval, Booked, Waitlisted},
+	States: []State{AwaitingApproval, Booked, Waitlisted, Rejected, Warming, Ready, Claimed, Cancelled,
+		Expired, Failed},
+	Transitions: []machine.Transition[State, Event]{
+		{From: AwaitingApproval, Event: Approve, To: Booked},
+		{From: AwaitingApproval, Event: Deny, To: Rejected},
+		{From: AwaitingApproval, Event: Cancel, To: Cancelled},
+		{From: AwaitingApproval, Event: Expire, To: Expired},
+		{From: Waitlisted, Event: Promote, To: Booked},
+		{From: Waitlisted, Event: Cancel, To: Cancelled},
+		{From: Waitlisted, Event: Expire, To: Expired},
+		{From: Booked, Event: Warm, To: Warming},
+		{From: Booked, Event: Claim, To: Claimed},
+		{From: Booked, Event: Cancel, To: Cancelled},
+		{From: Booked, Event: Expire, To: Expired},
+		{From: Booked, Event: FailWindow, To: Failed},
+		{From: Warming, Event: BecomeOK, To: Ready},
+		{From: Warming, Event: Claim, To: Claimed},
+		{From: Warming, Event: Cancel, To: Cancelled},
+		{From: Warming, Event: Expire, To: Expired},
+		{From: Warming, Event: FailWindow, To: Failed},
+		{From: Ready, Event: LoseNode, To: Warming},
+		{From: Ready, Event: Claim, To: Claimed},
+		{From: Ready, Event: Cancel, To: Cancelled},
+		{From: Ready, Event: Expire, To: Expired},
+	},
+}
+
+// Class says how hard a promise is.
+type Class string
+
+// The classes of a reservation.
+const (
+	Guaranteed  Class = "guaranteed"  // admitted against hard capacity
+	Speculative Class = "speculative" // gives way to people and guaranteed reservations
+)
+
+// Source says who made a reservation.
+type Source string
+
+// The sources of a reservation.
+const (
+	FromPerson   Source = "person"
+	FromSchedule Source = "schedule"
+	FromAgent    Source = "agent"
+)
+
+// Reservation is a promise at one moment. Its state changes only through Apply.
+type Reservation struct {
+	ID             string
+	OrganizationID string
+	PoolID         string
+	Name           string
+	Class          Class
+	Source         Source
+	MadeBy         string // key of the person or agent, or id of the schedule
+	Window         calendar.Interval
+	Shape          gpu.Shape
+	Slots          []int // its places in the pool; empty until booked
+	ReasonCode     string
+	Probability    float64 // an agent's stated chance that it is claimed, else 0
+	Degraded       bool    // the promise will be, or was, late
+	Reason         string  // why it is in its state, a code
+
+	Cost gpu.MicroUSD // what it commits; once ended, what it really held
+
+	CreatedAt time.Time
+	WarmedAt  time.Time // when its lead time came; zero if it never did
+	ReadyAt   time.Time
+	EndedAt   time.Time
+	Version   int
+
+	state State
+}
+
+// New returns r in one of the initial states.
+func New(r Reservation, s State, now time.Time) (Reservation, error) {
+	for _, initial := range Machine.Initial {
+		if s == initial {
+			r.state, r.CreatedAt = s, now
+			return r, nil
+		}
+	}
+	return r, fmt.Errorf("a reservation cannot begin as %q", s)
+}
+
+// Restore returns r in a stored state. Only the store calls it.
+func Restore(r Reservation, s State) (Reservation, error) {
+	if !Machine.Known(s) {
+		return r, fmt.Errorf("restoring reservation %s: unknown state %q", r.ID, s)
+	}
+	r.state = s
+	return r, nil
+}
+
+// State returns where the reservation is in its life.
+func (r Reservation) State() State { return r.state }
+
+// Apply returns the reservation after the event, or a *machine.IllegalError.
+// The receiver is not changed. reason is a short code that is stored and shown.
+func (r Reservation) Apply(event Event, reason string, now time.Time) (Reservation, error) {
+	to, err := Machine.Next(r.state, event)
+	if err != nil {
+		return r, err
+	}
+	r.state, r.Reason = to, reason
+	switch to {
+	case Warming:
+		if r.WarmedAt.IsZero() {
+			r.WarmedAt = now
+		}
+	case Ready:
+		r.ReadyAt = now
+	}
+	if Machine.Terminal(to) {
+		r.EndedAt = now
+	}
+	return r, nil
+}
+
+// Placed reports whether the reservation occupies its slots.
+func (r Reservation) Placed() bool {
+	return r.state == Booked || r.state == Warming || r.state == Ready
+}
+
+// Live reports whether anything can still happen to the reservation.
+func (r Reservation) Live() bool { return !Machine.Terminal(r.state) }
+
+// Booking is the reservation's entry in the pool's calendar.
+func (r Reservation) Booking() calendar.Booking {
+	return calendar.Booking{ID: r.ID, Interval: r.Window, Slots: r.Slots, GPUs: r.Shape.PerNode}
+}

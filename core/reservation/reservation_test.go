@@ -1,0 +1,59 @@
+package reservation_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+var now = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+func TestAReservationBeginsWhereItMay(t *testing.T) {
+	t.Parallel()
+	for _, s := range reservation.Machine.States {
+		r, err := reservation.New(reservation.Reservation{ID: "r"}, s, now)
+		if slices.Contains(reservation.Machine.Initial, s) {
+			require.NoError(t, err)
+			require.Equal(t, s, r.State())
+			require.Equal(t, now, r.CreatedAt)
+			continue
+		}
+		require.ErrorContains(t, err, "cannot begin")
+	}
+}
+
+func TestOnlyWhatIsPlacedTakesItsSlots(t *testing.T) {
+	t.Parallel()
+	placed := []reservation.State{reservation.Booked, reservation.Warming, reservation.Ready}
+	for _, s := range reservation.Machine.States {
+		r, err := reservation.Restore(reservation.Reservation{}, s)
+		require.NoError(t, err)
+		require.Equal(t, slices.Contains(placed, s), r.Placed(), s)
+		require.Equal(t, slices.Contains(reservation.Machine.Live(), s), r.Live(), s)
+	}
+}
+
+func TestItsTimesAndItsEntry(t *testing.T) {
+	t.Parallel()
+	window := calendar.Interval{Start: now.Add(time.Hour), End: now.Add(2 * time.Hour)}
+	r, err := reservation.New(reservation.Reservation{
+		ID: "r", Window: window, Shape: gpu.Shape{Nodes: 2, PerNode: 6}, Slots: []int{4, 1},
+	}, reservation.Booked, now)
+	require.NoError(t, err)
+	require.Equal(t, calendar.Booking{ID: "r", Interval: window, Slots: []int{4, 1}, GPUs: 6}, r.Booking())
+	minute := func(n int) time.Time { return now.Add(time.Duration(n) * time.Minute) }
+	for i, e := range []reservation.Event{reservation.Warm, reservation.BecomeOK, reservation.LoseNode, reservation.BecomeOK, reservation.Claim} {
+		r, err = r.Apply(e, string(e), minute(i+1))
+		require.NoError(t, err)
+	}
+	require.Equal(t, minute(1), r.WarmedAt, "the first time")
+	require.Equal(t, minute(4), r.ReadyAt, "the last time")
+	require.Equal(t, minute(5), r.EndedAt)
+	require.Equal(t, "claim", r.Reason)
+}

@@ -1,0 +1,111 @@
+// Package archtest holds the house's import rules as data, each with its
+// reason, and checks the tree against them.
+//
+// The rules are in rules.go (D1 to D13). They are checked in two ways: by the
+// import graph that one call of go list answers, and by a pass over the syntax
+// of every file, whatever its build tags. A test of this package runs the
+// checks on the real tree, so `go test ./internal/archtest` answers with the
+// rule, the file and the reason whenever a boundary is crossed.
+//
+// Files ending in _test.go may import what they need: a test may use the real
+// adapter of any port. Only D11 (nobody imports cmd) binds them too.
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"sort"
+	"strings"
+)
+
+// Tree is the program as the checks see it.
+type Tree struct {
+	Module   string    // the module's path
+	Packages []Package // the module's own packages
+	// Modules are the paths of the modules that go.mod names.
+	Modules []string
+	// Std reports whether a path is a package of the standard library.
+	Std func(path string) bool
+}
+
+// Package is one package of the module.
+type Package struct {
+	Path  string // relative to the module, "." for its root
+	Name  string
+	Files []File
+	Deps  []string // import paths of everything it needs, directly or not
+}
+
+// File is one parsed source file.
+type File struct {
+	Name   string // relative to the module's root
+	Test   bool
+	Fset   *token.FileSet
+	Syntax *ast.File
+}
+
+// Violation is one broken rule.
+type Violation struct {
+	Rule string // D1 to D13
+	File string // file and line, or a package's folder
+	What string
+	Why  string
+}
+
+// String renders the violation in one line: rule, file, fault, reason.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s %s: %s (why: %s)", v.Rule, v.File, v.What, v.Why)
+}
+
+// Check returns every violation of the rules, sorted by file.
+func Check(t Tree, r Rules) []Violation {
+	var all []Violation
+	for _, check := range []func(Tree, Rules) []Violation{
+		checkBoundaries, checkBans, checkClosures, checkCalls, checkCore, checkComments, checkNames,
+	} {
+		all = append(all, check(t, r)...)
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].File < all[j].File })
+	return all
+}
+
+// match reports whether path is named by pattern: "a/b" names itself, "a/..."
+// names a and everything below, "...test" names every path with that ending.
+func match(pattern, path string) bool {
+	switch {
+	case pattern == "...":
+		return true
+	case strings.HasPrefix(pattern, "..."):
+		return strings.HasSuffix(path, pattern[3:])
+	case strings.HasSuffix(pattern, "/..."):
+		root := base(pattern)
+		return path == root || strings.HasPrefix(path, root+"/")
+	}
+	return pattern == path
+}
+
+func matchAny(patterns []string, path string) bool {
+	for _, p := range patterns {
+		if match(p, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// base is the path that a pattern is rooted in.
+func base(pattern string) string { return strings.TrimSuffix(pattern, "/...") }
+
+// own turns an import path into a path relative to the module.
+func (t Tree) own(path string) (string, bool) {
+	if path == t.Module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, t.Module+"/")
+}
+
+// place is the file and line of a position.
+func (f File) place(pos token.Pos) string {
+	return fmt.Sprintf("%s:%d", f.Name, f.Fset.Position(pos).Line)
+}

@@ -1,0 +1,104 @@
+package archtest
+
+// Rules is the whole set. The zero value forbids nothing but packages that no
+// boundary names.
+type Rules struct {
+	Boundaries []Boundary
+	Bans       []Ban
+	Closures   []Closure
+	Calls      []CallBan
+	Names      []string // package names that say nothing (D13)
+	// Planned are packages and modules that a rule may name before they exist.
+	// Once they exist the entry is a fault: a rule must not look for a ghost.
+	Planned []string
+}
+
+// Boundary says what a group of packages may import. A package obeys the first
+// boundary that names it, and must be named by one.
+type Boundary struct {
+	Rule string
+	Of   []string // patterns of the packages it binds
+	Own  []string // our packages they may import; a package's own subtree is never implied
+	Std  []string // if not nil, the only packages of the standard library they may import
+	// Folder lets a package import what lies in the same folder two levels down
+	// from the root: provisioners/x imports provisioners/x/y, never a sibling.
+	Folder bool
+	// StdOnly forbids every module but the standard library.
+	StdOnly bool
+	Why     string
+}
+
+// Ban keeps import paths, of modules or of the standard library, out of
+// packages.
+type Ban struct {
+	Rule    string
+	Imports []string
+	In      []string // where it holds
+	Except  []string // the packages that may
+	Why     string
+}
+
+// Closure keeps paths out of everything that a package needs, however far away.
+type Closure struct {
+	Rule    string
+	Of      []string
+	Own     []string // our packages that must not be in it
+	Imports []string // other import paths that must not be in it
+	Why     string
+}
+
+// CallBan forbids names of a package: functions, and types in composite
+// literals.
+type CallBan struct {
+	Rule   string
+	Path   string // the import path; for ours relative to the module
+	Names  []string
+	In     []string
+	Except []string
+	Why    string
+}
+
+// House returns the rules of this repository.
+func House() Rules {
+	return Rules{
+		Boundaries: append(coreBoundaries(), boundaries...),
+		Bans:       bans,
+		Closures:   closures,
+		Calls:      calls,
+		Names:      []string{"util", "utils", "common", "helper", "helpers", "misc"},
+		Planned:    planned,
+	}
+}
+
+// coreOrder is the order in which core is built: a package may import packages
+// of earlier groups only.
+var coreOrder = [][]string{
+	{"core/machine"}, {"core/gpu"}, {"core/calendar"}, {"core/quota"},
+	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast"},
+	{"core/admission", "core/placement"},
+	{"core/plan"},
+}
+
+const whyCore = "core decides on values alone, so that the same inputs give the same decision; " +
+	"a new core package takes its place in coreOrder, and imports only what comes before it"
+
+func coreBoundaries() []Boundary {
+	var all []Boundary
+	var earlier []string
+	for _, group := range coreOrder {
+		all = append(all, Boundary{Rule: "D1", Of: group, Own: earlier, StdOnly: true, Why: whyCore})
+		earlier = append(append([]string{}, earlier...), group...)
+	}
+	return all
+}
+
+// planned: delete an entry in the change that creates what it names.
+var planned = []string{
+	"bench",
+	"core/job",
+	"core/placement",
+	"github.com/aws/aws-sdk-go-v2",
+	"k8s.io/client-go",
+	"node",
+	"web",
+}

@@ -1,0 +1,161 @@
+package obs
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Metrics are the program's own numbers. No label ever holds an id: the number
+// of series must not grow with tenants or time. A nil *Metrics records nothing.
+type Metrics struct {
+	httpRequests *prometheus.CounterVec
+	httpDuration *prometheus.HistogramVec
+	tasks        *prometheus.CounterVec
+	taskDuration *prometheus.HistogramVec
+	dispatches   *prometheus.CounterVec
+	transitions  map[Machine]*prometheus.CounterVec
+	wait         prometheus.Histogram
+}
+
+// Machine is a state machine whose transitions are counted.
+type Machine string
+
+// The state machines that are counted.
+const (
+	Node        Machine = "node"
+	Reservation Machine = "reservation"
+	Allocation  Machine = "allocation"
+)
+
+var (
+	requestSeconds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	taskSeconds    = []float64{.01, .05, .25, 1, 5, 15, 60, 180, 600}
+	// A start that waited 5 s or less counts as zero wait, so that must be a bound.
+	waitSeconds = []float64{.1, .5, 1, 2, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}
+)
+
+// NewRegistry returns a registry that already holds the numbers of the Go
+// runtime and of the process.
+func NewRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// NewMetrics makes the metrics and registers them. It fails if the registerer
+// already holds one of that name.
+func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		httpRequests: counter("http_requests_total", "Requests answered.", "route", "method", "status"),
+		httpDuration: histogram("http_request_duration_seconds", "Time to answer a request.", requestSeconds, "route", "method", "status"),
+		tasks:        counter("tasks_total", "Task attempts ended.", "kind", "outcome"),
+		taskDuration: histogram("task_duration_seconds", "Time a task attempt took.", taskSeconds, "kind"),
+		dispatches:   counter("queue_dispatch_total", "Messages handed to the queue.", "outcome"),
+		transitions: map[Machine]*prometheus.CounterVec{
+			Node:        counter("node_transitions_total", "Events applied to nodes.", "event"),
+			Reservation: counter("reservation_transitions_total", "Events applied to reservations.", "event"),
+			Allocation:  counter("allocation_transitions_total", "Events applied to allocations.", "event"),
+		},
+		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "forewarm", Name: "allocation_wait_seconds",
+			Help: "Time from asking for GPUs to having them. Up to 5 s counts as zero wait.", Buckets: waitSeconds,
+		}),
+	}
+	for _, c := range m.collectors() {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Request records one answered HTTP request. The route is the pattern that
+// matched, such as /v1/pools/{id}, never the path; empty means none did.
+func (m *Metrics) Request(route, method string, status int, took time.Duration) {
+	if m == nil {
+		return
+	}
+	if route == "" {
+		route = "unmatched"
+	}
+	labels := []string{route, knownMethod(method), statusClass(status)}
+	m.httpRequests.WithLabelValues(labels...).Inc()
+	m.httpDuration.WithLabelValues(labels...).Observe(took.Seconds())
+}
+
+// Task records the end of one attempt of a task of the kind.
+func (m *Metrics) Task(kind, outcome string, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.tasks.WithLabelValues(kind, outcome).Inc()
+	m.taskDuration.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// Dispatch records one message that was, or could not be, handed to the queue.
+func (m *Metrics) Dispatch(outcome string) {
+	if m == nil {
+		return
+	}
+	m.dispatches.WithLabelValues(outcome).Inc()
+}
+
+// Transition records an event that was applied to a state machine. An unknown
+// machine is ignored.
+func (m *Metrics) Transition(machine Machine, event string) {
+	if m == nil {
+		return
+	}
+	if c, ok := m.transitions[machine]; ok {
+		c.WithLabelValues(event).Inc()
+	}
+}
+
+// Wait records how long an allocation waited from the request to its GPUs.
+func (m *Metrics) Wait(d time.Duration) {
+	if m == nil {
+		return
+	}
+	m.wait.Observe(d.Seconds())
+}
+
+func (m *Metrics) collectors() []prometheus.Collector {
+	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait}
+	for _, c := range m.transitions {
+		all = append(all, c)
+	}
+	return all
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "forewarm", Name: name, Help: help}, labels)
+}
+
+func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(
+		prometheus.HistogramOpts{Namespace: "forewarm", Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+}
+
+// knownMethod keeps a client from making series by inventing methods.
+func knownMethod(method string) string {
+	if slices.Contains(methods, method) {
+		return method
+	}
+	return "other"
+}
+
+func statusClass(status int) string {
+	if status < 100 || status > 599 {
+		return "other"
+	}
+	return fmt.Sprintf("%dxx", status/100)
+}

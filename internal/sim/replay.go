@@ -1,0 +1,286 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/agent/history"
+	"github.com/forewarm/forewarm/agent/source"
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Options shape a replay.
+type Options struct {
+	Seed      uint64
+	Agent     bool          // false: GPUs are only made when somebody waits for them
+	KeepAlive time.Duration // how long a node that nobody holds is kept
+	Boot      time.Duration // of every node
+	PerNode   int           // GPUs of a node
+	WaitWorth float64       // see place.Config
+	Every     time.Duration // the agents look again this often, and at every arrival
+	// Progress is told how much of the run is done, 0 to 1; nil tells nobody.
+	Progress func(done float64)
+}
+
+// WithDefaults fills what is zero: the benchmark's boot of 300 s and single GPUs.
+func (o Options) WithDefaults() Options {
+	if o.Boot == 0 {
+		o.Boot = 300 * time.Second
+	}
+	if o.PerNode == 0 {
+		o.PerNode = 1
+	}
+	if o.WaitWorth == 0 {
+		o.WaitWorth = 32
+	}
+	if o.Every == 0 {
+		o.Every = o.Boot + time.Minute
+	}
+	return o
+}
+
+// run is a replay under way.
+type run struct {
+	*World
+	trace   Trace
+	tenants map[string]*tenant
+	asked   int              // jobs
+	started map[string]start // by allocation
+	waits   []time.Duration
+	seen    int64 // events of the ledger that were read
+	looks   map[string]bool
+}
+
+// start is a job that was asked for.
+type start struct {
+	tenant *tenant
+	job    history.Record
+	asked  time.Time
+}
+
+// Replay drives a trace through the real system and reports what came of it.
+// The same trace and options give the same outcome. When ctx ends first, the
+// outcome is that of the part that was replayed, beside ctx's error.
+func Replay(ctx context.Context, trace Trace, opt Options) (Outcome, error) {
+	r, err := begin(ctx, trace, opt.WithDefaults())
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer func() { _ = r.store.Close() }() // in memory: nothing to lose
+	if err = r.loop(ctx); err != nil && ctx.Err() == nil {
+		return Outcome{}, err
+	}
+	o, failed := r.outcome(context.WithoutCancel(ctx))
+	return o, errors.Join(err, failed)
+}
+
+// begin makes the world in which a trace is to be replayed.
+func begin(ctx context.Context, trace Trace, opt Options) (*run, error) {
+	w, err := newWorld(ctx, trace.From, opt)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{World: w, trace: trace, tenants: map[string]*tenant{}, started: map[string]start{}, looks: map[string]bool{}}
+	if err := r.prepare(ctx); err != nil {
+		return nil, errors.Join(err, w.store.Close())
+	}
+	return r, nil
+}
+
+// prepare makes the tenants, teaches their agents the past, and puts the jobs on
+// the agenda.
+func (r *run) prepare(ctx context.Context) error {
+	step := context.WithoutCancel(ctx) // a run ends between its instants
+	past := map[string][]source.Item{}
+	for _, job := range r.trace.Before {
+		past[job.Tenant] = append(past[job.Tenant], source.Item{Record: &job})
+	}
+	for i, name := range r.trace.tenants() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		t, err := r.newTenant(step, i, name, room(r.trace.peak(name), r.opt.PerNode))
+		if err != nil {
+			return fmt.Errorf("preparing tenant %s: %w", name, err)
+		}
+		r.tenants[name] = t
+		if t.agent == nil {
+			continue
+		}
+		if err := t.agent.Handle(step, past[name]); err != nil {
+			return fmt.Errorf("teaching the agent of %s: %w", name, err)
+		}
+		r.agenda.add(r.trace.From, kindAgent, func() error { return r.tick(step, t) })
+	}
+	for _, job := range r.trace.Jobs {
+		r.agenda.add(job.Submitted, kindArrival, func() error { return r.arrive(step, job) })
+	}
+	return nil
+}
+
+// room is how many nodes a tenant's pool may have: more than its jobs ever need,
+// so that capacity decides nothing, and few enough that a plan is quick.
+func room(peak, perNode int) int { return 2*peak/perNode + 64 }
+
+// loop moves time from instant to instant until the trace's end, or until ctx
+// ends: then the instant that is under way is still finished.
+func (r *run) loop(ctx context.Context) error {
+	whole := r.trace.To.Sub(r.trace.From)
+	uncut := context.WithoutCancel(ctx)
+	for step := 0; ctx.Err() == nil; step++ {
+		at, ok, err := r.next(uncut)
+		if err != nil {
+			return err
+		}
+		if !ok || at.After(r.trace.To) {
+			r.clock.Set(r.trace.To)
+			return nil
+		}
+		if at.After(r.clock.Now()) {
+			r.clock.Set(at)
+		}
+		if err := r.instant(uncut); err != nil {
+			return fmt.Errorf("at %s: %w", at.UTC().Format(time.RFC3339), err)
+		}
+		if r.opt.Progress != nil && step%64 == 0 {
+			r.opt.Progress(float64(at.Sub(r.trace.From)) / float64(whole))
+		}
+	}
+	return ctx.Err()
+}
+
+// next is the first instant at which something is to happen.
+func (r *run) next(ctx context.Context) (time.Time, bool, error) {
+	task, err := r.ledger.NextTask(ctx)
+	if err != nil {
+		return time.Time{}, false, fmt.Errorf("looking for the next task: %w", err)
+	}
+	at, ok := r.agenda.next()
+	if !task.IsZero() && (!ok || task.Before(at)) {
+		return task, true, nil
+	}
+	return at, ok, nil
+}
+
+// instant does everything that is due now: first the work of the ledger, then
+// each event with the work that it causes.
+func (r *run) instant(ctx context.Context) error {
+	if err := r.work(ctx); err != nil {
+		return err
+	}
+	for {
+		at, ok := r.agenda.next()
+		if !ok || at.After(r.clock.Now()) {
+			return nil
+		}
+		if err := r.agenda.take().do(); err != nil {
+			return err
+		}
+		if err := r.work(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// work lets the worker do what is due and notices which jobs got their GPUs.
+func (r *run) work(ctx context.Context) error {
+	for {
+		due, err := r.ledger.NextTask(ctx)
+		if err != nil {
+			return fmt.Errorf("looking for the next task: %w", err)
+		}
+		if due.IsZero() || due.After(r.clock.Now()) {
+			return r.notice(ctx)
+		}
+		if _, err := r.worker.Step(ctx); err != nil {
+			return fmt.Errorf("working: %w", err)
+		}
+	}
+}
+
+// arrive asks for a job's GPUs as its user would, and lets the agent see the job.
+func (r *run) arrive(ctx context.Context, job history.Record) error {
+	t := r.tenants[job.Tenant]
+	a, err := t.user.Allocate(ctx, contract.AllocationCreate{Pool: t.pool, GPUs: job.GPUs, LeaseSeconds: int64((200 * 24 * time.Hour) / time.Second)}, client.Options{})
+	if err != nil {
+		return fmt.Errorf("allocating %d GPUs for %s: %w", job.GPUs, job.ID, err)
+	}
+	r.asked++
+	r.started[a.ID] = start{tenant: t, job: job, asked: r.clock.Now()}
+	if t.agent == nil {
+		return nil
+	}
+	if err := t.agent.Handle(ctx, []source.Item{{Record: &job}}); err != nil {
+		return fmt.Errorf("telling the agent: %w", err)
+	}
+	r.soon(ctx, t)
+	return nil
+}
+
+// soon has a tenant's agent look in this instant, once however many jobs arrive
+// in it.
+func (r *run) soon(ctx context.Context, t *tenant) {
+	if r.looks[t.name] {
+		return
+	}
+	r.looks[t.name] = true
+	r.agenda.add(r.clock.Now(), kindAgent, func() error {
+		r.looks[t.name] = false
+		return r.look(ctx, t)
+	})
+}
+
+// tick has a tenant's agent look now and again and again.
+func (r *run) tick(ctx context.Context, t *tenant) error {
+	r.agenda.add(r.clock.Now().Add(r.opt.Every), kindAgent, func() error { return r.tick(ctx, t) })
+	return r.look(ctx, t)
+}
+
+func (r *run) look(ctx context.Context, t *tenant) error {
+	if _, err := t.agent.Step(ctx); err != nil {
+		return fmt.Errorf("stepping the agent of %s: %w", t.name, err)
+	}
+	return nil
+}
+
+// notice reads the journal on: a job that got its GPUs runs, and gives them back
+// when it has run its time.
+func (r *run) notice(ctx context.Context) error {
+	var events []ledger.Event
+	err := r.store.Read(ctx, func(rd ledger.Reader) error {
+		var err error
+		events, err = rd.Events(ledger.Scope{All: true}, ledger.EventFilter{After: r.seen}, 500)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("reading the journal: %w", err)
+	}
+	for _, e := range events {
+		r.seen = e.Seq
+		if e.Type != "allocation.active" {
+			continue
+		}
+		s, ok := r.started[e.Subject]
+		if !ok {
+			return fmt.Errorf("allocation %s became active but was not asked for", e.Subject)
+		}
+		r.waits = append(r.waits, e.At.Sub(s.asked))
+		r.agenda.add(e.At.Add(s.job.Duration), kindEnd, func() error { return r.end(ctx, e.Subject, s) })
+	}
+	if len(events) == 500 {
+		return r.notice(ctx)
+	}
+	return nil
+}
+
+func (r *run) end(ctx context.Context, id string, s start) error {
+	if _, err := s.tenant.user.Release(ctx, id); err != nil {
+		return fmt.Errorf("releasing %s: %w", id, err)
+	}
+	delete(r.started, id)
+	return nil
+}

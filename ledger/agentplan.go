@@ -1,0 +1,218 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// MaxWindows is the most windows one desired plan may hold.
+const MaxWindows = 1000
+
+// DesiredPlan is everything that an agent wants kept warm in a pool. It is a
+// statement of the whole, not a list of changes: sending it twice changes
+// nothing, and what it leaves out is given up.
+type DesiredPlan struct {
+	Pool    string // id or name
+	Windows []DesiredWindow
+}
+
+// DesiredWindow is a wish for GPUs to be warm in [Start, End), beyond what is
+// held already.
+type DesiredWindow struct {
+	Start, End  time.Time
+	GPUs        int
+	Probability float64
+	ReasonCode  string
+}
+
+// WindowOutcome says what became of one window.
+type WindowOutcome struct {
+	Window       DesiredWindow
+	Reservations []string
+	Kept, Placed int           // reservations
+	Refused      *RefusedError // why the rest got no place
+}
+
+// wish is one reservation that a desired plan comes down to: a window's GPUs
+// are cut into whole nodes and a rest, so that each part can be claimed alone.
+type wish struct {
+	window int // index into the outcomes
+	shape  gpu.Shape
+	span   calendar.Interval
+}
+
+func (p DesiredPlan) check() error {
+	if len(p.Windows) > MaxWindows {
+		return &InvalidError{Field: "windows", Rule: fmt.Sprintf("may hold at most %d", MaxWindows)}
+	}
+	for i, w := range p.Windows {
+		at := func(f string) string { return fmt.Sprintf("windows[%d].%s", i, f) }
+		switch {
+		case !w.Start.Before(w.End):
+			return &InvalidError{Field: at("end"), Rule: "must be after start"}
+		case w.GPUs < 1 || w.GPUs > MaxGPUs:
+			return &InvalidError{Field: at("gpus"), Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
+		case w.Probability < 0 || w.Probability > 1 || w.Probability != w.Probability:
+			return &InvalidError{Field: at("probability"), Rule: "must be between 0 and 1"}
+		}
+	}
+	return nil
+}
+
+// PutPlan makes the actor's reservations in a pool what the plan says: it keeps
+// those that serve a window already, shifting their ends, cancels the rest and
+// places what is missing. A window that gets no place does not stop the others.
+func (l *Ledger) PutPlan(ctx context.Context, actor Actor, want DesiredPlan) ([]WindowOutcome, error) {
+	if err := want.check(); err != nil {
+		return nil, err
+	}
+	var outcomes []WindowOutcome
+	err := l.do(ctx, actor, func(u *unit) error {
+		h, err := u.holding()
+		if err != nil {
+			return err
+		}
+		pools, err := u.candidates(want.Pool, "")
+		if err != nil {
+			return err
+		}
+		outcomes, err = u.replan(pools[0], h, want.Windows)
+		return err
+	})
+	return outcomes, err
+}
+
+func (u *unit) replan(p *poolUnit, h *holding, windows []DesiredWindow) ([]WindowOutcome, error) {
+	outcomes := make([]WindowOutcome, len(windows))
+	for i, w := range windows {
+		outcomes[i].Window = w
+	}
+	mine := u.mine(p)
+	var missing []wish
+	for _, w := range wishes(windows, p.Pool.PerNode) {
+		i := match(mine, w)
+		if i < 0 {
+			missing = append(missing, w)
+			continue
+		}
+		r := u.keep(p, h, mine[i], w)
+		mine = slices.Delete(mine, i, i+1)
+		o := &outcomes[w.window]
+		o.Kept++
+		o.Reservations = append(o.Reservations, r.ID)
+	}
+	if err := u.drop(p, h, mine); err != nil {
+		return nil, err
+	}
+	for _, w := range missing {
+		if err := u.grant(p, h, w, &outcomes[w.window]); err != nil {
+			return nil, err
+		}
+	}
+	return outcomes, nil
+}
+
+// mine lists the actor's live reservations in the pool, the most valuable to
+// keep first.
+func (u *unit) mine(p *poolUnit) []reservation.Reservation {
+	worth := map[reservation.State]int{reservation.Ready: 0, reservation.Warming: 1, reservation.Booked: 2}
+	var mine []reservation.Reservation
+	for _, r := range p.Reservations {
+		if r.MadeBy == u.actor.KeyID && r.Source == reservation.FromAgent && r.Placed() {
+			mine = append(mine, r)
+		}
+	}
+	slices.SortFunc(mine, func(a, b reservation.Reservation) int {
+		return cmp.Or(cmp.Compare(worth[a.State()], worth[b.State()]), a.Window.Start.Compare(b.Window.Start), cmp.Compare(a.ID, b.ID))
+	})
+	return mine
+}
+
+func wishes(windows []DesiredWindow, perNode int) []wish {
+	var list []wish
+	for i, w := range windows {
+		span := calendar.Interval{Start: w.Start, End: w.End}
+		for left := w.GPUs; left > 0; left -= perNode {
+			list = append(list, wish{window: i, shape: gpu.Shape{Nodes: 1, PerNode: min(left, perNode)}, span: span})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b wish) int { return a.span.Start.Compare(b.span.Start) })
+	return list
+}
+
+// match finds a reservation that serves the wish already: the same shape, the
+// same start or both begun, and windows that meet.
+func match(mine []reservation.Reservation, w wish) int {
+	return slices.IndexFunc(mine, func(r reservation.Reservation) bool {
+		return r.Shape == w.shape && r.Window.Overlaps(w.span) && !w.span.Start.Before(r.Window.Start)
+	})
+}
+
+// keep shifts a kept reservation's end to the wish's, if its place allows it.
+// The stated probability stays: its outcome is scored against it.
+func (u *unit) keep(p *poolUnit, h *holding, r reservation.Reservation, w wish) reservation.Reservation {
+	next := r
+	next.Window.End = w.span.End
+	if r.Window.End.Equal(next.Window.End) {
+		return r
+	}
+	if next.Window.End.After(r.Window.End) {
+		view := u.view(p, h.org, &h.commitments, func(slot int) int {
+			if slices.Contains(r.Slots, slot) {
+				return 0
+			}
+			return -1
+		})
+		d := admission.Decide(admission.Request{Class: r.Class, Shape: r.Shape, FromAgent: true, Now: true,
+			Window: calendar.Interval{Start: r.Window.End, End: next.Window.End}}, view)
+		if !d.Accepted() {
+			return r
+		}
+	}
+	next.Cost = admission.Cost(p.Pool.Pool, next.Shape, next.Window.Length())
+	h.count(u.actor.KeyID, r, -1)
+	h.count(u.actor.KeyID, next, 1)
+	p.putReservation(next)
+	u.wakePlan(p.Pool.ID)
+	return next
+}
+
+// drop cancels the reservations that the plan no longer asks for.
+func (u *unit) drop(p *poolUnit, h *holding, rest []reservation.Reservation) error {
+	for _, r := range rest {
+		h.count(u.actor.KeyID, r, -1)
+		if _, err := u.stepReservation(p, r, reservation.Cancel, "replanned", "no longer expected"); err != nil {
+			return fmt.Errorf("cancelling %s: %w", r.ID, err)
+		}
+		u.rest(p, r.Slots)
+		u.wakePlan(p.Pool.ID)
+	}
+	return nil
+}
+
+// grant places one wish, or notes why it got no place.
+func (u *unit) grant(p *poolUnit, h *holding, w wish, o *WindowOutcome) error {
+	r, err := u.reserve(p, h.org, &h.commitments, ReserveRequest{
+		GPUs: w.shape.GPUs(), Window: w.span, Probability: o.Window.Probability, ReasonCode: o.Window.ReasonCode,
+	})
+	if re := (*RefusedError)(nil); errors.As(err, &re) {
+		o.Refused = re
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	h.count(u.actor.KeyID, r, 1)
+	o.Placed++
+	o.Reservations = append(o.Reservations, r.ID)
+	return nil
+}

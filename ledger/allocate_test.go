@@ -1,0 +1,235 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// refusal returns the blockers that err names.
+func refusal(t *testing.T, err error) (codes []admission.Code) {
+	t.Helper()
+	refused := (*ledger.RefusedError)(nil)
+	require.ErrorAs(t, err, &refused)
+	for _, r := range refused.Decision.Reasons {
+		codes = append(codes, r.Code)
+	}
+	return codes
+}
+
+func TestAllocatePrefersWhatIsUsableSoonest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	w.warm(2)
+	guess := w.reserve(agent(ann, "agent"), 2, w.after(0, time.Hour))
+	w.work()
+	require.Equal(t, reservation.Ready, w.reservation(guess.ID).State())
+
+	first := w.allocate(ann, 2)
+	require.Equal(t, allocation.Active, first.State(), "zero wait")
+	require.Equal(t, []string{guess.ID}, first.Reservations, "its own reservation comes first")
+	require.Equal(t, guess.Slots, first.Slots)
+	require.Equal(t, reservation.Claimed, w.reservation(guess.ID).State())
+
+	second := w.allocate(ann, 2)
+	require.Equal(t, allocation.Active, second.State(), "the idle warm node is next")
+	require.Empty(t, second.Reservations)
+
+	third := w.allocate(ann, 1)
+	require.Equal(t, allocation.Pending, third.State(), "the rest is cold")
+	w.work()
+	w.pass(time.Minute)
+	fourth := w.allocate(ann, 1)
+	require.Equal(t, third.Slots, fourth.Slots, "a node that comes is better than none")
+	w.work()
+	require.Len(t, w.nodes(node.Ready, node.Booting), 3)
+}
+
+func TestAColdLeaseIsWholeAfterTheBoot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.allocate(w.person("ann"), 2)
+	require.Equal(t, allocation.Pending, a.State())
+	w.pass(boot)
+	a = w.allocation(a.ID)
+	require.Equal(t, allocation.Active, a.State())
+	require.Equal(t, boot, a.ActiveAt.Sub(a.RequestedAt))
+	require.Equal(t, a.ActiveAt.Add(time.Hour), a.LeaseUntil, "the hour counts from when the GPUs were there")
+	require.Equal(t, a.LeaseUntil, a.Window.End)
+	require.Len(t, a.Devices, 2)
+	w.pass(time.Hour)
+	require.Equal(t, allocation.Expired, w.allocation(a.ID).State())
+}
+
+func TestAllocateDryRunStoresNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := len(w.events(""))
+	a, err := w.ledger.Allocate(t.Context(), w.person("ann"), ledger.AllocateRequest{Pool: "lab", GPUs: 2, DryRun: true})
+	require.NoError(t, err)
+	require.Len(t, a.Slots, 1)
+	require.Len(t, w.events(""), before+1, "only the organization")
+	w.read(func(r ledger.Reader) error {
+		_, err := r.Allocation(ledger.Scope{All: true}, a.ID)
+		require.ErrorIs(t, err, ledger.ErrNotFound)
+		return nil
+	})
+}
+
+func TestAllocateByModel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Model: "h100", GPUs: 1})
+	require.NoError(t, err)
+	require.Equal(t, w.pool.ID, a.PoolID)
+	require.Equal(t, ledger.DefaultLease, a.Lease)
+	for field, req := range map[string]ledger.AllocateRequest{
+		"model": {Model: "b200", GPUs: 1}, "pool": {GPUs: 1}, "gpus": {Pool: "lab"}, "lease_seconds": {Pool: "lab", GPUs: 1, Lease: time.Millisecond},
+	} {
+		_, err := w.ledger.Allocate(t.Context(), ann, req)
+		invalid := (*ledger.InvalidError)(nil)
+		require.ErrorAs(t, err, &invalid, field)
+		require.Equal(t, field, invalid.Field)
+	}
+	_, err = w.ledger.Allocate(t.Context(), ledger.Actor{}, ledger.AllocateRequest{Pool: "lab", GPUs: 1})
+	require.ErrorIs(t, err, ledger.ErrDenied)
+}
+
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		wait  time.Duration // from the booking to the claim; the window is [1h, 2h)
+		state allocation.State
+		lease time.Duration
+	}{
+		"long before it is warm": {0, allocation.Pending, 2 * time.Hour},
+		"when it is ready":       {time.Hour - time.Minute, allocation.Active, time.Hour + time.Minute},
+		"in its window":          {time.Hour + 5*time.Minute, allocation.Active, 55 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			ann := w.person("ann")
+			r := w.reserve(ann, 2, w.after(time.Hour, 2*time.Hour))
+			w.pass(tc.wait)
+			a, err := w.ledger.Claim(t.Context(), ann, r.ID, 0, "train")
+			require.NoError(t, err)
+			require.Equal(t, tc.state, a.State())
+			require.Equal(t, []string{r.ID}, a.Reservations)
+			require.Equal(t, r.Slots, a.Slots)
+			require.Equal(t, tc.lease, a.Lease, "what is left of the window")
+			require.Equal(t, reservation.Claimed, w.reservation(r.ID).State())
+
+			state := (*ledger.StateError)(nil)
+			_, err = w.ledger.Claim(t.Context(), ann, r.ID, 0, "again")
+			require.ErrorAs(t, err, &state, "a promise is kept once")
+		})
+	}
+}
+
+func TestWhatCannotBeClaimed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.person("ann"), w.person("bob")
+	r := w.reserve(ann, 2, w.after(0, time.Hour))
+	_, err := w.ledger.Claim(t.Context(), bob, r.ID, 0, "")
+	require.ErrorIs(t, err, ledger.ErrNotFound, "another organization's does not exist")
+	w.pass(2 * time.Hour)
+	require.Equal(t, reservation.Expired, w.reservation(r.ID).State())
+	state := (*ledger.StateError)(nil)
+	_, err = w.ledger.Claim(t.Context(), ann, r.ID, 0, "")
+	require.ErrorAs(t, err, &state)
+	require.Equal(t, string(reservation.Expired), state.State)
+}
+
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	waiting := w.allocate(ann, 2)
+	cancelled, err := w.ledger.Release(t.Context(), ann, waiting.ID)
+	require.NoError(t, err)
+	require.Equal(t, allocation.Cancelled, cancelled.State())
+
+	active := w.allocate(ann, 2)
+	w.pass(boot)
+	released, err := w.ledger.Release(t.Context(), ann, active.ID)
+	require.NoError(t, err)
+	require.Equal(t, allocation.Released, released.State())
+	require.Equal(t, w.allocation(active.ID), released, "what is answered is what is stored")
+	for _, id := range []string{waiting.ID, active.ID} {
+		state := (*ledger.StateError)(nil)
+		_, err = w.ledger.Release(t.Context(), ann, id)
+		require.ErrorAs(t, err, &state)
+	}
+	_, err = w.ledger.Release(t.Context(), w.person("bob"), active.ID)
+	require.ErrorIs(t, err, ledger.ErrNotFound)
+}
+
+func TestExtend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	a := w.allocate(ann, 8)
+	_, err := w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
+	state := (*ledger.StateError)(nil)
+	require.ErrorAs(t, err, &state, "nothing to extend yet")
+	w.pass(boot)
+	a = w.allocation(a.ID)
+
+	longer, err := w.ledger.Extend(t.Context(), ann, a.ID, 30*time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, a.LeaseUntil.Add(30*time.Minute), longer.LeaseUntil)
+
+	w.reserve(w.person("bob"), 1, w.after(2*time.Hour, 3*time.Hour))
+	_, err = w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
+	require.Equal(t, []admission.Code{admission.CapacityExhausted}, refusal(t, err))
+	refused := (*ledger.RefusedError)(nil)
+	require.ErrorAs(t, err, &refused)
+	require.Empty(t, refused.Decision.Offers, "an extension has no other window")
+	require.Equal(t, longer.LeaseUntil, w.allocation(a.ID).LeaseUntil)
+
+	_, err = w.ledger.Extend(t.Context(), ann, a.ID, 25*time.Minute)
+	require.NoError(t, err, "up to the booking there is room")
+}
+
+func TestExtendDisplacesAGuess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	a := w.allocate(ann, 8)
+	w.pass(boot)
+	guess := w.reserve(agent(w.person("bob"), "agent"), 2, w.after(65*time.Minute, 3*time.Hour))
+	_, err := w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, reservation.Cancelled, w.reservation(guess.ID).State())
+}
+
+func TestQuotaHoldsAndIsGivenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.limited("ann", quota.Limits{GPUs: 4})
+	held := w.allocate(ann, 2)
+	promised := w.reserve(ann, 2, w.after(10*time.Minute, 20*time.Minute))
+	_, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 1})
+	require.Equal(t, []admission.Code{admission.QuotaExceeded}, refusal(t, err))
+
+	_, err = w.ledger.CancelReservation(t.Context(), ann, promised.ID)
+	require.NoError(t, err)
+	w.allocate(ann, 2)
+	_, err = w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 1})
+	require.Equal(t, []admission.Code{admission.QuotaExceeded}, refusal(t, err))
+	_, err = w.ledger.Release(t.Context(), ann, held.ID)
+	require.NoError(t, err)
+	w.allocate(ann, 1)
+}

@@ -1,0 +1,64 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/forewarm/forewarm/core/admission"
+)
+
+// Errors that a caller chooses by. Everything else is a fault.
+var (
+	// ErrNotFound: there is no such row, or the caller must not know of it.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: the row changed since it was read.
+	ErrConflict = errors.New("changed meanwhile")
+	// ErrTaken: a row with that name exists.
+	ErrTaken = errors.New("name is taken")
+	// ErrFenced: the task was claimed by somebody else, or is over.
+	ErrFenced = errors.New("no longer the holder of this task")
+	// ErrDenied: the actor may not do this.
+	ErrDenied = errors.New("not allowed")
+	// ErrKeyReused: an idempotency key came again with another request.
+	ErrKeyReused = errors.New("idempotency key was used for another request")
+	// ErrInProgress: a request with the same idempotency key is not over yet.
+	ErrInProgress = errors.New("request with the same idempotency key is in progress")
+)
+
+// RefusedError says that a request got no place, with every blocker and what
+// would be accepted instead.
+type RefusedError struct {
+	Pool     string
+	PerNode  int
+	Decision admission.Decision
+}
+
+// Error names the first blocker; the rest is in Decision.
+func (e *RefusedError) Error() string {
+	if len(e.Decision.Reasons) == 0 {
+		return "refused"
+	}
+	return e.Decision.Reasons[0].Message
+}
+
+// InvalidError says that a value in a request can never be right.
+type InvalidError struct {
+	Field string
+	Rule  string // what it must be, as a sentence for the caller
+	Fix   string // what to send instead, optional
+}
+
+// Error names the field and the rule.
+func (e *InvalidError) Error() string { return fmt.Sprintf("%s %s", e.Field, e.Rule) }
+
+// StateError says that something is in the wrong state for what was asked.
+type StateError struct {
+	Subject string
+	State   string
+	Asked   string
+}
+
+// Error names the subject, its state and what was asked.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("%s is %s: cannot %s", e.Subject, e.State, e.Asked)
+}

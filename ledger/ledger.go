@@ -1,0 +1,71 @@
+// Package ledger is the single source of truth: verbs that each are one
+// transaction, over a Store port.
+//
+// A verb locks what it decides on, reads it, lets core decide, and writes the
+// next state, the event that tells of it and the task rows it causes, all
+// together or not at all. Nothing else in the program changes stored state, and
+// queues, loops and caches hold nothing that cannot be lost.
+package ledger
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/internal/ids"
+)
+
+// Config tunes the ledger. The zero value is made whole by WithDefaults.
+type Config struct {
+	Policy plan.Policy
+	// ConfirmGone is how long apart the provider must have said twice that a
+	// machine is gone.
+	ConfirmGone time.Duration
+	// StockOut is how long a pool does not ask again after the provider had
+	// nothing; it doubles with each refusal in a row, up to 16 times.
+	StockOut time.Duration
+	// CheckEvery is how often a booting node is looked at.
+	CheckEvery time.Duration
+	// RemoveEvery is how soon a machine that is being removed is looked at again;
+	// it doubles with each look, up to 128 times. Zero means CheckEvery.
+	RemoveEvery time.Duration
+	// VerifyEvery is how often a ready node is looked at.
+	VerifyEvery time.Duration
+	// SweepEvery is how often a provider's list is compared with the ledger.
+	SweepEvery time.Duration
+	// Ahead is how far ahead schedules are materialised.
+	Ahead time.Duration
+}
+
+// WithDefaults fills what is zero.
+func (c Config) WithDefaults() Config {
+	c.Policy = c.Policy.WithDefaults()
+	def := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	def(&c.ConfirmGone, 30*time.Second)
+	def(&c.StockOut, 3*time.Minute)
+	def(&c.CheckEvery, 2*time.Second)
+	def(&c.RemoveEvery, c.CheckEvery)
+	def(&c.VerifyEvery, time.Minute)
+	def(&c.SweepEvery, time.Minute)
+	def(&c.Ahead, 14*24*time.Hour)
+	return c
+}
+
+// Ledger offers the verbs. It holds no state of its own and is safe for
+// concurrent use.
+type Ledger struct {
+	store Store
+	ids   ids.Source
+	cfg   Config
+}
+
+// New returns a ledger over the store.
+func New(store Store, source ids.Source, cfg Config) *Ledger {
+	return &Ledger{store: store, ids: source, cfg: cfg.WithDefaults()}
+}
+
+// Store returns the port, for reads that need no verb.
+func (l *Ledger) Store() Store { return l.store }

@@ -1,0 +1,71 @@
+package ledgertest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+func oneSlotHasOneMachine(w *world) {
+	first := ground(w)
+	second := node.New("nod_2", "pol_1", 0, 2, day)
+	require.ErrorIs(w, w.save(ledger.Change{Nodes: []node.Node{second}}), ledger.ErrTaken)
+	w.must(ledger.Change{Nodes: []node.Node{node.New("nod_3", "pol_2", 0, 1, day)}}) // another pool's slot
+	first.Version = 1
+	first = step(w, first, day.Add(time.Hour), node.Drain, node.Retire)
+	require.ErrorIs(w, w.save(ledger.Change{Nodes: []node.Node{first, second}}), ledger.ErrTaken, "it is still billed")
+	first = step(w, first, day.Add(time.Hour), node.Confirm)
+	// In one change the slot can be freed and taken, in whatever order it is named.
+	w.must(ledger.Change{Nodes: []node.Node{second, first}})
+	generation := func(slot int) int {
+		return get(w, func(r ledger.Reader) (int, error) { return r.Generation("pol_1", slot) })
+	}
+	require.Equal(w, 2, generation(0))
+	require.Equal(w, 0, generation(1))
+}
+
+func oneGPUHasOneHolder(w *world) {
+	n := ground(w)
+	first, second := active(w, "alc_1", "org_1", n, day, 0, 1), active(w, "alc_2", "org_2", n, day, 1, 2)
+	w.must(ledger.Change{Allocations: []allocation.Allocation{first}})
+	require.ErrorIs(w, w.save(ledger.Change{Allocations: []allocation.Allocation{second}}), ledger.ErrTaken)
+	first.Version = 1
+	extended := first
+	extended.LeaseUntil = extended.LeaseUntil.Add(time.Hour)
+	w.must(ledger.Change{Allocations: []allocation.Allocation{extended}}) // holding it still is no second hold
+	first.Version = 2
+	first = over(w, first, day.Add(time.Hour))
+	w.must(ledger.Change{Allocations: []allocation.Allocation{second, first}})
+	ended := get(w, func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(everything, "alc_1") })
+	require.Equal(w, first.Devices, ended.Devices, "what it held is still known")
+}
+
+func aPoolsStateIsWhatIsLive(w *world) {
+	n := ground(w)
+	n.Version = 1
+	held, waiting := active(w, "alc_1", "org_1", n, day, 2, 0), pending("alc_2", "org_2", "pol_1", day)
+	ended := over(w, active(w, "alc_3", "org_1", n, day, 3), day.Add(time.Hour))
+	promise := booked(w, "rsv_1", "org_1", "pol_1", day)
+	w.must(ledger.Change{
+		Nodes:        []node.Node{fullNode(w, "nod_2", "pol_1", 3), readyNode(w, "nod_3", "pol_2", 0, day)},
+		Reservations: []reservation.Reservation{promise, fullReservation(w, "rsv_2", "org_1", "pol_1"), booked(w, "rsv_3", "org_1", "pol_2", day)},
+		Allocations:  []allocation.Allocation{held, waiting, ended, pending("alc_4", "org_1", "pol_2", day)},
+	})
+	p := pool("pol_1")
+	p.Version, held.Version, waiting.Version, promise.Version = 1, 1, 1, 1
+	want := ledger.PoolState{
+		Pool: p, Nodes: []node.Node{n}, Reservations: []reservation.Reservation{promise},
+		Allocations: []allocation.Allocation{held, waiting},
+	}
+	require.Equal(w, want, get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") }))
+	require.NoError(w, w.tx(func(tx ledger.Tx) error {
+		locked, err := tx.LockPool("pol_1")
+		require.Equal(w, want, locked)
+		return err
+	}))
+}

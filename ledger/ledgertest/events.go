@@ -1,0 +1,114 @@
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// settle reads events until there are n, which may wait for transactions of
+// others in the same server.
+func settle(w *world, n int) []ledger.Event {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	for {
+		events := follow(w, 0)
+		if len(events) >= n {
+			require.Len(w, events, n)
+			return events
+		}
+		require.NoError(w, ctx.Err(), "events do not become visible")
+	}
+}
+
+// follow reads everything after a number.
+func follow(w *world, after int64) []ledger.Event {
+	w.Helper()
+	return get(w, func(r ledger.Reader) ([]ledger.Event, error) {
+		return r.Events(everything, ledger.EventFilter{After: after}, 500)
+	})
+}
+
+func eventsAreInOrder(w *world) {
+	want := []ledger.Event{event("org_1", "nod_1"), event("", "pol_1"), event("org_1", "rsv_1"), event("org_2", "nod_1")}
+	want[1].Type, want[2].Type, want[3].Type = "node.gone", "reservation.ready", "nodes"
+	w.must(ledger.Change{Events: want[:3]})
+	w.must(ledger.Change{Events: want[3:]})
+	got := settle(w, 4)
+	for i := range got {
+		require.Positive(w, got[i].Seq)
+		if i > 0 {
+			require.Greater(w, got[i].Seq, got[i-1].Seq)
+		}
+		want[i].Seq = got[i].Seq
+	}
+	require.Equal(w, want, got)
+	for _, c := range []struct {
+		scope  ledger.Scope
+		filter ledger.EventFilter
+		limit  int
+		want   []ledger.Event
+	}{
+		{everything, ledger.EventFilter{After: got[1].Seq}, 50, got[2:]},
+		{everything, ledger.EventFilter{}, 2, got[:2]},
+		{everything, ledger.EventFilter{Subject: "nod_1"}, 0, []ledger.Event{got[0], got[3]}},
+		{everything, ledger.EventFilter{Type: "node."}, 0, got[:2]},
+		{everything, ledger.EventFilter{Type: "n%"}, 0, []ledger.Event{}},
+		{ledger.Scope{OrganizationID: "org_1"}, ledger.EventFilter{Subject: "nod_1"}, 0, got[:1]},
+	} {
+		w.read(func(r ledger.Reader) error {
+			events, err := r.Events(c.scope, c.filter, c.limit)
+			require.Equal(w, c.want, events, "%+v", c.filter)
+			return err
+		})
+	}
+}
+
+// aFollowerMissesNone reads while many write: numbers are given out in one order
+// and committed in another, and a reader that goes by the last one it saw must
+// still see every event, once, in order.
+func aFollowerMissesNone(w *world) {
+	const writers, each = 8, 15
+	var group sync.WaitGroup
+	failures := make(chan error, writers*each)
+	for writer := range writers {
+		group.Go(func() {
+			for i := range each {
+				failures <- w.tx(func(tx ledger.Tx) error {
+					if err := tx.Save(ledger.Change{Events: []ledger.Event{event("org_1", fmt.Sprintf("%d/%d", writer, i))}}); err != nil {
+						return err
+					}
+					for range writer { // some take longer from the number to the commit
+						if _, err := tx.Tasks(); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+		})
+	}
+	seen := map[string]bool{}
+	last := int64(0)
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	for len(seen) < writers*each {
+		for _, e := range follow(w, last) {
+			require.Greater(w, e.Seq, last)
+			require.False(w, seen[e.Subject], "%s came twice", e.Subject)
+			last, seen[e.Subject] = e.Seq, true
+		}
+		require.NoError(w, ctx.Err(), "saw %d of %d", len(seen), writers*each)
+	}
+	group.Wait()
+	close(failures)
+	for err := range failures {
+		require.NoError(w, err)
+	}
+}

@@ -1,0 +1,187 @@
+package ledgertest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// day is a date of the past that stored times count from.
+var day = time.Date(2026, 3, 2, 9, 0, 0, 123456000, time.UTC)
+
+// Fixtures set every field, each to another value, so that a column that is
+// forgotten or mixed up shows.
+
+func organization(id string) ledger.Organization {
+	return ledger.Organization{
+		ID: id, Name: "name of " + id, CreatedAt: day,
+		Limits: quota.Limits{GPUs: 64, SpeculationPerDay: 7 * gpu.USD},
+	}
+}
+
+func user(id, org string) ledger.User {
+	return ledger.User{
+		ID: id, OrganizationID: org, Email: id + "@example.org", Role: ledger.Admin, Active: true, CreatedAt: day,
+	}
+}
+
+func key(id, org string) ledger.Key {
+	return ledger.Key{
+		ID: id, OrganizationID: org, UserID: "usr_1", Name: "laptop", Kind: ledger.AgentKey, Role: ledger.Member,
+		Caps: quota.Caps{MaxGPUs: 8, MaxPerDay: 5 * gpu.USD, MaxLead: time.Hour, MaxWindow: 2 * time.Hour},
+		Hash: []byte{1, 0, 255}, PepperVersion: 3, Last4: "wxyz", CreatedBy: "key_0", CreatedAt: day,
+		ExpiresAt: day.Add(time.Microsecond), RevokedAt: day.Add(2 * time.Microsecond), LastUsedAt: day.Add(3 * time.Microsecond),
+	}
+}
+
+func pool(id string) ledger.Pool {
+	return ledger.Pool{
+		Pool: gpu.Pool{
+			ID: id, Name: "name of " + id, Provisioner: "sim", Region: "eu", Type: "p4d", Model: "a100-80g",
+			PerNode: 4, MemoryMiB: 81920, Price: 8 * gpu.USD, MinNodes: 1, MaxNodes: 16, Paused: true, Simulated: true,
+			Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour},
+		},
+		Boot: plan.BootTimes{
+			Prior50: time.Second, Prior95: 2 * time.Second, Seen: []time.Duration{3 * time.Microsecond, time.Minute},
+		},
+		BlockedUntil: day.Add(time.Hour), Failures: 2, CreatedAt: day,
+	}
+}
+
+// readyNode returns a node that became ready at a time, with its devices.
+func readyNode(w *world, id, poolID string, slot int, at time.Time) node.Node {
+	w.Helper()
+	n := node.New(id, poolID, slot, 1, at.Add(-time.Minute))
+	n.Token, n.ProviderID, n.Address, n.Simulated = "token of "+id, "provider's "+id, "10.0.0.1", true
+	for i := range 4 {
+		n.Devices = append(n.Devices, gpu.Device{UUID: uuid(id, i), Index: i, Model: "A100", MemoryMiB: 81920})
+	}
+	return step(w, n, at.Add(-30*time.Second), node.Provision, node.Boot, node.BecomeOK)
+}
+
+func uuid(nodeID string, i int) string { return fmt.Sprintf("GPU-%s-%d", nodeID, i) }
+
+// machine is what nodes, reservations and allocations have in common.
+type machine[M any, E any] interface {
+	Apply(event E, reason string, now time.Time) (M, error)
+}
+
+// step applies events in turn.
+func step[M machine[M, E], E any](w *world, m M, at time.Time, events ...E) M {
+	w.Helper()
+	for _, e := range events {
+		var err error
+		m, err = m.Apply(e, "test", at)
+		require.NoError(w, err)
+	}
+	return m
+}
+
+// fullNode returns a node with every field set.
+func fullNode(w *world, id, poolID string, slot int) node.Node {
+	w.Helper()
+	n := readyNode(w, id, poolID, slot, day)
+	n = step(w, n, day.Add(time.Hour), node.Drain, node.Retire, node.Confirm)
+	n.AbsentAt = day.Add(50 * time.Minute)
+	return n
+}
+
+// booked returns a reservation that has a place, with every field set that a
+// live one can have.
+func booked(w *world, id, org, poolID string, start time.Time) reservation.Reservation {
+	w.Helper()
+	r, err := reservation.New(reservation.Reservation{
+		ID: id, OrganizationID: org, PoolID: poolID, Name: "nightly", Class: reservation.Speculative,
+		Source: reservation.FromAgent, MadeBy: "key_1",
+		Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}, Shape: gpu.Shape{Nodes: 2, PerNode: 4},
+		Slots: []int{3, 1}, ReasonCode: "pattern.weekday", Probability: 0.8125, Degraded: true, Reason: "fits",
+		Cost: 16 * gpu.USD,
+	}, reservation.Booked, day)
+	require.NoError(w, err)
+	return r
+}
+
+// fullReservation returns a reservation with every field set.
+func fullReservation(w *world, id, org, poolID string) reservation.Reservation {
+	w.Helper()
+	r := booked(w, id, org, poolID, day.Add(time.Hour))
+	return step(w, r, day.Add(2*time.Hour), reservation.Warm, reservation.BecomeOK, reservation.Claim)
+}
+
+// pending returns an allocation that has a place and holds nothing yet.
+func pending(id, org, poolID string, at time.Time) allocation.Allocation {
+	return allocation.New(allocation.Allocation{
+		ID: id, OrganizationID: org, PoolID: poolID, Name: "training", HeldBy: "key_1",
+		Shape: gpu.Shape{Nodes: 1, PerNode: 2}, Slots: []int{2}, Reservations: []string{"rsv_2", "rsv_1"},
+		Lease: time.Hour, Window: calendar.Interval{Start: at, End: at.Add(time.Hour)}, Reason: "warm",
+	}, at)
+}
+
+// active returns an allocation that holds some GPUs of a node.
+func active(w *world, id, org string, n node.Node, at time.Time, gpus ...int) allocation.Allocation {
+	w.Helper()
+	a := pending(id, org, n.PoolID, at)
+	a.Shape = gpu.Shape{Nodes: 1, PerNode: len(gpus)}
+	for _, i := range gpus {
+		a.Devices = append(a.Devices, allocation.Held{NodeID: n.ID, UUID: uuid(n.ID, i)})
+	}
+	return step(w, a, at, allocation.Activate)
+}
+
+// over returns the allocation after it was given back.
+func over(w *world, a allocation.Allocation, at time.Time) allocation.Allocation {
+	w.Helper()
+	return step(w, a, at, allocation.Release, allocation.Finish)
+}
+
+func schedule(id, org, poolID string) ledger.Schedule {
+	return ledger.Schedule{
+		ID: id, OrganizationID: org, PoolID: poolID, Name: "weekdays", GPUs: 4, StartLocal: "2026-03-02T09:00:00",
+		Timezone: "Europe/Berlin", RRule: "FREQ=WEEKLY;BYDAY=MO,TU", ExDates: []string{"2026-03-09", "2026-03-10"},
+		Length: 3 * time.Hour, DSTPolicy: "shift", Paused: true, MadeBy: "key_1", CreatedAt: day,
+		DoneUntil: day.Add(time.Hour), DeletedAt: day.Add(2 * time.Hour),
+	}
+}
+
+func event(org, subject string) ledger.Event {
+	return ledger.Event{
+		OrganizationID: org, At: day, Type: "node.ready", Subject: subject, PoolID: "pol_1", Actor: "planner",
+		Via: "worker", Reason: "boot", Message: "The node is ready.",
+	}
+}
+
+func task(id string, at time.Time) ledger.Task {
+	return ledger.Task{
+		ID: id, Kind: ledger.TaskCheckNode, Subject: "nod_1", State: ledger.TaskReady, RunAt: at, CreatedAt: day,
+	}
+}
+
+func replay(org, key string) ledger.Replay {
+	return ledger.Replay{
+		OrganizationID: org, Route: "POST /v1/reservations", Key: key, Hash: []byte{9, 0}, Status: 201,
+		Body: []byte(`{"id":"rsv_1"}`), CreatedAt: day,
+	}
+}
+
+// ground saves two organizations, two pools and a ready node on slot 0 of the
+// first pool, and returns the node.
+func ground(w *world) node.Node {
+	w.Helper()
+	n := readyNode(w, "nod_1", "pol_1", 0, day)
+	w.must(ledger.Change{
+		Organizations: []ledger.Organization{organization("org_1"), organization("org_2")},
+		Pools:         []ledger.Pool{pool("pol_1"), pool("pol_2")},
+		Nodes:         []node.Node{n},
+	})
+	return n
+}

@@ -1,0 +1,118 @@
+// Package ledgertest is the conformance suite of ledger.Store: what every verb
+// relies on, checked through the port alone, so that both databases mean the
+// same by it.
+//
+// The suite never moves a clock. The database has its own, so a lease that is
+// over is one of negative length, and history is written with times of the past.
+package ledgertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Exercise runs the suite. open returns an empty store that is closed when its
+// test ends; it is called once for every test, from several goroutines.
+func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
+	for name, test := range map[string]func(*world){
+		"every field comes back":                 everyFieldComesBack,
+		"every field can change":                 everyFieldCanChange,
+		"what is missing is not found":           whatIsMissingIsNotFound,
+		"an old version is refused":              anOldVersionIsRefused,
+		"a taken name is refused":                aTakenNameIsRefused,
+		"nonsense is refused":                    nonsenseIsRefused,
+		"lists are filtered":                     listsAreFiltered,
+		"lists come in pages":                    listsComeInPages,
+		"nobody sees another tenant":             nobodySeesAnotherTenant,
+		"a failed transaction leaves nothing":    aFailedTransactionLeavesNothing,
+		"a swallowed failure leaves nothing":     aSwallowedFailureLeavesNothing,
+		"a joined transaction is one":            aJoinedTransactionIsOne,
+		"a lost half loses the whole":            aLostHalfLosesTheWhole,
+		"time stands still in a transaction":     timeStandsStill,
+		"a lock keeps updates from being lost":   aLockKeepsUpdates,
+		"one slot has one machine":               oneSlotHasOneMachine,
+		"one gpu has one holder":                 oneGPUHasOneHolder,
+		"a pool's state is what is live":         aPoolsStateIsWhatIsLive,
+		"a task runs once":                       aTaskRunsOnce,
+		"a keyed task runs again and again":      aKeyedTaskRunsAgain,
+		"a keyed task exists once":               aKeyedTaskExistsOnce,
+		"waking pulls forward":                   wakingPullsForward,
+		"a dead worker's task is given away":     aDeadWorkersTaskIsGivenAway,
+		"a stale worker is fenced":               aStaleWorkerIsFenced,
+		"of many claims one wins":                ofManyClaimsOneWins,
+		"dispatchers share without overlap":      dispatchersShare,
+		"the next task is known":                 theNextTaskIsKnown,
+		"events are in order and filtered":       eventsAreInOrder,
+		"a follower misses no event":             aFollowerMissesNone,
+		"commitments are the sum of the rows":    commitmentsAreTheSum,
+		"the report matches a sum made by hand":  theReportMatches,
+		"a report of nothing is nothing":         aReportOfNothing,
+		"answers are stored once and told apart": answersAreStoredOnce,
+		"a closed context stops a transaction":   aClosedContextStops,
+		"the store answers":                      theStoreAnswers,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(&world{T: t, store: open(t)})
+		})
+	}
+}
+
+// world is one test's store.
+type world struct {
+	*testing.T
+	store ledger.Store
+}
+
+// save writes a change in a transaction of its own.
+func (w *world) save(c ledger.Change) error {
+	return w.tx(func(tx ledger.Tx) error { return tx.Save(c) })
+}
+
+// must writes a change that has to succeed.
+func (w *world) must(c ledger.Change) {
+	w.Helper()
+	require.NoError(w, w.save(c))
+}
+
+func (w *world) tx(fn func(tx ledger.Tx) error) error {
+	return w.store.InTx(w.Context(), func(_ context.Context, tx ledger.Tx) error { return fn(tx) })
+}
+
+func (w *world) read(fn func(r ledger.Reader) error) {
+	w.Helper()
+	require.NoError(w, w.store.Read(w.Context(), fn))
+}
+
+// now is the store's time.
+func (w *world) now() time.Time {
+	var now time.Time
+	w.read(func(r ledger.Reader) error {
+		now = r.Now()
+		return nil
+	})
+	return now
+}
+
+// get reads one value.
+func get[T any](w *world, read func(r ledger.Reader) (T, error)) T {
+	w.Helper()
+	var value T
+	w.read(func(r ledger.Reader) (err error) {
+		value, err = read(r)
+		return err
+	})
+	return value
+}
+
+// everything is the scope of the installation itself.
+var everything = ledger.Scope{All: true}
+
+func theStoreAnswers(w *world) {
+	require.NoError(w, w.store.Ping(w.Context()))
+}

@@ -1,0 +1,259 @@
+package ledgertest
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// setEverywhere fails when an exported field is zero, at any depth: a test that
+// stores zeros would not notice a lost column.
+func setEverywhere(w *world, v reflect.Value, path string, except ...string) {
+	w.Helper()
+	for _, name := range except {
+		if path == name {
+			return
+		}
+	}
+	if v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]() {
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				setEverywhere(w, v.Field(i), path+"."+f.Name, except...)
+			}
+		}
+		return
+	}
+	require.False(w, v.IsZero(), "the fixture must set %s", path)
+}
+
+// comesBack saves what change holds and compares what is read with it.
+func comesBack[T any](w *world, want T, change ledger.Change, read func(r ledger.Reader) (T, error)) {
+	w.Helper()
+	setEverywhere(w, reflect.ValueOf(want), "", ".Version", ".Pool.Version")
+	w.must(change)
+	version := reflect.ValueOf(&want).Elem().FieldByName("Version")
+	if version.IsValid() {
+		version.SetInt(1)
+	}
+	require.Equal(w, want, get(w, read))
+}
+
+func everyFieldComesBack(w *world) {
+	n := ground(w)
+	scope := ledger.Scope{OrganizationID: "org_3"}
+	o := organization("org_3")
+	comesBack(w, o, ledger.Change{Organizations: []ledger.Organization{o}},
+		func(r ledger.Reader) (ledger.Organization, error) { return r.Organization(scope, "org_3") })
+	u := user("usr_3", "org_3")
+	comesBack(w, u, ledger.Change{Users: []ledger.User{u}},
+		func(r ledger.Reader) (ledger.User, error) { return r.User(scope, "usr_3") })
+	k := key("key_3", "org_3")
+	comesBack(w, k, ledger.Change{Keys: []ledger.Key{k}},
+		func(r ledger.Reader) (ledger.Key, error) { return r.Key(scope, "key_3") })
+	p := pool("pol_3")
+	comesBack(w, p, ledger.Change{Pools: []ledger.Pool{p}},
+		func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_3") })
+	full := fullNode(w, "nod_3", "pol_3", 5)
+	comesBack(w, full, ledger.Change{Nodes: []node.Node{full}},
+		func(r ledger.Reader) (node.Node, error) { return r.Node("nod_3") })
+	rsv := fullReservation(w, "rsv_3", "org_3", "pol_3")
+	comesBack(w, rsv, ledger.Change{Reservations: []reservation.Reservation{rsv}},
+		func(r ledger.Reader) (reservation.Reservation, error) { return r.Reservation(scope, "rsv_3") })
+	a := over(w, active(w, "alc_3", "org_3", n, day, 3, 0), day.Add(time.Hour))
+	comesBack(w, a, ledger.Change{Allocations: []allocation.Allocation{a}},
+		func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(scope, "alc_3") })
+	s := schedule("sch_3", "org_3", "pol_3")
+	comesBack(w, s, ledger.Change{Schedules: []ledger.Schedule{s}},
+		func(r ledger.Reader) (ledger.Schedule, error) { return r.Schedule(scope, "sch_3") })
+	answer := replay("org_3", "once")
+	comesBack(w, answer, ledger.Change{Replays: []ledger.Replay{answer}},
+		func(r ledger.Reader) (ledger.Replay, error) {
+			found, ok, err := r.Replay("org_3", answer.Route, "once")
+			require.True(w, ok)
+			return found, err
+		})
+	fields := reflect.TypeFor[ledger.Change]().NumField()
+	require.Equal(w, 11, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+}
+
+// everyFieldCanChange stores bare rows first and full ones over them: an update
+// that names too few columns, or skips zeros, shows in one of the directions.
+func everyFieldCanChange(w *world) {
+	ground(w)
+	p, bare := pool("pol_3"), pool("pol_3")
+	bare.Boot.Seen, bare.BlockedUntil, bare.Failures = nil, time.Time{}, 0
+	bare.Price, bare.MinNodes, bare.Paused, bare.Simulated = 0, 0, false, false
+	bare.Region, bare.Timers = "", gpu.Timers{}
+	for i, version := range []ledger.Pool{p, bare, p} {
+		version.Version = i
+		w.must(ledger.Change{Pools: []ledger.Pool{version}})
+		version.Version++
+		require.Equal(w, version, get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_3") }))
+	}
+	r := booked(w, "rsv_3", "org_1", "pol_3", day)
+	empty := r
+	empty.Slots, empty.Degraded, empty.Probability, empty.Cost, empty.Name, empty.Reason = nil, false, 0, 0, "", ""
+	for i, version := range []reservation.Reservation{r, empty, r} {
+		version.Version = i
+		w.must(ledger.Change{Reservations: []reservation.Reservation{version}})
+		version.Version++
+		require.Equal(w, version, get(w, func(r ledger.Reader) (reservation.Reservation, error) {
+			return r.Reservation(everything, "rsv_3")
+		}))
+	}
+	n := readyNode(w, "nod_3", "pol_3", 5, day)
+	swapped := n
+	swapped.Devices = []gpu.Device{{UUID: "GPU-new", Index: 0, Model: "H100", MemoryMiB: 1}}
+	for i, version := range []node.Node{n, swapped, n} {
+		version.Version = i
+		w.must(ledger.Change{Nodes: []node.Node{version}})
+		version.Version++
+		require.Equal(w, version, get(w, func(r ledger.Reader) (node.Node, error) { return r.Node("nod_3") }))
+	}
+}
+
+func whatIsMissingIsNotFound(w *world) {
+	w.read(func(r ledger.Reader) error {
+		for name, ask := range map[string]func() error{
+			"organization": func() error { _, err := r.Organization(everything, "x"); return err },
+			"user":         func() error { _, err := r.User(everything, "x"); return err },
+			"key":          func() error { _, err := r.Key(everything, "x"); return err },
+			"pool":         func() error { _, err := r.Pool("x"); return err },
+			"pool state":   func() error { _, err := r.PoolState("x"); return err },
+			"node":         func() error { _, err := r.Node("x"); return err },
+			"reservation":  func() error { _, err := r.Reservation(everything, "x"); return err },
+			"allocation":   func() error { _, err := r.Allocation(everything, "x"); return err },
+			"schedule":     func() error { _, err := r.Schedule(everything, "x"); return err },
+			"task":         func() error { _, err := r.Task("x"); return err },
+		} {
+			require.ErrorIs(w, ask(), ledger.ErrNotFound, name)
+		}
+		return nil
+	})
+	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error { _, err := tx.LockPool("x"); return err }), ledger.ErrNotFound)
+	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error { _, err := tx.LockOrganization("x"); return err }), ledger.ErrNotFound)
+}
+
+func anOldVersionIsRefused(w *world) {
+	ground(w)
+	read := func() ledger.Pool {
+		return get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
+	}
+	first, second := read(), read()
+	first.Failures = 10
+	w.must(ledger.Change{Pools: []ledger.Pool{first}})
+	second.Failures = 20
+	require.ErrorIs(w, w.save(ledger.Change{Pools: []ledger.Pool{second}}), ledger.ErrConflict)
+	require.Equal(w, 10, read().Failures)
+	require.NoError(w, w.tx(func(tx ledger.Tx) error {
+		for range 3 { // read again in between, a row can be saved again
+			p, err := tx.Pool("pol_1")
+			if err != nil {
+				return err
+			}
+			p.Failures++
+			if err := tx.Save(ledger.Change{Pools: []ledger.Pool{p}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	require.Equal(w, 13, read().Failures)
+	missing := pool("pol_9")
+	missing.Version = 4
+	require.ErrorIs(w, w.save(ledger.Change{Pools: []ledger.Pool{missing}}), ledger.ErrConflict)
+}
+
+func aTakenNameIsRefused(w *world) {
+	ground(w)
+	w.must(ledger.Change{Users: []ledger.User{user("usr_1", "org_1")}, Replays: []ledger.Replay{replay("org_1", "a")}})
+	o, p, u := organization("org_9"), pool("pol_9"), user("usr_9", "org_1")
+	o.Name, p.Name, u.Email = "name of org_1", "name of pol_1", "usr_1@example.org"
+	for name, change := range map[string]ledger.Change{
+		"organization": {Organizations: []ledger.Organization{o}},
+		"pool":         {Pools: []ledger.Pool{p}},
+		"user":         {Users: []ledger.User{u}},
+		"same id":      {Pools: []ledger.Pool{pool("pol_1")}},
+		"answer":       {Replays: []ledger.Replay{replay("org_1", "a")}},
+	} {
+		require.ErrorIs(w, w.save(change), ledger.ErrTaken, name)
+	}
+	u.OrganizationID = "org_2" // the same person may be in two organizations
+	w.must(ledger.Change{Users: []ledger.User{u}})
+}
+
+func nonsenseIsRefused(w *world) {
+	ground(w)
+	p, o, k, s := pool("pol_9"), organization("org_9"), key("key_9", "org_1"), schedule("sch_9", "org_1", "pol_1")
+	r, backwards := booked(w, "rsv_9", "org_1", "pol_1", day), booked(w, "rsv_8", "org_1", "pol_1", day)
+	p.Price, o.Limits.GPUs, k.Role, s.Length, r.Class = -1, -1, "king", -1, "wishful"
+	backwards.Window.Start = backwards.Window.End.Add(time.Microsecond)
+	orphan := booked(w, "rsv_7", "org_404", "pol_1", day)
+	for name, change := range map[string]ledger.Change{
+		"negative price":     {Pools: []ledger.Pool{p}},
+		"negative limit":     {Organizations: []ledger.Organization{o}},
+		"unknown role":       {Keys: []ledger.Key{k}},
+		"negative length":    {Schedules: []ledger.Schedule{s}},
+		"unknown class":      {Reservations: []reservation.Reservation{r}},
+		"window backwards":   {Reservations: []reservation.Reservation{backwards}},
+		"nobody's":           {Reservations: []reservation.Reservation{orphan}},
+		"stateless":          {Nodes: []node.Node{{ID: "nod_9", PoolID: "pol_1", Slot: 9}}},
+		"in a pool of dream": {Nodes: []node.Node{node.New("nod_9", "pol_404", 0, 1, day)}},
+	} {
+		err := w.save(change)
+		require.Error(w, err, name)
+		require.NotErrorIs(w, err, ledger.ErrTaken, name)
+		require.NotErrorIs(w, err, ledger.ErrConflict, name)
+	}
+}
+
+func listsComeInPages(w *world) {
+	var orgs []ledger.Organization
+	for i := range 510 {
+		orgs = append(orgs, organization(fmt.Sprintf("org_%04d", i)))
+	}
+	w.must(ledger.Change{Organizations: orgs})
+	page := func(p ledger.Page) []ledger.Organization {
+		return get(w, func(r ledger.Reader) ([]ledger.Organization, error) { return r.Organizations(everything, p) })
+	}
+	require.Len(w, page(ledger.Page{}), 50)
+	require.Len(w, page(ledger.Page{Limit: 10_000}), 500)
+	seen, after := 0, ""
+	for {
+		list := page(ledger.Page{After: after, Limit: 100})
+		if len(list) == 0 {
+			break
+		}
+		for _, o := range list {
+			require.Equal(w, fmt.Sprintf("org_%04d", seen), o.ID)
+			seen++
+		}
+		after = list[len(list)-1].ID
+	}
+	require.Equal(w, 510, seen)
+}
+
+func answersAreStoredOnce(w *world) {
+	ground(w)
+	w.must(ledger.Change{Replays: []ledger.Replay{replay("org_1", "a")}})
+	for name, ask := range map[string][3]string{
+		"other organization": {"org_2", "POST /v1/reservations", "a"},
+		"other route":        {"org_1", "POST /v1/allocations", "a"},
+		"other key":          {"org_1", "POST /v1/reservations", "b"},
+	} {
+		w.read(func(r ledger.Reader) error {
+			_, ok, err := r.Replay(ask[0], ask[1], ask[2])
+			require.False(w, ok, name)
+			return err
+		})
+	}
+	w.must(ledger.Change{Replays: []ledger.Replay{replay("org_2", "a")}})
+}

@@ -1,0 +1,171 @@
+package ledgertest
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// scopedArguments are what each scoped method of Reader is asked for besides the
+// scope: something that org_1 has.
+var scopedArguments = map[string][]any{
+	"Organization":  {"org_1"},
+	"Organizations": {ledger.Page{}},
+	"User":          {"usr_1"},
+	"Users":         {ledger.Page{}},
+	"Key":           {"key_1"},
+	"Keys":          {ledger.Page{}},
+	"Reservation":   {"rsv_1"},
+	"Reservations":  {ledger.BookingFilter{}, ledger.Page{}},
+	"Allocation":    {"alc_1"},
+	"Allocations":   {ledger.BookingFilter{}, ledger.Page{}},
+	"Schedule":      {"sch_1"},
+	"Schedules":     {ledger.Page{}},
+	"Events":        {ledger.EventFilter{}, 50},
+	"Report":        {day.Add(-time.Hour), day.Add(time.Hour)},
+}
+
+// nobodySeesAnotherTenant calls every method of Reader that takes a scope. One
+// that is missing in scopedArguments fails the test: none is ever forgotten.
+func nobodySeesAnotherTenant(w *world) {
+	change := everyKind(w)
+	change.Organizations = append(change.Organizations, organization("org_2"))
+	change.Schedules[0].DeletedAt = time.Time{}
+	w.must(change)
+	settle(w, 1)
+	tried := 0
+	w.read(func(r ledger.Reader) error {
+		for method := range reflect.TypeFor[ledger.Reader]().Methods() {
+			if method.Type.NumIn() == 0 || method.Type.In(0) != reflect.TypeFor[ledger.Scope]() {
+				continue
+			}
+			arguments, ok := scopedArguments[method.Name]
+			require.True(w, ok, "%s takes a scope and is not tested", method.Name)
+			tried++
+			call := reflect.ValueOf(r).MethodByName(method.Name)
+			for _, s := range []ledger.Scope{{OrganizationID: "org_1"}, everything} {
+				require.True(w, sees(w, call, s, arguments), "%s with %+v", method.Name, s)
+			}
+			others := []ledger.Scope{{}, {OrganizationID: "org_2"}, {OrganizationID: "org_404"}, {OrganizationID: "' OR 1=1 --"}}
+			for _, s := range others {
+				if method.Name == "Organizations" && s.OrganizationID == "org_2" {
+					continue // it sees itself
+				}
+				require.False(w, sees(w, call, s, arguments), "%s with %+v", method.Name, s)
+			}
+		}
+		return nil
+	})
+	require.Equal(w, len(scopedArguments), tried)
+}
+
+// sees reports whether a call gave anything of org_1 away.
+func sees(w *world, call reflect.Value, s ledger.Scope, arguments []any) bool {
+	w.Helper()
+	in := []reflect.Value{reflect.ValueOf(s)}
+	for _, a := range arguments {
+		in = append(in, reflect.ValueOf(a))
+	}
+	out := call.Call(in)
+	err, _ := out[1].Interface().(error)
+	if report, ok := out[0].Interface().(ledger.Report); ok {
+		require.NoError(w, err)
+		return report != ledger.Report{From: report.From, To: report.To}
+	}
+	if out[0].Kind() == reflect.Slice {
+		require.NoError(w, err)
+		return out[0].Len() > 0
+	}
+	if err != nil {
+		require.ErrorIs(w, err, ledger.ErrNotFound)
+		require.True(w, out[0].IsZero(), "a refusal must carry nothing")
+	}
+	return err == nil
+}
+
+func listsAreFiltered(w *world) {
+	first := ground(w)
+	elsewhere := pool("pol_3")
+	elsewhere.Provisioner = "aws"
+	mine, other := pending("alc_3", "org_1", "pol_2", day), fullReservation(w, "rsv_2", "org_1", "pol_2")
+	mine.HeldBy, other.MadeBy = "key_2", "key_2"
+	kept := schedule("sch_2", "org_1", "pol_1")
+	kept.DeletedAt = time.Time{}
+	w.must(ledger.Change{
+		Pools:        []ledger.Pool{elsewhere},
+		Nodes:        []node.Node{fullNode(w, "nod_2", "pol_1", 0), node.New("nod_3", "pol_3", 0, 1, day)},
+		Reservations: []reservation.Reservation{booked(w, "rsv_1", "org_1", "pol_1", day), other},
+		Allocations: []allocation.Allocation{
+			active(w, "alc_1", "org_1", first, day, 0), pending("alc_2", "org_2", "pol_2", day), mine,
+		},
+		Schedules: []ledger.Schedule{schedule("sch_1", "org_1", "pol_1"), kept},
+	})
+	w.read(func(r ledger.Reader) error {
+		nodesAreFiltered(w, r, first)
+		bookingsAreFiltered(w, r)
+		schedules, err := r.Schedules(everything, ledger.Page{})
+		require.NoError(w, err)
+		require.Equal(w, []string{"sch_2"}, names(schedules, func(s ledger.Schedule) string { return s.ID }))
+		p, err := r.Pool("name of pol_3")
+		require.NoError(w, err)
+		require.Equal(w, "pol_3", p.ID)
+		return nil
+	})
+}
+
+func nodesAreFiltered(w *world, r ledger.Reader, first node.Node) {
+	w.Helper()
+	for _, c := range []struct {
+		filter ledger.NodeFilter
+		want   []string
+	}{
+		{ledger.NodeFilter{}, []string{"nod_1", "nod_2", "nod_3"}},
+		{ledger.NodeFilter{PoolID: "pol_1"}, []string{"nod_1", "nod_2"}},
+		{ledger.NodeFilter{Provisioner: "aws"}, []string{"nod_3"}},
+		{ledger.NodeFilter{State: []node.State{node.Gone, node.Requested}}, []string{"nod_2", "nod_3"}},
+		{ledger.NodeFilter{PoolID: "pol_1", Live: true}, []string{"nod_1"}},
+	} {
+		nodes, err := r.Nodes(c.filter, ledger.Page{})
+		require.NoError(w, err)
+		require.Equal(w, c.want, names(nodes, func(n node.Node) string { return n.ID }), "%+v", c.filter)
+		if nodes[0].ID == first.ID {
+			require.Equal(w, first.Devices, nodes[0].Devices)
+		}
+	}
+}
+
+func bookingsAreFiltered(w *world, r ledger.Reader) {
+	w.Helper()
+	for _, c := range []struct {
+		filter                    ledger.BookingFilter
+		reservations, allocations []string
+	}{
+		{ledger.BookingFilter{}, []string{"rsv_1", "rsv_2"}, []string{"alc_1", "alc_2", "alc_3"}},
+		{ledger.BookingFilter{PoolID: "pol_2"}, []string{"rsv_2"}, []string{"alc_2", "alc_3"}},
+		{ledger.BookingFilter{MadeBy: "key_2"}, []string{"rsv_2"}, []string{"alc_3"}},
+		{ledger.BookingFilter{Live: true}, []string{"rsv_1"}, []string{"alc_1", "alc_2", "alc_3"}},
+		{ledger.BookingFilter{State: []string{"claimed", "active"}}, []string{"rsv_2"}, []string{"alc_1"}},
+		{ledger.BookingFilter{State: []string{"') OR (1=1"}}, []string{}, []string{}},
+	} {
+		reservations, err := r.Reservations(everything, c.filter, ledger.Page{})
+		require.NoError(w, err)
+		require.Equal(w, c.reservations, names(reservations, func(r reservation.Reservation) string { return r.ID }), "%+v", c.filter)
+		allocations, err := r.Allocations(everything, c.filter, ledger.Page{})
+		require.NoError(w, err)
+		require.Equal(w, c.allocations, names(allocations, func(a allocation.Allocation) string { return a.ID }), "%+v", c.filter)
+	}
+}
+
+func names[T any](list []T, name func(T) string) []string {
+	all := make([]string, len(list))
+	for i, item := range list {
+		all[i] = name(item)
+	}
+	return all
+}

@@ -1,0 +1,188 @@
+package ledgertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// paths lead a new reservation to each of its states.
+var paths = []struct {
+	from   reservation.State
+	events []reservation.Event
+}{
+	{reservation.AwaitingApproval, nil},
+	{reservation.AwaitingApproval, []reservation.Event{reservation.Deny}},
+	{reservation.Waitlisted, nil},
+	{reservation.Booked, nil},
+	{reservation.Booked, []reservation.Event{reservation.Warm}},
+	{reservation.Booked, []reservation.Event{reservation.Warm, reservation.BecomeOK}},
+	{reservation.Booked, []reservation.Event{reservation.Claim}},
+	{reservation.Booked, []reservation.Event{reservation.Cancel}},
+	{reservation.Booked, []reservation.Event{reservation.Expire}},
+	{reservation.Booked, []reservation.Event{reservation.FailWindow}},
+}
+
+// scatter returns reservations of two organizations in every state, over some
+// days around now.
+func scatter(w *world, rng *rand.Rand, now time.Time) []reservation.Reservation {
+	w.Helper()
+	var all []reservation.Reservation
+	for i := range 120 {
+		path := paths[i%len(paths)]
+		begin := now.Add(time.Duration(rng.IntN(96)-48) * time.Hour)
+		r, err := reservation.New(reservation.Reservation{
+			ID: fmt.Sprintf("rsv_%03d", i), OrganizationID: fmt.Sprintf("org_%d", 1+rng.IntN(2)), PoolID: "pol_1",
+			Class:  []reservation.Class{reservation.Guaranteed, reservation.Speculative}[rng.IntN(2)],
+			Source: reservation.FromAgent, MadeBy: fmt.Sprintf("key_%d", rng.IntN(3)),
+			Window: calendar.Interval{Start: begin, End: begin.Add(time.Duration(1+rng.IntN(9)) * time.Hour)},
+			Shape:  gpu.Shape{Nodes: 1 + rng.IntN(3), PerNode: 1 + rng.IntN(4)},
+			Cost:   gpu.MicroUSD(1 + rng.IntN(1_000_000)),
+		}, path.from, now)
+		require.NoError(w, err)
+		all = append(all, step(w, r, now, path.events...))
+	}
+	return all
+}
+
+// recount adds up what Commitments must say.
+func recount(all []reservation.Reservation, held []allocation.Allocation, org string, now time.Time) ledger.Commitments {
+	want := ledger.Commitments{ByKey: map[string]*quota.Commitments{}}
+	for _, r := range all {
+		if r.OrganizationID != org {
+			continue
+		}
+		if want.ByKey[r.MadeBy] == nil {
+			want.ByKey[r.MadeBy] = &quota.Commitments{}
+		}
+		sums := []*quota.Commitments{&want.All, want.ByKey[r.MadeBy]}
+		if r.Class == reservation.Speculative {
+			sums = append(sums, &want.Guessed)
+		}
+		n, cost := r.Shape.GPUs(), r.Cost
+		if !r.Placed() {
+			n = 0
+		}
+		if r.State() == reservation.AwaitingApproval || r.State() == reservation.Rejected || r.Window.Start.Before(quota.Day(now)) {
+			cost = 0
+		}
+		for _, sum := range sums {
+			sum.Add(r.Window, n, cost)
+		}
+	}
+	for _, a := range held {
+		if a.OrganizationID == org && a.Live() {
+			want.All.Add(a.Window, a.Shape.GPUs(), 0)
+		}
+	}
+	return want
+}
+
+func commitmentsAreTheSum(w *world) {
+	n := ground(w)
+	now := w.now()
+	all := scatter(w, rand.New(rand.NewPCG(1, 2)), now)
+	held := []allocation.Allocation{
+		active(w, "alc_1", "org_1", n, now, 0, 1), pending("alc_2", "org_1", "pol_2", now),
+		over(w, active(w, "alc_3", "org_1", n, now.Add(-time.Hour), 2), now), active(w, "alc_4", "org_2", n, now, 3),
+	}
+	w.must(ledger.Change{Reservations: all, Allocations: held})
+	for _, org := range []string{"org_1", "org_2", "org_404"} {
+		got := get(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments(org) })
+		want := recount(all, held, org, now)
+		same(w, &want.All, &got.All, now)
+		same(w, &want.Guessed, &got.Guessed, now)
+		for k, sum := range want.ByKey {
+			if got.ByKey[k] == nil {
+				got.ByKey[k] = &quota.Commitments{}
+			}
+			same(w, sum, got.ByKey[k], now)
+		}
+		for k := range got.ByKey {
+			require.Contains(w, want.ByKey, k)
+		}
+	}
+}
+
+// same compares two sums over some days, hour by hour.
+func same(w *world, want, got *quota.Commitments, now time.Time) {
+	w.Helper()
+	for h := -72; h < 96; h++ {
+		at := now.Add(time.Duration(h) * time.Hour)
+		require.Equal(w, want.GPUs.At(at), got.GPUs.At(at), "GPUs %d h from now", h)
+		require.Equal(w, want.On(at), got.On(at), "cost on %s", quota.Day(at))
+	}
+}
+
+// theReportMatches checks numbers that can be followed by hand. A node of four
+// GPUs costs 8 $/h, so a GPU-hour costs 2 $.
+//
+//	first node:  boots :30, usable 4 h, goes away :30
+//	    alc_1 (org_1) 2 GPUs from 1:00 to 3:00, no wait
+//	    alc_2 (org_2) 1 GPU  from 2:00 to 4:00, waited 60 s
+//	second node: boots :30 from 5:30 on, then is held whole, still
+//	third node:  was refused by the provider
+func theReportMatches(w *world) {
+	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
+	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
+	w.must(ledger.Change{
+		Organizations: []ledger.Organization{organization("org_1"), organization("org_2")}, Pools: []ledger.Pool{pool("pol_1")},
+	})
+	boots := func(id string, slot, requested, ready int) node.Node {
+		n := node.New(id, "pol_1", slot, 1, at(requested))
+		return step(w, step(w, n, at(requested), node.Provision, node.Boot), at(ready), node.BecomeOK)
+	}
+	first, second := boots("nod_1", 0, 0, 30), boots("nod_2", 1, 330, 360)
+	first = step(w, first, at(270), node.Drain, node.Retire)
+	first = step(w, first, at(300), node.Confirm)
+	refused := step(w, node.New("nod_3", "pol_1", 2, 1, at(0)), at(60), node.Provision, node.Refuse)
+	late := active(w, "alc_2", "org_2", first, at(120), 2)
+	late.RequestedAt = at(119)
+	w.must(ledger.Change{
+		Nodes: []node.Node{first, second, refused},
+		Allocations: []allocation.Allocation{
+			over(w, active(w, "alc_1", "org_1", first, at(60), 0, 1), at(180)), over(w, late, at(240)),
+			active(w, "alc_3", "org_1", second, at(360), 0, 1, 2, 3), pending("alc_4", "org_1", "pol_1", at(100)),
+		},
+	})
+	report := func(s ledger.Scope, from, to int) ledger.Report {
+		got := get(w, func(r ledger.Reader) (ledger.Report, error) { return r.Report(s, at(from), at(to)) })
+		require.Equal(w, at(from), got.From)
+		require.Equal(w, at(to), got.To)
+		got.From, got.To = time.Time{}, time.Time{}
+		return got
+	}
+	require.Equal(w, ledger.Report{
+		Starts: 3, ZeroWaits: 2, WaitTotal: time.Minute, WaitP95: time.Minute,
+		BusyCost: (8 + 4 + 16) * gpu.USD, BusyHours: 4 + 2 + 8,
+		IdleCost: 20 * gpu.USD, IdleHours: 10, BootCost: (8 + 4) * gpu.USD, BootHours: 4 + 2,
+	}, report(everything, 0, 480))
+	require.Equal(w, ledger.Report{
+		Starts: 1, WaitTotal: time.Minute, WaitP95: time.Minute,
+		BusyCost: 6 * gpu.USD, BusyHours: 3, IdleCost: 2 * gpu.USD, IdleHours: 1,
+	}, report(everything, 120, 180), "an hour from the middle")
+	require.Equal(w, ledger.Report{Starts: 2, ZeroWaits: 2, BusyCost: 24 * gpu.USD, BusyHours: 12},
+		report(ledger.Scope{OrganizationID: "org_1"}, 0, 480))
+	require.Equal(w, ledger.Report{
+		Starts: 1, WaitTotal: time.Minute, WaitP95: time.Minute, BusyCost: 4 * gpu.USD, BusyHours: 2,
+	}, report(ledger.Scope{OrganizationID: "org_2"}, 0, 480))
+}
+
+func aReportOfNothing(w *world) {
+	now := w.now()
+	for _, span := range []time.Duration{time.Hour, 0, -time.Hour} {
+		to := now.Add(span)
+		got := get(w, func(r ledger.Reader) (ledger.Report, error) { return r.Report(everything, now, to) })
+		require.Equal(w, ledger.Report{From: now, To: to}, got)
+	}
+}

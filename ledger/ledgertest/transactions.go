@@ -1,0 +1,195 @@
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+var errGivenUp = errors.New("given up")
+
+// empty reports that none of everyKind is there.
+func empty(w *world) {
+	w.Helper()
+	w.read(func(r ledger.Reader) error {
+		orgs, err1 := r.Organizations(everything, ledger.Page{})
+		pools, err2 := r.Pools(ledger.Page{})
+		nodes, err3 := r.Nodes(ledger.NodeFilter{}, ledger.Page{})
+		reservations, err4 := r.Reservations(everything, ledger.BookingFilter{}, ledger.Page{})
+		allocations, err5 := r.Allocations(everything, ledger.BookingFilter{}, ledger.Page{})
+		tasks, err6 := r.Tasks()
+		_, stored, err7 := r.Replay("org_1", "POST /v1/reservations", "a")
+		require.Empty(w, orgs)
+		require.Empty(w, pools)
+		require.Empty(w, nodes)
+		require.Empty(w, reservations)
+		require.Empty(w, allocations)
+		require.Empty(w, tasks)
+		require.False(w, stored)
+		return errors.Join(err1, err2, err3, err4, err5, err6, err7)
+	})
+}
+
+// everyKind is a change with a row of every kind.
+func everyKind(w *world) ledger.Change {
+	w.Helper()
+	n := readyNode(w, "nod_1", "pol_1", 0, day)
+	return ledger.Change{
+		Organizations: []ledger.Organization{organization("org_1")},
+		Users:         []ledger.User{user("usr_1", "org_1")},
+		Keys:          []ledger.Key{key("key_1", "org_1")},
+		Pools:         []ledger.Pool{pool("pol_1")},
+		Nodes:         []node.Node{n},
+		Reservations:  []reservation.Reservation{booked(w, "rsv_1", "org_1", "pol_1", day)},
+		Allocations:   []allocation.Allocation{active(w, "alc_1", "org_1", n, day, 0)},
+		Schedules:     []ledger.Schedule{schedule("sch_1", "org_1", "pol_1")},
+		Events:        []ledger.Event{event("org_1", "nod_1")},
+		Tasks:         []ledger.Task{task("tsk_1", day)},
+		Replays:       []ledger.Replay{replay("org_1", "a")},
+	}
+}
+
+func aFailedTransactionLeavesNothing(w *world) {
+	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error {
+		if err := tx.Save(everyKind(w)); err != nil {
+			return err
+		}
+		return errGivenUp
+	}), errGivenUp)
+	empty(w)
+	require.Panics(w, func() {
+		_ = w.tx(func(tx ledger.Tx) error {
+			require.NoError(w, tx.Save(everyKind(w)))
+			panic("in the middle")
+		})
+	})
+	empty(w)
+	w.must(everyKind(w)) // nothing is left that could be in the way
+}
+
+// aSwallowedFailureLeavesNothing: on PostgreSQL a statement that failed ends the
+// transaction, so a caller that goes on must fail everywhere.
+func aSwallowedFailureLeavesNothing(w *world) {
+	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error {
+		if err := tx.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}}); err != nil {
+			return err
+		}
+		require.ErrorIs(w, tx.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}}), ledger.ErrTaken)
+		return nil
+	}), ledger.ErrTaken)
+	empty(w)
+}
+
+func aJoinedTransactionIsOne(w *world) {
+	nested := func(outcome error) error {
+		return w.store.InTx(w.Context(), func(ctx context.Context, outer ledger.Tx) error {
+			if err := outer.Save(ledger.Change{Organizations: []ledger.Organization{organization("org_1")}}); err != nil {
+				return err
+			}
+			err := w.store.InTx(ctx, func(_ context.Context, inner ledger.Tx) error {
+				if _, err := inner.Organization(everything, "org_1"); err != nil {
+					return err // what the outer one wrote is seen
+				}
+				return inner.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}})
+			})
+			if err != nil {
+				return err
+			}
+			err = w.store.Read(ctx, func(r ledger.Reader) error { _, err := r.Pool("pol_1"); return err })
+			return errors.Join(err, outcome)
+		})
+	}
+	require.ErrorIs(w, nested(errGivenUp), errGivenUp)
+	empty(w)
+	require.NoError(w, nested(nil))
+	require.Len(w, get(w, func(r ledger.Reader) ([]ledger.Pool, error) { return r.Pools(ledger.Page{}) }), 1)
+}
+
+func aLostHalfLosesTheWhole(w *world) {
+	half := func(write bool) error {
+		return w.store.InTx(w.Context(), func(ctx context.Context, outer ledger.Tx) error {
+			_ = w.store.InTx(ctx, func(_ context.Context, inner ledger.Tx) error {
+				if write {
+					require.NoError(w, inner.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}}))
+				}
+				return errGivenUp
+			})
+			return outer.Save(ledger.Change{Organizations: []ledger.Organization{organization("org_1")}})
+		})
+	}
+	require.ErrorIs(w, half(true), errGivenUp)
+	empty(w)
+	require.NoError(w, half(false), "a refusal that wrote nothing may be overcome")
+}
+
+func timeStandsStill(w *world) {
+	require.NoError(w, w.tx(func(tx ledger.Tx) error {
+		now := tx.Now()
+		require.Equal(w, now, now.UTC().Truncate(time.Microsecond))
+		require.True(w, now.After(day))
+		for range 20 {
+			require.NoError(w, tx.Wake("nothing", now))
+			require.Equal(w, now, tx.Now())
+		}
+		return nil
+	}))
+}
+
+func aLockKeepsUpdates(w *world) {
+	ground(w)
+	const writers = 64
+	together(w, writers, func(tx ledger.Tx) error {
+		state, err := tx.LockPool("pol_1")
+		if err != nil {
+			return err
+		}
+		state.Pool.Failures++
+		return tx.Save(ledger.Change{Pools: []ledger.Pool{state.Pool}})
+	})
+	p := get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
+	require.Equal(w, pool("pol_1").Failures+writers, p.Failures)
+	together(w, writers, func(tx ledger.Tx) error {
+		o, err := tx.LockOrganization("org_1")
+		if err != nil {
+			return err
+		}
+		o.Limits.GPUs++
+		return tx.Save(ledger.Change{Organizations: []ledger.Organization{o}})
+	})
+	o := get(w, func(r ledger.Reader) (ledger.Organization, error) { return r.Organization(everything, "org_1") })
+	require.Equal(w, organization("org_1").Limits.GPUs+writers, o.Limits.GPUs)
+}
+
+// together runs a transaction n times at once; none may fail.
+func together(w *world, n int, fn func(tx ledger.Tx) error) {
+	w.Helper()
+	failures := make(chan error, n)
+	var group sync.WaitGroup
+	for range n {
+		group.Go(func() { failures <- w.tx(fn) })
+	}
+	group.Wait()
+	close(failures)
+	for err := range failures {
+		require.NoError(w, err)
+	}
+}
+
+func aClosedContextStops(w *world) {
+	ctx, cancel := context.WithCancel(w.Context())
+	err := w.store.InTx(ctx, func(_ context.Context, tx ledger.Tx) error {
+		require.NoError(w, tx.Save(everyKind(w)))
+		cancel()
+		return nil
+	})
+	require.ErrorIs(w, err, context.Canceled)
+	empty(w)
+}

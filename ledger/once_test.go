@@ -1,0 +1,108 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// allocateOnce sends a request that takes two GPUs.
+func (w *world) allocateOnce(by ledger.Actor, key, body string) (string, bool, error) {
+	status, answer, replayed, err := w.ledger.Once(w.Context(), by, ledger.Once{Route: "POST /v1/allocations", Key: key, Hash: []byte(body)},
+		func(ctx context.Context) (int, []byte, error) {
+			a, err := w.ledger.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 2})
+			return 202, []byte(a.ID), err
+		})
+	if err == nil && status != 202 {
+		err = errors.New("the status was lost")
+	}
+	return string(answer), replayed, err
+}
+
+func (w *world) held() (ids []string) {
+	w.Helper()
+	w.read(func(r ledger.Reader) error {
+		list, err := r.Allocations(ledger.Scope{All: true}, ledger.BookingFilter{Live: true}, ledger.Page{Limit: 500})
+		for _, a := range list {
+			ids = append(ids, a.ID)
+		}
+		return err
+	})
+	return ids
+}
+
+func TestARequestSentAgainGetsItsAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.person("ann"), w.person("bob")
+	first, replayed, err := w.allocateOnce(ann, "k", "body")
+	require.NoError(t, err)
+	require.False(t, replayed)
+
+	again, replayed, err := w.allocateOnce(ann, "k", "body")
+	require.NoError(t, err)
+	require.True(t, replayed)
+	require.Equal(t, first, again)
+	require.Equal(t, []string{first}, w.held(), "and no second effect")
+
+	_, _, err = w.allocateOnce(ann, "k", "another body")
+	require.ErrorIs(t, err, ledger.ErrKeyReused)
+
+	_, replayed, err = w.allocateOnce(bob, "k", "another body")
+	require.NoError(t, err)
+	require.False(t, replayed, "keys of other organizations are other keys")
+	require.Len(t, w.held(), 2)
+}
+
+func TestAFailureIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	full := w.allocate(w.person("bob"), 8)
+	_, _, err := w.allocateOnce(ann, "k", "body")
+	refused := (*ledger.RefusedError)(nil)
+	require.ErrorAs(t, err, &refused)
+	_, err = w.ledger.Release(t.Context(), operator, full.ID)
+	require.NoError(t, err)
+	id, replayed, err := w.allocateOnce(ann, "k", "body")
+	require.NoError(t, err, "the repeat is decided afresh")
+	require.False(t, replayed)
+	require.Equal(t, []string{id}, w.held())
+}
+
+func TestAnAnswerThatCannotBeStoredUndoesItsEffect(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	broken := errors.New("encoding failed")
+	_, _, _, err := w.ledger.Once(t.Context(), ann, ledger.Once{Route: "r", Key: "k"}, func(ctx context.Context) (int, []byte, error) {
+		_, err := w.ledger.Allocate(ctx, ann, ledger.AllocateRequest{Pool: "lab", GPUs: 2})
+		require.NoError(t, err)
+		return 0, nil, broken
+	})
+	require.ErrorIs(t, err, broken)
+	require.Empty(t, w.held())
+}
+
+func TestManyTwinsHaveOneEffect(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	answers, errs := make([]string, 8), make([]error, 8)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() { answers[i], _, errs[i] = w.allocateOnce(ann, "k", "body") })
+	}
+	all.Wait()
+	held := w.held()
+	require.Len(t, held, 1)
+	for i := range answers {
+		require.NoError(t, errs[i])
+		require.Equal(t, held[0], answers[i])
+	}
+}

@@ -1,0 +1,227 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/internal/ids"
+)
+
+// rounds bounds how often one run computes again: an action can make others
+// possible, and each round moves something closer to an end.
+const rounds = 12
+
+// Plan computes the pool's plan and commits it, again and again until nothing
+// is left to do now, and has itself woken when something will be. It returns
+// the waitlisted reservations that may have a place now.
+func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) ([]string, error) {
+	var waitlisted []string
+	err := l.do(ctx, SystemActor("planner"), func(u *unit) error {
+		waitlisted = nil
+		p, err := u.lockPool(poolID)
+		if err != nil {
+			return fmt.Errorf("locking pool: %w", err)
+		}
+		var next time.Time
+		for range rounds {
+			result := plan.Compute(p.liveSnapshot(), l.cfg.Policy, u.now())
+			next = result.Next
+			done, retry, err := u.perform(p, result.Actions)
+			if err != nil {
+				return err
+			}
+			waitlisted = retry
+			if !done {
+				break
+			}
+		}
+		return u.tx.Finish(g, sooner(next, waitlisted, u.now()), "")
+	})
+	return waitlisted, err
+}
+
+// retryWaitlisted is how soon a plan that left somebody waiting runs again:
+// whoever was to try their promotion may have died before doing so.
+const retryWaitlisted = time.Minute
+
+func sooner(next time.Time, waitlisted []string, now time.Time) time.Time {
+	again := now.Add(retryWaitlisted)
+	if len(waitlisted) > 0 && (next.IsZero() || again.Before(next)) {
+		return again
+	}
+	return next
+}
+
+// liveSnapshot is the pool without what ended in this transaction.
+func (p *poolUnit) liveSnapshot() plan.Snapshot {
+	s := p.Snapshot()
+	s.Nodes, s.Reservations, s.Allocations = nil, nil, nil
+	for _, n := range p.Nodes {
+		if !node.Machine.Terminal(n.State()) {
+			s.Nodes = append(s.Nodes, n)
+		}
+	}
+	for _, r := range p.Reservations {
+		if r.Live() {
+			s.Reservations = append(s.Reservations, r)
+		}
+	}
+	for _, a := range p.Allocations {
+		if a.Live() {
+			s.Allocations = append(s.Allocations, a)
+		}
+	}
+	return s
+}
+
+// perform applies the actions of one plan. It reports whether any changed
+// something, and which waitlisted reservations to try again.
+func (u *unit) perform(p *poolUnit, actions []plan.Action) (changed bool, waitlisted []string, err error) {
+	for _, a := range actions {
+		if a.Kind == plan.RetryWaitlisted {
+			waitlisted = append(waitlisted, a.Subject)
+			continue
+		}
+		did, err := u.act(p, a)
+		if err != nil {
+			return false, nil, fmt.Errorf("planning %s of %s: %w", a.Kind, a.Subject, err)
+		}
+		changed = changed || did
+	}
+	return changed, waitlisted, nil
+}
+
+// act commits one action. It returns false when nothing had to change.
+func (u *unit) act(p *poolUnit, a plan.Action) (bool, error) {
+	switch a.Kind {
+	case plan.BootNode:
+		return true, u.requestNode(p, a)
+	case plan.AbandonNode, plan.DrainNode, plan.RetireNode:
+		return true, u.actOnNode(p, a)
+	case plan.WarmReservation, plan.ReadyReservation, plan.UnreadyReserv, plan.DegradeReserv,
+		plan.ExpireReserv, plan.FailReservation, plan.MoveReservation:
+		return true, u.actOnReservation(p, a)
+	default:
+		return u.actOnAllocation(p, a)
+	}
+}
+
+func (u *unit) requestNode(p *poolUnit, a plan.Action) error {
+	before, err := u.tx.Generation(p.Pool.ID, a.Slot)
+	if err != nil {
+		return fmt.Errorf("counting the slot's nodes: %w", err)
+	}
+	n := node.New(u.ids.New(ids.Node), p.Pool.ID, a.Slot, before+1, u.now())
+	n.Reason, n.Simulated = a.Reason, p.Pool.Simulated
+	p.putNode(n)
+	u.task(TaskCreateNode, n.ID, u.now())
+	u.event(Event{Type: "node." + string(n.State()), Subject: n.ID, PoolID: p.Pool.ID, Reason: a.Reason,
+		Message: fmt.Sprintf("for slot %d of %s", a.Slot, p.Pool.Name)})
+	return nil
+}
+
+func (u *unit) actOnNode(p *poolUnit, a plan.Action) error {
+	n, ok := p.node(a.Subject)
+	if !ok {
+		return nil
+	}
+	events := map[plan.Kind]node.Event{plan.AbandonNode: node.Abandon, plan.DrainNode: node.Drain, plan.RetireNode: node.Retire}
+	n, err := u.stepNode(p, n, events[a.Kind], a.Reason, "")
+	if err == nil && n.State() == node.Deprovisioning {
+		u.task(TaskDeleteNode, n.ID, u.now())
+	}
+	if a.Reason == plan.ReasonBootTimeout {
+		u.block(p, u.cfg.StockOut)
+	}
+	return err
+}
+
+// block has a pool ask for nothing for a while, twice as long with each failure
+// in a row: a provider that keeps refusing, or keeps making unfit machines, is
+// not asked in a loop that costs money.
+func (u *unit) block(p *poolUnit, wait time.Duration) {
+	p.Pool.BlockedUntil = u.now().Add(wait << min(p.Pool.Failures, 4))
+	p.Pool.Failures++
+	p.dirtyPool = true
+}
+
+func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
+	r, ok := p.reservation(a.Subject)
+	if !ok {
+		return nil
+	}
+	switch a.Kind {
+	case plan.MoveReservation:
+		r.Slots = a.Slots
+		p.putReservation(r)
+		return nil
+	case plan.DegradeReserv:
+		r.Degraded = true
+		p.putReservation(r)
+		u.event(Event{OrganizationID: r.OrganizationID, Type: "reservation.degraded", Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason,
+			Message: fmt.Sprintf("will not be ready at %s", stamp(r.Window.Start))})
+		return nil
+	}
+	events := map[plan.Kind]reservation.Event{
+		plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeOK, plan.UnreadyReserv: reservation.LoseNode,
+		plan.ExpireReserv: reservation.Expire, plan.FailReservation: reservation.FailWindow,
+	}
+	next, err := u.stepReservation(p, r, events[a.Kind], a.Reason, u.tell(p, r, a))
+	if err == nil && !next.Live() {
+		u.rest(p, r.Slots)
+	}
+	return err
+}
+
+// tell says in one sentence what a planner's step means for the owner.
+func (u *unit) tell(p *poolUnit, r reservation.Reservation, a plan.Action) string {
+	ahead := r.Window.Start.Sub(u.now()).Round(time.Second)
+	switch a.Kind {
+	case plan.WarmReservation:
+		return fmt.Sprintf("%d GPUs in %s, %s ahead of the start (a boot takes up to %s here)", r.Shape.GPUs(), p.Pool.Name, ahead, p.Pool.Boot.P95().Round(time.Second))
+	case plan.ReadyReservation:
+		if ahead >= 0 {
+			return fmt.Sprintf("%d GPUs warm %s before they are needed", r.Shape.GPUs(), ahead)
+		}
+		return fmt.Sprintf("%d GPUs warm %s late", r.Shape.GPUs(), -ahead)
+	case plan.ExpireReserv:
+		return "nobody came"
+	default:
+		return ""
+	}
+}
+
+func (u *unit) actOnAllocation(p *poolUnit, a plan.Action) (bool, error) {
+	al, ok := p.allocation(a.Subject)
+	if !ok {
+		return false, nil
+	}
+	switch a.Kind {
+	case plan.MoveAllocation:
+		al.Slots = a.Slots
+		p.putAllocation(al)
+		return true, nil
+	case plan.ActivateAlloc:
+		held, free := p.free(al)
+		if !free {
+			return false, nil
+		}
+		_, err := u.activate(p, al, held)
+		return true, err
+	case plan.ExpireAllocation:
+		_, err := u.stepAllocation(p, al, allocation.Expire, a.Reason, "its time is over")
+		u.rest(p, al.Slots)
+		return true, err
+	case plan.FailAllocation:
+		_, err := u.stepAllocation(p, al, allocation.Fail, a.Reason, "a node under it was lost")
+		u.rest(p, al.Slots)
+		return true, err
+	default:
+		return false, fmt.Errorf("unknown action %s", a.Kind)
+	}
+}

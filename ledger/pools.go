@@ -1,0 +1,177 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/internal/ids"
+)
+
+// Bounds of a pool.
+const (
+	maxNodes   = 100_000
+	maxPerNode = 1024
+	maxTimer   = 366 * 24 * time.Hour
+)
+
+// CreatePool adds a kind of capacity. prior is what its provisioner says of its
+// boots, until better is known. Only an operator may.
+func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prior plan.BootTimes) (Pool, error) {
+	p := Pool{Pool: def, Boot: prior}
+	if err := checkPool(def); err != nil {
+		return p, err
+	}
+	err := l.do(ctx, actor, func(u *unit) error {
+		if actor.Role != Operator {
+			return ErrDenied
+		}
+		p.ID, p.CreatedAt = u.ids.New(ids.Pool), u.now()
+		u.change.Pools = append(u.change.Pools, p)
+		u.keyed(planKey(p.ID), TaskPlan, p.ID)
+		u.event(Event{Type: "pool.created", Subject: p.ID, PoolID: p.ID,
+			Message: fmt.Sprintf("%s: up to %d nodes of %d %s at %s an hour", p.Name, p.MaxNodes, p.PerNode, p.Model, p.Price)})
+		return nil
+	})
+	p.Version = 1
+	return p, err
+}
+
+// UpdatePool changes a pool's definition. What identifies its machines cannot
+// change while any exist. ErrConflict means that version is not the current one.
+func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool)) (Pool, error) {
+	var out Pool
+	err := l.do(ctx, actor, func(u *unit) error {
+		if actor.Role != Operator {
+			return ErrDenied
+		}
+		seen, err := u.tx.Pool(idOrName)
+		if err != nil {
+			return err
+		}
+		p, err := u.lockPool(seen.ID)
+		if err != nil {
+			return err
+		}
+		if p.Pool.Version != version {
+			return ErrConflict
+		}
+		def := p.Pool.Pool
+		change(&def)
+		if err := checkPoolChange(p, def); err != nil {
+			return err
+		}
+		p.Pool.Pool, p.dirtyPool = def, true
+		out = p.Pool
+		u.wakePlan(def.ID)
+		u.event(Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name})
+		return nil
+	})
+	out.Version++
+	return out, err
+}
+
+func checkPoolChange(p *poolUnit, def gpu.Pool) error {
+	if err := checkPool(def); err != nil {
+		return err
+	}
+	old := p.Pool.Pool
+	if len(p.Nodes) > 0 && (def.PerNode != old.PerNode || def.Provisioner != old.Provisioner || def.Type != old.Type || def.Region != old.Region) {
+		return &StateError{Subject: "pool " + old.Name, State: "in use", Asked: "change what its nodes are"}
+	}
+	highest := -1
+	for _, r := range p.Reservations {
+		for _, slot := range r.Slots {
+			highest = max(highest, slot)
+		}
+	}
+	for _, a := range p.Allocations {
+		for _, slot := range a.Slots {
+			highest = max(highest, slot)
+		}
+	}
+	if def.MaxNodes <= highest {
+		return &InvalidError{Field: "max_nodes", Rule: fmt.Sprintf("must be at least %d: promises are placed on that many slots", highest+1)}
+	}
+	return nil
+}
+
+func checkPool(p gpu.Pool) error {
+	if err := checkName("name", p.Name); err != nil {
+		return err
+	}
+	between := func(field string, v, low, high int) error {
+		if v < low || v > high {
+			return &InvalidError{Field: field, Rule: fmt.Sprintf("must be between %d and %d", low, high)}
+		}
+		return nil
+	}
+	timer := func(field string, d, low time.Duration) error {
+		if d < low || d > maxTimer {
+			return &InvalidError{Field: field, Rule: fmt.Sprintf("must be between %d and %d", low/time.Second, maxTimer/time.Second)}
+		}
+		return nil
+	}
+	if p.Provisioner == "" {
+		return &InvalidError{Field: "provisioner", Rule: "must name a configured provisioner"}
+	}
+	if p.Price < 0 || p.Price > 100_000*gpu.USD {
+		return &InvalidError{Field: "price_per_node_hour", Rule: "must be between 0 and 100000 USD"}
+	}
+	return errors.Join(
+		between("gpus_per_node", p.PerNode, 1, maxPerNode),
+		between("gpu_memory_mib", p.MemoryMiB, 0, 1<<24),
+		between("max_nodes", p.MaxNodes, 1, maxNodes),
+		between("min_nodes", p.MinNodes, 0, p.MaxNodes),
+		timer("warm_hold_seconds", p.Timers.WarmHold, 0),
+		timer("idle_release_seconds", p.Timers.IdleRelease, 0),
+		timer("max_lease_seconds", p.Timers.MaxLease, time.Second),
+	)
+}
+
+// DrainNode takes no more work on a node and removes it once it is empty.
+func (l *Ledger) DrainNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
+	return l.moveNode(ctx, actor, nodeID, node.Drain, "drain it")
+}
+
+// ResumeNode takes a draining or quarantined node back into use.
+func (l *Ledger) ResumeNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
+	return l.moveNode(ctx, actor, nodeID, node.Resume, "resume it")
+}
+
+// QuarantineNode takes a ready node out of use; what runs on it fails.
+func (l *Ledger) QuarantineNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
+	return l.moveNode(ctx, actor, nodeID, node.Quarantine, "quarantine it")
+}
+
+func (l *Ledger) moveNode(ctx context.Context, actor Actor, id string, e node.Event, asked string) (node.Node, error) {
+	var out node.Node
+	err := l.do(ctx, actor, func(u *unit) error {
+		if actor.Role != Operator {
+			return ErrDenied
+		}
+		seen, err := u.tx.Node(id)
+		if err != nil {
+			return err
+		}
+		p, err := u.lockPool(seen.PoolID)
+		if err != nil {
+			return err
+		}
+		n, ok := p.node(id)
+		if !ok {
+			n = seen
+		}
+		if out, err = u.stepNode(p, n, e, "asked", ""); err != nil {
+			return &StateError{Subject: n.ID, State: string(n.State()), Asked: asked}
+		}
+		u.wakePlan(p.Pool.ID)
+		return nil
+	})
+	out.Version++
+	return out, err
+}

@@ -1,0 +1,129 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// Release ends an allocation. One that still waits is cancelled.
+func (l *Ledger) Release(ctx context.Context, actor Actor, id string) (allocation.Allocation, error) {
+	return l.withAllocation(ctx, actor, id, func(u *unit, p *poolUnit, a allocation.Allocation) (allocation.Allocation, error) {
+		switch a.State() {
+		case allocation.Pending:
+			return u.stepAllocation(p, a, allocation.Cancel, "asked", "gave up waiting")
+		case allocation.Active:
+			return u.release(p, a)
+		default:
+			return a, &StateError{Subject: a.ID, State: string(a.State()), Asked: "release it"}
+		}
+	})
+}
+
+// release walks through releasing to released: nothing of the holder runs under
+// the control plane's care on the node, so there is nothing to wait for between.
+func (u *unit) release(p *poolUnit, a allocation.Allocation) (allocation.Allocation, error) {
+	held := u.now().Sub(a.ActiveAt).Round(time.Second)
+	a, err := u.stepAllocation(p, a, allocation.Release, "asked", "")
+	if err != nil {
+		return a, err
+	}
+	a, err = u.stepAllocation(p, a, allocation.Finish, "asked", fmt.Sprintf("%d GPUs back after %s", a.Shape.GPUs(), held))
+	u.rest(p, a.Slots)
+	return a, err
+}
+
+// Extend prolongs the lease of an active allocation, if the calendar and the
+// quota allow it on the GPUs it holds.
+func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Duration) (allocation.Allocation, error) {
+	if by < time.Second {
+		return allocation.Allocation{}, &InvalidError{Field: "by_seconds", Rule: "must be at least 1"}
+	}
+	return l.withAllocation(ctx, actor, id, func(u *unit, p *poolUnit, a allocation.Allocation) (allocation.Allocation, error) {
+		if a.State() != allocation.Active {
+			return a, &StateError{Subject: a.ID, State: string(a.State()), Asked: "extend it"}
+		}
+		org, err := u.tx.Organization(Scope{All: true}, a.OrganizationID)
+		if err != nil {
+			return a, fmt.Errorf("reading organization: %w", err)
+		}
+		c, err := u.tx.Commitments(org.ID)
+		if err != nil {
+			return a, fmt.Errorf("reading commitments: %w", err)
+		}
+		d := u.decideExtension(p, org, &c, a, by)
+		if !d.Accepted() {
+			return a, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: d}
+		}
+		if err := u.displace(p, d.Displaced); err != nil {
+			return a, err
+		}
+		a.LeaseUntil = a.LeaseUntil.Add(by)
+		a.Window.End = a.LeaseUntil
+		p.putAllocation(a)
+		u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.extended", Subject: a.ID, PoolID: a.PoolID,
+			Message: fmt.Sprintf("lease now ends %s", stamp(a.LeaseUntil))})
+		return a, nil
+	})
+}
+
+// decideExtension admits the added time on the slots that the allocation has. It
+// makes no offers: an extension begins where the lease ends, or not at all.
+func (u *unit) decideExtension(p *poolUnit, org Organization, c *Commitments, a allocation.Allocation, by time.Duration) admission.Decision {
+	own := map[int]bool{}
+	for _, slot := range a.Slots {
+		own[slot] = true
+	}
+	view := u.view(p, org, c, func(slot int) int {
+		if own[slot] {
+			return 0
+		}
+		return -1
+	})
+	d := admission.Decide(admission.Request{
+		Class: reservation.Guaranteed, Shape: a.Shape, Now: true,
+		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)},
+	}, view)
+	d.Offers = nil
+	return d
+}
+
+// withAllocation locks the organization and the pool of a visible allocation
+// and runs fn on it.
+func (l *Ledger) withAllocation(ctx context.Context, actor Actor, id string,
+	fn func(*unit, *poolUnit, allocation.Allocation) (allocation.Allocation, error),
+) (allocation.Allocation, error) {
+	var out allocation.Allocation
+	var pool *poolUnit
+	err := l.do(ctx, actor, func(u *unit) error {
+		seen, err := u.tx.Allocation(actor.Scope(), id)
+		if err != nil {
+			return err
+		}
+		if !seen.Live() {
+			out, err = fn(u, nil, seen)
+			return err
+		}
+		if _, err = u.tx.LockOrganization(seen.OrganizationID); err != nil {
+			return fmt.Errorf("locking organization: %w", err)
+		}
+		if pool, err = u.lockPool(seen.PoolID); err != nil {
+			return fmt.Errorf("locking pool: %w", err)
+		}
+		a, ok := pool.allocation(id)
+		if !ok {
+			if a, err = u.tx.Allocation(actor.Scope(), id); err != nil {
+				return err
+			}
+		}
+		u.wakePlan(pool.Pool.ID)
+		out, err = fn(u, pool, a)
+		return err
+	})
+	return current(out, pool, err)
+}

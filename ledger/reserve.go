@@ -1,0 +1,299 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/internal/ids"
+)
+
+// MaxGPUs is the largest number of GPUs one request may name.
+const MaxGPUs = 100_000
+
+// ReserveRequest asks for a promise.
+type ReserveRequest struct {
+	Pool        string // id or name; empty: any pool of Model
+	Model       string
+	GPUs        int
+	Window      calendar.Interval
+	Class       reservation.Class // empty: guaranteed for people, speculative for agents
+	Name        string
+	Queue       bool // wait for a place when the pool is full
+	ReasonCode  string
+	Probability float64
+	DryRun      bool // decide, store nothing
+
+	id     string             // derived, for what a schedule materialises
+	source reservation.Source // empty: by the actor
+	madeBy string
+}
+
+func (r ReserveRequest) check() error {
+	switch {
+	case r.GPUs < 1 || r.GPUs > MaxGPUs:
+		return &InvalidError{Field: "gpus", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
+	case !r.Window.Valid():
+		return &InvalidError{Field: "end", Rule: "must be after start"}
+	case r.Pool == "" && r.Model == "":
+		return &InvalidError{Field: "pool", Rule: "or model must be given", Fix: "name a pool from GET /v1/pools"}
+	case r.Probability < 0 || r.Probability > 1 || r.Probability != r.Probability:
+		return &InvalidError{Field: "probability", Rule: "must be between 0 and 1"}
+	}
+	return nil
+}
+
+// Reserve books a promise, or answers *RefusedError with every blocker.
+func (l *Ledger) Reserve(ctx context.Context, actor Actor, req ReserveRequest) (reservation.Reservation, error) {
+	var out reservation.Reservation
+	if err := req.check(); err != nil {
+		return out, err
+	}
+	var pool *poolUnit
+	err := l.do(ctx, actor, func(u *unit) error {
+		orgID, err := actor.holder()
+		if err != nil {
+			return err
+		}
+		org, err := u.tx.LockOrganization(orgID)
+		if err != nil {
+			return fmt.Errorf("locking organization: %w", err)
+		}
+		pools, err := u.candidates(req.Pool, req.Model)
+		if err != nil {
+			return err
+		}
+		commitments, err := u.tx.Commitments(org.ID)
+		if err != nil {
+			return fmt.Errorf("reading commitments: %w", err)
+		}
+		out, pool, err = u.reserveFirst(pools, org, &commitments, req)
+		return err
+	})
+	if err == nil && pool != nil {
+		if stored, ok := pool.reservation(out.ID); ok {
+			out = stored
+		}
+	}
+	return out, err
+}
+
+// reserveFirst books in the first pool that accepts; if none does, the answer
+// is the last one's.
+func (u *unit) reserveFirst(pools []*poolUnit, org Organization, c *Commitments, req ReserveRequest) (reservation.Reservation, *poolUnit, error) {
+	var refused error
+	for _, p := range pools {
+		r, err := u.reserve(p, org, c, req)
+		if re := (*RefusedError)(nil); errors.As(err, &re) {
+			refused = err
+			continue
+		}
+		return r, p, err
+	}
+	return reservation.Reservation{}, nil, refused
+}
+
+// candidates locks the pools that a request may use, in the order of their ids.
+func (u *unit) candidates(idOrName, model string) ([]*poolUnit, error) {
+	var found []string
+	if idOrName != "" {
+		p, err := u.tx.Pool(idOrName)
+		if err != nil {
+			return nil, &InvalidError{Field: "pool", Rule: fmt.Sprintf("%q does not exist", clip(idOrName, 80)), Fix: "name a pool from GET /v1/pools"}
+		}
+		found = []string{p.ID}
+	} else {
+		all, err := u.tx.Pools(Page{Limit: 500})
+		if err != nil {
+			return nil, fmt.Errorf("listing pools: %w", err)
+		}
+		for _, p := range all {
+			if p.Model == model {
+				found = append(found, p.ID)
+			}
+		}
+		if len(found) == 0 {
+			return nil, &InvalidError{Field: "model", Rule: fmt.Sprintf("%q is in no pool", clip(model, 80)), Fix: "GET /v1/pools lists the models there are"}
+		}
+	}
+	slices.Sort(found)
+	pools := make([]*poolUnit, 0, len(found))
+	for _, id := range found {
+		p, err := u.lockPool(id)
+		if err != nil {
+			return nil, fmt.Errorf("locking pool: %w", err)
+		}
+		pools = append(pools, p)
+	}
+	return pools, nil
+}
+
+func (u *unit) reserve(p *poolUnit, org Organization, c *Commitments, req ReserveRequest) (reservation.Reservation, error) {
+	shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
+	r := u.newReservation(p, org, req, shape)
+	d := admission.Decide(admission.Request{
+		Class: r.Class, Shape: shape, Window: req.Window, FromAgent: u.actor.Kind == AgentKey,
+	}, u.view(p, org, c, p.rankFor(r.Window, u.now(), u.cfg.Policy)))
+	r.Cost = d.Cost
+	if d.Accepted() && r.Class == reservation.Speculative {
+		d.Reasons = p.tooLate(d.Slots, r.Window, u.now())
+	}
+	state := reservation.Booked
+	switch {
+	case d.Accepted():
+		r.Slots = d.Slots
+	case d.OnlyCapacity() && req.Queue:
+		state = reservation.Waitlisted
+	default:
+		return r, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: d}
+	}
+	r, err := reservation.New(r, state, u.now())
+	if err != nil || req.DryRun {
+		return r, err
+	}
+	if err := u.displace(p, d.Displaced); err != nil {
+		return r, err
+	}
+	p.putReservation(r)
+	u.wakePlan(p.Pool.ID)
+	u.event(Event{OrganizationID: org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID, Reason: r.ReasonCode,
+		Message: fmt.Sprintf("%d GPUs in %s from %s to %s%s", req.GPUs, p.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End), chance(r))})
+	return r, nil
+}
+
+func (u *unit) newReservation(p *poolUnit, org Organization, req ReserveRequest, shape gpu.Shape) reservation.Reservation {
+	r := reservation.Reservation{
+		ID: req.id, OrganizationID: org.ID, PoolID: p.Pool.ID, Name: clip(req.Name, 80), Class: req.Class, Source: req.source,
+		MadeBy: req.madeBy, Window: req.Window, Shape: shape, ReasonCode: req.ReasonCode, Probability: req.Probability,
+	}
+	if r.ID == "" {
+		r.ID = u.ids.New(ids.Reservation)
+	}
+	if r.MadeBy == "" {
+		r.MadeBy = u.actor.KeyID
+	}
+	if u.actor.Kind == AgentKey {
+		r.Class, r.Source = reservation.Speculative, reservation.FromAgent
+	}
+	if r.Class == "" {
+		r.Class = reservation.Guaranteed
+	}
+	if r.Source == "" {
+		r.Source = reservation.FromPerson
+	}
+	return r
+}
+
+// Promote gives a waitlisted reservation a place if there is one now. Nothing
+// happens when it is not waitlisted any more.
+func (l *Ledger) Promote(ctx context.Context, id string) error {
+	return l.do(ctx, SystemActor("planner"), func(u *unit) error {
+		r, err := u.tx.Reservation(Scope{All: true}, id)
+		if err != nil || r.State() != reservation.Waitlisted {
+			return ignoreMissing(err)
+		}
+		org, err := u.tx.LockOrganization(r.OrganizationID)
+		if err != nil {
+			return fmt.Errorf("locking organization: %w", err)
+		}
+		p, err := u.lockPool(r.PoolID)
+		if err != nil {
+			return fmt.Errorf("locking pool: %w", err)
+		}
+		r, ok := p.reservation(id)
+		if !ok || r.State() != reservation.Waitlisted {
+			return nil
+		}
+		c, err := u.tx.Commitments(org.ID)
+		if err != nil {
+			return fmt.Errorf("reading commitments: %w", err)
+		}
+		d := admission.Decide(admission.Request{Class: r.Class, Shape: r.Shape, Window: r.Window.From(u.now())},
+			u.view(p, org, &c, p.rankFor(r.Window, u.now(), u.cfg.Policy)))
+		if !d.Accepted() {
+			return nil
+		}
+		if err := u.displace(p, d.Displaced); err != nil {
+			return err
+		}
+		r.Slots = d.Slots
+		_, err = u.stepReservation(p, r, reservation.Promote, "place_found", "a place was found")
+		u.wakePlan(p.Pool.ID)
+		return err
+	})
+}
+
+// CancelReservation ends a promise of the actor's organization; an agent may
+// end only its own.
+func (l *Ledger) CancelReservation(ctx context.Context, actor Actor, id string) (reservation.Reservation, error) {
+	return l.withReservation(ctx, actor, id, func(u *unit, p *poolUnit, r reservation.Reservation) (reservation.Reservation, error) {
+		next, err := u.stepReservation(p, r, reservation.Cancel, "asked", "cancelled by its owner")
+		if err != nil {
+			return r, &StateError{Subject: r.ID, State: string(r.State()), Asked: "cancel it"}
+		}
+		u.rest(p, r.Slots)
+		return next, nil
+	})
+}
+
+// withReservation locks the pool of a visible reservation and runs fn on it.
+func (l *Ledger) withReservation(ctx context.Context, actor Actor, id string,
+	fn func(*unit, *poolUnit, reservation.Reservation) (reservation.Reservation, error),
+) (reservation.Reservation, error) {
+	var out reservation.Reservation
+	var pool *poolUnit
+	err := l.do(ctx, actor, func(u *unit) error {
+		seen, err := u.tx.Reservation(actor.Scope(), id)
+		if err != nil {
+			return err
+		}
+		if actor.Kind == AgentKey && seen.MadeBy != actor.KeyID {
+			return ErrNotFound
+		}
+		if !seen.Live() {
+			out, err = fn(u, nil, seen)
+			return err
+		}
+		if pool, err = u.lockPool(seen.PoolID); err != nil {
+			return fmt.Errorf("locking pool: %w", err)
+		}
+		r, ok := pool.reservation(id)
+		if !ok {
+			if r, err = u.tx.Reservation(actor.Scope(), id); err != nil {
+				return err
+			}
+		}
+		u.wakePlan(pool.Pool.ID)
+		out, err = fn(u, pool, r)
+		return err
+	})
+	if err == nil && pool != nil {
+		if stored, ok := pool.reservation(id); ok {
+			out = stored
+		}
+	}
+	return out, err
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// stamp renders a time for a message, always in UTC.
+func stamp(t time.Time) string { return t.UTC().Format("Mon 15:04:05") + "Z" }
+
+func chance(r reservation.Reservation) string {
+	if r.Probability == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", chance %.0f %%", 100*r.Probability)
+}

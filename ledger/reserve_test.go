@@ -1,0 +1,140 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+func TestTheLeastLikelyGuessGivesWay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := agent(w.person("bob"), "agent")
+	window := w.after(time.Hour, 2*time.Hour)
+	guesses := map[float64]string{}
+	for _, p := range []float64{0.9, 0.3, 0.6, 0.5} {
+		r, err := w.ledger.Reserve(t.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: window, Probability: p})
+		require.NoError(t, err)
+		require.Equal(t, reservation.Speculative, r.Class, "an agent cannot promise harder")
+		guesses[p] = r.ID
+	}
+	ann := w.person("ann")
+	firm := w.reserve(ann, 4, window)
+	require.Equal(t, reservation.Guaranteed, firm.Class)
+	for p, id := range guesses {
+		r := w.reservation(id)
+		require.Equal(t, p > 0.5, r.Placed(), "chance %v is %s", p, r.State())
+		if p <= 0.5 {
+			require.Equal(t, "displaced", r.Reason)
+		}
+	}
+	_, err := w.ledger.Reserve(t.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window, Probability: 1})
+	require.Equal(t, []admission.Code{admission.CapacityExhausted}, refusal(t, err), "a guess displaces nobody")
+}
+
+func TestCancelReservation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	first, second := agent(ann, "first"), agent(ann, "second")
+	r := w.reserve(first, 2, w.after(time.Hour, 2*time.Hour))
+	_, err := w.ledger.CancelReservation(t.Context(), second, r.ID)
+	require.ErrorIs(t, err, ledger.ErrNotFound, "an agent ends only its own")
+	_, err = w.ledger.CancelReservation(t.Context(), w.person("bob"), r.ID)
+	require.ErrorIs(t, err, ledger.ErrNotFound)
+
+	cancelled, err := w.ledger.CancelReservation(t.Context(), ann, r.ID)
+	require.NoError(t, err, "a person of the organization may")
+	require.Equal(t, reservation.Cancelled, cancelled.State())
+	require.Zero(t, cancelled.Cost, "it held nothing")
+	require.Equal(t, w.reservation(r.ID), cancelled)
+	state := (*ledger.StateError)(nil)
+	_, err = w.ledger.CancelReservation(t.Context(), ann, r.ID)
+	require.ErrorAs(t, err, &state)
+}
+
+// queue fills the pool from the hour on, and has somebody wait for a place.
+func (w *world) queue(ann ledger.Actor, window time.Duration) (held, waiting reservation.Reservation) {
+	w.Helper()
+	bob := w.person("bob")
+	held = w.reserve(ann, 8, w.after(time.Hour, time.Hour+window))
+	ask := ledger.ReserveRequest{Pool: "lab", GPUs: 4, Window: held.Window}
+	_, err := w.ledger.Reserve(w.Context(), bob, ask)
+	require.Equal(w, []admission.Code{admission.CapacityExhausted}, refusal(w.T, err))
+	ask.Queue = true
+	waiting, err = w.ledger.Reserve(w.Context(), bob, ask)
+	require.NoError(w, err)
+	require.Equal(w, reservation.Waitlisted, waiting.State())
+	require.Empty(w, waiting.Slots)
+	w.pass(time.Minute)
+	require.Equal(w, reservation.Waitlisted, w.reservation(waiting.ID).State())
+	return held, waiting
+}
+
+func TestAWaitlistedReservationGetsAPlaceThatBecomesFree(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	held, waiting := w.queue(w.person("ann"), time.Hour)
+	_, err := w.ledger.CancelReservation(t.Context(), operator, held.ID)
+	require.NoError(t, err)
+	w.work()
+	promoted := w.reservation(waiting.ID)
+	require.Equal(t, reservation.Booked, promoted.State())
+	require.Len(t, promoted.Slots, 2)
+	w.pass(time.Hour)
+	require.Equal(t, reservation.Ready, w.reservation(waiting.ID).State(), "it is warmed like any other")
+}
+
+func TestAPlaceIsGivenAfterTheWindowHasBegun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	held, waiting := w.queue(ann, 2*time.Hour)
+	w.pass(time.Hour)
+	a, err := w.ledger.Claim(t.Context(), ann, held.ID, 0, "")
+	require.NoError(t, err)
+	w.pass(30 * time.Minute)
+	require.Equal(t, reservation.Waitlisted, w.reservation(waiting.ID).State())
+	_, err = w.ledger.Release(t.Context(), ann, a.ID)
+	require.NoError(t, err)
+	w.work()
+	promoted := w.reservation(waiting.ID)
+	require.True(t, promoted.Placed(), "the rest of the window is free: %s", promoted.State())
+	require.Equal(t, waiting.Window, promoted.Window)
+}
+
+// The worker that was to promote died after it had planned.
+func TestAPromotionIsNotLostWithItsWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	held, waiting := w.queue(w.person("ann"), time.Hour)
+	_, err := w.ledger.CancelReservation(t.Context(), operator, held.ID)
+	require.NoError(t, err)
+	due, err := w.ledger.Dispatch(t.Context(), 10, time.Minute)
+	require.NoError(t, err)
+	for _, task := range due {
+		task, err = w.ledger.ClaimTask(t.Context(), task.ID, task.Attempt, time.Hour)
+		require.NoError(t, err)
+		found, err := w.ledger.Plan(t.Context(), ledger.Guard{TaskID: task.ID, Fence: task.Fence}, task.Subject)
+		require.NoError(t, err)
+		require.Equal(t, []string{waiting.ID}, found)
+	}
+	require.Len(t, due, 1)
+	require.Equal(t, reservation.Waitlisted, w.reservation(waiting.ID).State())
+	w.pass(2 * time.Minute)
+	require.Equal(t, reservation.Booked, w.reservation(waiting.ID).State())
+}
+
+func TestPromoteOfWhatIsOverDoesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.reserve(w.person("ann"), 1, w.after(time.Hour, 2*time.Hour))
+	require.NoError(t, w.ledger.Promote(t.Context(), r.ID))
+	require.NoError(t, w.ledger.Promote(t.Context(), "rsv_of_nobody"))
+	require.Equal(t, r, w.reservation(r.ID))
+}

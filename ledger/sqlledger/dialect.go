@@ -1,0 +1,179 @@
+package sqlledger
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	postgresdialect "gorm.io/driver/postgres"
+	sqlitedialect "gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+
+	"github.com/forewarm/forewarm/internal/ids"
+)
+
+// dialect is what differs between the databases, as data.
+type dialect struct {
+	folder     string // of the migrations
+	goose      goose.Dialect
+	now        string // asks for the time in microseconds; empty: the Clock tells it
+	settled    string // holds for events that none with a smaller seq can still precede
+	skipLocked string // ends a query for rows to update
+	snapshot   sql.TxOptions
+	remembers  bool // see memory
+}
+
+var sqliteDialect = dialect{
+	folder:   "sqlite",
+	goose:    goose.DialectSQLite3,
+	settled:  "1 = 1", // one writer: rows appear in the order of their numbers
+	snapshot: sql.TxOptions{ReadOnly: true},
+
+	remembers: true,
+}
+
+var postgresDialect = dialect{
+	folder:     "postgres",
+	goose:      goose.DialectPostgres,
+	now:        "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
+	settled:    "xid < pg_snapshot_xmin(pg_current_snapshot())",
+	skipLocked: " FOR UPDATE SKIP LOCKED",
+	snapshot:   sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
+}
+
+func (s *Store) openSQLite(ctx context.Context, cfg Config) error {
+	s.dialect = sqliteDialect
+	path := strings.TrimPrefix(cfg.URL, "sqlite://")
+	if path == ":memory:" {
+		return s.openMemory(ctx, cfg)
+	}
+	// SQLite would make the file readable by everybody.
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	name := "file:" + (&url.URL{Path: path}).EscapedPath()
+	return s.openPair(ctx, cfg, name, url.Values{"_pragma": {"journal_mode(WAL)"}})
+}
+
+// openMemory opens a database that lives as long as one connection to it is
+// open, and keeps one for that. It has no write-ahead log: a reader and a writer
+// wait for each other.
+//
+// A simulation is one goroutine, and gets one connection for everything: others
+// would read the database anew after each of its writes.
+func (s *Store) openMemory(ctx context.Context, cfg Config) error {
+	if cfg.Unsafe {
+		return s.openSingle(ctx, cfg)
+	}
+	name, options := "file:/"+ids.UUID{}.New("mem"), url.Values{"vfs": {"memdb"}}
+	keep, err := s.pool(ctx, name, sqliteOptions(cfg, options), 1)
+	if err != nil {
+		return err
+	}
+	conn, err := keep.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	s.close = append(s.close, conn.Close)
+	return s.openPair(ctx, cfg, name, options)
+}
+
+// openSingle opens a database in memory that is its one connection's own.
+func (s *Store) openSingle(ctx context.Context, cfg Config) error {
+	var err error
+	if s.writer, err = s.pool(ctx, "file::memory:", sqliteOptions(cfg, nil), 1); err != nil {
+		return err
+	}
+	s.write, err = s.orm(sqliteDialector(s.writer), cfg)
+	s.read = s.write
+	return err
+}
+
+// openPair opens the one connection that writes, and those that read.
+func (s *Store) openPair(ctx context.Context, cfg Config, name string, options url.Values) error {
+	var err error
+	if s.writer, err = s.pool(ctx, name, sqliteOptions(cfg, options), 1); err != nil {
+		return err
+	}
+	if s.write, err = s.orm(sqliteDialector(s.writer), cfg); err != nil {
+		return err
+	}
+	readers, err := s.pool(ctx, name, sqliteOptions(cfg, options, "query_only(1)"), cmp.Or(cfg.MaxConns, 4))
+	if err != nil {
+		return err
+	}
+	s.read, err = s.orm(sqliteDialector(readers), cfg)
+	return err
+}
+
+// sqliteOptions returns a connection's options: what all have, and more.
+func sqliteOptions(cfg Config, more url.Values, pragmas ...string) url.Values {
+	synchronous := "FULL"
+	if cfg.Unsafe {
+		synchronous = "OFF"
+	}
+	all := url.Values{
+		"_txlock": {"immediate"},
+		"_pragma": {"busy_timeout(5000)", "foreign_keys(1)", "synchronous(" + synchronous + ")"},
+	}
+	for name, values := range more {
+		all[name] = append(all[name], values...)
+	}
+	all["_pragma"] = append(all["_pragma"], pragmas...)
+	return all
+}
+
+func sqliteDialector(db *sql.DB) gorm.Dialector {
+	return sqlitedialect.New(sqlitedialect.Config{Conn: db})
+}
+
+// pool opens a pool of connections to a SQLite database.
+func (s *Store) pool(ctx context.Context, name string, options url.Values, conns int) (*sql.DB, error) {
+	db := sql.OpenDB(preparing{name: name + "?" + options.Encode()})
+	s.close = append(s.close, db.Close)
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, db.PingContext(ctx)
+}
+
+func (s *Store) openPostgres(ctx context.Context, cfg Config) error {
+	s.dialect = postgresDialect
+	config, err := pgx.ParseConfig(cfg.URL)
+	if err != nil {
+		return fmt.Errorf("reading the URL: %w", err)
+	}
+	conns := cmp.Or(cfg.MaxConns, 16)
+	s.writer = stdlib.OpenDB(*config)
+	s.close = append(s.close, s.writer.Close)
+	s.writer.SetMaxOpenConns(conns)
+	s.writer.SetMaxIdleConns(conns)
+	if err := s.writer.PingContext(ctx); err != nil {
+		return err
+	}
+	s.write, err = s.orm(postgresdialect.New(postgresdialect.Config{Conn: s.writer}), cfg)
+	s.read = s.write
+	return err
+}
+
+// orm wraps a pool. Everything runs in transactions of ours, so gorm's own are
+// off, and so are its prepared statements: it prepares them on a transaction,
+// with which they end. pgx keeps its own, and preparedConn SQLite's.
+func (s *Store) orm(dialector gorm.Dialector, cfg Config) (*gorm.DB, error) {
+	return gorm.Open(dialector, &gorm.Config{
+		SkipDefaultTransaction: true,
+		DisableAutomaticPing:   true,
+		AllowGlobalUpdate:      false,
+		Logger:                 newLogger(cfg.Logger),
+	})
+}

@@ -1,0 +1,21 @@
+package sqlledger
+
+import (
+	"unicode/utf8"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Events returns events that no open transaction can still precede, so that a
+// reader who remembers the last number it saw misses none. On PostgreSQL that
+// leaves out those of the calling transaction.
+func (r *reader) Events(s ledger.Scope, f ledger.EventFilter, limit int) ([]ledger.Event, error) {
+	db := scoped(r.query(), s, tenant).Where("seq > ?", f.After).Where(r.store.dialect.settled)
+	if f.Subject != "" {
+		db = db.Where("subject = ?", f.Subject)
+	}
+	if f.Type != "" {
+		db = db.Where("substr(type, 1, ?) = ?", utf8.RuneCountInString(f.Type), f.Type)
+	}
+	return list[eventRow](db.Order("seq").Limit(pageSize(limit)), "reading events")
+}

@@ -1,0 +1,25 @@
+package sqlledger_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+func save(t *testing.T, s ledger.Store, c ledger.Change) error {
+	t.Helper()
+	return s.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error { return tx.Save(c) })
+}
+
+func pools(t *testing.T, s ledger.Store) []ledger.Pool {
+	t.Helper()
+	var list []ledger.Pool
+	require.NoError(t, s.Read(t.Context(), func(r ledger.Reader) (err error) {
+		list, err = r.Pools(ledger.Page{})
+		return err
+	}))
+	return list
+}

@@ -1,0 +1,41 @@
+package sqlledger
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	gormlogger "gorm.io/gorm/logger"
+)
+
+// logger tells slog of statements that failed, with placeholders instead of
+// values: a value may be a key's hash or a customer's name.
+type logger struct{ to *slog.Logger }
+
+func newLogger(to *slog.Logger) gormlogger.Interface {
+	if to == nil {
+		return gormlogger.Discard
+	}
+	return logger{to}
+}
+
+func (l logger) LogMode(gormlogger.LogLevel) gormlogger.Interface { return l }
+func (l logger) Info(context.Context, string, ...any)             {}
+func (l logger) Warn(context.Context, string, ...any)             {}
+
+func (l logger) Error(ctx context.Context, message string, _ ...any) {
+	l.to.ErrorContext(ctx, "database layer failed", "message", message)
+}
+
+// ParamsFilter keeps values out of the statement that Trace is given.
+func (l logger) ParamsFilter(_ context.Context, statement string, _ ...any) (string, []any) {
+	return statement, nil
+}
+
+func (l logger) Trace(ctx context.Context, _ time.Time, fc func() (string, int64), err error) {
+	if err == nil || expected(err) {
+		return
+	}
+	statement, _ := fc()
+	l.to.ErrorContext(ctx, "statement failed", "statement", statement, "error", err)
+}

@@ -1,0 +1,54 @@
+package sqlledger
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/forewarm/forewarm/migrations"
+)
+
+// Migrate brings the tables up to date. On PostgreSQL several processes may call
+// it at once: they wait for each other.
+func (s *Store) Migrate(ctx context.Context) error {
+	provider, err := s.migrations()
+	if err != nil {
+		return fmt.Errorf("reading the migrations: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrating the database: %w", err)
+	}
+	return nil
+}
+
+// SchemaVersion returns the number of the last migration in the database and of
+// the last one that this program knows. The tables fit when both are equal.
+func (s *Store) SchemaVersion(ctx context.Context) (have, want int64, err error) {
+	provider, err := s.migrations()
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading the migrations: %w", err)
+	}
+	if have, want, err = provider.GetVersions(ctx); err != nil {
+		return 0, 0, fmt.Errorf("reading the schema's version: %w", err)
+	}
+	return have, want, nil
+}
+
+func (s *Store) migrations() (*goose.Provider, error) {
+	folder, err := fs.Sub(migrations.FS, s.dialect.folder)
+	if err != nil {
+		return nil, err
+	}
+	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
+	if s.dialect.goose == goose.DialectPostgres {
+		locker, err := lock.NewPostgresSessionLocker()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, goose.WithSessionLocker(locker))
+	}
+	return goose.NewProvider(s.dialect.goose, s.writer, folder, options...)
+}

@@ -1,0 +1,137 @@
+//go:build services
+
+package sqlledger_test
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/ledgertest"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
+)
+
+// server names a PostgreSQL server on which the tests may make databases.
+func server(t *testing.T) string {
+	t.Helper()
+	address := os.Getenv("FOREWARM_TEST_POSTGRES")
+	require.NotEmpty(t, address, "FOREWARM_TEST_POSTGRES must name a server on which databases may be made")
+	return address
+}
+
+// database makes an empty database that is dropped when the test ends, and
+// returns its URL.
+func database(t *testing.T) string {
+	t.Helper()
+	name := "forewarm_" + strings.ReplaceAll(ids.UUID{}.New("tst"), "_", "")
+	administer(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { administer(t, "DROP DATABASE "+name+" WITH (FORCE)") })
+	address, err := url.Parse(server(t))
+	require.NoError(t, err)
+	address.Path = "/" + name
+	return address.String()
+}
+
+func administer(t *testing.T, statement string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a cleanup's t.Context is over
+	defer cancel()
+	conn, err := pgx.Connect(ctx, server(t))
+	require.NoError(t, err)
+	_, err = conn.Exec(ctx, statement)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(ctx))
+}
+
+func openPostgres(t *testing.T) *sqlledger.Store {
+	t.Helper()
+	store, err := sqlledger.Open(t.Context(), sqlledger.Config{
+		URL: database(t), MaxConns: 8, Clock: clock.NewManual(start.AddDate(-9, 0, 0)), // it must not be asked
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	require.NoError(t, store.Migrate(t.Context()))
+	return store
+}
+
+func TestPostgresConforms(t *testing.T) {
+	t.Parallel()
+	ledgertest.Exercise(t, func(t *testing.T) ledger.Store { return openPostgres(t) })
+}
+
+// TestEventsWaitForTheirElders: an event whose transaction began to write later
+// but committed first is held back until the other is settled.
+func TestEventsWaitForTheirElders(t *testing.T) {
+	t.Parallel()
+	store := openPostgres(t)
+	written, release := make(chan struct{}), make(chan struct{})
+	slow := make(chan error, 1)
+	tell := func(subject string) ledger.Change {
+		return ledger.Change{Events: []ledger.Event{{Type: "test", Subject: subject}}}
+	}
+	go func() {
+		slow <- store.InTx(context.Background(), func(_ context.Context, tx ledger.Tx) error {
+			err := tx.Save(tell("elder"))
+			close(written)
+			<-release
+			return err
+		})
+	}()
+	<-written
+	require.NoError(t, save(t, store, tell("younger")))
+	require.Empty(t, events(t, store), "the elder may still appear before it")
+	close(release)
+	require.NoError(t, <-slow)
+	require.Eventually(t, func() bool { return len(events(t, store)) == 2 }, time.Minute, time.Millisecond)
+	require.Equal(t, "elder", events(t, store)[0].Subject)
+}
+
+func events(t *testing.T, s ledger.Store) []ledger.Event {
+	t.Helper()
+	var list []ledger.Event
+	require.NoError(t, s.Read(t.Context(), func(r ledger.Reader) (err error) {
+		list, err = r.Events(ledger.Scope{All: true}, ledger.EventFilter{}, 0)
+		return err
+	}))
+	return list
+}
+
+// TestPostgresTellsTheTime: leases and expiry go by one clock, not by each
+// process's.
+func TestPostgresTellsTheTime(t *testing.T) {
+	t.Parallel()
+	store := openPostgres(t)
+	require.NoError(t, store.Read(t.Context(), func(r ledger.Reader) error {
+		require.Greater(t, r.Now().Year(), start.Year()-5, "the Clock stands nine years back")
+		return nil
+	}))
+}
+
+// TestPostgresMigratesOnce: instances that start together wait for each other.
+func TestPostgresMigratesOnce(t *testing.T) {
+	t.Parallel()
+	address := database(t)
+	outcomes := make(chan error, 4)
+	for range cap(outcomes) {
+		go func() {
+			store, err := sqlledger.Open(context.Background(), sqlledger.Config{URL: address})
+			if err == nil {
+				err = store.Migrate(context.Background())
+				_ = store.Close()
+			}
+			outcomes <- err
+		}()
+	}
+	for range cap(outcomes) {
+		require.NoError(t, <-outcomes)
+	}
+}

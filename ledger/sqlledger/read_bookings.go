@@ -1,0 +1,107 @@
+package sqlledger
+
+import (
+	"gorm.io/gorm"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// tenant is the column by which rows belong to an organization.
+const tenant = "organization_id"
+
+func (r *reader) Reservation(s ledger.Scope, id string) (reservation.Reservation, error) {
+	return one[reservationRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading reservation "+id)
+}
+
+func (r *reader) Reservations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) ([]reservation.Reservation, error) {
+	db := filtered(scoped(r.query(), s, tenant), f)
+	if f.MadeBy != "" {
+		db = db.Where("made_by = ?", f.MadeBy)
+	}
+	if f.Live {
+		db = db.Where(liveReservation)
+	}
+	return list[reservationRow](paged(db, p), "listing reservations")
+}
+
+func filtered(db *gorm.DB, f ledger.BookingFilter) *gorm.DB {
+	if f.PoolID != "" {
+		db = db.Where("pool_id = ?", f.PoolID)
+	}
+	if len(f.State) > 0 {
+		db = db.Where("state IN ?", f.State)
+	}
+	return db
+}
+
+func (r *reader) Allocation(s ledger.Scope, id string) (allocation.Allocation, error) {
+	a, err := one[allocationRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading allocation "+id)
+	if err != nil {
+		return a, err
+	}
+	list, err := r.handed([]allocation.Allocation{a})
+	return list[0], err
+}
+
+func (r *reader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) ([]allocation.Allocation, error) {
+	db := filtered(scoped(r.query(), s, tenant), f)
+	if f.MadeBy != "" {
+		db = db.Where("held_by = ?", f.MadeBy)
+	}
+	if f.Live {
+		db = db.Where(liveAllocation)
+	}
+	allocations, err := list[allocationRow](paged(db, p), "listing allocations")
+	if err != nil {
+		return nil, err
+	}
+	return r.handed(allocations)
+}
+
+func (r *reader) liveAllocations(poolID string) ([]allocation.Allocation, error) {
+	allocations, err := list[allocationRow](
+		r.query().Where("pool_id = ?", poolID).Where(liveAllocation).Order("id"), "reading live allocations")
+	if err != nil {
+		return nil, err
+	}
+	var holds []holdRow
+	err = r.query().Order("allocation_id, idx").
+		Where("allocation_id IN (SELECT id FROM allocations WHERE pool_id = ? AND "+liveAllocation+")", poolID).
+		Find(&holds).Error
+	return hand(allocations, holds), wrap("reading held devices", err)
+}
+
+// handed adds what they hold, or held, to a page of allocations.
+func (r *reader) handed(allocations []allocation.Allocation) ([]allocation.Allocation, error) {
+	ids := make([]string, len(allocations))
+	for i, a := range allocations {
+		ids[i] = a.ID
+	}
+	var holds []holdRow
+	err := r.query().Where("allocation_id IN ?", ids).Order("allocation_id, idx").Find(&holds).Error
+	return hand(allocations, holds), wrap("reading held devices", err)
+}
+
+// hand gives holds, which are in order, to their allocations.
+func hand(allocations []allocation.Allocation, holds []holdRow) []allocation.Allocation {
+	at := make(map[string]int, len(allocations))
+	for i, a := range allocations {
+		at[a.ID] = i
+	}
+	for _, h := range holds {
+		if i, ok := at[h.AllocationID]; ok {
+			allocations[i].Devices = append(allocations[i].Devices, allocation.Held{NodeID: h.NodeID, UUID: h.UUID})
+		}
+	}
+	return allocations
+}
+
+func (r *reader) Schedule(s ledger.Scope, id string) (ledger.Schedule, error) {
+	return one[scheduleRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading schedule "+id)
+}
+
+func (r *reader) Schedules(s ledger.Scope, p ledger.Page) ([]ledger.Schedule, error) {
+	return list[scheduleRow](paged(scoped(r.query(), s, tenant).Where("deleted_at = 0"), p), "listing schedules")
+}

@@ -1,0 +1,137 @@
+package sqlledger
+
+import (
+	"gorm.io/gorm/clause"
+
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// rowLock keeps other verbs away from a row, but not those who only refer to it
+// by foreign key: waiting for them could close a circle. SQLite's dialect drops
+// it.
+var rowLock = clause.Locking{Strength: "NO KEY UPDATE"}
+
+func (r *reader) Pool(idOrName string) (ledger.Pool, error) {
+	return one[poolRow](r.query().
+		Where("id = ? OR name = ?", idOrName, idOrName).
+		Order(clause.Expr{SQL: "CASE WHEN id = ? THEN 0 ELSE 1 END", Vars: []any{idOrName}}),
+		"reading pool "+idOrName)
+}
+
+func (r *reader) Pools(p ledger.Page) ([]ledger.Pool, error) {
+	return list[poolRow](paged(r.query(), p), "listing pools")
+}
+
+func (r *reader) PoolState(id string) (ledger.PoolState, error) {
+	pool, err := one[poolRow](r.query().Where("id = ?", id), "reading pool "+id)
+	if err != nil {
+		return ledger.PoolState{}, err
+	}
+	if r.store.dialect.remembers {
+		return r.recalled(pool)
+	}
+	return r.around(pool)
+}
+
+// LockPool holds the pool's row, then reads what is live: what others committed
+// before is seen.
+func (t *tx) LockPool(id string) (ledger.PoolState, error) {
+	pool, err := one[poolRow](t.query().Clauses(rowLock).Where("id = ?", id), "locking pool "+id)
+	if err != nil {
+		return ledger.PoolState{}, err
+	}
+	if t.store.dialect.remembers {
+		return t.recalled(pool)
+	}
+	return t.around(pool)
+}
+
+// around reads what is live in a pool, in a fixed number of queries.
+func (r *reader) around(pool ledger.Pool) (ledger.PoolState, error) {
+	state := ledger.PoolState{Pool: pool}
+	var err error
+	if state.Nodes, err = r.liveNodes(pool.ID); err != nil {
+		return state, err
+	}
+	state.Reservations, err = list[reservationRow](
+		r.query().Where("pool_id = ?", pool.ID).Where(liveReservation).Order("id"), "reading live reservations")
+	if err != nil {
+		return state, err
+	}
+	state.Allocations, err = r.liveAllocations(pool.ID)
+	return state, err
+}
+
+func (r *reader) liveNodes(poolID string) ([]node.Node, error) {
+	nodes, err := list[nodeRow](r.query().Where("pool_id = ?", poolID).Where(liveNode).Order("id"), "reading live nodes")
+	if err != nil {
+		return nil, err
+	}
+	var devices []gpuRow
+	err = r.query().Order("node_id, idx, uuid").
+		Where("node_id IN (SELECT id FROM nodes WHERE pool_id = ? AND "+liveNode+")", poolID).
+		Find(&devices).Error
+	return equip(nodes, devices), wrap("reading live devices", err)
+}
+
+func (r *reader) Node(id string) (node.Node, error) {
+	n, err := one[nodeRow](r.query().Where("id = ?", id), "reading node "+id)
+	if err != nil {
+		return n, err
+	}
+	nodes, err := r.equipped([]node.Node{n})
+	return nodes[0], err
+}
+
+func (r *reader) Nodes(f ledger.NodeFilter, p ledger.Page) ([]node.Node, error) {
+	db := r.query()
+	if f.PoolID != "" {
+		db = db.Where("pool_id = ?", f.PoolID)
+	}
+	if f.Provisioner != "" {
+		db = db.Where("pool_id IN (SELECT id FROM pools WHERE provisioner = ?)", f.Provisioner)
+	}
+	if len(f.State) > 0 {
+		db = db.Where("state IN ?", f.State)
+	}
+	if f.Live {
+		db = db.Where(liveNode)
+	}
+	nodes, err := list[nodeRow](paged(db, p), "listing nodes")
+	if err != nil {
+		return nil, err
+	}
+	return r.equipped(nodes)
+}
+
+// equipped adds the devices to a page of nodes.
+func (r *reader) equipped(nodes []node.Node) ([]node.Node, error) {
+	ids := make([]string, len(nodes))
+	for i, n := range nodes {
+		ids[i] = n.ID
+	}
+	var devices []gpuRow
+	err := r.query().Where("node_id IN ?", ids).Order("node_id, idx, uuid").Find(&devices).Error
+	return equip(nodes, devices), wrap("reading devices", err)
+}
+
+// equip hands out devices, which are in order, to their nodes.
+func equip(nodes []node.Node, devices []gpuRow) []node.Node {
+	at := make(map[string]int, len(nodes))
+	for i, n := range nodes {
+		at[n.ID] = i
+	}
+	for _, d := range devices {
+		if i, ok := at[d.NodeID]; ok {
+			nodes[i].Devices = append(nodes[i].Devices, d.device())
+		}
+	}
+	return nodes
+}
+
+func (r *reader) Generation(poolID string, slot int) (int, error) {
+	var count int64
+	err := r.query().Table("nodes").Where("pool_id = ? AND slot = ?", poolID, slot).Count(&count).Error
+	return int(count), wrap("counting the nodes of a slot", err)
+}

@@ -1,0 +1,172 @@
+package sqlledger
+
+import (
+	"errors"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+type reservationRow struct {
+	Head           head    `gorm:"embedded"`
+	OrganizationID string  `gorm:"column:organization_id"`
+	PoolID         string  `gorm:"column:pool_id"`
+	Name           string  `gorm:"column:name"`
+	Class          string  `gorm:"column:class"`
+	Source         string  `gorm:"column:source"`
+	MadeBy         string  `gorm:"column:made_by"`
+	Start          int64   `gorm:"column:window_start"`
+	End            int64   `gorm:"column:window_end"`
+	Nodes          int     `gorm:"column:nodes"`
+	PerNode        int     `gorm:"column:per_node"`
+	Slots          string  `gorm:"column:slots"`
+	ReasonCode     string  `gorm:"column:reason_code"`
+	Probability    float64 `gorm:"column:probability"`
+	Degraded       bool    `gorm:"column:degraded"`
+	Reason         string  `gorm:"column:reason"`
+	Cost           int64   `gorm:"column:cost"`
+	State          string  `gorm:"column:state"`
+	Created        int64   `gorm:"column:created_at"`
+	Warmed         int64   `gorm:"column:warmed_at"`
+	Ready          int64   `gorm:"column:ready_at"`
+	Ended          int64   `gorm:"column:ended_at"`
+}
+
+func (reservationRow) TableName() string { return "reservations" }
+func (r reservationRow) identity() head  { return r.Head }
+
+func reservationToRow(r reservation.Reservation) reservationRow {
+	return reservationRow{
+		Head: next(r.ID, r.Version), OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
+		Class: string(r.Class), Source: string(r.Source), MadeBy: r.MadeBy,
+		Start: micros(r.Window.Start), End: micros(r.Window.End),
+		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Slots: pack(r.Slots), ReasonCode: r.ReasonCode,
+		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: int64(r.Cost),
+		State: string(r.State()), Created: micros(r.CreatedAt), Warmed: micros(r.WarmedAt),
+		Ready: micros(r.ReadyAt), Ended: micros(r.EndedAt),
+	}
+}
+
+func (r reservationRow) value() (reservation.Reservation, error) {
+	slots, err := unpack[int]("slots", r.Slots)
+	if err != nil {
+		return reservation.Reservation{}, err
+	}
+	return reservation.Restore(reservation.Reservation{
+		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
+		Class: reservation.Class(r.Class), Source: reservation.Source(r.Source), MadeBy: r.MadeBy,
+		Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
+		Shape:  gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode}, Slots: slots, ReasonCode: r.ReasonCode,
+		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: gpu.MicroUSD(r.Cost),
+		CreatedAt: moment(r.Created), WarmedAt: moment(r.Warmed), ReadyAt: moment(r.Ready),
+		EndedAt: moment(r.Ended), Version: r.Head.Version,
+	}, reservation.State(r.State))
+}
+
+type allocationRow struct {
+	Head           head   `gorm:"embedded"`
+	OrganizationID string `gorm:"column:organization_id"`
+	PoolID         string `gorm:"column:pool_id"`
+	Name           string `gorm:"column:name"`
+	HeldBy         string `gorm:"column:held_by"`
+	Nodes          int    `gorm:"column:nodes"`
+	PerNode        int    `gorm:"column:per_node"`
+	Slots          string `gorm:"column:slots"`
+	Reservations   string `gorm:"column:reservations"`
+	Lease          int64  `gorm:"column:lease"`
+	Start          int64  `gorm:"column:window_start"`
+	End            int64  `gorm:"column:window_end"`
+	Reason         string `gorm:"column:reason"`
+	State          string `gorm:"column:state"`
+	Requested      int64  `gorm:"column:requested_at"`
+	Active         int64  `gorm:"column:active_at"`
+	LeaseUntil     int64  `gorm:"column:lease_until"`
+	Ended          int64  `gorm:"column:ended_at"`
+}
+
+func (allocationRow) TableName() string { return "allocations" }
+func (r allocationRow) identity() head  { return r.Head }
+
+func allocationToRow(a allocation.Allocation) allocationRow {
+	return allocationRow{
+		Head: next(a.ID, a.Version), OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name,
+		HeldBy: a.HeldBy, Nodes: a.Shape.Nodes, PerNode: a.Shape.PerNode, Slots: pack(a.Slots),
+		Reservations: pack(a.Reservations), Lease: a.Lease.Microseconds(),
+		Start: micros(a.Window.Start), End: micros(a.Window.End), Reason: a.Reason,
+		State: string(a.State()), Requested: micros(a.RequestedAt), Active: micros(a.ActiveAt),
+		LeaseUntil: micros(a.LeaseUntil), Ended: micros(a.EndedAt),
+	}
+}
+
+// value returns the allocation without its devices, which are rows of their own.
+func (r allocationRow) value() (allocation.Allocation, error) {
+	slots, err1 := unpack[int]("slots", r.Slots)
+	claimed, err2 := unpack[string]("reservations", r.Reservations)
+	if err := errors.Join(err1, err2); err != nil {
+		return allocation.Allocation{}, err
+	}
+	return allocation.Restore(allocation.Allocation{
+		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, HeldBy: r.HeldBy,
+		Shape: gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode}, Slots: slots, Reservations: claimed,
+		Lease: span(r.Lease), Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
+		Reason: r.Reason, RequestedAt: moment(r.Requested), ActiveAt: moment(r.Active),
+		LeaseUntil: moment(r.LeaseUntil), EndedAt: moment(r.Ended), Version: r.Head.Version,
+	}, allocation.State(r.State))
+}
+
+// holdRow is one GPU in somebody's hands, now (Until nil) or once.
+type holdRow struct {
+	AllocationID string `gorm:"column:allocation_id;primaryKey"`
+	NodeID       string `gorm:"column:node_id"`
+	UUID         string `gorm:"column:gpu_uuid;primaryKey"`
+	Index        int    `gorm:"column:idx"`
+	Since        int64  `gorm:"column:since"`
+	Until        *int64 `gorm:"column:until"`
+}
+
+func (holdRow) TableName() string { return "allocation_gpus" }
+
+type scheduleRow struct {
+	Head           head   `gorm:"embedded"`
+	OrganizationID string `gorm:"column:organization_id"`
+	PoolID         string `gorm:"column:pool_id"`
+	Name           string `gorm:"column:name"`
+	GPUs           int    `gorm:"column:gpus"`
+	StartLocal     string `gorm:"column:start_local"`
+	Timezone       string `gorm:"column:timezone"`
+	RRule          string `gorm:"column:rrule"`
+	ExDates        string `gorm:"column:ex_dates"`
+	Length         int64  `gorm:"column:length"`
+	DSTPolicy      string `gorm:"column:dst_policy"`
+	Paused         bool   `gorm:"column:paused"`
+	MadeBy         string `gorm:"column:made_by"`
+	Created        int64  `gorm:"column:created_at"`
+	DoneUntil      int64  `gorm:"column:done_until"`
+	Deleted        int64  `gorm:"column:deleted_at"`
+}
+
+func (scheduleRow) TableName() string { return "schedules" }
+func (r scheduleRow) identity() head  { return r.Head }
+
+func scheduleToRow(s ledger.Schedule) scheduleRow {
+	return scheduleRow{
+		Head: next(s.ID, s.Version), OrganizationID: s.OrganizationID, PoolID: s.PoolID, Name: s.Name,
+		GPUs: s.GPUs, StartLocal: s.StartLocal, Timezone: s.Timezone, RRule: s.RRule,
+		ExDates: pack(s.ExDates), Length: s.Length.Microseconds(), DSTPolicy: s.DSTPolicy,
+		Paused: s.Paused, MadeBy: s.MadeBy, Created: micros(s.CreatedAt), DoneUntil: micros(s.DoneUntil), Deleted: micros(s.DeletedAt),
+	}
+}
+
+func (r scheduleRow) value() (ledger.Schedule, error) {
+	skipped, err := unpack[string]("ex_dates", r.ExDates)
+	return ledger.Schedule{
+		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, GPUs: r.GPUs,
+		StartLocal: r.StartLocal, Timezone: r.Timezone, RRule: r.RRule, ExDates: skipped,
+		Length: span(r.Length), DSTPolicy: r.DSTPolicy, Paused: r.Paused, MadeBy: r.MadeBy,
+		CreatedAt: moment(r.Created), DoneUntil: moment(r.DoneUntil),
+		DeletedAt: moment(r.Deleted), Version: r.Head.Version,
+	}, err
+}

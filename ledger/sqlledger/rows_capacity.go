@@ -1,0 +1,144 @@
+package sqlledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+type poolRow struct {
+	Head         head   `gorm:"embedded"`
+	Name         string `gorm:"column:name"`
+	Provisioner  string `gorm:"column:provisioner"`
+	Region       string `gorm:"column:region"`
+	Type         string `gorm:"column:type"`
+	Model        string `gorm:"column:model"`
+	PerNode      int    `gorm:"column:per_node"`
+	MemoryMiB    int    `gorm:"column:memory_mib"`
+	Price        int64  `gorm:"column:price"`
+	MinNodes     int    `gorm:"column:min_nodes"`
+	MaxNodes     int    `gorm:"column:max_nodes"`
+	WarmHold     int64  `gorm:"column:warm_hold"`
+	IdleRelease  int64  `gorm:"column:idle_release"`
+	MaxLease     int64  `gorm:"column:max_lease"`
+	Paused       bool   `gorm:"column:paused"`
+	Simulated    bool   `gorm:"column:simulated"`
+	Boot         string `gorm:"column:boot"`
+	BlockedUntil int64  `gorm:"column:blocked_until"`
+	Failures     int    `gorm:"column:failures"`
+	Created      int64  `gorm:"column:created_at"`
+}
+
+func (poolRow) TableName() string { return "pools" }
+func (r poolRow) identity() head  { return r.Head }
+
+func poolToRow(p ledger.Pool) poolRow {
+	return poolRow{
+		Head: next(p.ID, p.Version), Name: p.Name, Provisioner: p.Provisioner, Region: p.Region,
+		Type: p.Type, Model: p.Model, PerNode: p.PerNode, MemoryMiB: p.MemoryMiB, Price: int64(p.Price),
+		MinNodes: p.MinNodes, MaxNodes: p.MaxNodes, WarmHold: p.Timers.WarmHold.Microseconds(),
+		IdleRelease: p.Timers.IdleRelease.Microseconds(), MaxLease: p.Timers.MaxLease.Microseconds(),
+		Paused: p.Paused, Simulated: p.Simulated, Boot: packBoot(p.Boot),
+		BlockedUntil: micros(p.BlockedUntil), Failures: p.Failures, Created: micros(p.CreatedAt),
+	}
+}
+
+func (r poolRow) value() (ledger.Pool, error) {
+	boot, err := unpackBoot(r.Boot)
+	return ledger.Pool{
+		Pool: gpu.Pool{
+			ID: r.Head.ID, Name: r.Name, Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
+			Model: r.Model, PerNode: r.PerNode, MemoryMiB: r.MemoryMiB, Price: gpu.MicroUSD(r.Price),
+			MinNodes: r.MinNodes, MaxNodes: r.MaxNodes,
+			Timers: gpu.Timers{WarmHold: span(r.WarmHold), IdleRelease: span(r.IdleRelease), MaxLease: span(r.MaxLease)},
+			Paused: r.Paused, Simulated: r.Simulated,
+		},
+		Boot: boot, BlockedUntil: moment(r.BlockedUntil), Failures: r.Failures,
+		CreatedAt: moment(r.Created), Version: r.Head.Version,
+	}, err
+}
+
+// packBoot stores boot times as JSON: the prior's median and 95th percentile,
+// then what was seen, in microseconds.
+func packBoot(b plan.BootTimes) string {
+	us := []int64{b.Prior50.Microseconds(), b.Prior95.Microseconds()}
+	for _, d := range b.Seen {
+		us = append(us, d.Microseconds())
+	}
+	return pack(us)
+}
+
+func unpackBoot(text string) (plan.BootTimes, error) {
+	var us []int64
+	if err := json.Unmarshal([]byte(text), &us); err != nil || len(us) < 2 {
+		return plan.BootTimes{}, fmt.Errorf("column boot holds no boot times: %q", text)
+	}
+	var seen []time.Duration
+	for _, d := range us[2:] {
+		seen = append(seen, span(d))
+	}
+	return plan.BootTimes{Prior50: span(us[0]), Prior95: span(us[1]), Seen: seen}, nil
+}
+
+type nodeRow struct {
+	Head       head   `gorm:"embedded"`
+	PoolID     string `gorm:"column:pool_id"`
+	Slot       int    `gorm:"column:slot"`
+	Generation int    `gorm:"column:generation"`
+	Token      string `gorm:"column:token"`
+	ProviderID string `gorm:"column:provider_id"`
+	Address    string `gorm:"column:address"`
+	Simulated  bool   `gorm:"column:simulated"`
+	Reason     string `gorm:"column:reason"`
+	State      string `gorm:"column:state"`
+	Requested  int64  `gorm:"column:requested_at"`
+	Booting    int64  `gorm:"column:booting_at"`
+	Ready      int64  `gorm:"column:ready_at"`
+	IdleSince  int64  `gorm:"column:idle_since"`
+	Retired    int64  `gorm:"column:retired_at"`
+	Absent     int64  `gorm:"column:absent_at"`
+	Gone       int64  `gorm:"column:gone_at"`
+}
+
+func (nodeRow) TableName() string { return "nodes" }
+func (r nodeRow) identity() head  { return r.Head }
+
+func nodeToRow(n node.Node) nodeRow {
+	return nodeRow{
+		Head: next(n.ID, n.Version), PoolID: n.PoolID, Slot: n.Slot, Generation: n.Generation,
+		Token: n.Token, ProviderID: n.ProviderID, Address: n.Address, Simulated: n.Simulated,
+		Reason: n.Reason, State: string(n.State()), Requested: micros(n.RequestedAt),
+		Booting: micros(n.BootingAt), Ready: micros(n.ReadyAt), IdleSince: micros(n.IdleSince),
+		Retired: micros(n.RetiredAt), Absent: micros(n.AbsentAt), Gone: micros(n.GoneAt),
+	}
+}
+
+// value returns the node without its devices, which are rows of their own.
+func (r nodeRow) value() (node.Node, error) {
+	return node.Restore(node.Node{
+		ID: r.Head.ID, PoolID: r.PoolID, Slot: r.Slot, Generation: r.Generation, Token: r.Token,
+		ProviderID: r.ProviderID, Address: r.Address, Simulated: r.Simulated, Reason: r.Reason,
+		RequestedAt: moment(r.Requested), BootingAt: moment(r.Booting), ReadyAt: moment(r.Ready),
+		IdleSince: moment(r.IdleSince), RetiredAt: moment(r.Retired), AbsentAt: moment(r.Absent),
+		GoneAt: moment(r.Gone), Version: r.Head.Version,
+	}, node.State(r.State))
+}
+
+type gpuRow struct {
+	NodeID    string `gorm:"column:node_id;primaryKey"`
+	UUID      string `gorm:"column:uuid;primaryKey"`
+	Index     int    `gorm:"column:idx"`
+	Model     string `gorm:"column:model"`
+	MemoryMiB int    `gorm:"column:memory_mib"`
+}
+
+func (gpuRow) TableName() string { return "gpus" }
+
+func (r gpuRow) device() gpu.Device {
+	return gpu.Device{UUID: r.UUID, Index: r.Index, Model: r.Model, MemoryMiB: r.MemoryMiB}
+}

@@ -1,0 +1,153 @@
+package sqlledger
+
+import (
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// head is what rows that change have in common. Fields of rows are never called
+// CreatedAt: gorm fills those with the machine's time.
+type head struct {
+	ID      string `gorm:"column:id;primaryKey"`
+	Version int    `gorm:"column:version"`
+}
+
+// next is the head of the row's next version.
+func next(id string, version int) head { return head{ID: id, Version: version + 1} }
+
+type organizationRow struct {
+	Head              head   `gorm:"embedded"`
+	Name              string `gorm:"column:name"`
+	MaxGPUs           int    `gorm:"column:max_gpus"`
+	SpeculationPerDay int64  `gorm:"column:speculation_per_day"`
+	Created           int64  `gorm:"column:created_at"`
+}
+
+func (organizationRow) TableName() string { return "organizations" }
+func (r organizationRow) identity() head  { return r.Head }
+
+func organizationToRow(o ledger.Organization) organizationRow {
+	return organizationRow{
+		Head: next(o.ID, o.Version), Name: o.Name, MaxGPUs: o.Limits.GPUs,
+		SpeculationPerDay: int64(o.Limits.SpeculationPerDay), Created: micros(o.CreatedAt),
+	}
+}
+
+func (r organizationRow) value() (ledger.Organization, error) {
+	return ledger.Organization{
+		ID: r.Head.ID, Name: r.Name,
+		Limits:    quota.Limits{GPUs: r.MaxGPUs, SpeculationPerDay: gpu.MicroUSD(r.SpeculationPerDay)},
+		CreatedAt: moment(r.Created), Version: r.Head.Version,
+	}, nil
+}
+
+type userRow struct {
+	Head           head   `gorm:"embedded"`
+	OrganizationID string `gorm:"column:organization_id"`
+	Email          string `gorm:"column:email"`
+	Role           string `gorm:"column:role"`
+	Active         bool   `gorm:"column:active"`
+	Created        int64  `gorm:"column:created_at"`
+}
+
+func (userRow) TableName() string { return "users" }
+func (r userRow) identity() head  { return r.Head }
+
+func userToRow(u ledger.User) userRow {
+	return userRow{
+		Head: next(u.ID, u.Version), OrganizationID: u.OrganizationID, Email: u.Email,
+		Role: string(u.Role), Active: u.Active, Created: micros(u.CreatedAt),
+	}
+}
+
+func (r userRow) value() (ledger.User, error) {
+	return ledger.User{
+		ID: r.Head.ID, OrganizationID: r.OrganizationID, Email: r.Email, Role: ledger.Role(r.Role),
+		Active: r.Active, CreatedAt: moment(r.Created), Version: r.Head.Version,
+	}, nil
+}
+
+type keyRow struct {
+	Head           head   `gorm:"embedded"`
+	OrganizationID string `gorm:"column:organization_id"`
+	UserID         string `gorm:"column:user_id"`
+	Name           string `gorm:"column:name"`
+	Kind           string `gorm:"column:kind"`
+	Role           string `gorm:"column:role"`
+	CapGPUs        int    `gorm:"column:cap_gpus"`
+	CapPerDay      int64  `gorm:"column:cap_per_day"`
+	CapLead        int64  `gorm:"column:cap_lead"`
+	CapWindow      int64  `gorm:"column:cap_window"`
+	Hash           []byte `gorm:"column:hash"`
+	PepperVersion  int    `gorm:"column:pepper_version"`
+	Last4          string `gorm:"column:last4"`
+	CreatedBy      string `gorm:"column:created_by"`
+	Created        int64  `gorm:"column:created_at"`
+	Expires        int64  `gorm:"column:expires_at"`
+	Revoked        int64  `gorm:"column:revoked_at"`
+	LastUsed       int64  `gorm:"column:last_used_at"`
+}
+
+func (keyRow) TableName() string { return "api_keys" }
+func (r keyRow) identity() head  { return r.Head }
+
+func keyToRow(k ledger.Key) keyRow {
+	return keyRow{
+		Head: next(k.ID, k.Version), OrganizationID: k.OrganizationID, UserID: k.UserID, Name: k.Name,
+		Kind: string(k.Kind), Role: string(k.Role),
+		CapGPUs: k.Caps.MaxGPUs, CapPerDay: int64(k.Caps.MaxPerDay),
+		CapLead: k.Caps.MaxLead.Microseconds(), CapWindow: k.Caps.MaxWindow.Microseconds(),
+		Hash: present(k.Hash), PepperVersion: k.PepperVersion, Last4: k.Last4, CreatedBy: k.CreatedBy,
+		Created: micros(k.CreatedAt), Expires: micros(k.ExpiresAt),
+		Revoked: micros(k.RevokedAt), LastUsed: micros(k.LastUsedAt),
+	}
+}
+
+func (r keyRow) value() (ledger.Key, error) {
+	return ledger.Key{
+		ID: r.Head.ID, OrganizationID: r.OrganizationID, UserID: r.UserID, Name: r.Name,
+		Kind: ledger.KeyKind(r.Kind), Role: ledger.Role(r.Role),
+		Caps: quota.Caps{
+			MaxGPUs: r.CapGPUs, MaxPerDay: gpu.MicroUSD(r.CapPerDay),
+			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow),
+		},
+		Hash: r.Hash, PepperVersion: r.PepperVersion, Last4: r.Last4, CreatedBy: r.CreatedBy,
+		CreatedAt: moment(r.Created), ExpiresAt: moment(r.Expires),
+		RevokedAt: moment(r.Revoked), LastUsedAt: moment(r.LastUsed), Version: r.Head.Version,
+	}, nil
+}
+
+type replayRow struct {
+	OrganizationID string `gorm:"column:organization_id;primaryKey"`
+	Route          string `gorm:"column:route;primaryKey"`
+	Key            string `gorm:"column:key;primaryKey"`
+	Hash           []byte `gorm:"column:hash"`
+	Status         int    `gorm:"column:status"`
+	Body           []byte `gorm:"column:body"`
+	Created        int64  `gorm:"column:created_at"`
+}
+
+func (replayRow) TableName() string { return "idempotency" }
+
+func replayToRow(r ledger.Replay) replayRow {
+	return replayRow{
+		OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key, Hash: present(r.Hash),
+		Status: r.Status, Body: present(r.Body), Created: micros(r.CreatedAt),
+	}
+}
+
+func (r replayRow) value() (ledger.Replay, error) {
+	return ledger.Replay{
+		OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key, Hash: r.Hash,
+		Status: r.Status, Body: r.Body, CreatedAt: moment(r.Created),
+	}, nil
+}
+
+// present keeps a nil slice from being stored as NULL.
+func present(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

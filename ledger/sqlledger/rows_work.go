@@ -1,0 +1,68 @@
+package sqlledger
+
+import "github.com/forewarm/forewarm/ledger"
+
+type eventRow struct {
+	Seq            int64  `gorm:"column:seq;primaryKey;autoIncrement"`
+	OrganizationID string `gorm:"column:organization_id"`
+	At             int64  `gorm:"column:at"`
+	Type           string `gorm:"column:type"`
+	Subject        string `gorm:"column:subject"`
+	PoolID         string `gorm:"column:pool_id"`
+	Actor          string `gorm:"column:actor"`
+	Via            string `gorm:"column:via"`
+	Reason         string `gorm:"column:reason"`
+	Message        string `gorm:"column:message"`
+}
+
+func (eventRow) TableName() string { return "events" }
+
+func eventToRow(e ledger.Event) eventRow {
+	return eventRow{
+		OrganizationID: e.OrganizationID, At: micros(e.At), Type: e.Type, Subject: e.Subject,
+		PoolID: e.PoolID, Actor: e.Actor, Via: e.Via, Reason: e.Reason, Message: e.Message,
+	}
+}
+
+func (r eventRow) value() (ledger.Event, error) {
+	return ledger.Event{
+		Seq: r.Seq, OrganizationID: r.OrganizationID, At: moment(r.At), Type: r.Type, Subject: r.Subject,
+		PoolID: r.PoolID, Actor: r.Actor, Via: r.Via, Reason: r.Reason, Message: r.Message,
+	}, nil
+}
+
+type taskRow struct {
+	ID            string `gorm:"column:id;primaryKey"`
+	Kind          string `gorm:"column:kind"`
+	Subject       string `gorm:"column:subject"`
+	Key           string `gorm:"column:key"`
+	State         string `gorm:"column:state"`
+	Attempt       int    `gorm:"column:attempt"`
+	RunAt         int64  `gorm:"column:run_at"`
+	WakeAt        int64  `gorm:"column:wake_at"`
+	Dispatches    int    `gorm:"column:dispatches"`
+	DispatchAfter int64  `gorm:"column:dispatch_after"`
+	Fence         int    `gorm:"column:fence"`
+	LeaseUntil    int64  `gorm:"column:lease_until"`
+	LastError     string `gorm:"column:last_error"`
+	Created       int64  `gorm:"column:created_at"`
+	Finished      int64  `gorm:"column:finished_at"`
+}
+
+func (taskRow) TableName() string { return "tasks" }
+
+// taskToRow returns a new row: how far it got is the store's business alone.
+func taskToRow(t ledger.Task) taskRow {
+	return taskRow{
+		ID: t.ID, Kind: t.Kind, Subject: t.Subject, Key: t.Key, State: string(ledger.TaskReady),
+		RunAt: micros(t.RunAt), Created: micros(t.CreatedAt),
+	}
+}
+
+func (r taskRow) value() (ledger.Task, error) {
+	return ledger.Task{
+		ID: r.ID, Kind: r.Kind, Subject: r.Subject, Key: r.Key, State: ledger.TaskState(r.State),
+		Attempt: r.Attempt, RunAt: moment(r.RunAt), WakeAt: moment(r.WakeAt), Dispatches: r.Dispatches,
+		Fence: r.Fence, LeaseUntil: moment(r.LeaseUntil), LastError: r.LastError, CreatedAt: moment(r.Created),
+	}, nil
+}

@@ -1,0 +1,98 @@
+package sqlledger
+
+import (
+	"gorm.io/gorm"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/machine"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Sizes of a page.
+const (
+	defaultPage = 50
+	maxPage     = 500
+)
+
+// scoped narrows a query to the rows that s may see. column holds the tenant.
+// Every query for a tenant's rows passes here, and the zero scope sees none.
+func scoped(db *gorm.DB, s ledger.Scope, column string) *gorm.DB {
+	switch {
+	case s.All:
+		return db
+	case s.OrganizationID == "":
+		return db.Where("1 = 0")
+	default:
+		return db.Where(column+" = ?", s.OrganizationID)
+	}
+}
+
+// paged narrows a query to one page, ordered by id.
+func paged(db *gorm.DB, p ledger.Page) *gorm.DB {
+	if p.After != "" {
+		db = db.Where("id > ?", p.After)
+	}
+	return db.Order("id").Limit(pageSize(p.Limit))
+}
+
+func pageSize(limit int) int {
+	if limit <= 0 {
+		return defaultPage
+	}
+	return min(limit, maxPage)
+}
+
+// The conditions for rows to which something can still happen, in the words of
+// the partial indexes: SQLite uses such an index only for its own words.
+var (
+	liveNode        = live(&node.Machine)
+	liveReservation = live(&reservation.Machine)
+	liveAllocation  = live(&allocation.Machine)
+)
+
+func live[S, E ~string](t *machine.Table[S, E]) string {
+	list := ""
+	for _, s := range t.States {
+		if t.Terminal(s) {
+			if list != "" {
+				list += ", "
+			}
+			list += "'" + string(s) + "'"
+		}
+	}
+	return "state NOT IN (" + list + ")"
+}
+
+// stored is a row that can be turned back into the value it was made from.
+type stored[T any] interface{ value() (T, error) }
+
+// list runs a query and returns its rows as values.
+func list[R stored[T], T any](db *gorm.DB, doing string) ([]T, error) {
+	var rows []R
+	if err := db.Find(&rows).Error; err != nil {
+		return nil, wrap(doing, err)
+	}
+	values := make([]T, len(rows))
+	for i, row := range rows {
+		var err error
+		if values[i], err = row.value(); err != nil {
+			return nil, wrap(doing, err)
+		}
+	}
+	return values, nil
+}
+
+// one runs a query for a single row: ErrNotFound when there is none.
+func one[R stored[T], T any](db *gorm.DB, doing string) (T, error) {
+	var none T
+	values, err := list[R, T](db.Limit(1), doing)
+	if err != nil {
+		return none, err
+	}
+	if len(values) == 0 {
+		return none, wrap(doing, ledger.ErrNotFound)
+	}
+	return values[0], nil
+}

@@ -1,0 +1,210 @@
+package sqlledger
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// How long rows that are over are kept, and how many go at a time: a queue that
+// is never swept slows down, and a big sweep stops everybody else.
+const (
+	keepDone    = 24 * time.Hour
+	keepReplays = 7 * 24 * time.Hour
+	sweepSize   = 500
+)
+
+// Wake pulls a keyed row forward. A zero at means never, as everywhere, and
+// changes nothing.
+func (t *tx) Wake(key string, at time.Time) error {
+	if key == "" || at.IsZero() {
+		return nil
+	}
+	us := micros(at)
+	_, err := t.exec("waking task "+key, `
+		UPDATE tasks SET
+			run_at         = CASE WHEN state = 'ready' THEN CAST(? AS BIGINT) ELSE run_at END,
+			dispatch_after = CASE WHEN state = 'ready' THEN 0 ELSE dispatch_after END,
+			wake_at        = CASE WHEN state = 'running' THEN CAST(? AS BIGINT) ELSE wake_at END
+		WHERE key = ?
+		  AND ((state = 'ready' AND (run_at = 0 OR run_at > ?))
+		    OR (state = 'running' AND (wake_at = 0 OR wake_at > ?)))`,
+		us, us, key, us, us)
+	return err
+}
+
+// Finish ends a guarded run. Being woken meanwhile counts as much as next.
+func (t *tx) Finish(g ledger.Guard, next time.Time, failure string) error {
+	doing := "finishing task " + g.TaskID
+	done := next.IsZero()
+	us := micros(next)
+	n, err := t.exec(doing, `
+		UPDATE tasks SET
+			state       = CASE WHEN key = '' AND ? THEN 'done' ELSE 'ready' END,
+			finished_at = CASE WHEN key = '' AND ? THEN CAST(? AS BIGINT) ELSE 0 END,
+			run_at      = CASE WHEN wake_at <> 0 AND (? OR wake_at < ?) THEN wake_at ELSE CAST(? AS BIGINT) END,
+			attempt = attempt + 1, wake_at = 0, dispatches = 0, dispatch_after = 0, lease_until = 0, last_error = ?
+		WHERE id = ? AND fence = ? AND state = 'running'`,
+		done, done, micros(t.Now()), done, us, us, failure, g.TaskID, g.Fence)
+	if err != nil {
+		return err
+	}
+	return t.fenced(doing, n)
+}
+
+// fenced spoils the transaction of a worker whose guard is void: what it did
+// under it must not be committed.
+func (t *tx) fenced(doing string, changed int64) error {
+	if changed == 1 {
+		return nil
+	}
+	return t.spoil(wrap(doing, ledger.ErrFenced))
+}
+
+// ClaimTask gives the caller a ready row's attempt. ErrFenced means that it was
+// claimed, or run, before: a duplicate delivery.
+func (t *tx) ClaimTask(id string, attempt int, lease time.Duration) (ledger.Task, error) {
+	doing := "claiming task " + id
+	tasks, err := t.returning(doing, `
+		UPDATE tasks SET state = 'running', fence = fence + 1, lease_until = ?, wake_at = 0
+		WHERE id = ? AND state = 'ready' AND attempt = ?
+		RETURNING *`, micros(t.Now().Add(lease)), id, attempt)
+	if err != nil {
+		return ledger.Task{}, err
+	}
+	if len(tasks) == 0 {
+		return ledger.Task{}, wrap(doing, ledger.ErrFenced)
+	}
+	return tasks[0], nil
+}
+
+func (t *tx) Extend(g ledger.Guard, lease time.Duration) error {
+	doing := "extending the lease of task " + g.TaskID
+	n, err := t.exec(doing, "UPDATE tasks SET lease_until = ? WHERE id = ? AND fence = ? AND state = 'running'",
+		micros(t.Now().Add(lease)), g.TaskID, g.Fence)
+	if err != nil {
+		return err
+	}
+	return t.fenced(doing, n)
+}
+
+// Dispatch marks due rows as sent. Dispatchers beside each other on PostgreSQL
+// skip each other's rows; on SQLite they take turns.
+func (t *tx) Dispatch(limit int, window time.Duration) ([]ledger.Task, error) {
+	now := t.Now()
+	tasks, err := t.returning("dispatching tasks", fmt.Sprintf(`
+		UPDATE tasks SET dispatch_after = ?, dispatches = dispatches + 1
+		WHERE id IN (
+			SELECT id FROM tasks
+			WHERE state = 'ready' AND run_at > 0 AND run_at <= ? AND dispatch_after <= ?
+			ORDER BY run_at LIMIT ?%s)
+		RETURNING *`, t.store.dialect.skipLocked), micros(now.Add(window)), micros(now), micros(now), limit)
+	slices.SortFunc(tasks, func(a, b ledger.Task) int {
+		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.ID, b.ID))
+	})
+	return tasks, err
+}
+
+// Reap gives rows whose worker was not heard of to somebody else, and sweeps a
+// little of what is over.
+func (t *tx) Reap() (int, error) {
+	now := t.Now()
+	n, err := t.exec("reaping tasks", `
+		UPDATE tasks SET state = 'ready', attempt = attempt + 1,
+			wake_at = 0, dispatches = 0, dispatch_after = 0, lease_until = 0, last_error = 'lease ended'
+		WHERE state = 'running' AND lease_until < ?`, micros(now))
+	if err != nil {
+		return 0, err
+	}
+	_, err = t.exec("sweeping finished tasks", `
+		DELETE FROM tasks WHERE id IN (
+			SELECT id FROM tasks WHERE state = 'done' AND finished_at < ? ORDER BY finished_at LIMIT ?)`,
+		micros(now.Add(-keepDone)), sweepSize)
+	if err != nil {
+		return 0, err
+	}
+	_, err = t.exec("sweeping stored answers", `
+		DELETE FROM idempotency WHERE (organization_id, route, key) IN (
+			SELECT organization_id, route, key FROM idempotency WHERE created_at < ? ORDER BY created_at LIMIT ?)`,
+		micros(now.Add(-keepReplays)), sweepSize)
+	return int(n), err
+}
+
+// returning runs an UPDATE that returns task rows.
+func (t *tx) returning(doing, statement string, args ...any) ([]ledger.Task, error) {
+	t.writes++
+	tasks, err := list[taskRow](t.query().Raw(statement, args...), doing)
+	if err != nil {
+		return nil, t.spoil(err)
+	}
+	return tasks, nil
+}
+
+func (r *reader) Task(id string) (ledger.Task, error) {
+	return one[taskRow](r.query().Where("id = ?", id), "reading task "+id)
+}
+
+func (r *reader) Pending(kind, subject string) (bool, error) {
+	var found []string
+	err := r.query().Raw(
+		"SELECT id FROM tasks WHERE subject = ? AND kind = ? AND state IN ('ready', 'running') LIMIT 1", subject, kind).
+		Scan(&found).Error
+	return len(found) > 0, wrap("looking for open tasks", err)
+}
+
+func (r *reader) Tasks() (map[ledger.TaskState]int, error) {
+	var rows []struct {
+		State string `gorm:"column:state"`
+		N     int    `gorm:"column:n"`
+	}
+	err := r.query().Raw("SELECT state, COUNT(*) AS n FROM tasks GROUP BY state").Scan(&rows).Error
+	counts := make(map[ledger.TaskState]int, len(rows))
+	for _, row := range rows {
+		counts[ledger.TaskState(row.State)] = row.N
+	}
+	return counts, wrap("counting tasks", err)
+}
+
+// NextTask is when the first ready row may be dispatched: not before it is to
+// run, and not again within its window.
+func (r *reader) NextTask() (time.Time, error) {
+	var first []struct {
+		RunAt         int64 `gorm:"column:run_at"`
+		DispatchAfter int64 `gorm:"column:dispatch_after"`
+	}
+	err := r.query().Raw(`
+		SELECT run_at, dispatch_after FROM tasks WHERE state = 'ready' AND run_at > 0 ORDER BY run_at LIMIT ?`, nextLook).Scan(&first).Error
+	if err != nil {
+		return time.Time{}, wrap("looking for the next task", err)
+	}
+	next := int64(math.MaxInt64)
+	for _, t := range first {
+		if t.RunAt >= next {
+			return moment(next), nil // whatever follows runs no sooner
+		}
+		next = min(next, max(t.RunAt, t.DispatchAfter))
+	}
+	if len(first) == 0 {
+		return time.Time{}, nil
+	}
+	if len(first) < nextLook {
+		return moment(next), nil
+	}
+	return r.nextOfAll()
+}
+
+// nextLook is how many tasks NextTask looks at before it looks at all: every
+// live machine has one that waits, and the first is nearly always due first.
+const nextLook = 16
+
+func (r *reader) nextOfAll() (time.Time, error) {
+	var first int64
+	err := r.query().Raw(`
+		SELECT MIN(CASE WHEN dispatch_after > run_at THEN dispatch_after ELSE run_at END)
+		FROM tasks WHERE state = 'ready' AND run_at > 0`).Scan(&first).Error
+	return moment(first), wrap("looking for the next task", err)
+}

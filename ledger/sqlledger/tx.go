@@ -1,0 +1,162 @@
+package sqlledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Bounds of trying a transaction again.
+const (
+	maxTries = 10
+	minPause = 5 * time.Millisecond
+	maxPause = 50 * time.Millisecond
+)
+
+// reader reads within one transaction. It is not safe for concurrent use.
+type reader struct {
+	store  *Store
+	db     *gorm.DB
+	now    time.Time
+	writes int   // statements that may have changed something
+	err    error // why the transaction must not be committed
+}
+
+// tx reads and writes within one transaction.
+type tx struct{ reader }
+
+var _ ledger.Tx = (*tx)(nil)
+
+// txKey is where a context carries a transaction of the store.
+type txKey struct{ store *Store }
+
+func (s *Store) carried(ctx context.Context) (*tx, bool) {
+	t, ok := ctx.Value(txKey{s}).(*tx)
+	return t, ok
+}
+
+// InTx runs fn in one transaction, or in the one that ctx carries, trying again
+// when the database asks for it. When it goes on asking, the error is
+// ledger.ErrConflict.
+func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx ledger.Tx) error) error {
+	if t, ok := s.carried(ctx); ok {
+		return t.join(ctx, fn)
+	}
+	var err error
+	for range maxTries {
+		if err = s.once(ctx, fn); !retryable(err) {
+			return err
+		}
+		if err := s.pause(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("trying a transaction %d times: %w: %w", maxTries, ledger.ErrConflict, err)
+}
+
+func (s *Store) once(ctx context.Context, fn func(ctx context.Context, tx ledger.Tx) error) error {
+	db := s.write.WithContext(ctx).Begin()
+	if db.Error != nil {
+		return wrap("beginning a transaction", db.Error)
+	}
+	defer db.Rollback() // does nothing after Commit; also when fn panics
+	t := &tx{reader: reader{store: s, db: db}}
+	if err := t.outcome(fn(context.WithValue(ctx, txKey{s}, t), t)); err != nil {
+		return err
+	}
+	return wrap("committing a transaction", db.Commit().Error)
+}
+
+// join runs fn in t. If fn fails after it wrote something, the whole transaction
+// is lost: half of what fn did must not be committed by a caller that goes on.
+func (t *tx) join(ctx context.Context, fn func(ctx context.Context, tx ledger.Tx) error) error {
+	before := t.writes
+	err := fn(ctx, t)
+	if err != nil && t.writes != before {
+		return t.spoil(err)
+	}
+	return err
+}
+
+// spoil makes sure that the transaction is not committed, and returns err. A
+// failed statement ends a transaction on PostgreSQL; so it does on SQLite.
+func (r *reader) spoil(err error) error {
+	if r.err == nil {
+		r.err = err
+	}
+	return err
+}
+
+// pause waits a moment that differs between those who collided.
+func (s *Store) pause(ctx context.Context) error {
+	s.mu.Lock()
+	d := minPause + time.Duration(s.rand.Int64N(int64(maxPause-minPause)))
+	s.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// Read runs fn on one snapshot, or in the transaction that ctx carries.
+func (s *Store) Read(ctx context.Context, fn func(r ledger.Reader) error) error {
+	if t, ok := s.carried(ctx); ok {
+		return fn(t)
+	}
+	options := s.dialect.snapshot
+	db := s.read.WithContext(ctx).Begin(&options)
+	if db.Error != nil {
+		return wrap("beginning a snapshot", db.Error)
+	}
+	defer db.Rollback()
+	r := &reader{store: s, db: db}
+	return r.outcome(fn(r))
+}
+
+// outcome adds to fn's error what spoiled the transaction, if fn kept it back.
+func (r *reader) outcome(err error) error {
+	if r.err != nil && !errors.Is(err, r.err) {
+		return errors.Join(err, r.err)
+	}
+	return err
+}
+
+// query starts a statement that inherits no condition from another.
+func (r *reader) query() *gorm.DB { return r.db.Session(&gorm.Session{NewDB: true}) }
+
+// Now returns the database's time, read at the first call.
+func (r *reader) Now() time.Time {
+	if !r.now.IsZero() {
+		return r.now
+	}
+	if r.store.dialect.now == "" {
+		r.now = moment(micros(r.store.clock.Now()))
+		return r.now
+	}
+	var now sql.NullInt64
+	if err := r.query().Raw(r.store.dialect.now).Scan(&now).Error; err != nil {
+		_ = r.spoil(wrap("asking the database for the time", err))
+	}
+	r.now = moment(now.Int64)
+	return r.now
+}
+
+// exec runs one statement and returns how many rows it changed.
+func (t *tx) exec(doing, statement string, args ...any) (int64, error) {
+	t.writes++
+	result := t.query().Exec(statement, args...)
+	if result.Error != nil {
+		return 0, t.spoil(wrap(doing, result.Error))
+	}
+	return result.RowsAffected, nil
+}

@@ -1,0 +1,51 @@
+package sqlledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// micros is how a time is stored: microseconds in UTC since 1970; 0 for none.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// moment is the reverse of micros.
+func moment(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// span is the reverse of Duration.Microseconds.
+func span(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
+
+// pack stores a list as JSON; an empty one comes back as nil.
+func pack[T any](list []T) string {
+	if len(list) == 0 {
+		return "[]"
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		// Only lists of strings and whole numbers are packed: they always can be.
+		return "[]"
+	}
+	return string(text)
+}
+
+// unpack is the reverse of pack.
+func unpack[T any](column, text string) ([]T, error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	var list []T
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("reading column %s: %w", column, err)
+	}
+	return list, nil
+}

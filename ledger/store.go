@@ -1,0 +1,183 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// Store keeps the truth. There is one implementation, sqlledger, for two
+// databases; ledgertest is the suite both must pass.
+//
+// Implementations are safe for concurrent use.
+type Store interface {
+	// InTx runs fn in one transaction: either everything fn did is there
+	// afterwards or nothing. When the database asks for a retry (serialization
+	// failure, deadlock), fn runs again from the start, so it must not have
+	// effects of its own. A call with a context that already carries a
+	// transaction of this store joins it.
+	InTx(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error
+	// Read runs fn on one consistent snapshot without locks.
+	Read(ctx context.Context, fn func(r Reader) error) error
+	// Ping reports whether the database answers.
+	Ping(ctx context.Context) error
+	// Close frees the connections.
+	Close() error
+}
+
+// Reader reads. What a scope must not see is ErrNotFound or left out, exactly
+// as if it did not exist. Lists are ordered by id, which is by creation.
+type Reader interface {
+	// Now is the database's time: read once per transaction, after its first
+	// lock, and the same for the rest of it.
+	Now() time.Time
+
+	Organization(s Scope, id string) (Organization, error)
+	Organizations(s Scope, p Page) ([]Organization, error)
+	User(s Scope, id string) (User, error)
+	Users(s Scope, p Page) ([]User, error)
+	Key(s Scope, id string) (Key, error)
+	Keys(s Scope, p Page) ([]Key, error)
+
+	Pool(idOrName string) (Pool, error)
+	Pools(p Page) ([]Pool, error)
+	// PoolState reads a pool with all that is live in it.
+	PoolState(id string) (PoolState, error)
+	Node(id string) (node.Node, error)
+	Nodes(f NodeFilter, p Page) ([]node.Node, error)
+	// Generation returns how many nodes a slot has had.
+	Generation(poolID string, slot int) (int, error)
+
+	Reservation(s Scope, id string) (reservation.Reservation, error)
+	Reservations(s Scope, f BookingFilter, p Page) ([]reservation.Reservation, error)
+	Allocation(s Scope, id string) (allocation.Allocation, error)
+	Allocations(s Scope, f BookingFilter, p Page) ([]allocation.Allocation, error)
+	Schedule(s Scope, id string) (Schedule, error)
+	Schedules(s Scope, p Page) ([]Schedule, error)
+	// Commitments adds up what an organization holds and is promised: live
+	// GPUs, and the cost of reservations per day of their start, of this day
+	// and later, ended ones included at what they really cost.
+	Commitments(organizationID string) (Commitments, error)
+
+	// Events returns events after seq, oldest first, none of which may still be
+	// overtaken by one with a smaller seq.
+	Events(s Scope, f EventFilter, limit int) ([]Event, error)
+	// Task reads one task row.
+	Task(id string) (Task, error)
+	// Pending reports whether a task of the kind for the subject is ready or running.
+	Pending(kind, subject string) (bool, error)
+	// Tasks counts rows by state.
+	Tasks() (map[TaskState]int, error)
+	// NextTask is when the first ready task may be dispatched; zero means none.
+	NextTask() (time.Time, error)
+	Report(s Scope, from, to time.Time) (Report, error)
+	Replay(organizationID, route, key string) (Replay, bool, error)
+}
+
+// Tx reads and writes. Locks are taken in the order organization, pool, task.
+type Tx interface {
+	Reader
+	// LockOrganization holds the organization's row: what it holds and is
+	// promised changes only under it.
+	LockOrganization(id string) (Organization, error)
+	// LockPool holds the pool's row and reads all that is live in it: a pool's
+	// nodes and bookings change only under it.
+	LockPool(id string) (PoolState, error)
+	// Save writes a change. A row whose version is not the one that was read is
+	// ErrConflict; a name that is taken is ErrTaken.
+	Save(c Change) error
+	// Wake pulls a keyed task forward to at, if it would run later.
+	Wake(key string, at time.Time) error
+	// Finish ends a guarded run: the row is done, or, if next is not zero (and
+	// for keyed rows always), ready to run again at next. ErrFenced means that
+	// the guard is void and the transaction must be given up.
+	Finish(g Guard, next time.Time, failure string) error
+	// ClaimTask gives the caller a ready task's attempt for the lease, under a new fence.
+	ClaimTask(id string, attempt int, lease time.Duration) (Task, error)
+	// Extend prolongs a guarded lease.
+	Extend(g Guard, lease time.Duration) error
+	// Dispatch marks up to limit ready, due tasks as sent, not to be sent again
+	// within window, and returns them.
+	Dispatch(limit int, window time.Duration) ([]Task, error)
+	// Reap makes running tasks whose lease has ended ready again and returns
+	// how many there were.
+	Reap() (int, error)
+}
+
+// PoolState is a pool and all that is live in it.
+type PoolState struct {
+	Pool         Pool
+	Nodes        []node.Node
+	Reservations []reservation.Reservation
+	Allocations  []allocation.Allocation
+}
+
+// Snapshot is the pool as the planner sees it.
+func (s PoolState) Snapshot() plan.Snapshot {
+	return plan.Snapshot{
+		Pool: s.Pool.Pool, Boot: s.Pool.Boot, BlockedUntil: s.Pool.BlockedUntil,
+		Nodes: s.Nodes, Reservations: s.Reservations, Allocations: s.Allocations,
+	}
+}
+
+// Commitments are an organization's, whole and by part.
+type Commitments struct {
+	All     quota.Commitments
+	Guessed quota.Commitments             // speculative reservations
+	ByKey   map[string]*quota.Commitments // reservations by the key that made them
+}
+
+// NodeFilter narrows a list of nodes. Zero fields do not narrow.
+type NodeFilter struct {
+	PoolID      string
+	Provisioner string
+	State       []node.State
+	Live        bool // nothing that is over
+}
+
+// BookingFilter narrows a list of reservations or allocations. Zero fields do
+// not narrow.
+type BookingFilter struct {
+	PoolID string
+	State  []string
+	MadeBy string
+	Live   bool
+}
+
+// EventFilter narrows a list of events. Zero fields do not narrow.
+type EventFilter struct {
+	After   int64
+	Subject string
+	Type    string // prefix
+}
+
+// Replay is the stored answer to a request with an idempotency key.
+type Replay struct {
+	OrganizationID string
+	Route          string
+	Key            string
+	Hash           []byte // of the request's body
+	Status         int
+	Body           []byte
+	CreatedAt      time.Time
+}
+
+// Change is what one transaction writes. A row with Version 0 is new.
+type Change struct {
+	Organizations []Organization
+	Users         []User
+	Keys          []Key
+	Pools         []Pool
+	Nodes         []node.Node
+	Reservations  []reservation.Reservation
+	Allocations   []allocation.Allocation
+	Schedules     []Schedule
+	Events        []Event
+	Tasks         []Task // new rows only; a Key that exists is left alone
+	Replays       []Replay
+}

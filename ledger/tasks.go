@@ -1,0 +1,71 @@
+package ledger
+
+import (
+	"context"
+	"time"
+)
+
+// Dispatch marks up to limit due tasks as sent and returns them for a queue.
+// What is lost on the way is due again after window.
+func (l *Ledger) Dispatch(ctx context.Context, limit int, window time.Duration) (tasks []Task, err error) {
+	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+		tasks, err = tx.Dispatch(limit, window)
+		return err
+	})
+	return tasks, err
+}
+
+// NextTask is when the first waiting task is due; zero means that none waits.
+func (l *Ledger) NextTask(ctx context.Context) (at time.Time, err error) {
+	err = l.store.Read(ctx, func(r Reader) error {
+		at, err = r.NextTask()
+		return err
+	})
+	return at, err
+}
+
+// Reap makes tasks whose worker fell silent ready again.
+func (l *Ledger) Reap(ctx context.Context) (n int, err error) {
+	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+		n, err = tx.Reap()
+		return err
+	})
+	return n, err
+}
+
+// ClaimTask gives one attempt of a task to the caller for the lease. ErrFenced
+// means that the message was late or a duplicate, and must be dropped.
+func (l *Ledger) ClaimTask(ctx context.Context, id string, attempt int, lease time.Duration) (t Task, err error) {
+	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+		t, err = tx.ClaimTask(id, attempt, lease)
+		return err
+	})
+	return t, err
+}
+
+// ExtendTask prolongs the lease of a claimed task.
+func (l *Ledger) ExtendTask(ctx context.Context, g Guard, lease time.Duration) error {
+	return l.store.InTx(ctx, func(_ context.Context, tx Tx) error { return tx.Extend(g, lease) })
+}
+
+// RetryTask has a claimed task run again after a while.
+func (l *Ledger) RetryTask(ctx context.Context, g Guard, after time.Duration, failure string) error {
+	return l.again(ctx, g, after, failure)
+}
+
+// FinishTask ends a claimed task; a keyed one sleeps until it is woken.
+func (l *Ledger) FinishTask(ctx context.Context, g Guard) error {
+	return l.store.InTx(ctx, func(_ context.Context, tx Tx) error { return tx.Finish(g, time.Time{}, "") })
+}
+
+// EnsureSweep has a provisioner's list compared with the ledger again and again.
+func (l *Ledger) EnsureSweep(ctx context.Context, provisioner string) error {
+	return l.do(ctx, SystemActor("worker"), func(u *unit) error {
+		u.keyed(sweepKey(provisioner), TaskSweep, provisioner)
+		u.keyed(schedulesKey, TaskSchedules, "all")
+		return nil
+	})
+}
+
+// SweepEvery is how long a finished sweep sleeps.
+func (l *Ledger) SweepEvery() time.Duration { return l.cfg.SweepEvery }

@@ -1,0 +1,202 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// slots is the pool's calendar, kept in step with what the verb changes. Whoever
+// changes it must put it back as it was.
+func (p *poolUnit) slots() *calendar.Slots {
+	if p.places == nil {
+		p.places = p.calendar()
+	}
+	return p.places
+}
+
+// calendar builds the pool's calendar from what is placed in it; it is the
+// caller's to change.
+func (p *poolUnit) calendar() *calendar.Slots {
+	s := calendar.NewSlots(p.Pool.MaxNodes, p.Pool.PerNode)
+	for _, r := range p.Reservations {
+		if r.Placed() {
+			s.Force(r.Booking())
+		}
+	}
+	for _, a := range p.Allocations {
+		if a.Live() {
+			s.Force(a.Booking())
+		}
+	}
+	return s
+}
+
+// speculative lists the bookings that give way, the least likely to be claimed
+// first.
+func (p *poolUnit) speculative() []calendar.Booking {
+	var guesses []reservation.Reservation
+	for _, r := range p.Reservations {
+		if r.Placed() && r.Class == reservation.Speculative {
+			guesses = append(guesses, r)
+		}
+	}
+	slices.SortFunc(guesses, func(a, b reservation.Reservation) int {
+		return cmp.Or(cmp.Compare(a.Probability, b.Probability), cmp.Compare(a.ID, b.ID))
+	})
+	bookings := make([]calendar.Booking, len(guesses))
+	for i, r := range guesses {
+		bookings[i] = r.Booking()
+	}
+	return bookings
+}
+
+// Ranks of slots for work that starts now: the sooner usable, the better.
+const (
+	rankOwnReady = iota // held for the asker
+	rankReady
+	rankComing
+	rankEmpty
+	rankLeaving // its node must go before another can be made
+)
+
+func (p *poolUnit) standing(slot int) int {
+	n, ok := p.onSlot(slot)
+	switch {
+	case !ok:
+		return rankEmpty
+	case n.State() == node.Ready:
+		return rankReady
+	case n.Coming():
+		return rankComing
+	default:
+		return rankLeaving
+	}
+}
+
+// rankFor orders slots for a window. One that starts within its lead time wants
+// what is usable soonest; a later one only avoids slots whose node is on its way
+// out.
+func (p *poolUnit) rankFor(w calendar.Interval, now time.Time, policy plan.Policy) calendar.Rank {
+	if !w.Start.After(now.Add(plan.Lead(p.Pool.Boot, policy))) {
+		return p.standing
+	}
+	return func(slot int) int {
+		if p.standing(slot) == rankLeaving {
+			return 1
+		}
+		return 0
+	}
+}
+
+// tooLate refuses a guess that would be over before its nodes are likely to be
+// up: it could only cost.
+func (p *poolUnit) tooLate(slots []int, w calendar.Interval, now time.Time) []admission.Reason {
+	boot := p.Pool.Boot.P50()
+	usable := now
+	for _, slot := range slots {
+		due := now
+		if n, ok := p.onSlot(slot); ok && n.Coming() {
+			due = n.RequestedAt.Add(boot)
+		} else if p.standing(slot) != rankReady {
+			due = now.Add(boot)
+		}
+		if due.After(usable) {
+			usable = due
+		}
+	}
+	if usable.Before(w.End) {
+		return nil
+	}
+	return []admission.Reason{{
+		Code: admission.LeadTimeTooShort, Unit: "seconds", Limit: int64(boot / time.Second), Asked: int64(w.End.Sub(now) / time.Second),
+		Message: fmt.Sprintf("the window ends in %s, and a node of pool %s takes %s to boot", w.End.Sub(now).Round(time.Second), p.Pool.Name, boot.Round(time.Second)),
+	}}
+}
+
+// view gathers what admission looks at for one organization in one pool.
+func (u *unit) view(p *poolUnit, org Organization, c *Commitments, rank calendar.Rank) admission.View {
+	own := c.ByKey[u.actor.KeyID]
+	if own == nil {
+		own = &quota.Commitments{}
+	}
+	return admission.View{
+		Now: u.now(), Pool: p.Pool.Pool, Slots: p.slots(), Rank: rank, Speculative: p.speculative(),
+		Limits: org.Limits, Committed: &c.All, Guessed: &c.Guessed, Caps: u.actor.Caps, Spent: own,
+	}
+}
+
+// displace cancels the speculative reservations that a decision pushes out.
+func (u *unit) displace(p *poolUnit, ids []string) error {
+	for _, id := range ids {
+		r, ok := p.reservation(id)
+		if !ok {
+			continue
+		}
+		message := "gave way to a request that outranks it"
+		if _, err := u.stepReservation(p, r, reservation.Cancel, "displaced", message); err != nil {
+			return err
+		}
+		u.rest(p, r.Slots)
+	}
+	return nil
+}
+
+// rest notes that work on the slots ended now, from which idleness counts.
+func (u *unit) rest(p *poolUnit, slots []int) {
+	for _, slot := range slots {
+		if n, ok := p.onSlot(slot); ok && n.State() == node.Ready {
+			n.IdleSince = u.now()
+			p.putNode(n)
+		}
+	}
+}
+
+// free picks the allocation's devices on its slots, or reports that a node is
+// not ready or not empty enough.
+func (p *poolUnit) free(a allocation.Allocation) ([]allocation.Held, bool) {
+	taken := map[string]bool{}
+	for _, other := range p.Allocations {
+		if other.State() == allocation.Active || other.State() == allocation.Releasing {
+			for _, h := range other.Devices {
+				taken[h.UUID] = true
+			}
+		}
+	}
+	var held []allocation.Held
+	for _, slot := range a.Slots {
+		n, ok := p.onSlot(slot)
+		if !ok || n.State() != node.Ready {
+			return nil, false
+		}
+		left := a.Shape.PerNode
+		for _, d := range n.Devices {
+			if left > 0 && !taken[d.UUID] {
+				held = append(held, allocation.Held{NodeID: n.ID, UUID: d.UUID})
+				left--
+			}
+		}
+		if left > 0 {
+			return nil, false
+		}
+	}
+	return held, true
+}
+
+// heldCost is what a reservation that is over really held.
+func heldCost(p Pool, r reservation.Reservation, now time.Time) gpu.MicroUSD {
+	if r.WarmedAt.IsZero() {
+		return 0
+	}
+	return admission.Cost(p.Pool, r.Shape, now.Sub(r.WarmedAt))
+}

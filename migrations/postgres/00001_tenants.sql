@@ -1,0 +1,64 @@
+-- +goose Up
+
+CREATE TABLE organizations (
+    id                   TEXT COLLATE "C"   NOT NULL PRIMARY KEY,
+    name                 TEXT   NOT NULL UNIQUE,
+    max_gpus             BIGINT NOT NULL CHECK (max_gpus >= 0),
+    speculation_per_day  BIGINT NOT NULL CHECK (speculation_per_day >= 0),
+    created_at           BIGINT NOT NULL,
+    version              BIGINT NOT NULL CHECK (version > 0)
+);
+
+CREATE TABLE users (
+    id               TEXT COLLATE "C"    NOT NULL PRIMARY KEY,
+    organization_id  TEXT    NOT NULL REFERENCES organizations (id),
+    email            TEXT    NOT NULL,
+    role             TEXT    NOT NULL CHECK (role IN ('viewer', 'member', 'admin', 'operator')),
+    active           BOOLEAN NOT NULL,
+    created_at       BIGINT  NOT NULL,
+    version          BIGINT  NOT NULL CHECK (version > 0),
+    UNIQUE (organization_id, email)
+);
+
+-- An operator's key belongs to no organization, so organization_id has no foreign key.
+CREATE TABLE api_keys (
+    id               TEXT COLLATE "C"   NOT NULL PRIMARY KEY,
+    organization_id  TEXT   NOT NULL,
+    user_id          TEXT   NOT NULL,
+    name             TEXT   NOT NULL,
+    kind             TEXT   NOT NULL CHECK (kind IN ('person', 'agent')),
+    role             TEXT   NOT NULL CHECK (role IN ('viewer', 'member', 'admin', 'operator')),
+    cap_gpus         BIGINT NOT NULL CHECK (cap_gpus >= 0),
+    cap_per_day      BIGINT NOT NULL CHECK (cap_per_day >= 0),
+    cap_lead         BIGINT NOT NULL CHECK (cap_lead >= 0),
+    cap_window       BIGINT NOT NULL CHECK (cap_window >= 0),
+    hash             BYTEA NOT NULL,
+    pepper_version   BIGINT NOT NULL,
+    last4            TEXT   NOT NULL,
+    created_by       TEXT   NOT NULL,
+    created_at       BIGINT NOT NULL,
+    expires_at       BIGINT NOT NULL,
+    revoked_at       BIGINT NOT NULL,
+    last_used_at     BIGINT NOT NULL,
+    version          BIGINT NOT NULL CHECK (version > 0)
+);
+
+CREATE INDEX api_keys_organization ON api_keys (organization_id, id);
+
+CREATE TABLE idempotency (
+    organization_id  TEXT   NOT NULL,
+    route            TEXT   NOT NULL,
+    key              TEXT   NOT NULL,
+    hash             BYTEA NOT NULL,
+    status           BIGINT NOT NULL,
+    body             BYTEA NOT NULL,
+    created_at       BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, route, key)
+);
+
+CREATE INDEX idempotency_age ON idempotency (created_at);
+
+CREATE TABLE meta (
+    key    TEXT NOT NULL PRIMARY KEY,
+    value  TEXT NOT NULL
+);

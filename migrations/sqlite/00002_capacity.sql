@@ -1,0 +1,157 @@
+-- +goose Up
+
+CREATE TABLE pools (
+    id             TEXT    NOT NULL PRIMARY KEY,
+    name           TEXT    NOT NULL UNIQUE,
+    provisioner    TEXT    NOT NULL,
+    region         TEXT    NOT NULL,
+    type           TEXT    NOT NULL,
+    model          TEXT    NOT NULL,
+    per_node       BIGINT  NOT NULL CHECK (per_node > 0),
+    memory_mib     BIGINT  NOT NULL CHECK (memory_mib >= 0),
+    price          BIGINT  NOT NULL CHECK (price >= 0),
+    min_nodes      BIGINT  NOT NULL CHECK (min_nodes >= 0),
+    max_nodes      BIGINT  NOT NULL CHECK (max_nodes >= 0),
+    warm_hold      BIGINT  NOT NULL CHECK (warm_hold >= 0),
+    idle_release   BIGINT  NOT NULL CHECK (idle_release >= 0),
+    max_lease      BIGINT  NOT NULL CHECK (max_lease >= 0),
+    paused         BOOLEAN NOT NULL,
+    simulated      BOOLEAN NOT NULL,
+    boot           TEXT    NOT NULL,
+    blocked_until  BIGINT  NOT NULL,
+    failures       BIGINT  NOT NULL CHECK (failures >= 0),
+    created_at     BIGINT  NOT NULL,
+    version        BIGINT  NOT NULL CHECK (version > 0)
+);
+
+CREATE TABLE nodes (
+    id            TEXT    NOT NULL PRIMARY KEY,
+    pool_id       TEXT    NOT NULL REFERENCES pools (id),
+    slot          BIGINT  NOT NULL CHECK (slot >= 0),
+    generation    BIGINT  NOT NULL CHECK (generation >= 0),
+    token         TEXT    NOT NULL,
+    provider_id   TEXT    NOT NULL,
+    address       TEXT    NOT NULL,
+    simulated     BOOLEAN NOT NULL,
+    reason        TEXT    NOT NULL,
+    state         TEXT    NOT NULL CHECK (state IN ('requested', 'provisioning', 'booting', 'ready', 'draining', 'deprovisioning', 'gone', 'failed', 'lost', 'quarantined', 'needs_attention')),
+    requested_at  BIGINT  NOT NULL,
+    booting_at    BIGINT  NOT NULL,
+    ready_at      BIGINT  NOT NULL,
+    idle_since    BIGINT  NOT NULL,
+    retired_at    BIGINT  NOT NULL,
+    absent_at     BIGINT  NOT NULL,
+    gone_at       BIGINT  NOT NULL,
+    version       BIGINT  NOT NULL CHECK (version > 0)
+);
+
+-- At most one machine per place, whatever the planner thinks.
+CREATE UNIQUE INDEX nodes_live_slot ON nodes (pool_id, slot) WHERE state NOT IN ('gone', 'failed');
+CREATE INDEX nodes_slot ON nodes (slot, pool_id); -- in this order it cannot be taken for the live nodes of a pool, which are few
+CREATE INDEX nodes_requested ON nodes (requested_at);
+
+CREATE TABLE gpus (
+    node_id     TEXT   NOT NULL REFERENCES nodes (id),
+    uuid        TEXT   NOT NULL,
+    idx         BIGINT NOT NULL CHECK (idx >= 0),
+    model       TEXT   NOT NULL,
+    memory_mib  BIGINT NOT NULL CHECK (memory_mib >= 0),
+    PRIMARY KEY (node_id, uuid)
+);
+
+CREATE TABLE reservations (
+    id               TEXT    NOT NULL PRIMARY KEY,
+    organization_id  TEXT    NOT NULL REFERENCES organizations (id),
+    pool_id          TEXT    NOT NULL REFERENCES pools (id),
+    name             TEXT    NOT NULL,
+    class            TEXT    NOT NULL CHECK (class IN ('guaranteed', 'speculative')),
+    source           TEXT    NOT NULL CHECK (source IN ('person', 'schedule', 'agent')),
+    made_by          TEXT    NOT NULL,
+    window_start     BIGINT  NOT NULL,
+    window_end       BIGINT  NOT NULL,
+    nodes            BIGINT  NOT NULL CHECK (nodes > 0),
+    per_node         BIGINT  NOT NULL CHECK (per_node > 0),
+    slots            TEXT    NOT NULL,
+    reason_code      TEXT    NOT NULL,
+    probability      REAL    NOT NULL CHECK (probability >= 0 AND probability <= 1),
+    degraded         BOOLEAN NOT NULL,
+    reason           TEXT    NOT NULL,
+    cost             BIGINT  NOT NULL CHECK (cost >= 0),
+    state            TEXT    NOT NULL CHECK (state IN ('awaiting_approval', 'booked', 'waitlisted', 'rejected', 'warming', 'ready', 'claimed', 'cancelled', 'expired', 'failed')),
+    created_at       BIGINT  NOT NULL,
+    warmed_at        BIGINT  NOT NULL,
+    ready_at         BIGINT  NOT NULL,
+    ended_at         BIGINT  NOT NULL,
+    version          BIGINT  NOT NULL CHECK (version > 0),
+    CHECK (window_start <= window_end)
+);
+
+CREATE INDEX reservations_live ON reservations (pool_id) WHERE state NOT IN ('rejected', 'claimed', 'cancelled', 'expired', 'failed');
+CREATE INDEX reservations_held ON reservations (organization_id) WHERE state IN ('booked', 'warming', 'ready');
+CREATE INDEX reservations_day ON reservations (organization_id, window_start);
+CREATE INDEX reservations_page ON reservations (organization_id, id);
+
+CREATE TABLE allocations (
+    id               TEXT   NOT NULL PRIMARY KEY,
+    organization_id  TEXT   NOT NULL REFERENCES organizations (id),
+    pool_id          TEXT   NOT NULL REFERENCES pools (id),
+    name             TEXT   NOT NULL,
+    held_by          TEXT   NOT NULL,
+    nodes            BIGINT NOT NULL CHECK (nodes > 0),
+    per_node         BIGINT NOT NULL CHECK (per_node > 0),
+    slots            TEXT   NOT NULL,
+    reservations     TEXT   NOT NULL,
+    lease            BIGINT NOT NULL CHECK (lease >= 0),
+    window_start     BIGINT NOT NULL,
+    window_end       BIGINT NOT NULL,
+    reason           TEXT   NOT NULL,
+    state            TEXT   NOT NULL CHECK (state IN ('pending', 'active', 'releasing', 'released', 'failed', 'expired', 'preempted', 'cancelled')),
+    requested_at     BIGINT NOT NULL,
+    active_at        BIGINT NOT NULL,
+    lease_until      BIGINT NOT NULL,
+    ended_at         BIGINT NOT NULL,
+    version          BIGINT NOT NULL CHECK (version > 0),
+    CHECK (window_start <= window_end)
+);
+
+CREATE INDEX allocations_live ON allocations (pool_id) WHERE state NOT IN ('released', 'failed', 'expired', 'preempted', 'cancelled');
+CREATE INDEX allocations_held ON allocations (organization_id) WHERE state NOT IN ('released', 'failed', 'expired', 'preempted', 'cancelled');
+CREATE INDEX allocations_started ON allocations (active_at);
+CREATE INDEX allocations_page ON allocations (organization_id, id);
+
+-- Who held which GPU when. until is NULL while it is held.
+CREATE TABLE allocation_gpus (
+    allocation_id  TEXT   NOT NULL REFERENCES allocations (id),
+    node_id        TEXT   NOT NULL REFERENCES nodes (id),
+    gpu_uuid       TEXT   NOT NULL,
+    idx            BIGINT NOT NULL CHECK (idx >= 0),
+    since          BIGINT NOT NULL,
+    until          BIGINT,
+    PRIMARY KEY (allocation_id, gpu_uuid)
+);
+
+-- A GPU is in at most one pair of hands.
+CREATE UNIQUE INDEX allocation_gpus_held ON allocation_gpus (gpu_uuid) WHERE until IS NULL;
+CREATE INDEX allocation_gpus_ended ON allocation_gpus (until);
+
+CREATE TABLE schedules (
+    id               TEXT    NOT NULL PRIMARY KEY,
+    organization_id  TEXT    NOT NULL REFERENCES organizations (id),
+    pool_id          TEXT    NOT NULL REFERENCES pools (id),
+    name             TEXT    NOT NULL,
+    gpus             BIGINT  NOT NULL CHECK (gpus > 0),
+    start_local      TEXT    NOT NULL,
+    timezone         TEXT    NOT NULL,
+    rrule            TEXT    NOT NULL,
+    ex_dates         TEXT    NOT NULL,
+    length           BIGINT  NOT NULL CHECK (length > 0),
+    dst_policy       TEXT    NOT NULL CHECK (dst_policy IN ('shift', 'skip')),
+    paused           BOOLEAN NOT NULL,
+    made_by          TEXT    NOT NULL,
+    created_at       BIGINT  NOT NULL,
+    done_until       BIGINT  NOT NULL,
+    deleted_at       BIGINT  NOT NULL,
+    version          BIGINT  NOT NULL CHECK (version > 0)
+);
+
+CREATE INDEX schedules_page ON schedules (organization_id, id);

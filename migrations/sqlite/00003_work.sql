@@ -1,0 +1,42 @@
+-- +goose Up
+
+CREATE TABLE events (
+    seq              INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    organization_id  TEXT    NOT NULL,
+    at               BIGINT  NOT NULL,
+    type             TEXT    NOT NULL,
+    subject          TEXT    NOT NULL,
+    pool_id          TEXT    NOT NULL,
+    actor            TEXT    NOT NULL,
+    via              TEXT    NOT NULL,
+    reason           TEXT    NOT NULL,
+    message          TEXT    NOT NULL
+);
+
+CREATE INDEX events_organization ON events (organization_id, seq);
+CREATE INDEX events_subject ON events (subject, seq);
+
+-- run_at 0 means never. dispatch_after is when the row may be sent (again).
+CREATE TABLE tasks (
+    id              TEXT   NOT NULL PRIMARY KEY,
+    kind            TEXT   NOT NULL,
+    subject         TEXT   NOT NULL,
+    key             TEXT   NOT NULL,
+    state           TEXT   NOT NULL CHECK (state IN ('ready', 'running', 'done', 'dead')),
+    attempt         BIGINT NOT NULL CHECK (attempt >= 0),
+    run_at          BIGINT NOT NULL,
+    wake_at         BIGINT NOT NULL,
+    dispatches      BIGINT NOT NULL CHECK (dispatches >= 0),
+    dispatch_after  BIGINT NOT NULL,
+    fence           BIGINT NOT NULL CHECK (fence >= 0),
+    lease_until     BIGINT NOT NULL,
+    last_error      TEXT   NOT NULL,
+    created_at      BIGINT NOT NULL,
+    finished_at     BIGINT NOT NULL
+);
+
+CREATE UNIQUE INDEX tasks_key ON tasks (key) WHERE key <> '';
+CREATE INDEX tasks_due ON tasks (run_at) WHERE state = 'ready';
+CREATE INDEX tasks_leased ON tasks (lease_until) WHERE state = 'running';
+CREATE INDEX tasks_finished ON tasks (finished_at) WHERE state = 'done';
+CREATE INDEX tasks_open ON tasks (subject, kind) WHERE state IN ('ready', 'running');

@@ -1,0 +1,106 @@
+package discover
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// absent is a library that is not there, so that the tests do not depend on the
+// machine they run on.
+var absent = NVML{Library: "/nonexistent/libnvidia-ml.so.1"}
+
+func smi(script string) FirstOf {
+	return FirstOf{Library: absent, Command: SMI{Command: []string{"sh", "-c", script}}}
+}
+
+// The rows are as nvidia-smi prints them: an A100, and a GB10, which shares the
+// host's memory.
+func TestSMI(t *testing.T) {
+	t.Parallel()
+	devices, err := smi(`printf '%s\n' \
+		'0, GPU-5f1d3c2a-9a56-5d0e-b8ab-0a0c8a1f2b3c, 81920, NVIDIA A100-SXM4-80GB' \
+		'1, GPU-0b7e6f2c-1111-2222-3333-444455556666, [N/A], NVIDIA GB10' ''`).Devices(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []gpu.Device{
+		{UUID: "GPU-5f1d3c2a-9a56-5d0e-b8ab-0a0c8a1f2b3c", Index: 0, Model: "NVIDIA A100-SXM4-80GB", MemoryMiB: 81_920},
+		{UUID: "GPU-0b7e6f2c-1111-2222-3333-444455556666", Index: 1, Model: "NVIDIA GB10"},
+	}, devices)
+}
+
+func TestSMIGetsTheQuery(t *testing.T) {
+	t.Parallel()
+	_, err := smi(`echo "$0 $1"; exit 3`).Devices(t.Context())
+	require.ErrorContains(t, err, "--query-gpu=index,uuid,memory.total,name --format=csv,noheader,nounits")
+}
+
+func TestSMIFailures(t *testing.T) {
+	t.Parallel()
+	_, err := FirstOf{Library: absent, Command: SMI{Command: []string{"no-such-command-nvidia-smi"}}}.Devices(t.Context())
+	require.ErrorIs(t, err, ErrNoDriver)
+	_, err = smi(`echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9`).Devices(t.Context())
+	require.ErrorIs(t, err, ErrNoDriver)
+	_, err = smi(`echo broken >&2; exit 1`).Devices(t.Context())
+	require.ErrorContains(t, err, "broken")
+	require.NotErrorIs(t, err, ErrNoDriver)
+	devices, err := smi(`echo "No devices were found"; exit 6`).Devices(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, devices)
+}
+
+func TestSMIThatHangsIsEnded(t *testing.T) {
+	t.Parallel()
+	hanging := SMI{Command: []string{"sh", "-c", "exec sleep 600"}, Timeout: time.Millisecond}
+	_, err := hanging.Devices(t.Context())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestRowsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, row := range []string{
+		"text", "0, GPU-1, 10", "x, GPU-1, 10, A", "-1, GPU-1, 10, A", "0, [N/A], 10, A", "0, , 10, A",
+		"0, GPU-1, ten, A", "0, GPU-1, -1, A", "0, GPU-1, 10, [Unknown Error]", "0, GPU-1, 10, ", "99999999, GPU-1, 10, A",
+	} {
+		_, err := parseSMI(row)
+		require.Error(t, err, row)
+	}
+	devices, err := parseSMI("3, GPU-1, 10, A, with a comma\n")
+	require.NoError(t, err)
+	require.Equal(t, []gpu.Device{{UUID: "GPU-1", Index: 3, Model: "A, with a comma", MemoryMiB: 10}}, devices)
+}
+
+func FuzzParseSMI(f *testing.F) {
+	f.Add("0, GPU-1, 81920, NVIDIA A100-SXM4-80GB\n")
+	f.Add("0, GPU-1, [N/A], NVIDIA GB10\r\n")
+	f.Fuzz(func(t *testing.T, output string) {
+		devices, err := parseSMI(output)
+		for _, device := range devices {
+			if err == nil && (device.UUID == "" || device.Model == "" || device.MemoryMiB < 0 || device.Index < 0) {
+				t.Fatalf("%q gives %+v", output, device)
+			}
+		}
+	})
+}
+
+func TestSimulatedDevicesAreStableAndTheHostsOwn(t *testing.T) {
+	t.Parallel()
+	source := Simulated{Host: "a", Count: 4, Model: "SIM a100", MemoryMiB: 1024}
+	first, err := source.Devices(t.Context())
+	require.NoError(t, err)
+	second, err := source.Devices(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, first, second)
+	source.Host = "b"
+	third, err := source.Devices(t.Context())
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, device := range append(first, third...) {
+		require.Regexp(t, `^GPU-SIM-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, device.UUID)
+		seen[device.UUID] = true
+	}
+	require.Len(t, seen, 8)
+}

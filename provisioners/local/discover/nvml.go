@@ -1,0 +1,100 @@
+//go:build linux && cgo
+
+package discover
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// NVML asks NVIDIA's management library. Library is the file to load; empty
+// means the driver's own, by the loader's search path.
+type NVML struct{ Library string }
+
+// nvmlLock serialises every use of the library: go-nvml keeps the functions it
+// resolved in package variables and sets them whenever a library is loaded.
+var nvmlLock sync.Mutex
+
+// required are the symbols that Devices calls. The library is bound lazily, so
+// calling one that an old driver lacks ends the process; nothing can recover it.
+var required = []string{
+	"nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2",
+	"nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo", "nvmlShutdown",
+}
+
+// Devices lists the GPUs. A call into the driver cannot be interrupted: the
+// context is only looked at before it.
+func (n NVML) Devices(ctx context.Context) ([]gpu.Device, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	nvmlLock.Lock()
+	defer nvmlLock.Unlock()
+	library := n.library()
+	// After a failed Init no further call may be made, not even for its text.
+	switch code := library.Init(); code {
+	case nvml.SUCCESS:
+	case nvml.ERROR_LIBRARY_NOT_FOUND:
+		return nil, errNoLibrary
+	case nvml.ERROR_DRIVER_NOT_LOADED:
+		return nil, fmt.Errorf("%w: the library is there, the kernel module is not loaded", ErrNoDriver)
+	default:
+		return nil, fmt.Errorf("starting NVML: error %d", code)
+	}
+	for _, symbol := range required {
+		if err := library.Extensions().LookupSymbol(symbol); err != nil {
+			return nil, fmt.Errorf("the NVIDIA driver is too old: %w", err)
+		}
+	}
+	defer library.Shutdown()
+	return readAll(library)
+}
+
+func (n NVML) library() nvml.Interface {
+	if n.Library == "" {
+		return nvml.New()
+	}
+	return nvml.New(nvml.WithLibraryPath(n.Library))
+}
+
+func readAll(library nvml.Interface) ([]gpu.Device, error) {
+	count, code := library.DeviceGetCount()
+	if code != nvml.SUCCESS {
+		return nil, fmt.Errorf("counting GPUs: NVML error %d", code)
+	}
+	devices := make([]gpu.Device, 0, count)
+	for index := range count {
+		device, err := read(library, index)
+		if err != nil {
+			return nil, fmt.Errorf("reading GPU %d: %w", index, err)
+		}
+		devices = append(devices, device)
+	}
+	return devices, nil
+}
+
+func read(library nvml.Interface, index int) (gpu.Device, error) {
+	handle, code := library.DeviceGetHandleByIndex(index)
+	if code != nvml.SUCCESS {
+		return gpu.Device{}, fmt.Errorf("finding it: NVML error %d", code)
+	}
+	uuid, code := handle.GetUUID()
+	if code != nvml.SUCCESS {
+		return gpu.Device{}, fmt.Errorf("reading its UUID: NVML error %d", code)
+	}
+	name, code := handle.GetName()
+	if code != nvml.SUCCESS {
+		return gpu.Device{}, fmt.Errorf("reading its name: NVML error %d", code)
+	}
+	memory, code := handle.GetMemoryInfo()
+	// Machines whose GPU shares the host's memory have no figure of their own.
+	if code != nvml.SUCCESS && code != nvml.ERROR_NOT_SUPPORTED {
+		return gpu.Device{}, fmt.Errorf("reading its memory: NVML error %d", code)
+	}
+	return gpu.Device{UUID: uuid, Index: index, Model: name, MemoryMiB: int(memory.Total / mebibyte)}, nil
+}

@@ -1,0 +1,99 @@
+package discover
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// SMI asks the nvidia-smi command. Command is the program and its first
+// arguments, nvidia-smi when empty. Timeout bounds one call, 20 s when zero: a
+// broken driver makes it hang, and a cold one takes seconds to start.
+type SMI struct {
+	Command []string
+	Timeout time.Duration
+}
+
+const smiTimeout = 20 * time.Second
+
+// The name comes last because it alone may hold a comma.
+var smiQuery = []string{"--query-gpu=index,uuid,memory.total,name", "--format=csv,noheader,nounits"}
+
+// Devices lists the GPUs.
+func (s SMI) Devices(ctx context.Context) ([]gpu.Device, error) {
+	command, timeout := s.Command, s.Timeout
+	if len(command) == 0 {
+		command = []string{"nvidia-smi"}
+	}
+	if timeout == 0 {
+		timeout = smiTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	run := exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], smiQuery...)...)
+	run.WaitDelay = time.Second // a child of the killed command may keep its pipes open
+	output, err := run.CombinedOutput()
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("asking nvidia-smi: %w", ctx.Err())
+	case errors.Is(err, exec.ErrNotFound):
+		return nil, fmt.Errorf("%w: neither the NVML library nor nvidia-smi is there", ErrNoDriver)
+	case bytes.Contains(output, []byte("communicate with the NVIDIA driver")):
+		return nil, fmt.Errorf("%w: nvidia-smi cannot talk to it", ErrNoDriver)
+	case bytes.Contains(output, []byte("No devices were found")):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("asking nvidia-smi: %w: %.200s", err, bytes.TrimSpace(output))
+	}
+	return parseSMI(string(output))
+}
+
+func parseSMI(output string) ([]gpu.Device, error) {
+	var devices []gpu.Device
+	for line := range strings.Lines(output) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		device, err := parseRow(line)
+		if err != nil {
+			return nil, fmt.Errorf("reading nvidia-smi's row %.200q: %w", line, err)
+		}
+		devices = append(devices, device)
+	}
+	return devices, nil
+}
+
+func parseRow(line string) (gpu.Device, error) {
+	fields := strings.SplitN(line, ",", 4)
+	if len(fields) != 4 {
+		return gpu.Device{}, fmt.Errorf("want 4 fields, have %d", len(fields))
+	}
+	for i := range fields {
+		fields[i] = strings.TrimSpace(fields[i])
+	}
+	index, err := strconv.ParseUint(fields[0], 10, 16)
+	if err != nil {
+		return gpu.Device{}, fmt.Errorf("index: %w", err)
+	}
+	if !strings.HasPrefix(fields[1], "GPU-") {
+		return gpu.Device{}, fmt.Errorf("%q is not the UUID of a GPU", fields[1])
+	}
+	var memory uint64
+	// "[N/A]" and "[Not Supported]": the GPU shares the host's memory.
+	if !strings.HasPrefix(fields[2], "[") {
+		if memory, err = strconv.ParseUint(fields[2], 10, 31); err != nil {
+			return gpu.Device{}, fmt.Errorf("memory: %w", err)
+		}
+	}
+	if fields[3] == "" || strings.HasPrefix(fields[3], "[") {
+		return gpu.Device{}, fmt.Errorf("%q is not a name", fields[3])
+	}
+	return gpu.Device{UUID: fields[1], Index: int(index), Model: fields[3], MemoryMiB: int(memory)}, nil
+}

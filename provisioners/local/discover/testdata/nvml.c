@@ -1,0 +1,24 @@
+/* A libnvidia-ml.so.1 with two GPUs. INIT is what nvmlInit answers; OLD leaves
+   out a function, as an old driver does. */
+#include <string.h>
+typedef struct { unsigned long long total, free, used; } memory;
+#ifndef INIT
+#define INIT 0
+#endif
+int nvmlInit_v2(void) { return INIT; }
+int nvmlShutdown(void) { return 0; }
+const char *nvmlErrorString(int code) { return "fake"; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = (void *)(long)(index + 1); return 0; }
+int nvmlDeviceGetUUID(void *device, char *text, unsigned length) {
+  strncpy(text, device == (void *)1 ? "GPU-00000000-0000-0000-0000-000000000001" : "GPU-00000000-0000-0000-0000-000000000002", length);
+  return 0;
+}
+int nvmlDeviceGetName(void *device, char *text, unsigned length) { strncpy(text, "NVIDIA H100 80GB HBM3", length); return 0; }
+#ifndef OLD
+int nvmlDeviceGetMemoryInfo(void *device, memory *info) {
+  if (device == (void *)2) return 3; /* not supported */
+  info->total = 85520809984ull;
+  return 0;
+}
+#endif

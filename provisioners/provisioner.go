@@ -1,0 +1,121 @@
+// Package provisioners is the port between the control plane and whatever makes
+// machines: a simulation, this host, a cluster, a cloud.
+//
+// The contract exists because every peer that wrote the machine's id only after
+// the call that made it has leaked machines. The control plane commits an intent
+// with a token before it calls Create, repeats any call whose answer it did not
+// get, and believes that a machine is gone only when it is told so by id, twice.
+// An adapter must make that safe:
+//
+//   - Create is repeatable: the same token never makes a second machine.
+//   - Absence needs proof: List says whether it is complete, and Get of an
+//     unknown id answers KindNotFound only when the provider itself said so.
+//   - Delete is repeatable from every state until Get answers KindNotFound.
+//   - Errors carry the caller's choice (see Kind); when an adapter cannot tell
+//     whether a machine was made, it must answer KindUnknown.
+//   - Every machine carries the owner tag of its deployment, and List returns
+//     only machines with the asked tag: two deployments in one account never
+//     touch each other.
+//
+// An adapter is a folder beside this file, a Config with Validate, a line in
+// provisioners/builtin, and a test that runs provisionertest.Run. README.md
+// beside this file is the checklist.
+package provisioners
+
+import (
+	"context"
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// Provisioner makes, finds and removes machines. Implementations are safe for
+// concurrent use, honour the context's end, and hold no state that a restart
+// may not lose.
+type Provisioner interface {
+	// Name is the configured name of this provisioner, unique in a deployment.
+	Name() string
+	// Offers lists the machine types that can be asked for. The answer may be
+	// old by the time it is used: Create decides.
+	Offers(ctx context.Context) ([]Offer, error)
+	// Create asks for one machine and returns without waiting for its boot.
+	// Repeating a call with the same token and spec returns the same machine,
+	// also after it became Running, and the ended machine (Terminating or
+	// Terminated) after it was deleted: a late duplicate of a call must not make
+	// a machine that nobody wants any more. An adapter remembers a token for at
+	// least 24 hours after its machine's end. The same token with another spec
+	// is KindBadSpec. After KindCapacity, KindQuota, KindBadSpec and KindDenied no
+	// machine exists for the token; after KindUnknown one may.
+	Create(ctx context.Context, token string, spec Spec) (Instance, error)
+	// Get returns one machine by the provider's id. KindNotFound means the
+	// provider knows no such machine; a machine that was deleted may also be
+	// returned as Terminated for a while.
+	Get(ctx context.Context, id string) (Instance, error)
+	// List returns the machines that carry the owner tag, whatever their state.
+	// Only a List with Complete set may be used to conclude that a machine does
+	// not exist, and only of machines older than the provider's delay: Complete
+	// speaks of pages and rows, not of freshness.
+	List(ctx context.Context, owner string) (List, error)
+	// Delete asks for the machine's end and returns without waiting for it. A
+	// machine that is already gone is not an error.
+	Delete(ctx context.Context, id string) error
+}
+
+// Offer is one machine type that a provisioner can make.
+type Offer struct {
+	Type       string // the provisioner's name for it, as in Spec.Type
+	Region     string
+	Model      string
+	GPUs       int
+	MemoryMiB  int // of one GPU
+	Price      gpu.MicroUSD
+	MinBilling time.Duration // the shortest time that is billed
+	Boot       Boot
+	Simulated  bool
+}
+
+// Boot is a provisioner's prior for the time from Create to a proved ready
+// machine. The control plane learns the real one.
+type Boot struct {
+	P50, P95 time.Duration
+}
+
+// Spec says what machine to make and for whom.
+type Spec struct {
+	Type   string
+	Region string
+	Owner  string // deployment tag: List finds by it
+	NodeID string // the control plane's node, a tag of the machine
+}
+
+// Phase is a machine's life as its provider sees it.
+type Phase string
+
+// The phases of a machine.
+const (
+	Booting     Phase = "booting"     // exists, is billed, cannot be used
+	Running     Phase = "running"     // can be used; Devices is filled
+	Terminating Phase = "terminating" // is on its way out, may still be billed
+	Terminated  Phase = "terminated"  // is gone; the provider still remembers it
+)
+
+// Instance is one machine.
+type Instance struct {
+	ID        string // the provider's id
+	Token     string // the token it was created with
+	Owner     string
+	NodeID    string
+	Type      string
+	Phase     Phase
+	Address   string // where it can be reached, empty while Booting
+	Devices   []gpu.Device
+	CreatedAt time.Time // the provider's time of birth
+	Simulated bool
+}
+
+// List is one answer of Provisioner.List.
+type List struct {
+	Instances []Instance
+	// Complete says that every page was read and every row was understood.
+	Complete bool
+}

@@ -1,0 +1,159 @@
+// Package provisionertest is the contract of provisioners.Provisioner as tests.
+// Every adapter runs it; an adapter that passes is safe to give money to.
+package provisionertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// Harness makes subjects.
+type Harness struct {
+	// New makes an empty provider and an adapter to it, which no other test uses.
+	New func(t *testing.T) Subject
+}
+
+// Subject is one adapter under test.
+type Subject struct {
+	provisioners.Provisioner
+	// Reopen makes another adapter to the same provider, as a restarted process
+	// would. The old adapter is not used afterwards.
+	Reopen func(t *testing.T) provisioners.Provisioner
+	// Spec is one that can be made. The suite sets Owner and NodeID.
+	Spec provisioners.Spec
+	// OtherSpec differs from Spec in more than the tags, or is empty when the
+	// adapter can make only one thing.
+	OtherSpec provisioners.Spec
+	// Machines is how many can exist at once, at least one.
+	Machines int
+	// Advance lets the time pass for the provider.
+	Advance func(time.Duration)
+	// BootWithin and GoneWithin bound the waiting after Create and Delete.
+	BootWithin, GoneWithin time.Duration
+	// The hooks below inject one fault into the next call of their name; nil
+	// where the adapter's provider cannot be made to fail.
+	TimeOutCreate func() // the machine is made, the answer is KindUnknown
+	TimeOutDelete func() // the end is started, the answer is an error
+	TruncateList  func() // some page or row of the answer is missing
+	RunOut        func() // nothing can be had until the subject is thrown away
+}
+
+const owner, node, token = "deployment-a", "nod_1", "token-1"
+
+// Run runs the suite.
+func Run(t *testing.T, harness Harness) {
+	t.Helper()
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, Subject)
+	}{
+		{"offers are sane", offersAreSane},
+		{"tags come back", tagsComeBack},
+		{"a machine boots in time", bootsInTime},
+		{"create is repeatable", createIsRepeatable},
+		{"create is repeatable at once", createIsRepeatableAtOnce},
+		{"create is repeatable after the end", createIsRepeatableAfterTheEnd},
+		{"a token belongs to its spec", tokenBelongsToItsSpec},
+		{"a bad spec makes nothing", badSpecMakesNothing},
+		{"an ended context makes nothing", endedContextMakesNothing},
+		{"unknown ids", unknownIDs},
+		{"list knows its owner", listKnowsItsOwner},
+		{"delete is repeatable", deleteIsRepeatable},
+		{"delete while booting", deleteWhileBooting},
+		{"an id is never used twice", idIsNeverUsedTwice},
+		{"a restart forgets nothing", restartForgetsNothing},
+		{"a create that timed out", createThatTimedOut},
+		{"a delete that timed out", deleteThatTimedOut},
+		{"a truncated list says so", truncatedListSaysSo},
+		{"no capacity makes nothing", noCapacityMakesNothing},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(t, harness.New(t))
+		})
+	}
+}
+
+// spec is Spec with tags.
+func (s Subject) spec(owner, node string) provisioners.Spec {
+	spec := s.Spec
+	spec.Owner, spec.NodeID = owner, node
+	return spec
+}
+
+// create makes the suite's usual machine.
+func (s Subject) create(t *testing.T) provisioners.Instance {
+	t.Helper()
+	instance, err := s.Create(t.Context(), token, s.spec(owner, node))
+	require.NoError(t, err)
+	return instance
+}
+
+// steps is into how many parts a waiting time is cut.
+const steps = 20
+
+// running lets time pass until the machine runs.
+func (s Subject) running(t *testing.T, id string) provisioners.Instance {
+	t.Helper()
+	for range steps + 1 {
+		instance, err := s.Get(t.Context(), id)
+		require.NoError(t, err)
+		if instance.Phase == provisioners.Running {
+			return instance
+		}
+		require.Equal(t, provisioners.Booting, instance.Phase)
+		require.Empty(t, instance.Devices, "devices of a machine that cannot be used")
+		s.Advance(s.BootWithin / steps)
+	}
+	require.FailNow(t, "the machine did not boot in time")
+	return provisioners.Instance{}
+}
+
+// gone lets time pass until the machine is Terminated or unknown.
+func (s Subject) gone(t *testing.T, id string) {
+	t.Helper()
+	for range steps + 1 {
+		instance, err := s.Get(t.Context(), id)
+		if err != nil {
+			require.Equal(t, provisioners.KindNotFound, provisioners.KindOf(err), "%v", err)
+			return
+		}
+		if instance.Phase == provisioners.Terminated {
+			return
+		}
+		require.Equal(t, provisioners.Terminating, instance.Phase)
+		s.Advance(s.GoneWithin / steps)
+	}
+	require.FailNow(t, "the machine was not gone in time")
+}
+
+// live counts the owner's machines that are not on their way out.
+func (s Subject) live(t *testing.T, owner string) int {
+	t.Helper()
+	list, err := s.List(t.Context(), owner)
+	require.NoError(t, err)
+	require.True(t, list.Complete)
+	count := 0
+	for _, instance := range list.Instances {
+		if !ended(instance) {
+			count++
+		}
+	}
+	return count
+}
+
+func ended(instance provisioners.Instance) bool {
+	return instance.Phase == provisioners.Terminating || instance.Phase == provisioners.Terminated
+}
+
+// requireKind wants a typed error: one that says its kind by itself.
+func requireKind(t *testing.T, want provisioners.Kind, err error) {
+	t.Helper()
+	var typed *provisioners.Error
+	require.ErrorAs(t, err, &typed)
+	require.Equal(t, want, typed.Kind, "%v", err)
+}

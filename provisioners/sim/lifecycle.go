@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"container/heap"
+	"time"
+)
+
+// end lets the machine end at the time, unless it ends earlier anyway.
+func (c *Cloud) end(m *machine, at time.Time) {
+	c.dirty = true
+	if !m.Ended.IsZero() && m.Ended.Before(at) {
+		return
+	}
+	m.Ended = at
+	heap.Push(&c.pending, event{at: at, machine: m, leaves: standing})
+}
+
+// settle moves machines whose time has come to their next stage and returns
+// now. It is what keeps every call cheap however many machines there ever were.
+func (c *Cloud) settle() time.Time {
+	now := c.clock.Now()
+	for len(c.pending) > 0 && !c.pending[0].at.After(now) {
+		due := heap.Pop(&c.pending).(event)
+		if m := due.machine; m.Stage == due.leaves {
+			m.Stage++
+			c.leave(m, due.leaves)
+		}
+	}
+	return now
+}
+
+func (c *Cloud) leave(m *machine, left stage) {
+	switch left {
+	case standing:
+		c.taken[[2]string{m.Offer.Type, m.Offer.Region}]--
+		c.plan(m)
+	case shown:
+		delete(c.shown, m.ID)
+		c.plan(m)
+	case tokenOnly:
+		delete(c.tokens, m.Token)
+		c.settled = c.settled.plus(m.sum(m.Ended))
+	}
+}
+
+// plan queues the end of the machine's present stage, if it has one.
+func (c *Cloud) plan(m *machine) {
+	at := m.Ended
+	switch m.Stage {
+	case shown:
+		at = at.Add(c.config.Remembered)
+	case tokenOnly:
+		at = at.Add(max(tokenMemory, c.config.Remembered))
+	}
+	if !m.Ended.IsZero() {
+		heap.Push(&c.pending, event{at: at, machine: m, leaves: m.Stage})
+	}
+}
+
+// event is the instant at which a machine enters its next stage. A machine
+// whose end moved has an older event as well, which no longer fits its stage.
+type event struct {
+	at      time.Time
+	machine *machine
+	leaves  stage
+}
+
+// events is a heap by time, for container/heap. Ties go by id, so that nothing
+// depends on the order of insertion.
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	if !e[i].at.Equal(e[j].at) {
+		return e[i].at.Before(e[j].at)
+	}
+	return e[i].machine.ID < e[j].machine.ID
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+
+// Push is for container/heap.
+func (e *events) Push(x any) { *e = append(*e, x.(event)) }
+
+// Pop is for container/heap.
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	(*e)[len(*e)-1] = event{}
+	*e = (*e)[:len(*e)-1]
+	return last
+}

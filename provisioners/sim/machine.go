@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// machine is one simulated machine: a few instants, from which its phase is
+// computed whenever somebody looks. It holds what it needs of its offer, so
+// that a changed config does not change machines that exist.
+type machine struct {
+	ID, Token string
+	Spec      provisioners.Spec
+	Offer     Offer
+	Born      time.Time
+	Ready     time.Time // zero: never leaves Booting
+	Deleted   time.Time // zero: nobody asked for its end
+	Ended     time.Time // zero: no end in sight
+	Stage     stage
+}
+
+// stage is how much of a machine the cloud still keeps.
+type stage int
+
+const (
+	standing  stage = iota // exists, takes stock
+	shown                  // is gone, Get and List still show it
+	tokenOnly              // is unknown to Get and List, Create still knows the token
+	forgotten              // only its sums are left
+)
+
+// tokenMemory is how long a token is known after its machine's end, the same as
+// EC2 promises for client tokens.
+const tokenMemory = 24 * time.Hour
+
+func (m *machine) phase(at time.Time) provisioners.Phase {
+	switch {
+	case reached(m.Ended, at):
+		return provisioners.Terminated
+	case reached(m.Deleted, at):
+		return provisioners.Terminating
+	case reached(m.Ready, at):
+		return provisioners.Running
+	default:
+		return provisioners.Booting
+	}
+}
+
+func reached(instant, at time.Time) bool { return !instant.IsZero() && !at.Before(instant) }
+
+func (m *machine) instance(at time.Time) provisioners.Instance {
+	instance := provisioners.Instance{
+		ID: m.ID, Token: m.Token, Owner: m.Spec.Owner, NodeID: m.Spec.NodeID, Type: m.Spec.Type,
+		Phase: m.phase(at), CreatedAt: m.Born, Simulated: true,
+	}
+	if instance.Phase == provisioners.Running {
+		instance.Address = m.ID + ".sim.invalid"
+		instance.Devices = m.devices()
+	}
+	return instance
+}
+
+func (m *machine) devices() []gpu.Device {
+	devices := make([]gpu.Device, m.Offer.GPUs)
+	for i := range devices {
+		devices[i] = gpu.Device{UUID: deviceUUID(m.ID, i), Index: i, Model: m.Offer.Model, MemoryMiB: m.Offer.MemoryMiB}
+	}
+	return devices
+}
+
+// price of the machine per hour.
+func (m *machine) price() gpu.MicroUSD { return gpu.MicroUSD(m.Offer.Price) }

@@ -1,0 +1,55 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+func (a *API) agents() {
+	handle(a, operation{http.MethodPut, "/agent/plan", "putAgentPlan", "agents", "Replace an agent's whole plan for a pool", 0}, a.putPlan)
+}
+
+// putPlan takes an idempotency key and needs none: the plan is the whole, so
+// that sending it twice changes nothing.
+func (a *API) putPlan(ctx context.Context, in *struct {
+	Idempotency
+	Body contract.AgentPlan
+},
+) (*One[contract.PlanOutcome], error) {
+	want := ledger.DesiredPlan{Pool: in.Body.PoolID}
+	for i, w := range in.Body.Windows {
+		at := func(field string) string { return fmt.Sprintf("windows[%d].%s", i, field) }
+		if err := a.notTooFar(at("start"), w.Start); err != nil {
+			return nil, err
+		}
+		if !w.End.After(a.Clock.Now()) {
+			return nil, problem.Invalid(at("end"), "must be in the future", "")
+		}
+		want.Windows = append(want.Windows, ledger.DesiredWindow{Start: stored(w.Start), End: stored(w.End), GPUs: w.GPUs,
+			Probability: w.Probability, ReasonCode: w.ReasonCode})
+	}
+	got, err := a.Ledger.PutPlan(ctx, auth.From(ctx), want)
+	if err != nil {
+		return nil, err
+	}
+	out := &One[contract.PlanOutcome]{Body: contract.PlanOutcome{Windows: make([]contract.WindowOutcome, 0, len(got))}}
+	for _, o := range got {
+		out.Body.Windows = append(out.Body.Windows, outcome(o))
+	}
+	return out, nil
+}
+
+func outcome(o ledger.WindowOutcome) contract.WindowOutcome {
+	out := contract.WindowOutcome{Start: o.Window.Start.UTC(), End: o.Window.End.UTC(), GPUs: o.Window.GPUs,
+		ReservationIDs: append([]string{}, o.Reservations...), Kept: o.Kept, Placed: o.Placed}
+	if o.Refused != nil {
+		out.Blockers, out.Offers = problem.Blockers(o.Refused), problem.Offers(o.Refused)
+	}
+	return out
+}

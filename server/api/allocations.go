@@ -1,0 +1,193 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+)
+
+func (a *API) allocations() {
+	handle(a, operation{http.MethodPost, "/allocations", "createAllocation", "bookings", "Get GPUs now, or a place to wait in", 201}, a.createAllocation)
+	handle(a, operation{http.MethodGet, "/allocations", "listAllocations", "bookings", "List allocations", 0}, a.listAllocations)
+	handle(a, operation{http.MethodGet, "/allocations/{id}", "getAllocation", "bookings", "Read an allocation", 0}, a.getAllocation)
+	handle(a, operation{http.MethodDelete, "/allocations/{id}", "deleteAllocation", "bookings", "Give the GPUs back", 0}, a.releaseAllocation("DELETE /v1/allocations/{id}"))
+	handle(a, operation{http.MethodPost, "/allocations/{id}/release", "releaseAllocation", "bookings", "Give the GPUs back", 0}, a.releaseAllocation("POST /v1/allocations/{id}/release"))
+	handle(a, operation{http.MethodPost, "/allocations/{id}/extend", "extendAllocation", "bookings", "Prolong the lease", 0}, a.extendAllocation)
+}
+
+func (a *API) createAllocation(ctx context.Context, in *struct {
+	Idempotency
+	DryRun bool   `query:"dry_run" doc:"Answer what would happen and change nothing."`
+	Prefer string `header:"Prefer" maxLength:"64" doc:"wait=30 holds the answer for up to so many seconds, at most 55, until the GPUs are there."`
+	Body   contract.AllocationCreate
+},
+) (*Made[contract.Allocation], error) {
+	actor, b := auth.From(ctx), in.Body
+	req := ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Lease: seconds(b.LeaseSeconds), Name: b.Name, DryRun: in.DryRun}
+	if in.DryRun {
+		got, err := a.Ledger.Allocate(ctx, actor, req)
+		return &Made[contract.Allocation]{Status: http.StatusOK, Body: encodeAllocation(got)}, err
+	}
+	if err := in.require(); err != nil {
+		return nil, err
+	}
+	out, err := once(ctx, a, "POST /v1/allocations", in.Idempotency, b, func(ctx context.Context) (int, contract.Allocation, error) {
+		got, err := a.Ledger.Allocate(ctx, actor, req)
+		return started(got), encodeAllocation(got), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.settled(ctx, out, Wait(in.Prefer))
+}
+
+// started is the status of a new allocation: 202 while it has to wait.
+func started(got allocation.Allocation) int {
+	if got.State() == allocation.Pending {
+		return http.StatusAccepted
+	}
+	return http.StatusCreated
+}
+
+// settled completes the answer of a new allocation, after having waited for its
+// GPUs as long as was asked.
+func (a *API) settled(ctx context.Context, out *Made[contract.Allocation], wait time.Duration) (*Made[contract.Allocation], error) {
+	if wait > 0 && out.Body.State == string(allocation.Pending) {
+		got, err := a.await(ctx, out.Body.ID, wait)
+		if err != nil {
+			return nil, err
+		}
+		out.Status, out.Body = started(got), encodeAllocation(got)
+	}
+	out.Location, out.ETag = "/v1/allocations/"+out.Body.ID, etag(out.Body.Version)
+	return out, nil
+}
+
+// await returns the allocation when it is no longer pending, or as it is when
+// the time is up.
+func (a *API) await(ctx context.Context, id string, wait time.Duration) (allocation.Allocation, error) {
+	up := time.NewTimer(wait)
+	defer up.Stop()
+	for {
+		changed := a.Feed.Changed()
+		got, err := a.allocation(ctx, id)
+		if err != nil || got.State() != allocation.Pending {
+			return got, err
+		}
+		select {
+		case <-changed:
+		case <-up.C:
+			return got, nil
+		case <-ctx.Done():
+			return got, ctx.Err()
+		}
+	}
+}
+
+// maxWait is below what proxies commonly allow an answer to take.
+const maxWait = 55 * time.Second
+
+var preferWait = regexp.MustCompile(`(?i)(?:^|[,;\s])wait=([0-9]{1,5})(?:$|[,;\s])`)
+
+// Wait reads the wait preference of a Prefer header (RFC 7240); zero if it has
+// none. A preference that cannot be read is ignored, as the RFC wants.
+func Wait(prefer string) time.Duration {
+	m := preferWait.FindStringSubmatch(prefer)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(m[1])
+	return min(time.Duration(n)*time.Second, maxWait)
+}
+
+// BookingFilter narrows a list of bookings.
+type BookingFilter struct {
+	Pool string `query:"pool" maxLength:"63" doc:"Id or name."`
+	Live bool   `query:"live" doc:"Nothing that is over."`
+}
+
+func (a *API) listAllocations(ctx context.Context, in *struct {
+	Page
+	BookingFilter
+	State []string `query:"state" enum:"pending,active,releasing,released,failed,expired,preempted,cancelled"`
+},
+) (out *ListOut[contract.Allocation], err error) {
+	err = a.read(ctx, func(r ledger.Reader) error {
+		id, err := poolID(r, in.Pool)
+		if err != nil {
+			return err
+		}
+		f := ledger.BookingFilter{PoolID: id, State: in.State, Live: in.Live}
+		out, err = paged(in.Page, "alc", func(p ledger.Page) ([]allocation.Allocation, error) {
+			return r.Allocations(auth.From(ctx).Scope(), f, p)
+		}, func(a allocation.Allocation) string { return a.ID }, encodeAllocation)
+		return err
+	})
+	return out, err
+}
+
+func (a *API) allocation(ctx context.Context, id string) (got allocation.Allocation, err error) {
+	err = a.read(ctx, func(r ledger.Reader) error {
+		got, err = r.Allocation(auth.From(ctx).Scope(), id)
+		return err
+	})
+	return got, err
+}
+
+func (a *API) getAllocation(ctx context.Context, in *struct{ ByID }) (*One[contract.Allocation], error) {
+	got, err := a.allocation(ctx, in.ID)
+	return &One[contract.Allocation]{ETag: etag(got.Version), Body: encodeAllocation(got)}, err
+}
+
+func (a *API) releaseAllocation(route string) func(context.Context, *struct {
+	ByID
+	Idempotency
+}) (*Made[contract.Allocation], error) {
+	return func(ctx context.Context, in *struct {
+		ByID
+		Idempotency
+	},
+	) (*Made[contract.Allocation], error) {
+		return once(ctx, a, route, in.Idempotency, in.ID, func(ctx context.Context) (int, contract.Allocation, error) {
+			got, err := a.Ledger.Release(ctx, auth.From(ctx), in.ID)
+			return http.StatusOK, encodeAllocation(got), err
+		})
+	}
+}
+
+func (a *API) extendAllocation(ctx context.Context, in *struct {
+	ByID
+	Idempotency
+	Body contract.Extend
+},
+) (*Made[contract.Allocation], error) {
+	hashed := []any{in.ID, in.Body}
+	return once(ctx, a, "POST /v1/allocations/{id}/extend", in.Idempotency, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
+		got, err := a.Ledger.Extend(ctx, auth.From(ctx), in.ID, seconds(in.Body.BySeconds))
+		return http.StatusOK, encodeAllocation(got), err
+	})
+}
+
+func encodeAllocation(a allocation.Allocation) contract.Allocation {
+	out := contract.Allocation{
+		ID: a.ID, OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name, HeldBy: a.HeldBy, State: string(a.State()),
+		Reason: a.Reason, GPUs: a.Shape.GPUs(), Nodes: a.Shape.Nodes, GPUsPerNode: a.Shape.PerNode,
+		Devices: []contract.Device{}, ReservationIDs: append([]string{}, a.Reservations...), LeaseSeconds: int64(a.Lease / time.Second),
+		RequestedAt: a.RequestedAt.UTC(), ActiveAt: a.ActiveAt.UTC(), LeaseUntil: a.LeaseUntil.UTC(), EndedAt: a.EndedAt.UTC(), Version: a.Version,
+	}
+	for _, h := range a.Devices {
+		out.Devices = append(out.Devices, contract.Device{NodeID: h.NodeID, UUID: h.UUID})
+	}
+	if wait, ok := a.Wait(); ok {
+		s, zero := wait.Seconds(), wait <= allocation.ZeroWait
+		out.WaitSeconds, out.ZeroWait = &s, &zero
+	}
+	return out
+}

@@ -1,0 +1,140 @@
+// Package api is the operations under /v1: each decodes a request, calls one
+// verb of the ledger or reads, and encodes the answer. It decides nothing.
+//
+// huma checks requests by the tags of package contract and makes openapi.yaml of
+// the same types; errors of every kind go through package problem.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+	"github.com/gin-gonic/gin"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/events"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+// Config is what the operations work with.
+type Config struct {
+	Ledger *ledger.Ledger
+	Clock  clock.Clock
+	Log    *slog.Logger
+	Feed   *events.Feed
+	Auth   *auth.Authenticator
+	Minter auth.Minter
+	Build  contract.Build
+}
+
+// API holds the operations.
+type API struct {
+	Config
+	huma huma.API
+}
+
+// Register adds every operation to the engine and returns their description.
+func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
+	problem.Install()
+	a := &API{Config: cfg, huma: humagin.New(engine, describe())}
+	a.identity()
+	a.keys()
+	a.pools()
+	a.nodes()
+	a.allocations()
+	a.reservations()
+	a.schedules()
+	a.agents()
+	a.journal()
+	return a.huma.OpenAPI()
+}
+
+// describe is what the document says of the API as a whole.
+func describe() huma.Config {
+	c := huma.DefaultConfig("Forewarm", contract.Version)
+	c.CreateHooks, c.OpenAPIPath, c.DocsPath, c.SchemasPath = nil, "", "", ""
+	c.RejectUnknownQueryParameters = true
+	c.Transformers = []huma.Transformer{locateProblem}
+	c.Info.Description = "GPU capacity that is warm before it is asked for. Every failure is a problem document (RFC 9457)."
+	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"key": {Type: "http", Scheme: "bearer", BearerFormat: "gpa_<env>_<id>_<secret>_<checksum>"},
+	}
+	c.Security = []map[string][]string{{"key": {}}}
+	return c
+}
+
+// locateProblem says which request a problem belongs to.
+func locateProblem(ctx huma.Context, _ string, v any) (any, error) {
+	if p, ok := v.(*problem.Problem); ok {
+		u := ctx.URL()
+		return p.About(humagin.Unwrap(ctx).Writer.Header().Get(contract.HeaderRequestID), u.Path), nil
+	}
+	return v, nil
+}
+
+// operation is one route in short.
+type operation struct {
+	method, path string // the path below /v1
+	id           string
+	tag          string
+	summary      string
+	status       int // of success; zero means 200
+}
+
+// handle adds an operation whose errors of any kind become problems.
+func handle[I, O any](a *API, op operation, h func(context.Context, *I) (*O, error)) {
+	huma.Register(a.huma, huma.Operation{
+		OperationID: op.id, Method: op.method, Path: "/v1" + op.path, Summary: op.summary, Tags: []string{op.tag},
+		DefaultStatus: op.status, Metadata: map[string]any{problem.FieldsKey: bodyFields(reflect.TypeFor[I]())},
+	}, func(ctx context.Context, in *I) (*O, error) {
+		out, err := h(ctx, in)
+		if err != nil {
+			return nil, a.fail(ctx, op, err)
+		}
+		return out, nil
+	})
+}
+
+// fail translates an error and logs what the caller is not told.
+func (a *API) fail(ctx context.Context, op operation, err error) error {
+	p, told := problem.From(err)
+	if !told {
+		a.Log.ErrorContext(ctx, "request failed", "operation", op.id, "error", err)
+	}
+	return p
+}
+
+// bodyFields lists the names that may occur in an input's body, at any depth.
+func bodyFields(t reflect.Type) []string {
+	body, ok := t.FieldByName("Body")
+	if !ok {
+		return nil
+	}
+	var names []string
+	collectFields(body.Type, &names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func collectFields(t reflect.Type, names *[]string) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || t.PkgPath() != reflect.TypeFor[contract.Problem]().PkgPath() {
+		return
+	}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		*names = append(*names, name)
+		collectFields(t.Field(i).Type, names)
+	}
+}

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+)
+
+func (a *API) identity() {
+	handle(a, operation{http.MethodGet, "/whoami", "whoami", "identity", "Who the key is", 0}, a.whoami)
+	handle(a, operation{http.MethodGet, "/version", "version", "system", "Which program answers", 0}, a.version)
+	handle(a, operation{http.MethodPost, "/organizations", "createOrganization", "identity", "Make a tenant", 201}, a.createOrganization)
+	handle(a, operation{http.MethodGet, "/organizations", "listOrganizations", "identity", "List tenants", 0}, a.listOrganizations)
+	handle(a, operation{http.MethodGet, "/organizations/{id}", "getOrganization", "identity", "Read a tenant", 0}, a.getOrganization)
+	handle(a, operation{http.MethodPut, "/organizations/{id}/limits", "setLimits", "identity", "Replace a tenant's limits", 0}, a.setLimits)
+	handle(a, operation{http.MethodPost, "/users", "createUser", "identity", "Add a person", 201}, a.createUser)
+	handle(a, operation{http.MethodGet, "/users", "listUsers", "identity", "List people", 0}, a.listUsers)
+	handle(a, operation{http.MethodPatch, "/users/{id}", "patchUser", "identity", "Change a person's role, or shut them out", 0}, a.patchUser)
+}
+
+func (a *API) whoami(ctx context.Context, _ *struct{}) (*One[contract.Whoami], error) {
+	actor := auth.From(ctx)
+	out := contract.Whoami{KeyID: actor.KeyID, Kind: string(actor.Kind), OrganizationID: actor.OrganizationID,
+		UserID: actor.UserID, Role: string(actor.Role), Caps: caps(actor.Kind, actor.Caps)}
+	return &One[contract.Whoami]{Body: out}, nil
+}
+
+func (a *API) version(context.Context, *struct{}) (*One[contract.Build], error) {
+	return &One[contract.Build]{Body: a.Build}, nil
+}
+
+func (a *API) createOrganization(ctx context.Context, in *struct {
+	Idempotency
+	Body contract.OrganizationCreate
+},
+) (*Made[contract.Organization], error) {
+	out, err := once(ctx, a, "POST /v1/organizations", in.Idempotency, in.Body, func(ctx context.Context) (int, contract.Organization, error) {
+		o, err := a.Ledger.CreateOrganization(ctx, auth.From(ctx), in.Body.Name, limits(in.Body.Limits))
+		return http.StatusCreated, organization(o), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Location, out.ETag = "/v1/organizations/"+out.Body.ID, etag(out.Body.Version)
+	return out, nil
+}
+
+func (a *API) listOrganizations(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Organization], err error) {
+	err = a.read(ctx, func(r ledger.Reader) error {
+		out, err = paged(in.Page, "org", func(p ledger.Page) ([]ledger.Organization, error) {
+			return r.Organizations(auth.From(ctx).Scope(), p)
+		}, func(o ledger.Organization) string { return o.ID }, organization)
+		return err
+	})
+	return out, err
+}
+
+func (a *API) getOrganization(ctx context.Context, in *struct{ ByID }) (*One[contract.Organization], error) {
+	var o ledger.Organization
+	err := a.read(ctx, func(r ledger.Reader) (err error) {
+		o, err = r.Organization(auth.From(ctx).Scope(), in.ID)
+		return err
+	})
+	return &One[contract.Organization]{ETag: etag(o.Version), Body: organization(o)}, err
+}
+
+func (a *API) setLimits(ctx context.Context, in *struct {
+	ByID
+	Match
+	Body contract.Limits
+},
+) (*One[contract.Organization], error) {
+	version, err := in.version()
+	if err != nil {
+		return nil, err
+	}
+	o, err := a.Ledger.SetLimits(ctx, auth.From(ctx), in.ID, version, limits(in.Body))
+	return &One[contract.Organization]{ETag: etag(o.Version), Body: organization(o)}, err
+}
+
+func (a *API) createUser(ctx context.Context, in *struct {
+	Idempotency
+	Body contract.UserCreate
+},
+) (*Made[contract.User], error) {
+	actor := auth.From(ctx)
+	out, err := once(ctx, a, "POST /v1/users", in.Idempotency, in.Body, func(ctx context.Context) (int, contract.User, error) {
+		u, err := a.Ledger.CreateUser(ctx, actor, ledger.User{OrganizationID: own(actor, in.Body.OrganizationID),
+			Email: in.Body.Email, Role: ledger.Role(in.Body.Role)})
+		return http.StatusCreated, user(u), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.ETag = etag(out.Body.Version)
+	return out, nil
+}
+
+func (a *API) listUsers(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.User], err error) {
+	err = a.read(ctx, func(r ledger.Reader) error {
+		out, err = paged(in.Page, "usr", func(p ledger.Page) ([]ledger.User, error) {
+			return r.Users(auth.From(ctx).Scope(), p)
+		}, func(u ledger.User) string { return u.ID }, user)
+		return err
+	})
+	return out, err
+}
+
+func (a *API) patchUser(ctx context.Context, in *struct {
+	ByID
+	Match
+	Body contract.UserPatch
+},
+) (*One[contract.User], error) {
+	version, err := in.version()
+	if err != nil {
+		return nil, err
+	}
+	actor := auth.From(ctx)
+	var u ledger.User
+	if err := a.read(ctx, func(r ledger.Reader) (err error) {
+		u, err = r.User(actor.Scope(), in.ID)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if in.Body.Role != nil {
+		u.Role = ledger.Role(*in.Body.Role)
+	}
+	if in.Body.Active != nil {
+		u.Active = *in.Body.Active
+	}
+	u, err = a.Ledger.UpdateUser(ctx, actor, in.ID, version, u.Role, u.Active)
+	return &One[contract.User]{ETag: etag(u.Version), Body: user(u)}, err
+}
+
+// own is the organization named, or the actor's own when none is.
+func own(actor ledger.Actor, named string) string {
+	if named == "" {
+		return actor.OrganizationID
+	}
+	return named
+}
+
+func limits(l contract.Limits) quota.Limits {
+	return quota.Limits{GPUs: l.MaxGPUs, SpeculationPerDay: micro(l.SpeculationPerDay)}
+}
+
+func organization(o ledger.Organization) contract.Organization {
+	return contract.Organization{ID: o.ID, Name: o.Name, CreatedAt: o.CreatedAt.UTC(), Version: o.Version,
+		Limits: contract.Limits{MaxGPUs: o.Limits.GPUs, SpeculationPerDay: money(o.Limits.SpeculationPerDay)}}
+}
+
+func user(u ledger.User) contract.User {
+	return contract.User{ID: u.ID, OrganizationID: u.OrganizationID, Email: u.Email, Role: string(u.Role), Active: u.Active,
+		CreatedAt: u.CreatedAt.UTC(), Version: u.Version}
+}

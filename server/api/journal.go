@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/events"
+)
+
+func (a *API) journal() {
+	handle(a, operation{http.MethodGet, "/events", "listEvents", "journal", "What happened, oldest first", 0}, a.listEvents)
+	handle(a, operation{http.MethodGet, "/events/stream", "streamEvents", "journal", "What happens, as server-sent events or lines of JSON", 0}, a.streamEvents)
+	handle(a, operation{http.MethodGet, "/reports/summary", "summary", "journal", "Zero-wait rate and idle waste of a period", 0}, a.summary)
+}
+
+// EventFilter narrows the journal.
+type EventFilter struct {
+	After   int64  `query:"after" minimum:"0" doc:"Events after this sequence number."`
+	Subject string `query:"subject" maxLength:"64"`
+	Type    string `query:"type" maxLength:"64" doc:"A beginning, such as node. or reservation.ready"`
+}
+
+func (f EventFilter) of() ledger.EventFilter {
+	return ledger.EventFilter{After: f.After, Subject: f.Subject, Type: f.Type}
+}
+
+func (a *API) listEvents(ctx context.Context, in *struct {
+	EventFilter
+	Limit int `query:"limit" minimum:"1" maximum:"500" default:"100"`
+},
+) (*struct{ Body contract.EventList }, error) {
+	out := &struct{ Body contract.EventList }{contract.EventList{Items: []contract.Event{}, Next: in.After}}
+	err := a.read(ctx, func(r ledger.Reader) error {
+		found, err := r.Events(auth.From(ctx).Scope(), in.of(), in.Limit)
+		for _, e := range found {
+			out.Body.Items, out.Body.Next = append(out.Body.Items, events.Encode(e)), e.Seq
+		}
+		return err
+	})
+	return out, err
+}
+
+func (a *API) streamEvents(_ context.Context, in *struct {
+	EventFilter
+	LastEventID string `header:"Last-Event-ID" maxLength:"20" doc:"Resume after this one."`
+},
+) (*huma.StreamResponse, error) {
+	filter := in.of()
+	if last, err := strconv.ParseInt(in.LastEventID, 10, 64); err == nil && last >= 0 {
+		filter.After = last
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		c := humagin.Unwrap(ctx)
+		a.Feed.Stream(c.Writer, c.Request, auth.From(c.Request.Context()).Scope(), filter)
+	}}, nil
+}
+
+// reportPeriod is what a report covers unless asked otherwise.
+const reportPeriod = 7 * 24 * time.Hour
+
+func (a *API) summary(ctx context.Context, in *struct {
+	From time.Time `query:"from" doc:"Seven days before to, when left out."`
+	To   time.Time `query:"to" doc:"Now, when left out."`
+},
+) (*One[contract.Report], error) {
+	to := in.To
+	if to.IsZero() {
+		to = a.Clock.Now()
+	}
+	from, to, err := period(in.From, to, to.Add(-reportPeriod), to)
+	if err != nil {
+		return nil, err
+	}
+	var got ledger.Report
+	err = a.read(ctx, func(r ledger.Reader) (err error) {
+		got, err = r.Report(auth.From(ctx).Scope(), from, to)
+		return err
+	})
+	return &One[contract.Report]{Body: Report(got)}, err
+}
+
+// Report returns a report as it goes over the wire. Idle waste is idle and
+// booting together: idle alone can be gamed by booting all the time.
+func Report(r ledger.Report) contract.Report {
+	waste, all := r.IdleCost+r.BootCost, r.IdleCost+r.BootCost+r.BusyCost
+	out := contract.Report{
+		From: r.From.UTC(), To: r.To.UTC(), Starts: r.Starts, ZeroWaitStarts: r.ZeroWaits, P95Wait: r.WaitP95.Seconds(),
+		IdleWaste: money(waste), BusyCost: money(r.BusyCost), IdleCost: money(r.IdleCost), BootCost: money(r.BootCost),
+		BusyGPUHours: r.BusyHours, IdleGPUHours: r.IdleHours, BootGPUHours: r.BootHours,
+	}
+	if r.Starts > 0 {
+		rate := float64(r.ZeroWaits) / float64(r.Starts)
+		out.ZeroWaitRate, out.MeanWait = &rate, (r.WaitTotal / time.Duration(r.Starts)).Seconds()
+	}
+	if all > 0 {
+		share := float64(waste) / float64(all)
+		out.IdleWasteShare = &share
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+func (a *API) keys() {
+	handle(a, operation{http.MethodPost, "/keys", "createKey", "identity", "Make an API key; its secret is shown once", 201}, a.createKey)
+	handle(a, operation{http.MethodGet, "/keys", "listKeys", "identity", "List keys without their secrets", 0}, a.listKeys)
+	handle(a, operation{http.MethodDelete, "/keys/{id}", "revokeKey", "identity", "End a key, within five seconds everywhere", 0}, a.revokeKey)
+}
+
+// createKey takes no idempotency key: a repeat could only be answered from a
+// stored secret.
+func (a *API) createKey(ctx context.Context, in *struct {
+	Body contract.KeyCreate
+},
+) (*Made[contract.KeyCreated], error) {
+	actor, b := auth.From(ctx), in.Body
+	if err := checkCaps(b); err != nil {
+		return nil, err
+	}
+	k := ledger.Key{OrganizationID: own(actor, b.OrganizationID), UserID: b.UserID, Name: b.Name,
+		Kind: ledger.KeyKind(b.Kind), Role: ledger.Role(b.Role)}
+	if b.Caps != nil {
+		k.Caps = quota.Caps{MaxGPUs: b.Caps.MaxGPUs, MaxPerDay: micro(b.Caps.MaxPerDay),
+			MaxLead: seconds(b.Caps.MaxLeadSeconds), MaxWindow: seconds(b.Caps.MaxWindowSeconds)}
+	}
+	if b.ExpiresInSeconds > 0 {
+		k.ExpiresAt = a.Clock.Now().Add(seconds(b.ExpiresInSeconds))
+	}
+	k, secret, err := a.Minter.Mint(k)
+	if err != nil {
+		return nil, err
+	}
+	if k, err = a.Ledger.CreateKey(ctx, actor, k); err != nil {
+		return nil, err
+	}
+	return &Made[contract.KeyCreated]{Status: http.StatusCreated, Location: "/v1/keys/" + k.ID,
+		Body: contract.KeyCreated{Key: key(k), Secret: secret.Reveal()}}, nil
+}
+
+func checkCaps(b contract.KeyCreate) error {
+	switch {
+	case b.Kind == contract.KindAgent && b.Caps == nil:
+		return problem.Invalid("caps", "must be given for an agent's key",
+			`{"max_gpus":8,"max_per_day":{"amount":"50","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":28800}`)
+	case b.Kind != contract.KindAgent && b.Caps != nil:
+		return problem.Invalid("caps", "must be left out: only agents' keys have caps", "")
+	}
+	return nil
+}
+
+func (a *API) listKeys(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Key], err error) {
+	err = a.read(ctx, func(r ledger.Reader) error {
+		out, err = paged(in.Page, "key", func(p ledger.Page) ([]ledger.Key, error) {
+			return r.Keys(auth.From(ctx).Scope(), p)
+		}, func(k ledger.Key) string { return k.ID }, key)
+		return err
+	})
+	return out, err
+}
+
+func (a *API) revokeKey(ctx context.Context, in *struct{ ByID }) (*One[contract.Key], error) {
+	k, err := a.Ledger.RevokeKey(ctx, auth.From(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	a.Auth.Forget(k.ID)
+	return &One[contract.Key]{Body: key(k)}, nil
+}
+
+func key(k ledger.Key) contract.Key {
+	return contract.Key{ID: k.ID, OrganizationID: k.OrganizationID, UserID: k.UserID, Name: k.Name, Kind: string(k.Kind),
+		Role: string(k.Role), Caps: caps(k.Kind, k.Caps), Last4: k.Last4, CreatedBy: k.CreatedBy, CreatedAt: k.CreatedAt.UTC(),
+		ExpiresAt: k.ExpiresAt.UTC(), RevokedAt: k.RevokedAt.UTC(), LastUsedAt: k.LastUsedAt.UTC()}
+}
+
+func caps(kind ledger.KeyKind, c quota.Caps) *contract.Caps {
+	if kind != ledger.AgentKey {
+		return nil
+	}
+	return &contract.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: money(c.MaxPerDay),
+		MaxLeadSeconds: int64(c.MaxLead / time.Second), MaxWindowSeconds: int64(c.MaxWindow / time.Second)}
+}

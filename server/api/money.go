@@ -1,0 +1,25 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// money renders an amount with two to six decimal places.
+func money(m gpu.MicroUSD) contract.Money {
+	text := m.Decimal()
+	for strings.HasSuffix(text, "0") && len(text)-strings.IndexByte(text, '.') > len(".00") {
+		text = text[:len(text)-1]
+	}
+	return contract.Money{Amount: text, Currency: contract.Currency}
+}
+
+// micro reads an amount whose form was checked by its pattern.
+func micro(m contract.Money) gpu.MicroUSD {
+	whole, fraction, _ := strings.Cut(m.Amount, ".")
+	n, _ := strconv.ParseInt(whole+(fraction + "000000")[:6], 10, 64)
+	return gpu.MicroUSD(n)
+}

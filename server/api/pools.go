@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+func (a *API) pools() {
+	handle(a, operation{http.MethodPost, "/pools", "createPool", "capacity", "Define a pool", 201}, a.createPool)
+	handle(a, operation{http.MethodGet, "/pools", "listPools", "capacity", "List pools", 0}, a.listPools)
+	handle(a, operation{http.MethodGet, "/pools/{id}", "getPool", "capacity", "Read a pool by id or name", 0}, a.getPool)
+	handle(a, operation{http.MethodPatch, "/pools/{id}", "patchPool", "capacity", "Change a pool", 0}, a.patchPool)
+}
+
+func (a *API) createPool(ctx context.Context, in *struct {
+	Idempotency
+	Body contract.PoolCreate
+},
+) (*Made[contract.Pool], error) {
+	b := in.Body
+	if b.BootP95Seconds < b.BootP50Seconds {
+		return nil, problem.Invalid("boot_p95_seconds", "must not be less than boot_p50_seconds", "")
+	}
+	def := gpu.Pool{
+		Name: b.Name, Provisioner: b.Provisioner, Region: b.Region, Type: b.InstanceType, Model: b.Model,
+		PerNode: b.GPUsPerNode, MemoryMiB: b.GPUMemoryMiB, Price: micro(b.PricePerNodeHour),
+		MinNodes: b.MinNodes, MaxNodes: b.MaxNodes, Simulated: b.Simulated,
+		Timers: gpu.Timers{WarmHold: seconds(b.WarmHoldSeconds), IdleRelease: seconds(b.IdleReleaseSeconds), MaxLease: seconds(b.MaxLeaseSeconds)},
+	}
+	prior := plan.BootTimes{Prior50: fraction(b.BootP50Seconds), Prior95: fraction(b.BootP95Seconds)}
+	out, err := once(ctx, a, "POST /v1/pools", in.Idempotency, b, func(ctx context.Context) (int, contract.Pool, error) {
+		p, err := a.Ledger.CreatePool(ctx, auth.From(ctx), def, prior)
+		return http.StatusCreated, pool(p), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Location, out.ETag = "/v1/pools/"+out.Body.ID, etag(out.Body.Version)
+	return out, nil
+}
+
+// fraction turns seconds into a duration to the microsecond.
+func fraction(s float64) time.Duration { return time.Duration(s*1e6) * time.Microsecond }
+
+func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Pool], err error) {
+	err = a.read(ctx, func(r ledger.Reader) error {
+		out, err = paged(in.Page, "pol", r.Pools, func(p ledger.Pool) string { return p.ID }, pool)
+		return err
+	})
+	return out, err
+}
+
+func (a *API) getPool(ctx context.Context, in *struct{ ByID }) (*One[contract.Pool], error) {
+	var p ledger.Pool
+	err := a.read(ctx, func(r ledger.Reader) (err error) {
+		p, err = r.Pool(in.ID)
+		return err
+	})
+	return &One[contract.Pool]{ETag: etag(p.Version), Body: pool(p)}, err
+}
+
+func (a *API) patchPool(ctx context.Context, in *struct {
+	ByID
+	Match
+	Body contract.PoolPatch
+},
+) (*One[contract.Pool], error) {
+	version, err := in.version()
+	if err != nil {
+		return nil, err
+	}
+	p, err := a.Ledger.UpdatePool(ctx, auth.From(ctx), in.ID, version, func(p *gpu.Pool) { change(p, in.Body) })
+	return &One[contract.Pool]{ETag: etag(p.Version), Body: pool(p)}, err
+}
+
+func change(p *gpu.Pool, b contract.PoolPatch) {
+	if b.PricePerNodeHour != nil {
+		p.Price = micro(*b.PricePerNodeHour)
+	}
+	set(&p.MinNodes, b.MinNodes)
+	set(&p.MaxNodes, b.MaxNodes)
+	set(&p.Paused, b.Paused)
+	setSeconds(&p.Timers.WarmHold, b.WarmHoldSeconds)
+	setSeconds(&p.Timers.IdleRelease, b.IdleReleaseSeconds)
+	setSeconds(&p.Timers.MaxLease, b.MaxLeaseSeconds)
+}
+
+func setSeconds(to *time.Duration, from *int64) {
+	if from != nil {
+		*to = seconds(*from)
+	}
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func pool(p ledger.Pool) contract.Pool {
+	return contract.Pool{
+		ID: p.ID, Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, InstanceType: p.Type, Model: p.Model,
+		GPUsPerNode: p.PerNode, GPUMemoryMiB: p.MemoryMiB, PricePerNodeHour: money(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
+		WarmHoldSeconds: int64(p.Timers.WarmHold / time.Second), IdleReleaseSeconds: int64(p.Timers.IdleRelease / time.Second),
+		MaxLeaseSeconds: int64(p.Timers.MaxLease / time.Second), Paused: p.Paused, Simulated: p.Simulated,
+		BootP50Seconds: p.Boot.P50().Seconds(), BootP95Seconds: p.Boot.P95().Seconds(), BootSamples: len(p.Boot.Seen),
+		BlockedUntil: p.BlockedUntil.UTC(), CreatedAt: p.CreatedAt.UTC(), Version: p.Version,
+	}
+}

@@ -1,0 +1,146 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+func (a *API) reservations() {
+	handle(a, operation{http.MethodPost, "/reservations", "createReservation", "bookings", "Get a promise of GPUs over a window", 201}, a.createReservation)
+	handle(a, operation{http.MethodGet, "/reservations", "listReservations", "bookings", "List reservations; an agent sees its own", 0}, a.listReservations)
+	handle(a, operation{http.MethodGet, "/reservations/{id}", "getReservation", "bookings", "Read a reservation", 0}, a.getReservation)
+	handle(a, operation{http.MethodDelete, "/reservations/{id}", "cancelReservation", "bookings", "Give a promise back", 0}, a.cancelReservation)
+	handle(a, operation{http.MethodPost, "/reservations/{id}/claim", "claimReservation", "bookings", "Turn a reservation into an allocation", 201}, a.claimReservation)
+}
+
+func (a *API) createReservation(ctx context.Context, in *struct {
+	Idempotency
+	DryRun bool `query:"dry_run" doc:"Answer what would happen and change nothing."`
+	Body   contract.ReservationCreate
+},
+) (*Made[contract.Reservation], error) {
+	actor, b := auth.From(ctx), in.Body
+	if err := a.notTooFar("start", b.Start); err != nil {
+		return nil, err
+	}
+	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Class: reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
+		Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)}, DryRun: in.DryRun}
+	if in.DryRun {
+		got, err := a.Ledger.Reserve(ctx, actor, req)
+		return &Made[contract.Reservation]{Status: http.StatusOK, Body: encodeReservation(got)}, err
+	}
+	if err := in.require(); err != nil {
+		return nil, err
+	}
+	out, err := once(ctx, a, "POST /v1/reservations", in.Idempotency, b, func(ctx context.Context) (int, contract.Reservation, error) {
+		got, err := a.Ledger.Reserve(ctx, actor, req)
+		return promised(got), encodeReservation(got), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Location, out.ETag = "/v1/reservations/"+out.Body.ID, etag(out.Body.Version)
+	return out, nil
+}
+
+// promised is the status of a new reservation: 202 while it has no place.
+func promised(got reservation.Reservation) int {
+	if got.Placed() {
+		return http.StatusCreated
+	}
+	return http.StatusAccepted
+}
+
+func (a *API) notTooFar(field string, t time.Time) error {
+	if t.After(a.Clock.Now().Add(furthest)) {
+		return problem.Invalid(field, "must be at most 366 days ahead", "")
+	}
+	return nil
+}
+
+func (a *API) listReservations(ctx context.Context, in *struct {
+	Page
+	BookingFilter
+	State []string `query:"state" enum:"awaiting_approval,booked,waitlisted,rejected,warming,ready,claimed,cancelled,expired,failed"`
+},
+) (out *ListOut[contract.Reservation], err error) {
+	actor := auth.From(ctx)
+	err = a.read(ctx, func(r ledger.Reader) error {
+		id, err := poolID(r, in.Pool)
+		if err != nil {
+			return err
+		}
+		f := ledger.BookingFilter{PoolID: id, State: in.State, Live: in.Live}
+		if actor.Kind == ledger.AgentKey {
+			f.MadeBy = actor.KeyID
+		}
+		out, err = paged(in.Page, "rsv", func(p ledger.Page) ([]reservation.Reservation, error) {
+			return r.Reservations(actor.Scope(), f, p)
+		}, func(r reservation.Reservation) string { return r.ID }, encodeReservation)
+		return err
+	})
+	return out, err
+}
+
+func (a *API) getReservation(ctx context.Context, in *struct{ ByID }) (*One[contract.Reservation], error) {
+	actor := auth.From(ctx)
+	var got reservation.Reservation
+	err := a.read(ctx, func(r ledger.Reader) (err error) {
+		got, err = r.Reservation(actor.Scope(), in.ID)
+		return err
+	})
+	if err == nil && actor.Kind == ledger.AgentKey && got.MadeBy != actor.KeyID {
+		err = ledger.ErrNotFound
+	}
+	return &One[contract.Reservation]{ETag: etag(got.Version), Body: encodeReservation(got)}, err
+}
+
+func (a *API) cancelReservation(ctx context.Context, in *struct {
+	ByID
+	Idempotency
+},
+) (*Made[contract.Reservation], error) {
+	return once(ctx, a, "DELETE /v1/reservations/{id}", in.Idempotency, in.ID, func(ctx context.Context) (int, contract.Reservation, error) {
+		got, err := a.Ledger.CancelReservation(ctx, auth.From(ctx), in.ID)
+		return http.StatusOK, encodeReservation(got), err
+	})
+}
+
+func (a *API) claimReservation(ctx context.Context, in *struct {
+	ByID
+	Idempotency
+	Prefer string `header:"Prefer" maxLength:"64" doc:"As of createAllocation."`
+	Body   contract.Claim
+},
+) (*Made[contract.Allocation], error) {
+	if err := in.require(); err != nil {
+		return nil, err
+	}
+	hashed := []any{in.ID, in.Body}
+	out, err := once(ctx, a, "POST /v1/reservations/{id}/claim", in.Idempotency, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
+		got, err := a.Ledger.Claim(ctx, auth.From(ctx), in.ID, seconds(in.Body.LeaseSeconds), in.Body.Name)
+		return started(got), encodeAllocation(got), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.settled(ctx, out, Wait(in.Prefer))
+}
+
+func encodeReservation(r reservation.Reservation) contract.Reservation {
+	return contract.Reservation{
+		ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, Class: string(r.Class), Source: string(r.Source),
+		MadeBy: r.MadeBy, State: string(r.State()), Degraded: r.Degraded, Reason: r.Reason, ReasonCode: r.ReasonCode,
+		Probability: r.Probability, GPUs: r.Shape.GPUs(), Nodes: r.Shape.Nodes, GPUsPerNode: r.Shape.PerNode,
+		Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: money(r.Cost), CreatedAt: r.CreatedAt.UTC(),
+		WarmedAt: r.WarmedAt.UTC(), ReadyAt: r.ReadyAt.UTC(), EndedAt: r.EndedAt.UTC(), Version: r.Version,
+	}
+}

@@ -1,0 +1,205 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+// Page asks for a part of a list.
+type Page struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	Cursor string `query:"cursor" maxLength:"200" doc:"next_cursor of the page before."`
+}
+
+// Idempotency makes a request one that may be sent again.
+type Idempotency struct {
+	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]+$" doc:"Any text of yours. The same key with the same body has one effect and one answer."`
+}
+
+// Match guards a change against one that came between.
+type Match struct {
+	IfMatch string `header:"If-Match" maxLength:"32" doc:"The ETag that was read."`
+}
+
+// ByID names one resource.
+type ByID struct {
+	ID string `path:"id" maxLength:"64"`
+}
+
+// ListOut answers one page.
+type ListOut[T any] struct {
+	Body contract.List[T]
+}
+
+// One answers one resource.
+type One[T any] struct {
+	ETag string `header:"ETag"`
+	Body T
+}
+
+// Made answers a request that may have made something.
+type Made[T any] struct {
+	Status   int
+	Location string `header:"Location"`
+	ETag     string `header:"ETag"`
+	Replayed string `header:"Idempotency-Replayed"`
+	Body     T
+}
+
+func etag(version int) string { return strconv.Quote(strconv.Itoa(version)) }
+
+// version reads If-Match, which the route requires.
+func (m Match) version() (int, error) {
+	if m.IfMatch == "" {
+		return 0, problem.New(contract.CodePreconditionRequired, "This request replaces what others may have changed.").
+			Field(contract.FieldError{Pointer: "If-Match", Code: "required", Message: "must be the ETag that was read"}).
+			Fix("Read it, and send its ETag as If-Match", "")
+	}
+	v, err := strconv.Atoi(strings.Trim(m.IfMatch, `"`))
+	if err != nil {
+		return 0, problem.Parameter("If-Match", `must be an ETag of ours, such as "3"`)
+	}
+	return v, nil
+}
+
+// require demands an idempotency key of a request that spends money.
+func (i Idempotency) require() error {
+	if i.Key != "" {
+		return nil
+	}
+	return problem.New(contract.CodeMissingIdempotencyKey, "A request that books something must be safe to send twice.").
+		Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "required", Message: "must be a text that is new for each new request"}).
+		Fix("Send the header Idempotency-Key with a new random text, and the same text again when you repeat the request", "")
+}
+
+// once runs fn at most once per idempotency key; hashed is what makes a request
+// the same one. Without a key it just runs.
+func once[T any](ctx context.Context, a *API, route string, i Idempotency, hashed any, fn func(context.Context) (int, T, error)) (*Made[T], error) {
+	out := &Made[T]{}
+	if i.Key == "" {
+		var err error
+		out.Status, out.Body, err = fn(ctx)
+		return out, err
+	}
+	canonical, err := json.Marshal(hashed)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	sum := sha256.Sum256(canonical)
+	status, body, replayed, err := a.Ledger.Once(ctx, auth.From(ctx), ledger.Once{Route: route, Key: i.Key, Hash: sum[:]},
+		func(ctx context.Context) (int, []byte, error) {
+			status, v, err := fn(ctx)
+			if err != nil {
+				return 0, nil, err
+			}
+			body, err := json.Marshal(v)
+			return status, body, err
+		})
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(body, &out.Body); err != nil {
+		return nil, fmt.Errorf("decoding the stored answer: %w", err)
+	}
+	if out.Status = status; replayed {
+		out.Replayed = "true"
+	}
+	return out, nil
+}
+
+// read runs fn on one snapshot.
+func (a *API) read(ctx context.Context, fn func(ledger.Reader) error) error {
+	return a.Ledger.Store().Read(ctx, fn)
+}
+
+// paged reads one row more than asked for, to know whether there is another
+// page. kind keeps the cursor of one list from being used on another.
+func paged[R, T any](in Page, kind string, read func(ledger.Page) ([]R, error), id func(R) string, encode func(R) T) (*ListOut[T], error) {
+	after, err := parseCursor(kind, in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := read(ledger.Page{After: after, Limit: in.Limit + 1})
+	if err != nil {
+		return nil, err
+	}
+	out := &ListOut[T]{Body: contract.List[T]{Items: make([]T, 0, len(rows))}}
+	if len(rows) > in.Limit {
+		rows = rows[:in.Limit]
+		out.Body.NextCursor = cursor(kind, id(rows[len(rows)-1]))
+	}
+	for _, r := range rows {
+		out.Body.Items = append(out.Body.Items, encode(r))
+	}
+	return out, nil
+}
+
+var cursorID = regexp.MustCompile(`^[0-9A-Za-z_]{1,64}$`)
+
+func cursor(kind, id string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(kind + ":" + id))
+}
+
+func parseCursor(kind, text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	id, found := strings.CutPrefix(string(raw), kind+":")
+	if err != nil || !found || !cursorID.MatchString(id) {
+		return "", problem.New(contract.CodeInvalidCursor, "The cursor was not given out by this list.").
+			Field(contract.FieldError{Pointer: "cursor", Code: "invalid", Message: "must be next_cursor of the page before"}).
+			Fix("Leave the cursor out to begin again", "")
+	}
+	return id, nil
+}
+
+// poolID resolves a filter that names a pool.
+func poolID(r ledger.Reader, idOrName string) (string, error) {
+	if idOrName == "" {
+		return "", nil
+	}
+	p, err := r.Pool(idOrName)
+	if err != nil {
+		return "", problem.Parameter("pool", "must be the id or name of a pool from GET /v1/pools")
+	}
+	return p.ID, nil
+}
+
+// furthest is how far ahead anything may be asked for, and how long a period may
+// be.
+const furthest = 366 * 24 * time.Hour
+
+// stored cuts a time to the resolution that is kept.
+func stored(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+
+// period reads a pair of query parameters; zero times get the defaults.
+func period(from, to, defaultFrom, defaultTo time.Time) (time.Time, time.Time, error) {
+	if from.IsZero() {
+		from = defaultFrom
+	}
+	if to.IsZero() {
+		to = defaultTo
+	}
+	switch {
+	case !from.Before(to):
+		return from, to, problem.Parameter("to", "must be after from")
+	case to.Sub(from) > furthest:
+		return from, to, problem.Parameter("to", "must be at most 366 days after from")
+	}
+	return stored(from), stored(to), nil
+}

@@ -1,0 +1,119 @@
+package auth
+
+import (
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+// Policy is what a route demands.
+type Policy struct {
+	Public bool        // no key is looked at
+	Role   ledger.Role // the least role
+	Person bool        // people's keys may use it
+	Agent  bool        // agents' keys may use it
+}
+
+var (
+	public   = Policy{Public: true}
+	viewer   = Policy{Role: ledger.Viewer, Person: true}
+	member   = Policy{Role: ledger.Member, Person: true}
+	admin    = Policy{Role: ledger.Admin, Person: true}
+	operator = Policy{Role: ledger.Operator, Person: true}
+	anyKey   = Policy{Role: ledger.Viewer, Person: true, Agent: true}
+	agentOwn = Policy{Role: ledger.Member, Person: true, Agent: true} // an agent sees only what it made
+	agents   = Policy{Role: ledger.Member, Agent: true}
+)
+
+// Policies has a row for every route, by method and pattern. A route without a
+// row answers nobody. Rights inside an organization are the ledger's business:
+// this is the outer wall.
+var Policies = map[string]Policy{
+	"GET /healthz":      public,
+	"GET /readyz":       public,
+	"GET /openapi.json": public,
+	"GET /openapi.yaml": public,
+	"GET /docs":         public,
+	"GET /":             public, // has a sign-in of its own
+	"GET /login":        public,
+	"POST /login":       public,
+	"POST /logout":      public,
+	"GET /assets/:file": public,
+	"GET /metrics":      operator,
+
+	"GET /v1/whoami":  anyKey,
+	"GET /v1/version": anyKey,
+
+	"POST /v1/organizations":           operator,
+	"GET /v1/organizations":            viewer,
+	"GET /v1/organizations/:id":        viewer,
+	"PUT /v1/organizations/:id/limits": operator,
+	"POST /v1/users":                   admin,
+	"GET /v1/users":                    admin,
+	"PATCH /v1/users/:id":              admin,
+	"POST /v1/keys":                    admin,
+	"GET /v1/keys":                     admin,
+	"DELETE /v1/keys/:id":              admin,
+
+	"POST /v1/pools":                operator,
+	"GET /v1/pools":                 anyKey,
+	"GET /v1/pools/:id":             anyKey,
+	"PATCH /v1/pools/:id":           operator,
+	"GET /v1/nodes":                 viewer,
+	"GET /v1/nodes/:id":             viewer,
+	"POST /v1/nodes/:id/drain":      operator,
+	"POST /v1/nodes/:id/resume":     operator,
+	"POST /v1/nodes/:id/quarantine": operator,
+	"GET /v1/gpus":                  viewer,
+
+	"POST /v1/allocations":             member,
+	"GET /v1/allocations":              viewer,
+	"GET /v1/allocations/:id":          viewer,
+	"DELETE /v1/allocations/:id":       member,
+	"POST /v1/allocations/:id/release": member,
+	"POST /v1/allocations/:id/extend":  member,
+
+	"POST /v1/reservations":           member,
+	"GET /v1/reservations":            anyKey, // an agent sees its own
+	"GET /v1/reservations/:id":        anyKey, // an agent sees its own
+	"DELETE /v1/reservations/:id":     agentOwn,
+	"POST /v1/reservations/:id/claim": member,
+	"PUT /v1/agent/plan":              agents,
+
+	"POST /v1/schedules":                member,
+	"GET /v1/schedules":                 viewer,
+	"GET /v1/schedules/:id":             viewer,
+	"DELETE /v1/schedules/:id":          member,
+	"GET /v1/schedules/:id/occurrences": viewer,
+	"POST /v1/schedules/:id/pause":      member,
+	"POST /v1/schedules/:id/resume":     member,
+
+	"GET /v1/events":          viewer,
+	"GET /v1/events/stream":   viewer,
+	"GET /v1/reports/summary": viewer,
+}
+
+// Allow reports nil when the actor may use a route with this policy, else a
+// problem.
+func (p Policy) Allow(a ledger.Actor) error {
+	kind := p.Person
+	if a.Kind == ledger.AgentKey {
+		kind = p.Agent
+	}
+	if !kind {
+		return problem.New(contract.CodePermissionDenied, "This kind of key may not use this route.").
+			Fix("Use "+kindFor(p)+" key", "")
+	}
+	if !a.AtLeast(p.Role) {
+		return problem.New(contract.CodePermissionDenied, "This route needs the role "+string(p.Role)+".").
+			Fix("Ask for a key with the role "+string(p.Role), "")
+	}
+	return nil
+}
+
+func kindFor(p Policy) string {
+	if p.Person {
+		return "a person's"
+	}
+	return "an agent's"
+}

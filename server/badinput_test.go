@@ -1,0 +1,225 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/server"
+)
+
+// bad is a request that can never be right.
+type bad struct {
+	key, method, path, body string
+	code                    string
+	pointer                 string // of the first wrong value
+}
+
+func (w *world) journalLength() int64 {
+	w.t.Helper()
+	return ask[contract.EventList](w, "root", http.MethodGet, "/v1/events?limit=500", "").Next
+}
+
+// refuseAll checks that each request is refused by name, with a way out, and
+// leaves no trace: the journal tells of every change.
+func (w *world) refuseAll(cases map[string]bad) {
+	w.t.Helper()
+	before := w.journalLength()
+	for name, c := range cases {
+		if c.key == "" {
+			c.key = "root"
+		}
+		if c.method == "" {
+			c.method = http.MethodPost
+		}
+		p := w.refuse(c.key, c.method, c.path, c.body, "Idempotency-Key", "bad-"+strings.ReplaceAll(name, " ", "-"))
+		require.GreaterOrEqual(w.t, p.Status, 400, name)
+		require.Less(w.t, p.Status, 500, "%s: %+v", name, p)
+		require.Equal(w.t, c.code, p.Code, "%s: %+v", name, p)
+		require.NotEmpty(w.t, p.Detail, name)
+		require.NotEmpty(w.t, p.Errors, "%s must name the field: %+v", name, p)
+		require.Equal(w.t, c.pointer, p.Errors[0].Pointer, "%s: %+v", name, p)
+		require.NotEmpty(w.t, p.Errors[0].Message, name)
+	}
+	require.Equal(w.t, before, w.journalLength(), "a refused request changed something")
+}
+
+// TestTrapG is trap g: negative, zero, huge and NaN values are refused and change
+// nothing.
+func TestTrapG(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	cases := map[string]bad{}
+	for name, value := range map[string]string{
+		"negative": "-1", "zero": "0", "huge": "1000000000", "fraction": "1.5", "text": `"2"`, "true": "true", "null": "null",
+		"list": "[1]", "beyond int64": "99999999999999999999", "exponent": "1e300",
+	} {
+		cases["allocation gpus "+name] = bad{path: "/v1/allocations", body: `{"pool":"lab","gpus":` + value + `}`,
+			code: contract.CodeValidationFailed, pointer: "/gpus"}
+		cases["reservation gpus "+name] = bad{path: "/v1/reservations",
+			body: `{"pool":"lab","gpus":` + value + `,"start":"2026-03-02T09:00:00Z","end":"2026-03-02T10:00:00Z"}`,
+			code: contract.CodeValidationFailed, pointer: "/gpus"}
+		cases["schedule gpus "+name] = bad{path: "/v1/schedules",
+			body: `{"pool":"lab","name":"x","gpus":` + value + `,"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60}`,
+			code: contract.CodeValidationFailed, pointer: "/gpus"}
+		cases["max_nodes "+name] = bad{path: "/v1/pools", body: strings.Replace(poolBody, `"max_nodes":2`, `"max_nodes":`+value, 1),
+			code: contract.CodeValidationFailed, pointer: "/max_nodes"}
+	}
+	for _, value := range []string{"NaN", "Infinity", "-Infinity", "1e999", "-1e999", "0x10", "01", "+1", ".5", "nul"} {
+		cases["not a number "+value] = bad{path: "/v1/allocations", body: `{"pool":"lab","gpus":` + value + `}`,
+			code: contract.CodeMalformedJSON, pointer: "/gpus"}
+	}
+	for _, amount := range []string{"-1", "NaN", "1e9", "1,5", "", "99999999999", "1.0000001", " 1", "1 "} {
+		cases["money "+amount] = bad{path: "/v1/pools", body: strings.Replace(poolBody, `"8.40"`, `"`+amount+`"`, 1),
+			code: contract.CodeValidationFailed, pointer: "/price_per_node_hour/amount"}
+	}
+	w.refuseAll(cases)
+}
+
+// TestTrapH is trap h: a client cannot set usage, ids, role or tenant.
+func TestTrapH(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	other := w.tenant("other")
+	w.key("member", "member")
+	w.key("admin", "admin")
+	cases := map[string]bad{}
+	for field, value := range map[string]string{
+		"id": `"alc_1"`, "state": `"active"`, "organization_id": `"` + other.ID + `"`, "held_by": `"somebody"`,
+		"requested_at": `"2020-01-01T00:00:00Z"`, "version": "7", "devices": "[]", "wait_seconds": "0", "role": `"operator"`, "cost": "0",
+	} {
+		cases["allocation "+field] = bad{path: "/v1/allocations", key: "member", body: `{"pool":"lab","gpus":1,"` + field + `":` + value + `}`,
+			code: contract.CodeValidationFailed, pointer: "/" + field}
+		if field != "role" && field != "organization_id" {
+			cases["key "+field] = bad{path: "/v1/keys", key: "admin", body: `{"name":"n","kind":"person","role":"viewer","` + field + `":` + value + `}`,
+				code: contract.CodeValidationFailed, pointer: "/" + field}
+		}
+	}
+	w.refuseAll(cases)
+
+	before := w.journalLength()
+	require.Equal(t, contract.CodeValidationFailed, w.refuse("admin", http.MethodPost, "/v1/keys", `{"name":"n","kind":"person","role":"operator"}`).Code,
+		"a key makes none stronger than itself")
+	require.Equal(t, contract.CodePermissionDenied, w.refuse("admin", http.MethodPost, "/v1/keys",
+		`{"name":"n","kind":"person","role":"viewer","organization_id":"`+other.ID+`"}`).Code, "nor one for another tenant")
+	require.Equal(t, contract.CodePermissionDenied, w.refuse("admin", http.MethodPost, "/v1/users",
+		`{"email":"a@example.org","role":"admin","organization_id":"`+other.ID+`"}`).Code)
+	require.Equal(t, before, w.journalLength())
+}
+
+func TestWrongWindowsZonesAndRules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	reserve := func(start, end string) string {
+		return fmt.Sprintf(`{"pool":"lab","gpus":1,"start":%q,"end":%q}`, start, end)
+	}
+	schedule := func(from, to string) string {
+		good := `{"pool":"lab","name":"standup","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"Europe/Berlin","rrule":"FREQ=DAILY","duration_seconds":3600}`
+		require.Contains(t, good, from)
+		return strings.Replace(good, from, to, 1)
+	}
+	w.refuseAll(map[string]bad{
+		"window in the past":   {path: "/v1/reservations", body: reserve("2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z"), code: contract.CodeWindowInPast, pointer: "/start"},
+		"window backwards":     {path: "/v1/reservations", body: reserve("2026-03-02T10:00:00Z", "2026-03-02T09:00:00Z"), code: contract.CodeValidationFailed, pointer: "/end"},
+		"window empty":         {path: "/v1/reservations", body: reserve("2026-03-02T10:00:00Z", "2026-03-02T10:00:00Z"), code: contract.CodeValidationFailed, pointer: "/end"},
+		"window far ahead":     {path: "/v1/reservations", body: reserve("2029-03-02T10:00:00Z", "2029-03-02T11:00:00Z"), code: contract.CodeValidationFailed, pointer: "/start"},
+		"window too long":      {path: "/v1/reservations", body: reserve("2026-03-02T10:00:00Z", "2026-06-02T11:00:00Z"), code: contract.CodeWindowTooLong, pointer: "/end"},
+		"start without offset": {path: "/v1/reservations", body: reserve("2026-03-02T10:00:00", "2026-03-02T11:00:00Z"), code: contract.CodeValidationFailed, pointer: "/start"},
+		"start is no time":     {path: "/v1/reservations", body: reserve("tomorrow", "2026-03-02T11:00:00Z"), code: contract.CodeValidationFailed, pointer: "/start"},
+		"too many GPUs":        {path: "/v1/reservations", body: strings.Replace(reserve("2026-03-02T10:00:00Z", "2026-03-02T11:00:00Z"), `"gpus":1`, `"gpus":64`, 1), code: contract.CodeNoMatchingHardware, pointer: "/gpus"},
+		"unknown pool":         {path: "/v1/allocations", body: `{"pool":"nowhere","gpus":1}`, code: contract.CodeValidationFailed, pointer: "/pool"},
+		"no pool and no model": {path: "/v1/allocations", body: `{"gpus":1}`, code: contract.CodeValidationFailed, pointer: "/pool"},
+		"lease too long":       {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"lease_seconds":31000000}`, code: contract.CodeWindowTooLong, pointer: "/end"},
+		"lease negative":       {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"lease_seconds":-5}`, code: contract.CodeValidationFailed, pointer: "/lease_seconds"},
+		"class":                {path: "/v1/reservations", body: strings.Replace(reserve("2026-03-02T10:00:00Z", "2026-03-02T11:00:00Z"), `"gpus":1`, `"gpus":1,"class":"sure"`, 1), code: contract.CodeValidationFailed, pointer: "/class"},
+		"unknown zone":         {path: "/v1/schedules", body: schedule("Europe/Berlin", "Europe/Atlantis"), code: contract.CodeUnknownTimeZone, pointer: "/timezone"},
+		"the machine's zone":   {path: "/v1/schedules", body: schedule("Europe/Berlin", "Local"), code: contract.CodeUnknownTimeZone, pointer: "/timezone"},
+		"zone is a path":       {path: "/v1/schedules", body: schedule("Europe/Berlin", "../../etc/passwd"), code: contract.CodeUnknownTimeZone, pointer: "/timezone"},
+		"hourly":               {path: "/v1/schedules", body: schedule("FREQ=DAILY", "FREQ=HOURLY"), code: contract.CodeUnsupportedRRule, pointer: "/rrule"},
+		"rule is none":         {path: "/v1/schedules", body: schedule("FREQ=DAILY", "weekdays"), code: contract.CodeUnsupportedRRule, pointer: "/rrule"},
+		"schedule start":       {path: "/v1/schedules", body: schedule("2026-03-02T09:00:00", "2026-02-30T09:00:00"), code: contract.CodeValidationFailed, pointer: "/start_local"},
+		"schedule length zero": {path: "/v1/schedules", body: schedule("3600", "0"), code: contract.CodeValidationFailed, pointer: "/duration_seconds"},
+		"schedule length huge": {path: "/v1/schedules", body: schedule("3600", "99999999"), code: contract.CodeValidationFailed, pointer: "/duration_seconds"},
+		"schedule policy":      {path: "/v1/schedules", body: schedule(`"gpus":1`, `"gpus":1,"dst_policy":"guess"`), code: contract.CodeValidationFailed, pointer: "/dst_policy"},
+		"schedule exdate":      {path: "/v1/schedules", body: schedule(`"gpus":1`, `"gpus":1,"exdates":["24.12."]`), code: contract.CodeValidationFailed, pointer: "/exdates"},
+		"pool boots":           {path: "/v1/pools", body: strings.Replace(poolBody, `"simulated":true`, `"boot_p50_seconds":90,"boot_p95_seconds":10`, 1), code: contract.CodeValidationFailed, pointer: "/boot_p95_seconds"},
+		"pool minimum":         {path: "/v1/pools", body: strings.Replace(poolBody, `"simulated":true`, `"min_nodes":3`, 1), code: contract.CodeValidationFailed, pointer: "/min_nodes"},
+		"pool name":            {path: "/v1/pools", body: strings.Replace(poolBody, `"lab"`, `"A Lab"`, 1), code: contract.CodeValidationFailed, pointer: "/name"},
+		"e-mail":               {path: "/v1/users", body: `{"email":"nobody","role":"member"}`, code: contract.CodeValidationFailed, pointer: "/email"},
+		"user role":            {path: "/v1/users", body: `{"email":"a@example.org","role":"operator"}`, code: contract.CodeValidationFailed, pointer: "/role"},
+		"agent without caps":   {path: "/v1/keys", body: `{"name":"n","kind":"agent","role":"member"}`, code: contract.CodeValidationFailed, pointer: "/caps"},
+		"person with caps":     {path: "/v1/keys", body: `{"name":"n","kind":"person","role":"member","caps":` + agentCaps + `}`, code: contract.CodeValidationFailed, pointer: "/caps"},
+		"agent that is admin":  {path: "/v1/keys", body: `{"name":"n","kind":"agent","role":"admin","caps":` + agentCaps + `}`, code: contract.CodeValidationFailed, pointer: "/role"},
+	})
+}
+
+func TestWrongForm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	w.refuseAll(map[string]bad{
+		"broken":          {path: "/v1/allocations", body: `{"gpus":1`, code: contract.CodeMalformedJSON, pointer: ""},
+		"two values":      {path: "/v1/allocations", body: `{"gpus":1}{}`, code: contract.CodeMalformedJSON, pointer: ""},
+		"same name twice": {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"gpus":2}`, code: contract.CodeMalformedJSON, pointer: "/gpus"},
+		"too deep":        {path: "/v1/allocations", body: strings.Repeat("[", 40) + strings.Repeat("]", 40), code: contract.CodeMalformedJSON, pointer: strings.Repeat("/0", 33)},
+		"not UTF-8":       {path: "/v1/allocations", body: "{\"pool\":\"\xff\",\"gpus\":1}", code: contract.CodeMalformedJSON, pointer: ""},
+		"a list":          {path: "/v1/allocations", body: `[]`, code: contract.CodeValidationFailed, pointer: ""},
+		"missing":         {path: "/v1/allocations", body: `{"pool":"lab"}`, code: contract.CodeValidationFailed, pointer: ""},
+		"other case":      {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"GPUs":1}`, code: contract.CodeValidationFailed, pointer: "/GPUs"},
+		"limit":           {method: http.MethodGet, path: "/v1/pools?limit=0", code: contract.CodeInvalidParameter, pointer: "limit"},
+		"limit huge":      {method: http.MethodGet, path: "/v1/pools?limit=100000", code: contract.CodeInvalidParameter, pointer: "limit"},
+		"limit text":      {method: http.MethodGet, path: "/v1/pools?limit=all", code: contract.CodeInvalidParameter, pointer: "limit"},
+		"parameter":       {method: http.MethodGet, path: "/v1/pools?sort=name", code: contract.CodeInvalidParameter, pointer: "sort"},
+		"cursor":          {method: http.MethodGet, path: "/v1/pools?cursor=abc", code: contract.CodeInvalidCursor, pointer: "cursor"},
+		"cursor of SQL":   {method: http.MethodGet, path: "/v1/pools?cursor=cG9sOicgT1IgMT0x", code: contract.CodeInvalidCursor, pointer: "cursor"},
+		"state":           {method: http.MethodGet, path: "/v1/nodes?state=warmish", code: contract.CodeInvalidParameter, pointer: "state[0]"},
+		"pool filter":     {method: http.MethodGet, path: "/v1/nodes?pool=nowhere", code: contract.CodeInvalidParameter, pointer: "pool"},
+		"after":           {method: http.MethodGet, path: "/v1/events?after=-1", code: contract.CodeInvalidParameter, pointer: "after"},
+		"report period":   {method: http.MethodGet, path: "/v1/reports/summary?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", code: contract.CodeInvalidParameter, pointer: "to"},
+		"report century":  {method: http.MethodGet, path: "/v1/reports/summary?from=1926-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", code: contract.CodeInvalidParameter, pointer: "to"},
+		"report time":     {method: http.MethodGet, path: "/v1/reports/summary?from=yesterday", code: contract.CodeInvalidParameter, pointer: "from"},
+	})
+}
+
+func TestUnknownFieldsNameTheClosest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	p := w.refuse("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1,"lease_second":60}`, "Idempotency-Key", "k")
+	require.Equal(t, contract.CodeValidationFailed, p.Code)
+	require.Contains(t, p.Errors[0].Message, "did you mean lease_seconds?")
+	require.Contains(t, p.Errors[0].Allowed, "gpus")
+}
+
+func TestBodiesHaveLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.refuse("root", http.MethodPost, "/v1/allocations", `{"name":"`+strings.Repeat("x", 1<<20)+`"}`)
+	require.Equal(t, contract.CodeBodyTooLarge, p.Code)
+	p = w.refuse("root", http.MethodPost, "/v1/allocations", `gpus=1`, "Content-Type", "application/x-www-form-urlencoded")
+	require.Equal(t, contract.CodeUnsupportedMediaType, p.Code)
+	p = w.refuse("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`)
+	require.Equal(t, contract.CodeMissingIdempotencyKey, p.Code)
+	require.NotEmpty(t, p.Fixes)
+}
+
+// What passes the check of form is JSON to the decoder behind it, and the check
+// itself survives anything.
+func FuzzBody(f *testing.F) {
+	for _, s := range []string{`{}`, `{"a":[1,2,{"b":null}]}`, `{"a":1,}`, `[`, `1e999`, `{"a":1 "b":2}`, "\xff", `"\ud800"`, ``, `{"a":1}{}`, `]`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if server.AcceptsJSON(data) {
+			require.True(t, json.Valid(data), "%q", data)
+		}
+	})
+}

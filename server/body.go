@@ -1,0 +1,135 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+// maxBody is the largest body of a request.
+const maxBody = 1 << 20
+
+// checkBody reads the body of an API request within bounds and checks its form
+// before anything decodes it, so that a broken or hostile one is named by place:
+// the decoder behind takes any depth, repeated names, and NaN as "bad syntax".
+func (s *Server) checkBody(c *gin.Context) {
+	if c.Request.Body == nil || c.Request.Body == http.NoBody || !strings.HasPrefix(c.FullPath(), "/v1/") {
+		return
+	}
+	data, err := httpx.ReadBody(c.Request.Body, maxBody)
+	if tooLarge := (*httpx.TooLargeError)(nil); errors.As(err, &tooLarge) {
+		abort(c, problem.New(contract.CodeBodyTooLarge, fmt.Sprintf("A body may have %d bytes.", maxBody)).Fix("Send less at once", ""))
+		return
+	}
+	if err != nil {
+		abort(c, problem.New(contract.CodeMalformedJSON, "The body could not be read to its end."))
+		return
+	}
+	c.Request.Body = io.NopCloser(bytes.NewReader(data))
+	if len(data) == 0 {
+		return
+	}
+	if !isJSON(c.GetHeader("Content-Type")) {
+		abort(c, problem.New(contract.CodeUnsupportedMediaType, "The body must be JSON.").
+			Fix("Send the header Content-Type: application/json", ""))
+		return
+	}
+	if p := checkJSON(data); p != nil {
+		abort(c, p)
+	}
+}
+
+func isJSON(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return contentType == "" || err == nil && kind == "application/json"
+}
+
+// checkJSON walks through the tokens and reports the first thing wrong with its
+// place: syntax, depth, a name that comes twice, a number no float holds.
+func checkJSON(data []byte) *problem.Problem {
+	if !utf8.Valid(data) {
+		return malformed("", "is not UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	w := walker{dec: dec}
+	if p := w.value("", 0); p != nil {
+		return p
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return malformed("", "has something after its JSON value")
+	}
+	return nil
+}
+
+type walker struct{ dec *json.Decoder }
+
+// value reads one value at the place.
+func (w walker) value(place string, depth int) *problem.Problem {
+	if depth > httpx.MaxDepth {
+		return malformed(place, fmt.Sprintf("nests deeper than %d levels", httpx.MaxDepth))
+	}
+	token, err := w.dec.Token()
+	if err != nil {
+		return malformed(place, fmt.Sprintf("is not valid JSON (at byte %d); numbers must be finite, and NaN is none", w.dec.InputOffset()))
+	}
+	switch t := token.(type) {
+	case json.Number:
+		if f, err := strconv.ParseFloat(t.String(), 64); err != nil || math.IsInf(f, 0) {
+			return malformed(place, "is a number beyond all bounds")
+		}
+	case json.Delim:
+		return w.composite(t, place, depth)
+	}
+	return nil
+}
+
+func (w walker) composite(open json.Delim, place string, depth int) *problem.Problem {
+	seen, last := map[string]bool{}, place
+	for i := 0; w.dec.More(); i++ {
+		at := place + "/" + strconv.Itoa(i)
+		if open == '{' {
+			token, err := w.dec.Token()
+			name, ok := token.(string)
+			if err != nil || !ok { // what is wrong is between the value before and here
+				return malformed(last, fmt.Sprintf("is not valid JSON (at byte %d)", w.dec.InputOffset()))
+			}
+			if at = place + "/" + name; seen[name] {
+				return malformed(at, "comes twice")
+			}
+			seen[name] = true
+		}
+		if p := w.value(at, depth+1); p != nil {
+			return p
+		}
+		last = at
+	}
+	if _, err := w.dec.Token(); err != nil {
+		return malformed(place, fmt.Sprintf("is not valid JSON (at byte %d)", w.dec.InputOffset()))
+	}
+	return nil
+}
+
+func malformed(place, message string) *problem.Problem {
+	what := place
+	if what == "" {
+		what = "the body"
+	}
+	return problem.New(contract.CodeMalformedJSON, what+" "+message).
+		Field(contract.FieldError{Pointer: place, Code: "malformed", Message: message}).
+		Fix("Send one JSON object in UTF-8", "")
+}

@@ -1,0 +1,125 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Heartbeat is how often a quiet stream says that it is alive, so that no one in
+// between takes it for dead.
+const Heartbeat = 15 * time.Second
+
+// lines is the media type of one JSON object a line.
+const lines = "application/x-ndjson"
+
+// Stream sends the events of the scope that match the filter, those of f.After
+// on, to w until the request ends: as server-sent events, or as lines of JSON
+// for who accepts those.
+func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, s ledger.Scope, filter ledger.EventFilter) {
+	out := writer{w: w, flush: http.NewResponseController(w).Flush, lines: strings.Contains(r.Header.Get("Accept"), lines)}
+	out.begin()
+	beat := time.NewTicker(Heartbeat)
+	defer beat.Stop()
+	for {
+		changed := f.Changed() // before the read, so that nothing falls between
+		last, err := f.send(r.Context(), &out, s, filter)
+		if err != nil {
+			return // the client is gone, or will come back with its last id
+		}
+		filter.After = last
+		select {
+		case <-r.Context().Done():
+			return
+		case <-f.done:
+			return
+		case <-changed:
+		case <-beat.C:
+			if out.heartbeat() != nil {
+				return
+			}
+		}
+	}
+}
+
+// send writes everything that is there and returns where it got to.
+func (f *Feed) send(ctx context.Context, out *writer, s ledger.Scope, filter ledger.EventFilter) (int64, error) {
+	for {
+		var found []ledger.Event
+		err := f.store.Read(ctx, func(r ledger.Reader) (err error) {
+			found, err = r.Events(s, filter, page)
+			return err
+		})
+		if err != nil {
+			return filter.After, err
+		}
+		for _, e := range found {
+			if err := out.event(e); err != nil {
+				return filter.After, err
+			}
+			filter.After = e.Seq
+		}
+		if err := out.flush(); err != nil || len(found) < page {
+			return filter.After, err
+		}
+	}
+}
+
+// writer sends one of the two formats.
+type writer struct {
+	w     http.ResponseWriter
+	flush func() error
+	lines bool
+}
+
+func (o *writer) begin() {
+	h := o.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	if o.lines {
+		h.Set("Content-Type", lines)
+	}
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	o.w.WriteHeader(http.StatusOK)
+	if !o.lines {
+		_, _ = fmt.Fprint(o.w, "retry: 2000\n\n") // a broken connection shows at the next write
+	}
+}
+
+func (o *writer) event(e ledger.Event) error {
+	data, err := json.Marshal(Encode(e))
+	if err != nil {
+		return fmt.Errorf("encoding event %d: %w", e.Seq, err)
+	}
+	if o.lines {
+		_, err = fmt.Fprintf(o.w, "%s\n", data)
+		return err
+	}
+	_, err = fmt.Fprintf(o.w, "id: %d\nevent: %s\ndata: %s\n\n", e.Seq, e.Type, data)
+	return err
+}
+
+func (o *writer) heartbeat() error {
+	text := ": still here\n\n"
+	if o.lines {
+		text = "\n"
+	}
+	if _, err := fmt.Fprint(o.w, text); err != nil {
+		return err
+	}
+	return o.flush()
+}
+
+// Encode returns an event as it goes over the wire.
+func Encode(e ledger.Event) contract.Event {
+	return contract.Event{
+		Seq: e.Seq, Time: e.At.UTC(), Type: e.Type, Subject: e.Subject, OrganizationID: e.OrganizationID, PoolID: e.PoolID,
+		Actor: e.Actor, Via: e.Via, Reason: e.Reason, Message: e.Message,
+	}
+}

@@ -1,0 +1,133 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// bodyOf returns a problem without what names the request.
+func bodyOf(t *testing.T, text []byte) string {
+	t.Helper()
+	var body map[string]any
+	require.NoError(t, json.Unmarshal(text, &body))
+	delete(body, "instance")
+	delete(body, "request_id")
+	out, err := json.Marshal(body)
+	require.NoError(t, err)
+	return string(out)
+}
+
+// Another tenant's id gets the same answer, to the byte, as one that nobody has.
+func TestTenantsDoNotExistForEachOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	w.tenant("other")
+	w.key("alice", "admin")
+	allocated := ask[contract.Allocation](w, "alice", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", "a")
+	reserved := ask[contract.Reservation](w, "alice", http.MethodPost, "/v1/reservations",
+		`{"pool":"lab","gpus":1,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "r")
+	scheduled := ask[contract.Schedule](w, "alice", http.MethodPost, "/v1/schedules",
+		`{"pool":"lab","name":"x","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60}`, "Idempotency-Key", "s")
+	person := ask[contract.User](w, "alice", http.MethodPost, "/v1/users", `{"email":"a@example.org","role":"member"}`)
+	key := w.key("bob", "member")
+	own := ask[contract.Whoami](w, "alice", http.MethodGet, "/v1/whoami", "")
+
+	before := w.journalLength()
+	for _, c := range []struct{ method, path, id, body string }{
+		{http.MethodGet, "/v1/allocations/%s", allocated.ID, ""},
+		{http.MethodDelete, "/v1/allocations/%s", allocated.ID, ""},
+		{http.MethodPost, "/v1/allocations/%s/release", allocated.ID, ""},
+		{http.MethodPost, "/v1/allocations/%s/extend", allocated.ID, `{"by_seconds":60}`},
+		{http.MethodGet, "/v1/reservations/%s", reserved.ID, ""},
+		{http.MethodDelete, "/v1/reservations/%s", reserved.ID, ""},
+		{http.MethodPost, "/v1/reservations/%s/claim", reserved.ID, `{}`},
+		{http.MethodGet, "/v1/schedules/%s", scheduled.ID, ""},
+		{http.MethodDelete, "/v1/schedules/%s", scheduled.ID, ""},
+		{http.MethodGet, "/v1/schedules/%s/occurrences", scheduled.ID, ""},
+		{http.MethodPost, "/v1/schedules/%s/pause", scheduled.ID, ""},
+		{http.MethodPost, "/v1/schedules/%s/resume", scheduled.ID, ""},
+		{http.MethodPatch, "/v1/users/%s", person.ID, `{"active":false}`},
+		{http.MethodDelete, "/v1/keys/%s", key.ID, ""},
+		{http.MethodGet, "/v1/organizations/%s", own.OrganizationID, ""},
+	} {
+		unknown := c.id[:len(c.id)-1] + "z"
+		headers := []string{"If-Match", `"1"`, "Idempotency-Key", "k" + c.method + strings.Trim(strings.ReplaceAll(c.path, "/", "-"), "%s")}
+		theirs := w.send("other", c.method, fmt.Sprintf(c.path, c.id), c.body, headers...)
+		nobodys := w.send("other", c.method, fmt.Sprintf(c.path, unknown), c.body, headers...)
+		require.Equal(t, 404, theirs.Code, "%s %s: %s", c.method, c.path, theirs.Body)
+		require.Equal(t, nobodys.Code, theirs.Code, c.path)
+		require.Equal(t, bodyOf(t, nobodys.Body.Bytes()), bodyOf(t, theirs.Body.Bytes()), "%s %s", c.method, c.path)
+	}
+	require.Equal(t, before, w.journalLength())
+	for _, list := range []string{"allocations", "reservations", "schedules", "users"} {
+		require.Empty(t, ask[contract.List[map[string]any]](w, "other", http.MethodGet, "/v1/"+list, "").Items, list)
+	}
+	for _, e := range ask[contract.EventList](w, "other", http.MethodGet, "/v1/events", "").Items {
+		require.NotEqual(t, own.OrganizationID, e.OrganizationID)
+	}
+}
+
+// TestTrapF is trap f: concurrent requests at the edge of the quota admit exactly
+// the quota.
+func TestTrapF(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools", strings.Replace(poolBody, `"max_nodes":2`, `"max_nodes":32`, 1))
+	const requests, quota = 64, 16
+	var codes [requests]int
+	var problems [requests]contract.Problem
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for i := range requests {
+		all.Go(func() {
+			<-start
+			out := w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", fmt.Sprint(i))
+			codes[i] = out.Code
+			_ = json.Unmarshal(out.Body.Bytes(), &problems[i])
+		})
+	}
+	close(start)
+	all.Wait()
+	admitted := 0
+	for i, code := range codes {
+		if code == http.StatusAccepted {
+			admitted++
+			continue
+		}
+		require.Equal(t, contract.CodeQuotaExceeded, problems[i].Code, "%d", code)
+	}
+	require.Equal(t, quota, admitted)
+	live := ask[contract.List[contract.Allocation]](w, "root", http.MethodGet, "/v1/allocations?live=true&limit=200", "")
+	require.Len(t, live.Items, quota)
+}
+
+// The same request sent many times at once has one effect.
+func TestOneKeyManyTimesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	var all sync.WaitGroup
+	var ids sync.Map
+	for range 16 {
+		all.Go(func() {
+			out := w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", "same")
+			var a contract.Allocation
+			_ = json.Unmarshal(out.Body.Bytes(), &a)
+			ids.Store(fmt.Sprint(out.Code, " ", a.ID), true)
+		})
+	}
+	all.Wait()
+	n := 0
+	ids.Range(func(any, any) bool { n++; return true })
+	require.Equal(t, 1, n)
+	require.Len(t, ask[contract.List[contract.Allocation]](w, "root", http.MethodGet, "/v1/allocations", "").Items, 1)
+}

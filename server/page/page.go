@@ -1,0 +1,131 @@
+// Package page is the plain page at /: one screen that answers whether people
+// wait, what not waiting costs, and what is warm for whom.
+//
+// It is rendered on the server and works without JavaScript; a small script of
+// our own refreshes it. Who signs in sees what their API key sees.
+package page
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/events"
+)
+
+// Config is what the page works with.
+type Config struct {
+	Ledger   *ledger.Ledger
+	Clock    clock.Clock
+	Log      *slog.Logger
+	Feed     *events.Feed
+	Auth     *auth.Authenticator
+	Failures *auth.Limiter // of wrong keys, by address
+	Random   io.Reader
+	Open     bool       // no sign-in: everybody sees everything
+	Token    obs.Secret // of the one-time link; empty for none
+	Version  string
+}
+
+//go:embed assets
+var assets embed.FS
+
+//go:embed templates
+var templates embed.FS
+
+var pages = template.Must(template.ParseFS(templates, "templates/*.html"))
+
+// Page serves the page. It is safe for concurrent use.
+type Page struct {
+	Config
+	sessions *sessions
+}
+
+// Register adds the page's routes.
+func Register(e *gin.Engine, cfg Config) {
+	p := &Page{Config: cfg, sessions: newSessions(cfg.Clock, cfg.Random, cfg.Token)}
+	e.GET("/", p.show)
+	e.GET("/login", p.signInForm)
+	e.POST("/login", p.signIn)
+	e.POST("/logout", p.signOut)
+	e.GET("/assets/:file", asset)
+}
+
+// show renders the page, or leads to the sign-in.
+func (p *Page) show(c *gin.Context) {
+	scope, ok := p.scope(c)
+	if !ok {
+		c.Redirect(http.StatusSeeOther, "/login")
+		return
+	}
+	if err := p.Feed.Step(c.Request.Context()); err != nil {
+		p.Log.WarnContext(c.Request.Context(), "looking for new events failed", "error", err)
+	}
+	v, err := p.view(c.Request.Context(), scope)
+	if err != nil {
+		p.Log.ErrorContext(c.Request.Context(), "reading for the page failed", "error", err)
+		p.render(c, http.StatusServiceUnavailable, "trouble.html", c.Writer.Header().Get("Request-Id"))
+		return
+	}
+	p.render(c, http.StatusOK, "page.html", v)
+}
+
+// scope is what the visitor may see.
+func (p *Page) scope(c *gin.Context) (ledger.Scope, bool) {
+	if p.Open {
+		return ledger.Scope{All: true}, true
+	}
+	cookie, err := c.Cookie(cookieName)
+	if err != nil {
+		return ledger.Scope{}, false
+	}
+	s, ok := p.sessions.find(cookie)
+	if !ok {
+		return ledger.Scope{}, false
+	}
+	if s.keyID == "" {
+		return ledger.Scope{All: true}, true
+	}
+	actor, err := p.Auth.ByID(c.Request.Context(), s.keyID)
+	if err != nil {
+		return ledger.Scope{}, false
+	}
+	return actor.Scope(), true
+}
+
+// render sends a template, whole or not at all.
+func (p *Page) render(c *gin.Context, status int, name string, data any) {
+	var out bytes.Buffer
+	if err := pages.ExecuteTemplate(&out, name, data); err != nil {
+		p.Log.ErrorContext(c.Request.Context(), "rendering the page failed", "error", err)
+		c.String(http.StatusInternalServerError, "The page could not be rendered.\n")
+		return
+	}
+	c.Data(status, "text/html; charset=utf-8", out.Bytes())
+}
+
+var kinds = map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+
+func asset(c *gin.Context) {
+	kind, ok := kinds[c.Param("file")]
+	if !ok {
+		c.String(http.StatusNotFound, "There is no such file.\n")
+		return
+	}
+	data, err := assets.ReadFile("assets/" + c.Param("file"))
+	if err != nil {
+		c.String(http.StatusNotFound, "There is no such file.\n")
+		return
+	}
+	c.Header("Cache-Control", "max-age=60")
+	c.Data(http.StatusOK, kind, data)
+}

@@ -1,0 +1,206 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// most rows of a table: the page is a glance, lists are the API's.
+const most = 100
+
+// shownEvents of the journal.
+const shownEvents = 30
+
+// period that the two numbers are about.
+const period = 7 * 24 * time.Hour
+
+// view is the page in words.
+type view struct {
+	Version      string
+	Now          string
+	Open         bool
+	ZeroWait     string
+	Starts       int
+	Waste        string
+	WasteShare   string
+	Pools        []poolRow
+	Nodes        []nodeRow
+	Reservations []bookingRow
+	Allocations  []bookingRow
+	Events       []eventRow
+}
+
+// Pool is a pool to name in the commands that fill an empty table.
+func (v view) Pool() string {
+	if len(v.Pools) == 0 {
+		return "NAME"
+	}
+	return v.Pools[0].Name
+}
+
+// Simulated reports whether no machine shown can be a real one.
+func (v view) Simulated() bool {
+	return len(v.Pools) > 0 && !slices.ContainsFunc(v.Pools, func(p poolRow) bool { return !p.Simulated })
+}
+
+type poolRow struct {
+	Name, Model, Price, Nodes, Boot, Note string
+	Simulated                             bool
+}
+
+type nodeRow struct {
+	ID, Pool, State, Age, Reason, GPUs string
+	Simulated                          bool
+}
+
+type bookingRow struct {
+	ID, Name, Pool, State, GPUs, When, Note string
+}
+
+type eventRow struct {
+	At, Type, Subject, Message, Actor string
+}
+
+// view reads everything on one snapshot.
+func (p *Page) view(ctx context.Context, s ledger.Scope) (view, error) {
+	v := view{Version: p.Version, Open: p.Open}
+	err := p.Ledger.Store().Read(ctx, func(r ledger.Reader) error {
+		now := r.Now()
+		v.Now = now.UTC().Format("2006-01-02 15:04:05") + " UTC"
+		report, err := r.Report(s, now.Add(-period), now)
+		if err != nil {
+			return fmt.Errorf("adding up: %w", err)
+		}
+		v.numbers(report)
+		return v.tables(r, s, now)
+	})
+	for _, e := range p.Feed.Recent(s, shownEvents) {
+		v.Events = append(v.Events, eventRow{At: e.At.UTC().Format("15:04:05"), Type: e.Type, Subject: e.Subject, Message: e.Message, Actor: e.Actor})
+	}
+	return v, err
+}
+
+func (v *view) numbers(r ledger.Report) {
+	v.ZeroWait, v.Starts = "no starts yet", r.Starts
+	if r.Starts > 0 {
+		v.ZeroWait = percent(float64(r.ZeroWaits) / float64(r.Starts))
+	}
+	waste := r.IdleCost + r.BootCost
+	v.Waste, v.WasteShare = waste.String(), "nothing spent yet"
+	if all := waste + r.BusyCost; all > 0 {
+		v.WasteShare = percent(float64(waste)/float64(all)) + " of " + all.String()
+	}
+}
+
+func (v *view) tables(r ledger.Reader, s ledger.Scope, now time.Time) error {
+	page := ledger.Page{Limit: most}
+	pools, err := r.Pools(page)
+	if err != nil {
+		return fmt.Errorf("listing pools: %w", err)
+	}
+	nodes, err := r.Nodes(ledger.NodeFilter{Live: true}, page)
+	if err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	reservations, err := r.Reservations(s, ledger.BookingFilter{Live: true}, page)
+	if err != nil {
+		return fmt.Errorf("listing reservations: %w", err)
+	}
+	allocations, err := r.Allocations(s, ledger.BookingFilter{Live: true}, page)
+	if err != nil {
+		return fmt.Errorf("listing allocations: %w", err)
+	}
+	names := v.pools(pools, nodes, now)
+	v.nodes(nodes, names, now)
+	v.bookings(reservations, allocations, names, now)
+	return nil
+}
+
+func (v *view) pools(pools []ledger.Pool, nodes []node.Node, now time.Time) map[string]string {
+	names, ready, live := map[string]string{}, map[string]int{}, map[string]int{}
+	for _, n := range nodes {
+		live[n.PoolID]++
+		if n.State() == node.Ready {
+			ready[n.PoolID]++
+		}
+	}
+	for _, p := range pools {
+		names[p.ID] = p.Name
+		row := poolRow{Name: p.Name, Model: fmt.Sprintf("%d × %s", p.PerNode, p.Model), Price: gpu.MicroUSD.String(p.Price) + "/h",
+			Nodes: fmt.Sprintf("%d ready, %d live, at most %d", ready[p.ID], live[p.ID], p.MaxNodes),
+			Boot:  p.Boot.P50().Round(time.Second).String() + " / " + p.Boot.P95().Round(time.Second).String(), Simulated: p.Simulated}
+		switch {
+		case p.BlockedUntil.After(now):
+			row.Note = "the provider had nothing; asks again in " + span(p.BlockedUntil.Sub(now))
+		case p.Paused:
+			row.Note = "pre-warming is paused"
+		}
+		v.Pools = append(v.Pools, row)
+	}
+	return names
+}
+
+func (v *view) nodes(nodes []node.Node, names map[string]string, now time.Time) {
+	for _, n := range nodes {
+		since := n.RequestedAt
+		for _, t := range []time.Time{n.BootingAt, n.ReadyAt, n.RetiredAt} {
+			if t.After(since) {
+				since = t
+			}
+		}
+		v.Nodes = append(v.Nodes, nodeRow{ID: n.ID, Pool: names[n.PoolID], State: string(n.State()), Age: span(now.Sub(since)),
+			Reason: n.Reason, GPUs: strconv.Itoa(len(n.Devices)), Simulated: n.Simulated})
+	}
+}
+
+func (v *view) bookings(rs []reservation.Reservation, as []allocation.Allocation, names map[string]string, now time.Time) {
+	for _, r := range rs {
+		row := bookingRow{ID: r.ID, Name: r.Name, Pool: names[r.PoolID], State: string(r.State()), GPUs: strconv.Itoa(r.Shape.GPUs()),
+			When: clockSpan(r.Window.Start, r.Window.End), Note: string(r.Source) + ", " + string(r.Class)}
+		if r.Degraded {
+			row.Note += ", will be late"
+		}
+		v.Reservations = append(v.Reservations, row)
+	}
+	for _, a := range as {
+		row := bookingRow{ID: a.ID, Name: a.Name, Pool: names[a.PoolID], State: string(a.State()), GPUs: strconv.Itoa(a.Shape.GPUs())}
+		if wait, ok := a.Wait(); ok {
+			row.When, row.Note = "lease ends in "+span(a.LeaseUntil.Sub(now)), "waited "+span(wait)
+		} else {
+			row.Note = "waits since " + span(now.Sub(a.RequestedAt))
+		}
+		v.Allocations = append(v.Allocations, row)
+	}
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f%%", share*100) }
+
+// clockSpan renders a window as short as it can be.
+func clockSpan(from, to time.Time) string {
+	end := "15:04:05"
+	if from.UTC().YearDay() != to.UTC().YearDay() {
+		end = "Jan 2 15:04:05"
+	}
+	return from.UTC().Format("Jan 2 15:04:05") + "–" + to.UTC().Format(end)
+}
+
+// span renders a duration to its two largest units.
+func span(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+}

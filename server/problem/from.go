@@ -1,0 +1,141 @@
+package problem
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// From translates any error. The second result is false when the caller is told
+// less than the error says, so that it must be logged.
+func From(err error) (*Problem, bool) {
+	var (
+		p       *Problem
+		refused *ledger.RefusedError
+		invalid *ledger.InvalidError
+		state   *ledger.StateError
+	)
+	switch {
+	case errors.As(err, &p):
+		return p, true
+	case errors.As(err, &refused):
+		return fromRefused(refused), true
+	case errors.As(err, &invalid):
+		return fromInvalid(invalid), true
+	case errors.As(err, &state):
+		return New(contract.CodeStateConflict, state.Error()), true
+	}
+	return fromSentinel(err)
+}
+
+func fromSentinel(err error) (*Problem, bool) {
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return New(contract.CodeNotFound, "It does not exist, or this key may not see it."), true
+	case errors.Is(err, ledger.ErrDenied):
+		return New(contract.CodePermissionDenied, "The key's role or organization does not allow this.").
+			Fix("Ask an admin of the organization, or an operator, for a key that may", ""), true
+	case errors.Is(err, ledger.ErrTaken):
+		return New(contract.CodeNameTaken, "Something of that name exists.").Fix("Choose another name", ""), true
+	case errors.Is(err, ledger.ErrConflict):
+		return New(contract.CodeETagMismatch, "It changed since it was read.").Fix("Read it again and repeat with the new ETag", ""), true
+	case errors.Is(err, ledger.ErrKeyReused):
+		return New(contract.CodeIdempotencyKeyReused, "The Idempotency-Key came before with another body.").
+			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "reused", Message: "must be new for a new request"}).
+			Fix("Send a new Idempotency-Key", ""), true
+	case errors.Is(err, ledger.ErrInProgress):
+		return New(contract.CodeIdempotencyInProgress, "A request with this Idempotency-Key is not over yet.").
+			Fix("Send it again in a moment", ""), true
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return New(contract.CodeTimeout, "The request was given up."), false
+	}
+	return New(contract.CodeInternal, "The failure is in the server's log under this request id."), false
+}
+
+// refusals gives each blocker its problem, the ones that no waiting, size or
+// money changes first: the first that is there names the whole refusal.
+var refusals = []struct {
+	blocker admission.Code
+	problem string
+	fix     string
+}{
+	{admission.WindowInPast, contract.CodeWindowInPast, "Choose a start in the future"},
+	{admission.NoMatchingHardware, contract.CodeNoMatchingHardware, "Ask for fewer GPUs, or another pool"},
+	{admission.WindowTooLong, contract.CodeWindowTooLong, "Ask for a shorter time and extend it later"},
+	{admission.KeyCapExceeded, contract.CodeKeyCapExceeded, "Ask an admin for a key with larger caps"},
+	{admission.QuotaExceeded, contract.CodeQuotaExceeded, "Release something, or ask an operator for a larger quota"},
+	{admission.BudgetExceeded, contract.CodeBudgetExceeded, "Wait for the next UTC day, or ask an operator for a larger budget"},
+	{admission.PrewarmPaused, contract.CodePrewarmPaused, "Ask for a guaranteed reservation, or wait until pre-warming goes on"},
+	{admission.LeadTimeTooShort, contract.CodeLeadTimeTooShort, "Choose a later end, or ask for an allocation now"},
+	{admission.CapacityExhausted, contract.CodeCapacityExhausted, "Take one of the offers"},
+}
+
+func fromRefused(e *ledger.RefusedError) *Problem {
+	for _, row := range refusals {
+		for _, r := range e.Decision.Reasons {
+			if r.Code == row.blocker {
+				p := New(row.problem, r.Message).Fix(row.fix, "")
+				p.Blockers, p.Offers = Blockers(e), Offers(e)
+				if f, ok := fields[r.Code]; ok {
+					p = p.Field(contract.FieldError{Pointer: pointer(f), Code: string(r.Code), Message: r.Message})
+				}
+				return p
+			}
+		}
+	}
+	return New(contract.CodeCapacityExhausted, e.Error())
+}
+
+// fields are what a blocker blames in the request.
+var fields = map[admission.Code]string{
+	admission.WindowInPast:       "start",
+	admission.WindowTooLong:      "end",
+	admission.NoMatchingHardware: "gpus",
+}
+
+// Blockers lists everything that stands in the way.
+func Blockers(e *ledger.RefusedError) []contract.Blocker {
+	var out []contract.Blocker
+	for _, r := range e.Decision.Reasons {
+		out = append(out, contract.Blocker{Code: string(r.Code), Message: r.Message, Unit: r.Unit, Limit: r.Limit, Asked: r.Asked})
+	}
+	return out
+}
+
+// Offers lists what would be accepted now.
+func Offers(e *ledger.RefusedError) []contract.Offer {
+	var out []contract.Offer
+	for _, o := range e.Decision.Offers {
+		out = append(out, contract.Offer{GPUs: o.Shape.GPUs(), Nodes: o.Shape.Nodes, GPUsPerNode: o.Shape.PerNode,
+			Start: o.Window.Start.UTC(), End: o.Window.End.UTC()})
+	}
+	return out
+}
+
+func fromInvalid(e *ledger.InvalidError) *Problem {
+	p := Invalid(e.Field, e.Rule, e.Fix)
+	switch e.Field {
+	case "timezone":
+		return recode(p, contract.CodeUnknownTimeZone)
+	case "rrule":
+		return recode(p, contract.CodeUnsupportedRRule)
+	}
+	return p
+}
+
+// recode gives p another code of the catalogue and keeps what it says.
+func recode(p *Problem, code string) *Problem {
+	q := New(code, p.Detail)
+	q.Errors, q.Fixes = p.Errors, p.Fixes
+	return q
+}
+
+// pointer turns a field such as windows[3].end into the JSON pointer
+// /windows/3/end.
+func pointer(field string) string {
+	return "/" + strings.NewReplacer("].", "/", "[", "/", "]", "", ".", "/").Replace(field)
+}

@@ -1,0 +1,51 @@
+package problem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+func TestFromGivesEveryFailureItsCode(t *testing.T) {
+	t.Parallel()
+	refused := func(codes ...admission.Code) error {
+		e := &ledger.RefusedError{}
+		for _, c := range codes {
+			e.Decision.Reasons = append(e.Decision.Reasons, admission.Reason{Code: c, Message: string(c)})
+		}
+		return e
+	}
+	for want, tc := range map[string]struct {
+		err    error
+		status int
+		whole  bool // the caller is told all there is
+	}{
+		contract.CodeNotFound:              {ledger.ErrNotFound, 404, true},
+		contract.CodePermissionDenied:      {ledger.ErrDenied, 403, true},
+		contract.CodeNameTaken:             {ledger.ErrTaken, 409, true},
+		contract.CodeETagMismatch:          {ledger.ErrConflict, 412, true},
+		contract.CodeIdempotencyKeyReused:  {ledger.ErrKeyReused, 422, true},
+		contract.CodeIdempotencyInProgress: {ledger.ErrInProgress, 409, true},
+		contract.CodeStateConflict:         {&ledger.StateError{Subject: "a", State: "b", Asked: "c"}, 409, true},
+		contract.CodeValidationFailed:      {&ledger.InvalidError{Field: "gpus", Rule: "must be more"}, 422, true},
+		contract.CodeUnknownTimeZone:       {&ledger.InvalidError{Field: "timezone", Rule: "is unknown"}, 422, true},
+		contract.CodeQuotaExceeded:         {refused(admission.CapacityExhausted, admission.QuotaExceeded), 403, true},
+		contract.CodeCapacityExhausted:     {refused(admission.CapacityExhausted), 409, true},
+		contract.CodeTimeout:               {context.DeadlineExceeded, 504, false},
+		contract.CodeInternal:              {errors.New("password is hunter2"), 500, false},
+	} {
+		p, whole := problem.From(fmt.Errorf("doing it: %w", tc.err))
+		require.Equal(t, want, p.Code)
+		require.Equal(t, tc.status, p.Status, want)
+		require.Equal(t, tc.whole, whole, want)
+		require.NotContains(t, p.Detail, "hunter2")
+	}
+}

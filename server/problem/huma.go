@@ -1,0 +1,125 @@
+package problem
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// FieldsKey is where an operation's metadata lists the names that its body may
+// have, a []string.
+const FieldsKey = "fields"
+
+// Install makes huma answer with problem documents. huma keeps its error maker
+// in package variables, so that this is for the whole process.
+var Install = sync.OnceFunc(func() {
+	huma.ValidateStrictCasing = true
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+		return fromHuma(nil, status, message, errs)
+	}
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+		var names []string
+		if ctx != nil && ctx.Operation() != nil {
+			names, _ = ctx.Operation().Metadata[FieldsKey].([]string)
+		}
+		return fromHuma(names, status, message, errs)
+	}
+})
+
+// fromHuma makes a problem of what huma found wrong with a request.
+func fromHuma(names []string, status int, message string, errs []error) huma.StatusError {
+	var p *Problem
+	for _, err := range errs {
+		if errors.As(err, &p) {
+			return p
+		}
+	}
+	p = New(codeFor(status, errs), message)
+	for _, err := range errs {
+		var detail *huma.ErrorDetail
+		if errors.As(err, &detail) {
+			p = p.describe(detail, names)
+		}
+	}
+	if len(p.Errors) > 0 {
+		p.Detail = p.Errors[0].Pointer + ": " + p.Errors[0].Message
+	}
+	return p
+}
+
+var codes = map[int]string{
+	http.StatusNotFound:              contract.CodeNotFound,
+	http.StatusMethodNotAllowed:      contract.CodeMethodNotAllowed,
+	http.StatusRequestEntityTooLarge: contract.CodeBodyTooLarge,
+	http.StatusUnsupportedMediaType:  contract.CodeUnsupportedMediaType,
+	http.StatusRequestTimeout:        contract.CodeTimeout,
+	http.StatusBadRequest:            contract.CodeMalformedJSON,
+	http.StatusUnprocessableEntity:   contract.CodeValidationFailed,
+}
+
+// codeFor tells apart wrong parameters, which are 400, from wrong bodies.
+func codeFor(status int, errs []error) string {
+	parameters := len(errs) > 0
+	for _, err := range errs {
+		var detail *huma.ErrorDetail
+		if !errors.As(err, &detail) || strings.HasPrefix(detail.Location, "body") {
+			parameters = false
+		}
+	}
+	if parameters {
+		return contract.CodeInvalidParameter
+	}
+	if code, ok := codes[status]; ok {
+		return code
+	}
+	return contract.CodeInternal
+}
+
+// describe adds what is wrong with one value, and for a name that does not
+// exist the closest one that does.
+func (p *Problem) describe(d *huma.ErrorDetail, names []string) *Problem {
+	e := contract.FieldError{Pointer: locate(d.Location), Code: "invalid", Message: d.Message}
+	switch {
+	case d.Message == validation.MsgUnexpectedProperty:
+		e.Code, e.Allowed = "unknown-field", names
+		e.Message = "is not a field of this request"
+		if near, ok := closest(lastPart(d.Location), names); ok {
+			e.Message += "; did you mean " + near + "?"
+			p = p.Fix("Rename it to "+near, "")
+		} else {
+			p = p.Fix("Leave it out", "")
+		}
+	case strings.HasPrefix(d.Message, "expected required property"), strings.HasPrefix(d.Message, "required "):
+		e.Code = "required"
+		p = p.Fix("Add what is missing", "")
+	default:
+		p = p.Fix("Change "+e.Pointer+" as its rule says: "+d.Message, "")
+	}
+	return p.Field(e)
+}
+
+// locate turns huma's body.windows[0].gpus into /windows/0/gpus, and
+// query.limit into limit.
+func locate(location string) string {
+	in, rest, _ := strings.Cut(location, ".")
+	switch {
+	case in != "body" && strings.HasPrefix(in, "body["):
+		return pointer(strings.TrimPrefix(in, "body") + "." + rest)
+	case in == "body" && rest == "":
+		return ""
+	case in == "body":
+		return pointer(rest)
+	default:
+		return rest
+	}
+}
+
+func lastPart(location string) string {
+	return location[strings.LastIndexAny(location, ".]")+1:]
+}

@@ -1,0 +1,86 @@
+// Package problem turns every failure into one kind of answer: a problem
+// document (RFC 9457) that names what is wrong, the rule and the way out.
+//
+// It is the only place that knows which failure has which status. What a caller
+// may not know, or cannot do anything about, becomes "internal" or "not-found"
+// outside and is told in full to the log.
+package problem
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// Problem is a problem document that is also an error. Handlers return it, or
+// any other error for From to translate.
+type Problem struct {
+	contract.Problem
+}
+
+// New returns the problem of a code in the catalogue.
+func New(code, detail string) *Problem {
+	return &Problem{contract.NewProblem(code, detail)}
+}
+
+// Error names the code and the detail.
+func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+
+// GetStatus returns the HTTP status.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType returns the media type of problem documents, whatever was asked
+// for.
+func (p *Problem) ContentType(string) string { return contract.ProblemContentType }
+
+// Fix adds something to try next. The command may be empty.
+func (p *Problem) Fix(label, command string) *Problem {
+	p.Fixes = append(p.Fixes, contract.Fix{Label: label, Command: command})
+	return p
+}
+
+// Field adds a wrong value.
+func (p *Problem) Field(e contract.FieldError) *Problem {
+	p.Errors = append(p.Errors, e)
+	return p
+}
+
+// About says which request the problem belongs to.
+func (p *Problem) About(requestID, path string) *Problem {
+	p.RequestID, p.Instance = requestID, path
+	return p
+}
+
+// Write sends the problem. It is for what is answered outside of the API's
+// operations.
+func (p *Problem) Write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", contract.ProblemContentType)
+	if p.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="forewarm"`)
+	}
+	w.WriteHeader(p.Status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(p.Problem) // the status is sent; nothing is left to say
+}
+
+// Invalid returns the problem of one field of a body.
+func Invalid(field, rule, fix string) *Problem {
+	p := New(contract.CodeValidationFailed, field+" "+rule).
+		Field(contract.FieldError{Pointer: pointer(field), Code: "invalid", Message: rule})
+	if fix != "" {
+		p = p.Fix("Send "+field+" as in: "+fix, "")
+	}
+	return p
+}
+
+// Parameter returns the problem of a query parameter or header.
+func Parameter(name, rule string) *Problem {
+	return New(contract.CodeInvalidParameter, name+" "+rule).
+		Field(contract.FieldError{Pointer: name, Code: "invalid", Message: rule})
+}

@@ -1,0 +1,186 @@
+// Package server answers HTTP: the API under /v1, its description and a page for
+// people, health and metrics.
+//
+// Every request passes the same wall, in this order: a request id and an access
+// log without secrets, recovery, security headers, the host name, a deadline, the
+// route's policy (a route without one answers nobody) with key and rate limit,
+// and the size and form of the body. Behind it, package api translates and the
+// ledger decides.
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/internal/keys"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/api"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/events"
+	"github.com/forewarm/forewarm/server/page"
+)
+
+// Config is what a server works with. Ledger and Peppers are required; the rest
+// has defaults.
+type Config struct {
+	Ledger *ledger.Ledger
+	Clock  clock.Clock         // nil: the machine's
+	Logger *slog.Logger        // nil: none
+	IDs    ids.Source          // of requests; nil: random
+	Random io.Reader           // of keys and sessions; nil: crypto/rand
+	Metric *obs.Metrics        // nil: none are recorded
+	Gather prometheus.Gatherer // what /metrics shows; nil: nothing
+
+	// Peppers verify API keys; the first also hashes new ones.
+	Peppers []keys.Pepper
+	// Environment is part of every new key; empty means live.
+	Environment string
+	// Version of the program.
+	Version string
+	// Simulation marks an installation without real machines.
+	Simulation bool
+
+	// Hosts are the names under which the server may be called, besides
+	// localhost and plain addresses; "*" allows every name. The check keeps a
+	// web page of others from reaching it through a name of theirs.
+	Hosts []string
+	// OpenMetrics shows /metrics without a key.
+	OpenMetrics bool
+	// OpenPage shows the page at / without a sign-in. Only for a demo that
+	// listens on the loopback interface.
+	OpenPage bool
+	// SignInToken opens the page once, within ten minutes of New, with an
+	// operator's eyes. Empty: there is no such link.
+	SignInToken obs.Secret
+	Limits      Limits
+}
+
+// Limits are how often requests are answered. A zero rate gets the default; a
+// negative one does not limit.
+type Limits struct {
+	Reads    auth.Rate // per key; default 50 a second, bursts of 200
+	Writes   auth.Rate // per key; default 20 a second, bursts of 100
+	Agents   auth.Rate // per agent's key; default 2 a second, bursts of 30
+	Failures auth.Rate // wrong keys per address; default one in 5 s, bursts of 20
+}
+
+func (l Limits) withDefaults() Limits {
+	def := func(r *auth.Rate, perSecond float64, burst int) {
+		if *r == (auth.Rate{}) {
+			*r = auth.Rate{PerSecond: perSecond, Burst: burst}
+		}
+	}
+	def(&l.Reads, 50, 200)
+	def(&l.Writes, 20, 100)
+	def(&l.Agents, 2, 30)
+	def(&l.Failures, 0.2, 20)
+	return l
+}
+
+func (c Config) withDefaults() Config {
+	if c.Clock == nil {
+		c.Clock = clock.System{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.IDs == nil {
+		c.IDs = ids.UUID{}
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	if c.Gather == nil {
+		c.Gather = prometheus.NewRegistry()
+	}
+	if c.Environment == "" {
+		c.Environment = "live"
+	}
+	c.Limits = c.Limits.withDefaults()
+	return c
+}
+
+// Server answers requests. It is safe for concurrent use.
+type Server struct {
+	cfg    Config
+	engine *gin.Engine
+	doc    *huma.OpenAPI
+	feed   *events.Feed
+	auth   *auth.Authenticator
+	limits limiters
+}
+
+// New returns a server that has not begun to notice events: Run does that.
+func New(cfg Config) (*Server, error) {
+	if cfg.Ledger == nil || len(cfg.Peppers) == 0 {
+		return nil, errors.New("a server needs a ledger and a pepper")
+	}
+	cfg = cfg.withDefaults()
+	s := &Server{
+		cfg: cfg, engine: newEngine(), feed: events.NewFeed(cfg.Ledger.Store(), cfg.Logger),
+		auth: auth.New(cfg.Ledger, cfg.Clock, cfg.Peppers), limits: newLimiters(cfg),
+	}
+	if err := s.engine.SetTrustedProxies(nil); err != nil {
+		return nil, err
+	}
+	s.routes()
+	return s, nil
+}
+
+// release keeps gin from printing its routes. It is a setting of the process.
+var release = sync.OnceFunc(func() { gin.SetMode(gin.ReleaseMode) })
+
+func newEngine() *gin.Engine {
+	release()
+	return gin.New()
+}
+
+func (s *Server) routes() {
+	e := s.engine
+	e.HandleMethodNotAllowed = true
+	e.UseRawPath, e.RedirectTrailingSlash = true, false
+	e.Use(s.identify, s.recover, securityHeaders, s.checkHost, s.deadline, s.authorize, s.checkBody)
+	s.doc = api.Register(e, api.Config{
+		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
+		Minter: auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
+		Build:  contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(), Simulation: s.cfg.Simulation},
+	})
+	s.system()
+	page.Register(e, page.Config{
+		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth, Random: s.cfg.Random,
+		Open: s.cfg.OpenPage, Token: s.cfg.SignInToken, Version: s.cfg.Version, Failures: s.limits.failures,
+	})
+	e.NoRoute(notFound)
+	e.NoMethod(methodNotAllowed)
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }
+
+// noticeEvery is how soon after its commit an event reaches those who follow.
+const noticeEvery = 250 * time.Millisecond
+
+// Run notices events until the context ends, and then ends all streams. Without
+// it, streams and waiting requests stay silent; everything else works.
+func (s *Server) Run(ctx context.Context) error {
+	s.feed.Run(ctx, noticeEvery)
+	return nil
+}
+
+// Step notices events once, as Run does again and again.
+func (s *Server) Step(ctx context.Context) error { return s.feed.Step(ctx) }

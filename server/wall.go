@@ -1,0 +1,94 @@
+package server
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+// limiters count requests.
+type limiters struct {
+	reads, writes, agents, failures *auth.Limiter
+}
+
+func newLimiters(cfg Config) limiters {
+	make := func(r auth.Rate) *auth.Limiter { return auth.NewLimiter(r, cfg.Clock) }
+	l := cfg.Limits
+	return limiters{make(l.Reads), make(l.Writes), make(l.Agents), make(l.Failures)}
+}
+
+// authorize lets a request on to its route, or answers why not.
+func (s *Server) authorize(c *gin.Context) {
+	if c.FullPath() == "" {
+		return // there is no route: NoRoute and NoMethod say so
+	}
+	policy, ok := auth.Policies[c.Request.Method+" "+c.FullPath()]
+	if c.FullPath() == "/metrics" && s.cfg.OpenMetrics {
+		policy.Public = true
+	}
+	switch {
+	case !ok:
+		abort(c, problem.New(contract.CodePermissionDenied, "This route has no policy, so it answers nobody."))
+	case !policy.Public:
+		s.admit(c, policy)
+	}
+}
+
+func (s *Server) admit(c *gin.Context, policy auth.Policy) {
+	peer := c.ClientIP()
+	if ok, after := s.limits.failures.Check(peer); !ok {
+		abort(c, slowDown("Too many wrong keys came from this address.", after))
+		return
+	}
+	actor, err := s.auth.Request(c.Request)
+	if err != nil {
+		s.refuse(c, peer, err)
+		return
+	}
+	c.Request = c.Request.WithContext(auth.With(c.Request.Context(), actor))
+	if ok, after := s.bucket(actor, c.Request.Method).Allow(actor.KeyID); !ok {
+		abort(c, slowDown("This key sends more requests than it may.", after))
+		return
+	}
+	if err := policy.Allow(actor); err != nil {
+		p, _ := problem.From(err)
+		abort(c, p)
+	}
+}
+
+// refuse counts a wrong key against its address, but not a failure of ours.
+func (s *Server) refuse(c *gin.Context, peer string, err error) {
+	p, told := problem.From(err)
+	if !told {
+		s.cfg.Logger.ErrorContext(c.Request.Context(), "authentication failed", "error", err)
+	}
+	if wrong := (*problem.Problem)(nil); errors.As(err, &wrong) && c.GetHeader("Authorization") != "" {
+		s.limits.failures.Allow(peer)
+	}
+	abort(c, p)
+}
+
+func (s *Server) bucket(a ledger.Actor, method string) *auth.Limiter {
+	switch {
+	case a.Kind == ledger.AgentKey:
+		return s.limits.agents
+	case method == http.MethodGet || method == http.MethodHead:
+		return s.limits.reads
+	default:
+		return s.limits.writes
+	}
+}
+
+func slowDown(detail string, after time.Duration) *problem.Problem {
+	p := problem.New(contract.CodeRateLimited, detail)
+	p.RetryAfter = max(1, int(math.Ceil(after.Seconds())))
+	return p.Fix("Wait as long as Retry-After says", "")
+}

@@ -1,0 +1,203 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// life is one promise kept: booked, warm at its start, claimed, given back, and
+// nothing left. However the worker is treated, this is how it must end.
+func (w *world) life() {
+	w.t.Helper()
+	r := w.reserve(5*time.Minute, 30*time.Minute)
+	w.drive(5 * time.Minute)
+	require.Equal(w.t, reservation.Ready, w.reservation(r.ID).State(), "the promise was not warm at its start")
+	a, err := w.ledger.Claim(w.t.Context(), w.actor, r.ID, 20*time.Minute, "")
+	require.NoError(w.t, err)
+	w.drive(time.Minute)
+	require.Equal(w.t, allocation.Active, w.allocation(a.ID).State())
+	_, err = w.ledger.Release(w.t.Context(), w.actor, a.ID)
+	require.NoError(w.t, err)
+	for tries := 0; tries < 5 && !w.quiet(); tries++ {
+		w.drive(3 * time.Minute)
+	}
+	require.Equal(w.t, reservation.Claimed, w.reservation(r.ID).State())
+	require.Equal(w.t, allocation.Released, w.allocation(a.ID).State())
+	w.requireOver(1)
+}
+
+// quiet reports whether every node is gone and nobody is at work.
+func (w *world) quiet() bool {
+	for _, state := range w.states() {
+		if state != node.Gone {
+			return false
+		}
+	}
+	return w.tasks()[ledger.TaskRunning] == 0
+}
+
+// deeds are the events of a life, each of which must happen once.
+var deeds = []string{
+	"reservation.booked", "reservation.warming", "reservation.ready", "reservation.claimed",
+	"node.requested", "node.provisioning", "node.booting", "node.ready", "node.draining", "node.deprovisioning", "node.gone",
+	"allocation.active", "allocation.released",
+}
+
+func (w *world) requireOnce() {
+	w.t.Helper()
+	counts := map[string]int{}
+	for _, e := range w.history() {
+		counts[e]++
+	}
+	for _, deed := range deeds {
+		require.Equal(w.t, 1, counts[deed], "%s in %v", deed, counts)
+	}
+}
+
+var errKilled = errors.New("the process is dead")
+
+// death kills a worker between two of its touches of the outside: the touch at
+// that number still happens, but nobody hears the answer, and there is no next.
+type death struct {
+	at int // from 1; 0 never kills
+
+	mu   sync.Mutex
+	seen int
+	dead bool
+}
+
+// touch does fn unless the process is dead.
+func (d *death) touch(fn func() error) error {
+	alive, last := d.next()
+	if alive {
+		return fn()
+	}
+	if last {
+		_ = fn()
+	}
+	return errKilled
+}
+
+func (d *death) next() (alive, last bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.dead {
+		return false, false
+	}
+	d.seen++
+	d.dead = d.seen == d.at
+	return !d.dead, d.dead
+}
+
+func (d *death) came() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dead
+}
+
+// mortalStore passes through death what the handling of a task does.
+type mortalStore struct {
+	ledger.Store
+	*death
+}
+
+func (m mortalStore) InTx(ctx context.Context, fn func(context.Context, ledger.Tx) error) error {
+	if len(obs.Attrs(ctx)) == 0 && !m.came() {
+		return m.Store.InTx(ctx, fn)
+	}
+	return m.touch(func() error { return m.Store.InTx(ctx, fn) })
+}
+
+// mortalCloud passes every call through death.
+type mortalCloud struct {
+	provisioners.Provisioner
+	*death
+}
+
+func (m mortalCloud) Create(ctx context.Context, token string, spec provisioners.Spec) (i provisioners.Instance, err error) {
+	err = m.touch(func() (err error) { i, err = m.Provisioner.Create(ctx, token, spec); return err })
+	return i, err
+}
+
+func (m mortalCloud) Get(ctx context.Context, id string) (i provisioners.Instance, err error) {
+	err = m.touch(func() (err error) { i, err = m.Provisioner.Get(ctx, id); return err })
+	return i, err
+}
+
+func (m mortalCloud) List(ctx context.Context, owner string) (l provisioners.List, err error) {
+	err = m.touch(func() (err error) { l, err = m.Provisioner.List(ctx, owner); return err })
+	return l, err
+}
+
+func (m mortalCloud) Delete(ctx context.Context, id string) error {
+	return m.touch(func() error { return m.Provisioner.Delete(ctx, id) })
+}
+
+// startMortal starts a worker that dies of d.
+func (w *world) startMortal(d *death) {
+	w.t.Helper()
+	w.death = d
+	w.start(parts{
+		ledger: ledger.New(mortalStore{w.store, d}, w.ids, quick()),
+		cloud:  mortalCloud{w.cloud, d},
+	})
+}
+
+// A worker that is killed after any of the things it does to the ledger or the
+// provider leaves nothing that its successor does not put right: one machine,
+// everything once, the same bill.
+func TestTrapCKilledAnywhereTheSuccessorFinishes(t *testing.T) {
+	t.Parallel()
+	calm := newWorld(t)
+	unhurt := &death{}
+	calm.startMortal(unhurt)
+	calm.life()
+	calm.requireOnce()
+	require.Greater(t, unhurt.seen, 40)
+
+	for at := 1; at <= unhurt.seen; at++ {
+		t.Run(fmt.Sprint("after touch ", at), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			d := &death{at: at}
+			w.startMortal(d)
+			w.life()
+			w.requireOnce()
+			require.True(t, d.came(), "nobody died")
+		})
+	}
+}
+
+// Kill -9 of everything at once: only the database's file and the cloud stay.
+func TestTrapCReopenedFromItsFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	w := openWorld(t, "sqlite://"+path)
+	w.start(parts{})
+	r := w.reserve(10*time.Minute, 30*time.Minute)
+	w.drive(8*time.Minute + 30*time.Second)
+	require.Len(t, w.cloud.LivePerNode(), 1, "the machine is booting")
+
+	again := w.reopen("sqlite://" + path)
+	again.start(parts{})
+	again.drive(90 * time.Second)
+	require.Equal(t, reservation.Ready, again.reservation(r.ID).State())
+	_, err := again.ledger.CancelReservation(t.Context(), again.actor, r.ID)
+	require.NoError(t, err)
+	again.drive(10 * time.Minute)
+	again.requireOver(1)
+}

@@ -1,0 +1,103 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// ill is a provider whose machines show other devices than they should.
+type ill struct {
+	provisioners.Provisioner
+	change func([]gpu.Device) []gpu.Device
+}
+
+func (p *ill) Get(ctx context.Context, id string) (provisioners.Instance, error) {
+	i, err := p.Provisioner.Get(ctx, id)
+	if p.change != nil && len(i.Devices) > 0 {
+		i.Devices = p.change(i.Devices)
+	}
+	return i, err
+}
+
+var illnesses = map[string]func([]gpu.Device) []gpu.Device{
+	"gpu_count": func(d []gpu.Device) []gpu.Device { return d[1:] },
+	"gpu_identity": func(d []gpu.Device) []gpu.Device {
+		d[1].UUID = d[0].UUID
+		return d
+	},
+	"gpu_model": func(d []gpu.Device) []gpu.Device {
+		d[0].Model = "t4"
+		return d
+	},
+}
+
+// A node whose devices are not what its pool promises is taken out of use, and
+// whoever held it is told.
+func TestANodeThatFallsIllIsTakenOutOfUse(t *testing.T) {
+	t.Parallel()
+	for code, illness := range illnesses {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			w, cloud, a := observed(t)
+			w.drive(5 * time.Minute)
+			require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+			cloud.change = illness
+			w.drive(4 * time.Minute)
+			require.Equal(t, allocation.Failed, w.allocation(a.ID).State())
+			require.Contains(t, w.history(), "node.quarantined")
+			require.Contains(t, w.reasons(), code)
+		})
+	}
+}
+
+// A machine that runs without what was asked for never becomes a ready node.
+func TestTheHealthGateStopsAnIllMachine(t *testing.T) {
+	t.Parallel()
+	for code, illness := range illnesses {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			w, cloud, a := observed(t)
+			cloud.change = illness
+			w.drive(20 * time.Minute)
+			require.NotContains(t, w.history(), "node.ready")
+			cloud.change = nil
+			w.drive(10 * time.Minute)
+			require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+			require.Len(t, w.cloud.LivePerNode(), 1, "ill machines are left")
+		})
+	}
+}
+
+// observed is a world with a request for GPUs, and a hand on what is seen of
+// its machines.
+func observed(t *testing.T) (*world, *ill, allocation.Allocation) {
+	t.Helper()
+	w := newWorld(t)
+	cloud := &ill{Provisioner: w.cloud}
+	w.start(parts{cloud: cloud})
+	a, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: 2 * time.Hour})
+	require.NoError(t, err)
+	return w, cloud, a
+}
+
+// reasons are why the nodes are as they are.
+func (w *world) reasons() []string {
+	w.t.Helper()
+	events := fetch(w, func(r ledger.Reader) ([]ledger.Event, error) {
+		return r.Events(ledger.Scope{All: true}, ledger.EventFilter{Type: "node." + string(node.Quarantined)}, 10)
+	})
+	var all []string
+	for _, e := range events {
+		all = append(all, e.Reason)
+	}
+	return all
+}

@@ -1,0 +1,178 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/sim"
+)
+
+func (w *world) inject(f sim.Fault) {
+	w.t.Helper()
+	f.Times = max(1, f.Times)
+	require.NoError(w.t, w.cloud.Inject(f))
+}
+
+// Every call of the port may fail a few times, before or after it did what was
+// asked, and the life goes on to the same end.
+func TestAProviderMayFailAFewTimesAnywhere(t *testing.T) {
+	t.Parallel()
+	var faults []sim.Fault
+	for _, op := range []sim.Op{sim.OpCreate, sim.OpGet, sim.OpList, sim.OpDelete} {
+		for _, kind := range []provisioners.Kind{provisioners.KindTransient, provisioners.KindUnknown, provisioners.KindThrottled} {
+			faults = append(faults, sim.Fault{Op: op, Effect: sim.FailBefore, Kind: kind, RetryAfter: time.Second})
+		}
+	}
+	faults = append(faults,
+		sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout},
+		sim.Fault{Op: sim.OpDelete, Effect: sim.ExecuteAndTimeout},
+		sim.Fault{Op: sim.OpDelete, Effect: sim.Ignore},
+		sim.Fault{Op: sim.OpList, Effect: sim.Truncate},
+		sim.Fault{Op: sim.OpGet, Effect: sim.Deny},
+	)
+	for _, f := range faults {
+		t.Run(fmt.Sprintf("%s %s %s", f.Op, f.Effect, f.Kind), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.start(parts{})
+			f.Times = 2
+			w.inject(f)
+			w.life()
+			w.requireOnce()
+		})
+	}
+}
+
+// held is a world with an active allocation on its one machine.
+func held(t *testing.T) (*world, allocation.Allocation) {
+	t.Helper()
+	w := newWorld(t)
+	w.ledger = ledger.New(w.store, w.ids, ledger.Config{})
+	w.start(parts{})
+	a, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Hour})
+	require.NoError(t, err)
+	w.drive(5 * time.Minute)
+	require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+	return w, a
+}
+
+// A machine that works is not given up because its provider once did not know
+// it, nor because of a list that was cut off: kubernetes-sigs/cluster-api-provider-aws#2915,
+// aws/aws-parallelcluster-node#694.
+func TestNotFoundForALiveMachineIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	w, a := held(t)
+	for range 5 {
+		w.inject(sim.Fault{Op: sim.OpGet, Effect: sim.Deny})
+		w.inject(sim.Fault{Op: sim.OpList, Effect: sim.Truncate})
+		w.drive(4 * time.Minute)
+	}
+	require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+	require.Equal(t, []node.State{node.Ready}, w.states())
+	require.Len(t, w.cloud.LivePerNode(), 1)
+}
+
+// A machine that its provider took away is noticed, its holder is told, and the
+// node ends by the provider's word.
+func TestAMachineThatDiedIsNoticed(t *testing.T) {
+	t.Parallel()
+	w, a := held(t)
+	require.NoError(t, w.cloud.Kill(w.nodes()[0].ProviderID))
+	w.drive(5 * time.Minute)
+	require.Equal(t, allocation.Failed, w.allocation(a.ID).State())
+	w.drive(5 * time.Minute)
+	w.requireOver(1)
+}
+
+// A provider without stock gets no machine made, and is asked again later.
+func TestAStockOutIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(parts{})
+	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindCapacity})
+	a, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Hour})
+	require.NoError(t, err)
+	w.drive(2 * time.Minute)
+	require.Equal(t, []node.State{node.Failed}, w.states())
+	w.drive(10 * time.Minute)
+	require.Equal(t, []node.State{node.Failed, node.Ready}, w.states())
+	require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+	require.Equal(t, 1, w.cloud.Bill(w.clock.Now()).Total.Machines)
+}
+
+// A machine that never comes up is given up, removed and replaced.
+func TestABootThatHangsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(parts{})
+	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.BootNever})
+	_, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Hour})
+	require.NoError(t, err)
+	w.drive(30 * time.Minute)
+	require.Equal(t, []node.State{node.Gone, node.Ready}, w.states())
+	require.Len(t, w.cloud.LivePerNode(), 1)
+}
+
+// A machine that survives every attempt to remove it is a person's business, and
+// is tried for ever.
+func TestAMachineThatCannotBeRemovedCallsForAPerson(t *testing.T) {
+	t.Parallel()
+	w, a := held(t)
+	w.inject(sim.Fault{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: provisioners.KindDenied, Times: 20})
+	_, err := w.ledger.Release(t.Context(), w.actor, a.ID)
+	require.NoError(t, err)
+	w.drive(30 * time.Minute)
+	require.Equal(t, []node.State{node.NeedsAttention}, w.states())
+	require.Len(t, w.cloud.LivePerNode(), 1)
+	w.drive(90 * time.Minute)
+	w.requireOver(1)
+}
+
+// A creation that was never answered may have made a machine. When its node is
+// not wanted any more, the machine is found by its tag and removed; to ask for it
+// again by its token could make it.
+func TestTheMachineOfAnUnansweredCreationIsFoundAndRemoved(t *testing.T) {
+	t.Parallel()
+	for _, made := range []bool{true, false} {
+		t.Run(fmt.Sprintf("made %t", made), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.start(parts{})
+			_, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Minute})
+			require.NoError(t, err)
+			if made {
+				w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+			}
+			w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
+			w.drive(time.Minute)
+			require.Equal(t, []node.State{node.Provisioning}, w.states())
+			w.retire(w.nodes()[0])
+			w.drive(10 * time.Minute)
+			require.Equal(t, node.Gone, w.states()[0])
+			require.Zero(t, w.cloud.LivePerNode()[w.nodes()[0].ID])
+		})
+	}
+}
+
+// retire has a node removed, as the planner does.
+func (w *world) retire(n node.Node) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.InTx(w.t.Context(), func(_ context.Context, tx ledger.Tx) error {
+		n, err := n.Apply(node.Retire, "test", tx.Now())
+		if err != nil {
+			return err
+		}
+		return tx.Save(ledger.Change{Nodes: []node.Node{n}, Tasks: []ledger.Task{{
+			ID: w.ids.New(ids.Task), Kind: ledger.TaskDeleteNode, Subject: n.ID, RunAt: tx.Now(), CreatedAt: tx.Now(),
+		}}})
+	}))
+}

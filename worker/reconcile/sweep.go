@@ -1,0 +1,169 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// Result is what one sweep found.
+type Result struct {
+	Complete bool     // false: the provider's list was not, and nothing was concluded
+	Orphans  []string // ids of machines that no node owns
+	Ended    []string // of them, those whose end was asked for
+	Capped   bool     // more were due than one sweep may end
+	Emitted  int      // nodes whose work was asked for again
+}
+
+// Sweep compares the provisioner's machines with its nodes once.
+//
+// The list is read first: a machine that is made between the two readings is
+// then missing from the list, which at worst has its node looked at, while in
+// the other order its node would be missing, and the machine would be ended.
+func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result, error) {
+	list, err := p.List(ctx, s.cfg.Deployment)
+	if err != nil {
+		return Result{}, fmt.Errorf("listing machines: %w", err)
+	}
+	if !list.Complete {
+		s.cfg.Logger.WarnContext(ctx, "a provider's list is incomplete; nothing is concluded from it", "provisioner", p.Name())
+		return Result{}, nil
+	}
+	view, err := s.look(ctx, p.Name())
+	if err != nil {
+		return Result{}, err
+	}
+	standing := s.standing(list.Instances)
+	result := Result{Complete: true}
+	orphans := orphansOf(standing, view.nodes)
+	due := s.due(p.Name(), orphans, view.now)
+	for _, o := range orphans {
+		result.Orphans = append(result.Orphans, o.ID)
+	}
+	if most := max(s.cfg.KillMin, len(standing)*s.cfg.KillPercent/100); len(due) > most {
+		result.Capped, due = true, due[:most]
+		s.cfg.Metrics.Transition(obs.Node, "orphan_cap_reached")
+		s.cfg.Logger.ErrorContext(ctx, "more machines without a node than one sweep may end; is this the right database?",
+			"provisioner", p.Name(), "orphans", len(orphans), "at_most", most)
+	}
+	result.Ended, err = s.end(ctx, p, due)
+	if err != nil {
+		return result, err
+	}
+	result.Emitted, err = s.emit(ctx, view.neglected)
+	return result, err
+}
+
+// standing are the machines with our tag that are not on their way out. The
+// provider was asked for those with our tag only; this is the second lock.
+func (s *Sweeper) standing(all []provisioners.Instance) []provisioners.Instance {
+	var ours []provisioners.Instance
+	for _, i := range all {
+		if i.Owner == s.cfg.Deployment && i.Phase != provisioners.Terminating && i.Phase != provisioners.Terminated {
+			ours = append(ours, i)
+		}
+	}
+	return ours
+}
+
+// owns reports whether the node is the machine's: it made it, or may have. A
+// node that does not know its machine yet may own any that says it is its own.
+func owns(n node.Node, i provisioners.Instance) bool {
+	if node.Machine.Terminal(n.State()) {
+		return false
+	}
+	return n.ProviderID == "" || n.ProviderID == i.ID
+}
+
+// orphansOf returns the machines that no node owns, the oldest first: those of
+// unknown nodes, of nodes that are over, and the second machine of a node.
+func orphansOf(standing []provisioners.Instance, nodes map[string]node.Node) []provisioners.Instance {
+	var orphans []provisioners.Instance
+	for _, i := range standing {
+		if n, known := nodes[i.NodeID]; !known || !owns(n, i) {
+			orphans = append(orphans, i)
+		}
+	}
+	slices.SortFunc(orphans, func(a, b provisioners.Instance) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return orphans
+}
+
+// due remembers the orphans of this sweep, forgets those that are none any more,
+// and returns the ones with enough evidence against them.
+func (s *Sweeper) due(provisioner string, orphans []provisioners.Instance, now time.Time) []provisioners.Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, seen := s.seen[provisioner], make(map[string]time.Time, len(orphans))
+	var due []provisioners.Instance
+	for _, o := range orphans {
+		first, again := before[o.ID]
+		if !again {
+			first = now
+		}
+		seen[o.ID] = first
+		born := o.CreatedAt
+		if born.IsZero() {
+			born = first
+		}
+		if again && now.Sub(first) >= s.cfg.Apart && now.Sub(born) >= s.cfg.Grace {
+			due = append(due, o)
+		}
+	}
+	s.seen[provisioner] = seen
+	return due
+}
+
+// end asks for the end of each machine, after a last look at its node.
+func (s *Sweeper) end(ctx context.Context, p provisioners.Provisioner, due []provisioners.Instance) (ended []string, err error) {
+	for _, o := range due {
+		owned, err := s.owned(ctx, o)
+		if err != nil {
+			return ended, err
+		}
+		if owned {
+			continue
+		}
+		if err := p.Delete(ctx, o.ID); err != nil && provisioners.KindOf(err) != provisioners.KindNotFound {
+			return ended, fmt.Errorf("ending machine %s, which no node owns: %w", o.ID, err)
+		}
+		ended = append(ended, o.ID)
+		if err := s.ledger.ReportOrphan(ctx, p.Name(), o.ID, o.NodeID); err != nil {
+			return ended, fmt.Errorf("journalling the end of %s: %w", o.ID, err)
+		}
+		s.cfg.Metrics.Transition(obs.Node, "orphan_ended")
+		s.cfg.Logger.WarnContext(ctx, "ended a machine that no node owns",
+			"provisioner", p.Name(), "machine", o.ID, "node", o.NodeID, "created_at", o.CreatedAt)
+	}
+	return ended, nil
+}
+
+// owned looks at the machine's node again, whatever provisioner it is of now:
+// a pool may have been given another one.
+func (s *Sweeper) owned(ctx context.Context, o provisioners.Instance) (owned bool, err error) {
+	err = s.ledger.Store().Read(ctx, func(r ledger.Reader) error {
+		n, err := r.Node(o.NodeID)
+		switch {
+		case errors.Is(err, ledger.ErrNotFound):
+			owned = false
+			return nil
+		case err != nil:
+			return err
+		}
+		owned = owns(n, o)
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("reading node %s: %w", o.NodeID, err)
+	}
+	return owned, nil
+}

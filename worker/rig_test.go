@@ -1,0 +1,272 @@
+package worker_test
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/sim"
+	"github.com/forewarm/forewarm/worker"
+	"github.com/forewarm/forewarm/worker/queue"
+	"github.com/forewarm/forewarm/worker/queue/memqueue"
+)
+
+const deployment = "fw-test"
+
+var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+// world is one installation with its cloud, on a clock the test owns.
+type world struct {
+	t      *testing.T
+	clock  *clock.Manual
+	ids    ids.Source // boot times depend on it: the same life is the same again
+	store  ledger.Store
+	ledger *ledger.Ledger
+	cloud  *sim.Cloud
+	actor  ledger.Actor
+	pool   ledger.Pool
+	worker *worker.Worker
+	seed   uint64
+	death  *death      // of the worker, if it is mortal
+	wall   clock.Clock // replaces clock where it is set
+}
+
+// quick are timers that make a life short without making it trivial.
+func quick() ledger.Config {
+	return ledger.Config{CheckEvery: 30 * time.Second, VerifyEvery: 3 * time.Minute, SweepEvery: 5 * time.Minute}
+}
+
+func cloudConfig() sim.Config {
+	return sim.Config{Name: "sim", Seed: 7, Terminating: 20 * time.Second, Offers: []sim.Offer{{
+		Type: "a100-8", Region: "sim-1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920,
+		Price: provisioners.Price(36 * gpu.USD), MinBilling: time.Minute,
+		Boot: sim.Boot{P50: 90 * time.Second, P95: 100 * time.Second, Min: 80 * time.Second},
+	}}}
+}
+
+// newWorld returns an installation with one pool and no worker yet.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return openWorld(t, "sqlite://:memory:")
+}
+
+func openWorld(t *testing.T, url string) *world {
+	t.Helper()
+	w := &world{t: t, clock: clock.NewManual(start), ids: &ids.Sequence{}}
+	w.open(url)
+	var err error
+	w.cloud, err = sim.New(cloudConfig(), w.clock)
+	require.NoError(t, err)
+	w.found()
+	return w
+}
+
+func (w *world) open(url string) {
+	w.t.Helper()
+	store, err := sqlledger.Open(w.t.Context(), sqlledger.Config{URL: url, Clock: cmp.Or[clock.Clock](w.wall, w.clock), Unsafe: true})
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { require.NoError(w.t, store.Close()) })
+	require.NoError(w.t, store.Migrate(w.t.Context()))
+	w.store, w.ledger = store, ledger.New(store, w.ids, quick())
+}
+
+// reopen returns the same world as a new process finds it.
+func (w *world) reopen(url string) *world {
+	w.t.Helper()
+	again := *w
+	again.open(url)
+	return &again
+}
+
+// found makes the tenant and the pool.
+func (w *world) found() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	limits := quota.Limits{GPUs: 256, SpeculationPerDay: 1000 * gpu.USD}
+	made, err := w.ledger.Bootstrap(ctx, "acme", limits, ledger.Key{ID: "key_operator", Name: "operator", Hash: []byte{1}})
+	require.NoError(w.t, err)
+	require.True(w.t, made)
+	require.NoError(w.t, w.store.Read(ctx, func(r ledger.Reader) error {
+		orgs, err := r.Organizations(ledger.Scope{All: true}, ledger.Page{Limit: 1})
+		w.actor = ledger.Actor{KeyID: "key_operator", Kind: ledger.PersonKey, OrganizationID: orgs[0].ID, Role: ledger.Operator, Via: "api"}
+		return err
+	}))
+	w.pool, err = w.ledger.CreatePool(ctx, w.actor, gpu.Pool{
+		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8, MemoryMiB: 81_920,
+		Price: 36 * gpu.USD, MaxNodes: 4, Simulated: true,
+		Timers: gpu.Timers{WarmHold: 5 * time.Minute, IdleRelease: time.Minute, MaxLease: 24 * time.Hour},
+	}, plan.BootTimes{Prior50: 90 * time.Second, Prior95: 2 * time.Minute})
+	require.NoError(w.t, err)
+}
+
+// parts are what a worker is made of; nil fields are the world's own.
+type parts struct {
+	ledger *ledger.Ledger
+	queue  queue.Queue
+	cloud  provisioners.Provisioner
+}
+
+// start makes a worker, in place of the one before.
+func (w *world) start(p parts) *worker.Worker {
+	w.t.Helper()
+	if p.ledger == nil {
+		p.ledger = w.ledger
+	}
+	if p.queue == nil {
+		p.queue = memqueue.New(silent())
+	}
+	if p.cloud == nil {
+		p.cloud = w.cloud
+	}
+	w.seed++
+	var err error
+	w.worker, err = worker.New(p.ledger, p.queue, []provisioners.Provisioner{p.cloud}, worker.Config{
+		Deployment: deployment, Rand: rand.New(rand.NewPCG(1, w.seed)), Clock: w.clock, Logger: silent(),
+	})
+	require.NoError(w.t, err)
+	return w.worker
+}
+
+func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// stride is longer than a lease: what a worker that died has claimed is due
+// again without a task that says when.
+const stride = 11 * time.Second
+
+// drive lets the time pass, doing all work when it is due.
+func (w *world) drive(d time.Duration) {
+	w.t.Helper()
+	for end := w.clock.Now().Add(d); ; {
+		w.settle()
+		now := w.clock.Now()
+		if !now.Before(end) {
+			return
+		}
+		next, err := w.ledger.NextTask(w.t.Context())
+		require.NoError(w.t, err)
+		to := end
+		if w.tasks()[ledger.TaskRunning] > 0 {
+			to = earlier(to, now.Add(stride))
+		}
+		if next.After(now) {
+			to = earlier(to, next)
+		}
+		w.clock.Set(to)
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// settle does what is due now.
+func (w *world) settle() {
+	w.t.Helper()
+	for range 100 {
+		handled, err := w.worker.Step(w.t.Context())
+		if w.death != nil && w.death.came() {
+			w.death = nil
+			w.start(parts{})
+			continue
+		}
+		require.NoError(w.t, err)
+		if handled == 0 {
+			return
+		}
+	}
+	w.t.Fatal("work at one instant does not end")
+}
+
+// reserve books one whole node.
+func (w *world) reserve(from, length time.Duration) reservation.Reservation {
+	w.t.Helper()
+	r, err := w.ledger.Reserve(w.t.Context(), w.actor, ledger.ReserveRequest{
+		Pool: "a100", GPUs: 8, Class: reservation.Guaranteed,
+		Window: window(w.clock.Now().Add(from), length),
+	})
+	require.NoError(w.t, err)
+	return r
+}
+
+func window(from time.Time, length time.Duration) calendar.Interval {
+	return calendar.Interval{Start: from, End: from.Add(length)}
+}
+
+func (w *world) reservation(id string) reservation.Reservation {
+	w.t.Helper()
+	return fetch(w, func(r ledger.Reader) (reservation.Reservation, error) { return r.Reservation(w.actor.Scope(), id) })
+}
+
+func (w *world) allocation(id string) allocation.Allocation {
+	w.t.Helper()
+	return fetch(w, func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(w.actor.Scope(), id) })
+}
+
+// nodes returns all there ever were.
+func (w *world) nodes() []node.Node {
+	w.t.Helper()
+	return fetch(w, func(r ledger.Reader) ([]node.Node, error) {
+		return r.Nodes(ledger.NodeFilter{}, ledger.Page{Limit: 500})
+	})
+}
+
+// states are the nodes' states in the order of their making.
+func (w *world) states() []node.State {
+	var all []node.State
+	for _, n := range w.nodes() {
+		all = append(all, n.State())
+	}
+	return all
+}
+
+func (w *world) tasks() map[ledger.TaskState]int {
+	w.t.Helper()
+	return fetch(w, func(r ledger.Reader) (map[ledger.TaskState]int, error) { return r.Tasks() })
+}
+
+// history is the journal's types in order.
+func (w *world) history() []string {
+	w.t.Helper()
+	var all []string
+	for last := int64(0); ; {
+		events := fetch(w, func(r ledger.Reader) ([]ledger.Event, error) {
+			return r.Events(ledger.Scope{All: true}, ledger.EventFilter{After: last}, 500)
+		})
+		for _, e := range events {
+			all, last = append(all, e.Type), e.Seq
+		}
+		if len(events) == 0 {
+			return all
+		}
+	}
+}
+
+func fetch[T any](w *world, read func(ledger.Reader) (T, error)) T {
+	w.t.Helper()
+	var out T
+	require.NoError(w.t, w.store.Read(context.WithoutCancel(w.t.Context()), func(r ledger.Reader) (err error) {
+		out, err = read(r)
+		return err
+	}))
+	return out
+}

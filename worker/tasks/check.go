@@ -1,0 +1,124 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// looked is one node under a check or a removal, with whom to ask about it.
+type looked struct {
+	Claim
+	node     node.Node
+	pool     ledger.Pool
+	provider provisioners.Provisioner
+}
+
+// check asks whether the node's machine is up yet, or still there.
+func (w Work) check(ctx context.Context, c Claim) error {
+	n, pool, wanted, err := w.Ledger.BeginCheck(ctx, c.Guard, c.Task.Subject)
+	if err != nil {
+		return fmt.Errorf("beginning to check node %s: %w", c.Task.Subject, err)
+	}
+	if !wanted {
+		return nil
+	}
+	p, err := w.provisioner(pool.Provisioner)
+	if err == nil {
+		err = w.look(ctx, looked{Claim: c, node: n, pool: pool, provider: p})
+	}
+	if err != nil {
+		return fmt.Errorf("checking node %s: %w", n.ID, err)
+	}
+	return nil
+}
+
+func (w Work) look(ctx context.Context, l looked) error {
+	found, err := l.provider.Get(ctx, l.node.ProviderID)
+	switch {
+	case provisioners.KindOf(err) == provisioners.KindNotFound:
+		return w.absent(ctx, l)
+	case err != nil:
+		return err
+	case over(found.Phase):
+		return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID)
+	case found.Phase != provisioners.Running:
+		return w.Ledger.ReportBooting(ctx, l.Guard, l.node.ID)
+	default:
+		return w.running(ctx, l, found)
+	}
+}
+
+// running is the health gate: a machine that runs is not yet one that can serve.
+// Of a node that serves nobody any more, it is enough that it stands.
+func (w Work) running(ctx context.Context, l looked, found provisioners.Instance) error {
+	fault := unfit(l.pool, found.Devices)
+	serves := l.node.State() == node.Booting || l.node.State() == node.Ready
+	if fault == "" || !serves {
+		return w.Ledger.ReportUp(ctx, l.Guard, l.node.ID, machine(found))
+	}
+	w.Logger.WarnContext(ctx, "a node does not pass its health gate", "fault", fault)
+	return w.Ledger.ReportUnhealthy(ctx, l.Guard, l.node.ID, fault)
+}
+
+// unfit returns the code of what is wrong with a machine's devices, empty for
+// nothing. A second device with the same UUID is one device seen twice.
+func unfit(pool ledger.Pool, devices []gpu.Device) string {
+	if len(devices) != pool.PerNode {
+		return "gpu_count"
+	}
+	seen := map[string]bool{}
+	for _, d := range devices {
+		switch {
+		case d.UUID == "" || seen[d.UUID]:
+			return "gpu_identity"
+		case d.Model != "" && pool.Model != "" && !strings.EqualFold(d.Model, pool.Model):
+			return "gpu_model"
+		}
+		seen[d.UUID] = true
+	}
+	return ""
+}
+
+// absent handles a machine that its provider says it does not know. That is
+// believed of a machine that is old enough, and only when a complete list lacks
+// it too: healthy machines have been given up on one wrong answer
+// (aws/aws-parallelcluster-node#694, kubernetes-sigs/cluster-api-provider-aws#2915).
+func (w Work) absent(ctx context.Context, l looked) error {
+	if w.fresh(l.node, l.Now) {
+		return w.again(l)
+	}
+	list, err := l.provider.List(ctx, w.Deployment)
+	if err != nil {
+		return fmt.Errorf("seeking a second opinion: %w", err)
+	}
+	if _, listed := find(list, l.node); listed || !list.Complete {
+		return w.again(l)
+	}
+	return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID)
+}
+
+// again asks for another try with back-off; the ledger learns nothing.
+func (w Work) again(l looked) error {
+	return provisioners.Errorf(provisioners.KindTransient, "%s does not know machine %s, which is not proof yet",
+		l.provider.Name(), l.node.ProviderID)
+}
+
+// find returns the node's machine in a list, one that still stands if there are
+// several.
+func find(list provisioners.List, n node.Node) (provisioners.Instance, bool) {
+	var best provisioners.Instance
+	found := false
+	for _, i := range list.Instances {
+		ours := i.Token == n.Token && n.Token != "" || i.ID == n.ProviderID && n.ProviderID != "" || i.NodeID == n.ID
+		if ours && (!found || over(best.Phase)) {
+			best, found = i, true
+		}
+	}
+	return best, found
+}

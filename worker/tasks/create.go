@@ -1,0 +1,52 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// create asks the provider for the node's machine. The intent with its token is
+// committed before; every repetition, by whomever, uses that token, so the
+// answer may be lost at any point. An answer of the wrong kind is not an error
+// here: the machine that died at birth is found by the check.
+func (w Work) create(ctx context.Context, c Claim) error {
+	intent, err := w.Ledger.BeginCreate(ctx, c.Guard, c.Task.Subject)
+	if err != nil {
+		return fmt.Errorf("beginning to create node %s: %w", c.Task.Subject, err)
+	}
+	if !intent.Wanted {
+		return nil
+	}
+	p, err := w.provisioner(intent.Pool.Provisioner)
+	if err != nil {
+		return fmt.Errorf("creating node %s: %w", intent.Node.ID, err)
+	}
+	made, err := p.Create(ctx, intent.Node.Token, provisioners.Spec{
+		Type: intent.Pool.Type, Region: intent.Pool.Region, Owner: w.Deployment, NodeID: intent.Node.ID,
+	})
+	switch {
+	case err == nil:
+		err = w.Ledger.ReportCreated(ctx, c.Guard, intent.Node.ID, machine(made))
+	case provisioners.Final(err):
+		err = w.refused(ctx, c, intent, err)
+	}
+	if err != nil {
+		return fmt.Errorf("creating node %s: %w", intent.Node.ID, err)
+	}
+	return nil
+}
+
+func (w Work) refused(ctx context.Context, c Claim, intent ledger.CreateIntent, refusal error) error {
+	kind, message := provisioners.KindOf(refusal), ""
+	var typed *provisioners.Error
+	if errors.As(refusal, &typed) {
+		message = typed.Message
+	}
+	w.Logger.WarnContext(ctx, "the provider refused a machine",
+		"provisioner", intent.Pool.Provisioner, "pool", intent.Pool.Name, "refusal", string(kind), "error", refusal)
+	return w.Ledger.ReportRefused(ctx, c.Guard, intent.Node.ID, string(kind), message, kind == provisioners.KindCapacity)
+}

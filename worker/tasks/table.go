@@ -1,0 +1,92 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// Work is what the handlers of pools, nodes and schedules need. All fields but
+// Settle and Logger are required.
+type Work struct {
+	Ledger       *ledger.Ledger
+	Provisioners map[string]provisioners.Provisioner // by name
+	// Deployment is the owner tag of every machine this installation makes.
+	Deployment string
+	// Settle is how long after a machine's creation its provider may not know it
+	// yet. Default 1 min.
+	Settle time.Duration
+	// Logger gets what is odd but no failure. Nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// Table returns the handlers of every kind of task but the sweep.
+func (w Work) Table() map[string]Handler {
+	if w.Settle == 0 {
+		w.Settle = time.Minute
+	}
+	if w.Logger == nil {
+		w.Logger = slog.Default()
+	}
+	return map[string]Handler{
+		ledger.TaskPlan:       w.plan,
+		ledger.TaskCreateNode: w.create,
+		ledger.TaskCheckNode:  w.check,
+		ledger.TaskDeleteNode: w.remove,
+		ledger.TaskSchedules:  w.materialise,
+	}
+}
+
+// plan lets the ledger plan the pool and offers each waitlisted reservation its
+// place. Whatever fails after the plan is found again by the next plan.
+func (w Work) plan(ctx context.Context, c Claim) error {
+	waitlisted, err := w.Ledger.Plan(ctx, c.Guard, c.Task.Subject)
+	if err != nil {
+		return fmt.Errorf("planning pool %s: %w", c.Task.Subject, err)
+	}
+	for _, id := range waitlisted {
+		err := w.Ledger.Promote(ctx, id)
+		var refused *ledger.RefusedError
+		if err != nil && !errors.As(err, &refused) {
+			w.Logger.WarnContext(ctx, "could not promote a waitlisted reservation", "reservation", id, "error", err)
+		}
+	}
+	return nil
+}
+
+func (w Work) materialise(ctx context.Context, c Claim) error {
+	if err := w.Ledger.Materialise(ctx, c.Guard); err != nil {
+		return fmt.Errorf("materialising schedules: %w", err)
+	}
+	return nil
+}
+
+func (w Work) provisioner(name string) (provisioners.Provisioner, error) {
+	p, ok := w.Provisioners[name]
+	if !ok {
+		return nil, fmt.Errorf("no provisioner %q is configured on this worker", name)
+	}
+	return p, nil
+}
+
+// fresh reports whether the node's machine is so young that its provider's "not
+// found" means nothing. Providers answer from replicas: a machine that was just
+// made and one that is gone look the same for a while.
+func (w Work) fresh(n node.Node, now time.Time) bool {
+	return n.BootingAt.IsZero() || now.Sub(n.BootingAt) < w.Settle
+}
+
+// machine is what the provider said, in the ledger's words.
+func machine(i provisioners.Instance) ledger.Machine {
+	return ledger.Machine{ProviderID: i.ID, Address: i.Address, Devices: i.Devices, Simulated: i.Simulated}
+}
+
+func over(p provisioners.Phase) bool {
+	return p == provisioners.Terminating || p == provisioners.Terminated
+}

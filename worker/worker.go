@@ -1,0 +1,181 @@
+// Package worker does the work that the ledger's transactions cause: it sends
+// due tasks to a queue, runs them against the provisioners, frees the tasks of
+// workers that died, and sweeps providers for what was forgotten.
+//
+// Any number of workers may run against one ledger. None of them holds anything
+// that cannot be lost: the rows are the backlog, claims are leases, and every
+// message may be delivered twice.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/worker/queue"
+	"github.com/forewarm/forewarm/worker/reconcile"
+	"github.com/forewarm/forewarm/worker/relay"
+	"github.com/forewarm/forewarm/worker/tasks"
+)
+
+// Worker is one instance. Make one with New; drive it either with Run or, on a
+// single goroutine, with Step.
+type Worker struct {
+	cfg     Config
+	ledger  *ledger.Ledger
+	queue   queue.Queue
+	relay   *relay.Relay
+	tasks   *tasks.Runner
+	reaper  *reconcile.Reaper
+	sweeper *reconcile.Sweeper
+
+	mu     sync.Mutex
+	swept  bool      // the sweeps' rows exist
+	reaped time.Time // by Step
+}
+
+// New wires a worker of the ledger, the queue and the provisioners. It fails on
+// a bad config. The queue stays the caller's to close, after Run has returned.
+func New(l *ledger.Ledger, q queue.Queue, provs []provisioners.Provisioner, cfg Config) (*Worker, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configuring the worker: %w", err)
+	}
+	byName, err := index(provs)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the worker: %w", err)
+	}
+	sweeper, err := reconcile.New(l, byName, cfg.sweep())
+	if err != nil {
+		return nil, fmt.Errorf("configuring the worker: %w", err)
+	}
+	table := tasks.Work{Ledger: l, Provisioners: byName, Deployment: cfg.Deployment, Settle: cfg.Settle, Logger: cfg.Logger}.Table()
+	table[ledger.TaskSweep] = sweeper.Handle
+	return &Worker{
+		cfg: cfg, ledger: l, queue: q, sweeper: sweeper,
+		relay:  relay.New(l, q, cfg.relay()),
+		tasks:  tasks.New(l, table, cfg.tasks()),
+		reaper: reconcile.NewReaper(l, cfg.ReapEvery, cfg.Logger),
+	}, nil
+}
+
+func index(provs []provisioners.Provisioner) (map[string]provisioners.Provisioner, error) {
+	byName := make(map[string]provisioners.Provisioner, len(provs))
+	for _, p := range provs {
+		if _, twice := byName[p.Name()]; twice {
+			return nil, fmt.Errorf("two provisioners are called %q", p.Name())
+		}
+		byName[p.Name()] = p
+	}
+	return byName, nil
+}
+
+// Ring has due tasks sent at once instead of with the next tick. It never
+// blocks, and may be called after any verb of the ledger.
+func (w *Worker) Ring() { w.relay.Ring() }
+
+// Run works until ctx ends. Then it sends nothing more, lets handlers finish for
+// up to Config.Grace, ends their contexts, waits for them, and returns nil. What
+// was cut off is done by another worker or after the restart. It returns an
+// error only if the queue cannot serve.
+func (w *Worker) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var actors sync.WaitGroup
+	actors.Go(func() { w.relay.Run(ctx) })
+	actors.Go(func() { w.reaper.Run(ctx) })
+	actors.Go(func() { w.ensure(ctx) })
+	err := w.queue.Run(ctx, w.cfg.Concurrency, w.handle)
+	stop()
+	actors.Wait()
+	if err != nil {
+		return fmt.Errorf("running the worker: %w", err)
+	}
+	return nil
+}
+
+// handle gives a handler that is at work some time beyond the end of ctx.
+func (w *Worker) handle(ctx context.Context, m queue.Message) {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		grace := time.AfterFunc(w.cfg.Grace, cancel)
+		context.AfterFunc(own, func() { grace.Stop() })
+	})
+	defer stop()
+	w.tasks.Handle(own, m)
+	w.relay.Ring() // what was done may have caused more
+}
+
+// ensure has every provisioner swept, now and, should somebody have removed the
+// rows, again.
+func (w *Worker) ensure(ctx context.Context) {
+	tick := time.NewTicker(w.cfg.EnsureEvery)
+	defer tick.Stop()
+	for {
+		if err := w.ensureSweeps(ctx); err != nil && ctx.Err() == nil {
+			w.cfg.Logger.ErrorContext(ctx, "could not arrange for sweeps; trying again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (w *Worker) ensureSweeps(ctx context.Context) error {
+	for _, name := range w.sweeper.Names() {
+		if err := w.ledger.EnsureSweep(ctx, name); err != nil {
+			return fmt.Errorf("arranging for sweeps of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// stepper is a queue that a single goroutine can drive.
+type stepper interface {
+	Step(ctx context.Context, h queue.Handler) bool
+}
+
+// Step does, on the caller's goroutine, what is to do now: it frees lost tasks,
+// sends what is due and handles every message that waits. It returns how many
+// messages there were; zero means that nothing is to do before the ledger's next
+// task is due. It needs the in-process queue and a config without heartbeat.
+func (w *Worker) Step(ctx context.Context) (handled int, err error) {
+	q, ok := w.queue.(stepper)
+	if !ok {
+		return 0, errors.New("stepping the worker: the queue cannot be stepped")
+	}
+	if err := w.ensureOnce(ctx); err != nil {
+		return 0, fmt.Errorf("stepping the worker: %w", err)
+	}
+	if now := w.cfg.Clock.Now(); now.Sub(w.reaped) >= w.cfg.ReapEvery {
+		if _, err := w.reaper.Step(ctx); err != nil {
+			return 0, fmt.Errorf("stepping the worker: %w", err)
+		}
+		w.reaped = now
+	}
+	if _, err := w.relay.Step(ctx); err != nil {
+		return 0, fmt.Errorf("stepping the worker: %w", err)
+	}
+	for q.Step(ctx, w.tasks.Handle) {
+		handled++
+	}
+	return handled, nil
+}
+
+func (w *Worker) ensureOnce(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.swept {
+		return nil
+	}
+	err := w.ensureSweeps(ctx)
+	w.swept = err == nil
+	return err
+}
