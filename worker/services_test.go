@@ -154,21 +154,22 @@ func flush(t *testing.T) {
 }
 
 // Three workers on one PostgreSQL and one Redis that is emptied every 300 ms;
-// one worker dies in the middle of its work and goes on swallowing messages.
+// one worker, alone until then, dies in the middle of its work and goes on
+// swallowing messages.
 // Every machine is made once, serves once and is removed once.
 func TestTrapCRedisEmptiedAllTheTime(t *testing.T) {
 	const nodes = 30
 	w := brisk(t, nodes)
-	dying := &death{at: 150}
+	dying := &death{at: 60}
 	w.employ(parts{ledger: ledger.New(mortalStore{w.store, dying}, w.ids, ledger.Config{}), cloud: mortalCloud{w.cloud, dying}})
-	for range 2 {
-		w.employ(parts{ledger: w.ledger, cloud: w.cloud})
-	}
 	flush(t)
 
 	ids := w.allocateAll(nodes)
+	w.eventually("the first worker is dead", dying.came)
+	for range 2 {
+		w.employ(parts{ledger: w.ledger, cloud: w.cloud})
+	}
 	w.eventually("every allocation is active", func() bool { return w.count(allocation.Active) == nodes })
-	require.True(t, dying.came(), "nobody died")
 	for _, id := range ids {
 		_, err := w.ledger.Release(t.Context(), w.actor, id)
 		require.NoError(t, err)
