@@ -89,7 +89,17 @@ type Timers struct {
 	WarmHold    time.Duration // a ready reservation is kept this long for its owner, then it is a no-show
 	IdleRelease time.Duration // an unneeded warm node is kept this long before it is deprovisioned
 	MaxLease    time.Duration // the longest lease of an allocation and the longest window of a reservation
+	Cleaning    time.Duration // kept free on a slot between the end of one booking and the start of the next
 }
+
+// Workload is what GPUs are for; a pool may keep a share of itself for each.
+type Workload string
+
+// The workloads.
+const (
+	Online Workload = "online" // somebody waits for each answer
+	Batch  Workload = "batch"  // throughput counts
+)
 
 // Pool is one kind of capacity: up to MaxNodes machines of one type that one
 // provisioner makes.
@@ -103,8 +113,16 @@ type Pool struct {
 	PerNode     int    // GPUs on one node
 	MemoryMiB   int    // memory of one GPU
 	Price       MicroUSD
-	MinNodes    int // kept warm at all times
-	MaxNodes    int // slots: never more machines than this exist at once
+	// NodeCPUs and NodeMemoryMiB are those of a whole node; 0 when not known, and
+	// then a request counts none.
+	NodeCPUs      int
+	NodeMemoryMiB int
+	// OnlineShare is the part of the GPUs, in thousandths, that is for online
+	// work; the rest is for batch. 0 means that the pool is not split.
+	OnlineShare int
+	BorrowIdle  bool // a workload may use what the other leaves free
+	MinNodes    int  // kept warm at all times
+	MaxNodes    int  // slots: never more machines than this exist at once
 	Timers      Timers
 	Paused      bool // speculative pre-warming is switched off
 	Simulated   bool // the machines are not real; shown as SIM wherever the pool is
