@@ -3,6 +3,7 @@
 package allocation
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -69,7 +70,8 @@ type Allocation struct {
 	OrganizationID string
 	PoolID         string
 	Name           string
-	HeldBy         string // key that asked for it
+	Workload       gpu.Workload // New makes it online when it is empty
+	HeldBy         string       // key that asked for it
 	Shape          gpu.Shape
 	Slots          []int
 	Devices        []Held            // what it holds, from activation on
@@ -95,7 +97,7 @@ type Held struct {
 
 // New returns a pending allocation.
 func New(a Allocation, now time.Time) Allocation {
-	a.state, a.RequestedAt = Pending, now
+	a.state, a.RequestedAt, a.Workload = Pending, now, cmp.Or(a.Workload, gpu.Online)
 	return a
 }
 

@@ -4,6 +4,7 @@
 package reservation
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -104,7 +105,8 @@ type Reservation struct {
 	Name           string
 	Class          Class
 	Source         Source
-	MadeBy         string // key of the person or agent, or id of the schedule
+	MadeBy         string       // key of the person or agent, or id of the schedule
+	Workload       gpu.Workload // New makes it online when it is empty
 	Window         calendar.Interval
 	Shape          gpu.Shape
 	Slots          []int // its places in the pool; empty until booked
@@ -128,7 +130,7 @@ type Reservation struct {
 func New(r Reservation, s State, now time.Time) (Reservation, error) {
 	for _, initial := range Machine.Initial {
 		if s == initial {
-			r.state, r.CreatedAt = s, now
+			r.state, r.CreatedAt, r.Workload = s, now, cmp.Or(r.Workload, gpu.Online)
 			return r, nil
 		}
 	}

@@ -48,8 +48,8 @@ func pool(id string) ledger.Pool {
 	return ledger.Pool{
 		Pool: gpu.Pool{
 			ID: id, Name: "name of " + id, Provisioner: "sim", Region: "eu", Type: "p4d", Model: "a100-80g",
-			PerNode: 4, MemoryMiB: 81920, Price: 8 * gpu.USD, MinNodes: 1, MaxNodes: 16, Paused: true, Simulated: true,
-			Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour},
+			PerNode: 4, MemoryMiB: 81920, NodeCPUs: 96, NodeMemoryMiB: 1 << 20, OnlineShare: 700, BorrowIdle: true, Price: 8 * gpu.USD, MinNodes: 1, MaxNodes: 16, Paused: true, Simulated: true,
+			Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour, Cleaning: 4 * time.Minute},
 		},
 		Boot: plan.BootTimes{
 			Prior50: time.Second, Prior95: 2 * time.Second, Seen: []time.Duration{3 * time.Microsecond, time.Minute},
@@ -102,7 +102,7 @@ func booked(w *world, id, org, poolID string, start time.Time) reservation.Reser
 	w.Helper()
 	r, err := reservation.New(reservation.Reservation{
 		ID: id, OrganizationID: org, PoolID: poolID, Name: "nightly", Class: reservation.Speculative,
-		Source: reservation.FromAgent, MadeBy: "key_1",
+		Source: reservation.FromAgent, MadeBy: "key_1", Workload: gpu.Batch,
 		Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}, Shape: gpu.Shape{Nodes: 2, PerNode: 4},
 		Slots: []int{3, 1}, ReasonCode: "pattern.weekday", Probability: 0.8125, Degraded: true, Reason: "fits",
 		Cost: 16 * gpu.USD,
@@ -121,7 +121,7 @@ func fullReservation(w *world, id, org, poolID string) reservation.Reservation {
 // pending returns an allocation that has a place and holds nothing yet.
 func pending(id, org, poolID string, at time.Time) allocation.Allocation {
 	return allocation.New(allocation.Allocation{
-		ID: id, OrganizationID: org, PoolID: poolID, Name: "training", HeldBy: "key_1",
+		ID: id, OrganizationID: org, PoolID: poolID, Name: "training", HeldBy: "key_1", Workload: gpu.Batch,
 		Shape: gpu.Shape{Nodes: 1, PerNode: 2}, Slots: []int{2}, Reservations: []string{"rsv_2", "rsv_1"},
 		Lease: time.Hour, Window: calendar.Interval{Start: at, End: at.Add(time.Hour)}, Reason: "warm",
 	}, at)

@@ -20,12 +20,17 @@ type poolRow struct {
 	Model        string `gorm:"column:model"`
 	PerNode      int    `gorm:"column:per_node"`
 	MemoryMiB    int    `gorm:"column:memory_mib"`
+	NodeCPUs     int    `gorm:"column:node_cpus"`
+	NodeMemory   int    `gorm:"column:node_memory"`
+	OnlineShare  int    `gorm:"column:online_share"`
+	BorrowIdle   bool   `gorm:"column:borrow_idle"`
 	Price        int64  `gorm:"column:price"`
 	MinNodes     int    `gorm:"column:min_nodes"`
 	MaxNodes     int    `gorm:"column:max_nodes"`
 	WarmHold     int64  `gorm:"column:warm_hold"`
 	IdleRelease  int64  `gorm:"column:idle_release"`
 	MaxLease     int64  `gorm:"column:max_lease"`
+	Cleaning     int64  `gorm:"column:cleaning"`
 	Paused       bool   `gorm:"column:paused"`
 	Simulated    bool   `gorm:"column:simulated"`
 	Boot         string `gorm:"column:boot"`
@@ -41,9 +46,11 @@ func poolToRow(p ledger.Pool) poolRow {
 	return poolRow{
 		Head: next(p.ID, p.Version), Name: p.Name, Provisioner: p.Provisioner, Region: p.Region,
 		Type: p.Type, Model: p.Model, PerNode: p.PerNode, MemoryMiB: p.MemoryMiB, Price: int64(p.Price),
+		NodeCPUs: p.NodeCPUs, NodeMemory: p.NodeMemoryMiB, OnlineShare: p.OnlineShare, BorrowIdle: p.BorrowIdle,
 		MinNodes: p.MinNodes, MaxNodes: p.MaxNodes, WarmHold: p.Timers.WarmHold.Microseconds(),
 		IdleRelease: p.Timers.IdleRelease.Microseconds(), MaxLease: p.Timers.MaxLease.Microseconds(),
-		Paused: p.Paused, Simulated: p.Simulated, Boot: packBoot(p.Boot),
+		Cleaning: p.Timers.Cleaning.Microseconds(),
+		Paused:   p.Paused, Simulated: p.Simulated, Boot: packBoot(p.Boot),
 		BlockedUntil: micros(p.BlockedUntil), Failures: p.Failures, Created: micros(p.CreatedAt),
 	}
 }
@@ -55,7 +62,8 @@ func (r poolRow) value() (ledger.Pool, error) {
 			ID: r.Head.ID, Name: r.Name, Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
 			Model: r.Model, PerNode: r.PerNode, MemoryMiB: r.MemoryMiB, Price: gpu.MicroUSD(r.Price),
 			MinNodes: r.MinNodes, MaxNodes: r.MaxNodes,
-			Timers: gpu.Timers{WarmHold: span(r.WarmHold), IdleRelease: span(r.IdleRelease), MaxLease: span(r.MaxLease)},
+			Timers:   gpu.Timers{WarmHold: span(r.WarmHold), IdleRelease: span(r.IdleRelease), MaxLease: span(r.MaxLease), Cleaning: span(r.Cleaning)},
+			NodeCPUs: r.NodeCPUs, NodeMemoryMiB: r.NodeMemory, OnlineShare: r.OnlineShare, BorrowIdle: r.BorrowIdle,
 			Paused: r.Paused, Simulated: r.Simulated,
 		},
 		Boot: boot, BlockedUntil: moment(r.BlockedUntil), Failures: r.Failures,
