@@ -65,8 +65,12 @@ type Reader interface {
 	Commitments(organizationID string) (Commitments, error)
 
 	// Events returns events after seq, oldest first, none of which may still be
-	// overtaken by one with a smaller seq.
+	// overtaken by one with a smaller seq. They come without decision records.
 	Events(s Scope, f EventFilter, limit int) ([]Event, error)
+	// Decisions returns events that carry a decision record, newest first.
+	Decisions(s Scope, f DecisionFilter, limit int) ([]Event, error)
+	// ShownPlan reads a plan as it was shown.
+	ShownPlan(s Scope, id string) (ShownPlan, error)
 	// Task reads one task row.
 	Task(id string) (Task, error)
 	// Pending reports whether a task of the kind for the subject is ready or running.
@@ -180,4 +184,5 @@ type Change struct {
 	Events        []Event
 	Tasks         []Task // new rows only; a Key that exists is left alone
 	Replays       []Replay
+	Plans         []ShownPlan
 }

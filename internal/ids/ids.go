@@ -29,6 +29,8 @@ const (
 	Task         = "tsk"
 	Forecast     = "fct"
 	Request      = "req"
+	Decision     = "dec"
+	Plan         = "pln"
 )
 
 // length of an identifier's part after the underscore.

@@ -52,6 +52,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"commitments are the sum of the rows":    commitmentsAreTheSum,
 		"the report matches a sum made by hand":  theReportMatches,
 		"a report of nothing is nothing":         aReportOfNothing,
+		"decisions come newest first":            decisionsComeNewestFirst,
 		"answers are stored once and told apart": answersAreStoredOnce,
 		"a closed context stops a transaction":   aClosedContextStops,
 		"the store answers":                      theStoreAnswers,

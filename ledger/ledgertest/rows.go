@@ -80,8 +80,11 @@ func everyFieldComesBack(w *world) {
 			require.True(w, ok)
 			return found, err
 		})
+	shown := shownPlan("pln_3", "org_3")
+	comesBack(w, shown, ledger.Change{Plans: []ledger.ShownPlan{shown}},
+		func(r ledger.Reader) (ledger.ShownPlan, error) { return r.ShownPlan(scope, "pln_3") })
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 11, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 12, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // everyFieldCanChange stores bare rows first and full ones over them: an update
@@ -108,6 +111,14 @@ func everyFieldCanChange(w *world) {
 		require.Equal(w, version, get(w, func(r ledger.Reader) (reservation.Reservation, error) {
 			return r.Reservation(everything, "rsv_3")
 		}))
+	}
+	shown, open := shownPlan("pln_3", "org_1"), shownPlan("pln_3", "org_1")
+	open.AppliedAt, open.Status, open.Answer = time.Time{}, 0, []byte{}
+	for i, version := range []ledger.ShownPlan{open, shown, open} {
+		version.Version = i
+		w.must(ledger.Change{Plans: []ledger.ShownPlan{version}})
+		version.Version++
+		require.Equal(w, version, get(w, func(r ledger.Reader) (ledger.ShownPlan, error) { return r.ShownPlan(everything, "pln_3") }))
 	}
 	n := readyNode(w, "nod_3", "pol_3", 5, day)
 	swapped := n

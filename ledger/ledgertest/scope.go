@@ -28,6 +28,8 @@ var scopedArguments = map[string][]any{
 	"Schedule":      {"sch_1"},
 	"Schedules":     {ledger.Page{}},
 	"Events":        {ledger.EventFilter{}, 50},
+	"Decisions":     {ledger.DecisionFilter{}, 50},
+	"ShownPlan":     {"pln_1"},
 	"Report":        {day.Add(-time.Hour), day.Add(time.Hour)},
 }
 

@@ -51,9 +51,10 @@ func everyKind(w *world) ledger.Change {
 		Reservations:  []reservation.Reservation{booked(w, "rsv_1", "org_1", "pol_1", day)},
 		Allocations:   []allocation.Allocation{active(w, "alc_1", "org_1", n, day, 0)},
 		Schedules:     []ledger.Schedule{schedule("sch_1", "org_1", "pol_1")},
-		Events:        []ledger.Event{event("org_1", "nod_1")},
+		Events:        []ledger.Event{decided("org_1", "nod_1", ledger.DecisionPrewarm)},
 		Tasks:         []ledger.Task{task("tsk_1", day)},
 		Replays:       []ledger.Replay{replay("org_1", "a")},
+		Plans:         []ledger.ShownPlan{shownPlan("pln_1", "org_1")},
 	}
 }
 

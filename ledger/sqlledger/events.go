@@ -17,5 +17,5 @@ func (r *reader) Events(s ledger.Scope, f ledger.EventFilter, limit int) ([]ledg
 	if f.Type != "" {
 		db = db.Where("substr(type, 1, ?) = ?", utf8.RuneCountInString(f.Type), f.Type)
 	}
-	return list[eventRow](db.Order("seq").Limit(pageSize(limit)), "reading events")
+	return list[eventRow](db.Omit("decision").Order("seq").Limit(pageSize(limit)), "reading events")
 }

@@ -13,6 +13,7 @@ type eventRow struct {
 	Via            string `gorm:"column:via"`
 	Reason         string `gorm:"column:reason"`
 	Message        string `gorm:"column:message"`
+	Decision       string `gorm:"column:decision"`
 }
 
 func (eventRow) TableName() string { return "events" }
@@ -20,15 +21,19 @@ func (eventRow) TableName() string { return "events" }
 func eventToRow(e ledger.Event) eventRow {
 	return eventRow{
 		OrganizationID: e.OrganizationID, At: micros(e.At), Type: e.Type, Subject: e.Subject,
-		PoolID: e.PoolID, Actor: e.Actor, Via: e.Via, Reason: e.Reason, Message: e.Message,
+		PoolID: e.PoolID, Actor: e.Actor, Via: e.Via, Reason: e.Reason, Message: e.Message, Decision: string(e.Decision),
 	}
 }
 
 func (r eventRow) value() (ledger.Event, error) {
-	return ledger.Event{
+	e := ledger.Event{
 		Seq: r.Seq, OrganizationID: r.OrganizationID, At: moment(r.At), Type: r.Type, Subject: r.Subject,
 		PoolID: r.PoolID, Actor: r.Actor, Via: r.Via, Reason: r.Reason, Message: r.Message,
-	}, nil
+	}
+	if r.Decision != "" {
+		e.Decision = []byte(r.Decision)
+	}
+	return e, nil
 }
 
 type taskRow struct {

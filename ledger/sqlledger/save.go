@@ -41,6 +41,7 @@ func (t *tx) Save(c ledger.Change) error {
 		each(t, c.Schedules, versioned(t, "schedule", scheduleToRow)),
 		each(t, c.Tasks, t.saveTask),
 		each(t, c.Replays, t.saveReplay),
+		each(t, c.Plans, versioned(t, "plan", planToRow)),
 		t.saveEvents(c.Events),
 	)
 }

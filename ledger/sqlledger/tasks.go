@@ -15,6 +15,7 @@ import (
 const (
 	keepDone    = 24 * time.Hour
 	keepReplays = 7 * 24 * time.Hour
+	keepPlans   = 24 * time.Hour // after they expired
 	sweepSize   = 500
 )
 
@@ -131,6 +132,12 @@ func (t *tx) Reap() (int, error) {
 		DELETE FROM idempotency WHERE (organization_id, route, key) IN (
 			SELECT organization_id, route, key FROM idempotency WHERE created_at < ? ORDER BY created_at LIMIT ?)`,
 		micros(now.Add(-keepReplays)), sweepSize)
+	if err != nil {
+		return 0, err
+	}
+	_, err = t.exec("sweeping plans", `
+		DELETE FROM plans WHERE id IN (SELECT id FROM plans WHERE expires_at < ? ORDER BY expires_at LIMIT ?)`,
+		micros(now.Add(-keepPlans)), sweepSize)
 	return int(n), err
 }
 

@@ -10,11 +10,31 @@ CREATE TABLE events (
     actor            TEXT    NOT NULL,
     via              TEXT    NOT NULL,
     reason           TEXT    NOT NULL,
-    message          TEXT    NOT NULL
+    message          TEXT    NOT NULL,
+    decision         TEXT    NOT NULL DEFAULT ''
 );
 
 CREATE INDEX events_organization ON events (organization_id, seq);
 CREATE INDEX events_subject ON events (subject, seq);
+
+-- What somebody was shown before they say yes. applied_at 0 means not applied;
+-- answer is what applying it answered.
+CREATE TABLE plans (
+    id               TEXT   NOT NULL PRIMARY KEY,
+    organization_id  TEXT   NOT NULL,
+    made_by          TEXT   NOT NULL,
+    kind             TEXT   NOT NULL,
+    request          TEXT   NOT NULL,
+    effect           TEXT   NOT NULL,
+    created_at       BIGINT NOT NULL,
+    expires_at       BIGINT NOT NULL,
+    applied_at       BIGINT NOT NULL,
+    status           BIGINT NOT NULL,
+    answer           TEXT   NOT NULL,
+    version          BIGINT NOT NULL CHECK (version > 0)
+);
+
+CREATE INDEX plans_expired ON plans (expires_at);
 
 -- run_at 0 means never. dispatch_after is when the row may be sent (again).
 CREATE TABLE tasks (
