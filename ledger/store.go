@@ -81,6 +81,9 @@ type Reader interface {
 	NextTask() (time.Time, error)
 	Report(s Scope, from, to time.Time) (Report, error)
 	Replay(organizationID, route, key string) (Replay, bool, error)
+	// Pauses returns every pause of pre-warming that holds now, of all
+	// organizations and of the installation, ordered by organization.
+	Pauses() ([]Pause, error)
 }
 
 // Tx reads and writes. Locks are taken in the order organization, pool, task.
@@ -185,4 +188,5 @@ type Change struct {
 	Tasks         []Task // new rows only; a Key that exists is left alone
 	Replays       []Replay
 	Plans         []ShownPlan
+	Pauses        []Pause // replace what was paused before
 }

@@ -37,6 +37,7 @@ type User struct {
 	Email          string
 	Role           Role
 	Active         bool
+	Caps           quota.Caps // of everything that its keys book; zero: none
 	CreatedAt      time.Time
 	Version        int
 }
@@ -58,7 +59,7 @@ type Key struct {
 	Name           string
 	Kind           KeyKind
 	Role           Role
-	Caps           quota.Caps // of an AgentKey
+	Caps           quota.Caps // always of an AgentKey; of a PersonKey zero means none
 	Hash           []byte     // HMAC-SHA-256 of the secret
 	PepperVersion  int
 	Last4          string

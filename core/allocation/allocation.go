@@ -72,6 +72,7 @@ type Allocation struct {
 	Name           string
 	Workload       gpu.Workload // New makes it online when it is empty
 	HeldBy         string       // key that asked for it
+	UserID         string       // person whose key it is; empty: none
 	Shape          gpu.Shape
 	Slots          []int
 	Devices        []Held            // what it holds, from activation on

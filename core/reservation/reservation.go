@@ -106,6 +106,7 @@ type Reservation struct {
 	Class          Class
 	Source         Source
 	MadeBy         string       // key of the person or agent, or id of the schedule
+	UserID         string       // person whose key made it; empty: none
 	Workload       gpu.Workload // New makes it online when it is empty
 	Window         calendar.Interval
 	Shape          gpu.Shape

@@ -32,6 +32,7 @@ func organization(id string) ledger.Organization {
 func user(id, org string) ledger.User {
 	return ledger.User{
 		ID: id, OrganizationID: org, Email: id + "@example.org", Role: ledger.Admin, Active: true, CreatedAt: day,
+		Caps: quota.Caps{MaxGPUs: 9, MaxPerDay: 6 * gpu.USD, MaxLead: 3 * time.Hour, MaxWindow: 4 * time.Hour},
 	}
 }
 
@@ -102,7 +103,7 @@ func booked(w *world, id, org, poolID string, start time.Time) reservation.Reser
 	w.Helper()
 	r, err := reservation.New(reservation.Reservation{
 		ID: id, OrganizationID: org, PoolID: poolID, Name: "nightly", Class: reservation.Speculative,
-		Source: reservation.FromAgent, MadeBy: "key_1", Workload: gpu.Batch,
+		Source: reservation.FromAgent, MadeBy: "key_1", UserID: "usr_1", Workload: gpu.Batch,
 		Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}, Shape: gpu.Shape{Nodes: 2, PerNode: 4},
 		Slots: []int{3, 1}, ReasonCode: "pattern.weekday", Probability: 0.8125, Degraded: true, Reason: "fits",
 		Cost: 16 * gpu.USD,
@@ -121,7 +122,7 @@ func fullReservation(w *world, id, org, poolID string) reservation.Reservation {
 // pending returns an allocation that has a place and holds nothing yet.
 func pending(id, org, poolID string, at time.Time) allocation.Allocation {
 	return allocation.New(allocation.Allocation{
-		ID: id, OrganizationID: org, PoolID: poolID, Name: "training", HeldBy: "key_1", Workload: gpu.Batch,
+		ID: id, OrganizationID: org, PoolID: poolID, Name: "training", HeldBy: "key_1", UserID: "usr_1", Workload: gpu.Batch,
 		Shape: gpu.Shape{Nodes: 1, PerNode: 2}, Slots: []int{2}, Reservations: []string{"rsv_2", "rsv_1"},
 		Lease: time.Hour, Window: calendar.Interval{Start: at, End: at.Add(time.Hour)}, Reason: "warm",
 	}, at)
@@ -158,6 +159,10 @@ func event(org, subject string) ledger.Event {
 		OrganizationID: org, At: day, Type: "node.ready", Subject: subject, PoolID: "pol_1", Actor: "planner",
 		Via: "worker", Reason: "boot", Message: "The node is ready.",
 	}
+}
+
+func pause(org string) ledger.Pause {
+	return ledger.Pause{OrganizationID: org, Reason: "stocktaking", By: "key_1", At: day, Until: day.AddDate(100, 0, 0)}
 }
 
 func task(id string, at time.Time) ledger.Task {

@@ -83,8 +83,14 @@ func everyFieldComesBack(w *world) {
 	shown := shownPlan("pln_3", "org_3")
 	comesBack(w, shown, ledger.Change{Plans: []ledger.ShownPlan{shown}},
 		func(r ledger.Reader) (ledger.ShownPlan, error) { return r.ShownPlan(scope, "pln_3") })
+	p1 := pause("org_3")
+	comesBack(w, p1, ledger.Change{Pauses: []ledger.Pause{p1}}, func(r ledger.Reader) (ledger.Pause, error) {
+		found, err := r.Pauses()
+		require.Len(w, found, 1)
+		return found[0], err
+	})
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 12, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 13, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // everyFieldCanChange stores bare rows first and full ones over them: an update

@@ -18,6 +18,7 @@ type reservationRow struct {
 	Class          string  `gorm:"column:class"`
 	Source         string  `gorm:"column:source"`
 	MadeBy         string  `gorm:"column:made_by"`
+	UserID         string  `gorm:"column:user_id"`
 	Workload       string  `gorm:"column:workload"`
 	Start          int64   `gorm:"column:window_start"`
 	End            int64   `gorm:"column:window_end"`
@@ -42,7 +43,7 @@ func (r reservationRow) identity() head  { return r.Head }
 func reservationToRow(r reservation.Reservation) reservationRow {
 	return reservationRow{
 		Head: next(r.ID, r.Version), OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
-		Class: string(r.Class), Source: string(r.Source), MadeBy: r.MadeBy, Workload: string(r.Workload),
+		Class: string(r.Class), Source: string(r.Source), MadeBy: r.MadeBy, UserID: r.UserID, Workload: string(r.Workload),
 		Start: micros(r.Window.Start), End: micros(r.Window.End),
 		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Slots: pack(r.Slots), ReasonCode: r.ReasonCode,
 		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: int64(r.Cost),
@@ -58,7 +59,7 @@ func (r reservationRow) value() (reservation.Reservation, error) {
 	}
 	return reservation.Restore(reservation.Reservation{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
-		Class: reservation.Class(r.Class), Source: reservation.Source(r.Source), MadeBy: r.MadeBy, Workload: gpu.Workload(r.Workload),
+		Class: reservation.Class(r.Class), Source: reservation.Source(r.Source), MadeBy: r.MadeBy, UserID: r.UserID, Workload: gpu.Workload(r.Workload),
 		Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
 		Shape:  gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode}, Slots: slots, ReasonCode: r.ReasonCode,
 		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: gpu.MicroUSD(r.Cost),
@@ -73,6 +74,7 @@ type allocationRow struct {
 	PoolID         string `gorm:"column:pool_id"`
 	Name           string `gorm:"column:name"`
 	HeldBy         string `gorm:"column:held_by"`
+	UserID         string `gorm:"column:user_id"`
 	Workload       string `gorm:"column:workload"`
 	Nodes          int    `gorm:"column:nodes"`
 	PerNode        int    `gorm:"column:per_node"`
@@ -95,7 +97,7 @@ func (r allocationRow) identity() head  { return r.Head }
 func allocationToRow(a allocation.Allocation) allocationRow {
 	return allocationRow{
 		Head: next(a.ID, a.Version), OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name,
-		HeldBy: a.HeldBy, Workload: string(a.Workload), Nodes: a.Shape.Nodes, PerNode: a.Shape.PerNode, Slots: pack(a.Slots),
+		HeldBy: a.HeldBy, UserID: a.UserID, Workload: string(a.Workload), Nodes: a.Shape.Nodes, PerNode: a.Shape.PerNode, Slots: pack(a.Slots),
 		Reservations: pack(a.Reservations), Lease: a.Lease.Microseconds(),
 		Start: micros(a.Window.Start), End: micros(a.Window.End), Reason: a.Reason,
 		State: string(a.State()), Requested: micros(a.RequestedAt), Active: micros(a.ActiveAt),
@@ -111,7 +113,7 @@ func (r allocationRow) value() (allocation.Allocation, error) {
 		return allocation.Allocation{}, err
 	}
 	return allocation.Restore(allocation.Allocation{
-		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, HeldBy: r.HeldBy, Workload: gpu.Workload(r.Workload),
+		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, HeldBy: r.HeldBy, UserID: r.UserID, Workload: gpu.Workload(r.Workload),
 		Shape: gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode}, Slots: slots, Reservations: claimed,
 		Lease: span(r.Lease), Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
 		Reason: r.Reason, RequestedAt: moment(r.Requested), ActiveAt: moment(r.Active),

@@ -48,6 +48,10 @@ type userRow struct {
 	Email          string `gorm:"column:email"`
 	Role           string `gorm:"column:role"`
 	Active         bool   `gorm:"column:active"`
+	CapGPUs        int    `gorm:"column:cap_gpus"`
+	CapPerDay      int64  `gorm:"column:cap_per_day"`
+	CapLead        int64  `gorm:"column:cap_lead"`
+	CapWindow      int64  `gorm:"column:cap_window"`
 	Created        int64  `gorm:"column:created_at"`
 }
 
@@ -58,12 +62,18 @@ func userToRow(u ledger.User) userRow {
 	return userRow{
 		Head: next(u.ID, u.Version), OrganizationID: u.OrganizationID, Email: u.Email,
 		Role: string(u.Role), Active: u.Active, Created: micros(u.CreatedAt),
+		CapGPUs: u.Caps.MaxGPUs, CapPerDay: int64(u.Caps.MaxPerDay),
+		CapLead: u.Caps.MaxLead.Microseconds(), CapWindow: u.Caps.MaxWindow.Microseconds(),
 	}
 }
 
 func (r userRow) value() (ledger.User, error) {
 	return ledger.User{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, Email: r.Email, Role: ledger.Role(r.Role),
+		Caps: quota.Caps{
+			MaxGPUs: r.CapGPUs, MaxPerDay: gpu.MicroUSD(r.CapPerDay),
+			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow),
+		},
 		Active: r.Active, CreatedAt: moment(r.Created), Version: r.Head.Version,
 	}, nil
 }

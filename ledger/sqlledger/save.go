@@ -42,6 +42,7 @@ func (t *tx) Save(c ledger.Change) error {
 		each(t, c.Tasks, t.saveTask),
 		each(t, c.Replays, t.saveReplay),
 		each(t, c.Plans, versioned(t, "plan", planToRow)),
+		each(t, c.Pauses, t.savePause),
 		t.saveEvents(c.Events),
 	)
 }

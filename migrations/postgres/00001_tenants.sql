@@ -15,6 +15,10 @@ CREATE TABLE users (
     email            TEXT    NOT NULL,
     role             TEXT    NOT NULL CHECK (role IN ('viewer', 'member', 'admin', 'operator')),
     active           BOOLEAN NOT NULL,
+    cap_gpus         BIGINT  NOT NULL CHECK (cap_gpus >= 0),
+    cap_per_day      BIGINT  NOT NULL CHECK (cap_per_day >= 0),
+    cap_lead         BIGINT  NOT NULL CHECK (cap_lead >= 0),
+    cap_window       BIGINT  NOT NULL CHECK (cap_window >= 0),
     created_at       BIGINT  NOT NULL,
     version          BIGINT  NOT NULL CHECK (version > 0),
     UNIQUE (organization_id, email)
@@ -44,6 +48,16 @@ CREATE TABLE api_keys (
 );
 
 CREATE INDEX api_keys_organization ON api_keys (organization_id, id);
+
+-- Who may not pre-warm on a guess, one row each; organization_id '' is the whole
+-- installation. until 0 means until somebody resumes; one in the past is over.
+CREATE TABLE prewarm_pauses (
+    organization_id  TEXT COLLATE "C"   NOT NULL PRIMARY KEY,
+    reason           TEXT   NOT NULL,
+    paused_by        TEXT   NOT NULL,
+    paused_at        BIGINT NOT NULL,
+    until            BIGINT NOT NULL
+);
 
 CREATE TABLE idempotency (
     organization_id  TEXT   NOT NULL,

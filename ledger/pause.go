@@ -1,0 +1,152 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+)
+
+// Pause stops pre-warming on a guess for an organization, or for the whole
+// installation: speculative reservations are refused and those that are booked
+// are not warmed. Promises are kept as before.
+type Pause struct {
+	OrganizationID string // empty: the installation
+	Reason         string // why, in the words of who paused
+	By             string // key id
+	At             time.Time
+	Until          time.Time // it resumes by itself then; zero: when somebody resumes it
+}
+
+// Installation is what a pause of everybody is called where an organization is
+// named.
+const Installation = "installation"
+
+// PausePrewarming begins a pause, or changes the one there is. An admin may
+// pause the own organization, an operator any and the installation (an empty
+// organizationID).
+func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationID, reason string, until time.Time) (Pause, error) {
+	var p Pause
+	err := l.do(ctx, actor, func(u *unit) error {
+		if err := u.mayPause(organizationID); err != nil {
+			return err
+		}
+		if !until.IsZero() && !until.After(u.now()) {
+			return &InvalidError{Field: "until", Rule: "must be in the future", Fix: "leave it out to pause until somebody resumes"}
+		}
+		p = Pause{OrganizationID: organizationID, Reason: clip(reason, 200), By: u.actor.KeyID, At: u.now(), Until: until}
+		message := "until somebody resumes"
+		if !until.IsZero() {
+			message = "until " + stamp(until)
+		}
+		return u.setPause(p, "prewarm.paused", message)
+	})
+	return p, err
+}
+
+// ResumePrewarming ends the pause of an organization, or of the installation
+// (an empty organizationID), and returns it. Without one nothing changes.
+func (l *Ledger) ResumePrewarming(ctx context.Context, actor Actor, organizationID string) error {
+	return l.do(ctx, actor, func(u *unit) error {
+		if err := u.mayPause(organizationID); err != nil {
+			return err
+		}
+		paused, err := u.pauses()
+		if err != nil {
+			return err
+		}
+		p, ok := paused[organizationID]
+		if !ok {
+			return nil
+		}
+		p.Until = u.now()
+		return u.setPause(p, "prewarm.resumed", "paused since "+stamp(p.At))
+	})
+}
+
+func (u *unit) mayPause(organizationID string) error {
+	if organizationID == "" {
+		if u.actor.Role != Operator {
+			return ErrDenied
+		}
+		return nil
+	}
+	if _, err := u.tx.Organization(u.actor.Scope(), organizationID); err != nil {
+		return err
+	}
+	return u.actor.administers(organizationID)
+}
+
+// setPause stores a pause and has every pool planned anew: what is warm on a
+// guess is let go, or what was put off is made up for.
+func (u *unit) setPause(p Pause, kind, message string) error {
+	u.change.Pauses = append(u.change.Pauses, p)
+	u.event(Event{OrganizationID: p.OrganizationID, Type: kind, Subject: cmp.Or(p.OrganizationID, Installation), Reason: "asked", Message: message})
+	for after := ""; ; {
+		pools, err := u.tx.Pools(Page{After: after, Limit: 500})
+		if err != nil {
+			return fmt.Errorf("listing pools: %w", err)
+		}
+		if len(pools) == 0 {
+			return nil
+		}
+		for _, pool := range pools {
+			u.wakePlan(pool.ID)
+			after = pool.ID
+		}
+	}
+}
+
+// pauses are the pauses that hold now, by organization; the installation's is
+// under the empty name.
+type pauses map[string]Pause
+
+// pauses reads what is paused now.
+func (u *unit) pauses() (pauses, error) {
+	found, err := u.tx.Pauses()
+	if err != nil {
+		return nil, fmt.Errorf("reading what is paused: %w", err)
+	}
+	by := make(pauses, len(found))
+	for _, p := range found {
+		by[p.OrganizationID] = p
+	}
+	return by, nil
+}
+
+// of returns the pause that an organization is under, its own or everybody's.
+func (p pauses) of(organizationID string) (Pause, bool) {
+	if own, ok := p[organizationID]; ok {
+		return own, true
+	}
+	everybody, ok := p[""]
+	return everybody, ok
+}
+
+// everybody reports whether the whole installation is paused.
+func (p pauses) everybody() bool {
+	_, ok := p[""]
+	return ok
+}
+
+// organizations is the set of organizations that are paused.
+func (p pauses) organizations() map[string]bool {
+	set := make(map[string]bool, len(p))
+	for id := range p {
+		if id != "" {
+			set[id] = true
+		}
+	}
+	return set
+}
+
+// ends is when the first pause ends by itself; zero: none does.
+func (p pauses) ends() time.Time {
+	var first time.Time
+	for _, one := range p {
+		if !one.Until.IsZero() && (first.IsZero() || one.Until.Before(first)) {
+			first = one.Until
+		}
+	}
+	return first
+}

@@ -1,0 +1,32 @@
+package sqlledger
+
+import (
+	"gorm.io/gorm/clause"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+type pauseRow struct {
+	OrganizationID string `gorm:"column:organization_id;primaryKey"`
+	Reason         string `gorm:"column:reason"`
+	By             string `gorm:"column:paused_by"`
+	At             int64  `gorm:"column:paused_at"`
+	Until          int64  `gorm:"column:until"`
+}
+
+func (pauseRow) TableName() string { return "prewarm_pauses" }
+
+func (r pauseRow) value() (ledger.Pause, error) {
+	return ledger.Pause{OrganizationID: r.OrganizationID, Reason: r.Reason, By: r.By, At: moment(r.At), Until: moment(r.Until)}, nil
+}
+
+// Pauses returns the pauses that hold now.
+func (r *reader) Pauses() ([]ledger.Pause, error) {
+	db := r.query().Where("until = 0 OR until > ?", micros(r.Now())).Order("organization_id")
+	return list[pauseRow](db, "reading what is paused")
+}
+
+func (t *tx) savePause(p ledger.Pause) error {
+	row := pauseRow{OrganizationID: p.OrganizationID, Reason: p.Reason, By: p.By, At: micros(p.At), Until: micros(p.Until)}
+	return t.insert("pausing", &row, clause.OnConflict{Columns: []clause.Column{{Name: "organization_id"}}, UpdateAll: true})
+}
