@@ -151,7 +151,7 @@ func (u *unit) holding() (*holding, error) {
 		return nil, err
 	}
 	h := &holding{}
-	if h.org, err = u.tx.LockOrganization(orgID); err != nil {
+	if h.org, err = u.lockOrganization(orgID); err != nil {
 		return nil, fmt.Errorf("locking organization: %w", err)
 	}
 	if h.commitments, err = u.tx.Commitments(orgID); err != nil {

@@ -116,7 +116,7 @@ func (l *Ledger) SetLimits(ctx context.Context, actor Actor, orgID string, versi
 			return ErrDenied
 		}
 		var err error
-		if org, err = u.tx.LockOrganization(orgID); err != nil {
+		if org, err = u.lockOrganization(orgID); err != nil {
 			return err
 		}
 		if org.Version != version {

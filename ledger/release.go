@@ -109,7 +109,7 @@ func (l *Ledger) withAllocation(ctx context.Context, actor Actor, id string,
 			out, err = fn(u, nil, seen)
 			return err
 		}
-		if _, err = u.tx.LockOrganization(seen.OrganizationID); err != nil {
+		if _, err = u.lockOrganization(seen.OrganizationID); err != nil {
 			return fmt.Errorf("locking organization: %w", err)
 		}
 		if pool, err = u.lockPool(seen.PoolID); err != nil {

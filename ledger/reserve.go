@@ -61,7 +61,7 @@ func (l *Ledger) Reserve(ctx context.Context, actor Actor, req ReserveRequest) (
 		if err != nil {
 			return err
 		}
-		org, err := u.tx.LockOrganization(orgID)
+		org, err := u.lockOrganization(orgID)
 		if err != nil {
 			return fmt.Errorf("locking organization: %w", err)
 		}
@@ -198,7 +198,7 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if err != nil || r.State() != reservation.Waitlisted {
 			return ignoreMissing(err)
 		}
-		org, err := u.tx.LockOrganization(r.OrganizationID)
+		org, err := u.lockOrganization(r.OrganizationID)
 		if err != nil {
 			return fmt.Errorf("locking organization: %w", err)
 		}

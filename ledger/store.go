@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -46,7 +47,7 @@ type Reader interface {
 
 	Pool(idOrName string) (Pool, error)
 	Pools(p Page) ([]Pool, error)
-	// PoolState reads a pool with all that is live in it.
+	// PoolState reads a pool with all that is live in it. It takes no lock.
 	PoolState(id string) (PoolState, error)
 	Node(id string) (node.Node, error)
 	Nodes(f NodeFilter, p Page) ([]node.Node, error)
@@ -89,12 +90,13 @@ type Reader interface {
 // Tx reads and writes. Locks are taken in the order organization, pool, task.
 type Tx interface {
 	Reader
-	// LockOrganization holds the organization's row: what it holds and is
-	// promised changes only under it.
-	LockOrganization(id string) (Organization, error)
-	// LockPool holds the pool's row and reads all that is live in it: a pool's
-	// nodes and bookings change only under it.
-	LockPool(id string) (PoolState, error)
+	// Open holds rows against other verbs: what an organization holds and is
+	// promised changes only under its row's lock, and a pool's nodes and bookings
+	// only under its pool's. What it returns was read after the last lock, so it
+	// is what was committed last. It may be called again with ids that sort after
+	// those before, organizations only while no pool is held. ErrNotFound names
+	// what is missing.
+	Open(o Opening) (Opened, error)
 	// Save writes a change. A row whose version is not the one that was read is
 	// ErrConflict; a name that is taken is ErrTaken.
 	Save(c Change) error
@@ -116,12 +118,47 @@ type Tx interface {
 	Reap() (int, error)
 }
 
-// PoolState is a pool and all that is live in it.
+// Opening says which rows a transaction is about, sorted by id: organizations
+// are locked before pools, each in that order, so that no two wait in a circle.
+type Opening struct {
+	Organizations []string
+	Pools         []string
+	Replays       []ReplayKey // stored answers to look for; nothing is locked
+}
+
+// ReplayKey names the stored answer to a request.
+type ReplayKey struct {
+	OrganizationID string
+	Route          string
+	Key            string
+}
+
+// Opened is what was held by an Opening.
+type Opened struct {
+	Organizations []Organization
+	Pools         []Pool
+	Stamps        map[string]int64 // of every pool there is
+	Replays       []Replay         // those that were found
+}
+
+// PoolState is a pool, all that is live in it, and what the rest has spent.
 type PoolState struct {
 	Pool         Pool
 	Nodes        []node.Node
 	Reservations []reservation.Reservation
 	Allocations  []allocation.Allocation
+	Spent        []Spend
+}
+
+// Spend is the sum over reservations or allocations that are over, of one
+// organization, key and class, in windows that started on one UTC day.
+type Spend struct {
+	OrganizationID string
+	MadeBy         string            // the key that made or held them
+	Class          reservation.Class // empty: allocations
+	Day            time.Time         // not before the UTC month in which it was read
+	Cost           gpu.MicroUSD
+	GPUSeconds     int64 // whole seconds of each, times its GPUs
 }
 
 // Snapshot is the pool as the planner sees it.
@@ -189,4 +226,14 @@ type Change struct {
 	Replays       []Replay
 	Plans         []ShownPlan
 	Pauses        []Pause // replace what was paused before
+	// Stamps are set on pools, whatever the version of their rows. A stamp that is
+	// drawn anew for each transaction stands for what the transaction left: who
+	// finds it again, under the pool's lock, knows all that is live there.
+	Stamps map[string]int64
+	// Wake are keys of tasks that are to run at once; see Tx.Wake.
+	Wake []string
+	// Last says that nothing follows: the transaction is committed when Save
+	// returns nil, and whatever is asked of it afterwards is an error. Within a
+	// joined transaction it is ignored.
+	Last bool
 }

@@ -83,6 +83,7 @@ type Pool struct {
 	BlockedUntil time.Time // no node is asked for before
 	Failures     int       // refusals in a row
 	CreatedAt    time.Time
+	Stamp        int64 // see Change.Stamps; no part of what a version is of
 	Version      int
 }
 

@@ -117,13 +117,25 @@ func (u *unit) lockPool(id string) (*poolUnit, error) {
 	if p, ok := u.pools[id]; ok {
 		return p, nil
 	}
-	state, err := u.tx.LockPool(id)
+	if _, err := u.tx.Open(Opening{Pools: []string{id}}); err != nil {
+		return nil, err
+	}
+	state, err := u.tx.PoolState(id)
 	if err != nil {
 		return nil, err
 	}
 	p := &poolUnit{PoolState: state, nodes: map[string]bool{}, reservations: map[string]bool{}, allocations: map[string]bool{}}
 	u.pools[id] = p
 	return p, nil
+}
+
+// lockOrganization locks an organization.
+func (u *unit) lockOrganization(id string) (Organization, error) {
+	opened, err := u.tx.Open(Opening{Organizations: []string{id}})
+	if err != nil {
+		return Organization{}, err
+	}
+	return opened.Organizations[0], nil
 }
 
 // wakePlan has the pool planned as soon as this transaction is there.

@@ -55,7 +55,7 @@ func pool(id string) ledger.Pool {
 		Boot: plan.BootTimes{
 			Prior50: time.Second, Prior95: 2 * time.Second, Seen: []time.Duration{3 * time.Microsecond, time.Minute},
 		},
-		BlockedUntil: day.Add(time.Hour), Failures: 2, CreatedAt: day,
+		BlockedUntil: day.Add(time.Hour), Failures: 2, CreatedAt: day, Stamp: 11,
 	}
 }
 

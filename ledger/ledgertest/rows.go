@@ -90,7 +90,7 @@ func everyFieldComesBack(w *world) {
 		return found[0], err
 	})
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 13, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 16, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // everyFieldCanChange stores bare rows first and full ones over them: an update
@@ -155,8 +155,11 @@ func whatIsMissingIsNotFound(w *world) {
 		}
 		return nil
 	})
-	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error { _, err := tx.LockPool("x"); return err }), ledger.ErrNotFound)
-	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error { _, err := tx.LockOrganization("x"); return err }), ledger.ErrNotFound)
+	for _, o := range []ledger.Opening{{Pools: []string{"x"}}, {Organizations: []string{"x"}}} {
+		err := w.tx(func(tx ledger.Tx) error { _, err := tx.Open(o); return err })
+		require.ErrorIs(w, err, ledger.ErrNotFound)
+		require.ErrorContains(w, err, " x")
+	}
 }
 
 func anOldVersionIsRefused(w *world) {

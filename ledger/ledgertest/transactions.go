@@ -148,22 +148,22 @@ func aLockKeepsUpdates(w *world) {
 	ground(w)
 	const writers = 64
 	together(w, writers, func(tx ledger.Tx) error {
-		state, err := tx.LockPool("pol_1")
+		opened, err := tx.Open(ledger.Opening{Pools: []string{"pol_1"}})
 		if err != nil {
 			return err
 		}
-		state.Pool.Failures++
-		return tx.Save(ledger.Change{Pools: []ledger.Pool{state.Pool}})
+		opened.Pools[0].Failures++
+		return tx.Save(ledger.Change{Pools: opened.Pools})
 	})
 	p := get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
 	require.Equal(w, pool("pol_1").Failures+writers, p.Failures)
 	together(w, writers, func(tx ledger.Tx) error {
-		o, err := tx.LockOrganization("org_1")
+		opened, err := tx.Open(ledger.Opening{Organizations: []string{"org_1"}})
 		if err != nil {
 			return err
 		}
-		o.Limits.GPUs++
-		return tx.Save(ledger.Change{Organizations: []ledger.Organization{o}})
+		opened.Organizations[0].Limits.GPUs++
+		return tx.Save(ledger.Change{Organizations: opened.Organizations})
 	})
 	o := get(w, func(r ledger.Reader) (ledger.Organization, error) { return r.Organization(everything, "org_1") })
 	require.Equal(w, organization("org_1").Limits.GPUs+writers, o.Limits.GPUs)

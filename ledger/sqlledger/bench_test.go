@@ -16,8 +16,8 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-// BenchmarkLockPool is what every verb pays for: one pool with many live rows.
-func BenchmarkLockPool(b *testing.B) {
+// BenchmarkPoolState is what a verb pays that does not know the pool yet: one pool with many live rows.
+func BenchmarkPoolState(b *testing.B) {
 	for _, rows := range []int{20, 200, 2000} {
 		b.Run(fmt.Sprint(rows), func(b *testing.B) {
 			store, err := sqlledger.Open(b.Context(), sqlledger.Config{URL: "sqlite://:memory:", Clock: clock.NewManual(start), Unsafe: true})
@@ -42,7 +42,7 @@ func BenchmarkLockPool(b *testing.B) {
 			}
 			write(func(tx ledger.Tx) error { return tx.Save(change) })
 			for b.Loop() {
-				write(func(tx ledger.Tx) error { _, err := tx.LockPool("pol_1"); return err })
+				write(func(tx ledger.Tx) error { _, err := tx.PoolState("pol_1"); return err })
 			}
 		})
 	}

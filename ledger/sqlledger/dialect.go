@@ -27,7 +27,6 @@ type dialect struct {
 	settled    string // holds for events that none with a smaller seq can still precede
 	skipLocked string // ends a query for rows to update
 	snapshot   sql.TxOptions
-	remembers  bool // see memory
 }
 
 var sqliteDialect = dialect{
@@ -35,8 +34,6 @@ var sqliteDialect = dialect{
 	goose:    goose.DialectSQLite3,
 	settled:  "1 = 1", // one writer: rows appear in the order of their numbers
 	snapshot: sql.TxOptions{ReadOnly: true},
-
-	remembers: true,
 }
 
 var postgresDialect = dialect{

@@ -7,11 +7,6 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// rowLock keeps other verbs away from a row, but not those who only refer to it
-// by foreign key: waiting for them could close a circle. SQLite's dialect drops
-// it.
-var rowLock = clause.Locking{Strength: "NO KEY UPDATE"}
-
 func (r *reader) Pool(idOrName string) (ledger.Pool, error) {
 	return one[poolRow](r.query().
 		Where("id = ? OR name = ?", idOrName, idOrName).
@@ -28,29 +23,7 @@ func (r *reader) PoolState(id string) (ledger.PoolState, error) {
 	if err != nil {
 		return ledger.PoolState{}, err
 	}
-	if r.store.dialect.remembers {
-		return r.recalled(pool)
-	}
-	return r.around(pool)
-}
-
-// LockPool holds the pool's row, then reads what is live: what others committed
-// before is seen.
-func (t *tx) LockPool(id string) (ledger.PoolState, error) {
-	pool, err := one[poolRow](t.query().Clauses(rowLock).Where("id = ?", id), "locking pool "+id)
-	if err != nil {
-		return ledger.PoolState{}, err
-	}
-	if t.store.dialect.remembers {
-		return t.recalled(pool)
-	}
-	return t.around(pool)
-}
-
-// around reads what is live in a pool, in a fixed number of queries.
-func (r *reader) around(pool ledger.Pool) (ledger.PoolState, error) {
 	state := ledger.PoolState{Pool: pool}
-	var err error
 	if state.Nodes, err = r.liveNodes(pool.ID); err != nil {
 		return state, err
 	}
@@ -59,7 +32,10 @@ func (r *reader) around(pool ledger.Pool) (ledger.PoolState, error) {
 	if err != nil {
 		return state, err
 	}
-	state.Allocations, err = r.liveAllocations(pool.ID)
+	if state.Allocations, err = r.liveAllocations(pool.ID); err != nil {
+		return state, err
+	}
+	state.Spent, err = r.spent(pool)
 	return state, err
 }
 

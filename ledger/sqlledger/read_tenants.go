@@ -40,9 +40,3 @@ func (r *reader) Replay(organizationID, route, key string) (ledger.Replay, bool,
 	}
 	return found, err == nil, err
 }
-
-// LockOrganization holds the organization's row. On SQLite the transaction holds
-// everything anyway.
-func (t *tx) LockOrganization(id string) (ledger.Organization, error) {
-	return one[organizationRow](t.query().Clauses(rowLock).Where("id = ?", id), "locking organization "+id)
-}

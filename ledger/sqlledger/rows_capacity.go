@@ -37,6 +37,7 @@ type poolRow struct {
 	BlockedUntil int64  `gorm:"column:blocked_until"`
 	Failures     int    `gorm:"column:failures"`
 	Created      int64  `gorm:"column:created_at"`
+	Stamp        int64  `gorm:"column:stamp"`
 }
 
 func (poolRow) TableName() string { return "pools" }
@@ -51,7 +52,7 @@ func poolToRow(p ledger.Pool) poolRow {
 		IdleRelease: p.Timers.IdleRelease.Microseconds(), MaxLease: p.Timers.MaxLease.Microseconds(),
 		Cleaning: p.Timers.Cleaning.Microseconds(),
 		Paused:   p.Paused, Simulated: p.Simulated, Boot: packBoot(p.Boot),
-		BlockedUntil: micros(p.BlockedUntil), Failures: p.Failures, Created: micros(p.CreatedAt),
+		BlockedUntil: micros(p.BlockedUntil), Failures: p.Failures, Created: micros(p.CreatedAt), Stamp: p.Stamp,
 	}
 }
 
@@ -67,7 +68,7 @@ func (r poolRow) value() (ledger.Pool, error) {
 			Paused: r.Paused, Simulated: r.Simulated,
 		},
 		Boot: boot, BlockedUntil: moment(r.BlockedUntil), Failures: r.Failures,
-		CreatedAt: moment(r.Created), Version: r.Head.Version,
+		CreatedAt: moment(r.Created), Stamp: r.Stamp, Version: r.Head.Version,
 	}, err
 }
 

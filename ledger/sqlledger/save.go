@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -28,7 +29,7 @@ func (t *tx) Save(c ledger.Change) error {
 	})
 	allocations := slices.Clone(c.Allocations)
 	slices.SortStableFunc(allocations, func(a, b allocation.Allocation) int { return endedFirst(!a.Live(), !b.Live()) })
-	return errors.Join( // evaluated in order; after a failure the rest does nothing
+	err := errors.Join( // evaluated in order; after a failure the rest does nothing
 		each(t, c.Organizations, versioned(t, "organization", organizationToRow)),
 		each(t, c.Users, versioned(t, "user", userToRow)),
 		each(t, c.Keys, versioned(t, "key", keyToRow)),
@@ -44,7 +45,23 @@ func (t *tx) Save(c ledger.Change) error {
 		each(t, c.Plans, versioned(t, "plan", planToRow)),
 		each(t, c.Pauses, t.savePause),
 		t.saveEvents(c.Events),
+		each(t, slices.Sorted(maps.Keys(c.Stamps)), func(poolID string) error { return t.saveStamp(poolID, c.Stamps[poolID]) }),
+		each(t, slices.Sorted(slices.Values(c.Wake)), func(key string) error { return t.Wake(key, t.Now()) }),
 	)
+	if err == nil && c.Last && t.joined == 0 {
+		return t.commit()
+	}
+	return err
+}
+
+// saveStamp sets a pool's stamp; the version of its row is another matter.
+func (t *tx) saveStamp(poolID string, stamp int64) error {
+	doing := "stamping pool " + poolID
+	n, err := t.exec(doing, "UPDATE pools SET stamp = ? WHERE id = ?", stamp, poolID)
+	if err == nil && n != 1 {
+		return wrap(doing, ledger.ErrNotFound)
+	}
+	return err
 }
 
 func endedFirst(a, b bool) int {
@@ -102,6 +119,7 @@ func (t *tx) update(doing string, row versionedRow) error {
 	}
 	id := row.identity()
 	delete(values, "id")
+	delete(values, "stamp")
 	result := t.query().Table(row.TableName()).Where("id = ? AND version = ?", id.ID, id.Version-1).Updates(values)
 	if result.Error != nil {
 		return wrap(doing, result.Error)

@@ -50,11 +50,20 @@ func TestMigrationsKnowTheStates(t *testing.T) {
 			"ON reservations (pool_id) WHERE " + liveReservation + ";",
 			"ON allocations (pool_id) WHERE " + liveAllocation + ";",
 			"ON allocations (organization_id) WHERE " + liveAllocation + ";",
+			"ON reservations (pool_id, window_start) WHERE " + overReservation + ";",
+			"ON allocations (pool_id, window_start) WHERE " + overAllocation + ";",
 		} {
 			require.Contains(t, text, phrase, folder)
 		}
 		require.Equal(t, 4, strings.Count(text, "CHECK (state IN ("), "a state column without a test here")
 	}
+}
+
+// TestOverIsWhatIsNotLive, but for what was never promised.
+func TestOverIsWhatIsNotLive(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "state NOT IN ('rejected', "+strings.TrimPrefix(overReservation, "state IN ("), liveReservation)
+	require.Equal(t, "state NOT "+strings.TrimPrefix(overAllocation, "state "), liveAllocation)
 }
 
 // TestPlacedIsWhatCommitmentsCount: the query names the states that Placed means.

@@ -52,6 +52,13 @@ var (
 	liveAllocation  = live(&allocation.Machine)
 )
 
+// The conditions for rows that are over, in the words of their partial indexes.
+// A reservation that was rejected was never one.
+var (
+	overReservation = "state IN ('claimed', 'cancelled', 'expired', 'failed')"
+	overAllocation  = "state IN ('released', 'failed', 'expired', 'preempted', 'cancelled')"
+)
+
 func live[S, E ~string](t *machine.Table[S, E]) string {
 	list := ""
 	for _, s := range t.States {

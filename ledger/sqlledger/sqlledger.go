@@ -62,7 +62,6 @@ type Store struct {
 	read    *gorm.DB
 	writer  *sql.DB
 	close   []func() error
-	memory  memory
 
 	mu   sync.Mutex
 	rand *rand.Rand

@@ -52,12 +52,12 @@ func TestProcessesShareAFile(t *testing.T) {
 		group.Go(func() {
 			for range each {
 				failures <- store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
-					state, err := tx.LockPool("pol_1")
+					opened, err := tx.Open(ledger.Opening{Pools: []string{"pol_1"}})
 					if err != nil {
 						return err
 					}
-					state.Pool.Failures++
-					return tx.Save(ledger.Change{Pools: []ledger.Pool{state.Pool}})
+					opened.Pools[0].Failures++
+					return tx.Save(ledger.Change{Pools: opened.Pools})
 				})
 			}
 		})

@@ -29,7 +29,11 @@ type reader struct {
 }
 
 // tx reads and writes within one transaction.
-type tx struct{ reader }
+type tx struct {
+	reader
+	joined int  // how many InTx are inside each other
+	over   bool // it was committed
+}
 
 var _ ledger.Tx = (*tx)(nil)
 
@@ -70,12 +74,26 @@ func (s *Store) once(ctx context.Context, fn func(ctx context.Context, tx ledger
 	if err := t.outcome(fn(context.WithValue(ctx, txKey{s}, t), t)); err != nil {
 		return err
 	}
-	return wrap("committing a transaction", db.Commit().Error)
+	return t.commit()
+}
+
+// commit ends the transaction, once.
+func (t *tx) commit() error {
+	if t.over {
+		return nil
+	}
+	t.over = true
+	if err := t.db.Commit().Error; err != nil {
+		return t.spoil(wrap("committing a transaction", err))
+	}
+	return nil
 }
 
 // join runs fn in t. If fn fails after it wrote something, the whole transaction
 // is lost: half of what fn did must not be committed by a caller that goes on.
 func (t *tx) join(ctx context.Context, fn func(ctx context.Context, tx ledger.Tx) error) error {
+	t.joined++
+	defer func() { t.joined-- }()
 	before := t.writes
 	err := fn(ctx, t)
 	if err != nil && t.writes != before {

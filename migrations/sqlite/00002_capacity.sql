@@ -26,6 +26,7 @@ CREATE TABLE pools (
     blocked_until  BIGINT  NOT NULL,
     failures       BIGINT  NOT NULL CHECK (failures >= 0),
     created_at     BIGINT  NOT NULL,
+    stamp          BIGINT  NOT NULL DEFAULT 0, -- of the transaction that last changed what is live in the pool
     version        BIGINT  NOT NULL CHECK (version > 0)
 );
 
@@ -95,6 +96,7 @@ CREATE TABLE reservations (
 
 CREATE INDEX reservations_live ON reservations (pool_id) WHERE state NOT IN ('rejected', 'claimed', 'cancelled', 'expired', 'failed');
 CREATE INDEX reservations_held ON reservations (organization_id) WHERE state IN ('booked', 'warming', 'ready');
+CREATE INDEX reservations_over ON reservations (pool_id, window_start) WHERE state IN ('claimed', 'cancelled', 'expired', 'failed');
 CREATE INDEX reservations_day ON reservations (organization_id, window_start);
 CREATE INDEX reservations_page ON reservations (organization_id, id);
 
@@ -124,6 +126,7 @@ CREATE TABLE allocations (
 );
 
 CREATE INDEX allocations_live ON allocations (pool_id) WHERE state NOT IN ('released', 'failed', 'expired', 'preempted', 'cancelled');
+CREATE INDEX allocations_over ON allocations (pool_id, window_start) WHERE state IN ('released', 'failed', 'expired', 'preempted', 'cancelled');
 CREATE INDEX allocations_held ON allocations (organization_id) WHERE state NOT IN ('released', 'failed', 'expired', 'preempted', 'cancelled');
 CREATE INDEX allocations_started ON allocations (active_at);
 CREATE INDEX allocations_page ON allocations (organization_id, id);

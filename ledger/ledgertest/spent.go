@@ -1,0 +1,139 @@
+package ledgertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// spentIsTheSum follows numbers by hand. A node of four GPUs costs 8 $/h, so a
+// GPU-hour costs 2 $.
+func spentIsTheSum(w *world) {
+	n := ground(w)
+	now := w.now()
+	today := quota.Day(now)
+	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) time.Time { return today.Add(d) }
+	promise := func(id, key string, start time.Time, events ...reservation.Event) reservation.Reservation {
+		r := booked(w, id, "org_1", "pol_1", start)
+		r.MadeBy = key
+		return step(w, r, start, events...)
+	}
+	ended := func(r reservation.Reservation, by reservation.Event, after time.Duration) reservation.Reservation {
+		return step(w, r, r.WarmedAt.Add(after), by)
+	}
+	warmed := func(id, key string, start time.Time) reservation.Reservation {
+		return promise(id, key, start, reservation.Warm)
+	}
+	w.must(ledger.Change{
+		Reservations: []reservation.Reservation{
+			ended(warmed("rsv_1", "key_1", at(0)), reservation.Cancel, time.Minute), // 8 GPUs
+			ended(warmed("rsv_2", "key_1", at(time.Hour)), reservation.FailWindow, 1500*time.Millisecond),
+			ended(warmed("rsv_3", "key_2", month), reservation.Cancel, time.Second),
+			promise("rsv_4", "key_3", at(0), reservation.Cancel),                                                 // cost is what is stored
+			ended(warmed("rsv_5", "key_1", month.Add(-time.Microsecond)), reservation.Cancel, time.Second),       // another month's
+			warmed("rsv_6", "key_1", at(0)),                                                                      // lives
+			elsewhere(ended(warmed("rsv_7", "key_1", at(0)), reservation.Cancel, time.Second), "org_2", "pol_2"), // elsewhere
+			elsewhere(ended(warmed("rsv_8", "key_1", at(0)), reservation.Cancel, 2*time.Second), "org_2", "pol_1"),
+		},
+		Allocations: []allocation.Allocation{
+			over(w, active(w, "alc_1", "org_1", n, at(0), 0, 1), at(90*time.Minute)), // 3 GPU-hours
+			over(w, active(w, "alc_2", "org_1", n, at(time.Hour), 2), at(time.Hour+time.Second)),
+			active(w, "alc_3", "org_1", n, at(0), 3),
+			step(w, pending("alc_4", "org_1", "pol_1", at(0)), at(time.Hour), allocation.Cancel), // held nothing
+		},
+	})
+	guess := func(org, key string, day time.Time, n, seconds int) ledger.Spend {
+		return ledger.Spend{OrganizationID: org, MadeBy: key, Class: reservation.Speculative, Day: day,
+			Cost: gpu.MicroUSD(n) * 16 * gpu.USD, GPUSeconds: int64(seconds)}
+	}
+	first := []ledger.Spend{guess("org_1", "key_1", today, 2, 8*60+8), guess("org_1", "key_2", month, 1, 8)}
+	first = append(first, guess("org_1", "key_3", today, 1, 0), guess("org_2", "key_1", today, 1, 16))
+	want := append(first, ledger.Spend{OrganizationID: "org_1", MadeBy: "key_1", Day: today,
+		GPUSeconds: 3*3600 + 1, Cost: 6*gpu.USD + (2 * gpu.USD).For(time.Second)})
+	state := get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") })
+	require.Equal(w, want, state.Spent)
+}
+
+func elsewhere(r reservation.Reservation, org, pool string) reservation.Reservation {
+	r.OrganizationID, r.PoolID = org, pool
+	return r
+}
+
+// liveAndSpentAreCommitments: what is live in all pools and what the rest has
+// spent there add up to what Commitments say.
+func liveAndSpentAreCommitments(w *world) {
+	n := ground(w)
+	now := w.now()
+	rng := rand.New(rand.NewPCG(3, 4))
+	all := scatter(w, rng, now)
+	for i := range all {
+		all[i].PoolID = fmt.Sprintf("pol_%d", 1+rng.IntN(2))
+	}
+	w.must(ledger.Change{Reservations: all, Allocations: []allocation.Allocation{
+		active(w, "alc_1", "org_1", n, now, 0, 1), pending("alc_2", "org_1", "pol_2", now),
+		over(w, active(w, "alc_3", "org_1", n, now.Add(-time.Hour), 2), now),
+	}})
+	for _, org := range []string{"org_1", "org_2"} {
+		want := get(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments(org) })
+		got := ledger.Commitments{ByKey: map[string]*quota.Commitments{}}
+		for _, id := range []string{"pol_1", "pol_2"} {
+			state := get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState(id) })
+			live := recount(state.Reservations, state.Allocations, org, now)
+			merge(&got, live, state.Spent, org, now)
+		}
+		for h := -24; h < 96; h++ {
+			at := now.Add(time.Duration(h) * time.Hour)
+			require.Equal(w, want.All.GPUs.At(at), got.All.GPUs.At(at))
+			require.Equal(w, want.All.On(at), got.All.On(at))
+			require.Equal(w, want.Guessed.On(at), got.Guessed.On(at))
+			for key, sum := range want.ByKey {
+				require.Equal(w, sum.On(at), got.ByKey[key].On(at), "%s on %s", key, quota.Day(at))
+			}
+		}
+	}
+}
+
+// merge adds a pool's live sums and what was spent there to those of others.
+func merge(to *ledger.Commitments, live ledger.Commitments, spent []ledger.Spend, org string, now time.Time) {
+	part := func(key string) *quota.Commitments {
+		if to.ByKey[key] == nil {
+			to.ByKey[key] = &quota.Commitments{}
+		}
+		return to.ByKey[key]
+	}
+	add := func(to, from *quota.Commitments) {
+		for _, at := range from.GPUs.Changes() {
+			iv := calendar.Interval{Start: at, End: at.Add(time.Duration(1<<62 - 1))}
+			to.Add(iv, from.GPUs.At(at)-from.GPUs.At(at.Add(-time.Microsecond)), 0)
+		}
+		for day, cost := range from.Days {
+			to.Add(calendar.Interval{Start: day, End: day}, 0, cost)
+		}
+	}
+	add(&to.All, &live.All)
+	add(&to.Guessed, &live.Guessed)
+	for key, sum := range live.ByKey {
+		add(part(key), sum)
+	}
+	for _, s := range spent {
+		if s.OrganizationID != org || s.Class == "" || s.Day.Before(quota.Day(now)) {
+			continue
+		}
+		one := &quota.Commitments{Days: map[time.Time]gpu.MicroUSD{s.Day: s.Cost}}
+		add(&to.All, one)
+		add(part(s.MadeBy), one)
+		if s.Class == reservation.Speculative {
+			add(&to.Guessed, one)
+		}
+	}
+}
