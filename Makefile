@@ -86,6 +86,22 @@ replay: ## replay a trace in virtual time: make replay TRACE=file.csv.gz [DAYS=1
 bench: ## run the benchmarks of PKG, one package at a time
 	go test -p 1 -tags $(TAGS) -run '^$$' -bench . -benchmem $(PKG)
 
+# Each starts what it needs: see bench/README.md. ARGS are flags of the benchmark.
+ARGS ?=
+BENCH = @CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/$(subst /,-,$@) ./$@ && FOREWARM_TEST_DURABLE=1 scripts/with-services bin/$(subst /,-,$@) $(ARGS)
+
+.PHONY: bench/durable
+bench/durable: ## measure durable single requests over HTTP beside two yardsticks (ARGS='-count 5')
+	$(BENCH)
+
+.PHONY: bench/batch
+bench/batch: ## measure durable reservations that come in batches
+	$(BENCH)
+
+.PHONY: bench/claim
+bench/claim: ## measure claims of warm reservations beside a bare transaction
+	$(BENCH)
+
 .PHONY: deps
 deps: ## fetch every module and tool that the targets need, and check their hashes
 	go mod download

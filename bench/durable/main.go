@@ -1,0 +1,108 @@
+// Command durable measures how many single reservations a second are durable,
+// beside a handler that only decodes the request, and one that commits each
+// request on its own. See bench/README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/forewarm/forewarm/bench/rig"
+)
+
+func main() { rig.Main("1,16,64", run) }
+
+var kinds = []rig.Kind{rig.Ours, rig.Ceiling, rig.Unbatched}
+
+// measured is requests per second by kind and number of connections.
+type measured map[rig.Kind]map[int]rig.Series
+
+func run(ctx context.Context, out io.Writer, o rig.Options) error {
+	m := measured{}
+	for _, k := range kinds {
+		m[k] = map[int]rig.Series{}
+	}
+	for i := range o.Count {
+		profile := ""
+		if i == o.Count-1 {
+			profile = o.CPUProfile
+		}
+		if err := once(ctx, out, o, profile, m); err != nil {
+			return fmt.Errorf("run %d: %w", i+1, err)
+		}
+	}
+	report(out, o, m)
+	return nil
+}
+
+// once measures every kind at every number of connections, one after the other,
+// on a database of their own.
+func once(ctx context.Context, out io.Writer, o rig.Options, profile string, m measured) (err error) {
+	i, err := rig.Install(ctx, o.Postgres, 5*time.Minute)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, i.Drop(ctx)) }()
+	var processes []*rig.Process
+	defer func() { err = errors.Join(rig.StopAll(processes), err) }()
+	for _, k := range kinds {
+		path := ""
+		if k == rig.Ours {
+			path = profile
+		}
+		p, err := rig.Start(ctx, k, i, path)
+		if err != nil {
+			return err
+		}
+		processes = append(processes, p)
+	}
+	for _, n := range o.Connections {
+		for _, p := range processes {
+			r, err := measure(ctx, o, i, p, n)
+			if err != nil {
+				return fmt.Errorf("%s at %d connections: %w", p.Kind, n, err)
+			}
+			m[p.Kind][n] = append(m[p.Kind][n], r.PerSecond())
+			fmt.Fprintf(out, "%-9s %2d connections: %6.0f/s  p50 %.2f ms  p99 %.2f ms  (%s)\n", p.Kind, n, r.PerSecond(),
+				rig.Quantile(r.Latencies(), 0.5), rig.Quantile(r.Latencies(), 0.99), r.CPUShare)
+		}
+	}
+	return nil
+}
+
+// measure runs the loop and counts what was acknowledged.
+func measure(ctx context.Context, o rig.Options, i *rig.Installation, p *rig.Process, n int) (rig.Result, error) {
+	bodies := rig.Bookings(time.Now())
+	r, err := rig.Loop(ctx, o, n, p, i.Key.Reveal(), http.StatusCreated, func(connection, n int) (string, string, []byte) {
+		return "/v1/reservations", "application/json", bodies[(connection*97+n)%len(bodies)]
+	})
+	if err != nil {
+		return r, err
+	}
+	ids, err := rig.IDs(r.All())
+	if err != nil {
+		return r, err
+	}
+	switch p.Kind {
+	case rig.Ours:
+		err = i.Verify(ctx, ids, rig.ReservationRows, rig.ReservationEvents)
+	case rig.Unbatched:
+		err = i.Verify(ctx, ids, rig.UnbatchedRows)
+	}
+	return r, err
+}
+
+func report(out io.Writer, o rig.Options, m measured) {
+	names := map[rig.Kind]string{rig.Ours: "durable", rig.Ceiling: "ceiling", rig.Unbatched: "unbatched"}
+	for _, n := range o.Connections {
+		for _, k := range kinds {
+			m[k][n].Print(out, fmt.Sprintf("%s_%d_per_s", names[k], n), "1/s")
+		}
+		m[rig.Ours][n].Over(m[rig.Ceiling][n]).Print(out, fmt.Sprintf("durable_%d_of_ceiling", n), "ratio")
+		m[rig.Ours][n].Over(m[rig.Unbatched][n]).Print(out, fmt.Sprintf("durable_%d_of_unbatched", n), "ratio")
+	}
+}

@@ -1,0 +1,46 @@
+package rig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Hours is over how many different hours the bookings are spread: 30 days.
+const Hours = 30 * 24
+
+// Bookings are bodies that each ask for one GPU over another hour, from
+// tomorrow on.
+func Bookings(now time.Time) [][]byte {
+	first := now.UTC().Truncate(time.Hour).Add(24 * time.Hour)
+	bodies := make([][]byte, Hours)
+	for i := range bodies {
+		start := first.Add(time.Duration(i) * time.Hour)
+		bodies[i] = fmt.Appendf(nil, `{"pool":%q,"gpus":1,"start":%q,"end":%q}`, PoolName, start.Format(time.RFC3339), start.Add(time.Hour).Format(time.RFC3339))
+	}
+	return bodies
+}
+
+// ID finds the id in the body of an answer. It is the first member that is so
+// called.
+func ID(body []byte) (string, error) {
+	_, rest, found := bytes.Cut(body, []byte(`"id":"`))
+	id, _, ended := bytes.Cut(rest, []byte(`"`))
+	if !found || !ended {
+		return "", errors.New("an answer carries no id")
+	}
+	return string(id), nil
+}
+
+// IDs finds the id in each of the answers.
+func IDs(answers []Answer) ([]string, error) {
+	out := make([]string, len(answers))
+	for i, a := range answers {
+		var err error
+		if out[i], err = ID(a.Body); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,81 @@
+package rig
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Share says who used the machine's processors, each from 0 to 1 of all of them.
+type Share struct{ Client, Server, Rest float64 }
+
+// String renders the share for people. The rest is PostgreSQL, and whatever else
+// the machine does.
+func (s Share) String() string {
+	return fmt.Sprintf("client %.0f %%, server %.0f %%, rest %.0f %% of %d cores", 100*s.Client, 100*s.Server, 100*s.Rest, runtime.NumCPU())
+}
+
+// used is processor time at one moment.
+type used struct {
+	at                     time.Time
+	client, server, system time.Duration
+}
+
+// tick is the unit of /proc on Linux.
+const tick = 10 * time.Millisecond
+
+// usage reads what was used so far. What cannot be read counts as nothing: it is
+// told beside the figures, never part of one.
+func usage(p *Process) used {
+	u := used{at: time.Now(), server: processTime(p.cmd.Process.Pid), system: systemTime()}
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err == nil {
+		u.client = time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	}
+	return u
+}
+
+func (u used) since(before used) Share {
+	all := float64(u.at.Sub(before.at)) * float64(runtime.NumCPU())
+	s := Share{Client: float64(u.client-before.client) / all, Server: float64(u.server-before.server) / all}
+	s.Rest = max(0, float64(u.system-before.system)/all-s.Client-s.Server)
+	return s
+}
+
+// processTime reads user and system time of a process: the 14th and 15th field
+// of proc_pid_stat(5), counted from after the name, which may hold spaces.
+func processTime(pid int) time.Duration {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	return ticks(bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:]), 11, 12)
+}
+
+// systemTime reads the busy time of all processors from proc_stat(5): user,
+// nice, system, irq, softirq.
+func systemTime() time.Duration {
+	data, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	return ticks(bytes.Fields(line), 1, 2, 3, 6, 7)
+}
+
+func ticks(fields [][]byte, which ...int) time.Duration {
+	var sum int64
+	for _, i := range which {
+		if i < len(fields) {
+			n, err := strconv.ParseInt(string(fields[i]), 10, 64)
+			if err == nil {
+				sum += n
+			}
+		}
+	}
+	return time.Duration(sum) * tick
+}

@@ -1,0 +1,108 @@
+package rig
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/internal/keys"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
+	"github.com/forewarm/forewarm/server/auth"
+)
+
+// The pool that everything is booked in: 1,250 nodes of 8 GPUs.
+const (
+	PoolName  = "bench"
+	PoolNodes = 1250
+	PerNode   = 8
+	machine   = "bench-8"
+	model     = "h100-80g"
+)
+
+// Installation is a database with a schema, one organization that may hold more
+// than is ever asked for, its key, and the pool.
+type Installation struct {
+	*Database
+	Key    obs.Secret
+	Actor  ledger.Actor
+	pepper string
+}
+
+// Install makes an installation on the server. boot is how long the pool
+// believes that a node takes.
+func Install(ctx context.Context, server string, boot time.Duration) (*Installation, error) {
+	db, err := NewDatabase(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	i := &Installation{Database: db}
+	if err := i.furnish(ctx, boot); err != nil {
+		return nil, errors.Join(err, db.Drop(ctx))
+	}
+	return i, nil
+}
+
+func (i *Installation) furnish(ctx context.Context, boot time.Duration) error {
+	store, l, err := openLedger(ctx, i.URL, 1)
+	if err != nil {
+		return err
+	}
+	return errors.Join(i.fill(ctx, store, l, boot), store.Close())
+}
+
+func (i *Installation) fill(ctx context.Context, store *sqlledger.Store, l *ledger.Ledger, boot time.Duration) error {
+	if err := store.Migrate(ctx); err != nil {
+		return fmt.Errorf("migrating: %w", err)
+	}
+	secret := make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil {
+		return fmt.Errorf("drawing a pepper: %w", err)
+	}
+	i.pepper = "1:" + hex.EncodeToString(secret)
+	pepper, err := keys.ParsePepper(i.pepper)
+	if err != nil {
+		return err
+	}
+	key, text, err := auth.Minter{Environment: "bench", Pepper: pepper, Random: rand.Reader}.Mint(ledger.Key{Name: "bench"})
+	if err != nil {
+		return fmt.Errorf("minting a key: %w", err)
+	}
+	if _, err = l.Bootstrap(ctx, "bench", quota.Limits{GPUs: ledger.MaxGPUs, SpeculationPerDay: 1_000_000 * gpu.USD}, key); err != nil {
+		return fmt.Errorf("bootstrapping: %w", err)
+	}
+	found, _, err := l.Authenticate(ctx, key.ID)
+	if err != nil {
+		return fmt.Errorf("reading the key: %w", err)
+	}
+	i.Key = text
+	i.Actor = ledger.Actor{KeyID: found.ID, Kind: found.Kind, OrganizationID: found.OrganizationID, Role: found.Role, Via: "bench"}
+	_, err = l.CreatePool(ctx, ledger.SystemActor("bench"), gpu.Pool{
+		Name: PoolName, Provisioner: "sim", Type: machine, Model: model, PerNode: PerNode, MemoryMiB: 81_920, Price: 20 * gpu.USD,
+		MaxNodes: PoolNodes, Simulated: true,
+		Timers: gpu.Timers{WarmHold: 24 * time.Hour, IdleRelease: 24 * time.Hour, MaxLease: 7 * 24 * time.Hour},
+	}, plan.BootTimes{Prior50: boot, Prior95: boot})
+	if err != nil {
+		return fmt.Errorf("making the pool: %w", err)
+	}
+	return nil
+}
+
+// openLedger opens the ledger as the forewarm command does. Processes on one
+// database differ in seed.
+func openLedger(ctx context.Context, database string, seed uint64) (*sqlledger.Store, *ledger.Ledger, error) {
+	store, err := sqlledger.Open(ctx, sqlledger.Config{URL: database, Clock: clock.System{}, Seed: seed})
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening the ledger: %w", err)
+	}
+	return store, ledger.New(store, ids.UUID{}, ledger.Config{CheckEvery: 50 * time.Millisecond}), nil
+}
