@@ -129,6 +129,10 @@ func checkPool(p gpu.Pool) error {
 		between("min_nodes", p.MinNodes, 0, p.MaxNodes),
 		timer("warm_hold_seconds", p.Timers.WarmHold, 0),
 		timer("idle_release_seconds", p.Timers.IdleRelease, 0),
+		between("node_cpus", p.NodeCPUs, 0, 1<<16),
+		between("node_memory_mib", p.NodeMemoryMiB, 0, 1<<30),
+		between("online_share", p.OnlineShare, 0, 1000),
+		timer("cleaning_seconds", p.Timers.Cleaning, 0),
 		timer("max_lease_seconds", p.Timers.MaxLease, time.Second),
 	)
 }

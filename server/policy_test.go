@@ -69,7 +69,7 @@ func TestAgentsRoutes(t *testing.T) {
 	}
 	slices.Sort(got)
 	require.Equal(t, []string{
-		"DELETE /v1/reservations/:id", "GET /v1/pools", "GET /v1/pools/:id", "GET /v1/reservations", "GET /v1/reservations/:id",
+		"DELETE /v1/reservations/:id", "GET /v1/pools", "GET /v1/pools/:id", "GET /v1/prewarm", "GET /v1/reservations", "GET /v1/reservations/:id",
 		"GET /v1/version", "GET /v1/whoami", "PUT /v1/agent/plan",
 	}, got)
 }

@@ -49,6 +49,7 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	a.keys()
 	a.pools()
 	a.nodes()
+	a.prewarm()
 	a.allocations()
 	a.reservations()
 	a.schedules()

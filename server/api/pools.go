@@ -33,7 +33,9 @@ func (a *API) createPool(ctx context.Context, in *struct {
 		Name: b.Name, Provisioner: b.Provisioner, Region: b.Region, Type: b.InstanceType, Model: b.Model,
 		PerNode: b.GPUsPerNode, MemoryMiB: b.GPUMemoryMiB, Price: micro(b.PricePerNodeHour),
 		MinNodes: b.MinNodes, MaxNodes: b.MaxNodes, Simulated: b.Simulated,
-		Timers: gpu.Timers{WarmHold: seconds(b.WarmHoldSeconds), IdleRelease: seconds(b.IdleReleaseSeconds), MaxLease: seconds(b.MaxLeaseSeconds)},
+		Timers: gpu.Timers{WarmHold: seconds(b.WarmHoldSeconds), IdleRelease: seconds(b.IdleReleaseSeconds), MaxLease: seconds(b.MaxLeaseSeconds),
+			Cleaning: seconds(b.CleaningSeconds)},
+		NodeCPUs: b.NodeCPUs, NodeMemoryMiB: b.NodeMemoryMiB, OnlineShare: b.OnlineShare, BorrowIdle: b.BorrowIdle,
 	}
 	prior := plan.BootTimes{Prior50: fraction(b.BootP50Seconds), Prior95: fraction(b.BootP95Seconds)}
 	out, err := once(ctx, a, "POST /v1/pools", in.Idempotency, b, func(ctx context.Context) (int, contract.Pool, error) {
@@ -91,6 +93,11 @@ func change(p *gpu.Pool, b contract.PoolPatch) {
 	setSeconds(&p.Timers.WarmHold, b.WarmHoldSeconds)
 	setSeconds(&p.Timers.IdleRelease, b.IdleReleaseSeconds)
 	setSeconds(&p.Timers.MaxLease, b.MaxLeaseSeconds)
+	setSeconds(&p.Timers.Cleaning, b.CleaningSeconds)
+	set(&p.NodeCPUs, b.NodeCPUs)
+	set(&p.NodeMemoryMiB, b.NodeMemoryMiB)
+	set(&p.OnlineShare, b.OnlineShare)
+	set(&p.BorrowIdle, b.BorrowIdle)
 }
 
 func setSeconds(to *time.Duration, from *int64) {
@@ -110,7 +117,8 @@ func pool(p ledger.Pool) contract.Pool {
 		ID: p.ID, Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, InstanceType: p.Type, Model: p.Model,
 		GPUsPerNode: p.PerNode, GPUMemoryMiB: p.MemoryMiB, PricePerNodeHour: money(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
 		WarmHoldSeconds: int64(p.Timers.WarmHold / time.Second), IdleReleaseSeconds: int64(p.Timers.IdleRelease / time.Second),
-		MaxLeaseSeconds: int64(p.Timers.MaxLease / time.Second), Paused: p.Paused, Simulated: p.Simulated,
+		MaxLeaseSeconds: int64(p.Timers.MaxLease / time.Second), CleaningSeconds: int64(p.Timers.Cleaning / time.Second),
+		NodeCPUs: p.NodeCPUs, NodeMemoryMiB: p.NodeMemoryMiB, OnlineShare: p.OnlineShare, BorrowIdle: p.BorrowIdle, Paused: p.Paused, Simulated: p.Simulated,
 		BootP50Seconds: p.Boot.P50().Seconds(), BootP95Seconds: p.Boot.P95().Seconds(), BootSamples: len(p.Boot.Seen),
 		BlockedUntil: p.BlockedUntil.UTC(), CreatedAt: p.CreatedAt.UTC(), Version: p.Version,
 	}

@@ -69,7 +69,7 @@ func newRoot(w world) *cobra.Command {
 		&cobra.Group{ID: "fleet", Title: "See the fleet:"}, &cobra.Group{ID: "admin", Title: "Administer:"})
 	for group, commands := range map[string][]*cobra.Command{
 		"get":   {a.allocate(), a.release(), a.extend(), a.allocations(), a.waitFor()},
-		"plan":  {a.reserve(), a.reservations(), a.schedules()},
+		"plan":  {a.reserve(), a.reservations(), a.schedules(), a.prewarm()},
 		"fleet": {a.status(), a.pools(), a.nodes(), a.gpus(), a.events(), a.report()},
 		"admin": {a.login(), a.contexts(), a.key(), a.org(), a.user(), a.api(), a.versionCommand()},
 	} {

@@ -29,8 +29,22 @@ var poolView = view[contract.Pool]{
 		{head: "WARM HOLD", right: true, cell: func(x contract.Pool) string { return seconds(x.WarmHoldSeconds) }, wide: true},
 		{head: "IDLE RELEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.IdleReleaseSeconds) }, wide: true},
 		{head: "MAX LEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.MaxLeaseSeconds) }, wide: true},
+		{head: "CLEANING", right: true, cell: func(x contract.Pool) string { return seconds(x.CleaningSeconds) }, wide: true},
+		{head: "ONLINE/BATCH", cell: split, wide: true},
 		{head: "BOOTS SEEN", right: true, cell: func(x contract.Pool) string { return strconv.Itoa(x.BootSamples) }, wide: true},
 	},
+}
+
+// split renders how a pool is shared between online and batch work.
+func split(x contract.Pool) string {
+	if x.OnlineShare == 0 {
+		return "not split"
+	}
+	text := fmt.Sprintf("%.1f%%/%.1f%%", float64(x.OnlineShare)/10, float64(1000-x.OnlineShare)/10)
+	if x.BorrowIdle {
+		text += " borrowing"
+	}
+	return text
 }
 
 // badge marks what no real GPU stands behind.
@@ -74,7 +88,7 @@ func (a *app) pools() *cobra.Command {
 
 func (a *app) poolsCreate() *cobra.Command {
 	var in contract.PoolCreate
-	var hold, idle, lease duration
+	var hold, idle, lease, cleaning duration
 	var memory float64
 	var price string
 	c := &cobra.Command{
@@ -89,6 +103,7 @@ func (a *app) poolsCreate() *cobra.Command {
 			}
 			in.Name, in.GPUMemoryMiB, in.PricePerNodeHour = args[0], int(math.Round(memory*1024)), dollars(price)
 			in.WarmHoldSeconds, in.IdleReleaseSeconds, in.MaxLeaseSeconds = hold.seconds(), idle.seconds(), lease.seconds()
+			in.CleaningSeconds = cleaning.seconds()
 			api, err := a.client()
 			if err != nil {
 				return err
@@ -113,15 +128,20 @@ func (a *app) poolsCreate() *cobra.Command {
 	f.Var(&hold, "warm-hold", "how long a warm GPU waits for who reserved it (default 20m)")
 	f.Var(&idle, "idle-release", "how long an idle node is kept (default 10m)")
 	f.Var(&lease, "max-lease", "longest lease (default 7d)")
+	f.Var(&cleaning, "cleaning", "kept free on a node between two bookings (default 0s)")
+	f.IntVar(&in.NodeCPUs, "node-cpus", 0, "CPUs of one node, for quotas that count them")
+	f.IntVar(&in.NodeMemoryMiB, "node-memory-mib", 0, "memory of one node, for quotas that count it")
+	f.IntVar(&in.OnlineShare, "online-share", 0, "thousandths of the GPUs for online work, the rest for batch (default not split)")
+	f.BoolVar(&in.BorrowIdle, "borrow-idle", false, "a workload may use what the other leaves free")
 	f.BoolVar(&in.Simulated, "simulated", false, "mark its GPUs as simulated")
 	return c
 }
 
 func (a *app) poolsEdit() *cobra.Command {
-	var minNodes, maxNodes int
+	var minNodes, maxNodes, cpus, memory, share int
 	var price string
-	var hold, idle, lease duration
-	var paused bool
+	var hold, idle, lease, cleaning duration
+	var paused, borrow bool
 	c := &cobra.Command{
 		Use: "edit POOL", Short: "Change a pool (operators)", Args: named("POOL"), Example: "  forewarm pools edit a100-sim --paused=true",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -132,6 +152,11 @@ func (a *app) poolsEdit() *cobra.Command {
 			set(cmd, "warm-hold", &patch.WarmHoldSeconds, hold.seconds())
 			set(cmd, "idle-release", &patch.IdleReleaseSeconds, idle.seconds())
 			set(cmd, "max-lease", &patch.MaxLeaseSeconds, lease.seconds())
+			set(cmd, "cleaning", &patch.CleaningSeconds, cleaning.seconds())
+			set(cmd, "node-cpus", &patch.NodeCPUs, cpus)
+			set(cmd, "node-memory-mib", &patch.NodeMemoryMiB, memory)
+			set(cmd, "online-share", &patch.OnlineShare, share)
+			set(cmd, "borrow-idle", &patch.BorrowIdle, borrow)
 			set(cmd, "paused", &patch.Paused, paused)
 			if patch == (contract.PoolPatch{}) {
 				return usagef("forewarm pools edit --help", "there is nothing to change")
@@ -146,6 +171,11 @@ func (a *app) poolsEdit() *cobra.Command {
 	f.Var(&hold, "warm-hold", "how long a warm GPU waits for who reserved it")
 	f.Var(&idle, "idle-release", "how long an idle node is kept")
 	f.Var(&lease, "max-lease", "longest lease")
+	f.Var(&cleaning, "cleaning", "kept free on a node between two bookings")
+	f.IntVar(&cpus, "node-cpus", 0, "CPUs of one node")
+	f.IntVar(&memory, "node-memory-mib", 0, "memory of one node")
+	f.IntVar(&share, "online-share", 0, "thousandths of the GPUs for online work, the rest for batch; 0: not split")
+	f.BoolVar(&borrow, "borrow-idle", false, "a workload may use what the other leaves free")
 	f.BoolVar(&paused, "paused", false, "switch speculative pre-warming off (true) or on (false)")
 	return c
 }

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var pauseView = view[contract.PrewarmPause]{
+	name: func(x contract.PrewarmPause) string { return paused(x) },
+	columns: []column[contract.PrewarmPause]{
+		{head: "PAUSED", cell: paused},
+		{head: "SINCE", cell: func(x contract.PrewarmPause) string { return stamp(x.PausedAt) }},
+		{head: "UNTIL", cell: func(x contract.PrewarmPause) string {
+			if x.Until.IsZero() {
+				return "resumed"
+			}
+			return stamp(x.Until)
+		}},
+		{head: "REASON", cell: func(x contract.PrewarmPause) string { return dash(x.Reason) }},
+		{head: "BY", cell: func(x contract.PrewarmPause) string { return dash(x.PausedBy) }, wide: true},
+	},
+}
+
+func prewarmState(x contract.Prewarm) string {
+	if x.Paused {
+		return "paused"
+	}
+	return "running"
+}
+
+func paused(x contract.PrewarmPause) string {
+	if x.Installation {
+		return "everybody"
+	}
+	return x.OrganizationID
+}
+
+func (a *app) prewarm() *cobra.Command {
+	status := &cobra.Command{
+		Use: "status", Short: "Show whether guesses are warmed", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.Prewarm(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.showPrewarm(cmd, got)
+		},
+	}
+	return group("prewarm", "Stop and resume warming on guesses", status, a.prewarmPause(), a.prewarmResume())
+}
+
+func (a *app) showPrewarm(cmd *cobra.Command, got contract.Prewarm) error {
+	if a.flags.output != table && a.flags.output != wide {
+		return one(a, cmd, view[contract.Prewarm]{name: prewarmState}, got)
+	}
+	if len(got.Pauses) == 0 {
+		a.say(cmd, "Guesses are warmed: nothing is paused.")
+		return nil
+	}
+	return list(a, cmd, pauseView, got.Pauses)
+}
+
+func (a *app) prewarmPause() *cobra.Command {
+	var in contract.PrewarmPauseCreate
+	var length duration
+	var until, zone string
+	c := &cobra.Command{
+		Use: "pause", Short: "Warm nothing on a guess; promises are kept (admins)", Args: noArgs,
+		Example: "  forewarm prewarm pause --for 2h --reason 'budget review'",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if in.Until, err = a.ending(length, until, zone); err != nil {
+				return err
+			}
+			return a.changePrewarm(cmd, func(api *client.Client) (contract.Prewarm, error) {
+				return api.PausePrewarm(a.send(cmd.Context()), in)
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&in.OrganizationID, "org", "", "id of the organization (default your own)")
+	f.BoolVar(&in.Installation, "installation", false, "pause everybody (operators)")
+	f.StringVar(&in.Reason, "reason", "", "why, shown to whoever is refused")
+	f.Var(&length, "for", "resume by itself after this long")
+	f.StringVar(&until, "until", "", "resume by itself at this time, such as 'mon 09:00'")
+	f.StringVar(&zone, "tz", "", "time zone of --until (default the machine's)")
+	c.MarkFlagsMutuallyExclusive("for", "until")
+	c.MarkFlagsMutuallyExclusive("org", "installation")
+	return c
+}
+
+// ending is when something ends that is said to last a while, or until a time;
+// zero when neither is said.
+func (a *app) ending(length duration, until, zone string) (time.Time, error) {
+	switch {
+	case length > 0:
+		return a.clock.Now().Add(length.std()).UTC(), nil
+	case until == "":
+		return time.Time{}, nil
+	}
+	in, err := a.zone(zone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	t, err := when(until, a.clock.Now(), in)
+	return t.UTC(), err
+}
+
+func (a *app) prewarmResume() *cobra.Command {
+	var in contract.PrewarmResume
+	c := &cobra.Command{
+		Use: "resume", Short: "Warm guesses again (admins)", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.changePrewarm(cmd, func(api *client.Client) (contract.Prewarm, error) {
+				return api.ResumePrewarm(a.send(cmd.Context()), in)
+			})
+		},
+	}
+	c.Flags().StringVar(&in.OrganizationID, "org", "", "id of the organization (default your own)")
+	c.Flags().BoolVar(&in.Installation, "installation", false, "resume everybody (operators)")
+	c.MarkFlagsMutuallyExclusive("org", "installation")
+	return c
+}
+
+func (a *app) changePrewarm(cmd *cobra.Command, change func(*client.Client) (contract.Prewarm, error)) error {
+	api, err := a.client()
+	if err != nil {
+		return err
+	}
+	got, err := change(api)
+	if err != nil {
+		return err
+	}
+	return a.showPrewarm(cmd, got)
+}

@@ -1,0 +1,34 @@
+package contract
+
+import "time"
+
+// PrewarmPause says that an organization, or everybody, pre-warms nothing on a
+// guess.
+type PrewarmPause struct {
+	OrganizationID string    `json:"organization_id,omitempty"`
+	Installation   bool      `json:"installation" doc:"Everybody is paused."`
+	Reason         string    `json:"reason,omitempty"`
+	PausedBy       string    `json:"paused_by,omitempty" doc:"Id of the key; shown to the organization itself and to operators."`
+	PausedAt       time.Time `json:"paused_at"`
+	Until          time.Time `json:"until,omitzero" doc:"It resumes by itself then; absent: when somebody resumes it."`
+}
+
+// Prewarm says whether guesses are warmed.
+type Prewarm struct {
+	Paused bool           `json:"paused" doc:"Speculative reservations of the caller's organization are refused and not warmed."`
+	Pauses []PrewarmPause `json:"pauses" nullable:"false" doc:"The organization's own and the installation's; to operators, all."`
+}
+
+// PrewarmPauseCreate pauses pre-warming on guesses. Promises are kept.
+type PrewarmPauseCreate struct {
+	OrganizationID string    `json:"organization_id,omitempty" maxLength:"30" doc:"Your own, when left out; operators may name any."`
+	Installation   bool      `json:"installation,omitempty" doc:"Pause everybody (operators)."`
+	Reason         string    `json:"reason,omitempty" maxLength:"200"`
+	Until          time.Time `json:"until,omitzero" doc:"Resume by itself then; left out: when somebody resumes it."`
+}
+
+// PrewarmResume ends a pause.
+type PrewarmResume struct {
+	OrganizationID string `json:"organization_id,omitempty" maxLength:"30" doc:"Your own, when left out; operators may name any."`
+	Installation   bool   `json:"installation,omitempty" doc:"Resume everybody (operators); organizations stay as they paused themselves."`
+}

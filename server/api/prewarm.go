@@ -1,0 +1,101 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+func (a *API) prewarm() {
+	handle(a, operation{http.MethodGet, "/prewarm", "getPrewarm", "capacity", "Whether guesses are warmed", 0}, a.getPrewarm)
+	handle(a, operation{http.MethodPost, "/prewarm/pause", "pausePrewarm", "capacity", "Warm nothing on a guess, for a while", 0}, a.pausePrewarm)
+	handle(a, operation{http.MethodPost, "/prewarm/resume", "resumePrewarm", "capacity", "Warm guesses again", 0}, a.resumePrewarm)
+}
+
+func (a *API) getPrewarm(ctx context.Context, _ *struct{}) (*One[contract.Prewarm], error) {
+	actor := auth.From(ctx)
+	out := contract.Prewarm{Pauses: []contract.PrewarmPause{}}
+	err := a.read(ctx, func(r ledger.Reader) error {
+		found, err := r.Pauses()
+		for _, p := range found {
+			mine := p.OrganizationID == actor.OrganizationID
+			if p.OrganizationID == "" || mine {
+				out.Paused = true
+			}
+			if p.OrganizationID == "" || mine || actor.Role == ledger.Operator {
+				out.Pauses = append(out.Pauses, encodePause(actor, p))
+			}
+		}
+		return err
+	})
+	return &One[contract.Prewarm]{Body: out}, err
+}
+
+// encodePause leaves out who of the operators paused the installation.
+func encodePause(actor ledger.Actor, p ledger.Pause) contract.PrewarmPause {
+	out := contract.PrewarmPause{OrganizationID: p.OrganizationID, Installation: p.OrganizationID == "", Reason: p.Reason,
+		PausedAt: p.At.UTC(), Until: p.Until.UTC()}
+	if !out.Installation || actor.Role == ledger.Operator {
+		out.PausedBy = p.By
+	}
+	return out
+}
+
+func (a *API) pausePrewarm(ctx context.Context, in *struct {
+	Idempotency
+	Body contract.PrewarmPauseCreate
+},
+) (*Made[contract.Prewarm], error) {
+	actor, b := auth.From(ctx), in.Body
+	who, err := paused(actor, b.OrganizationID, b.Installation)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.notTooFar("until", b.Until); err != nil {
+		return nil, err
+	}
+	return once(ctx, a, "POST /v1/prewarm/pause", in.Idempotency, b, func(ctx context.Context) (int, contract.Prewarm, error) {
+		if _, err := a.Ledger.PausePrewarming(ctx, actor, who, b.Reason, stored(b.Until)); err != nil {
+			return 0, contract.Prewarm{}, err
+		}
+		out, err := a.getPrewarm(ctx, nil)
+		return http.StatusOK, out.Body, err
+	})
+}
+
+func (a *API) resumePrewarm(ctx context.Context, in *struct {
+	Idempotency
+	Body contract.PrewarmResume
+},
+) (*Made[contract.Prewarm], error) {
+	actor, b := auth.From(ctx), in.Body
+	who, err := paused(actor, b.OrganizationID, b.Installation)
+	if err != nil {
+		return nil, err
+	}
+	return once(ctx, a, "POST /v1/prewarm/resume", in.Idempotency, b, func(ctx context.Context) (int, contract.Prewarm, error) {
+		if err := a.Ledger.ResumePrewarming(ctx, actor, who); err != nil {
+			return 0, contract.Prewarm{}, err
+		}
+		out, err := a.getPrewarm(ctx, nil)
+		return http.StatusOK, out.Body, err
+	})
+}
+
+// paused is the organization that a pause is about; empty is the installation.
+func paused(actor ledger.Actor, named string, installation bool) (string, error) {
+	switch who := own(actor, named); {
+	case installation && named != "":
+		return "", problem.Invalid("organization_id", "must be left out with installation", "")
+	case installation:
+		return "", nil
+	case who == "":
+		return "", problem.Invalid("organization_id", "must be given: this key belongs to no organization", "")
+	default:
+		return who, nil
+	}
+}
