@@ -32,7 +32,7 @@ func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationI
 			return err
 		}
 		if !until.IsZero() && !until.After(u.now()) {
-			return &InvalidError{Field: "until", Rule: "must be in the future", Fix: "leave it out to pause until somebody resumes"}
+			return &InvalidError{Field: "until", Rule: "must be in the future"}
 		}
 		p = Pause{OrganizationID: organizationID, Reason: clip(reason, 200), By: u.actor.KeyID, At: u.now(), Until: until}
 		message := "until somebody resumes"
