@@ -88,6 +88,14 @@ var boundaries = []Boundary{
 		Why: "the ground floor stands on nothing of ours, or somebody's import becomes a cycle",
 	},
 	{
+		Rule: "D12", Of: []string{"internal/invariants"}, Own: []string{"core/...", "ledger"}, StdOnly: true,
+		Why: "what must be true is said of rows alone, so that tests, the simulator and a running installation can all ask",
+	},
+	{
+		Rule: "D12", Of: []string{"internal/proof"}, StdOnly: true,
+		Why: "its tests drive the whole program; nothing may come to need it",
+	},
+	{
 		Rule: "D12", Of: []string{"internal/sim/..."},
 		Own: []string{"core/...", "contract/...", "client", "ledger/...", "server/...", "worker/...", "provisioners/...",
 			"agent/...", "node/...", "prompts", "migrations", "web", "internal/..."},

@@ -1,0 +1,152 @@
+package invariants
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// bookings are all entries that a pool's calendar must have. It is built from
+// the rows alone, on purpose without package calendar's own structures.
+func bookings(p ledger.PoolState) []calendar.Booking {
+	var all []calendar.Booking
+	for _, r := range p.Reservations {
+		if r.Placed() {
+			all = append(all, r.Booking())
+		}
+	}
+	for _, a := range p.Allocations {
+		if a.Live() {
+			all = append(all, a.Booking())
+		}
+	}
+	return all
+}
+
+// step is a change of a count at one instant.
+type step struct {
+	at time.Time
+	by int
+}
+
+// peak returns the largest sum of the steps and when it is reached. At one
+// instant what ends goes before what begins: intervals are half open.
+func peak(steps []step) (most int, at time.Time) {
+	slices.SortFunc(steps, func(a, b step) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
+	sum := 0
+	for _, s := range steps {
+		if sum += s.by; sum > most {
+			most, at = sum, s.at
+		}
+	}
+	return most, at
+}
+
+func over(iv calendar.Interval, n int) []step {
+	if !iv.Valid() {
+		return nil
+	}
+	return []step{{iv.Start, n}, {iv.End, -n}}
+}
+
+// slots recounts what is booked on each slot.
+func slots(p ledger.PoolState) []Violation {
+	var found []Violation
+	steps := map[int][]step{}
+	for _, b := range bookings(p) {
+		for i, slot := range b.Slots {
+			if slices.Contains(b.Slots[:i], slot) {
+				found = append(found, Violation{Capacity, b.ID, fmt.Sprintf("is on slot %d twice", slot)})
+			}
+			steps[slot] = append(steps[slot], over(b.Interval, b.GPUs)...)
+		}
+	}
+	for slot, of := range steps {
+		if most, at := peak(of); most > p.Pool.PerNode {
+			found = append(found, Violation{Capacity, p.Pool.ID,
+				fmt.Sprintf("slot %d has %d GPUs and %d are booked at %s", slot, p.Pool.PerNode, most, at.UTC().Format(time.RFC3339Nano))})
+		}
+	}
+	return append(found, places(p)...)
+}
+
+// places checks that whatever is placed has as many places as it needs, inside
+// the pool. What lost its place when the pool shrank is marked as degraded.
+func places(p ledger.PoolState) []Violation {
+	var found []Violation
+	check := func(id string, nodes int, on []int, excused bool) {
+		if len(on) != nodes {
+			found = append(found, Violation{Capacity, id, fmt.Sprintf("is on %d slots and needs %d", len(on), nodes)})
+		}
+		for _, slot := range on {
+			if slot < 0 || slot >= p.Pool.MaxNodes && !excused {
+				found = append(found, Violation{Capacity, id, fmt.Sprintf("is on slot %d of a pool of %d", slot, p.Pool.MaxNodes)})
+			}
+		}
+	}
+	for _, r := range p.Reservations {
+		if r.Placed() {
+			check(r.ID, r.Shape.Nodes, r.Slots, r.Degraded)
+		}
+	}
+	for _, a := range p.Allocations {
+		if a.Live() {
+			check(a.ID, a.Shape.Nodes, a.Slots, true) // work that runs keeps its place until it ends
+		}
+	}
+	return found
+}
+
+// quotas recounts what each organization holds and is promised, and compares
+// the recount with its limit and with what the ledger counts.
+func quotas(rows Rows) []Violation {
+	var found []Violation
+	steps := map[string][]step{}
+	for _, p := range rows.Pools {
+		for _, r := range p.Reservations {
+			if r.Placed() {
+				steps[r.OrganizationID] = append(steps[r.OrganizationID], over(r.Window, r.Shape.GPUs())...)
+			}
+		}
+		for _, a := range p.Allocations {
+			if a.Live() {
+				steps[a.OrganizationID] = append(steps[a.OrganizationID], over(a.Window, a.Shape.GPUs())...)
+			}
+		}
+	}
+	for _, org := range rows.Organizations {
+		of := steps[org.ID]
+		if most, at := peak(of); most > org.Limits.GPUs {
+			found = append(found, Violation{Quota, org.ID,
+				fmt.Sprintf("may have %d GPUs and has %d at %s", org.Limits.GPUs, most, at.UTC().Format(time.RFC3339Nano))})
+		}
+		if counted, ok := rows.Committed[org.ID]; ok {
+			found = append(found, recount(org.ID, of, counted)...)
+		}
+	}
+	return found
+}
+
+// recount compares steps, which peak has sorted, with what the ledger counts, at
+// each instant at which either changes.
+func recount(org string, steps []step, counted *calendar.Profile) []Violation {
+	instants := slices.Clone(counted.Changes())
+	for _, s := range steps {
+		instants = append(instants, s.at)
+	}
+	slices.SortFunc(instants, time.Time.Compare)
+	sum, next := 0, 0
+	for _, at := range instants {
+		for ; next < len(steps) && !steps[next].at.After(at); next++ {
+			sum += steps[next].by
+		}
+		if n := counted.At(at); n != sum {
+			return []Violation{{Quota, org, fmt.Sprintf("has %d GPUs at %s and the ledger counts %d", sum, at.UTC().Format(time.RFC3339Nano), n)}}
+		}
+	}
+	return nil
+}

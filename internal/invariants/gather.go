@@ -1,0 +1,100 @@
+package invariants
+
+import (
+	"fmt"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// pageSize is how many rows one question asks for.
+const pageSize = 500
+
+// Gather reads all rows of one snapshot. With history it also reads what is over
+// and the journal, both of which grow for ever.
+func Gather(r ledger.Reader, history bool) (Rows, error) {
+	rows := Rows{Committed: map[string]*calendar.Profile{}}
+	var err error
+	if rows.Organizations, err = every(func(p ledger.Page) ([]ledger.Organization, error) {
+		return r.Organizations(ledger.Scope{All: true}, p)
+	}, func(o ledger.Organization) string { return o.ID }); err != nil {
+		return rows, fmt.Errorf("reading organizations: %w", err)
+	}
+	for _, org := range rows.Organizations {
+		c, err := r.Commitments(org.ID)
+		if err != nil {
+			return rows, fmt.Errorf("reading commitments: %w", err)
+		}
+		rows.Committed[org.ID] = &c.All.GPUs
+	}
+	pools, err := every(r.Pools, func(p ledger.Pool) string { return p.ID })
+	if err != nil {
+		return rows, fmt.Errorf("reading pools: %w", err)
+	}
+	for _, p := range pools {
+		state, err := r.PoolState(p.ID)
+		if err != nil {
+			return rows, fmt.Errorf("reading pool %s: %w", p.Name, err)
+		}
+		rows.Pools = append(rows.Pools, state)
+	}
+	if !history {
+		return rows, nil
+	}
+	return rows, rows.past(r)
+}
+
+func (rows *Rows) past(r ledger.Reader) error {
+	all := ledger.Scope{All: true}
+	reservations, err := every(func(p ledger.Page) ([]reservation.Reservation, error) {
+		return r.Reservations(all, ledger.BookingFilter{}, p)
+	}, func(v reservation.Reservation) string { return v.ID })
+	if err != nil {
+		return fmt.Errorf("reading reservations: %w", err)
+	}
+	for _, v := range reservations {
+		if !v.Live() {
+			rows.OverReservations = append(rows.OverReservations, v)
+		}
+	}
+	allocations, err := every(func(p ledger.Page) ([]allocation.Allocation, error) {
+		return r.Allocations(all, ledger.BookingFilter{}, p)
+	}, func(a allocation.Allocation) string { return a.ID })
+	if err != nil {
+		return fmt.Errorf("reading allocations: %w", err)
+	}
+	for _, a := range allocations {
+		if !a.Live() {
+			rows.OverAllocations = append(rows.OverAllocations, a)
+		}
+	}
+	rows.Events = []ledger.Event{}
+	for after := int64(0); ; {
+		events, err := r.Events(all, ledger.EventFilter{After: after}, pageSize)
+		if err != nil {
+			return fmt.Errorf("reading events: %w", err)
+		}
+		if len(events) == 0 {
+			return nil
+		}
+		rows.Events, after = append(rows.Events, events...), events[len(events)-1].Seq
+	}
+}
+
+// every reads a list page by page.
+func every[T any](list func(ledger.Page) ([]T, error), id func(T) string) ([]T, error) {
+	var all []T
+	for page := (ledger.Page{Limit: pageSize}); ; {
+		rows, err := list(page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+		if len(rows) < page.Limit {
+			return all, nil
+		}
+		page.After = id(rows[len(rows)-1])
+	}
+}
