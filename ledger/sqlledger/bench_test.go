@@ -11,39 +11,107 @@ import (
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/reservation"
-	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-// BenchmarkPoolState is what a verb pays that does not know the pool yet: one pool with many live rows.
-func BenchmarkPoolState(b *testing.B) {
-	for _, rows := range []int{20, 200, 2000} {
-		b.Run(fmt.Sprint(rows), func(b *testing.B) {
-			store, err := sqlledger.Open(b.Context(), sqlledger.Config{URL: "sqlite://:memory:", Clock: clock.NewManual(start), Unsafe: true})
-			require.NoError(b, err)
-			defer func() { require.NoError(b, store.Close()) }()
-			require.NoError(b, store.Migrate(b.Context()))
-			change := ledger.Change{
-				Organizations: []ledger.Organization{{ID: "org_1", Name: "a"}},
-				Pools:         []ledger.Pool{{Pool: gpu.Pool{ID: "pol_1", Name: "a", PerNode: 8}}},
-			}
-			for i := range rows {
-				r, err := reservation.New(reservation.Reservation{
-					ID: fmt.Sprintf("rsv_%06d", i), OrganizationID: "org_1", PoolID: "pol_1", Class: reservation.Guaranteed,
-					Source: reservation.FromAgent, MadeBy: "key_1", Shape: gpu.Shape{Nodes: 1, PerNode: 4}, Slots: []int{i % 16},
-					Window: calendar.Interval{Start: start, End: start.Add(time.Hour)},
-				}, reservation.Booked, start)
-				require.NoError(b, err)
-				change.Reservations = append(change.Reservations, r)
-			}
-			write := func(fn func(tx ledger.Tx) error) {
-				require.NoError(b, store.InTx(b.Context(), func(_ context.Context, tx ledger.Tx) error { return fn(tx) }))
-			}
-			write(func(tx ledger.Tx) error { return tx.Save(change) })
-			for b.Loop() {
-				write(func(tx ledger.Tx) error { _, err := tx.PoolState("pol_1"); return err })
-			}
+// benched opens the databases that are measured, by name.
+var benched = map[string]func(tb testing.TB) *sqlledger.Store{
+	"sqlite": func(tb testing.TB) *sqlledger.Store { return openSQLite(tb, inFile(tb)) },
+}
+
+// figure prints what a benchmark measured, in a line that bench/ reads.
+func figure(b *testing.B, name string, unit time.Duration) {
+	b.Helper()
+	each := b.Elapsed() / time.Duration(b.N)
+	fmt.Printf("figure: %s %.3f %s\n", name, float64(each)/float64(unit), map[time.Duration]string{
+		time.Millisecond: "ms", time.Microsecond: "us",
+	}[unit])
+}
+
+func write(tb testing.TB, store *sqlledger.Store, fn func(tx ledger.Tx) error) {
+	tb.Helper()
+	require.NoError(tb, store.InTx(tb.Context(), func(_ context.Context, tx ledger.Tx) error { return fn(tx) }))
+}
+
+// furnished makes what bookings refer to.
+func furnished(tb testing.TB, store *sqlledger.Store) {
+	tb.Helper()
+	write(tb, store, func(tx ledger.Tx) error {
+		return tx.Save(ledger.Change{
+			Organizations: []ledger.Organization{{ID: "org_1", Name: "a"}},
+			Pools:         []ledger.Pool{{Pool: gpu.Pool{ID: "pol_1", Name: "a", PerNode: 8}}},
 		})
+	})
+}
+
+// bookings is a change with n new reservations and an event about each.
+func bookings(tb testing.TB, made *int, n int) ledger.Change {
+	tb.Helper()
+	var change ledger.Change
+	for range n {
+		*made++
+		begin := start.Add(time.Duration(*made%720) * time.Hour)
+		r, err := reservation.New(reservation.Reservation{
+			ID: fmt.Sprintf("rsv_%012d", *made), OrganizationID: "org_1", PoolID: "pol_1", Class: reservation.Guaranteed,
+			Source: reservation.FromAgent, MadeBy: "key_1", Workload: gpu.Online,
+			Shape: gpu.Shape{Nodes: 1, PerNode: 4}, Slots: []int{*made % 1250},
+			Window: calendar.Interval{Start: begin, End: begin.Add(time.Hour)},
+		}, reservation.Booked, start)
+		require.NoError(tb, err)
+		change.Reservations = append(change.Reservations, r)
+		change.Events = append(change.Events, ledger.Event{
+			OrganizationID: "org_1", At: start, Type: "reservation.booked", Subject: r.ID, PoolID: "pol_1", Actor: "key_1",
+			Via: "api", Message: "4 GPUs in a from Mon 09:00:00Z to Mon 10:00:00Z",
+		})
+	}
+	return change
+}
+
+// BenchmarkSave is one transaction that adds reservations and as many events.
+func BenchmarkSave(b *testing.B) {
+	for name, open := range benched {
+		for _, rows := range []int{1, 100, 10_000} {
+			b.Run(fmt.Sprintf("%s/%d", name, rows), func(b *testing.B) {
+				store := open(b)
+				furnished(b, store)
+				made := 0
+				for b.Loop() {
+					b.StopTimer()
+					change := bookings(b, &made, rows)
+					change.Last, change.Stamps = true, map[string]int64{"pol_1": int64(made)}
+					b.StartTimer()
+					write(b, store, func(tx ledger.Tx) error {
+						if _, err := tx.Open(ledger.Opening{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}}); err != nil {
+							return err
+						}
+						return tx.Save(change)
+					})
+				}
+				figure(b, fmt.Sprintf("save_%s_%d", name, rows), time.Millisecond)
+			})
+		}
+	}
+}
+
+// BenchmarkPoolState is what a verb pays that does not know the pool yet.
+func BenchmarkPoolState(b *testing.B) {
+	for name, open := range benched {
+		for _, rows := range []int{100, 10_000} {
+			b.Run(fmt.Sprintf("%s/%d", name, rows), func(b *testing.B) {
+				store := open(b)
+				furnished(b, store)
+				made := 0
+				write(b, store, func(tx ledger.Tx) error { return tx.Save(bookings(b, &made, rows)) })
+				for b.Loop() {
+					write(b, store, func(tx ledger.Tx) error {
+						state, err := tx.PoolState("pol_1")
+						require.Len(b, state.Reservations, rows)
+						return err
+					})
+				}
+				figure(b, fmt.Sprintf("pool_state_%s_%d", name, rows), time.Millisecond)
+			})
+		}
 	}
 }

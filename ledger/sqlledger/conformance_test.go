@@ -9,8 +9,8 @@ import (
 
 func TestSQLiteConforms(t *testing.T) {
 	t.Parallel()
-	for name, url := range map[string]func(t *testing.T) string{
-		"memory": func(*testing.T) string { return "sqlite://:memory:" },
+	for name, url := range map[string]func(t testing.TB) string{
+		"memory": func(testing.TB) string { return "sqlite://:memory:" },
 		"file":   inFile,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,6 +27,7 @@ type dialect struct {
 	settled    string // holds for events that none with a smaller seq can still precede
 	skipLocked string // ends a query for rows to update
 	snapshot   sql.TxOptions
+	batches    bool // transactions are sessions, see there
 }
 
 var sqliteDialect = dialect{
@@ -42,6 +43,7 @@ var postgresDialect = dialect{
 	now:        "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
 	settled:    "xid < pg_snapshot_xmin(pg_current_snapshot())",
 	skipLocked: " FOR UPDATE SKIP LOCKED",
+	batches:    true,
 	snapshot:   sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
 }
 

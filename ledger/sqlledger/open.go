@@ -1,7 +1,9 @@
 package sqlledger
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 
 	"gorm.io/gorm/clause"
 
@@ -16,7 +18,10 @@ var rowLock = clause.Locking{Strength: "NO KEY UPDATE"}
 // Open locks and reads. What others committed while it waited is seen: each
 // statement has a snapshot of its own.
 func (t *tx) Open(o ledger.Opening) (ledger.Opened, error) {
-	var opened ledger.Opened
+	if t.session != nil {
+		return t.openBatch(o)
+	}
+	opened := ledger.Opened{Stamps: map[string]int64{}}
 	var err error
 	opened.Organizations, err = locked[organizationRow](t, "organization", o.Organizations)
 	if err != nil {
@@ -25,8 +30,12 @@ func (t *tx) Open(o ledger.Opening) (ledger.Opened, error) {
 	if opened.Pools, err = locked[poolRow](t, "pool", o.Pools); err != nil {
 		return opened, err
 	}
-	if opened.Stamps, err = t.stamps(); err != nil {
-		return opened, err
+	var stamps []stampRow
+	if err := t.query().Select("id, stamp").Find(&stamps).Error; err != nil {
+		return opened, wrap("reading stamps", err)
+	}
+	for _, row := range stamps {
+		opened.Stamps[row.ID] = row.Stamp
 	}
 	for _, key := range o.Replays {
 		replay, found, err := t.Replay(key.OrganizationID, key.Route, key.Key)
@@ -40,18 +49,26 @@ func (t *tx) Open(o ledger.Opening) (ledger.Opened, error) {
 	return opened, nil
 }
 
+// stampRow is as much of a pool as Open reads of all of them.
+type stampRow struct {
+	ID    string `gorm:"column:id"`
+	Stamp int64  `gorm:"column:stamp"`
+}
+
+func (stampRow) TableName() string { return "pools" }
+
 // lockable is a row that Open can hold.
 type lockable[T any] interface {
 	stored[T]
-	identity() head
+	versionedRow
 }
 
 // locked holds rows and returns their values in the order of their ids.
-func locked[R lockable[T], T any](t *tx, kind string, ids []string) ([]T, error) {
+func locked[R lockable[T], T any](t *tx, what string, ids []string) ([]T, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	doing := "locking " + kind
+	doing := "locking " + what
 	var rows []R
 	if err := t.query().Clauses(rowLock).Where("id IN ?", ids).Order("id").Find(&rows).Error; err != nil {
 		return nil, t.spoil(wrap(doing, err))
@@ -61,6 +78,9 @@ func locked[R lockable[T], T any](t *tx, kind string, ids []string) ([]T, error)
 
 // found turns rows into values and names an id that has none.
 func found[R lockable[T], T any](doing string, ids []string, rows []R) ([]T, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
 	values, there := make([]T, len(rows)), make(map[string]bool, len(rows))
 	for i, row := range rows {
 		var err error
@@ -77,16 +97,96 @@ func found[R lockable[T], T any](doing string, ids []string, rows []R) ([]T, err
 	return values, nil
 }
 
+// openBatch is Open in one round trip. The clock is read after the last lock.
+func (t *tx) openBatch(o ledger.Opening) (ledger.Opened, error) {
+	opened := ledger.Opened{Stamps: map[string]int64{}}
+	var organizations []organizationRow
+	var pools []poolRow
+	var list []statement
+	if len(o.Organizations) > 0 {
+		list = append(list, lockRows("organizations", o.Organizations, &organizations))
+	}
+	if len(o.Pools) > 0 {
+		list = append(list, lockRows("pools", o.Pools, &pools))
+	}
+	if t.now.IsZero() {
+		list = append(list, t.clock())
+	}
+	list = append(list, stamps(opened.Stamps))
+	var replays []replayRow
+	if len(o.Replays) > 0 {
+		list = append(list, answers(o.Replays, &replays))
+	}
+	if err := t.batch(list); err != nil {
+		return opened, t.spoil(err)
+	}
+	var err1, err2 error
+	opened.Organizations, err1 = found[organizationRow]("locking organization", o.Organizations, organizations)
+	opened.Pools, err2 = found[poolRow]("locking pool", o.Pools, pools)
+	for _, row := range replays {
+		replay, err := row.value()
+		err2 = errors.Join(err2, err)
+		opened.Replays = append(opened.Replays, replay)
+	}
+	return opened, errors.Join(err1, err2)
+}
+
+// lockRows holds rows in the order of their ids and reads them into rows.
+func lockRows[R tabled](what string, ids []string, rows *[]R) statement {
+	return statement{
+		doing: "locking " + what, text: typeOf[R]().texts.lock, args: [][]byte{wordArray(ids)}, receive: into(rows),
+	}
+}
+
+// into appends what comes to rows.
+func into[R tabled](rows *[]R) func(values [][]byte) error {
+	t := typeOf[R]()
+	return func(values [][]byte) error {
+		var row R
+		if err := t.scan(values, reflect.ValueOf(&row).Elem()); err != nil {
+			return err
+		}
+		*rows = append(*rows, row)
+		return nil
+	}
+}
+
+// clock reads the database's time once.
+func (t *tx) clock() statement {
+	return statement{
+		doing: "asking the database for the time", text: t.store.dialect.now, args: [][]byte{},
+		receive: func(values [][]byte) error {
+			now, err := readWhole(values[0])
+			t.now = moment(now)
+			return err
+		},
+	}
+}
+
 // stamps reads those of all pools, which are few.
-func (t *tx) stamps() (map[string]int64, error) {
-	var rows []struct {
-		ID    string `gorm:"column:id"`
-		Stamp int64  `gorm:"column:stamp"`
+func stamps(to map[string]int64) statement {
+	return statement{
+		doing: "reading stamps", text: "SELECT id, stamp FROM pools", args: [][]byte{},
+		receive: func(values [][]byte) error {
+			stamp, err := readWhole(values[1])
+			to[string(values[0])] = stamp
+			return err
+		},
 	}
-	err := t.query().Raw("SELECT id, stamp FROM pools").Scan(&rows).Error
-	stamps := make(map[string]int64, len(rows))
-	for _, row := range rows {
-		stamps[row.ID] = row.Stamp
+}
+
+// answers reads the stored answers that there are.
+func answers(keys []ledger.ReplayKey, rows *[]replayRow) statement {
+	columns := [3][]string{}
+	for _, k := range keys {
+		columns[0], columns[1], columns[2] = append(columns[0], k.OrganizationID), append(columns[1], k.Route), append(columns[2], k.Key)
 	}
-	return stamps, wrap("reading stamps", err)
+	return statement{
+		doing: "reading stored answers", receive: into(rows),
+		text: "SELECT " + typeOf[replayRow]().list("i.%s") + ` FROM unnest($1::text[], $2::text[], $3::text[])
+			WITH ORDINALITY AS k (organization_id, route, key, place)
+			JOIN idempotency AS i ON i.organization_id = k.organization_id AND i.route = k.route AND i.key = k.key
+			ORDER BY k.place`,
+		args: [][]byte{wordArray(columns[0]), wordArray(columns[1]), wordArray(columns[2])},
+	}
 }

@@ -1,10 +1,6 @@
 package sqlledger
 
-import (
-	"gorm.io/gorm/clause"
-
-	"github.com/forewarm/forewarm/ledger"
-)
+import "github.com/forewarm/forewarm/ledger"
 
 type pauseRow struct {
 	OrganizationID string `gorm:"column:organization_id;primaryKey"`
@@ -26,7 +22,6 @@ func (r *reader) Pauses() ([]ledger.Pause, error) {
 	return list[pauseRow](db, "reading what is paused")
 }
 
-func (t *tx) savePause(p ledger.Pause) error {
-	row := pauseRow{OrganizationID: p.OrganizationID, Reason: p.Reason, By: p.By, At: micros(p.At), Until: micros(p.Until)}
-	return t.insert("pausing", &row, clause.OnConflict{Columns: []clause.Column{{Name: "organization_id"}}, UpdateAll: true})
+func pauseToRow(p ledger.Pause) pauseRow {
+	return pauseRow{OrganizationID: p.OrganizationID, Reason: p.Reason, By: p.By, At: micros(p.At), Until: micros(p.Until)}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // server names a PostgreSQL server on which the tests may make databases.
-func server(t *testing.T) string {
+func server(t testing.TB) string {
 	t.Helper()
 	address := os.Getenv("FOREWARM_TEST_POSTGRES")
 	require.NotEmpty(t, address, "FOREWARM_TEST_POSTGRES must name a server on which databases may be made")
@@ -30,7 +30,7 @@ func server(t *testing.T) string {
 
 // database makes an empty database that is dropped when the test ends, and
 // returns its URL.
-func database(t *testing.T) string {
+func database(t testing.TB) string {
 	t.Helper()
 	name := "forewarm_" + strings.ReplaceAll(ids.UUID{}.New("tst"), "_", "")
 	administer(t, "CREATE DATABASE "+name)
@@ -41,7 +41,7 @@ func database(t *testing.T) string {
 	return address.String()
 }
 
-func administer(t *testing.T, statement string) {
+func administer(t testing.TB, statement string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a cleanup's t.Context is over
 	defer cancel()
@@ -52,7 +52,7 @@ func administer(t *testing.T, statement string) {
 	require.NoError(t, conn.Close(ctx))
 }
 
-func openPostgres(t *testing.T) *sqlledger.Store {
+func openPostgres(t testing.TB) *sqlledger.Store {
 	t.Helper()
 	store, err := sqlledger.Open(t.Context(), sqlledger.Config{
 		URL: database(t), MaxConns: 8, Clock: clock.NewManual(start.AddDate(-9, 0, 0)), // it must not be asked

@@ -37,7 +37,7 @@ type poolRow struct {
 	BlockedUntil int64  `gorm:"column:blocked_until"`
 	Failures     int    `gorm:"column:failures"`
 	Created      int64  `gorm:"column:created_at"`
-	Stamp        int64  `gorm:"column:stamp"`
+	Stamp        int64  `gorm:"column:stamp;<-:create"`
 }
 
 func (poolRow) TableName() string { return "pools" }

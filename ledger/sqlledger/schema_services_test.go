@@ -34,16 +34,16 @@ func migratedPostgres(t *testing.T) *Store {
 	return s
 }
 
-// column is what must be the same in both databases.
-type column struct {
+// tableColumn is what must be the same in both databases.
+type tableColumn struct {
 	Table    string
 	Name     string
 	Nullable bool
 }
 
-func columnsOf(t *testing.T, s *Store, query string) []column {
+func tableColumns(t *testing.T, s *Store, query string) []tableColumn {
 	t.Helper()
-	var list []column
+	var list []tableColumn
 	require.NoError(t, s.read.WithContext(t.Context()).Raw(query).Scan(&list).Error)
 	require.NotEmpty(t, list)
 	return list
@@ -51,15 +51,15 @@ func columnsOf(t *testing.T, s *Store, query string) []column {
 
 func TestSchemasAreTheSame(t *testing.T) {
 	t.Parallel()
-	lite := columnsOf(t, migrated(t, nil), `
+	lite := tableColumns(t, migrated(t, nil), `
 		SELECT m.name AS "table", c.name AS name, c."notnull" = 0 AS nullable
 		FROM sqlite_schema m JOIN pragma_table_info(m.name) c
 		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name <> 'goose_db_version'`)
-	postgres := columnsOf(t, migratedPostgres(t), `
+	postgres := tableColumns(t, migratedPostgres(t), `
 		SELECT table_name AS "table", column_name AS name, is_nullable = 'YES' AS nullable
 		FROM information_schema.columns
 		WHERE table_schema = current_schema() AND table_name <> 'goose_db_version'`)
-	require.ElementsMatch(t, append(lite, column{Table: "events", Name: "xid"}), postgres)
+	require.ElementsMatch(t, append(lite, tableColumn{Table: "events", Name: "xid"}), postgres)
 }
 
 func TestPostgresRefusesUnknownStates(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 var start = time.Date(2026, 3, 20, 9, 0, 0, 0, time.UTC)
 
 // openSQLite returns a migrated store in a file of its own.
-func openSQLite(t *testing.T, url string) *sqlledger.Store {
+func openSQLite(t testing.TB, url string) *sqlledger.Store {
 	t.Helper()
 	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: url, Clock: clock.NewManual(start)})
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func openSQLite(t *testing.T, url string) *sqlledger.Store {
 	return store
 }
 
-func inFile(t *testing.T) string {
+func inFile(t testing.TB) string {
 	t.Helper()
 	return "sqlite://" + filepath.Join(t.TempDir(), "odd name#1?.db")
 }

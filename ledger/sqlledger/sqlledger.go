@@ -61,6 +61,7 @@ type Store struct {
 	write   *gorm.DB
 	read    *gorm.DB
 	writer  *sql.DB
+	logger  *slog.Logger
 	close   []func() error
 
 	mu   sync.Mutex
@@ -74,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System{}
 	}
-	s := &Store{clock: cfg.Clock, rand: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed))}
+	s := &Store{clock: cfg.Clock, logger: cfg.Logger, rand: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed))}
 	var err error
 	switch {
 	case strings.HasPrefix(cfg.URL, "sqlite://"):

@@ -25,8 +25,15 @@ func (t *tx) Wake(key string, at time.Time) error {
 	if key == "" || at.IsZero() {
 		return nil
 	}
+	s := t.sink()
+	wake(s, key, at)
+	return s.flush(false)
+}
+
+// wake has a keyed row run at a time, if it would run later.
+func wake(s sink, key string, at time.Time) {
 	us := micros(at)
-	_, err := t.exec("waking task "+key, `
+	s.exec("waking task "+key, `
 		UPDATE tasks SET
 			run_at         = CASE WHEN state = 'ready' THEN CAST(? AS BIGINT) ELSE run_at END,
 			dispatch_after = CASE WHEN state = 'ready' THEN 0 ELSE dispatch_after END,
@@ -34,8 +41,7 @@ func (t *tx) Wake(key string, at time.Time) error {
 		WHERE key = ?
 		  AND ((state = 'ready' AND (run_at = 0 OR run_at > ?))
 		    OR (state = 'running' AND (wake_at = 0 OR wake_at > ?)))`,
-		us, us, key, us, us)
-	return err
+		nil, us, us, key, us, us)
 }
 
 // Finish ends a guarded run. Being woken meanwhile counts as much as next.

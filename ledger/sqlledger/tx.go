@@ -21,18 +21,19 @@ const (
 
 // reader reads within one transaction. It is not safe for concurrent use.
 type reader struct {
-	store  *Store
-	db     *gorm.DB
-	now    time.Time
-	writes int   // statements that may have changed something
-	err    error // why the transaction must not be committed
+	store   *Store
+	db      *gorm.DB
+	session *session // of a transaction on PostgreSQL
+	now     time.Time
+	writes  int   // statements that may have changed something
+	err     error // why the transaction must not be committed
 }
 
 // tx reads and writes within one transaction.
 type tx struct {
 	reader
 	joined int  // how many InTx are inside each other
-	over   bool // it was committed
+	over   bool // it was committed, on SQLite
 }
 
 var _ ledger.Tx = (*tx)(nil)
@@ -65,20 +66,34 @@ func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx ledger
 }
 
 func (s *Store) once(ctx context.Context, fn func(ctx context.Context, tx ledger.Tx) error) error {
-	db := s.write.WithContext(ctx).Begin()
-	if db.Error != nil {
-		return wrap("beginning a transaction", db.Error)
+	t, err := s.begin(ctx)
+	if err != nil {
+		return err
 	}
-	defer db.Rollback() // does nothing after Commit; also when fn panics
-	t := &tx{reader: reader{store: s, db: db}}
+	defer t.close() // also when fn panics
 	if err := t.outcome(fn(context.WithValue(ctx, txKey{s}, t), t)); err != nil {
 		return err
 	}
 	return t.commit()
 }
 
+// begin begins a transaction, or on PostgreSQL makes ready for it.
+func (s *Store) begin(ctx context.Context) (*tx, error) {
+	t := &tx{reader: reader{store: s}}
+	if s.dialect.batches {
+		var err error
+		t.session, t.db, err = s.newSession(ctx)
+		return t, err
+	}
+	t.db = s.write.WithContext(ctx).Begin()
+	return t, wrap("beginning a transaction", t.db.Error)
+}
+
 // commit ends the transaction, once.
 func (t *tx) commit() error {
+	if t.session != nil {
+		return (&batched{t: t}).flush(true)
+	}
 	if t.over {
 		return nil
 	}
@@ -87,6 +102,25 @@ func (t *tx) commit() error {
 		return t.spoil(wrap("committing a transaction", err))
 	}
 	return nil
+}
+
+// close rolls back what was not committed.
+func (t *tx) close() {
+	if t.session != nil {
+		t.session.close(t.db.Statement.Context)
+		return
+	}
+	t.db.Rollback() // does nothing after Commit
+}
+
+// batch sends statements to PostgreSQL in one round trip.
+func (t *tx) batch(list []statement) error {
+	ctx := t.db.Statement.Context
+	err := t.session.run(ctx, list...)
+	if err != nil && t.store.logger != nil && !expected(err) {
+		t.store.logger.ErrorContext(ctx, "batch of statements failed", "error", err)
+	}
+	return err
 }
 
 // join runs fn in t. If fn fails after it wrote something, the whole transaction
@@ -150,7 +184,13 @@ func (r *reader) outcome(err error) error {
 }
 
 // query starts a statement that inherits no condition from another.
-func (r *reader) query() *gorm.DB { return r.db.Session(&gorm.Session{NewDB: true}) }
+func (r *reader) query() *gorm.DB {
+	db := r.db.Session(&gorm.Session{NewDB: true})
+	if r.session != nil {
+		_ = db.AddError(r.session.begin(db.Statement.Context)) // which the statement then fails with
+	}
+	return db
+}
 
 // Now returns the database's time, read at the first call.
 func (r *reader) Now() time.Time {

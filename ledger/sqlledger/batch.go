@@ -1,0 +1,104 @@
+package sqlledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// statement is one of a batch.
+type statement struct {
+	doing   string
+	text    string
+	args    [][]byte // in binary format; nil: there are none, and it is not prepared
+	unmet   error    // what it means when the statement's own condition does not hold: see condition
+	tag     string   // what the server must answer; empty: anything
+	receive func(values [][]byte) error
+}
+
+// condition makes a statement fail unless as many rows were written as its last
+// parameter says. In a batch only the server can stop what follows, up to and
+// with COMMIT, so a division by zero has to say it.
+const condition = "SELECT 1 / (count(*) = %s)::int FROM written"
+
+const divisionByZero = "22012"
+
+// binaryFormat is what all parameters and results are in.
+var binaryFormat = []int16{pgx.BinaryFormatCode}
+
+// runBatch sends all statements at once and reads what they answer: one round
+// trip, and one more for each text that the connection has not seen yet. The
+// first that fails keeps those after it from being run.
+func runBatch(ctx context.Context, conn *pgx.Conn, list []statement) error {
+	var batch pgconn.Batch
+	for _, s := range list {
+		if s.args == nil {
+			batch.ExecParams(s.text, nil, nil, nil, binaryFormat)
+			continue
+		}
+		prepared, err := conn.Prepare(ctx, s.text, s.text)
+		if err != nil {
+			return wrap(s.doing, err)
+		}
+		batch.ExecStatement(prepared, s.args, binaryFormat, binaryFormat)
+	}
+	results := conn.PgConn().ExecBatch(ctx, &batch)
+	for _, s := range list {
+		if err := s.read(results); err != nil {
+			return errors.Join(wrap(s.doing, err), closing(results, err))
+		}
+	}
+	return wrap("ending a batch", results.Close())
+}
+
+// closing reads to the end of a batch that failed, and returns an error only if
+// it is another one.
+func closing(results *pgconn.MultiResultReader, known error) error {
+	err := results.Close()
+	if err == nil || errors.Is(known, err) {
+		return nil
+	}
+	var again *pgconn.PgError
+	if errors.As(err, &again) {
+		return nil // a batch has one error, and it is known
+	}
+	return err
+}
+
+// read takes what the server answers to one statement.
+func (s statement) read(results *pgconn.MultiResultReader) error {
+	if !results.NextResult() {
+		if err := results.Close(); err != nil {
+			return s.meaning(err)
+		}
+		return errors.New("the server answered fewer statements than it was sent")
+	}
+	var failed error
+	rows := results.ResultReader()
+	for rows.NextRow() {
+		if s.receive != nil && failed == nil {
+			failed = s.receive(rows.Values())
+		}
+	}
+	tag, err := rows.Close()
+	switch {
+	case err != nil:
+		return s.meaning(err)
+	case s.tag != "" && tag.String() != s.tag:
+		return fmt.Errorf("the server answered %q", tag.String())
+	default:
+		return failed
+	}
+}
+
+// meaning is what an error of the server says about the change.
+func (s statement) meaning(err error) error {
+	var pg *pgconn.PgError
+	if s.unmet != nil && errors.As(err, &pg) && pg.Code == divisionByZero {
+		return s.unmet
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+package sqlledger
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/gorm"
+)
+
+// session is a transaction on a PostgreSQL connection of its own. It begins with
+// its first statement, in the same round trip when that is a batch; gorm's
+// statements go over the same connection.
+type session struct {
+	conn  *sql.Conn
+	begun bool
+	over  bool // committed: whatever came now would be on its own
+}
+
+var (
+	beginTransaction  = statement{doing: "beginning a transaction", text: "BEGIN ISOLATION LEVEL READ COMMITTED", tag: "BEGIN"}
+	commitTransaction = statement{doing: "committing a transaction", text: "COMMIT", tag: "COMMIT"}
+)
+
+// rollbackPatience is how long the server has to answer a ROLLBACK before the
+// connection is given up, which ends the transaction too.
+const rollbackPatience = 5 * time.Second
+
+// newSession takes a connection and returns it with a gorm session over it.
+func (s *Store) newSession(ctx context.Context) (*session, *gorm.DB, error) {
+	conn, err := s.writer.Conn(ctx)
+	if err != nil {
+		return nil, nil, wrap("connecting to the database", err)
+	}
+	db := s.write.Session(&gorm.Session{NewDB: true, Context: ctx})
+	db.Statement.ConnPool = conn
+	return &session{conn: conn}, db, nil
+}
+
+// run sends statements in one batch, after BEGIN if nothing was sent before.
+func (c *session) run(ctx context.Context, list ...statement) error {
+	if c.over {
+		return sql.ErrTxDone
+	}
+	if !c.begun {
+		list = append([]statement{beginTransaction}, list...)
+		c.begun = true
+	}
+	return c.conn.Raw(func(driverConn any) error {
+		inner, ok := driverConn.(*stdlib.Conn)
+		if !ok {
+			return fmt.Errorf("the connection is a %T", driverConn)
+		}
+		return runBatch(ctx, inner.Conn(), list)
+	})
+}
+
+// begin begins the transaction if no batch did.
+func (c *session) begin(ctx context.Context) error {
+	if c.begun && !c.over {
+		return nil
+	}
+	return c.run(ctx)
+}
+
+// close gives the connection back; a transaction that is still open is rolled
+// back first.
+func (c *session) close(ctx context.Context) {
+	if c.begun && !c.over {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackPatience)
+		defer cancel()
+		if _, err := c.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+			_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // away with it
+		}
+	}
+	_ = c.conn.Close() // fails only when it was given up above
+}

@@ -1,0 +1,79 @@
+package sqlledger
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// texts are the statements that write rows of a type. They are constant, so that
+// both databases can keep them prepared.
+type texts struct {
+	insertOne  string // SQLite: one row
+	insertMany string // SQLite: manyRows rows
+	updateOne  string // SQLite: one row over the version before; the id and version come last
+	unnest     string // PostgreSQL: rows from one array for each column, before what a conflict means
+	lock       string // PostgreSQL: rows by an array of ids, in their order
+	update     string // PostgreSQL: rows over the version before, how many in the last parameter
+}
+
+// manyRows is how many rows SQLite is sent at once: few enough that a statement
+// with the widest rows stays within its 32,766 parameters, and enough that more
+// would save nothing.
+const manyRows = 64
+
+func textsOf(t *rowType) texts {
+	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(t.columns)), ", ") + ")"
+	into := "INSERT INTO " + t.table + " (" + t.list("%s") + ") "
+	changed := &rowType{}
+	for _, c := range t.columns {
+		if c.name != "id" && !c.once {
+			changed.columns = append(changed.columns, c)
+		}
+	}
+	// Numbers are handed out in the order of the arrays.
+	return texts{
+		insertOne:  into + "VALUES " + row,
+		insertMany: into + "VALUES " + row + strings.Repeat(", "+row, manyRows-1),
+		updateOne:  "UPDATE " + t.table + " SET " + changed.list("%s = ?") + " WHERE id = ? AND version = ?",
+		unnest: into + "SELECT " + t.list("u.%s") + " FROM unnest(" + t.arrays() + ") WITH ORDINALITY AS u (" + t.list("%s") +
+			", place) ORDER BY u.place",
+		lock: "SELECT " + t.list("%s") + " FROM " + t.table + " WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE",
+		update: "WITH written AS (UPDATE " + t.table + " AS t SET " + changed.list("%[1]s = u.%[1]s") +
+			" FROM unnest(" + t.arrays() + ") AS u (" + t.list("%s") + ") WHERE t.id = u.id AND t.version = u.version - 1 RETURNING 1) " +
+			fmt.Sprintf(condition, "$"+strconv.Itoa(len(t.columns)+1)),
+	}
+}
+
+// list names the columns, each as format says.
+func (t *rowType) list(format string) string {
+	names := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		names[i] = fmt.Sprintf(format, c.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// arrays is one parameter for each column, with the type of its array.
+func (t *rowType) arrays() string {
+	list := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		list[i] = fmt.Sprintf("$%d::%s[]", i+1, elementName[c.kind])
+	}
+	return strings.Join(list, ", ")
+}
+
+// numbered writes a statement's placeholders as PostgreSQL counts them.
+func numbered(statement string) string {
+	var b strings.Builder
+	n := 0
+	for _, c := range statement {
+		if c != '?' {
+			b.WriteRune(c)
+			continue
+		}
+		n++
+		b.WriteString("$" + strconv.Itoa(n))
+	}
+	return b.String()
+}
