@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -9,37 +11,113 @@ import (
 // enough that a change of the provider's speed shows within days.
 const samples = 64
 
-// weight is how many real boots the prior counts for.
-const weight = 4
+// priorWeight is how many real boots the prior counts for while none was seen.
+// It fades with each boot and is gone when samples boots were seen.
+const priorWeight = 4
+
+// forgetting is how much less a boot counts than the one after it.
+const forgetting = 0.98
 
 // BootTimes is what a pool has learned about the time from asking for a node
-// until it was proved ready. The zero value knows only its prior.
+// until it was proved ready. The zero value knows only its prior, which is zero.
 type BootTimes struct {
 	Prior50, Prior95 time.Duration
-	Seen             []time.Duration // the newest last
+	Seen             []time.Duration // the newest last; those before a change of the source are forgotten
+	Faded            int             // boots by which the prior has faded; at least len(Seen) counts
 }
 
-// Learn returns the times after one more boot.
+// Learn returns the times after one more boot. Where the newest boots no longer
+// come from the source of the older ones, the older ones and the prior are
+// forgotten.
 func (b BootTimes) Learn(d time.Duration) BootTimes {
 	seen := append(slices.Clone(b.Seen), d)
-	b.Seen = seen[max(0, len(seen)-samples):]
+	b.Seen, b.Faded = seen[max(0, len(seen)-samples):], min(samples, max(b.Faded, len(b.Seen))+1)
+	if at := change(b.Seen); at > 0 {
+		b.Seen, b.Faded = b.Seen[at:], samples
+	}
 	return b
 }
 
 // P50 returns the median.
-func (b BootTimes) P50() time.Duration { return b.quantile(0.50, b.Prior50) }
+func (b BootTimes) P50() time.Duration { return b.Quantile(0.50) }
 
 // P95 returns the 95th percentile: the lead time of a promise.
-func (b BootTimes) P95() time.Duration { return b.quantile(0.95, b.Prior95) }
+func (b BootTimes) P95() time.Duration { return b.Quantile(0.95) }
 
-// quantile mixes the nearest-rank quantile of what was seen with the prior, by
-// their number.
-func (b BootTimes) quantile(q float64, prior time.Duration) time.Duration {
-	n := len(b.Seen)
-	if n == 0 {
+// Quantile returns the time in which the next boot ends with probability q,
+// which lies between 0 and 1.
+//
+// The quantile of what was seen is the one of conformal prediction with
+// geometrically fading weights, which covers a drifting source (Barber, Candès,
+// Ramdas and Tibshirani, "Conformal prediction beyond exchangeability", Annals
+// of Statistics 51, 2023), interpolated between ranks: the boot to come takes a
+// weight of one itself, so that the r-th of n equal weights stands at r/(n+1).
+// While few boots were seen it is drawn towards the prior's.
+func (b BootTimes) Quantile(q float64) time.Duration {
+	return b.quantile(b.weighed(), q)
+}
+
+func (b BootTimes) quantile(w []weighed, q float64) time.Duration {
+	prior := b.prior(q)
+	if len(w) == 0 {
 		return prior
 	}
-	sorted := slices.Sorted(slices.Values(b.Seen))
-	rank := min(n-1, int(q*float64(n)))
-	return (sorted[rank]*time.Duration(n) + prior*weight) / time.Duration(n+weight)
+	seen, mass := interpolated(w, q)
+	faded := max(b.Faded, len(b.Seen))
+	weight := priorWeight * float64(max(0, samples-faded)) / samples
+	share := weight / (weight + mass)
+	return time.Duration(math.Round(seen + (float64(prior)-seen)*share))
+}
+
+// prior returns the quantile of the log-normal distribution through the prior's
+// two points.
+func (b BootTimes) prior(q float64) time.Duration {
+	if b.Prior50 <= 0 || b.Prior95 <= b.Prior50 || q == 0.5 {
+		return b.Prior50
+	}
+	if q == 0.95 {
+		return b.Prior95
+	}
+	sigma := math.Log(float64(b.Prior95)/float64(b.Prior50)) / normal(0.95)
+	return time.Duration(math.Round(float64(b.Prior50) * math.Exp(sigma*normal(q))))
+}
+
+// normal is the quantile function of the standard normal distribution.
+func normal(q float64) float64 { return math.Sqrt2 * math.Erfinv(2*q-1) }
+
+// weighed is something that was seen, and how much it counts.
+type weighed struct{ value, weight float64 }
+
+// weighed returns what was seen, the smallest first.
+func (b BootTimes) weighed() []weighed { return fading(b.Seen) }
+
+func fading(seen []time.Duration) []weighed {
+	w := make([]weighed, len(seen))
+	weight := 1.0
+	for i := len(seen) - 1; i >= 0; i-- {
+		w[i] = weighed{float64(seen[i]), weight}
+		weight *= forgetting
+	}
+	slices.SortFunc(w, func(a, b weighed) int { return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.weight, b.weight)) })
+	return w
+}
+
+// interpolated returns the weighted quantile of what was seen, which must be
+// sorted and not empty, and the sum of the weights.
+func interpolated(w []weighed, q float64) (value, mass float64) {
+	for _, s := range w {
+		mass += s.weight
+	}
+	below, value := 0.0, w[0].value
+	for _, s := range w {
+		upTo := below + s.weight/(mass+1)
+		if upTo >= q {
+			if below > 0 {
+				value += (s.value - value) * (q - below) / (upTo - below)
+			}
+			return value, mass
+		}
+		below, value = upTo, s.value
+	}
+	return value, mass
 }

@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"math"
+	"time"
+)
+
+// Supply is what a pool remembers of whether its provider gives what it is asked
+// for: the latest stock-out with its back-off, the chances by the hour of the
+// day, and how many nodes were asked for and given up lately. It is a value: its
+// methods return what it is afterwards.
+type Supply struct {
+	BlockedUntil time.Time // no node is asked for before: the provider had nothing
+	Failures     int       // nodes in a row that were asked for and never became ready
+	Blocks       int       // blocks in a row; each is twice as long as the one before
+	Hours        []Odds    // by the hour of the day, UTC; empty until something is known
+	Created      Window    // nodes that were asked for
+	Removed      Window    // nodes that were given up because nobody needed them
+}
+
+// Odds is a Beta posterior's counts of nodes that were given and refused. They
+// fade with the half-life of fadeOdds: supply of one season says little of the
+// next.
+type Odds struct {
+	Given, Refused float64
+	At             time.Time // when the counts were last faded
+}
+
+const (
+	fadeOdds  = 14 * 24 * time.Hour
+	maxBlocks = 4 // the longest block is 16 times the first
+
+	// Pseudo-counts of the priors: of the pool before anything is known, and of
+	// an hour as the pool's mean.
+	priorGiven, priorRefused = 1.8, 0.2
+	hourWeight               = 4
+)
+
+func (o Odds) faded(now time.Time) Odds {
+	if age := now.Sub(o.At); age > 0 && !o.At.IsZero() {
+		f := math.Exp2(-age.Hours() / fadeOdds.Hours())
+		o.Given, o.Refused = o.Given*f, o.Refused*f
+	}
+	o.At = now
+	return o
+}
+
+// Odds is the chance that a node asked for at t is given: the mean of the Beta
+// posterior of the hour of the day, whose prior is that of the whole day.
+func (s Supply) Odds(t time.Time) float64 {
+	given, refused := priorGiven, priorRefused
+	for _, h := range s.Hours {
+		h = h.faded(t)
+		given, refused = given+h.Given, refused+h.Refused
+	}
+	day := given / (given + refused)
+	if len(s.Hours) == 0 {
+		return day
+	}
+	h := s.Hours[t.UTC().Hour()].faded(t)
+	return (h.Given + hourWeight*day) / (h.Given + h.Refused + hourWeight)
+}
+
+// Ready returns the supply after a node became ready: whatever was wrong is over.
+func (s Supply) Ready(now time.Time) Supply {
+	s = s.count(now, 1, 0)
+	s.Failures, s.Blocks, s.BlockedUntil = 0, 0, time.Time{}
+	return s
+}
+
+// Failed returns the supply after a node that was asked for at asked was refused,
+// or given up before it was ready. Nothing is asked for during ttl, twice as long
+// for each time in a row, up to 16 times; refusals of nodes that were asked for
+// together count once for that.
+func (s Supply) Failed(asked, now time.Time, ttl time.Duration) Supply {
+	s = s.count(now, 0, 1)
+	s.Failures++
+	if s.BlockedUntil.After(now) && s.Blocks > 0 && asked.Before(s.BlockedUntil.Add(-ttl<<min(s.Blocks-1, maxBlocks))) {
+		return s
+	}
+	s.BlockedUntil = now.Add(ttl << min(s.Blocks, maxBlocks))
+	s.Blocks++
+	return s
+}
+
+func (s Supply) count(now time.Time, given, refused float64) Supply {
+	hours := make([]Odds, 24)
+	copy(hours, s.Hours)
+	h := &hours[now.UTC().Hour()]
+	*h = h.faded(now)
+	h.Given, h.Refused = round3(h.Given+given), round3(h.Refused+refused)
+	s.Hours = hours
+	return s
+}
+
+// round3 keeps what is stored short.
+func round3(x float64) float64 { return math.Round(x*1000) / 1000 }
+
+// Breaker is the state of a pool's circuit breaker.
+type Breaker string
+
+// The states of a breaker (Nygard, "Release It!", 2nd ed., 2018, ch. 5).
+const (
+	Closed   Breaker = "closed"    // nodes are asked for
+	Open     Breaker = "open"      // none is: too many in a row never became ready
+	HalfOpen Breaker = "half_open" // one is asked for; what becomes of it decides
+)
+
+// Breaker returns the state at now: it opens at after failures in a row, and is
+// half open when the block of the last of them is over.
+func (s Supply) Breaker(after int, now time.Time) Breaker {
+	switch {
+	case s.Failures < after:
+		return Closed
+	case s.BlockedUntil.After(now):
+		return Open
+	default:
+		return HalfOpen
+	}
+}
+
+// Window counts events over a sliding length of time, approximately: what
+// happened in the length before counts by the part of it that still overlaps.
+type Window struct {
+	Since         time.Time // when the present length began
+	Before, Count int       // events in the length before, and in this one
+}
+
+// Add returns the window after n more events at now.
+func (w Window) Add(n int, length time.Duration, now time.Time) Window {
+	w = w.at(length, now)
+	w.Count += n
+	return w
+}
+
+// Sum returns how many events happened during length before now, rounded up.
+func (w Window) Sum(length time.Duration, now time.Time) int {
+	w = w.at(length, now)
+	left := 1 - float64(now.Sub(w.Since))/float64(length)
+	return w.Count + int(math.Ceil(float64(w.Before)*left))
+}
+
+func (w Window) at(length time.Duration, now time.Time) Window {
+	switch age := now.Sub(w.Since); {
+	case w.Since.IsZero() || age >= 2*length || age < 0:
+		return Window{Since: now}
+	case age >= length:
+		return Window{Since: w.Since.Add(length), Before: w.Count}
+	default:
+		return w
+	}
+}
