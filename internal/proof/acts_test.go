@@ -1,0 +1,184 @@
+package proof_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// chance is where a history gets its choices from.
+type chance interface {
+	// IntN returns a number from 0 to n-1; what says of what, for people.
+	IntN(n int, what string) int
+}
+
+// acts are what can happen in a history, each as often as it is listed.
+var acts = []struct {
+	name string
+	do   func(*world, chance) error
+}{
+	{"reserve", (*world).reserve},
+	{"reserve", (*world).reserve},
+	{"reserve", (*world).reserve},
+	{"allocate", (*world).allocate},
+	{"allocate", (*world).allocate},
+	{"claim", (*world).claim},
+	{"claim", (*world).claim},
+	{"extend", (*world).extend},
+	{"release", (*world).release},
+	{"cancel", (*world).cancel},
+	{"wait", (*world).wait},
+	{"wait", (*world).wait},
+	{"wait", (*world).wait},
+	{"lose", (*world).lose},
+}
+
+// act does one thing and returns what came of it, in words.
+func (w *world) act(c chance) string {
+	w.t.Helper()
+	a := acts[c.IntN(len(acts), "act")]
+	err := a.do(w, c)
+	w.explained(err)
+	return fmt.Sprintf("%s: %v", a.name, err)
+}
+
+// explained fails for an error that no caller chooses by.
+func (w *world) explained(err error) {
+	w.t.Helper()
+	var (
+		refused *ledger.RefusedError
+		invalid *ledger.InvalidError
+		state   *ledger.StateError
+	)
+	if err == nil || errors.As(err, &refused) || errors.As(err, &invalid) || errors.As(err, &state) || errors.Is(err, ledger.ErrNotFound) {
+		return
+	}
+	require.NoError(w.t, err)
+}
+
+func (w *world) actor(c chance) ledger.Actor { return w.actors[c.IntN(len(w.actors), "actor")] }
+
+func halves(n int) time.Duration { return time.Duration(n) * 30 * time.Minute }
+
+func (w *world) reserve(c chance) error {
+	by := w.actor(c)
+	start := w.now.Add(halves(c.IntN(16, "start")))
+	req := ledger.ReserveRequest{
+		Pool: "lab", GPUs: 1 + c.IntN(perNode*slots+1, "gpus"), Window: calendar.Interval{Start: start, End: start.Add(halves(1 + c.IntN(8, "length")))},
+		Queue: c.IntN(4, "queue") == 0, Probability: float64(c.IntN(4, "probability")) / 4,
+	}
+	if c.IntN(3, "class") == 0 {
+		req.Class = reservation.Speculative
+	}
+	r, err := w.ledger.Reserve(w.ctx, by, req)
+	if err == nil {
+		w.promised = append(w.promised, r.ID)
+		return nil
+	}
+	w.takeOffers(err, by, func(gpus int, window calendar.Interval) error {
+		try := req
+		try.GPUs, try.Window, try.DryRun, try.Queue = gpus, window, true, false
+		_, err := w.ledger.Reserve(w.ctx, by, try)
+		return err
+	})
+	return err
+}
+
+func (w *world) allocate(c chance) error {
+	by := w.actor(c)
+	req := ledger.AllocateRequest{Pool: "lab", GPUs: 1 + c.IntN(perNode*slots+1, "gpus"), Lease: halves(1 + c.IntN(8, "lease"))}
+	a, err := w.ledger.Allocate(w.ctx, by, req)
+	if err == nil {
+		w.held = append(w.held, a.ID)
+		return nil
+	}
+	return err
+}
+
+// takeOffers takes each offer of a refusal at once: it must be accepted.
+func (w *world) takeOffers(err error, by ledger.Actor, take func(gpus int, window calendar.Interval) error) {
+	w.t.Helper()
+	var refused *ledger.RefusedError
+	if !errors.As(err, &refused) {
+		return
+	}
+	for _, o := range refused.Decision.Offers {
+		require.NoError(w.t, take(o.Shape.GPUs(), o.Window), "%s was refused (%v) and offered %s from %s to %s at %s",
+			by.KeyID, err, o.Shape, o.Window.Start, o.Window.End, w.now)
+	}
+}
+
+// pick chooses one of the ids, the late ones more often.
+func pick(c chance, ids []string) (string, bool) {
+	if len(ids) == 0 {
+		return "", false
+	}
+	back := min(c.IntN(len(ids), "which"), c.IntN(len(ids), "or"))
+	return ids[len(ids)-1-back], true
+}
+
+func (w *world) claim(c chance) error {
+	id, ok := pick(c, w.promised)
+	if !ok {
+		return nil
+	}
+	a, err := w.ledger.Claim(w.ctx, w.actor(c), id, halves(c.IntN(6, "lease")), "")
+	if err == nil {
+		w.held = append(w.held, a.ID)
+	}
+	return err
+}
+
+func (w *world) extend(c chance) error {
+	id, ok := pick(c, w.held)
+	if !ok {
+		return nil
+	}
+	_, err := w.ledger.Extend(w.ctx, w.actor(c), id, halves(1+c.IntN(4, "by")))
+	return err
+}
+
+func (w *world) release(c chance) error {
+	id, ok := pick(c, w.held)
+	if !ok {
+		return nil
+	}
+	_, err := w.ledger.Release(w.ctx, w.actor(c), id)
+	return err
+}
+
+func (w *world) cancel(c chance) error {
+	id, ok := pick(c, w.promised)
+	if !ok {
+		return nil
+	}
+	_, err := w.ledger.CancelReservation(w.ctx, w.actor(c), id)
+	return err
+}
+
+// wait lets the planner and the machines do their work.
+func (w *world) wait(c chance) error {
+	w.pass(time.Duration(c.IntN(90, "minutes")) * time.Minute)
+	return nil
+}
+
+// lose takes a machine away, and has everybody look.
+func (w *world) lose(c chance) error {
+	var standing []string
+	for id := range w.up {
+		standing = append(standing, id)
+	}
+	slices.Sort(standing)
+	if id, ok := pick(c, standing); ok && c.IntN(2, "lose") == 0 {
+		delete(w.up, id)
+		w.pass(24 * time.Hour) // until it is verified
+	}
+	return nil
+}
