@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -36,11 +37,16 @@ func (f Filter) query() url.Values {
 	return q
 }
 
-// list goes through all pages. It ends after the first error, which it yields
-// with a zero item.
+// list goes through all pages of a collection.
 func list[T any](ctx context.Context, c *Client, f Filter, path ...string) iter.Seq2[T, error] {
+	return pages[T](ctx, c, f.query(), path...)
+}
+
+// pages goes through all pages. It ends after the first error, which it yields
+// with a zero item.
+func pages[T any](ctx context.Context, c *Client, first url.Values, path ...string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		q := f.query()
+		q := maps.Clone(first)
 		for {
 			page, err := do[contract.List[T]](ctx, c, call{method: http.MethodGet, path: path, query: q})
 			if err != nil {

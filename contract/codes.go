@@ -19,6 +19,8 @@ const (
 	CodeCapacityExhausted     = "capacity-exhausted"
 	CodeStateConflict         = "state-conflict"
 	CodeETagMismatch          = "etag-mismatch"
+	CodePlanStale             = "plan-stale"
+	CodePlanExpired           = "plan-expired"
 	CodeBodyTooLarge          = "body-too-large"
 	CodeUnsupportedMediaType  = "unsupported-media-type"
 	CodeHostNotAllowed        = "host-not-allowed"
@@ -65,6 +67,8 @@ var Catalogue = []ProblemType{
 	{CodeCapacityExhausted, 409, "There is no capacity in that window", true},
 	{CodeStateConflict, 409, "Its state does not allow that", false},
 	{CodeIdempotencyInProgress, 409, "The same request is being answered", true},
+	{CodePlanExpired, 410, "The plan is too old", false},
+	{CodePlanStale, 412, "The plan would not do what it showed", false},
 	{CodeETagMismatch, 412, "It changed since it was read", false},
 	{CodeBodyTooLarge, 413, "The body is too large", false},
 	{CodeUnsupportedMediaType, 415, "The body must be application/json", false},

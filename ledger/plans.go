@@ -1,6 +1,17 @@
 package ledger
 
-import "time"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/internal/ids"
+)
+
+// planValid is how long a plan may be applied. It is short, because what it
+// shows holds nothing: others may take the place meanwhile.
+const planValid = 5 * time.Minute
 
 // ShownPlan is what somebody was shown before they say yes: a request, and the
 // effect that it would have had. It is applied only if it still has that effect.
@@ -10,11 +21,165 @@ type ShownPlan struct {
 	MadeBy         string // key id
 	Kind           string
 	Request        []byte // JSON
-	Effect         []byte // JSON of Effect
+	Effect         []byte // JSON, as it was shown
+	Mark           string // of the effect: see Effect.Mark
 	CreatedAt      time.Time
 	ExpiresAt      time.Time
 	AppliedAt      time.Time // zero: not applied
 	Status         int       // of the answer
 	Answer         []byte    // JSON; empty until it is applied
 	Version        int
+}
+
+// Deed is a request as code: it calls verbs of the ledger it is given, with the
+// context it is given, and returns what the request answers.
+type Deed func(ctx context.Context, l *Ledger) (status int, answer []byte, err error)
+
+// ErrPlanExpired: the plan is too old to be applied.
+var ErrPlanExpired = errors.New("the plan has expired")
+
+// PlanStaleError says that a plan would no longer do what was shown. Err is what
+// stands in the way now, or nil when the request succeeds with another effect.
+type PlanStaleError struct {
+	PlanID string
+	Err    error
+}
+
+// Error names the plan and what stands in the way.
+func (e *PlanStaleError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s does not hold any more: %s", e.PlanID, e.Err)
+	}
+	return e.PlanID + " would no longer do what it showed"
+}
+
+// Unwrap returns what stands in the way.
+func (e *PlanStaleError) Unwrap() error { return e.Err }
+
+// errRehearsed ends the transaction of a rehearsal.
+var errRehearsed = errors.New("only a rehearsal")
+
+// Rehearse runs a deed as it would be run, with everything that can make it
+// fail, tells what it changed, and takes all of it back.
+func (l *Ledger) Rehearse(ctx context.Context, actor Actor, deed Deed) (Effect, []byte, error) {
+	var effect Effect
+	var answer []byte
+	err := l.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+		before, err := gpusOf(tx, actor.OrganizationID)
+		if err != nil {
+			return err
+		}
+		effect = Effect{}
+		if _, answer, err = deed(ctx, l.observed(&effect)); err != nil {
+			return err
+		}
+		after, err := gpusOf(tx, actor.OrganizationID)
+		if err != nil {
+			return err
+		}
+		effect.At = tx.Now()
+		effect.count(before, after)
+		if err := effect.price(tx, actor.OrganizationID); err != nil {
+			return err
+		}
+		return errRehearsed
+	})
+	if errors.Is(err, errRehearsed) {
+		err = nil
+	}
+	return effect, answer, err
+}
+
+// MakePlan rehearses a request and stores what it showed, which show renders.
+// Nothing else changes.
+func (l *Ledger) MakePlan(ctx context.Context, actor Actor, p ShownPlan, deed Deed, show func(Effect, []byte) ([]byte, error)) (ShownPlan, error) {
+	effect, answer, err := l.Rehearse(ctx, actor, deed)
+	if err != nil {
+		return p, err
+	}
+	if p.Effect, err = show(effect, answer); err != nil {
+		return p, err
+	}
+	p.ID, p.OrganizationID, p.MadeBy, p.Mark = l.ids.New(ids.Plan), actor.OrganizationID, actor.KeyID, effect.Mark()
+	if actor.Role == Operator {
+		p.OrganizationID = "" // it may show the work of every tenant
+	}
+	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+		p.CreatedAt = tx.Now()
+		p.ExpiresAt = p.CreatedAt.Add(planValid)
+		return tx.Save(Change{Plans: []ShownPlan{p}})
+	})
+	p.Version++
+	return p, err
+}
+
+// PlanOf reads a plan that the actor may see; an agent sees its own.
+func (l *Ledger) PlanOf(ctx context.Context, actor Actor, id string) (ShownPlan, error) {
+	var p ShownPlan
+	err := l.store.Read(ctx, func(r Reader) (err error) {
+		p, err = visiblePlan(r, actor, id)
+		return err
+	})
+	return p, err
+}
+
+func visiblePlan(r Reader, actor Actor, id string) (ShownPlan, error) {
+	p, err := r.ShownPlan(actor.Scope(), id)
+	if err == nil && actor.Kind == AgentKey && p.MadeBy != actor.KeyID {
+		return ShownPlan{}, ErrNotFound
+	}
+	return p, err
+}
+
+// ApplyPlan runs a plan's deed and commits it if its effect is the one that was
+// shown; otherwise it answers *PlanStaleError and nothing has changed. A plan
+// that was applied before answers what it answered then.
+func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Deed) (ShownPlan, error) {
+	var p ShownPlan
+	applied := false // by this call
+	err := l.store.InTx(ctx, func(ctx context.Context, tx Tx) (err error) {
+		if p, err = visiblePlan(tx, actor, id); err != nil || !p.AppliedAt.IsZero() {
+			return err
+		}
+		var effect Effect
+		p.Status, p.Answer, err = deed(ctx, l.observed(&effect))
+		if !tx.Now().Before(p.ExpiresAt) { // asked after the verb's locks, so that its time is not older than they
+			return ErrPlanExpired
+		}
+		if err != nil {
+			return stale(id, err)
+		}
+		if !effect.fulfils(p.Mark) {
+			return &PlanStaleError{PlanID: id}
+		}
+		p.AppliedAt, applied = tx.Now(), true
+		return tx.Save(Change{Plans: []ShownPlan{p}})
+	})
+	if err == nil && applied {
+		p.Version++
+	}
+	if err == nil {
+		return p, nil
+	}
+	return l.appliedMeanwhile(ctx, actor, id, err)
+}
+
+// stale tells what makes a plan stale from what would fail at any time.
+func stale(id string, err error) error {
+	var refused *RefusedError
+	var state *StateError
+	if errors.As(err, &refused) || errors.As(err, &state) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) {
+		return &PlanStaleError{PlanID: id, Err: err}
+	}
+	return err
+}
+
+// appliedMeanwhile looks whether a plan failed only because it was applied at
+// the same time: then that is the answer.
+func (l *Ledger) appliedMeanwhile(ctx context.Context, actor Actor, id string, failed error) (ShownPlan, error) {
+	p, err := l.PlanOf(ctx, actor, id)
+	if err == nil && !p.AppliedAt.IsZero() {
+		return p, nil
+	}
+	return p, failed
 }

@@ -39,6 +39,7 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 		`{"pool":"lab","name":"x","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60}`, "Idempotency-Key", "s")
 	person := ask[contract.User](w, "alice", http.MethodPost, "/v1/users", `{"email":"a@example.org","role":"member"}`)
 	key := w.key("bob", "member")
+	planned := ask[contract.Plan](w, "alice", http.MethodPost, "/v1/plans", `{"kind":"allocate","request":{"pool":"lab","gpus":1}}`)
 	own := ask[contract.Whoami](w, "alice", http.MethodGet, "/v1/whoami", "")
 
 	before := w.journalLength()
@@ -50,6 +51,10 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 		{http.MethodGet, "/v1/reservations/%s", reserved.ID, ""},
 		{http.MethodDelete, "/v1/reservations/%s", reserved.ID, ""},
 		{http.MethodPost, "/v1/reservations/%s/claim", reserved.ID, `{}`},
+		{http.MethodGet, "/v1/allocations/%s/explain", allocated.ID, ""},
+		{http.MethodGet, "/v1/reservations/%s/explain", reserved.ID, ""},
+		{http.MethodGet, "/v1/plans/%s", planned.ID, ""},
+		{http.MethodPost, "/v1/plans/%s/apply", planned.ID, ""},
 		{http.MethodGet, "/v1/schedules/%s", scheduled.ID, ""},
 		{http.MethodDelete, "/v1/schedules/%s", scheduled.ID, ""},
 		{http.MethodGet, "/v1/schedules/%s/occurrences", scheduled.ID, ""},
@@ -68,7 +73,7 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 		require.Equal(t, bodyOf(t, nobodys.Body.Bytes()), bodyOf(t, theirs.Body.Bytes()), "%s %s", c.method, c.path)
 	}
 	require.Equal(t, before, w.journalLength())
-	for _, list := range []string{"allocations", "reservations", "schedules", "users"} {
+	for _, list := range []string{"allocations", "reservations", "schedules", "users", "decisions"} {
 		require.Empty(t, ask[contract.List[map[string]any]](w, "other", http.MethodGet, "/v1/"+list, "").Items, list)
 	}
 	for _, e := range ask[contract.EventList](w, "other", http.MethodGet, "/v1/events", "").Items {

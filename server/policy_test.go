@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 )
 
@@ -69,8 +70,9 @@ func TestAgentsRoutes(t *testing.T) {
 	}
 	slices.Sort(got)
 	require.Equal(t, []string{
-		"DELETE /v1/reservations/:id", "GET /v1/pools", "GET /v1/pools/:id", "GET /v1/prewarm", "GET /v1/reservations", "GET /v1/reservations/:id",
-		"GET /v1/version", "GET /v1/whoami", "PUT /v1/agent/plan",
+		"DELETE /v1/reservations/:id", "GET /v1/decisions", "GET /v1/decisions/:id", "GET /v1/plans/:id", "GET /v1/pools", "GET /v1/pools/:id",
+		"GET /v1/prewarm", "GET /v1/reservations", "GET /v1/reservations/:id", "GET /v1/reservations/:id/explain", "GET /v1/version",
+		"GET /v1/whoami", "POST /v1/plans", "POST /v1/plans/:id/apply", "PUT /v1/agent/plan",
 	}, got)
 }
 
@@ -82,6 +84,10 @@ func TestEnumsAreThoseOfCore(t *testing.T) {
 	require.Equal(t, node.Machine.Names(), contract.NodeStates)
 	require.Equal(t, []string{string(reservation.Guaranteed), string(reservation.Speculative)}, contract.Classes)
 	require.Equal(t, []string{string(reservation.FromPerson), string(reservation.FromSchedule), string(reservation.FromAgent)}, contract.Sources)
+	require.Len(t, contract.DecisionKinds, len(ledger.DecisionKinds))
+	for i, k := range ledger.DecisionKinds {
+		require.Equal(t, string(k), contract.DecisionKinds[i])
+	}
 	for _, c := range []struct {
 		of    any
 		field string
@@ -91,6 +97,7 @@ func TestEnumsAreThoseOfCore(t *testing.T) {
 		{contract.Node{}, "State", contract.NodeStates}, {contract.GPU{}, "NodeState", contract.NodeStates},
 		{contract.Reservation{}, "Class", contract.Classes}, {contract.Reservation{}, "Source", contract.Sources},
 		{contract.Key{}, "Role", contract.Roles}, {contract.AgentWindow{}, "ReasonCode", contract.ReasonCodes},
+		{contract.Decision{}, "Kind", contract.DecisionKinds}, {contract.PlanCreate{}, "Kind", contract.PlanKinds}, {contract.Plan{}, "Kind", contract.PlanKinds},
 	} {
 		f, ok := reflect.TypeOf(c.of).FieldByName(c.field)
 		require.True(t, ok)

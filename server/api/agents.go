@@ -22,27 +22,40 @@ func (a *API) putPlan(ctx context.Context, in *struct {
 	Body contract.AgentPlan
 },
 ) (*One[contract.PlanOutcome], error) {
-	want := ledger.DesiredPlan{Pool: in.Body.PoolID}
-	for i, w := range in.Body.Windows {
-		at := func(field string) string { return fmt.Sprintf("windows[%d].%s", i, field) }
-		if err := a.notTooFar(at("start"), w.Start); err != nil {
-			return nil, err
-		}
-		if !w.End.After(a.Clock.Now()) {
-			return nil, problem.Invalid(at("end"), "must be in the future", "")
-		}
-		want.Windows = append(want.Windows, ledger.DesiredWindow{Start: stored(w.Start), End: stored(w.End), GPUs: w.GPUs,
-			Probability: w.Probability, ReasonCode: w.ReasonCode})
+	want, err := a.desiredPlan(in.Body)
+	if err != nil {
+		return nil, err
 	}
 	got, err := a.Ledger.PutPlan(ctx, auth.From(ctx), want)
 	if err != nil {
 		return nil, err
 	}
-	out := &One[contract.PlanOutcome]{Body: contract.PlanOutcome{Windows: make([]contract.WindowOutcome, 0, len(got))}}
-	for _, o := range got {
-		out.Body.Windows = append(out.Body.Windows, outcome(o))
+	return &One[contract.PlanOutcome]{Body: outcomes(got)}, nil
+}
+
+// desiredPlan is what a body asks of the ledger.
+func (a *API) desiredPlan(b contract.AgentPlan) (ledger.DesiredPlan, error) {
+	want := ledger.DesiredPlan{Pool: b.PoolID}
+	for i, w := range b.Windows {
+		at := func(field string) string { return fmt.Sprintf("windows[%d].%s", i, field) }
+		if err := a.notTooFar(at("start"), w.Start); err != nil {
+			return want, err
+		}
+		if !w.End.After(a.Clock.Now()) {
+			return want, problem.Invalid(at("end"), "must be in the future", "")
+		}
+		want.Windows = append(want.Windows, ledger.DesiredWindow{Start: stored(w.Start), End: stored(w.End), GPUs: w.GPUs,
+			Probability: w.Probability, ReasonCode: w.ReasonCode})
 	}
-	return out, nil
+	return want, nil
+}
+
+func outcomes(got []ledger.WindowOutcome) contract.PlanOutcome {
+	out := contract.PlanOutcome{Windows: make([]contract.WindowOutcome, 0, len(got))}
+	for _, o := range got {
+		out.Windows = append(out.Windows, outcome(o))
+	}
+	return out
 }
 
 func outcome(o ledger.WindowOutcome) contract.WindowOutcome {

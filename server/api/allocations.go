@@ -30,8 +30,8 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 },
 ) (*Made[contract.Allocation], error) {
 	actor, b := auth.From(ctx), in.Body
-	req := ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Lease: seconds(b.LeaseSeconds), Name: b.Name, DryRun: in.DryRun}
-	if in.DryRun {
+	req := allocateRequest(b)
+	if req.DryRun = in.DryRun; in.DryRun {
 		got, err := a.Ledger.Allocate(ctx, actor, req)
 		return &Made[contract.Allocation]{Status: http.StatusOK, Body: encodeAllocation(got)}, err
 	}
@@ -46,6 +46,11 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return a.settled(ctx, out, Wait(in.Prefer))
+}
+
+// allocateRequest is what a body asks of the ledger.
+func allocateRequest(b contract.AllocationCreate) ledger.AllocateRequest {
+	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Lease: seconds(b.LeaseSeconds), Name: b.Name}
 }
 
 // started is the status of a new allocation: 202 while it has to wait.

@@ -38,7 +38,8 @@ type Config struct {
 // API holds the operations.
 type API struct {
 	Config
-	huma huma.API
+	huma  huma.API
+	kinds map[string]planKind // what can be planned
 }
 
 // Register adds every operation to the engine and returns their description.
@@ -55,6 +56,9 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	a.schedules()
 	a.agents()
 	a.journal()
+	a.decisions()
+	a.explanations()
+	a.plans()
 	return a.huma.OpenAPI()
 }
 

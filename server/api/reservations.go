@@ -28,12 +28,11 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 },
 ) (*Made[contract.Reservation], error) {
 	actor, b := auth.From(ctx), in.Body
-	if err := a.notTooFar("start", b.Start); err != nil {
+	req, err := a.reserveRequest(b)
+	if err != nil {
 		return nil, err
 	}
-	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Class: reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
-		Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)}, DryRun: in.DryRun}
-	if in.DryRun {
+	if req.DryRun = in.DryRun; in.DryRun {
 		got, err := a.Ledger.Reserve(ctx, actor, req)
 		return &Made[contract.Reservation]{Status: http.StatusOK, Body: encodeReservation(got)}, err
 	}
@@ -49,6 +48,12 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 	}
 	out.Location, out.ETag = "/v1/reservations/"+out.Body.ID, etag(out.Body.Version)
 	return out, nil
+}
+
+// reserveRequest is what a body asks of the ledger.
+func (a *API) reserveRequest(b contract.ReservationCreate) (ledger.ReserveRequest, error) {
+	return ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Class: reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
+		Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)}}, a.notTooFar("start", b.Start)
 }
 
 // promised is the status of a new reservation: 202 while it has no place.

@@ -92,6 +92,17 @@ var Policies = map[string]Policy{
 	"POST /v1/schedules/:id/pause":      member,
 	"POST /v1/schedules/:id/resume":     member,
 
+	"GET /v1/decisions":                anyKey, // an agent sees its own
+	"GET /v1/decisions/:id":            anyKey, // an agent sees its own
+	"GET /v1/reservations/:id/explain": anyKey, // an agent sees its own
+	"GET /v1/allocations/:id/explain":  viewer,
+	"GET /v1/nodes/:id/explain":        viewer,
+	"POST /v1/explain":                 member,
+
+	"POST /v1/plans":           anyKey, // and the policy of the verb that is planned
+	"GET /v1/plans/:id":        anyKey, // an agent sees its own
+	"POST /v1/plans/:id/apply": anyKey, // and the policy of the verb that is planned
+
 	"GET /v1/events":          viewer,
 	"GET /v1/events/stream":   viewer,
 	"GET /v1/reports/summary": viewer,

@@ -18,10 +18,13 @@ func From(err error) (*Problem, bool) {
 		refused *ledger.RefusedError
 		invalid *ledger.InvalidError
 		state   *ledger.StateError
+		stale   *ledger.PlanStaleError
 	)
 	switch {
 	case errors.As(err, &p):
 		return p, true
+	case errors.As(err, &stale):
+		return fromStale(stale), true
 	case errors.As(err, &refused):
 		return fromRefused(refused), true
 	case errors.As(err, &invalid):
@@ -41,6 +44,8 @@ func fromSentinel(err error) (*Problem, bool) {
 			Fix("Ask an admin of the organization, or an operator, for a key that may", ""), true
 	case errors.Is(err, ledger.ErrTaken):
 		return New(contract.CodeNameTaken, "Something of that name exists.").Fix("Choose another name", ""), true
+	case errors.Is(err, ledger.ErrPlanExpired):
+		return New(contract.CodePlanExpired, "A plan is good for a few minutes.").Fix("Make the plan again", ""), true
 	case errors.Is(err, ledger.ErrConflict):
 		return New(contract.CodeETagMismatch, "It changed since it was read.").Fix("Read it again and repeat with the new ETag", ""), true
 	case errors.Is(err, ledger.ErrKeyReused):
@@ -54,6 +59,17 @@ func fromSentinel(err error) (*Problem, bool) {
 		return New(contract.CodeTimeout, "The request was given up."), false
 	}
 	return New(contract.CodeInternal, "The failure is in the server's log under this request id."), false
+}
+
+// fromStale tells what stands in a plan's way now, with all blockers and offers
+// when the request would be refused.
+func fromStale(e *ledger.PlanStaleError) *Problem {
+	p := New(contract.CodePlanStale, e.Error()+"; nothing was changed").Fix("Make the plan again, and look at what it shows", "")
+	var refused *ledger.RefusedError
+	if errors.As(e.Err, &refused) {
+		p.Blockers, p.Offers = Blockers(refused), Offers(refused)
+	}
+	return p
 }
 
 // refusals gives each blocker its problem, the ones that no waiting, size or
@@ -72,6 +88,16 @@ var refusals = []struct {
 	{admission.PrewarmPaused, contract.CodePrewarmPaused, "Ask for a guaranteed reservation, or wait until pre-warming goes on"},
 	{admission.LeadTimeTooShort, contract.CodeLeadTimeTooShort, "Choose a later end, or ask for an allocation now"},
 	{admission.CapacityExhausted, contract.CodeCapacityExhausted, "Take one of the offers"},
+}
+
+// FixFor says what changes a blocker of the code.
+func FixFor(code string) (label string, found bool) {
+	for _, row := range refusals {
+		if string(row.blocker) == code {
+			return row.fix, true
+		}
+	}
+	return "", false
 }
 
 func fromRefused(e *ledger.RefusedError) *Problem {

@@ -62,6 +62,12 @@ func (a *app) allocate() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			switch {
+			case a.planning:
+				return a.makePlan(cmd, api, contract.PlanAllocate, in)
+			case a.asking:
+				return a.askAbout(cmd, api, contract.ExplainRequest{Allocation: &in})
+			}
 			got, err := api.Allocate(a.send(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
 			if err != nil {
 				return err
@@ -115,6 +121,9 @@ func (a *app) release() *cobra.Command {
 			api, id, err := a.allocationID(cmd, args[0])
 			if err != nil {
 				return err
+			}
+			if a.planning {
+				return a.makePlan(cmd, api, contract.PlanRelease, contract.PlannedRelease{AllocationID: id})
 			}
 			got, err := api.Release(a.send(cmd.Context()), id)
 			if err != nil {
@@ -175,6 +184,29 @@ func (a *app) allocationID(cmd *cobra.Command, ref string) (*client.Client, stri
 	}
 	id, err := byName(cmd.Context(), ref, api.Allocations, func(x contract.Allocation) (string, string) { return x.ID, x.Name })
 	return api, id, err
+}
+
+// allocationOrID also accepts ids of other things.
+func (a *app) allocationOrID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
+	for _, kind := range []string{"rsv_", "nod_", "pln_"} {
+		if strings.HasPrefix(ref, kind) {
+			api, err := a.client()
+			return api, ref, err
+		}
+	}
+	return a.allocationID(cmd, ref)
+}
+
+// explainer is the route that explains things of an id's kind.
+func explainer(api *client.Client, id string) func(context.Context, string) (contract.Explanation, error) {
+	switch {
+	case strings.HasPrefix(id, "rsv_"):
+		return api.ExplainReservation
+	case strings.HasPrefix(id, "nod_"):
+		return api.ExplainNode
+	default:
+		return api.ExplainAllocation
+	}
 }
 
 // byName finds the id of the one thing of that name among those that are not

@@ -36,6 +36,9 @@ type world struct {
 type app struct {
 	world
 	flags globals
+	// planning and asking are set by the commands that make others show what they
+	// would do, or explain it.
+	planning, asking bool
 }
 
 // globals are the flags of every command.
@@ -68,9 +71,9 @@ func newRoot(w world) *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: "get", Title: "Get GPUs:"}, &cobra.Group{ID: "plan", Title: "Plan ahead:"},
 		&cobra.Group{ID: "fleet", Title: "See the fleet:"}, &cobra.Group{ID: "admin", Title: "Administer:"})
 	for group, commands := range map[string][]*cobra.Command{
-		"get":   {a.allocate(), a.release(), a.extend(), a.allocations(), a.waitFor()},
-		"plan":  {a.reserve(), a.reservations(), a.schedules(), a.prewarm()},
-		"fleet": {a.status(), a.pools(), a.nodes(), a.gpus(), a.events(), a.report()},
+		"get":   {a.allocate(), a.release(), a.extend(), a.allocations(), a.waitFor(), a.explainWhy()},
+		"plan":  {a.reserve(), a.reservations(), a.schedules(), a.prewarm(), a.plan(), a.apply()},
+		"fleet": {a.status(), a.pools(), a.nodes(), a.gpus(), a.events(), a.decisions(), a.report()},
 		"admin": {a.login(), a.contexts(), a.key(), a.org(), a.user(), a.api(), a.versionCommand()},
 	} {
 		for _, c := range commands {

@@ -163,7 +163,7 @@ var (
 	statuses = map[int]int{
 		http.StatusBadRequest: ExitUsage, http.StatusMethodNotAllowed: ExitUsage, http.StatusRequestEntityTooLarge: ExitUsage,
 		http.StatusUnsupportedMediaType: ExitUsage, http.StatusUnprocessableEntity: ExitUsage, http.StatusUnauthorized: ExitLogin,
-		http.StatusForbidden: ExitPolicy, http.StatusNotFound: ExitNotFound, http.StatusConflict: ExitConflict,
+		http.StatusForbidden: ExitPolicy, http.StatusNotFound: ExitNotFound, http.StatusConflict: ExitConflict, http.StatusGone: ExitConflict,
 		http.StatusPreconditionFailed: ExitConflict, http.StatusPreconditionRequired: ExitConflict,
 	}
 	codes = map[string]int{contract.CodeCapacityExhausted: ExitNoCapacity, contract.CodeIdempotencyKeyReused: ExitConflict}

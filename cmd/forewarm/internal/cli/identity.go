@@ -105,6 +105,9 @@ func (a *app) orgLimits() *cobra.Command {
 			if cmd.Flags().Changed("speculation-per-day") {
 				org.Limits.SpeculationPerDay = dollars(budget)
 			}
+			if a.planning {
+				return a.makePlan(cmd, api, contract.PlanQuota, contract.PlannedQuota{OrganizationID: org.ID, Version: org.Version, Limits: org.Limits})
+			}
 			got, err := api.SetLimits(a.send(cmd.Context()), org.ID, org.Version, org.Limits)
 			if err != nil {
 				return err

@@ -191,6 +191,9 @@ func (a *app) patchPool(cmd *cobra.Command, ref string, patch contract.PoolPatch
 	if err != nil {
 		return err
 	}
+	if a.planning {
+		return a.makePlan(cmd, api, contract.PlanPool, contract.PlannedPool{PoolID: pool.ID, Version: pool.Version, PoolPatch: patch})
+	}
 	got, err := api.PatchPool(a.send(cmd.Context()), pool.ID, pool.Version, patch)
 	if err != nil {
 		return err

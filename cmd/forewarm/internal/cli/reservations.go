@@ -65,6 +65,9 @@ func (a *app) reservationsCancel() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if a.planning {
+				return a.makePlan(cmd, api, contract.PlanCancel, contract.PlannedCancel{ReservationID: args[0]})
+			}
 			got, err := api.CancelReservation(a.send(cmd.Context()), args[0])
 			if err != nil {
 				return err
@@ -84,6 +87,9 @@ func (a *app) reservationsClaim() *cobra.Command {
 			api, err := a.client()
 			if err != nil {
 				return err
+			}
+			if a.planning {
+				return a.makePlan(cmd, api, contract.PlanClaim, contract.PlannedClaim{ReservationID: args[0], Claim: in})
 			}
 			got, err := api.Claim(a.send(cmd.Context()), args[0], in)
 			if err != nil {

@@ -81,8 +81,15 @@ func (a *app) reserveOnce(cmd *cobra.Command, r reserveFlags, start time.Time, z
 	if err != nil {
 		return err
 	}
-	got, err := api.Reserve(a.send(cmd.Context()), contract.ReservationCreate{Pool: r.pool, Model: r.model, GPUs: r.gpus,
-		Start: start.UTC(), End: end.UTC(), Class: r.class, Name: r.name, Queue: r.onFull == "queue"}, client.Options{DryRun: a.flags.dryRun})
+	in := contract.ReservationCreate{Pool: r.pool, Model: r.model, GPUs: r.gpus,
+		Start: start.UTC(), End: end.UTC(), Class: r.class, Name: r.name, Queue: r.onFull == "queue"}
+	switch {
+	case a.planning:
+		return a.makePlan(cmd, api, contract.PlanReserve, in)
+	case a.asking:
+		return a.askAbout(cmd, api, contract.ExplainRequest{Reservation: &in})
+	}
+	got, err := api.Reserve(a.send(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
 	if err != nil {
 		return err
 	}
@@ -106,6 +113,9 @@ func (a *app) reserveOnce(cmd *cobra.Command, r reserveFlags, start time.Time, z
 }
 
 func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start time.Time) error {
+	if a.planning || a.asking {
+		return usagef("forewarm reserve --dry-run --help", "--every cannot be planned: a schedule books nothing by itself")
+	}
 	in, err := r.schedule(cmd, start)
 	if err != nil {
 		return err

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// explainWhy is the command that tells why something is as it is.
+func (a *app) explainWhy() *cobra.Command {
+	c := &cobra.Command{
+		Use: "explain ALLOCATION|RESERVATION|NODE|PLAN", Short: "See why, what stands in the way, and what happens next", Args: named("ALLOCATION"), Annotations: map[string]string{"noun": "allocations"},
+		Example: "  forewarm explain alc_01ke4j5m3zf8k9v7q2x6t0b1cd\n  forewarm explain reserve --gpus 8 --model a100 --at 'tomorrow 09:00' --for 3h",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, id, err := a.allocationOrID(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if strings.HasPrefix(id, "pln_") {
+				got, err := api.Plan(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				return a.showPlan(cmd, got)
+			}
+			got, err := explainer(api, id)(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			return a.showExplanation(cmd, got)
+		},
+	}
+	c.AddCommand(a.asked(a.reserve()), a.asked(a.allocate()))
+	return c
+}
+
+// asked is a command that asks what would become of its request.
+func (a *app) asked(c *cobra.Command) *cobra.Command {
+	run := c.RunE
+	c.Short, c.Example, c.Annotations = "What would become of: "+strings.ToLower(c.Short[:1])+c.Short[1:], "", nil
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		a.asking = true
+		return run(cmd, args)
+	}
+	return c
+}
+
+// askAbout explains a request instead of making it.
+func (a *app) askAbout(cmd *cobra.Command, api *client.Client, in contract.ExplainRequest) error {
+	got, err := api.Explain(a.send(cmd.Context()), in)
+	if err != nil {
+		return err
+	}
+	return a.showExplanation(cmd, got)
+}
+
+func (a *app) showExplanation(cmd *cobra.Command, x contract.Explanation) error {
+	return a.written(cmd, x.Subject, x, func(w io.Writer) { writeExplanation(w, x) })
+}
+
+func writeExplanation(w io.Writer, x contract.Explanation) {
+	title := strings.ToUpper(x.State)
+	if !x.Since.IsZero() {
+		title += " " + short(x.At.Sub(x.Since).Round(time.Second))
+	}
+	if x.Degraded {
+		title += " (degraded)"
+	}
+	_, _ = fmt.Fprintf(w, "%s · %s%s\n", title, plain(x.Summary), mustClear(len(x.Blockers)))
+	width := 0
+	for _, b := range x.Blockers {
+		width = max(width, len(b.Code))
+	}
+	for _, b := range x.Blockers {
+		_, _ = fmt.Fprintf(w, "  %-*s  %s%s\n", width, b.Code, plain(b.Message), clears(b, x.At))
+		for _, e := range b.Evidence {
+			_, _ = fmt.Fprintf(w, "  %-*s    %s\n", width, "", plain(e))
+		}
+		if b.Fix != nil {
+			_, _ = fmt.Fprintf(w, "  %-*s    %s\n", width, "", plain(strings.TrimSuffix(b.Fix.Label+": "+b.Fix.Command, ": ")))
+		}
+	}
+	if x.Wait != nil {
+		_, _ = fmt.Fprintf(w, "Likely    in %s\n", waitText(*x.Wait))
+	}
+	for _, o := range x.Offers {
+		_, _ = fmt.Fprintf(w, "Offer     %s\n", offerText(o))
+	}
+	for _, id := range x.Displaced {
+		_, _ = fmt.Fprintf(w, "Displaces %s\n", id)
+	}
+	if x.Others > 0 {
+		_, _ = fmt.Fprintf(w, "Displaces %d reservations of others\n", x.Others)
+	}
+	for _, s := range x.Next {
+		_, _ = fmt.Fprintf(w, "Next      %s in %s: %s\n", stamp(s.At), short(s.At.Sub(x.At).Round(time.Second)), plain(s.Message))
+	}
+	for _, d := range x.Decisions {
+		_, _ = fmt.Fprintf(w, "Because   %s %s  %s  (forewarm decisions show %s)\n", stamp(d.Time), d.Kind, plain(d.Message), d.ID)
+	}
+}
+
+func mustClear(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " · 1 blocker"
+	default:
+		return fmt.Sprintf(" · %d blockers, all must clear", n)
+	}
+}
+
+// clears says when a blocker goes, if time alone makes it.
+func clears(b contract.BlockedBy, now time.Time) string {
+	if b.ClearsAt == nil {
+		return ""
+	}
+	in := func(t time.Time) string { return short(max(0, t.Sub(now)).Round(time.Second)) }
+	return fmt.Sprintf("  clears in %s to %s", in(b.ClearsAt.P10), in(b.ClearsAt.P90))
+}

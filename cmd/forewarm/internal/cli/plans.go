@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// plan holds the commands that change something, each made to show what it would
+// change instead.
+func (a *app) plan() *cobra.Command {
+	show := &cobra.Command{
+		Use: "show PLAN", Short: "Show a plan again", Args: named("PLAN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.Plan(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.showPlan(cmd, got)
+		},
+	}
+	c := group("plan", "See what a command would do, then apply exactly that", show)
+	for _, verb := range []*cobra.Command{a.reserve(), a.allocate(), a.reservationsClaim(), a.release(), a.reservationsCancel(), a.orgLimits(), a.poolsEdit()} {
+		c.AddCommand(a.planned(verb))
+	}
+	return c
+}
+
+// planned is a command that makes a plan of what it would do.
+func (a *app) planned(c *cobra.Command) *cobra.Command {
+	run := c.RunE
+	c.Short, c.Example = "Plan: "+strings.ToLower(c.Short[:1])+c.Short[1:], ""
+	switch c.Name() {
+	case "limits":
+		c.Use = strings.Replace(c.Use, "limits", "quota", 1)
+	case "edit":
+		c.Use = strings.Replace(c.Use, "edit", "pool", 1)
+	}
+	c.Annotations = nil // a plan is a dry run, and there is nothing to wait for
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		a.planning = true
+		return run(cmd, args)
+	}
+	return c
+}
+
+// makePlan asks for a plan and shows it.
+func (a *app) makePlan(cmd *cobra.Command, api *client.Client, kind string, request any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("encoding the request: %w", err)
+	}
+	got, err := api.CreatePlan(a.send(cmd.Context()), contract.PlanCreate{Kind: kind, Request: body})
+	if err != nil {
+		return err
+	}
+	if err := a.showPlan(cmd, got); err != nil {
+		return err
+	}
+	a.say(cmd, "Next:  forewarm apply %s", got.ID)
+	return nil
+}
+
+func (a *app) showPlan(cmd *cobra.Command, p contract.Plan) error {
+	return a.written(cmd, p.ID, p, func(w io.Writer) { a.writePlan(w, p) })
+}
+
+// written shows one thing that is told in sentences, not in columns.
+func (a *app) written(cmd *cobra.Command, id string, item any, text func(io.Writer)) error {
+	w := cmd.OutOrStdout()
+	switch a.flags.output {
+	case asJSON, asYAML:
+		return a.encode(w, item)
+	case jsonl:
+		return line(w, item)
+	case name:
+		_, err := fmt.Fprintln(w, id)
+		return err
+	}
+	var b strings.Builder
+	text(&b)
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}
+
+func (a *app) writePlan(w io.Writer, p contract.Plan) {
+	state := "valid until " + stamp(p.ExpiresAt)
+	switch p.State {
+	case "applied":
+		state = "applied " + stamp(p.AppliedAt)
+	case "expired":
+		state = "expired " + stamp(p.ExpiresAt)
+	}
+	_, _ = fmt.Fprintf(w, "Plan %s (%s) · %s · %d→%d of %d GPUs · cost %s\n", p.ID, p.Kind, state, p.Quota.GPUsBefore, p.Quota.GPUsAfter, p.Quota.MaxGPUs, money(p.Cost))
+	signs := map[string]string{"created": "+", "changed": "~", "ended": "-"}
+	for _, row := range p.Diff {
+		_, _ = fmt.Fprintln(w, strings.TrimSpace(signs[row.Change]+" "+row.Kind+" "+row.ID))
+		for _, f := range row.Fields {
+			_, _ = fmt.Fprintf(w, "    %-22s %s\n", plain(f.Name), plain(fieldText(row.Change, f)))
+		}
+	}
+	if len(p.Diff) == 0 {
+		_, _ = fmt.Fprintln(w, "Nothing would change.")
+	}
+	for _, id := range p.Displaced {
+		_, _ = fmt.Fprintf(w, "Displaces %s\n", id)
+	}
+	if p.Others > 0 {
+		_, _ = fmt.Fprintf(w, "Displaces %d reservations of others\n", p.Others)
+	}
+	for _, r := range p.Reasons {
+		_, _ = fmt.Fprintf(w, "No place  %s\n", plain(r.Message))
+	}
+	for _, o := range p.Offers {
+		_, _ = fmt.Fprintf(w, "Offer     %s\n", offerText(o))
+	}
+	if p.Wait != nil {
+		_, _ = fmt.Fprintf(w, "Ready in  %s\n", waitText(*p.Wait))
+	}
+}
+
+func fieldText(change string, f contract.FieldChange) string {
+	if change == "created" {
+		return bare(f.To)
+	}
+	return bare(f.From) + " → " + bare(f.To)
+}
+
+// bare is a JSON value as people write it.
+func bare(v json.RawMessage) string {
+	var text string
+	if err := json.Unmarshal(v, &text); err == nil {
+		if text == "" {
+			return "-"
+		}
+		return text
+	}
+	var m contract.Money
+	if err := json.Unmarshal(v, &m); err == nil && m.Amount != "" {
+		return money(m)
+	}
+	if string(v) == "null" {
+		return "-"
+	}
+	return string(v)
+}
+
+func offerText(o contract.Offer) string {
+	return fmt.Sprintf("%d GPUs from %s to %s", o.GPUs, stamp(o.Start), stamp(o.End))
+}
+
+// waitText shows an interval and what it rests on.
+func waitText(x contract.WaitEstimate) string {
+	at := func(s float64) string { return short(time.Duration(s * float64(time.Second)).Round(time.Second)) }
+	return fmt.Sprintf("%s, likely %s to %s (80%%, %s)", at(x.P50Seconds), at(x.P10Seconds), at(x.P90Seconds), plain(x.Basis))
+}
+
+func (a *app) apply() *cobra.Command {
+	return &cobra.Command{
+		Use: "apply PLAN", Short: "Do exactly what a plan shows, or nothing", Args: named("PLAN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.ApplyPlan(a.send(cmd.Context()), args[0])
+			if err != nil {
+				return err
+			}
+			return a.showPlan(cmd, got)
+		},
+	}
+}

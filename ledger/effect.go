@@ -1,0 +1,271 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// Effect is what a request changed, each row as it was and as it is.
+type Effect struct {
+	At            time.Time
+	Organizations []Pair[Organization]
+	Pools         []Pair[Pool]
+	Nodes         []Pair[node.Node]
+	Reservations  []Pair[reservation.Reservation]
+	Allocations   []Pair[allocation.Allocation]
+	Cost          gpu.MicroUSD // what it commits in addition
+	Limit         int          // GPUs that the actor's organization may hold
+	Wait          *Wait        // of what does not get its GPUs at once, else nil
+	// GPUsBefore and GPUsAfter are the most that the actor's organization holds
+	// and is promised at any instant of the time that the request is about.
+	GPUsBefore, GPUsAfter int
+}
+
+// Pair is a row before and after. Before is nil for a new one.
+type Pair[T any] struct {
+	Before *T
+	After  T
+}
+
+// Displaced lists the reservations that gave way, in the order of their ids.
+func (e Effect) Displaced() []reservation.Reservation {
+	var gone []reservation.Reservation
+	for _, p := range e.Reservations {
+		if p.Before != nil && p.After.Reason == "displaced" && p.Before.Live() && !p.After.Live() {
+			gone = append(gone, p.After)
+		}
+	}
+	slices.SortFunc(gone, func(a, b reservation.Reservation) int { return strings.Compare(a.ID, b.ID) })
+	return gone
+}
+
+// Mark is the same for two effects that nobody would tell apart: the same rows
+// come, change and end, in the same places, at the same price. Times that only
+// say when the request ran do not count, nor do the ids of new rows.
+func (e Effect) Mark() string { return e.mark(false) }
+
+// fulfils reports whether the effect is the one of a mark. GPUs that are there
+// at once are what was shown, too, where there was to be a wait.
+func (e Effect) fulfils(mark string) bool { return e.mark(false) == mark || e.mark(true) == mark }
+
+// mark computes Mark; with wait, as if new allocations had to wait.
+func (e Effect) mark(wait bool) string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for _, p := range e.Organizations {
+		add("organization %s %+v", p.After.ID, p.After.Limits)
+	}
+	for _, p := range e.Pools {
+		before, after := "", fmt.Sprintf("pool %+v", p.After.Pool)
+		if p.Before != nil {
+			before = fmt.Sprintf("pool %+v", p.Before.Pool)
+		}
+		if before != after { // else only what was learned changed
+			lines = append(lines, after)
+		}
+	}
+	for _, p := range e.Nodes {
+		if p.Before == nil || p.Before.State() != p.After.State() {
+			add("node %s slot %d %s", existing(p.Before != nil, p.After.ID), p.After.Slot, p.After.State())
+		}
+	}
+	for _, p := range e.Reservations {
+		lines = append(lines, markReservation(p))
+	}
+	for _, p := range e.Allocations {
+		lines = append(lines, markAllocation(p, wait))
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// existing is the id of a row that was there before.
+func existing(before bool, id string) string {
+	if before {
+		return id
+	}
+	return "new"
+}
+
+func markReservation(p Pair[reservation.Reservation]) string {
+	r := p.After
+	cost := r.Cost
+	if !r.Live() {
+		cost = 0 // what it really held grows with the time until it ends
+	}
+	return fmt.Sprintf("reservation %s %s %s %s %s %v %d-%d %d %t", existing(p.Before != nil, r.ID), r.PoolID, r.Class, r.State(), r.Shape, r.Slots,
+		r.Window.Start.UnixMicro(), r.Window.End.UnixMicro(), cost, r.Degraded)
+}
+
+func markAllocation(p Pair[allocation.Allocation], wait bool) string {
+	a := p.After
+	state := a.State()
+	if wait && p.Before == nil {
+		state = allocation.Pending
+	}
+	return fmt.Sprintf("allocation %s %s %s %s %v %d %v", existing(p.Before != nil, a.ID), a.PoolID, state, a.Shape, a.Slots, a.Lease, a.Reservations)
+}
+
+// span is the time, from now on, that the changed bookings are about; now, when
+// there are none.
+func (e Effect) span() calendar.Interval {
+	var iv calendar.Interval
+	widen := func(w calendar.Interval) {
+		if w.Start.Before(e.At) {
+			w.Start = e.At
+		}
+		if iv.Start.IsZero() || w.Start.Before(iv.Start) {
+			iv.Start = w.Start
+		}
+		if w.End.After(iv.End) {
+			iv.End = w.End
+		}
+	}
+	for _, p := range e.Reservations {
+		widen(p.After.Window)
+	}
+	for _, p := range e.Allocations {
+		widen(p.After.Window)
+	}
+	if !iv.Valid() {
+		return calendar.Interval{Start: e.At, End: e.At.Add(time.Microsecond)}
+	}
+	return iv
+}
+
+func (e *Effect) count(before, after *calendar.Profile) {
+	e.GPUsBefore, e.GPUsAfter = before.Peak(e.span()), after.Peak(e.span())
+}
+
+// price adds up what new promises and allocations commit beyond the promises
+// that they take over, and reads the limit that all stays under.
+func (e *Effect) price(r Reader, organizationID string) error {
+	for _, p := range e.Reservations {
+		switch {
+		case p.Before == nil:
+			e.Cost += p.After.Cost
+		case p.Before.Live() && p.After.State() == reservation.Claimed:
+			e.Cost -= p.Before.Cost
+		}
+	}
+	for _, p := range e.Allocations {
+		if p.Before != nil {
+			continue
+		}
+		in, err := r.Pool(p.After.PoolID)
+		if err != nil {
+			return fmt.Errorf("reading pool: %w", err)
+		}
+		e.Cost += admission.Cost(in.Pool, p.After.Shape, p.After.Lease)
+	}
+	e.Cost = max(e.Cost, 0)
+	if organizationID == "" {
+		return nil
+	}
+	org, err := r.Organization(Scope{All: true}, organizationID)
+	if err != nil {
+		return fmt.Errorf("reading organization: %w", err)
+	}
+	e.Limit = org.Limits.GPUs
+	return nil
+}
+
+// gpusOf counts what an organization holds and is promised, from the rows.
+func gpusOf(r Reader, organizationID string) (*calendar.Profile, error) {
+	if organizationID == "" {
+		return &calendar.Profile{}, nil
+	}
+	c, err := r.Commitments(organizationID)
+	if err != nil {
+		return nil, fmt.Errorf("reading commitments: %w", err)
+	}
+	return &c.All.GPUs, nil
+}
+
+// observed returns a ledger that tells what it changes. It has no memory of its
+// own, so that nothing of what is taken back stays in this one.
+func (l *Ledger) observed(e *Effect) *Ledger {
+	return New(&observedStore{Store: l.store, effect: e}, l.ids, l.cfg)
+}
+
+// observedStore notes every row that is saved through it.
+type observedStore struct {
+	Store
+	effect *Effect
+}
+
+// InTx runs fn like the store below, on a transaction that is watched.
+func (s *observedStore) InTx(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error {
+	return s.Store.InTx(ctx, func(ctx context.Context, tx Tx) error { return fn(ctx, &observedTx{Tx: tx, effect: s.effect}) })
+}
+
+type observedTx struct {
+	Tx
+	effect *Effect
+}
+
+// Save notes the rows as they were, then saves them.
+func (t *observedTx) Save(c Change) error {
+	if err := t.note(c); err != nil {
+		return err
+	}
+	return t.Tx.Save(c)
+}
+
+func (t *observedTx) note(c Change) error {
+	all := Scope{All: true}
+	var err error
+	e := t.effect
+	if e.Organizations, err = noted(e.Organizations, c.Organizations, func(o Organization) (string, int) { return o.ID, o.Version },
+		func(id string) (Organization, error) { return t.Organization(all, id) }); err != nil {
+		return err
+	}
+	if e.Pools, err = noted(e.Pools, c.Pools, func(p Pool) (string, int) { return p.ID, p.Version }, t.Pool); err != nil {
+		return err
+	}
+	if e.Nodes, err = noted(e.Nodes, c.Nodes, func(n node.Node) (string, int) { return n.ID, n.Version }, t.Node); err != nil {
+		return err
+	}
+	if e.Reservations, err = noted(e.Reservations, c.Reservations, func(r reservation.Reservation) (string, int) { return r.ID, r.Version },
+		func(id string) (reservation.Reservation, error) { return t.Reservation(all, id) }); err != nil {
+		return err
+	}
+	e.Allocations, err = noted(e.Allocations, c.Allocations, func(a allocation.Allocation) (string, int) { return a.ID, a.Version },
+		func(id string) (allocation.Allocation, error) { return t.Allocation(all, id) })
+	return err
+}
+
+// noted adds rows that are about to be saved to those noted before, with what is
+// stored now for the ones that were not noted yet.
+func noted[T any](pairs []Pair[T], rows []T, head func(T) (id string, version int), read func(id string) (T, error)) ([]Pair[T], error) {
+	for _, row := range rows {
+		id, version := head(row)
+		i := slices.IndexFunc(pairs, func(p Pair[T]) bool { known, _ := head(p.After); return known == id })
+		switch {
+		case i >= 0:
+			pairs[i].After = row
+		case version == 0:
+			pairs = append(pairs, Pair[T]{After: row})
+		default:
+			before, err := read(id)
+			if err != nil {
+				return nil, fmt.Errorf("reading %s as it was: %w", id, err)
+			}
+			pairs = append(pairs, Pair[T]{Before: &before, After: row})
+		}
+	}
+	return pairs, nil
+}

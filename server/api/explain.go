@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+func (a *API) explanations() {
+	for _, k := range []struct {
+		noun, id, summary string
+		explain           func(context.Context, ledger.Actor, string) (ledger.Explanation, error)
+	}{
+		{"reservations", "explainReservation", "Why a reservation is as it is, and what happens next", a.Ledger.ExplainReservation},
+		{"allocations", "explainAllocation", "Why an allocation is as it is, and what happens next", a.Ledger.ExplainAllocation},
+		{"nodes", "explainNode", "Why a node is as it is, and what happens next", a.Ledger.ExplainNode},
+	} {
+		handle(a, operation{http.MethodGet, "/" + k.noun + "/{id}/explain", k.id, "decisions", k.summary, 0},
+			func(ctx context.Context, in *struct{ ByID }) (*One[contract.Explanation], error) {
+				actor := auth.From(ctx)
+				e, err := k.explain(ctx, actor, in.ID)
+				return &One[contract.Explanation]{Body: explanation(actor, e)}, err
+			})
+	}
+	handle(a, operation{http.MethodPost, "/explain", "explainRequest", "decisions", "What would become of a request: every blocker, offers, the wait", 0}, a.explainRequest)
+}
+
+// explainRequest changes nothing, so that its idempotency key is not needed.
+func (a *API) explainRequest(ctx context.Context, in *struct {
+	Idempotency
+	Body contract.ExplainRequest
+},
+) (*One[contract.Explanation], error) {
+	actor, b := auth.From(ctx), in.Body
+	var deed ledger.Deed
+	var err error
+	switch {
+	case b.Reservation != nil && b.Allocation == nil:
+		deed, err = reserveDeed(a, actor, *b.Reservation)
+	case b.Allocation != nil && b.Reservation == nil:
+		deed, err = allocateDeed(a, actor, *b.Allocation)
+	default:
+		err = problem.Invalid("reservation", "or allocation must be given, and not both", "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	e, err := a.Ledger.ExplainRequest(ctx, actor, deed)
+	return &One[contract.Explanation]{Body: explanation(actor, e)}, err
+}
+
+func explanation(actor ledger.Actor, e ledger.Explanation) contract.Explanation {
+	out := contract.Explanation{Subject: e.Subject, Kind: e.Kind, State: e.State, Reason: e.Reason, Summary: e.Summary, PoolID: e.PoolID,
+		Since: e.Since.UTC(), Degraded: e.Degraded, Blockers: []contract.BlockedBy{}, Offers: []contract.Offer{}, Wait: waitOf(e.Wait),
+		Next: []contract.NextStep{}, Decisions: []contract.Decision{}, At: e.At.UTC()}
+	for _, b := range e.Blockers {
+		out.Blockers = append(out.Blockers, blockedBy(b))
+	}
+	if e.Refused != nil {
+		out.Blockers = append(out.Blockers, refusedBy(e)...)
+		out.Offers = append(out.Offers, problem.Offers(e.Refused)...)
+	}
+	for _, s := range e.Next {
+		out.Next = append(out.Next, contract.NextStep{Code: s.Code, At: s.At.UTC(), Message: s.Message})
+	}
+	for _, d := range e.Decisions {
+		out.Decisions = append(out.Decisions, encodeDecision(d))
+	}
+	out.Displaced, out.Others = displaced(actor, e.Effect)
+	return out
+}
+
+func blockedBy(b ledger.Blocker) contract.BlockedBy {
+	out := contract.BlockedBy{Code: b.Code, Message: b.Message, Evidence: slices.Concat([]string{}, b.Evidence), ClearsAt: band(b.ClearsAt)}
+	if b.Fix != "" {
+		out.Fix = &contract.Fix{Label: "Try", Command: b.Fix}
+	}
+	return out
+}
+
+func band(b *ledger.Band) *contract.InstantBand {
+	if b == nil {
+		return nil
+	}
+	return &contract.InstantBand{P10: b.P10.UTC(), P50: b.P50.UTC(), P90: b.P90.UTC()}
+}
+
+// refusedBy lists what admission says, each with its way out.
+func refusedBy(e ledger.Explanation) []contract.BlockedBy {
+	var out []contract.BlockedBy
+	for _, b := range problem.Blockers(e.Refused) {
+		x := contract.BlockedBy{Code: b.Code, Message: b.Message, Evidence: []string{}, Unit: b.Unit, Limit: b.Limit, Asked: b.Asked}
+		if label, ok := problem.FixFor(b.Code); ok {
+			x.Fix = &contract.Fix{Label: label}
+		}
+		if b.Code == "capacity_exhausted" {
+			x.ClearsAt = band(e.ClearsAt())
+		}
+		out = append(out, x)
+	}
+	return out
+}
