@@ -172,7 +172,7 @@ func (u *unit) keep(p *poolUnit, h *holding, r reservation.Reservation, w wish) 
 			}
 			return -1
 		})
-		d := admission.Decide(admission.Request{Class: r.Class, Shape: r.Shape, FromAgent: true, Now: true,
+		d := admission.Decide(admission.Request{Class: r.Class, Shape: r.Shape, Now: true,
 			Window: calendar.Interval{Start: r.Window.End, End: next.Window.End}}, view)
 		if !d.Accepted() {
 			return r

@@ -141,7 +141,7 @@ func (h *holding) count(keyID string, r reservation.Reservation, sign int) {
 		parts = append(parts, &h.commitments.Guessed)
 	}
 	for _, c := range parts {
-		c.Add(r.Window, sign*r.Shape.GPUs(), gpu.MicroUSD(sign)*r.Cost)
+		c.Add(r.Window, quota.Vector{quota.GPUs: int64(sign * r.Shape.GPUs())}, quota.Spend{Cost: gpu.MicroUSD(sign) * r.Cost})
 	}
 }
 
@@ -235,12 +235,12 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (admission.De
 	view.Slots = p.calendar()
 	for _, r := range req.own {
 		view.Slots.Remove(r.ID)
-		view.Committed.GPUs.Add(r.Window, -r.Shape.GPUs())
-		defer view.Committed.GPUs.Add(r.Window, r.Shape.GPUs()) // another pool may be asked next
+		view.Committed.Hold(r.Window, quota.Vector{quota.GPUs: -int64(r.Shape.GPUs())})
+		defer view.Committed.Hold(r.Window, quota.Vector{quota.GPUs: int64(r.Shape.GPUs())}) // another pool may be asked next
 		view.Speculative = slices.DeleteFunc(view.Speculative, func(b calendar.Booking) bool { return b.ID == r.ID })
 	}
 	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
-	ask := admission.Request{Class: reservation.Guaranteed, Shape: req.shape, Window: window, FromAgent: u.actor.Kind == AgentKey, Now: true}
+	ask := admission.Request{Class: reservation.Guaranteed, Shape: req.shape, Window: window, Now: true}
 	d := admission.Decide(ask, view)
 	if d.Accepted() && !p.allReady(d.Slots) {
 		boot := p.Pool.Boot.P95() + u.cfg.Policy.Guard

@@ -138,7 +138,7 @@ func (u *unit) reserve(p *poolUnit, org Organization, c *Commitments, req Reserv
 	shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
 	r := u.newReservation(p, org, req, shape)
 	d := admission.Decide(admission.Request{
-		Class: r.Class, Shape: shape, Window: req.Window, FromAgent: u.actor.Kind == AgentKey,
+		Class: r.Class, Shape: shape, Window: req.Window,
 	}, u.view(p, org, c, p.rankFor(r.Window, u.now(), u.cfg.Policy)))
 	r.Cost = d.Cost
 	if d.Accepted() && r.Class == reservation.Speculative {

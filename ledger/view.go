@@ -130,9 +130,13 @@ func (u *unit) view(p *poolUnit, org Organization, c *Commitments, rank calendar
 	if own == nil {
 		own = &quota.Commitments{}
 	}
+	key := admission.Capped{Spent: own}
+	if u.actor.Kind == AgentKey {
+		key.Caps = &u.actor.Caps
+	}
 	return admission.View{
 		Now: u.now(), Pool: p.Pool.Pool, Slots: p.slots(), Rank: rank, Speculative: p.speculative(),
-		Limits: org.Limits, Committed: &c.All, Guessed: &c.Guessed, Caps: u.actor.Caps, Spent: own,
+		Limits: org.Limits, Committed: &c.All, Guessed: &c.Guessed, Key: key,
 	}
 }
 

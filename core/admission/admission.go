@@ -18,8 +18,6 @@ type Request struct {
 	Class  reservation.Class
 	Shape  gpu.Shape
 	Window calendar.Interval
-	// FromAgent marks a request that a person did not make: it obeys Caps.
-	FromAgent bool
 	// Now marks a request for a window that begins at once.
 	Now bool
 }
@@ -38,8 +36,15 @@ type View struct {
 	Limits    quota.Limits
 	Committed *quota.Commitments // of the organization, every pool
 	Guessed   *quota.Commitments // the speculative part of it
-	Caps      quota.Caps
-	Spent     *quota.Commitments // of the agent's key
+	Cohort    []quota.Member     // the other members of its cohort
+	Key       Capped             // who asks, and which of their caps hold
+	User      Capped
+}
+
+// Capped is a key or a user. Nil Caps hold nothing back.
+type Capped struct {
+	Caps  *quota.Caps
+	Spent *quota.Commitments // its own reservations; nil is none
 }
 
 // Code names a blocker.
@@ -52,8 +57,12 @@ const (
 	NoMatchingHardware Code = "no_matching_hardware" // the pool could never hold it
 	CapacityExhausted  Code = "capacity_exhausted"
 	QuotaExceeded      Code = "quota_exceeded"
-	BudgetExceeded     Code = "budget_exceeded"
+	BudgetExceeded     Code = "budget_exceeded" // of speculation
+	CohortExhausted    Code = "cohort_exhausted"   // what the cohort lends is in use
+	GPUHoursExceeded   Code = "gpu_hours_exceeded" // of a period
+	SpendingExceeded   Code = "spending_exceeded"  // money of a period
 	KeyCapExceeded     Code = "key_cap_exceeded"
+	UserCapExceeded    Code = "user_cap_exceeded"
 	PrewarmPaused      Code = "prewarm_paused"
 	LeadTimeTooShort   Code = "lead_time_too_short" // a guess that would be over before a node is up
 )
@@ -65,6 +74,10 @@ type Reason struct {
 	Unit    string
 	Limit   int64
 	Asked   int64
+	At      time.Time // when it would be exceeded first; zero: it has no time
+	// ClearsAt is the first start at which it would not stand in the way; zero: not
+	// known, or never.
+	ClearsAt time.Time
 }
 
 // Offer is a request that would be accepted now.

@@ -30,10 +30,20 @@ func view() admission.View {
 	return admission.View{
 		Now: now, Pool: pool(), Slots: calendar.NewSlots(4, 8),
 		Limits:    quota.Limits{GPUs: 1000, SpeculationPerDay: 10_000 * gpu.USD},
-		Caps:      quota.Caps{MaxGPUs: 1000, MaxPerDay: 10_000 * gpu.USD, MaxLead: 14 * 24 * time.Hour, MaxWindow: 24 * time.Hour},
-		Committed: &quota.Commitments{}, Guessed: &quota.Commitments{}, Spent: &quota.Commitments{},
+		Committed: &quota.Commitments{}, Guessed: &quota.Commitments{},
 	}
 }
+
+// capped gives the view a key that may do anything, and returns its caps.
+func capped(v *admission.View) *quota.Caps {
+	caps := &quota.Caps{MaxGPUs: 1000, MaxPerDay: 10_000 * gpu.USD, MaxLead: 14 * 24 * time.Hour, MaxWindow: 24 * time.Hour}
+	v.Key = admission.Capped{Caps: caps, Spent: &quota.Commitments{}}
+	return caps
+}
+
+func gpus(n int) quota.Vector { return quota.Vector{quota.GPUs: int64(n)} }
+
+func usd(m gpu.MicroUSD) quota.Spend { return quota.Spend{Cost: m} }
 
 func ask(class reservation.Class, nodes, perNode int, w calendar.Interval) admission.Request {
 	return admission.Request{Class: class, Shape: gpu.Shape{Nodes: nodes, PerNode: perNode}, Window: w}
@@ -72,7 +82,6 @@ func TestAcceptedHasAPlaceAndAPrice(t *testing.T) {
 
 func TestEachLimitHoldsExactly(t *testing.T) {
 	t.Parallel()
-	agent := func(r admission.Request) admission.Request { r.FromAgent = true; return r }
 	two := ask(reservation.Speculative, 1, 4, hours(1, 3)) // 4 GPUs, $8
 	for name, tc := range map[string]struct {
 		req  admission.Request
@@ -81,25 +90,25 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 	}{
 		"quota": {ask(reservation.Guaranteed, 1, 4, hours(1, 3)), func(v *admission.View, over int64) {
 			v.Limits.GPUs = 10
-			v.Committed.Add(hours(0, 2), 6+int(over), 0)
+			v.Committed.Hold(hours(0, 2), gpus(6+int(over)))
 		}, admission.QuotaExceeded},
 		"speculation budget": {two, func(v *admission.View, over int64) {
 			v.Limits.SpeculationPerDay = 20 * gpu.USD
-			v.Guessed.Add(hours(10, 11), 1, 12*gpu.USD+gpu.MicroUSD(over))
+			v.Guessed.Add(hours(10, 11), gpus(1), usd(12*gpu.USD+gpu.MicroUSD(over)))
 		}, admission.BudgetExceeded},
-		"key GPUs": {agent(two), func(v *admission.View, over int64) {
-			v.Caps.MaxGPUs = 10
-			v.Spent.Add(hours(2, 5), 6+int(over), 0)
+		"key GPUs": {two, func(v *admission.View, over int64) {
+			capped(v).MaxGPUs = 10
+			v.Key.Spent.Hold(hours(2, 5), gpus(6+int(over)))
 		}, admission.KeyCapExceeded},
-		"key money": {agent(two), func(v *admission.View, over int64) {
-			v.Caps.MaxPerDay = 20 * gpu.USD
-			v.Spent.Add(hours(10, 11), 1, 12*gpu.USD+gpu.MicroUSD(over))
+		"key money": {two, func(v *admission.View, over int64) {
+			capped(v).MaxPerDay = 20 * gpu.USD
+			v.Key.Spent.Add(hours(10, 11), gpus(1), usd(12*gpu.USD+gpu.MicroUSD(over)))
 		}, admission.KeyCapExceeded},
-		"key lead": {agent(two), func(v *admission.View, over int64) {
-			v.Caps.MaxLead = time.Hour - time.Duration(over)
+		"key lead": {two, func(v *admission.View, over int64) {
+			capped(v).MaxLead = time.Hour - time.Duration(over)
 		}, admission.KeyCapExceeded},
-		"key window": {agent(two), func(v *admission.View, over int64) {
-			v.Caps.MaxWindow = 2*time.Hour - time.Duration(over)
+		"key window": {two, func(v *admission.View, over int64) {
+			capped(v).MaxWindow = 2*time.Hour - time.Duration(over)
 		}, admission.KeyCapExceeded},
 		"window": {two, func(v *admission.View, over int64) {
 			v.Pool.Timers.MaxLease = 2*time.Hour - time.Duration(over)
@@ -131,7 +140,7 @@ func TestAnotherDayIsAnotherBudget(t *testing.T) {
 	t.Parallel()
 	v := view()
 	v.Limits.SpeculationPerDay = 10 * gpu.USD
-	v.Guessed.Add(hours(1, 2), 1, 10*gpu.USD)
+	v.Guessed.Add(hours(1, 2), gpus(1), usd(10*gpu.USD))
 	require.Equal(t, []admission.Code{admission.BudgetExceeded}, codes(admission.Decide(ask(reservation.Speculative, 1, 1, hours(15, 16)), v)))
 	require.True(t, admission.Decide(ask(reservation.Speculative, 1, 1, hours(16, 17)), v).Accepted(), "it is midnight UTC")
 }
@@ -141,13 +150,12 @@ func TestEveryBlockerIsListed(t *testing.T) {
 	v := view()
 	v.Pool.Paused = true
 	v.Limits = quota.Limits{GPUs: 4, SpeculationPerDay: gpu.USD}
-	v.Caps = quota.Caps{}
+	v.Key.Caps = &quota.Caps{}
 	promise(&v, "full", hours(-2, 30), 8, 0, 1, 2)
 	req := ask(reservation.Speculative, 2, 8, hours(-1, 24))
-	req.FromAgent = true
 	d := admission.Decide(req, v)
 	require.Equal(t, []admission.Code{
-		admission.WindowInPast, admission.WindowTooLong, admission.QuotaExceeded, admission.PrewarmPaused,
+		admission.WindowInPast, admission.WindowTooLong, admission.PrewarmPaused, admission.QuotaExceeded,
 		admission.BudgetExceeded, admission.KeyCapExceeded, admission.KeyCapExceeded, admission.KeyCapExceeded, admission.CapacityExhausted,
 	}, codes(d))
 	require.False(t, d.OnlyCapacity())

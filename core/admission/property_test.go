@@ -39,17 +39,21 @@ func drawWorld(t *rapid.T) world {
 	}
 	v.Pool.Paused = rapid.IntRange(0, 9).Draw(t, "paused") == 0
 	v.Limits = quota.Limits{GPUs: rapid.IntRange(8, 40).Draw(t, "quota"), SpeculationPerDay: dollars(t, "budget")}
-	v.Caps.MaxGPUs, v.Caps.MaxPerDay = rapid.IntRange(4, 40).Draw(t, "cap"), dollars(t, "cap money")
-	for _, c := range []*quota.Commitments{v.Committed, v.Guessed, v.Spent} {
+	caps := capped(&v)
+	caps.MaxGPUs, caps.MaxPerDay = rapid.IntRange(4, 40).Draw(t, "cap"), dollars(t, "cap money")
+	for _, c := range []*quota.Commitments{v.Committed, v.Guessed, v.Key.Spent} {
 		for range rapid.IntRange(0, 3).Draw(t, "commitments") {
-			c.Add(drawWindow(t), rapid.IntRange(1, 8).Draw(t, "committed"), dollars(t, "cost")/4)
+			c.Add(drawWindow(t), gpus(rapid.IntRange(1, 8).Draw(t, "committed")), usd(dollars(t, "cost")/4))
 		}
+	}
+	if rapid.Bool().Draw(t, "a person's key") {
+		v.Key.Caps = nil
 	}
 	w.view = v
 	shape, _ := gpu.ShapeFor(rapid.IntRange(1, 40).Draw(t, "asked"), 8)
 	w.req = admission.Request{
 		Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(t, "class"),
-		Shape: shape, Window: drawWindow(t), FromAgent: rapid.Bool().Draw(t, "agent"), Now: rapid.Bool().Draw(t, "now"),
+		Shape: shape, Window: drawWindow(t), Now: rapid.Bool().Draw(t, "now"),
 	}
 	return w
 }
@@ -81,7 +85,7 @@ func (w world) rebuilt(without []string) *calendar.Slots {
 // written shows a view with everything that is hidden in it. The functions and
 // pointers of a View are followed by hand.
 func written(v admission.View) string {
-	return fmt.Sprint(v.Slots, v.Speculative, *v.Committed, *v.Guessed, *v.Spent, v.Limits, v.Caps, v.Pool)
+	return fmt.Sprint(v.Slots, v.Speculative, *v.Committed, *v.Guessed, *v.Key.Spent, v.Limits, v.Key.Caps, v.Pool)
 }
 
 func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
@@ -100,7 +104,7 @@ func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
 		taken := calendar.Booking{ID: "new", Interval: w.req.Window, Slots: d.Slots, GPUs: w.req.Shape.PerNode}
 		require.Len(t, d.Slots, w.req.Shape.Nodes)
 		require.NoError(t, w.rebuilt(d.Displaced).Place(taken))
-		require.LessOrEqual(t, quota.Excess(w.view.Limits.GPUs, &w.view.Committed.GPUs, w.req.Window, w.req.Shape.GPUs()), 0)
+		require.LessOrEqual(t, int(w.view.Committed.Peak(w.req.Window)[quota.GPUs])+w.req.Shape.GPUs(), w.view.Limits.GPUs)
 		w.displacedWell(t, d, taken)
 	})
 }

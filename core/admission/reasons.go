@@ -42,50 +42,27 @@ func past(r Request, now time.Time) (string, bool) {
 }
 
 func limitReasons(r Request, v View, cost gpu.MicroUSD) []Reason {
+	ask := quota.Ask{Window: r.Window, Demand: quota.Demand(v.Pool, r.Shape), Spend: quota.SpendOf(r.Window, r.Shape.GPUs(), cost),
+		Speculative: r.Class == reservation.Speculative}
+	h := quota.Holdings{Limits: v.Limits, Committed: v.Committed, Guessed: v.Guessed, Cohort: v.Cohort}
 	var reasons []Reason
-	n := r.Shape.GPUs()
-	if excess := quota.Excess(v.Limits.GPUs, &v.Committed.GPUs, r.Window, n); excess > 0 {
-		reasons = append(reasons, over(QuotaExceeded, "gpus", int64(v.Limits.GPUs), int64(v.Limits.GPUs+excess),
-			fmt.Sprintf("the organization may hold %d GPUs at once; with this it would hold %d", v.Limits.GPUs, v.Limits.GPUs+excess)))
-	}
-	if r.Class == reservation.Speculative {
-		reasons = append(reasons, speculationReasons(r, v, cost)...)
-	}
-	if r.FromAgent {
-		reasons = append(reasons, capReasons(r, v, cost)...)
-	}
-	return reasons
-}
-
-func speculationReasons(r Request, v View, cost gpu.MicroUSD) []Reason {
-	var reasons []Reason
-	if v.Pool.Paused {
+	if ask.Speculative && v.Pool.Paused {
 		reasons = append(reasons, Reason{Code: PrewarmPaused, Message: fmt.Sprintf("speculative pre-warming is paused in pool %s", v.Pool.Name)})
 	}
-	if total := v.Guessed.On(r.Window.Start) + cost; total > v.Limits.SpeculationPerDay {
-		reasons = append(reasons, over(BudgetExceeded, "micro_usd", int64(v.Limits.SpeculationPerDay), int64(total),
-			fmt.Sprintf("speculation may cost %s on that day; with this it would cost %s", v.Limits.SpeculationPerDay, total)))
+	for _, found := range quota.Measure(h, ask).Violations() {
+		reasons = append(reasons, limitReason(found))
 	}
-	return reasons
-}
-
-func capReasons(r Request, v View, cost gpu.MicroUSD) []Reason {
-	var reasons []Reason
-	if excess := quota.Excess(v.Caps.MaxGPUs, &v.Spent.GPUs, r.Window, r.Shape.GPUs()); excess > 0 {
-		reasons = append(reasons, over(KeyCapExceeded, "gpus", int64(v.Caps.MaxGPUs), int64(v.Caps.MaxGPUs+excess),
-			fmt.Sprintf("this key may promise itself %d GPUs at once", v.Caps.MaxGPUs)))
-	}
-	if total := v.Spent.On(r.Window.Start) + cost; total > v.Caps.MaxPerDay {
-		reasons = append(reasons, over(KeyCapExceeded, "micro_usd", int64(v.Caps.MaxPerDay), int64(total),
-			fmt.Sprintf("this key may commit %s a day; with this it would commit %s", v.Caps.MaxPerDay, total)))
-	}
-	if lead := r.Window.Start.Sub(v.Now); lead > v.Caps.MaxLead {
-		reasons = append(reasons, over(KeyCapExceeded, "lead_seconds", int64(v.Caps.MaxLead/time.Second), int64(lead/time.Second),
-			fmt.Sprintf("this key may reserve at most %s ahead", v.Caps.MaxLead)))
-	}
-	if length := r.Window.Length(); length > v.Caps.MaxWindow {
-		reasons = append(reasons, over(KeyCapExceeded, "window_seconds", int64(v.Caps.MaxWindow/time.Second), int64(length/time.Second),
-			fmt.Sprintf("this key may reserve windows of at most %s", v.Caps.MaxWindow)))
+	for _, holder := range []struct {
+		code   Code
+		name   string
+		capped Capped
+	}{{KeyCapExceeded, "key", v.Key}, {UserCapExceeded, "user", v.User}} {
+		if holder.capped.Caps == nil {
+			continue
+		}
+		for _, found := range quota.MeasureCaps(*holder.capped.Caps, holder.capped.Spent, ask, v.Now).Violations() {
+			reasons = append(reasons, capReason(holder.code, holder.name, found))
+		}
 	}
 	return reasons
 }
@@ -137,7 +114,7 @@ func later(r Request, v View) (Offer, bool) {
 		if admissible(try, v) {
 			return Offer{Shape: r.Shape, Window: try.Window}, true
 		}
-		if from = nextChange(&v.Committed.GPUs, start); from.IsZero() {
+		if from, ok = v.Committed.Next(start); !ok {
 			return Offer{}, false
 		}
 	}
@@ -181,13 +158,4 @@ func admissible(r Request, v View) bool {
 	}
 	_, ok := v.Slots.Find(r.Shape, r.Window, v.Rank)
 	return ok
-}
-
-func nextChange(p *calendar.Profile, after time.Time) time.Time {
-	for _, t := range p.Changes() {
-		if t.After(after) {
-			return t
-		}
-	}
-	return time.Time{}
 }

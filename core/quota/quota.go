@@ -1,54 +1,121 @@
-// Package quota says what an organization and an agent's key may hold: limits
-// on GPUs at any instant, now and in the future, and caps on what an agent may
-// commit without a person.
+// Package quota says what an organization, a user and a key may hold: limits on
+// every resource at any instant, now and in the future, on what a period may
+// use and cost, and on what a cohort of organizations borrows and lends.
+//
+// Measure gathers every number that a check looks at into a Standing, and
+// Standing.Violations judges them, so that a check can be repeated from what was
+// written down.
 package quota
 
 import (
+	"math"
 	"time"
 
-	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
 )
 
-// Limits are an organization's. Zero means none of it.
+// Limits are an organization's. GPUs and SpeculationPerDay at zero mean none of
+// it; the zero Limit and the zero Bounds mean no limit.
 type Limits struct {
 	GPUs              int          // held and promised at any one instant
 	SpeculationPerDay gpu.MicroUSD // cost of speculative reservations that start in one UTC day
+
+	// Held and promised at any one instant.
+	GPUMemoryMiB Limit
+	CPUs         Limit
+	MemoryMiB    Limit
+	Jobs         Limit // reservations and allocations
+
+	// Cohort names the organizations that lend each other what they do not use;
+	// empty: none. Without a cohort Borrowing and Lending mean nothing.
+	Cohort    string
+	Borrowing Bounds // how far beyond its own limits it may go
+	Lending   Bounds // how much of its own limits the others may use
+
+	Period         Period
+	GPUHours       Limit // of what starts in one period
+	MoneyPerPeriod Limit // in micro-dollars, of what starts in one period
+
+	Weight int // of its fair share; 0 counts as 1
 }
 
-// Caps narrow what one key may do. They are enforced by the server: an agent's
-// own configuration can only be stricter. Zero means none of it.
-type Caps struct {
-	MaxGPUs   int           // promised to this key at any one instant
-	MaxPerDay gpu.MicroUSD  // cost of this key's reservations that start in one UTC day
-	MaxLead   time.Duration // how far ahead a reservation of this key may start
-	MaxWindow time.Duration // the longest single reservation
-}
-
-// Commitments are what is already held and promised.
-type Commitments struct {
-	GPUs calendar.Profile
-	// Days holds the cost committed per UTC day.
-	Days map[time.Time]gpu.MicroUSD
-}
-
-// Add counts n GPUs over iv at a cost that falls on the day of its start.
-func (c *Commitments) Add(iv calendar.Interval, n int, cost gpu.MicroUSD) {
-	c.GPUs.Add(iv, n)
-	if c.Days == nil {
-		c.Days = map[time.Time]gpu.MicroUSD{}
+// Nominal returns the limits of each resource at any one instant, as they are
+// without a cohort.
+func (l Limits) Nominal() Bounds {
+	return Bounds{
+		GPUs: AtMost(int64(max(l.GPUs, 0))), GPUMemoryMiB: l.GPUMemoryMiB, CPUs: l.CPUs, MemoryMiB: l.MemoryMiB, Jobs: l.Jobs,
 	}
-	c.Days[Day(iv.Start)] += cost
 }
 
-// On returns the cost committed on the UTC day of t.
-func (c *Commitments) On(t time.Time) gpu.MicroUSD { return c.Days[Day(t)] }
+// ceiling is how far it may go whatever the others leave: in a cohort its own
+// limits and what it may borrow.
+func (l Limits) ceiling() Bounds {
+	own := l.Nominal()
+	if l.Cohort == "" {
+		return own
+	}
+	for r := range own {
+		own[r] = own[r].plus(l.Borrowing[r])
+	}
+	return own
+}
+
+// gpuSeconds is GPUHours in seconds, the unit that is summed.
+func (l Limits) gpuSeconds() Limit { return inSeconds(l.GPUHours) }
+
+func inSeconds(hours Limit) Limit {
+	n, ok := hours.Bound()
+	if !ok || n > math.MaxInt64/secondsPerHour {
+		return Limit{}
+	}
+	return AtMost(n * secondsPerHour)
+}
+
+const secondsPerHour = 60 * 60
+
+// Caps narrow what one key or one user may do. They are enforced by the server:
+// an agent's own configuration can only be stricter. Zero means none of it, and
+// the zero Limit no limit.
+type Caps struct {
+	MaxGPUs        int           // promised at any one instant
+	MaxPerDay      gpu.MicroUSD  // cost of reservations that start in one UTC day
+	MaxLead        time.Duration // how far ahead a reservation may start
+	MaxWindow      time.Duration // the longest single reservation
+	GPUHoursPerDay Limit         // of reservations that start in one UTC day
+}
+
+// Period is what a budget is for.
+type Period string
+
+// The periods. The empty Period is PerDay.
+const (
+	PerDay   Period = "day"   // a UTC day
+	PerMonth Period = "month" // a calendar month in UTC
+)
+
+func (p Period) orDay() Period {
+	if p == PerMonth {
+		return p
+	}
+	return PerDay
+}
+
+// Start returns the first instant of t's period.
+func (p Period) Start(t time.Time) time.Time {
+	if p == PerMonth {
+		year, month, _ := t.UTC().Date()
+		return time.Date(year, month, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return Day(t)
+}
+
+// Next returns the first instant of the period after t's.
+func (p Period) Next(t time.Time) time.Time {
+	if p == PerMonth {
+		return p.Start(t).AddDate(0, 1, 0)
+	}
+	return Day(t).AddDate(0, 0, 1)
+}
 
 // Day returns the start of t's UTC day.
 func Day(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
-
-// Excess reports by how many GPUs the limit would be exceeded at the worst
-// instant of iv if n more were promised; zero or less means that it holds.
-func Excess(limit int, committed *calendar.Profile, iv calendar.Interval, n int) int {
-	return committed.Peak(iv) + n - limit
-}

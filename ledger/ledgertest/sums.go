@@ -77,12 +77,12 @@ func recount(all []reservation.Reservation, held []allocation.Allocation, org st
 			cost = 0
 		}
 		for _, sum := range sums {
-			sum.Add(r.Window, n, cost)
+			sum.Add(r.Window, quota.Vector{quota.GPUs: int64(n)}, quota.Spend{Cost: cost})
 		}
 	}
 	for _, a := range held {
 		if a.OrganizationID == org && a.Live() {
-			want.All.Add(a.Window, a.Shape.GPUs(), 0)
+			want.All.Hold(a.Window, quota.Vector{quota.GPUs: int64(a.Shape.GPUs())})
 		}
 	}
 	return want
@@ -119,7 +119,7 @@ func same(w *world, want, got *quota.Commitments, now time.Time) {
 	w.Helper()
 	for h := -72; h < 96; h++ {
 		at := now.Add(time.Duration(h) * time.Hour)
-		require.Equal(w, want.GPUs.At(at), got.GPUs.At(at), "GPUs %d h from now", h)
+		require.Equal(w, want.At(at), got.At(at), "GPUs %d h from now", h)
 		require.Equal(w, want.On(at), got.On(at), "cost on %s", quota.Day(at))
 	}
 }

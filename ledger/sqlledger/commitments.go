@@ -42,6 +42,10 @@ func (b bookedRow) window() calendar.Interval {
 	return calendar.Interval{Start: moment(b.Start), End: moment(b.End)}
 }
 
+func (b bookedRow) demand() quota.Vector {
+	return quota.Vector{quota.GPUs: int64(b.Nodes * b.PerNode)}
+}
+
 // addPromised counts the GPUs of reservations that have a place.
 func (r *reader) addPromised(c *ledger.Commitments, organizationID string) error {
 	var rows []bookedRow
@@ -50,7 +54,7 @@ func (r *reader) addPromised(c *ledger.Commitments, organizationID string) error
 		WHERE organization_id = ? AND `+placedStates, organizationID).Scan(&rows).Error
 	for _, row := range rows {
 		for _, part := range parts(c, row.Class, row.MadeBy) {
-			part.GPUs.Add(row.window(), row.Nodes*row.PerNode)
+			part.Hold(row.window(), row.demand())
 		}
 	}
 	return err
@@ -63,7 +67,7 @@ func (r *reader) addHeld(c *ledger.Commitments, organizationID string) error {
 		"SELECT window_start, window_end, nodes, per_node FROM allocations WHERE organization_id = ? AND "+liveAllocation,
 		organizationID).Scan(&rows).Error
 	for _, row := range rows {
-		c.All.GPUs.Add(row.window(), row.Nodes*row.PerNode)
+		c.All.Hold(row.window(), row.demand())
 	}
 	return err
 }
@@ -83,10 +87,7 @@ func (r *reader) addDays(c *ledger.Commitments, organizationID string) error {
 		GROUP BY 1, 2, 3`, dayMicros, organizationID, micros(quota.Day(r.Now()))).Scan(&rows).Error
 	for _, row := range rows {
 		for _, part := range parts(c, row.Class, row.MadeBy) {
-			if part.Days == nil {
-				part.Days = map[time.Time]gpu.MicroUSD{}
-			}
-			part.Days[moment(row.Day*dayMicros)] += gpu.MicroUSD(row.Cost)
+			part.Spend(moment(row.Day*dayMicros), quota.Spend{Cost: gpu.MicroUSD(row.Cost)})
 		}
 	}
 	return err

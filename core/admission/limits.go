@@ -1,0 +1,59 @@
+package admission
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/quota"
+)
+
+// limitReason says in words which of the organization's limits is in the way.
+func limitReason(v quota.Violation) Reason {
+	r := Reason{Limit: v.Limit, Asked: v.Asked, At: v.At, ClearsAt: v.ClearsAt}
+	switch v.Rule {
+	case quota.RuleNominal:
+		r.Code, r.Unit = QuotaExceeded, v.Resource.String()
+		r.Message = fmt.Sprintf("the organization may hold %s at once; with this it would hold %d", amount(v.Limit, v.Resource), v.Asked)
+	case quota.RuleCohort:
+		r.Code, r.Unit = CohortExhausted, v.Resource.String()
+		r.Message = fmt.Sprintf("the cohort lends %s at once; with this %d would be in use", amount(v.Limit, v.Resource), v.Asked)
+	case quota.RuleGPUHours:
+		r.Code, r.Unit = GPUHoursExceeded, "gpu_seconds"
+		r.Message = fmt.Sprintf("the organization may use %s a %s; with this it would use %s", gpuHours(v.Limit), v.Period, gpuHours(v.Asked))
+	case quota.RuleMoney:
+		r.Code, r.Unit = SpendingExceeded, "micro_usd"
+		r.Message = fmt.Sprintf("the organization may spend %s a %s; with this it would spend %s", gpu.MicroUSD(v.Limit), v.Period, gpu.MicroUSD(v.Asked))
+	default:
+		r.Code, r.Unit = BudgetExceeded, "micro_usd"
+		r.Message = fmt.Sprintf("speculation may cost %s on that day; with this it would cost %s", gpu.MicroUSD(v.Limit), gpu.MicroUSD(v.Asked))
+	}
+	return r
+}
+
+// capReason says which cap of a key or a user is in the way; who is "key" or
+// "user".
+func capReason(code Code, who string, v quota.Violation) Reason {
+	r := Reason{Code: code, Limit: v.Limit, Asked: v.Asked, At: v.At, ClearsAt: v.ClearsAt}
+	switch v.Rule {
+	case quota.RuleNominal:
+		r.Unit, r.Message = v.Resource.String(), fmt.Sprintf("this %s may promise itself %d GPUs at once; with this it would be %d", who, v.Limit, v.Asked)
+	case quota.RuleMoney:
+		r.Unit, r.Message = "micro_usd", fmt.Sprintf("this %s may commit %s a day; with this it would commit %s", who, gpu.MicroUSD(v.Limit), gpu.MicroUSD(v.Asked))
+	case quota.RuleGPUHours:
+		r.Unit, r.Message = "gpu_seconds", fmt.Sprintf("this %s may commit %s a day; with this it would commit %s", who, gpuHours(v.Limit), gpuHours(v.Asked))
+	case quota.RuleLead:
+		r.Unit, r.Message = "lead_seconds", fmt.Sprintf("this %s may reserve at most %s ahead", who, seconds(v.Limit))
+	default:
+		r.Unit, r.Message = "window_seconds", fmt.Sprintf("this %s may reserve windows of at most %s", who, seconds(v.Limit))
+	}
+	return r
+}
+
+func amount(n int64, r quota.Resource) string {
+	return fmt.Sprintf("%d %s", n, [...]string{"GPUs", "MiB of GPU memory", "CPUs", "MiB of memory", "jobs"}[r])
+}
+
+func gpuHours(s int64) string { return fmt.Sprintf("%.1f GPU-hours", float64(s)/3600) }
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

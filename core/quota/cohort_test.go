@@ -1,0 +1,129 @@
+package quota_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/quota"
+)
+
+// member has a nominal quota of GPUs, and what it may lend and borrow.
+func member(nominal int, lends, borrows int64) quota.Member {
+	return quota.Member{Committed: &quota.Commitments{}, Limits: quota.Limits{
+		GPUs: nominal, Cohort: "all",
+		Lending: quota.Bounds{quota.GPUs: quota.AtMost(lends)}, Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(borrows)},
+	}}
+}
+
+func holdings(m quota.Member, others ...quota.Member) quota.Holdings {
+	return quota.Holdings{Limits: m.Limits, Committed: m.Committed, Cohort: others}
+}
+
+func TestACohortLends(t *testing.T) {
+	t.Parallel()
+	const all = quota.Unlimited
+	ask := func(n int64) quota.Ask { return quota.Ask{Window: hours(1, 3), Demand: gpus(n)} }
+	for name, tc := range map[string]struct {
+		me     quota.Member
+		others []quota.Member
+		theirs int64 // what each other holds
+		n      int64
+		want   []quota.Rule
+	}{
+		"all that is idle":               {member(4, all, all), []quota.Member{member(4, all, 0), member(4, all, 0)}, 0, 12, nil},
+		"no more than there is":          {member(4, all, all), []quota.Member{member(4, all, 0), member(4, all, 0)}, 0, 13, []quota.Rule{quota.RuleCohort}},
+		"up to the borrowing limit":      {member(4, all, 2), []quota.Member{member(8, all, 0)}, 0, 6, nil},
+		"beyond the borrowing limit":     {member(4, all, 2), []quota.Member{member(8, all, 0)}, 0, 7, []quota.Rule{quota.RuleNominal}},
+		"only what is lent":              {member(4, all, all), []quota.Member{member(8, 3, 0)}, 0, 7, nil},
+		"not what is kept":               {member(4, all, all), []quota.Member{member(8, 3, 0)}, 0, 8, []quota.Rule{quota.RuleCohort}},
+		"what a lender keeps is no loan": {member(4, all, all), []quota.Member{member(8, 3, 0)}, 5, 7, nil},
+		"what a lender uses is not lent": {member(4, all, all), []quota.Member{member(8, 3, 0)}, 6, 7, []quota.Rule{quota.RuleCohort}},
+		"the own is there, if kept":      {member(4, 0, all), []quota.Member{member(4, all, all)}, 8, 4, nil},
+		"the own is lent, if lent":       {member(4, all, all), []quota.Member{member(4, all, all)}, 8, 1, []quota.Rule{quota.RuleCohort}},
+	} {
+		for _, m := range tc.others {
+			m.Committed.Hold(hours(2, 9), gpus(tc.theirs))
+		}
+		require.Equal(t, tc.want, rules(quota.Measure(holdings(tc.me, tc.others...), ask(tc.n)).Violations()), name)
+	}
+	alone := member(4, all, all)
+	alone.Limits.Cohort = ""
+	require.Equal(t, []quota.Rule{quota.RuleNominal}, rules(quota.Measure(holdings(alone), ask(5)).Violations()), "no cohort, no loan")
+}
+
+func TestACohortClearsWhenTheBorrowerIsDone(t *testing.T) {
+	t.Parallel()
+	me, borrower := member(4, quota.Unlimited, 0), member(4, quota.Unlimited, quota.Unlimited)
+	borrower.Committed.Hold(hours(2, 9), gpus(7))
+	found := quota.Measure(holdings(me, borrower), quota.Ask{Window: hours(1, 3), Demand: gpus(2)}).Violations()
+	require.Equal(t, []quota.Violation{{
+		Rule: quota.RuleCohort, Limit: 8, Asked: 9, Times: quota.Times{At: hours(2, 3).Start, ClearsAt: hours(9, 10).Start},
+	}}, found)
+}
+
+// naive says the rule instant by instant, in the words of Shared.
+func naive(me quota.Member, others []quota.Member, iv calendar.Interval, n int64) (over, cohort bool) {
+	part := func(m quota.Member) (kept, lent int64) {
+		nominal := int64(m.Limits.GPUs)
+		lent = nominal
+		if most, ok := m.Limits.Lending[quota.GPUs].Bound(); ok {
+			lent = min(lent, most)
+		}
+		return nominal - lent, lent
+	}
+	for t := iv.Start; t.Before(iv.End); t = t.Add(hours(0, 1).Length()) {
+		use := me.Committed.At(t)[quota.GPUs] + n
+		if most, ok := me.Limits.Borrowing[quota.GPUs].Bound(); ok && use > int64(me.Limits.GPUs)+most {
+			over = true
+		}
+		kept, lendable := part(me)
+		shared := max(0, use-kept)
+		adds := shared > 0
+		for _, m := range others {
+			k, l := part(m)
+			lendable += l
+			shared += max(0, m.Committed.At(t)[quota.GPUs]-k)
+		}
+		cohort = cohort || adds && shared > lendable
+	}
+	return over, cohort
+}
+
+func TestCohortsFollowTheRule(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func() quota.Member {
+			return member(rapid.IntRange(0, 8).Draw(t, "nominal"), rapid.Int64Range(-1, 8).Draw(t, "lends"), rapid.Int64Range(-1, 8).Draw(t, "borrows"))
+		}
+		all := []quota.Member{draw(), draw(), draw()}
+		for range rapid.IntRange(1, 30).Draw(t, "asks") {
+			i := rapid.IntRange(0, 2).Draw(t, "who")
+			from := rapid.IntRange(0, 20).Draw(t, "from")
+			iv := hours(from, from+rapid.IntRange(1, 6).Draw(t, "length"))
+			n := rapid.Int64Range(1, 8).Draw(t, "n")
+			others := append(append([]quota.Member{}, all[:i]...), all[i+1:]...)
+			found := quota.Measure(holdings(all[i], others...), quota.Ask{Window: iv, Demand: gpus(n)}).Violations()
+			over, cohort := naive(all[i], others, iv, n)
+			var want []quota.Rule
+			if over {
+				want = append(want, quota.RuleNominal)
+			}
+			if cohort {
+				want = append(want, quota.RuleCohort)
+			}
+			require.Equal(t, want, rules(found))
+			for _, v := range found {
+				if !v.ClearsAt.IsZero() {
+					later := quota.Ask{Window: calendar.Interval{Start: v.ClearsAt, End: v.ClearsAt.Add(iv.Length())}, Demand: gpus(n)}
+					require.NotContains(t, rules(quota.Measure(holdings(all[i], others...), later).Violations()), v.Rule)
+				}
+			}
+			if len(found) == 0 {
+				all[i].Committed.Hold(iv, gpus(n))
+			}
+		}
+	})
+}

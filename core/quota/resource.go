@@ -1,0 +1,57 @@
+package quota
+
+import "github.com/forewarm/forewarm/core/gpu"
+
+// Resource is what a limit counts.
+type Resource int
+
+// The resources, as the dimensions of a Vector.
+const (
+	GPUs Resource = iota
+	GPUMemoryMiB
+	CPUs
+	MemoryMiB
+	Jobs
+	resources
+)
+
+// String is the resource's name on the wire and in tables.
+func (r Resource) String() string {
+	return [resources]string{"gpus", "gpu_memory_mib", "cpus", "memory_mib", "jobs"}[r]
+}
+
+// Vector is an amount of each Resource.
+type Vector [resources]int64
+
+// Bounds is a limit for each Resource.
+type Bounds [resources]Limit
+
+// Demand is what a shape takes of a pool while it is held: its GPUs and their
+// memory, its nodes' CPUs and memory in the proportion of their GPUs, each
+// node's share rounded up, and one job. A shape without GPUs takes nothing.
+func Demand(p gpu.Pool, s gpu.Shape) Vector {
+	n := int64(s.GPUs())
+	if n <= 0 || s.Nodes < 0 {
+		return Vector{}
+	}
+	return Vector{
+		GPUs: n, GPUMemoryMiB: n * int64(p.MemoryMiB), Jobs: 1,
+		CPUs: nodeShare(p.NodeCPUs, p, s), MemoryMiB: nodeShare(p.NodeMemoryMiB, p, s),
+	}
+}
+
+func nodeShare(ofNode int, p gpu.Pool, s gpu.Shape) int64 {
+	if p.PerNode <= 0 {
+		return 0
+	}
+	whole := int64(ofNode) * int64(s.PerNode)
+	return (whole + int64(p.PerNode) - 1) / int64(p.PerNode) * int64(s.Nodes)
+}
+
+// minus returns the amount with each sign turned.
+func minus(v Vector) Vector {
+	for r := range v {
+		v[r] = -v[r]
+	}
+	return v
+}

@@ -1,0 +1,143 @@
+package quota
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/calendar"
+)
+
+// Ask is what a request would add to what is committed.
+type Ask struct {
+	Window      calendar.Interval
+	Demand      Vector
+	Spend       Spend
+	Speculative bool // it is charged to the speculation budget
+}
+
+// Holdings are an organization's limits and what counts against them. A nil
+// Commitments is nothing.
+type Holdings struct {
+	Limits    Limits
+	Committed *Commitments
+	Guessed   *Commitments // the speculative part of Committed
+	Cohort    []Member     // the other members of its cohort, in any order
+}
+
+// Member is another organization of a cohort.
+type Member struct {
+	Limits    Limits
+	Committed *Commitments
+}
+
+// Standing is every number that a check of an organization's limits looks at.
+type Standing struct {
+	Limits  Limits
+	Ask     Ask
+	Peak    Vector  // the most held of each resource at any instant of the window, without the ask
+	Period  Spend   // committed in the period of the window's start
+	Guessed Spend   // speculative, on the day of the window's start
+	Shared  *Shared `json:",omitempty"` // of the cohort; nil: the limits are the organization's own
+	Times   []Times `json:",omitempty"` // of each violation, in their order
+}
+
+// Times say when a limit would be exceeded first, and the first start known at
+// which the same ask would be within it; the zero time is not known.
+type Times struct {
+	At       time.Time
+	ClearsAt time.Time
+}
+
+// Measure gathers what Violations judges. It changes nothing, and allocates
+// nothing while everything is within its limits and there is no cohort.
+func Measure(h Holdings, a Ask) Standing {
+	s := Standing{
+		Limits: h.Limits, Ask: a, Peak: peak(h.Committed, a.Window),
+		Period: spent(h.Committed, h.Limits.Period, a.Window.Start),
+	}
+	if a.Speculative {
+		s.Guessed = spent(h.Guessed, PerDay, a.Window.Start)
+	}
+	if h.Limits.Cohort != "" {
+		shared := measureShared(h, a, s.Peak)
+		s.Shared = &shared
+	}
+	for _, v := range s.Violations() {
+		s.Times = append(s.Times, timesOf(h, a, v))
+	}
+	return s
+}
+
+func peak(c *Commitments, w calendar.Interval) Vector {
+	if c == nil || !w.Valid() {
+		return Vector{}
+	}
+	return c.Peak(w)
+}
+
+func spent(c *Commitments, p Period, t time.Time) Spend {
+	if c == nil {
+		return Spend{}
+	}
+	return c.In(p, t)
+}
+
+// Rule names a limit.
+type Rule string
+
+// The rules of an organization, and those of a key or a user.
+const (
+	RuleNominal     Rule = "nominal"     // held at one instant, with what may be borrowed
+	RuleCohort      Rule = "cohort"      // what the cohort shares, at one instant
+	RuleGPUHours    Rule = "gpu_hours"   // in one period
+	RuleMoney       Rule = "money"       // in one period
+	RuleSpeculation Rule = "speculation" // cost of guesses in one day
+	RuleLead        Rule = "lead"
+	RuleWindow      Rule = "window"
+)
+
+// Violation is one limit that would be exceeded, with its numbers.
+type Violation struct {
+	Rule     Rule
+	Resource Resource // of RuleNominal and RuleCohort
+	Period   Period   // of RuleGPUHours, RuleMoney and RuleSpeculation
+	Limit    int64    // in the rule's unit: the resource's, GPU-seconds, micro-dollars or seconds
+	Asked    int64    // what it would be with the ask
+	Times
+}
+
+// Violations lists every limit that the ask would exceed: by resource, then what
+// a period may use. It is a function of the Standing alone.
+func (s Standing) Violations() []Violation {
+	var found []Violation
+	ceiling := s.Limits.ceiling()
+	for r := range resources {
+		if asked := s.Peak[r] + s.Ask.Demand[r]; s.Ask.Demand[r] > 0 && !ceiling[r].Allows(asked) {
+			found = append(found, Violation{Rule: RuleNominal, Resource: r, Limit: ceiling[r].Int64(), Asked: asked})
+		}
+	}
+	for r := range resources {
+		if s.Shared != nil && !s.Shared.Lendable[r].Allows(s.Shared.Use[r]) {
+			found = append(found, Violation{Rule: RuleCohort, Resource: r, Limit: s.Shared.Lendable[r].Int64(), Asked: s.Shared.Use[r]})
+		}
+	}
+	found = append(found, s.periodViolations()...)
+	for i := range min(len(found), len(s.Times)) {
+		found[i].Times = s.Times[i]
+	}
+	return found
+}
+
+func (s Standing) periodViolations() []Violation {
+	var found []Violation
+	total := s.Period.plus(s.Ask.Spend)
+	if limit := s.Limits.gpuSeconds(); !limit.Allows(total.GPUSeconds) {
+		found = append(found, Violation{Rule: RuleGPUHours, Period: s.Limits.Period.orDay(), Limit: limit.Int64(), Asked: total.GPUSeconds})
+	}
+	if limit := s.Limits.MoneyPerPeriod; !limit.Allows(int64(total.Cost)) {
+		found = append(found, Violation{Rule: RuleMoney, Period: s.Limits.Period.orDay(), Limit: limit.Int64(), Asked: int64(total.Cost)})
+	}
+	if cost := s.Guessed.Cost + s.Ask.Spend.Cost; s.Ask.Speculative && cost > s.Limits.SpeculationPerDay {
+		found = append(found, Violation{Rule: RuleSpeculation, Period: PerDay, Limit: int64(s.Limits.SpeculationPerDay), Asked: int64(cost)})
+	}
+	return found
+}
