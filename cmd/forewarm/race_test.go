@@ -228,7 +228,7 @@ func (r *race) used(t *testing.T) (used int) {
 	t.Helper()
 	assert.NoError(t, r.ledgers[0].Store().Read(t.Context(), func(read ledger.Reader) error {
 		c, err := read.Commitments(r.actor.OrganizationID)
-		used = c.All.GPUs.At(read.Now())
+		used = int(c.All.At(read.Now())[quota.GPUs])
 		return err
 	}))
 	return used

@@ -37,7 +37,7 @@ func setEverywhere(w *world, v reflect.Value, path string, except ...string) {
 // comesBack saves what change holds and compares what is read with it.
 func comesBack[T any](w *world, want T, change ledger.Change, read func(r ledger.Reader) (T, error)) {
 	w.Helper()
-	setEverywhere(w, reflect.ValueOf(want), "", ".Version", ".Pool.Version")
+	setEverywhere(w, reflect.ValueOf(want), "", ".Version", ".Pool.Version", ".Limits.Cohort", ".Limits.Borrowing", ".Limits.Lending", ".Limits.Period", ".Limits.Weight")
 	w.must(change)
 	version := reflect.ValueOf(&want).Elem().FieldByName("Version")
 	if version.IsValid() {

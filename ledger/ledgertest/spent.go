@@ -93,7 +93,7 @@ func liveAndSpentAreCommitments(w *world) {
 		}
 		for h := -24; h < 96; h++ {
 			at := now.Add(time.Duration(h) * time.Hour)
-			require.Equal(w, want.All.GPUs.At(at), got.All.GPUs.At(at))
+			require.Equal(w, want.All.At(at), got.All.At(at))
 			require.Equal(w, want.All.On(at), got.All.On(at))
 			require.Equal(w, want.Guessed.On(at), got.Guessed.On(at))
 			for key, sum := range want.ByKey {
@@ -112,12 +112,15 @@ func merge(to *ledger.Commitments, live ledger.Commitments, spent []ledger.Spend
 		return to.ByKey[key]
 	}
 	add := func(to, from *quota.Commitments) {
-		for _, at := range from.GPUs.Changes() {
-			iv := calendar.Interval{Start: at, End: at.Add(time.Duration(1<<62 - 1))}
-			to.Add(iv, from.GPUs.At(at)-from.GPUs.At(at.Add(-time.Microsecond)), 0)
+		for at, more := from.Next(time.Time{}); more; {
+			next, again := from.Next(at)
+			if again {
+				to.Hold(calendar.Interval{Start: at, End: next}, from.At(at))
+			}
+			at, more = next, again
 		}
-		for day, cost := range from.Days {
-			to.Add(calendar.Interval{Start: day, End: day}, 0, cost)
+		for _, day := range from.Days() {
+			to.Spend(day, from.On(day))
 		}
 	}
 	add(&to.All, &live.All)
@@ -129,7 +132,8 @@ func merge(to *ledger.Commitments, live ledger.Commitments, spent []ledger.Spend
 		if s.OrganizationID != org || s.Class == "" || s.Day.Before(quota.Day(now)) {
 			continue
 		}
-		one := &quota.Commitments{Days: map[time.Time]gpu.MicroUSD{s.Day: s.Cost}}
+		one := &quota.Commitments{}
+		one.Spend(s.Day, quota.Spend{Cost: s.Cost})
 		add(&to.All, one)
 		add(part(s.MadeBy), one)
 		if s.Class == reservation.Speculative {
