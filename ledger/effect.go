@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -192,7 +193,7 @@ func gpusOf(r Reader, organizationID string) (*calendar.Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading commitments: %w", err)
 	}
-	return &c.All.GPUs, nil
+	return c.All.Of(quota.GPUs), nil
 }
 
 // observed returns a ledger that tells what it changes. It has no memory of its

@@ -75,6 +75,19 @@ func (c *Commitments) Peak(iv calendar.Interval) Vector { return c.held.Peak(iv)
 // Next returns the first instant after t at which what is held changes.
 func (c *Commitments) Next(t time.Time) (time.Time, bool) { return c.held.Next(t) }
 
+// Of returns what is held of one resource over time; it is the caller's.
+func (c *Commitments) Of(r Resource) *calendar.Profile {
+	p := &calendar.Profile{}
+	for at, more := c.Next(time.Time{}); more; {
+		next, again := c.Next(at)
+		if again {
+			p.Add(calendar.Interval{Start: at, End: next}, int(c.At(at)[r]))
+		}
+		at, more = next, again
+	}
+	return p
+}
+
 // On returns what is spent on t's UTC day.
 func (c *Commitments) On(t time.Time) Spend { return c.days[dayNumber(t)] }
 

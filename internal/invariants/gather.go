@@ -2,7 +2,6 @@ package invariants
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
@@ -31,7 +30,7 @@ func Gather(r ledger.Reader, history bool) (Rows, error) {
 		if err != nil {
 			return rows, fmt.Errorf("reading commitments: %w", err)
 		}
-		rows.Committed[org.ID] = gpusOf(&c.All)
+		rows.Committed[org.ID] = c.All.Of(quota.GPUs)
 	}
 	pools, err := every(r.Pools, func(p ledger.Pool) string { return p.ID })
 	if err != nil {
@@ -48,19 +47,6 @@ func Gather(r ledger.Reader, history bool) (Rows, error) {
 		return rows, nil
 	}
 	return rows, rows.past(r)
-}
-
-// gpusOf is the GPUs of what is committed, without the other resources.
-func gpusOf(c *quota.Commitments) *calendar.Profile {
-	p := &calendar.Profile{}
-	for at, more := c.Next(time.Time{}); more; {
-		next, again := c.Next(at)
-		if again {
-			p.Add(calendar.Interval{Start: at, End: next}, int(c.At(at)[quota.GPUs]))
-		}
-		at, more = next, again
-	}
-	return p
 }
 
 func (rows *Rows) past(r ledger.Reader) error {
