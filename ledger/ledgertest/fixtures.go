@@ -53,7 +53,7 @@ func pool(id string) ledger.Pool {
 			Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour, Cleaning: 4 * time.Minute},
 		},
 		Boot: plan.BootTimes{
-			Prior50: time.Second, Prior95: 2 * time.Second, Seen: []time.Duration{3 * time.Microsecond, time.Minute},
+			Prior50: time.Second, Prior95: 2 * time.Second, Faded: 5, Seen: []time.Duration{3 * time.Microsecond, time.Minute},
 		},
 		BlockedUntil: day.Add(time.Hour), Failures: 2, CreatedAt: day, Stamp: 11,
 	}

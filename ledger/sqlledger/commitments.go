@@ -10,8 +10,13 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// placedStates is reservation.Placed in the words of an index.
+// placedStates is reservation.Placed.
 const placedStates = "state IN ('booked', 'warming', 'ready')"
+
+// inAnyPool holds for every booking. It leads to the indexes of what is live and
+// what is over, which begin with the pool: an organization's own would have to be
+// kept up by every new row.
+const inAnyPool = "pool_id IN (SELECT id FROM pools)"
 
 const dayMicros = int64(24 * time.Hour / time.Microsecond)
 
@@ -51,7 +56,7 @@ func (r *reader) addPromised(c *ledger.Commitments, organizationID string) error
 	var rows []bookedRow
 	err := r.query().Raw(`
 		SELECT class, made_by, window_start, window_end, nodes, per_node FROM reservations
-		WHERE organization_id = ? AND `+placedStates, organizationID).Scan(&rows).Error
+		WHERE organization_id = ? AND `+inAnyPool+" AND "+liveReservation+" AND "+placedStates, organizationID).Scan(&rows).Error
 	for _, row := range rows {
 		for _, part := range parts(c, row.Class, row.MadeBy) {
 			part.Hold(row.window(), row.demand())
@@ -64,7 +69,7 @@ func (r *reader) addPromised(c *ledger.Commitments, organizationID string) error
 func (r *reader) addHeld(c *ledger.Commitments, organizationID string) error {
 	var rows []bookedRow
 	err := r.query().Raw(
-		"SELECT window_start, window_end, nodes, per_node FROM allocations WHERE organization_id = ? AND "+liveAllocation,
+		"SELECT window_start, window_end, nodes, per_node FROM allocations WHERE organization_id = ? AND "+inAnyPool+" AND "+liveAllocation,
 		organizationID).Scan(&rows).Error
 	for _, row := range rows {
 		c.All.Hold(row.window(), row.demand())
@@ -75,6 +80,15 @@ func (r *reader) addHeld(c *ledger.Commitments, organizationID string) error {
 // addDays adds up cost by the UTC day of the window's start, from today on. What
 // was not promised yet, or never, costs nothing.
 func (r *reader) addDays(c *ledger.Commitments, organizationID string) error {
+	for _, condition := range []string{liveReservation + " AND state <> 'awaiting_approval'", overReservation} {
+		if err := r.addDaysWhere(c, organizationID, condition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) addDaysWhere(c *ledger.Commitments, organizationID, condition string) error {
 	var rows []struct {
 		Day    int64  `gorm:"column:day"`
 		Class  string `gorm:"column:class"`
@@ -83,7 +97,7 @@ func (r *reader) addDays(c *ledger.Commitments, organizationID string) error {
 	}
 	err := r.query().Raw(`
 		SELECT window_start / ? AS day, class, made_by, CAST(SUM(cost) AS BIGINT) AS cost FROM reservations
-		WHERE organization_id = ? AND window_start >= ? AND state NOT IN ('awaiting_approval', 'rejected')
+		WHERE organization_id = ? AND window_start >= ? AND `+inAnyPool+" AND "+condition+`
 		GROUP BY 1, 2, 3`, dayMicros, organizationID, micros(quota.Day(r.Now()))).Scan(&rows).Error
 	for _, row := range rows {
 		for _, part := range parts(c, row.Class, row.MadeBy) {

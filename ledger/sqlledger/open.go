@@ -123,12 +123,26 @@ func (t *tx) openBatch(o ledger.Opening) (ledger.Opened, error) {
 	var err1, err2 error
 	opened.Organizations, err1 = found[organizationRow]("locking organization", o.Organizations, organizations)
 	opened.Pools, err2 = found[poolRow]("locking pool", o.Pools, pools)
+	t.hold(opened)
 	for _, row := range replays {
 		replay, err := row.value()
 		err2 = errors.Join(err2, err)
 		opened.Replays = append(opened.Replays, replay)
 	}
 	return opened, errors.Join(err1, err2)
+}
+
+// hold remembers what is there for as long as the transaction is.
+func (t *tx) hold(opened ledger.Opened) {
+	if t.held == nil {
+		t.held = map[string]bool{}
+	}
+	for _, o := range opened.Organizations {
+		t.held[o.ID] = true
+	}
+	for _, p := range opened.Pools {
+		t.held[p.ID] = true
+	}
 }
 
 // lockRows holds rows in the order of their ids and reads them into rows.

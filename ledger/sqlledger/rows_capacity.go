@@ -72,10 +72,10 @@ func (r poolRow) value() (ledger.Pool, error) {
 	}, err
 }
 
-// packBoot stores boot times as JSON: the prior's median and 95th percentile,
-// then what was seen, in microseconds.
+// packBoot stores boot times as JSON: the prior's median and 95th percentile, by
+// how many boots it has faded, then what was seen; times in microseconds.
 func packBoot(b plan.BootTimes) string {
-	us := []int64{b.Prior50.Microseconds(), b.Prior95.Microseconds()}
+	us := []int64{b.Prior50.Microseconds(), b.Prior95.Microseconds(), int64(b.Faded)}
 	for _, d := range b.Seen {
 		us = append(us, d.Microseconds())
 	}
@@ -84,14 +84,14 @@ func packBoot(b plan.BootTimes) string {
 
 func unpackBoot(text string) (plan.BootTimes, error) {
 	var us []int64
-	if err := json.Unmarshal([]byte(text), &us); err != nil || len(us) < 2 {
+	if err := json.Unmarshal([]byte(text), &us); err != nil || len(us) < 3 {
 		return plan.BootTimes{}, fmt.Errorf("column boot holds no boot times: %q", text)
 	}
 	var seen []time.Duration
-	for _, d := range us[2:] {
+	for _, d := range us[3:] {
 		seen = append(seen, span(d))
 	}
-	return plan.BootTimes{Prior50: span(us[0]), Prior95: span(us[1]), Seen: seen}, nil
+	return plan.BootTimes{Prior50: span(us[0]), Prior95: span(us[1]), Faded: int(us[2]), Seen: seen}, nil
 }
 
 type nodeRow struct {

@@ -22,6 +22,7 @@ func (t *tx) Save(c ledger.Change) error {
 	saveRows(s, "key", c.Keys, keyToRow)
 	saveRows(s, "pool", c.Pools, poolToRow)
 	saveNodes(s, c.Nodes)
+	s.refer(references(c))
 	saveRows(s, "reservation", c.Reservations, reservationToRow)
 	saveAllocations(s, c.Allocations)
 	saveRows(s, "schedule", c.Schedules, scheduleToRow)
@@ -37,6 +38,22 @@ func (t *tx) Save(c ledger.Change) error {
 		wake(s, key, t.Now())
 	}
 	return s.flush(c.Last && t.joined == 0)
+}
+
+// references are the organizations and pools of new bookings, each once.
+func references(c ledger.Change) (organizations, pools []string) {
+	own, in := map[string]bool{}, map[string]bool{}
+	for _, r := range c.Reservations {
+		if r.Version == 0 {
+			own[r.OrganizationID], in[r.PoolID] = true, true
+		}
+	}
+	for _, a := range c.Allocations {
+		if a.Version == 0 {
+			own[a.OrganizationID], in[a.PoolID] = true, true
+		}
+	}
+	return slices.Sorted(maps.Keys(own)), slices.Sorted(maps.Keys(in))
 }
 
 // sink is where the transaction's changes go.

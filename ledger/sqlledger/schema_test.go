@@ -47,9 +47,8 @@ func TestMigrationsKnowTheStates(t *testing.T) {
 			"CHECK (" + reservation.Machine.SQLCheck("state") + ")",
 			"CHECK (" + allocation.Machine.SQLCheck("state") + ")",
 			"ON nodes (pool_id, slot) WHERE " + liveNode + ";",
-			"ON reservations (pool_id) WHERE " + liveReservation + ";",
-			"ON allocations (pool_id) WHERE " + liveAllocation + ";",
-			"ON allocations (organization_id) WHERE " + liveAllocation + ";",
+			"ON reservations (pool_id, organization_id) WHERE " + liveReservation + ";",
+			"ON allocations (pool_id, organization_id) WHERE " + liveAllocation + ";",
 			"ON reservations (pool_id, window_start) WHERE " + overReservation + ";",
 			"ON allocations (pool_id, window_start) WHERE " + overAllocation + ";",
 		} {

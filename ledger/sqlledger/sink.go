@@ -1,8 +1,10 @@
 package sqlledger
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/forewarm/forewarm/ledger"
@@ -20,6 +22,9 @@ type sink interface {
 	// exec runs a statement. If unmet is not nil it is what a statement means that
 	// does not change exactly one row.
 	exec(doing, text string, unmet error, args ...any)
+	// refer says what the rows that follow refer to without a foreign key on
+	// PostgreSQL: it must be there.
+	refer(organizations, pools []string)
 	// flush ends the writing, and with commit the transaction.
 	flush(commit bool) error
 }
@@ -116,6 +121,8 @@ func (d direct) exec(doing, text string, unmet error, args ...any) {
 	}
 }
 
+func (d direct) refer(_, _ []string) {} // SQLite has the keys
+
 func (d direct) flush(commit bool) error {
 	if d.t.err != nil || !commit {
 		return d.t.err
@@ -186,6 +193,26 @@ func scalar(v any) []byte {
 	default:
 		panic(fmt.Sprintf("sqlledger: no statement takes a %T", v))
 	}
+}
+
+// errOrphan is what a foreign key would say.
+var errOrphan = errors.New("their organization or pool does not exist")
+
+// refer asks for what the transaction does not hold; nobody deletes the others.
+func (b *batched) refer(organizations, pools []string) {
+	known := func(id string) bool { return b.t.held[id] }
+	organizations, pools = slices.DeleteFunc(organizations, known), slices.DeleteFunc(pools, known)
+	if len(organizations)+len(pools) == 0 {
+		return
+	}
+	b.list = append(b.list, statement{
+		doing: "saving bookings", unmet: errOrphan,
+		text: `SELECT 1 / ((SELECT count(*) FROM organizations WHERE id = ANY($1::text[])) = $2
+			AND (SELECT count(*) FROM pools WHERE id = ANY($3::text[])) = $4)::int`,
+		args: [][]byte{
+			wordArray(organizations), wholeValue(int64(len(organizations))), wordArray(pools), wholeValue(int64(len(pools))),
+		},
+	})
 }
 
 func (b *batched) flush(commit bool) error {

@@ -32,8 +32,9 @@ type reader struct {
 // tx reads and writes within one transaction.
 type tx struct {
 	reader
-	joined int  // how many InTx are inside each other
-	over   bool // it was committed, on SQLite
+	held   map[string]bool // ids of organizations and pools, on PostgreSQL
+	joined int             // how many InTx are inside each other
+	over   bool            // it was committed, on SQLite
 }
 
 var _ ledger.Tx = (*tx)(nil)
