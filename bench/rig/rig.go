@@ -9,6 +9,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -35,7 +36,7 @@ func Parse(connections string) (Options, error) {
 	flag.DurationVar(&o.Duration, "duration", 5*time.Second, "length of one measurement")
 	flag.DurationVar(&o.WarmUp, "warmup", time.Second, "time before each measurement that is not counted")
 	flag.IntVar(&o.Count, "count", 5, "number of runs; the figure is their median")
-	flag.StringVar(&o.CPUProfile, "cpuprofile", "", "file for a CPU profile of the server, over all runs' last")
+	flag.StringVar(&o.CPUProfile, "cpuprofile", "", "file for a CPU profile of the server, in the last run")
 	list := flag.String("connections", connections, "numbers of connections, with commas")
 	flag.Parse()
 	for field := range strings.SplitSeq(*list, ",") {
@@ -47,9 +48,9 @@ func Parse(connections string) (Options, error) {
 	}
 	switch {
 	case o.Postgres == "":
-		return o, fmt.Errorf("-postgres: is empty: name a PostgreSQL server, or set FOREWARM_TEST_POSTGRES")
+		return o, errors.New("-postgres: is empty: name a PostgreSQL server, or set FOREWARM_TEST_POSTGRES")
 	case o.Count < 1 || o.Duration <= 0 || o.WarmUp < 0:
-		return o, fmt.Errorf("-count and -duration must be positive")
+		return o, errors.New("-count and -duration must be positive")
 	}
 	return o, nil
 }

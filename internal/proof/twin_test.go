@@ -88,7 +88,7 @@ func TestTwins(t *testing.T) {
 // tables asks a database what tables of ours it has.
 var tables = map[string]string{
 	"sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
-	"pgx":    "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
+	"pgx":    "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'",
 }
 
 // own are columns in which the databases may differ: numbers that they hand out,
@@ -102,20 +102,12 @@ func dump(t *testing.T, driver, address string) map[string][]string {
 	db, err := sql.Open(driver, address)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
-	names, err := db.QueryContext(t.Context(), tables[driver])
-	require.NoError(t, err)
-	var list []string
-	for names.Next() {
-		var name string
-		require.NoError(t, names.Scan(&name))
-		if !strings.HasPrefix(name, "goose") {
-			list = append(list, name)
-		}
-	}
-	require.NoError(t, names.Err())
-	require.NoError(t, names.Close())
 	all := map[string][]string{}
-	for _, name := range list {
+	for _, row := range contents(t, db, tables[driver]) {
+		name := strings.TrimPrefix(row, "name=")
+		if strings.HasPrefix(name, "goose") {
+			continue
+		}
 		order := ""
 		if name == "events" {
 			order = " ORDER BY seq"
