@@ -57,7 +57,7 @@ const (
 	NoMatchingHardware Code = "no_matching_hardware" // the pool could never hold it
 	CapacityExhausted  Code = "capacity_exhausted"
 	QuotaExceeded      Code = "quota_exceeded"
-	BudgetExceeded     Code = "budget_exceeded" // of speculation
+	BudgetExceeded     Code = "budget_exceeded"    // of speculation
 	CohortExhausted    Code = "cohort_exhausted"   // what the cohort lends is in use
 	GPUHoursExceeded   Code = "gpu_hours_exceeded" // of a period
 	SpendingExceeded   Code = "spending_exceeded"  // money of a period
