@@ -1,110 +1,123 @@
 package calendar
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Profile is a step function of use over time. The zero value is zero
-// everywhere. A Profile is not safe for concurrent use.
+// everywhere. Add, At, Peak and Next take time logarithmic in the number of
+// changes. Instants before 1678 and after 2262 count as the first and the last.
+// Copies share what they hold: keep one. Not safe for concurrent use.
 type Profile struct {
-	steps []step // sorted by at; each level holds until the next step; the last level is 0
-}
-
-type step struct {
-	at    time.Time
-	level int
+	tree tree[[1]int64]
 }
 
 // Add raises the level by n (n may be negative) during iv. An empty interval
 // changes nothing. Add(iv, n) and Add(iv, -n) cancel out exactly.
-func (p *Profile) Add(iv Interval, n int) {
-	if !iv.Valid() || n == 0 {
-		return
-	}
-	first := p.cut(iv.Start)
-	last := p.cut(iv.End)
-	for i := first; i < last; i++ {
-		p.steps[i].level += n
-	}
-	p.merge()
-}
-
-// cut makes sure that a step begins at t and returns its index.
-func (p *Profile) cut(t time.Time) int {
-	i, found := slices.BinarySearchFunc(p.steps, t, func(s step, t time.Time) int { return s.at.Compare(t) })
-	if found {
-		return i
-	}
-	level := 0
-	if i > 0 {
-		level = p.steps[i-1].level
-	}
-	p.steps = slices.Insert(p.steps, i, step{at: t, level: level})
-	return i
-}
-
-// merge drops the steps that change nothing, so that equal functions have
-// equal representations.
-func (p *Profile) merge() {
-	level := 0
-	p.steps = slices.DeleteFunc(p.steps, func(s step) bool {
-		same := s.level == level
-		level = s.level
-		return same
-	})
-}
+func (p *Profile) Add(iv Interval, n int) { p.tree.add(iv, [1]int64{int64(n)}) }
 
 // At returns the level at t.
-func (p *Profile) At(t time.Time) int {
-	i, found := slices.BinarySearchFunc(p.steps, t, func(s step, t time.Time) int { return s.at.Compare(t) })
-	if found {
-		return p.steps[i].level
-	}
-	if i == 0 {
-		return 0
-	}
-	return p.steps[i-1].level
-}
+func (p *Profile) At(t time.Time) int { return int(p.tree.level(t)[0]) }
 
 // Peak returns the highest level during iv; for an empty interval, 0.
-func (p *Profile) Peak(iv Interval) int {
-	if !iv.Valid() {
-		return 0
-	}
-	peak := p.At(iv.Start)
-	i, _ := slices.BinarySearchFunc(p.steps, iv.Start, func(s step, t time.Time) int { return s.at.Compare(t) })
-	for ; i < len(p.steps) && p.steps[i].at.Before(iv.End); i++ {
-		peak = max(peak, p.steps[i].level)
-	}
-	return peak
+func (p *Profile) Peak(iv Interval) int { return int(p.tree.peakDuring(iv)[0]) }
+
+// Next returns the first instant after t at which the level changes.
+func (p *Profile) Next(t time.Time) (time.Time, bool) { return p.tree.nextChange(t) }
+
+// Changes returns the instants at which the level changes, in order and in UTC.
+// The slice is the caller's.
+func (p *Profile) Changes() []time.Time { return p.tree.allChanges() }
+
+// FirstFit returns the first start in [from, until] of a stretch of the length
+// during which n more stay within limit.
+func (p *Profile) FirstFit(limit, n int, length time.Duration, from, until time.Time) (time.Time, bool) {
+	return p.tree.fitFrom([1]int64{int64(limit - n)}, length, from, until)
 }
 
-// above returns the starts at which a stretch of the given length would meet a
-// level above limit, as disjoint intervals in order. limit must not be negative.
-func (p *Profile) above(limit int, length time.Duration) []Interval {
-	var found []Interval
-	for i := 0; i+1 < len(p.steps); i++ {
-		if p.steps[i].level <= limit {
-			continue
-		}
-		// A start of exactly length before the stretch does not meet it.
-		iv := Interval{Start: p.steps[i].at.Add(-length + 1), End: p.steps[i+1].at}
-		if n := len(found); n > 0 && !iv.Start.After(found[n-1].End) {
-			found[n-1].End = iv.End
-			continue
-		}
-		found = append(found, iv)
-	}
-	return found
+// dimensions is how many things a Vector counts.
+const dimensions = 5
+
+// Vector counts several things at once; which ones is its user's to say.
+type Vector [dimensions]int64
+
+// Plus returns the sum of both, dimension by dimension.
+func (v Vector) Plus(o Vector) Vector { return plus(v, o) }
+
+// Minus returns v less o, dimension by dimension.
+func (v Vector) Minus(o Vector) Vector { return plus(v, minus(o)) }
+
+// VectorProfile is a Profile of several dimensions, kept in one tree because
+// they change together. The zero value is zero everywhere.
+type VectorProfile struct {
+	tree tree[Vector]
 }
 
-// Changes returns the instants at which the level changes, in order. The slice
-// is the caller's.
-func (p *Profile) Changes() []time.Time {
-	times := make([]time.Time, len(p.steps))
-	for i, s := range p.steps {
-		times[i] = s.at
+// Add raises the level by v during iv; an empty interval changes nothing. Adding
+// the negative of v cancels it out exactly.
+func (p *VectorProfile) Add(iv Interval, v Vector) { p.tree.add(iv, v) }
+
+// At returns the level at t.
+func (p *VectorProfile) At(t time.Time) Vector { return p.tree.level(t) }
+
+// Peak returns the highest level of each dimension during iv, which they need
+// not reach at the same instant; for an empty interval, zero.
+func (p *VectorProfile) Peak(iv Interval) Vector { return p.tree.peakDuring(iv) }
+
+// Next returns the first instant after t at which a level changes.
+func (p *VectorProfile) Next(t time.Time) (time.Time, bool) { return p.tree.nextChange(t) }
+
+// Changes returns the instants at which a level changes, in order and in UTC.
+// The slice is the caller's.
+func (p *VectorProfile) Changes() []time.Time { return p.tree.allChanges() }
+
+// FirstFit returns the first start in [from, until] of a stretch of the length
+// during which v more stays within limit in every dimension.
+func (p *VectorProfile) FirstFit(limit, v Vector, length time.Duration, from, until time.Time) (time.Time, bool) {
+	return p.tree.fitFrom(limit.Minus(v), length, from, until)
+}
+
+func (t *tree[V]) add(iv Interval, v V) {
+	var none V
+	lo, hi := instant(iv.Start), instant(iv.End)
+	if v == none || lo >= hi {
+		return
 	}
-	return times
+	t.change(lo, v)
+	t.change(hi, minus(v))
+}
+
+func (t *tree[V]) level(at time.Time) V {
+	ns := instant(at)
+	return t.peak(ns, ns+1)
+}
+
+func (t *tree[V]) peakDuring(iv Interval) V {
+	lo, hi := instant(iv.Start), instant(iv.End)
+	if lo >= hi {
+		var none V
+		return none
+	}
+	return t.peak(lo, hi)
+}
+
+func (t *tree[V]) nextChange(at time.Time) (time.Time, bool) {
+	ns, ok := t.next(instant(at))
+	if !ok {
+		return time.Time{}, false
+	}
+	return moment(ns), true
+}
+
+func (t *tree[V]) allChanges() []time.Time {
+	if t.empty() {
+		return []time.Time{}
+	}
+	return t.changes([]time.Time{}, t.root, t.height)
+}
+
+func (t *tree[V]) fitFrom(limit V, length time.Duration, from, until time.Time) (time.Time, bool) {
+	start, ok := t.firstFit(limit, max(length, 0), instant(from), instant(until))
+	if !ok {
+		return time.Time{}, false
+	}
+	return relative(from, start), true
 }

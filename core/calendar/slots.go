@@ -2,12 +2,16 @@ package calendar
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
-
-	"github.com/forewarm/forewarm/core/gpu"
 )
+
+// ErrNoRoom is wrapped by the errors of Place and Move when a slot has too few
+// GPUs free.
+var ErrNoRoom = errors.New("too few GPUs are free")
 
 // Booking takes GPUs devices on each of Slots during Interval.
 type Booking struct {
@@ -19,27 +23,55 @@ type Booking struct {
 
 // Slots is the calendar of one pool: a number of places for a node, each with
 // the same number of GPUs, and the bookings that are placed on them. What is
-// booked has a place; a slot is never booked beyond its GPUs. Not safe for
-// concurrent use.
+// booked has a place; a slot is never booked beyond its GPUs, except by Force.
+//
+// Answers depend on the bookings, the size and the margin alone, not on how they
+// came about. Not safe for concurrent use, also not for reading: questions use
+// memory of the calendar.
 type Slots struct {
 	perSlot  int
-	use      []Profile
+	margin   time.Duration
+	lines    []line
+	outside  map[int]*line // of slots that are not the pool's
 	bookings map[string]Booking
+	index    *index // nil until a question needs it
+	search   search
 }
 
-// NewSlots returns an empty calendar of n slots with perSlot GPUs each.
+// NewSlots returns an empty calendar of n slots with perSlot GPUs each, with no
+// margin.
 func NewSlots(n, perSlot int) *Slots {
-	return &Slots{perSlot: perSlot, use: make([]Profile, n), bookings: map[string]Booking{}}
+	return &Slots{perSlot: perSlot, lines: make([]line, max(n, 0)), outside: map[int]*line{}, bookings: map[string]Booking{}}
+}
+
+// Size returns the number of slots.
+func (s *Slots) Size() int { return len(s.lines) }
+
+// PerSlot returns the number of GPUs of a slot.
+func (s *Slots) PerSlot() int { return s.perSlot }
+
+// occupied is the time for which an interval takes its slots: itself and the
+// margin after it.
+func (s *Slots) occupied(iv Interval) (lo, hi int64) {
+	lo, hi = instant(iv.Start), instant(iv.End)
+	if lo >= hi {
+		return lo, lo
+	}
+	return lo, after(hi, s.margin)
 }
 
 // Fits reports whether gpus more devices are free on the slot during the whole
-// interval.
+// interval and the margin after it.
 func (s *Slots) Fits(slot, gpus int, iv Interval) bool {
-	return slot >= 0 && slot < len(s.use) && gpus <= s.perSlot && s.use[slot].Peak(iv)+gpus <= s.perSlot
+	if slot < 0 || slot >= len(s.lines) || gpus > s.perSlot {
+		return false
+	}
+	lo, hi := s.occupied(iv)
+	return lo == hi || s.lines[slot].peak(lo, hi)+gpus <= s.perSlot
 }
 
-// Place adds a booking. It refuses, changing nothing, what does not fit, names
-// a slot twice, or repeats an id.
+// Place adds a booking. It refuses, changing nothing, what does not fit
+// (ErrNoRoom), is empty, names a slot twice, or repeats an id.
 func (s *Slots) Place(b Booking) error {
 	if _, ok := s.bookings[b.ID]; ok {
 		return fmt.Errorf("booking %s is already placed", b.ID)
@@ -47,30 +79,27 @@ func (s *Slots) Place(b Booking) error {
 	if !b.Interval.Valid() || b.GPUs <= 0 || len(b.Slots) == 0 {
 		return fmt.Errorf("booking %s is empty", b.ID)
 	}
-	seen := make(map[int]bool, len(b.Slots))
-	for _, slot := range b.Slots {
-		if seen[slot] {
+	for i, slot := range b.Slots {
+		if slices.Contains(b.Slots[:i], slot) {
 			return fmt.Errorf("booking %s names slot %d twice", b.ID, slot)
 		}
 		if !s.Fits(slot, b.GPUs, b.Interval) {
-			return fmt.Errorf("booking %s does not fit on slot %d", b.ID, slot)
+			return fmt.Errorf("booking %s does not fit on slot %d: %w", b.ID, slot, ErrNoRoom)
 		}
-		seen[slot] = true
 	}
 	s.Force(b)
 	return nil
 }
 
-// Force adds a booking without asking whether it fits. It is for rebuilding the
-// calendar from what is already promised, which must be shown even where a pool
-// was shrunk below it.
+// Force adds a booking without asking whether it fits, in place of one with the
+// same id. It is for rebuilding the calendar from what is already promised, which
+// must be shown even where a pool was shrunk below it.
 func (s *Slots) Force(b Booking) {
+	s.Remove(b.ID)
 	b.Slots = slices.Clone(b.Slots)
 	s.bookings[b.ID] = b
 	for _, slot := range b.Slots {
-		if slot >= 0 && slot < len(s.use) {
-			s.use[slot].Add(b.Interval, b.GPUs)
-		}
+		s.put(slot, b)
 	}
 }
 
@@ -82,143 +111,132 @@ func (s *Slots) Remove(id string) {
 	}
 	delete(s.bookings, id)
 	for _, slot := range b.Slots {
-		if slot >= 0 && slot < len(s.use) {
-			s.use[slot].Add(b.Interval, -b.GPUs)
-		}
+		s.take(slot, b)
 	}
 }
 
-// Rank orders slots for placement: smaller is better; a negative rank excludes
-// the slot. A nil Rank takes the lowest numbers first.
-type Rank func(slot int) int
-
-// Find returns the best slots that can take the shape during the whole
-// interval, or false. The best are those of the smallest rank, then those with
-// the least room left (best fit), then the lowest numbers, so that the same
-// calendar always gives the same answer. An empty shape or interval has no
-// place.
-func (s *Slots) Find(shape gpu.Shape, iv Interval, rank Rank) ([]int, bool) {
-	if shape.Nodes <= 0 || shape.PerNode <= 0 || !iv.Valid() {
-		return nil, false
-	}
-	type candidate struct{ slot, rank, used int }
-	var fit []candidate
-	for slot := range s.use {
-		r := 0
-		if rank != nil {
-			r = rank(slot)
-		}
-		if r < 0 {
-			continue
-		}
-		if used := s.use[slot].Peak(iv); shape.PerNode <= s.perSlot && used+shape.PerNode <= s.perSlot {
-			fit = append(fit, candidate{slot, r, used})
-		}
-	}
-	if len(fit) < shape.Nodes {
-		return nil, false
-	}
-	slices.SortFunc(fit, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.used, a.used), cmp.Compare(a.slot, b.slot))
-	})
-	slots := make([]int, shape.Nodes)
-	for i := range slots {
-		slots[i] = fit[i].slot
-	}
-	return slots, true
+// Booking returns a booking by its id. Its Slots are not the caller's to change.
+func (s *Slots) Booking(id string) (Booking, bool) {
+	b, ok := s.bookings[id]
+	return b, ok
 }
 
-// Earliest returns the first start in [from, until] at which the shape is free
-// for length, with its slots. The only starts worth trying are from itself and
-// the ends of bookings.
-func (s *Slots) Earliest(shape gpu.Shape, length time.Duration, from, until time.Time) (time.Time, []int, bool) {
-	start, ok := s.firstStart(shape, length, from)
-	if !ok || start.After(until) {
-		return time.Time{}, nil, false
+// Move gives a placed booking other slots, as many as before. It refuses,
+// changing nothing, an unknown id and what Place refuses.
+func (s *Slots) Move(id string, slots []int) error {
+	old, ok := s.bookings[id]
+	if !ok {
+		return fmt.Errorf("booking %s is not in the calendar", id)
 	}
-	slots, ok := s.Find(shape, Interval{start, start.Add(length)}, nil)
-	return start, slots, ok
+	if len(slots) != len(old.Slots) {
+		return fmt.Errorf("booking %s has %d slots and cannot move to %d", id, len(old.Slots), len(slots))
+	}
+	moved := old
+	moved.Slots = slots
+	s.Remove(id)
+	if err := s.Place(moved); err != nil {
+		s.Force(old)
+		return err
+	}
+	return nil
 }
 
-// firstStart sweeps over time instead of trying every start: on each slot, each
-// stretch that is too full for the shape forbids the starts from length before
-// it to its end, and the answer is the first instant at which few enough slots
-// forbid it.
-func (s *Slots) firstStart(shape gpu.Shape, length time.Duration, from time.Time) (time.Time, bool) {
-	if shape.Nodes <= 0 || shape.PerNode <= 0 || shape.PerNode > s.perSlot || shape.Nodes > len(s.use) || length <= 0 {
-		return time.Time{}, false
-	}
-	type edge struct {
-		at    time.Time
-		delta int
-	}
-	var edges []edge
-	for slot := range s.use {
-		for _, full := range s.use[slot].above(s.perSlot-shape.PerNode, length) {
-			edges = append(edges, edge{full.Start, 1}, edge{full.End, -1})
-		}
-	}
-	slices.SortFunc(edges, func(a, b edge) int { return a.at.Compare(b.at) })
-	forbidden, start, i := 0, from, 0
-	for {
-		for ; i < len(edges) && !edges[i].at.After(start); i++ {
-			forbidden += edges[i].delta
-		}
-		if len(s.use)-forbidden >= shape.Nodes {
-			return start, true
-		}
-		start = edges[i].at // while a slot is forbidden, an end is still to come
+// put adds a booking's use to one slot, and take takes it back.
+func (s *Slots) put(slot int, b Booking) {
+	lo, hi := s.occupied(b.Interval)
+	l := s.line(slot)
+	l.enter(entry{start: instant(b.Interval.Start), end: instant(b.Interval.End), id: b.ID})
+	l.add(lo, hi, b.GPUs)
+	if s.index != nil && s.owns(slot) && lo < hi {
+		s.index.edge(lo)
+		s.index.edge(hi)
+		s.index.refresh(root(), slot, l, lo, hi)
 	}
 }
 
-// Free returns how many GPUs of the pool are free during the whole interval.
-func (s *Slots) Free(iv Interval) int {
-	total := 0
-	for slot := range s.use {
-		total += max(0, s.perSlot-s.use[slot].Peak(iv))
+func (s *Slots) take(slot int, b Booking) {
+	lo, hi := s.occupied(b.Interval)
+	l := s.line(slot)
+	l.leave(instant(b.Interval.Start), b.ID)
+	l.add(lo, hi, -b.GPUs)
+	if s.index != nil && s.owns(slot) && lo < hi {
+		s.index.refresh(root(), slot, l, lo, hi)
+		s.index.unedge(lo)
+		s.index.unedge(hi)
 	}
-	return total
+	if !s.owns(slot) && len(l.entries) == 0 {
+		delete(s.outside, slot)
+	}
 }
 
-// Rooms returns, for each number of GPUs from 0 to those of a slot, how many
-// slots have that many free during the whole interval. Slots that rank excludes
-// are not counted.
-func (s *Slots) Rooms(iv Interval, rank Rank) []int {
-	rooms := make([]int, s.perSlot+1)
-	for slot := range s.use {
-		if rank != nil && rank(slot) < 0 {
-			continue
-		}
-		for g := 0; g <= s.perSlot-s.use[slot].Peak(iv); g++ {
-			rooms[g]++
-		}
+func (s *Slots) owns(slot int) bool { return slot >= 0 && slot < len(s.lines) }
+
+// line returns what is known of a slot, also of one outside the pool.
+func (s *Slots) line(slot int) *line {
+	if s.owns(slot) {
+		return &s.lines[slot]
 	}
-	return rooms
+	l := s.outside[slot]
+	if l == nil {
+		l = &line{}
+		s.outside[slot] = l
+	}
+	return l
 }
 
 // NextUse returns the start of the first booking on the slot that ends after t,
-// or false when the slot is free from t on.
+// in UTC, or false when the slot is free from t on. It costs the logarithm of the
+// slot's bookings.
 func (s *Slots) NextUse(slot int, t time.Time) (time.Time, bool) {
-	var first time.Time
-	found := false
-	for _, b := range s.bookings {
-		if b.Interval.End.After(t) && slices.Contains(b.Slots, slot) && (!found || b.Interval.Start.Before(first)) {
-			first, found = b.Interval.Start, true
-		}
+	l := s.known(slot)
+	if l == nil {
+		return time.Time{}, false
 	}
-	return first, found
+	i := l.ending(instant(t))
+	if i == len(l.entries) {
+		return time.Time{}, false
+	}
+	return moment(l.entries[i].start), true
 }
 
 // On returns the bookings on the slot that overlap iv, ordered by start and id.
 func (s *Slots) On(slot int, iv Interval) []Booking {
+	l := s.known(slot)
+	if l == nil {
+		return nil
+	}
 	var on []Booking
-	for _, b := range s.bookings {
-		if b.Interval.Overlaps(iv) && slices.Contains(b.Slots, slot) {
+	end := instant(iv.End)
+	for i := l.ending(instant(iv.Start)); i < len(l.entries) && l.entries[i].start < end; i++ {
+		b := s.bookings[l.entries[i].id]
+		repeated := len(on) > 0 && on[len(on)-1].ID == b.ID // forced with the slot named twice
+		if b.Interval.Overlaps(iv) && !repeated {
 			on = append(on, b)
 		}
 	}
-	slices.SortFunc(on, func(a, b Booking) int {
-		return cmp.Or(a.Interval.Start.Compare(b.Interval.Start), cmp.Compare(a.ID, b.ID))
-	})
 	return on
+}
+
+// known is line without making one.
+func (s *Slots) known(slot int) *line {
+	if s.owns(slot) {
+		return &s.lines[slot]
+	}
+	return s.outside[slot]
+}
+
+// byStart orders bookings by start and id.
+func byStart(a, b Booking) int {
+	return cmp.Or(a.Interval.Start.Compare(b.Interval.Start), cmp.Compare(a.ID, b.ID))
+}
+
+// String tells the size, the margin and each slot's steps and bookings. Calendars
+// that answer alike read alike: what a question leaves behind is not told.
+func (s *Slots) String() string {
+	all := slices.SortedFunc(maps.Values(s.bookings), byStart)
+	steps := make([][]step, len(s.lines))
+	for slot := range s.lines {
+		steps[slot] = s.lines[slot].steps
+	}
+	return fmt.Sprintf("%d slots of %d GPUs, %s apart: %v %v", len(s.lines), s.perSlot, s.margin, steps, all)
 }

@@ -185,7 +185,7 @@ func TestPlaceAndRemoveRestore(t *testing.T) {
 		for _, b := range rapid.Permutation(d.accepted).Draw(t, "order") {
 			d.slots.Remove(b.ID)
 		}
-		require.Equal(t, fmt.Sprint(calendar.NewSlots(d.n, perSlot)), fmt.Sprint(d.slots), "down to the last step")
+		require.Equal(t, calendar.NewSlots(d.n, perSlot).Dump(), d.slots.Dump(), "down to the last step")
 	})
 }
 

@@ -1,0 +1,152 @@
+package calendar
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// Earliest returns the first start in [from, until] at which the shape is free
+// for length, with its slots.
+func (s *Slots) Earliest(shape gpu.Shape, length time.Duration, from, until time.Time) (time.Time, []int, bool) {
+	if length <= 0 {
+		return time.Time{}, nil, false
+	}
+	w := wish{shape: shape, length: length, from: instant(from), until: instant(until), end: firstInstant}
+	ns, ok := s.firstStart(w)
+	if !ok {
+		return time.Time{}, nil, false
+	}
+	start := relative(from, ns)
+	slots, ok := s.FindInto(nil, shape, Interval{start, start.Add(length)}, nil)
+	return start, slots, ok
+}
+
+// wish is a search for a start in [from, until]: from then on the shape must be
+// free for the length, and until the end if that is later.
+type wish struct {
+	shape       gpu.Shape
+	length      time.Duration
+	from, until int64
+	end         int64 // firstInstant is none
+	tiers       Tiers
+}
+
+// edge is an instant at which the number of slots that forbid a start changes.
+type edge struct {
+	at    int64
+	delta int
+}
+
+// firstStart sweeps over the starts from the first on. On each slot, each stretch
+// that is too full for the shape forbids the starts from length before it to its
+// end; the answer is the first instant at which few enough slots forbid it. The
+// sweep takes a part of the starts at a time, so that it costs the changes up to
+// the answer and not all that there are.
+func (s *Slots) firstStart(w wish) (int64, bool) {
+	if w.shape.Nodes <= 0 || w.shape.PerNode <= 0 || w.shape.PerNode > s.perSlot || w.from > w.until {
+		return 0, false
+	}
+	allowed := w.tiers.allowed(len(s.lines))
+	spare := allowed.Len() - w.shape.Nodes
+	if spare < 0 {
+		return 0, false
+	}
+	var edges []edge
+	lo, part := w.from, hour
+	for {
+		hi := min(s.partEnd(w, lo, part), w.until)
+		if s.hopeful(w, allowed, lo, hi) {
+			edges = edges[:0]
+			for slot := range allowed.All() {
+				edges = s.forbidden(edges, &s.lines[slot], w, lo, hi)
+			}
+			if start, ok := sweep(edges, lo, hi, spare); ok {
+				return start, true
+			}
+		}
+		if hi >= w.until {
+			return 0, false
+		}
+		lo, part = hi+1, min(2*part, hour<<12)
+	}
+}
+
+// indexed reports whether the index tells more of a wish's starts than looking at
+// each slot: starts of one hour share the next hour if the length is two.
+func (s *Slots) indexed(w wish) bool {
+	return len(s.lines) > scanned && w.length >= 2*time.Duration(hour)
+}
+
+// partEnd returns the last of the starts from lo on that are swept at once.
+func (s *Slots) partEnd(w wish, lo, part int64) int64 {
+	if s.indexed(w) {
+		h, _ := hourOf(after(lo, max(w.length/2, time.Duration(hour))))
+		return max(hourStart(h), lo)
+	}
+	return after(lo, time.Duration(part))
+}
+
+// hopeful reports whether there may be a start in [lo, hi]: all of them need what
+// lies between the last start and the first end.
+func (s *Slots) hopeful(w wish, allowed SlotSet, lo, hi int64) bool {
+	end := after(after(lo, w.length), s.margin)
+	if !s.indexed(w) || hi >= end {
+		return true
+	}
+	s.survey(hi, end, w.shape.PerNode)
+	_, maybe := s.room(w.shape.PerNode)
+	n := 0
+	for i, word := range maybe {
+		n += bits.OnesCount64(word & allowed.words[i])
+	}
+	return n >= w.shape.Nodes
+}
+
+// forbidden appends the edges of the starts in [lo, hi] that a slot forbids.
+func (s *Slots) forbidden(edges []edge, l *line, w wish, lo, hi int64) []edge {
+	limit := s.perSlot - w.shape.PerNode
+	last := max(after(after(hi, w.length), s.margin), after(w.end, s.margin))
+	done := lo // starts before it are judged
+	for i := max(l.since(lo)-1, 0); i+1 < len(l.steps) && l.steps[i].at < last && done <= hi; i++ {
+		if l.steps[i].level <= limit {
+			continue
+		}
+		busy := after(l.steps[i].at, -s.margin)
+		first, end := after(busy, -w.length)+1, l.steps[i+1].at
+		if w.end > busy {
+			first = lo
+		}
+		if first = max(first, done); first <= hi && end > first {
+			edges = append(edges, edge{first, 1}, edge{end, -1})
+			done = end
+		}
+	}
+	return edges
+}
+
+// sweep returns the first instant in [lo, hi] at which no more than spare slots
+// forbid a start.
+func sweep(edges []edge, lo, hi int64, spare int) (int64, bool) {
+	slices.SortFunc(edges, func(a, b edge) int {
+		if a.at != b.at {
+			return int(min(max(a.at-b.at, -1), 1))
+		}
+		return a.delta - b.delta
+	})
+	forbidden, start := 0, lo
+	for i := 0; ; {
+		for ; i < len(edges) && edges[i].at <= start; i++ {
+			forbidden += edges[i].delta
+		}
+		if forbidden <= spare {
+			return start, start <= hi
+		}
+		if i == len(edges) || edges[i].at > hi {
+			return 0, false
+		}
+		start = edges[i].at
+	}
+}

@@ -1,0 +1,120 @@
+package calendar
+
+import (
+	"math/bits"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// Find is FindInto for a preference told as a Rank. The slice is the caller's.
+func (s *Slots) Find(shape gpu.Shape, iv Interval, rank Rank) ([]int, bool) {
+	if !s.askable(shape, iv) {
+		return nil, false
+	}
+	return s.FindInto(nil, shape, iv, TiersOf(len(s.lines), rank))
+}
+
+// FindInto appends the best slots that can take the shape during the whole
+// interval (and the margin after it) to dst, in order of preference, or returns
+// dst as it was and false if and only if there are too few. It allocates nothing
+// when dst has room.
+//
+// The best are those of the first tier, then those with the least room left (best
+// fit), then the lowest numbers, so that the same calendar always gives the same
+// answer. In a pool of more than 64 slots room is judged by whole hours: a slot
+// counts as having what is free on it during all hours that the interval touches;
+// those that by this measure have too little, but do have room during the interval
+// itself, come last of their tier. An empty shape or interval has no place.
+func (s *Slots) FindInto(dst []int, shape gpu.Shape, iv Interval, tiers Tiers) ([]int, bool) {
+	if !s.askable(shape, iv) {
+		return dst, false
+	}
+	lo, hi := s.occupied(iv)
+	s.survey(lo, hi, shape.PerNode)
+	have := len(dst)
+	if _, maybe := s.room(shape.PerNode); ones(maybe) < shape.Nodes {
+		return dst, false
+	}
+	fill(s.search.left, len(s.lines))
+	if want := have + shape.Nodes; tiers == nil {
+		dst = s.pick(dst, want, shape.PerNode, nil)
+	} else {
+		dst = s.pickByTier(dst, want, shape.PerNode, tiers)
+	}
+	if len(dst)-have < shape.Nodes {
+		return dst[:have], false
+	}
+	return dst, true
+}
+
+func (s *Slots) pickByTier(dst []int, want, need int, tiers Tiers) []int {
+	for _, tier := range tiers {
+		if len(dst) == want {
+			break
+		}
+		if len(tier.words) > 0 {
+			dst = s.pick(dst, want, need, tier.words)
+			s.search.pass(tier.words)
+		}
+	}
+	return dst
+}
+
+// askable reports whether the pool could ever hold the shape.
+func (s *Slots) askable(shape gpu.Shape, iv Interval) bool {
+	return iv.Valid() && shape.Nodes > 0 && shape.PerNode > 0 && shape.PerNode <= s.perSlot && shape.Nodes <= len(s.lines) &&
+		instant(iv.Start) < instant(iv.End)
+}
+
+// Free returns how many GPUs of the pool are free during the whole interval and
+// the margin after it.
+func (s *Slots) Free(iv Interval) int {
+	total := 0
+	for _, n := range s.RoomsIn(iv, nil)[1:] {
+		total += n
+	}
+	return total
+}
+
+// Rooms is RoomsIn for the slots that a Rank does not exclude.
+func (s *Slots) Rooms(iv Interval, rank Rank) []int {
+	return s.RoomsIn(iv, TiersOf(len(s.lines), rank))
+}
+
+// RoomsIn returns, for each number of GPUs from 0 to those of a slot, how many of
+// the slots in tiers have that many free during the whole interval and the margin
+// after it. In an empty interval all are free.
+func (s *Slots) RoomsIn(iv Interval, tiers Tiers) []int {
+	rooms := make([]int, s.perSlot+1)
+	left := tiers.allowed(len(s.lines))
+	lo, hi := s.occupied(iv)
+	rooms[0] = left.Len()
+	if lo == hi {
+		for g := range rooms {
+			rooms[g] = rooms[0]
+		}
+		return rooms
+	}
+	s.survey(lo, hi, 1)
+	unsure := SlotSet{words: make([]uint64, len(left.words))}
+	for g := 1; g <= s.perSlot; g++ {
+		sure, maybe := s.room(g)
+		for w, in := range left.words {
+			rooms[g] += bits.OnesCount64(sure[w] & in)
+			unsure.words[w] |= maybe[w] &^ sure[w] & in
+		}
+	}
+	s.check(rooms, unsure)
+	return rooms
+}
+
+// check counts the room of slots whose hours do not tell.
+func (s *Slots) check(rooms []int, unsure SlotSet) {
+	for slot := range unsure.All() {
+		for g := min(s.perSlot, s.perSlot-s.lines[slot].peak(s.search.lo, s.search.hi)); g > 0; g-- {
+			if sure, _ := s.room(g); sure[slot/64]&(1<<(slot%64)) == 0 {
+				rooms[g]++
+			}
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package calendar
+
+import "slices"
+
+// The index is a radix tree over time: its leaves are hours, each node above
+// spans 16 of the nodes below it, and the root all countable time. Hours,
+// because leases are asked for in hours and most edges lie on them, and because
+// a month of a pool of 1,250 slots with 8 GPUs then takes 1 MB, which stays in a
+// cache; quarters of an hour would take four times that and save few exact checks.
+const (
+	hour     = int64(3_600_000_000_000)
+	radixLog = 4
+	radix    = 1 << radixLog
+	rootSpan = 6                                   // the root's height: 16⁶ hours
+	midHour  = int64(1) << (radixLog*rootSpan - 1) // of 1970, so that hours are not negative
+)
+
+// index holds for each node of the tree and each number of GPUs a set of slots:
+// those on which at least so many are free during the node's whole span. A node
+// has children if and only if a booking begins or ends strictly inside its span;
+// in the span of a node without children nothing changes. So the tree depends on
+// the bookings alone, not on the order in which they came, and a booking of a
+// century costs no more than one of a day.
+type index struct {
+	slots, perSlot, words int
+	nodes                 []span   // in blocks of radix; the root is the first block's first
+	rooms                 []uint64 // node by node, perSlot sets of words each
+	least                 []int16  // block by block, slot by slot: what is free on each node of the block
+	free                  []int32  // blocks that can be used again, by their first node
+}
+
+type span struct {
+	children int32 // the first of radix nodes, or 0
+	edges    int32 // beginnings and ends of bookings strictly inside
+}
+
+// place is where a node lies in time.
+type place struct {
+	node   int32
+	height int
+	hour   int64 // its first
+}
+
+func root() place { return place{height: rootSpan} }
+
+func (p place) lo() int64 { return hourStart(p.hour) }
+func (p place) hi() int64 { return hourStart(p.hour + 1<<(radixLog*p.height)) }
+
+// hourStart is the instant at which an hour begins, held inside countable time.
+func hourStart(h int64) int64 {
+	switch h -= midHour; {
+	case h > lastInstant/hour:
+		return never
+	case h < firstInstant/hour:
+		return firstInstant
+	default:
+		return h * hour
+	}
+}
+
+// hourOf returns the hour in which an instant lies, and whether it is its start.
+func hourOf(ns int64) (h int64, exact bool) {
+	h = ns / hour
+	rest := ns - h*hour
+	if rest < 0 {
+		h--
+	}
+	return h + midHour, rest == 0
+}
+
+// newIndex returns the index of n free slots.
+func newIndex(n, perSlot int) *index {
+	x := &index{slots: n, perSlot: perSlot, words: wordsFor(n)}
+	x.grow()
+	for slot := range n {
+		x.set(0, slot, perSlot)
+	}
+	return x
+}
+
+// grow makes one more block.
+func (x *index) grow() {
+	x.nodes = append(x.nodes, make([]span, radix)...)
+	x.rooms = append(x.rooms, make([]uint64, radix*x.perSlot*x.words)...)
+	x.least = append(x.least, make([]int16, radix*x.slots)...)
+}
+
+// siblings returns what is free of a slot on each node of the block in which
+// node lies.
+func (x *index) siblings(node int32, slot int) []int16 {
+	i := (int(node)/radix*x.slots + slot) * radix
+	return x.least[i : i+radix]
+}
+
+// atLeast returns the set of slots that have g GPUs free during a node's span.
+func (x *index) atLeast(node int32, g int) []uint64 {
+	i := (int(node)*x.perSlot + g - 1) * x.words
+	return x.rooms[i : i+x.words]
+}
+
+// all returns the sets of a node.
+func (x *index) all(node int32) []uint64 {
+	size := x.perSlot * x.words
+	return x.rooms[int(node)*size : (int(node)+1)*size]
+}
+
+func (x *index) set(node int32, slot, free int) {
+	free = max(free, 0)
+	known := &x.siblings(node, slot)[node%radix]
+	if int(*known) == free {
+		return
+	}
+	*known = int16(free)
+	sets, bit := x.all(node), uint64(1)<<(slot%64)
+	for g, i := 1, slot/64; g <= x.perSlot; g, i = g+1, i+x.words {
+		if g <= free {
+			sets[i] |= bit
+		} else {
+			sets[i] &^= bit
+		}
+	}
+}
+
+// child returns the child of a node that has children in which hour h lies.
+func (x *index) child(p place, h int64) place {
+	height := p.height - 1
+	i := (h >> (radixLog * height)) & (radix - 1)
+	return place{x.nodes[p.node].children + int32(i), height, p.hour + i<<(radixLog*height)}
+}
+
+// split gives a node children that are as it is.
+func (x *index) split(node int32) {
+	first := int32(len(x.nodes))
+	if n := len(x.free); n > 0 {
+		first, x.free = x.free[n-1], x.free[:n-1]
+	} else {
+		x.grow()
+	}
+	x.nodes[node].children = first
+	for child := first; child < first+radix; child++ {
+		copy(x.all(child), x.all(node))
+	}
+	for slot := range x.slots {
+		free, children := x.siblings(node, slot)[node%radix], x.siblings(first, slot)
+		for i := range children {
+			children[i] = free
+		}
+	}
+}
+
+// edge counts a beginning or an end in every node that it lies inside.
+func (x *index) edge(at int64) {
+	h, exact := hourOf(at)
+	for p := root(); p.height > 0 && (!exact || h != p.hour); p = x.child(p, h) {
+		x.nodes[p.node].edges++
+		if x.nodes[p.node].children == 0 {
+			x.split(p.node)
+		}
+	}
+}
+
+// unedge takes an edge back. A node that has none left gives up its children.
+func (x *index) unedge(at int64) {
+	h, exact := hourOf(at)
+	for p := root(); p.height > 0 && (!exact || h != p.hour); {
+		node := p.node
+		p = x.child(p, h)
+		if x.nodes[node].edges--; x.nodes[node].edges == 0 {
+			x.free = append(x.free, x.nodes[node].children)
+			x.nodes[node].children = 0
+		}
+	}
+}
+
+// refresh brings up to date what the nodes from p down that meet [lo, hi) know
+// of a slot.
+func (x *index) refresh(p place, slot int, l *line, lo, hi int64) {
+	children := x.nodes[p.node].children
+	if children == 0 {
+		x.set(p.node, slot, x.perSlot-l.peak(p.lo(), p.hi()))
+		return
+	}
+	from, _ := hourOf(max(lo, p.lo()))
+	to, _ := hourOf(min(hi, p.hi()) - 1)
+	for h := from; h <= to; {
+		c := x.child(p, h)
+		x.refresh(c, slot, l, lo, hi)
+		h = c.hour + 1<<(radixLog*c.height)
+	}
+	x.set(p.node, slot, int(slices.Min(x.siblings(children, slot))))
+}
+
+// cover lists the nodes from p down that together make up [lo, hi): those that
+// lie inside or in which nothing changes, and the hours that lie only partly
+// inside.
+func (x *index) cover(p place, lo, hi int64, full, part []int32) (whole, partly []int32) {
+	start, end := p.lo(), p.hi()
+	if lo <= start && end <= hi || p.height > 0 && x.nodes[p.node].children == 0 {
+		return append(full, p.node), part
+	}
+	if p.height == 0 {
+		return full, append(part, p.node)
+	}
+	from, _ := hourOf(max(lo, start))
+	to, _ := hourOf(min(hi, end) - 1)
+	for h := from; h <= to; {
+		c := x.child(p, h)
+		full, part = x.cover(c, lo, hi, full, part)
+		h = c.hour + 1<<(radixLog*c.height)
+	}
+	return full, part
+}

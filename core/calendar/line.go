@@ -1,0 +1,146 @@
+package calendar
+
+import (
+	"slices"
+	"sort"
+)
+
+// line is what the calendar knows of one slot: the steps of its use, and its
+// bookings. A slot has few (8 to 80 in a busy month), which a sorted slice
+// holds best.
+type line struct {
+	steps   []step  // sorted by at; each level holds until the next step; the last level is 0
+	entries []entry // sorted by start and id
+}
+
+type step struct {
+	at    int64
+	level int
+}
+
+// entry is a booking's own interval on the slot, without the margin.
+type entry struct {
+	start, end int64
+	latest     int64 // the latest end of this and all entries before
+	id         string
+}
+
+// add raises the use by n during [lo, hi).
+func (l *line) add(lo, hi int64, n int) {
+	if lo >= hi || n == 0 {
+		return
+	}
+	first := l.cut(lo)
+	last := l.cut(hi)
+	for i := first; i < last; i++ {
+		l.steps[i].level += n
+	}
+	l.join(last)
+	l.join(first)
+}
+
+// cut makes sure that a step begins at an instant and returns its index.
+func (l *line) cut(at int64) int {
+	i := l.since(at)
+	if i > 0 && l.steps[i-1].at == at {
+		return i - 1
+	}
+	l.steps = slices.Insert(l.steps, i, step{at: at, level: l.before(i)})
+	return i
+}
+
+// join drops a step that changes nothing, so that equal functions have equal
+// steps.
+func (l *line) join(i int) {
+	if l.steps[i].level == l.before(i) {
+		l.steps = slices.Delete(l.steps, i, i+1)
+	}
+}
+
+// since returns the index of the first step after an instant.
+func (l *line) since(at int64) int {
+	lo, hi := 0, len(l.steps)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if l.steps[mid].at <= at {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// before returns the level before step i.
+func (l *line) before(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return l.steps[i-1].level
+}
+
+// peak returns the highest use during [lo, hi), which must not be empty.
+func (l *line) peak(lo, hi int64) int {
+	i := l.since(lo)
+	peak := l.before(i)
+	for ; i < len(l.steps) && l.steps[i].at < hi; i++ {
+		peak = max(peak, l.steps[i].level)
+	}
+	return peak
+}
+
+// exceeds returns the first instant from lo on at which the use is above limit,
+// or never.
+func (l *line) exceeds(limit int, lo int64) int64 {
+	i := l.since(lo)
+	if l.before(i) > limit {
+		return lo
+	}
+	for ; i < len(l.steps); i++ {
+		if l.steps[i].level > limit {
+			return l.steps[i].at
+		}
+	}
+	return never
+}
+
+// enter notes a booking among the slot's.
+func (l *line) enter(e entry) {
+	i := l.entry(e.start, e.id)
+	l.entries = slices.Insert(l.entries, i, e)
+	l.settle(i)
+}
+
+// leave forgets one entry of a booking.
+func (l *line) leave(start int64, id string) {
+	i := l.entry(start, id)
+	if i < len(l.entries) && l.entries[i].id == id {
+		l.entries = slices.Delete(l.entries, i, i+1)
+		l.settle(i)
+	}
+}
+
+// entry returns the index of the first entry not before start and id.
+func (l *line) entry(start int64, id string) int {
+	return sort.Search(len(l.entries), func(i int) bool {
+		e := &l.entries[i]
+		return e.start > start || e.start == start && e.id >= id
+	})
+}
+
+// settle computes the latest ends anew from entry i on.
+func (l *line) settle(i int) {
+	latest := int64(firstInstant)
+	if i > 0 {
+		latest = l.entries[i-1].latest
+	}
+	for ; i < len(l.entries); i++ {
+		latest = max(latest, l.entries[i].end)
+		l.entries[i].latest = latest
+	}
+}
+
+// ending returns the index of the first entry that ends after an instant.
+func (l *line) ending(at int64) int {
+	return sort.Search(len(l.entries), func(i int) bool { return l.entries[i].latest > at })
+}

@@ -1,0 +1,329 @@
+package calendar_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// quarter returns the instant so many quarters of an hour after monday: whole
+// hours and parts of them are both common.
+func quarter(n int) time.Time { return monday.Add(time.Duration(n) * 15 * time.Minute) }
+
+func quarters(from, to int) calendar.Interval {
+	return calendar.Interval{Start: quarter(from), End: quarter(to)}
+}
+
+// model is a calendar and what it should know, kept as a plain list.
+type model struct {
+	slots      *calendar.Slots
+	n, perSlot int
+	margin     time.Duration
+	bookings   []calendar.Booking
+	made       int
+}
+
+// used counts a slot's GPUs at an instant, cleaning included.
+func (m *model) used(slot int, when time.Time) int {
+	sum := 0
+	for _, b := range m.bookings {
+		iv := calendar.Interval{Start: b.Interval.Start, End: b.Interval.End.Add(m.margin)}
+		if iv.Contains(when) {
+			for _, on := range b.Slots {
+				if on == slot {
+					sum += b.GPUs
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// free is what a slot has free during an interval and the margin after it: use
+// rises only where a booking starts.
+func (m *model) free(slot int, iv calendar.Interval) int {
+	iv.End = iv.End.Add(m.margin)
+	peak := m.used(slot, iv.Start)
+	for _, b := range m.bookings {
+		if iv.Contains(b.Interval.Start) && slices.Contains(b.Slots, slot) {
+			peak = max(peak, m.used(slot, b.Interval.Start))
+		}
+	}
+	return max(0, m.perSlot-peak)
+}
+
+func drawModel(t *rapid.T) *model {
+	m := &model{n: rapid.SampledFrom([]int{1, 2, 5, 65, 70, 130}).Draw(t, "n"), perSlot: rapid.IntRange(1, 9).Draw(t, "per slot")}
+	m.slots = calendar.NewSlots(m.n, m.perSlot)
+	for range rapid.IntRange(0, 25).Draw(t, "steps") {
+		m.step(t)
+	}
+	return m
+}
+
+func (m *model) step(t *rapid.T) {
+	switch op := rapid.IntRange(0, 19).Draw(t, "op"); {
+	case op < 10:
+		m.book(t)
+	case op < 13 && len(m.bookings) > 0:
+		m.remove(rapid.IntRange(0, len(m.bookings)-1).Draw(t, "which"))
+	case op < 15 && len(m.bookings) > 0:
+		m.move(t)
+	case op == 15:
+		m.margin = time.Duration(rapid.IntRange(0, 3).Draw(t, "margin")) * 15 * time.Minute
+		m.slots.SetMargin(m.margin)
+	case op == 16:
+		m.n = max(1, m.n+rapid.IntRange(-3, 3).Draw(t, "grow"))
+		m.slots.Resize(m.n)
+	default: // questions in between build the index, which must then follow
+		m.slots.Find(gpu.Shape{Nodes: 1, PerNode: 1}, quarters(0, 8), nil)
+	}
+}
+
+// near draws slots from few, so that bookings meet, on both sides of the end of a
+// word.
+func (m *model) near(t *rapid.T) []int {
+	few := rapid.SampledFrom([]int{0, 1, 2, m.n / 2, m.n - 2, m.n - 1, m.n})
+	return rapid.SliceOfN(few, 1, 4).Draw(t, "on")
+}
+
+func drawQuarters(t *rapid.T) calendar.Interval {
+	from := rapid.IntRange(0, 120).Draw(t, "from")
+	return quarters(from, from+rapid.SampledFrom([]int{1, 2, 4, 5, 16, 31, 70}).Draw(t, "length"))
+}
+
+func (m *model) book(t *rapid.T) {
+	m.made++
+	b := booking(fmt.Sprint("b", m.made), drawQuarters(t), rapid.IntRange(1, m.perSlot).Draw(t, "gpus"), m.near(t)...)
+	if rapid.Bool().Draw(t, "force") {
+		m.slots.Force(b)
+		m.bookings = append(m.bookings, b)
+		return
+	}
+	if m.fits(b) {
+		require.NoError(t, m.slots.Place(b))
+		m.bookings = append(m.bookings, b)
+	} else {
+		require.Error(t, m.slots.Place(b))
+	}
+}
+
+func (m *model) fits(b calendar.Booking) bool {
+	for i, slot := range b.Slots {
+		if slot < 0 || slot >= m.n || slices.Contains(b.Slots[:i], slot) || m.free(slot, b.Interval) < b.GPUs {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *model) remove(i int) {
+	m.slots.Remove(m.bookings[i].ID)
+	m.bookings = slices.Delete(m.bookings, i, i+1)
+}
+
+func (m *model) move(t *rapid.T) {
+	i := rapid.IntRange(0, len(m.bookings)-1).Draw(t, "which")
+	b := m.bookings[i]
+	to := b
+	to.Slots = m.near(t)
+	m.bookings = slices.Delete(slices.Clone(m.bookings), i, i+1)
+	if len(to.Slots) == len(b.Slots) && m.fits(to) {
+		require.NoError(t, m.slots.Move(b.ID, to.Slots))
+		b = to
+	} else {
+		require.Error(t, m.slots.Move(b.ID, to.Slots))
+	}
+	m.bookings = append(m.bookings, b)
+}
+
+func drawTiers(t *rapid.T, n int) (calendar.Tiers, []int) {
+	ranks := make([]int, n)
+	if rapid.Bool().Draw(t, "no tiers") {
+		return nil, ranks
+	}
+	kind := rapid.IntRange(1, 7).Draw(t, "kind")
+	for slot := range ranks {
+		ranks[slot] = (slot*kind)%4 - 1
+	}
+	return calendar.TiersOf(n, func(slot int) int { return ranks[slot] }), ranks
+}
+
+func TestFindAgainstAModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawModel(t)
+		tiers, ranks := drawTiers(t, m.n)
+		iv := drawQuarters(t)
+		shape := gpu.Shape{Nodes: rapid.SampledFrom([]int{1, 2, m.n / 2, m.n - 1, m.n, m.n + 1}).Draw(t, "nodes"), PerNode: rapid.IntRange(0, m.perSlot+1).Draw(t, "per node")}
+		rooms := make([]int, m.perSlot+1)
+		total := 0
+		for slot := range m.n {
+			free := m.free(slot, iv)
+			total += free
+			for g := 0; g <= free && ranks[slot] >= 0; g++ {
+				rooms[g]++
+			}
+		}
+		require.Equal(t, rooms, m.slots.RoomsIn(iv, tiers))
+		require.Equal(t, total, m.slots.Free(iv))
+		found, ok := m.slots.FindInto([]int{-7}, shape, iv, tiers)
+		possible := shape.Nodes > 0 && shape.PerNode > 0 && shape.PerNode <= m.perSlot && rooms[shape.PerNode] >= shape.Nodes
+		require.Equal(t, possible, ok, "it is found if and only if it is there")
+		require.Equal(t, -7, found[0])
+		if ok {
+			m.checkFound(t, found[1:], shape, iv, ranks)
+		} else {
+			require.Len(t, found, 1)
+		}
+	})
+}
+
+// checkFound checks that slots are free, once each, ordered by tier, and that no
+// slot of a better tier was left out.
+func (m *model) checkFound(t *rapid.T, found []int, shape gpu.Shape, iv calendar.Interval, ranks []int) {
+	require.Len(t, found, shape.Nodes)
+	require.True(t, slices.IsSortedFunc(found, func(a, b int) int { return cmp.Compare(ranks[a], ranks[b]) }))
+	for i, slot := range found {
+		require.GreaterOrEqual(t, m.free(slot, iv), shape.PerNode)
+		require.NotContains(t, found[:i], slot)
+	}
+	worst := ranks[found[len(found)-1]]
+	for slot := range m.n {
+		if ranks[slot] >= 0 && ranks[slot] < worst && m.free(slot, iv) >= shape.PerNode {
+			require.Contains(t, found, slot)
+		}
+	}
+}
+
+// Whole hours leave nothing to guess: among them the fit is the best.
+func TestBestFitInWholeHours(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := &model{n: rapid.SampledFrom([]int{5, 70}).Draw(t, "n"), perSlot: 8}
+		m.slots = calendar.NewSlots(m.n, 8)
+		for i := range rapid.IntRange(0, 12).Draw(t, "bookings") {
+			from := rapid.IntRange(0, 20).Draw(t, "from")
+			b := booking(fmt.Sprint(i), hours(from, from+rapid.IntRange(1, 40).Draw(t, "length")), rapid.IntRange(1, 8).Draw(t, "gpus"), rapid.IntRange(0, 4).Draw(t, "slot"))
+			if m.slots.Place(b) == nil {
+				m.bookings = append(m.bookings, b)
+			}
+		}
+		from := rapid.IntRange(0, 40).Draw(t, "start")
+		iv := hours(from, from+rapid.IntRange(1, 30).Draw(t, "hours"))
+		need := rapid.IntRange(1, 8).Draw(t, "need")
+		var want []int
+		for slot := range m.n {
+			if m.free(slot, iv) >= need {
+				want = append(want, slot)
+			}
+		}
+		slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(m.free(a, iv), m.free(b, iv)) })
+		if len(want) == 0 {
+			return
+		}
+		got, ok := m.slots.Find(gpu.Shape{Nodes: len(want), PerNode: need}, iv, nil)
+		require.True(t, ok)
+		require.Equal(t, want, got)
+	})
+}
+
+func TestTheCalendarIsWhatItsBookingsAre(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawModel(t)
+		again := calendar.NewSlots(m.n, m.perSlot)
+		again.SetMargin(m.margin)
+		for _, b := range rapid.Permutation(m.bookings).Draw(t, "order") {
+			again.Force(b)
+		}
+		require.Equal(t, again.Dump(), m.slots.Dump(), "whatever the history")
+		require.Equal(t, again.Outside(), m.slots.Outside())
+		for _, b := range m.bookings {
+			m.slots.Remove(b.ID)
+		}
+		empty := calendar.NewSlots(m.n, m.perSlot)
+		empty.SetMargin(m.margin)
+		require.Equal(t, empty.Dump(), m.slots.Dump())
+	})
+}
+
+func TestOnAndNextUseAgainstAModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawModel(t)
+		iv := drawQuarters(t)
+		for _, slot := range []int{-1, 0, 1, m.n / 2, m.n - 1, m.n, m.n + 2} {
+			var on []calendar.Booking
+			var next time.Time
+			for _, b := range m.bookings {
+				if !slices.Contains(b.Slots, slot) {
+					continue
+				}
+				if b.Interval.Overlaps(iv) {
+					on = append(on, b)
+				}
+				if b.Interval.End.After(iv.Start) && (next.IsZero() || b.Interval.Start.Before(next)) {
+					next = b.Interval.Start
+				}
+			}
+			slices.SortFunc(on, func(a, b calendar.Booking) int {
+				return cmp.Or(a.Interval.Start.Compare(b.Interval.Start), cmp.Compare(a.ID, b.ID))
+			})
+			require.Equal(t, on, m.slots.On(slot, iv))
+			got, ok := m.slots.NextUse(slot, iv.Start)
+			require.Equal(t, !next.IsZero(), ok)
+			require.Equal(t, next, got)
+		}
+	})
+}
+
+func TestEarliestAgainstAModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawModel(t)
+		shape := gpu.Shape{Nodes: rapid.SampledFrom([]int{1, m.n - 1, m.n}).Draw(t, "nodes"), PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
+		length := rapid.SampledFrom([]int{1, 3, 8, 14, 40}).Draw(t, "length")
+		from := rapid.IntRange(0, 120).Draw(t, "from")
+		until := from + rapid.IntRange(0, 40).Draw(t, "span")
+		want, found := 0, false
+		for start := from; start <= until && !found && shape.Nodes > 0; start++ {
+			room := 0
+			for slot := range m.n {
+				if m.free(slot, quarters(start, start+length)) >= shape.PerNode {
+					room++
+				}
+			}
+			want, found = start, room >= shape.Nodes
+		}
+		start, slots, ok := m.slots.Earliest(shape, time.Duration(length)*15*time.Minute, quarter(from), quarter(until))
+		require.Equal(t, found, ok)
+		if ok {
+			require.Equal(t, quarter(want), start)
+			require.Len(t, slots, shape.Nodes)
+		}
+	})
+}
+
+func TestABookingOfACenturyIsCheap(t *testing.T) {
+	t.Parallel()
+	s := calendar.NewSlots(100, 8)
+	s.Force(calendar.Booking{ID: "for ever", Interval: calendar.Interval{Start: time.Time{}, End: monday.AddDate(900, 0, 0)}, Slots: []int{3}, GPUs: 8})
+	s.Force(booking("long", calendar.Interval{Start: monday, End: monday.AddDate(100, 0, 0)}, 8, 4))
+	slots, ok := s.Find(gpu.Shape{Nodes: 98, PerNode: 8}, hours(5, 6), nil)
+	require.True(t, ok)
+	require.NotContains(t, slots, 3)
+	require.NotContains(t, slots, 4)
+	require.False(t, s.Fits(3, 1, calendar.Interval{Start: monday.AddDate(-200, 0, 0), End: monday}))
+	s.Remove("for ever")
+	s.Remove("long")
+	require.Equal(t, calendar.NewSlots(100, 8).Dump(), s.Dump())
+}

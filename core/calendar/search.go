@@ -1,0 +1,182 @@
+package calendar
+
+import "math/bits"
+
+// scanned is the largest pool whose slots are looked at one by one: a question
+// then costs no more than through the index, which a small calendar, often built
+// for one question, does not need.
+const scanned = 64
+
+// search is one question to the calendar: which slots have how much room during
+// [lo, hi). Its memory is kept for the next.
+type search struct {
+	lo, hi     int64
+	known      int      // the sets of up to so many GPUs are computed
+	sure       []uint64 // by number of GPUs: slots that surely have as many free
+	maybe      []uint64 // the same and slots that fail only in an hour partly asked for
+	left       []uint64 // slots that no tier has offered yet
+	none       []uint64
+	full, part []int32 // nodes of the index inside [lo, hi), and hours at its ends
+}
+
+// survey begins a question for at least need GPUs on a slot.
+func (s *Slots) survey(lo, hi int64, need int) {
+	q, words := &s.search, wordsFor(len(s.lines))
+	if q.none == nil {
+		q.sure, q.maybe = make([]uint64, s.perSlot*words), make([]uint64, s.perSlot*words)
+		q.left, q.none = make([]uint64, words), make([]uint64, words)
+	}
+	q.lo, q.hi, q.known = lo, hi, need-1
+	if len(s.lines) <= scanned {
+		s.scan(need)
+		return
+	}
+	if s.index == nil {
+		s.buildIndex()
+	}
+	q.full, q.part = s.index.cover(root(), lo, hi, q.full[:0], q.part[:0])
+}
+
+// scan answers for all numbers of GPUs from need on by looking at every slot.
+func (s *Slots) scan(need int) {
+	q, words := &s.search, wordsFor(len(s.lines))
+	clear(q.sure)
+	for slot := range s.lines {
+		for g := min(s.perSlot, s.perSlot-s.lines[slot].peak(q.lo, q.hi)); g >= need; g-- {
+			q.sure[(g-1)*words+slot/64] |= 1 << (slot % 64)
+		}
+	}
+	copy(q.maybe, q.sure)
+	q.known = s.perSlot
+}
+
+// buildIndex makes the index of what is placed.
+func (s *Slots) buildIndex() {
+	s.index = newIndex(len(s.lines), s.perSlot)
+	for _, b := range s.bookings {
+		lo, hi := s.occupied(b.Interval)
+		for _, slot := range b.Slots {
+			if s.owns(slot) && lo < hi {
+				s.index.edge(lo)
+				s.index.edge(hi)
+			}
+		}
+	}
+	for slot := range s.lines {
+		if l := &s.lines[slot]; len(l.steps) > 0 {
+			s.index.refresh(root(), slot, l, l.steps[0].at, l.steps[len(l.steps)-1].at)
+		}
+	}
+}
+
+// room returns the slots that surely have g GPUs free, and with them those that
+// may have: they fail only in an hour that is partly asked for. It must be asked
+// in ascending order of g, beginning with what survey was told.
+func (s *Slots) room(g int) (sure, maybe []uint64) {
+	q, words := &s.search, wordsFor(len(s.lines))
+	if g > s.perSlot {
+		return q.none, q.none
+	}
+	sure, maybe = q.sure[(g-1)*words:g*words], q.maybe[(g-1)*words:g*words]
+	if g <= q.known {
+		return sure, maybe
+	}
+	q.known = g
+	for i := range maybe {
+		maybe[i] = ^uint64(0)
+	}
+	for _, node := range q.full {
+		meet(maybe, s.index.atLeast(node, g))
+	}
+	copy(sure, maybe)
+	for _, node := range q.part {
+		meet(sure, s.index.atLeast(node, g))
+	}
+	if len(q.full) == 0 {
+		fill(maybe, len(s.lines))
+	}
+	return sure, maybe
+}
+
+// meet takes out of a what is not in b.
+func meet(a, b []uint64) {
+	for i, word := range b[:len(a)] {
+		a[i] &= word
+	}
+}
+
+// fill puts the slots below n in.
+func fill(set []uint64, n int) {
+	for i := range set {
+		set[i] = ^uint64(0)
+	}
+	if n%64 != 0 {
+		set[len(set)-1] = 1<<(n%64) - 1
+	}
+}
+
+// pick appends slots with room for need GPUs to dst until it has want: of those
+// that no tier has offered yet, those in tier; those that are sure first, the
+// least room first. A nil tier has all slots.
+func (s *Slots) pick(dst []int, want, need int, tier []uint64) []int {
+	q := &s.search
+	for g := need; g <= s.perSlot && len(dst) < want; g++ {
+		room, _ := s.room(g)
+		more, _ := s.room(g + 1)
+		any := uint64(0)
+		for w := range room {
+			word := room[w] & q.offered(tier, w)
+			any |= word
+			dst = take(dst, want, w, word&^more[w])
+		}
+		if any == 0 {
+			break
+		}
+	}
+	if len(dst) < want {
+		dst = s.pickChecked(dst, want, need, tier)
+	}
+	return dst
+}
+
+// pickChecked goes on with slots whose hours do not tell.
+func (s *Slots) pickChecked(dst []int, want, need int, tier []uint64) []int {
+	q := &s.search
+	sure, maybe := s.room(need)
+	for w := range maybe {
+		for word := maybe[w] &^ sure[w] & q.offered(tier, w); word != 0 && len(dst) < want; word &= word - 1 {
+			slot := w*64 + bits.TrailingZeros64(word)
+			if s.lines[slot].peak(q.lo, q.hi)+need <= s.perSlot {
+				dst = append(dst, slot)
+			}
+		}
+	}
+	return dst
+}
+
+// offered returns the w-th word of what a tier offers anew.
+func (q *search) offered(tier []uint64, w int) uint64 {
+	switch {
+	case tier == nil:
+		return q.left[w]
+	case w < len(tier):
+		return q.left[w] & tier[w]
+	default:
+		return 0
+	}
+}
+
+// pass takes a tier's slots out of what is left.
+func (q *search) pass(tier []uint64) {
+	for w := range q.left[:min(len(q.left), len(tier))] {
+		q.left[w] &^= tier[w]
+	}
+}
+
+// take appends the slots of one word to dst until it has want.
+func take(dst []int, want, w int, word uint64) []int {
+	for ; word != 0 && len(dst) < want; word &= word - 1 {
+		dst = append(dst, w*64+bits.TrailingZeros64(word))
+	}
+	return dst
+}
