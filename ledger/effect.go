@@ -15,6 +15,7 @@ import (
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -26,9 +27,9 @@ type Effect struct {
 	Nodes         []Pair[node.Node]
 	Reservations  []Pair[reservation.Reservation]
 	Allocations   []Pair[allocation.Allocation]
-	Cost          gpu.MicroUSD // what it commits in addition
-	Limit         int          // GPUs that the actor's organization may hold
-	Wait          *Wait        // of what does not get its GPUs at once, else nil
+	Cost          gpu.MicroUSD   // what it commits in addition
+	Limit         int            // GPUs that the actor's organization may hold
+	Wait          *plan.Estimate // of what does not get its GPUs at once, else nil
 	// GPUsBefore and GPUsAfter are the most that the actor's organization holds
 	// and is promised at any instant of the time that the request is about.
 	GPUsBefore, GPUsAfter int
@@ -181,6 +182,32 @@ func (e *Effect) price(r Reader, organizationID string) error {
 		return fmt.Errorf("reading organization: %w", err)
 	}
 	e.Limit = org.Limits.GPUs
+	return nil
+}
+
+// waits estimates the longest wait among what is new.
+func (e *Effect) waits(r Reader) error {
+	waits := NewWaits(r)
+	longer := func(x *plan.Estimate, err error) error {
+		if err == nil && x != nil && (e.Wait == nil || x.P50 > e.Wait.P50) {
+			e.Wait = x
+		}
+		return err
+	}
+	for _, p := range e.Allocations {
+		if p.Before == nil {
+			if err := longer(waits.Allocation(p.After)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range e.Reservations {
+		if p.Before == nil {
+			if err := longer(waits.Reservation(p.After)); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

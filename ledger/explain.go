@@ -26,11 +26,11 @@ type Explanation struct {
 	Since     time.Time
 	Degraded  bool
 	Blockers  []Blocker
-	Refused   *RefusedError // of what admission refuses now, else nil
-	Wait      *Wait         // of what waits, else nil
-	Next      []Step        // in the order of their times
-	Decisions []Event       // newest first
-	Effect    Effect        // of a request that was only asked about
+	Refused   *RefusedError  // of what admission refuses now, else nil
+	Wait      *plan.Estimate // of what waits, else nil
+	Next      []Step         // in the order of their times
+	Decisions []Event        // newest first
+	Effect    Effect         // of a request that was only asked about
 }
 
 // Blocker is one thing that stands in the way, beside what admission refuses.
@@ -95,6 +95,9 @@ func (e *explained) step(code string, at time.Time, format string, args ...any) 
 }
 
 func (e *explained) done() Explanation {
+	for i := range e.Blockers { // they are what the wait is estimated from
+		e.Blockers[i].ClearsAt = e.ClearsAt()
+	}
 	slices.SortStableFunc(e.Next, func(a, b Step) int { return a.At.Compare(b.At) })
 	return e.Explanation
 }
@@ -111,7 +114,10 @@ func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string)
 		if actor.Kind == AgentKey && r.MadeBy != actor.KeyID {
 			return ErrNotFound
 		}
-		e, err = l.explained(rd, actor, id, r.PoolID)
+		if e, err = l.explained(rd, actor, id, r.PoolID); err != nil {
+			return err
+		}
+		e.Wait, err = NewWaits(rd).Reservation(r)
 		return err
 	})
 	if err != nil {
@@ -196,7 +202,8 @@ func (l *Ledger) ExplainAllocation(ctx context.Context, actor Actor, id string) 
 			return err
 		}
 		e.allocation(a)
-		return nil
+		e.Wait, err = NewWaits(rd).Allocation(a)
+		return err
 	})
 	if err != nil {
 		return Explanation{}, err

@@ -82,6 +82,9 @@ func (l *Ledger) Rehearse(ctx context.Context, actor Actor, deed Deed) (Effect, 
 		if err := effect.price(tx, actor.OrganizationID); err != nil {
 			return err
 		}
+		if err := effect.waits(tx); err != nil {
+			return err
+		}
 		return errRehearsed
 	})
 	if errors.Is(err, errRehearsed) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -130,10 +131,11 @@ func (a *API) listAllocations(ctx context.Context, in *struct {
 			return err
 		}
 		f := ledger.BookingFilter{PoolID: id, State: in.State, Live: in.Live}
+		waits := newWaiting(r)
 		out, err = paged(in.Page, "alc", func(p ledger.Page) ([]allocation.Allocation, error) {
 			return r.Allocations(auth.From(ctx).Scope(), f, p)
-		}, func(a allocation.Allocation) string { return a.ID }, encodeAllocation)
-		return err
+		}, func(a allocation.Allocation) string { return a.ID }, waits.allocation)
+		return errors.Join(err, waits.err)
 	})
 	return out, err
 }
@@ -147,8 +149,17 @@ func (a *API) allocation(ctx context.Context, id string) (got allocation.Allocat
 }
 
 func (a *API) getAllocation(ctx context.Context, in *struct{ ByID }) (*One[contract.Allocation], error) {
-	got, err := a.allocation(ctx, in.ID)
-	return &One[contract.Allocation]{ETag: etag(got.Version), Body: encodeAllocation(got)}, err
+	out := &One[contract.Allocation]{}
+	err := a.read(ctx, func(r ledger.Reader) error {
+		got, err := r.Allocation(auth.From(ctx).Scope(), in.ID)
+		if err != nil {
+			return err
+		}
+		waits := newWaiting(r)
+		out.ETag, out.Body = etag(got.Version), waits.allocation(got)
+		return waits.err
+	})
+	return out, err
 }
 
 func (a *API) releaseAllocation(route string) func(context.Context, *struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -153,10 +154,13 @@ func empty(v json.RawMessage) bool {
 	return slices.Contains([]string{"null", "[]", `""`, "false", "0"}, string(v))
 }
 
-func waitOf(e *ledger.Wait) *contract.WaitEstimate {
+// tenth is as exact as an estimate is told.
+const tenth = 100 * time.Millisecond
+
+func waitOf(e *plan.Estimate) *contract.WaitEstimate {
 	if e == nil {
 		return nil
 	}
-	round := func(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
+	round := func(d time.Duration) float64 { return d.Round(tenth).Seconds() }
 	return &contract.WaitEstimate{P10Seconds: round(e.P10), P50Seconds: round(e.P50), P90Seconds: round(e.P90), Basis: e.Basis, Samples: e.Samples}
 }

@@ -87,7 +87,7 @@ func band(b *ledger.Band) *contract.InstantBand {
 	if b == nil {
 		return nil
 	}
-	return &contract.InstantBand{P10: b.P10.UTC(), P50: b.P50.UTC(), P90: b.P90.UTC()}
+	return &contract.InstantBand{P10: b.P10.UTC().Round(tenth), P50: b.P50.UTC().Round(tenth), P90: b.P90.UTC().Round(tenth)}
 }
 
 // refusedBy lists what admission says, each with its way out.

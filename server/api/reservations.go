@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -87,25 +88,31 @@ func (a *API) listReservations(ctx context.Context, in *struct {
 		if actor.Kind == ledger.AgentKey {
 			f.MadeBy = actor.KeyID
 		}
+		waits := newWaiting(r)
 		out, err = paged(in.Page, "rsv", func(p ledger.Page) ([]reservation.Reservation, error) {
 			return r.Reservations(actor.Scope(), f, p)
-		}, func(r reservation.Reservation) string { return r.ID }, encodeReservation)
-		return err
+		}, func(r reservation.Reservation) string { return r.ID }, waits.reservation)
+		return errors.Join(err, waits.err)
 	})
 	return out, err
 }
 
 func (a *API) getReservation(ctx context.Context, in *struct{ ByID }) (*One[contract.Reservation], error) {
 	actor := auth.From(ctx)
-	var got reservation.Reservation
-	err := a.read(ctx, func(r ledger.Reader) (err error) {
-		got, err = r.Reservation(actor.Scope(), in.ID)
-		return err
+	out := &One[contract.Reservation]{}
+	err := a.read(ctx, func(r ledger.Reader) error {
+		got, err := r.Reservation(actor.Scope(), in.ID)
+		if err != nil {
+			return err
+		}
+		if actor.Kind == ledger.AgentKey && got.MadeBy != actor.KeyID {
+			return ledger.ErrNotFound
+		}
+		waits := newWaiting(r)
+		out.ETag, out.Body = etag(got.Version), waits.reservation(got)
+		return waits.err
 	})
-	if err == nil && actor.Kind == ledger.AgentKey && got.MadeBy != actor.KeyID {
-		err = ledger.ErrNotFound
-	}
-	return &One[contract.Reservation]{ETag: etag(got.Version), Body: encodeReservation(got)}, err
+	return out, err
 }
 
 func (a *API) cancelReservation(ctx context.Context, in *struct {
