@@ -68,7 +68,7 @@ func slots(p ledger.PoolState) []Violation {
 	for slot, of := range steps {
 		if most, at := peak(of); most > p.Pool.PerNode {
 			found = append(found, Violation{Capacity, p.Pool.ID,
-				fmt.Sprintf("slot %d has %d GPUs and %d are booked at %s", slot, p.Pool.PerNode, most, at.UTC().Format(time.RFC3339Nano))})
+				fmt.Sprintf("slot %d has %d GPUs and %d are booked at %s", slot, p.Pool.PerNode, most, stamp(at))})
 		}
 	}
 	return append(found, places(p)...)
@@ -101,36 +101,6 @@ func places(p ledger.PoolState) []Violation {
 	return found
 }
 
-// quotas recounts what each organization holds and is promised, and compares
-// the recount with its limit and with what the ledger counts.
-func quotas(rows Rows) []Violation {
-	var found []Violation
-	steps := map[string][]step{}
-	for _, p := range rows.Pools {
-		for _, r := range p.Reservations {
-			if r.Placed() {
-				steps[r.OrganizationID] = append(steps[r.OrganizationID], over(r.Window, r.Shape.GPUs())...)
-			}
-		}
-		for _, a := range p.Allocations {
-			if a.Live() {
-				steps[a.OrganizationID] = append(steps[a.OrganizationID], over(a.Window, a.Shape.GPUs())...)
-			}
-		}
-	}
-	for _, org := range rows.Organizations {
-		of := steps[org.ID]
-		if most, at := peak(of); most > org.Limits.GPUs {
-			found = append(found, Violation{Quota, org.ID,
-				fmt.Sprintf("may have %d GPUs and has %d at %s", org.Limits.GPUs, most, at.UTC().Format(time.RFC3339Nano))})
-		}
-		if counted, ok := rows.Committed[org.ID]; ok {
-			found = append(found, recount(org.ID, of, counted)...)
-		}
-	}
-	return found
-}
-
 // recount compares steps, which peak has sorted, with what the ledger counts, at
 // each instant at which either changes.
 func recount(org string, steps []step, counted *calendar.Profile) []Violation {
@@ -145,7 +115,7 @@ func recount(org string, steps []step, counted *calendar.Profile) []Violation {
 			sum += steps[next].by
 		}
 		if n := counted.At(at); n != sum {
-			return []Violation{{Quota, org, fmt.Sprintf("has %d GPUs at %s and the ledger counts %d", sum, at.UTC().Format(time.RFC3339Nano), n)}}
+			return []Violation{{Quota, org, fmt.Sprintf("has %d GPUs at %s and the ledger counts %d", sum, stamp(at), n)}}
 		}
 	}
 	return nil

@@ -53,6 +53,13 @@ func active(id string, window calendar.Interval, slot int, devices ...string) al
 	return a
 }
 
+// inCohort are the limits of a member.
+func inCohort(gpus, borrowing, lending int64) quota.Limits {
+	l := quota.Limits{GPUs: int(gpus), Cohort: "lab"}
+	l.Borrowing[quota.GPUs], l.Lending[quota.GPUs] = quota.AtMost(borrowing), quota.AtMost(lending)
+	return l
+}
+
 // sound is a world in which everything holds: a pool of two slots of two GPUs.
 func sound() invariants.Rows {
 	counted := &calendar.Profile{}
@@ -111,6 +118,18 @@ func TestPlanted(t *testing.T) {
 		}, []invariants.Invariant{invariants.Quota}},
 		"another count": {func(r *invariants.Rows) {
 			r.Committed["org"].Add(hours(2, 3), 1)
+		}, []invariants.Invariant{invariants.Quota}},
+		"more than it may borrow": {func(r *invariants.Rows) {
+			r.Organizations[0].Limits = inCohort(2, 1, 2)
+			r.Organizations = append(r.Organizations, ledger.Organization{ID: "lender", Limits: inCohort(4, 0, 4)})
+		}, []invariants.Invariant{invariants.Quota}},
+		"as much as it may borrow": {func(r *invariants.Rows) {
+			r.Organizations[0].Limits = inCohort(2, 2, 2)
+			r.Organizations = append(r.Organizations, ledger.Organization{ID: "lender", Limits: inCohort(4, 0, 2)})
+		}, nil},
+		"more than the others lend": {func(r *invariants.Rows) {
+			r.Organizations[0].Limits = inCohort(2, 2, 2)
+			r.Organizations = append(r.Organizations, ledger.Organization{ID: "lender", Limits: inCohort(4, 0, 1)})
 		}, []invariants.Invariant{invariants.Quota}},
 		"negative cost": {func(r *invariants.Rows) {
 			r.Pools[0].Reservations[0].Cost = -1
