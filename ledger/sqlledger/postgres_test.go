@@ -135,3 +135,21 @@ func TestPostgresMigratesOnce(t *testing.T) {
 		require.NoError(t, <-outcomes)
 	}
 }
+
+// Bounds of waiting for what another goroutine does.
+const (
+	patience = time.Minute
+	tick     = 2 * time.Millisecond
+)
+
+// waiting counts the connections to a database that wait for a lock.
+func waiting(t *testing.T, address string) int {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), address)
+	require.NoError(t, err)
+	n := 0
+	require.NoError(t, conn.QueryRow(t.Context(),
+		"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n))
+	require.NoError(t, conn.Close(t.Context()))
+	return n
+}

@@ -17,10 +17,10 @@ type texts struct {
 	update     string // PostgreSQL: rows over the version before, how many in the last parameter
 }
 
-// manyRows is how many rows SQLite is sent at once: few enough that a statement
-// with the widest rows stays within its 32,766 parameters, and enough that more
-// would save nothing.
-const manyRows = 64
+// manyRows is how many rows SQLite is sent at once. Its driver looks through all
+// parameters for each one that it binds, so with more rows a statement soon
+// costs more than it saves: 8 was measured to be best (BenchmarkSave).
+const manyRows = 8
 
 func textsOf(t *rowType) texts {
 	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(t.columns)), ", ") + ")"

@@ -1,0 +1,213 @@
+//go:build services
+
+package sqlledger_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
+)
+
+var errGivenUp = errors.New("given up")
+
+// instance is one more process's store on a database.
+func instance(t *testing.T, address string) *sqlledger.Store {
+	t.Helper()
+	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: address, MaxConns: 8})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return store
+}
+
+// shared is a migrated database with a pool and the tenant of it, and its URL.
+func shared(t *testing.T) string {
+	t.Helper()
+	address := database(t)
+	store := instance(t, address)
+	require.NoError(t, store.Migrate(t.Context()))
+	furnished(t, store)
+	require.NoError(t, save(t, store, ledger.Change{
+		Pools: []ledger.Pool{{Pool: gpu.Pool{ID: "pol_2", Name: "b", PerNode: 8}}},
+	}))
+	return address
+}
+
+func opening(ids ...string) ledger.Opening { return ledger.Opening{Pools: ids} }
+
+// TestInstancesSeeEachOthersStamps: who gets the lock finds the stamp of whoever
+// had it before, in whichever process, and never one that was given up.
+func TestInstancesSeeEachOthersStamps(t *testing.T) {
+	t.Parallel()
+	address := shared(t)
+	const each = 50
+	var mu sync.Mutex
+	last := int64(0) // committed under the lock
+	var group sync.WaitGroup
+	for worker := range int64(8) {
+		store := instance(t, address)
+		group.Go(func() {
+			for i := range int64(each) {
+				mine := 1 + worker*each + i
+				err := store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+					opened, err := tx.Open(opening("pol_1"))
+					if err != nil {
+						return err
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if opened.Stamps["pol_1"] != last || opened.Pools[0].Stamp != last {
+						return errors.New("another stamp than the last one")
+					}
+					if i%5 == 4 {
+						if err := tx.Save(ledger.Change{Stamps: map[string]int64{"pol_1": -mine}}); err != nil {
+							return err
+						}
+						return errGivenUp
+					}
+					err = tx.Save(ledger.Change{Stamps: map[string]int64{"pol_1": mine}, Last: true})
+					if err == nil {
+						last = mine
+					}
+					return err
+				})
+				if err != nil && !errors.Is(err, errGivenUp) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestALockedPoolHasTheStampOfItsHolder: it was waited for, so a snapshot from
+// before the waiting would show an older one.
+func TestALockedPoolHasTheStampOfItsHolder(t *testing.T) {
+	t.Parallel()
+	address := shared(t)
+	here, there := instance(t, address), instance(t, address)
+	isHeld, waited := make(chan struct{}), make(chan map[string]int64, 1)
+	go func() {
+		<-isHeld
+		var stamps map[string]int64
+		_ = there.InTx(context.Background(), func(_ context.Context, tx ledger.Tx) error {
+			opened, err := tx.Open(opening("pol_2"))
+			stamps = opened.Stamps
+			return err
+		})
+		waited <- stamps
+	}()
+	require.NoError(t, here.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+		if _, err := tx.Open(opening("pol_2")); err != nil {
+			return err
+		}
+		close(isHeld)
+		require.Eventually(t, func() bool { return waiting(t, address) == 1 }, patience, tick)
+		return tx.Save(ledger.Change{Stamps: map[string]int64{"pol_1": 5, "pol_2": 6}, Last: true})
+	}))
+	require.Equal(t, map[string]int64{"pol_1": 5, "pol_2": 6}, <-waited)
+}
+
+// TestAVerbCostsTwoRoundTrips: one to open, one to save and commit.
+func TestAVerbCostsTwoRoundTrips(t *testing.T) {
+	t.Parallel()
+	p, address := through(t, shared(t))
+	store := instance(t, address)
+	made := 0
+	verb := func() {
+		change := bookings(t, &made, 3)
+		change.Last, change.Stamps, change.Wake = true, map[string]int64{"pol_1": int64(made)}, []string{"plan:pol_1"}
+		write(t, store, func(tx ledger.Tx) error {
+			_, err := tx.Open(ledger.Opening{
+				Organizations: []string{"org_1"}, Pools: []string{"pol_1"},
+				Replays: []ledger.ReplayKey{{OrganizationID: "org_1", Route: "r", Key: "k"}},
+			})
+			require.NoError(t, err)
+			require.False(t, tx.Now().IsZero())
+			return tx.Save(change)
+		})
+	}
+	verb() // the connection is made and its statements are prepared
+	before := p.trips.Load()
+	for range 10 {
+		verb()
+	}
+	require.Equal(t, int64(20), p.trips.Load()-before)
+}
+
+// TestALostAnswerIsAnError: nobody may be told that it is stored, though it is;
+// and fn must not run again, since it took effect.
+func TestALostAnswerIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]bool{"with the save": true, "on its own": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := shared(t)
+			p, detour := through(t, address)
+			store, runs := instance(t, detour), 0
+			require.NoError(t, save(t, store, ledger.Change{Stamps: map[string]int64{"pol_1": 6}}), "statements are prepared")
+			err := store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+				runs++
+				change := ledger.Change{Stamps: map[string]int64{"pol_1": 7}, Last: last}
+				if last {
+					p.lost.Store(true)
+					return tx.Save(change)
+				}
+				err := tx.Save(change)
+				p.lost.Store(true)
+				return err
+			})
+			require.Error(t, err)
+			require.Equal(t, 1, runs)
+			witness := instance(t, address)
+			require.Eventually(t, func() bool { return pools(t, witness)[0].Stamp == 7 }, patience, tick)
+			p.lost.Store(false)
+			require.NoError(t, save(t, store, ledger.Change{Stamps: map[string]int64{"pol_1": 8}}), "the next connection works")
+		})
+	}
+}
+
+// TestADeadlockIsTriedAgain: the one that the server gives up runs again.
+func TestADeadlockIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	address := shared(t)
+	var both sync.WaitGroup
+	both.Add(2)
+	runs := make(chan int, 2)
+	for _, order := range [][]string{{"pol_1", "pol_2"}, {"pol_2", "pol_1"}} {
+		store := instance(t, address+"&deadlock_timeout=10ms")
+		go func() {
+			n := 0
+			err := store.InTx(context.Background(), func(_ context.Context, tx ledger.Tx) error {
+				n++
+				if _, err := tx.Open(opening(order[0])); err != nil {
+					return err
+				}
+				if n == 1 { // each has its first lock before it asks for the other's
+					both.Done()
+					both.Wait()
+				}
+				opened, err := tx.Open(opening(order[1]))
+				if err != nil {
+					return err
+				}
+				opened.Pools[0].Failures++
+				return tx.Save(ledger.Change{Pools: opened.Pools, Last: true})
+			})
+			if err != nil {
+				n = -100
+			}
+			runs <- n
+		}()
+	}
+	require.Equal(t, 3, <-runs+<-runs, "one of them was tried again, once")
+	for _, p := range pools(t, instance(t, address)) {
+		require.Equal(t, 1, p.Failures, p.ID)
+	}
+}
