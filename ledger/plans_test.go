@@ -1,0 +1,225 @@
+package ledger_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// rows is everything that a plan may change, by id.
+type rows struct {
+	Reservations []reservation.Reservation
+	Allocations  []allocation.Allocation
+	Nodes        []node.Node
+	Pool         ledger.Pool
+	Events       int
+}
+
+func (w *world) rows() rows {
+	w.Helper()
+	var all rows
+	w.read(func(r ledger.Reader) error {
+		var err error
+		everything, page := ledger.Scope{All: true}, ledger.Page{Limit: 500}
+		all.Reservations, err = r.Reservations(everything, ledger.BookingFilter{}, page)
+		require.NoError(w, err)
+		all.Allocations, err = r.Allocations(everything, ledger.BookingFilter{}, page)
+		require.NoError(w, err)
+		all.Nodes, err = r.Nodes(ledger.NodeFilter{}, page)
+		require.NoError(w, err)
+		all.Pool, err = r.Pool(w.pool.ID)
+		require.NoError(w, err)
+		events, err := r.Events(everything, ledger.EventFilter{}, 500)
+		all.Events = len(events)
+		return err
+	})
+	return all
+}
+
+// between is the effect that turns one set of rows into another, found without
+// the code that notes effects.
+func between(before, after rows) ledger.Effect {
+	var e ledger.Effect
+	e.Reservations = pairs(before.Reservations, after.Reservations, func(r reservation.Reservation) (string, int) { return r.ID, r.Version })
+	e.Allocations = pairs(before.Allocations, after.Allocations, func(a allocation.Allocation) (string, int) { return a.ID, a.Version })
+	e.Nodes = pairs(before.Nodes, after.Nodes, func(n node.Node) (string, int) { return n.ID, n.Version })
+	if before.Pool.Version != after.Pool.Version {
+		e.Pools = append(e.Pools, ledger.Pair[ledger.Pool]{Before: &before.Pool, After: after.Pool})
+	}
+	return e
+}
+
+func pairs[T any](before, after []T, head func(T) (string, int)) []ledger.Pair[T] {
+	var list []ledger.Pair[T]
+	for _, now := range after {
+		id, version := head(now)
+		i := slices.IndexFunc(before, func(x T) bool { known, _ := head(x); return known == id })
+		if i < 0 {
+			list = append(list, ledger.Pair[T]{After: now})
+		} else if _, was := head(before[i]); was != version {
+			list = append(list, ledger.Pair[T]{Before: &before[i], After: now})
+		}
+	}
+	return list
+}
+
+func answered(v any, err error) (int, []byte, error) {
+	if err != nil {
+		return 0, nil, err
+	}
+	text, err := json.Marshal(v)
+	return 200, text, err
+}
+
+// drawDeed draws a request of the actor's.
+func (w *world) drawDeed(t *rapid.T, by ledger.Actor) ledger.Deed {
+	now, live := w.clock.Now(), w.rows()
+	gpus := rapid.IntRange(1, 6).Draw(t, "gpus")
+	start := now.Add(time.Duration(rapid.IntRange(0, 4).Draw(t, "start")) * time.Hour)
+	window := w.after(start.Sub(now), start.Sub(now)+time.Duration(rapid.IntRange(1, 3).Draw(t, "hours"))*time.Hour)
+	queue := rapid.Bool().Draw(t, "queue")
+	pick := rapid.IntRange(0, 4).Draw(t, "verb")
+	switch {
+	case pick == 0:
+		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+			return answered(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: gpus, Lease: time.Hour}))
+		}
+	case pick == 1 && len(live.Allocations) > 0:
+		id := rapid.SampledFrom(live.Allocations).Draw(t, "allocation").ID
+		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) { return answered(l.Release(ctx, by, id)) }
+	case pick == 2 && len(live.Reservations) > 0:
+		id := rapid.SampledFrom(live.Reservations).Draw(t, "reservation").ID
+		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+			return answered(l.Claim(ctx, by, id, time.Hour, ""))
+		}
+	case pick == 3 && len(live.Reservations) > 0:
+		id := rapid.SampledFrom(live.Reservations).Draw(t, "reservation").ID
+		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+			return answered(l.CancelReservation(ctx, by, id))
+		}
+	default:
+		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+			return answered(l.Reserve(ctx, by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, Queue: queue}))
+		}
+	}
+}
+
+func (w *world) plan(by ledger.Actor, deed ledger.Deed) (ledger.ShownPlan, error) {
+	return w.ledger.MakePlan(w.Context(), by, ledger.ShownPlan{Kind: "drawn", Request: []byte("{}")}, deed,
+		func(ledger.Effect, []byte) ([]byte, error) { return []byte("{}"), nil })
+}
+
+// A plan changes nothing; it fails exactly when the request would; and applied,
+// it does what it showed, or nothing.
+func TestAPlanDoesWhatItShows(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		w := newWorld(t)
+		if rapid.Bool().Draw(r, "a warm node") {
+			w.warm(1)
+		}
+		ours, theirs := w.person("ours"), w.person("theirs")
+		for range rapid.IntRange(1, 3).Draw(r, "steps") {
+			by := ours
+			if rapid.IntRange(0, 3).Draw(r, "as an agent") == 0 {
+				by = agent(ours, "guesser")
+			}
+			w.planOne(r, by, theirs)
+		}
+	})
+}
+
+func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
+	before := w.rows()
+	deed := w.drawDeed(r, by)
+	p, failed := w.plan(by, deed)
+	require.Equal(w, before, w.rows(), "a plan changed something")
+	if failed != nil {
+		_, _, err := deed(w.Context(), w.ledger)
+		require.Error(w, err)
+		require.Equal(w, failed.Error(), err.Error(), "the plan failed in another way than the request")
+		return
+	}
+	if rapid.Bool().Draw(r, "somebody acts meanwhile") {
+		_, _, _ = w.drawDeed(r, other)(w.Context(), w.ledger) // whether it succeeds is theirs to know
+	}
+	before = w.rows()
+	done, err := w.ledger.ApplyPlan(w.Context(), by, p.ID, deed)
+	after := w.rows()
+	if err != nil {
+		var stale *ledger.PlanStaleError
+		require.ErrorAs(w, err, &stale)
+		require.Equal(w, before, after, "a stale plan changed something")
+		return
+	}
+	require.Equal(w, p.Mark, between(before, after).Mark(), "it did something else than it showed")
+	again, err := w.ledger.ApplyPlan(w.Context(), by, p.ID, deed)
+	require.NoError(w, err)
+	require.Equal(w, done, again)
+	require.Equal(w, after, w.rows(), "applied twice, it changed something twice")
+}
+
+// Of many that apply the same plan at once one does it, and all get its answer.
+func TestAPlanIsAppliedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	by := w.person("acme")
+	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+		return answered(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 8}))
+	}
+	p, err := w.plan(by, deed)
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	answers, failures := make([]ledger.ShownPlan, 8), make([]error, 8)
+	for i := range answers {
+		all.Go(func() { answers[i], failures[i] = w.ledger.ApplyPlan(w.Context(), by, p.ID, deed) })
+	}
+	all.Wait()
+	for i, a := range answers {
+		require.NoError(t, failures[i])
+		require.Equal(t, answers[0], a)
+	}
+	require.Len(t, w.rows().Allocations, 1)
+}
+
+// A wait that turned into none is what was shown; one that came instead of none
+// is not.
+func TestAPlanMayBeFulfilledSooner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	by := w.person("acme")
+	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+		return answered(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 2}))
+	}
+	effect, _, err := w.ledger.Rehearse(w.Context(), by, deed)
+	require.NoError(t, err)
+	require.NotNil(t, effect.Wait)
+	require.Equal(t, allocation.Pending, effect.Allocations[0].After.State())
+	cold, err := w.plan(by, deed)
+	require.NoError(t, err)
+	held := w.allocate(by, 8)
+	w.pass(boot - time.Minute)
+	_, err = w.ledger.ApplyPlan(w.Context(), by, cold.ID, deed)
+	require.ErrorAs(t, err, new(*ledger.PlanStaleError), "the place is taken")
+	_, err = w.ledger.Release(w.Context(), by, held.ID)
+	require.NoError(t, err)
+	w.pass(time.Minute - time.Second)
+	_, err = w.ledger.ApplyPlan(w.Context(), by, cold.ID, deed)
+	require.NoError(t, err)
+	warm, err := w.plan(by, deed)
+	require.NoError(t, err)
+	w.pass(5 * time.Minute)
+	_, err = w.ledger.ApplyPlan(w.Context(), by, warm.ID, deed)
+	require.ErrorIs(t, err, ledger.ErrPlanExpired)
+}
