@@ -164,7 +164,7 @@ type Spend struct {
 // Snapshot is the pool as the planner sees it.
 func (s PoolState) Snapshot() plan.Snapshot {
 	return plan.Snapshot{
-		Pool: s.Pool.Pool, Boot: s.Pool.Boot, BlockedUntil: s.Pool.BlockedUntil,
+		Pool: s.Pool.Pool, Learned: plan.Learned{Boot: s.Pool.Boot, Supply: plan.Supply{BlockedUntil: s.Pool.BlockedUntil, Failures: s.Pool.Failures}},
 		Nodes: s.Nodes, Reservations: s.Reservations, Allocations: s.Allocations,
 	}
 }

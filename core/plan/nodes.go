@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 )
 
@@ -12,95 +13,136 @@ import (
 const timeoutFactor = 5
 
 func (c *computation) nodes() {
+	uses := c.uses()
 	usable := 0
-	ordered := slices.Clone(c.Nodes)
-	slices.SortFunc(ordered, func(a, b node.Node) int { return cmp.Compare(a.Slot, b.Slot) })
-	for _, n := range ordered {
+	ordered := make([]*node.Node, 0, len(c.Nodes))
+	for _, n := range c.bySlot {
+		if n == nil {
+			continue
+		}
 		if n.State() == node.Ready || n.Coming() {
 			usable++
 		}
+		ordered = append(ordered, n)
 	}
 	for _, n := range ordered {
 		switch n.State() {
 		case node.Requested:
-			if !c.needed(n) && usable > c.Pool.MinNodes {
-				c.do(Action{Kind: AbandonNode, Subject: n.ID, Reason: ReasonUnused})
+			f := Facts{State: string(n.State()), Needed: c.needed(n, uses), Usable: usable, Minimum: c.Pool.MinNodes}
+			if c.judge(Action{Kind: AbandonNode, Subject: n.ID, Facts: f}) {
 				usable--
 			}
-		case node.Provisioning, node.Booting:
-			c.booting(n)
-		case node.Ready:
-			if c.idle(n) && usable > c.Pool.MinNodes {
-				c.do(Action{Kind: DrainNode, Subject: n.ID, Reason: ReasonIdle})
-				usable--
-			}
-		case node.Draining:
-			if !c.held[n.Slot] {
-				c.do(Action{Kind: RetireNode, Subject: n.ID, Reason: ReasonEmpty})
-			}
-		case node.Lost:
-			c.do(Action{Kind: RetireNode, Subject: n.ID, Reason: ReasonNodeLost})
-		case node.Quarantined:
-			if !c.held[n.Slot] {
-				c.do(Action{Kind: RetireNode, Subject: n.ID, Reason: ReasonUnhealthy})
-			}
+		case node.Booting, node.Draining, node.Lost, node.Quarantined:
+			c.leaving(n)
 		}
 	}
+	usable -= c.idle(ordered, uses, usable)
 	c.minimum(usable)
 }
 
-func (c *computation) booting(n node.Node) {
-	limit := max(c.policy.BootTimeout, timeoutFactor*c.Boot.P95())
-	if n.State() == node.Booting && c.reached(n.RequestedAt.Add(limit)) {
-		c.do(Action{Kind: RetireNode, Subject: n.ID, Reason: ReasonBootTimeout})
+// leaving removes what is no longer of use.
+func (c *computation) leaving(n *node.Node) {
+	f := Facts{State: string(n.State()), Held: c.held[n.Slot], Lead: c.boot95}
+	if n.State() == node.Booting {
+		f.Due = n.RequestedAt.Add(max(c.policy.BootTimeout, timeoutFactor*c.boot95))
+		c.at(f.Due)
 	}
+	c.judge(Action{Kind: RetireNode, Subject: n.ID, Facts: f})
 }
 
 // needed reports whether something uses the node's slot now or will so soon
 // that removing and re-making the node would cost more than keeping it: a gap
 // shorter than a boot is always held through (the oracle of the benchmark does
 // the same).
-func (c *computation) needed(n node.Node) bool {
+func (c *computation) needed(n *node.Node, uses []time.Time) bool {
 	if c.wanted[n.Slot] {
 		return true
 	}
-	start, ok := c.slots.NextUse(n.Slot, c.now)
-	if !ok {
-		return false
-	}
-	if due := start.Add(-c.lead - c.Boot.P50()); due.After(c.now) {
-		c.at(due)
-		return false
-	}
-	return true
+	start := uses[n.Slot]
+	return !start.IsZero() && c.reached(start.Add(-c.lead-c.boot50))
 }
 
-func (c *computation) idle(n node.Node) bool {
-	if c.needed(n) {
+// idle gives up the ready nodes that are not worth keeping, the dearest first,
+// and returns how many.
+func (c *computation) idle(ordered []*node.Node, uses []time.Time, usable int) int {
+	var idle []*node.Node
+	for _, n := range ordered {
+		if n.State() == node.Ready && !c.needed(n, uses) {
+			idle = append(idle, n)
+		}
+	}
+	if len(idle) == 0 {
+		return 0
+	}
+	// The cheapest to keep is the one that is paid for longest; of equal ones the
+	// lowest is taken first, as placing does.
+	slices.SortFunc(idle, func(a, b *node.Node) int {
+		return cmp.Or(cmp.Compare(c.prepaid(b), c.prepaid(a)), cmp.Compare(a.Slot, b.Slot))
+	})
+	idle = c.lend(idle)
+	gone := 0
+	for ahead, n := range slices.Backward(idle) {
+		if c.release(n, ahead, usable-gone) {
+			gone++
+		}
+	}
+	return gone
+}
+
+func (c *computation) prepaid(n *node.Node) time.Duration {
+	return c.Billing.prepaid(c.now.Sub(later(n.RequestedAt, n.BootingAt)))
+}
+
+// release decides about one idle node, before which others would be taken.
+func (c *computation) release(n *node.Node, ahead, usable int) bool {
+	idle := max(0, c.now.Sub(n.IdleSince))
+	latest := n.IdleSince.Add(c.Pool.Timers.IdleRelease)
+	k := KeepFacts{
+		Price: c.Pool.Price, Wait: gpu.MicroUSD(float64(c.Pool.Price) * c.policy.WaitWorth), Boot: c.boot50, Idle: idle, Latest: c.Pool.Timers.IdleRelease,
+		Prepaid: c.prepaid(n), Booked: c.lull, Expected: c.Arrivals.Expected(c.now, latest), Ahead: ahead,
+		Watched: c.watched, Patience: c.policy.Patience, Evidence: c.policy.Evidence,
+	}
+	f := Facts{
+		State: string(n.State()), Usable: usable, Minimum: c.Pool.MinNodes, Keep: &k,
+		Recent: c.Supply.Removed.Sum(c.policy.RemoveWindow, c.now) + c.removed, Cap: c.policy.removals(len(c.Nodes)),
+	}
+	c.at(latest)
+	if usable <= f.Minimum {
 		return false
 	}
-	return c.reached(n.IdleSince.Add(c.Pool.Timers.IdleRelease))
+	if c.judge(Action{Kind: DrainNode, Subject: n.ID, Facts: f}) {
+		c.removed++
+		return true
+	}
+	c.again(k, f)
+	return false
+}
+
+// again asks to look at an idle node once more when the verdict may change: when
+// its patience ends, when the cap allows more, and with each hour's demand.
+func (c *computation) again(k KeepFacts, f Facts) {
+	v := Keep(k)
+	switch {
+	case !v.Keep:
+		c.at(c.now.Add(c.policy.RemoveWindow / 4))
+	case v.Reason == ReasonTooEarly:
+		c.at(c.now.Add(v.Until - k.Idle))
+	case v.Reason == ReasonWorthKeeping:
+		c.at(c.now.Truncate(time.Hour).Add(time.Hour))
+	}
 }
 
 // minimum asks for the nodes that a pool keeps at all times; those that were
 // just asked for count.
 func (c *computation) minimum(usable int) {
-	for _, a := range c.actions {
-		if a.Kind == BootNode {
-			usable++
-		}
-	}
+	usable += c.created
 	for slot := 0; slot < c.Pool.MaxNodes && usable < c.Pool.MinNodes; slot++ {
 		if c.slotStanding(slot) != missing || c.wanted[slot] {
 			continue
 		}
-		if !c.reached(c.BlockedUntil) {
+		if !c.create(slot, ReasonMinimum) {
 			return
 		}
-		c.do(Action{Kind: BootNode, Slot: slot, Reason: ReasonMinimum})
 		usable++
 	}
 }
-
-// Lead returns how long before its start a promise of the pool begins to warm.
-func Lead(b BootTimes, p Policy) time.Duration { return b.P95() + p.WithDefaults().Guard }

@@ -73,7 +73,7 @@ func (h *history) happen() {
 	case "break":
 		h.breakNode()
 	case "block":
-		h.BlockedUntil = h.now.Add(h.minutes("blocked", 1, 30))
+		h.Supply.BlockedUntil = h.now.Add(h.minutes("blocked", 1, 30))
 	}
 }
 
@@ -172,7 +172,7 @@ func (h *history) advanceNode(n node.Node) {
 	case node.Provisioning:
 		if rapid.IntRange(0, 4).Draw(h.r, "refused") == 0 {
 			h.node(n.ID, node.Refuse)
-			h.BlockedUntil = h.now.Add(h.minutes("blocked", 1, 30))
+			h.Supply.BlockedUntil = h.now.Add(h.minutes("blocked", 1, 30))
 			return
 		}
 		h.node(n.ID, node.Boot)
@@ -207,7 +207,7 @@ func (h *history) inspect(result plan.Result) {
 			_, taken := h.onSlot(a.Slot)
 			require.False(h.r, taken || booted[a.Slot], "slot %d has a node", a.Slot)
 			require.Less(h.r, a.Slot, h.Pool.MaxNodes)
-			require.False(h.r, h.BlockedUntil.After(h.now), "the provider refuses")
+			require.False(h.r, h.Supply.BlockedUntil.After(h.now), "the provider refuses")
 			booted[a.Slot] = true
 		case plan.AbandonNode, plan.DrainNode, plan.RetireNode:
 			h.spared(*h.nodeOf(a.Subject))

@@ -29,11 +29,12 @@ var update = flag.Bool("update", false, "rewrite the recorded answers in testdat
 //	# a remark
 //	pool nodes=4 gpus=8 min=0 hold=15m idle=10m   boot=2m p95=4m
 //	node n1 0 ready                               on slot 0, ready from now on
-//	reservation r1 09:30-11:00 2x8 0+1 person     booked on slots 0 and 1, made now
+//	reservation r1 09:30-11:00 2x8 0+1 person     booked on slots 0 and 1, made now; a last word gives its class
 //	allocation a1 1x8 0 1h 5m                     asked for now, pending; 5 minutes more to boot in
 //	clock 09:19                                   time passes, nobody plans
 //	event n1 lose                                 something happens outside
 //	block 09:20                                   the provider refuses until then
+//	pause 09:20                                   guesses are not warmed until then
 //	at 09:25                                      plan until nothing is left to do
 //	----
 //	the actions in their order, what is left, when to look again
@@ -118,7 +119,8 @@ func (w *world) obey(words []string) {
 	commands := map[string]func([]string){
 		"pool": w.setPool, "node": w.addNode, "reservation": w.addReservation, "allocation": w.addAllocation,
 		"event": w.happen, "clock": func(s []string) { w.now = clockTime(w.t, s[0]) },
-		"block": func(s []string) { w.BlockedUntil = clockTime(w.t, s[0]) },
+		"block": func(s []string) { w.Supply.BlockedUntil = clockTime(w.t, s[0]) },
+		"pause": func(s []string) { w.Paused = map[string]time.Time{"": clockTime(w.t, s[0])} },
 	}
 	command, ok := commands[words[0]]
 	require.True(w.t, ok, "unknown command %s", words[0])
@@ -174,6 +176,9 @@ func (w *world) addReservation(s []string) {
 		ID: s[0], Window: calendar.Interval{Start: clockTime(w.t, from), End: clockTime(w.t, to)},
 		Shape: shapeOf(s[2]), Slots: w.slotsOf(s[3]), Source: reservation.Source(s[4]), Class: reservation.Guaranteed,
 	}, reservation.Booked
+	if len(s) > 5 {
+		r.Class = reservation.Class(s[5])
+	}
 	if len(r.Slots) == 0 {
 		state = reservation.Waitlisted
 	}

@@ -64,6 +64,11 @@ const maxRounds = 12
 func (w *world) settle(see func(plan.Result)) plan.Result {
 	for range maxRounds {
 		result := plan.Compute(w.live(), w.policy, w.now)
+		for _, a := range result.Actions {
+			does, reason := plan.Judge(a.Kind, a.Facts)
+			require.True(w.t, does, "%s %s does not follow from its facts", a.Kind, a.Subject)
+			require.Equal(w.t, a.Reason, reason)
+		}
 		see(result)
 		changed := false
 		for _, a := range result.Actions {
@@ -97,10 +102,12 @@ func (w *world) commit(a plan.Action) bool {
 	case plan.BootNode:
 		w.made++
 		w.Nodes = append(w.Nodes, node.New(fmt.Sprint("n", w.made), w.Pool.ID, a.Slot, w.made, w.now))
+		w.Supply.Created = w.Supply.Created.Add(1, w.policy.WithDefaults().CreateWindow, w.now)
 	case plan.AbandonNode:
 		w.node(a.Subject, node.Abandon)
 	case plan.DrainNode:
 		w.node(a.Subject, node.Drain)
+		w.Supply.Removed = w.Supply.Removed.Add(1, w.policy.WithDefaults().RemoveWindow, w.now)
 	case plan.RetireNode:
 		w.node(a.Subject, node.Retire)
 	case plan.RetryWaitlisted:
@@ -116,12 +123,20 @@ func (w *world) commit(a plan.Action) bool {
 	case plan.MoveReservation:
 		w.reservationOf(a.Subject).Slots = a.Slots
 	case plan.DegradeReserv:
-		w.reservationOf(a.Subject).Degraded = true
+		r := w.reservationOf(a.Subject)
+		if r.Degraded = true; a.Reason == plan.ReasonShrunk {
+			r.Reason = a.Reason
+		}
+	case plan.RestoreReserv:
+		w.reservationOf(a.Subject).Degraded = false
 	default:
 		w.reservation(a.Subject, map[plan.Kind]reservation.Event{
 			plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeOK, plan.UnreadyReserv: reservation.LoseNode,
 			plan.ExpireReserv: reservation.Expire, plan.FailReservation: reservation.FailWindow,
 		}[a.Kind])
+		if a.Reason == plan.ReasonPaused {
+			w.rest(w.reservationOf(a.Subject).Slots)
+		}
 	}
 	return true
 }

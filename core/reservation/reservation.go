@@ -119,6 +119,7 @@ type Reservation struct {
 	Cost gpu.MicroUSD // what it commits; once ended, what it really held
 
 	CreatedAt time.Time
+	BookedAt  time.Time // when it was given its place; zero while it has none
 	WarmedAt  time.Time // when its lead time came; zero if it never did
 	ReadyAt   time.Time
 	EndedAt   time.Time
@@ -132,6 +133,9 @@ func New(r Reservation, s State, now time.Time) (Reservation, error) {
 	for _, initial := range Machine.Initial {
 		if s == initial {
 			r.state, r.CreatedAt, r.Workload = s, now, cmp.Or(r.Workload, gpu.Online)
+			if s == Booked {
+				r.BookedAt = now
+			}
 			return r, nil
 		}
 	}
@@ -159,6 +163,8 @@ func (r Reservation) Apply(event Event, reason string, now time.Time) (Reservati
 	}
 	r.state, r.Reason = to, reason
 	switch to {
+	case Booked:
+		r.BookedAt = now
 	case Warming:
 		if r.WarmedAt.IsZero() {
 			r.WarmedAt = now

@@ -1,0 +1,210 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+)
+
+// places is the pool's calendar while a plan is made. Where it belongs to the
+// caller, what a plan changes in it is put back.
+type places struct {
+	*calendar.Slots
+	borrowed bool
+	before   []calendar.Booking // what was changed, as it was first
+	noted    map[string]bool
+}
+
+func newPlaces(s Snapshot) *places {
+	if s.Slots != nil {
+		return &places{Slots: s.Slots, borrowed: true, noted: map[string]bool{}}
+	}
+	p := &places{Slots: calendar.NewSlots(s.Pool.MaxNodes, s.Pool.PerNode)}
+	for i := range s.Reservations {
+		if r := &s.Reservations[i]; r.Placed() {
+			p.Force(r.Booking())
+		}
+	}
+	for i := range s.Allocations {
+		p.Force(s.Allocations[i].Booking())
+	}
+	return p
+}
+
+// replace puts a booking where it is now; from is how it was until now.
+func (p *places) replace(from, to calendar.Booking) {
+	p.note(from)
+	p.Remove(from.ID)
+	p.Force(to)
+}
+
+func (p *places) drop(b calendar.Booking) {
+	p.note(b)
+	p.Remove(b.ID)
+}
+
+func (p *places) note(b calendar.Booking) {
+	if p.borrowed && !p.noted[b.ID] {
+		p.before, p.noted[b.ID] = append(p.before, b), true
+	}
+}
+
+// restore undoes every change of a borrowed calendar.
+func (p *places) restore() {
+	for _, b := range p.before {
+		p.Remove(b.ID)
+		p.Force(b)
+	}
+}
+
+// standing is how far the nodes of some slots are.
+type standing int
+
+const (
+	missing standing = iota // a slot has no node
+	stuck                   // a slot is taken by a node on its way out, or is not the pool's any more
+	coming                  // every slot has a node, one is not ready yet
+	ready                   // every slot has a ready node
+)
+
+func (s standing) String() string { return [...]string{"missing", "stuck", "coming", "ready"}[s] }
+
+func (c *computation) standing(slots []int) standing {
+	worst := ready
+	for _, slot := range slots {
+		worst = min(worst, c.slotStanding(slot))
+	}
+	return worst
+}
+
+func (c *computation) slotStanding(slot int) standing {
+	n := c.bySlot[slot]
+	switch {
+	case n == nil && slot >= c.Pool.MaxNodes:
+		return stuck
+	case n == nil:
+		return missing
+	case n.State() == node.Ready:
+		return ready
+	case n.Coming():
+		return coming
+	default:
+		return stuck
+	}
+}
+
+// homeless reports whether one of the slots has no node and never gets one,
+// because the pool no longer has the slot.
+func (c *computation) homeless(slots []int) bool {
+	return slices.ContainsFunc(slots, func(slot int) bool {
+		return slot >= c.Pool.MaxNodes && c.slotStanding(slot) < coming
+	})
+}
+
+// Preferences of a slot for a booking, the smaller the sooner it is usable; one
+// more for a slot that is not the booking's own.
+const (
+	costReady   = 0
+	costComing  = 2
+	costMissing = 4
+	costStuck   = 8
+)
+
+func (c *computation) costOf(slot int) int {
+	switch c.slotStanding(slot) {
+	case ready:
+		return costReady
+	case coming:
+		return costComing
+	case missing:
+		return costMissing
+	default:
+		return costStuck
+	}
+}
+
+// preference ranks a slot for a booking that now sits on own: the sooner usable
+// the better, staying before moving.
+func (c *computation) preference(slot int, own []int) int {
+	if slices.Contains(own, slot) {
+		return c.costOf(slot)
+	}
+	return c.costOf(slot) + 1
+}
+
+// cost adds up how far slots are from usable.
+func (c *computation) cost(slots []int) int {
+	sum := 0
+	for _, slot := range slots {
+		sum += c.costOf(slot)
+	}
+	return sum
+}
+
+// least is the smallest cost of any slot of the pool.
+func (c *computation) least() int {
+	switch {
+	case c.readied > 0:
+		return costReady
+	case c.creating > 0:
+		return costComing
+	default:
+		return costMissing
+	}
+}
+
+// better looks for slots that serve a booking sooner than its own: ready nodes
+// rather than booting ones, a free slot rather than one whose node is on its way
+// out. It returns false when moving gains nothing.
+func (c *computation) better(b calendar.Booking, shape gpu.Shape) ([]int, bool) {
+	now := c.cost(b.Slots)
+	if len(b.Slots) == 0 || now <= c.least()*len(b.Slots) {
+		return nil, false
+	}
+	c.places.Remove(b.ID)
+	found, ok := c.places.Find(shape, b.Interval.From(c.now), func(slot int) int { return c.preference(slot, b.Slots) })
+	c.places.Force(b)
+	return found, ok && c.cost(found) < now
+}
+
+// relocate moves a booking to better slots if there are any, and returns its
+// slots.
+func (c *computation) relocate(kind Kind, b calendar.Booking, shape gpu.Shape) []int {
+	slots, ok := c.better(b, shape)
+	if !ok {
+		return b.Slots
+	}
+	c.move(Action{Kind: kind, Subject: b.ID, Slots: slots, Facts: Facts{Outside: c.homeless(b.Slots)}}, b)
+	return slots
+}
+
+// move takes slots in the calendar for the rest of the run.
+func (c *computation) move(a Action, b calendar.Booking) {
+	a.Facts.From, a.Facts.To = b.Slots, a.Slots
+	a.Facts.Cost, a.Facts.CostAfter = c.cost(b.Slots), c.cost(a.Slots)
+	if !c.judge(a) {
+		return
+	}
+	to := b
+	to.Slots = a.Slots
+	c.places.replace(b, to)
+}
+
+// eta is when the nodes of the slots are likely to be ready, at the median.
+func (c *computation) eta(slots []int) time.Time {
+	latest := c.now
+	for _, slot := range slots {
+		due := c.now
+		switch n := c.bySlot[slot]; {
+		case n != nil && n.Coming():
+			due = n.RequestedAt.Add(c.boot50)
+		case n == nil || n.State() != node.Ready:
+			due = later(c.now, c.Supply.BlockedUntil).Add(c.boot50)
+		}
+		latest = later(latest, due)
+	}
+	return latest
+}

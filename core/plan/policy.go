@@ -1,0 +1,58 @@
+package plan
+
+import "time"
+
+// Policy tunes the planner. Zero fields mean the defaults.
+type Policy struct {
+	Guard       time.Duration // added to the learned boot time; default 1 minute
+	BootTimeout time.Duration // a node that boots for longer than this and than five times its p95 is given up; default 15 minutes
+
+	WaitWorth float64 // what an hour of somebody's waiting is worth, in hours of a node; default 32
+	Patience  float64 // part of the break-even time that a node idles for although its next use is unlikely; default 0.5
+	Evidence  float64 // hours of demand that must have been watched before an expectation releases a node; default 24
+
+	BreakAfter   int           // nodes in a row that never became ready, after which the breaker opens; default 5
+	CreateWindow time.Duration // the length in which creates are capped; default 10 minutes
+	CreateCap    int           // nodes that may be asked for in it; default the pool's slots, at least 10
+	RemoveWindow time.Duration // the length in which removals of idle nodes are capped; default 1 minute
+	RemoveFloor  int           // idle nodes that may always be removed in it; default 3
+	RemoveShare  float64       // part of the pool's nodes that may be removed in it; default 0.1
+}
+
+// WithDefaults fills what is zero.
+func (p Policy) WithDefaults() Policy {
+	fill(&p.Guard, time.Minute)
+	fill(&p.BootTimeout, 15*time.Minute)
+	fill(&p.WaitWorth, 32)
+	fill(&p.Patience, 0.5)
+	fill(&p.Evidence, 24)
+	fill(&p.BreakAfter, 5)
+	fill(&p.CreateWindow, 10*time.Minute)
+	fill(&p.RemoveWindow, time.Minute)
+	fill(&p.RemoveFloor, 3)
+	fill(&p.RemoveShare, 0.1)
+	return p
+}
+
+func fill[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// creates is how many nodes a pool of so many slots may ask for in CreateWindow.
+func (p Policy) creates(slots int) int {
+	if p.CreateCap > 0 {
+		return p.CreateCap
+	}
+	return max(10, slots)
+}
+
+// removals is how many idle ones of so many nodes may be removed in RemoveWindow.
+func (p Policy) removals(nodes int) int {
+	return max(p.RemoveFloor, int(p.RemoveShare*float64(nodes)))
+}
+
+// Lead returns how long before its start a promise of the pool begins to warm.
+func Lead(b BootTimes, p Policy) time.Duration { return b.P95() + p.WithDefaults().Guard }

@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// attempts bounds how many slots are tried to be cleared for one booking.
+const attempts = 16
+
+// makeRoom clears slots for a booking that would be late, or has no place, by
+// moving promises that are not warm yet and whose own time has not come. It
+// moves all that it takes, or nothing, and returns the booking's slots.
+func (c *computation) makeRoom(b calendar.Booking, shape gpu.Shape) []int {
+	allowed := c.cost(b.Slots)/max(1, len(b.Slots)) - 1 // better than what it has on average
+	window := b.Interval.From(c.now)
+	c.places.Remove(b.ID)
+	defer c.places.Force(b)
+	clearing := clearing{computation: c, window: window, gpus: shape.PerNode}
+	for cost := costReady; cost <= min(allowed, costMissing); cost += 2 {
+		for slot := 0; slot < c.Pool.MaxNodes && len(clearing.slots) < shape.Nodes; slot++ {
+			if c.costOf(slot) == cost {
+				clearing.clear(slot)
+			}
+		}
+	}
+	if len(clearing.slots) < shape.Nodes {
+		clearing.undo()
+		return b.Slots
+	}
+	for _, m := range clearing.moves {
+		c.places.note(m.from)
+		c.shifted[m.from.ID] = true
+		c.judge(Action{Kind: MoveReservation, Subject: m.from.ID, Slots: m.to.Slots, Facts: Facts{
+			From: m.from.Slots, To: m.to.Slots, Cost: c.cost(m.from.Slots), CostAfter: c.cost(m.to.Slots), For: b.ID,
+		}})
+	}
+	return clearing.slots
+}
+
+// clearing is the search of makeRoom.
+type clearing struct {
+	*computation
+	window calendar.Interval
+	gpus   int
+	tried  int
+	slots  []int
+	moves  []relocation
+}
+
+type relocation struct{ from, to calendar.Booking }
+
+// clear adds the slot if it is free, or can be made so.
+func (c *clearing) clear(slot int) {
+	if c.places.Fits(slot, c.gpus, c.window) {
+		c.slots = append(c.slots, slot)
+		return
+	}
+	if c.tried++; c.tried > attempts {
+		return
+	}
+	done := len(c.moves)
+	for _, b := range c.places.On(slot, c.window) {
+		if !c.movable(b.ID) || !c.shift(b, slot) {
+			break
+		}
+		if c.places.Fits(slot, c.gpus, c.window) {
+			c.slots = append(c.slots, slot)
+			return
+		}
+	}
+	c.undoTo(done)
+}
+
+// movable reports whether a booking is a promise that nothing was done for yet,
+// and that was not moved in this run.
+func (c *clearing) movable(id string) bool {
+	r := c.reservation(id)
+	return r != nil && r.State() == reservation.Booked && r.Window.Start.Add(-c.lead).After(c.now) &&
+		!slices.ContainsFunc(c.moves, func(m relocation) bool { return m.from.ID == id }) && !c.shifted[id]
+}
+
+// reservation returns the reservation of that id, or nil.
+func (c *computation) reservation(id string) *reservation.Reservation {
+	if c.byID == nil {
+		c.byID = make(map[string]*reservation.Reservation, len(c.byStart))
+		for _, r := range c.byStart {
+			c.byID[r.ID] = r
+		}
+	}
+	return c.byID[id]
+}
+
+// shift moves one slot of a booking to one that is not being cleared.
+func (c *clearing) shift(b calendar.Booking, slot int) bool {
+	found, ok := c.places.Find(gpu.Shape{Nodes: 1, PerNode: b.GPUs}, b.Interval, func(other int) int {
+		if other == slot || slices.Contains(b.Slots, other) || slices.Contains(c.slots, other) {
+			return -1
+		}
+		return c.costOf(other)
+	})
+	if !ok {
+		return false
+	}
+	to := b
+	to.Slots = slices.Clone(b.Slots)
+	to.Slots[slices.Index(to.Slots, slot)] = found[0]
+	c.places.Remove(b.ID)
+	c.places.Force(to)
+	c.moves = append(c.moves, relocation{b, to})
+	return true
+}
+
+func (c *clearing) undo() { c.undoTo(0) }
+
+func (c *clearing) undoTo(n int) {
+	for _, m := range slices.Backward(c.moves[n:]) {
+		c.places.Remove(m.to.ID)
+		c.places.Force(m.from)
+	}
+	c.moves = c.moves[:n]
+}
