@@ -104,7 +104,7 @@ func (u *unit) act(p *poolUnit, a plan.Action) (bool, error) {
 	case plan.AbandonNode, plan.DrainNode, plan.RetireNode:
 		return true, u.actOnNode(p, a)
 	case plan.WarmReservation, plan.ReadyReservation, plan.UnreadyReserv, plan.DegradeReserv,
-		plan.ExpireReserv, plan.FailReservation, plan.MoveReservation:
+		plan.RestoreReserv, plan.ExpireReserv, plan.FailReservation, plan.MoveReservation:
 		return true, u.actOnReservation(p, a)
 	default:
 		return u.actOnAllocation(p, a)
@@ -160,11 +160,8 @@ func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
 		r.Slots = a.Slots
 		p.putReservation(r)
 		return nil
-	case plan.DegradeReserv:
-		r.Degraded = true
-		p.putReservation(r)
-		u.event(Event{OrganizationID: r.OrganizationID, Type: "reservation.degraded", Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason,
-			Message: fmt.Sprintf("will not be ready at %s", stamp(r.Window.Start))})
+	case plan.DegradeReserv, plan.RestoreReserv:
+		u.flag(p, r, a)
 		return nil
 	}
 	events := map[plan.Kind]reservation.Event{
@@ -172,10 +169,27 @@ func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
 		plan.ExpireReserv: reservation.Expire, plan.FailReservation: reservation.FailWindow,
 	}
 	next, err := u.stepReservation(p, r, events[a.Kind], a.Reason, u.tell(p, r, a))
-	if err == nil && !next.Live() {
+	if err == nil && (!next.Live() || a.Reason == plan.ReasonPaused) {
 		u.rest(p, r.Slots)
 	}
 	return err
+}
+
+// flag marks a promise as degraded, or as whole again. The reason of a lost place
+// is kept with it: the planner heals that one when the place is back.
+func (u *unit) flag(p *poolUnit, r reservation.Reservation, a plan.Action) {
+	kind, message := "reservation.degraded", fmt.Sprintf("will not be ready at %s", stamp(r.Window.Start))
+	switch {
+	case a.Kind == plan.RestoreReserv:
+		kind, message = "reservation.restored", "has its place again"
+		r.Reason = a.Reason
+	case a.Reason == plan.ReasonShrunk:
+		message = fmt.Sprintf("%s was made smaller, and has no place for it now", p.Pool.Name)
+		r.Reason = a.Reason
+	}
+	r.Degraded = a.Kind == plan.DegradeReserv
+	p.putReservation(r)
+	u.event(Event{OrganizationID: r.OrganizationID, Type: kind, Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason, Message: message})
 }
 
 // tell says in one sentence what a planner's step means for the owner.

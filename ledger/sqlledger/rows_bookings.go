@@ -32,6 +32,7 @@ type reservationRow struct {
 	Cost           int64   `gorm:"column:cost"`
 	State          string  `gorm:"column:state"`
 	Created        int64   `gorm:"column:created_at"`
+	Booked         int64   `gorm:"column:booked_at"`
 	Warmed         int64   `gorm:"column:warmed_at"`
 	Ready          int64   `gorm:"column:ready_at"`
 	Ended          int64   `gorm:"column:ended_at"`
@@ -47,7 +48,7 @@ func reservationToRow(r reservation.Reservation) reservationRow {
 		Start: micros(r.Window.Start), End: micros(r.Window.End),
 		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Slots: pack(r.Slots), ReasonCode: r.ReasonCode,
 		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: int64(r.Cost),
-		State: string(r.State()), Created: micros(r.CreatedAt), Warmed: micros(r.WarmedAt),
+		State: string(r.State()), Created: micros(r.CreatedAt), Booked: micros(r.BookedAt), Warmed: micros(r.WarmedAt),
 		Ready: micros(r.ReadyAt), Ended: micros(r.EndedAt),
 	}
 }
@@ -63,7 +64,7 @@ func (r reservationRow) value() (reservation.Reservation, error) {
 		Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
 		Shape:  gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode}, Slots: slots, ReasonCode: r.ReasonCode,
 		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: gpu.MicroUSD(r.Cost),
-		CreatedAt: moment(r.Created), WarmedAt: moment(r.Warmed), ReadyAt: moment(r.Ready),
+		CreatedAt: moment(r.Created), BookedAt: moment(r.Booked), WarmedAt: moment(r.Warmed), ReadyAt: moment(r.Ready),
 		EndedAt: moment(r.Ended), Version: r.Head.Version,
 	}, reservation.State(r.State))
 }

@@ -87,6 +87,7 @@ CREATE TABLE reservations (
     cost             BIGINT  NOT NULL CHECK (cost >= 0),
     state            TEXT    NOT NULL CHECK (state IN ('awaiting_approval', 'booked', 'waitlisted', 'rejected', 'warming', 'ready', 'claimed', 'cancelled', 'expired', 'failed')),
     created_at       BIGINT  NOT NULL,
+    booked_at        BIGINT  NOT NULL, -- 0 while it has no place
     warmed_at        BIGINT  NOT NULL,
     ready_at         BIGINT  NOT NULL,
     ended_at         BIGINT  NOT NULL,
