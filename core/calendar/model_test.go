@@ -132,17 +132,18 @@ func (m *model) remove(i int) {
 
 func (m *model) move(t *rapid.T) {
 	i := rapid.IntRange(0, len(m.bookings)-1).Draw(t, "which")
-	b := m.bookings[i]
-	to := b
-	to.Slots = m.near(t)
-	m.bookings = slices.Delete(slices.Clone(m.bookings), i, i+1)
-	if len(to.Slots) == len(b.Slots) && m.fits(to) {
-		require.NoError(t, m.slots.Move(b.ID, to.Slots))
-		b = to
-	} else {
-		require.Error(t, m.slots.Move(b.ID, to.Slots))
+	b, to := m.bookings[i], m.near(t)
+	fits := len(to) == len(b.Slots)
+	for j, slot := range to {
+		stays := slices.Contains(b.Slots, slot)
+		fits = fits && !slices.Contains(to[:j], slot) && (stays || slot >= 0 && slot < m.n && m.free(slot, b.Interval) >= b.GPUs)
 	}
-	m.bookings = append(m.bookings, b)
+	if err := m.slots.Move(b.ID, to); fits {
+		require.NoError(t, err)
+		m.bookings[i].Slots = to
+	} else {
+		require.Error(t, err)
+	}
 }
 
 func drawTiers(t *rapid.T, n int) (calendar.Tiers, []int) {

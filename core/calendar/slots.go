@@ -121,23 +121,24 @@ func (s *Slots) Booking(id string) (Booking, bool) {
 	return b, ok
 }
 
-// Move gives a placed booking other slots, as many as before. It refuses,
-// changing nothing, an unknown id and what Place refuses.
+// Move gives a placed booking other slots, as many as before; it may keep some.
+// It refuses, changing nothing, an unknown id, a slot named twice, and a new slot
+// without room (ErrNoRoom).
 func (s *Slots) Move(id string, slots []int) error {
-	old, ok := s.bookings[id]
+	b, ok := s.bookings[id]
 	if !ok {
 		return fmt.Errorf("booking %s is not in the calendar", id)
 	}
-	if len(slots) != len(old.Slots) {
-		return fmt.Errorf("booking %s has %d slots and cannot move to %d", id, len(old.Slots), len(slots))
+	if len(slots) != len(b.Slots) || !distinct(slots) {
+		return fmt.Errorf("booking %s moves from %d slots to as many different ones, not to %v", id, len(b.Slots), slots)
 	}
-	moved := old
-	moved.Slots = slots
-	s.Remove(id)
-	if err := s.Place(moved); err != nil {
-		s.Force(old)
-		return err
+	for _, slot := range slots {
+		if !slices.Contains(b.Slots, slot) && !s.Fits(slot, b.GPUs, b.Interval) {
+			return fmt.Errorf("booking %s does not fit on slot %d: %w", id, slot, ErrNoRoom)
+		}
 	}
+	b.Slots = slots
+	s.Force(b)
 	return nil
 }
 

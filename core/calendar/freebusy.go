@@ -1,0 +1,138 @@
+package calendar
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// MaxLevels is the most levels that one FreeBusy returns: a month in steps of
+// five minutes.
+const MaxLevels = 10_000
+
+// Level is what is free during all of [Start, End): at every instant, on the same
+// slots. Cleaning is not free.
+type Level struct {
+	Start, End time.Time
+	FreeGPUs   int
+	FreeSlots  int       // slots of which every GPU is free
+	Largest    gpu.Shape // with the most GPUs that one booking of the whole time could have; zero when there is none
+}
+
+// FreeBusy returns what is free in each step of [from, to), the last of which may
+// be shorter; with a step of 0, a level begins wherever something changes. It
+// returns at most MaxLevels, and then ends early. It costs the slots and the
+// changes between from and to, sorted.
+func (s *Slots) FreeBusy(from, to time.Time, step time.Duration) []Level {
+	lo, hi := instant(from), instant(to)
+	if lo >= hi || step < 0 {
+		return nil
+	}
+	t := s.newTally(lo)
+	turns := s.turns(lo, hi)
+	var found []Level
+	for start := lo; start < hi && len(found) < MaxLevels; {
+		end := hi
+		switch {
+		case step > 0:
+			end = min(hi, after(start, step))
+		case len(turns) > 0 && turns[0].at > start:
+			end = turns[0].at
+		case len(turns) > 0:
+			end = afterFirst(turns, hi)
+		}
+		for ; len(turns) > 0 && turns[0].at < end; turns = turns[1:] {
+			t.turn(turns[0], start)
+		}
+		level := t.level(s.perSlot)
+		level.Start, level.End = relative(from, start), relative(from, end)
+		found = append(found, level)
+		t.settle()
+		start = end
+	}
+	return found
+}
+
+// turn is a change of what is free on a slot.
+type turn struct {
+	at         int64
+	slot, free int
+}
+
+// turns returns the changes inside (lo, hi), in order.
+func (s *Slots) turns(lo, hi int64) []turn {
+	var all []turn
+	for slot := range s.lines {
+		l := &s.lines[slot]
+		for i := l.since(lo); i < len(l.steps) && l.steps[i].at < hi; i++ {
+			all = append(all, turn{l.steps[i].at, slot, max(0, s.perSlot-l.steps[i].level)})
+		}
+	}
+	slices.SortFunc(all, func(a, b turn) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.slot, b.slot)) })
+	return all
+}
+
+// afterFirst returns the first instant of turns that is later than their first.
+func afterFirst(turns []turn, none int64) int64 {
+	for _, t := range turns {
+		if t.at > turns[0].at {
+			return t.at
+		}
+	}
+	return none
+}
+
+// tally counts slots by what is free on them during the whole of one step.
+type tally struct {
+	now     []int // free on each slot at the instant reached
+	least   []int // the least since the step's start
+	slots   []int // number of slots by least
+	touched []int
+}
+
+func (s *Slots) newTally(lo int64) *tally {
+	t := &tally{now: make([]int, len(s.lines)), slots: make([]int, s.perSlot+1)}
+	for slot := range s.lines {
+		t.now[slot] = max(0, s.perSlot-s.lines[slot].peak(lo, lo+1))
+		t.slots[t.now[slot]]++
+	}
+	t.least = slices.Clone(t.now)
+	return t
+}
+
+// turn changes what is free on a slot, during a step that began at start.
+func (t *tally) turn(u turn, start int64) {
+	t.now[u.slot] = u.free
+	if u.at == start || u.free < t.least[u.slot] {
+		t.count(u.slot, u.free)
+	}
+	t.touched = append(t.touched, u.slot)
+}
+
+func (t *tally) count(slot, least int) {
+	t.slots[t.least[slot]]--
+	t.least[slot] = least
+	t.slots[least]++
+}
+
+// settle begins the next step.
+func (t *tally) settle() {
+	for _, slot := range t.touched {
+		t.count(slot, t.now[slot])
+	}
+	t.touched = t.touched[:0]
+}
+
+func (t *tally) level(perSlot int) Level {
+	l := Level{FreeSlots: t.slots[perSlot]}
+	for room, g := 0, perSlot; g > 0; g-- {
+		l.FreeGPUs += g * t.slots[g]
+		room += t.slots[g]
+		if shape := (gpu.Shape{Nodes: room, PerNode: g}); shape.GPUs() > l.Largest.GPUs() {
+			l.Largest = shape
+		}
+	}
+	return l
+}

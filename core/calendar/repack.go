@@ -1,0 +1,214 @@
+package calendar
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// repackSlots is how many slots one Repack tries to clear at most.
+const repackSlots = 256
+
+// Move puts a booking on other slots: from all of From to all of To.
+type Move struct {
+	ID       string
+	From, To []int
+}
+
+// Repack looks for a place for the shape during iv by moving bookings of movable
+// to other slots, without breaking any. It returns the place and the moves that
+// make it, which are good when they are applied in their order with
+// (*Slots).Move; a booking may be in it more than once. The calendar is not
+// changed.
+//
+// No move is tried first. Then slots are cleared one by one, those first that
+// need the fewest bookings moved, each move to the best slot there is for it among
+// those of tiers. It is greedy and gives up after 256 slots: a place that takes
+// chains of moves may be missed.
+func (s *Slots) Repack(movable []string, shape gpu.Shape, iv Interval, tiers Tiers) (slots []int, moves []Move, ok bool) {
+	if slots, ok = s.FindInto(nil, shape, iv, tiers); ok || !s.askable(shape, iv) {
+		return slots, nil, ok
+	}
+	r := newRepacking(s, movable, shape, iv, tiers)
+	missing := shape.Nodes - r.holdFree()
+	for _, slot := range r.candidates() {
+		if missing > 0 && r.clear(slot) {
+			missing--
+		}
+	}
+	r.release()
+	if missing == 0 {
+		slots, ok = s.FindInto(nil, shape, iv, tiers)
+	}
+	r.undo(0)
+	if !ok {
+		return nil, nil, false
+	}
+	return slots, r.moves, true
+}
+
+// repacking is one search. It works on the calendar itself and takes everything
+// back.
+type repacking struct {
+	*Slots
+	movable map[string]bool
+	tiers   Tiers
+	allowed SlotSet
+	probe   Booking // of the shape; its slots are those that are free or cleared
+	moves   []Move
+}
+
+func newRepacking(s *Slots, movable []string, shape gpu.Shape, iv Interval, tiers Tiers) *repacking {
+	r := &repacking{Slots: s, movable: make(map[string]bool, len(movable)), tiers: tiers, allowed: tiers.allowed(len(s.lines)),
+		probe: Booking{ID: "\x00repack", Interval: iv, GPUs: shape.PerNode}}
+	for _, id := range movable {
+		r.movable[id] = true
+	}
+	return r
+}
+
+// hold keeps a slot for the shape, so that nothing is moved there.
+func (r *repacking) hold(slot int) {
+	r.probe.Slots = append(r.probe.Slots, slot)
+	r.put(slot, r.probe)
+}
+
+// holdFree holds the slots that have room already and returns how many.
+func (r *repacking) holdFree() int {
+	for slot := range r.allowed.All() {
+		if r.Fits(slot, r.probe.GPUs, r.probe.Interval) {
+			r.hold(slot)
+		}
+	}
+	return len(r.probe.Slots)
+}
+
+// release gives up what is held.
+func (r *repacking) release() {
+	for _, slot := range r.probe.Slots {
+		r.take(slot, r.probe)
+	}
+	r.probe.Slots = nil
+}
+
+// candidates returns the slots worth clearing, those with the fewest blockers
+// first.
+func (r *repacking) candidates() []int {
+	var found []int
+	blockers := map[int]int{}
+	for slot := range r.allowed.All() {
+		if n := len(r.blockers(slot)); n > 0 {
+			found = append(found, slot)
+			blockers[slot] = n
+		}
+	}
+	slices.SortStableFunc(found, func(a, b int) int { return cmp.Compare(blockers[a], blockers[b]) })
+	return found[:min(len(found), repackSlots)]
+}
+
+// blockers returns bookings without which the slot has room, of which none can
+// stay; or none, when it has room already or has it for no move.
+func (r *repacking) blockers(slot int) []string {
+	lo, hi := r.occupied(r.probe.Interval)
+	trial := line{steps: slices.Clone(r.lines[slot].steps)}
+	all := r.movableOn(slot)
+	for _, b := range all {
+		start, end := r.occupied(b.Interval)
+		trial.add(start, end, -b.GPUs)
+	}
+	if trial.peak(lo, hi)+r.probe.GPUs > r.perSlot {
+		return nil
+	}
+	var ids []string
+	for _, b := range all { // the largest stays if it can, because it is the hardest to move
+		start, end := r.occupied(b.Interval)
+		if trial.add(start, end, b.GPUs); trial.peak(lo, hi)+r.probe.GPUs > r.perSlot {
+			trial.add(start, end, -b.GPUs)
+			ids = append(ids, b.ID)
+		}
+	}
+	return ids
+}
+
+// movableOn returns the bookings in the way on a slot that may be moved, the
+// largest first.
+func (r *repacking) movableOn(slot int) []Booking {
+	lo, hi := r.occupied(r.probe.Interval)
+	l := &r.lines[slot]
+	var found []Booking
+	for i := l.ending(after(lo, -r.margin)); i < len(l.entries) && l.entries[i].start < hi; i++ {
+		b, ok := r.bookings[l.entries[i].id]
+		if ok && r.movable[b.ID] && after(l.entries[i].end, r.margin) > lo && distinct(b.Slots) {
+			found = append(found, b)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Booking) int { return cmp.Compare(b.GPUs, a.GPUs) })
+	return found
+}
+
+// distinct reports whether no slot is named twice, as only Force allows.
+func distinct(slots []int) bool {
+	for i, slot := range slots {
+		if slices.Contains(slots[:i], slot) {
+			return false
+		}
+	}
+	return true
+}
+
+// clear moves a slot's blockers away and holds it, or changes nothing.
+func (r *repacking) clear(slot int) bool {
+	before := len(r.moves)
+	for _, id := range r.blockers(slot) { // anew: earlier moves may have brought some here
+		b := r.bookings[id]
+		to, ok := r.elsewhere(b)
+		if !ok {
+			break
+		}
+		moved := slices.Clone(b.Slots)
+		moved[slices.Index(moved, slot)] = to
+		r.moves = append(r.moves, Move{ID: id, From: b.Slots, To: moved})
+		r.rebook(id, moved)
+	}
+	if !r.Fits(slot, r.probe.GPUs, r.probe.Interval) {
+		r.undo(before)
+		r.moves = r.moves[:before]
+		return false
+	}
+	r.hold(slot)
+	return true
+}
+
+// elsewhere finds one more slot for a booking, not one that it is on.
+func (r *repacking) elsewhere(b Booking) (int, bool) {
+	tiers := r.tiers
+	if tiers == nil {
+		tiers = Tiers{r.allowed}
+	}
+	others := make(Tiers, len(tiers))
+	for i := range tiers {
+		others[i] = tiers[i].Clone()
+		for _, slot := range b.Slots {
+			others[i].Remove(slot)
+		}
+	}
+	to, ok := r.FindInto(nil, gpu.Shape{Nodes: 1, PerNode: b.GPUs}, b.Interval, others)
+	if !ok {
+		return 0, false
+	}
+	return to[0], true
+}
+
+// undo takes back the moves from n on, the last first.
+func (r *repacking) undo(n int) {
+	for _, m := range slices.Backward(r.moves[n:]) {
+		r.rebook(m.ID, m.From)
+	}
+}
+
+func (r *repacking) rebook(id string, slots []int) {
+	b := r.bookings[id]
+	b.Slots = slots
+	r.Force(b)
+}

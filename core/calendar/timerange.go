@@ -1,0 +1,137 @@
+package calendar
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// TimeRange is a window that may move and stretch, in the terms of Google's
+// Calendar Advisory (timeRangeSpec). What is zero does not bind; but a search
+// needs a first start and a least length, which may also follow from the end.
+// When nothing bounds the length from above, it is the least.
+type TimeRange struct {
+	StartNotEarlierThan, StartNotLaterThan time.Time
+	EndNotEarlierThan, EndNotLaterThan     time.Time
+	MinDuration, MaxDuration               time.Duration
+}
+
+// RangeError says which field of a TimeRange breaks which rule. Fields are named
+// as on the wire.
+type RangeError struct {
+	Field, Rule string
+}
+
+// Error tells field and rule.
+func (e *RangeError) Error() string { return fmt.Sprintf("%s %s", e.Field, e.Rule) }
+
+// Check returns a *RangeError for the first rule that is broken, or nil.
+func (r TimeRange) Check() error {
+	open := time.Time.IsZero
+	limit := r.MaxDuration > 0
+	for _, c := range []struct {
+		broken      bool
+		field, rule string
+	}{
+		{open(r.StartNotEarlierThan), "start_time_not_earlier_than", "must be given: a search needs a first start"},
+		{r.MinDuration < 0, "min_duration", "must not be negative"},
+		{r.MaxDuration < 0, "max_duration", "must not be negative"},
+		{r.MinDuration == 0 && open(r.EndNotEarlierThan), "min_duration", "must be given, or end_time_not_earlier_than"},
+		{limit && r.MaxDuration < r.MinDuration, "max_duration", "must not be less than min_duration"},
+		{!open(r.StartNotLaterThan) && r.StartNotLaterThan.Before(r.StartNotEarlierThan),
+			"start_time_not_later_than", "must not be before start_time_not_earlier_than"},
+		{!open(r.EndNotLaterThan) && r.EndNotLaterThan.Before(r.EndNotEarlierThan),
+			"end_time_not_later_than", "must not be before end_time_not_earlier_than"},
+		{!open(r.EndNotLaterThan) && r.EndNotLaterThan.Before(r.StartNotEarlierThan.Add(max(r.MinDuration, 1))),
+			"end_time_not_later_than", "leaves no time for min_duration after start_time_not_earlier_than"},
+		{limit && !open(r.StartNotLaterThan) && r.StartNotLaterThan.Add(r.MaxDuration).Before(r.EndNotEarlierThan),
+			"end_time_not_earlier_than", "is not reached by max_duration from start_time_not_later_than"},
+		{r.MinDuration == 0 && !open(r.EndNotEarlierThan) && !r.StartNotEarlierThan.Before(r.EndNotEarlierThan),
+			"min_duration", "must be given when end_time_not_earlier_than is not after start_time_not_earlier_than"},
+	} {
+		if c.broken {
+			return &RangeError{Field: c.field, Rule: c.rule}
+		}
+	}
+	return nil
+}
+
+// FindRange returns the earliest window in the range in which the shape has a
+// place, of those that start then the longest, and the best slots for it (see
+// FindInto). A range that fails Check has none.
+func (s *Slots) FindRange(shape gpu.Shape, r TimeRange, tiers Tiers) (Interval, []int, bool) {
+	if r.Check() != nil {
+		return Interval{}, nil, false
+	}
+	w := r.wish(shape, tiers)
+	start, ok := s.firstStart(w)
+	if !ok {
+		return Interval{}, nil, false
+	}
+	end, ok := s.lastEnd(w, start, r.longest(w, start))
+	if !ok {
+		return Interval{}, nil, false
+	}
+	iv := Interval{Start: relative(r.StartNotEarlierThan, start), End: relative(r.StartNotEarlierThan, end)}
+	slots, ok := s.FindInto(nil, shape, iv, tiers)
+	return iv, slots, ok
+}
+
+// wish is the search for the earliest start.
+func (r TimeRange) wish(shape gpu.Shape, tiers Tiers) wish {
+	w := wish{shape: shape, length: max(r.MinDuration, 1), tiers: tiers,
+		from: instant(r.StartNotEarlierThan), until: lastInstant, end: firstInstant}
+	if !r.EndNotEarlierThan.IsZero() {
+		w.end = instant(r.EndNotEarlierThan)
+		if r.MaxDuration > 0 {
+			w.from = max(w.from, after(w.end, -r.MaxDuration))
+		}
+		if r.MinDuration == 0 && r.MaxDuration == 0 && r.EndNotLaterThan.IsZero() {
+			w.until = w.end - 1 // the end alone says how long
+		}
+	}
+	if !r.StartNotLaterThan.IsZero() {
+		w.until = min(w.until, instant(r.StartNotLaterThan))
+	}
+	if !r.EndNotLaterThan.IsZero() {
+		w.until = min(w.until, after(instant(r.EndNotLaterThan), -w.length))
+	}
+	return w
+}
+
+// longest is the latest end that the range allows for a start.
+func (r TimeRange) longest(w wish, start int64) int64 {
+	end := int64(lastInstant)
+	if r.MaxDuration > 0 {
+		end = after(start, r.MaxDuration)
+	}
+	if !r.EndNotLaterThan.IsZero() {
+		return min(end, instant(r.EndNotLaterThan))
+	}
+	if r.MaxDuration == 0 {
+		return max(after(start, w.length), w.end)
+	}
+	return end
+}
+
+// lastEnd returns the latest end, up to longest, for which enough slots are free
+// from start on.
+func (s *Slots) lastEnd(w wish, start, longest int64) (int64, bool) {
+	ends := make([]int64, 0, len(s.lines))
+	for slot := range w.tiers.allowed(len(s.lines)).All() {
+		if end := s.lines[slot].exceeds(s.perSlot-w.shape.PerNode, start); end != never {
+			ends = append(ends, after(end, -s.margin))
+		} else {
+			ends = append(ends, lastInstant)
+		}
+	}
+	slices.SortFunc(ends, func(a, b int64) int { return cmp.Compare(b, a) })
+	if len(ends) < w.shape.Nodes {
+		return 0, false
+	}
+	end := min(longest, ends[w.shape.Nodes-1])
+	return end, end > start && end >= max(after(start, w.length), w.end)
+}
