@@ -186,15 +186,21 @@ func (a *app) allocationID(cmd *cobra.Command, ref string) (*client.Client, stri
 	return api, id, err
 }
 
-// allocationOrID also accepts ids of other things.
-func (a *app) allocationOrID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
+// anyID also accepts ids of other things, and the name of a reservation that is
+// not over if no allocation has it.
+func (a *app) anyID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
 	for _, kind := range []string{"rsv_", "nod_", "pln_"} {
 		if strings.HasPrefix(ref, kind) {
 			api, err := a.client()
 			return api, ref, err
 		}
 	}
-	return a.allocationID(cmd, ref)
+	api, id, err := a.allocationID(cmd, ref)
+	if err != nil || id != ref || strings.HasPrefix(ref, "alc_") {
+		return api, id, err
+	}
+	id, err = byName(cmd.Context(), ref, api.Reservations, func(x contract.Reservation) (string, string) { return x.ID, x.Name })
+	return api, id, err
 }
 
 // explainer is the route that explains things of an id's kind.
