@@ -38,7 +38,7 @@ func arrayHead(k kind, n int) []byte {
 	if n == 0 {
 		return b
 	}
-	b = binary.BigEndian.AppendUint32(b, uint32(n)) //nolint:gosec // chunks are small
+	b = binary.BigEndian.AppendUint32(b, uint32(n)) // chunks are small
 	return binary.BigEndian.AppendUint32(b, 1)
 }
 
@@ -68,11 +68,11 @@ func (c column) append(b []byte, v reflect.Value) []byte {
 }
 
 func appendWhole(b []byte, n int64) []byte {
-	return binary.BigEndian.AppendUint64(appendLength(b, 8), uint64(n)) //nolint:gosec // two's complement, as it is sent
+	return binary.BigEndian.AppendUint64(appendLength(b, 8), uint64(n)) // two's complement, as it is sent
 }
 
 func appendLength(b []byte, n int) []byte {
-	return binary.BigEndian.AppendUint32(b, uint32(n)) //nolint:gosec // no value is that long
+	return binary.BigEndian.AppendUint32(b, uint32(n)) // no value is that long
 }
 
 // wordArray is an array of strings that are no column of rows.
@@ -92,7 +92,7 @@ func readWhole(b []byte) (int64, error) {
 	if len(b) != 8 {
 		return 0, fmt.Errorf("a number came in %d bytes", len(b))
 	}
-	return int64(binary.BigEndian.Uint64(b)), nil //nolint:gosec // two's complement, as it was sent
+	return int64(binary.BigEndian.Uint64(b)), nil // two's complement, as it was sent
 }
 
 // scan sets a row's fields from values in binary format, one for each column.
@@ -123,7 +123,7 @@ func (c column) set(field reflect.Value, b []byte) error {
 		}
 		switch c.kind {
 		case real:
-			field.SetFloat(math.Float64frombits(uint64(n))) //nolint:gosec // the same bits
+			field.SetFloat(math.Float64frombits(uint64(n))) // the same bits
 		case perhaps:
 			field.Set(reflect.ValueOf(&n))
 		default:

@@ -8,6 +8,6 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-func init() {
-	benched["postgres"] = func(tb testing.TB) *sqlledger.Store { return openPostgres(tb) }
+func benchedServices() map[string]func(tb testing.TB) *sqlledger.Store {
+	return map[string]func(tb testing.TB) *sqlledger.Store{"postgres": openPostgres}
 }

@@ -3,6 +3,7 @@ package sqlledger_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -17,8 +18,12 @@ import (
 )
 
 // benched opens the databases that are measured, by name.
-var benched = map[string]func(tb testing.TB) *sqlledger.Store{
-	"sqlite": func(tb testing.TB) *sqlledger.Store { return openSQLite(tb, inFile(tb)) },
+func benched() map[string]func(tb testing.TB) *sqlledger.Store {
+	all := map[string]func(tb testing.TB) *sqlledger.Store{
+		"sqlite": func(tb testing.TB) *sqlledger.Store { return openSQLite(tb, inFile(tb)) },
+	}
+	maps.Copy(all, benchedServices())
+	return all
 }
 
 // measured runs fn again and again and prints the median, which others on the
@@ -79,7 +84,7 @@ func bookings(tb testing.TB, made *int, n int) ledger.Change {
 
 // BenchmarkSave is one transaction that adds reservations and as many events.
 func BenchmarkSave(b *testing.B) {
-	for name, open := range benched {
+	for name, open := range benched() {
 		for _, rows := range []int{1, 100, 10_000} {
 			b.Run(fmt.Sprintf("%s/%d", name, rows), func(b *testing.B) {
 				store := open(b)
@@ -105,7 +110,7 @@ func BenchmarkSave(b *testing.B) {
 
 // BenchmarkPoolState is what a verb pays that does not know the pool yet.
 func BenchmarkPoolState(b *testing.B) {
-	for name, open := range benched {
+	for name, open := range benched() {
 		for _, rows := range []int{100, 10_000} {
 			b.Run(fmt.Sprintf("%s/%d", name, rows), func(b *testing.B) {
 				store := open(b)

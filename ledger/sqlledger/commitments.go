@@ -80,7 +80,10 @@ func (r *reader) addHeld(c *ledger.Commitments, organizationID string) error {
 // addDays adds up cost by the UTC day of the window's start, from today on. What
 // was not promised yet, or never, costs nothing.
 func (r *reader) addDays(c *ledger.Commitments, organizationID string) error {
-	for _, condition := range []string{liveReservation + " AND state <> 'awaiting_approval'", overReservation} {
+	for _, condition := range []string{
+		"organization_id = ? AND " + liveReservation + " AND state <> 'awaiting_approval'",
+		"organization_id || '' = ? AND " + overReservation, // not by its index: all that it ever had is in there
+	} {
 		if err := r.addDaysWhere(c, organizationID, condition); err != nil {
 			return err
 		}
@@ -97,8 +100,8 @@ func (r *reader) addDaysWhere(c *ledger.Commitments, organizationID, condition s
 	}
 	err := r.query().Raw(`
 		SELECT window_start / ? AS day, class, made_by, CAST(SUM(cost) AS BIGINT) AS cost FROM reservations
-		WHERE organization_id = ? AND window_start >= ? AND `+inAnyPool+" AND "+condition+`
-		GROUP BY 1, 2, 3`, dayMicros, organizationID, micros(quota.Day(r.Now()))).Scan(&rows).Error
+		WHERE window_start >= ? AND `+inAnyPool+" AND "+condition+`
+		GROUP BY 1, 2, 3`, dayMicros, micros(quota.Day(r.Now())), organizationID).Scan(&rows).Error
 	for _, row := range rows {
 		for _, part := range parts(c, row.Class, row.MadeBy) {
 			part.Spend(moment(row.Day*dayMicros), quota.Spend{Cost: gpu.MicroUSD(row.Cost)})

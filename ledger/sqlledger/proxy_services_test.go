@@ -28,7 +28,7 @@ func through(t *testing.T, database string) (*proxy, string) {
 	t.Helper()
 	address, err := url.Parse(database)
 	require.NoError(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends with the test
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	p := &proxy{address: address.Host}
 	p.group.Go(func() { p.accept(listener) })
@@ -46,7 +46,7 @@ func (p *proxy) accept(listener net.Listener) {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.address) //nolint:noctx // it ends with the test
+		server, err := net.Dial("tcp", p.address)
 		if err != nil {
 			_ = client.Close()
 			return
