@@ -72,7 +72,8 @@ func aPoolsStateIsWhatIsLive(w *world) {
 		_, err := tx.Open(ledger.Opening{Pools: []string{"pol_1"}})
 		require.NoError(w, err)
 		seen, err := live(tx)
+		require.NoError(w, err)
 		require.Equal(w, want, seen)
-		return err
+		return nil
 	}))
 }

@@ -117,6 +117,9 @@ func (c column) set(field reflect.Value, b []byte) error {
 	case blob:
 		field.SetBytes(bytes.Clone(b))
 	case whole, real, perhaps:
+		if b == nil && c.kind == perhaps {
+			return nil // NULL
+		}
 		n, err := readWhole(b)
 		if err != nil {
 			return err

@@ -73,5 +73,10 @@ func TestValuesComeBack(t *testing.T) {
 		require.Equal(t, row, back)
 	})
 	var back oddRow
+	missing := [][]byte{[]byte("a"), wholeValue(1), wholeValue(2), nil, []byte(""), {1}, wholeValue(0), {}, wholeValue(3)}
+	require.NoError(t, typeOf[oddRow]().scan(missing, reflect.ValueOf(&back).Elem()))
+	require.Nil(t, back.Until, "NULL")
+	missing[2] = nil
+	require.ErrorContains(t, typeOf[oddRow]().scan(missing, reflect.ValueOf(&back).Elem()), "wide")
 	require.Error(t, typeOf[oddRow]().scan(nil, reflect.ValueOf(&back).Elem()))
 }

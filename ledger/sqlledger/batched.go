@@ -44,10 +44,7 @@ func (b *batched) chunks(rows reflect.Value, each func(part reflect.Value)) {
 
 func (b *batched) exec(doing, text string, unmet error, args ...any) {
 	text = numbered(text)
-	values := make([][]byte, len(args), len(args)+1)
-	for i, arg := range args {
-		values[i] = scalar(arg)
-	}
+	values := scalars(args)
 	if unmet != nil {
 		text = "WITH written AS (" + text + " RETURNING 1) " + fmt.Sprintf(condition, fmt.Sprintf("$%d", len(args)+1))
 		values = append(values, wholeValue(1))
@@ -55,7 +52,16 @@ func (b *batched) exec(doing, text string, unmet error, args ...any) {
 	b.list = append(b.list, statement{doing: doing, text: text, args: values, unmet: unmet})
 }
 
-// scalar is a parameter of exec in PostgreSQL's binary format.
+// scalars are a statement's parameters.
+func scalars(args []any) [][]byte {
+	values := make([][]byte, len(args), len(args)+1)
+	for i, arg := range args {
+		values[i] = scalar(arg)
+	}
+	return values
+}
+
+// scalar is a parameter of a statement in PostgreSQL's binary format.
 func scalar(v any) []byte {
 	switch v := v.(type) {
 	case int64:

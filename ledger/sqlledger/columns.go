@@ -52,7 +52,7 @@ var rowTypes sync.Map // *rowType by reflect.Type
 
 // typeOf describes a type of rows. It panics when a field has a type that no
 // column has: rows are this package's own.
-func typeOf[R tabled]() *rowType {
+func typeOf[R any]() *rowType {
 	var row R
 	key := reflect.TypeFor[R]()
 	if known, ok := rowTypes.Load(key); ok {
@@ -60,7 +60,10 @@ func typeOf[R tabled]() *rowType {
 			return t
 		}
 	}
-	t := &rowType{table: row.TableName(), columns: columnsOf(key, nil)}
+	t := &rowType{columns: columnsOf(key, nil)}
+	if named, ok := any(row).(tabled); ok {
+		t.table = named.TableName() // others are results of queries
+	}
 	t.texts = textsOf(t)
 	rowTypes.Store(key, t)
 	return t

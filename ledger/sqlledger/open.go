@@ -3,7 +3,6 @@ package sqlledger
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"gorm.io/gorm/clause"
 
@@ -81,12 +80,12 @@ func found[R lockable[T], T any](doing string, ids []string, rows []R) ([]T, err
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	values, there := make([]T, len(rows)), make(map[string]bool, len(rows))
-	for i, row := range rows {
-		var err error
-		if values[i], err = row.value(); err != nil {
-			return nil, wrap(doing, err)
-		}
+	list, err := values(rows)
+	if err != nil {
+		return nil, wrap(doing, err)
+	}
+	there := make(map[string]bool, len(rows))
+	for _, row := range rows {
 		there[row.identity().ID] = true
 	}
 	for _, id := range ids {
@@ -94,7 +93,7 @@ func found[R lockable[T], T any](doing string, ids []string, rows []R) ([]T, err
 			return nil, fmt.Errorf("%s %s: %w", doing, id, ledger.ErrNotFound)
 		}
 	}
-	return values, nil
+	return list, nil
 }
 
 // openBatch is Open in one round trip. The clock is read after the last lock.
@@ -149,19 +148,6 @@ func (t *tx) hold(opened ledger.Opened) {
 func lockRows[R tabled](what string, ids []string, rows *[]R) statement {
 	return statement{
 		doing: "locking " + what, text: typeOf[R]().texts.lock, args: [][]byte{wordArray(ids)}, receive: into(rows),
-	}
-}
-
-// into appends what comes to rows.
-func into[R tabled](rows *[]R) func(values [][]byte) error {
-	t := typeOf[R]()
-	return func(values [][]byte) error {
-		var row R
-		if err := t.scan(values, reflect.ValueOf(&row).Elem()); err != nil {
-			return err
-		}
-		*rows = append(*rows, row)
-		return nil
 	}
 }
 

@@ -60,19 +60,6 @@ func (r *reader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Pa
 	return r.handed(allocations)
 }
 
-func (r *reader) liveAllocations(poolID string) ([]allocation.Allocation, error) {
-	allocations, err := list[allocationRow](
-		r.query().Where("pool_id = ?", poolID).Where(liveAllocation).Order("id"), "reading live allocations")
-	if err != nil {
-		return nil, err
-	}
-	var holds []holdRow
-	err = r.query().Order("allocation_id, idx").
-		Where("allocation_id IN (SELECT id FROM allocations WHERE pool_id = ? AND "+liveAllocation+")", poolID).
-		Find(&holds).Error
-	return hand(allocations, holds), wrap("reading held devices", err)
-}
-
 // handed adds what they hold, or held, to a page of allocations.
 func (r *reader) handed(allocations []allocation.Allocation) ([]allocation.Allocation, error) {
 	ids := make([]string, len(allocations))

@@ -18,39 +18,6 @@ func (r *reader) Pools(p ledger.Page) ([]ledger.Pool, error) {
 	return list[poolRow](paged(r.query(), p), "listing pools")
 }
 
-func (r *reader) PoolState(id string) (ledger.PoolState, error) {
-	pool, err := one[poolRow](r.query().Where("id = ?", id), "reading pool "+id)
-	if err != nil {
-		return ledger.PoolState{}, err
-	}
-	state := ledger.PoolState{Pool: pool}
-	if state.Nodes, err = r.liveNodes(pool.ID); err != nil {
-		return state, err
-	}
-	state.Reservations, err = list[reservationRow](
-		r.query().Where("pool_id = ?", pool.ID).Where(liveReservation).Order("id"), "reading live reservations")
-	if err != nil {
-		return state, err
-	}
-	if state.Allocations, err = r.liveAllocations(pool.ID); err != nil {
-		return state, err
-	}
-	state.Spent, err = r.spent(pool)
-	return state, err
-}
-
-func (r *reader) liveNodes(poolID string) ([]node.Node, error) {
-	nodes, err := list[nodeRow](r.query().Where("pool_id = ?", poolID).Where(liveNode).Order("id"), "reading live nodes")
-	if err != nil {
-		return nil, err
-	}
-	var devices []gpuRow
-	err = r.query().Order("node_id, idx, uuid").
-		Where("node_id IN (SELECT id FROM nodes WHERE pool_id = ? AND "+liveNode+")", poolID).
-		Find(&devices).Error
-	return equip(nodes, devices), wrap("reading live devices", err)
-}
-
 func (r *reader) Node(id string) (node.Node, error) {
 	n, err := one[nodeRow](r.query().Where("id = ?", id), "reading node "+id)
 	if err != nil {

@@ -81,25 +81,19 @@ func list[R stored[T], T any](db *gorm.DB, doing string) ([]T, error) {
 	if err := db.Find(&rows).Error; err != nil {
 		return nil, wrap(doing, err)
 	}
-	values := make([]T, len(rows))
-	for i, row := range rows {
-		var err error
-		if values[i], err = row.value(); err != nil {
-			return nil, wrap(doing, err)
-		}
-	}
-	return values, nil
+	all, err := values(rows)
+	return all, wrap(doing, err)
 }
 
 // one runs a query for a single row: ErrNotFound when there is none.
 func one[R stored[T], T any](db *gorm.DB, doing string) (T, error) {
 	var none T
-	values, err := list[R, T](db.Limit(1), doing)
+	found, err := list[R, T](db.Limit(1), doing)
 	if err != nil {
 		return none, err
 	}
-	if len(values) == 0 {
+	if len(found) == 0 {
 		return none, wrap(doing, ledger.ErrNotFound)
 	}
-	return values[0], nil
+	return found[0], nil
 }

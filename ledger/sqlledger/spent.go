@@ -18,43 +18,33 @@ type spentRow struct {
 	GPUSeconds     int64  `gorm:"column:gpu_seconds"`
 }
 
-// A reservation holds GPUs while they are kept warm for it, an allocation while
-// somebody has them. Rows that cost and held nothing are left out.
-const (
-	spentOnReservations = `
-		SELECT organization_id, made_by, class, window_start / ? AS day, CAST(SUM(cost) AS BIGINT) AS cost,
-			CAST(SUM(CASE WHEN warmed_at = 0 OR ended_at < warmed_at THEN 0
-				ELSE nodes * per_node * ((ended_at - warmed_at) / 1000000) END) AS BIGINT) AS gpu_seconds
-		FROM reservations
-		WHERE pool_id = ? AND window_start >= ? AND (cost > 0 OR warmed_at > 0) AND `
-	spentOnAllocations = `
-		SELECT organization_id, held_by AS made_by, '' AS class, window_start / ? AS day, CAST(0 AS BIGINT) AS cost,
-			CAST(SUM(CASE WHEN ended_at < active_at THEN 0
-				ELSE nodes * per_node * ((ended_at - active_at) / 1000000) END) AS BIGINT) AS gpu_seconds
-		FROM allocations
-		WHERE pool_id = ? AND window_start >= ? AND active_at > 0 AND `
-	spentOrder = " GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+// The sums: a reservation holds GPUs while they are kept warm for it, an
+// allocation while somebody has them. Rows that cost and held nothing are left
+// out. Parameters are a pool and the first instant that counts.
+var (
+	spentOnReservations = spentFrom(`
+		SELECT organization_id, made_by, class, window_start, cost,
+			CASE WHEN warmed_at = 0 OR ended_at < warmed_at THEN 0 ELSE nodes * per_node * ((ended_at - warmed_at) / 1000000) END AS gpu_seconds
+		FROM reservations WHERE (cost > 0 OR warmed_at > 0) AND ` + overReservation)
+	spentOnAllocations = spentFrom(`
+		SELECT organization_id, held_by AS made_by, '' AS class, window_start, CAST(0 AS BIGINT) AS cost,
+			CASE WHEN ended_at < active_at THEN 0 ELSE nodes * per_node * ((ended_at - active_at) / 1000000) END AS gpu_seconds
+		FROM allocations WHERE active_at > 0 AND ` + overAllocation)
 )
 
-// spent adds up what is over in a pool, from the first day of this UTC month on.
-func (r *reader) spent(pool ledger.Pool) ([]ledger.Spend, error) {
+// spentFrom adds up rows by whose they are and their day.
+func spentFrom(rows string) string {
+	return `FROM (
+		SELECT organization_id, made_by, class, window_start / 86400000000 AS day,
+			CAST(SUM(cost) AS BIGINT) AS cost, CAST(SUM(gpu_seconds) AS BIGINT) AS gpu_seconds
+		FROM (` + rows + ` AND pool_id = ? AND window_start >= ?) AS ended GROUP BY 1, 2, 3, 4) AS spent
+		ORDER BY organization_id, made_by, class, day`
+}
+
+// month is the first instant of this UTC month, in microseconds.
+func (r *reader) month() int64 {
 	now := r.Now()
-	month := micros(time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC))
-	var rows []spentRow
-	for _, statement := range []string{
-		spentOnReservations + overReservation + spentOrder, spentOnAllocations + overAllocation + spentOrder,
-	} {
-		var some []spentRow
-		if err := r.query().Raw(statement, dayMicros, pool.ID, month).Scan(&some).Error; err != nil {
-			return nil, wrap("adding up what was spent", err)
-		}
-		rows = append(rows, some...)
-	}
-	var spent []ledger.Spend
-	for _, row := range rows {
-		spent = append(spent, row.value(pool))
-	}
-	return spent, nil
+	return micros(time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC))
 }
 
 func (r spentRow) value(pool ledger.Pool) ledger.Spend {

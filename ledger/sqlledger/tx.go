@@ -115,11 +115,11 @@ func (t *tx) close() {
 }
 
 // batch sends statements to PostgreSQL in one round trip.
-func (t *tx) batch(list []statement) error {
-	ctx := t.db.Statement.Context
-	err := t.session.run(ctx, list...)
-	if err != nil && t.store.logger != nil && !expected(err) {
-		t.store.logger.ErrorContext(ctx, "batch of statements failed", "error", err)
+func (r *reader) batch(list []statement) error {
+	ctx := r.db.Statement.Context
+	err := r.session.run(ctx, list...)
+	if err != nil && r.store.logger != nil && !expected(err) {
+		r.store.logger.ErrorContext(ctx, "batch of statements failed", "error", err)
 	}
 	return err
 }
