@@ -208,7 +208,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 	if req.dryRun {
 		return a, nil
 	}
-	if err := u.displace(p, d.Displaced); err != nil {
+	if err := u.displace(p, d.DisplacedIDs()); err != nil {
 		return a, err
 	}
 	claimed, err := u.claim(p, view.Slots, a, req)
@@ -237,7 +237,7 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (admission.De
 		view.Slots.Remove(r.ID)
 		view.Committed.Hold(r.Window, quota.Vector{quota.GPUs: -int64(r.Shape.GPUs())})
 		defer view.Committed.Hold(r.Window, quota.Vector{quota.GPUs: int64(r.Shape.GPUs())}) // another pool may be asked next
-		view.Speculative = slices.DeleteFunc(view.Speculative, func(b calendar.Booking) bool { return b.ID == r.ID })
+		view.Speculative = slices.DeleteFunc(view.Speculative, func(g admission.Guess) bool { return g.ID == r.ID })
 	}
 	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
 	ask := admission.Request{Class: reservation.Guaranteed, Shape: req.shape, Window: window, Now: true}

@@ -60,7 +60,7 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 		if !d.Accepted() {
 			return a, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: d}
 		}
-		if err := u.displace(p, d.Displaced); err != nil {
+		if err := u.displace(p, d.DisplacedIDs()); err != nil {
 			return a, err
 		}
 		a.LeaseUntil = a.LeaseUntil.Add(by)

@@ -157,7 +157,7 @@ func (u *unit) reserve(p *poolUnit, org Organization, c *Commitments, req Reserv
 	if err != nil || req.DryRun {
 		return r, err
 	}
-	if err := u.displace(p, d.Displaced); err != nil {
+	if err := u.displace(p, d.DisplacedIDs()); err != nil {
 		return r, err
 	}
 	p.putReservation(r)
@@ -219,7 +219,7 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if !d.Accepted() {
 			return nil
 		}
-		if err := u.displace(p, d.Displaced); err != nil {
+		if err := u.displace(p, d.DisplacedIDs()); err != nil {
 			return err
 		}
 		r.Slots = d.Slots

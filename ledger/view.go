@@ -1,9 +1,7 @@
 package ledger
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
@@ -42,23 +40,19 @@ func (p *poolUnit) calendar() *calendar.Slots {
 	return s
 }
 
-// speculative lists the bookings that give way, the least likely to be claimed
-// first.
-func (p *poolUnit) speculative() []calendar.Booking {
+// speculative lists the bookings that give way.
+func (p *poolUnit) speculative() []admission.Guess {
 	var guesses []reservation.Reservation
 	for _, r := range p.Reservations {
 		if r.Placed() && r.Class == reservation.Speculative {
 			guesses = append(guesses, r)
 		}
 	}
-	slices.SortFunc(guesses, func(a, b reservation.Reservation) int {
-		return cmp.Or(cmp.Compare(a.Probability, b.Probability), cmp.Compare(a.ID, b.ID))
-	})
-	bookings := make([]calendar.Booking, len(guesses))
+	given := make([]admission.Guess, len(guesses))
 	for i, r := range guesses {
-		bookings[i] = r.Booking()
+		given[i] = admission.Guess{Booking: r.Booking(), Probability: r.Probability}
 	}
-	return bookings
+	return given
 }
 
 // Ranks of slots for work that starts now: the sooner usable, the better.
@@ -135,7 +129,7 @@ func (u *unit) view(p *poolUnit, org Organization, c *Commitments, rank calendar
 		key.Caps = &u.actor.Caps
 	}
 	return admission.View{
-		Now: u.now(), Pool: p.Pool.Pool, Slots: p.slots(), Rank: rank, Speculative: p.speculative(),
+		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.slots(), Rank: rank, Speculative: p.speculative()},
 		Limits: org.Limits, Committed: &c.All, Guessed: &c.Guessed, Key: key,
 	}
 }

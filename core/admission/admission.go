@@ -1,10 +1,14 @@
 // Package admission decides whether a request for GPUs over a window gets a
 // place. A decision names every blocker, not the first, and what would have
 // been accepted instead.
+//
+// Deciding has two halves: Observe asks the calendar and the commitments for
+// every number that matters and returns them as Facts, and Judge decides on
+// those alone. What was decided can therefore be written down (Record) and
+// decided again, bit for bit, without the world it was decided in.
 package admission
 
 import (
-	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
@@ -15,23 +19,21 @@ import (
 
 // Request asks for a shape over a window.
 type Request struct {
-	Class  reservation.Class
-	Shape  gpu.Shape
-	Window calendar.Interval
+	Class    reservation.Class
+	Workload gpu.Workload // empty: online
+	Shape    gpu.Shape
+	Window   calendar.Interval
 	// Now marks a request for a window that begins at once.
 	Now bool
 }
 
-// View is what the decision is made on. Nothing in it is changed.
+// View is what the decision is made on. Nothing in it is changed when Decide
+// returns; while it runs, the calendars of the pools are.
 type View struct {
-	Now   time.Time
-	Pool  gpu.Pool
-	Slots *calendar.Slots
-	// Rank prefers slots, smaller first; negative excludes. Nil prefers none.
-	Rank calendar.Rank
-	// Speculative are the pool's bookings that give way to guaranteed ones, with
-	// the least likely to be claimed first.
-	Speculative []calendar.Booking
+	Now time.Time
+	PoolView
+	// Others are the pools that offers may name instead, the preferred ones first.
+	Others []PoolView
 
 	Limits    quota.Limits
 	Committed *quota.Commitments // of the organization, every pool
@@ -39,6 +41,30 @@ type View struct {
 	Cohort    []quota.Member     // the other members of its cohort
 	Key       Capped             // who asks, and which of their caps hold
 	User      Capped
+
+	// Buf is memory for the place of an accepted request, or nil. With room in it
+	// such a decision allocates nothing; its Slots are then valid until Buf is used
+	// again.
+	Buf []int
+}
+
+// PoolView is one pool and what is booked in it.
+type PoolView struct {
+	Pool  gpu.Pool
+	Slots *calendar.Slots
+	// Rank prefers slots, smaller first; negative excludes. Nil prefers none.
+	Rank calendar.Rank
+	// Speculative are the bookings that give way to guaranteed ones, in any order.
+	Speculative []Guess
+	// Used is what each workload has booked of a split pool; nil is nothing.
+	Used map[gpu.Workload]*calendar.Profile
+}
+
+// Guess is a speculative booking.
+type Guess struct {
+	calendar.Booking
+	Share       float64 // the fair share that its holder has had, of core/fairshare
+	Probability float64 // of being claimed
 }
 
 // Capped is a key or a user. Nil Caps hold nothing back.
@@ -47,53 +73,31 @@ type Capped struct {
 	Spent *quota.Commitments // its own reservations; nil is none
 }
 
-// Code names a blocker.
-type Code string
+// Decision is the answer. With no Reasons it is accepted: Slots is its place in
+// Window, and Displaced lists the speculative bookings that must go first.
+type Decision struct {
+	Window    calendar.Interval
+	Slots     []int          `json:",omitempty"`
+	Displaced []Displacement `json:",omitempty"`
+	Cost      gpu.MicroUSD
+	Reasons   []Reason `json:",omitempty"`
+	Offers    []Offer  `json:",omitempty"`
+}
 
-// The blockers.
-const (
-	WindowInPast       Code = "window_in_past"
-	WindowTooLong      Code = "window_too_long"
-	NoMatchingHardware Code = "no_matching_hardware" // the pool could never hold it
-	CapacityExhausted  Code = "capacity_exhausted"
-	QuotaExceeded      Code = "quota_exceeded"
-	BudgetExceeded     Code = "budget_exceeded"    // of speculation
-	CohortExhausted    Code = "cohort_exhausted"   // what the cohort lends is in use
-	GPUHoursExceeded   Code = "gpu_hours_exceeded" // of a period
-	SpendingExceeded   Code = "spending_exceeded"  // money of a period
-	KeyCapExceeded     Code = "key_cap_exceeded"
-	UserCapExceeded    Code = "user_cap_exceeded"
-	PrewarmPaused      Code = "prewarm_paused"
-	LeadTimeTooShort   Code = "lead_time_too_short" // a guess that would be over before a node is up
-)
-
-// Reason is one blocker with its numbers. Unit says what Limit and Asked count.
-type Reason struct {
-	Code    Code
-	Message string
-	Unit    string
-	Limit   int64
-	Asked   int64
-	At      time.Time // when it would be exceeded first; zero: it has no time
-	// ClearsAt is the first start at which it would not stand in the way; zero: not
-	// known, or never.
-	ClearsAt time.Time
+// Displacement is a speculative booking that must go, and where it would have a
+// place once the decision is carried out, beside the offers of the others; nil:
+// nowhere. The limits of its holder are checked when it is taken.
+type Displacement struct {
+	ID    string
+	Offer *Offer `json:",omitempty"`
 }
 
 // Offer is a request that would be accepted now.
 type Offer struct {
+	Pool   string // id of the pool; the one that was asked, or one of View.Others
 	Shape  gpu.Shape
 	Window calendar.Interval
-}
-
-// Decision is the answer. With no Reasons it is accepted: Slots is its place and
-// Displaced lists the speculative bookings that must go first.
-type Decision struct {
-	Slots     []int
-	Displaced []string
-	Cost      gpu.MicroUSD
-	Reasons   []Reason
-	Offers    []Offer
+	Cost   gpu.MicroUSD
 }
 
 // Accepted reports whether the request has a place.
@@ -102,96 +106,34 @@ func (d Decision) Accepted() bool { return len(d.Reasons) == 0 }
 // OnlyCapacity reports whether the request would be accepted if the pool were
 // emptier: the one case in which waiting helps.
 func (d Decision) OnlyCapacity() bool {
-	for _, r := range d.Reasons {
-		if r.Code != CapacityExhausted {
+	for i := range d.Reasons {
+		if d.Reasons[i].Code != CapacityExhausted {
 			return false
 		}
 	}
 	return !d.Accepted()
 }
 
-// horizon is how far ahead a later start is searched.
-const horizon = 14 * 24 * time.Hour
+// DisplacedIDs returns the ids of the bookings that must go.
+func (d Decision) DisplacedIDs() []string {
+	var ids []string
+	for _, gone := range d.Displaced {
+		ids = append(ids, gone.ID)
+	}
+	return ids
+}
 
 // Decide answers the request. The same request and view give the same decision.
 func Decide(r Request, v View) Decision {
-	d := Decision{Cost: Cost(v.Pool, r.Shape, r.Window.Length())}
-	d.Reasons = append(d.Reasons, windowReasons(r, v)...)
-	if !fitsEver(r.Shape, v.Pool) {
-		d.Reasons = append(d.Reasons, noHardware(r, v.Pool))
-		d.Offers = offers(r, v)
-		return d
-	}
-	d.Reasons = append(d.Reasons, limitReasons(r, v, d.Cost)...)
-	slots, displaced, ok := place(r, v)
-	if !ok && r.Window.Valid() { // an empty window has no place, and was refused above
-		d.Reasons = append(d.Reasons, noCapacity(r, v))
-	}
-	if !d.Accepted() {
-		d.Offers = offers(r, v)
-		return d
-	}
-	d.Slots, d.Displaced = slots, displaced
-	return d
+	f := Observe(r, v)
+	return Judge(r, f)
 }
 
 // Cost is what the shape costs for the length: the share of the nodes' price
 // that its GPUs are.
 func Cost(p gpu.Pool, s gpu.Shape, length time.Duration) gpu.MicroUSD {
-	if p.PerNode == 0 || length <= 0 {
+	if p.PerNode == 0 || length <= 0 || s.Nodes <= 0 || s.PerNode <= 0 {
 		return 0
 	}
 	return (p.Price * gpu.MicroUSD(s.GPUs()) / gpu.MicroUSD(p.PerNode)).For(length)
-}
-
-func fitsEver(s gpu.Shape, p gpu.Pool) bool {
-	return s.Nodes > 0 && s.PerNode > 0 && s.PerNode <= p.PerNode && s.Nodes <= p.MaxNodes
-}
-
-// place finds slots in the calendar as it is and, for a guaranteed request, in
-// the calendar without the bookings that give way.
-func place(r Request, v View) (slots []int, displaced []string, ok bool) {
-	if slots, ok = v.Slots.Find(r.Shape, r.Window, v.Rank); ok || r.Class != reservation.Guaranteed {
-		return slots, nil, ok
-	}
-	var removed []calendar.Booking
-	for _, b := range v.Speculative {
-		if !b.Interval.Overlaps(r.Window) {
-			continue
-		}
-		v.Slots.Remove(b.ID)
-		removed = append(removed, b)
-		if slots, ok = v.Slots.Find(r.Shape, r.Window, v.Rank); ok {
-			break
-		}
-	}
-	displaced = restore(v.Slots, removed, r, slots, ok)
-	return slots, displaced, ok
-}
-
-// restore puts the removed bookings back and returns those that cannot stay
-// beside the request on its slots.
-func restore(s *calendar.Slots, removed []calendar.Booking, r Request, slots []int, ok bool) []string {
-	var displaced []string
-	taken := make(map[int]bool, len(slots))
-	for _, slot := range slots {
-		taken[slot] = true
-	}
-	const probe = "\x00request"
-	if ok {
-		s.Force(calendar.Booking{ID: probe, Interval: r.Window, Slots: slots, GPUs: r.Shape.PerNode})
-	}
-	var out []calendar.Booking
-	for _, b := range slices.Backward(removed) { // the likeliest to be claimed first
-		if !slices.ContainsFunc(b.Slots, func(slot int) bool { return taken[slot] }) {
-			s.Force(b)
-		} else if err := s.Place(b); err != nil {
-			displaced, out = append(displaced, b.ID), append(out, b)
-		}
-	}
-	s.Remove(probe)
-	for _, b := range out {
-		s.Force(b)
-	}
-	return displaced
 }

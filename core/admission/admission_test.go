@@ -28,7 +28,7 @@ func pool() gpu.Pool {
 // view is an empty pool and an organization that may do anything.
 func view() admission.View {
 	return admission.View{
-		Now: now, Pool: pool(), Slots: calendar.NewSlots(4, 8),
+		Now: now, PoolView: admission.PoolView{Pool: pool(), Slots: calendar.NewSlots(4, 8)},
 		Limits:    quota.Limits{GPUs: 1000, SpeculationPerDay: 10_000 * gpu.USD},
 		Committed: &quota.Commitments{}, Guessed: &quota.Commitments{},
 	}
@@ -52,7 +52,7 @@ func ask(class reservation.Class, nodes, perNode int, w calendar.Interval) admis
 func guess(v *admission.View, id string, w calendar.Interval, gpus int, slots ...int) {
 	b := calendar.Booking{ID: id, Interval: w, Slots: slots, GPUs: gpus}
 	v.Slots.Force(b)
-	v.Speculative = append(v.Speculative, b)
+	v.Speculative = append(v.Speculative, admission.Guess{Booking: b, Probability: float64(len(v.Speculative)) / 100})
 }
 
 func promise(v *admission.View, id string, w calendar.Interval, gpus int, slots ...int) {
@@ -241,7 +241,7 @@ func TestGuessesGiveWay(t *testing.T) {
 			v := view()
 			tc.set(&v)
 			d := admission.Decide(tc.req, v)
-			require.Equal(t, tc.want, d.Displaced)
+			require.Equal(t, tc.want, d.DisplacedIDs())
 			require.Equal(t, tc.code, codes(d))
 		})
 	}

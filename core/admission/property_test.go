@@ -34,7 +34,9 @@ func drawWorld(t *rapid.T) world {
 		}
 		w.placed = append(w.placed, b)
 		if rapid.Bool().Draw(t, "gives way") {
-			v.Speculative = append(v.Speculative, b)
+			v.Speculative = append(v.Speculative, admission.Guess{
+				Booking: b, Share: float64(rapid.IntRange(0, 2).Draw(t, "share")), Probability: float64(rapid.IntRange(0, 2).Draw(t, "probability")) / 2,
+			})
 		}
 	}
 	v.Pool.Paused = rapid.IntRange(0, 9).Draw(t, "paused") == 0
@@ -103,7 +105,7 @@ func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
 		}
 		taken := calendar.Booking{ID: "new", Interval: w.req.Window, Slots: d.Slots, GPUs: w.req.Shape.PerNode}
 		require.Len(t, d.Slots, w.req.Shape.Nodes)
-		require.NoError(t, w.rebuilt(d.Displaced).Place(taken))
+		require.NoError(t, w.rebuilt(d.DisplacedIDs()).Place(taken))
 		require.LessOrEqual(t, int(w.view.Committed.Peak(w.req.Window)[quota.GPUs])+w.req.Shape.GPUs(), w.view.Limits.GPUs)
 		w.displacedWell(t, d, taken)
 	})
@@ -120,11 +122,11 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 	require.False(t, roomAlready)
 	guesses := map[string]calendar.Booking{}
 	for _, b := range w.view.Speculative {
-		guesses[b.ID] = b
+		guesses[b.ID] = b.Booking
 	}
-	after := w.rebuilt(d.Displaced)
+	after := w.rebuilt(d.DisplacedIDs())
 	require.NoError(t, after.Place(taken))
-	for _, id := range d.Displaced {
+	for _, id := range d.DisplacedIDs() {
 		require.Contains(t, guesses, id)
 		require.Error(t, after.Place(guesses[id]), "%s could have stayed", id)
 	}

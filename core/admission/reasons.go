@@ -2,67 +2,109 @@ package admission
 
 import (
 	"fmt"
-	"sort"
 	"time"
 
-	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
-	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
+
+// Code names a blocker.
+type Code string
+
+// The blockers.
+const (
+	WindowInPast          Code = "window_in_past"
+	WindowTooLong         Code = "window_too_long"
+	NoMatchingHardware    Code = "no_matching_hardware" // the pool could never hold it
+	CapacityExhausted     Code = "capacity_exhausted"
+	WorkloadShareExceeded Code = "workload_share_exceeded" // of a split pool
+	QuotaExceeded         Code = "quota_exceeded"
+	CohortExhausted       Code = "cohort_exhausted"   // what the cohort lends is in use
+	GPUHoursExceeded      Code = "gpu_hours_exceeded" // of a period
+	SpendingExceeded      Code = "spending_exceeded"  // money of a period
+	BudgetExceeded        Code = "budget_exceeded"    // of speculation
+	KeyCapExceeded        Code = "key_cap_exceeded"
+	UserCapExceeded       Code = "user_cap_exceeded"
+	PrewarmPaused         Code = "prewarm_paused"
+	LeadTimeTooShort      Code = "lead_time_too_short" // a guess that would be over before a node is up
+)
+
+// Reason is one blocker with its numbers. Unit says what Limit and Asked count.
+type Reason struct {
+	Code    Code
+	Message string
+	Unit    string
+	Limit   int64
+	Asked   int64
+	At      time.Time `json:",omitzero"` // when it would be exceeded first; zero: it has no time
+	// ClearsAt is the first start known at which it would not stand in the way of
+	// the same shape and length; zero: not known, or never.
+	ClearsAt time.Time `json:",omitzero"`
+}
 
 // startGrace forgives the time a request spends on its way.
 const startGrace = time.Minute
 
-func windowReasons(r Request, v View) []Reason {
-	var reasons []Reason
-	if message, ok := past(r, v.Now); ok {
-		reasons = append(reasons, Reason{Code: WindowInPast, Unit: "seconds", Message: message,
-			Asked: int64(r.Window.Start.Sub(v.Now) / time.Second)})
+// blockers lists everything that is in the way of the request but room.
+func blockers(r *Request, f *Facts) []Reason {
+	reasons := windowReasons(r, f)
+	if !f.Pool.everHolds(r.Shape) {
+		reasons = append(reasons, noHardware(r, &f.Pool))
 	}
-	if limit := v.Pool.Timers.MaxLease; r.Window.Length() > limit {
-		reasons = append(reasons, over(WindowTooLong, "seconds", int64(limit/time.Second), int64(r.Window.Length()/time.Second),
-			fmt.Sprintf("pool %s allows windows of at most %s", v.Pool.Name, limit)))
+	return append(reasons, limitBlockers(r, f)...)
+}
+
+// limitBlockers lists the limits and policies that are in the way, whatever the
+// window and the pool's size.
+func limitBlockers(r *Request, f *Facts) []Reason {
+	var reasons []Reason
+	if r.Class == reservation.Speculative && f.Pool.Paused {
+		reasons = append(reasons, Reason{Code: PrewarmPaused, Message: fmt.Sprintf("speculative pre-warming is paused in pool %s", f.Pool.Name)})
+	}
+	for _, v := range f.Limits.Violations() {
+		reasons = append(reasons, limitReason(v))
+	}
+	reasons = capReasons(reasons, KeyCapExceeded, "key", &f.Key)
+	reasons = capReasons(reasons, UserCapExceeded, "user", &f.User)
+	if s := &f.Split; s.exceeded(r.Shape.GPUs()) && !s.Borrow {
+		reasons = append(reasons, noShare(r, f))
+	}
+	return reasons
+}
+
+func windowReasons(r *Request, f *Facts) []Reason {
+	var reasons []Reason
+	if message, ok := past(r, f); ok {
+		reasons = append(reasons, Reason{Code: WindowInPast, Unit: "seconds", Message: message,
+			Asked: int64(f.Window.Start.Sub(f.Now) / time.Second)})
+	}
+	if limit := f.Pool.MaxLease; f.Window.Length() > limit {
+		reasons = append(reasons, over(WindowTooLong, "seconds", int64(limit/time.Second), int64(f.Window.Length()/time.Second),
+			fmt.Sprintf("pool %s allows windows of at most %s", f.Pool.Name, limit)))
 	}
 	return reasons
 }
 
 // past says why no part of the window can be booked any more.
-func past(r Request, now time.Time) (string, bool) {
+func past(r *Request, f *Facts) (string, bool) {
 	switch {
-	case !r.Window.Valid():
+	case !f.Window.Valid():
 		return "the window ends before it begins", true
 	case r.Now:
 		return "", false
-	case r.Window.Start.Before(now.Add(-startGrace)):
-		return fmt.Sprintf("the window starts %s in the past", now.Sub(r.Window.Start).Round(time.Second)), true
+	case f.Window.Start.Before(f.Now.Add(-startGrace)):
+		return fmt.Sprintf("the window starts %s in the past", f.Now.Sub(f.Window.Start).Round(time.Second)), true
 	default:
-		return "the window is over", !r.Window.End.After(now)
+		return "the window is over", !f.Window.End.After(f.Now)
 	}
 }
 
-func limitReasons(r Request, v View, cost gpu.MicroUSD) []Reason {
-	ask := quota.Ask{Window: r.Window, Demand: quota.Demand(v.Pool, r.Shape), Spend: quota.SpendOf(r.Window, r.Shape.GPUs(), cost),
-		Speculative: r.Class == reservation.Speculative}
-	h := quota.Holdings{Limits: v.Limits, Committed: v.Committed, Guessed: v.Guessed, Cohort: v.Cohort}
-	var reasons []Reason
-	if ask.Speculative && v.Pool.Paused {
-		reasons = append(reasons, Reason{Code: PrewarmPaused, Message: fmt.Sprintf("speculative pre-warming is paused in pool %s", v.Pool.Name)})
+func capReasons(reasons []Reason, code Code, who string, f *CapFacts) []Reason {
+	if !f.Capped {
+		return reasons
 	}
-	for _, found := range quota.Measure(h, ask).Violations() {
-		reasons = append(reasons, limitReason(found))
-	}
-	for _, holder := range []struct {
-		code   Code
-		name   string
-		capped Capped
-	}{{KeyCapExceeded, "key", v.Key}, {UserCapExceeded, "user", v.User}} {
-		if holder.capped.Caps == nil {
-			continue
-		}
-		for _, found := range quota.MeasureCaps(*holder.capped.Caps, holder.capped.Spent, ask, v.Now).Violations() {
-			reasons = append(reasons, capReason(holder.code, holder.name, found))
-		}
+	for _, v := range f.Violations() {
+		reasons = append(reasons, capReason(code, who, v))
 	}
 	return reasons
 }
@@ -71,91 +113,25 @@ func over(c Code, unit string, limit, asked int64, message string) Reason {
 	return Reason{Code: c, Unit: unit, Limit: limit, Asked: asked, Message: message}
 }
 
-func noHardware(r Request, p gpu.Pool) Reason {
+func noHardware(r *Request, p *PoolFacts) Reason {
 	return over(NoMatchingHardware, "gpus", int64(p.PerNode*p.MaxNodes), int64(r.Shape.GPUs()),
 		fmt.Sprintf("pool %s has at most %d nodes of %d GPUs; %s never fits", p.Name, p.MaxNodes, p.PerNode, r.Shape))
 }
 
-func noCapacity(r Request, v View) Reason {
-	free := v.Slots.Free(r.Window)
-	return over(CapacityExhausted, "gpus", int64(free), int64(r.Shape.GPUs()),
-		fmt.Sprintf("%d GPUs of pool %s are free during the whole window; %s has no place", free, v.Pool.Name, r.Shape))
+func noShare(r *Request, f *Facts) Reason {
+	asked := f.Split.Used + r.Shape.GPUs()
+	return over(WorkloadShareExceeded, "gpus", int64(f.Split.Share), int64(asked),
+		fmt.Sprintf("%s work may have %d GPUs of pool %s; with this it would have %d", f.Split.Workload, f.Split.Share, f.Pool.Name, asked))
 }
 
-// offers tries what people change first: a later start, then a smaller size.
-// Each is checked by Decide's own rules, so that it succeeds when taken at once.
-func offers(r Request, v View) []Offer {
-	var found []Offer
-	if fitsEver(r.Shape, v.Pool) && r.Window.Valid() {
-		if o, ok := later(r, v); ok {
-			found = append(found, o)
-		}
-	}
-	if o, ok := smaller(r, v); ok {
-		found = append(found, o)
-	}
-	return found
+func noCapacity(r *Request, f *Facts) Reason {
+	reason := over(CapacityExhausted, "gpus", int64(f.Room.Free), int64(r.Shape.GPUs()),
+		fmt.Sprintf("%d GPUs of pool %s are free during the whole window; %s has no place", f.Room.Free, f.Pool.Name, r.Shape))
+	reason.At, reason.ClearsAt = f.Window.Start, f.Room.Earliest
+	return reason
 }
 
-func later(r Request, v View) (Offer, bool) {
-	from := r.Window.Start
-	if from.Before(v.Now) {
-		from = v.Now
-	}
-	until := from.Add(horizon)
-	for range 8 {
-		start, _, ok := v.Slots.Earliest(r.Shape, r.Window.Length(), from, until)
-		if !ok {
-			return Offer{}, false
-		}
-		try := r
-		try.Now = false
-		try.Window = calendar.Interval{Start: start, End: start.Add(r.Window.Length())}
-		if admissible(try, v) {
-			return Offer{Shape: r.Shape, Window: try.Window}, true
-		}
-		if from, ok = v.Committed.Next(start); !ok {
-			return Offer{}, false
-		}
-	}
-	return Offer{}, false
-}
-
-// smaller looks for the largest number of GPUs below the asked one that has a
-// place. Limits only bind harder as the number grows, so their bound is found
-// by halving; a place is then a question to the counted rooms, not to the
-// calendar, so that a request for a whole data centre is answered at once.
-func smaller(r Request, v View) (Offer, bool) {
-	if len(windowReasons(r, v)) > 0 {
-		return Offer{}, false
-	}
-	try := func(n int) Request {
-		q := r
-		q.Shape, _ = gpu.ShapeFor(n, v.Pool.PerNode)
-		return q
-	}
-	most := min(r.Shape.GPUs()-1, v.Pool.PerNode*v.Pool.MaxNodes)
-	allowed := sort.Search(max(0, most), func(i int) bool {
-		q := try(i + 1)
-		return len(limitReasons(q, v, Cost(v.Pool, q.Shape, q.Window.Length()))) > 0
-	})
-	rooms := v.Slots.Rooms(r.Window, v.Rank)
-	for n := allowed; n > 0; n-- {
-		q := try(n)
-		if q.Shape.PerNode < len(rooms) && rooms[q.Shape.PerNode] >= q.Shape.Nodes && admissible(q, v) {
-			return Offer{Shape: q.Shape, Window: q.Window}, true
-		}
-	}
-	return Offer{}, false
-}
-
-func admissible(r Request, v View) bool {
-	if !fitsEver(r.Shape, v.Pool) || len(windowReasons(r, v)) > 0 {
-		return false
-	}
-	if len(limitReasons(r, v, Cost(v.Pool, r.Shape, r.Window.Length()))) > 0 {
-		return false
-	}
-	_, ok := v.Slots.Find(r.Shape, r.Window, v.Rank)
-	return ok
+// poolFacts are those of a pool.
+func poolFacts(p *gpu.Pool) PoolFacts {
+	return PoolFacts{ID: p.ID, Name: p.Name, PerNode: p.PerNode, MaxNodes: p.MaxNodes, MaxLease: p.Timers.MaxLease, Paused: p.Paused}
 }

@@ -36,7 +36,7 @@ type Standing struct {
 	Peak    Vector  // the most held of each resource at any instant of the window, without the ask
 	Period  Spend   // committed in the period of the window's start
 	Guessed Spend   // speculative, on the day of the window's start
-	Shared  *Shared `json:",omitempty"` // of the cohort; nil: the limits are the organization's own
+	Shared  Shared  `json:",omitzero"`  // of the cohort, if there is one
 	Times   []Times `json:",omitempty"` // of each violation, in their order
 }
 
@@ -48,8 +48,18 @@ type Times struct {
 }
 
 // Measure gathers what Violations judges. It changes nothing, and allocates
-// nothing while everything is within its limits and there is no cohort.
+// nothing while everything is within its limits.
 func Measure(h Holdings, a Ask) Standing {
+	s := MeasureWithoutTimes(h, a)
+	for _, v := range s.Violations() {
+		s.Times = append(s.Times, timesOf(h, a, v))
+	}
+	return s
+}
+
+// MeasureWithoutTimes is Measure for who only wants to know whether there is a
+// violation: the times, which take a search, stay empty.
+func MeasureWithoutTimes(h Holdings, a Ask) Standing {
 	s := Standing{
 		Limits: h.Limits, Ask: a, Peak: peak(h.Committed, a.Window),
 		Period: spent(h.Committed, h.Limits.Period, a.Window.Start),
@@ -58,11 +68,7 @@ func Measure(h Holdings, a Ask) Standing {
 		s.Guessed = spent(h.Guessed, PerDay, a.Window.Start)
 	}
 	if h.Limits.Cohort != "" {
-		shared := measureShared(h, a, s.Peak)
-		s.Shared = &shared
-	}
-	for _, v := range s.Violations() {
-		s.Times = append(s.Times, timesOf(h, a, v))
+		s.Shared = measureShared(h, a, s.Peak)
 	}
 	return s
 }
@@ -116,7 +122,7 @@ func (s Standing) Violations() []Violation {
 		}
 	}
 	for r := range resources {
-		if s.Shared != nil && !s.Shared.Lendable[r].Allows(s.Shared.Use[r]) {
+		if s.Limits.Cohort != "" && !s.Shared.Lendable[r].Allows(s.Shared.Use[r]) {
 			found = append(found, Violation{Rule: RuleCohort, Resource: r, Limit: s.Shared.Lendable[r].Int64(), Asked: s.Shared.Use[r]})
 		}
 	}
@@ -127,7 +133,7 @@ func (s Standing) Violations() []Violation {
 	return found
 }
 
-func (s Standing) periodViolations() []Violation {
+func (s *Standing) periodViolations() []Violation {
 	var found []Violation
 	total := s.Period.plus(s.Ask.Spend)
 	if limit := s.Limits.gpuSeconds(); !limit.Allows(total.GPUSeconds) {

@@ -70,7 +70,7 @@ func clearsInPeriod(h Holdings, a Ask, v Violation) time.Time {
 	return time.Time{}
 }
 
-func (s Standing) exceeds(rule Rule) bool {
+func (s *Standing) exceeds(rule Rule) bool {
 	for _, v := range s.periodViolations() {
 		if v.Rule == rule {
 			return true

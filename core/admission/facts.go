@@ -1,0 +1,72 @@
+package admission
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/quota"
+)
+
+// Facts is every number that Judge looks at. It is a value that JSON gives back
+// as it was.
+type Facts struct {
+	Now    time.Time
+	Pool   PoolFacts
+	Window calendar.Interval // what is judged
+	Cost   gpu.MicroUSD
+	Limits quota.Standing // of the organization
+	Key    CapFacts       `json:",omitzero"`
+	User   CapFacts       `json:",omitzero"`
+	Split  SplitFacts     `json:",omitzero"`
+	Room   RoomFacts
+	Probes []Probe `json:",omitempty"` // what could be offered instead
+}
+
+// PoolFacts are the pool's own.
+type PoolFacts struct {
+	ID       string
+	Name     string
+	PerNode  int
+	MaxNodes int
+	MaxLease time.Duration
+	Paused   bool
+}
+
+func (p *PoolFacts) everHolds(s gpu.Shape) bool {
+	return s.Nodes > 0 && s.PerNode > 0 && s.PerNode <= p.PerNode && s.Nodes <= p.MaxNodes
+}
+
+// CapFacts are those of a key or a user, if it is capped.
+type CapFacts struct {
+	Capped bool
+	quota.CapStanding
+}
+
+// RoomFacts say what the calendar found.
+type RoomFacts struct {
+	Found bool
+	Slots []int `json:",omitempty"` // the place, once the candidates that give way are gone
+	// Candidates are the speculative bookings in the way, in the order in which they
+	// give way, if that was asked for and helps.
+	Candidates []Candidate `json:",omitempty"`
+	Free       int         // GPUs free during the whole window, where nothing was found
+	// Earliest is the first later start with a place for the same shape and length,
+	// where nothing was found; zero: none within the horizon.
+	Earliest time.Time `json:",omitzero"`
+}
+
+// Candidate is a speculative booking that could give way.
+type Candidate struct {
+	ID          string
+	Share       float64
+	Probability float64
+	Gives       bool   // it has no place beside the request
+	Offer       *Offer `json:",omitempty"` // where it would have one
+}
+
+// Probe is another request that was looked at, in a pool, with its own facts.
+type Probe struct {
+	Request Request
+	Facts   Facts
+}

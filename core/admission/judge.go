@@ -1,0 +1,60 @@
+package admission
+
+import (
+	"slices"
+
+	"github.com/forewarm/forewarm/core/fairshare"
+)
+
+// Judge decides the request on the facts alone.
+func Judge(r Request, f Facts) Decision {
+	d := Decision{Window: f.Window, Cost: f.Cost, Reasons: refusals(&r, &f)}
+	if !d.Accepted() {
+		for i := range f.Probes {
+			if o, ok := offered(&f.Probes[i]); ok {
+				d.Offers = append(d.Offers, o)
+			}
+		}
+		return d
+	}
+	d.Slots, d.Displaced = f.Room.Slots, displaced(f.Room.Candidates)
+	return d
+}
+
+// refusals lists every blocker.
+func refusals(r *Request, f *Facts) []Reason {
+	reasons := blockers(r, f)
+	if !f.Room.Found && f.Window.Valid() && f.Pool.everHolds(r.Shape) { // or else it was refused for that
+		reasons = append(reasons, noCapacity(r, f))
+	}
+	return reasons
+}
+
+// offered turns what was looked at into an offer, if it would be accepted
+// without pushing anybody out.
+func offered(p *Probe) (Offer, bool) {
+	if len(refusals(&p.Request, &p.Facts)) > 0 || len(p.Facts.Room.Candidates) > 0 {
+		return Offer{}, false
+	}
+	return Offer{Pool: p.Facts.Pool.ID, Shape: p.Request.Shape, Window: p.Facts.Window, Cost: p.Facts.Cost}, true
+}
+
+// displaced lists those that give way, in the order in which they do.
+func displaced(candidates []Candidate) []Displacement {
+	var gone []Displacement
+	for _, c := range candidates {
+		if c.Gives {
+			gone = append(gone, Displacement{ID: c.ID, Offer: c.Offer})
+		}
+	}
+	return gone
+}
+
+// givingWay orders speculative bookings, the first to give way first.
+func givingWay(guesses []Guess) {
+	slices.SortFunc(guesses, func(a, b Guess) int {
+		return fairshare.DisplaceBefore(
+			fairshare.Claimant{ID: a.ID, Share: a.Share, Probability: a.Probability},
+			fairshare.Claimant{ID: b.ID, Share: b.Share, Probability: b.Probability})
+	})
+}

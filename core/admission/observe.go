@@ -1,0 +1,80 @@
+package admission
+
+import (
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// Observe gathers what Judge decides on: the numbers of every limit, a place or
+// what must give way for one, and, where the answer is no, what could be offered
+// instead.
+func Observe(r Request, v View) Facts {
+	var f Facts
+	measure(&f, &r, &v, &v.PoolView, quota.Measure)
+	if !f.Room.Found && f.Pool.everHolds(r.Shape) && f.Window.Valid() {
+		if r.Class == reservation.Guaranteed && !f.Split.exceeded(r.Shape.GPUs()) {
+			makeRoom(&f, &r, &v)
+		}
+		if !f.Room.Found {
+			noteFull(&f, &r, &v.PoolView)
+		}
+	}
+	if len(refusals(&r, &f)) > 0 {
+		f.Probes = probes(&r, &v, &f)
+	}
+	return f
+}
+
+// measure fills f in for the request in one pool, with a place if there is one
+// as it is.
+func measure(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
+	w := r.Window
+	f.Now, f.Pool, f.Window = v.Now, poolFacts(&p.Pool), w
+	f.Cost = Cost(p.Pool, r.Shape, w.Length())
+	limit(f, r, v, p, how)
+	f.Split = splitFacts(r, p, w)
+	f.Room.Slots, f.Room.Found = p.find(v.Buf[:0], r, w)
+}
+
+// measuring is quota.Measure, or what is like it and faster.
+type measuring func(quota.Holdings, quota.Ask) quota.Standing
+
+// limit fills in how the organization, the key and the user stand.
+func limit(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
+	ask := quota.Ask{
+		Window: f.Window, Demand: quota.Demand(p.Pool, r.Shape),
+		Spend: quota.SpendOf(f.Window, r.Shape.GPUs(), f.Cost), Speculative: r.Class == reservation.Speculative,
+	}
+	f.Limits = how(quota.Holdings{Limits: v.Limits, Committed: v.Committed, Guessed: v.Guessed, Cohort: v.Cohort}, ask)
+	f.Key = capFacts(&v.Key, ask, v)
+	f.User = capFacts(&v.User, ask, v)
+}
+
+func capFacts(c *Capped, ask quota.Ask, v *View) CapFacts {
+	if c.Caps == nil {
+		return CapFacts{}
+	}
+	return CapFacts{Capped: true, CapStanding: quota.MeasureCaps(*c.Caps, c.Spent, ask, v.Now)}
+}
+
+// find appends the place of a request in the pool as it is to dst.
+func (p *PoolView) find(dst []int, r *Request, w calendar.Interval) ([]int, bool) {
+	slots, ok := p.Slots.Find(r.Shape, w, p.Rank)
+	if !ok {
+		return nil, false
+	}
+	return append(dst, slots...), true
+}
+
+// noteFull notes how full the pool is, and until when.
+func noteFull(f *Facts, r *Request, p *PoolView) {
+	f.Room.Free = p.Slots.Free(f.Window)
+	from := f.Window.Start
+	if from.Before(f.Now) {
+		from = f.Now
+	}
+	if start, _, ok := p.Slots.Earliest(r.Shape, f.Window.Length(), from, from.Add(horizon)); ok && start.After(f.Window.Start) {
+		f.Room.Earliest = start
+	}
+}

@@ -1,0 +1,193 @@
+package admission
+
+import (
+	"sort"
+	"time"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/quota"
+)
+
+const (
+	// horizon is how far ahead a later start is searched.
+	horizon = 14 * 24 * time.Hour
+	// laterTries bounds the search for a start that all limits allow.
+	laterTries = 8
+	// shortest is the part of the asked length below which a shorter window is no
+	// help.
+	shortest = 4
+	// grain is what lengths of offered windows are multiples of.
+	grain = time.Minute
+	// otherPools is how many other pools are offered at most.
+	otherPools = 3
+)
+
+// probes looks at what people change first: a later start, a smaller size, a
+// shorter window, another pool. Each is measured as a request of its own, so that
+// it succeeds when taken at once.
+func probes(r *Request, v *View, f *Facts) []Probe {
+	var found []Probe
+	for _, try := range []func(*Request, *View, *Facts) (Probe, bool){later, smaller, shorter} {
+		if p, ok := try(r, v, f); ok {
+			found = append(found, p)
+		}
+	}
+	return append(found, elsewhere(r, v)...)
+}
+
+// probe measures a request in one pool and reports whether it would be accepted.
+func probe(r Request, v *View, p *PoolView, how measuring) (Probe, bool) {
+	found := Probe{Request: r}
+	look := *v
+	look.Buf = nil // its place is not the answer's
+	measure(&found.Facts, &r, &look, p, how)
+	return found, len(refusals(&r, &found.Facts)) == 0
+}
+
+func later(r *Request, v *View, f *Facts) (Probe, bool) {
+	if !f.Pool.everHolds(r.Shape) || !r.Window.Valid() {
+		return Probe{}, false
+	}
+	from := r.Window.Start
+	if from.Before(v.Now) {
+		from = v.Now
+	}
+	until := from.Add(horizon)
+	try := *r
+	try.Now = false
+	for range laterTries {
+		start, _, ok := v.Slots.Earliest(r.Shape, r.Window.Length(), from, until)
+		if !ok {
+			return Probe{}, false
+		}
+		try.Window = calendar.Interval{Start: start, End: start.Add(r.Window.Length())}
+		p, ok := probe(try, v, &v.PoolView, quota.Measure)
+		if ok {
+			return p, true
+		}
+		if from, ok = nextStart(&p.Facts, v, start); !ok {
+			return Probe{}, false
+		}
+	}
+	return Probe{}, false
+}
+
+// nextStart is the next instant at which a start that was refused could be
+// accepted: when the last of its limits clears, as far as that is known, or when
+// what is committed or used changes next.
+func nextStart(f *Facts, v *View, start time.Time) (time.Time, bool) {
+	var next time.Time
+	for _, violation := range f.Limits.Violations() {
+		next = latest(next, violation.ClearsAt)
+	}
+	for _, c := range []*CapFacts{&f.Key, &f.User} {
+		if !c.Capped {
+			continue
+		}
+		for _, violation := range c.Violations() {
+			if violation.Period != "" {
+				next = latest(next, violation.Period.Next(start))
+			}
+		}
+	}
+	if next.After(start) {
+		return next, true
+	}
+	found := false
+	if v.Committed != nil {
+		next, found = v.Committed.Next(start)
+	}
+	if used := v.Used[f.Split.Workload]; used != nil {
+		for _, t := range used.Changes() {
+			if t.After(start) && (!found || t.Before(next)) {
+				next, found = t, true
+				break
+			}
+		}
+	}
+	return next, found
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// smaller looks for the largest number of GPUs below the asked one that has a
+// place. Limits only bind harder as the number grows, so their bound is found
+// by halving; a place is then a question to the counted rooms, not to the
+// calendar, so that a request for a whole data centre is answered at once.
+func smaller(r *Request, v *View, f *Facts) (Probe, bool) {
+	if len(windowReasons(r, f)) > 0 {
+		return Probe{}, false
+	}
+	try := func(n int) Request {
+		q := *r
+		q.Shape, _ = gpu.ShapeFor(n, v.Pool.PerNode)
+		return q
+	}
+	most := min(r.Shape.GPUs()-1, v.Pool.PerNode*v.Pool.MaxNodes)
+	allowed := sort.Search(max(0, most), func(i int) bool {
+		q := try(i + 1)
+		g := Facts{Now: f.Now, Pool: f.Pool, Window: f.Window, Cost: Cost(v.Pool, q.Shape, f.Window.Length()), Split: f.Split}
+		limit(&g, &q, v, &v.PoolView, quota.MeasureWithoutTimes)
+		return len(limitBlockers(&q, &g)) > 0
+	})
+	rooms := v.Slots.Rooms(f.Window, v.Rank)
+	for n := allowed; n > 0; n-- {
+		q := try(n)
+		if q.Shape.PerNode >= len(rooms) || rooms[q.Shape.PerNode] < q.Shape.Nodes {
+			continue
+		}
+		if p, ok := probe(q, v, &v.PoolView, quota.MeasureWithoutTimes); ok {
+			return p, true
+		}
+	}
+	return Probe{}, false
+}
+
+// shorter looks for the longest window from the same start that has a place;
+// limits and room only bind harder as it grows.
+func shorter(r *Request, v *View, f *Facts) (Probe, bool) {
+	if _, gone := past(r, f); gone || !f.Pool.everHolds(r.Shape) {
+		return Probe{}, false
+	}
+	try := func(n int) Request {
+		q := *r
+		q.Window.End = q.Window.Start.Add(time.Duration(n) * grain)
+		return q
+	}
+	least := int((f.Window.Length()/shortest + grain - 1) / grain)
+	most := int((f.Window.Length() - 1) / grain)
+	if least < 1 || most < least {
+		return Probe{}, false
+	}
+	beyond := sort.Search(most-least+1, func(i int) bool {
+		_, ok := probe(try(least+i), v, &v.PoolView, quota.MeasureWithoutTimes)
+		return !ok
+	})
+	if beyond == 0 {
+		return Probe{}, false
+	}
+	return probe(try(least+beyond-1), v, &v.PoolView, quota.MeasureWithoutTimes)
+}
+
+// elsewhere looks at the same number of GPUs in the other pools.
+func elsewhere(r *Request, v *View) []Probe {
+	var found []Probe
+	for i := range v.Others {
+		q := *r
+		shape, ok := gpu.ShapeFor(r.Shape.GPUs(), v.Others[i].Pool.PerNode)
+		if !ok || len(found) == otherPools {
+			break
+		}
+		q.Shape = shape
+		if p, accepted := probe(q, v, &v.Others[i], quota.MeasureWithoutTimes); accepted {
+			found = append(found, p)
+		}
+	}
+	return found
+}

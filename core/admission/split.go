@@ -1,0 +1,51 @@
+package admission
+
+import (
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// permille is the whole of a pool, in the unit of its shares.
+const permille = 1000
+
+// Shares splits the pool's GPUs between its workloads by largest remainder
+// (Hamilton's method), so that none is lost to rounding; the one that two equal
+// remainders leave is online's. A pool that is not split gives all to both.
+func Shares(p gpu.Pool) (online, batch int) {
+	total := p.PerNode * p.MaxNodes
+	if p.OnlineShare <= 0 {
+		return total, total
+	}
+	whole := total * min(p.OnlineShare, permille)
+	online = whole / permille
+	if whole%permille >= permille/2 && whole%permille > 0 {
+		online++
+	}
+	return online, total - online
+}
+
+// SplitFacts say how a split pool stands for the request's workload.
+type SplitFacts struct {
+	Workload gpu.Workload
+	Share    int  // GPUs of the pool that are the workload's
+	Used     int  // the most it has booked at any instant of the window
+	Borrow   bool // it may have more, where it is free
+}
+
+// exceeded reports whether the request goes beyond the workload's share.
+func (s *SplitFacts) exceeded(n int) bool { return s.Workload != "" && s.Used+n > s.Share }
+
+func splitFacts(r *Request, p *PoolView, w calendar.Interval) SplitFacts {
+	if p.Pool.OnlineShare <= 0 {
+		return SplitFacts{}
+	}
+	online, batch := Shares(p.Pool)
+	s := SplitFacts{Workload: gpu.Online, Share: online, Borrow: p.Pool.BorrowIdle}
+	if r.Workload == gpu.Batch {
+		s.Workload, s.Share = gpu.Batch, batch
+	}
+	if used := p.Used[s.Workload]; used != nil {
+		s.Used = used.Peak(w)
+	}
+	return s
+}
