@@ -129,7 +129,7 @@ func (u *unit) view(p *poolUnit, org Organization, c *Commitments, rank calendar
 		key.Caps = &u.actor.Caps
 	}
 	return admission.View{
-		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.slots(), Rank: rank, Speculative: p.speculative()},
+		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.slots(), Tiers: calendar.TiersOf(p.Pool.MaxNodes, rank), Speculative: p.speculative()},
 		Limits: org.Limits, Committed: &c.All, Guessed: &c.Guessed, Key: key,
 	}
 }

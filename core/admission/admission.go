@@ -52,8 +52,7 @@ type View struct {
 type PoolView struct {
 	Pool  gpu.Pool
 	Slots *calendar.Slots
-	// Rank prefers slots, smaller first; negative excludes. Nil prefers none.
-	Rank calendar.Rank
+	Tiers calendar.Tiers // which slots are preferred; nil: none is
 	// Speculative are the bookings that give way to guaranteed ones, in any order.
 	Speculative []Guess
 	// Used is what each workload has booked of a split pool; nil is nothing.

@@ -213,7 +213,7 @@ func TestGuessesGiveWay(t *testing.T) {
 			guess(v, "one", hours(0, 9), 8, 0)
 			guess(v, "two", hours(0, 9), 8, 1)
 			guess(v, "three", hours(0, 9), 8, 2, 3)
-		}, ask(reservation.Guaranteed, 2, 8, hours(1, 2)), []string{"two", "one"}, nil},
+		}, ask(reservation.Guaranteed, 2, 8, hours(1, 2)), []string{"one", "two"}, nil},
 		"one that need not have gone stays": {func(v *admission.View) {
 			guess(v, "small", hours(0, 9), 2, 0)
 			guess(v, "large", hours(0, 9), 6, 0)
@@ -254,12 +254,12 @@ func TestOffers(t *testing.T) {
 	promise(&v, "part", hours(0, 9), 5, 3)
 	d := admission.Decide(ask(reservation.Guaranteed, 2, 8, hours(1, 3)), v)
 	require.Equal(t, []admission.Offer{
-		{Shape: gpu.Shape{Nodes: 2, PerNode: 8}, Window: hours(5, 7)},
-		{Shape: gpu.Shape{Nodes: 1, PerNode: 3}, Window: hours(1, 3)},
+		{Shape: gpu.Shape{Nodes: 2, PerNode: 8}, Window: hours(5, 7), Cost: 32 * gpu.USD},
+		{Shape: gpu.Shape{Nodes: 1, PerNode: 3}, Window: hours(1, 3), Cost: 6 * gpu.USD},
 	}, d.Offers)
 
 	v.Limits.GPUs = 2
 	d = admission.Decide(ask(reservation.Guaranteed, 2, 8, hours(1, 3)), v)
-	require.Equal(t, []admission.Offer{{Shape: gpu.Shape{Nodes: 1, PerNode: 2}, Window: hours(1, 3)}}, d.Offers,
+	require.Equal(t, []admission.Offer{{Shape: gpu.Shape{Nodes: 1, PerNode: 2}, Window: hours(1, 3), Cost: 4 * gpu.USD}}, d.Offers,
 		"no later start helps against a quota")
 }

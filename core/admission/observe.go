@@ -60,11 +60,7 @@ func capFacts(c *Capped, ask quota.Ask, v *View) CapFacts {
 
 // find appends the place of a request in the pool as it is to dst.
 func (p *PoolView) find(dst []int, r *Request, w calendar.Interval) ([]int, bool) {
-	slots, ok := p.Slots.Find(r.Shape, w, p.Rank)
-	if !ok {
-		return nil, false
-	}
-	return append(dst, slots...), true
+	return p.Slots.FindInto(dst, r.Shape, w, p.Tiers)
 }
 
 // noteFull notes how full the pool is, and until when.

@@ -99,11 +99,8 @@ func nextStart(f *Facts, v *View, start time.Time) (time.Time, bool) {
 		next, found = v.Committed.Next(start)
 	}
 	if used := v.Used[f.Split.Workload]; used != nil {
-		for _, t := range used.Changes() {
-			if t.After(start) && (!found || t.Before(next)) {
-				next, found = t, true
-				break
-			}
+		if t, more := used.Next(start); more && (!found || t.Before(next)) {
+			next, found = t, true
 		}
 	}
 	return next, found
@@ -136,7 +133,7 @@ func smaller(r *Request, v *View, f *Facts) (Probe, bool) {
 		limit(&g, &q, v, &v.PoolView, quota.MeasureWithoutTimes)
 		return len(limitBlockers(&q, &g)) > 0
 	})
-	rooms := v.Slots.Rooms(f.Window, v.Rank)
+	rooms := v.Slots.RoomsIn(f.Window, v.Tiers)
 	for n := allowed; n > 0; n-- {
 		q := try(n)
 		if q.Shape.PerNode >= len(rooms) || rooms[q.Shape.PerNode] < q.Shape.Nodes {

@@ -29,7 +29,7 @@ func (s Spend) plus(o Spend) Spend {
 // Commitments are what is already held and promised. The zero value is nothing.
 // Not safe for concurrent use.
 type Commitments struct {
-	held   profile
+	held   calendar.VectorProfile
 	days   map[int64]Spend // by days since 1970-01-01 UTC
 	months map[int64]Spend // by months since year 0
 }
@@ -42,7 +42,7 @@ func (c *Commitments) Add(iv calendar.Interval, v Vector, s Spend) {
 
 // Remove undoes exactly what Add with the same arguments did.
 func (c *Commitments) Remove(iv calendar.Interval, v Vector, s Spend) {
-	c.Hold(iv, minus(v))
+	c.Hold(iv, Vector{}.Minus(v))
 	c.Spend(iv.Start, Spend{Cost: -s.Cost, GPUSeconds: -s.GPUSeconds})
 }
 

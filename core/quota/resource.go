@@ -1,6 +1,9 @@
 package quota
 
-import "github.com/forewarm/forewarm/core/gpu"
+import (
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+)
 
 // Resource is what a limit counts.
 type Resource int
@@ -21,7 +24,10 @@ func (r Resource) String() string {
 }
 
 // Vector is an amount of each Resource.
-type Vector [resources]int64
+type Vector = calendar.Vector
+
+// Every Resource is a dimension of a Vector, and there are no others.
+var _ = Vector([resources]int64{})
 
 // Bounds is a limit for each Resource.
 type Bounds [resources]Limit
@@ -46,12 +52,4 @@ func nodeShare(ofNode int, p gpu.Pool, s gpu.Shape) int64 {
 	}
 	whole := int64(ofNode) * int64(s.PerNode)
 	return (whole + int64(p.PerNode) - 1) / int64(p.PerNode) * int64(s.Nodes)
-}
-
-// minus returns the amount with each sign turned.
-func minus(v Vector) Vector {
-	for r := range v {
-		v[r] = -v[r]
-	}
-	return v
 }

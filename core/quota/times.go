@@ -1,13 +1,14 @@
 package quota
 
 import (
+	"math"
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
 )
 
 // lookAhead bounds the search for the start from which a limit would hold: that
-// many changes of what is held, or that many periods.
+// many days ahead, changes of what a cohort holds, or periods.
 const lookAhead = 64
 
 // timesOf finds when a violation begins and when the same ask would be within
@@ -16,10 +17,10 @@ const lookAhead = 64
 func timesOf(h Holdings, a Ask, v Violation) Times {
 	switch v.Rule {
 	case RuleNominal:
-		return Times{At: firstOver(h, a, v), ClearsAt: clearsAtInstant(h, a, v)}
+		return Times{At: firstOver(h, a, v), ClearsAt: clearsForOne(h, a, v)}
 	case RuleCohort:
 		_, at := sharedAt(h, a, v.Resource)
-		return Times{At: at, ClearsAt: clearsAtInstant(h, a, v)}
+		return Times{At: at, ClearsAt: clearsForCohort(h, a, v)}
 	default:
 		return Times{At: v.Period.Start(a.Window.Start), ClearsAt: clearsInPeriod(h, a, v)}
 	}
@@ -34,27 +35,31 @@ func firstOver(h Holdings, a Ask, v Violation) time.Time {
 	return a.Window.Start
 }
 
-func clearsAtInstant(h Holdings, a Ask, v Violation) time.Time {
+func clearsForOne(h Holdings, a Ask, v Violation) time.Time {
+	if h.Committed == nil {
+		return time.Time{}
+	}
+	var limit, demand Vector
+	for r := range limit {
+		limit[r] = math.MaxInt64
+	}
+	limit[v.Resource], demand[v.Resource] = v.Limit, a.Demand[v.Resource]
+	start, found := h.Committed.held.FirstFit(limit, demand, a.Window.Length(), a.Window.Start, a.Window.Start.AddDate(0, 0, lookAhead))
+	if !found {
+		return time.Time{}
+	}
+	return start
+}
+
+func clearsForCohort(h Holdings, a Ask, v Violation) time.Time {
 	t, more := nextChange(h, a.Window.Start)
-	for range lookAhead {
-		if !more {
-			break
-		}
-		if again := a.startingAt(t); !v.repeats(h, again) {
+	for n := 0; more && n < lookAhead; n++ {
+		if use, _ := sharedAt(h, a.startingAt(t), v.Resource); use <= v.Limit {
 			return t
 		}
 		t, more = nextChange(h, t)
 	}
 	return time.Time{}
-}
-
-// repeats reports whether a later ask would exceed the same limit.
-func (v Violation) repeats(h Holdings, a Ask) bool {
-	if v.Rule == RuleCohort {
-		use, _ := sharedAt(h, a, v.Resource)
-		return use > v.Limit
-	}
-	return peak(h.Committed, a.Window)[v.Resource]+a.Demand[v.Resource] > v.Limit
 }
 
 func clearsInPeriod(h Holdings, a Ask, v Violation) time.Time {
