@@ -76,7 +76,7 @@ func (l *Ledger) PutPlan(ctx context.Context, actor Actor, want DesiredPlan) ([]
 		return nil, err
 	}
 	var outcomes []WindowOutcome
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.share(ctx, actor, &Uses{Pool: want.Pool}, func(u *unit) error {
 		h, err := u.holding()
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func (u *unit) replan(p *poolUnit, h *holding, windows []DesiredWindow) ([]Windo
 		o.Kept++
 		o.Reservations = append(o.Reservations, r.ID)
 	}
-	if err := u.drop(p, h, mine); err != nil {
+	if err := u.drop(p, mine); err != nil {
 		return nil, err
 	}
 	for _, w := range missing {
@@ -126,7 +126,7 @@ func (u *unit) replan(p *poolUnit, h *holding, windows []DesiredWindow) ([]Windo
 func (u *unit) mine(p *poolUnit) []reservation.Reservation {
 	worth := map[reservation.State]int{reservation.Ready: 0, reservation.Warming: 1, reservation.Booked: 2}
 	var mine []reservation.Reservation
-	for _, r := range p.Reservations {
+	for r := range p.reservations.all() {
 		if r.MadeBy == u.actor.KeyID && r.Source == reservation.FromAgent && r.Placed() {
 			mine = append(mine, r)
 		}
@@ -166,7 +166,7 @@ func (u *unit) keep(p *poolUnit, h *holding, r reservation.Reservation, w wish) 
 		return r
 	}
 	if next.Window.End.After(r.Window.End) {
-		view := u.view(p, h.org, &h.commitments, func(slot int) int {
+		view := u.view(p, h.org, h.commitments, func(slot int) int {
 			if slices.Contains(r.Slots, slot) {
 				return 0
 			}
@@ -179,17 +179,14 @@ func (u *unit) keep(p *poolUnit, h *holding, r reservation.Reservation, w wish) 
 		}
 	}
 	next.Cost = admission.Cost(p.Pool.Pool, next.Shape, next.Window.Length())
-	h.count(u.actor.KeyID, r, -1)
-	h.count(u.actor.KeyID, next, 1)
 	p.putReservation(next)
 	u.wakePlan(p.Pool.ID)
 	return next
 }
 
 // drop cancels the reservations that the plan no longer asks for.
-func (u *unit) drop(p *poolUnit, h *holding, rest []reservation.Reservation) error {
+func (u *unit) drop(p *poolUnit, rest []reservation.Reservation) error {
 	for _, r := range rest {
-		h.count(u.actor.KeyID, r, -1)
 		if _, err := u.stepReservation(p, r, reservation.Cancel, "replanned", "no longer expected"); err != nil {
 			return fmt.Errorf("cancelling %s: %w", r.ID, err)
 		}
@@ -201,7 +198,7 @@ func (u *unit) drop(p *poolUnit, h *holding, rest []reservation.Reservation) err
 
 // grant places one wish, or notes why it got no place.
 func (u *unit) grant(p *poolUnit, h *holding, w wish, o *WindowOutcome) error {
-	r, err := u.reserve(p, h.org, &h.commitments, ReserveRequest{
+	r, err := u.reserve(p, h, ReserveRequest{
 		GPUs: w.shape.GPUs(), Window: w.span, Probability: o.Window.Probability, ReasonCode: o.Window.ReasonCode,
 	})
 	if re := (*RefusedError)(nil); errors.As(err, &re) {
@@ -211,7 +208,6 @@ func (u *unit) grant(p *poolUnit, h *holding, w wish, o *WindowOutcome) error {
 	if err != nil {
 		return err
 	}
-	h.count(u.actor.KeyID, r, 1)
 	o.Placed++
 	o.Reservations = append(o.Reservations, r.ID)
 	return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
-	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
 )
@@ -53,8 +53,7 @@ func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest)
 	if req.Lease == 0 {
 		req.Lease = DefaultLease
 	}
-	var pool *poolUnit
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.share(ctx, actor, req.uses(), func(u *unit) error {
 		h, err := u.holding()
 		if err != nil {
 			return err
@@ -67,82 +66,57 @@ func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest)
 		var refused error
 		for _, p := range pools {
 			shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
-			a, err := u.take(p, h, takeRequest{shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), l.cfg.Policy), dryRun: req.DryRun})
+			out, err = u.take(p, h, takeRequest{shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), l.cfg.Policy), dryRun: req.DryRun})
 			if re := (*RefusedError)(nil); errors.As(err, &re) {
 				refused = err
 				continue
 			}
-			out, pool = a, p
+			out.Version = p.stored(out.ID, out.Version)
 			return err
 		}
 		return refused
 	})
-	return current(out, pool, err)
+	return out, err
+}
+
+// uses names what the request will lock, if it names it.
+func (r AllocateRequest) uses() *Uses {
+	if r.Pool == "" {
+		return nil
+	}
+	return &Uses{Pool: r.Pool}
 }
 
 // Claim takes over one reservation of the actor's organization.
 func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, lease time.Duration, name string) (allocation.Allocation, error) {
 	var out allocation.Allocation
-	var pool *poolUnit
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.share(ctx, actor, &Uses{Reservation: reservationID}, func(u *unit) error {
 		h, err := u.holding()
 		if err != nil {
 			return err
 		}
-		seen, err := u.tx.Reservation(actor.Scope(), reservationID)
+		p, r, err := u.findReservation(actor, reservationID)
 		if err != nil {
 			return err
 		}
-		if pool, err = u.lockPool(seen.PoolID); err != nil {
-			return fmt.Errorf("locking pool: %w", err)
-		}
-		r, ok := pool.reservation(reservationID)
-		if !ok || !r.Placed() || r.OrganizationID != h.org.ID {
-			return &StateError{Subject: seen.ID, State: string(seen.State()), Asked: "claim it"}
+		if p == nil || !r.Placed() || r.OrganizationID != h.org.ID {
+			return &StateError{Subject: r.ID, State: string(r.State()), Asked: "claim it"}
 		}
 		if lease == 0 {
 			lease = max(r.Window.End.Sub(u.now()), time.Minute)
 		}
-		out, err = u.take(pool, h, takeRequest{shape: r.Shape, lease: lease, name: name, own: []reservation.Reservation{r}, explicit: true})
+		out, err = u.take(p, h, takeRequest{shape: r.Shape, lease: lease, name: name, own: []reservation.Reservation{r}, explicit: true})
+		out.Version = p.stored(out.ID, out.Version)
 		return err
 	})
-	return current(out, pool, err)
+	return out, err
 }
 
-// current returns the allocation with the version that is now stored.
-func current(a allocation.Allocation, p *poolUnit, err error) (allocation.Allocation, error) {
-	if err == nil && p != nil {
-		if stored, ok := p.allocation(a.ID); ok {
-			a = stored
-		}
-	}
-	return a, err
-}
-
-// holding is the locked organization an actor takes GPUs for.
+// holding is the locked organization an actor takes GPUs for, with what it is
+// committed to; that follows what the unit changes.
 type holding struct {
 	org         Organization
-	commitments Commitments
-}
-
-// count adds a reservation of the key to what is committed, or with sign -1
-// takes it out.
-func (h *holding) count(keyID string, r reservation.Reservation, sign int) {
-	own := h.commitments.ByKey[keyID]
-	if own == nil {
-		own = &quota.Commitments{}
-		if h.commitments.ByKey == nil {
-			h.commitments.ByKey = map[string]*quota.Commitments{}
-		}
-		h.commitments.ByKey[keyID] = own
-	}
-	parts := []*quota.Commitments{&h.commitments.All, own}
-	if r.Class == reservation.Speculative {
-		parts = append(parts, &h.commitments.Guessed)
-	}
-	for _, c := range parts {
-		c.Add(r.Window, quota.Vector{quota.GPUs: int64(sign * r.Shape.GPUs())}, quota.Spend{Cost: gpu.MicroUSD(sign) * r.Cost})
-	}
+	commitments *Commitments
 }
 
 func (u *unit) holding() (*holding, error) {
@@ -150,21 +124,26 @@ func (u *unit) holding() (*holding, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &holding{}
-	if h.org, err = u.lockOrganization(orgID); err != nil {
+	return u.holds(orgID)
+}
+
+func (u *unit) holds(organizationID string) (*holding, error) {
+	org, err := u.lockOrganization(organizationID)
+	if err != nil {
 		return nil, fmt.Errorf("locking organization: %w", err)
 	}
-	if h.commitments, err = u.tx.Commitments(orgID); err != nil {
+	c, err := u.commitments(organizationID)
+	if err != nil {
 		return nil, fmt.Errorf("reading commitments: %w", err)
 	}
-	return h, nil
+	return &holding{org: org, commitments: c}, nil
 }
 
 // warm counts the pool's ready nodes.
 func (p *poolUnit) warm() int {
 	n := 0
-	for _, node := range p.Nodes {
-		if p.standing(node.Slot) == rankReady {
+	for _, at := range p.nodes.rows {
+		if at.State() == node.Ready {
 			n++
 		}
 	}
@@ -176,7 +155,7 @@ func (p *poolUnit) warm() int {
 func (p *poolUnit) takeable(orgID string, now time.Time, policy plan.Policy) []reservation.Reservation {
 	soon := now.Add(plan.Lead(p.Pool.Boot, policy))
 	var own []reservation.Reservation
-	for _, r := range p.Reservations {
+	for r := range p.reservations.all() {
 		if r.OrganizationID == orgID && r.Class == reservation.Speculative && r.Placed() && !r.Window.Start.After(soon) {
 			own = append(own, r)
 		}
@@ -197,7 +176,7 @@ type takeRequest struct {
 // take finds a place for an allocation that starts now, claims what it uses of
 // the own reservations, and activates it if its nodes are ready.
 func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Allocation, error) {
-	d, window, view := u.decideNow(p, h, req)
+	d, window := u.decideNow(p, h, req)
 	if !d.Accepted() {
 		return allocation.Allocation{}, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: d}
 	}
@@ -211,7 +190,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 	if err := u.displace(p, d.DisplacedIDs()); err != nil {
 		return a, err
 	}
-	claimed, err := u.claim(p, view.Slots, a, req)
+	claimed, err := u.claim(p, a, req)
 	if err != nil {
 		return a, err
 	}
@@ -229,16 +208,12 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 // decideNow admits a request that starts now as if the own reservations were
 // not there, preferring their places. A request that must wait for a boot is
 // admitted again with the boot's time added, so that its lease is whole.
-func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (admission.Decision, calendar.Interval, admission.View) {
-	rank := p.rankNow(req.own, req.explicit)
-	view := u.view(p, h.org, &h.commitments, rank)
-	view.Slots = p.calendar()
+func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (admission.Decision, calendar.Interval) {
 	for _, r := range req.own {
-		view.Slots.Remove(r.ID)
-		view.Committed.Hold(r.Window, quota.Vector{quota.GPUs: -int64(r.Shape.GPUs())})
-		defer view.Committed.Hold(r.Window, quota.Vector{quota.GPUs: int64(r.Shape.GPUs())}) // another pool may be asked next
-		view.Speculative = slices.DeleteFunc(view.Speculative, func(g admission.Guess) bool { return g.ID == r.ID })
+		p.setReservation(&r, nil)
+		defer p.setReservation(nil, &r)
 	}
+	view := u.view(p, h.org, h.commitments, p.rankNow(req.own, req.explicit))
 	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
 	ask := admission.Request{Class: reservation.Guaranteed, Shape: req.shape, Window: window, Now: true}
 	d := admission.Decide(ask, view)
@@ -248,7 +223,7 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (admission.De
 		view.Pool.Timers.MaxLease += boot
 		d = admission.Decide(ask, view)
 	}
-	return d, ask.Window, view
+	return d, ask.Window
 }
 
 func (p *poolUnit) allReady(slots []int) bool {
@@ -275,13 +250,13 @@ func (p *poolUnit) rankNow(own []reservation.Reservation, explicit bool) calenda
 
 // claim takes over the own reservations whose places the allocation uses, up to
 // its GPUs on each; the others stay, or give way where they no longer fit.
-func (u *unit) claim(p *poolUnit, slots *calendar.Slots, a allocation.Allocation, req takeRequest) ([]string, error) {
-	slots.Force(a.Booking())
+func (u *unit) claim(p *poolUnit, a allocation.Allocation, req takeRequest) ([]string, error) {
 	left := map[int]int{}
 	for _, slot := range a.Slots {
 		left[slot] = a.Shape.PerNode
 	}
 	var claimed []string
+	var others []reservation.Reservation
 	for _, r := range req.own {
 		used := false
 		for _, slot := range r.Slots {
@@ -290,20 +265,38 @@ func (u *unit) claim(p *poolUnit, slots *calendar.Slots, a allocation.Allocation
 				used = true
 			}
 		}
-		switch {
-		case used || req.explicit:
-			message := fmt.Sprintf("claimed by %s", name(a))
-			if _, err := u.stepReservation(p, r, reservation.Claim, "claimed", message); err != nil {
-				return nil, err
-			}
-			claimed = append(claimed, r.ID)
-		case slots.Place(r.Booking()) != nil:
-			if err := u.displace(p, []string{r.ID}); err != nil {
-				return nil, err
-			}
+		if !used && !req.explicit {
+			others = append(others, r)
+			continue
+		}
+		if _, err := u.stepReservation(p, r, reservation.Claim, "claimed", "claimed by "+name(a)); err != nil {
+			return nil, err
+		}
+		claimed = append(claimed, r.ID)
+	}
+	return claimed, u.displace(p, p.squeezed(a, others))
+}
+
+// squeezed lists those of the reservations that have no room beside the
+// allocation any more. The calendar stays as it is.
+func (p *poolUnit) squeezed(a allocation.Allocation, others []reservation.Reservation) []string {
+	for _, r := range others {
+		p.places.Remove(r.ID)
+	}
+	p.places.Force(a.Booking())
+	var out []reservation.Reservation
+	for _, r := range others {
+		if p.places.Place(r.Booking()) != nil {
+			out = append(out, r)
 		}
 	}
-	return claimed, nil
+	p.places.Remove(a.ID)
+	ids := make([]string, len(out))
+	for i, r := range out {
+		p.places.Force(r.Booking())
+		ids[i] = r.ID
+	}
+	return ids
 }
 
 // activate hands the devices over. The lease counts from now, as far as the
@@ -319,10 +312,11 @@ func (u *unit) activate(p *poolUnit, a allocation.Allocation, held []allocation.
 	if err != nil {
 		return a, err
 	}
-	slots := p.calendar()
-	slots.Remove(a.ID)
+	p.places.Remove(a.ID)
 	whole := calendar.Interval{Start: u.now(), End: a.LeaseUntil}
-	if slices.ContainsFunc(a.Slots, func(slot int) bool { return !slots.Fits(slot, a.Shape.PerNode, whole) }) {
+	cut := slices.ContainsFunc(a.Slots, func(slot int) bool { return !p.places.Fits(slot, a.Shape.PerNode, whole) })
+	p.places.Force(a.Booking())
+	if cut {
 		a.LeaseUntil = a.Window.End
 	}
 	a.Window.End = a.LeaseUntil

@@ -4,7 +4,8 @@
 // A verb locks what it decides on, reads it, lets core decide, and writes the
 // next state, the event that tells of it and the task rows it causes, all
 // together or not at all. Nothing else in the program changes stored state, and
-// queues, loops and caches hold nothing that cannot be lost.
+// queues, loops and caches hold nothing that cannot be lost. Verbs that wait at
+// the same time share a transaction (see lane).
 package ledger
 
 import (
@@ -54,17 +55,19 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Ledger offers the verbs. It holds no state of its own and is safe for
-// concurrent use.
+// Ledger offers the verbs. What it holds is a copy of what is stored (see
+// board), so it can be lost at any time. It is safe for concurrent use.
 type Ledger struct {
 	store Store
 	ids   ids.Source
 	cfg   Config
+	lane  lane
+	board *board
 }
 
 // New returns a ledger over the store.
 func New(store Store, source ids.Source, cfg Config) *Ledger {
-	return &Ledger{store: store, ids: source, cfg: cfg.WithDefaults()}
+	return &Ledger{store: store, ids: source, cfg: cfg.WithDefaults(), board: newBoard()}
 }
 
 // Store returns the port, for reads that need no verb.

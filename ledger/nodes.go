@@ -164,8 +164,9 @@ func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Machine
 				fmt.Sprintf("%d GPUs proved usable after %s", len(m.Devices), took.Round(time.Second))); err != nil {
 				return err
 			}
-			p.Pool.Boot, p.dirtyPool = p.Pool.Boot.Learn(took), true
-			p.Pool.Failures, p.Pool.BlockedUntil = 0, time.Time{}
+			learned := p.Pool
+			learned.Boot, learned.Failures, learned.BlockedUntil = learned.Boot.Learn(took), 0, time.Time{}
+			p.putPool(learned)
 			u.wakePlan(p.Pool.ID)
 		}
 		return u.tx.Finish(g, u.now().Add(l.cfg.VerifyEvery), "")

@@ -12,52 +12,67 @@ type Once struct {
 	Route string // method and path template
 	Key   string // the client's idempotency key
 	Hash  []byte // of the request's body
+	// Uses is what the request will lock, if its caller can tell: then it shares a
+	// transaction with others.
+	Uses *Uses
 }
-
-// errTwin says that a request with the same idempotency key got there first.
-var errTwin = errors.New("the idempotency key was stored meanwhile")
 
 // Once runs fn and stores its answer in fn's own transaction: verbs that are
 // called with fn's context join it. The same request again gets the stored
 // answer; the same key with another body is ErrKeyReused. When fn fails nothing
 // is stored, since nothing happened: the repeat is decided afresh.
 //
-// Of two at the same time one takes effect, and the other gets its answer;
-// ErrInProgress means that the answer cannot be read yet.
+// Of two at the same time one takes effect, and the other gets its answer.
 func (l *Ledger) Once(ctx context.Context, actor Actor, o Once,
 	fn func(ctx context.Context) (status int, body []byte, err error),
 ) (status int, body []byte, replayed bool, err error) {
+	key := o.key(actor)
 	var r Replay
-	err = l.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+	err = l.pass(&item{ctx: ctx, uses: o.Uses, org: actor.OrganizationID, key: &key, fn: func(ctx context.Context, u *unit) error {
 		var err error
-		if r, replayed, err = o.stored(actor, tx); err != nil || replayed {
+		if r, replayed, err = o.stored(key, u.answer); err != nil || replayed {
 			return err
 		}
 		if r.Status, r.Body, err = fn(ctx); err != nil {
 			return err
 		}
-		r.CreatedAt = tx.Now()
-		if err = tx.Save(Change{Replays: []Replay{r}}); errors.Is(err, ErrTaken) {
-			return errTwin
-		}
-		return err
-	})
+		r.CreatedAt = u.now()
+		u.change.Replays = append(u.change.Replays, r)
+		return nil
+	}})
 	if err == nil {
 		return r.Status, r.Body, replayed, nil
 	}
-	return l.afterTwin(ctx, actor, o, err)
+	return l.afterTwin(ctx, o, key, err)
 }
 
-// afterTwin looks whether a request failed only because its twin came first: it
-// took the key, or what fn wanted to take.
-func (l *Ledger) afterTwin(ctx context.Context, actor Actor, o Once, failed error) (status int, body []byte, replayed bool, err error) {
+// answer looks for a stored answer among those that were read when the group was
+// opened. One that another of the group is about to store comes with the next.
+func (u *unit) answer(key ReplayKey) (Replay, bool, error) {
+	for _, r := range u.change.Replays {
+		if (ReplayKey{r.OrganizationID, r.Route, r.Key}) == key {
+			u.clash = true
+		}
+	}
+	if u.replays == nil {
+		return u.tx.Replay(key.OrganizationID, key.Route, key.Key)
+	}
+	r, ok := u.replays[key]
+	return r, ok, nil
+}
+
+// afterTwin looks whether a request failed only because its twin came first, in
+// another process: it took the key, or what fn wanted to take.
+func (l *Ledger) afterTwin(ctx context.Context, o Once, key ReplayKey, failed error) (status int, body []byte, replayed bool, err error) {
 	if errors.Is(failed, ErrKeyReused) {
 		return 0, nil, false, failed
 	}
 	var r Replay
 	err = l.store.Read(ctx, func(rd Reader) error {
 		var err error
-		r, replayed, err = o.stored(actor, rd)
+		r, replayed, err = o.stored(key, func(k ReplayKey) (Replay, bool, error) {
+			return rd.Replay(k.OrganizationID, k.Route, k.Key)
+		})
 		return err
 	})
 	switch {
@@ -65,25 +80,27 @@ func (l *Ledger) afterTwin(ctx context.Context, actor Actor, o Once, failed erro
 		return 0, nil, false, err
 	case err == nil && replayed:
 		return r.Status, r.Body, true, nil
-	case errors.Is(failed, errTwin):
-		return 0, nil, false, ErrInProgress
 	default:
 		return 0, nil, false, failed
 	}
 }
 
-// stored looks for the answer, and returns an empty one to fill if there is none.
-func (o Once) stored(actor Actor, r Reader) (Replay, bool, error) {
+func (o Once) key(actor Actor) ReplayKey {
 	owner := actor.OrganizationID
 	if owner == "" {
 		owner = actor.KeyID
 	}
-	stored, found, err := r.Replay(owner, o.Route, o.Key)
+	return ReplayKey{OrganizationID: owner, Route: o.Route, Key: o.Key}
+}
+
+// stored looks for the answer, and returns an empty one to fill if there is none.
+func (o Once) stored(key ReplayKey, look func(ReplayKey) (Replay, bool, error)) (Replay, bool, error) {
+	stored, found, err := look(key)
 	switch {
 	case err != nil:
 		return Replay{}, false, fmt.Errorf("looking up the idempotency key: %w", err)
 	case !found:
-		return Replay{OrganizationID: owner, Route: o.Route, Key: o.Key, Hash: o.Hash}, false, nil
+		return Replay{OrganizationID: key.OrganizationID, Route: o.Route, Key: o.Key, Hash: o.Hash}, false, nil
 	case !bytes.Equal(stored.Hash, o.Hash):
 		return Replay{}, false, ErrKeyReused
 	default:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -24,9 +25,9 @@ const Installation = "installation"
 
 // PausePrewarming begins a pause, or changes the one there is. An admin may
 // pause the own organization, an operator any and the installation (an empty
-// organizationID).
-func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationID, reason string, until time.Time) (Pause, error) {
-	var p Pause
+// organizationID). It returns every pause that holds then.
+func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationID, reason string, until time.Time) ([]Pause, error) {
+	var all []Pause
 	err := l.do(ctx, actor, func(u *unit) error {
 		if err := u.mayPause(organizationID); err != nil {
 			return err
@@ -34,20 +35,41 @@ func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationI
 		if !until.IsZero() && !until.After(u.now()) {
 			return &InvalidError{Field: "until", Rule: "must be in the future"}
 		}
-		p = Pause{OrganizationID: organizationID, Reason: clip(reason, 200), By: u.actor.KeyID, At: u.now(), Until: until}
+		p := Pause{OrganizationID: organizationID, Reason: clip(reason, 200), By: u.actor.KeyID, At: u.now(), Until: until}
 		message := "until somebody resumes"
 		if !until.IsZero() {
 			message = "until " + stamp(until)
 		}
-		return u.setPause(p, "prewarm.paused", message)
+		if err := u.setPause(p, "prewarm.paused", message); err != nil {
+			return err
+		}
+		var err error
+		all, err = u.pausesWith(p)
+		return err
 	})
-	return p, err
+	return all, err
+}
+
+// pausesWith lists the pauses that hold once p is stored.
+func (u *unit) pausesWith(p Pause) ([]Pause, error) {
+	stored, err := u.tx.Pauses()
+	if err != nil {
+		return nil, fmt.Errorf("reading what is paused: %w", err)
+	}
+	all := slices.DeleteFunc(stored, func(o Pause) bool { return o.OrganizationID == p.OrganizationID })
+	if p.Until.IsZero() || p.Until.After(u.now()) {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b Pause) int { return cmp.Compare(a.OrganizationID, b.OrganizationID) })
+	return all, nil
 }
 
 // ResumePrewarming ends the pause of an organization, or of the installation
-// (an empty organizationID), and returns it. Without one nothing changes.
-func (l *Ledger) ResumePrewarming(ctx context.Context, actor Actor, organizationID string) error {
-	return l.do(ctx, actor, func(u *unit) error {
+// (an empty organizationID), and returns those that still hold. Without one
+// nothing changes.
+func (l *Ledger) ResumePrewarming(ctx context.Context, actor Actor, organizationID string) ([]Pause, error) {
+	var left []Pause
+	err := l.do(ctx, actor, func(u *unit) error {
 		if err := u.mayPause(organizationID); err != nil {
 			return err
 		}
@@ -56,12 +78,15 @@ func (l *Ledger) ResumePrewarming(ctx context.Context, actor Actor, organization
 			return err
 		}
 		p, ok := paused[organizationID]
-		if !ok {
-			return nil
+		if p.OrganizationID, p.Until = organizationID, u.now(); ok {
+			if err := u.setPause(p, "prewarm.resumed", "paused since "+stamp(p.At)); err != nil {
+				return err
+			}
 		}
-		p.Until = u.now()
-		return u.setPause(p, "prewarm.resumed", "paused since "+stamp(p.At))
+		left, err = u.pausesWith(p)
+		return err
 	})
+	return left, err
 }
 
 func (u *unit) mayPause(organizationID string) error {

@@ -29,7 +29,7 @@ func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) ([]string, er
 		}
 		var next time.Time
 		for range rounds {
-			result := plan.Compute(p.liveSnapshot(), l.cfg.Policy, u.now())
+			result := plan.Compute(p.snapshot(), l.cfg.Policy, u.now())
 			next = result.Next
 			done, retry, err := u.perform(p, result.Actions)
 			if err != nil {
@@ -57,21 +57,21 @@ func sooner(next time.Time, waitlisted []string, now time.Time) time.Time {
 	return next
 }
 
-// liveSnapshot is the pool without what ended in this transaction.
-func (p *poolUnit) liveSnapshot() plan.Snapshot {
-	s := p.Snapshot()
-	s.Nodes, s.Reservations, s.Allocations = nil, nil, nil
-	for _, n := range p.Nodes {
+// snapshot is the pool as the planner sees it, without what ended in this
+// transaction.
+func (p *poolUnit) snapshot() plan.Snapshot {
+	s := PoolState{Pool: p.Pool}.Snapshot()
+	for n := range p.nodes.all() {
 		if !node.Machine.Terminal(n.State()) {
 			s.Nodes = append(s.Nodes, n)
 		}
 	}
-	for _, r := range p.Reservations {
+	for r := range p.reservations.all() {
 		if r.Live() {
 			s.Reservations = append(s.Reservations, r)
 		}
 	}
-	for _, a := range p.Allocations {
+	for a := range p.allocations.all() {
 		if a.Live() {
 			s.Allocations = append(s.Allocations, a)
 		}
@@ -145,9 +145,10 @@ func (u *unit) actOnNode(p *poolUnit, a plan.Action) error {
 // in a row: a provider that keeps refusing, or keeps making unfit machines, is
 // not asked in a loop that costs money.
 func (u *unit) block(p *poolUnit, wait time.Duration) {
-	p.Pool.BlockedUntil = u.now().Add(wait << min(p.Pool.Failures, 4))
-	p.Pool.Failures++
-	p.dirtyPool = true
+	next := p.Pool
+	next.BlockedUntil = u.now().Add(wait << min(next.Failures, 4))
+	next.Failures++
+	p.putPool(next)
 }
 
 func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {

@@ -98,7 +98,9 @@ func (w *world) drawDeed(t *rapid.T, by ledger.Actor) ledger.Deed {
 		}
 	case pick == 1 && len(live.Allocations) > 0:
 		id := rapid.SampledFrom(live.Allocations).Draw(t, "allocation").ID
-		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) { return answered(l.Release(ctx, by, id)) }
+		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+			return answered(l.Release(ctx, by, id))
+		}
 	case pick == 2 && len(live.Reservations) > 0:
 		id := rapid.SampledFrom(live.Reservations).Draw(t, "reservation").ID
 		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {

@@ -65,8 +65,9 @@ func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, v
 		if err := checkPoolChange(p, def); err != nil {
 			return err
 		}
-		p.Pool.Pool, p.dirtyPool = def, true
 		out = p.Pool
+		out.Pool = def
+		p.putPool(out)
 		u.wakePlan(def.ID)
 		u.event(Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name})
 		return nil
@@ -80,16 +81,16 @@ func checkPoolChange(p *poolUnit, def gpu.Pool) error {
 		return err
 	}
 	old := p.Pool.Pool
-	if len(p.Nodes) > 0 && (def.PerNode != old.PerNode || def.Provisioner != old.Provisioner || def.Type != old.Type || def.Region != old.Region) {
+	if len(p.nodes.rows) > 0 && (def.PerNode != old.PerNode || def.Provisioner != old.Provisioner || def.Type != old.Type || def.Region != old.Region) {
 		return &StateError{Subject: "pool " + old.Name, State: "in use", Asked: "change what its nodes are"}
 	}
 	highest := -1
-	for _, r := range p.Reservations {
+	for _, r := range p.reservations.rows {
 		for _, slot := range r.Slots {
 			highest = max(highest, slot)
 		}
 	}
-	for _, a := range p.Allocations {
+	for _, a := range p.allocations.rows {
 		for _, slot := range a.Slots {
 			highest = max(highest, slot)
 		}

@@ -48,15 +48,11 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 		if a.State() != allocation.Active {
 			return a, &StateError{Subject: a.ID, State: string(a.State()), Asked: "extend it"}
 		}
-		org, err := u.tx.Organization(Scope{All: true}, a.OrganizationID)
+		h, err := u.holds(a.OrganizationID)
 		if err != nil {
-			return a, fmt.Errorf("reading organization: %w", err)
+			return a, err
 		}
-		c, err := u.tx.Commitments(org.ID)
-		if err != nil {
-			return a, fmt.Errorf("reading commitments: %w", err)
-		}
-		d := u.decideExtension(p, org, &c, a, by)
+		d := u.decideExtension(p, h, a, by)
 		if !d.Accepted() {
 			return a, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: d}
 		}
@@ -74,12 +70,12 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 
 // decideExtension admits the added time on the slots that the allocation has. It
 // makes no offers: an extension begins where the lease ends, or not at all.
-func (u *unit) decideExtension(p *poolUnit, org Organization, c *Commitments, a allocation.Allocation, by time.Duration) admission.Decision {
+func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) admission.Decision {
 	own := map[int]bool{}
 	for _, slot := range a.Slots {
 		own[slot] = true
 	}
-	view := u.view(p, org, c, func(slot int) int {
+	view := u.view(p, h.org, h.commitments, func(slot int) int {
 		if own[slot] {
 			return 0
 		}
@@ -99,31 +95,50 @@ func (l *Ledger) withAllocation(ctx context.Context, actor Actor, id string,
 	fn func(*unit, *poolUnit, allocation.Allocation) (allocation.Allocation, error),
 ) (allocation.Allocation, error) {
 	var out allocation.Allocation
-	var pool *poolUnit
-	err := l.do(ctx, actor, func(u *unit) error {
-		seen, err := u.tx.Allocation(actor.Scope(), id)
+	err := l.share(ctx, actor, &Uses{Allocation: id}, func(u *unit) error {
+		p, a, err := u.findAllocation(actor, id)
 		if err != nil {
 			return err
 		}
-		if !seen.Live() {
-			out, err = fn(u, nil, seen)
-			return err
+		if p != nil {
+			u.wakePlan(p.Pool.ID)
 		}
-		if _, err = u.lockOrganization(seen.OrganizationID); err != nil {
-			return fmt.Errorf("locking organization: %w", err)
+		if out, err = fn(u, p, a); err == nil {
+			out.Version = p.stored(id, out.Version)
 		}
-		if pool, err = u.lockPool(seen.PoolID); err != nil {
-			return fmt.Errorf("locking pool: %w", err)
-		}
-		a, ok := pool.allocation(id)
-		if !ok {
-			if a, err = u.tx.Allocation(actor.Scope(), id); err != nil {
-				return err
-			}
-		}
-		u.wakePlan(pool.Pool.ID)
-		out, err = fn(u, pool, a)
 		return err
 	})
-	return current(out, pool, err)
+	return out, err
+}
+
+// findAllocation returns a visible allocation with its organization and pool
+// locked, or, when it is over, without.
+func (u *unit) findAllocation(actor Actor, id string) (*poolUnit, allocation.Allocation, error) {
+	for _, p := range u.pools {
+		a, ok := p.allocation(id)
+		if !ok {
+			continue
+		}
+		if !actor.Scope().All && a.OrganizationID != actor.OrganizationID {
+			return nil, a, fmt.Errorf("reading allocation %s: %w", id, ErrNotFound)
+		}
+		_, err := u.lockOrganization(a.OrganizationID)
+		return p, a, err
+	}
+	seen, err := u.tx.Allocation(actor.Scope(), id)
+	if err != nil || !seen.Live() {
+		return nil, seen, err
+	}
+	if _, err = u.lockOrganization(seen.OrganizationID); err != nil {
+		return nil, seen, fmt.Errorf("locking organization: %w", err)
+	}
+	p, err := u.lockPool(seen.PoolID)
+	if err != nil {
+		return nil, seen, fmt.Errorf("locking pool: %w", err)
+	}
+	if a, ok := p.allocation(id); ok {
+		return p, a, nil
+	}
+	seen, err = u.tx.Allocation(actor.Scope(), id) // it ended meanwhile
+	return nil, seen, err
 }

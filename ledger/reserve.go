@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,77 +56,66 @@ func (l *Ledger) Reserve(ctx context.Context, actor Actor, req ReserveRequest) (
 	if err := req.check(); err != nil {
 		return out, err
 	}
-	var pool *poolUnit
-	err := l.do(ctx, actor, func(u *unit) error {
-		orgID, err := actor.holder()
+	err := l.share(ctx, actor, req.uses(), func(u *unit) error {
+		h, err := u.holding()
 		if err != nil {
 			return err
-		}
-		org, err := u.lockOrganization(orgID)
-		if err != nil {
-			return fmt.Errorf("locking organization: %w", err)
 		}
 		pools, err := u.candidates(req.Pool, req.Model)
 		if err != nil {
 			return err
 		}
-		commitments, err := u.tx.Commitments(org.ID)
-		if err != nil {
-			return fmt.Errorf("reading commitments: %w", err)
-		}
-		out, pool, err = u.reserveFirst(pools, org, &commitments, req)
+		out, err = u.reserveFirst(pools, h, req)
 		return err
 	})
-	if err == nil && pool != nil {
-		if stored, ok := pool.reservation(out.ID); ok {
-			out = stored
-		}
-	}
 	return out, err
+}
+
+// uses names what the request will lock, if it names it.
+func (r ReserveRequest) uses() *Uses {
+	if r.Pool == "" {
+		return nil
+	}
+	return &Uses{Pool: r.Pool}
 }
 
 // reserveFirst books in the first pool that accepts; if none does, the answer
 // is the last one's.
-func (u *unit) reserveFirst(pools []*poolUnit, org Organization, c *Commitments, req ReserveRequest) (reservation.Reservation, *poolUnit, error) {
+func (u *unit) reserveFirst(pools []*poolUnit, h *holding, req ReserveRequest) (reservation.Reservation, error) {
 	var refused error
 	for _, p := range pools {
-		r, err := u.reserve(p, org, c, req)
+		r, err := u.reserve(p, h, req)
 		if re := (*RefusedError)(nil); errors.As(err, &re) {
 			refused = err
 			continue
 		}
-		return r, p, err
+		r.Version = p.stored(r.ID, r.Version)
+		return r, err
 	}
-	return reservation.Reservation{}, nil, refused
+	return reservation.Reservation{}, refused
 }
 
 // candidates locks the pools that a request may use, in the order of their ids.
 func (u *unit) candidates(idOrName, model string) ([]*poolUnit, error) {
-	var found []string
 	if idOrName != "" {
-		p, err := u.tx.Pool(idOrName)
-		if err != nil {
+		p, err := u.poolNamed(idOrName)
+		if errors.Is(err, ErrNotFound) {
 			return nil, &InvalidError{Field: "pool", Rule: fmt.Sprintf("%q does not exist", clip(idOrName, 80)), Fix: "name a pool from GET /v1/pools"}
 		}
-		found = []string{p.ID}
-	} else {
-		all, err := u.tx.Pools(Page{Limit: 500})
-		if err != nil {
-			return nil, fmt.Errorf("listing pools: %w", err)
-		}
-		for _, p := range all {
-			if p.Model == model {
-				found = append(found, p.ID)
-			}
-		}
-		if len(found) == 0 {
-			return nil, &InvalidError{Field: "model", Rule: fmt.Sprintf("%q is in no pool", clip(model, 80)), Fix: "GET /v1/pools lists the models there are"}
-		}
+		return []*poolUnit{p}, err
 	}
-	slices.Sort(found)
-	pools := make([]*poolUnit, 0, len(found))
-	for _, id := range found {
-		p, err := u.lockPool(id)
+	all, err := u.tx.Pools(Page{Limit: 500})
+	if err != nil {
+		return nil, fmt.Errorf("listing pools: %w", err)
+	}
+	all = slices.DeleteFunc(all, func(p Pool) bool { return p.Model != model })
+	if len(all) == 0 {
+		return nil, &InvalidError{Field: "model", Rule: fmt.Sprintf("%q is in no pool", clip(model, 80)), Fix: "GET /v1/pools lists the models there are"}
+	}
+	slices.SortFunc(all, func(a, b Pool) int { return cmp.Compare(a.ID, b.ID) })
+	pools := make([]*poolUnit, 0, len(all))
+	for _, found := range all {
+		p, err := u.lockPool(found.ID)
 		if err != nil {
 			return nil, fmt.Errorf("locking pool: %w", err)
 		}
@@ -134,12 +124,12 @@ func (u *unit) candidates(idOrName, model string) ([]*poolUnit, error) {
 	return pools, nil
 }
 
-func (u *unit) reserve(p *poolUnit, org Organization, c *Commitments, req ReserveRequest) (reservation.Reservation, error) {
+func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation.Reservation, error) {
 	shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
-	r := u.newReservation(p, org, req, shape)
+	r := u.newReservation(p, h.org, req, shape)
 	d := admission.Decide(admission.Request{
 		Class: r.Class, Shape: shape, Window: req.Window,
-	}, u.view(p, org, c, p.rankFor(r.Window, u.now(), u.cfg.Policy)))
+	}, u.view(p, h.org, h.commitments, p.rankFor(r.Window, u.now(), u.cfg.Policy)))
 	r.Cost = d.Cost
 	if d.Accepted() && r.Class == reservation.Speculative {
 		d.Reasons = p.tooLate(d.Slots, r.Window, u.now())
@@ -162,7 +152,7 @@ func (u *unit) reserve(p *poolUnit, org Organization, c *Commitments, req Reserv
 	}
 	p.putReservation(r)
 	u.wakePlan(p.Pool.ID)
-	u.event(Event{OrganizationID: org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID, Reason: r.ReasonCode,
+	u.event(Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID, Reason: r.ReasonCode,
 		Message: fmt.Sprintf("%d GPUs in %s from %s to %s%s", req.GPUs, p.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End), chance(r))})
 	return r, nil
 }
@@ -198,9 +188,9 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if err != nil || r.State() != reservation.Waitlisted {
 			return ignoreMissing(err)
 		}
-		org, err := u.lockOrganization(r.OrganizationID)
+		h, err := u.holds(r.OrganizationID)
 		if err != nil {
-			return fmt.Errorf("locking organization: %w", err)
+			return err
 		}
 		p, err := u.lockPool(r.PoolID)
 		if err != nil {
@@ -210,12 +200,8 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if !ok || r.State() != reservation.Waitlisted {
 			return nil
 		}
-		c, err := u.tx.Commitments(org.ID)
-		if err != nil {
-			return fmt.Errorf("reading commitments: %w", err)
-		}
 		d := admission.Decide(admission.Request{Class: r.Class, Shape: r.Shape, Window: r.Window.From(u.now())},
-			u.view(p, org, &c, p.rankFor(r.Window, u.now(), u.cfg.Policy)))
+			u.view(p, h.org, h.commitments, p.rankFor(r.Window, u.now(), u.cfg.Policy)))
 		if !d.Accepted() {
 			return nil
 		}
@@ -247,38 +233,55 @@ func (l *Ledger) withReservation(ctx context.Context, actor Actor, id string,
 	fn func(*unit, *poolUnit, reservation.Reservation) (reservation.Reservation, error),
 ) (reservation.Reservation, error) {
 	var out reservation.Reservation
-	var pool *poolUnit
-	err := l.do(ctx, actor, func(u *unit) error {
-		seen, err := u.tx.Reservation(actor.Scope(), id)
+	err := l.share(ctx, actor, &Uses{Reservation: id}, func(u *unit) error {
+		p, r, err := u.findReservation(actor, id)
 		if err != nil {
 			return err
 		}
-		if actor.Kind == AgentKey && seen.MadeBy != actor.KeyID {
-			return ErrNotFound
+		if p != nil {
+			u.wakePlan(p.Pool.ID)
 		}
-		if !seen.Live() {
-			out, err = fn(u, nil, seen)
-			return err
+		if out, err = fn(u, p, r); err == nil {
+			out.Version = p.stored(id, out.Version)
 		}
-		if pool, err = u.lockPool(seen.PoolID); err != nil {
-			return fmt.Errorf("locking pool: %w", err)
-		}
-		r, ok := pool.reservation(id)
-		if !ok {
-			if r, err = u.tx.Reservation(actor.Scope(), id); err != nil {
-				return err
-			}
-		}
-		u.wakePlan(pool.Pool.ID)
-		out, err = fn(u, pool, r)
 		return err
 	})
-	if err == nil && pool != nil {
-		if stored, ok := pool.reservation(id); ok {
-			out = stored
+	return out, err
+}
+
+// findReservation returns a visible reservation with its locked pool, or, when it
+// is over, without.
+func (u *unit) findReservation(actor Actor, id string) (*poolUnit, reservation.Reservation, error) {
+	hidden := func(r reservation.Reservation) bool {
+		return !actor.Scope().All && r.OrganizationID != actor.OrganizationID || actor.Kind == AgentKey && r.MadeBy != actor.KeyID
+	}
+	for _, p := range u.pools {
+		if r, ok := p.reservation(id); ok {
+			if hidden(r) {
+				return nil, r, fmt.Errorf("reading reservation %s: %w", id, ErrNotFound)
+			}
+			return p, r, nil
 		}
 	}
-	return out, err
+	seen, err := u.tx.Reservation(actor.Scope(), id)
+	if err != nil {
+		return nil, seen, err
+	}
+	if hidden(seen) {
+		return nil, seen, fmt.Errorf("reading reservation %s: %w", id, ErrNotFound)
+	}
+	if !seen.Live() {
+		return nil, seen, nil
+	}
+	p, err := u.lockPool(seen.PoolID)
+	if err != nil {
+		return nil, seen, fmt.Errorf("locking pool: %w", err)
+	}
+	if r, ok := p.reservation(id); ok {
+		return p, r, nil
+	}
+	seen, err = u.tx.Reservation(actor.Scope(), id) // it ended meanwhile
+	return nil, seen, err
 }
 
 func ignoreMissing(err error) error {

@@ -114,7 +114,7 @@ func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor, id string) err
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
-		for _, r := range p.Reservations {
+		for r := range p.reservations.all() {
 			if r.MadeBy != s.ID || !r.Live() {
 				continue
 			}

@@ -2,140 +2,333 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
 )
 
-// unit is one verb at work: it collects what the verb changes, so that each row
-// is written once however often it changed, and everything is saved together
-// with its events and the tasks it causes.
+// unit is a group of verbs at work in one transaction: it collects what they
+// change, so that each row is written once however often it changed, and
+// everything is saved together with its events and the tasks it causes.
 type unit struct {
 	*Ledger
-	tx     Tx
-	actor  Actor
-	change Change
-	pools  map[string]*poolUnit
-	wake   []string
+	tx      Tx
+	actor   Actor
+	grouped bool // shares the transaction: everything it needs was locked at its beginning
+	orgs    map[string]Organization
+	pools   map[string]*poolUnit
+	stamps  map[string]int64 // of every pool, as read with the last lock
+	replays map[ReplayKey]Replay
+	change  Change
+	wake    []string
+	undos   []func()
+	serial  int  // which of the group is at work
+	misfit  bool // it needs a lock that the group does not have
+	clash   bool // it changed a row that another of the group changed
 }
 
-// poolUnit is a locked pool with the rows of it that changed.
-type poolUnit struct {
-	PoolState
-	places       *calendar.Slots // see slots
-	occupied     map[int]int     // slot → index of its live node; see onSlot
-	dirtyPool    bool
-	nodes        map[string]bool
-	reservations map[string]bool
-	allocations  map[string]bool
-}
+// errMisfit ends a verb that has to run alone.
+var errMisfit = errors.New("needs a transaction of its own")
 
-// do runs a verb in one transaction and saves what it changed.
+// unitKey is where a context carries the unit that verbs called with it join.
+type unitKey struct{ *Ledger }
+
+// do runs a verb that locks what it finds, in a transaction of its own.
 func (l *Ledger) do(ctx context.Context, actor Actor, fn func(u *unit) error) error {
-	return l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
-		u := &unit{Ledger: l, tx: tx, actor: actor, pools: map[string]*poolUnit{}}
-		if err := fn(u); err != nil {
+	return l.share(ctx, actor, nil, fn)
+}
+
+// share runs a verb in one transaction with others that wait, if it says what it
+// will lock.
+func (l *Ledger) share(ctx context.Context, actor Actor, uses *Uses, fn func(u *unit) error) error {
+	if u, ok := ctx.Value(unitKey{l}).(*unit); ok {
+		return u.join(actor, fn)
+	}
+	return l.pass(&item{ctx: ctx, uses: uses, org: actor.OrganizationID, fn: func(_ context.Context, u *unit) error {
+		return u.join(actor, fn)
+	}})
+}
+
+// join runs one verb. When it fails, nothing that it changed stays.
+func (u *unit) join(actor Actor, fn func(u *unit) error) error {
+	before, changed, woken, undos := u.actor, u.change, u.wake, len(u.undos)
+	u.actor = actor
+	err := fn(u)
+	u.actor = before
+	if err != nil {
+		u.undo(undos)
+		u.change, u.wake = changed, woken
+	}
+	return err
+}
+
+// undo takes back what was changed on the board since there were n changes.
+func (u *unit) undo(n int) {
+	for i := len(u.undos) - 1; i >= n; i-- {
+		u.undos[i]()
+	}
+	u.undos = u.undos[:n]
+}
+
+// commit runs a group in one transaction and sets what became of each. When the
+// transaction fails, each of them gets one of its own.
+func (l *Ledger) commit(group []*item) {
+	var u *unit
+	ctx := group[0].ctx
+	if len(group) > 1 {
+		ctx = context.WithoutCancel(ctx) // it is not only the first one's
+	}
+	err := l.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+		if u != nil { // the database asked for another try
+			u.undo(0)
+		}
+		u = &unit{Ledger: l, tx: tx, pools: map[string]*poolUnit{}, orgs: map[string]Organization{}, stamps: map[string]int64{}}
+		return u.run(ctx, group)
+	})
+	switch {
+	case err == nil:
+		u.publish()
+	case errors.Is(err, errNothing):
+	default:
+		if u != nil {
+			u.undo(0)
+		}
+		l.apart(group, err)
+	}
+}
+
+// apart gives each of a group whose transaction failed one of its own.
+func (l *Ledger) apart(group []*item, err error) {
+	for _, it := range group {
+		if it.again, it.err = false, err; len(group) > 1 {
+			it.uses = nil
+			l.commit([]*item{it})
+		}
+	}
+}
+
+// errNothing ends a transaction in which nothing is to be kept.
+var errNothing = errors.New("nothing to commit")
+
+// run lets each of a group do its work and saves what they changed.
+func (u *unit) run(ctx context.Context, group []*item) error {
+	if group[0].uses != nil {
+		if err := u.open(group); err != nil {
 			return err
 		}
-		return u.commit()
-	})
+	}
+	kept := 0
+	for i, it := range group {
+		u.serial = i + 1
+		it.err, it.again = nil, false
+		u.serve(ctx, it)
+		if it.err == nil && !it.again {
+			kept++
+		}
+	}
+	if kept == 0 {
+		return errNothing
+	}
+	return u.save()
 }
 
-func (u *unit) now() time.Time { return u.tx.Now() }
-
-// commit writes everything the verb changed and raises the versions of the
-// copies in hand to those now stored.
-func (u *unit) commit() error {
-	for _, id := range sortedKeys(u.pools) {
-		u.pools[id].collect(&u.change)
-	}
-	if err := u.tx.Save(u.change); err != nil {
-		return err
-	}
-	for _, p := range u.pools {
-		p.raise()
-	}
-	for _, key := range u.wake {
-		if err := u.tx.Wake(key, u.now()); err != nil {
-			return fmt.Errorf("waking %s: %w", key, err)
+// serve runs one of a group. What it cannot do here it does again alone.
+func (u *unit) serve(ctx context.Context, it *item) {
+	changed, woken, undos := u.change, u.wake, len(u.undos)
+	u.misfit, u.clash = false, false
+	defer func() {
+		if it.panicked = recover(); it.panicked != nil {
+			it.err = fmt.Errorf("panic: %v", it.panicked)
 		}
+		if u.misfit || u.clash {
+			it.again = true
+		}
+		if u.misfit {
+			it.uses = nil
+		}
+		if it.err != nil || it.again {
+			u.undo(undos)
+			u.change, u.wake = changed, woken
+		}
+	}()
+	it.err = it.fn(context.WithValue(carrier{it.ctx, ctx}, unitKey{u.Ledger}, u), u)
+}
+
+// carrier is an item's context inside a transaction that another one leads.
+type carrier struct {
+	context.Context
+	tx context.Context
+}
+
+// Value looks in the item's own context first.
+func (c carrier) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.tx.Value(key)
+}
+
+// open locks what a group said it would use, organizations before pools, and
+// reads the answers that are stored for its idempotency keys.
+func (u *unit) open(group []*item) error {
+	u.grouped = true
+	var o Opening
+	for _, it := range group {
+		if it.org != "" {
+			o.Organizations = append(o.Organizations, it.org)
+		}
+		if id, ok := u.board.find(*it.uses); ok {
+			o.Pools = append(o.Pools, id)
+		}
+		if it.key != nil {
+			o.Replays = append(o.Replays, *it.key)
+		}
+	}
+	slices.Sort(o.Organizations)
+	slices.Sort(o.Pools)
+	o.Organizations, o.Pools = slices.Compact(o.Organizations), slices.Compact(o.Pools)
+	opened, err := u.tx.Open(o)
+	if err != nil {
+		return fmt.Errorf("locking for a group: %w", err)
+	}
+	u.replays = make(map[ReplayKey]Replay, len(opened.Replays))
+	for _, r := range opened.Replays {
+		u.replays[ReplayKey{OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key}] = r
+	}
+	return u.accept(opened)
+}
+
+// accept puts what was locked at the unit's hands.
+func (u *unit) accept(o Opened) error {
+	for _, org := range o.Organizations {
+		u.orgs[org.ID] = org
+	}
+	for id, stamp := range o.Stamps {
+		if _, locked := u.pools[id]; !locked {
+			u.stamps[id] = stamp
+		}
+	}
+	for _, p := range o.Pools {
+		d := u.board.desks[p.ID]
+		if d == nil || d.stamp != p.Stamp {
+			state, err := u.tx.PoolState(p.ID)
+			if err != nil {
+				return fmt.Errorf("reading pool: %w", err)
+			}
+			d = u.board.load(state)
+		}
+		u.board.names[p.Name] = p.ID
+		u.pools[p.ID] = &poolUnit{desk: d, unit: u, Pool: p, touched: map[string]int{}}
 	}
 	return nil
 }
 
-func (p *poolUnit) collect(c *Change) {
-	if p.dirtyPool {
-		c.Pools = append(c.Pools, p.Pool)
+// find guesses the pool of a use from what the board has.
+func (b *board) find(uses Uses) (string, bool) {
+	if uses.Pool != "" {
+		if id, ok := b.names[uses.Pool]; ok {
+			return id, true
+		}
+		_, ok := b.desks[uses.Pool]
+		return uses.Pool, ok
 	}
-	for _, n := range p.Nodes {
-		if p.nodes[n.ID] {
-			c.Nodes = append(c.Nodes, n)
+	for id, d := range b.desks {
+		if _, ok := d.reservations.find(uses.Reservation); ok && uses.Reservation != "" {
+			return id, true
+		}
+		if _, ok := d.allocations.find(uses.Allocation); ok && uses.Allocation != "" {
+			return id, true
 		}
 	}
-	for _, r := range p.Reservations {
-		if p.reservations[r.ID] {
-			c.Reservations = append(c.Reservations, r)
-		}
+	return "", false
+}
+
+func (u *unit) now() time.Time { return u.tx.Now() }
+
+// save writes everything the group changed.
+func (u *unit) save() error {
+	for _, id := range sortedKeys(u.pools) {
+		u.pools[id].collect(&u.change)
 	}
-	for _, a := range p.Allocations {
-		if p.allocations[a.ID] {
-			c.Allocations = append(c.Allocations, a)
-		}
+	u.change.Wake, u.change.Last = u.wake, true
+	return u.tx.Save(u.change)
+}
+
+// publish brings the board to what is now committed.
+func (u *unit) publish() {
+	for _, p := range u.pools {
+		p.settle(u.change.Stamps[p.Pool.ID])
 	}
 }
 
-func (p *poolUnit) raise() {
-	if p.dirtyPool {
-		p.Pool.Version++
-	}
-	for i := range p.Nodes {
-		if p.nodes[p.Nodes[i].ID] {
-			p.Nodes[i].Version++
-		}
-	}
-	for i := range p.Reservations {
-		if p.reservations[p.Reservations[i].ID] {
-			p.Reservations[i].Version++
-		}
-	}
-	for i := range p.Allocations {
-		if p.allocations[p.Allocations[i].ID] {
-			p.Allocations[i].Version++
-		}
-	}
-}
-
-// lockPool locks a pool once per verb.
-func (u *unit) lockPool(id string) (*poolUnit, error) {
-	if p, ok := u.pools[id]; ok {
-		return p, nil
-	}
-	if _, err := u.tx.Open(Opening{Pools: []string{id}}); err != nil {
-		return nil, err
-	}
-	state, err := u.tx.PoolState(id)
-	if err != nil {
-		return nil, err
-	}
-	p := &poolUnit{PoolState: state, nodes: map[string]bool{}, reservations: map[string]bool{}, allocations: map[string]bool{}}
-	u.pools[id] = p
-	return p, nil
-}
-
-// lockOrganization locks an organization.
+// lockOrganization locks an organization once per unit.
 func (u *unit) lockOrganization(id string) (Organization, error) {
+	if org, ok := u.orgs[id]; ok {
+		return org, nil
+	}
+	if u.grouped {
+		u.misfit = true
+		return Organization{}, errMisfit
+	}
 	opened, err := u.tx.Open(Opening{Organizations: []string{id}})
 	if err != nil {
 		return Organization{}, err
 	}
-	return opened.Organizations[0], nil
+	return opened.Organizations[0], u.accept(opened)
+}
+
+// lockPool locks a pool once per unit.
+func (u *unit) lockPool(id string) (*poolUnit, error) {
+	if p, ok := u.pools[id]; ok {
+		return p, nil
+	}
+	if u.grouped {
+		u.misfit = true
+		return nil, errMisfit
+	}
+	opened, err := u.tx.Open(Opening{Pools: []string{id}})
+	if err != nil {
+		return nil, err
+	}
+	if err := u.accept(opened); err != nil {
+		return nil, err
+	}
+	return u.pools[id], nil
+}
+
+// poolNamed finds and locks a pool.
+func (u *unit) poolNamed(idOrName string) (*poolUnit, error) {
+	for _, p := range u.pools {
+		if p.Pool.ID == idOrName {
+			return p, nil
+		}
+	}
+	if id, ok := u.board.names[idOrName]; ok {
+		if p, locked := u.pools[id]; locked && p.Pool.Name == idOrName {
+			return p, nil
+		}
+	}
+	found, err := u.tx.Pool(idOrName)
+	if err != nil {
+		return nil, err
+	}
+	return u.lockPool(found.ID)
+}
+
+// commitments returns what a locked organization is committed to. It follows
+// what the unit changes.
+func (u *unit) commitments(organizationID string) (*Commitments, error) {
+	if err := u.current(); err != nil {
+		return nil, err
+	}
+	return u.board.tally(organizationID), nil
 }
 
 // wakePlan has the pool planned as soon as this transaction is there.
@@ -203,84 +396,6 @@ func (u *unit) stepAllocation(p *poolUnit, a allocation.Allocation, e allocation
 	u.event(Event{OrganizationID: next.OrganizationID, Type: "allocation." + string(next.State()), Subject: next.ID,
 		PoolID: p.Pool.ID, Reason: reason, Message: message})
 	return next, nil
-}
-
-func (p *poolUnit) putNode(n node.Node) {
-	p.nodes[n.ID] = true
-	p.Nodes = put(p.Nodes, n, func(o node.Node) bool { return o.ID == n.ID })
-	p.occupied = nil
-}
-
-func (p *poolUnit) putReservation(r reservation.Reservation) {
-	p.reservations[r.ID] = true
-	p.Reservations = put(p.Reservations, r, func(o reservation.Reservation) bool { return o.ID == r.ID })
-	p.rebook(r.Booking(), r.Placed())
-}
-
-func (p *poolUnit) putAllocation(a allocation.Allocation) {
-	p.allocations[a.ID] = true
-	p.Allocations = put(p.Allocations, a, func(o allocation.Allocation) bool { return o.ID == a.ID })
-	p.rebook(a.Booking(), a.Live())
-}
-
-// rebook keeps the calendar in step with a booking that changed.
-func (p *poolUnit) rebook(b calendar.Booking, placed bool) {
-	if p.places == nil {
-		return
-	}
-	p.places.Remove(b.ID)
-	if placed {
-		p.places.Force(b)
-	}
-}
-
-func put[T any](rows []T, row T, same func(T) bool) []T {
-	if i := slices.IndexFunc(rows, same); i >= 0 {
-		rows[i] = row
-		return rows
-	}
-	return append(rows, row)
-}
-
-func (p *poolUnit) node(id string) (node.Node, bool) {
-	i := slices.IndexFunc(p.Nodes, func(n node.Node) bool { return n.ID == id })
-	if i < 0 {
-		return node.Node{}, false
-	}
-	return p.Nodes[i], true
-}
-
-func (p *poolUnit) reservation(id string) (reservation.Reservation, bool) {
-	i := slices.IndexFunc(p.Reservations, func(r reservation.Reservation) bool { return r.ID == id })
-	if i < 0 {
-		return reservation.Reservation{}, false
-	}
-	return p.Reservations[i], true
-}
-
-func (p *poolUnit) allocation(id string) (allocation.Allocation, bool) {
-	i := slices.IndexFunc(p.Allocations, func(a allocation.Allocation) bool { return a.ID == id })
-	if i < 0 {
-		return allocation.Allocation{}, false
-	}
-	return p.Allocations[i], true
-}
-
-// onSlot returns the node that occupies the slot now.
-func (p *poolUnit) onSlot(slot int) (node.Node, bool) {
-	if p.occupied == nil {
-		p.occupied = make(map[int]int, len(p.Nodes))
-		for i, n := range p.Nodes {
-			if !node.Machine.Terminal(n.State()) {
-				p.occupied[n.Slot] = i
-			}
-		}
-	}
-	i, ok := p.occupied[slot]
-	if !ok {
-		return node.Node{}, false
-	}
-	return p.Nodes[i], true
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -14,36 +14,10 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// slots is the pool's calendar, kept in step with what the verb changes. Whoever
-// changes it must put it back as it was.
-func (p *poolUnit) slots() *calendar.Slots {
-	if p.places == nil {
-		p.places = p.calendar()
-	}
-	return p.places
-}
-
-// calendar builds the pool's calendar from what is placed in it; it is the
-// caller's to change.
-func (p *poolUnit) calendar() *calendar.Slots {
-	s := calendar.NewSlots(p.Pool.MaxNodes, p.Pool.PerNode)
-	for _, r := range p.Reservations {
-		if r.Placed() {
-			s.Force(r.Booking())
-		}
-	}
-	for _, a := range p.Allocations {
-		if a.Live() {
-			s.Force(a.Booking())
-		}
-	}
-	return s
-}
-
 // speculative lists the bookings that give way.
 func (p *poolUnit) speculative() []admission.Guess {
 	var guesses []reservation.Reservation
-	for _, r := range p.Reservations {
+	for r := range p.reservations.all() {
 		if r.Placed() && r.Class == reservation.Speculative {
 			guesses = append(guesses, r)
 		}
@@ -129,7 +103,7 @@ func (u *unit) view(p *poolUnit, org Organization, c *Commitments, rank calendar
 		key.Caps = &u.actor.Caps
 	}
 	return admission.View{
-		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.slots(), Tiers: calendar.TiersOf(p.Pool.MaxNodes, rank), Speculative: p.speculative()},
+		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: calendar.TiersOf(p.Pool.MaxNodes, rank), Speculative: p.speculative()},
 		Limits: org.Limits, Committed: &c.All, Guessed: &c.Guessed, Key: key,
 	}
 }
@@ -163,14 +137,6 @@ func (u *unit) rest(p *poolUnit, slots []int) {
 // free picks the allocation's devices on its slots, or reports that a node is
 // not ready or not empty enough.
 func (p *poolUnit) free(a allocation.Allocation) ([]allocation.Held, bool) {
-	taken := map[string]bool{}
-	for _, other := range p.Allocations {
-		if other.State() == allocation.Active || other.State() == allocation.Releasing {
-			for _, h := range other.Devices {
-				taken[h.UUID] = true
-			}
-		}
-	}
 	var held []allocation.Held
 	for _, slot := range a.Slots {
 		n, ok := p.onSlot(slot)
@@ -179,7 +145,7 @@ func (p *poolUnit) free(a allocation.Allocation) ([]allocation.Held, bool) {
 		}
 		left := a.Shape.PerNode
 		for _, d := range n.Devices {
-			if left > 0 && !taken[d.UUID] {
+			if left > 0 && p.taken[d.UUID] == "" {
 				held = append(held, allocation.Held{NodeID: n.ID, UUID: d.UUID})
 				left--
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/server/api"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -30,9 +31,14 @@ func (s *Server) checkBody(c *gin.Context) {
 	if c.Request.Body == nil || c.Request.Body == http.NoBody || !strings.HasPrefix(c.FullPath(), "/v1/") {
 		return
 	}
-	data, err := httpx.ReadBody(c.Request.Body, maxBody)
+	batch := c.FullPath() == api.BatchPath
+	limit := int64(maxBody)
+	if batch {
+		limit = api.MaxBatchBody
+	}
+	data, err := httpx.ReadBody(c.Request.Body, limit)
 	if tooLarge := (*httpx.TooLargeError)(nil); errors.As(err, &tooLarge) {
-		abort(c, problem.New(contract.CodeBodyTooLarge, fmt.Sprintf("A body may have %d bytes.", maxBody)).Fix("Send less at once", ""))
+		abort(c, problem.New(contract.CodeBodyTooLarge, fmt.Sprintf("A body may have %d bytes.", limit)).Fix("Send less at once", ""))
 		return
 	}
 	if err != nil {
@@ -40,7 +46,7 @@ func (s *Server) checkBody(c *gin.Context) {
 		return
 	}
 	c.Request.Body = io.NopCloser(bytes.NewReader(data))
-	if len(data) == 0 {
+	if len(data) == 0 || batch { // which checks each request as it reads it
 		return
 	}
 	if !isJSON(c.GetHeader("Content-Type")) {

@@ -14,18 +14,19 @@ import (
 )
 
 // TestTwinsGetOneAnswer: two requests with one idempotency key are both under
-// way, neither sees the other, and the first one commits. The second takes the
+// way in two processes, neither sees the other, and the first one commits. The second takes the
 // key too, or finds that what it wanted is gone: either way it gets the answer.
 func TestTwinsGetOneAnswer(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"it takes the key too": nil, "it finds nothing left": errors.New("sold out")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := ledger.New(openPostgres(t), &ids.Sequence{}, ledger.Config{})
+			store := openPostgres(t)
+			here, there := ledger.New(store, &ids.Sequence{}, ledger.Config{}), ledger.New(store, &ids.Sequence{}, ledger.Config{})
 			actor, same := ledger.Actor{OrganizationID: "org_1"}, ledger.Once{Route: "r", Key: "k", Hash: []byte("body")}
 			firstIsIn, secondIsIn, firstIsOver := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			go func() {
-				_, _, _, err := l.Once(context.Background(), actor, same, func(context.Context) (int, []byte, error) {
+				_, _, _, err := there.Once(context.Background(), actor, same, func(context.Context) (int, []byte, error) {
 					close(firstIsIn)
 					<-secondIsIn
 					return 201, []byte("first"), nil
@@ -33,7 +34,7 @@ func TestTwinsGetOneAnswer(t *testing.T) {
 				firstIsOver <- err
 			}()
 			<-firstIsIn
-			status, body, replayed, err := l.Once(t.Context(), actor, same, func(context.Context) (int, []byte, error) {
+			status, body, replayed, err := here.Once(t.Context(), actor, same, func(context.Context) (int, []byte, error) {
 				close(secondIsIn)
 				if err := <-firstIsOver; err != nil {
 					return 0, nil, err

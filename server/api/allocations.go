@@ -39,7 +39,7 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 	if err := in.require(); err != nil {
 		return nil, err
 	}
-	out, err := once(ctx, a, "POST /v1/allocations", in.Idempotency, b, func(ctx context.Context) (int, contract.Allocation, error) {
+	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations", Key: in.Key, Uses: usesPool(b.Pool)}, b, func(ctx context.Context) (int, contract.Allocation, error) {
 		got, err := a.Ledger.Allocate(ctx, actor, req)
 		return started(got), encodeAllocation(got), err
 	})
@@ -171,7 +171,7 @@ func (a *API) releaseAllocation(route string) func(context.Context, *struct {
 		Idempotency
 	},
 	) (*Made[contract.Allocation], error) {
-		return once(ctx, a, route, in.Idempotency, in.ID, func(ctx context.Context) (int, contract.Allocation, error) {
+		return onceUsing(ctx, a, ledger.Once{Route: route, Key: in.Key, Uses: &ledger.Uses{Allocation: in.ID}}, in.ID, func(ctx context.Context) (int, contract.Allocation, error) {
 			got, err := a.Ledger.Release(ctx, auth.From(ctx), in.ID)
 			return http.StatusOK, encodeAllocation(got), err
 		})
@@ -185,7 +185,7 @@ func (a *API) extendAllocation(ctx context.Context, in *struct {
 },
 ) (*Made[contract.Allocation], error) {
 	hashed := []any{in.ID, in.Body}
-	return once(ctx, a, "POST /v1/allocations/{id}/extend", in.Idempotency, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
+	return onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations/{id}/extend", Key: in.Key, Uses: &ledger.Uses{Allocation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
 		got, err := a.Ledger.Extend(ctx, auth.From(ctx), in.ID, seconds(in.Body.BySeconds))
 		return http.StatusOK, encodeAllocation(got), err
 	})

@@ -53,6 +53,7 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	a.prewarm()
 	a.allocations()
 	a.reservations()
+	a.batches()
 	a.schedules()
 	a.agents()
 	a.journal()

@@ -17,22 +17,25 @@ func (a *API) prewarm() {
 }
 
 func (a *API) getPrewarm(ctx context.Context, _ *struct{}) (*One[contract.Prewarm], error) {
-	actor := auth.From(ctx)
-	out := contract.Prewarm{Pauses: []contract.PrewarmPause{}}
-	err := a.read(ctx, func(r ledger.Reader) error {
-		found, err := r.Pauses()
-		for _, p := range found {
-			mine := p.OrganizationID == actor.OrganizationID
-			if p.OrganizationID == "" || mine {
-				out.Paused = true
-			}
-			if p.OrganizationID == "" || mine || actor.Role == ledger.Operator {
-				out.Pauses = append(out.Pauses, encodePause(actor, p))
-			}
-		}
+	var found []ledger.Pause
+	err := a.read(ctx, func(r ledger.Reader) (err error) {
+		found, err = r.Pauses()
 		return err
 	})
-	return &One[contract.Prewarm]{Body: out}, err
+	return &One[contract.Prewarm]{Body: encodePauses(auth.From(ctx), found)}, err
+}
+
+// encodePauses tells of the pauses that concern whoever asks.
+func encodePauses(actor ledger.Actor, found []ledger.Pause) contract.Prewarm {
+	out := contract.Prewarm{Pauses: []contract.PrewarmPause{}}
+	for _, p := range found {
+		mine := p.OrganizationID == "" || p.OrganizationID == actor.OrganizationID
+		out.Paused = out.Paused || mine
+		if mine || actor.Role == ledger.Operator {
+			out.Pauses = append(out.Pauses, encodePause(actor, p))
+		}
+	}
+	return out
 }
 
 // encodePause leaves out who of the operators paused the installation.
@@ -59,11 +62,8 @@ func (a *API) pausePrewarm(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return once(ctx, a, "POST /v1/prewarm/pause", in.Idempotency, b, func(ctx context.Context) (int, contract.Prewarm, error) {
-		if _, err := a.Ledger.PausePrewarming(ctx, actor, who, b.Reason, stored(b.Until)); err != nil {
-			return 0, contract.Prewarm{}, err
-		}
-		out, err := a.getPrewarm(ctx, nil)
-		return http.StatusOK, out.Body, err
+		all, err := a.Ledger.PausePrewarming(ctx, actor, who, b.Reason, stored(b.Until))
+		return http.StatusOK, encodePauses(actor, all), err
 	})
 }
 
@@ -78,11 +78,8 @@ func (a *API) resumePrewarm(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return once(ctx, a, "POST /v1/prewarm/resume", in.Idempotency, b, func(ctx context.Context) (int, contract.Prewarm, error) {
-		if err := a.Ledger.ResumePrewarming(ctx, actor, who); err != nil {
-			return 0, contract.Prewarm{}, err
-		}
-		out, err := a.getPrewarm(ctx, nil)
-		return http.StatusOK, out.Body, err
+		left, err := a.Ledger.ResumePrewarming(ctx, actor, who)
+		return http.StatusOK, encodePauses(actor, left), err
 	})
 }
 

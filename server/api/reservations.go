@@ -40,7 +40,7 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 	if err := in.require(); err != nil {
 		return nil, err
 	}
-	out, err := once(ctx, a, "POST /v1/reservations", in.Idempotency, b, func(ctx context.Context) (int, contract.Reservation, error) {
+	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations", Key: in.Key, Uses: usesPool(b.Pool)}, b, func(ctx context.Context) (int, contract.Reservation, error) {
 		got, err := a.Ledger.Reserve(ctx, actor, req)
 		return promised(got), encodeReservation(got), err
 	})
@@ -55,6 +55,14 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 func (a *API) reserveRequest(b contract.ReservationCreate) (ledger.ReserveRequest, error) {
 	return ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Class: reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
 		Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)}}, a.notTooFar("start", b.Start)
+}
+
+// usesPool says which pool a request will lock, if it names one.
+func usesPool(idOrName string) *ledger.Uses {
+	if idOrName == "" {
+		return nil
+	}
+	return &ledger.Uses{Pool: idOrName}
 }
 
 // promised is the status of a new reservation: 202 while it has no place.
@@ -120,7 +128,7 @@ func (a *API) cancelReservation(ctx context.Context, in *struct {
 	Idempotency
 },
 ) (*Made[contract.Reservation], error) {
-	return once(ctx, a, "DELETE /v1/reservations/{id}", in.Idempotency, in.ID, func(ctx context.Context) (int, contract.Reservation, error) {
+	return onceUsing(ctx, a, ledger.Once{Route: "DELETE /v1/reservations/{id}", Key: in.Key, Uses: &ledger.Uses{Reservation: in.ID}}, in.ID, func(ctx context.Context) (int, contract.Reservation, error) {
 		got, err := a.Ledger.CancelReservation(ctx, auth.From(ctx), in.ID)
 		return http.StatusOK, encodeReservation(got), err
 	})
@@ -137,7 +145,7 @@ func (a *API) claimReservation(ctx context.Context, in *struct {
 		return nil, err
 	}
 	hashed := []any{in.ID, in.Body}
-	out, err := once(ctx, a, "POST /v1/reservations/{id}/claim", in.Idempotency, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
+	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations/{id}/claim", Key: in.Key, Uses: &ledger.Uses{Reservation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
 		got, err := a.Ledger.Claim(ctx, auth.From(ctx), in.ID, seconds(in.Body.LeaseSeconds), in.Body.Name)
 		return started(got), encodeAllocation(got), err
 	})

@@ -87,8 +87,14 @@ func (i Idempotency) require() error {
 // once runs fn at most once per idempotency key; hashed is what makes a request
 // the same one. Without a key it just runs.
 func once[T any](ctx context.Context, a *API, route string, i Idempotency, hashed any, fn func(context.Context) (int, T, error)) (*Made[T], error) {
+	return onceUsing(ctx, a, ledger.Once{Route: route, Key: i.Key}, hashed, fn)
+}
+
+// onceUsing is once for a request that says what it will lock, so that it can
+// share a transaction with others.
+func onceUsing[T any](ctx context.Context, a *API, o ledger.Once, hashed any, fn func(context.Context) (int, T, error)) (*Made[T], error) {
 	out := &Made[T]{}
-	if i.Key == "" {
+	if o.Key == "" {
 		var err error
 		out.Status, out.Body, err = fn(ctx)
 		return out, err
@@ -98,24 +104,28 @@ func once[T any](ctx context.Context, a *API, route string, i Idempotency, hashe
 		return nil, fmt.Errorf("encoding the request: %w", err)
 	}
 	sum := sha256.Sum256(canonical)
-	status, body, replayed, err := a.Ledger.Once(ctx, auth.From(ctx), ledger.Once{Route: route, Key: i.Key, Hash: sum[:]},
-		func(ctx context.Context) (int, []byte, error) {
-			status, v, err := fn(ctx)
-			if err != nil {
-				return 0, nil, err
-			}
-			body, err := json.Marshal(v)
-			return status, body, err
-		})
+	o.Hash = sum[:]
+	status, body, replayed, err := a.Ledger.Once(ctx, auth.From(ctx), o, func(ctx context.Context) (int, []byte, error) {
+		status, v, err := fn(ctx)
+		if err != nil {
+			return 0, nil, err
+		}
+		out.Body = v
+		body, err := json.Marshal(v)
+		return status, body, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(body, &out.Body); err != nil {
+	if out.Status = status; !replayed {
+		return out, nil
+	}
+	out.Replayed = "true"
+	var stored T // what fn may have left in out.Body was rolled back
+	if err := json.Unmarshal(body, &stored); err != nil {
 		return nil, fmt.Errorf("decoding the stored answer: %w", err)
 	}
-	if out.Status = status; replayed {
-		out.Replayed = "true"
-	}
+	out.Body = stored
 	return out, nil
 }
 

@@ -78,6 +78,7 @@ var Policies = map[string]Policy{
 	"POST /v1/allocations/:id/extend":  member,
 
 	"POST /v1/reservations":           member,
+	"POST /v1/reservations/batch":     member,
 	"GET /v1/reservations":            anyKey, // an agent sees its own
 	"GET /v1/reservations/:id":        anyKey, // an agent sees its own
 	"DELETE /v1/reservations/:id":     agentOwn,

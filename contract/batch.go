@@ -1,0 +1,22 @@
+package contract
+
+// MaxBatch is the most requests one batch may hold.
+const MaxBatch = 10_000
+
+// BatchResult is what became of one request of a batch.
+type BatchResult struct {
+	Index   int    `json:"index" doc:"Place of the request in the batch, from 0."`
+	Status  int    `json:"status" doc:"What the request alone would have been answered with."`
+	ID      string `json:"id,omitempty" doc:"The reservation's, when there is one."`
+	State   string `json:"state,omitempty" enum:"booked,waitlisted"`
+	Code    string `json:"code,omitempty" doc:"The problem's code, when there is none."`
+	Message string `json:"message,omitempty"`
+	Field   string `json:"field,omitempty" doc:"JSON pointer into the request, when a value of it can never be right."`
+}
+
+// BatchResults answers a batch: one result for each request, in their order.
+type BatchResults struct {
+	Items    []BatchResult `json:"items" nullable:"false"`
+	Accepted int           `json:"accepted" doc:"Booked or waitlisted."`
+	Refused  int           `json:"refused"`
+}

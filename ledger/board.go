@@ -1,0 +1,281 @@
+package ledger
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// board is what this process remembers of the pools: their live rows, calendars
+// and what each organization is committed to. Reading all that for every verb
+// would cost more than the verb.
+//
+// It is a copy that cannot be stale: every transaction that changes something in
+// a pool writes a new stamp into the pool's row, and a desk is used only under
+// the row's lock and while the stamp is the one it was left with. The lane has
+// one verb at a time use it.
+type board struct {
+	desks   map[string]*desk  // by pool id
+	names   map[string]string // pool name → id; a hint, checked under the lock
+	tallies map[string]*Commitments
+	stamp   uint64
+}
+
+// desk is one pool on the board.
+type desk struct {
+	board *board
+	stamp int64
+	def   gpu.Pool // as its bookings are counted
+
+	nodes        table[node.Node]
+	reservations table[reservation.Reservation]
+	allocations  table[allocation.Allocation]
+	spent        map[spendKey]Spend // what ended, that still counts for a day or a period
+
+	places   *calendar.Slots
+	occupied map[int]string    // slot → id of its live node
+	taken    map[string]string // device in somebody's hands → allocation
+}
+
+func newBoard() *board {
+	b := &board{desks: map[string]*desk{}, names: map[string]string{}}
+	var start [8]byte
+	_, _ = rand.Read(start[:]) // never fails
+	b.stamp = binary.LittleEndian.Uint64(start[:])
+	return b
+}
+
+// next returns a stamp that no other process and no earlier life of this one
+// has written: after a failover to a copy of the database that lagged, counting
+// on would meet old numbers with other content.
+func (b *board) next() int64 {
+	b.stamp++
+	return int64(b.stamp &^ (1 << 63))
+}
+
+// load puts a pool on the board as it was read.
+func (b *board) load(s PoolState) *desk {
+	d := &desk{
+		board: b, stamp: s.Pool.Stamp, def: s.Pool.Pool, spent: map[spendKey]Spend{},
+		nodes:        newTable(s.Nodes, func(n *node.Node) string { return n.ID }),
+		reservations: newTable(s.Reservations, func(r *reservation.Reservation) string { return r.ID }),
+		allocations:  newTable(s.Allocations, func(a *allocation.Allocation) string { return a.ID }),
+		occupied:     map[int]string{}, taken: map[string]string{},
+	}
+	for n := range d.nodes.all() {
+		d.seat(n)
+	}
+	for a := range d.allocations.all() {
+		d.hand(a)
+	}
+	for _, sum := range s.Spent {
+		d.spend(sum)
+	}
+	d.rearrange(s.Pool.Pool)
+	b.desks[s.Pool.ID], b.names[s.Pool.Name] = d, s.Pool.ID
+	b.tallies = nil // what is counted of this pool may be of other rows
+	return d
+}
+
+// drop forgets a pool.
+func (b *board) drop(poolID string) {
+	delete(b.desks, poolID)
+	b.tallies = nil
+}
+
+// rearrange builds the calendar for what the pool is now, and has everything
+// counted again by it.
+func (d *desk) rearrange(p gpu.Pool) {
+	d.def, d.board.tallies = p, nil
+	d.places = calendar.NewSlots(p.MaxNodes, p.PerNode)
+	for _, r := range d.reservations.rows {
+		if r.Placed() {
+			d.places.Force(r.Booking())
+		}
+	}
+	for _, a := range d.allocations.rows {
+		if a.Live() {
+			d.places.Force(a.Booking())
+		}
+	}
+}
+
+// spendKey is what sums of what ended are kept by.
+type spendKey struct {
+	organization, madeBy string
+	class                reservation.Class
+	day                  time.Time
+}
+
+// spend adds what ended to the sums.
+func (d *desk) spend(s Spend) {
+	key := spendKey{s.OrganizationID, s.MadeBy, s.Class, s.Day}
+	sum := d.spent[key]
+	s.Cost += sum.Cost
+	s.GPUSeconds += sum.GPUSeconds
+	d.spent[key] = s
+}
+
+// seat notes which node a slot has.
+func (d *desk) seat(n node.Node) {
+	switch {
+	case !node.Machine.Terminal(n.State()):
+		d.occupied[n.Slot] = n.ID
+	case d.occupied[n.Slot] == n.ID:
+		delete(d.occupied, n.Slot)
+	}
+}
+
+// hand notes in whose hands devices are.
+func (d *desk) hand(a allocation.Allocation) {
+	holds := a.State() == allocation.Active || a.State() == allocation.Releasing
+	for _, h := range a.Devices {
+		switch {
+		case holds:
+			d.taken[h.UUID] = a.ID
+		case d.taken[h.UUID] == a.ID:
+			delete(d.taken, h.UUID)
+		}
+	}
+}
+
+// setReservation replaces a row and what follows from it. A nil to takes it out.
+func (d *desk) setReservation(from, to *reservation.Reservation) {
+	if from != nil {
+		d.countReservation(from, true)
+		d.places.Remove(from.ID)
+	}
+	if to == nil {
+		d.reservations.remove(from.ID)
+		return
+	}
+	d.reservations.set(*to)
+	d.countReservation(to, false)
+	if to.Placed() {
+		d.places.Force(to.Booking())
+	}
+}
+
+// setAllocation replaces a row and what follows from it. A nil to takes it out.
+func (d *desk) setAllocation(from, to *allocation.Allocation) {
+	if from != nil {
+		d.countAllocation(from, true)
+		d.places.Remove(from.ID)
+		gone := *from
+		for _, h := range gone.Devices {
+			if d.taken[h.UUID] == gone.ID {
+				delete(d.taken, h.UUID)
+			}
+		}
+	}
+	if to == nil {
+		d.allocations.remove(from.ID)
+		return
+	}
+	d.allocations.set(*to)
+	d.countAllocation(to, false)
+	d.hand(*to)
+	if to.Live() {
+		d.places.Force(to.Booking())
+	}
+}
+
+// setNode replaces a row and what follows from it. A nil to takes it out.
+func (d *desk) setNode(from, to *node.Node) {
+	if from != nil && d.occupied[from.Slot] == from.ID {
+		delete(d.occupied, from.Slot)
+	}
+	if to == nil {
+		d.nodes.remove(from.ID)
+		return
+	}
+	d.nodes.set(*to)
+	d.seat(*to)
+}
+
+// tally returns what an organization is committed to, counted over every pool.
+// Whoever asks holds the organization's lock and has checked the stamps.
+func (b *board) tally(organizationID string) *Commitments {
+	if b.tallies == nil {
+		b.count()
+	}
+	c := b.tallies[organizationID]
+	if c == nil {
+		c = &Commitments{ByKey: map[string]*quota.Commitments{}}
+		b.tallies[organizationID] = c
+	}
+	return c
+}
+
+// count adds everything up again.
+func (b *board) count() {
+	b.tallies = map[string]*Commitments{}
+	for _, id := range sortedKeys(b.desks) {
+		d := b.desks[id]
+		for _, r := range d.reservations.rows {
+			d.countReservation(r, false)
+		}
+		for _, a := range d.allocations.rows {
+			d.countAllocation(a, false)
+		}
+		for _, s := range d.spent { // sums: their order does not matter
+			b.tally(s.OrganizationID).spend(s)
+		}
+	}
+}
+
+func (d *desk) countReservation(r *reservation.Reservation, out bool) {
+	if d.board.tallies != nil {
+		d.board.tally(r.OrganizationID).reservation(d.def, r, out)
+	}
+}
+
+func (d *desk) countAllocation(a *allocation.Allocation, out bool) {
+	if d.board.tallies != nil {
+		d.board.tally(a.OrganizationID).allocation(d.def, a, out)
+	}
+}
+
+// current loads what other processes changed meanwhile in pools that are not
+// locked, so that what an organization holds there is counted. Nothing can be
+// added to it there: that takes the organization's lock.
+func (u *unit) current() error {
+	for _, id := range sortedKeys(u.stamps) {
+		d := u.board.desks[id]
+		if _, locked := u.pools[id]; locked || d != nil && d.stamp == u.stamps[id] {
+			continue
+		}
+		if err := u.peek(id); err != nil {
+			return fmt.Errorf("reading pool %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// peek loads a pool without its lock: what was read is whole if the stamp is the
+// same afterwards.
+func (u *unit) peek(id string) error {
+	for range 10 {
+		state, err := u.tx.PoolState(id)
+		if err != nil {
+			return err
+		}
+		after, err := u.tx.Pool(id)
+		if err != nil {
+			return err
+		}
+		if after.Stamp == state.Pool.Stamp {
+			u.board.load(state)
+			return nil
+		}
+	}
+	return ErrConflict
+}

@@ -1,0 +1,172 @@
+package ledger
+
+import (
+	"slices"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// poolUnit is a locked pool in the hands of a unit.
+type poolUnit struct {
+	*desk
+	unit    *unit
+	Pool    Pool           // the row
+	touched map[string]int // id of a row that changed → which of the group changed it
+}
+
+// touch notes that a row changes. Two of a group must not change the same row:
+// it would be written once, and one version would stand for both.
+func (p *poolUnit) touch(id string) {
+	if by, ok := p.touched[id]; ok {
+		if by != p.unit.serial {
+			p.unit.clash = true
+		}
+		return
+	}
+	p.touched[id] = p.unit.serial
+	p.unit.undos = append(p.unit.undos, func() { delete(p.touched, id) })
+}
+
+func (p *poolUnit) putPool(next Pool) {
+	p.touch(next.ID)
+	before := p.Pool
+	p.Pool = next
+	changed := next.Pool != before.Pool
+	if changed {
+		p.rearrange(next.Pool)
+	}
+	p.unit.undos = append(p.unit.undos, func() {
+		if p.Pool = before; changed {
+			p.rearrange(before.Pool)
+		}
+	})
+}
+
+func (p *poolUnit) putNode(n node.Node) {
+	p.touch(n.ID)
+	before := found(p.nodes.get(n.ID))
+	p.setNode(before, &n)
+	p.unit.undos = append(p.unit.undos, func() { p.setNode(&n, before) })
+}
+
+func (p *poolUnit) putReservation(r reservation.Reservation) {
+	p.touch(r.ID)
+	before := found(p.reservations.get(r.ID))
+	p.setReservation(before, &r)
+	p.unit.undos = append(p.unit.undos, func() { p.setReservation(&r, before) })
+}
+
+func (p *poolUnit) putAllocation(a allocation.Allocation) {
+	p.touch(a.ID)
+	before := found(p.allocations.get(a.ID))
+	p.setAllocation(before, &a)
+	p.unit.undos = append(p.unit.undos, func() { p.setAllocation(&a, before) })
+}
+
+func found[T any](row T, ok bool) *T {
+	if !ok {
+		return nil
+	}
+	return &row
+}
+
+// collect adds the rows that changed, in the order of their ids, and a new stamp.
+func (p *poolUnit) collect(c *Change) {
+	if len(p.touched) == 0 {
+		return
+	}
+	for _, id := range sortedKeys(p.touched) {
+		if n, ok := p.nodes.get(id); ok {
+			c.Nodes = append(c.Nodes, n)
+		} else if r, ok := p.reservations.get(id); ok {
+			c.Reservations = append(c.Reservations, r)
+		} else if a, ok := p.allocations.get(id); ok {
+			c.Allocations = append(c.Allocations, a)
+		} else {
+			c.Pools = append(c.Pools, p.Pool)
+		}
+	}
+	if c.Stamps == nil {
+		c.Stamps = map[string]int64{}
+	}
+	c.Stamps[p.Pool.ID] = p.board.next()
+}
+
+// settle brings the desk to what was committed under a stamp: rows have the next
+// version, and what ended leaves.
+func (p *poolUnit) settle(stamp int64) {
+	if len(p.touched) == 0 {
+		return
+	}
+	p.stamp = stamp
+	for _, id := range sortedKeys(p.touched) {
+		if i, ok := p.nodes.find(id); ok {
+			p.settleNode(i)
+		} else if i, ok := p.reservations.find(id); ok {
+			p.settleReservation(i)
+		} else if i, ok := p.allocations.find(id); ok {
+			p.settleAllocation(i)
+		}
+	}
+}
+
+func (p *poolUnit) settleNode(i int) {
+	n := *p.nodes.rows[i]
+	n.Version++
+	if p.nodes.rows[i] = &n; node.Machine.Terminal(n.State()) {
+		p.nodes.rows = slices.Delete(p.nodes.rows, i, i+1)
+	}
+}
+
+func (p *poolUnit) settleReservation(i int) {
+	r := *p.reservations.rows[i]
+	r.Version++
+	if p.reservations.rows[i] = &r; r.Live() {
+		return
+	}
+	p.reservations.rows = slices.Delete(p.reservations.rows, i, i+1)
+	s := reservationSpend(&r)
+	p.spend(Spend{OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, Class: r.Class, Day: quota.Day(r.Window.Start), Cost: s.Cost, GPUSeconds: s.GPUSeconds})
+}
+
+func (p *poolUnit) settleAllocation(i int) {
+	a := *p.allocations.rows[i]
+	a.Version++
+	if p.allocations.rows[i] = &a; a.Live() {
+		return
+	}
+	p.allocations.rows = slices.Delete(p.allocations.rows, i, i+1)
+	s := allocationSpend(p.def, &a)
+	p.spend(Spend{OrganizationID: a.OrganizationID, MadeBy: a.HeldBy, Day: quota.Day(a.Window.Start), Cost: s.Cost, GPUSeconds: s.GPUSeconds})
+}
+
+// stored returns the version that a row will have once the unit is committed.
+func (p *poolUnit) stored(id string, version int) int {
+	if p == nil {
+		return version
+	}
+	if _, ok := p.touched[id]; ok {
+		return version + 1
+	}
+	return version
+}
+
+func (p *poolUnit) node(id string) (node.Node, bool) { return p.nodes.get(id) }
+
+func (p *poolUnit) reservation(id string) (reservation.Reservation, bool) {
+	return p.reservations.get(id)
+}
+
+func (p *poolUnit) allocation(id string) (allocation.Allocation, bool) { return p.allocations.get(id) }
+
+// onSlot returns the node that occupies the slot now.
+func (p *poolUnit) onSlot(slot int) (node.Node, bool) {
+	id, ok := p.occupied[slot]
+	if !ok {
+		return node.Node{}, false
+	}
+	return p.nodes.get(id)
+}

@@ -1,0 +1,154 @@
+package ledger
+
+import (
+	"context"
+	"sync"
+)
+
+// groupMost is how many verbs one transaction carries at most.
+const groupMost = 512
+
+// lane has the verbs of one process take turns, and gathers those that wait into
+// one transaction: group commit, as databases do it for their own log (DeWitt et
+// al., SIGMOD 1984). Nobody waits for company: a group is whoever came while the
+// one before was being committed, so a lone verb is committed at once.
+//
+// Whoever finds the lane empty leads: it runs the group, its own verb included,
+// and hands the lane over. There is no goroutine to stop and no queue to drain.
+type lane struct {
+	mu    sync.Mutex
+	queue []*item
+	busy  bool
+}
+
+// item is one verb that waits for its turn.
+type item struct {
+	ctx  context.Context
+	uses *Uses // what it locks, if that is known before it runs; nil: it runs alone
+	org  string
+	key  *ReplayKey
+	fn   func(ctx context.Context, u *unit) error
+
+	turn     chan struct{} // closed when it is to lead
+	done     chan struct{} // closed when err is set
+	err      error
+	panicked any
+	again    bool // has to run again, in another group
+}
+
+// Uses names what a verb will lock, as far as its caller can tell, so that it can
+// share a transaction with others. A wrong or missing name costs time, nothing
+// else.
+type Uses struct {
+	Pool        string // id or name
+	Reservation string
+	Allocation  string
+}
+
+// pass runs an item's verb and returns its outcome. An item that is withdrawn
+// while it waits had no effect.
+func (l *Ledger) pass(it *item) error {
+	it.turn, it.done = make(chan struct{}), make(chan struct{})
+	if l.lane.enter(it) {
+		l.lead()
+	} else {
+		select {
+		case <-it.done:
+		case <-it.turn:
+			l.lead()
+		case <-it.ctx.Done():
+			if l.lane.withdraw(it) {
+				return it.ctx.Err()
+			}
+			select { // it is at work already, or its turn to lead has just come
+			case <-it.done:
+			case <-it.turn:
+				l.lead()
+			}
+		}
+	}
+	if it.panicked != nil {
+		panic(it.panicked) // in the goroutine of whoever asked for it
+	}
+	return it.err
+}
+
+// lead runs the first group in the queue and hands the lane over.
+func (l *Ledger) lead() {
+	group := l.lane.take()
+	defer l.lane.leave()
+	for len(group) > 0 {
+		l.commit(group)
+		rest := group[:0:0]
+		for _, it := range group {
+			if it.again {
+				it.again = false
+				rest = append(rest, it)
+			} else {
+				close(it.done)
+			}
+		}
+		group = rest
+	}
+}
+
+// enter queues the item and reports whether it must lead.
+func (ln *lane) enter(it *item) bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.queue = append(ln.queue, it)
+	if ln.busy {
+		return false
+	}
+	ln.busy = true
+	return true
+}
+
+// take removes the next group: the first item, and if that one can share, all
+// that can. Items that cannot keep their place, and come first in the end.
+func (ln *lane) take() []*item {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	group := []*item{ln.queue[0]}
+	rest := ln.queue[:0:0]
+	for _, it := range ln.queue[1:] {
+		if group[0].uses != nil && it.uses != nil && len(group) < groupMost {
+			group = append(group, it)
+		} else {
+			rest = append(rest, it)
+		}
+	}
+	ln.queue = rest
+	return group
+}
+
+// leave hands the lane to whoever waits longest.
+func (ln *lane) leave() {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if len(ln.queue) > 0 {
+		close(ln.queue[0].turn)
+		return
+	}
+	ln.busy = false
+}
+
+// withdraw removes a waiting item; false means that it is not waiting any more,
+// or has been told to lead.
+func (ln *lane) withdraw(it *item) bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	for i, other := range ln.queue {
+		if other != it {
+			continue
+		}
+		select {
+		case <-it.turn:
+			return false
+		default:
+		}
+		ln.queue = append(ln.queue[:i:i], ln.queue[i+1:]...)
+		return true
+	}
+	return false
+}

@@ -1,0 +1,66 @@
+package ledger
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+)
+
+// table holds rows in the order of their ids. The rows are never changed in
+// place: whoever got one may keep it.
+type table[T any] struct {
+	rows []*T
+	id   func(*T) string
+}
+
+func newTable[T any](rows []T, id func(*T) string) table[T] {
+	t := table[T]{id: id, rows: make([]*T, len(rows))}
+	for i := range rows {
+		t.rows[i] = &rows[i]
+	}
+	slices.SortFunc(t.rows, func(a, b *T) int { return cmp.Compare(id(a), id(b)) })
+	return t
+}
+
+func (t *table[T]) find(id string) (int, bool) {
+	// Ids grow with time, so most new rows come last.
+	if n := len(t.rows); n == 0 || t.id(t.rows[n-1]) < id {
+		return n, false
+	}
+	return slices.BinarySearchFunc(t.rows, id, func(row *T, id string) int { return cmp.Compare(t.id(row), id) })
+}
+
+func (t *table[T]) get(id string) (T, bool) {
+	if i, ok := t.find(id); ok {
+		return *t.rows[i], true
+	}
+	var none T
+	return none, false
+}
+
+func (t *table[T]) set(row T) {
+	i, ok := t.find(t.id(&row))
+	if ok {
+		t.rows[i] = &row
+		return
+	}
+	t.rows = slices.Insert(t.rows, i, &row)
+}
+
+func (t *table[T]) remove(id string) {
+	if i, ok := t.find(id); ok {
+		t.rows = slices.Delete(t.rows, i, i+1)
+	}
+}
+
+// all yields the rows in the order of their ids. Rows may be replaced meanwhile,
+// not added or removed.
+func (t *table[T]) all() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, row := range t.rows {
+			if !yield(*row) {
+				return
+			}
+		}
+	}
+}

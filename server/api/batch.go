@@ -1,0 +1,142 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+// BatchPath is the route whose body may be larger than others'.
+const BatchPath = "/v1/reservations/batch"
+
+// MaxBatchBody is the largest body of a batch: some 800 bytes for each request.
+const MaxBatchBody = 8 << 20
+
+func (a *API) batches() {
+	schema := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[contract.ReservationCreate](), true, "ReservationCreate")
+	huma.Register(a.huma, huma.Operation{
+		OperationID: "createReservations", Method: http.MethodPost, Path: BatchPath, Tags: []string{"bookings"},
+		Summary: "Get up to 10,000 promises at once", MaxBodyBytes: MaxBatchBody, SkipValidateBody: true,
+		Description: "A JSON array, or one JSON object on each line. All that is booked is booked in one transaction, in the given order; a refused request does not stop the others.",
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"application/json":     {Schema: &huma.Schema{Type: huma.TypeArray, Items: schema}},
+			"application/x-ndjson": {Schema: schema},
+		}},
+	}, func(ctx context.Context, in *struct {
+		Idempotency
+		RawBody []byte
+	},
+	) (*Made[contract.BatchResults], error) {
+		out, err := a.createReservations(ctx, in.Idempotency, in.RawBody)
+		if err != nil {
+			return nil, a.fail(ctx, operation{id: "createReservations"}, err)
+		}
+		return out, nil
+	})
+}
+
+func (a *API) createReservations(ctx context.Context, in Idempotency, body []byte) (*Made[contract.BatchResults], error) {
+	if err := in.require(); err != nil {
+		return nil, err
+	}
+	batch, err := a.decodeBatch(body)
+	if err != nil {
+		return nil, err
+	}
+	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, Uses: usesPool(batch[0].Request.Pool)}
+	return onceUsing(ctx, a, o, json.RawMessage(body), func(ctx context.Context) (int, contract.BatchResults, error) {
+		outcomes, err := a.Ledger.ReserveMany(ctx, auth.From(ctx), batch)
+		if err != nil {
+			return 0, contract.BatchResults{}, err
+		}
+		return http.StatusOK, encodeBatch(outcomes), nil
+	})
+}
+
+// decodeBatch reads a JSON array or a sequence of JSON objects.
+func (a *API) decodeBatch(body []byte) ([]ledger.BatchItem, error) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	array := bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("["))
+	if array {
+		if _, err := dec.Token(); err != nil {
+			return nil, notABatch(0, err)
+		}
+	}
+	var batch []ledger.BatchItem
+	for dec.More() {
+		if len(batch) == ledger.MaxBatch {
+			return nil, problem.Invalid("", fmt.Sprintf("must hold at most %d requests", ledger.MaxBatch), "Send the rest in another batch")
+		}
+		var b contract.ReservationCreate
+		if err := dec.Decode(&b); err != nil {
+			return nil, notABatch(len(batch), err)
+		}
+		batch = append(batch, a.batchItem(b))
+	}
+	if array {
+		if _, err := dec.Token(); err != nil {
+			return nil, notABatch(len(batch), err)
+		}
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, notABatch(len(batch), errors.New("something follows the end of the array"))
+	}
+	if len(batch) == 0 {
+		return nil, problem.Invalid("", "must hold at least 1 request", "")
+	}
+	return batch, nil
+}
+
+// batchItem checks what the schema checks of a request that comes alone.
+func (a *API) batchItem(b contract.ReservationCreate) ledger.BatchItem {
+	req, err := a.reserveRequest(b)
+	switch {
+	case err != nil:
+	case b.Class != "" && b.Class != string(reservation.Guaranteed) && b.Class != string(reservation.Speculative):
+		err = problem.Invalid("class", "must be guaranteed or speculative", "")
+	case len(b.Name) > 63:
+		err = problem.Invalid("name", "must have at most 63 characters", "")
+	}
+	return ledger.BatchItem{Request: req, Invalid: err}
+}
+
+func notABatch(index int, err error) error {
+	place := "/" + strconv.Itoa(index)
+	return problem.New(contract.CodeMalformedJSON, fmt.Sprintf("request %d of the batch cannot be read: %v", index, err)).
+		Field(contract.FieldError{Pointer: place, Code: "malformed", Message: strings.TrimPrefix(err.Error(), "json: ")}).
+		Fix("Send a JSON array of reservations, or one JSON object on each line", "")
+}
+
+func encodeBatch(outcomes []ledger.Outcome) contract.BatchResults {
+	out := contract.BatchResults{Items: make([]contract.BatchResult, len(outcomes))}
+	for i, o := range outcomes {
+		if o.Err == nil {
+			out.Accepted++
+			out.Items[i] = contract.BatchResult{Index: i, Status: promised(o.Reservation), ID: o.Reservation.ID, State: string(o.Reservation.State())}
+			continue
+		}
+		p, _ := problem.From(o.Err)
+		out.Refused++
+		out.Items[i] = contract.BatchResult{Index: i, Status: p.Status, Code: p.Code, Message: p.Detail}
+		if len(p.Errors) > 0 {
+			out.Items[i].Field = p.Errors[0].Pointer
+		}
+	}
+	return out
+}
