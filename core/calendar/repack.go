@@ -7,8 +7,11 @@ import (
 	"github.com/forewarm/forewarm/core/gpu"
 )
 
-// repackSlots is how many slots one Repack tries to clear at most.
-const repackSlots = 256
+// A Repack tries to clear so many slots at most, each in so many ways.
+const (
+	repackSlots = 256
+	repackTries = 8
+)
 
 // Move puts a booking on other slots: from all of From to all of To.
 type Move struct {
@@ -24,8 +27,9 @@ type Move struct {
 //
 // No move is tried first. Then slots are cleared one by one, those first that
 // need the fewest bookings moved, each move to the best slot there is for it among
-// those of tiers. It is greedy and gives up after 256 slots: a place that takes
-// chains of moves may be missed.
+// those of tiers. It is greedy, tries at most 256 slots and each in 8 ways: a place
+// that takes chains of moves may be missed, one that takes a single move of one of
+// them is not.
 func (s *Slots) Repack(movable []string, shape gpu.Shape, iv Interval, tiers Tiers) (slots []int, moves []Move, ok bool) {
 	if slots, ok = s.FindInto(nil, shape, iv, tiers); ok || !s.askable(shape, iv) {
 		return slots, nil, ok
@@ -98,7 +102,7 @@ func (r *repacking) candidates() []int {
 	var found []int
 	blockers := map[int]int{}
 	for slot := range r.allowed.All() {
-		if n := len(r.blockers(slot)); n > 0 {
+		if n := len(r.blockers(slot, nil)); n > 0 {
 			found = append(found, slot)
 			blockers[slot] = n
 		}
@@ -107,12 +111,12 @@ func (r *repacking) candidates() []int {
 	return found[:min(len(found), repackSlots)]
 }
 
-// blockers returns bookings without which the slot has room, of which none can
-// stay; or none, when it has room already or has it for no move.
-func (r *repacking) blockers(slot int) []string {
+// blockers returns bookings, none of those that stay, without which the slot has
+// room and of which none can be spared; or none, when no such move makes any.
+func (r *repacking) blockers(slot int, stays map[string]bool) []string {
 	lo, hi := r.occupied(r.probe.Interval)
 	trial := line{steps: slices.Clone(r.lines[slot].steps)}
-	all := r.movableOn(slot)
+	all := r.movableOn(slot, stays)
 	for _, b := range all {
 		start, end := r.occupied(b.Interval)
 		trial.add(start, end, -b.GPUs)
@@ -121,7 +125,7 @@ func (r *repacking) blockers(slot int) []string {
 		return nil
 	}
 	var ids []string
-	for _, b := range all { // the largest stays if it can, because it is the hardest to move
+	for _, b := range all {
 		start, end := r.occupied(b.Interval)
 		if trial.add(start, end, b.GPUs); trial.peak(lo, hi)+r.probe.GPUs > r.perSlot {
 			trial.add(start, end, -b.GPUs)
@@ -132,18 +136,18 @@ func (r *repacking) blockers(slot int) []string {
 }
 
 // movableOn returns the bookings in the way on a slot that may be moved, the
-// largest first.
-func (r *repacking) movableOn(slot int) []Booking {
+// smallest first: if those stay, few need to move.
+func (r *repacking) movableOn(slot int, stays map[string]bool) []Booking {
 	lo, hi := r.occupied(r.probe.Interval)
 	l := &r.lines[slot]
 	var found []Booking
 	for i := l.ending(after(lo, -r.margin)); i < len(l.entries) && l.entries[i].start < hi; i++ {
 		b, ok := r.bookings[l.entries[i].id]
-		if ok && r.movable[b.ID] && after(l.entries[i].end, r.margin) > lo && distinct(b.Slots) {
+		if ok && r.movable[b.ID] && !stays[b.ID] && after(l.entries[i].end, r.margin) > lo && distinct(b.Slots) {
 			found = append(found, b)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Booking) int { return cmp.Compare(b.GPUs, a.GPUs) })
+	slices.SortStableFunc(found, func(a, b Booking) int { return cmp.Compare(a.GPUs, b.GPUs) })
 	return found
 }
 
@@ -157,27 +161,43 @@ func distinct(slots []int) bool {
 	return true
 }
 
-// clear moves a slot's blockers away and holds it, or changes nothing.
+// clear moves a slot's blockers away and holds it, or changes nothing. When one of
+// them finds no other place, it tries again with that one staying.
 func (r *repacking) clear(slot int) bool {
+	stays := map[string]bool{}
+	for range repackTries {
+		stuck, ok := r.evict(slot, stays)
+		if ok {
+			r.hold(slot)
+			return true
+		}
+		if stuck == "" {
+			return false
+		}
+		stays[stuck] = true
+	}
+	return false
+}
+
+// evict moves blockers away, or changes nothing and names the one that found no
+// place, if there were any.
+func (r *repacking) evict(slot int, stays map[string]bool) (stuck string, ok bool) {
 	before := len(r.moves)
-	for _, id := range r.blockers(slot) { // anew: earlier moves may have brought some here
+	blockers := r.blockers(slot, stays)
+	for _, id := range blockers {
 		b := r.bookings[id]
-		to, ok := r.elsewhere(b)
-		if !ok {
-			break
+		to, found := r.elsewhere(b)
+		if !found {
+			r.undo(before)
+			r.moves = r.moves[:before]
+			return id, false
 		}
 		moved := slices.Clone(b.Slots)
 		moved[slices.Index(moved, slot)] = to
 		r.moves = append(r.moves, Move{ID: id, From: b.Slots, To: moved})
 		r.rebook(id, moved)
 	}
-	if !r.Fits(slot, r.probe.GPUs, r.probe.Interval) {
-		r.undo(before)
-		r.moves = r.moves[:before]
-		return false
-	}
-	r.hold(slot)
-	return true
+	return "", len(blockers) > 0
 }
 
 // elsewhere finds one more slot for a booking, not one that it is on.

@@ -1,7 +1,10 @@
 package calendar_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -50,13 +53,71 @@ func TestRepackMovesOnlyWhatMayMove(t *testing.T) {
 	require.False(t, ok, "slot 1 is excluded, also for what moves")
 }
 
+// drawCrowded places bookings of up to gang slots in a short time on few slots,
+// so that there is something to move.
+func drawCrowded(t *rapid.T, gang int) *model {
+	m := &model{n: rapid.SampledFrom([]int{3, 4, 5, 66}).Draw(t, "n"), perSlot: 4}
+	m.slots = calendar.NewSlots(m.n, m.perSlot)
+	if m.n > 5 { // all but five are taken for good
+		rest := booking("rest", quarters(0, 200), m.perSlot)
+		for slot := 5; slot < m.n; slot++ {
+			rest.Slots = append(rest.Slots, slot)
+		}
+		m.slots.Force(rest)
+		m.bookings = append(m.bookings, rest)
+	}
+	m.margin = time.Duration(rapid.IntRange(0, 1).Draw(t, "margin")) * 15 * time.Minute
+	m.slots.SetMargin(m.margin)
+	for i := range rapid.IntRange(5, 20).Draw(t, "bookings") {
+		b := booking(fmt.Sprint("b", i), crowdedWindow(t), rapid.IntRange(1, 3).Draw(t, "gpus"),
+			rapid.SliceOfNDistinct(rapid.IntRange(0, min(m.n, 5)-1), 1, gang, rapid.ID).Draw(t, "on")...)
+		if m.slots.Place(b) == nil {
+			m.bookings = append(m.bookings, b)
+		}
+	}
+	return m
+}
+
+func crowdedWindow(t *rapid.T) calendar.Interval {
+	from := rapid.IntRange(0, 8).Draw(t, "from")
+	return quarters(from, from+rapid.IntRange(1, 8).Draw(t, "length"))
+}
+
+// Where moving one booking is enough, Repack finds a way.
+func TestRepackFindsASingleMove(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawCrowded(t, 1)
+		iv := crowdedWindow(t)
+		need := rapid.IntRange(1, m.perSlot).Draw(t, "per node")
+		movable := []string{}
+		enough := m.has(gpu.Shape{Nodes: 1, PerNode: need}, iv, make([]int, m.n))
+		for _, b := range m.bookings {
+			if b.ID != "rest" {
+				movable = append(movable, b.ID)
+				enough = enough || m.makesRoom(b, need, iv)
+			}
+		}
+		_, _, ok := m.slots.Repack(movable, gpu.Shape{Nodes: 1, PerNode: need}, iv, nil)
+		require.True(t, ok || !enough)
+	})
+}
+
+// makesRoom reports whether b can go elsewhere and leaves enough room.
+func (m *model) makesRoom(b calendar.Booking, need int, iv calendar.Interval) bool {
+	elsewhere := false
+	for slot := range m.n {
+		elsewhere = elsewhere || slot != b.Slots[0] && m.free(slot, b.Interval) >= b.GPUs
+	}
+	without := *m
+	without.bookings = slices.DeleteFunc(slices.Clone(m.bookings), func(o calendar.Booking) bool { return o.ID == b.ID })
+	return elsewhere && without.free(b.Slots[0], iv) >= need
+}
+
 func TestRepackBreaksNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawModel(t)
-		for range 6 { // crowd a few slots, so that there is something to move
-			m.book(t)
-		}
+		m := drawCrowded(t, 3)
 		tiers, ranks := drawTiers(t, m.n)
 		var movable []string
 		for _, b := range m.bookings {
@@ -64,8 +125,8 @@ func TestRepackBreaksNothing(t *testing.T) {
 				movable = append(movable, b.ID)
 			}
 		}
-		iv := drawQuarters(t)
-		shape := gpu.Shape{Nodes: rapid.IntRange(1, m.n).Draw(t, "nodes"), PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
+		iv := crowdedWindow(t)
+		shape := gpu.Shape{Nodes: rapid.IntRange(1, 3).Draw(t, "nodes"), PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
 		before := m.slots.Dump()
 		slots, moves, ok := m.slots.Repack(movable, shape, iv, tiers)
 		require.Equal(t, before, m.slots.Dump(), "the calendar is as it was")
