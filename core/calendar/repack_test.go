@@ -53,6 +53,35 @@ func TestRepackMovesOnlyWhatMayMove(t *testing.T) {
 	require.False(t, ok, "slot 1 is excluded, also for what moves")
 }
 
+// What was cleared for the shape is not filled again, although the tiers prefer it.
+func TestRepackKeepsWhatItCleared(t *testing.T) {
+	t.Parallel()
+	s := calendar.NewSlots(4, 8)
+	for slot, gpus := range []int{4, 4, 2, 4} {
+		s.Force(booking(fmt.Sprint("b", slot), hours(9, 12), gpus, slot))
+	}
+	slots, moves, ok := s.Repack([]string{"b0", "b1"}, gpu.Shape{Nodes: 2, PerNode: 8}, hours(10, 11), calendar.TiersOf(4, func(slot int) int { return min(slot, 1) }))
+	require.True(t, ok)
+	require.Equal(t, []int{0, 1}, slots)
+	for _, m := range moves {
+		require.NoError(t, s.Move(m.ID, m.To))
+	}
+	require.True(t, s.Fits(0, 8, hours(10, 11)))
+	require.True(t, s.Fits(1, 8, hours(10, 11)))
+}
+
+func TestRepackTriesWhatElseCouldMove(t *testing.T) {
+	t.Parallel()
+	s := calendar.NewSlots(2, 8)
+	s.Force(booking("short", hours(9, 12), 4, 0))
+	s.Force(booking("stuck", hours(9, 15), 4, 0))
+	s.Force(booking("later", hours(12, 15), 6, 1))
+	slots, moves, ok := s.Repack([]string{"short", "stuck"}, gpu.Shape{Nodes: 1, PerNode: 4}, hours(11, 13), nil)
+	require.True(t, ok)
+	require.Equal(t, []int{0}, slots)
+	require.Equal(t, []calendar.Move{{ID: "short", From: []int{0}, To: []int{1}}}, moves)
+}
+
 // drawCrowded places bookings of up to gang slots in a short time on few slots,
 // so that there is something to move.
 func drawCrowded(t *rapid.T, gang int) *model {
