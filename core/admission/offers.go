@@ -28,10 +28,14 @@ const (
 // it succeeds when taken at once.
 func probes(r *Request, v *View, f *Facts) []Probe {
 	var found []Probe
-	for _, try := range []func(*Request, *View, *Facts) (Probe, bool){later, smaller, shorter} {
-		if p, ok := try(r, v, f); ok {
-			found = append(found, p)
-		}
+	if p, ok := later(r, v, f); ok {
+		found = append(found, p)
+	}
+	if p, ok := smaller(r, v, f); ok {
+		found = append(found, p)
+	}
+	if p, ok := shorter(r, v, f); ok {
+		found = append(found, p)
 	}
 	return append(found, elsewhere(r, v)...)
 }

@@ -28,9 +28,9 @@ type Shared struct {
 }
 
 // kept returns what a member with these limits does not lend, and what it lends.
-func (l Limits) kept(r Resource) (kept int64, lent Limit) {
-	nominal, lent := l.Nominal()[r], l.Lending[r]
-	n, bounded := nominal.Bound()
+func (l *Limits) kept(r Resource) (kept int64, lent Limit) {
+	lent = l.Lending[r]
+	n, bounded := l.nominal(r).Bound()
 	if !bounded {
 		return math.MaxInt64, lent
 	}
@@ -42,17 +42,17 @@ func (l Limits) kept(r Resource) (kept int64, lent Limit) {
 }
 
 // beyond is the part of a use that a member takes from what is shared.
-func (l Limits) beyond(r Resource, use int64) int64 {
+func (l *Limits) beyond(r Resource, use int64) int64 {
 	kept, _ := l.kept(r)
 	return max(0, use-kept)
 }
 
-func measureShared(h Holdings, a Ask, own Vector) Shared {
+func measureShared(h *Holdings, a *Ask, own Vector) Shared {
 	var s Shared
 	for r := range resources {
 		_, s.Lendable[r] = h.Limits.kept(r)
-		for _, m := range h.Cohort {
-			_, lent := m.Limits.kept(r)
+		for i := range h.Cohort {
+			_, lent := h.Cohort[i].Limits.kept(r)
 			s.Lendable[r] = s.Lendable[r].plus(lent)
 		}
 	}
@@ -67,7 +67,7 @@ func measureShared(h Holdings, a Ask, own Vector) Shared {
 
 // sharedPeaks is an upper bound of the shared use that needs no look at single
 // instants: everybody's own peak at once.
-func sharedPeaks(h Holdings, a Ask, own Vector) Vector {
+func sharedPeaks(h *Holdings, a *Ask, own Vector) Vector {
 	var use Vector
 	for r := range resources {
 		if a.Demand[r] > 0 {
@@ -77,7 +77,8 @@ func sharedPeaks(h Holdings, a Ask, own Vector) Vector {
 	if use == (Vector{}) {
 		return use
 	}
-	for _, m := range h.Cohort {
+	for i := range h.Cohort {
+		m := &h.Cohort[i]
 		theirs := peak(m.Committed, a.Window)
 		for r := range resources {
 			if use[r] > 0 {
@@ -90,11 +91,12 @@ func sharedPeaks(h Holdings, a Ask, own Vector) Vector {
 
 // sharedAt finds the worst instant by looking at each at which a member's use
 // changes, and the first of those that are as bad.
-func sharedAt(h Holdings, a Ask, r Resource) (worst int64, at time.Time) {
+func sharedAt(h *Holdings, a *Ask, r Resource) (worst int64, at time.Time) {
 	for t, more := a.Window.Start, a.Window.Valid(); more; {
 		use := h.Limits.beyond(r, atTime(h.Committed, t)[r]+a.Demand[r])
 		if use > 0 {
-			for _, m := range h.Cohort {
+			for i := range h.Cohort {
+				m := &h.Cohort[i]
 				use += m.Limits.beyond(r, atTime(m.Committed, t)[r])
 			}
 		}
@@ -115,9 +117,10 @@ func atTime(c *Commitments, t time.Time) Vector {
 }
 
 // nextChange is the first instant after t at which any member's use changes.
-func nextChange(h Holdings, t time.Time) (time.Time, bool) {
+func nextChange(h *Holdings, t time.Time) (time.Time, bool) {
 	first, found := changeAfter(h.Committed, t)
-	for _, m := range h.Cohort {
+	for i := range h.Cohort {
+		m := &h.Cohort[i]
 		if next, ok := changeAfter(m.Committed, t); ok && (!found || next.Before(first)) {
 			first, found = next, true
 		}

@@ -42,14 +42,32 @@ type Limits struct {
 // Nominal returns the limits of each resource at any one instant, as they are
 // without a cohort.
 func (l Limits) Nominal() Bounds {
-	return Bounds{
-		GPUs: AtMost(int64(max(l.GPUs, 0))), GPUMemoryMiB: l.GPUMemoryMiB, CPUs: l.CPUs, MemoryMiB: l.MemoryMiB, Jobs: l.Jobs,
+	var all Bounds
+	for r := range resources {
+		all[r] = l.nominal(r)
+	}
+	return all
+}
+
+// nominal is one of Nominal, without making the others.
+func (l *Limits) nominal(r Resource) Limit {
+	switch r {
+	case GPUs:
+		return AtMost(int64(max(l.GPUs, 0)))
+	case GPUMemoryMiB:
+		return l.GPUMemoryMiB
+	case CPUs:
+		return l.CPUs
+	case MemoryMiB:
+		return l.MemoryMiB
+	default:
+		return l.Jobs
 	}
 }
 
 // ceiling is how far it may go whatever the others leave: in a cohort its own
 // limits and what it may borrow.
-func (l Limits) ceiling() Bounds {
+func (l *Limits) ceiling() Bounds {
 	own := l.Nominal()
 	if l.Cohort == "" {
 		return own
@@ -61,7 +79,7 @@ func (l Limits) ceiling() Bounds {
 }
 
 // gpuSeconds is GPUHours in seconds, the unit that is summed.
-func (l Limits) gpuSeconds() Limit { return inSeconds(l.GPUHours) }
+func (l *Limits) gpuSeconds() Limit { return inSeconds(l.GPUHours) }
 
 func inSeconds(hours Limit) Limit {
 	n, ok := hours.Bound()

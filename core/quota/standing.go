@@ -52,7 +52,7 @@ type Times struct {
 func Measure(h Holdings, a Ask) Standing {
 	s := MeasureWithoutTimes(h, a)
 	for _, v := range s.Violations() {
-		s.Times = append(s.Times, timesOf(h, a, v))
+		s.Times = append(s.Times, timesOf(&h, &a, v))
 	}
 	return s
 }
@@ -68,7 +68,7 @@ func MeasureWithoutTimes(h Holdings, a Ask) Standing {
 		s.Guessed = spent(h.Guessed, PerDay, a.Window.Start)
 	}
 	if h.Limits.Cohort != "" {
-		s.Shared = measureShared(h, a, s.Peak)
+		s.Shared = measureShared(&h, &a, s.Peak)
 	}
 	return s
 }

@@ -14,7 +14,7 @@ const lookAhead = 64
 // timesOf finds when a violation begins and when the same ask would be within
 // the limit. A request that could never be, because it alone exceeds the limit,
 // has no such time.
-func timesOf(h Holdings, a Ask, v Violation) Times {
+func timesOf(h *Holdings, a *Ask, v Violation) Times {
 	switch v.Rule {
 	case RuleNominal:
 		return Times{At: firstOver(h, a, v), ClearsAt: clearsForOne(h, a, v)}
@@ -26,7 +26,7 @@ func timesOf(h Holdings, a Ask, v Violation) Times {
 	}
 }
 
-func firstOver(h Holdings, a Ask, v Violation) time.Time {
+func firstOver(h *Holdings, a *Ask, v Violation) time.Time {
 	for t, more := a.Window.Start, true; more && t.Before(a.Window.End); t, more = changeAfter(h.Committed, t) {
 		if atTime(h.Committed, t)[v.Resource]+a.Demand[v.Resource] > v.Limit {
 			return t
@@ -35,7 +35,7 @@ func firstOver(h Holdings, a Ask, v Violation) time.Time {
 	return a.Window.Start
 }
 
-func clearsForOne(h Holdings, a Ask, v Violation) time.Time {
+func clearsForOne(h *Holdings, a *Ask, v Violation) time.Time {
 	if h.Committed == nil {
 		return time.Time{}
 	}
@@ -51,10 +51,10 @@ func clearsForOne(h Holdings, a Ask, v Violation) time.Time {
 	return start
 }
 
-func clearsForCohort(h Holdings, a Ask, v Violation) time.Time {
+func clearsForCohort(h *Holdings, a *Ask, v Violation) time.Time {
 	t, more := nextChange(h, a.Window.Start)
 	for n := 0; more && n < lookAhead; n++ {
-		if use, _ := sharedAt(h, a.startingAt(t), v.Resource); use <= v.Limit {
+		if use, _ := sharedAt(h, again(a, t), v.Resource); use <= v.Limit {
 			return t
 		}
 		t, more = nextChange(h, t)
@@ -62,9 +62,9 @@ func clearsForCohort(h Holdings, a Ask, v Violation) time.Time {
 	return time.Time{}
 }
 
-func clearsInPeriod(h Holdings, a Ask, v Violation) time.Time {
+func clearsInPeriod(h *Holdings, a *Ask, v Violation) time.Time {
 	for t, n := v.Period.Next(a.Window.Start), 0; n < lookAhead; t, n = v.Period.Next(t), n+1 {
-		later := Standing{Limits: h.Limits, Ask: a.startingAt(t), Period: spent(h.Committed, h.Limits.Period, t)}
+		later := Standing{Limits: h.Limits, Ask: *again(a, t), Period: spent(h.Committed, h.Limits.Period, t)}
 		if a.Speculative {
 			later.Guessed = spent(h.Guessed, PerDay, t)
 		}
@@ -84,7 +84,9 @@ func (s *Standing) exceeds(rule Rule) bool {
 	return false
 }
 
-func (a Ask) startingAt(t time.Time) Ask {
-	a.Window = calendar.Interval{Start: t, End: t.Add(a.Window.Length())}
-	return a
+// again is the ask with another start.
+func again(a *Ask, t time.Time) *Ask {
+	later := *a
+	later.Window = calendar.Interval{Start: t, End: t.Add(a.Window.Length())}
+	return &later
 }
