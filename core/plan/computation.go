@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -19,10 +20,11 @@ type computation struct {
 	boot50   time.Duration
 	boot95   time.Duration
 	places   *places
-	bySlot   []*node.Node // the node that occupies each slot, also of those that the pool lost
-	wanted   []bool       // slots that must have a node, or keep it
-	held     []bool       // slots on whose node somebody works
-	byStart  []*reservation.Reservation
+	bySlot   []*node.Node               // the node that occupies each slot, also of those that the pool lost
+	wanted   []bool                     // slots that must have a node, or keep it
+	held     []bool                     // slots on whose node somebody works
+	near     []*reservation.Reservation // those that something may be done for now, by start
+	first    []time.Time                // for each slot, when the first booking that is not over begins; zero is never
 	byAge    []*allocation.Allocation
 	byID     map[string]*reservation.Reservation // made when it is first needed
 	shifted  map[string]bool                     // moved to make room for others
@@ -32,7 +34,7 @@ type computation struct {
 	created  int                                 // nodes asked for by this run
 	removed  int                                 // idle nodes given up by this run
 	watched  float64                             // hours of demand that were watched
-	lull     time.Duration                       // until the next promise that no node waits for; 0 is none
+	lull     time.Time                           // the start of the next promise that no node waits for; zero is none
 	actions  []Action
 	next     time.Time
 }
@@ -42,14 +44,7 @@ func newComputation(s Snapshot, p Policy, now time.Time) *computation {
 	c.lead, c.watched = c.boot95+p.Guard, s.Arrivals.Watched()
 	c.places = newPlaces(s)
 	c.index()
-	// Whoever waits is served first, then whoever starts first.
-	c.byStart = make([]*reservation.Reservation, len(s.Reservations))
-	for i := range s.Reservations {
-		c.byStart[i] = &s.Reservations[i]
-	}
-	slices.SortFunc(c.byStart, func(a, b *reservation.Reservation) int {
-		return cmp.Or(a.Window.Start.Compare(b.Window.Start), cmp.Compare(a.ID, b.ID))
-	})
+	c.scan()
 	c.byAge = make([]*allocation.Allocation, len(s.Allocations))
 	for i := range s.Allocations {
 		c.byAge[i] = &s.Allocations[i]
@@ -57,6 +52,9 @@ func newComputation(s Snapshot, p Policy, now time.Time) *computation {
 	slices.SortFunc(c.byAge, func(a, b *allocation.Allocation) int {
 		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt), cmp.Compare(a.ID, b.ID))
 	})
+	for _, a := range c.byAge {
+		c.use(a.Slots, a.Window)
+	}
 	return c
 }
 
@@ -74,6 +72,7 @@ func (c *computation) index() {
 		slots = max(slots, highest(c.Allocations[i].Slots)+1)
 	}
 	c.bySlot, c.wanted, c.held = make([]*node.Node, slots), make([]bool, slots), make([]bool, slots)
+	c.first = make([]time.Time, slots)
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		c.bySlot[n.Slot] = n
@@ -91,6 +90,51 @@ func (c *computation) index() {
 		for _, h := range a.Devices {
 			c.inUse[h.NodeID]++
 		}
+	}
+}
+
+// scan sorts out the reservations: most are promises whose time is far off, for
+// which nothing is to be done but to wake up for them.
+func (c *computation) scan() {
+	for i := range c.Reservations {
+		r := &c.Reservations[i]
+		paused := c.paused(r)
+		if r.Placed() && !paused {
+			c.use(r.Slots, r.Window)
+		}
+		if paused || !c.quiet(r) {
+			c.near = append(c.near, r)
+			continue
+		}
+		c.at(r.Window.Start.Add(-c.lead))
+		if c.lull.IsZero() || r.Window.Start.Before(c.lull) {
+			if slices.ContainsFunc(r.Slots, func(slot int) bool { return c.slotStanding(slot) < coming }) {
+				c.lull = r.Window.Start
+			}
+		}
+	}
+	// Whoever starts first is served first.
+	slices.SortFunc(c.near, func(a, b *reservation.Reservation) int {
+		if order := a.Window.Start.Compare(b.Window.Start); order != 0 {
+			return order
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+}
+
+// quiet reports whether nothing is to be done for a promise yet: neither its own
+// nodes nor idle ones that it could take over are decided about.
+func (c *computation) quiet(r *reservation.Reservation) bool {
+	return r.State() == reservation.Booked && !r.Degraded && r.Window.Start.Add(-c.lead-c.boot50).After(c.now) && !c.homeless(r.Slots)
+}
+
+// use notes that slots are used during an interval.
+func (c *computation) use(slots []int, iv calendar.Interval) {
+	if !iv.End.After(c.now) {
+		return
+	}
+	for _, slot := range slots {
+		c.first[slot] = earlier(c.first[slot], iv.Start)
 	}
 }
 
@@ -170,4 +214,12 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// earlier is the first of two times, of which the zero one is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
 }

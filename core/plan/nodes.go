@@ -13,7 +13,6 @@ import (
 const timeoutFactor = 5
 
 func (c *computation) nodes() {
-	uses := c.uses()
 	usable := 0
 	ordered := make([]*node.Node, 0, len(c.Nodes))
 	for _, n := range c.bySlot {
@@ -28,7 +27,7 @@ func (c *computation) nodes() {
 	for _, n := range ordered {
 		switch n.State() {
 		case node.Requested:
-			f := Facts{State: string(n.State()), Needed: c.needed(n, uses), Usable: usable, Minimum: c.Pool.MinNodes}
+			f := Facts{State: string(n.State()), Needed: c.needed(n), Usable: usable, Minimum: c.Pool.MinNodes}
 			if c.judge(Action{Kind: AbandonNode, Subject: n.ID, Facts: f}) {
 				usable--
 			}
@@ -36,7 +35,7 @@ func (c *computation) nodes() {
 			c.leaving(n)
 		}
 	}
-	usable -= c.idle(ordered, uses, usable)
+	usable -= c.idle(ordered, usable)
 	c.minimum(usable)
 }
 
@@ -54,20 +53,20 @@ func (c *computation) leaving(n *node.Node) {
 // that removing and re-making the node would cost more than keeping it: a gap
 // shorter than a boot is always held through (the oracle of the benchmark does
 // the same).
-func (c *computation) needed(n *node.Node, uses []time.Time) bool {
+func (c *computation) needed(n *node.Node) bool {
 	if c.wanted[n.Slot] {
 		return true
 	}
-	start := uses[n.Slot]
+	start := c.first[n.Slot]
 	return !start.IsZero() && c.reached(start.Add(-c.lead-c.boot50))
 }
 
 // idle gives up the ready nodes that are not worth keeping, the dearest first,
 // and returns how many.
-func (c *computation) idle(ordered []*node.Node, uses []time.Time, usable int) int {
+func (c *computation) idle(ordered []*node.Node, usable int) int {
 	var idle []*node.Node
 	for _, n := range ordered {
-		if n.State() == node.Ready && !c.needed(n, uses) {
+		if n.State() == node.Ready && !c.needed(n) {
 			idle = append(idle, n)
 		}
 	}
@@ -93,13 +92,21 @@ func (c *computation) prepaid(n *node.Node) time.Duration {
 	return c.Billing.prepaid(c.now.Sub(later(n.RequestedAt, n.BootingAt)))
 }
 
+// ahead is how long until the next promise that no node waits for; 0 is none.
+func (c *computation) ahead() time.Duration {
+	if c.lull.IsZero() {
+		return 0
+	}
+	return c.lull.Sub(c.now)
+}
+
 // release decides about one idle node, before which others would be taken.
 func (c *computation) release(n *node.Node, ahead, usable int) bool {
 	idle := max(0, c.now.Sub(n.IdleSince))
 	latest := n.IdleSince.Add(c.Pool.Timers.IdleRelease)
 	k := KeepFacts{
 		Price: c.Pool.Price, Wait: gpu.MicroUSD(float64(c.Pool.Price) * c.policy.WaitWorth), Boot: c.boot50, Idle: idle, Latest: c.Pool.Timers.IdleRelease,
-		Prepaid: c.prepaid(n), Booked: c.lull, Expected: c.Arrivals.Expected(c.now, latest), Ahead: ahead,
+		Prepaid: c.prepaid(n), Booked: c.ahead(), Expected: c.Arrivals.Expected(c.now, latest), Ahead: ahead,
 		Watched: c.watched, Patience: c.policy.Patience, Evidence: c.policy.Evidence,
 	}
 	f := Facts{

@@ -16,6 +16,8 @@ type places struct {
 	borrowed bool
 	before   []calendar.Booking // what was changed, as it was first
 	noted    map[string]bool
+	tiers    calendar.Tiers // by preference: its own slots and others, ready, coming, missing and stuck ones
+	found    []int
 }
 
 func newPlaces(s Snapshot) *places {
@@ -23,6 +25,7 @@ func newPlaces(s Snapshot) *places {
 		return &places{Slots: s.Slots, borrowed: true, noted: map[string]bool{}}
 	}
 	p := &places{Slots: calendar.NewSlots(s.Pool.MaxNodes, s.Pool.PerNode)}
+	p.SetMargin(s.Pool.Timers.Cleaning)
 	for i := range s.Reservations {
 		if r := &s.Reservations[i]; r.Placed() {
 			p.Force(r.Booking())
@@ -104,13 +107,12 @@ func (c *computation) homeless(slots []int) bool {
 	})
 }
 
-// Preferences of a slot for a booking, the smaller the sooner it is usable; one
-// more for a slot that is not the booking's own.
+// Costs of a slot for a booking: the smaller, the sooner it is usable.
 const (
 	costReady   = 0
 	costComing  = 2
 	costMissing = 4
-	costStuck   = 8
+	costStuck   = 6
 )
 
 func (c *computation) costOf(slot int) int {
@@ -124,15 +126,6 @@ func (c *computation) costOf(slot int) int {
 	default:
 		return costStuck
 	}
-}
-
-// preference ranks a slot for a booking that now sits on own: the sooner usable
-// the better, staying before moving.
-func (c *computation) preference(slot int, own []int) int {
-	if slices.Contains(own, slot) {
-		return c.costOf(slot)
-	}
-	return c.costOf(slot) + 1
 }
 
 // cost adds up how far slots are from usable.
@@ -165,9 +158,47 @@ func (c *computation) better(b calendar.Booking, shape gpu.Shape) ([]int, bool) 
 		return nil, false
 	}
 	c.places.Remove(b.ID)
-	found, ok := c.places.Find(shape, b.Interval.From(c.now), func(slot int) int { return c.preference(slot, b.Slots) })
+	found, ok := c.find(shape, b.Interval.From(c.now), b.Slots)
 	c.places.Force(b)
-	return found, ok && c.cost(found) < now
+	if !ok || c.cost(found) >= now {
+		return nil, false
+	}
+	return slices.Clone(found), true
+}
+
+// find returns the best slots for a booking that now sits on own: the sooner
+// usable the better, staying before moving. They are overwritten by the next.
+func (c *computation) find(shape gpu.Shape, window calendar.Interval, own []int) ([]int, bool) {
+	tiers := c.tiers()
+	for _, slot := range own {
+		if slot < c.Pool.MaxNodes {
+			tiers[c.costOf(slot)].Add(slot)
+		}
+	}
+	found, ok := c.places.FindInto(c.places.found[:0], shape, window, tiers)
+	for _, slot := range own {
+		if slot < c.Pool.MaxNodes {
+			tiers[c.costOf(slot)].Remove(slot)
+		}
+	}
+	c.places.found = found
+	return found, ok
+}
+
+// tiers are the pool's slots by what they cost, each preceded by an empty tier
+// for a booking's own.
+func (c *computation) tiers() calendar.Tiers {
+	if c.places.tiers == nil {
+		tiers := make(calendar.Tiers, costStuck+2)
+		for i := range tiers {
+			tiers[i] = calendar.NewSlotSet(c.Pool.MaxNodes)
+		}
+		for slot := range c.Pool.MaxNodes {
+			tiers[c.costOf(slot)+1].Add(slot)
+		}
+		c.places.tiers = tiers
+	}
+	return c.places.tiers
 }
 
 // relocate moves a booking to better slots if there are any, and returns its
@@ -191,6 +222,7 @@ func (c *computation) move(a Action, b calendar.Booking) {
 	to := b
 	to.Slots = a.Slots
 	c.places.replace(b, to)
+	c.use(to.Slots, to.Interval)
 }
 
 // eta is when the nodes of the slots are likely to be ready, at the median.

@@ -21,7 +21,7 @@ func (c *computation) makeRoom(b calendar.Booking, shape gpu.Shape) []int {
 	defer c.places.Force(b)
 	clearing := clearing{computation: c, window: window, gpus: shape.PerNode}
 	for cost := costReady; cost <= min(allowed, costMissing); cost += 2 {
-		for slot := 0; slot < c.Pool.MaxNodes && len(clearing.slots) < shape.Nodes; slot++ {
+		for slot := 0; slot < c.Pool.MaxNodes && len(clearing.slots) < shape.Nodes && clearing.tried <= attempts; slot++ {
 			if c.costOf(slot) == cost {
 				clearing.clear(slot)
 			}
@@ -34,6 +34,7 @@ func (c *computation) makeRoom(b calendar.Booking, shape gpu.Shape) []int {
 	for _, m := range clearing.moves {
 		c.places.note(m.from)
 		c.shifted[m.from.ID] = true
+		c.use(m.to.Slots, m.to.Interval)
 		c.judge(Action{Kind: MoveReservation, Subject: m.from.ID, Slots: m.to.Slots, Facts: Facts{
 			From: m.from.Slots, To: m.to.Slots, Cost: c.cost(m.from.Slots), CostAfter: c.cost(m.to.Slots), For: b.ID,
 		}})
@@ -86,13 +87,17 @@ func (c *clearing) movable(id string) bool {
 // reservation returns the reservation of that id, or nil.
 func (c *computation) reservation(id string) *reservation.Reservation {
 	if c.byID == nil {
-		c.byID = make(map[string]*reservation.Reservation, len(c.byStart))
-		for _, r := range c.byStart {
-			c.byID[r.ID] = r
+		c.byID = make(map[string]*reservation.Reservation, len(c.Reservations))
+		for i := range c.Reservations {
+			c.byID[c.Reservations[i].ID] = &c.Reservations[i]
 		}
 	}
 	return c.byID[id]
 }
+
+// afar ranks slots by cost for what is far off: it leaves what is ready, or will
+// be, to those whose time has come.
+var afar = []int{costMissing: 0, costStuck: 1, costComing: 2, costReady: 3}
 
 // shift moves one slot of a booking to one that is not being cleared.
 func (c *clearing) shift(b calendar.Booking, slot int) bool {
@@ -100,7 +105,7 @@ func (c *clearing) shift(b calendar.Booking, slot int) bool {
 		if other == slot || slices.Contains(b.Slots, other) || slices.Contains(c.slots, other) {
 			return -1
 		}
-		return c.costOf(other)
+		return afar[c.costOf(other)]
 	})
 	if !ok {
 		return false

@@ -7,7 +7,7 @@ import (
 )
 
 func (c *computation) reservations() {
-	for _, r := range c.byStart {
+	for _, r := range c.near {
 		switch r.State() {
 		case reservation.AwaitingApproval, reservation.Waitlisted:
 			c.ended(r, ExpireReserv)

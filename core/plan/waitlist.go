@@ -26,7 +26,7 @@ func (c *computation) waitlist() {
 // which nobody can wait behind.
 func (c *computation) queue() []*reservation.Reservation {
 	var waiting []*reservation.Reservation
-	for _, r := range c.byStart {
+	for _, r := range c.near {
 		if r.State() == reservation.Waitlisted && r.Window.End.After(c.now) && !c.paused(r) &&
 			r.Shape.Nodes <= c.Pool.MaxNodes && r.Shape.PerNode <= c.Pool.PerNode {
 			waiting = append(waiting, r)
