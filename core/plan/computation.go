@@ -26,15 +26,15 @@ type computation struct {
 	near     []*reservation.Reservation // those that something may be done for now, by start
 	first    []time.Time                // for each slot, when the first booking that is not over begins; zero is never
 	byAge    []*allocation.Allocation
-	byID     map[string]*reservation.Reservation // made when it is first needed
-	shifted  map[string]bool                     // moved to make room for others
-	inUse    map[string]int                      // GPUs in somebody's hands, by node
-	readied  int                                 // ready nodes
-	creating int                                 // nodes asked for and not ready, with those of this run
-	created  int                                 // nodes asked for by this run
-	removed  int                                 // idle nodes given up by this run
-	watched  float64                             // hours of demand that were watched
-	lull     time.Time                           // the start of the next promise that no node waits for; zero is none
+	nearIDs  map[string]bool // of near; made when it is first needed
+	shifted  map[string]bool // moved to make room for others
+	inUse    map[string]int  // GPUs in somebody's hands, by node
+	readied  int             // ready nodes
+	creating int             // nodes asked for and not ready, with those of this run
+	created  int             // nodes asked for by this run
+	removed  int             // idle nodes given up by this run
+	watched  float64         // hours of demand that were watched
+	lull     time.Time       // the start of the next promise that no node waits for; zero is none
 	actions  []Action
 	next     time.Time
 }
@@ -65,14 +65,10 @@ func (c *computation) index() {
 	for i := range c.Nodes {
 		slots = max(slots, c.Nodes[i].Slot+1)
 	}
-	for i := range c.Reservations {
-		slots = max(slots, highest(c.Reservations[i].Slots)+1)
-	}
 	for i := range c.Allocations {
 		slots = max(slots, highest(c.Allocations[i].Slots)+1)
 	}
-	c.bySlot, c.wanted, c.held = make([]*node.Node, slots), make([]bool, slots), make([]bool, slots)
-	c.first = make([]time.Time, slots)
+	c.widen(slots)
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		c.bySlot[n.Slot] = n
@@ -96,21 +92,21 @@ func (c *computation) index() {
 // scan sorts out the reservations: most are promises whose time is far off, for
 // which nothing is to be done but to wake up for them.
 func (c *computation) scan() {
+	outside := map[string]bool{}
+	for _, b := range c.places.Outside() {
+		outside[b.ID] = true
+	}
 	for i := range c.Reservations {
 		r := &c.Reservations[i]
 		paused := c.paused(r)
-		if r.Placed() && !paused {
-			c.use(r.Slots, r.Window)
-		}
-		if paused || !c.quiet(r) {
-			c.near = append(c.near, r)
+		if !paused && c.quiet(r) && (len(outside) == 0 || !outside[r.ID]) {
+			c.distant(r)
 			continue
 		}
-		c.at(r.Window.Start.Add(-c.lead))
-		if c.lull.IsZero() || r.Window.Start.Before(c.lull) {
-			if slices.ContainsFunc(r.Slots, func(slot int) bool { return c.slotStanding(slot) < coming }) {
-				c.lull = r.Window.Start
-			}
+		c.near = append(c.near, r)
+		c.widen(highest(r.Slots) + 1)
+		if r.Placed() && !paused {
+			c.use(r.Slots, r.Window)
 		}
 	}
 	// Whoever starts first is served first.
@@ -125,7 +121,26 @@ func (c *computation) scan() {
 // quiet reports whether nothing is to be done for a promise yet: neither its own
 // nodes nor idle ones that it could take over are decided about.
 func (c *computation) quiet(r *reservation.Reservation) bool {
-	return r.State() == reservation.Booked && !r.Degraded && r.Window.Start.Add(-c.lead-c.boot50).After(c.now) && !c.homeless(r.Slots)
+	return r.State() == reservation.Booked && !r.Degraded && c.reach(r).After(c.now)
+}
+
+// reach is when nodes begin to be kept for a promise.
+func (c *computation) reach(r *reservation.Reservation) time.Time {
+	return r.Window.Start.Add(-c.lead - c.boot50)
+}
+
+// distant notes what a promise that is far off changes, if it is nearer than
+// those before.
+func (c *computation) distant(r *reservation.Reservation) {
+	nextLull := c.lull.IsZero() || r.Window.Start.Before(c.lull)
+	if !nextLull && !c.next.IsZero() && !c.reach(r).Before(c.next) {
+		return
+	}
+	c.at(r.Window.Start.Add(-c.lead))
+	c.use(r.Slots, r.Window)
+	if nextLull && slices.ContainsFunc(r.Slots, func(slot int) bool { return c.slotStanding(slot) < coming }) {
+		c.lull = r.Window.Start
+	}
 }
 
 // use notes that slots are used during an interval.
@@ -135,6 +150,14 @@ func (c *computation) use(slots []int, iv calendar.Interval) {
 	}
 	for _, slot := range slots {
 		c.first[slot] = earlier(c.first[slot], iv.Start)
+	}
+}
+
+// widen makes sure that so many slots are known.
+func (c *computation) widen(slots int) {
+	if more := slots - len(c.bySlot); more > 0 {
+		c.bySlot, c.first = append(c.bySlot, make([]*node.Node, more)...), append(c.first, make([]time.Time, more)...)
+		c.wanted, c.held = append(c.wanted, make([]bool, more)...), append(c.held, make([]bool, more)...)
 	}
 }
 

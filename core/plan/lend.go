@@ -36,6 +36,6 @@ func (c *computation) lend(idle []*node.Node) []*node.Node {
 // waits reports whether a promise that begins soon, but is not warmed yet, has no
 // node on the slot.
 func (c *computation) waits(r *reservation.Reservation, slot int) bool {
-	soon := !r.Window.Start.Add(-c.lead - c.boot50).After(c.now)
+	soon := !c.reach(r).After(c.now)
 	return soon && !c.wanted[slot] && c.slotStanding(slot) < coming
 }

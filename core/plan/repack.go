@@ -5,7 +5,6 @@ import (
 
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
-	"github.com/forewarm/forewarm/core/reservation"
 )
 
 // attempts bounds how many slots are tried to be cleared for one booking.
@@ -65,7 +64,7 @@ func (c *clearing) clear(slot int) {
 	}
 	done := len(c.moves)
 	for _, b := range c.places.On(slot, c.window) {
-		if !c.movable(b.ID) || !c.shift(b, slot) {
+		if !c.movable(b) || !c.shift(b, slot) {
 			break
 		}
 		if c.places.Fits(slot, c.gpus, c.window) {
@@ -77,22 +76,17 @@ func (c *clearing) clear(slot int) {
 }
 
 // movable reports whether a booking is a promise that nothing was done for yet,
-// and that was not moved in this run.
-func (c *clearing) movable(id string) bool {
-	r := c.reservation(id)
-	return r != nil && r.State() == reservation.Booked && r.Window.Start.Add(-c.lead).After(c.now) &&
-		!slices.ContainsFunc(c.moves, func(m relocation) bool { return m.from.ID == id }) && !c.shifted[id]
-}
-
-// reservation returns the reservation of that id, or nil.
-func (c *computation) reservation(id string) *reservation.Reservation {
-	if c.byID == nil {
-		c.byID = make(map[string]*reservation.Reservation, len(c.Reservations))
-		for i := range c.Reservations {
-			c.byID[c.Reservations[i].ID] = &c.Reservations[i]
+// and that was not moved in this run. Whatever else is in the calendar is near, or
+// has begun.
+func (c *clearing) movable(b calendar.Booking) bool {
+	if c.nearIDs == nil {
+		c.nearIDs = make(map[string]bool, len(c.near))
+		for _, r := range c.near {
+			c.nearIDs[r.ID] = true
 		}
 	}
-	return c.byID[id]
+	return b.Interval.Start.Add(-c.lead).After(c.now) && !c.nearIDs[b.ID] && !c.shifted[b.ID] &&
+		!slices.ContainsFunc(c.moves, func(m relocation) bool { return m.from.ID == b.ID })
 }
 
 // afar ranks slots by cost for what is far off: it leaves what is ready, or will

@@ -22,9 +22,12 @@ func Waiting(s Snapshot, p Policy, id string, now time.Time) (WaitFacts, bool) {
 			return c.nodesFor(a.Slots), a.State() == allocation.Pending
 		}
 	}
-	r := c.reservation(id)
-	switch {
-	case r == nil || !r.Window.End.After(now):
+	i := slices.IndexFunc(s.Reservations, func(r reservation.Reservation) bool { return r.ID == id })
+	if i < 0 {
+		return WaitFacts{}, false
+	}
+	switch r := &s.Reservations[i]; {
+	case !r.Window.End.After(now):
 		return WaitFacts{}, false
 	case r.State() == reservation.Waitlisted:
 		f, ok := c.placeFor(r.Shape, r.Window)
