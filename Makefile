@@ -106,6 +106,10 @@ bench/claim: ## measure claims of warm reservations beside a bare transaction
 bench/admission: ## measure decisions of core/admission with 10,000 and 100,000 bookings
 	@CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -o bin/bench-admission ./bench/admission && bin/bench-admission $(ARGS)
 
+.PHONY: bench/plan
+bench/plan: ## measure one run of the planner over 1,250 nodes, in memory
+	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-plan ./bench/plan && bin/bench-plan $(ARGS)
+
 .PHONY: deps
 deps: ## fetch every module and tool that the targets need, and check their hashes
 	go mod download

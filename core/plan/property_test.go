@@ -57,7 +57,7 @@ func (h *history) shape() gpu.Shape {
 
 // happen is one thing that anybody outside may do.
 func (h *history) happen() {
-	switch rapid.SampledFrom([]string{"reserve", "reserve", "allocate", "allocate", "claim", "claim", "cancel", "release", "break", "block", "nothing"}).Draw(h.r, "what") {
+	switch rapid.SampledFrom([]string{"reserve", "reserve", "allocate", "allocate", "claim", "claim", "cancel", "release", "break", "block", "pause", "resize", "nothing"}).Draw(h.r, "what") {
 	case "reserve":
 		h.reserve()
 	case "allocate":
@@ -74,6 +74,11 @@ func (h *history) happen() {
 		h.breakNode()
 	case "block":
 		h.Supply.BlockedUntil = h.now.Add(h.minutes("blocked", 1, 30))
+	case "pause":
+		h.Paused = map[string]time.Time{rapid.SampledFrom([]string{"", "o1"}).Draw(h.r, "who"): h.now.Add(h.minutes("paused", 0, 60))}
+	case "resize":
+		h.Pool.MaxNodes = rapid.IntRange(1, 5).Draw(h.r, "slots")
+		h.Pool.MinNodes = min(h.Pool.MinNodes, h.Pool.MaxNodes)
 	}
 }
 
@@ -98,7 +103,9 @@ func (h *history) reserve() {
 	start := h.now.Add(h.minutes("ahead", 0, 120))
 	r := reservation.Reservation{
 		ID: h.name("r"), Shape: h.shape(), Window: calendar.Interval{Start: start, End: start.Add(h.minutes("window", 1, 120))},
-		Source: rapid.SampledFrom([]reservation.Source{reservation.FromPerson, reservation.FromAgent}).Draw(h.r, "source"),
+		Source:         rapid.SampledFrom([]reservation.Source{reservation.FromPerson, reservation.FromAgent}).Draw(h.r, "source"),
+		Class:          rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(h.r, "class"),
+		OrganizationID: rapid.SampledFrom([]string{"o1", "o2"}).Draw(h.r, "organization"),
 	}
 	state := reservation.Waitlisted
 	if slots, ok := h.calendar().Find(r.Shape, r.Window, nil); ok {
@@ -200,8 +207,10 @@ func (h *history) inspect(result plan.Result) {
 	before := fmt.Sprintf("%#v", input)
 	require.Equal(h.r, result, plan.Compute(input, h.policy, h.now), "the same again")
 	require.Equal(h.r, before, fmt.Sprintf("%#v", input), "and the input is untouched")
+	h.borrowed(result)
 	booted := map[int]bool{}
 	for _, a := range result.Actions {
+		h.kept(a)
 		switch a.Kind {
 		case plan.BootNode:
 			_, taken := h.onSlot(a.Slot)
@@ -212,6 +221,42 @@ func (h *history) inspect(result plan.Result) {
 		case plan.AbandonNode, plan.DrainNode, plan.RetireNode:
 			h.spared(*h.nodeOf(a.Subject))
 		}
+	}
+}
+
+// borrowed plans once more with a calendar of the caller's, which comes back as it
+// was.
+func (h *history) borrowed(result plan.Result) {
+	input := h.live()
+	input.Slots = calendar.NewSlots(h.Pool.MaxNodes, h.Pool.PerNode)
+	for _, x := range input.Reservations {
+		if x.Placed() {
+			input.Slots.Force(x.Booking())
+		}
+	}
+	for _, a := range input.Allocations {
+		input.Slots.Force(a.Booking())
+	}
+	before := input.Slots.String()
+	require.Equal(h.r, result, plan.Compute(input, h.policy, h.now), "the same with a calendar at hand")
+	require.Equal(h.r, before, input.Slots.String())
+}
+
+// kept fails when a promise is ended before its time, or touched by a pause.
+func (h *history) kept(a plan.Action) {
+	switch a.Kind {
+	case plan.ExpireReserv, plan.FailReservation, plan.UnreadyReserv, plan.DegradeReserv:
+	default:
+		return
+	}
+	x := h.reservationOf(a.Subject)
+	require.False(h.r, x.Class == reservation.Guaranteed && a.Reason == plan.ReasonPaused, "a pause touches %s", x.ID)
+	over := !x.Window.End.After(h.now)
+	switch a.Kind {
+	case plan.FailReservation:
+		require.True(h.r, over, "%s is dropped", x.ID)
+	case plan.ExpireReserv:
+		require.True(h.r, over || a.Reason == plan.ReasonNoShow, "%s is dropped", x.ID)
 	}
 }
 

@@ -39,7 +39,8 @@ func (w *world) live() plan.Snapshot {
 func (w *world) calendar() *calendar.Slots {
 	s := calendar.NewSlots(w.Pool.MaxNodes, w.Pool.PerNode)
 	place := func(b calendar.Booking) {
-		if b.Interval = b.Interval.From(w.now); b.Interval.Valid() {
+		b.Slots = slices.DeleteFunc(slices.Clone(b.Slots), func(slot int) bool { return slot >= w.Pool.MaxNodes }) // the pool was shrunk below it
+		if b.Interval = b.Interval.From(w.now); b.Interval.Valid() && len(b.Slots) > 0 {
 			require.NoError(w.t, s.Place(b))
 		}
 	}
@@ -62,6 +63,7 @@ const maxRounds = 12
 // settle plans until nothing is left to do now. see is shown every result
 // before it is committed.
 func (w *world) settle(see func(plan.Result)) plan.Result {
+	var trail []string
 	for range maxRounds {
 		result := plan.Compute(w.live(), w.policy, w.now)
 		for _, a := range result.Actions {
@@ -69,6 +71,10 @@ func (w *world) settle(see func(plan.Result)) plan.Result {
 			require.True(w.t, does, "%s %s does not follow from its facts", a.Kind, a.Subject)
 			require.Equal(w.t, a.Reason, reason)
 		}
+		for _, a := range result.Actions {
+			trail = append(trail, said(a))
+		}
+		trail = append(trail, "--")
 		see(result)
 		changed := false
 		for _, a := range result.Actions {
@@ -82,7 +88,7 @@ func (w *world) settle(see func(plan.Result)) plan.Result {
 		}
 		return result
 	}
-	require.Fail(w.t, "the plan does not come to rest", "%s", w)
+	require.Fail(w.t, "the plan does not come to rest", "%s: %s", w, strings.Join(trail, "\n"))
 	return plan.Result{}
 }
 
@@ -128,7 +134,8 @@ func (w *world) commit(a plan.Action) bool {
 			r.Reason = a.Reason
 		}
 	case plan.RestoreReserv:
-		w.reservationOf(a.Subject).Degraded = false
+		r := w.reservationOf(a.Subject)
+		r.Degraded, r.Reason = false, a.Reason
 	default:
 		w.reservation(a.Subject, map[plan.Kind]reservation.Event{
 			plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeOK, plan.UnreadyReserv: reservation.LoseNode,
