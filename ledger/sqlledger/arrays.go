@@ -75,6 +75,23 @@ func appendLength(b []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(n)) // no value is that long
 }
 
+// parameters are one row's values; again leaves out those that are written once.
+func (t *rowType) parameters(row reflect.Value, again bool) [][]byte {
+	args := make([][]byte, 0, len(t.columns))
+	for _, c := range t.columns {
+		if again && c.once {
+			continue
+		}
+		field := row.FieldByIndex(c.index)
+		if c.kind == perhaps && field.IsNil() {
+			args = append(args, nil)
+			continue
+		}
+		args = append(args, c.append(nil, field)[4:])
+	}
+	return args
+}
+
 // wordArray is an array of strings that are no column of rows.
 func wordArray(list []string) []byte {
 	b := arrayHead(words, len(list))

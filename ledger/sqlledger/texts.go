@@ -12,6 +12,8 @@ type texts struct {
 	insertOne  string // SQLite: one row
 	insertMany string // SQLite: manyRows rows
 	updateOne  string // SQLite: one row over the version before; the id and version come last
+	insert     string // PostgreSQL: one row, before what a conflict means
+	replace    string // PostgreSQL: one row over the version before
 	unnest     string // PostgreSQL: rows from one array for each column, before what a conflict means
 	lock       string // PostgreSQL: rows by an array of ids, in their order
 	update     string // PostgreSQL: rows over the version before, how many in the last parameter
@@ -25,17 +27,16 @@ const manyRows = 8
 func textsOf(t *rowType) texts {
 	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(t.columns)), ", ") + ")"
 	into := "INSERT INTO " + t.table + " (" + t.list("%s") + ") "
-	changed := &rowType{}
-	for _, c := range t.columns {
-		if c.name != "id" && !c.once {
-			changed.columns = append(changed.columns, c)
-		}
-	}
+	changed := t.where(func(c column) bool { return c.name != "id" && !c.once })
+	written := t.where(func(c column) bool { return !c.once })
 	// Numbers are handed out in the order of the arrays.
 	return texts{
 		insertOne:  into + "VALUES " + row,
 		insertMany: into + "VALUES " + row + strings.Repeat(", "+row, manyRows-1),
 		updateOne:  "UPDATE " + t.table + " SET " + changed.list("%s = ?") + " WHERE id = ? AND version = ?",
+		insert:     into + "VALUES " + numbered(row),
+		replace: "WITH written AS (UPDATE " + t.table + " SET " + written.numberedList() +
+			" RETURNING 1) " + fmt.Sprintf(condition, "1"),
 		unnest: into + "SELECT " + t.list("u.%s") + " FROM unnest(" + t.arrays() + ") WITH ORDINALITY AS u (" + t.list("%s") +
 			", place) ORDER BY u.place",
 		lock: "SELECT " + t.list("%s") + " FROM " + t.table + " WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE",
@@ -52,6 +53,34 @@ func (t *rowType) list(format string) string {
 		names[i] = fmt.Sprintf(format, c.name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// where keeps some of the columns.
+func (t *rowType) where(keep func(c column) bool) *rowType {
+	some := &rowType{table: t.table}
+	for _, c := range t.columns {
+		if keep(c) {
+			some.columns = append(some.columns, c)
+		}
+	}
+	return some
+}
+
+// numberedList sets all columns but the id, over the version before.
+func (t *rowType) numberedList() string {
+	var set, where []string
+	for i, c := range t.columns {
+		switch c.name {
+		case "id":
+			where = append(where, fmt.Sprintf("id = $%d", i+1))
+		case "version":
+			where = append(where, fmt.Sprintf("version = $%d::bigint - 1", i+1))
+			fallthrough
+		default:
+			set = append(set, fmt.Sprintf("%s = $%d::%s", c.name, i+1, elementName[c.kind]))
+		}
+	}
+	return strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND ")
 }
 
 // arrays is one parameter for each column, with the type of its array.
