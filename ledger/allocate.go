@@ -213,7 +213,7 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (admission.De
 		p.setReservation(&r, nil)
 		defer p.setReservation(nil, &r)
 	}
-	view := u.view(p, h.org, h.commitments, p.rankNow(req.own, req.explicit))
+	view := u.view(p, h.org, h.commitments, p.tiersNow(req.own, req.explicit))
 	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
 	ask := admission.Request{Class: reservation.Guaranteed, Shape: req.shape, Window: window, Now: true}
 	d := admission.Decide(ask, view)
@@ -227,25 +227,7 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (admission.De
 }
 
 func (p *poolUnit) allReady(slots []int) bool {
-	return !slices.ContainsFunc(slots, func(slot int) bool { return p.standing(slot) != rankReady })
-}
-
-// rankNow prefers the places of the own reservations, then whatever is usable
-// soonest. The places of an explicit claim come before everything.
-func (p *poolUnit) rankNow(own []reservation.Reservation, explicit bool) calendar.Rank {
-	mine := map[int]bool{}
-	for _, r := range own {
-		for _, slot := range r.Slots {
-			mine[slot] = true
-		}
-	}
-	return func(slot int) int {
-		rank := p.standing(slot)
-		if mine[slot] && (explicit || rank == rankReady) {
-			return rankOwnReady
-		}
-		return rank
-	}
+	return !slices.ContainsFunc(slots, func(slot int) bool { return p.standing(slot) != standingReady })
 }
 
 // claim takes over the own reservations whose places the allocation uses, up to

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
@@ -40,9 +41,11 @@ type desk struct {
 	allocations  table[allocation.Allocation]
 	spent        map[spendKey]Spend // what ended, that still counts for a day or a period
 
-	places   *calendar.Slots
-	occupied map[int]string    // slot → id of its live node
-	taken    map[string]string // device in somebody's hands → allocation
+	places    *calendar.Slots
+	occupied  map[int]string    // slot → id of its live node
+	preferred preference        // the same, by how soon the slots are usable
+	taken     map[string]string // device in somebody's hands → allocation
+	guesses   []admission.Guess // see speculative; nil: to be listed again
 }
 
 func newBoard() *board {
@@ -70,9 +73,6 @@ func (b *board) load(s PoolState) *desk {
 		allocations:  newTable(s.Allocations, func(a *allocation.Allocation) string { return a.ID }),
 		occupied:     map[int]string{}, taken: map[string]string{},
 	}
-	for n := range d.nodes.all() {
-		d.seat(n)
-	}
 	for a := range d.allocations.all() {
 		d.hand(a)
 	}
@@ -95,6 +95,10 @@ func (b *board) drop(poolID string) {
 // counted again by it.
 func (d *desk) rearrange(p gpu.Pool) {
 	d.def, d.board.tallies = p, nil
+	d.preferred = newPreference(p.MaxNodes)
+	for _, n := range d.nodes.rows {
+		d.seat(*n)
+	}
 	d.places = calendar.NewSlots(p.MaxNodes, p.PerNode)
 	for _, r := range d.reservations.rows {
 		if r.Placed() {
@@ -129,9 +133,16 @@ func (d *desk) seat(n node.Node) {
 	switch {
 	case !node.Machine.Terminal(n.State()):
 		d.occupied[n.Slot] = n.ID
+		d.preferred.put(n.Slot, standingOf(n))
 	case d.occupied[n.Slot] == n.ID:
-		delete(d.occupied, n.Slot)
+		d.vacate(n)
 	}
+}
+
+// vacate notes that a slot has no node any more.
+func (d *desk) vacate(n node.Node) {
+	delete(d.occupied, n.Slot)
+	d.preferred.put(n.Slot, standingEmpty)
 }
 
 // hand notes in whose hands devices are.
@@ -149,6 +160,9 @@ func (d *desk) hand(a allocation.Allocation) {
 
 // setReservation replaces a row and what follows from it. A nil to takes it out.
 func (d *desk) setReservation(from, to *reservation.Reservation) {
+	if from != nil && from.Class == reservation.Speculative || to != nil && to.Class == reservation.Speculative {
+		d.guesses = nil
+	}
 	if from != nil {
 		d.countReservation(from, true)
 		d.places.Remove(from.ID)
@@ -191,7 +205,7 @@ func (d *desk) setAllocation(from, to *allocation.Allocation) {
 // setNode replaces a row and what follows from it. A nil to takes it out.
 func (d *desk) setNode(from, to *node.Node) {
 	if from != nil && d.occupied[from.Slot] == from.ID {
-		delete(d.occupied, from.Slot)
+		d.vacate(*from)
 	}
 	if to == nil {
 		d.nodes.remove(from.ID)

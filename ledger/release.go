@@ -71,16 +71,7 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 // decideExtension admits the added time on the slots that the allocation has. It
 // makes no offers: an extension begins where the lease ends, or not at all.
 func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) admission.Decision {
-	own := map[int]bool{}
-	for _, slot := range a.Slots {
-		own[slot] = true
-	}
-	view := u.view(p, h.org, h.commitments, func(slot int) int {
-		if own[slot] {
-			return 0
-		}
-		return -1
-	})
+	view := u.view(p, h.org, h.commitments, onlyOn(a.Slots))
 	d := admission.Decide(admission.Request{
 		Class: reservation.Guaranteed, Shape: a.Shape, Now: true,
 		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)},

@@ -129,7 +129,7 @@ func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation
 	r := u.newReservation(p, h.org, req, shape)
 	d := admission.Decide(admission.Request{
 		Class: r.Class, Shape: shape, Window: req.Window,
-	}, u.view(p, h.org, h.commitments, p.rankFor(r.Window, u.now(), u.cfg.Policy)))
+	}, u.view(p, h.org, h.commitments, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 	r.Cost = d.Cost
 	if d.Accepted() && r.Class == reservation.Speculative {
 		d.Reasons = p.tooLate(d.Slots, r.Window, u.now())
@@ -201,7 +201,7 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 			return nil
 		}
 		d := admission.Decide(admission.Request{Class: r.Class, Shape: r.Shape, Window: r.Window.From(u.now())},
-			u.view(p, h.org, h.commitments, p.rankFor(r.Window, u.now(), u.cfg.Policy)))
+			u.view(p, h.org, h.commitments, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 		if !d.Accepted() {
 			return nil
 		}

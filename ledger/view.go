@@ -9,62 +9,22 @@ import (
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// speculative lists the bookings that give way.
-func (p *poolUnit) speculative() []admission.Guess {
-	var guesses []reservation.Reservation
-	for r := range p.reservations.all() {
-		if r.Placed() && r.Class == reservation.Speculative {
-			guesses = append(guesses, r)
+// speculative lists the bookings that give way. The list is kept until one of
+// them changes.
+func (d *desk) speculative() []admission.Guess {
+	if d.guesses == nil {
+		d.guesses = []admission.Guess{}
+		for r := range d.reservations.all() {
+			if r.Placed() && r.Class == reservation.Speculative {
+				d.guesses = append(d.guesses, admission.Guess{Booking: r.Booking(), Probability: r.Probability})
+			}
 		}
 	}
-	given := make([]admission.Guess, len(guesses))
-	for i, r := range guesses {
-		given[i] = admission.Guess{Booking: r.Booking(), Probability: r.Probability}
-	}
-	return given
-}
-
-// Ranks of slots for work that starts now: the sooner usable, the better.
-const (
-	rankOwnReady = iota // held for the asker
-	rankReady
-	rankComing
-	rankEmpty
-	rankLeaving // its node must go before another can be made
-)
-
-func (p *poolUnit) standing(slot int) int {
-	n, ok := p.onSlot(slot)
-	switch {
-	case !ok:
-		return rankEmpty
-	case n.State() == node.Ready:
-		return rankReady
-	case n.Coming():
-		return rankComing
-	default:
-		return rankLeaving
-	}
-}
-
-// rankFor orders slots for a window. One that starts within its lead time wants
-// what is usable soonest; a later one only avoids slots whose node is on its way
-// out.
-func (p *poolUnit) rankFor(w calendar.Interval, now time.Time, policy plan.Policy) calendar.Rank {
-	if !w.Start.After(now.Add(plan.Lead(p.Pool.Boot, policy))) {
-		return p.standing
-	}
-	return func(slot int) int {
-		if p.standing(slot) == rankLeaving {
-			return 1
-		}
-		return 0
-	}
+	return d.guesses
 }
 
 // tooLate refuses a guess that would be over before its nodes are likely to be
@@ -76,7 +36,7 @@ func (p *poolUnit) tooLate(slots []int, w calendar.Interval, now time.Time) []ad
 		due := now
 		if n, ok := p.onSlot(slot); ok && n.Coming() {
 			due = n.RequestedAt.Add(boot)
-		} else if p.standing(slot) != rankReady {
+		} else if p.standing(slot) != standingReady {
 			due = now.Add(boot)
 		}
 		if due.After(usable) {
@@ -93,7 +53,7 @@ func (p *poolUnit) tooLate(slots []int, w calendar.Interval, now time.Time) []ad
 }
 
 // view gathers what admission looks at for one organization in one pool.
-func (u *unit) view(p *poolUnit, org Organization, c *Commitments, rank calendar.Rank) admission.View {
+func (u *unit) view(p *poolUnit, org Organization, c *Commitments, tiers calendar.Tiers) admission.View {
 	own := c.ByKey[u.actor.KeyID]
 	if own == nil {
 		own = &quota.Commitments{}
@@ -103,7 +63,7 @@ func (u *unit) view(p *poolUnit, org Organization, c *Commitments, rank calendar
 		key.Caps = &u.actor.Caps
 	}
 	return admission.View{
-		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: calendar.TiersOf(p.Pool.MaxNodes, rank), Speculative: p.speculative()},
+		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers, Speculative: p.speculative()},
 		Limits: org.Limits, Committed: &c.All, Guessed: &c.Guessed, Key: key,
 	}
 }
