@@ -23,6 +23,9 @@ type Request struct {
 	Workload gpu.Workload // empty: online
 	Shape    gpu.Shape
 	Window   calendar.Interval
+	// Range, if it is not zero, is given instead of Window, which is then part of
+	// the answer. It should pass its Check.
+	Range calendar.TimeRange `json:",omitzero"`
 	// Now marks a request for a window that begins at once.
 	Now bool
 }
@@ -55,6 +58,9 @@ type PoolView struct {
 	Tiers calendar.Tiers // which slots are preferred; nil: none is
 	// Speculative are the bookings that give way to guaranteed ones, in any order.
 	Speculative []Guess
+	// Movable are the ids of bookings that may be given other slots: those for
+	// which no node is being made ready. They are moved before any is displaced.
+	Movable []string
 	// Used is what each workload has booked of a split pool; nil is nothing.
 	Used map[gpu.Workload]*calendar.Profile
 }
@@ -73,11 +79,13 @@ type Capped struct {
 }
 
 // Decision is the answer. With no Reasons it is accepted: Slots is its place in
-// Window, and Displaced lists the speculative bookings that must go first.
+// Window, Moves are made first, in their order, with (*calendar.Slots).Move, and
+// Displaced lists the speculative bookings that must go before.
 type Decision struct {
 	Window    calendar.Interval
-	Slots     []int          `json:",omitempty"`
-	Displaced []Displacement `json:",omitempty"`
+	Slots     []int           `json:",omitempty"`
+	Moves     []calendar.Move `json:",omitempty"`
+	Displaced []Displacement  `json:",omitempty"`
 	Cost      gpu.MicroUSD
 	Reasons   []Reason `json:",omitempty"`
 	Offers    []Offer  `json:",omitempty"`

@@ -46,7 +46,8 @@ type CapFacts struct {
 // RoomFacts say what the calendar found.
 type RoomFacts struct {
 	Found bool
-	Slots []int `json:",omitempty"` // the place, once the candidates that give way are gone
+	Slots []int           `json:",omitempty"` // the place, once the candidates that give way are gone
+	Moves []calendar.Move `json:",omitempty"` // what must be moved for it
 	// Candidates are the speculative bookings in the way, in the order in which they
 	// give way, if that was asked for and helps.
 	Candidates []Candidate `json:",omitempty"`

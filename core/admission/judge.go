@@ -17,7 +17,7 @@ func Judge(r Request, f Facts) Decision {
 		}
 		return d
 	}
-	d.Slots, d.Displaced = f.Room.Slots, displaced(f.Room.Candidates)
+	d.Slots, d.Moves, d.Displaced = f.Room.Slots, f.Room.Moves, displaced(f.Room.Candidates)
 	return d
 }
 
@@ -31,9 +31,9 @@ func refusals(r *Request, f *Facts) []Reason {
 }
 
 // offered turns what was looked at into an offer, if it would be accepted
-// without pushing anybody out.
+// without moving anybody or pushing anybody out.
 func offered(p *Probe) (Offer, bool) {
-	if len(refusals(&p.Request, &p.Facts)) > 0 || len(p.Facts.Room.Candidates) > 0 {
+	if len(refusals(&p.Request, &p.Facts)) > 0 || len(p.Facts.Room.Candidates)+len(p.Facts.Room.Moves) > 0 {
 		return Offer{}, false
 	}
 	return Offer{Pool: p.Facts.Pool.ID, Shape: p.Request.Shape, Window: p.Facts.Window, Cost: p.Facts.Cost}, true

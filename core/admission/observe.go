@@ -11,9 +11,15 @@ import (
 // instead.
 func Observe(r Request, v View) Facts {
 	var f Facts
+	r = settled(r, &v)
 	measure(&f, &r, &v, &v.PoolView, quota.Measure)
 	if !f.Room.Found && f.Pool.everHolds(r.Shape) && f.Window.Valid() {
-		if r.Class == reservation.Guaranteed && !f.Split.exceeded(r.Shape.GPUs()) {
+		if len(v.Movable) > 0 {
+			if slots, moves, ok := v.Slots.Repack(v.Movable, r.Shape, f.Window, v.Tiers); ok {
+				f.Room.Slots, f.Room.Moves, f.Room.Found = slots, moves, true
+			}
+		}
+		if !f.Room.Found && r.Class == reservation.Guaranteed && !f.Split.exceeded(r.Shape.GPUs()) {
 			makeRoom(&f, &r, &v)
 		}
 		if !f.Room.Found {

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -23,6 +24,9 @@ type world struct {
 
 func drawWorld(t *rapid.T) world {
 	v := view()
+	v.Pool.ID = "own"
+	v.Pool.OnlineShare, v.Pool.BorrowIdle = rapid.SampledFrom([]int{0, 0, 300, 500}).Draw(t, "online share"), rapid.Bool().Draw(t, "borrow")
+	v.Used = map[gpu.Workload]*calendar.Profile{gpu.Online: {}, gpu.Batch: {}}
 	w := world{}
 	for i := range rapid.IntRange(0, 18).Draw(t, "bookings") {
 		b := calendar.Booking{
@@ -33,6 +37,10 @@ func drawWorld(t *rapid.T) world {
 			continue
 		}
 		w.placed = append(w.placed, b)
+		v.Used[drawWorkload(t)].Add(b.Interval, b.GPUs*len(b.Slots))
+		if rapid.IntRange(0, 2).Draw(t, "can move") == 0 {
+			v.Movable = append(v.Movable, b.ID)
+		}
 		if rapid.Bool().Draw(t, "gives way") {
 			v.Speculative = append(v.Speculative, admission.Guess{
 				Booking: b, Share: float64(rapid.IntRange(0, 2).Draw(t, "share")), Probability: float64(rapid.IntRange(0, 2).Draw(t, "probability")) / 2,
@@ -51,13 +59,34 @@ func drawWorld(t *rapid.T) world {
 	if rapid.Bool().Draw(t, "a person's key") {
 		v.Key.Caps = nil
 	}
+	v.User = admission.Capped{Caps: &quota.Caps{
+		MaxGPUs: rapid.IntRange(4, 40).Draw(t, "user's cap"), MaxPerDay: 10_000 * gpu.USD, MaxLead: 20 * time.Hour, MaxWindow: 9 * time.Hour,
+		GPUHoursPerDay: quota.AtMost(rapid.Int64Range(-1, 200).Draw(t, "GPU-hours")),
+	}, Spent: v.Committed}
+	v.Others = []admission.PoolView{drawOther(t)}
 	w.view = v
 	shape, _ := gpu.ShapeFor(rapid.IntRange(1, 40).Draw(t, "asked"), 8)
 	w.req = admission.Request{
 		Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(t, "class"),
-		Shape: shape, Window: drawWindow(t), Now: rapid.Bool().Draw(t, "now"),
+		Shape: shape, Window: drawWindow(t), Now: rapid.Bool().Draw(t, "now"), Workload: drawWorkload(t),
 	}
 	return w
+}
+
+func drawWorkload(t *rapid.T) gpu.Workload {
+	return rapid.SampledFrom([]gpu.Workload{gpu.Online, gpu.Batch}).Draw(t, "workload")
+}
+
+// drawOther is another pool, of nodes half as large.
+func drawOther(t *rapid.T) admission.PoolView {
+	p := pool()
+	p.ID, p.PerNode, p.Paused = "other", 4, rapid.Bool().Draw(t, "other paused")
+	o := admission.PoolView{Pool: p, Slots: calendar.NewSlots(4, 4)}
+	for i := range rapid.IntRange(0, 4).Draw(t, "other bookings") {
+		b := calendar.Booking{ID: fmt.Sprint("o", i), Interval: drawWindow(t), GPUs: rapid.IntRange(1, 4).Draw(t, "other gpus"), Slots: []int{i}}
+		o.Slots.Force(b)
+	}
+	return o
 }
 
 func drawWindow(t *rapid.T) calendar.Interval {
@@ -87,7 +116,11 @@ func (w world) rebuilt(without []string) *calendar.Slots {
 // written shows a view with everything that is hidden in it. The functions and
 // pointers of a View are followed by hand.
 func written(v admission.View) string {
-	return fmt.Sprint(v.Slots, v.Speculative, *v.Committed, *v.Guessed, *v.Key.Spent, v.Limits, v.Key.Caps, v.Pool)
+	booked := ""
+	for slot := range v.Slots.Size() {
+		booked += fmt.Sprintln(v.Slots.On(slot, hours(-1000, 1000)), v.Slots.Fits(slot, 1, hours(0, 9)), v.Slots.Fits(slot, 8, hours(9, 20)))
+	}
+	return booked + fmt.Sprint(v.Speculative, *v.Committed, *v.Guessed, *v.Key.Spent, v.Limits, v.Key.Caps, v.Pool)
 }
 
 func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
@@ -105,10 +138,25 @@ func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
 		}
 		taken := calendar.Booking{ID: "new", Interval: w.req.Window, Slots: d.Slots, GPUs: w.req.Shape.PerNode}
 		require.Len(t, d.Slots, w.req.Shape.Nodes)
-		require.NoError(t, w.rebuilt(d.DisplacedIDs()).Place(taken))
+		after := w.rebuilt(d.DisplacedIDs())
+		for _, m := range d.Moves {
+			require.Contains(t, w.view.Movable, m.ID)
+			require.NoError(t, after.Move(m.ID, m.To))
+		}
+		require.NoError(t, after.Place(taken))
+		w.withinItsShare(t)
 		require.LessOrEqual(t, int(w.view.Committed.Peak(w.req.Window)[quota.GPUs])+w.req.Shape.GPUs(), w.view.Limits.GPUs)
 		w.displacedWell(t, d, taken)
 	})
+}
+
+// withinItsShare checks that only borrowing exceeds what a split gives.
+func (w world) withinItsShare(t *rapid.T) {
+	online, batch := admission.Shares(w.view.Pool)
+	share := map[gpu.Workload]int{gpu.Online: online, gpu.Batch: batch}[w.req.Workload]
+	if !w.view.Pool.BorrowIdle {
+		require.LessOrEqual(t, w.view.Used[w.req.Workload].Peak(w.req.Window)*min(1, w.view.Pool.OnlineShare)+w.req.Shape.GPUs(), share)
+	}
 }
 
 // displacedWell checks that only guesses went, only for a promise, only when
@@ -124,7 +172,20 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 	for _, b := range w.view.Speculative {
 		guesses[b.ID] = b.Booking
 	}
+	online, batch := admission.Shares(w.view.Pool)
+	if used := w.view.Used[w.req.Workload].Peak(w.req.Window) + w.req.Shape.GPUs(); w.view.Pool.OnlineShare > 0 {
+		require.LessOrEqual(t, used, map[gpu.Workload]int{gpu.Online: online, gpu.Batch: batch}[w.req.Workload], "who borrows pushes nobody out")
+	}
 	after := w.rebuilt(d.DisplacedIDs())
+	require.NoError(t, after.Place(taken))
+	for i := len(d.Displaced) - 1; i >= 0; i-- {
+		if o := d.Displaced[i].Offer; o != nil {
+			slots, ok := after.Find(o.Shape, o.Window, nil)
+			require.True(t, ok, "the displaced are offered places beside each other")
+			after.Force(calendar.Booking{ID: "offer" + d.Displaced[i].ID, Interval: o.Window, Slots: slots, GPUs: o.Shape.PerNode})
+		}
+	}
+	after = w.rebuilt(d.DisplacedIDs())
 	require.NoError(t, after.Place(taken))
 	for _, id := range d.DisplacedIDs() {
 		require.Contains(t, guesses, id)
@@ -144,10 +205,16 @@ func TestOffersTakenAtOnceSucceed(t *testing.T) {
 			again := w.req
 			again.Shape, again.Window = o.Shape, o.Window
 			again.Now = again.Now && o.Window.Start.Equal(w.req.Window.Start)
-			retry := admission.Decide(again, w.view)
+			from := w.view
+			if o.Pool == "other" {
+				from.PoolView, again.Shape = from.Others[0], o.Shape
+			}
+			retry := admission.Decide(again, from)
+			require.Empty(t, retry.Moves, "nor moves anybody")
+			require.Equal(t, o.Cost, retry.Cost)
 			require.True(t, retry.Accepted(), "%s at %s: %v", o.Shape, o.Window.Start, codes(retry))
 			require.Empty(t, retry.Displaced, "an offer pushes nobody out")
-			whole, ok := gpu.ShapeFor(o.Shape.GPUs(), w.view.Pool.PerNode)
+			whole, ok := gpu.ShapeFor(o.Shape.GPUs(), from.Pool.PerNode)
 			require.True(t, ok)
 			if o.Shape != w.req.Shape {
 				require.Equal(t, whole, o.Shape, "asking for the offered number gives the offered shape")
@@ -168,7 +235,7 @@ func TestTheSmallerOfferIsTheLargest(t *testing.T) {
 		}
 		offered := 0
 		for _, o := range d.Offers {
-			if o.Window == w.req.Window {
+			if o.Pool == "own" && o.Window == w.req.Window {
 				offered = o.Shape.GPUs()
 			}
 		}
@@ -176,7 +243,7 @@ func TestTheSmallerOfferIsTheLargest(t *testing.T) {
 			again := w.req
 			again.Shape, _ = gpu.ShapeFor(n, 8)
 			better := admission.Decide(again, w.view)
-			require.False(t, better.Accepted() && len(better.Displaced) == 0, "%d GPUs would do, %d were offered", n, offered)
+			require.False(t, better.Accepted() && len(better.Displaced)+len(better.Moves) == 0, "%d GPUs would do, %d were offered", n, offered)
 		}
 	})
 }

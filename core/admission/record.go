@@ -64,6 +64,7 @@ func Replay(r Record) (same bool, diff string) {
 		{"version", r.Version, RecordVersion},
 		{"window", r.Decision.Window, again.Window},
 		{"slots", r.Decision.Slots, again.Slots},
+		{"moves", r.Decision.Moves, again.Moves},
 		{"displaced", r.Decision.Displaced, again.Displaced},
 		{"cost", r.Decision.Cost, again.Cost},
 		{"reasons", r.Decision.Reasons, again.Reasons},
