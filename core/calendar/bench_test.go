@@ -72,7 +72,7 @@ func each(b *testing.B, figure string, run func(b *testing.B, c *crowd, asked []
 			run(b, c, asked)
 			b.StopTimer()
 			if b.N > 100 {
-				fmt.Printf("figure: %s_%s %.0f ns\n", figure, name, float64(b.Elapsed().Nanoseconds())/float64(b.N))
+				fmt.Printf("\nfigure: %s_%s %.0f ns\n", figure, name, float64(b.Elapsed().Nanoseconds())/float64(b.N))
 			}
 		})
 	}
