@@ -38,20 +38,28 @@ func run() error {
 		}
 		fmt.Printf("%d bookings, load %.0f %%, %d of %d requests accepted, each with its place\n", w.bookings, 100*w.load, accepted, len(w.requests))
 	}
-	if *profile != "" {
-		file, err := os.Create(*profile)
-		if err != nil {
-			return fmt.Errorf("creating the profile: %w", err)
-		}
-		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return fmt.Errorf("starting the profile: %w", err)
-		}
-		defer pprof.StopCPUProfile()
+	if *profile == "" {
+		compare(small, large, *count, *duration)
+		return nil
 	}
+	file, err := os.Create(*profile)
+	if err != nil {
+		return fmt.Errorf("creating the profile: %w", err)
+	}
+	defer file.Close()
+	if err = pprof.StartCPUProfile(file); err != nil {
+		return fmt.Errorf("starting the profile: %w", err)
+	}
+	defer pprof.StopCPUProfile()
+	compare(small, large, *count, *duration)
+	return nil
+}
+
+// compare measures both worlds in turn and prints the figures.
+func compare(small, large *world, count int, duration time.Duration) {
 	var perSecond, growth, allocs, cpu []float64
-	for i := range *count {
-		few, many := small.measure(*duration), large.measure(*duration)
+	for i := range count {
+		few, many := small.measure(duration), large.measure(duration)
 		fmt.Printf("run %d: %.0f and %.0f decisions a second, %.2f and %.2f µs of CPU each\n", i+1, few.perSecond, many.perSecond, few.cpu, many.cpu)
 		cpu = append(cpu, few.cpu)
 		perSecond, growth, allocs = append(perSecond, few.perSecond), append(growth, few.perSecond/many.perSecond), append(allocs, few.allocs)
@@ -60,7 +68,6 @@ func run() error {
 	fmt.Printf("figure: admission_growth_10x %.2f x\n", median(growth))
 	fmt.Printf("figure: admission_cpu_us %.2f us\n", median(cpu))
 	fmt.Printf("figure: admission_allocs %.4f per decision\n", median(allocs))
-	return nil
 }
 
 // speed is what one run measured; cpu is the microseconds of processor time that
