@@ -33,12 +33,6 @@ func (c *Client) Organizations(ctx context.Context, f Filter) iter.Seq2[contract
 	return list[contract.Organization](ctx, c, f, "organizations")
 }
 
-// SetLimits replaces a tenant's limits, if it still has the version.
-func (c *Client) SetLimits(ctx context.Context, id string, version int, in contract.Limits) (contract.Organization, error) {
-	return do[contract.Organization](ctx, c, call{method: http.MethodPut, path: []string{"organizations", id, "limits"},
-		body: in, header: ifMatch(version)})
-}
-
 // CreateUser makes a user.
 func (c *Client) CreateUser(ctx context.Context, in contract.UserCreate) (contract.User, error) {
 	return do[contract.User](ctx, c, call{method: http.MethodPost, path: []string{"users"}, body: in})

@@ -11,6 +11,7 @@ const (
 	CodeQuotaExceeded         = "quota-exceeded"
 	CodeBudgetExceeded        = "budget-exceeded"
 	CodeKeyCapExceeded        = "key-cap-exceeded"
+	CodeUserCapExceeded       = "user-cap-exceeded"
 	CodeLeadTimeTooShort      = "lead-time-too-short"
 	CodePrewarmPaused         = "prewarm-paused"
 	CodeNotFound              = "not-found"
@@ -18,6 +19,7 @@ const (
 	CodeNameTaken             = "name-taken"
 	CodeCapacityExhausted     = "capacity-exhausted"
 	CodeStateConflict         = "state-conflict"
+	CodePromisesAtRisk        = "promises-at-risk"
 	CodeETagMismatch          = "etag-mismatch"
 	CodePlanStale             = "plan-stale"
 	CodePlanExpired           = "plan-expired"
@@ -59,6 +61,7 @@ var Catalogue = []ProblemType{
 	{CodeQuotaExceeded, 403, "The organization's quota does not allow it", false},
 	{CodeBudgetExceeded, 403, "The speculation budget does not allow it", false},
 	{CodeKeyCapExceeded, 403, "The key's caps do not allow it", false},
+	{CodeUserCapExceeded, 403, "The person's caps do not allow it", false},
 	{CodeLeadTimeTooShort, 422, "The window is over before a node is up", false},
 	{CodePrewarmPaused, 403, "Pre-warming is paused", false},
 	{CodeNotFound, 404, "There is no such thing", false},
@@ -69,6 +72,7 @@ var Catalogue = []ProblemType{
 	{CodeIdempotencyInProgress, 409, "The same request is being answered", true},
 	{CodePlanExpired, 410, "The plan is too old", false},
 	{CodePlanStale, 412, "The plan would not do what it showed", false},
+	{CodePromisesAtRisk, 409, "Promises would be broken", false},
 	{CodeETagMismatch, 412, "It changed since it was read", false},
 	{CodeBodyTooLarge, 413, "The body is too large", false},
 	{CodeUnsupportedMediaType, 415, "The body must be application/json", false},

@@ -2,12 +2,6 @@ package contract
 
 import "time"
 
-// Limits are what an organization may hold.
-type Limits struct {
-	MaxGPUs           int   `json:"max_gpus" minimum:"0" maximum:"1000000" doc:"GPUs held and promised at any one instant."`
-	SpeculationPerDay Money `json:"speculation_per_day" doc:"Cost of speculative reservations that start in one UTC day."`
-}
-
 // Organization is a tenant.
 type Organization struct {
 	ID        string    `json:"id"`
@@ -30,6 +24,7 @@ type User struct {
 	Email          string    `json:"email"`
 	Role           string    `json:"role" enum:"viewer,member,admin,operator"`
 	Active         bool      `json:"active"`
+	Caps           *Caps     `json:"caps,omitempty" doc:"Of everything that this person's keys book; absent: none."`
 	CreatedAt      time.Time `json:"created_at"`
 	Version        int       `json:"version"`
 }
@@ -48,13 +43,19 @@ type UserPatch struct {
 	Active *bool   `json:"active,omitempty" nullable:"false"`
 }
 
-// Caps are what an agent's key may commit without a person. The server
-// enforces them.
+// UserCaps sets what a person's keys may book, all together.
+type UserCaps struct {
+	Caps *Caps `json:"caps,omitempty" doc:"Left out: no caps."`
+}
+
+// Caps are what a key, or all keys of one person, may commit. An agent's key
+// always has them: it commits without a person. The server enforces them.
 type Caps struct {
-	MaxGPUs          int   `json:"max_gpus" minimum:"1" maximum:"1000000" doc:"GPUs promised to this key at any one instant."`
-	MaxPerDay        Money `json:"max_per_day" doc:"Cost of this key's reservations that start in one UTC day."`
-	MaxLeadSeconds   int64 `json:"max_lead_seconds" minimum:"1" maximum:"31536000" doc:"How far ahead a reservation may start."`
-	MaxWindowSeconds int64 `json:"max_window_seconds" minimum:"1" maximum:"31536000" doc:"The longest single reservation."`
+	MaxGPUs          int    `json:"max_gpus" minimum:"1" maximum:"1000000" doc:"GPUs held and promised at any one instant."`
+	MaxPerDay        Money  `json:"max_per_day" doc:"Cost of bookings that start in one UTC day."`
+	MaxLeadSeconds   int64  `json:"max_lead_seconds" minimum:"1" maximum:"31536000" doc:"How far ahead a reservation may start."`
+	MaxWindowSeconds int64  `json:"max_window_seconds" minimum:"1" maximum:"31536000" doc:"The longest single booking."`
+	GPUHoursPerDay   *int64 `json:"gpu_hours_per_day,omitempty" minimum:"0" maximum:"1000000000" nullable:"false" doc:"Of bookings that start in one UTC day; absent: no limit."`
 }
 
 // Key is an API key without its secret.
@@ -65,7 +66,7 @@ type Key struct {
 	Name           string    `json:"name"`
 	Kind           string    `json:"kind" enum:"person,agent"`
 	Role           string    `json:"role" enum:"viewer,member,admin,operator"`
-	Caps           *Caps     `json:"caps,omitempty" doc:"Of an agent's key."`
+	Caps           *Caps     `json:"caps,omitempty" doc:"An agent's key always has them."`
 	Last4          string    `json:"last4"`
 	CreatedBy      string    `json:"created_by,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
@@ -81,7 +82,7 @@ type KeyCreate struct {
 	Name             string `json:"name" minLength:"1" maxLength:"63"`
 	Kind             string `json:"kind" enum:"person,agent"`
 	Role             string `json:"role" enum:"viewer,member,admin,operator" doc:"An agent's key is always a member."`
-	Caps             *Caps  `json:"caps,omitempty" doc:"Required for an agent's key."`
+	Caps             *Caps  `json:"caps,omitempty" doc:"Required for an agent's key; without them a person's key is bound by the quota alone."`
 	ExpiresInSeconds int64  `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"315360000" doc:"Never, when left out."`
 }
 

@@ -47,6 +47,7 @@ type PlannedQuota struct {
 	OrganizationID string `json:"organization_id" minLength:"1" maxLength:"64"`
 	Version        int    `json:"version" minimum:"1"`
 	Limits         Limits `json:"limits"`
+	Force          bool   `json:"force,omitempty" doc:"As of setQuota."`
 }
 
 // PlannedPool is a change of a pool. Version is the one that was read.

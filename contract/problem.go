@@ -11,19 +11,20 @@ const ProblemBase = "https://forewarm.dev/problems/"
 // Problem is why a request failed (RFC 9457). Detail is safe to show to people,
 // and every number in it is also a field.
 type Problem struct {
-	Type       string       `json:"type"`
-	Title      string       `json:"title"`
-	Status     int          `json:"status"`
-	Detail     string       `json:"detail,omitempty"`
-	Instance   string       `json:"instance,omitempty"`
-	Code       string       `json:"code" doc:"What to choose by; listed in the documentation."`
-	RequestID  string       `json:"request_id,omitempty"`
-	Errors     []FieldError `json:"errors,omitempty"`
-	Retryable  bool         `json:"retryable" doc:"Whether the same request may succeed later."`
-	RetryAfter int          `json:"retry_after_seconds,omitempty"`
-	Fixes      []Fix        `json:"fixes,omitempty"`
-	Blockers   []Blocker    `json:"blockers,omitempty" doc:"Everything that stands in the way, not only the first."`
-	Offers     []Offer      `json:"offers,omitempty" doc:"What would be accepted now."`
+	Type       string          `json:"type"`
+	Title      string          `json:"title"`
+	Status     int             `json:"status"`
+	Detail     string          `json:"detail,omitempty"`
+	Instance   string          `json:"instance,omitempty"`
+	Code       string          `json:"code" doc:"What to choose by; listed in the documentation."`
+	RequestID  string          `json:"request_id,omitempty"`
+	Errors     []FieldError    `json:"errors,omitempty"`
+	Retryable  bool            `json:"retryable" doc:"Whether the same request may succeed later."`
+	RetryAfter int             `json:"retry_after_seconds,omitempty"`
+	Fixes      []Fix           `json:"fixes,omitempty"`
+	Blockers   []Blocker       `json:"blockers,omitempty" doc:"Everything that stands in the way, not only the first."`
+	AtRisk     []PromiseAtRisk `json:"promises_at_risk,omitempty" doc:"Up to 20 of the promises that the change would break."`
+	Offers     []Offer         `json:"offers,omitempty" doc:"What would be accepted now."`
 }
 
 // FieldError is one wrong value.

@@ -11,7 +11,6 @@ import (
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -114,14 +113,14 @@ func (d *desk) rearrange(p gpu.Pool) {
 
 // spendKey is what sums of what ended are kept by.
 type spendKey struct {
-	organization, madeBy string
-	class                reservation.Class
-	day                  time.Time
+	organization, madeBy, user string
+	class                      reservation.Class
+	day                        time.Time
 }
 
 // spend adds what ended to the sums.
 func (d *desk) spend(s Spend) {
-	key := spendKey{s.OrganizationID, s.MadeBy, s.Class, s.Day}
+	key := spendKey{s.OrganizationID, s.MadeBy, s.UserID, s.Class, s.Day}
 	sum := d.spent[key]
 	s.Cost += sum.Cost
 	s.GPUSeconds += sum.GPUSeconds
@@ -223,7 +222,7 @@ func (b *board) tally(organizationID string) *Commitments {
 	}
 	c := b.tallies[organizationID]
 	if c == nil {
-		c = &Commitments{ByKey: map[string]*quota.Commitments{}}
+		c = &Commitments{}
 		b.tallies[organizationID] = c
 	}
 	return c
@@ -241,20 +240,20 @@ func (b *board) count() {
 			d.countAllocation(a, false)
 		}
 		for _, s := range d.spent { // sums: their order does not matter
-			b.tally(s.OrganizationID).spend(s)
+			b.tally(s.OrganizationID).Spend(s)
 		}
 	}
 }
 
 func (d *desk) countReservation(r *reservation.Reservation, out bool) {
 	if d.board.tallies != nil {
-		d.board.tally(r.OrganizationID).reservation(d.def, r, out)
+		d.board.tally(r.OrganizationID).Reservation(d.def, r, out)
 	}
 }
 
 func (d *desk) countAllocation(a *allocation.Allocation, out bool) {
 	if d.board.tallies != nil {
-		d.board.tally(a.OrganizationID).allocation(d.def, a, out)
+		d.board.tally(a.OrganizationID).Allocation(d.def, a, out)
 	}
 }
 

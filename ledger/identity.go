@@ -25,7 +25,7 @@ func (l *Ledger) Bootstrap(ctx context.Context, organization string, limits quot
 		if len(existing) > 0 {
 			return nil
 		}
-		org := Organization{ID: u.ids.New(ids.Organization), Name: organization, Limits: limits, CreatedAt: u.now()}
+		org := Organization{ID: u.ids.New(ids.Organization), Name: organization, Limits: normal(limits), CreatedAt: u.now()}
 		operator.OrganizationID, operator.Kind, operator.Role, operator.CreatedAt = org.ID, PersonKey, Operator, u.now()
 		u.change.Organizations = append(u.change.Organizations, org)
 		u.change.Keys = append(u.change.Keys, operator)
@@ -88,6 +88,7 @@ func (l *Ledger) CreateOrganization(ctx context.Context, actor Actor, name strin
 	if err := checkName("name", name); err != nil {
 		return org, err
 	}
+	limits = normal(limits)
 	if err := checkLimits(limits); err != nil {
 		return org, err
 	}
@@ -101,34 +102,6 @@ func (l *Ledger) CreateOrganization(ctx context.Context, actor Actor, name strin
 		return nil
 	})
 	org.Version = 1
-	return org, err
-}
-
-// SetLimits changes an organization's limits, for what is asked from now on.
-// ErrConflict means that version is not the current one.
-func (l *Ledger) SetLimits(ctx context.Context, actor Actor, orgID string, version int, limits quota.Limits) (Organization, error) {
-	var org Organization
-	if err := checkLimits(limits); err != nil {
-		return org, err
-	}
-	err := l.do(ctx, actor, func(u *unit) error {
-		if actor.Role != Operator {
-			return ErrDenied
-		}
-		var err error
-		if org, err = u.lockOrganization(orgID); err != nil {
-			return err
-		}
-		if org.Version != version {
-			return ErrConflict
-		}
-		org.Limits = limits
-		u.change.Organizations = append(u.change.Organizations, org)
-		u.event(Event{OrganizationID: org.ID, Type: "organization.limited", Subject: org.ID,
-			Message: fmt.Sprintf("%d GPUs, %s of speculation a day", limits.GPUs, limits.SpeculationPerDay)})
-		return nil
-	})
-	org.Version++
 	return org, err
 }
 
@@ -257,21 +230,7 @@ func checkKey(actor Actor, k Key) error {
 	if k.Kind == AgentKey && k.Role != Member {
 		return &InvalidError{Field: "role", Rule: "must be member for an agent's key"}
 	}
-	c := k.Caps
-	if c.MaxGPUs < 0 || c.MaxPerDay < 0 || c.MaxLead < 0 || c.MaxWindow < 0 {
-		return &InvalidError{Field: "caps", Rule: "must not be negative"}
-	}
-	return nil
-}
-
-func checkLimits(l quota.Limits) error {
-	if l.GPUs < 0 || l.GPUs > MaxGPUs {
-		return &InvalidError{Field: "max_gpus", Rule: fmt.Sprintf("must be between 0 and %d", MaxGPUs)}
-	}
-	if l.SpeculationPerDay < 0 {
-		return &InvalidError{Field: "speculation_per_day", Rule: "must not be negative"}
-	}
-	return nil
+	return checkCaps(k.Caps)
 }
 
 func checkName(field, s string) error {

@@ -40,6 +40,9 @@ type Reader interface {
 
 	Organization(s Scope, id string) (Organization, error)
 	Organizations(s Scope, p Page) ([]Organization, error)
+	// Cohort returns the organizations that share one, ordered by id; the empty
+	// name has none.
+	Cohort(name string) ([]Organization, error)
 	User(s Scope, id string) (User, error)
 	Users(s Scope, p Page) ([]User, error)
 	Key(s Scope, id string) (Key, error)
@@ -60,9 +63,9 @@ type Reader interface {
 	Allocations(s Scope, f BookingFilter, p Page) ([]allocation.Allocation, error)
 	Schedule(s Scope, id string) (Schedule, error)
 	Schedules(s Scope, p Page) ([]Schedule, error)
-	// Commitments adds up what an organization holds and is promised: live
-	// GPUs, and the cost of reservations per day of their start, of this day
-	// and later, ended ones included at what they really cost.
+	// Commitments adds up what an organization holds, is promised and has spent:
+	// what has a place now, and what is over of the windows that started in this
+	// UTC month, at what it really held.
 	Commitments(organizationID string) (Commitments, error)
 
 	// Events returns events after seq, oldest first, none of which may still be
@@ -155,6 +158,7 @@ type PoolState struct {
 type Spend struct {
 	OrganizationID string
 	MadeBy         string            // the key that made or held them
+	UserID         string            // the person whose key it was; empty: none
 	Class          reservation.Class // empty: allocations
 	Day            time.Time         // not before the UTC month in which it was read
 	Cost           gpu.MicroUSD
@@ -173,7 +177,8 @@ func (s PoolState) Snapshot() plan.Snapshot {
 type Commitments struct {
 	All     quota.Commitments
 	Guessed quota.Commitments             // speculative reservations
-	ByKey   map[string]*quota.Commitments // reservations by the key that made them
+	ByKey   map[string]*quota.Commitments // by the key or schedule that made or holds them
+	ByUser  map[string]*quota.Commitments // by the person whose key it is
 }
 
 // NodeFilter narrows a list of nodes. Zero fields do not narrow.

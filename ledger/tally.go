@@ -8,30 +8,44 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// parts lists the sums that what a key made in a class belongs to.
-func (c *Commitments) parts(class reservation.Class, madeBy string) []*quota.Commitments {
-	own := c.ByKey[madeBy]
-	if own == nil {
-		own = &quota.Commitments{}
-		c.ByKey[madeBy] = own
+// parts lists the sums that what a key made in a class belongs to: the
+// organization's, the key's, the person's if it is somebody's key, and that of
+// guesses.
+func (c *Commitments) parts(class reservation.Class, madeBy, userID string) []*quota.Commitments {
+	sums := append(make([]*quota.Commitments, 0, 4), &c.All, part(&c.ByKey, madeBy))
+	if userID != "" {
+		sums = append(sums, part(&c.ByUser, userID))
 	}
 	if class == reservation.Speculative {
-		return []*quota.Commitments{&c.All, own, &c.Guessed}
+		sums = append(sums, &c.Guessed)
 	}
-	return []*quota.Commitments{&c.All, own}
+	return sums
 }
 
-// reservation counts a reservation of the pool, or takes it out. What was not
-// promised yet, or never, costs nothing; what ended costs what it held.
-func (c *Commitments) reservation(p gpu.Pool, r *reservation.Reservation, out bool) {
-	if r.State() == reservation.AwaitingApproval || r.State() == reservation.Rejected {
+func part(of *map[string]*quota.Commitments, id string) *quota.Commitments {
+	if *of == nil {
+		*of = map[string]*quota.Commitments{}
+	}
+	sum := (*of)[id]
+	if sum == nil {
+		sum = &quota.Commitments{}
+		(*of)[id] = sum
+	}
+	return sum
+}
+
+// Reservation counts a reservation of the pool, or takes it out. One that waits
+// for a place is not promised yet and costs nothing; what ended costs what it
+// held.
+func (c *Commitments) Reservation(p gpu.Pool, r *reservation.Reservation, out bool) {
+	if r.Live() && !r.Placed() || r.State() == reservation.Rejected {
 		return
 	}
 	var held quota.Vector
 	if r.Placed() {
 		held = quota.Demand(p, r.Shape)
 	}
-	for _, part := range c.parts(r.Class, r.MadeBy) {
+	for _, part := range c.parts(r.Class, r.MadeBy, r.UserID) {
 		if out {
 			part.Remove(r.Window, held, reservationSpend(r))
 		} else {
@@ -52,13 +66,13 @@ func reservationSpend(r *reservation.Reservation) quota.Spend {
 	return quota.Spend{Cost: r.Cost, GPUSeconds: int64(r.EndedAt.Sub(r.WarmedAt).Seconds()) * int64(r.Shape.GPUs())}
 }
 
-// allocation counts an allocation of the pool, or takes it out.
-func (c *Commitments) allocation(p gpu.Pool, a *allocation.Allocation, out bool) {
+// Allocation counts an allocation of the pool, or takes it out.
+func (c *Commitments) Allocation(p gpu.Pool, a *allocation.Allocation, out bool) {
 	var held quota.Vector
 	if a.Live() {
 		held = quota.Demand(p, a.Shape)
 	}
-	for _, part := range c.parts("", a.HeldBy) {
+	for _, part := range c.parts("", a.HeldBy, a.UserID) {
 		if out {
 			part.Remove(a.Window, held, allocationSpend(p, a))
 		} else {
@@ -80,9 +94,9 @@ func allocationSpend(p gpu.Pool, a *allocation.Allocation) quota.Spend {
 	return quota.Spend{Cost: admission.Cost(p, a.Shape, length), GPUSeconds: int64(length.Seconds()) * int64(a.Shape.GPUs())}
 }
 
-// spend counts what ended.
-func (c *Commitments) spend(s Spend) {
-	for _, part := range c.parts(s.Class, s.MadeBy) {
+// Spend counts what ended.
+func (c *Commitments) Spend(s Spend) {
+	for _, part := range c.parts(s.Class, s.MadeBy, s.UserID) {
 		part.Spend(s.Day, quota.Spend{Cost: s.Cost, GPUSeconds: s.GPUSeconds})
 	}
 }

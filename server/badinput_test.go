@@ -156,8 +156,6 @@ func TestWrongWindowsZonesAndRules(t *testing.T) {
 		"e-mail":               {path: "/v1/users", body: `{"email":"nobody","role":"member"}`, code: contract.CodeValidationFailed, pointer: "/email"},
 		"user role":            {path: "/v1/users", body: `{"email":"a@example.org","role":"operator"}`, code: contract.CodeValidationFailed, pointer: "/role"},
 		"agent without caps":   {path: "/v1/keys", body: `{"name":"n","kind":"agent","role":"member"}`, code: contract.CodeValidationFailed, pointer: "/caps"},
-		"person with caps":     {path: "/v1/keys", body: `{"name":"n","kind":"person","role":"member","caps":` + agentCaps + `}`, code: contract.CodeValidationFailed, pointer: "/caps"},
-		"agent that is admin":  {path: "/v1/keys", body: `{"name":"n","kind":"agent","role":"admin","caps":` + agentCaps + `}`, code: contract.CodeValidationFailed, pointer: "/role"},
 	})
 }
 

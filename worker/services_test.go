@@ -193,7 +193,7 @@ func (w *world) allocateAll(n int) []string {
 	org := fetch(w, func(r ledger.Reader) (ledger.Organization, error) {
 		return r.Organization(w.actor.Scope(), w.actor.OrganizationID)
 	})
-	_, err := w.ledger.SetLimits(w.t.Context(), w.actor, org.ID, org.Version, quota.Limits{GPUs: 8 * n})
+	_, err := w.ledger.SetLimits(w.t.Context(), w.actor, org.ID, org.Version, quota.Limits{GPUs: 8 * n}, true)
 	require.NoError(w.t, err)
 	for range n {
 		a, err := w.ledger.Allocate(w.t.Context(), w.actor, ledger.AllocateRequest{Pool: "many", GPUs: 8, Lease: 30 * time.Minute})

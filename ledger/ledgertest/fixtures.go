@@ -25,21 +25,25 @@ var day = time.Date(2026, 3, 2, 9, 0, 0, 123456000, time.UTC)
 func organization(id string) ledger.Organization {
 	return ledger.Organization{
 		ID: id, Name: "name of " + id, CreatedAt: day,
-		Limits: quota.Limits{GPUs: 64, SpeculationPerDay: 7 * gpu.USD},
+		Limits: quota.Limits{
+			GPUs: 64, SpeculationPerDay: 7 * gpu.USD, GPUMemoryMiB: quota.AtMost(1), CPUs: quota.AtMost(2), MemoryMiB: quota.AtMost(3), Jobs: quota.AtMost(0),
+			Cohort: "research", Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(4)}, Lending: quota.Bounds{quota.Jobs: quota.AtMost(5)},
+			Period: quota.PerMonth, GPUHours: quota.AtMost(6), MoneyPerPeriod: quota.AtMost(7), Weight: 8,
+		},
 	}
 }
 
 func user(id, org string) ledger.User {
 	return ledger.User{
 		ID: id, OrganizationID: org, Email: id + "@example.org", Role: ledger.Admin, Active: true, CreatedAt: day,
-		Caps: quota.Caps{MaxGPUs: 9, MaxPerDay: 6 * gpu.USD, MaxLead: 3 * time.Hour, MaxWindow: 4 * time.Hour},
+		Caps: quota.Caps{MaxGPUs: 9, MaxPerDay: 6 * gpu.USD, MaxLead: 3 * time.Hour, MaxWindow: 4 * time.Hour, GPUHoursPerDay: quota.AtMost(5)},
 	}
 }
 
 func key(id, org string) ledger.Key {
 	return ledger.Key{
 		ID: id, OrganizationID: org, UserID: "usr_1", Name: "laptop", Kind: ledger.AgentKey, Role: ledger.Member,
-		Caps: quota.Caps{MaxGPUs: 8, MaxPerDay: 5 * gpu.USD, MaxLead: time.Hour, MaxWindow: 2 * time.Hour},
+		Caps: quota.Caps{MaxGPUs: 8, MaxPerDay: 5 * gpu.USD, MaxLead: time.Hour, MaxWindow: 2 * time.Hour, GPUHoursPerDay: quota.AtMost(0)},
 		Hash: []byte{1, 0, 255}, PepperVersion: 3, Last4: "wxyz", CreatedBy: "key_0", CreatedAt: day,
 		ExpiresAt: day.Add(time.Microsecond), RevokedAt: day.Add(2 * time.Microsecond), LastUsedAt: day.Add(3 * time.Microsecond),
 	}

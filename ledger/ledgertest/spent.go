@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -53,12 +52,12 @@ func spentIsTheSum(w *world) {
 		},
 	})
 	guess := func(org, key string, day time.Time, n, seconds int) ledger.Spend {
-		return ledger.Spend{OrganizationID: org, MadeBy: key, Class: reservation.Speculative, Day: day,
+		return ledger.Spend{OrganizationID: org, MadeBy: key, UserID: "usr_1", Class: reservation.Speculative, Day: day,
 			Cost: gpu.MicroUSD(n) * 16 * gpu.USD, GPUSeconds: int64(seconds)}
 	}
 	first := []ledger.Spend{guess("org_1", "key_1", today, 2, 8*60+8), guess("org_1", "key_2", month, 1, 8)}
 	first = append(first, guess("org_1", "key_3", today, 1, 0), guess("org_2", "key_1", today, 1, 16))
-	want := append(first, ledger.Spend{OrganizationID: "org_1", MadeBy: "key_1", Day: today,
+	want := append(first, ledger.Spend{OrganizationID: "org_1", MadeBy: "key_1", UserID: "usr_1", Day: today,
 		GPUSeconds: 3*3600 + 1, Cost: 6*gpu.USD + (2 * gpu.USD).For(time.Second)})
 	state := get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") })
 	require.Equal(w, want, state.Spent)
@@ -85,59 +84,28 @@ func liveAndSpentAreCommitments(w *world) {
 	}})
 	for _, org := range []string{"org_1", "org_2"} {
 		want := get(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments(org) })
-		got := ledger.Commitments{ByKey: map[string]*quota.Commitments{}}
+		var got ledger.Commitments
 		for _, id := range []string{"pol_1", "pol_2"} {
 			state := get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState(id) })
-			live := recount(state.Reservations, state.Allocations, org, now)
-			merge(&got, live, state.Spent, org, now)
-		}
-		for h := -24; h < 96; h++ {
-			at := now.Add(time.Duration(h) * time.Hour)
-			require.Equal(w, want.All.At(at), got.All.At(at))
-			require.Equal(w, want.All.On(at), got.All.On(at))
-			require.Equal(w, want.Guessed.On(at), got.Guessed.On(at))
-			for key, sum := range want.ByKey {
-				require.Equal(w, sum.On(at), got.ByKey[key].On(at), "%s on %s", key, quota.Day(at))
+			for i := range state.Reservations {
+				if r := &state.Reservations[i]; r.OrganizationID == org {
+					got.Reservation(state.Pool.Pool, r, false)
+				}
+			}
+			for i := range state.Allocations {
+				if a := &state.Allocations[i]; a.OrganizationID == org {
+					got.Allocation(state.Pool.Pool, a, false)
+				}
+			}
+			for _, s := range state.Spent {
+				if s.OrganizationID == org {
+					got.Spend(s)
+				}
 			}
 		}
-	}
-}
-
-// merge adds a pool's live sums and what was spent there to those of others.
-func merge(to *ledger.Commitments, live ledger.Commitments, spent []ledger.Spend, org string, now time.Time) {
-	part := func(key string) *quota.Commitments {
-		if to.ByKey[key] == nil {
-			to.ByKey[key] = &quota.Commitments{}
-		}
-		return to.ByKey[key]
-	}
-	add := func(to, from *quota.Commitments) {
-		for at, more := from.Next(time.Time{}); more; {
-			next, again := from.Next(at)
-			if again {
-				to.Hold(calendar.Interval{Start: at, End: next}, from.At(at))
-			}
-			at, more = next, again
-		}
-		for _, day := range from.Days() {
-			to.Spend(day, from.On(day))
-		}
-	}
-	add(&to.All, &live.All)
-	add(&to.Guessed, &live.Guessed)
-	for key, sum := range live.ByKey {
-		add(part(key), sum)
-	}
-	for _, s := range spent {
-		if s.OrganizationID != org || s.Class == "" || s.Day.Before(quota.Day(now)) {
-			continue
-		}
-		one := &quota.Commitments{}
-		one.Spend(s.Day, quota.Spend{Cost: s.Cost})
-		add(&to.All, one)
-		add(part(s.MadeBy), one)
-		if s.Class == reservation.Speculative {
-			add(&to.Guessed, one)
-		}
+		same(w, &want.All, &got.All, now)
+		same(w, &want.Guessed, &got.Guessed, now)
+		sameParts(w, want.ByKey, got.ByKey, now)
+		sameParts(w, want.ByUser, got.ByUser, now)
 	}
 }

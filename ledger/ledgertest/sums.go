@@ -1,12 +1,14 @@
 package ledgertest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
@@ -57,35 +59,65 @@ func scatter(w *world, rng *rand.Rand, now time.Time) []reservation.Reservation 
 
 // recount adds up what Commitments must say.
 func recount(all []reservation.Reservation, held []allocation.Allocation, org string, now time.Time) ledger.Commitments {
-	want := ledger.Commitments{ByKey: map[string]*quota.Commitments{}}
+	var want ledger.Commitments
+	month := quota.PerMonth.Start(now)
 	for _, r := range all {
 		if r.OrganizationID != org {
 			continue
 		}
-		if want.ByKey[r.MadeBy] == nil {
-			want.ByKey[r.MadeBy] = &quota.Commitments{}
-		}
-		sums := []*quota.Commitments{&want.All, want.ByKey[r.MadeBy]}
-		if r.Class == reservation.Speculative {
-			sums = append(sums, &want.Guessed)
-		}
-		n, cost := r.Shape.GPUs(), r.Cost
-		if !r.Placed() {
-			n = 0
-		}
-		if r.State() == reservation.AwaitingApproval || r.State() == reservation.Rejected || r.Window.Start.Before(quota.Day(now)) {
-			cost = 0
-		}
-		for _, sum := range sums {
-			sum.Add(r.Window, quota.Vector{quota.GPUs: int64(n)}, quota.Spend{Cost: cost})
+		for _, sum := range sumsOf(&want, r.MadeBy, r.UserID, r.Class) {
+			switch {
+			case r.Placed():
+				sum.Add(r.Window, quota.Demand(pool("pol_1").Pool, r.Shape), quota.SpendOf(r.Window, r.Shape.GPUs(), r.Cost))
+			case !r.Live() && r.State() != reservation.Rejected && !r.Window.Start.Before(month):
+				sum.Spend(r.Window.Start, quota.Spend{Cost: r.Cost, GPUSeconds: seconds(r.WarmedAt, r.EndedAt, r.Shape)})
+			}
 		}
 	}
 	for _, a := range held {
-		if a.OrganizationID == org && a.Live() {
-			want.All.Hold(a.Window, quota.Vector{quota.GPUs: int64(a.Shape.GPUs())})
+		if a.OrganizationID != org {
+			continue
+		}
+		for _, sum := range sumsOf(&want, a.HeldBy, a.UserID, reservation.Guaranteed) {
+			switch price := admission.Cost(pool("pol_1").Pool, a.Shape, a.Window.Length()); {
+			case a.Live():
+				sum.Add(a.Window, quota.Demand(pool("pol_1").Pool, a.Shape), quota.SpendOf(a.Window, a.Shape.GPUs(), price))
+			case !a.Window.Start.Before(month):
+				held := seconds(a.ActiveAt, a.EndedAt, a.Shape)
+				sum.Spend(a.Window.Start, quota.Spend{Cost: (2 * gpu.USD).For(time.Duration(held) * time.Second), GPUSeconds: held})
+			}
 		}
 	}
 	return want
+}
+
+// seconds are the GPU-seconds of a shape that is held for a while.
+func seconds(from, to time.Time, s gpu.Shape) int64 {
+	if from.IsZero() {
+		return 0
+	}
+	return int64(to.Sub(from)/time.Second) * int64(s.GPUs())
+}
+
+// sumsOf returns the sums that a booking belongs to.
+func sumsOf(c *ledger.Commitments, key, user string, class reservation.Class) []*quota.Commitments {
+	of := func(m *map[string]*quota.Commitments, id string) *quota.Commitments {
+		if *m == nil {
+			*m = map[string]*quota.Commitments{}
+		}
+		if (*m)[id] == nil {
+			(*m)[id] = &quota.Commitments{}
+		}
+		return (*m)[id]
+	}
+	sums := []*quota.Commitments{&c.All, of(&c.ByKey, key)}
+	if user != "" {
+		sums = append(sums, of(&c.ByUser, user))
+	}
+	if class == reservation.Speculative {
+		sums = append(sums, &c.Guessed)
+	}
+	return sums
 }
 
 func commitmentsAreTheSum(w *world) {
@@ -102,25 +134,31 @@ func commitmentsAreTheSum(w *world) {
 		want := recount(all, held, org, now)
 		same(w, &want.All, &got.All, now)
 		same(w, &want.Guessed, &got.Guessed, now)
-		for k, sum := range want.ByKey {
-			if got.ByKey[k] == nil {
-				got.ByKey[k] = &quota.Commitments{}
-			}
-			same(w, sum, got.ByKey[k], now)
-		}
-		for k := range got.ByKey {
-			require.Contains(w, want.ByKey, k)
-		}
+		sameParts(w, want.ByKey, got.ByKey, now)
+		sameParts(w, want.ByUser, got.ByUser, now)
+	}
+}
+
+// sameParts compares sums by key or by person; what nothing counts on may be
+// left out.
+func sameParts(w *world, want, got map[string]*quota.Commitments, now time.Time) {
+	w.Helper()
+	nothing := &quota.Commitments{}
+	for id, sum := range want {
+		same(w, sum, cmp.Or(got[id], nothing), now)
+	}
+	for id, sum := range got {
+		same(w, cmp.Or(want[id], nothing), sum, now)
 	}
 }
 
 // same compares two sums over some days, hour by hour.
 func same(w *world, want, got *quota.Commitments, now time.Time) {
 	w.Helper()
-	for h := -72; h < 96; h++ {
+	for h := -40 * 24; h < 96; h++ {
 		at := now.Add(time.Duration(h) * time.Hour)
-		require.Equal(w, want.At(at), got.At(at), "GPUs %d h from now", h)
-		require.Equal(w, want.On(at), got.On(at), "cost on %s", quota.Day(at))
+		require.Equal(w, want.At(at), got.At(at), "held %d h from now", h)
+		require.Equal(w, want.On(at), got.On(at), "spent on %s", quota.Day(at))
 	}
 }
 

@@ -14,6 +14,11 @@ func (r *reader) Organizations(s ledger.Scope, p ledger.Page) ([]ledger.Organiza
 	return list[organizationRow](paged(scoped(r.query(), s, "id"), p), "listing organizations")
 }
 
+func (r *reader) Cohort(name string) ([]ledger.Organization, error) {
+	db := r.query().Where("cohort = ? AND cohort <> ''", name).Order("id")
+	return list[organizationRow](db, "reading cohort "+name)
+}
+
 func (r *reader) User(s ledger.Scope, id string) (ledger.User, error) {
 	return one[userRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading user "+id)
 }

@@ -1,6 +1,10 @@
 package sqlledger
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
@@ -21,6 +25,17 @@ type organizationRow struct {
 	Name              string `gorm:"column:name"`
 	MaxGPUs           int    `gorm:"column:max_gpus"`
 	SpeculationPerDay int64  `gorm:"column:speculation_per_day"`
+	MaxGPUMemoryMiB   int64  `gorm:"column:max_gpu_memory_mib"`
+	MaxCPUs           int64  `gorm:"column:max_cpus"`
+	MaxMemoryMiB      int64  `gorm:"column:max_memory_mib"`
+	MaxJobs           int64  `gorm:"column:max_jobs"`
+	Cohort            string `gorm:"column:cohort"`
+	Borrowing         string `gorm:"column:borrowing"`
+	Lending           string `gorm:"column:lending"`
+	Period            string `gorm:"column:period"`
+	GPUHours          int64  `gorm:"column:gpu_hours"`
+	Money             int64  `gorm:"column:money"`
+	Weight            int    `gorm:"column:weight"`
 	Created           int64  `gorm:"column:created_at"`
 }
 
@@ -28,18 +43,51 @@ func (organizationRow) TableName() string { return "organizations" }
 func (r organizationRow) identity() head  { return r.Head }
 
 func organizationToRow(o ledger.Organization) organizationRow {
+	l := o.Limits
 	return organizationRow{
-		Head: next(o.ID, o.Version), Name: o.Name, MaxGPUs: o.Limits.GPUs,
-		SpeculationPerDay: int64(o.Limits.SpeculationPerDay), Created: micros(o.CreatedAt),
+		Head: next(o.ID, o.Version), Name: o.Name, MaxGPUs: l.GPUs, SpeculationPerDay: int64(l.SpeculationPerDay),
+		MaxGPUMemoryMiB: l.GPUMemoryMiB.Int64(), MaxCPUs: l.CPUs.Int64(), MaxMemoryMiB: l.MemoryMiB.Int64(), MaxJobs: l.Jobs.Int64(),
+		Cohort: l.Cohort, Borrowing: packBounds(l.Borrowing), Lending: packBounds(l.Lending),
+		Period: string(cmp.Or(l.Period, quota.PerDay)), GPUHours: l.GPUHours.Int64(), Money: l.MoneyPerPeriod.Int64(), Weight: cmp.Or(l.Weight, 1),
+		Created: micros(o.CreatedAt),
 	}
 }
 
 func (r organizationRow) value() (ledger.Organization, error) {
+	borrowing, err1 := unpackBounds("borrowing", r.Borrowing)
+	lending, err2 := unpackBounds("lending", r.Lending)
 	return ledger.Organization{
 		ID: r.Head.ID, Name: r.Name,
-		Limits:    quota.Limits{GPUs: r.MaxGPUs, SpeculationPerDay: gpu.MicroUSD(r.SpeculationPerDay)},
+		Limits: quota.Limits{
+			GPUs: r.MaxGPUs, SpeculationPerDay: gpu.MicroUSD(r.SpeculationPerDay),
+			GPUMemoryMiB: quota.AtMost(r.MaxGPUMemoryMiB), CPUs: quota.AtMost(r.MaxCPUs), MemoryMiB: quota.AtMost(r.MaxMemoryMiB), Jobs: quota.AtMost(r.MaxJobs),
+			Cohort: r.Cohort, Borrowing: borrowing, Lending: lending,
+			Period: quota.Period(r.Period), GPUHours: quota.AtMost(r.GPUHours), MoneyPerPeriod: quota.AtMost(r.Money), Weight: r.Weight,
+		},
 		CreatedAt: moment(r.Created), Version: r.Head.Version,
-	}, nil
+	}, errors.Join(err1, err2)
+}
+
+// packBounds stores a limit for each resource, in their order.
+func packBounds(b quota.Bounds) string {
+	limits := make([]int64, len(b))
+	for r, l := range b {
+		limits[r] = l.Int64()
+	}
+	return pack(limits)
+}
+
+// unpackBounds is the reverse of packBounds.
+func unpackBounds(column, text string) (quota.Bounds, error) {
+	var b quota.Bounds
+	limits, err := unpack[int64](column, text)
+	if err == nil && len(limits) != len(b) {
+		err = fmt.Errorf("reading column %s: it holds %d limits and not %d", column, len(limits), len(b))
+	}
+	for r := range min(len(limits), len(b)) {
+		b[r] = quota.AtMost(limits[r])
+	}
+	return b, err
 }
 
 type userRow struct {
@@ -52,6 +100,7 @@ type userRow struct {
 	CapPerDay      int64  `gorm:"column:cap_per_day"`
 	CapLead        int64  `gorm:"column:cap_lead"`
 	CapWindow      int64  `gorm:"column:cap_window"`
+	CapGPUHours    int64  `gorm:"column:cap_gpu_hours"`
 	Created        int64  `gorm:"column:created_at"`
 }
 
@@ -63,7 +112,7 @@ func userToRow(u ledger.User) userRow {
 		Head: next(u.ID, u.Version), OrganizationID: u.OrganizationID, Email: u.Email,
 		Role: string(u.Role), Active: u.Active, Created: micros(u.CreatedAt),
 		CapGPUs: u.Caps.MaxGPUs, CapPerDay: int64(u.Caps.MaxPerDay),
-		CapLead: u.Caps.MaxLead.Microseconds(), CapWindow: u.Caps.MaxWindow.Microseconds(),
+		CapLead: u.Caps.MaxLead.Microseconds(), CapWindow: u.Caps.MaxWindow.Microseconds(), CapGPUHours: u.Caps.GPUHoursPerDay.Int64(),
 	}
 }
 
@@ -72,7 +121,7 @@ func (r userRow) value() (ledger.User, error) {
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, Email: r.Email, Role: ledger.Role(r.Role),
 		Caps: quota.Caps{
 			MaxGPUs: r.CapGPUs, MaxPerDay: gpu.MicroUSD(r.CapPerDay),
-			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow),
+			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
 		},
 		Active: r.Active, CreatedAt: moment(r.Created), Version: r.Head.Version,
 	}, nil
@@ -89,6 +138,7 @@ type keyRow struct {
 	CapPerDay      int64  `gorm:"column:cap_per_day"`
 	CapLead        int64  `gorm:"column:cap_lead"`
 	CapWindow      int64  `gorm:"column:cap_window"`
+	CapGPUHours    int64  `gorm:"column:cap_gpu_hours"`
 	Hash           []byte `gorm:"column:hash"`
 	PepperVersion  int    `gorm:"column:pepper_version"`
 	Last4          string `gorm:"column:last4"`
@@ -107,7 +157,7 @@ func keyToRow(k ledger.Key) keyRow {
 		Head: next(k.ID, k.Version), OrganizationID: k.OrganizationID, UserID: k.UserID, Name: k.Name,
 		Kind: string(k.Kind), Role: string(k.Role),
 		CapGPUs: k.Caps.MaxGPUs, CapPerDay: int64(k.Caps.MaxPerDay),
-		CapLead: k.Caps.MaxLead.Microseconds(), CapWindow: k.Caps.MaxWindow.Microseconds(),
+		CapLead: k.Caps.MaxLead.Microseconds(), CapWindow: k.Caps.MaxWindow.Microseconds(), CapGPUHours: k.Caps.GPUHoursPerDay.Int64(),
 		Hash: present(k.Hash), PepperVersion: k.PepperVersion, Last4: k.Last4, CreatedBy: k.CreatedBy,
 		Created: micros(k.CreatedAt), Expires: micros(k.ExpiresAt),
 		Revoked: micros(k.RevokedAt), LastUsed: micros(k.LastUsedAt),
@@ -120,7 +170,7 @@ func (r keyRow) value() (ledger.Key, error) {
 		Kind: ledger.KeyKind(r.Kind), Role: ledger.Role(r.Role),
 		Caps: quota.Caps{
 			MaxGPUs: r.CapGPUs, MaxPerDay: gpu.MicroUSD(r.CapPerDay),
-			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow),
+			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
 		},
 		Hash: r.Hash, PepperVersion: r.PepperVersion, Last4: r.Last4, CreatedBy: r.CreatedBy,
 		CreatedAt: moment(r.Created), ExpiresAt: moment(r.Expires),

@@ -12,6 +12,8 @@ import (
 type spentRow struct {
 	OrganizationID string `gorm:"column:organization_id"`
 	MadeBy         string `gorm:"column:made_by"`
+	UserID         string `gorm:"column:user_id"`
+	PoolID         string `gorm:"column:pool_id"`
 	Class          string `gorm:"column:class"`
 	Day            int64  `gorm:"column:day"`
 	Cost           int64  `gorm:"column:cost"`
@@ -20,25 +22,40 @@ type spentRow struct {
 
 // The sums: a reservation holds GPUs while they are kept warm for it, an
 // allocation while somebody has them. Rows that cost and held nothing are left
-// out. Parameters are a pool and the first instant that counts.
+// out. Parameters are a pool, or an organization, and the first instant that
+// counts.
 var (
-	spentOnReservations = spentFrom(`
-		SELECT organization_id, made_by, class, window_start, cost,
+	spentOnReservations = spentFrom(reservationsSpent, ofPool)
+	spentOnAllocations  = spentFrom(allocationsSpent, ofPool)
+	reservedOfTenant    = spentFrom(reservationsSpent, ofTenant)
+	heldOfTenant        = spentFrom(allocationsSpent, ofTenant)
+)
+
+var (
+	reservationsSpent = `
+		SELECT organization_id, made_by, user_id, pool_id, class, window_start, cost,
 			CASE WHEN warmed_at = 0 OR ended_at < warmed_at THEN 0 ELSE nodes * per_node * ((ended_at - warmed_at) / 1000000) END AS gpu_seconds
-		FROM reservations WHERE (cost > 0 OR warmed_at > 0) AND ` + overReservation)
-	spentOnAllocations = spentFrom(`
-		SELECT organization_id, held_by AS made_by, '' AS class, window_start, CAST(0 AS BIGINT) AS cost,
+		FROM reservations WHERE (cost > 0 OR warmed_at > 0) AND ` + overReservation
+	allocationsSpent = `
+		SELECT organization_id, held_by AS made_by, user_id, pool_id, '' AS class, window_start, CAST(0 AS BIGINT) AS cost,
 			CASE WHEN ended_at < active_at THEN 0 ELSE nodes * per_node * ((ended_at - active_at) / 1000000) END AS gpu_seconds
-		FROM allocations WHERE active_at > 0 AND ` + overAllocation)
+		FROM allocations WHERE active_at > 0 AND ` + overAllocation
+)
+
+// Whose rows are added up. An organization's are not found by its own index: all
+// that it ever had is in there.
+const (
+	ofPool   = "pool_id = ?"
+	ofTenant = "organization_id || '' = ? AND " + inAnyPool
 )
 
 // spentFrom adds up rows by whose they are and their day.
-func spentFrom(rows string) string {
+func spentFrom(rows, whose string) string {
 	return `FROM (
-		SELECT organization_id, made_by, class, window_start / 86400000000 AS day,
+		SELECT organization_id, made_by, user_id, pool_id, class, window_start / 86400000000 AS day,
 			CAST(SUM(cost) AS BIGINT) AS cost, CAST(SUM(gpu_seconds) AS BIGINT) AS gpu_seconds
-		FROM (` + rows + ` AND pool_id = ? AND window_start >= ?) AS ended GROUP BY 1, 2, 3, 4) AS spent
-		ORDER BY organization_id, made_by, class, day`
+		FROM (` + rows + ` AND ` + whose + ` AND window_start >= ?) AS ended GROUP BY 1, 2, 3, 4, 5, 6) AS spent
+		ORDER BY organization_id, made_by, class, day, user_id, pool_id`
 }
 
 // month is the first instant of this UTC month, in microseconds.
@@ -49,7 +66,7 @@ func (r *reader) month() int64 {
 
 func (r spentRow) value(pool ledger.Pool) ledger.Spend {
 	s := ledger.Spend{
-		OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, Class: reservation.Class(r.Class),
+		OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, UserID: r.UserID, Class: reservation.Class(r.Class),
 		Day: moment(r.Day * dayMicros), Cost: gpu.MicroUSD(r.Cost), GPUSeconds: r.GPUSeconds,
 	}
 	if s.Class == "" { // an allocation's row holds no cost

@@ -5,9 +5,23 @@ CREATE TABLE organizations (
     name                 TEXT   NOT NULL UNIQUE,
     max_gpus             BIGINT NOT NULL CHECK (max_gpus >= 0),
     speculation_per_day  BIGINT NOT NULL CHECK (speculation_per_day >= 0),
+    -- In the limits from here on -1 is none.
+    max_gpu_memory_mib   BIGINT NOT NULL CHECK (max_gpu_memory_mib >= -1),
+    max_cpus             BIGINT NOT NULL CHECK (max_cpus >= -1),
+    max_memory_mib       BIGINT NOT NULL CHECK (max_memory_mib >= -1),
+    max_jobs             BIGINT NOT NULL CHECK (max_jobs >= -1),
+    cohort               TEXT   NOT NULL,
+    borrowing            TEXT   NOT NULL, -- a JSON list of a limit for each resource
+    lending              TEXT   NOT NULL,
+    period               TEXT   NOT NULL CHECK (period IN ('day', 'month')),
+    gpu_hours            BIGINT NOT NULL CHECK (gpu_hours >= -1),
+    money                BIGINT NOT NULL CHECK (money >= -1),
+    weight               BIGINT NOT NULL CHECK (weight > 0),
     created_at           BIGINT NOT NULL,
     version              BIGINT NOT NULL CHECK (version > 0)
 );
+
+CREATE INDEX organizations_cohort ON organizations (cohort) WHERE cohort <> '';
 
 CREATE TABLE users (
     id               TEXT COLLATE "C"    NOT NULL PRIMARY KEY,
@@ -19,6 +33,7 @@ CREATE TABLE users (
     cap_per_day      BIGINT  NOT NULL CHECK (cap_per_day >= 0),
     cap_lead         BIGINT  NOT NULL CHECK (cap_lead >= 0),
     cap_window       BIGINT  NOT NULL CHECK (cap_window >= 0),
+    cap_gpu_hours    BIGINT  NOT NULL CHECK (cap_gpu_hours >= -1), -- -1: none
     created_at       BIGINT  NOT NULL,
     version          BIGINT  NOT NULL CHECK (version > 0),
     UNIQUE (organization_id, email)
@@ -36,6 +51,7 @@ CREATE TABLE api_keys (
     cap_per_day      BIGINT NOT NULL CHECK (cap_per_day >= 0),
     cap_lead         BIGINT NOT NULL CHECK (cap_lead >= 0),
     cap_window       BIGINT NOT NULL CHECK (cap_window >= 0),
+    cap_gpu_hours    BIGINT NOT NULL CHECK (cap_gpu_hours >= -1), -- -1: none
     hash             BYTEA NOT NULL,
     pepper_version   BIGINT NOT NULL,
     last4            TEXT   NOT NULL,

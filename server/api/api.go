@@ -47,6 +47,7 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	problem.Install()
 	a := &API{Config: cfg, huma: humagin.New(engine, describe())}
 	a.identity()
+	a.quota()
 	a.keys()
 	a.pools()
 	a.nodes()

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 )
@@ -16,7 +15,6 @@ func (a *API) identity() {
 	handle(a, operation{http.MethodPost, "/organizations", "createOrganization", "identity", "Make a tenant", 201}, a.createOrganization)
 	handle(a, operation{http.MethodGet, "/organizations", "listOrganizations", "identity", "List tenants", 0}, a.listOrganizations)
 	handle(a, operation{http.MethodGet, "/organizations/{id}", "getOrganization", "identity", "Read a tenant", 0}, a.getOrganization)
-	handle(a, operation{http.MethodPut, "/organizations/{id}/limits", "setLimits", "identity", "Replace a tenant's limits", 0}, a.setLimits)
 	handle(a, operation{http.MethodPost, "/users", "createUser", "identity", "Add a person", 201}, a.createUser)
 	handle(a, operation{http.MethodGet, "/users", "listUsers", "identity", "List people", 0}, a.listUsers)
 	handle(a, operation{http.MethodPatch, "/users/{id}", "patchUser", "identity", "Change a person's role, or shut them out", 0}, a.patchUser)
@@ -25,7 +23,7 @@ func (a *API) identity() {
 func (a *API) whoami(ctx context.Context, _ *struct{}) (*One[contract.Whoami], error) {
 	actor := auth.From(ctx)
 	out := contract.Whoami{KeyID: actor.KeyID, Kind: string(actor.Kind), OrganizationID: actor.OrganizationID,
-		UserID: actor.UserID, Role: string(actor.Role), Caps: caps(actor.Kind, actor.Caps)}
+		UserID: actor.UserID, Role: string(actor.Role), Caps: caps(actor.Caps)}
 	return &One[contract.Whoami]{Body: out}, nil
 }
 
@@ -39,7 +37,7 @@ func (a *API) createOrganization(ctx context.Context, in *struct {
 },
 ) (*Made[contract.Organization], error) {
 	out, err := once(ctx, a, "POST /v1/organizations", in.Idempotency, in.Body, func(ctx context.Context) (int, contract.Organization, error) {
-		o, err := a.Ledger.CreateOrganization(ctx, auth.From(ctx), in.Body.Name, limits(in.Body.Limits))
+		o, err := a.Ledger.CreateOrganization(ctx, auth.From(ctx), in.Body.Name, decodeLimits(in.Body.Limits))
 		return http.StatusCreated, organization(o), err
 	})
 	if err != nil {
@@ -65,20 +63,6 @@ func (a *API) getOrganization(ctx context.Context, in *struct{ ByID }) (*One[con
 		o, err = r.Organization(auth.From(ctx).Scope(), in.ID)
 		return err
 	})
-	return &One[contract.Organization]{ETag: etag(o.Version), Body: organization(o)}, err
-}
-
-func (a *API) setLimits(ctx context.Context, in *struct {
-	ByID
-	Match
-	Body contract.Limits
-},
-) (*One[contract.Organization], error) {
-	version, err := in.version()
-	if err != nil {
-		return nil, err
-	}
-	o, err := a.Ledger.SetLimits(ctx, auth.From(ctx), in.ID, version, limits(in.Body))
 	return &One[contract.Organization]{ETag: etag(o.Version), Body: organization(o)}, err
 }
 
@@ -146,16 +130,12 @@ func own(actor ledger.Actor, named string) string {
 	return named
 }
 
-func limits(l contract.Limits) quota.Limits {
-	return quota.Limits{GPUs: l.MaxGPUs, SpeculationPerDay: micro(l.SpeculationPerDay)}
-}
-
 func organization(o ledger.Organization) contract.Organization {
 	return contract.Organization{ID: o.ID, Name: o.Name, CreatedAt: o.CreatedAt.UTC(), Version: o.Version,
-		Limits: contract.Limits{MaxGPUs: o.Limits.GPUs, SpeculationPerDay: money(o.Limits.SpeculationPerDay)}}
+		Limits: encodeLimits(o.Limits)}
 }
 
 func user(u ledger.User) contract.User {
 	return contract.User{ID: u.ID, OrganizationID: u.OrganizationID, Email: u.Email, Role: string(u.Role), Active: u.Active,
-		CreatedAt: u.CreatedAt.UTC(), Version: u.Version}
+		Caps: caps(u.Caps), CreatedAt: u.CreatedAt.UTC(), Version: u.Version}
 }

@@ -3,10 +3,8 @@ package api
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/problem"
@@ -29,11 +27,7 @@ func (a *API) createKey(ctx context.Context, in *struct {
 		return nil, err
 	}
 	k := ledger.Key{OrganizationID: own(actor, b.OrganizationID), UserID: b.UserID, Name: b.Name,
-		Kind: ledger.KeyKind(b.Kind), Role: ledger.Role(b.Role)}
-	if b.Caps != nil {
-		k.Caps = quota.Caps{MaxGPUs: b.Caps.MaxGPUs, MaxPerDay: micro(b.Caps.MaxPerDay),
-			MaxLead: seconds(b.Caps.MaxLeadSeconds), MaxWindow: seconds(b.Caps.MaxWindowSeconds)}
-	}
+		Kind: ledger.KeyKind(b.Kind), Role: ledger.Role(b.Role), Caps: decodeCaps(b.Caps)}
 	if b.ExpiresInSeconds > 0 {
 		k.ExpiresAt = a.Clock.Now().Add(seconds(b.ExpiresInSeconds))
 	}
@@ -49,14 +43,11 @@ func (a *API) createKey(ctx context.Context, in *struct {
 }
 
 func checkCaps(b contract.KeyCreate) error {
-	switch {
-	case b.Kind == contract.KindAgent && b.Caps == nil:
-		return problem.Invalid("caps", "must be given for an agent's key",
-			`{"max_gpus":8,"max_per_day":{"amount":"50","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":28800}`)
-	case b.Kind != contract.KindAgent && b.Caps != nil:
-		return problem.Invalid("caps", "must be left out: only agents' keys have caps", "")
+	if b.Kind != contract.KindAgent || b.Caps != nil {
+		return nil
 	}
-	return nil
+	return problem.Invalid("caps", "must be given for an agent's key",
+		`{"max_gpus":8,"max_per_day":{"amount":"50","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":28800}`)
 }
 
 func (a *API) listKeys(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Key], err error) {
@@ -80,14 +71,6 @@ func (a *API) revokeKey(ctx context.Context, in *struct{ ByID }) (*One[contract.
 
 func key(k ledger.Key) contract.Key {
 	return contract.Key{ID: k.ID, OrganizationID: k.OrganizationID, UserID: k.UserID, Name: k.Name, Kind: string(k.Kind),
-		Role: string(k.Role), Caps: caps(k.Kind, k.Caps), Last4: k.Last4, CreatedBy: k.CreatedBy, CreatedAt: k.CreatedAt.UTC(),
+		Role: string(k.Role), Caps: caps(k.Caps), Last4: k.Last4, CreatedBy: k.CreatedBy, CreatedAt: k.CreatedAt.UTC(),
 		ExpiresAt: k.ExpiresAt.UTC(), RevokedAt: k.RevokedAt.UTC(), LastUsedAt: k.LastUsedAt.UTC()}
-}
-
-func caps(kind ledger.KeyKind, c quota.Caps) *contract.Caps {
-	if kind != ledger.AgentKey {
-		return nil
-	}
-	return &contract.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: money(c.MaxPerDay),
-		MaxLeadSeconds: int64(c.MaxLead / time.Second), MaxWindowSeconds: int64(c.MaxWindow / time.Second)}
 }

@@ -53,7 +53,7 @@ func (a *API) planKinds() map[string]planKind {
 		contract.PlanClaim:     kindOf(a, "POST /v1/reservations/:id/claim", claimDeed),
 		contract.PlanRelease:   kindOf(a, "POST /v1/allocations/:id/release", releaseDeed),
 		contract.PlanCancel:    kindOf(a, "DELETE /v1/reservations/:id", cancelDeed),
-		contract.PlanQuota:     kindOf(a, "PUT /v1/organizations/:id/limits", quotaDeed),
+		contract.PlanQuota:     kindOf(a, "PUT /v1/organizations/:id/quota", quotaDeed),
 		contract.PlanPool:      kindOf(a, "PATCH /v1/pools/:id", poolDeed),
 		contract.PlanAgentPlan: kindOf(a, "PUT /v1/agent/plan", agentPlanDeed),
 	}
@@ -210,9 +210,9 @@ func cancelDeed(_ *API, actor ledger.Actor, b contract.PlannedCancel) (ledger.De
 }
 
 func quotaDeed(_ *API, actor ledger.Actor, b contract.PlannedQuota) (ledger.Deed, error) {
-	return deedOf(func(ctx context.Context, l *ledger.Ledger) (ledger.Organization, error) {
-		return l.SetLimits(ctx, actor, b.OrganizationID, b.Version, limits(b.Limits))
-	}, ok, organization), nil
+	return deedOf(func(ctx context.Context, l *ledger.Ledger) (ledger.LimitsChange, error) {
+		return l.SetLimits(ctx, actor, b.OrganizationID, b.Version, decodeLimits(b.Limits), b.Force)
+	}, ok, quotaChanged), nil
 }
 
 func poolDeed(_ *API, actor ledger.Actor, b contract.PlannedPool) (ledger.Deed, error) {

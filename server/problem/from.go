@@ -19,6 +19,7 @@ func From(err error) (*Problem, bool) {
 		invalid *ledger.InvalidError
 		state   *ledger.StateError
 		stale   *ledger.PlanStaleError
+		risk    *ledger.PromisesAtRiskError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -29,6 +30,8 @@ func From(err error) (*Problem, bool) {
 		return fromRefused(refused), true
 	case errors.As(err, &invalid):
 		return fromInvalid(invalid), true
+	case errors.As(err, &risk):
+		return fromRisk(risk), true
 	case errors.As(err, &state):
 		return New(contract.CodeStateConflict, state.Error()), true
 	}
@@ -129,8 +132,12 @@ var fields = map[admission.Code]string{
 
 // Blockers lists everything that stands in the way.
 func Blockers(e *ledger.RefusedError) []contract.Blocker {
+	return blockers(e.Decision.Reasons)
+}
+
+func blockers(reasons []admission.Reason) []contract.Blocker {
 	var out []contract.Blocker
-	for _, r := range e.Decision.Reasons {
+	for _, r := range reasons {
 		out = append(out, contract.Blocker{Code: string(r.Code), Message: r.Message, Unit: r.Unit, Limit: r.Limit, Asked: r.Asked})
 	}
 	return out

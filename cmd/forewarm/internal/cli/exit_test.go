@@ -36,7 +36,7 @@ func TestExitCodes(t *testing.T) {
 		"quota": {ExitPolicy, func(w *town) {
 			w.pool()
 			w.must("allocate", "--gpus", "4", "--pool", "lab")
-			w.must("org", "limits", w.own(), "--max-gpus", "6")
+			w.must("quota", "set", w.own(), "--max-gpus", "6")
 		}, "allocate --gpus 4 --pool lab", "quota"},
 		"role": {ExitPolicy, func(w *town) {
 			w.must("key", "create", "guest", "--role", "viewer", "--out", w.env["XDG_CONFIG_HOME"]+".key")
@@ -44,7 +44,7 @@ func TestExitCodes(t *testing.T) {
 		}, "org create beta --max-gpus 1", "may not"},
 		"no capacity": {ExitNoCapacity, func(w *town) {
 			w.pool()
-			w.must("org", "limits", w.own(), "--max-gpus", "100")
+			w.must("quota", "set", w.own(), "--max-gpus", "100")
 			w.must("allocate", "--gpus", "8", "--pool", "lab")
 		}, "allocate --gpus 4 --pool lab", "capacity"},
 		"wait timed out": {ExitTimeout, (*town).pool, "allocate --gpus 4 --pool lab --wait --timeout 3s", "forewarm wait alc_"},

@@ -36,7 +36,7 @@ func (a *app) org() *cobra.Command {
 			return one(a, cmd, orgView, got)
 		},
 	}
-	return group("org", "See and define tenants", all(a, "organizations", orgView, (*client.Client).Organizations), show, a.orgCreate(), a.orgLimits())
+	return group("org", "See and define tenants", all(a, "organizations", orgView, (*client.Client).Organizations), show, a.orgCreate())
 }
 
 func atMostOne(cmd *cobra.Command, args []string) error {
@@ -82,44 +82,6 @@ func (a *app) orgCreate() *cobra.Command {
 	return c
 }
 
-func (a *app) orgLimits() *cobra.Command {
-	var gpus int
-	var budget string
-	c := &cobra.Command{
-		Use: "limits ORGANIZATION", Short: "Change what a tenant may hold (operators)", Args: named("ORGANIZATION"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("max-gpus") && !cmd.Flags().Changed("speculation-per-day") {
-				return usagef("forewarm org limits --help", "there is nothing to change")
-			}
-			api, err := a.client()
-			if err != nil {
-				return err
-			}
-			org, err := api.Organization(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if cmd.Flags().Changed("max-gpus") {
-				org.Limits.MaxGPUs = gpus
-			}
-			if cmd.Flags().Changed("speculation-per-day") {
-				org.Limits.SpeculationPerDay = dollars(budget)
-			}
-			if a.planning {
-				return a.makePlan(cmd, api, contract.PlanQuota, contract.PlannedQuota{OrganizationID: org.ID, Version: org.Version, Limits: org.Limits})
-			}
-			got, err := api.SetLimits(a.send(cmd.Context()), org.ID, org.Version, org.Limits)
-			if err != nil {
-				return err
-			}
-			return one(a, cmd, orgView, got)
-		},
-	}
-	c.Flags().IntVar(&gpus, "max-gpus", 0, "GPUs held and promised at once")
-	c.Flags().StringVar(&budget, "speculation-per-day", "", "USD of speculative reservations a UTC day")
-	return c
-}
-
 var userView = view[contract.User]{
 	name: func(x contract.User) string { return x.ID },
 	columns: []column[contract.User]{
@@ -127,6 +89,7 @@ var userView = view[contract.User]{
 		{head: "EMAIL", cell: func(x contract.User) string { return x.Email }},
 		{head: "ROLE", cell: func(x contract.User) string { return x.Role }},
 		{head: "ACTIVE", cell: func(x contract.User) string { return yesNo(x.Active) }},
+		{head: "CAPS", cell: func(x contract.User) string { return caps(x.Caps) }, wide: true},
 		{head: "ORGANIZATION", cell: func(x contract.User) string { return x.OrganizationID }, wide: true},
 	},
 }
@@ -153,5 +116,5 @@ func (a *app) user() *cobra.Command {
 	}
 	create.Flags().StringVar(&in.Role, "role", "", "viewer, member or admin")
 	create.Flags().StringVar(&in.OrganizationID, "org", "", "id of the organization (default your own)")
-	return group("user", "See and make users", create, all(a, "users", userView, (*client.Client).Users))
+	return group("user", "See and make users", create, all(a, "users", userView, (*client.Client).Users), a.userCaps())
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,11 @@ func caps(c *contract.Caps) string {
 	if c == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%d GPUs, %s a day, %s ahead, %s long", c.MaxGPUs, money(c.MaxPerDay), seconds(c.MaxLeadSeconds), seconds(c.MaxWindowSeconds))
+	text := fmt.Sprintf("%d GPUs, %s a day, %s ahead, %s long", c.MaxGPUs, money(c.MaxPerDay), seconds(c.MaxLeadSeconds), seconds(c.MaxWindowSeconds))
+	if c.GPUHoursPerDay != nil {
+		text += fmt.Sprintf(", %d GPU-hours a day", *c.GPUHoursPerDay)
+	}
+	return text
 }
 
 // createdKey shows the one answer that holds a secret.
@@ -53,10 +58,10 @@ func (a *app) key() *cobra.Command {
 
 // keyFlags are what forewarm key create is told.
 type keyFlags struct {
-	in                    contract.KeyCreate
-	caps                  contract.Caps
-	perDay, out           string
-	lead, window, expires duration
+	in      contract.KeyCreate
+	caps    capsFlags
+	out     string
+	expires duration
 }
 
 func (a *app) keyCreate() *cobra.Command {
@@ -78,10 +83,7 @@ func (a *app) keyCreate() *cobra.Command {
 	f.StringVar(&k.in.UserID, "user", "", "id of the user that it acts for")
 	f.StringVar(&k.in.OrganizationID, "org", "", "id of the organization (default your own)")
 	f.Var(&k.expires, "expires", "how long it works (default for ever)")
-	f.IntVar(&k.caps.MaxGPUs, "max-gpus", 0, "agent: GPUs promised at once")
-	f.StringVar(&k.perDay, "max-per-day", "", "agent: USD of reservations a UTC day")
-	f.Var(&k.lead, "max-lead", "agent: how far ahead it may reserve")
-	f.Var(&k.window, "max-window", "agent: longest reservation")
+	k.caps.bind(f)
 	f.StringVar(&k.out, "out", "", "write the secret to this new file, for its owner alone, and do not show it")
 	return c
 }
@@ -89,16 +91,17 @@ func (a *app) keyCreate() *cobra.Command {
 // complete turns the flags into a request.
 func (k *keyFlags) complete(cmd *cobra.Command) error {
 	k.in.ExpiresInSeconds = k.expires.seconds()
-	if k.in.Kind != contract.KindAgent {
+	if k.in.Kind != contract.KindAgent && !k.capped(cmd) {
 		return nil
 	}
-	if err := need(cmd, "max-gpus", "max-per-day", "max-lead", "max-window"); err != nil {
-		return err
-	}
-	k.caps.MaxPerDay = dollars(k.perDay)
-	k.caps.MaxLeadSeconds, k.caps.MaxWindowSeconds = k.lead.seconds(), k.window.seconds()
-	k.in.Caps = &k.caps
-	return nil
+	var err error
+	k.in.Caps, err = k.caps.read(cmd)
+	return err
+}
+
+// capped reports whether any cap was given.
+func (k *keyFlags) capped(cmd *cobra.Command) bool {
+	return slices.ContainsFunc(capFlags, cmd.Flags().Changed)
 }
 
 // makeKey opens the file for the secret first: a secret that cannot be written

@@ -31,7 +31,7 @@ func (a *app) plan() *cobra.Command {
 		},
 	}
 	c := group("plan", "See what a command would do, then apply exactly that", show)
-	for _, verb := range []*cobra.Command{a.reserve(), a.allocate(), a.reservationsClaim(), a.release(), a.reservationsCancel(), a.orgLimits(), a.poolsEdit()} {
+	for _, verb := range []*cobra.Command{a.reserve(), a.allocate(), a.reservationsClaim(), a.release(), a.reservationsCancel(), a.quotaSet(), a.poolsEdit()} {
 		c.AddCommand(a.planned(verb))
 	}
 	return c
@@ -42,8 +42,8 @@ func (a *app) planned(c *cobra.Command) *cobra.Command {
 	run := c.RunE
 	c.Short, c.Example = "Plan: "+strings.ToLower(c.Short[:1])+c.Short[1:], ""
 	switch c.Name() {
-	case "limits":
-		c.Use = strings.Replace(c.Use, "limits", "quota", 1)
+	case "set":
+		c.Use = strings.Replace(c.Use, "set", "quota", 1)
 	case "edit":
 		c.Use = strings.Replace(c.Use, "edit", "pool", 1)
 	}

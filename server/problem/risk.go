@@ -1,0 +1,30 @@
+package problem
+
+import (
+	"fmt"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// shownAtRisk is how many of the promises at risk a problem names.
+const shownAtRisk = 20
+
+func fromRisk(e *ledger.PromisesAtRiskError) *Problem {
+	p := New(contract.CodePromisesAtRisk, fmt.Sprintf("What is promised would be beyond these limits, in %d cases.", len(e.Promises))).
+		Fix("Choose limits that keep them, or wait until they are over", "").
+		Fix("Repeat with force=true: they are kept, marked degraded, and told of in the journal", "")
+	p.AtRisk = AtRisk(e.Promises[:min(len(e.Promises), shownAtRisk)])
+	return p
+}
+
+// AtRisk encodes promises that limits do not allow.
+func AtRisk(promises []ledger.AtRisk) []contract.PromiseAtRisk {
+	out := make([]contract.PromiseAtRisk, len(promises))
+	for i, r := range promises {
+		out[i] = contract.PromiseAtRisk{ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, GPUs: r.Shape.GPUs(),
+			Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Blockers: blockers(admission.LimitReasons(r.Violations))}
+	}
+	return out
+}
