@@ -14,8 +14,9 @@ type Actor struct {
 	OrganizationID string
 	UserID         string
 	Role           Role
-	Caps           quota.Caps
-	Via            string // the door: api, worker, planner
+	Caps           quota.Caps // of the key; see Key.Caps
+	UserCaps       quota.Caps // of the person; zero: none
+	Via            string     // the door: api, worker, planner
 }
 
 // SystemActor is the installation itself acting through one of its parts.
@@ -32,6 +33,23 @@ var order = []Role{Viewer, Member, Admin, Operator}
 // AtLeast reports whether the actor's role includes r.
 func (a Actor) AtLeast(r Role) bool {
 	return slices.Contains(order, a.Role) && slices.Index(order, a.Role) >= slices.Index(order, r)
+}
+
+// asker is for whom something is booked, and what caps hold for it.
+type asker struct {
+	keyID, userID string
+	key, user     *quota.Caps // nil: none
+}
+
+func (a Actor) asker() asker {
+	who := asker{keyID: a.KeyID, userID: a.UserID}
+	if a.Kind == AgentKey || a.Caps != (quota.Caps{}) {
+		who.key = &a.Caps
+	}
+	if a.UserID != "" && a.UserCaps != (quota.Caps{}) {
+		who.user = &a.UserCaps
+	}
+	return who
 }
 
 // holder is the organization that the actor books for, or ErrDenied.

@@ -13,6 +13,7 @@ import (
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
 )
@@ -112,11 +113,14 @@ func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, l
 	return out, err
 }
 
-// holding is the locked organization an actor takes GPUs for, with what it is
-// committed to; that follows what the unit changes.
+// holding is the locked organization that somebody takes GPUs for, with what it
+// and those of its cohort are committed to; that follows what the unit changes.
 type holding struct {
 	org         Organization
 	commitments *Commitments
+	cohort      []quota.Member // the others, locked too
+	who         asker
+	paused      bool // nothing is warmed for it on a guess
 }
 
 func (u *unit) holding() (*holding, error) {
@@ -124,19 +128,35 @@ func (u *unit) holding() (*holding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return u.holds(orgID)
+	return u.holds(orgID, u.actor.asker())
 }
 
-func (u *unit) holds(organizationID string) (*holding, error) {
-	org, err := u.lockOrganization(organizationID)
+func (u *unit) holds(organizationID string, who asker) (*holding, error) {
+	org, others, err := u.lockSharers(organizationID)
 	if err != nil {
 		return nil, fmt.Errorf("locking organization: %w", err)
 	}
-	c, err := u.commitments(organizationID)
-	if err != nil {
+	h := &holding{org: org, who: who}
+	if h.commitments, err = u.commitments(organizationID); err != nil {
 		return nil, fmt.Errorf("reading commitments: %w", err)
 	}
-	return &holding{org: org, commitments: c}, nil
+	for _, o := range others {
+		c, err := u.commitments(o.ID)
+		if err != nil {
+			return nil, fmt.Errorf("reading commitments of the cohort: %w", err)
+		}
+		h.cohort = append(h.cohort, quota.Member{Limits: o.Limits, Committed: &c.All})
+	}
+	return h, nil
+}
+
+// mayGuess notes whether the organization may have something warmed on a guess.
+func (u *unit) mayGuess(h *holding) error {
+	paused, err := u.pauses()
+	if err == nil {
+		_, h.paused = paused.of(h.org.ID)
+	}
+	return err
 }
 
 // warm counts the pool's ready nodes.
@@ -181,7 +201,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 		return allocation.Allocation{}, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: d}
 	}
 	a := allocation.New(allocation.Allocation{
-		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80), HeldBy: u.actor.KeyID,
+		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80), HeldBy: u.actor.KeyID, UserID: u.actor.UserID,
 		Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 	}, u.now())
 	if req.dryRun {
@@ -213,7 +233,7 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (admission.De
 		p.setReservation(&r, nil)
 		defer p.setReservation(nil, &r)
 	}
-	view := u.view(p, h.org, h.commitments, p.tiersNow(req.own, req.explicit))
+	view := u.view(p, h, p.tiersNow(req.own, req.explicit))
 	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
 	ask := admission.Request{Class: reservation.Guaranteed, Shape: req.shape, Window: window, Now: true}
 	d := admission.Decide(ask, view)

@@ -48,7 +48,7 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 		if a.State() != allocation.Active {
 			return a, &StateError{Subject: a.ID, State: string(a.State()), Asked: "extend it"}
 		}
-		h, err := u.holds(a.OrganizationID)
+		h, err := u.holds(a.OrganizationID, u.actor.asker())
 		if err != nil {
 			return a, err
 		}
@@ -71,7 +71,7 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 // decideExtension admits the added time on the slots that the allocation has. It
 // makes no offers: an extension begins where the lease ends, or not at all.
 func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) admission.Decision {
-	view := u.view(p, h.org, h.commitments, onlyOn(a.Slots))
+	view := u.view(p, h, onlyOn(a.Slots))
 	d := admission.Decide(admission.Request{
 		Class: reservation.Guaranteed, Shape: a.Shape, Now: true,
 		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)},
@@ -113,14 +113,14 @@ func (u *unit) findAllocation(actor Actor, id string) (*poolUnit, allocation.All
 		if !actor.Scope().All && a.OrganizationID != actor.OrganizationID {
 			return nil, a, fmt.Errorf("reading allocation %s: %w", id, ErrNotFound)
 		}
-		_, err := u.lockOrganization(a.OrganizationID)
+		_, _, err := u.lockSharers(a.OrganizationID)
 		return p, a, err
 	}
 	seen, err := u.tx.Allocation(actor.Scope(), id)
 	if err != nil || !seen.Live() {
 		return nil, seen, err
 	}
-	if _, err = u.lockOrganization(seen.OrganizationID); err != nil {
+	if _, _, err = u.lockSharers(seen.OrganizationID); err != nil {
 		return nil, seen, fmt.Errorf("locking organization: %w", err)
 	}
 	p, err := u.lockPool(seen.PoolID)

@@ -127,9 +127,14 @@ func (u *unit) candidates(idOrName, model string) ([]*poolUnit, error) {
 func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation.Reservation, error) {
 	shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
 	r := u.newReservation(p, h.org, req, shape)
+	if r.Class == reservation.Speculative {
+		if err := u.mayGuess(h); err != nil {
+			return r, err
+		}
+	}
 	d := admission.Decide(admission.Request{
 		Class: r.Class, Shape: shape, Window: req.Window,
-	}, u.view(p, h.org, h.commitments, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
+	}, u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 	r.Cost = d.Cost
 	if d.Accepted() && r.Class == reservation.Speculative {
 		d.Reasons = p.tooLate(d.Slots, r.Window, u.now())
@@ -166,7 +171,7 @@ func (u *unit) newReservation(p *poolUnit, org Organization, req ReserveRequest,
 		r.ID = u.ids.New(ids.Reservation)
 	}
 	if r.MadeBy == "" {
-		r.MadeBy = u.actor.KeyID
+		r.MadeBy, r.UserID = u.actor.KeyID, u.actor.UserID
 	}
 	if u.actor.Kind == AgentKey {
 		r.Class, r.Source = reservation.Speculative, reservation.FromAgent
@@ -188,7 +193,11 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if err != nil || r.State() != reservation.Waitlisted {
 			return ignoreMissing(err)
 		}
-		h, err := u.holds(r.OrganizationID)
+		who, err := u.askerOf(r)
+		if err != nil {
+			return err
+		}
+		h, err := u.holds(r.OrganizationID, who)
 		if err != nil {
 			return err
 		}
@@ -201,7 +210,7 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 			return nil
 		}
 		d := admission.Decide(admission.Request{Class: r.Class, Shape: r.Shape, Window: r.Window.From(u.now())},
-			u.view(p, h.org, h.commitments, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
+			u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 		if !d.Accepted() {
 			return nil
 		}
@@ -213,6 +222,26 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		u.wakePlan(p.Pool.ID)
 		return err
 	})
+}
+
+// askerOf is for whom a reservation was made, with the caps that hold now.
+func (u *unit) askerOf(r reservation.Reservation) (asker, error) {
+	who := Actor{KeyID: r.MadeBy, UserID: r.UserID}
+	if r.Source != reservation.FromSchedule {
+		k, err := u.tx.Key(Scope{All: true}, r.MadeBy)
+		if ignoreMissing(err) != nil {
+			return asker{}, fmt.Errorf("reading key: %w", err)
+		}
+		who.Kind, who.Caps = k.Kind, k.Caps
+	}
+	if r.UserID != "" {
+		user, err := u.tx.User(Scope{All: true}, r.UserID)
+		if err != nil {
+			return asker{}, fmt.Errorf("reading user: %w", err)
+		}
+		who.UserCaps = user.Caps
+	}
+	return who.asker(), nil
 }
 
 // CancelReservation ends a promise of the actor's organization; an agent may

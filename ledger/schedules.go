@@ -107,7 +107,7 @@ func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor, id string) err
 		if err != nil {
 			return err
 		}
-		if _, err := u.lockOrganization(s.OrganizationID); err != nil {
+		if _, _, err := u.lockSharers(s.OrganizationID); err != nil {
 			return fmt.Errorf("locking organization: %w", err)
 		}
 		p, err := u.lockPool(s.PoolID)

@@ -59,6 +59,43 @@ func (u *unit) lockTenants(orgID, cohort string) (*tenants, error) {
 	return t, err
 }
 
+// lockSharers locks an organization with all of its cohort, and returns it and
+// the others.
+func (u *unit) lockSharers(orgID string) (Organization, []Organization, error) {
+	if org, ok := u.orgs[orgID]; ok && (org.Limits.Cohort == "" || u.whole[org.Limits.Cohort]) {
+		return org, u.othersOf(org), nil
+	}
+	if u.grouped {
+		u.misfit = true
+		return Organization{}, nil, errMisfit
+	}
+	t, err := u.lockTenants(orgID, "")
+	if err != nil {
+		return Organization{}, nil, err
+	}
+	org := t.organizations[orgID]
+	if u.whole == nil {
+		u.whole = map[string]bool{}
+	}
+	u.whole[org.Limits.Cohort] = true
+	return org, u.othersOf(org), nil
+}
+
+// othersOf lists the locked organizations of the same cohort, in the order of
+// their ids.
+func (u *unit) othersOf(org Organization) []Organization {
+	if org.Limits.Cohort == "" {
+		return nil
+	}
+	var others []Organization
+	for _, id := range sortedKeys(u.orgs) {
+		if o := u.orgs[id]; id != org.ID && o.Limits.Cohort == org.Limits.Cohort {
+			others = append(others, o)
+		}
+	}
+	return others
+}
+
 // sharers lists an organization and the members of cohorts, in the order of
 // their ids.
 func (u *unit) sharers(orgID string, cohorts ...string) ([]string, error) {

@@ -23,6 +23,7 @@ type unit struct {
 	actor   Actor
 	grouped bool // shares the transaction: everything it needs was locked at its beginning
 	orgs    map[string]Organization
+	whole   map[string]bool // cohorts of which every member is locked
 	pools   map[string]*poolUnit
 	stamps  map[string]int64 // of every pool, as read with the last lock
 	replays map[ReplayKey]Replay

@@ -9,7 +9,6 @@ import (
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -53,19 +52,21 @@ func (p *poolUnit) tooLate(slots []int, w calendar.Interval, now time.Time) []ad
 }
 
 // view gathers what admission looks at for one organization in one pool.
-func (u *unit) view(p *poolUnit, org Organization, c *Commitments, tiers calendar.Tiers) admission.View {
-	own := c.ByKey[u.actor.KeyID]
-	if own == nil {
-		own = &quota.Commitments{}
-	}
-	key := admission.Capped{Spent: own}
-	if u.actor.Kind == AgentKey {
-		key.Caps = &u.actor.Caps
-	}
-	return admission.View{
+func (u *unit) view(p *poolUnit, h *holding, tiers calendar.Tiers) admission.View {
+	c := h.commitments
+	v := admission.View{
 		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers, Speculative: p.speculative()},
-		Limits: org.Limits, Committed: &c.All, Guessed: &c.Guessed, Key: key,
+		Limits: h.org.Limits, Committed: &c.All, Guessed: &c.Guessed, Cohort: h.cohort,
+		Key: admission.Capped{Spent: c.ByKey[h.who.keyID]}, User: admission.Capped{Spent: c.ByUser[h.who.userID]},
 	}
+	if h.who.key != nil {
+		v.Key.Caps = h.who.key
+	}
+	if h.who.user != nil {
+		v.User.Caps = h.who.user
+	}
+	v.Pool.Paused = v.Pool.Paused || h.paused
+	return v
 }
 
 // displace cancels the speculative reservations that a decision pushes out.

@@ -147,7 +147,7 @@ func actor(r remembered) ledger.Actor {
 	}
 	return ledger.Actor{
 		KeyID: r.key.ID, Kind: r.key.Kind, OrganizationID: r.key.OrganizationID, UserID: r.key.UserID,
-		Role: role, Caps: r.key.Caps, Via: "api",
+		Role: role, Caps: r.key.Caps, UserCaps: r.user.Caps, Via: "api",
 	}
 }
 
