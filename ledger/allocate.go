@@ -23,12 +23,14 @@ const DefaultLease = time.Hour
 
 // AllocateRequest asks for GPUs now.
 type AllocateRequest struct {
-	Pool   string // id or name; empty: any pool of Model
-	Model  string
-	GPUs   int
-	Lease  time.Duration // counts from activation; zero means DefaultLease
-	Name   string
-	DryRun bool // decide, store nothing
+	Pool  string // id or name; empty: any pool of Model
+	Model string
+	GPUs  int
+	Lease time.Duration // counts from activation; zero means DefaultLease
+	Name  string
+	// Workload is what it is for; empty: online.
+	Workload gpu.Workload
+	DryRun   bool // decide, store nothing
 }
 
 func (r AllocateRequest) check() error {
@@ -190,6 +192,7 @@ type takeRequest struct {
 	name     string
 	own      []reservation.Reservation // may be claimed; with explicit, all of them are
 	explicit bool
+	workload gpu.Workload
 	dryRun   bool
 }
 
@@ -201,7 +204,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 		return allocation.Allocation{}, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: d}
 	}
 	a := allocation.New(allocation.Allocation{
-		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80), HeldBy: u.actor.KeyID, UserID: u.actor.UserID,
+		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80), HeldBy: u.actor.KeyID, UserID: u.actor.UserID, Workload: req.workload,
 		Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 	}, u.now())
 	if req.dryRun {

@@ -99,6 +99,7 @@ func (d *desk) rearrange(p gpu.Pool) {
 		d.seat(*n)
 	}
 	d.places = calendar.NewSlots(p.MaxNodes, p.PerNode)
+	d.places.SetMargin(p.Timers.Cleaning)
 	for _, r := range d.reservations.rows {
 		if r.Placed() {
 			d.places.Force(r.Booking())

@@ -24,7 +24,9 @@ type ReserveRequest struct {
 	Model       string
 	GPUs        int
 	Window      calendar.Interval
-	Class       reservation.Class // empty: guaranteed for people, speculative for agents
+	Range       calendar.TimeRange // instead of Window: the earliest window in it that is accepted
+	Workload    gpu.Workload       // empty: online
+	Class       reservation.Class  // empty: guaranteed for people, speculative for agents
 	Name        string
 	Queue       bool // wait for a place when the pool is full
 	ReasonCode  string
@@ -40,6 +42,8 @@ func (r ReserveRequest) check() error {
 	switch {
 	case r.GPUs < 1 || r.GPUs > MaxGPUs:
 		return &InvalidError{Field: "gpus", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
+	case r.flexible():
+		return r.checkRange()
 	case !r.Window.Valid():
 		return &InvalidError{Field: "end", Rule: "must be after start"}
 	case r.Pool == "" && r.Model == "":
@@ -48,6 +52,30 @@ func (r ReserveRequest) check() error {
 		return &InvalidError{Field: "probability", Rule: "must be between 0 and 1"}
 	}
 	return nil
+}
+
+// flexible reports whether the request leaves the window open.
+func (r ReserveRequest) flexible() bool { return r.Range != (calendar.TimeRange{}) }
+
+func (r ReserveRequest) checkRange() error {
+	if r.Window != (calendar.Interval{}) {
+		return &InvalidError{Field: "start", Rule: "must be left out with a time range"}
+	}
+	check := r.Range
+	if check.StartNotEarlierThan.IsZero() {
+		check.StartNotEarlierThan = time.Unix(0, 0) // it means now
+	}
+	if wrong := (*calendar.RangeError)(nil); errors.As(check.Check(), &wrong) {
+		return &InvalidError{Field: rangeFields[wrong.Field], Rule: wrong.Rule}
+	}
+	return nil
+}
+
+// rangeFields are the fields of a range as requests name them.
+var rangeFields = map[string]string{
+	"start_time_not_earlier_than": "start_time_not_earlier_than", "start_time_not_later_than": "start_time_not_later_than",
+	"end_time_not_earlier_than": "end_time_not_earlier_than", "end_time_not_later_than": "end_time_not_later_than",
+	"min_duration": "min_duration_seconds", "max_duration": "max_duration_seconds",
 }
 
 // Reserve books a promise, or answers *RefusedError with every blocker.
@@ -126,18 +154,16 @@ func (u *unit) candidates(idOrName, model string) ([]*poolUnit, error) {
 
 func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation.Reservation, error) {
 	shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
-	r := u.newReservation(p, h.org, req, shape)
-	if r.Class == reservation.Speculative {
-		if err := u.mayGuess(h); err != nil {
-			return r, err
+	if req.flexible() {
+		found, err := u.windows(p, h, req, 1)
+		if err != nil {
+			return reservation.Reservation{}, err
 		}
+		req.Window = found[0].Window
 	}
-	d := admission.Decide(admission.Request{
-		Class: r.Class, Shape: shape, Window: req.Window,
-	}, u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
-	r.Cost = d.Cost
-	if d.Accepted() && r.Class == reservation.Speculative {
-		d.Reasons = p.tooLate(d.Slots, r.Window, u.now())
+	r, d, err := u.decide(p, h, u.newReservation(p, h.org, req, shape))
+	if err != nil {
+		return r, err
 	}
 	state := reservation.Booked
 	switch {
@@ -148,7 +174,7 @@ func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation
 	default:
 		return r, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: d}
 	}
-	r, err := reservation.New(r, state, u.now())
+	r, err = reservation.New(r, state, u.now())
 	if err != nil || req.DryRun {
 		return r, err
 	}
@@ -162,10 +188,27 @@ func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation
 	return r, nil
 }
 
+// decide admits a reservation or says why not, and sets what it costs.
+func (u *unit) decide(p *poolUnit, h *holding, r reservation.Reservation) (reservation.Reservation, admission.Decision, error) {
+	guess := r.Class == reservation.Speculative
+	if guess {
+		if err := u.mayGuess(h); err != nil {
+			return r, admission.Decision{}, err
+		}
+	}
+	d := admission.Decide(admission.Request{Class: r.Class, Shape: r.Shape, Window: r.Window},
+		u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
+	r.Cost = d.Cost
+	if d.Accepted() && guess {
+		d.Reasons = p.tooLate(d.Slots, r.Window, u.now())
+	}
+	return r, d, nil
+}
+
 func (u *unit) newReservation(p *poolUnit, org Organization, req ReserveRequest, shape gpu.Shape) reservation.Reservation {
 	r := reservation.Reservation{
 		ID: req.id, OrganizationID: org.ID, PoolID: p.Pool.ID, Name: clip(req.Name, 80), Class: req.Class, Source: req.source,
-		MadeBy: req.madeBy, Window: req.Window, Shape: shape, ReasonCode: req.ReasonCode, Probability: req.Probability,
+		MadeBy: req.madeBy, Workload: req.Workload, Window: req.Window, Shape: shape, ReasonCode: req.ReasonCode, Probability: req.Probability,
 	}
 	if r.ID == "" {
 		r.ID = u.ids.New(ids.Reservation)

@@ -269,22 +269,6 @@ func (u *unit) publish() {
 	}
 }
 
-// lockOrganization locks an organization once per unit.
-func (u *unit) lockOrganization(id string) (Organization, error) {
-	if org, ok := u.orgs[id]; ok {
-		return org, nil
-	}
-	if u.grouped {
-		u.misfit = true
-		return Organization{}, errMisfit
-	}
-	opened, err := u.tx.Open(Opening{Organizations: []string{id}})
-	if err != nil {
-		return Organization{}, err
-	}
-	return opened.Organizations[0], u.accept(opened)
-}
-
 // lockPool locks a pool once per unit.
 func (u *unit) lockPool(id string) (*poolUnit, error) {
 	if p, ok := u.pools[id]; ok {

@@ -1,0 +1,196 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/internal/ids"
+)
+
+// FreeBusy is what a pool has free, in steps of time.
+type FreeBusy struct {
+	Pool  Pool
+	Steps []calendar.Level
+}
+
+// FreeBusy reads what is free of a pool, by id or name, from one time to
+// another: the exact minimum of each step, or with a step of 0 a step at each
+// change. It says nothing of whose the rest is.
+func (l *Ledger) FreeBusy(ctx context.Context, idOrName string, from, to time.Time, step time.Duration) (FreeBusy, error) {
+	var out FreeBusy
+	err := l.store.Read(ctx, func(r Reader) error {
+		pool, err := r.Pool(idOrName)
+		if err != nil {
+			return err
+		}
+		state, err := r.PoolState(pool.ID)
+		if err != nil {
+			return fmt.Errorf("reading pool: %w", err)
+		}
+		out = FreeBusy{Pool: state.Pool, Steps: state.calendar().FreeBusy(from, to, step)}
+		return nil
+	})
+	return out, err
+}
+
+// calendar builds the calendar of what is live in the pool.
+func (s PoolState) calendar() *calendar.Slots {
+	places := calendar.NewSlots(s.Pool.MaxNodes, s.Pool.PerNode)
+	places.SetMargin(s.Pool.Timers.Cleaning)
+	for _, r := range s.Reservations {
+		if r.Placed() {
+			places.Force(r.Booking())
+		}
+	}
+	for _, a := range s.Allocations {
+		if a.Live() {
+			places.Force(a.Booking())
+		}
+	}
+	return places
+}
+
+// Recommendation is a reservation that succeeds when it is asked for at once.
+type Recommendation struct {
+	PoolID string
+	Shape  gpu.Shape
+	Window calendar.Interval
+	Cost   gpu.MicroUSD
+}
+
+// Advise finds up to limit windows for a flexible request, the earliest first,
+// each of which Reserve would accept now. Without any, the error is the
+// *RefusedError of the last one that was tried.
+func (l *Ledger) Advise(ctx context.Context, actor Actor, req ReserveRequest, limit int) ([]Recommendation, error) {
+	if err := req.check(); err != nil {
+		return nil, err
+	}
+	var found []Recommendation
+	err := l.do(ctx, actor, func(u *unit) error {
+		h, err := u.holding()
+		if err != nil {
+			return err
+		}
+		pools, err := u.candidates(req.Pool, req.Model)
+		if err != nil {
+			return err
+		}
+		found, err = u.advise(pools, h, req, limit)
+		return err
+	})
+	return found, err
+}
+
+func (u *unit) advise(pools []*poolUnit, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
+	var found []Recommendation
+	var refused error
+	for _, p := range pools {
+		some, err := u.windows(p, h, req, limit)
+		if re := (*RefusedError)(nil); errors.As(err, &re) {
+			refused = err
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
+	}
+	if len(found) == 0 {
+		return nil, refused
+	}
+	slices.SortStableFunc(found, func(a, b Recommendation) int { return a.Window.Start.Compare(b.Window.Start) })
+	return found[:min(limit, len(found))], nil
+}
+
+const (
+	// triedWindows bounds how many windows are decided on for one request.
+	triedWindows = 64
+	// nudge is how far on the next window is looked for after one that no later
+	// change is known to help.
+	nudge = 15 * time.Minute
+)
+
+// windows lists up to limit windows of a flexible request that a pool and the
+// limits accept; none is *RefusedError.
+func (u *unit) windows(p *poolUnit, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
+	shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
+	left := req.Range
+	left.StartNotEarlierThan = latest(left.StartNotEarlierThan, u.now())
+	var found []Recommendation
+	var last admission.Decision
+	for range triedWindows {
+		iv, _, ok := p.places.FindRange(shape, left, nil)
+		if !ok || len(found) == limit {
+			break
+		}
+		iv, d, err := u.within(p, h, req, iv)
+		if err != nil {
+			return nil, err
+		}
+		if last = d; d.Accepted() {
+			found = append(found, Recommendation{PoolID: p.Pool.ID, Shape: shape, Window: iv, Cost: d.Cost})
+			left.StartNotEarlierThan = iv.End
+			continue
+		}
+		left.StartNotEarlierThan = h.changeAfter(iv.Start)
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	if last.Accepted() { // the calendar had no window at all: say what stands in the way of the first
+		first := calendar.Interval{Start: left.StartNotEarlierThan, End: left.StartNotEarlierThan.Add(max(left.MinDuration, time.Second))}
+		var err error
+		if _, last, err = u.judge(p, h, req, first); err != nil {
+			return nil, err
+		}
+	}
+	return nil, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: last}
+}
+
+// within decides on a window, and on the shortest one that starts with it if the
+// whole of it is refused: limits may bind where the calendar does not.
+func (u *unit) within(p *poolUnit, h *holding, req ReserveRequest, iv calendar.Interval) (calendar.Interval, admission.Decision, error) {
+	_, d, err := u.judge(p, h, req, iv)
+	short := calendar.Interval{Start: iv.Start, End: latest(iv.Start.Add(req.Range.MinDuration), req.Range.EndNotEarlierThan)}
+	if err != nil || d.Accepted() || !short.Valid() || !short.End.Before(iv.End) {
+		return iv, d, err
+	}
+	_, shorter, err := u.judge(p, h, req, short)
+	if shorter.Accepted() {
+		return short, shorter, err
+	}
+	return iv, d, err
+}
+
+// changeAfter is the first instant after t at which what the organization holds
+// changes; without one, a little later.
+func (h *holding) changeAfter(t time.Time) time.Time {
+	if next, ok := h.commitments.All.Next(t); ok && next.Before(t.Add(24*time.Hour)) {
+		return next
+	}
+	return t.Add(nudge)
+}
+
+// judge decides on one window of a request as Reserve would.
+func (u *unit) judge(p *poolUnit, h *holding, req ReserveRequest, w calendar.Interval) (reservation.Reservation, admission.Decision, error) {
+	shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
+	req.Window = w
+	if req.id == "" {
+		req.id = ids.Reservation // it is only looked at
+	}
+	return u.decide(p, h, u.newReservation(p, h.org, req, shape))
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
