@@ -88,7 +88,7 @@ var refusals = []struct {
 	{admission.KeyCapExceeded, contract.CodeKeyCapExceeded, "Ask an admin for a key with larger caps"},
 	{admission.QuotaExceeded, contract.CodeQuotaExceeded, "Release something, or ask an operator for a larger quota"},
 	{admission.CohortExhausted, contract.CodeQuotaExceeded, "Wait until the others of the cohort use less, or ask an operator for a larger quota"},
-	{admission.UserCapExceeded, contract.CodeKeyCapExceeded, "Ask an admin for larger caps"},
+	{admission.UserCapExceeded, contract.CodeUserCapExceeded, "Ask an admin for larger caps"},
 	{admission.GPUHoursExceeded, contract.CodeQuotaExceeded, "Wait for the next period, or ask an operator for a larger quota"},
 	{admission.SpendingExceeded, contract.CodeBudgetExceeded, "Wait for the next period, or ask an operator for a larger budget"},
 	{admission.BudgetExceeded, contract.CodeBudgetExceeded, "Wait for the next UTC day, or ask an operator for a larger budget"},
