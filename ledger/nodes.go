@@ -109,7 +109,7 @@ func (l *Ledger) ReportRefused(ctx context.Context, g Guard, nodeID, kind, messa
 			if !stockOut { // a quota, rights or the request itself: time alone does not mend it
 				wait *= 10
 			}
-			u.block(p, wait)
+			u.failed(p, n, wait)
 		}
 		u.wakePlan(p.Pool.ID)
 		return u.tx.Finish(g, time.Time{}, "")
@@ -165,7 +165,7 @@ func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Machine
 				return err
 			}
 			learned := p.Pool
-			learned.Boot, learned.Failures, learned.BlockedUntil = learned.Boot.Learn(took), 0, time.Time{}
+			learned.Boot, learned.Supply = learned.Boot.Learn(took), learned.Supply.Ready(u.now())
 			p.putPool(learned)
 			u.wakePlan(p.Pool.ID)
 		}
@@ -190,7 +190,7 @@ func (l *Ledger) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason st
 				return err
 			}
 			u.task(TaskDeleteNode, n.ID, u.now())
-			u.block(p, l.cfg.StockOut)
+			u.failed(p, n, l.cfg.StockOut)
 		}
 		return u.tx.Finish(g, time.Time{}, "")
 	})

@@ -27,9 +27,16 @@ func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) ([]string, er
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
+		paused, err := u.pauses()
+		if err != nil {
+			return err
+		}
+		u.watch(p)
 		var next time.Time
 		for range rounds {
-			result := plan.Compute(p.snapshot(), l.cfg.Policy, u.now())
+			s := p.snapshot()
+			s.Paused = paused.until()
+			result := plan.Compute(s, l.cfg.Policy, u.now())
 			next = result.Next
 			done, retry, err := u.perform(p, result.Actions)
 			if err != nil {
@@ -61,6 +68,7 @@ func sooner(next time.Time, waitlisted []string, now time.Time) time.Time {
 // transaction.
 func (p *poolUnit) snapshot() plan.Snapshot {
 	s := PoolState{Pool: p.Pool}.Snapshot()
+	s.Slots = p.places
 	for n := range p.nodes.all() {
 		if !node.Machine.Terminal(n.State()) {
 			s.Nodes = append(s.Nodes, n)
@@ -119,6 +127,9 @@ func (u *unit) requestNode(p *poolUnit, a plan.Action) error {
 	n := node.New(u.ids.New(ids.Node), p.Pool.ID, a.Slot, before+1, u.now())
 	n.Reason, n.Simulated = a.Reason, p.Pool.Simulated
 	p.putNode(n)
+	next := p.Pool
+	next.Created = next.Created.Add(1, u.cfg.Policy.CreateWindow, u.now())
+	p.putPool(next)
 	u.task(TaskCreateNode, n.ID, u.now())
 	u.event(Event{Type: "node." + string(n.State()), Subject: n.ID, PoolID: p.Pool.ID, Reason: a.Reason,
 		Message: fmt.Sprintf("for slot %d of %s", a.Slot, p.Pool.Name)})
@@ -135,19 +146,23 @@ func (u *unit) actOnNode(p *poolUnit, a plan.Action) error {
 	if err == nil && n.State() == node.Deprovisioning {
 		u.task(TaskDeleteNode, n.ID, u.now())
 	}
-	if a.Reason == plan.ReasonBootTimeout {
-		u.block(p, u.cfg.StockOut)
+	switch {
+	case a.Kind == plan.DrainNode:
+		next := p.Pool
+		next.Removed = next.Removed.Add(1, u.cfg.Policy.RemoveWindow, u.now())
+		p.putPool(next)
+	case a.Reason == plan.ReasonBootTimeout:
+		u.failed(p, n, u.cfg.StockOut)
 	}
 	return err
 }
 
-// block has a pool ask for nothing for a while, twice as long with each failure
-// in a row: a provider that keeps refusing, or keeps making unfit machines, is
-// not asked in a loop that costs money.
-func (u *unit) block(p *poolUnit, wait time.Duration) {
+// failed notes that a node was asked for and never became ready: the pool asks
+// for nothing for a while, twice as long each time in a row. A provider that keeps
+// refusing, or keeps making unfit machines, is not asked in a loop that costs money.
+func (u *unit) failed(p *poolUnit, n node.Node, ttl time.Duration) {
 	next := p.Pool
-	next.BlockedUntil = u.now().Add(wait << min(next.Failures, 4))
-	next.Failures++
+	next.Supply = next.Supply.Failed(n.RequestedAt, u.now(), ttl)
 	p.putPool(next)
 }
 

@@ -22,7 +22,7 @@ const (
 // CreatePool adds a kind of capacity. prior is what its provisioner says of its
 // boots, until better is known. Only an operator may.
 func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prior plan.BootTimes) (Pool, error) {
-	p := Pool{Pool: def, Boot: prior}
+	p := Pool{Pool: def, Learned: plan.Learned{Boot: prior}}
 	if err := checkPool(def); err != nil {
 		return p, err
 	}

@@ -168,7 +168,7 @@ type Spend struct {
 // Snapshot is the pool as the planner sees it.
 func (s PoolState) Snapshot() plan.Snapshot {
 	return plan.Snapshot{
-		Pool: s.Pool.Pool, Learned: plan.Learned{Boot: s.Pool.Boot, Supply: plan.Supply{BlockedUntil: s.Pool.BlockedUntil, Failures: s.Pool.Failures}},
+		Pool: s.Pool.Pool, Learned: s.Pool.Learned,
 		Nodes: s.Nodes, Reservations: s.Reservations, Allocations: s.Allocations,
 	}
 }

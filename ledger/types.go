@@ -79,12 +79,10 @@ func (k Key) Valid(t time.Time) bool {
 // Pool is a pool's definition and what was learned about it.
 type Pool struct {
 	gpu.Pool
-	Boot         plan.BootTimes
-	BlockedUntil time.Time // no node is asked for before
-	Failures     int       // refusals in a row
-	CreatedAt    time.Time
-	Stamp        int64 // see Change.Stamps; no part of what a version is of
-	Version      int
+	plan.Learned
+	CreatedAt time.Time
+	Stamp     int64 // see Change.Stamps; no part of what a version is of
+	Version   int
 }
 
 // Schedule materialises reservations.

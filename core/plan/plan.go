@@ -20,8 +20,8 @@ import (
 
 // Learned is what a pool has learned from what happened to it.
 type Learned struct {
-	Boot     BootTimes
-	Supply   Supply
+	Boot BootTimes
+	Supply
 	Arrivals Arrivals
 	Leases   LeaseUse
 }

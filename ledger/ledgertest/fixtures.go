@@ -56,10 +56,20 @@ func pool(id string) ledger.Pool {
 			PerNode: 4, MemoryMiB: 81920, NodeCPUs: 96, NodeMemoryMiB: 1 << 20, OnlineShare: 700, BorrowIdle: true, Price: 8 * gpu.USD, MinNodes: 1, MaxNodes: 16, Paused: true, Simulated: true,
 			Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour, Cleaning: 4 * time.Minute},
 		},
-		Boot: plan.BootTimes{
-			Prior50: time.Second, Prior95: 2 * time.Second, Faded: 5, Seen: []time.Duration{3 * time.Microsecond, time.Minute},
+		Learned:   learned(),
+		CreatedAt: day, Stamp: 11,
+	}
+}
+
+func learned() plan.Learned {
+	return plan.Learned{
+		Boot: plan.BootTimes{Prior50: time.Second, Prior95: 2 * time.Second, Faded: 5, Seen: []time.Duration{3 * time.Microsecond, time.Minute}},
+		Supply: plan.Supply{
+			BlockedUntil: day.Add(time.Hour), Failures: 2, Blocks: 1, Hours: []plan.Odds{{Given: 1.5, Refused: 0.125, At: day}, {}},
+			Created: plan.Window{Since: day, Before: 1, Count: 2}, Removed: plan.Window{Since: day.Add(time.Second), Before: 3, Count: 4},
 		},
-		BlockedUntil: day.Add(time.Hour), Failures: 2, CreatedAt: day, Stamp: 11,
+		Arrivals: plan.Arrivals{Until: day, Open: 0.25, Taken: []float64{1.25, 0}, Hours: []float64{2.5, 1}},
+		Leases:   plan.LeaseUse{Seen: []time.Duration{1, 1000000}},
 	}
 }
 

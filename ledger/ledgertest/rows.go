@@ -10,6 +10,7 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -98,7 +99,7 @@ func everyFieldComesBack(w *world) {
 func everyFieldCanChange(w *world) {
 	ground(w)
 	p, bare := pool("pol_3"), pool("pol_3")
-	bare.Boot.Seen, bare.BlockedUntil, bare.Failures = nil, time.Time{}, 0
+	bare.Learned = plan.Learned{}
 	bare.Price, bare.MinNodes, bare.Paused, bare.Simulated = 0, 0, false, false
 	bare.Region, bare.Timers = "", gpu.Timers{}
 	for i, version := range []ledger.Pool{p, bare, p} {

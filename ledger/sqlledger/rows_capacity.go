@@ -1,43 +1,36 @@
 package sqlledger
 
 import (
-	"encoding/json"
-	"fmt"
-	"time"
-
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
-	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/ledger"
 )
 
 type poolRow struct {
-	Head         head   `gorm:"embedded"`
-	Name         string `gorm:"column:name"`
-	Provisioner  string `gorm:"column:provisioner"`
-	Region       string `gorm:"column:region"`
-	Type         string `gorm:"column:type"`
-	Model        string `gorm:"column:model"`
-	PerNode      int    `gorm:"column:per_node"`
-	MemoryMiB    int    `gorm:"column:memory_mib"`
-	NodeCPUs     int    `gorm:"column:node_cpus"`
-	NodeMemory   int    `gorm:"column:node_memory"`
-	OnlineShare  int    `gorm:"column:online_share"`
-	BorrowIdle   bool   `gorm:"column:borrow_idle"`
-	Price        int64  `gorm:"column:price"`
-	MinNodes     int    `gorm:"column:min_nodes"`
-	MaxNodes     int    `gorm:"column:max_nodes"`
-	WarmHold     int64  `gorm:"column:warm_hold"`
-	IdleRelease  int64  `gorm:"column:idle_release"`
-	MaxLease     int64  `gorm:"column:max_lease"`
-	Cleaning     int64  `gorm:"column:cleaning"`
-	Paused       bool   `gorm:"column:paused"`
-	Simulated    bool   `gorm:"column:simulated"`
-	Boot         string `gorm:"column:boot"`
-	BlockedUntil int64  `gorm:"column:blocked_until"`
-	Failures     int    `gorm:"column:failures"`
-	Created      int64  `gorm:"column:created_at"`
-	Stamp        int64  `gorm:"column:stamp;<-:create"`
+	Head        head   `gorm:"embedded"`
+	Name        string `gorm:"column:name"`
+	Provisioner string `gorm:"column:provisioner"`
+	Region      string `gorm:"column:region"`
+	Type        string `gorm:"column:type"`
+	Model       string `gorm:"column:model"`
+	PerNode     int    `gorm:"column:per_node"`
+	MemoryMiB   int    `gorm:"column:memory_mib"`
+	NodeCPUs    int    `gorm:"column:node_cpus"`
+	NodeMemory  int    `gorm:"column:node_memory"`
+	OnlineShare int    `gorm:"column:online_share"`
+	BorrowIdle  bool   `gorm:"column:borrow_idle"`
+	Price       int64  `gorm:"column:price"`
+	MinNodes    int    `gorm:"column:min_nodes"`
+	MaxNodes    int    `gorm:"column:max_nodes"`
+	WarmHold    int64  `gorm:"column:warm_hold"`
+	IdleRelease int64  `gorm:"column:idle_release"`
+	MaxLease    int64  `gorm:"column:max_lease"`
+	Cleaning    int64  `gorm:"column:cleaning"`
+	Paused      bool   `gorm:"column:paused"`
+	Simulated   bool   `gorm:"column:simulated"`
+	Learned     string `gorm:"column:learned"`
+	Created     int64  `gorm:"column:created_at"`
+	Stamp       int64  `gorm:"column:stamp;<-:create"`
 }
 
 func (poolRow) TableName() string { return "pools" }
@@ -51,13 +44,13 @@ func poolToRow(p ledger.Pool) poolRow {
 		MinNodes: p.MinNodes, MaxNodes: p.MaxNodes, WarmHold: p.Timers.WarmHold.Microseconds(),
 		IdleRelease: p.Timers.IdleRelease.Microseconds(), MaxLease: p.Timers.MaxLease.Microseconds(),
 		Cleaning: p.Timers.Cleaning.Microseconds(),
-		Paused:   p.Paused, Simulated: p.Simulated, Boot: packBoot(p.Boot),
-		BlockedUntil: micros(p.BlockedUntil), Failures: p.Failures, Created: micros(p.CreatedAt), Stamp: p.Stamp,
+		Paused:   p.Paused, Simulated: p.Simulated, Learned: packLearned(p.Learned),
+		Created: micros(p.CreatedAt), Stamp: p.Stamp,
 	}
 }
 
 func (r poolRow) value() (ledger.Pool, error) {
-	boot, err := unpackBoot(r.Boot)
+	learned, err := unpackLearned(r.Learned)
 	return ledger.Pool{
 		Pool: gpu.Pool{
 			ID: r.Head.ID, Name: r.Name, Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
@@ -67,31 +60,9 @@ func (r poolRow) value() (ledger.Pool, error) {
 			NodeCPUs: r.NodeCPUs, NodeMemoryMiB: r.NodeMemory, OnlineShare: r.OnlineShare, BorrowIdle: r.BorrowIdle,
 			Paused: r.Paused, Simulated: r.Simulated,
 		},
-		Boot: boot, BlockedUntil: moment(r.BlockedUntil), Failures: r.Failures,
+		Learned:   learned,
 		CreatedAt: moment(r.Created), Stamp: r.Stamp, Version: r.Head.Version,
 	}, err
-}
-
-// packBoot stores boot times as JSON: the prior's median and 95th percentile, by
-// how many boots it has faded, then what was seen; times in microseconds.
-func packBoot(b plan.BootTimes) string {
-	us := []int64{b.Prior50.Microseconds(), b.Prior95.Microseconds(), int64(b.Faded)}
-	for _, d := range b.Seen {
-		us = append(us, d.Microseconds())
-	}
-	return pack(us)
-}
-
-func unpackBoot(text string) (plan.BootTimes, error) {
-	var us []int64
-	if err := json.Unmarshal([]byte(text), &us); err != nil || len(us) < 3 {
-		return plan.BootTimes{}, fmt.Errorf("column boot holds no boot times: %q", text)
-	}
-	var seen []time.Duration
-	for _, d := range us[3:] {
-		seen = append(seen, span(d))
-	}
-	return plan.BootTimes{Prior50: span(us[0]), Prior95: span(us[1]), Faded: int(us[2]), Seen: seen}, nil
 }
 
 type nodeRow struct {

@@ -22,9 +22,7 @@ CREATE TABLE pools (
     cleaning       BIGINT  NOT NULL CHECK (cleaning >= 0),
     paused         BOOLEAN NOT NULL,
     simulated      BOOLEAN NOT NULL,
-    boot           TEXT    NOT NULL,
-    blocked_until  BIGINT  NOT NULL,
-    failures       BIGINT  NOT NULL CHECK (failures >= 0),
+    learned        TEXT    NOT NULL, -- JSON: boots, supply, demand
     created_at     BIGINT  NOT NULL,
     stamp          BIGINT  NOT NULL DEFAULT 0, -- of the transaction that last changed what is live in the pool
     version        BIGINT  NOT NULL CHECK (version > 0)

@@ -1,0 +1,36 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/plan"
+)
+
+// watch lets the pool learn when people come without having reserved. Only a
+// start, or an hour that is over, is worth a write. Who came and went between two
+// plans is not seen: every start has the pool planned.
+func (u *unit) watch(p *poolUnit) {
+	seen := p.Pool.Arrivals.Until
+	var starts []plan.Start
+	for a := range p.allocations.all() {
+		if len(a.Reservations) == 0 && a.RequestedAt.After(seen) {
+			starts = append(starts, plan.Start{At: a.RequestedAt, Nodes: float64(a.Shape.GPUs()) / float64(max(1, p.Pool.PerNode))})
+		}
+	}
+	if len(starts) == 0 && u.now().Truncate(time.Hour).Equal(seen.Truncate(time.Hour)) {
+		return
+	}
+	next := p.Pool
+	next.Arrivals = next.Arrivals.Observe(starts, u.now())
+	p.putPool(next)
+}
+
+// until is until when each organization's pre-warming is paused, as the planner
+// takes it.
+func (p pauses) until() map[string]time.Time {
+	until := make(map[string]time.Time, len(p))
+	for organization, pause := range p {
+		until[organization] = pause.Until
+	}
+	return until
+}

@@ -1,0 +1,96 @@
+package sqlledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/plan"
+)
+
+// learnedForm is the version of learnedText.
+const learnedForm = 1
+
+// learnedText is what a pool has learned as it is stored. Times and durations are
+// microseconds, like everywhere in the database.
+type learnedText struct {
+	Form     int          `json:"form"`
+	Prior    [2]int64     `json:"prior"` // median and 95th percentile of boots
+	Faded    int          `json:"faded,omitempty"`
+	Boots    []int64      `json:"boots,omitempty"`
+	Blocked  int64        `json:"blocked,omitempty"`
+	Failures int          `json:"failures,omitempty"`
+	Blocks   int          `json:"blocks,omitempty"`
+	Odds     []oddsText   `json:"odds,omitempty"` // by the hour of the day
+	Created  [3]int64     `json:"created"`        // since, before, count
+	Removed  [3]int64     `json:"removed"`
+	Watched  int64        `json:"watched,omitempty"`
+	Open     float64      `json:"open,omitempty"`
+	Demand   [][2]float64 `json:"demand,omitempty"` // nodes and hours, by the hour of the week
+	Leases   []int64      `json:"leases,omitempty"`
+}
+
+type oddsText struct {
+	Given   float64 `json:"g,omitempty"`
+	Refused float64 `json:"r,omitempty"`
+	At      int64   `json:"at,omitempty"`
+}
+
+func packLearned(l plan.Learned) string {
+	t := learnedText{
+		Form: learnedForm, Prior: [2]int64{l.Boot.Prior50.Microseconds(), l.Boot.Prior95.Microseconds()}, Faded: l.Boot.Faded,
+		Blocked: micros(l.BlockedUntil), Failures: l.Failures, Blocks: l.Blocks, Created: packWindow(l.Created), Removed: packWindow(l.Removed),
+		Watched: micros(l.Arrivals.Until), Open: l.Arrivals.Open,
+	}
+	for _, d := range l.Boot.Seen {
+		t.Boots = append(t.Boots, d.Microseconds())
+	}
+	for _, o := range l.Hours {
+		t.Odds = append(t.Odds, oddsText{o.Given, o.Refused, micros(o.At)})
+	}
+	for i, n := range l.Arrivals.Taken {
+		t.Demand = append(t.Demand, [2]float64{n, l.Arrivals.Hours[i]})
+	}
+	for _, part := range l.Leases.Seen {
+		t.Leases = append(t.Leases, int64(part))
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return "" // numbers that a pool learned are finite; what is not cannot be read back, and says so
+	}
+	return string(text)
+}
+
+func unpackLearned(text string) (plan.Learned, error) {
+	var t learnedText
+	if err := json.Unmarshal([]byte(text), &t); err != nil || t.Form != learnedForm {
+		return plan.Learned{}, fmt.Errorf("column learned holds nothing that version %d can read: %q", learnedForm, text)
+	}
+	l := plan.Learned{
+		Boot: plan.BootTimes{Prior50: span(t.Prior[0]), Prior95: span(t.Prior[1]), Faded: t.Faded},
+		Supply: plan.Supply{BlockedUntil: moment(t.Blocked), Failures: t.Failures, Blocks: t.Blocks,
+			Created: unpackWindow(t.Created), Removed: unpackWindow(t.Removed)},
+		Arrivals: plan.Arrivals{Until: moment(t.Watched), Open: t.Open},
+	}
+	for _, us := range t.Boots {
+		l.Boot.Seen = append(l.Boot.Seen, span(us))
+	}
+	for _, o := range t.Odds {
+		l.Hours = append(l.Hours, plan.Odds{Given: o.Given, Refused: o.Refused, At: moment(o.At)})
+	}
+	for _, d := range t.Demand {
+		l.Arrivals.Taken, l.Arrivals.Hours = append(l.Arrivals.Taken, d[0]), append(l.Arrivals.Hours, d[1])
+	}
+	for _, part := range t.Leases {
+		l.Leases.Seen = append(l.Leases.Seen, time.Duration(part))
+	}
+	return l, nil
+}
+
+func packWindow(w plan.Window) [3]int64 {
+	return [3]int64{micros(w.Since), int64(w.Before), int64(w.Count)}
+}
+
+func unpackWindow(w [3]int64) plan.Window {
+	return plan.Window{Since: moment(w[0]), Before: int(w[1]), Count: int(w[2])}
+}
