@@ -114,7 +114,7 @@ func (d Decision) Accepted() bool { return len(d.Reasons) == 0 }
 // emptier: the one case in which waiting helps.
 func (d Decision) OnlyCapacity() bool {
 	for i := range d.Reasons {
-		if d.Reasons[i].Code != CapacityExhausted {
+		if c := d.Reasons[i].Code; c != CapacityExhausted && c != WorkloadShareExceeded {
 			return false
 		}
 	}

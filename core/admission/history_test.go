@@ -206,3 +206,26 @@ func TestSharesLoseNoGPU(t *testing.T) {
 		require.InDelta(t, float64(7*permille)/1000, float64(online), 0.5)
 	}
 }
+
+func TestASplitPoolKeepsItsShares(t *testing.T) {
+	t.Parallel()
+	v := view()
+	v.Pool.OnlineShare = 500 // 16 of 32 GPUs
+	v.Used = map[gpu.Workload]*calendar.Profile{gpu.Online: {}}
+	v.Used[gpu.Online].Add(hours(0, 4), 10)
+	r := ask(reservation.Guaranteed, 1, 6, hours(1, 3))
+	require.Empty(t, codes(admission.Decide(r, v)), "at the share")
+	r.Shape.PerNode = 7
+	d := admission.Decide(r, v)
+	require.Equal(t, []admission.Code{admission.WorkloadShareExceeded}, codes(d))
+	require.Equal(t, hours(4, 5).Start, d.Reasons[0].ClearsAt)
+	require.Equal(t, []int64{16, 17}, []int64{d.Reasons[0].Limit, d.Reasons[0].Asked})
+	require.True(t, d.OnlyCapacity(), "waiting helps")
+	require.Equal(t, hours(4, 6), d.Offers[0].Window)
+	r.Workload = gpu.Batch
+	require.Empty(t, codes(admission.Decide(r, v)), "batch has its own share")
+	r.Workload, v.Pool.BorrowIdle = gpu.Online, true
+	require.Empty(t, codes(admission.Decide(r, v)), "what is free may be borrowed")
+	guess(&v, "guess", hours(0, 9), 8, 0, 1, 2, 3)
+	require.Equal(t, []admission.Code{admission.CapacityExhausted}, codes(admission.Decide(r, v)), "nobody is displaced for it")
+}

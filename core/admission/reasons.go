@@ -120,8 +120,10 @@ func noHardware(r *Request, p *PoolFacts) Reason {
 
 func noShare(r *Request, f *Facts) Reason {
 	asked := f.Split.Used + r.Shape.GPUs()
-	return over(WorkloadShareExceeded, "gpus", int64(f.Split.Share), int64(asked),
+	reason := over(WorkloadShareExceeded, "gpus", int64(f.Split.Share), int64(asked),
 		fmt.Sprintf("%s work may have %d GPUs of pool %s; with this it would have %d", f.Split.Workload, f.Split.Share, f.Pool.Name, asked))
+	reason.At, reason.ClearsAt = f.Window.Start, f.Split.ClearsAt
+	return reason
 }
 
 func noCapacity(r *Request, f *Facts) Reason {

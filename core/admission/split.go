@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"time"
+
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
 )
@@ -30,6 +32,9 @@ type SplitFacts struct {
 	Share    int  // GPUs of the pool that are the workload's
 	Used     int  // the most it has booked at any instant of the window
 	Borrow   bool // it may have more, where it is free
+	// ClearsAt is the first start at which it would be within the share; zero: it is,
+	// or none within the horizon.
+	ClearsAt time.Time `json:",omitzero"`
 }
 
 // exceeded reports whether the request goes beyond the workload's share.
@@ -46,6 +51,11 @@ func splitFacts(r *Request, p *PoolView, w calendar.Interval) SplitFacts {
 	}
 	if used := p.Used[s.Workload]; used != nil {
 		s.Used = used.Peak(w)
+		if n := r.Shape.GPUs(); s.exceeded(n) {
+			if start, ok := used.FirstFit(s.Share, n, w.Length(), w.Start, w.Start.Add(horizon)); ok {
+				s.ClearsAt = start
+			}
+		}
 	}
 	return s
 }

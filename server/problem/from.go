@@ -94,6 +94,7 @@ var refusals = []struct {
 	{admission.BudgetExceeded, contract.CodeBudgetExceeded, "Wait for the next UTC day, or ask an operator for a larger budget"},
 	{admission.PrewarmPaused, contract.CodePrewarmPaused, "Ask for a guaranteed reservation, or wait until pre-warming goes on"},
 	{admission.LeadTimeTooShort, contract.CodeLeadTimeTooShort, "Choose a later end, or ask for an allocation now"},
+	{admission.WorkloadShareExceeded, contract.CodeCapacityExhausted, "Take one of the offers, or wait until the workload uses less of the pool"},
 	{admission.CapacityExhausted, contract.CodeCapacityExhausted, "Take one of the offers"},
 }
 
