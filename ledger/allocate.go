@@ -213,7 +213,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 	if err := u.displace(p, d.DisplacedIDs()); err != nil {
 		return a, err
 	}
-	claimed, err := u.claim(p, a, req)
+	claimed, err := u.claim(p, h, a, req)
 	if err != nil {
 		return a, err
 	}
@@ -239,14 +239,58 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (admission.De
 	view := u.view(p, h, p.tiersNow(req.own, req.explicit))
 	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
 	ask := admission.Request{Class: reservation.Guaranteed, Shape: req.shape, Window: window, Now: true}
-	d := admission.Decide(ask, view)
-	if d.Accepted() && !p.allReady(d.Slots) {
-		boot := p.Pool.Boot.P95() + u.cfg.Policy.Guard
-		ask.Window.End = ask.Window.End.Add(boot)
-		view.Pool.Timers.MaxLease += boot
-		d = admission.Decide(ask, view)
+	d, window := u.decideBoot(p, ask, view)
+	if !d.Accepted() {
+		d.Offers = u.tenable(p, ask, view, d.Offers)
 	}
-	return d, ask.Window
+	return d, window
+}
+
+// decideBoot admits a request that starts now, and again with a boot's time added
+// if its nodes are not all ready. Of a request that is refused, it offers what
+// either of the two would.
+func (u *unit) decideBoot(p *poolUnit, ask admission.Request, view admission.View) (admission.Decision, calendar.Interval) {
+	warm := admission.Decide(ask, view)
+	if warm.Accepted() && p.allReady(warm.Slots) {
+		return warm, ask.Window
+	}
+	boot := p.Pool.Boot.P95() + u.cfg.Policy.Guard
+	long := ask
+	long.Window.End = ask.Window.End.Add(boot)
+	view.Pool.Timers.MaxLease += boot
+	cold := admission.Decide(long, view)
+	if warm.Accepted() && cold.Accepted() {
+		return cold, long.Window
+	}
+	offers := warm.Offers
+	for _, o := range cold.Offers {
+		o.Window.End = o.Window.End.Add(-boot)
+		o.Cost = admission.Cost(p.Pool.Pool, o.Shape, o.Window.Length())
+		if !slices.Contains(offers, o) {
+			offers = append(offers, o)
+		}
+	}
+	if warm.Accepted() {
+		warm = cold
+	}
+	warm.Offers = offers
+	return warm, ask.Window
+}
+
+// tenable keeps the offers that would be accepted if they were taken at once: an
+// offer to begin now may have to wait for a boot, too.
+func (u *unit) tenable(p *poolUnit, ask admission.Request, view admission.View, offers []admission.Offer) []admission.Offer {
+	return slices.DeleteFunc(offers, func(o admission.Offer) bool {
+		if o.Window.Start.After(u.now()) {
+			return false
+		}
+		if o.Window.Length() < time.Second {
+			return true
+		}
+		ask.Shape, ask.Window = o.Shape, o.Window
+		d, _ := u.decideBoot(p, ask, view)
+		return !d.Accepted()
+	})
 }
 
 func (p *poolUnit) allReady(slots []int) bool {
@@ -255,7 +299,7 @@ func (p *poolUnit) allReady(slots []int) bool {
 
 // claim takes over the own reservations whose places the allocation uses, up to
 // its GPUs on each; the others stay, or give way where they no longer fit.
-func (u *unit) claim(p *poolUnit, a allocation.Allocation, req takeRequest) ([]string, error) {
+func (u *unit) claim(p *poolUnit, h *holding, a allocation.Allocation, req takeRequest) ([]string, error) {
 	left := map[int]int{}
 	for _, slot := range a.Slots {
 		left[slot] = a.Shape.PerNode
@@ -279,29 +323,48 @@ func (u *unit) claim(p *poolUnit, a allocation.Allocation, req takeRequest) ([]s
 		}
 		claimed = append(claimed, r.ID)
 	}
-	return claimed, u.displace(p, p.squeezed(a, others))
+	return claimed, u.displace(p, p.squeezed(h, a, others))
 }
 
 // squeezed lists those of the reservations that have no room beside the
-// allocation any more. The calendar stays as it is.
-func (p *poolUnit) squeezed(a allocation.Allocation, others []reservation.Reservation) []string {
+// allocation any more: no place, or nothing left of what the organization may
+// hold. The board stays as it is.
+func (p *poolUnit) squeezed(h *holding, a allocation.Allocation, others []reservation.Reservation) []string {
 	for _, r := range others {
-		p.places.Remove(r.ID)
+		p.setReservation(&r, nil)
 	}
-	p.places.Force(a.Booking())
+	p.setAllocation(nil, &a)
 	var out []reservation.Reservation
 	for _, r := range others {
-		if p.places.Place(r.Booking()) != nil {
+		if p.fits(r) && h.allows(p.Pool.Pool, r) {
+			p.setReservation(nil, &r)
+		} else {
 			out = append(out, r)
 		}
 	}
-	p.places.Remove(a.ID)
+	p.setAllocation(&a, nil)
 	ids := make([]string, len(out))
 	for i, r := range out {
-		p.places.Force(r.Booking())
+		p.setReservation(nil, &r)
 		ids[i] = r.ID
 	}
 	return ids
+}
+
+// fits reports whether a reservation that is not in the calendar has room on its
+// slots.
+func (p *poolUnit) fits(r reservation.Reservation) bool {
+	return !slices.ContainsFunc(r.Slots, func(slot int) bool { return !p.places.Fits(slot, r.Shape.PerNode, r.Window) })
+}
+
+// allows reports whether the organization may hold the reservation's GPUs beside
+// what it holds.
+func (h *holding) allows(p gpu.Pool, r reservation.Reservation) bool {
+	standing := quota.Measure(quota.Holdings{Limits: h.org.Limits, Committed: &h.commitments.All},
+		quota.Ask{Window: r.Window, Demand: quota.Demand(p, r.Shape)})
+	return !slices.ContainsFunc(standing.Violations(), func(v quota.Violation) bool {
+		return v.Rule == quota.RuleNominal || v.Rule == quota.RuleCohort
+	})
 }
 
 // activate hands the devices over. The lease counts from now, as far as the

@@ -99,6 +99,16 @@ func (w *world) allocate(c chance) error {
 		w.held = append(w.held, a.ID)
 		return nil
 	}
+	w.takeOffers(err, by, func(gpus int, window calendar.Interval) error {
+		if !window.Start.After(w.now) {
+			try := req
+			try.GPUs, try.Lease, try.DryRun = gpus, window.Length(), true
+			_, err := w.ledger.Allocate(w.ctx, by, try)
+			return err
+		}
+		_, err := w.ledger.Reserve(w.ctx, by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, DryRun: true})
+		return err
+	})
 	return err
 }
 

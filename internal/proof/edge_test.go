@@ -1,6 +1,7 @@
 package proof_test
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -23,7 +24,7 @@ const (
 // what was admitted.
 func atTheEdge(t *testing.T, url string, servers int) {
 	t.Helper()
-	s := newSite(t, url, want{servers: servers, nodes: 1250, perNode: 8, quota: edgeQuota})
+	s := newSite(t, url, want{servers: servers, nodes: 40, perNode: 8, quota: edgeQuota})
 	start := time.Now().UTC().Truncate(time.Hour).Add(48 * time.Hour)
 	in := contract.ReservationCreate{Pool: "lab", GPUs: 1, Start: start, End: start.Add(time.Hour)}
 
@@ -39,7 +40,9 @@ func atTheEdge(t *testing.T, url string, servers int) {
 	for i := range edgeClients {
 		wait.Go(func() {
 			for range requests {
-				r, err := s.clients[i%servers].Reserve(t.Context(), in, client.Options{})
+				r, err := repeat(t.Context(), func(ctx context.Context) (contract.Reservation, error) {
+					return s.clients[i%servers].Reserve(ctx, in, client.Options{})
+				})
 				mu.Lock()
 				switch problem := (*client.Error)(nil); {
 				case err == nil:

@@ -55,7 +55,7 @@ func record(ctx context.Context, s *site, seed uint64) *history {
 func (h *history) act(ctx context.Context, who int, c *client.Client, r *rand.Rand) {
 	in, id := h.choose(r)
 	call := time.Since(h.begun)
-	made, err := h.ask(ctx, c, in, id)
+	made, err := repeat(ctx, func(ctx context.Context) (string, error) { return h.ask(ctx, c, in, id) })
 	back := time.Since(h.begun)
 	out := answered{}
 	var problem *client.Error

@@ -60,3 +60,9 @@ func TestEdgePostgres(t *testing.T) {
 		})
 	}
 }
+
+// TestBatchesPostgres: two servers on one PostgreSQL.
+func TestBatchesPostgres(t *testing.T) {
+	t.Parallel()
+	batches(t, postgres(t), 2)
+}

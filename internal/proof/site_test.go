@@ -3,6 +3,7 @@ package proof_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -32,6 +33,8 @@ type site struct {
 	t       *testing.T
 	ledgers []*ledger.Ledger
 	clients []*client.Client // one for each server
+	urls    []string
+	key     string
 	pool    ledger.Pool
 	org     string
 }
@@ -101,7 +104,7 @@ func (s *site) serve(l *ledger.Ledger, pepper keys.Pepper, key string) {
 	s.t.Cleanup(transport.CloseIdleConnections)
 	c, err := client.New(up.URL, key, &http.Client{Transport: transport, Timeout: time.Minute})
 	require.NoError(s.t, err)
-	s.clients = append(s.clients, c)
+	s.clients, s.urls, s.key = append(s.clients, c), append(s.urls, up.URL), key
 }
 
 // warm brings up all nodes of the pool, as a worker would whose provider boots at
@@ -171,5 +174,23 @@ func (s *site) sound() {
 		return len(found) == 0
 	}, time.Minute, 10*time.Millisecond) {
 		require.Empty(s.t, found)
+	}
+}
+
+// patience is how long a request may be repeated on a slow, busy machine.
+const patience = 2 * time.Minute
+
+// repeat sends one request under one key until the server answers it: on a busy
+// machine it may give one up. What was given up and took effect all the same is
+// answered from what was stored.
+func repeat[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(client.WithIdempotencyKey(ctx, ids.UUID{}.New("try")), patience)
+	defer cancel()
+	for {
+		out, err := send(ctx)
+		var problem *client.Error
+		if err == nil || ctx.Err() != nil || errors.As(err, &problem) && problem.Problem.Status < http.StatusInternalServerError {
+			return out, err
+		}
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,7 +60,8 @@ func (a *API) createReservations(ctx context.Context, in Idempotency, body []byt
 		return nil, err
 	}
 	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, Uses: usesPool(batch[0].Request.Pool)}
-	return onceUsing(ctx, a, o, json.RawMessage(body), func(ctx context.Context) (int, contract.BatchResults, error) {
+	sum := sha256.Sum256(body) // of the text: a sequence of JSON values is none itself
+	return onceUsing(ctx, a, o, sum[:], func(ctx context.Context) (int, contract.BatchResults, error) {
 		outcomes, err := a.Ledger.ReserveMany(ctx, auth.From(ctx), batch)
 		if err != nil {
 			return 0, contract.BatchResults{}, err
