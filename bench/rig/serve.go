@@ -20,6 +20,7 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/internal/keys"
+	"github.com/forewarm/forewarm/internal/memory"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/server"
 	"github.com/forewarm/forewarm/server/auth"
@@ -48,6 +49,7 @@ const (
 func serve(ctx context.Context, kind Kind) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	memory.Relax() // as forewarm server does, and for the yardsticks too
 	handler, done, err := handlerOf(ctx, kind, os.Getenv(databaseVariable))
 	if err != nil {
 		return err

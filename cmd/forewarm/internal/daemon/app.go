@@ -24,6 +24,7 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/internal/keys"
+	"github.com/forewarm/forewarm/internal/memory"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/internal/strictyaml"
 	"github.com/forewarm/forewarm/ledger"
@@ -57,6 +58,7 @@ type app struct {
 // newApp opens the ledger and the provisioners. environment is the middle part
 // of the keys it mints.
 func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
+	memory.Relax()
 	logging, err := obs.ParseConfig(cfg.Log.Level, cfg.Log.Format)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the log: %w", err)
