@@ -9,10 +9,16 @@
 //     lock when they begin (a transaction that upgrades later fails with
 //     SQLITE_BUSY whatever the timeout), and a pool of readers beside it.
 //
-// gorm fails open: a zero field drops out of a struct condition, a string from
-// outside becomes SQL, and Or undoes a tenant filter. So conditions here are
-// constant text with placeholders, updates name every column, queries start from
-// a fresh session, and scoped is the only place that knows what a tenant may see.
+// What every verb does goes past gorm: Open, PoolState and Save write and read
+// rows by columns that are read off the row types, in statements that are the
+// same every time. On PostgreSQL each of them is one round trip, the first with
+// BEGIN and the last with COMMIT (session, batched); rows go as an array for each
+// column. On SQLite there is nobody to wait for (direct).
+//
+// gorm does the rest, and fails open: a zero field drops out of a struct
+// condition, a string from outside becomes SQL, and Or undoes a tenant filter. So
+// conditions here are constant text with placeholders, queries start from a fresh
+// session, and scoped is the only place that knows what a tenant may see.
 package sqlledger
 
 import (

@@ -52,7 +52,7 @@ CREATE TABLE nodes (
 -- At most one machine per place, whatever the planner thinks.
 CREATE UNIQUE INDEX nodes_live_slot ON nodes (pool_id, slot) WHERE state NOT IN ('gone', 'failed');
 CREATE INDEX nodes_slot ON nodes (slot, pool_id); -- in this order it cannot be taken for the live nodes of a pool, which are few
-CREATE INDEX nodes_requested ON nodes (requested_at);
+CREATE INDEX nodes_requested ON nodes (requested_at); -- reports
 
 CREATE TABLE gpus (
     node_id     TEXT   NOT NULL REFERENCES nodes (id),
@@ -141,7 +141,7 @@ CREATE TABLE allocation_gpus (
 
 -- A GPU is in at most one pair of hands.
 CREATE UNIQUE INDEX allocation_gpus_held ON allocation_gpus (gpu_uuid) WHERE until IS NULL;
-CREATE INDEX allocation_gpus_ended ON allocation_gpus (until);
+CREATE INDEX allocation_gpus_ended ON allocation_gpus (until); -- reports
 
 CREATE TABLE schedules (
     id               TEXT    NOT NULL PRIMARY KEY,

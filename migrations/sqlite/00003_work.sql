@@ -14,8 +14,8 @@ CREATE TABLE events (
     decision         TEXT    NOT NULL DEFAULT ''
 );
 
-CREATE INDEX events_organization ON events (organization_id, seq);
-CREATE INDEX events_subject ON events (subject, seq);
+CREATE INDEX events_organization ON events (organization_id, seq); -- a tenant's stream
+CREATE INDEX events_subject ON events (subject, seq); -- what happened to one thing
 
 -- What somebody was shown before they say yes. applied_at 0 means not applied;
 -- answer is what applying it answered.
@@ -56,8 +56,8 @@ CREATE TABLE tasks (
     finished_at     BIGINT NOT NULL
 );
 
-CREATE UNIQUE INDEX tasks_key ON tasks (key) WHERE key <> '';
-CREATE INDEX tasks_due ON tasks (run_at) WHERE state = 'ready';
-CREATE INDEX tasks_leased ON tasks (lease_until) WHERE state = 'running';
-CREATE INDEX tasks_finished ON tasks (finished_at) WHERE state = 'done';
-CREATE INDEX tasks_open ON tasks (subject, kind) WHERE state IN ('ready', 'running');
+CREATE UNIQUE INDEX tasks_key ON tasks (key) WHERE key <> ''; -- one row for ever
+CREATE INDEX tasks_due ON tasks (run_at) WHERE state = 'ready'; -- dispatch
+CREATE INDEX tasks_leased ON tasks (lease_until) WHERE state = 'running'; -- reap
+CREATE INDEX tasks_finished ON tasks (finished_at) WHERE state = 'done'; -- sweep
+CREATE INDEX tasks_open ON tasks (subject, kind) WHERE state IN ('ready', 'running'); -- is there work for it already
