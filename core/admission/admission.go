@@ -19,15 +19,15 @@ import (
 
 // Request asks for a shape over a window.
 type Request struct {
-	Class    reservation.Class
-	Workload gpu.Workload // empty: online
-	Shape    gpu.Shape
-	Window   calendar.Interval
+	Class    reservation.Class `json:",omitzero"`
+	Workload gpu.Workload      `json:",omitzero"` // empty: online
+	Shape    gpu.Shape         `json:",omitzero"`
+	Window   calendar.Interval `json:",omitzero"`
 	// Range, if it is not zero, is given instead of Window, which is then part of
 	// the answer. It should pass its Check.
 	Range calendar.TimeRange `json:",omitzero"`
 	// Now marks a request for a window that begins at once.
-	Now bool
+	Now bool `json:",omitzero"`
 }
 
 // View is what the decision is made on. Nothing in it is changed when Decide
@@ -82,13 +82,13 @@ type Capped struct {
 // Window, Moves are made first, in their order, with (*calendar.Slots).Move, and
 // Displaced lists the speculative bookings that must go before.
 type Decision struct {
-	Window    calendar.Interval
-	Slots     []int           `json:",omitempty"`
-	Moves     []calendar.Move `json:",omitempty"`
-	Displaced []Displacement  `json:",omitempty"`
-	Cost      gpu.MicroUSD
-	Reasons   []Reason `json:",omitempty"`
-	Offers    []Offer  `json:",omitempty"`
+	Window    calendar.Interval `json:",omitzero"`
+	Slots     []int             `json:",omitempty"`
+	Moves     []calendar.Move   `json:",omitempty"`
+	Displaced []Displacement    `json:",omitempty"`
+	Cost      gpu.MicroUSD      `json:",omitzero"`
+	Reasons   []Reason          `json:",omitempty"`
+	Offers    []Offer           `json:",omitempty"`
 }
 
 // Displacement is a speculative booking that must go, and where it would have a

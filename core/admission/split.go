@@ -28,10 +28,10 @@ func Shares(p gpu.Pool) (online, batch int) {
 
 // SplitFacts say how a split pool stands for the request's workload.
 type SplitFacts struct {
-	Workload gpu.Workload
-	Share    int  // GPUs of the pool that are the workload's
-	Used     int  // the most it has booked at any instant of the window
-	Borrow   bool // it may have more, where it is free
+	Workload gpu.Workload `json:",omitzero"`
+	Share    int          `json:",omitzero"` // GPUs of the pool that are the workload's
+	Used     int          `json:",omitzero"` // the most it has booked at any instant of the window
+	Borrow   bool         `json:",omitzero"` // it may have more, where it is free
 	// ClearsAt is the first start at which it would be within the share; zero: it is,
 	// or none within the horizon.
 	ClearsAt time.Time `json:",omitzero"`

@@ -6,11 +6,11 @@ import (
 
 // CapStanding is every number that a check of one key's or user's caps looks at.
 type CapStanding struct {
-	Caps Caps
-	Ask  Ask
-	Lead time.Duration // from now to the window's start
-	Peak int64         // the most GPUs promised at any instant of the window, without the ask
-	Day  Spend         // of reservations that start on the day of the window's start
+	Caps Caps          `json:",omitzero"`
+	Ask  Ask           `json:",omitzero"`
+	Lead time.Duration `json:",omitzero"` // from now to the window's start
+	Peak int64         `json:",omitzero"` // the most GPUs promised at any instant of the window, without the ask
+	Day  Spend         `json:",omitzero"` // of reservations that start on the day of the window's start
 }
 
 // MeasureCaps gathers what Violations judges; a nil committed is nothing. It

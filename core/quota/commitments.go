@@ -11,8 +11,8 @@ import (
 // Spend is what a booking uses up of a budget. All of it falls on the UTC day in
 // which the booking starts.
 type Spend struct {
-	Cost       gpu.MicroUSD
-	GPUSeconds int64
+	Cost       gpu.MicroUSD `json:",omitzero"`
+	GPUSeconds int64        `json:",omitzero"`
 }
 
 // SpendOf is the spend of GPUs held for a window at a cost. Part of a second

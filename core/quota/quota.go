@@ -17,26 +17,26 @@ import (
 // Limits are an organization's. GPUs and SpeculationPerDay at zero mean none of
 // it; the zero Limit and the zero Bounds mean no limit.
 type Limits struct {
-	GPUs              int          // held and promised at any one instant
-	SpeculationPerDay gpu.MicroUSD // cost of speculative reservations that start in one UTC day
+	GPUs              int          `json:",omitzero"` // held and promised at any one instant
+	SpeculationPerDay gpu.MicroUSD `json:",omitzero"` // cost of speculative reservations that start in one UTC day
 
 	// Held and promised at any one instant.
-	GPUMemoryMiB Limit
-	CPUs         Limit
-	MemoryMiB    Limit
-	Jobs         Limit // reservations and allocations
+	GPUMemoryMiB Limit `json:",omitzero"`
+	CPUs         Limit `json:",omitzero"`
+	MemoryMiB    Limit `json:",omitzero"`
+	Jobs         Limit `json:",omitzero"` // reservations and allocations
 
 	// Cohort names the organizations that lend each other what they do not use;
 	// empty: none. Without a cohort Borrowing and Lending mean nothing.
-	Cohort    string
-	Borrowing Bounds // how far beyond its own limits it may go
-	Lending   Bounds // how much of its own limits the others may use
+	Cohort    string `json:",omitzero"`
+	Borrowing Bounds `json:",omitzero"` // how far beyond its own limits it may go
+	Lending   Bounds `json:",omitzero"` // how much of its own limits the others may use
 
-	Period         Period
-	GPUHours       Limit // of what starts in one period
-	MoneyPerPeriod Limit // in micro-dollars, of what starts in one period
+	Period         Period `json:",omitzero"`
+	GPUHours       Limit  `json:",omitzero"` // of what starts in one period
+	MoneyPerPeriod Limit  `json:",omitzero"` // in micro-dollars, of what starts in one period
 
-	Weight int // of its fair share; 0 counts as 1
+	Weight int `json:",omitzero"` // of its fair share; 0 counts as 1
 }
 
 // Nominal returns the limits of each resource at any one instant, as they are
@@ -95,11 +95,11 @@ const secondsPerHour = 60 * 60
 // an agent's own configuration can only be stricter. Zero means none of it, and
 // the zero Limit no limit.
 type Caps struct {
-	MaxGPUs        int           // promised at any one instant
-	MaxPerDay      gpu.MicroUSD  // cost of reservations that start in one UTC day
-	MaxLead        time.Duration // how far ahead a reservation may start
-	MaxWindow      time.Duration // the longest single reservation
-	GPUHoursPerDay Limit         // of reservations that start in one UTC day
+	MaxGPUs        int           `json:",omitzero"` // promised at any one instant
+	MaxPerDay      gpu.MicroUSD  `json:",omitzero"` // cost of reservations that start in one UTC day
+	MaxLead        time.Duration `json:",omitzero"` // how far ahead a reservation may start
+	MaxWindow      time.Duration `json:",omitzero"` // the longest single reservation
+	GPUHoursPerDay Limit         `json:",omitzero"` // of reservations that start in one UTC day
 }
 
 // Period is what a budget is for.

@@ -8,10 +8,10 @@ import (
 
 // Ask is what a request would add to what is committed.
 type Ask struct {
-	Window      calendar.Interval
-	Demand      Vector
-	Spend       Spend
-	Speculative bool // it is charged to the speculation budget
+	Window      calendar.Interval `json:",omitzero"`
+	Demand      Vector            `json:",omitzero"`
+	Spend       Spend             `json:",omitzero"`
+	Speculative bool              `json:",omitzero"` // it is charged to the speculation budget
 }
 
 // Holdings are an organization's limits and what counts against them. A nil
@@ -31,11 +31,11 @@ type Member struct {
 
 // Standing is every number that a check of an organization's limits looks at.
 type Standing struct {
-	Limits  Limits
-	Ask     Ask
-	Peak    Vector  // the most held of each resource at any instant of the window, without the ask
-	Period  Spend   // committed in the period of the window's start
-	Guessed Spend   // speculative, on the day of the window's start
+	Limits  Limits  `json:",omitzero"`
+	Ask     Ask     `json:",omitzero"`
+	Peak    Vector  `json:",omitzero"`  // the most held of each resource at any instant of the window, without the ask
+	Period  Spend   `json:",omitzero"`  // committed in the period of the window's start
+	Guessed Spend   `json:",omitzero"`  // speculative, on the day of the window's start
 	Shared  Shared  `json:",omitzero"`  // of the cohort, if there is one
 	Times   []Times `json:",omitempty"` // of each violation, in their order
 }
