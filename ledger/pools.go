@@ -42,7 +42,8 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prio
 }
 
 // UpdatePool changes a pool's definition. What identifies its machines cannot
-// change while any exist. ErrConflict means that version is not the current one.
+// change while any exist. A pool may become smaller than what is promised in it:
+// the planner moves those promises, or flags them until the pool grows again. ErrConflict means that version is not the current one.
 func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool)) (Pool, error) {
 	var out Pool
 	err := l.do(ctx, actor, func(u *unit) error {
@@ -83,20 +84,6 @@ func checkPoolChange(p *poolUnit, def gpu.Pool) error {
 	old := p.Pool.Pool
 	if len(p.nodes.rows) > 0 && (def.PerNode != old.PerNode || def.Provisioner != old.Provisioner || def.Type != old.Type || def.Region != old.Region) {
 		return &StateError{Subject: "pool " + old.Name, State: "in use", Asked: "change what its nodes are"}
-	}
-	highest := -1
-	for _, r := range p.reservations.rows {
-		for _, slot := range r.Slots {
-			highest = max(highest, slot)
-		}
-	}
-	for _, a := range p.allocations.rows {
-		for _, slot := range a.Slots {
-			highest = max(highest, slot)
-		}
-	}
-	if def.MaxNodes <= highest {
-		return &InvalidError{Field: "max_nodes", Rule: fmt.Sprintf("must be at least %d: promises are placed on that many slots", highest+1)}
 	}
 	return nil
 }

@@ -1,0 +1,245 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// wide is a pool of so many nodes whose boots take four minutes.
+func wide(t require.TestingT, nodes int) *world {
+	w := &world{t: t, now: dawn}
+	w.Pool = gpu.Pool{ID: "pool", PerNode: 8, MaxNodes: nodes, Timers: gpu.Timers{WarmHold: 15 * time.Minute, IdleRelease: 4 * time.Hour}}
+	w.Boot = plan.BootTimes{Prior50: 5 * time.Minute, Prior95: 8 * time.Minute}
+	return w
+}
+
+func (w *world) readyNodes(n int, idleFor time.Duration) {
+	for slot := range n {
+		w.addNode([]string{fmt.Sprintf("n%d", slot), fmt.Sprint(slot), "ready"})
+		w.Nodes[slot].IdleSince = w.now.Add(-idleFor)
+	}
+}
+
+func (w *world) promise(id string, nodes int, from, to time.Duration) {
+	r := reservation.Reservation{ID: id, Shape: gpu.Shape{Nodes: nodes, PerNode: 8}, Class: reservation.Guaranteed,
+		Window: calendar.Interval{Start: w.now.Add(from), End: w.now.Add(to)}}
+	state := reservation.Waitlisted
+	if slots, ok := w.calendar().Find(r.Shape, r.Window, nil); ok {
+		r.Slots, state = slots, reservation.Booked
+	}
+	r, err := reservation.New(r, state, w.now.Add(-time.Hour))
+	require.NoError(w.t, err)
+	w.Reservations = append(w.Reservations, r)
+}
+
+func (w *world) kinds() map[plan.Kind]int {
+	kinds := map[plan.Kind]int{}
+	for _, a := range plan.Compute(w.live(), w.policy, w.now).Actions {
+		kinds[a.Kind]++
+	}
+	return kinds
+}
+
+func TestAPoolAsksForNoMoreNodesThanItsCap(t *testing.T) {
+	t.Parallel()
+	w := wide(t, 40)
+	w.promise("gang", 40, time.Minute, time.Hour)
+	require.Equal(t, 40, w.kinds()[plan.BootNode], "every slot once")
+	w.Supply.Created = w.Supply.Created.Add(25, 10*time.Minute, w.now)
+	require.Equal(t, 15, w.kinds()[plan.BootNode], "of which 25 were asked for lately")
+	w.policy.CreateCap = 20
+	result := plan.Compute(w.live(), w.policy, w.now)
+	require.NotContains(t, w.kinds(), plan.BootNode)
+	require.False(t, result.Next.IsZero(), "and it looks again when there is room")
+}
+
+func TestAHalfOpenBreakerLetsOneTry(t *testing.T) {
+	t.Parallel()
+	w := wide(t, 10)
+	w.promise("gang", 10, time.Minute, 10*time.Hour)
+	for range 5 {
+		w.Supply = w.Supply.Failed(w.now, w.now, 3*time.Minute)
+	}
+	result := plan.Compute(w.live(), w.policy, w.now)
+	require.NotContains(t, w.kinds(), plan.BootNode, "open")
+	require.False(t, result.Next.After(w.Supply.BlockedUntil))
+	w.now = w.Supply.BlockedUntil
+	require.Equal(t, 1, w.kinds()[plan.BootNode], "half open")
+	w.settle(func(plan.Result) {})
+	require.NotContains(t, w.kinds(), plan.BootNode, "one is on its way")
+	w.node("n1", node.Provision, node.Boot, node.BecomeOK)
+	w.Supply = w.Supply.Ready(w.now)
+	require.Equal(t, 9, w.kinds()[plan.BootNode], "closed")
+}
+
+func TestIdleNodesGoATenthAtATime(t *testing.T) {
+	t.Parallel()
+	w := wide(t, 50)
+	w.readyNodes(50, 5*time.Hour)
+	require.Equal(t, 5, w.kinds()[plan.DrainNode])
+	for rounds := 0; len(w.live().Nodes) > 0; rounds++ {
+		require.Less(t, rounds, 150, "all go in the end")
+		before := w.Supply.Removed.Sum(time.Minute, w.now)
+		result := w.settle(func(plan.Result) {})
+		require.LessOrEqual(t, w.Supply.Removed.Sum(time.Minute, w.now), max(before, 5))
+		for _, n := range w.live().Nodes {
+			if n.State() == node.Deprovisioning {
+				w.node(n.ID, node.Confirm)
+			}
+		}
+		if w.now = result.Next; result.Next.IsZero() {
+			break
+		}
+	}
+	require.Empty(t, w.live().Nodes)
+}
+
+func TestAnExpectationReleasesEarlierNeverLater(t *testing.T) {
+	t.Parallel()
+	seen := func(perHour float64) plan.Arrivals {
+		a := plan.Arrivals{}.Observe(nil, dawn.Add(-200*time.Hour))
+		for h := -199; h <= 0; h++ {
+			at := dawn.Add(time.Duration(h) * time.Hour)
+			a = a.Observe([]plan.Start{{At: at.Add(-time.Minute), Nodes: perHour}}, at)
+		}
+		return a
+	}
+	for name, c := range map[string]struct {
+		arrivals plan.Arrivals
+		price    gpu.MicroUSD
+		idle     time.Duration
+		released int
+	}{
+		"nobody comes, but the break-even is far": {seen(0), 20 * gpu.USD, time.Hour, 0},
+		"nobody comes":                     {seen(0), 20 * gpu.USD, 2 * time.Hour, 2},
+		"one comes each hour: one is kept": {seen(1.2), 20 * gpu.USD, 2 * time.Hour, 0},
+		"one comes each half day":          {seen(0.08), 20 * gpu.USD, 2 * time.Hour, 2},
+		"nothing was watched":              {plan.Arrivals{}, 20 * gpu.USD, 2 * time.Hour, 0},
+		"no price":                         {seen(0), 0, 2 * time.Hour, 0},
+		"the timer is over, many come":     {seen(50), 20 * gpu.USD, 4 * time.Hour, 2},
+	} {
+		w := wide(t, 2)
+		w.Pool.Price, w.Arrivals = c.price, c.arrivals
+		w.readyNodes(2, c.idle)
+		result := plan.Compute(w.live(), w.policy, w.now)
+		require.Equal(t, c.released, w.kinds()[plan.DrainNode], name)
+		if c.released == 0 {
+			require.False(t, result.Next.IsZero(), name)
+			require.False(t, result.Next.After(w.now.Add(4*time.Hour-c.idle)), "%s: the timer is never missed", name)
+		}
+	}
+}
+
+func TestTheWaitlistIsServedByShareAndInOrder(t *testing.T) {
+	t.Parallel()
+	w := wide(t, 4)
+	w.promise("holder", 4, time.Hour, 8*time.Hour)
+	add := func(id, organization string, class reservation.Class, nodes int, from, to, age time.Duration) {
+		r, err := reservation.New(reservation.Reservation{
+			ID: id, OrganizationID: organization, Class: class, Shape: gpu.Shape{Nodes: nodes, PerNode: 8},
+			Window: calendar.Interval{Start: w.now.Add(from), End: w.now.Add(to)},
+		}, reservation.Waitlisted, w.now.Add(-age))
+		require.NoError(t, err)
+		w.Reservations = append(w.Reservations, r)
+	}
+	add("greedy", "big", reservation.Guaranteed, 1, time.Hour, 2*time.Hour, 3*time.Hour)
+	add("modest", "small", reservation.Guaranteed, 1, time.Hour, 3*time.Hour, time.Hour)
+	add("behind", "small", reservation.Guaranteed, 1, 2*time.Hour, 3*time.Hour, time.Minute)
+	add("apart", "big", reservation.Guaranteed, 1, 5*time.Hour, 6*time.Hour, time.Minute)
+	add("guess", "small", reservation.Speculative, 1, 6*time.Hour, 7*time.Hour, 9*time.Hour)
+	add("huge", "small", reservation.Guaranteed, 5, time.Hour, 8*time.Hour, 9*time.Hour)
+	w.Shares = map[string]float64{"big": 0.6, "small": 0.1}
+	offered := func() (ids []string) {
+		for _, a := range plan.Compute(w.live(), w.policy, w.now).Actions {
+			if a.Kind == plan.RetryWaitlisted {
+				ids = append(ids, a.Subject)
+			}
+		}
+		return ids
+	}
+	require.Equal(t, []string{"modest", "apart", "guess"}, offered(), "who waits for the same time waits behind; what can never fit is in nobody's way")
+	w.Shares = map[string]float64{"big": 0.1, "small": 0.6}
+	require.Equal(t, []string{"greedy", "apart", "guess"}, offered())
+	w.Paused = map[string]time.Time{"small": {}}
+	require.Equal(t, []string{"greedy", "apart"}, offered(), "a guess that is paused is not offered")
+}
+
+// However many wait, those offered do not overlap, and each that is not waits
+// behind one that is before it.
+func TestNobodyIsOfferedBeforeAnEarlierOne(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		w := wide(r, 1)
+		w.promise("holder", 1, 0, 100*time.Hour)
+		for i := range rapid.IntRange(0, 12).Draw(r, "waiting") {
+			from := time.Duration(rapid.IntRange(0, 40).Draw(r, "from")) * time.Hour
+			w.promise(fmt.Sprintf("w%02d", i), 1, from, from+time.Duration(rapid.IntRange(1, 10).Draw(r, "length"))*time.Hour)
+		}
+		offered := map[string]bool{}
+		for _, a := range plan.Compute(w.live(), w.policy, w.now).Actions {
+			offered[a.Subject] = a.Kind == plan.RetryWaitlisted
+		}
+		for i, x := range w.Reservations {
+			if x.State() != reservation.Waitlisted {
+				continue
+			}
+			first := true
+			for _, o := range w.Reservations[:i] {
+				first = first && (o.State() != reservation.Waitlisted || !o.Window.Overlaps(x.Window))
+			}
+			require.Equal(r, first, offered[x.ID], "%s of %v", x.ID, w.Reservations)
+		}
+	})
+}
+
+// Whoever waited until inside the lead time was promised nothing before.
+func TestAPromotionInsideItsLeadIsNotLate(t *testing.T) {
+	t.Parallel()
+	w := wide(t, 1)
+	r, err := reservation.New(reservation.Reservation{ID: "r", Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 8},
+		Window: calendar.Interval{Start: w.now.Add(time.Minute), End: w.now.Add(time.Hour)}}, reservation.Waitlisted, w.now.Add(-5*time.Hour))
+	require.NoError(t, err)
+	r.Slots = []int{0}
+	r, err = r.Apply(reservation.Promote, "test", w.now)
+	require.NoError(t, err)
+	w.Reservations = []reservation.Reservation{r}
+	require.Equal(t, map[plan.Kind]int{plan.WarmReservation: 1, plan.BootNode: 1}, w.kinds())
+}
+
+// A promise on a slot without a node waits on the idle node that is cheapest to
+// keep, wherever it is.
+func TestAnIdleNodeServesAnotherSlotsPromise(t *testing.T) {
+	t.Parallel()
+	w := wide(t, 6)
+	w.Billing.Step = time.Hour
+	w.Pool.Timers.IdleRelease = 10 * time.Minute
+	w.readyNodes(5, time.Hour)
+	for i := range w.Nodes {
+		w.Nodes[i].BootingAt = w.now.Add(-time.Duration(i+1) * 7 * time.Minute) // the first is paid for longest
+	}
+	r, err := reservation.New(reservation.Reservation{ID: "r", Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 8}, Slots: []int{5},
+		Window: calendar.Interval{Start: w.now.Add(12 * time.Minute), End: w.now.Add(time.Hour)}}, reservation.Booked, w.now.Add(-time.Hour))
+	require.NoError(t, err)
+	w.Reservations = []reservation.Reservation{r}
+	w.policy.RemoveFloor = 10
+	w.settle(func(plan.Result) {})
+	require.Equal(t, node.Ready, w.nodeOf("n0").State())
+	require.Len(t, w.live().Nodes, 5)
+	for _, n := range w.live().Nodes[1:] {
+		require.Equal(t, node.Deprovisioning, n.State(), n.ID)
+	}
+	w.now = w.now.Add(4 * time.Minute)
+	w.settle(func(plan.Result) {})
+	require.Equal(t, []int{0}, w.reservationOf("r").Slots)
+	require.Equal(t, reservation.Ready, w.reservationOf("r").State())
+}
