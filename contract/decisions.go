@@ -20,6 +20,7 @@ type Decision struct {
 	Message        string          `json:"message,omitempty"`
 	Engine         string          `json:"engine,omitempty" enum:"admission,plan" doc:"What computes the record again."`
 	Record         json.RawMessage `json:"record,omitempty" doc:"Facts and outcome, in the form that a replay writes byte for byte; only when one decision is read."`
+	Also           []Blocker       `json:"also,omitempty" doc:"Why it was refused after the engine had accepted it."`
 	Redacted       bool            `json:"redacted,omitempty" doc:"The record holds the work of others, which this key may not see, and was left out."`
 }
 

@@ -22,6 +22,7 @@ type Problem struct {
 	Retryable  bool            `json:"retryable" doc:"Whether the same request may succeed later."`
 	RetryAfter int             `json:"retry_after_seconds,omitempty"`
 	Fixes      []Fix           `json:"fixes,omitempty"`
+	DecisionID string          `json:"decision_id,omitempty" doc:"Of a refusal: what GET /v1/decisions/ID tells why by."`
 	Blockers   []Blocker       `json:"blockers,omitempty" doc:"Everything that stands in the way, not only the first."`
 	AtRisk     []PromiseAtRisk `json:"promises_at_risk,omitempty" doc:"Up to 20 of the promises that the change would break."`
 	Offers     []Offer         `json:"offers,omitempty" doc:"What would be accepted now."`

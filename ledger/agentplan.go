@@ -197,6 +197,7 @@ func (u *unit) grant(p *poolUnit, h *holding, w wish, o *WindowOutcome) error {
 		GPUs: w.shape.GPUs(), Window: w.span, Probability: o.Window.Probability, ReasonCode: o.Window.ReasonCode,
 	})
 	if re := (*RefusedError)(nil); errors.As(err, &re) {
+		u.leave(err)
 		o.Refused = re
 		return nil
 	}

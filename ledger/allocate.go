@@ -30,7 +30,6 @@ type AllocateRequest struct {
 	Name  string
 	// Workload is what it is for; empty: online.
 	Workload gpu.Workload
-	DryRun   bool // decide, store nothing
 }
 
 func (r AllocateRequest) check() error {
@@ -69,7 +68,7 @@ func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest)
 		var refused error
 		for _, p := range pools {
 			shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
-			out, err = u.take(p, h, takeRequest{shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), l.cfg.Policy), dryRun: req.DryRun})
+			out, err = u.take(p, h, takeRequest{shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), l.cfg.Policy)})
 			if re := (*RefusedError)(nil); errors.As(err, &re) {
 				refused = err
 				continue
@@ -193,7 +192,6 @@ type takeRequest struct {
 	own      []reservation.Reservation // may be claimed; with explicit, all of them are
 	explicit bool
 	workload gpu.Workload
-	dryRun   bool
 }
 
 // take finds a place for an allocation that starts now, claims what it uses of
@@ -201,19 +199,16 @@ type takeRequest struct {
 func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Allocation, error) {
 	d, window := u.decideNow(p, h, req)
 	if !d.Accepted() {
-		return allocation.Allocation{}, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: d}
+		return allocation.Allocation{}, u.refuse(p, h.org.ID, "allocation", d)
 	}
 	a := allocation.New(allocation.Allocation{
 		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80), HeldBy: u.actor.KeyID, UserID: u.actor.UserID, Workload: req.workload,
 		Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 	}, u.now())
-	if req.dryRun {
-		return a, nil
-	}
-	if err := u.displace(p, d.DisplacedIDs()); err != nil {
+	if err := u.displace(p, d.DisplacedIDs(), d); err != nil {
 		return a, err
 	}
-	claimed, err := u.claim(p, h, a, req)
+	claimed, err := u.claim(p, h, a, req, d)
 	if err != nil {
 		return a, err
 	}
@@ -221,17 +216,19 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 	p.putAllocation(a)
 	u.wakePlan(p.Pool.ID)
 	if held, ok := p.free(a); ok {
-		return u.activate(p, a, held)
+		a, err = u.activate(p, a, held)
+		u.because(d.record(DecisionAdmission))
+		return a, err
 	}
 	u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation." + string(a.State()), Subject: a.ID, PoolID: p.Pool.ID,
-		Message: fmt.Sprintf("%d GPUs in %s: waiting for nodes to boot", req.shape.GPUs(), p.Pool.Name)})
+		Message: fmt.Sprintf("%d GPUs in %s: waiting for nodes to boot", req.shape.GPUs(), p.Pool.Name), Decision: d.record(DecisionAdmission)})
 	return a, nil
 }
 
 // decideNow admits a request that starts now as if the own reservations were
 // not there, preferring their places. A request that must wait for a boot is
 // admitted again with the boot's time added, so that its lease is whole.
-func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (admission.Decision, calendar.Interval) {
+func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (verdict, calendar.Interval) {
 	for _, r := range req.own {
 		p.setReservation(&r, nil)
 		defer p.setReservation(nil, &r)
@@ -249,8 +246,8 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (admission.De
 // decideBoot admits a request that starts now, and again with a boot's time added
 // if its nodes are not all ready. Of a request that is refused, it offers what
 // either of the two would.
-func (u *unit) decideBoot(p *poolUnit, ask admission.Request, view admission.View) (admission.Decision, calendar.Interval) {
-	warm := admission.Decide(ask, view)
+func (u *unit) decideBoot(p *poolUnit, ask admission.Request, view admission.View) (verdict, calendar.Interval) {
+	warm := decide(ask, view)
 	if warm.Accepted() && p.allReady(warm.Slots) {
 		return warm, ask.Window
 	}
@@ -258,7 +255,7 @@ func (u *unit) decideBoot(p *poolUnit, ask admission.Request, view admission.Vie
 	long := ask
 	long.Window.End = ask.Window.End.Add(boot)
 	view.Pool.Timers.MaxLease += boot
-	cold := admission.Decide(long, view)
+	cold := decide(long, view)
 	if warm.Accepted() && cold.Accepted() {
 		return cold, long.Window
 	}
@@ -299,7 +296,7 @@ func (p *poolUnit) allReady(slots []int) bool {
 
 // claim takes over the own reservations whose places the allocation uses, up to
 // its GPUs on each; the others stay, or give way where they no longer fit.
-func (u *unit) claim(p *poolUnit, h *holding, a allocation.Allocation, req takeRequest) ([]string, error) {
+func (u *unit) claim(p *poolUnit, h *holding, a allocation.Allocation, req takeRequest, v verdict) ([]string, error) {
 	left := map[int]int{}
 	for _, slot := range a.Slots {
 		left[slot] = a.Shape.PerNode
@@ -323,7 +320,7 @@ func (u *unit) claim(p *poolUnit, h *holding, a allocation.Allocation, req takeR
 		}
 		claimed = append(claimed, r.ID)
 	}
-	return claimed, u.displace(p, p.squeezed(h, a, others))
+	return claimed, u.displace(p, p.squeezed(h, a, others), v)
 }
 
 // squeezed lists those of the reservations that have no room beside the

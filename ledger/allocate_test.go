@@ -70,21 +70,6 @@ func TestAColdLeaseIsWholeAfterTheBoot(t *testing.T) {
 	require.Equal(t, allocation.Expired, w.allocation(a.ID).State())
 }
 
-func TestAllocateDryRunStoresNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	before := len(w.events(""))
-	a, err := w.ledger.Allocate(t.Context(), w.person("ann"), ledger.AllocateRequest{Pool: "lab", GPUs: 2, DryRun: true})
-	require.NoError(t, err)
-	require.Len(t, a.Slots, 1)
-	require.Len(t, w.events(""), before+1, "only the organization")
-	w.read(func(r ledger.Reader) error {
-		_, err := r.Allocation(ledger.Scope{All: true}, a.ID)
-		require.ErrorIs(t, err, ledger.ErrNotFound)
-		return nil
-	})
-}
-
 func TestAllocateByModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -77,6 +77,7 @@ func (u *unit) reserveOne(h *holding, item BatchItem) (Outcome, error) {
 	}
 	refused, invalid := (*RefusedError)(nil), (*InvalidError)(nil)
 	if errors.As(err, &refused) || errors.As(err, &invalid) {
+		u.leave(err)
 		return Outcome{Err: err}, nil
 	}
 	return Outcome{}, err

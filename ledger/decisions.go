@@ -3,7 +3,12 @@ package ledger
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/internal/ids"
 )
 
 // DecisionKind says what was decided.
@@ -40,6 +45,8 @@ type DecisionRecord struct {
 	Kind   DecisionKind    `json:"kind"`
 	Engine Engine          `json:"engine"`
 	Record json.RawMessage `json:"record"`
+	// Also are reasons for a refusal that the engine did not know.
+	Also []admission.Reason `json:"also,omitempty"`
 }
 
 // maxRecord is the longest record that is kept, in bytes. A journal that one
@@ -58,6 +65,12 @@ func (r DecisionRecord) encode() []byte {
 	b.WriteString(DecisionPrefix(r.Kind))
 	fmt.Fprintf(&b, `"engine":%q,"record":`, string(r.Engine))
 	b.Write(record)
+	if len(r.Also) > 0 {
+		also, err := json.Marshal(r.Also)
+		if err == nil { // codes, numbers and sentences can always be encoded
+			fmt.Fprintf(&b, `,"also":%s`, also)
+		}
+	}
 	b.WriteByte('}')
 	return b.Bytes()
 }
@@ -75,6 +88,110 @@ func ReadDecision(stored []byte) (DecisionRecord, error) {
 		r.Record = nil
 	}
 	return r, nil
+}
+
+// verdict is a decision of admission, with what it can be computed again from.
+type verdict struct {
+	admission.Decision
+	request admission.Request
+	facts   admission.Facts
+	also    []admission.Reason // why it was overruled
+}
+
+// decide judges a request, and keeps the facts.
+func decide(r admission.Request, v admission.View) verdict {
+	f := admission.Observe(r, v)
+	return verdict{Decision: admission.Judge(r, f), request: r, facts: f}
+}
+
+// overrule refuses what admission accepted, for reasons that it does not know.
+func (v *verdict) overrule(reasons []admission.Reason) {
+	if len(reasons) > 0 {
+		v.Reasons, v.also = reasons, reasons
+	}
+}
+
+// record is the verdict as an event's Decision.
+func (v verdict) record(kind DecisionKind) []byte {
+	decided := v.Decision
+	if !v.Accepted() { // what is answered may name fewer offers, or other reasons
+		decided = admission.Judge(v.request, v.facts)
+	}
+	record := admission.Record{Version: admission.RecordVersion, Request: v.request, Facts: v.facts, Decision: decided}
+	text, err := record.Encode()
+	if err != nil {
+		text = nil // numbers, times and names can always be encoded; a record is no reason to fail a verb
+	}
+	return DecisionRecord{Kind: kind, Engine: AdmissionEngine, Record: text, Also: v.also}.encode()
+}
+
+// because attaches a decision to the event that was journaled last.
+func (u *unit) because(decision []byte) {
+	if n := len(u.change.Events); n > 0 {
+		u.change.Events[n-1].Decision = decision
+	}
+}
+
+// becausePlanned attaches a planner's decision to the first event that carrying
+// it out left, if it left one since there were n.
+func (u *unit) becausePlanned(n int, a plan.Action) error {
+	if len(u.change.Events) == n {
+		return nil
+	}
+	text, err := a.Record().Encode()
+	if err != nil {
+		return err
+	}
+	u.change.Events[n].Decision = DecisionRecord{Kind: plannedKinds[a.Kind], Engine: PlanEngine, Record: text}.encode()
+	return nil
+}
+
+// plannedKinds says what the planner's actions decide about.
+var plannedKinds = map[plan.Kind]DecisionKind{
+	plan.BootNode: DecisionPrewarm, plan.WarmReservation: DecisionPrewarm,
+	plan.AbandonNode: DecisionReclaim, plan.DrainNode: DecisionReclaim, plan.RetireNode: DecisionReclaim,
+	plan.ExpireReserv: DecisionReclaim, plan.FailReservation: DecisionReclaim,
+	plan.ExpireAllocation: DecisionReclaim, plan.FailAllocation: DecisionReclaim,
+	plan.ReadyReservation: DecisionPlacement, plan.UnreadyReserv: DecisionPlacement,
+	plan.DegradeReserv: DecisionPlacement, plan.RestoreReserv: DecisionPlacement,
+	plan.MoveReservation: DecisionPlacement, plan.MoveAllocation: DecisionPlacement, plan.ActivateAlloc: DecisionPlacement,
+}
+
+// refuse makes the error of a request that gets no place, and, but for a
+// rehearsal, the event that it leaves under an id of its own. What was asked for
+// is a reservation or an allocation.
+func (u *unit) refuse(p *poolUnit, organizationID, what string, v verdict) *RefusedError {
+	e := &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: v.Decision}
+	if u.rehearsing {
+		return e
+	}
+	e.DecisionID = u.ids.New(ids.Decision)
+	e.leaves = &Event{
+		OrganizationID: organizationID, At: u.now(), Type: what + ".refused", Subject: e.DecisionID, PoolID: p.Pool.ID, Actor: u.actor.KeyID,
+		Via: u.actor.Via, Reason: string(v.Reasons[0].Code), Message: clip(e.Error(), 200), Decision: v.record(DecisionRefusal),
+	}
+	return e
+}
+
+// onlyAsked is a refusal of a question: nothing was requested, so it is not
+// journaled.
+func onlyAsked(err error) error {
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		refused.leaves, refused.DecisionID = nil, ""
+	}
+	return err
+}
+
+// leave journals a refusal, if err is one that is to be, and reports whether it
+// did.
+func (u *unit) leave(err error) bool {
+	var refused *RefusedError
+	if !errors.As(err, &refused) || refused.leaves == nil {
+		return false
+	}
+	u.change.Events = append(u.change.Events, *refused.leaves)
+	return true
 }
 
 // DecisionFilter narrows a list of decisions. Zero fields do not narrow.

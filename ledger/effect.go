@@ -226,7 +226,9 @@ func gpusOf(r Reader, organizationID string) (*calendar.Profile, error) {
 // observed returns a ledger that tells what it changes. It has no memory of its
 // own, so that nothing of what is taken back stays in this one.
 func (l *Ledger) observed(e *Effect) *Ledger {
-	return New(&observedStore{Store: l.store, effect: e}, l.ids, l.cfg)
+	shadow := New(&observedStore{Store: l.store, effect: e}, l.ids, l.cfg)
+	shadow.rehearsing = true
+	return shadow
 }
 
 // observedStore notes every row that is saved through it.

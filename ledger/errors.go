@@ -31,6 +31,11 @@ type RefusedError struct {
 	Pool     string
 	PerNode  int
 	Decision admission.Decision
+	// DecisionID is what the refusal is called in the journal; empty for a
+	// rehearsal, which leaves nothing there.
+	DecisionID string
+
+	leaves *Event // in the journal, whatever becomes of the rest of the verb
 }
 
 // Error names the first blocker; the rest is in Decision.

@@ -68,13 +68,9 @@ func (l *Ledger) explained(r Reader, actor Actor, subject, poolID string) (*expl
 	if err != nil {
 		return nil, fmt.Errorf("reading pool: %w", err)
 	}
-	f := DecisionFilter{Subject: subject}
-	if actor.Kind == AgentKey {
-		f.Actor = actor.KeyID
-	}
 	e := &explained{state: state, cfg: l.cfg}
 	e.At, e.Subject, e.PoolID = r.Now(), subject, poolID
-	e.Decisions, err = r.Decisions(actor.Scope(), f, recentDecisions)
+	e.Decisions, err = r.Decisions(actor.Scope(), DecisionFilter{Subject: subject}, recentDecisions)
 	return e, err
 }
 

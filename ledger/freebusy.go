@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -103,7 +102,7 @@ func (u *unit) advise(pools []*poolUnit, h *holding, req ReserveRequest, limit i
 		found = append(found, some...)
 	}
 	if len(found) == 0 {
-		return nil, refused
+		return nil, onlyAsked(refused)
 	}
 	slices.SortStableFunc(found, func(a, b Recommendation) int { return a.Window.Start.Compare(b.Window.Start) })
 	return found[:min(limit, len(found))], nil
@@ -124,7 +123,7 @@ func (u *unit) windows(p *poolUnit, h *holding, req ReserveRequest, limit int) (
 	left := req.Range
 	left.StartNotEarlierThan = latest(left.StartNotEarlierThan, u.now())
 	var found []Recommendation
-	var last admission.Decision
+	var last verdict
 	for range triedWindows {
 		iv, _, ok := p.places.FindRange(shape, left, nil)
 		if !ok || len(found) == limit {
@@ -151,12 +150,12 @@ func (u *unit) windows(p *poolUnit, h *holding, req ReserveRequest, limit int) (
 			return nil, err
 		}
 	}
-	return nil, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: last}
+	return nil, u.refuse(p, h.org.ID, "reservation", last)
 }
 
 // within decides on a window, and on the shortest one that starts with it if the
 // whole of it is refused: limits may bind where the calendar does not.
-func (u *unit) within(p *poolUnit, h *holding, req ReserveRequest, iv calendar.Interval) (calendar.Interval, admission.Decision, error) {
+func (u *unit) within(p *poolUnit, h *holding, req ReserveRequest, iv calendar.Interval) (calendar.Interval, verdict, error) {
 	_, d, err := u.judge(p, h, req, iv)
 	short := calendar.Interval{Start: iv.Start, End: latest(iv.Start.Add(req.Range.MinDuration), req.Range.EndNotEarlierThan)}
 	if err != nil || d.Accepted() || !short.Valid() || !short.End.Before(iv.End) {
@@ -179,7 +178,7 @@ func (h *holding) changeAfter(t time.Time) time.Time {
 }
 
 // judge decides on one window of a request as Reserve would.
-func (u *unit) judge(p *poolUnit, h *holding, req ReserveRequest, w calendar.Interval) (reservation.Reservation, admission.Decision, error) {
+func (u *unit) judge(p *poolUnit, h *holding, req ReserveRequest, w calendar.Interval) (reservation.Reservation, verdict, error) {
 	shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
 	req.Window = w
 	if req.id == "" {

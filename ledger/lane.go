@@ -34,6 +34,7 @@ type item struct {
 	err      error
 	panicked any
 	again    bool // has to run again, in another group
+	left     bool // it failed, and the journal tells why
 }
 
 // Uses names what a verb will lock, as far as its caller can tell, so that it can

@@ -62,7 +62,9 @@ type Ledger struct {
 	ids   ids.Source
 	cfg   Config
 	lane  lane
-	board *board
+	// rehearsing is set where nothing is kept: then refusals leave no event.
+	rehearsing bool
+	board      *board
 }
 
 // New returns a ledger over the store.

@@ -95,7 +95,11 @@ func (u *unit) perform(p *poolUnit, actions []plan.Action) (changed bool, waitli
 			waitlisted = append(waitlisted, a.Subject)
 			continue
 		}
+		journaled := len(u.change.Events)
 		did, err := u.act(p, a)
+		if err == nil {
+			err = u.becausePlanned(journaled, a)
+		}
 		if err != nil {
 			return false, nil, fmt.Errorf("planning %s of %s: %w", a.Kind, a.Subject, err)
 		}

@@ -54,25 +54,25 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 		}
 		d := u.decideExtension(p, h, a, by)
 		if !d.Accepted() {
-			return a, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: d}
+			return a, u.refuse(p, a.OrganizationID, "allocation", d)
 		}
-		if err := u.displace(p, d.DisplacedIDs()); err != nil {
+		if err := u.displace(p, d.DisplacedIDs(), d); err != nil {
 			return a, err
 		}
 		a.LeaseUntil = a.LeaseUntil.Add(by)
 		a.Window.End = a.LeaseUntil
 		p.putAllocation(a)
 		u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.extended", Subject: a.ID, PoolID: a.PoolID,
-			Message: fmt.Sprintf("lease now ends %s", stamp(a.LeaseUntil))})
+			Message: fmt.Sprintf("lease now ends %s", stamp(a.LeaseUntil)), Decision: d.record(DecisionAdmission)})
 		return a, nil
 	})
 }
 
 // decideExtension admits the added time on the slots that the allocation has. It
 // makes no offers: an extension begins where the lease ends, or not at all.
-func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) admission.Decision {
+func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) verdict {
 	view := u.view(p, h, onlyOn(a.Slots))
-	d := admission.Decide(admission.Request{
+	d := decide(admission.Request{
 		Class: reservation.Guaranteed, Shape: a.Shape, Now: true,
 		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)},
 	}, view)

@@ -31,7 +31,6 @@ type ReserveRequest struct {
 	Queue       bool // wait for a place when the pool is full
 	ReasonCode  string
 	Probability float64
-	DryRun      bool // decide, store nothing
 
 	id     string             // derived, for what a schedule materialises
 	source reservation.Source // empty: by the actor
@@ -165,42 +164,42 @@ func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation
 	if err != nil {
 		return r, err
 	}
-	state := reservation.Booked
+	state, kind := reservation.Booked, DecisionAdmission
 	switch {
 	case d.Accepted():
 		r.Slots = d.Slots
 	case d.OnlyCapacity() && req.Queue:
-		state = reservation.Waitlisted
+		state, kind = reservation.Waitlisted, DecisionWaitlist
 	default:
-		return r, &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: d}
+		return r, u.refuse(p, h.org.ID, "reservation", d)
 	}
 	r, err = reservation.New(r, state, u.now())
-	if err != nil || req.DryRun {
+	if err != nil {
 		return r, err
 	}
-	if err := u.displace(p, d.DisplacedIDs()); err != nil {
+	if err := u.displace(p, d.DisplacedIDs(), d); err != nil {
 		return r, err
 	}
 	p.putReservation(r)
 	u.wakePlan(p.Pool.ID)
 	u.event(Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID, Reason: r.ReasonCode,
-		Message: fmt.Sprintf("%d GPUs in %s from %s to %s%s", req.GPUs, p.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End), chance(r))})
+		Message: fmt.Sprintf("%d GPUs in %s from %s to %s%s", req.GPUs, p.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End), chance(r)), Decision: d.record(kind)})
 	return r, nil
 }
 
 // decide admits a reservation or says why not, and sets what it costs.
-func (u *unit) decide(p *poolUnit, h *holding, r reservation.Reservation) (reservation.Reservation, admission.Decision, error) {
+func (u *unit) decide(p *poolUnit, h *holding, r reservation.Reservation) (reservation.Reservation, verdict, error) {
 	guess := r.Class == reservation.Speculative
 	if guess {
 		if err := u.mayGuess(h); err != nil {
-			return r, admission.Decision{}, err
+			return r, verdict{}, err
 		}
 	}
-	d := admission.Decide(admission.Request{Class: r.Class, Shape: r.Shape, Window: r.Window},
+	d := decide(admission.Request{Class: r.Class, Shape: r.Shape, Window: r.Window},
 		u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 	r.Cost = d.Cost
 	if d.Accepted() && guess {
-		d.Reasons = p.tooLate(d.Slots, r.Window, u.now())
+		d.overrule(p.tooLate(d.Slots, r.Window, u.now()))
 	}
 	return r, d, nil
 }
@@ -252,18 +251,21 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if !ok || r.State() != reservation.Waitlisted {
 			return nil
 		}
-		d := admission.Decide(admission.Request{Class: r.Class, Shape: r.Shape, Window: r.Window.From(u.now())},
+		d := decide(admission.Request{Class: r.Class, Shape: r.Shape, Window: r.Window.From(u.now())},
 			u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 		if !d.Accepted() {
 			return nil
 		}
-		if err := u.displace(p, d.DisplacedIDs()); err != nil {
+		if err := u.displace(p, d.DisplacedIDs(), d); err != nil {
 			return err
 		}
 		r.Slots = d.Slots
-		_, err = u.stepReservation(p, r, reservation.Promote, "place_found", "a place was found")
+		if _, err = u.stepReservation(p, r, reservation.Promote, "place_found", "a place was found"); err != nil {
+			return err
+		}
+		u.because(d.record(DecisionPromotion))
 		u.wakePlan(p.Pool.ID)
-		return err
+		return nil
 	})
 }
 

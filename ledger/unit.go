@@ -128,9 +128,9 @@ func (u *unit) run(ctx context.Context, group []*item) error {
 	kept := 0
 	for i, it := range group {
 		u.serial = i + 1
-		it.err, it.again = nil, false
+		it.err, it.again, it.left = nil, false, false
 		u.serve(ctx, it)
-		if it.err == nil && !it.again {
+		if it.err == nil && !it.again || it.left {
 			kept++
 		}
 	}
@@ -158,6 +158,7 @@ func (u *unit) serve(ctx context.Context, it *item) {
 			u.undo(undos)
 			u.change, u.wake = changed, woken
 		}
+		it.left = !it.again && u.leave(it.err)
 	}()
 	it.err = it.fn(context.WithValue(carrier{it.ctx, ctx}, unitKey{u.Ledger}, u), u)
 }

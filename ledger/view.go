@@ -70,7 +70,7 @@ func (u *unit) view(p *poolUnit, h *holding, tiers calendar.Tiers) admission.Vie
 }
 
 // displace cancels the speculative reservations that a decision pushes out.
-func (u *unit) displace(p *poolUnit, ids []string) error {
+func (u *unit) displace(p *poolUnit, ids []string, by verdict) error {
 	for _, id := range ids {
 		r, ok := p.reservation(id)
 		if !ok {
@@ -79,6 +79,10 @@ func (u *unit) displace(p *poolUnit, ids []string) error {
 		message := "gave way to a request that outranks it"
 		if _, err := u.stepReservation(p, r, reservation.Cancel, "displaced", message); err != nil {
 			return err
+		}
+		u.because(by.record(DecisionDisplacement))
+		if r.OrganizationID != u.actor.OrganizationID { // who took the place is not its owner's to know
+			u.change.Events[len(u.change.Events)-1].Actor = SystemActor("").KeyID
 		}
 		u.rest(p, r.Slots)
 	}

@@ -1,6 +1,7 @@
 package proof_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,9 +85,11 @@ func (w *world) reserve(c chance) error {
 	}
 	w.takeOffers(err, by, func(gpus int, window calendar.Interval) error {
 		try := req
-		try.GPUs, try.Window, try.DryRun, try.Queue = gpus, window, true, false
-		_, err := w.ledger.Reserve(w.ctx, by, try)
-		return err
+		try.GPUs, try.Window, try.Queue = gpus, window, false
+		return w.rehearse(by, func(ctx context.Context, l *ledger.Ledger) error {
+			_, err := l.Reserve(ctx, by, try)
+			return err
+		})
 	})
 	return err
 }
@@ -102,13 +105,23 @@ func (w *world) allocate(c chance) error {
 	w.takeOffers(err, by, func(gpus int, window calendar.Interval) error {
 		if !window.Start.After(w.now) {
 			try := req
-			try.GPUs, try.Lease, try.DryRun = gpus, window.Length(), true
-			_, err := w.ledger.Allocate(w.ctx, by, try)
-			return err
+			try.GPUs, try.Lease = gpus, window.Length()
+			return w.rehearse(by, func(ctx context.Context, l *ledger.Ledger) error {
+				_, err := l.Allocate(ctx, by, try)
+				return err
+			})
 		}
-		_, err := w.ledger.Reserve(w.ctx, by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, DryRun: true})
-		return err
+		return w.rehearse(by, func(ctx context.Context, l *ledger.Ledger) error {
+			_, err := l.Reserve(ctx, by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window})
+			return err
+		})
 	})
+	return err
+}
+
+// rehearse tries a verb and keeps nothing of it.
+func (w *world) rehearse(by ledger.Actor, verb func(context.Context, *ledger.Ledger) error) error {
+	_, _, err := w.ledger.Rehearse(w.ctx, by, func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) { return 0, nil, verb(ctx, l) })
 	return err
 }
 

@@ -1,6 +1,7 @@
 package proof_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -56,8 +57,11 @@ func TestOffersCountTheBoot(t *testing.T) {
 	for _, o := range refused.Decision.Offers {
 		if !o.Window.Start.After(w.now) {
 			now++
-			req.GPUs, req.Lease, req.DryRun = o.Shape.GPUs(), o.Window.Length(), true
-			_, err := w.ledger.Allocate(t.Context(), w.narrow(), req)
+			req.GPUs, req.Lease = o.Shape.GPUs(), o.Window.Length()
+			err := w.rehearse(w.narrow(), func(ctx context.Context, l *ledger.Ledger) error {
+				_, err := l.Allocate(ctx, w.narrow(), req)
+				return err
+			})
 			require.NoError(t, err, "%s until %s was offered", o.Shape, o.Window.End)
 		}
 	}

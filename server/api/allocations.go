@@ -31,11 +31,10 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 },
 ) (*Made[contract.Allocation], error) {
 	actor, b := auth.From(ctx), in.Body
-	req := allocateRequest(b)
-	if req.DryRun = in.DryRun; in.DryRun {
-		got, err := a.Ledger.Allocate(ctx, actor, req)
-		return &Made[contract.Allocation]{Status: http.StatusOK, Body: encodeAllocation(got)}, err
+	if in.DryRun {
+		return dryRun[contract.Allocation](ctx, a, actor, b, allocateDeed)
 	}
+	req := allocateRequest(b)
 	if err := in.require(); err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func encodeDecision(e ledger.Event) contract.Decision {
 	out := contract.Decision{ID: decisionID(e.Seq), Time: e.At.UTC(), Event: e.Type, Subject: e.Subject, OrganizationID: e.OrganizationID,
 		PoolID: e.PoolID, Actor: e.Actor, Reason: e.Reason, Message: e.Message}
 	if r, err := ledger.ReadDecision(e.Decision); err == nil {
-		out.Kind, out.Engine = string(r.Kind), string(r.Engine)
+		out.Kind, out.Engine, out.Also = string(r.Kind), string(r.Engine), problem.Reasons(r.Also)
 	}
 	return out
 }

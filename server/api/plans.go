@@ -91,6 +91,24 @@ func (a *API) valid(schema *huma.Schema, request []byte) error {
 	return huma.NewError(http.StatusUnprocessableEntity, "The request of the plan is wrong.", result.Errors...)
 }
 
+// dryRun answers what a request would answer, and changes nothing. Ids in it are
+// given to nothing.
+func dryRun[T, B any](ctx context.Context, a *API, actor ledger.Actor, body B, of func(*API, ledger.Actor, B) (ledger.Deed, error)) (*Made[T], error) {
+	deed, err := of(a, actor, body)
+	if err != nil {
+		return nil, err
+	}
+	_, answer, err := a.Ledger.Rehearse(ctx, actor, deed)
+	if err != nil {
+		return nil, err
+	}
+	out := &Made[T]{Status: http.StatusOK}
+	if err := json.Unmarshal(answer, &out.Body); err != nil {
+		return nil, fmt.Errorf("decoding what a dry run answered: %w", err)
+	}
+	return out, nil
+}
+
 // createPlan takes an idempotency key and needs none: a plan changes nothing.
 func (a *API) createPlan(ctx context.Context, in *struct {
 	Idempotency

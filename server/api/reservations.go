@@ -29,13 +29,12 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 },
 ) (*Made[contract.Reservation], error) {
 	actor, b := auth.From(ctx), in.Body
+	if in.DryRun {
+		return dryRun[contract.Reservation](ctx, a, actor, b, reserveDeed)
+	}
 	req, err := a.reserveRequest(b)
 	if err != nil {
 		return nil, err
-	}
-	if req.DryRun = in.DryRun; in.DryRun {
-		got, err := a.Ledger.Reserve(ctx, actor, req)
-		return &Made[contract.Reservation]{Status: http.StatusOK, Body: encodeReservation(got)}, err
 	}
 	if err := in.require(); err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func fromRefused(e *ledger.RefusedError) *Problem {
 		for _, r := range e.Decision.Reasons {
 			if r.Code == row.blocker {
 				p := New(row.problem, r.Message).Fix(row.fix, "")
-				p.Blockers, p.Offers = Blockers(e), Offers(e)
+				p.Blockers, p.Offers, p.DecisionID = Blockers(e), Offers(e), e.DecisionID
 				if f, ok := fields[r.Code]; ok {
 					p = p.Field(contract.FieldError{Pointer: pointer(f), Code: string(r.Code), Message: r.Message})
 				}
@@ -133,10 +133,11 @@ var fields = map[admission.Code]string{
 
 // Blockers lists everything that stands in the way.
 func Blockers(e *ledger.RefusedError) []contract.Blocker {
-	return blockers(e.Decision.Reasons)
+	return Reasons(e.Decision.Reasons)
 }
 
-func blockers(reasons []admission.Reason) []contract.Blocker {
+// Reasons encodes what admission says.
+func Reasons(reasons []admission.Reason) []contract.Blocker {
 	var out []contract.Blocker
 	for _, r := range reasons {
 		out = append(out, contract.Blocker{Code: string(r.Code), Message: r.Message, Unit: r.Unit, Limit: r.Limit, Asked: r.Asked})

@@ -24,7 +24,7 @@ func AtRisk(promises []ledger.AtRisk) []contract.PromiseAtRisk {
 	out := make([]contract.PromiseAtRisk, len(promises))
 	for i, r := range promises {
 		out[i] = contract.PromiseAtRisk{ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, GPUs: r.Shape.GPUs(),
-			Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Blockers: blockers(admission.LimitReasons(r.Violations))}
+			Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Blockers: Reasons(admission.LimitReasons(r.Violations))}
 	}
 	return out
 }

@@ -54,7 +54,7 @@ func (a *app) decisions() *cobra.Command {
 	listed.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
 	listed.Flags().StringVar(&f.Kind, "kind", "", "only admission, waitlist, refusal, promotion, displacement, prewarm, reclaim or placement")
 	listed.Flags().IntVar(&last, "last", 50, "only the last so many; 0 means all")
-	return group("decisions", "See why, and compute it again", listed, a.decisionsShow())
+	return group("decisions", "See why, and compute it again", listed, a.decisionsShow(), a.decisionsReplay())
 }
 
 func (a *app) decision(cmd *cobra.Command, id string) (contract.Decision, error) {

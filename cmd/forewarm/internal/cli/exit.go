@@ -205,6 +205,9 @@ func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
 	for _, o := range p.Offers {
 		e.Next = append(e.Next, fmt.Sprintf("forewarm reserve --gpus %d%s --at %s --for %s", o.GPUs, place(cmd), stamp(o.Start), short(o.End.Sub(o.Start))))
 	}
+	if p.DecisionID != "" {
+		e.Next = append(e.Next, "forewarm decisions show "+p.DecisionID)
+	}
 	if p.RequestID != "" && e.Exit == ExitFailed {
 		e.Detail = append(e.Detail, "request "+p.RequestID)
 	}
