@@ -146,7 +146,7 @@ func (u *unit) actOnNode(p *poolUnit, a plan.Action) error {
 		return nil
 	}
 	events := map[plan.Kind]node.Event{plan.AbandonNode: node.Abandon, plan.DrainNode: node.Drain, plan.RetireNode: node.Retire}
-	n, err := u.stepNode(p, n, events[a.Kind], a.Reason, "")
+	n, err := u.stepNode(p, n, events[a.Kind], a.Reason, whyEarly(a))
 	if err == nil && n.State() == node.Deprovisioning {
 		u.task(TaskDeleteNode, n.ID, u.now())
 	}
@@ -159,6 +159,15 @@ func (u *unit) actOnNode(p *poolUnit, a plan.Action) error {
 		u.failed(p, n, u.cfg.StockOut)
 	}
 	return err
+}
+
+// whyEarly says why an idle node was not worth keeping; nothing where its timer
+// alone ended it.
+func whyEarly(a plan.Action) string {
+	if a.Reason != plan.ReasonUnlikely || a.Facts.Keep == nil {
+		return ""
+	}
+	return plan.Keep(*a.Facts.Keep).String()
 }
 
 // failed notes that a node was asked for and never became ready: the pool asks

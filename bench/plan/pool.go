@@ -36,7 +36,9 @@ type pool struct {
 	result plan.Result
 }
 
-var shapes = []gpu.Shape{{Nodes: 1, PerNode: 1}, {Nodes: 1, PerNode: 2}, {Nodes: 1, PerNode: 4}, {Nodes: 1, PerNode: 8}, {Nodes: 2, PerNode: 8}, {Nodes: 4, PerNode: 8}}
+var shapes = []gpu.Shape{
+	{Nodes: 1, PerNode: 1}, {Nodes: 1, PerNode: 2}, {Nodes: 1, PerNode: 4}, {Nodes: 1, PerNode: 8}, {Nodes: 2, PerNode: 8}, {Nodes: 4, PerNode: 8},
+}
 
 func build(reservations int, seed uint64) (*pool, error) {
 	p := &pool{chance: rand.New(rand.NewPCG(seed, uint64(reservations))), slots: calendar.NewSlots(nodes, perNode), states: map[int]node.State{}}

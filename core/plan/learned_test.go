@@ -159,7 +159,8 @@ func TestArrivalsAreLearnedByTheHourOfTheWeek(t *testing.T) {
 	a = a.Observe(nil, monday)
 	for day := range 70 {
 		at := monday.AddDate(0, 0, day)
-		a = a.Observe([]plan.Start{{At: at.Add(9*time.Hour + 30*time.Minute), Nodes: 2}, {At: at.Add(9*time.Hour + 10*time.Minute), Nodes: 4}}, at.Add(12*time.Hour))
+		starts := []plan.Start{{At: at.Add(9*time.Hour + 30*time.Minute), Nodes: 2}, {At: at.Add(9*time.Hour + 10*time.Minute), Nodes: 4}}
+		a = a.Observe(starts, at.Add(12*time.Hour))
 		require.Equal(t, a, a.Observe([]plan.Start{{At: at.Add(9 * time.Hour), Nodes: 9}}, at.Add(12*time.Hour)), "once")
 		a = a.Observe(nil, at.Add(24*time.Hour))
 	}
@@ -167,7 +168,8 @@ func TestArrivalsAreLearnedByTheHourOfTheWeek(t *testing.T) {
 	nine := a.Expected(at.Add(9*time.Hour), at.Add(10*time.Hour))
 	require.InDelta(t, 4, nine, 0.6, "six nodes, drawn towards the mean")
 	require.Less(t, a.Expected(at.Add(14*time.Hour), at.Add(15*time.Hour)), 0.2)
-	require.InDelta(t, nine, a.Expected(at.Add(9*time.Hour), at.Add(9*time.Hour+30*time.Minute))+a.Expected(at.Add(9*time.Hour+30*time.Minute), at.Add(10*time.Hour)), 1e-9)
+	half := at.Add(9*time.Hour + 30*time.Minute)
+	require.InDelta(t, nine, a.Expected(at.Add(9*time.Hour), half)+a.Expected(half, at.Add(10*time.Hour)), 1e-9)
 	require.InDelta(t, 6, a.Expected(at, at.Add(24*time.Hour)), 0.5)
 	require.Greater(t, a.Watched(), 500.0)
 	require.Zero(t, plan.Arrivals{}.Expected(at, at.Add(time.Hour)))

@@ -57,7 +57,8 @@ func (h *history) shape() gpu.Shape {
 
 // happen is one thing that anybody outside may do.
 func (h *history) happen() {
-	switch rapid.SampledFrom([]string{"reserve", "reserve", "allocate", "allocate", "claim", "claim", "cancel", "release", "break", "block", "pause", "resize", "nothing"}).Draw(h.r, "what") {
+	what := []string{"reserve", "reserve", "allocate", "allocate", "claim", "claim", "cancel", "release", "break", "block", "pause", "resize", "nothing"}
+	switch rapid.SampledFrom(what).Draw(h.r, "what") {
 	case "reserve":
 		h.reserve()
 	case "allocate":
