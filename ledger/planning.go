@@ -188,6 +188,10 @@ func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
 	case plan.MoveReservation:
 		r.Slots = a.Slots
 		p.putReservation(r)
+		if a.Reason == plan.ReasonShrunk { // the others are the planner's own affair: a promise is of GPUs, not of a slot
+			u.event(Event{OrganizationID: r.OrganizationID, Type: "reservation.moved", Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason,
+				Message: fmt.Sprintf("%s was made smaller, and has another place for it", p.Pool.Name)})
+		}
 		return nil
 	case plan.DegradeReserv, plan.RestoreReserv:
 		u.flag(p, r, a)

@@ -57,6 +57,7 @@ func TestAShrunkPoolKeepsMovesOrFlagsItsPromises(t *testing.T) {
 	require.Equal(t, 1, moved)
 	require.True(t, w.reservation(elsewhen.ID).Degraded)
 	require.Len(t, w.events("reservation.degraded"), 2)
+	require.Len(t, w.events("reservation.moved"), 1)
 	w.resize(4)
 	for _, id := range []string{promises[1].ID, promises[2].ID, promises[3].ID, elsewhen.ID} {
 		require.False(t, w.reservation(id).Degraded)
