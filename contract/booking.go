@@ -14,6 +14,7 @@ type Allocation struct {
 	OrganizationID string        `json:"organization_id"`
 	PoolID         string        `json:"pool_id"`
 	Name           string        `json:"name,omitempty"`
+	Workload       string        `json:"workload" enum:"online,batch"`
 	HeldBy         string        `json:"held_by" doc:"Id of the key that asked."`
 	State          string        `json:"state" enum:"pending,active,releasing,released,failed,expired,preempted,cancelled"`
 	Reason         string        `json:"reason,omitempty"`
@@ -40,6 +41,7 @@ type AllocationCreate struct {
 	GPUs         int    `json:"gpus" minimum:"1" maximum:"100000"`
 	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000" default:"3600"`
 	Name         string `json:"name,omitempty" maxLength:"63"`
+	Workload     string `json:"workload,omitempty" enum:"online,batch" default:"online" doc:"What it is for; pools may keep a share for each."`
 }
 
 // Extend asks for a longer lease.
@@ -55,6 +57,7 @@ type Reservation struct {
 	Name           string        `json:"name,omitempty"`
 	Class          string        `json:"class" enum:"guaranteed,speculative"`
 	Source         string        `json:"source" enum:"person,schedule,agent"`
+	Workload       string        `json:"workload" enum:"online,batch"`
 	MadeBy         string        `json:"made_by"`
 	State          string        `json:"state" enum:"awaiting_approval,booked,waitlisted,rejected,warming,ready,claimed,cancelled,expired,failed"`
 	Degraded       bool          `json:"degraded" doc:"The promise will be, or was, late."`
@@ -75,16 +78,20 @@ type Reservation struct {
 	Version        int           `json:"version"`
 }
 
-// ReservationCreate asks for a promise. Name a pool or a model, or both.
+// ReservationCreate asks for a promise. Name a pool or a model, or both; give
+// start and end, or a time range, in which the earliest window that has a place
+// is booked.
 type ReservationCreate struct {
 	Pool  string    `json:"pool,omitempty" maxLength:"63" doc:"Id or name."`
 	Model string    `json:"model,omitempty" maxLength:"63"`
 	GPUs  int       `json:"gpus" minimum:"1" maximum:"100000"`
-	Start time.Time `json:"start"`
-	End   time.Time `json:"end"`
-	Class string    `json:"class,omitempty" enum:"guaranteed,speculative" default:"guaranteed"`
-	Name  string    `json:"name,omitempty" maxLength:"63"`
-	Queue bool      `json:"queue,omitempty" doc:"Wait for a place when there is none, instead of being refused."`
+	Start time.Time `json:"start,omitzero" doc:"With end; left out with a time range."`
+	End   time.Time `json:"end,omitzero"`
+	TimeRange
+	Workload string `json:"workload,omitempty" enum:"online,batch" default:"online" doc:"What it is for; pools may keep a share for each."`
+	Class    string `json:"class,omitempty" enum:"guaranteed,speculative" default:"guaranteed"`
+	Name     string `json:"name,omitempty" maxLength:"63"`
+	Queue    bool   `json:"queue,omitempty" doc:"Wait for a place when there is none, instead of being refused."`
 }
 
 // Claim turns a reservation into an allocation.

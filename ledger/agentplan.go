@@ -167,7 +167,7 @@ func (u *unit) keep(p *poolUnit, h *holding, r reservation.Reservation, w wish) 
 	}
 	if next.Window.End.After(r.Window.End) {
 		view := u.view(p, h, onlyOn(r.Slots))
-		d := admission.Decide(admission.Request{Class: r.Class, Shape: r.Shape, Now: true,
+		d := admission.Decide(admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Now: true,
 			Window: calendar.Interval{Start: r.Window.End, End: next.Window.End}}, view)
 		if !d.Accepted() {
 			return r

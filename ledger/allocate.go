@@ -68,7 +68,7 @@ func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest)
 		var refused error
 		for _, p := range pools {
 			shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
-			out, err = u.take(p, h, takeRequest{shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), l.cfg.Policy)})
+			out, err = u.take(p, h, takeRequest{shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), l.cfg.Policy), workload: req.Workload})
 			if re := (*RefusedError)(nil); errors.As(err, &re) {
 				refused = err
 				continue
@@ -107,7 +107,7 @@ func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, l
 		if lease == 0 {
 			lease = max(r.Window.End.Sub(u.now()), time.Minute)
 		}
-		out, err = u.take(p, h, takeRequest{shape: r.Shape, lease: lease, name: name, own: []reservation.Reservation{r}, explicit: true})
+		out, err = u.take(p, h, takeRequest{shape: r.Shape, workload: r.Workload, lease: lease, name: name, own: []reservation.Reservation{r}, explicit: true})
 		out.Version = p.stored(out.ID, out.Version)
 		return err
 	})
@@ -235,7 +235,7 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (verdict, cal
 	}
 	view := u.view(p, h, p.tiersNow(req.own, req.explicit))
 	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
-	ask := admission.Request{Class: reservation.Guaranteed, Shape: req.shape, Window: window, Now: true}
+	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Window: window, Now: true}
 	d, window := u.decideBoot(p, ask, view)
 	if !d.Accepted() {
 		d.Offers = u.tenable(p, ask, view, d.Offers)

@@ -40,7 +40,9 @@ type desk struct {
 	allocations  table[allocation.Allocation]
 	spent        map[spendKey]Spend // what ended, that still counts for a day or a period
 
-	places    *calendar.Slots
+	places *calendar.Slots
+	// split is what each workload has booked of a split pool; nil otherwise.
+	split     map[gpu.Workload]*calendar.Profile
 	occupied  map[int]string    // slot → id of its live node
 	preferred preference        // the same, by how soon the slots are usable
 	taken     map[string]string // device in somebody's hands → allocation
@@ -100,15 +102,28 @@ func (d *desk) rearrange(p gpu.Pool) {
 	}
 	d.places = calendar.NewSlots(p.MaxNodes, p.PerNode)
 	d.places.SetMargin(p.Timers.Cleaning)
+	d.split = nil
+	if p.OnlineShare > 0 {
+		d.split = map[gpu.Workload]*calendar.Profile{gpu.Online: {}, gpu.Batch: {}}
+	}
 	for _, r := range d.reservations.rows {
 		if r.Placed() {
 			d.places.Force(r.Booking())
+			d.share(r.Workload, r.Window, r.Shape.GPUs())
 		}
 	}
 	for _, a := range d.allocations.rows {
 		if a.Live() {
 			d.places.Force(a.Booking())
+			d.share(a.Workload, a.Window, a.Shape.GPUs())
 		}
+	}
+}
+
+// share counts what a workload has booked of a split pool.
+func (d *desk) share(w gpu.Workload, iv calendar.Interval, gpus int) {
+	if used := d.split[w]; used != nil {
+		used.Add(iv, gpus)
 	}
 }
 
@@ -166,6 +181,9 @@ func (d *desk) setReservation(from, to *reservation.Reservation) {
 	if from != nil {
 		d.countReservation(from, true)
 		d.places.Remove(from.ID)
+		if from.Placed() {
+			d.share(from.Workload, from.Window, -from.Shape.GPUs())
+		}
 	}
 	if to == nil {
 		d.reservations.remove(from.ID)
@@ -175,6 +193,7 @@ func (d *desk) setReservation(from, to *reservation.Reservation) {
 	d.countReservation(to, false)
 	if to.Placed() {
 		d.places.Force(to.Booking())
+		d.share(to.Workload, to.Window, to.Shape.GPUs())
 	}
 }
 
@@ -183,6 +202,9 @@ func (d *desk) setAllocation(from, to *allocation.Allocation) {
 	if from != nil {
 		d.countAllocation(from, true)
 		d.places.Remove(from.ID)
+		if from.Live() {
+			d.share(from.Workload, from.Window, -from.Shape.GPUs())
+		}
 		gone := *from
 		for _, h := range gone.Devices {
 			if d.taken[h.UUID] == gone.ID {
@@ -199,6 +221,7 @@ func (d *desk) setAllocation(from, to *allocation.Allocation) {
 	d.hand(*to)
 	if to.Live() {
 		d.places.Force(to.Booking())
+		d.share(to.Workload, to.Window, to.Shape.GPUs())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -16,7 +17,20 @@ import (
 // FreeBusy is what a pool has free, in steps of time.
 type FreeBusy struct {
 	Pool  Pool
-	Steps []calendar.Level
+	Steps []FreeStep
+}
+
+// FreeStep is what is free during the whole of one step.
+type FreeStep struct {
+	calendar.Level
+	Workloads []WorkloadLevel // of a split pool: online, then batch
+}
+
+// WorkloadLevel is what a workload has of a split pool during one step, in GPUs.
+type WorkloadLevel struct {
+	Workload    gpu.Workload
+	Share, Used int
+	Free        int // what it may still have
 }
 
 // FreeBusy reads what is free of a pool, by id or name, from one time to
@@ -33,10 +47,47 @@ func (l *Ledger) FreeBusy(ctx context.Context, idOrName string, from, to time.Ti
 		if err != nil {
 			return fmt.Errorf("reading pool: %w", err)
 		}
-		out = FreeBusy{Pool: state.Pool, Steps: state.calendar().FreeBusy(from, to, step)}
+		out = FreeBusy{Pool: state.Pool}
+		used := state.workloads()
+		for _, level := range state.calendar().FreeBusy(from, to, step) {
+			out.Steps = append(out.Steps, FreeStep{Level: level, Workloads: split(pool.Pool, used, level)})
+		}
 		return nil
 	})
 	return out, err
+}
+
+// workloads adds up what each workload has booked of the pool.
+func (s PoolState) workloads() map[gpu.Workload]*calendar.Profile {
+	used := map[gpu.Workload]*calendar.Profile{gpu.Online: {}, gpu.Batch: {}}
+	for _, r := range s.Reservations {
+		if r.Placed() {
+			used[r.Workload].Add(r.Window, r.Shape.GPUs())
+		}
+	}
+	for _, a := range s.Allocations {
+		if a.Live() {
+			used[a.Workload].Add(a.Window, a.Shape.GPUs())
+		}
+	}
+	return used
+}
+
+// split says what each workload of a split pool has and may still have.
+func split(p gpu.Pool, used map[gpu.Workload]*calendar.Profile, level calendar.Level) []WorkloadLevel {
+	if p.OnlineShare == 0 {
+		return nil
+	}
+	online, batch := admission.Shares(p)
+	levels := []WorkloadLevel{{Workload: gpu.Online, Share: online}, {Workload: gpu.Batch, Share: batch}}
+	for i := range levels {
+		l := &levels[i]
+		l.Used = used[l.Workload].Peak(calendar.Interval{Start: level.Start, End: level.End})
+		if l.Free = level.FreeGPUs; !p.BorrowIdle {
+			l.Free = max(0, min(l.Share-l.Used, level.FreeGPUs))
+		}
+	}
+	return levels
 }
 
 // calendar builds the calendar of what is live in the pool.

@@ -147,31 +147,3 @@ func (p pauses) of(organizationID string) (Pause, bool) {
 	everybody, ok := p[""]
 	return everybody, ok
 }
-
-// everybody reports whether the whole installation is paused.
-func (p pauses) everybody() bool {
-	_, ok := p[""]
-	return ok
-}
-
-// organizations is the set of organizations that are paused.
-func (p pauses) organizations() map[string]bool {
-	set := make(map[string]bool, len(p))
-	for id := range p {
-		if id != "" {
-			set[id] = true
-		}
-	}
-	return set
-}
-
-// ends is when the first pause ends by itself; zero: none does.
-func (p pauses) ends() time.Time {
-	var first time.Time
-	for _, one := range p {
-		if !one.Until.IsZero() && (first.IsZero() || one.Until.Before(first)) {
-			first = one.Until
-		}
-	}
-	return first
-}

@@ -73,11 +73,21 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) verdict {
 	view := u.view(p, h, onlyOn(a.Slots))
 	d := decide(admission.Request{
-		Class: reservation.Guaranteed, Shape: a.Shape, Now: true,
+		Class: reservation.Guaranteed, Workload: a.Workload, Shape: a.Shape, Now: true,
 		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)},
 	}, view)
 	d.Offers = nil
+	if limit, whole := p.Pool.Timers.MaxLease, a.LeaseUntil.Add(by).Sub(a.ActiveAt); whole > limit {
+		d.overrule(append(d.Reasons, leaseTooLong(p.Pool.Name, limit, whole)))
+	}
 	return d
+}
+
+// leaseTooLong says that a lease would be longer than the pool allows, counted
+// from its activation: one that is extended again and again is a long one too.
+func leaseTooLong(pool string, limit, whole time.Duration) admission.Reason {
+	return admission.Reason{Code: admission.WindowTooLong, Unit: "seconds", Limit: int64(limit / time.Second), Asked: int64(whole / time.Second),
+		Message: fmt.Sprintf("pool %s allows leases of at most %s; with this it would be %s", pool, limit, whole.Round(time.Second))}
 }
 
 // withAllocation locks the organization and the pool of a visible allocation

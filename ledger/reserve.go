@@ -195,7 +195,7 @@ func (u *unit) decide(p *poolUnit, h *holding, r reservation.Reservation) (reser
 			return r, verdict{}, err
 		}
 	}
-	d := decide(admission.Request{Class: r.Class, Shape: r.Shape, Window: r.Window},
+	d := decide(admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window},
 		u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 	r.Cost = d.Cost
 	if d.Accepted() && guess {
@@ -251,7 +251,7 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if !ok || r.State() != reservation.Waitlisted {
 			return nil
 		}
-		d := decide(admission.Request{Class: r.Class, Shape: r.Shape, Window: r.Window.From(u.now())},
+		d := decide(admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(u.now())},
 			u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 		if !d.Accepted() {
 			return nil

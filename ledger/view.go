@@ -55,7 +55,7 @@ func (p *poolUnit) tooLate(slots []int, w calendar.Interval, now time.Time) []ad
 func (u *unit) view(p *poolUnit, h *holding, tiers calendar.Tiers) admission.View {
 	c := h.commitments
 	v := admission.View{
-		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers, Speculative: p.speculative()},
+		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers, Speculative: p.speculative(), Used: p.split},
 		Limits: h.org.Limits, Committed: &c.All, Guessed: &c.Guessed, Cohort: h.cohort,
 		Key: admission.Capped{Spent: c.ByKey[h.who.keyID]}, User: admission.Capped{Spent: c.ByUser[h.who.userID]},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 )
@@ -50,7 +51,7 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 
 // allocateRequest is what a body asks of the ledger.
 func allocateRequest(b contract.AllocationCreate) ledger.AllocateRequest {
-	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Lease: seconds(b.LeaseSeconds), Name: b.Name}
+	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Lease: seconds(b.LeaseSeconds), Name: b.Name, Workload: gpu.Workload(b.Workload)}
 }
 
 // started is the status of a new allocation: 202 while it has to wait.
@@ -192,7 +193,7 @@ func (a *API) extendAllocation(ctx context.Context, in *struct {
 
 func encodeAllocation(a allocation.Allocation) contract.Allocation {
 	out := contract.Allocation{
-		ID: a.ID, OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name, HeldBy: a.HeldBy, State: string(a.State()),
+		ID: a.ID, OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name, Workload: string(a.Workload), HeldBy: a.HeldBy, State: string(a.State()),
 		Reason: a.Reason, GPUs: a.Shape.GPUs(), Nodes: a.Shape.Nodes, GPUsPerNode: a.Shape.PerNode,
 		Devices: []contract.Device{}, ReservationIDs: append([]string{}, a.Reservations...), LeaseSeconds: int64(a.Lease / time.Second),
 		RequestedAt: a.RequestedAt.UTC(), ActiveAt: a.ActiveAt.UTC(), LeaseUntil: a.LeaseUntil.UTC(), EndedAt: a.EndedAt.UTC(), Version: a.Version,

@@ -52,6 +52,7 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	a.pools()
 	a.nodes()
 	a.prewarm()
+	a.calendar()
 	a.allocations()
 	a.reservations()
 	a.batches()

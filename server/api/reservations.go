@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
@@ -53,7 +55,8 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 // reserveRequest is what a body asks of the ledger.
 func (a *API) reserveRequest(b contract.ReservationCreate) (ledger.ReserveRequest, error) {
 	return ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Class: reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
-		Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)}}, a.notTooFar("start", b.Start)
+			Workload: gpu.Workload(b.Workload), Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)}, Range: timeRange(b.TimeRange)},
+		cmp.Or(a.notTooFar("start", b.Start), a.notTooFar("start_time_not_earlier_than", b.StartTimeNotEarlierThan))
 }
 
 // usesPool says which pool a request will lock, if it names one.
@@ -156,7 +159,7 @@ func (a *API) claimReservation(ctx context.Context, in *struct {
 
 func encodeReservation(r reservation.Reservation) contract.Reservation {
 	return contract.Reservation{
-		ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, Class: string(r.Class), Source: string(r.Source),
+		ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, Class: string(r.Class), Workload: string(r.Workload), Source: string(r.Source),
 		MadeBy: r.MadeBy, State: string(r.State()), Degraded: r.Degraded, Reason: r.Reason, ReasonCode: r.ReasonCode,
 		Probability: r.Probability, GPUs: r.Shape.GPUs(), Nodes: r.Shape.Nodes, GPUsPerNode: r.Shape.PerNode,
 		Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: money(r.Cost), CreatedAt: r.CreatedAt.UTC(),

@@ -69,9 +69,11 @@ var Policies = map[string]Policy{
 	"POST /v1/nodes/:id/quarantine": operator,
 	"GET /v1/gpus":                  viewer,
 
-	"GET /v1/prewarm":         anyKey,
-	"POST /v1/prewarm/pause":  admin,
-	"POST /v1/prewarm/resume": admin,
+	"GET /v1/pools/:id/calendar": viewer,
+	"POST /v1/advice/calendar":   member,
+	"GET /v1/prewarm":            anyKey,
+	"POST /v1/prewarm/pause":     admin,
+	"POST /v1/prewarm/resume":    admin,
 
 	"POST /v1/allocations":             member,
 	"GET /v1/allocations":              viewer,

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+var stepView = view[contract.CalendarStep]{
+	name: func(x contract.CalendarStep) string { return stamp(x.Start) },
+	columns: []column[contract.CalendarStep]{
+		{head: "START", cell: func(x contract.CalendarStep) string { return stamp(x.Start) }},
+		{head: "END", cell: func(x contract.CalendarStep) string { return stamp(x.End) }},
+		{head: "FREE GPUS", right: true, cell: func(x contract.CalendarStep) string { return strconv.Itoa(x.FreeGPUs) }},
+		{head: "FREE NODES", right: true, cell: func(x contract.CalendarStep) string { return strconv.Itoa(x.FreeNodes) }},
+		{head: "LARGEST", right: true, cell: func(x contract.CalendarStep) string { return shape(x.Largest) }},
+		{head: "ONLINE", right: true, cell: func(x contract.CalendarStep) string { return workload(x, 0) }, wide: true},
+		{head: "BATCH", right: true, cell: func(x contract.CalendarStep) string { return workload(x, 1) }, wide: true},
+	},
+}
+
+func shape(s contract.Shape) string {
+	if s.Nodes == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d×%d", s.Nodes, s.GPUsPerNode)
+}
+
+// workload renders what a workload of a split pool may still have.
+func workload(x contract.CalendarStep, i int) string {
+	if i >= len(x.Workloads) {
+		return "-"
+	}
+	return fmt.Sprintf("%d of %d", x.Workloads[i].Free, x.Workloads[i].Share)
+}
+
+func (a *app) calendar() *cobra.Command {
+	var from, zone string
+	var length, step duration = duration(24 * time.Hour), duration(time.Hour)
+	c := &cobra.Command{
+		Use: "calendar POOL", Short: "See when a pool has room", Args: named("POOL"),
+		Example: "  forewarm calendar a100 --from 'mon 08:00' --for 12h --step 30m",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			start := a.clock.Now()
+			if from != "" {
+				in, err := a.zone(zone)
+				if err != nil {
+					return err
+				}
+				if start, err = when(from, start, in); err != nil {
+					return err
+				}
+			}
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.Calendar(cmd.Context(), args[0], start, start.Add(length.std()), step.std())
+			if err != nil {
+				return err
+			}
+			if a.flags.output == asJSON || a.flags.output == asYAML {
+				return one(a, cmd, view[contract.Calendar]{}, got)
+			}
+			return list(a, cmd, stepView, got.Steps)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&from, "from", "", "start, such as 'mon 08:00' (default now)")
+	f.StringVar(&zone, "tz", "", "time zone of --from (default the machine's)")
+	f.Var(&length, "for", "how far")
+	f.Var(&step, "step", "length of a step; 0s: one at each change")
+	return c
+}

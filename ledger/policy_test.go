@@ -1,0 +1,220 @@
+package ledger_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+func (w *world) organization(id string) (o ledger.Organization) {
+	w.Helper()
+	w.read(func(r ledger.Reader) (err error) {
+		o, err = r.Organization(ledger.Scope{All: true}, id)
+		return err
+	})
+	return o
+}
+
+// limit sets the limits of a person's organization, whatever its version is.
+func (w *world) limit(of ledger.Actor, limits quota.Limits, force bool) (ledger.LimitsChange, error) {
+	w.Helper()
+	return w.ledger.SetLimits(w.Context(), operator, of.OrganizationID, w.organization(of.OrganizationID).Version, limits, force)
+}
+
+func TestLimitsAreNotSetBehindTheBackOfPromises(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	window := w.after(time.Hour, 2*time.Hour)
+	first := w.reserve(ann, 4, window)
+	second := w.reserve(ann, 2, window)
+	later := w.reserve(ann, 4, w.after(3*time.Hour, 4*time.Hour))
+
+	four := quota.Limits{GPUs: 4}
+	risk := (*ledger.PromisesAtRiskError)(nil)
+	_, err := w.limit(ann, four, false)
+	require.ErrorAs(t, err, &risk)
+	require.Len(t, risk.Promises, 1)
+	require.Equal(t, second.ID, risk.Promises[0].ID)
+	require.Equal(t, 100, w.organization(ann.OrganizationID).Limits.GPUs, "nothing was changed")
+
+	changed, err := w.limit(ann, four, true)
+	require.NoError(t, err)
+	require.Len(t, changed.Degraded, 1)
+	require.Equal(t, ledger.ReasonQuotaReduced, w.reservation(second.ID).Reason)
+	for id, degraded := range map[string]bool{first.ID: false, second.ID: true, later.ID: false} {
+		r := w.reservation(id)
+		require.True(t, r.Placed(), "nothing is dropped")
+		require.Equal(t, degraded, r.Degraded)
+	}
+	changed, err = w.limit(ann, quota.Limits{GPUs: 6}, false)
+	require.NoError(t, err)
+	require.Equal(t, []string{second.ID}, changed.Restored)
+	require.False(t, w.reservation(second.ID).Degraded)
+}
+
+// However limits are set and bookings made at the same time, what is promised
+// and not marked degraded is within the limits.
+func TestLimitsAndBookingsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.limited("ann", quota.Limits{GPUs: 8})
+	window := w.after(time.Hour, 2*time.Hour)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() { _, _ = w.limit(ann, quota.Limits{GPUs: 2 + i%5}, i%2 == 0) })
+		all.Go(func() {
+			_, _ = w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window})
+		})
+	}
+	all.Wait()
+	held := 0
+	for _, r := range w.live(ann.KeyID) {
+		if !r.Degraded {
+			held += r.Shape.GPUs()
+		}
+	}
+	require.LessOrEqual(t, held, w.organization(ann.OrganizationID).Limits.GPUs)
+	require.Positive(t, held)
+}
+
+func TestACohortLendsAndGetsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	member := quota.Limits{GPUs: 4, Cohort: "research", Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(2)}}
+	ann, bob := w.limited("ann", member), w.limited("bob", member)
+	window := w.after(time.Hour, 2*time.Hour)
+	borrowed := w.reserve(ann, 6, window)
+	_, err := w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window})
+	require.Contains(t, refusal(t, err), admission.QuotaExceeded, "it may borrow two")
+	_, err = w.ledger.Reserve(t.Context(), bob, ledger.ReserveRequest{Pool: "lab", GPUs: 3, Window: window})
+	require.Contains(t, refusal(t, err), admission.CohortExhausted, "two of its own are lent")
+	w.reserve(bob, 2, window)
+	_, err = w.ledger.CancelReservation(t.Context(), ann, borrowed.ID)
+	require.NoError(t, err)
+	w.reserve(bob, 4, window)
+	_, err = w.limit(bob, quota.Limits{GPUs: 4}, false)
+	risk := (*ledger.PromisesAtRiskError)(nil)
+	require.ErrorAs(t, err, &risk, "who leaves the cohort borrows nothing")
+}
+
+func TestCapsOfAPersonHoldForAllTheirKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	laptop := w.person("ann")
+	laptop.UserID, laptop.UserCaps = "usr_ann", quota.Caps{MaxGPUs: 2, MaxPerDay: 100 * gpu.USD, MaxLead: 24 * time.Hour, MaxWindow: 4 * time.Hour}
+	desktop := laptop
+	desktop.KeyID = "another key of ann"
+	window := w.after(time.Hour, 2*time.Hour)
+	w.reserve(laptop, 2, window)
+	_, err := w.ledger.Reserve(t.Context(), desktop, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window})
+	require.Contains(t, refusal(t, err), admission.UserCapExceeded)
+	w.reserve(desktop, 2, w.after(3*time.Hour, 4*time.Hour))
+}
+
+func TestAPauseStopsGuessesAndEndsByItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	bot := agent(ann, "agent")
+	guess := w.reserve(bot, 2, w.after(62*time.Minute, 2*time.Hour))
+	promise := w.reserve(ann, 2, w.after(20*time.Minute, 2*time.Hour))
+	_, err := w.ledger.PausePrewarming(t.Context(), operator, ann.OrganizationID, "budget", w.clock.Now().Add(time.Hour))
+	require.NoError(t, err)
+	_, err = w.ledger.Reserve(t.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: w.after(time.Hour, 2*time.Hour)})
+	require.Contains(t, refusal(t, err), admission.PrewarmPaused)
+	w.pass(25 * time.Minute)
+	require.Equal(t, reservation.Ready, w.reservation(promise.ID).State(), "promises are kept")
+	w.pass(34 * time.Minute)
+	require.Equal(t, reservation.Booked, w.reservation(guess.ID).State(), "its lead time has come, but a guess is not warmed")
+	w.pass(9 * time.Minute)
+	require.Equal(t, reservation.Ready, w.reservation(guess.ID).State(), "it is made up for once the pause is over")
+}
+
+func TestFlexibleWindows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.person("ann"), w.person("bob")
+	full := w.reserve(ann, 8, w.after(time.Hour, 3*time.Hour))
+	ask := ledger.ReserveRequest{Pool: "lab", GPUs: 4, Range: calendar.TimeRange{
+		StartNotEarlierThan: full.Window.Start, MinDuration: time.Hour, MaxDuration: 2 * time.Hour, EndNotLaterThan: w.clock.Now().Add(8 * time.Hour),
+	}}
+	found, err := w.ledger.Advise(t.Context(), bob, ask, 5)
+	require.NoError(t, err)
+	require.Len(t, found, 3)
+	require.Equal(t, full.Window.End, found[0].Window.Start)
+	for _, r := range found {
+		got, err := w.ledger.Reserve(t.Context(), bob, ledger.ReserveRequest{Pool: r.PoolID, GPUs: 4, Window: r.Window})
+		require.NoError(t, err, "what is recommended succeeds")
+		require.Equal(t, r.Cost, got.Cost)
+	}
+	got, err := w.ledger.Reserve(t.Context(), ann, ask)
+	require.NoError(t, err)
+	require.Equal(t, full.Window.End, got.Window.Start, "the earliest is booked")
+	_, err = w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 16, Range: ask.Range})
+	require.Contains(t, refusal(t, err), admission.NoMatchingHardware)
+}
+
+func TestASplitPoolKeepsAShareForEachWorkload(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	change := func(to func(*gpu.Pool)) {
+		p, err := w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.Version, to)
+		require.NoError(t, err)
+		w.pool = p
+	}
+	change(func(p *gpu.Pool) { p.OnlineShare = 750 })
+	window := w.after(time.Hour, 2*time.Hour)
+	batch := func(gpus int) error {
+		_, err := w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, Workload: gpu.Batch})
+		return err
+	}
+	require.NoError(t, batch(2))
+	require.Contains(t, refusal(t, batch(1)), admission.WorkloadShareExceeded)
+	free, err := w.ledger.FreeBusy(t.Context(), "lab", window.Start, window.End, 0)
+	require.NoError(t, err)
+	require.Equal(t, []ledger.WorkloadLevel{{Workload: gpu.Online, Share: 6, Free: 6}, {Workload: gpu.Batch, Share: 2, Used: 2}}, free.Steps[0].Workloads)
+	change(func(p *gpu.Pool) { p.BorrowIdle = true })
+	require.NoError(t, batch(4), "it may borrow what is free")
+	require.Contains(t, refusal(t, batch(4)), admission.CapacityExhausted, "and no more")
+}
+
+func TestAPoolMayShrinkBelowWhatIsPromised(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	promised := w.reserve(w.person("ann"), 8, w.after(2*time.Hour, 3*time.Hour))
+	_, err := w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.Version, func(p *gpu.Pool) { p.MaxNodes = 2 })
+	require.NoError(t, err)
+	w.work()
+	r := w.reservation(promised.ID)
+	require.True(t, r.Placed() && r.Degraded, "kept, and told of: %+v", r)
+	w.read(func(r ledger.Reader) (err error) { w.pool, err = r.Pool("lab"); return err })
+	_, err = w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.Version, func(p *gpu.Pool) { p.MaxNodes = 4 })
+	require.NoError(t, err)
+	w.pass(2 * time.Hour)
+	require.Len(t, w.nodes(node.Ready), 4)
+	require.False(t, w.reservation(promised.ID).Degraded, "growing heals")
+}
+
+func TestALeaseIsNotExtendedBeyondTheLongest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.warm(1)
+	ann := w.person("ann")
+	a := w.allocate(ann, 1)
+	_, err := w.ledger.Extend(t.Context(), ann, a.ID, 20*time.Hour)
+	require.NoError(t, err)
+	_, err = w.ledger.Extend(t.Context(), ann, a.ID, 4*time.Hour)
+	require.Contains(t, refusal(t, err), admission.WindowTooLong, "the whole lease counts")
+}

@@ -1,0 +1,95 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+func (a *API) calendar() {
+	handle(a, operation{http.MethodGet, "/pools/{id}/calendar", "getCalendar", "bookings", "When a pool has room", 0}, a.getCalendar)
+	handle(a, operation{http.MethodPost, "/advice/calendar", "adviseCalendar", "bookings", "Windows in which a request has a place", 0}, a.adviseCalendar)
+}
+
+// shownAhead is how far a calendar goes unless asked otherwise.
+const shownAhead = 24 * time.Hour
+
+func (a *API) getCalendar(ctx context.Context, in *struct {
+	ByID
+	From        time.Time `query:"from" doc:"Now, when left out."`
+	To          time.Time `query:"to" doc:"A day after from, when left out."`
+	StepSeconds int64     `query:"step_seconds" minimum:"0" maximum:"31536000" default:"3600" doc:"0: a step at each change."`
+},
+) (*One[contract.Calendar], error) {
+	from := in.From
+	if from.IsZero() {
+		from = a.Clock.Now()
+	}
+	from, to, err := period(from, in.To, from, from.Add(shownAhead))
+	if err != nil {
+		return nil, err
+	}
+	if step := seconds(in.StepSeconds); step > 0 && to.Sub(from)/step >= calendar.MaxLevels {
+		return nil, problem.Parameter("step_seconds", "must be longer: the answer would have too many steps")
+	}
+	got, err := a.Ledger.FreeBusy(ctx, in.ID, from, to, seconds(in.StepSeconds))
+	if err != nil {
+		return nil, err
+	}
+	out := contract.Calendar{PoolID: got.Pool.ID, From: from, To: to, StepSeconds: in.StepSeconds, Steps: make([]contract.CalendarStep, len(got.Steps))}
+	for i, s := range got.Steps {
+		out.Steps[i] = encodeStep(s)
+	}
+	return &One[contract.Calendar]{Body: out}, nil
+}
+
+func encodeStep(s ledger.FreeStep) contract.CalendarStep {
+	out := contract.CalendarStep{Start: s.Start.UTC(), End: s.End.UTC(), FreeGPUs: s.FreeGPUs, FreeNodes: s.FreeSlots,
+		Largest: contract.Shape{Nodes: s.Largest.Nodes, GPUsPerNode: s.Largest.PerNode}}
+	for _, w := range s.Workloads {
+		out.Workloads = append(out.Workloads, contract.WorkloadLevel{Workload: string(w.Workload), Share: w.Share, Used: w.Used, Free: w.Free})
+	}
+	return out
+}
+
+func (a *API) adviseCalendar(ctx context.Context, in *struct {
+	Body contract.CalendarAdviceRequest
+},
+) (*One[contract.CalendarAdvice], error) {
+	b := in.Body
+	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Class: reservation.Class(b.Class), Workload: gpu.Workload(b.Workload),
+		Range: timeRange(contract.TimeRange{StartTimeNotEarlierThan: b.StartTimeNotEarlierThan, StartTimeNotLaterThan: b.StartTimeNotLaterThan,
+			EndTimeNotEarlierThan: b.EndTimeNotEarlierThan, EndTimeNotLaterThan: b.EndTimeNotLaterThan,
+			MinDurationSeconds: b.MinDurationSeconds, MaxDurationSeconds: b.MaxDurationSeconds})}
+	if err := a.notTooFar("start_time_not_earlier_than", b.StartTimeNotEarlierThan); err != nil {
+		return nil, err
+	}
+	found, err := a.Ledger.Advise(ctx, auth.From(ctx), req, b.Limit)
+	out := contract.CalendarAdvice{Recommendations: []contract.Recommendation{}}
+	if refused := (*ledger.RefusedError)(nil); errors.As(err, &refused) {
+		out.Blockers = problem.Blockers(refused)
+		return &One[contract.CalendarAdvice]{Body: out}, nil
+	}
+	for _, r := range found {
+		out.Recommendations = append(out.Recommendations, contract.Recommendation{PoolID: r.PoolID, GPUs: r.Shape.GPUs(), Nodes: r.Shape.Nodes,
+			GPUsPerNode: r.Shape.PerNode, Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: money(r.Cost)})
+	}
+	return &One[contract.CalendarAdvice]{Body: out}, err
+}
+
+func timeRange(r contract.TimeRange) calendar.TimeRange {
+	return calendar.TimeRange{
+		StartNotEarlierThan: stored(r.StartTimeNotEarlierThan), StartNotLaterThan: stored(r.StartTimeNotLaterThan),
+		EndNotEarlierThan: stored(r.EndTimeNotEarlierThan), EndNotLaterThan: stored(r.EndTimeNotLaterThan),
+		MinDuration: seconds(r.MinDurationSeconds), MaxDuration: seconds(r.MaxDurationSeconds),
+	}
+}
