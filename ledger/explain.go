@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
@@ -26,11 +27,12 @@ type Explanation struct {
 	Since     time.Time
 	Degraded  bool
 	Blockers  []Blocker
-	Refused   *RefusedError  // of what admission refuses now, else nil
-	Wait      *plan.Estimate // of what waits, else nil
-	Next      []Step         // in the order of their times
-	Decisions []Event        // newest first
-	Effect    Effect         // of a request that was only asked about
+	Refused   *RefusedError     // of what admission refuses now, else nil
+	Instead   []admission.Offer // where what gave way would have had a place, then
+	Wait      *plan.Estimate    // of what waits, else nil
+	Next      []Step            // in the order of their times
+	Decisions []Event           // newest first
+	Effect    Effect            // of a request that was only asked about
 }
 
 // Blocker is one thing that stands in the way, beside what admission refuses.
@@ -120,12 +122,39 @@ func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string)
 		return Explanation{}, err
 	}
 	e.reservation(r)
+	if e.Instead, err = counterOffers(r, e.Decisions); err != nil {
+		return Explanation{}, err
+	}
 	if r.State() == reservation.Waitlisted {
 		if e.Refused, err = l.refusedNow(ctx, r); err != nil {
 			return Explanation{}, err
 		}
 	}
 	return e.done(), nil
+}
+
+// counterOffers finds what a displaced reservation was offered by the decision
+// that it gave way to. The rest of that decision is not its owner's to know.
+func counterOffers(r reservation.Reservation, decisions []Event) ([]admission.Offer, error) {
+	for _, e := range decisions {
+		d, err := ReadDecision(e.Decision)
+		if err != nil {
+			return nil, err
+		}
+		if d.Kind != DecisionDisplacement || d.Record == nil {
+			continue
+		}
+		record, err := admission.DecodeRecord(d.Record)
+		if err != nil {
+			return nil, fmt.Errorf("reading what %s gave way to: %w", r.ID, err)
+		}
+		for _, gone := range record.Decision.Displaced {
+			if gone.ID == r.ID && gone.Offer != nil {
+				return []admission.Offer{*gone.Offer}, nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 // refusedNow asks what a waitlisted reservation would be told if it were made

@@ -65,6 +65,7 @@ func explanation(actor ledger.Actor, e ledger.Explanation) contract.Explanation 
 		out.Blockers = append(out.Blockers, refusedBy(e)...)
 		out.Offers = append(out.Offers, problem.Offers(e.Refused)...)
 	}
+	out.Offers = append(out.Offers, problem.OfferList(e.Instead)...)
 	for _, s := range e.Next {
 		out.Next = append(out.Next, contract.NextStep{Code: s.Code, At: s.At.UTC(), Message: s.Message})
 	}

@@ -147,8 +147,13 @@ func Reasons(reasons []admission.Reason) []contract.Blocker {
 
 // Offers lists what would be accepted now.
 func Offers(e *ledger.RefusedError) []contract.Offer {
+	return OfferList(e.Decision.Offers)
+}
+
+// OfferList encodes what admission offers.
+func OfferList(offers []admission.Offer) []contract.Offer {
 	var out []contract.Offer
-	for _, o := range e.Decision.Offers {
+	for _, o := range offers {
 		out = append(out, contract.Offer{GPUs: o.Shape.GPUs(), Nodes: o.Shape.Nodes, GPUsPerNode: o.Shape.PerNode,
 			Start: o.Window.Start.UTC(), End: o.Window.End.UTC()})
 	}
