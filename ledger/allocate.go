@@ -214,6 +214,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 	}
 	a.Reservations = claimed
 	p.putAllocation(a)
+	u.chargeEntry(p, a)
 	u.wakePlan(p.Pool.ID)
 	if held, ok := p.free(a); ok {
 		a, err = u.activate(p, a, held)

@@ -9,6 +9,7 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/fairshare"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -43,10 +44,11 @@ type desk struct {
 	places *calendar.Slots
 	// split is what each workload has booked of a split pool; nil otherwise.
 	split     map[gpu.Workload]*calendar.Profile
-	occupied  map[int]string    // slot → id of its live node
-	preferred preference        // the same, by how soon the slots are usable
-	taken     map[string]string // device in somebody's hands → allocation
-	guesses   []admission.Guess // see speculative; nil: to be listed again
+	occupied  map[int]string             // slot → id of its live node
+	preferred preference                 // the same, by how soon the slots are usable
+	taken     map[string]string          // device in somebody's hands → allocation
+	uses      map[string]fairshare.Usage // by organization
+	guesses   []admission.Guess          // see speculative; nil: to be listed again
 }
 
 func newBoard() *board {
@@ -76,6 +78,10 @@ func (b *board) load(s PoolState) *desk {
 	}
 	for a := range d.allocations.all() {
 		d.hand(a)
+	}
+	d.uses = make(map[string]fairshare.Usage, len(s.Uses))
+	for _, use := range s.Uses {
+		d.uses[use.OrganizationID] = use.Usage
 	}
 	for _, sum := range s.Spent {
 		d.spend(sum)

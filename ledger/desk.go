@@ -13,8 +13,9 @@ import (
 type poolUnit struct {
 	*desk
 	unit    *unit
-	Pool    Pool           // the row
-	touched map[string]int // id of a row that changed → which of the group changed it
+	Pool    Pool            // the row
+	touched map[string]int  // id of a row that changed → which of the group changed it
+	charged map[string]bool // organizations of which the use changed
 }
 
 // touch notes that a row changes. Two of a group must not change the same row:
@@ -88,6 +89,9 @@ func (p *poolUnit) collect(c *Change) {
 		} else {
 			c.Pools = append(c.Pools, p.Pool)
 		}
+	}
+	for _, id := range sortedKeys(p.charged) {
+		c.Uses = append(c.Uses, PoolUse{PoolID: p.Pool.ID, OrganizationID: id, Usage: p.uses[id]})
 	}
 	if c.Stamps == nil {
 		c.Stamps = map[string]int64{}

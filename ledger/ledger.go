@@ -11,6 +11,7 @@ package ledger
 import (
 	"time"
 
+	"github.com/forewarm/forewarm/core/fairshare"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/internal/ids"
 )
@@ -35,6 +36,8 @@ type Config struct {
 	SweepEvery time.Duration
 	// Ahead is how far ahead schedules are materialised.
 	Ahead time.Duration
+	// Fairness is how use is charged and forgotten; zero: fairshare.Default.
+	Fairness fairshare.Policy
 }
 
 // WithDefaults fills what is zero.
@@ -52,6 +55,9 @@ func (c Config) WithDefaults() Config {
 	def(&c.VerifyEvery, time.Minute)
 	def(&c.SweepEvery, time.Minute)
 	def(&c.Ahead, 14*24*time.Hour)
+	if c.Fairness == (fairshare.Policy{}) {
+		c.Fairness = fairshare.Default()
+	}
 	return c
 }
 

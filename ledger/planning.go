@@ -36,6 +36,9 @@ func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) ([]string, er
 		for range rounds {
 			s := p.snapshot()
 			s.Paused = paused.until()
+			if s.Shares, err = u.sharesOfWaiting(p); err != nil {
+				return err
+			}
 			result := plan.Compute(s, l.cfg.Policy, u.now())
 			next = result.Next
 			done, retry, err := u.perform(p, result.Actions)

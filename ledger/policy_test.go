@@ -218,3 +218,35 @@ func TestALeaseIsNotExtendedBeyondTheLongest(t *testing.T) {
 	_, err = w.ledger.Extend(t.Context(), ann, a.ID, 4*time.Hour)
 	require.Contains(t, refusal(t, err), admission.WindowTooLong, "the whole lease counts")
 }
+
+// Who has used less of the pool is served first, though the other waits longer.
+func TestTheWaitlistIsServedByFairShare(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob, cid := w.person("ann"), w.person("bob"), w.person("cid")
+	a := w.allocate(ann, 8)
+	w.pass(50 * time.Minute)
+	_, err := w.ledger.Release(t.Context(), ann, a.ID)
+	require.NoError(t, err)
+	full := w.reserve(cid, 8, w.after(2*time.Hour, 3*time.Hour))
+	var waiting []reservation.Reservation
+	for _, by := range []ledger.Actor{ann, bob} {
+		r, err := w.ledger.Reserve(t.Context(), by, ledger.ReserveRequest{Pool: "lab", GPUs: 8, Window: full.Window, Queue: true})
+		require.NoError(t, err)
+		require.Equal(t, reservation.Waitlisted, r.State())
+		waiting = append(waiting, r)
+		w.pass(time.Minute)
+	}
+	_, err = w.ledger.CancelReservation(t.Context(), cid, full.ID)
+	require.NoError(t, err)
+	w.pass(2 * time.Minute)
+	require.Equal(t, reservation.Waitlisted, w.reservation(waiting[0].ID).State(), "ann had the whole pool just now")
+	require.Equal(t, reservation.Booked, w.reservation(waiting[1].ID).State())
+	_, shares, err := w.ledger.Shares(t.Context(), operator, "lab")
+	require.NoError(t, err)
+	require.Equal(t, ann.OrganizationID, shares[0].OrganizationID)
+	require.Positive(t, shares[0].Share)
+	_, own, err := w.ledger.Shares(t.Context(), bob, "lab")
+	require.NoError(t, err)
+	require.Empty(t, own, "nobody sees another's")
+}

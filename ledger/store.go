@@ -151,6 +151,7 @@ type PoolState struct {
 	Reservations []reservation.Reservation
 	Allocations  []allocation.Allocation
 	Spent        []Spend
+	Uses         []PoolUse // ordered by organization
 }
 
 // Spend is the sum over reservations or allocations that are over, of one
@@ -230,7 +231,8 @@ type Change struct {
 	Tasks         []Task // new rows only; a Key that exists is left alone
 	Replays       []Replay
 	Plans         []ShownPlan
-	Pauses        []Pause // replace what was paused before
+	Pauses        []Pause   // replace what was paused before
+	Uses          []PoolUse // replace what was known before
 	// Stamps are set on pools, whatever the version of their rows. A stamp that is
 	// drawn anew for each transaction stands for what the transaction left: who
 	// finds it again, under the pool's lock, knows all that is live there.

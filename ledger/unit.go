@@ -368,6 +368,9 @@ func (u *unit) stepReservation(p *poolUnit, r reservation.Reservation, e reserva
 		next.Cost = heldCost(p.Pool, next, u.now())
 	}
 	p.putReservation(next)
+	if !next.Live() {
+		u.chargeReservation(p, next)
+	}
 	u.event(Event{OrganizationID: next.OrganizationID, Type: "reservation." + string(next.State()), Subject: next.ID,
 		PoolID: p.Pool.ID, Reason: reason, Message: message})
 	return next, nil
@@ -379,6 +382,9 @@ func (u *unit) stepAllocation(p *poolUnit, a allocation.Allocation, e allocation
 		return a, err
 	}
 	p.putAllocation(next)
+	if !next.Live() {
+		u.chargeAllocation(p, next)
+	}
 	u.event(Event{OrganizationID: next.OrganizationID, Type: "allocation." + string(next.State()), Subject: next.ID,
 		PoolID: p.Pool.ID, Reason: reason, Message: message})
 	return next, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/fairshare"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
@@ -90,8 +91,21 @@ func everyFieldComesBack(w *world) {
 		require.Len(w, found, 1)
 		return found[0], err
 	})
+	used := ledger.PoolUse{PoolID: "pol_3", OrganizationID: "org_3", Usage: fairshare.Usage{At: day, Held: fairshare.Amounts{1.5},
+		Idle: fairshare.Amounts{2}, Entered: fairshare.Amounts{3}, Expected: 4, Claimed: 5}}
+	for _, version := range []ledger.PoolUse{{PoolID: "pol_3", OrganizationID: "org_3"}, used} {
+		comesBackAs(w, version)
+	}
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 16, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 17, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+}
+
+// comesBackAs stores what an organization used of a pool over what was known.
+func comesBackAs(w *world, use ledger.PoolUse) {
+	w.Helper()
+	w.must(ledger.Change{Uses: []ledger.PoolUse{use}})
+	state := get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState(use.PoolID) })
+	require.Equal(w, []ledger.PoolUse{use}, state.Uses)
 }
 
 // everyFieldCanChange stores bare rows first and full ones over them: an update

@@ -25,6 +25,7 @@ type poolRows struct {
 	holds        []holdRow
 	reserved     []spentRow
 	held         []spentRow
+	uses         []usageRow
 }
 
 // reads fills in the rows. month is when what is spent begins to count.
@@ -40,6 +41,7 @@ func (p *poolRows) reads(id string, month int64) []reading {
 			liveAllocation+") ORDER BY allocation_id, idx", id),
 		readRows("adding up what reservations spent", &p.reserved, spentOnReservations, id, month),
 		readRows("adding up what allocations spent", &p.held, spentOnAllocations, id, month),
+		readRows("reading what was used", &p.uses, "FROM usages WHERE pool_id = ? ORDER BY organization_id", id),
 	}
 }
 
@@ -64,5 +66,8 @@ func (p *poolRows) state(id string) (ledger.PoolState, error) {
 	for _, row := range append(p.reserved, p.held...) {
 		state.Spent = append(state.Spent, row.value(state.Pool))
 	}
-	return state, nil
+	if len(p.uses) > 0 {
+		state.Uses, err = values(p.uses)
+	}
+	return state, wrap("reading what was used", err)
 }

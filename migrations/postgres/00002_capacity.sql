@@ -167,3 +167,11 @@ CREATE TABLE schedules (
 );
 
 CREATE INDEX schedules_page ON schedules (organization_id, id);
+
+-- What organizations have used of a pool, as fair share counts it, in JSON.
+CREATE TABLE usages (
+    pool_id          TEXT COLLATE "C"  NOT NULL REFERENCES pools (id),
+    organization_id  TEXT COLLATE "C"  NOT NULL REFERENCES organizations (id),
+    usage            TEXT  NOT NULL,
+    PRIMARY KEY (pool_id, organization_id)
+);

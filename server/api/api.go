@@ -53,6 +53,7 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	a.nodes()
 	a.prewarm()
 	a.calendar()
+	a.shares()
 	a.allocations()
 	a.reservations()
 	a.batches()

@@ -70,6 +70,7 @@ var Policies = map[string]Policy{
 	"GET /v1/gpus":                  viewer,
 
 	"GET /v1/pools/:id/calendar": viewer,
+	"GET /v1/pools/:id/shares":   viewer,
 	"POST /v1/advice/calendar":   member,
 	"GET /v1/prewarm":            anyKey,
 	"POST /v1/prewarm/pause":     admin,
