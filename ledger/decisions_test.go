@@ -76,7 +76,8 @@ func TestEveryDecisionCanBeComputedAgain(t *testing.T) {
 			seen[d.Kind]++
 		}
 	})
-	for _, kind := range []ledger.DecisionKind{ledger.DecisionAdmission, ledger.DecisionRefusal, ledger.DecisionWaitlist, ledger.DecisionPrewarm, ledger.DecisionReclaim, ledger.DecisionPlacement} {
+	for _, kind := range []ledger.DecisionKind{ledger.DecisionAdmission, ledger.DecisionRefusal, ledger.DecisionWaitlist,
+		ledger.DecisionPrewarm, ledger.DecisionReclaim, ledger.DecisionPlacement} {
 		require.Positive(t, seen[kind], "no history had a %s", kind)
 	}
 }

@@ -16,8 +16,10 @@ import (
 )
 
 func (a *API) decisions() {
-	handle(a, operation{http.MethodGet, "/decisions", "listDecisions", "decisions", "Why things happened, newest first; an agent sees its own", 0}, a.listDecisions)
-	handle(a, operation{http.MethodGet, "/decisions/{id}", "getDecision", "decisions", "Read a decision with the record to compute it again from", 0}, a.getDecision)
+	handle(a, operation{http.MethodGet, "/decisions", "listDecisions", "decisions",
+		"Why things happened, newest first; an agent sees its own", 0}, a.listDecisions)
+	handle(a, operation{http.MethodGet, "/decisions/{id}", "getDecision", "decisions",
+		"Read a decision with the record to compute it again from", 0}, a.getDecision)
 }
 
 func (a *API) listDecisions(ctx context.Context, in *struct {

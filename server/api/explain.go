@@ -27,7 +27,8 @@ func (a *API) explanations() {
 				return &One[contract.Explanation]{Body: explanation(actor, e)}, err
 			})
 	}
-	handle(a, operation{http.MethodPost, "/explain", "explainRequest", "decisions", "What would become of a request: every blocker, offers, the wait", 0}, a.explainRequest)
+	handle(a, operation{http.MethodPost, "/explain", "explainRequest", "decisions",
+		"What would become of a request: every blocker, offers, the wait", 0}, a.explainRequest)
 }
 
 // explainRequest changes nothing, so that its idempotency key is not needed.

@@ -15,8 +15,9 @@ import (
 // explainWhy is the command that tells why something is as it is.
 func (a *app) explainWhy() *cobra.Command {
 	c := &cobra.Command{
-		Use: "explain ALLOCATION|RESERVATION|NODE|PLAN", Short: "See why, what stands in the way, and what happens next", Args: named("ALLOCATION"), Annotations: map[string]string{"noun": "allocations"},
-		Example: "  forewarm explain alc_01ke4j5m3zf8k9v7q2x6t0b1cd\n  forewarm explain reserve --gpus 8 --model a100 --at 'tomorrow 09:00' --for 3h",
+		Use: "explain ALLOCATION|RESERVATION|NODE|PLAN", Short: "See why, what stands in the way, and what happens next", Args: named("ALLOCATION"),
+		Annotations: map[string]string{"noun": "allocations"},
+		Example:     "  forewarm explain alc_01ke4j5m3zf8k9v7q2x6t0b1cd\n  forewarm explain reserve --gpus 8 --model a100 --at 'tomorrow 09:00' --for 3h",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := a.anyID(cmd, args[0])
 			if err != nil {

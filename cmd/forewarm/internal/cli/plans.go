@@ -104,7 +104,8 @@ func (a *app) writePlan(w io.Writer, p contract.Plan) {
 	case "expired":
 		state = "expired " + stamp(p.ExpiresAt)
 	}
-	_, _ = fmt.Fprintf(w, "Plan %s (%s) · %s · %d→%d of %d GPUs · cost %s\n", p.ID, p.Kind, state, p.Quota.GPUsBefore, p.Quota.GPUsAfter, p.Quota.MaxGPUs, money(p.Cost))
+	_, _ = fmt.Fprintf(w, "Plan %s (%s) · %s · %d→%d of %d GPUs · cost %s\n", p.ID, p.Kind, state,
+		p.Quota.GPUsBefore, p.Quota.GPUsAfter, p.Quota.MaxGPUs, money(p.Cost))
 	signs := map[string]string{"created": "+", "changed": "~", "ended": "-"}
 	for _, row := range p.Diff {
 		_, _ = fmt.Fprintln(w, strings.TrimSpace(signs[row.Change]+" "+row.Kind+" "+row.ID))

@@ -44,7 +44,8 @@ func (a *app) decisionsReplay() *cobra.Command {
 func replayable(d contract.Decision) error {
 	switch {
 	case d.Redacted:
-		return &Error{Exit: ExitPolicy, Message: d.ID + " holds the work of others: an operator can compute it again", Next: []string{"forewarm decisions show " + d.ID}}
+		return &Error{Exit: ExitPolicy, Message: d.ID + " holds the work of others: an operator can compute it again",
+			Next: []string{"forewarm decisions show " + d.ID}}
 	case len(d.Record) == 0:
 		return &Error{Exit: ExitFailed, Message: d.ID + " has no record: it was too long to be kept", Next: []string{"forewarm decisions show " + d.ID}}
 	default:
