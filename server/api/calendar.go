@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -69,7 +70,7 @@ func (a *API) adviseCalendar(ctx context.Context, in *struct {
 	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Class: reservation.Class(b.Class), Workload: gpu.Workload(b.Workload),
 		Range: timeRange(contract.TimeRange{StartTimeNotEarlierThan: b.StartTimeNotEarlierThan, StartTimeNotLaterThan: b.StartTimeNotLaterThan,
 			EndTimeNotEarlierThan: b.EndTimeNotEarlierThan, EndTimeNotLaterThan: b.EndTimeNotLaterThan,
-			MinDurationSeconds: b.MinDurationSeconds, MaxDurationSeconds: b.MaxDurationSeconds})}
+			MinDurationSeconds: b.MinDurationSeconds, MaxDurationSeconds: cmp.Or(b.MaxDurationSeconds, b.MinDurationSeconds)})}
 	if err := a.notTooFar("start_time_not_earlier_than", b.StartTimeNotEarlierThan); err != nil {
 		return nil, err
 	}

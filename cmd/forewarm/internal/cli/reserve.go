@@ -18,7 +18,8 @@ type reserveFlags struct {
 	gpus                    int
 	pool, model, name       string
 	at, every, zone, onFull string
-	class, dst              string
+	class, dst, workload    string
+	notBefore, notAfter     string
 	skip                    []string
 	length                  duration
 }
@@ -44,13 +45,25 @@ func (a *app) reserve() *cobra.Command {
 	f.StringSliceVar(&r.skip, "skip", nil, "with --every: local dates without it, such as 2026-12-24")
 	f.StringVar(&r.dst, "dst", "", "with --every: when summer time leaves the start out, shift or skip it (default shift)")
 	f.StringVar(&r.onFull, "on-full", "fail", "when there is no room: fail or queue")
+	f.StringVar(&r.notBefore, "not-before", "", "instead of --at: the earliest start; the first time at which there is room is booked")
+	f.StringVar(&r.notAfter, "not-after", "", "with --not-before: the latest end")
+	f.StringVar(&r.workload, "workload", "", "online or batch (default online)")
 	f.StringVar(&r.class, "class", "", "guaranteed or speculative (default guaranteed)")
 	return c
 }
 
 func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
-	if err := need(cmd, "gpus", "at", "for"); err != nil {
+	flexible := r.notBefore != "" || r.notAfter != ""
+	if flexible && (r.at != "" || r.every != "") {
+		return usagef("forewarm reserve --help", "--not-before and --not-after are instead of --at, and not for --every")
+	}
+	if err := need(cmd, "gpus", "for"); err != nil {
 		return err
+	}
+	if !flexible {
+		if err := need(cmd, "at"); err != nil {
+			return err
+		}
 	}
 	if r.onFull != "fail" && r.onFull != "queue" {
 		return usagef("forewarm reserve --help", "--on-full %q is neither fail nor queue", r.onFull)
@@ -58,6 +71,9 @@ func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 	zone, err := a.zone(r.zone)
 	if err != nil {
 		return err
+	}
+	if flexible {
+		return a.reserveWithin(cmd, r, zone)
 	}
 	start, err := when(r.at, a.clock.Now(), zone)
 	if err != nil {
@@ -77,12 +93,43 @@ func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 func (a *app) reserveOnce(cmd *cobra.Command, r reserveFlags, start time.Time, zone *time.Location) error {
 	end := start.Add(r.length.std())
 	a.say(cmd, "Read as   %s", read(start, end, zone))
+	in := r.request()
+	in.Start, in.End = start.UTC(), end.UTC()
+	return a.book(cmd, in)
+}
+
+// reserveWithin books the earliest time at which there is room.
+func (a *app) reserveWithin(cmd *cobra.Command, r reserveFlags, zone *time.Location) error {
+	in := r.request()
+	in.MinDurationSeconds, in.MaxDurationSeconds = r.length.seconds(), r.length.seconds()
+	in.StartTimeNotEarlierThan = a.clock.Now().UTC()
+	for _, bound := range []struct {
+		text string
+		to   *time.Time
+	}{{r.notBefore, &in.StartTimeNotEarlierThan}, {r.notAfter, &in.EndTimeNotLaterThan}} {
+		if bound.text == "" {
+			continue
+		}
+		t, err := when(bound.text, a.clock.Now(), zone)
+		if err != nil {
+			return err
+		}
+		*bound.to = t.UTC()
+	}
+	return a.book(cmd, in)
+}
+
+// request is what the flags ask for, without its time.
+func (r reserveFlags) request() contract.ReservationCreate {
+	return contract.ReservationCreate{Pool: r.pool, Model: r.model, GPUs: r.gpus, Class: r.class, Name: r.name, Workload: r.workload,
+		Queue: r.onFull == "queue"}
+}
+
+func (a *app) book(cmd *cobra.Command, in contract.ReservationCreate) error {
 	api, err := a.client()
 	if err != nil {
 		return err
 	}
-	in := contract.ReservationCreate{Pool: r.pool, Model: r.model, GPUs: r.gpus,
-		Start: start.UTC(), End: end.UTC(), Class: r.class, Name: r.name, Queue: r.onFull == "queue"}
 	switch {
 	case a.planning:
 		return a.makePlan(cmd, api, contract.PlanReserve, in)
