@@ -205,7 +205,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80), HeldBy: u.actor.KeyID, UserID: u.actor.UserID, Workload: req.workload,
 		Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 	}, u.now())
-	if err := u.displace(p, d.DisplacedIDs(), d); err != nil {
+	if err := u.makeWay(p, d); err != nil {
 		return a, err
 	}
 	claimed, err := u.claim(p, h, a, req, d)
@@ -238,6 +238,9 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (verdict, cal
 	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
 	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Window: window, Now: true}
 	d, window := u.decideBoot(p, ask, view)
+	if view.Movable = p.movable(); len(view.Movable) > 0 && !d.untouched() {
+		d, window = u.decideBoot(p, ask, view)
+	}
 	if !d.Accepted() {
 		d.Offers = u.tenable(p, ask, view, d.Offers)
 	}

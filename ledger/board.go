@@ -49,6 +49,7 @@ type desk struct {
 	taken     map[string]string          // device in somebody's hands → allocation
 	uses      map[string]fairshare.Usage // by organization
 	guesses   []admission.Guess          // see speculative; nil: to be listed again
+	mobile    []string                   // see movable; nil: to be listed again
 }
 
 func newBoard() *board {
@@ -181,6 +182,7 @@ func (d *desk) hand(a allocation.Allocation) {
 
 // setReservation replaces a row and what follows from it. A nil to takes it out.
 func (d *desk) setReservation(from, to *reservation.Reservation) {
+	d.mobile = nil
 	if from != nil && from.Class == reservation.Speculative || to != nil && to.Class == reservation.Speculative {
 		d.guesses = nil
 	}

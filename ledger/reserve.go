@@ -177,7 +177,7 @@ func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation
 	if err != nil {
 		return r, err
 	}
-	if err := u.displace(p, d.DisplacedIDs(), d); err != nil {
+	if err := u.makeWay(p, d); err != nil {
 		return r, err
 	}
 	p.putReservation(r)
@@ -195,7 +195,7 @@ func (u *unit) decide(p *poolUnit, h *holding, r reservation.Reservation) (reser
 			return r, verdict{}, err
 		}
 	}
-	d := decide(admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window},
+	d := u.weigh(p, admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window},
 		u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 	r.Cost = d.Cost
 	if d.Accepted() && guess {
@@ -251,12 +251,12 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if !ok || r.State() != reservation.Waitlisted {
 			return nil
 		}
-		d := decide(admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(u.now())},
+		d := u.weigh(p, admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(u.now())},
 			u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 		if !d.Accepted() {
 			return nil
 		}
-		if err := u.displace(p, d.DisplacedIDs(), d); err != nil {
+		if err := u.makeWay(p, d); err != nil {
 			return err
 		}
 		r.Slots = d.Slots

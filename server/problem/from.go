@@ -154,7 +154,7 @@ func Offers(e *ledger.RefusedError) []contract.Offer {
 func OfferList(offers []admission.Offer) []contract.Offer {
 	var out []contract.Offer
 	for _, o := range offers {
-		out = append(out, contract.Offer{GPUs: o.Shape.GPUs(), Nodes: o.Shape.Nodes, GPUsPerNode: o.Shape.PerNode,
+		out = append(out, contract.Offer{PoolID: o.Pool, GPUs: o.Shape.GPUs(), Nodes: o.Shape.Nodes, GPUsPerNode: o.Shape.PerNode,
 			Start: o.Window.Start.UTC(), End: o.Window.End.UTC()})
 	}
 	return out

@@ -1,0 +1,70 @@
+package ledger
+
+import (
+	"fmt"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// untouched reports whether the verdict accepts the request into the calendar as
+// it is.
+func (v verdict) untouched() bool { return v.Accepted() && len(v.Displaced) == 0 }
+
+// weigh decides a request. Only where the calendar as it is has no place it
+// looks, at greater cost, for bookings that could be moved so that nobody has to
+// give way, and for other pools to offer.
+func (u *unit) weigh(p *poolUnit, ask admission.Request, view admission.View) verdict {
+	d := decide(ask, view)
+	if d.untouched() {
+		return d
+	}
+	view.Movable, view.Others = p.movable(), u.others(p)
+	if len(view.Movable) == 0 && len(view.Others) == 0 {
+		return d
+	}
+	return decide(ask, view)
+}
+
+// movable lists the bookings that may be given other slots: those for which
+// nothing has been warmed. The list is kept until a booking changes.
+func (d *desk) movable() []string {
+	if d.mobile == nil {
+		d.mobile = []string{}
+		for _, r := range d.reservations.rows {
+			if r.State() == reservation.Booked {
+				d.mobile = append(d.mobile, r.ID)
+			}
+		}
+	}
+	return d.mobile
+}
+
+// others are the pools with GPUs of the same model, which a refusal may offer
+// instead. They are not locked: what is offered is there at this moment.
+func (u *unit) others(p *poolUnit) []admission.PoolView {
+	var found []admission.PoolView
+	for _, id := range sortedKeys(u.board.desks) {
+		d := u.board.desks[id]
+		if _, known := u.stamps[id]; !known || id == p.Pool.ID || d.def.Model != p.Pool.Model {
+			continue
+		}
+		soon, _ := d.preferred.tiers()
+		found = append(found, admission.PoolView{Pool: d.def, Slots: d.places, Tiers: soon, Used: d.split})
+	}
+	return found
+}
+
+// makeWay moves what a decision moves, in its order, and cancels what it pushes
+// out. A promise is of GPUs, not of slots: that it was moved is nobody's news.
+func (u *unit) makeWay(p *poolUnit, d verdict) error {
+	for _, m := range d.Moves {
+		r, ok := p.reservation(m.ID)
+		if !ok {
+			return fmt.Errorf("making way: %s is not in the pool", m.ID)
+		}
+		r.Slots = m.To
+		p.putReservation(r)
+	}
+	return u.displace(p, d.DisplacedIDs(), d)
+}
