@@ -24,5 +24,5 @@ type Decision struct {
 	Redacted       bool            `json:"redacted,omitempty" doc:"The record holds the work of others, which this key may not see, and was left out."`
 }
 
-// The kinds of decision.
+// DecisionKinds lists the kinds of decision.
 var DecisionKinds = []string{"admission", "waitlist", "refusal", "promotion", "displacement", "prewarm", "reclaim", "placement"}

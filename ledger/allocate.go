@@ -68,7 +68,9 @@ func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest)
 		var refused error
 		for _, p := range pools {
 			shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
-			out, err = u.take(p, h, takeRequest{shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), l.cfg.Policy), workload: req.Workload})
+			out, err = u.take(p, h, takeRequest{
+				shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), l.cfg.Policy), workload: req.Workload,
+			})
 			if re := (*RefusedError)(nil); errors.As(err, &re) {
 				refused = err
 				continue
@@ -202,8 +204,8 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 		return allocation.Allocation{}, u.refuse(p, h.org.ID, "allocation", d)
 	}
 	a := allocation.New(allocation.Allocation{
-		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80), HeldBy: u.actor.KeyID, UserID: u.actor.UserID, Workload: req.workload,
-		Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
+		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80), HeldBy: u.actor.KeyID, UserID: u.actor.UserID,
+		Workload: req.workload, Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 	}, u.now())
 	if err := u.makeWay(p, d); err != nil {
 		return a, err

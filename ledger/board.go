@@ -93,12 +93,6 @@ func (b *board) load(s PoolState) *desk {
 	return d
 }
 
-// drop forgets a pool.
-func (b *board) drop(poolID string) {
-	delete(b.desks, poolID)
-	b.tallies = nil
-}
-
 // rearrange builds the calendar for what the pool is now, and has everything
 // counted again by it.
 func (d *desk) rearrange(p gpu.Pool) {

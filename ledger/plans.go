@@ -35,7 +35,7 @@ type ShownPlan struct {
 // context it is given, and returns what the request answers.
 type Deed func(ctx context.Context, l *Ledger) (status int, answer []byte, err error)
 
-// ErrPlanExpired: the plan is too old to be applied.
+// ErrPlanExpired says that the plan is too old to be applied.
 var ErrPlanExpired = errors.New("the plan has expired")
 
 // PlanStaleError says that a plan would no longer do what was shown. Err is what

@@ -183,7 +183,8 @@ func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation
 	p.putReservation(r)
 	u.wakePlan(p.Pool.ID)
 	u.event(Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID, Reason: r.ReasonCode,
-		Message: fmt.Sprintf("%d GPUs in %s from %s to %s%s", req.GPUs, p.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End), chance(r)), Decision: d.record(kind)})
+		Message:  fmt.Sprintf("%d GPUs in %s from %s to %s%s", req.GPUs, p.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End), chance(r)),
+		Decision: d.record(kind)})
 	return r, nil
 }
 

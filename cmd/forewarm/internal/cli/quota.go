@@ -266,7 +266,9 @@ func setLimit(flag, text string, to **int64) error {
 
 func (a *app) changeQuota(cmd *cobra.Command, api *client.Client, now contract.Quota, force bool) error {
 	if a.planning {
-		return a.makePlan(cmd, api, contract.PlanQuota, contract.PlannedQuota{OrganizationID: now.OrganizationID, Version: now.Version, Limits: now.Limits, Force: force})
+		return a.makePlan(cmd, api, contract.PlanQuota, contract.PlannedQuota{
+			OrganizationID: now.OrganizationID, Version: now.Version, Limits: now.Limits, Force: force,
+		})
 	}
 	got, err := api.SetQuota(a.send(cmd.Context()), now.OrganizationID, now.Version, now.Limits, force)
 	if err != nil {
