@@ -28,11 +28,18 @@ type board struct {
 	names   map[string]string // pool name → id; a hint, checked under the lock
 	tallies map[string]*Commitments
 	stamp   uint64
+
+	// What the last Open answered, kept in step with what was committed since, for
+	// Assume. trusted is set while nobody else was seen to write.
+	orgs    map[string]Organization
+	stamps  map[string]int64
+	trusted bool
 }
 
 // desk is one pool on the board.
 type desk struct {
 	board *board
+	row   Pool // as it was last read or committed
 	stamp int64
 	def   gpu.Pool // as its bookings are counted
 
@@ -53,7 +60,7 @@ type desk struct {
 }
 
 func newBoard() *board {
-	b := &board{desks: map[string]*desk{}, names: map[string]string{}}
+	b := &board{desks: map[string]*desk{}, names: map[string]string{}, orgs: map[string]Organization{}, stamps: map[string]int64{}}
 	var start [8]byte
 	_, _ = rand.Read(start[:]) // never fails
 	b.stamp = binary.LittleEndian.Uint64(start[:])
@@ -71,7 +78,7 @@ func (b *board) next() int64 {
 // load puts a pool on the board as it was read.
 func (b *board) load(s PoolState) *desk {
 	d := &desk{
-		board: b, stamp: s.Pool.Stamp, def: s.Pool.Pool, spent: map[spendKey]Spend{},
+		board: b, row: s.Pool, stamp: s.Pool.Stamp, def: s.Pool.Pool, spent: map[spendKey]Spend{},
 		nodes:        newTable(s.Nodes, func(n *node.Node) string { return n.ID }),
 		reservations: newTable(s.Reservations, func(r *reservation.Reservation) string { return r.ID }),
 		allocations:  newTable(s.Allocations, func(a *allocation.Allocation) string { return a.ID }),

@@ -105,7 +105,11 @@ func (p *poolUnit) settle(stamp int64) {
 	if len(p.touched) == 0 {
 		return
 	}
-	p.stamp = stamp
+	p.stamp, p.Pool.Stamp = stamp, stamp
+	if _, ok := p.touched[p.Pool.ID]; ok {
+		p.Pool.Version++
+	}
+	p.row, p.board.stamps[p.Pool.ID] = p.Pool, stamp
 	for _, id := range sortedKeys(p.touched) {
 		if i, ok := p.nodes.find(id); ok {
 			p.settleNode(i)

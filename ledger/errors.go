@@ -13,6 +13,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrConflict: the row changed since it was read.
 	ErrConflict = errors.New("changed meanwhile")
+	// ErrStale: what a transaction assumed is not so any more; see Tx.Assume.
+	ErrStale = errors.New("what was assumed has changed")
 	// ErrTaken: a row with that name exists.
 	ErrTaken = errors.New("name is taken")
 	// ErrFenced: the task was claimed by somebody else, or is over.

@@ -100,6 +100,11 @@ type Tx interface {
 	// those before, organizations only while no pool is held. ErrNotFound names
 	// what is missing.
 	Open(o Opening) (Opened, error)
+	// Assume is Open for who remembers what it would answer. Nothing is asked; the
+	// first Save locks the rows, and is ErrStale, with nothing written, unless
+	// everything is still as assumed and Now was right within a fraction of a second.
+	// False means that the store cannot do this now: use Open.
+	Assume(a Assumption) bool
 	// Save writes a change. A row whose version is not the one that was read is
 	// ErrConflict; a name that is taken is ErrTaken.
 	Save(c Change) error
@@ -142,6 +147,14 @@ type Opened struct {
 	Pools         []Pool
 	Stamps        map[string]int64 // of every pool there is
 	Replays       []Replay         // those that were found
+}
+
+// Assumption is what an Opening is thought to answer, but for stored answers:
+// they are thought not to be there, and Save is ErrTaken when they are.
+type Assumption struct {
+	Organizations []Organization   // to be locked, sorted by id, in the versions remembered
+	Pools         []string         // to be locked, sorted
+	Stamps        map[string]int64 // of every pool there is
 }
 
 // PoolState is a pool, all that is live in it, and what the rest has spent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,7 @@ type unit struct {
 	serial  int  // which of the group is at work
 	misfit  bool // it needs a lock that the group does not have
 	clash   bool // it changed a row that another of the group changed
+	assume  bool // try what is remembered first; once opened: that was done
 }
 
 // errMisfit ends a verb that has to run alone.
@@ -78,9 +80,23 @@ func (u *unit) undo(n int) {
 	u.undos = u.undos[:n]
 }
 
-// commit runs a group in one transaction and sets what became of each. When the
-// transaction fails, each of them gets one of its own.
+// commit runs a group in one transaction and sets what became of each. What is
+// remembered is assumed at first, which spares a round trip; when it was not so,
+// nothing was done, and the group is run again on what is. When the transaction
+// fails, each of the group gets one of its own.
 func (l *Ledger) commit(group []*item) {
+	err := l.attempt(group, l.board.trusted)
+	if errors.Is(err, ErrStale) {
+		l.board.trusted = false
+		err = l.attempt(group, false)
+	}
+	if err != nil {
+		l.apart(group, err)
+	}
+}
+
+// attempt runs a group in one transaction.
+func (l *Ledger) attempt(group []*item, assume bool) error {
 	var u *unit
 	ctx := group[0].ctx
 	if len(group) > 1 {
@@ -90,19 +106,22 @@ func (l *Ledger) commit(group []*item) {
 		if u != nil { // the database asked for another try
 			u.undo(0)
 		}
-		u = &unit{Ledger: l, tx: tx, pools: map[string]*poolUnit{}, orgs: map[string]Organization{}, stamps: map[string]int64{}}
+		u = &unit{Ledger: l, tx: tx, pools: map[string]*poolUnit{}, orgs: map[string]Organization{}, stamps: map[string]int64{}, assume: assume}
 		return u.run(ctx, group)
 	})
 	switch {
 	case err == nil:
 		u.publish()
-	case errors.Is(err, errNothing):
-	default:
-		if u != nil {
-			u.undo(0)
-		}
-		l.apart(group, err)
+	case u != nil:
+		u.undo(0)
 	}
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	if assume && errors.Is(err, ErrTaken) { // perhaps an answer that was stored before
+		return ErrStale
+	}
+	return err
 }
 
 // apart gives each of a group whose transaction failed one of its own.
@@ -120,10 +139,10 @@ var errNothing = errors.New("nothing to commit")
 
 // run lets each of a group do its work and saves what they changed.
 func (u *unit) run(ctx context.Context, group []*item) error {
-	if group[0].uses != nil {
-		if err := u.open(group); err != nil {
-			return err
-		}
+	if group[0].uses == nil {
+		u.assume = false
+	} else if err := u.open(group); err != nil {
+		return err
 	}
 	kept := 0
 	for i, it := range group {
@@ -134,7 +153,10 @@ func (u *unit) run(ctx context.Context, group []*item) error {
 			kept++
 		}
 	}
-	if kept == 0 {
+	switch {
+	case kept == 0 && u.assume:
+		return ErrStale // a refusal may rest on what is not so any more
+	case kept == 0:
 		return errNothing
 	}
 	return u.save()
@@ -196,6 +218,9 @@ func (u *unit) open(group []*item) error {
 	slices.Sort(o.Organizations)
 	slices.Sort(o.Pools)
 	o.Organizations, o.Pools = slices.Compact(o.Organizations), slices.Compact(o.Pools)
+	if u.assume = u.assume && u.remember(o); u.assume {
+		return nil
+	}
 	opened, err := u.tx.Open(o)
 	if err != nil {
 		return fmt.Errorf("locking for a group: %w", err)
@@ -207,11 +232,48 @@ func (u *unit) open(group []*item) error {
 	return u.accept(opened)
 }
 
+// remember opens from memory, if everything is there and the store can check it
+// later.
+func (u *unit) remember(o Opening) bool {
+	a := Assumption{Pools: o.Pools, Stamps: u.board.stamps}
+	for _, id := range o.Organizations {
+		org, ok := u.board.orgs[id]
+		if !ok {
+			return false
+		}
+		a.Organizations = append(a.Organizations, org)
+	}
+	for id, stamp := range a.Stamps {
+		if d := u.board.desks[id]; d == nil || d.stamp != stamp {
+			return false
+		}
+	}
+	for _, id := range o.Pools {
+		if _, ok := a.Stamps[id]; !ok {
+			return false
+		}
+	}
+	if !u.tx.Assume(a) {
+		return false
+	}
+	for _, org := range a.Organizations {
+		u.orgs[org.ID] = org
+	}
+	maps.Copy(u.stamps, a.Stamps)
+	for _, id := range o.Pools {
+		d := u.board.desks[id]
+		u.pools[id] = &poolUnit{desk: d, unit: u, Pool: d.row, touched: map[string]int{}}
+	}
+	u.replays = map[ReplayKey]Replay{}
+	return true
+}
+
 // accept puts what was locked at the unit's hands.
 func (u *unit) accept(o Opened) error {
 	for _, org := range o.Organizations {
-		u.orgs[org.ID] = org
+		u.orgs[org.ID], u.board.orgs[org.ID] = org, org
 	}
+	u.board.stamps, u.board.trusted = maps.Clone(o.Stamps), true
 	for id, stamp := range o.Stamps {
 		if _, locked := u.pools[id]; !locked {
 			u.stamps[id] = stamp
@@ -226,6 +288,7 @@ func (u *unit) accept(o Opened) error {
 			}
 			d = u.board.load(state)
 		}
+		d.row = p
 		u.board.names[p.Name] = p.ID
 		u.pools[p.ID] = &poolUnit{desk: d, unit: u, Pool: p, touched: map[string]int{}}
 	}
@@ -267,6 +330,9 @@ func (u *unit) save() error {
 func (u *unit) publish() {
 	for _, p := range u.pools {
 		p.settle(u.change.Stamps[p.Pool.ID])
+	}
+	for _, org := range u.change.Organizations {
+		delete(u.board.orgs, org.ID)
 	}
 }
 

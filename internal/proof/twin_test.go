@@ -65,7 +65,7 @@ func TestTwins(t *testing.T) {
 			small := newWorld(t, t.Context(), sqlledger.Config{URL: "sqlite://" + path, Clock: c, Unsafe: true}, c.Set)
 			defer small.close()
 			address := postgres(t)
-			large := newWorld(t, t.Context(), sqlledger.Config{URL: address}, standing(t, address))
+			large := newWorld(t, t.Context(), sqlledger.Config{URL: address, Clock: c}, standing(t, address))
 			defer large.close()
 
 			a, b := seeded{rand.New(rand.NewPCG(seed, 1))}, seeded{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test's chance is to be repeatable

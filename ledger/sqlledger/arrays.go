@@ -101,6 +101,15 @@ func wordArray(list []string) []byte {
 	return b
 }
 
+// wholeArray is an array of numbers that are no column of rows.
+func wholeArray(list []int64) []byte {
+	b := arrayHead(whole, len(list))
+	for _, n := range list {
+		b = appendWhole(b, n)
+	}
+	return b
+}
+
 // wholeValue is one number.
 func wholeValue(n int64) []byte { return appendWhole(nil, n)[4:] }
 

@@ -115,6 +115,9 @@ func (b *batched) refer(organizations, pools []string) {
 
 func (b *batched) flush(commit bool) error {
 	session := b.t.session
+	if len(b.list) > 0 && b.t.assumed != nil {
+		b.list, b.t.assumed = append(b.t.assumed, b.list...), nil
+	}
 	if commit && !session.over && (session.begun || len(b.list) > 0) {
 		b.list = append(b.list, commitTransaction)
 	}

@@ -158,6 +158,7 @@ func (t *tx) clock() statement {
 		receive: func(values [][]byte) error {
 			now, err := readWhole(values[0])
 			t.now = moment(now)
+			t.store.time.note(t.now, t.store.clock.Now())
 			return err
 		},
 	}

@@ -69,6 +69,7 @@ type Store struct {
 	writer  *sql.DB
 	logger  *slog.Logger
 	close   []func() error
+	time    estimate // of PostgreSQL's
 
 	mu   sync.Mutex
 	rand *rand.Rand

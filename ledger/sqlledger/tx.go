@@ -35,6 +35,8 @@ type tx struct {
 	held   map[string]bool // ids of organizations and pools, on PostgreSQL
 	joined int             // how many InTx are inside each other
 	over   bool            // it was committed, on SQLite
+
+	assumed []statement // what the first write checks before; see Assume
 }
 
 var _ ledger.Tx = (*tx)(nil)

@@ -1,0 +1,110 @@
+package sqlledger
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Bounds of an estimate of the database's time: it rests on an answer not older
+// than fresh, counted on by this machine's clock, and the database refuses it if
+// it is off by more than slack, as it is when this machine's clock was set.
+const (
+	fresh = 10 * time.Second
+	slack = 200 * time.Millisecond
+)
+
+// estimate is the database's time as it was last told, and when.
+type estimate struct {
+	mu   sync.Mutex
+	told time.Time
+	at   time.Time // by this machine's clock
+}
+
+// note keeps what the database just said.
+func (e *estimate) note(told, at time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.told, e.at = told, at
+}
+
+// now returns the database's time, or false when it was not told lately.
+func (e *estimate) now(at time.Time) (time.Time, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	age := at.Sub(e.at)
+	return moment(micros(e.told.Add(age))), !e.told.IsZero() && age >= 0 && age < fresh
+}
+
+// Assume spares PostgreSQL a round trip. SQLite has none to spare.
+func (t *tx) Assume(a ledger.Assumption) bool {
+	if t.session == nil || t.session.begun || t.joined > 0 || !t.now.IsZero() {
+		return false
+	}
+	if _, real := t.store.clock.(clock.System); !real { // it says nothing of the database's
+		return false
+	}
+	now, ok := t.store.time.now(t.store.clock.Now())
+	if !ok {
+		return false
+	}
+	t.now = now
+	var organizations []string
+	var versions []int64
+	for _, o := range a.Organizations {
+		organizations, versions = append(organizations, o.ID), append(versions, int64(o.Version))
+	}
+	held := make([]int64, len(a.Pools))
+	for i, id := range a.Pools {
+		held[i] = a.Stamps[id]
+	}
+	all := slices.Sorted(maps.Keys(a.Stamps))
+	stamps := make([]int64, len(all))
+	for i, id := range all {
+		stamps[i] = a.Stamps[id]
+	}
+	t.assumed = []statement{
+		assumed("organizations", "version", organizations, versions), assumed("pools", "stamp", a.Pools, held),
+		unchanged(all, stamps), t.onTime(),
+	}
+	t.hold(ledger.Opened{Organizations: a.Organizations})
+	for _, id := range a.Pools {
+		t.held[id] = true
+	}
+	return true
+}
+
+// assumed locks rows in the order of their ids, and fails unless each has the
+// number that is remembered. Whoever had to wait for a lock sees what it was
+// waiting for: the condition is checked again on the new row.
+func assumed(table, column string, ids []string, numbers []int64) statement {
+	return statement{
+		doing: "checking what is remembered of " + table, unmet: ledger.ErrStale,
+		text: "SELECT 1 / (count(*) = $3)::int FROM (SELECT 1 FROM " + table + " AS r JOIN unnest($1::text[], $2::bigint[]) AS k (id, n)" +
+			" ON r.id = k.id AND r." + column + " = k.n ORDER BY r.id FOR NO KEY UPDATE OF r) AS held",
+		args: [][]byte{wordArray(ids), wholeArray(numbers), wholeValue(int64(len(ids)))},
+	}
+}
+
+// unchanged fails unless the pools there are have these stamps.
+func unchanged(ids []string, stamps []int64) statement {
+	return statement{
+		doing: "checking the stamps of all pools", unmet: ledger.ErrStale,
+		text: `SELECT 1 / (count(*) = $3 AND count(k.id) = $3)::int FROM pools AS r
+			LEFT JOIN unnest($1::text[], $2::bigint[]) AS k (id, n) ON r.id = k.id AND r.stamp = k.n`,
+		args: [][]byte{wordArray(ids), wholeArray(stamps), wholeValue(int64(len(ids)))},
+	}
+}
+
+// onTime fails when the estimated time is off.
+func (t *tx) onTime() statement {
+	return statement{
+		doing: "checking the estimated time", unmet: ledger.ErrStale,
+		text: "SELECT 1 / (abs(CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) - $1::bigint) <= $2::bigint)::int",
+		args: [][]byte{wholeValue(micros(t.now)), wholeValue(slack.Microseconds())},
+	}
+}

@@ -1,0 +1,59 @@
+//go:build services
+
+package sqlledger_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// assuming saves an event on what is remembered, and reports what came of it.
+func assuming(t *testing.T, s ledger.Store, a ledger.Assumption) error {
+	t.Helper()
+	return s.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+		require.True(t, tx.Assume(a))
+		return tx.Save(ledger.Change{
+			Events: []ledger.Event{{At: tx.Now(), Type: "test.assumed", Subject: "x"}}, Stamps: map[string]int64{"pol_1": a.Stamps["pol_1"] + 1}, Last: true,
+		})
+	})
+}
+
+// TestWhatIsRememberedIsChecked: one round trip commits what rests on memory, if
+// everything remembered is still so, and nothing at all if anything is not.
+func TestWhatIsRememberedIsChecked(t *testing.T) {
+	t.Parallel()
+	address := shared(t)
+	store, other := instance(t, address), instance(t, address)
+	var opened ledger.Opened
+	require.NoError(t, store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) (err error) {
+		require.False(t, tx.Assume(ledger.Assumption{}), "nobody told the time yet")
+		opened, err = tx.Open(ledger.Opening{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}})
+		return err
+	}))
+	a := ledger.Assumption{Organizations: opened.Organizations, Pools: []string{"pol_1"}, Stamps: opened.Stamps}
+	require.NoError(t, assuming(t, store, a))
+	require.Len(t, events(t, store), 1)
+	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "its own stamp is another one now")
+
+	a.Stamps["pol_1"]++
+	require.NoError(t, assuming(t, store, a))
+	a.Stamps["pol_1"]++
+	require.NoError(t, save(t, other, ledger.Change{Stamps: map[string]int64{"pol_2": 77}}))
+	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "a pool that is not locked counts too")
+
+	a.Stamps["pol_2"] = 77
+	org := a.Organizations[0]
+	require.NoError(t, save(t, other, ledger.Change{Organizations: []ledger.Organization{org}}))
+	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "the organization has another version")
+	a.Organizations[0].Version++
+	require.NoError(t, assuming(t, store, a))
+
+	a.Stamps["pol_1"]++
+	a.Stamps["pol_3"] = 1
+	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "there is no such pool")
+	require.Len(t, events(t, store), 3)
+}
