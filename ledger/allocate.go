@@ -199,7 +199,10 @@ type takeRequest struct {
 // take finds a place for an allocation that starts now, claims what it uses of
 // the own reservations, and activates it if its nodes are ready.
 func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Allocation, error) {
-	d, window := u.decideNow(p, h, req)
+	d, window, err := u.decideNow(p, h, req)
+	if err != nil {
+		return allocation.Allocation{}, err
+	}
 	if !d.Accepted() {
 		return allocation.Allocation{}, u.refuse(p, h.org.ID, "allocation", d)
 	}
@@ -207,7 +210,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80), HeldBy: u.actor.KeyID, UserID: u.actor.UserID,
 		Workload: req.workload, Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 	}, u.now())
-	if err := u.makeWay(p, d); err != nil {
+	if err = u.makeWay(p, d); err != nil {
 		return a, err
 	}
 	claimed, err := u.claim(p, h, a, req, d)
@@ -230,8 +233,10 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 
 // decideNow admits a request that starts now as if the own reservations were
 // not there, preferring their places. A request that must wait for a boot is
-// admitted again with the boot's time added, so that its lease is whole.
-func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (verdict, calendar.Interval) {
+// admitted again with the boot's time added, so that its lease is whole. Which
+// bookings give way may be what it must wait for: each of the two is therefore
+// asked again with the shares.
+func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (verdict, calendar.Interval, error) {
 	for _, r := range req.own {
 		p.setReservation(&r, nil)
 		defer p.setReservation(nil, &r)
@@ -240,13 +245,20 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (verdict, cal
 	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
 	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Window: window, Now: true}
 	d, window := u.decideBoot(p, ask, view)
-	if view.Movable = p.movable(); len(view.Movable) > 0 && !d.untouched() {
+	if d.untouched() {
+		return d, window, nil
+	}
+	ranked, err := u.ranked(p)
+	if err != nil {
+		return d, window, err
+	}
+	if view.Movable, view.Speculative = p.movable(), ranked; len(view.Movable) > 0 || len(ranked) > 0 {
 		d, window = u.decideBoot(p, ask, view)
 	}
 	if !d.Accepted() {
 		d.Offers = u.tenable(p, ask, view, d.Offers)
 	}
-	return d, window
+	return d, window, nil
 }
 
 // decideBoot admits a request that starts now, and again with a boot's time added

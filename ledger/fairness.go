@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/fairshare"
 	"github.com/forewarm/forewarm/core/gpu"
@@ -142,12 +143,18 @@ func heldBy(p gpu.Pool, reservations []*reservation.Reservation, allocations []*
 	return held
 }
 
-// shares returns the fair share of each organization that has used the pool or
-// holds any of it.
-func (u *unit) shares(p *poolUnit) (map[string]float64, error) {
-	all := usageNow(u.cfg.Fairness, p.uses, heldBy(p.Pool.Pool, p.reservations.rows, p.allocations.rows), u.now())
-	shares := make(map[string]float64, len(all))
-	for _, org := range sortedKeys(all) {
+// useNow is what each organization has used of the pool, or holds of it.
+func (u *unit) useNow(p *poolUnit) map[string]fairshare.Usage {
+	return usageNow(u.cfg.Fairness, p.uses, heldBy(p.Pool.Pool, p.reservations.rows, p.allocations.rows), u.now())
+}
+
+// shares returns the fair share of each organization that is in both.
+func (u *unit) shares(p *poolUnit, all map[string]fairshare.Usage, organizations []string) (map[string]float64, error) {
+	shares := make(map[string]float64, len(organizations))
+	for _, org := range organizations {
+		if _, known := all[org]; !known {
+			continue
+		}
 		o, err := u.tx.Organization(Scope{All: true}, org)
 		if err != nil {
 			return nil, fmt.Errorf("reading organization: %w", err)
@@ -163,7 +170,32 @@ func (u *unit) sharesOfWaiting(p *poolUnit) (map[string]float64, error) {
 	if !slices.ContainsFunc(p.reservations.rows, func(r *reservation.Reservation) bool { return r.State() == reservation.Waitlisted }) {
 		return nil, nil
 	}
-	return u.shares(p)
+	all := u.useNow(p)
+	return u.shares(p, all, sortedKeys(all))
+}
+
+// ranked lists the bookings that give way with the shares of their holders.
+func (u *unit) ranked(p *poolUnit) ([]admission.Guess, error) {
+	guesses := slices.Clone(p.speculative())
+	if len(guesses) == 0 {
+		return nil, nil
+	}
+	holders := make([]string, len(guesses))
+	for i, g := range guesses {
+		r, ok := p.reservation(g.ID)
+		if !ok {
+			return nil, fmt.Errorf("ranking guesses: %s is not in the pool", g.ID)
+		}
+		holders[i] = r.OrganizationID
+	}
+	shares, err := u.shares(p, u.useNow(p), slices.Compact(slices.Sorted(slices.Values(holders))))
+	if err != nil {
+		return nil, err
+	}
+	for i := range guesses {
+		guesses[i].Share = shares[holders[i]]
+	}
+	return guesses, nil
 }
 
 // Shares reads the fair shares of a pool, by id or name, that the actor may see:

@@ -52,7 +52,10 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 		if err != nil {
 			return a, err
 		}
-		d := u.decideExtension(p, h, a, by)
+		d, err := u.decideExtension(p, h, a, by)
+		if err != nil {
+			return a, err
+		}
 		if !d.Accepted() {
 			return a, u.refuse(p, a.OrganizationID, "allocation", d)
 		}
@@ -70,17 +73,24 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 
 // decideExtension admits the added time on the slots that the allocation has. It
 // makes no offers: an extension begins where the lease ends, or not at all.
-func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) verdict {
+func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
 	view := u.view(p, h, onlyOn(a.Slots))
-	d := decide(admission.Request{
+	ask := admission.Request{
 		Class: reservation.Guaranteed, Workload: a.Workload, Shape: a.Shape, Now: true,
 		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)},
-	}, view)
+	}
+	d := decide(ask, view)
+	if d.makesRoom() {
+		var err error
+		if d, err = u.again(p, ask, view, d); err != nil {
+			return d, err
+		}
+	}
 	d.Offers = nil
 	if limit, whole := p.Pool.Timers.MaxLease, a.LeaseUntil.Add(by).Sub(a.ActiveAt); whole > limit {
 		d.overrule(append(d.Reasons, leaseTooLong(p.Pool.Name, limit, whole)))
 	}
-	return d
+	return d, nil
 }
 
 // leaseTooLong says that a lease would be longer than the pool allows, counted

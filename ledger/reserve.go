@@ -196,8 +196,11 @@ func (u *unit) decide(p *poolUnit, h *holding, r reservation.Reservation) (reser
 			return r, verdict{}, err
 		}
 	}
-	d := u.weigh(p, admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window},
+	d, err := u.weigh(p, admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window},
 		u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
+	if err != nil {
+		return r, d, err
+	}
 	r.Cost = d.Cost
 	if d.Accepted() && guess {
 		d.overrule(p.tooLate(d.Slots, r.Window, u.now()))
@@ -252,12 +255,12 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if !ok || r.State() != reservation.Waitlisted {
 			return nil
 		}
-		d := u.weigh(p, admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(u.now())},
+		d, err := u.weigh(p, admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(u.now())},
 			u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
-		if !d.Accepted() {
-			return nil
+		if err != nil || !d.Accepted() {
+			return err
 		}
-		if err := u.makeWay(p, d); err != nil {
+		if err = u.makeWay(p, d); err != nil {
 			return err
 		}
 		r.Slots = d.Slots

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -35,6 +36,46 @@ func TestTheLeastLikelyGuessGivesWay(t *testing.T) {
 	}
 	_, err := w.ledger.Reserve(t.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window, Probability: 1})
 	require.Equal(t, []admission.Code{admission.CapacityExhausted}, refusal(t, err), "a guess displaces nobody")
+}
+
+// Who has had more of the pool gives way first, however likely its guess is.
+func TestTheLargestShareGivesWayFirst(t *testing.T) {
+	t.Parallel()
+	for name, makeRoom := range map[string]func(w *world, by ledger.Actor, window calendar.Interval){
+		"reservation": func(w *world, by ledger.Actor, window calendar.Interval) { w.reserve(by, 2, window) },
+		"allocation": func(w *world, by ledger.Actor, window calendar.Interval) {
+			w.clock.Set(window.Start.Add(-time.Minute))
+			w.allocate(by, 2)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			ann, bob, cid := w.person("ann"), w.person("bob"), w.person("cid")
+			a := w.allocate(ann, 8)
+			w.pass(50 * time.Minute)
+			_, err := w.ledger.Release(t.Context(), ann, a.ID)
+			require.NoError(t, err)
+			window := w.after(time.Hour, 2*time.Hour)
+			guessed := map[string][]reservation.Reservation{}
+			for i, by := range []ledger.Actor{ann, bob, ann, bob} {
+				chance := []float64{0.9, 0.2}[i%2]
+				r, err := w.ledger.Reserve(t.Context(), agent(by, "agent of "+by.KeyID), ledger.ReserveRequest{
+					Pool: "lab", GPUs: 2, Window: window, Probability: chance,
+				})
+				require.NoError(t, err)
+				guessed[by.KeyID] = append(guessed[by.KeyID], r)
+			}
+			makeRoom(w, cid, window)
+			gone := w.decisions(ledger.DecisionFilter{Kind: ledger.DecisionDisplacement})
+			require.Len(t, gone, 1)
+			require.Equal(t, ann.OrganizationID, gone[0].OrganizationID, "ann had the whole pool just now")
+			require.Empty(t, replay(t, gone[0]))
+			for _, r := range guessed[bob.KeyID] {
+				require.True(t, w.reservation(r.ID).Placed())
+			}
+		})
+	}
 }
 
 func TestCancelReservation(t *testing.T) {

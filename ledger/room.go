@@ -13,18 +13,35 @@ func (v verdict) untouched() bool { return v.Accepted() && len(v.Displaced) == 0
 
 // weigh decides a request. Only where the calendar as it is has no place it
 // looks, at greater cost, for bookings that could be moved so that nobody has to
-// give way, and for other pools to offer.
-func (u *unit) weigh(p *poolUnit, ask admission.Request, view admission.View) verdict {
+// give way, for the shares by which some give way before others, and for other
+// pools to offer.
+func (u *unit) weigh(p *poolUnit, ask admission.Request, view admission.View) (verdict, error) {
 	d := decide(ask, view)
 	if d.untouched() {
-		return d
+		return d, nil
 	}
 	view.Movable, view.Others = p.movable(), u.others(p)
-	if len(view.Movable) == 0 && len(view.Others) == 0 {
-		return d
+	if len(view.Movable) == 0 && len(view.Others) == 0 && !d.makesRoom() {
+		return d, nil
 	}
-	return decide(ask, view)
+	return u.again(p, ask, view, d)
 }
+
+// again decides a request that d, without the shares, found no free place for.
+func (u *unit) again(p *poolUnit, ask admission.Request, view admission.View, d verdict) (verdict, error) {
+	if d.makesRoom() {
+		ranked, err := u.ranked(p)
+		if err != nil {
+			return d, err
+		}
+		view.Speculative = ranked
+	}
+	return decide(ask, view), nil
+}
+
+// makesRoom reports whether room was made among bookings that give way. Whether
+// that helps does not depend on their order, and so not on their shares.
+func (v verdict) makesRoom() bool { return len(v.facts.Room.Candidates) > 0 }
 
 // movable lists the bookings that may be given other slots: those for which
 // nothing has been warmed. The list is kept until a booking changes.

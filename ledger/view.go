@@ -12,7 +12,8 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// speculative lists the bookings that give way. The list is kept until one of
+// speculative lists the bookings that give way, without the shares of their
+// holders, which change with the clock: see ranked. The list is kept until one of
 // them changes.
 func (d *desk) speculative() []admission.Guess {
 	if d.guesses == nil {
