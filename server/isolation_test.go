@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,9 @@ func bodyOf(t *testing.T, text []byte) string {
 	return string(out)
 }
 
+// named puts an id where the text leaves a place for one.
+func named(text, id string) string { return strings.ReplaceAll(text, "%s", id) }
+
 // Another tenant's id gets the same answer, to the byte, as one that nobody has.
 func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	t.Parallel()
@@ -41,9 +45,14 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	key := w.key("bob", "member")
 	planned := ask[contract.Plan](w, "alice", http.MethodPost, "/v1/plans", `{"kind":"allocate","request":{"pool":"lab","gpus":1}}`)
 	own := ask[contract.Whoami](w, "alice", http.MethodGet, "/v1/whoami", "")
+	w.refuse("alice", http.MethodPost, "/v1/reservations",
+		`{"pool":"lab","gpus":8,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "none")
+	refused := ask[contract.List[contract.Decision]](w, "alice", http.MethodGet, "/v1/decisions?kind=refusal", "").Items
+	require.Len(t, refused, 1)
+	ask[contract.Prewarm](w, "alice", http.MethodPost, "/v1/prewarm/pause", `{"reason":"ours"}`, "Idempotency-Key", "p")
 
 	before := w.journalLength()
-	for _, c := range []struct{ method, path, id, body string }{
+	for i, c := range []struct{ method, path, id, body string }{
 		{http.MethodGet, "/v1/allocations/%s", allocated.ID, ""},
 		{http.MethodDelete, "/v1/allocations/%s", allocated.ID, ""},
 		{http.MethodPost, "/v1/allocations/%s/release", allocated.ID, ""},
@@ -62,17 +71,37 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 		{http.MethodPost, "/v1/schedules/%s/resume", scheduled.ID, ""},
 		{http.MethodPatch, "/v1/users/%s", person.ID, `{"active":false}`},
 		{http.MethodDelete, "/v1/keys/%s", key.ID, ""},
+		{http.MethodPut, "/v1/users/%s/caps", person.ID, `{}`},
 		{http.MethodGet, "/v1/organizations/%s", own.OrganizationID, ""},
+		{http.MethodGet, "/v1/organizations/%s/quota", own.OrganizationID, ""},
+		{http.MethodGet, "/v1/organizations/%s/usage", own.OrganizationID, ""},
+		{http.MethodGet, "/v1/decisions/%s", refused[0].ID, ""},
+		{http.MethodGet, "/v1/decisions/%s", refused[0].Subject, ""},
+		{http.MethodPost, "/v1/plans", reserved.ID, `{"kind":"claim","request":{"reservation_id":"%s"}}`},
+		{http.MethodPost, "/v1/plans", reserved.ID, `{"kind":"cancel","request":{"reservation_id":"%s"}}`},
+		{http.MethodPost, "/v1/plans", allocated.ID, `{"kind":"release","request":{"allocation_id":"%s"}}`},
+		{http.MethodPost, "/v1/prewarm/pause", own.OrganizationID, `{"organization_id":"%s"}`},
+		{http.MethodPost, "/v1/prewarm/resume", own.OrganizationID, `{"organization_id":"%s"}`},
 	} {
 		unknown := c.id[:len(c.id)-1] + "z"
-		headers := []string{"If-Match", `"1"`, "Idempotency-Key", "k" + c.method + strings.Trim(strings.ReplaceAll(c.path, "/", "-"), "%s")}
-		theirs := w.send("other", c.method, fmt.Sprintf(c.path, c.id), c.body, headers...)
-		nobodys := w.send("other", c.method, fmt.Sprintf(c.path, unknown), c.body, headers...)
+		send := func(id, key string) *httptest.ResponseRecorder {
+			return w.send("other", c.method, named(c.path, id), named(c.body, id), "If-Match", `"1"`, "Idempotency-Key", fmt.Sprint(key, i))
+		}
+		theirs, nobodys := send(c.id, "theirs"), send(unknown, "nobodys")
 		require.Equal(t, 404, theirs.Code, "%s %s: %s", c.method, c.path, theirs.Body)
 		require.Equal(t, nobodys.Code, theirs.Code, c.path)
 		require.Equal(t, bodyOf(t, nobodys.Body.Bytes()), bodyOf(t, theirs.Body.Bytes()), "%s %s", c.method, c.path)
 	}
 	require.Equal(t, before, w.journalLength())
+	require.Equal(t, contract.CodePermissionDenied, w.refuse("other", http.MethodPut, "/v1/organizations/"+own.OrganizationID+"/quota",
+		`{"max_gpus":1,"speculation_per_day":{"amount":"1","currency":"USD"}}`, "If-Match", `"1"`).Code)
+	for key, n := range map[string]int{"alice": 1, "other": 0} {
+		require.Len(t, ask[contract.Prewarm](w, key, http.MethodGet, "/v1/prewarm", "").Pauses, n)
+		require.Len(t, ask[contract.Shares](w, key, http.MethodGet, "/v1/pools/lab/shares", "").Items, n)
+	}
+	for _, id := range []string{refused[0].Subject, allocated.ID, reserved.ID} {
+		require.Empty(t, ask[contract.List[contract.Decision]](w, "other", http.MethodGet, "/v1/decisions?subject="+id, "").Items)
+	}
 	for _, list := range []string{"allocations", "reservations", "schedules", "users", "decisions"} {
 		require.Empty(t, ask[contract.List[map[string]any]](w, "other", http.MethodGet, "/v1/"+list, "").Items, list)
 	}
