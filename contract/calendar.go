@@ -14,7 +14,7 @@ type CalendarStep struct {
 	End       time.Time       `json:"end"`
 	FreeGPUs  int             `json:"free_gpus"`
 	FreeNodes int             `json:"free_nodes" doc:"Wholly free."`
-	Largest   Shape           `json:"largest" doc:"The most GPUs that one request can have, on as many GPUs of each node as most nodes have free; zero when nothing is."`
+	Largest   Shape           `json:"largest" doc:"The most GPUs that one request can have, on as many GPUs of each node as most nodes have free; zero: none."`
 	Workloads []WorkloadLevel `json:"workloads,omitempty" doc:"Of a pool that is split."`
 }
 

@@ -7,14 +7,14 @@ import "time"
 type Limits struct {
 	MaxGPUs           int    `json:"max_gpus" minimum:"0" maximum:"1000000" doc:"GPUs held and promised at any one instant."`
 	SpeculationPerDay Money  `json:"speculation_per_day" doc:"Cost of speculative reservations that start in one UTC day."`
-	MaxGPUMemoryMiB   *int64 `json:"max_gpu_memory_mib,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false" doc:"At any one instant, as the following three."`
+	MaxGPUMemoryMiB   *int64 `json:"max_gpu_memory_mib,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false" doc:"At one instant, as the next three."`
 	MaxCPUs           *int64 `json:"max_cpus,omitempty" minimum:"0" maximum:"1000000000" nullable:"false"`
 	MaxMemoryMiB      *int64 `json:"max_memory_mib,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
 	MaxJobs           *int64 `json:"max_jobs,omitempty" minimum:"0" maximum:"1000000000" nullable:"false" doc:"Reservations and allocations."`
 	Cohort            string `json:"cohort,omitempty" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$" patternDescription:"lower-case letters, digits and hyphens, a letter or digit first" doc:"Organizations of one cohort lend each other what they do not use."`
 	Borrowing         Bounds `json:"borrowing,omitzero" doc:"How far beyond its own limits it may go in its cohort; absent: as far as the others lend."`
 	Lending           Bounds `json:"lending,omitzero" doc:"How much of its own limits the cohort may use; absent: all."`
-	Period            string `json:"period,omitempty" enum:"day,month" default:"day" doc:"What gpu_hours and money are for: a UTC day or a calendar month in UTC, in which a booking starts."`
+	Period            string `json:"period,omitempty" enum:"day,month" default:"day" doc:"Of gpu_hours and money: the UTC day or month in which a booking starts."`
 	GPUHours          *int64 `json:"gpu_hours,omitempty" minimum:"0" maximum:"1000000000" nullable:"false" doc:"In one period."`
 	Money             *Money `json:"money,omitempty" nullable:"false" doc:"In one period."`
 	Weight            int    `json:"weight,omitempty" minimum:"1" maximum:"1000" default:"1" doc:"Of its fair share."`

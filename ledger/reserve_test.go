@@ -78,6 +78,35 @@ func TestTheLargestShareGivesWayFirst(t *testing.T) {
 	}
 }
 
+// A lease is extended on the GPUs that it has: of those who share its node the
+// one who has had more gives way.
+func TestTheLargestShareGivesWayToAnExtension(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob, cid := w.person("ann"), w.person("bob"), w.person("cid")
+	a := w.allocate(ann, 8)
+	w.pass(50 * time.Minute)
+	_, err := w.ledger.Release(t.Context(), ann, a.ID)
+	require.NoError(t, err)
+	lease := w.allocate(cid, 1)
+	window := calendar.Interval{Start: lease.LeaseUntil, End: lease.LeaseUntil.Add(time.Hour)}
+	for i := range 8 { // best fit puts one of each on every node
+		by, chance := ann, 0.9
+		if i%2 == 1 {
+			by, chance = bob, 0.2
+		}
+		_, err = w.ledger.Reserve(t.Context(), agent(by, "agent of "+by.KeyID), ledger.ReserveRequest{
+			Pool: "lab", GPUs: 1, Window: window, Probability: chance,
+		})
+		require.NoError(t, err)
+	}
+	_, err = w.ledger.Extend(t.Context(), cid, lease.ID, time.Hour)
+	require.NoError(t, err)
+	gone := w.decisions(ledger.DecisionFilter{Kind: ledger.DecisionDisplacement})
+	require.Len(t, gone, 1)
+	require.Equal(t, ann.OrganizationID, gone[0].OrganizationID)
+}
+
 func TestCancelReservation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
