@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -32,31 +33,93 @@ func (l *Ledger) ReserveMany(ctx context.Context, actor Actor, batch []BatchItem
 		return nil, &InvalidError{Field: "items", Rule: fmt.Sprintf("must be between 1 and %d", MaxBatch)}
 	}
 	var outcomes []Outcome
-	err := l.share(ctx, actor, batchUses(batch), func(u *unit) error {
+	err := l.share(ctx, actor, BatchUses(batch), func(u *unit) error {
 		h, err := u.holding()
 		if err != nil {
 			return err
 		}
-		outcomes = make([]Outcome, len(batch))
-		for i, item := range batch {
-			outcomes[i], err = u.reserveOne(h, item)
-			if err != nil {
-				return fmt.Errorf("booking item %d: %w", i, err)
-			}
-		}
-		return nil
+		outcomes, err = u.reserveAll(h, batch)
+		return err
 	})
 	return outcomes, err
 }
 
-// batchUses names the one pool of a batch, if it has one.
-func batchUses(batch []BatchItem) *Uses {
+func (u *unit) reserveAll(h *holding, batch []BatchItem) (outcomes []Outcome, err error) {
+	outcomes = make([]Outcome, len(batch))
+	var written writing
+	defer func() { err = errors.Join(err, written.wait()) }()
+	for i, item := range batch {
+		if outcomes[i], err = u.reserveOne(h, item); err != nil {
+			return nil, fmt.Errorf("booking item %d: %w", i, err)
+		}
+		if i%ahead == ahead-1 && len(batch) >= large && simple(batch[0].Request.Pool, batch[i+1:]) {
+			if err := written.begin(u); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return outcomes, nil
+}
+
+// Bounds of writing ahead: a batch of at least large requests has a transaction
+// of its own, and its rows are written in parts of ahead, each while the next
+// part is decided. Otherwise the database waits for the ledger, and then the
+// ledger for the database.
+const (
+	large = 2000
+	ahead = 1000
+)
+
+// simple reports whether the requests can be decided without asking the database,
+// which is busy writing: promises in a pool that is at hand.
+func simple(pool string, rest []BatchItem) bool {
+	return !slices.ContainsFunc(rest, func(item BatchItem) bool {
+		r := item.Request
+		return r.Pool != pool || r.Pool == "" || r.flexible() || r.Class == reservation.Speculative
+	})
+}
+
+// writing is a part of a batch on its way to the database, in the background.
+type writing struct{ done chan error }
+
+// begin writes what the unit has so far, after the part before.
+func (w *writing) begin(u *unit) error {
+	if err := w.wait(); err != nil {
+		return err
+	}
+	part := u.change
+	u.change = Change{}
+	for _, id := range sortedKeys(u.pools) {
+		u.pools[id].writeAhead(&part)
+	}
+	done := make(chan error, 1)
+	w.done = done
+	go func() { done <- u.tx.Save(part) }()
+	return nil
+}
+
+// wait returns when nothing is being written.
+func (w *writing) wait() error {
+	if w.done == nil {
+		return nil
+	}
+	err := <-w.done
+	w.done = nil
+	return err
+}
+
+// BatchUses says what a batch will lock, for Once: its pool, if it has one.
+func BatchUses(batch []BatchItem) *Uses {
 	for _, item := range batch {
 		if item.Request.Pool != batch[0].Request.Pool {
 			return nil
 		}
 	}
-	return batch[0].Request.uses()
+	uses := batch[0].Request.uses()
+	if uses != nil {
+		uses.Alone = len(batch) >= large
+	}
+	return uses
 }
 
 // reserveOne books one of a batch. The error is a fault, not a refusal.

@@ -15,6 +15,7 @@ type poolUnit struct {
 	unit    *unit
 	Pool    Pool            // the row
 	touched map[string]int  // id of a row that changed → which of the group changed it
+	ahead   bool            // rows were written ahead of the rest
 	charged map[string]bool // organizations of which the use changed
 }
 
@@ -76,9 +77,20 @@ func found[T any](row T, ok bool) *T {
 
 // collect adds the rows that changed, in the order of their ids, and a new stamp.
 func (p *poolUnit) collect(c *Change) {
-	if len(p.touched) == 0 {
+	if len(p.touched) == 0 && !p.ahead {
 		return
 	}
+	p.collectRows(c)
+	for _, id := range sortedKeys(p.charged) {
+		c.Uses = append(c.Uses, PoolUse{PoolID: p.Pool.ID, OrganizationID: id, Usage: p.uses[id]})
+	}
+	if c.Stamps == nil {
+		c.Stamps = map[string]int64{}
+	}
+	c.Stamps[p.Pool.ID] = p.board.next()
+}
+
+func (p *poolUnit) collectRows(c *Change) {
 	for _, id := range sortedKeys(p.touched) {
 		if n, ok := p.nodes.get(id); ok {
 			c.Nodes = append(c.Nodes, n)
@@ -90,26 +102,31 @@ func (p *poolUnit) collect(c *Change) {
 			c.Pools = append(c.Pools, p.Pool)
 		}
 	}
-	for _, id := range sortedKeys(p.charged) {
-		c.Uses = append(c.Uses, PoolUse{PoolID: p.Pool.ID, OrganizationID: id, Usage: p.uses[id]})
-	}
-	if c.Stamps == nil {
-		c.Stamps = map[string]int64{}
-	}
-	c.Stamps[p.Pool.ID] = p.board.next()
 }
 
 // settle brings the desk to what was committed under a stamp: rows have the next
 // version, and what ended leaves.
 func (p *poolUnit) settle(stamp int64) {
-	if len(p.touched) == 0 {
+	if len(p.touched) == 0 && !p.ahead {
 		return
 	}
 	p.stamp, p.Pool.Stamp = stamp, stamp
+	p.settleRows()
+	p.row, p.board.stamps[p.Pool.ID] = p.Pool, stamp
+}
+
+// writeAhead takes the rows that changed so far: they are written before the
+// rest, in the same transaction.
+func (p *poolUnit) writeAhead(c *Change) {
+	p.collectRows(c)
+	p.settleRows()
+	p.touched, p.ahead = map[string]int{}, true
+}
+
+func (p *poolUnit) settleRows() {
 	if _, ok := p.touched[p.Pool.ID]; ok {
 		p.Pool.Version++
 	}
-	p.row, p.board.stamps[p.Pool.ID] = p.Pool, stamp
 	for _, id := range sortedKeys(p.touched) {
 		if i, ok := p.nodes.find(id); ok {
 			p.settleNode(i)

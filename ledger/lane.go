@@ -44,7 +44,11 @@ type Uses struct {
 	Pool        string // id or name
 	Reservation string
 	Allocation  string
+	// Alone asks for a transaction of its own all the same: it has much to do.
+	Alone bool
 }
+
+func (it *item) shares() bool { return it.uses != nil && !it.uses.Alone }
 
 // pass runs an item's verb and returns its outcome. An item that is withdrawn
 // while it waits had no effect.
@@ -113,7 +117,7 @@ func (ln *lane) take() []*item {
 	group := []*item{ln.queue[0]}
 	rest := ln.queue[:0:0]
 	for _, it := range ln.queue[1:] {
-		if group[0].uses != nil && it.uses != nil && len(group) < groupMost {
+		if group[0].shares() && it.shares() && len(group) < groupMost {
 			group = append(group, it)
 		} else {
 			rest = append(rest, it)

@@ -59,7 +59,7 @@ func (a *API) createReservations(ctx context.Context, in Idempotency, body []byt
 	if err != nil {
 		return nil, err
 	}
-	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, Uses: usesPool(batch[0].Request.Pool)}
+	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, Uses: ledger.BatchUses(batch)}
 	sum := sha256.Sum256(body) // of the text: a sequence of JSON values is none itself
 	return onceUsing(ctx, a, o, sum[:], func(ctx context.Context) (int, contract.BatchResults, error) {
 		outcomes, err := a.Ledger.ReserveMany(ctx, auth.From(ctx), batch)

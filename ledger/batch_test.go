@@ -1,0 +1,77 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// hourly asks for the whole pool in each of n hours, and again in every tenth.
+func hourly(n int) []ledger.BatchItem {
+	var batch []ledger.BatchItem
+	for i := range n {
+		start := monday.Add(48*time.Hour + time.Duration(i)*time.Hour)
+		item := ledger.BatchItem{Request: ledger.ReserveRequest{Pool: "lab", GPUs: 8, Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}}}
+		if batch = append(batch, item); i%10 == 9 {
+			batch = append(batch, item)
+		}
+	}
+	return batch
+}
+
+func (w *world) booked() int {
+	var n int
+	w.read(func(r ledger.Reader) error {
+		state, err := r.PoolState(w.pool.ID)
+		n = len(state.Reservations)
+		return err
+	})
+	return n
+}
+
+// A large batch is written while it is decided; what it leaves is what a small
+// one would leave.
+func TestALargeBatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	outcomes, err := w.ledger.ReserveMany(t.Context(), ann, hourly(2100))
+	require.NoError(t, err)
+	refused := 0
+	for _, o := range outcomes {
+		if o.Err == nil {
+			require.Equal(t, 1, o.Reservation.Version)
+			require.Equal(t, o.Reservation.Window, w.reservation(o.Reservation.ID).Window)
+			continue
+		}
+		var full *ledger.RefusedError
+		require.ErrorAs(t, o.Err, &full)
+		refused++
+	}
+	require.Equal(t, 210, refused)
+	require.Equal(t, 2100, w.booked())
+	_, err = w.ledger.CancelReservation(t.Context(), ann, outcomes[0].Reservation.ID)
+	require.NoError(t, err, "the board has the version that is stored")
+}
+
+// When a part cannot be written nothing is there, on the board either.
+func TestALargeBatchThatFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l, g := w.gated()
+	ann := w.person("ann")
+	g.mu.Lock()
+	g.fail = 1
+	g.mu.Unlock()
+	_, err := l.ReserveMany(t.Context(), ann, hourly(2100))
+	require.ErrorIs(t, err, errFull)
+	require.Equal(t, 1, w.booked(), "only what made the board know the pool")
+	outcomes, err := l.ReserveMany(t.Context(), ann, hourly(2100))
+	require.NoError(t, err)
+	require.NoError(t, outcomes[0].Err)
+	require.Equal(t, 2101, w.booked())
+}
