@@ -85,6 +85,7 @@ func TestAHalfOpenBreakerLetsOneTry(t *testing.T) {
 func TestIdleNodesGoATenthAtATime(t *testing.T) {
 	t.Parallel()
 	w := wide(t, 50)
+	w.policy.RemoveFloor, w.policy.RemoveShare = 3, 0.1
 	w.readyNodes(50, 5*time.Hour)
 	require.Equal(t, 5, w.kinds()[plan.DrainNode])
 	for rounds := 0; len(w.live().Nodes) > 0; rounds++ {

@@ -14,9 +14,9 @@ type Policy struct {
 	BreakAfter   int           // nodes in a row that never became ready, after which the breaker opens; default 5
 	CreateWindow time.Duration // the length in which creates are capped; default 10 minutes
 	CreateCap    int           // nodes that may be asked for in it; default the pool's slots, at least 10
-	RemoveWindow time.Duration // the length in which removals of idle nodes are capped; default 1 minute
-	RemoveFloor  int           // idle nodes that may always be removed in it; default 3
-	RemoveShare  float64       // part of the pool's nodes that may be removed in it; default 0.1
+	RemoveWindow time.Duration // the length in which removals of idle nodes are capped; default 1 minute. What an idle node costs until the next window is the price of the cap
+	RemoveFloor  int           // idle nodes that may always be removed in it; default 50
+	RemoveShare  float64       // part of the pool's nodes that may be removed in it; default 0.25
 }
 
 // WithDefaults fills what is zero.
@@ -29,8 +29,8 @@ func (p Policy) WithDefaults() Policy {
 	fill(&p.BreakAfter, 5)
 	fill(&p.CreateWindow, 10*time.Minute)
 	fill(&p.RemoveWindow, time.Minute)
-	fill(&p.RemoveFloor, 3)
-	fill(&p.RemoveShare, 0.1)
+	fill(&p.RemoveFloor, 50)
+	fill(&p.RemoveShare, 0.25)
 	return p
 }
 
