@@ -4,6 +4,7 @@ package sqlledger_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,14 +13,33 @@ import (
 )
 
 // assuming saves an event on what is remembered, and reports what came of it.
+// The time is asked for anew, so that only a machine that stands still between
+// the two makes it stale.
 func assuming(t *testing.T, s ledger.Store, a ledger.Assumption) error {
 	t.Helper()
+	require.NoError(t, s.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+		_, err := tx.Open(ledger.Opening{})
+		return err
+	}))
 	return s.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
 		require.True(t, tx.Assume(a))
 		return tx.Save(ledger.Change{
 			Events: []ledger.Event{{At: tx.Now(), Type: "test.assumed", Subject: "x"}}, Stamps: map[string]int64{"pol_1": a.Stamps["pol_1"] + 1}, Last: true,
 		})
 	})
+}
+
+// holds fails the test unless what is remembered is accepted. A machine that
+// stood still for a moment is given other chances: nothing was written then.
+func holds(t *testing.T, s ledger.Store, a ledger.Assumption) {
+	t.Helper()
+	var err error
+	for range 20 {
+		if err = assuming(t, s, a); !errors.Is(err, ledger.ErrStale) {
+			break
+		}
+	}
+	require.NoError(t, err)
 }
 
 // TestWhatIsRememberedIsChecked: one round trip commits what rests on memory, if
@@ -35,12 +55,12 @@ func TestWhatIsRememberedIsChecked(t *testing.T) {
 		return err
 	}))
 	a := ledger.Assumption{Organizations: opened.Organizations, Pools: []string{"pol_1"}, Stamps: opened.Stamps}
-	require.NoError(t, assuming(t, store, a))
+	holds(t, store, a)
 	require.Equal(t, opened.Stamps["pol_1"]+1, stampOf(t, other))
 	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "its own stamp is another one now")
 
 	a.Stamps["pol_1"]++
-	require.NoError(t, assuming(t, store, a))
+	holds(t, store, a)
 	a.Stamps["pol_1"]++
 	require.NoError(t, save(t, other, ledger.Change{Stamps: map[string]int64{"pol_2": 77}}))
 	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "a pool that is not locked counts too")
@@ -50,7 +70,7 @@ func TestWhatIsRememberedIsChecked(t *testing.T) {
 	require.NoError(t, save(t, other, ledger.Change{Organizations: []ledger.Organization{org}}))
 	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "the organization has another version")
 	a.Organizations[0].Version++
-	require.NoError(t, assuming(t, store, a))
+	holds(t, store, a)
 
 	a.Stamps["pol_1"]++
 	a.Stamps["pol_3"] = 1
