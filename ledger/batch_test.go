@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -31,6 +32,16 @@ func (w *world) booked() int {
 		return err
 	})
 	return n
+}
+
+// guess books a guess where the first of hourly will be.
+func (w *world) guess(t *testing.T, l *ledger.Ledger, by ledger.Actor) string {
+	t.Helper()
+	r, err := l.Reserve(t.Context(), by, ledger.ReserveRequest{
+		Pool: "lab", GPUs: 2, Window: hourly(1)[0].Request.Window, Class: reservation.Speculative, Probability: 0.5,
+	})
+	require.NoError(t, err)
+	return r.ID
 }
 
 // A large batch is written while it is decided; what it leaves is what a small
@@ -64,14 +75,17 @@ func TestALargeBatchThatFails(t *testing.T) {
 	w := newWorld(t)
 	l, g := w.gated()
 	ann := w.person("ann")
+	guess := w.guess(t, l, ann)
 	g.mu.Lock()
 	g.fail = 1
 	g.mu.Unlock()
 	_, err := l.ReserveMany(t.Context(), ann, hourly(2100))
 	require.ErrorIs(t, err, errFull)
-	require.Equal(t, 1, w.booked(), "only what made the board know the pool")
+	require.Equal(t, 2, w.booked(), "only what was there before")
+	require.Equal(t, reservation.Booked, w.reservation(guess).State(), "it did not give way")
 	outcomes, err := l.ReserveMany(t.Context(), ann, hourly(2100))
 	require.NoError(t, err)
 	require.NoError(t, outcomes[0].Err)
 	require.Equal(t, 2101, w.booked())
+	require.Equal(t, reservation.Cancelled, w.reservation(guess).State())
 }

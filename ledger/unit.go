@@ -80,6 +80,18 @@ func (u *unit) undo(n int) {
 	u.undos = u.undos[:n]
 }
 
+// giveUp takes back everything. Of a pool whose rows were written ahead more has
+// changed than there is an undo for: it is forgotten, and read again.
+func (u *unit) giveUp() {
+	u.undo(0)
+	for id, p := range u.pools {
+		if p.ahead {
+			delete(u.board.desks, id)
+			u.board.tallies = nil
+		}
+	}
+}
+
 // commit runs a group in one transaction and sets what became of each. What is
 // remembered is assumed at first, which spares a round trip; when it was not so,
 // nothing was done, and the group is run again on what is. When the transaction
@@ -104,7 +116,7 @@ func (l *Ledger) attempt(group []*item, assume bool) error {
 	}
 	err := l.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
 		if u != nil { // the database asked for another try
-			u.undo(0)
+			u.giveUp()
 		}
 		u = &unit{Ledger: l, tx: tx, pools: map[string]*poolUnit{}, orgs: map[string]Organization{}, stamps: map[string]int64{}, assume: assume}
 		return u.run(ctx, group)
@@ -113,7 +125,7 @@ func (l *Ledger) attempt(group []*item, assume bool) error {
 	case err == nil:
 		u.publish()
 	case u != nil:
-		u.undo(0)
+		u.giveUp()
 	}
 	if errors.Is(err, errNothing) {
 		return nil
