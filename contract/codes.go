@@ -33,7 +33,6 @@ const (
 	CodeWindowInPast          = "window-in-past"
 	CodeWindowTooLong         = "window-too-long"
 	CodeIdempotencyKeyReused  = "idempotency-key-reused"
-	CodeIdempotencyInProgress = "idempotency-in-progress"
 	CodePreconditionRequired  = "precondition-required"
 	CodeRateLimited           = "rate-limited"
 	CodeInternal              = "internal"
@@ -69,7 +68,6 @@ var Catalogue = []ProblemType{
 	{CodeNameTaken, 409, "The name is taken", false},
 	{CodeCapacityExhausted, 409, "There is no capacity in that window", true},
 	{CodeStateConflict, 409, "Its state does not allow that", false},
-	{CodeIdempotencyInProgress, 409, "The same request is being answered", true},
 	{CodePlanExpired, 410, "The plan is too old", false},
 	{CodePlanStale, 412, "The plan would not do what it showed", false},
 	{CodePromisesAtRisk, 409, "Promises would be broken", false},

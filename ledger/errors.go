@@ -23,8 +23,6 @@ var (
 	ErrDenied = errors.New("not allowed")
 	// ErrKeyReused: an idempotency key came again with another request.
 	ErrKeyReused = errors.New("idempotency key was used for another request")
-	// ErrInProgress: a request with the same idempotency key is not over yet.
-	ErrInProgress = errors.New("request with the same idempotency key is in progress")
 )
 
 // RefusedError says that a request got no place, with every blocker and what

@@ -55,9 +55,6 @@ func fromSentinel(err error) (*Problem, bool) {
 		return New(contract.CodeIdempotencyKeyReused, "The Idempotency-Key came before with another body.").
 			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "reused", Message: "must be new for a new request"}).
 			Fix("Send a new Idempotency-Key", ""), true
-	case errors.Is(err, ledger.ErrInProgress):
-		return New(contract.CodeIdempotencyInProgress, "A request with this Idempotency-Key is not over yet.").
-			Fix("Send it again in a moment", ""), true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return New(contract.CodeTimeout, "The request was given up."), false
 	}

@@ -28,19 +28,18 @@ func TestFromGivesEveryFailureItsCode(t *testing.T) {
 		status int
 		whole  bool // the caller is told all there is
 	}{
-		contract.CodeNotFound:              {ledger.ErrNotFound, 404, true},
-		contract.CodePermissionDenied:      {ledger.ErrDenied, 403, true},
-		contract.CodeNameTaken:             {ledger.ErrTaken, 409, true},
-		contract.CodeETagMismatch:          {ledger.ErrConflict, 412, true},
-		contract.CodeIdempotencyKeyReused:  {ledger.ErrKeyReused, 422, true},
-		contract.CodeIdempotencyInProgress: {ledger.ErrInProgress, 409, true},
-		contract.CodeStateConflict:         {&ledger.StateError{Subject: "a", State: "b", Asked: "c"}, 409, true},
-		contract.CodeValidationFailed:      {&ledger.InvalidError{Field: "gpus", Rule: "must be more"}, 422, true},
-		contract.CodeUnknownTimeZone:       {&ledger.InvalidError{Field: "timezone", Rule: "is unknown"}, 422, true},
-		contract.CodeQuotaExceeded:         {refused(admission.CapacityExhausted, admission.QuotaExceeded), 403, true},
-		contract.CodeCapacityExhausted:     {refused(admission.CapacityExhausted), 409, true},
-		contract.CodeTimeout:               {context.DeadlineExceeded, 504, false},
-		contract.CodeInternal:              {errors.New("password is hunter2"), 500, false},
+		contract.CodeNotFound:             {ledger.ErrNotFound, 404, true},
+		contract.CodePermissionDenied:     {ledger.ErrDenied, 403, true},
+		contract.CodeNameTaken:            {ledger.ErrTaken, 409, true},
+		contract.CodeETagMismatch:         {ledger.ErrConflict, 412, true},
+		contract.CodeIdempotencyKeyReused: {ledger.ErrKeyReused, 422, true},
+		contract.CodeStateConflict:        {&ledger.StateError{Subject: "a", State: "b", Asked: "c"}, 409, true},
+		contract.CodeValidationFailed:     {&ledger.InvalidError{Field: "gpus", Rule: "must be more"}, 422, true},
+		contract.CodeUnknownTimeZone:      {&ledger.InvalidError{Field: "timezone", Rule: "is unknown"}, 422, true},
+		contract.CodeQuotaExceeded:        {refused(admission.CapacityExhausted, admission.QuotaExceeded), 403, true},
+		contract.CodeCapacityExhausted:    {refused(admission.CapacityExhausted), 409, true},
+		contract.CodeTimeout:              {context.DeadlineExceeded, 504, false},
+		contract.CodeInternal:             {errors.New("password is hunter2"), 500, false},
 	} {
 		p, whole := problem.From(fmt.Errorf("doing it: %w", tc.err))
 		require.Equal(t, want, p.Code)
