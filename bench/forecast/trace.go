@@ -1,0 +1,65 @@
+package main
+
+import (
+	"compress/gzip"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/forewarm/forewarm/core/backtest"
+)
+
+// readTrace reads a trace in the schema of the development traces, in the order
+// of its rows.
+func readTrace(path string) (backtest.Trace, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return backtest.Trace{}, fmt.Errorf("opening the trace: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	var in io.Reader = file
+	if strings.HasSuffix(path, ".gz") {
+		if in, err = gzip.NewReader(file); err != nil {
+			return backtest.Trace{}, fmt.Errorf("unpacking the trace: %w", err)
+		}
+	}
+	rows, err := csv.NewReader(in).ReadAll()
+	if err != nil {
+		return backtest.Trace{}, fmt.Errorf("reading the trace: %w", err)
+	}
+	var t backtest.Trace
+	tenants := map[string]int{}
+	for i, row := range rows[min(1, len(rows)):] {
+		j, group, err := parse(row)
+		if err != nil {
+			return t, fmt.Errorf("row %d: %w", i+2, err)
+		}
+		n, ok := tenants[group]
+		if !ok {
+			n = len(t.Tenants)
+			tenants[group] = n
+			t.Tenants = append(t.Tenants, group)
+		}
+		j.Tenant = n
+		t.Jobs = append(t.Jobs, j)
+	}
+	return t, t.Validate()
+}
+
+// parse reads job_id, user, group, submit_ts, duration_s, gpus.
+func parse(row []string) (backtest.Job, string, error) {
+	if len(row) < 6 {
+		return backtest.Job{}, "", fmt.Errorf("%d columns, want at least 6", len(row))
+	}
+	var numbers [3]int64
+	for i := range numbers {
+		var err error
+		if numbers[i], err = strconv.ParseInt(row[3+i], 10, 64); err != nil {
+			return backtest.Job{}, "", fmt.Errorf("column %d: %w", 4+i, err)
+		}
+	}
+	return backtest.Job{ID: row[0], Submit: numbers[0], Duration: numbers[1], GPUs: int(numbers[2])}, row[2], nil
+}

@@ -1,0 +1,205 @@
+package backtest
+
+import (
+	"fmt"
+	"math"
+)
+
+// run is a replay under way.
+type run struct {
+	trace   Trace
+	opt     Options
+	fleets  []fleet
+	agenda  agenda
+	started []int64 // by job
+	touched []int
+	next    int // the first job that has not arrived
+	pending int
+	first   int64
+	from    int64
+	last    int64
+	out     Outcome
+}
+
+// progressEvery is how many jobs arrive between two calls of Options.Progress.
+const progressEvery = 1000
+
+// Run replays the trace. It fails if the trace or the options cannot be, or with
+// the error of Progress.
+func Run(t Trace, opt Options) (Outcome, error) {
+	if err := t.Validate(); err != nil {
+		return Outcome{}, fmt.Errorf("checking the history: %w", err)
+	}
+	if opt.Boot < 1 || opt.KeepAlive < 0 {
+		return Outcome{}, fmt.Errorf("a boot of %d s and a keep-alive of %d s cannot be", opt.Boot, opt.KeepAlive)
+	}
+	r := &run{trace: t, opt: opt, fleets: make([]fleet, len(t.Tenants)), started: make([]int64, len(t.Jobs))}
+	r.first, r.from, r.last = t.Window()
+	for i := range r.fleets {
+		r.fleets[i].since = r.from
+		if opt.Policy != nil {
+			r.fleets[i].policy = opt.Policy(i)
+			r.ask(i)
+		}
+	}
+	for r.more() {
+		if err := r.second(); err != nil {
+			return Outcome{}, err
+		}
+	}
+	for i := range r.fleets {
+		r.count(i, r.last)
+	}
+	r.out.finish(t)
+	return r.out, nil
+}
+
+// more reports whether a job has still to arrive or to start.
+func (r *run) more() bool { return r.next < len(r.trace.Jobs) || r.pending > 0 }
+
+// second lets everything happen that is due in the next second in which anything
+// is.
+func (r *run) second() error {
+	now := int64(math.MaxInt64)
+	if r.next < len(r.trace.Jobs) {
+		now = r.trace.Jobs[r.next].Submit
+	}
+	if len(r.agenda) > 0 {
+		now = min(now, r.agenda[0].at)
+	}
+	for len(r.agenda) > 0 && r.agenda[0].at == now && r.agenda[0].kind != look {
+		r.happen(r.agenda.pop())
+	}
+	for _, i := range r.touched {
+		r.dispatch(now, i)
+	}
+	for ; r.next < len(r.trace.Jobs) && r.trace.Jobs[r.next].Submit == now; r.next++ {
+		if err := r.arrive(now); err != nil {
+			return err
+		}
+	}
+	for len(r.agenda) > 0 && r.agenda[0].at == now {
+		r.touch(r.agenda.pop().tenant)
+	}
+	for _, i := range r.touched {
+		r.settle(now, i)
+	}
+	r.touched = r.touched[:0]
+	return nil
+}
+
+func (r *run) touch(i int) {
+	if !r.fleets[i].touched {
+		r.fleets[i].touched = true
+		r.touched = append(r.touched, i)
+	}
+}
+
+// happen lets a job end or a boot be ready.
+func (r *run) happen(e event) {
+	r.touch(e.tenant)
+	r.count(e.tenant, e.at)
+	f := &r.fleets[e.tenant]
+	f.add(e.at, e.units)
+	if e.kind == bootReady {
+		f.boots -= e.units
+		return
+	}
+	f.busy -= e.units
+	if f.policy != nil {
+		f.policy.End(e.at, r.trace.Jobs[e.job], r.started[e.job])
+	}
+}
+
+func (r *run) arrive(now int64) error {
+	j := r.trace.Jobs[r.next]
+	f := &r.fleets[j.Tenant]
+	r.touch(j.Tenant)
+	f.pending = append(f.pending, waiting{r.next, j.GPUs})
+	f.need += j.GPUs
+	r.pending++
+	if f.policy != nil {
+		f.policy.Submit(now, j)
+	}
+	r.dispatch(now, j.Tenant)
+	if r.opt.Progress != nil && r.next%progressEvery == 0 {
+		return r.opt.Progress(r.next, len(r.trace.Jobs))
+	}
+	return nil
+}
+
+// dispatch starts the pending jobs that have their GPUs.
+func (r *run) dispatch(now int64, tenant int) {
+	f := &r.fleets[tenant]
+	if len(f.pending) == 0 {
+		return
+	}
+	r.count(tenant, now)
+	n := f.start()
+	for _, w := range f.pending[:n] {
+		j := r.trace.Jobs[w.job]
+		r.started[w.job] = now
+		r.pending--
+		r.agenda.push(event{now + j.Duration, jobEnds, tenant, w.job, j.GPUs})
+		if j.Submit > r.from {
+			r.out.waited(now - j.Submit)
+		}
+		if r.opt.Waited != nil {
+			r.opt.Waited(w.job, now-j.Submit)
+		}
+	}
+	f.pending = append(f.pending[:0], f.pending[n:]...)
+}
+
+// settle asks the policy if it is time, and then boots and releases.
+func (r *run) settle(now int64, tenant int) {
+	f := &r.fleets[tenant]
+	f.touched = false
+	if f.policy != nil && f.policy.Next() <= now {
+		f.target = f.policy.Target(now)
+	}
+	r.count(tenant, now)
+	if boot := f.plan(now - r.opt.KeepAlive); boot > 0 {
+		f.boots += boot
+		r.agenda.push(event{now + r.opt.Boot, bootReady, tenant, 0, boot})
+	}
+	r.ask(tenant)
+	r.wind(now, tenant)
+}
+
+// ask puts the policy's next question on the agenda.
+func (r *run) ask(tenant int) {
+	f := &r.fleets[tenant]
+	if f.policy == nil {
+		return
+	}
+	if at := f.policy.Next(); at != f.asked && at != math.MaxInt64 {
+		f.asked = at
+		r.agenda.push(event{at: at, kind: look, tenant: tenant})
+	}
+}
+
+// wind sets the keep-alive timer of the oldest idle unit.
+func (r *run) wind(now int64, tenant int) {
+	f := &r.fleets[tenant]
+	if r.opt.KeepAlive == 0 || len(f.idle) == 0 {
+		return
+	}
+	if at := f.idle[0].at + r.opt.KeepAlive; at > now && at != f.timer {
+		f.timer = at
+		r.agenda.push(event{at: at, kind: look, tenant: tenant})
+	}
+}
+
+// count adds up what idled and booted until now, within the scored window.
+func (r *run) count(tenant int, now int64) {
+	f := &r.fleets[tenant]
+	now = min(now, r.last)
+	if now <= f.since {
+		return
+	}
+	d := now - f.since
+	r.out.idle += d * int64(f.idling)
+	r.out.boot += d * int64(f.boots)
+	f.since = now
+}
