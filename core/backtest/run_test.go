@@ -1,0 +1,174 @@
+package backtest_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/forewarm/forewarm/core/backtest"
+)
+
+// every asks targets in every second.
+type every struct {
+	tenant  int
+	next    int64
+	targets func(tenant int, now int64) int
+}
+
+func (e *every) Submit(int64, backtest.Job)     {}
+func (e *every) End(int64, backtest.Job, int64) {}
+func (e *every) Next() int64                    { return e.next }
+func (e *every) Target(now int64) int {
+	e.next = now + 1
+	return e.targets(e.tenant, now)
+}
+
+func drawTrace(t *rapid.T) backtest.Trace {
+	trace := backtest.Trace{Tenants: []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "tenants")]}
+	now := int64(1_000)
+	for range rapid.IntRange(1, 25).Draw(t, "jobs") {
+		now += rapid.Int64Range(0, 12).Draw(t, "gap")
+		trace.Jobs = append(trace.Jobs, backtest.Job{
+			Submit: now, Duration: rapid.Int64Range(1, 30).Draw(t, "duration"),
+			GPUs: rapid.IntRange(1, 5).Draw(t, "gpus"), Tenant: rapid.IntRange(0, len(trace.Tenants)-1).Draw(t, "tenant"),
+		})
+	}
+	return trace
+}
+
+// drawTargets draws targets that change every few seconds.
+func drawTargets(t *rapid.T) func(tenant int, now int64) int {
+	levels := rapid.SliceOfN(rapid.IntRange(0, 8), 1, 40).Draw(t, "targets")
+	hold := rapid.Int64Range(1, 9).Draw(t, "hold")
+	return func(tenant int, now int64) int { return levels[(int(now/hold)+7*tenant)%len(levels)] }
+}
+
+// replayBoth replays a drawn trace with drawn targets by Run and by naive.
+func replayBoth(t *rapid.T) (backtest.Outcome, *naive, map[int]int64) {
+	n := &naive{trace: drawTrace(t), opt: backtest.Options{
+		Boot: rapid.Int64Range(1, 20).Draw(t, "boot"), KeepAlive: rapid.Int64Range(0, 25).Draw(t, "keep-alive"),
+	}}
+	waits := map[int]int64{}
+	opt := n.opt
+	opt.Waited = func(job int, wait int64) { waits[job] = wait }
+	if rapid.Bool().Draw(t, "with a policy") {
+		n.targets = drawTargets(t)
+		opt.Policy = func(tenant int) backtest.Policy { return &every{tenant, n.trace.Jobs[0].Submit, n.targets} }
+	}
+	out, err := backtest.Run(n.trace, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.run()
+	return out, n, waits
+}
+
+func TestRunEqualsTheNaiveReplay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		out, n, waits := replayBoth(t)
+		for id := range n.trace.Jobs {
+			if got, ok := waits[id]; !ok || got != n.waits[id] {
+				t.Fatalf("job %d waited %d s (started: %v), want %d s", id, got, ok, n.waits[id])
+			}
+		}
+		if idle := seconds(out.IdleHours); idle != n.idle {
+			t.Fatalf("idle: %d GPU-seconds, want %d", idle, n.idle)
+		}
+		if boot := seconds(out.BootHours); boot != n.boot {
+			t.Fatalf("booting: %d GPU-seconds, want %d", boot, n.boot)
+		}
+	})
+}
+
+func seconds(hours float64) int64 { return int64(math.Round(hours * 3600)) }
+
+func TestNobodyWaitsLongerThanABoot(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		out, n, waits := replayBoth(t)
+		for id, wait := range waits {
+			if wait < 0 || wait > n.opt.Boot {
+				t.Fatalf("job %d waited %d s with boots of %d s", id, wait, n.opt.Boot)
+			}
+		}
+		if out.Longest > n.opt.Boot {
+			t.Fatalf("longest wait %d s", out.Longest)
+		}
+	})
+}
+
+// The hand-computed stories have boots of 10 s; the window scored is (from, last],
+// 30 % after the first submission.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	job := func(submit, duration int64, gpus int) backtest.Job {
+		return backtest.Job{Submit: submit, Duration: duration, GPUs: gpus}
+	}
+	for name, c := range map[string]struct {
+		jobs       []backtest.Job
+		keep       int64
+		zero, mean float64
+		idle, boot int64 // GPU-seconds
+	}{
+		// Scored are the seconds after 130. The second job boots from 150 to 160, the
+		// third from 200, when the window ends.
+		"reactive": {[]backtest.Job{job(100, 5, 1), job(150, 5, 2), job(200, 5, 1)}, 0, 0, 10, 0, 20},
+		// The unit of the first job, free at 115, serves the second one at 150, is free
+		// again at 155 and serves the third.
+		"kept alive": {[]backtest.Job{job(100, 5, 1), job(150, 5, 1), job(200, 5, 1)}, 60, 100, 0, 20 + 45, 0},
+		// The unit that is free at 115 is released at 150, yet the job of that second
+		// gets it.
+		"released in the second of an arrival": {[]backtest.Job{job(100, 5, 1), job(150, 5, 1), job(200, 5, 1)}, 35, 50, 5, 20 + 35, 0},
+		// One unit is idle when the second job asks for two: it is held for it, so that
+		// the third job of one waits for what the second frees at 163. Idle are the first
+		// unit until 160, and from 163, 165 and 183 on three units until 200.
+		"strict order": {[]backtest.Job{job(100, 5, 1), job(150, 3, 2), job(155, 20, 1), job(200, 1, 1)}, 60, 100 / 3.0, 6, 30 + 37 + 35 + 17, 10 + 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := backtest.Run(backtest.Trace{Tenants: []string{"a"}, Jobs: c.jobs}, backtest.Options{Boot: 10, KeepAlive: c.keep})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if math.Abs(out.ZeroWaitShare()-c.zero) > 1e-9 || math.Abs(out.Mean-c.mean) > 1e-9 {
+				t.Errorf("zero-wait %v %%, mean %v s, want %v %%, %v s", out.ZeroWaitShare(), out.Mean, c.zero, c.mean)
+			}
+			if idle, boot := seconds(out.IdleHours), seconds(out.BootHours); idle != c.idle || boot != c.boot {
+				t.Errorf("idle %d and booting %d GPU-seconds, want %d and %d", idle, boot, c.idle, c.boot)
+			}
+		})
+	}
+}
+
+func TestWrongHistoriesAreRefused(t *testing.T) {
+	t.Parallel()
+	good := backtest.Job{Submit: 5, Duration: 1, GPUs: 1}
+	for name, jobs := range map[string][]backtest.Job{
+		"empty":      nil,
+		"unsorted":   {good, {Submit: 4, Duration: 1, GPUs: 1}},
+		"no GPU":     {{Submit: 5, Duration: 1}},
+		"no time":    {{Submit: 5, GPUs: 1}},
+		"no tenant":  {{Submit: 5, Duration: 1, GPUs: 1, Tenant: 1}},
+		"a huge job": {{Submit: 5, Duration: 1, GPUs: backtest.MaxGPUs + 1}},
+	} {
+		if _, err := backtest.Run(backtest.Trace{Tenants: []string{"a"}, Jobs: jobs}, backtest.Options{Boot: 1}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := backtest.Run(backtest.Trace{}, backtest.Options{Boot: 1}); !errors.Is(err, backtest.ErrEmpty) {
+		t.Errorf("empty: %v, want ErrEmpty", err)
+	}
+}
+
+func TestProgressEndsTheRun(t *testing.T) {
+	t.Parallel()
+	stop := errors.New("enough")
+	trace := backtest.Trace{Tenants: []string{"a"}, Jobs: []backtest.Job{{Submit: 1, Duration: 1, GPUs: 1}}}
+	_, err := backtest.Run(trace, backtest.Options{Boot: 1, Progress: func(int, int) error { return stop }})
+	if !errors.Is(err, stop) {
+		t.Fatalf("error %v, want the one of Progress", err)
+	}
+}
