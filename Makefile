@@ -16,6 +16,7 @@ RACE ?=
 PKG ?= ./...
 COUNT ?= 20
 TRACE ?=
+TRACES ?=
 DAYS ?= 14
 SEED ?= 1
 
@@ -109,6 +110,10 @@ bench/admission: ## measure decisions of core/admission with 10,000 and 100,000 
 .PHONY: bench/plan
 bench/plan: ## measure one run of the planner over 1,250 nodes, in memory
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-plan ./bench/plan && bin/bench-plan $(ARGS)
+
+.PHONY: bench/forecast
+bench/forecast: ## replay TRACE=file or TRACES=folder against every policy (ARGS='-boot 120,300,600')
+	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-forecast ./bench/forecast && bin/bench-forecast -traces "$(TRACE),$(TRACES)" $(ARGS)
 
 .PHONY: deps
 deps: ## fetch every module and tool that the targets need, and check their hashes

@@ -1,25 +1,131 @@
-// Command forecast is the benchmark of forecasting.
+// Command forecast is the benchmark of forecasting: it replays job traces
+// against published policies and against Forewarm's own, and says what people
+// would have waited at the same cost of idle GPUs. See bench/README.md.
 package main
 
 import (
+	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
-	"time"
-
-	"github.com/forewarm/forewarm/core/backtest"
+	"os/signal"
+	"path/filepath"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 )
 
+// config is what the flags say.
+type config struct {
+	traces   []string // files
+	boots    []int64  // seconds
+	policies []string // nil for all
+	runs     bool
+}
+
 func main() {
-	for _, path := range os.Args[1:] {
-		t, err := readTrace(path)
-		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
+	c, err := parseFlags()
+	if err == nil {
+		err = profiled(*profile, func() error { return benchmark(ctx, os.Stdout, c) })
+	}
+	var wrong usageError
+	switch {
+	case errors.As(err, &wrong):
+		fmt.Fprintln(os.Stderr, "bench/forecast:", err)
+		os.Exit(2)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "bench/forecast: interrupted")
+		os.Exit(130)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench/forecast:", err)
+		os.Exit(1)
+	}
+}
+
+// usageError says what to pass.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+const noTraces = usageError(`no trace was given.
+The traces are not part of the project. Pass one, or a folder of them:
+  make bench/forecast TRACE=philly.csv.gz
+  make bench/forecast TRACES=folder/with/traces
+A trace is a CSV file, plain or gzip, with a header and the columns job_id, user,
+group, submit_ts (Unix seconds), duration_s, gpus, status, in order of submit_ts.`)
+
+func parseFlags() (config, error) {
+	traces := flag.String("traces", "", "trace files and folders of them, separated by commas")
+	boots := flag.String("boot", "300", "boot times in seconds, separated by commas")
+	policies := flag.String("policies", "", "families to run, separated by commas; all of them if empty")
+	runs := flag.Bool("runs", false, "print every run of every family")
+	flag.Parse()
+	c := config{runs: *runs}
+	for _, b := range strings.Split(*boots, ",") {
+		n, err := strconv.ParseInt(b, 10, 64)
+		if err != nil || n < tick || n%tick != 0 {
+			return c, usageError(fmt.Sprintf("a boot of %q cannot be: want full minutes, in seconds", b))
 		}
-		for _, keep := range []int64{0, 600} {
-			at := time.Now()
-			o, err := backtest.Run(t, backtest.Options{Boot: 300, KeepAlive: keep})
-			fmt.Printf("%s keep %d: %.2f %% %.2f s idle %.3f boot %.3f busy %.0f jobs %d longest %d %v %v\n", path, keep, o.ZeroWaitShare(), o.Mean, o.IdleShare(), o.BootShare(), o.BusyHours, o.Jobs, o.Longest, time.Since(at), err)
+		c.boots = append(c.boots, n)
+	}
+	if *policies != "" {
+		c.policies = strings.Split(*policies, ",")
+	}
+	for _, p := range c.policies {
+		if !slices.ContainsFunc(families(), func(f family) bool { return f.name == p }) {
+			return c, usageError(fmt.Sprintf("no family of policies is called %q; there are %s", p, names()))
 		}
 	}
+	var err error
+	c.traces, err = files(*traces)
+	return c, err
+}
+
+// files lists the traces that a comma-separated list of files and folders names.
+func files(list string) ([]string, error) {
+	var all []string
+	for _, path := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("looking for traces: %w", err)
+		}
+		if !info.IsDir() {
+			all = append(all, path)
+			continue
+		}
+		for _, pattern := range []string{"*.csv", "*.csv.gz"} {
+			found, err := filepath.Glob(filepath.Join(path, pattern))
+			if err != nil {
+				return nil, fmt.Errorf("looking for traces: %w", err)
+			}
+			all = append(all, found...)
+		}
+	}
+	if len(all) == 0 {
+		return nil, noTraces
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+func profiled(path string, f func() error) error {
+	if path == "" {
+		return f()
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("creating the profile: %w", err)
+	}
+	defer file.Close()
+	if err = pprof.StartCPUProfile(file); err != nil {
+		return fmt.Errorf("starting the profile: %w", err)
+	}
+	defer pprof.StopCPUProfile()
+	return f()
 }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/forewarm/forewarm/core/backtest"
+)
+
+// scenario is a trace and a boot time.
+type scenario struct {
+	name  string
+	trace backtest.Trace
+	boot  int64 // seconds
+}
+
+// family is a kind of policy with the parameters it is run at.
+type family struct {
+	name     string // of its figures
+	settings func(s *scenario) []setting
+}
+
+// setting is one run of a family.
+type setting struct {
+	label     string
+	price     float64 // what an hour of waiting is worth, if that alone set the parameter; else 0
+	keepAlive int64   // seconds
+	// policies makes the policies of a new run, which may share what they learn;
+	// nil wants nothing.
+	policies func() func(tenant int) backtest.Policy
+}
+
+// prices are what an hour of one waiting job is worth, in idle GPU-hours.
+var prices = []float64{8, 32, 128}
+
+// families lists what is run, in the order of the tables. The first one is what
+// happens without any pre-warming; it is part of every family's frontier.
+func families() []family {
+	return append([]family{
+		{"reactive", func(*scenario) []setting { return []setting{{label: "reactive"}} }},
+		{"keepalive", keepAlives},
+		{"alwayson", alwaysOn},
+		{"histogram", histograms},
+		{"seasonal", seasonals},
+		{"ewma", ewmas},
+		{"holtwinters", holtWinters},
+		{"newsvendor", newsvendors},
+		{"reference", references},
+	}, forewarm()...)
+}
+
+func names() string {
+	var all []string
+	for _, f := range families() {
+		all = append(all, f.name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// each makes a setting for every parameter, whose policies share nothing.
+func each[P any](parameters []P, label func(P) string, policy func(P) backtest.Policy) []setting {
+	var all []setting
+	for _, p := range parameters {
+		all = append(all, setting{label: label(p), policies: func() func(int) backtest.Policy {
+			return func(int) backtest.Policy { return policy(p) }
+		}})
+	}
+	return all
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/forewarm/forewarm/core/backtest"
+)
+
+// load reads the traces and makes a scenario for each of them and boot time.
+func load(c config) ([]*scenario, error) {
+	var all []*scenario
+	for _, path := range c.traces {
+		t, err := readTrace(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
+		for _, boot := range c.boots {
+			all = append(all, &scenario{name, t, boot})
+			if sparse, ok := without(t, large); ok {
+				all = append(all, &scenario{name + "_sparse", sparse, boot})
+			}
+		}
+	}
+	return all, nil
+}
+
+// large are the four groups that make up nine tenths of the Philly trace. What
+// is left of it looks like the tenants of one small customer.
+var large = []string{"6214e9", "11cb48", "6c71a0", "b436b2"}
+
+// without returns the trace without some of its tenants, if it has them all.
+func without(t backtest.Trace, tenants []string) (backtest.Trace, bool) {
+	var out backtest.Trace
+	index := make([]int, len(t.Tenants))
+	for i, name := range t.Tenants {
+		index[i] = len(out.Tenants)
+		if !slices.Contains(tenants, name) {
+			out.Tenants = append(out.Tenants, name)
+		}
+	}
+	for _, j := range t.Jobs {
+		if slices.Contains(tenants, t.Tenants[j.Tenant]) {
+			continue
+		}
+		j.Tenant = index[j.Tenant]
+		out.Jobs = append(out.Jobs, j)
+	}
+	return out, len(out.Tenants)+len(tenants) == len(t.Tenants) && len(out.Jobs) > 0
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/forewarm/forewarm/core/backtest"
+)
+
+// budgets are the overheads that are compared, in percent of busy GPU-hours.
+var budgets = []float64{2, 3, 5, 10, 20}
+
+// benchmark runs what c asks for and prints a table for each scenario.
+func benchmark(ctx context.Context, out io.Writer, c config) error {
+	scenarios, err := load(c)
+	if err != nil {
+		return err
+	}
+	var tasks []*task
+	var reports []*report
+	for _, s := range scenarios {
+		r := &report{scenario: s}
+		reports = append(reports, r)
+		tasks = append(tasks, r.plan(c)...)
+	}
+	if err := perform(ctx, tasks); err != nil {
+		return err
+	}
+	for _, r := range reports {
+		if err := r.print(out, c.runs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report is about one scenario.
+type report struct {
+	scenario *scenario
+	names    []string           // of the families that were run, the first is reactive
+	runs     map[string][]*task // by family
+}
+
+// plan lists the runs of the report.
+func (r *report) plan(c config) (tasks []*task) {
+	r.runs = map[string][]*task{}
+	for i, f := range families() {
+		if i > 0 && c.policies != nil && !slices.Contains(c.policies, f.name) {
+			continue
+		}
+		r.names = append(r.names, f.name)
+		for _, s := range f.settings(r.scenario) {
+			t := &task{scenario: r.scenario, setting: s}
+			r.runs[f.name] = append(r.runs[f.name], t)
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+func (r *report) reactive() backtest.Outcome { return r.runs[r.names[0]][0].out }
+
+// print writes the tables and the figures.
+func (r *report) print(out io.Writer, runs bool) error {
+	oracle, err := backtest.Oracle(r.scenario.trace, r.scenario.boot)
+	if err != nil {
+		return err
+	}
+	re := r.reactive()
+	fmt.Fprintf(out, "\n%s, boots of %d s: %d scored jobs, %.0f busy GPU-hours\n", r.scenario.name, r.scenario.boot, re.Jobs, re.BusyHours)
+	fmt.Fprintf(out, "reactive: mean wait %.2f s, %.2f %% without a wait, idle %.3f %%, booting %.3f %%; perfect foresight: overhead %.2f %%\n",
+		re.Mean, re.ZeroWaitShare(), re.IdleShare(), re.BootShare(), oracle.Overhead())
+	if runs {
+		r.printRuns(out)
+	}
+	r.printWaits(out)
+	r.printGaps(out, oracle)
+	r.printFigures(out, oracle)
+	return nil
+}
+
+func (r *report) printRuns(out io.Writer) {
+	for _, name := range r.names {
+		for _, t := range r.runs[name] {
+			o := t.out
+			fmt.Fprintf(out, "run: %-12s %-22s mean %7.2f s, p95 %3d s, zero-wait %6.2f %%, idle %8.3f %%, booting %6.3f %%\n",
+				name, t.setting.label, o.Mean, o.P95, o.ZeroWaitShare(), o.IdleShare(), o.BootShare())
+		}
+	}
+}
+
+// frontier returns what a family reaches.
+func (r *report) frontier(name string) backtest.Frontier {
+	points := []backtest.Point{r.reactive().Point()}
+	for _, t := range r.runs[name] {
+		points = append(points, t.out.Point())
+	}
+	return backtest.NewFrontier(points)
+}
+
+// printWaits writes what each family reaches at each budget.
+func (r *report) printWaits(out io.Writer) {
+	fmt.Fprintf(out, "mean wait in s (jobs without a wait in %%) at an overhead of\n%-16s", "")
+	for _, b := range budgets {
+		fmt.Fprintf(out, "%14.0f %%", b)
+	}
+	fmt.Fprintln(out)
+	for _, name := range r.names[1:] {
+		f := r.frontier(name)
+		row := fmt.Sprintf("%-16s", name)
+		for _, b := range budgets {
+			row += fmt.Sprintf("%16s", cell(f, b))
+		}
+		fmt.Fprintln(out, strings.TrimRight(row, " "))
+	}
+}
+
+func cell(f backtest.Frontier, budget float64) string {
+	p, ok := f.At(budget)
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f (%.0f)", p.Mean, p.ZeroWait)
+}
