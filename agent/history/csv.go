@@ -76,7 +76,7 @@ func (p *csvParser) Parse(text string) (Record, bool, error) {
 	get := func(name string) string { return p.columns.get(row, name) }
 	r, err := traceRow{
 		id: get("job_id"), group: get("group"), user: get("user"), submitted: get("submit_ts"),
-		duration: get("duration_s"), gpus: get("gpus"), status: get("status"),
+		started: get("start_ts"), duration: get("duration_s"), gpus: get("gpus"), status: get("status"),
 	}.record(p.options)
 	return r, err == nil, err
 }

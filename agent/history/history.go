@@ -1,11 +1,13 @@
 // Package history holds what the agent knows about past GPU jobs: one
-// normalised Record per job, readers for the files it comes from (CSV, JSONL
-// and the text of Slurm's sacct), and the resume positions of those files.
+// normalised Record per job, readers for the files it comes from (CSV, JSONL,
+// the text of Slurm's sacct and the JSON of kubectl), and the resume positions of
+// those files.
 //
 // The files are written by others and are not trusted. A row that breaks a rule
 // is counted and reported by line number, field and rule, never by value, and
 // the rest of the file is still read. Memory is bounded by one line of at most
-// MaxLine bytes, whatever the file holds.
+// MaxLine bytes, whatever the file holds; kubectl's lists also cost a record per
+// object.
 //
 // Nothing in this package leaves the customer's machine.
 package history

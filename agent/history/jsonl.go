@@ -20,6 +20,7 @@ func (p *jsonlParser) Parse(text string) (Record, bool, error) {
 		Group     scalar `json:"group"`
 		User      scalar `json:"user"`
 		Submitted scalar `json:"submit_ts"`
+		Started   scalar `json:"start_ts"`
 		Duration  scalar `json:"duration_s"`
 		GPUs      scalar `json:"gpus"`
 		Status    scalar `json:"status"`
@@ -29,7 +30,7 @@ func (p *jsonlParser) Parse(text string) (Record, bool, error) {
 	}
 	r, err := traceRow{
 		id: string(row.ID), group: string(row.Group), user: string(row.User), submitted: string(row.Submitted),
-		duration: string(row.Duration), gpus: string(row.GPUs), status: string(row.Status),
+		started: string(row.Started), duration: string(row.Duration), gpus: string(row.GPUs), status: string(row.Status),
 	}.record(p.options)
 	return r, err == nil, err
 }

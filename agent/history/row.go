@@ -8,7 +8,7 @@ import (
 
 // traceRow is one row of the trace schema, still text, from CSV or JSON.
 type traceRow struct {
-	id, group, user, submitted, duration, gpus, status string
+	id, group, user, submitted, started, duration, gpus, status string
 }
 
 // record checks the row and makes its record. The tenant is the group, or the
@@ -36,6 +36,14 @@ func (t traceRow) record(o Options) (Record, error) {
 	r := Record{
 		ID: Pseudonym(o.Salt, t.id), Tenant: tenant, Submitted: submitted,
 		Duration: duration, GPUs: gpus, State: ParseState(t.status),
+	}
+	if t.started != "" {
+		if r.Started, err = unixTime("start_ts", t.started); err != nil {
+			return Record{}, err
+		}
+		if duration > 0 {
+			r.Ended = r.Started.Add(duration)
+		}
 	}
 	return r, r.Validate()
 }
