@@ -177,6 +177,9 @@ func (k kubeObject) times(r *Record) error {
 		return k.jobTimes(r, started)
 	}
 	r.State, r.Started = ParseState(k.Status.Phase), started
+	if r.State == Pending && !started.IsZero() { // it has its GPUs while it fetches its image
+		r.State = Running
+	}
 	if r.State == Running || r.State == Pending {
 		return nil
 	}

@@ -45,7 +45,7 @@ func newRoot(o outside) *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(runCommand(o), initCommand(o), egressCommand(o), versionCommand())
+	root.AddCommand(runCommand(o), initCommand(o), backtestCommand(o), egressCommand(o), versionCommand())
 	return root
 }
 
@@ -60,12 +60,20 @@ const (
 	exitLogin    = 4
 	exitNotFound = 5
 	exitPolicy   = 7
+	exitStopped  = 130
 )
 
+// errInterrupted says that a command that ends by itself was told to stop first.
+var errInterrupted = errors.New("interrupted: nothing was written")
+
 // execute runs the command line and returns its exit code. Being told to stop is
-// how a run ends, and no failure.
+// how a run ends, and no failure; what was to give an answer has given none.
 func execute(ctx context.Context, root *cobra.Command) int {
 	cmd, err := root.ExecuteContextC(ctx)
+	if errors.Is(err, errInterrupted) {
+		_, _ = fmt.Fprintln(root.ErrOrStderr(), err)
+		return exitStopped
+	}
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitOK
 	}

@@ -1,0 +1,163 @@
+package backtest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/agent/history"
+	core "github.com/forewarm/forewarm/core/backtest"
+)
+
+// past is a history that can be replayed.
+type past struct {
+	trace  core.Trace
+	waited []int64 // how long each job really waited, in seconds; unknown if not known
+	counts Counts
+}
+
+// unknown stands for a wait that the history does not tell.
+const unknown = -1
+
+// Counts says what became of the rows of a history.
+type Counts struct {
+	Rows       int64 `json:"rows"`        // read
+	Broken     int64 `json:"broken"`      // that broke a rule and were left out
+	NoGPU      int64 `json:"no_gpu"`      // that are no GPU job
+	Repeated   int64 `json:"repeated"`    // that told of a job again
+	Elsewhere  int64 `json:"elsewhere"`   // of other tenants or earlier days than were asked for
+	NeverRan   int64 `json:"never_ran"`   // that ended or wait without having had a GPU
+	NoRunTime  int64 `json:"no_run_time"` // that ended without saying how long they ran
+	TooLarge   int64 `json:"too_large"`   // of more GPUs than can be replayed
+	StillRuns  int64 `json:"still_runs"`  // that had not ended: taken to run to the history's end
+	StartKnown int64 `json:"start_known"` // that say when they really started
+}
+
+// prepare makes a past of what was read.
+func prepare(in Input, c Config) (*past, error) {
+	p := &past{counts: Counts{Rows: in.Report.Rows, Broken: in.Report.Broken, NoGPU: in.Report.Skipped}}
+	records := latest(in.Records)
+	p.counts.Repeated = int64(len(in.Records) - len(records))
+	chosen := c.chosen(records)
+	p.counts.Elsewhere = int64(len(records) - len(chosen))
+	end := endOf(records)
+	tenants := map[string]int{}
+	for _, name := range tenantsOf(chosen) {
+		tenants[name] = len(p.trace.Tenants)
+		p.trace.Tenants = append(p.trace.Tenants, name)
+	}
+	for _, r := range chosen {
+		if seconds, ok := p.counts.runTime(r, end); ok {
+			p.add(r, seconds, tenants[r.Tenant])
+		}
+	}
+	if len(p.trace.Jobs) == 0 {
+		return nil, fmt.Errorf("preparing the history: %w", ErrNoJobs)
+	}
+	return p, nil
+}
+
+func (p *past) add(r history.Record, seconds int64, tenant int) {
+	waited := int64(unknown)
+	if !r.Started.IsZero() {
+		waited = max(0, r.Started.Unix()-r.Submitted.Unix())
+		p.counts.StartKnown++
+	}
+	p.waited = append(p.waited, waited)
+	p.trace.Jobs = append(p.trace.Jobs, core.Job{
+		ID: r.ID, Submit: r.Submitted.Unix(), Duration: seconds, GPUs: r.GPUs, Tenant: tenant,
+	})
+}
+
+// latest returns one record of each job, in an order that does not depend on
+// that of the rows. Of several records of a job, the one that tells most counts:
+// it ended last, or else started last.
+func latest(records []history.Record) []history.Record {
+	sorted := slices.Clone(records)
+	slices.SortFunc(sorted, func(a, b history.Record) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), b.Ended.Compare(a.Ended), b.Started.Compare(a.Started),
+			cmp.Compare(b.Duration, a.Duration), b.Submitted.Compare(a.Submitted), cmp.Compare(b.GPUs, a.GPUs),
+			cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.State, b.State))
+	})
+	sorted = slices.CompactFunc(sorted, func(a, b history.Record) bool { return a.ID == b.ID })
+	slices.SortFunc(sorted, func(a, b history.Record) int {
+		return cmp.Or(cmp.Compare(a.Submitted.Unix(), b.Submitted.Unix()), cmp.Compare(a.ID, b.ID))
+	})
+	return sorted
+}
+
+// chosen returns the records of the tenant and the days that were asked for.
+// Days are counted back from the last job of the tenant.
+func (c Config) chosen(records []history.Record) []history.Record {
+	mine := slices.DeleteFunc(slices.Clone(records), func(r history.Record) bool { return c.Tenant != "" && r.Tenant != c.Tenant })
+	if c.Days == 0 || len(mine) == 0 {
+		return mine
+	}
+	from := mine[len(mine)-1].Submitted.Add(-time.Duration(c.Days) * 24 * time.Hour)
+	return slices.DeleteFunc(mine, func(r history.Record) bool { return r.Submitted.Before(from) })
+}
+
+func tenantsOf(records []history.Record) []string {
+	seen := map[string]bool{}
+	var names []string
+	for _, r := range records {
+		if !seen[r.Tenant] {
+			seen[r.Tenant] = true
+			names = append(names, r.Tenant)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// endOf returns the last instant of which the history speaks.
+func endOf(records []history.Record) time.Time {
+	var end time.Time
+	for _, r := range records {
+		for _, t := range []time.Time{r.Submitted, r.Started, r.Ended} {
+			if t.After(end) {
+				end = t
+			}
+		}
+	}
+	return end
+}
+
+// runTime returns for how many seconds a job ran, or has run by the end of the
+// history, and counts it if it is to be left out.
+func (c *Counts) runTime(r history.Record, end time.Time) (int64, bool) {
+	switch {
+	case r.GPUs > core.MaxGPUs:
+		c.TooLarge++
+	case r.State == history.Pending, neverRan(r):
+		c.NeverRan++
+	case r.Duration > 0:
+		return whole(r.Duration), true
+	case !r.Started.IsZero() && !r.Ended.IsZero(): // under a second
+		return 1, true
+	case r.State == history.Running, r.State == history.Unknown && !r.Started.IsZero():
+		c.StillRuns++
+		return whole(end.Sub(later(r.Submitted, r.Started))), true
+	default:
+		c.NoRunTime++
+	}
+	return 0, false
+}
+
+// neverRan tells of a job that was cancelled while it waited. Slurm may give such
+// a job the time of its end as its start.
+func neverRan(r history.Record) bool {
+	return r.State == history.Cancelled && r.Duration == 0 && (r.Started.IsZero() || r.Started.Equal(r.Ended))
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// whole rounds to seconds, of which every job takes one.
+func whole(d time.Duration) int64 { return max(1, int64(math.Round(d.Seconds()))) }

@@ -1,0 +1,230 @@
+package show
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/forewarm/forewarm/agent/backtest"
+)
+
+// dash stands for what is not known.
+const dash = "–"
+
+// heading says what the table is about.
+func heading(r backtest.Report) string {
+	h := r.History
+	return fmt.Sprintf("Walk-forward over %s GPU jobs, %s to %s (%s): each decision knows only what had happened before it.\n"+
+		"The first 30 %% of the time is only learned from; %s jobs count.",
+		count(h.Jobs), h.From.Format("2006-01-02"), h.To.Format("2006-01-02"), r.Settings.Zone, count(h.Scored))
+}
+
+// leftOut says what became of rows that did not simply count.
+func leftOut(c backtest.Counts) []string {
+	var parts []string
+	for _, p := range []struct {
+		n    int64
+		what string
+	}{
+		{c.Broken, "broken"}, {c.NeverRan, "never ran"}, {c.NoRunTime, "ended without a run time"},
+		{c.TooLarge, "of too many GPUs"}, {c.Repeated, "repeated"}, {c.NoGPU, "without a GPU"}, {c.Elsewhere, "not asked for"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", count(int(p.n)), p.what))
+		}
+	}
+	var lines []string
+	if len(parts) > 0 {
+		lines = append(lines, fmt.Sprintf("Rows left out, of %s: %s.", count(int(c.Rows)), strings.Join(parts, ", ")))
+	}
+	if c.StillRuns > 0 {
+		lines = append(lines, fmt.Sprintf("Had not ended, and are taken to run to the history's end: %s.", count(int(c.StillRuns))))
+	}
+	return lines
+}
+
+func policyHeads(r backtest.Report) []string {
+	waste := "idle waste"
+	if r.Settings.GPUPrice == nil {
+		waste += " GPU-h"
+	}
+	return []string{"policy", "zero-wait", "mean wait", "p95 wait", "hours saved", waste, "overhead", "cost"}
+}
+
+func policyRows(r backtest.Report) [][]string {
+	rows := make([][]string, len(r.Policies))
+	for i, p := range r.Policies {
+		waste := number(p.Waste)
+		cost := number(p.Cost)
+		if price := r.Settings.GPUPrice; price != nil {
+			waste, cost = money(p.WasteUSD), money(times(p.Cost, *price))
+		}
+		saved := p.Saved
+		if p.Policy == backtest.Reactive {
+			saved = nil
+		}
+		rows[i] = []string{p.Label, percent(p.ZeroWait), wait(p.Mean), wait(p.P95), unit(number(saved), " h"), waste, percent(p.Overhead), cost}
+	}
+	return rows
+}
+
+func frontierHeads() []string {
+	return []string{"policy", "setting", "overhead", "mean wait", "zero-wait"}
+}
+
+func frontierRows(r backtest.Report) [][]string {
+	rows := make([][]string, len(r.Frontier))
+	for i, p := range r.Frontier {
+		rows[i] = []string{policyName(p.Policy), p.Setting, percent(&p.Overhead), wait(&p.Mean), percent(&p.ZeroWait)}
+	}
+	return rows
+}
+
+func budgetHeads(r backtest.Report) []string {
+	heads := []string{"mean wait at an overhead of"}
+	for _, b := range r.Budgets[:min(1, len(r.Budgets))] {
+		for _, at := range b.At {
+			heads = append(heads, percent(&at.Overhead))
+		}
+	}
+	return heads
+}
+
+func budgetRows(r backtest.Report) [][]string {
+	var rows [][]string
+	for _, b := range r.Budgets {
+		row := []string{policyName(b.Policy)}
+		for _, at := range b.At {
+			row = append(row, wait(at.Mean))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// policyNames are the names of policies in one or two words.
+var policyNames = map[string]string{
+	backtest.Reactive: "nothing kept", backtest.Schedule: "09–18 schedule", backtest.KeepAlive: "keep-alive",
+	backtest.LastWeek: "last week", backtest.Forewarm: "forewarm", backtest.Foresight: "perfect foresight",
+}
+
+func policyName(policy string) string { return policyNames[policy] }
+
+// breakEven says from which price of waiting Forewarm is worth it.
+func breakEven(r backtest.Report) string {
+	b := r.BreakEven
+	if b == nil {
+		return ""
+	}
+	against := policyName(b.Against)
+	switch b.Worth {
+	case backtest.Always:
+		return fmt.Sprintf("worth it at any price of waiting: it waits no longer and wastes no more than the best simpler rule (%s).", against)
+	case backtest.Never:
+		return fmt.Sprintf("not worth it at any price of waiting: the best simpler rule (%s) waits no longer and wastes no more.", against)
+	}
+	price := fmt.Sprintf("%s idle GPU-hours", number(b.WaitWorth))
+	if b.USD != nil {
+		price = money(b.USD)
+	}
+	word := "more"
+	if b.Worth == backtest.Below {
+		word = "less"
+	}
+	return fmt.Sprintf("worth it while an hour of your waiting costs %s than %s, against the best simpler rule (%s).", word, price, against)
+}
+
+func spotHeads() []string { return []string{"weak spot", "n", "mean wait", "of what remains"} }
+
+func spotRows(r backtest.Report) [][]string {
+	var rows [][]string
+	for _, s := range r.WeakSpots {
+		rows = append(rows, []string{s.Label, count(s.Jobs), wait(&s.Mean), percent(&s.Share)})
+	}
+	return rows
+}
+
+func unit(number, unit string) string {
+	if number == dash {
+		return dash
+	}
+	return number + unit
+}
+
+func times(x *float64, by float64) *float64 {
+	if x == nil {
+		return nil
+	}
+	y := *x * by
+	return &y
+}
+
+func percent(x *float64) string {
+	switch {
+	case x == nil:
+		return dash
+	case math.Abs(*x) < 9.95:
+		return strconv.FormatFloat(*x, 'f', 1, 64) + "%"
+	default:
+		return strconv.FormatFloat(*x, 'f', 0, 64) + "%"
+	}
+}
+
+// wait writes seconds as people do.
+func wait(x *float64) string {
+	switch {
+	case x == nil:
+		return dash
+	case *x == 0:
+		return "0s"
+	case *x < 9.95:
+		return strconv.FormatFloat(*x, 'f', 1, 64) + "s"
+	}
+	s := int64(math.Round(*x))
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	case s < 48*3600:
+		return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
+	default:
+		return fmt.Sprintf("%dd%02dh", s/86400, s%86400/3600)
+	}
+}
+
+// number writes a number with thousands apart, and a digit after the point where
+// it is small.
+func number(x *float64) string {
+	switch {
+	case x == nil:
+		return dash
+	case math.Abs(*x) < 9.95:
+		return strconv.FormatFloat(*x, 'f', 1, 64)
+	default:
+		return count(int(math.Round(*x)))
+	}
+}
+
+func money(x *float64) string {
+	switch {
+	case x == nil:
+		return dash
+	case *x > 0 && *x < 0.005:
+		return "<$0.01"
+	case math.Abs(*x) < 99.995:
+		return "$" + strconv.FormatFloat(*x, 'f', 2, 64)
+	default:
+		return "$" + count(int(math.Round(*x)))
+	}
+}
+
+// count writes a whole number with thousands apart.
+func count(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
