@@ -36,6 +36,10 @@ type Config struct {
 	SweepEvery time.Duration
 	// Ahead is how far ahead schedules are materialised.
 	Ahead time.Duration
+	// ForecastsPerDay is how many forecasts one key may add in a UTC day: a key
+	// that is lost must not fill the disk. An agent with four sources that states a
+	// day in hours every five minutes adds 28,000.
+	ForecastsPerDay int
 	// Fairness is how use is charged and forgotten; zero: fairshare.Default.
 	Fairness fairshare.Policy
 }
@@ -55,6 +59,9 @@ func (c Config) WithDefaults() Config {
 	def(&c.VerifyEvery, time.Minute)
 	def(&c.SweepEvery, time.Minute)
 	def(&c.Ahead, 14*24*time.Hour)
+	if c.ForecastsPerDay == 0 {
+		c.ForecastsPerDay = 200_000
+	}
 	if c.Fairness == (fairshare.Policy{}) {
 		c.Fairness = fairshare.Default()
 	}

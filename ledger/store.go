@@ -85,6 +85,12 @@ type Reader interface {
 	NextTask() (time.Time, error)
 	Report(s Scope, from, to time.Time) (Report, error)
 	Replay(organizationID, route, key string) (Replay, bool, error)
+	// Forecasts returns forecasts, the latest recorded first.
+	Forecasts(s Scope, f ForecastFilter, limit int) ([]Forecast, error)
+	// Calibrations adds up how closed forecasts came out, by source, in order.
+	Calibrations(s Scope, f CalibrationFilter) ([]Calibration, error)
+	// ForecastCount is how many forecasts a key has added since a time.
+	ForecastCount(keyID string, since time.Time) (int, error)
 	// Pauses returns every pause of pre-warming that holds now, of all
 	// organizations and of the installation, ordered by organization.
 	Pauses() ([]Pause, error)
@@ -244,8 +250,12 @@ type Change struct {
 	Tasks         []Task // new rows only; a Key that exists is left alone
 	Replays       []Replay
 	Plans         []ShownPlan
-	Pauses        []Pause   // replace what was paused before
-	Uses          []PoolUse // replace what was known before
+	Pauses        []Pause    // replace what was paused before
+	Uses          []PoolUse  // replace what was known before
+	Forecasts     []Forecast // new rows only
+	// ClosedForecasts were read open: their Outcome is written, and nothing else.
+	// ErrConflict: one has an outcome already.
+	ClosedForecasts []Forecast
 	// Stamps are set on pools, whatever the version of their rows. A stamp that is
 	// drawn anew for each transaction stands for what the transaction left: who
 	// finds it again, under the pool's lock, knows all that is live there.

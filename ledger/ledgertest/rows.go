@@ -96,8 +96,15 @@ func everyFieldComesBack(w *world) {
 	for _, version := range []ledger.PoolUse{{PoolID: "pol_3", OrganizationID: "org_3"}, used} {
 		comesBackAs(w, version)
 	}
+	said := cameOut(expected("fct_3", "org_3"), 5)
+	said.Seq = 1
+	comesBack(w, said, ledger.Change{Forecasts: []ledger.Forecast{said}}, func(r ledger.Reader) (ledger.Forecast, error) {
+		found, err := r.Forecasts(scope, ledger.ForecastFilter{}, 0)
+		require.Len(w, found, 1)
+		return found[0], err
+	})
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 17, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 19, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // comesBackAs stores what an organization used of a pool over what was known.
@@ -231,6 +238,8 @@ func nonsenseIsRefused(w *world) {
 	r, backwards := booked(w, "rsv_9", "org_1", "pol_1", day), booked(w, "rsv_8", "org_1", "pol_1", day)
 	p.Price, o.Limits.GPUs, k.Role, s.Length, r.Class = -1, -1, "king", -1, "wishful"
 	backwards.Window.Start = backwards.Window.End.Add(time.Microsecond)
+	guess, crossed, surer := expected("fct_9", "org_1"), expected("fct_9", "org_1"), expected("fct_9", "org_1")
+	guess.Source, crossed.Said.P50, surer.Said.Any = "stars", 0, 1.5
 	orphan := booked(w, "rsv_7", "org_404", "pol_1", day)
 	for name, change := range map[string]ledger.Change{
 		"negative price":     {Pools: []ledger.Pool{p}},
@@ -239,6 +248,10 @@ func nonsenseIsRefused(w *world) {
 		"negative length":    {Schedules: []ledger.Schedule{s}},
 		"unknown class":      {Reservations: []reservation.Reservation{r}},
 		"window backwards":   {Reservations: []reservation.Reservation{backwards}},
+		"unknown source":     {Forecasts: []ledger.Forecast{guess}},
+		"crossed quantiles":  {Forecasts: []ledger.Forecast{crossed}},
+		"more than certain":  {Forecasts: []ledger.Forecast{surer}},
+		"nobody's guess":     {Forecasts: []ledger.Forecast{expected("fct_9", "org_404")}},
 		"nobody's":           {Reservations: []reservation.Reservation{orphan}},
 		"stateless":          {Nodes: []node.Node{{ID: "nod_9", PoolID: "pol_1", Slot: 9}}},
 		"in a pool of dream": {Nodes: []node.Node{node.New("nod_9", "pol_404", 0, 1, day)}},

@@ -30,6 +30,8 @@ var scopedArguments = map[string][]any{
 	"Events":        {ledger.EventFilter{}, 50},
 	"Decisions":     {ledger.DecisionFilter{}, 50},
 	"ShownPlan":     {"pln_1"},
+	"Forecasts":     {ledger.ForecastFilter{}, 50},
+	"Calibrations":  {ledger.CalibrationFilter{}},
 	"Report":        {day.Add(-time.Hour), day.Add(time.Hour)},
 }
 

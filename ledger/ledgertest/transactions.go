@@ -27,6 +27,7 @@ func empty(w *world) {
 		allocations, err5 := r.Allocations(everything, ledger.BookingFilter{}, ledger.Page{})
 		tasks, err6 := r.Tasks()
 		_, stored, err7 := r.Replay("org_1", "POST /v1/reservations", "a")
+		expectations, err8 := r.Forecasts(everything, ledger.ForecastFilter{}, 0)
 		require.Empty(w, orgs)
 		require.Empty(w, pools)
 		require.Empty(w, nodes)
@@ -34,7 +35,8 @@ func empty(w *world) {
 		require.Empty(w, allocations)
 		require.Empty(w, tasks)
 		require.False(w, stored)
-		return errors.Join(err1, err2, err3, err4, err5, err6, err7)
+		require.Empty(w, expectations)
+		return errors.Join(err1, err2, err3, err4, err5, err6, err7, err8)
 	})
 }
 
@@ -55,6 +57,7 @@ func everyKind(w *world) ledger.Change {
 		Tasks:         []ledger.Task{task("tsk_1", day)},
 		Replays:       []ledger.Replay{replay("org_1", "a")},
 		Plans:         []ledger.ShownPlan{shownPlan("pln_1", "org_1")},
+		Forecasts:     []ledger.Forecast{cameOut(expected("fct_1", "org_1"), 2)},
 	}
 }
 

@@ -3,6 +3,7 @@ package sqlledger
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -88,6 +89,13 @@ func scalar(v any) []byte {
 		return wholeValue(v)
 	case string:
 		return []byte(v)
+	case float64:
+		return wholeValue(int64(math.Float64bits(v))) // the same bits
+	case bool:
+		if v {
+			return []byte{1}
+		}
+		return []byte{0}
 	default:
 		panic(fmt.Sprintf("sqlledger: no statement takes a %T", v))
 	}

@@ -31,6 +31,8 @@ func (t *tx) Save(c ledger.Change) error {
 	insertRows(s, "pauses", rowsOf(c.Pauses, pauseToRow), replacePause)
 	insertRows(s, "tasks", rowsOf(c.Tasks, taskToRow), keepKeyed)
 	insertRows(s, "stored answers", rowsOf(c.Replays, replayToRow), "")
+	insertRows(s, "forecasts", rowsOf(c.Forecasts, forecastToRow), "")
+	closeForecasts(s, c.ClosedForecasts)
 	insertRows(s, "events", rowsOf(c.Events, eventToRow), "")
 	for _, poolID := range slices.Sorted(maps.Keys(c.Stamps)) {
 		s.exec("stamping pool "+poolID, "UPDATE pools SET stamp = ? WHERE id = ?", ledger.ErrNotFound, c.Stamps[poolID], poolID)

@@ -40,6 +40,49 @@ CREATE TABLE plans (
 
 CREATE INDEX plans_expired ON plans (expires_at);
 
+-- What was expected of a window and how it came out. Nothing before gpus is ever
+-- changed; from there on it is written once, when closed_at is set. Fractions that
+-- may be missing are -1 then. An id is its sender's, so that tenants can have the
+-- same.
+CREATE TABLE forecasts (
+    seq              BIGINT NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id               TEXT COLLATE "C" NOT NULL,
+    organization_id  TEXT NOT NULL REFERENCES organizations (id),
+    pool_id          TEXT NOT NULL REFERENCES pools (id),
+    made_by          TEXT NOT NULL,
+    source           TEXT NOT NULL CHECK (source IN ('statistics', 'llm', 'extractor', 'rule', 'person')),
+    reason_code      TEXT NOT NULL,
+    model            TEXT NOT NULL,
+    prompt_hash      TEXT NOT NULL,
+    evidence_hash    TEXT NOT NULL,
+    issued_at        BIGINT NOT NULL,
+    window_start     BIGINT NOT NULL,
+    window_end       BIGINT NOT NULL,
+    p10              BIGINT NOT NULL CHECK (p10 >= 0),
+    p50              BIGINT NOT NULL CHECK (p50 >= p10),
+    p90              BIGINT NOT NULL CHECK (p90 >= p50),
+    mean             DOUBLE PRECISION NOT NULL CHECK (mean >= 0),
+    probability      DOUBLE PRECISION NOT NULL CHECK (probability >= 0 AND probability <= 1),
+    baseline         DOUBLE PRECISION NOT NULL CHECK (baseline = -1 OR baseline >= 0 AND baseline <= 1),
+    influence        DOUBLE PRECISION NOT NULL CHECK (influence = -1 OR influence >= 0 AND influence <= 1),
+    recorded_at      BIGINT NOT NULL,
+    gpus             BIGINT NOT NULL CHECK (gpus >= 0),
+    counted_at       BIGINT NOT NULL,
+    closed_at        BIGINT NOT NULL,
+    pinball          DOUBLE PRECISION NOT NULL CHECK (pinball >= 0),
+    brier            DOUBLE PRECISION NOT NULL CHECK (brier >= 0),
+    log_loss         DOUBLE PRECISION NOT NULL CHECK (log_loss >= 0),
+    inside           BOOLEAN NOT NULL,
+    baseline_brier   DOUBLE PRECISION NOT NULL CHECK (baseline_brier = -1 OR baseline_brier >= 0 AND baseline_brier <= 1),
+    UNIQUE (organization_id, id),
+    CHECK (window_start < window_end)
+);
+
+CREATE INDEX forecasts_page ON forecasts (organization_id, seq); -- lists
+CREATE INDEX forecasts_open ON forecasts (organization_id, seq) WHERE closed_at = 0; -- what is to be closed
+CREATE INDEX forecasts_window ON forecasts (organization_id, window_start); -- reports
+CREATE INDEX forecasts_day ON forecasts (made_by, recorded_at); -- what a key added today
+
 -- run_at 0 means never. dispatch_after is when the row may be sent (again).
 CREATE TABLE tasks (
     id              TEXT COLLATE "C"   NOT NULL PRIMARY KEY,

@@ -1,0 +1,234 @@
+package sqlledger
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/forewarm/forewarm/core/forecast"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+type forecastRow struct {
+	Seq            int64   `gorm:"column:seq;primaryKey;autoIncrement"`
+	ID             string  `gorm:"column:id"`
+	OrganizationID string  `gorm:"column:organization_id"`
+	PoolID         string  `gorm:"column:pool_id"`
+	MadeBy         string  `gorm:"column:made_by"`
+	Source         string  `gorm:"column:source"`
+	ReasonCode     string  `gorm:"column:reason_code"`
+	Model          string  `gorm:"column:model"`
+	PromptHash     string  `gorm:"column:prompt_hash"`
+	EvidenceHash   string  `gorm:"column:evidence_hash"`
+	Issued         int64   `gorm:"column:issued_at"`
+	Start          int64   `gorm:"column:window_start"`
+	End            int64   `gorm:"column:window_end"`
+	P10            int     `gorm:"column:p10"`
+	P50            int     `gorm:"column:p50"`
+	P90            int     `gorm:"column:p90"`
+	Mean           float64 `gorm:"column:mean"`
+	Probability    float64 `gorm:"column:probability"`
+	Baseline       float64 `gorm:"column:baseline"`
+	Influence      float64 `gorm:"column:influence"`
+	Recorded       int64   `gorm:"column:recorded_at"`
+	GPUs           int     `gorm:"column:gpus"`
+	Counted        int64   `gorm:"column:counted_at"`
+	Closed         int64   `gorm:"column:closed_at"`
+	Pinball        float64 `gorm:"column:pinball"`
+	Brier          float64 `gorm:"column:brier"`
+	LogLoss        float64 `gorm:"column:log_loss"`
+	Inside         bool    `gorm:"column:inside"`
+	BaselineBrier  float64 `gorm:"column:baseline_brier"`
+}
+
+func (forecastRow) TableName() string { return "forecasts" }
+
+func forecastToRow(f ledger.Forecast) forecastRow {
+	o := f.Outcome
+	return forecastRow{
+		Seq: f.Seq, ID: f.ID, OrganizationID: f.OrganizationID, PoolID: f.PoolID, MadeBy: f.MadeBy, Source: string(f.Source), ReasonCode: f.ReasonCode,
+		Model: f.Model, PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash, Issued: micros(f.IssuedAt), Start: micros(f.Start), End: micros(f.End),
+		P10: f.Said.P10, P50: f.Said.P50, P90: f.Said.P90, Mean: f.Said.Mean, Probability: f.Said.Any,
+		Baseline: f.Baseline.Float64(), Influence: f.Influence.Float64(), Recorded: micros(f.RecordedAt),
+		GPUs: o.GPUs, Counted: micros(o.CountedAt), Closed: micros(o.ClosedAt), Pinball: o.Score.Pinball, Brier: o.Score.Brier,
+		LogLoss: o.Score.LogLoss, Inside: o.Score.Inside, BaselineBrier: o.BaselineBrier.Float64(),
+	}
+}
+
+func (r forecastRow) value() (ledger.Forecast, error) {
+	return ledger.Forecast{
+		Seq: r.Seq, ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, MadeBy: r.MadeBy, Source: ledger.ForecastSource(r.Source),
+		ReasonCode: r.ReasonCode, Model: r.Model, PromptHash: r.PromptHash, EvidenceHash: r.EvidenceHash,
+		IssuedAt: moment(r.Issued), Start: moment(r.Start), End: moment(r.End),
+		Said:     forecast.Summary{P10: r.P10, P50: r.P50, P90: r.P90, Any: r.Probability, Mean: r.Mean},
+		Baseline: ledger.FractionOf(r.Baseline), Influence: ledger.FractionOf(r.Influence), RecordedAt: moment(r.Recorded),
+		Outcome: ledger.ForecastOutcome{
+			GPUs: r.GPUs, CountedAt: moment(r.Counted), ClosedAt: moment(r.Closed), BaselineBrier: ledger.FractionOf(r.BaselineBrier),
+			Score: forecast.Score{Pinball: r.Pinball, Brier: r.Brier, LogLoss: r.LogLoss, Inside: r.Inside},
+		},
+	}, nil
+}
+
+// closeForecasts writes outcomes over rows that have none. It is the only
+// statement that changes a forecast, and names no column of what was said.
+func closeForecasts(s sink, closed []ledger.Forecast) {
+	for _, f := range closed {
+		r := forecastToRow(f)
+		s.exec("closing forecast "+f.ID, `
+			UPDATE forecasts SET gpus = ?, counted_at = ?, closed_at = ?, pinball = ?, brier = ?, log_loss = ?, inside = ?, baseline_brier = ?
+			WHERE seq = ? AND closed_at = 0`, ledger.ErrConflict,
+			int64(r.GPUs), r.Counted, r.Closed, r.Pinball, r.Brier, r.LogLoss, r.Inside, r.BaselineBrier, r.Seq)
+	}
+}
+
+// The conditions of the two states, in the words of the partial index.
+var forecastStates = map[ledger.ForecastState]string{ledger.ForecastOpen: "closed_at = 0", ledger.ForecastClosed: "closed_at > 0"}
+
+func (r *reader) Forecasts(s ledger.Scope, f ledger.ForecastFilter, limit int) ([]ledger.Forecast, error) {
+	db := started(scoped(r.query(), s, tenant), f.From, f.To)
+	for column, value := range map[string]string{"source": string(f.Source), "pool_id": f.PoolID, "made_by": f.MadeBy} {
+		if value != "" {
+			db = db.Where(column+" = ?", value)
+		}
+	}
+	if f.Before > 0 {
+		db = db.Where("seq < ?", f.Before)
+	}
+	if f.State != "" {
+		db = db.Where(forecastStates[f.State])
+	}
+	if len(f.IDs) > 0 {
+		db = db.Where("id IN ?", f.IDs)
+	} else {
+		db = db.Limit(pageSize(limit))
+	}
+	return list[forecastRow](db.Order("seq DESC"), "reading forecasts")
+}
+
+// started narrows forecasts to windows that start in a period.
+func started(db *gorm.DB, from, to time.Time) *gorm.DB {
+	if !from.IsZero() {
+		db = db.Where("window_start >= ?", micros(from))
+	}
+	if !to.IsZero() {
+		db = db.Where("window_start < ?", micros(to))
+	}
+	return db
+}
+
+func (r *reader) ForecastCount(keyID string, since time.Time) (int, error) {
+	var n int64
+	err := r.query().Model(&forecastRow{}).Where("made_by = ? AND recorded_at >= ?", keyID, micros(since)).Count(&n).Error
+	return int(n), wrap("counting forecasts", err)
+}
+
+// reliabilityRow is what one source's forecasts of one reliability bin add up to.
+type reliabilityRow struct {
+	Source        string  `gorm:"column:source"`
+	Bin           int     `gorm:"column:bin"`
+	N             int     `gorm:"column:n"`
+	Said          float64 `gorm:"column:said"`
+	Seen          float64 `gorm:"column:seen"`
+	Pinball       float64 `gorm:"column:pinball"`
+	Brier         float64 `gorm:"column:brier"`
+	LogLoss       float64 `gorm:"column:log_loss"`
+	Inside        float64 `gorm:"column:inside"`
+	Compared      int     `gorm:"column:compared"`
+	BaselineBrier float64 `gorm:"column:baseline_brier"`
+	BesideBrier   float64 `gorm:"column:beside_brier"`
+	Latest        int64   `gorm:"column:latest"`
+}
+
+// reliabilitySums are sums, which can be added up again over the bins.
+var reliabilitySums = `source, ` + reliabilityBin() + ` AS bin, COUNT(*) AS n,
+	SUM(probability) AS said, SUM(CASE WHEN gpus > 0 THEN 1.0 ELSE 0.0 END) AS seen,
+	SUM(pinball) AS pinball, SUM(brier) AS brier, SUM(log_loss) AS log_loss, SUM(CASE WHEN inside THEN 1.0 ELSE 0.0 END) AS inside,
+	SUM(CASE WHEN baseline >= 0 THEN 1 ELSE 0 END) AS compared,
+	SUM(CASE WHEN baseline >= 0 THEN baseline_brier ELSE 0.0 END) AS baseline_brier,
+	SUM(CASE WHEN baseline >= 0 THEN brier ELSE 0.0 END) AS beside_brier, MAX(seq) AS latest`
+
+// reliabilityBin is the number of a probability's bin. The two databases round
+// and cut numbers differently, so it is spelled out.
+func reliabilityBin() string {
+	var b strings.Builder
+	b.WriteString("CASE")
+	for i := ledger.ReliabilityBins - 1; i > 0; i-- {
+		fmt.Fprintf(&b, " WHEN probability >= %g THEN %d", float64(i)/ledger.ReliabilityBins, i)
+	}
+	return b.String() + " ELSE 0 END"
+}
+
+func (r *reader) Calibrations(s ledger.Scope, f ledger.CalibrationFilter) ([]ledger.Calibration, error) {
+	db := started(scoped(r.query(), s, tenant), f.From, f.To).Table("forecasts").Where(forecastStates[ledger.ForecastClosed])
+	if f.Source != "" {
+		db = db.Where("source = ?", string(f.Source))
+	}
+	var rows []reliabilityRow
+	if err := db.Select(reliabilitySums).Group("source, bin").Order("source, bin").Scan(&rows).Error; err != nil {
+		return nil, wrap("adding up forecasts", err)
+	}
+	found, latest := calibrations(rows)
+	return found, r.influences(found, latest)
+}
+
+// calibrations adds up the bins of each source, and says which row is its latest.
+func calibrations(rows []reliabilityRow) ([]ledger.Calibration, []int64) {
+	var list []ledger.Calibration
+	var latest []int64
+	for _, row := range rows {
+		if n := len(list); n == 0 || list[n-1].Source != ledger.ForecastSource(row.Source) {
+			list, latest = append(list, ledger.Calibration{Source: ledger.ForecastSource(row.Source)}), append(latest, 0)
+		}
+		i := len(list) - 1
+		row.addTo(&list[i])
+		latest[i] = max(latest[i], row.Latest)
+	}
+	for i := range list {
+		means(&list[i])
+	}
+	return list, latest
+}
+
+func (r reliabilityRow) addTo(c *ledger.Calibration) {
+	c.N += r.N
+	c.Pinball += r.Pinball
+	c.Brier += r.Brier
+	c.LogLoss += r.LogLoss
+	c.Inside += r.Inside
+	c.Compared += r.Compared
+	c.BaselineBrier += r.BaselineBrier
+	c.BesideBrier += r.BesideBrier
+	n := float64(r.N)
+	c.Bins[r.Bin] = ledger.ReliabilityBin{N: r.N, Said: r.Said / n, Seen: r.Seen / n}
+}
+
+// means turns sums into means.
+func means(c *ledger.Calibration) {
+	n := float64(c.N)
+	for _, sum := range []*float64{&c.Pinball, &c.Brier, &c.LogLoss, &c.Inside} {
+		*sum /= n
+	}
+	if c.Compared > 0 {
+		c.BaselineBrier /= float64(c.Compared)
+		c.BesideBrier /= float64(c.Compared)
+	}
+}
+
+// influences adds what the latest row of each source says of it.
+func (r *reader) influences(list []ledger.Calibration, latest []int64) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var rows []forecastRow
+	err := r.query().Select("seq, influence").Where("seq IN ?", latest).Find(&rows).Error
+	for _, row := range rows {
+		for i := range list {
+			if latest[i] == row.Seq {
+				list[i].Influence = ledger.FractionOf(row.Influence)
+			}
+		}
+	}
+	return wrap("reading the influence of sources", err)
+}
