@@ -14,6 +14,9 @@ var (
 	// ReasonCodes are why an agent expects a need. It cannot say it in words: a
 	// sentence could quote what the agent has read.
 	ReasonCodes = []string{"recurring_pattern", "recent_rate", "queue_backlog", "announced_work", "scheduled_work", "other"}
+	// ForecastSources are what may have made a forecast.
+	ForecastSources = []string{"statistics", "llm", "extractor", "rule", "person"}
+	ForecastStates  = []string{"open", "closed"}
 )
 
 // The kinds of key.

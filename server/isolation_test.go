@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,6 +52,9 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	require.Len(t, refused, 1)
 	ask[contract.Prewarm](w, "alice", http.MethodPost, "/v1/prewarm/pause", `{"reason":"ours"}`, "Idempotency-Key", "p")
 
+	w.agent("bot")
+	forecast := w.forecast("bot", "fct_00000000000000000000000001")
+
 	before := w.journalLength()
 	for i, c := range []struct{ method, path, id, body string }{
 		{http.MethodGet, "/v1/allocations/%s", allocated.ID, ""},
@@ -77,6 +81,8 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 		{http.MethodGet, "/v1/organizations/%s/usage", own.OrganizationID, ""},
 		{http.MethodGet, "/v1/decisions/%s", refused[0].ID, ""},
 		{http.MethodGet, "/v1/decisions/%s", refused[0].Subject, ""},
+		{http.MethodGet, "/v1/forecasts/%s", forecast, ""},
+		{http.MethodPost, "/v1/forecasts/outcomes", forecast, `{"outcomes":[{"id":"%s","gpus":1,"counted_at":"2026-03-02T08:00:00Z"}]}`},
 		{http.MethodPost, "/v1/plans", reserved.ID, `{"kind":"claim","request":{"reservation_id":"%s"}}`},
 		{http.MethodPost, "/v1/plans", reserved.ID, `{"kind":"cancel","request":{"reservation_id":"%s"}}`},
 		{http.MethodPost, "/v1/plans", allocated.ID, `{"kind":"release","request":{"allocation_id":"%s"}}`},
@@ -102,9 +108,15 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	for _, id := range []string{refused[0].Subject, allocated.ID, reserved.ID} {
 		require.Empty(t, ask[contract.List[contract.Decision]](w, "other", http.MethodGet, "/v1/decisions?subject="+id, "").Items)
 	}
-	for _, list := range []string{"allocations", "reservations", "schedules", "users", "decisions"} {
+	for _, list := range []string{"allocations", "reservations", "schedules", "users", "decisions", "forecasts"} {
 		require.Empty(t, ask[contract.List[map[string]any]](w, "other", http.MethodGet, "/v1/"+list, "").Items, list)
 	}
+	w.clock.Advance(2 * time.Hour)
+	ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts/outcomes", `{"outcomes":[{"id":"`+forecast+`","gpus":1,"counted_at":"2026-03-02T10:00:00Z"}]}`)
+	for key, n := range map[string]int{"alice": 1, "root": 1, "other": 0} {
+		require.Len(t, ask[contract.CalibrationReport](w, key, http.MethodGet, "/v1/reports/calibration", "").Sources, n)
+	}
+	require.Equal(t, forecast, w.forecast("other", forecast), "ids are each tenant's own")
 	for _, e := range ask[contract.EventList](w, "other", http.MethodGet, "/v1/events", "").Items {
 		require.NotEqual(t, own.OrganizationID, e.OrganizationID)
 	}

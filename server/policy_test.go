@@ -70,9 +70,10 @@ func TestAgentsRoutes(t *testing.T) {
 	}
 	slices.Sort(got)
 	require.Equal(t, []string{
-		"DELETE /v1/reservations/:id", "GET /v1/decisions", "GET /v1/decisions/:id", "GET /v1/plans/:id", "GET /v1/pools", "GET /v1/pools/:id",
+		"DELETE /v1/reservations/:id", "GET /v1/decisions", "GET /v1/decisions/:id",
+		"GET /v1/forecasts", "GET /v1/forecasts/:id", "GET /v1/plans/:id", "GET /v1/pools", "GET /v1/pools/:id",
 		"GET /v1/prewarm", "GET /v1/reservations", "GET /v1/reservations/:id", "GET /v1/reservations/:id/explain", "GET /v1/version",
-		"GET /v1/whoami", "POST /v1/plans", "POST /v1/plans/:id/apply", "PUT /v1/agent/plan",
+		"GET /v1/whoami", "POST /v1/forecasts", "POST /v1/forecasts/outcomes", "POST /v1/plans", "POST /v1/plans/:id/apply", "PUT /v1/agent/plan",
 	}, got)
 }
 
@@ -88,6 +89,11 @@ func TestEnumsAreThoseOfCore(t *testing.T) {
 	for i, k := range ledger.DecisionKinds {
 		require.Equal(t, string(k), contract.DecisionKinds[i])
 	}
+	require.Len(t, contract.ForecastSources, len(ledger.ForecastSources))
+	for i, s := range ledger.ForecastSources {
+		require.Equal(t, string(s), contract.ForecastSources[i])
+	}
+	require.Equal(t, []string{string(ledger.ForecastOpen), string(ledger.ForecastClosed)}, contract.ForecastStates)
 	for _, c := range []struct {
 		of    any
 		field string
@@ -98,6 +104,9 @@ func TestEnumsAreThoseOfCore(t *testing.T) {
 		{contract.Reservation{}, "Class", contract.Classes}, {contract.Reservation{}, "Source", contract.Sources},
 		{contract.Key{}, "Role", contract.Roles}, {contract.AgentWindow{}, "ReasonCode", contract.ReasonCodes},
 		{contract.Decision{}, "Kind", contract.DecisionKinds}, {contract.PlanCreate{}, "Kind", contract.PlanKinds}, {contract.Plan{}, "Kind", contract.PlanKinds},
+		{contract.AgentForecast{}, "Source", contract.ForecastSources}, {contract.AgentForecast{}, "ReasonCode", contract.ReasonCodes},
+		{contract.Forecast{}, "Source", contract.ForecastSources}, {contract.Forecast{}, "ReasonCode", contract.ReasonCodes},
+		{contract.Forecast{}, "State", contract.ForecastStates}, {contract.SourceCalibration{}, "Source", contract.ForecastSources},
 	} {
 		f, ok := reflect.TypeOf(c.of).FieldByName(c.field)
 		require.True(t, ok)
@@ -105,7 +114,8 @@ func TestEnumsAreThoseOfCore(t *testing.T) {
 	}
 }
 
-// Privacy by type: an agent's plan has no field that could hold a sentence.
+// Privacy by type: nothing that an agent sends has a field that could hold a
+// sentence.
 func TestAgentsSendNoWords(t *testing.T) {
 	t.Parallel()
 	var walk func(reflect.Type)
@@ -128,7 +138,9 @@ func TestAgentsSendNoWords(t *testing.T) {
 			}
 		}
 	}
-	walk(reflect.TypeFor[contract.AgentPlan]())
+	for _, sent := range []any{contract.AgentPlan{}, contract.AgentForecasts{}, contract.AgentOutcomes{}} {
+		walk(reflect.TypeOf(sent))
+	}
 }
 
 func TestRoutesThatDoNotExist(t *testing.T) {

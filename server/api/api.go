@@ -59,6 +59,7 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	a.batches()
 	a.schedules()
 	a.agents()
+	a.forecasts()
 	a.journal()
 	a.decisions()
 	a.explanations()

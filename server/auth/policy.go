@@ -91,6 +91,12 @@ var Policies = map[string]Policy{
 	"POST /v1/reservations/:id/claim": member,
 	"PUT /v1/agent/plan":              agents,
 
+	"POST /v1/forecasts":          agentOwn,
+	"POST /v1/forecasts/outcomes": agentOwn,
+	"GET /v1/forecasts":           anyKey, // an agent sees its own
+	"GET /v1/forecasts/:id":       anyKey, // an agent sees its own
+	"GET /v1/reports/calibration": viewer,
+
 	"POST /v1/schedules":                member,
 	"GET /v1/schedules":                 viewer,
 	"GET /v1/schedules/:id":             viewer,

@@ -20,6 +20,8 @@ func From(err error) (*Problem, bool) {
 		state   *ledger.StateError
 		stale   *ledger.PlanStaleError
 		risk    *ledger.PromisesAtRiskError
+		batch   *ledger.BatchError
+		many    *ledger.TooManyError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -32,6 +34,10 @@ func From(err error) (*Problem, bool) {
 		return fromInvalid(invalid), true
 	case errors.As(err, &risk):
 		return fromRisk(risk), true
+	case errors.As(err, &batch):
+		return fromBatch(batch), true
+	case errors.As(err, &many):
+		return fromTooMany(many), true
 	case errors.As(err, &state):
 		return New(contract.CodeStateConflict, state.Error()), true
 	}

@@ -1,0 +1,156 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/forecast"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+func (a *API) forecasts() {
+	handle(a, operation{http.MethodPost, "/forecasts", "recordForecasts", "forecasts",
+		"Record up to 1,000 forecasts before their windows begin, all or none", 0}, a.recordForecasts)
+	handle(a, operation{http.MethodPost, "/forecasts/outcomes", "closeForecasts", "forecasts",
+		"Say how up to 1,000 forecasts came out, once, all or none", 0}, a.closeForecasts)
+	handle(a, operation{http.MethodGet, "/forecasts", "listForecasts", "forecasts",
+		"List forecasts, the latest first; an agent sees its own", 0}, a.listForecasts)
+	handle(a, operation{http.MethodGet, "/forecasts/{id}", "getForecast", "forecasts", "Read a forecast", 0}, a.getForecast)
+	handle(a, operation{http.MethodGet, "/reports/calibration", "calibration", "forecasts",
+		"How far forecasts can be believed, by source", 0}, a.calibration)
+}
+
+// recordForecasts takes an idempotency key and needs none: forecasts have ids of
+// their sender's choice.
+func (a *API) recordForecasts(ctx context.Context, in *struct {
+	Idempotency
+	Body contract.AgentForecasts
+},
+) (*One[contract.Recorded], error) {
+	list := make([]ledger.Forecast, len(in.Body.Forecasts))
+	for i, f := range in.Body.Forecasts {
+		if err := a.notTooFar(fmt.Sprintf("forecasts[%d].start", i), f.Start); err != nil {
+			return nil, err
+		}
+		list[i] = decodeForecast(f)
+	}
+	added, err := a.Ledger.RecordForecasts(ctx, auth.From(ctx), list)
+	return recorded(len(list), added, err)
+}
+
+func recorded(sent, added int, err error) (*One[contract.Recorded], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &One[contract.Recorded]{Body: contract.Recorded{New: added, Known: sent - added}}, nil
+}
+
+func decodeForecast(f contract.AgentForecast) ledger.Forecast {
+	return ledger.Forecast{
+		ID: f.ID, PoolID: f.PoolID, Source: ledger.ForecastSource(f.Source), ReasonCode: f.ReasonCode,
+		Model: f.Model, PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash,
+		IssuedAt: stored(f.IssuedAt), Start: stored(f.Start), End: stored(f.End),
+		Said:     forecast.Summary{P10: f.GPUs.P10, P50: f.GPUs.P50, P90: f.GPUs.P90, Any: f.Probability, Mean: f.GPUs.Mean},
+		Baseline: maybe(f.BaselineProbability), Influence: maybe(f.Influence),
+	}
+}
+
+func maybe(x *float64) ledger.Fraction {
+	if x == nil {
+		return ledger.Fraction{}
+	}
+	return ledger.FractionOf(*x)
+}
+
+func perhaps(f ledger.Fraction) *float64 {
+	if x, ok := f.Value(); ok {
+		return &x
+	}
+	return nil
+}
+
+func (a *API) closeForecasts(ctx context.Context, in *struct {
+	Idempotency
+	Body contract.AgentOutcomes
+},
+) (*One[contract.Recorded], error) {
+	list := make([]ledger.ForecastClosing, len(in.Body.Outcomes))
+	for i, o := range in.Body.Outcomes {
+		list[i] = ledger.ForecastClosing{ID: o.ID, GPUs: o.GPUs, CountedAt: stored(o.CountedAt)}
+	}
+	closed, err := a.Ledger.CloseForecasts(ctx, auth.From(ctx), list)
+	return recorded(len(list), closed, err)
+}
+
+func (a *API) listForecasts(ctx context.Context, in *struct {
+	Page
+	Source string    `query:"source" enum:"statistics,llm,extractor,rule,person"`
+	Pool   string    `query:"pool" maxLength:"63" doc:"Id or name."`
+	State  string    `query:"state" enum:"open,closed" doc:"Closed: how it came out is known."`
+	From   time.Time `query:"from" doc:"Only windows that start then or later."`
+	To     time.Time `query:"to" doc:"Only windows that start before."`
+},
+) (out *ListOut[contract.Forecast], err error) {
+	if !in.From.IsZero() && !in.To.IsZero() && !in.From.Before(in.To) {
+		return nil, problem.Parameter("to", "must be after from")
+	}
+	actor := auth.From(ctx)
+	err = a.read(ctx, func(r ledger.Reader) error {
+		pool, err := poolID(r, in.Pool)
+		if err != nil {
+			return err
+		}
+		f := ledger.ForecastFilter{Source: ledger.ForecastSource(in.Source), PoolID: pool, MadeBy: onlyOwn(actor),
+			State: ledger.ForecastState(in.State), From: in.From, To: in.To}
+		out, err = paged(in.Page, "fct", func(p ledger.Page) ([]ledger.Forecast, error) {
+			if f.Before, err = strconv.ParseInt("0"+p.After, 10, 64); err != nil {
+				return nil, problem.Parameter("cursor", "must be next_cursor of the page before")
+			}
+			return r.Forecasts(actor.Scope(), f, p.Limit)
+		}, func(f ledger.Forecast) string { return strconv.FormatInt(f.Seq, 10) }, encodeForecast)
+		return err
+	})
+	return out, err
+}
+
+// getForecast shows an operator the latest of those organizations that have the id.
+func (a *API) getForecast(ctx context.Context, in *struct{ ByID }) (*One[contract.Forecast], error) {
+	actor := auth.From(ctx)
+	out := &One[contract.Forecast]{}
+	err := a.read(ctx, func(r ledger.Reader) error {
+		found, err := r.Forecasts(actor.Scope(), ledger.ForecastFilter{IDs: []string{in.ID}, MadeBy: onlyOwn(actor)}, 1)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return ledger.ErrNotFound
+		}
+		out.Body = encodeForecast(found[0])
+		return nil
+	})
+	return out, err
+}
+
+func encodeForecast(f ledger.Forecast) contract.Forecast {
+	out := contract.Forecast{
+		ID: f.ID, OrganizationID: f.OrganizationID, PoolID: f.PoolID, MadeBy: f.MadeBy, State: string(ledger.ForecastOpen),
+		Source: string(f.Source), ReasonCode: f.ReasonCode, Model: f.Model, PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash,
+		IssuedAt: f.IssuedAt.UTC(), RecordedAt: f.RecordedAt.UTC(), Start: f.Start.UTC(), End: f.End.UTC(),
+		GPUs:        contract.Quantiles{P10: f.Said.P10, P50: f.Said.P50, P90: f.Said.P90, Mean: f.Said.Mean},
+		Probability: f.Said.Any, BaselineProbability: perhaps(f.Baseline), Influence: perhaps(f.Influence),
+	}
+	if o := f.Outcome; f.Closed() {
+		out.State = string(ledger.ForecastClosed)
+		out.Outcome = &contract.ForecastOutcome{
+			GPUs: o.GPUs, CountedAt: o.CountedAt.UTC(), ClosedAt: o.ClosedAt.UTC(), Pinball: o.Score.Pinball, Brier: o.Score.Brier,
+			LogLoss: o.Score.LogLoss, Inside: o.Score.Inside, BaselineBrier: perhaps(o.BaselineBrier),
+		}
+	}
+	return out
+}

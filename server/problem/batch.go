@@ -1,0 +1,44 @@
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// fromBatch names every item because of which nothing of a batch was recorded, so
+// that the sender can leave them out at once.
+func fromBatch(e *ledger.BatchError) *Problem {
+	code, rule := contract.CodeStateConflict, e.Err.Error()
+	fix := "Leave it out: what was recorded stays"
+	switch {
+	case errors.Is(e.Err, ledger.ErrNotFound):
+		code, rule, fix = contract.CodeNotFound, "does not exist, or this key may not see it", "Leave it out, or record the forecast first"
+	case errors.Is(e.Err, ledger.ErrNotOver):
+		fix = "Send it again when its window is over"
+	}
+	p := New(code, fmt.Sprintf("%d of the %s cannot be taken, so none was: the first %s.", len(e.Items), e.Field, rule)).Fix(fix, "")
+	for _, i := range e.Items {
+		p = p.Field(contract.FieldError{Pointer: pointer(fmt.Sprintf("%s[%d]", e.Field, i)), Code: code, Message: rule})
+	}
+	return p
+}
+
+func fromTooMany(e *ledger.TooManyError) *Problem {
+	p := New(contract.CodeRateLimited, e.Error()+".").Fix("Send fewer forecasts, or go on when the next UTC day begins", "")
+	p.RetryAfter = max(1, int(math.Ceil(e.After.Seconds())))
+	return p
+}
+
+// GetHeaders returns what a client needs to know before it reads the body.
+func (p *Problem) GetHeaders() http.Header {
+	if p.RetryAfter == 0 {
+		return nil
+	}
+	return http.Header{"Retry-After": {strconv.Itoa(p.RetryAfter)}}
+}
