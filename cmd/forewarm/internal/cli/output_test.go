@@ -58,7 +58,7 @@ func TestMachineFormats(t *testing.T) {
 func TestEmptyListsAreEmptyJSON(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	for _, command := range []string{"allocations list", "reservations list", "schedules list", "pools list", "nodes list", "gpus", "user list"} {
+	for _, command := range []string{"allocations list", "reservations list", "schedules list", "pools list", "nodes list", "gpus", "user list", "forecasts list"} {
 		require.Equal(t, "[]", w.must(append(strings.Fields(command), "-o", "json")...), command)
 		out, errs, code := w.forewarm(append(strings.Fields(command), "-q")...)
 		require.Empty(t, out+errs, command)

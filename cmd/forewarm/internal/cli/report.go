@@ -50,6 +50,7 @@ func (a *app) report() *cobra.Command {
 		},
 	}
 	c.Flags().Var(&last, "last", "the period up to now, such as 1d")
+	c.AddCommand(a.calibration())
 	return c
 }
 
