@@ -85,8 +85,8 @@ func Run(ctx context.Context, h Input, c Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	e := newExperiment(ctx, past, c)
-	if err := e.run(); err != nil {
+	e := newExperiment(past, c)
+	if err := e.run(ctx); err != nil {
 		return Report{}, err
 	}
 	foresight, err := core.Oracle(past.trace, c.boot())

@@ -40,9 +40,9 @@ func prepare(in Input, c Config) (*past, error) {
 	p := &past{counts: Counts{Rows: in.Report.Rows, Broken: in.Report.Broken, NoGPU: in.Report.Skipped}}
 	records := latest(in.Records)
 	p.counts.Repeated = int64(len(in.Records) - len(records))
+	found, end := len(records), endOf(records)
 	chosen := c.chosen(records)
-	p.counts.Elsewhere = int64(len(records) - len(chosen))
-	end := endOf(records)
+	p.counts.Elsewhere = int64(found - len(chosen))
 	tenants := map[string]int{}
 	for _, name := range tenantsOf(chosen) {
 		tenants[name] = len(p.trace.Tenants)
@@ -88,10 +88,10 @@ func latest(records []history.Record) []history.Record {
 	return sorted
 }
 
-// chosen returns the records of the tenant and the days that were asked for.
-// Days are counted back from the last job of the tenant.
+// chosen returns the records of the tenant and the days that were asked for, in
+// place. Days are counted back from the last job of the tenant.
 func (c Config) chosen(records []history.Record) []history.Record {
-	mine := slices.DeleteFunc(slices.Clone(records), func(r history.Record) bool { return c.Tenant != "" && r.Tenant != c.Tenant })
+	mine := slices.DeleteFunc(records, func(r history.Record) bool { return c.Tenant != "" && r.Tenant != c.Tenant })
 	if c.Days == 0 || len(mine) == 0 {
 		return mine
 	}
@@ -112,14 +112,14 @@ func tenantsOf(records []history.Record) []string {
 	return names
 }
 
-// endOf returns the last instant of which the history speaks.
+// endOf returns the last instant of which the history speaks. Of a job that still
+// waits, the start is a guess.
 func endOf(records []history.Record) time.Time {
 	var end time.Time
 	for _, r := range records {
-		for _, t := range []time.Time{r.Submitted, r.Started, r.Ended} {
-			if t.After(end) {
-				end = t
-			}
+		end = later(end, r.Submitted)
+		if r.State != history.Pending {
+			end = later(later(end, r.Started), r.Ended)
 		}
 	}
 	return end

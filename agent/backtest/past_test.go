@@ -54,6 +54,26 @@ func TestOnlyWhatWasAskedForCounts(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoJobs)
 }
 
+func TestARowWithAWrongDateIsNoticed(t *testing.T) {
+	t.Parallel()
+	records := bursts(30)
+	r, err := Run(t.Context(), Input{Records: records}, Config{})
+	require.NoError(t, err)
+	require.Nil(t, r.History.Silence)
+	records = append(records, ran(900, "lab", -300*24*time.Hour, time.Hour, 1))
+	r, err = Run(t.Context(), Input{Records: records}, Config{})
+	require.NoError(t, err)
+	require.Equal(t, &Silence{From: monday.Add(-300 * 24 * time.Hour), To: monday}, r.History.Silence)
+}
+
+func TestTheEndIsNotWhenAWaitingJobMayStart(t *testing.T) {
+	t.Parallel()
+	waits := history.Record{Submitted: monday, Started: monday.Add(time.Hour), State: history.Pending}
+	require.Equal(t, monday, endOf([]history.Record{waits}))
+	waits.State = history.Running
+	require.Equal(t, monday.Add(time.Hour), endOf([]history.Record{waits}))
+}
+
 func TestOfSeveralRowsOfAJobTheOneThatTellsMostCounts(t *testing.T) {
 	t.Parallel()
 	running, ended := ran(1, "lab", 0, time.Hour, 2), ran(1, "lab", 0, time.Hour, 2)

@@ -34,6 +34,7 @@ type Past struct {
 	Tenants    int       `json:"tenants"`
 	GPUs       int       `json:"largest_job_gpus"`
 	BusyHours  float64   `json:"busy_gpu_hours"` // scored
+	Silence    *Silence  `json:"silence"`        // null where there is none of note
 	Rows       Counts    `json:"rows"`
 }
 
@@ -103,7 +104,28 @@ func (e *experiment) history() Past {
 	for _, j := range t.Jobs {
 		p.GPUs = max(p.GPUs, j.GPUs)
 	}
+	if s := silence(t); s.to-s.from > max((last-first)/4, 7*24*3600) {
+		p.Silence = &Silence{From: e.at(s.from), To: e.at(s.to)}
+	}
 	return p
+}
+
+// Silence is a long time without a job: more than a week, and than a quarter of
+// the history. One row with a wrong date makes one, and spoils the rest.
+type Silence struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// silence returns the longest time between two submissions.
+func silence(t core.Trace) span {
+	longest := span{}
+	for i, j := range t.Jobs[1:] {
+		if before := t.Jobs[i].Submit; j.Submit-before > longest.to-longest.from {
+			longest = span{before, j.Submit}
+		}
+	}
+	return longest
 }
 
 func (e *experiment) at(second int64) time.Time { return time.Unix(second, 0).In(e.cfg.Zone) }

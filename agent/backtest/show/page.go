@@ -52,7 +52,7 @@ func HTML(w io.Writer, r backtest.Report) error {
 	sum := sha256.Sum256([]byte(pageStyle))
 	p := page{
 		Policy: "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
-		Style:  template.CSS(pageStyle), Title: "Forewarm backtest", Lead: heading(r), LeftOut: leftOut(r.History.Rows), Advice: r.Advice,
+		Style:  template.CSS(pageStyle), Title: "Forewarm backtest", Lead: heading(r), LeftOut: leftOut(r.History), Advice: r.Advice,
 		BreakEven: breakEven(r), Policies: grid{policyHeads(r), policyRows(r)}, Frontier: grid{frontierHeads(), frontierRows(r)}, Budgets: grid{budgetHeads(r), budgetRows(r)},
 		Spots: grid{spotHeads(), spotRows(r)}, Said: saidGrid(r), Week: weekGrid(r), Terms: terms(r),
 	}

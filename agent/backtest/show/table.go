@@ -29,7 +29,7 @@ func JSON(w io.Writer, r backtest.Report) error {
 func Text(w io.Writer, r backtest.Report, frontier bool) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, heading(r))
-	for _, line := range leftOut(r.History.Rows) {
+	for _, line := range leftOut(r.History) {
 		fmt.Fprintln(&b, line)
 	}
 	fmt.Fprintln(&b)

@@ -20,15 +20,17 @@ func heading(r backtest.Report) string {
 		count(h.Jobs), h.From.Format("2006-01-02"), h.To.Format("2006-01-02"), r.Settings.Zone, count(h.Scored))
 }
 
-// leftOut says what became of rows that did not simply count.
-func leftOut(c backtest.Counts) []string {
+// leftOut says what is odd about a history, and what became of rows that did not
+// simply count.
+func leftOut(h backtest.Past) []string {
+	c := h.Rows
 	var parts []string
 	for _, p := range []struct {
 		n    int64
 		what string
 	}{
 		{c.Broken, "broken"}, {c.NeverRan, "never ran"}, {c.NoRunTime, "ended without a run time"},
-		{c.TooLarge, "of too many GPUs"}, {c.Repeated, "repeated"}, {c.NoGPU, "without a GPU"}, {c.Elsewhere, "not asked for"},
+		{c.TooLarge, "of too many GPUs"}, {c.Repeated, "repeated"}, {c.NoGPU, "job steps or without a GPU"}, {c.Elsewhere, "not asked for"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", count(int(p.n)), p.what))
@@ -40,6 +42,10 @@ func leftOut(c backtest.Counts) []string {
 	}
 	if c.StillRuns > 0 {
 		lines = append(lines, fmt.Sprintf("Had not ended, and are taken to run to the history's end: %s.", count(int(c.StillRuns))))
+	}
+	if s := h.Silence; s != nil {
+		lines = append(lines, fmt.Sprintf("No job from %s to %s: is a date wrong? If so, limit the history with --days.",
+			s.From.Format("2006-01-02"), s.To.Format("2006-01-02")))
 	}
 	return lines
 }

@@ -1,0 +1,97 @@
+package backtest
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	core "github.com/forewarm/forewarm/core/backtest"
+)
+
+// run makes every trial, one after the other.
+func (e *experiment) run(ctx context.Context) error {
+	total, done := 0, 0
+	for _, t := range e.trials {
+		total += t.weight
+	}
+	for _, t := range e.trials {
+		err := e.try(ctx, t, func(share float64) {
+			e.cfg.Progress((float64(done) + share*float64(t.weight)) / float64(total))
+		})
+		if err != nil {
+			return err
+		}
+		done += t.weight
+	}
+	e.cfg.Progress(1)
+	return nil
+}
+
+func (e *experiment) try(ctx context.Context, t *trial, progress func(share float64)) error {
+	opt := core.Options{Boot: e.cfg.boot(), KeepAlive: t.keep, Progress: func(done, of int) error {
+		progress(float64(done) / float64(of))
+		return ctx.Err()
+	}}
+	if t.policies != nil {
+		opt.Policy = func(i int) core.Policy { return &stoppable{Policy: t.policies(i), ctx: ctx} }
+	}
+	if t.waits != nil {
+		opt.Waited = func(job int, wait int64) { t.waits[job] = wait }
+	}
+	var err error
+	if t.out, err = core.Run(e.past.trace, opt); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("replaying %s: %w", t.policy, err)
+	}
+	return ctx.Err()
+}
+
+// stoppable asks for nothing more once it is told to stop: between two jobs of a
+// quiet year lie half a million questions, and nobody waits for them.
+type stoppable struct {
+	core.Policy
+	ctx   context.Context
+	asked int
+	ended bool
+}
+
+// patience is how many questions are answered between two looks at the context.
+const patience = 1024
+
+// Next is the policy's, or never.
+func (s *stoppable) Next() int64 {
+	if s.ended {
+		return math.MaxInt64
+	}
+	return s.Policy.Next()
+}
+
+// Target is the policy's.
+func (s *stoppable) Target(now int64) int {
+	if s.asked++; s.asked%patience == 0 {
+		s.ended = s.ctx.Err() != nil
+	}
+	return s.Policy.Target(now)
+}
+
+// best returns the cheapest trial of a policy at what the user says that waiting
+// is worth: the first of several that cost the same.
+func (e *experiment) best(policy string) *trial {
+	var best *trial
+	for _, t := range e.trials {
+		if t.policy == policy && (best == nil || t.out.Cost(e.cfg.WaitWorth) < best.out.Cost(e.cfg.WaitWorth)) {
+			best = t
+		}
+	}
+	return best
+}
+
+// shown returns the trial of a policy that stands in the table. Keep-alive has
+// none by itself: its best is shown.
+func (e *experiment) shown(policy string) *trial {
+	for _, t := range e.trials {
+		if t.policy == policy && t.main {
+			return t
+		}
+	}
+	return e.best(policy)
+}
