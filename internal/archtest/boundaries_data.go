@@ -58,7 +58,7 @@ var boundaries = []Boundary{
 	{
 		Rule: "D9", Of: []string{"agent/..."},
 		Own: []string{"agent/...", "contract/...", "client", "prompts", "core/machine", "core/gpu", "core/calendar",
-			"core/forecast", "core/backtest", "internal/clock", "internal/ids", "internal/httpx", "internal/obs"},
+			"core/forecast", "core/backtest", "core/evidence", "internal/clock", "internal/ids", "internal/httpx", "internal/obs"},
 		Why: "the agent runs at the customer's: it may hold nothing of the control plane but its vocabulary",
 	},
 	{

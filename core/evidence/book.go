@@ -1,0 +1,203 @@
+package evidence
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config configures a Book.
+type Config struct {
+	// Allowance is how many GPU-hours a source may lose before it has earned any,
+	// and at most at any time; required.
+	Allowance float64 `json:"allowance"`
+	// Refill is the time in which a source is given one Allowance again; default
+	// 30 days. The most a source can ever cost is Allowance·(1 + time/Refill).
+	Refill time.Duration `json:"refill"`
+}
+
+// WithDefaults returns c with its zero fields filled in.
+func (c Config) WithDefaults() Config {
+	if c.Refill == 0 {
+		c.Refill = 30 * 24 * time.Hour
+	}
+	return c
+}
+
+// Validate says what is wrong with c, or returns nil. It expects WithDefaults to
+// have been applied.
+func (c Config) Validate() error {
+	switch {
+	case !(c.Allowance >= 0 && c.Allowance <= 1e6):
+		return fmt.Errorf("allowance: %v GPU-hours are not between 0 and 1000000", c.Allowance)
+	case c.Refill < time.Hour:
+		return fmt.Errorf("refill: %v is shorter than an hour", c.Refill)
+	default:
+		return nil
+	}
+}
+
+// The most that a Book keeps. What does not fit is judged by what is known of its
+// kind, or not accepted.
+const (
+	maxKinds   = 256
+	maxTenants = 1024 // of one kind
+	maxOpen    = 4096
+)
+
+// Book keeps the track records of all sources. It is not safe for concurrent use.
+type Book struct {
+	cfg     Config
+	kinds   map[string]*kind
+	sources map[string]*account
+	open    map[string]opened
+}
+
+// kind is what is known of one source and reason.
+type kind struct {
+	Source   string            `json:"source"`
+	Fleet    track             `json:"fleet"`
+	Tenants  map[string]*track `json:"tenants"`
+	Said     float64           `json:"said"` // mean calibrated chance of its records
+	Standing standing          `json:"standing"`
+	Voice    voice             `json:"voice"`
+}
+
+// account is what is known of one source.
+type account struct {
+	Purse    purse    `json:"purse"`
+	Standing standing `json:"standing"` // of acting on its records
+	Voice    standing `json:"voice"`    // of its say in forecasts
+}
+
+// opened is a record that is not closed yet.
+type opened struct {
+	Record   Record         `json:"record"`
+	Decision Decision       `json:"decision"`
+	Jobs     [sizes]float64 `json:"jobs"`     // claimed
+	Hours    [sizes]float64 `json:"hours"`    // GPU-hours of the whole hold
+	Worth    float64        `json:"worth"`    // GPU-hours that one spared boot is worth
+	Reserved float64        `json:"reserved"` // GPU-hours set aside
+}
+
+// New returns an empty Book.
+func New(c Config) (*Book, error) {
+	c = c.WithDefaults()
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("checking the evidence configuration: %w", err)
+	}
+	return &Book{cfg: c, kinds: map[string]*kind{}, sources: map[string]*account{}, open: map[string]opened{}}, nil
+}
+
+// Errors of Consider and Close.
+var (
+	ErrOpen    = errors.New("evidence: a record of this id is open")
+	ErrUnknown = errors.New("evidence: no record of this id is open")
+)
+
+// Consider decides about a record and opens it under an id of the caller's, to be
+// judged when it is closed, accepted or not. The cost of an accepted one is set
+// aside until then. A record that is invalid, too late or one too many is not
+// opened.
+func (b *Book) Consider(now time.Time, id string, r Record, t Terms) (Decision, error) {
+	if _, ok := b.open[id]; ok {
+		return Decision{}, fmt.Errorf("considering record %q: %w", id, ErrOpen)
+	}
+	t = t.WithDefaults()
+	if r.Check() != nil || !t.sound() {
+		return Decision{Verdict: Invalid}, nil
+	}
+	k, s := b.kind(r), b.account(r.Source)
+	if k == nil || s == nil || len(b.open) >= maxOpen {
+		return Decision{Verdict: Crowded}, nil
+	}
+	d := t.weigh(r, k.belief(r))
+	if !d.Until.After(now) {
+		return Decision{Verdict: Late}, nil
+	}
+	s.Purse.refill(now, b.cfg)
+	o := opened{Record: r, Worth: t.WaitPrice / t.GPUPrice * t.Boot.Hours()}
+	for i := range sizes {
+		o.Jobs[i], o.Hours[i] = t.jobs(r, i), t.hours(r, i)
+	}
+	o.Decision, o.Reserved = s.allow(d, k.Standing.Demoted, o.Hours[d.Size])
+	b.open[id] = o
+	return o.Decision, nil
+}
+
+// allow holds an accepted decision against the standings and the purse.
+func (s *account) allow(d Decision, demoted bool, hours float64) (Decision, float64) {
+	switch {
+	case d.Verdict == Accepted && (demoted || s.Standing.Demoted):
+		d.Verdict = Demoted
+	case d.Verdict == Accepted && s.Purse.Balance < hours:
+		d.Verdict = Broke
+	}
+	if d.Verdict != Accepted {
+		d.GPUs = 0
+		return d, 0
+	}
+	s.Purse.reserve(hours)
+	return d, hours
+}
+
+// Outcome is what came of a record, seen at the end of its hold. Spared waits are
+// in boots, so that a job which would have waited for a whole boot and found warm
+// GPUs instead counts 1.
+type Outcome struct {
+	Saved  [sizes]float64 // by each judged size, had it been held: of waits that statistics would have left
+	Idle   [sizes]float64 // GPU-hours that each size would have idled, beyond statistics
+	Spared float64        // what an accepted record really spared
+	Spent  float64        // GPU-hours that an accepted record really idled
+}
+
+// Close judges an open record by its outcome and takes it off the book. Numbers
+// that cannot be are brought within what can be.
+func (b *Book) Close(now time.Time, id string, out Outcome) error {
+	o, ok := b.open[id]
+	if !ok {
+		return fmt.Errorf("closing record %q: %w", id, ErrUnknown)
+	}
+	delete(b.open, id)
+	k, s := b.kind(o.Record), b.account(o.Record.Source)
+	var came result
+	for i := range sizes {
+		came.saved[i] = bounded(out.Saved[i]/o.Jobs[i], 0, maxSaved)
+		came.idle[i] = bounded(out.Idle[i]/o.Hours[i], 0, 1)
+	}
+	k.learn(o.Record, came)
+	if o.Decision.Verdict != Unworthy { // what the gate refuses does no harm
+		s.judge(&k.Standing, (*account).acting, o.gain(came))
+	}
+	s.Purse.refill(now, b.cfg)
+	if o.Decision.Verdict == Accepted { // who held nothing spared nothing
+		s.Purse.settle(o.Reserved, out.Spent, o.Worth*bounded(out.Spared, 0, MaxGPUs), b.cfg)
+	}
+	return nil
+}
+
+// gain is what the chosen size was worth, in parts of what its hold could have
+// cost: large records and small ones count alike.
+func (o opened) gain(came result) float64 {
+	i := o.Decision.Size
+	return o.Worth*came.saved[i]*o.Jobs[i]/o.Hours[i] - came.idle[i]
+}
+
+func (s *account) acting() *standing   { return &s.Standing }
+func (s *account) speaking() *standing { return &s.Voice }
+
+// judge enters a close into the standing of its kind and of its source. A kind
+// that is demoted is only watched, so it does not speak for its source.
+func (s *account) judge(of *standing, which func(*account) *standing, gain float64) {
+	watched := of.Demoted
+	of.add(gain)
+	if !watched {
+		which(s).add(gain)
+	}
+}
+
+// Open reports whether a record of the id is open, and what was decided.
+func (b *Book) Open(id string) (Record, Decision, bool) {
+	o, ok := b.open[id]
+	return o.Record, o.Decision, ok
+}

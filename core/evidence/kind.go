@@ -1,0 +1,123 @@
+package evidence
+
+// kind returns the record's kind, nil if there are too many.
+func (b *Book) kind(r Record) *kind {
+	k, ok := b.kinds[r.kind()]
+	if !ok && len(b.kinds) < maxKinds {
+		k = &kind{Source: r.Source, Tenants: map[string]*track{}, Voice: newVoice()}
+		b.kinds[r.kind()] = k
+	}
+	return k
+}
+
+func (b *Book) account(source string) *account {
+	s, ok := b.sources[source]
+	if !ok && len(b.sources) < maxKinds {
+		s = &account{}
+		b.sources[source] = s
+	}
+	return s
+}
+
+// belief is what the kind's record says of r: the tenant's own, shrunk to the
+// kind's, and more or less of it as the source is more or less sure than it
+// usually is.
+func (k *kind) belief(r Record) belief {
+	b := k.Fleet.update(unknown())
+	if t := k.Tenants[r.Tenant]; t != nil {
+		b = t.update(b)
+	}
+	if k.Said > 0 {
+		b = b.scale(bounded(k.Voice.Platt.of(r.Probability)/k.Said, 0.25, 4))
+	}
+	return b
+}
+
+// saidWeight is the weight of the newest record in the mean of stated chances.
+const saidWeight = 1.0 / 16
+
+func (k *kind) learn(r Record, came result) {
+	k.Fleet.add(came)
+	t := k.Tenants[r.Tenant]
+	if t == nil && len(k.Tenants) < maxTenants {
+		t = &track{}
+		k.Tenants[r.Tenant] = t
+	}
+	if t != nil {
+		t.add(came)
+	}
+	chance := k.Voice.Platt.of(r.Probability)
+	if k.Said == 0 {
+		k.Said = chance
+	}
+	k.Said += saidWeight * (chance - k.Said)
+}
+
+// Chance returns what statistics expect with the probability given, after a
+// source has stated a chance for the same: its odds changed by the calibrated
+// likelihood ratio of such a statement.
+func (b *Book) Chance(r Record, baseline float64) float64 {
+	v := newVoice()
+	if k := b.kinds[r.kind()]; k != nil {
+		v = k.Voice
+	}
+	return v.chance(r.Probability, baseline)
+}
+
+// Say returns the weight of the source in a forecast made of both, 0 to MostSay.
+// It is 0 while the source or the kind is demoted.
+func (b *Book) Say(source, reason string) float64 {
+	if s := b.sources[source]; s != nil && s.Voice.Demoted {
+		return 0
+	}
+	k := b.kinds[source+"/"+reason]
+	switch {
+	case k == nil:
+		return firstSay
+	case k.Voice.Standing.Demoted:
+		return 0
+	default:
+		return k.Voice.Weight
+	}
+}
+
+// Score learns from a forecast that the record touched and that is closed: what
+// statistics alone had expected, and whether it came. It is called whether the
+// record had any say or not, so that one who is demoted can come back.
+func (b *Book) Score(r Record, baseline float64, came bool) {
+	if r.Check() != nil || !sound(baseline) {
+		return
+	}
+	k, s := b.kind(r), b.account(r.Source)
+	if k == nil || s == nil {
+		return
+	}
+	s.judge(&k.Voice.Standing, (*account).speaking, k.Voice.score(r.Probability, baseline, came))
+}
+
+// Standing is where a source and one of its kinds stand, to be shown.
+type Standing struct {
+	Records float64 `json:"records"` // decayed count
+	Trust   float64 `json:"trust"`   // share of the claimed jobs that its records would have spared a wait
+	Say     float64 `json:"say"`     // in forecasts
+	Acting  bool    `json:"acting"`  // its records may be acted on
+	Left    float64 `json:"left"`    // GPU-hours that the source may still lose
+	Spent   float64 `json:"spent"`   // GPU-hours idled for the source
+	Earned  float64 `json:"earned"`  // GPU-hours that its spared waits were worth
+}
+
+// Standing returns where a kind stands.
+func (b *Book) Standing(source, reason string) Standing {
+	out := Standing{Trust: priorTrust, Say: b.Say(source, reason), Acting: true, Left: b.cfg.Allowance}
+	if k := b.kinds[source+"/"+reason]; k != nil {
+		out.Records, out.Trust, out.Acting = k.Fleet.N, k.Fleet.update(unknown()).trust, !k.Standing.Demoted
+	}
+	if s := b.sources[source]; s != nil {
+		out.Acting = out.Acting && !s.Standing.Demoted
+		out.Spent, out.Earned = s.Purse.Spent, s.Purse.Earned
+		if !s.Purse.Since.IsZero() {
+			out.Left = s.Purse.Balance
+		}
+	}
+	return out
+}

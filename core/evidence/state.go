@@ -1,0 +1,92 @@
+package evidence
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// stateVersion grows when the stored form of a Book changes its meaning.
+const stateVersion = 1
+
+// state is the stored form of a Book.
+type state struct {
+	Version int                 `json:"version"`
+	Config  Config              `json:"config"`
+	Kinds   map[string]*kind    `json:"kinds"`
+	Sources map[string]*account `json:"sources"`
+	Open    map[string]opened   `json:"open"`
+}
+
+// MarshalJSON writes the whole state, open records included. Read back, it gives
+// the same decisions to the last bit.
+func (b *Book) MarshalJSON() ([]byte, error) {
+	return json.Marshal(state{stateVersion, b.cfg, b.kinds, b.sources, b.open})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. A state of another version, or one
+// that cannot have come from counting, is an error and b stays as it was.
+func (b *Book) UnmarshalJSON(data []byte) error {
+	s := state{Kinds: map[string]*kind{}, Sources: map[string]*account{}, Open: map[string]opened{}}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&s); err != nil {
+		return fmt.Errorf("decoding an evidence state: %w", err)
+	}
+	if err := s.check(); err != nil {
+		return fmt.Errorf("checking an evidence state: %w", err)
+	}
+	*b = Book{cfg: s.Config, kinds: s.Kinds, sources: s.Sources, open: s.Open}
+	return nil
+}
+
+// Config returns the configuration of the Book.
+func (b *Book) Config() Config { return b.cfg }
+
+func (s state) check() error {
+	if s.Version != stateVersion {
+		return fmt.Errorf("version %d, want %d", s.Version, stateVersion)
+	}
+	if err := s.Config.Validate(); err != nil {
+		return err
+	}
+	if s.Kinds == nil || s.Sources == nil || s.Open == nil || len(s.Kinds) > maxKinds || len(s.Sources) > maxKinds || len(s.Open) > maxOpen {
+		return fmt.Errorf("a part is missing or too large")
+	}
+	for name, k := range s.Kinds {
+		if k == nil || !k.sound() || s.Sources[k.Source] == nil {
+			return fmt.Errorf("kind %q: a number is out of range", name)
+		}
+	}
+	for name, a := range s.Sources {
+		if a == nil || !a.Purse.sound() || !a.Standing.sound() || !a.Voice.sound() {
+			return fmt.Errorf("source %q: a number is out of range", name)
+		}
+	}
+	for id, o := range s.Open {
+		if s.Kinds[o.Record.kind()] == nil || !o.sound() {
+			return fmt.Errorf("open record %q: a number is out of range", id)
+		}
+	}
+	return nil
+}
+
+func (k *kind) sound() bool {
+	for _, t := range k.Tenants {
+		if t == nil || !t.sound() {
+			return false
+		}
+	}
+	return k.Tenants != nil && len(k.Tenants) <= maxTenants && k.Fleet.sound() && sound(k.Said) && k.Said >= 0 && k.Said <= 1 &&
+		k.Standing.sound() && k.Voice.sound()
+}
+
+func (o opened) sound() bool {
+	for i := range sizes {
+		if !sound(o.Jobs[i], o.Hours[i]) || o.Jobs[i] < 1 || o.Hours[i] <= 0 {
+			return false
+		}
+	}
+	return o.Record.Check() == nil && o.Decision.Size >= 0 && o.Decision.Size < sizes &&
+		sound(o.Worth, o.Reserved) && o.Worth >= 0 && o.Reserved >= 0
+}

@@ -1,0 +1,154 @@
+package evidence_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/forewarm/forewarm/core/evidence"
+)
+
+const boot = 5 * time.Minute
+
+func minute(m float64) time.Time { return noon.Add(time.Duration(m * float64(time.Minute))) }
+
+// Nobody is there, four GPUs are claimed, and two jobs of two come when they have
+// booted: two boots are spared, and the guard of two minutes is all that idles.
+func TestWatchSeesAHit(t *testing.T) {
+	t.Parallel()
+	w := evidence.NewWatch(boot)
+	w.Open(minute(0), "x", good(), 4)
+	require.Equal(t, 4, w.Claimed())
+	w.Submit(minute(7), 2)
+	require.Equal(t, 2, w.Claimed())
+	w.Submit(minute(7), 2)
+	require.Zero(t, w.Claimed())
+	require.Equal(t, 4, w.Demand())
+	out, ok := w.Close(minute(13), "x")
+	require.True(t, ok)
+	require.Equal(t, [3]float64{1, 2, 2}, out.Saved, "half of it would have spared one")
+	require.InDelta(t, 2*2.0/60, out.Idle[0], 1e-9)
+	require.InDelta(t, 4*2.0/60, out.Idle[1], 1e-9)
+	require.InDelta(t, 4*2.0/60+4*13.0/60, out.Idle[2], 1e-9, "twice of it would have idled for four more")
+	require.Equal(t, 2.0, out.Spared)
+	require.InDelta(t, 4*2.0/60, out.Spent, 1e-9)
+	_, ok = w.Close(minute(13), "x")
+	require.False(t, ok)
+}
+
+func TestWatchSeesAMiss(t *testing.T) {
+	t.Parallel()
+	w := evidence.NewWatch(boot)
+	w.Open(minute(0), "x", good(), 0)
+	require.Zero(t, w.Claimed(), "it was not accepted, but it is watched")
+	out, ok := w.Close(minute(13), "x")
+	require.True(t, ok)
+	require.Zero(t, out.Saved)
+	require.InDelta(t, 4*13.0/60, out.Idle[1], 1e-9)
+	require.Zero(t, out.Spent)
+	require.Zero(t, out.Spared)
+}
+
+// What statistics hold anyway is no merit of the record, and costs it nothing.
+func TestWatchCountsUpliftOnly(t *testing.T) {
+	t.Parallel()
+	w := evidence.NewWatch(boot)
+	w.Plan(minute(-10), 3)
+	w.Open(minute(0), "x", good(), 4)
+	w.Submit(minute(7), 2)
+	w.Submit(minute(8), 2)
+	out, _ := w.Close(minute(13), "x")
+	require.Equal(t, 1.0, out.Spared, "the second job needs a GPU that statistics did not hold")
+	require.InDelta(t, (8.0-5-5)/60*1+2*0, out.Spent, 0.2)
+	require.Equal(t, 1.0, out.Saved[1])
+}
+
+// A job is spared once, however many records announced it.
+func TestTwoRecordsShareOneNeed(t *testing.T) {
+	t.Parallel()
+	w := evidence.NewWatch(boot)
+	w.Open(minute(0), "x", good(), 4)
+	w.Open(minute(1), "y", good(), 4)
+	require.Equal(t, 4, w.Claimed(), "they may speak of the same need")
+	w.Submit(minute(7), 4)
+	x, _ := w.Close(minute(13), "x")
+	y, _ := w.Close(minute(14), "y")
+	require.Equal(t, 1.0, x.Spared+y.Spared)
+}
+
+// A gang that does not fit into what is held is not spared.
+func TestAGangIsSparedAsAWhole(t *testing.T) {
+	t.Parallel()
+	w := evidence.NewWatch(boot)
+	w.Open(minute(0), "x", good(), 4)
+	w.Submit(minute(7), 8)
+	out, _ := w.Close(minute(13), "x")
+	require.Equal(t, [3]float64{0, 0, 1}, out.Saved)
+	require.Zero(t, out.Spared)
+}
+
+// Part of a wait counts as a part.
+func TestAnEarlyJobIsSparedInPart(t *testing.T) {
+	t.Parallel()
+	w := evidence.NewWatch(boot)
+	w.Open(minute(0), "x", good(), 4)
+	w.Submit(minute(4), 4)
+	out, _ := w.Close(minute(13), "x")
+	require.InDelta(t, 0.8, out.Spared, 1e-9)
+	require.InDelta(t, 0, out.Spent, 1e-9, "the boot would have been paid for anyway")
+}
+
+// The waits that statistics leave, against a plain count of each level's age.
+func TestWatchKnowsTheWaitsOfStatistics(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := evidence.NewWatch(boot)
+		const levels = 40
+		var since [levels + 1]time.Time // supplied without a break
+		now, planned, demand := noon, 0, 0
+		supply := func() {
+			for k := 1; k <= levels; k++ {
+				switch held := k <= max(planned, demand); {
+				case !held:
+					since[k] = time.Time{}
+				case since[k].IsZero():
+					since[k] = now
+				}
+			}
+		}
+		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "gap")) * time.Second)
+			switch gpus := rapid.IntRange(1, 8).Draw(t, "gpus"); rapid.IntRange(0, 2).Draw(t, "what") {
+			case 0:
+				planned = rapid.IntRange(0, levels).Draw(t, "plan")
+				w.Plan(now, planned)
+			case 1:
+				if gpus = min(gpus, demand); gpus > 0 {
+					demand -= gpus
+					w.End(now, gpus)
+				}
+			default:
+				if demand+gpus > levels {
+					continue
+				}
+				// A hold that is ready at once would spare the whole wait.
+				id := fmt.Sprint(i)
+				old := good()
+				old.Mid, old.High = 8, 8
+				want := boot
+				if at := since[demand+gpus]; !at.IsZero() {
+					want = max(0, boot-now.Sub(at))
+				}
+				w.Open(now.Add(-boot), id, old, 8)
+				demand += gpus
+				w.Submit(now, gpus)
+				out, _ := w.Close(now, id)
+				require.InDelta(t, want.Seconds()/boot.Seconds(), out.Spared, 1e-9)
+			}
+			supply()
+		}
+	})
+}
