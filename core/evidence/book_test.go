@@ -13,7 +13,7 @@ import (
 )
 
 // outcome is what comes of good(): all four jobs are spared their wait, or nobody
-// comes and every size idles for 13 minutes.
+// comes and every size idles for 11 minutes.
 func outcome(came bool) evidence.Outcome {
 	var o evidence.Outcome
 	for i := range evidence.Sizes() {
@@ -21,7 +21,7 @@ func outcome(came bool) evidence.Outcome {
 			o.Saved[i] = 4
 			continue
 		}
-		o.Idle[i] = float64(good().Held(i)) * 13 / 60
+		o.Idle[i] = float64(good().Held(i)) * 11 / 60
 	}
 	return o
 }
@@ -55,8 +55,8 @@ func run(t testing.TB, b *evidence.Book, now *time.Time, n int, came bool) (acte
 	return acted, loss
 }
 
-// What a customer with 1000 busy GPU-hours and 5 % of overhead grants: 2 % of 50.
-const budget = 50.0
+// What a customer with 2000 busy GPU-hours and 5 % of overhead grants: 2 % of 100.
+const budget = 100.0
 
 func TestASabotagedSourceIsDemotedWithinTwentyCloses(t *testing.T) {
 	t.Parallel()
@@ -118,11 +118,11 @@ func TestADemotedSourceComesBackWhenItHelpsAgain(t *testing.T) {
 // Who has lost the allowance is not acted on, proved or not, until it is refilled.
 func TestALostAllowanceIsRefilledSlowly(t *testing.T) {
 	t.Parallel()
-	b, now := newBook(t, evidence.Config{Allowance: 1, Refill: 10 * 24 * time.Hour}), noon
+	b, now := newBook(t, evidence.Config{Allowance: 1.3, Refill: 10 * 24 * time.Hour}), noon
 	acted, loss := run(t, b, &now, 3, false)
 	require.Equal(t, 1, acted)
-	require.InDelta(t, 0.8667, loss, 1e-4)
-	require.InDelta(t, 1-loss, b.Standing("llm", "announced").Left, 0.02)
+	require.InDelta(t, 0.7333, loss, 1e-4)
+	require.InDelta(t, 1.3-loss, b.Standing("llm", "announced").Left, 0.02)
 	now = now.Add(10 * 24 * time.Hour)
 	acted, _ = run(t, b, &now, 1, false)
 	require.Equal(t, 1, acted)

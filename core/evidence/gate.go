@@ -13,7 +13,8 @@ type Terms struct {
 	GPUPrice   float64       // of one hour of one GPU
 	Boot       time.Duration // who finds no warm GPU waits this long
 	Guard      time.Duration // the GPUs are ready this long before the start; default 2 min
-	Tail       time.Duration // and are kept this long after it for a need that is late; default 6 min
+	Doubt      time.Duration // and given up this long after it if nothing has come; default 4 min
+	Tail       time.Duration // what has not come of a need that has begun is held this long; default 12 min
 	MinBilling time.Duration // a GPU that was booted is paid for at least this long
 	JobGPUs    float64       // GPUs of the tenant's typical job; below 1 counts as 1
 	MaxGPUs    int           // hold no more than this; 0 means no limit but that of a Record
@@ -24,8 +25,11 @@ func (t Terms) WithDefaults() Terms {
 	if t.Guard == 0 {
 		t.Guard = 2 * time.Minute
 	}
+	if t.Doubt == 0 {
+		t.Doubt = 4 * time.Minute
+	}
 	if t.Tail == 0 {
-		t.Tail = 6 * time.Minute
+		t.Tail = 12 * time.Minute
 	}
 	if !(t.JobGPUs >= 1) {
 		t.JobGPUs = 1
@@ -38,18 +42,15 @@ func (t Terms) WithDefaults() Terms {
 
 func (t Terms) sound() bool {
 	return sound(t.WaitPrice, t.GPUPrice, t.JobGPUs) && t.WaitPrice >= 0 && t.GPUPrice > 0 &&
-		t.Boot > 0 && t.Boot <= maxSpan && t.Guard >= 0 && t.Tail >= 0 && t.MinBilling >= 0
+		t.Boot > 0 && t.Boot <= maxSpan && t.Guard >= 0 && t.Doubt >= 0 && t.Tail >= 0 && t.MinBilling >= 0
 }
 
 // Hold returns when GPUs for the record are to be supplied: a boot and the guard
-// before the start, until the tail after it or the end of the record.
-func (t Terms) Hold(r Record) (from, until time.Time) {
+// before the start, until the tail after the latest start, or until doubt if
+// nothing has come.
+func (t Terms) Hold(r Record) (from, doubt, until time.Time) {
 	t = t.WithDefaults()
-	from, until = r.Start.Add(-t.Boot-t.Guard), r.Start.Add(t.Tail)
-	if r.End.After(until) {
-		until = r.End
-	}
-	return from, until
+	return r.Start.Add(-t.Boot - t.Guard), r.End.Add(min(t.Doubt, t.Tail)), r.End.Add(t.Tail)
 }
 
 // Verdict is what the gate said of a record.
@@ -72,6 +73,7 @@ type Decision struct {
 	Verdict Verdict   `json:"verdict"`
 	GPUs    int       `json:"gpus"` // to hold, beyond what is in use; 0 unless accepted
 	From    time.Time `json:"from"`
+	Doubt   time.Time `json:"doubt"` // given up then if nothing has come
 	Until   time.Time `json:"until"`
 	Size    int       `json:"size"`  // the judged size with the best balance: see Record.Held
 	Trust   float64   `json:"trust"` // mean of the Beta posterior on uplift
@@ -119,7 +121,7 @@ func (t Terms) weigh(r Record, b belief) Decision {
 // size is the decision with one of the judged sizes.
 func (t Terms) size(r Record, b belief, i int) Decision {
 	d := Decision{Verdict: Unworthy, Size: i, Trust: b.trust, Idle: b.idle[i]}
-	d.From, d.Until = t.Hold(r)
+	d.From, d.Doubt, d.Until = t.Hold(r)
 	d.GPUs = t.gpus(r, i)
 	d.Saved = t.jobs(r, i) * b.saved[i]
 	d.Gain = t.WaitPrice * t.Boot.Hours() * d.Saved
@@ -134,6 +136,6 @@ func (t Terms) gpus(r Record, i int) int { return min(t.MaxGPUs, r.Held(i)) }
 func (t Terms) jobs(r Record, i int) float64 { return max(1, float64(t.gpus(r, i))/t.JobGPUs) }
 
 func (t Terms) hours(r Record, i int) float64 {
-	from, until := t.Hold(r)
+	from, _, until := t.Hold(r)
 	return float64(t.gpus(r, i)) * max(until.Sub(from), t.MinBilling).Hours()
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // The rule of a new kind, by hand: trust 1/4, nearly all of the hold idles. A hold
-// of one GPU lasts 5 + 2 + 6 minutes.
+// of one GPU lasts 5 + 2 + 12 minutes at most.
 func TestTheGateOfANewKind(t *testing.T) {
 	t.Parallel()
 	r := good()
@@ -20,7 +20,7 @@ func TestTheGateOfANewKind(t *testing.T) {
 	for _, c := range []struct {
 		worth float64
 		want  evidence.Verdict
-	}{{8.5, evidence.Unworthy}, {8.7, evidence.Accepted}} {
+	}{{12.4, evidence.Unworthy}, {12.7, evidence.Accepted}} {
 		terms := terms()
 		terms.WaitPrice = c.worth
 		d, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", r, terms)
@@ -28,9 +28,9 @@ func TestTheGateOfANewKind(t *testing.T) {
 		require.Equal(t, c.want, d.Verdict, d.Explain())
 		require.InDelta(t, 0.25, d.Trust, 1e-12)
 		require.InDelta(t, c.worth*0.25/12, d.Gain, 1e-9)
-		require.InDelta(t, 13.0/60*0.825, d.Cost, 1e-9)
+		require.InDelta(t, 19.0/60*0.825, d.Cost, 1e-9)
 		require.Equal(t, r.Start.Add(-7*time.Minute), d.From)
-		require.Equal(t, r.Start.Add(6*time.Minute), d.Until)
+		require.Equal(t, r.Start.Add(12*time.Minute), d.Until)
 	}
 }
 
@@ -47,21 +47,22 @@ func TestMinimumBillingAndCapsCount(t *testing.T) {
 	require.Greater(t, d.Cost, cheap.Cost)
 }
 
-func TestARangeOfTimesIsHeldToItsEnd(t *testing.T) {
+func TestARangeOfTimesIsHeldPastItsEnd(t *testing.T) {
 	t.Parallel()
 	r := good()
 	r.End = r.Start.Add(time.Hour)
-	from, until := terms().Hold(r)
+	from, doubt, until := terms().Hold(r)
 	require.Equal(t, r.Start.Add(-7*time.Minute), from)
-	require.Equal(t, r.End, until)
+	require.Equal(t, r.End.Add(4*time.Minute), doubt)
+	require.Equal(t, r.End.Add(12*time.Minute), until)
 }
 
 func TestVerdictsExplainThemselves(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, evidence.Config{Allowance: 1})
+	b := newBook(t, evidence.Config{Allowance: 1.3})
 	d, err := b.Consider(noon, "a", good(), terms())
 	require.NoError(t, err)
-	require.Contains(t, d.Explain(), "hold 4 GPUs from 12:23:00 to 12:36:00")
+	require.Contains(t, d.Explain(), "hold 4 GPUs from 12:23:00 to 12:42:00")
 	d, err = b.Consider(noon, "b", good(), terms())
 	require.NoError(t, err)
 	require.Equal(t, evidence.Broke, d.Verdict)

@@ -19,6 +19,7 @@ type Watch struct {
 type hold struct {
 	id      string
 	ready   time.Time // when its GPUs have booted
+	doubt   time.Time // it is given up if nothing has come by then
 	gpus    [sizes]int
 	held    int // really
 	arrived int // GPUs that came since
@@ -38,11 +39,10 @@ func (w *Watch) Plan(now time.Time, target int) {
 	w.supply.set(now, max(w.planned, w.demand))
 }
 
-// Open begins to watch a record whose hold begins now, and of which held GPUs are
-// really supplied: 0 if it was not accepted.
-func (w *Watch) Open(now time.Time, id string, r Record, held int) {
+// Open begins to watch a record whose hold begins now, as it was decided.
+func (w *Watch) Open(now time.Time, id string, r Record, d Decision) {
 	w.advance(now)
-	h := &hold{id: id, ready: now.Add(w.boot), held: held}
+	h := &hold{id: id, ready: now.Add(w.boot), doubt: d.Doubt, held: d.GPUs}
 	for i := range sizes {
 		h.gpus[i] = r.Held(i)
 	}
@@ -55,6 +55,9 @@ func (w *Watch) Submit(now time.Time, gpus int) {
 	wait := w.supply.wait(now, w.demand+gpus)
 	taken := false
 	for _, h := range w.holds {
+		if h.over(now) {
+			continue
+		}
 		spared := wait - min(wait, max(0, h.ready.Sub(now)))
 		for i, n := range h.gpus {
 			if h.arrived+gpus <= n {
@@ -84,11 +87,15 @@ func (w *Watch) End(now time.Time, gpus int) {
 
 // advance counts what idles until now.
 func (w *Watch) advance(now time.Time) {
-	seconds := now.Sub(w.now).Seconds()
-	if !(seconds > 0) {
+	if !now.After(w.now) {
 		return
 	}
 	for _, h := range w.holds {
+		until := now
+		if h.over(now) {
+			until = h.doubt
+		}
+		seconds := max(0, until.Sub(w.now).Seconds())
 		for i, n := range h.gpus {
 			h.idle[i] += seconds * float64(w.beyond(n-h.arrived))
 		}
@@ -96,6 +103,9 @@ func (w *Watch) advance(now time.Time) {
 	}
 	w.now = now
 }
+
+// over reports whether the hold was given up because nothing had come.
+func (h *hold) over(now time.Time) bool { return h.arrived == 0 && !now.Before(h.doubt) }
 
 // beyond returns how many of n GPUs held beyond the demand statistics do not
 // supply anyway.
@@ -108,10 +118,12 @@ func (w *Watch) Demand() int { return w.demand }
 
 // Claimed returns the GPUs that accepted records still hold beyond the demand: of
 // several the most, since they may speak of the same need.
-func (w *Watch) Claimed() int {
+func (w *Watch) Claimed(now time.Time) int {
 	most := 0
 	for _, h := range w.holds {
-		most = max(most, h.held-h.arrived)
+		if !h.over(now) {
+			most = max(most, h.held-h.arrived)
+		}
 	}
 	return most
 }

@@ -13,6 +13,11 @@ import (
 
 const boot = 5 * time.Minute
 
+// accept is a decision to hold so many GPUs from now on.
+func accept(now time.Time, gpus int) evidence.Decision {
+	return evidence.Decision{GPUs: gpus, From: now, Doubt: now.Add(11 * time.Minute), Until: now.Add(19 * time.Minute)}
+}
+
 func minute(m float64) time.Time { return noon.Add(time.Duration(m * float64(time.Minute))) }
 
 // Nobody is there, four GPUs are claimed, and two jobs of two come when they have
@@ -20,12 +25,12 @@ func minute(m float64) time.Time { return noon.Add(time.Duration(m * float64(tim
 func TestWatchSeesAHit(t *testing.T) {
 	t.Parallel()
 	w := evidence.NewWatch(boot)
-	w.Open(minute(0), "x", good(), 4)
-	require.Equal(t, 4, w.Claimed())
+	w.Open(minute(0), "x", good(), accept(minute(0), 4))
+	require.Equal(t, 4, w.Claimed(minute(7)))
 	w.Submit(minute(7), 2)
-	require.Equal(t, 2, w.Claimed())
+	require.Equal(t, 2, w.Claimed(minute(7)))
 	w.Submit(minute(7), 2)
-	require.Zero(t, w.Claimed())
+	require.Zero(t, w.Claimed(minute(7)))
 	require.Equal(t, 4, w.Demand())
 	out, ok := w.Close(minute(13), "x")
 	require.True(t, ok)
@@ -42,14 +47,29 @@ func TestWatchSeesAHit(t *testing.T) {
 func TestWatchSeesAMiss(t *testing.T) {
 	t.Parallel()
 	w := evidence.NewWatch(boot)
-	w.Open(minute(0), "x", good(), 0)
-	require.Zero(t, w.Claimed(), "it was not accepted, but it is watched")
-	out, ok := w.Close(minute(13), "x")
+	w.Open(minute(0), "x", good(), accept(minute(0), 0))
+	require.Zero(t, w.Claimed(minute(7)), "it was not accepted, but it is watched")
+	out, ok := w.Close(minute(19), "x")
 	require.True(t, ok)
 	require.Zero(t, out.Saved)
-	require.InDelta(t, 4*13.0/60, out.Idle[1], 1e-9)
+	require.InDelta(t, 4*11.0/60, out.Idle[1], 1e-9, "it is given up when nothing has come by minute 11")
 	require.Zero(t, out.Spent)
 	require.Zero(t, out.Spared)
+}
+
+// When nothing has come by the time of doubt, the hold is over for good.
+func TestAHoldIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := evidence.NewWatch(boot)
+	w.Open(minute(0), "x", good(), accept(minute(0), 4))
+	w.Open(minute(0), "y", good(), accept(minute(0), 8))
+	require.Equal(t, 8, w.Claimed(minute(10.9)))
+	require.Zero(t, w.Claimed(minute(11)))
+	w.Submit(minute(12), 2)
+	require.Zero(t, w.Claimed(minute(12)))
+	out, _ := w.Close(minute(19), "x")
+	require.Zero(t, out.Saved)
+	require.InDelta(t, 4*11.0/60, out.Spent, 1e-9)
 }
 
 // What statistics hold anyway is no merit of the record, and costs it nothing.
@@ -57,7 +77,7 @@ func TestWatchCountsUpliftOnly(t *testing.T) {
 	t.Parallel()
 	w := evidence.NewWatch(boot)
 	w.Plan(minute(-10), 3)
-	w.Open(minute(0), "x", good(), 4)
+	w.Open(minute(0), "x", good(), accept(minute(0), 4))
 	w.Submit(minute(7), 2)
 	w.Submit(minute(8), 2)
 	out, _ := w.Close(minute(13), "x")
@@ -70,9 +90,9 @@ func TestWatchCountsUpliftOnly(t *testing.T) {
 func TestTwoRecordsShareOneNeed(t *testing.T) {
 	t.Parallel()
 	w := evidence.NewWatch(boot)
-	w.Open(minute(0), "x", good(), 4)
-	w.Open(minute(1), "y", good(), 4)
-	require.Equal(t, 4, w.Claimed(), "they may speak of the same need")
+	w.Open(minute(0), "x", good(), accept(minute(0), 4))
+	w.Open(minute(1), "y", good(), accept(minute(1), 4))
+	require.Equal(t, 4, w.Claimed(minute(7)), "they may speak of the same need")
 	w.Submit(minute(7), 4)
 	x, _ := w.Close(minute(13), "x")
 	y, _ := w.Close(minute(14), "y")
@@ -83,7 +103,7 @@ func TestTwoRecordsShareOneNeed(t *testing.T) {
 func TestAGangIsSparedAsAWhole(t *testing.T) {
 	t.Parallel()
 	w := evidence.NewWatch(boot)
-	w.Open(minute(0), "x", good(), 4)
+	w.Open(minute(0), "x", good(), accept(minute(0), 4))
 	w.Submit(minute(7), 8)
 	out, _ := w.Close(minute(13), "x")
 	require.Equal(t, [3]float64{0, 0, 1}, out.Saved)
@@ -94,7 +114,7 @@ func TestAGangIsSparedAsAWhole(t *testing.T) {
 func TestAnEarlyJobIsSparedInPart(t *testing.T) {
 	t.Parallel()
 	w := evidence.NewWatch(boot)
-	w.Open(minute(0), "x", good(), 4)
+	w.Open(minute(0), "x", good(), accept(minute(0), 4))
 	w.Submit(minute(4), 4)
 	out, _ := w.Close(minute(13), "x")
 	require.InDelta(t, 0.8, out.Spared, 1e-9)
@@ -142,7 +162,7 @@ func TestWatchKnowsTheWaitsOfStatistics(t *testing.T) {
 				if at := since[demand+gpus]; !at.IsZero() {
 					want = max(0, boot-now.Sub(at))
 				}
-				w.Open(now.Add(-boot), id, old, 8)
+				w.Open(now.Add(-boot), id, old, accept(now, 8))
 				demand += gpus
 				w.Submit(now, gpus)
 				out, _ := w.Close(now, id)
