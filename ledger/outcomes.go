@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/forecast"
@@ -92,6 +94,9 @@ func closings(tx Tx, actor Actor, owner string, list []ForecastClosing) ([]Forec
 			known[c.ID], closed = f, append(closed, f)
 		}
 	}
+	// In one order everywhere, so that two senders of the same do not wait for each
+	// other in a circle.
+	slices.SortFunc(closed, func(a, b Forecast) int { return cmp.Compare(a.Seq, b.Seq) })
 	return closed, refused.err()
 }
 

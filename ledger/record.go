@@ -38,8 +38,9 @@ func (l *Ledger) RecordForecasts(ctx context.Context, actor Actor, list []Foreca
 	return added, err
 }
 
-// measure runs a verb that locks nothing, beside those of the lane, which book and
-// must not wait for it. It runs again when another wrote the same rows meanwhile.
+// measure runs a verb that locks nothing beside the lane, so that whoever books
+// waits for it only where the database has one writer. It runs again when another
+// wrote the same rows meanwhile.
 func (l *Ledger) measure(ctx context.Context, fn func(tx Tx) error) error {
 	var err error
 	for range 3 {

@@ -112,7 +112,7 @@ func (b *batched) refer(organizations, pools []string) {
 		return
 	}
 	b.list = append(b.list, statement{
-		doing: "saving bookings", unmet: errOrphan,
+		doing: "looking for what rows refer to", unmet: errOrphan,
 		text: `SELECT 1 / ((SELECT count(*) FROM organizations WHERE id = ANY($1::text[])) = $2
 			AND (SELECT count(*) FROM pools WHERE id = ANY($3::text[])) = $4)::int`,
 		args: [][]byte{

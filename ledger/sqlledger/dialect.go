@@ -26,6 +26,7 @@ type dialect struct {
 	now        string // asks for the time in microseconds; empty: the Clock tells it
 	settled    string // holds for events that none with a smaller seq can still precede
 	skipLocked string // ends a query for rows to update
+	elements   string // selects the strings of a JSON list: one text, however long the list
 	snapshot   sql.TxOptions
 	batches    bool // transactions are sessions, see there
 }
@@ -33,6 +34,7 @@ type dialect struct {
 var sqliteDialect = dialect{
 	folder:   "sqlite",
 	goose:    goose.DialectSQLite3,
+	elements: "SELECT value FROM json_each(?)",
 	settled:  "1 = 1", // one writer: rows appear in the order of their numbers
 	snapshot: sql.TxOptions{ReadOnly: true},
 }
@@ -43,6 +45,7 @@ var postgresDialect = dialect{
 	now:        "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
 	settled:    "xid < pg_snapshot_xmin(pg_current_snapshot())",
 	skipLocked: " FOR UPDATE SKIP LOCKED",
+	elements:   "SELECT json_array_elements_text(CAST(? AS json))",
 	batches:    true,
 	snapshot:   sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
 }

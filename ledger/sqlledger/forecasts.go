@@ -1,7 +1,9 @@
 package sqlledger
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,12 +101,15 @@ func (r *reader) Forecasts(s ledger.Scope, f ledger.ForecastFilter, limit int) (
 	if f.State != "" {
 		db = db.Where(forecastStates[f.State])
 	}
-	if len(f.IDs) > 0 {
-		db = db.Where("id IN ?", f.IDs)
-	} else {
-		db = db.Limit(pageSize(limit))
+	const doing = "reading forecasts"
+	if len(f.IDs) == 0 {
+		return list[forecastRow](db.Order("seq DESC").Limit(pageSize(limit)), doing)
 	}
-	return list[forecastRow](db.Order("seq DESC"), "reading forecasts")
+	found, err := list[forecastRow](db.Where("id IN ("+r.store.dialect.elements+")", pack(f.IDs)), doing)
+	// Sorted here: asked for an order, PostgreSQL was seen to go through all rows of
+	// the tenant in it rather than look for the ids.
+	slices.SortFunc(found, func(a, b ledger.Forecast) int { return cmp.Compare(b.Seq, a.Seq) })
+	return found, err
 }
 
 // started narrows forecasts to windows that start in a period.

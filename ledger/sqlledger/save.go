@@ -43,7 +43,8 @@ func (t *tx) Save(c ledger.Change) error {
 	return s.flush(c.Last && t.joined == 0)
 }
 
-// references are the organizations and pools of new bookings, each once.
+// references are the organizations and pools of new bookings and forecasts, each
+// once.
 func references(c ledger.Change) (organizations, pools []string) {
 	own, in := map[string]bool{}, map[string]bool{}
 	for _, r := range c.Reservations {
@@ -55,6 +56,9 @@ func references(c ledger.Change) (organizations, pools []string) {
 		if a.Version == 0 {
 			own[a.OrganizationID], in[a.PoolID] = true, true
 		}
+	}
+	for _, f := range c.Forecasts {
+		own[f.OrganizationID], in[f.PoolID] = true, true
 	}
 	return slices.Sorted(maps.Keys(own)), slices.Sorted(maps.Keys(in))
 }

@@ -43,12 +43,12 @@ CREATE INDEX plans_expired ON plans (expires_at);
 -- What was expected of a window and how it came out. Nothing before gpus is ever
 -- changed; from there on it is written once, when closed_at is set. Fractions that
 -- may be missing are -1 then. An id is its sender's, so that tenants can have the
--- same.
+-- same. Like bookings it has no foreign keys here.
 CREATE TABLE forecasts (
     seq              BIGINT NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id               TEXT COLLATE "C" NOT NULL,
-    organization_id  TEXT NOT NULL REFERENCES organizations (id),
-    pool_id          TEXT NOT NULL REFERENCES pools (id),
+    organization_id  TEXT NOT NULL,
+    pool_id          TEXT NOT NULL,
     made_by          TEXT NOT NULL,
     source           TEXT NOT NULL CHECK (source IN ('statistics', 'llm', 'extractor', 'rule', 'person')),
     reason_code      TEXT NOT NULL,
@@ -74,7 +74,7 @@ CREATE TABLE forecasts (
     log_loss         DOUBLE PRECISION NOT NULL CHECK (log_loss >= 0),
     inside           BOOLEAN NOT NULL,
     baseline_brier   DOUBLE PRECISION NOT NULL CHECK (baseline_brier = -1 OR baseline_brier >= 0 AND baseline_brier <= 1),
-    UNIQUE (organization_id, id),
+    UNIQUE (id, organization_id),
     CHECK (window_start < window_end)
 );
 

@@ -71,7 +71,7 @@ CREATE TABLE forecasts (
     log_loss         REAL NOT NULL CHECK (log_loss >= 0),
     inside           BOOLEAN NOT NULL,
     baseline_brier   REAL NOT NULL CHECK (baseline_brier = -1 OR baseline_brier >= 0 AND baseline_brier <= 1),
-    UNIQUE (organization_id, id),
+    UNIQUE (id, organization_id),
     CHECK (window_start < window_end)
 );
 
