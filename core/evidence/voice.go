@@ -37,7 +37,7 @@ func (v voice) ratio(stated, baseline float64) float64 {
 }
 
 func (v voice) chance(stated, baseline float64) float64 {
-	return logistic(logit(baseline) + math.Log(v.ratio(stated, baseline)))
+	return bounded(logistic(logit(baseline)+math.Log(v.ratio(stated, baseline))), floor, surest)
 }
 
 // score learns from one close and returns by how much log loss was lower with the
