@@ -125,13 +125,18 @@ func (b *Book) Consider(now time.Time, id string, r Record, t Terms) (Decision, 
 	return o.Decision, nil
 }
 
-// allow holds an accepted decision against the standings and the purse.
+// allow holds an accepted decision against the standings and the purse: what the
+// purse cannot cover whole is held in part.
 func (s *account) allow(d Decision, demoted bool, hours float64) (Decision, float64) {
-	switch {
-	case d.Verdict == Accepted && (demoted || s.Standing.Demoted):
+	if d.Verdict == Accepted && (demoted || s.Standing.Demoted) {
 		d.Verdict = Demoted
-	case d.Verdict == Accepted && s.Purse.Balance < hours:
-		d.Verdict = Broke
+	}
+	if each := hours / float64(d.GPUs); d.Verdict == Accepted && s.Purse.Balance < hours {
+		d.GPUs = int(s.Purse.Balance / each)
+		hours = each * float64(d.GPUs)
+		if d.GPUs == 0 {
+			d.Verdict = Broke
+		}
 	}
 	if d.Verdict != Accepted {
 		d.GPUs = 0

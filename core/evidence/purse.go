@@ -30,7 +30,7 @@ func (p *purse) refill(now time.Time, c Config) {
 // top keeps what can be lost, set aside or not, within one allowance.
 func (p *purse) top(c Config) { p.Balance = max(0, min(p.Balance, c.Allowance-p.Held)) }
 
-func (p *purse) reserve(hours float64) { p.Balance, p.Held = p.Balance-hours, p.Held+hours }
+func (p *purse) reserve(hours float64) { p.Balance, p.Held = max(0, p.Balance-hours), p.Held+hours }
 
 // settle ends a reservation with what it really cost and earned.
 func (p *purse) settle(reserved, spent, earned float64, c Config) {
