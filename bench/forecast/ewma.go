@@ -8,7 +8,7 @@ import (
 )
 
 // sigmas are how many standard deviations are added to a mean.
-var sigmas = []float64{-1, -0.5, 0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6}
+var sigmas = []float64{-1, -0.5, -0.25, -0.1, 0, 0.1, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6}
 
 type ewmaSetting struct {
 	halfLife float64 // minutes

@@ -8,15 +8,28 @@ import (
 
 // scenario is a trace and a boot time.
 type scenario struct {
-	name  string
-	trace backtest.Trace
-	boot  int64 // seconds
+	name     string // of its figures
+	trace    backtest.Trace
+	boot     int64     // seconds
+	messages []Message // what a source said, in the order of Sent; nil if there is none
+}
+
+// told returns what was said of a tenant, in the order of Sent.
+func (s *scenario) told(tenant int) []Message {
+	var own []Message
+	for _, m := range s.messages {
+		if m.Tenant == tenant {
+			own = append(own, m)
+		}
+	}
+	return own
 }
 
 // family is a kind of policy with the parameters it is run at.
 type family struct {
 	name     string // of its figures
 	settings func(s *scenario) []setting
+	listens  bool // reads a scenario's messages; others are not run where there are any
 }
 
 // setting is one run of a family.
@@ -36,15 +49,15 @@ var prices = []float64{8, 32, 128}
 // happens without any pre-warming; it is part of every family's frontier.
 func families() []family {
 	return append([]family{
-		{"reactive", func(*scenario) []setting { return []setting{{label: "reactive"}} }},
-		{"keepalive", keepAlives},
-		{"alwayson", alwaysOn},
-		{"histogram", histograms},
-		{"seasonal", seasonals},
-		{"ewma", ewmas},
-		{"holtwinters", holtWinters},
-		{"newsvendor", newsvendors},
-		{"reference", references},
+		{name: "reactive", settings: func(*scenario) []setting { return []setting{{label: "reactive"}} }},
+		{name: "keepalive", settings: keepAlives},
+		{name: "alwayson", settings: alwaysOn},
+		{name: "histogram", settings: histograms},
+		{name: "seasonal", settings: seasonals},
+		{name: "ewma", settings: ewmas},
+		{name: "holtwinters", settings: holtWinters},
+		{name: "newsvendor", settings: newsvendors},
+		{name: "reference", settings: references, listens: true},
 	}, forewarm()...)
 }
 

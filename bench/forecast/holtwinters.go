@@ -11,7 +11,7 @@ const (
 	bin       = 300 // seconds
 	binsOfDay = 24 * 3600 / bin
 	// The smoothing of level, trend, season and squared error, a bin at a time.
-	levelRate, trendRate, seasonRate, errorRate = 0.3, 0.01, 0.1, 0.02
+	levelRate, trendRate, seasonRate, errorRate = 0.35, 0.001, 0.1, 0.02
 )
 
 func holtWinters(*scenario) []setting {

@@ -18,14 +18,32 @@ func load(c config) ([]*scenario, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
+		sparse, derived := without(t, large)
 		for _, boot := range c.boots {
-			all = append(all, &scenario{name, t, boot})
-			if sparse, ok := without(t, large); ok {
-				all = append(all, &scenario{name + "_sparse", sparse, boot})
+			all = append(all, &scenario{name: name, trace: t, boot: boot})
+			if derived {
+				all = append(all, &scenario{name: name + "_sparse", trace: sparse, boot: boot})
 			}
 		}
+		if derived {
+			name, t = name+"_sparse", sparse
+		}
+		all = append(all, evidenced(name, t, c.channels)...)
 	}
 	return all, nil
+}
+
+// evidenced makes a scenario of a trace for each source of messages, with boots
+// of five minutes.
+func evidenced(name string, t backtest.Trace, channels []channel) []*scenario {
+	var all []*scenario
+	for _, ch := range channels {
+		all = append(all, &scenario{
+			name:  fmt.Sprintf("%s_evidence_%.0f_%.0f", name, 100*ch.recall, 100*ch.precision),
+			trace: t, boot: 300, messages: Messages(t, ch.recall, ch.precision),
+		})
+	}
+	return all
 }
 
 // large are the four groups that make up nine tenths of the Philly trace. What

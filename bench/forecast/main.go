@@ -23,6 +23,7 @@ type config struct {
 	traces   []string // files
 	boots    []int64  // seconds
 	policies []string // nil for all
+	channels []channel
 	runs     bool
 }
 
@@ -64,6 +65,7 @@ func parseFlags() (config, error) {
 	traces := flag.String("traces", "", "trace files and folders of them, separated by commas")
 	boots := flag.String("boot", "300", "boot times in seconds, separated by commas")
 	policies := flag.String("policies", "", "families to run, separated by commas; all of them if empty")
+	channels := flag.String("evidence", "0.6/0.5,0.6/0.1", "recall/precision of the synthetic sources to replay with, separated by commas")
 	runs := flag.Bool("runs", false, "print every run of every family")
 	flag.Parse()
 	c := config{runs: *runs}
@@ -83,6 +85,9 @@ func parseFlags() (config, error) {
 		}
 	}
 	var err error
+	if c.channels, err = parseChannels(*channels); err != nil {
+		return c, err
+	}
 	c.traces, err = files(*traces)
 	return c, err
 }
@@ -128,4 +133,21 @@ func profiled(path string, f func() error) error {
 	}
 	defer pprof.StopCPUProfile()
 	return f()
+}
+
+// parseChannels reads recall/precision pairs.
+func parseChannels(list string) ([]channel, error) {
+	var all []channel
+	for _, pair := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
+		recall, precision, _ := strings.Cut(pair, "/")
+		var ch channel
+		var err, err2 error
+		ch.recall, err = strconv.ParseFloat(recall, 64)
+		ch.precision, err2 = strconv.ParseFloat(precision, 64)
+		if err != nil || err2 != nil || !ch.sound() {
+			return nil, usageError(fmt.Sprintf("evidence of %q cannot be: want recall/precision, such as 0.6/0.5", pair))
+		}
+		all = append(all, ch)
+	}
+	return all, nil
 }

@@ -46,7 +46,7 @@ type newsvendor struct {
 
 // Submit tells of a job.
 func (n *newsvendor) Submit(now int64, j backtest.Job) {
-	if n.began == 0 {
+	if n.next == math.MaxInt64 {
 		n.began = (now + tick - 1) / tick * tick
 	}
 	n.heard(now)

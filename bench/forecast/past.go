@@ -65,7 +65,7 @@ func (p *past) submit(now int64, gpus int) {
 	}
 	p.jobs.add(now, 1)
 	p.hours[now/3600%hoursOfWeek].gpus += float64(gpus)
-	if p.last == 0 {
+	if p.size == 0 {
 		p.size = float64(gpus)
 	}
 	p.size += 0.05 * (float64(gpus) - p.size)
@@ -82,5 +82,6 @@ func (p *past) end(now int64, gpus int) {
 
 // lag returns the arrivals within a window that began some minutes ago.
 func (p *past) lag(minute int64, ago int64) float64 {
-	return float64(p.arrivals[(minute-ago+p.window/60)%remembered] - p.arrivals[(minute-ago)%remembered])
+	from := minute - ago + remembered // which is the same place, and not negative
+	return float64(p.arrivals[(from+p.window/60)%remembered] - p.arrivals[from%remembered])
 }

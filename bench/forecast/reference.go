@@ -9,7 +9,8 @@ import (
 
 // references run the reference method: a hazard model of levels of concurrency,
 // learnt while it runs, and a threshold on what a level is worth. At boots of 300
-// s it sees its own waits, at others it reads the demand as if nobody waited.
+// s and without messages it sees its own waits; otherwise it reads the demand as
+// if nobody waited, as the published figures do.
 func references(s *scenario) []setting {
 	window := s.boot + tick
 	var all []setting
@@ -24,10 +25,14 @@ func references(s *scenario) []setting {
 
 func referenceAt(s *scenario, theta, price float64) setting {
 	return setting{label: fmt.Sprintf("theta %.4g", theta), price: price, policies: func() func(int) backtest.Policy {
-		m := newHazard()
+		m, source := newHazard(), &trust{}
 		return func(tenant int) backtest.Policy {
 			r := &reference{ticker: newTicker(), past: newPast(tenant, s.boot+tick), model: m, theta: theta}
-			if s.boot == 300 {
+			switch {
+			case s.messages != nil:
+				worth := float64(r.past.window) / (theta * float64(s.boot))
+				return punctually(&trusting{reference: r, source: source, price: worth, messages: s.told(tenant)})
+			case s.boot == 300:
 				return r
 			}
 			return punctually(r)

@@ -48,6 +48,9 @@ type report struct {
 func (r *report) plan(c config) (tasks []*task) {
 	r.runs = map[string][]*task{}
 	for i, f := range families() {
+		if i > 0 && r.scenario.messages != nil && !f.listens {
+			continue
+		}
 		if i > 0 && c.policies != nil && !slices.Contains(c.policies, f.name) {
 			continue
 		}
