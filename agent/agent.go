@@ -3,7 +3,8 @@
 //
 // It runs in the customer's environment with the customer's rights and the
 // customer's own model key, if there is one. What it may tell the control plane
-// is a contract.AgentPlan: identifiers, numbers, enums and times. The statistics
+// is a contract.AgentPlan, and contract.AgentForecasts with their outcomes:
+// identifiers, numbers, enums, hashes and times. The statistics
 // work alone; a model that is silent, wrong or hostile costs nothing but its
 // own bounded say.
 package agent
@@ -36,9 +37,15 @@ const (
 	Auto    Mode = "auto"    // places what it predicts, within the caps of its key
 )
 
-// ControlPlane is the one thing that the agent asks of the other side.
+// ControlPlane is all that the agent asks of the other side. Each may be sent
+// again: what is the same changes nothing.
 type ControlPlane interface {
 	PutPlan(ctx context.Context, plan contract.AgentPlan) (contract.PlanOutcome, error)
+	// RecordForecasts keeps forecasts, before their windows begin; see
+	// predict.Rows.
+	RecordForecasts(ctx context.Context, in contract.AgentForecasts) (contract.Recorded, error)
+	// CloseForecasts says how forecasts came out whose windows are over.
+	CloseForecasts(ctx context.Context, in contract.AgentOutcomes) (contract.Recorded, error)
 }
 
 // Config is an agent without its sources.

@@ -49,6 +49,14 @@ func (c *control) PutPlan(_ context.Context, plan contract.AgentPlan) (contract.
 	return contract.PlanOutcome{}, nil
 }
 
+func (c *control) RecordForecasts(_ context.Context, in contract.AgentForecasts) (contract.Recorded, error) {
+	return contract.Recorded{New: len(in.Forecasts)}, c.fails
+}
+
+func (c *control) CloseForecasts(_ context.Context, in contract.AgentOutcomes) (contract.Recorded, error) {
+	return contract.Recorded{New: len(in.Outcomes)}, c.fails
+}
+
 // bench is an agent with its surroundings.
 type bench struct {
 	*agent.Agent

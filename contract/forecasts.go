@@ -20,7 +20,7 @@ type AgentForecast struct {
 	Influence           *float64  `json:"influence,omitempty" minimum:"0" maximum:"1" nullable:"false" doc:"The share of the say that the source had; 0 when it was demoted."`
 	Model               string    `json:"model,omitempty" pattern:"^[a-z0-9._:/-]{1,64}$" patternDescription:"1 to 64 lower-case letters, digits and . _ : / -" maxLength:"64" doc:"Its identifier, if a model had a say."`
 	PromptHash          string    `json:"prompt_hash,omitempty" pattern:"^[0-9a-f]{64}$" patternDescription:"a SHA-256 in lower-case hex" maxLength:"64" doc:"Of the wording that the model was asked with."`
-	EvidenceHash        string    `json:"evidence_hash,omitempty" pattern:"^[0-9a-f]{64}$" patternDescription:"a SHA-256 in lower-case hex" maxLength:"64" doc:"Of what was read; the evidence itself stays with the agent."`
+	EvidenceHash        string    `json:"evidence_hash,omitempty" pattern:"^[0-9a-f]{64}$" patternDescription:"a SHA-256 in lower-case hex" maxLength:"64" doc:"Of what was read and a secret of yours, since a short text can be found by trying; the text itself stays with the agent."`
 }
 
 // Quantiles are a number of GPUs that is not known yet.

@@ -90,7 +90,7 @@ func Windows(choices []Choice) []contract.AgentWindow {
 				open[r] = i
 				windows = append(windows, contract.AgentWindow{
 					Start: choices[r.first].Window.Start, End: choices[r.last].Window.End,
-					ReasonCode: reason(choices[r.first].Window.Reason),
+					ReasonCode: choices[r.first].Window.Reason.Code(),
 				})
 			}
 			windows[i].GPUs++
@@ -125,18 +125,4 @@ func likeliest(choices []Choice, r run, level int) float64 {
 		best = max(best, c.Window.Forecast.AtLeast(level))
 	}
 	return best
-}
-
-// reason maps the agent's reasons onto the codes that may leave it.
-func reason(r predict.Reason) string {
-	switch r {
-	case predict.Recurring:
-		return contract.ReasonRecurringPattern
-	case predict.Announced, predict.DataReady:
-		return contract.ReasonAnnouncedWork
-	case predict.JobReady, predict.Retry:
-		return contract.ReasonQueueBacklog
-	default:
-		return contract.ReasonOther
-	}
 }
