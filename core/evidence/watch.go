@@ -4,8 +4,10 @@ import "time"
 
 // Watch follows one tenant and sees what records would have been worth: it keeps
 // what statistics alone supplied, level by level, and for every open hold what
-// jobs it would have spared a wait and what it would have idled. It assumes that
-// statistics would have done the same had nothing been held.
+// jobs it would have spared a wait and what it would have idled, beyond that and
+// beyond the accepted holds that were opened before it: what is said twice is worth
+// something once. It assumes that statistics would have done the same had nothing
+// been held.
 type Watch struct {
 	boot    time.Duration
 	supply  supply // by statistics alone
@@ -53,7 +55,6 @@ func (w *Watch) Open(now time.Time, id string, r Record, d Decision) {
 func (w *Watch) Submit(now time.Time, gpus int) {
 	w.advance(now)
 	wait := w.supply.wait(now, w.demand+gpus)
-	taken := false
 	for _, h := range w.holds {
 		if h.over(now) {
 			continue
@@ -65,10 +66,10 @@ func (w *Watch) Submit(now time.Time, gpus int) {
 				h.idle[i] -= spared.Seconds() * float64(gpus) // a boot that would have been paid for anyway
 			}
 		}
-		if !taken && h.held > 0 && h.arrived+gpus <= h.held {
-			taken = true // a job is spared once, whoever announced it
+		if h.arrived+gpus <= h.held {
 			h.spared += share(spared, w.boot)
 			h.spent -= spared.Seconds() * float64(gpus)
+			wait -= spared // nothing is left for those that were opened later
 		}
 		h.arrived += gpus
 	}
@@ -90,6 +91,7 @@ func (w *Watch) advance(now time.Time) {
 	if !now.After(w.now) {
 		return
 	}
+	covered := w.planned - w.demand
 	for _, h := range w.holds {
 		until := now
 		if h.over(now) {
@@ -97,21 +99,18 @@ func (w *Watch) advance(now time.Time) {
 		}
 		seconds := max(0, until.Sub(w.now).Seconds())
 		for i, n := range h.gpus {
-			h.idle[i] += seconds * float64(w.beyond(n-h.arrived))
+			h.idle[i] += seconds * float64(max(0, n-h.arrived-max(0, covered)))
 		}
-		h.spent += seconds * float64(w.beyond(h.held-h.arrived))
+		h.spent += seconds * float64(max(0, h.held-h.arrived-max(0, covered)))
+		if seconds > 0 {
+			covered = max(covered, h.held-h.arrived)
+		}
 	}
 	w.now = now
 }
 
 // over reports whether the hold was given up because nothing had come.
 func (h *hold) over(now time.Time) bool { return h.arrived == 0 && !now.Before(h.doubt) }
-
-// beyond returns how many of n GPUs held beyond the demand statistics do not
-// supply anyway.
-func (w *Watch) beyond(n int) int {
-	return max(0, min(n, w.demand+n-w.planned))
-}
 
 // Demand returns the GPUs of the jobs that were submitted and have not ended.
 func (w *Watch) Demand() int { return w.demand }

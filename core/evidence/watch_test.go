@@ -70,6 +70,8 @@ func TestAHoldIsGivenUp(t *testing.T) {
 	out, _ := w.Close(minute(19), "x")
 	require.Zero(t, out.Saved)
 	require.InDelta(t, 4*11.0/60, out.Spent, 1e-9)
+	out, _ = w.Close(minute(19), "y")
+	require.InDelta(t, 4*11.0/60, out.Spent, 1e-9, "four GPUs more than the first")
 }
 
 // What statistics hold anyway is no merit of the record, and costs it nothing.
@@ -96,7 +98,11 @@ func TestTwoRecordsShareOneNeed(t *testing.T) {
 	w.Submit(minute(7), 4)
 	x, _ := w.Close(minute(13), "x")
 	y, _ := w.Close(minute(14), "y")
-	require.Equal(t, 1.0, x.Spared+y.Spared)
+	require.Equal(t, 1.0, x.Spared)
+	require.Zero(t, y.Spared)
+	require.Zero(t, y.Saved[1], "the second told nothing new")
+	require.InDelta(t, 4*2.0/60, x.Spent, 1e-9)
+	require.InDelta(t, 0, y.Spent, 1e-9, "and cost nothing more")
 }
 
 // A gang that does not fit into what is held is not spared.
