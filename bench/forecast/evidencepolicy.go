@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -17,8 +18,9 @@ const (
 	budgetShare = 0.05
 )
 
-// evidenceConfig bounds the losses for a trace.
-func evidenceConfig(t backtest.Trace) evidence.Config {
+// lossBound is the configuration of a book whose sources can lose no more in the
+// time of the trace.
+func lossBound(t backtest.Trace) evidence.Config {
 	first, _, last := t.Window()
 	busy := 0.0
 	for _, j := range t.Jobs {
@@ -27,15 +29,49 @@ func evidenceConfig(t backtest.Trace) evidence.Config {
 	return evidence.Config{Allowance: lossShare * budgetShare * busy / 2, Refill: max(time.Hour, time.Duration(last-first)*time.Second)}
 }
 
-// hearings wraps the policies of the statistics of a run, so that all tenants
-// share one book. The records are each tenant's.
-func hearings(s *scenario, price float64, records func(tenant int) []evidence.Record, statistics func(tenant int) backtest.Policy) (func(int) backtest.Policy, *evidence.Book, error) {
-	book, err := evidence.New(evidenceConfig(s.trace))
-	if err != nil {
-		return nil, nil, err
+// hear makes policies of statistics hear the scenario's messages. All tenants
+// share one book. price is what an hour of one waiting job is worth, in GPU-hours.
+func hear(s *scenario, price float64, statistics func() func(tenant int) backtest.Policy) func() func(tenant int) backtest.Policy {
+	return func() func(int) backtest.Policy {
+		book, err := evidence.New(lossBound(s.trace))
+		must(err)
+		inner, terms := statistics(), evidence.Terms{WaitPrice: price, GPUPrice: 1, Boot: time.Duration(s.boot) * time.Second}
+		return func(tenant int) backtest.Policy {
+			return newHearing(inner(tenant), book, terms, records(s.trace.Tenants[tenant], s.told(tenant)))
+		}
 	}
-	terms := evidence.Terms{WaitPrice: price, GPUPrice: 1, Boot: time.Duration(s.boot) * time.Second}
-	return func(tenant int) backtest.Policy { return newHearing(statistics(tenant), book, terms, records(tenant)) }, book, nil
+}
+
+// records are the messages of a tenant as evidence.
+func records(tenant string, messages []Message) []evidence.Record {
+	all := make([]evidence.Record, len(messages))
+	for i, m := range messages {
+		start := time.Unix(m.Start, 0)
+		all[i] = evidence.Record{
+			Source: "synthetic", Reason: "announced", Tenant: tenant, Sent: time.Unix(m.Sent, 0), Start: start, End: start,
+			Low: m.Low, Mid: m.Mid, High: m.High, Probability: m.Probability,
+		}
+	}
+	return all
+}
+
+// trustings are the reference with a source whose trust is earned on uplift.
+func trustings(s *scenario) []setting {
+	if s.messages == nil {
+		return nil
+	}
+	var all []setting
+	window := s.boot + tick
+	for _, price := range []float64{8, 16, 32, 64, 128, 192, 256, 320, 512} {
+		theta := float64(window) / (price * float64(s.boot))
+		all = append(all, setting{label: fmt.Sprintf("r %.4g", price), price: price, policies: hear(s, price, func() func(int) backtest.Policy {
+			m := newHazard()
+			return func(tenant int) backtest.Policy {
+				return punctually(&reference{ticker: newTicker(), past: newPast(tenant, window), model: m, theta: theta})
+			}
+		})})
+	}
+	return all
 }
 
 // hearing lets a policy of statistics hear what was announced. Its target is the
@@ -156,7 +192,8 @@ func (h *hearing) consider(now time.Time) {
 	}
 }
 
-// must stops at what cannot be: every record has an id of its own.
+// must stops at what cannot be: every record has an id of its own, and the bound
+// of a trace is a number.
 func must(err error) {
 	if err != nil {
 		panic(err)

@@ -43,9 +43,12 @@ func replay(t *testing.T, trace backtest.Trace, records []evidence.Record) (with
 	nothing := func(int) backtest.Policy { return backtest.AlwaysOn(trace.Jobs[0].Submit, 0) }
 	without, err := backtest.Run(trace, backtest.Options{Boot: 300, Policy: nothing})
 	require.NoError(t, err)
-	policies, book, err := hearings(&scenario{trace: trace, boot: 300}, 64, func(int) []evidence.Record { return records }, nothing)
+	book, err := evidence.New(lossBound(trace))
 	require.NoError(t, err)
-	with, err = backtest.Run(trace, backtest.Options{Boot: 300, Policy: policies})
+	terms := evidence.Terms{WaitPrice: 64, GPUPrice: 1, Boot: 300 * time.Second}
+	with, err = backtest.Run(trace, backtest.Options{Boot: 300, Policy: func(tenant int) backtest.Policy {
+		return newHearing(nothing(tenant), book, terms, records)
+	}})
 	require.NoError(t, err)
 	require.LessOrEqual(t, with.Longest, int64(300))
 	return with, without, book.Standing("test", "announced")
@@ -81,7 +84,7 @@ func TestFalseMessagesCostAtMostTheBound(t *testing.T) {
 	require.InDelta(t, without.Mean, with.Mean, 1e-9)
 	require.Less(t, s.Trust, 0.05)
 	require.Positive(t, s.Spent)
-	require.LessOrEqual(t, s.Spent, 2*evidenceConfig(trace).Allowance)
+	require.LessOrEqual(t, s.Spent, 2*lossBound(trace).Allowance)
 	require.LessOrEqual(t, extra(with, without), lossShare*budgetShare*without.BusyHours)
 }
 
@@ -108,4 +111,24 @@ func TestASabotagedSourceCostsAtMostTheBound(t *testing.T) {
 	require.InDelta(t, silent.Mean, turned.Mean, 1e-9)
 	after, _ := sabotage(120)
 	require.Less(t, after.Mean, turned.Mean, "twenty more good messages are worth something")
+}
+
+func TestMessagesBecomeRecords(t *testing.T) {
+	t.Parallel()
+	trace, _ := sparseTrace(50)
+	messages := Messages(trace, 0.6, 0.5)
+	require.NotEmpty(t, messages)
+	for i, r := range records("lab", messages) {
+		require.NoError(t, r.Check())
+		require.Equal(t, messages[i].Start, r.Start.Unix())
+		require.Equal(t, messages[i].Mid, r.Mid)
+	}
+	s := &scenario{trace: trace, boot: 300, messages: messages}
+	run := func() backtest.Outcome {
+		o, err := backtest.Run(trace, backtest.Options{Boot: 300, Policy: trustings(s)[4].policies()})
+		require.NoError(t, err)
+		return o
+	}
+	require.Equal(t, run(), run(), "a rerun gives the same numbers")
+	require.Empty(t, trustings(&scenario{trace: trace, boot: 300}))
 }

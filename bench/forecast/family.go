@@ -58,6 +58,7 @@ func families() []family {
 		{name: "holtwinters", settings: holtWinters},
 		{name: "newsvendor", settings: newsvendors},
 		{name: "reference", settings: references, listens: true},
+		{name: "uplift", settings: trustings, listens: true},
 	}, forewarm()...)
 }
 
