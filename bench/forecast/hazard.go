@@ -47,10 +47,11 @@ func (h *hazard) sum(hashes *[features]uint32) float32 {
 func (h *hazard) learn(e *example) {
 	for j := range e.hashes {
 		missed := 1/(1+float32(math.Exp(-float64(h.sum(&e.hashes[j]))))) - e.credits[j]
+		square, step := missed*missed, learningRate*missed
 		for _, i := range e.hashes[j] {
 			w := &h.table[i]
-			w.squares += missed * missed
-			w.value -= learningRate * missed / float32(math.Sqrt(float64(w.squares+damping)))
+			w.squares += square
+			w.value -= step / float32(math.Sqrt(float64(w.squares+damping)))
 		}
 	}
 }
