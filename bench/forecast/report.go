@@ -54,8 +54,12 @@ func (r *report) plan(c config) (tasks []*task) {
 		if i > 0 && c.policies != nil && !slices.Contains(c.policies, f.name) {
 			continue
 		}
+		settings := f.settings(r.scenario)
+		if len(settings) == 0 {
+			continue
+		}
 		r.names = append(r.names, f.name)
-		for _, s := range f.settings(r.scenario) {
+		for _, s := range settings {
 			t := &task{scenario: r.scenario, setting: s}
 			r.runs[f.name] = append(r.runs[f.name], t)
 			tasks = append(tasks, t)
