@@ -183,9 +183,13 @@ func (a *Agent) Step(ctx context.Context) (Report, error) {
 		a.cfg.Logger.Warn("the model had no say", "kind", n.Kind, "error", n.Err)
 	}
 	rep.Choices = place.Choose(rep.Prediction, a.cfg.Place)
-	rep.Plan = contract.AgentPlan{PoolID: a.cfg.PoolID, Windows: fromNow(place.Windows(rep.Choices), now)}
+	kept := place.Raise(rep.Choices, rep.Prediction.Holds, a.cfg.Place.MaxGPUs)
+	rep.Plan = contract.AgentPlan{PoolID: a.cfg.PoolID, Windows: fromNow(place.Windows(kept), now)}
 	var err error
 	if rep.Closed, err = a.score(now, rep); err != nil {
+		return rep, err
+	}
+	if err := a.keep(); err != nil {
 		return rep, err
 	}
 	if a.cfg.Mode != Auto {
@@ -210,17 +214,20 @@ func fromNow(windows []contract.AgentWindow, now time.Time) []contract.AgentWind
 	return windows
 }
 
-// score enters the forecasts of windows to come that something was chosen for,
-// and closes the ones that are over.
+// score enters the forecasts of windows to come that something was chosen for or
+// that evidence speaks of, closes the ones that are over, and lets the sources be
+// judged by them.
 func (a *Agent) score(now time.Time, rep Report) (int, error) {
 	if a.cfg.Ledger == nil {
 		return 0, nil
 	}
 	var entries []predict.Entry
 	for i, c := range rep.Choices {
-		if c.Decision.Levels > 0 && !c.Window.Start.Before(now) {
-			entries = append(entries, rep.Prediction.Entry(i))
+		e := rep.Prediction.Entry(i)
+		if chosen := c.Decision.Levels > 0 && e.Said == nil; c.Window.Start.Before(now) || !chosen && (e.Said == nil || a.cfg.Ledger.Heard(e)) {
+			continue
 		}
+		entries = append(entries, e)
 	}
 	if err := a.cfg.Ledger.Append(entries...); err != nil {
 		return 0, fmt.Errorf("entering forecasts: %w", err)
@@ -229,7 +236,19 @@ func (a *Agent) score(now time.Time, rep Report) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("scoring forecasts: %w", err)
 	}
+	for _, o := range closed {
+		a.cfg.Predict.Learn(o.Entry, o.GPUs)
+	}
 	return len(closed), nil
+}
+
+// keep saves what a step has learned of evidence: that a record is open, or what
+// became of one, must not be forgotten, or the source would be judged by half.
+func (a *Agent) keep() error {
+	if !a.cfg.Predict.Listens() {
+		return nil
+	}
+	return a.save()
 }
 
 // Score returns how well the forecasts of a source have met what happened.

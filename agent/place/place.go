@@ -59,13 +59,19 @@ type Choice struct {
 }
 
 // Choose applies the expected-cost rule to every window: a GPU is worth keeping
-// if the wait it is likely to save is worth more than its idling.
+// if the wait it is likely to save is worth more than its idling. Evidence in a
+// forecast can lower what is kept, never raise it: what it adds goes through the
+// gate, which bounds its cost, and comes in with Raise.
 func Choose(p predict.Prediction, c Config) []Choice {
 	choices := make([]Choice, len(p.Windows))
 	for i, w := range p.Windows {
-		d := forecast.Decide(w.Forecast.AtMost(c.MaxGPUs), forecast.Costs{
-			R: c.WaitWorth, Boot: c.Boot, Horizon: w.End.Sub(w.Start), JobGPUs: p.JobGPUs,
-		})
+		costs := forecast.Costs{R: c.WaitWorth, Boot: c.Boot, Horizon: w.End.Sub(w.Start), JobGPUs: p.JobGPUs}
+		d := forecast.Decide(w.Forecast.AtMost(c.MaxGPUs), costs)
+		if w.Said != nil {
+			if alone := forecast.Decide(w.Statistics.AtMost(c.MaxGPUs), costs); alone.Levels < d.Levels {
+				d = alone
+			}
+		}
 		choices[i] = Choice{Window: w, Decision: d}
 	}
 	return choices

@@ -158,3 +158,55 @@ func TestConfig(t *testing.T) {
 		require.ErrorContains(t, wrong.Validate(), field)
 	}
 }
+
+// A hold keeps GPUs for its minutes only, within the limit, and never takes any
+// away.
+func TestRaiseCutsWindowsAtHolds(t *testing.T) {
+	t.Parallel()
+	hold := func(from, to float64, gpus int) predict.Hold {
+		at := func(n float64) time.Time { return monday.Add(time.Duration(n * float64(width))) }
+		return predict.Hold{Start: at(from), End: at(to), GPUs: gpus, Reason: predict.Announced, Chance: 0.4}
+	}
+	for name, tc := range map[string]struct {
+		holds []predict.Hold
+		want  []int // levels of the pieces
+	}{
+		"none":              {nil, []int{1, 3, 0}},
+		"in the middle":     {[]predict.Hold{hold(0.25, 0.75, 2)}, []int{1, 2, 1, 3, 0}},
+		"over windows":      {[]predict.Hold{hold(0.5, 2.5, 2)}, []int{1, 2, 3, 2, 0}},
+		"less than is kept": {[]predict.Hold{hold(1, 2, 2)}, []int{1, 3, 0}},
+		"two":               {[]predict.Hold{hold(0, 1, 2), hold(0, 0.5, 4)}, []int{4, 2, 3, 0}},
+		"beyond the limit":  {[]predict.Hold{hold(2, 3, 99)}, []int{1, 3, 5}},
+		"outside":           {[]predict.Hold{hold(-2, 0, 2), hold(3, 9, 2)}, []int{1, 3, 0}},
+	} {
+		var got []int
+		end := monday
+		for _, c := range place.Raise(levels(1, 3, 0), tc.holds, 5) {
+			require.Equal(t, end, c.Window.Start, name)
+			end = c.Window.End
+			got = append(got, c.Decision.Levels)
+		}
+		require.Equal(t, monday.Add(3*width), end, name)
+		require.Equal(t, tc.want, got, name)
+	}
+	raised := place.Windows(place.Raise(levels(0, 0), []predict.Hold{hold(0.5, 1.5, 2)}, 5))
+	require.Len(t, raised, 1)
+	require.Equal(t, 2, raised[0].GPUs)
+	require.Equal(t, 0.4, raised[0].Probability)
+	require.Equal(t, contract.ReasonAnnouncedWork, raised[0].ReasonCode)
+}
+
+// A forecast with evidence in it keeps no more than statistics alone would.
+func TestEvidenceInAForecastCanOnlyLower(t *testing.T) {
+	t.Parallel()
+	c := place.Config{}.WithDefaults()
+	sure, none := forecast.Event(1, 4, 4, 4), forecast.Forecast{}
+	for name, tc := range map[string]struct {
+		mixed, alone forecast.Forecast
+		want         int
+	}{"raised": {sure, none, 0}, "lowered": {none, sure, 0}, "agreed": {sure, sure, 4}} {
+		p := prediction(tc.mixed)
+		p.Windows[0].Statistics, p.Windows[0].Said = tc.alone, &predict.Said{}
+		require.Equal(t, tc.want, place.Choose(p, c)[0].Decision.Levels, name)
+	}
+}

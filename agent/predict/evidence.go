@@ -32,12 +32,6 @@ type Evidence struct {
 	PromptHash string
 }
 
-// after returns the evidence about times that are not over at t.
-func (e Evidence) after(t time.Time) Evidence {
-	e.Records = slices.DeleteFunc(slices.Clone(e.Records), func(r Record) bool { return !r.End.After(t) })
-	return e
-}
-
 // overlap returns the share of the record's time that lies in [start, end).
 func (r Record) overlap(start, end time.Time) float64 {
 	from, to := r.Start, r.End

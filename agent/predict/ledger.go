@@ -26,6 +26,7 @@ type Entry struct {
 	Reason     Reason           `json:"reason"`
 	Model      string           `json:"model,omitempty"`
 	PromptHash string           `json:"prompt_hash,omitempty"`
+	Said       *Said            `json:"said,omitempty"` // what evidence said of the window
 }
 
 // Outcome closes an Entry with what happened.
@@ -35,6 +36,9 @@ type Outcome struct {
 	Closed time.Time      `json:"closed"`
 	GPUs   int            `json:"gpus"` // that arrived in the window
 	Score  forecast.Score `json:"score"`
+	// Without is how statistics alone would have scored, where evidence spoke.
+	Without *forecast.Score `json:"without,omitempty"`
+	Entry   Entry           `json:"-"` // that it closes
 }
 
 // Entry returns the entry of the i-th window. The same prediction gives the same
@@ -44,7 +48,7 @@ func (p Prediction) Entry(i int) Entry {
 	return Entry{
 		ID:     ids.Derived(ids.Forecast, p.Tenant, p.Issued.UTC().Format(time.RFC3339Nano), stamp(w.Start)),
 		Tenant: p.Tenant, Issued: p.Issued.UTC(), Start: w.Start, End: w.End, Forecast: w.Forecast.Summary(),
-		Source: w.Source, Reason: w.Reason, Model: w.Model, PromptHash: w.PromptHash,
+		Source: w.Source, Reason: w.Reason, Model: w.Model, PromptHash: w.PromptHash, Said: w.Said,
 	}
 }
 
@@ -58,10 +62,11 @@ type line struct {
 // only ever appended to, readable by its owner alone. It is not safe for
 // concurrent use, by two processes either.
 type Ledger struct {
-	file   *os.File
-	size   int64 // of the whole lines
-	open   []Entry
-	scores map[Source]*forecast.Scorer
+	file    *os.File
+	size    int64 // of the whole lines
+	open    []Entry
+	scores  map[Source]*forecast.Scorer
+	without forecast.Scorer // of statistics, where evidence spoke
 }
 
 // OpenLedger opens the file at path, or makes it. A last line that a crash left
@@ -126,6 +131,24 @@ func (l *Ledger) apply(x line) {
 		l.scores[x.Outcome.Source] = &forecast.Scorer{}
 	}
 	l.scores[x.Outcome.Source].Add(x.Outcome.Score)
+	if x.Outcome.Without != nil && x.Outcome.Source == LLM {
+		l.without.Add(*x.Outcome.Without)
+	}
+}
+
+// Without returns how statistics alone would have scored in the windows in which
+// evidence had a say: what LLM's own score is to be held against.
+func (l *Ledger) Without() forecast.Scorer { return l.without }
+
+// Heard reports whether a forecast is open that was made of the same evidence
+// about the same window: a source is judged once for what it says once.
+func (l *Ledger) Heard(e Entry) bool {
+	for _, o := range l.open {
+		if o.Said != nil && e.Said != nil && o.Said.Evidence == e.Said.Evidence && o.Start.Equal(e.Start) && o.Tenant == e.Tenant {
+			return true
+		}
+	}
+	return false
 }
 
 // Append writes entries. Those that are open already are left out.
@@ -154,7 +177,11 @@ func (l *Ledger) Close(now time.Time, actual func(Entry) int) ([]Outcome, error)
 			continue
 		}
 		gpus := actual(e)
-		o := Outcome{ID: e.ID, Source: e.Source, Closed: now.UTC(), GPUs: gpus, Score: e.Forecast.Evaluate(gpus)}
+		o := Outcome{ID: e.ID, Source: e.Source, Closed: now.UTC(), GPUs: gpus, Score: e.Forecast.Evaluate(gpus), Entry: e}
+		if e.Said != nil {
+			without := e.Said.Statistics.Evaluate(gpus)
+			o.Without = &without
+		}
 		outcomes, lines = append(outcomes, o), append(lines, line{Outcome: &o})
 	}
 	if err := l.write(lines); err != nil {

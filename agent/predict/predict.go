@@ -4,20 +4,22 @@
 //
 // The statistics are enough alone. Whatever the model does — nothing, nonsense,
 // or the bidding of a hostile log line — the answer is a forecast: a model has
-// at most half of the say, never more GPUs than the caps and the tenant's past
+// the say that its record earned, at most half of it, never more GPUs than the caps and the tenant's past
 // allow, and no way to say anything but numbers and a reason from a fixed list.
-// The package only predicts; it has no way to reserve.
+// Beside the forecast, what it announces is held warm if the gate of core/evidence
+// accepts it, and all that its mistakes can cost is bounded. The package only
+// predicts; it has no way to reserve.
 package predict
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/forewarm/forewarm/agent/llm"
 	"github.com/forewarm/forewarm/agent/redact"
+	"github.com/forewarm/forewarm/core/evidence"
 	"github.com/forewarm/forewarm/core/forecast"
 )
 
@@ -54,9 +56,15 @@ type Config struct {
 	Window    time.Duration   // width of a predicted window, whole seconds; default the Series' bin
 	Horizon   time.Duration   // how far ahead; default 24 windows
 	MaxGPUs   int             // no forecast speaks of more; required
-	Weight    float64         // the model's say, above 0 and at most 0.5; default 0.3
+	Weight    float64         // the most say a model can earn, above 0 and at most 0.5; default 0.3
 	JobFactor float64         // a model may speak of this many times the largest job ever seen; default 1.5
 	Skew      time.Duration   // arrivals further in the future than this are refused; default 5 min
+	// Terms are what waiting and idling are worth where evidence is acted on:
+	// WaitPrice, GPUPrice and Boot; default 32, 1 and 5 min.
+	Terms evidence.Terms
+	// Evidence bounds what a source of evidence may cost; default MaxGPUs GPU-hours
+	// in 30 days.
+	Evidence evidence.Config
 }
 
 // The bounds of a Config.
@@ -84,6 +92,18 @@ func (c Config) WithDefaults() Config {
 	if c.Skew == 0 {
 		c.Skew = 5 * time.Minute
 	}
+	if c.Terms.WaitPrice == 0 {
+		c.Terms.WaitPrice = 32
+	}
+	if c.Terms.GPUPrice == 0 {
+		c.Terms.GPUPrice = 1
+	}
+	if c.Terms.Boot == 0 {
+		c.Terms.Boot = 5 * time.Minute
+	}
+	if c.Evidence.Allowance == 0 {
+		c.Evidence.Allowance = float64(max(0, c.MaxGPUs))
+	}
 	return c
 }
 
@@ -106,6 +126,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("job_factor: %v is not in [1, 10]", c.JobFactor)
 	case c.Skew < 0:
 		return fmt.Errorf("skew: %v is negative", c.Skew)
+	case !(c.Terms.WaitPrice > 0) || !(c.Terms.GPUPrice > 0) || c.Terms.Boot <= 0:
+		return errors.New("terms: want prices and a boot time above 0")
 	default:
 		return nil
 	}
@@ -115,6 +137,8 @@ func (c Config) Validate() error {
 type Window struct {
 	Start, End time.Time
 	Forecast   forecast.Forecast
+	Statistics forecast.Forecast // what Forecast would be without evidence
+	Said       *Said             // what evidence said, with a say or without; nil if nothing
 	Source     Source
 	Reason     Reason
 	Model      string // with LLM: the model's configured name
@@ -126,6 +150,7 @@ type Prediction struct {
 	Tenant  string
 	Issued  time.Time
 	Windows []Window // in the order of time, without gaps
+	Holds   []Hold   // what evidence adds now
 	JobGPUs float64  // mean GPUs of the tenant's jobs, for the cost rule
 	Note    *Note    // why the model had no say; nil if it had, or was not asked
 }
@@ -143,7 +168,7 @@ type Predictor struct {
 	cfg        Config
 	forecaster *Forecaster
 	tenants    map[string]*tenant
-	evidence   map[string]Evidence // by tenant: what a model said of times to come
+	trust      *trust // in what models say, and what they said of times to come
 }
 
 // ErrFuture says that an arrival lies in the future: a wrong clock or a forged
@@ -156,7 +181,11 @@ func New(c Config, forecaster *Forecaster) (*Predictor, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the prediction configuration: %w", err)
 	}
-	return &Predictor{cfg: c, forecaster: forecaster, tenants: map[string]*tenant{}, evidence: map[string]Evidence{}}, nil
+	t, err := newTrust(c.Evidence)
+	if err != nil {
+		return nil, err
+	}
+	return &Predictor{cfg: c, forecaster: forecaster, tenants: map[string]*tenant{}, trust: t}, nil
 }
 
 // Observe counts the arrival of a job. Beside ErrFuture it fails as
@@ -173,6 +202,9 @@ func (p *Predictor) Observe(now time.Time, name string, at time.Time, gpus int) 
 		return err
 	}
 	t.counts[at.Unix()/p.seconds()] += gpus
+	if h := p.trust.of(name); h != nil {
+		h.Watch.Submit(at, gpus)
+	}
 	return nil
 }
 
@@ -221,12 +253,9 @@ func (p *Predictor) Predict(ctx context.Context, now time.Time, name string, lin
 	prediction.Note = p.hear(ctx, name, question{
 		now: now, windows: prediction.Windows, largest: largest, maxGPUs: p.cfg.MaxGPUs, lines: lines,
 	})
-	said := p.evidence[name].after(now)
-	if p.evidence[name] = said; len(said.Records) == 0 {
-		delete(p.evidence, name)
-	}
+	prediction.Holds = p.gate(now, name, prediction.Windows, prediction.JobGPUs, p.limit(largest))
 	for i := range prediction.Windows {
-		p.correct(&prediction.Windows[i], said, largest)
+		p.correct(&prediction.Windows[i], name, largest)
 	}
 	return prediction
 }
@@ -241,9 +270,9 @@ func (p *Predictor) hear(ctx context.Context, name string, q question) *Note {
 	if err != nil {
 		return &Note{Kind: llm.KindOf(err), Err: err}
 	}
-	fresh.Records = append(fresh.Records, p.evidence[name].Records...)
-	fresh.Records = fresh.Records[:min(len(fresh.Records), maxRecords)]
-	p.evidence[name] = fresh
+	if len(fresh.Records) > 0 {
+		p.heard(name).add(p.trust.claims(q.now, fresh, q.lines))
+	}
 	return nil
 }
 
@@ -257,32 +286,10 @@ func (p *Predictor) baseline(now time.Time, t *tenant) []Window {
 		windows[i] = Window{Start: start, End: start.Add(p.cfg.Window), Source: Statistics, Reason: Recurring}
 		if t != nil {
 			windows[i].Forecast = t.series.At(start, p.cfg.Window).AtMost(p.cfg.MaxGPUs)
+			windows[i].Statistics = windows[i].Forecast
 		}
 	}
 	return windows
-}
-
-// correct mixes the evidence that touches w into it, within the bounds.
-func (p *Predictor) correct(w *Window, e Evidence, largest int) {
-	var model forecast.Forecast
-	strongest, touched := 0.0, false
-	for _, r := range e.Records {
-		share := r.overlap(w.Start, w.End)
-		if share <= 0 {
-			continue
-		}
-		if probability := r.Probability * share; !touched || probability > strongest {
-			strongest, w.Reason = probability, r.Reason
-		}
-		touched = true
-		model = forecast.Highest(model, forecast.Event(r.Probability*share, r.Low, r.Mid, r.High))
-	}
-	if !touched {
-		return
-	}
-	bounds := forecast.Bounds{Max: p.cfg.MaxGPUs, Floor: int(math.Ceil(p.cfg.JobFactor * float64(largest))), Factor: 1}
-	w.Forecast = forecast.Blend(w.Forecast, bounds.Clamp(model, w.Forecast), p.cfg.Weight)
-	w.Source, w.Model, w.PromptHash = LLM, e.Model, e.PromptHash
 }
 
 func (p *Predictor) seconds() int64 { return int64(p.cfg.Window / time.Second) }

@@ -292,10 +292,10 @@ func TestEvidenceLastsUntilItsTimeIsOver(t *testing.T) {
 		again := b.Predict(t.Context(), now.Add(time.Minute), tenantName, nil)
 		require.Equal(t, heard.Windows, again.Windows, "the plan of the next look is the same")
 		require.EqualValues(t, 1, b.server.Calls(), "nobody is asked without new lines")
-		later := b.Predict(t.Context(), heard.Windows[len(heard.Windows)-1].End, tenantName, nil)
+		later := b.Predict(t.Context(), heard.Windows[len(heard.Windows)-1].End.Add(15*time.Minute), tenantName, nil)
 		for _, w := range later.Windows {
 			require.Equal(t, Statistics, w.Source)
 		}
-		require.Empty(t, b.evidence[tenantName].Records, "nothing is kept for ever")
+		require.Empty(t, b.trust.of(tenantName).Claims, "nothing is kept for ever")
 	})
 }

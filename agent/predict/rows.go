@@ -1,6 +1,9 @@
 package predict
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 
 	"github.com/forewarm/forewarm/contract"
@@ -31,12 +34,24 @@ type Rows struct {
 
 // Forecast is an entry, without the tenant's name and the words for reasons.
 func (r Rows) Forecast(e Entry) contract.AgentForecast {
-	return contract.AgentForecast{
+	out := contract.AgentForecast{
 		ID: r.id(e.ID, e.Source), PoolID: r.PoolID, Source: string(e.Source), ReasonCode: e.Reason.Code(),
 		IssuedAt: e.Issued, Start: e.Start, End: e.End, Probability: e.Forecast.Any,
 		GPUs:  contract.Quantiles{P10: e.Forecast.P10, P50: e.Forecast.P50, P90: e.Forecast.P90, Mean: e.Forecast.Mean},
 		Model: modelID(e.Model), PromptHash: e.PromptHash,
 	}
+	if s := e.Said; s != nil {
+		out.BaselineProbability, out.Influence, out.EvidenceHash = &s.Statistics.Any, &s.Say, r.hidden(s.Evidence)
+	}
+	return out
+}
+
+// hidden is a hash of a hash and the secret: what a short line says could be found
+// from its plain hash by trying.
+func (r Rows) hidden(hash string) string {
+	mac := hmac.New(sha256.New, r.Secret)
+	mac.Write([]byte(hash))
+	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // Outcome is an outcome of an entry.

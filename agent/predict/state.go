@@ -36,6 +36,7 @@ type state struct {
 	Version int                    `json:"version"`
 	Window  int64                  `json:"window_seconds"`
 	Tenants map[string]tenantState `json:"tenants"`
+	Trust   *trustState            `json:"trust,omitempty"` // nil in states that are older than it
 }
 
 type tenantState struct {
@@ -45,7 +46,7 @@ type tenantState struct {
 
 // MarshalJSON writes all that was learned.
 func (p *Predictor) MarshalJSON() ([]byte, error) {
-	s := state{Version: stateVersion, Window: p.seconds(), Tenants: map[string]tenantState{}}
+	s := state{Version: stateVersion, Window: p.seconds(), Tenants: map[string]tenantState{}, Trust: p.trust.state()}
 	for name, t := range p.tenants {
 		s.Tenants[name] = tenantState{Series: t.series, Counts: t.counts}
 	}
@@ -76,6 +77,10 @@ func (p *Predictor) Restore(data []byte) error {
 		}
 		tenants[name] = &tenant{series: t.Series, counts: t.Counts}
 	}
-	p.tenants = tenants
+	t, err := s.Trust.restore(p.cfg.Evidence)
+	if err != nil {
+		return fmt.Errorf("checking a prediction state: evidence: %w", err)
+	}
+	p.tenants, p.trust = tenants, t
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/forewarm/forewarm/agent/llm"
 	"github.com/forewarm/forewarm/agent/place"
 	"github.com/forewarm/forewarm/agent/predict"
+	"github.com/forewarm/forewarm/core/evidence"
 	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/internal/obs"
@@ -248,6 +249,7 @@ func (c config) predict() predict.Config {
 	return predict.Config{
 		Series: forecast.Config{Bin: c.Forecast.Bin.Std(), HalfLife: c.Forecast.HalfLife.Std()},
 		Window: c.Forecast.Window.Std(), Horizon: c.Forecast.Horizon.Std(), MaxGPUs: c.place().MaxGPUs,
+		Terms: evidence.Terms{WaitPrice: c.place().WaitWorth, GPUPrice: 1, Boot: c.place().Boot},
 	}
 }
 

@@ -89,6 +89,16 @@ func New(c Config) (*Book, error) {
 	return &Book{cfg: c, kinds: map[string]*kind{}, sources: map[string]*account{}, open: map[string]opened{}}, nil
 }
 
+// Reconfigure changes what sources may lose from now on.
+func (b *Book) Reconfigure(c Config) error {
+	c = c.WithDefaults()
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("checking the evidence configuration: %w", err)
+	}
+	b.cfg = c
+	return nil
+}
+
 // Errors of Consider and Close.
 var (
 	ErrOpen    = errors.New("evidence: a record of this id is open")

@@ -16,8 +16,8 @@ type supply struct {
 // dip says that the supply was at a level until an instant, and never as low
 // since.
 type dip struct {
-	until time.Time
-	level int
+	Until time.Time `json:"until"`
+	Level int       `json:"level"`
 }
 
 // set changes the supply.
@@ -27,7 +27,7 @@ func (s *supply) set(now time.Time, level int) {
 	}
 	if level > s.level {
 		n := len(s.dips)
-		for n > 0 && s.dips[n-1].level >= s.level {
+		for n > 0 && s.dips[n-1].Level >= s.level {
 			n--
 		}
 		s.dips = append(s.dips[:n], dip{now, s.level})
@@ -39,7 +39,7 @@ func (s *supply) set(now time.Time, level int) {
 // forget drops dips whose levels have booted since.
 func (s *supply) forget(now time.Time) {
 	old := 0
-	for old < len(s.dips) && !s.dips[old].until.Add(s.boot).After(now) {
+	for old < len(s.dips) && !s.dips[old].Until.Add(s.boot).After(now) {
 		old++
 	}
 	s.dips = append(s.dips[:0], s.dips[old:]...)
@@ -51,9 +51,9 @@ func (s *supply) wait(now time.Time, level int) time.Duration {
 	if level > s.level {
 		return s.boot
 	}
-	i := sort.Search(len(s.dips), func(i int) bool { return s.dips[i].level >= level })
+	i := sort.Search(len(s.dips), func(i int) bool { return s.dips[i].Level >= level })
 	if i == 0 {
 		return 0
 	}
-	return max(0, s.dips[i-1].until.Add(s.boot).Sub(now))
+	return max(0, s.dips[i-1].Until.Add(s.boot).Sub(now))
 }

@@ -19,16 +19,16 @@ type Watch struct {
 
 // hold is one record between the opening and the close.
 type hold struct {
-	id      string
-	ready   time.Time // when its GPUs have booted
-	doubt   time.Time // it is given up if nothing has come by then
-	gpus    [sizes]int
-	held    int // really
-	arrived int // GPUs that came since
-	saved   [sizes]float64
-	idle    [sizes]float64 // GPU-seconds
-	spared  float64
-	spent   float64 // GPU-seconds
+	ID      string         `json:"id"`
+	Ready   time.Time      `json:"ready"` // when its GPUs have booted
+	Doubt   time.Time      `json:"doubt"` // it is given up if nothing has come by then
+	GPUs    [sizes]int     `json:"gpus"`  // judged
+	Held    int            `json:"held"`  // really
+	Arrived int            `json:"arrived"`
+	Saved   [sizes]float64 `json:"saved"`
+	Idle    [sizes]float64 `json:"idle"` // GPU-seconds
+	Spared  float64        `json:"spared"`
+	Spent   float64        `json:"spent"` // GPU-seconds
 }
 
 // NewWatch returns the Watch of a tenant whose GPUs take boot to be ready.
@@ -36,42 +36,42 @@ func NewWatch(boot time.Duration) *Watch { return &Watch{boot: boot, supply: sup
 
 // Plan tells the statistics' supply target from now on: GPUs in use included.
 func (w *Watch) Plan(now time.Time, target int) {
-	w.advance(now)
+	now = w.advance(now)
 	w.planned = target
 	w.supply.set(now, max(w.planned, w.demand))
 }
 
 // Open begins to watch a record whose hold begins now, as it was decided.
 func (w *Watch) Open(now time.Time, id string, r Record, d Decision) {
-	w.advance(now)
-	h := &hold{id: id, ready: now.Add(w.boot), doubt: d.Doubt, held: d.GPUs}
+	now = w.advance(now)
+	h := &hold{ID: id, Ready: now.Add(w.boot), Doubt: d.Doubt, Held: d.GPUs}
 	for i := range sizes {
-		h.gpus[i] = r.Held(i)
+		h.GPUs[i] = r.Held(i)
 	}
 	w.holds = append(w.holds, h)
 }
 
 // Submit tells of a job that arrived.
 func (w *Watch) Submit(now time.Time, gpus int) {
-	w.advance(now)
+	now = w.advance(now)
 	wait := w.supply.wait(now, w.demand+gpus)
 	for _, h := range w.holds {
 		if h.over(now) {
 			continue
 		}
-		spared := wait - min(wait, max(0, h.ready.Sub(now)))
-		for i, n := range h.gpus {
-			if h.arrived+gpus <= n {
-				h.saved[i] += share(spared, w.boot)
-				h.idle[i] -= spared.Seconds() * float64(gpus) // a boot that would have been paid for anyway
+		spared := wait - min(wait, max(0, h.Ready.Sub(now)))
+		for i, n := range h.GPUs {
+			if h.Arrived+gpus <= n {
+				h.Saved[i] += share(spared, w.boot)
+				h.Idle[i] -= spared.Seconds() * float64(gpus) // a boot that would have been paid for anyway
 			}
 		}
-		if h.arrived+gpus <= h.held {
-			h.spared += share(spared, w.boot)
-			h.spent -= spared.Seconds() * float64(gpus)
+		if h.Arrived+gpus <= h.Held {
+			h.Spared += share(spared, w.boot)
+			h.Spent -= spared.Seconds() * float64(gpus)
 			wait -= spared // nothing is left for those that were opened later
 		}
-		h.arrived += gpus
+		h.Arrived += gpus
 	}
 	w.demand += gpus
 	w.supply.set(now, max(w.planned, w.demand))
@@ -81,36 +81,38 @@ func share(part, whole time.Duration) float64 { return float64(part) / float64(w
 
 // End tells that a job ended.
 func (w *Watch) End(now time.Time, gpus int) {
-	w.advance(now)
+	now = w.advance(now)
 	w.demand = max(0, w.demand-gpus)
 	w.supply.set(now, max(w.planned, w.demand))
 }
 
-// advance counts what idles until now.
-func (w *Watch) advance(now time.Time) {
+// advance counts what idles until now, and returns now, or the latest instant told
+// if that is later: what is told too late happens when it is told.
+func (w *Watch) advance(now time.Time) time.Time {
 	if !now.After(w.now) {
-		return
+		return w.now
 	}
 	covered := w.planned - w.demand
 	for _, h := range w.holds {
 		until := now
 		if h.over(now) {
-			until = h.doubt
+			until = h.Doubt
 		}
 		seconds := max(0, until.Sub(w.now).Seconds())
-		for i, n := range h.gpus {
-			h.idle[i] += seconds * float64(max(0, n-h.arrived-max(0, covered)))
+		for i, n := range h.GPUs {
+			h.Idle[i] += seconds * float64(max(0, n-h.Arrived-max(0, covered)))
 		}
-		h.spent += seconds * float64(max(0, h.held-h.arrived-max(0, covered)))
+		h.Spent += seconds * float64(max(0, h.Held-h.Arrived-max(0, covered)))
 		if seconds > 0 {
-			covered = max(covered, h.held-h.arrived)
+			covered = max(covered, h.Held-h.Arrived)
 		}
 	}
 	w.now = now
+	return now
 }
 
 // over reports whether the hold was given up because nothing had come.
-func (h *hold) over(now time.Time) bool { return h.arrived == 0 && !now.Before(h.doubt) }
+func (h *hold) over(now time.Time) bool { return h.Arrived == 0 && !now.Before(h.Doubt) }
 
 // Demand returns the GPUs of the jobs that were submitted and have not ended.
 func (w *Watch) Demand() int { return w.demand }
@@ -121,10 +123,30 @@ func (w *Watch) Claimed(now time.Time) int {
 	most := 0
 	for _, h := range w.holds {
 		if !h.over(now) {
-			most = max(most, h.held-h.arrived)
+			most = max(most, h.Held-h.Arrived)
 		}
 	}
 	return most
+}
+
+// Left returns the GPUs that an accepted record still holds beyond the demand.
+func (w *Watch) Left(now time.Time, id string) int {
+	for _, h := range w.holds {
+		if h.ID == id && !h.over(now) {
+			return max(0, h.Held-h.Arrived)
+		}
+	}
+	return 0
+}
+
+// Begun reports whether anything has come of a record that is watched.
+func (w *Watch) Begun(id string) bool {
+	for _, h := range w.holds {
+		if h.ID == id {
+			return h.Arrived > 0
+		}
+	}
+	return false
 }
 
 // Close ends the watch over a record and returns what came of it. It reports
@@ -132,12 +154,12 @@ func (w *Watch) Claimed(now time.Time) int {
 func (w *Watch) Close(now time.Time, id string) (Outcome, bool) {
 	w.advance(now)
 	for i, h := range w.holds {
-		if h.id != id {
+		if h.ID != id {
 			continue
 		}
 		w.holds = append(w.holds[:i], w.holds[i+1:]...)
-		out := Outcome{Saved: h.saved, Spared: h.spared, Spent: max(0, h.spent) / 3600}
-		for i, s := range h.idle {
+		out := Outcome{Saved: h.Saved, Spared: h.Spared, Spent: max(0, h.Spent) / 3600}
+		for i, s := range h.Idle {
 			out.Idle[i] = max(0, s) / 3600
 		}
 		return out, true

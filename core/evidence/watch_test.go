@@ -1,7 +1,8 @@
 package evidence_test
 
 import (
-	"fmt"
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +134,11 @@ func TestWatchKnowsTheWaitsOfStatistics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := evidence.NewWatch(boot)
 		const levels = 40
+		// A hold that is ready at once and never ends would spare every wait.
+		all := good()
+		all.Mid, all.High = evidence.MaxGPUs, evidence.MaxGPUs
+		w.Open(noon.Add(-boot), "all", all, evidence.Decision{GPUs: evidence.MaxGPUs, Doubt: noon.AddDate(1, 0, 0)})
+		waited := 0.0
 		var since [levels + 1]time.Time // supplied without a break
 		now, planned, demand := noon, 0, 0
 		supply := func() {
@@ -145,7 +151,7 @@ func TestWatchKnowsTheWaitsOfStatistics(t *testing.T) {
 				}
 			}
 		}
-		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "gap")) * time.Second)
 			switch gpus := rapid.IntRange(1, 8).Draw(t, "gpus"); rapid.IntRange(0, 2).Draw(t, "what") {
 			case 0:
@@ -160,21 +166,44 @@ func TestWatchKnowsTheWaitsOfStatistics(t *testing.T) {
 				if demand+gpus > levels {
 					continue
 				}
-				// A hold that is ready at once would spare the whole wait.
-				id := fmt.Sprint(i)
-				old := good()
-				old.Mid, old.High = 8, 8
-				want := boot
-				if at := since[demand+gpus]; !at.IsZero() {
-					want = max(0, boot-now.Sub(at))
-				}
-				w.Open(now.Add(-boot), id, old, accept(now, 8))
 				demand += gpus
+				if at := since[demand]; at.IsZero() {
+					waited++
+				} else {
+					waited += max(0, boot-now.Sub(at)).Seconds() / boot.Seconds()
+				}
 				w.Submit(now, gpus)
-				out, _ := w.Close(now, id)
-				require.InDelta(t, want.Seconds()/boot.Seconds(), out.Spared, 1e-9)
 			}
 			supply()
 		}
+		out, ok := w.Close(now, "all")
+		require.True(t, ok)
+		require.InDelta(t, waited, out.Spared, 1e-6)
 	})
+}
+
+// A restart in the middle of a hold changes nothing.
+func TestWatchStateRoundTrip(t *testing.T) {
+	t.Parallel()
+	w := evidence.NewWatch(boot)
+	w.Plan(minute(-3), 2)
+	w.Open(minute(0), "x", good(), accept(minute(0), 4))
+	w.Submit(minute(6), 3)
+	data, err := json.Marshal(w)
+	require.NoError(t, err)
+	var back evidence.Watch
+	require.NoError(t, json.Unmarshal(data, &back))
+	require.Equal(t, w.Left(minute(7), "x"), back.Left(minute(7), "x"))
+	require.True(t, back.Begun("x"))
+	for _, each := range []*evidence.Watch{w, &back} {
+		each.Submit(minute(8), 1)
+		each.End(minute(9), 2)
+	}
+	want, _ := w.Close(minute(19), "x")
+	got, ok := back.Close(minute(19), "x")
+	require.True(t, ok)
+	require.Equal(t, want, got)
+	for _, bad := range []string{`{`, `{"version":9}`, strings.Replace(string(data), `"boot":`, `"boot":-`, 1), strings.Replace(string(data), `"held":4`, `"held":-4`, 1)} {
+		require.Error(t, back.UnmarshalJSON([]byte(bad)), bad)
+	}
 }

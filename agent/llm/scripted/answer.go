@@ -66,6 +66,9 @@ func tokens(text string) int { return len(text)/4 + 1 }
 
 // text is the content of the answer.
 func (s *Server) text(user string) string {
+	if s.Say != nil {
+		return s.Say(user)
+	}
 	const broken = "Sure! Here is the forecast you asked for: {\"records\": [{\"start\": \"tomor"
 	windows := read(user)
 	switch s.Mode {

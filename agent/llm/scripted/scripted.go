@@ -55,6 +55,9 @@ func Modes() []Mode {
 // Server is the http.Handler. The zero value is Sensible and ready.
 type Server struct {
 	Mode Mode
+	// Say makes the content of the answer from the user's part of the prompt, in
+	// place of what a Mode would say; nil leaves it to the Mode.
+	Say func(user string) string
 
 	calls atomic.Int64
 }

@@ -1,0 +1,53 @@
+package place
+
+import (
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/agent/predict"
+	"github.com/forewarm/forewarm/core/forecast"
+)
+
+// Raise keeps at least what accepted evidence holds, at most limit GPUs. A window
+// is cut where a hold begins or ends, so that a hold of minutes does not keep GPUs
+// for a window of hours. What lies outside of the choices is left out.
+func Raise(choices []Choice, holds []predict.Hold, limit int) []Choice {
+	var all []Choice
+	for _, c := range choices {
+		cuts := cut(c.Window, holds)
+		for i, start := range cuts[:len(cuts)-1] {
+			piece := c
+			piece.Window.Start, piece.Window.End = start, cuts[i+1]
+			all = append(all, raise(piece, holds, limit))
+		}
+	}
+	return all
+}
+
+// cut returns the instants at which a window begins, is cut and ends.
+func cut(w predict.Window, holds []predict.Hold) []time.Time {
+	cuts := []time.Time{w.Start, w.End}
+	for _, h := range holds {
+		for _, at := range []time.Time{h.Start.Truncate(time.Second), h.End.Truncate(time.Second)} {
+			if at.After(w.Start) && at.Before(w.End) {
+				cuts = append(cuts, at)
+			}
+		}
+	}
+	slices.SortFunc(cuts, time.Time.Compare)
+	return slices.CompactFunc(cuts, time.Time.Equal)
+}
+
+// raise keeps what the largest hold over the piece holds.
+func raise(c Choice, holds []predict.Hold, limit int) Choice {
+	for _, h := range holds {
+		gpus := min(h.GPUs, limit)
+		if gpus <= c.Decision.Levels || h.Start.Truncate(time.Second).After(c.Window.Start) || h.End.Before(c.Window.End) {
+			continue
+		}
+		c.Decision.Levels = gpus
+		c.Window.Reason = h.Reason
+		c.Window.Forecast = forecast.Highest(c.Window.Forecast, forecast.Event(h.Chance, gpus, gpus, gpus))
+	}
+	return c
+}

@@ -1,0 +1,91 @@
+package predict
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"github.com/forewarm/forewarm/agent/redact"
+	"github.com/forewarm/forewarm/core/evidence"
+)
+
+// claim is a record that a model read out of log lines, with where it came from.
+type claim struct {
+	Record
+	ID         string    `json:"id"`
+	Sent       time.Time `json:"sent"`
+	Model      string    `json:"model"`
+	PromptHash string    `json:"prompt_hash"`
+	Evidence   string    `json:"evidence"`       // hash of the lines that were read
+	Opened     bool      `json:"opened"`         // the gate has decided about it
+	Until      time.Time `json:"until,omitzero"` // and it is judged then
+}
+
+// evidenceHash names lines without telling them.
+func evidenceHash(lines []redact.Scrubbed) string {
+	h := sha256.New()
+	for _, line := range lines {
+		h.Write(append([]byte(line.String()), '\n'))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// record is the claim as evidence about a tenant. limit is the most GPUs that a
+// model may speak of.
+func (c claim) record(tenant string, limit int) evidence.Record {
+	mid := min(max(1, c.Mid), max(1, limit))
+	return evidence.Record{
+		Source: string(LLM), Reason: string(c.Reason), Tenant: tenant, Sent: c.Sent, Start: c.Start, End: c.End,
+		Low: min(c.Low, mid), Mid: mid, High: max(mid, min(c.High, limit)), Probability: c.Probability,
+	}
+}
+
+// same reports whether two claims speak of one need.
+func (c claim) same(o claim) bool {
+	return c.Reason == o.Reason && c.Start.Before(o.End) && o.Start.Before(c.End)
+}
+
+// heard is what is kept of one tenant's evidence.
+type heard struct {
+	Watch  *evidence.Watch `json:"watch"`
+	Claims []claim         `json:"claims"` // of times to come, the newest first
+}
+
+// add takes new claims in. A new one takes the place of an older one that speaks
+// of the same need, unless that one is being judged: saying a thing twice makes
+// it neither likelier nor larger.
+func (h *heard) add(fresh []claim) {
+	var kept []claim
+	for _, c := range fresh {
+		if !anySame(c, kept, false) && !anySame(c, h.Claims, true) {
+			kept = append(kept, c)
+		}
+	}
+	for _, c := range h.Claims {
+		if c.Opened || !anySame(c, kept, false) {
+			kept = append(kept, c)
+		}
+	}
+	h.Claims = kept[:min(len(kept), maxRecords)]
+}
+
+func anySame(c claim, among []claim, opened bool) bool {
+	for _, o := range among {
+		if c.same(o) && (o.Opened || !opened) {
+			return true
+		}
+	}
+	return false
+}
+
+// claims gives the records of an answer their names.
+func (t *trust) claims(now time.Time, e Evidence, lines []redact.Scrubbed) []claim {
+	hash := evidenceHash(lines)
+	all := make([]claim, len(e.Records))
+	for i, r := range e.Records {
+		t.named++
+		all[i] = claim{Record: r, ID: strconv.FormatInt(t.named, 10), Sent: now, Model: e.Model, PromptHash: e.PromptHash, Evidence: hash}
+	}
+	return all
+}

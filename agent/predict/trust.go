@@ -1,0 +1,194 @@
+package predict
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/evidence"
+	"github.com/forewarm/forewarm/core/forecast"
+)
+
+// trust is what the Predictor knows of its sources of evidence: their track
+// records, and what each tenant has heard.
+type trust struct {
+	book    *evidence.Book
+	tenants map[string]*heard
+	named   int64 // claims so far
+}
+
+// Hold is a record that the gate accepted: GPUs to keep warm in [Start, End)
+// beside what statistics want.
+type Hold struct {
+	Start, End time.Time
+	GPUs       int
+	Reason     Reason
+	Chance     float64 // that it is claimed
+	Decision   evidence.Decision
+}
+
+// Said is what a source said of a window, and what statistics alone expected of
+// it: enough to judge the source when the window is over, whether it had any say
+// or not.
+type Said struct {
+	Reason     Reason           `json:"reason"`
+	Stated     float64          `json:"stated"`     // the chance of any need, as stated
+	Chance     float64          `json:"chance"`     // what the source's record makes of it
+	Say        float64          `json:"say"`        // its weight in the forecast; 0 while demoted
+	Statistics forecast.Summary `json:"statistics"` // without it
+	Evidence   string           `json:"evidence"`   // hash of the lines that were read
+}
+
+func newTrust(c evidence.Config) (*trust, error) {
+	book, err := evidence.New(c)
+	return &trust{book: book, tenants: map[string]*heard{}}, err
+}
+
+// Listens reports whether there is a source of evidence: then each Predict and
+// Learn may change what MarshalJSON writes.
+func (p *Predictor) Listens() bool { return p.forecaster != nil }
+
+// of returns what a tenant has heard, nil if that is nothing.
+func (t *trust) of(name string) *heard { return t.tenants[name] }
+
+func (p *Predictor) heard(name string) *heard {
+	h := p.trust.tenants[name]
+	if h == nil {
+		h = &heard{Watch: evidence.NewWatch(p.cfg.Terms.Boot)}
+		p.trust.tenants[name] = h
+	}
+	return h
+}
+
+// gate decides about claims whose time has come, judges those whose time is over
+// and returns what is to be held now.
+func (p *Predictor) gate(now time.Time, name string, windows []Window, size float64, limit int) []Hold {
+	h := p.trust.of(name)
+	if h == nil {
+		return nil
+	}
+	terms := p.cfg.Terms
+	terms.JobGPUs, terms.MaxGPUs = size, p.cfg.MaxGPUs
+	h.Watch.Plan(now, h.Watch.Demand()+p.alone(windows[0], size))
+	p.judge(now, h)
+	for i := range h.Claims {
+		c := &h.Claims[i]
+		r := c.record(name, limit)
+		if from, _, _ := terms.Hold(r); c.Opened || limit < 1 || from.After(now) {
+			continue
+		}
+		d, err := p.trust.book.Consider(now, c.ID, r, terms)
+		if err != nil {
+			continue // unreachable: a claim has an id of its own
+		}
+		c.Opened, c.Until = true, d.Until
+		if _, _, open := p.trust.book.Open(c.ID); open {
+			h.Watch.Open(now, c.ID, r, d)
+		}
+	}
+	return p.holds(now, h)
+}
+
+// alone is how many GPUs statistics would keep in a window.
+func (p *Predictor) alone(w Window, size float64) int {
+	return forecast.HoldLevels(w.Statistics, forecast.Costs{
+		R: p.cfg.Terms.WaitPrice / p.cfg.Terms.GPUPrice, Boot: p.cfg.Terms.Boot, Horizon: w.End.Sub(w.Start), JobGPUs: size,
+	})
+}
+
+// judge closes the claims whose holds are over, and forgets those whose time is.
+func (p *Predictor) judge(now time.Time, h *heard) {
+	h.Claims = slices.DeleteFunc(h.Claims, func(c claim) bool {
+		if c.Opened && c.Until.After(now) || c.End.After(now) {
+			return false
+		}
+		if out, ok := h.Watch.Close(now, c.ID); ok {
+			_ = p.trust.book.Close(now, c.ID, out) // it was opened with the watch
+		}
+		return true
+	})
+}
+
+// holds lists what accepted claims still hold.
+func (p *Predictor) holds(now time.Time, h *heard) []Hold {
+	var all []Hold
+	for _, c := range h.Claims {
+		left := h.Watch.Left(now, c.ID)
+		_, d, open := p.trust.book.Open(c.ID)
+		if !open || left == 0 {
+			continue
+		}
+		end := d.Until
+		if !h.Watch.Begun(c.ID) {
+			end = d.Doubt
+		}
+		start := d.From.Add(p.cfg.Terms.Boot)
+		if start.Before(now) {
+			start = now
+		}
+		if start.Before(end) {
+			all = append(all, Hold{Start: start, End: end, GPUs: left, Reason: c.Reason, Chance: d.Trust, Decision: d})
+		}
+	}
+	return all
+}
+
+// Learn judges what a source said of a window that is closed. Call it once for
+// each outcome of an entry with Said.
+func (p *Predictor) Learn(e Entry, gpus int) {
+	if e.Said == nil {
+		return
+	}
+	r := evidence.Record{
+		Source: string(LLM), Reason: string(e.Said.Reason), Tenant: e.Tenant, Sent: e.Issued, Start: e.Start, End: e.Start,
+		Mid: 1, High: 1, Probability: e.Said.Stated,
+	}
+	p.trust.book.Score(r, e.Said.Statistics.Any, gpus > 0)
+}
+
+// Standing returns where the evidence of a reason stands, to be shown.
+func (p *Predictor) Standing(r Reason) evidence.Standing {
+	return p.trust.book.Standing(string(LLM), string(r))
+}
+
+// correct mixes the evidence that touches w into it, within the bounds and by the
+// weight that the source has earned.
+func (p *Predictor) correct(w *Window, name string, largest int) {
+	h := p.trust.of(name)
+	if h == nil {
+		return
+	}
+	var model forecast.Forecast
+	var strongest claim
+	said := Said{Statistics: w.Statistics.Summary()}
+	for _, c := range h.Claims {
+		share := c.overlap(w.Start, w.End)
+		if share <= 0 {
+			continue
+		}
+		r := c.record(name, evidence.MaxGPUs)
+		r.Probability = c.Probability * share
+		chance := p.trust.book.Chance(r, said.Statistics.Any)
+		if said.Evidence == "" || r.Probability > said.Stated {
+			strongest = c
+			said.Reason, said.Stated, said.Chance, said.Evidence = c.Reason, r.Probability, chance, c.Evidence
+		}
+		model = forecast.Highest(model, forecast.Event(chance, c.Low, c.Mid, c.High))
+	}
+	if said.Evidence == "" {
+		return
+	}
+	bounds := forecast.Bounds{Max: p.cfg.MaxGPUs, Floor: p.limit(largest), Factor: 1}
+	said.Say = math.Min(p.cfg.Weight, p.trust.book.Say(string(LLM), string(said.Reason)))
+	w.Said = &said
+	if said.Say > 0 {
+		w.Forecast = forecast.Blend(w.Statistics, bounds.Clamp(model, w.Statistics), said.Say)
+		w.Source, w.Reason, w.Model, w.PromptHash = LLM, said.Reason, strongest.Model, strongest.PromptHash
+	}
+}
+
+// limit is the most GPUs that a model may speak of: the caps, and a little more
+// than the largest job ever seen.
+func (p *Predictor) limit(largest int) int {
+	return min(p.cfg.MaxGPUs, int(math.Ceil(p.cfg.JobFactor*float64(largest))))
+}

@@ -1,0 +1,38 @@
+package predict
+
+import (
+	"fmt"
+
+	"github.com/forewarm/forewarm/core/evidence"
+)
+
+// trustState is the stored form of trust.
+type trustState struct {
+	Book    *evidence.Book    `json:"book"`
+	Tenants map[string]*heard `json:"tenants"`
+	Named   int64             `json:"named"`
+}
+
+func (t *trust) state() *trustState { return &trustState{t.book, t.tenants, t.named} }
+
+// restore makes trust of its stored form, or afresh if there is none. What
+// sources may lose is the configuration's business, not the state's.
+func (s *trustState) restore(c evidence.Config) (*trust, error) {
+	if s == nil {
+		return newTrust(c)
+	}
+	if s.Book == nil || s.Named < 0 || len(s.Tenants) > maxTenants {
+		return nil, fmt.Errorf("a part is missing or too large")
+	}
+	if err := s.Book.Reconfigure(c); err != nil {
+		return nil, err
+	}
+	t := &trust{book: s.Book, tenants: map[string]*heard{}, named: s.Named}
+	for name, h := range s.Tenants {
+		if h == nil || h.Watch == nil || len(h.Claims) > maxRecords {
+			return nil, fmt.Errorf("a tenant's evidence is damaged")
+		}
+		t.tenants[name] = h
+	}
+	return t, nil
+}
