@@ -78,10 +78,10 @@ gen: ## write every generated file anew
 	GOFLAGS="$${GOFLAGS:-} -tags=$(TAGS)" go generate ./...
 
 .PHONY: replay
-replay: ## replay a trace in virtual time: make replay TRACE=file.csv.gz [DAYS=14] [SEED=1] (a day of a busy trace takes about a minute)
+replay: ## replay a trace in virtual time: make replay TRACE=file.csv.gz [DAYS=14] [SEED=1] [ARGS='--policy reactive'] (a day of a busy trace takes minutes)
 	@[ -n "$(TRACE)" ] || { echo "usage: make replay TRACE=file.csv.gz [DAYS=14] [SEED=1]" >&2; exit 2; }
 	@$(MAKE) --no-print-directory bin/forewarm-sim
-	@bin/forewarm-sim replay --trace "$(TRACE)" --days "$(DAYS)" --seed "$(SEED)"
+	@bin/forewarm-sim replay --trace "$(TRACE)" --days "$(DAYS)" --seed "$(SEED)" $(ARGS)
 
 .PHONY: bench
 bench: ## run the benchmarks of PKG, one package at a time

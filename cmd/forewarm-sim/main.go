@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 	_ "time/tzdata"
@@ -31,16 +34,26 @@ func main() {
 
 // flags of the replay command.
 type flags struct {
-	trace string
-	days  float64
-	opt   sim.Options
+	trace    string
+	days     float64
+	policies []string
+	opt      sim.Options
 }
+
+// The policies that can be replayed, and what is added to the name of one that
+// the pure benchmark did.
+const (
+	reactive  = "reactive"
+	keepAlive = "keep-alive"
+	forewarm  = "forewarm"
+	pure      = ", pure"
+)
 
 func replayCommand() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "replay --trace FILE",
-		Short: "Replay a slice of a job trace, reactive against Forewarm",
+		Short: "Replay a slice of a job trace through the real system, and beside it in the pure benchmark",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return replay(cmd.Context(), f) },
 	}
@@ -50,7 +63,8 @@ func replayCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&f.opt.Boot, "boot", 5*time.Minute, "boot time of a node")
 	cmd.Flags().IntVar(&f.opt.PerNode, "gpus-per-node", 1, "GPUs of a node; the benchmark's unit is one")
 	cmd.Flags().Float64Var(&f.opt.WaitWorth, "wait-worth", 32, "idle GPU-hours that an hour of one waiting job is worth")
-	cmd.Flags().DurationVar(&f.opt.KeepAlive, "keep-alive", 0, "how long a node that nobody holds is kept, in both runs")
+	cmd.Flags().DurationVar(&f.opt.KeepAlive, "keep-alive", 10*time.Minute, "how long the policy keep-alive keeps a node that nobody holds")
+	cmd.Flags().StringSliceVar(&f.policies, "policy", []string{reactive, keepAlive, forewarm}, "what to replay")
 	_ = cmd.MarkFlagRequired("trace") // it exists
 	return cmd
 }
@@ -70,7 +84,7 @@ func replay(ctx context.Context, f flags) error {
 	}
 	fmt.Fprintf(os.Stderr, "%s: %d rows, %d broken; learning from %d jobs, replaying %d from %s to %s (seed %d)\n", f.trace, rep.Rows, rep.Broken,
 		len(trace.Before), len(trace.Jobs), trace.From.Format(time.DateOnly), trace.To.Format(time.DateOnly), f.opt.Seed)
-	rows, err := both(ctx, trace, f.opt)
+	rows, err := replayAll(ctx, trace, f.runs())
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -80,6 +94,7 @@ func replay(ctx context.Context, f flags) error {
 		}
 	}
 	report(rows)
+	agreement(rows)
 	return ctx.Err()
 }
 
@@ -94,31 +109,55 @@ func (f flags) check() error {
 		return errors.New("--gpus-per-node must be between 1 and 64")
 	case !(f.opt.WaitWorth > 0 && f.opt.WaitWorth <= 1e6):
 		return errors.New("--wait-worth must be above 0 and at most 1000000")
-	case f.opt.KeepAlive < 0:
-		return errors.New("--keep-alive must not be negative")
+	case f.opt.KeepAlive <= time.Second:
+		return errors.New("--keep-alive must be above 1s")
+	case len(f.policies) == 0 || slices.ContainsFunc(f.policies, unknown):
+		return errors.New("--policy must be some of reactive, keep-alive and forewarm")
 	default:
 		return nil
 	}
 }
 
-// both runs the two policies beside each other: each is a world of its own on
-// one goroutine, so neither changes the other's outcome.
-func both(ctx context.Context, trace sim.Trace, opt sim.Options) ([]row, error) {
-	names := []string{"reactive", "forewarm"}
-	rows := make([]row, len(names))
-	errs := make([]error, len(names))
-	done := newProgress(names)
+// runs are what is replayed: each policy through the system and, beside it, in
+// the pure benchmark, which has no run for what it cannot do.
+func (f flags) runs() []run {
+	var list []run
+	for _, name := range f.policies {
+		opt := f.opt
+		opt.Agent = name == forewarm
+		if name != keepAlive {
+			opt.KeepAlive = 0
+		}
+		list = append(list, run{name, opt, sim.Replay})
+		if name != forewarm {
+			list = append(list, run{name + pure, opt, sim.Pure})
+		}
+	}
+	return list
+}
+
+// run is one row to be.
+type run struct {
+	name string
+	opt  sim.Options
+	do   func(context.Context, sim.Trace, sim.Options) (sim.Outcome, error)
+}
+
+// replayAll does the runs beside each other: each is a world of its own on one
+// goroutine, so none changes another's outcome.
+func replayAll(ctx context.Context, trace sim.Trace, runs []run) ([]row, error) {
+	rows := make([]row, len(runs))
+	errs := make([]error, len(runs))
+	done := newProgress(runs)
 	var wait sync.WaitGroup
-	for i, name := range names {
-		own := opt
-		own.Agent = name == "forewarm"
-		own.Progress = func(share float64) { done.set(i, share) }
+	for i, r := range runs {
+		r.opt.Progress = func(share float64) { done.set(i, share) }
 		wait.Go(func() {
-			outcome, err := sim.Replay(ctx, trace, own)
+			outcome, err := r.do(ctx, trace, r.opt)
 			if err != nil {
-				errs[i] = fmt.Errorf("replaying %s: %w", name, err)
+				errs[i] = fmt.Errorf("replaying %s: %w", r.name, err)
 			}
-			rows[i] = row{name, outcome}
+			rows[i] = row{r.name, outcome}
 			done.set(i, 1)
 		})
 	}
@@ -135,8 +174,12 @@ type progress struct {
 	began time.Time
 }
 
-func newProgress(names []string) *progress {
-	return &progress{names: names, done: make([]int, len(names)), began: time.Now()}
+func newProgress(runs []run) *progress {
+	p := &progress{done: make([]int, len(runs)), began: time.Now()}
+	for _, r := range runs {
+		p.names = append(p.names, r.name)
+	}
+	return p
 }
 
 // set prints the line when a run has done one more percent.
@@ -160,6 +203,10 @@ type row struct {
 	sim.Outcome
 }
 
+func unknown(policy string) bool {
+	return policy != reactive && policy != keepAlive && policy != forewarm
+}
+
 // report writes the table and the figures that benchmarks read.
 func report(rows []row) {
 	t := table.NewWriter()
@@ -180,7 +227,7 @@ func report(rows []row) {
 	t.Render()
 	for _, r := range rows {
 		figure := func(what string, v float64, unit string) {
-			fmt.Printf("figure: %s_%s %.3f %s\n", r.name, what, v, unit)
+			fmt.Printf("figure: %s_%s %.3f %s\n", figureName(r.name), what, v, unit)
 		}
 		figure("starts", float64(r.Starts), "jobs")
 		figure("zero_wait_rate", r.ZeroWaitRate(), "%")
@@ -191,4 +238,33 @@ func report(rows []row) {
 		figure("overhead", r.Overhead(), "%")
 		figure("orphans", float64(r.Orphans), "machines")
 	}
+}
+
+// figureName is a row's name as figures have it.
+func figureName(row string) string {
+	return strings.NewReplacer(", ", "_", "-", "_", " ", "_").Replace(row)
+}
+
+// agreement writes how far the system is from the pure benchmark, in percent of
+// the benchmark: each policy, and the worst of all.
+func agreement(rows []row) {
+	var wait, overhead float64
+	for i, system := range rows {
+		if i+1 == len(rows) || rows[i+1].name != system.name+pure {
+			continue
+		}
+		benchmark := rows[i+1]
+		figure := func(what string, got, want float64) float64 {
+			off := 100 * (got - want) / max(want, 1e-9)
+			fmt.Printf("figure: %s_agreement_%s %.3f %%\n", figureName(system.name), what, off)
+			return math.Abs(off)
+		}
+		wait = max(wait, figure("wait", system.MeanWait.Seconds(), benchmark.MeanWait.Seconds()))
+		overhead = max(overhead, figure("overhead", system.Overhead(), benchmark.Overhead()))
+		figure("zero_wait_rate", system.ZeroWaitRate(), benchmark.ZeroWaitRate())
+		figure("idle", system.IdleHours, benchmark.IdleHours)
+		figure("boot", system.BootHours, benchmark.BootHours)
+		figure("busy", system.BusyHours, benchmark.BusyHours)
+	}
+	fmt.Printf("figure: replay_agreement_wait %.3f %%\nfigure: replay_agreement_overhead %.3f %%\n", wait, overhead)
 }

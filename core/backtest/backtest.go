@@ -82,6 +82,9 @@ type Policy interface {
 	Target(now int64) int
 }
 
+// Span is the seconds after From and up to Last.
+type Span struct{ From, Last int64 }
+
 // Options shape a run.
 type Options struct {
 	Boot      int64                     // seconds a unit takes to boot, at least 1
@@ -89,4 +92,5 @@ type Options struct {
 	Policy    func(tenant int) Policy   // makes the policy of a tenant; nil wants nothing
 	Progress  func(done, of int) error  // called now and then with the jobs replayed; an error ends the run
 	Waited    func(job int, wait int64) // called for every job that starts, if not nil
+	Scored    Span                      // what is scored; zero is what Trace.Window says
 }

@@ -18,7 +18,7 @@ func Oracle(t Trace, boot int64) (Outcome, error) {
 			o.out.waited(0)
 		}
 	}
-	o.out.finish(t)
+	o.out.finish(t, Span{o.from, o.last})
 	return o.out, nil
 }
 

@@ -43,12 +43,11 @@ func percent(part, whole float64) float64 {
 	return 100 * part / whole
 }
 
-// finish adds up.
-func (o *Outcome) finish(t Trace) {
-	_, from, last := t.Window()
+// finish adds up what is scored.
+func (o *Outcome) finish(t Trace, scored Span) {
 	busy := int64(0)
 	for _, j := range t.Jobs {
-		busy += int64(j.GPUs) * max(0, min(j.Submit+j.Duration, last)-max(j.Submit, from))
+		busy += int64(j.GPUs) * max(0, min(j.Submit+j.Duration, scored.Last)-max(j.Submit, scored.From))
 	}
 	o.BusyHours, o.IdleHours, o.BootHours = hours(busy), hours(o.idle), hours(o.boot)
 	o.Jobs = len(o.waits)

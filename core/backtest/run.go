@@ -35,6 +35,9 @@ func Run(t Trace, opt Options) (Outcome, error) {
 	}
 	r := &run{trace: t, opt: opt, fleets: make([]fleet, len(t.Tenants)), started: make([]int64, len(t.Jobs))}
 	r.first, r.from, r.last = t.Window()
+	if opt.Scored != (Span{}) {
+		r.from, r.last = opt.Scored.From, opt.Scored.Last
+	}
 	for i := range r.fleets {
 		r.fleets[i].since = r.from
 		if opt.Policy != nil {
@@ -50,12 +53,15 @@ func Run(t Trace, opt Options) (Outcome, error) {
 	for i := range r.fleets {
 		r.count(i, r.last)
 	}
-	r.out.finish(t)
+	r.out.finish(t, Span{r.from, r.last})
 	return r.out, nil
 }
 
-// more reports whether a job has still to arrive or to start.
-func (r *run) more() bool { return r.next < len(r.trace.Jobs) || r.pending > 0 }
+// more reports whether a job has still to arrive or to start, or something is
+// to happen that is scored.
+func (r *run) more() bool {
+	return r.next < len(r.trace.Jobs) || r.pending > 0 || len(r.agenda) > 0 && r.agenda[0].at <= r.last
+}
 
 // second lets everything happen that is due in the next second in which anything
 // is.

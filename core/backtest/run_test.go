@@ -172,3 +172,20 @@ func TestProgressEndsTheRun(t *testing.T) {
 		t.Fatalf("error %v, want the one of Progress", err)
 	}
 }
+
+func TestWhatIsScoredCanEndAfterTheLastJob(t *testing.T) {
+	t.Parallel()
+	trace := backtest.Trace{Tenants: []string{"a"}, Jobs: []backtest.Job{{Submit: 1, Duration: 10, GPUs: 1}}}
+	for last, idle := range map[int64]int64{20: 4, 30: 14, 50: 20} { // it runs from 6 to 16 and its GPU is kept to 36
+		out, err := backtest.Run(trace, backtest.Options{Boot: 5, KeepAlive: 20, Scored: backtest.Span{From: 0, Last: last}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := seconds(out.IdleHours); out.Jobs != 1 || got != idle || seconds(out.BootHours) != 5 || seconds(out.BusyHours) != 10 {
+			t.Errorf("up to %d: %d jobs, %d s idle, %d s of boot, %d s busy", last, out.Jobs, got, seconds(out.BootHours), seconds(out.BusyHours))
+		}
+	}
+	if out, err := backtest.Run(trace, backtest.Options{Boot: 5, Scored: backtest.Span{From: 1, Last: 50}}); err != nil || out.Jobs != 0 {
+		t.Errorf("%d jobs, %v: a job that comes in the second before the scored part is scored", out.Jobs, err)
+	}
+}

@@ -43,7 +43,7 @@ func (r *run) outcome(ctx context.Context) (Outcome, error) {
 	live := 0
 	err := r.store.Read(ctx, func(rd ledger.Reader) error {
 		var err error
-		if rep, err = rd.Report(ledger.Scope{All: true}, r.trace.From, r.clock.Now()); err != nil {
+		if rep, err = rd.Report(ledger.Scope{All: true}, r.trace.From, r.trace.To); err != nil {
 			return err
 		}
 		for node := range r.cloud.LivePerNode() {

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Seed      uint64
 	Agent     bool          // false: GPUs are only made when somebody waits for them
-	KeepAlive time.Duration // how long a node that nobody holds is kept
+	KeepAlive time.Duration // how long a node that nobody holds is kept; at least a second, in which an agent can ask for it
 	Boot      time.Duration // of every node
 	PerNode   int           // GPUs of a node
 	WaitWorth float64       // see place.Config
@@ -40,6 +40,7 @@ func (o Options) WithDefaults() Options {
 	if o.Every == 0 {
 		o.Every = o.Boot + time.Minute
 	}
+	o.KeepAlive = max(o.KeepAlive, time.Second)
 	return o
 }
 
@@ -60,6 +61,16 @@ type start struct {
 	tenant *tenant
 	job    history.Record
 	asked  time.Time
+	counts bool // it was submitted in the scored part
+}
+
+// ends is when a job ends that got its GPUs at an instant. One that runs when the
+// scored part begins ends when it did.
+func (s start) ends(at time.Time) time.Time {
+	if !s.counts {
+		return end(s.job)
+	}
+	return at.Add(s.job.Duration)
 }
 
 // Replay drives a trace through the real system and reports what came of it.
@@ -80,7 +91,7 @@ func Replay(ctx context.Context, trace Trace, opt Options) (Outcome, error) {
 
 // begin makes the world in which a trace is to be replayed.
 func begin(ctx context.Context, trace Trace, opt Options) (*run, error) {
-	w, err := newWorld(ctx, trace.From, opt)
+	w, err := newWorld(ctx, trace.From.Add(-opt.settling()), opt)
 	if err != nil {
 		return nil, err
 	}
@@ -111,10 +122,15 @@ func (r *run) prepare(ctx context.Context) error {
 		if t.agent == nil {
 			continue
 		}
-		if err := t.agent.Handle(step, past[name]); err != nil {
-			return fmt.Errorf("teaching the agent of %s: %w", name, err)
-		}
-		r.agenda.add(r.trace.From, kindAgent, func() error { return r.tick(step, t) })
+		r.agenda.add(r.trace.From, kindAgent, func() error {
+			if err := t.agent.Handle(step, past[name]); err != nil {
+				return fmt.Errorf("teaching the agent of %s: %w", name, err)
+			}
+			return r.tick(step, t)
+		})
+	}
+	for _, job := range r.trace.running() {
+		r.agenda.add(r.clock.Now(), kindArrival, func() error { return r.arrive(step, job) })
 	}
 	for _, job := range r.trace.Jobs {
 		r.agenda.add(job.Submitted, kindArrival, func() error { return r.arrive(step, job) })
@@ -126,8 +142,9 @@ func (r *run) prepare(ctx context.Context) error {
 // so that capacity decides nothing, and few enough that a plan is quick.
 func room(peak, perNode int) int { return 2*peak/perNode + 64 }
 
-// loop moves time from instant to instant until the trace's end, or until ctx
-// ends: then the instant that is under way is still finished.
+// loop moves time from instant to instant until the trace's end and until the
+// jobs that wait then have started, or until ctx ends: then the instant that is
+// under way is still finished.
 func (r *run) loop(ctx context.Context) error {
 	whole := r.trace.To.Sub(r.trace.From)
 	uncut := context.WithoutCancel(ctx)
@@ -136,8 +153,8 @@ func (r *run) loop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !ok || at.After(r.trace.To) {
-			r.clock.Set(r.trace.To)
+		if over := at.After(r.trace.To) && (len(r.waits) == r.asked || at.After(r.trace.To.Add(patience))); !ok || over {
+			r.clock.Set(later(r.clock.Now(), r.trace.To))
 			return nil
 		}
 		if at.After(r.clock.Now()) {
@@ -147,10 +164,21 @@ func (r *run) loop(ctx context.Context) error {
 			return fmt.Errorf("at %s: %w", at.UTC().Format(time.RFC3339), err)
 		}
 		if r.opt.Progress != nil && step%64 == 0 {
-			r.opt.Progress(float64(at.Sub(r.trace.From)) / float64(whole))
+			r.opt.Progress(min(1, float64(at.Sub(r.trace.From))/float64(whole)))
 		}
 	}
 	return ctx.Err()
+}
+
+// patience is how long after the trace's end jobs may still wait: much longer
+// than anybody does while there is room.
+const patience = 24 * time.Hour
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // next is the first instant at which something is to happen.
@@ -209,9 +237,12 @@ func (r *run) arrive(ctx context.Context, job history.Record) error {
 	if err != nil {
 		return fmt.Errorf("allocating %d GPUs for %s: %w", job.GPUs, job.ID, err)
 	}
-	r.asked++
-	r.started[a.ID] = start{tenant: t, job: job, asked: r.clock.Now()}
-	if t.agent == nil {
+	s := start{tenant: t, job: job, asked: r.clock.Now(), counts: job.Submitted.After(r.trace.From)}
+	r.started[a.ID] = s
+	if s.counts {
+		r.asked++
+	}
+	if t.agent == nil || !s.counts {
 		return nil
 	}
 	if err := t.agent.Handle(ctx, []source.Item{{Record: &job}}); err != nil {
@@ -268,8 +299,10 @@ func (r *run) notice(ctx context.Context) error {
 		if !ok {
 			return fmt.Errorf("allocation %s became active but was not asked for", e.Subject)
 		}
-		r.waits = append(r.waits, e.At.Sub(s.asked))
-		r.agenda.add(e.At.Add(s.job.Duration), kindEnd, func() error { return r.end(ctx, e.Subject, s) })
+		if s.counts {
+			r.waits = append(r.waits, e.At.Sub(s.asked))
+		}
+		r.agenda.add(s.ends(e.At), kindEnd, func() error { return r.end(ctx, e.Subject, s) })
 	}
 	if len(events) == 500 {
 		return r.notice(ctx)

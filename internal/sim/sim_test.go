@@ -169,6 +169,47 @@ func TestReplayIsFaithful(t *testing.T) {
 	require.InDelta(t, outcomes[false].BusyHours, outcomes[true].BusyHours, 0.01, "the jobs are the same")
 }
 
+// crowd is a trace of two tenants with busy hours and jobs of several sizes, some
+// of which run when the scored part begins.
+func crowd(seed uint64) Trace {
+	random := rand.New(rand.NewPCG(seed, 11))
+	trace := Trace{From: monday, To: monday.Add(5 * time.Hour)}
+	at := monday.Add(-time.Hour)
+	for i := 0; at.Before(trace.To.Add(-10 * time.Minute)); i++ {
+		job := history.Record{
+			ID: fmt.Sprint(i), Tenant: []string{"biology", "physics"}[random.IntN(2)], GPUs: 1 << random.IntN(4),
+			Submitted: at, Duration: time.Duration(30+random.IntN(3000)) * time.Second,
+		}
+		if at.After(trace.From) {
+			trace.Jobs = append(trace.Jobs, job)
+		} else {
+			trace.Before = append(trace.Before, job)
+		}
+		at = at.Add(time.Duration(1+random.ExpFloat64()*120) * time.Second)
+	}
+	return trace
+}
+
+func TestTheSystemAgreesWithTheBenchmark(t *testing.T) {
+	t.Parallel()
+	trace := crowd(3)
+	require.Greater(t, len(trace.running()), 5)
+	for name, opt := range map[string]Options{"reactive": {Seed: 1}, "keep-alive": {Seed: 1, KeepAlive: 10 * time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Replay(t.Context(), trace, opt)
+			require.NoError(t, err)
+			want, err := Pure(t.Context(), trace, opt)
+			require.NoError(t, err)
+			require.Equal(t, len(trace.Jobs), want.Jobs)
+			require.Equal(t, want.Starts, got.Starts)
+			require.InEpsilon(t, want.MeanWait.Seconds(), got.MeanWait.Seconds(), 0.05)
+			require.InEpsilon(t, want.Overhead(), got.Overhead(), 0.05)
+			require.InEpsilon(t, want.BusyHours, got.BusyHours, 0.05)
+		})
+	}
+}
+
 // sameBill compares what the ledger says was paid with what the cloud charges.
 func (r *run) sameBill(t *testing.T, o Outcome) {
 	t.Helper()

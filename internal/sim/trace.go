@@ -10,14 +10,33 @@ import (
 	"github.com/forewarm/forewarm/agent/history"
 )
 
-// Trace is a job history cut in two: what the agents know when the run begins,
-// and what happens in it.
+// Trace is a job history cut in two: what the agents know when the scored part
+// begins, and what happens in it.
 type Trace struct {
-	Before []history.Record
-	Jobs   []history.Record
+	Before []history.Record // submitted up to From
+	Jobs   []history.Record // submitted after From and up to To
 	From   time.Time
 	To     time.Time
 }
+
+// running are the jobs that hold GPUs when the scored part begins, none of them
+// having waited.
+func (t Trace) running() []history.Record {
+	var found []history.Record
+	for _, job := range t.Before {
+		if end(job).After(t.From) {
+			found = append(found, job)
+		}
+	}
+	return found
+}
+
+// end is when a job ends that did not wait.
+func end(job history.Record) time.Time { return job.Submitted.Add(job.Duration) }
+
+// settling is how long before the scored part the running jobs ask for their
+// GPUs: a boot, and the time to make the nodes' way to it.
+func (o Options) settling() time.Duration { return o.Boot + time.Minute }
 
 // warmUp is the share of a trace's time that is only learned from, as the
 // benchmark defines it.
@@ -74,9 +93,9 @@ func (t Trace) peak(tenant string) int {
 		gpus int
 	}
 	var changes []change
-	for _, job := range t.Jobs {
+	for _, job := range slices.Concat(t.running(), t.Jobs) {
 		if job.Tenant == tenant {
-			changes = append(changes, change{job.Submitted, job.GPUs}, change{job.Submitted.Add(job.Duration), -job.GPUs})
+			changes = append(changes, change{job.Submitted, job.GPUs}, change{end(job), -job.GPUs})
 		}
 	}
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.gpus, b.gpus)) })

@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/agent/history"
+	"github.com/forewarm/forewarm/core/backtest"
+)
+
+// Pure replays a trace as Replay does, but with the benchmark of core/backtest
+// instead of the system: what it comes to is what Replay should come to.
+func Pure(ctx context.Context, trace Trace, opt Options) (Outcome, error) {
+	opt = opt.WithDefaults()
+	jobs, _ := trace.slice(opt)
+	out, err := backtest.Run(jobs, backtest.Options{
+		Boot: int64(opt.Boot / time.Second), KeepAlive: opt.kept(), Scored: trace.scored(),
+		Progress: func(done, of int) error {
+			if opt.Progress != nil {
+				opt.Progress(float64(done) / float64(of))
+			}
+			return ctx.Err()
+		},
+	})
+	if err != nil {
+		return Outcome{}, fmt.Errorf("running the benchmark: %w", err)
+	}
+	return Outcome{
+		Until: trace.To, Jobs: out.Jobs, Starts: out.Jobs, ZeroWaits: out.ZeroWaits,
+		MeanWait: time.Duration(out.Mean * float64(time.Second)), P95Wait: time.Duration(out.P95) * time.Second,
+		BusyHours: out.BusyHours, IdleHours: out.IdleHours, BootHours: out.BootHours,
+	}, nil
+}
+
+// kept is the benchmark's keep-alive in seconds. The shortest one of the system
+// only gives an agent time to ask, which the benchmark's policies need not.
+func (o Options) kept() int64 {
+	if o.KeepAlive <= time.Second {
+		return 0
+	}
+	return int64(o.KeepAlive / time.Second)
+}
+
+func (t Trace) scored() backtest.Span { return backtest.Span{From: t.From.Unix(), Last: t.To.Unix()} }
+
+// slice returns what is replayed in the benchmark's form, and the records of its
+// jobs. Those that run when the scored part begins come first, and end when they
+// did.
+func (t Trace) slice(opt Options) (backtest.Trace, []history.Record) {
+	names := t.tenants()
+	index := map[string]int{}
+	for i, name := range names {
+		index[name] = i
+	}
+	begin := t.From.Add(-opt.settling())
+	out := backtest.Trace{Tenants: names}
+	var records []history.Record
+	add := func(job history.Record, submit time.Time, duration time.Duration) {
+		records = append(records, job)
+		out.Jobs = append(out.Jobs, backtest.Job{
+			ID: job.ID, Submit: submit.Unix(), Duration: max(1, int64(duration/time.Second)), GPUs: job.GPUs, Tenant: index[job.Tenant],
+		})
+	}
+	for _, job := range t.running() {
+		add(job, begin, end(job).Sub(begin.Add(opt.Boot)))
+	}
+	for _, job := range t.Jobs {
+		add(job, job.Submitted, job.Duration)
+	}
+	return out, records
+}
