@@ -101,18 +101,33 @@ func (d Decision) Explain() string {
 	}
 }
 
-// weigh finds the size of the record with the best balance. A wait that is spared
-// saves a boot's worth of waiting, and what idles of a hold costs its price. With
-// trust p, n claimed jobs and g GPUs this is the rule p·n·r·B >= g·((1-p)·miss +
-// p·hit), whose p·n and idle shares are learned for each kind, tenant and size.
+// eager is how many times its further cost a larger size must bring in before it is
+// held in place of a smaller one that pays. Of several sizes, the one that chance
+// made look best is the largest too often.
+const eager = 4
+
+// weigh finds the size of the record to hold. A wait that is spared saves a boot's
+// worth of waiting, and what idles of a hold costs its price. With trust p, n claimed
+// jobs and g GPUs this is the rule p·n·r·B >= g·((1-p)·miss + p·hit), whose p·n and
+// idle shares are learned for each kind, tenant and size. More than what is claimed
+// is held only if that pays well.
 func (t Terms) weigh(r Record, b belief) Decision {
-	best := Decision{Size: -1}
-	for i := range sizes {
-		if d := t.size(r, b, i); best.Size < 0 || d.Gain-d.Cost > best.Gain-best.Cost {
-			best = d
+	best := t.size(r, b, 0)
+	accepted := best.Gain > best.Cost
+	for i := 1; i < sizes; i++ {
+		d := t.size(r, b, i)
+		gain, cost, times := d.Gain, d.Cost, 1.0
+		if accepted {
+			gain, cost = gain-best.Gain, cost-best.Cost
+		}
+		if accepted || multiples[i] > 1 {
+			times = eager
+		}
+		if gain > cost && gain > times*cost {
+			best, accepted = d, true
 		}
 	}
-	if best.Gain > best.Cost {
+	if accepted {
 		best.Verdict = Accepted
 	}
 	return best
@@ -123,7 +138,7 @@ func (t Terms) size(r Record, b belief, i int) Decision {
 	d := Decision{Verdict: Unworthy, Size: i, Trust: b.trust, Idle: b.idle[i]}
 	d.From, d.Doubt, d.Until = t.Hold(r)
 	d.GPUs = t.gpus(r, i)
-	d.Saved = t.jobs(r, i) * b.saved[i]
+	d.Saved = t.jobs(r, i) * b.saved[i] * b.careful()
 	d.Gain = t.WaitPrice * t.Boot.Hours() * d.Saved
 	d.Cost = t.GPUPrice * t.hours(r, i) * b.idle[i]
 	return d

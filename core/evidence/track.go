@@ -43,13 +43,14 @@ func (t *track) add(r result) {
 // belief is what a record is expected to come to.
 type belief struct {
 	trust float64 // mean of the Beta posterior on uplift
+	hits  float64 // useful records that this rests on, those of the prior included
 	result
 }
 
 // unknown is what is believed of a kind without a record: it claims what it
 // means, so that holding more spares nobody more.
 func unknown() belief {
-	b := belief{trust: priorTrust}
+	b := belief{trust: priorTrust, hits: priorWeight * priorTrust}
 	for i, m := range multiples {
 		b.saved[i] = priorTrust / max(1, m)
 		b.idle[i] = 1 - priorUsed*b.saved[i]
@@ -60,6 +61,7 @@ func unknown() belief {
 // update returns what is believed after the track, if prior was believed before.
 func (t track) update(prior belief) belief {
 	mix := func(before, sum float64) float64 { return (priorWeight*before + sum) / (priorWeight + t.N) }
+	prior.hits = priorWeight*prior.trust + t.Right
 	prior.trust = mix(prior.trust, t.Right)
 	for i := range sizes {
 		prior.saved[i] = mix(prior.saved[i], t.Saved[i])
@@ -67,6 +69,14 @@ func (t track) update(prior belief) belief {
 	}
 	return prior
 }
+
+// caution is how many standard deviations below its mean a record is taken: what is
+// accepted because chance made it look good is a loss, and rare hits leave a mean
+// uncertain by 1/sqrt(hits) of itself.
+const caution = 0.5
+
+// careful is the share of what is believed to be saved that is counted on.
+func (b belief) careful() float64 { return max(0, 1-caution/math.Sqrt(b.hits)) }
 
 // scale returns the belief about a statement that is surer than usual, by a
 // factor.
