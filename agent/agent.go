@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/agent/history"
+	"github.com/forewarm/forewarm/agent/outbox"
 	"github.com/forewarm/forewarm/agent/place"
 	"github.com/forewarm/forewarm/agent/predict"
 	"github.com/forewarm/forewarm/agent/redact"
@@ -41,11 +42,8 @@ const (
 // again: what is the same changes nothing.
 type ControlPlane interface {
 	PutPlan(ctx context.Context, plan contract.AgentPlan) (contract.PlanOutcome, error)
-	// RecordForecasts keeps forecasts, before their windows begin; see
-	// predict.Rows.
-	RecordForecasts(ctx context.Context, in contract.AgentForecasts) (contract.Recorded, error)
-	// CloseForecasts says how forecasts came out whose windows are over.
-	CloseForecasts(ctx context.Context, in contract.AgentOutcomes) (contract.Recorded, error)
+	// What it forecasts, before the windows begin, and how that came out.
+	outbox.Receiver
 }
 
 // Config is an agent without its sources.
@@ -61,6 +59,7 @@ type Config struct {
 	Control ControlPlane    // may be nil in mode observe
 	Ledger  *predict.Ledger // of forecasts; nil keeps none
 	State   string          // file of what was learned; empty keeps it in memory
+	Secret  []byte          // of the names under which forecasts are sent; without one, none is
 }
 
 // maxLines is how many log lines are kept for the model between two steps.
@@ -76,6 +75,7 @@ type Agent struct {
 	newest time.Time            // of the jobs seen
 	lines  []redact.Scrubbed
 	late   int // rows older than what was counted already
+	unsent outbox.Outbox
 }
 
 // New returns an agent that has learned what its state file holds.
@@ -164,6 +164,7 @@ type Report struct {
 	Sent       bool
 	Closed     int // forecasts that were scored
 	Late       int // rows that came too late to count, since the start
+	Unsent     int // forecasts and outcomes that the control plane does not have yet
 }
 
 // Step predicts, scores what is over and, in mode auto, sends the whole plan. A
@@ -199,7 +200,34 @@ func (a *Agent) Step(ctx context.Context) (Report, error) {
 		return rep, fmt.Errorf("sending the plan: %w", err)
 	}
 	rep.Sent = true
-	return rep, nil
+	err = a.tell(ctx, now)
+	rep.Unsent = a.unsent.Len()
+	return rep, err
+}
+
+// tell sends forecasts and outcomes that were not sent yet. That it fails is no
+// fault of the step: the plan stands, and they are sent again.
+func (a *Agent) tell(ctx context.Context, now time.Time) error {
+	if a.unsent.Len() == 0 {
+		return nil
+	}
+	before := a.unsent.Len()
+	dropped, err := a.unsent.Send(ctx, now, a.cfg.Control)
+	if err != nil {
+		a.cfg.Logger.Warn("forecasts were not sent; they are tried again", "unsent", a.unsent.Len(), "error", err)
+	}
+	if dropped > 0 {
+		a.cfg.Logger.Warn("forecasts were dropped that came too late or were refused", "dropped", dropped)
+	}
+	if a.unsent.Len() == before {
+		return nil
+	}
+	return a.save()
+}
+
+// rows turns forecasts into what may leave; false when nothing is to.
+func (a *Agent) rows() (predict.Rows, bool) {
+	return predict.Rows{PoolID: a.cfg.PoolID, Secret: a.cfg.Secret}, a.cfg.Mode == Auto && len(a.cfg.Secret) > 0
 }
 
 // fromNow asks for what is left of windows that have begun: nothing can be
@@ -239,13 +267,22 @@ func (a *Agent) score(now time.Time, rep Report) (int, error) {
 	for _, o := range closed {
 		a.cfg.Predict.Learn(o.Entry, o.GPUs)
 	}
+	if rows, ok := a.rows(); ok {
+		for _, e := range entries {
+			a.unsent.Forecast(rows.Forecast(e))
+		}
+		for _, o := range closed {
+			a.unsent.Outcome(rows.Outcome(o))
+		}
+	}
 	return len(closed), nil
 }
 
 // keep saves what a step has learned of evidence: that a record is open, or what
-// became of one, must not be forgotten, or the source would be judged by half.
+// became of one, must not be forgotten, or the source would be judged by half. So
+// it is with what is to be told.
 func (a *Agent) keep() error {
-	if !a.cfg.Predict.Listens() {
+	if !a.cfg.Predict.Listens() && a.unsent.Len() == 0 {
 		return nil
 	}
 	return a.save()

@@ -35,10 +35,13 @@ const (
 // morning at nine.
 var today = time.Date(2026, 3, 23, 0, 0, 0, 0, time.UTC)
 
-// control is the other side: it remembers plans, or fails.
+// control is the other side: it remembers what it is told, or fails.
 type control struct {
-	plans []contract.AgentPlan
-	fails error
+	plans     []contract.AgentPlan
+	forecasts []contract.AgentForecast
+	outcomes  []contract.AgentOutcome
+	fails     error
+	deaf      error // to forecasts
 }
 
 func (c *control) PutPlan(_ context.Context, plan contract.AgentPlan) (contract.PlanOutcome, error) {
@@ -50,11 +53,17 @@ func (c *control) PutPlan(_ context.Context, plan contract.AgentPlan) (contract.
 }
 
 func (c *control) RecordForecasts(_ context.Context, in contract.AgentForecasts) (contract.Recorded, error) {
-	return contract.Recorded{New: len(in.Forecasts)}, c.fails
+	if c.deaf == nil {
+		c.forecasts = append(c.forecasts, in.Forecasts...)
+	}
+	return contract.Recorded{New: len(in.Forecasts)}, c.deaf
 }
 
 func (c *control) CloseForecasts(_ context.Context, in contract.AgentOutcomes) (contract.Recorded, error) {
-	return contract.Recorded{New: len(in.Outcomes)}, c.fails
+	if c.deaf == nil {
+		c.outcomes = append(c.outcomes, in.Outcomes...)
+	}
+	return contract.Recorded{New: len(in.Outcomes)}, c.deaf
 }
 
 // bench is an agent with its surroundings.
@@ -322,4 +331,58 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 		_, err := tryBench(t, change)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+func TestForecastsAndOutcomesReachTheControlPlane(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, err := predict.OpenLedger(filepath.Join(dir, "forecasts.jsonl"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Release()) }()
+	start := func(c *agent.Config) {
+		c.Ledger, c.Secret, c.State = l, []byte("secret"), filepath.Join(dir, "state.json")
+	}
+	b := newBench(t, start)
+	b.handle(t, mornings()...)
+	nine := today.Add(9 * time.Hour)
+	b.control.deaf = errors.New("away")
+	b.clock.Set(nine.Add(-width))
+	rep, err := b.Step(t.Context())
+	require.NoError(t, err, "the plan stands although nobody hears of forecasts")
+	require.True(t, rep.Sent)
+	require.Positive(t, rep.Unsent)
+
+	again := newBench(t, start) // a restart
+	again.clock.Set(nine.Add(-width / 2))
+	_, err = again.Step(t.Context())
+	require.NoError(t, err)
+	require.Len(t, again.control.forecasts, 2, "one of each step")
+	f := again.control.forecasts[0]
+	require.Equal(t, poolID, f.PoolID)
+	require.Equal(t, nine, f.Start)
+	require.Greater(t, f.Probability, 0.5)
+
+	again.handle(t, job("one more", nine.Add(time.Minute), 3))
+	for _, after := range []time.Duration{width, width + 2*time.Minute} {
+		again.clock.Set(nine.Add(after))
+		rep, err = again.Step(t.Context())
+		require.NoError(t, err)
+	}
+	require.Zero(t, rep.Unsent)
+	require.Len(t, again.control.outcomes, 2)
+	require.Equal(t, contract.AgentOutcome{ID: f.ID, GPUs: 3, CountedAt: nine.Add(width)}, again.control.outcomes[0])
+}
+
+func TestWithoutASecretNoForecastLeaves(t *testing.T) {
+	t.Parallel()
+	l, err := predict.OpenLedger(filepath.Join(t.TempDir(), "forecasts.jsonl"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Release()) }()
+	b := newBench(t, func(c *agent.Config) { c.Ledger = l })
+	b.handle(t, mornings()...)
+	b.clock.Set(today.Add(9*time.Hour - width))
+	_, err = b.Step(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, l.Open())
+	require.Empty(t, b.control.forecasts)
 }

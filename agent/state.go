@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/forewarm/forewarm/agent/outbox"
 )
 
 // state is what an agent has learned, as it is kept in a file.
@@ -15,6 +17,7 @@ type state struct {
 	Version int                  `json:"version"`
 	Seen    map[string]time.Time `json:"seen"`
 	Learned json.RawMessage      `json:"learned"`
+	Unsent  outbox.Outbox        `json:"unsent,omitzero"` // what the control plane is still to be told
 }
 
 const stateVersion = 1
@@ -40,6 +43,7 @@ func (a *Agent) load() error {
 	if err := a.cfg.Predict.Restore(s.Learned); err != nil {
 		return fmt.Errorf("restoring from %s (delete it to learn again): %w", a.cfg.State, err)
 	}
+	a.unsent = s.Unsent
 	for id, at := range s.Seen {
 		a.seen[id] = at
 		if at.After(a.newest) {
@@ -59,7 +63,7 @@ func (a *Agent) save() error {
 	if err != nil {
 		return fmt.Errorf("encoding the agent's state: %w", err)
 	}
-	data, err := json.Marshal(state{Version: stateVersion, Seen: a.seen, Learned: learned})
+	data, err := json.Marshal(state{Version: stateVersion, Seen: a.seen, Learned: learned, Unsent: a.unsent})
 	if err != nil {
 		return fmt.Errorf("encoding the agent's state: %w", err)
 	}

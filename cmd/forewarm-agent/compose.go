@@ -111,6 +111,9 @@ func (p composer) connect(ctx context.Context, out *composition, cfg *agent.Conf
 	}
 	out.closers = append(out.closers, forecasts.Release)
 	cfg.Ledger = forecasts
+	if cfg.Secret, err = loadSalt(p.path(saltFile)); err != nil {
+		return nil, err
+	}
 	if p.cfg.Mode == agent.Auto {
 		if cfg.Control, cfg.PoolID, err = p.control(ctx, e); err != nil {
 			return nil, err
