@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,4 +100,40 @@ func TestAnOutcomeTellsWhatEvidenceAdded(t *testing.T) {
 		require.Less(t, b.Standing(e.Said.Reason).Say, 0.25)
 		b.Learn(Entry{}, 0)
 	})
+}
+
+// A state from before evidence was kept is one in which nothing was said.
+func TestAStateWithoutTrustIsRead(t *testing.T) {
+	t.Parallel()
+	p := newPredictor(t, nil)
+	teach(t, p)
+	data, err := json.Marshal(p)
+	require.NoError(t, err)
+	var parts map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(data, &parts))
+	for name, trust := range map[string]string{
+		"": "", "null": `null`, "no book": `{"book":null,"tenants":{},"named":0}`,
+		"a watch that cannot be": `{"book":` + string(book(t, parts["trust"])) + `,"tenants":{"lab":{"watch":{"version":9},"claims":null}},"named":0}`,
+		"no watch":               `{"book":` + string(book(t, parts["trust"])) + `,"tenants":{"lab":{"watch":null,"claims":null}},"named":0}`,
+	} {
+		delete(parts, "trust")
+		if trust != "" {
+			parts["trust"] = json.RawMessage(trust)
+		}
+		old, err := json.Marshal(parts)
+		require.NoError(t, err)
+		back := newPredictor(t, nil)
+		if name == "" || name == "null" {
+			require.NoError(t, back.Restore(old), name)
+			require.Equal(t, p, back, name)
+			continue
+		}
+		require.Error(t, back.Restore(old), name)
+	}
+}
+
+func book(t *testing.T, trust json.RawMessage) json.RawMessage {
+	var s struct{ Book json.RawMessage }
+	require.NoError(t, json.Unmarshal(trust, &s))
+	return s.Book
 }
