@@ -14,7 +14,7 @@ import (
 func references(s *scenario) []setting {
 	window := s.boot + tick
 	var all []setting
-	for _, theta := range []float64{0.0006, 0.0011, 0.0019, 0.003, 0.0045, 0.0065, 0.014, 0.021, 0.06} {
+	for _, theta := range []float64{0.0006, 0.0011, 0.0019, 0.003, 0.0045, 0.0065, 0.014, 0.021, 0.06, 0.1} {
 		all = append(all, referenceAt(s, theta, 0))
 	}
 	for _, price := range prices {
