@@ -123,7 +123,7 @@ func TestAShortPurseHoldsLess(t *testing.T) {
 	d, err := b.Consider(noon, "x", good(), terms())
 	require.NoError(t, err)
 	require.Equal(t, evidence.Accepted, d.Verdict)
-	require.Equal(t, 1, d.GPUs, "19 minutes of one GPU are less than half an hour, those of two are not")
+	require.Equal(t, 1, d.GPUs, "19 minutes of one GPU are less than half an hour, those of four are not")
 }
 
 // Who has lost the allowance is not acted on, proved or not, until it is refilled.

@@ -11,7 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/evidence"
 )
 
-// The rule of a new kind, by hand: trust 1/4, of which half is counted on, and
+// The rule of a new kind, by hand: trust 1/4, of which three quarters are counted on, and
 // nearly all of the hold idles. A hold
 // of one GPU lasts 5 + 2 + 12 minutes at most.
 func TestTheGateOfANewKind(t *testing.T) {
@@ -21,14 +21,14 @@ func TestTheGateOfANewKind(t *testing.T) {
 	for _, c := range []struct {
 		worth float64
 		want  evidence.Verdict
-	}{{25.0, evidence.Unworthy}, {25.2, evidence.Accepted}} {
+	}{{16.6, evidence.Unworthy}, {16.8, evidence.Accepted}} {
 		terms := terms()
 		terms.WaitPrice = c.worth
 		d, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", r, terms)
 		require.NoError(t, err)
 		require.Equal(t, c.want, d.Verdict, d.Explain())
 		require.InDelta(t, 0.25, d.Trust, 1e-12)
-		require.InDelta(t, c.worth*0.125/12, d.Gain, 1e-9)
+		require.InDelta(t, c.worth*0.25*0.75/12, d.Gain, 1e-9)
 		require.InDelta(t, 19.0/60*0.825, d.Cost, 1e-9)
 		require.Equal(t, r.Start.Add(-7*time.Minute), d.From)
 		require.Equal(t, r.Start.Add(12*time.Minute), d.Until)
@@ -71,10 +71,10 @@ func TestARangeOfTimesIsHeldPastItsEnd(t *testing.T) {
 
 func TestVerdictsExplainThemselves(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, evidence.Config{Allowance: 0.7})
+	b := newBook(t, evidence.Config{Allowance: 1.3})
 	d, err := b.Consider(noon, "a", good(), terms())
 	require.NoError(t, err)
-	require.Contains(t, d.Explain(), "hold 2 GPUs from 12:23:00 to 12:42:00")
+	require.Contains(t, d.Explain(), "hold 4 GPUs from 12:23:00 to 12:42:00")
 	d, err = b.Consider(noon, "b", good(), terms())
 	require.NoError(t, err)
 	require.Equal(t, evidence.Broke, d.Verdict)

@@ -73,7 +73,7 @@ func (t track) update(prior belief) belief {
 // caution is how many standard deviations below its mean a record is taken: what is
 // accepted because chance made it look good is a loss, and rare hits leave a mean
 // uncertain by 1/sqrt(hits) of itself.
-const caution = 0.5
+const caution = 0.25
 
 // careful is the share of what is believed to be saved that is counted on.
 func (b belief) careful() float64 { return max(0, 1-caution/math.Sqrt(b.hits)) }
