@@ -3,6 +3,7 @@ package archtest
 import (
 	"go/ast"
 	"go/token"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,7 @@ const (
 )
 
 // checkCore is the part of D1 that imports do not show: no goroutine, and no
-// package variable but errors and tables that are never written.
+// package variable but errors, tables and embedded files, which are never written.
 func checkCore(t Tree, _ Rules) []Violation {
 	var found []Violation
 	for _, p := range t.Packages {
@@ -50,13 +51,19 @@ func checkVars(f File, vars map[string]bool) []Violation {
 					continue
 				}
 				vars[name.Name] = true
-				if i >= len(spec.Values) || !constantLike(spec.Values[i]) {
+				if !embedded(gen) && (i >= len(spec.Values) || !constantLike(spec.Values[i])) {
 					found = append(found, Violation{"D1", f.place(name.Pos()), "package variable " + name.Name, whyVars})
 				}
 			}
 		}
 	}
 	return found
+}
+
+// embedded reports whether the declaration is a file that the compiler put into
+// the program: a table, in a form of its own.
+func embedded(gen *ast.GenDecl) bool {
+	return gen.Doc != nil && slices.ContainsFunc(gen.Doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
 }
 
 // constantLike reports whether e builds an error or a table.

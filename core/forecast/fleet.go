@@ -1,0 +1,252 @@
+package forecast
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Fleet predicts for any number of tenant classes, and learns from all of them
+// what is alike. Times are Unix seconds. The same calls give the same numbers,
+// and no number depends on anything later than its call. A Fleet is not safe for
+// concurrent use.
+type Fleet struct {
+	model   *model
+	tenants map[string]*Tenant
+}
+
+// maxClasses bounds the tenant classes of a Fleet.
+const maxClasses = 10_000
+
+// ErrClasses says that a Fleet has as many tenant classes as it may.
+var ErrClasses = errors.New("too many tenant classes")
+
+// NewFleet returns a Fleet that begins with what the prior knows.
+func NewFleet(p Prior) *Fleet {
+	f := &Fleet{model: newModel(), tenants: map[string]*Tenant{}}
+	if len(p.data) > 0 {
+		if err := f.model.network.restore(p.data); err != nil { // it was read before
+			f.model = newModel()
+		}
+	}
+	return f
+}
+
+// Tenant returns the class of that name, which is made if it is new.
+func (f *Fleet) Tenant(name string) (*Tenant, error) {
+	if t, ok := f.tenants[name]; ok {
+		return t, nil
+	}
+	if len(f.tenants) >= maxClasses {
+		return nil, fmt.Errorf("adding a tenant class to %d: %w", len(f.tenants), ErrClasses)
+	}
+	t := &Tenant{fleet: f, number: len(f.tenants)}
+	f.tenants[name] = t
+	return t, nil
+}
+
+// Tenant is one tenant class of a Fleet: jobs that share GPUs.
+type Tenant struct {
+	fleet    *Fleet
+	number   int
+	past     past
+	looked   int64 // second of the last look
+	taken    int64 // second of the last example
+	examples []*example
+	unseen   int // examples whose first ten minutes have not passed: the last ones
+	arrivals []submission
+	spare    []*example
+	count    int // looks
+}
+
+// exampleEvery is the least number of seconds between two looks of one tenant
+// that are learned from, and maxExamples the most that wait.
+const (
+	exampleEvery = 15
+	maxExamples  = 1024
+)
+
+// Submit tells that a job of so many GPUs arrived. It fails with ErrGPUs or
+// ErrTime, or if at lies before what was told last, and then nothing has
+// changed.
+func (t *Tenant) Submit(at int64, gpus int) error {
+	if err := t.check(at, gpus); err != nil {
+		return fmt.Errorf("counting an arrival: %w", err)
+	}
+	t.past.submit(at, gpus)
+	t.arrivals = append(t.arrivals, submission{at, t.past.Demand})
+	return nil
+}
+
+// End tells that a job that was submitted ended, or was withdrawn. It fails as
+// Submit does.
+func (t *Tenant) End(at int64, gpus int, submitted int64) error {
+	if err := t.check(at, gpus); err != nil {
+		return fmt.Errorf("counting an end: %w", err)
+	}
+	t.past.end(at, gpus, max(0, at-submitted))
+	return nil
+}
+
+// latest is the year 2200.
+const latest = 7_258_118_400
+
+func (t *Tenant) check(at int64, gpus int) error {
+	switch {
+	case gpus < 1 || gpus > MaxJob:
+		return fmt.Errorf("%d GPUs: %w", gpus, ErrGPUs)
+	case at < 0 || at >= latest:
+		return fmt.Errorf("second %d: %w", at, ErrTime)
+	case at < t.past.Last:
+		return fmt.Errorf("second %d lies before second %d: %w", at, t.past.Last, ErrOrder)
+	default:
+		return nil
+	}
+}
+
+// ErrOrder says that something was told too late to count.
+var ErrOrder = errors.New("told out of order")
+
+// Demand returns the GPUs of jobs that were submitted and have not ended.
+func (t *Tenant) Demand() int { return t.past.Demand }
+
+// Look returns what is to be expected from now on. What earlier looks came to is
+// learned from on the way. A second that lies before what was told last counts as
+// that one.
+func (t *Tenant) Look(now int64) Outlook {
+	now = max(now, t.past.Last)
+	t.past.fade(now)
+	t.learn(now)
+	e := t.example()
+	e.at, e.demand = now, t.past.Demand
+	t.past.see(now, &e.look)
+	t.predict(e)
+	o := Outlook{Demand: t.past.Demand, bins: e.bins, chances: e.said}
+	t.keep(e)
+	t.looked = now
+	o.settle()
+	return o
+}
+
+// faint is the chance of being needed at all below which higher levels are not
+// looked at, but for every thoroughly-th look.
+const (
+	faint      = 0.004
+	thoroughly = 16
+)
+
+// predict fills in the chances, and how many bins have one.
+func (t *Tenant) predict(e *example) {
+	m := t.fleet.model
+	m.network.begin(&e.look)
+	t.count++
+	for e.bins = 0; e.bins < bins; e.bins++ {
+		said := &e.said[e.bins]
+		m.chance(&e.look, e.bins, t.number, said)
+		if said[knots-1] < faint && t.count%thoroughly != 0 {
+			return
+		}
+	}
+}
+
+func (t *Tenant) example() *example {
+	if n := len(t.spare); n > 0 {
+		e := t.spare[n-1]
+		t.spare = t.spare[:n-1]
+		return e
+	}
+	return &example{}
+}
+
+// keep lets e wait for what comes of it.
+func (t *Tenant) keep(e *example) {
+	if n := len(t.examples); n > 0 {
+		last := t.examples[n-1]
+		last.lasted = e.at - last.at
+		if e.at-t.taken < exampleEvery || n >= maxExamples {
+			t.spare = append(t.spare, e)
+			return
+		}
+	}
+	t.taken = e.at
+	t.examples = append(t.examples, e)
+	t.unseen++
+}
+
+// learn takes what has come true into the tenant's record and into the model.
+func (t *Tenant) learn(now int64) {
+	for t.unseen > 0 {
+		e := t.examples[len(t.examples)-t.unseen]
+		if e.at+seenKnot > now || t.unseen == 1 { // the last one has not lasted yet
+			break
+		}
+		hit := e.needed(t.arrivals)
+		t.past.come(&hit, e.lasted)
+		t.unseen--
+	}
+	done := 0
+	for done < len(t.examples)-t.unseen && t.examples[done].at+longestKnot <= now {
+		t.teach(t.examples[done])
+		done++
+	}
+	if done > 0 {
+		t.spare = append(t.spare, t.examples[:done]...)
+		t.examples = slices.Delete(t.examples, 0, done)
+		t.forget(now)
+	}
+}
+
+func (t *Tenant) teach(e *example) {
+	e.close(t.arrivals)
+	m := t.fleet.model
+	for b := range min(bins, e.bins+1) {
+		if b%4 == 0 {
+			m.network.observe(&e.look, b)
+		}
+		m.learn(e, b, t.number)
+	}
+}
+
+// forget drops the arrivals that no example waits for.
+func (t *Tenant) forget(now int64) {
+	oldest := now
+	if len(t.examples) > 0 {
+		oldest = t.examples[0].at
+	}
+	n := 0
+	for n < len(t.arrivals) && t.arrivals[n].at <= oldest {
+		n++
+	}
+	t.arrivals = slices.Delete(t.arrivals, 0, n)
+}
+
+// looks are the seconds after the last event at which another look is worth it:
+// what is known changes with the logarithm of the time without events.
+var looks = [...]int64{15, 30, 45, 60, 90, 120, 180, 240, 300, 360, 420, 480, 600, 720, 900, 1200, 1500, 1800, 2400, 3000, 3600}
+
+// lookEvery is how often a look is worth it after the last of looks, in seconds,
+// and lookFor is when it is no more.
+const (
+	lookEvery = 1800
+	lookFor   = 7 * 86400
+)
+
+// Next returns the second, after now, of the next look that may say something
+// else if nothing happens before: math.MaxInt64 if none will. An event calls for
+// a look at once.
+func (t *Tenant) Next(now int64) int64 {
+	since := now - t.past.Last
+	if e := max(t.past.Submitted, t.past.EndedAt); e > 0 {
+		since = now - e
+	}
+	for _, s := range looks {
+		if s > since {
+			return now - since + s
+		}
+	}
+	if since >= lookFor || t.past.Jobs == 0 {
+		return math.MaxInt64
+	}
+	return now + lookEvery
+}

@@ -1,0 +1,273 @@
+package forecast
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+const origin = 1_700_000_000
+
+// class returns a tenant class that has seen a job of one GPU come and go every
+// few minutes for some hours.
+func class(t testing.TB, f *Fleet, hours int) (*Tenant, int64) {
+	x, err := f.Tenant("a")
+	require.NoError(t, err)
+	now := int64(origin)
+	for range hours * 12 {
+		require.NoError(t, x.Submit(now, 1))
+		x.Look(now)
+		require.NoError(t, x.End(now+120, 1, now))
+		x.Look(now + 120)
+		now += 300
+	}
+	return x, now
+}
+
+func TestABusyTenantIsExpectedAndASilentOneIsNot(t *testing.T) {
+	t.Parallel()
+	x, now := class(t, NewFleet(BuiltIn()), 24)
+	busy := x.Look(now)
+	require.Greater(t, busy.Chance(1, 600), 0.4)
+	require.Less(t, busy.Chance(8, 600), 0.05)
+	silent := x.Look(now + 5*86400)
+	require.Less(t, silent.Chance(1, 600), busy.Chance(1, 600)/2)
+}
+
+// What is alike is learned without any prior, too.
+func TestARhythmIsLearnedFromNothing(t *testing.T) {
+	t.Parallel()
+	x, now := class(t, NewFleet(Prior{}), 24*7)
+	require.Greater(t, x.Look(now).Chance(1, 600), 0.5)
+	require.Less(t, x.Look(now+3*86400).Chance(1, 600), 0.2)
+}
+
+func TestNothingIsExpectedOfANewTenant(t *testing.T) {
+	t.Parallel()
+	x, err := NewFleet(BuiltIn()).Tenant("new")
+	require.NoError(t, err)
+	require.EqualValues(t, math.MaxInt64, x.Next(origin))
+	held := x.Look(origin).Hold(Prices{WaitWorth: 32, Boot: 300}, 0)
+	require.Zero(t, held.Levels)
+	require.Contains(t, held.Explain(), "hold none")
+}
+
+// Chances are probabilities: more GPUs are never likelier, more time never less.
+func TestChancesAreConsistent(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		x := walk(t, NewFleet(BuiltIn()), 60)
+		o := x.Look(x.past.Last + rapid.Int64Range(0, 4000).Draw(t, "later"))
+		for level := 1; level <= topLevel+1; level++ {
+			for s := 30.0; s < 3000; s *= 1.7 {
+				p := o.Chance(level, s)
+				require.True(t, p >= 0 && p <= 1)
+				require.LessOrEqual(t, p, o.Chance(level-1, s))
+				require.LessOrEqual(t, p, o.Chance(level, s*1.7)+1e-9)
+			}
+		}
+		f := o.Within(600)
+		require.InDelta(t, o.Chance(1, 600), f.Any(), 1e-6)
+	})
+}
+
+// walk lets random jobs come and go.
+func walk(t *rapid.T, f *Fleet, events int) *Tenant {
+	x, err := f.Tenant("walk")
+	require.NoError(t, err)
+	now := int64(origin)
+	type running struct {
+		at   int64
+		gpus int
+	}
+	var jobs []running
+	for range rapid.IntRange(1, events).Draw(t, "events") {
+		now += rapid.Int64Range(0, 2000).Draw(t, "gap")
+		if len(jobs) > 0 && rapid.Bool().Draw(t, "end") {
+			require.NoError(t, x.End(now, jobs[0].gpus, jobs[0].at))
+			jobs = jobs[1:]
+		} else {
+			j := running{now, rapid.SampledFrom([]int{1, 1, 1, 2, 4, 8, 64, 2000}).Draw(t, "gpus")}
+			require.NoError(t, x.Submit(now, j.gpus))
+			jobs = append(jobs, j)
+		}
+		x.Look(now)
+	}
+	return x
+}
+
+// Who pays more for waiting, or expects more, never holds less; and dearer idling
+// never holds more.
+func TestHoldIsMonotone(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		o := randomOutlook(t)
+		held := rapid.IntRange(0, 200).Draw(t, "held")
+		p := Prices{WaitWorth: rapid.Float64Range(0, 500).Draw(t, "worth"), Boot: rapid.SampledFrom([]float64{30, 120, 300, 600}).Draw(t, "boot")}
+		p.Minimum = rapid.SampledFrom([]float64{0, 60, 3600}).Draw(t, "minimum")
+		dearer := p
+		dearer.WaitWorth *= rapid.Float64Range(1, 10).Draw(t, "more")
+		h := o.Hold(p, held)
+		require.GreaterOrEqual(t, o.Hold(dearer, held).Levels, h.Levels)
+		require.LessOrEqual(t, h.Levels, max(held, topLevel))
+		require.NotEmpty(t, h.Explain())
+
+		likelier := o
+		for b := range o.bins {
+			for k := range knots {
+				likelier.chances[b][k] += (1 - likelier.chances[b][k]) * 0.3
+			}
+		}
+		require.GreaterOrEqual(t, likelier.Hold(p, held).Levels, h.Levels)
+	})
+}
+
+func randomOutlook(t *rapid.T) Outlook {
+	o := Outlook{bins: rapid.IntRange(0, bins).Draw(t, "bins")}
+	top := 1.0
+	for b := range o.bins {
+		top *= rapid.Float64Range(0.3, 1).Draw(t, "share")
+		for k := range knots {
+			o.chances[b][k] = float32(top * float64(k+1) / (knots + 2))
+		}
+		o.chances[b][landing] = rapid.Float32Range(0, 1).Draw(t, "landing")
+	}
+	o.settle()
+	return o
+}
+
+// A gang is held whole or not at all: a part of it saves nobody's wait.
+func TestAGangIsHeldWhole(t *testing.T) {
+	t.Parallel()
+	o := Outlook{bins: 6}
+	for b := range o.bins { // with one chance in two, eight GPUs at once after five to ten minutes
+		for k := 3; k < knots; k++ {
+			o.chances[b][k] = 0.5
+		}
+	}
+	o.chances[5][landing] = 0.5 // one job in a bin of two GPUs
+	p := Prices{Boot: 300}
+	for _, worth := range []float64{1, 5, 10, 20, 40, 80, 160, 320} {
+		p.WaitWorth = worth
+		require.Contains(t, []int{0, 8}, o.Hold(p, 0).Levels, "worth %v", worth)
+	}
+	require.Equal(t, 8, o.Hold(p, 0).Levels)
+}
+
+func TestWhatIsPaidForIsKept(t *testing.T) {
+	t.Parallel()
+	o := Outlook{bins: 1}
+	for k := range knots {
+		o.chances[0][k] = 0.01
+	}
+	p := Prices{WaitWorth: 1, Boot: 300}
+	require.Zero(t, o.Hold(p, 1).Levels)
+	p.Prepaid = 3600
+	require.Equal(t, 1, o.Hold(p, 1).Levels)
+}
+
+func TestStateGivesTheSameNumbers(t *testing.T) {
+	t.Parallel()
+	f := NewFleet(BuiltIn())
+	x, now := class(t, f, 24)
+	data, err := json.Marshal(f)
+	require.NoError(t, err)
+	var back Fleet
+	require.NoError(t, json.Unmarshal(data, &back))
+	y, err := back.Tenant("a")
+	require.NoError(t, err)
+	require.Equal(t, x.past, y.past)
+	require.InDelta(t, x.Look(now+9).Chance(1, 600), y.Look(now+9).Chance(1, 600), 0.01, "but for the looks that waited")
+
+	stored, err := json.Marshal(x.past)
+	require.NoError(t, err)
+	t.Logf("a tenant class takes %d bytes as JSON", len(stored))
+	for _, bad := range []string{`{}`, `[]`, `{"version":2}`, `{"version":1,"network":"AAAA"}`, `{"version":1,"unknown":1}`} {
+		require.Error(t, json.Unmarshal([]byte(bad), &back), bad)
+	}
+	require.Equal(t, y.past, back.tenants["a"].past, "a state that cannot be changes nothing")
+}
+
+func TestWhatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
+	x, err := NewFleet(BuiltIn()).Tenant("a")
+	require.NoError(t, err)
+	require.NoError(t, x.Submit(origin, 1))
+	before := x.past
+	require.ErrorIs(t, x.Submit(origin-1, 1), ErrOrder)
+	require.ErrorIs(t, x.Submit(origin, 0), ErrGPUs)
+	require.ErrorIs(t, x.Submit(origin, MaxJob+1), ErrGPUs)
+	require.ErrorIs(t, x.Submit(latest, 1), ErrTime)
+	require.ErrorIs(t, x.End(-1, 1, 0), ErrTime)
+	require.Equal(t, before, x.past)
+	_, err = ParsePrior([]byte(priorHead))
+	require.ErrorIs(t, err, ErrPrior)
+	p, err := ParsePrior(BuiltIn().Bytes())
+	require.NoError(t, err)
+	require.Equal(t, BuiltIn(), p)
+}
+
+// Nothing that happens later changes what was said.
+func TestLooksAreCausal(t *testing.T) {
+	t.Parallel()
+	say := func(more bool) Outlook {
+		x, now := class(t, NewFleet(BuiltIn()), 5)
+		o := x.Look(now)
+		if more {
+			require.NoError(t, x.Submit(now+1, 64))
+			x.Look(now + 5000)
+		}
+		return o
+	}
+	require.Equal(t, say(false), say(true))
+}
+
+// Next names only seconds to come, ever further apart, and then no more.
+func TestLooksGrowRare(t *testing.T) {
+	t.Parallel()
+	x, _ := class(t, NewFleet(BuiltIn()), 1)
+	now, last, n := x.past.Last, int64(0), 0
+	for next := x.Next(now); next != math.MaxInt64; next = x.Next(now) {
+		require.Greater(t, next, now)
+		last, now = next-now, next
+		x.Look(now)
+		n++
+	}
+	require.EqualValues(t, lookEvery, last)
+	require.Less(t, n, 400)
+}
+
+func TestStairsRememberWhenALevelWasLeft(t *testing.T) {
+	t.Parallel()
+	var s stairs
+	s = s.leave(10, 100)
+	s = s.leave(4, 200)
+	require.EqualValues(t, 200, s.last(4))
+	require.EqualValues(t, 100, s.last(5))
+	require.EqualValues(t, 0, s.last(11))
+	s = s.leave(6, 300)
+	require.EqualValues(t, 300, s.last(1))
+	require.Len(t, s, 2)
+	for i := range 500 {
+		s = s.leave(1000-i, int64(400+i))
+	}
+	require.LessOrEqual(t, len(s), maxStairs)
+}
+
+// BenchmarkLook is one arrival or end, with what is learned, and the decision
+// after it.
+func BenchmarkLook(b *testing.B) {
+	x, now := class(b, NewFleet(BuiltIn()), 48)
+	b.ReportAllocs()
+	for b.Loop() {
+		now += 60
+		_ = x.Submit(now, 1)
+		x.Look(now).Hold(Prices{WaitWorth: 32, Boot: 300}, 1)
+		_ = x.End(now+20, 1, now)
+		x.Look(now+20).Hold(Prices{WaitWorth: 32, Boot: 300}, 1)
+		now += 20
+	}
+}

@@ -1,0 +1,137 @@
+package forecast
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// fleetVersion grows when the stored form of a Fleet changes its meaning.
+const fleetVersion = 1
+
+// fleetState is the stored form of a Fleet. Looks that wait for what comes true
+// are not part of it: after a restart those of the last 40 minutes are lost.
+type fleetState struct {
+	Version int                    `json:"version"`
+	Network []byte                 `json:"network"`
+	Crosses []byte                 `json:"crosses"`
+	Tenants map[string]tenantState `json:"tenants"`
+}
+
+type tenantState struct {
+	Number int  `json:"number"`
+	Past   past `json:"past"`
+}
+
+// MarshalJSON writes what was learned.
+func (f *Fleet) MarshalJSON() ([]byte, error) {
+	s := fleetState{Version: fleetVersion, Network: f.model.network.store(), Crosses: f.model.crosses.store(), Tenants: map[string]tenantState{}}
+	for name, t := range f.tenants {
+		s.Tenants[name] = tenantState{t.number, t.past}
+	}
+	return json.Marshal(s)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. A state of another version, or one
+// that cannot have come from counting, is an error, and f stays as it was.
+func (f *Fleet) UnmarshalJSON(data []byte) error {
+	var s fleetState
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&s); err != nil {
+		return fmt.Errorf("decoding the forecaster's state: %w", err)
+	}
+	if s.Version != fleetVersion {
+		return fmt.Errorf("the forecaster's state has version %d, want %d", s.Version, fleetVersion)
+	}
+	fresh := &Fleet{model: newModel(), tenants: map[string]*Tenant{}}
+	if err := errors.Join(fresh.model.network.restore(s.Network), fresh.model.crosses.restore(s.Crosses)); err != nil {
+		return fmt.Errorf("restoring the forecaster's model: %w", err)
+	}
+	numbers := map[int]bool{}
+	for name, t := range s.Tenants {
+		if err := t.Past.sound(); err != nil || t.Number < 0 || numbers[t.Number] {
+			return fmt.Errorf("restoring a tenant class: number %d: %w", t.Number, errors.Join(errState, err))
+		}
+		numbers[t.Number] = true
+		fresh.tenants[name] = &Tenant{fleet: fresh, number: t.Number, past: t.Past}
+	}
+	*f = *fresh
+	for _, t := range f.tenants {
+		t.fleet = f
+	}
+	return nil
+}
+
+var errState = errors.New("it cannot have come from counting")
+
+// sound says what cannot be in p, or returns nil.
+func (p *past) sound() error {
+	switch {
+	case p.Last < 0 || p.Last >= latest || p.Demand < 0 || p.Jobs < 0 || p.Largest < 0 || p.Largest > MaxJob:
+		return errors.New("a count is out of range")
+	case p.Submitted > p.Last || p.EndedAt > p.Last || p.First > p.Last || p.Gap1 < 0 || p.Gap2 < 0 || p.EndAge < 0:
+		return errors.New("a time is out of range")
+	case len(p.Steps) > maxStairs || p.JobGPUs < 0 || p.EndGPUs < 0 || p.Burst < 0 || p.Before < 0:
+		return errors.New("a size is out of range")
+	}
+	for _, x := range p.Seen {
+		for _, v := range x {
+			if !(v >= 0 && v <= 1) {
+				return errors.New("a share is not between 0 and 1")
+			}
+		}
+	}
+	for _, list := range [][]float32{p.Arrived[:], p.GPUs[:], p.Ended[:], p.Young[:], p.Week[:], p.Lasting[:], {p.Size}} {
+		for _, v := range list {
+			if !(v >= 0) || math.IsInf(float64(v), 0) {
+				return errors.New("a count is negative or not finite")
+			}
+		}
+	}
+	return nil
+}
+
+// store writes the places of the table that were ever learned: each as its
+// number and its weights and squares.
+func (c *crosses) store() []byte {
+	var out []byte
+	for at := 0; at < len(c.weights); at += slot {
+		w, s := c.weights[at:at+outputs], c.squares[at:at+outputs]
+		if s[0] == 0 {
+			continue
+		}
+		out = binary.LittleEndian.AppendUint32(out, uint32(at/slot))
+		for k := range w {
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(w[k]))
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(s[k]))
+		}
+	}
+	return out
+}
+
+// restore reads what store wrote.
+func (c *crosses) restore(data []byte) error {
+	const row = 4 + 8*outputs
+	if len(data)%row != 0 {
+		return errState
+	}
+	for ; len(data) > 0; data = data[row:] {
+		place := int(binary.LittleEndian.Uint32(data))
+		if place >= 1<<tableBits {
+			return errState
+		}
+		for k := range outputs {
+			w := math.Float32frombits(binary.LittleEndian.Uint32(data[4+8*k:]))
+			s := math.Float32frombits(binary.LittleEndian.Uint32(data[8+8*k:]))
+			if x := float64(w); math.IsNaN(x) || math.IsInf(x, 0) || !(s >= 0) || math.IsInf(float64(s), 0) {
+				return errState
+			}
+			c.weights[place*slot+k], c.squares[place*slot+k] = w, s
+		}
+	}
+	return nil
+}

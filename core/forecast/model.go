@@ -1,0 +1,68 @@
+package forecast
+
+import "math"
+
+// The rates at which the two parts of the model learn.
+const (
+	networkRate = 0.002
+	crossesRate = 0.005
+)
+
+// model predicts the outputs of a bin as the sum of a network and a linear model
+// of crosses, trained together (Cheng et al., "Wide & Deep Learning for
+// Recommender Systems", DLRS 2016).
+type model struct {
+	network *network
+	crosses *crosses
+	draw    splitmix
+	z       [outputs]float32
+}
+
+func newModel() *model {
+	return &model{network: newNetwork(networkRate, 1), crosses: newCrosses(crossesRate), draw: 1}
+}
+
+// chance computes the probabilities of one bin of one tenant's look, which
+// network.begin was called with.
+func (m *model) chance(l *look, bin, tenant int, to *[outputs]float32) {
+	m.network.forward(l, bin)
+	m.z = m.network.z
+	m.crosses.find(l, bin, tenant)
+	m.crosses.score(&m.z)
+	for k := range to {
+		to[k] = logistic(m.z[k] - offset[k])
+	}
+}
+
+func logistic(z float32) float32 { return float32(1 / (1 + math.Exp(-float64(z)))) }
+
+// The error from which an example is sure to be learned from, and the least
+// chance that it is.
+const (
+	telling  = 0.3
+	leastOdd = 0.05
+)
+
+// learn takes what came of one bin into the model. Examples that were predicted
+// well say little: they are learned from by chance, and count for those that were
+// passed over.
+func (m *model) learn(e *example, bin, tenant int) {
+	wrong := e.errors(bin, &e.said[bin])
+	largest := float32(0)
+	for _, x := range wrong[:knots] {
+		largest = max(largest, x, -x)
+	}
+	odds := min(1, max(leastOdd, largest/telling))
+	if odds < 1 && m.draw.next() > float64(odds) {
+		return
+	}
+	var now [outputs]float32
+	m.network.begin(&e.look)
+	m.chance(&e.look, bin, tenant, &now)
+	wrong = e.errors(bin, &now)
+	for k := range wrong {
+		wrong[k] /= odds
+	}
+	m.crosses.learn(&wrong)
+	m.network.learn(&wrong)
+}

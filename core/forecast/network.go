@@ -1,0 +1,209 @@
+package forecast
+
+import "math"
+
+// The layers of the network.
+const (
+	hidden1 = 24
+	hidden2 = 12
+)
+
+// leak is the slope of a unit below zero.
+const leak = 0.05
+
+// layer is a dense layer: for each unit its weights and then its bias, and for
+// each weight the sum of its squared gradients and the step that follows from it.
+type layer struct {
+	in, out int
+	weights []float32
+	squares []float32
+	steps   []float32
+}
+
+// network is a small perceptron that learns from one example at a time by
+// AdaGrad (Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online
+// Learning and Stochastic Optimization", JMLR 2011). Inputs are standardised by
+// running means, outputs are logits.
+type network struct {
+	layers   [3]layer
+	mean     [inputs]float32
+	variance [inputs]float32
+	seen     float64
+	learned  int
+	rate     float32
+
+	x      [inputs]float32
+	common [hidden1]float32
+	a1     [hidden1]float32
+	a2     [hidden2]float32
+	z      [outputs]float32
+	d1     [hidden1]float32
+	d2     [hidden2]float32
+}
+
+// newNetwork returns a network with random weights, drawn from the seed.
+func newNetwork(rate float64, seed uint64) *network {
+	n := &network{rate: float32(rate)}
+	draw := splitmix(seed)
+	sizes := [4]int{inputs, hidden1, hidden2, outputs}
+	for i := range n.layers {
+		l := &n.layers[i]
+		l.in, l.out = sizes[i], sizes[i+1]
+		count := (l.in + 1) * l.out
+		l.weights, l.squares, l.steps = make([]float32, count), make([]float32, count), make([]float32, count)
+		spread := 1.4 * math.Sqrt(2/float64(l.in))
+		for j := range l.weights {
+			if i < 2 { // the last layer begins at zero: nothing is known
+				l.weights[j] = float32((draw.next() + draw.next() + draw.next() - 1.5) * spread)
+			}
+		}
+	}
+	n.pace()
+	return n
+}
+
+// pace works out the steps from the squares.
+func (n *network) pace() {
+	for i := range n.layers {
+		l := &n.layers[i]
+		for j, s := range l.squares {
+			l.steps[j] = n.rate / float32(math.Sqrt(float64(s)+1e-3))
+		}
+	}
+}
+
+// observe takes the inputs of one bin into the running means.
+func (n *network) observe(l *look, bin int) {
+	n.seen++
+	share := float32(1 / min(n.seen, 20000))
+	for i := range n.mean {
+		d := l.input(i, bin) - n.mean[i]
+		n.mean[i] += share * d
+		n.variance[i] += share * (d*d*(1-share) - n.variance[i])
+	}
+}
+
+// begin computes what the bins of a look have in common. It is to be called again
+// whenever the network has learned.
+func (n *network) begin(l *look) {
+	n.standardise(l.tenant[:], 0)
+	first := &n.layers[0]
+	for j := range n.common {
+		w := first.weights[j*(inputs+1) : (j+1)*(inputs+1)]
+		n.common[j] = w[inputs] + dot(w, n.x[:tenantInputs])
+	}
+}
+
+// standardise writes inputs from place at on into x, in units of their spread and
+// bounded to four of them.
+func (n *network) standardise(raw []float32, at int) {
+	for i, v := range raw {
+		s := (v - n.mean[at+i]) / float32(math.Sqrt(float64(n.variance[at+i])+0.01))
+		n.x[at+i] = max(-4, min(4, s))
+	}
+}
+
+// forward computes the logits of one bin of the look that begin was called with
+// into z.
+func (n *network) forward(l *look, bin int) {
+	n.standardise(l.bin[bin][:], tenantInputs)
+	first := &n.layers[0]
+	for j := range n.a1 {
+		w := first.weights[j*(inputs+1) : (j+1)*(inputs+1)]
+		n.a1[j] = bend(n.common[j] + dot(w[tenantInputs:], n.x[tenantInputs:]))
+	}
+	n.layers[1].apply(n.a1[:], n.a2[:])
+	for j, v := range n.a2 {
+		n.a2[j] = bend(v)
+	}
+	n.layers[2].apply(n.a2[:], n.z[:])
+}
+
+func bend(v float32) float32 {
+	if v < 0 {
+		return v * leak
+	}
+	return v
+}
+
+func (l *layer) apply(x, to []float32) {
+	for j := range to {
+		w := l.weights[j*(l.in+1) : (j+1)*(l.in+1)]
+		to[j] = w[l.in] + dot(w, x)
+	}
+}
+
+// dot adds in four strands, which a processor can do beside each other.
+func dot(w, x []float32) float32 {
+	w = w[:len(x)]
+	var a, b, c, d float32
+	i := 0
+	for ; i+3 < len(x); i += 4 {
+		a += w[i] * x[i]
+		b += w[i+1] * x[i+1]
+		c += w[i+2] * x[i+2]
+		d += w[i+3] * x[i+3]
+	}
+	for ; i < len(x); i++ {
+		a += w[i] * x[i]
+	}
+	return a + b + c + d
+}
+
+// learn takes one step against the errors of the logits that forward computed
+// last.
+func (n *network) learn(errors *[outputs]float32) {
+	if n.learned++; n.learned%32 == 0 || n.learned < 200 {
+		n.pace()
+	}
+	n.layers[2].back(errors[:], n.a2[:], n.d2[:])
+	bendBack(n.a2[:], n.d2[:])
+	n.layers[1].back(n.d2[:], n.a1[:], n.d1[:])
+	bendBack(n.a1[:], n.d1[:])
+	n.layers[0].back(n.d1[:], n.x[:], nil)
+}
+
+func bendBack(a, d []float32) {
+	for i := range d {
+		if a[i] < 0 {
+			d[i] *= leak
+		}
+	}
+}
+
+// back adds up the errors of the inputs, if asked to, and changes the weights.
+func (l *layer) back(errors, x, to []float32) {
+	clear(to)
+	for j, e := range errors {
+		w := l.weights[j*(l.in+1) : (j+1)*(l.in+1)]
+		for i := range to {
+			to[i] += e * w[i]
+		}
+		l.step(j, x, e)
+	}
+}
+
+func (l *layer) step(unit int, x []float32, e float32) {
+	from, n := unit*(l.in+1), l.in
+	w, s, r := l.weights[from:from+n+1], l.squares[from:from+n+1], l.steps[from:from+n+1]
+	for i, v := range x {
+		g := e * v
+		s[i] += g * g
+		w[i] -= r[i] * g
+	}
+	s[n] += e * e
+	w[n] -= r[n] * e
+}
+
+// splitmix is the generator splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+type splitmix uint64
+
+// next returns a number from 0 up to 1.
+func (s *splitmix) next() float64 {
+	*s += 0x9e3779b97f4a7c15
+	z := uint64(*s)
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+	z ^= z >> 31
+	return float64(z>>11) / (1 << 53)
+}

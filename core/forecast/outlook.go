@@ -1,0 +1,75 @@
+package forecast
+
+// Outlook says how likely it is that a tenant's demand rises above what it is
+// now, level by level and for several horizons. The zero value expects nothing.
+type Outlook struct {
+	Demand  int // GPUs of jobs submitted and not ended
+	bins    int
+	chances [bins][outputs]float32
+}
+
+// settle makes the chances consistent: a longer horizon and a lower level are
+// never less likely.
+func (o *Outlook) settle() {
+	for b := range o.bins {
+		c := &o.chances[b]
+		for k := 1; k < knots; k++ {
+			c[k] = max(c[k], c[k-1])
+		}
+		if b == 0 {
+			continue
+		}
+		for k := range knots {
+			c[k] = min(c[k], o.chances[b-1][k])
+		}
+	}
+}
+
+// Chance returns the probability that demand rises by at least level GPUs within
+// so many seconds; horizons beyond 40 minutes count as 40 minutes.
+func (o Outlook) Chance(level int, seconds float64) float64 {
+	if level < 1 {
+		return 1
+	}
+	if level > topLevel || !(seconds > 0) {
+		return 0
+	}
+	b := binOf(level)
+	if b >= o.bins {
+		return 0
+	}
+	at := float64(level-firstLevel[b]) / float64(binWidth[b])
+	low, high := o.within(b, seconds), 0.0
+	if b+1 < o.bins {
+		high = o.within(b+1, seconds)
+	}
+	return low + at*(high-low)
+}
+
+// within is the chance of a bin's first level, linear between knots.
+func (o Outlook) within(b int, seconds float64) float64 {
+	from, before := 0.0, 0.0
+	for k, h := range knot {
+		p := float64(o.chances[b][k])
+		if seconds <= h {
+			return before + (p-before)*(seconds-from)/(h-from)
+		}
+		from, before = h, p
+	}
+	return before
+}
+
+// Within returns the distribution of the highest rise of demand within so many
+// seconds: for an arrival that is the GPUs that it takes beyond those that become
+// free.
+func (o Outlook) Within(seconds float64) Forecast {
+	tail := make([]float64, 0, 16)
+	for level := 1; level <= topLevel; level++ {
+		p := o.Chance(level, seconds)
+		if p <= negligible {
+			break
+		}
+		tail = append(tail, p)
+	}
+	return fromTail(tail)
+}

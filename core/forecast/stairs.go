@@ -1,0 +1,37 @@
+package forecast
+
+// stair says that levels up to Level, and above the stair before it, were last in
+// use at At.
+type stair struct {
+	Level int   `json:"level"`
+	At    int64 `json:"at"`
+}
+
+// stairs remember when each level of demand was last in use, as a staircase: the
+// higher the level, the longer ago. The lowest step is the last of the slice.
+type stairs []stair
+
+// maxStairs bounds the memory; beyond it two old steps become one.
+const maxStairs = 40
+
+// leave notes that levels up to level were in use until now.
+func (s stairs) leave(level int, now int64) stairs {
+	for len(s) > 0 && s[len(s)-1].Level <= level {
+		s = s[:len(s)-1]
+	}
+	s = append(s, stair{level, now})
+	if len(s) > maxStairs {
+		s = append(s[:1], s[2:]...)
+	}
+	return s
+}
+
+// last returns when level was last in use, 0 for never.
+func (s stairs) last(level int) int64 {
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i].Level >= level {
+			return s[i].At
+		}
+	}
+	return 0
+}
