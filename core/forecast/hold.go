@@ -41,11 +41,11 @@ const (
 //
 // A higher worth of waiting, or higher chances, never lead to holding less.
 func (o Outlook) Hold(p Prices, held int) Held {
-	keep := o.curve(p, keepBoots*p.Boot, p.keep)
-	h := Held{Before: held, Horizon: keepBoots * p.Boot}
-	h.Levels = min(held, keep.best(p.WaitWorth, 0))
-	h.Levels = max(h.Levels, o.curve(p, bootBoots*p.Boot, p.boot).best(p.WaitWorth, h.Levels))
-	h.Saving, h.Holding = keep.sums(p.WaitWorth, h.Levels)
+	keep := o.curve(func(b int) (saving, holding float64) { return o.keep(p, b) })
+	h := Held{Before: held, Horizon: keepBoots * p.Boot, Levels: min(held, keep.best(0))}
+	boot := o.curve(func(b int) (saving, holding float64) { return o.boot(p, b) })
+	h.Levels = max(h.Levels, boot.best(h.Levels))
+	h.Saving, h.Holding = keep.sums(h.Levels)
 	h.Chance, h.Refused = o.Chance(h.Levels, h.Horizon), o.Chance(h.Levels+1, h.Horizon)
 	return h
 }
@@ -59,77 +59,81 @@ func (h Held) Explain() string {
 		h.Levels, h.Before, h.Levels, h.Chance, h.Horizon/60, h.Refused, h.Saving, h.Holding)
 }
 
-// flow is what a level is expected to do up to a horizon.
-type flow struct {
-	used  float64 // chance that it is needed
-	idle  float64 // expected seconds until it is needed, or the horizon
-	early float64 // of those, seconds after the boot
-	saved float64 // expected seconds of the boot that are over when it is needed
+// Trade is a unit that is held until it is needed or let go, against one that is
+// made when it is needed. Its times are in any one unit, and prices are per that
+// unit.
+type Trade struct {
+	Price float64 // of the unit
+	Wait  float64 // what the waiting is worth that it saves
+	Boot  float64 // how long a new one takes
+	Used  float64 // chance that it is needed before it is let go
+	Idle  float64 // expected time until then that is still to be paid for
 }
 
-// keep weighs one GPU that is ready: the wait that it saves, and what it costs.
-func (p Prices) keep(f flow) (wait, cost float64) {
-	return f.used * p.Boot, max(0, f.idle-p.Prepaid) - f.used*p.Boot
+// Holding is the expected cost of holding it.
+func (t Trade) Holding() float64 { return t.Price * t.Idle }
+
+// Saving is the expected cost of letting it go: a new one is made, and somebody
+// waits for it.
+func (t Trade) Saving() float64 { return t.Used * t.Boot * (t.Price + t.Wait) }
+
+// keep weighs one GPU of a bin that is ready.
+func (o Outlook) keep(p Prices, b int) (saving, holding float64) {
+	horizon := keepBoots * p.Boot
+	t := Trade{Price: 1, Wait: p.WaitWorth * o.lands(b), Boot: p.Boot, Used: o.within(b, horizon), Idle: o.unused(b, p.Prepaid, horizon)}
+	return t.Saving(), t.Holding()
 }
 
-// boot weighs one GPU that would be booted now rather than when it is needed.
-func (p Prices) boot(f flow) (wait, cost float64) {
-	return caution * f.saved, max(p.Boot+f.early, p.Minimum) - f.used*max(p.Boot, p.Minimum)
+// boot weighs one GPU of a bin that is booted now: it saves the part of its boot
+// that is over when it is needed, and is paid for if it is not.
+func (o Outlook) boot(p Prices, b int) (saving, holding float64) {
+	horizon := bootBoots * p.Boot
+	used := o.within(b, horizon)
+	saved := used*p.Boot - (p.Boot - o.unused(b, 0, p.Boot))
+	saving = caution * max(0, saved) * p.WaitWorth * o.lands(b)
+	return saving, max(p.Boot+o.unused(b, p.Boot, horizon), p.Minimum) - used*max(p.Boot, p.Minimum)
 }
 
-// curve is, bin by bin, what one GPU more saves in waiting and costs.
+// lands is the part of a bin's GPUs at which the need of a job ends, if they are
+// needed. A job saves its wait only if all that it needs is there.
+func (o Outlook) lands(b int) float64 { return float64(o.chances[b][landing]) }
+
+// unused returns how many of the seconds between two from now a GPU of a bin is
+// expected to be without work.
+func (o Outlook) unused(b int, from, to float64) float64 {
+	sum, at := 0.0, from
+	for _, h := range knot {
+		if end := min(h, to); end > at {
+			sum += (end - at) * (1 - (o.within(b, at)+o.within(b, end))/2)
+			at = end
+		}
+	}
+	return sum + max(0, to-at)*(1-o.within(b, to))
+}
+
+// curve is, bin by bin, what one GPU more saves and costs.
 type curve struct {
-	bins       int
-	wait, cost [bins]float64
+	bins            int
+	saving, holding [bins]float64
 }
 
-func (o Outlook) curve(p Prices, horizon float64, weigh func(flow) (wait, cost float64)) curve {
+func (o Outlook) curve(weigh func(b int) (saving, holding float64)) curve {
 	c := curve{bins: o.bins}
 	for b := range o.bins {
-		wait, cost := weigh(o.flow(b, p.Boot, horizon))
-		c.wait[b], c.cost[b] = wait*float64(o.chances[b][landing]), cost
+		c.saving[b], c.holding[b] = weigh(b)
 	}
 	return c
 }
 
-// flow integrates the chances of a bin, which are linear between knots.
-func (o Outlook) flow(b int, boot, horizon float64) flow {
-	var f flow
-	from, before := 0.0, 0.0
-	part := func(to float64) {
-		if to <= from {
-			return
-		}
-		p := o.within(b, to)
-		mean, d := (p+before)/2, to-from
-		f.idle += d * (1 - mean)
-		if from >= boot {
-			f.early += d * (1 - mean)
-		} else {
-			f.saved -= d * mean
-		}
-		from, before = to, p
-	}
-	for _, h := range knot {
-		if from < boot && h > boot {
-			part(min(boot, horizon))
-		}
-		part(min(h, horizon))
-	}
-	f.used = before
-	f.saved = max(0, f.saved+f.used*min(boot, horizon))
-	return f
-}
-
 // best returns the level, from low up, up to which the sum of what is saved and
 // what it costs is greatest; the lowest of equals.
-func (c curve) best(worth float64, low int) int {
+func (c curve) best(low int) int {
 	most, sum, found := 0.0, 0.0, low
-	c.walk(func(level int, wait, cost float64) {
+	c.walk(func(level int, saving, holding float64) {
 		if level <= low {
 			return
 		}
-		if sum += worth*wait - cost; sum > most {
+		if sum += saving - holding; sum > most {
 			most, found = sum, level
 		}
 	})
@@ -137,26 +141,26 @@ func (c curve) best(worth float64, low int) int {
 }
 
 // sums adds up what the levels from 1 to level save and cost.
-func (c curve) sums(worth float64, level int) (saving, holding float64) {
-	c.walk(func(l int, wait, cost float64) {
+func (c curve) sums(level int) (saving, holding float64) {
+	c.walk(func(l int, s, h float64) {
 		if l <= level {
-			saving += worth * wait
-			holding += cost
+			saving += s
+			holding += h
 		}
 	})
 	return saving, holding
 }
 
 // walk visits every level, its cost drawn between its bin's and the next one's.
-func (c curve) walk(visit func(level int, wait, cost float64)) {
+func (c curve) walk(visit func(level int, saving, holding float64)) {
 	for b := range c.bins {
-		next := c.cost[b]
+		next := c.holding[b]
 		if b+1 < c.bins {
-			next = c.cost[b+1]
+			next = c.holding[b+1]
 		}
 		for i := range binWidth[b] {
 			share := float64(i) / float64(binWidth[b])
-			visit(firstLevel[b]+i, c.wait[b], c.cost[b]+share*(next-c.cost[b]))
+			visit(firstLevel[b]+i, c.saving[b], c.holding[b]+share*(next-c.holding[b]))
 		}
 	}
 }

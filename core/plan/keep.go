@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/core/gpu"
 )
 
@@ -90,8 +91,11 @@ func (f KeepFacts) weigh() (Verdict, bool) {
 	price, boot := float64(f.Price), f.Boot.Hours()
 	next := use{rate: rate, stage: f.Ahead + 1}
 	v.Use = next.within(until.Hours())
-	holding := price * (next.meanUntil(until.Hours()) - next.meanUntil(min(until, f.Prepaid).Hours()))
-	releasing := v.Use * boot * (price + float64(f.Wait))
+	trade := forecast.Trade{
+		Price: price, Wait: float64(f.Wait), Boot: boot, Used: v.Use,
+		Idle: next.meanUntil(until.Hours()) - next.meanUntil(min(until, f.Prepaid).Hours()),
+	}
+	holding, releasing := trade.Holding(), trade.Saving()
 	if booked { // the node of a booking is made in time, so that nobody waits
 		releasing += (1 - v.Use) * boot * price
 	}
