@@ -71,11 +71,13 @@ type Agent struct {
 	cfg Config
 
 	mu     sync.Mutex
-	seen   map[string]time.Time // jobs counted lately, by id
-	newest time.Time            // of the jobs seen
+	seen   map[string]job // jobs counted lately and those that run, by id
+	newest time.Time      // of the jobs seen
 	lines  []redact.Scrubbed
-	late   int // rows older than what was counted already
+	asked  time.Time // when the model was given lines last
+	late   int       // rows older than what was counted already
 	unsent outbox.Outbox
+	news   chan struct{}
 }
 
 // New returns an agent that has learned what its state file holds.
@@ -90,7 +92,7 @@ func New(cfg Config) (*Agent, error) {
 	if err := cfg.Place.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the placing configuration: %w", err)
 	}
-	a := &Agent{cfg: cfg, seen: map[string]time.Time{}}
+	a := &Agent{cfg: cfg, seen: map[string]job{}, news: make(chan struct{}, 1)}
 	return a, a.load()
 }
 
@@ -102,7 +104,8 @@ func (a *Agent) Handle(_ context.Context, items []source.Item) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.cfg.Clock.Now()
-	for _, r := range records(items) {
+	jobs := records(items)
+	for _, r := range jobs {
 		a.learn(now, *r)
 	}
 	for _, item := range items {
@@ -111,8 +114,21 @@ func (a *Agent) Handle(_ context.Context, items []source.Item) error {
 		}
 	}
 	a.forget()
-	return a.save()
+	if err := a.save(); err != nil {
+		return err
+	}
+	if len(jobs) > 0 {
+		select {
+		case a.news <- struct{}{}:
+		default: // nobody has looked since the last
+		}
+	}
+	return nil
 }
+
+// News tells that jobs were heard of since it was last received from: a reason
+// for a Step at once.
+func (a *Agent) News() <-chan struct{} { return a.news }
 
 // records are the jobs among the items, in the order they were submitted.
 func records(items []source.Item) []*history.Record {
@@ -126,23 +142,54 @@ func records(items []source.Item) []*history.Record {
 	return found
 }
 
-// learn counts a job once. A row that cannot count is no fault of the agent's:
-// a history may be out of order or from a wrong clock.
+// learn counts a job's beginning once and its end once. A row that cannot count is
+// no fault of the agent's: a history may be out of order or from a wrong clock.
 func (a *Agent) learn(now time.Time, r history.Record) {
 	if a.cfg.Tenant != "" && r.Tenant != a.cfg.Tenant {
 		return
 	}
-	if _, ok := a.seen[r.ID]; ok {
-		return
+	j, known := a.seen[r.ID]
+	if !known {
+		if err := a.cfg.Predict.Observe(now, a.cfg.Tenant, r.Submitted, r.GPUs); err != nil {
+			a.late++
+			a.cfg.Logger.Debug("a row of the history does not count", "error", err)
+			return
+		}
+		j = job{Submitted: r.Submitted, GPUs: r.GPUs}
+		if r.Submitted.After(a.newest) {
+			a.newest = r.Submitted
+		}
 	}
-	if err := a.cfg.Predict.Observe(now, a.cfg.Tenant, r.Submitted, r.GPUs); err != nil {
-		a.late++
-		a.cfg.Logger.Debug("a row of the history does not count", "error", err)
-		return
+	if at, over := ended(r, known, now); over && !j.Over {
+		a.cfg.Predict.Finish(a.cfg.Tenant, j.Submitted, j.GPUs, at)
+		j.Over = true
 	}
-	a.seen[r.ID] = r.Submitted
-	if r.Submitted.After(a.newest) {
-		a.newest = r.Submitted
+	a.seen[r.ID] = j
+}
+
+// job is what is remembered of a job.
+type job struct {
+	Submitted time.Time `json:"submitted"`
+	GPUs      int       `json:"gpus"`
+	Over      bool      `json:"over,omitempty"` // its end was told
+}
+
+// ended says when a job ended, if it did. Of one whose source never tells, only
+// the arrival counts.
+func ended(r history.Record, known bool, now time.Time) (time.Time, bool) {
+	switch {
+	case !r.Ended.IsZero():
+		return r.Ended, true
+	case r.State == history.Pending || r.State == history.Running:
+		return time.Time{}, false
+	case r.Duration > 0 && !r.Started.IsZero():
+		return r.Started.Add(r.Duration), true
+	case r.Duration > 0:
+		return r.Submitted.Add(r.Duration), true
+	case known: // it ran when it was seen before, and runs no more
+		return now, true
+	default:
+		return r.Submitted, true
 	}
 }
 
@@ -177,9 +224,7 @@ func (a *Agent) Step(ctx context.Context) (Report, error) {
 	if err := a.cfg.Predict.Advance(now); err != nil {
 		return Report{}, fmt.Errorf("advancing to now: %w", err)
 	}
-	lines := a.lines
-	a.lines = nil
-	rep := Report{Prediction: a.cfg.Predict.Predict(ctx, now, a.cfg.Tenant, lines), Late: a.late}
+	rep := Report{Prediction: a.cfg.Predict.Predict(ctx, now, a.cfg.Tenant, a.gathered(now)), Late: a.late}
 	if n := rep.Prediction.Note; n != nil {
 		a.cfg.Logger.Warn("the model had no say", "kind", n.Kind, "error", n.Err)
 	}
@@ -203,6 +248,20 @@ func (a *Agent) Step(ctx context.Context) (Report, error) {
 	err = a.tell(ctx, now)
 	rep.Unsent = a.unsent.Len()
 	return rep, err
+}
+
+// gathering is for how long lines are gathered for one question to the model:
+// steps can come with every job, and questions cost.
+const gathering = time.Minute
+
+// gathered are the lines for the model, if it is time to ask it.
+func (a *Agent) gathered(now time.Time) []redact.Scrubbed {
+	if len(a.lines) == 0 || now.Sub(a.asked) < gathering {
+		return nil
+	}
+	lines := a.lines
+	a.lines, a.asked = nil, now
+	return lines
 }
 
 // tell sends forecasts and outcomes that were not sent yet. That it fails is no
@@ -242,25 +301,40 @@ func fromNow(windows []contract.AgentWindow, now time.Time) []contract.AgentWind
 	return windows
 }
 
-// score enters the forecasts of windows to come that something was chosen for or
-// that evidence speaks of, closes the ones that are over, and lets the sources be
+// entries are the forecasts to be judged later: of now, if GPUs are held because
+// of it, and of windows to come that evidence speaks of.
+func (a *Agent) entries(now time.Time, rep Report) []predict.Entry {
+	var entries []predict.Entry
+	if rep.Prediction.Now.Held.Levels > 0 && !a.cfg.Ledger.Watches(a.cfg.Tenant) {
+		entries = append(entries, rep.Prediction.NowEntry())
+	}
+	for i, w := range rep.Prediction.Windows {
+		if e := rep.Prediction.Entry(i); !w.Start.Before(now) && e.Said != nil && !a.cfg.Ledger.Heard(e) {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// came is what came of a forecast.
+func (a *Agent) came(e predict.Entry) int {
+	if e.Base != nil {
+		return a.cfg.Predict.Rose(e.Tenant, e.Start, e.End, *e.Base)
+	}
+	return a.cfg.Predict.Arrived(e.Tenant, e.Start)
+}
+
+// score enters forecasts, closes the ones that are over, and lets the sources be
 // judged by them.
 func (a *Agent) score(now time.Time, rep Report) (int, error) {
 	if a.cfg.Ledger == nil {
 		return 0, nil
 	}
-	var entries []predict.Entry
-	for i, c := range rep.Choices {
-		e := rep.Prediction.Entry(i)
-		if chosen := c.Decision.Levels > 0 && e.Said == nil; c.Window.Start.Before(now) || !chosen && (e.Said == nil || a.cfg.Ledger.Heard(e)) {
-			continue
-		}
-		entries = append(entries, e)
-	}
+	entries := a.entries(now, rep)
 	if err := a.cfg.Ledger.Append(entries...); err != nil {
 		return 0, fmt.Errorf("entering forecasts: %w", err)
 	}
-	closed, err := a.cfg.Ledger.Close(now, func(e predict.Entry) int { return a.cfg.Predict.Arrived(e.Tenant, e.Start) })
+	closed, err := a.cfg.Ledger.Close(now, a.came)
 	if err != nil {
 		return 0, fmt.Errorf("scoring forecasts: %w", err)
 	}
@@ -298,17 +372,26 @@ func (a *Agent) Score(s predict.Source) forecast.Scorer {
 	return a.cfg.Ledger.Score(s)
 }
 
-// keepSeen is how long a job's id is remembered after newer ones were counted.
-// An older row is refused by the statistics themselves, whose windows are
-// shorter.
-const keepSeen = 48 * time.Hour
+// keepSeen is how long a job's id is remembered after newer ones were counted,
+// if it is over: an older row is refused by the statistics themselves, whose
+// windows are shorter. keepOpen is how long a job that runs is, whose end may
+// never be told.
+const (
+	keepSeen = 48 * time.Hour
+	keepOpen = 90 * 24 * time.Hour
+)
 
 // forget drops the jobs that need not be remembered, so that reading years of
 // history does not keep years of ids.
 func (a *Agent) forget() {
-	for id, at := range a.seen {
-		if a.newest.Sub(at) > keepSeen {
-			delete(a.seen, id)
+	for id, j := range a.seen {
+		age := a.newest.Sub(j.Submitted)
+		if age <= keepSeen || !j.Over && age <= keepOpen {
+			continue
 		}
+		if !j.Over {
+			a.cfg.Predict.Finish(a.cfg.Tenant, j.Submitted, j.GPUs, j.Submitted.Add(keepOpen))
+		}
+		delete(a.seen, id)
 	}
 }

@@ -113,6 +113,29 @@ func mornings() (items []source.Item) {
 	return items
 }
 
+// rush gives an agent a day with a burst of jobs every hour, and puts it
+// into the next burst.
+func (b bench) rush(t testing.TB) {
+	t.Helper()
+	var items []source.Item
+	for hour := -24; hour <= 0; hour++ {
+		for n := range 12 {
+			at := today.Add(time.Duration(hour)*time.Hour + time.Duration(n)*time.Minute)
+			if at.After(today.Add(inRush)) {
+				continue
+			}
+			j := job(fmt.Sprintf("hour %d, %d", hour, n), at, 2)
+			j.Record.Duration = 20 * time.Minute
+			items = append(items, j)
+		}
+	}
+	b.clock.Set(today.Add(inRush))
+	b.handle(t, items...)
+}
+
+// inRush is a time at which more jobs are sure to come.
+const inRush = 4 * time.Minute
+
 func job(id string, at time.Time, gpus int) source.Item {
 	return source.Item{Record: &history.Record{ID: id, Tenant: tenant, Submitted: at, GPUs: gpus}}
 }
@@ -133,21 +156,21 @@ func (b bench) handle(t testing.TB, items ...source.Item) {
 func TestAutoSendsTheWholePlan(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	b.handle(t, mornings()...)
-	b.clock.Set(today.Add(9*time.Hour - width))
+	b.rush(t)
 	rep, err := b.Step(t.Context())
 	require.NoError(t, err)
 	require.True(t, rep.Sent)
-	nine := today.Add(9 * time.Hour)
 	require.Len(t, b.control.plans, 1)
 	require.Equal(t, rep.Plan, b.control.plans[0])
 	require.Equal(t, poolID, rep.Plan.PoolID)
-	require.Len(t, rep.Plan.Windows, 1, "only the morning is worth anything")
+	require.Len(t, rep.Plan.Windows, 1)
 	w := rep.Plan.Windows[0]
-	require.Equal(t, []time.Time{nine, nine.Add(width)}, []time.Time{w.Start, w.End})
-	require.GreaterOrEqual(t, w.GPUs, 4)
-	require.Equal(t, rep.Choices[1].Decision.Levels, w.GPUs)
-	require.Equal(t, contract.ReasonRecurringPattern, w.ReasonCode)
+	require.Equal(t, b.clock.Now(), w.Start)
+	require.True(t, w.End.After(rep.Prediction.Now.Next), "it stands until the next look")
+	require.GreaterOrEqual(t, w.GPUs, 2)
+	require.Equal(t, rep.Choices[0].GPUs, w.GPUs)
+	require.Equal(t, contract.ReasonRecentRate, w.ReasonCode)
+	require.Greater(t, w.Probability, 0.1)
 
 	b.clock.Set(today.Add(12 * time.Hour))
 	_, err = b.Step(t.Context())
@@ -159,8 +182,8 @@ func TestAutoSendsTheWholePlan(t *testing.T) {
 func TestAPlanNeverBeginsInThePast(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	b.handle(t, mornings()...)
-	for at := today.Add(8*time.Hour + 50*time.Minute); at.Before(today.Add(9*time.Hour + 10*time.Minute)); at = at.Add(17*time.Second + 300*time.Millisecond) {
+	b.rush(t)
+	for at := today.Add(inRush); at.Before(today.Add(20 * time.Minute)); at = at.Add(17*time.Second + 300*time.Millisecond) {
 		b.clock.Set(at)
 		rep, err := b.Step(t.Context())
 		require.NoError(t, err)
@@ -175,8 +198,7 @@ func TestAPlanNeverBeginsInThePast(t *testing.T) {
 func TestObserveSendsNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *agent.Config) { c.Mode = agent.Observe })
-	b.handle(t, mornings()...)
-	b.clock.Set(today.Add(9*time.Hour - width))
+	b.rush(t)
 	rep, err := b.Step(t.Context())
 	require.NoError(t, err)
 	require.False(t, rep.Sent)
@@ -223,7 +245,7 @@ func TestYearsOfHistoryAreNotRemembered(t *testing.T) {
 	b.handle(t, mornings()...)
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
-	var state struct{ Seen map[string]time.Time }
+	var state struct{ Seen map[string]any }
 	require.NoError(t, json.Unmarshal(data, &state))
 	require.Len(t, state.Seen, 2*2+1, "the ids of two days: the job exactly two days before the newest counts")
 }
@@ -231,8 +253,8 @@ func TestYearsOfHistoryAreNotRemembered(t *testing.T) {
 func TestADamagedStateNamesTheFix(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{
-		"not JSON": "{", "empty": "", "another version": `{"version":9,"learned":{}}`, "nothing learned": `{"version":1}`,
-		"other statistics": `{"version":1,"learned":{"version":1,"window_seconds":3600,"tenants":{}}}`,
+		"not JSON": "{", "empty": "", "another version": `{"version":9,"learned":{}}`, "nothing learned": `{"version":2}`,
+		"other statistics": `{"version":2,"learned":{"version":2,"window_seconds":3600,"tenants":{}}}`,
 	} {
 		file := filepath.Join(t.TempDir(), "state.json")
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
@@ -256,8 +278,7 @@ func TestAStateThatCannotBeWrittenIsAnError(t *testing.T) {
 func TestAFailingControlPlaneLeavesTheAgentUsable(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
-	b.handle(t, mornings()...)
-	b.clock.Set(today.Add(9*time.Hour - width))
+	b.rush(t)
 	b.control.fails = errors.New("no route to host")
 	rep, err := b.Step(t.Context())
 	require.ErrorIs(t, err, b.control.fails)
@@ -306,13 +327,16 @@ func TestForecastsAreScored(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, ledger.Release()) })
 	b := newBench(t, func(c *agent.Config) { c.Mode, c.Ledger = agent.Observe, ledger })
-	b.handle(t, mornings()...)
-	b.clock.Set(today.Add(9*time.Hour - width))
+	b.rush(t)
 	_, err = b.Step(t.Context())
 	require.NoError(t, err)
-	b.clock.Set(today.Add(9*time.Hour + time.Minute))
+	require.Len(t, ledger.Open(), 1)
+	b.clock.Advance(time.Minute)
 	b.handle(t, job("a", b.clock.Now(), 2), job("b", b.clock.Now(), 2))
-	b.clock.Set(today.Add(9*time.Hour + width))
+	_, err = b.Step(t.Context())
+	require.NoError(t, err)
+	require.Len(t, ledger.Open(), 1, "one at a time")
+	b.clock.Set(today.Add(inRush + 10*time.Minute))
 	rep, err := b.Step(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, rep.Closed)
@@ -343,34 +367,39 @@ func TestForecastsAndOutcomesReachTheControlPlane(t *testing.T) {
 		c.Ledger, c.Secret, c.State = l, []byte("secret"), filepath.Join(dir, "state.json")
 	}
 	b := newBench(t, start)
-	b.handle(t, mornings()...)
-	nine := today.Add(9 * time.Hour)
+	b.rush(t)
 	b.control.deaf = errors.New("away")
-	b.clock.Set(nine.Add(-width))
 	rep, err := b.Step(t.Context())
 	require.NoError(t, err, "the plan stands although nobody hears of forecasts")
 	require.True(t, rep.Sent)
-	require.Positive(t, rep.Unsent)
+	require.Equal(t, 1, rep.Unsent)
 
 	again := newBench(t, start) // a restart
-	again.clock.Set(nine.Add(-width / 2))
+	begun := today.Add(inRush)
+	again.clock.Set(begun.Add(30 * time.Second))
 	_, err = again.Step(t.Context())
 	require.NoError(t, err)
-	require.Len(t, again.control.forecasts, 2, "one of each step")
+	require.Len(t, again.control.forecasts, 1)
 	f := again.control.forecasts[0]
 	require.Equal(t, poolID, f.PoolID)
-	require.Equal(t, nine, f.Start)
-	require.Greater(t, f.Probability, 0.5)
+	require.Equal(t, begun, f.Start)
+	require.Equal(t, contract.ReasonRecentRate, f.ReasonCode)
+	require.Greater(t, f.Probability, 0.1)
 
-	again.handle(t, job("one more", nine.Add(time.Minute), 3))
-	for _, after := range []time.Duration{width, width + 2*time.Minute} {
-		again.clock.Set(nine.Add(after))
-		rep, err = again.Step(t.Context())
+	running := func(id string, at time.Time) source.Item {
+		j := job(id, at, 3)
+		j.Record.State = history.Running
+		return j
+	}
+	again.clock.Set(begun.Add(time.Minute))
+	again.handle(t, running("one more", again.clock.Now()), running("and another", again.clock.Now()))
+	for _, after := range []time.Duration{10 * time.Minute, 12 * time.Minute} {
+		again.clock.Set(begun.Add(after))
+		_, err = again.Step(t.Context())
 		require.NoError(t, err)
 	}
-	require.Zero(t, rep.Unsent)
-	require.Len(t, again.control.outcomes, 2)
-	require.Equal(t, contract.AgentOutcome{ID: f.ID, GPUs: 3, CountedAt: nine.Add(width)}, again.control.outcomes[0])
+	require.Len(t, again.control.outcomes, 1)
+	require.Equal(t, contract.AgentOutcome{ID: f.ID, GPUs: 6, CountedAt: begun.Add(10 * time.Minute)}, again.control.outcomes[0])
 }
 
 func TestWithoutASecretNoForecastLeaves(t *testing.T) {
@@ -379,8 +408,7 @@ func TestWithoutASecretNoForecastLeaves(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Release()) }()
 	b := newBench(t, func(c *agent.Config) { c.Ledger = l })
-	b.handle(t, mornings()...)
-	b.clock.Set(today.Add(9*time.Hour - width))
+	b.rush(t)
 	_, err = b.Step(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, l.Open())

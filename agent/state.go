@@ -7,20 +7,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/forewarm/forewarm/agent/outbox"
 )
 
 // state is what an agent has learned, as it is kept in a file.
 type state struct {
-	Version int                  `json:"version"`
-	Seen    map[string]time.Time `json:"seen"`
-	Learned json.RawMessage      `json:"learned"`
-	Unsent  outbox.Outbox        `json:"unsent,omitzero"` // what the control plane is still to be told
+	Version int             `json:"version"`
+	Seen    map[string]job  `json:"seen"`
+	Learned json.RawMessage `json:"learned"`
+	Unsent  outbox.Outbox   `json:"unsent,omitzero"` // what the control plane is still to be told
 }
 
-const stateVersion = 1
+const stateVersion = 2
 
 // load restores what was learned before. A state that does not fit the
 // configuration is an error with the fix: learning again is the user's choice,
@@ -44,10 +43,10 @@ func (a *Agent) load() error {
 		return fmt.Errorf("restoring from %s (delete it to learn again): %w", a.cfg.State, err)
 	}
 	a.unsent = s.Unsent
-	for id, at := range s.Seen {
-		a.seen[id] = at
-		if at.After(a.newest) {
-			a.newest = at
+	for id, j := range s.Seen {
+		a.seen[id] = j
+		if j.Submitted.After(a.newest) {
+			a.newest = j.Submitted
 		}
 	}
 	return nil

@@ -51,28 +51,29 @@ func (c Config) Validate() error {
 	}
 }
 
-// Choice is what was decided about one predicted window, with the numbers it
-// was decided from.
+// Choice is what was decided about one window, and why.
 type Choice struct {
-	Window   predict.Window
-	Decision forecast.Decision
+	Window predict.Window
+	GPUs   int    // to keep warm beyond those in use
+	Why    string // by statistics; empty where nothing was weighed
 }
 
-// Choose applies the expected-cost rule to every window: a GPU is worth keeping
-// if the wait it is likely to save is worth more than its idling. Evidence in a
-// forecast can lower what is kept, never raise it: what it adds goes through the
-// gate, which bounds its cost, and comes in with Raise.
+// Choose takes over what statistics hold from now on. Of times to come it keeps
+// nothing: there is time to decide when they are near, and what evidence says of
+// them goes through the gate, which bounds its cost, and comes in with Raise.
 func Choose(p predict.Prediction, c Config) []Choice {
-	choices := make([]Choice, len(p.Windows))
-	for i, w := range p.Windows {
-		costs := forecast.Costs{R: c.WaitWorth, Boot: c.Boot, Horizon: w.End.Sub(w.Start), JobGPUs: p.JobGPUs}
-		d := forecast.Decide(w.Forecast.AtMost(c.MaxGPUs), costs)
-		if w.Said != nil {
-			if alone := forecast.Decide(w.Statistics.AtMost(c.MaxGPUs), costs); alone.Levels < d.Levels {
-				d = alone
-			}
+	n := p.Now
+	choices := []Choice{{
+		Window: predict.Window{Start: n.Start, End: n.End, Forecast: n.Forecast, Statistics: n.Forecast, Source: predict.Statistics, Reason: predict.Recent},
+		GPUs:   min(n.Held.Levels, c.MaxGPUs), Why: n.Held.Explain(),
+	}}
+	for _, w := range p.Windows {
+		if w.Start.Before(n.End) {
+			w.Start = n.End
 		}
-		choices[i] = Choice{Window: w, Decision: d}
+		if w.Start.Before(w.End) {
+			choices = append(choices, Choice{Window: w})
+		}
 	}
 	return choices
 }
@@ -84,7 +85,7 @@ func Choose(p predict.Prediction, c Config) []Choice {
 func Windows(choices []Choice) []contract.AgentWindow {
 	top := 0
 	for _, c := range choices {
-		top = max(top, c.Decision.Levels)
+		top = max(top, c.GPUs)
 	}
 	windows := []contract.AgentWindow{} // an empty plan is a plan, and the wire knows no null
 	open := map[run]int{}
@@ -112,7 +113,7 @@ type run struct{ first, last int }
 func runs(choices []Choice, level int) []run {
 	var found []run
 	for i, c := range choices {
-		if c.Decision.Levels < level {
+		if c.GPUs < level {
 			continue
 		}
 		if n := len(found); n > 0 && found[n-1].last == i-1 {

@@ -33,7 +33,7 @@ func levels(kept ...int) []place.Choice {
 	choices := make([]place.Choice, len(kept))
 	for i, w := range prediction(make([]forecast.Forecast, len(kept))...).Windows {
 		w.Forecast = forecast.Event(0.5, kept[i], kept[i], kept[i])
-		choices[i] = place.Choice{Window: w, Decision: forecast.Decision{Levels: kept[i]}}
+		choices[i] = place.Choice{Window: w, GPUs: kept[i]}
 	}
 	return choices
 }
@@ -89,51 +89,34 @@ func TestWindowsSayWhatTheChoicesSay(t *testing.T) {
 	})
 }
 
-func anyForecast(t *rapid.T) forecast.Forecast {
-	low := rapid.IntRange(0, 40).Draw(t, "low")
-	mid := low + rapid.IntRange(0, 40).Draw(t, "more")
-	return forecast.Event(rapid.Float64Range(0, 1).Draw(t, "chance"), low, mid, mid+rapid.IntRange(0, 40).Draw(t, "most"))
-}
-
-func TestChoose(t *testing.T) {
+func TestChooseKeepsWhatStatisticsHoldNow(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var windows []forecast.Forecast
-		for range rapid.IntRange(0, 6).Draw(t, "windows") {
-			windows = append(windows, anyForecast(t))
+	sure := forecast.Event(1, 4, 4, 4)
+	p := prediction(sure, sure, sure)
+	p.Now = predict.Now{Start: monday.Add(time.Minute), End: monday.Add(width + time.Minute), Forecast: forecast.Event(0.7, 6, 6, 6), Held: forecast.Held{Levels: 6}}
+	for limit, want := range map[int]int{8: 6, 5: 5} {
+		choices := place.Choose(p, place.Config{MaxGPUs: limit}.WithDefaults())
+		require.Len(t, choices, 3, "what is left of the second window, and the third")
+		require.Equal(t, want, choices[0].GPUs)
+		require.Equal(t, p.Now.Held.Explain(), choices[0].Why)
+		require.Zero(t, choices[1].GPUs+choices[2].GPUs, "times to come wait until they are near")
+		end := p.Now.Start
+		for _, c := range choices {
+			require.Equal(t, end, c.Window.Start, "no gaps")
+			end = c.Window.End
 		}
-		p := prediction(windows...)
-		p.JobGPUs = rapid.Float64Range(1, 8).Draw(t, "job")
-		c := place.Config{
-			WaitWorth: rapid.Float64Range(0.1, 200).Draw(t, "worth"), Boot: boots.Draw(t, "boot"), MaxGPUs: rapid.IntRange(1, 60).Draw(t, "max"),
-		}
-		dearer := c
-		dearer.WaitWorth *= rapid.Float64Range(1, 10).Draw(t, "factor")
-		less, more := place.Choose(p, c), place.Choose(p, dearer)
-		require.Len(t, less, len(windows))
-		for i := range less {
-			require.LessOrEqual(t, more[i].Decision.Levels, c.MaxGPUs)
-			require.LessOrEqual(t, less[i].Decision.Levels, more[i].Decision.Levels, "who minds waiting more keeps no fewer")
-		}
-	})
-}
-
-var boots = rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 5 * time.Minute, time.Hour})
-
-func TestChooseWeighsWaitingAgainstIdling(t *testing.T) {
-	t.Parallel()
-	p := prediction(forecast.Event(0.5, 3, 3, 3))
-	for worth, want := range map[float64]int{0.5: 0, 2.3: 0, 2.5: 3, 100: 3} { // 6 minutes of idling against half of 5 minutes' wait: 2.4
-		choices := place.Choose(p, place.Config{WaitWorth: worth, Boot: 5 * time.Minute, MaxGPUs: 8})
-		require.Equal(t, want, choices[0].Decision.Levels, worth)
+		require.Equal(t, monday.Add(3*width), end)
+		windows := place.Windows(choices)
+		require.Len(t, windows, 1)
+		require.Equal(t, contract.AgentWindow{Start: p.Now.Start, End: p.Now.End, GPUs: want, Probability: 0.7, ReasonCode: contract.ReasonRecentRate}, windows[0])
 	}
 }
 
 func TestReasonsThatMayLeave(t *testing.T) {
 	t.Parallel()
-	allowed := []string{contract.ReasonRecurringPattern, contract.ReasonAnnouncedWork, contract.ReasonQueueBacklog, contract.ReasonOther}
+	allowed := []string{contract.ReasonRecurringPattern, contract.ReasonAnnouncedWork, contract.ReasonQueueBacklog, contract.ReasonRecentRate, contract.ReasonOther}
 	used := map[string]bool{}
-	for _, reason := range append(predict.Reasons(), "what the log says") {
+	for _, reason := range append(predict.Reasons(), predict.Recent, "what the log says") {
 		choices := levels(1)
 		choices[0].Window.Reason = reason
 		code := place.Windows(choices)[0].ReasonCode
@@ -184,7 +167,7 @@ func TestRaiseCutsWindowsAtHolds(t *testing.T) {
 		for _, c := range place.Raise(levels(1, 3, 0), tc.holds, 5) {
 			require.Equal(t, end, c.Window.Start, name)
 			end = c.Window.End
-			got = append(got, c.Decision.Levels)
+			got = append(got, c.GPUs)
 		}
 		require.Equal(t, monday.Add(3*width), end, name)
 		require.Equal(t, tc.want, got, name)
@@ -194,19 +177,4 @@ func TestRaiseCutsWindowsAtHolds(t *testing.T) {
 	require.Equal(t, 2, raised[0].GPUs)
 	require.Equal(t, 0.4, raised[0].Probability)
 	require.Equal(t, contract.ReasonAnnouncedWork, raised[0].ReasonCode)
-}
-
-// A forecast with evidence in it keeps no more than statistics alone would.
-func TestEvidenceInAForecastCanOnlyLower(t *testing.T) {
-	t.Parallel()
-	c := place.Config{}.WithDefaults()
-	sure, none := forecast.Event(1, 4, 4, 4), forecast.Forecast{}
-	for name, tc := range map[string]struct {
-		mixed, alone forecast.Forecast
-		want         int
-	}{"raised": {sure, none, 0}, "lowered": {none, sure, 0}, "agreed": {sure, sure, 4}} {
-		p := prediction(tc.mixed)
-		p.Windows[0].Statistics, p.Windows[0].Said = tc.alone, &predict.Said{}
-		require.Equal(t, tc.want, place.Choose(p, c)[0].Decision.Levels, name)
-	}
 }

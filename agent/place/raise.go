@@ -42,10 +42,10 @@ func cut(w predict.Window, holds []predict.Hold) []time.Time {
 func raise(c Choice, holds []predict.Hold, limit int) Choice {
 	for _, h := range holds {
 		gpus := min(h.GPUs, limit)
-		if gpus <= c.Decision.Levels || h.Start.Truncate(time.Second).After(c.Window.Start) || h.End.Before(c.Window.End) {
+		if gpus <= c.GPUs || h.Start.Truncate(time.Second).After(c.Window.Start) || h.End.Before(c.Window.End) {
 			continue
 		}
-		c.Decision.Levels = gpus
+		c.GPUs = gpus
 		c.Window.Reason = h.Reason
 		c.Window.Forecast = forecast.Highest(c.Window.Forecast, forecast.Event(h.Chance, gpus, gpus, gpus))
 	}

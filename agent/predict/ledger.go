@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/forecast"
@@ -27,6 +28,7 @@ type Entry struct {
 	Model      string           `json:"model,omitempty"`
 	PromptHash string           `json:"prompt_hash,omitempty"`
 	Said       *Said            `json:"said,omitempty"` // what evidence said of the window
+	Base       *int             `json:"base,omitempty"` // if not nil, the forecast is of how far demand rises above this
 }
 
 // Outcome closes an Entry with what happened.
@@ -50,6 +52,30 @@ func (p Prediction) Entry(i int) Entry {
 		Tenant: p.Tenant, Issued: p.Issued.UTC(), Start: w.Start, End: w.End, Forecast: w.Forecast.Summary(),
 		Source: w.Source, Reason: w.Reason, Model: w.Model, PromptHash: w.PromptHash, Said: w.Said,
 	}
+}
+
+// watched is how long a forecast of Now is held against what happens: a knot of
+// the forecaster's horizons.
+const watched = 10 * time.Minute
+
+// NowEntry returns the entry of what statistics expect from now on.
+func (p Prediction) NowEntry() Entry {
+	start := p.Now.Start
+	if start.Before(p.Issued) {
+		start = start.Add(time.Second)
+	}
+	base := p.Now.Demand
+	return Entry{
+		ID:     ids.Derived(ids.Forecast, p.Tenant, p.Issued.UTC().Format(time.RFC3339Nano), "now"),
+		Tenant: p.Tenant, Issued: p.Issued.UTC(), Start: start, End: start.Add(watched),
+		Forecast: p.Now.Watched.Summary(), Source: Statistics, Reason: Recent, Base: &base,
+	}
+}
+
+// Watches reports whether a forecast of a tenant's Now is open: one at a time is
+// enough to be judged by.
+func (l *Ledger) Watches(tenant string) bool {
+	return slices.ContainsFunc(l.open, func(e Entry) bool { return e.Base != nil && e.Tenant == tenant })
 }
 
 // line is one line of the file: an entry or an outcome.

@@ -43,9 +43,12 @@ const (
 	JobReady  Reason = "job_prepared" // a job was edited, built or queued
 	Retry     Reason = "retry"        // something failed and will be tried again
 	Other     Reason = "other"
+
+	// Recent is the statistics' own: how it was lately. No model may give it.
+	Recent Reason = "recent"
 )
 
-// Reasons returns every reason.
+// Reasons returns every reason that evidence may have.
 func Reasons() []Reason {
 	return []Reason{Recurring, Announced, DataReady, JobReady, Retry, Other}
 }
@@ -149,7 +152,8 @@ type Window struct {
 type Prediction struct {
 	Tenant  string
 	Issued  time.Time
-	Windows []Window // in the order of time, without gaps
+	Now     Now      // what is wanted beyond what is in use, by statistics alone
+	Windows []Window // arrivals in times to come, in the order of time, without gaps
 	Holds   []Hold   // what evidence adds now
 	JobGPUs float64  // mean GPUs of the tenant's jobs, for the cost rule
 	Note    *Note    // why the model had no say; nil if it had, or was not asked
@@ -167,6 +171,7 @@ type Note struct {
 type Predictor struct {
 	cfg        Config
 	forecaster *Forecaster
+	fleet      *forecast.Fleet
 	tenants    map[string]*tenant
 	trust      *trust // in what models say, and what they said of times to come
 }
@@ -185,7 +190,7 @@ func New(c Config, forecaster *Forecaster) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Predictor{cfg: c, forecaster: forecaster, tenants: map[string]*tenant{}, trust: t}, nil
+	return &Predictor{cfg: c, forecaster: forecaster, fleet: forecast.NewFleet(forecast.BuiltIn()), tenants: map[string]*tenant{}, trust: t}, nil
 }
 
 // Observe counts the arrival of a job. Beside ErrFuture it fails as
@@ -202,10 +207,28 @@ func (p *Predictor) Observe(now time.Time, name string, at time.Time, gpus int) 
 		return err
 	}
 	t.counts[at.Unix()/p.seconds()] += gpus
+	t.class.waiting = append(t.class.waiting, event{At: at.Unix(), GPUs: gpus})
 	if h := p.trust.of(name); h != nil {
 		h.Watch.Submit(at, gpus)
 	}
 	return nil
+}
+
+// Finish tells that a job that was observed is over, or was withdrawn.
+func (p *Predictor) Finish(name string, submitted time.Time, gpus int, at time.Time) {
+	if t := p.tenants[name]; t != nil {
+		t.class.waiting = append(t.class.waiting, event{At: max(at.Unix(), submitted.Unix()), GPUs: gpus, Submitted: submitted.Unix(), End: true})
+	}
+}
+
+// Rose returns by how many GPUs demand rose above a base in [start, end), to
+// close a forecast of Now with. It knows the last two hours.
+func (p *Predictor) Rose(name string, start, end time.Time, base int) int {
+	t := p.tenants[name]
+	if t == nil {
+		return 0
+	}
+	return t.class.rise(start.Unix(), end.Unix(), base)
 }
 
 // Advance lets silence up to now count, for every tenant.
@@ -253,11 +276,26 @@ func (p *Predictor) Predict(ctx context.Context, now time.Time, name string, lin
 	prediction.Note = p.hear(ctx, name, question{
 		now: now, windows: prediction.Windows, largest: largest, maxGPUs: p.cfg.MaxGPUs, lines: lines,
 	})
-	prediction.Holds = p.gate(now, name, prediction.Windows, prediction.JobGPUs, p.limit(largest))
+	prediction.Now = p.now(now, t)
+	prediction.Holds = p.gate(now, name, prediction.Now.Held.Levels, prediction.JobGPUs, p.limit(largest))
+	if t != nil {
+		t.class.target += prediction.extra()
+	}
 	for i := range prediction.Windows {
 		p.correct(&prediction.Windows[i], name, largest)
 	}
 	return prediction
+}
+
+// extra is how many GPUs evidence holds now beyond those of statistics.
+func (p Prediction) extra() int {
+	most := p.Now.Held.Levels
+	for _, h := range p.Holds {
+		if !h.Start.After(p.Issued) && h.End.After(p.Issued) {
+			most = max(most, h.GPUs)
+		}
+	}
+	return most - p.Now.Held.Levels
 }
 
 // hear asks the model about new lines and keeps what it answers until its time

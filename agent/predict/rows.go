@@ -13,6 +13,8 @@ import (
 // Code is the reason as it may leave the agent.
 func (r Reason) Code() string {
 	switch r {
+	case Recent:
+		return contract.ReasonRecentRate
 	case Recurring:
 		return contract.ReasonRecurringPattern
 	case Announced, DataReady:

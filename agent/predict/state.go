@@ -3,6 +3,7 @@ package predict
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/forewarm/forewarm/core/forecast"
@@ -12,6 +13,7 @@ import (
 type tenant struct {
 	series *forecast.Series
 	counts map[int64]int // GPUs by predicted window, in windows since 1970
+	class  class
 }
 
 func (p *Predictor) tenant(name string) (*tenant, error) {
@@ -25,16 +27,21 @@ func (p *Predictor) tenant(name string) (*tenant, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tenant{series: series, counts: map[int64]int{}}
+	c, err := p.fleet.Tenant(name)
+	if err != nil {
+		return nil, err
+	}
+	t := &tenant{series: series, counts: map[int64]int{}, class: class{tenant: c}}
 	p.tenants[name] = t
 	return t, nil
 }
 
-const stateVersion = 1
+const stateVersion = 2
 
 type state struct {
 	Version int                    `json:"version"`
 	Window  int64                  `json:"window_seconds"`
+	Fleet   *forecast.Fleet        `json:"fleet"`
 	Tenants map[string]tenantState `json:"tenants"`
 	Trust   *trustState            `json:"trust,omitempty"` // nil in states that are older than it
 }
@@ -42,13 +49,38 @@ type state struct {
 type tenantState struct {
 	Series *forecast.Series `json:"series"`
 	Counts map[int64]int    `json:"counts"`
+	Class  classState       `json:"class"`
+}
+
+// classState is the stored form of a class, beside what its Fleet stores.
+type classState struct {
+	Waiting []event `json:"waiting,omitempty"`
+	Told    int64   `json:"told"`
+	Next    int64   `json:"next"`
+	Target  int     `json:"target"`
+	Steps   []step  `json:"steps,omitempty"`
+}
+
+func (c *class) state() classState {
+	c.sort()
+	return classState{c.waiting, c.told, c.next, c.target, c.steps}
+}
+
+// sound reports whether the state can have come from listening.
+func (s classState) sound() bool {
+	for _, e := range s.Waiting {
+		if e.GPUs < 1 || e.GPUs > forecast.MaxJob || e.At < 0 || e.Submitted < 0 {
+			return false
+		}
+	}
+	return s.Told >= 0 && s.Next >= 0 && s.Target >= 0
 }
 
 // MarshalJSON writes all that was learned.
 func (p *Predictor) MarshalJSON() ([]byte, error) {
-	s := state{Version: stateVersion, Window: p.seconds(), Tenants: map[string]tenantState{}, Trust: p.trust.state()}
+	s := state{Version: stateVersion, Window: p.seconds(), Fleet: p.fleet, Tenants: map[string]tenantState{}, Trust: p.trust.state()}
 	for name, t := range p.tenants {
-		s.Tenants[name] = tenantState{Series: t.series, Counts: t.counts}
+		s.Tenants[name] = tenantState{Series: t.series, Counts: t.counts, Class: t.class.state()}
 	}
 	return json.Marshal(s)
 }
@@ -67,6 +99,9 @@ func (p *Predictor) Restore(data []byte) error {
 		return fmt.Errorf("checking a prediction state: version %d with windows of %d s, want %d with %d s",
 			s.Version, s.Window, stateVersion, p.seconds())
 	}
+	if s.Fleet == nil {
+		return errors.New("checking a prediction state: what the forecaster learned is missing")
+	}
 	tenants := map[string]*tenant{}
 	for name, t := range s.Tenants {
 		if t.Series == nil || t.Series.Config() != p.cfg.Series {
@@ -75,12 +110,18 @@ func (p *Predictor) Restore(data []byte) error {
 		if t.Counts == nil {
 			t.Counts = map[int64]int{}
 		}
-		tenants[name] = &tenant{series: t.Series, counts: t.Counts}
+		known, err := s.Fleet.Tenant(name)
+		if err != nil || !t.Class.sound() {
+			return errors.Join(errors.New("checking a prediction state: what is known of a tenant is damaged"), err)
+		}
+		tenants[name] = &tenant{series: t.Series, counts: t.Counts, class: class{
+			tenant: known, waiting: t.Class.Waiting, told: t.Class.Told, next: t.Class.Next, target: t.Class.Target, steps: t.Class.Steps,
+		}}
 	}
 	t, err := s.Trust.restore(p.cfg.Evidence)
 	if err != nil {
 		return fmt.Errorf("checking a prediction state: evidence: %w", err)
 	}
-	p.tenants, p.trust = tenants, t
+	p.fleet, p.tenants, p.trust = s.Fleet, tenants, t
 	return nil
 }

@@ -61,15 +61,16 @@ func (p *Predictor) heard(name string) *heard {
 }
 
 // gate decides about claims whose time has come, judges those whose time is over
-// and returns what is to be held now.
-func (p *Predictor) gate(now time.Time, name string, windows []Window, size float64, limit int) []Hold {
+// and returns what is to be held now. statistics is how many GPUs would be held
+// without it.
+func (p *Predictor) gate(now time.Time, name string, statistics int, size float64, limit int) []Hold {
 	h := p.trust.of(name)
 	if h == nil {
 		return nil
 	}
 	terms := p.cfg.Terms
 	terms.JobGPUs, terms.MaxGPUs = size, p.cfg.MaxGPUs
-	h.Watch.Plan(now, h.Watch.Demand()+p.alone(windows[0], size))
+	h.Watch.Plan(now, h.Watch.Demand()+statistics)
 	p.judge(now, h)
 	for i := range h.Claims {
 		c := &h.Claims[i]
@@ -87,13 +88,6 @@ func (p *Predictor) gate(now time.Time, name string, windows []Window, size floa
 		}
 	}
 	return p.holds(now, h)
-}
-
-// alone is how many GPUs statistics would keep in a window.
-func (p *Predictor) alone(w Window, size float64) int {
-	return forecast.HoldLevels(w.Statistics, forecast.Costs{
-		R: p.cfg.Terms.WaitPrice / p.cfg.Terms.GPUPrice, Boot: p.cfg.Terms.Boot, Horizon: w.End.Sub(w.Start), JobGPUs: size,
-	})
 }
 
 // judge closes the claims whose holds are over, and forgets those whose time is.

@@ -42,7 +42,7 @@ func TestAnInjectedModelHoldsLittleAndNotForLong(t *testing.T) {
 					most = max(most, h.GPUs)
 				}
 			}
-			hours += float64(max(0, most-b.alone(got.Windows[0], got.JobGPUs))) * at.Sub(last).Hours()
+			hours += float64(max(0, most-got.Now.Held.Levels)) * at.Sub(last).Hours()
 			last = at
 		}
 		require.Positive(t, hours)

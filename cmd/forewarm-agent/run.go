@@ -64,7 +64,8 @@ func run(ctx context.Context, p composer, once bool) (err error) {
 		}
 	}
 	if once {
-		return step(ctx, all.agent, p.logger)
+		_, err := step(ctx, all.agent, p.logger)
+		return err
 	}
 	return all.watch(ctx, p)
 }
@@ -125,19 +126,26 @@ func (c *composition) watch(ctx context.Context, p composer) error {
 	return nil
 }
 
-// steps predicts and places at once and then again and again. A step that fails
-// leaves what was promised as it is.
+// steps predicts and places at once and then whenever there is news, when looking
+// again may say something else, and at least as often as configured. A step that
+// fails leaves what was promised as it is.
 func (c *composition) steps(ctx context.Context, p composer) {
-	ticker := time.NewTicker(p.cfg.Every.Std())
-	defer ticker.Stop()
 	for ctx.Err() == nil {
-		if err := step(ctx, c.agent, p.logger); err != nil && ctx.Err() == nil {
+		wait := p.cfg.Every.Std()
+		rep, err := step(ctx, c.agent, p.logger)
+		if err != nil && ctx.Err() == nil {
 			p.logger.Error("the step failed and is tried again", "error", err, "next", hint(err))
 		}
+		if next := rep.Prediction.Now.Next; err == nil && !next.IsZero() {
+			wait = min(wait, max(time.Second, next.Sub(p.clock.Now())))
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-		case <-ticker.C:
+		case <-timer.C:
+		case <-c.agent.News():
 		}
+		timer.Stop()
 	}
 }
 
@@ -156,13 +164,12 @@ func hint(err error) string {
 	}
 }
 
-func step(ctx context.Context, a *agent.Agent, log *slog.Logger) error {
+func step(ctx context.Context, a *agent.Agent, log *slog.Logger) (agent.Report, error) {
 	rep, err := a.Step(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		log.Info(tell(rep))
 	}
-	log.Info(tell(rep))
-	return nil
+	return rep, err
 }
 
 // dryRun prints the plan that would be sent. It works on a copy of what was

@@ -24,7 +24,7 @@ func TestFromHistoryToReservation(t *testing.T) {
 	w.config(w.auto() + "llm: {base_url: '" + w.llm + "', model: scripted-sim, max_calls_per_day: 5}\n")
 	_, errs, code := w.run(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
-	require.Contains(t, errs, "expects 3 (0–8) GPUs 08:00–09:00Z by statistics")
+	require.Contains(t, errs, "by statistics; hold ")
 	require.Contains(t, errs, "refused 0")
 	placed := w.reserved()
 	require.NotEmpty(t, placed)
@@ -37,9 +37,22 @@ func TestFromHistoryToReservation(t *testing.T) {
 	w.write("train.log", "will sweep 8 GPUs at ten, password=hunter2hunter2\n")
 	_, errs, code = w.run(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
-	require.Contains(t, errs, "placed 0, kept")
-	require.Equal(t, placed, w.reserved())
+	require.Contains(t, errs, "refused 0")
 	require.Positive(t, w.model.Calls())
+	before, heard := 0, w.reserved()
+	for _, r := range placed {
+		before += r.GPUs
+	}
+	for _, r := range heard {
+		if r.Start.Equal(w.clock.Now()) {
+			before -= r.GPUs
+		}
+	}
+	require.Zero(t, before, "what the model says of later changes nothing of what is held now")
+	_, errs, code = w.run(t.Context(), "run", "--once")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, errs, "placed 0, kept")
+	require.Equal(t, heard, w.reserved())
 
 	out, errs, code := w.run(t.Context(), "egress", "verify")
 	require.Equal(t, exitOK, code, errs)
@@ -92,6 +105,7 @@ func TestWindowsThatHaveBegunArePlacedFromNow(t *testing.T) {
 	w.clock.Advance(10 * time.Minute)
 	_, errs, code = w.run(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
+	t.Logf("%+v\n%+v", placed, w.reserved())
 	require.Contains(t, errs, "placed 0, kept")
 	require.Equal(t, idsOf(placed), idsOf(w.reserved()))
 }

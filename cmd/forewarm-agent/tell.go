@@ -35,21 +35,12 @@ func expects(r agent.Report) string {
 	return fmt.Sprintf("expects %d (%d–%d) GPUs %s–%s by %s", s.P50, s.P10, s.P90, w.Start.UTC().Format("15:04"), w.End.UTC().Format("15:04Z"), w.Source)
 }
 
-// keeps explains the window that most is kept warm for or, when nothing is, the
-// one that came closest.
+// keeps explains what is kept warm from now on.
 func keeps(choices []place.Choice) string {
-	best := -1
-	for i, c := range choices {
-		if best < 0 || c.Decision.Levels > choices[best].Decision.Levels ||
-			c.Decision.Levels == 0 && choices[best].Decision.Levels == 0 && c.Decision.Refused > choices[best].Decision.Refused {
-			best = i
-		}
-	}
-	if best < 0 {
+	if len(choices) == 0 {
 		return "keeps nothing warm"
 	}
-	c := choices[best]
-	return fmt.Sprintf("%s: %s", c.Window.Start.UTC().Format("Mon 15:04Z"), c.Decision.Explain())
+	return choices[0].Why
 }
 
 func became(r agent.Report) string {

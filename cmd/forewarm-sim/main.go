@@ -128,10 +128,7 @@ func (f flags) runs() []run {
 		if name != keepAlive {
 			opt.KeepAlive = 0
 		}
-		list = append(list, run{name, opt, sim.Replay})
-		if name != forewarm {
-			list = append(list, run{name + pure, opt, sim.Pure})
-		}
+		list = append(list, run{name, opt, sim.Replay}, run{name + pure, opt, sim.Pure})
 	}
 	return list
 }

@@ -34,8 +34,8 @@ func TestEachRunStandsBesideItsBenchmark(t *testing.T) {
 	var names []string
 	for _, r := range f.runs() {
 		names = append(names, figureName(r.name))
-		require.Equal(t, r.name == forewarm, r.opt.Agent)
+		require.Equal(t, r.name == forewarm || r.name == forewarm+pure, r.opt.Agent)
 		require.Equal(t, r.name == keepAlive || r.name == keepAlive+pure, r.opt.KeepAlive > 0)
 	}
-	require.Equal(t, []string{"reactive", "reactive_pure", "keep_alive", "keep_alive_pure", "forewarm"}, names)
+	require.Equal(t, []string{"reactive", "reactive_pure", "keep_alive", "keep_alive_pure", "forewarm", "forewarm_pure"}, names)
 }

@@ -18,7 +18,7 @@ import (
 var story = struct{ before, after []string }{
 	before: []string{
 		`agent +read \d+ jobs of a synthetic history`,
-		`agent +expects 4 GPUs`,
+		`agent +keeps \d GPUs warm`,
 		`reservation +booked`,
 		`reservation +warming`,
 		`node +booting`,
@@ -29,7 +29,6 @@ var story = struct{ before, after []string }{
 		`reservation +claimed`,
 		`allocation +active .* with zero wait`,
 		`allocation +released`,
-		`node +gone`,
 	},
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,8 +14,7 @@ import (
 // instead of the system: what it comes to is what Replay should come to.
 func Pure(ctx context.Context, trace Trace, opt Options) (Outcome, error) {
 	opt = opt.WithDefaults()
-	jobs, _ := trace.slice(opt)
-	out, err := backtest.Run(jobs, backtest.Options{
+	run := backtest.Options{
 		Boot: int64(opt.Boot / time.Second), KeepAlive: opt.kept(), Scored: trace.scored(),
 		Progress: func(done, of int) error {
 			if opt.Progress != nil {
@@ -22,7 +22,19 @@ func Pure(ctx context.Context, trace Trace, opt Options) (Outcome, error) {
 			}
 			return ctx.Err()
 		},
-	})
+	}
+	var policies []*foresee
+	if opt.Agent {
+		var err error
+		if policies, err = trace.policies(opt); err != nil {
+			return Outcome{}, err
+		}
+		run.Policy = func(tenant int) backtest.Policy { return policies[tenant] }
+	}
+	out, err := backtest.Run(trace.slice(opt), run)
+	for _, p := range policies {
+		err = errors.Join(err, p.err)
+	}
 	if err != nil {
 		return Outcome{}, fmt.Errorf("running the benchmark: %w", err)
 	}
@@ -44,10 +56,9 @@ func (o Options) kept() int64 {
 
 func (t Trace) scored() backtest.Span { return backtest.Span{From: t.From.Unix(), Last: t.To.Unix()} }
 
-// slice returns what is replayed in the benchmark's form, and the records of its
-// jobs. Those that run when the scored part begins come first, and end when they
-// did.
-func (t Trace) slice(opt Options) (backtest.Trace, []history.Record) {
+// slice returns what is replayed in the benchmark's form. The jobs that run when
+// the scored part begins come first, and end when they did.
+func (t Trace) slice(opt Options) backtest.Trace {
 	names := t.tenants()
 	index := map[string]int{}
 	for i, name := range names {
@@ -55,9 +66,7 @@ func (t Trace) slice(opt Options) (backtest.Trace, []history.Record) {
 	}
 	begin := t.From.Add(-opt.settling())
 	out := backtest.Trace{Tenants: names}
-	var records []history.Record
 	add := func(job history.Record, submit time.Time, duration time.Duration) {
-		records = append(records, job)
 		out.Jobs = append(out.Jobs, backtest.Job{
 			ID: job.ID, Submit: submit.Unix(), Duration: max(1, int64(duration/time.Second)), GPUs: job.GPUs, Tenant: index[job.Tenant],
 		})
@@ -68,5 +77,5 @@ func (t Trace) slice(opt Options) (backtest.Trace, []history.Record) {
 	for _, job := range t.Jobs {
 		add(job, job.Submitted, job.Duration)
 	}
-	return out, records
+	return out
 }

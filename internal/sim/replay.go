@@ -21,7 +21,6 @@ type Options struct {
 	Boot      time.Duration // of every node
 	PerNode   int           // GPUs of a node
 	WaitWorth float64       // see place.Config
-	Every     time.Duration // the agents look again this often, and at every arrival
 	// Progress is told how much of the run is done, 0 to 1; nil tells nobody.
 	Progress func(done float64)
 }
@@ -37,9 +36,6 @@ func (o Options) WithDefaults() Options {
 	if o.WaitWorth == 0 {
 		o.WaitWorth = 32
 	}
-	if o.Every == 0 {
-		o.Every = o.Boot + time.Minute
-	}
 	o.KeepAlive = max(o.KeepAlive, time.Second)
 	return o
 }
@@ -53,7 +49,6 @@ type run struct {
 	started map[string]start // by allocation
 	waits   []time.Duration
 	seen    int64 // events of the ledger that were read
-	looks   map[string]bool
 }
 
 // start is a job that was asked for.
@@ -95,7 +90,7 @@ func begin(ctx context.Context, trace Trace, opt Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{World: w, trace: trace, tenants: map[string]*tenant{}, started: map[string]start{}, looks: map[string]bool{}}
+	r := &run{World: w, trace: trace, tenants: map[string]*tenant{}, started: map[string]start{}}
 	if err := r.prepare(ctx); err != nil {
 		return nil, errors.Join(err, w.store.Close())
 	}
@@ -108,6 +103,9 @@ func (r *run) prepare(ctx context.Context) error {
 	step := context.WithoutCancel(ctx) // a run ends between its instants
 	past := map[string][]source.Item{}
 	for _, job := range r.trace.Before {
+		if end(job).After(r.trace.From) {
+			job = begun(job)
+		}
 		past[job.Tenant] = append(past[job.Tenant], source.Item{Record: &job})
 	}
 	for i, name := range r.trace.tenants() {
@@ -126,7 +124,7 @@ func (r *run) prepare(ctx context.Context) error {
 			if err := t.agent.Handle(step, past[name]); err != nil {
 				return fmt.Errorf("teaching the agent of %s: %w", name, err)
 			}
-			return r.tick(step, t)
+			return r.look(step, t)
 		})
 	}
 	for _, job := range r.trace.running() {
@@ -242,38 +240,51 @@ func (r *run) arrive(ctx context.Context, job history.Record) error {
 	if s.counts {
 		r.asked++
 	}
-	if t.agent == nil || !s.counts {
+	return r.tell(ctx, t, begun(job))
+}
+
+// begun is a job as a source tells of it while it lasts.
+func begun(job history.Record) history.Record {
+	job.Duration, job.State = 0, history.Running
+	return job
+}
+
+// tell lets a tenant's agent hear of a job, and look in this instant.
+func (r *run) tell(ctx context.Context, t *tenant, job history.Record) error {
+	if t.agent == nil || r.clock.Now().Before(r.trace.From) {
 		return nil
 	}
 	if err := t.agent.Handle(ctx, []source.Item{{Record: &job}}); err != nil {
-		return fmt.Errorf("telling the agent: %w", err)
+		return fmt.Errorf("telling the agent of %s: %w", t.name, err)
 	}
-	r.soon(ctx, t)
+	r.at(ctx, t, r.clock.Now())
 	return nil
 }
 
-// soon has a tenant's agent look in this instant, once however many jobs arrive
-// in it.
-func (r *run) soon(ctx context.Context, t *tenant) {
-	if r.looks[t.name] {
+// at has a tenant's agent look at an instant, instead of at the one that it had
+// asked for.
+func (r *run) at(ctx context.Context, t *tenant, at time.Time) {
+	if t.next.Equal(at) {
 		return
 	}
-	r.looks[t.name] = true
-	r.agenda.add(r.clock.Now(), kindAgent, func() error {
-		r.looks[t.name] = false
+	t.next = at
+	r.agenda.add(at, kindAgent, func() error {
+		if !t.next.Equal(at) {
+			return nil
+		}
+		t.next = time.Time{}
 		return r.look(ctx, t)
 	})
 }
 
-// tick has a tenant's agent look now and again and again.
-func (r *run) tick(ctx context.Context, t *tenant) error {
-	r.agenda.add(r.clock.Now().Add(r.opt.Every), kindAgent, func() error { return r.tick(ctx, t) })
-	return r.look(ctx, t)
-}
-
+// look has a tenant's agent look now, and then when it asks to.
 func (r *run) look(ctx context.Context, t *tenant) error {
-	if _, err := t.agent.Step(ctx); err != nil {
+	rep, err := t.agent.Step(ctx)
+	if err != nil {
 		return fmt.Errorf("stepping the agent of %s: %w", t.name, err)
+	}
+	if next := rep.Prediction.Now.Next; next.After(r.clock.Now()) {
+		r.at(ctx, t, next)
 	}
 	return nil
 }
@@ -315,5 +326,7 @@ func (r *run) end(ctx context.Context, id string, s start) error {
 		return fmt.Errorf("releasing %s: %w", id, err)
 	}
 	delete(r.started, id)
-	return nil
+	job := s.job
+	job.Ended, job.State = r.clock.Now(), history.Completed
+	return r.tell(ctx, s.tenant, job)
 }

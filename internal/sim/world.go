@@ -17,6 +17,7 @@ import (
 	"github.com/forewarm/forewarm/agent/predict"
 	"github.com/forewarm/forewarm/agent/redact"
 	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/core/evidence"
 	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/plan"
@@ -122,6 +123,7 @@ type tenant struct {
 	poolID string
 	user   *client.Client
 	agent  *agent.Agent
+	next   time.Time // when the agent is to look; zero is not set
 }
 
 // unlimitedRate lets every request through.
@@ -186,6 +188,7 @@ func (w *World) newAgent(t *tenant, control *client.Client) (*agent.Agent, error
 	window := w.opt.Boot + time.Minute
 	predictor, err := predict.New(predict.Config{
 		Series: forecast.Config{Window: window}, Window: window, Horizon: 3 * window, MaxGPUs: 1000,
+		Terms: evidence.Terms{WaitPrice: w.opt.WaitWorth, GPUPrice: 1, Boot: w.opt.Boot},
 	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("making the predictor: %w", err)

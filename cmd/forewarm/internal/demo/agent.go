@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/agent"
@@ -22,6 +21,7 @@ import (
 	"github.com/forewarm/forewarm/agent/source/jobs"
 	"github.com/forewarm/forewarm/agent/source/tail"
 	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/core/evidence"
 	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -30,6 +30,10 @@ import (
 
 // Boot is how long a simulated machine of the demo takes, at the median.
 const Boot = 12 * time.Second
+
+// waitWorth is how many idle GPU-hours an hour of one waiting job is worth. With
+// boots of seconds it takes a high price for anything to be worth holding.
+const waitWorth = 128
 
 // look is how often the demo's agent looks.
 const look = 5 * time.Second
@@ -82,7 +86,7 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 	a.agent, err = agent.New(agent.Config{
 		Tenant: "demo", PoolID: c.PoolID, Mode: agent.Auto, Clock: clock.System{}, Logger: c.Log, Predict: predictor, Scrub: scrub,
 		Control: control, Ledger: a.ledger, State: at("state.json"),
-		Place: place.Config{WaitWorth: 32, Boot: Boot, MaxGPUs: sweepGPUs},
+		Place: place.Config{WaitWorth: waitWorth, Boot: Boot, MaxGPUs: sweepGPUs},
 	})
 	if err != nil {
 		return nil, err
@@ -107,6 +111,7 @@ func (a *Agent) predictor(model string) (*predict.Predictor, error) {
 	}
 	return predict.New(predict.Config{
 		Series: forecast.Config{Period: Period, Bin: bin, Window: bin, PriorWeight: 2}, Window: bin, Horizon: Period, MaxGPUs: 8,
+		Terms: evidence.Terms{WaitPrice: waitWorth, GPUPrice: 1, Boot: Boot},
 	}, forecaster)
 }
 
@@ -183,17 +188,19 @@ func (a *Agent) step(ctx context.Context) {
 		return
 	}
 	for i, c := range rep.Choices {
-		if c.Decision.Levels == 0 {
+		if c.GPUs == 0 {
 			continue
 		}
-		by := map[predict.Source]string{predict.Statistics: "statistics", predict.LLM: "statistics and the scripted model"}[c.Window.Source]
-		key := stamp(c.Window.Start) + by
-		if i == 0 || key == a.said {
-			break
+		why := c.Why
+		if i > 0 || why == "" {
+			why = "announced in the log, as the scripted model reads it"
 		}
-		a.said = key
-		a.tell(fmt.Sprintf("expects %d GPUs %s to %s (%s): %s", c.Decision.Levels, stamp(c.Window.Start), stamp(c.Window.End), by,
-			strings.TrimSuffix(c.Decision.Explain(), ".")))
-		break
+		key := fmt.Sprint(c.GPUs, i > 0)
+		if key != a.said {
+			a.said = key
+			a.tell(fmt.Sprintf("keeps %d GPUs warm from %s: %s", c.GPUs, stamp(c.Window.Start), why))
+		}
+		return
 	}
+	a.said = ""
 }
