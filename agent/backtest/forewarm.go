@@ -1,8 +1,9 @@
 package backtest
 
 import (
+	"context"
+	"fmt"
 	"math"
-	"time"
 
 	core "github.com/forewarm/forewarm/core/backtest"
 	"github.com/forewarm/forewarm/core/forecast"
@@ -10,83 +11,184 @@ import (
 
 // This file is the one place that knows which forecaster Forewarm has.
 
-// refresh is how often the statistics are asked anew: they speak of hours.
-const refresh = 30 * time.Minute
+// passBoot is the boot time, in seconds, of the run that the model learns from.
+// The demand is so read as if nobody waited, and one pass of the model serves
+// every worth of waiting. Ends that come later by the waits change the result by
+// under two percent.
+const passBoot = 1
 
-// statistics keeps the GPUs in use, and those that the hour-of-week statistics
-// of the tenant find worth keeping.
-type statistics struct {
-	series *forecast.Series
-	costs  forecast.Costs
-	tally  *tally
-	scored int64 // what is said from this second on is tallied
-
-	demand int
-	kept   int
-	fresh  int64 // the second of the next refresh
-	next   int64
-
-	said  float64 // chance that anything arrives until a second
-	until int64   // 0 when nothing is said
-	seen  bool
+// plans are what Forewarm would want at each worth of waiting.
+type plans struct {
+	worths  []float64
+	targets [][][]core.Step // by worth and tenant: the supply target from a second on
+	tally   *tally          // of what the model said
+	failed  error           // the first thing that the model refused
 }
 
-// forewarm returns a maker of policies, one for each tenant, that take an hour of
-// waiting to be worth so many idle GPU-hours. What they say is counted in tally.
-func forewarm(t core.Trace, c Config, worth float64, tally *tally) func(tenant int) core.Policy {
-	_, from, _ := t.Window()
-	return func(int) core.Policy {
-		series, err := forecast.New(forecast.Config{})
-		if err != nil { // the defaults are sound
-			panic(err)
+// foresee lets the model read the history once, and decides at every worth.
+func foresee(ctx context.Context, t core.Trace, c Config, worths []float64, progress func(share float64)) (*plans, error) {
+	p := &plans{worths: worths, tally: newTally()}
+	for range worths {
+		p.targets = append(p.targets, make([][]core.Step, len(t.Tenants)))
+	}
+	watchers, err := p.watchers(t, c)
+	if err != nil {
+		return nil, err
+	}
+	_, err = core.Run(t, core.Options{
+		Boot:   passBoot,
+		Policy: func(i int) core.Policy { return &stoppable{Policy: watchers[i], ctx: ctx} },
+		Progress: func(done, of int) error {
+			progress(float64(done) / float64(of))
+			return ctx.Err()
+		},
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, fmt.Errorf("reading the history: %w", err)
+	case p.failed != nil:
+		return nil, fmt.Errorf("learning from the history: %w", p.failed)
+	}
+	return p, nil
+}
+
+// watchers makes one watcher for each tenant. They learn from each other.
+func (p *plans) watchers(t core.Trace, c Config) ([]*watcher, error) {
+	fleet := forecast.NewFleet(forecast.BuiltIn())
+	_, from, last := t.Window()
+	all := make([]*watcher, len(t.Tenants))
+	for i, name := range t.Tenants {
+		class, err := fleet.Tenant(name)
+		if err != nil {
+			return nil, fmt.Errorf("learning of %d groups, choose one: %w", len(t.Tenants), err)
 		}
-		return &statistics{
-			series: series, tally: tally, scored: from, next: math.MaxInt64,
-			costs: forecast.Costs{R: worth, Boot: c.Boot, Horizon: c.Boot + time.Minute},
+		all[i] = &watcher{
+			plans: p, tenant: i, class: class, boot: float64(c.boot()), next: math.MaxInt64,
+			targets: make([]int, len(p.worths)), said: statement{from: from, last: last},
 		}
 	}
+	return all, nil
+}
+
+// policy replays what was wanted at one worth of waiting.
+func (p *plans) policy(worth, tenant int) core.Policy {
+	return &replay{steps: p.targets[worth][tenant]}
+}
+
+// watcher tells the model what happens to one tenant, and notes what follows.
+type watcher struct {
+	plans   *plans
+	tenant  int
+	class   *forecast.Tenant
+	boot    float64 // seconds
+	next    int64
+	targets []int // as decided last, by worth
+	said    statement
 }
 
 // Submit counts a job.
-func (s *statistics) Submit(now int64, j core.Job) {
-	_ = s.series.Observe(time.Unix(now, 0), j.GPUs) // jobs come in order, within what a history may hold
-	s.demand += j.GPUs
-	if s.until > 0 && now <= s.until {
-		s.seen = true
-	}
-	s.next = now
+func (w *watcher) Submit(now int64, j core.Job) {
+	w.check(w.class.Submit(now, j.GPUs))
+	w.said.see(now, w.class.Demand())
+	w.next = now
 }
 
 // End counts the end of a job.
-func (s *statistics) End(now int64, j core.Job, _ int64) {
-	s.demand -= j.GPUs
-	s.next = now
+func (w *watcher) End(now int64, j core.Job, _ int64) {
+	w.check(w.class.End(now, j.GPUs, j.Submit))
+	w.next = now
 }
 
-// Next is the next full refresh, or now after a job came or went.
-func (s *statistics) Next() int64 { return s.next }
-
-// Target is what is in use and what is worth keeping beside it.
-func (s *statistics) Target(now int64) int {
-	if now >= s.fresh {
-		s.ask(now)
-		s.fresh = now - now%int64(refresh/time.Second) + int64(refresh/time.Second)
+func (w *watcher) check(err error) {
+	if w.plans.failed == nil {
+		w.plans.failed = err
 	}
-	s.next = s.fresh
-	return s.demand + s.kept
 }
 
-func (s *statistics) ask(now int64) {
+// Next is the second of the next look.
+func (w *watcher) Next() int64 { return w.next }
+
+// Target looks ahead and decides at each worth, as if that worth had been decided
+// at all along. It wants nothing itself.
+func (w *watcher) Target(now int64) int {
+	outlook := w.class.Look(now)
+	w.said.look(now, outlook, w.plans.tally)
+	for i, worth := range w.plans.worths {
+		held := max(0, w.targets[i]-outlook.Demand)
+		prices := forecast.Prices{WaitWorth: worth, Boot: w.boot}
+		w.want(i, now, outlook.Demand+outlook.Hold(prices, held).Levels)
+	}
+	w.next = w.class.Next(now)
+	return 0
+}
+
+// want notes a target that differs from the one before it.
+func (w *watcher) want(worth int, now int64, target int) {
+	if target == w.targets[worth] {
+		return
+	}
+	w.targets[worth] = target
+	steps := &w.plans.targets[worth][w.tenant]
+	*steps = append(*steps, core.Step{At: now, Level: target})
+}
+
+// statement is one thing that was said of one tenant: how likely it is that its
+// demand rises within tallied seconds. The next one is made when it has come true
+// or not.
+type statement struct {
+	from, last int64 // only what is said, and comes out, between these seconds counts
+	chance     float64
+	demand     int
+	until      int64 // 0 when nothing is said
+	seen       bool
+}
+
+// tallied is how far ahead the statements look, in seconds.
+const tallied = 600
+
+func (s *statement) see(now int64, demand int) {
+	s.seen = s.seen || now <= s.until && demand > s.demand
+}
+
+func (s *statement) look(now int64, o forecast.Outlook, t *tally) {
+	if now < s.until {
+		return
+	}
 	if s.until > 0 {
-		s.tally.add(s.said, s.seen)
+		t.add(s.chance, s.seen)
 	}
-	at := time.Unix(now, 0)
-	_ = s.series.Advance(at) // as in Submit
-	s.costs.JobGPUs = s.series.JobGPUs()
-	f := s.series.At(at, s.costs.Horizon)
-	s.kept = forecast.HoldLevels(f, s.costs)
 	s.until, s.seen = 0, false
-	if now > s.scored {
-		s.said, s.until = f.Any(), now+int64(s.costs.Horizon/time.Second)
+	if now > s.from && now+tallied <= s.last {
+		s.chance, s.demand, s.until = o.Chance(1, tallied), o.Demand, now+tallied
 	}
+}
+
+// replay wants what was noted before.
+type replay struct {
+	steps []core.Step
+	done  int
+}
+
+// Submit does nothing: it was foreseen, or not.
+func (*replay) Submit(int64, core.Job) {}
+
+// End does nothing either.
+func (*replay) End(int64, core.Job, int64) {}
+
+// Next is the second of the next step.
+func (r *replay) Next() int64 {
+	if r.done == len(r.steps) {
+		return math.MaxInt64
+	}
+	return r.steps[r.done].At
+}
+
+// Target is the level of the step that is due.
+func (r *replay) Target(now int64) int {
+	for r.done < len(r.steps) && r.steps[r.done].At <= now {
+		r.done++
+	}
+	return r.steps[r.done-1].Level
 }

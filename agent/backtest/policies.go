@@ -27,7 +27,6 @@ type trial struct {
 
 	keep     int64                        // seconds that a GPU is kept after its job
 	policies func(tenant int) core.Policy // nil for none
-	tally    *tally                       // of what the policy says, if it says anything
 	waits    []int64                      // by job, for the run that weak spots are looked for in
 	out      core.Outcome
 }
@@ -52,6 +51,7 @@ type experiment struct {
 	cfg    Config
 	levels []int // of the fixed schedule, by tenant
 	trials []*trial
+	plans  *plans // of Forewarm; nil before the run
 }
 
 func newExperiment(p *past, c Config) *experiment {
@@ -71,24 +71,32 @@ func newExperiment(p *past, c Config) *experiment {
 			policies: func(int) core.Policy { return core.SeasonalNaive(factor) },
 		})
 	}
-	for _, times := range worths {
-		e.addForewarm(times * c.WaitWorth)
+	for i := range worths {
+		e.addForewarm(i)
 	}
 	return e
 }
 
 func (e *experiment) add(t *trial) { e.trials = append(e.trials, t) }
 
-func (e *experiment) addForewarm(worth float64) {
+func (e *experiment) addForewarm(i int) {
 	t := &trial{
-		policy: Forewarm, setting: "worth " + digits(worth), main: worth == e.cfg.WaitWorth, weight: 20,
-		tally: newTally(),
+		policy: Forewarm, setting: "worth " + digits(e.worths()[i]), main: worths[i] == 1, weight: 1,
+		policies: func(tenant int) core.Policy { return e.plans.policy(i, tenant) },
 	}
 	if t.main {
 		t.waits = make([]int64, len(e.past.trace.Jobs))
 	}
-	t.policies = forewarm(e.past.trace, e.cfg, worth, t.tally)
 	e.add(t)
+}
+
+// worths are what waiting is worth in Forewarm's runs, in idle GPU-hours an hour.
+func (e *experiment) worths() []float64 {
+	all := make([]float64, len(worths))
+	for i, times := range worths {
+		all[i] = times * e.cfg.WaitWorth
+	}
+	return all
 }
 
 // digits writes a number with three digits that count, or all before the point.

@@ -20,7 +20,7 @@ type Report struct {
 	Advice      Advice       `json:"recommendation"`
 	Frontier    []Point      `json:"frontier"` // by policy, then by setting
 	Budgets     []Budget     `json:"equal_overhead"`
-	Calibration []Calibrated `json:"calibration"` // of what Forewarm's statistics said
+	Calibration []Calibrated `json:"calibration"` // of the chance that demand rises within ten minutes
 	Week        [7][24]Hour  `json:"week"`        // from Monday 00:00, in the zone of the settings
 }
 
@@ -81,7 +81,7 @@ func known(x float64) *float64 {
 func (e *experiment) report(foresight core.Outcome) Report {
 	r := Report{
 		Version: 1, History: e.history(), Settings: e.cfg.settings(),
-		Frontier: e.frontier(), Budgets: e.budgets(), Calibration: e.shown(Forewarm).tally.calibrated(),
+		Frontier: e.frontier(), Budgets: e.budgets(), Calibration: e.plans.tally.calibrated(),
 	}
 	r.Policies = append(r.Policies, e.happened())
 	for _, policy := range []string{Reactive, Schedule, KeepAlive, LastWeek, Forewarm} {

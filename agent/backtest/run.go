@@ -8,20 +8,30 @@ import (
 	core "github.com/forewarm/forewarm/core/backtest"
 )
 
-// run makes every trial, one after the other.
+// passWeight is how long the model takes, beside a run without a policy.
+const passWeight = 150
+
+// run lets the model read the history, and makes every trial, one after the other.
 func (e *experiment) run(ctx context.Context) error {
-	total, done := 0, 0
+	total, done := passWeight, 0
 	for _, t := range e.trials {
 		total += t.weight
 	}
+	part := func(weight int) func(share float64) {
+		before := done
+		done += weight
+		return func(share float64) {
+			e.cfg.Progress((float64(before) + share*float64(weight)) / float64(total))
+		}
+	}
+	var err error
+	if e.plans, err = foresee(ctx, e.past.trace, e.cfg, e.worths(), part(passWeight)); err != nil {
+		return err
+	}
 	for _, t := range e.trials {
-		err := e.try(ctx, t, func(share float64) {
-			e.cfg.Progress((float64(done) + share*float64(t.weight)) / float64(total))
-		})
-		if err != nil {
+		if err := e.try(ctx, t, part(t.weight)); err != nil {
 			return err
 		}
-		done += t.weight
 	}
 	e.cfg.Progress(1)
 	return nil
