@@ -129,10 +129,11 @@ func (t *Tenant) Look(now int64) Outlook {
 	return o
 }
 
-// faint is the chance of being needed at all below which higher levels are not
+// faint is the chance of being needed within 20 minutes below which higher levels are not
 // looked at, but for every thoroughly-th look.
 const (
-	faint      = 0.004
+	faint      = 0.006
+	faintKnot  = 4
 	thoroughly = 16
 )
 
@@ -144,7 +145,7 @@ func (t *Tenant) predict(e *example) {
 	for e.bins = 0; e.bins < bins; e.bins++ {
 		said := &e.said[e.bins]
 		m.chance(&e.look, e.bins, t.number, said)
-		if said[knots-1] < faint && t.count%thoroughly != 0 {
+		if said[faintKnot] < faint && t.count%thoroughly != 0 {
 			return
 		}
 	}

@@ -39,8 +39,8 @@ func logistic(z float32) float32 { return float32(1 / (1 + math.Exp(-float64(z))
 // The error from which an example is sure to be learned from, and the least
 // chance that it is.
 const (
-	telling  = 0.3
-	leastOdd = 0.05
+	telling  = 1
+	leastOdd = 0.03
 )
 
 // learn takes what came of one bin into the model. Examples that were predicted
