@@ -37,7 +37,7 @@ func (a *Agent) load() error {
 	}
 	var s state
 	if err := json.Unmarshal(data, &s); err != nil || s.Version != stateVersion {
-		return fmt.Errorf("reading the agent's state %s: it is damaged or of another version; delete it to learn again", a.cfg.State)
+		return fmt.Errorf("reading the agent's state %s: it is damaged or of another version; delete it to learn again, with the checkpoint beside it", a.cfg.State)
 	}
 	if err := a.cfg.Predict.Restore(s.Learned); err != nil {
 		return fmt.Errorf("restoring from %s (delete it to learn again): %w", a.cfg.State, err)

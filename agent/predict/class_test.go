@@ -1,0 +1,90 @@
+package predict_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/agent/predict"
+	"github.com/forewarm/forewarm/core/evidence"
+	"github.com/forewarm/forewarm/core/forecast"
+)
+
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+func newPredictor(t *testing.T) *predict.Predictor {
+	t.Helper()
+	p, err := predict.New(predict.Config{Series: forecast.Config{}, MaxGPUs: 64, Terms: evidence.Terms{WaitPrice: 300, GPUPrice: 1, Boot: 5 * time.Minute}}, nil)
+	require.NoError(t, err)
+	return p
+}
+
+// bursts tells of a burst of jobs every half hour until noon, of which the last
+// goes on. The ends come in an order of their own.
+func bursts(t *testing.T, p *predict.Predictor, order *rand.Rand) {
+	t.Helper()
+	var ends []func()
+	for at := noon.Add(-10 * time.Hour); at.Before(noon); at = at.Add(30 * time.Minute) {
+		for n := range 10 {
+			submitted := at.Add(time.Duration(20+n) * time.Minute)
+			if submitted.After(noon) {
+				continue
+			}
+			require.NoError(t, p.Observe(noon, "lab", submitted, 2))
+			if over := submitted.Add(25 * time.Minute); !over.After(noon) {
+				ends = append(ends, func() { p.Finish("lab", submitted, 2, over) })
+			}
+		}
+	}
+	order.Shuffle(len(ends), func(i, j int) { ends[i], ends[j] = ends[j], ends[i] })
+	for _, end := range ends {
+		end()
+	}
+}
+
+func look(t *testing.T, p *predict.Predictor, at time.Time) predict.Now {
+	t.Helper()
+	return p.Predict(t.Context(), at, "lab", nil).Now
+}
+
+func TestTheOrderInWhichEndsAreToldChangesNothing(t *testing.T) {
+	t.Parallel()
+	first, second := newPredictor(t), newPredictor(t)
+	bursts(t, first, rand.New(rand.NewPCG(1, 1)))
+	bursts(t, second, rand.New(rand.NewPCG(2, 2)))
+	now := look(t, first, noon)
+	require.Equal(t, now, look(t, second, noon))
+	require.Equal(t, 20, now.Demand, "ten jobs run")
+	require.Positive(t, now.Held.Levels, "in the middle of a burst")
+	require.True(t, now.Next.After(noon))
+	require.True(t, now.End.After(now.Next))
+}
+
+func TestWhatIsHeldSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	p, again := newPredictor(t), newPredictor(t)
+	bursts(t, p, rand.New(rand.NewPCG(1, 1)))
+	held := look(t, p, noon).Held.Levels
+	require.NoError(t, p.Observe(noon, "lab", noon.Add(time.Minute), 2)) // told, and not looked at yet
+	data, err := json.Marshal(p)
+	require.NoError(t, err)
+	require.NoError(t, again.Restore(data))
+	later := noon.Add(time.Minute)
+	now := look(t, again, later)
+	require.Equal(t, 22, now.Demand)
+	// The looks that wait for what comes true are lost, so chances may differ a little.
+	require.InDelta(t, look(t, p, later).Forecast.AtLeast(1), now.Forecast.AtLeast(1), 0.05)
+	require.Equal(t, held-2, now.Held.Before, "the job took its GPUs out of those held")
+	require.Equal(t, 2, again.Rose("lab", noon, noon.Add(10*time.Minute), 20))
+	require.Zero(t, again.Rose("lab", noon, later, 20), "the end of a window is not in it")
+}
+
+func TestATenantNobodyHeardOfHoldsNothing(t *testing.T) {
+	t.Parallel()
+	now := look(t, newPredictor(t), noon)
+	require.Zero(t, now.Held.Levels)
+	require.True(t, now.Next.IsZero())
+}
