@@ -115,6 +115,10 @@ bench/plan: ## measure one run of the planner over 1,250 nodes, in memory
 bench/forecast: ## replay TRACE=file or TRACES=folder against every policy (ARGS='-boot 120,300,600')
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-forecast ./bench/forecast && bin/bench-forecast -traces "$(TRACE),$(TRACES)" $(ARGS)
 
+.PHONY: prior
+prior: ## learn the forecaster's built-in prior anew from TRACES=folder (two rounds, the largest first)
+	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-forecast ./bench/forecast && bin/bench-forecast -traces "$(TRACE),$(TRACES)" -learn-prior core/forecast/prior.bin
+
 .PHONY: deps
 deps: ## fetch every module and tool that the targets need, and check their hashes
 	go mod download

@@ -4,14 +4,19 @@ import (
 	"strings"
 
 	"github.com/forewarm/forewarm/core/backtest"
+	"github.com/forewarm/forewarm/core/forecast"
 )
 
 // scenario is a trace and a boot time.
 type scenario struct {
 	name     string // of its figures
+	of       string // the trace that it is made of
 	trace    backtest.Trace
-	boot     int64     // seconds
-	messages []Message // what a source said, in the order of Sent; nil if there is none
+	prior    forecast.Prior // what Forewarm knows before
+	learned  string         // where from
+	worths   []float64      // of waiting, that Forewarm is run at; nil for all
+	boot     int64          // seconds
+	messages []Message      // what a source said, in the order of Sent; nil if there is none
 }
 
 // told returns what was said of a tenant, in the order of Sent.
@@ -30,6 +35,7 @@ type family struct {
 	name     string // of its figures
 	settings func(s *scenario) []setting
 	listens  bool // reads a scenario's messages; others are not run where there are any
+	ablation bool // run only if asked for
 }
 
 // setting is one run of a family.
@@ -39,7 +45,8 @@ type setting struct {
 	keepAlive int64   // seconds
 	// policies makes the policies of a new run, which may share what they learn;
 	// nil wants nothing.
-	policies func() func(tenant int) backtest.Policy
+	policies    func() func(tenant int) backtest.Policy
+	calibration *calibration // of what the policies say; nil if it is not checked
 }
 
 // prices are what an hour of one waiting job is worth, in idle GPU-hours.

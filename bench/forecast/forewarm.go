@@ -1,4 +1,128 @@
 package main
 
-// forewarm lists Forewarm's own families of policies.
-func forewarm() []family { return nil }
+import (
+	"fmt"
+	"math"
+
+	"github.com/forewarm/forewarm/core/backtest"
+	"github.com/forewarm/forewarm/core/forecast"
+)
+
+// forewarm lists Forewarm's own families of policies: with what other traces
+// taught, with nothing, and with nothing and without a part of what it sees.
+func forewarm() []family {
+	return []family{
+		{name: "forewarm", settings: taught, listens: true},
+		{name: "forewarm_cold", settings: untaught(worths)},
+		{name: "forewarm_cold_no_hour_of_week", settings: untaught(fewWorths, forecast.Without(forecast.HourOfWeek)), ablation: true},
+		{name: "forewarm_cold_no_hazard", settings: untaught(fewWorths, forecast.Without(forecast.Hazard)), ablation: true},
+		{name: "forewarm_cold_no_calibration", settings: untaught(fewWorths, forecast.Without(forecast.Calibration)), ablation: true},
+	}
+}
+
+// What an hour of one waiting job is worth, in idle GPU-hours. The few are enough
+// for overheads from 2 to 10 %.
+var (
+	worths    = []float64{8, 16, 24, 32, 48, 64, 96, 128, 160, 220, 320, 500, 900}
+	fewWorths = []float64{16, 32, 64, 128, 220}
+)
+
+// worthsOr returns the worths that were asked for, or all.
+func (s *scenario) worthsOr(all []float64) []float64 {
+	if s.worths != nil {
+		return s.worths
+	}
+	return all
+}
+
+// taught runs Forewarm with the scenario's prior at each worth, which is all that
+// is set. The run at the middle one of the prices is checked for calibration.
+func taught(s *scenario) []setting {
+	var all []setting
+	for _, r := range s.worthsOr(worths) {
+		var c *calibration
+		if r == prices[1] && s.messages == nil {
+			c = newCalibration(s.trace)
+		}
+		policies := func() func(int) backtest.Policy { return forewarned(s, forecast.NewFleet(s.prior), r, c) }
+		if s.messages != nil {
+			policies = hear(s, r, policies)
+		}
+		all = append(all, setting{label: fmt.Sprintf("r %g", r), price: r, policies: policies, calibration: c})
+	}
+	return all
+}
+
+// untaught runs it without a prior.
+func untaught(worths []float64, options ...forecast.Option) func(s *scenario) []setting {
+	return func(s *scenario) []setting {
+		if s.messages != nil {
+			return nil
+		}
+		var all []setting
+		for _, r := range s.worthsOr(worths) {
+			all = append(all, setting{label: fmt.Sprintf("r %g", r), price: r, policies: func() func(int) backtest.Policy {
+				return forewarned(s, forecast.NewFleet(forecast.Prior{}, options...), r, nil)
+			}})
+		}
+		return all
+	}
+}
+
+// forewarned makes the policies of tenants that share a fleet. What they say is
+// checked unless c is nil.
+func forewarned(s *scenario, fleet *forecast.Fleet, worth float64, c *calibration) func(tenant int) backtest.Policy {
+	p := forecast.Prices{WaitWorth: worth, Boot: float64(s.boot)}
+	return func(tenant int) backtest.Policy {
+		f := newForewarned(fleet, s.trace.Tenants[tenant], p)
+		if c != nil {
+			f.checks = &checks{to: c}
+		}
+		return f
+	}
+}
+
+// forewarnedTenant is Forewarm's policy of one tenant. It hears of the ends as
+// they were, with the waits that it caused.
+type forewarnedTenant struct {
+	tenant *forecast.Tenant
+	prices forecast.Prices
+	target int
+	next   int64
+	checks *checks // nil if nothing is checked
+}
+
+func newForewarned(fleet *forecast.Fleet, name string, p forecast.Prices) *forewarnedTenant {
+	t, err := fleet.Tenant(name)
+	must(err)
+	return &forewarnedTenant{tenant: t, prices: p, next: math.MaxInt64}
+}
+
+// Submit tells of a job.
+func (f *forewarnedTenant) Submit(now int64, j backtest.Job) {
+	must(f.tenant.Submit(now, j.GPUs))
+	f.next = now
+	if f.checks != nil {
+		f.checks.rose(now, f.tenant.Demand())
+	}
+}
+
+// End tells of its end.
+func (f *forewarnedTenant) End(now int64, j backtest.Job, _ int64) {
+	must(f.tenant.End(now, j.GPUs, j.Submit))
+	f.next = now
+}
+
+// Next is when looking again may pay.
+func (f *forewarnedTenant) Next() int64 { return f.next }
+
+// Target looks and decides.
+func (f *forewarnedTenant) Target(now int64) int {
+	o := f.tenant.Look(now)
+	f.target = o.Demand + o.Hold(f.prices, max(0, f.target-o.Demand)).Levels
+	f.next = f.tenant.Next(now)
+	if f.checks != nil {
+		f.checks.looked(now, o)
+	}
+	return f.target
+}

@@ -60,10 +60,7 @@ func (r *report) pricedGap(name string, price float64, oracle backtest.Outcome) 
 
 // printFigures writes the figures that other tools read.
 func (r *report) printFigures(out io.Writer, oracle backtest.Outcome) {
-	prefix := r.scenario.name
-	if r.scenario.boot != 300 {
-		prefix = fmt.Sprintf("%s_boot%d", prefix, r.scenario.boot)
-	}
+	prefix := r.prefix()
 	fmt.Fprintf(out, "figure: %s_reactive_wait %.1f s\n", prefix, r.reactive().Mean)
 	fmt.Fprintf(out, "figure: %s_reactive_overhead %.2f %%\n", prefix, r.reactive().Overhead())
 	for _, name := range r.names[1:] {

@@ -9,28 +9,43 @@ import (
 	"github.com/forewarm/forewarm/core/backtest"
 )
 
-// load reads the traces and makes a scenario for each of them and boot time.
-func load(c config) ([]*scenario, error) {
-	var all []*scenario
-	for _, path := range c.traces {
+// readAll reads the traces.
+func readAll(paths []string) ([]lesson, error) {
+	var all []lesson
+	for _, path := range paths {
 		t, err := readTrace(path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
+		all = append(all, lesson{strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv"), t})
+	}
+	return all, nil
+}
+
+// load makes a scenario for each trace and boot time.
+func load(c config, traces []lesson) []*scenario {
+	var all []*scenario
+	for _, l := range traces {
+		name, t := l.name, l.trace
 		sparse, derived := without(t, large)
 		for _, boot := range c.boots {
-			all = append(all, &scenario{name: name, trace: t, boot: boot})
+			all = append(all, &scenario{name: name, of: l.name, trace: t, boot: boot})
 			if derived {
-				all = append(all, &scenario{name: name + "_sparse", trace: sparse, boot: boot})
+				all = append(all, &scenario{name: name + "_sparse", of: l.name, trace: sparse, boot: boot})
 			}
 		}
 		if derived {
 			name, t = name+"_sparse", sparse
 		}
-		all = append(all, evidenced(name, t, c.channels)...)
+		for _, s := range evidenced(name, t, c.channels) {
+			s.of = l.name
+			all = append(all, s)
+		}
 	}
-	return all, nil
+	for _, s := range all {
+		s.worths = c.worths
+	}
+	return all
 }
 
 // evidenced makes a scenario of a trace for each source of messages, with boots

@@ -25,6 +25,10 @@ type config struct {
 	policies []string // nil for all
 	channels []channel
 	runs     bool
+	ablate   bool      // run the ablations, too
+	prior    string    // as the flag says
+	worths   []float64 // of waiting, that Forewarm is run at; nil for all
+	learn    string    // file to write a prior to, instead of a report
 }
 
 func main() {
@@ -67,8 +71,12 @@ func parseFlags() (config, error) {
 	policies := flag.String("policies", "", "families to run, separated by commas; all of them if empty")
 	channels := flag.String("evidence", "0.6/0.5,0.6/0.1", "recall/precision of the synthetic sources to replay with, separated by commas")
 	runs := flag.Bool("runs", false, "print every run of every family")
+	ablate := flag.Bool("ablate", false, "run Forewarm without parts of what it sees, too")
+	prior := flag.String("prior", "", "what Forewarm knows before: builtin, none or a file; empty learns it from the other traces given, or is builtin if there are none")
+	learn := flag.String("learn-prior", "", "learn a prior from the traces, write it to this file, and stop")
+	worth := flag.String("worths", "", "idle GPU-hours that an hour of one waiting job is worth, separated by commas, to run Forewarm at fewer than all")
 	flag.Parse()
-	c := config{runs: *runs}
+	c := config{runs: *runs, ablate: *ablate, prior: *prior, learn: *learn}
 	for _, b := range strings.Split(*boots, ",") {
 		n, err := strconv.ParseInt(b, 10, 64)
 		if err != nil || n < tick || n%tick != 0 {
@@ -85,6 +93,13 @@ func parseFlags() (config, error) {
 		}
 	}
 	var err error
+	for _, w := range strings.FieldsFunc(*worth, func(r rune) bool { return r == ',' }) {
+		x, err := strconv.ParseFloat(w, 64)
+		if err != nil || x < 0 {
+			return c, usageError(fmt.Sprintf("a worth of %q cannot be", w))
+		}
+		c.worths = append(c.worths, x)
+	}
 	if c.channels, err = parseChannels(*channels); err != nil {
 		return c, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/forewarm/forewarm/core/backtest"
@@ -15,8 +14,15 @@ var budgets = []float64{2, 3, 5, 10, 20}
 
 // benchmark runs what c asks for and prints a table for each scenario.
 func benchmark(ctx context.Context, out io.Writer, c config) error {
-	scenarios, err := load(c)
+	traces, err := readAll(c.traces)
 	if err != nil {
+		return err
+	}
+	if c.learn != "" {
+		return writePrior(ctx, c.learn, traces)
+	}
+	scenarios := load(c, traces)
+	if err := c.teach(ctx, scenarios, traces); err != nil {
 		return err
 	}
 	var tasks []*task
@@ -51,7 +57,7 @@ func (r *report) plan(c config) (tasks []*task) {
 		if i > 0 && r.scenario.messages != nil && !f.listens {
 			continue
 		}
-		if i > 0 && c.policies != nil && !slices.Contains(c.policies, f.name) {
+		if i > 0 && !c.wants(f) {
 			continue
 		}
 		settings := f.settings(r.scenario)
@@ -80,13 +86,35 @@ func (r *report) print(out io.Writer, runs bool) error {
 	fmt.Fprintf(out, "\n%s, boots of %d s: %d scored jobs, %.0f busy GPU-hours\n", r.scenario.name, r.scenario.boot, re.Jobs, re.BusyHours)
 	fmt.Fprintf(out, "reactive: mean wait %.2f s, %.2f %% without a wait, idle %.3f %%, booting %.3f %%; perfect foresight: overhead %.2f %%\n",
 		re.Mean, re.ZeroWaitShare(), re.IdleShare(), re.BootShare(), oracle.Overhead())
+	if r.scenario.learned != "" {
+		fmt.Fprintf(out, "Forewarm's prior: %s\n", r.scenario.learned)
+	}
 	if runs {
 		r.printRuns(out)
 	}
 	r.printWaits(out)
 	r.printGaps(out, oracle)
 	r.printFigures(out, oracle)
+	r.printCalibration(out)
 	return nil
+}
+
+func (r *report) printCalibration(out io.Writer) {
+	for _, name := range r.names {
+		for _, t := range r.runs[name] {
+			if t.setting.calibration != nil {
+				t.setting.calibration.report(out, r.prefix())
+			}
+		}
+	}
+}
+
+// prefix begins the names of the figures.
+func (r *report) prefix() string {
+	if r.scenario.boot == 300 {
+		return r.scenario.name
+	}
+	return fmt.Sprintf("%s_boot%d", r.scenario.name, r.scenario.boot)
 }
 
 func (r *report) printRuns(out io.Writer) {

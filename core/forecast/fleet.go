@@ -13,6 +13,7 @@ import (
 // concurrent use.
 type Fleet struct {
 	model   *model
+	hidden  []Part
 	tenants map[string]*Tenant
 }
 
@@ -23,8 +24,11 @@ const maxClasses = 10_000
 var ErrClasses = errors.New("too many tenant classes")
 
 // NewFleet returns a Fleet that begins with what the prior knows.
-func NewFleet(p Prior) *Fleet {
+func NewFleet(p Prior, options ...Option) *Fleet {
 	f := &Fleet{model: newModel(), tenants: map[string]*Tenant{}}
+	for _, o := range options {
+		o(f)
+	}
 	if len(p.data) > 0 {
 		if err := f.model.network.restore(p.data); err != nil { // it was read before
 			f.model = newModel()
@@ -121,6 +125,9 @@ func (t *Tenant) Look(now int64) Outlook {
 	e := t.example()
 	e.at, e.demand = now, t.past.Demand
 	t.past.see(now, &e.look)
+	for _, part := range t.fleet.hidden {
+		e.look.hide(part)
+	}
 	t.predict(e)
 	o := Outlook{Demand: t.past.Demand, bins: e.bins, chances: e.said}
 	t.keep(e)
