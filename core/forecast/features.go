@@ -16,7 +16,7 @@ type look struct {
 }
 
 // log2 is the binary logarithm in float32; x is above 0.
-func log2(x float64) float32 { return float32(math.Log2(x)) }
+func log2(x float64) float32 { return float32(math.Log(x) * math.Log2E) }
 
 // ago is the logarithm of the seconds since a second that may never have been.
 func ago(now, then int64) float32 {

@@ -231,7 +231,7 @@ func (t *Tenant) forget(now int64) {
 
 // looks are the seconds after the last event at which another look is worth it:
 // what is known changes with the logarithm of the time without events.
-var looks = [...]int64{15, 30, 45, 60, 90, 120, 180, 240, 300, 360, 420, 480, 600, 720, 900, 1200, 1500, 1800, 2400, 3000, 3600}
+var looks = [...]int64{15, 30, 60, 90, 120, 180, 240, 300, 360, 480, 600, 720, 900, 1200, 1500, 1800, 2400, 3000, 3600}
 
 // lookEvery is how often a look is worth it after the last of looks, in seconds,
 // and lookFor is when it is no more.

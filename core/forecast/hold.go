@@ -41,9 +41,9 @@ const (
 //
 // A higher worth of waiting, or higher chances, never lead to holding less.
 func (o Outlook) Hold(p Prices, held int) Held {
-	keep := o.curve(func(b int) (saving, holding float64) { return o.keep(p, b) })
+	keep := o.curve(func(b int) worth { return o.keep(p, b) })
 	h := Held{Before: held, Horizon: keepBoots * p.Boot, Levels: min(held, keep.best(0))}
-	boot := o.curve(func(b int) (saving, holding float64) { return o.boot(p, b) })
+	boot := o.curve(func(b int) worth { return o.boot(p, b) })
 	h.Levels = max(h.Levels, boot.best(h.Levels))
 	h.Saving, h.Holding = keep.sums(h.Levels)
 	h.Chance, h.Refused = o.Chance(h.Levels, h.Horizon), o.Chance(h.Levels+1, h.Horizon)
@@ -77,38 +77,55 @@ func (t Trade) Holding() float64 { return t.Price * t.Idle }
 // waits for it.
 func (t Trade) Saving() float64 { return t.Used * t.Boot * (t.Price + t.Wait) }
 
+// worth is what one GPU of a bin saves and costs; hopeless if it would cost more
+// than it saves even if the need of a job ended at every GPU.
+type worth struct {
+	saving, holding float64
+	hopeless        bool
+}
+
 // keep weighs one GPU of a bin that is ready.
-func (o Outlook) keep(p Prices, b int) (saving, holding float64) {
+func (o *Outlook) keep(p Prices, b int) worth {
 	horizon := keepBoots * p.Boot
-	t := Trade{Price: 1, Wait: p.WaitWorth * o.lands(b), Boot: p.Boot, Used: o.within(b, horizon), Idle: o.unused(b, p.Prepaid, horizon)}
-	return t.Saving(), t.Holding()
+	t := Trade{Price: 1, Wait: p.WaitWorth, Boot: p.Boot, Used: o.within(b, horizon), Idle: o.unused(b, p.Prepaid, horizon)}
+	most := t.Saving()
+	t.Wait *= o.lands(b)
+	return worth{t.Saving(), t.Holding(), most < t.Holding()}
 }
 
 // boot weighs one GPU of a bin that is booted now: it saves the part of its boot
 // that is over when it is needed, and is paid for if it is not.
-func (o Outlook) boot(p Prices, b int) (saving, holding float64) {
+func (o *Outlook) boot(p Prices, b int) worth {
 	horizon := bootBoots * p.Boot
 	used := o.within(b, horizon)
 	saved := used*p.Boot - (p.Boot - o.unused(b, 0, p.Boot))
-	saving = caution * max(0, saved) * p.WaitWorth * o.lands(b)
-	return saving, max(p.Boot+o.unused(b, p.Boot, horizon), p.Minimum) - used*max(p.Boot, p.Minimum)
+	most := caution * max(0, saved) * p.WaitWorth
+	holding := max(p.Boot+o.unused(b, p.Boot, horizon), p.Minimum) - used*max(p.Boot, p.Minimum)
+	return worth{most * o.lands(b), holding, most < holding}
 }
 
 // lands is the part of a bin's GPUs at which the need of a job ends, if they are
 // needed. A job saves its wait only if all that it needs is there.
-func (o Outlook) lands(b int) float64 { return float64(o.chances[b][landing]) }
+func (o *Outlook) lands(b int) float64 { return float64(o.chances[b][landing]) }
 
 // unused returns how many of the seconds between two from now a GPU of a bin is
 // expected to be without work.
-func (o Outlook) unused(b int, from, to float64) float64 {
-	sum, at := 0.0, from
-	for _, h := range knot {
-		if end := min(h, to); end > at {
-			sum += (end - at) * (1 - (o.within(b, at)+o.within(b, end))/2)
-			at = end
+func (o *Outlook) unused(b int, from, to float64) float64 {
+	sum, at, before := 0.0, from, o.within(b, from)
+	for k, h := range knot {
+		if h <= at {
+			continue
+		}
+		end, p := h, float64(o.chances[b][k])
+		if h > to {
+			end, p = to, o.within(b, to)
+		}
+		sum += (end - at) * (1 - (before+p)/2)
+		if at, before = end, p; at >= to {
+			return sum
 		}
 	}
-	return sum + max(0, to-at)*(1-o.within(b, to))
+	return sum + max(0, to-at)*(1-before)
 }
 
 // curve is, bin by bin, what one GPU more saves and costs.
@@ -117,10 +134,17 @@ type curve struct {
 	saving, holding [bins]float64
 }
 
-func (o Outlook) curve(weigh func(b int) (saving, holding float64)) curve {
+// curve weighs bins up to the first that cannot pay: those above are less likely
+// to be needed, so they pay even less.
+func (o *Outlook) curve(weigh func(b int) worth) curve {
 	c := curve{bins: o.bins}
 	for b := range o.bins {
-		c.saving[b], c.holding[b] = weigh(b)
+		w := weigh(b)
+		c.saving[b], c.holding[b] = w.saving, w.holding
+		if w.hopeless {
+			c.bins = b + 1
+			break
+		}
 	}
 	return c
 }

@@ -47,7 +47,7 @@ func (o Outlook) Chance(level int, seconds float64) float64 {
 }
 
 // within is the chance of a bin's first level, linear between knots.
-func (o Outlook) within(b int, seconds float64) float64 {
+func (o *Outlook) within(b int, seconds float64) float64 {
 	from, before := 0.0, 0.0
 	for k, h := range knot {
 		p := float64(o.chances[b][k])
