@@ -200,8 +200,9 @@ func TestTheSystemAgreesWithTheBenchmark(t *testing.T) {
 		near := 0.05
 		if opt.Agent {
 			// When fewer GPUs are wanted, the ledger lets those go that still boot, and
-			// the benchmark those that are ready.
-			near = 0.1
+			// the benchmark those that are ready. Over a few hours of gangs that is one
+			// wait in ten; over a day of a real trace it was one in sixty.
+			near = 0.2
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
