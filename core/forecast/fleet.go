@@ -115,6 +115,11 @@ var ErrOrder = errors.New("told out of order")
 // Demand returns the GPUs of jobs that were submitted and have not ended.
 func (t *Tenant) Demand() int { return t.past.Demand }
 
+// Lasts returns how many seconds, from arrival to end, the share quantile of the
+// jobs that ended lately took at most: an estimate to a doubling; 0 if none has
+// ended.
+func (t *Tenant) Lasts(quantile float64) float64 { return t.past.lasts(quantile) }
+
 // Look returns what is to be expected from now on. What earlier looks came to is
 // learned from on the way. A second that lies before what was told last counts as
 // that one.

@@ -271,3 +271,22 @@ func BenchmarkLook(b *testing.B) {
 		now += 20
 	}
 }
+
+func TestQuantilesOfStartAndDuration(t *testing.T) {
+	t.Parallel()
+	x, now := class(t, NewFleet(BuiltIn()), 24)
+	require.Zero(t, (&past{}).lasts(0.5))
+	low, high := x.Lasts(0.1), x.Lasts(0.9)
+	require.True(t, 64 <= low && low < high && high <= 128, "jobs of 120 s: %v to %v", low, high)
+
+	o := x.Look(now)
+	likely := o.Chance(1, longestKnot)
+	early, ok := o.Start(1, likely/3)
+	require.True(t, ok)
+	late, ok := o.Start(1, likely*2/3)
+	require.True(t, ok)
+	require.Less(t, early, late)
+	require.InDelta(t, likely/3, o.Chance(1, early), 1e-6)
+	_, ok = o.Start(topLevel, 0.9)
+	require.False(t, ok)
+}

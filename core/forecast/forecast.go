@@ -1,12 +1,10 @@
 // Package forecast predicts how many GPUs will be asked for, learns from what
 // happened, and says how many are worth keeping warm.
 //
-// Everything here is pure: a Series is fed arrivals in the order of time and
-// answers with a Forecast, the whole distribution of GPUs that will arrive in a
-// window. The same inputs give the same numbers, and a forecast never depends on
-// anything later than the last arrival or Advance. A model of another kind (a
-// hazard model over levels, a language model's evidence) joins by producing a
-// Forecast: level by level is the form in which hold decisions are made.
+// A Fleet speaks of the next minutes: how likely a tenant's demand is to rise to
+// each level, and what is worth holding for it. A Series speaks of the hours of
+// the week, for windows further ahead. Everything here is pure: the same calls
+// give the same numbers, and none depends on anything later than its call.
 package forecast
 
 import (

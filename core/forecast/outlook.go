@@ -73,3 +73,20 @@ func (o Outlook) Within(seconds float64) Forecast {
 	}
 	return fromTail(tail)
 }
+
+// Start returns after how many seconds demand has risen by level GPUs with
+// probability p, and false if that takes more than 40 minutes.
+func (o Outlook) Start(level int, p float64) (seconds float64, ok bool) {
+	from, before := 0.0, 0.0
+	for _, h := range knot {
+		c := o.Chance(level, h)
+		if c >= p {
+			if c == before {
+				return from, true
+			}
+			return from + (h-from)*max(0, p-before)/(c-before), true
+		}
+		from, before = h, c
+	}
+	return 0, false
+}

@@ -143,3 +143,20 @@ func (p *past) come(needed *[bins]bool, seconds int64) {
 		}
 	}
 }
+
+// lasts returns the quantile of the seconds from arrival to end of jobs that
+// ended lately, drawn evenly over each doubling; 0 if none has ended.
+func (p *past) lasts(quantile float64) float64 {
+	total := float32(0)
+	for _, n := range p.Lasting {
+		total += n
+	}
+	rest := float32(quantile) * total
+	for i, n := range p.Lasting {
+		if n > 0 && rest <= n {
+			return math.Exp2(float64(i) + float64(max(0, rest/n)))
+		}
+		rest -= n
+	}
+	return 0
+}
