@@ -123,7 +123,8 @@ type Now struct {
 	Start, End time.Time         // as long as it is asked for, unless another look says otherwise
 	Demand     int               // GPUs of jobs that were submitted and have not ended
 	Forecast   forecast.Forecast // of the GPUs that demand rises by, within the horizon of Held
-	Watched    forecast.Forecast // the same within ten minutes, to be judged by
+	Watch      time.Duration     // how long Watched is for
+	Watched    forecast.Forecast // as Forecast, within Watch, to be judged by
 	Held       forecast.Held
 	Next       time.Time // when looking again may say something else; zero is never
 }
@@ -143,7 +144,8 @@ func (p *Predictor) now(at time.Time, t *tenant) Now {
 	n.Held = o.Hold(forecast.Prices{WaitWorth: p.cfg.Terms.WaitPrice / p.cfg.Terms.GPUPrice, Boot: boot}, max(0, c.target-o.Demand))
 	n.Held.Levels = min(n.Held.Levels, p.cfg.MaxGPUs)
 	n.Forecast = o.Within(n.Held.Horizon).AtMost(p.cfg.MaxGPUs)
-	n.Watched = o.Within(watched.Seconds()).AtMost(p.cfg.MaxGPUs)
+	n.Watch = max(time.Second, (watched / time.Duration(p.cfg.Pace)).Truncate(time.Second))
+	n.Watched = o.Within(n.Watch.Seconds()).AtMost(p.cfg.MaxGPUs)
 	c.target = o.Demand + n.Held.Levels
 	c.forget(at.Unix())
 	if c.next != math.MaxInt64 {

@@ -54,8 +54,8 @@ func (p Prediction) Entry(i int) Entry {
 	}
 }
 
-// watched is how long a forecast of Now is held against what happens: a knot of
-// the forecaster's horizons.
+// watched is how long, by the forecaster's clock, a forecast of Now is held
+// against what happens: a knot of its horizons.
 const watched = 10 * time.Minute
 
 // NowEntry returns the entry of what statistics expect from now on.
@@ -67,7 +67,7 @@ func (p Prediction) NowEntry() Entry {
 	base := p.Now.Demand
 	return Entry{
 		ID:     ids.Derived(ids.Forecast, p.Tenant, p.Issued.UTC().Format(time.RFC3339Nano), "now"),
-		Tenant: p.Tenant, Issued: p.Issued.UTC(), Start: start, End: start.Add(watched),
+		Tenant: p.Tenant, Issued: p.Issued.UTC(), Start: start, End: start.Add(p.Now.Watch),
 		Forecast: p.Now.Watched.Summary(), Source: Statistics, Reason: Recent, Base: &base,
 	}
 }

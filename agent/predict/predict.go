@@ -61,6 +61,7 @@ type Config struct {
 	MaxGPUs   int             // no forecast speaks of more; required
 	Weight    float64         // the most say a model can earn, above 0 and at most 0.5; default 0.3
 	JobFactor float64         // a model may speak of this many times the largest job ever seen; default 1.5
+	Pace      int             // of the forecaster's clock, see forecast.Pace; default 1
 	Skew      time.Duration   // arrivals further in the future than this are refused; default 5 min
 	// Terms are what waiting and idling are worth where evidence is acted on:
 	// WaitPrice, GPUPrice and Boot; default 32, 1 and 5 min.
@@ -91,6 +92,9 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.JobFactor == 0 {
 		c.JobFactor = 1.5
+	}
+	if c.Pace == 0 {
+		c.Pace = 1
 	}
 	if c.Skew == 0 {
 		c.Skew = 5 * time.Minute
@@ -127,6 +131,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("weight: %v is not in (0, %v]", c.Weight, maxWeight)
 	case !(c.JobFactor >= 1 && c.JobFactor <= 10):
 		return fmt.Errorf("job_factor: %v is not in [1, 10]", c.JobFactor)
+	case c.Pace < 1 || c.Pace > forecast.MaxPace:
+		return fmt.Errorf("pace: %d is not between 1 and %d", c.Pace, forecast.MaxPace)
 	case c.Skew < 0:
 		return fmt.Errorf("skew: %v is negative", c.Skew)
 	case !(c.Terms.WaitPrice > 0) || !(c.Terms.GPUPrice > 0) || c.Terms.Boot <= 0:
@@ -190,7 +196,7 @@ func New(c Config, forecaster *Forecaster) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Predictor{cfg: c, forecaster: forecaster, fleet: forecast.NewFleet(forecast.BuiltIn()), tenants: map[string]*tenant{}, trust: t}, nil
+	return &Predictor{cfg: c, forecaster: forecaster, fleet: forecast.NewFleet(forecast.BuiltIn(), forecast.Pace(c.Pace)), tenants: map[string]*tenant{}, trust: t}, nil
 }
 
 // Observe counts the arrival of a job. Beside ErrFuture it fails as

@@ -102,6 +102,9 @@ func (p *Predictor) Restore(data []byte) error {
 	if s.Fleet == nil {
 		return errors.New("checking a prediction state: what the forecaster learned is missing")
 	}
+	if s.Fleet.Pace() != p.cfg.Pace {
+		return fmt.Errorf("checking a prediction state: its clock has pace %d, want %d", s.Fleet.Pace(), p.cfg.Pace)
+	}
 	tenants := map[string]*tenant{}
 	for name, t := range s.Tenants {
 		if t.Series == nil || t.Series.Config() != p.cfg.Series {

@@ -13,6 +13,7 @@ import (
 // concurrent use.
 type Fleet struct {
 	model   *model
+	pace    int64 // of its clock: see Pace
 	hidden  []Part
 	tenants map[string]*Tenant
 }
@@ -25,7 +26,7 @@ var ErrClasses = errors.New("too many tenant classes")
 
 // NewFleet returns a Fleet that begins with what the prior knows.
 func NewFleet(p Prior, options ...Option) *Fleet {
-	f := &Fleet{model: newModel(), tenants: map[string]*Tenant{}}
+	f := &Fleet{model: newModel(), pace: 1, tenants: map[string]*Tenant{}}
 	for _, o := range options {
 		o(f)
 	}
@@ -78,6 +79,7 @@ func (t *Tenant) Submit(at int64, gpus int) error {
 	if err := t.check(at, gpus); err != nil {
 		return fmt.Errorf("counting an arrival: %w", err)
 	}
+	at *= t.fleet.pace
 	t.past.submit(at, gpus)
 	t.arrivals = append(t.arrivals, submission{at, t.past.Demand})
 	return nil
@@ -89,7 +91,7 @@ func (t *Tenant) End(at int64, gpus int, submitted int64) error {
 	if err := t.check(at, gpus); err != nil {
 		return fmt.Errorf("counting an end: %w", err)
 	}
-	t.past.end(at, gpus, max(0, at-submitted))
+	t.past.end(at*t.fleet.pace, gpus, max(0, at-submitted)*t.fleet.pace)
 	return nil
 }
 
@@ -102,8 +104,8 @@ func (t *Tenant) check(at int64, gpus int) error {
 		return fmt.Errorf("%d GPUs: %w", gpus, ErrGPUs)
 	case at < 0 || at >= latest:
 		return fmt.Errorf("second %d: %w", at, ErrTime)
-	case at < t.past.Last:
-		return fmt.Errorf("second %d lies before second %d: %w", at, t.past.Last, ErrOrder)
+	case at*t.fleet.pace < t.past.Last:
+		return fmt.Errorf("second %d lies before second %d: %w", at, t.past.Last/t.fleet.pace, ErrOrder)
 	default:
 		return nil
 	}
@@ -118,13 +120,15 @@ func (t *Tenant) Demand() int { return t.past.Demand }
 // Lasts returns how many seconds, from arrival to end, the share quantile of the
 // jobs that ended lately took at most: an estimate to a doubling; 0 if none has
 // ended.
-func (t *Tenant) Lasts(quantile float64) float64 { return t.past.lasts(quantile) }
+func (t *Tenant) Lasts(quantile float64) float64 {
+	return t.past.lasts(quantile) / float64(t.fleet.pace)
+}
 
 // Look returns what is to be expected from now on. What earlier looks came to is
 // learned from on the way. A second that lies before what was told last counts as
 // that one.
 func (t *Tenant) Look(now int64) Outlook {
-	now = max(now, t.past.Last)
+	now = max(now*t.fleet.pace, t.past.Last)
 	t.past.fade(now)
 	t.learn(now)
 	e := t.example()
@@ -134,7 +138,7 @@ func (t *Tenant) Look(now int64) Outlook {
 		e.look.hide(part)
 	}
 	t.predict(e)
-	o := Outlook{Demand: t.past.Demand, bins: e.bins, chances: e.said}
+	o := Outlook{Demand: t.past.Demand, pace: float64(t.fleet.pace), bins: e.bins, chances: e.said}
 	t.keep(e)
 	t.looked = now
 	o.settle()
@@ -249,6 +253,15 @@ const (
 // else if nothing happens before: math.MaxInt64 if none will. An event calls for
 // a look at once.
 func (t *Tenant) Next(now int64) int64 {
+	next := t.next(now * t.fleet.pace)
+	if next == math.MaxInt64 {
+		return next
+	}
+	return max(now+1, next/t.fleet.pace)
+}
+
+// next is Next by the Fleet's own clock.
+func (t *Tenant) next(now int64) int64 {
 	since := now - t.past.Last
 	if e := max(t.past.Submitted, t.past.EndedAt); e > 0 {
 		since = now - e

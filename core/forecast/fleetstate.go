@@ -10,12 +10,13 @@ import (
 )
 
 // fleetVersion grows when the stored form of a Fleet changes its meaning.
-const fleetVersion = 1
+const fleetVersion = 2
 
 // fleetState is the stored form of a Fleet. Looks that wait for what comes true
 // are not part of it: after a restart those of the last 40 minutes are lost.
 type fleetState struct {
 	Version int                    `json:"version"`
+	Pace    int64                  `json:"pace"`
 	Network []byte                 `json:"network"`
 	Crosses []byte                 `json:"crosses"`
 	Tenants map[string]tenantState `json:"tenants"`
@@ -28,7 +29,7 @@ type tenantState struct {
 
 // MarshalJSON writes what was learned.
 func (f *Fleet) MarshalJSON() ([]byte, error) {
-	s := fleetState{Version: fleetVersion, Network: f.model.network.store(), Crosses: f.model.crosses.store(), Tenants: map[string]tenantState{}}
+	s := fleetState{Version: fleetVersion, Pace: f.pace, Network: f.model.network.store(), Crosses: f.model.crosses.store(), Tenants: map[string]tenantState{}}
 	for name, t := range f.tenants {
 		s.Tenants[name] = tenantState{t.number, t.past}
 	}
@@ -47,13 +48,16 @@ func (f *Fleet) UnmarshalJSON(data []byte) error {
 	if s.Version != fleetVersion {
 		return fmt.Errorf("the forecaster's state has version %d, want %d", s.Version, fleetVersion)
 	}
-	fresh := &Fleet{model: newModel(), tenants: map[string]*Tenant{}}
+	if s.Pace < 1 || s.Pace > MaxPace {
+		return fmt.Errorf("the forecaster's state has a clock of pace %d: %w", s.Pace, errState)
+	}
+	fresh := &Fleet{model: newModel(), pace: s.Pace, tenants: map[string]*Tenant{}}
 	if err := errors.Join(fresh.model.network.restore(s.Network), fresh.model.crosses.restore(s.Crosses)); err != nil {
 		return fmt.Errorf("restoring the forecaster's model: %w", err)
 	}
 	numbers := map[int]bool{}
 	for name, t := range s.Tenants {
-		if err := t.Past.sound(); err != nil || t.Number < 0 || numbers[t.Number] {
+		if err := t.Past.sound(latest * s.Pace); err != nil || t.Number < 0 || numbers[t.Number] {
 			return fmt.Errorf("restoring a tenant class: number %d: %w", t.Number, errors.Join(errState, err))
 		}
 		numbers[t.Number] = true
@@ -68,8 +72,8 @@ func (f *Fleet) UnmarshalJSON(data []byte) error {
 
 var errState = errors.New("it cannot have come from counting")
 
-// sound says what cannot be in p, or returns nil.
-func (p *past) sound() error {
+// sound says what cannot be in p before the second latest, or returns nil.
+func (p *past) sound(latest int64) error {
 	switch {
 	case p.Last < 0 || p.Last >= latest || p.Demand < 0 || p.Jobs < 0 || p.Largest < 0 || p.Largest > MaxJob:
 		return errors.New("a count is out of range")

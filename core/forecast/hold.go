@@ -41,11 +41,14 @@ const (
 //
 // A higher worth of waiting, or higher chances, never lead to holding less.
 func (o Outlook) Hold(p Prices, held int) Held {
+	clock := o.clock()
+	p.Boot, p.Minimum, p.Prepaid = p.Boot*clock, p.Minimum*clock, p.Prepaid*clock
 	keep := o.curve(func(b int) worth { return o.keep(p, b) })
-	h := Held{Before: held, Horizon: keepBoots * p.Boot, Levels: min(held, keep.best(0))}
+	h := Held{Before: held, Levels: min(held, keep.best(0))}
 	boot := o.curve(func(b int) worth { return o.boot(p, b) })
 	h.Levels = max(h.Levels, boot.best(h.Levels))
 	h.Saving, h.Holding = keep.sums(h.Levels)
+	h.Saving, h.Holding, h.Horizon = h.Saving/clock, h.Holding/clock, keepBoots*p.Boot/clock
 	h.Chance, h.Refused = o.Chance(h.Levels, h.Horizon), o.Chance(h.Levels+1, h.Horizon)
 	return h
 }

@@ -3,7 +3,8 @@ package forecast
 // Outlook says how likely it is that a tenant's demand rises above what it is
 // now, level by level and for several horizons. The zero value expects nothing.
 type Outlook struct {
-	Demand  int // GPUs of jobs submitted and not ended
+	Demand  int     // GPUs of jobs submitted and not ended
+	pace    float64 // see Pace; 0 counts as 1
 	bins    int
 	chances [bins][outputs]float32
 }
@@ -25,6 +26,9 @@ func (o *Outlook) settle() {
 	}
 }
 
+// clock is how many seconds of the Fleet's own clock one second is.
+func (o Outlook) clock() float64 { return max(1, o.pace) }
+
 // Chance returns the probability that demand rises by at least level GPUs within
 // so many seconds; horizons beyond 40 minutes count as 40 minutes.
 func (o Outlook) Chance(level int, seconds float64) float64 {
@@ -39,6 +43,7 @@ func (o Outlook) Chance(level int, seconds float64) float64 {
 		return 0
 	}
 	at := float64(level-firstLevel[b]) / float64(binWidth[b])
+	seconds *= o.clock()
 	low, high := o.within(b, seconds), 0.0
 	if b+1 < o.bins {
 		high = o.within(b+1, seconds)
@@ -46,7 +51,8 @@ func (o Outlook) Chance(level int, seconds float64) float64 {
 	return low + at*(high-low)
 }
 
-// within is the chance of a bin's first level, linear between knots.
+// within is the chance of a bin's first level, linear between knots. The seconds
+// here and below are those of the Fleet's own clock.
 func (o *Outlook) within(b int, seconds float64) float64 {
 	from, before := 0.0, 0.0
 	for k, h := range knot {
@@ -79,6 +85,7 @@ func (o Outlook) Within(seconds float64) Forecast {
 func (o Outlook) Start(level int, p float64) (seconds float64, ok bool) {
 	from, before := 0.0, 0.0
 	for _, h := range knot {
+		h /= o.clock()
 		c := o.Chance(level, h)
 		if c >= p {
 			if c == before {

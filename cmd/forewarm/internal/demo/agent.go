@@ -31,9 +31,12 @@ import (
 // Boot is how long a simulated machine of the demo takes, at the median.
 const Boot = 12 * time.Second
 
-// waitWorth is how many idle GPU-hours an hour of one waiting job is worth. With
-// boots of seconds it takes a high price for anything to be worth holding.
-const waitWorth = 128
+// waitWorth is how many idle GPU-hours an hour of one waiting job is worth.
+const waitWorth = 32
+
+// pace is that of the forecaster's clock. A boot of the demo counts as one of
+// five minutes, and a day of it as fifty.
+const pace = 25
 
 // look is how often the demo's agent looks.
 const look = 5 * time.Second
@@ -110,7 +113,7 @@ func (a *Agent) predictor(model string) (*predict.Predictor, error) {
 		return nil, err
 	}
 	return predict.New(predict.Config{
-		Series: forecast.Config{Period: Period, Bin: bin, Window: bin, PriorWeight: 2}, Window: bin, Horizon: Period, MaxGPUs: 8,
+		Series: forecast.Config{Period: Period, Bin: bin, Window: bin, PriorWeight: 2}, Window: bin, Horizon: Period, MaxGPUs: 8, Pace: pace,
 		Terms: evidence.Terms{WaitPrice: waitWorth, GPUPrice: 1, Boot: Boot},
 	}, forecaster)
 }

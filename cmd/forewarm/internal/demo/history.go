@@ -24,7 +24,7 @@ import (
 const (
 	Period    = 2 * time.Minute
 	bin       = 20 * time.Second // the sweep's start lies within one bin of the period
-	past      = 60               // periods of history before the demo's first
+	past      = 400              // periods of history before the demo's first
 	sweepGPUs = 4
 	extraGPUs = 2
 	runFor    = 14 * time.Second
@@ -58,15 +58,16 @@ func draw(period int, what string) uint32 {
 }
 
 // Period returns the jobs of the i-th period; those of the past are negative.
-// The first few periods after the start always have their sweep.
+// The periods next to the start always have their sweep, and nothing comes in
+// between before the first one.
 func (r Rhythm) Period(i int) []Arrival {
 	start := r.Anchor.Add(time.Duration(i) * Period)
 	var jobs []Arrival
-	if skipped := draw(i, "skip")%12 == 0 && (i < 0 || i > 3); !skipped {
+	if skipped := draw(i, "skip")%12 == 0 && (i < -1 || i > 3); !skipped {
 		offset := 6*time.Second + time.Duration(draw(i, "sweep")%8)*time.Second
 		jobs = append(jobs, Arrival{At: start.Add(offset), GPUs: sweepGPUs, Name: fmt.Sprintf("sweep-%d", i+past), For: runFor})
 	}
-	if i != 0 && draw(i, "extra")%3 == 0 {
+	if i != -1 && i != 0 && draw(i, "extra")%3 == 0 {
 		offset := 30*time.Second + time.Duration(draw(i, "when")%80)*time.Second
 		jobs = append(jobs, Arrival{At: start.Add(offset), GPUs: extraGPUs, Name: fmt.Sprintf("notebook-%d", i+past), For: runFor})
 	}

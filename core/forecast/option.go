@@ -13,6 +13,21 @@ const (
 // Option changes a new Fleet.
 type Option func(*Fleet)
 
+// MaxPace bounds Pace: with it, a second counts as half an hour.
+const MaxPace = 1800
+
+// Pace makes the Fleet's clock run so many times faster than the world's, from 1
+// to 1,800, between which other numbers are cut. What it looks ahead, and what it
+// tells apart, are minutes of its own clock: where machines boot in seconds and
+// rhythms last minutes, as in a demo, the world's minutes are too coarse. The
+// hours of the week mean nothing then. It shows in the state of the Fleet.
+func Pace(times int) Option {
+	return func(f *Fleet) { f.pace = int64(min(max(1, times), MaxPace)) }
+}
+
+// Pace returns how many times faster than the world's the Fleet's clock runs.
+func (f *Fleet) Pace() int { return int(f.pace) }
+
 // Without hides a part from the model. It is for measuring what the part is worth
 // and for nothing else: neither a stored state nor a prior says that it was
 // hidden.
