@@ -13,7 +13,7 @@ import (
 )
 
 // rounds is how often a prior is learned from each trace.
-const rounds = 2
+const rounds = 4
 
 // lesson is a trace that a prior may be learned from.
 type lesson struct {

@@ -5,7 +5,7 @@ import "math"
 // The rates at which the two parts of the model learn.
 const (
 	networkRate = 0.002
-	crossesRate = 0.005
+	crossesRate = 0.002
 )
 
 // model predicts the outputs of a bin as the sum of a network and a linear model
