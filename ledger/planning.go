@@ -230,19 +230,38 @@ func (u *unit) flag(p *poolUnit, r reservation.Reservation, a plan.Action) {
 
 // tell says in one sentence what a planner's step means for the owner.
 func (u *unit) tell(p *poolUnit, r reservation.Reservation, a plan.Action) string {
-	ahead := r.Window.Start.Sub(u.now()).Round(time.Second)
 	switch a.Kind {
 	case plan.WarmReservation:
-		return fmt.Sprintf("%d GPUs in %s, %s ahead of the start (a boot takes up to %s here)", r.Shape.GPUs(), p.Pool.Name, ahead, p.Pool.Boot.P95().Round(time.Second))
-	case plan.ReadyReservation:
-		if ahead >= 0 {
-			return fmt.Sprintf("%d GPUs warm %s before they are needed", r.Shape.GPUs(), ahead)
+		when := "at once"
+		if ahead := u.ahead(r); ahead > 0 {
+			when = ahead.String() + " ahead of the start"
 		}
-		return fmt.Sprintf("%d GPUs warm %s late", r.Shape.GPUs(), -ahead)
+		return fmt.Sprintf("%d GPUs in %s, %s (a boot takes up to %s here)", r.Shape.GPUs(), p.Pool.Name, when, p.Pool.Boot.P95().Round(time.Second))
+	case plan.ReadyReservation:
+		return fmt.Sprintf("%d GPUs warm %s", r.Shape.GPUs(), u.punctual(r))
 	case plan.ExpireReserv:
 		return "nobody came"
 	default:
 		return ""
+	}
+}
+
+// ahead is how long a reservation's start is ahead, in seconds.
+func (u *unit) ahead(r reservation.Reservation) time.Duration {
+	return r.Window.Start.Sub(u.now()).Round(time.Second)
+}
+
+// punctual says how well in time a reservation's GPUs are ready. One that was
+// made for the moment it was made in cannot be late.
+func (u *unit) punctual(r reservation.Reservation) string {
+	ahead := u.ahead(r)
+	switch {
+	case ahead >= 0:
+		return fmt.Sprintf("%s before they are needed", ahead)
+	case r.Window.Start.After(r.CreatedAt):
+		return fmt.Sprintf("%s late", -ahead)
+	default:
+		return fmt.Sprintf("%s after they were asked for", u.now().Sub(r.CreatedAt).Round(time.Second))
 	}
 }
 

@@ -58,7 +58,9 @@ func (c *computation) pending(a *allocation.Allocation) {
 		c.lease(a)
 		return
 	}
-	c.want(c.relocate(MoveAllocation, a.Booking(), a.Shape), ReasonDemand)
+	b := a.Booking()
+	b.Slots = c.relocate(MoveAllocation, b, a.Shape)
+	c.want(c.hasten(MoveAllocation, b, a.Shape), ReasonDemand)
 }
 
 // free is how many GPUs nobody holds on the fullest node of the slots: the lease

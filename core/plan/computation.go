@@ -24,6 +24,7 @@ type computation struct {
 	wanted   []bool                     // slots that must have a node, or keep it
 	held     []bool                     // slots on whose node somebody works
 	near     []*reservation.Reservation // those that something may be done for now, by start
+	oldest   time.Time                  // when the first of the nodes that are coming was asked for; zero is never
 	first    []time.Time                // for each slot, when the first booking that is not over begins; zero is never
 	byAge    []*allocation.Allocation
 	nearIDs  map[string]bool // of near; made when it is first needed
@@ -74,6 +75,7 @@ func (c *computation) index() {
 		c.bySlot[n.Slot] = n
 		if n.Coming() {
 			c.creating++
+			c.oldest = earlier(c.oldest, n.RequestedAt)
 		}
 		if n.State() == node.Ready {
 			c.readied++

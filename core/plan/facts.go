@@ -31,6 +31,7 @@ type Facts struct {
 	To           []int         `json:"to,omitempty"`           // better ones
 	Cost         int           `json:"cost,omitempty"`         // how far From is from usable
 	CostAfter    int           `json:"cost_after,omitempty"`   // how far To is
+	Sooner       time.Duration `json:"sooner_ns,omitempty"`    // how much longer the last node of To has been coming than that of From
 	For          string        `json:"for,omitempty"`          // what, or whom, it is done for
 	FreeGPUs     int           `json:"free_gpus,omitempty"`    // on the fullest of its nodes
 	NeedGPUs     int           `json:"need_gpus,omitempty"`    // on each of its nodes
@@ -151,6 +152,8 @@ func judgeMove(f Facts) string {
 	switch {
 	case f.For != "":
 		return ReasonRepack
+	case f.CostAfter == f.Cost && f.Sooner > 0:
+		return ReasonHandOver
 	case f.CostAfter >= f.Cost:
 		return ""
 	case f.Outside:

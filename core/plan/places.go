@@ -204,12 +204,61 @@ func (c *computation) tiers() calendar.Tiers {
 // relocate moves a booking to better slots if there are any, and returns its
 // slots.
 func (c *computation) relocate(kind Kind, b calendar.Booking, shape gpu.Shape) []int {
-	slots, ok := c.better(b, shape)
-	if !ok {
+	if slots, ok := c.better(b, shape); ok {
+		c.move(Action{Kind: kind, Subject: b.ID, Slots: slots, Facts: Facts{Outside: c.homeless(b.Slots)}}, b)
+		return slots
+	}
+	return b.Slots
+}
+
+// hasten moves a booking that waits for nodes to slots whose nodes come sooner, if
+// somebody left any behind, and returns its slots: what boots the longest serves
+// whoever waits the longest.
+func (c *computation) hasten(kind Kind, b calendar.Booking, shape gpu.Shape) []int {
+	own := c.asked(b.Slots)
+	if own.IsZero() || !c.oldest.Before(own) {
 		return b.Slots
 	}
-	c.move(Action{Kind: kind, Subject: b.ID, Slots: slots, Facts: Facts{Outside: c.homeless(b.Slots)}}, b)
+	c.places.Remove(b.ID)
+	found, ok := c.places.FindInto(c.places.found[:0], shape, b.Interval.From(c.now), calendar.TiersOf(c.Pool.MaxNodes, c.before(own, b.Slots)))
+	c.places.Force(b)
+	c.places.found = found
+	if !ok || c.cost(found) != c.cost(b.Slots) {
+		return b.Slots
+	}
+	slots := slices.Clone(found)
+	c.move(Action{Kind: kind, Subject: b.ID, Slots: slots, Facts: Facts{Sooner: own.Sub(c.asked(slots))}}, b)
 	return slots
+}
+
+// asked is when the last of the slots' nodes that are coming was asked for; zero
+// unless all are ready or coming, and one is.
+func (c *computation) asked(slots []int) (last time.Time) {
+	for _, slot := range slots {
+		switch c.slotStanding(slot) {
+		case ready:
+		case coming:
+			last = later(last, c.bySlot[slot].RequestedAt)
+		default:
+			return time.Time{}
+		}
+	}
+	return last
+}
+
+// before ranks the slots whose nodes are ready or were asked for before t: a
+// booking's own first.
+func (c *computation) before(t time.Time, own []int) calendar.Rank {
+	return func(slot int) int {
+		switch s := c.slotStanding(slot); {
+		case s != ready && (s != coming || !c.bySlot[slot].RequestedAt.Before(t)):
+			return -1
+		case slices.Contains(own, slot):
+			return 0
+		default:
+			return costReady + 1 + c.costOf(slot)
+		}
+	}
 }
 
 // move takes slots in the calendar for the rest of the run.
