@@ -17,6 +17,7 @@ type crosses struct {
 	weights []float32
 	squares []float32
 	rate    float32
+	learned float64 // examples
 	at      []int // places of the features of one bin
 	id      uint64
 }
@@ -72,13 +73,22 @@ func (c *crosses) score(z *[outputs]float32) {
 	}
 }
 
+// The first steps are larger, by a part that fades with every example: who has
+// little history learns it quickly, and who has much is not shaken by it.
+const (
+	eager    = 4
+	eagerFor = 1000 // examples
+)
+
 // learn takes a step against the errors at the places found.
 func (c *crosses) learn(errors *[outputs]float32) {
+	rate := c.rate * float32(1+eager*math.Exp(-c.learned/eagerFor))
+	c.learned++
 	for _, i := range c.at {
 		w, s := (*[slot]float32)(c.weights[i:]), (*[slot]float32)(c.squares[i:])
 		for k, e := range errors {
 			s[k] += e * e
-			w[k] -= c.rate * e / float32(math.Sqrt(float64(s[k])+1e-3))
+			w[k] -= rate * e / float32(math.Sqrt(float64(s[k])+1e-3))
 		}
 	}
 }

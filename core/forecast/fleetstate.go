@@ -19,6 +19,7 @@ type fleetState struct {
 	Pace    int64                  `json:"pace"`
 	Network []byte                 `json:"network"`
 	Crosses []byte                 `json:"crosses"`
+	Learned float64                `json:"learned"` // examples, by the crosses
 	Tenants map[string]tenantState `json:"tenants"`
 }
 
@@ -29,7 +30,7 @@ type tenantState struct {
 
 // MarshalJSON writes what was learned.
 func (f *Fleet) MarshalJSON() ([]byte, error) {
-	s := fleetState{Version: fleetVersion, Pace: f.pace, Network: f.model.network.store(), Crosses: f.model.crosses.store(), Tenants: map[string]tenantState{}}
+	s := fleetState{Version: fleetVersion, Pace: f.pace, Network: f.model.network.store(), Crosses: f.model.crosses.store(), Learned: f.model.crosses.learned, Tenants: map[string]tenantState{}}
 	for name, t := range f.tenants {
 		s.Tenants[name] = tenantState{t.number, t.past}
 	}
@@ -55,6 +56,10 @@ func (f *Fleet) UnmarshalJSON(data []byte) error {
 	if err := errors.Join(fresh.model.network.restore(s.Network), fresh.model.crosses.restore(s.Crosses)); err != nil {
 		return fmt.Errorf("restoring the forecaster's model: %w", err)
 	}
+	if !(s.Learned >= 0) {
+		return fmt.Errorf("the forecaster learned from %v examples: %w", s.Learned, errState)
+	}
+	fresh.model.crosses.learned = s.Learned
 	numbers := map[int]bool{}
 	for name, t := range s.Tenants {
 		if err := t.Past.sound(latest * s.Pace); err != nil || t.Number < 0 || numbers[t.Number] {
