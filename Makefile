@@ -116,7 +116,7 @@ bench/forecast: ## replay TRACE=file or TRACES=folder against every policy (ARGS
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-forecast ./bench/forecast && bin/bench-forecast -traces "$(TRACE),$(TRACES)" $(ARGS)
 
 .PHONY: prior
-prior: ## learn the forecaster's built-in prior anew from TRACES=folder (four rounds, the largest first)
+prior: ## learn the forecaster's built-in prior anew from TRACES=folder (two rounds, the largest first)
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-forecast ./bench/forecast && bin/bench-forecast -traces "$(TRACE),$(TRACES)" -learn-prior core/forecast/prior.bin
 
 .PHONY: deps

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/forewarm/forewarm/core/backtest"
@@ -38,6 +39,11 @@ func benchmark(ctx context.Context, out io.Writer, c config) error {
 	for _, r := range reports {
 		if err := r.print(out, c.runs); err != nil {
 			return err
+		}
+		if c.cost && slices.Contains(r.names, "forewarm") && r.scenario.messages == nil {
+			if err := r.costs(ctx, out); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

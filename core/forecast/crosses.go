@@ -18,7 +18,7 @@ type crosses struct {
 	squares []float32
 	rate    float32
 	learned float64 // examples
-	at      []int // places of the features of one bin
+	at      []int   // places of the features of one bin
 	id      uint64
 }
 

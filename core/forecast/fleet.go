@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 )
 
@@ -116,6 +117,12 @@ var ErrOrder = errors.New("told out of order")
 
 // Demand returns the GPUs of jobs that were submitted and have not ended.
 func (t *Tenant) Demand() int { return t.past.Demand }
+
+// Bytes returns how much memory is kept of the tenant from look to look, without
+// the looks that wait for what comes of them.
+func (t *Tenant) Bytes() int {
+	return int(reflect.TypeOf(t.past).Size()) + len(t.past.Steps)*int(reflect.TypeOf(stair{}).Size())
+}
 
 // Lasts returns how many seconds, from arrival to end, the share quantile of the
 // jobs that ended lately took at most: an estimate to a doubling; 0 if none has

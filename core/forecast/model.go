@@ -6,6 +6,8 @@ import "math"
 const (
 	networkRate = 0.002
 	crossesRate = 0.002
+	// teachingRate is that of the crosses while a prior is learned.
+	teachingRate = 0.005
 )
 
 // model predicts the outputs of a bin as the sum of a network and a linear model

@@ -1,5 +1,7 @@
 package forecast
 
+import "math"
+
 // Part is a part of what the model sees.
 type Part int
 
@@ -23,6 +25,15 @@ const MaxPace = 1800
 // hours of the week mean nothing then. It shows in the state of the Fleet.
 func Pace(times int) Option {
 	return func(f *Fleet) { f.pace = int64(min(max(1, times), MaxPace)) }
+}
+
+// Teaching is for a Fleet that a prior is learned with. Its crosses take larger
+// steps all the time, so that they learn what is peculiar to the traces, and the
+// network, which is all that a prior keeps, what traces have in common. With equal
+// steps the waits of other traces are a little lower still, but where nothing can
+// be foreseen the prior holds GPUs for nothing.
+func Teaching() Option {
+	return func(f *Fleet) { f.model.crosses.rate, f.model.crosses.learned = teachingRate, math.MaxFloat64 }
 }
 
 // Pace returns how many times faster than the world's the Fleet's clock runs.
