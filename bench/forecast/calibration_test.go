@@ -58,8 +58,7 @@ func TestLooksAreClosedWithTheirOwnTenMinutes(t *testing.T) {
 	require.Empty(t, y.open)
 }
 
-// The policy learns what a trace repeats, and what it says comes as often as it
-// says.
+// The policy learns what a trace repeats, and pays for no more than that saves.
 func TestForewarmWaitsLessThanReactive(t *testing.T) {
 	t.Parallel()
 	trace := drawnTrace(7, 6, "a", "b")

@@ -24,7 +24,7 @@ import (
 const (
 	Period    = 2 * time.Minute
 	bin       = 20 * time.Second // the sweep's start lies within one bin of the period
-	past      = 400              // periods of history before the demo's first
+	past      = 1500             // periods of history before the demo's first
 	sweepGPUs = 4
 	extraGPUs = 2
 	runFor    = 14 * time.Second
