@@ -33,6 +33,9 @@ func load(c config, traces []lesson) []*scenario {
 			if derived {
 				all = append(all, &scenario{name: name + "_sparse", of: l.name, trace: sparse, boot: boot})
 			}
+			if c.pooled && len(t.Tenants) > 1 {
+				all = append(all, &scenario{name: name + "_pooled", of: l.name, trace: pooled(t), boot: boot})
+			}
 		}
 		if derived {
 			name, t = name+"_sparse", sparse
@@ -46,6 +49,16 @@ func load(c config, traces []lesson) []*scenario {
 		s.worths = c.worths
 	}
 	return all
+}
+
+// pooled is a trace whose tenants share all units: what one leaves idle may serve
+// another, and what is held is held for all of them together.
+func pooled(t backtest.Trace) backtest.Trace {
+	out := backtest.Trace{Tenants: []string{"all"}, Jobs: slices.Clone(t.Jobs)}
+	for i := range out.Jobs {
+		out.Jobs[i].Tenant = 0
+	}
+	return out
 }
 
 // evidenced makes a scenario of a trace for each source of messages, with boots

@@ -26,6 +26,7 @@ type config struct {
 	channels []channel
 	runs     bool
 	ablate   bool      // run the ablations, too
+	pooled   bool      // replay tenants that share units, too
 	cost     bool      // measure what the forecaster takes, too
 	prior    string    // as the flag says
 	worths   []float64 // of waiting, that Forewarm is run at; nil for all
@@ -73,12 +74,13 @@ func parseFlags() (config, error) {
 	channels := flag.String("evidence", "0.6/0.5,0.6/0.1", "recall/precision of the synthetic sources to replay with, separated by commas")
 	runs := flag.Bool("runs", false, "print every run of every family")
 	ablate := flag.Bool("ablate", false, "run Forewarm without parts of what it sees, too")
+	pooled := flag.Bool("pooled", false, "replay the traces once more with tenants that share all GPUs")
 	cost := flag.Bool("cost", false, "replay once more alone to measure the time and the memory of the forecaster")
 	prior := flag.String("prior", "", "what Forewarm knows before: builtin, none or a file; empty learns it from the other traces given, or is builtin if there are none")
 	learn := flag.String("learn-prior", "", "learn a prior from the traces, write it to this file, and stop")
 	worth := flag.String("worths", "", "idle GPU-hours that an hour of one waiting job is worth, separated by commas, to run Forewarm at fewer than all")
 	flag.Parse()
-	c := config{runs: *runs, ablate: *ablate, cost: *cost, prior: *prior, learn: *learn}
+	c := config{runs: *runs, ablate: *ablate, cost: *cost, pooled: *pooled, prior: *prior, learn: *learn}
 	for _, b := range strings.Split(*boots, ",") {
 		n, err := strconv.ParseInt(b, 10, 64)
 		if err != nil || n < tick || n%tick != 0 {

@@ -101,3 +101,25 @@ func TestWithoutLeavesTheOthersAlone(t *testing.T) {
 		t.Error("a trace that lacks one of the tenants has a sparse one")
 	}
 }
+
+func TestPooledTenantsShareAllUnits(t *testing.T) {
+	t.Parallel()
+	trace := backtest.Trace{Tenants: []string{"a", "b"}, Jobs: []backtest.Job{
+		{ID: "1", Submit: 0, Duration: 60, GPUs: 1}, {ID: "2", Submit: 300, Duration: 60, GPUs: 1},
+		{ID: "3", Submit: 400, Duration: 60, GPUs: 1, Tenant: 1},
+	}}
+	apart, err := backtest.Run(trace, backtest.Options{Boot: 300, KeepAlive: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := backtest.Run(pooled(trace), backtest.Options{Boot: 300, KeepAlive: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shared.Mean >= apart.Mean {
+		t.Errorf("sharing: %v s, apart: %v s", shared.Mean, apart.Mean)
+	}
+	if trace.Jobs[2].Tenant != 1 {
+		t.Error("the trace itself was changed")
+	}
+}
