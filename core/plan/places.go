@@ -18,6 +18,8 @@ type places struct {
 	noted    map[string]bool
 	tiers    calendar.Tiers // by preference: its own slots and others, ready, coming, missing and stuck ones
 	found    []int
+	mine     calendar.SlotSet
+	early    calendar.SlotSet
 }
 
 func newPlaces(s Snapshot) *places {
@@ -220,7 +222,7 @@ func (c *computation) hasten(kind Kind, b calendar.Booking, shape gpu.Shape) []i
 		return b.Slots
 	}
 	c.places.Remove(b.ID)
-	found, ok := c.places.FindInto(c.places.found[:0], shape, b.Interval.From(c.now), calendar.TiersOf(c.Pool.MaxNodes, c.before(own, b.Slots)))
+	found, ok := c.places.FindInto(c.places.found[:0], shape, b.Interval.From(c.now), c.before(own, b.Slots))
 	c.places.Force(b)
 	c.places.found = found
 	if !ok || c.cost(found) != c.cost(b.Slots) {
@@ -246,19 +248,23 @@ func (c *computation) asked(slots []int) (last time.Time) {
 	return last
 }
 
-// before ranks the slots whose nodes are ready or were asked for before t: a
-// booking's own first.
-func (c *computation) before(t time.Time, own []int) calendar.Rank {
-	return func(slot int) int {
-		switch s := c.slotStanding(slot); {
-		case s != ready && (s != coming || !c.bySlot[slot].RequestedAt.Before(t)):
-			return -1
-		case slices.Contains(own, slot):
-			return 0
-		default:
-			return costReady + 1 + c.costOf(slot)
+// before are the slots whose nodes are ready or were asked for before t: a
+// booking's own first. They are overwritten by the next.
+func (c *computation) before(t time.Time, own []int) calendar.Tiers {
+	mine, early, ready := &c.places.mine, &c.places.early, c.tiers()[costReady+1]
+	mine.Clear()
+	early.Clear()
+	for slot := range c.tiers()[costComing+1].All() {
+		if c.bySlot[slot].RequestedAt.Before(t) {
+			early.Add(slot)
 		}
 	}
+	for _, slot := range own {
+		if ready.Has(slot) || early.Has(slot) {
+			mine.Add(slot)
+		}
+	}
+	return calendar.Tiers{*mine, ready, *early}
 }
 
 // move takes slots in the calendar for the rest of the run.
