@@ -254,6 +254,9 @@ func TestStateRoundTrip(t *testing.T) {
 	other, err := New(Config{MaxGPUs: 16, Series: forecast.Config{Bin: 30 * time.Minute}, Window: time.Hour}, nil)
 	require.NoError(t, err)
 	require.Error(t, other.Restore(data), "learned with another configuration")
+	paced := newPredictor(t, nil)
+	paced.cfg.Pace = 25
+	require.ErrorContains(t, paced.Restore(data), "pace 1, want 25")
 	require.Error(t, back.Restore([]byte(`{"version":9}`)))
 	require.Error(t, back.Restore([]byte(`{`)))
 	require.Equal(t, p, back)

@@ -41,3 +41,50 @@ func TestAFleetWithoutAPartSaysSomethingElse(t *testing.T) {
 	without, _ := class(t, NewFleet(Prior{}, Without(Calibration)), 24)
 	require.NotEqual(t, whole.Look(now).Chance(1, 600), without.Look(now).Chance(1, 600))
 }
+
+// A Fleet whose clock runs k times faster says of t seconds what another one says
+// of k·t, for the same story told k times slower.
+func TestPaceOnlyChangesTheUnit(t *testing.T) {
+	t.Parallel()
+	const k = 25
+	fast, slow := NewFleet(BuiltIn(), Pace(k)), NewFleet(BuiltIn())
+	x, err := fast.Tenant("a")
+	require.NoError(t, err)
+	y, err := slow.Tenant("a")
+	require.NoError(t, err)
+	now := int64(origin / k)
+	for range 200 {
+		require.NoError(t, x.Submit(now, 4))
+		require.NoError(t, y.Submit(now*k, 4))
+		x.Look(now)
+		y.Look(now * k)
+		require.NoError(t, x.End(now+10, 4, now))
+		require.NoError(t, y.End((now+10)*k, 4, now*k))
+		now += 40
+	}
+	a, b := x.Look(now), y.Look(now*k)
+	require.Positive(t, a.Chance(4, 24))
+	require.InDelta(t, b.Chance(4, 24*k), a.Chance(4, 24), 1e-12)
+	require.InDelta(t, y.Lasts(0.5), x.Lasts(0.5)*k, 1e-9)
+	require.Equal(t, y.Next(now*k), x.Next(now)*k, "the first of the looks is a multiple of the pace here")
+	held, other := a.Hold(Prices{WaitWorth: 64, Boot: 12}, 0), b.Hold(Prices{WaitWorth: 64, Boot: 12 * k}, 0)
+	require.Equal(t, other.Levels, held.Levels)
+	require.InDelta(t, other.Saving, held.Saving*k, 1e-6)
+	require.InDelta(t, other.Horizon, held.Horizon*k, 1e-9)
+}
+
+func TestAStateKeepsItsPace(t *testing.T) {
+	t.Parallel()
+	f := NewFleet(BuiltIn(), Pace(25))
+	_, now := class(t, f, 2)
+	data, err := f.MarshalJSON()
+	require.NoError(t, err)
+	back := NewFleet(Prior{})
+	require.NoError(t, back.UnmarshalJSON(data))
+	require.Equal(t, 25, back.Pace())
+	again, err := back.Tenant("a")
+	require.NoError(t, err)
+	require.ErrorIs(t, again.Submit(now-3600, 1), ErrOrder, "it remembers when, by its own clock")
+	require.Error(t, back.UnmarshalJSON([]byte(`{"version":2,"pace":0,"network":"","crosses":"","tenants":{}}`)))
+	require.Equal(t, 25, back.Pace(), "what is refused changes nothing")
+}
