@@ -3,8 +3,10 @@ package worker_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +43,7 @@ type world struct {
 	ledger *ledger.Ledger
 	cloud  *sim.Cloud
 	actor  ledger.Actor
+	marks  int // events that tell how far the journal can be read
 	pool   ledger.Pool
 	worker *worker.Worker
 	seed   uint64
@@ -244,21 +247,36 @@ func (w *world) tasks() map[ledger.TaskState]int {
 	return fetch(w, func(r ledger.Reader) (map[ledger.TaskState]int, error) { return r.Tasks() })
 }
 
-// history is the journal's types in order.
+// history is the journal's types in order, whole: PostgreSQL keeps back what was
+// committed while an older transaction is open, in any database of the server. A
+// last event that can be read tells that all before it can.
 func (w *world) history() []string {
 	w.t.Helper()
+	w.marks++
+	mark, err := w.ledger.CreateOrganization(w.t.Context(), w.actor, fmt.Sprintf("mark %d", w.marks), quota.Limits{})
+	require.NoError(w.t, err)
 	var all []string
-	for last := int64(0); ; {
-		events := fetch(w, func(r ledger.Reader) ([]ledger.Event, error) {
-			return r.Events(ledger.Scope{All: true}, ledger.EventFilter{After: last}, 500)
-		})
-		for _, e := range events {
-			all, last = append(all, e.Type), e.Seq
+	var last int64
+	require.Eventually(w.t, func() bool {
+		for {
+			events := fetch(w, func(r ledger.Reader) ([]ledger.Event, error) {
+				return r.Events(ledger.Scope{All: true}, ledger.EventFilter{After: last}, 500)
+			})
+			if len(events) == 0 {
+				return false
+			}
+			for _, e := range events {
+				last = e.Seq
+				if e.Subject == mark.ID {
+					return true
+				}
+				if !strings.HasPrefix(e.Message, "mark ") {
+					all = append(all, e.Type)
+				}
+			}
 		}
-		if len(events) == 0 {
-			return all
-		}
-	}
+	}, time.Minute, 5*time.Millisecond, "the journal does not settle")
+	return all
 }
 
 func fetch[T any](w *world, read func(ledger.Reader) (T, error)) T {
