@@ -6,6 +6,12 @@ SHELL := bash
 
 # nomsgpack leaves a large codec out of gin that nothing here speaks.
 TAGS := nomsgpack
+# CLOUDS=1 adds the adapters of aws, gcp and kubernetes, whose SDKs take minutes
+# and some 4 GB of memory to compile the first time.
+CLOUDS ?=
+ifneq ($(CLOUDS),)
+TAGS := $(TAGS),clouds
+endif
 # The NVML headers mark much of themselves as deprecated; that is NVIDIA's talk
 # with itself.
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
@@ -54,6 +60,22 @@ test/services:
 	[ -n "$$suites" ] || { echo "no services-tagged suite was found: that cannot be right" >&2; exit 1; }; \
 	set -x; go test -p 2 -race -count=1 -tags $(TAGS),services $$suites
 
+# Built like the program, so that the SDKs are compiled once for both.
+.PHONY: test/clouds
+test/clouds: ## run the tests of the adapters that are built with CLOUDS=1 (compiling their SDKs takes minutes the first time)
+	CGO_ENABLED=0 go test -p 2 -trimpath -tags $(TAGS),clouds ./provisioners/builtin ./provisioners/aws/... ./provisioners/gcp/... ./provisioners/kubernetes/...
+
+# slurmd needs root, the compiler does not: its cache stays its user's.
+.PHONY: test/slurm
+test/slurm: ## run the Slurm adapter's suite against real daemons (root or sudo, slurm-wlm, munge; about a minute)
+	go test -c -tags $(TAGS),slurm -o bin/slurm.test ./provisioners/slurm
+	cd provisioners/slurm && $(if $(filter-out 0,$(shell id -u)),sudo) ../../scripts/with-slurm \
+		../../bin/slurm.test -test.run Real -test.parallel 4 -test.timeout 5m
+
+.PHONY: test/kubernetes
+test/kubernetes: ## run the Kubernetes adapter's suite against a real kube-apiserver (etcd; builds it the first time, about 16 minutes)
+	scripts/with-kube-apiserver env CGO_ENABLED=0 go test -p 2 -count=1 -trimpath -tags $(TAGS),clouds,envtest -run Real ./provisioners/kubernetes
+
 .PHONY: lint
 lint: bin/golangci-lint ## run golangci-lint (its first build takes about 3 minutes)
 	bin/golangci-lint run ./...
@@ -67,7 +89,7 @@ verify: ## check everything a test does not: format, vet, lint, generated files,
 	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \
 	[ -z "$$unformatted" ] || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
 	go vet -tags $(TAGS) ./...
-	go vet -tags $(TAGS),services ./...
+	go vet -tags $(TAGS),services,slurm ./...
 	go mod tidy -diff
 	$(GOTEST) ./internal/archtest
 	scripts/check-generated
@@ -114,6 +136,16 @@ bench/plan: ## measure one run of the planner over 1,250 nodes, in memory
 .PHONY: bench/forecast
 bench/forecast: ## replay TRACE=file or TRACES=folder against every policy (ARGS='-boot 120,300,600')
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-forecast ./bench/forecast && bin/bench-forecast -traces "$(TRACE),$(TRACES)" $(ARGS)
+
+# The program needs the kind aws, so it is built with the clouds, like test/clouds.
+CHAOS_MINUTES ?= 10
+CHAOS_SEED ?= 0
+.PHONY: chaos
+chaos: ## break everything for 10 minutes and count what was lost, doubled, orphaned or billed wrongly (CHAOS_MINUTES=n, CHAOS_SEED=n)
+	@echo "Building bin/forewarm-clouds (compiling the SDKs takes minutes the first time)"
+	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS),clouds -trimpath -o bin/forewarm-clouds ./cmd/forewarm
+	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-chaos ./bench/chaos
+	@bin/bench-chaos -binary bin/forewarm-clouds -minutes $(CHAOS_MINUTES) -seed $(CHAOS_SEED) $(ARGS)
 
 .PHONY: prior
 prior: ## learn the forecaster's built-in prior anew from TRACES=folder (two rounds, the largest first)

@@ -54,6 +54,17 @@ func (c *Client) Report(ctx context.Context, from, to time.Time) (contract.Repor
 	return do[contract.Report](ctx, c, call{method: http.MethodGet, path: []string{"reports", "summary"}, query: period(from, to)})
 }
 
+// Costs divides what machines cost in a period; zero times leave the server's
+// default of seven days until now. by is empty, pool or provisioner: what has
+// lines of its own.
+func (c *Client) Costs(ctx context.Context, from, to time.Time, by string) (contract.CostReport, error) {
+	q := period(from, to)
+	if by != "" {
+		q.Set("by", by)
+	}
+	return do[contract.CostReport](ctx, c, call{method: http.MethodGet, path: []string{"reports", "costs"}, query: q})
+}
+
 func period(from, to time.Time) url.Values {
 	q := url.Values{}
 	if !from.IsZero() {

@@ -4,74 +4,79 @@ import "time"
 
 // Pool is one kind of capacity.
 type Pool struct {
-	ID                 string    `json:"id"`
-	Name               string    `json:"name"`
-	Provisioner        string    `json:"provisioner"`
-	Region             string    `json:"region,omitempty"`
-	InstanceType       string    `json:"instance_type,omitempty"`
-	Model              string    `json:"model"`
-	GPUsPerNode        int       `json:"gpus_per_node"`
-	GPUMemoryMiB       int       `json:"gpu_memory_mib"`
-	NodeCPUs           int       `json:"node_cpus" doc:"Of one node; 0: not known, and not counted."`
-	NodeMemoryMiB      int       `json:"node_memory_mib" doc:"Of one node; 0: not known, and not counted."`
-	PricePerNodeHour   Money     `json:"price_per_node_hour" doc:"Of one node."`
-	MinNodes           int       `json:"min_nodes"`
-	MaxNodes           int       `json:"max_nodes"`
-	WarmHoldSeconds    int64     `json:"warm_hold_seconds"`
-	IdleReleaseSeconds int64     `json:"idle_release_seconds"`
-	MaxLeaseSeconds    int64     `json:"max_lease_seconds"`
-	CleaningSeconds    int64     `json:"cleaning_seconds" doc:"Kept free on a node between two bookings."`
-	OnlineShare        int       `json:"online_share" doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`
-	BorrowIdle         bool      `json:"borrow_idle" doc:"A workload may use what the other leaves free."`
-	Paused             bool      `json:"paused" doc:"Speculative pre-warming is switched off."`
-	Simulated          bool      `json:"simulated"`
-	BootP50Seconds     float64   `json:"boot_p50_seconds"`
-	BootP95Seconds     float64   `json:"boot_p95_seconds"`
-	BootSamples        int       `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
-	BlockedUntil       time.Time `json:"blocked_until,omitzero" doc:"The provider had nothing; no node is asked for before."`
-	CreatedAt          time.Time `json:"created_at"`
-	Version            int       `json:"version"`
+	ID                 string       `json:"id"`
+	Name               string       `json:"name"`
+	Provisioner        string       `json:"provisioner"`
+	Region             string       `json:"region,omitempty"`
+	InstanceType       string       `json:"instance_type,omitempty"`
+	Model              string       `json:"model"`
+	GPUsPerNode        int          `json:"gpus_per_node"`
+	GPUMemoryMiB       int          `json:"gpu_memory_mib"`
+	NodeCPUs           int          `json:"node_cpus" doc:"Of one node; 0: not known, and not counted."`
+	NodeMemoryMiB      int          `json:"node_memory_mib" doc:"Of one node; 0: not known, and not counted."`
+	PricePerNodeHour   Money        `json:"price_per_node_hour" doc:"Of one node."`
+	MinBillingSeconds  int64        `json:"min_billing_seconds" doc:"The shortest time that is charged."`
+	Alternates         []PoolSource `json:"alternates,omitempty" doc:"Where else its machines can be had; each is asked of the best by price, odds and deadline."`
+	MinNodes           int          `json:"min_nodes"`
+	MaxNodes           int          `json:"max_nodes"`
+	WarmHoldSeconds    int64        `json:"warm_hold_seconds"`
+	IdleReleaseSeconds int64        `json:"idle_release_seconds"`
+	MaxLeaseSeconds    int64        `json:"max_lease_seconds"`
+	CleaningSeconds    int64        `json:"cleaning_seconds" doc:"Kept free on a node between two bookings."`
+	OnlineShare        int          `json:"online_share" doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`
+	BorrowIdle         bool         `json:"borrow_idle" doc:"A workload may use what the other leaves free."`
+	Paused             bool         `json:"paused" doc:"Speculative pre-warming is switched off."`
+	Simulated          bool         `json:"simulated"`
+	BootP50Seconds     float64      `json:"boot_p50_seconds"`
+	BootP95Seconds     float64      `json:"boot_p95_seconds"`
+	BootSamples        int          `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
+	BlockedUntil       time.Time    `json:"blocked_until,omitzero" doc:"The provider had nothing; no node is asked for before."`
+	CreatedAt          time.Time    `json:"created_at"`
+	Version            int          `json:"version"`
 }
 
 // PoolCreate defines a pool.
 type PoolCreate struct {
-	Name               string  `json:"name" minLength:"1" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$" patternDescription:"lower-case letters, digits and hyphens, a letter or digit first"`
-	Provisioner        string  `json:"provisioner" minLength:"1" maxLength:"63"`
-	Region             string  `json:"region,omitempty" maxLength:"63"`
-	InstanceType       string  `json:"instance_type,omitempty" maxLength:"63"`
-	Model              string  `json:"model" minLength:"1" maxLength:"63"`
-	GPUsPerNode        int     `json:"gpus_per_node" minimum:"1" maximum:"64"`
-	GPUMemoryMiB       int     `json:"gpu_memory_mib" minimum:"1" maximum:"16777216"`
-	NodeCPUs           int     `json:"node_cpus,omitempty" minimum:"0" maximum:"65536"`
-	NodeMemoryMiB      int     `json:"node_memory_mib,omitempty" minimum:"0" maximum:"1073741824"`
-	PricePerNodeHour   Money   `json:"price_per_node_hour"`
-	MinNodes           int     `json:"min_nodes,omitempty" minimum:"0" maximum:"10000"`
-	MaxNodes           int     `json:"max_nodes" minimum:"1" maximum:"10000"`
-	WarmHoldSeconds    int64   `json:"warm_hold_seconds,omitempty" minimum:"1" maximum:"604800" default:"1200"`
-	IdleReleaseSeconds int64   `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" default:"600"`
-	MaxLeaseSeconds    int64   `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" default:"604800"`
-	CleaningSeconds    int64   `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Kept free on a node between two bookings."`
-	OnlineShare        int     `json:"online_share,omitempty" minimum:"0" maximum:"1000" doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`
-	BorrowIdle         bool    `json:"borrow_idle,omitempty" doc:"A workload may use what the other leaves free."`
-	Simulated          bool    `json:"simulated,omitempty"`
-	BootP50Seconds     float64 `json:"boot_p50_seconds,omitempty" minimum:"0" maximum:"86400" default:"120" doc:"What is believed before any boot was measured."`
-	BootP95Seconds     float64 `json:"boot_p95_seconds,omitempty" minimum:"0" maximum:"86400" default:"300"`
+	Name               string       `json:"name" minLength:"1" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$" patternDescription:"lower-case letters, digits and hyphens, a letter or digit first"`
+	Provisioner        string       `json:"provisioner" minLength:"1" maxLength:"63"`
+	Region             string       `json:"region,omitempty" maxLength:"63"`
+	InstanceType       string       `json:"instance_type,omitempty" maxLength:"63"`
+	Model              string       `json:"model" minLength:"1" maxLength:"63"`
+	GPUsPerNode        int          `json:"gpus_per_node" minimum:"1" maximum:"64"`
+	GPUMemoryMiB       int          `json:"gpu_memory_mib" minimum:"1" maximum:"16777216"`
+	NodeCPUs           int          `json:"node_cpus,omitempty" minimum:"0" maximum:"65536"`
+	NodeMemoryMiB      int          `json:"node_memory_mib,omitempty" minimum:"0" maximum:"1073741824"`
+	PricePerNodeHour   Money        `json:"price_per_node_hour"`
+	MinBillingSeconds  int64        `json:"min_billing_seconds,omitempty" minimum:"0" maximum:"86400" doc:"The shortest time that is charged."`
+	Alternates         []PoolSource `json:"alternates,omitempty" maxItems:"16" doc:"Where else the same machines can be had."`
+	MinNodes           int          `json:"min_nodes,omitempty" minimum:"0" maximum:"10000"`
+	MaxNodes           int          `json:"max_nodes" minimum:"1" maximum:"10000"`
+	WarmHoldSeconds    int64        `json:"warm_hold_seconds,omitempty" minimum:"1" maximum:"604800" default:"1200"`
+	IdleReleaseSeconds int64        `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" default:"600"`
+	MaxLeaseSeconds    int64        `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" default:"604800"`
+	CleaningSeconds    int64        `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Kept free on a node between two bookings."`
+	OnlineShare        int          `json:"online_share,omitempty" minimum:"0" maximum:"1000" doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`
+	BorrowIdle         bool         `json:"borrow_idle,omitempty" doc:"A workload may use what the other leaves free."`
+	Simulated          bool         `json:"simulated,omitempty"`
+	BootP50Seconds     float64      `json:"boot_p50_seconds,omitempty" minimum:"0" maximum:"86400" default:"120" doc:"What is believed before any boot was measured."`
+	BootP95Seconds     float64      `json:"boot_p95_seconds,omitempty" minimum:"0" maximum:"86400" default:"300"`
 }
 
 // PoolPatch changes what is not nil.
 type PoolPatch struct {
-	PricePerNodeHour   *Money `json:"price_per_node_hour,omitempty" nullable:"false"`
-	MinNodes           *int   `json:"min_nodes,omitempty" minimum:"0" maximum:"10000" nullable:"false"`
-	MaxNodes           *int   `json:"max_nodes,omitempty" minimum:"1" maximum:"10000" nullable:"false"`
-	WarmHoldSeconds    *int64 `json:"warm_hold_seconds,omitempty" minimum:"1" maximum:"604800" nullable:"false"`
-	IdleReleaseSeconds *int64 `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" nullable:"false"`
-	MaxLeaseSeconds    *int64 `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" nullable:"false"`
-	CleaningSeconds    *int64 `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400" nullable:"false"`
-	NodeCPUs           *int   `json:"node_cpus,omitempty" minimum:"0" maximum:"65536" nullable:"false"`
-	NodeMemoryMiB      *int   `json:"node_memory_mib,omitempty" minimum:"0" maximum:"1073741824" nullable:"false"`
-	OnlineShare        *int   `json:"online_share,omitempty" minimum:"0" maximum:"1000" nullable:"false"`
-	BorrowIdle         *bool  `json:"borrow_idle,omitempty" nullable:"false"`
-	Paused             *bool  `json:"paused,omitempty" nullable:"false"`
+	PricePerNodeHour   *Money        `json:"price_per_node_hour,omitempty" nullable:"false"`
+	Alternates         *[]PoolSource `json:"alternates,omitempty" nullable:"false" maxItems:"16" doc:"Replace those that are there."`
+	MinNodes           *int          `json:"min_nodes,omitempty" minimum:"0" maximum:"10000" nullable:"false"`
+	MaxNodes           *int          `json:"max_nodes,omitempty" minimum:"1" maximum:"10000" nullable:"false"`
+	WarmHoldSeconds    *int64        `json:"warm_hold_seconds,omitempty" minimum:"1" maximum:"604800" nullable:"false"`
+	IdleReleaseSeconds *int64        `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" nullable:"false"`
+	MaxLeaseSeconds    *int64        `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" nullable:"false"`
+	CleaningSeconds    *int64        `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400" nullable:"false"`
+	NodeCPUs           *int          `json:"node_cpus,omitempty" minimum:"0" maximum:"65536" nullable:"false"`
+	NodeMemoryMiB      *int          `json:"node_memory_mib,omitempty" minimum:"0" maximum:"1073741824" nullable:"false"`
+	OnlineShare        *int          `json:"online_share,omitempty" minimum:"0" maximum:"1000" nullable:"false"`
+	BorrowIdle         *bool         `json:"borrow_idle,omitempty" nullable:"false"`
+	Paused             *bool         `json:"paused,omitempty" nullable:"false"`
 }
 
 // Node is one machine of a pool.

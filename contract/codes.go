@@ -37,6 +37,7 @@ const (
 	CodeRateLimited           = "rate-limited"
 	CodeInternal              = "internal"
 	CodeUnavailable           = "store-unavailable"
+	CodeRecovering            = "recovering"
 	CodeTimeout               = "timeout"
 )
 
@@ -86,6 +87,7 @@ var Catalogue = []ProblemType{
 	{CodeRateLimited, 429, "Too many requests", true},
 	{CodeInternal, 500, "Something went wrong on our side", true},
 	{CodeUnavailable, 503, "The store does not answer", true},
+	{CodeRecovering, 503, "The pool only reconciles", true},
 	{CodeTimeout, 504, "The request took too long", true},
 }
 

@@ -199,6 +199,9 @@ type takeRequest struct {
 // take finds a place for an allocation that starts now, claims what it uses of
 // the own reservations, and activates it if its nodes are ready.
 func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Allocation, error) {
+	if p.Pool.Recovery.Active() {
+		return allocation.Allocation{}, fmt.Errorf("pool %s: %w", p.Pool.Name, ErrRecovering)
+	}
 	d, window, err := u.decideNow(p, h, req)
 	if err != nil {
 		return allocation.Allocation{}, err

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"reflect"
+
 	"slices"
 
 	"github.com/forewarm/forewarm/core/allocation"
@@ -36,7 +38,7 @@ func (p *poolUnit) putPool(next Pool) {
 	p.touch(next.ID)
 	before := p.Pool
 	p.Pool = next
-	changed := next.Pool != before.Pool
+	changed := !reflect.DeepEqual(next.Pool, before.Pool)
 	if changed {
 		p.rearrange(next.Pool)
 	}

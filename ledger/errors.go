@@ -21,6 +21,9 @@ var (
 	ErrFenced = errors.New("no longer the holder of this task")
 	// ErrDenied: the actor may not do this.
 	ErrDenied = errors.New("not allowed")
+	// ErrRecovering: the pool only reconciles, until an operator has confirmed
+	// what it found; see BeginRecovery.
+	ErrRecovering = errors.New("only reconciles until an operator confirms")
 	// ErrKeyReused: an idempotency key came again with another request.
 	ErrKeyReused = errors.New("idempotency key was used for another request")
 )

@@ -32,6 +32,10 @@ type Config struct {
 	RemoveEvery time.Duration
 	// VerifyEvery is how often a ready node is looked at.
 	VerifyEvery time.Duration
+	// DeadMan is after how long a machine that nobody renews ends by itself, once
+	// nothing runs on it, where its provisioner can arrange that; it is renewed
+	// when half of it is over. Negative: never.
+	DeadMan time.Duration
 	// SweepEvery is how often a provider's list is compared with the ledger.
 	SweepEvery time.Duration
 	// Ahead is how far ahead schedules are materialised.
@@ -57,6 +61,7 @@ func (c Config) WithDefaults() Config {
 	def(&c.CheckEvery, 2*time.Second)
 	def(&c.RemoveEvery, c.CheckEvery)
 	def(&c.VerifyEvery, time.Minute)
+	def(&c.DeadMan, 24*time.Hour)
 	def(&c.SweepEvery, time.Minute)
 	def(&c.Ahead, 14*24*time.Hour)
 	if c.ForecastsPerDay == 0 {

@@ -17,6 +17,9 @@ type Machine struct {
 	Address    string
 	Devices    []gpu.Device
 	Simulated  bool
+	// Born and Ended are the provider's own times, by which it charges; zero
+	// where it does not say.
+	Born, Ended time.Time
 }
 
 // CreateIntent is a committed decision to make a machine: Node.Token is stored,
@@ -59,13 +62,21 @@ func (l *Ledger) BeginCreate(ctx context.Context, g Guard, nodeID string) (Creat
 	err := l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
 		intent = CreateIntent{Node: n, Pool: p.Pool, Wanted: true}
 		switch n.State() {
-		case node.Requested:
-			n.Token = token(p.Pool.Pool, n)
+		case node.Requested, node.Provisioning:
+			if p.Pool.Recovery.Active() {
+				return fmt.Errorf("%s: %w", p.Pool.Name, ErrRecovering)
+			}
+			if n.State() == node.Provisioning {
+				return nil
+			}
+			n.Source, _ = p.choose(n, u.now())
+			n.Token = token(n)
+			if l.cfg.DeadMan > 0 {
+				n.ExpiresAt = n.RequestedAt.Add(l.cfg.DeadMan)
+			}
 			var err error
 			intent.Node, err = u.stepNode(p, n, node.Provision, n.Reason, "")
 			return err
-		case node.Provisioning:
-			return nil
 		default:
 			intent.Wanted = false
 			return u.tx.Finish(g, time.Time{}, "")
@@ -76,8 +87,8 @@ func (l *Ledger) BeginCreate(ctx context.Context, g Guard, nodeID string) (Creat
 
 // token names one machine for ever: the node, its generation and everything
 // that the provider is asked for.
-func token(p gpu.Pool, n node.Node) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s/%s/%s", n.ID, n.Generation, p.Provisioner, p.Region, p.Type))
+func token(n node.Node) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", n.ID, n.Generation, n.Source.Key()))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -85,7 +96,8 @@ func token(p gpu.Pool, n node.Node) string {
 func (l *Ledger) ReportCreated(ctx context.Context, g Guard, nodeID string, m Machine) error {
 	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
 		if n.State() == node.Provisioning {
-			n.ProviderID, n.Address, n.Simulated = m.ProviderID, m.Address, m.Simulated
+			n = known(n, m, u.now())
+			n.Simulated = m.Simulated
 			n, err := u.stepNode(p, n, node.Boot, n.Reason, fmt.Sprintf("%s is booting", m.ProviderID))
 			if err != nil {
 				return err
@@ -116,6 +128,16 @@ func (l *Ledger) ReportRefused(ctx context.Context, g Guard, nodeID, kind, messa
 	})
 }
 
+// known returns the node with its machine. A provider that does not say when the
+// machine was born is believed to have made it now.
+func known(n node.Node, m Machine, now time.Time) node.Node {
+	n.ProviderID, n.Address, n.BilledFrom = m.ProviderID, m.Address, m.Born
+	if n.BilledFrom.IsZero() {
+		n.BilledFrom = now
+	}
+	return n
+}
+
 // BeginCheck reads what there is to check of a node; wanted is false when there
 // is nothing, and the task is finished.
 func (l *Ledger) BeginCheck(ctx context.Context, g Guard, nodeID string) (n node.Node, p Pool, wanted bool, err error) {
@@ -125,7 +147,11 @@ func (l *Ledger) BeginCheck(ctx context.Context, g Guard, nodeID string) (n node
 // BeginDelete reads what there is to remove of a node; wanted is false when
 // there is nothing, and the task is finished.
 func (l *Ledger) BeginDelete(ctx context.Context, g Guard, nodeID string) (n node.Node, p Pool, wanted bool, err error) {
-	return l.begin(ctx, g, nodeID, node.Deprovisioning, node.NeedsAttention)
+	n, p, wanted, err = l.begin(ctx, g, nodeID, node.Deprovisioning, node.NeedsAttention)
+	if err == nil && wanted && p.Recovery.Active() {
+		err = fmt.Errorf("%s: %w", p.Name, ErrRecovering)
+	}
+	return n, p, wanted, err
 }
 
 func (l *Ledger) begin(ctx context.Context, g Guard, nodeID string, in ...node.State) (n node.Node, p Pool, wanted bool, err error) {
@@ -164,9 +190,9 @@ func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Machine
 				fmt.Sprintf("%d GPUs proved usable after %s", len(m.Devices), took.Round(time.Second))); err != nil {
 				return err
 			}
-			learned := p.Pool
-			learned.Boot, learned.Supply = learned.Boot.Learn(took), learned.Supply.Ready(u.now())
-			p.putPool(learned)
+			next := p.Pool
+			next.Learned = next.Learned.Booted(next.Pool, n.Source, took, u.now())
+			p.putPool(next)
 			u.wakePlan(p.Pool.ID)
 		}
 		return u.tx.Finish(g, u.now().Add(l.cfg.VerifyEvery), "")
@@ -185,23 +211,9 @@ func (l *Ledger) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason st
 			}
 			return u.tx.Finish(g, u.now().Add(l.cfg.VerifyEvery), "")
 		case node.Booting:
-			n, err := u.stepNode(p, n, node.Retire, reason, "")
-			if err != nil {
-				return err
-			}
-			u.task(TaskDeleteNode, n.ID, u.now())
-			u.failed(p, n, l.cfg.StockOut)
+			return u.giveUpBoot(p, n, g, reason)
 		}
 		return u.tx.Finish(g, time.Time{}, "")
-	})
-}
-
-// ReportOrphan journals the end of a machine that no node stands for.
-func (l *Ledger) ReportOrphan(ctx context.Context, provisioner, machine, nodeID string) error {
-	return l.do(ctx, SystemActor("reconcile"), func(u *unit) error {
-		u.event(Event{Type: "sweep.orphan_terminated", Subject: machine, Reason: "no_node",
-			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", clip(machine, 80), provisioner, clip(nodeID, 40))})
-		return nil
 	})
 }
 
@@ -221,35 +233,65 @@ func (l *Ledger) ReportMissing(ctx context.Context, g Guard, nodeID string) erro
 
 // ReportAdopted stores a machine's id that was learned late.
 func (l *Ledger) ReportAdopted(ctx context.Context, nodeID string, m Machine) error {
-	return l.onNode(ctx, nodeID, func(_ *unit, p *poolUnit, n node.Node) error {
+	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
 		if n.ProviderID == "" && !node.Machine.Terminal(n.State()) {
-			n.ProviderID, n.Address = m.ProviderID, m.Address
-			p.putNode(n)
+			p.putNode(known(n, m, u.now()))
 		}
 		return nil
 	})
 }
 
 // ReportAbsent notes that the provider says that a machine is gone. Said twice,
-// far enough apart, it is believed.
-func (l *Ledger) ReportAbsent(ctx context.Context, g Guard, nodeID string) error {
+// far enough apart, it is believed. ended is until when the provider charges;
+// zero where it does not say, and then it is when it was first gone.
+func (l *Ledger) ReportAbsent(ctx context.Context, g Guard, nodeID string, ended time.Time) error {
 	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
 		if node.Machine.Terminal(n.State()) {
 			return u.tx.Finish(g, time.Time{}, "")
 		}
 		if n.AbsentAt.IsZero() {
 			n.AbsentAt = u.now()
-			p.putNode(n)
+			p.putNode(billedUntil(n, ended))
 			return u.tx.Finish(g, u.now().Add(l.cfg.ConfirmGone), "")
 		}
 		if due := n.AbsentAt.Add(l.cfg.ConfirmGone); u.now().Before(due) {
 			return u.tx.Finish(g, due, "")
 		}
-		if _, err := u.stepNode(p, n, node.Confirm, n.Reason, "its provider said so twice"); err != nil {
+		if _, err := u.stepNode(p, billedUntil(n, ended), node.Confirm, n.Reason, "its provider said so twice"); err != nil {
 			return err
 		}
 		u.wakePlan(p.Pool.ID)
 		return u.tx.Finish(g, time.Time{}, "")
+	})
+}
+
+// billedUntil returns the node with the end of its bill. What the provider said
+// stays when it later knows nothing any more.
+func billedUntil(n node.Node, ended time.Time) node.Node {
+	if ended.IsZero() && n.BilledUntil.IsZero() {
+		ended = n.AbsentAt
+	}
+	if !ended.IsZero() && !n.BilledFrom.IsZero() {
+		n.BilledUntil = ended
+		if ended.Before(n.BilledFrom) {
+			n.BilledUntil = n.BilledFrom
+		}
+	}
+	return n
+}
+
+// ReportBilled corrects until when the machine of a node that is over was billed,
+// where its provider knows better than it did. Of any other node, or another
+// machine, it changes nothing.
+func (l *Ledger) ReportBilled(ctx context.Context, nodeID, machine string, until time.Time) error {
+	until = until.Truncate(time.Microsecond)
+	return l.onNode(ctx, nodeID, func(u *unit, _ *poolUnit, n node.Node) error {
+		if n.ProviderID != machine || !node.Machine.Terminal(n.State()) || n.BilledUntil.Equal(until) || until.Before(n.BilledFrom) {
+			return nil
+		}
+		n.BilledUntil = until
+		u.change.Nodes = append(u.change.Nodes, n)
+		return nil
 	})
 }
 
@@ -258,7 +300,7 @@ func (l *Ledger) ReportAbsent(ctx context.Context, g Guard, nodeID string) error
 func (l *Ledger) ReportStillThere(ctx context.Context, g Guard, nodeID, failure string) error {
 	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
 		if !n.AbsentAt.IsZero() {
-			n.AbsentAt = time.Time{}
+			n.AbsentAt, n.BilledUntil = time.Time{}, time.Time{}
 			p.putNode(n)
 		}
 		t, err := u.tx.Task(g.TaskID)

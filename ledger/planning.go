@@ -3,9 +3,11 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -26,6 +28,9 @@ func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) ([]string, er
 		p, err := u.lockPool(poolID)
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
+		}
+		if p.Pool.Recovery.Active() {
+			return u.tx.Finish(g, u.now().Add(retryWaitlisted), "")
 		}
 		paused, err := u.pauses()
 		if err != nil {
@@ -64,13 +69,25 @@ func sooner(next time.Time, waitlisted []string, now time.Time) time.Time {
 	if len(waitlisted) > 0 && (next.IsZero() || again.Before(next)) {
 		return again
 	}
-	return next
+	return stored(next)
+}
+
+// stored rounds up to what can be stored. Cut instead, a plan would run just
+// before the instant that it waits for, find nothing to do, and run again.
+func stored(t time.Time) time.Time {
+	if cut := t.Truncate(time.Microsecond); !cut.Equal(t) {
+		return cut.Add(time.Microsecond)
+	}
+	return t
 }
 
 // snapshot is the pool as the planner sees it, without what ended in this
 // transaction.
 func (p *poolUnit) snapshot() plan.Snapshot {
 	s := PoolState{Pool: p.Pool}.Snapshot()
+	if len(p.Pool.Alternates) > 0 {
+		_, s.Learned = p.choose(node.Node{Slot: -1}, p.unit.now())
+	}
 	s.Slots = p.places
 	for n := range p.nodes.all() {
 		if !node.Machine.Terminal(n.State()) {
@@ -88,6 +105,25 @@ func (p *poolUnit) snapshot() plan.Snapshot {
 		}
 	}
 	return s
+}
+
+// choose returns the source that the machine of a node is asked of: the best by
+// price, odds and the time until it is needed, which is when the next reservation
+// on its slot begins. It also returns what is learned with that source's boots
+// and supply as the pool's.
+func (p *poolUnit) choose(n node.Node, now time.Time) (gpu.Source, plan.Learned) {
+	deadline := time.Time{}
+	for r := range p.reservations.all() {
+		due := r.Live() && r.Window.Start.After(now) && (n.Slot < 0 || slices.Contains(r.Slots, n.Slot))
+		if due && (deadline.IsZero() || r.Window.Start.Before(deadline)) {
+			deadline = r.Window.Start
+		}
+	}
+	usual := now.Add(p.Pool.Boot.P95())
+	if deadline.Before(usual) {
+		deadline = usual
+	}
+	return p.Pool.Learned.Choose(p.Pool.Pool, deadline, now)
 }
 
 // perform applies the actions of one plan. It reports whether any changed
@@ -133,6 +169,7 @@ func (u *unit) requestNode(p *poolUnit, a plan.Action) error {
 	}
 	n := node.New(u.ids.New(ids.Node), p.Pool.ID, a.Slot, before+1, u.now())
 	n.Reason, n.Simulated = a.Reason, p.Pool.Simulated
+	n.Source, _ = p.choose(n, u.now())
 	p.putNode(n)
 	next := p.Pool
 	next.Created = next.Created.Add(1, u.cfg.Policy.CreateWindow, u.now())
@@ -173,12 +210,12 @@ func whyEarly(a plan.Action) string {
 	return plan.Keep(*a.Facts.Keep).String()
 }
 
-// failed notes that a node was asked for and never became ready: the pool asks
+// failed notes that a node was asked for and never became ready: its source is asked
 // for nothing for a while, twice as long each time in a row. A provider that keeps
 // refusing, or keeps making unfit machines, is not asked in a loop that costs money.
 func (u *unit) failed(p *poolUnit, n node.Node, ttl time.Duration) {
 	next := p.Pool
-	next.Supply = next.Supply.Failed(n.RequestedAt, u.now(), ttl)
+	next.Learned = next.Learned.Refused(next.Pool, n.Source, n.RequestedAt, u.now(), ttl)
 	p.putPool(next)
 }
 

@@ -88,6 +88,35 @@ func checkPoolChange(p *poolUnit, def gpu.Pool) error {
 	return nil
 }
 
+// maxPrice is the most that a node may cost in an hour: more is a typing error.
+const maxPrice = 100_000 * gpu.USD
+
+// maxAlternates is how many places a pool's machines may come from besides the
+// first.
+const maxAlternates = 16
+
+func checkAlternates(p gpu.Pool) error {
+	if len(p.Alternates) > maxAlternates {
+		return &InvalidError{Field: "alternates", Rule: fmt.Sprintf("must be at most %d", maxAlternates)}
+	}
+	seen := map[string]bool{p.Source().Key(): true}
+	for i, a := range p.Alternates {
+		at := fmt.Sprintf("alternates[%d].", i)
+		switch {
+		case a.Provisioner == "":
+			return &InvalidError{Field: at + "provisioner", Rule: "must name a configured provisioner"}
+		case seen[a.Key()]:
+			return &InvalidError{Field: at + "provisioner", Rule: "must not name the same provisioner, region and instance type twice"}
+		case a.Price < 0 || a.Price > maxPrice:
+			return &InvalidError{Field: at + "price_per_node_hour", Rule: "must be between 0 and 100000 USD"}
+		case a.MinBilling < 0 || a.Boot50 < 0 || a.Boot95 < a.Boot50:
+			return &InvalidError{Field: at + "boot_p95_seconds", Rule: "must not be less than boot_p50_seconds, and no time negative"}
+		}
+		seen[a.Key()] = true
+	}
+	return nil
+}
+
 func checkPool(p gpu.Pool) error {
 	if err := checkName("name", p.Name); err != nil {
 		return err
@@ -107,8 +136,11 @@ func checkPool(p gpu.Pool) error {
 	if p.Provisioner == "" {
 		return &InvalidError{Field: "provisioner", Rule: "must name a configured provisioner"}
 	}
-	if p.Price < 0 || p.Price > 100_000*gpu.USD {
+	if p.Price < 0 || p.Price > maxPrice {
 		return &InvalidError{Field: "price_per_node_hour", Rule: "must be between 0 and 100000 USD"}
+	}
+	if err := checkAlternates(p); err != nil {
+		return err
 	}
 	return errors.Join(
 		between("gpus_per_node", p.PerNode, 1, maxPerNode),

@@ -71,6 +71,9 @@ type Reader interface {
 	// Events returns events after seq, oldest first, none of which may still be
 	// overtaken by one with a smaller seq. They come without decision records.
 	Events(s Scope, f EventFilter, limit int) ([]Event, error)
+	// JournalEnd is the seq of the newest event, settled or not; 0 when there is
+	// none.
+	JournalEnd() (int64, error)
 	// Decisions returns events that carry a decision record, newest first.
 	Decisions(s Scope, f DecisionFilter, limit int) ([]Event, error)
 	// ShownPlan reads a plan as it was shown.
@@ -84,6 +87,11 @@ type Reader interface {
 	// NextTask is when the first ready task may be dispatched; zero means none.
 	NextTask() (time.Time, error)
 	Report(s Scope, from, to time.Time) (Report, error)
+	// Costs divides what machines cost in a period. A tenant sees its own lines.
+	Costs(s Scope, from, to time.Time) (Costs, error)
+	// Orphans returns what is known of machines that no node stood for, ordered
+	// by provisioner and id.
+	Orphans(f OrphanFilter) ([]Orphan, error)
 	Replay(organizationID, route, key string) (Replay, bool, error)
 	// Forecasts returns forecasts, the latest recorded first.
 	Forecasts(s Scope, f ForecastFilter, limit int) ([]Forecast, error)
@@ -188,7 +196,7 @@ type Spend struct {
 // Snapshot is the pool as the planner sees it.
 func (s PoolState) Snapshot() plan.Snapshot {
 	return plan.Snapshot{
-		Pool: s.Pool.Pool, Learned: s.Pool.Learned,
+		Pool: s.Pool.Pool, Learned: s.Pool.Learned, Billing: plan.Billing{Minimum: s.Pool.MinBilling},
 		Nodes: s.Nodes, Reservations: s.Reservations, Allocations: s.Allocations,
 	}
 }
@@ -207,6 +215,12 @@ type NodeFilter struct {
 	Provisioner string
 	State       []node.State
 	Live        bool // nothing that is over
+}
+
+// OrphanFilter narrows a list of orphans. Zero fields do not narrow.
+type OrphanFilter struct {
+	Provisioner string
+	Standing    bool // only those that are still billed
 }
 
 // BookingFilter narrows a list of reservations or allocations. Zero fields do
@@ -250,6 +264,7 @@ type Change struct {
 	Tasks         []Task // new rows only; a Key that exists is left alone
 	Replays       []Replay
 	Plans         []ShownPlan
+	Orphans       []Orphan   // replace what was known before
 	Pauses        []Pause    // replace what was paused before
 	Uses          []PoolUse  // replace what was known before
 	Forecasts     []Forecast // new rows only

@@ -80,6 +80,8 @@ func (k Key) Valid(t time.Time) bool {
 type Pool struct {
 	gpu.Pool
 	plan.Learned
+	// Recovery is why the pool only reconciles: see BeginRecovery.
+	Recovery  Recovery
 	CreatedAt time.Time
 	Stamp     int64 // see Change.Stamps; no part of what a version is of
 	Version   int

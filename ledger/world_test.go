@@ -142,7 +142,7 @@ func (w *world) handle(task ledger.Task) error {
 			return err
 		}
 		delete(w.up, task.Subject)
-		return w.ledger.ReportAbsent(ctx, g, task.Subject)
+		return w.ledger.ReportAbsent(ctx, g, task.Subject, time.Time{})
 	}
 }
 

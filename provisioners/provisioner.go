@@ -61,6 +61,17 @@ type Provisioner interface {
 	Delete(ctx context.Context, id string) error
 }
 
+// Renewer is a Provisioner whose machines carry a dead-man switch: one that was
+// made with Spec.ExpiresAt ends by itself at that time, once nothing runs on it,
+// unless the time is moved. A control plane that is dead for good then cannot
+// leave machines that are billed for ever. An adapter that cannot keep that
+// promise must not have the method.
+type Renewer interface {
+	// Renew moves the machine's end to until; an earlier one than it has changes
+	// nothing. KindNotFound means that the machine is gone.
+	Renew(ctx context.Context, id string, until time.Time) error
+}
+
 // Offer is one machine type that a provisioner can make.
 type Offer struct {
 	Type       string // the provisioner's name for it, as in Spec.Type
@@ -71,7 +82,16 @@ type Offer struct {
 	Price      gpu.MicroUSD
 	MinBilling time.Duration // the shortest time that is billed
 	Boot       Boot
-	Simulated  bool
+	// Interruptible machines may be taken back by the provider at any time.
+	// Notice is how long before that it says so (Instance.Notice); 0 means not
+	// at all.
+	Interruptible bool
+	Notice        time.Duration
+	// From and Until bound when its machines can be used, where the supply was
+	// bought for a window; a zero time is no bound. Until is the usable end, which
+	// may be well before the end that is billed.
+	From, Until time.Time
+	Simulated   bool
 }
 
 // Boot is a provisioner's prior for the time from Create to a proved ready
@@ -86,6 +106,17 @@ type Spec struct {
 	Region string
 	Owner  string // deployment tag: List finds by it
 	NodeID string // the control plane's node, a tag of the machine
+	// ExpiresAt is when the machine ends by itself unless it is renewed. Zero, or
+	// an adapter that is no Renewer: never. It is not what a token stands for: a
+	// repeated Create with another ExpiresAt answers the same machine.
+	ExpiresAt time.Time
+}
+
+// Ask returns the spec without what may differ between two calls that ask for
+// the same machine: what an adapter compares a token's first spec with.
+func (s Spec) Ask() Spec {
+	s.ExpiresAt = time.Time{}
+	return s
 }
 
 // Phase is a machine's life as its provider sees it.
@@ -109,9 +140,29 @@ type Instance struct {
 	Phase     Phase
 	Address   string // where it can be reached, empty while Booting
 	Devices   []gpu.Device
-	CreatedAt time.Time // the provider's time of birth
+	CreatedAt time.Time // the provider's time of birth, from which it is billed
+	EndedAt   time.Time // until when it is billed; zero while it stands, or where the provider does not say
+	// Notice is what the provider announces for the machine; nil for nothing.
+	Notice    *Notice
 	Simulated bool
 }
+
+// Notice is an announcement about a machine that still runs.
+type Notice struct {
+	Kind    NoticeKind
+	At      time.Time // when it comes true; zero where the provider does not say
+	Message string    // the provider's own words, shown to operators and never parsed
+}
+
+// NoticeKind sorts announcements by what comes of them.
+type NoticeKind string
+
+// The kinds of announcement.
+const (
+	NoticeInterruption NoticeKind = "interruption" // the provider takes the machine back at Notice.At
+	NoticeExpiring     NoticeKind = "expiring"     // the supply that it belongs to ends at Notice.At
+	NoticeDegraded     NoticeKind = "degraded"     // it runs, and is failing or to be moved
+)
 
 // List is one answer of Provisioner.List.
 type List struct {

@@ -36,6 +36,10 @@ type Config struct {
 	ReapEvery time.Duration
 	// EnsureEvery is how often the rows of the sweeps are looked for. Default 1 min.
 	EnsureEvery time.Duration
+	// Watermark is the file that remembers how far the journal had come, so that a
+	// database restored from a backup is noticed before anything is done on its
+	// word; empty: none.
+	Watermark string
 	// Sweep: see reconcile.Config. Its Deployment, Logger and Metrics are this
 	// Config's.
 	Sweep reconcile.Config

@@ -17,6 +17,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/sim"
 )
 
 // life is one promise kept: booked, warm at its start, claimed, given back, and
@@ -32,22 +33,10 @@ func (w *world) life() {
 	require.Equal(w.t, allocation.Active, w.allocation(a.ID).State())
 	_, err = w.ledger.Release(w.t.Context(), w.actor, a.ID)
 	require.NoError(w.t, err)
-	for tries := 0; tries < 5 && !w.quiet(); tries++ {
-		w.drive(3 * time.Minute)
-	}
+	w.wind()
 	require.Equal(w.t, reservation.Claimed, w.reservation(r.ID).State())
 	require.Equal(w.t, allocation.Released, w.allocation(a.ID).State())
 	w.requireOver(1)
-}
-
-// quiet reports whether every node is gone and nobody is at work.
-func (w *world) quiet() bool {
-	for _, state := range w.states() {
-		if state != node.Gone {
-			return false
-		}
-	}
-	return w.tasks()[ledger.TaskRunning] == 0
 }
 
 // deeds are the events of a life, each of which must happen once.
@@ -75,9 +64,10 @@ var errKilled = errors.New("the process is dead")
 type death struct {
 	at int // from 1; 0 never kills
 
-	mu   sync.Mutex
-	seen int
-	dead bool
+	mu    sync.Mutex
+	seen  int
+	calls int // of them, those to providers
+	dead  bool
 }
 
 // touch does fn unless the process is dead.
@@ -92,6 +82,16 @@ func (d *death) touch(fn func() error) error {
 	return errKilled
 }
 
+// call is a touch of a provider.
+func (d *death) call(fn func() error) error {
+	d.mu.Lock()
+	if !d.dead {
+		d.calls++
+	}
+	d.mu.Unlock()
+	return d.touch(fn)
+}
+
 func (d *death) next() (alive, last bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,6 +101,13 @@ func (d *death) next() (alive, last bool) {
 	d.seen++
 	d.dead = d.seen == d.at
 	return !d.dead, d.dead
+}
+
+// now has the death come with the next touch.
+func (d *death) now() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.at = d.seen + 1
 }
 
 func (d *death) came() bool {
@@ -129,32 +136,60 @@ type mortalCloud struct {
 }
 
 func (m mortalCloud) Create(ctx context.Context, token string, spec provisioners.Spec) (i provisioners.Instance, err error) {
-	err = m.touch(func() (err error) { i, err = m.Provisioner.Create(ctx, token, spec); return err })
+	err = m.call(func() (err error) { i, err = m.Provisioner.Create(ctx, token, spec); return err })
 	return i, err
 }
 
 func (m mortalCloud) Get(ctx context.Context, id string) (i provisioners.Instance, err error) {
-	err = m.touch(func() (err error) { i, err = m.Provisioner.Get(ctx, id); return err })
+	err = m.call(func() (err error) { i, err = m.Provisioner.Get(ctx, id); return err })
 	return i, err
 }
 
 func (m mortalCloud) List(ctx context.Context, owner string) (l provisioners.List, err error) {
-	err = m.touch(func() (err error) { l, err = m.Provisioner.List(ctx, owner); return err })
+	err = m.call(func() (err error) { l, err = m.Provisioner.List(ctx, owner); return err })
 	return l, err
 }
 
 func (m mortalCloud) Delete(ctx context.Context, id string) error {
-	return m.touch(func() error { return m.Provisioner.Delete(ctx, id) })
+	return m.call(func() error { return m.Provisioner.Delete(ctx, id) })
+}
+
+func (m mortalCloud) Renew(ctx context.Context, id string, until time.Time) error {
+	return m.call(func() error { return m.Provisioner.(provisioners.Renewer).Renew(ctx, id, until) })
 }
 
 // startMortal starts a worker that dies of d.
 func (w *world) startMortal(d *death) {
 	w.t.Helper()
 	w.death = d
-	w.start(parts{
-		ledger: ledger.New(mortalStore{w.store, d}, w.ids, quick()),
-		cloud:  mortalCloud{w.cloud, d},
-	})
+	p := parts{ledger: ledger.New(mortalStore{w.store, d}, w.ids, w.config), cloud: mortalCloud{w.cloud, d}}
+	if w.spare != nil {
+		p.spare = mortalCloud{w.spare, d}
+	}
+	w.start(p)
+}
+
+// enumerate has a life lived once, and then once for each thing that a worker did
+// to the ledger or to a provider in it, with a worker that is killed after it.
+func enumerate(t *testing.T, s site, live func(*world)) {
+	t.Helper()
+	calm, unhurt := build(t, s), &death{}
+	calm.startMortal(unhurt)
+	live(calm)
+	t.Logf("%d crash points: %d after calls of providers, %d after transactions of the ledger",
+		unhurt.seen, unhurt.calls, unhurt.seen-unhurt.calls)
+	require.Greater(t, unhurt.calls, 4)
+	require.Greater(t, unhurt.seen-unhurt.calls, 25)
+
+	for at := 1; at <= unhurt.seen; at += crashStride {
+		t.Run(fmt.Sprint("after touch ", at), func(t *testing.T) {
+			t.Parallel()
+			w, d := build(t, s), &death{at: at}
+			w.startMortal(d)
+			live(w)
+			require.True(t, d.came(), "nobody died")
+		})
+	}
 }
 
 // A worker that is killed after any of the things it does to the ledger or the
@@ -162,24 +197,50 @@ func (w *world) startMortal(d *death) {
 // everything once, the same bill.
 func TestTrapCKilledAnywhereTheSuccessorFinishes(t *testing.T) {
 	t.Parallel()
-	calm := newWorld(t)
-	unhurt := &death{}
-	calm.startMortal(unhurt)
-	calm.life()
-	calm.requireOnce()
-	require.Greater(t, unhurt.seen, 40)
+	enumerate(t, usual(), func(w *world) {
+		w.life()
+		w.requireOnce()
+	})
+}
 
-	for at := 1; at <= unhurt.seen; at++ {
-		t.Run(fmt.Sprint("after touch ", at), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			d := &death{at: at}
-			w.startMortal(d)
-			w.life()
-			w.requireOnce()
-			require.True(t, d.came(), "nobody died")
-		})
-	}
+// The same where the first source refuses, and the machine comes from the second.
+func TestTrapCKilledAnywhereInAFailover(t *testing.T) {
+	t.Parallel()
+	s := swift()
+	s.spare = true
+	enumerate(t, s, func(w *world) {
+		w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindCapacity, Times: 1000})
+		a := w.ask()
+		w.drive(3 * time.Minute)
+		w.requireActive(a)
+		w.close()
+		require.Equal(w.t, []node.State{node.Failed, node.Gone}, w.states())
+		require.Zero(w.t, w.cloud.Bill(w.clock.Now()).Total.Machines)
+		require.Equal(w.t, 1, w.spare.Bill(w.clock.Now()).Total.Machines)
+	})
+}
+
+// The same where a creation times out, and its node is given up before it is
+// known whether there is a machine.
+func TestTrapCKilledAnywhereInAnAdoption(t *testing.T) {
+	t.Parallel()
+	enumerate(t, swift(), func(w *world) {
+		w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+		w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
+		w.ask()
+		w.drive(30 * time.Second)
+		w.leave()
+		w.retire(w.nodes()[0])
+		w.close()
+		w.requireOver(1)
+	})
+}
+
+// swift is a cloud whose machines need no more than one look to be up.
+func swift() site {
+	s := usual()
+	s.cloud.Offers[0].Boot = sim.Boot{P50: 20 * time.Second, P95: 25 * time.Second}
+	return s
 }
 
 // Kill -9 of everything at once: only the database's file and the cloud stay.

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -38,13 +39,26 @@ var illnesses = map[string]func([]gpu.Device) []gpu.Device{
 		d[0].Model = "t4"
 		return d
 	},
+	"gpu_memory": func(d []gpu.Device) []gpu.Device {
+		d[7].MemoryMiB = 70_000
+		return d
+	},
+}
+
+// exchanged is what can only be seen of a machine that was proved before: whoever
+// holds a GPU holds it by its UUID.
+func exchanged(d []gpu.Device) []gpu.Device {
+	d[3].UUID = "GPU-another"
+	return d
 }
 
 // A node whose devices are not what its pool promises is taken out of use, and
 // whoever held it is told.
 func TestANodeThatFallsIllIsTakenOutOfUse(t *testing.T) {
 	t.Parallel()
-	for code, illness := range illnesses {
+	all := maps.Clone(illnesses)
+	all["gpu_changed"] = exchanged
+	for code, illness := range all {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			w, cloud, a := observed(t)
@@ -55,6 +69,13 @@ func TestANodeThatFallsIllIsTakenOutOfUse(t *testing.T) {
 			require.Equal(t, allocation.Failed, w.allocation(a.ID).State())
 			require.Contains(t, w.history(), "node.quarantined")
 			require.Contains(t, w.reasons(), code)
+			cloud.change = nil
+			b := w.ask()
+			w.drive(5 * time.Minute)
+			w.requireActive(b)
+			require.Len(t, w.live(), 1, "the ill machine is left")
+			w.close()
+			w.requireOver(2)
 		})
 	}
 }
@@ -73,6 +94,7 @@ func TestTheHealthGateStopsAnIllMachine(t *testing.T) {
 			w.drive(10 * time.Minute)
 			require.Equal(t, allocation.Active, w.allocation(a.ID).State())
 			require.Len(t, w.cloud.LivePerNode(), 1, "ill machines are left")
+			w.close()
 		})
 	}
 }
@@ -92,12 +114,17 @@ func observed(t *testing.T) (*world, *ill, allocation.Allocation) {
 // reasons are why the nodes are as they are.
 func (w *world) reasons() []string {
 	w.t.Helper()
-	events := fetch(w, func(r ledger.Reader) ([]ledger.Event, error) {
-		return r.Events(ledger.Scope{All: true}, ledger.EventFilter{Type: "node." + string(node.Quarantined)}, 10)
-	})
 	var all []string
-	for _, e := range events {
+	for _, e := range w.events("node." + string(node.Quarantined)) {
 		all = append(all, e.Reason)
 	}
 	return all
+}
+
+// events are the latest of a type.
+func (w *world) events(kind string) []ledger.Event {
+	w.t.Helper()
+	return fetch(w, func(r ledger.Reader) ([]ledger.Event, error) {
+		return r.Events(ledger.Scope{All: true}, ledger.EventFilter{Type: kind}, 10)
+	})
 }

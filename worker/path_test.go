@@ -10,6 +10,7 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners/sim"
 )
 
 // The life of one promise, from the booking until the machine is proved gone.
@@ -37,6 +38,24 @@ func TestAPromiseIsWarmedClaimedAndCleanedUp(t *testing.T) {
 	w.requireOver(1)
 }
 
+// Times are stored in microseconds, and what is learned of boots is finer. A plan
+// that woke before the instant it waits for would wake again at once, for ever
+// where the clock does not move meanwhile.
+func TestAPlanDoesNotWakeBeforeItsInstant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(parts{})
+	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+	w.ask() // a boot of some seconds and a fraction is learned
+	w.drive(5 * time.Minute)
+	w.leave()
+	w.drive(5 * time.Minute)
+	r := w.reserve(10*time.Minute, 30*time.Minute)
+	w.drive(10 * time.Minute)
+	require.Equal(t, reservation.Ready, w.reservation(r.ID).State())
+	w.close()
+}
+
 // requireOver checks that nothing is left anywhere, after so many machines.
 func (w *world) requireOver(machines int) {
 	w.t.Helper()
@@ -52,7 +71,7 @@ func (w *world) requireOver(machines int) {
 		known, billed = append(known, w.nodes()[i].ID), append(billed, line.NodeID)
 	}
 	require.ElementsMatch(w.t, known, billed)
-	require.Zero(w.t, w.tasks()[ledger.TaskRunning])
+	w.requireClean()
 }
 
 // A promise that waited for a place gets it as soon as there is one.

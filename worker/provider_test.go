@@ -56,7 +56,8 @@ func TestAProviderMayFailAFewTimesAnywhere(t *testing.T) {
 func held(t *testing.T) (*world, allocation.Allocation) {
 	t.Helper()
 	w := newWorld(t)
-	w.ledger = ledger.New(w.store, w.ids, ledger.Config{})
+	w.config = ledger.Config{}
+	w.ledger = ledger.New(w.store, w.ids, w.config)
 	w.start(parts{})
 	a, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Hour})
 	require.NoError(t, err)
@@ -161,6 +162,44 @@ func TestTheMachineOfAnUnansweredCreationIsFoundAndRemoved(t *testing.T) {
 			require.Zero(t, w.cloud.LivePerNode()[w.nodes()[0].ID])
 		})
 	}
+}
+
+// A provider that shows nothing of a machine once it is gone is believed that an
+// adopted one is, too.
+func TestAnAdoptedMachineThatItsProviderForgetsIsGone(t *testing.T) {
+	t.Parallel()
+	s := usual()
+	s.cloud.Remembered = time.Microsecond
+	w := build(t, s)
+	w.start(parts{})
+	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
+	w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000})
+	w.ask()
+	w.drive(time.Minute)
+	w.leave()
+	w.retire(w.nodes()[0])
+	w.drive(10 * time.Minute)
+	require.Equal(t, []node.State{node.Gone}, w.states())
+	require.Empty(t, w.live())
+}
+
+// A provider that denies twice, and far enough apart, a machine that it was told to
+// end and did not, is believed. The sweep finds the machine, ends it, and its node
+// pays for it until then.
+func TestAMachineThatWasWronglyBelievedGoneIsEndedAndCharged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(parts{})
+	w.ask()
+	w.drive(5 * time.Minute)
+	w.inject(sim.Fault{Op: sim.OpDelete, Effect: sim.Ignore, Times: 2})
+	w.inject(sim.Fault{Op: sim.OpGet, Effect: sim.Deny, Times: 2})
+	w.leave()
+	w.drive(4 * time.Minute)
+	require.Equal(t, []node.State{node.Gone}, w.states())
+	require.Len(t, w.live(), 1)
+	w.drive(30 * time.Minute)
+	w.requireOver(1)
 }
 
 // retire has a node removed, as the planner does.

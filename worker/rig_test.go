@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,13 +43,16 @@ type world struct {
 	store  ledger.Store
 	ledger *ledger.Ledger
 	cloud  *sim.Cloud
+	spare  *sim.Cloud // the pool's second source; nil: it has none
+	config ledger.Config
 	actor  ledger.Actor
 	marks  int // events that tell how far the journal can be read
 	pool   ledger.Pool
 	worker *worker.Worker
 	seed   uint64
-	death  *death      // of the worker, if it is mortal
-	wall   clock.Clock // replaces clock where it is set
+	death  *death                                                  // of the worker, if it is mortal
+	dress  func(provisioners.Provisioner) provisioners.Provisioner // around the clouds of every worker; nil: as they are
+	wall   clock.Clock                                             // replaces clock where it is set
 }
 
 // quick are timers that make a life short without making it trivial.
@@ -56,30 +60,60 @@ func quick() ledger.Config {
 	return ledger.Config{CheckEvery: 30 * time.Second, VerifyEvery: 3 * time.Minute, SweepEvery: 5 * time.Minute}
 }
 
+// cloudConfig is a cloud that can say for two hours when a machine ended: the
+// longest that these tests let pass between two looks. Of a machine that nobody
+// asked about in time, the bill cannot be known.
 func cloudConfig() sim.Config {
-	return sim.Config{Name: "sim", Seed: 7, Terminating: 20 * time.Second, Offers: []sim.Offer{{
+	return sim.Config{Name: "sim", Seed: 7, Terminating: 20 * time.Second, Remembered: 2 * time.Hour, Offers: []sim.Offer{{
 		Type: "a100-8", Region: "sim-1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920,
 		Price: provisioners.Price(36 * gpu.USD), MinBilling: time.Minute,
 		Boot: sim.Boot{P50: 90 * time.Second, P95: 100 * time.Second, Min: 80 * time.Second},
 	}}}
 }
 
+// site is what an installation is made of.
+type site struct {
+	url    string
+	ledger ledger.Config
+	cloud  sim.Config
+	spare  bool // the pool has a second source: the same machines, dearer
+}
+
+func usual() site { return site{url: "sqlite://:memory:", ledger: quick(), cloud: cloudConfig()} }
+
 // newWorld returns an installation with one pool and no worker yet.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return openWorld(t, "sqlite://:memory:")
+	return build(t, usual())
 }
 
 func openWorld(t *testing.T, url string) *world {
 	t.Helper()
-	w := &world{t: t, clock: clock.NewManual(start), ids: &ids.Sequence{}}
-	w.open(url)
+	s := usual()
+	s.url = url
+	return build(t, s)
+}
+
+func build(t *testing.T, s site) *world {
+	t.Helper()
+	w := &world{t: t, clock: clock.NewManual(start), ids: &ids.Sequence{}, config: s.ledger}
+	w.open(s.url)
 	var err error
-	w.cloud, err = sim.New(cloudConfig(), w.clock)
+	w.cloud, err = sim.New(s.cloud, w.clock)
 	require.NoError(t, err)
+	if s.spare {
+		s.cloud.Name, s.cloud.Offers = "spare", slices.Clone(s.cloud.Offers)
+		s.cloud.Offers[0].Price = provisioners.Price(sparePrice)
+		w.spare, err = sim.New(s.cloud, w.clock)
+		require.NoError(t, err)
+	}
 	w.found()
 	return w
 }
+
+// sparePrice is so high that the first source is the better one again as soon
+// as it may be asked, although it has refused something lately.
+const sparePrice = 144 * gpu.USD
 
 func (w *world) open(url string) {
 	w.t.Helper()
@@ -87,7 +121,8 @@ func (w *world) open(url string) {
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, store.Close()) })
 	require.NoError(w.t, store.Migrate(w.t.Context()))
-	w.store, w.ledger = store, ledger.New(store, w.ids, quick())
+	w.config = cmp.Or(w.config, quick())
+	w.store, w.ledger = store, ledger.New(store, w.ids, w.config)
 }
 
 // reopen returns the same world as a new process finds it.
@@ -113,17 +148,27 @@ func (w *world) found() {
 	}))
 	w.pool, err = w.ledger.CreatePool(ctx, w.actor, gpu.Pool{
 		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8, MemoryMiB: 81_920,
-		Price: 36 * gpu.USD, MaxNodes: 4, Simulated: true,
+		Price: 36 * gpu.USD, MinBilling: time.Minute, MaxNodes: 4, Simulated: true, Alternates: w.alternates(),
 		Timers: gpu.Timers{WarmHold: 5 * time.Minute, IdleRelease: time.Minute, MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: 90 * time.Second, Prior95: 2 * time.Minute})
 	require.NoError(w.t, err)
 }
 
+func (w *world) alternates() []gpu.Alternate {
+	if w.spare == nil {
+		return nil
+	}
+	return []gpu.Alternate{{
+		Source: gpu.Source{Provisioner: w.spare.Name(), Region: "sim-1", Type: "a100-8", Price: sparePrice, MinBilling: time.Minute},
+		Boot50: 90 * time.Second, Boot95: 2 * time.Minute,
+	}}
+}
+
 // parts are what a worker is made of; nil fields are the world's own.
 type parts struct {
-	ledger *ledger.Ledger
-	queue  queue.Queue
-	cloud  provisioners.Provisioner
+	ledger       *ledger.Ledger
+	queue        queue.Queue
+	cloud, spare provisioners.Provisioner
 }
 
 // start makes a worker, in place of the one before.
@@ -138,9 +183,21 @@ func (w *world) start(p parts) *worker.Worker {
 	if p.cloud == nil {
 		p.cloud = w.cloud
 	}
+	provs := []provisioners.Provisioner{p.cloud}
+	if w.spare != nil && p.spare == nil {
+		p.spare = w.spare
+	}
+	if p.spare != nil {
+		provs = append(provs, p.spare)
+	}
+	for i := range provs {
+		if w.dress != nil {
+			provs[i] = w.dress(provs[i])
+		}
+	}
 	w.seed++
 	var err error
-	w.worker, err = worker.New(p.ledger, p.queue, []provisioners.Provisioner{p.cloud}, worker.Config{
+	w.worker, err = worker.New(p.ledger, p.queue, provs, worker.Config{
 		Deployment: deployment, Rand: rand.New(rand.NewPCG(1, w.seed)), Clock: w.clock, Logger: silent(),
 	})
 	require.NoError(w.t, err)

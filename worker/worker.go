@@ -86,16 +86,36 @@ func (w *Worker) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var actors sync.WaitGroup
+	defer actors.Wait()
+	if !w.trusted(ctx, &actors) {
+		return nil
+	}
 	actors.Go(func() { w.relay.Run(ctx) })
 	actors.Go(func() { w.reaper.Run(ctx) })
 	actors.Go(func() { w.ensure(ctx) })
 	err := w.queue.Run(ctx, w.cfg.Concurrency, w.handle)
 	stop()
-	actors.Wait()
 	if err != nil {
 		return fmt.Errorf("running the worker: %w", err)
 	}
 	return nil
+}
+
+// trusted waits until the database was compared with how far its journal had
+// come, and keeps watching. It returns false when ctx ended before.
+func (w *Worker) trusted(ctx context.Context, actors *sync.WaitGroup) bool {
+	if w.cfg.Watermark == "" {
+		return true
+	}
+	ready := make(chan struct{})
+	mark := reconcile.NewWatermark(w.ledger, w.cfg.Watermark, w.cfg.Logger)
+	actors.Go(func() { mark.Run(ctx, w.cfg.EnsureEvery, sync.OnceFunc(func() { close(ready) })) })
+	select {
+	case <-ready:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // handle gives a handler that is at work some time beyond the end of ctx.

@@ -113,6 +113,10 @@ type Pool struct {
 	PerNode     int    // GPUs on one node
 	MemoryMiB   int    // memory of one GPU
 	Price       MicroUSD
+	MinBilling  time.Duration // the shortest time that its provider charges
+	// Alternates are where else its machines can be had: the same GPUs, from
+	// another zone, type or provider.
+	Alternates []Alternate
 	// NodeCPUs and NodeMemoryMiB are those of a whole node; 0 when not known, and
 	// then a request counts none.
 	NodeCPUs      int

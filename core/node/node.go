@@ -92,6 +92,15 @@ type Node struct {
 	Devices    []gpu.Device
 	Simulated  bool
 	Reason     string // why it is in its state, a code
+	// Source is where its machine comes from, fixed together with the token: all
+	// that is asked about it later is asked there, and its price is what it costs.
+	Source gpu.Source
+	// BilledFrom and BilledUntil are the provider's own times of the machine's
+	// birth and end; zero while there is none, or it is not known.
+	BilledFrom, BilledUntil time.Time
+	// ExpiresAt is when the machine ends by itself unless it is renewed; zero:
+	// never.
+	ExpiresAt time.Time
 
 	RequestedAt time.Time
 	BootingAt   time.Time

@@ -24,6 +24,9 @@ type Learned struct {
 	Supply
 	Arrivals Arrivals
 	Leases   LeaseUse
+	// Sources is what is known of the pool's alternates, by gpu.Source.Key. Boot
+	// and Supply are its first source's.
+	Sources map[string]SourceLearned
 }
 
 // Snapshot is one pool at one moment: everything in it that is not over.

@@ -74,7 +74,7 @@ func House() Rules {
 // of earlier groups only.
 var coreOrder = [][]string{
 	{"core/machine"}, {"core/gpu"}, {"core/calendar"}, {"core/quota"}, {"core/fairshare"},
-	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence"},
+	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence", "core/cost"},
 	{"core/admission", "core/placement"},
 	{"core/plan"},
 }
@@ -96,8 +96,6 @@ func coreBoundaries() []Boundary {
 var planned = []string{
 	"core/job",
 	"core/placement",
-	"github.com/aws/aws-sdk-go-v2",
-	"k8s.io/client-go",
 	"node",
 	"web",
 }

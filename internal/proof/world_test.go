@@ -159,7 +159,7 @@ func (w *world) handle(task ledger.Task) error {
 			return err
 		}
 		delete(w.up, task.Subject)
-		return w.ledger.ReportAbsent(w.ctx, g, task.Subject)
+		return w.ledger.ReportAbsent(w.ctx, g, task.Subject, time.Time{})
 	default:
 		return w.ledger.FinishTask(w.ctx, g)
 	}

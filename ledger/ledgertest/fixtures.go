@@ -53,10 +53,15 @@ func pool(id string) ledger.Pool {
 	return ledger.Pool{
 		Pool: gpu.Pool{
 			ID: id, Name: "name of " + id, Provisioner: "sim", Region: "eu", Type: "p4d", Model: "a100-80g",
-			PerNode: 4, MemoryMiB: 81920, NodeCPUs: 96, NodeMemoryMiB: 1 << 20, OnlineShare: 700, BorrowIdle: true, Price: 8 * gpu.USD, MinNodes: 1, MaxNodes: 16, Paused: true, Simulated: true,
+			PerNode: 4, MemoryMiB: 81920, NodeCPUs: 96, NodeMemoryMiB: 1 << 20, OnlineShare: 700, BorrowIdle: true, Price: 8 * gpu.USD, MinBilling: time.Minute, MinNodes: 1, MaxNodes: 16, Paused: true, Simulated: true,
+			Alternates: []gpu.Alternate{{
+				Source: gpu.Source{Provisioner: "aws", Region: "us", Type: "p4d-spot", Price: 3 * gpu.USD, MinBilling: time.Second},
+				Boot50: time.Minute, Boot95: time.Hour,
+			}},
 			Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour, Cleaning: 4 * time.Minute},
 		},
 		Learned:   learned(),
+		Recovery:  ledger.Recovery{Since: day, Reason: "restored"},
 		CreatedAt: day, Stamp: 11,
 	}
 }
@@ -70,6 +75,10 @@ func learned() plan.Learned {
 		},
 		Arrivals: plan.Arrivals{Until: day, Open: 0.25, Taken: []float64{1.25, 0}, Hours: []float64{2.5, 1}},
 		Leases:   plan.LeaseUse{Seen: []time.Duration{1, 1000000}},
+		Sources: map[string]plan.SourceLearned{"aws/us/p4d-spot": {
+			Boot:   plan.BootTimes{Prior50: time.Second, Prior95: time.Minute, Faded: 1, Seen: []time.Duration{time.Second}},
+			Supply: plan.Supply{BlockedUntil: day, Failures: 1, Blocks: 1, Hours: []plan.Odds{{Given: 1, At: day}}},
+		}},
 	}
 }
 
@@ -78,11 +87,14 @@ func readyNode(w *world, id, poolID string, slot int, at time.Time) node.Node {
 	w.Helper()
 	n := node.New(id, poolID, slot, 1, at.Add(-time.Minute))
 	n.Token, n.ProviderID, n.Address, n.Simulated = "token of "+id, "provider's "+id, "10.0.0.1", true
+	n.Source, n.BilledFrom = source(), at.Add(-30*time.Second)
 	for i := range 4 {
 		n.Devices = append(n.Devices, gpu.Device{UUID: uuid(id, i), Index: i, Model: "A100", MemoryMiB: 81920})
 	}
 	return step(w, n, at.Add(-30*time.Second), node.Provision, node.Boot, node.BecomeOK)
 }
+
+func source() gpu.Source { return pool("").Source() }
 
 func uuid(nodeID string, i int) string { return fmt.Sprintf("GPU-%s-%d", nodeID, i) }
 
@@ -107,7 +119,7 @@ func fullNode(w *world, id, poolID string, slot int) node.Node {
 	w.Helper()
 	n := readyNode(w, id, poolID, slot, day)
 	n = step(w, n, day.Add(time.Hour), node.Drain, node.Retire, node.Confirm)
-	n.AbsentAt = day.Add(50 * time.Minute)
+	n.AbsentAt, n.BilledUntil, n.ExpiresAt = day.Add(50*time.Minute), day.Add(49*time.Minute), day.Add(24*time.Hour)
 	return n
 }
 

@@ -61,6 +61,8 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"many tasks of some keys":                manyTasksOfSomeKeys,
 		"the last save commits":                  theLastSaveCommits,
 		"the report matches a sum made by hand":  theReportMatches,
+		"costs are divided among who held":       costsAreDivided,
+		"an orphan's birth stays":                anOrphansBirthStays,
 		"a report of nothing is nothing":         aReportOfNothing,
 		"a forecast is closed once":              aForecastIsClosedOnce,
 		"forecasts are filtered":                 forecastsAreFiltered,

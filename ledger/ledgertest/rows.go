@@ -103,8 +103,14 @@ func everyFieldComesBack(w *world) {
 		require.Len(w, found, 1)
 		return found[0], err
 	})
+	orphan := ledger.Orphan{Machine: "i-1", NodeID: "nod_404", GPUs: 8, Source: source(), BilledFrom: day, BilledUntil: day.Add(time.Hour)}
+	comesBack(w, orphan, ledger.Change{Orphans: []ledger.Orphan{orphan}}, func(r ledger.Reader) (ledger.Orphan, error) {
+		found, err := r.Orphans(ledger.OrphanFilter{})
+		require.Len(w, found, 1)
+		return found[0], err
+	})
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 19, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 20, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // comesBackAs stores what an organization used of a pool over what was known.

@@ -33,6 +33,7 @@ var scopedArguments = map[string][]any{
 	"Forecasts":     {ledger.ForecastFilter{}, 50},
 	"Calibrations":  {ledger.CalibrationFilter{}},
 	"Report":        {day.Add(-time.Hour), day.Add(time.Hour)},
+	"Costs":         {day.Add(-time.Hour), day.Add(time.Hour)},
 }
 
 // nobodySeesAnotherTenant calls every method of Reader that takes a scope. One
@@ -82,6 +83,10 @@ func sees(w *world, call reflect.Value, s ledger.Scope, arguments []any) bool {
 		require.NoError(w, err)
 		return report != ledger.Report{From: report.From, To: report.To}
 	}
+	if costs, ok := out[0].Interface().(ledger.Costs); ok {
+		require.NoError(w, err)
+		return len(costs.Lines) > 0
+	}
 	if out[0].Kind() == reflect.Slice {
 		require.NoError(w, err)
 		return out[0].Len() > 0
@@ -96,14 +101,15 @@ func sees(w *world, call reflect.Value, s ledger.Scope, arguments []any) bool {
 func listsAreFiltered(w *world) {
 	first := ground(w)
 	elsewhere := pool("pol_3")
-	elsewhere.Provisioner = "aws"
+	abroad := node.New("nod_3", "pol_3", 0, 1, day)
+	abroad.Source.Provisioner = "aws"
 	mine, other := pending("alc_3", "org_1", "pol_2", day), fullReservation(w, "rsv_2", "org_1", "pol_2")
 	mine.HeldBy, other.MadeBy = "key_2", "key_2"
 	kept := schedule("sch_2", "org_1", "pol_1")
 	kept.DeletedAt = time.Time{}
 	w.must(ledger.Change{
 		Pools:        []ledger.Pool{elsewhere},
-		Nodes:        []node.Node{fullNode(w, "nod_2", "pol_1", 0), node.New("nod_3", "pol_3", 0, 1, day)},
+		Nodes:        []node.Node{fullNode(w, "nod_2", "pol_1", 0), abroad},
 		Reservations: []reservation.Reservation{booked(w, "rsv_1", "org_1", "pol_1", day), other},
 		Allocations: []allocation.Allocation{
 			active(w, "alc_1", "org_1", first, day, 0), pending("alc_2", "org_2", "pol_2", day), mine,

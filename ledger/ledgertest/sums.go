@@ -178,6 +178,7 @@ func theReportMatches(w *world) {
 	})
 	boots := func(id string, slot, requested, ready int) node.Node {
 		n := node.New(id, "pol_1", slot, 1, at(requested))
+		n.Source = source()
 		return step(w, step(w, n, at(requested), node.Provision, node.Boot), at(ready), node.BecomeOK)
 	}
 	first, second := boots("nod_1", 0, 0, 30), boots("nod_2", 1, 330, 360)

@@ -6,6 +6,13 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
+// JournalEnd reads the end of the index.
+func (r *reader) JournalEnd() (int64, error) {
+	var end int64
+	err := r.query().Raw("SELECT COALESCE(MAX(seq), 0) FROM events").Scan(&end).Error
+	return end, wrap("reading the journal's end", err)
+}
+
 // Events returns events that no open transaction can still precede, so that a
 // reader who remembers the last number it saw misses none. On PostgreSQL that
 // leaves out those of the calling transaction.

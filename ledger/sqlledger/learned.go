@@ -28,6 +28,8 @@ type learnedText struct {
 	Open     float64      `json:"open,omitempty"`
 	Demand   [][2]float64 `json:"demand,omitempty"` // nodes and hours, by the hour of the week
 	Leases   []int64      `json:"leases,omitempty"`
+	// Sources are the alternates, of which only boots and supply are learned.
+	Sources map[string]learnedText `json:"sources,omitempty"`
 }
 
 type oddsText struct {
@@ -36,7 +38,7 @@ type oddsText struct {
 	At      int64   `json:"at,omitempty"`
 }
 
-func packLearned(l plan.Learned) string {
+func learnedToText(l plan.Learned) learnedText {
 	t := learnedText{
 		Form: learnedForm, Prior: [2]int64{l.Boot.Prior50.Microseconds(), l.Boot.Prior95.Microseconds()}, Faded: l.Boot.Faded,
 		Blocked: micros(l.BlockedUntil), Failures: l.Failures, Blocks: l.Blocks, Created: packWindow(l.Created), Removed: packWindow(l.Removed),
@@ -54,7 +56,17 @@ func packLearned(l plan.Learned) string {
 	for _, part := range l.Leases.Seen {
 		t.Leases = append(t.Leases, int64(part))
 	}
-	text, err := json.Marshal(t)
+	for key, known := range l.Sources {
+		if t.Sources == nil {
+			t.Sources = map[string]learnedText{}
+		}
+		t.Sources[key] = learnedToText(plan.Learned{Boot: known.Boot, Supply: known.Supply})
+	}
+	return t
+}
+
+func packLearned(l plan.Learned) string {
+	text, err := json.Marshal(learnedToText(l))
 	if err != nil {
 		return "" // numbers that a pool learned are finite; what is not cannot be read back, and says so
 	}
@@ -66,6 +78,10 @@ func unpackLearned(text string) (plan.Learned, error) {
 	if err := json.Unmarshal([]byte(text), &t); err != nil || t.Form != learnedForm {
 		return plan.Learned{}, fmt.Errorf("column learned holds nothing that version %d can read: %q", learnedForm, text)
 	}
+	return t.value(), nil
+}
+
+func (t learnedText) value() plan.Learned {
 	l := plan.Learned{
 		Boot: plan.BootTimes{Prior50: span(t.Prior[0]), Prior95: span(t.Prior[1]), Faded: t.Faded},
 		Supply: plan.Supply{BlockedUntil: moment(t.Blocked), Failures: t.Failures, Blocks: t.Blocks,
@@ -84,7 +100,14 @@ func unpackLearned(text string) (plan.Learned, error) {
 	for _, part := range t.Leases {
 		l.Leases.Seen = append(l.Leases.Seen, time.Duration(part))
 	}
-	return l, nil
+	for key, known := range t.Sources {
+		if l.Sources == nil {
+			l.Sources = map[string]plan.SourceLearned{}
+		}
+		of := known.value()
+		l.Sources[key] = plan.SourceLearned{Boot: of.Boot, Supply: of.Supply}
+	}
+	return l
 }
 
 func packWindow(w plan.Window) [3]int64 {

@@ -33,7 +33,7 @@ func (r *reader) Nodes(f ledger.NodeFilter, p ledger.Page) ([]node.Node, error) 
 		db = db.Where("pool_id = ?", f.PoolID)
 	}
 	if f.Provisioner != "" {
-		db = db.Where("pool_id IN (SELECT id FROM pools WHERE provisioner = ?)", f.Provisioner)
+		db = db.Where("provisioner = ?", f.Provisioner)
 	}
 	if len(f.State) > 0 {
 		db = db.Where("state IN ?", f.State)

@@ -72,9 +72,10 @@ func (r *reader) addBusy(report *ledger.Report, s ledger.Scope, period calendar.
 		PerNode int    `gorm:"column:per_node"`
 	}
 	err := scoped(r.query(), s, "allocations.organization_id").Table("allocation_gpus").
-		Select("allocation_gpus.node_id, since, until, pools.price, pools.per_node").
+		Select("allocation_gpus.node_id, since, until, nodes.price, pools.per_node").
 		Joins("JOIN allocations ON allocations.id = allocation_gpus.allocation_id").
 		Joins("JOIN pools ON pools.id = allocations.pool_id").
+		Joins("JOIN nodes ON nodes.id = allocation_gpus.node_id").
 		Where("since < ? AND (until IS NULL OR until > ?)", micros(period.End), micros(period.Start)).
 		Scan(&rows).Error
 	busy := map[string]time.Duration{}
@@ -120,7 +121,7 @@ type lifeRow struct {
 func (r *reader) addUnused(report *ledger.Report, busy map[string]time.Duration, period calendar.Interval) error {
 	var rows []lifeRow
 	err := r.query().Raw(`
-		SELECT nodes.id, provider_id, requested_at, booting_at, ready_at, retired_at, absent_at, gone_at, price, per_node
+		SELECT nodes.id, provider_id, requested_at, booting_at, ready_at, retired_at, absent_at, gone_at, nodes.price, per_node
 		FROM nodes JOIN pools ON pools.id = nodes.pool_id
 		WHERE requested_at < ? AND (gone_at = 0 OR gone_at > ?)`,
 		micros(period.End), micros(period.Start)).Scan(&rows).Error

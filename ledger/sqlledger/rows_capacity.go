@@ -1,36 +1,42 @@
 package sqlledger
 
 import (
+	"errors"
+
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 )
 
 type poolRow struct {
-	Head        head   `gorm:"embedded"`
-	Name        string `gorm:"column:name"`
-	Provisioner string `gorm:"column:provisioner"`
-	Region      string `gorm:"column:region"`
-	Type        string `gorm:"column:type"`
-	Model       string `gorm:"column:model"`
-	PerNode     int    `gorm:"column:per_node"`
-	MemoryMiB   int    `gorm:"column:memory_mib"`
-	NodeCPUs    int    `gorm:"column:node_cpus"`
-	NodeMemory  int    `gorm:"column:node_memory"`
-	OnlineShare int    `gorm:"column:online_share"`
-	BorrowIdle  bool   `gorm:"column:borrow_idle"`
-	Price       int64  `gorm:"column:price"`
-	MinNodes    int    `gorm:"column:min_nodes"`
-	MaxNodes    int    `gorm:"column:max_nodes"`
-	WarmHold    int64  `gorm:"column:warm_hold"`
-	IdleRelease int64  `gorm:"column:idle_release"`
-	MaxLease    int64  `gorm:"column:max_lease"`
-	Cleaning    int64  `gorm:"column:cleaning"`
-	Paused      bool   `gorm:"column:paused"`
-	Simulated   bool   `gorm:"column:simulated"`
-	Learned     string `gorm:"column:learned"`
-	Created     int64  `gorm:"column:created_at"`
-	Stamp       int64  `gorm:"column:stamp;<-:create"`
+	Head          head   `gorm:"embedded"`
+	Name          string `gorm:"column:name"`
+	Provisioner   string `gorm:"column:provisioner"`
+	Region        string `gorm:"column:region"`
+	Type          string `gorm:"column:type"`
+	Model         string `gorm:"column:model"`
+	PerNode       int    `gorm:"column:per_node"`
+	MemoryMiB     int    `gorm:"column:memory_mib"`
+	NodeCPUs      int    `gorm:"column:node_cpus"`
+	NodeMemory    int    `gorm:"column:node_memory"`
+	OnlineShare   int    `gorm:"column:online_share"`
+	BorrowIdle    bool   `gorm:"column:borrow_idle"`
+	Price         int64  `gorm:"column:price"`
+	MinBilling    int64  `gorm:"column:min_billing"`
+	Alternates    string `gorm:"column:alternates"`
+	MinNodes      int    `gorm:"column:min_nodes"`
+	MaxNodes      int    `gorm:"column:max_nodes"`
+	WarmHold      int64  `gorm:"column:warm_hold"`
+	IdleRelease   int64  `gorm:"column:idle_release"`
+	MaxLease      int64  `gorm:"column:max_lease"`
+	Cleaning      int64  `gorm:"column:cleaning"`
+	Paused        bool   `gorm:"column:paused"`
+	RecoveringAt  int64  `gorm:"column:recovering_at"`
+	RecoveringWhy string `gorm:"column:recovering_why"`
+	Simulated     bool   `gorm:"column:simulated"`
+	Learned       string `gorm:"column:learned"`
+	Created       int64  `gorm:"column:created_at"`
+	Stamp         int64  `gorm:"column:stamp;<-:create"`
 }
 
 func (poolRow) TableName() string { return "pools" }
@@ -41,48 +47,60 @@ func poolToRow(p ledger.Pool) poolRow {
 		Head: next(p.ID, p.Version), Name: p.Name, Provisioner: p.Provisioner, Region: p.Region,
 		Type: p.Type, Model: p.Model, PerNode: p.PerNode, MemoryMiB: p.MemoryMiB, Price: int64(p.Price),
 		NodeCPUs: p.NodeCPUs, NodeMemory: p.NodeMemoryMiB, OnlineShare: p.OnlineShare, BorrowIdle: p.BorrowIdle,
+		MinBilling: p.MinBilling.Microseconds(), Alternates: packAlternates(p.Alternates),
 		MinNodes: p.MinNodes, MaxNodes: p.MaxNodes, WarmHold: p.Timers.WarmHold.Microseconds(),
 		IdleRelease: p.Timers.IdleRelease.Microseconds(), MaxLease: p.Timers.MaxLease.Microseconds(),
-		Cleaning: p.Timers.Cleaning.Microseconds(),
-		Paused:   p.Paused, Simulated: p.Simulated, Learned: packLearned(p.Learned),
+		Cleaning:     p.Timers.Cleaning.Microseconds(),
+		RecoveringAt: micros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
+		Paused: p.Paused, Simulated: p.Simulated, Learned: packLearned(p.Learned),
 		Created: micros(p.CreatedAt), Stamp: p.Stamp,
 	}
 }
 
 func (r poolRow) value() (ledger.Pool, error) {
 	learned, err := unpackLearned(r.Learned)
+	alternates, damaged := unpackAlternates(r.Alternates)
 	return ledger.Pool{
 		Pool: gpu.Pool{
 			ID: r.Head.ID, Name: r.Name, Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
 			Model: r.Model, PerNode: r.PerNode, MemoryMiB: r.MemoryMiB, Price: gpu.MicroUSD(r.Price),
-			MinNodes: r.MinNodes, MaxNodes: r.MaxNodes,
+			MinBilling: span(r.MinBilling), Alternates: alternates, MinNodes: r.MinNodes, MaxNodes: r.MaxNodes,
 			Timers:   gpu.Timers{WarmHold: span(r.WarmHold), IdleRelease: span(r.IdleRelease), MaxLease: span(r.MaxLease), Cleaning: span(r.Cleaning)},
 			NodeCPUs: r.NodeCPUs, NodeMemoryMiB: r.NodeMemory, OnlineShare: r.OnlineShare, BorrowIdle: r.BorrowIdle,
 			Paused: r.Paused, Simulated: r.Simulated,
 		},
 		Learned:   learned,
+		Recovery:  ledger.Recovery{Since: moment(r.RecoveringAt), Reason: r.RecoveringWhy},
 		CreatedAt: moment(r.Created), Stamp: r.Stamp, Version: r.Head.Version,
-	}, err
+	}, errors.Join(err, damaged)
 }
 
 type nodeRow struct {
-	Head       head   `gorm:"embedded"`
-	PoolID     string `gorm:"column:pool_id"`
-	Slot       int    `gorm:"column:slot"`
-	Generation int    `gorm:"column:generation"`
-	Token      string `gorm:"column:token"`
-	ProviderID string `gorm:"column:provider_id"`
-	Address    string `gorm:"column:address"`
-	Simulated  bool   `gorm:"column:simulated"`
-	Reason     string `gorm:"column:reason"`
-	State      string `gorm:"column:state"`
-	Requested  int64  `gorm:"column:requested_at"`
-	Booting    int64  `gorm:"column:booting_at"`
-	Ready      int64  `gorm:"column:ready_at"`
-	IdleSince  int64  `gorm:"column:idle_since"`
-	Retired    int64  `gorm:"column:retired_at"`
-	Absent     int64  `gorm:"column:absent_at"`
-	Gone       int64  `gorm:"column:gone_at"`
+	Head        head   `gorm:"embedded"`
+	PoolID      string `gorm:"column:pool_id"`
+	Slot        int    `gorm:"column:slot"`
+	Generation  int    `gorm:"column:generation"`
+	Token       string `gorm:"column:token"`
+	ProviderID  string `gorm:"column:provider_id"`
+	Address     string `gorm:"column:address"`
+	Simulated   bool   `gorm:"column:simulated"`
+	Reason      string `gorm:"column:reason"`
+	Provisioner string `gorm:"column:provisioner"`
+	Region      string `gorm:"column:region"`
+	Type        string `gorm:"column:type"`
+	Price       int64  `gorm:"column:price"`
+	MinBilling  int64  `gorm:"column:min_billing"`
+	BilledFrom  int64  `gorm:"column:billed_from"`
+	BilledUntil int64  `gorm:"column:billed_until"`
+	Expires     int64  `gorm:"column:expires_at"`
+	State       string `gorm:"column:state"`
+	Requested   int64  `gorm:"column:requested_at"`
+	Booting     int64  `gorm:"column:booting_at"`
+	Ready       int64  `gorm:"column:ready_at"`
+	IdleSince   int64  `gorm:"column:idle_since"`
+	Retired     int64  `gorm:"column:retired_at"`
+	Absent      int64  `gorm:"column:absent_at"`
+	Gone        int64  `gorm:"column:gone_at"`
 }
 
 func (nodeRow) TableName() string { return "nodes" }
@@ -95,6 +113,9 @@ func nodeToRow(n node.Node) nodeRow {
 		Reason: n.Reason, State: string(n.State()), Requested: micros(n.RequestedAt),
 		Booting: micros(n.BootingAt), Ready: micros(n.ReadyAt), IdleSince: micros(n.IdleSince),
 		Retired: micros(n.RetiredAt), Absent: micros(n.AbsentAt), Gone: micros(n.GoneAt),
+		Provisioner: n.Source.Provisioner, Region: n.Source.Region, Type: n.Source.Type,
+		Price: int64(n.Source.Price), MinBilling: n.Source.MinBilling.Microseconds(),
+		BilledFrom: micros(n.BilledFrom), BilledUntil: micros(n.BilledUntil), Expires: micros(n.ExpiresAt),
 	}
 }
 
@@ -106,6 +127,9 @@ func (r nodeRow) value() (node.Node, error) {
 		RequestedAt: moment(r.Requested), BootingAt: moment(r.Booting), ReadyAt: moment(r.Ready),
 		IdleSince: moment(r.IdleSince), RetiredAt: moment(r.Retired), AbsentAt: moment(r.Absent),
 		GoneAt: moment(r.Gone), Version: r.Head.Version,
+		Source: gpu.Source{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
+			Price: gpu.MicroUSD(r.Price), MinBilling: span(r.MinBilling)},
+		BilledFrom: moment(r.BilledFrom), BilledUntil: moment(r.BilledUntil), ExpiresAt: moment(r.Expires),
 	}, node.State(r.State))
 }
 

@@ -28,6 +28,7 @@ func (t *tx) Save(c ledger.Change) error {
 	saveRows(s, "schedule", c.Schedules, scheduleToRow)
 	saveRows(s, "plan", c.Plans, planToRow)
 	insertRows(s, "what was used", rowsOf(c.Uses, usageToRow), replaceUsage)
+	insertRows(s, "orphans", rowsOf(c.Orphans, orphanToRow), replaceOrphan)
 	insertRows(s, "pauses", rowsOf(c.Pauses, pauseToRow), replacePause)
 	insertRows(s, "tasks", rowsOf(c.Tasks, taskToRow), keepKeyed)
 	insertRows(s, "stored answers", rowsOf(c.Replays, replayToRow), "")

@@ -84,13 +84,13 @@ func refusesUnknownStates(t *testing.T, s *Store) {
 	t.Helper()
 	for table, columns := range map[string]string{
 		"tasks": "id, kind, subject, key, attempt, run_at, wake_at, dispatches, dispatch_after, fence, lease_until, last_error, created_at, finished_at",
-		"nodes": "id, pool_id, slot, generation, token, provider_id, address, simulated, reason, requested_at, booting_at, ready_at, idle_since, retired_at, absent_at, gone_at, version",
+		"nodes": "id, pool_id, slot, generation, token, provider_id, address, simulated, reason, provisioner, region, type, price, min_billing, billed_from, billed_until, expires_at, requested_at, booting_at, ready_at, idle_since, retired_at, absent_at, gone_at, version",
 	} {
 		names := strings.Split(columns, ", ")
 		values := make([]any, 0, len(names)+1)
 		for _, name := range names {
 			switch name {
-			case "id", "kind", "subject", "key", "last_error", "pool_id", "token", "provider_id", "address", "reason":
+			case "id", "kind", "subject", "key", "last_error", "pool_id", "token", "provider_id", "address", "reason", "provisioner", "region", "type":
 				values = append(values, "pol_1")
 			case "simulated":
 				values = append(values, false)

@@ -14,6 +14,8 @@ CREATE TABLE pools (
     online_share   BIGINT  NOT NULL CHECK (online_share BETWEEN 0 AND 1000),
     borrow_idle    BOOLEAN NOT NULL,
     price          BIGINT  NOT NULL CHECK (price >= 0),
+    min_billing    BIGINT  NOT NULL CHECK (min_billing >= 0),
+    alternates     TEXT    NOT NULL, -- JSON: where else its machines can be had
     min_nodes      BIGINT  NOT NULL CHECK (min_nodes >= 0),
     max_nodes      BIGINT  NOT NULL CHECK (max_nodes >= 0),
     warm_hold      BIGINT  NOT NULL CHECK (warm_hold >= 0),
@@ -21,6 +23,8 @@ CREATE TABLE pools (
     max_lease      BIGINT  NOT NULL CHECK (max_lease >= 0),
     cleaning       BIGINT  NOT NULL CHECK (cleaning >= 0),
     paused         BOOLEAN NOT NULL,
+    recovering_at  BIGINT  NOT NULL, -- 0: it does not
+    recovering_why TEXT    NOT NULL,
     simulated      BOOLEAN NOT NULL,
     learned        TEXT    NOT NULL, -- JSON: boots, supply, demand
     created_at     BIGINT  NOT NULL,
@@ -38,6 +42,14 @@ CREATE TABLE nodes (
     address       TEXT    NOT NULL,
     simulated     BOOLEAN NOT NULL,
     reason        TEXT    NOT NULL,
+    provisioner   TEXT    NOT NULL, -- where its machine comes from, and what that costs
+    region        TEXT    NOT NULL,
+    type          TEXT    NOT NULL,
+    price         BIGINT  NOT NULL CHECK (price >= 0),
+    min_billing   BIGINT  NOT NULL CHECK (min_billing >= 0),
+    billed_from   BIGINT  NOT NULL,
+    billed_until  BIGINT  NOT NULL,
+    expires_at    BIGINT  NOT NULL,
     state         TEXT    NOT NULL CHECK (state IN ('requested', 'provisioning', 'booting', 'ready', 'draining', 'deprovisioning', 'gone', 'failed', 'lost', 'quarantined', 'needs_attention')),
     requested_at  BIGINT  NOT NULL,
     booting_at    BIGINT  NOT NULL,
@@ -53,6 +65,22 @@ CREATE TABLE nodes (
 CREATE UNIQUE INDEX nodes_live_slot ON nodes (pool_id, slot) WHERE state NOT IN ('gone', 'failed');
 CREATE INDEX nodes_slot ON nodes (slot, pool_id); -- in this order it cannot be taken for the live nodes of a pool, which are few
 CREATE INDEX nodes_requested ON nodes (requested_at); -- reports
+CREATE INDEX nodes_billed ON nodes (billed_until); -- costs
+
+-- Machines with our tag that no node stood for, for as long as they were billed.
+CREATE TABLE orphans (
+    provisioner   TEXT   NOT NULL,
+    machine       TEXT   NOT NULL, -- the provider's id
+    node_id       TEXT   NOT NULL, -- as its tag says
+    region        TEXT   NOT NULL,
+    type          TEXT   NOT NULL,
+    gpus          BIGINT NOT NULL CHECK (gpus >= 0),
+    price         BIGINT NOT NULL CHECK (price >= 0),
+    min_billing   BIGINT NOT NULL CHECK (min_billing >= 0),
+    billed_from   BIGINT NOT NULL,
+    billed_until  BIGINT NOT NULL, -- 0 while it stands
+    PRIMARY KEY (provisioner, machine)
+);
 
 CREATE TABLE gpus (
     node_id     TEXT   NOT NULL REFERENCES nodes (id),

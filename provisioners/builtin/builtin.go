@@ -12,8 +12,11 @@ import (
 
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/exec"
 	"github.com/forewarm/forewarm/provisioners/local"
 	"github.com/forewarm/forewarm/provisioners/sim"
+	"github.com/forewarm/forewarm/provisioners/slurm"
+	"github.com/forewarm/forewarm/provisioners/ssh"
 )
 
 // Deps is what the program gives to every provisioner.
@@ -30,9 +33,17 @@ type Constructor func(decode func(any) error, deps Deps) (provisioners.Provision
 
 // Kinds maps each kind, as it is written in a configuration, to its
 // constructor. It is read only.
-var Kinds = map[string]Constructor{
+var Kinds = withClouds(map[string]Constructor{
+	"exec":  newExec,
 	"local": newLocal,
 	"sim":   newSim,
+	"slurm": newSlurm,
+	"ssh":   newSSH,
+})
+
+func withClouds(kinds map[string]Constructor) map[string]Constructor {
+	maps.Copy(kinds, cloudKinds)
+	return kinds
 }
 
 // New makes a provisioner of the kind. An unknown kind is an error that lists
@@ -47,6 +58,14 @@ func New(kind string, decode func(any) error, deps Deps) (provisioners.Provision
 
 // Known lists the kinds for the text of errors and help.
 func Known() string { return strings.Join(slices.Sorted(maps.Keys(Kinds)), ", ") }
+
+func newExec(decode func(any) error, deps Deps) (provisioners.Provisioner, error) {
+	var config exec.Config
+	if err := decode(&config); err != nil {
+		return nil, fmt.Errorf("reading the config of an exec provisioner: %w", err)
+	}
+	return exec.New(config, deps.Clock)
+}
 
 func newSim(decode func(any) error, deps Deps) (provisioners.Provisioner, error) {
 	var config sim.Config
@@ -66,6 +85,24 @@ func newLocal(decode func(any) error, deps Deps) (provisioners.Provisioner, erro
 	config = config.WithDefaults()
 	config.StateFile = deps.stateFile(config.StateFile, config.Name)
 	return opened(local.New(config, deps.Clock))
+}
+
+func newSlurm(decode func(any) error, deps Deps) (provisioners.Provisioner, error) {
+	var config slurm.Config
+	if err := decode(&config); err != nil {
+		return nil, fmt.Errorf("reading the config of a slurm provisioner: %w", err)
+	}
+	config = config.WithDefaults()
+	config.StateFile = deps.stateFile(config.StateFile, config.Name)
+	return opened(slurm.New(config, deps.Clock))
+}
+
+func newSSH(decode func(any) error, deps Deps) (provisioners.Provisioner, error) {
+	var config ssh.Config
+	if err := decode(&config); err != nil {
+		return nil, fmt.Errorf("reading the config of an ssh provisioner: %w", err)
+	}
+	return opened(ssh.New(config, deps.Clock))
 }
 
 // opened keeps a failed constructor's nil pointer out of the interface, where

@@ -64,8 +64,10 @@ faults:
 // keeps its state in the folder it is given.
 func TestEveryKindKeepsItsState(t *testing.T) {
 	t.Parallel()
-	require.Len(t, builtin.Kinds, 2, "a new kind needs a line here")
-	for kind, config := range map[string]string{"sim": "{}", "local": "{simulate: 1}"} {
+	keepers := map[string]string{"sim": "{}", "local": "{simulate: 1}"}
+	elsewhere := []string{"aws", "exec", "gcp", "kubernetes", "slurm", "ssh"} // their state is first of all their provider's
+	require.Len(t, builtin.Kinds, len(keepers)+len(elsewhere), "a new kind needs a line here")
+	for kind, config := range keepers {
 		require.Contains(t, builtin.Known(), kind)
 		folder := t.TempDir()
 		var ids []string
@@ -89,13 +91,18 @@ func TestEveryKindKeepsItsState(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ kind, config, want string }{
-		"unknown kind":  {"azure", "{}", "want one of local, sim"},
+		"unknown kind":  {"azure", "{}", "want one of aws, exec, gcp, kubernetes, local, sim, slurm, ssh"},
 		"unknown key":   {"sim", "{offer: []}", "field offer not found"},
 		"unknown key 2": {"local", "{simulated: 4}", "field simulated not found"},
 		"wrong type":    {"local", "{simulate: many}", "cannot unmarshal"},
 		"bad price":     {"local", "{price_per_hour: -2}", "price"},
 		"bad duration":  {"sim", "{list_lag: soon}", "cannot unmarshal"},
 		"bad name":      {"sim", "{name: ../../x}", "name"},
+		"no offers":     {"slurm", "{}", "offers"},
+		"no command":    {"exec", "{}", "commands.create"},
+		"unknown key 3": {"exec", "{command: [x], shell: true}", "field shell not found"},
+		"no hosts":      {"ssh", "{}", "hosts: want at least one"},
+		"unknown key 4": {"ssh", "{trust_first_use: true}", "field trust_first_use not found"},
 		"bad name 2":    {"local", "{name: ../../x, simulate: 1}", "name"},
 	} {
 		folder := t.TempDir()

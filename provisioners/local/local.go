@@ -113,7 +113,7 @@ func (h *Host) Create(ctx context.Context, token string, spec provisioners.Spec)
 		return provisioners.Instance{}, err
 	}
 	if known := h.state.find(func(a adoption) bool { return a.Token == token }); known != nil {
-		if known.Spec != spec {
+		if known.Spec.Ask() != spec.Ask() {
 			return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v", known.Spec)
 		}
 		return known.instance(), nil

@@ -40,6 +40,27 @@ type Subject struct {
 	TimeOutDelete func() // the end is started, the answer is an error
 	TruncateList  func() // some page or row of the answer is missing
 	RunOut        func() // nothing can be had until the subject is thrown away
+	FailCreate    func() // nothing is done, and the answer says so: KindTransient
+	FailDelete    func() // nothing is done, the answer is an error
+	IgnoreDelete  func() // the answer is success, and the machine lives on
+	// Throttle makes the next calls, whatever they are, fail for being too many:
+	// KindThrottled. An adapter may wait and repeat a few times by itself first,
+	// so the number is that of the provider's refusals.
+	Throttle func(calls int)
+	// LagList makes List show the world as it was that long ago, from now on.
+	LagList func(time.Duration)
+	// Foreign makes a machine that is none of ours appear at the provider, and
+	// returns whether it still stands.
+	Foreign func() (stands func() bool)
+	// Reclaim makes the provider take the machine back, with whatever notice it
+	// gives.
+	Reclaim func(id string)
+	// Now is the provider's time, needed by a provisioners.Renewer whose
+	// machines can be seen to end by themselves here.
+	Now func() time.Time
+	// Histories is how many random histories are played; 0 means 20. A slow
+	// provider may want fewer.
+	Histories int
 }
 
 const owner, node, token = "deployment-a", "nod_1", "token-1"
@@ -70,12 +91,25 @@ func Run(t *testing.T, harness Harness) {
 		{"a delete that timed out", deleteThatTimedOut},
 		{"a truncated list says so", truncatedListSaysSo},
 		{"no capacity makes nothing", noCapacityMakesNothing},
+		{"a create that failed made nothing", createThatFailed},
+		{"a delete that failed is repeated", deleteThatFailed},
+		{"a delete that was ignored is seen", deleteThatWasIgnored},
+		{"too many calls", tooManyCalls},
+		{"a list that lags denies nothing that is older", listThatLags},
+		{"foreign machines are left alone", foreignMachines},
+		{"a reclaimed machine says so and ends", reclaimedMachine},
+		{"a machine that nobody renews ends", nobodyRenews},
+		{"another expiry is the same machine", expiryIsNoIdentity},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			test.run(t, harness.New(t))
 		})
 	}
+	t.Run("random histories with faults", func(t *testing.T) {
+		t.Parallel()
+		histories(t, harness)
+	})
 }
 
 // spec is Spec with tags.

@@ -34,6 +34,15 @@ func (b Boot) sample(r *rand.Rand) time.Duration {
 	return max(b.Min, time.Duration(min(drawn, float64(longest)))).Truncate(time.Microsecond)
 }
 
+// reclaimed draws when the provider takes a machine born at the time back; false
+// means never.
+func (o Offer) reclaimed(r *rand.Rand, born time.Time) (time.Time, bool) {
+	if o.ReclaimAfter == 0 {
+		return time.Time{}, false
+	}
+	return born.Add(time.Duration(float64(o.ReclaimAfter) * r.ExpFloat64()).Truncate(time.Microsecond)), true
+}
+
 // soldOut reports whether the offer is out of stock at the time. Stock comes
 // and goes in windows, because real stock-outs last.
 func (c *Cloud) soldOut(offer Offer, now time.Time) bool {

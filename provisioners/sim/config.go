@@ -47,6 +47,11 @@ type Offer struct {
 	Stock int `yaml:"stock"`
 	// OutOfStock is the share, 0 to 1, of stock windows in which none can be had.
 	OutOfStock float64 `yaml:"out_of_stock"`
+	// ReclaimAfter is the mean life of a machine before the provider takes it
+	// back, exponentially distributed, as spot machines are; 0 means never.
+	// Notice is how long before that it is announced.
+	ReclaimAfter time.Duration `yaml:"reclaim_after"`
+	Notice       time.Duration `yaml:"notice"`
 }
 
 // Boot is a log-normal distribution of boot times given by two of its
@@ -134,6 +139,8 @@ func (o Offer) validate() error {
 		return fmt.Errorf("stock: %d is negative", o.Stock)
 	case !(o.OutOfStock >= 0 && o.OutOfStock <= 1): // also refuses NaN
 		return fmt.Errorf("out_of_stock: %v is not between 0 and 1", o.OutOfStock)
+	case o.ReclaimAfter < 0 || o.Notice < 0:
+		return fmt.Errorf("reclaim_after, notice: want 0 or more, have %v and %v", o.ReclaimAfter, o.Notice)
 	case o.Boot.P50 <= 0 || o.Boot.P95 < o.Boot.P50 || o.Boot.Min < 0:
 		return fmt.Errorf("boot: want 0 < p50 <= p95 and min >= 0, have p50 %v, p95 %v, min %v", o.Boot.P50, o.Boot.P95, o.Boot.Min)
 	}
@@ -145,5 +152,6 @@ func (o Offer) port() provisioners.Offer {
 		Type: o.Type, Region: o.Region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
 		Price: gpu.MicroUSD(o.Price), MinBilling: o.MinBilling,
 		Boot: provisioners.Boot{P50: max(o.Boot.P50, o.Boot.Min), P95: max(o.Boot.P95, o.Boot.Min)}, Simulated: true,
+		Interruptible: o.ReclaimAfter > 0 || o.Notice > 0, Notice: o.Notice,
 	}
 }

@@ -19,6 +19,7 @@ const (
 	OpGet    Op = "get"
 	OpList   Op = "list"
 	OpDelete Op = "delete"
+	OpRenew  Op = "renew"
 )
 
 // Effect is what a fault does to a call.
@@ -45,7 +46,7 @@ const (
 
 // effects lists the calls that each effect makes sense for.
 var effects = map[Effect][]Op{
-	FailBefore:        {OpOffers, OpCreate, OpGet, OpList, OpDelete},
+	FailBefore:        {OpOffers, OpCreate, OpGet, OpList, OpDelete, OpRenew},
 	ExecuteAndTimeout: {OpCreate, OpDelete},
 	Truncate:          {OpList},
 	Deny:              {OpGet},
@@ -92,6 +93,13 @@ func (c *Cloud) Inject(fault Fault) error {
 	return nil
 }
 
+// Mend takes back the faults of the call that have not hit yet.
+func (c *Cloud) Mend(op Op) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.faults, op)
+}
+
 // SetListLag changes Config.ListLag from now on.
 func (c *Cloud) SetListLag(lag time.Duration) {
 	c.mu.Lock()
@@ -107,6 +115,19 @@ func (c *Cloud) Kill(id string) error {
 	now := c.settle()
 	if m := c.shown[id]; m != nil && !reached(m.Ended, now) {
 		c.end(m, now)
+	}
+	return c.save()
+}
+
+// Reclaim makes the provider take the machine back as it takes spot machines:
+// with its offer's notice, counted from now. An unknown or ended machine stays
+// as it is.
+func (c *Cloud) Reclaim(id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.settle()
+	if m := c.shown[id]; m != nil && !reached(m.Ended, now) {
+		c.reclaim(m, now.Add(m.Offer.Notice))
 	}
 	return c.save()
 }

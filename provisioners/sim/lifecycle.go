@@ -21,7 +21,7 @@ func (c *Cloud) settle() time.Time {
 	now := c.clock.Now()
 	for len(c.pending) > 0 && !c.pending[0].at.After(now) {
 		due := heap.Pop(&c.pending).(event)
-		if m := due.machine; m.Stage == due.leaves {
+		if m := due.machine; m.Stage == due.leaves && (m.Stage != standing || reached(m.Ended, now)) {
 			m.Stage++
 			c.leave(m, due.leaves)
 		}
@@ -57,8 +57,15 @@ func (c *Cloud) plan(m *machine) {
 	}
 }
 
+// reclaim lets the provider take the machine back at the time.
+func (c *Cloud) reclaim(m *machine, at time.Time) {
+	m.Reclaimed = at
+	c.end(m, at)
+}
+
 // event is the instant at which a machine enters its next stage. A machine
-// whose end moved has an older event as well, which no longer fits its stage.
+// whose end moved has another event as well, which does not fit its stage or
+// comes before its end.
 type event struct {
 	at      time.Time
 	machine *machine

@@ -18,6 +18,8 @@ type machine struct {
 	Ready     time.Time // zero: never leaves Booting
 	Deleted   time.Time // zero: nobody asked for its end
 	Ended     time.Time // zero: no end in sight
+	Expires   time.Time // when it ends by itself unless it is renewed; zero: never
+	Reclaimed time.Time // when the provider takes it back; zero: never
 	Stage     stage
 }
 
@@ -53,13 +55,31 @@ func reached(instant, at time.Time) bool { return !instant.IsZero() && !at.Befor
 func (m *machine) instance(at time.Time) provisioners.Instance {
 	instance := provisioners.Instance{
 		ID: m.ID, Token: m.Token, Owner: m.Spec.Owner, NodeID: m.Spec.NodeID, Type: m.Spec.Type,
-		Phase: m.phase(at), CreatedAt: m.Born, Simulated: true,
+		Phase: m.phase(at), CreatedAt: m.Born, Notice: m.notice(at), Simulated: true,
+	}
+	if instance.Phase == provisioners.Terminated {
+		instance.EndedAt = m.Ended
 	}
 	if instance.Phase == provisioners.Running {
 		instance.Address = m.ID + ".sim.invalid"
 		instance.Devices = m.devices()
 	}
 	return instance
+}
+
+// notice is what the provider announces of a machine that it will take back.
+func (m *machine) notice(at time.Time) *provisioners.Notice {
+	if !reached(m.Reclaimed, at.Add(m.Offer.Notice)) || reached(m.Ended, at) || reached(m.Deleted, at) {
+		return nil
+	}
+	return &provisioners.Notice{Kind: provisioners.NoticeInterruption, At: m.Reclaimed, Message: "the simulated cloud wants it back"}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 func (m *machine) devices() []gpu.Device {

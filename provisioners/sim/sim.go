@@ -34,7 +34,10 @@ type Cloud struct {
 	dirty   bool // the state file is older than the maps
 }
 
-var _ provisioners.Provisioner = (*Cloud)(nil)
+var (
+	_ provisioners.Provisioner = (*Cloud)(nil)
+	_ provisioners.Renewer     = (*Cloud)(nil)
+)
 
 // New opens the cloud: empty, or as its state file says. It fails on a bad
 // config and on a damaged file.
@@ -101,7 +104,7 @@ func (c *Cloud) find(token string, spec provisioners.Spec) (*machine, error) {
 		return nil, err
 	}
 	m := c.tokens[token]
-	if m != nil && m.Spec != spec {
+	if m != nil && m.Spec.Ask() != spec.Ask() {
 		return nil, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v", m.Spec)
 	}
 	return m, nil
@@ -127,7 +130,13 @@ func (c *Cloud) make(token string, spec provisioners.Spec, now time.Time, fault 
 		m.Ready = time.Time{}
 	}
 	if fault.Effect == BootDies {
-		c.end(m, now.Add(boot/2))
+		c.end(m, now.Add((boot / 2).Truncate(time.Microsecond)))
+	}
+	if m.Expires = spec.ExpiresAt; !m.Expires.IsZero() {
+		c.end(m, later(m.Expires, now))
+	}
+	if at, drawn := offer.reclaimed(chance(c.config.Seed, "reclaim", c.config.Name, token), now); drawn {
+		c.reclaim(m, at)
 	}
 	return m, nil
 }
@@ -196,6 +205,30 @@ func (c *Cloud) Delete(ctx context.Context, id string) error {
 		c.end(m, now.Add(c.config.Terminating))
 	}
 	return cmp.Or(c.save(), fault.timedOut(OpDelete))
+}
+
+// Renew moves the machine's own end. A machine that ends sooner for another
+// reason still does.
+func (c *Cloud) Renew(ctx context.Context, id string, until time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, _, err := c.enter(ctx, OpRenew)
+	if err != nil {
+		return err
+	}
+	m := c.shown[id]
+	if m == nil || reached(m.Ended, now) {
+		return provisioners.Errorf(provisioners.KindNotFound, "no machine %q", id)
+	}
+	if m.Expires.IsZero() || !until.After(m.Expires) || reached(m.Deleted, now) {
+		return nil
+	}
+	if m.Ended.Equal(m.Expires) {
+		m.Ended = m.Reclaimed
+	}
+	m.Expires = until
+	c.end(m, until)
+	return c.save()
 }
 
 // LivePerNode counts, for each node id, the machines that exist and are not

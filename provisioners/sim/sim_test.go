@@ -25,7 +25,8 @@ func offer() sim.Offer {
 	return sim.Offer{
 		Type: "a100-8", Region: "sim-1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920,
 		Price: provisioners.Price(36 * gpu.USD), MinBilling: time.Minute,
-		Boot: sim.Boot{P50: 4 * time.Minute, P95: 9 * time.Minute, Min: 2 * time.Minute},
+		Boot:   sim.Boot{P50: 4 * time.Minute, P95: 9 * time.Minute, Min: 2 * time.Minute},
+		Notice: 30 * time.Second,
 	}
 }
 
@@ -73,11 +74,15 @@ func TestConformance(t *testing.T) {
 		hook := func(op sim.Op, effect sim.Effect) func() {
 			return func() { inject(t, cloud, sim.Fault{Op: op, Effect: effect}) }
 		}
+		failure := func(op sim.Op, kind provisioners.Kind) func() {
+			return func() { inject(t, cloud, sim.Fault{Op: op, Effect: sim.FailBefore, Kind: kind}) }
+		}
 		return provisionertest.Subject{
 			Provisioner: cloud,
 			Reopen: func(t *testing.T) provisioners.Provisioner {
 				again, err := sim.New(c, manual)
 				require.NoError(t, err)
+				cloud = again
 				return again
 			},
 			Spec: spec(""), OtherSpec: provisioners.Spec{Type: "a100-4", Region: "sim-1"}, Machines: 100,
@@ -86,11 +91,36 @@ func TestConformance(t *testing.T) {
 			TimeOutCreate: hook(sim.OpCreate, sim.ExecuteAndTimeout),
 			TimeOutDelete: hook(sim.OpDelete, sim.ExecuteAndTimeout),
 			TruncateList:  hook(sim.OpList, sim.Truncate),
-			RunOut: func() {
-				inject(t, cloud, sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindCapacity})
+			RunOut:        failure(sim.OpCreate, provisioners.KindCapacity),
+			FailCreate:    failure(sim.OpCreate, provisioners.KindTransient),
+			FailDelete:    failure(sim.OpDelete, provisioners.KindTransient),
+			IgnoreDelete:  hook(sim.OpDelete, sim.Ignore),
+			Throttle:      func(calls int) { throttle(t, cloud, calls) },
+			LagList:       func(lag time.Duration) { cloud.SetListLag(lag) },
+			Reclaim:       func(id string) { require.NoError(t, cloud.Reclaim(id)) },
+			Now:           manual.Now,
+			Foreign: func() func() bool {
+				foreign, err := cloud.Create(t.Context(), "theirs", provisioners.Spec{Type: "a100-8", Owner: "theirs", NodeID: "nod_1"})
+				require.NoError(t, err)
+				return func() bool {
+					i, err := cloud.Get(t.Context(), foreign.ID)
+					return err == nil && i.Phase != provisioners.Terminating && i.Phase != provisioners.Terminated
+				}
 			},
 		}
 	}})
+}
+
+// throttle makes each kind of call fail that often; 0 takes back what is left.
+func throttle(t *testing.T, cloud *sim.Cloud, calls int) {
+	t.Helper()
+	for _, op := range []sim.Op{sim.OpCreate, sim.OpGet, sim.OpList, sim.OpDelete} {
+		if calls == 0 {
+			cloud.Mend(op)
+			continue
+		}
+		inject(t, cloud, sim.Fault{Op: op, Effect: sim.FailBefore, Kind: provisioners.KindThrottled, Times: calls})
+	}
 }
 
 // The sampled boot times have the configured quantiles: within 5 % for 4,000

@@ -64,6 +64,7 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	a.decisions()
 	a.explanations()
 	a.plans()
+	a.recovery()
 	return a.huma.OpenAPI()
 }
 

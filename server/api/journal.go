@@ -18,6 +18,7 @@ import (
 func (a *API) journal() {
 	handle(a, operation{http.MethodGet, "/events", "listEvents", "journal", "What happened, oldest first", 0}, a.listEvents)
 	handle(a, operation{http.MethodGet, "/events/stream", "streamEvents", "journal", "What happens, as server-sent events or lines of JSON", 0}, a.streamEvents)
+	handle(a, operation{http.MethodGet, "/reports/costs", "costs", "journal", "What machines cost in a period, by who pays and why", 0}, a.costs)
 	handle(a, operation{http.MethodGet, "/reports/summary", "summary", "journal", "Zero-wait rate and idle waste of a period", 0}, a.summary)
 }
 

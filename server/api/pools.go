@@ -32,6 +32,7 @@ func (a *API) createPool(ctx context.Context, in *struct {
 	def := gpu.Pool{
 		Name: b.Name, Provisioner: b.Provisioner, Region: b.Region, Type: b.InstanceType, Model: b.Model,
 		PerNode: b.GPUsPerNode, MemoryMiB: b.GPUMemoryMiB, Price: micro(b.PricePerNodeHour),
+		MinBilling: seconds(b.MinBillingSeconds), Alternates: alternates(b.Alternates),
 		MinNodes: b.MinNodes, MaxNodes: b.MaxNodes, Simulated: b.Simulated,
 		Timers: gpu.Timers{WarmHold: seconds(b.WarmHoldSeconds), IdleRelease: seconds(b.IdleReleaseSeconds), MaxLease: seconds(b.MaxLeaseSeconds),
 			Cleaning: seconds(b.CleaningSeconds)},
@@ -87,6 +88,9 @@ func change(p *gpu.Pool, b contract.PoolPatch) {
 	if b.PricePerNodeHour != nil {
 		p.Price = micro(*b.PricePerNodeHour)
 	}
+	if b.Alternates != nil {
+		p.Alternates = alternates(*b.Alternates)
+	}
 	set(&p.MinNodes, b.MinNodes)
 	set(&p.MaxNodes, b.MaxNodes)
 	set(&p.Paused, b.Paused)
@@ -112,10 +116,35 @@ func set[T any](to, from *T) {
 	}
 }
 
+func alternates(in []contract.PoolSource) []gpu.Alternate {
+	var out []gpu.Alternate
+	for _, s := range in {
+		out = append(out, gpu.Alternate{
+			Source: gpu.Source{Provisioner: s.Provisioner, Region: s.Region, Type: s.InstanceType,
+				Price: micro(s.PricePerNodeHour), MinBilling: seconds(s.MinBillingSeconds)},
+			Boot50: fraction(s.BootP50Seconds), Boot95: fraction(s.BootP95Seconds),
+		})
+	}
+	return out
+}
+
+func sources(in []gpu.Alternate) []contract.PoolSource {
+	var out []contract.PoolSource
+	for _, a := range in {
+		out = append(out, contract.PoolSource{
+			Provisioner: a.Provisioner, Region: a.Region, InstanceType: a.Type, PricePerNodeHour: money(a.Price),
+			MinBillingSeconds: int64(a.MinBilling / time.Second),
+			BootP50Seconds:    a.Boot50.Seconds(), BootP95Seconds: a.Boot95.Seconds(),
+		})
+	}
+	return out
+}
+
 func pool(p ledger.Pool) contract.Pool {
 	return contract.Pool{
 		ID: p.ID, Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, InstanceType: p.Type, Model: p.Model,
 		GPUsPerNode: p.PerNode, GPUMemoryMiB: p.MemoryMiB, PricePerNodeHour: money(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
+		MinBillingSeconds: int64(p.MinBilling / time.Second), Alternates: sources(p.Alternates),
 		WarmHoldSeconds: int64(p.Timers.WarmHold / time.Second), IdleReleaseSeconds: int64(p.Timers.IdleRelease / time.Second),
 		MaxLeaseSeconds: int64(p.Timers.MaxLease / time.Second), CleaningSeconds: int64(p.Timers.Cleaning / time.Second),
 		NodeCPUs: p.NodeCPUs, NodeMemoryMiB: p.NodeMemoryMiB, OnlineShare: p.OnlineShare, BorrowIdle: p.BorrowIdle, Paused: p.Paused, Simulated: p.Simulated,

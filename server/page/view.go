@@ -36,6 +36,8 @@ type view struct {
 	Nodes        []nodeRow
 	Reservations []bookingRow
 	Allocations  []bookingRow
+	Costs        []costRow
+	Orphans      []orphanRow
 	Events       []eventRow
 }
 
@@ -58,8 +60,8 @@ type poolRow struct {
 }
 
 type nodeRow struct {
-	ID, Pool, State, Age, Reason, GPUs string
-	Simulated                          bool
+	ID, Pool, State, Age, Reason, GPUs, Cost string
+	Simulated                                bool
 }
 
 type bookingRow struct {
@@ -122,7 +124,7 @@ func (v *view) tables(r ledger.Reader, s ledger.Scope, now time.Time) error {
 	names := v.pools(pools, nodes, now)
 	v.nodes(nodes, names, now)
 	v.bookings(reservations, allocations, names, now)
-	return nil
+	return v.money(r, s, now)
 }
 
 func (v *view) pools(pools []ledger.Pool, nodes []node.Node, now time.Time) map[string]string {
@@ -139,6 +141,8 @@ func (v *view) pools(pools []ledger.Pool, nodes []node.Node, now time.Time) map[
 			Nodes: fmt.Sprintf("%d ready, %d live, at most %d", ready[p.ID], live[p.ID], p.MaxNodes),
 			Boot:  p.Boot.P50().Round(time.Second).String() + " / " + p.Boot.P95().Round(time.Second).String(), Simulated: p.Simulated}
 		switch {
+		case p.Recovery.Active():
+			row.Note = "only reconciles until an operator confirms: " + p.Recovery.Reason
 		case p.BlockedUntil.After(now):
 			row.Note = "the provider had nothing; asks again in " + span(p.BlockedUntil.Sub(now))
 		case p.Paused:
@@ -157,7 +161,11 @@ func (v *view) nodes(nodes []node.Node, names map[string]string, now time.Time) 
 				since = t
 			}
 		}
-		v.Nodes = append(v.Nodes, nodeRow{ID: n.ID, Pool: names[n.PoolID], State: string(n.State()), Age: span(now.Sub(since)),
+		paid := ""
+		if !n.BilledFrom.IsZero() {
+			paid = n.Source.Cost(now.Sub(n.BilledFrom)).String()
+		}
+		v.Nodes = append(v.Nodes, nodeRow{Cost: paid, ID: n.ID, Pool: names[n.PoolID], State: string(n.State()), Age: span(now.Sub(since)),
 			Reason: n.Reason, GPUs: strconv.Itoa(len(n.Devices)), Simulated: n.Simulated})
 	}
 }

@@ -53,6 +53,9 @@ func fromSentinel(err error) (*Problem, bool) {
 			Fix("Ask an admin of the organization, or an operator, for a key that may", ""), true
 	case errors.Is(err, ledger.ErrTaken):
 		return New(contract.CodeNameTaken, "Something of that name exists.").Fix("Choose another name", ""), true
+	case errors.Is(err, ledger.ErrRecovering):
+		return New(contract.CodeRecovering, "The pool only reconciles with its provider: nothing is made, ended or handed out until an operator has confirmed what was found.").
+			Fix("Wait, or have an operator look: forewarm recovery show", ""), true
 	case errors.Is(err, ledger.ErrPlanExpired):
 		return New(contract.CodePlanExpired, "A plan is good for a few minutes.").Fix("Make the plan again", ""), true
 	case errors.Is(err, ledger.ErrConflict):

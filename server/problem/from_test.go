@@ -38,6 +38,7 @@ func TestFromGivesEveryFailureItsCode(t *testing.T) {
 		contract.CodeUnknownTimeZone:      {&ledger.InvalidError{Field: "timezone", Rule: "is unknown"}, 422, true},
 		contract.CodeQuotaExceeded:        {refused(admission.CapacityExhausted, admission.QuotaExceeded), 403, true},
 		contract.CodeCapacityExhausted:    {refused(admission.CapacityExhausted), 409, true},
+		contract.CodeRecovering:           {ledger.ErrRecovering, 503, true},
 		contract.CodeTimeout:              {context.DeadlineExceeded, 504, false},
 		contract.CodeInternal:             {errors.New("password is hunter2"), 500, false},
 	} {

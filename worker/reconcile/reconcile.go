@@ -76,6 +76,8 @@ type Sweeper struct {
 	// seen is when each machine without a node was first listed, by provisioner
 	// and id. Losing it only delays an end.
 	seen map[string]map[string]time.Time
+	// settled are machines without a node whose account is closed.
+	settled map[string]bool
 }
 
 // New returns a sweeper of the provisioners, by name. It fails without a
@@ -84,7 +86,7 @@ func New(l *ledger.Ledger, byName map[string]provisioners.Provisioner, cfg Confi
 	if cfg.Deployment == "" {
 		return nil, fmt.Errorf("configuring the sweep: the deployment has no name")
 	}
-	return &Sweeper{ledger: l, provisioners: byName, cfg: cfg.WithDefaults(), seen: map[string]map[string]time.Time{}}, nil
+	return &Sweeper{ledger: l, provisioners: byName, cfg: cfg.WithDefaults(), seen: map[string]map[string]time.Time{}, settled: map[string]bool{}}, nil
 }
 
 // Handle is the handler of the sweep task of one provisioner. The task is run

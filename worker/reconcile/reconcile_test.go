@@ -62,7 +62,7 @@ func (s *site) found() {
 	_, err := s.ledger.Bootstrap(ctx, "acme", quota.Limits{GPUs: 1000}, ledger.Key{ID: "key_operator", Name: "operator", Hash: []byte{1}})
 	require.NoError(s.t, err)
 	s.pool, err = s.ledger.CreatePool(ctx, ledger.SystemActor("test"), gpu.Pool{
-		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "sim-a100-8", Model: "a100-80g", PerNode: 8, MaxNodes: 40,
+		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "sim-a100-8", Model: "a100-80g", PerNode: 8, MaxNodes: 40, Price: 20 * gpu.USD, MinBilling: time.Minute,
 		Timers: gpu.Timers{MaxLease: time.Hour},
 	}, plan.BootTimes{Prior50: time.Minute, Prior95: time.Minute})
 	require.NoError(s.t, err)
@@ -81,6 +81,7 @@ func (s *site) machine(owner, nodeID, token string) provisioners.Instance {
 func (s *site) node(slot int, providerID string, events ...node.Event) node.Node {
 	s.t.Helper()
 	n := node.New(s.ids.New(ids.Node), s.pool.ID, slot, 1, s.clock.Now())
+	n.Source = s.pool.Source()
 	for _, e := range events {
 		var err error
 		n, err = n.Apply(e, "test", s.clock.Now())
@@ -92,6 +93,9 @@ func (s *site) node(slot int, providerID string, events ...node.Event) node.Node
 	}))
 	return n
 }
+
+// over returns a node that the ledger knows and that is over.
+func (s *site) over() string { return s.node(39, "", node.Provision, node.Refuse).ID }
 
 func (s *site) sweep() reconcile.Result {
 	s.t.Helper()
@@ -127,7 +131,6 @@ var upAndRunning = []node.Event{node.Provision, node.Boot, node.BecomeOK}
 func TestAMachineWithoutANodeIsEnded(t *testing.T) {
 	t.Parallel()
 	for name, orphan := range map[string]func(*site) provisioners.Instance{
-		"unknown node": func(s *site) provisioners.Instance { return s.machine("ours", "nod_unknown", "t") },
 		"second machine": func(s *site) provisioners.Instance {
 			n := s.node(0, "sim-another", upAndRunning...)
 			return s.machine("ours", n.ID, "t")
@@ -153,7 +156,7 @@ func TestAMachineWithoutANodeIsEnded(t *testing.T) {
 func TestOneSightingIsNotEnough(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	i := s.machine("ours", "nod_unknown", "t")
+	i := s.machine("ours", s.over(), "t")
 	s.clock.Advance(time.Hour)
 	s.sweep()
 	s.clock.Advance(59 * time.Second)
@@ -168,7 +171,7 @@ func TestOneSightingIsNotEnough(t *testing.T) {
 func TestAnIncompleteListConcludesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	i := s.machine("ours", "nod_unknown", "t")
+	i := s.machine("ours", s.over(), "t")
 	s.clock.Advance(time.Hour)
 	s.sweep()
 	require.NoError(t, s.cloud.Inject(sim.Fault{Op: sim.OpList, Effect: sim.Truncate, Times: 1}))
@@ -229,8 +232,9 @@ func TestASweepEndsFewMachines(t *testing.T) {
 		t.Run(fmt.Sprint(tc.machines), func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
+			over := s.over()
 			for i := range tc.machines {
-				s.machine("ours", fmt.Sprint("nod_", i), fmt.Sprint("t", i))
+				s.machine("ours", over, fmt.Sprint("t", i))
 			}
 			s.clock.Advance(time.Hour)
 			s.sweep()
@@ -258,6 +262,57 @@ func TestAnEmptyListConcludesNothing(t *testing.T) {
 		return err
 	}))
 	require.Equal(t, node.Ready, after.State())
+}
+
+// A list may be older than the one before. What it lacks for that is charged again
+// when it is back.
+func TestAnOrphanThatAnOldListLacksIsChargedToItsEnd(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	i := s.machine("ours", "nod_unknown", "t")
+	s.sweeps(time.Minute)
+	s.cloud.SetListLag(5 * time.Minute)
+	s.sweeps(time.Minute)
+	require.NotZero(t, s.orphan().BilledUntil)
+	s.cloud.SetListLag(0)
+	s.sweeps(time.Minute)
+	require.Zero(t, s.orphan().BilledUntil, "it stands")
+	s.cloud.SetListLag(5 * time.Minute)
+	s.sweeps(time.Minute)
+	require.NoError(t, s.cloud.Kill(i.ID))
+	ended := s.clock.Now()
+	s.cloud.SetListLag(0)
+	s.sweeps(time.Minute)
+	require.Equal(t, ended, s.orphan().BilledUntil)
+}
+
+// What a machine costs depends on where it was asked for.
+func TestAnOrphanIsChargedAtThePriceOfItsRegion(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	near := sim.Config{}.WithDefaults().Offers[0]
+	far := near
+	far.Region, far.Price = "far-1", 2*near.Price
+	var err error
+	s.cloud, err = sim.New(sim.Config{Name: "sim", Offers: []sim.Offer{far, near}}, s.clock)
+	require.NoError(t, err)
+	n := s.node(0, "", node.Provision, node.Refuse)
+	s.machine("ours", n.ID, "t")
+	s.sweeps(time.Minute)
+	require.Equal(t, s.pool.Source(), s.orphan().Source)
+	require.Equal(t, near.GPUs, s.orphan().GPUs)
+}
+
+// orphan is the only one that is written down.
+func (s *site) orphan() ledger.Orphan {
+	s.t.Helper()
+	var all []ledger.Orphan
+	require.NoError(s.t, s.store.Read(s.t.Context(), func(r ledger.Reader) (err error) {
+		all, err = r.Orphans(ledger.OrphanFilter{})
+		return err
+	}))
+	require.Len(s.t, all, 1)
+	return all[0]
 }
 
 func TestANodeWithoutATaskGetsOne(t *testing.T) {

@@ -3,14 +3,12 @@ package reconcile
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/internal/obs"
-	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -41,10 +39,19 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 	if err != nil {
 		return Result{}, err
 	}
+	if err := s.account(ctx, p, list.Instances, view); err != nil {
+		return Result{}, err
+	}
+	if view.recovering, err = s.recovering(ctx, p.Name()); err != nil {
+		return Result{}, err
+	}
 	standing := s.standing(list.Instances)
 	result := Result{Complete: true}
 	orphans := orphansOf(standing, view.nodes)
 	due := s.due(p.Name(), orphans, view.now)
+	if view.recovering {
+		due = nil
+	}
 	for _, o := range orphans {
 		result.Orphans = append(result.Orphans, o.ID)
 	}
@@ -54,7 +61,7 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 		s.cfg.Logger.ErrorContext(ctx, "more machines without a node than one sweep may end; is this the right database?",
 			"provisioner", p.Name(), "orphans", len(orphans), "at_most", most)
 	}
-	result.Ended, err = s.end(ctx, p, due)
+	result.Ended, err = s.end(ctx, p, due, view.now)
 	if err != nil {
 		return result, err
 	}
@@ -124,7 +131,7 @@ func (s *Sweeper) due(provisioner string, orphans []provisioners.Instance, now t
 }
 
 // end asks for the end of each machine, after a last look at its node.
-func (s *Sweeper) end(ctx context.Context, p provisioners.Provisioner, due []provisioners.Instance) (ended []string, err error) {
+func (s *Sweeper) end(ctx context.Context, p provisioners.Provisioner, due []provisioners.Instance, now time.Time) (ended []string, err error) {
 	for _, o := range due {
 		owned, err := s.owned(ctx, o)
 		if err != nil {
@@ -137,7 +144,10 @@ func (s *Sweeper) end(ctx context.Context, p provisioners.Provisioner, due []pro
 			return ended, fmt.Errorf("ending machine %s, which no node owns: %w", o.ID, err)
 		}
 		ended = append(ended, o.ID)
-		if err := s.ledger.ReportOrphan(ctx, p.Name(), o.ID, o.NodeID); err != nil {
+		if err := s.billed(ctx, o, now); err != nil {
+			return ended, err
+		}
+		if err := s.ledger.ReportOrphanEnded(ctx, p.Name(), o.ID, o.NodeID); err != nil {
 			return ended, fmt.Errorf("journalling the end of %s: %w", o.ID, err)
 		}
 		s.cfg.Metrics.Transition(obs.Node, "orphan_ended")
@@ -149,21 +159,7 @@ func (s *Sweeper) end(ctx context.Context, p provisioners.Provisioner, due []pro
 
 // owned looks at the machine's node again, whatever provisioner it is of now:
 // a pool may have been given another one.
-func (s *Sweeper) owned(ctx context.Context, o provisioners.Instance) (owned bool, err error) {
-	err = s.ledger.Store().Read(ctx, func(r ledger.Reader) error {
-		n, err := r.Node(o.NodeID)
-		switch {
-		case errors.Is(err, ledger.ErrNotFound):
-			owned = false
-			return nil
-		case err != nil:
-			return err
-		}
-		owned = owns(n, o)
-		return nil
-	})
-	if err != nil {
-		return false, fmt.Errorf("reading node %s: %w", o.NodeID, err)
-	}
-	return owned, nil
+func (s *Sweeper) owned(ctx context.Context, o provisioners.Instance) (bool, error) {
+	n, err := s.node(ctx, o.NodeID)
+	return err == nil && n.ID != "" && owns(n, o), err
 }

@@ -27,6 +27,9 @@ type view struct {
 	now       time.Time
 	nodes     map[string]node.Node // that are not over, by id
 	neglected []node.Node          // of them, those without the task that their state needs
+	// recovering says that a pool of the provisioner only reconciles: nothing is
+	// ended.
+	recovering bool
 }
 
 const pageSize = 500
@@ -54,6 +57,24 @@ func (s *Sweeper) look(ctx context.Context, provisioner string) (view, error) {
 		return view{}, fmt.Errorf("reading the nodes of %s: %w", provisioner, err)
 	}
 	return v, nil
+}
+
+// recovering reports whether any pool that may have machines of the provisioner
+// only reconciles.
+func (s *Sweeper) recovering(ctx context.Context, provisioner string) (found bool, err error) {
+	err = s.ledger.Store().Read(ctx, func(r ledger.Reader) error {
+		pools, err := r.Pools(ledger.Page{})
+		for _, p := range pools {
+			for _, source := range p.Pool.Sources() {
+				found = found || p.Recovery.Active() && source.Provisioner == provisioner
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("reading what recovers: %w", err)
+	}
+	return found, nil
 }
 
 func (v *view) add(r ledger.Reader, nodes []node.Node) error {

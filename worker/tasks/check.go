@@ -28,7 +28,7 @@ func (w Work) check(ctx context.Context, c Claim) error {
 	if !wanted {
 		return nil
 	}
-	p, err := w.provisioner(pool.Provisioner)
+	p, err := w.provisioner(n.Source.Provisioner)
 	if err == nil {
 		err = w.look(ctx, looked{Claim: c, node: n, pool: pool, provider: p})
 	}
@@ -57,14 +57,63 @@ func (w Work) look(ctx context.Context, l looked) error {
 // running is the health gate: a machine that runs is not yet one that can serve.
 // Of a node that serves nobody any more, it is enough that it stands.
 func (w Work) running(ctx context.Context, l looked, found provisioners.Instance) error {
+	if err := w.renew(ctx, l); err != nil {
+		return err
+	}
 	fault := unfit(l.pool, found.Devices)
+	if fault == "" && l.node.State() == node.Ready && !same(l.node.Devices, found.Devices) {
+		fault = "gpu_changed"
+	}
 	serves := l.node.State() == node.Booting || l.node.State() == node.Ready
-	if fault == "" || !serves {
+	switch {
+	case serves && fault == "" && found.Notice != nil:
+		return w.Ledger.ReportNotice(ctx, l.Guard, l.node.ID, ledger.Notice{
+			Kind: string(found.Notice.Kind), At: found.Notice.At, Message: found.Notice.Message,
+		})
+	case !serves || fault == "":
 		return w.Ledger.ReportUp(ctx, l.Guard, l.node.ID, machine(found))
 	}
 	w.Logger.WarnContext(ctx, "a node does not pass its health gate", "fault", fault)
 	return w.Ledger.ReportUnhealthy(ctx, l.Guard, l.node.ID, fault)
 }
+
+// renew moves the machine's dead-man switch when half of its time is over. A
+// provider that could not be told is tried again at the next look, of which
+// there are many in the other half.
+func (w Work) renew(ctx context.Context, l looked) error {
+	renewer, able := l.provider.(provisioners.Renewer)
+	until, due := w.Ledger.Renewal(l.node, l.Now)
+	if !able || !due {
+		return nil
+	}
+	if err := renewer.Renew(ctx, l.node.ProviderID, until); err != nil {
+		w.Logger.WarnContext(ctx, "a machine could not be renewed; it is tried again", "expires_at", l.node.ExpiresAt, "error", err)
+		return nil
+	}
+	if err := w.Ledger.ReportRenewed(ctx, l.node.ID, until); err != nil {
+		return fmt.Errorf("noting that it was renewed: %w", err)
+	}
+	return nil
+}
+
+// same reports whether a machine still has the GPUs that its node was proved
+// with: whoever holds one holds it by its UUID.
+func same(proved, found []gpu.Device) bool {
+	known := map[string]bool{}
+	for _, d := range proved {
+		known[d.UUID] = true
+	}
+	for _, d := range found {
+		if !known[d.UUID] {
+			return false
+		}
+	}
+	return len(proved) == len(found)
+}
+
+// memoryShort is the part of a GPU's promised memory, in percent, below which it
+// is not what was ordered. Drivers keep a little for themselves.
+const memoryShort = 90
 
 // unfit returns the code of what is wrong with a machine's devices, empty for
 // nothing. A second device with the same UUID is one device seen twice.
@@ -79,6 +128,8 @@ func unfit(pool ledger.Pool, devices []gpu.Device) string {
 			return "gpu_identity"
 		case d.Model != "" && pool.Model != "" && !strings.EqualFold(d.Model, pool.Model):
 			return "gpu_model"
+		case d.MemoryMiB > 0 && d.MemoryMiB*100 < pool.MemoryMiB*memoryShort:
+			return "gpu_memory"
 		}
 		seen[d.UUID] = true
 	}

@@ -21,12 +21,13 @@ func (w Work) create(ctx context.Context, c Claim) error {
 	if !intent.Wanted {
 		return nil
 	}
-	p, err := w.provisioner(intent.Pool.Provisioner)
+	p, err := w.provisioner(intent.Node.Source.Provisioner)
 	if err != nil {
 		return fmt.Errorf("creating node %s: %w", intent.Node.ID, err)
 	}
 	made, err := p.Create(ctx, intent.Node.Token, provisioners.Spec{
-		Type: intent.Pool.Type, Region: intent.Pool.Region, Owner: w.Deployment, NodeID: intent.Node.ID,
+		Type: intent.Node.Source.Type, Region: intent.Node.Source.Region, Owner: w.Deployment, NodeID: intent.Node.ID,
+		ExpiresAt: intent.Node.ExpiresAt,
 	})
 	switch {
 	case err == nil:
@@ -47,6 +48,6 @@ func (w Work) refused(ctx context.Context, c Claim, intent ledger.CreateIntent, 
 		message = typed.Message
 	}
 	w.Logger.WarnContext(ctx, "the provider refused a machine",
-		"provisioner", intent.Pool.Provisioner, "pool", intent.Pool.Name, "refusal", string(kind), "error", refusal)
+		"provisioner", intent.Node.Source.Provisioner, "pool", intent.Pool.Name, "refusal", string(kind), "error", refusal)
 	return w.Ledger.ReportRefused(ctx, c.Guard, intent.Node.ID, string(kind), message, kind == provisioners.KindCapacity)
 }

@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/forewarm/forewarm/provisioners"
 )
@@ -17,7 +18,7 @@ func (w Work) remove(ctx context.Context, c Claim) error {
 	if !wanted {
 		return nil
 	}
-	p, err := w.provisioner(pool.Provisioner)
+	p, err := w.provisioner(n.Source.Provisioner)
 	if err != nil {
 		return fmt.Errorf("deleting node %s: %w", n.ID, err)
 	}
@@ -50,7 +51,7 @@ func (w Work) adopt(ctx context.Context, l looked) error {
 		return provisioners.Errorf(provisioners.KindTransient,
 			"node %s may have a machine that %s does not list yet", l.node.ID, l.provider.Name())
 	}
-	return w.gone(ctx, l)
+	return w.gone(ctx, l, time.Time{})
 }
 
 func (w Work) end(ctx context.Context, l looked) error {
@@ -61,15 +62,15 @@ func (w Work) end(ctx context.Context, l looked) error {
 	switch {
 	case provisioners.KindOf(err) == provisioners.KindNotFound && !w.fresh(l.node, l.Now),
 		err == nil && found.Phase == provisioners.Terminated:
-		return w.gone(ctx, l)
+		return w.gone(ctx, l, found.EndedAt)
 	case err != nil:
 		return w.still(ctx, l, fmt.Errorf("looking whether it is gone: %w", err))
 	}
 	return w.still(ctx, l, nil)
 }
 
-func (w Work) gone(ctx context.Context, l looked) error {
-	if err := w.Ledger.ReportAbsent(ctx, l.Guard, l.node.ID); err != nil {
+func (w Work) gone(ctx context.Context, l looked, ended time.Time) error {
+	if err := w.Ledger.ReportAbsent(ctx, l.Guard, l.node.ID, ended); err != nil {
 		return fmt.Errorf("reporting that the machine of node %s is gone: %w", l.node.ID, err)
 	}
 	return nil

@@ -78,13 +78,20 @@ func (w Work) provisioner(name string) (provisioners.Provisioner, error) {
 // fresh reports whether the node's machine is so young that its provider's "not
 // found" means nothing. Providers answer from replicas: a machine that was just
 // made and one that is gone look the same for a while.
+//
+// The machine of a creation that was never answered is first met when it is to be
+// removed, and was made before that.
 func (w Work) fresh(n node.Node, now time.Time) bool {
-	return n.BootingAt.IsZero() || now.Sub(n.BootingAt) < w.Settle
+	known := n.BootingAt
+	if known.IsZero() {
+		known = n.RetiredAt
+	}
+	return known.IsZero() || now.Sub(known) < w.Settle
 }
 
 // machine is what the provider said, in the ledger's words.
 func machine(i provisioners.Instance) ledger.Machine {
-	return ledger.Machine{ProviderID: i.ID, Address: i.Address, Devices: i.Devices, Simulated: i.Simulated}
+	return ledger.Machine{ProviderID: i.ID, Address: i.Address, Devices: i.Devices, Simulated: i.Simulated, Born: i.CreatedAt, Ended: i.EndedAt}
 }
 
 func over(p provisioners.Phase) bool {

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -181,6 +180,9 @@ func (a *app) ensurePool(ctx context.Context, p Pool, at string) error {
 	if def, err = a.completed(def, offer, at); err != nil {
 		return err
 	}
+	if def.Alternates, err = a.alternates(ctx, def, p.Alternates, at); err != nil {
+		return err
+	}
 	prior := plan.BootTimes{Prior50: offer.Boot.P50, Prior95: offer.Boot.P95}
 	_, err = a.ledger.CreatePool(ctx, ledger.SystemActor("config"), def, prior)
 	var invalid *ledger.InvalidError
@@ -220,7 +222,7 @@ func (a *app) offered(ctx context.Context, def gpu.Pool, at string) (provisioner
 // machine of the offer could be: the health gate would never let one pass.
 func (a *app) completed(def gpu.Pool, o provisioners.Offer, at string) (gpu.Pool, error) {
 	def.PerNode, def.Model, def.Price = cmp.Or(def.PerNode, o.GPUs), cmp.Or(def.Model, o.Model), cmp.Or(def.Price, o.Price)
-	def.MemoryMiB, def.Simulated = cmp.Or(def.MemoryMiB, o.MemoryMiB), o.Simulated
+	def.MemoryMiB, def.Simulated, def.MinBilling = cmp.Or(def.MemoryMiB, o.MemoryMiB), o.Simulated, o.MinBilling
 	if def.PerNode != o.GPUs {
 		return def, a.cfg.wrong(at+".gpus_per_node", fmt.Sprintf("is %d", def.PerNode), fmt.Sprintf("write %d: so many has a %s", o.GPUs, o.Type))
 	}
@@ -228,6 +230,26 @@ func (a *app) completed(def gpu.Pool, o provisioners.Offer, at string) (gpu.Pool
 		return def, a.cfg.wrong(at+".model", fmt.Sprintf("is %q", def.Model), fmt.Sprintf("write %q: that is what a %s has", o.Model, o.Type))
 	}
 	return def, nil
+}
+
+// alternates completes the other places where a pool's machines can be had. They
+// must be of the same GPUs.
+func (a *app) alternates(ctx context.Context, def gpu.Pool, declared []PoolSource, at string) ([]gpu.Alternate, error) {
+	var all []gpu.Alternate
+	for i, d := range declared {
+		here := fmt.Sprintf("%s.alternates.%d", at, i)
+		same := def
+		same.Provisioner, same.Region, same.Type, same.Price = d.Provisioner, d.Region, d.InstanceType, gpu.MicroUSD(d.Price)
+		offer, err := a.offered(ctx, same, here)
+		if err != nil {
+			return nil, err
+		}
+		if same, err = a.completed(same, offer, here); err != nil {
+			return nil, err
+		}
+		all = append(all, gpu.Alternate{Source: same.Source(), Boot50: offer.Boot.P50, Boot95: offer.Boot.P95})
+	}
+	return all, nil
 }
 
 func (a *app) queue() (queue.Queue, error) {
@@ -238,10 +260,10 @@ func (a *app) queue() (queue.Queue, error) {
 }
 
 func (a *app) worker(q queue.Queue) (*worker.Worker, error) {
-	return worker.New(a.ledger, q, a.provs, worker.Config{
-		Deployment: a.cfg.Deployment, Heartbeat: 3 * time.Second, Clock: a.clock, Logger: a.log, Metrics: a.metrics,
-		Rand: mrand.New(mrand.NewPCG(uint64(os.Getpid()), 2)), //nolint:gosec // jitter needs no secrecy, and a pid is not negative
-	})
+	cfg := a.cfg.worker()
+	cfg.Clock, cfg.Logger, cfg.Metrics = a.clock, a.log, a.metrics
+	cfg.Rand = mrand.New(mrand.NewPCG(uint64(os.Getpid()), 2)) //nolint:gosec // jitter needs no secrecy, and a pid is not negative
+	return worker.New(a.ledger, q, a.provs, cfg)
 }
 
 // server makes the API of this process; change may adjust its configuration.

@@ -22,6 +22,8 @@ import (
 	"github.com/forewarm/forewarm/internal/strictyaml"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/worker"
+	"github.com/forewarm/forewarm/worker/reconcile"
 )
 
 // Config is forewarm.yaml. Environment variables, then flags, go before it.
@@ -59,7 +61,8 @@ type Organization struct {
 	SpeculationPerDay provisioners.Price `yaml:"speculation_per_day"`
 }
 
-// Timing tunes the loops. Zero values mean the defaults of ledger.Config.
+// Timing tunes the loops. Zero values mean the defaults of ledger.Config, or of
+// those that are named.
 type Timing struct {
 	Guard       strictyaml.Duration `yaml:"guard"`
 	BootTimeout strictyaml.Duration `yaml:"boot_timeout"`
@@ -67,7 +70,11 @@ type Timing struct {
 	StockOut    strictyaml.Duration `yaml:"stock_out"`
 	CheckEvery  strictyaml.Duration `yaml:"check_every"`
 	VerifyEvery strictyaml.Duration `yaml:"verify_every"`
+	DeadMan     strictyaml.Duration `yaml:"dead_man"`
 	SweepEvery  strictyaml.Duration `yaml:"sweep_every"`
+	Settle      strictyaml.Duration `yaml:"settle"`       // as worker.Config
+	OrphanGrace strictyaml.Duration `yaml:"orphan_grace"` // as reconcile.Config
+	OrphanApart strictyaml.Duration `yaml:"orphan_apart"` // as reconcile.Config
 	Ahead       strictyaml.Duration `yaml:"schedules_ahead"`
 }
 
@@ -87,11 +94,21 @@ type Pool struct {
 	GPUsPerNode  int                 `yaml:"gpus_per_node"`
 	GPUMemoryMiB int                 `yaml:"gpu_memory_mib"`
 	Price        provisioners.Price  `yaml:"price_per_node_hour"`
+	Alternates   []PoolSource        `yaml:"alternates"`
 	MinNodes     int                 `yaml:"min_nodes"`
 	MaxNodes     int                 `yaml:"max_nodes"`
 	WarmHold     strictyaml.Duration `yaml:"warm_hold"`
 	IdleRelease  strictyaml.Duration `yaml:"idle_release"`
 	MaxLease     strictyaml.Duration `yaml:"max_lease"`
+}
+
+// PoolSource is another place where a declared pool's machines can be had. What
+// it leaves out is taken from the provisioner's offer.
+type PoolSource struct {
+	Provisioner  string             `yaml:"provisioner"`
+	Region       string             `yaml:"region"`
+	InstanceType string             `yaml:"instance_type"`
+	Price        provisioners.Price `yaml:"price_per_node_hour"`
 }
 
 // defaults is the configuration of an embedded run without a file.
@@ -222,7 +239,16 @@ func (c Config) ledger() ledger.Config {
 	return ledger.Config{
 		Policy:      plan.Policy{Guard: t.Guard.Std(), BootTimeout: t.BootTimeout.Std()},
 		ConfirmGone: t.ConfirmGone.Std(), StockOut: t.StockOut.Std(), CheckEvery: t.CheckEvery.Std(), VerifyEvery: t.VerifyEvery.Std(),
-		SweepEvery: t.SweepEvery.Std(), Ahead: t.Ahead.Std(),
+		DeadMan: t.DeadMan.Std(), SweepEvery: t.SweepEvery.Std(), Ahead: t.Ahead.Std(),
+	}
+}
+
+func (c Config) worker() worker.Config {
+	t := c.Timing
+	return worker.Config{
+		Deployment: c.Deployment, Watermark: filepath.Join(c.DataDir, "journal-"+c.Deployment+".mark"),
+		Heartbeat: 3 * time.Second, Settle: t.Settle.Std(),
+		Sweep: reconcile.Config{Grace: t.OrphanGrace.Std(), Apart: t.OrphanApart.Std()},
 	}
 }
 

@@ -30,15 +30,20 @@ data_dir: DIR
 log: {level: debug, format: json}
 deployment: trap-n
 organization: {name: trap, max_gpus: 7, speculation_per_day: 3}
-timing: {guard: 1s, boot_timeout: 2s, confirm_gone: 3s, stock_out: 4s, check_every: 5s, verify_every: 6s, sweep_every: 7s, schedules_ahead: 8s}
+timing: {guard: 1s, boot_timeout: 2s, confirm_gone: 3s, stock_out: 4s, check_every: 5s, verify_every: 6s, sweep_every: 7s, schedules_ahead: 8s, dead_man: 10h,
+  settle: 20s, orphan_grace: 21s, orphan_apart: 22s}
 provisioners:
   - kind: sim
     config: {name: cloud, offers: [
       {type: m2, region: r1, model: a100, gpus: 2, memory_mib: 1024, price_per_hour: 1, boot: {p50: 1s, p95: 2s}},
       {type: m2b, region: r1, model: a100, gpus: 2, memory_mib: 1024, price_per_hour: 1, boot: {p50: 1s, p95: 2s}}]}
+  - kind: sim
+    config: {name: spare, offers: [
+      {type: m9, region: r9, model: a100, gpus: 2, memory_mib: 1024, price_per_hour: 1, boot: {p50: 1s, p95: 2s}}]}
 pools:
   - {name: p1, provisioner: cloud, region: r1, instance_type: m2, model: a100, gpus_per_node: 2, gpu_memory_mib: 1024,
-     price_per_node_hour: 1, min_nodes: 1, max_nodes: 2, warm_hold: 11s, idle_release: 12s, max_lease: 13m}
+     price_per_node_hour: 1, min_nodes: 1, max_nodes: 2, warm_hold: 11s, idle_release: 12s, max_lease: 13m,
+     alternates: [{provisioner: spare, region: r9, instance_type: m9, price_per_node_hour: 7}]}
 `
 
 // behaviour is what an installation with a configuration does, in words: what it
@@ -82,8 +87,8 @@ func behaviour(t *testing.T, text string) string {
 	minter.Random = zeros{}
 	key, _, err := minter.Mint(ledger.Key{Name: "the same for the same pepper"})
 	require.NoError(t, err)
-	return strings.ReplaceAll(fmt.Sprintf("%s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%v\n%x", cfg.Listen, cfg.Deployment, q,
-		a.log.Enabled(t.Context(), slog.LevelDebug), inner(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools, cfg.ledger(), found, key.Hash), dir, "")
+	return strings.ReplaceAll(fmt.Sprintf("%s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", cfg.Listen, cfg.Deployment, q,
+		a.log.Enabled(t.Context(), slog.LevelDebug), inner(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools, cfg.ledger(), cfg.worker(), found, key.Hash), dir, "")
 }
 
 // inner is the type of the handler that our own one wraps.
@@ -97,41 +102,49 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // changes has another value for each key of the file. A change must be seen in
 // what the installation does, or be refused.
 var changes = map[string]struct{ was, is string }{
-	"listen":                           {"0.0.0.0:18787", "0.0.0.0:18788"},
-	"data_dir":                         {"data_dir: DIR", "data_dir: DIR/below"},
-	"database":                         {"log:", "database: nosuch://x\nlog:"},
-	"redis":                            {"log:", "redis: redis://127.0.0.1:1/0\nlog:"},
-	"pepper":                           {"cdcd", "abab"},
-	"open_bind":                        {"open_bind: true", "open_bind: false"},
-	"log.level":                        {"level: debug", "level: error"},
-	"log.format":                       {"format: json", "format: text"},
-	"deployment":                       {"deployment: trap-n", "deployment: trap-m"},
-	"organization.name":                {"name: trap", "name: other"},
-	"organization.max_gpus":            {"max_gpus: 7", "max_gpus: 8"},
-	"organization.speculation_per_day": {"speculation_per_day: 3", "speculation_per_day: 4"},
-	"timing.guard":                     {"guard: 1s", "guard: 9s"},
-	"timing.boot_timeout":              {"boot_timeout: 2s", "boot_timeout: 9s"},
-	"timing.confirm_gone":              {"confirm_gone: 3s", "confirm_gone: 9s"},
-	"timing.stock_out":                 {"stock_out: 4s", "stock_out: 9s"},
-	"timing.check_every":               {"check_every: 5s", "check_every: 9s"},
-	"timing.verify_every":              {"verify_every: 6s", "verify_every: 9s"},
-	"timing.sweep_every":               {"sweep_every: 7s", "sweep_every: 9s"},
-	"timing.schedules_ahead":           {"schedules_ahead: 8s", "schedules_ahead: 9s"},
-	"provisioners.kind":                {"kind: sim", "kind: other"},
-	"provisioners.config":              {"p95: 2s}}]", "p95: 3s}}], nonsense: 1"},
-	"pools.name":                       {"name: p1", "name: p2"},
-	"pools.provisioner":                {"provisioner: cloud", "provisioner: other"},
-	"pools.region":                     {"{name: p1, provisioner: cloud, region: r1", "{name: p1, provisioner: cloud, region: r2"},
-	"pools.instance_type":              {"instance_type: m2", "instance_type: m2b"},
-	"pools.model":                      {"instance_type: m2, model: a100", "instance_type: m2, model: h100"},
-	"pools.gpus_per_node":              {"gpus_per_node: 2", "gpus_per_node: 3"},
-	"pools.gpu_memory_mib":             {"gpu_memory_mib: 1024", "gpu_memory_mib: 2048"},
-	"pools.price_per_node_hour":        {"price_per_node_hour: 1", "price_per_node_hour: 2"},
-	"pools.min_nodes":                  {"min_nodes: 1", "min_nodes: 2"},
-	"pools.max_nodes":                  {"max_nodes: 2", "max_nodes: 3"},
-	"pools.warm_hold":                  {"warm_hold: 11s", "warm_hold: 19s"},
-	"pools.idle_release":               {"idle_release: 12s", "idle_release: 19s"},
-	"pools.max_lease":                  {"max_lease: 13m", "max_lease: 19m"},
+	"listen":                               {"0.0.0.0:18787", "0.0.0.0:18788"},
+	"data_dir":                             {"data_dir: DIR", "data_dir: DIR/below"},
+	"database":                             {"log:", "database: nosuch://x\nlog:"},
+	"redis":                                {"log:", "redis: redis://127.0.0.1:1/0\nlog:"},
+	"pepper":                               {"cdcd", "abab"},
+	"open_bind":                            {"open_bind: true", "open_bind: false"},
+	"log.level":                            {"level: debug", "level: error"},
+	"log.format":                           {"format: json", "format: text"},
+	"deployment":                           {"deployment: trap-n", "deployment: trap-m"},
+	"organization.name":                    {"name: trap", "name: other"},
+	"organization.max_gpus":                {"max_gpus: 7", "max_gpus: 8"},
+	"organization.speculation_per_day":     {"speculation_per_day: 3", "speculation_per_day: 4"},
+	"timing.guard":                         {"guard: 1s", "guard: 9s"},
+	"timing.boot_timeout":                  {"boot_timeout: 2s", "boot_timeout: 9s"},
+	"timing.confirm_gone":                  {"confirm_gone: 3s", "confirm_gone: 9s"},
+	"timing.stock_out":                     {"stock_out: 4s", "stock_out: 9s"},
+	"timing.check_every":                   {"check_every: 5s", "check_every: 9s"},
+	"timing.verify_every":                  {"verify_every: 6s", "verify_every: 9s"},
+	"timing.sweep_every":                   {"sweep_every: 7s", "sweep_every: 9s"},
+	"timing.dead_man":                      {"dead_man: 10h", "dead_man: 9h"},
+	"timing.settle":                        {"settle: 20s", "settle: 9s"},
+	"timing.orphan_grace":                  {"orphan_grace: 21s", "orphan_grace: 9s"},
+	"timing.orphan_apart":                  {"orphan_apart: 22s", "orphan_apart: 9s"},
+	"timing.schedules_ahead":               {"schedules_ahead: 8s", "schedules_ahead: 9s"},
+	"provisioners.kind":                    {"kind: sim", "kind: other"},
+	"provisioners.config":                  {"p95: 2s}}]", "p95: 3s}}], nonsense: 1"},
+	"pools.name":                           {"name: p1", "name: p2"},
+	"pools.provisioner":                    {"provisioner: cloud", "provisioner: other"},
+	"pools.region":                         {"{name: p1, provisioner: cloud, region: r1", "{name: p1, provisioner: cloud, region: r2"},
+	"pools.instance_type":                  {"instance_type: m2", "instance_type: m2b"},
+	"pools.model":                          {"instance_type: m2, model: a100", "instance_type: m2, model: h100"},
+	"pools.gpus_per_node":                  {"gpus_per_node: 2", "gpus_per_node: 3"},
+	"pools.gpu_memory_mib":                 {"gpu_memory_mib: 1024", "gpu_memory_mib: 2048"},
+	"pools.price_per_node_hour":            {"price_per_node_hour: 1", "price_per_node_hour: 2"},
+	"pools.alternates.provisioner":         {"{provisioner: spare, region: r9", "{provisioner: other, region: r9"},
+	"pools.alternates.region":              {"{provisioner: spare, region: r9", "{provisioner: spare, region: r8"},
+	"pools.alternates.instance_type":       {"instance_type: m9", "instance_type: m8"},
+	"pools.alternates.price_per_node_hour": {"price_per_node_hour: 7", "price_per_node_hour: 8"},
+	"pools.min_nodes":                      {"min_nodes: 1", "min_nodes: 2"},
+	"pools.max_nodes":                      {"max_nodes: 2", "max_nodes: 3"},
+	"pools.warm_hold":                      {"warm_hold: 11s", "warm_hold: 19s"},
+	"pools.idle_release":                   {"idle_release: 12s", "idle_release: 19s"},
+	"pools.max_lease":                      {"max_lease: 13m", "max_lease: 19m"},
 }
 
 // Trap n: every key of the file has an effect, and every effect has a key here.

@@ -1,0 +1,137 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// patience is how long a request is sent again and again before its sender gives
+// up: longer than any fault.
+const patience = 2 * time.Minute
+
+// one in so many requests is sent to both servers at once, and one in so many is
+// sent once more after it was answered.
+const twins, echoes = 8, 8
+
+// caller is somebody with a key, who knows every server.
+type caller struct {
+	journal *Journal
+	org     string
+	servers []*client.Client
+	chance  *rand.Rand
+	at      int // the server that is asked first
+}
+
+// request is something to ask, with one idempotency key however often it is
+// sent. id is what two answers to it must have in common.
+type request[T any] struct {
+	op   Op
+	key  string
+	send func(context.Context, *client.Client) (T, error)
+	id   func(T) string
+}
+
+// ask sends a request until it is answered, to one server after the other. It is
+// not ended by ctx: what was asked is answered before the world is judged. False
+// means that it was refused, or never answered.
+func ask[T any](ctx context.Context, c *caller, r request[T]) (T, bool) {
+	call := client.WithIdempotencyKey(context.WithoutCancel(ctx), r.key)
+	var told []string
+	if c.chance.IntN(twins) == 0 {
+		told = both(call, c, r)
+	}
+	for limit := time.Now().Add(patience); ; {
+		out, err := r.send(call, c.server())
+		var problem *client.Error
+		switch {
+		case err == nil:
+			c.journal.answered(r.op)
+			told = append(told, r.id(out))
+			if c.chance.IntN(echoes) == 0 {
+				told = append(told, echo(call, c, r))
+			}
+			c.compare(r.key, told)
+			return out, true
+		case errors.As(err, &problem) && final(problem):
+			c.journal.answered(r.op)
+			c.explain(r.op, problem)
+			return out, false
+		case time.Now().After(limit):
+			c.journal.unanswered()
+			return out, false
+		}
+		c.at++
+		wait(call, time.Duration(100+c.chance.IntN(200))*time.Millisecond)
+	}
+}
+
+func (c *caller) server() *client.Client { return c.servers[c.at%len(c.servers)] }
+
+// both sends the request to all servers at the same moment, and returns what
+// those that answer speak of.
+func both[T any](call context.Context, c *caller, r request[T]) []string {
+	ids := make([]string, len(c.servers))
+	var sent sync.WaitGroup
+	for i, server := range c.servers {
+		sent.Go(func() {
+			if out, err := r.send(call, server); err == nil {
+				ids[i] = r.id(out)
+			}
+		})
+	}
+	sent.Wait()
+	return ids
+}
+
+// echo sends an answered request once more, to the next server; empty when that
+// does not answer.
+func echo[T any](call context.Context, c *caller, r request[T]) string {
+	out, err := r.send(call, c.servers[(c.at+1)%len(c.servers)])
+	if err != nil {
+		return ""
+	}
+	return r.id(out)
+}
+
+// compare notes when answers to one request speak of different effects. An
+// empty one is of who did not answer.
+func (c *caller) compare(key string, ids []string) {
+	ids = slices.Compact(slices.DeleteFunc(ids, func(id string) bool { return id == "" }))
+	if len(ids) > 1 {
+		c.journal.twice(fmt.Sprintf("the idempotency key %s was answered with %q", key, ids))
+	}
+}
+
+// final reports whether asking again would bring nothing else.
+func final(e *client.Error) bool {
+	return e.Problem.Status < http.StatusInternalServerError && e.Problem.Status != http.StatusTooManyRequests
+}
+
+// explained are the refusals that this load can cause.
+var explained = []string{
+	contract.CodeCapacityExhausted, contract.CodeStateConflict, contract.CodeQuotaExceeded, contract.CodeBudgetExceeded,
+	contract.CodeKeyCapExceeded, contract.CodeWindowInPast, contract.CodeLeadTimeTooShort,
+}
+
+func (c *caller) explain(op Op, e *client.Error) {
+	overtaken := op == Plan && e.Problem.Code == contract.CodeValidationFailed // its windows passed while nobody answered
+	if !overtaken && !slices.Contains(explained, e.Problem.Code) {
+		c.journal.strange(fmt.Sprintf("%s was answered %d %s: %s", op, e.Problem.Status, e.Problem.Code, e.Error()))
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,156 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
+)
+
+// answerIn is how long one request may take before it is sent to another server.
+// It is shorter than a server may take, so that some are answered to nobody.
+const answerIn = 4 * time.Second
+
+// Load is everybody who books.
+type Load struct {
+	Journal *Journal
+	http    *http.Client
+	servers []string
+	people  []*person
+	agents  []*agent
+	tenants []*Tenant
+}
+
+// Tenant is an organization with the key of its administrator.
+type Tenant struct {
+	ID  string
+	API []*client.Client // one for each server
+}
+
+// Config says who books where.
+type Config struct {
+	Servers []string // base URLs
+	Key     string   // an operator's
+	Tenants int
+	People  int // of each tenant
+	Pools   []string
+	MaxGPUs int // of each tenant
+	Seed    uint64
+}
+
+// New makes the tenants and their keys.
+func New(ctx context.Context, cfg Config, journal *Journal) (*Load, error) {
+	l := &Load{Journal: journal, servers: cfg.Servers, http: httpx.NewClient(httpx.Config{Timeout: answerIn, MaxBody: 32 << 20})}
+	operator, _, err := l.clients(cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	var pools []string
+	for _, name := range cfg.Pools {
+		p, err := operator[0].Pool(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("reading pool %s: %w", name, err)
+		}
+		pools = append(pools, p.ID)
+	}
+	for i := range cfg.Tenants {
+		if err := l.settle(ctx, cfg, operator[0], i, pools); err != nil {
+			return nil, fmt.Errorf("making tenant %d: %w", i, err)
+		}
+	}
+	return l, nil
+}
+
+// Tenants are the organizations, to look at them and to clean up after them.
+func (l *Load) Tenants() []*Tenant { return l.tenants }
+
+// clients are those of one key, one for each server.
+func (l *Load) clients(key string) ([]*client.Client, desk, error) {
+	d := desk{key: key, http: l.http, urls: map[*client.Client]string{}}
+	var all []*client.Client
+	for _, url := range l.servers {
+		c, err := client.New(url, key, l.http)
+		if err != nil {
+			return nil, d, fmt.Errorf("making a client of %s: %w", url, err)
+		}
+		d.urls[c] = url
+		all = append(all, c)
+	}
+	return all, d, nil
+}
+
+// settle makes one tenant with its people and its agent.
+func (l *Load) settle(ctx context.Context, cfg Config, operator *client.Client, n int, poolIDs []string) error {
+	org, err := operator.CreateOrganization(ctx, contract.OrganizationCreate{Name: fmt.Sprintf("tenant-%d", n+1),
+		Limits: contract.Limits{MaxGPUs: cfg.MaxGPUs, SpeculationPerDay: dollars("1000")}})
+	if err != nil {
+		return fmt.Errorf("making the organization: %w", err)
+	}
+	key := func(in contract.KeyCreate) ([]*client.Client, desk, error) {
+		in.OrganizationID = org.ID
+		made, err := operator.CreateKey(ctx, in)
+		if err != nil {
+			return nil, desk{}, fmt.Errorf("making a key: %w", err)
+		}
+		return l.clients(made.Secret)
+	}
+	admin, _, err := key(contract.KeyCreate{Name: "admin", Kind: "person", Role: "admin"})
+	if err != nil {
+		return err
+	}
+	l.tenants = append(l.tenants, &Tenant{ID: org.ID, API: admin})
+	for i := range cfg.People {
+		servers, d, err := key(contract.KeyCreate{Name: fmt.Sprintf("person-%d", i), Kind: "person", Role: "member"})
+		if err != nil {
+			return err
+		}
+		c := l.caller(cfg.Seed, org.ID, servers)
+		l.people = append(l.people, &person{caller: c, desk: d, name: fmt.Sprintf("t%d-p%d", n+1, i+1), pools: cfg.Pools})
+	}
+	servers, _, err := key(contract.KeyCreate{Name: "agent", Kind: "agent", Role: "member", Caps: &contract.Caps{
+		MaxGPUs: 4, MaxPerDay: dollars("500"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
+	}})
+	if err != nil {
+		return err
+	}
+	l.agents = append(l.agents, &agent{caller: l.caller(cfg.Seed, org.ID, servers), name: fmt.Sprintf("t%d-agent", n+1), pools: poolIDs})
+	return nil
+}
+
+func dollars(amount string) contract.Money { return contract.Money{Amount: amount, Currency: "USD"} }
+
+// caller is somebody whose choices are those of the seed, whatever the others do.
+func (l *Load) caller(seed uint64, org string, servers []*client.Client) *caller {
+	n := len(l.people) + len(l.agents)
+	chance := rand.New(rand.NewPCG(seed, uint64(1000+n))) //nolint:gosec // a run is to be repeatable
+	return &caller{journal: l.Journal, org: org, servers: servers, chance: chance, at: n}
+}
+
+// Drive starts everybody. The function that it returns tells them to finish what
+// they are asking and waits until they have.
+func (l *Load) Drive(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var busy sync.WaitGroup
+	now := tide{time.Now()}
+	for _, p := range l.people {
+		p.tide = now
+		busy.Go(func() { p.live(ctx) })
+	}
+	for _, a := range l.agents {
+		a.tide = now
+		busy.Go(func() { a.live(ctx) })
+	}
+	return func() { cancel(); busy.Wait() }
+}
+
+// Close ends the connections.
+func (l *Load) Close() { l.http.CloseIdleConnections() }
+
+// Client is one with the key, of one server.
+func (l *Load) Client(url, key string) (*client.Client, error) { return client.New(url, key, l.http) }

@@ -1,0 +1,43 @@
+package site
+
+import (
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// nursery starts processes on one thread that never ends. The kernel kills a
+// child with the death signal when the thread that forked it ends, and Go's
+// threads come and go.
+type nursery chan birth
+
+type birth struct {
+	cmd  *exec.Cmd
+	done chan<- error
+}
+
+func newNursery() nursery {
+	n := make(nursery)
+	go func() {
+		runtime.LockOSThread()
+		for b := range n {
+			b.done <- b.cmd.Start()
+		}
+	}()
+	return n
+}
+
+// start starts the command, which will die with us.
+func (n nursery) start(cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	// A Ctrl-C at the terminal is for us alone: we decide in which order to end.
+	cmd.SysProcAttr.Setpgid = true
+	done := make(chan error)
+	n <- birth{cmd, done}
+	return <-done
+}
+
+func (n nursery) close() { close(n) }

@@ -1,0 +1,253 @@
+package site
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+
+	"github.com/forewarm/forewarm/internal/httpx"
+)
+
+// The names of the proxies.
+const (
+	PostgresProxy = "postgres"
+	RedisProxy    = "redis"
+	CloudProxy    = "cloud"
+)
+
+// Site is the whole installation.
+type Site struct {
+	Dir      string // data and logs
+	Binary   string
+	Postgres *Postgres
+	Redis    *Redis
+	Cloud    *Cloud
+	Proxies  map[string]*Proxy
+	Servers  []*Server
+	Workers  []*Process
+	Key      string // the operator's
+
+	nursery nursery
+	proxies *toxiproxy.ApiServer
+	owner   *syscall.Credential // of PostgreSQL's processes
+	secret  string
+	pepper  string
+	taken   map[int]bool
+	all     []*Process
+}
+
+// Server is a process that serves the API.
+type Server struct {
+	*Process
+	URL string
+}
+
+// Open starts everything below dir, which must be empty, with so many servers
+// and workers of the program.
+func Open(ctx context.Context, dir, binary string, servers, workers int) (_ *Site, err error) {
+	s := &Site{Dir: dir, Binary: binary, Proxies: map[string]*Proxy{}, nursery: newNursery(), proxies: newProxies(), taken: map[int]bool{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.owner, err = unprivileged(); err != nil {
+		return nil, err
+	}
+	if s.secret, err = secret(16); err != nil {
+		return nil, err
+	}
+	if s.pepper, err = secret(32); err != nil {
+		return nil, err
+	}
+	if err := s.furnish(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.migrate(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.staff(ctx, servers, workers)
+}
+
+func secret(bytes int) (string, error) {
+	random := make([]byte, bytes)
+	if _, err := rand.Read(random); err != nil {
+		return "", fmt.Errorf("drawing a secret: %w", err)
+	}
+	return hex.EncodeToString(random), nil
+}
+
+// furnish starts what forewarm calls.
+func (s *Site) furnish(ctx context.Context) (err error) {
+	if s.Postgres, err = newPostgres(ctx, s); err != nil {
+		return err
+	}
+	if s.Redis, err = newRedis(ctx, s); err != nil {
+		return err
+	}
+	if s.Cloud, err = newCloud(); err != nil {
+		return err
+	}
+	for name, port := range map[string]int{PostgresProxy: s.Postgres.Port, RedisProxy: s.Redis.Port, CloudProxy: s.Cloud.Port} {
+		p, err := s.proxy(name, port)
+		if err != nil {
+			return err
+		}
+		s.Proxies[name] = p
+	}
+	return nil
+}
+
+// migrate makes the schema, the first key and the pools.
+func (s *Site) migrate(ctx context.Context) error {
+	command, err := s.forewarm("migrate", nil, "migrate")
+	if err != nil {
+		return err
+	}
+	cmd := command()
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := s.nursery.start(cmd); err != nil {
+		return fmt.Errorf("migrating: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	defer stop()
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("migrating: %w\n%s", err, log.String())
+	}
+	s.Key = strings.TrimSpace(out.String())
+	return nil
+}
+
+// staff starts the servers and the workers.
+func (s *Site) staff(ctx context.Context, servers, workers int) error {
+	for i := range servers {
+		name, address := fmt.Sprintf("server-%d", i+1), fmt.Sprintf("127.0.0.1:%d", s.port())
+		command, err := s.forewarm(name, []string{"FOREWARM_LISTEN=" + address}, "server")
+		if err != nil {
+			return err
+		}
+		s.Servers = append(s.Servers, &Server{Process: s.process(name, command), URL: "http://" + address})
+		if err := s.Servers[i].Start(); err != nil {
+			return err
+		}
+	}
+	for i := range workers {
+		name := fmt.Sprintf("worker-%d", i+1)
+		command, err := s.forewarm(name, nil, "worker")
+		if err != nil {
+			return err
+		}
+		s.Workers = append(s.Workers, s.process(name, command))
+		if err := s.Workers[i].Start(); err != nil {
+			return err
+		}
+	}
+	return s.Answering(ctx)
+}
+
+// Answering waits until every server answers that it is ready.
+func (s *Site) Answering(ctx context.Context) error {
+	ask := httpx.NewClient(httpx.Config{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}})
+	for _, server := range s.Servers {
+		err := until(ctx, recovery, func(ctx context.Context) error {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/readyz", nil)
+			if err != nil {
+				return err
+			}
+			resp, err := ask.Do(req) //nolint:bodyclose // Drain closes it
+			if err != nil {
+				return err
+			}
+			httpx.Drain(resp.Body)
+			if resp.StatusCode != http.StatusOK {
+				return fmt.Errorf("it answers %s", resp.Status)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("waiting for %s (see %s): %w", server.Name, server.Log(), err)
+		}
+	}
+	return nil
+}
+
+// process is one that is not started yet.
+func (s *Site) process(name string, command func() *exec.Cmd) *Process {
+	p := &Process{Name: name, nursery: s.nursery, command: command, log: filepath.Join(s.Dir, name+".log")}
+	s.all = append(s.all, p)
+	return p
+}
+
+// Forewarm are the processes of the control plane.
+func (s *Site) Forewarm() []*Process {
+	var all []*Process
+	for _, server := range s.Servers {
+		all = append(all, server.Process)
+	}
+	return append(all, s.Workers...)
+}
+
+// Heal makes everything whole, whatever was broken, and waits until it works.
+func (s *Site) Heal(ctx context.Context) error {
+	s.Cloud.Heal()
+	for _, name := range slices.Sorted(maps.Keys(s.Proxies)) {
+		if err := s.Proxies[name].Heal(ctx); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(s.Postgres.Up(ctx), s.Redis.Up(ctx)); err != nil {
+		return err
+	}
+	for _, p := range s.Forewarm() {
+		if err := errors.Join(p.Start(), p.Resume()); err != nil {
+			return err
+		}
+	}
+	return s.Answering(ctx)
+}
+
+// Close ends everything. The folder stays.
+func (s *Site) Close() error {
+	for i := len(s.all) - 1; i >= 0; i-- {
+		s.all[i].Kill()
+	}
+	for _, p := range s.Proxies {
+		p.Cut()
+	}
+	s.nursery.close()
+	if s.Cloud == nil {
+		return nil
+	}
+	return s.Cloud.close()
+}
+
+// port is one that nothing listens on and that nobody else was given.
+func (s *Site) port() int {
+	for {
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			continue
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		_ = l.Close() // it was only asked for its number
+		if !s.taken[port] {
+			s.taken[port] = true
+			return port
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// costView has one line for each payer and cause. The share of the total is set
+// by the command, which knows it.
+func costView(total contract.Money) view[contract.CostLine] {
+	return view[contract.CostLine]{
+		name: func(x contract.CostLine) string { return x.Payer + "/" + first(x.OrganizationID, x.Cause) },
+		columns: []column[contract.CostLine]{
+			{head: "PAYER", cell: func(x contract.CostLine) string { return strings.ReplaceAll(x.Payer, "_", " ") }},
+			{head: "FOR", cell: func(x contract.CostLine) string {
+				return dash(first(x.OrganizationID, strings.ReplaceAll(x.Cause, "_", " ")))
+			}},
+			{head: "POOL", cell: func(x contract.CostLine) string { return dash(x.PoolID) }, wide: true},
+			{head: "PROVISIONER", cell: func(x contract.CostLine) string { return dash(x.Provisioner) }, wide: true},
+			{head: "MACHINES", right: true, cell: func(x contract.CostLine) string { return strconv.Itoa(x.Machines) }},
+			{head: "GPU-HOURS", right: true, cell: func(x contract.CostLine) string { return hours(x.GPUHours) }},
+			{head: "COST", right: true, cell: func(x contract.CostLine) string { return money(x.Amount) }},
+			{head: "SHARE", right: true, cell: func(x contract.CostLine) string { return percent(part(x.Amount, total)) }},
+		},
+	}
+}
+
+// part is an amount's share of a total, nil where there is none.
+func part(amount, total contract.Money) *float64 {
+	a, err1 := strconv.ParseFloat(amount.Amount, 64)
+	t, err2 := strconv.ParseFloat(total.Amount, 64)
+	if err1 != nil || err2 != nil || t == 0 {
+		return nil
+	}
+	share := a / t
+	return &share
+}
+
+func (a *app) costs() *cobra.Command {
+	last := duration(7 * 24 * time.Hour)
+	var by string
+	c := &cobra.Command{
+		Use: "costs", Short: "See what machines cost, who pays for them, and what for", Args: noArgs,
+		Long: `Every moment of every GPU is in one line, so that the lines add up to the providers' bill.
+
+tenant      somebody held it
+warm pool   nobody did: the price of being ready
+  boot          until the machine was proved usable
+  failed boot   the whole life of a machine that never was
+  early warm    ready before somebody came
+  late release  ready after the last one left, until it was given up
+  unused        ready, and nobody ever came for this GPU
+  no show       ready for a reservation whose owner did not come
+  removal       from giving it up until it was gone
+orphan      a machine that no node stood for`,
+		Example: "  forewarm costs --last 30d\n  forewarm costs --by provisioner -o wide",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if by != "" && by != "pool" && by != "provisioner" {
+				return usagef("forewarm costs --by pool", "--by %q is neither pool nor provisioner", by)
+			}
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			now := a.clock.Now()
+			got, err := api.Costs(cmd.Context(), now.Add(-last.std()), now, by)
+			if err != nil {
+				return err
+			}
+			return a.showCosts(cmd, got, by)
+		},
+	}
+	c.Flags().Var(&last, "last", "the period up to now, such as 1d")
+	c.Flags().StringVar(&by, "by", "", "lines of their own for each pool or provisioner")
+	return c
+}
+
+func (a *app) showCosts(cmd *cobra.Command, got contract.CostReport, by string) error {
+	if a.flags.output != table && a.flags.output != wide {
+		return one(a, cmd, view[contract.CostReport]{name: func(x contract.CostReport) string { return stamp(x.From) + "/" + stamp(x.To) }}, got)
+	}
+	v := costView(got.Total)
+	for i := range v.columns {
+		if strings.EqualFold(v.columns[i].head, by) {
+			v.columns[i].wide = false
+		}
+	}
+	if err := list(a, cmd, v, got.Items); err != nil || len(got.Items) == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s in all: tenants %s, warm pool %s, orphans %s\n",
+		money(got.Total), money(got.Tenants), money(got.WarmPool), money(got.Orphans))
+	return err
+}

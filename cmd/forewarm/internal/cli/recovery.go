@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var recoveringView = view[contract.RecoveringPool]{
+	name: func(x contract.RecoveringPool) string { return x.Name },
+	columns: []column[contract.RecoveringPool]{
+		{head: "ONLY RECONCILES", cell: func(x contract.RecoveringPool) string { return x.Name }},
+		{head: "SINCE", cell: func(x contract.RecoveringPool) string { return stamp(x.Since) }},
+		{head: "REASON", cell: func(x contract.RecoveringPool) string { return x.Reason }},
+	},
+}
+
+var orphanView = view[contract.OrphanMachine]{
+	name: func(x contract.OrphanMachine) string { return x.Machine },
+	columns: []column[contract.OrphanMachine]{
+		{head: "MACHINE WITHOUT A NODE", cell: func(x contract.OrphanMachine) string { return x.Machine }},
+		{head: "PROVISIONER", cell: func(x contract.OrphanMachine) string { return x.Provisioner }},
+		{head: "TYPE", cell: func(x contract.OrphanMachine) string { return dash(x.InstanceType) }},
+		{head: "TAGGED FOR", cell: func(x contract.OrphanMachine) string { return dash(x.NodeID) }},
+		{head: "$/H", right: true, cell: func(x contract.OrphanMachine) string { return money(x.PricePerNodeHour) }},
+		{head: "BILLED SINCE", cell: func(x contract.OrphanMachine) string { return stamp(x.BilledFrom) }},
+	},
+}
+
+func (a *app) recovery() *cobra.Command {
+	show := a.recoveryCommand("show", "Show what only reconciles, and the machines that no node stands for (operators)",
+		func(cmd *cobra.Command, api *client.Client) (contract.RecoveryState, error) {
+			return api.Recovery(cmd.Context())
+		})
+	var reason string
+	begin := a.recoveryCommand("begin", "Make, end and hand out nothing until it is confirmed (operators)",
+		func(cmd *cobra.Command, api *client.Client) (contract.RecoveryState, error) {
+			return api.BeginRecovery(cmd.Context(), reason)
+		})
+	begin.Flags().StringVar(&reason, "reason", "an operator asked", "why, for those who are refused")
+	begin.Example = "  forewarm recovery begin --reason 'restored the backup of 06:00'"
+	confirm := a.recoveryCommand("confirm", "Work again; machines that no node stands for are then ended (operators)",
+		func(cmd *cobra.Command, api *client.Client) (contract.RecoveryState, error) {
+			return api.ConfirmRecovery(cmd.Context())
+		})
+	return group("recovery", "Only look, after a database was restored", show, begin, confirm)
+}
+
+func (a *app) recoveryCommand(name, short string, ask func(*cobra.Command, *client.Client) (contract.RecoveryState, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := ask(cmd, api)
+			if err != nil {
+				return err
+			}
+			return a.showRecovery(cmd, got)
+		},
+	}
+}
+
+func (a *app) showRecovery(cmd *cobra.Command, got contract.RecoveryState) error {
+	if a.flags.output != table && a.flags.output != wide {
+		return one(a, cmd, view[contract.RecoveryState]{name: func(x contract.RecoveryState) string { return yesNo(x.Recovering) }}, got)
+	}
+	if len(got.Pools) == 0 {
+		a.say(cmd, "Every pool works.")
+	} else if err := list(a, cmd, recoveringView, got.Pools); err != nil {
+		return err
+	}
+	if len(got.Orphans) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(cmd.OutOrStdout())
+	return list(a, cmd, orphanView, got.Orphans)
+}

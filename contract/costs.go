@@ -1,0 +1,38 @@
+package contract
+
+import "time"
+
+// CostReport divides what machines cost in a period. Every GPU-second is in one
+// line, so the lines add up to the providers' bill. A tenant sees its own.
+type CostReport struct {
+	From     time.Time  `json:"from"`
+	To       time.Time  `json:"to"`
+	Total    Money      `json:"total"`
+	Tenants  Money      `json:"tenants" doc:"While somebody held the GPUs."`
+	WarmPool Money      `json:"warm_pool" doc:"While nobody did: the price of being ready, by cause."`
+	Orphans  Money      `json:"orphans" doc:"Machines that no node stood for."`
+	Items    []CostLine `json:"items" nullable:"false"`
+}
+
+// CostLine is a sum of charges over machines of one pool from one provisioner.
+type CostLine struct {
+	PoolID         string  `json:"pool_id,omitempty" doc:"With by=pool; absent for orphans."`
+	Provisioner    string  `json:"provisioner,omitempty" doc:"With by=provisioner."`
+	Payer          string  `json:"payer" enum:"tenant,warm_pool,orphan"`
+	OrganizationID string  `json:"organization_id,omitempty" doc:"Of a tenant."`
+	Cause          string  `json:"cause,omitempty" enum:"boot,failed_boot,early_warm,late_release,unused,no_show,removal" doc:"Of the warm pool."`
+	Machines       int     `json:"machines" doc:"That the charges are of."`
+	GPUHours       float64 `json:"gpu_hours"`
+	Amount         Money   `json:"amount"`
+}
+
+// PoolSource is another place where a pool's machines can be had.
+type PoolSource struct {
+	Provisioner       string  `json:"provisioner" minLength:"1" maxLength:"63"`
+	Region            string  `json:"region,omitempty" maxLength:"63"`
+	InstanceType      string  `json:"instance_type,omitempty" maxLength:"63"`
+	PricePerNodeHour  Money   `json:"price_per_node_hour"`
+	MinBillingSeconds int64   `json:"min_billing_seconds,omitempty" minimum:"0" maximum:"86400" doc:"The shortest time that is charged."`
+	BootP50Seconds    float64 `json:"boot_p50_seconds,omitempty" minimum:"0" maximum:"86400" default:"120" doc:"What is believed before any boot was measured."`
+	BootP95Seconds    float64 `json:"boot_p95_seconds,omitempty" minimum:"0" maximum:"86400" default:"300"`
+}

@@ -1,0 +1,35 @@
+package contract
+
+import "time"
+
+// RecoveryState is what only reconciles, and what was found that no node stands
+// for.
+type RecoveryState struct {
+	Recovering bool             `json:"recovering"`
+	Pools      []RecoveringPool `json:"pools" nullable:"false"`
+	Orphans    []OrphanMachine  `json:"orphans" nullable:"false" doc:"Machines that no node stands for and that are billed: once recovery is confirmed they are ended."`
+}
+
+// RecoveringPool is a pool in which nothing is made, ended or handed out.
+type RecoveringPool struct {
+	PoolID string    `json:"pool_id"`
+	Name   string    `json:"name"`
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"`
+}
+
+// OrphanMachine is a machine with this installation's tag that no node stands
+// for.
+type OrphanMachine struct {
+	Machine          string    `json:"machine" doc:"The provider's id."`
+	Provisioner      string    `json:"provisioner"`
+	NodeID           string    `json:"node_id,omitempty" doc:"As its tag says."`
+	InstanceType     string    `json:"instance_type,omitempty"`
+	PricePerNodeHour Money     `json:"price_per_node_hour"`
+	BilledFrom       time.Time `json:"billed_from"`
+}
+
+// RecoveryBegin has every pool only reconcile.
+type RecoveryBegin struct {
+	Reason string `json:"reason" minLength:"1" maxLength:"200"`
+}

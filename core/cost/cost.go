@@ -1,0 +1,247 @@
+// Package cost divides what machines cost among those they cost it for: every
+// moment of every GPU is charged once, to a tenant, to the warm pool, or to an
+// orphan, and the parts of a machine's price add up to it to the micro-dollar.
+// It is pure: what was billed and who held what come in, charges come out.
+package cost
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// Payer is who a charge is for.
+type Payer string
+
+// The payers.
+const (
+	Tenant   Payer = "tenant"    // who held the GPUs
+	WarmPool Payer = "warm_pool" // nobody held them: the price of being ready
+	Orphan   Payer = "orphan"    // a machine that no node stood for
+)
+
+// Cause says why the warm pool pays.
+type Cause string
+
+// The causes of what nobody held.
+const (
+	Boot       Cause = "boot"         // from a machine's birth until it was proved usable
+	FailedBoot Cause = "failed_boot"  // the whole life of one that never was
+	EarlyWarm  Cause = "early_warm"   // ready and not held yet, and later it was
+	LateGoing  Cause = "late_release" // ready and not held any more, until its removal began
+	Unused     Cause = "unused"       // a ready GPU that nobody ever held
+	NoShow     Cause = "no_show"      // ready for a reservation that nobody came for
+	Removal    Cause = "removal"      // from the start of its removal to its end
+)
+
+// Machine is one machine's life as it is charged.
+type Machine struct {
+	Price gpu.Source
+	GPUs  int
+	// Billed is from birth to the end of the bill, or to now while it stands.
+	Billed calendar.Interval
+	// Ready is when it was proved usable, Retired when its removal began; zero
+	// where that never came.
+	Ready, Retired time.Time
+	Holds          []Hold
+	// Missed are the windows in which it stood ready for somebody who never came.
+	Missed []calendar.Interval
+	Orphan bool
+}
+
+// Hold is the time for which one of the machine's GPUs was somebody's.
+type Hold struct {
+	GPU            string // its UUID
+	OrganizationID string
+	Held           calendar.Interval
+}
+
+// Charge is one part of a machine's cost.
+type Charge struct {
+	Payer          Payer
+	OrganizationID string        // of a tenant
+	Cause          Cause         // of the warm pool
+	GPUTime        time.Duration // of all its GPUs together
+	Amount         gpu.MicroUSD
+}
+
+type account struct {
+	payer        Payer
+	organization string
+	cause        Cause
+}
+
+// Divide returns what the machine cost within the period, by payer. The charges
+// of adjoining periods add up to those of the whole, and those of a machine's
+// life to Price.Cost of it. The minimum that a provider charges falls into the
+// period of the birth.
+func Divide(m Machine, period calendar.Interval) []Charge {
+	total := m.until(period.End) - m.until(period.Start)
+	spent := map[account]time.Duration{}
+	life := m.Billed.From(period.Start)
+	life.End = earlier(life.End, period.End)
+	for _, holds := range m.timelines() {
+		m.spend(spent, life, holds)
+	}
+	if len(spent) == 0 && total > 0 { // it ended at once, and its minimum is owed
+		spent[m.account(m.waiting())] = 0
+	}
+	return share(spent, total)
+}
+
+// until is what it has cost before t.
+func (m Machine) until(t time.Time) gpu.MicroUSD {
+	if !t.After(m.Billed.Start) {
+		return 0
+	}
+	return m.Price.Cost(earlier(t, m.Billed.End).Sub(m.Billed.Start))
+}
+
+// timelines are the holds of each GPU in their order; a GPU that nobody ever
+// held has an empty one.
+func (m Machine) timelines() [][]Hold {
+	byGPU := map[string][]Hold{}
+	for _, h := range m.Holds {
+		byGPU[h.GPU] = append(byGPU[h.GPU], h)
+	}
+	lines := make([][]Hold, 0, m.GPUs)
+	for _, holds := range byGPU {
+		slices.SortFunc(holds, func(a, b Hold) int { return a.Held.Start.Compare(b.Held.Start) })
+		lines = append(lines, holds)
+	}
+	for len(lines) < m.GPUs {
+		lines = append(lines, nil)
+	}
+	return lines
+}
+
+// spend divides one GPU's part of life among its holders and the gaps between
+// them.
+func (m Machine) spend(spent map[account]time.Duration, life calendar.Interval, holds []Hold) {
+	at := life.Start
+	for _, h := range holds {
+		held := calendar.Interval{Start: later(h.Held.Start, at), End: earlier(h.Held.End, life.End)}
+		if !held.Start.Before(held.End) {
+			continue
+		}
+		m.gap(spent, calendar.Interval{Start: at, End: held.Start}, EarlyWarm)
+		if m.Orphan {
+			spent[account{payer: Orphan}] += held.Length()
+		} else {
+			spent[account{payer: Tenant, organization: h.OrganizationID}] += held.Length()
+		}
+		at = held.End
+	}
+	last := LateGoing
+	if after := slices.ContainsFunc(holds, func(h Hold) bool { return !h.Held.Start.Before(life.End) }); after {
+		last = EarlyWarm
+	} else if len(holds) == 0 {
+		last = Unused
+	}
+	m.gap(spent, calendar.Interval{Start: at, End: life.End}, last)
+}
+
+// gap divides a time in which nobody held a GPU by the phases of the machine's
+// life; idle is the cause of what was ready.
+func (m Machine) gap(spent map[account]time.Duration, gap calendar.Interval, idle Cause) {
+	add := func(start, end time.Time, cause Cause) {
+		if start, end = later(start, gap.Start), earlier(end, gap.End); start.Before(end) {
+			spent[m.account(cause)] += end.Sub(start)
+		}
+	}
+	if m.Ready.IsZero() {
+		add(gap.Start, gap.End, FailedBoot)
+		return
+	}
+	retired := m.Retired
+	if retired.IsZero() {
+		retired = later(gap.End, m.Ready)
+	}
+	add(gap.Start, m.Ready, Boot)
+	at := m.Ready
+	for _, missed := range m.missed() {
+		start, end := later(missed.Start, at), earlier(missed.End, retired)
+		if start.Before(end) {
+			add(at, start, idle)
+			add(start, end, NoShow)
+			at = end
+		}
+	}
+	add(at, retired, idle)
+	add(retired, gap.End, Removal)
+}
+
+func (m Machine) missed() []calendar.Interval {
+	return slices.SortedFunc(slices.Values(m.Missed), func(a, b calendar.Interval) int { return a.Start.Compare(b.Start) })
+}
+
+func (m Machine) waiting() Cause {
+	if m.Ready.IsZero() {
+		return FailedBoot
+	}
+	return Removal
+}
+
+func (m Machine) account(cause Cause) account {
+	if m.Orphan {
+		return account{payer: Orphan}
+	}
+	return account{payer: WarmPool, cause: cause}
+}
+
+// share divides the total by time. Each part is rounded down, and what is left
+// over goes, micro-dollar by micro-dollar, to the largest remainders (Hamilton's
+// method of apportionment), so that the parts add up.
+func share(spent map[account]time.Duration, total gpu.MicroUSD) []Charge {
+	type part struct {
+		Charge
+		left uint64
+	}
+	var all time.Duration
+	for _, d := range spent {
+		all += d
+	}
+	parts, rest := make([]part, 0, len(spent)), total
+	for a, d := range spent {
+		p := part{Charge: Charge{Payer: a.payer, OrganizationID: a.organization, Cause: a.cause, GPUTime: d}}
+		if all > 0 && total > 0 {
+			hi, lo := bits.Mul64(uint64(total), uint64(d))
+			quotient, left := bits.Div64(hi, lo, uint64(all))
+			p.Amount, p.left = gpu.MicroUSD(quotient), left
+		}
+		rest -= p.Amount
+		parts = append(parts, p)
+	}
+	slices.SortFunc(parts, func(a, b part) int {
+		return cmp.Or(cmp.Compare(b.left, a.left), cmp.Compare(a.Payer, b.Payer),
+			cmp.Compare(a.OrganizationID, b.OrganizationID), cmp.Compare(a.Cause, b.Cause))
+	})
+	charges := make([]Charge, len(parts))
+	for i := range parts {
+		if each := rest / gpu.MicroUSD(len(parts)-i); each > 0 || rest > 0 {
+			each = max(each, 1)
+			parts[i].Amount += each
+			rest -= each
+		}
+		charges[i] = parts[i].Charge
+	}
+	return charges
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

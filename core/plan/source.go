@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"maps"
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// SourceLearned is what is known of one alternate of a pool. Created and Removed
+// of its supply stay empty: those are counted of the pool.
+type SourceLearned struct {
+	Boot BootTimes
+	Supply
+}
+
+// Choose returns the source that a node needed at deadline is asked of, by
+// FailoverOrder, and what is learned with that source's boots and supply in
+// place of the pool's own. A pool with one source has no choice.
+func (l Learned) Choose(p gpu.Pool, deadline, now time.Time) (gpu.Source, Learned) {
+	if len(p.Alternates) == 0 {
+		return p.Source(), l
+	}
+	sources := p.Sources()
+	offers := make([]Offering, len(sources))
+	for i, s := range sources {
+		known := l.of(p, s)
+		offers[i] = Offering{ID: s.Key(), Price: s.Price, Boot: known.Boot, Supply: known.Supply}
+	}
+	best := FailoverOrder(offers, deadline, now)[0].ID
+	for _, s := range sources {
+		if s.Key() == best {
+			known := l.of(p, s)
+			known.Created, known.Removed = l.Created, l.Removed
+			l.Boot, l.Supply = known.Boot, known.Supply
+			return s, l
+		}
+	}
+	return p.Source(), l
+}
+
+// of is what is known of the source.
+func (l Learned) of(p gpu.Pool, s gpu.Source) SourceLearned {
+	if s.Key() == p.Source().Key() {
+		return SourceLearned{Boot: l.Boot, Supply: l.Supply}
+	}
+	if known, ok := l.Sources[s.Key()]; ok {
+		return known
+	}
+	for _, a := range p.Alternates {
+		if a.Key() == s.Key() {
+			return SourceLearned{Boot: BootTimes{Prior50: a.Boot50, Prior95: a.Boot95}}
+		}
+	}
+	return SourceLearned{Boot: BootTimes{Prior50: l.Boot.Prior50, Prior95: l.Boot.Prior95}}
+}
+
+// Booted returns what is learned after a node of the source became ready.
+func (l Learned) Booted(p gpu.Pool, s gpu.Source, took time.Duration, now time.Time) Learned {
+	return l.change(p, s, func(k SourceLearned) SourceLearned {
+		return SourceLearned{Boot: k.Boot.Learn(took), Supply: k.Supply.Ready(now)}
+	})
+}
+
+// Refused returns what is learned after a node that was asked of the source at
+// asked was refused, or given up before it was ready: see Supply.Failed.
+func (l Learned) Refused(p gpu.Pool, s gpu.Source, asked, now time.Time, ttl time.Duration) Learned {
+	return l.change(p, s, func(k SourceLearned) SourceLearned {
+		return SourceLearned{Boot: k.Boot, Supply: k.Supply.Failed(asked, now, ttl)}
+	})
+}
+
+func (l Learned) change(p gpu.Pool, s gpu.Source, to func(SourceLearned) SourceLearned) Learned {
+	next := to(l.of(p, s))
+	if s.Key() == p.Source().Key() {
+		l.Boot, l.Supply = next.Boot, next.Supply
+		return l
+	}
+	l.Sources = maps.Clone(l.Sources)
+	if l.Sources == nil {
+		l.Sources = map[string]SourceLearned{}
+	}
+	l.Sources[s.Key()] = next
+	return l
+}

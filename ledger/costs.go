@@ -1,0 +1,71 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/cost"
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// CostLine is a sum of charges over machines of one pool from one provisioner.
+type CostLine struct {
+	PoolID      string // empty for orphans, which are nobody's
+	Provisioner string
+	Machines    int // that the charges are of
+	cost.Charge
+}
+
+// Costs is what every machine cost in a period, divided. Every GPU-second is in
+// one line, so that the sum of the lines is the providers' bill.
+type Costs struct {
+	From, To time.Time
+	Lines    []CostLine // ordered by pool, provisioner, payer, organization and cause
+}
+
+// Total adds up the lines.
+func (c Costs) Total() gpu.MicroUSD {
+	var total gpu.MicroUSD
+	for _, l := range c.Lines {
+		total += l.Amount
+	}
+	return total
+}
+
+// Orphan is a machine with our tag that no node stands for. It is billed like
+// any other, so it is written down from its birth to its end.
+type Orphan struct {
+	Machine string // the provider's id
+	NodeID  string // as its tag says
+	GPUs    int
+	Source  gpu.Source
+	// BilledFrom and BilledUntil are the provider's times; BilledUntil is zero
+	// while the machine stands.
+	BilledFrom, BilledUntil time.Time
+}
+
+// ReportOrphan writes down what is known of machines that no node stands for. A
+// provider that does not say when one was born is believed to have made it now.
+// Repeated, it changes nothing.
+func (l *Ledger) ReportOrphan(ctx context.Context, orphans ...Orphan) error {
+	return l.do(ctx, SystemActor("reconcile"), func(u *unit) error {
+		for _, o := range orphans {
+			if o.BilledFrom.IsZero() {
+				o.BilledFrom = u.now()
+			}
+			u.change.Orphans = append(u.change.Orphans, o)
+		}
+		return nil
+	})
+}
+
+// ReportOrphanEnded journals that the end of a machine that no node stands for
+// was asked for.
+func (l *Ledger) ReportOrphanEnded(ctx context.Context, provisioner, machine, nodeID string) error {
+	return l.do(ctx, SystemActor("reconcile"), func(u *unit) error {
+		u.event(Event{Type: "sweep.orphan_terminated", Subject: machine, Reason: "no_node",
+			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", clip(machine, 80), provisioner, clip(nodeID, 40))})
+		return nil
+	})
+}

@@ -1,0 +1,81 @@
+package ledgertest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/cost"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// costsAreDivided checks numbers that can be followed by hand. A node of four
+// GPUs costs 8 $/h, so a GPU-hour costs 2 $.
+//
+//	node:   born 0:00, usable 0:30, retired 4:30, billed until 5:00
+//	    alc_1 (org_1) 2 GPUs from 1:00 to 3:00; rsv_1 ready 3:30, nobody came until 4:00
+//	orphan: born 2:00, billed until 3:00
+func costsAreDivided(w *world) {
+	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
+	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
+	w.must(ledger.Change{Organizations: []ledger.Organization{organization("org_1"), organization("org_2")}, Pools: []ledger.Pool{pool("pol_1")}})
+	n := readyNode(w, "nod_1", "pol_1", 2, at(30).Add(30*time.Second))
+	n.BilledFrom, n.BilledUntil = at(0), at(300)
+	n = step(w, n, at(270), node.Drain, node.Retire)
+	n = step(w, n, at(301), node.Confirm)
+	missed := booked(w, "rsv_1", "org_2", "pol_1", at(200))
+	missed.Slots = []int{1, 2}
+	missed = step(w, step(w, missed, at(210), reservation.Warm, reservation.BecomeOK), at(240), reservation.Expire)
+	orphan := ledger.Orphan{Machine: "i-1", GPUs: 4, Source: source(), BilledFrom: at(120), BilledUntil: at(180)}
+	w.must(ledger.Change{
+		Nodes: []node.Node{n}, Orphans: []ledger.Orphan{orphan}, Reservations: []reservation.Reservation{missed},
+		Allocations: []allocation.Allocation{over(w, active(w, "alc_1", "org_1", n, at(60), 0, 1), at(180))},
+	})
+	line := func(payer cost.Payer, organization string, cause cost.Cause, gpuMinutes int) ledger.CostLine {
+		l := ledger.CostLine{PoolID: "pol_1", Provisioner: "sim", Machines: 1, Charge: cost.Charge{
+			Payer: payer, OrganizationID: organization, Cause: cause, GPUTime: time.Duration(gpuMinutes) * time.Minute,
+		}}
+		l.Amount = gpu.MicroUSD(gpuMinutes) * 2 * gpu.USD / 60
+		return l
+	}
+	stray := line(cost.Orphan, "", "", 240)
+	stray.PoolID = ""
+	held := line(cost.Tenant, "org_1", "", 240)
+	costs := func(s ledger.Scope, from, to int) []ledger.CostLine {
+		return get(w, func(r ledger.Reader) (ledger.Costs, error) { return r.Costs(s, at(from), at(to)) }).Lines
+	}
+	require.Equal(w, []ledger.CostLine{
+		stray, held,
+		line(cost.WarmPool, "", cost.Boot, 120),
+		line(cost.WarmPool, "", cost.EarlyWarm, 60),
+		line(cost.WarmPool, "", cost.LateGoing, 120),
+		line(cost.WarmPool, "", cost.NoShow, 120),
+		line(cost.WarmPool, "", cost.Removal, 120),
+		line(cost.WarmPool, "", cost.Unused, 420), // the two GPUs that nobody ever held
+	}, costs(everything, -600, 600))
+	require.Equal(w, []ledger.CostLine{held}, costs(ledger.Scope{OrganizationID: "org_1"}, -600, 600), "a tenant sees its own")
+	require.Empty(w, costs(ledger.Scope{}, -600, 600))
+	require.Empty(w, costs(everything, 300, 600), "what was over before")
+}
+
+// A provider that does not say when a machine was born is believed once.
+func anOrphansBirthStays(w *world) {
+	o := ledger.Orphan{Machine: "i-1", GPUs: 4, Source: source(), BilledFrom: day}
+	w.must(ledger.Change{Orphans: []ledger.Orphan{o}})
+	later := o
+	later.BilledFrom = day.Add(time.Hour)
+	w.must(ledger.Change{Orphans: []ledger.Orphan{later}})
+	orphans := func(f ledger.OrphanFilter) []ledger.Orphan {
+		return get(w, func(r ledger.Reader) ([]ledger.Orphan, error) { return r.Orphans(f) })
+	}
+	require.Equal(w, []ledger.Orphan{o}, orphans(ledger.OrphanFilter{Provisioner: "sim", Standing: true}))
+	o.BilledUntil = day.Add(2 * time.Hour)
+	w.must(ledger.Change{Orphans: []ledger.Orphan{o}})
+	require.Equal(w, []ledger.Orphan{o}, orphans(ledger.OrphanFilter{}))
+	require.Empty(w, orphans(ledger.OrphanFilter{Standing: true}))
+	require.Empty(w, orphans(ledger.OrphanFilter{Provisioner: "aws"}))
+}

@@ -1,0 +1,101 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+)
+
+// Notice is what a provider announced of a machine.
+type Notice struct {
+	Kind    string    // a code: interruption, expiring, degraded
+	At      time.Time // when it comes true; zero where the provider does not say
+	Message string    // the provider's own words
+}
+
+// ReportNotice takes a ready node out of the way of new work because its
+// provider announced its end, or that it is failing: what is promised on it is
+// healed elsewhere, who works on it is told until when, and it is removed once
+// it is empty. A booting one is given up like an unfit one. Repeated, it changes
+// nothing.
+func (l *Ledger) ReportNotice(ctx context.Context, g Guard, nodeID string, notice Notice) error {
+	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
+		u.wakePlan(p.Pool.ID)
+		switch n.State() {
+		case node.Booting:
+			return u.giveUpBoot(p, n, g, notice.Kind)
+		case node.Ready:
+			if _, err := u.stepNode(p, n, node.Drain, notice.Kind, notice.text()); err != nil {
+				return err
+			}
+			u.warn(p, n, notice)
+		}
+		return u.tx.Finish(g, u.now().Add(l.cfg.CheckEvery), "")
+	})
+}
+
+// warn tells everybody who works on the node.
+func (u *unit) warn(p *poolUnit, n node.Node, notice Notice) {
+	for a := range p.allocations.all() {
+		if a.State() != allocation.Active {
+			continue
+		}
+		for _, slot := range a.Slots {
+			if slot == n.Slot {
+				u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID, PoolID: p.Pool.ID,
+					Reason: notice.Kind, Message: fmt.Sprintf("node %s: %s", n.ID, notice.text())})
+			}
+		}
+	}
+}
+
+func (n Notice) text() string {
+	when := "at a time that its provider does not say"
+	if !n.At.IsZero() {
+		when = "at " + stamp(n.At)
+	}
+	switch n.Kind {
+	case "interruption":
+		return "its provider takes it back " + when
+	case "expiring":
+		return "the supply that it belongs to ends " + when
+	default:
+		return "its provider says that it is failing"
+	}
+}
+
+// giveUpBoot removes a booting node, which counts against its source like a
+// refusal.
+func (u *unit) giveUpBoot(p *poolUnit, n node.Node, g Guard, reason string) error {
+	n, err := u.stepNode(p, n, node.Retire, reason, "")
+	if err != nil {
+		return err
+	}
+	u.task(TaskDeleteNode, n.ID, u.now())
+	u.failed(p, n, u.cfg.StockOut)
+	return u.tx.Finish(g, time.Time{}, "")
+}
+
+// Renewal returns until when the machine of a node should live now, and whether
+// that has to be said to its provider: half of its time is over.
+func (l *Ledger) Renewal(n node.Node, now time.Time) (until time.Time, due bool) {
+	if l.cfg.DeadMan < 0 || n.ExpiresAt.IsZero() || n.ExpiresAt.Sub(now) > l.cfg.DeadMan/2 {
+		return time.Time{}, false
+	}
+	return now.Add(l.cfg.DeadMan), true
+}
+
+// ReportRenewed stores until when a node's machine lives unless it is renewed
+// again.
+func (l *Ledger) ReportRenewed(ctx context.Context, nodeID string, until time.Time) error {
+	return l.onNode(ctx, nodeID, func(_ *unit, p *poolUnit, n node.Node) error {
+		if !node.Machine.Terminal(n.State()) && until.After(n.ExpiresAt) {
+			n.ExpiresAt = until
+			p.putNode(n)
+		}
+		return nil
+	})
+}

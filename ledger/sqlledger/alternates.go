@@ -1,0 +1,49 @@
+package sqlledger
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// alternateText is one of a pool's alternates as it is stored; durations are
+// microseconds.
+type alternateText struct {
+	Provisioner string `json:"provisioner"`
+	Region      string `json:"region"`
+	Type        string `json:"type"`
+	Price       int64  `json:"price"`
+	MinBilling  int64  `json:"min_billing,omitempty"`
+	Boot50      int64  `json:"boot50"`
+	Boot95      int64  `json:"boot95"`
+}
+
+func packAlternates(alternates []gpu.Alternate) string {
+	texts := make([]alternateText, 0, len(alternates))
+	for _, a := range alternates {
+		texts = append(texts, alternateText{a.Provisioner, a.Region, a.Type, int64(a.Price),
+			a.MinBilling.Microseconds(), a.Boot50.Microseconds(), a.Boot95.Microseconds()})
+	}
+	text, err := json.Marshal(texts)
+	if err != nil {
+		return "" // strings and whole numbers always can be written
+	}
+	return string(text)
+}
+
+func unpackAlternates(text string) ([]gpu.Alternate, error) {
+	var texts []alternateText
+	if err := json.Unmarshal([]byte(text), &texts); err != nil {
+		return nil, fmt.Errorf("column alternates holds nothing that can be read: %q", text)
+	}
+	var alternates []gpu.Alternate
+	for _, t := range texts {
+		alternates = append(alternates, gpu.Alternate{
+			Source: gpu.Source{Provisioner: t.Provisioner, Region: t.Region, Type: t.Type,
+				Price: gpu.MicroUSD(t.Price), MinBilling: span(t.MinBilling)},
+			Boot50: span(t.Boot50), Boot95: span(t.Boot95),
+		})
+	}
+	return alternates, nil
+}

@@ -1,0 +1,185 @@
+package sqlledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/cost"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// billed are the nodes that were billed at some time in a period: its end, its
+// start and its start again.
+const billed = "billed_from > 0 AND billed_from < ? AND (billed_until = 0 OR billed_until > ? OR billed_from >= ?)"
+
+// Costs divides what was billed in a period. A machine's whole life is read,
+// also where only a part of it lies inside: why nobody held a GPU shows later.
+func (r *reader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, error) {
+	costs := ledger.Costs{From: from, To: to}
+	if now := r.Now(); now.Before(to) {
+		to = now
+	}
+	if !from.Before(to) {
+		return costs, nil
+	}
+	period := calendar.Interval{Start: from, End: to}
+	machines, err := r.machines(period)
+	if err != nil {
+		return costs, wrap("reading what was billed", err)
+	}
+	sums := map[lineKey]*ledger.CostLine{}
+	for _, m := range machines {
+		for _, c := range cost.Divide(m.Machine, period) {
+			add(sums, m, c)
+		}
+	}
+	for _, line := range sums {
+		if s.All || (s.OrganizationID != "" && line.OrganizationID == s.OrganizationID) {
+			costs.Lines = append(costs.Lines, *line)
+		}
+	}
+	slices.SortFunc(costs.Lines, func(a, b ledger.CostLine) int {
+		return cmp.Or(cmp.Compare(a.PoolID, b.PoolID), cmp.Compare(a.Provisioner, b.Provisioner), cmp.Compare(a.Payer, b.Payer),
+			cmp.Compare(a.OrganizationID, b.OrganizationID), cmp.Compare(a.Cause, b.Cause))
+	})
+	return costs, nil
+}
+
+// billedMachine is a machine with whose it was.
+type billedMachine struct {
+	pool string
+	cost.Machine
+}
+
+type lineKey struct {
+	pool, provisioner, organization string
+	payer                           cost.Payer
+	cause                           cost.Cause
+}
+
+func add(sums map[lineKey]*ledger.CostLine, m billedMachine, c cost.Charge) {
+	key := lineKey{m.pool, m.Price.Provisioner, c.OrganizationID, c.Payer, c.Cause}
+	line := sums[key]
+	if line == nil {
+		line = &ledger.CostLine{PoolID: m.pool, Provisioner: m.Price.Provisioner, Charge: cost.Charge{
+			Payer: c.Payer, OrganizationID: c.OrganizationID, Cause: c.Cause,
+		}}
+		sums[key] = line
+	}
+	line.Machines++
+	line.GPUTime += c.GPUTime
+	line.Amount += c.Amount
+}
+
+func (r *reader) machines(period calendar.Interval) ([]billedMachine, error) {
+	end, start := micros(period.End), micros(period.Start)
+	var rows []nodeRow
+	if err := r.query().Where(billed, end, start, start).Order("id").Find(&rows).Error; err != nil {
+		return nil, err
+	}
+	pools, err := r.perNode()
+	if err != nil {
+		return nil, err
+	}
+	holds, err := r.holdsOf(period)
+	if err != nil {
+		return nil, err
+	}
+	missed, err := r.missed(period)
+	if err != nil {
+		return nil, err
+	}
+	machines := make([]billedMachine, 0, len(rows))
+	for _, row := range rows {
+		n, err := row.value()
+		if err != nil {
+			return nil, err
+		}
+		machines = append(machines, billedMachine{n.PoolID, cost.Machine{
+			Price: n.Source, GPUs: pools[n.PoolID], Ready: n.ReadyAt, Retired: n.RetiredAt,
+			Billed: r.billedOver(n.BilledFrom, n.BilledUntil), Holds: holds[n.ID], Missed: missed[place{n.PoolID, n.Slot}],
+		}})
+	}
+	return r.withOrphans(machines, period)
+}
+
+func (r *reader) billedOver(from, until time.Time) calendar.Interval {
+	if until.IsZero() {
+		until = r.Now()
+	}
+	return calendar.Interval{Start: from, End: until}
+}
+
+func (r *reader) withOrphans(machines []billedMachine, period calendar.Interval) ([]billedMachine, error) {
+	end, start := micros(period.End), micros(period.Start)
+	orphans, err := list[orphanRow](r.query().Where(billed, end, start, start).Order("provisioner, machine"), "reading orphans")
+	for _, o := range orphans {
+		machines = append(machines, billedMachine{"", cost.Machine{
+			Price: o.Source, GPUs: max(o.GPUs, 1), Billed: r.billedOver(o.BilledFrom, o.BilledUntil), Orphan: true,
+		}})
+	}
+	return machines, err
+}
+
+func (r *reader) perNode() (map[string]int, error) {
+	var rows []struct {
+		ID      string `gorm:"column:id"`
+		PerNode int    `gorm:"column:per_node"`
+	}
+	err := r.query().Table("pools").Select("id, per_node").Scan(&rows).Error
+	pools := make(map[string]int, len(rows))
+	for _, row := range rows {
+		pools[row.ID] = row.PerNode
+	}
+	return pools, err
+}
+
+// holdsOf reads who held what of the machines billed in the period, by node.
+func (r *reader) holdsOf(period calendar.Interval) (map[string][]cost.Hold, error) {
+	var rows []struct {
+		NodeID         string `gorm:"column:node_id"`
+		UUID           string `gorm:"column:gpu_uuid"`
+		OrganizationID string `gorm:"column:organization_id"`
+		Since          int64  `gorm:"column:since"`
+		Until          *int64 `gorm:"column:until"`
+	}
+	end, start := micros(period.End), micros(period.Start)
+	err := r.query().Table("allocation_gpus").
+		Select("allocation_gpus.node_id, gpu_uuid, organization_id, since, until").
+		Joins("JOIN allocations ON allocations.id = allocation_gpus.allocation_id").
+		Where("allocation_gpus.node_id IN (SELECT id FROM nodes WHERE "+billed+")", end, start, start).
+		Scan(&rows).Error
+	holds := map[string][]cost.Hold{}
+	for _, row := range rows {
+		held := calendar.Interval{Start: moment(row.Since), End: r.Now()}
+		if row.Until != nil {
+			held.End = moment(*row.Until)
+		}
+		holds[row.NodeID] = append(holds[row.NodeID], cost.Hold{GPU: row.UUID, OrganizationID: row.OrganizationID, Held: held})
+	}
+	return holds, err
+}
+
+// place is a slot of a pool.
+type place struct {
+	pool string
+	slot int
+}
+
+// missed reads when slots stood ready for reservations that nobody came for.
+func (r *reader) missed(period calendar.Interval) (map[place][]calendar.Interval, error) {
+	db := r.query().Where("state = ? AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
+		string(reservation.Expired), micros(period.End), micros(period.Start))
+	reservations, err := list[reservationRow](db, "reading who never came")
+	missed := map[place][]calendar.Interval{}
+	for _, res := range reservations {
+		for _, slot := range res.Slots {
+			at := place{res.PoolID, slot}
+			missed[at] = append(missed[at], calendar.Interval{Start: res.ReadyAt, End: res.EndedAt})
+		}
+	}
+	return missed, err
+}

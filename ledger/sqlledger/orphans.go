@@ -1,0 +1,54 @@
+package sqlledger
+
+import (
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+type orphanRow struct {
+	Provisioner string `gorm:"column:provisioner;primaryKey"`
+	Machine     string `gorm:"column:machine;primaryKey"`
+	NodeID      string `gorm:"column:node_id"`
+	Region      string `gorm:"column:region"`
+	Type        string `gorm:"column:type"`
+	GPUs        int    `gorm:"column:gpus"`
+	Price       int64  `gorm:"column:price"`
+	MinBilling  int64  `gorm:"column:min_billing"`
+	BilledFrom  int64  `gorm:"column:billed_from"`
+	BilledUntil int64  `gorm:"column:billed_until"`
+}
+
+func (orphanRow) TableName() string { return "orphans" }
+
+// replaceOrphan keeps the birth that was written down first: a provider that
+// does not say it would have it grow younger.
+const replaceOrphan = "ON CONFLICT (provisioner, machine) DO UPDATE SET billed_until = excluded.billed_until"
+
+func orphanToRow(o ledger.Orphan) orphanRow {
+	return orphanRow{
+		Provisioner: o.Source.Provisioner, Machine: o.Machine, NodeID: o.NodeID, Region: o.Source.Region, Type: o.Source.Type,
+		GPUs: o.GPUs, Price: int64(o.Source.Price), MinBilling: o.Source.MinBilling.Microseconds(),
+		BilledFrom: micros(o.BilledFrom), BilledUntil: micros(o.BilledUntil),
+	}
+}
+
+func (r orphanRow) value() (ledger.Orphan, error) {
+	return ledger.Orphan{
+		Machine: r.Machine, NodeID: r.NodeID, GPUs: r.GPUs,
+		Source: gpu.Source{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
+			Price: gpu.MicroUSD(r.Price), MinBilling: span(r.MinBilling)},
+		BilledFrom: moment(r.BilledFrom), BilledUntil: moment(r.BilledUntil),
+	}, nil
+}
+
+// Orphans returns them in the order of their key.
+func (r *reader) Orphans(f ledger.OrphanFilter) ([]ledger.Orphan, error) {
+	db := r.query().Order("provisioner, machine")
+	if f.Provisioner != "" {
+		db = db.Where("provisioner = ?", f.Provisioner)
+	}
+	if f.Standing {
+		db = db.Where("billed_until = 0")
+	}
+	return list[orphanRow](db, "reading orphans")
+}

@@ -1,0 +1,145 @@
+//go:build clouds
+
+package aws_test
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/aws"
+	"github.com/forewarm/forewarm/provisioners/aws/fakeec2"
+	"github.com/forewarm/forewarm/provisioners/provisionertest"
+)
+
+var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+// site is one fake region and what is needed to reach it.
+type site struct {
+	*fakeec2.Region
+	clock  *clock.Manual
+	config aws.Config
+}
+
+func price(dollars gpu.MicroUSD) *provisioners.Price {
+	p := provisioners.Price(dollars)
+	return &p
+}
+
+const image = "ami-0123456789abcdef0"
+
+func region() fakeec2.Config {
+	return fakeec2.Config{
+		PageSize: 2, AccessKeys: []string{"AKIDEXAMPLE"}, Groups: []string{"sg-1"}, Subnets: map[string]string{"subnet-b": "test-1b"},
+		Reservations: []fakeec2.Reservation{
+			{ID: "cr-1", Type: "p5.48xlarge", Zone: "test-1a", Count: 1},
+			{ID: "cr-block", Type: "p5.48xlarge", Zone: "test-1a", Count: 1, Block: true, Start: start, End: start.Add(24 * time.Hour)},
+		},
+	}
+}
+
+func offers() []aws.Offer {
+	h100 := aws.Offer{InstanceType: "p5.48xlarge", Zone: "test-1a", Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559, Price: price(55 * gpu.USD)}
+	spot, odcr, block := h100, h100, h100
+	h100.Type, spot.Type, odcr.Type, block.Type = "p5", "p5-spot", "p5-odcr", "p5-block"
+	spot.Market, spot.Price = aws.Spot, price(20*gpu.USD)
+	odcr.Market, odcr.ReservationID = aws.CapacityReservation, "cr-1"
+	block.Market, block.ReservationID, block.Price = aws.CapacityBlock, "cr-block", price(31*gpu.USD)
+	block.From, block.Until = start, start.Add(24*time.Hour)
+	l4 := aws.Offer{
+		Type: "g6", InstanceType: "g6.12xlarge", Subnet: "subnet-b", Model: "l4-24g", GPUs: 4, MemoryMiB: 23_034,
+		Price: price(4_601_600), GPUName: "NVIDIA L4",
+	}
+	return []aws.Offer{h100, spot, odcr, block, l4}
+}
+
+func newSite(t testing.TB, config fakeec2.Config) site {
+	t.Helper()
+	manual := clock.NewManual(start)
+	s := site{Region: fakeec2.New(config, manual), clock: manual}
+	server := httptest.NewServer(s.Region)
+	t.Cleanup(server.Close)
+	credentials := filepath.Join(t.TempDir(), "credentials")
+	require.NoError(t, os.WriteFile(credentials, []byte("[default]\naws_access_key_id=AKIDEXAMPLE\naws_secret_access_key=not-a-secret\n"), 0o600))
+	s.config = aws.Config{
+		Region: "test-central-1", Endpoint: server.URL, CredentialsFile: credentials, ImageID: image,
+		SecurityGroups: []string{"sg-1"}, Offers: offers(), RetryWait: time.Nanosecond,
+	}
+	return s
+}
+
+func (s site) open(t testing.TB) *aws.Provisioner {
+	t.Helper()
+	p, err := aws.New(s.config, s.clock)
+	require.NoError(t, err)
+	return p
+}
+
+// attempts is how often the SDK tries a request: a fault must outlast them.
+const attempts = 3
+
+func (s site) fault(action string, effect fakeec2.Effect, code string) func() {
+	times := attempts
+	if effect == fakeec2.Ignore || effect == fakeec2.Garble {
+		times = 1
+	}
+	return func() { s.Inject(fakeec2.Fault{Action: action, Effect: effect, Code: code, Times: times}) }
+}
+
+// subject is one offer of a fresh site under the suite.
+func subject(t *testing.T, kind, other string) provisionertest.Subject {
+	config := region()
+	config.Tick = time.Second // the suite looks a second after the end
+	s := newSite(t, config)
+	return provisionertest.Subject{
+		Provisioner: s.open(t),
+		Reopen:      func(t *testing.T) provisioners.Provisioner { return s.open(t) },
+		Spec:        provisioners.Spec{Type: kind, Region: "test-central-1"},
+		OtherSpec:   provisioners.Spec{Type: other, Region: "test-central-1"},
+		Machines:    100,
+		Advance:     func(d time.Duration) { s.clock.Advance(d) },
+		BootWithin:  10 * time.Minute, GoneWithin: 5 * time.Minute,
+		TimeOutCreate: s.fault("RunInstances", fakeec2.LoseAnswer, ""),
+		TimeOutDelete: s.fault("TerminateInstances", fakeec2.LoseAnswer, ""),
+		TruncateList:  s.fault("DescribeInstances", fakeec2.Garble, ""),
+		RunOut:        s.SellOut,
+		FailCreate:    s.fault("DescribeInstances", fakeec2.Refuse, "InternalError"), // Create looks before it leaps
+		FailDelete:    s.fault("TerminateInstances", fakeec2.Refuse, "InternalError"),
+		IgnoreDelete:  s.fault("TerminateInstances", fakeec2.Ignore, ""),
+		Throttle: func(calls int) {
+			if s.Mend(); calls > 0 {
+				s.Inject(fakeec2.Fault{Effect: fakeec2.Refuse, Code: "RequestLimitExceeded", Times: calls})
+			}
+		},
+		LagList:   func(lag time.Duration) { s.SetLag(lag, 0) },
+		Foreign:   func() func() bool { return s.Foreign("p5.48xlarge", map[string]string{"Name": "theirs"}) },
+		Reclaim:   func(id string) { s.Reclaim(id) },
+		Now:       s.clock.Now,
+		Histories: 20,
+	}
+}
+
+func TestConformanceOnDemand(t *testing.T) {
+	t.Parallel()
+	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
+		s := subject(t, "p5", "g6")
+		s.Reclaim = nil // EC2 does not reclaim what is paid on demand
+		return s
+	}})
+}
+
+// The other offer is in another zone, where EC2 does not know the first one's
+// tokens.
+func TestConformanceSpot(t *testing.T) {
+	t.Parallel()
+	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
+		return subject(t, "p5-spot", "g6")
+	}})
+}

@@ -1,0 +1,150 @@
+//go:build clouds
+
+package aws
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/aws/guest"
+)
+
+// request is the launch of a machine. It is the same for the same token and
+// spec, or EC2 would refuse the repetition: no time, no chance, and not the end
+// of the machine.
+func (p *Provisioner) request(ctx context.Context, w want) (*ec2.RunInstancesInput, error) {
+	disks, err := p.disks(ctx, w.offer.ImageID)
+	if err != nil {
+		return nil, err
+	}
+	input := &ec2.RunInstancesInput{
+		MinCount: sdk.Int32(1), MaxCount: sdk.Int32(1), ClientToken: sdk.String(w.token),
+		ImageId: sdk.String(w.offer.ImageID), InstanceType: types.InstanceType(w.offer.InstanceType),
+		UserData: sdk.String(p.userData), BlockDeviceMappings: disks,
+		// The guest powers the machine off, which must end it.
+		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
+		MetadataOptions: &types.InstanceMetadataOptionsRequest{
+			HttpTokens: types.HttpTokensStateRequired, HttpEndpoint: types.InstanceMetadataEndpointStateEnabled,
+			InstanceMetadataTags: types.InstanceMetadataTagsStateEnabled,
+		},
+		TagSpecifications: []types.TagSpecification{
+			{ResourceType: types.ResourceTypeInstance, Tags: w.tags()},
+			{ResourceType: types.ResourceTypeVolume, Tags: w.tags()},
+		},
+	}
+	p.place(input, w.offer)
+	w.offer.pay(input)
+	return input, nil
+}
+
+func (p *Provisioner) place(input *ec2.RunInstancesInput, o Offer) {
+	if o.Subnet != "" {
+		input.SubnetId = sdk.String(o.Subnet)
+	}
+	if o.Zone != "" && o.Subnet == "" {
+		input.Placement = &types.Placement{AvailabilityZone: sdk.String(o.Zone)}
+	}
+	input.SecurityGroupIds = p.config.SecurityGroups
+	if p.config.KeyName != "" {
+		input.KeyName = sdk.String(p.config.KeyName)
+	}
+	if profile := p.config.InstanceProfile; strings.HasPrefix(profile, "arn:") {
+		input.IamInstanceProfile = &types.IamInstanceProfileSpecification{Arn: sdk.String(profile)}
+	} else if profile != "" {
+		input.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: sdk.String(profile)}
+	}
+}
+
+// pay chooses the market.
+func (o Offer) pay(input *ec2.RunInstancesInput) {
+	switch o.Market {
+	case Spot:
+		spot := &types.SpotMarketOptions{
+			SpotInstanceType: types.SpotInstanceTypeOneTime, InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate,
+		}
+		if o.MaxSpotPrice != nil {
+			spot.MaxPrice = sdk.String(gpu.MicroUSD(*o.MaxSpotPrice).Decimal())
+		}
+		input.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot, SpotOptions: spot}
+	case CapacityBlock:
+		input.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}
+	}
+	if o.ReservationID != "" {
+		input.CapacityReservationSpecification = &types.CapacityReservationSpecification{
+			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: sdk.String(o.ReservationID)},
+		}
+	}
+}
+
+func (c Config) userData() (string, error) {
+	var extra []byte
+	var err error
+	if c.UserDataFile != "" {
+		if extra, err = readFile(c.UserDataFile); err != nil {
+			return "", err
+		}
+	}
+	document, err := guest.UserData(c.UnclaimedAfter, extra)
+	if err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(document), nil
+}
+
+// image is what the request needs to know of a machine image, which never
+// changes.
+type image struct {
+	root  string
+	disks []string // its EBS volumes
+}
+
+// disks makes every volume of the image end with the machine: an image may say
+// otherwise, and volumes that are left behind are billed for ever.
+func (p *Provisioner) disks(ctx context.Context, id string) ([]types.BlockDeviceMapping, error) {
+	known, err := p.image(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var all []types.BlockDeviceMapping
+	for _, device := range known.disks {
+		ebs := &types.EbsBlockDevice{DeleteOnTermination: sdk.Bool(true)}
+		if device == known.root && p.config.RootVolumeGiB > 0 {
+			ebs.VolumeSize = sdk.Int32(p.config.RootVolumeGiB)
+		}
+		all = append(all, types.BlockDeviceMapping{DeviceName: sdk.String(device), Ebs: ebs})
+	}
+	return all, nil
+}
+
+func (p *Provisioner) image(ctx context.Context, id string) (image, error) {
+	p.mu.Lock()
+	known, found := p.images[id]
+	p.mu.Unlock()
+	if found {
+		return known, nil
+	}
+	out, err := p.client.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}})
+	if err != nil {
+		return image{}, readError("reading image "+id, err)
+	}
+	if len(out.Images) != 1 {
+		return image{}, provisioners.Errorf(provisioners.KindBadSpec, "there is no image %s here", id)
+	}
+	known.root = sdk.ToString(out.Images[0].RootDeviceName)
+	for _, disk := range out.Images[0].BlockDeviceMappings {
+		if disk.Ebs != nil && sdk.ToString(disk.DeviceName) != "" {
+			known.disks = append(known.disks, sdk.ToString(disk.DeviceName))
+		}
+	}
+	p.mu.Lock()
+	p.images[id] = known
+	p.mu.Unlock()
+	return known, nil
+}

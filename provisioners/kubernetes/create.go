@@ -1,0 +1,168 @@
+//go:build clouds
+
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// attempts bounds how often a record that others change is read again.
+const attempts = 8
+
+// Create writes the token's record, then its placeholder, then that it was made.
+// Every process that is given the token does the same with the same names, so
+// that the API server lets one of them win each step.
+func (c *Cluster) Create(ctx context.Context, token string, asked provisioners.Spec) (provisioners.Instance, error) {
+	offer, err := c.check(ctx, token, asked)
+	if err != nil {
+		return provisioners.Instance{}, err
+	}
+	s, err := c.intent(ctx, token, asked, offer)
+	if err != nil {
+		return provisioners.Instance{}, err
+	}
+	if s.Ended || s.PodUID != "" {
+		return c.settle(ctx, s.key())
+	}
+	pod, err := c.place(ctx, s, offer, asked.ExpiresAt)
+	if err != nil {
+		return provisioners.Instance{}, err
+	}
+	return c.claim(ctx, s, pod)
+}
+
+func (c *Cluster) check(ctx context.Context, token string, asked provisioners.Spec) (Offer, error) {
+	if err := provisioners.Ended(ctx); err != nil {
+		return Offer{}, err
+	}
+	if err := asked.Check(token); err != nil {
+		return Offer{}, err
+	}
+	if !labelValue(asked.Owner) || !labelValue(asked.NodeID) {
+		return Offer{}, provisioners.Errorf(provisioners.KindBadSpec,
+			"owner %q or node %q cannot be the value of a label", asked.Owner, asked.NodeID)
+	}
+	return c.offer(asked)
+}
+
+// intent returns the token's record, which it makes where there is none.
+func (c *Cluster) intent(ctx context.Context, token string, asked provisioners.Spec, offer Offer) (*stored, error) {
+	known := spec{asked.Type, asked.Region, asked.Owner, asked.NodeID}
+	s, err := c.find(ctx, c.config.Namespace, nameOf(token))
+	if err == nil && s == nil {
+		s, err = c.begin(ctx, record{Token: token, Spec: known, Want: c.want(offer)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Spec != known {
+		return nil, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v", s.Spec)
+	}
+	return s, nil
+}
+
+func (c *Cluster) want(o Offer) want {
+	return want{o.Resource, o.GPUs, o.Model, o.MemoryMiB, c.config.Probe, o.ProvisioningRequest != ""}
+}
+
+// begin makes the record, or reads that of another process which was faster.
+func (c *Cluster) begin(ctx context.Context, r record) (*stored, error) {
+	if err := c.stocked(r.Spec); err != nil {
+		return nil, err
+	}
+	s, err := c.write(ctx, r)
+	if !apierrors.IsAlreadyExists(err) {
+		if err != nil {
+			return nil, refused(err, "writing a record into namespace %s", c.config.Namespace)
+		}
+		return s, nil
+	}
+	s, err = c.find(ctx, c.config.Namespace, nameOf(r.Token))
+	if err == nil && s == nil {
+		err = provisioners.Errorf(provisioners.KindTransient,
+			"ConfigMap %s/%s is not ours, or came and went", c.config.Namespace, nameOf(r.Token))
+	}
+	return s, err
+}
+
+// place makes the record's placeholder, or returns the one that is there.
+func (c *Cluster) place(ctx context.Context, s *stored, offer Offer, expires time.Time) (*corev1.Pod, error) {
+	pod, err := c.api.core.Pods(s.object.Namespace).Create(ctx, c.placeholder(s, offer, expires), metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		pod, err = c.placed(ctx, s)
+	} else if err != nil {
+		err = refusedMachine(err, "making pod %s/%s", s.object.Namespace, s.object.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pod, c.request(ctx, s, offer, pod)
+}
+
+// placed reads the pod that has our placeholder's name.
+func (c *Cluster) placed(ctx context.Context, s *stored) (*corev1.Pod, error) {
+	pod, err := c.api.core.Pods(s.object.Namespace).Get(ctx, s.object.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return nil, refusedMachine(err, "reading pod %s/%s", s.object.Namespace, s.object.Name)
+	case pod.Labels[labelRole] != rolePlaceholder:
+		return nil, provisioners.Errorf(provisioners.KindBadSpec, "pod %s/%s exists and is not ours", s.object.Namespace, s.object.Name)
+	case !of(pod, s.object.UID): // of a record that is gone: the cluster collects it
+		return nil, provisioners.Errorf(provisioners.KindUnknown, "pod %s/%s is of an older record", s.object.Namespace, s.object.Name)
+	}
+	return pod, nil
+}
+
+// claim writes that the placeholder was made. Where the record has meanwhile
+// ended, or knows another placeholder, this one came too late and goes again.
+func (c *Cluster) claim(ctx context.Context, s *stored, pod *corev1.Pod) (provisioners.Instance, error) {
+	for range attempts {
+		next := s.record
+		next.PodUID, next.CreatedAt = pod.UID, pod.CreationTimestamp.UTC()
+		err := c.save(ctx, s, next)
+		if err == nil {
+			return seen{key: s.key(), record: s, pod: pod}.instance(), nil
+		}
+		if !errors.Is(err, errChanged) {
+			return provisioners.Instance{}, mayExist(err)
+		}
+		k := s.key()
+		s, err = c.find(ctx, k.namespace, k.name)
+		switch {
+		case err != nil:
+			return provisioners.Instance{}, mayExist(err)
+		case s == nil || s.key() != k:
+			return provisioners.Instance{}, mayExist(errChanged)
+		case s.PodUID == pod.UID:
+			return c.settle(ctx, k)
+		case s.Ended || s.PodUID != "":
+			if err := c.evict(ctx, pod); err != nil {
+				return provisioners.Instance{}, mayExist(err)
+			}
+			return c.settle(ctx, k)
+		}
+	}
+	return provisioners.Instance{}, mayExist(errChanged)
+}
+
+// mayExist is the failure of a call after the pod was made.
+func mayExist(err error) error {
+	return &provisioners.Error{Kind: provisioners.KindUnknown, Message: "the placeholder was made, and not all that belongs to it", Err: err}
+}
+
+// evict deletes this very pod.
+func (c *Cluster) evict(ctx context.Context, pod *corev1.Pod) error {
+	err := c.api.core.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	if err == nil || absent(err, pod.Name) || apierrors.IsConflict(err) { // a conflict is another pod's uid
+		return nil
+	}
+	return failed(err, "deleting pod %s/%s", pod.Namespace, pod.Name)
+}

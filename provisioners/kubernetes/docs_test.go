@@ -1,0 +1,151 @@
+//go:build clouds
+
+package kubernetes_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/provisioners/kubernetes"
+	"github.com/forewarm/forewarm/provisioners/kubernetes/fakeapi"
+)
+
+var fenced = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// Every example of the manual is one that works, also with what it comments out.
+func TestExamplesOfTheManual(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/provisioners/kubernetes.md")
+	require.NoError(t, err)
+	blocks := fenced.FindAllSubmatch(page, -1)
+	require.Len(t, blocks, 2)
+	commented := regexp.MustCompile(`(?m)^(\s+)# (provisioning_request:)`).ReplaceAll(blocks[1][1], []byte("$1$2"))
+	require.NotEqual(t, blocks[1][1], commented)
+	for _, block := range [][]byte{blocks[0][1], blocks[1][1], commented} {
+		var file struct {
+			Provisioners []struct {
+				Kind   string            `yaml:"kind"`
+				Config kubernetes.Config `yaml:"config"`
+			} `yaml:"provisioners"`
+			Pools []map[string]any `yaml:"pools"`
+		}
+		strict(t, block, &file)
+		require.Len(t, file.Provisioners, 1)
+		require.Equal(t, "kubernetes", file.Provisioners[0].Kind)
+		config := file.Provisioners[0].Config
+		require.Equal(t, "/etc/forewarm/kubeconfig", config.Kubeconfig)
+		if config.Context != "" {
+			require.Equal(t, "prod", config.Context)
+			config.Context = "test"
+		}
+		config.Kubeconfig = kubeconfig(t, "http://127.0.0.1:1")
+		made, err := kubernetes.New(config, clock.NewManual(start))
+		require.NoError(t, err)
+		offers, err := made.Offers(t.Context())
+		require.NoError(t, err)
+		for _, pool := range file.Pools {
+			require.Equal(t, pool["provisioner"], made.Name())
+			require.Equal(t, pool["instance_type"], offers[0].Type)
+			require.Equal(t, pool["region"], offers[0].Region)
+			require.Equal(t, pool["gpus_per_node"], offers[0].GPUs)
+			require.Equal(t, pool["gpu_memory_mib"], offers[0].MemoryMiB)
+		}
+	}
+}
+
+func strict(t *testing.T, text []byte, into any) {
+	t.Helper()
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	require.NoError(t, decoder.Decode(into), "%s", text)
+}
+
+// granted reads the rules of a manifest.
+func granted(t *testing.T, path string, rights map[fakeapi.Use]bool) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var object struct {
+			Kind  string
+			Rules []struct {
+				APIGroups []string `yaml:"apiGroups"`
+				Resources []string
+				Verbs     []string
+			}
+		}
+		err := decoder.Decode(&object)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
+		for _, rule := range object.Rules {
+			require.Len(t, rule.APIGroups, 1)
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					rights[fakeapi.Use{Verb: verb, Group: rule.APIGroups[0], Resource: resource}] = true
+				}
+			}
+		}
+	}
+}
+
+// The manifests grant what the adapter does, and nothing else.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	rights := map[fakeapi.Use]bool{}
+	granted(t, "../../deploy/kubernetes/rbac.yaml", rights)
+	require.NotContains(t, rights, fakeapi.Use{Verb: "patch", Resource: "nodes"})
+	granted(t, "../../deploy/kubernetes/rbac-cordon.yaml", rights)
+
+	w := newWorld(t, requesting, func(c *kubernetes.Config) { c.Probe, c.CordonOnDelete = kubernetes.ProbeLogs, true })
+	w.server.Define("provisioningrequests", "ProvisioningRequest")
+	w.boot = 2 * time.Minute
+	spec := w.spec()
+	spec.ExpiresAt = start.Add(time.Hour)
+	made, err := w.Create(t.Context(), "token", spec)
+	require.NoError(t, err)
+	w.advance(90 * time.Second)
+	w.phase(t, made.ID, "booting")
+	w.advance(90 * time.Second)
+	w.server.SetLog("forewarm", name(made.ID), packed("0, GPU-8f1c, 81920"))
+	w.phase(t, made.ID, "running")
+	require.NoError(t, w.Renew(t.Context(), made.ID, start.Add(2*time.Hour)))
+	require.NoError(t, w.Delete(t.Context(), made.ID))
+	w.advance(10 * time.Second)
+	w.phase(t, made.ID, "terminated")
+	w.clock.Advance(50 * time.Hour)
+	w.listed(t)
+	require.Equal(t, w.server.Used(), rights)
+}
+
+func TestTheExampleOfWork(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/kubernetes/work.yaml")
+	require.NoError(t, err)
+	var pod struct {
+		Metadata struct{ Labels map[string]string }
+		Spec     struct {
+			NodeSelector map[string]string `yaml:"nodeSelector"`
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &pod))
+	require.Equal(t, "NODE", pod.Metadata.Labels["forewarm.dev/node"])
+	require.Equal(t, "HOST", pod.Spec.NodeSelector[corev1.LabelHostname])
+
+	text, err = os.ReadFile("../../deploy/kubernetes/placeholders.yaml")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "name: "+config("x").WithDefaults().PriorityClass)
+	require.Contains(t, string(text), "name: "+config("x").WithDefaults().Namespace)
+}

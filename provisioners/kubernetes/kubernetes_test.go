@@ -1,0 +1,172 @@
+//go:build clouds
+
+package kubernetes_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/kubernetes"
+	"github.com/forewarm/forewarm/provisioners/kubernetes/fakeapi"
+	"github.com/forewarm/forewarm/provisioners/provisionertest"
+)
+
+var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+// world is a cluster with an adapter to it.
+type world struct {
+	*kubernetes.Cluster
+	hands
+	server *fakeapi.Server
+	config kubernetes.Config
+	url    string
+	clock  *clock.Manual
+}
+
+func newWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *world {
+	t.Helper()
+	w := &world{clock: clock.NewManual(start)}
+	w.server = fakeapi.New(w.clock)
+	http := httptest.NewServer(w.server)
+	t.Cleanup(http.Close)
+	core, err := corev1client.NewForConfig(&rest.Config{
+		Host: http.URL, QPS: -1, UserAgent: "hands", ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+	})
+	require.NoError(t, err)
+	w.url = http.URL
+	w.hands = hands{t: t, core: core, clock: w.clock, boot: time.Minute, room: 12, doom: map[string]time.Time{}}
+	w.config = config(kubeconfig(t, http.URL))
+	for _, by := range adjust {
+		by(&w.config)
+	}
+	w.Cluster = w.open(t)
+	return w
+}
+
+func (w *world) open(t *testing.T) *kubernetes.Cluster {
+	t.Helper()
+	cluster, err := kubernetes.New(w.config, w.clock)
+	require.NoError(t, err)
+	return cluster
+}
+
+func (w *world) advance(d time.Duration) {
+	w.clock.Advance(d)
+	w.step()
+}
+
+func kubeconfig(t *testing.T, url string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`
+apiVersion: v1
+kind: Config
+clusters: [{name: test, cluster: {server: %q}}]
+users: [{name: test, user: {token: t}}]
+contexts: [{name: test, context: {cluster: test, user: test}}]
+current-context: test
+`, url)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func config(kubeconfig string) kubernetes.Config {
+	return kubernetes.Config{
+		Kubeconfig: kubeconfig,
+		Offers: []kubernetes.Offer{
+			{Type: "a100-8", Region: "r1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920, Interruptible: true, Notice: 2 * time.Minute},
+			{Type: "l4-2", Region: "r1", Model: "l4", GPUs: 2, MemoryMiB: 24_576},
+		},
+	}
+}
+
+var ofA100 = provisioners.Spec{Type: "a100-8", Region: "r1"}
+
+// subject is the adapter with every fault that an API server can have.
+func (w *world) subject(t *testing.T) provisionertest.Subject {
+	const deleting, update = "delete", "update"
+	endings := []fakeapi.Use{{Verb: update, Resource: "configmaps"}, {Verb: deleting, Resource: "pods"}}
+	return provisionertest.Subject{
+		Provisioner: w.Cluster,
+		Reopen:      func(t *testing.T) provisioners.Provisioner { return w.open(t) },
+		Spec:        ofA100, OtherSpec: provisioners.Spec{Type: "l4-2", Region: "r1"},
+		Machines: 8, Advance: w.advance, Now: w.clock.Now,
+		BootWithin: 10 * time.Minute, GoneWithin: 5 * time.Minute,
+		TimeOutCreate: func() { w.server.Inject(fakeapi.Fault{On: uses("create", "pods"), Cut: true}) },
+		TimeOutDelete: func() { w.server.Inject(fakeapi.Fault{On: uses(deleting, "pods"), Cut: true}) },
+		TruncateList:  func() { w.server.Inject(fakeapi.Fault{On: uses("list", "configmaps"), Lose: true}) },
+		FailCreate:    func() { w.server.Inject(fakeapi.Fault{On: uses("create", "configmaps"), Refuse: broken()}) },
+		FailDelete:    func() { w.server.Inject(fakeapi.Fault{On: endings, Refuse: broken()}) },
+		IgnoreDelete:  func() { w.server.Inject(fakeapi.Fault{On: uses(deleting, "pods"), Ignore: true}) },
+		Throttle: func(calls int) {
+			w.server.Heal()
+			if calls > 0 {
+				w.server.Inject(fakeapi.Fault{Times: calls, Refuse: tooMany()})
+			}
+		},
+		LagList: w.server.Lag,
+		Foreign: func() func() bool { return w.foreign(t) },
+		Reclaim: func(id string) {
+			parts := strings.Split(id, "/")
+			w.reclaim(parts[0], parts[1])
+		},
+		RunOut: func() { w.runOut(t) },
+	}
+}
+
+func uses(verb, resource string) []fakeapi.Use {
+	return []fakeapi.Use{{Verb: verb, Resource: resource}}
+}
+
+func broken() *fakeapi.Refusal {
+	return &fakeapi.Refusal{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: "etcd has no leader"}
+}
+
+func tooMany() *fakeapi.Refusal {
+	return &fakeapi.Refusal{Code: http.StatusTooManyRequests, Message: "Too many requests, please try again later.", RetryAfter: 7, Plain: true}
+}
+
+// foreign is somebody's own pod with GPUs in our namespace.
+func (w *world) foreign(t *testing.T) func() bool {
+	namespace := w.config.WithDefaults().Namespace
+	uid := w.pod(namespace, "training", 8, nil)
+	return func() bool {
+		pod, err := w.core.Pods(namespace).Get(t.Context(), "training", metav1.GetOptions{})
+		return err == nil && pod.UID == uid && pod.DeletionTimestamp == nil
+	}
+}
+
+// runOut has the autoscaler say no to somebody's machine.
+func (w *world) runOut(t *testing.T) {
+	w.room = 0
+	spec := ofA100
+	spec.Owner, spec.NodeID = "deployment-z", "nod_z"
+	made, err := w.Create(t.Context(), "token-z", spec)
+	require.NoError(t, err)
+	w.advance(2 * time.Minute)
+	got, err := w.Get(t.Context(), made.ID)
+	require.NoError(t, err)
+	require.Equal(t, provisioners.Terminated, got.Phase)
+	require.Contains(t, got.Notice.Message, "max node group size")
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
+		w := newWorld(t)
+		return w.subject(t)
+	}})
+}

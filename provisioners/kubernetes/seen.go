@@ -1,0 +1,208 @@
+//go:build clouds
+
+package kubernetes
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// seen is what was read of one machine. Nothing in this file asks the cluster:
+// it says what the things that were read mean.
+type seen struct {
+	key    key
+	record *stored     // nil: none, or one that another machine has
+	pod    *corev1.Pod // nil: none, or one that another machine has
+	node   *corev1.Node
+	// nodeGone says that the node of the machine was asked for and is not there.
+	nodeGone bool
+	// work says that a pod of the machine's user has the placeholder's place.
+	work bool
+	// refusal is why no node will come for the placeholder; empty while one may.
+	refusal string
+	devices []device // as the probe said just now
+	address string   // of the node
+}
+
+func (s seen) nothing() bool { return s.record == nil && s.pod == nil }
+
+// abandoned reports a placeholder that the adapter itself has to remove.
+func (s seen) abandoned() bool { return s.record != nil && s.record.GivenUp && s.standing() }
+
+func (s seen) ended() bool { return s.record != nil && s.record.Ended }
+
+// standing reports whether the placeholder is there to stay.
+func (s seen) standing() bool {
+	return s.pod != nil && s.pod.DeletionTimestamp == nil && !finished(s.pod)
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// stray reports a pod that was made after the machine had already had one: a
+// late duplicate of its Create died before it could take it back.
+func (s seen) stray() bool {
+	return s.pod != nil && s.record != nil && s.record.PodUID != "" && s.record.PodUID != s.pod.UID
+}
+
+// unmade reports a record whose placeholder was never seen: its Create was
+// refused, has died, or has not got there yet. It is no machine.
+func (s seen) unmade() bool {
+	return s.record != nil && s.pod == nil && s.record.PodUID == "" && !s.record.Ended
+}
+
+// forgettable reports a record that nobody has to know any more.
+func (s seen) forgettable(now time.Time) bool {
+	if s.unmade() {
+		return now.Sub(s.record.object.CreationTimestamp.Time) > remembered
+	}
+	return s.record.Ended && now.After(s.record.ForgetAt)
+}
+
+// held reports whether the machine still has its node, or waits for one.
+func (s seen) held() bool { return s.standing() || s.work && !s.ended() }
+
+// next is what the record should say, and whether that differs from what it
+// says. Only a record changes; a pod without one has nothing to remember.
+func (s seen) next(now time.Time) (record, bool) {
+	if s.record == nil {
+		return record{}, false
+	}
+	r := s.record.record
+	switch {
+	case r.Ended:
+		return s.dated(r)
+	case s.stray():
+		return r.end(time.Time{}, now, "its placeholder had vanished").giveUp(), true
+	case s.standing() && s.refusal != "":
+		return r.end(now, now, s.refusal).giveUp(), true
+	case s.usable():
+		r.Place = &place{Node: s.node.Name, UID: s.node.UID, Address: s.address}
+		r.Devices = s.devices
+		return r, true
+	case s.held():
+		return r, false
+	case s.pod == nil:
+		return r.end(r.EndedAt, now, "its placeholder vanished: evicted, preempted, or its node is gone"), true
+	case finished(s.pod):
+		return r.end(finishedAt(s.pod), now, "its placeholder finished: "+finishedWhy(s.pod)), true
+	}
+	return s.dated(r)
+}
+
+// dated notes the API server's own time of the end, which is known while the pod
+// is on its way out and lost with it.
+func (s seen) dated(r record) (record, bool) {
+	if s.pod == nil || s.pod.DeletionTimestamp == nil || r.EndedAt.Equal(s.pod.DeletionTimestamp.Time) {
+		return r, false
+	}
+	r.EndedAt = s.pod.DeletionTimestamp.UTC()
+	return r, true
+}
+
+// usable reports whether the machine can be used for the first time.
+func (s seen) usable() bool {
+	return s.record.Place == nil && s.standing() && s.pod.Status.Phase == corev1.PodRunning && started(s.pod) &&
+		s.node != nil && ready(s.node) == nil && allocatable(s.node, s.record.Want) >= s.record.Want.GPUs && len(s.devices) > 0
+}
+
+func started(pod *corev1.Pod) bool {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.State.Running == nil {
+			return false
+		}
+	}
+	return len(pod.Status.ContainerStatuses) > 0
+}
+
+// allocatable is how many GPUs the node's device plugin stands by.
+func allocatable(node *corev1.Node, w want) int {
+	quantity := node.Status.Allocatable[corev1.ResourceName(w.Resource)]
+	return int(quantity.Value())
+}
+
+// instance renders the machine. s is as it is after next has nothing to add.
+func (s seen) instance() provisioners.Instance {
+	i := provisioners.Instance{ID: s.key.id(), Phase: s.phase()}
+	if s.pod != nil {
+		i.Token, i.Owner, i.NodeID = s.pod.Annotations[noteToken], s.pod.Labels[labelOwner], s.pod.Labels[labelNode]
+		i.Type, i.CreatedAt = s.pod.Labels[labelType], s.pod.CreationTimestamp.UTC()
+	}
+	if s.record == nil {
+		return i
+	}
+	r := s.record
+	i.Token, i.Owner, i.NodeID, i.Type = r.Token, r.Spec.Owner, r.Spec.NodeID, r.Spec.Type
+	switch {
+	case !r.CreatedAt.IsZero():
+		i.CreatedAt = r.CreatedAt
+	case s.pod == nil:
+		i.CreatedAt = r.object.CreationTimestamp.UTC()
+	}
+	switch i.Phase {
+	case provisioners.Running:
+		i.Address, i.Devices = r.Place.Address, r.devices()
+	case provisioners.Terminated:
+		i.EndedAt = r.EndedAt
+	}
+	return i
+}
+
+func (s seen) phase() provisioners.Phase {
+	switch {
+	case s.held() && s.record != nil && s.record.Place != nil:
+		return provisioners.Running
+	case s.held():
+		return provisioners.Booting
+	case s.pod != nil && !finished(s.pod):
+		return provisioners.Terminating
+	default:
+		return provisioners.Terminated
+	}
+}
+
+// succeeds reports whether a pod of the machine's user has, or is about to get,
+// the node that the placeholder held. The scheduler promises the node to a pod
+// that preempts, in older versions only after it has ended the placeholder.
+func (s seen) succeeds(pod *corev1.Pod) bool {
+	switch {
+	case finished(pod) || pod.Labels[labelRole] == rolePlaceholder || s.record.Place == nil:
+		return false
+	case pod.Spec.NodeName != "":
+		return pod.Spec.NodeName == s.record.Place.Node
+	case s.pod != nil && !finished(s.pod):
+		return true
+	}
+	return pod.Status.NominatedNodeName == s.record.Place.Node
+}
+
+// of reports whether the pod is the placeholder of the record with the uid.
+func of(pod *corev1.Pod, uid types.UID) bool {
+	for _, owner := range pod.OwnerReferences {
+		if owner.Kind == "ConfigMap" && owner.UID == uid {
+			return pod.Labels[labelRole] == rolePlaceholder
+		}
+	}
+	return false
+}
+
+func finishedAt(pod *corev1.Pod) (last time.Time) {
+	for _, status := range pod.Status.ContainerStatuses {
+		if ended := status.State.Terminated; ended != nil && ended.FinishedAt.After(last) {
+			last = ended.FinishedAt.UTC()
+		}
+	}
+	return last
+}
+
+func finishedWhy(pod *corev1.Pod) string {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return "its time was over"
+	}
+	return pod.Status.Reason + " " + pod.Status.Message
+}

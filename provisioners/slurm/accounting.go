@@ -1,0 +1,100 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// sacctFields are asked of accounting, which keeps jobs for as long as its
+// operator likes. The comment is not among them: it is stored only where
+// AccountingStoreFlags says so, and the name holds the mark of the token.
+var sacctFields = []string{"JobIDRaw", "State", "Submit", "End", "JobName"}
+
+// ended is a job as accounting knows it.
+type ended struct {
+	id             int
+	mark           string
+	submitted, end time.Time
+}
+
+// accounted answers the token's ended machine from accounting, where there is
+// some: the memory that all processes share. Its tags are those of the asked
+// spec, which alone the name cannot be held against.
+func (c *Cluster) accounted(ctx context.Context, token string, spec provisioners.Spec) (provisioners.Instance, bool, error) {
+	if !c.config.Accounting {
+		return provisioners.Instance{}, false, nil
+	}
+	output, err := c.sacct(ctx, "--starttime=now-"+strconv.Itoa(int(tokenMemory.Hours()))+"hours")
+	if err != nil {
+		return provisioners.Instance{}, false, err
+	}
+	mark := c.mark(token)
+	jobs, err := parseAccounting(output)
+	if err != nil {
+		return provisioners.Instance{}, false, &provisioners.Error{Kind: provisioners.KindTransient, Message: "reading sacct", Err: err}
+	}
+	for _, j := range jobs { // in the order of their numbers: the oldest first
+		if j.mark == mark && !j.end.IsZero() {
+			return provisioners.Instance{
+				ID: instanceID(j.id, mark), Token: token, Owner: spec.Owner, NodeID: spec.NodeID, Type: spec.Type,
+				Phase: provisioners.Terminated, CreatedAt: j.submitted, EndedAt: j.end,
+			}, true, nil
+		}
+	}
+	return provisioners.Instance{}, false, nil
+}
+
+// accountedEnd is when the machine ended, zero when nobody knows.
+func (c *Cluster) accountedEnd(ctx context.Context, o memo) time.Time {
+	number, mark, ok := parseID(o.ID)
+	if !ok || !c.config.Accounting {
+		return time.Time{}
+	}
+	output, err := c.sacct(ctx, "--jobs="+number)
+	if err != nil {
+		return time.Time{} // the end itself is known; when it was is worth a guess to the caller
+	}
+	jobs, err := parseAccounting(output)
+	for _, j := range jobs {
+		if err == nil && j.mark == mark {
+			return j.end
+		}
+	}
+	return time.Time{}
+}
+
+func (c *Cluster) sacct(ctx context.Context, filter string) (string, error) {
+	return c.ask(ctx, provisioners.KindTransient, "", "sacct", "--noheader", "--parsable2", "--allocations", "--duplicates",
+		"--delimiter="+separator, filter, "--format="+strings.Join(sacctFields, ","))
+}
+
+// parseAccounting reads sacct's rows, which end with their last field and not
+// with a separator. Jobs that are none of ours are left out.
+func parseAccounting(output string) ([]ended, error) {
+	var jobs []ended
+	for line := range strings.Lines(output) {
+		fields := strings.Split(strings.TrimRight(line, "\n"), separator)
+		if len(fields) != len(sacctFields) {
+			continue // another job's name with a line break
+		}
+		name := namePattern.FindStringSubmatch(fields[4])
+		if name == nil {
+			continue
+		}
+		j := ended{mark: name[1]}
+		var errs [3]error
+		j.id, errs[0] = strconv.Atoi(fields[0])
+		j.submitted, errs[1] = instant(fields[2])
+		j.end, errs[2] = instant(fields[3])
+		if err := errors.Join(errs[:]...); err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}

@@ -1,0 +1,143 @@
+package slurm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	mostOutput = 16 << 20 // a user's whole queue is a small part of this
+	mostErrors = 64 << 10
+)
+
+var (
+	errNoCommand = errors.New("the command was not found")
+	errTooLong   = fmt.Errorf("the answer is longer than %d MiB", mostOutput>>20)
+)
+
+// runner runs Slurm's commands: no shell, an environment of its own, bounded in
+// time and output.
+type runner struct {
+	prefix      []string
+	remoteShell bool
+	bin         string
+	slurmConf   string
+	timeout     time.Duration
+}
+
+func newRunner(c Config) runner {
+	remote := c.RemoteShell || len(c.CommandPrefix) > 0 && filepath.Base(c.CommandPrefix[0]) == "ssh"
+	return runner{prefix: c.CommandPrefix, remoteShell: remote, bin: c.BinDir, slurmConf: c.SlurmConf, timeout: c.Timeout}
+}
+
+// answer is what a command that ran to its end said.
+type answer struct {
+	stdout, stderr string
+	code           int
+}
+
+// run runs one command. An error means that it did not run to its end, so that
+// what it did is not known, except with errNoCommand.
+func (r runner) run(ctx context.Context, stdin string, name string, args ...string) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	line := r.line(name, args)
+	command := exec.CommandContext(ctx, line[0], line[1:]...)
+	command.Env = append(inherited(), r.settings()...)
+	command.Stdin = strings.NewReader(stdin)
+	stdout, stderr := &limited{most: mostOutput, stop: cancel}, &limited{most: mostErrors}
+	command.Stdout, command.Stderr = stdout, stderr
+	// The whole group is killed: ssh and wrappers start processes of their own.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	command.WaitDelay = time.Second
+	err := command.Run()
+	var exit *exec.ExitError
+	switch {
+	case stdout.cut:
+		return answer{}, errTooLong
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+		return answer{}, fmt.Errorf("%w: %w", errNoCommand, err)
+	case ctx.Err() != nil:
+		return answer{}, fmt.Errorf("%s did not end: %w", name, ctx.Err())
+	case err != nil && !errors.As(err, &exit):
+		return answer{}, fmt.Errorf("running %s: %w", name, err)
+	}
+	return answer{stdout: stdout.kept.String(), stderr: stderr.kept.String(), code: command.ProcessState.ExitCode()}, nil
+}
+
+// line is the whole command line, with the settings as arguments where the
+// environment ends at the prefix.
+func (r runner) line(name string, args []string) []string {
+	if r.bin != "" {
+		name = filepath.Join(r.bin, name)
+	}
+	line := append([]string{name}, args...)
+	if len(r.prefix) == 0 {
+		return line
+	}
+	line = slices.Concat([]string{"env"}, r.settings(), line)
+	if r.remoteShell {
+		for i := range line {
+			line[i] = quoted(line[i])
+		}
+	}
+	return slices.Concat(r.prefix, line)
+}
+
+// settings make Slurm speak English and write times as seconds since 1970: its
+// own format has no time zone.
+func (r runner) settings() []string {
+	settings := []string{"LC_ALL=C", "SLURM_TIME_FORMAT=%s"}
+	if r.slurmConf != "" {
+		settings = append(settings, "SLURM_CONF="+r.slurmConf)
+	}
+	return settings
+}
+
+// inherited is all that a command sees of our own environment: sbatch hands its
+// environment to the job, and ours may hold secrets.
+func inherited() []string {
+	var environment []string
+	for _, name := range []string{"PATH", "HOME", "SLURM_CONF"} {
+		if value, set := os.LookupEnv(name); set {
+			environment = append(environment, name+"="+value)
+		}
+	}
+	return environment
+}
+
+// quoted is text as one word of a POSIX shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// limited keeps the beginning of what is written to it and calls stop when
+// there is more. The buffer is not embedded: its ReadFrom would read without end.
+type limited struct {
+	kept bytes.Buffer
+	most int
+	stop func()
+	cut  bool
+}
+
+// Write never fails: a command that talks too much is stopped, not blocked.
+func (l *limited) Write(data []byte) (int, error) {
+	room := l.most - l.kept.Len()
+	if len(data) <= room {
+		return l.kept.Write(data)
+	}
+	l.cut = true
+	if l.stop != nil {
+		l.stop()
+	}
+	l.kept.Write(data[:room])
+	return len(data), nil
+}

@@ -1,0 +1,147 @@
+package slurm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// Config describes one Slurm cluster as one user of it sees it.
+type Config struct {
+	Name   string  `yaml:"name"`
+	Region string  `yaml:"region"` // default "slurm"
+	Offers []Offer `yaml:"offers"`
+
+	// Account, QOS and Reservation are those of offers that name none.
+	Account     string `yaml:"account"`
+	QOS         string `yaml:"qos"`
+	Reservation string `yaml:"reservation"`
+	// ExtraArgs are further options of sbatch, each as --name=value. Only those
+	// that cannot change what a placeholder is are allowed.
+	ExtraArgs []string `yaml:"extra_args"`
+	// Output is the file that a placeholder writes to, in sbatch's own pattern.
+	// Default /dev/null.
+	Output string `yaml:"output"`
+
+	// CommandPrefix stands before every Slurm command: [ssh, login-node] for a
+	// control plane outside of the cluster. With ssh, or RemoteShell, arguments
+	// are quoted for the shell at the other end.
+	CommandPrefix []string `yaml:"command_prefix"`
+	RemoteShell   bool     `yaml:"remote_shell"`
+	// BinDir is the folder of Slurm's commands; empty means that PATH has them.
+	BinDir string `yaml:"bin_dir"`
+	// SlurmConf is SLURM_CONF for them; empty means Slurm's default.
+	SlurmConf string `yaml:"slurm_conf"`
+	// Timeout bounds one command. Default 30 s.
+	Timeout time.Duration `yaml:"timeout"`
+
+	// Probe is run inside the allocation and prints one GPU a line: index, UUID,
+	// memory in MiB, uncorrected ECC errors, name. Default: nvidia-smi.
+	Probe []string `yaml:"probe"`
+	// ProbeTimeout is how long a node may take until its probe passes. After that
+	// the placeholder gives up and ends. Default 2 min.
+	ProbeTimeout time.Duration `yaml:"probe_timeout"`
+	// AllowUnprobed lets nodes without the probe's program serve: their GPUs get
+	// made-up UUIDs that say so.
+	AllowUnprobed bool `yaml:"allow_unprobed"`
+
+	// PendingTimeout is how long a placeholder may wait for its node in the queue.
+	// Default 10 min.
+	PendingTimeout time.Duration `yaml:"pending_timeout"`
+	// QueueWhenFull submits also when no node seems free, for partitions that may
+	// preempt other jobs.
+	QueueWhenFull bool `yaml:"queue_when_full"`
+	// CheckEvery is how often an expired placeholder looks whether it may go.
+	// Default 30 s.
+	CheckEvery time.Duration `yaml:"check_every"`
+	// EndNotice is how long before its time limit a machine says so. Default 15 min.
+	EndNotice time.Duration `yaml:"end_notice"`
+	// Accounting says that sacct works here, which then remembers ended machines.
+	Accounting bool `yaml:"accounting"`
+	// StateFile remembers the tokens of machines across restarts. Empty means
+	// memory only.
+	StateFile string `yaml:"state_file"`
+}
+
+var nvidiaSMI = []string{
+	"nvidia-smi", "--query-gpu=index,uuid,memory.total,ecc.errors.uncorrected.volatile.total,name",
+	"--format=csv,noheader,nounits",
+}
+
+// WithDefaults returns the config with every unset field set.
+func (c Config) WithDefaults() Config {
+	c.Name = cmp.Or(c.Name, "slurm")
+	c.Region = cmp.Or(c.Region, "slurm")
+	c.Output = cmp.Or(c.Output, "/dev/null")
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
+	c.ProbeTimeout = cmp.Or(c.ProbeTimeout, 2*time.Minute)
+	c.PendingTimeout = cmp.Or(c.PendingTimeout, 10*time.Minute)
+	c.CheckEvery = cmp.Or(c.CheckEvery, 30*time.Second)
+	c.EndNotice = cmp.Or(c.EndNotice, 15*time.Minute)
+	if len(c.Probe) == 0 {
+		c.Probe = nvidiaSMI
+	}
+	c.Offers = slices.Clone(c.Offers)
+	for i := range c.Offers {
+		o := &c.Offers[i]
+		o.Gres = cmp.Or(o.Gres, "gpu")
+		o.Account, o.QOS = cmp.Or(o.Account, c.Account), cmp.Or(o.QOS, c.QOS)
+		o.Reservation = cmp.Or(o.Reservation, c.Reservation)
+		o.Boot.P95 = max(o.Boot.P50, o.Boot.P95)
+	}
+	return c
+}
+
+// Validate returns every mistake in the config, each with its field.
+func (c Config) Validate() error {
+	mistakes := []error{provisioners.CheckName(c.Name)}
+	for name, value := range map[string]time.Duration{
+		"timeout": c.Timeout, "probe_timeout": c.ProbeTimeout, "pending_timeout": c.PendingTimeout, "check_every": c.CheckEvery,
+	} {
+		if value < time.Second {
+			mistakes = append(mistakes, fmt.Errorf("%s: %v is less than a second", name, value))
+		}
+	}
+	if c.EndNotice < 0 {
+		mistakes = append(mistakes, fmt.Errorf("end_notice: %v is negative", c.EndNotice))
+	}
+	for _, folder := range []struct{ name, path string }{{"bin_dir", c.BinDir}, {"slurm_conf", c.SlurmConf}, {"output", c.Output}} {
+		if folder.path != "" && !path.IsAbs(folder.path) {
+			mistakes = append(mistakes, fmt.Errorf("%s: %q is not an absolute path", folder.name, folder.path))
+		}
+	}
+	for i, arg := range c.ExtraArgs {
+		if !extraArg.MatchString(arg) {
+			mistakes = append(mistakes, fmt.Errorf("extra_args[%d]: %q is not one of %s, as --name=value", i, arg, extraNames))
+		}
+	}
+	return errors.Join(append(mistakes, c.checkOffers()...)...)
+}
+
+const extraNames = "constraint, exclude, licenses, nice, nodelist, prefer, priority, switches, wckey"
+
+var extraArg = regexp.MustCompile(`^--(constraint|exclude|licenses|nice|nodelist|prefer|priority|switches|wckey)=[^\x00-\x20\x7f]+$`)
+
+func (c Config) checkOffers() []error {
+	var mistakes []error
+	if len(c.Offers) == 0 {
+		mistakes = append(mistakes, errors.New("offers: at least one is needed"))
+	}
+	seen := map[string]bool{}
+	for i, o := range c.Offers {
+		for _, mistake := range o.mistakes() {
+			mistakes = append(mistakes, fmt.Errorf("offers[%d].%w", i, mistake))
+		}
+		if seen[o.Type] {
+			mistakes = append(mistakes, fmt.Errorf("offers[%d].type: %q is offered twice", i, o.Type))
+		}
+		seen[o.Type] = true
+	}
+	return mistakes
+}

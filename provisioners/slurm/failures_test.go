@@ -1,0 +1,213 @@
+package slurm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/slurm"
+)
+
+func spec(kind, node string) provisioners.Spec {
+	return provisioners.Spec{Type: kind, Owner: "dep", NodeID: node}
+}
+
+// What sbatch says, as 22.05.8 said it or as slurm_errno.c has it.
+func TestRefusalsOfSbatch(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]provisioners.Error{
+		"Invalid partition name specified":                                                                      {Kind: provisioners.KindBadSpec},
+		"Requested node configuration is not available":                                                         {Kind: provisioners.KindBadSpec},
+		"Invalid account or account/partition combination specified":                                            {Kind: provisioners.KindBadSpec},
+		"Invalid qos specification":                                                                             {Kind: provisioners.KindBadSpec},
+		"Invalid feature specification":                                                                         {Kind: provisioners.KindBadSpec},
+		"Requested reservation is invalid":                                                                      {Kind: provisioners.KindBadSpec},
+		"Access denied to requested reservation":                                                                {Kind: provisioners.KindDenied},
+		"User's group not permitted to use this partition":                                                      {Kind: provisioners.KindDenied},
+		"Access/permission denied":                                                                              {Kind: provisioners.KindDenied},
+		"Required partition not available (inactive or drain)":                                                  {Kind: provisioners.KindCapacity, Scope: "gpu"},
+		"Requested nodes are busy":                                                                              {Kind: provisioners.KindCapacity, Scope: "gpu"},
+		"Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)":                 {Kind: provisioners.KindQuota, Scope: "QOSMaxGRESPerUser"},
+		"Slurm temporarily unable to accept job, sleeping and retrying":                                         {Kind: provisioners.KindThrottled},
+		"Rate limit exceeded, please retry momentarily":                                                         {Kind: provisioners.KindThrottled},
+		"Slurm backup controller in standby mode":                                                               {Kind: provisioners.KindTransient},
+		"Unable to contact slurm controller (connect failure)":                                                  {Kind: provisioners.KindUnknown},
+		"Socket timed out on send/recv operation":                                                               {Kind: provisioners.KindUnknown},
+		"Zero Bytes were transmitted or received":                                                               {Kind: provisioners.KindUnknown},
+		"Munge encode failed: Failed to connect to \"/run/munge/munge.socket.2\" Protocol authentication error": {Kind: provisioners.KindTransient},
+	} {
+		script := fmt.Sprintf("echo \"sbatch: error: QOSMaxGRESPerUser\" >&2\necho '%s' >&2\nexit 1", strings.ReplaceAll(said, "'", `'\''`))
+		cluster := replay(t, map[string]string{"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": script},
+			func(c *slurm.Config) { c.Offers[1].Partition = "gpu" })
+		_, err := cluster.Create(t.Context(), "token-1", spec("a100-2", "nod_1"))
+		var got *provisioners.Error
+		require.ErrorAs(t, err, &got, said)
+		require.Equal(t, want.Kind, got.Kind, said)
+		require.Equal(t, want.Scope, got.Scope, said)
+		require.Equal(t, want.Kind == provisioners.KindThrottled, got.RetryAfter > 0, said)
+	}
+}
+
+// An answer that makes no sense is no success, and not being asked is no doubt.
+func TestStrangeAnswers(t *testing.T) {
+	t.Parallel()
+	create := func(scripts map[string]string) error {
+		all := map[string]string{"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": "echo 12"}
+		for name, script := range scripts {
+			all[name] = script
+		}
+		cluster := replay(t, all, func(c *slurm.Config) { c.Offers[1].Partition = "gpu" })
+		_, err := cluster.Create(t.Context(), "token-1", spec("a100-2", "nod_1"))
+		require.Error(t, err)
+		return err
+	}
+	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(create(map[string]string{"sbatch": "echo Submitted"})))
+	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(create(nil)), "squeue does not show it")
+	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(create(map[string]string{"squeue": "exit 1"})))
+	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(create(map[string]string{"sinfo": "printf 'n1\\037gpu'"})))
+	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(create(map[string]string{"squeue": "printf 'x\\037y'"})), "a list that is cut")
+
+	none, err := slurm.New(slurm.Config{BinDir: t.TempDir(), Offers: config("/").Offers}, clock.NewManual(start))
+	require.NoError(t, err)
+	_, err = none.Offers(t.Context())
+	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err))
+	require.ErrorContains(t, err, "bin_dir")
+}
+
+// A command that hangs is killed with all that it started, one that talks without
+// end is stopped, and a caller that leaves is not waited for.
+func TestCommandsAreBounded(t *testing.T) {
+	t.Parallel()
+	quick := func(c *slurm.Config) { c.Timeout = 3 * time.Second; c.Offers[1].Partition = "gpu" }
+	child := filepath.Join(t.TempDir(), "child")
+	hangs := "sleep 600 & echo $! >" + child + "; wait"
+	cluster := replay(t, map[string]string{"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": hangs}, quick)
+	_, err := cluster.Create(t.Context(), "token-1", spec("a100-2", "nod_1"))
+	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	text, err := os.ReadFile(child)
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(state), ") Z ")
+	}, 10*time.Second, 10*time.Millisecond, "what the command started lives on")
+
+	_, err = replay(t, map[string]string{"squeue": hangs}, quick).List(t.Context(), "dep")
+	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
+	_, err = replay(t, map[string]string{"squeue": "yes"}).List(t.Context(), "dep")
+	require.ErrorContains(t, err, "longer than 16 MiB")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	began := filepath.Join(t.TempDir(), "began")
+	leaves := replay(t, map[string]string{"squeue": "touch " + began + "; sleep 600"})
+	answered := make(chan error)
+	go func() {
+		_, err := leaves.Get(ctx, "12-0123456789abcdef")
+		answered <- err
+	}()
+	require.Eventually(t, func() bool { _, err := os.Stat(began); return err == nil }, 10*time.Second, 10*time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-answered, context.Canceled)
+}
+
+// Slurm's commands, and so the job, get nothing of our environment but where to
+// look. A shell at the other end gets every argument as one word.
+func TestCommandLines(t *testing.T) {
+	t.Setenv("FOREWARM_PEPPER", "secret")
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": `env >"` + dir + `/env"; printf '%s\n' "$@" >"` + dir + `/args"; exit 1`,
+		"ssh": `shift; exec sh -c "$*"`, // as sshd does it
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700))
+	}
+	for _, prefix := range [][]string{nil, {filepath.Join(dir, "ssh"), "login1"}} {
+		c := config(folder(dir))
+		c.CommandPrefix, c.SlurmConf, c.ExtraArgs = prefix, "/etc/slurm/a b.conf", []string{"--constraint=a&b|c"}
+		cluster, err := slurm.New(c, clock.NewManual(start))
+		require.NoError(t, err)
+		token := "it's; $(touch /tmp/x) `id` \"quoted\"\n"
+		_, err = cluster.Create(t.Context(), token, spec("a100-2", "nod_1"))
+		require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err), "%v", err)
+		environment, err := os.ReadFile(filepath.Join(dir, "env"))
+		require.NoError(t, err)
+		require.NotContains(t, string(environment), "secret")
+		require.Contains(t, string(environment), "SLURM_CONF=/etc/slurm/a b.conf\n")
+		args, err := os.ReadFile(filepath.Join(dir, "args"))
+		require.NoError(t, err)
+		require.Contains(t, string(args), "\n--comment=forewarm:n=nod_1&o=dep&p=slurm&t=it%27s%3B+%24%28touch+%2Ftmp%2Fx%29+%60id%60+%22quoted%22%0A&y=a100-2\n")
+		require.Contains(t, string(args), "\n--constraint=a&b|c\n")
+	}
+}
+
+// Two processes that know nothing of each other make one machine of a token,
+// over and over.
+func TestRaceOfTwoProcesses(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, world{Nodes: nodes(8)})
+	for round := range 5 {
+		token := fmt.Sprint("token-", round)
+		ids, errs := make([]string, 3), make([]error, 3)
+		var group sync.WaitGroup
+		for i := range ids {
+			other := l
+			other.open(t, func(c *slurm.Config) { c.StateFile = "" })
+			group.Go(func() {
+				made, err := other.Create(t.Context(), token, spec("a100-2", "nod_1"))
+				ids[i], errs[i] = made.ID, err
+			})
+		}
+		group.Wait()
+		require.NoError(t, errors.Join(errs...))
+		require.Equal(t, []string{ids[0], ids[0], ids[0]}, ids)
+		require.Equal(t, 1, l.standing(t, token))
+	}
+}
+
+// standing counts the jobs of a token that hold something.
+func (l lab) standing(t *testing.T, token string) int {
+	t.Helper()
+	count := 0
+	l.must(t, func(w *world) {
+		for _, j := range w.Jobs {
+			if strings.Contains(j.Comment, "&t="+token+"&") && !j.over() {
+				count++
+			}
+		}
+	})
+	return count
+}
+
+// A submission that arrives after it was given up is ended by the next look, and
+// nobody hears of it.
+func TestLateSubmission(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, world{Nodes: nodes(2)})
+	made, err := l.Create(t.Context(), "token-1", spec("a100-4", "nod_1"))
+	require.NoError(t, err)
+	l.must(t, func(w *world) {
+		late := *w.Jobs[0]
+		w.Next++
+		late.ID, late.State, late.Node = w.Next, "PENDING", ""
+		w.Jobs = append(w.Jobs, &late)
+	})
+	require.Equal(t, 2, l.standing(t, "token-1"))
+	list, err := l.List(t.Context(), "dep")
+	require.NoError(t, err)
+	require.Len(t, list.Instances, 1)
+	require.Equal(t, made.ID, list.Instances[0].ID)
+	require.Equal(t, 1, l.standing(t, "token-1"))
+}

@@ -1,0 +1,178 @@
+package slurm_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// commands are Slurm's, as which the test binary runs itself again.
+var commands = []string{"sacct", "sbatch", "scancel", "scontrol", "sinfo", "squeue"}
+
+func TestMain(m *testing.M) {
+	if slices.Contains(commands, filepath.Base(os.Args[0])) {
+		// Not os.Exit: with the race detector that waits a second.
+		syscall.Exit(fakeMain(filepath.Dir(os.Args[0]), filepath.Base(os.Args[0]), os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// world is a Slurm cluster that does not exist. It lives in a file beside its
+// commands, on a clock that the test owns, and does what 22.05.8 was seen to do.
+type world struct {
+	Now      time.Time
+	Next     int
+	Jobs     []*fakeJob
+	Nodes    []*fakeNode
+	Boot     time.Duration // from a job's start until its node runs it
+	Probe    time.Duration // from there until the placeholder has published
+	Faults   map[string]int
+	Calls    []string // every command line, for tests that count
+	NoReport bool     // the probe never passes
+}
+
+type fakeNode struct {
+	Name, Partition, State, Gres string
+	GPUs                         int
+	Hidden                       bool // until a job wakes it, as cloud nodes are
+}
+
+// folder is where a world lives.
+type folder string
+
+func newWorld(t *testing.T, w world) folder {
+	t.Helper()
+	f := folder(t.TempDir())
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, name := range commands {
+		require.NoError(t, os.Symlink(self, filepath.Join(string(f), name)))
+	}
+	w.Faults = map[string]int{}
+	w.Next = max(w.Next, 100)
+	require.NoError(t, f.write(w))
+	return f
+}
+
+// change lets do see and change the world, alone.
+func (f folder) change(do func(*world)) error {
+	lock, err := os.OpenFile(filepath.Join(string(f), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(filepath.Join(string(f), "world.json"))
+	if err != nil {
+		return err
+	}
+	var w world
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	w.pass()
+	do(&w)
+	w.pass()
+	return f.write(w)
+}
+
+func (f folder) write(w world) error {
+	data, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(string(f), "world.json"), data, 0o600)
+}
+
+// must is change for tests.
+func (f folder) must(t *testing.T, do func(*world)) {
+	t.Helper()
+	require.NoError(t, f.change(do))
+}
+
+// fault makes the next call of the name misbehave.
+func (f folder) fault(t *testing.T, name string) func() {
+	return func() { f.must(t, func(w *world) { w.Faults[name]++ }) }
+}
+
+// strikes reports whether a fault is due, and uses it up.
+func (w *world) strikes(name string) bool {
+	if w.Faults[name] == 0 {
+		return false
+	}
+	w.Faults[name]--
+	return true
+}
+
+// reply is what a command prints and how it ends.
+type reply struct {
+	out, complaint string
+	code           int
+}
+
+func complaint(format string, args ...any) reply {
+	return reply{complaint: fmt.Sprintf(format, args...) + "\n", code: 1}
+}
+
+const unreachable = "Unable to contact slurm controller (connect failure)"
+
+func fakeMain(dir, name string, args []string) int {
+	var r reply
+	hangs := false
+	err := folder(dir).change(func(w *world) {
+		w.Calls = append(w.Calls, name+" "+strings.Join(args, " "))
+		if w.strikes("throttle") {
+			r = complaint("%s: error: Rate limit exceeded, please retry momentarily", name)
+			return
+		}
+		r = w.answer(name, args)
+		hangs = w.strikes(name + " hangs")
+	})
+	if err != nil {
+		r = complaint("the fake is broken: %v", err)
+	}
+	if hangs { // it has done its work, and never says so
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		time.Sleep(time.Hour)
+	}
+	fmt.Fprint(os.Stdout, r.out)
+	fmt.Fprint(os.Stderr, r.complaint)
+	return r.code
+}
+
+func (w *world) answer(name string, args []string) reply {
+	options := map[string]string{}
+	var words []string
+	for _, arg := range args {
+		if option, value, _ := strings.Cut(arg, "="); strings.HasPrefix(arg, "--") {
+			options[option[2:]] = value
+		} else {
+			words = append(words, arg)
+		}
+	}
+	switch name {
+	case "squeue":
+		return w.squeue(options)
+	case "sbatch":
+		return w.sbatch(options)
+	case "scancel":
+		return w.scancel(words)
+	case "sinfo":
+		return w.sinfo(options)
+	case "sacct":
+		return w.sacct()
+	default:
+		return w.scontrol(words)
+	}
+}

@@ -1,0 +1,93 @@
+package slurm_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var fakeColumn = regexp.MustCompile(`^([A-Za-z]+):(\d+)(.*)$`)
+
+// line prints one row as Slurm does for --Format: padded, or cut, to the widths.
+func line(format string, values map[string]string) string {
+	text := ""
+	for part := range strings.SplitSeq(format, ",") {
+		column := fakeColumn.FindStringSubmatch(part)
+		value, known := values[column[1]]
+		if !known {
+			return "squeue: error: Invalid job format specification: " + column[1]
+		}
+		width, _ := strconv.Atoi(column[2])
+		text += fmt.Sprintf("%-*.*s%s", width, width, value, column[3])
+	}
+	return text + "\n"
+}
+
+func seconds(t time.Time, none string) string {
+	if t.IsZero() {
+		return none
+	}
+	return strconv.FormatInt(t.Unix(), 10)
+}
+
+func (w *world) squeue(options map[string]string) reply {
+	id, one := options["jobs"]
+	_, mine := options["me"]
+	out, found := "", false
+	for _, j := range w.Jobs {
+		if one && strconv.Itoa(j.ID) != id || mine && j.User != "me" {
+			continue
+		}
+		found = true
+		out += line(options["Format"], map[string]string{
+			"JobID": strconv.Itoa(j.ID), "State": j.State, "Reason": "None", "PreemptTime": seconds(j.Preempted, "N/A"),
+			"SubmitTime": seconds(j.Submitted, "N/A"), "EndTime": seconds(j.Ends, "N/A"), "NodeList": j.Node,
+			"Name": j.Name, "Comment": orNull(j.Comment),
+		})
+	}
+	if one && !found {
+		return complaint("slurm_load_jobs error: Invalid job id specified")
+	}
+	if mine && w.strikes("squeue truncated") {
+		out = out[:len(out)/2]
+	}
+	return reply{out: out}
+}
+
+func orNull(text string) string {
+	if text == "" {
+		return "(null)"
+	}
+	return text
+}
+
+func (w *world) sinfo(options map[string]string) reply {
+	_, all := options["all"]
+	if _, one := options["partition"]; all && one {
+		return complaint("sinfo: error: Conflicting options, -a and -p, specified. Please choose one or the other.")
+	}
+	out := ""
+	for _, n := range w.Nodes {
+		used := w.used(n)
+		if n.Hidden && used == 0 {
+			continue
+		}
+		if partition, set := options["partition"]; set && partition != n.Partition {
+			continue
+		}
+		if names, set := options["nodes"]; set && !slices.Contains(strings.Split(names, ","), n.Name) {
+			continue
+		}
+		out += line(options["Format"], map[string]string{
+			"NodeList": n.Name, "PartitionName": n.Partition, "StateComplete": n.State, "Gres": fmt.Sprintf("%s:%d", n.Gres, n.GPUs),
+			"GresUsed": fmt.Sprintf("%s:%d(IDX:N/A)", n.Gres, used), "CPUsState": "0/4/0/4", "Reason": "none",
+		})
+	}
+	return reply{out: out}
+}
+
+// sacct knows nothing here: its output was recorded, see recorded_test.go.
+func (w *world) sacct() reply { return complaint("Slurm accounting storage is disabled") }

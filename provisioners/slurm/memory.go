@@ -1,0 +1,179 @@
+package slurm
+
+import (
+	"sync"
+	"time"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/provisioners/internal/statefile"
+)
+
+// tokenMemory is how long the token of a machine that ended is known. Slurm
+// itself forgets a job after MinJobAge, five minutes by default.
+const tokenMemory = 25 * time.Hour
+
+// memory is what Slurm forgets: which token made which job. A live job's own
+// comment is the truth; memory speaks only of jobs that Slurm does not show.
+type memory struct {
+	path  string
+	clock clock.Clock
+
+	mu    sync.Mutex
+	known map[string]memo // by token
+	dirty bool            // the file is older than known
+}
+
+// memo is one machine, alive or not.
+type memo struct {
+	ID, Token, Owner, NodeID, Type string
+	Created                        time.Time
+	Ended                          time.Time // as Slurm said; zero when it did not
+	Known                          time.Time // since when we know of it
+	Gone                           time.Time // since when we know of its end; zero while it lives
+}
+
+func openMemory(path string, clock clock.Clock) (*memory, error) {
+	m := &memory{path: path, clock: clock, known: map[string]memo{}}
+	var err error
+	m.known, err = m.read()
+	return m, err
+}
+
+// token returns what is known of a token.
+func (m *memory) token(token string) (memo, bool) {
+	return m.find(func(o memo) bool { return o.Token == token })
+}
+
+// id returns what is known of a machine.
+func (m *memory) id(id string) (memo, bool) {
+	return m.find(func(o memo) bool { return o.ID == id })
+}
+
+// find reads the file again when it does not know: another process of ours may
+// have written it.
+func (m *memory) find(wanted func(memo) bool) (memo, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for range 2 {
+		for _, o := range m.known {
+			if wanted(o) && !m.old(o) {
+				return o, true
+			}
+		}
+		fresh, err := m.read()
+		if err != nil {
+			return memo{}, false // the file was whole when it was opened; a write will say what is wrong
+		}
+		m.known = merged(m.known, fresh)
+	}
+	return memo{}, false
+}
+
+// learn takes in machines as Slurm shows them.
+func (m *memory) learn(jobs []job) error {
+	now := m.clock.Now()
+	return m.update(func(known map[string]memo) bool {
+		changed := false
+		for _, j := range jobs {
+			before, seen := known[j.tags.token]
+			after := memo{ID: instanceID(j.id, j.mark), Token: j.tags.token, Owner: j.tags.owner, NodeID: j.tags.node, Type: j.tags.kind,
+				Created: j.submitted, Known: now}
+			if seen && before.ID == after.ID {
+				after.Known, after.Gone = before.Known, before.Gone
+			}
+			if j.phase == provisioners.Terminated {
+				after.Ended = j.endTime
+				if after.Gone.IsZero() {
+					after.Gone = now
+				}
+			} else {
+				after.Gone = time.Time{} // the job is the truth
+			}
+			if after != before {
+				known[j.tags.token], changed = after, true
+			}
+		}
+		return changed
+	})
+}
+
+// missed ends what a complete view that began at begun did not show.
+func (m *memory) missed(begun time.Time, shown func(id string) bool) error {
+	now := m.clock.Now()
+	return m.update(func(known map[string]memo) bool {
+		changed := false
+		for token, o := range known {
+			if o.Gone.IsZero() && o.Known.Before(begun) && !shown(o.ID) {
+				o.Gone = now
+				known[token], changed = o, true
+			}
+		}
+		return changed
+	})
+}
+
+// leave takes in that a machine has left Slurm's sight.
+func (m *memory) leave(o memo) error {
+	if o.Gone.IsZero() {
+		o.Gone = m.clock.Now()
+	}
+	return m.update(func(known map[string]memo) bool {
+		before, still := known[o.Token]
+		if !still || before.ID != o.ID || before == o {
+			return false
+		}
+		known[o.Token] = o
+		return true
+	})
+}
+
+// update changes what is known. It writes nothing when the change changes
+// nothing, which is the rule. What could not be written is written next time.
+func (m *memory) update(change func(map[string]memo) bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dirty = change(m.known) || m.dirty
+	if m.path == "" || !m.dirty {
+		m.dirty = false
+		m.forget()
+		return nil
+	}
+	unlock, err := lockFile(m.path + ".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	stored, err := m.read()
+	if err != nil {
+		return err
+	}
+	m.known = merged(m.known, stored)
+	change(m.known) // what we have just seen is newer than what another process stored
+	m.forget()
+	if err := statefile.Write(m.path, memoryFile{Version: memoryVersion, Machines: m.known}); err != nil {
+		return err
+	}
+	m.dirty = false
+	return nil
+}
+
+func (m *memory) forget() {
+	for token, o := range m.known {
+		if m.old(o) {
+			delete(m.known, token)
+		}
+	}
+}
+
+func (m *memory) old(o memo) bool {
+	return !o.Gone.IsZero() && m.clock.Now().Sub(o.Gone) > tokenMemory
+}
+
+// instance is the machine as far as it is remembered, which is after its end.
+func (o memo) instance() provisioners.Instance {
+	return provisioners.Instance{
+		ID: o.ID, Token: o.Token, Owner: o.Owner, NodeID: o.NodeID, Type: o.Type,
+		Phase: provisioners.Terminated, CreatedAt: o.Created, EndedAt: o.Ended,
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package slurm_test
+
+const played = 3

@@ -1,0 +1,204 @@
+package ssh
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// Create claims a machine for the token and starts its setup, or finds the claim
+// that the token made.
+func (f *Fleet) Create(ctx context.Context, token string, spec provisioners.Spec) (provisioners.Instance, error) {
+	if err := f.check(ctx, token, spec); err != nil {
+		return provisioners.Instance{}, err
+	}
+	asked := f.everyone(ctx, call{verb: "survey", args: append([]string{tokenHash(token)}, f.probed()...)})
+	if i := slices.IndexFunc(asked, func(a answered) bool { return a.err == nil && a.state == "known" }); i >= 0 {
+		return f.resume(ctx, asked[i], spec)
+	}
+	return f.walk(ctx, asked, token, spec)
+}
+
+func (f *Fleet) check(ctx context.Context, token string, spec provisioners.Spec) error {
+	if err := provisioners.Ended(ctx); err != nil {
+		return err
+	}
+	if err := spec.Check(token); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(f.config.Hosts, func(h Host) bool { return h.is(spec) }) {
+		return provisioners.Errorf(provisioners.KindBadSpec, "no host of type %q in region %q", spec.Type, spec.Region)
+	}
+	return nil
+}
+
+// is reports whether the host is of the kind that is asked for.
+func (h Host) is(spec provisioners.Spec) bool {
+	return h.Type == spec.Type && (spec.Region == "" || spec.Region == h.Region)
+}
+
+// walk goes the token's way until a host has it. A host of which nothing is known
+// ends the walk: it may have the token.
+func (f *Fleet) walk(ctx context.Context, asked []answered, token string, spec provisioners.Spec) (provisioners.Instance, error) {
+	taken, unfit := 0, []string{}
+	for _, a := range way(asked, token, spec) {
+		if a.err != nil {
+			return provisioners.Instance{}, stuck(a, asked)
+		}
+		if a.state == "passed" {
+			taken++
+			continue
+		}
+		decide := call{verb: "refuse", args: []string{tokenHash(token)}}
+		if _, fault := a.judge(a.host); fault == "" {
+			id, text := newClaim(a.host, token, spec, f.clock.Now())
+			decide = call{verb: "claim", args: []string{tokenHash(token), id, text}}
+		} else {
+			unfit = append(unfit, a.host.Name+": "+fault)
+		}
+		r, err := f.ask(ctx, a.host, decide)
+		if err != nil {
+			return provisioners.Instance{}, err
+		}
+		if r.state == "known" {
+			return f.resume(ctx, answered{report: r, host: a.host}, spec)
+		}
+	}
+	message := fmt.Sprintf("%d machines are taken, %d are unfit", taken, len(unfit))
+	return provisioners.Instance{}, &provisioners.Error{
+		Kind: provisioners.KindCapacity, Scope: spec.Region + "/" + spec.Type,
+		Message: strings.Join(append([]string{message}, unfit...), "; "),
+	}
+}
+
+// way is the order in which the token comes by the hosts that could serve it.
+// Every token has its own, so that they do not all try the same host first.
+func way(asked []answered, token string, spec provisioners.Spec) []answered {
+	asked = slices.DeleteFunc(slices.Clone(asked), func(a answered) bool { return !a.host.is(spec) })
+	slices.SortFunc(asked, func(a, b answered) int {
+		return cmp.Compare(tokenHash(token+" "+a.host.Name), tokenHash(token+" "+b.host.Name))
+	})
+	return asked
+}
+
+// stuck is the error of a host that is in the token's way. That we are refused is
+// final only when all hosts do: then it is our key.
+func stuck(a answered, asked []answered) error {
+	kind := provisioners.KindTransient
+	if !slices.ContainsFunc(asked, func(a answered) bool { return provisioners.KindOf(a.err) != provisioners.KindDenied }) {
+		kind = provisioners.KindDenied
+	}
+	return &provisioners.Error{
+		Kind: kind, Scope: a.host.Name, Err: a.err,
+		Message: "a host that may have this machine cannot be asked; if it is out of service, say so in its config",
+	}
+}
+
+// resume answers the token's claim, and starts its setup where that did not
+// happen yet: whoever made the claim may have died right after.
+func (f *Fleet) resume(ctx context.Context, a answered, spec provisioners.Spec) (provisioners.Instance, error) {
+	if a.claim.spec() != spec.Ask() {
+		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v", a.claim.spec())
+	}
+	if a.phase == "standing" && (a.boot == notStarted || a.boot == diedEarly) {
+		r, err := f.boot(ctx, a)
+		if err != nil {
+			return provisioners.Instance{}, err
+		}
+		a.report = r
+	}
+	if a.phase == "standing" && a.boot == succeeded {
+		return f.Get(ctx, a.claim.ID)
+	}
+	return a.instance(a.host), nil
+}
+
+// boot copies what the setup needs and starts it.
+func (f *Fleet) boot(ctx context.Context, a answered) (report, error) {
+	args := []string{a.claim.ID}
+	if len(f.config.Setup.Copy) > 0 {
+		sums, err := f.copyAll(ctx, a.host)
+		if err != nil {
+			// The machine is claimed, whatever became of the files.
+			return report{}, &provisioners.Error{Kind: provisioners.KindUnknown, Scope: a.host.Name, Message: "copying files for the setup", Err: err}
+		}
+		for i, file := range f.config.Setup.Copy {
+			args = append(args, file.installing(sums[i]))
+		}
+	}
+	r, err := f.ask(ctx, a.host, call{verb: "boot", args: append(args, f.config.Setup.Commands...), env: f.config.Setup.environment(a.claim)})
+	if err == nil && r.state != "known" {
+		err = provisioners.Errorf(provisioners.KindUnknown, "host %s forgot the claim it has just made", a.host.Name)
+	}
+	if err != nil {
+		return report{}, &provisioners.Error{Kind: provisioners.KindUnknown, Scope: a.host.Name, Message: "starting the setup", Err: err}
+	}
+	return r, nil
+}
+
+// copyAll puts the files on the host under their sums, those that are not there.
+func (f *Fleet) copyAll(ctx context.Context, h Host) ([]string, error) {
+	sums := make([]string, len(f.config.Setup.Copy))
+	for i, file := range f.config.Setup.Copy {
+		sum, err := sumOf(file.From)
+		if err != nil {
+			return nil, err
+		}
+		sums[i] = sum
+	}
+	r, err := f.ask(ctx, h, call{verb: "missing", args: sums})
+	if err != nil {
+		return nil, err
+	}
+	for i, file := range f.config.Setup.Copy {
+		if slices.Contains(r.missing, sums[i]) {
+			if err := f.put(ctx, h, file.From, sums[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return sums, nil
+}
+
+func sumOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// putting keeps a file only when all of it came: the input of a connection that
+// breaks ends like one that is complete. No argument holds anything that a login
+// shell, whichever it is, would look at twice.
+const putting = `umask 077; d=$1/$(uname -n)/files; mkdir -p "$d" && cat >"$d/$2.$$" && [ "$(wc -c <"$d/$2.$$")" -eq "$3" ] && mv -f "$d/$2.$$" "$d/$2"`
+
+func (f *Fleet) put(ctx context.Context, h Host, path, sum string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	command := fmt.Sprintf("/bin/sh -c %s sh %s %s %d", quote(putting), quote(f.config.StateDir), sum, info.Size())
+	if _, err := f.command(ctx, h, command, file); err != nil {
+		return fmt.Errorf("copying %s: %w", path, err)
+	}
+	return nil
+}

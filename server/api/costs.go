@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/cost"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+)
+
+func (a *API) costs(ctx context.Context, in *struct {
+	From time.Time `query:"from" doc:"Seven days before to, when left out."`
+	To   time.Time `query:"to" doc:"Now, when left out."`
+	By   string    `query:"by" enum:"pool,provisioner" doc:"Have lines of their own; otherwise lines are by payer and cause alone."`
+},
+) (*One[contract.CostReport], error) {
+	to := in.To
+	if to.IsZero() {
+		to = a.Clock.Now()
+	}
+	from, to, err := period(in.From, to, to.Add(-reportPeriod), to)
+	if err != nil {
+		return nil, err
+	}
+	var got ledger.Costs
+	err = a.read(ctx, func(r ledger.Reader) (err error) {
+		got, err = r.Costs(auth.From(ctx).Scope(), from, to)
+		return err
+	})
+	got.Lines = folded(got.Lines, in.By)
+	return &One[contract.CostReport]{Body: costReport(got)}, err
+}
+
+// folded adds up the lines that differ only in what is not asked for. A machine
+// is of one pool and one provisioner, so machines add up too.
+func folded(lines []ledger.CostLine, by string) []ledger.CostLine {
+	var out []ledger.CostLine
+	at := map[ledger.CostLine]int{}
+	for _, l := range lines {
+		if by != "pool" {
+			l.PoolID = ""
+		}
+		if by != "provisioner" {
+			l.Provisioner = ""
+		}
+		key := ledger.CostLine{PoolID: l.PoolID, Provisioner: l.Provisioner, Charge: cost.Charge{
+			Payer: l.Payer, OrganizationID: l.OrganizationID, Cause: l.Cause,
+		}}
+		i, known := at[key]
+		if !known {
+			at[key] = len(out)
+			out = append(out, l)
+			continue
+		}
+		out[i].Machines += l.Machines
+		out[i].GPUTime += l.GPUTime
+		out[i].Amount += l.Amount
+	}
+	return out
+}
+
+func costReport(c ledger.Costs) contract.CostReport {
+	sums := map[cost.Payer]gpu.MicroUSD{}
+	out := contract.CostReport{From: c.From.UTC(), To: c.To.UTC(), Total: money(c.Total()), Items: []contract.CostLine{}}
+	for _, l := range c.Lines {
+		sums[l.Payer] += l.Amount
+		out.Items = append(out.Items, contract.CostLine{
+			PoolID: l.PoolID, Provisioner: l.Provisioner, Payer: string(l.Payer), OrganizationID: l.OrganizationID,
+			Cause: string(l.Cause), Machines: l.Machines, GPUHours: l.GPUTime.Hours(), Amount: money(l.Amount),
+		})
+	}
+	out.Tenants, out.WarmPool, out.Orphans = money(sums[cost.Tenant]), money(sums[cost.WarmPool]), money(sums[cost.Orphan])
+	return out
+}

@@ -1,0 +1,85 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/core/cost"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+type costRow struct {
+	Payer, For, Hours, Amount, Share string
+}
+
+type orphanRow struct {
+	Machine, Provisioner, Node, Age, Cost string
+}
+
+// money fills what machines cost, by payer and cause, and the machines that no
+// node stands for, which only an operator sees.
+func (v *view) money(r ledger.Reader, s ledger.Scope, now time.Time) error {
+	costs, err := r.Costs(s, now.Add(-period), now)
+	if err != nil {
+		return fmt.Errorf("dividing costs: %w", err)
+	}
+	if err := v.costs(r, s, costs); err != nil {
+		return err
+	}
+	if !s.All {
+		return nil
+	}
+	orphans, err := r.Orphans(ledger.OrphanFilter{Standing: true})
+	if err != nil {
+		return fmt.Errorf("listing orphans: %w", err)
+	}
+	for _, o := range orphans {
+		v.Orphans = append(v.Orphans, orphanRow{Machine: o.Machine, Provisioner: o.Source.Provisioner, Node: o.NodeID,
+			Age: span(now.Sub(o.BilledFrom)), Cost: o.Source.Cost(now.Sub(o.BilledFrom)).String()})
+	}
+	return nil
+}
+
+func (v *view) costs(r ledger.Reader, s ledger.Scope, costs ledger.Costs) error {
+	type account struct {
+		payer cost.Payer
+		of    string
+	}
+	total := costs.Total()
+	at := map[account]int{}
+	var sums []ledger.CostLine
+	for _, l := range costs.Lines {
+		a := account{l.Payer, l.OrganizationID + string(l.Cause)}
+		i, known := at[a]
+		if !known {
+			i, at[a] = len(sums), len(sums)
+			sums = append(sums, ledger.CostLine{Charge: cost.Charge{Payer: l.Payer, OrganizationID: l.OrganizationID, Cause: l.Cause}})
+		}
+		sums[i].GPUTime += l.GPUTime
+		sums[i].Amount += l.Amount
+	}
+	for _, l := range sums {
+		what := words(string(l.Cause))
+		if l.Payer == cost.Tenant {
+			o, err := r.Organization(s, l.OrganizationID)
+			if err != nil {
+				return fmt.Errorf("reading who pays: %w", err)
+			}
+			what = o.Name
+		}
+		v.Costs = append(v.Costs, costRow{Payer: words(string(l.Payer)), For: what,
+			Hours: fmt.Sprintf("%.2f", l.GPUTime.Hours()), Amount: l.Amount.String(), Share: part(l.Amount, total)})
+	}
+	return nil
+}
+
+func words(code string) string { return strings.ReplaceAll(code, "_", " ") }
+
+func part(amount, total gpu.MicroUSD) string {
+	if total == 0 {
+		return ""
+	}
+	return percent(float64(amount) / float64(total))
+}

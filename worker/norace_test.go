@@ -1,0 +1,6 @@
+//go:build !race
+
+package worker_test
+
+// crashStride is between the crash points that are tried: here all are.
+const crashStride = 1

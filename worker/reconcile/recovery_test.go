@@ -1,0 +1,82 @@
+package reconcile_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+func (s *site) recovery() ledger.Recovery {
+	s.t.Helper()
+	var p ledger.Pool
+	require.NoError(s.t, s.store.Read(s.t.Context(), func(r ledger.Reader) (err error) {
+		p, err = r.Pool(s.pool.ID)
+		return err
+	}))
+	return p.Recovery
+}
+
+// A machine whose node this database never had: it is a restored backup, or
+// somebody else has our name. Nothing is ended until a person has looked.
+func TestAnUnknownNodeStopsEverythingUntilAPersonHasLooked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	unknown := s.machine("ours", "nod_unknown", "t1")
+	stray := s.machine("ours", s.over(), "t2")
+	s.sweeps(time.Hour)
+	require.True(t, s.recovery().Active())
+	require.Contains(t, s.recovery().Reason, unknown.ID)
+	require.True(t, s.stands(unknown))
+	require.True(t, s.stands(stray), "what is known to be an orphan waits too")
+
+	changed, err := s.ledger.EndRecovery(t.Context(), ledger.SystemActor("test"))
+	require.NoError(t, err)
+	require.Equal(t, 1, changed)
+	s.sweeps(time.Minute)
+	require.False(t, s.recovery().Active(), "what a person has looked at is looked at once")
+	require.False(t, s.stands(unknown))
+	require.False(t, s.stands(stray))
+}
+
+// Whoever shares the account has another name, and whoever is gone already
+// cannot be ended wrongly.
+func TestForeignAndEndedMachinesAreNoReasonToStop(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.machine("theirs", "nod_unknown", "t1")
+	ended := s.machine("ours", "nod_unknown", "t2")
+	require.NoError(t, s.cloud.Delete(t.Context(), ended.ID))
+	s.sweeps(time.Hour)
+	require.False(t, s.recovery().Active())
+}
+
+// What no node stands for is on an account of its own, from birth to end.
+func TestOrphansAreCharged(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.machine("ours", s.over(), "t1")
+	second := s.node(0, "sim-another", upAndRunning...)
+	s.machine("ours", second.ID, "t2")
+	died := s.machine("ours", s.node(1, "", node.Provision, node.Refuse).ID, "t3")
+	require.NoError(t, s.cloud.Kill(died.ID))
+	s.sweeps(30 * time.Minute)
+	bill := s.cloud.Bill(s.clock.Now())
+	require.Equal(t, 3, bill.Total.Machines)
+	var costs ledger.Costs
+	var standing []ledger.Orphan
+	require.NoError(t, s.store.Read(t.Context(), func(r ledger.Reader) (err error) {
+		if standing, err = r.Orphans(ledger.OrphanFilter{Standing: true}); err != nil {
+			return err
+		}
+		costs, err = r.Costs(ledger.Scope{All: true}, start, s.clock.Now())
+		return err
+	}))
+	require.Empty(t, standing)
+	require.Equal(t, bill.Total.Cost, costs.Total())
+	require.Len(t, costs.Lines, 1)
+	require.Equal(t, 3, costs.Lines[0].Machines)
+}
