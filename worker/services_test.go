@@ -61,6 +61,7 @@ func brisk(t *testing.T, nodes int) *world {
 	w.found()
 	w.pool, err = w.ledger.CreatePool(t.Context(), w.actor, gpu.Pool{
 		Name: "many", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8, MaxNodes: nodes,
+		Price: 36 * gpu.USD, MinBilling: time.Minute,
 		Simulated: true, Timers: gpu.Timers{IdleRelease: 100 * time.Millisecond, MaxLease: time.Hour},
 	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(t, err)
