@@ -16,7 +16,9 @@ endif
 # with itself.
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 # Two compilers at a time: more of them need more memory than a small machine has.
-GOTEST := go test -p 2 -tags $(TAGS)
+# Tests are compiled like the program, so that most is compiled once for both; only
+# the race detector needs C.
+GOTEST = CGO_ENABLED=$(if $(RACE),1,0) go test -p 2 -trimpath -tags $(TAGS)
 
 RACE ?=
 PKG ?= ./...
@@ -47,38 +49,31 @@ bin/forewarm bin/forewarm-sim: bin/%:
 test: ## run every test that needs no service (RACE=-race for the race detector)
 	$(GOTEST) $(RACE) ./...
 
-.PHONY: test/all
-test/all: ## run every test with the race detector, PostgreSQL and Redis included
-	$(MAKE) --no-print-directory test RACE=-race
-	scripts/with-services $(MAKE) --no-print-directory test/services
-
 # The suites that need the two services are behind a build tag, so that they are
 # never skipped: they are run here or not compiled.
-.PHONY: test/services
-test/services:
-	@suites=$$(grep -rlE --include='*_test.go' '^//go:build .*services' . | xargs -r -n1 dirname | sort -u || true); \
-	[ -n "$$suites" ] || { echo "no services-tagged suite was found: that cannot be right" >&2; exit 1; }; \
-	set -x; go test -p 2 -race -count=1 -tags $(TAGS),services $$suites
+.PHONY: test/all
+test/all: ## run every test with the race detector, PostgreSQL and Redis included
+	scripts/with-services go test -p 2 -race -count=1 -tags $(TAGS),services ./...
 
-# Built like the program, so that the SDKs are compiled once for both.
 .PHONY: test/clouds
 test/clouds: ## run the tests of the adapters that are built with CLOUDS=1 (compiling their SDKs takes minutes the first time)
-	CGO_ENABLED=0 go test -p 2 -trimpath -tags $(TAGS),clouds ./provisioners/builtin ./provisioners/aws/... ./provisioners/gcp/... ./provisioners/kubernetes/...
+	$(GOTEST),clouds ./provisioners/builtin ./provisioners/aws/... ./provisioners/gcp/... ./provisioners/kubernetes/...
 
 # slurmd needs root, the compiler does not: its cache stays its user's.
 .PHONY: test/slurm
 test/slurm: ## run the Slurm adapter's suite against real daemons (root or sudo, slurm-wlm, munge; about a minute)
-	go test -c -tags $(TAGS),slurm -o bin/slurm.test ./provisioners/slurm
+	CGO_ENABLED=0 go test -c -trimpath -tags $(TAGS),slurm -o bin/slurm.test ./provisioners/slurm
 	cd provisioners/slurm && $(if $(filter-out 0,$(shell id -u)),sudo) ../../scripts/with-slurm \
 		../../bin/slurm.test -test.run Real -test.parallel 4 -test.timeout 5m
 
 .PHONY: test/kubernetes
 test/kubernetes: ## run the Kubernetes adapter's suite against a real kube-apiserver (etcd; builds it the first time, about 16 minutes)
-	scripts/with-kube-apiserver env CGO_ENABLED=0 go test -p 2 -count=1 -trimpath -tags $(TAGS),clouds,envtest -run Real ./provisioners/kubernetes
+	scripts/with-kube-apiserver env $(GOTEST),clouds,envtest -count=1 -run Real ./provisioners/kubernetes
 
 .PHONY: lint
 lint: bin/golangci-lint ## run golangci-lint (its first build takes about 3 minutes)
-	bin/golangci-lint run ./...
+	CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -trimpath" bin/golangci-lint run ./...
+	bin/golangci-lint run ./provisioners/local/discover # the one package with C
 
 bin/golangci-lint: tools/go.mod tools/go.sum
 	@echo "Building golangci-lint from tools/go.mod (once, about 3 minutes on 2 cores)"
@@ -88,8 +83,8 @@ bin/golangci-lint: tools/go.mod tools/go.sum
 verify: ## check everything a test does not: format, vet, lint, generated files, go.mod, import rules
 	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \
 	[ -z "$$unformatted" ] || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
-	go vet -tags $(TAGS) ./...
-	go vet -tags $(TAGS),services,slurm ./...
+	CGO_ENABLED=0 go vet -trimpath -tags $(TAGS) ./...
+	CGO_ENABLED=0 go vet -trimpath -tags $(TAGS),services,slurm ./...
 	go mod tidy -diff
 	$(GOTEST) ./internal/archtest
 	scripts/check-generated
@@ -107,7 +102,7 @@ replay: ## replay a trace in virtual time: make replay TRACE=file.csv.gz [DAYS=1
 
 .PHONY: bench
 bench: ## run the benchmarks of PKG, one package at a time
-	go test -p 1 -tags $(TAGS) -run '^$$' -bench . -benchmem $(PKG)
+	CGO_ENABLED=0 go test -p 1 -trimpath -tags $(TAGS) -run '^$$' -bench . -benchmem $(PKG)
 
 # Each starts what it needs: see bench/README.md. ARGS are flags of the benchmark.
 ARGS ?=
@@ -159,7 +154,7 @@ deps: ## fetch every module and tool that the targets need, and check their hash
 
 .PHONY: deflake
 deflake: ## run the tests of PKG many times, shuffled, to find those that sometimes fail (COUNT=20)
-	$(GOTEST) -race -shuffle=on -count=$(COUNT) $(PKG)
+	go test -p 2 -tags $(TAGS) -race -shuffle=on -count=$(COUNT) $(PKG)
 
 .PHONY: clean
 clean: ## remove what the targets built; the demo's data in .data stays
