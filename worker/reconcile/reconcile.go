@@ -73,9 +73,9 @@ type Sweeper struct {
 	cfg          Config
 
 	mu sync.Mutex
-	// seen is when each machine without a node was first listed, by provisioner
-	// and id. Losing it only delays an end.
-	seen map[string]map[string]time.Time
+	// seen is what is known of each machine without a node that is listed, by
+	// provisioner and id. Losing it only delays an end.
+	seen map[string]map[string]*sighting
 	// settled are machines without a node whose account is closed.
 	settled map[string]bool
 }
@@ -86,7 +86,7 @@ func New(l *ledger.Ledger, byName map[string]provisioners.Provisioner, cfg Confi
 	if cfg.Deployment == "" {
 		return nil, fmt.Errorf("configuring the sweep: the deployment has no name")
 	}
-	return &Sweeper{ledger: l, provisioners: byName, cfg: cfg.WithDefaults(), seen: map[string]map[string]time.Time{}, settled: map[string]bool{}}, nil
+	return &Sweeper{ledger: l, provisioners: byName, cfg: cfg.WithDefaults(), seen: map[string]map[string]*sighting{}, settled: map[string]bool{}}, nil
 }
 
 // Handle is the handler of the sweep task of one provisioner. The task is run

@@ -249,6 +249,33 @@ func TestASweepEndsFewMachines(t *testing.T) {
 	}
 }
 
+// Machines that cannot be ended are tried again, after those that may be.
+func TestAMachineThatCannotBeEndedKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	over := s.over()
+	for i := range 9 {
+		s.machine("ours", over, fmt.Sprint("t", i))
+		s.clock.Advance(time.Second)
+	}
+	s.clock.Advance(time.Hour)
+	s.sweep()
+	for _, effect := range []sim.Fault{
+		{Op: sim.OpDelete, Effect: sim.Ignore},
+		{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: provisioners.KindDenied},
+	} {
+		effect.Times = 3
+		require.NoError(t, s.cloud.Inject(effect))
+		s.clock.Advance(time.Minute)
+		_, _ = s.sweeper.Sweep(t.Context(), s.cloud)
+	}
+	s.clock.Advance(time.Minute)
+	require.Len(t, s.sweep().Ended, 3)
+	s.sweeps(5 * time.Minute)
+	require.Empty(t, s.cloud.LivePerNode())
+	require.Contains(t, s.log.String(), "ended a machine")
+}
+
 // A list that lacks every machine, and says that it is complete, ends nothing
 // and gives up no node.
 func TestAnEmptyListConcludesNothing(t *testing.T) {

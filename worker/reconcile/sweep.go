@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -62,11 +63,9 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 			"provisioner", p.Name(), "orphans", len(orphans), "at_most", most)
 	}
 	result.Ended, err = s.end(ctx, p, due, view.now)
-	if err != nil {
-		return result, err
-	}
-	result.Emitted, err = s.emit(ctx, view.neglected)
-	return result, err
+	var failed error
+	result.Emitted, failed = s.emit(ctx, view.neglected)
+	return result, errors.Join(err, failed)
 }
 
 // standing are the machines with our tag that are not on their way out. The
@@ -105,56 +104,85 @@ func orphansOf(standing []provisioners.Instance, nodes map[string]node.Node) []p
 	return orphans
 }
 
+// sighting is what the sweeps know of an orphan.
+type sighting struct {
+	first time.Time
+	tries int // to end it
+}
+
 // due remembers the orphans of this sweep, forgets those that are none any more,
-// and returns the ones with enough evidence against them.
+// and returns the ones with enough evidence against them: first those whose end
+// was tried least often, so that one which cannot be ended is in nobody's way.
 func (s *Sweeper) due(provisioner string, orphans []provisioners.Instance, now time.Time) []provisioners.Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, seen := s.seen[provisioner], make(map[string]time.Time, len(orphans))
+	before, seen := s.seen[provisioner], make(map[string]*sighting, len(orphans))
 	var due []provisioners.Instance
 	for _, o := range orphans {
-		first, again := before[o.ID]
+		known, again := before[o.ID]
 		if !again {
-			first = now
+			known = &sighting{first: now}
 		}
-		seen[o.ID] = first
+		seen[o.ID] = known
 		born := o.CreatedAt
 		if born.IsZero() {
-			born = first
+			born = known.first
 		}
-		if again && now.Sub(first) >= s.cfg.Apart && now.Sub(born) >= s.cfg.Grace {
+		if again && now.Sub(known.first) >= s.cfg.Apart && now.Sub(born) >= s.cfg.Grace {
 			due = append(due, o)
 		}
 	}
 	s.seen[provisioner] = seen
+	slices.SortStableFunc(due, func(a, b provisioners.Instance) int { return cmp.Compare(seen[a.ID].tries, seen[b.ID].tries) })
 	return due
 }
 
-// end asks for the end of each machine, after a last look at its node.
+// tried counts a try to end the machine, and reports whether it is the first.
+func (s *Sweeper) tried(provisioner, machine string) (first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.seen[provisioner][machine]
+	if known == nil {
+		return true
+	}
+	known.tries++
+	return known.tries == 1
+}
+
+// end asks for the end of each machine. One that fails does not keep the others.
 func (s *Sweeper) end(ctx context.Context, p provisioners.Provisioner, due []provisioners.Instance, now time.Time) (ended []string, err error) {
 	for _, o := range due {
-		owned, err := s.owned(ctx, o)
-		if err != nil {
-			return ended, err
+		asked, failed := s.endOne(ctx, p, o, now)
+		if asked {
+			ended = append(ended, o.ID)
 		}
-		if owned {
-			continue
+		err = errors.Join(err, failed)
+		if ctx.Err() != nil || provisioners.KindOf(failed) == provisioners.KindThrottled {
+			break
 		}
-		if err := p.Delete(ctx, o.ID); err != nil && provisioners.KindOf(err) != provisioners.KindNotFound {
-			return ended, fmt.Errorf("ending machine %s, which no node owns: %w", o.ID, err)
-		}
-		ended = append(ended, o.ID)
-		if err := s.billed(ctx, o, now); err != nil {
-			return ended, err
-		}
-		if err := s.ledger.ReportOrphanEnded(ctx, p.Name(), o.ID, o.NodeID); err != nil {
-			return ended, fmt.Errorf("journalling the end of %s: %w", o.ID, err)
-		}
-		s.cfg.Metrics.Transition(obs.Node, "orphan_ended")
-		s.cfg.Logger.WarnContext(ctx, "ended a machine that no node owns",
-			"provisioner", p.Name(), "machine", o.ID, "node", o.NodeID, "created_at", o.CreatedAt)
 	}
-	return ended, nil
+	return ended, err
+}
+
+// endOne asks for the end of a machine after a last look at its node.
+func (s *Sweeper) endOne(ctx context.Context, p provisioners.Provisioner, o provisioners.Instance, now time.Time) (asked bool, err error) {
+	if owned, err := s.owned(ctx, o); err != nil || owned {
+		return false, err
+	}
+	first := s.tried(p.Name(), o.ID)
+	if err := p.Delete(ctx, o.ID); err != nil && provisioners.KindOf(err) != provisioners.KindNotFound {
+		return false, fmt.Errorf("ending machine %s, which no node owns: %w", o.ID, err)
+	}
+	if err := s.billed(ctx, o, now); err != nil || !first {
+		return true, err
+	}
+	if err := s.ledger.ReportOrphanEnded(ctx, p.Name(), o.ID, o.NodeID); err != nil {
+		return true, fmt.Errorf("journalling the end of %s: %w", o.ID, err)
+	}
+	s.cfg.Metrics.Transition(obs.Node, "orphan_ended")
+	s.cfg.Logger.WarnContext(ctx, "ended a machine that no node owns",
+		"provisioner", p.Name(), "machine", o.ID, "node", o.NodeID, "created_at", o.CreatedAt)
+	return true, nil
 }
 
 // owned looks at the machine's node again, whatever provisioner it is of now:

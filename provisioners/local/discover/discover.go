@@ -26,8 +26,6 @@ var ErrNoDriver = errors.New("no NVIDIA driver found on this machine")
 // the program was built without cgo.
 var errNoLibrary = errors.New("no NVML library")
 
-const mebibyte = 1 << 20
-
 // System returns the source for this machine's own GPUs.
 func System() Source { return FirstOf{Library: NVML{}, Command: SMI{}} }
 

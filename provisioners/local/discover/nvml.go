@@ -96,5 +96,5 @@ func read(library nvml.Interface, index int) (gpu.Device, error) {
 	if code != nvml.SUCCESS && code != nvml.ERROR_NOT_SUPPORTED {
 		return gpu.Device{}, fmt.Errorf("reading its memory: NVML error %d", code)
 	}
-	return gpu.Device{UUID: uuid, Index: index, Model: name, MemoryMiB: int(memory.Total / mebibyte)}, nil
+	return gpu.Device{UUID: uuid, Index: index, Model: name, MemoryMiB: int(memory.Total >> 20)}, nil
 }
