@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ type sourceConfig struct {
 	Name   string `yaml:"name"`
 	Kind   string `yaml:"kind"` // jobs or log
 	Path   string `yaml:"path"`
-	Format string `yaml:"format"` // of jobs: csv, jsonl or sacct
+	Format string `yaml:"format"` // of jobs: csv, jsonl, sacct or squeue
 	Zone   string `yaml:"zone"`   // of jobs: where their times were written
 }
 
@@ -182,8 +183,8 @@ func (c config) checkSources(f file) error {
 			return f.wrong(at("format"), "is only for kind jobs", "remove it")
 		case s.Kind == kindLog && s.Zone != "":
 			return f.wrong(at("zone"), "is only for kind jobs", "remove it")
-		case s.Kind == kindJobs && s.Format != "csv" && s.Format != "jsonl" && s.Format != "sacct":
-			return f.wrong(at("format"), "is none of csv, jsonl and sacct", "write the form of the file")
+		case s.Kind == kindJobs && !slices.Contains([]string{"csv", "jsonl", "sacct", "squeue"}, s.Format):
+			return f.wrong(at("format"), "is none of csv, jsonl, sacct and squeue", "write the form of the file")
 		case zone != nil || s.Zone == "Local":
 			return f.wrong(at("zone"), "is no time zone", "write a name such as Europe/Berlin")
 		case names[s.name()]:

@@ -1,9 +1,9 @@
 // Package jobs reads a job history file that grows, as records.
 //
 // CSV and JSONL files are appended to: only new lines are read, with the resume
-// positions of package tail. The text of sacct, and any file that is compressed
-// with gzip, is a snapshot that somebody replaces: it is read whole whenever it
-// has changed, and only jobs that are new or differ are handed over.
+// positions of package tail. The text of sacct or squeue, and any file that is
+// compressed with gzip, is a snapshot that somebody replaces: it is read whole
+// whenever it has changed, and only jobs that are new or differ are handed over.
 //
 // A job may be handed over more than once, with the same ID: after a restart,
 // and for every change of its state. The later record replaces the earlier one.
@@ -26,12 +26,18 @@ import (
 // Format is the form of a history file.
 type Format string
 
-// The formats, as described at history.ReadCSV, ReadJSONL and ReadSacct.
+// The formats, as described at history.ReadCSV, ReadJSONL, ReadSacct and
+// NewSqueue.
 const (
-	CSV   Format = "csv"
-	JSONL Format = "jsonl"
-	Sacct Format = "sacct"
+	CSV    Format = "csv"
+	JSONL  Format = "jsonl"
+	Sacct  Format = "sacct"
+	Squeue Format = "squeue"
 )
+
+var parsers = map[Format]func(history.Options) history.Parser{
+	CSV: history.NewCSV, JSONL: history.NewJSONL, Sacct: history.NewSacct, Squeue: history.NewSqueue,
+}
 
 // Config says which history to read.
 type Config struct {
@@ -70,8 +76,8 @@ func New(c Config) (*Jobs, error) {
 	if c.Path == "" || c.Checkpoint == nil {
 		return nil, errors.New("reading a job history: a path and a checkpoint are needed")
 	}
-	if c.Format != CSV && c.Format != JSONL && c.Format != Sacct {
-		return nil, fmt.Errorf("reading a job history: format %q is not one of csv, jsonl, sacct", c.Format)
+	if parsers[c.Format] == nil {
+		return nil, fmt.Errorf("reading a job history: format %q is not one of csv, jsonl, sacct, squeue", c.Format)
 	}
 	if c.Name == "" {
 		c.Name = c.Path
@@ -80,16 +86,7 @@ func New(c Config) (*Jobs, error) {
 }
 
 // parser returns a fresh parser for the format.
-func (c Config) parser() history.Parser {
-	switch c.Format {
-	case JSONL:
-		return history.NewJSONL(c.Options)
-	case Sacct:
-		return history.NewSacct(c.Options)
-	default:
-		return history.NewCSV(c.Options)
-	}
-}
+func (c Config) parser() history.Parser { return parsers[c.Format](c.Options) }
 
 // Name returns the configured name.
 func (j *Jobs) Name() string { return j.cfg.Name }
@@ -135,7 +132,7 @@ func (j *Jobs) Close() error {
 // choose looks at the file, once it is there and not empty, to see whether it
 // grows or is replaced.
 func (j *Jobs) choose() error {
-	if j.cfg.Format == Sacct {
+	if j.cfg.Format == Sacct || j.cfg.Format == Squeue {
 		j.inner = newSnapshot(j.cfg)
 		return nil
 	}

@@ -148,6 +148,17 @@ func TestAReplacedSacctTextHandsOverWhatIsNewOrChanged(t *testing.T) {
 	require.EqualValues(t, 3, b.jobs.Report().Kept)
 }
 
+func TestAReplacedQueueHandsOverWhatIsNewOrChanged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, jobs.Squeue)
+	queue := "JOBID|SUBMIT_TIME|START_TIME|STATE|NODES|TRES_PER_NODE|\n"
+	second := "2|2026-07-01T09:00:00|N/A|PENDING|1|gres:gpu:2|\n"
+	b.replace([]byte(queue + "1|2026-07-01T09:00:00|N/A|PENDING|1|gres:gpu:1|\n" + second))
+	require.Equal(t, names("1", "2"), b.ids())
+	b.replace([]byte(queue + "1|2026-07-01T09:00:00|2026-07-01T09:00:09|RUNNING|1|gres:gpu:1|\n" + second))
+	require.Equal(t, names("1"), b.ids())
+}
+
 func TestALargeGzipComesInParts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, jobs.CSV)

@@ -1,0 +1,66 @@
+package history_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/agent/history"
+)
+
+// Recorded from Slurm 22.05.8; the accounts were added.
+const squeue = `JOBID|SUBMIT_TIME|START_TIME|END_TIME|STATE|ACCOUNT|PARTITION|NODES|TRES_ALLOC|TRES_PER_JOB|TRES_PER_NODE|
+1|2026-11-21T19:10:50|2026-11-21T19:10:51|2027-11-21T19:10:51|RUNNING|(null)|n1|1|cpu=1,node=1,billing=1|N/A|gres:gpu:a100:2|
+2_1|2026-11-21T19:10:50|2026-11-21T20:10:50|N/A|PENDING|physics|n1|2|cpu=1,node=2,billing=1|N/A|gres:gpu:a100:4|
+3|2026-11-21T19:10:50|2026-11-21T19:11:00|2026-11-21T19:12:00|COMPLETED|physics|n1|1|cpu=1,node=1,billing=1|gres:gpu:3|N/A|
+4|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1-4|cpu=1,node=1,billing=1|N/A|gres/gpu|
+5|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1,gres/gpu=7|N/A|gres:gpu:7|
+6|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1|N/A|N/A|
+7|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1|N/A|gres:gpu:a100:many|
+`
+
+func TestTheQueueOfSlurm(t *testing.T) {
+	t.Parallel()
+	s := history.NewScanner(strings.NewReader(squeue), history.NewSqueue(history.Options{}))
+	var all []history.Record
+	for s.Scan() {
+		all = append(all, s.Record())
+	}
+	require.NoError(t, s.Err())
+	require.EqualValues(t, 1, s.Report().Broken)
+	at := func(clock string) time.Time {
+		moment, err := time.Parse(time.DateTime, "2026-11-21 "+clock)
+		require.NoError(t, err)
+		return moment
+	}
+	submitted := at("19:10:50")
+	require.Equal(t, []history.Record{
+		{ID: history.Pseudonym(nil, "1"), Tenant: "n1", Submitted: submitted, Started: at("19:10:51"), GPUs: 2, State: history.Running},
+		{ID: history.Pseudonym(nil, "2_1"), Tenant: "physics", Submitted: submitted, GPUs: 8, State: history.Pending},
+		{
+			ID: history.Pseudonym(nil, "3"), Tenant: "physics", Submitted: submitted, Started: at("19:11:00"), Ended: at("19:12:00"),
+			Duration: time.Minute, GPUs: 3, State: history.Completed,
+		},
+		{ID: history.Pseudonym(nil, "4"), Tenant: "physics", Submitted: submitted, GPUs: 1, State: history.Pending},
+		{ID: history.Pseudonym(nil, "5"), Tenant: "physics", Submitted: submitted, GPUs: 7, State: history.Pending},
+	}, all)
+
+	s = history.NewScanner(strings.NewReader("JOBID|STATE|\n"), history.NewSqueue(history.Options{}))
+	require.False(t, s.Scan())
+	require.Error(t, s.Err())
+}
+
+func FuzzSqueue(f *testing.F) {
+	fuzzReader(f, func(r io.Reader, o history.Options, each func(history.Record) error) (history.Report, error) {
+		s := history.NewScanner(r, history.NewSqueue(o))
+		for s.Scan() {
+			if err := each(s.Record()); err != nil {
+				return s.Report(), err
+			}
+		}
+		return s.Report(), s.Err()
+	}, squeue, "JOBID|SUBMIT_TIME|STATE|NODES|TRES_PER_NODE\n1|1504521041|R|99999|gpu:99999,gres/gpu=9223372036854775807\n")
+}
