@@ -176,7 +176,7 @@ func (p *poolUnit) warm() int {
 // takeable lists the organization's own speculative reservations that work
 // starting now may use: the ones ready, or due within their lead time.
 func (p *poolUnit) takeable(orgID string, now time.Time, policy plan.Policy) []reservation.Reservation {
-	soon := now.Add(plan.Lead(p.Pool.Boot, policy))
+	soon := now.Add(plan.Lead(p.Pool.asked(now).Boot, policy))
 	var own []reservation.Reservation
 	for r := range p.reservations.all() {
 		if r.OrganizationID == orgID && r.Class == reservation.Speculative && r.Placed() && !r.Window.Start.After(soon) {
@@ -272,7 +272,7 @@ func (u *unit) decideBoot(p *poolUnit, ask admission.Request, view admission.Vie
 	if warm.Accepted() && p.allReady(warm.Slots) {
 		return warm, ask.Window
 	}
-	boot := p.Pool.Boot.P95() + u.cfg.Policy.Guard
+	boot := p.Pool.asked(u.now()).Boot.P95() + u.cfg.Policy.Guard
 	long := ask
 	long.Window.End = ask.Window.End.Add(boot)
 	view.Pool.Timers.MaxLease += boot

@@ -70,6 +70,7 @@ func (l *Ledger) explained(r Reader, actor Actor, subject, poolID string) (*expl
 	if err != nil {
 		return nil, fmt.Errorf("reading pool: %w", err)
 	}
+	state.Pool = state.Pool.asked(r.Now())
 	e := &explained{state: state, cfg: l.cfg}
 	e.At, e.Subject, e.PoolID = r.Now(), subject, poolID
 	e.Decisions, err = r.Decisions(actor.Scope(), DecisionFilter{Subject: subject}, recentDecisions)

@@ -273,7 +273,7 @@ func (u *unit) tell(p *poolUnit, r reservation.Reservation, a plan.Action) strin
 		if ahead := u.ahead(r); ahead > 0 {
 			when = ahead.String() + " ahead of the start"
 		}
-		return fmt.Sprintf("%d GPUs in %s, %s (a boot takes up to %s here)", r.Shape.GPUs(), p.Pool.Name, when, p.Pool.Boot.P95().Round(time.Second))
+		return fmt.Sprintf("%d GPUs in %s, %s (a boot takes up to %s here)", r.Shape.GPUs(), p.Pool.Name, when, p.Pool.asked(u.now()).Boot.P95().Round(time.Second))
 	case plan.ReadyReservation:
 		return fmt.Sprintf("%d GPUs warm %s", r.Shape.GPUs(), u.punctual(r))
 	case plan.ExpireReserv:

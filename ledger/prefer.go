@@ -89,7 +89,7 @@ func (p *preference) tiers() (soon, later calendar.Tiers) {
 // out.
 func (p *poolUnit) tiersFor(w calendar.Interval, now time.Time, policy plan.Policy) calendar.Tiers {
 	soon, later := p.preferred.tiers()
-	if !w.Start.After(now.Add(plan.Lead(p.Pool.Boot, policy))) {
+	if !w.Start.After(now.Add(plan.Lead(p.Pool.asked(now).Boot, policy))) {
 		return soon
 	}
 	return later

@@ -30,7 +30,7 @@ func (d *desk) speculative() []admission.Guess {
 // tooLate refuses a guess that would be over before its nodes are likely to be
 // up: it could only cost.
 func (p *poolUnit) tooLate(slots []int, w calendar.Interval, now time.Time) []admission.Reason {
-	boot := p.Pool.Boot.P50()
+	boot := p.Pool.asked(now).Boot.P50()
 	usable := now
 	for _, slot := range slots {
 		due := now

@@ -39,6 +39,7 @@ func (w *Waits) pool(id string) (*poolWaits, error) {
 		return nil, fmt.Errorf("reading pool: %w", err)
 	}
 	p := &poolWaits{PoolState: state, now: w.r.Now()}
+	p.Pool = p.Pool.asked(p.now)
 	w.pools[id] = p
 	return p, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/sim"
 )
@@ -64,6 +65,25 @@ func TestAStockOutMovesToTheNextSourceAndBack(t *testing.T) {
 	require.Equal(t, []string{"sim", "spare", "sim"}, w.sources())
 	w.close()
 	w.requireShares()
+}
+
+// What is said of a reservation follows the source that its node is asked of.
+func TestAnExplanationIsOfTheSourceThatIsAsked(t *testing.T) {
+	t.Parallel()
+	w := twoSources(t)
+	warm := func(r reservation.Reservation) string {
+		explained, err := w.ledger.ExplainReservation(t.Context(), w.actor, r.ID)
+		require.NoError(t, err)
+		require.NotEmpty(t, explained.Next)
+		return explained.Next[0].Message
+	}
+	r := w.reserve(time.Hour, time.Hour)
+	require.Contains(t, warm(r), "up to 2m0s")
+	w.ask()
+	w.drive(0)
+	require.Contains(t, warm(r), "up to 3m0s")
+	w.mend()
+	w.close()
 }
 
 // While no source has any, all are asked again, and whichever has some first

@@ -160,7 +160,7 @@ func (w *world) alternates() []gpu.Alternate {
 	}
 	return []gpu.Alternate{{
 		Source: gpu.Source{Provisioner: w.spare.Name(), Region: "sim-1", Type: "a100-8", Price: sparePrice, MinBilling: time.Minute},
-		Boot50: 90 * time.Second, Boot95: 2 * time.Minute,
+		Boot50: 90 * time.Second, Boot95: 3 * time.Minute,
 	}}
 }
 
