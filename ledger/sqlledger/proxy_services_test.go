@@ -65,15 +65,15 @@ func (p *proxy) forward(client, server net.Conn) {
 		if _, err := io.ReadFull(client, head); err != nil {
 			return
 		}
+		if len(head) == 5 && (head[0] == 'S' || head[0] == 'Q') {
+			p.trips.Add(1) // before the answer, which may be read at once
+		}
 		if _, err := server.Write(head); err != nil {
 			return
 		}
 		length := int64(binary.BigEndian.Uint32(head[len(head)-4:])) - 4
 		if _, err := io.CopyN(server, client, length); err != nil {
 			return
-		}
-		if len(head) == 5 && (head[0] == 'S' || head[0] == 'Q') {
-			p.trips.Add(1)
 		}
 		head = make([]byte, 5)
 	}
