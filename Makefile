@@ -50,10 +50,15 @@ test: ## run every test that needs no service (RACE=-race for the race detector)
 	$(GOTEST) $(RACE) ./...
 
 # The suites that need the two services are behind a build tag, so that they are
-# never skipped: they are run here or not compiled.
+# never skipped: they are run here or not compiled. What has one goroutine only
+# has no races, and takes twenty times as long with the detector.
+.PHONY: test/race
+test/race: ## run the tests of what is concurrent with the race detector, PostgreSQL and Redis included
+	scripts/with-services go test -p 2 -race -count=1 -tags $(TAGS),services \
+		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|internal/sim$$)')
+
 .PHONY: test/all
-test/all: ## run every test with the race detector, PostgreSQL and Redis included
-	scripts/with-services go test -p 2 -race -count=1 -tags $(TAGS),services ./...
+test/all: test test/race ## run every test, and those of what is concurrent with the race detector, PostgreSQL and Redis
 
 .PHONY: test/clouds
 test/clouds: ## run the tests of the adapters that are built with CLOUDS=1 (compiling their SDKs takes minutes the first time)

@@ -76,13 +76,14 @@ func TestEveryDecisionCanBeComputedAgain(t *testing.T) {
 			seen[d.Kind]++
 		}
 	})
-	for _, kind := range []ledger.DecisionKind{ledger.DecisionAdmission, ledger.DecisionRefusal, ledger.DecisionWaitlist,
+	for _, kind := range []ledger.DecisionKind{ledger.DecisionAdmission, ledger.DecisionRefusal,
 		ledger.DecisionPrewarm, ledger.DecisionReclaim, ledger.DecisionPlacement} {
 		require.Positive(t, seen[kind], "no history had a %s", kind)
 	}
 }
 
-// Promotions and displacements are rarer: this history has both.
+// Places on the waitlist, promotions and displacements are rarer: this history has
+// them.
 func TestWhoGaveWayAndWhoCameInstead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -102,6 +103,7 @@ func TestWhoGaveWayAndWhoCameInstead(t *testing.T) {
 	waits, err := w.ledger.Reserve(w.Context(), ours, ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: w.after(time.Hour, 2*time.Hour), Queue: true})
 	require.NoError(t, err)
 	require.Equal(t, reservation.Waitlisted, waits.State())
+	require.Len(t, w.decisions(ledger.DecisionFilter{Kind: ledger.DecisionWaitlist, Subject: waits.ID}), 1)
 	_, err = w.ledger.CancelReservation(w.Context(), theirs, taken.ID)
 	require.NoError(t, err)
 	w.work()

@@ -1,0 +1,18 @@
+//go:build race
+
+package ledger_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// The race detector makes a history ten times as long, and what it looks for does
+// not hang on how many there are.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "20"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
