@@ -119,7 +119,7 @@ func TestRights(t *testing.T) {
 	w.advance(90 * time.Second)
 	w.phase(t, made.ID, "booting")
 	w.advance(90 * time.Second)
-	w.server.SetLog("forewarm", name(made.ID), packed("0, GPU-8f1c, 81920"))
+	w.server.SetLog("forewarm", name(made.ID), packed("0, GPU-8f1c, 81920, 0"))
 	w.phase(t, made.ID, "running")
 	require.NoError(t, w.Renew(t.Context(), made.ID, start.Add(2*time.Hour)))
 	require.NoError(t, w.Delete(t.Context(), made.ID))

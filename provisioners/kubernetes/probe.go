@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -74,24 +75,38 @@ func parseProbe(log string) ([]device, error) {
 	return nil, nil
 }
 
-// parseTable reads what nvidia-smi writes: index, uuid, memory in MiB.
+// parseTable reads what nvidia-smi writes: index, uuid, memory in MiB, and how
+// many errors the memory could not correct. A GPU with such errors is left out:
+// the control plane judges a machine by the GPUs it has.
 func parseTable(table string) ([]device, error) {
 	reader := csv.NewReader(strings.NewReader(table))
-	reader.TrimLeadingSpace, reader.FieldsPerRecord = true, 3
+	reader.TrimLeadingSpace, reader.FieldsPerRecord = true, 4
 	rows, err := reader.ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("reading the probe's table: %w", err)
 	}
-	devices, uuids, indexes := make([]device, len(rows)), map[string]bool{}, map[int]bool{}
-	for i, row := range rows {
+	devices, uuids, indexes := []device{}, map[string]bool{}, map[int]bool{}
+	for _, row := range rows {
 		index, err := strconv.Atoi(strings.TrimSpace(row[0]))
-		memory, memoryErr := strconv.Atoi(strings.TrimSpace(row[2]))
+		memory, memoryErr := figure(row[2])
+		damage, damageErr := figure(row[3])
 		uuid := strings.TrimSpace(row[1])
-		if err != nil || memoryErr != nil || uuid == "" || uuids[uuid] || indexes[index] {
+		if errors.Join(err, memoryErr, damageErr) != nil || uuid == "" || uuids[uuid] || indexes[index] {
 			return nil, fmt.Errorf("the probe's row %q makes no sense", row)
 		}
 		uuids[uuid], indexes[index] = true, true
-		devices[i] = device{UUID: uuid, Index: index, MemoryMiB: memory}
+		if damage == 0 {
+			devices = append(devices, device{UUID: uuid, Index: index, MemoryMiB: memory})
+		}
 	}
 	return devices, nil
+}
+
+// figure reads a number; a GPU that has none of the kind says so in brackets.
+func figure(field string) (int, error) {
+	field = strings.TrimSpace(field)
+	if strings.HasPrefix(field, "[") {
+		return 0, nil
+	}
+	return strconv.Atoi(field)
 }

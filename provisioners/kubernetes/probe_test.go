@@ -26,7 +26,8 @@ func denied(verb, resource string) fakeapi.Fault {
 	return fakeapi.Fault{On: uses(verb, resource), Refuse: &fakeapi.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "no"}}
 }
 
-const table = "0, GPU-8f1c, 23034\n1, GPU-77aa, 23034\n"
+// The second GPU counts no memory errors, the third had some.
+const table = "0, GPU-8f1c, 23034, 0\n1, GPU-77aa, 23034, [N/A]\n2, GPU-dead, 23034, 3\n"
 
 func packed(text string) string {
 	return "forewarm-gpus " + base64.StdEncoding.EncodeToString([]byte(text)) + "\n"
@@ -61,7 +62,8 @@ func TestProbe(t *testing.T) {
 func TestProbesThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"", "No devices were found\n", "0, GPU-1, 1\n0, GPU-2, 1\n", "0, GPU-1, 1\n1, GPU-1, 1\n", "x, GPU-1, 1\n", "0, , 1\n",
+		"", "No devices were found\n", "0, GPU-1, 1, 0\n0, GPU-2, 1, 0\n", "0, GPU-1, 1, 0\n1, GPU-1, 1, 0\n",
+		"x, GPU-1, 1, 0\n", "0, , 1, 0\n", "0, GPU-1, 1\n", "0, GPU-1, 1, many\n",
 	} {
 		w := newWorld(t, func(c *kubernetes.Config) { c.Probe = kubernetes.ProbeLogs })
 		made := w.create(t)
@@ -115,7 +117,7 @@ func TestThePlaceholderEndsItself(t *testing.T) {
 func TestThePlaceholderSaysItsGPUs(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
-		"printf '" + `0, GPU-8f1c, 23034\n1, GPU-77aa, 23034\n` + "'": packed(table),
+		"printf '" + `0, GPU-8f1c, 23034, 0\n1, GPU-77aa, 23034, [N/A]\n2, GPU-dead, 23034, 3\n` + "'": packed(table),
 		"exit 9": "",
 	} {
 		run, _ := shell(t, kubernetes.ProbeLogs, map[string]string{"nvidia-smi": answer}, "1")

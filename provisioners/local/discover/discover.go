@@ -13,8 +13,9 @@ import (
 	"github.com/forewarm/forewarm/core/gpu"
 )
 
-// Source lists the GPUs of one machine in the order of their indexes. It is
-// safe for concurrent use.
+// Source lists the GPUs of one machine in the order of their indexes, without
+// those whose memory has had errors that it could not correct since the driver
+// was loaded: nothing may be promised on them. It is safe for concurrent use.
 type Source interface {
 	Devices(ctx context.Context) ([]gpu.Device, error)
 }

@@ -23,8 +23,9 @@ func smi(script string) FirstOf {
 func TestSMI(t *testing.T) {
 	t.Parallel()
 	devices, err := smi(`printf '%s\n' \
-		'0, GPU-5f1d3c2a-9a56-5d0e-b8ab-0a0c8a1f2b3c, 81920, NVIDIA A100-SXM4-80GB' \
-		'1, GPU-0b7e6f2c-1111-2222-3333-444455556666, [N/A], NVIDIA GB10' ''`).Devices(t.Context())
+		'0, GPU-5f1d3c2a-9a56-5d0e-b8ab-0a0c8a1f2b3c, 81920, 0, NVIDIA A100-SXM4-80GB' \
+		'1, GPU-0b7e6f2c-1111-2222-3333-444455556666, [N/A], [N/A], NVIDIA GB10' \
+		'2, GPU-broken, 81920, 3, NVIDIA A100-SXM4-80GB' ''`).Devices(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []gpu.Device{
 		{UUID: "GPU-5f1d3c2a-9a56-5d0e-b8ab-0a0c8a1f2b3c", Index: 0, Model: "NVIDIA A100-SXM4-80GB", MemoryMiB: 81_920},
@@ -35,7 +36,7 @@ func TestSMI(t *testing.T) {
 func TestSMIGetsTheQuery(t *testing.T) {
 	t.Parallel()
 	_, err := smi(`echo "$0 $1"; exit 3`).Devices(t.Context())
-	require.ErrorContains(t, err, "--query-gpu=index,uuid,memory.total,name --format=csv,noheader,nounits")
+	require.ErrorContains(t, err, "--query-gpu=index,uuid,memory.total,ecc.errors.uncorrected.volatile.total,name --format=csv,noheader,nounits")
 }
 
 func TestSMIFailures(t *testing.T) {
@@ -62,20 +63,21 @@ func TestSMIThatHangsIsEnded(t *testing.T) {
 func TestRowsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{
-		"text", "0, GPU-1, 10", "x, GPU-1, 10, A", "-1, GPU-1, 10, A", "0, [N/A], 10, A", "0, , 10, A",
-		"0, GPU-1, ten, A", "0, GPU-1, -1, A", "0, GPU-1, 10, [Unknown Error]", "0, GPU-1, 10, ", "99999999, GPU-1, 10, A",
+		"text", "0, GPU-1, 10, 0", "x, GPU-1, 10, 0, A", "-1, GPU-1, 10, 0, A", "0, [N/A], 10, 0, A", "0, , 10, 0, A",
+		"0, GPU-1, ten, 0, A", "0, GPU-1, -1, 0, A", "0, GPU-1, 10, 0, [Unknown Error]", "0, GPU-1, 10, 0, ", "99999999, GPU-1, 10, 0, A",
+		"0, GPU-1, 10, many, A",
 	} {
 		_, err := parseSMI(row)
 		require.Error(t, err, row)
 	}
-	devices, err := parseSMI("3, GPU-1, 10, A, with a comma\n")
+	devices, err := parseSMI("3, GPU-1, 10, 0, A, with a comma\n")
 	require.NoError(t, err)
 	require.Equal(t, []gpu.Device{{UUID: "GPU-1", Index: 3, Model: "A, with a comma", MemoryMiB: 10}}, devices)
 }
 
 func FuzzParseSMI(f *testing.F) {
-	f.Add("0, GPU-1, 81920, NVIDIA A100-SXM4-80GB\n")
-	f.Add("0, GPU-1, [N/A], NVIDIA GB10\r\n")
+	f.Add("0, GPU-1, 81920, 0, NVIDIA A100-SXM4-80GB\n")
+	f.Add("0, GPU-1, [N/A], [N/A], NVIDIA GB10\r\n")
 	f.Fuzz(func(t *testing.T, output string) {
 		devices, err := parseSMI(output)
 		for _, device := range devices {

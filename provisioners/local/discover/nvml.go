@@ -24,7 +24,7 @@ var nvmlLock sync.Mutex
 // calling one that an old driver lacks ends the process; nothing can recover it.
 var required = []string{
 	"nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2",
-	"nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo", "nvmlShutdown",
+	"nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetTotalEccErrors", "nvmlShutdown",
 }
 
 // Devices lists the GPUs. A call into the driver cannot be interrupted: the
@@ -69,20 +69,28 @@ func readAll(library nvml.Interface) ([]gpu.Device, error) {
 	}
 	devices := make([]gpu.Device, 0, count)
 	for index := range count {
-		device, err := read(library, index)
+		handle, code := library.DeviceGetHandleByIndex(index)
+		if code != nvml.SUCCESS {
+			return nil, fmt.Errorf("finding GPU %d: NVML error %d", index, code)
+		}
+		device, err := read(handle, index)
 		if err != nil {
 			return nil, fmt.Errorf("reading GPU %d: %w", index, err)
 		}
-		devices = append(devices, device)
+		if !damaged(handle) {
+			devices = append(devices, device)
+		}
 	}
 	return devices, nil
 }
 
-func read(library nvml.Interface, index int) (gpu.Device, error) {
-	handle, code := library.DeviceGetHandleByIndex(index)
-	if code != nvml.SUCCESS {
-		return gpu.Device{}, fmt.Errorf("finding it: NVML error %d", code)
-	}
+// damaged reports memory errors. A GPU that does not count them has none to show.
+func damaged(handle nvml.Device) bool {
+	uncorrected, code := handle.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)
+	return code == nvml.SUCCESS && uncorrected > 0
+}
+
+func read(handle nvml.Device, index int) (gpu.Device, error) {
 	uuid, code := handle.GetUUID()
 	if code != nvml.SUCCESS {
 		return gpu.Device{}, fmt.Errorf("reading its UUID: NVML error %d", code)

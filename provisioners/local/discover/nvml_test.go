@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		group.Go(func() { _, _ = NVML{Library: path}.Devices(context.Background()) })
 	}
 	group.Wait()
-	source := FirstOf{Library: NVML{Library: path}, Command: SMI{Command: []string{"sh", "-c", "echo '7, GPU-smi, 1, smi'"}}}
+	source := FirstOf{Library: NVML{Library: path}, Command: SMI{Command: []string{"sh", "-c", "echo '7, GPU-smi, 1, 0, smi'"}}}
 	devices, err := source.Devices(context.Background())
 	fmt.Print(devices, " ", err, " ", errors.Is(err, ErrNoDriver))
 	os.Exit(0)
@@ -61,6 +61,11 @@ func TestNVML(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "[{GPU-00000000-0000-0000-0000-000000000001 0 NVIDIA H100 80GB HBM3 81559} "+
 		"{GPU-00000000-0000-0000-0000-000000000002 1 NVIDIA H100 80GB HBM3 0}] <nil> false", ask(t))
+}
+
+func TestNVMLLeavesOutDamagedMemory(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "[{GPU-00000000-0000-0000-0000-000000000002 1 NVIDIA H100 80GB HBM3 0}] <nil> false", ask(t, "-DECC=2"))
 }
 
 func TestNVMLFailures(t *testing.T) {

@@ -24,7 +24,7 @@ type SMI struct {
 const smiTimeout = 20 * time.Second
 
 // The name comes last because it alone may hold a comma.
-var smiQuery = []string{"--query-gpu=index,uuid,memory.total,name", "--format=csv,noheader,nounits"}
+var smiQuery = []string{"--query-gpu=index,uuid,memory.total,ecc.errors.uncorrected.volatile.total,name", "--format=csv,noheader,nounits"}
 
 // Devices lists the GPUs.
 func (s SMI) Devices(ctx context.Context) ([]gpu.Device, error) {
@@ -61,39 +61,51 @@ func parseSMI(output string) ([]gpu.Device, error) {
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		device, err := parseRow(line)
+		device, damaged, err := parseRow(line)
 		if err != nil {
 			return nil, fmt.Errorf("reading nvidia-smi's row %.200q: %w", line, err)
 		}
-		devices = append(devices, device)
+		if !damaged {
+			devices = append(devices, device)
+		}
 	}
 	return devices, nil
 }
 
-func parseRow(line string) (gpu.Device, error) {
-	fields := strings.SplitN(line, ",", 4)
-	if len(fields) != 4 {
-		return gpu.Device{}, fmt.Errorf("want 4 fields, have %d", len(fields))
+func parseRow(line string) (device gpu.Device, damaged bool, err error) {
+	fields := strings.SplitN(line, ",", 5)
+	if len(fields) != 5 {
+		return gpu.Device{}, false, fmt.Errorf("want 5 fields, have %d", len(fields))
 	}
 	for i := range fields {
 		fields[i] = strings.TrimSpace(fields[i])
 	}
 	index, err := strconv.ParseUint(fields[0], 10, 16)
 	if err != nil {
-		return gpu.Device{}, fmt.Errorf("index: %w", err)
+		return gpu.Device{}, false, fmt.Errorf("index: %w", err)
 	}
 	if !strings.HasPrefix(fields[1], "GPU-") {
-		return gpu.Device{}, fmt.Errorf("%q is not the UUID of a GPU", fields[1])
+		return gpu.Device{}, false, fmt.Errorf("%q is not the UUID of a GPU", fields[1])
 	}
-	var memory uint64
-	// "[N/A]" and "[Not Supported]": the GPU shares the host's memory.
-	if !strings.HasPrefix(fields[2], "[") {
-		if memory, err = strconv.ParseUint(fields[2], 10, 31); err != nil {
-			return gpu.Device{}, fmt.Errorf("memory: %w", err)
-		}
+	memory, err := count(fields[2], 31)
+	if err != nil { // without a figure, the GPU shares the host's memory
+		return gpu.Device{}, false, fmt.Errorf("memory: %w", err)
 	}
-	if fields[3] == "" || strings.HasPrefix(fields[3], "[") {
-		return gpu.Device{}, fmt.Errorf("%q is not a name", fields[3])
+	uncorrected, err := count(fields[3], 64)
+	if err != nil {
+		return gpu.Device{}, false, fmt.Errorf("memory errors: %w", err)
 	}
-	return gpu.Device{UUID: fields[1], Index: int(index), Model: fields[3], MemoryMiB: int(memory)}, nil
+	if fields[4] == "" || strings.HasPrefix(fields[4], "[") {
+		return gpu.Device{}, false, fmt.Errorf("%q is not a name", fields[4])
+	}
+	return gpu.Device{UUID: fields[1], Index: int(index), Model: fields[4], MemoryMiB: int(memory)}, uncorrected > 0, nil //nolint:gosec // 31 bits
+}
+
+// count reads a number. "[N/A]" and "[Not Supported]", where the GPU has no such
+// figure, count as none.
+func count(field string, bits int) (uint64, error) {
+	if strings.HasPrefix(field, "[") {
+		return 0, nil
+	}
+	return strconv.ParseUint(field, 10, bits)
 }

@@ -1,9 +1,13 @@
-/* A libnvidia-ml.so.1 with two GPUs. INIT is what nvmlInit answers; OLD leaves
-   out a function, as an old driver does. */
+/* A libnvidia-ml.so.1 with two GPUs, of which the second counts no memory errors.
+   INIT is what nvmlInit answers, ECC the first one's errors that could not be
+   corrected; OLD leaves out a function, as an old driver does. */
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } memory;
 #ifndef INIT
 #define INIT 0
+#endif
+#ifndef ECC
+#define ECC 0
 #endif
 int nvmlInit_v2(void) { return INIT; }
 int nvmlShutdown(void) { return 0; }
@@ -15,6 +19,11 @@ int nvmlDeviceGetUUID(void *device, char *text, unsigned length) {
   return 0;
 }
 int nvmlDeviceGetName(void *device, char *text, unsigned length) { strncpy(text, "NVIDIA H100 80GB HBM3", length); return 0; }
+int nvmlDeviceGetTotalEccErrors(void *device, int type, int counter, unsigned long long *errors) {
+  if (device == (void *)2) return 3; /* not supported */
+  *errors = type == 1 && counter == 0 ? ECC : 99; /* uncorrected, since the driver was loaded */
+  return 0;
+}
 #ifndef OLD
 int nvmlDeviceGetMemoryInfo(void *device, memory *info) {
   if (device == (void *)2) return 3; /* not supported */
