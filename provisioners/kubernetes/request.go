@@ -4,6 +4,7 @@ package kubernetes
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,9 @@ func (c *Cluster) request(ctx context.Context, s *stored, offer Offer, pod *core
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
+	if apierrors.IsNotFound(err) && c.unserved(ctx) {
+		err = provisioners.Errorf(provisioners.KindBadSpec, "the cluster has no ProvisioningRequests of %s", provisioningRequests.GroupVersion())
+	}
 	err = refused(err, "requesting a node for pod %s/%s", s.object.Namespace, s.object.Name)
 	if !provisioners.Final(err) {
 		return mayExist(err)
@@ -40,6 +44,25 @@ func (c *Cluster) request(ctx context.Context, s *stored, offer Offer, pod *core
 		return mayExist(errors.Join(err, evicting))
 	}
 	return err
+}
+
+// unserved reports whether the cluster has no ProvisioningRequests. Its API
+// server answers a request for a group that it does not have with a bare 404, as
+// any proxy might; the list of its groups is its own.
+func (c *Cluster) unserved(ctx context.Context) bool {
+	raw, err := c.api.core.RESTClient().Get().AbsPath("/apis").Do(ctx).Raw()
+	var list metav1.APIGroupList
+	if err != nil || json.Unmarshal(raw, &list) != nil || list.Kind != "APIGroupList" {
+		return false
+	}
+	for _, group := range list.Groups {
+		for _, version := range group.Versions {
+			if version.GroupVersion == provisioningRequests.GroupVersion().String() {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (c *Cluster) requestTemplate(ctx context.Context, s *stored, pod *corev1.Pod) error {

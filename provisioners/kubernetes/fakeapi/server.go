@@ -95,13 +95,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.URL.Path == "/apis" {
+		s.groups().write(w)
+		return
+	}
 	c, ok := parse(r, body)
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var fault Fault
 	if c.ours = strings.HasPrefix(r.UserAgent(), "forewarm"); c.ours {
 		fault = s.strike(c)
@@ -111,11 +115,27 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fault.refuse(w)
 		return
 	}
+	if s.kinds[c.resource] == "" {
+		http.NotFound(w, r) // a bare one, as the real server's
+		return
+	}
 	answer := s.answer(c, fault)
 	if fault.Cut {
 		panic(http.ErrAbortHandler) // which closes the connection without an answer
 	}
 	answer.write(w)
+}
+
+// groups is the list of API groups: that of the defined kinds, if there are any.
+func (s *Server) groups() answer {
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
+	if s.kinds["provisioningrequests"] != "" {
+		version := metav1.GroupVersionForDiscovery{GroupVersion: "autoscaling.x-k8s.io/v1", Version: "v1"}
+		list.Groups = append(list.Groups, metav1.APIGroup{
+			Name: "autoscaling.x-k8s.io", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
+		})
+	}
+	return answer{http.StatusOK, list}
 }
 
 func (c call) full() string {
@@ -126,9 +146,6 @@ func (c call) full() string {
 }
 
 func (s *Server) answer(c call, fault Fault) answer {
-	if s.kinds[c.resource] == "" {
-		return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", call{})
-	}
 	switch {
 	case c.sub == "log":
 		return s.log(c)
