@@ -4,35 +4,36 @@ import "time"
 
 // Pool is one kind of capacity.
 type Pool struct {
-	ID                 string       `json:"id"`
-	Name               string       `json:"name"`
-	Provisioner        string       `json:"provisioner"`
-	Region             string       `json:"region,omitempty"`
-	InstanceType       string       `json:"instance_type,omitempty"`
-	Model              string       `json:"model"`
-	GPUsPerNode        int          `json:"gpus_per_node"`
-	GPUMemoryMiB       int          `json:"gpu_memory_mib"`
-	NodeCPUs           int          `json:"node_cpus" doc:"Of one node; 0: not known, and not counted."`
-	NodeMemoryMiB      int          `json:"node_memory_mib" doc:"Of one node; 0: not known, and not counted."`
-	PricePerNodeHour   Money        `json:"price_per_node_hour" doc:"Of one node."`
-	MinBillingSeconds  int64        `json:"min_billing_seconds" doc:"The shortest time that is charged."`
-	Alternates         []PoolSource `json:"alternates,omitempty" doc:"Where else its machines can be had; each is asked of the best by price, odds and deadline."`
-	MinNodes           int          `json:"min_nodes"`
-	MaxNodes           int          `json:"max_nodes"`
-	WarmHoldSeconds    int64        `json:"warm_hold_seconds"`
-	IdleReleaseSeconds int64        `json:"idle_release_seconds"`
-	MaxLeaseSeconds    int64        `json:"max_lease_seconds"`
-	CleaningSeconds    int64        `json:"cleaning_seconds" doc:"Kept free on a node between two bookings."`
-	OnlineShare        int          `json:"online_share" doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`
-	BorrowIdle         bool         `json:"borrow_idle" doc:"A workload may use what the other leaves free."`
-	Paused             bool         `json:"paused" doc:"Speculative pre-warming is switched off."`
-	Simulated          bool         `json:"simulated"`
-	BootP50Seconds     float64      `json:"boot_p50_seconds"`
-	BootP95Seconds     float64      `json:"boot_p95_seconds"`
-	BootSamples        int          `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
-	BlockedUntil       time.Time    `json:"blocked_until,omitzero" doc:"The provider had nothing; no node is asked for before."`
-	CreatedAt          time.Time    `json:"created_at"`
-	Version            int          `json:"version"`
+	ID                 string        `json:"id"`
+	Name               string        `json:"name"`
+	Provisioner        string        `json:"provisioner"`
+	Region             string        `json:"region,omitempty"`
+	InstanceType       string        `json:"instance_type,omitempty"`
+	Model              string        `json:"model"`
+	GPUsPerNode        int           `json:"gpus_per_node"`
+	GPUMemoryMiB       int           `json:"gpu_memory_mib"`
+	NodeCPUs           int           `json:"node_cpus" doc:"Of one node; 0: not known, and not counted."`
+	NodeMemoryMiB      int           `json:"node_memory_mib" doc:"Of one node; 0: not known, and not counted."`
+	PricePerNodeHour   Money         `json:"price_per_node_hour" doc:"Of one node."`
+	MinBillingSeconds  int64         `json:"min_billing_seconds" doc:"The shortest time that is charged."`
+	Alternates         []PoolSource  `json:"alternates,omitempty" doc:"Where else its machines can be had; each is asked of the best by price, odds and deadline."`
+	MinNodes           int           `json:"min_nodes"`
+	MaxNodes           int           `json:"max_nodes"`
+	WarmHoldSeconds    int64         `json:"warm_hold_seconds"`
+	IdleReleaseSeconds int64         `json:"idle_release_seconds"`
+	MaxLeaseSeconds    int64         `json:"max_lease_seconds"`
+	CleaningSeconds    int64         `json:"cleaning_seconds" doc:"Kept free on a node between two bookings."`
+	OnlineShare        int           `json:"online_share" doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`
+	BorrowIdle         bool          `json:"borrow_idle" doc:"A workload may use what the other leaves free."`
+	Paused             bool          `json:"paused" doc:"Speculative pre-warming is switched off."`
+	Simulated          bool          `json:"simulated"`
+	BootP50Seconds     float64       `json:"boot_p50_seconds"`
+	BootP95Seconds     float64       `json:"boot_p95_seconds"`
+	BootSamples        int           `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
+	BlockedUntil       time.Time     `json:"blocked_until,omitzero" doc:"No source had any; no node is asked for before."`
+	Sources            []SourceState `json:"sources" nullable:"false" doc:"What is known of each place that its machines come from, its own first."`
+	CreatedAt          time.Time     `json:"created_at"`
+	Version            int           `json:"version"`
 }
 
 // PoolCreate defines a pool.
@@ -81,22 +82,27 @@ type PoolPatch struct {
 
 // Node is one machine of a pool.
 type Node struct {
-	ID          string    `json:"id"`
-	PoolID      string    `json:"pool_id"`
-	Slot        int       `json:"slot" doc:"The place in the pool that it takes until it is gone."`
-	Generation  int       `json:"generation"`
-	State       string    `json:"state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
-	Reason      string    `json:"reason,omitempty"`
-	GPUs        int       `json:"gpus" doc:"Devices it reported so far."`
-	Simulated   bool      `json:"simulated"`
-	ProviderID  string    `json:"provider_id,omitempty" doc:"Shown to operators."`
-	Address     string    `json:"address,omitempty" doc:"Shown to operators."`
-	RequestedAt time.Time `json:"requested_at"`
-	BootingAt   time.Time `json:"booting_at,omitzero"`
-	ReadyAt     time.Time `json:"ready_at,omitzero"`
-	RetiredAt   time.Time `json:"retired_at,omitzero"`
-	GoneAt      time.Time `json:"gone_at,omitzero"`
-	Version     int       `json:"version"`
+	ID               string    `json:"id"`
+	PoolID           string    `json:"pool_id"`
+	Slot             int       `json:"slot" doc:"The place in the pool that it takes until it is gone."`
+	Generation       int       `json:"generation"`
+	State            string    `json:"state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
+	Reason           string    `json:"reason,omitempty"`
+	GPUs             int       `json:"gpus" doc:"Devices it reported so far."`
+	Simulated        bool      `json:"simulated"`
+	Provisioner      string    `json:"provisioner,omitempty" doc:"The source that it was asked of."`
+	Region           string    `json:"region,omitempty"`
+	InstanceType     string    `json:"instance_type,omitempty"`
+	PricePerNodeHour Money     `json:"price_per_node_hour" doc:"As it was when the node was asked for."`
+	ProviderID       string    `json:"provider_id,omitempty" doc:"Shown to operators."`
+	Address          string    `json:"address,omitempty" doc:"Shown to operators."`
+	ExpiresAt        time.Time `json:"expires_at,omitzero" doc:"When its machine ends by itself unless it is renewed. Shown to operators."`
+	RequestedAt      time.Time `json:"requested_at"`
+	BootingAt        time.Time `json:"booting_at,omitzero"`
+	ReadyAt          time.Time `json:"ready_at,omitzero"`
+	RetiredAt        time.Time `json:"retired_at,omitzero"`
+	GoneAt           time.Time `json:"gone_at,omitzero"`
+	Version          int       `json:"version"`
 }
 
 // GPU is one device of a node.

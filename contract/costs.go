@@ -26,6 +26,18 @@ type CostLine struct {
 	Amount         Money   `json:"amount"`
 }
 
+// SourceState is what is known of one place where a pool's machines can be had.
+type SourceState struct {
+	Provisioner      string    `json:"provisioner"`
+	Region           string    `json:"region,omitempty"`
+	InstanceType     string    `json:"instance_type,omitempty"`
+	PricePerNodeHour Money     `json:"price_per_node_hour"`
+	BootP50Seconds   float64   `json:"boot_p50_seconds"`
+	BootP95Seconds   float64   `json:"boot_p95_seconds"`
+	BootSamples      int       `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
+	BlockedUntil     time.Time `json:"blocked_until,omitzero" doc:"It had nothing; it is not asked before."`
+}
+
 // PoolSource is another place where a pool's machines can be had.
 type PoolSource struct {
 	Provisioner       string  `json:"provisioner" minLength:"1" maxLength:"63"`

@@ -75,7 +75,7 @@ func (l *Ledger) BeginCreate(ctx context.Context, g Guard, nodeID string) (Creat
 				n.ExpiresAt = n.RequestedAt.Add(l.cfg.DeadMan)
 			}
 			var err error
-			intent.Node, err = u.stepNode(p, n, node.Provision, n.Reason, "")
+			intent.Node, err = u.stepNode(p, n, node.Provision, n.Reason, p.asking(n.Source))
 			return err
 		default:
 			intent.Wanted = false

@@ -126,6 +126,14 @@ func (p *poolUnit) choose(n node.Node, now time.Time) (gpu.Source, plan.Learned)
 	return p.Pool.Learned.Choose(p.Pool.Pool, deadline, now)
 }
 
+// asking says which source a node is asked of, in a pool where there is a choice.
+func (p *poolUnit) asking(s gpu.Source) string {
+	if len(p.Pool.Alternates) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("asks %s, %s an hour", s.Key(), s.Price)
+}
+
 // perform applies the actions of one plan. It reports whether any changed
 // something, and which waitlisted reservations to try again.
 func (u *unit) perform(p *poolUnit, actions []plan.Action) (changed bool, waitlisted []string, err error) {

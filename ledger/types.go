@@ -94,6 +94,22 @@ func (p Pool) asked(now time.Time) Pool {
 	return p
 }
 
+// AsksAgain returns when a source may be asked for a node again, where none may be
+// now because none had any; else the zero time.
+func (p Pool) AsksAgain(now time.Time) time.Time {
+	var soonest time.Time
+	for _, s := range p.Pool.Sources() {
+		until := p.Of(p.Pool, s).BlockedUntil
+		if !until.After(now) {
+			return time.Time{}
+		}
+		if soonest.IsZero() || until.Before(soonest) {
+			soonest = until
+		}
+	}
+	return soonest
+}
+
 // Schedule materialises reservations.
 type Schedule struct {
 	ID             string

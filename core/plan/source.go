@@ -24,13 +24,13 @@ func (l Learned) Choose(p gpu.Pool, deadline, now time.Time) (gpu.Source, Learne
 	sources := p.Sources()
 	offers := make([]Offering, len(sources))
 	for i, s := range sources {
-		known := l.of(p, s)
+		known := l.Of(p, s)
 		offers[i] = Offering{ID: s.Key(), Price: s.Price, Boot: known.Boot, Supply: known.Supply}
 	}
 	best := FailoverOrder(offers, deadline, now)[0].ID
 	for _, s := range sources {
 		if s.Key() == best {
-			known := l.of(p, s)
+			known := l.Of(p, s)
 			known.Created, known.Removed = l.Created, l.Removed
 			l.Boot, l.Supply = known.Boot, known.Supply
 			return s, l
@@ -39,8 +39,8 @@ func (l Learned) Choose(p gpu.Pool, deadline, now time.Time) (gpu.Source, Learne
 	return p.Source(), l
 }
 
-// of is what is known of the source.
-func (l Learned) of(p gpu.Pool, s gpu.Source) SourceLearned {
+// Of returns what is known of one of the pool's sources.
+func (l Learned) Of(p gpu.Pool, s gpu.Source) SourceLearned {
 	if s.Key() == p.Source().Key() {
 		return SourceLearned{Boot: l.Boot, Supply: l.Supply}
 	}
@@ -71,7 +71,7 @@ func (l Learned) Refused(p gpu.Pool, s gpu.Source, asked, now time.Time, ttl tim
 }
 
 func (l Learned) change(p gpu.Pool, s gpu.Source, to func(SourceLearned) SourceLearned) Learned {
-	next := to(l.of(p, s))
+	next := to(l.Of(p, s))
 	if s.Key() == p.Source().Key() {
 		l.Boot, l.Supply = next.Boot, next.Supply
 		return l

@@ -58,7 +58,7 @@ func diff(actor ledger.Actor, e ledger.Effect) ([]contract.RowChange, error) {
 		changes(&d, "organization", p, func(o ledger.Organization) string { return o.ID }, organization, alive)
 	}
 	for _, p := range e.Pools {
-		changes(&d, "pool", p, func(p ledger.Pool) string { return p.ID }, pool, alive)
+		changes(&d, "pool", p, func(p ledger.Pool) string { return p.ID }, poolAt(time.Time{}), alive)
 	}
 	for _, p := range e.Nodes {
 		changes(&d, "node", p, nodeID, func(n node.Node) contract.Node { return encodeNode(actor, n) },

@@ -121,11 +121,12 @@ func devices(n node.Node) []contract.GPU {
 func encodeNode(actor ledger.Actor, n node.Node) contract.Node {
 	out := contract.Node{
 		ID: n.ID, PoolID: n.PoolID, Slot: n.Slot, Generation: n.Generation, State: string(n.State()), Reason: n.Reason,
-		GPUs: len(n.Devices), Simulated: n.Simulated, RequestedAt: n.RequestedAt.UTC(), BootingAt: n.BootingAt.UTC(),
+		GPUs: len(n.Devices), Simulated: n.Simulated, Provisioner: n.Source.Provisioner, Region: n.Source.Region,
+		InstanceType: n.Source.Type, PricePerNodeHour: money(n.Source.Price), RequestedAt: n.RequestedAt.UTC(), BootingAt: n.BootingAt.UTC(),
 		ReadyAt: n.ReadyAt.UTC(), RetiredAt: n.RetiredAt.UTC(), GoneAt: n.GoneAt.UTC(), Version: n.Version,
 	}
 	if actor.Role == ledger.Operator {
-		out.ProviderID, out.Address = n.ProviderID, n.Address
+		out.ProviderID, out.Address, out.ExpiresAt = n.ProviderID, n.Address, n.ExpiresAt.UTC()
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -236,7 +237,7 @@ func quotaDeed(_ *API, actor ledger.Actor, b contract.PlannedQuota) (ledger.Deed
 func poolDeed(_ *API, actor ledger.Actor, b contract.PlannedPool) (ledger.Deed, error) {
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (ledger.Pool, error) {
 		return l.UpdatePool(ctx, actor, b.PoolID, b.Version, func(p *gpu.Pool) { change(p, b.PoolPatch) })
-	}, ok, pool), nil
+	}, ok, poolAt(time.Time{})), nil // the same whenever it is looked at
 }
 
 func agentPlanDeed(a *API, actor ledger.Actor, b contract.AgentPlan) (ledger.Deed, error) {

@@ -41,7 +41,7 @@ func (a *API) createPool(ctx context.Context, in *struct {
 	prior := plan.BootTimes{Prior50: fraction(b.BootP50Seconds), Prior95: fraction(b.BootP95Seconds)}
 	out, err := once(ctx, a, "POST /v1/pools", in.Idempotency, b, func(ctx context.Context) (int, contract.Pool, error) {
 		p, err := a.Ledger.CreatePool(ctx, auth.From(ctx), def, prior)
-		return http.StatusCreated, pool(p), err
+		return http.StatusCreated, poolAt(a.Clock.Now())(p), err
 	})
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func fraction(s float64) time.Duration { return time.Duration(s*1e6) * time.Micr
 
 func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Pool], err error) {
 	err = a.read(ctx, func(r ledger.Reader) error {
-		out, err = paged(in.Page, "pol", r.Pools, func(p ledger.Pool) string { return p.ID }, pool)
+		out, err = paged(in.Page, "pol", r.Pools, func(p ledger.Pool) string { return p.ID }, poolAt(r.Now()))
 		return err
 	})
 	return out, err
@@ -67,7 +67,7 @@ func (a *API) getPool(ctx context.Context, in *struct{ ByID }) (*One[contract.Po
 		p, err = r.Pool(in.ID)
 		return err
 	})
-	return &One[contract.Pool]{ETag: etag(p.Version), Body: pool(p)}, err
+	return &One[contract.Pool]{ETag: etag(p.Version), Body: poolAt(a.Clock.Now())(p)}, err
 }
 
 func (a *API) patchPool(ctx context.Context, in *struct {
@@ -81,7 +81,7 @@ func (a *API) patchPool(ctx context.Context, in *struct {
 		return nil, err
 	}
 	p, err := a.Ledger.UpdatePool(ctx, auth.From(ctx), in.ID, version, func(p *gpu.Pool) { change(p, in.Body) })
-	return &One[contract.Pool]{ETag: etag(p.Version), Body: pool(p)}, err
+	return &One[contract.Pool]{ETag: etag(p.Version), Body: poolAt(a.Clock.Now())(p)}, err
 }
 
 func change(p *gpu.Pool, b contract.PoolPatch) {
@@ -140,7 +140,28 @@ func sources(in []gpu.Alternate) []contract.PoolSource {
 	return out
 }
 
-func pool(p ledger.Pool) contract.Pool {
+func states(p ledger.Pool, now time.Time) []contract.SourceState {
+	var out []contract.SourceState
+	for _, s := range p.Pool.Sources() {
+		known := p.Of(p.Pool, s)
+		state := contract.SourceState{
+			Provisioner: s.Provisioner, Region: s.Region, InstanceType: s.Type, PricePerNodeHour: money(s.Price),
+			BootP50Seconds: known.Boot.P50().Seconds(), BootP95Seconds: known.Boot.P95().Seconds(), BootSamples: len(known.Boot.Seen),
+		}
+		if known.BlockedUntil.After(now) {
+			state.BlockedUntil = known.BlockedUntil.UTC()
+		}
+		out = append(out, state)
+	}
+	return out
+}
+
+// poolAt encodes pools as they are at a time: what is blocked until then is not.
+func poolAt(now time.Time) func(ledger.Pool) contract.Pool {
+	return func(p ledger.Pool) contract.Pool { return pool(p, now) }
+}
+
+func pool(p ledger.Pool, now time.Time) contract.Pool {
 	return contract.Pool{
 		ID: p.ID, Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, InstanceType: p.Type, Model: p.Model,
 		GPUsPerNode: p.PerNode, GPUMemoryMiB: p.MemoryMiB, PricePerNodeHour: money(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
@@ -149,6 +170,6 @@ func pool(p ledger.Pool) contract.Pool {
 		MaxLeaseSeconds: int64(p.Timers.MaxLease / time.Second), CleaningSeconds: int64(p.Timers.Cleaning / time.Second),
 		NodeCPUs: p.NodeCPUs, NodeMemoryMiB: p.NodeMemoryMiB, OnlineShare: p.OnlineShare, BorrowIdle: p.BorrowIdle, Paused: p.Paused, Simulated: p.Simulated,
 		BootP50Seconds: p.Boot.P50().Seconds(), BootP95Seconds: p.Boot.P95().Seconds(), BootSamples: len(p.Boot.Seen),
-		BlockedUntil: p.BlockedUntil.UTC(), CreatedAt: p.CreatedAt.UTC(), Version: p.Version,
+		BlockedUntil: p.AsksAgain(now).UTC(), Sources: states(p, now), CreatedAt: p.CreatedAt.UTC(), Version: p.Version,
 	}
 }

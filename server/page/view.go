@@ -60,8 +60,8 @@ type poolRow struct {
 }
 
 type nodeRow struct {
-	ID, Pool, State, Age, Reason, GPUs, Cost string
-	Simulated                                bool
+	ID, Pool, Source, State, Age, Reason, GPUs, Cost string
+	Simulated                                        bool
 }
 
 type bookingRow struct {
@@ -143,8 +143,8 @@ func (v *view) pools(pools []ledger.Pool, nodes []node.Node, now time.Time) map[
 		switch {
 		case p.Recovery.Active():
 			row.Note = "only reconciles until an operator confirms: " + p.Recovery.Reason
-		case p.BlockedUntil.After(now):
-			row.Note = "the provider had nothing; asks again in " + span(p.BlockedUntil.Sub(now))
+		case !p.AsksAgain(now).IsZero():
+			row.Note = "no source had any; asks again in " + span(p.AsksAgain(now).Sub(now))
 		case p.Paused:
 			row.Note = "pre-warming is paused"
 		}
@@ -165,9 +165,17 @@ func (v *view) nodes(nodes []node.Node, names map[string]string, now time.Time) 
 		if !n.BilledFrom.IsZero() {
 			paid = n.Source.Cost(now.Sub(n.BilledFrom)).String()
 		}
-		v.Nodes = append(v.Nodes, nodeRow{Cost: paid, ID: n.ID, Pool: names[n.PoolID], State: string(n.State()), Age: span(now.Sub(since)),
+		v.Nodes = append(v.Nodes, nodeRow{Cost: paid, ID: n.ID, Pool: names[n.PoolID], Source: place(n.Source), State: string(n.State()), Age: span(now.Sub(since)),
 			Reason: n.Reason, GPUs: strconv.Itoa(len(n.Devices)), Simulated: n.Simulated})
 	}
+}
+
+// place is where a machine comes from, as short as it can be.
+func place(s gpu.Source) string {
+	if s.Region == "" {
+		return s.Provisioner
+	}
+	return s.Provisioner + " " + s.Region
 }
 
 func (v *view) bookings(rs []reservation.Reservation, as []allocation.Allocation, names map[string]string, now time.Time) {

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,11 +24,19 @@ var nodeView = view[contract.Node]{
 		{head: "READY", cell: func(x contract.Node) string { return stamp(x.ReadyAt) }},
 		{head: "POOL", cell: func(x contract.Node) string { return x.PoolID }, wide: true},
 		{head: "SLOT", right: true, cell: func(x contract.Node) string { return strconv.Itoa(x.Slot) }, wide: true},
+		{head: "SOURCE", cell: func(x contract.Node) string { return source(x.Provisioner, x.Region, x.InstanceType) }, wide: true},
+		{head: "$/H", right: true, cell: func(x contract.Node) string { return money(x.PricePerNodeHour) }, wide: true},
 		{head: "PROVIDER ID", cell: func(x contract.Node) string { return dash(x.ProviderID) }, wide: true},
 		{head: "ADDRESS", cell: func(x contract.Node) string { return dash(x.Address) }, wide: true},
+		{head: "ENDS ITSELF", cell: func(x contract.Node) string { return stamp(x.ExpiresAt) }, wide: true},
 		{head: "GONE", cell: func(x contract.Node) string { return stamp(x.GoneAt) }, wide: true},
 		{head: "REASON", cell: func(x contract.Node) string { return dash(x.Reason) }},
 	},
+}
+
+// source names one place that machines come from.
+func source(provisioner, region, kind string) string {
+	return dash(strings.Join(slices.DeleteFunc([]string{provisioner, region, kind}, func(s string) bool { return s == "" }), "/"))
 }
 
 func took(from, to time.Time) string {

@@ -24,14 +24,12 @@ var poolView = view[contract.Pool]{
 		{head: "BOOT P95", right: true, cell: func(x contract.Pool) string { return fmt.Sprintf("%.0fs", x.BootP95Seconds) }},
 		{head: "STATE", cell: func(x contract.Pool) string { return poolState(x) }},
 		{head: "ID", cell: func(x contract.Pool) string { return x.ID }, wide: true},
-		{head: "PROVISIONER", cell: func(x contract.Pool) string { return x.Provisioner }, wide: true},
-		{head: "REGION", cell: func(x contract.Pool) string { return dash(x.Region) }, wide: true},
+		{head: "SOURCES", cell: sourcesOf, wide: true},
 		{head: "WARM HOLD", right: true, cell: func(x contract.Pool) string { return seconds(x.WarmHoldSeconds) }, wide: true},
 		{head: "IDLE RELEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.IdleReleaseSeconds) }, wide: true},
 		{head: "MAX LEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.MaxLeaseSeconds) }, wide: true},
 		{head: "CLEANING", right: true, cell: func(x contract.Pool) string { return seconds(x.CleaningSeconds) }, wide: true},
 		{head: "ONLINE/BATCH", cell: split, wide: true},
-		{head: "BOOTS SEEN", right: true, cell: func(x contract.Pool) string { return strconv.Itoa(x.BootSamples) }, wide: true},
 	},
 }
 
@@ -45,6 +43,20 @@ func split(x contract.Pool) string {
 		text += " borrowing"
 	}
 	return text
+}
+
+// sourcesOf says what is known of each source.
+func sourcesOf(x contract.Pool) string {
+	var all []string
+	for _, s := range x.Sources {
+		text := fmt.Sprintf("%s %s boots %.0fs/%.0fs (%d seen)", source(s.Provisioner, s.Region, s.InstanceType), money(s.PricePerNodeHour),
+			s.BootP50Seconds, s.BootP95Seconds, s.BootSamples)
+		if !s.BlockedUntil.IsZero() {
+			text += " no stock until " + stamp(s.BlockedUntil)
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
 }
 
 // badge marks what no real GPU stands behind.
