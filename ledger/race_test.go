@@ -8,6 +8,9 @@ import (
 	"testing"
 )
 
+// thorough: here too few histories are lived through to meet everything.
+const thorough = false
+
 // The race detector makes a history ten times as long, and what it looks for does
 // not hang on how many there are.
 func TestMain(m *testing.M) {

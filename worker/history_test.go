@@ -20,7 +20,7 @@ import (
 // is charged once, to the micro-dollar.
 func TestTheLedgerIsTheBill(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(24 / crashStride) {
+	for seed := range uint64(histories) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			s := usual()

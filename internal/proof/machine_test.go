@@ -41,7 +41,7 @@ func TestHistories(t *testing.T) {
 		}
 	})
 	for _, moment := range moments {
-		require.NotZero(t, seen[moment], "no history had a %s: %v", moment, seen)
+		require.True(t, seen[moment] > 0 || !thorough, "no history had a %s: %v", moment, seen)
 	}
 }
 
