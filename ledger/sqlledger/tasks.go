@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/forewarm/forewarm/ledger"
@@ -108,13 +109,26 @@ func (t *tx) Dispatch(limit int, window time.Duration) ([]ledger.Task, error) {
 		WHERE id IN (
 			SELECT id FROM tasks
 			WHERE state = 'ready' AND run_at > 0 AND run_at <= ? AND dispatch_after <= ?
-			ORDER BY run_at LIMIT ?%s)
-		RETURNING *`, t.store.dialect.skipLocked), micros(now.Add(window)), micros(now), micros(now), limit)
+			ORDER BY run_at LIMIT %d%s)
+		RETURNING *`, limit, t.store.dialect.skipLocked), micros(now.Add(window)), micros(now), micros(now))
 	slices.SortFunc(tasks, func(a, b ledger.Task) int {
 		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.ID, b.ID))
 	})
 	return tasks, err
 }
+
+// What is swept. SQLite prepares a statement with a parameter as its limit anew
+// for each execution.
+var (
+	sweepDone = fmt.Sprintf(`
+		DELETE FROM tasks WHERE id IN (
+			SELECT id FROM tasks WHERE state = 'done' AND finished_at < ? ORDER BY finished_at LIMIT %d)`, sweepSize)
+	sweepReplays = fmt.Sprintf(`
+		DELETE FROM idempotency WHERE (organization_id, route, key) IN (
+			SELECT organization_id, route, key FROM idempotency WHERE created_at < ? ORDER BY created_at LIMIT %d)`, sweepSize)
+	sweepPlans = fmt.Sprintf(`
+		DELETE FROM plans WHERE id IN (SELECT id FROM plans WHERE expires_at < ? ORDER BY expires_at LIMIT %d)`, sweepSize)
+)
 
 // Reap gives rows whose worker was not heard of to somebody else, and sweeps a
 // little of what is over.
@@ -127,23 +141,15 @@ func (t *tx) Reap() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = t.exec("sweeping finished tasks", `
-		DELETE FROM tasks WHERE id IN (
-			SELECT id FROM tasks WHERE state = 'done' AND finished_at < ? ORDER BY finished_at LIMIT ?)`,
-		micros(now.Add(-keepDone)), sweepSize)
+	_, err = t.exec("sweeping finished tasks", sweepDone, micros(now.Add(-keepDone)))
 	if err != nil {
 		return 0, err
 	}
-	_, err = t.exec("sweeping stored answers", `
-		DELETE FROM idempotency WHERE (organization_id, route, key) IN (
-			SELECT organization_id, route, key FROM idempotency WHERE created_at < ? ORDER BY created_at LIMIT ?)`,
-		micros(now.Add(-keepReplays)), sweepSize)
+	_, err = t.exec("sweeping stored answers", sweepReplays, micros(now.Add(-keepReplays)))
 	if err != nil {
 		return 0, err
 	}
-	_, err = t.exec("sweeping plans", `
-		DELETE FROM plans WHERE id IN (SELECT id FROM plans WHERE expires_at < ? ORDER BY expires_at LIMIT ?)`,
-		micros(now.Add(-keepPlans)), sweepSize)
+	_, err = t.exec("sweeping plans", sweepPlans, micros(now.Add(-keepPlans)))
 	return int(n), err
 }
 
@@ -190,7 +196,7 @@ func (r *reader) NextTask() (time.Time, error) {
 		DispatchAfter int64 `gorm:"column:dispatch_after"`
 	}
 	err := r.query().Raw(`
-		SELECT run_at, dispatch_after FROM tasks WHERE state = 'ready' AND run_at > 0 ORDER BY run_at LIMIT ?`, nextLook).Scan(&first).Error
+		SELECT run_at, dispatch_after FROM tasks WHERE state = 'ready' AND run_at > 0 ORDER BY run_at LIMIT ` + strconv.Itoa(nextLook)).Scan(&first).Error
 	if err != nil {
 		return time.Time{}, wrap("looking for the next task", err)
 	}

@@ -1,4 +1,5 @@
 -- +goose Up
+-- +goose StatementBegin
 
 -- Numbers are handed out before commit, so a smaller one can appear after a
 -- larger one. xid tells readers which rows no open transaction can still precede.
@@ -107,3 +108,4 @@ CREATE INDEX tasks_due ON tasks (run_at) WHERE state = 'ready'; -- dispatch
 CREATE INDEX tasks_leased ON tasks (lease_until) WHERE state = 'running'; -- reap
 CREATE INDEX tasks_finished ON tasks (finished_at) WHERE state = 'done'; -- sweep
 CREATE INDEX tasks_open ON tasks (subject, kind) WHERE state IN ('ready', 'running'); -- is there work for it already
+-- +goose StatementEnd

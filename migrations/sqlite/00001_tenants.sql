@@ -1,4 +1,5 @@
 -- +goose Up
+-- +goose StatementBegin
 
 CREATE TABLE organizations (
     id                   TEXT   NOT NULL PRIMARY KEY,
@@ -92,3 +93,4 @@ CREATE TABLE meta (
     key    TEXT NOT NULL PRIMARY KEY,
     value  TEXT NOT NULL
 );
+-- +goose StatementEnd

@@ -1,4 +1,5 @@
 -- +goose Up
+-- +goose StatementBegin
 
 CREATE TABLE pools (
     id             TEXT    NOT NULL PRIMARY KEY,
@@ -200,3 +201,4 @@ CREATE TABLE usages (
     usage            TEXT  NOT NULL,
     PRIMARY KEY (pool_id, organization_id)
 );
+-- +goose StatementEnd

@@ -1,4 +1,5 @@
 -- +goose Up
+-- +goose StatementBegin
 
 CREATE TABLE events (
     seq              INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -104,3 +105,4 @@ CREATE INDEX tasks_due ON tasks (run_at) WHERE state = 'ready'; -- dispatch
 CREATE INDEX tasks_leased ON tasks (lease_until) WHERE state = 'running'; -- reap
 CREATE INDEX tasks_finished ON tasks (finished_at) WHERE state = 'done'; -- sweep
 CREATE INDEX tasks_open ON tasks (subject, kind) WHERE state IN ('ready', 'running'); -- is there work for it already
+-- +goose StatementEnd
