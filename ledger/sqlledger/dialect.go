@@ -24,7 +24,7 @@ type dialect struct {
 	folder     string // of the migrations
 	goose      goose.Dialect
 	now        string // asks for the time in microseconds; empty: the Clock tells it
-	settled    string // holds for events that none with a smaller seq can still precede
+	overtakes  bool   // an event can appear after one with a larger number: see horizon
 	skipLocked string // ends a query for rows to update
 	elements   string // selects the strings of a JSON list: one text, however long the list
 	snapshot   sql.TxOptions
@@ -35,7 +35,6 @@ var sqliteDialect = dialect{
 	folder:   "sqlite",
 	goose:    goose.DialectSQLite3,
 	elements: "SELECT value FROM json_each(?)",
-	settled:  "1 = 1", // one writer: rows appear in the order of their numbers
 	snapshot: sql.TxOptions{ReadOnly: true},
 }
 
@@ -43,7 +42,7 @@ var postgresDialect = dialect{
 	folder:     "postgres",
 	goose:      goose.DialectPostgres,
 	now:        "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
-	settled:    "xid < pg_snapshot_xmin(pg_current_snapshot())",
+	overtakes:  true,
 	skipLocked: " FOR UPDATE SKIP LOCKED",
 	elements:   "SELECT json_array_elements_text(CAST(? AS json))",
 	batches:    true,

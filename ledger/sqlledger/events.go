@@ -17,7 +17,14 @@ func (r *reader) JournalEnd() (int64, error) {
 // reader who remembers the last number it saw misses none. On PostgreSQL that
 // leaves out those of the calling transaction.
 func (r *reader) Events(s ledger.Scope, f ledger.EventFilter, limit int) ([]ledger.Event, error) {
-	db := scoped(r.query(), s, tenant).Where("seq > ?", f.After).Where(r.store.dialect.settled)
+	db := scoped(r.query(), s, tenant).Where("seq > ?", f.After)
+	if r.store.dialect.overtakes {
+		marks, err := r.store.settled(r.db.Statement.Context)
+		if err != nil {
+			return nil, err
+		}
+		db = db.Where(settledSQL, marks...)
+	}
 	if f.Subject != "" {
 		db = db.Where("subject = ?", f.Subject)
 	}

@@ -70,6 +70,7 @@ type Store struct {
 	logger  *slog.Logger
 	close   []func() error
 	time    estimate // of PostgreSQL's
+	horizon horizon  // of PostgreSQL's journal
 
 	mu   sync.Mutex
 	rand *rand.Rand

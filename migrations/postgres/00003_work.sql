@@ -2,8 +2,11 @@
 -- +goose StatementBegin
 
 -- Numbers are handed out before commit, so a smaller one can appear after a
--- larger one. xid tells readers which rows no open transaction can still precede.
+-- larger one. Readers wait until no open transaction can hold one: they go by
+-- transaction ids, so a transaction must have its id before it draws a number.
+-- Columns are computed in their order; xid has to stay before seq.
 CREATE TABLE events (
+    xid              XID8    NOT NULL DEFAULT pg_current_xact_id(),
     seq              BIGINT  NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     organization_id  TEXT    NOT NULL,
     at               BIGINT  NOT NULL,
@@ -14,8 +17,7 @@ CREATE TABLE events (
     via              TEXT    NOT NULL,
     reason           TEXT    NOT NULL,
     message          TEXT    NOT NULL,
-    decision         TEXT    NOT NULL DEFAULT '',
-    xid              XID8    NOT NULL DEFAULT pg_current_xact_id()
+    decision         TEXT    NOT NULL DEFAULT ''
 );
 
 CREATE INDEX events_organization ON events (organization_id, seq); -- a tenant's stream

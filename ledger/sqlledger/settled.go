@@ -1,0 +1,77 @@
+package sqlledger
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+)
+
+// horizon knows how far PostgreSQL's journal is settled: up to which number no
+// open transaction can still add an event.
+//
+// Numbers are drawn before the commit, and a transaction that drew a smaller one
+// may commit later. But it had an id when it drew (see the table's definition), so
+// its id is smaller than one that is made after the largest number was read: once
+// all transactions before that id are over, everything up to that number is there,
+// or never will be.
+type horizon struct {
+	busy sync.Mutex // held by the one who looks; nobody waits for it
+
+	mu         sync.Mutex
+	sure, next mark
+}
+
+// mark says that every number up to seq was drawn by a transaction with an id
+// below xid.
+type mark struct{ seq, xid int64 }
+
+// settledSQL holds for events that none with a smaller number can still precede,
+// as far as the statement's own snapshot can see.
+const (
+	xminSQL    = "CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)"
+	settledSQL = "(seq <= ? AND ? < " + xminSQL + " OR seq <= ? AND ? < " + xminSQL + ")"
+)
+
+// settled returns the arguments of settledSQL, after a look at how far things are.
+func (s *Store) settled(ctx context.Context) ([]any, error) {
+	h := &s.horizon
+	if h.busy.TryLock() {
+		err := h.look(ctx, s.writer)
+		h.busy.Unlock()
+		if err != nil {
+			return nil, wrap("reading how far the journal is settled", err)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return []any{h.sure.seq, h.sure.xid, h.next.seq, h.next.xid}, nil
+}
+
+// look moves on to the next mark once the last one is reached.
+func (h *horizon) look(ctx context.Context, db *sql.DB) error {
+	h.mu.Lock()
+	sure, next := h.sure, h.next
+	h.mu.Unlock()
+	if next != sure {
+		var xmin int64
+		if err := db.QueryRowContext(ctx, "SELECT "+xminSQL).Scan(&xmin); err != nil {
+			return err
+		}
+		if xmin <= next.xid {
+			return nil
+		}
+		sure = next
+	}
+	if err := db.QueryRowContext(ctx, "SELECT last_value FROM events_seq_seq").Scan(&next.seq); err != nil {
+		return err
+	}
+	if next.seq != sure.seq { // the id must be younger than the number
+		if err := db.QueryRowContext(ctx, "SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)").Scan(&next.xid); err != nil {
+			return err
+		}
+	}
+	h.mu.Lock()
+	h.sure, h.next = sure, next
+	h.mu.Unlock()
+	return nil
+}
