@@ -154,7 +154,7 @@ func (s *Store) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("reading the URL: %w", err)
 	}
-	conns := cmp.Or(cfg.MaxConns, 16)
+	conns := max(cmp.Or(cfg.MaxConns, 16), 2) // a reader of events may need another: see horizon
 	s.writer = stdlib.OpenDB(*config)
 	s.close = append(s.close, s.writer.Close)
 	s.writer.SetMaxOpenConns(conns)

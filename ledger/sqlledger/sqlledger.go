@@ -48,8 +48,8 @@ type Config struct {
 	// Logger hears of statements that failed for no reason a caller chooses by.
 	// Nil means none. Values never reach it.
 	Logger *slog.Logger
-	// MaxConns bounds the connections to PostgreSQL, and SQLite's readers. Zero
-	// means 16, and 4.
+	// MaxConns bounds the connections to PostgreSQL, at least 2, and SQLite's
+	// readers. Zero means 16, and 4.
 	MaxConns int
 	// Unsafe lets SQLite answer before the disk has the data, and gives a database
 	// in memory one connection, on which a Read must not wait inside another. It is
