@@ -1,0 +1,105 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// decideNow decides on a request that starts now. An offer of a later start is
+// taken by reserving, beside the own reservations, so it must hold with them, too.
+func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (verdict, calendar.Interval, error) {
+	d, window, err := u.decideInstead(p, h, req)
+	if err != nil || d.Accepted() || len(req.own) == 0 {
+		return d, window, err
+	}
+	d.Offers = slices.DeleteFunc(d.Offers, func(o admission.Offer) bool {
+		if !o.Window.Start.After(u.now()) {
+			return false
+		}
+		ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: o.Shape, Window: o.Window}
+		again := decide(ask, u.view(p, h, p.tiersFor(o.Window, u.now(), u.cfg.Policy)))
+		return !again.Accepted()
+	})
+	return d, window, nil
+}
+
+// decideInstead admits a request that starts now as if the own reservations were
+// not there, preferring their places. A request that must wait for a boot is
+// admitted again with the boot's time added, so that its lease is whole. Which
+// bookings give way may be what it must wait for: each of the two is therefore
+// asked again with the shares.
+func (u *unit) decideInstead(p *poolUnit, h *holding, req takeRequest) (verdict, calendar.Interval, error) {
+	for _, r := range req.own {
+		p.setReservation(&r, nil)
+		defer p.setReservation(nil, &r)
+	}
+	view := u.view(p, h, p.tiersNow(req.own, req.explicit))
+	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
+	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Window: window, Now: true}
+	d, window := u.decideBoot(p, ask, view)
+	if d.untouched() {
+		return d, window, nil
+	}
+	ranked, err := u.ranked(p)
+	if err != nil {
+		return d, window, err
+	}
+	if view.Movable, view.Speculative = p.movable(), ranked; len(view.Movable) > 0 || len(ranked) > 0 {
+		d, window = u.decideBoot(p, ask, view)
+	}
+	if !d.Accepted() {
+		d.Offers = u.tenable(p, ask, view, d.Offers)
+	}
+	return d, window, nil
+}
+
+// decideBoot admits a request that starts now, and again with a boot's time added
+// if its nodes are not all ready. Of a request that is refused, it offers what
+// either of the two would.
+func (u *unit) decideBoot(p *poolUnit, ask admission.Request, view admission.View) (verdict, calendar.Interval) {
+	warm := decide(ask, view)
+	if warm.Accepted() && p.allReady(warm.Slots) {
+		return warm, ask.Window
+	}
+	boot := p.Pool.asked(u.now()).Boot.P95() + u.cfg.Policy.Guard
+	long := ask
+	long.Window.End = ask.Window.End.Add(boot)
+	view.Pool.Timers.MaxLease += boot
+	cold := decide(long, view)
+	if warm.Accepted() && cold.Accepted() {
+		return cold, long.Window
+	}
+	offers := warm.Offers
+	for _, o := range cold.Offers {
+		o.Window.End = o.Window.End.Add(-boot)
+		o.Cost = admission.Cost(p.Pool.Pool, o.Shape, o.Window.Length())
+		if !slices.Contains(offers, o) {
+			offers = append(offers, o)
+		}
+	}
+	if warm.Accepted() {
+		warm = cold
+	}
+	warm.Offers = offers
+	return warm, ask.Window
+}
+
+// tenable keeps the offers that would be accepted if they were taken at once: an
+// offer to begin now may have to wait for a boot, too.
+func (u *unit) tenable(p *poolUnit, ask admission.Request, view admission.View, offers []admission.Offer) []admission.Offer {
+	return slices.DeleteFunc(offers, func(o admission.Offer) bool {
+		if o.Window.Start.After(u.now()) {
+			return false
+		}
+		if o.Window.Length() < time.Second {
+			return true
+		}
+		ask.Shape, ask.Window = o.Shape, o.Window
+		d, _ := u.decideBoot(p, ask, view)
+		return !d.Accepted()
+	})
+}
