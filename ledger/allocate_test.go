@@ -218,3 +218,26 @@ func TestQuotaHoldsAndIsGivenBack(t *testing.T) {
 	require.NoError(t, err)
 	w.allocate(ann, 1)
 }
+
+// Work that starts now takes over what its agent guessed; a later start, which is
+// reserved, stands beside it, and both count against the key's cap.
+func TestALaterOfferHoldsBesideTheOwnReservations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ours, theirs := w.person("ours"), w.person("theirs")
+	bot := agent(ours, "guesser")
+	bot.Caps.MaxGPUs = 4
+	_, err := w.ledger.PutPlan(w.Context(), bot, ledger.DesiredPlan{Pool: "lab", Windows: []ledger.DesiredWindow{
+		{Start: w.clock.Now().Add(time.Minute), End: w.clock.Now().Add(6 * time.Hour), GPUs: 1, Probability: 0.9}}})
+	require.NoError(t, err)
+	w.reserve(theirs, 6, w.after(time.Minute, 3*time.Hour))
+	_, err = w.ledger.Allocate(w.Context(), bot, ledger.AllocateRequest{Pool: "lab", GPUs: 4, Lease: 4 * time.Hour})
+	var refused *ledger.RefusedError
+	require.ErrorAs(t, err, &refused)
+	for _, o := range refused.Decision.Offers {
+		if o.Window.Start.After(w.clock.Now()) {
+			_, err := w.ledger.Reserve(w.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: o.Shape.GPUs(), Window: o.Window})
+			require.NoError(t, err, "%+v", o)
+		}
+	}
+}
