@@ -34,7 +34,7 @@ func newPostgres(ctx context.Context, s *Site) (*Postgres, error) {
 		return nil, err
 	}
 	dir := filepath.Join(s.Dir, "postgres")
-	p := &Postgres{Port: s.port(), password: s.secret}
+	p := &Postgres{Port: port(), password: s.secret}
 	run := func(program string, args ...string) *exec.Cmd {
 		cmd := exec.Command(filepath.Join(bin, program), args...) //nolint:gosec,noctx // the installed server, which outlives the call that starts it
 		cmd.Dir = "/"

@@ -27,20 +27,15 @@ func newProxies() *toxiproxy.ApiServer {
 }
 
 func (s *Site) proxy(name string, upstream int) (*Proxy, error) {
-	p := toxiproxy.NewProxy(s.proxies, name, "127.0.0.1:0", net.JoinHostPort("127.0.0.1", strconv.Itoa(upstream)))
+	port := port()
+	p := toxiproxy.NewProxy(s.proxies, name, loopback(port), loopback(upstream))
 	if err := p.Start(); err != nil {
 		return nil, fmt.Errorf("starting the proxy of %s: %w", name, err)
 	}
-	_, port, err := net.SplitHostPort(p.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("reading the address of the proxy of %s: %w", name, err)
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		return nil, fmt.Errorf("reading the port of the proxy of %s: %w", name, err)
-	}
-	return &Proxy{Name: name, Port: n, proxy: p}, nil
+	return &Proxy{Name: name, Port: port, proxy: p}, nil
 }
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 // Cut ends every connection. New ones are refused until Heal.
 func (p *Proxy) Cut() { p.proxy.Stop() }

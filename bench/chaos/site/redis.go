@@ -24,7 +24,7 @@ func newRedis(ctx context.Context, s *Site) (*Redis, error) {
 	if err != nil {
 		return nil, errors.New("Redis is not installed (Debian and Ubuntu: apt-get install redis-server)")
 	}
-	r := &Redis{Port: s.port(), password: s.secret}
+	r := &Redis{Port: port(), password: s.secret}
 	r.Process = s.process("redis", func() *exec.Cmd {
 		return exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(r.Port), "--requirepass", r.password, //nolint:gosec,noctx // the installed server, which outlives the call that starts it
 			"--dir", s.Dir, "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction")

@@ -10,10 +10,12 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -46,7 +48,6 @@ type Site struct {
 	owner   *syscall.Credential // of PostgreSQL's processes
 	secret  string
 	pepper  string
-	taken   map[int]bool
 	all     []*Process
 }
 
@@ -59,7 +60,7 @@ type Server struct {
 // Open starts everything below dir, which must be empty, with so many servers
 // and workers of the program.
 func Open(ctx context.Context, dir, binary string, servers, workers int) (_ *Site, err error) {
-	s := &Site{Dir: dir, Binary: binary, Proxies: map[string]*Proxy{}, nursery: newNursery(), proxies: newProxies(), taken: map[int]bool{}}
+	s := &Site{Dir: dir, Binary: binary, Proxies: map[string]*Proxy{}, nursery: newNursery(), proxies: newProxies()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -136,7 +137,7 @@ func (s *Site) migrate(ctx context.Context) error {
 // staff starts the servers and the workers.
 func (s *Site) staff(ctx context.Context, servers, workers int) error {
 	for i := range servers {
-		name, address := fmt.Sprintf("server-%d", i+1), fmt.Sprintf("127.0.0.1:%d", s.port())
+		name, address := fmt.Sprintf("server-%d", i+1), fmt.Sprintf("127.0.0.1:%d", port())
 		command, err := s.forewarm(name, []string{"FOREWARM_LISTEN=" + address}, "server")
 		if err != nil {
 			return err
@@ -236,17 +237,19 @@ func (s *Site) Close() error {
 	return s.Cloud.close()
 }
 
-// port is one that nothing listens on and that nobody else was given.
-func (s *Site) port() int {
+// handed counts the ports that were handed out, so that none is twice.
+var handed atomic.Int64
+
+// port is one that nothing listens on and that nobody else was given. It is below
+// the ports of outgoing connections, one of which could take it while its process
+// is dead.
+func port() int {
+	const lowest, ports = 20_000, 12_000
 	for {
-		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			continue
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		_ = l.Close() // it was only asked for its number
-		if !s.taken[port] {
-			s.taken[port] = true
+		port := lowest + (os.Getpid()+int(handed.Add(1)))%ports
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", loopback(port))
+		if err == nil {
+			_ = l.Close() // it was only asked whether it is free
 			return port
 		}
 	}
