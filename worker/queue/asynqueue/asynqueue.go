@@ -75,6 +75,9 @@ func (q *Queue) Run(ctx context.Context, concurrency int, h queue.Handler) error
 		return nil
 	}
 	if err := q.Ping(ctx); err != nil {
+		if ctx.Err() != nil { // stopped before it began
+			return nil
+		}
 		return fmt.Errorf("running the Redis queue: %w", err)
 	}
 	d := newDelivery(ctx, concurrency, h, q.cfg.Logger)
