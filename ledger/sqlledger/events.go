@@ -13,18 +13,30 @@ func (r *reader) JournalEnd() (int64, error) {
 	return end, wrap("reading the journal's end", err)
 }
 
+// settled returns a condition for events that may be shown. A follower asks for
+// nothing else, so that the look at how far things are comes before its snapshot.
+// Who reads events beside other things reads them once, and is content with those
+// of transactions before which all are over.
+func (r *reader) settled() (string, []any, error) {
+	switch {
+	case !r.store.dialect.overtakes:
+		return "1 = 1", nil, nil
+	case r.asked:
+		return "xid < pg_snapshot_xmin(pg_current_snapshot())", nil, nil
+	}
+	marks, err := r.store.settled(r.db.Statement.Context)
+	return settledSQL, marks, err
+}
+
 // Events returns events that no open transaction can still precede, so that a
 // reader who remembers the last number it saw misses none. On PostgreSQL that
 // leaves out those of the calling transaction.
 func (r *reader) Events(s ledger.Scope, f ledger.EventFilter, limit int) ([]ledger.Event, error) {
-	db := scoped(r.query(), s, tenant).Where("seq > ?", f.After)
-	if r.store.dialect.overtakes {
-		marks, err := r.store.settled(r.db.Statement.Context)
-		if err != nil {
-			return nil, err
-		}
-		db = db.Where(settledSQL, marks...)
+	rule, marks, err := r.settled()
+	if err != nil {
+		return nil, err
 	}
+	db := scoped(r.query(), s, tenant).Where("seq > ?", f.After).Where(rule, marks...)
 	if f.Subject != "" {
 		db = db.Where("subject = ?", f.Subject)
 	}

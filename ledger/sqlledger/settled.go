@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"sync"
+	"time"
 )
 
 // horizon knows how far PostgreSQL's journal is settled: up to which number no
@@ -32,11 +33,16 @@ const (
 	settledSQL = "(seq <= ? AND ? < " + xminSQL + " OR seq <= ? AND ? < " + xminSQL + ")"
 )
 
+// lookTimeout keeps a connection that is dead from holding up everybody's looks.
+const lookTimeout = 5 * time.Second
+
 // settled returns the arguments of settledSQL, after a look at how far things are.
 func (s *Store) settled(ctx context.Context) ([]any, error) {
 	h := &s.horizon
 	if h.busy.TryLock() {
+		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 		err := h.look(ctx, s.writer)
+		cancel()
 		h.busy.Unlock()
 		if err != nil {
 			return nil, wrap("reading how far the journal is settled", err)

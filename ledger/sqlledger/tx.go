@@ -25,6 +25,7 @@ type reader struct {
 	db      *gorm.DB
 	session *session // of a transaction on PostgreSQL
 	now     time.Time
+	asked   bool  // a statement was run, so that the snapshot is taken
 	writes  int   // statements that may have changed something
 	err     error // why the transaction must not be committed
 }
@@ -188,6 +189,7 @@ func (r *reader) outcome(err error) error {
 
 // query starts a statement that inherits no condition from another.
 func (r *reader) query() *gorm.DB {
+	r.asked = true
 	db := r.db.Session(&gorm.Session{NewDB: true})
 	if r.session != nil {
 		_ = db.AddError(r.session.begin(db.Statement.Context)) // which the statement then fails with
