@@ -6,9 +6,10 @@
 // state and is safe for concurrent use.
 //
 // Failures are *Error, found with errors.As, and carry the server's problem
-// document. Every POST, PUT, PATCH and DELETE carries an idempotency key, so the
-// caller may send a request again after a broken connection by using the same
-// context from WithIdempotencyKey.
+// document. Every POST, PUT, PATCH and DELETE but that of CreateKey carries an
+// idempotency key, so the caller may send a request again after a broken
+// connection by using the same context from WithIdempotencyKey. Patient does that
+// for a server that asks to wait.
 package client
 
 import (
@@ -72,6 +73,9 @@ type call struct {
 	query  url.Values
 	body   any
 	header http.Header
+	// unrepeatable marks a request whose repeat has another effect whatever key it
+	// carries, so that it carries none.
+	unrepeatable bool
 }
 
 // do sends a call and decodes the answer into T. An empty answer leaves T zero.
@@ -140,7 +144,7 @@ func (c *Client) request(ctx context.Context, r call) (*http.Request, error) {
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
-	if r.method != http.MethodGet {
+	if r.method != http.MethodGet && !r.unrepeatable {
 		req.Header.Set(contract.HeaderIdempotencyKey, keyFor(ctx))
 	}
 	return req, nil

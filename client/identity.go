@@ -51,7 +51,7 @@ func (c *Client) PatchUser(ctx context.Context, id string, version int, in contr
 // CreateKey makes an API key. The answer is the only place where its secret is
 // ever shown; a repeat makes another key.
 func (c *Client) CreateKey(ctx context.Context, in contract.KeyCreate) (contract.KeyCreated, error) {
-	return do[contract.KeyCreated](ctx, c, call{method: http.MethodPost, path: []string{"keys"}, body: in})
+	return do[contract.KeyCreated](ctx, c, call{method: http.MethodPost, path: []string{"keys"}, body: in, unrepeatable: true})
 }
 
 // Keys lists keys without their secrets.

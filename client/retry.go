@@ -1,0 +1,92 @@
+package client
+
+import (
+	"context"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// Patient is a Doer that tries again when the server says when: after 429 (too
+// many requests) and 503 (not now) that carry Retry-After. It repeats only what
+// is safe to repeat: what only reads, and a POST with an idempotency key, with
+// the same one. After 429 anything is, because nothing was done.
+type Patient struct {
+	Next Doer // sends the requests
+	// Wait waits, or less when the context ends; then it returns the reason.
+	Wait func(context.Context, time.Duration) error
+	// Limit is how long all waits of one request may be together. What would
+	// take longer is answered as it came.
+	Limit time.Duration
+	// Told is called before each wait, if it is there.
+	Told func(time.Duration)
+}
+
+// Do sends a request until it is answered for good.
+func (p Patient) Do(r *http.Request) (*http.Response, error) {
+	left := p.Limit
+	for {
+		resp, err := p.Next.Do(r)
+		if err != nil {
+			return nil, err
+		}
+		after, ok := again(r, resp)
+		if !ok || after > left {
+			return resp, nil
+		}
+		if err := p.rest(r, resp, after); err != nil {
+			return nil, err
+		}
+		left -= after
+	}
+}
+
+// rest lets go of an answer, waits, and makes the request ready to be sent again.
+func (p Patient) rest(r *http.Request, resp *http.Response, after time.Duration) error {
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxProblem)) // so that its connection can be used again
+	_ = resp.Body.Close()
+	if p.Told != nil {
+		p.Told(after)
+	}
+	if err := p.Wait(r.Context(), after); err != nil {
+		return err
+	}
+	if r.GetBody == nil {
+		return nil
+	}
+	body, err := r.GetBody()
+	r.Body = body
+	return err
+}
+
+// again reports whether a request may be sent once more, and when.
+func again(r *http.Request, resp *http.Response) (after time.Duration, ok bool) {
+	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil || seconds < 0 || seconds > math.MaxInt32 || r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
+		return 0, false
+	}
+	after = max(time.Duration(seconds)*time.Second, 100*time.Millisecond)
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests:
+		return after, true
+	case http.StatusServiceUnavailable:
+		return after, repeatable(r)
+	default:
+		return 0, false
+	}
+}
+
+func repeatable(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return true
+	case http.MethodPost:
+		return r.Header.Get(contract.HeaderIdempotencyKey) != ""
+	default:
+		return false
+	}
+}
