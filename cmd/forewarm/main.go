@@ -5,9 +5,7 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 	_ "time/tzdata" // schedules need every zone, also where the system has none
 
 	"github.com/spf13/cobra"
@@ -21,7 +19,7 @@ import (
 var version = ""
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.SignalContext(context.Background())
 	root := cli.Root(versionText())
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Run the control plane:"})
 	for _, cmd := range daemon.Commands(versionText(), save) {

@@ -48,11 +48,11 @@ func devices(x contract.Allocation) string {
 
 func (a *app) allocate() *cobra.Command {
 	var in contract.AllocationCreate
-	var lease duration
+	var lease span
 	c := &cobra.Command{
 		Use: "allocate --gpus N (--model M | --pool P)", Short: "Get GPUs now, under a lease",
 		Example: "  forewarm allocate --gpus 2 --model a100 --for 2h --wait",
-		Args:    noArgs, Annotations: map[string]string{dryRuns: "yes", waits: "yes", "noun": "allocations"},
+		Args:    noArgs, Annotations: map[string]string{waits: "yes", "noun": "allocations"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := need(cmd, "gpus"); err != nil {
 				return err
@@ -122,7 +122,7 @@ func (a *app) release() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.planning {
+			if a.previews() {
 				return a.makePlan(cmd, api, contract.PlanRelease, contract.PlannedRelease{AllocationID: id})
 			}
 			got, err := api.Release(a.send(cmd.Context()), id)
@@ -135,7 +135,7 @@ func (a *app) release() *cobra.Command {
 }
 
 func (a *app) extend() *cobra.Command {
-	by := duration(0)
+	var by span
 	c := &cobra.Command{
 		Use: "extend ALLOCATION --by DURATION", Short: "Prolong a lease", Args: named("ALLOCATION"), Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/internal/httpx"
 )
 
 // askFor bounds one raw request.
@@ -76,7 +75,7 @@ func (a *app) raw(cmd *cobra.Command, method, path, body string) error {
 	if method != http.MethodGet {
 		req.Header.Set(contract.HeaderIdempotencyKey, first(a.flags.idempotencyKey, rand.Text()))
 	}
-	resp, err := httpx.NewClient(httpx.Config{Timeout: askFor, MaxBody: 32 << 20, UserAgent: a.agent()}).Do(req)
+	resp, err := a.doer(askFor).Do(req)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func workload(x contract.CalendarStep, i int) string {
 
 func (a *app) calendar() *cobra.Command {
 	var from, zone string
-	length, step := duration(24*time.Hour), duration(time.Hour)
+	length, step := span(24*time.Hour), duration(time.Hour)
 	c := &cobra.Command{
 		Use: "calendar POOL", Short: "See when a pool has room", Args: named("POOL"),
 		Example: "  forewarm calendar a100 --from 'mon 08:00' --for 12h --step 30m",

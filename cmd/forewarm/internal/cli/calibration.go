@@ -94,7 +94,7 @@ const day = 24 * time.Hour
 
 func (a *app) calibration() *cobra.Command {
 	var source string
-	last := duration(30 * day)
+	last := span(30 * day)
 	c := &cobra.Command{
 		Use: "calibration", Short: "See how far forecasts can be believed, by what made them", Args: noArgs,
 		Example: "  forewarm report calibration --source llm --last 7d",

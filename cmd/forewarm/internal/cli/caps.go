@@ -13,7 +13,7 @@ type capsFlags struct {
 	gpus         int
 	perDay       string
 	gpuHours     int64
-	lead, window duration
+	lead, window span
 }
 
 var capFlags = []string{"max-gpus", "max-per-day", "max-lead", "max-window"}

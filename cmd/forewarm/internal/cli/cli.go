@@ -39,7 +39,11 @@ type app struct {
 	// planning and asking are set by the commands that make others show what they
 	// would do, or explain it.
 	planning, asking bool
+	told             func(time.Duration) // says that a busy server is waited for
 }
+
+// previews reports whether a command shows a plan instead of doing something.
+func (a *app) previews() bool { return a.planning || a.flags.dryRun }
 
 // globals are the flags of every command.
 type globals struct {
@@ -48,7 +52,7 @@ type globals struct {
 	noHeaders, quiet        bool
 	noColor, wait           bool
 	dryRun, yes             bool
-	timeout                 duration
+	timeout                 span
 }
 
 // Root returns the command tree, to which the caller may add its own commands.
@@ -81,6 +85,7 @@ func newRoot(w world) *cobra.Command {
 		}
 		root.AddCommand(commands...)
 	}
+	a.prepare(root)
 	return root
 }
 
@@ -92,9 +97,7 @@ func (a *app) bind(root *cobra.Command) {
 	f.BoolVar(&g.noHeaders, "no-headers", false, "tables without their header")
 	f.BoolVarP(&g.quiet, "quiet", "q", false, "only data, nothing on standard error but failures")
 	f.BoolVar(&g.noColor, "no-color", false, "no colours (NO_COLOR)")
-	f.BoolVar(&g.wait, "wait", false, "wait until the GPUs are there")
-	g.timeout = duration(15 * time.Minute)
-	f.Var(&g.timeout, "timeout", "how long --wait waits")
+	g.timeout = span(15 * time.Minute)
 	f.BoolVarP(&g.dryRun, "dry-run", "n", false, "say what would happen and change nothing")
 	f.StringVar(&g.idempotencyKey, "idempotency-key", "", "the same key sent twice has one effect")
 	f.BoolVarP(&g.yes, "yes", "y", false, "do not ask before destroying something")
@@ -102,6 +105,7 @@ func (a *app) bind(root *cobra.Command) {
 
 // checkFlags refuses what no command could use, before anything is sent.
 func (a *app) checkFlags(cmd *cobra.Command, _ []string) error {
+	a.told = func(d time.Duration) { a.say(cmd, "The server is busy; trying again in %s.", short(d)) }
 	if a.terminal(cmd.ErrOrStderr()) && !a.flags.noColor && a.getenv("NO_COLOR") == "" {
 		cmd.Root().Annotations = map[string]string{colours: "yes"}
 	}
@@ -114,16 +118,40 @@ func (a *app) checkFlags(cmd *cobra.Command, _ []string) error {
 	if !known(a.flags.output) {
 		return usagef(cmd.CommandPath()+" --help", "there is no output format %q: want %s", a.flags.output, strings.Join(formats, ", "))
 	}
-	for _, flag := range []string{dryRuns, waits} {
-		if cmd.Flags().Changed(flag) && cmd.Annotations[flag] == "" {
-			return usagef(cmd.CommandPath()+" --help", "%s does not know --%s", cmd.CommandPath(), flag)
-		}
+	if cmd.Flags().Changed(dryRuns) && cmd.Annotations[dryRuns] == "" {
+		return usagef(cmd.CommandPath()+" --help", "%s does not know --%s", cmd.CommandPath(), dryRuns)
 	}
 	return nil
 }
 
-// These annotate the commands that know the flags of these names. For others
-// they are an error: who asks for no change must not get one.
+// prepare gives every command below one what all of them have: it honours
+// --dry-run, what would change something being held back and shown; and what
+// can be waited for has the flags for that.
+func (a *app) prepare(c *cobra.Command) {
+	if run := c.RunE; run != nil {
+		c.RunE = func(cmd *cobra.Command, args []string) error { return a.rehearsed(cmd, run(cmd, args)) }
+	}
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations[dryRuns] = "yes"
+	if c.Annotations[waits] != "" {
+		a.bindWait(c)
+	}
+	for _, sub := range c.Commands() {
+		a.prepare(sub)
+	}
+}
+
+func (a *app) bindWait(c *cobra.Command) {
+	c.Flags().Var(&a.flags.timeout, "timeout", "how long to wait")
+	if c.Name() != "wait" {
+		c.Flags().BoolVar(&a.flags.wait, "wait", false, "wait until the GPUs are there")
+	}
+}
+
+// These annotate the commands that know the flags of these names. Who asks a
+// command that does not know --dry-run for no change must not get one.
 const (
 	dryRuns = "dry-run"
 	waits   = "wait"
@@ -138,11 +166,24 @@ func (a *app) client() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{Timeout: time.Minute, MaxBody: 32 << 20, UserAgent: a.agent()}))
+	c, err := client.New(t.Server, t.Key, a.doer(time.Minute))
 	if err != nil {
 		return nil, &Error{Exit: ExitUsage, Message: err.Error(), Next: []string{"forewarm status --server " + DefaultServer}}
 	}
 	return c, nil
+}
+
+// patience is how long a busy server is waited for, all in all.
+const patience = 30 * time.Second
+
+// doer sends requests: again when a busy server asks to wait, and in a dry run
+// none that changes something.
+func (a *app) doer(timeout time.Duration) client.Doer {
+	var d client.Doer = httpx.NewClient(httpx.Config{Timeout: timeout, MaxBody: 32 << 20, UserAgent: a.agent()})
+	if a.flags.dryRun {
+		d = withheld{d}
+	}
+	return client.Patient{Next: answering{d}, Wait: a.pause, Limit: patience, Told: a.tellWait}
 }
 
 // stream is a client whose answers do not end.

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,6 +18,9 @@ type duration time.Duration
 // Set reads the text form.
 func (d *duration) Set(text string) error {
 	v, err := strictyaml.ParseDuration(text)
+	if err == nil && v%time.Second != 0 {
+		err = errors.New("must be whole seconds")
+	}
 	*d = duration(v)
 	return err
 }
@@ -35,6 +38,30 @@ func (*duration) Type() string { return "duration" }
 
 func (d *duration) std() time.Duration { return time.Duration(*d) }
 func (d *duration) seconds() int64     { return int64(d.std() / time.Second) }
+
+// span is a duration that is not zero: nothing can be held for no time, and zero
+// is what the server reads as not said.
+type span duration
+
+// Set reads the text form.
+func (s *span) Set(text string) error {
+	if err := (*duration)(s).Set(text); err != nil {
+		return err
+	}
+	if *s == 0 {
+		return errors.New("must be longer than that")
+	}
+	return nil
+}
+
+// String writes the shortest text form; none for zero.
+func (s *span) String() string { return (*duration)(s).String() }
+
+// Type names the flag's value in help texts.
+func (*span) Type() string { return "duration" }
+
+func (s *span) std() time.Duration { return time.Duration(*s) }
+func (s *span) seconds() int64     { return int64(s.std() / time.Second) }
 
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
@@ -103,22 +130,26 @@ func need(cmd *cobra.Command, flags ...string) error {
 // say tells the person something that is not data.
 func (a *app) say(cmd *cobra.Command, format string, args ...any) {
 	if !a.flags.quiet {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), plainLines(fmt.Sprintf(format, args...)))
 	}
 }
 
 // confirm asks before something is destroyed. Without a terminal it fails with
 // the flag to add.
 func (a *app) confirm(cmd *cobra.Command, args []string, question string) error {
-	if a.flags.yes {
+	if a.flags.yes || a.flags.dryRun {
 		return nil
 	}
 	again := strings.Join(append([]string{cmd.CommandPath()}, append(args, "--yes")...), " ")
 	if !a.terminal(cmd.InOrStdin()) || !a.terminal(cmd.ErrOrStderr()) {
 		return &Error{Exit: ExitUsage, Message: question + ": this needs a yes, and there is no terminal to ask at", Next: []string{again}}
 	}
-	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s? [y/N] ", question)
-	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s? [y/N] ", plain(question))
+	answer, err := readLine(cmd.Context(), cmd.InOrStdin())
+	if cmd.Context().Err() != nil {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr())
+		return &Error{Exit: ExitInterrupt, Message: "interrupted: nothing was changed", Next: []string{again}, Err: err}
+	}
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
 		return nil
 	}

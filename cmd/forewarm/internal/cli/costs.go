@@ -43,7 +43,7 @@ func part(amount, total contract.Money) *float64 {
 }
 
 func (a *app) costs() *cobra.Command {
-	last := duration(7 * 24 * time.Hour)
+	last := span(7 * 24 * time.Hour)
 	var by string
 	c := &cobra.Command{
 		Use: "costs", Short: "See what machines cost, who pays for them, and what for", Args: noArgs,

@@ -95,7 +95,7 @@ func writeRecord(w io.Writer, d contract.Decision) error {
 		if err := json.Indent(&pretty, d.Record, "", "  "); err != nil {
 			return fmt.Errorf("reading the record: %w", err)
 		}
-		text = pretty.String()
+		text = plainLines(pretty.String())
 	}
 	if _, err := fmt.Fprintln(w, text); err != nil {
 		return fmt.Errorf("writing: %w", err)

@@ -29,7 +29,8 @@ const (
 	ExitTimeout    = 9  // --wait gave up; what was waited for goes on
 	ExitWaitFailed = 10 // what was waited for failed
 	ExitApproval   = 11 // somebody must approve first
-	ExitInterrupt  = 130
+	ExitInterrupt  = 130 // Ctrl-C
+	ExitTerminated = 143 // SIGTERM
 )
 
 // Error is a failure with its exit code and what to run next.
@@ -64,7 +65,7 @@ func Execute(ctx context.Context, root *cobra.Command) int {
 		if errors.As(err, &e) && len(e.Next) > 0 {
 			complain(root, e)
 		}
-		return ExitInterrupt
+		return interruptCode(ctx)
 	}
 	e := explain(cmd, err)
 	complain(root, e)
@@ -76,16 +77,16 @@ func complain(root *cobra.Command, e *Error) {
 	if root.Annotations[colours] != "" {
 		label = "\x1b[31m" + label + "\x1b[0m"
 	}
-	_, _ = fmt.Fprintln(w, label+" "+e.Message)
+	_, _ = fmt.Fprintln(w, label+" "+plainLines(e.Message))
 	for _, d := range e.Detail {
-		_, _ = fmt.Fprintln(w, "  "+d)
+		_, _ = fmt.Fprintln(w, "  "+plain(d))
 	}
 	for i, n := range e.Next {
 		label := "  or:  "
 		if i == 0 {
 			label = "Next:  "
 		}
-		_, _ = fmt.Fprintln(w, label+n)
+		_, _ = fmt.Fprintln(w, label+plain(n))
 	}
 }
 

@@ -61,7 +61,7 @@ type keyFlags struct {
 	in      contract.KeyCreate
 	caps    capsFlags
 	out     string
-	expires duration
+	expires span
 }
 
 func (a *app) keyCreate() *cobra.Command {

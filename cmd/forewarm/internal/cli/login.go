@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -35,6 +34,10 @@ func (a *app) login() *cobra.Command {
 			who, err := api.Whoami(cmd.Context())
 			if err != nil {
 				return err
+			}
+			if a.flags.dryRun {
+				a.say(cmd, "Dry run: nothing was changed. %s accepts the key (%s, role %s); it would be saved as context %q.", t.Server, who.KeyID, who.Role, as)
+				return nil
 			}
 			if err := saveContext(a.getenv, as, t); err != nil {
 				return err
@@ -72,8 +75,8 @@ func (a *app) newKey(cmd *cobra.Command, file, known string) (string, error) {
 		return "", &Error{Exit: ExitLogin, Message: "no key was given, and there is no terminal to ask at", Next: []string{"forewarm login --key-file FILE"}}
 	}
 	_, _ = fmt.Fprint(cmd.ErrOrStderr(), "API key (it will be visible): ")
-	text, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-	return strings.TrimSpace(text), nil
+	text, err := readLine(cmd.Context(), cmd.InOrStdin())
+	return strings.TrimSpace(text), err
 }
 
 // savedContext is a context as it is listed, without its key.
@@ -116,6 +119,10 @@ func (a *app) contexts() *cobra.Command {
 			}
 			if _, ok := f.Contexts[args[0]]; !ok {
 				return &Error{Exit: ExitNotFound, Message: fmt.Sprintf("no context %q is saved", args[0]), Next: []string{"forewarm contexts list"}}
+			}
+			if a.flags.dryRun {
+				a.say(cmd, "Dry run: nothing was changed. Later commands would use %q, %s.", args[0], f.Contexts[args[0]].Server)
+				return nil
 			}
 			f.Current = args[0]
 			return writeContexts(path, f)

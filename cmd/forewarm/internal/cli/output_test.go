@@ -138,12 +138,18 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, []string{"pool.created", "user.created"}, seen[len(seen)-2:])
 }
 
+// decode reads JSON.
+func decode(t *testing.T, text []byte, to any) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(text, to))
+}
+
 // Nothing that a server says can steer a terminal.
 func TestTablesShowNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		for _, r := range plain(rapid.String().Draw(t, "text")) {
-			if r < ' ' || r >= 0x7f && r < 0xa0 {
+			if steers(r) {
 				t.Fatalf("%q steers", r)
 			}
 		}

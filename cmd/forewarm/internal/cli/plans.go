@@ -68,6 +68,9 @@ func (a *app) makePlan(cmd *cobra.Command, api *client.Client, kind string, requ
 	if err := a.showPlan(cmd, got); err != nil {
 		return err
 	}
+	if a.flags.dryRun {
+		a.say(cmd, "Dry run: nothing was changed.")
+	}
 	a.say(cmd, "Next:  forewarm apply %s", got.ID)
 	return nil
 }
@@ -90,7 +93,7 @@ func (a *app) written(cmd *cobra.Command, id string, item any, text func(io.Writ
 	}
 	var b strings.Builder
 	text(&b)
-	if _, err := io.WriteString(w, b.String()); err != nil {
+	if _, err := io.WriteString(w, plainLines(b.String())); err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}
 	return nil
@@ -169,6 +172,16 @@ func waitText(x contract.WaitEstimate) string {
 	return fmt.Sprintf("%s, likely %s to %s (80%%, %s)", at(x.P50Seconds), at(x.P10Seconds), at(x.P90Seconds), plain(x.Basis))
 }
 
+// showAgain is a dry run of applying: a plan shows what it would do.
+func (a *app) showAgain(cmd *cobra.Command, api *client.Client, id string) error {
+	got, err := api.Plan(cmd.Context(), id)
+	if err != nil {
+		return err
+	}
+	a.say(cmd, "Dry run: nothing was changed.")
+	return a.showPlan(cmd, got)
+}
+
 func (a *app) apply() *cobra.Command {
 	return &cobra.Command{
 		Use: "apply PLAN", Short: "Do exactly what a plan shows, or nothing", Args: named("PLAN"),
@@ -176,6 +189,9 @@ func (a *app) apply() *cobra.Command {
 			api, err := a.client()
 			if err != nil {
 				return err
+			}
+			if a.flags.dryRun {
+				return a.showAgain(cmd, api, args[0])
 			}
 			got, err := api.ApplyPlan(a.send(cmd.Context()), args[0])
 			if err != nil {

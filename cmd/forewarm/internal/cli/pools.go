@@ -100,7 +100,8 @@ func (a *app) pools() *cobra.Command {
 
 func (a *app) poolsCreate() *cobra.Command {
 	var in contract.PoolCreate
-	var hold, idle, lease, cleaning duration
+	var hold, lease span
+	var idle, cleaning duration
 	var memory float64
 	var price string
 	c := &cobra.Command{
@@ -152,7 +153,8 @@ func (a *app) poolsCreate() *cobra.Command {
 func (a *app) poolsEdit() *cobra.Command {
 	var minNodes, maxNodes, cpus, memory, share int
 	var price string
-	var hold, idle, lease, cleaning duration
+	var hold, lease span
+	var idle, cleaning duration
 	var paused, borrow bool
 	c := &cobra.Command{
 		Use: "edit POOL", Short: "Change a pool (operators)", Args: named("POOL"), Example: "  forewarm pools edit a100-sim --paused=true",
@@ -203,7 +205,7 @@ func (a *app) patchPool(cmd *cobra.Command, ref string, patch contract.PoolPatch
 	if err != nil {
 		return err
 	}
-	if a.planning {
+	if a.previews() {
 		return a.makePlan(cmd, api, contract.PlanPool, contract.PlannedPool{PoolID: pool.ID, Version: pool.Version, PoolPatch: patch})
 	}
 	got, err := api.PatchPool(a.send(cmd.Context()), pool.ID, pool.Version, patch)

@@ -70,7 +70,7 @@ func (a *app) showPrewarm(cmd *cobra.Command, got contract.Prewarm) error {
 
 func (a *app) prewarmPause() *cobra.Command {
 	var in contract.PrewarmPauseCreate
-	var length duration
+	var length span
 	var until, zone string
 	c := &cobra.Command{
 		Use: "pause", Short: "Warm nothing on a guess; promises are kept (admins)", Args: noArgs,
@@ -99,7 +99,7 @@ func (a *app) prewarmPause() *cobra.Command {
 
 // ending is when something ends that is said to last a while, or until a time;
 // zero when neither is said.
-func (a *app) ending(length duration, until, zone string) (time.Time, error) {
+func (a *app) ending(length span, until, zone string) (time.Time, error) {
 	switch {
 	case length > 0:
 		return a.clock.Now().Add(length.std()).UTC(), nil

@@ -265,7 +265,7 @@ func setLimit(flag, text string, to **int64) error {
 }
 
 func (a *app) changeQuota(cmd *cobra.Command, api *client.Client, now contract.Quota, force bool) error {
-	if a.planning {
+	if a.previews() {
 		return a.makePlan(cmd, api, contract.PlanQuota, contract.PlannedQuota{
 			OrganizationID: now.OrganizationID, Version: now.Version, Limits: now.Limits, Force: force,
 		})

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -14,7 +12,6 @@ import (
 	pretty "github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
-	yaml "go.yaml.in/yaml/v3"
 
 	"github.com/forewarm/forewarm/contract"
 )
@@ -65,7 +62,7 @@ func list[T any](a *app, cmd *cobra.Command, v view[T], items []T) error {
 		return nil
 	case name:
 		for _, item := range items {
-			_, _ = fmt.Fprintln(w, v.name(item))
+			_, _ = fmt.Fprintln(w, plain(v.name(item)))
 		}
 		return nil
 	}
@@ -85,7 +82,7 @@ func one[T any](a *app, cmd *cobra.Command, v view[T], item T) error {
 	case jsonl:
 		return line(w, item)
 	case name:
-		_, err := fmt.Fprintln(w, v.name(item))
+		_, err := fmt.Fprintln(w, plain(v.name(item)))
 		return err
 	}
 	width := 0
@@ -93,7 +90,7 @@ func one[T any](a *app, cmd *cobra.Command, v view[T], item T) error {
 		width = max(width, len(c.head))
 	}
 	for _, c := range v.columns {
-		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, c.head, c.cell(item)); err != nil {
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, c.head, plain(c.cell(item))); err != nil {
 			return fmt.Errorf("writing: %w", err)
 		}
 	}
@@ -162,55 +159,6 @@ func (a *app) table(w io.Writer, rows [][]string, heads []head) error {
 		}
 	}
 	return nil
-}
-
-// plain keeps what comes from elsewhere from steering the terminal.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
-// encode writes the API's own JSON, or the same as YAML.
-func (a *app) encode(w io.Writer, v any) error {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("encoding: %w", err)
-	}
-	if a.flags.output == asYAML {
-		var node yaml.Node
-		if err := yaml.Unmarshal(buf.Bytes(), &node); err != nil {
-			return fmt.Errorf("encoding: %w", err)
-		}
-		blockStyle(&node)
-		out := yaml.NewEncoder(w)
-		out.SetIndent(2)
-		return out.Encode(&node)
-	}
-	_, err := w.Write(buf.Bytes())
-	return err
-}
-
-// blockStyle undoes the flow style that JSON gives its YAML.
-func blockStyle(n *yaml.Node) {
-	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
-		n.Style = 0
-	}
-	for _, c := range n.Content {
-		blockStyle(c)
-	}
-}
-
-func line(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
 // money renders an amount to the cent, as people write it.

@@ -33,7 +33,7 @@ var reportView = view[contract.Report]{
 func hours(h float64) string { return strconv.FormatFloat(h, 'f', 2, 64) }
 
 func (a *app) report() *cobra.Command {
-	last := duration(7 * 24 * time.Hour)
+	last := span(7 * 24 * time.Hour)
 	c := &cobra.Command{
 		Use: "report", Short: "See the two numbers: how often nobody waited, and what that cost", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

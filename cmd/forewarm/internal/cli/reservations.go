@@ -65,7 +65,7 @@ func (a *app) reservationsCancel() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.planning {
+			if a.previews() {
 				return a.makePlan(cmd, api, contract.PlanCancel, contract.PlannedCancel{ReservationID: args[0]})
 			}
 			got, err := api.CancelReservation(a.send(cmd.Context()), args[0])
@@ -78,7 +78,7 @@ func (a *app) reservationsCancel() *cobra.Command {
 }
 
 func (a *app) reservationsClaim() *cobra.Command {
-	var lease duration
+	var lease span
 	var in contract.Claim
 	c := &cobra.Command{
 		Use: "claim RESERVATION", Short: "Turn a promise into GPUs held now", Args: named("RESERVATION"), Annotations: map[string]string{waits: "yes"},
@@ -88,7 +88,7 @@ func (a *app) reservationsClaim() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.planning {
+			if a.previews() {
 				return a.makePlan(cmd, api, contract.PlanClaim, contract.PlannedClaim{ReservationID: args[0], Claim: in})
 			}
 			got, err := api.Claim(a.send(cmd.Context()), args[0], in)

@@ -36,9 +36,9 @@ func (p *progress) show(id, phase string, now time.Time) {
 	switch {
 	case p.quiet:
 	case p.live:
-		_, _ = fmt.Fprintf(p.w, "\r\x1b[K◐ %s  %s  %s", id, phase, short(now.Sub(p.since)))
+		_, _ = fmt.Fprintf(p.w, "\r\x1b[K◐ %s  %s  %s", plain(id), plain(phase), short(now.Sub(p.since)))
 	case phase != p.last:
-		_, _ = fmt.Fprintf(p.w, "%s  %s\n", id, phase)
+		_, _ = fmt.Fprintf(p.w, "%s  %s\n", plain(id), plain(phase))
 	}
 	p.last = phase
 }

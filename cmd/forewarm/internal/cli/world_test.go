@@ -40,6 +40,7 @@ type town struct {
 	worker   *worker.Worker
 	server   *server.Server
 	url      string
+	secret   string // of the operator
 	env      map[string]string
 	terminal bool   // whether the person sits at one
 	stdin    string // what they type
@@ -83,7 +84,7 @@ func (w *town) build(t *testing.T) {
 	require.NoError(t, err)
 	listening := httptest.NewServer(w.server)
 	t.Cleanup(listening.Close)
-	w.url = listening.URL
+	w.url, w.secret = listening.URL, secret.Reveal()
 	w.env = map[string]string{"FOREWARM_API": w.url, "FOREWARM_API_KEY": secret.Reveal(), "XDG_CONFIG_HOME": filepath.Join(t.TempDir(), "config"), "TZ": "Europe/Berlin"}
 }
 

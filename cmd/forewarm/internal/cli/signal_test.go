@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// interruptible is a context that ends as if a signal had come.
+func interruptible(t *testing.T, s syscall.Signal) (context.Context, func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	return ctx, func() { cancel(&Interrupted{Signal: s}) }
+}
+
+// Nobody answers a question: a signal ends it at once, and nothing is done.
+func TestSignalsEndQuestions(t *testing.T) {
+	t.Parallel()
+	for s, code := range map[syscall.Signal]int{syscall.SIGINT: ExitInterrupt, syscall.SIGTERM: ExitTerminated} {
+		w := newTown(t)
+		id := w.must("key", "create", "ci", "-o", "name")
+		w.terminal = true
+		for _, args := range [][]string{{"key", "revoke", id}, {"login"}} {
+			ctx, interrupt := interruptible(t, s)
+			silent, typed := io.Pipe()
+			t.Cleanup(func() { _ = typed.Close() })
+			root := w.root()
+			if args[0] == "login" {
+				w.env["FOREWARM_API_KEY"] = ""
+			}
+			root.SetArgs(args)
+			root.SetIn(silent)
+			root.SetOut(io.Discard)
+			root.SetErr(onWrite(func(text string) {
+				if strings.HasSuffix(text, ": ") || strings.HasSuffix(text, "? [y/N] ") {
+					interrupt()
+				}
+			}))
+			require.Equal(t, code, Execute(ctx, root), "%v", args)
+		}
+		w.env["FOREWARM_API_KEY"] = w.secret
+		require.Contains(t, w.must("key", "list"), id)
+		require.NotContains(t, w.must("events"), "key.revoked")
+	}
+}
+
+// While the server is at work on a change, an interruption says that it may have
+// been done; while it only reads there is nothing to say.
+func TestSignalsEndRequests(t *testing.T) {
+	t.Parallel()
+	for args, says := range map[string]string{"apply pln_1": "it may have done what was asked", "plan show pln_1": ""} {
+		w := newTown(t)
+		ctx, interrupt := interruptible(t, syscall.SIGINT)
+		s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			interrupt()
+			<-r.Context().Done()
+		}))
+		w.env["FOREWARM_API"] = s.URL
+		_, errs, code := w.run(ctx, strings.Fields(args)...)
+		s.Close()
+		require.Equal(t, ExitInterrupt, code, args)
+		require.Contains(t, errs, says, args)
+		require.Equal(t, says == "", errs == "", errs)
+	}
+}
+
+func TestSignalContext(t *testing.T) { //nolint:paralleltest // the signal is the whole process's
+	ctx, stop := SignalContext(context.Background())
+	defer stop()
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+	<-ctx.Done()
+	require.Equal(t, ExitTerminated, interruptCode(ctx))
+	require.ErrorIs(t, context.Cause(ctx), context.Canceled)
+	var i *Interrupted
+	require.True(t, errors.As(context.Cause(ctx), &i))
+	require.Equal(t, syscall.SIGTERM, i.Signal)
+}
+
+// A server that asks to wait is asked again.
+func TestBusyServer(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	busy := true
+	real := w.server
+	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if busy {
+			out.Header().Set("Retry-After", "2")
+			out.WriteHeader(http.StatusTooManyRequests)
+			busy = false
+			return
+		}
+		real.ServeHTTP(out, r)
+	}))
+	t.Cleanup(s.Close)
+	w.env["FOREWARM_API"] = s.URL
+	before := w.clock.Now()
+	out, errs, code := w.forewarm("org", "list", "-o", "name")
+	require.Zero(t, code, errs)
+	require.NotEmpty(t, out)
+	require.Equal(t, "The server is busy; trying again in 2s.\n", errs)
+	require.Equal(t, "2s", w.clock.Now().Sub(before).String())
+}
+
+// What a server says cannot steer a terminal, in any format that people read,
+// and stays the same value in those that programs read.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.pool()
+	const hostile = "a\u202egpj\u009b31mz\U000e0041"
+	w.must("allocate", "--gpus", "1", "--pool", "lab", "--name", hostile)
+	for _, format := range formats {
+		out := w.must("allocations", "list", "-o", format)
+		require.Negative(t, strings.IndexFunc(strings.ReplaceAll(out, "\n", ""), steers), "%s: %q", format, out)
+		if format != name {
+			require.Contains(t, out, `a\u202egpj\u009b31mz`, format)
+		}
+	}
+	var again []struct{ Name string }
+	decode(t, []byte(w.must("allocations", "list", "-o", "json")), &again)
+	require.Equal(t, hostile, again[0].Name)
+	require.Contains(t, w.must("allocations", "show", hostile), `gpj\u009b31m`)
+	var screen bytes.Buffer
+	root := w.root()
+	root.SetErr(&screen)
+	complain(root, &Error{Message: "no\x1b]0;owned\x07", Detail: []string{"\x1b[2J"}, Next: []string{"\u202e"}})
+	require.Negative(t, strings.IndexFunc(strings.ReplaceAll(screen.String(), "\n", ""), steers), "%q", screen.String())
+}
