@@ -19,15 +19,17 @@ func (a *app) encode(w io.Writer, v any) error {
 		return fmt.Errorf("encoding: %w", err)
 	}
 	if a.flags.output == asYAML {
-		return writeYAML(w, buf.Bytes())
+		return writeYAML(w, yamlEscapes(buf.String()))
 	}
 	_, err := io.WriteString(w, jsonEscapes(buf.String()))
 	return err
 }
 
-func writeYAML(w io.Writer, text []byte) error {
+// writeYAML writes JSON as YAML. YAML does not take control characters as they
+// are, so they come escaped.
+func writeYAML(w io.Writer, text string) error {
 	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}
 	blockStyle(&node)

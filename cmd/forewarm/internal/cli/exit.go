@@ -20,15 +20,15 @@ import (
 const (
 	ExitOK         = 0
 	ExitFailed     = 1
-	ExitUsage      = 2  // the command or a value in it is wrong
-	ExitLogin      = 4  // no valid key
-	ExitNotFound   = 5  //
-	ExitConflict   = 6  // its state, or somebody else's change, does not allow it
-	ExitPolicy     = 7  // quota, budget, cap or role
-	ExitNoCapacity = 8  // later it may work
-	ExitTimeout    = 9  // --wait gave up; what was waited for goes on
-	ExitWaitFailed = 10 // what was waited for failed
-	ExitApproval   = 11 // somebody must approve first
+	ExitUsage      = 2   // the command or a value in it is wrong
+	ExitLogin      = 4   // no valid key
+	ExitNotFound   = 5   //
+	ExitConflict   = 6   // its state, or somebody else's change, does not allow it
+	ExitPolicy     = 7   // quota, budget, cap or role
+	ExitNoCapacity = 8   // later it may work
+	ExitTimeout    = 9   // --wait gave up; what was waited for goes on
+	ExitWaitFailed = 10  // what was waited for failed
+	ExitApproval   = 11  // somebody must approve first
 	ExitInterrupt  = 130 // Ctrl-C
 	ExitTerminated = 143 // SIGTERM
 )
