@@ -193,8 +193,12 @@ func ended(r history.Record, known bool, now time.Time) (time.Time, bool) {
 	}
 }
 
-// note keeps a log line, without its secrets, for the model.
+// note keeps a log line, without its secrets, for the model; not one about what
+// Forewarm itself does.
 func (a *Agent) note(text string) {
+	if history.IsOwnLine(text) {
+		return // or the agent would take its own acts for evidence
+	}
 	line, _ := a.cfg.Scrub.Redact(text)
 	a.lines = append(a.lines, line)
 	if over := len(a.lines) - maxLines; over > 0 {

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/csv"
 	"slices"
 	"strings"
@@ -10,12 +11,16 @@ import (
 type columns struct {
 	index map[string]int
 	width int
+	last  string // name of the last column; empty behind a closing separator
 }
 
 // newColumns reads a header row; names are compared in lower case. The error is
 // a *HeaderError when a required name is missing.
 func newColumns(names, required []string) (columns, error) {
 	c := columns{index: make(map[string]int, len(names)), width: len(names)}
+	if len(names) > 0 {
+		c.last = strings.TrimSpace(names[len(names)-1])
+	}
 	for i, name := range slices.Backward(names) {
 		c.index[strings.ToLower(strings.TrimSpace(name))] = i
 	}
@@ -38,6 +43,23 @@ func (c columns) get(row []string, name string) string {
 		return ""
 	}
 	return strings.TrimSpace(row[i])
+}
+
+// any reports whether one of the columns is there.
+func (c columns) any(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { _, ok := c.index[name]; return ok })
+}
+
+// fold puts together the named column, if it is the last with a name, where its
+// own text has the separator in it.
+func (c columns) fold(row []string, name string) []string {
+	i, ok := c.index[name]
+	over := len(row) - c.width
+	if !ok || over <= 0 || i < c.width-2 || i == c.width-2 && c.last != "" {
+		return row
+	}
+	whole := strings.Join(row[i:i+over+1], "|")
+	return append(append(slices.Clone(row[:i]), whole), row[i+over+1:]...)
 }
 
 type csvParser struct {
@@ -74,10 +96,16 @@ func (p *csvParser) Parse(text string) (Record, bool, error) {
 		return Record{}, false, errWidth
 	}
 	get := func(name string) string { return p.columns.get(row, name) }
-	r, err := traceRow{
+	t := traceRow{
 		id: get("job_id"), group: get("group"), user: get("user"), submitted: get("submit_ts"),
 		started: get("start_ts"), duration: get("duration_s"), gpus: get("gpus"), status: get("status"),
-	}.record(p.options)
+		name: cmp.Or(get("name"), get("job_name")), comment: get("comment"), labels: get("labels"),
+		nameless: !p.columns.any("name", "job_name", "comment", "labels"),
+	}
+	if t.own() {
+		return Record{}, false, nil
+	}
+	r, err := t.record(p.options)
 	return r, err == nil, err
 }
 

@@ -91,6 +91,9 @@ type Record struct {
 	GPUs int
 	// State is how the job stands or ended.
 	State State
+	// Nameless says that its history has neither names nor comments nor labels: if
+	// the job is a placeholder of Forewarm, nobody can tell.
+	Nameless bool
 }
 
 // Validate returns a *RowError, without a line, for the first rule that the

@@ -35,6 +35,13 @@ type kubeMeta struct {
 	UID               string `json:"uid"`
 	CreationTimestamp string `json:"creationTimestamp"`
 	OwnerReferences   []struct{ Kind, UID string }
+	Labels            map[string]string `json:"labels"`
+	Annotations       map[string]string `json:"annotations"`
+}
+
+// own reports whether the object is a placeholder of Forewarm.
+func (m kubeMeta) own() bool {
+	return m.Labels[ownLabel] != "" || m.Annotations[ownToken] != "" || isOwn(m.Name)
 }
 
 // owner is the UID of the Job that made a Pod, or empty.
@@ -75,7 +82,7 @@ func (k kubeObject) jobUID() string {
 
 // record makes the record of a Pod or a Job that asks for GPUs.
 func (k kubeObject) record(o Options) (Record, bool, error) {
-	if k.Kind != "Pod" && k.Kind != "Job" {
+	if k.Kind != "Pod" && k.Kind != "Job" || k.Metadata.own() {
 		return Record{}, false, nil
 	}
 	gpus, err := k.gpus()

@@ -126,8 +126,10 @@ func read(r io.Reader, p Parser, each func(Record) error) (Report, error) {
 // ReadCSV reads a CSV file with a header row and calls each for every record,
 // in file order. Columns are found by name: job_id, submit_ts (Unix seconds) and
 // gpus must be there; group, user, start_ts (Unix seconds at which it got its
-// GPUs), duration_s and status may be; others are ignored. A row is one line: quoted line breaks are refused, so that one stray
-// quote breaks one row. An error of each stops the reading and is returned.
+// GPUs), duration_s, status, name (or job_name), comment and labels may be; others
+// are ignored. By the last three, placeholders of Forewarm are known and skipped.
+// A row is one line: quoted line breaks are refused, so that one stray quote
+// breaks one row. An error of each stops the reading and is returned.
 func ReadCSV(r io.Reader, o Options, each func(Record) error) (Report, error) {
 	return read(r, NewCSV(o), each)
 }

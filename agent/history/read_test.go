@@ -41,11 +41,11 @@ func TestReadCSVReadsTheTraceSchema(t *testing.T) {
 	require.Equal(t, []history.Record{
 		{
 			ID: history.Pseudonym(nil, "a1"), Tenant: "lab", Submitted: time.Unix(1504521041, 0).UTC(),
-			Duration: 2240194 * time.Second, GPUs: 8, State: history.Completed,
+			Duration: 2240194 * time.Second, GPUs: 8, State: history.Completed, Nameless: true,
 		},
 		{
 			ID: history.Pseudonym(nil, "a2"), Submitted: time.Unix(1504521042, 5e8).UTC(),
-			GPUs: 1, State: history.Running,
+			GPUs: 1, State: history.Running, Nameless: true,
 		},
 	}, records)
 }
@@ -104,9 +104,12 @@ func TestAHeaderWithoutTheColumnsIsRefused(t *testing.T) {
 	_, _, err := collect(t, history.ReadCSV, history.Options{}, "job_id,when\na,b\n")
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, []string{"submit_ts", "gpus"}, missing.Missing)
-	_, _, err = collect(t, history.ReadSacct, history.Options{}, "JobID|Submit|State\n1|Unknown|RUNNING\n")
+	_, _, err = collect(t, history.ReadSacct, history.Options{}, "JobID|Submit|State|JobName\n1|Unknown|RUNNING|x\n")
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, []string{"AllocTRES or ReqTRES"}, missing.Missing)
+	_, _, err = collect(t, history.ReadSacct, history.Options{}, "JobID|Submit|AllocTRES\n1|1504521041|gres/gpu=1\n")
+	require.ErrorAs(t, err, &missing)
+	require.ErrorContains(t, err, "no column JobName: without it Forewarm's own placeholders would count as your jobs; add it")
 }
 
 func TestReadJSONL(t *testing.T) {
@@ -133,22 +136,23 @@ func TestReadSacct(t *testing.T) {
 	t.Parallel()
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
-	text := `JobID|Account|Partition|Submit|Start|End|ElapsedRaw|State|AllocTRES|ReqTRES
-12|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:05:00|2026-07-01T10:05:00|3600|COMPLETED|cpu=8,gres/gpu:a100=4,gres/gpu=4|
-12.batch|lab||2026-07-01T09:00:00|2026-07-01T09:05:00|2026-07-01T10:05:00|3600|COMPLETED|cpu=8,gres/gpu=4|
-13_4||gpu|2026-07-01T09:00:00|Unknown|Unknown|0|PENDING||cpu=1,gres/gpu:a100=2,gres/gpu:t4=1
-14|lab|cpu|2026-07-01T09:00:00|Unknown|Unknown|0|PENDING||cpu=1,gres/gpumem=7
-15|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:00:00|2026-07-01T09:00:00|0|CANCELLED by 1000|gres/gpu=1|
-16|lab|gpu|2026-10-25T00:00:00|2026-10-25T02:50:00|2026-10-25T02:10:00|1200|TIMEOUT|gres/gpu=1|
-17|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:05:00|2026-07-01T08:05:00||FAILED|gres/gpu=1|
-18|lab|gpu|Unknown|||| |gres/gpu=1|
-19|lab|gpu|2026-07-01T09:00:00|||||gres/gpu=x|
+	text := `JobID|Account|Partition|Submit|Start|End|ElapsedRaw|State|AllocTRES|ReqTRES|JobName
+12|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:05:00|2026-07-01T10:05:00|3600|COMPLETED|cpu=8,gres/gpu:a100=4,gres/gpu=4||a|b
+12.batch|lab||2026-07-01T09:00:00|2026-07-01T09:05:00|2026-07-01T10:05:00|3600|COMPLETED|cpu=8,gres/gpu=4||train
+13_4||gpu|2026-07-01T09:00:00|Unknown|Unknown|0|PENDING||cpu=1,gres/gpu:a100=2,gres/gpu:t4=1|train
+14|lab|cpu|2026-07-01T09:00:00|Unknown|Unknown|0|PENDING||cpu=1,gres/gpumem=7|train
+15|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:00:00|2026-07-01T09:00:00|0|CANCELLED by 1000|gres/gpu=1||train
+16|lab|gpu|2026-10-25T00:00:00|2026-10-25T02:50:00|2026-10-25T02:10:00|1200|TIMEOUT|gres/gpu=1||train
+17|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:05:00|2026-07-01T08:05:00||FAILED|gres/gpu=1||train
+18|lab|gpu|Unknown|||| |gres/gpu=1||train
+19|lab|gpu|2026-07-01T09:00:00|||||gres/gpu=x||train
+21|lab|gpu|2026-07-01T09:00:00|2026-07-01T09:05:00|Unknown|0|RUNNING|gres/gpu=8|gres/gpu=8|forewarm-0123456789abcdef
 20|a|b|c
 `
 	records, report, err := collect(t, history.ReadSacct, history.Options{Zone: berlin}, text)
 	require.NoError(t, err)
 	require.Len(t, records, 4)
-	require.EqualValues(t, 2, report.Skipped)
+	require.EqualValues(t, 3, report.Skipped)
 	require.EqualValues(t, 4, report.Broken)
 	require.Equal(t, []string{"ended", "Submit", "TRES", ""}, fields(report))
 	require.Equal(t, history.Record{
@@ -234,6 +238,6 @@ func FuzzReadJSONL(f *testing.F) {
 
 func FuzzReadSacct(f *testing.F) {
 	fuzzReader(f, history.ReadSacct,
-		"JobID|Submit|Start|End|AllocTRES\n1|2026-07-01T09:00:00|Unknown|None|gres/gpu=1\n",
-		"JobID|Submit|ReqTRES\n1|1504521041|gres/gpu:a=9223372036854775807,gres/gpu:b=1\n")
+		"JobID|Submit|Start|End|AllocTRES|JobName\n1|2026-07-01T09:00:00|Unknown|None|gres/gpu=1|x|y\n",
+		"JobID|Submit|ReqTRES|JobName\n1|1504521041|gres/gpu:a=9223372036854775807,gres/gpu:b=1|x\n")
 }

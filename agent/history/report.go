@@ -38,12 +38,17 @@ func (e *RowError) Error() string {
 type HeaderError struct {
 	// Missing are the names that were looked for.
 	Missing []string
+	// Why says what the columns are for; empty where their names say it.
+	Why string
 }
+
+// whyNames is why names of jobs are needed.
+const whyNames = "without it Forewarm's own placeholders would count as your jobs; "
 
 // Error names the missing columns and the fix.
 func (e *HeaderError) Error() string {
-	return fmt.Sprintf("line 1: the header row has no column %s: add it, or choose the format that the file has",
-		strings.Join(e.Missing, ", "))
+	return fmt.Sprintf("line 1: the header row has no column %s: %sadd it, or choose the format that the file has",
+		strings.Join(e.Missing, ", "), e.Why)
 }
 
 // Report counts what was done with the rows of a file.
@@ -55,8 +60,8 @@ type Report struct {
 	Kept int64
 	// Broken is the number of rows that broke a rule.
 	Broken int64
-	// Skipped is the number of sound rows that are no GPU job: job steps and
-	// jobs without a GPU.
+	// Skipped is the number of sound rows that are no GPU job of yours: job steps,
+	// jobs without a GPU, and placeholders of Forewarm.
 	Skipped int64
 	// Errors describes the first 20 broken rows.
 	Errors []RowError

@@ -9,7 +9,12 @@ import (
 // traceRow is one row of the trace schema, still text, from CSV or JSON.
 type traceRow struct {
 	id, group, user, submitted, started, duration, gpus, status string
+	name, comment, labels                                       string
+	nameless                                                    bool // it has no place for any of the three
 }
+
+// own reports whether the row is about a placeholder of Forewarm.
+func (t traceRow) own() bool { return isOwn(t.id, t.name, t.comment, t.labels) }
 
 // record checks the row and makes its record. The tenant is the group, or the
 // user where there is no group.
@@ -36,6 +41,7 @@ func (t traceRow) record(o Options) (Record, error) {
 	r := Record{
 		ID: Pseudonym(o.Salt, t.id), Tenant: tenant, Submitted: submitted,
 		Duration: duration, GPUs: gpus, State: ParseState(t.status),
+		Nameless: t.nameless,
 	}
 	if t.started != "" {
 		if r.Started, err = unixTime("start_ts", t.started); err != nil {

@@ -14,8 +14,9 @@ type sacctParser struct {
 }
 
 // NewSacct returns a parser for the format of ReadSacct. It needs the columns
-// JobID, Submit and AllocTRES or ReqTRES, and uses Start, End, ElapsedRaw,
-// State, Account and Partition where they are.
+// JobID, Submit, JobName and AllocTRES or ReqTRES, and uses Start, End,
+// ElapsedRaw, State, Account, Partition and Comment where they are. JobName stands
+// last, so that a bar in a name breaks nothing.
 func NewSacct(o Options) Parser { return &sacctParser{options: o} }
 
 // Header reports whether the header row is still to come.
@@ -32,6 +33,7 @@ func (p *sacctParser) Parse(text string) (Record, bool, error) {
 		p.columns, p.err = sacctColumns(row)
 		return Record{}, false, p.err
 	}
+	row = p.columns.fold(row, "jobname")
 	if len(row) != p.columns.width {
 		return Record{}, false, errWidth
 	}
@@ -43,6 +45,9 @@ func sacctColumns(names []string) (columns, error) {
 	if err != nil {
 		return columns{}, err
 	}
+	if _, named := c.index["jobname"]; !named {
+		return columns{}, &HeaderError{Missing: []string{"JobName"}, Why: whyNames}
+	}
 	_, allocated := c.index["alloctres"]
 	_, requested := c.index["reqtres"]
 	if !allocated && !requested {
@@ -51,10 +56,11 @@ func sacctColumns(names []string) (columns, error) {
 	return c, nil
 }
 
-// job makes the record of a row, unless it is a job step or has no GPU.
+// job makes the record of a row, unless it is a job step, has no GPU or is a
+// placeholder of Forewarm.
 func (p *sacctParser) job(get func(string) string) (Record, bool, error) {
 	id := get("jobid")
-	if strings.Contains(id, ".") {
+	if strings.Contains(id, ".") || isOwn(get("jobname"), get("comment")) {
 		return Record{}, false, nil
 	}
 	if id == "" || len(id) > MaxName {

@@ -9,7 +9,7 @@ import (
 // there now, for clusters without accounting, or in between two looks of sacct.
 // Its lines are separated by bars, after a header row, as
 //
-//	squeue --array --states=all -O 'JobArrayID:|,SubmitTime:|,StartTime:|,EndTime:|,State:|,Account:|,Partition:|,NumNodes:|,tres-alloc:|,tres-per-job:|,tres-per-node:|'
+//	squeue --array --states=all -O 'JobArrayID:|,SubmitTime:|,StartTime:|,EndTime:|,State:|,Account:|,Partition:|,NumNodes:|,tres-alloc:|,tres-per-job:|,tres-per-node:|,Name:|'
 //
 // makes them. Ids are those of sacct.
 func NewSqueue(o Options) Parser { return &squeueParser{sacct: &sacctParser{options: o}} }
@@ -34,9 +34,10 @@ func (p *squeueParser) Parse(text string) (Record, bool, error) {
 	row := strings.Split(text, "|")
 	if !p.ready {
 		p.ready = true
-		p.columns, p.err = newColumns(row, []string{"JobID", "Submit_Time", "State", "Nodes", "TRES_Per_Node"})
+		p.columns, p.err = squeueColumns(row)
 		return Record{}, false, p.err
 	}
+	row = p.columns.fold(row, "name")
 	if len(row) != p.columns.width {
 		return Record{}, false, errWidth
 	}
@@ -45,6 +46,17 @@ func (p *squeueParser) Parse(text string) (Record, bool, error) {
 		return Record{}, false, err
 	}
 	return p.sacct.job(func(name string) string { return fields[name] })
+}
+
+func squeueColumns(names []string) (columns, error) {
+	c, err := newColumns(names, []string{"JobID", "Submit_Time", "State", "Nodes", "TRES_Per_Node"})
+	if err != nil {
+		return columns{}, err
+	}
+	if _, named := c.index["name"]; !named {
+		return columns{}, &HeaderError{Missing: []string{"Name"}, Why: whyNames}
+	}
+	return c, nil
 }
 
 // fields are a row's by the names of sacct. A start or an end that is still to
@@ -56,6 +68,7 @@ func (p *squeueParser) fields(row []string) (map[string]string, error) {
 		return nil, err
 	}
 	fields := map[string]string{
+		"jobname": get("name"), "comment": get("comment"),
 		"jobid": get("jobid"), "submit": get("submit_time"), "state": get("state"),
 		"partition": get("partition"), "alloctres": "gres/gpu=" + strconv.Itoa(gpus),
 	}

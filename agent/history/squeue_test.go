@@ -11,15 +11,17 @@ import (
 	"github.com/forewarm/forewarm/agent/history"
 )
 
-// Recorded from Slurm 22.05.8; the accounts were added.
-const squeue = `JOBID|SUBMIT_TIME|START_TIME|END_TIME|STATE|ACCOUNT|PARTITION|NODES|TRES_ALLOC|TRES_PER_JOB|TRES_PER_NODE|
-1|2026-11-21T19:10:50|2026-11-21T19:10:51|2027-11-21T19:10:51|RUNNING|(null)|n1|1|cpu=1,node=1,billing=1|N/A|gres:gpu:a100:2|
-2_1|2026-11-21T19:10:50|2026-11-21T20:10:50|N/A|PENDING|physics|n1|2|cpu=1,node=2,billing=1|N/A|gres:gpu:a100:4|
-3|2026-11-21T19:10:50|2026-11-21T19:11:00|2026-11-21T19:12:00|COMPLETED|physics|n1|1|cpu=1,node=1,billing=1|gres:gpu:3|N/A|
-4|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1-4|cpu=1,node=1,billing=1|N/A|gres/gpu|
-5|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1,gres/gpu=7|N/A|gres:gpu:7|
-6|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1|N/A|N/A|
-7|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1|N/A|gres:gpu:a100:many|
+// Recorded from Slurm 22.05.8; the accounts and names were added.
+const squeue = `JOBID|SUBMIT_TIME|START_TIME|END_TIME|STATE|ACCOUNT|PARTITION|NODES|TRES_ALLOC|TRES_PER_JOB|TRES_PER_NODE|NAME|
+1|2026-11-21T19:10:50|2026-11-21T19:10:51|2027-11-21T19:10:51|RUNNING|(null)|n1|1|cpu=1,node=1,billing=1|N/A|gres:gpu:a100:2|train|
+2_1|2026-11-21T19:10:50|2026-11-21T20:10:50|N/A|PENDING|physics|n1|2|cpu=1,node=2,billing=1|N/A|gres:gpu:a100:4|a|b|
+3|2026-11-21T19:10:50|2026-11-21T19:11:00|2026-11-21T19:12:00|COMPLETED|physics|n1|1|cpu=1,node=1,billing=1|gres:gpu:3|N/A|train|
+4|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1-4|cpu=1,node=1,billing=1|N/A|gres/gpu|train|
+5|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1,gres/gpu=7|N/A|gres:gpu:7|forewarm-tests|
+6|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1|N/A|N/A|train|
+7|2026-11-21T19:10:50|N/A|N/A|PENDING|physics|n1|1|cpu=1,node=1|N/A|gres:gpu:a100:many|train|
+8|2026-11-21T19:10:50|2026-11-21T19:10:51|N/A|RUNNING|physics|n1|1|cpu=1,node=1|N/A|gres:gpu:8|forewarm-0123456789abcdef-x1795000000|
+9|2026-11-21T19:10:50|2026-11-21T19:10:51|N/A|RUNNING|physics|n1|1|cpu=1,node=1|N/A|gres:gpu:8|forewarm-0123456789a|
 `
 
 func TestTheQueueOfSlurm(t *testing.T) {
@@ -48,9 +50,13 @@ func TestTheQueueOfSlurm(t *testing.T) {
 		{ID: history.Pseudonym(nil, "5"), Tenant: "physics", Submitted: submitted, GPUs: 7, State: history.Pending},
 	}, all)
 
-	s = history.NewScanner(strings.NewReader("JOBID|STATE|\n"), history.NewSqueue(history.Options{}))
-	require.False(t, s.Scan())
-	require.Error(t, s.Err())
+	require.EqualValues(t, 3, s.Report().Skipped)
+	for _, header := range []string{"JOBID|STATE|\n", strings.Replace(squeue, "|NAME|", "|", 1)} {
+		s = history.NewScanner(strings.NewReader(header), history.NewSqueue(history.Options{}))
+		require.False(t, s.Scan())
+		require.Error(t, s.Err())
+	}
+	require.ErrorContains(t, s.Err(), "no column Name: without it Forewarm's own placeholders would count as your jobs")
 }
 
 func FuzzSqueue(f *testing.F) {
@@ -62,5 +68,5 @@ func FuzzSqueue(f *testing.F) {
 			}
 		}
 		return s.Report(), s.Err()
-	}, squeue, "JOBID|SUBMIT_TIME|STATE|NODES|TRES_PER_NODE\n1|1504521041|R|99999|gpu:99999,gres/gpu=9223372036854775807\n")
+	}, squeue, "JOBID|SUBMIT_TIME|STATE|NODES|TRES_PER_NODE|NAME\n1|1504521041|R|99999|gpu:99999,gres/gpu=9223372036854775807|x\n")
 }

@@ -190,6 +190,9 @@ func tellBroken(cmd *cobra.Command, in backtest.Input) {
 		}
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "left out: %v\n", &e)
 	}
+	if slices.ContainsFunc(in.Records, func(r history.Record) bool { return r.Nameless }) {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", whyNames)
+	}
 	if more := in.Report.Broken - told; more > 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "left out: %d more rows that cannot be read\n", more)
 	}

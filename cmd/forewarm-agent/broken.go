@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/forewarm/forewarm/agent/source"
 	"github.com/forewarm/forewarm/agent/source/jobs"
@@ -13,8 +14,9 @@ import (
 // source's own goroutine, after each step.
 type watchful struct {
 	*jobs.Jobs
-	log  *slog.Logger
-	told int64
+	log      *slog.Logger
+	told     int64
+	nameless bool // told that rows have no names
 }
 
 // Step reads on and tells what was broken.
@@ -28,6 +30,17 @@ func (w *watchful) Step(ctx context.Context) ([]source.Item, error) {
 		}
 		w.log.Warn(text)
 	}
+	if !w.nameless && slices.ContainsFunc(items, nameless) {
+		w.nameless = true
+		w.log.Warn("source " + w.Name() + ": " + whyNames)
+	}
 	w.told = report.Broken // of a history that was replaced, the count begins anew
 	return items, err
 }
+
+// whyNames says what rows without names cost, and the fix.
+const whyNames = "rows have neither name nor comment nor labels, so a placeholder of Forewarm among them counts as a job of yours; " +
+	"add the column name"
+
+// nameless reports whether an item is a job that cannot be told from a placeholder.
+func nameless(i source.Item) bool { return i.Record != nil && i.Record.Nameless }

@@ -134,7 +134,7 @@ func (f *found) report(cmd *cobra.Command) {
 }
 
 // sacctLine makes the text that kind jobs, format sacct reads.
-const sacctLine = "sacct --parsable2 --allusers --starttime now-90days -o JobID,Submit,Start,End,ElapsedRaw,State,Account,Partition,ReqTRES,AllocTRES > jobs.sacct"
+const sacctLine = "sacct --parsable2 --allusers --starttime now-90days -o JobID,Submit,Start,End,ElapsedRaw,State,Account,Partition,ReqTRES,AllocTRES,JobName > jobs.sacct"
 
 // write makes the file, for its owner alone, and never replaces one.
 func (f *found) write() error {

@@ -35,7 +35,7 @@ func runCommand(o outside) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := composer{cfg: cfg, file: f, clock: o.clock, logger: obs.NewLogger(cmd.ErrOrStderr(), logging)}
+			p := composer{cfg: cfg, file: f, clock: o.clock, logger: obs.NewLogger(cmd.ErrOrStderr(), logging).With("program", "forewarm-agent")}
 			if dry {
 				return dryRun(cmd, p)
 			}

@@ -131,19 +131,19 @@ func TestAGrowingJSONL(t *testing.T) {
 	require.EqualValues(t, 1, b.jobs.Report().Broken)
 }
 
-const sacct = "JobID|Submit|Start|End|State|AllocTRES\n"
+const sacct = "JobID|Submit|Start|End|State|AllocTRES|JobName\n"
 
 func TestAReplacedSacctTextHandsOverWhatIsNewOrChanged(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, jobs.Sacct)
 	require.Empty(t, b.ids())
-	running := "1|2026-07-01T09:00:00|2026-07-01T09:00:00|Unknown|RUNNING|gres/gpu=1\n"
-	second := "2|2026-07-01T09:00:00|Unknown|Unknown|PENDING|gres/gpu=2\n"
-	b.replace([]byte(sacct + running + second + "1.batch||||| \n"))
+	running := "1|2026-07-01T09:00:00|2026-07-01T09:00:00|Unknown|RUNNING|gres/gpu=1|x\n"
+	second := "2|2026-07-01T09:00:00|Unknown|Unknown|PENDING|gres/gpu=2|x\n"
+	b.replace([]byte(sacct + running + second + "1.batch|||||| \n"))
 	require.Equal(t, names("1", "2"), b.ids())
 	require.Empty(t, b.ids())
-	ended := "1|2026-07-01T09:00:00|2026-07-01T09:00:00|2026-07-01T10:00:00|COMPLETED|gres/gpu=1\n"
-	b.replace([]byte(sacct + ended + second + "3|2026-07-01T09:00:00|Unknown|Unknown|PENDING|gres/gpu=2\n"))
+	ended := "1|2026-07-01T09:00:00|2026-07-01T09:00:00|2026-07-01T10:00:00|COMPLETED|gres/gpu=1|x\n"
+	b.replace([]byte(sacct + ended + second + "3|2026-07-01T09:00:00|Unknown|Unknown|PENDING|gres/gpu=2|x\n"))
 	require.Equal(t, names("1", "3"), b.ids())
 	require.EqualValues(t, 3, b.jobs.Report().Kept)
 }
@@ -151,11 +151,11 @@ func TestAReplacedSacctTextHandsOverWhatIsNewOrChanged(t *testing.T) {
 func TestAReplacedQueueHandsOverWhatIsNewOrChanged(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, jobs.Squeue)
-	queue := "JOBID|SUBMIT_TIME|START_TIME|STATE|NODES|TRES_PER_NODE|\n"
-	second := "2|2026-07-01T09:00:00|N/A|PENDING|1|gres:gpu:2|\n"
-	b.replace([]byte(queue + "1|2026-07-01T09:00:00|N/A|PENDING|1|gres:gpu:1|\n" + second))
+	queue := "JOBID|SUBMIT_TIME|START_TIME|STATE|NODES|TRES_PER_NODE|NAME|\n"
+	second := "2|2026-07-01T09:00:00|N/A|PENDING|1|gres:gpu:2|x|\n"
+	b.replace([]byte(queue + "1|2026-07-01T09:00:00|N/A|PENDING|1|gres:gpu:1|x|\n" + second))
 	require.Equal(t, names("1", "2"), b.ids())
-	b.replace([]byte(queue + "1|2026-07-01T09:00:00|2026-07-01T09:00:09|RUNNING|1|gres:gpu:1|\n" + second))
+	b.replace([]byte(queue + "1|2026-07-01T09:00:00|2026-07-01T09:00:09|RUNNING|1|gres:gpu:1|x|\n" + second))
 	require.Equal(t, names("1"), b.ids())
 }
 
