@@ -28,6 +28,13 @@ func (c *Client) PatchPool(ctx context.Context, idOrName string, version int, in
 	return do[contract.Pool](ctx, c, call{method: http.MethodPatch, path: []string{"pools", idOrName}, body: in, header: ifMatch(version)})
 }
 
+// DeletePool ends a pool in which nothing is left. With anything live it is an
+// *Error with the code in-use, whose blockers name everything.
+func (c *Client) DeletePool(ctx context.Context, idOrName string) error {
+	_, err := do[struct{}](ctx, c, call{method: http.MethodDelete, path: []string{"pools", idOrName}})
+	return err
+}
+
 // Node reads a node.
 func (c *Client) Node(ctx context.Context, id string) (contract.Node, error) {
 	return do[contract.Node](ctx, c, call{method: http.MethodGet, path: []string{"nodes", id}})

@@ -33,6 +33,19 @@ func (c *Client) Organizations(ctx context.Context, f Filter) iter.Seq2[contract
 	return list[contract.Organization](ctx, c, f, "organizations")
 }
 
+// DeleteOrganization ends a tenant that holds nothing any more, with its people
+// and keys. With anything live it is an *Error with the code in-use.
+func (c *Client) DeleteOrganization(ctx context.Context, idOrName string) error {
+	_, err := do[struct{}](ctx, c, call{method: http.MethodDelete, path: []string{"organizations", idOrName}})
+	return err
+}
+
+// DeleteUser ends a person, by id or e-mail address, with their keys.
+func (c *Client) DeleteUser(ctx context.Context, idOrEmail string) error {
+	_, err := do[struct{}](ctx, c, call{method: http.MethodDelete, path: []string{"users", idOrEmail}})
+	return err
+}
+
 // CreateUser makes a user.
 func (c *Client) CreateUser(ctx context.Context, in contract.UserCreate) (contract.User, error) {
 	return do[contract.User](ctx, c, call{method: http.MethodPost, path: []string{"users"}, body: in})

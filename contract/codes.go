@@ -20,6 +20,7 @@ const (
 	CodeCapacityExhausted     = "capacity-exhausted"
 	CodeStateConflict         = "state-conflict"
 	CodePromisesAtRisk        = "promises-at-risk"
+	CodeInUse                 = "in-use"
 	CodeETagMismatch          = "etag-mismatch"
 	CodePlanStale             = "plan-stale"
 	CodePlanExpired           = "plan-expired"
@@ -71,6 +72,7 @@ var Catalogue = []ProblemType{
 	{CodeStateConflict, 409, "Its state does not allow that", false},
 	{CodePlanExpired, 410, "The plan is too old", false},
 	{CodePlanStale, 412, "The plan would not do what it showed", false},
+	{CodeInUse, 409, "It is still in use", false},
 	{CodePromisesAtRisk, 409, "Promises would be broken", false},
 	{CodeETagMismatch, 412, "It changed since it was read", false},
 	{CodeBodyTooLarge, 413, "The body is too large", false},

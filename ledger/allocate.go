@@ -138,6 +138,9 @@ func (u *unit) holds(organizationID string, who asker) (*holding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking organization: %w", err)
 	}
+	if !org.DeletedAt.IsZero() {
+		return nil, ErrDenied // a key of it that was looked up a moment ago
+	}
 	h := &holding{org: org, who: who}
 	if h.commitments, err = u.commitments(organizationID); err != nil {
 		return nil, fmt.Errorf("reading commitments: %w", err)

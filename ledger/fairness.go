@@ -204,7 +204,7 @@ func (l *Ledger) Shares(ctx context.Context, actor Actor, idOrName string) (Pool
 	var pool Pool
 	var out []Share
 	err := l.store.Read(ctx, func(r Reader) error {
-		found, err := r.Pool(idOrName)
+		found, err := LivePool(r, idOrName)
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ type WorkloadLevel struct {
 func (l *Ledger) FreeBusy(ctx context.Context, idOrName string, from, to time.Time, step time.Duration) (FreeBusy, error) {
 	var out FreeBusy
 	err := l.store.Read(ctx, func(r Reader) error {
-		pool, err := r.Pool(idOrName)
+		pool, err := LivePool(r, idOrName)
 		if err != nil {
 			return err
 		}

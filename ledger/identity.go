@@ -47,6 +47,11 @@ func (l *Ledger) Authenticate(ctx context.Context, keyID string) (k Key, user Us
 		if !k.Valid(r.Now()) {
 			return ErrNotFound
 		}
+		if k.OrganizationID != "" {
+			if _, err := LiveOrganization(r, Scope{All: true}, k.OrganizationID); err != nil {
+				return err
+			}
+		}
 		if k.UserID == "" {
 			user = User{}
 			return nil
@@ -54,7 +59,7 @@ func (l *Ledger) Authenticate(ctx context.Context, keyID string) (k Key, user Us
 		if user, err = r.User(Scope{All: true}, k.UserID); err != nil {
 			return err
 		}
-		if !user.Active {
+		if !user.Active || !user.DeletedAt.IsZero() {
 			return ErrNotFound
 		}
 		return nil
@@ -117,7 +122,7 @@ func (l *Ledger) CreateUser(ctx context.Context, actor Actor, user User) (User, 
 		if err := actor.administers(user.OrganizationID); err != nil {
 			return err
 		}
-		if _, err := u.tx.Organization(actor.Scope(), user.OrganizationID); err != nil {
+		if _, err := LiveOrganization(u.tx, actor.Scope(), user.OrganizationID); err != nil {
 			return err
 		}
 		user.ID, user.Active, user.CreatedAt, user.Version = u.ids.New(ids.User), true, u.now(), 0
@@ -137,7 +142,7 @@ func (l *Ledger) UpdateUser(ctx context.Context, actor Actor, id string, version
 	}
 	err := l.do(ctx, actor, func(u *unit) error {
 		var err error
-		if user, err = u.tx.User(actor.Scope(), id); err != nil {
+		if user, err = LiveUser(u.tx, actor.Scope(), id); err != nil {
 			return err
 		}
 		if err := actor.administers(user.OrganizationID); err != nil {
@@ -165,11 +170,11 @@ func (l *Ledger) CreateKey(ctx context.Context, actor Actor, k Key) (Key, error)
 		if err := actor.administers(k.OrganizationID); err != nil {
 			return err
 		}
-		if _, err := u.tx.Organization(actor.Scope(), k.OrganizationID); err != nil {
+		if _, err := LiveOrganization(u.tx, actor.Scope(), k.OrganizationID); err != nil {
 			return err
 		}
 		if k.UserID != "" {
-			user, err := u.tx.User(actor.Scope(), k.UserID)
+			user, err := LiveUser(u.tx, actor.Scope(), k.UserID)
 			if err != nil || user.OrganizationID != k.OrganizationID {
 				return &InvalidError{Field: "user_id", Rule: "must be a user of the same organization"}
 			}
@@ -200,9 +205,7 @@ func (l *Ledger) RevokeKey(ctx context.Context, actor Actor, id string) (Key, er
 		if !k.RevokedAt.IsZero() {
 			return nil
 		}
-		k.RevokedAt = u.now()
-		u.change.Keys = append(u.change.Keys, k)
-		u.event(Event{OrganizationID: k.OrganizationID, Type: "key.revoked", Subject: k.ID, Message: k.Name})
+		k = u.revoke(k)
 		return nil
 	})
 	return k, err

@@ -143,7 +143,7 @@ type Usage struct {
 func (l *Ledger) Usage(ctx context.Context, actor Actor, orgID string, ahead time.Duration) (Usage, error) {
 	var out Usage
 	err := l.store.Read(ctx, func(r Reader) error {
-		org, err := r.Organization(actor.Scope(), orgID)
+		org, err := LiveOrganization(r, actor.Scope(), orgID)
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 	}
 	err := l.do(ctx, actor, func(u *unit) error {
 		var err error
-		if user, err = u.tx.User(actor.Scope(), id); err != nil {
+		if user, err = LiveUser(u.tx, actor.Scope(), id); err != nil {
 			return err
 		}
 		if err := actor.administers(user.OrganizationID); err != nil {

@@ -96,7 +96,7 @@ func (u *unit) mayPause(organizationID string) error {
 		}
 		return nil
 	}
-	if _, err := u.tx.Organization(u.actor.Scope(), organizationID); err != nil {
+	if _, err := LiveOrganization(u.tx, u.actor.Scope(), organizationID); err != nil {
 		return err
 	}
 	return u.actor.administers(organizationID)

@@ -29,6 +29,9 @@ func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) ([]string, er
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
+		if !p.Pool.DeletedAt.IsZero() {
+			return u.tx.Finish(g, time.Time{}, "")
+		}
 		if p.Pool.Recovery.Active() {
 			return u.tx.Finish(g, u.now().Add(retryWaitlisted), "")
 		}

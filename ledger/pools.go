@@ -50,11 +50,7 @@ func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, v
 		if actor.Role != Operator {
 			return ErrDenied
 		}
-		seen, err := u.tx.Pool(idOrName)
-		if err != nil {
-			return err
-		}
-		p, err := u.lockPool(seen.ID)
+		p, err := u.livePool(idOrName)
 		if err != nil {
 			return err
 		}

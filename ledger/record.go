@@ -104,7 +104,7 @@ func findPool(tx Tx, id string, known map[string]bool, i int) error {
 	if known[id] {
 		return nil
 	}
-	p, err := tx.Pool(id)
+	p, err := LivePool(tx, id)
 	if errors.Is(err, ErrNotFound) || err == nil && p.ID != id {
 		return &InvalidError{Field: forecastField(i, "pool_id"), Rule: "must be the id of a pool from GET /v1/pools"}
 	}

@@ -125,7 +125,7 @@ func (u *unit) reserveFirst(pools []*poolUnit, h *holding, req ReserveRequest) (
 // candidates locks the pools that a request may use, in the order of their ids.
 func (u *unit) candidates(idOrName, model string) ([]*poolUnit, error) {
 	if idOrName != "" {
-		p, err := u.poolNamed(idOrName)
+		p, err := u.livePool(idOrName)
 		if errors.Is(err, ErrNotFound) {
 			return nil, &InvalidError{Field: "pool", Rule: fmt.Sprintf("%q does not exist", clip(idOrName, 80)), Fix: "name a pool from GET /v1/pools"}
 		}

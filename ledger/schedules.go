@@ -37,10 +37,14 @@ func (l *Ledger) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (S
 		if s.OrganizationID, err = actor.holder(); err != nil {
 			return err
 		}
-		pool, err := u.tx.Pool(s.PoolID)
-		if err != nil {
-			return &InvalidError{Field: "pool", Rule: "does not exist", Fix: "name a pool from GET /v1/pools"}
+		p, err := u.livePool(s.PoolID) // under its lock: one that is being deleted must not get another schedule
+		if errors.Is(err, ErrNotFound) {
+			return &InvalidError{Field: "pool", Rule: fmt.Sprintf("%q does not exist", clip(s.PoolID, 80)), Fix: "name a pool from GET /v1/pools"}
 		}
+		if err != nil {
+			return err
+		}
+		pool := p.Pool
 		if s.Length > pool.Timers.MaxLease {
 			return &InvalidError{Field: "duration_seconds", Rule: fmt.Sprintf("must be at most %d in this pool", pool.Timers.MaxLease/time.Second)}
 		}

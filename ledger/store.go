@@ -48,6 +48,7 @@ type Reader interface {
 	Key(s Scope, id string) (Key, error)
 	Keys(s Scope, p Page) ([]Key, error)
 
+	// Pool reads a pool by its id, or by the name of one that is not deleted.
 	Pool(idOrName string) (Pool, error)
 	Pools(p Page) ([]Pool, error)
 	// PoolState reads a pool with all that is live in it. It takes no lock.

@@ -33,7 +33,7 @@ type promise struct {
 // lockTenants locks an organization and all with whom it shares a cohort, now or
 // once it is in another one.
 func (u *unit) lockTenants(orgID, cohort string) (*tenants, error) {
-	org, err := u.tx.Organization(Scope{All: true}, orgID)
+	org, err := LiveOrganization(u.tx, Scope{All: true}, orgID)
 	if err != nil {
 		return nil, err
 	}

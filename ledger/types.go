@@ -15,6 +15,7 @@ type Organization struct {
 	Name      string
 	Limits    quota.Limits
 	CreatedAt time.Time
+	DeletedAt time.Time // deleted ones are in no list; read by id they still tell their name
 	Version   int
 }
 
@@ -39,6 +40,7 @@ type User struct {
 	Active         bool
 	Caps           quota.Caps // of everything that its keys book; zero: none
 	CreatedAt      time.Time
+	DeletedAt      time.Time // deleted ones are in no list
 	Version        int
 }
 
@@ -83,7 +85,8 @@ type Pool struct {
 	// Recovery is why the pool only reconciles: see BeginRecovery.
 	Recovery  Recovery
 	CreatedAt time.Time
-	Stamp     int64 // see Change.Stamps; no part of what a version is of
+	DeletedAt time.Time // deleted ones are in no list and take nothing; read by id they still tell their name
+	Stamp     int64     // see Change.Stamps; no part of what a version is of
 	Version   int
 }
 

@@ -386,6 +386,15 @@ func (u *unit) poolNamed(idOrName string) (*poolUnit, error) {
 	return u.lockPool(found.ID)
 }
 
+// livePool finds and locks a pool that is not deleted.
+func (u *unit) livePool(idOrName string) (*poolUnit, error) {
+	p, err := u.poolNamed(idOrName)
+	if err == nil && !p.Pool.DeletedAt.IsZero() {
+		return nil, ErrNotFound
+	}
+	return p, err
+}
+
 // commitments returns what a locked organization is committed to. It follows
 // what the unit changes.
 func (u *unit) commitments(organizationID string) (*Commitments, error) {

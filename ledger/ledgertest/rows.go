@@ -52,15 +52,18 @@ func everyFieldComesBack(w *world) {
 	n := ground(w)
 	scope := ledger.Scope{OrganizationID: "org_3"}
 	o := organization("org_3")
+	o.DeletedAt = day.Add(time.Hour)
 	comesBack(w, o, ledger.Change{Organizations: []ledger.Organization{o}},
 		func(r ledger.Reader) (ledger.Organization, error) { return r.Organization(scope, "org_3") })
 	u := user("usr_3", "org_3")
+	u.DeletedAt = day.Add(time.Hour)
 	comesBack(w, u, ledger.Change{Users: []ledger.User{u}},
 		func(r ledger.Reader) (ledger.User, error) { return r.User(scope, "usr_3") })
 	k := key("key_3", "org_3")
 	comesBack(w, k, ledger.Change{Keys: []ledger.Key{k}},
 		func(r ledger.Reader) (ledger.Key, error) { return r.Key(scope, "key_3") })
 	p := pool("pol_3")
+	p.DeletedAt = day.Add(time.Hour)
 	comesBack(w, p, ledger.Change{Pools: []ledger.Pool{p}},
 		func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_3") })
 	full := fullNode(w, "nod_3", "pol_3", 5)

@@ -9,13 +9,13 @@ import (
 
 func (r *reader) Pool(idOrName string) (ledger.Pool, error) {
 	return one[poolRow](r.query().
-		Where("id = ? OR name = ?", idOrName, idOrName).
+		Where("id = ? OR name = ? AND deleted_at = 0", idOrName, idOrName).
 		Order(clause.Expr{SQL: "CASE WHEN id = ? THEN 0 ELSE 1 END", Vars: []any{idOrName}}),
 		"reading pool "+idOrName)
 }
 
 func (r *reader) Pools(p ledger.Page) ([]ledger.Pool, error) {
-	return list[poolRow](paged(r.query(), p), "listing pools")
+	return list[poolRow](paged(r.query().Where("deleted_at = 0"), p), "listing pools")
 }
 
 func (r *reader) Node(id string) (node.Node, error) {

@@ -11,11 +11,11 @@ func (r *reader) Organization(s ledger.Scope, id string) (ledger.Organization, e
 }
 
 func (r *reader) Organizations(s ledger.Scope, p ledger.Page) ([]ledger.Organization, error) {
-	return list[organizationRow](paged(scoped(r.query(), s, "id"), p), "listing organizations")
+	return list[organizationRow](paged(scoped(r.query(), s, "id").Where("deleted_at = 0"), p), "listing organizations")
 }
 
 func (r *reader) Cohort(name string) ([]ledger.Organization, error) {
-	db := r.query().Where("cohort = ? AND cohort <> ''", name).Order("id")
+	db := r.query().Where("cohort = ? AND cohort <> '' AND deleted_at = 0", name).Order("id")
 	return list[organizationRow](db, "reading cohort "+name)
 }
 
@@ -24,7 +24,7 @@ func (r *reader) User(s ledger.Scope, id string) (ledger.User, error) {
 }
 
 func (r *reader) Users(s ledger.Scope, p ledger.Page) ([]ledger.User, error) {
-	return list[userRow](paged(scoped(r.query(), s, tenant), p), "listing users")
+	return list[userRow](paged(scoped(r.query(), s, tenant).Where("deleted_at = 0"), p), "listing users")
 }
 
 func (r *reader) Key(s ledger.Scope, id string) (ledger.Key, error) {

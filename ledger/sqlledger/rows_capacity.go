@@ -36,6 +36,7 @@ type poolRow struct {
 	Simulated     bool   `gorm:"column:simulated"`
 	Learned       string `gorm:"column:learned"`
 	Created       int64  `gorm:"column:created_at"`
+	Deleted       int64  `gorm:"column:deleted_at"`
 	Stamp         int64  `gorm:"column:stamp;<-:create"`
 }
 
@@ -53,7 +54,7 @@ func poolToRow(p ledger.Pool) poolRow {
 		Cleaning:     p.Timers.Cleaning.Microseconds(),
 		RecoveringAt: micros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Learned: packLearned(p.Learned),
-		Created: micros(p.CreatedAt), Stamp: p.Stamp,
+		Created: micros(p.CreatedAt), Deleted: micros(p.DeletedAt), Stamp: p.Stamp,
 	}
 }
 
@@ -71,7 +72,7 @@ func (r poolRow) value() (ledger.Pool, error) {
 		},
 		Learned:   learned,
 		Recovery:  ledger.Recovery{Since: moment(r.RecoveringAt), Reason: r.RecoveringWhy},
-		CreatedAt: moment(r.Created), Stamp: r.Stamp, Version: r.Head.Version,
+		CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Stamp: r.Stamp, Version: r.Head.Version,
 	}, errors.Join(err, damaged)
 }
 

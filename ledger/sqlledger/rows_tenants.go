@@ -37,6 +37,7 @@ type organizationRow struct {
 	Money             int64  `gorm:"column:money"`
 	Weight            int    `gorm:"column:weight"`
 	Created           int64  `gorm:"column:created_at"`
+	Deleted           int64  `gorm:"column:deleted_at"`
 }
 
 func (organizationRow) TableName() string { return "organizations" }
@@ -49,7 +50,7 @@ func organizationToRow(o ledger.Organization) organizationRow {
 		MaxGPUMemoryMiB: l.GPUMemoryMiB.Int64(), MaxCPUs: l.CPUs.Int64(), MaxMemoryMiB: l.MemoryMiB.Int64(), MaxJobs: l.Jobs.Int64(),
 		Cohort: l.Cohort, Borrowing: packBounds(l.Borrowing), Lending: packBounds(l.Lending),
 		Period: string(cmp.Or(l.Period, quota.PerDay)), GPUHours: l.GPUHours.Int64(), Money: l.MoneyPerPeriod.Int64(), Weight: cmp.Or(l.Weight, 1),
-		Created: micros(o.CreatedAt),
+		Created: micros(o.CreatedAt), Deleted: micros(o.DeletedAt),
 	}
 }
 
@@ -64,7 +65,7 @@ func (r organizationRow) value() (ledger.Organization, error) {
 			Cohort: r.Cohort, Borrowing: borrowing, Lending: lending,
 			Period: quota.Period(r.Period), GPUHours: quota.AtMost(r.GPUHours), MoneyPerPeriod: quota.AtMost(r.Money), Weight: r.Weight,
 		},
-		CreatedAt: moment(r.Created), Version: r.Head.Version,
+		CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Version: r.Head.Version,
 	}, errors.Join(err1, err2)
 }
 
@@ -102,6 +103,7 @@ type userRow struct {
 	CapWindow      int64  `gorm:"column:cap_window"`
 	CapGPUHours    int64  `gorm:"column:cap_gpu_hours"`
 	Created        int64  `gorm:"column:created_at"`
+	Deleted        int64  `gorm:"column:deleted_at"`
 }
 
 func (userRow) TableName() string { return "users" }
@@ -110,7 +112,7 @@ func (r userRow) identity() head  { return r.Head }
 func userToRow(u ledger.User) userRow {
 	return userRow{
 		Head: next(u.ID, u.Version), OrganizationID: u.OrganizationID, Email: u.Email,
-		Role: string(u.Role), Active: u.Active, Created: micros(u.CreatedAt),
+		Role: string(u.Role), Active: u.Active, Created: micros(u.CreatedAt), Deleted: micros(u.DeletedAt),
 		CapGPUs: u.Caps.MaxGPUs, CapPerDay: int64(u.Caps.MaxPerDay),
 		CapLead: u.Caps.MaxLead.Microseconds(), CapWindow: u.Caps.MaxWindow.Microseconds(), CapGPUHours: u.Caps.GPUHoursPerDay.Int64(),
 	}
@@ -123,7 +125,7 @@ func (r userRow) value() (ledger.User, error) {
 			MaxGPUs: r.CapGPUs, MaxPerDay: gpu.MicroUSD(r.CapPerDay),
 			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
 		},
-		Active: r.Active, CreatedAt: moment(r.Created), Version: r.Head.Version,
+		Active: r.Active, CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Version: r.Head.Version,
 	}, nil
 }
 

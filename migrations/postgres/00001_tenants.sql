@@ -3,7 +3,7 @@
 
 CREATE TABLE organizations (
     id                   TEXT COLLATE "C"   NOT NULL PRIMARY KEY,
-    name                 TEXT   NOT NULL UNIQUE,
+    name                 TEXT   NOT NULL,
     max_gpus             BIGINT NOT NULL CHECK (max_gpus >= 0),
     speculation_per_day  BIGINT NOT NULL CHECK (speculation_per_day >= 0),
     -- In the limits from here on -1 is none.
@@ -19,8 +19,12 @@ CREATE TABLE organizations (
     money                BIGINT NOT NULL CHECK (money >= -1),
     weight               BIGINT NOT NULL CHECK (weight > 0),
     created_at           BIGINT NOT NULL,
+    deleted_at           BIGINT NOT NULL, -- 0: it is there
     version              BIGINT NOT NULL CHECK (version > 0)
 );
+
+-- A name may be used again once nobody has it any more.
+CREATE UNIQUE INDEX organizations_name ON organizations (name) WHERE deleted_at = 0;
 
 CREATE INDEX organizations_cohort ON organizations (cohort) WHERE cohort <> '';
 
@@ -36,9 +40,11 @@ CREATE TABLE users (
     cap_window       BIGINT  NOT NULL CHECK (cap_window >= 0),
     cap_gpu_hours    BIGINT  NOT NULL CHECK (cap_gpu_hours >= -1), -- -1: none
     created_at       BIGINT  NOT NULL,
-    version          BIGINT  NOT NULL CHECK (version > 0),
-    UNIQUE (organization_id, email)
+    deleted_at       BIGINT  NOT NULL,
+    version          BIGINT  NOT NULL CHECK (version > 0)
 );
+
+CREATE UNIQUE INDEX users_email ON users (organization_id, email) WHERE deleted_at = 0;
 
 -- An operator's key belongs to no organization, so organization_id has no foreign key.
 CREATE TABLE api_keys (

@@ -3,7 +3,7 @@
 
 CREATE TABLE pools (
     id             TEXT    NOT NULL PRIMARY KEY,
-    name           TEXT    NOT NULL UNIQUE,
+    name           TEXT    NOT NULL,
     provisioner    TEXT    NOT NULL,
     region         TEXT    NOT NULL,
     type           TEXT    NOT NULL,
@@ -29,9 +29,12 @@ CREATE TABLE pools (
     simulated      BOOLEAN NOT NULL,
     learned        TEXT    NOT NULL, -- JSON: boots, supply, demand
     created_at     BIGINT  NOT NULL,
+    deleted_at     BIGINT  NOT NULL,
     stamp          BIGINT  NOT NULL DEFAULT 0, -- of the transaction that last changed what is live in the pool
     version        BIGINT  NOT NULL CHECK (version > 0)
 );
+
+CREATE UNIQUE INDEX pools_name ON pools (name) WHERE deleted_at = 0;
 
 CREATE TABLE nodes (
     id            TEXT    NOT NULL PRIMARY KEY,

@@ -65,6 +65,7 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	a.explanations()
 	a.plans()
 	a.recovery()
+	a.deletions()
 	return a.huma.OpenAPI()
 }
 

@@ -60,7 +60,7 @@ func (a *API) listOrganizations(ctx context.Context, in *struct{ Page }) (out *L
 func (a *API) getOrganization(ctx context.Context, in *struct{ ByID }) (*One[contract.Organization], error) {
 	var o ledger.Organization
 	err := a.read(ctx, func(r ledger.Reader) (err error) {
-		o, err = r.Organization(auth.From(ctx).Scope(), in.ID)
+		o, err = ledger.LiveOrganization(r, auth.From(ctx).Scope(), in.ID)
 		return err
 	})
 	return &One[contract.Organization]{ETag: etag(o.Version), Body: organization(o)}, err
@@ -107,7 +107,7 @@ func (a *API) patchUser(ctx context.Context, in *struct {
 	actor := auth.From(ctx)
 	var u ledger.User
 	if err := a.read(ctx, func(r ledger.Reader) (err error) {
-		u, err = r.User(actor.Scope(), in.ID)
+		u, err = ledger.LiveUser(r, actor.Scope(), in.ID)
 		return err
 	}); err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[c
 func (a *API) getPool(ctx context.Context, in *struct{ ByID }) (*One[contract.Pool], error) {
 	var p ledger.Pool
 	err := a.read(ctx, func(r ledger.Reader) (err error) {
-		p, err = r.Pool(in.ID)
+		p, err = ledger.LivePool(r, in.ID)
 		return err
 	})
 	return &One[contract.Pool]{ETag: etag(p.Version), Body: poolAt(a.Clock.Now())(p)}, err

@@ -23,7 +23,7 @@ func (a *API) quota() {
 func (a *API) getQuota(ctx context.Context, in *struct{ ByID }) (*One[contract.Quota], error) {
 	var o ledger.Organization
 	err := a.read(ctx, func(r ledger.Reader) (err error) {
-		o, err = r.Organization(auth.From(ctx).Scope(), in.ID)
+		o, err = ledger.LiveOrganization(r, auth.From(ctx).Scope(), in.ID)
 		return err
 	})
 	return &One[contract.Quota]{ETag: etag(o.Version), Body: encodeQuota(o)}, err

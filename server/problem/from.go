@@ -22,6 +22,7 @@ func From(err error) (*Problem, bool) {
 		risk    *ledger.PromisesAtRiskError
 		batch   *ledger.BatchError
 		many    *ledger.TooManyError
+		inUse   *ledger.InUseError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -38,6 +39,8 @@ func From(err error) (*Problem, bool) {
 		return fromBatch(batch), true
 	case errors.As(err, &many):
 		return fromTooMany(many), true
+	case errors.As(err, &inUse):
+		return fromInUse(inUse), true
 	case errors.As(err, &state):
 		return New(contract.CodeStateConflict, state.Error()), true
 	}

@@ -1,0 +1,33 @@
+package problem
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// endings says what ends each kind of thing that keeps another from being
+// deleted.
+var endings = map[string]string{
+	"nodes":        "Lower min_nodes to 0 and drain its nodes, or wait until they are gone",
+	"reservations": "Cancel its reservations, or wait until they are over",
+	"allocations":  "Release its allocations, or wait until they are over",
+	"schedules":    "Delete its schedules",
+}
+
+// fromInUse names everything that has to end first.
+func fromInUse(e *ledger.InUseError) *Problem {
+	p := New(contract.CodeInUse, e.Error()+".")
+	for _, use := range e.In {
+		named := strings.Join(use.IDs, ", ")
+		if more := use.Count - len(use.IDs); more > 0 {
+			named += fmt.Sprintf(" and %d more", more)
+		}
+		p.Blockers = append(p.Blockers, contract.Blocker{Code: "live_" + use.Noun, Unit: use.Noun, Asked: int64(use.Count),
+			Message: fmt.Sprintf("%s still has %d %s: %s", e.Subject, use.Count, use.Noun, named)})
+		p = p.Fix(endings[use.Noun], "")
+	}
+	return p
+}
