@@ -18,7 +18,7 @@ export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 # Two compilers at a time: more of them need more memory than a small machine has.
 # Tests are compiled like the program, so that most is compiled once for both; only
 # the race detector needs C.
-GOTEST = CGO_ENABLED=$(if $(RACE),1,0) go test -p 2 -trimpath -tags $(TAGS)
+GOTEST = CGO_ENABLED=$(if $(RACE),1,0) $(if $(RACE),scripts/with-empty-tmp) go test -p 2 -trimpath -tags $(TAGS)
 
 comma := ,
 RACE ?=
@@ -55,7 +55,7 @@ test: ## run every test that needs no service (RACE=-race for the race detector)
 # has no races, and takes twenty times as long with the detector.
 .PHONY: test/race
 test/race: ## run the tests of what is concurrent with the race detector, PostgreSQL and Redis included
-	scripts/with-services go test -p 2 -race -count=1 -tags $(TAGS),services \
+	scripts/with-services scripts/with-empty-tmp go test -p 2 -race -count=1 -tags $(TAGS),services \
 		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|internal/sim$$)')
 
 .PHONY: test/all
@@ -79,7 +79,7 @@ test/kubernetes: ## run the Kubernetes adapter's suite against a real kube-apise
 .PHONY: lint
 lint: bin/golangci-lint ## run golangci-lint (its first build takes about 3 minutes; CLOUDS=1 reads the adapters of the clouds, too)
 	CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -trimpath" bin/golangci-lint run $(if $(CLOUDS),--build-tags $(TAGS)$(comma)envtest) ./...
-	bin/golangci-lint run ./provisioners/local/discover # the one package with C
+	scripts/with-empty-tmp bin/golangci-lint run ./provisioners/local/discover # the one package with C
 
 bin/golangci-lint: tools/go.mod tools/go.sum
 	@echo "Building golangci-lint from tools/go.mod (once, about 3 minutes on 2 cores)"
@@ -160,7 +160,7 @@ deps: ## fetch every module and tool that the targets need, and check their hash
 
 .PHONY: deflake
 deflake: ## run the tests of PKG many times, shuffled, to find those that sometimes fail (COUNT=20)
-	go test -p 2 -tags $(TAGS) -race -shuffle=on -count=$(COUNT) $(PKG)
+	scripts/with-empty-tmp go test -p 2 -tags $(TAGS) -race -shuffle=on -count=$(COUNT) $(PKG)
 
 .PHONY: clean
 clean: ## remove what the targets built; the demo's data in .data stays
