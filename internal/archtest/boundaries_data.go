@@ -22,6 +22,10 @@ var boundaries = []Boundary{
 		Why: "a conformance suite knows the port, never an adapter",
 	},
 	{
+		Rule: "D4", Of: []string{"ledger/ledgermetrics/..."}, Own: []string{"ledger", "core/...", "internal/clock"},
+		Why: "what is counted is read through the port, whatever store is behind it",
+	},
+	{
 		Rule: "D3", Of: []string{"ledger/..."},
 		Own: []string{"ledger/...", "core/...", "internal/clock", "internal/ids", "internal/keys"},
 		Why: "the verbs are the single source of truth: they must not learn of HTTP, queues, providers or SQL",

@@ -18,18 +18,15 @@ type Metrics struct {
 	tasks        *prometheus.CounterVec
 	taskDuration *prometheus.HistogramVec
 	dispatches   *prometheus.CounterVec
-	transitions  map[Machine]*prometheus.CounterVec
+	transitions  map[string]*prometheus.CounterVec // by the kind of subject
 	wait         prometheus.Histogram
 }
 
-// Machine is a state machine whose transitions are counted.
-type Machine string
-
-// The state machines that are counted.
+// The subjects whose transitions are counted.
 const (
-	Node        Machine = "node"
-	Reservation Machine = "reservation"
-	Allocation  Machine = "allocation"
+	Node        = "node"
+	Reservation = "reservation"
+	Allocation  = "allocation"
 )
 
 var (
@@ -56,10 +53,10 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		tasks:        counter("tasks_total", "Task attempts ended.", "kind", "outcome"),
 		taskDuration: histogram("task_duration_seconds", "Time a task attempt took.", taskSeconds, "kind"),
 		dispatches:   counter("queue_dispatch_total", "Messages handed to the queue.", "outcome"),
-		transitions: map[Machine]*prometheus.CounterVec{
-			Node:        counter("node_transitions_total", "Events applied to nodes.", "event"),
-			Reservation: counter("reservation_transitions_total", "Events applied to reservations.", "event"),
-			Allocation:  counter("allocation_transitions_total", "Events applied to allocations.", "event"),
+		transitions: map[string]*prometheus.CounterVec{
+			Node:        counter("node_transitions_total", "Journalled events of nodes, by what became of them.", "event"),
+			Reservation: counter("reservation_transitions_total", "Journalled events of reservations, likewise.", "event"),
+			Allocation:  counter("allocation_transitions_total", "Journalled events of allocations, likewise.", "event"),
 		},
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "forewarm", Name: "allocation_wait_seconds",
@@ -105,13 +102,13 @@ func (m *Metrics) Dispatch(outcome string) {
 	m.dispatches.WithLabelValues(outcome).Inc()
 }
 
-// Transition records an event that was applied to a state machine. An unknown
-// machine is ignored.
-func (m *Metrics) Transition(machine Machine, event string) {
+// Transition records what became of a subject of the kind, such as a node that is
+// ready. A kind that is not counted is ignored.
+func (m *Metrics) Transition(subject, event string) {
 	if m == nil {
 		return
 	}
-	if c, ok := m.transitions[machine]; ok {
+	if c, ok := m.transitions[subject]; ok {
 		c.WithLabelValues(event).Inc()
 	}
 }

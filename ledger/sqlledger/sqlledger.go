@@ -107,6 +107,10 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
+// DB returns the pool of connections that write, whose statistics are worth
+// watching; on PostgreSQL they read, too. It belongs to the store.
+func (s *Store) DB() *sql.DB { return s.writer }
+
 // Close frees the connections.
 func (s *Store) Close() error {
 	var errs []error

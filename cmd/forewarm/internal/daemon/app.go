@@ -27,6 +27,7 @@ import (
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/internal/strictyaml"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/ledgermetrics"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/builtin"
@@ -77,7 +78,10 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the ledger at %s: %w", obs.ScrubURL(cfg.database()), err)
 	}
-	a.ledger = ledger.New(a.store, ids.UUID{}, cfg.ledger())
+	a.ledger = ledger.New(ledgermetrics.Observe(a.store, a.metrics), ids.UUID{}, cfg.ledger())
+	if err := a.registerGauges(); err != nil {
+		return nil, errors.Join(err, a.store.Close())
+	}
 	if a.provs, err = a.provisioners(); err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}

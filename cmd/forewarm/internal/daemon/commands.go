@@ -108,8 +108,17 @@ func workerCommand(version string) *cobra.Command {
 				if err != nil {
 					return errors.Join(err, q.Close())
 				}
+				actors := []actor{w.Run}
+				if a.cfg.MetricsListen != "" {
+					l, err := listen(ctx, a.cfg.MetricsListen)
+					if err != nil {
+						return errors.Join(err, q.Close())
+					}
+					a.log.Info("metrics are up", "address", l.Addr().String())
+					actors = append(actors, serve(l, a.metricsHandler()))
+				}
 				a.log.Info("worker is up", "ledger", a.cfg.masked())
-				return errors.Join(group(ctx, w.Run), q.Close())
+				return errors.Join(group(ctx, actors...), q.Close())
 			})
 		},
 	}

@@ -28,12 +28,15 @@ import (
 
 // Config is forewarm.yaml. Environment variables, then flags, go before it.
 type Config struct {
-	Listen   string     `yaml:"listen"`    // FOREWARM_LISTEN
-	DataDir  string     `yaml:"data_dir"`  // FOREWARM_DATA_DIR: the database, keys and simulated machines of an embedded run
-	Database obs.Secret `yaml:"database"`  // FOREWARM_DATABASE: sqlite:///path or postgres://…; empty: SQLite in data_dir
-	Redis    obs.Secret `yaml:"redis"`     // FOREWARM_REDIS: redis://…; empty: a queue inside the process
-	Pepper   obs.Secret `yaml:"pepper"`    // FOREWARM_PEPPER: <version>:<hex> of at least 32 bytes; empty: made and kept in data_dir
-	OpenBind bool       `yaml:"open_bind"` // allow plain HTTP on an address that is not this machine's own
+	Listen   string     `yaml:"listen"`   // FOREWARM_LISTEN
+	DataDir  string     `yaml:"data_dir"` // FOREWARM_DATA_DIR: the database, keys and simulated machines of an embedded run
+	Database obs.Secret `yaml:"database"` // FOREWARM_DATABASE: sqlite:///path or postgres://…; empty: SQLite in data_dir
+	Redis    obs.Secret `yaml:"redis"`    // FOREWARM_REDIS: redis://…; empty: a queue inside the process
+	Pepper   obs.Secret `yaml:"pepper"`   // FOREWARM_PEPPER: <version>:<hex> of at least 32 bytes; empty: made and kept in data_dir
+	// MetricsListen, FOREWARM_METRICS_LISTEN, is where a worker shows its metrics,
+	// which need no key there; empty: nowhere. A server shows its own beside the API.
+	MetricsListen string `yaml:"metrics_listen"`
+	OpenBind      bool   `yaml:"open_bind"` // allow plain HTTP on an address that is not this machine's own
 
 	Log          Log           `yaml:"log"`
 	Deployment   string        `yaml:"deployment"` // the tag of this installation's machines
@@ -163,6 +166,7 @@ func (c *Config) environment() {
 	}
 	text("FOREWARM_LISTEN", &c.Listen)
 	text("FOREWARM_DATA_DIR", &c.DataDir)
+	text("FOREWARM_METRICS_LISTEN", &c.MetricsListen)
 	secret("FOREWARM_DATABASE", &c.Database)
 	secret("FOREWARM_REDIS", &c.Redis)
 	secret("FOREWARM_PEPPER", &c.Pepper)
@@ -207,17 +211,24 @@ func (c Config) check() error {
 	return nil
 }
 
-// listen checks the address: plain HTTP leaves this machine only when asked to.
+// listen checks the addresses: plain HTTP leaves this machine only when asked to.
 func (c Config) listen() error {
-	host, _, err := net.SplitHostPort(c.Listen)
+	if err := c.checkAddress("listen", c.Listen); err != nil || c.MetricsListen == "" {
+		return err
+	}
+	return c.checkAddress("metrics_listen", c.MetricsListen)
+}
+
+func (c Config) checkAddress(key, address string) error {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return c.wrong("listen", fmt.Sprintf("%q is not host:port", c.Listen), "write an address such as 127.0.0.1:8787")
+		return c.wrong(key, fmt.Sprintf("%q is not host:port", address), "write an address such as 127.0.0.1:8787")
 	}
 	ip := net.ParseIP(host)
 	if c.OpenBind || host == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return c.wrong("listen", c.Listen+" would serve plain HTTP beyond this machine", "put a TLS proxy before 127.0.0.1, or set open_bind: true")
+	return c.wrong(key, address+" would serve plain HTTP beyond this machine", "put a TLS proxy before 127.0.0.1, or set open_bind: true")
 }
 
 // database is the URL of the ledger.

@@ -25,6 +25,7 @@ import (
 const base = `
 listen: 0.0.0.0:18787
 open_bind: true
+metrics_listen: 127.0.0.1:19464
 pepper: "1:cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"
 data_dir: DIR
 log: {level: debug, format: json}
@@ -87,7 +88,7 @@ func behaviour(t *testing.T, text string) string {
 	minter.Random = zeros{}
 	key, _, err := minter.Mint(ledger.Key{Name: "the same for the same pepper"})
 	require.NoError(t, err)
-	return strings.ReplaceAll(fmt.Sprintf("%s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", cfg.Listen, cfg.Deployment, q,
+	return strings.ReplaceAll(fmt.Sprintf("%s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", cfg.Listen, cfg.MetricsListen, cfg.Deployment, q,
 		a.log.Enabled(t.Context(), slog.LevelDebug), inner(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools, cfg.ledger(), cfg.worker(), found, key.Hash), dir, "")
 }
 
@@ -107,6 +108,7 @@ var changes = map[string]struct{ was, is string }{
 	"database":                             {"log:", "database: nosuch://x\nlog:"},
 	"redis":                                {"log:", "redis: redis://127.0.0.1:1/0\nlog:"},
 	"pepper":                               {"cdcd", "abab"},
+	"metrics_listen":                       {"metrics_listen: 127.0.0.1:19464", "metrics_listen: 127.0.0.1:19465"},
 	"open_bind":                            {"open_bind: true", "open_bind: false"},
 	"log.level":                            {"level: debug", "level: error"},
 	"log.format":                           {"format: json", "format: text"},

@@ -1,0 +1,160 @@
+package ledgermetrics_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/ledgermetrics"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
+)
+
+var begin = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+
+// tally is a recorder that remembers.
+type tally struct {
+	mu          sync.Mutex
+	transitions map[string]int
+	waits       []time.Duration
+}
+
+func (c *tally) Transition(subject, event string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.transitions[subject+"."+event]++
+}
+
+func (c *tally) Wait(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits = append(c.waits, d)
+}
+
+type world struct {
+	clock *clock.Manual
+	inner *sqlledger.Store
+	store ledger.Store
+	tally *tally
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{clock: clock.NewManual(begin), tally: &tally{transitions: map[string]int{}}}
+	var err error
+	w.inner, err = sqlledger.Open(t.Context(), sqlledger.Config{URL: "sqlite://:memory:", Clock: w.clock, Unsafe: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.inner.Close()) })
+	require.NoError(t, w.inner.Migrate(t.Context()))
+	w.store = ledgermetrics.Observe(w.inner, w.tally)
+	return w
+}
+
+func event(kind, subject string) ledger.Event {
+	return ledger.Event{At: begin, Type: kind, Subject: subject, Actor: "test", Message: "told"}
+}
+
+// What is given up was not done, what is tried again was done once, and what
+// joins a transaction is told with it.
+func TestOnlyWhatIsCommittedIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	gone := errors.New("given up")
+	save := func(tx ledger.Tx, kind string) {
+		require.NoError(t, tx.Save(ledger.Change{Events: []ledger.Event{event(kind, "nod_1")}}))
+	}
+	require.ErrorIs(t, w.store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+		save(tx, "node.lost")
+		return gone
+	}), gone)
+	require.Empty(t, w.tally.transitions)
+	require.NoError(t, w.store.InTx(t.Context(), func(ctx context.Context, tx ledger.Tx) error {
+		save(tx, "node.ready")
+		require.NoError(t, w.store.InTx(ctx, func(_ context.Context, joined ledger.Tx) error {
+			save(joined, "node.draining")
+			return nil
+		}))
+		require.Empty(t, w.tally.transitions, "nothing is committed yet")
+		return nil
+	}))
+	require.Equal(t, map[string]int{"node.ready": 1, "node.draining": 1}, w.tally.transitions)
+	require.Empty(t, w.tally.waits)
+}
+
+// levels gathers what the collector shows, by name and labels.
+func levels(t *testing.T, c prometheus.Collector) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(c))
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	all := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range metric.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			all[name] = metric.GetGauge().GetValue()
+		}
+	}
+	return all
+}
+
+func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := ledger.New(w.store, &ids.Sequence{}, ledger.Config{})
+	_, err := l.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 12}, ledger.Key{Name: "first key", Hash: []byte("h")})
+	require.NoError(t, err)
+	var org ledger.Organization
+	require.NoError(t, w.store.Read(t.Context(), func(r ledger.Reader) error {
+		all, err := r.Organizations(ledger.Scope{All: true}, ledger.Page{})
+		org = all[0]
+		return err
+	}))
+	actor := ledger.Actor{OrganizationID: org.ID, KeyID: "key_1", Role: ledger.Operator}
+	_, err = l.CreatePool(t.Context(), actor, gpu.Pool{
+		Name: "lab", Provisioner: "sim", Region: "r", Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2, OnlineShare: 500, Simulated: true,
+		Timers: gpu.Timers{MaxLease: time.Hour, WarmHold: time.Minute, IdleRelease: time.Minute},
+	}, plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute})
+	require.NoError(t, err)
+	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 4, Lease: 30 * time.Minute})
+	require.NoError(t, err)
+
+	collector := ledgermetrics.NewCollector(w.store, w.clock)
+	got := levels(t, collector)
+	for name, want := range map[string]float64{
+		"forewarm_ledger_up": 1, "forewarm_pool_gpus_limit lab": 8, "forewarm_queue_length lab allocations": 1,
+		"forewarm_queue_length lab waitlist": 0, "forewarm_allocations lab pending": 1, "forewarm_gpus lab free": 0,
+		"forewarm_quota_gpus_used acme": 4, "forewarm_quota_gpus_limit acme": 12,
+		"forewarm_workload_gpus_used lab online": 4, "forewarm_workload_gpus_limit lab batch": 4,
+	} {
+		require.Contains(t, got, name, slices.Sorted(maps.Keys(got)))
+		require.InDelta(t, want, got[name], 0, name)
+	}
+
+	// What was read is served again for a while, and then read anew.
+	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: 30 * time.Minute, Workload: gpu.Batch})
+	require.NoError(t, err)
+	require.Equal(t, got, levels(t, collector))
+	w.clock.Advance(5 * time.Second)
+	require.InDelta(t, 5, levels(t, collector)["forewarm_quota_gpus_used acme"], 0)
+	require.Equal(t, 2, w.tally.transitions["allocation.pending"])
+
+	require.NoError(t, w.inner.Close())
+	w.clock.Advance(5 * time.Second)
+	require.Equal(t, map[string]float64{"forewarm_ledger_up": 0}, levels(t, collector))
+}

@@ -1,0 +1,166 @@
+package ledgermetrics
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// levels is what one reading of the ledger comes to.
+type levels struct {
+	metrics []prometheus.Metric
+	held    map[string]int // GPUs that organizations hold or are promised now, by id
+}
+
+// take reads everything on one snapshot.
+func (l *levels) take(r ledger.Reader) error {
+	l.metrics, l.held = []prometheus.Metric{ledgerUp.at(1)}, map[string]int{}
+	if err := l.takePools(r); err != nil {
+		return err
+	}
+	if err := l.takeQuotas(r); err != nil {
+		return err
+	}
+	return l.takeTasks(r)
+}
+
+func (l *levels) add(g gauge, value int, labels ...string) {
+	l.metrics = append(l.metrics, g.at(float64(value), labels...))
+}
+
+// addStates adds a gauge for each state that anything is in, in a steady order,
+// and for each of always, so that a series does not vanish at 0.
+func (l *levels) addStates(g gauge, pool string, counts map[string]int, always ...string) {
+	for _, state := range always {
+		counts[state] += 0
+	}
+	for _, state := range slices.Sorted(maps.Keys(counts)) {
+		l.add(g, counts[state], pool, state)
+	}
+}
+
+func (l *levels) takePools(r ledger.Reader) error {
+	for after := ""; ; {
+		pools, err := r.Pools(ledger.Page{After: after})
+		if err != nil {
+			return fmt.Errorf("reading pools: %w", err)
+		}
+		for _, p := range pools {
+			state, err := r.PoolState(p.ID)
+			if err != nil {
+				return fmt.Errorf("reading pool %s: %w", p.Name, err)
+			}
+			l.takePool(state, r.Now())
+			after = p.ID
+		}
+		if len(pools) == 0 {
+			return nil
+		}
+	}
+}
+
+func (l *levels) takePool(s ledger.PoolState, now time.Time) {
+	pool := s.Pool.Name
+	l.add(poolGPUs, s.Pool.MaxNodes*s.Pool.PerNode, pool)
+	l.takeNodes(s)
+	byState, waitlisted := map[string]int{}, 0
+	used := map[gpu.Workload]int{}
+	for _, r := range s.Reservations {
+		byState[string(r.State())]++
+		if r.State() == reservation.Waitlisted {
+			waitlisted++
+		}
+		if r.Placed() && r.Window.Contains(now) {
+			l.held[r.OrganizationID] += r.Shape.GPUs()
+			used[r.Workload] += r.Shape.GPUs()
+		}
+	}
+	l.addStates(reservations, pool, byState, string(reservation.Booked), string(reservation.Ready))
+	byState = map[string]int{}
+	for _, a := range s.Allocations {
+		byState[string(a.State())]++
+		if a.Live() {
+			l.held[a.OrganizationID] += a.Shape.GPUs()
+			used[a.Workload] += a.Shape.GPUs()
+		}
+	}
+	l.add(queueLength, byState[string(allocation.Pending)], pool, "allocations")
+	l.add(queueLength, waitlisted, pool, "waitlist")
+	l.addStates(allocations, pool, byState, string(allocation.Active), string(allocation.Pending))
+	if s.Pool.OnlineShare > 0 {
+		online, batch := admission.Shares(s.Pool.Pool)
+		for workload, limit := range map[gpu.Workload]int{gpu.Online: online, gpu.Batch: batch} {
+			l.add(workloadUsed, used[workload], pool, string(workload))
+			l.add(workloadLimit, limit, pool, string(workload))
+		}
+	}
+}
+
+// takeNodes counts nodes by state, and their GPUs by what they can be used for.
+func (l *levels) takeNodes(s ledger.PoolState) {
+	held := map[string]int{} // by node
+	for _, a := range s.Allocations {
+		if a.Live() {
+			for _, d := range a.Devices {
+				held[d.NodeID]++
+			}
+		}
+	}
+	byState, byUse := map[string]int{}, map[string]int{}
+	for _, n := range s.Nodes {
+		byState[string(n.State())]++
+		byUse["held"] += held[n.ID]
+		switch rest := s.Pool.PerNode - held[n.ID]; {
+		case n.Coming():
+			byUse["coming"] += rest
+		case n.State() == node.Ready:
+			byUse["free"] += rest
+		default:
+			byUse["unavailable"] += rest
+		}
+	}
+	l.addStates(nodes, s.Pool.Name, byState, string(node.Ready))
+	l.addStates(gpus, s.Pool.Name, byUse, "held", "free", "coming", "unavailable")
+}
+
+func (l *levels) takeQuotas(r ledger.Reader) error {
+	organizations, err := r.Organizations(ledger.Scope{All: true}, ledger.Page{Limit: maxOrganizations})
+	if err != nil {
+		return fmt.Errorf("reading organizations: %w", err)
+	}
+	for _, org := range organizations {
+		l.add(quotaUsed, l.held[org.ID], org.Name)
+		l.add(quotaLimit, org.Limits.GPUs, org.Name)
+	}
+	return nil
+}
+
+func (l *levels) takeTasks(r ledger.Reader) error {
+	counts, err := r.Tasks()
+	if err != nil {
+		return fmt.Errorf("counting tasks: %w", err)
+	}
+	for _, state := range []ledger.TaskState{ledger.TaskReady, ledger.TaskRunning, ledger.TaskDone} {
+		l.add(tasks, counts[state], string(state))
+	}
+	next, err := r.NextTask()
+	if err != nil {
+		return fmt.Errorf("reading the next task: %w", err)
+	}
+	lag := 0.0
+	if !next.IsZero() {
+		lag = max(0, r.Now().Sub(next).Seconds())
+	}
+	l.metrics = append(l.metrics, taskLag.at(lag))
+	return nil
+}
