@@ -48,12 +48,12 @@ var (
 	workloadLimit = newGauge("workload_gpus_limit", "GPUs of a split pool that are for a workload.", "pool", "workload")
 	quotaUsed     = newGauge("quota_gpus_used", "GPUs that an organization holds or is promised now.", "organization")
 	quotaLimit    = newGauge("quota_gpus_limit", "GPUs that an organization may hold at once.", "organization")
-	tasks         = newGauge("tasks", "Rows of work by state.", "state")
+	taskRows      = newGauge("task_rows", "Rows of work by state.", "state")
 	taskLag       = newGauge("task_lag_seconds", "How long the oldest due task has waited; 0 while none is due.")
 )
 
 var gauges = []gauge{ledgerUp, nodes, gpus, poolGPUs, reservations, allocations, queueLength,
-	workloadUsed, workloadLimit, quotaUsed, quotaLimit, tasks, taskLag}
+	workloadUsed, workloadLimit, quotaUsed, quotaLimit, taskRows, taskLag}
 
 // Collector reads gauges from the ledger when it is scraped, at most once in five
 // seconds. Every process shows the same numbers, which are the installation's: take

@@ -151,7 +151,9 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, got, levels(t, collector))
 	w.clock.Advance(5 * time.Second)
-	require.InDelta(t, 5, levels(t, collector)["forewarm_quota_gpus_used acme"], 0)
+	got = levels(t, collector)
+	require.InDelta(t, 5, got["forewarm_quota_gpus_used acme"], 0)
+	require.InDelta(t, 5, got["forewarm_task_lag_seconds"], 0, "nobody does the work")
 	require.Equal(t, 2, w.tally.transitions["allocation.pending"])
 
 	require.NoError(t, w.inner.Close())

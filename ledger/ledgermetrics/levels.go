@@ -151,7 +151,7 @@ func (l *levels) takeTasks(r ledger.Reader) error {
 		return fmt.Errorf("counting tasks: %w", err)
 	}
 	for _, state := range []ledger.TaskState{ledger.TaskReady, ledger.TaskRunning, ledger.TaskDone} {
-		l.add(tasks, counts[state], string(state))
+		l.add(taskRows, counts[state], string(state))
 	}
 	next, err := r.NextTask()
 	if err != nil {

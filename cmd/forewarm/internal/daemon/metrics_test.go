@@ -1,0 +1,32 @@
+package daemon
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A worker has no API beside which to show its metrics, and counts what servers
+// do not see.
+func TestAWorkerShowsItsMetrics(t *testing.T) {
+	t.Parallel()
+	cfg := defaults()
+	cfg.DataDir = t.TempDir()
+	a, err := newApp(t.Context(), cfg, "test")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, a.store.Close()) }()
+	_, err = a.prepare(t.Context())
+	require.NoError(t, err)
+	ask := func(path string) *httptest.ResponseRecorder {
+		out := httptest.NewRecorder()
+		a.metricsHandler().ServeHTTP(out, httptest.NewRequest(http.MethodGet, path, nil))
+		return out
+	}
+	require.Equal(t, http.StatusOK, ask("/healthz").Code)
+	text := ask("/metrics").Body.String()
+	require.Contains(t, text, "forewarm_ledger_up 1")
+	require.Contains(t, text, `go_sql_max_open_connections{db_name="ledger"} 1`)
+	require.Equal(t, http.StatusNotFound, ask("/v1/pools").Code)
+}

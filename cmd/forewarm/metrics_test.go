@@ -1,0 +1,180 @@
+package main_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var documentedMetric = regexp.MustCompile("(?m)^\\| `(forewarm_[a-z_]+)` \\| (counter|histogram|gauge) \\|")
+
+// documented are the metrics of the manual, with their types.
+func documented(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/metrics.md")
+	require.NoError(t, err)
+	types := map[string]string{}
+	for _, row := range documentedMetric.FindAllSubmatch(page, -1) {
+		types[string(row[1])] = string(row[2])
+	}
+	require.NotEmpty(t, types)
+	return types
+}
+
+// scrapes collects what a server's metrics were, again and again.
+type scrapes struct {
+	door   *door
+	key    string
+	types  map[string]string             // families that were ever shown
+	values map[string]map[string]float64 // the latest of each series, by family
+	moved  map[string]bool               // families of which a series changed, or began at more than 0
+}
+
+var (
+	typeLine   = regexp.MustCompile(`^# TYPE (forewarm_\S+) (\S+)$`)
+	sampleLine = regexp.MustCompile(`^((forewarm_[a-z_]+?)(?:_bucket|_sum|_count)?(?:\{.*\})?) (\S+)$`)
+)
+
+// take scrapes once.
+func (s *scrapes) take(t *testing.T) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://forewarm.invalid/metrics", nil)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	answer, err := s.door.Do(r)
+	require.NoError(t, err)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusOK, answer.StatusCode, string(text))
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if found := typeLine.FindStringSubmatch(line); found != nil {
+			s.types[found[1]] = found[2]
+		} else if found := sampleLine.FindStringSubmatch(line); found != nil {
+			value, err := strconv.ParseFloat(found[3], 64)
+			require.NoError(t, err, line)
+			s.note(found[2], found[1], value)
+		}
+	}
+}
+
+func (s *scrapes) note(family, series string, value float64) {
+	if s.values[family] == nil {
+		s.values[family] = map[string]float64{}
+	}
+	before, known := s.values[family][series]
+	s.moved[family] = s.moved[family] || known && before != value || !known && value > 0
+	s.values[family][series] = value
+}
+
+// One story moves every metric there is, and every metric there is is in the
+// manual. Two that only move when something is wrong have tests of their own, in
+// ledger/ledgermetrics.
+func TestEveryMetricMoves(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.writeCloud(t)
+	d := newDoor()
+	p := h.start(t, nil, "up", "--config", h.config())
+	d.open(t, p.address(t))
+	key := h.key(t, p)
+	api, err := client.New("http://forewarm.invalid", key, d)
+	require.NoError(t, err)
+	s := &scrapes{door: d, key: key, types: map[string]string{}, values: map[string]map[string]float64{}, moved: map[string]bool{}}
+	want := documented(t)
+	s.take(t)
+
+	half, borrow := 500, true
+	eventually(t, patience, func() string { // the row changes, too, when a boot is learned of
+		pool, err := api.Pool(t.Context(), "load")
+		require.NoError(t, err)
+		_, err = api.PatchPool(t.Context(), "load", pool.Version, contract.PoolPatch{OnlineShare: &half, BorrowIdle: &borrow})
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	hour := time.Now().Add(time.Hour)
+	reserve := contract.ReservationCreate{Pool: "load", GPUs: 6, Start: hour, End: hour.Add(time.Hour), Queue: true}
+	for range 2 { // the second finds no place
+		_, err = api.Reserve(t.Context(), reserve, client.Options{})
+		require.NoError(t, err)
+	}
+	_, err = api.Allocation(t.Context(), "alc_00000000000000000000000000")
+	require.Error(t, err)
+	a, err := api.Allocate(t.Context(), contract.AllocationCreate{Pool: "load", GPUs: 4}, client.Options{})
+	require.NoError(t, err)
+	eventually(t, patience, func() string {
+		s.take(t)
+		var still []string
+		for name := range want {
+			if !s.moved[name] && name != "forewarm_task_lag_seconds" {
+				still = append(still, name)
+			}
+		}
+		if len(still) > 0 {
+			return fmt.Sprint("these have not moved: ", still)
+		}
+		return ""
+	})
+	for name, kind := range s.types {
+		require.Equal(t, want[name], kind, "%s in docs/metrics.md", name)
+	}
+	require.Len(t, s.types, len(want), "each documented metric is shown")
+	a, err = api.Allocation(t.Context(), a.ID)
+	require.NoError(t, err)
+	require.Equal(t, "active", a.State)
+	require.InDelta(t, 1, s.values["forewarm_allocation_wait_seconds"]["forewarm_allocation_wait_seconds_count"], 0)
+	require.Zero(t, p.stop(t, ending), p.errors.String())
+}
+
+var metricName = regexp.MustCompile(`\bforewarm_[a-z_]+`)
+
+// The rules for Prometheus speak of metrics that there are.
+func TestRulesOfPrometheus(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/prometheus/rules.yaml")
+	require.NoError(t, err)
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Record, Alert, Expr, For string
+				Labels, Annotations      map[string]string
+			}
+		}
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
+	decoder.KnownFields(true)
+	require.NoError(t, decoder.Decode(&file))
+	known := documented(t)
+	page, err := os.ReadFile("../../docs/metrics.md")
+	require.NoError(t, err)
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			require.NotEqual(t, rule.Record == "", rule.Alert == "", "%+v", rule)
+			names := metricName.FindAllString(rule.Expr, -1)
+			require.NotEmpty(t, names, rule.Expr)
+			for _, name := range names {
+				name = strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")
+				require.Contains(t, known, name)
+			}
+			if group.Name == "forewarm-aliases" {
+				require.Contains(t, string(page), "`"+rule.Record+"`")
+			}
+		}
+	}
+}
