@@ -18,6 +18,8 @@ import (
 // version is set by release builds with -ldflags "-X main.version=…".
 var version = ""
 
+//go:generate go run -trimpath . man --markdown ../../docs/cli.md
+
 func main() {
 	ctx, stop := cli.SignalContext(context.Background())
 	root := cli.Root(versionText())

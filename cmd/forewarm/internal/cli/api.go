@@ -84,10 +84,19 @@ func (a *app) raw(cmd *cobra.Command, method, path, body string) error {
 	if err != nil {
 		return fmt.Errorf("reading the answer: %w", err)
 	}
-	if _, err := cmd.OutOrStdout().Write(answer); err != nil {
+	if err := a.copyAnswer(cmd, resp.StatusCode, answer); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
 	return problemOf(resp.StatusCode, answer)
+}
+
+// copyAnswer writes an answer as it came, or what --jq makes of it.
+func (a *app) copyAnswer(cmd *cobra.Command, status int, answer []byte) error {
+	if a.filter != nil && status < http.StatusBadRequest && len(answer) > 0 {
+		return a.filter.write(cmd.OutOrStdout(), answer)
+	}
+	_, err := cmd.OutOrStdout().Write(answer)
+	return err
 }
 
 func problemOf(status int, answer []byte) error {

@@ -39,6 +39,7 @@ type app struct {
 	// planning and asking are set by the commands that make others show what they
 	// would do, or explain it.
 	planning, asking bool
+	filter           *filter             // of --jq; nil for all
 	told             func(time.Duration) // says that a busy server is waited for
 }
 
@@ -48,6 +49,7 @@ func (a *app) previews() bool { return a.planning || a.flags.dryRun }
 // globals are the flags of every command.
 type globals struct {
 	server, context, output string
+	jq                      string
 	idempotencyKey          string
 	noHeaders, quiet        bool
 	noColor, wait           bool
@@ -66,10 +68,11 @@ func newRoot(w world) *cobra.Command {
 		Use:   "forewarm",
 		Short: "GPUs that are warm before you ask",
 		Long:  "Forewarm keeps GPU capacity ready just ahead of need, and shows what that costs.\n\nStart:  forewarm up",
-		Args:  noArgs, RunE: help, SilenceErrors: true, SilenceUsage: true,
+		Args:  noArgs, RunE: help, SilenceErrors: true, SilenceUsage: true, Version: w.version,
 		PersistentPreRunE: a.checkFlags,
 	}
 	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("forewarm {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	a.bind(root)
 	root.AddGroup(&cobra.Group{ID: "get", Title: "Get GPUs:"}, &cobra.Group{ID: "plan", Title: "Plan ahead:"},
@@ -78,13 +81,14 @@ func newRoot(w world) *cobra.Command {
 		"get":   {a.allocate(), a.release(), a.extend(), a.allocations(), a.waitFor(), a.explainWhy()},
 		"plan":  {a.reserve(), a.reservations(), a.schedules(), a.calendar(), a.prewarm(), a.plan(), a.apply()},
 		"fleet": {a.status(), a.pools(), a.shares(), a.nodes(), a.gpus(), a.events(), a.decisions(), a.forecasts(), a.report(), a.costs(), a.recovery()},
-		"admin": {a.login(), a.contexts(), a.key(), a.org(), a.quota(), a.user(), a.api(), a.versionCommand()},
+		"admin": {a.login(), a.contexts(), a.key(), a.org(), a.quota(), a.user(), a.api(), a.manual(), a.versionCommand()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
 		}
 		root.AddCommand(commands...)
 	}
+	a.usages(root)
 	a.prepare(root)
 	return root
 }
@@ -94,6 +98,7 @@ func (a *app) bind(root *cobra.Command) {
 	f.StringVar(&g.server, "server", "", "address of the server (FOREWARM_API; default the saved context's, else "+DefaultServer+")")
 	f.StringVar(&g.context, "context", "", "saved context to use (FOREWARM_CONTEXT)")
 	f.StringVarP(&g.output, "output", "o", "", "table, wide, json, jsonl, yaml or name (FOREWARM_OUTPUT)")
+	f.StringVar(&g.jq, "jq", "", "show what this jq expression makes of the JSON, such as '.[].name'")
 	f.BoolVar(&g.noHeaders, "no-headers", false, "tables without their header")
 	f.BoolVarP(&g.quiet, "quiet", "q", false, "only data, nothing on standard error but failures")
 	f.BoolVar(&g.noColor, "no-color", false, "no colours (NO_COLOR)")
@@ -108,6 +113,9 @@ func (a *app) checkFlags(cmd *cobra.Command, _ []string) error {
 	a.told = func(d time.Duration) { a.say(cmd, "The server is busy; trying again in %s.", short(d)) }
 	if a.terminal(cmd.ErrOrStderr()) && !a.flags.noColor && a.getenv("NO_COLOR") == "" {
 		cmd.Root().Annotations = map[string]string{colours: "yes"}
+	}
+	if err := a.checkFilter(cmd); err != nil {
+		return err
 	}
 	if a.flags.output == "" {
 		a.flags.output = a.getenv("FOREWARM_OUTPUT")
@@ -124,6 +132,22 @@ func (a *app) checkFlags(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
+// checkFilter compiles --jq, which is of JSON.
+func (a *app) checkFilter(cmd *cobra.Command) (err error) {
+	if !cmd.Flags().Changed("jq") {
+		return nil
+	}
+	switch a.flags.output {
+	case "":
+		a.flags.output = asJSON
+	case asJSON, jsonl:
+	default:
+		return usagef(cmd.CommandPath()+" -o json --jq '"+a.flags.jq+"'", "--jq is of JSON, and not of -o %s", a.flags.output)
+	}
+	a.filter, err = parseFilter(a.flags.jq)
+	return err
+}
+
 // prepare gives every command below one what all of them have: it honours
 // --dry-run, what would change something being held back and shown; and what
 // can be waited for has the flags for that.
@@ -138,6 +162,7 @@ func (a *app) prepare(c *cobra.Command) {
 	if c.Annotations[waits] != "" {
 		a.bindWait(c)
 	}
+	a.completions(c)
 	for _, sub := range c.Commands() {
 		a.prepare(sub)
 	}

@@ -70,7 +70,7 @@ func (a *app) rehearsed(cmd *cobra.Command, err error) error {
 	case asJSON, asYAML:
 		return a.encode(cmd.OutOrStdout(), held)
 	case jsonl:
-		return line(cmd.OutOrStdout(), held)
+		return a.line(cmd.OutOrStdout(), held)
 	}
 	if _, err := fmt.Fprintln(cmd.OutOrStdout(), held.Method, held.Path); err != nil || len(held.Body) == 0 {
 		return err

@@ -18,6 +18,9 @@ func (a *app) encode(w io.Writer, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}
+	if a.filter != nil {
+		return a.filter.write(w, buf.Bytes())
+	}
 	if a.flags.output == asYAML {
 		return writeYAML(w, yamlEscapes(buf.String()))
 	}
@@ -55,6 +58,14 @@ func blockStyle(n *yaml.Node) {
 	for _, c := range n.Content {
 		blockStyle(c)
 	}
+}
+
+// line writes one JSON value as a line, or what --jq makes of it.
+func (a *app) line(w io.Writer, v any) error {
+	if a.filter != nil {
+		return a.encode(w, v)
+	}
+	return line(w, v)
 }
 
 // line writes one JSON value as a line.

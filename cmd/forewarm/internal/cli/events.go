@@ -36,7 +36,7 @@ func (a *app) events() *cobra.Command {
 			if after < 0 || last < 0 {
 				return usagef("forewarm events --help", "--after and --last must not be negative")
 			}
-			if follow && (a.flags.output == asJSON || a.flags.output == asYAML) {
+			if follow && a.filter == nil && (a.flags.output == asJSON || a.flags.output == asYAML) {
 				return usagef("forewarm events -f -o jsonl", "-o %s cannot be followed: it has an end", a.flags.output)
 			}
 			api, err := a.client()
@@ -112,6 +112,9 @@ func (a *app) follow(cmd *cobra.Command, seq int64) error {
 
 // event writes one event as a line of its own.
 func (a *app) event(cmd *cobra.Command, e contract.Event) error {
+	if a.filter != nil {
+		return a.encode(cmd.OutOrStdout(), e)
+	}
 	switch a.flags.output {
 	case jsonl, asJSON, asYAML, name:
 		return list(a, cmd, eventView, []contract.Event{e})

@@ -86,7 +86,7 @@ func (a *app) written(cmd *cobra.Command, id string, item any, text func(io.Writ
 	case asJSON, asYAML:
 		return a.encode(w, item)
 	case jsonl:
-		return line(w, item)
+		return a.line(w, item)
 	case name:
 		_, err := fmt.Fprintln(w, id)
 		return err

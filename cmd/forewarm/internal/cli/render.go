@@ -55,7 +55,7 @@ func list[T any](a *app, cmd *cobra.Command, v view[T], items []T) error {
 		return a.encode(w, items)
 	case jsonl:
 		for _, item := range items {
-			if err := line(w, item); err != nil {
+			if err := a.line(w, item); err != nil {
 				return err
 			}
 		}
@@ -80,7 +80,7 @@ func one[T any](a *app, cmd *cobra.Command, v view[T], item T) error {
 	case asJSON, asYAML:
 		return a.encode(w, item)
 	case jsonl:
-		return line(w, item)
+		return a.line(w, item)
 	case name:
 		_, err := fmt.Fprintln(w, plain(v.name(item)))
 		return err

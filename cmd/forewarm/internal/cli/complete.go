@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// completeWithin is how long a shell's user waits for names. Without them the
+// shell completes nothing, which is no failure.
+const completeWithin = 2 * time.Second
+
+// names lists what can stand for a placeholder, each as "name<TAB>what it is".
+type names func(context.Context, *client.Client) []string
+
+// listing makes completions of a list: of each thing its name, or its id.
+func listing[T any](read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], live bool, of func(T) (name, about string)) names {
+	return func(ctx context.Context, api *client.Client) []string {
+		var found []string
+		for item, err := range read(api, ctx, client.Filter{Live: live}) {
+			if err != nil {
+				return found
+			}
+			n, about := of(item)
+			found = append(found, plain(n)+"\t"+plain(about))
+		}
+		return found
+	}
+}
+
+// placeholders are the arguments, as they are called in usage lines, and the
+// flags whose values have names.
+var placeholders = map[string]names{
+	"ALLOCATION": listing((*client.Client).Allocations, true, func(x contract.Allocation) (string, string) {
+		return first(x.Name, x.ID), fmt.Sprintf("%d GPUs, %s", x.GPUs, x.State)
+	}),
+	"RESERVATION": listing((*client.Client).Reservations, true, func(x contract.Reservation) (string, string) {
+		return first(x.Name, x.ID), fmt.Sprintf("%d GPUs from %s, %s", x.GPUs, stamp(x.Start), x.State)
+	}),
+	"SCHEDULE": listing((*client.Client).Schedules, false, func(x contract.Schedule) (string, string) {
+		return first(x.Name, x.ID), x.RRule
+	}),
+	"POOL": listing((*client.Client).Pools, false, func(x contract.Pool) (string, string) {
+		return x.Name, x.Model
+	}),
+	"MODEL": listing((*client.Client).Pools, false, func(x contract.Pool) (string, string) {
+		return x.Model, "in " + x.Name
+	}),
+	"NODE": listing((*client.Client).Nodes, true, func(x contract.Node) (string, string) {
+		return x.ID, x.State
+	}),
+	"GPU": listing((*client.Client).GPUs, false, func(x contract.GPU) (string, string) {
+		return x.UUID, x.Model + ", " + x.NodeState
+	}),
+	"ORGANIZATION": listing((*client.Client).Organizations, false, func(x contract.Organization) (string, string) {
+		return x.Name, fmt.Sprintf("%d GPUs", x.Limits.MaxGPUs)
+	}),
+	"USER": listing((*client.Client).Users, false, func(x contract.User) (string, string) {
+		return x.Email, x.Role
+	}),
+	"KEY": listing((*client.Client).Keys, false, func(x contract.Key) (string, string) {
+		return x.ID, x.Name
+	}),
+}
+
+// choices are the flags whose values are known here.
+var choices = map[string][]string{
+	"output": formats, "class": {"guaranteed", "speculative"}, "workload": {"online", "batch"}, "on-full": {"fail", "queue"},
+	"dst": {"shift", "skip"}, "every": {"weekday", "weekend", "daily", "weekly", "monthly"}, "kind": {contract.KindPerson, contract.KindAgent},
+	"role": {"viewer", "member", "admin", "operator"}, "period": {"day", "month"},
+}
+
+// flagNouns are the flags whose values are names of things.
+var flagNouns = map[string]string{"pool": "POOL", "model": "MODEL", "org": "ORGANIZATION", "user": "USER", "node": "NODE"}
+
+// completions gives a command's arguments and flags their names.
+func (a *app) completions(c *cobra.Command) {
+	if words := strings.Fields(c.Use); len(words) > 1 && c.ValidArgsFunction == nil {
+		c.ValidArgsFunction = a.arguments(words[1:])
+	}
+	for flag, values := range choices {
+		if c.LocalNonPersistentFlags().Lookup(flag) != nil || !c.HasParent() && flag == "output" {
+			_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+	for flag, noun := range flagNouns {
+		if c.LocalNonPersistentFlags().Lookup(flag) != nil {
+			_ = c.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+				return a.live(cmd, noun), cobra.ShellCompDirectiveNoFileComp
+			})
+		}
+	}
+}
+
+// arguments completes arguments by their placeholders.
+func (a *app) arguments(placeholders []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= len(placeholders) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var found []string
+		for noun := range strings.SplitSeq(strings.Trim(placeholders[len(args)], "[]"), "|") {
+			if noun == "DIR" || noun == "FILE" {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			found = append(found, a.live(cmd, noun)...)
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// live asks the server for names, and gives up soon.
+func (a *app) live(cmd *cobra.Command, noun string) []string {
+	list, ok := placeholders[noun]
+	if !ok {
+		return nil
+	}
+	api, err := a.client()
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+	defer cancel()
+	found := list(ctx, api)
+	slices.Sort(found)
+	return slices.Compact(found)
+}

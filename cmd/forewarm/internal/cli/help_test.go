@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+)
+
+// leaves are the commands that do something, by their paths below forewarm.
+func leaves(root *cobra.Command) map[string]*cobra.Command {
+	found := map[string]*cobra.Command{}
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Runnable() && !c.HasSubCommands() {
+			found[strings.TrimPrefix(c.CommandPath(), "forewarm ")] = c
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	return found
+}
+
+// A command's help shows its own flags, and none that every command has.
+func TestHelpShowsOwnFlags(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	for path := range leaves(w.root()) {
+		out := w.must(append(strings.Fields(path), "--help")...)
+		require.NotContains(t, out, "--no-headers", path)
+		require.NotContains(t, out, "--idempotency-key", path)
+	}
+	require.Contains(t, w.must("allocate", "--help"), "--gpus int")
+	require.Contains(t, w.must("allocate", "--help"), "--wait")
+	require.NotContains(t, w.must("pools", "list", "--help"), "--wait")
+	require.Contains(t, w.must("options"), "--dry-run")
+	require.Equal(t, "forewarm 1.2.3", w.must("--version"))
+}
+
+// Every exit code that can come is documented, once.
+func TestExitCodesAreDocumented(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	text := w.must("help", "exit-codes")
+	seen := map[int]bool{}
+	for _, e := range exitMeanings {
+		require.False(t, seen[e.code])
+		seen[e.code] = true
+		require.Contains(t, text, e.text)
+	}
+	for _, code := range []int{ExitOK, ExitFailed, ExitUsage, ExitLogin, ExitNotFound, ExitConflict, ExitPolicy, ExitNoCapacity, ExitTimeout,
+		ExitWaitFailed, ExitApproval, ExitInterrupt, ExitTerminated} {
+		require.True(t, seen[code], "%d", code)
+	}
+}
+
+func TestManualHasEveryCommand(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	dir := filepath.Join(t.TempDir(), "man")
+	w.must("man", dir)
+	w.must("man", "--markdown", filepath.Join(dir, "cli.md"))
+	reference, err := os.ReadFile(filepath.Join(dir, "cli.md"))
+	require.NoError(t, err)
+	for path, c := range leaves(w.root()) {
+		page, err := os.ReadFile(filepath.Join(dir, "forewarm-"+strings.ReplaceAll(path, " ", "-")+".1"))
+		if c.Name() == "help" {
+			continue
+		}
+		require.NoError(t, err, path)
+		require.Contains(t, string(page), `.SH SYNOPSIS`, path)
+		if c.GroupID != "" || c.Parent().HasParent() {
+			require.Contains(t, string(reference), "### forewarm "+path+"\n", path)
+		}
+	}
+}
+
+func TestFilter(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.pool()
+	require.Equal(t, "lab", w.must("pools", "list", "--jq", ".[].name"))
+	require.Equal(t, `["lab",4]`, w.must("pools", "show", "lab", "--jq", "[.name, .gpus_per_node]"))
+	require.Equal(t, "1.2.3", w.must("status", "--jq", ".version.version"))
+	require.Equal(t, "pool.created", w.must("events", "--last", "1", "-o", "jsonl", "--jq", ".type"))
+	require.Equal(t, "lab", w.must("api", "GET", "/v1/pools", "--jq", ".items[0].name"))
+	w.env["FOREWARM_OUTPUT"] = "yaml"
+	require.Equal(t, "lab", w.must("pools", "list", "--jq", ".[].name"), "--jq is of JSON whatever is usual")
+	for expression, code := range map[string]int{".[": ExitUsage, "nothing": ExitUsage, ".[].name.x": ExitFailed, `error("\u001b[2J")`: ExitFailed} {
+		_, errs, got := w.forewarm("pools", "list", "--jq", expression)
+		require.Equal(t, code, got, "%s: %s", expression, errs)
+		require.Contains(t, errs, "Next:  forewarm ")
+		require.NotContains(t, errs, "\x1b")
+	}
+	_, errs, code := w.forewarm("pools", "list", "--jq", ".", "-o", "table")
+	require.Equal(t, ExitUsage, code, errs)
+}
+
+// A shell is told the names that there are, and nothing when the server is away.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	w := filled(t)
+	w.must("allocate", "--gpus", "1", "--pool", "lab", "--name", "otter")
+	names := func(args ...string) []string {
+		var found []string
+		for l := range strings.Lines(w.must(append([]string{"__complete"}, args...)...)) {
+			if n, _, _ := strings.Cut(strings.TrimSpace(l), "\t"); !strings.HasPrefix(n, ":") {
+				found = append(found, n)
+			}
+		}
+		return found
+	}
+	require.Contains(t, names("release", ""), "otter")
+	require.Contains(t, names("wait", ""), "otter")
+	require.Equal(t, []string{"lab"}, names("allocate", "--pool", ""))
+	require.Equal(t, []string{"a100"}, names("allocate", "--model", ""))
+	require.Equal(t, []string{"daily"}, names("schedules", "show", ""))
+	require.Equal(t, []string{"acme"}, names("quota", "show", ""))
+	require.Equal(t, []string{"ada@example.com"}, names("user", "caps", ""))
+	require.Equal(t, formats, names("pools", "list", "-o", ""))
+	require.Contains(t, names("pools", ""), "edit")
+	w.env["FOREWARM_API"] = "http://127.0.0.1:1"
+	require.Empty(t, names("release", ""))
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		require.NotEmpty(t, w.must("completion", shell), shell)
+	}
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+func (a *app) manual() *cobra.Command {
+	var markdown string
+	c := &cobra.Command{
+		Use: "man [DIR]", Short: "Write the manual pages of all commands", Example: "  forewarm man ./man",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if markdown != "" {
+				return noArgs(cmd, args)
+			}
+			return named("DIR")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case a.flags.dryRun:
+				a.say(cmd, "Dry run: nothing was written.")
+				return nil
+			case markdown != "":
+				var b bytes.Buffer
+				writeReference(&b, cmd.Root())
+				return written(os.WriteFile(markdown, b.Bytes(), 0o644)) //nolint:gosec // for everybody to read
+			}
+			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // for everybody to read
+				return written(err)
+			}
+			header := &doc.GenManHeader{Title: "FOREWARM", Section: "1", Source: "forewarm " + a.version, Manual: "Forewarm"}
+			return written(doc.GenManTree(cmd.Root(), header, args[0]))
+		},
+	}
+	c.Flags().StringVar(&markdown, "markdown", "", "write the reference of all commands to this file instead")
+	return c
+}
+
+func written(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Exit: ExitFailed, Message: "writing the manual: " + err.Error(), Next: []string{"forewarm man --help"}, Err: err}
+}
+
+// writeReference writes what --help says of every command, as one page.
+func writeReference(w io.Writer, root *cobra.Command) {
+	_, _ = fmt.Fprint(w, "<!-- Written by make gen from the commands themselves. -->\n\n# The command line\n\n"+
+		"Data goes to standard output, everything else to standard error. Where an id is wanted, a name will do.\n"+
+		"Nothing asks a question unless a person sits at a terminal.\n")
+	for _, g := range root.Groups() {
+		_, _ = fmt.Fprintf(w, "\n## %s\n", strings.TrimSuffix(g.Title, ":"))
+		for _, c := range root.Commands() {
+			if c.GroupID == g.ID {
+				writeCommand(w, c)
+			}
+		}
+	}
+	_, _ = fmt.Fprintf(w, "\n## Flags of every command\n\n```text\n%s```\n\n## Exit codes\n\n```text\n", root.PersistentFlags().FlagUsages())
+	writeExitCodes(w)
+	_, _ = fmt.Fprint(w, "```\n")
+}
+
+func writeCommand(w io.Writer, c *cobra.Command) {
+	if c.Hidden {
+		return
+	}
+	_, _ = fmt.Fprintf(w, "\n### %s\n\n%s.\n", c.CommandPath(), strings.TrimSuffix(c.Short, "."))
+	if c.Long != "" && c.Long != c.Short {
+		_, _ = fmt.Fprintf(w, "\n```text\n%s\n```\n", c.Long)
+	}
+	_, _ = fmt.Fprintf(w, "\n```text\n%s\n", c.UseLine())
+	if flags := ownFlags(c); flags != "" {
+		_, _ = fmt.Fprintf(w, "\n%s\n", flags)
+	}
+	_, _ = fmt.Fprint(w, "```\n")
+	if c.Example != "" {
+		_, _ = fmt.Fprintf(w, "\n```console\n%s\n```\n", strings.Join(examples(c), "\n"))
+	}
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			writeCommand(w, sub)
+		}
+	}
+}
+
+// examples are the command lines of a command's examples.
+func examples(c *cobra.Command) []string {
+	var lines []string
+	for l := range strings.Lines(c.Example) {
+		if l = strings.TrimSpace(l); l != "" {
+			lines = append(lines, "$ "+l)
+		}
+	}
+	return slices.Clip(lines)
+}
