@@ -24,6 +24,7 @@ const (
 	CodeETagMismatch          = "etag-mismatch"
 	CodePlanStale             = "plan-stale"
 	CodePlanExpired           = "plan-expired"
+	CodeBodyTooSlow           = "body-too-slow"
 	CodeBodyTooLarge          = "body-too-large"
 	CodeUnsupportedMediaType  = "unsupported-media-type"
 	CodeHostNotAllowed        = "host-not-allowed"
@@ -67,6 +68,7 @@ var Catalogue = []ProblemType{
 	{CodePrewarmPaused, 403, "Pre-warming is paused", false},
 	{CodeNotFound, 404, "There is no such thing", false},
 	{CodeMethodNotAllowed, 405, "This method does not exist here", false},
+	{CodeBodyTooSlow, 408, "The body did not come fast enough", true},
 	{CodeNameTaken, 409, "The name is taken", false},
 	{CodeCapacityExhausted, 409, "There is no capacity in that window", true},
 	{CodeStateConflict, 409, "Its state does not allow that", false},

@@ -9,6 +9,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -21,32 +22,53 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-// maxBody is the largest body of a request.
-const maxBody = 1 << 20
+const (
+	maxBody = 1 << 20 // of a request of the API
+	maxForm = 4 << 10 // of the page's forms: enough for a key
+)
 
-// checkBody reads the body of an API request within bounds and checks its form
-// before anything decodes it, so that a broken or hostile one is named by place:
-// the decoder behind takes any depth, repeated names, and NaN as "bad syntax".
+// bodyLimit is how large a body the route may read, in bytes; zero if it reads
+// none.
+func bodyLimit(route string) int64 {
+	switch {
+	case route == api.BatchPath:
+		return api.MaxBatchBody
+	case strings.HasPrefix(route, "/v1/"):
+		return maxBody
+	case route == "/login" || route == "/logout":
+		return maxForm
+	}
+	return 0
+}
+
+// checkBody reads the body of a request within bounds and checks the form of an
+// API's before anything decodes it, so that a broken or hostile one is named by
+// place: the decoder behind takes any depth, repeated names, and NaN as "bad
+// syntax".
 func (s *Server) checkBody(c *gin.Context) {
-	if c.Request.Body == nil || c.Request.Body == http.NoBody || !strings.HasPrefix(c.FullPath(), "/v1/") {
+	route := c.FullPath()
+	limit := bodyLimit(route)
+	if c.Request.Body == nil || c.Request.Body == http.NoBody || limit == 0 {
 		return
 	}
-	batch := c.FullPath() == api.BatchPath
-	limit := int64(maxBody)
-	if batch {
-		limit = api.MaxBatchBody
-	}
-	data, err := httpx.ReadBody(c.Request.Body, limit)
+	body, done := s.paced(c)
+	data, err := httpx.ReadBody(body, limit)
 	if tooLarge := (*httpx.TooLargeError)(nil); errors.As(err, &tooLarge) {
 		abort(c, problem.New(contract.CodeBodyTooLarge, fmt.Sprintf("A body may have %d bytes.", limit)).Fix("Send less at once", ""))
+		return
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.Header("Connection", "close")
+		abort(c, problem.New(contract.CodeBodyTooSlow, "The body did not come fast enough.").Fix("Send it again, whole", ""))
 		return
 	}
 	if err != nil {
 		abort(c, problem.New(contract.CodeMalformedJSON, "The body could not be read to its end."))
 		return
 	}
+	done()
 	c.Request.Body = io.NopCloser(bytes.NewReader(data))
-	if len(data) == 0 || batch { // which checks each request as it reads it
+	if len(data) == 0 || limit != maxBody { // a batch checks each request as it reads it
 		return
 	}
 	if !isJSON(c.GetHeader("Content-Type")) {

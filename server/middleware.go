@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,14 +11,12 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/internal/obs"
-	"github.com/forewarm/forewarm/server/api"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/problem"
 )
@@ -107,20 +104,6 @@ func (s *Server) knownHost(host string) bool {
 	}
 	_, err := netip.ParseAddr(host)
 	return err == nil
-}
-
-// maxTime is how long an answer may take; a Prefer: wait adds to it.
-const maxTime = 15 * time.Second
-
-// deadline bounds everything but streams, which live as long as their client.
-func (s *Server) deadline(c *gin.Context) {
-	if c.FullPath() == "/v1/events/stream" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), maxTime+api.Wait(c.GetHeader("Prefer")))
-	defer cancel()
-	c.Request = c.Request.WithContext(ctx)
-	c.Next()
 }
 
 func notFound(c *gin.Context) {

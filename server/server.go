@@ -1,10 +1,10 @@
 // Package server answers HTTP: the API under /v1, its description and a page for
 // people, health and metrics.
 //
-// Every request passes the same wall, in this order: a request id and an access
-// log without secrets, recovery, security headers, the host name, a deadline, the
-// route's policy (a route without one answers nobody) with key and rate limit,
-// and the size and form of the body. Behind it, package api translates and the
+// Every request passes the same wall, in this order: the connection's deadlines, a
+// request id and an access log without secrets, recovery, security headers, the
+// host name, the route's policy (a route without one answers nobody) with key and
+// rate limit, the size, pace and form of the body, and a deadline for the answer. Behind it, package api translates and the
 // ledger decides.
 package server
 
@@ -68,6 +68,7 @@ type Config struct {
 	// operator's eyes. Empty: there is no such link.
 	SignInToken obs.Secret
 	Limits      Limits
+	Timeouts    Timeouts
 }
 
 // Limits are how often requests are answered. A zero rate gets the default; a
@@ -112,6 +113,7 @@ func (c Config) withDefaults() Config {
 		c.Environment = "live"
 	}
 	c.Limits = c.Limits.withDefaults()
+	c.Timeouts = c.Timeouts.withDefaults()
 	return c
 }
 
@@ -154,7 +156,7 @@ func (s *Server) routes() {
 	e := s.engine
 	e.HandleMethodNotAllowed = true
 	e.UseRawPath, e.RedirectTrailingSlash = true, false
-	e.Use(s.identify, s.recover, securityHeaders, s.checkHost, s.deadline, s.authorize, s.checkBody)
+	e.Use(s.guardConnection, s.identify, s.recover, securityHeaders, s.checkHost, s.authorize, s.checkBody, s.deadline)
 	s.doc = api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
 		Minter: auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},

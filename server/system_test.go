@@ -120,10 +120,11 @@ func TestTrapN(t *testing.T) {
 			require.Equal(t, "7.7.7", got.Version)
 			require.True(t, got.Simulation)
 		},
-		"Limits":  TestRequestsAreLimitedByKeyAndKind,
-		"Peppers": TestKeysThatDoNotOpen,
-		"Logger":  TestHeaders,
-		"Clock":   TestKeysEnd,
+		"Timeouts": TestADeadlineOfABodyEndsWithIt,
+		"Limits":   TestRequestsAreLimitedByKeyAndKind,
+		"Peppers":  TestKeysThatDoNotOpen,
+		"Logger":   TestHeaders,
+		"Clock":    TestKeysEnd,
 	}
 	same := map[string]string{"Gather": "Metric", "Simulation": "Version"}
 	without := []string{"Ledger", "IDs", "Random"} // what it stands on, not what it does

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -27,13 +28,17 @@ func (a *API) allocations() {
 func (a *API) createAllocation(ctx context.Context, in *struct {
 	Idempotency
 	DryRun bool   `query:"dry_run" doc:"Answer what would happen and change nothing."`
-	Prefer string `header:"Prefer" maxLength:"64" doc:"wait=30 holds the answer for up to so many seconds, at most 55, until the GPUs are there."`
+	Prefer string `header:"Prefer" maxLength:"64" doc:"wait=30 holds the answer for up to so many seconds, at most 55, until the GPUs are there; Preference-Applied says how many."`
 	Body   contract.AllocationCreate
 },
-) (*Made[contract.Allocation], error) {
+) (*waited, error) {
 	actor, b := auth.From(ctx), in.Body
 	if in.DryRun {
-		return dryRun[contract.Allocation](ctx, a, actor, b, allocateDeed)
+		out, err := dryRun[contract.Allocation](ctx, a, actor, b, allocateDeed)
+		if err != nil {
+			return nil, err
+		}
+		return &waited{Status: out.Status, Body: out.Body}, nil
 	}
 	req := allocateRequest(b)
 	if err := in.require(); err != nil {
@@ -46,7 +51,7 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return a.settled(ctx, out, Wait(in.Prefer))
+	return a.settled(ctx, out, in.Prefer)
 }
 
 // allocateRequest is what a body asks of the ledger.
@@ -62,9 +67,23 @@ func started(got allocation.Allocation) int {
 	return http.StatusCreated
 }
 
+// waited is Made of a request that could prefer to wait.
+type waited struct {
+	Status   int
+	Location string `header:"Location"`
+	ETag     string `header:"ETag"`
+	Replayed string `header:"Idempotency-Replayed"`
+	Applied  string `header:"Preference-Applied"`
+	Body     contract.Allocation
+}
+
 // settled completes the answer of a new allocation, after having waited for its
-// GPUs as long as was asked.
-func (a *API) settled(ctx context.Context, out *Made[contract.Allocation], wait time.Duration) (*Made[contract.Allocation], error) {
+// GPUs as long as was asked and is allowed.
+func (a *API) settled(ctx context.Context, made *Made[contract.Allocation], prefer string) (*waited, error) {
+	out, wait := &waited{Status: made.Status, Replayed: made.Replayed, Body: made.Body}, Wait(prefer)
+	if wait > 0 {
+		out.Applied = fmt.Sprintf("wait=%d", wait/time.Second)
+	}
 	if wait > 0 && out.Body.State == string(allocation.Pending) {
 		got, err := a.await(ctx, out.Body.ID, wait)
 		if err != nil {
@@ -95,6 +114,15 @@ func (a *API) await(ctx context.Context, id string, wait time.Duration) (allocat
 			return got, ctx.Err()
 		}
 	}
+}
+
+// GrantedWait is how long a request of a route, by method and pattern, may wait
+// for its outcome besides the time that every answer may take.
+func GrantedWait(route, prefer string) time.Duration {
+	if route == "POST /v1/allocations" || route == "POST /v1/reservations/:id/claim" {
+		return Wait(prefer)
+	}
+	return 0
 }
 
 // maxWait is below what proxies commonly allow an answer to take.

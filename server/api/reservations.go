@@ -142,7 +142,7 @@ func (a *API) claimReservation(ctx context.Context, in *struct {
 	Prefer string `header:"Prefer" maxLength:"64" doc:"As of createAllocation."`
 	Body   contract.Claim
 },
-) (*Made[contract.Allocation], error) {
+) (*waited, error) {
 	if err := in.require(); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (a *API) claimReservation(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return a.settled(ctx, out, Wait(in.Prefer))
+	return a.settled(ctx, out, in.Prefer)
 }
 
 func encodeReservation(r reservation.Reservation) contract.Reservation {

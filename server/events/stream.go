@@ -16,6 +16,9 @@ import (
 // between takes it for dead.
 const Heartbeat = 15 * time.Second
 
+// takeWithin is how long a client may take to read what it is sent at once.
+const takeWithin = 30 * time.Second
+
 // lines is the media type of one JSON object a line.
 const lines = "application/x-ndjson"
 
@@ -23,7 +26,8 @@ const lines = "application/x-ndjson"
 // on, to w until the request ends: as server-sent events, or as lines of JSON
 // for who accepts those.
 func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, s ledger.Scope, filter ledger.EventFilter) {
-	out := writer{w: w, flush: http.NewResponseController(w).Flush, lines: strings.Contains(r.Header.Get("Accept"), lines)}
+	conn := http.NewResponseController(w)
+	out := writer{w: w, conn: conn, flush: conn.Flush, lines: strings.Contains(r.Header.Get("Accept"), lines)}
 	out.begin()
 	beat := time.NewTicker(Heartbeat)
 	defer beat.Stop()
@@ -59,6 +63,7 @@ func (f *Feed) send(ctx context.Context, out *writer, s ledger.Scope, filter led
 		if err != nil {
 			return filter.After, err
 		}
+		out.renew()
 		for _, e := range found {
 			if err := out.event(e); err != nil {
 				return filter.After, err
@@ -74,11 +79,19 @@ func (f *Feed) send(ctx context.Context, out *writer, s ledger.Scope, filter led
 // writer sends one of the two formats.
 type writer struct {
 	w     http.ResponseWriter
+	conn  *http.ResponseController
 	flush func() error
 	lines bool
 }
 
+// renew gives the client time for the next part of the stream: it is cut off
+// when it no longer reads, however long it lives.
+func (o *writer) renew() {
+	_ = o.conn.SetWriteDeadline(time.Now().Add(takeWithin)) // a recorder of tests has none
+}
+
 func (o *writer) begin() {
+	o.renew()
 	h := o.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	if o.lines {
@@ -106,6 +119,7 @@ func (o *writer) event(e ledger.Event) error {
 }
 
 func (o *writer) heartbeat() error {
+	o.renew()
 	text := ": still here\n\n"
 	if o.lines {
 		text = "\n"

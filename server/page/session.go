@@ -104,9 +104,6 @@ func (p *Page) signInForm(c *gin.Context) {
 	p.enter(c, "")
 }
 
-// maxForm is enough for a key.
-const maxForm = 4 << 10
-
 func (p *Page) signIn(c *gin.Context) {
 	if err := http.NewCrossOriginProtection().Check(c.Request); err != nil {
 		p.render(c, http.StatusForbidden, "login.html", "The form must be sent from this page.")
@@ -116,7 +113,6 @@ func (p *Page) signIn(c *gin.Context) {
 		p.render(c, http.StatusTooManyRequests, "login.html", "Too many wrong keys came from this address. Wait a minute.")
 		return
 	}
-	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxForm)
 	actor, err := p.Auth.Key(c.Request.Context(), c.PostForm("key"))
 	if err != nil || actor.Kind == ledger.AgentKey {
 		p.Failures.Allow(c.ClientIP())

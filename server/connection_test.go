@@ -1,0 +1,276 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/server"
+)
+
+// pipes is a listener whose connections live in memory, so that inside a
+// synctest bubble the deadlines of connections run in virtual time.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { p.once.Do(func() { close(p.done) }); return nil }
+
+func (*pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// from is a connection that comes from an address.
+type from struct {
+	net.Conn
+	addr net.Addr
+}
+
+func (f from) RemoteAddr() net.Addr { return f.addr }
+
+func (p *pipes) dial() net.Conn {
+	ours, theirs := net.Pipe()
+	p.conns <- from{theirs, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 4711}}
+	return ours
+}
+
+// inMemory serves the world as the program does, over connections in memory.
+func (w *world) inMemory() *pipes {
+	w.t.Helper()
+	p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	srv := httpx.NewServer("", w.server)
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(p) }()
+	w.t.Cleanup(func() {
+		require.NoError(w.t, srv.Close())
+		require.ErrorIs(w.t, <-ended, http.ErrServerClosed)
+	})
+	return p
+}
+
+// line is one connection on which requests are written by hand.
+type line struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func (w *world) dial(p *pipes) *line {
+	w.t.Helper()
+	conn := p.dial()
+	w.t.Cleanup(func() { _ = conn.Close() })
+	return &line{w.t, conn, bufio.NewReader(conn)}
+}
+
+// write sends text; that the server no longer listens shows in the answer.
+func (l *line) write(text string) { _, _ = io.WriteString(l.conn, text) }
+
+// answer reads one answer whole.
+func (l *line) answer() (int, http.Header, string) {
+	l.t.Helper()
+	resp, err := http.ReadResponse(l.in, nil)
+	require.NoError(l.t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(l.t, err)
+	require.NoError(l.t, resp.Body.Close())
+	return resp.StatusCode, resp.Header, string(body)
+}
+
+// ended reports whether the server has closed the connection.
+func (l *line) ended() bool {
+	_, err := l.in.ReadByte()
+	return err != nil
+}
+
+// head is the beginning of a request of the root key.
+func (w *world) head(method, path string, headers ...string) string {
+	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: localhost", "Authorization: Bearer " + w.keys["root"]}, headers...)
+	return strings.Join(lines, "\r\n") + "\r\n\r\n"
+}
+
+func (w *world) allocate(key string, headers ...string) string {
+	body := `{"pool":"lab","gpus":2}`
+	return w.head(http.MethodPost, "/v1/allocations", append(headers, "Idempotency-Key: "+key, "Content-Type: application/json",
+		fmt.Sprintf("Content-Length: %d", len(body)))...) + body
+}
+
+// A request that waits for half a minute gets its answer after half a minute,
+// and the next one on its connection is healthy.
+func TestAConnectionOutlivesAWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *server.Config) { c.Clock = clock.System{} })
+		w.pool()
+		l := w.dial(w.inMemory())
+		for prefer, want := range map[string]time.Duration{"wait=30": 30 * time.Second, "wait=600": 55 * time.Second} {
+			begun := time.Now()
+			go l.write(w.allocate(prefer, "Prefer: "+prefer))
+			status, header, body := l.answer()
+			require.Equal(t, 202, status, body)
+			require.Contains(t, body, "pending")
+			require.Equal(t, fmt.Sprintf("wait=%d", want/time.Second), header.Get("Preference-Applied"))
+			require.Equal(t, want, time.Since(begun))
+			go l.write(w.head(http.MethodGet, "/v1/whoami"))
+			status, _, body = l.answer()
+			require.Equal(t, 200, status, body)
+		}
+	})
+}
+
+// The same on a real connection, with a body that was nearly too slow.
+func TestADeadlineOfABodyEndsWithIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *server.Config) { c.Timeouts.Body = 500 * time.Millisecond })
+	w.pool()
+	s := httptest.NewUnstartedServer(nil)
+	s.Config = httpx.NewServer("", w.server)
+	s.Start()
+	t.Cleanup(s.Close)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	l := &line{t, conn, bufio.NewReader(conn)}
+	l.write(w.allocate("k", "Prefer: wait=1"))
+	status, _, body := l.answer()
+	require.Equal(t, 202, status, body)
+	l.write(w.allocate("k"))
+	status, header, body := l.answer()
+	require.Equal(t, 202, status, body)
+	require.Equal(t, "true", header.Get("Idempotency-Replayed"))
+}
+
+// A body that does not come holds its connection for seconds, whoever sends it
+// and whether or not anybody reads it.
+func TestSlowBodiesEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *server.Config) { c.Clock = clock.System{} })
+		p := w.inMemory()
+		for name, c := range map[string]struct {
+			head   string
+			status int
+		}{
+			"with a key":    {w.head(http.MethodPost, "/v1/allocations", "Content-Length: 1000"), 408},
+			"chunked":       {w.head(http.MethodPost, "/v1/allocations", "Transfer-Encoding: chunked"), 408},
+			"without a key": {"POST /v1/allocations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 401},
+			"no route":      {"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 404},
+			"other host":    {"POST / HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 1000\r\n\r\n", 421},
+			"sign-in":       {"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n", 408},
+			"sign-out":      {"POST /logout HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 408},
+			"a probe":       {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 200},
+		} {
+			l := w.dial(p)
+			begun := time.Now()
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				l.write(c.head)
+				for range 100 { // a byte a second
+					time.Sleep(time.Second)
+					l.write(" ")
+				}
+			}()
+			status, _, body := l.answer()
+			require.Equal(t, c.status, status, "%s: %s", name, body)
+			require.True(t, l.ended(), name)
+			require.Less(t, time.Since(begun), 8*time.Second, name)
+			<-sent
+		}
+	})
+}
+
+// A body that comes steadily is read, however large, unless it takes too long.
+func TestSteadyBodiesAreRead(t *testing.T) {
+	t.Parallel()
+	const bodySize = 1_000_000
+	for rate, want := range map[int]int{32 << 10: 422, 16 << 10: 408, 8 << 10: 408} { // bytes a second
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, func(c *server.Config) { c.Clock = clock.System{} })
+			l, sent := w.dial(w.inMemory()), make(chan struct{})
+			defer func() { <-sent }()
+			go func() {
+				defer close(sent)
+				l.write(w.head(http.MethodPost, "/v1/allocations", fmt.Sprintf("Content-Length: %d", bodySize), "Content-Type: application/json"))
+				l.write(`{"pool":"lab"`)
+				for left := bodySize - len(`{"pool":"lab"}`); left > 0; left -= rate {
+					l.write(strings.Repeat(" ", min(rate, left)))
+					time.Sleep(time.Second)
+				}
+				l.write("}")
+			}()
+			status, _, body := l.answer()
+			require.Equal(t, want, status, body)
+		})
+	}
+}
+
+// A client that does not read its answer does not hold it for ever.
+func TestAnswersThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *server.Config) { c.Clock = clock.System{} })
+		l := w.dial(w.inMemory())
+		l.write("GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		_, err := l.in.Peek(1)
+		require.NoError(t, err)
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		got, err := io.ReadAll(l.in)
+		require.NoError(t, err)
+		require.Less(t, len(got), 100_000, "it was cut off")
+	})
+}
+
+// A stream and a wait live on while nothing comes.
+func TestStreamsOutliveAllDeadlines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *server.Config) { c.Clock = clock.System{} })
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.server.Run(ctx) }()
+		defer func() { cancel(); require.NoError(t, <-done) }()
+		l := w.dial(w.inMemory())
+		l.write(w.head(http.MethodGet, "/v1/events/stream?type=pool.", "Accept: application/x-ndjson"))
+		resp, err := http.ReadResponse(l.in, nil)
+		require.NoError(t, err)
+		lines, seen := bufio.NewScanner(resp.Body), make(chan string)
+		go func() {
+			for lines.Scan() {
+				if lines.Text() != "" {
+					seen <- lines.Text()
+				}
+			}
+			close(seen)
+		}()
+		time.Sleep(time.Hour)
+		w.pool()
+		require.Contains(t, <-seen, "pool.created")
+		go func() {
+			for range seen {
+			}
+		}()
+	})
+}

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/forewarm/forewarm/server/api"
+)
+
+// Timeouts bound how long a request holds its connection. They are measured by
+// the machine's clock. A zero field gets the default.
+type Timeouts struct {
+	Answer  time.Duration // from the last byte of a request to its answer; a wait that the route grants adds to it; default 15 s
+	Body    time.Duration // until a body must have begun to come at BodyRate; default 5 s
+	Longest time.Duration // of a whole body, at whatever rate; default 60 s
+	Send    time.Duration // for an answer, or one part of a stream, to be taken; default 30 s
+	// BodyRate is the slowest that a body may come after the first Body, in bytes
+	// a second; default 16 KiB.
+	BodyRate int
+}
+
+func (t Timeouts) withDefaults() Timeouts {
+	def := func(d *time.Duration, otherwise time.Duration) {
+		if *d == 0 {
+			*d = otherwise
+		}
+	}
+	def(&t.Answer, 15*time.Second)
+	def(&t.Body, 5*time.Second)
+	def(&t.Longest, time.Minute)
+	def(&t.Send, 30*time.Second)
+	if t.BodyRate == 0 {
+		t.BodyRate = 16 << 10
+	}
+	return t
+}
+
+// bodyDue is when the next byte of a body must be there, if so many have come.
+func (t Timeouts) bodyDue(begun time.Time, read int64) time.Time {
+	late := begun.Add(t.Body + time.Duration(float64(read)/float64(t.BodyRate)*float64(time.Second)))
+	if last := begun.Add(t.Longest); last.Before(late) {
+		return last
+	}
+	return late
+}
+
+// guardConnection bounds how long the client may take to send a body, also one
+// that no handler reads: net/http reads it to its end before the connection's
+// next request. And it keeps everybody else from setting a read deadline: one
+// that is still set when the body has ended, ends the connection's context in
+// the middle of the answer, and every later request on it.
+func (s *Server) guardConnection(c *gin.Context) {
+	conn, now := http.NewResponseController(c.Writer), time.Now()
+	if c.Request.Body != nil && c.Request.Body != http.NoBody {
+		_ = conn.SetReadDeadline(s.cfg.Timeouts.bodyDue(now, 0)) // a recorder of tests has none
+	}
+	_ = conn.SetWriteDeadline(now.Add(s.cfg.Timeouts.Answer + s.granted(c) + s.cfg.Timeouts.Longest + s.cfg.Timeouts.Send))
+	c.Writer = connWriter{c.Writer}
+	c.Next()
+}
+
+// connWriter is a response writer whose read deadline is set by the server alone.
+// huma sets one of its own for every operation with a body, and never clears it.
+type connWriter struct{ gin.ResponseWriter }
+
+// SetReadDeadline does nothing.
+func (connWriter) SetReadDeadline(time.Time) error { return nil }
+
+// Unwrap gives http.ResponseController the way to everything else.
+func (w connWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// pacedBody is a body that must come at a rate.
+type pacedBody struct {
+	body  io.Reader
+	conn  *http.ResponseController
+	limit Timeouts
+	begun time.Time
+	read  int64
+}
+
+// Read implements io.Reader. A body that comes too slowly ends with
+// os.ErrDeadlineExceeded.
+func (b *pacedBody) Read(p []byte) (int, error) {
+	_ = b.conn.SetReadDeadline(b.limit.bodyDue(b.begun, b.read))
+	n, err := b.body.Read(p)
+	b.read += int64(n)
+	return n, err
+}
+
+// paced returns the request's body, to be read at a rate, and what clears its
+// deadline once it was read to its end.
+func (s *Server) paced(c *gin.Context) (io.Reader, func()) {
+	w, _ := c.Writer.(connWriter) // guardConnection made it one
+	conn := http.NewResponseController(w.ResponseWriter)
+	body := &pacedBody{body: c.Request.Body, conn: conn, limit: s.cfg.Timeouts, begun: time.Now()}
+	return body, func() { _ = conn.SetReadDeadline(time.Time{}) }
+}
+
+// granted is how long the route lets the request wait for its outcome.
+func (s *Server) granted(c *gin.Context) time.Duration {
+	return api.GrantedWait(c.Request.Method+" "+c.FullPath(), c.GetHeader("Prefer"))
+}
+
+// deadline bounds everything but streams, which live as long as their client. It
+// counts from the end of the body, whose time is bounded apart.
+func (s *Server) deadline(c *gin.Context) {
+	if c.FullPath() == "/v1/events/stream" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), s.cfg.Timeouts.Answer+s.granted(c))
+	defer cancel()
+	c.Request = c.Request.WithContext(ctx)
+	c.Next()
+}
