@@ -28,22 +28,19 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 	var found []gcp.Config
 	for _, example := range examples {
 		text, _, _ := strings.Cut(example, "```")
-		type entry struct {
-			Kind   string
-			Config gcp.Config
-		}
 		var file struct {
-			entry        `yaml:",inline"`
-			Provisioners []entry
-			Pools        []any
+			Provisioners []struct {
+				Kind   string
+				Config gcp.Config
+			}
+			Pools []any
 		}
 		decoder := yaml.NewDecoder(strings.NewReader(text))
 		decoder.KnownFields(true)
 		require.NoError(t, decoder.Decode(&file))
-		for _, e := range append(file.Provisioners, file.entry) {
-			if e.Kind == "gcp" {
-				found = append(found, e.Config)
-			}
+		for _, e := range file.Provisioners {
+			require.Equal(t, "gcp", e.Kind)
+			found = append(found, e.Config)
 		}
 	}
 	require.Len(t, found, 2)
