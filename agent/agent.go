@@ -70,7 +70,9 @@ const maxLines = 200
 type Agent struct {
 	cfg Config
 
-	mu     sync.Mutex
+	stepping sync.Mutex // one Step at a time; taken before mu
+
+	mu     sync.Mutex     // never held while a model or the control plane is waited for
 	seen   map[string]job // jobs counted lately and those that run, by id
 	newest time.Time      // of the jobs seen
 	lines  []redact.Scrubbed
@@ -220,15 +222,48 @@ type Report struct {
 
 // Step predicts, scores what is over and, in mode auto, sends the whole plan. A
 // plan that was sent before is sent again: the control plane keeps what is the
-// same. An error leaves what was promised as it is.
+// same. An error leaves what was promised as it is. While a model or the control
+// plane takes its time, sources are heard as ever.
 func (a *Agent) Step(ctx context.Context) (Report, error) {
+	a.stepping.Lock()
+	defer a.stepping.Unlock()
+	question, err := a.question()
+	if err != nil {
+		return Report{}, err
+	}
+	rep, err := a.decide(question.Ask(ctx))
+	if err != nil || a.cfg.Mode != Auto {
+		return rep, err
+	}
+	if rep.Outcome, err = a.cfg.Control.PutPlan(ctx, rep.Plan); err != nil {
+		return rep, fmt.Errorf("sending the plan: %w", err)
+	}
+	rep.Sent = true
+	rep.Unsent, err = a.tell(ctx)
+	return rep, err
+}
+
+// question is what to ask a model now; nil for nothing.
+func (a *Agent) question() (*predict.Question, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.cfg.Clock.Now()
+	if err := a.cfg.Predict.Advance(now); err != nil {
+		return nil, fmt.Errorf("advancing to now: %w", err)
+	}
+	return a.cfg.Predict.Question(now, a.cfg.Tenant, a.gathered(now)), nil
+}
+
+// decide makes the plan of now, which may be later than when the model was asked,
+// and keeps score.
+func (a *Agent) decide(answer predict.Answer) (Report, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.cfg.Clock.Now()
 	if err := a.cfg.Predict.Advance(now); err != nil {
 		return Report{}, fmt.Errorf("advancing to now: %w", err)
 	}
-	rep := Report{Prediction: a.cfg.Predict.Predict(ctx, now, a.cfg.Tenant, a.gathered(now)), Late: a.late}
+	rep := Report{Prediction: a.cfg.Predict.Predict(now, a.cfg.Tenant, answer), Late: a.late}
 	if n := rep.Prediction.Note; n != nil {
 		a.cfg.Logger.Warn("the model had no say", "kind", n.Kind, "error", n.Err)
 	}
@@ -239,19 +274,7 @@ func (a *Agent) Step(ctx context.Context) (Report, error) {
 	if rep.Closed, err = a.score(now, rep); err != nil {
 		return rep, err
 	}
-	if err := a.keep(); err != nil {
-		return rep, err
-	}
-	if a.cfg.Mode != Auto {
-		return rep, nil
-	}
-	if rep.Outcome, err = a.cfg.Control.PutPlan(ctx, rep.Plan); err != nil {
-		return rep, fmt.Errorf("sending the plan: %w", err)
-	}
-	rep.Sent = true
-	err = a.tell(ctx, now)
-	rep.Unsent = a.unsent.Len()
-	return rep, err
+	return rep, a.keep()
 }
 
 // gathering is for how long lines are gathered for one question to the model:
@@ -268,24 +291,32 @@ func (a *Agent) gathered(now time.Time) []redact.Scrubbed {
 	return lines
 }
 
-// tell sends forecasts and outcomes that were not sent yet. That it fails is no
-// fault of the step: the plan stands, and they are sent again.
-func (a *Agent) tell(ctx context.Context, now time.Time) error {
-	if a.unsent.Len() == 0 {
-		return nil
+// tell sends forecasts and outcomes that were not sent yet, and returns how many
+// are left. That it fails is no fault of the step: the plan stands, and they are
+// sent again. Only a Step changes what is unsent, so what was sent meanwhile can
+// take its place.
+func (a *Agent) tell(ctx context.Context) (unsent int, err error) {
+	a.mu.Lock()
+	rest, now := a.unsent.Clone(), a.cfg.Clock.Now()
+	a.mu.Unlock()
+	before := rest.Len()
+	if before == 0 {
+		return 0, nil
 	}
-	before := a.unsent.Len()
-	dropped, err := a.unsent.Send(ctx, now, a.cfg.Control)
+	dropped, err := rest.Send(ctx, now, a.cfg.Control)
 	if err != nil {
-		a.cfg.Logger.Warn("forecasts were not sent; they are tried again", "unsent", a.unsent.Len(), "error", err)
+		a.cfg.Logger.Warn("forecasts were not sent; they are tried again", "unsent", rest.Len(), "error", err)
 	}
 	if dropped > 0 {
 		a.cfg.Logger.Warn("forecasts were dropped that came too late or were refused", "dropped", dropped)
 	}
-	if a.unsent.Len() == before {
-		return nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unsent = rest
+	if rest.Len() == before {
+		return before, nil
 	}
-	return a.save()
+	return rest.Len(), a.save()
 }
 
 // rows turns forecasts into what may leave; false when nothing is to.

@@ -70,6 +70,12 @@ func (o *Outbox) Len() int { return len(o.Forecasts) + len(o.Outcomes) }
 // IsZero reports whether there is nothing to store.
 func (o *Outbox) IsZero() bool { return o.Len() == 0 }
 
+// Clone returns a copy that shares nothing with o: one can be sent while the other
+// is stored.
+func (o *Outbox) Clone() Outbox {
+	return Outbox{Forecasts: slices.Clone(o.Forecasts), Outcomes: slices.Clone(o.Outcomes), after: o.after}
+}
+
 // Send sends what may be sent now and keeps what was not taken. The error is why
 // something is kept; dropping is none. It returns how many items were dropped.
 func (o *Outbox) Send(ctx context.Context, now time.Time, to Receiver) (dropped int, err error) {

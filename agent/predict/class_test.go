@@ -47,7 +47,7 @@ func bursts(t *testing.T, p *predict.Predictor, order *rand.Rand) {
 
 func look(t *testing.T, p *predict.Predictor, at time.Time) predict.Now {
 	t.Helper()
-	return p.Predict(t.Context(), at, "lab", nil).Now
+	return p.Predict(at, "lab", predict.Answer{}).Now
 }
 
 func TestTheOrderInWhichEndsAreToldChangesNothing(t *testing.T) {

@@ -21,7 +21,7 @@ func openLedger(t testing.TB, path string) *Ledger {
 func entries(t testing.TB) []Entry {
 	p := newPredictor(t, nil)
 	teach(t, p)
-	prediction := p.Predict(t.Context(), now, tenantName, nil)
+	prediction := p.Predict(now, tenantName, Answer{})
 	return []Entry{prediction.Entry(0), prediction.Entry(1)}
 }
 

@@ -12,13 +12,11 @@
 package predict
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/forewarm/forewarm/agent/llm"
-	"github.com/forewarm/forewarm/agent/redact"
 	"github.com/forewarm/forewarm/core/evidence"
 	"github.com/forewarm/forewarm/core/forecast"
 )
@@ -266,22 +264,16 @@ func (p *Predictor) Arrived(name string, start time.Time) int {
 // Predict returns the forecasts of the windows from the one that now lies in. Of
 // that one it still expects as much as at its start: arrivals are as likely in
 // what is left of it and the window after as in any other stretch of its length.
-// The model is asked only if there are lines, because without evidence it can know
-// nothing that statistics do not. It always answers.
-func (p *Predictor) Predict(ctx context.Context, now time.Time, name string, lines []redact.Scrubbed) Prediction {
+// What a model has answered counts as of when it was asked. It always answers.
+func (p *Predictor) Predict(now time.Time, name string, a Answer) Prediction {
 	prediction := Prediction{Tenant: name, Issued: now, JobGPUs: 1}
 	t := p.tenants[name]
 	if t != nil {
 		prediction.JobGPUs = t.series.JobGPUs()
 	}
 	prediction.Windows = p.baseline(now, t)
-	largest := 0
-	if t != nil {
-		largest = t.series.Largest()
-	}
-	prediction.Note = p.hear(ctx, name, question{
-		now: now, windows: prediction.Windows, largest: largest, maxGPUs: p.cfg.MaxGPUs, lines: lines,
-	})
+	largest := p.largest(name)
+	prediction.Note = p.ingest(name, a)
 	prediction.Now = p.now(now, t)
 	prediction.Holds = p.gate(now, name, prediction.Now.Held.Levels, prediction.JobGPUs, p.limit(largest))
 	if t != nil {
@@ -304,22 +296,6 @@ func (p Prediction) extra() int {
 	return most - p.Now.Held.Levels
 }
 
-// hear asks the model about new lines and keeps what it answers until its time
-// is over: a plan states the whole, so what was forgotten would be given up.
-func (p *Predictor) hear(ctx context.Context, name string, q question) *Note {
-	if p.forecaster == nil || len(q.lines) == 0 {
-		return nil
-	}
-	fresh, err := p.forecaster.ask(ctx, q)
-	if err != nil {
-		return &Note{Kind: llm.KindOf(err), Err: err}
-	}
-	if len(fresh.Records) > 0 {
-		p.heard(name).add(p.trust.claims(q.now, fresh, q.lines))
-	}
-	return nil
-}
-
 // baseline is what statistics expect; t may be nil.
 func (p *Predictor) baseline(now time.Time, t *tenant) []Window {
 	seconds := p.seconds()
@@ -334,6 +310,14 @@ func (p *Predictor) baseline(now time.Time, t *tenant) []Window {
 		}
 	}
 	return windows
+}
+
+// largest is the largest job of a tenant, in GPUs; 0 when none was seen.
+func (p *Predictor) largest(name string) int {
+	if t := p.tenants[name]; t != nil {
+		return t.series.Largest()
+	}
+	return 0
 }
 
 func (p *Predictor) seconds() int64 { return int64(p.cfg.Window / time.Second) }

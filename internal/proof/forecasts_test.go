@@ -2,7 +2,6 @@ package proof_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -101,7 +100,7 @@ func foretold(t *testing.T) ([]predict.Entry, []predict.Outcome, *predict.Ledger
 		require.NoError(t, p.Observe(issued, tenantName, at, 1+i%4))
 	}
 	require.NoError(t, p.Advance(issued))
-	said := p.Predict(context.Background(), issued, tenantName, nil)
+	said := p.Predict(issued, tenantName, predict.Answer{})
 	book, err := predict.OpenLedger(filepath.Join(t.TempDir(), "forecasts.jsonl"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, book.Release()) })

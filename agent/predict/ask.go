@@ -1,0 +1,56 @@
+package predict
+
+import (
+	"context"
+	"time"
+
+	"github.com/forewarm/forewarm/agent/llm"
+	"github.com/forewarm/forewarm/agent/redact"
+)
+
+// Question is what a model is asked about a tenant's log lines. It shares nothing that changes with the Predictor that
+// made it, so that the Predictor may be used while a model takes its time.
+type Question struct {
+	question
+	forecaster *Forecaster
+}
+
+// Answer is what a model said to a Question. The zero value is that of nobody who was asked.
+type Answer struct {
+	asked    question
+	evidence Evidence
+	note     *Note
+}
+
+// Question returns what to ask the model about new lines, or nil: without lines it can know nothing that statistics do
+// not, and without a model there is nobody to ask.
+func (p *Predictor) Question(now time.Time, name string, lines []redact.Scrubbed) *Question {
+	if p.forecaster == nil || len(lines) == 0 {
+		return nil
+	}
+	return &Question{forecaster: p.forecaster, question: question{
+		now: now, windows: p.baseline(now, p.tenants[name]), largest: p.largest(name), maxGPUs: p.cfg.MaxGPUs, lines: lines,
+	}}
+}
+
+// Ask asks the model, which may take as long as ctx and its timeout allow. It needs no lock on the Predictor. Nil asks
+// nobody.
+func (q *Question) Ask(ctx context.Context) Answer {
+	if q == nil {
+		return Answer{}
+	}
+	evidence, err := q.forecaster.ask(ctx, q.question)
+	if err != nil {
+		return Answer{note: &Note{Kind: llm.KindOf(err), Err: err}}
+	}
+	return Answer{asked: q.question, evidence: evidence}
+}
+
+// ingest keeps what a model has answered until its time is over: a plan states the whole, so what was forgotten would
+// be given up. It returns why the model had no say.
+func (p *Predictor) ingest(name string, a Answer) *Note {
+	if len(a.evidence.Records) > 0 {
+		p.heard(name).add(p.trust.claims(a.asked.now, a.evidence, a.asked.lines))
+	}
+	return a.note
+}
