@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -239,6 +241,8 @@ func TestABreakInTheChainIsDetected(t *testing.T) {
 		"removed":   {func(l [][]byte) [][]byte { return append(l[:1], l[2:]...) }, 2},
 		"swapped":   {func(l [][]byte) [][]byte { l[1], l[2] = l[2], l[1]; return l }, 2},
 		"repeated":  {func(l [][]byte) [][]byte { return append(l, l[3]) }, 5},
+		"cut short": {func(l [][]byte) [][]byte { return l[:2] }, 3},
+		"emptied":   {func(l [][]byte) [][]byte { return nil }, 1},
 		"first cut": {func(l [][]byte) [][]byte { return l[1:] }, 1},
 		"not json":  {func(l [][]byte) [][]byte { l[1] = []byte("x\n"); return l }, 2},
 		"blank":     {func(l [][]byte) [][]byte { l[1] = append([]byte("\n"), l[1]...); return l }, 2},
@@ -257,6 +261,77 @@ func TestABreakInTheChainIsDetected(t *testing.T) {
 			require.ErrorAs(t, err, &broken)
 		})
 	}
+}
+
+// A log in which nothing was entered is sound, whether it is there or not; one that is gone is not.
+func TestNothingSentVerifies(t *testing.T) {
+	t.Parallel()
+	path, _ := writeLog(t, 0)
+	last, err := egress.Verify(path)
+	require.NoError(t, err)
+	require.Zero(t, last.Seq)
+	require.NoError(t, os.Remove(path))
+	_, err = egress.Verify(path)
+	require.NoError(t, err)
+
+	path, _ = writeLog(t, 2)
+	require.NoError(t, os.Remove(path))
+	var broken *egress.ChainError
+	for range 2 { // that an agent has tried to start changes nothing
+		_, err = egress.Verify(path)
+		require.ErrorAs(t, err, &broken)
+		require.ErrorContains(t, err, "line 1: it and what followed are missing: 2 entries were written")
+		_, err = egress.OpenLedger(path)
+		require.ErrorAs(t, err, &broken)
+	}
+}
+
+// Who writes a whole new chain is found out by the note of the old one; a note that a crash left one entry behind is no
+// fault, and one that was changed is.
+func TestTheNoteOfTheLastEntry(t *testing.T) {
+	t.Parallel()
+	path, lines := writeLog(t, 3)
+	note, err := os.ReadFile(path + ".head")
+	require.NoError(t, err)
+	other, _ := writeLog(t, 4)
+	text, err := os.ReadFile(other)
+	require.NoError(t, err)
+	forged := bytes.ReplaceAll(text, []byte(`"out":0`), []byte(`"out":9`))
+	require.NotEqual(t, text, forged)
+	require.NoError(t, os.WriteFile(path, rechained(t, forged), 0o600))
+	_, err = egress.Verify(path)
+	require.ErrorContains(t, err, "line 3: the entry is not the one that was written")
+
+	require.NoError(t, os.WriteFile(path, bytes.Join(lines, nil), 0o600))
+	require.NoError(t, os.WriteFile(path+".head", bytes.Replace(note, []byte(`"seq":3`), []byte(`"seq":4`), 1), 0o600))
+	_, err = egress.Verify(path)
+	require.ErrorContains(t, err, "line 4: it and what followed are missing")
+	require.NoError(t, os.WriteFile(path+".head", []byte("{}"), 0o600))
+	_, err = egress.Verify(path)
+	require.ErrorContains(t, err, "the note of the last entry was changed")
+
+	var second egress.Entry
+	require.NoError(t, json.Unmarshal(lines[1], &second))
+	require.NoError(t, os.WriteFile(path+".head", fmt.Appendf(nil, `{"seq":2,"hash":%q}`, second.Hash), 0o600))
+	_, err = egress.Verify(path)
+	require.NoError(t, err)
+}
+
+// rechained writes the entries of a log anew, as one who knows how.
+func rechained(t *testing.T, text []byte) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "forged.jsonl")
+	l, err := egress.OpenLedger(path)
+	require.NoError(t, err)
+	for line := range bytes.Lines(text) {
+		var e egress.Entry
+		require.NoError(t, json.Unmarshal(line, &e))
+		require.NoError(t, l.Append(e))
+	}
+	require.NoError(t, l.Close())
+	text, err = os.ReadFile(path)
+	require.NoError(t, err)
+	return text
 }
 
 func TestALineCutByACrashIsRemovedAndTheChainGoesOn(t *testing.T) {

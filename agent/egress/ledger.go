@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -65,7 +66,7 @@ type ChainError struct {
 
 // Error names the file, the line and the fix.
 func (e *ChainError) Error() string {
-	return fmt.Sprintf("egress log %s, line %d: %s; keep the file as evidence, move it away, and a new chain begins", e.Path, e.Line, e.Why)
+	return fmt.Sprintf("egress log %s, line %d: %s; keep the file as evidence, move it and its .head away, and a new chain begins", e.Path, e.Line, e.Why)
 }
 
 // ErrInUse is returned when another process writes to the same log.
@@ -73,6 +74,7 @@ var ErrInUse = errors.New("another agent writes to this egress log: give each it
 
 // Ledger appends to an egress log. It is not safe for concurrent use.
 type Ledger struct {
+	path string
 	file *os.File
 	last Entry
 	size int64 // After the last whole entry.
@@ -86,7 +88,7 @@ func OpenLedger(path string) (*Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening egress log: %w", err)
 	}
-	l := &Ledger{file: f}
+	l := &Ledger{path: path, file: f}
 	if err := l.prepare(path); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -104,7 +106,10 @@ func (l *Ledger) prepare(path string) error {
 	if err := l.file.Chmod(0o600); err != nil {
 		return fmt.Errorf("protecting egress log: %w", err)
 	}
-	chain := chain{path: path}
+	chain, err := newChain(path)
+	if err != nil {
+		return err
+	}
 	if err := chain.read(l.file); err != nil {
 		return err
 	}
@@ -126,7 +131,10 @@ func (l *Ledger) Append(e Entry) error {
 	}
 	line = append(line, '\n')
 	_, err = l.file.WriteAt(line, l.size)
-	if err = errors.Join(err, l.file.Sync()); err != nil {
+	if err = errors.Join(err, l.file.Sync()); err == nil {
+		err = head{Seq: e.Seq, Hash: e.Hash}.write(l.path)
+	}
+	if err != nil {
 		return fmt.Errorf("appending to egress log: %w", errors.Join(err, l.file.Truncate(l.size)))
 	}
 	l.last, l.size = e, l.size+int64(len(line))
@@ -137,16 +145,24 @@ func (l *Ledger) Append(e Entry) error {
 func (l *Ledger) Close() error { return l.file.Close() }
 
 // Verify reads the log at path and returns its last entry, whose Seq is the
-// number of entries. The error is a *ChainError for the first line that was
-// changed, added, removed or cut. Lines removed from the end cannot be seen in
-// the log itself: compare with a last entry noted earlier.
+// number of entries; it is the zero Entry of an empty log, and of one that is not
+// there and never was. The error is a *ChainError for the first line that was
+// changed, added, removed or cut. Lines removed from the end are known by the note
+// beside the log: who can change both leaves no trace, so compare with a last
+// entry noted elsewhere.
 func Verify(path string) (Entry, error) {
+	c, err := newChain(path)
+	if err != nil {
+		return Entry{}, err
+	}
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Entry{}, c.complete()
+	}
 	if err != nil {
 		return Entry{}, fmt.Errorf("verifying egress log: %w", err)
 	}
 	defer f.Close()
-	c := chain{path: path}
 	if err := c.read(f); err != nil {
 		return c.last, err
 	}
@@ -159,9 +175,23 @@ func Verify(path string) (Entry, error) {
 // chain checks a log from its start.
 type chain struct {
 	path string
+	head head // The last entry as it was noted.
 	last Entry
 	size int64
 	torn bool // Bytes follow the last end of line.
+}
+
+func newChain(path string) (chain, error) {
+	h, err := readHead(path)
+	return chain{path: path, head: h}, err
+}
+
+// complete reports entries that were noted and are not there.
+func (c *chain) complete() error {
+	if c.last.Seq < c.head.Seq {
+		return c.broken(fmt.Sprintf("it and what followed are missing: %d entries were written", c.head.Seq))
+	}
+	return nil
 }
 
 func (c *chain) broken(why string) error {
@@ -174,7 +204,7 @@ func (c *chain) read(r io.Reader) error {
 		line, err := buffered.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
 			c.torn = len(line) > 0
-			return nil
+			return c.complete()
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			return c.broken("the line is longer than any entry")
@@ -199,6 +229,9 @@ func (c *chain) link(line []byte) error {
 	again := e
 	if err := again.seal(); err != nil || again.Hash != e.Hash {
 		return c.broken("the entry was changed")
+	}
+	if e.Seq == c.head.Seq && e.Hash != c.head.Hash {
+		return c.broken("the entry is not the one that was written")
 	}
 	if e.Prev != c.last.Hash || e.Seq != c.last.Seq+1 {
 		return c.broken("the entry does not follow the one before")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,9 @@ func egressCommand(o outside) *cobra.Command {
 	verify := &cobra.Command{
 		Use: "verify", Short: "Check that the log of everything sent was not changed", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := os.Stat(log); log != "" && err != nil {
+				return &usageError{fmt.Errorf("--log: %w", err)}
+			}
 			if log == "" {
 				cfg, _, err := load(path, o.getenv)
 				if err != nil {
@@ -23,6 +27,10 @@ func egressCommand(o outside) *cobra.Command {
 			}
 			last, err := egress.Verify(log)
 			if err != nil {
+				return err
+			}
+			if last.Seq == 0 {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: 0 entries: nothing was sent yet (%s)\n", log)
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: %d entries, last %s, hash %s\n", last.Seq, last.Time.UTC().Format("2006-01-02T15:04:05Z"), last.Hash)

@@ -152,6 +152,19 @@ func TestObserveSendsNothing(t *testing.T) {
 	log, err := os.ReadFile(w.path("state/egress.jsonl"))
 	require.NoError(t, err)
 	require.Empty(t, log)
+	out, errs, code := w.run(t.Context(), "egress", "verify")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "ok: 0 entries: nothing was sent yet")
+}
+
+// Before the first run there is nothing to verify, and nothing wrong.
+func TestNothingSentVerifies(t *testing.T) {
+	t.Parallel()
+	w := newHome(t)
+	w.config("")
+	out, errs, code := w.run(t.Context(), "egress", "verify")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "ok: 0 entries: nothing was sent yet")
 }
 
 // A dry run of an agent that would place prints the plan, sends nothing, and
@@ -244,6 +257,12 @@ func TestExitCodes(t *testing.T) {
 			_ = os.WriteFile(w.path("agent.yaml"), bytes.Replace(data, []byte("pool: lab"), []byte("pool: lob"), 1), 0o600)
 		}, []string{"run", "--once"}, exitNotFound, "lob"},
 		"plain HTTP far away": {func(w *home) { w.config("api: {endpoint: 'http://fw.example.com'}\n") }, []string{"run", "--once"}, exitUsage, "agent.yaml:1: api.endpoint: must be https"},
+		"log cut at its end": {func(w *home) {
+			w.config(w.auto())
+			_, _, _ = w.run(w.t.Context(), "run", "--once")
+			_ = os.Truncate(w.path("state/egress.jsonl"), 0)
+		}, []string{"egress", "verify"}, exitFailed, "entries were written"},
+		"no such log": {func(w *home) { w.config("") }, []string{"egress", "verify", "--log", "nowhere.jsonl"}, exitUsage, "nowhere.jsonl: no such file"},
 		"changed log": {func(w *home) {
 			w.config(w.auto())
 			_, _, _ = w.run(w.t.Context(), "run", "--once")
