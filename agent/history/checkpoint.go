@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,6 +119,30 @@ func (c *Checkpoint) Save(source string, positions []Position) error {
 		if had {
 			c.files[source] = old
 		}
+		return fmt.Errorf("saving checkpoint: %w", err)
+	}
+	return nil
+}
+
+// Names returns the sources that have positions, in order.
+func (c *Checkpoint) Names() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.files))
+}
+
+// Forget drops the positions of a source whose file is gone, durably. One that
+// has none is no error.
+func (c *Checkpoint) Forget(source string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old, had := c.files[source]
+	if !had {
+		return nil
+	}
+	delete(c.files, source)
+	if err := c.write(); err != nil {
+		c.files[source] = old
 		return fmt.Errorf("saving checkpoint: %w", err)
 	}
 	return nil
