@@ -16,6 +16,7 @@ import (
 	"github.com/forewarm/forewarm/agent/backtest"
 	"github.com/forewarm/forewarm/agent/backtest/show"
 	"github.com/forewarm/forewarm/agent/history"
+	"github.com/forewarm/forewarm/agent/source/glob"
 	"github.com/forewarm/forewarm/agent/source/tail"
 )
 
@@ -131,6 +132,9 @@ func (f *backtestFlags) configured(cmd *cobra.Command, getenv func(string) strin
 		f.boot = place.Boot
 	}
 	for _, s := range cfg.Sources {
+		if s.Kind == kindJobs && !given("history") && glob.IsPattern(s.Path) {
+			return &usageError{fmt.Errorf("source %s is a pattern: name one file with --history", s.name())}
+		}
 		if s.Kind == kindJobs && !given("history") {
 			f.history, f.format = s.Path, s.Format
 			if s.Zone != "" && !given("zone") {

@@ -19,6 +19,7 @@ import (
 	"github.com/forewarm/forewarm/agent/predict"
 	"github.com/forewarm/forewarm/agent/redact"
 	"github.com/forewarm/forewarm/agent/source"
+	"github.com/forewarm/forewarm/agent/source/glob"
 	"github.com/forewarm/forewarm/agent/source/jobs"
 	"github.com/forewarm/forewarm/agent/source/tail"
 	"github.com/forewarm/forewarm/client"
@@ -203,15 +204,26 @@ func (p composer) sources(out *composition) error {
 }
 
 func (p composer) source(s sourceConfig, checkpoint *history.Checkpoint, salt []byte) (source.Source, error) {
-	if s.Kind == kindLog {
-		return tail.New(tail.Config{Path: s.Path, Name: s.name(), Checkpoint: checkpoint, Clock: p.clock, FromEnd: true})
-	}
 	zone, err := time.LoadLocation(s.Zone) // empty means UTC
 	if err != nil {
 		return nil, err
 	}
-	opened, err := jobs.New(jobs.Config{Path: s.Path, Name: s.name(), Format: jobs.Format(s.Format), Checkpoint: checkpoint, Clock: p.clock,
-		Options: history.Options{Salt: salt, Zone: zone}})
+	open := func(path, name string, late bool) (source.Source, error) {
+		if s.Kind == kindLog {
+			return tail.New(tail.Config{Path: path, Name: name, Checkpoint: checkpoint, Clock: p.clock, FromEnd: !late})
+		}
+		return p.jobs(jobs.Config{Path: path, Name: name, Format: jobs.Format(s.Format), Checkpoint: checkpoint, Clock: p.clock,
+			Options: history.Options{Salt: salt, Zone: zone}})
+	}
+	if !glob.IsPattern(s.Path) {
+		return open(s.Path, s.name(), false)
+	}
+	return glob.New(glob.Config{Pattern: s.Path, Name: s.name(), Open: open, Checkpoint: checkpoint, Clock: p.clock})
+}
+
+// jobs opens a history that tells of rows that cannot be read.
+func (p composer) jobs(c jobs.Config) (source.Source, error) {
+	opened, err := jobs.New(c)
 	if err != nil {
 		return nil, err
 	}

@@ -179,6 +179,8 @@ func (c config) checkSources(f file) error {
 			return f.wrong(at("kind"), "is neither jobs nor log", "write jobs or log")
 		case s.Path == "":
 			return f.wrong(at("path"), "is missing", "name the file")
+		case !pattern(s.Path):
+			return f.wrong(at("path"), "is no file name and no pattern such as logs/*.log", "close its bracket")
 		case s.Kind == kindLog && s.Format != "":
 			return f.wrong(at("format"), "is only for kind jobs", "remove it")
 		case s.Kind == kindLog && s.Zone != "":
@@ -193,6 +195,12 @@ func (c config) checkSources(f file) error {
 		names[s.name()] = true
 	}
 	return nil
+}
+
+// pattern reports whether a path could be used as a pattern.
+func pattern(path string) bool {
+	_, err := filepath.Match(path, "")
+	return err == nil
 }
 
 func (s sourceConfig) name() string { return cmp.Or(s.Name, s.Path) }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,7 +21,8 @@ import (
 type found struct {
 	history, format  string
 	rows, broken     int64
-	sacct            bool
+	missing          bool   // the history is still to be made
+	tool             string // of the PATH, that makes it: sacct, squeue, kubectl or none
 	llmKey           string // name of the environment variable
 	endpoint, pool   string
 	config, stateDir string
@@ -39,12 +41,12 @@ func initCommand(o outside) *cobra.Command {
 			if err := f.write(); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "✓ %s · nothing was sent\nNext:  forewarm-agent run --dry-run --config %s\n", f.config, f.config)
+			_, err := fmt.Fprintf(cmd.ErrOrStderr(), "✓ %s · nothing was sent\n%s", f.config, f.next())
 			return err
 		},
 	}
 	c.Flags().StringVar(&f.config, "config", defaultConfig, "the file to write")
-	c.Flags().StringVar(&f.history, "history", "", "job history to learn from: CSV, JSONL or the text of sacct")
+	c.Flags().StringVar(&f.history, "history", "", "job history to learn from: CSV, JSONL, or the text of sacct or squeue (default: what is found here)")
 	c.Flags().StringVar(&f.endpoint, "endpoint", "http://127.0.0.1:8787", "address of the control plane")
 	c.Flags().StringVar(&f.pool, "pool", "", "id or name of the pool to keep warm")
 	return c
@@ -53,12 +55,16 @@ func initCommand(o outside) *cobra.Command {
 // look reads and changes nothing.
 func (f *found) look(getenv func(string) string) error {
 	f.stateDir = stateDir(getenv)
-	_, err := exec.LookPath("sacct")
-	f.sacct = err == nil
+	f.tool = firstOnPath("sacct", "squeue", "kubectl")
 	if getenv("OPENAI_API_KEY") != "" {
 		f.llmKey = "OPENAI_API_KEY"
 	}
+	folder, err := filepath.Abs(filepath.Dir(f.config))
+	if err != nil {
+		return fmt.Errorf("finding the folder of the configuration: %w", err)
+	}
 	if f.history == "" {
+		f.find(folder)
 		return nil
 	}
 	if f.history, err = filepath.Abs(f.history); err != nil {
@@ -67,11 +73,58 @@ func (f *found) look(getenv func(string) string) error {
 	return f.try()
 }
 
+// firstOnPath returns the first of the programs that can be run, or nothing.
+func firstOnPath(names ...string) string {
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// find takes the first history that lies beside the configuration under a usual name; without one, it names the file
+// that is still to be made.
+func (f *found) find(folder string) {
+	for _, name := range []string{"jobs.sacct", "jobs.squeue", "jobs.csv", "jobs.jsonl", "jobs.csv.gz", "jobs.jsonl.gz"} {
+		f.history = filepath.Join(folder, name)
+		if _, err := os.Stat(f.history); err == nil && f.try() == nil {
+			return
+		}
+	}
+	f.missing, f.format = true, "csv"
+	if f.tool == "sacct" || f.tool == "squeue" {
+		f.format = f.tool
+	}
+	f.history = filepath.Join(folder, "jobs."+f.format)
+}
+
+// command makes the history that is missing, or says what it must be.
+func (f *found) command() string {
+	switch f.format {
+	case "sacct":
+		return sacctLine
+	case "squeue":
+		return squeueLine
+	default:
+		return "a CSV file with the columns job_id, submit_ts (Unix seconds), gpus and name"
+	}
+}
+
+// next says what to do now.
+func (f *found) next() string {
+	if !f.missing {
+		return fmt.Sprintf("Next:  forewarm-agent run --dry-run --config %s\n", f.config)
+	}
+	return fmt.Sprintf("· MISSING: %s is not there, and the agent does not start without a history\nNext:  make it: %s\n"+
+		"       or name another: forewarm-agent init --history FILE --config OTHER.yaml\n", f.history, f.command())
+}
+
 // try reads the history in the form that its name says, else in the first form
 // that gives records.
 func (f *found) try() error {
-	forms := []string{"csv", "jsonl", "sacct"}
-	if ext := strings.TrimPrefix(filepath.Ext(strings.TrimSuffix(f.history, ".gz")), "."); ext == "csv" || ext == "jsonl" {
+	forms := []string{"csv", "jsonl", "sacct", "squeue"}
+	if ext := strings.TrimPrefix(filepath.Ext(strings.TrimSuffix(f.history, ".gz")), "."); slices.Contains(forms, ext) {
 		forms = []string{ext}
 	}
 	var last error
@@ -99,7 +152,7 @@ func read(path, form string) (history.Report, error) {
 		return history.Report{}, err
 	}
 	defer func() { _ = in.Close() }()
-	parsers := map[string]func(history.Options) history.Parser{"csv": history.NewCSV, "jsonl": history.NewJSONL, "sacct": history.NewSacct}
+	parsers := map[string]func(history.Options) history.Parser{"csv": history.NewCSV, "jsonl": history.NewJSONL, "sacct": history.NewSacct, "squeue": history.NewSqueue}
 	s := history.NewScanner(in, parsers[form](history.Options{}))
 	for s.Scan() { // only the counts are wanted
 		continue
@@ -116,15 +169,20 @@ func (f *found) report(cmd *cobra.Command) {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "  %s %s\n", mark, text)
 	}
 	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "Looking around, read only…")
-	if f.history != "" {
+	if !f.missing {
 		say(true, fmt.Sprintf("history   %s: %d GPU jobs (%s), rows that cannot be read: %d", f.history, f.rows, f.format, f.broken))
 	} else {
-		say(false, "history   none named: --history FILE")
+		say(false, "history   none named (--history FILE), and none found beside "+f.config)
 	}
-	if f.sacct {
-		say(true, "Slurm     sacct is here: "+sacctLine)
-	} else {
-		say(false, "Slurm     no sacct on the PATH")
+	switch f.tool {
+	case "sacct":
+		say(true, "tools     sacct is here: "+sacctLine)
+	case "squeue":
+		say(true, "tools     squeue is here: "+squeueLine)
+	case "kubectl":
+		say(true, "tools     kubectl is here; what it prints can be backtested, not followed: kubectl get pods -A -o json > pods.json")
+	default:
+		say(false, "tools     no sacct, squeue or kubectl on the PATH")
 	}
 	if f.llmKey != "" {
 		say(true, "LLM key   "+f.llmKey+" is set: the model is in the file, switched off")
@@ -135,6 +193,10 @@ func (f *found) report(cmd *cobra.Command) {
 
 // sacctLine makes the text that kind jobs, format sacct reads.
 const sacctLine = "sacct --parsable2 --allusers --starttime now-90days -o JobID,Submit,Start,End,ElapsedRaw,State,Account,Partition,ReqTRES,AllocTRES,JobName > jobs.sacct"
+
+// squeueLine makes the text that kind jobs, format squeue reads; to be run every minute.
+const squeueLine = "squeue --array --states=all -O 'JobArrayID:|,SubmitTime:|,StartTime:|,EndTime:|,State:|,Account:|,Partition:|,NumNodes:|," +
+	"tres-alloc:|,tres-per-job:|,tres-per-node:|,Name:|' > queue.new && mv queue.new jobs.squeue"
 
 // write makes the file, for its owner alone, and never replaces one.
 func (f *found) write() error {
@@ -153,18 +215,15 @@ func (f *found) write() error {
 }
 
 func (f *found) text() string {
-	path, format := f.history, f.format
-	if path == "" {
-		path, format = "jobs.csv", "csv"
-		if f.sacct {
-			path, format = "jobs.sacct", "sacct"
-		}
+	note := ""
+	if f.missing {
+		note = "    # MISSING: this file is not there yet, and the agent does not start without it. Make it:\n    #   " + f.command() + "\n"
 	}
 	pool := "# pool: a100-sim          # id or name of the pool to keep warm; mode auto needs it"
 	if f.pool != "" {
 		pool = "pool: " + strconv.Quote(f.pool)
 	}
-	return fmt.Sprintf(template, f.endpoint, pool, strconv.Quote(f.stateDir), strconv.Quote(path), format)
+	return fmt.Sprintf(template, f.endpoint, pool, strconv.Quote(f.stateDir), strconv.Quote(f.history), f.format, note)
 }
 
 // template is the commented configuration. What is commented out shows the
@@ -182,7 +241,7 @@ sources:
   - kind: jobs
     path: %s
     format: %s
-  # - {kind: log, path: /var/log/train.log}   # only for the model, after redaction
+%s  # - {kind: log, path: /var/log/train.log}   # only for the model, after redaction
 # forecast: {bin: 1h, window: 1h, horizon: 1d, half_life: 0s}
 # place: {wait_worth: 32, boot: 5m, max_gpus: 8}   # an hour of waiting is worth so many idle GPU-hours
 # redact: {patterns: [], words: []}

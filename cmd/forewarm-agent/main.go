@@ -89,8 +89,11 @@ func judge(cmd *cobra.Command, err error) (code int, next string) {
 		usage   *usageError
 		problem *client.Error
 		chain   *egress.ChainError
+		nothing *nothingRead
 	)
 	switch {
+	case errors.As(err, &nothing):
+		return exitFailed, "make the file, or correct sources in the configuration; then forewarm-agent run --dry-run"
 	case errors.As(err, &wrong):
 		return exitUsage, cmd.CommandPath() + " --help"
 	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):

@@ -58,10 +58,8 @@ func run(ctx context.Context, p composer, once bool) (err error) {
 		return err
 	}
 	p.logger.Info(greeting(p.cfg))
-	for _, s := range all.sources {
-		if err := drain(ctx, s, all.agent, p.logger); err != nil {
-			return err
-		}
+	if err := p.readAll(ctx, all); err != nil {
+		return err
 	}
 	if once {
 		_, err := step(ctx, all.agent, p.logger)
@@ -76,31 +74,6 @@ func greeting(c config) string {
 		return fmt.Sprintf("mode auto: keeps up to %d GPUs of pool %s warm", c.place().MaxGPUs, c.Pool)
 	default:
 		return "mode observe: predicts and keeps score; sends nothing to the control plane"
-	}
-}
-
-// drain takes what a source holds already, so that the first prediction knows
-// the past.
-func drain(ctx context.Context, s source.Source, a *agent.Agent, log *slog.Logger) error {
-	count := 0
-	for {
-		items, failed := s.Step(ctx)
-		if len(items) > 0 {
-			if err := a.Handle(ctx, items); err != nil {
-				return fmt.Errorf("learning from %s: %w", s.Name(), err)
-			}
-		}
-		count += len(items)
-		if err := s.Commit(); err != nil {
-			return fmt.Errorf("reading source %s: %w", s.Name(), err)
-		}
-		if failed != nil {
-			log.Warn("a source cannot be read; it is tried again", "source", s.Name(), "error", failed)
-		}
-		if len(items) == 0 || failed != nil || ctx.Err() != nil {
-			log.Info(fmt.Sprintf("source %s: %d new rows or lines", s.Name(), count))
-			return ctx.Err()
-		}
 	}
 }
 
@@ -189,10 +162,8 @@ func dryRun(cmd *cobra.Command, p composer) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, s := range all.sources {
-		if err := drain(cmd.Context(), s, all.agent, p.logger); err != nil {
-			return err
-		}
+	if err := p.readAll(cmd.Context(), all); err != nil {
+		return err
 	}
 	rep, err := all.agent.Step(cmd.Context())
 	if err != nil {

@@ -308,7 +308,7 @@ func TestInit(t *testing.T) {
 func TestInitTemplateIsAllTrue(t *testing.T) {
 	t.Setenv("FOREWARM_AGENT_KEY", "k")
 	t.Setenv("OPENAI_API_KEY", "k")
-	f := found{endpoint: "http://127.0.0.1:8787", stateDir: "/s"}
+	f := found{endpoint: "http://127.0.0.1:8787", stateDir: "/s", history: "/h/jobs.csv", format: "csv", missing: true}
 	text := strings.ReplaceAll(f.text(), "\n  # ", "\n  ")
 	lines := strings.Split(text, "\n")
 	for i, l := range lines[2:] {

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/forewarm/forewarm/agent/source"
+	"github.com/forewarm/forewarm/agent/source/glob"
+)
+
+// readAll takes what the sources hold already, so that the first prediction knows the past. It fails where nothing can
+// be read and nothing was learned before: such an agent would only look as if it worked.
+func (p composer) readAll(ctx context.Context, all *composition) error {
+	var unread []string
+	for i, s := range all.sources {
+		failed, err := p.drain(ctx, s, all)
+		if err != nil {
+			return err
+		}
+		if why := p.cfg.Sources[i].absent(); why != "" {
+			p.logger.Warn(why+"; it is read when it comes", "source", s.Name())
+			unread = append(unread, why)
+		} else if failed != nil {
+			unread = append(unread, failed.Error())
+		}
+	}
+	if _, err := os.Stat(p.path(stateFile)); len(unread) == len(all.sources) && errors.Is(err, fs.ErrNotExist) {
+		return &nothingRead{unread}
+	}
+	return nil
+}
+
+// nothingRead says that there is nothing to learn from, and why of each source.
+type nothingRead struct{ why []string }
+
+// Error names each source.
+func (e *nothingRead) Error() string {
+	return "nothing can be read, so there is nothing to learn from:\n  " + strings.Join(e.why, "\n  ")
+}
+
+// absent says that the files of a source are not there, or is empty.
+func (s sourceConfig) absent() string {
+	if glob.IsPattern(s.Path) {
+		if found, err := glob.Matches(s.Path); err == nil && len(found) > 0 {
+			return ""
+		}
+		return fmt.Sprintf("source %s: no file matches %s", s.name(), s.Path)
+	}
+	if _, err := os.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Sprintf("source %s: there is no file %s", s.name(), s.Path)
+	}
+	return ""
+}
+
+// drain takes what one source holds already. failed is why it could not be read to its end.
+func (p composer) drain(ctx context.Context, s source.Source, all *composition) (failed, err error) {
+	count := 0
+	for {
+		items, failed := s.Step(ctx)
+		if len(items) > 0 {
+			if err := all.agent.Handle(ctx, items); err != nil {
+				return nil, fmt.Errorf("learning from %s: %w", s.Name(), err)
+			}
+		}
+		count += len(items)
+		if err := s.Commit(); err != nil {
+			return nil, fmt.Errorf("reading source %s: %w", s.Name(), err)
+		}
+		if failed != nil {
+			p.logger.Warn("a source cannot be read; it is tried again", "source", s.Name(), "error", failed)
+		}
+		if len(items) == 0 || failed != nil || ctx.Err() != nil {
+			p.logger.Info(fmt.Sprintf("source %s: %d new rows or lines", s.Name(), count))
+			return failed, ctx.Err()
+		}
+	}
+}
