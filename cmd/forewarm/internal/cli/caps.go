@@ -40,7 +40,7 @@ func (a *app) userCaps() *cobra.Command {
 	var none bool
 	c := &cobra.Command{
 		Use: "caps USER", Short: "Cap what a person's keys may book, all together", Args: named("USER"),
-		Example: "  forewarm user caps usr_… --max-gpus 4 --max-per-day 50 --max-lead 7d --max-window 8h",
+		Example: "  forewarm users caps usr_… --max-gpus 4 --max-per-day 50 --max-lead 7d --max-window 8h",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var caps *contract.Caps
 			if !none {
@@ -76,5 +76,5 @@ func (a *app) capUser(cmd *cobra.Command, id string, caps *contract.Caps) error 
 		}
 		return one(a, cmd, userView, got)
 	}
-	return &Error{Exit: ExitNotFound, Message: "there is no user " + id, Next: []string{"forewarm user list"}}
+	return &Error{Exit: ExitNotFound, Message: "there is no user " + id, Next: []string{"forewarm users list"}}
 }

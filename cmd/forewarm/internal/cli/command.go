@@ -49,7 +49,7 @@ func (s *span) Set(text string) error {
 		return err
 	}
 	if *s == 0 {
-		return errors.New("must be longer than that")
+		return errors.New("must be longer than 0s")
 	}
 	return nil
 }
@@ -108,6 +108,12 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 		c.Flags().AddFlagSet(first.Flags())
 	}
 	c.AddCommand(commands...)
+	return c
+}
+
+// aliased gives a command another name, which older scripts may use.
+func aliased(alias string, c *cobra.Command) *cobra.Command {
+	c.Aliases = append(c.Aliases, alias)
 	return c
 }
 

@@ -108,8 +108,8 @@ func explain(cmd *cobra.Command, err error) *Error {
 		return &Error{Exit: ExitUsage, Message: err.Error(), Next: []string{cmd.CommandPath() + " --help"}}
 	case cobraUsage(err):
 		return &Error{Exit: ExitUsage, Message: tidy(err.Error()), Next: suggestions(cmd, err)}
-	case errors.As(err, &netErr), errors.As(err, &urlErr):
-		return &Error{Exit: ExitFailed, Message: "the server cannot be reached: " + err.Error(), Err: err,
+	case errors.As(err, &netErr), errors.As(err, &urlErr), errors.Is(err, context.DeadlineExceeded):
+		return &Error{Exit: ExitFailed, Message: unreachable(err), Err: err,
 			Next: []string{"forewarm up", "forewarm status --server " + DefaultServer}}
 	default:
 		return &Error{Exit: ExitFailed, Message: err.Error(), Err: err, Next: []string{cmd.CommandPath() + " --help"}}
@@ -126,12 +126,6 @@ func cobraUsage(err error) bool {
 		}
 	}
 	return false
-}
-
-// tidy leaves out cobra's own suggestions, which become commands to run.
-func tidy(message string) string {
-	message, _, _ = strings.Cut(message, "\n\nDid you mean this?")
-	return message
 }
 
 // suggestions are the commands that a wrong word may have meant.
@@ -155,7 +149,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			next = append([]string{cmd.CommandPath() + " --" + near}, next...)
 		}
 	}
-	return &Error{Exit: ExitUsage, Message: err.Error(), Next: next}
+	return &Error{Exit: ExitUsage, Message: tidy(err.Error()), Next: next}
 }
 
 // statuses map the status of a problem to an exit code; the others fail with
@@ -181,39 +175,9 @@ func exitOf(p contract.Problem) int {
 	return ExitFailed
 }
 
-func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
-	e := &Error{Exit: exitOf(p), Message: p.Title, Err: &client.Error{Problem: p}}
-	if p.Detail != "" {
-		e.Message += ": " + p.Detail
-	}
-	for _, f := range p.Errors {
-		if !strings.Contains(p.Detail, f.Message) {
-			e.Detail = append(e.Detail, f.Pointer+" "+f.Message)
-		}
-	}
-	for _, b := range p.Blockers {
-		if !strings.Contains(p.Detail, b.Message) {
-			e.Detail = append(e.Detail, b.Message)
-		}
-	}
-	for _, f := range p.Fixes {
-		if f.Command == "" {
-			e.Detail = append(e.Detail, f.Label)
-		} else {
-			e.Next = append(e.Next, f.Command)
-		}
-	}
-	for _, o := range p.Offers {
-		e.Next = append(e.Next, fmt.Sprintf("forewarm reserve --gpus %d%s --at %s --for %s", o.GPUs, place(cmd), stamp(o.Start), short(o.End.Sub(o.Start))))
-	}
-	if p.DecisionID != "" {
-		e.Next = append(e.Next, "forewarm decisions show "+p.DecisionID)
-	}
-	if p.RequestID != "" && e.Exit == ExitFailed {
-		e.Detail = append(e.Detail, "request "+p.RequestID)
-	}
-	e.Next = append(e.Next, fallback(cmd, e.Exit)...)
-	return e
+// offerCommand is what takes an offer.
+func offerCommand(cmd *cobra.Command, o contract.Offer) string {
+	return fmt.Sprintf("forewarm reserve --gpus %d%s --at %s --for %s", o.GPUs, place(cmd), stamp(o.Start), short(o.End.Sub(o.Start)))
 }
 
 // place repeats the flags that say where.
@@ -235,7 +199,7 @@ func fallback(cmd *cobra.Command, exit int) []string {
 	case ExitNotFound, ExitConflict:
 		return []string{listOf(cmd)}
 	case ExitPolicy:
-		return []string{"forewarm org show", "forewarm allocations list"}
+		return []string{"forewarm quota usage", "forewarm allocations list"}
 	case ExitNoCapacity:
 		return []string{"forewarm reservations list", "forewarm pools list"}
 	case ExitUsage:
@@ -245,8 +209,21 @@ func fallback(cmd *cobra.Command, exit int) []string {
 	}
 }
 
+// nounLists are the lists of what arguments name, where it is not the command's
+// own noun.
+var nounLists = map[string]string{"POOL": "forewarm pools list", "ORGANIZATION": "forewarm orgs list", "USER": "forewarm users list",
+	"PLAN": "forewarm plan --help"}
+
 // listOf is the command that lists what another is about.
 func listOf(cmd *cobra.Command) string {
+	for word := range strings.FieldsSeq(cmd.Use) {
+		if list, ok := nounLists[strings.Trim(word, "[]")]; ok {
+			return list
+		}
+	}
+	if org := cmd.Flags().Lookup("org"); org != nil && org.Changed {
+		return nounLists["ORGANIZATION"]
+	}
 	if cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
 	}

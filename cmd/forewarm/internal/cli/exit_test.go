@@ -25,13 +25,13 @@ func TestExitCodes(t *testing.T) {
 		says    string
 	}{
 		"ok":          {ExitOK, nil, "status", ""},
-		"unreachable": {ExitFailed, func(w *town) { w.env["FOREWARM_API"] = "http://127.0.0.1:1" }, "status", "cannot be reached"},
+		"unreachable": {ExitFailed, func(w *town) { w.env["FOREWARM_API"] = "http://127.0.0.1:1" }, "status", "no server answers at http://127.0.0.1:1"},
 		"usage":       {ExitUsage, nil, "allocate", "--gpus is missing"},
 		"bad value":   {ExitUsage, (*town).pool, "allocate --gpus -1 --pool lab", "gpus"},
 		"bad URL":     {ExitUsage, nil, "status --server nowhere", "URL"},
 		"no key":      {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "" }, "pools list", "API key"},
 		"wrong key":   {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "gpa_nonsense" }, "pools list", "API key"},
-		"not found":   {ExitNotFound, nil, "allocations show alc_00000000000000000000000000", "no such thing"},
+		"not found":   {ExitNotFound, nil, "allocations show alc_00000000000000000000000000", "there is no allocation \"alc_00000000000000000000000000\""},
 		"conflict":    {ExitConflict, (*town).pool, "pools create lab --provisioner sim --model a100 --gpus-per-node 4 --memory 80 --max-nodes 2 --price 1", "taken"},
 		"quota": {ExitPolicy, func(w *town) {
 			w.pool()
@@ -117,7 +117,7 @@ func TestEveryProblemHasAnExitCode(t *testing.T) {
 	for _, p := range contract.Catalogue {
 		exit := exitOf(contract.NewProblem(p.Code, ""))
 		switch p.Status {
-		case 406, 421, 429, 500, 503, 504:
+		case 406, 408, 421, 429, 500, 503, 504:
 			require.Equal(t, ExitFailed, exit, p.Code)
 		default:
 			require.NotEqual(t, ExitFailed, exit, p.Code)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -37,9 +38,13 @@ Flags of every command, such as -o json and -n: {{.Root.Name}} options{{if .HasA
 More about a command: {{.CommandPath}} [command] --help{{end}}
 `
 
+// ownFlagsKnown tells cobra, whose templates are the whole process's, of
+// ownFlags.
+var ownFlagsKnown = sync.OnceFunc(func() { cobra.AddTemplateFunc("ownFlags", ownFlags) })
+
 // usages is the text of cobra's help with what forewarm means by it.
 func (a *app) usages(root *cobra.Command) {
-	cobra.AddTemplateFunc("ownFlags", ownFlags)
+	ownFlagsKnown()
 	root.SetUsageTemplate(usage)
 	root.AddCommand(a.options(), exitCodes())
 }

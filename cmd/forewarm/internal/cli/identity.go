@@ -36,7 +36,7 @@ func (a *app) org() *cobra.Command {
 			return one(a, cmd, orgView, got)
 		},
 	}
-	return group("org", "See and define tenants", all(a, "organizations", orgView, (*client.Client).Organizations), show, a.orgCreate())
+	return aliased("org", group("orgs", "See and define tenants", all(a, "organizations", orgView, (*client.Client).Organizations), show, a.orgCreate()))
 }
 
 func atMostOne(cmd *cobra.Command, args []string) error {
@@ -116,5 +116,5 @@ func (a *app) user() *cobra.Command {
 	}
 	create.Flags().StringVar(&in.Role, "role", "", "viewer, member or admin")
 	create.Flags().StringVar(&in.OrganizationID, "org", "", "id of the organization (default your own)")
-	return group("user", "See and make users", create, all(a, "users", userView, (*client.Client).Users), a.userCaps())
+	return aliased("user", group("users", "See and make users", all(a, "users", userView, (*client.Client).Users), create, a.userCaps()))
 }

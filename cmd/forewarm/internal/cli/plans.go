@@ -113,7 +113,7 @@ func (a *app) writePlan(w io.Writer, p contract.Plan) {
 	for _, row := range p.Diff {
 		_, _ = fmt.Fprintln(w, strings.TrimSpace(signs[row.Change]+" "+row.Kind+" "+row.ID))
 		for _, f := range row.Fields {
-			_, _ = fmt.Fprintf(w, "    %-22s %s\n", plain(f.Name), plain(fieldText(row.Change, f)))
+			_, _ = fmt.Fprintf(w, "    %-22s %s\n", plain(f.Name), plain(changeText(row.Change, f)))
 		}
 	}
 	if len(p.Diff) == 0 {
@@ -136,7 +136,7 @@ func (a *app) writePlan(w io.Writer, p contract.Plan) {
 	}
 }
 
-func fieldText(change string, f contract.FieldChange) string {
+func changeText(change string, f contract.FieldChange) string {
 	if change == "created" {
 		return bare(f.To)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +119,25 @@ func (w *town) run(ctx context.Context, args ...string) (stdout, stderr string, 
 	root.SetErr(&errs)
 	root.SetIn(strings.NewReader(w.stdin))
 	code = Execute(ctx, root)
+	w.inPlainWords(args, errs.String(), code)
 	return out.String(), errs.String(), code
+}
+
+// leaks are words of the wire and of Go, which no person should have to read.
+var leaks = regexp.MustCompile(`/v1/|\b(GET|POST|PUT|PATCH|DELETE) |Idempotency-Key|If-Match|ETag|Retry-After|strconv|dial tcp|json:|e\+\d\d|expected (number|string|value|length)|` +
+	`_seconds|(^|\s)/[a-z_]+[: ]|\d+h\d+m\d+s|did you mean|invalid syntax|context (canceled|deadline)|\b(4|5)\d\d\b.*server answered`)
+
+// inPlainWords checks what every failure of every test says: nothing of the
+// wire, and a command to run next.
+func (w *town) inPlainWords(args []string, errs string, code int) {
+	w.t.Helper()
+	if code == ExitOK || len(args) > 0 && args[0] == "api" {
+		return
+	}
+	require.NotRegexp(w.t, leaks, strings.NewReplacer(w.url, "", "http://", "").Replace(errs), "%v", args)
+	if code != ExitInterrupt && code != ExitTerminated {
+		require.Regexp(w.t, `(?m)^Next:  \S`, errs, "%v", args)
+	}
 }
 
 // root is a fresh command tree in front of this town.
