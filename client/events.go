@@ -71,6 +71,9 @@ func (c *Client) stream(ctx context.Context, after int64, see func(contract.Even
 		if err := json.Unmarshal([]byte(data), &e); err != nil {
 			return fmt.Errorf("decoding an event: %w", err)
 		}
+		if e.Type == contract.EventStreamEnded {
+			return fmt.Errorf("%w: %s", errStreamEnded, e.Message)
+		}
 		if !see(e) {
 			return nil
 		}

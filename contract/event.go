@@ -2,6 +2,11 @@ package contract
 
 import "time"
 
+// EventStreamEnded is the type of a stream's last message, when the server ends
+// it for a reason: the key was revoked, has expired, or may see other things now.
+// It is no event of the journal; its Seq is that of the last one before it.
+const EventStreamEnded = "stream.ended"
+
 // Event is one thing that happened.
 type Event struct {
 	Seq            int64     `json:"seq" doc:"Grows; resume after it."`

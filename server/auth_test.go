@@ -1,8 +1,15 @@
 package server_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +17,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/server"
 	"github.com/forewarm/forewarm/server/auth"
 )
@@ -81,23 +89,194 @@ func TestAKeyIsNoStrongerThanItsPerson(t *testing.T) {
 	require.Equal(t, 401, w.send("ada", http.MethodGet, "/v1/whoami", "").Code)
 }
 
-func TestWrongKeysAreLimitedByAddress(t *testing.T) {
+// from sends a request with a key from an address.
+func (w *world) from(address, key, method, path string, headers ...string) *httptest.ResponseRecorder {
+	w.t.Helper()
+	r, out := newRequest(method, path, "")
+	r.Host, r.RemoteAddr = "localhost", address+":4711"
+	r.Header.Set("Authorization", "Bearer "+w.keys[key])
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w.server.ServeHTTP(out, r)
+	return out
+}
+
+// stranger makes a key that is good in form and stored nowhere.
+func (w *world) stranger(name string) {
+	w.t.Helper()
+	_, secret, err := w.minter.Mint(keyOf(name))
+	require.NoError(w.t, err)
+	w.keys[name] = secret.Reveal()
+}
+
+// otherSecret is a key with the id of another, a wrong secret and a right
+// checksum.
+func (w *world) otherSecret(name string) string {
+	w.t.Helper()
+	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	body := w.keys[name][:len(w.keys[name])-len("_checks")]
+	last := strings.IndexByte(alphabet, body[len(body)-1])
+	body = body[:len(body)-1] + string(alphabet[(last+1)%len(alphabet)])
+	sum, digits := crc32.ChecksumIEEE([]byte(body)), []byte("000000")
+	for i := len(digits) - 1; i >= 0; i-- {
+		digits[i] = alphabet[sum%62]
+		sum /= 62
+	}
+	return body + "_" + string(digits)
+}
+
+// What wrong keys use up is theirs alone: no right key waits for it, wherever it
+// comes from and whether or not it was seen before.
+func TestWrongKeysAreLimitedByKeyAndAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) {
 		c.Limits = unlimited
 		c.Limits.Failures = auth.Rate{PerSecond: 0.2, Burst: 3}
 	})
-	w.keys["bad"] = "gpa_test_nonsense"
-	for range 3 {
-		require.Equal(t, 401, w.send("bad", http.MethodGet, "/v1/whoami", "").Code)
+	w.key("never seen", "viewer")
+	w.keys["nonsense"] = "gpa_test_nonsense"
+	w.stranger("bad")
+	w.stranger("other")
+	w.keys["same id"] = w.otherSecret("never seen")
+	get := func(address, key string, headers ...string) int {
+		return w.from(address, key, http.MethodGet, "/v1/whoami", headers...).Code
 	}
-	p := w.refuse("bad", http.MethodGet, "/v1/whoami", "")
-	require.Equal(t, contract.CodeRateLimited, p.Code)
-	require.Equal(t, 5, p.RetryAfter)
-	require.Equal(t, 429, w.send("root", http.MethodGet, "/v1/whoami", "").Code, "the address, whatever key it tries")
-	require.Equal(t, 429, w.send("bad", http.MethodGet, "/v1/whoami", "", "X-Forwarded-For", "8.8.8.8").Code, "nobody is believed about addresses")
+	for _, bad := range []string{"nonsense", "bad"} {
+		for range 3 {
+			require.Equal(t, 401, get("192.0.2.1", bad))
+		}
+		p := w.refuse(bad, http.MethodGet, "/v1/whoami", "")
+		require.Equal(t, contract.CodeRateLimited, p.Code, "the address of httptest is 192.0.2.1")
+		require.Equal(t, 5, p.RetryAfter)
+		require.Equal(t, 401, get("192.0.2.2", bad), "another address")
+	}
+	require.Equal(t, 429, get("192.0.2.1", "bad", "X-Forwarded-For", "8.8.8.8"), "nobody is believed about addresses")
+	require.Equal(t, 401, get("192.0.2.1", "other"), "another key")
+	for range 10 {
+		get("192.0.2.1", "same id")
+	}
+	require.Equal(t, 200, get("192.0.2.1", "root"))
+	require.Equal(t, 200, get("192.0.2.1", "never seen"))
 	w.clock.Advance(5 * time.Second)
-	require.Equal(t, 200, w.send("root", http.MethodGet, "/v1/whoami", "").Code)
+	require.Equal(t, 401, get("192.0.2.1", "bad"))
+}
+
+// An IPv6 client has 2^64 addresses and is one.
+func TestAddressesOfANetworkAreOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *server.Config) { c.Limits.Failures = auth.Rate{PerSecond: 0.2, Burst: 1} })
+	w.stranger("bad")
+	require.Equal(t, 401, w.from("[2001:db8::1]", "bad", http.MethodGet, "/v1/whoami").Code)
+	require.Equal(t, 429, w.from("[2001:db8::ffff:2]", "bad", http.MethodGet, "/v1/whoami").Code)
+	require.Equal(t, 401, w.from("[2001:db8:0:1::1]", "bad", http.MethodGet, "/v1/whoami").Code)
+}
+
+// While others of its address try as many keys as they can, a key that this
+// process never saw is answered, after those that came before it.
+func TestAFloodOfWrongKeysStarvesNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const good, strangers = 20, 16
+	for i := range good {
+		w.key(fmt.Sprint("good", i), "viewer")
+	}
+	for i := range strangers {
+		w.stranger(fmt.Sprint("bad", i))
+	}
+	stop, wait := make(chan struct{}), sync.WaitGroup{}
+	for i := range strangers {
+		wait.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					w.from("192.0.2.1", fmt.Sprint("bad", i), http.MethodGet, "/v1/whoami")
+				}
+			}
+		})
+	}
+	for i := range good {
+		require.Equal(t, 200, w.from("192.0.2.1", fmt.Sprint("good", i), http.MethodGet, "/v1/whoami").Code)
+	}
+	close(stop)
+	wait.Wait()
+}
+
+// A key that somebody else tries with a wrong secret was not used.
+func TestAWrongSecretIsNoUse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.key("alice", "viewer")
+	w.keys["bad"] = w.otherSecret("alice")
+	require.Equal(t, 401, w.send("bad", http.MethodGet, "/v1/whoami", "").Code)
+	used := func() bool {
+		for _, one := range ask[contract.List[contract.Key]](w, "root", http.MethodGet, "/v1/keys", "").Items {
+			if one.ID == k.ID {
+				return !one.LastUsedAt.IsZero()
+			}
+		}
+		return false
+	}
+	require.False(t, used())
+	require.Equal(t, 200, w.send("alice", http.MethodGet, "/v1/whoami", "").Code)
+	require.True(t, used())
+}
+
+// Failed sign-ins are told to operators: a row a minute for each key and
+// address, with a number, and never the key.
+func TestFailedSignInsAreInTheJournal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *server.Config) { c.SignInToken = obs.NewSecret("once") })
+	w.tenant("other")
+	w.stranger("bad")
+	prefix := strings.Join(strings.Split(w.keys["bad"], "_")[:3], "_")
+	for range 7 {
+		w.from("192.0.2.7", "bad", http.MethodGet, "/v1/whoami")
+	}
+	w.browse(http.MethodPost, "/login", url.Values{"key": {w.keys["bad"]}}.Encode(), nil)
+	w.browse(http.MethodGet, "/login?t=no", "", nil)
+	require.NoError(t, w.server.Step(t.Context()))
+	failed := func(key string) []contract.Event {
+		return ask[contract.EventList](w, key, http.MethodGet, "/v1/events?type=login.failed&limit=500", "").Items
+	}
+	rows := failed("root")
+	require.Len(t, rows, 3)
+	require.Equal(t, prefix, rows[0].Subject)
+	require.Equal(t, "api", rows[0].Reason)
+	require.Equal(t, "7 from 192.0.2.7 since 08:00:00", rows[0].Message)
+	require.ElementsMatch(t, []string{"page " + prefix, "link 192.0.2.1"}, []string{rows[1].Reason + " " + rows[1].Subject, rows[2].Reason + " " + rows[2].Subject})
+	require.Empty(t, failed("other"))
+	text, err := json.Marshal(rows)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), w.keys["bad"][len(prefix):len(prefix)+10])
+}
+
+// However many keys an attacker invents, the journal grows by a few rows a
+// minute, and none is forgotten in the sums.
+func TestFailedSignInsDoNotFillTheJournal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	sent := 0
+	for range 30 { // minutes
+		for i := range 50 {
+			w.keys["bad"] = "nonsense"
+			w.from(fmt.Sprintf("198.51.100.%d", i), "bad", http.MethodGet, "/v1/whoami")
+			sent++
+		}
+		require.NoError(t, w.server.Step(t.Context()))
+		w.clock.Advance(time.Minute)
+	}
+	rows, told := ask[contract.EventList](w, "root", http.MethodGet, "/v1/events?type=login.failed&limit=500", "").Items, 0
+	require.Less(t, len(rows), 60+30+30+1, "a burst, and then one row a minute and the sum of the rest")
+	for _, row := range rows {
+		n, _, _ := strings.Cut(row.Message, " ")
+		count, err := strconv.Atoi(n)
+		require.NoError(t, err)
+		told += count
+	}
+	require.Equal(t, sent, told)
 }
 
 // Driven far above its rate, a limiter still passes the rate.

@@ -68,7 +68,13 @@ func (s *Server) checkBody(c *gin.Context) {
 	}
 	done()
 	c.Request.Body = io.NopCloser(bytes.NewReader(data))
-	if len(data) == 0 || limit != maxBody { // a batch checks each request as it reads it
+	switch {
+	case len(data) == 0 || limit == maxForm:
+		return
+	case limit == api.MaxBatchBody: // whose form is checked as it is read
+		if p := checkBatch(data); p != nil {
+			abort(c, p)
+		}
 		return
 	}
 	if !isJSON(c.GetHeader("Content-Type")) {
@@ -116,6 +122,8 @@ func (w walker) value(place string, depth int) *problem.Problem {
 		return malformed(place, fmt.Sprintf("is not valid JSON (at byte %d); numbers must be finite, and NaN is none", w.dec.InputOffset()))
 	}
 	switch t := token.(type) {
+	case string:
+		return plain(place, t)
 	case json.Number:
 		if f, err := strconv.ParseFloat(t.String(), 64); err != nil || math.IsInf(f, 0) {
 			return malformed(place, "is a number beyond all bounds")
@@ -140,6 +148,9 @@ func (w walker) composite(open json.Delim, place string, depth int) *problem.Pro
 				return malformed(at, "comes twice")
 			}
 			seen[name] = true
+			if p := plain(place, name); p != nil {
+				return p
+			}
 		}
 		if p := w.value(at, depth+1); p != nil {
 			return p

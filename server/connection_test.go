@@ -16,9 +16,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/server"
+	"github.com/forewarm/forewarm/server/auth"
 )
 
 // pipes is a listener whose connections live in memory, so that inside a
@@ -273,4 +275,67 @@ func TestStreamsOutliveAllDeadlines(t *testing.T) {
 			}
 		}()
 	})
+}
+
+// A stream ends within five seconds of its key, whoever revoked it and wherever,
+// and says why; so it does when the key may see other things.
+func TestStreamsEndWithTheirKey(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		accept, reason string
+		within         time.Duration
+		change         func(w *world, k contract.Key, u contract.User)
+	}{
+		"revoked elsewhere": {"text/event-stream", "unauthenticated", auth.CacheFor, func(w *world, k contract.Key, _ contract.User) {
+			_, err := w.ledger.RevokeKey(w.t.Context(), rootActor(), k.ID)
+			require.NoError(w.t, err)
+		}},
+		"revoked, as lines": {"application/x-ndjson", "unauthenticated", auth.CacheFor, func(w *world, k contract.Key, _ contract.User) {
+			ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+k.ID, "")
+		}},
+		"expired": {"text/event-stream", "unauthenticated", 90 * time.Second, func(*world, contract.Key, contract.User) {}},
+		"its person is out": {"text/event-stream", "unauthenticated", auth.CacheFor, func(w *world, _ contract.Key, u contract.User) {
+			ask[contract.User](w, "root", http.MethodPatch, "/v1/users/"+u.ID, `{"active":false}`, "If-Match", `"1"`)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(c *server.Config) { c.Clock = clock.System{} })
+				w.clock.Set(time.Now())
+				u := ask[contract.User](w, "root", http.MethodPost, "/v1/users", `{"email":"ada@example.org","role":"viewer"}`)
+				k := w.keep("ada", `{"name":"ada","kind":"person","role":"viewer","user_id":"`+u.ID+`","expires_in_seconds":90}`)
+				w.keys["root"], w.keys["operator"] = w.keys["ada"], w.keys["root"]
+				l := w.dial(w.inMemory())
+				go l.write(w.head(http.MethodGet, "/v1/events/stream?after=1000", "Accept: "+c.accept))
+				resp, err := http.ReadResponse(l.in, nil)
+				require.NoError(t, err)
+				w.keys["root"] = w.keys["operator"]
+				seen := make(chan string)
+				go func() { text, _ := io.ReadAll(resp.Body); seen <- string(text) }()
+				for range 20 { // the store's clock goes on beside the bubble's
+					time.Sleep(100 * time.Millisecond)
+					w.clock.Advance(100 * time.Millisecond)
+				}
+				begun := time.Now()
+				c.change(w, k, u)
+				ticking := make(chan struct{})
+				go func() {
+					for {
+						select {
+						case <-ticking:
+							return
+						case <-time.After(100 * time.Millisecond):
+							w.clock.Advance(100 * time.Millisecond)
+						}
+					}
+				}()
+				text := <-seen
+				close(ticking)
+				require.LessOrEqual(t, time.Since(begun), c.within)
+				require.Contains(t, text, `"type":"stream.ended"`)
+				require.Contains(t, text, `"reason":"`+c.reason+`"`)
+				require.Equal(t, c.accept == "text/event-stream", strings.Contains(text, "event: stream.ended\ndata: {"), text)
+			})
+		})
+	}
 }

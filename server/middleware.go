@@ -41,7 +41,7 @@ func (s *Server) identify(c *gin.Context) {
 		level = slog.LevelWarn
 	}
 	s.cfg.Logger.Log(c.Request.Context(), level, "answered", "method", c.Request.Method, "route", c.FullPath(),
-		"status", status, "took", took, "key", auth.From(c.Request.Context()).KeyID, "peer", c.ClientIP())
+		"status", status, "took", took, "key", auth.From(c.Request.Context()).KeyID, "peer", s.cfg.Proxies.Client(c.Request).String())
 }
 
 // recover answers a handler's panic and tells the log where it was.
@@ -72,17 +72,23 @@ func abort(c *gin.Context, p *problem.Problem) {
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
-func securityHeaders(c *gin.Context) {
+func (s *Server) securityHeaders(c *gin.Context) {
 	h := c.Writer.Header()
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
-	if c.Request.TLS != nil {
+	if s.secure(c.Request) {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 	c.Next()
+}
+
+// secure reports whether the client speaks TLS: to us, to a proxy of ours that
+// says so, or because nobody is to come otherwise.
+func (s *Server) secure(r *http.Request) bool {
+	return s.cfg.PublicTLS || s.cfg.Proxies.Secure(r)
 }
 
 // checkHost refuses names that are not ours. A name is what rebinding needs, so

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -11,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server"
 	"github.com/forewarm/forewarm/server/auth"
 )
@@ -113,4 +116,132 @@ func TestSigningInWithAKey(t *testing.T) {
 	w.clock.Advance(auth.CacheFor)
 	require.Equal(t, 303, w.browse(http.MethodGet, "/", "", theirs).Code, "a session ends with its key")
 	require.NotContains(t, w.log.String(), w.keys["root"])
+}
+
+// What anybody does without a key or a link takes nothing from who has one.
+func TestStrangersLockNobodyOut(t *testing.T) {
+	t.Parallel()
+	few := auth.Rate{PerSecond: 0.2, Burst: 3}
+	w := newWorld(t, func(c *server.Config) {
+		c.SignInToken, c.Limits = obs.NewSecret("once"), unlimited
+		c.Limits.Failures, c.Limits.Links = few, few
+	})
+	form := func(key string) string { return url.Values{"key": {key}}.Encode() }
+	for i, want := range []int{403, 403, 403, 429, 429} {
+		require.Equal(t, want, w.browse(http.MethodGet, "/login?t=x", "", nil).Code, i)
+		require.Equal(t, want, w.browse(http.MethodPost, "/login", form("nonsense"), nil).Code, i)
+	}
+	require.Equal(t, "5", w.browse(http.MethodGet, "/login?t=x", "", nil).Header().Get("Retry-After"))
+	w.keys["bad"] = "nonsense"
+	require.Equal(t, 401, w.send("bad", http.MethodGet, "/v1/whoami", "").Code, "the API counts apart")
+	require.Equal(t, 200, w.send("root", http.MethodGet, "/v1/whoami", "").Code)
+	require.Equal(t, 303, w.browse(http.MethodPost, "/login", form(w.keys["root"]), nil).Code)
+	require.Equal(t, 303, w.browse(http.MethodGet, "/login?t=once", "", nil).Code)
+}
+
+// Signing in again and again ends one's own oldest session and nobody else's,
+// and cannot be done without end.
+func TestSessionsOfOthersLast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *server.Config) {
+		c.Limits = unlimited
+		c.Limits.Logins = auth.Rate{PerSecond: 1, Burst: 30}
+	})
+	w.key("viewer", "viewer")
+	in := func(key string) *httptest.ResponseRecorder {
+		return w.browse(http.MethodPost, "/login", url.Values{"key": {w.keys[key]}}.Encode(), nil)
+	}
+	seen := func(cookies []*http.Cookie) int { return w.browse(http.MethodGet, "/", "", cookies).Code }
+	operator := in("root").Result().Cookies()
+	first := in("viewer").Result().Cookies()
+	w.clock.Advance(time.Second)
+	second := in("viewer").Result().Cookies()
+	for range 18 {
+		w.clock.Advance(time.Millisecond)
+		require.Equal(t, 303, in("viewer").Code)
+	}
+	require.Equal(t, 200, seen(first), "twenty are kept")
+	in("viewer")
+	require.Equal(t, 303, seen(first))
+	require.Equal(t, 200, seen(second))
+	for range 20 {
+		in("viewer")
+	}
+	out := in("viewer")
+	require.Equal(t, 429, out.Code)
+	require.Equal(t, "1", out.Header().Get("Retry-After"))
+	require.Equal(t, 200, seen(operator))
+	require.Equal(t, 303, in("root").Code)
+}
+
+// The keys of one organization, however many, sign out nobody of another.
+func TestSessionsOfOtherOrganizationsLast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.tenant("other")
+	in := func(key string) []*http.Cookie {
+		return w.browse(http.MethodPost, "/login", url.Values{"key": {w.keys[key]}}.Encode(), nil).Result().Cookies()
+	}
+	operator := in("root")
+	first := in("other")
+	w.clock.Advance(time.Second)
+	for i := range 50 {
+		key := fmt.Sprint("other", i)
+		w.keys[key] = ask[contract.KeyCreated](w, "other", http.MethodPost, "/v1/keys", `{"name":"`+key+`","kind":"person","role":"viewer"}`).Secret
+		for range 20 {
+			in(key)
+		}
+	}
+	require.Equal(t, 303, w.browse(http.MethodGet, "/", "", first).Code, "a thousand are kept")
+	require.Equal(t, 200, w.browse(http.MethodGet, "/", "", operator).Code)
+}
+
+func TestCookiesBehindTLS(t *testing.T) {
+	t.Parallel()
+	proxies, err := httpx.ParseProxies([]string{"192.0.2.0/24"})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		change  func(*server.Config)
+		headers []string
+		secure  bool
+	}{
+		"plain":                 {func(*server.Config) {}, nil, false},
+		"anybody says https":    {func(*server.Config) {}, []string{"X-Forwarded-Proto", "https"}, false},
+		"a proxy says https":    {func(c *server.Config) { c.Proxies = proxies }, []string{"X-Forwarded-Proto", "https"}, true},
+		"by RFC 7239":           {func(c *server.Config) { c.Proxies = proxies }, []string{"Forwarded", "for=198.51.100.1;proto=https"}, true},
+		"a proxy says http":     {func(c *server.Config) { c.Proxies = proxies }, []string{"X-Forwarded-Proto", "http"}, false},
+		"the public URL has it": {func(c *server.Config) { c.PublicTLS = true }, nil, true},
+	} {
+		w := newWorld(t, func(cfg *server.Config) { c.change(cfg); cfg.SignInToken = obs.NewSecret("once") })
+		in := w.browse(http.MethodGet, "/login?t=once", "", nil, c.headers...)
+		cookie := in.Result().Cookies()[0]
+		require.Equal(t, c.secure, cookie.Secure, name)
+		require.Equal(t, c.secure, strings.HasPrefix(cookie.Name, "__Host-"), name)
+		require.True(t, cookie.HttpOnly && cookie.Path == "/" && cookie.Domain == "", name)
+		require.Equal(t, c.secure, in.Header().Get("Strict-Transport-Security") != "", name)
+		require.Equal(t, 200, w.browse(http.MethodGet, "/", "", []*http.Cookie{cookie}, c.headers...).Code, name)
+		out := w.browse(http.MethodPost, "/logout", "", []*http.Cookie{cookie}, c.headers...)
+		require.Equal(t, cookie.Name, out.Result().Cookies()[0].Name, name)
+		require.Equal(t, 303, w.browse(http.MethodGet, "/", "", []*http.Cookie{cookie}, c.headers...).Code, name)
+	}
+}
+
+// Text from before control characters were refused, or from a provider, shows on
+// the page and does nothing.
+func TestThePageEscapesControls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *server.Config) { c.OpenPage = true })
+	w.pool()
+	_, err := w.ledger.Allocate(t.Context(), w.actor("root"), ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: time.Hour, Name: "a\u202eb\u009b2Jc"})
+	require.NoError(t, err)
+	body := w.browse(http.MethodGet, "/", "", nil).Body.String()
+	require.Contains(t, body, `a\u202eb\u009b2Jc`)
+	require.NotContains(t, body, "\u202e")
+}
+
+// actor is who a key acts for.
+func (w *world) actor(key string) ledger.Actor {
+	w.t.Helper()
+	me := ask[contract.Whoami](w, key, http.MethodGet, "/v1/whoami", "")
+	return ledger.Actor{KeyID: me.KeyID, Kind: ledger.PersonKey, OrganizationID: me.OrganizationID, Role: ledger.Role(me.Role), Via: "api"}
 }

@@ -3,7 +3,8 @@
 //
 // Every request passes the same wall, in this order: the connection's deadlines, a
 // request id and an access log without secrets, recovery, security headers, the
-// host name, the route's policy (a route without one answers nobody) with key and
+// host name, the requests that its client has open, the form of path, query and
+// headers, the route's policy (a route without one answers nobody) with key and
 // rate limit, the size, pace and form of the body, and a deadline for the answer. Behind it, package api translates and the
 // ledger decides.
 package server
@@ -12,9 +13,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"sync"
 	"time"
@@ -25,6 +28,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/internal/keys"
 	"github.com/forewarm/forewarm/internal/obs"
@@ -67,8 +71,16 @@ type Config struct {
 	// SignInToken opens the page once, within ten minutes of New, with an
 	// operator's eyes. Empty: there is no such link.
 	SignInToken obs.Secret
-	Limits      Limits
-	Timeouts    Timeouts
+	// Proxies are believed about the addresses of their clients, and whether those
+	// speak TLS. Zero: nobody is.
+	Proxies httpx.Proxies
+	// PublicTLS says that everybody comes by TLS, whatever this process sees.
+	PublicTLS bool
+	// OpenPerAddress bounds the requests that one address has open through a
+	// proxy; zero: no bound.
+	OpenPerAddress int
+	Limits         Limits
+	Timeouts       Timeouts
 }
 
 // Limits are how often requests are answered. A zero rate gets the default; a
@@ -77,7 +89,9 @@ type Limits struct {
 	Reads    auth.Rate // per key; default 50 a second, bursts of 200
 	Writes   auth.Rate // per key; default 20 a second, bursts of 100
 	Agents   auth.Rate // per agent's key; default 2 a second, bursts of 30
-	Failures auth.Rate // wrong keys per address; default one in 5 s, bursts of 20
+	Failures auth.Rate // of one wrong key from one address, at the API and at the page apart; default one in 5 s, bursts of 20
+	Links    auth.Rate // wrong sign-in links per address; default one in 5 s, bursts of 20
+	Logins   auth.Rate // sessions begun per key; default one in 10 s, bursts of 10
 }
 
 func (l Limits) withDefaults() Limits {
@@ -90,6 +104,8 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Writes, 20, 100)
 	def(&l.Agents, 2, 30)
 	def(&l.Failures, 0.2, 20)
+	def(&l.Links, 0.2, 20)
+	def(&l.Logins, 0.1, 10)
 	return l
 }
 
@@ -125,6 +141,9 @@ type Server struct {
 	feed   *events.Feed
 	auth   *auth.Authenticator
 	limits limiters
+	open   inFlight
+
+	failures *auth.Failures
 }
 
 // New returns a server that has not begun to notice events: Run does that.
@@ -136,8 +155,9 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, engine: newEngine(), feed: events.NewFeed(cfg.Ledger.Store(), cfg.Logger),
 		auth: auth.New(cfg.Ledger, cfg.Clock, cfg.Peppers), limits: newLimiters(cfg),
+		open: inFlight{most: cfg.OpenPerAddress, open: map[netip.Prefix]int{}}, failures: auth.NewFailures(cfg.Clock),
 	}
-	if err := s.engine.SetTrustedProxies(nil); err != nil {
+	if err := s.engine.SetTrustedProxies(nil); err != nil { // ours are asked, not gin's
 		return nil, err
 	}
 	s.routes()
@@ -156,7 +176,7 @@ func (s *Server) routes() {
 	e := s.engine
 	e.HandleMethodNotAllowed = true
 	e.UseRawPath, e.RedirectTrailingSlash = true, false
-	e.Use(s.guardConnection, s.identify, s.recover, securityHeaders, s.checkHost, s.authorize, s.checkBody, s.deadline)
+	e.Use(s.guardConnection, s.identify, s.recover, s.securityHeaders, s.checkHost, s.countOpen, s.checkText, s.authorize, s.checkBody, s.deadline)
 	s.doc = api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
 		Minter: auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
@@ -165,7 +185,11 @@ func (s *Server) routes() {
 	s.system()
 	page.Register(e, page.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth, Random: s.cfg.Random,
-		Open: s.cfg.OpenPage, Token: s.cfg.SignInToken, Version: s.cfg.Version, Failures: s.limits.failures,
+		Open: s.cfg.OpenPage, Token: s.cfg.SignInToken, Version: s.cfg.Version,
+		Proxies: s.cfg.Proxies, Secure: s.secure, Failed: s.failures.Note, Limits: page.Limits{
+			Keys: auth.NewLimiter(s.cfg.Limits.Failures, s.cfg.Clock), Links: auth.NewLimiter(s.cfg.Limits.Links, s.cfg.Clock),
+			Logins: auth.NewLimiter(s.cfg.Limits.Logins, s.cfg.Clock),
+		},
 	})
 	e.NoRoute(notFound)
 	e.NoMethod(methodNotAllowed)
@@ -174,15 +198,45 @@ func (s *Server) routes() {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }
 
-// noticeEvery is how soon after its commit an event reaches those who follow.
-const noticeEvery = 250 * time.Millisecond
+const (
+	noticeEvery = 250 * time.Millisecond // an event reaches those who follow so soon after its commit
+	flushEvery  = time.Minute            // failed sign-ins reach the journal
+)
 
-// Run notices events until the context ends, and then ends all streams. Without
-// it, streams and waiting requests stay silent; everything else works.
+// Run notices events, and writes down failed sign-ins, until the context ends,
+// and then ends all streams. Without it, streams and waiting requests stay
+// silent; everything else works.
 func (s *Server) Run(ctx context.Context) error {
+	var wait sync.WaitGroup
+	wait.Go(func() { s.flushFailures(ctx) })
 	s.feed.Run(ctx, noticeEvery)
+	wait.Wait()
 	return nil
 }
 
-// Step notices events once, as Run does again and again.
-func (s *Server) Step(ctx context.Context) error { return s.feed.Step(ctx) }
+// flushFailures flushes every minute, and when the context has ended.
+func (s *Server) flushFailures(ctx context.Context) {
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-tick.C:
+		}
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Timeouts.Answer)
+		if err := s.failures.Flush(bounded, s.cfg.Ledger); err != nil {
+			s.cfg.Logger.WarnContext(ctx, "writing down failed sign-ins failed", "error", err)
+		}
+		cancel()
+	}
+}
+
+// Step notices events and writes down failed sign-ins once, as Run does again and
+// again.
+func (s *Server) Step(ctx context.Context) error {
+	if err := s.failures.Flush(ctx, s.cfg.Ledger); err != nil {
+		return fmt.Errorf("writing down failed sign-ins: %w", err)
+	}
+	return s.feed.Step(ctx)
+}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/events"
 )
 
 func TestMain(m *testing.M) {
@@ -198,4 +201,19 @@ func TestTheSDK(t *testing.T) {
 	list, err := c.ListEvents(ctx, 0, 3)
 	require.NoError(t, err)
 	require.Len(t, list.Items, 3)
+}
+
+// What a key may see is asked again when the answer no longer holds.
+func TestAStreamEndsWhenItsKeySeesOtherThings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	asked := 0
+	viewer := func(context.Context) (ledger.Scope, time.Duration, error) {
+		asked++
+		return ledger.Scope{OrganizationID: "org_1", All: asked < 3}, time.Millisecond, nil
+	}
+	out := httptest.NewRecorder()
+	events.NewFeed(w.ledger.Store(), slog.New(slog.DiscardHandler)).Stream(out, httptest.NewRequest(http.MethodGet, "/", nil), viewer, ledger.EventFilter{After: 7})
+	require.Equal(t, 3, asked)
+	require.Contains(t, out.Body.String(), `{"seq":7,"time":"0001-01-01T00:00:00Z","type":"stream.ended","subject":"","reason":"permission-denied"`)
 }

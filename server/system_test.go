@@ -120,11 +120,14 @@ func TestTrapN(t *testing.T) {
 			require.Equal(t, "7.7.7", got.Version)
 			require.True(t, got.Simulation)
 		},
-		"Timeouts": TestADeadlineOfABodyEndsWithIt,
-		"Limits":   TestRequestsAreLimitedByKeyAndKind,
-		"Peppers":  TestKeysThatDoNotOpen,
-		"Logger":   TestHeaders,
-		"Clock":    TestKeysEnd,
+		"Proxies":        TestForwardedClients,
+		"PublicTLS":      TestCookiesBehindTLS,
+		"OpenPerAddress": TestRequestsOfAClientAreBounded,
+		"Timeouts":       TestADeadlineOfABodyEndsWithIt,
+		"Limits":         TestRequestsAreLimitedByKeyAndKind,
+		"Peppers":        TestKeysThatDoNotOpen,
+		"Logger":         TestHeaders,
+		"Clock":          TestKeysEnd,
 	}
 	same := map[string]string{"Gather": "Metric", "Simulation": "Version"}
 	without := []string{"Ledger", "IDs", "Random"} // what it stands on, not what it does

@@ -1,14 +1,17 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/problem"
@@ -43,14 +46,12 @@ func (s *Server) authorize(c *gin.Context) {
 }
 
 func (s *Server) admit(c *gin.Context, policy auth.Policy) {
-	peer := c.ClientIP()
-	if ok, after := s.limits.failures.Check(peer); !ok {
-		abort(c, slowDown("Too many wrong keys came from this address.", after))
-		return
-	}
-	actor, err := s.auth.Request(c.Request)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), s.cfg.Timeouts.Answer)
+	defer cancel()
+	from := s.cfg.Proxies.Client(c.Request)
+	actor, err := s.auth.Request(c.Request.WithContext(ctx), from)
 	if err != nil {
-		s.refuse(c, peer, err)
+		s.refuse(c, from, err)
 		return
 	}
 	c.Request = c.Request.WithContext(auth.With(c.Request.Context(), actor))
@@ -64,14 +65,19 @@ func (s *Server) admit(c *gin.Context, policy auth.Policy) {
 	}
 }
 
-// refuse counts a wrong key against its address, but not a failure of ours.
-func (s *Server) refuse(c *gin.Context, peer string, err error) {
+// refuse answers who could not be let in. A wrong key is counted by its prefix
+// and address together: no other key, and no right one, pays for it.
+func (s *Server) refuse(c *gin.Context, from netip.Addr, err error) {
+	if wrong := (*auth.WrongKeyError)(nil); errors.As(err, &wrong) {
+		s.failures.Note("api", wrong.Prefix, from)
+		if ok, after := s.limits.failures.Allow(wrong.Prefix + " " + httpx.Network(from).String()); !ok {
+			abort(c, slowDown("This key is wrong, and came too often from this address.", after))
+			return
+		}
+	}
 	p, told := problem.From(err)
 	if !told {
 		s.cfg.Logger.ErrorContext(c.Request.Context(), "authentication failed", "error", err)
-	}
-	if wrong := (*problem.Problem)(nil); errors.As(err, &wrong) && c.GetHeader("Authorization") != "" {
-		s.limits.failures.Allow(peer)
 	}
 	abort(c, p)
 }

@@ -46,6 +46,7 @@ type world struct {
 // else.
 var unlimited = server.Limits{
 	Reads: auth.Rate{PerSecond: -1}, Writes: auth.Rate{PerSecond: -1}, Agents: auth.Rate{PerSecond: -1}, Failures: auth.Rate{PerSecond: -1},
+	Links: auth.Rate{PerSecond: -1}, Logins: auth.Rate{PerSecond: -1},
 }
 
 func newWorld(t *testing.T, change ...func(*server.Config)) *world {

@@ -17,7 +17,7 @@ import (
 
 func (a *API) journal() {
 	handle(a, operation{http.MethodGet, "/events", "listEvents", "journal", "What happened, oldest first", 0}, a.listEvents)
-	handle(a, operation{http.MethodGet, "/events/stream", "streamEvents", "journal", "What happens, as server-sent events or lines of JSON", 0}, a.streamEvents)
+	handle(a, operation{http.MethodGet, "/events/stream", "streamEvents", "journal", "What happens, as server-sent events or lines of JSON, until the key ends", 0}, a.streamEvents)
 	handle(a, operation{http.MethodGet, "/reports/costs", "costs", "journal", "What machines cost in a period, by who pays and why", 0}, a.costs)
 	handle(a, operation{http.MethodGet, "/reports/summary", "summary", "journal", "Zero-wait rate and idle waste of a period", 0}, a.summary)
 }
@@ -60,8 +60,19 @@ func (a *API) streamEvents(_ context.Context, in *struct {
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		c := humagin.Unwrap(ctx)
-		a.Feed.Stream(c.Writer, c.Request, auth.From(c.Request.Context()).Scope(), filter)
+		a.Feed.Stream(c.Writer, c.Request, a.viewer(auth.From(c.Request.Context()).KeyID), filter)
 	}}, nil
+}
+
+// viewer is what a key may see of a stream, for as long as the key may follow one.
+func (a *API) viewer(keyID string) events.Viewer {
+	return func(ctx context.Context) (ledger.Scope, time.Duration, error) {
+		actor, holds, err := a.Auth.Watch(ctx, keyID)
+		if err != nil {
+			return ledger.Scope{}, 0, err
+		}
+		return actor.Scope(), holds, auth.Policies["GET /v1/events/stream"].Allow(actor)
+	}
 }
 
 // reportPeriod is what a report covers unless asked otherwise.

@@ -5,7 +5,8 @@
 // checked before anything is looked up, so that typing errors and random text
 // cost nothing; its secret is compared by keyed hash in constant time. A key
 // that was found good is remembered for at most CacheFor, which is therefore how
-// long a revoked key may still work.
+// long a revoked key may still work. Nothing that others send keeps a good key
+// out: failures are counted by key and address, and answered apart.
 package auth
 
 import (
@@ -13,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/keys"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/problem"
@@ -37,6 +40,8 @@ type Authenticator struct {
 	clock   clock.Clock
 	peppers []keys.Pepper
 
+	lanes lanes
+
 	mu    sync.Mutex
 	known map[string]remembered
 }
@@ -50,79 +55,131 @@ type remembered struct {
 // New returns an authenticator that accepts secrets hashed under any of the
 // peppers.
 func New(l *ledger.Ledger, c clock.Clock, peppers []keys.Pepper) *Authenticator {
-	return &Authenticator{ledger: l, clock: c, peppers: peppers, known: map[string]remembered{}}
+	return &Authenticator{ledger: l, clock: c, peppers: peppers, lanes: lanes{open: map[netip.Prefix]*lane{}}, known: map[string]remembered{}}
 }
 
-// Request returns who sends a request. The error is a problem, except when the
-// store failed.
-func (a *Authenticator) Request(r *http.Request) (ledger.Actor, error) {
+// WrongKeyError is the error of a key that does not open. It says so to its
+// sender as the problem that it wraps.
+type WrongKeyError struct {
+	Prefix  string // of the key, without its secret; empty for what is no key at all
+	problem *problem.Problem
+}
+
+// Error says what is wrong with the key.
+func (e *WrongKeyError) Error() string { return e.problem.Error() }
+
+// Unwrap returns the problem for the sender.
+func (e *WrongKeyError) Unwrap() error { return e.problem }
+
+// Request returns who sends a request from an address. The error is a problem,
+// which a *WrongKeyError wraps when there was a key, except when the store
+// failed.
+func (a *Authenticator) Request(r *http.Request, from netip.Addr) (ledger.Actor, error) {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || text == "" {
 		return ledger.Actor{}, unauthenticated("This route needs an API key.")
 	}
-	return a.Key(r.Context(), strings.TrimSpace(text))
+	return a.Key(r.Context(), strings.TrimSpace(text), from)
 }
 
-// Key returns who holds an API key. The errors are those of Request.
-func (a *Authenticator) Key(ctx context.Context, text string) (ledger.Actor, error) {
+// Key returns who holds an API key that was sent from an address. The errors are
+// those of Request.
+func (a *Authenticator) Key(ctx context.Context, text string, from netip.Addr) (ledger.Actor, error) {
 	key, err := keys.Parse(text)
 	if err != nil {
-		return ledger.Actor{}, unauthenticated(err.Error())
+		return ledger.Actor{}, &WrongKeyError{problem: unauthenticated(err.Error())}
 	}
-	found, err := a.find(ctx, key.ID)
+	found, err := a.find(ctx, key.ID, httpx.Network(from))
 	if errors.Is(err, ledger.ErrNotFound) {
-		return ledger.Actor{}, unknown()
+		return ledger.Actor{}, unknown(text, key)
 	}
 	if err != nil {
 		return ledger.Actor{}, fmt.Errorf("looking up key %s: %w", key.ID, err)
 	}
 	for _, p := range a.peppers {
 		if p.Verify(key.Secret, string(found.key.Hash)) {
-			return actor(found), nil
+			return actor(found), a.touch(ctx, found.key)
 		}
 	}
-	return ledger.Actor{}, unknown()
+	return ledger.Actor{}, unknown(text, key)
 }
 
 // ByID returns the actor of a key that was proved before, such as a session's,
 // or ledger.ErrNotFound when it may no longer be used.
 func (a *Authenticator) ByID(ctx context.Context, keyID string) (ledger.Actor, error) {
-	found, err := a.find(ctx, keyID)
-	if err != nil {
-		return ledger.Actor{}, err
-	}
-	return actor(found), nil
+	actor, _, err := a.Watch(ctx, keyID)
+	return actor, err
 }
 
-func (a *Authenticator) find(ctx context.Context, id string) (remembered, error) {
-	now := a.clock.Now()
+// Watch is ByID for who goes on using the key: it also returns for how long the
+// answer holds, at most CacheFor after the store was asked.
+func (a *Authenticator) Watch(ctx context.Context, keyID string) (ledger.Actor, time.Duration, error) {
+	found, err := a.find(ctx, keyID, netip.Prefix{})
+	if err != nil {
+		return ledger.Actor{}, 0, err
+	}
+	return actor(found), found.until.Sub(a.clock.Now()), a.touch(ctx, found.key)
+}
+
+// find looks up a key. One that was found before is looked up at once when it
+// has to be again; others wait in the lane of the network that they come from,
+// so that who tries many keeps only itself waiting.
+func (a *Authenticator) find(ctx context.Context, id string, from netip.Prefix) (remembered, error) {
 	a.mu.Lock()
 	found, ok := a.known[id]
 	a.mu.Unlock()
-	if ok && now.Before(found.until) {
+	if ok && a.clock.Now().Before(found.until) {
 		return found, nil
 	}
+	if !ok {
+		leave, err := a.lanes.enter(ctx, from)
+		if err != nil {
+			return remembered{}, err
+		}
+		defer leave()
+	}
+	return a.lookUp(ctx, id)
+}
+
+func (a *Authenticator) lookUp(ctx context.Context, id string) (remembered, error) {
+	now := a.clock.Now()
 	key, user, err := a.ledger.Authenticate(ctx, id)
 	if err != nil {
 		a.Forget(id)
 		return remembered{}, err
 	}
-	found = remembered{key: key, user: user, until: now.Add(CacheFor)}
+	found := remembered{key: key, user: user, until: now.Add(CacheFor)}
+	if !key.ExpiresAt.IsZero() && key.ExpiresAt.Before(found.until) {
+		found.until = key.ExpiresAt
+	}
 	a.mu.Lock()
 	if len(a.known) >= maxCached {
 		clear(a.known)
 	}
 	a.known[id] = found
 	a.mu.Unlock()
-	return found, a.touch(ctx, key, now)
+	return found, nil
 }
 
 // touchEvery keeps reads from taking the store's write lock: last use is only
 // kept to the minute.
 const touchEvery = time.Minute
 
-func (a *Authenticator) touch(ctx context.Context, k ledger.Key, now time.Time) error {
-	if now.Sub(k.LastUsedAt) < touchEvery {
+// touch notes the use of a key, whose secret was proved, once a minute.
+func (a *Authenticator) touch(ctx context.Context, k ledger.Key) error {
+	now := a.clock.Now()
+	a.mu.Lock()
+	found, ok := a.known[k.ID]
+	if !ok {
+		found.key = k
+	}
+	due := now.Sub(found.key.LastUsedAt) >= touchEvery
+	if due {
+		found.key.LastUsedAt = now
+		a.known[k.ID] = found
+	}
+	a.mu.Unlock()
+	if !due {
 		return nil
 	}
 	if err := a.ledger.TouchKey(ctx, k.ID); err != nil && !errors.Is(err, ledger.ErrNotFound) {
@@ -155,8 +212,9 @@ func rank(r ledger.Role) int {
 	return slices.Index([]ledger.Role{ledger.Viewer, ledger.Member, ledger.Admin, ledger.Operator}, r)
 }
 
-func unknown() *problem.Problem {
-	return unauthenticated("The API key is unknown, revoked or expired.")
+func unknown(text string, k keys.Key) error {
+	before, _, _ := strings.Cut(text, "_"+k.ID+"_")
+	return &WrongKeyError{Prefix: before + "_" + k.ID, problem: unauthenticated("The API key is unknown, revoked or expired.")}
 }
 
 func unauthenticated(detail string) *problem.Problem {

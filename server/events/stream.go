@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/problem"
 )
 
 // Heartbeat is how often a quiet stream says that it is alive, so that no one in
@@ -22,18 +24,30 @@ const takeWithin = 30 * time.Second
 // lines is the media type of one JSON object a line.
 const lines = "application/x-ndjson"
 
-// Stream sends the events of the scope that match the filter, those of f.After
-// on, to w until the request ends: as server-sent events, or as lines of JSON
-// for who accepts those.
-func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, s ledger.Scope, filter ledger.EventFilter) {
+// Viewer says what the client of a stream may see now, and for how long that
+// holds. The error ends the stream.
+type Viewer func(context.Context) (ledger.Scope, time.Duration, error)
+
+// Stream sends the events that the viewer may see and that match the filter,
+// those of f.After on, to w until the request ends: as server-sent events, or as
+// lines of JSON for who accepts those. The viewer is asked again whenever its
+// answer no longer holds; when it may not go on as before, a last message says
+// so.
+func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, filter ledger.EventFilter) {
 	conn := http.NewResponseController(w)
 	out := writer{w: w, conn: conn, flush: conn.Flush, lines: strings.Contains(r.Header.Get("Accept"), lines)}
 	out.begin()
-	beat := time.NewTicker(Heartbeat)
+	scope, holds, err := viewer(r.Context())
+	if err != nil {
+		out.end(filter.After, err)
+		return
+	}
+	beat, check := time.NewTicker(Heartbeat), time.NewTimer(holds)
 	defer beat.Stop()
+	defer check.Stop()
 	for {
 		changed := f.Changed() // before the read, so that nothing falls between
-		last, err := f.send(r.Context(), &out, s, filter)
+		last, err := f.send(r.Context(), &out, scope, filter)
 		if err != nil {
 			return // the client is gone, or will come back with its last id
 		}
@@ -44,13 +58,27 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, s ledger.Scope, fi
 		case <-f.done:
 			return
 		case <-changed:
+		case <-check.C:
 		case <-beat.C:
 			if out.heartbeat() != nil {
 				return
 			}
 		}
+		now, holds, err := viewer(r.Context()) // remembered while it holds
+		if err == nil && now != scope {
+			err = errRightsChanged
+		}
+		if err != nil {
+			out.end(filter.After, err)
+			return
+		}
+		check.Reset(max(holds, time.Millisecond))
 	}
 }
+
+// errRightsChanged ends a stream whose key may see other things than it began
+// with.
+var errRightsChanged = errors.New("what the key may see has changed: follow again")
 
 // send writes everything that is there and returns where it got to.
 func (f *Feed) send(ctx context.Context, out *writer, s ledger.Scope, filter ledger.EventFilter) (int64, error) {
@@ -128,6 +156,35 @@ func (o *writer) heartbeat() error {
 		return err
 	}
 	return o.flush()
+}
+
+// end says why nothing more comes. It has no id: a client goes on after the last
+// event that it got.
+func (o *writer) end(after int64, why error) {
+	if errors.Is(why, context.Canceled) {
+		return // the client is gone
+	}
+	reason, text := contract.CodeUnavailable, "the key could not be checked"
+	p := (*problem.Problem)(nil)
+	switch {
+	case errors.As(why, &p):
+		reason, text = p.Code, p.Detail
+	case errors.Is(why, ledger.ErrNotFound):
+		reason, text = contract.CodeUnauthenticated, "the key was revoked or has expired"
+	case errors.Is(why, errRightsChanged):
+		reason, text = contract.CodePermissionDenied, why.Error()
+	}
+	o.renew()
+	data, err := json.Marshal(contract.Event{Seq: after, Type: contract.EventStreamEnded, Reason: reason, Message: text})
+	if err != nil {
+		return
+	}
+	if o.lines {
+		_, _ = fmt.Fprintf(o.w, "%s\n", data)
+	} else {
+		_, _ = fmt.Fprintf(o.w, "event: %s\ndata: %s\n\n", contract.EventStreamEnded, data)
+	}
+	_ = o.flush()
 }
 
 // Encode returns an event as it goes over the wire.

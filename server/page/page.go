@@ -12,11 +12,14 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/internal/plaintext"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/events"
@@ -24,16 +27,26 @@ import (
 
 // Config is what the page works with.
 type Config struct {
-	Ledger   *ledger.Ledger
-	Clock    clock.Clock
-	Log      *slog.Logger
-	Feed     *events.Feed
-	Auth     *auth.Authenticator
-	Failures *auth.Limiter // of wrong keys, by address
-	Random   io.Reader
-	Open     bool       // no sign-in: everybody sees everything
-	Token    obs.Secret // of the one-time link; empty for none
-	Version  string
+	Ledger  *ledger.Ledger
+	Clock   clock.Clock
+	Log     *slog.Logger
+	Feed    *events.Feed
+	Auth    *auth.Authenticator
+	Limits  Limits
+	Proxies httpx.Proxies
+	Secure  func(*http.Request) bool                      // the client speaks TLS
+	Failed  func(door, keyPrefix string, from netip.Addr) // told of each failed sign-in
+	Random  io.Reader
+	Open    bool       // no sign-in: everybody sees everything
+	Token   obs.Secret // of the one-time link; empty for none
+	Version string
+}
+
+// Limits are the page's own: what happens at the API uses none of them up.
+type Limits struct {
+	Keys   *auth.Limiter // wrong keys, by key and address
+	Links  *auth.Limiter // wrong sign-in links, by address
+	Logins *auth.Limiter // sessions begun, by key
 }
 
 //go:embed assets
@@ -84,7 +97,7 @@ func (p *Page) scope(c *gin.Context) (ledger.Scope, bool) {
 	if p.Open {
 		return ledger.Scope{All: true}, true
 	}
-	cookie, err := c.Cookie(cookieName)
+	cookie, err := c.Cookie(p.cookieName(c))
 	if err != nil {
 		return ledger.Scope{}, false
 	}
@@ -102,7 +115,8 @@ func (p *Page) scope(c *gin.Context) (ledger.Scope, bool) {
 	return actor.Scope(), true
 }
 
-// render sends a template, whole or not at all.
+// render sends a template, whole or not at all. What was stored before such
+// characters were refused, or comes from a provider, shows and does nothing.
 func (p *Page) render(c *gin.Context, status int, name string, data any) {
 	var out bytes.Buffer
 	if err := pages.ExecuteTemplate(&out, name, data); err != nil {
@@ -110,7 +124,7 @@ func (p *Page) render(c *gin.Context, status int, name string, data any) {
 		c.String(http.StatusInternalServerError, "The page could not be rendered.\n")
 		return
 	}
-	c.Data(status, "text/html; charset=utf-8", out.Bytes())
+	c.Data(status, "text/html; charset=utf-8", []byte(plaintext.EscapeLines(out.String())))
 }
 
 var kinds = map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}

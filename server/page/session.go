@@ -2,30 +2,39 @@ package page
 
 import (
 	"encoding/base64"
+	"errors"
 	"io"
+	"maps"
+	"math"
 	"net/http"
+	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
 )
 
 const (
-	cookieName  = "forewarm_session"
-	sessionLife = 12 * time.Hour
-	tokenLife   = 10 * time.Minute
-	maxSessions = 1000
+	cookieName      = "forewarm_session"
+	sessionLife     = 12 * time.Hour
+	tokenLife       = 10 * time.Minute
+	sessionsPerKey  = 20
+	sessionsPerTeam = 1000 // of the keys of one organization
 )
 
 // session is one signed-in browser. An empty key id is who came by the one-time
 // link, with an operator's eyes.
 type session struct {
-	keyID string
-	until time.Time
+	keyID        string
+	organization string
+	begun        time.Time
 }
 
 // sessions live in memory: a restart signs everybody out.
@@ -47,11 +56,13 @@ func (s *sessions) find(id string) (session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, ok := s.all[id]
-	return found, ok && s.clock.Now().Before(found.until)
+	return found, ok && s.clock.Now().Before(found.begun.Add(sessionLife))
 }
 
-// begin makes a session and returns its id, which is its only proof.
-func (s *sessions) begin(keyID string) (string, error) {
+// begin makes a session and returns its id, which is its only proof. Beyond the
+// bounds it ends the oldest one of the same key, or else organization: nobody is
+// signed out by a stranger.
+func (s *sessions) begin(keyID, organization string) (string, error) {
 	var raw [32]byte
 	if _, err := io.ReadFull(s.random, raw[:]); err != nil {
 		return "", err
@@ -60,16 +71,27 @@ func (s *sessions) begin(keyID string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	for other, v := range s.all {
-		if !now.Before(v.until) {
-			delete(s.all, other)
+	maps.DeleteFunc(s.all, func(_ string, v session) bool { return !now.Before(v.begun.Add(sessionLife)) })
+	s.endOldest(sessionsPerKey, func(v session) bool { return v.keyID == keyID })
+	s.endOldest(sessionsPerTeam, func(v session) bool { return v.organization == organization })
+	s.all[id] = session{keyID: keyID, organization: organization, begun: now}
+	return id, nil
+}
+
+// endOldest makes room for one more of those that are the same.
+func (s *sessions) endOldest(most int, same func(session) bool) {
+	oldest, count := "", 0
+	for id, v := range s.all {
+		if !same(v) {
+			continue
+		}
+		if count++; oldest == "" || v.begun.Before(s.all[oldest].begun) {
+			oldest = id
 		}
 	}
-	if len(s.all) >= maxSessions {
-		clear(s.all)
+	if count >= most {
+		delete(s.all, oldest)
 	}
-	s.all[id] = session{keyID: keyID, until: now.Add(sessionLife)}
-	return id, nil
 }
 
 func (s *sessions) end(id string) {
@@ -89,19 +111,25 @@ func (s *sessions) redeem(token string) bool {
 	return true
 }
 
-// signInForm redeems a one-time link, or asks for an API key.
+// signInForm redeems a one-time link, or asks for an API key. A good link is
+// good however many bad ones came before it.
 func (p *Page) signInForm(c *gin.Context) {
 	token := c.Query("t")
 	if token == "" {
 		p.render(c, http.StatusOK, "login.html", "")
 		return
 	}
-	if !p.sessions.redeem(token) {
-		p.Failures.Allow(c.ClientIP())
-		p.render(c, http.StatusForbidden, "login.html", "This link was used already, or is too old. Sign in with an API key.")
+	if p.sessions.redeem(token) {
+		p.enter(c, "", "")
 		return
 	}
-	p.enter(c, "")
+	from := p.Proxies.Client(c.Request)
+	p.Failed("link", "", from)
+	if ok, after := p.Limits.Links.Allow(httpx.Network(from).String()); !ok {
+		p.slowDown(c, after, "Too many wrong links came from this address. Wait a minute.")
+		return
+	}
+	p.render(c, http.StatusForbidden, "login.html", "This link was used already, or is too old. Sign in with an API key.")
 }
 
 func (p *Page) signIn(c *gin.Context) {
@@ -109,27 +137,52 @@ func (p *Page) signIn(c *gin.Context) {
 		p.render(c, http.StatusForbidden, "login.html", "The form must be sent from this page.")
 		return
 	}
-	if ok, _ := p.Failures.Check(c.ClientIP()); !ok {
-		p.render(c, http.StatusTooManyRequests, "login.html", "Too many wrong keys came from this address. Wait a minute.")
-		return
-	}
-	actor, err := p.Auth.Key(c.Request.Context(), c.PostForm("key"))
-	if err != nil || actor.Kind == ledger.AgentKey {
-		p.Failures.Allow(c.ClientIP())
+	from := p.Proxies.Client(c.Request)
+	actor, err := p.Auth.Key(c.Request.Context(), c.PostForm("key"), from)
+	if err == nil && actor.Kind == ledger.AgentKey {
 		p.render(c, http.StatusForbidden, "login.html", "That is not a person's valid API key.")
 		return
 	}
-	p.enter(c, actor.KeyID)
+	if err != nil {
+		p.refuse(c, from, err)
+		return
+	}
+	if ok, after := p.Limits.Logins.Allow(actor.KeyID); !ok {
+		p.slowDown(c, after, "This key signs in too often. Wait a minute.")
+		return
+	}
+	p.enter(c, actor.KeyID, actor.OrganizationID)
 }
 
-func (p *Page) enter(c *gin.Context, keyID string) {
-	id, err := p.sessions.begin(keyID)
+// refuse answers a sign-in that failed, and counts it where the key was wrong.
+func (p *Page) refuse(c *gin.Context, from netip.Addr, err error) {
+	wrong := (*auth.WrongKeyError)(nil)
+	if !errors.As(err, &wrong) {
+		p.Log.ErrorContext(c.Request.Context(), "signing in failed", "error", err)
+		p.render(c, http.StatusServiceUnavailable, "trouble.html", c.Writer.Header().Get("Request-Id"))
+		return
+	}
+	p.Failed("page", wrong.Prefix, from)
+	if ok, after := p.Limits.Keys.Allow(wrong.Prefix + " " + httpx.Network(from).String()); !ok {
+		p.slowDown(c, after, "This key is wrong, and came too often from this address. Wait a minute.")
+		return
+	}
+	p.render(c, http.StatusForbidden, "login.html", "That is not a person's valid API key.")
+}
+
+func (p *Page) slowDown(c *gin.Context, after time.Duration, text string) {
+	c.Header("Retry-After", strconv.Itoa(max(1, int(math.Ceil(after.Seconds())))))
+	p.render(c, http.StatusTooManyRequests, "login.html", text)
+}
+
+func (p *Page) enter(c *gin.Context, keyID, organization string) {
+	id, err := p.sessions.begin(keyID, organization)
 	if err != nil {
 		p.Log.ErrorContext(c.Request.Context(), "beginning a session failed", "error", err)
 		p.render(c, http.StatusInternalServerError, "login.html", "The session could not be begun.")
 		return
 	}
-	setCookie(c, id, int(sessionLife/time.Second))
+	p.setCookie(c, id, int(sessionLife/time.Second))
 	c.Redirect(http.StatusSeeOther, "/")
 }
 
@@ -138,16 +191,25 @@ func (p *Page) signOut(c *gin.Context) {
 		p.render(c, http.StatusForbidden, "login.html", "The form must be sent from this page.")
 		return
 	}
-	if id, err := c.Cookie(cookieName); err == nil {
+	if id, err := c.Cookie(p.cookieName(c)); err == nil {
 		p.sessions.end(id)
 	}
-	setCookie(c, "", -1)
+	p.setCookie(c, "", -1)
 	c.Redirect(http.StatusSeeOther, "/login")
 }
 
-func setCookie(c *gin.Context, value string, maxAge int) {
+// cookieName has the prefix by which browsers keep others from setting the
+// cookie: pages of the same name without TLS, and of names below it.
+func (p *Page) cookieName(c *gin.Context) string {
+	if p.Secure(c.Request) {
+		return "__Host-" + cookieName
+	}
+	return cookieName
+}
+
+func (p *Page) setCookie(c *gin.Context, value string, maxAge int) {
 	http.SetCookie(c.Writer, &http.Cookie{
-		Name: cookieName, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: c.Request.TLS != nil,
+		Name: p.cookieName(c), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: p.Secure(c.Request),
 	})
 }

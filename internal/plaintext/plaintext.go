@@ -1,0 +1,72 @@
+// Package plaintext knows the characters that plain text does not have: those
+// that control a terminal or a database's text, and those that make a line read
+// in another order than it is stored.
+package plaintext
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Find returns the first character of text that plain text does not have, in
+// the form that Escape gives it, or "": control characters (C0, C1 and DEL),
+// separators of lines and paragraphs, and controls of the writing direction.
+// What is not UTF-8 counts too.
+func Find(text string) string {
+	for i, r := range text {
+		if r < unicode.MaxASCII && r >= ' ' {
+			continue
+		}
+		if hidden(r) || broken(text, i, r) {
+			return escaped(text, i, r)
+		}
+	}
+	return ""
+}
+
+// Escape returns text with what Find finds written out, such as \u202e or \x1b,
+// so that it shows and does nothing.
+func Escape(text string) string { return escape(text, "") }
+
+// EscapeLines is Escape for text of several lines: line feeds and tabs stay.
+func EscapeLines(text string) string { return escape(text, "\n\t") }
+
+func escape(text, keep string) string {
+	if Find(text) == "" {
+		return text
+	}
+	var out strings.Builder
+	for i, r := range text {
+		if broken(text, i, r) || hidden(r) && !strings.ContainsRune(keep, r) {
+			out.WriteString(escaped(text, i, r))
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+func hidden(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}
+
+func broken(text string, i int, r rune) bool {
+	if r != utf8.RuneError {
+		return false
+	}
+	_, size := utf8.DecodeRuneInString(text[i:])
+	return size == 1
+}
+
+func escaped(text string, i int, r rune) string {
+	switch {
+	case broken(text, i, r):
+		return fmt.Sprintf(`\x%02x`, text[i])
+	case r < 0x80:
+		return fmt.Sprintf(`\x%02x`, r)
+	default:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+}

@@ -1,0 +1,57 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// FailedLogin is how often somebody failed to prove who they are, in a time. The
+// zero From stands for everybody who is not listed.
+type FailedLogin struct {
+	Door         string // where: api, page, link
+	KeyPrefix    string // of the key, without its secret; empty for what is no key
+	From         netip.Addr
+	Count        int
+	Since, Until time.Time
+}
+
+// Compare orders by number, the most first, and then by what is known of them;
+// those who are not told apart come last.
+func (f FailedLogin) Compare(o FailedLogin) int {
+	if f.From.IsValid() != o.From.IsValid() {
+		if f.From.IsValid() {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(o.Count, f.Count), f.From.Compare(o.From), cmp.Compare(f.KeyPrefix, o.KeyPrefix), cmp.Compare(f.Door, o.Door))
+}
+
+func (f FailedLogin) subject() string {
+	if f.KeyPrefix == "" && f.From.IsValid() {
+		return f.From.String()
+	}
+	return f.KeyPrefix
+}
+
+func (f FailedLogin) text() string {
+	from := "addresses that are not listed"
+	if f.From.IsValid() {
+		from = f.From.String()
+	}
+	return fmt.Sprintf("%d from %s since %s", f.Count, from, f.Since.UTC().Format(time.TimeOnly))
+}
+
+// RecordFailedLogins writes failed sign-ins into the journal, where operators
+// alone see them: they belong to no organization.
+func (l *Ledger) RecordFailedLogins(ctx context.Context, failed []FailedLogin) error {
+	return l.do(ctx, SystemActor("api"), func(u *unit) error {
+		for _, f := range failed {
+			u.event(Event{Type: "login.failed", Subject: f.subject(), Reason: f.Door, Message: f.text()})
+		}
+		return nil
+	})
+}

@@ -1,0 +1,51 @@
+package server
+
+import (
+	"net/netip"
+	"sync"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/forewarm/forewarm/internal/httpx"
+)
+
+// inFlight counts the requests that are open for each network behind a proxy of
+// ours: the listener, which counts connections, sees only the proxy.
+type inFlight struct {
+	most int // of one network; zero: any number
+
+	mu   sync.Mutex
+	open map[netip.Prefix]int
+}
+
+func (f *inFlight) enter(from netip.Prefix) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.most > 0 && f.open[from] >= f.most {
+		return false
+	}
+	f.open[from]++
+	return true
+}
+
+func (f *inFlight) leave(from netip.Prefix) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open[from]--; f.open[from] == 0 {
+		delete(f.open, from)
+	}
+}
+
+// countOpen bounds how many requests one client has open through a proxy.
+func (s *Server) countOpen(c *gin.Context) {
+	if !s.cfg.Proxies.Trust(httpx.Peer(c.Request)) {
+		return
+	}
+	from := httpx.Network(s.cfg.Proxies.Client(c.Request))
+	if !s.open.enter(from) {
+		abort(c, slowDown("Too many requests of this address are open.", 0))
+		return
+	}
+	defer s.open.leave(from)
+	c.Next()
+}

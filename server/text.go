@@ -1,0 +1,98 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/plaintext"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+// single are headers of which two would leave open which one counts, here and at
+// a proxy.
+var single = []string{"Authorization", "Content-Type", contract.HeaderIdempotencyKey, "If-Match", "Last-Event-Id"}
+
+// checkText refuses paths and queries with characters that no name has, of which
+// databases take some and refuse others, and headers that contradict themselves.
+func (s *Server) checkText(c *gin.Context) {
+	for _, name := range single {
+		if len(c.Request.Header.Values(name)) > 1 {
+			abort(c, problem.Parameter(name, "must come once"))
+			return
+		}
+	}
+	if !legible(c.Request.URL.Path) {
+		abort(c, problem.Parameter("path", "must be UTF-8 without control characters"))
+		return
+	}
+	query, err := url.ParseQuery(c.Request.URL.RawQuery)
+	if err != nil {
+		abort(c, problem.Parameter("query", "must be pairs of name=value, joined by & and escaped"))
+		return
+	}
+	for name, values := range query {
+		for _, value := range append(values, name) {
+			if !legible(value) {
+				abort(c, problem.Parameter(plaintext.Escape(name), "must be UTF-8 without control characters"))
+				return
+			}
+		}
+	}
+}
+
+func legible(text string) bool {
+	return utf8.ValidString(text) && plaintext.Find(text) == ""
+}
+
+// plain refuses text that would do something where it is shown, or that one of
+// the databases cannot hold.
+func plain(place, text string) *problem.Problem {
+	found := plaintext.Find(text)
+	if found == "" {
+		return nil
+	}
+	rule := "must be plain text; it has the control character " + found
+	return problem.New(contract.CodeValidationFailed, cmp.Or(place, "the body")+" "+rule).
+		Field(contract.FieldError{Pointer: place, Code: "control-character", Message: rule}).Fix("Leave "+found+" out", "")
+}
+
+// checkBatch checks the text of a batch, which is a list or a sequence of
+// requests. Only what is escaped or beyond ASCII can be a control character.
+func checkBatch(data []byte) *problem.Problem {
+	if !slices.ContainsFunc(data, func(b byte) bool { return b == '\\' || b >= 0x7f }) {
+		return nil
+	}
+	if !utf8.Valid(data) {
+		return malformed("", "is not UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	array := bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("["))
+	for i := 0; i == 0 || !array && dec.More(); i++ {
+		place := "/" + strconv.Itoa(i)
+		if array {
+			place = ""
+		}
+		if p := (walker{dec: dec}).value(place, 0); p != nil {
+			return onlyText(p)
+		}
+	}
+	return nil
+}
+
+// onlyText leaves what is wrong with the form to the decoder of batches, which
+// names the request.
+func onlyText(p *problem.Problem) *problem.Problem {
+	if p.Code == contract.CodeMalformedJSON {
+		return nil
+	}
+	return p
+}
