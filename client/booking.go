@@ -56,9 +56,9 @@ func (c *Client) Release(ctx context.Context, id string) (contract.Allocation, e
 	return do[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"allocations", id, "release"}})
 }
 
-// Extend prolongs a lease by whole seconds.
-func (c *Client) Extend(ctx context.Context, id string, by time.Duration) (contract.Allocation, error) {
-	return do[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"allocations", id, "extend"},
+// Extend prolongs a lease by whole seconds. Of the options, DryRun counts.
+func (c *Client) Extend(ctx context.Context, id string, by time.Duration, o Options) (contract.Allocation, error) {
+	return do[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"allocations", id, "extend"}, query: o.query(),
 		body: contract.Extend{BySeconds: int64(by / time.Second)}})
 }
 
@@ -83,8 +83,9 @@ func (c *Client) CancelReservation(ctx context.Context, id string) (contract.Res
 }
 
 // Claim turns a reservation into an allocation.
-func (c *Client) Claim(ctx context.Context, id string, in contract.Claim) (contract.Allocation, error) {
-	return do[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"reservations", id, "claim"}, body: in})
+func (c *Client) Claim(ctx context.Context, id string, in contract.Claim, o Options) (contract.Allocation, error) {
+	return do[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"reservations", id, "claim"}, body: in,
+		query: o.query(), header: o.header()})
 }
 
 // PutPlan replaces the agent's whole plan for a pool.

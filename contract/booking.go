@@ -30,6 +30,7 @@ type Allocation struct {
 	EndedAt        time.Time     `json:"ended_at,omitzero"`
 	WaitSeconds    *float64      `json:"wait_seconds,omitempty" doc:"From the request to the GPUs; absent while it waits."`
 	ZeroWait       *bool         `json:"zero_wait,omitempty" doc:"Whether it waited at most 5 s; absent while it waits."`
+	EstimatedCost  Money         `json:"estimated_cost" doc:"Of the lease, held to its end, at the pool's price; once ended, of what was really held."`
 	Wait           *WaitEstimate `json:"wait,omitempty" doc:"How much longer it waits; present while it does, when it is read."`
 	Version        int           `json:"version"`
 }
@@ -94,8 +95,9 @@ type ReservationCreate struct {
 	Queue    bool   `json:"queue,omitempty" doc:"Wait for a place when there is none, instead of being refused."`
 }
 
-// Claim turns a reservation into an allocation.
+// Claim turns a reservation into an allocation, from the pool's lead (the 95th
+// percentile of its boots and a guard) before the window's start on.
 type Claim struct {
-	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000" doc:"Until the end of the window, when left out."`
+	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000" doc:"Until the end of the window, when left out; at most as long as the window."`
 	Name         string `json:"name,omitempty" maxLength:"63"`
 }

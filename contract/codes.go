@@ -14,6 +14,8 @@ const (
 	CodeUserCapExceeded       = "user-cap-exceeded"
 	CodeLeadTimeTooShort      = "lead-time-too-short"
 	CodePrewarmPaused         = "prewarm-paused"
+	CodeClaimTooEarly         = "claim-too-early"
+	CodeClaimTooLong          = "claim-too-long"
 	CodeNotFound              = "not-found"
 	CodeMethodNotAllowed      = "method-not-allowed"
 	CodeNameTaken             = "name-taken"
@@ -71,6 +73,8 @@ var Catalogue = []ProblemType{
 	{CodeBodyTooSlow, 408, "The body did not come fast enough", true},
 	{CodeNameTaken, 409, "The name is taken", false},
 	{CodeCapacityExhausted, 409, "There is no capacity in that window", true},
+	{CodeClaimTooEarly, 409, "The reservation's time is too far off", true},
+	{CodeClaimTooLong, 422, "The lease is longer than what was reserved", false},
 	{CodeStateConflict, 409, "Its state does not allow that", false},
 	{CodePlanExpired, 410, "The plan is too old", false},
 	{CodePlanStale, 412, "The plan would not do what it showed", false},

@@ -51,7 +51,7 @@ type Blocker struct {
 	Asked   int64  `json:"asked"`
 }
 
-// Offer is a request that would be accepted now.
+// Offer is a request that would be accepted now; of a claim, from start on.
 type Offer struct {
 	PoolID      string    `json:"pool_id,omitempty" doc:"Where: the pool that was asked for, or another with GPUs of the same model."`
 	GPUs        int       `json:"gpus"`
@@ -59,4 +59,7 @@ type Offer struct {
 	GPUsPerNode int       `json:"gpus_per_node"`
 	Start       time.Time `json:"start"`
 	End         time.Time `json:"end"`
+	Cost        Money     `json:"cost" doc:"Of the whole time, at the pool's price."`
+	// ReservationID makes it an offer to claim that reservation.
+	ReservationID string `json:"reservation_id,omitempty" doc:"Claim this reservation, at start or later, instead of booking anew."`
 }

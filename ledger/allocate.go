@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
@@ -88,31 +89,6 @@ func (r AllocateRequest) uses() *Uses {
 		return nil
 	}
 	return &Uses{Pool: r.Pool}
-}
-
-// Claim takes over one reservation of the actor's organization.
-func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, lease time.Duration, name string) (allocation.Allocation, error) {
-	var out allocation.Allocation
-	err := l.share(ctx, actor, &Uses{Reservation: reservationID}, func(u *unit) error {
-		h, err := u.holding()
-		if err != nil {
-			return err
-		}
-		p, r, err := u.findReservation(actor, reservationID)
-		if err != nil {
-			return err
-		}
-		if p == nil || !r.Placed() || r.OrganizationID != h.org.ID {
-			return &StateError{Subject: r.ID, State: string(r.State()), Asked: "claim it"}
-		}
-		if lease == 0 {
-			lease = max(r.Window.End.Sub(u.now()), time.Minute)
-		}
-		out, err = u.take(p, h, takeRequest{shape: r.Shape, workload: r.Workload, lease: lease, name: name, own: []reservation.Reservation{r}, explicit: true})
-		out.Version = p.stored(out.ID, out.Version)
-		return err
-	})
-	return out, err
 }
 
 // holding is the locked organization that somebody takes GPUs for, with what it
@@ -214,6 +190,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 	a := allocation.New(allocation.Allocation{
 		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80), HeldBy: u.actor.KeyID, UserID: u.actor.UserID,
 		Workload: req.workload, Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
+		Cost: admission.Cost(p.Pool.Pool, req.shape, req.lease),
 	}, u.now())
 	if err = u.makeWay(p, d); err != nil {
 		return a, err
@@ -331,6 +308,7 @@ func (u *unit) activate(p *poolUnit, a allocation.Allocation, held []allocation.
 		a.LeaseUntil = a.Window.End
 	}
 	a.Window.End = a.LeaseUntil
+	a.Cost = leaseCost(p.Pool, a)
 	p.putAllocation(a)
 	return a, nil
 }

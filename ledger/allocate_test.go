@@ -97,9 +97,9 @@ func TestClaim(t *testing.T) {
 		state allocation.State
 		lease time.Duration
 	}{
-		"long before it is warm": {0, allocation.Pending, 2 * time.Hour},
-		"when it is ready":       {time.Hour - time.Minute, allocation.Active, time.Hour + time.Minute},
-		"in its window":          {time.Hour + 5*time.Minute, allocation.Active, 55 * time.Minute},
+		"when it may be first": {time.Hour - boot - guard, allocation.Pending, time.Hour + boot + guard},
+		"when it is ready":     {time.Hour - time.Minute, allocation.Active, time.Hour + time.Minute},
+		"in its window":        {time.Hour + 5*time.Minute, allocation.Active, 55 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
@@ -164,14 +163,9 @@ func (e *Effect) price(r Reader, organizationID string) error {
 		}
 	}
 	for _, p := range e.Allocations {
-		if p.Before != nil {
-			continue
+		if p.Before == nil {
+			e.Cost += p.After.Cost
 		}
-		in, err := r.Pool(p.After.PoolID)
-		if err != nil {
-			return fmt.Errorf("reading pool: %w", err)
-		}
-		e.Cost += admission.Cost(in.Pool, p.After.Shape, p.After.Lease)
 	}
 	e.Cost = max(e.Cost, 0)
 	if organizationID == "" {

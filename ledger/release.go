@@ -64,9 +64,10 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 		}
 		a.LeaseUntil = a.LeaseUntil.Add(by)
 		a.Window.End = a.LeaseUntil
+		a.Cost = leaseCost(p.Pool, a)
 		p.putAllocation(a)
 		u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.extended", Subject: a.ID, PoolID: a.PoolID,
-			Message: fmt.Sprintf("lease now ends %s", stamp(a.LeaseUntil)), Decision: d.record(DecisionAdmission)})
+			Message: fmt.Sprintf("lease now ends %s and costs up to %s", stamp(a.LeaseUntil), a.Cost), Decision: d.record(DecisionAdmission)})
 		return a, nil
 	})
 }

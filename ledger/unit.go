@@ -468,6 +468,9 @@ func (u *unit) stepAllocation(p *poolUnit, a allocation.Allocation, e allocation
 	if err != nil {
 		return a, err
 	}
+	if !next.Live() {
+		next.Cost = heldUntilEnd(p.Pool, next)
+	}
 	p.putAllocation(next)
 	if !next.Live() {
 		u.chargeAllocation(p, next)

@@ -130,3 +130,17 @@ func heldCost(p Pool, r reservation.Reservation, now time.Time) gpu.MicroUSD {
 	}
 	return admission.Cost(p.Pool, r.Shape, now.Sub(r.WarmedAt))
 }
+
+// leaseCost is what a lease costs that is held from its activation to its end,
+// at the pool's price.
+func leaseCost(p Pool, a allocation.Allocation) gpu.MicroUSD {
+	return admission.Cost(p.Pool, a.Shape, a.LeaseUntil.Sub(a.ActiveAt))
+}
+
+// heldUntilEnd is what an allocation that is over really held.
+func heldUntilEnd(p Pool, a allocation.Allocation) gpu.MicroUSD {
+	if a.ActiveAt.IsZero() {
+		return 0
+	}
+	return admission.Cost(p.Pool, a.Shape, a.EndedAt.Sub(a.ActiveAt))
+}

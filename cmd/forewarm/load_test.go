@@ -74,7 +74,9 @@ func (l *load) allocate(ctx context.Context, r *rand.Rand, name string) {
 	}
 	pause(ctx, r, 600*time.Millisecond)
 	if r.IntN(4) == 0 {
-		_, _ = ask(ctx, l, name+"-extend", func(ctx context.Context) (contract.Allocation, error) { return l.api.Extend(ctx, a.ID, time.Second) })
+		_, _ = ask(ctx, l, name+"-extend", func(ctx context.Context) (contract.Allocation, error) {
+			return l.api.Extend(ctx, a.ID, time.Second, client.Options{})
+		})
 	}
 	if r.IntN(6) > 0 { // the others are left to the end of their lease
 		l.release(ctx, a.ID)
@@ -105,7 +107,7 @@ func (l *load) reserve(ctx context.Context, r *rand.Rand, name string) {
 	case 1:
 		claim := name + "-claim"
 		a, ok := ask(ctx, l, claim, func(ctx context.Context) (contract.Allocation, error) {
-			return l.api.Claim(ctx, v.ID, contract.Claim{LeaseSeconds: 5, Name: claim})
+			return l.api.Claim(ctx, v.ID, contract.Claim{LeaseSeconds: 2, Name: claim}, client.Options{})
 		})
 		if l.note(claim, a.ID, ok) {
 			pause(ctx, r, 300*time.Millisecond)

@@ -105,6 +105,9 @@ type Offer struct {
 	Shape  gpu.Shape
 	Window calendar.Interval
 	Cost   gpu.MicroUSD
+	// Reservation is to be claimed at the start of Window or later, in place of a
+	// booking of its own; empty: the offer is a new booking.
+	Reservation string `json:",omitzero"`
 }
 
 // Accepted reports whether the request has a place.

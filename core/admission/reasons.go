@@ -27,6 +27,8 @@ const (
 	UserCapExceeded       Code = "user_cap_exceeded"
 	PrewarmPaused         Code = "prewarm_paused"
 	LeadTimeTooShort      Code = "lead_time_too_short" // a guess that would be over before a node is up
+	ClaimTooEarly         Code = "claim_too_early"     // the reservation's window is too far off
+	ClaimTooLong          Code = "claim_too_long"      // the lease would be longer than what was reserved
 )
 
 // Reason is one blocker with its numbers. Unit says what Limit and Asked count.

@@ -80,6 +80,9 @@ type Allocation struct {
 	Lease          time.Duration     // asked for; counts from activation
 	Window         calendar.Interval // its entry in the calendar
 	Reason         string            // why it is in its state, a code
+	// Cost is what the lease costs if it is held to its end, at the pool's price
+	// when the lease was last set; once ended, what was really held.
+	Cost gpu.MicroUSD
 
 	RequestedAt time.Time
 	ActiveAt    time.Time

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -83,9 +85,9 @@ func (w *world) reserve(c chance) error {
 		w.promised = append(w.promised, r.ID)
 		return nil
 	}
-	w.takeOffers(err, by, func(gpus int, window calendar.Interval) error {
+	w.takeOffers(err, by, func(o admission.Offer) error {
 		try := req
-		try.GPUs, try.Window, try.Queue = gpus, window, false
+		try.GPUs, try.Window, try.Queue = o.Shape.GPUs(), o.Window, false
 		return w.rehearse(by, func(ctx context.Context, l *ledger.Ledger) error {
 			_, err := l.Reserve(ctx, by, try)
 			return err
@@ -102,7 +104,8 @@ func (w *world) allocate(c chance) error {
 		w.held = append(w.held, a.ID)
 		return nil
 	}
-	w.takeOffers(err, by, func(gpus int, window calendar.Interval) error {
+	w.takeOffers(err, by, func(o admission.Offer) error {
+		gpus, window := o.Shape.GPUs(), o.Window
 		if !window.Start.After(w.now) {
 			try := req
 			try.GPUs, try.Lease = gpus, window.Length()
@@ -126,14 +129,14 @@ func (w *world) rehearse(by ledger.Actor, verb func(context.Context, *ledger.Led
 }
 
 // takeOffers takes each offer of a refusal at once: it must be accepted.
-func (w *world) takeOffers(err error, by ledger.Actor, take func(gpus int, window calendar.Interval) error) {
+func (w *world) takeOffers(err error, by ledger.Actor, take func(admission.Offer) error) {
 	w.t.Helper()
 	var refused *ledger.RefusedError
 	if !errors.As(err, &refused) {
 		return
 	}
 	for _, o := range refused.Decision.Offers {
-		require.NoError(w.t, take(o.Shape.GPUs(), o.Window), "%s was refused (%v) and offered %s from %s to %s at %s",
+		require.NoError(w.t, take(o), "%s was refused (%v) and offered %s from %s to %s at %s",
 			by.KeyID, err, o.Shape, o.Window.Start, o.Window.End, w.now)
 	}
 }
@@ -147,16 +150,56 @@ func pick(c chance, ids []string) (string, bool) {
 	return ids[len(ids)-1-back], true
 }
 
+// claim claims something promised, however early or late and for however long, and
+// checks what that can cost.
 func (w *world) claim(c chance) error {
 	id, ok := pick(c, w.promised)
 	if !ok {
 		return nil
 	}
-	a, err := w.ledger.Claim(w.ctx, w.actor(c), id, halves(c.IntN(6, "lease")), "")
+	by, lease := w.actor(c), halves(c.IntN(6, "lease"))
+	promise := w.reservation(id)
+	a, err := w.ledger.Claim(w.ctx, by, id, lease, "")
 	if err == nil {
 		w.held = append(w.held, a.ID)
+		w.cheap(promise, a)
+		return nil
 	}
+	w.takeOffers(err, by, func(o admission.Offer) error {
+		return w.rehearse(by, func(ctx context.Context, l *ledger.Ledger) error {
+			if o.Reservation == "" {
+				_, err := l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: o.Shape.GPUs(), Lease: o.Window.Length(), Workload: promise.Workload})
+				return err
+			}
+			if o.Window.Start.After(w.now) {
+				require.False(w.t, o.Window.Start.After(promise.Window.Start), "a claim is offered for after its window began")
+				return nil
+			}
+			_, err := l.Claim(ctx, by, o.Reservation, o.Window.Length(), "")
+			return err
+		})
+	})
 	return err
+}
+
+// cheap checks that a claim costs, without an extension, what was booked and at
+// most the pool's lead more.
+func (w *world) cheap(promise reservation.Reservation, a allocation.Allocation) {
+	w.t.Helper()
+	early := promise.Window
+	early.Start = early.Start.Add(-boot - guard)
+	require.False(w.t, a.RequestedAt.Before(early.Start), "claimed at %s, booked for %s", a.RequestedAt, promise.Window)
+	require.LessOrEqual(w.t, a.Cost, admission.Cost(w.pool.Pool, promise.Shape, early.Length()), "booked for %s", promise.Cost)
+	require.Equal(w.t, admission.Cost(w.pool.Pool, a.Shape, a.Lease), a.Cost)
+}
+
+func (w *world) reservation(id string) (found reservation.Reservation) {
+	w.t.Helper()
+	require.NoError(w.t, w.store.Read(w.ctx, func(r ledger.Reader) (err error) {
+		found, err = r.Reservation(ledger.Scope{All: true}, id)
+		return err
+	}))
+	return found
 }
 
 func (w *world) extend(c chance) error {

@@ -117,7 +117,7 @@ func (h *history) ask(ctx context.Context, c *client.Client, in asked, id string
 		a, err := c.Allocate(ctx, contract.AllocationCreate{Pool: "lab", GPUs: 1, LeaseSeconds: lease}, client.Options{})
 		return a.ID, err
 	case verbClaim:
-		a, err := c.Claim(ctx, id, contract.Claim{LeaseSeconds: lease})
+		a, err := c.Claim(ctx, id, contract.Claim{LeaseSeconds: lease}, client.Options{})
 		return a.ID, err
 	case verbCancel:
 		_, err := c.CancelReservation(ctx, id)

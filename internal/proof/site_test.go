@@ -72,7 +72,8 @@ func openLedger(t *testing.T, url string, seed uint64, migrate bool) *ledger.Led
 	if migrate {
 		require.NoError(t, store.Migrate(t.Context()))
 	}
-	return ledger.New(store, ids.UUID{}, ledger.Config{CheckEvery: time.Millisecond})
+	// With so long a guard every reservation of these tests may be claimed at once.
+	return ledger.New(store, ids.UUID{}, ledger.Config{CheckEvery: time.Millisecond, Policy: plan.Policy{Guard: 72 * time.Hour}})
 }
 
 func (s *site) furnish(key ledger.Key, w want) {

@@ -24,6 +24,7 @@ var monday = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 const (
 	boot    = 5 * time.Minute
+	guard   = time.Minute
 	perNode = 2
 	slots   = 4
 )
@@ -55,7 +56,7 @@ func newWorld(t rapid.TB, ctx context.Context, config sqlledger.Config, set func
 	require.NoError(t, err)
 	require.NoError(t, w.store.Migrate(ctx))
 	w.ledger = ledger.New(w.store, &ids.Sequence{}, ledger.Config{
-		Policy: plan.Policy{Guard: time.Minute}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second,
+		Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second,
 	})
 	w.furnish()
 	return w

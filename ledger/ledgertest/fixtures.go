@@ -150,7 +150,7 @@ func pending(id, org, poolID string, at time.Time) allocation.Allocation {
 	return allocation.New(allocation.Allocation{
 		ID: id, OrganizationID: org, PoolID: poolID, Name: "training", HeldBy: "key_1", UserID: "usr_1", Workload: gpu.Batch,
 		Shape: gpu.Shape{Nodes: 1, PerNode: 2}, Slots: []int{2}, Reservations: []string{"rsv_2", "rsv_1"},
-		Lease: time.Hour, Window: calendar.Interval{Start: at, End: at.Add(time.Hour)}, Reason: "warm",
+		Lease: time.Hour, Window: calendar.Interval{Start: at, End: at.Add(time.Hour)}, Reason: "warm", Cost: 4 * gpu.USD,
 	}, at)
 }
 

@@ -90,6 +90,7 @@ type allocationRow struct {
 	Active         int64  `gorm:"column:active_at"`
 	LeaseUntil     int64  `gorm:"column:lease_until"`
 	Ended          int64  `gorm:"column:ended_at"`
+	Cost           int64  `gorm:"column:cost"`
 }
 
 func (allocationRow) TableName() string { return "allocations" }
@@ -102,7 +103,7 @@ func allocationToRow(a allocation.Allocation) allocationRow {
 		Reservations: pack(a.Reservations), Lease: a.Lease.Microseconds(),
 		Start: micros(a.Window.Start), End: micros(a.Window.End), Reason: a.Reason,
 		State: string(a.State()), Requested: micros(a.RequestedAt), Active: micros(a.ActiveAt),
-		LeaseUntil: micros(a.LeaseUntil), Ended: micros(a.EndedAt),
+		LeaseUntil: micros(a.LeaseUntil), Ended: micros(a.EndedAt), Cost: int64(a.Cost),
 	}
 }
 
@@ -118,7 +119,7 @@ func (r allocationRow) value() (allocation.Allocation, error) {
 		Shape: gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode}, Slots: slots, Reservations: claimed,
 		Lease: span(r.Lease), Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
 		Reason: r.Reason, RequestedAt: moment(r.Requested), ActiveAt: moment(r.Active),
-		LeaseUntil: moment(r.LeaseUntil), EndedAt: moment(r.Ended), Version: r.Head.Version,
+		LeaseUntil: moment(r.LeaseUntil), EndedAt: moment(r.Ended), Cost: gpu.MicroUSD(r.Cost), Version: r.Head.Version,
 	}, allocation.State(r.State))
 }
 

@@ -154,6 +154,7 @@ CREATE TABLE allocations (
     active_at        BIGINT NOT NULL,
     lease_until      BIGINT NOT NULL,
     ended_at         BIGINT NOT NULL,
+    cost             BIGINT NOT NULL CHECK (cost >= 0),
     version          BIGINT NOT NULL CHECK (version > 0),
     CHECK (window_start <= window_end)
 );

@@ -34,11 +34,7 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 ) (*waited, error) {
 	actor, b := auth.From(ctx), in.Body
 	if in.DryRun {
-		out, err := dryRun[contract.Allocation](ctx, a, actor, b, allocateDeed)
-		if err != nil {
-			return nil, err
-		}
-		return &waited{Status: out.Status, Body: out.Body}, nil
+		return waitedFor(dryRun[contract.Allocation](ctx, a, actor, b, allocateDeed))
 	}
 	req := allocateRequest(b)
 	if err := in.require(); err != nil {
@@ -75,6 +71,14 @@ type waited struct {
 	Replayed string `header:"Idempotency-Replayed"`
 	Applied  string `header:"Preference-Applied"`
 	Body     contract.Allocation
+}
+
+// waitedFor is the answer of a dry run, which waits for nothing.
+func waitedFor(out *Made[contract.Allocation], err error) (*waited, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &waited{Status: out.Status, Body: out.Body}, nil
 }
 
 // settled completes the answer of a new allocation, after having waited for its
@@ -209,12 +213,19 @@ func (a *API) releaseAllocation(route string) func(context.Context, *struct {
 func (a *API) extendAllocation(ctx context.Context, in *struct {
 	ByID
 	Idempotency
-	Body contract.Extend
+	DryRun bool `query:"dry_run" doc:"Answer what would happen and change nothing."`
+	Body   contract.Extend
 },
 ) (*Made[contract.Allocation], error) {
+	by := seconds(in.Body.BySeconds)
+	if in.DryRun {
+		return dryRun[contract.Allocation](ctx, a, auth.From(ctx), in.ID, func(_ *API, actor ledger.Actor, id string) (ledger.Deed, error) {
+			return extendDeed(actor, id, by), nil
+		})
+	}
 	hashed := []any{in.ID, in.Body}
 	return onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations/{id}/extend", Key: in.Key, Uses: &ledger.Uses{Allocation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
-		got, err := a.Ledger.Extend(ctx, auth.From(ctx), in.ID, seconds(in.Body.BySeconds))
+		got, err := a.Ledger.Extend(ctx, auth.From(ctx), in.ID, by)
 		return http.StatusOK, encodeAllocation(got), err
 	})
 }
@@ -225,6 +236,7 @@ func encodeAllocation(a allocation.Allocation) contract.Allocation {
 		Reason: a.Reason, GPUs: a.Shape.GPUs(), Nodes: a.Shape.Nodes, GPUsPerNode: a.Shape.PerNode,
 		Devices: []contract.Device{}, ReservationIDs: append([]string{}, a.Reservations...), LeaseSeconds: int64(a.Lease / time.Second),
 		RequestedAt: a.RequestedAt.UTC(), ActiveAt: a.ActiveAt.UTC(), LeaseUntil: a.LeaseUntil.UTC(), EndedAt: a.EndedAt.UTC(), Version: a.Version,
+		EstimatedCost: money(a.Cost),
 	}
 	for _, h := range a.Devices {
 		out.Devices = append(out.Devices, contract.Device{NodeID: h.NodeID, UUID: h.UUID})

@@ -6,16 +6,11 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/server/problem"
 )
 
 // money renders an amount with two to six decimal places.
-func money(m gpu.MicroUSD) contract.Money {
-	text := m.Decimal()
-	for strings.HasSuffix(text, "0") && len(text)-strings.IndexByte(text, '.') > len(".00") {
-		text = text[:len(text)-1]
-	}
-	return contract.Money{Amount: text, Currency: contract.Currency}
-}
+func money(m gpu.MicroUSD) contract.Money { return problem.Money(m) }
 
 // micro reads an amount whose form was checked by its pattern.
 func micro(m contract.Money) gpu.MicroUSD {

@@ -215,6 +215,12 @@ func claimDeed(_ *API, actor ledger.Actor, b contract.PlannedClaim) (ledger.Deed
 	}, started, encodeAllocation), nil
 }
 
+func extendDeed(actor ledger.Actor, id string, by time.Duration) ledger.Deed {
+	return deedOf(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
+		return l.Extend(ctx, actor, id, by)
+	}, ok, encodeAllocation)
+}
+
 func releaseDeed(_ *API, actor ledger.Actor, b contract.PlannedRelease) (ledger.Deed, error) {
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
 		return l.Release(ctx, actor, b.AllocationID)

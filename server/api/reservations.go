@@ -139,10 +139,14 @@ func (a *API) cancelReservation(ctx context.Context, in *struct {
 func (a *API) claimReservation(ctx context.Context, in *struct {
 	ByID
 	Idempotency
+	DryRun bool   `query:"dry_run" doc:"Answer what would happen and change nothing."`
 	Prefer string `header:"Prefer" maxLength:"64" doc:"As of createAllocation."`
 	Body   contract.Claim
 },
 ) (*waited, error) {
+	if in.DryRun {
+		return waitedFor(dryRun[contract.Allocation](ctx, a, auth.From(ctx), contract.PlannedClaim{ReservationID: in.ID, Claim: in.Body}, claimDeed))
+	}
 	if err := in.require(); err != nil {
 		return nil, err
 	}

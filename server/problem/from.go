@@ -93,6 +93,8 @@ var refusals = []struct {
 }{
 	{admission.WindowInPast, contract.CodeWindowInPast, "Choose a start in the future"},
 	{admission.NoMatchingHardware, contract.CodeNoMatchingHardware, "Ask for fewer GPUs, or another pool"},
+	{admission.ClaimTooEarly, contract.CodeClaimTooEarly, "Claim it when its time comes, or allocate GPUs now beside it"},
+	{admission.ClaimTooLong, contract.CodeClaimTooLong, "Claim it for as long as it is booked, and extend the lease"},
 	{admission.WindowTooLong, contract.CodeWindowTooLong, "Ask for a shorter time and extend it later"},
 	{admission.KeyCapExceeded, contract.CodeKeyCapExceeded, "Ask an admin for a key with larger caps"},
 	{admission.QuotaExceeded, contract.CodeQuotaExceeded, "Release something, or ask an operator for a larger quota"},
@@ -164,7 +166,7 @@ func OfferList(offers []admission.Offer) []contract.Offer {
 	var out []contract.Offer
 	for _, o := range offers {
 		out = append(out, contract.Offer{PoolID: o.Pool, GPUs: o.Shape.GPUs(), Nodes: o.Shape.Nodes, GPUsPerNode: o.Shape.PerNode,
-			Start: o.Window.Start.UTC(), End: o.Window.End.UTC()})
+			Start: o.Window.Start.UTC(), End: o.Window.End.UTC(), Cost: Money(o.Cost), ReservationID: o.Reservation})
 	}
 	return out
 }

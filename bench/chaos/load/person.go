@@ -65,7 +65,7 @@ func (p *person) use(ctx context.Context, id, name string) {
 		_, ok := ask(ctx, p.caller, request[contract.Allocation]{
 			Extend, fmt.Sprintf("%s-extend-%d", name, i),
 			func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
-				return c.Extend(ctx, id, time.Second)
+				return c.Extend(ctx, id, time.Second, client.Options{})
 			},
 			func(a contract.Allocation) string { return a.LeaseUntil.Format(time.RFC3339Nano) },
 		})
@@ -120,7 +120,7 @@ func (p *person) cancel(ctx context.Context, id, name string) {
 func (p *person) claim(ctx context.Context, id, name string) {
 	in := contract.Claim{LeaseSeconds: int64(3 + p.chance.IntN(10)), Name: name}
 	a, ok := ask(ctx, p.caller, request[contract.Allocation]{Claim, name, func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
-		return c.Claim(ctx, id, in)
+		return c.Claim(ctx, id, in, client.Options{})
 	}, allocationID})
 	if !ok {
 		return

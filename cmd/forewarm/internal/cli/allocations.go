@@ -23,6 +23,7 @@ var allocationView = view[contract.Allocation]{
 		{head: "SHAPE", cell: func(x contract.Allocation) string { return fmt.Sprintf("%d×%d", x.Nodes, x.GPUsPerNode) }, wide: true},
 		{head: "WAITED", right: true, cell: func(x contract.Allocation) string { return waited(x) }},
 		{head: "LEASE UNTIL", cell: func(x contract.Allocation) string { return stamp(x.LeaseUntil) }},
+		{head: "COST", right: true, cell: func(x contract.Allocation) string { return money(x.EstimatedCost) }},
 		{head: "REQUESTED", cell: func(x contract.Allocation) string { return stamp(x.RequestedAt) }, wide: true},
 		{head: "ENDED", cell: func(x contract.Allocation) string { return stamp(x.EndedAt) }, wide: true},
 		{head: "CLAIMED", cell: func(x contract.Allocation) string { return dash(strings.Join(x.ReservationIDs, " ")) }, wide: true},
@@ -53,7 +54,7 @@ func (a *app) allocate() *cobra.Command {
 		Use: "allocate --gpus N (--model M | --pool P)", Short: "Get GPUs now, under a lease",
 		Example: "  forewarm allocate --gpus 2 --model a100 --for 2h --wait",
 		Args:    noArgs, Annotations: map[string]string{waits: "yes", "noun": "allocations"},
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := need(cmd, "gpus"); err != nil {
 				return err
 			}
@@ -67,6 +68,13 @@ func (a *app) allocate() *cobra.Command {
 				return a.makePlan(cmd, api, contract.PlanAllocate, in)
 			case a.asking:
 				return a.askAbout(cmd, api, contract.ExplainRequest{Allocation: &in})
+			}
+			if lease.std() > longLease {
+				if err := a.agreeToCost(cmd, args, func(ctx context.Context) (contract.Allocation, error) {
+					return api.Allocate(ctx, in, client.Options{DryRun: true})
+				}); err != nil {
+					return err
+				}
 			}
 			got, err := api.Allocate(a.send(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
 			if err != nil {
@@ -137,7 +145,8 @@ func (a *app) release() *cobra.Command {
 func (a *app) extend() *cobra.Command {
 	var by span
 	c := &cobra.Command{
-		Use: "extend ALLOCATION --by DURATION", Short: "Prolong a lease", Args: named("ALLOCATION"), Annotations: map[string]string{"noun": "allocations"},
+		Use: "extend ALLOCATION --by DURATION", Short: "Prolong a lease", Args: named("ALLOCATION"),
+		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := need(cmd, "by"); err != nil {
 				return err
@@ -146,9 +155,20 @@ func (a *app) extend() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			got, err := api.Extend(a.send(cmd.Context()), id, by.std())
+			extend := func(dry bool) func(context.Context) (contract.Allocation, error) {
+				return func(ctx context.Context) (contract.Allocation, error) {
+					return api.Extend(ctx, id, by.std(), client.Options{DryRun: dry})
+				}
+			}
+			if err := a.agreeToCost(cmd, args, extend(true)); err != nil {
+				return err
+			}
+			got, err := extend(a.flags.dryRun)(a.send(cmd.Context()))
 			if err != nil {
 				return err
+			}
+			if a.flags.dryRun {
+				a.say(cmd, "Dry run: nothing was changed.")
 			}
 			return one(a, cmd, allocationView, got)
 		},

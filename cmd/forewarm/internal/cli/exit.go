@@ -175,11 +175,6 @@ func exitOf(p contract.Problem) int {
 	return ExitFailed
 }
 
-// offerCommand is what takes an offer.
-func offerCommand(cmd *cobra.Command, o contract.Offer) string {
-	return fmt.Sprintf("forewarm reserve --gpus %d%s --at %s --for %s", o.GPUs, place(cmd), stamp(o.Start), short(o.End.Sub(o.Start)))
-}
-
 // place repeats the flags that say where.
 func place(cmd *cobra.Command) string {
 	text := ""

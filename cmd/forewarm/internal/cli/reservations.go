@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -81,7 +82,11 @@ func (a *app) reservationsClaim() *cobra.Command {
 	var lease span
 	var in contract.Claim
 	c := &cobra.Command{
-		Use: "claim RESERVATION", Short: "Turn a promise into GPUs held now", Args: named("RESERVATION"), Annotations: map[string]string{waits: "yes"},
+		Use: "claim RESERVATION", Short: "Turn a promise into GPUs held now", Args: named("RESERVATION"),
+		Long: `Turn a promise into GPUs held now, from the pool's lead (the 95th percentile of its boots, and a guard) before the window on.
+
+The lease ends with the window. It may be shorter, or as long as the window; for more, extend it.`,
+		Annotations: map[string]string{waits: "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.LeaseSeconds = lease.seconds()
 			api, err := a.client()
@@ -91,7 +96,12 @@ func (a *app) reservationsClaim() *cobra.Command {
 			if a.previews() {
 				return a.makePlan(cmd, api, contract.PlanClaim, contract.PlannedClaim{ReservationID: args[0], Claim: in})
 			}
-			got, err := api.Claim(a.send(cmd.Context()), args[0], in)
+			if err := a.agreeToCost(cmd, args, func(ctx context.Context) (contract.Allocation, error) {
+				return api.Claim(ctx, args[0], in, client.Options{DryRun: true})
+			}); err != nil {
+				return err
+			}
+			got, err := api.Claim(a.send(cmd.Context()), args[0], in, client.Options{})
 			if err != nil {
 				return err
 			}

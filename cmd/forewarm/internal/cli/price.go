@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// askAbove is the cost, in dollars, from which a person is asked before GPUs are
+// taken.
+const askAbove = 100
+
+// agreeToCost says what taking GPUs will cost before it is done, and asks a person
+// at a terminal from askAbove on. preview answers a dry run. What it refuses, the
+// request itself will refuse with more to say; what was sent before under the same
+// idempotency key is not asked for again.
+func (a *app) agreeToCost(cmd *cobra.Command, args []string, preview func(context.Context) (contract.Allocation, error)) error {
+	if a.flags.dryRun || a.flags.idempotencyKey != "" {
+		return nil
+	}
+	shown, err := preview(cmd.Context())
+	if err != nil {
+		return nil //nolint:nilerr // the request that follows says the same, and leaves a decision in the journal
+	}
+	cost, err := strconv.ParseFloat(shown.EstimatedCost.Amount, 64)
+	if err != nil {
+		return fmt.Errorf("reading the estimated cost: %w", err)
+	}
+	a.say(cmd, "Costs up to %s: %s.", money(shown.EstimatedCost), leaseText(shown))
+	if cost < askAbove || !a.terminal(cmd.InOrStdin()) || !a.terminal(cmd.ErrOrStderr()) {
+		return nil
+	}
+	return a.confirm(cmd, typed(cmd, args), fmt.Sprintf("Take %d GPUs for up to %s", shown.GPUs, money(shown.EstimatedCost)))
+}
+
+// leaseText says for how long an allocation holds its GPUs.
+func leaseText(x contract.Allocation) string {
+	if x.LeaseUntil.IsZero() {
+		return fmt.Sprintf("%d GPUs for %s, counted from when they are there", x.GPUs, seconds(x.LeaseSeconds))
+	}
+	return fmt.Sprintf("%d GPUs from %s to %s (%s)", x.GPUs, stamp(x.ActiveAt), stamp(x.LeaseUntil),
+		short(x.LeaseUntil.Sub(x.ActiveAt).Round(time.Second)))
+}
+
+// offerCommand is what takes an offer.
+func offerCommand(cmd *cobra.Command, o contract.Offer) string {
+	length := short(o.End.Sub(o.Start))
+	switch {
+	case o.ReservationID != "":
+		return fmt.Sprintf("forewarm reservations claim %s   # from %s on, up to %s", o.ReservationID, stamp(o.Start), money(o.Cost))
+	case cmd.Name() == "claim":
+		return fmt.Sprintf("forewarm allocate --gpus %d --pool %s --for %s   # now, and beside the reservation, up to %s", o.GPUs, o.PoolID, length, money(o.Cost))
+	default:
+		return fmt.Sprintf("forewarm reserve --gpus %d%s --at %s --for %s", o.GPUs, place(cmd), stamp(o.Start), length)
+	}
+}
+
+// longLease is the lease from which allocate says what it will cost, before: its
+// default is shorter.
+const longLease = time.Hour
+
+// typed are the arguments and flags of the command as they were given, to be
+// repeated.
+func typed(cmd *cobra.Command, args []string) []string {
+	again := slices.Clone(args)
+	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) { again = append(again, "--"+f.Name, f.Value.String()) })
+	return again
+}

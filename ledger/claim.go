@@ -1,0 +1,138 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// Claim takes over one reservation of the actor's organization.
+//
+// A claim costs what was booked, and at most the early part more: it is accepted
+// from the pool's lead before the window on, which is when its nodes begin to be
+// warmed, and its lease ends with the window, or lasts as long as the window does
+// if less than that is asked for. Zero is to the window's end. Anything else is
+// a *RefusedError, whose offers say when it may be claimed, and what may be
+// allocated until then beside the reservation.
+func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, lease time.Duration, name string) (allocation.Allocation, error) {
+	var out allocation.Allocation
+	err := l.share(ctx, actor, &Uses{Reservation: reservationID}, func(u *unit) error {
+		h, err := u.holding()
+		if err != nil {
+			return err
+		}
+		p, r, err := u.findReservation(actor, reservationID)
+		if err != nil {
+			return err
+		}
+		if p == nil || !r.Placed() || r.OrganizationID != h.org.ID {
+			return &StateError{Subject: r.ID, State: string(r.State()), Asked: "claim it"}
+		}
+		if err := u.claimable(p, h, r, lease); err != nil {
+			return err
+		}
+		if lease == 0 {
+			lease = u.claimedLease(p, r)
+		}
+		out, err = u.take(p, h, takeRequest{
+			shape: r.Shape, workload: r.Workload, lease: lease, name: name, own: []reservation.Reservation{r}, explicit: true,
+		})
+		out.Version = p.stored(out.ID, out.Version)
+		return err
+	})
+	return out, err
+}
+
+// leastLease is the shortest lease of a claim that comes when its window is
+// almost over, unless the whole window is shorter.
+const leastLease = time.Minute
+
+// claimedLease is the lease of a claim that names none.
+func (u *unit) claimedLease(p *poolUnit, r reservation.Reservation) time.Duration {
+	lease := max(r.Window.End.Sub(u.now()), min(leastLease, r.Window.Length()))
+	return min(lease, p.Pool.Timers.MaxLease)
+}
+
+// claimFrom is when a reservation may be claimed first: when its nodes begin to
+// be warmed.
+func (p *poolUnit) claimFrom(r reservation.Reservation, now time.Time, policy plan.Policy) time.Time {
+	return r.Window.Start.Add(-plan.Lead(p.Pool.asked(now).Boot, policy))
+}
+
+// claimable refuses a claim that comes too early, or asks for a longer lease than
+// was reserved: either would cost more than the booking said.
+func (u *unit) claimable(p *poolUnit, h *holding, r reservation.Reservation, lease time.Duration) error {
+	from := p.claimFrom(r, u.now(), u.cfg.Policy)
+	longest := max(u.claimedLease(p, r), r.Window.Length())
+	var reasons []admission.Reason
+	if early := from.Sub(u.now()); early > 0 {
+		reasons = append(reasons, admission.Reason{
+			Code: admission.ClaimTooEarly, Unit: "seconds", Limit: int64(r.Window.Start.Sub(from) / time.Second), At: r.Window.Start, ClearsAt: from,
+			Asked: int64(r.Window.Start.Sub(u.now()) / time.Second),
+			Message: fmt.Sprintf("%s is booked from %s on, and may be claimed from %s on: a lease from now to its end would cost %s in place of %s",
+				r.ID, instant(r.Window.Start), instant(from), admission.Cost(p.Pool.Pool, r.Shape, r.Window.End.Sub(u.now())), r.Cost),
+		})
+	}
+	if lease > longest {
+		reasons = append(reasons, admission.Reason{
+			Code: admission.ClaimTooLong, Unit: "seconds", Limit: int64(longest / time.Second), Asked: int64(lease / time.Second),
+			Message: fmt.Sprintf("%s is booked for %s: a lease of %s would cost %s in place of %s; claim it, and extend the lease",
+				r.ID, r.Window.Length(), lease, admission.Cost(p.Pool.Pool, r.Shape, lease), r.Cost),
+		})
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return u.refuseClaim(p, h, r, from, reasons)
+}
+
+// refuseClaim offers the claim as it would be accepted, now or from its time on.
+// Before that time it also offers the same GPUs at once, beside the reservation.
+func (u *unit) refuseClaim(p *poolUnit, h *holding, r reservation.Reservation, from time.Time, reasons []admission.Reason) error {
+	now := u.now()
+	lease := min(r.Window.Length(), p.Pool.Timers.MaxLease)
+	d, _, err := u.decideNow(p, h, takeRequest{shape: r.Shape, lease: lease, workload: r.Workload})
+	if err != nil {
+		return err
+	}
+	var offers []admission.Offer
+	if from.After(now) {
+		offers = append(u.offersBeside(p, r, d, lease), p.offerClaim(r, from, r.Window.End), p.offerClaim(r, r.Window.Start, r.Window.End))
+	} else {
+		offers = append(offers, p.offerClaim(r, now, now.Add(u.claimedLease(p, r))))
+	}
+	d.overrule(reasons)
+	d.Offers = offers
+	return u.refuse(p, h.org.ID, "allocation", d)
+}
+
+// offerClaim offers to claim the reservation at start, with a lease until end.
+func (p *poolUnit) offerClaim(r reservation.Reservation, start, end time.Time) admission.Offer {
+	w := calendar.Interval{Start: start, End: end}
+	return admission.Offer{Pool: p.Pool.ID, Shape: r.Shape, Window: w, Cost: admission.Cost(p.Pool.Pool, r.Shape, w.Length()), Reservation: r.ID}
+}
+
+// offersBeside are what can be allocated at once, by a decision that knows of the
+// reservation: nothing that would push the reservation out.
+func (u *unit) offersBeside(p *poolUnit, r reservation.Reservation, d verdict, lease time.Duration) []admission.Offer {
+	switch {
+	case slices.Contains(d.DisplacedIDs(), r.ID):
+		return nil
+	case d.Accepted():
+		w := calendar.Interval{Start: u.now(), End: u.now().Add(lease)}
+		return []admission.Offer{{Pool: p.Pool.ID, Shape: r.Shape, Window: w, Cost: admission.Cost(p.Pool.Pool, r.Shape, lease)}}
+	}
+	return slices.DeleteFunc(slices.Clone(d.Offers), func(o admission.Offer) bool {
+		return o.Window.Start.After(u.now()) || o.Pool != p.Pool.ID
+	})
+}
+
+// instant renders a time that may be days away.
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
