@@ -37,6 +37,7 @@ const (
 	CodeWindowInPast          = "window-in-past"
 	CodeWindowTooLong         = "window-too-long"
 	CodeIdempotencyKeyReused  = "idempotency-key-reused"
+	CodeIdempotencyKeyExpired = "idempotency-key-expired"
 	CodePreconditionRequired  = "precondition-required"
 	CodeRateLimited           = "rate-limited"
 	CodeInternal              = "internal"
@@ -91,6 +92,7 @@ var Catalogue = []ProblemType{
 	{CodeWindowInPast, 422, "The window starts in the past", false},
 	{CodeWindowTooLong, 422, "The window or lease is too long", false},
 	{CodeIdempotencyKeyReused, 422, "The Idempotency-Key was used for another request", false},
+	{CodeIdempotencyKeyExpired, 422, "The Idempotency-Key is too old", false},
 	{CodePreconditionRequired, 428, "This request needs If-Match", false},
 	{CodeRateLimited, 429, "Too many requests", true},
 	{CodeInternal, 500, "Something went wrong on our side", true},

@@ -26,6 +26,9 @@ var (
 	ErrRecovering = errors.New("only reconciles until an operator confirms")
 	// ErrKeyReused: an idempotency key came again with another request.
 	ErrKeyReused = errors.New("idempotency key was used for another request")
+	// ErrKeyExpired: an idempotency key was made before the oldest answer that is
+	// kept.
+	ErrKeyExpired = errors.New("idempotency key is older than the answers that are kept")
 )
 
 // RefusedError says that a request got no place, with every blocker and what

@@ -19,7 +19,9 @@ type Once struct {
 
 // Once runs fn and stores its answer in fn's own transaction: verbs that are
 // called with fn's context join it. The same request again gets the stored
-// answer; the same key with another body is ErrKeyReused. When fn fails nothing
+// answer, for as long as KeepAnswers; the same key with another body is
+// ErrKeyReused, and a key that says itself that it is older than any answer is
+// ErrKeyExpired. When fn fails nothing
 // is stored, since nothing happened: the repeat is decided afresh.
 //
 // Of two at the same time one takes effect, and the other gets its answer.
@@ -32,6 +34,9 @@ func (l *Ledger) Once(ctx context.Context, actor Actor, o Once,
 		var err error
 		if r, replayed, err = o.stored(key, u.answer); err != nil || replayed {
 			return err
+		}
+		if o.lapsed(u.now()) {
+			return ErrKeyExpired
 		}
 		if r.Status, r.Body, err = fn(ctx); err != nil {
 			return err

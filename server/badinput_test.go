@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server"
 )
 
@@ -223,4 +226,75 @@ func FuzzBody(f *testing.F) {
 			require.True(t, json.Valid(data), "%q", data)
 		}
 	})
+}
+
+// Characters that no name has are refused before anything stores them, on every
+// database alike: NUL, which PostgreSQL does not take, and what would act on who
+// reads it.
+func TestControlCharactersAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	cases := map[string]bad{}
+	for name, c := range map[string]string{
+		"NUL": `\u0000`, "escape": `\u001b[2J`, "newline": `\n`, "tab": `\t`, "C1": `\u009b`, "C1 itself": "\u009b", "DEL": "\x7f",
+		"override": `\u202e`, "override itself": "\u202e", "isolate": "\u2066", "mark": "\u200f", "line separator": `\u2028`,
+	} {
+		cases["name "+name] = bad{path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"name":"a` + c + `b"}`, code: contract.CodeValidationFailed, pointer: "/name"}
+		cases["batch "+name] = bad{path: "/v1/reservations/batch", body: `[{"pool":"lab","gpus":1},{"name":"a` + c + `b"}]`, code: contract.CodeValidationFailed, pointer: "/1/name"}
+		cases["lines "+name] = bad{path: "/v1/reservations/batch", body: `{"pool":"lab","gpus":1}` + "\n" + `{"name":"a` + c + `b"}`, code: contract.CodeValidationFailed, pointer: "/1/name"}
+		cases["field "+name] = bad{path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"na` + c + `me":1}`, code: contract.CodeValidationFailed, pointer: ""}
+		cases["reason "+name] = bad{path: "/v1/prewarm/pause", body: `{"reason":"a` + c + `b"}`, code: contract.CodeValidationFailed, pointer: "/reason"}
+		cases["inside "+name] = bad{path: "/v1/plans", body: `{"kind":"allocate","request":{"pool":"lab","gpus":1,"name":"` + c + `"}}`, code: contract.CodeValidationFailed, pointer: "/request/name"}
+	}
+	for name, c := range map[string]string{"NUL": "%00", "escape": "%1b", "newline": "%0a", "override": "%e2%80%ae", "no UTF-8": "%ff"} {
+		cases["path "+name] = bad{method: http.MethodGet, path: "/v1/pools/a" + c, code: contract.CodeInvalidParameter, pointer: "path"}
+		cases["query "+name] = bad{method: http.MethodGet, path: "/v1/nodes?pool=a" + c, code: contract.CodeInvalidParameter, pointer: "pool"}
+		cases["subject "+name] = bad{method: http.MethodGet, path: "/v1/events?subject=" + c, code: contract.CodeInvalidParameter, pointer: "subject"}
+	}
+	cases["escape of nothing"] = bad{method: http.MethodGet, path: "/v1/nodes?pool=%zz", code: contract.CodeInvalidParameter, pointer: "query"}
+	w.refuseAll(cases)
+	require.Equal(t, 202, w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1,"name":"Zoë \\ 訓練 \u00e9 🚀"}`, "Idempotency-Key", "plain").Code)
+	out := w.send("root", http.MethodPost, "/v1/reservations/batch", `[{"pool":"lab","gpus":1,"name":"\u00e9\\","start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}]`, "Idempotency-Key", "plain-batch")
+	require.Contains(t, out.Body.String(), `"accepted":1`)
+}
+
+// stamped gives keys that say when they were made.
+func stamped(at time.Time) map[string]string {
+	millis := at.UnixMilli()
+	ulid, rest := []byte("0000000000ABCDEFGHJKMNPQRS"), millis
+	for i := 9; i >= 0; i-- {
+		ulid[i] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"[rest%32]
+		rest /= 32
+	}
+	return map[string]string{
+		"UUIDv7": fmt.Sprintf("%08x-%04x-7abc-8def-0123456789ab", millis>>16, millis&0xffff), "ULID": string(ulid), "lower-case ULID": strings.ToLower(string(ulid)),
+	}
+}
+
+// An answer is kept for a week. A key that says that it is older is not taken
+// for a new one.
+func TestIdempotencyKeysExpire(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	send := func(key string) *httptest.ResponseRecorder {
+		return w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", key)
+	}
+	for kind, key := range stamped(begin.Add(-ledger.KeepAnswers - time.Second)) {
+		p := w.refuse("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", key)
+		require.Equal(t, contract.CodeIdempotencyKeyExpired, p.Code, kind)
+		require.Equal(t, contract.HeaderIdempotencyKey, p.Errors[0].Pointer)
+		require.Contains(t, p.Detail, "7 days")
+		require.NotEmpty(t, p.Fixes)
+	}
+	for kind, key := range stamped(begin.Add(-ledger.KeepAnswers + time.Second)) {
+		require.Equal(t, 202, send(key).Code, kind)
+		w.clock.Advance(2 * time.Second)
+		require.Equal(t, "true", send(key).Header().Get("Idempotency-Replayed"), "%s: what is still kept is answered", kind)
+		w.clock.Set(begin)
+	}
+	for _, key := range []string{"4f6c1f0e-9d3b-4a77-8b1a-0123456789ab", "0000000000ABCDEFGHJKMNPQRS", "any-text-of-26-characters!"} {
+		require.Equal(t, 202, send(key).Code, "%s says nothing of when it was made", key)
+	}
 }

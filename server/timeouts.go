@@ -59,6 +59,11 @@ func (s *Server) guardConnection(c *gin.Context) {
 		_ = conn.SetReadDeadline(s.cfg.Timeouts.bodyDue(now, 0)) // a recorder of tests has none
 	}
 	_ = conn.SetWriteDeadline(now.Add(s.cfg.Timeouts.Answer + s.granted(c) + s.cfg.Timeouts.Longest + s.cfg.Timeouts.Send))
+	if len(c.Request.TransferEncoding) > 0 {
+		// A Content-Length beside it was dropped. Where a proxy went by that one,
+		// what follows is not the next request of the client it seems to be of.
+		c.Header("Connection", "close")
+	}
 	c.Writer = connWriter{c.Writer}
 	c.Next()
 }

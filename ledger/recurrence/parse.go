@@ -68,11 +68,13 @@ func Parse(s Spec) (Rule, error) {
 	return Rule{option: option, zone: zone, without: without, length: s.Length, policy: s.Policy}, nil
 }
 
-// parseZone refuses "Local" and the empty name, which mean something else on
-// every machine.
+// parseZone refuses names that mean something else on every machine, or exist on
+// some alone: the machine's own zone, the stand-in of one that was not set up,
+// and the copies with other rules and with leap seconds.
 func parseZone(name string) (*time.Location, error) {
 	unknown := &Error{FieldTimezone, fmt.Sprintf("must be the name of an IANA time zone; %q is unknown", name), "Europe/Berlin"}
-	if name == "" || name == "Local" {
+	switch area, _, _ := strings.Cut(name, "/"); area {
+	case "", "Local", "localtime", "posixrules", "Factory", "posix", "right":
 		return nil, unknown
 	}
 	zone, err := time.LoadLocation(name)

@@ -15,7 +15,7 @@ import (
 // is never swept slows down, and a big sweep stops everybody else.
 const (
 	keepDone    = 24 * time.Hour
-	keepReplays = 7 * 24 * time.Hour
+	keepReplays = ledger.KeepAnswers
 	keepPlans   = 24 * time.Hour // after they expired
 	sweepSize   = 500
 )

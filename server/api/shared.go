@@ -25,7 +25,7 @@ type Page struct {
 
 // Idempotency makes a request one that may be sent again.
 type Idempotency struct {
-	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]+$" doc:"Any text of yours. The same key with the same body has one effect and one answer."`
+	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]+$" doc:"Any text of yours. The same key with the same body has one effect and one answer, for 7 days: after that the key is forgotten, and the request is done again. A UUID of version 7 or a ULID says when it was made: one that is older than 7 days is refused instead (idempotency-key-expired)."`
 }
 
 // Match guards a change against one that came between.

@@ -3,7 +3,9 @@ package problem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/admission"
@@ -67,6 +69,11 @@ func fromSentinel(err error) (*Problem, bool) {
 		return New(contract.CodeIdempotencyKeyReused, "The Idempotency-Key came before with another body.").
 			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "reused", Message: "must be new for a new request"}).
 			Fix("Send a new Idempotency-Key", ""), true
+	case errors.Is(err, ledger.ErrKeyExpired):
+		return New(contract.CodeIdempotencyKeyExpired, fmt.Sprintf("Answers are kept for %d days, and the Idempotency-Key says that it is older: "+
+			"whether its request was done cannot be told any more.", ledger.KeepAnswers/(24*time.Hour))).
+			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "expired", Message: "must be made when the request is"}).
+			Fix("Look whether the request took effect; if it did not, send it with a new Idempotency-Key", ""), true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return New(contract.CodeTimeout, "The request was given up."), false
 	}

@@ -276,6 +276,11 @@ func (a *app) server(change func(*server.Config)) (*server.Server, error) {
 		Ledger: a.ledger, Clock: a.clock, Logger: a.log, Metric: a.metrics, Gather: a.registry, Peppers: []keys.Pepper{a.pepper},
 		Environment: a.minter.Environment, Version: a.version,
 	}
+	e, err := a.cfg.edge()
+	if err != nil {
+		return nil, err
+	}
+	e.apply(&cfg)
 	if change != nil {
 		change(&cfg)
 	}

@@ -64,7 +64,7 @@ func serverCommand(version string) *cobra.Command {
 				if err := a.ready(ctx); err != nil {
 					return err
 				}
-				l, err := listen(ctx, a.cfg.Listen)
+				l, err := a.listenAPI(ctx)
 				if err != nil {
 					return err
 				}
@@ -174,6 +174,19 @@ func (a *app) ready(ctx context.Context) error {
 		return fmt.Errorf("the database has schema %d and this program needs %d: run forewarm migrate", have, want)
 	}
 	return nil
+}
+
+// listenAPI opens the address of the API with its bounds.
+func (a *app) listenAPI(ctx context.Context) (net.Listener, error) {
+	l, err := listen(ctx, a.cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
+	bounded, err := a.cfg.bounded(l)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return bounded, nil
 }
 
 // listen opens the address, with the fix when it is taken.

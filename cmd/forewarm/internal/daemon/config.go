@@ -38,6 +38,7 @@ type Config struct {
 	MetricsListen string `yaml:"metrics_listen"`
 	OpenBind      bool   `yaml:"open_bind"` // allow plain HTTP on an address that is not this machine's own
 
+	Server       Server        `yaml:"server"`
 	Log          Log           `yaml:"log"`
 	Deployment   string        `yaml:"deployment"` // the tag of this installation's machines
 	Organization Organization  `yaml:"organization"`
@@ -118,6 +119,7 @@ type PoolSource struct {
 func defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8787", DataDir: defaultDataDir(), Deployment: "forewarm",
+		Server:       Server{MaxConnections: 8192, MaxPerAddress: 1024},
 		Log:          Log{Level: "info", Format: "text"},
 		Organization: Organization{Name: "default", MaxGPUs: 64, SpeculationPerDay: provisioners.Price(50 * gpu.USD)},
 	}
@@ -170,6 +172,7 @@ func (c *Config) environment() {
 	secret("FOREWARM_DATABASE", &c.Database)
 	secret("FOREWARM_REDIS", &c.Redis)
 	secret("FOREWARM_PEPPER", &c.Pepper)
+	c.Server.environment()
 }
 
 // wrong is the error of a value that has the right type and still cannot work:
@@ -191,6 +194,9 @@ func (c Config) check() error {
 	}
 	if c.Organization.Name == "" || c.Organization.MaxGPUs < 0 {
 		return c.wrong("organization", "needs a name and a max_gpus of 0 or more", "name your team, and how many GPUs it may hold")
+	}
+	if _, err := c.edge(); err != nil {
+		return err
 	}
 	names := map[string]bool{}
 	for i, p := range c.Provisioners {

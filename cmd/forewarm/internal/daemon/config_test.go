@@ -3,6 +3,7 @@ package daemon
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server"
 )
 
 // base is a configuration with nearly every key at a value other than its
@@ -26,6 +28,7 @@ const base = `
 listen: 0.0.0.0:18787
 open_bind: true
 metrics_listen: 127.0.0.1:19464
+server: {trusted_proxies: [10.1.0.0/16], public_url: "https://gpu.example", max_connections: 31, max_connections_per_address: 32}
 pepper: "1:cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"
 data_dir: DIR
 log: {level: debug, format: json}
@@ -88,7 +91,9 @@ func behaviour(t *testing.T, text string) string {
 	minter.Random = zeros{}
 	key, _, err := minter.Mint(ledger.Key{Name: "the same for the same pepper"})
 	require.NoError(t, err)
-	return strings.ReplaceAll(fmt.Sprintf("%s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", cfg.Listen, cfg.MetricsListen, cfg.Deployment, q,
+	edge, err := cfg.edge()
+	require.NoError(t, err)
+	return strings.ReplaceAll(fmt.Sprintf("%+v %s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", edge, cfg.Listen, cfg.MetricsListen, cfg.Deployment, q,
 		a.log.Enabled(t.Context(), slog.LevelDebug), inner(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools, cfg.ledger(), cfg.worker(), found, key.Hash), dir, "")
 }
 
@@ -110,6 +115,10 @@ var changes = map[string]struct{ was, is string }{
 	"pepper":                               {"cdcd", "abab"},
 	"metrics_listen":                       {"metrics_listen: 127.0.0.1:19464", "metrics_listen: 127.0.0.1:19465"},
 	"open_bind":                            {"open_bind: true", "open_bind: false"},
+	"server.trusted_proxies":               {"10.1.0.0/16", "10.2.0.0/16"},
+	"server.public_url":                    {"https://gpu.example", "http://gpu.example"},
+	"server.max_connections":               {"max_connections: 31", "max_connections: 33"},
+	"server.max_connections_per_address":   {"max_connections_per_address: 32", "max_connections_per_address: 34"},
 	"log.level":                            {"level: debug", "level: error"},
 	"log.format":                           {"format: json", "format: text"},
 	"deployment":                           {"deployment: trap-n", "deployment: trap-m"},
@@ -168,6 +177,34 @@ func TestTrapNEveryKeyCounts(t *testing.T) {
 			assert.NotEqual(t, before, behaviour(t, strings.Replace(base, c.was, c.is, 1)))
 		})
 	}
+}
+
+func TestTheEdgeIsChecked(t *testing.T) {
+	t.Parallel()
+	for was, is := range map[string]string{
+		"10.1.0.0/16": "10.1.0.0/99", "https://gpu.example": "gpu.example", `"https://gpu.example"`: `"https://gpu.example/below"`,
+	} {
+		require.Contains(t, behaviour(t, strings.Replace(base, was, is, 1)), "forewarm.yaml:5:")
+	}
+}
+
+func TestTheEdgeFromTheEnvironment(t *testing.T) {
+	t.Setenv("FOREWARM_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8")
+	t.Setenv("FOREWARM_PUBLIC_URL", "https://GPU.example:8443")
+	cfg, err := load("")
+	require.NoError(t, err)
+	e, err := cfg.edge()
+	require.NoError(t, err)
+	require.True(t, e.proxies.Trust(netip.MustParseAddr("10.9.9.9")))
+	require.False(t, e.proxies.Trust(netip.MustParseAddr("192.0.2.1")))
+	var told server.Config
+	e.apply(&told)
+	require.Equal(t, []string{"gpu.example"}, told.Hosts)
+	require.True(t, told.PublicTLS)
+	require.Equal(t, 1024, told.OpenPerAddress)
+	none, err := defaults().edge()
+	require.NoError(t, err)
+	require.False(t, none.proxies.Trust(netip.MustParseAddr("127.0.0.1")), "by default nobody is believed")
 }
 
 // leaves names the keys of a configuration that have no keys below them.

@@ -99,7 +99,7 @@ func (a *app) run(ctx context.Context, save SaveContext, t *terminal, change fun
 	if err != nil {
 		return err
 	}
-	l, err := listen(ctx, a.cfg.Listen)
+	l, err := a.listenAPI(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,74 @@
+package daemon
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/server"
+)
+
+// Server says how the API is reached, and how much of it one client may take.
+type Server struct {
+	TrustedProxies []string `yaml:"trusted_proxies"` // FOREWARM_TRUSTED_PROXIES, joined by commas: addresses and networks
+	PublicURL      string   `yaml:"public_url"`      // FOREWARM_PUBLIC_URL: under which people reach the API; empty: as it listens
+	// MaxConnections bounds open connections, and MaxPerAddress those of one IPv4
+	// address or IPv6 /64, or its open requests behind a trusted proxy. Negative:
+	// no bound.
+	MaxConnections int `yaml:"max_connections"`
+	MaxPerAddress  int `yaml:"max_connections_per_address"`
+}
+
+func (s *Server) environment() {
+	if v := os.Getenv("FOREWARM_TRUSTED_PROXIES"); v != "" {
+		s.TrustedProxies = strings.Split(v, ",")
+	}
+	if v := os.Getenv("FOREWARM_PUBLIC_URL"); v != "" {
+		s.PublicURL = v
+	}
+}
+
+// edge is what Server means once it is read.
+type edge struct {
+	proxies httpx.Proxies
+	host    string // of the public URL; empty without one
+	tls     bool   // the public URL has it
+	limits  httpx.ConnLimits
+}
+
+func (c Config) edge() (edge, error) {
+	proxies, err := httpx.ParseProxies(c.Server.TrustedProxies)
+	if err != nil {
+		return edge{}, c.wrong("server.trusted_proxies", err.Error(), "list the proxies before the API, such as [127.0.0.1, 10.1.0.0/16]")
+	}
+	e := edge{proxies: proxies, limits: httpx.ConnLimits{All: max(0, c.Server.MaxConnections), PerAddress: max(0, c.Server.MaxPerAddress)}}
+	if c.Server.PublicURL == "" {
+		return e, nil
+	}
+	public, err := url.Parse(c.Server.PublicURL)
+	if err != nil || public.Hostname() == "" || public.Scheme != "https" && public.Scheme != "http" || strings.Trim(public.Path, "/") != "" {
+		return edge{}, c.wrong("server.public_url", fmt.Sprintf("%q is not the URL of a host", c.Server.PublicURL), "write one such as https://forewarm.example.org")
+	}
+	e.host, e.tls = strings.ToLower(public.Hostname()), public.Scheme == "https"
+	return e, nil
+}
+
+// apply tells the server what it has to know.
+func (e edge) apply(c *server.Config) {
+	c.Proxies, c.PublicTLS, c.OpenPerAddress = e.proxies, e.tls, e.limits.PerAddress
+	if e.host != "" {
+		c.Hosts = append(c.Hosts, e.host)
+	}
+}
+
+// bounded is the listener of the API.
+func (c Config) bounded(l net.Listener) (net.Listener, error) {
+	e, err := c.edge()
+	if err != nil {
+		return nil, err
+	}
+	return httpx.LimitConnections(l, e.limits, e.proxies), nil
+}
