@@ -42,6 +42,8 @@ const (
 	CodeRateLimited           = "rate-limited"
 	CodeInternal              = "internal"
 	CodeUnavailable           = "store-unavailable"
+	CodePoolBusy              = "pool-busy"
+	CodeStorageFull           = "storage-full"
 	CodeRecovering            = "recovering"
 	CodeTimeout               = "timeout"
 )
@@ -97,6 +99,8 @@ var Catalogue = []ProblemType{
 	{CodeRateLimited, 429, "Too many requests", true},
 	{CodeInternal, 500, "Something went wrong on our side", true},
 	{CodeUnavailable, 503, "The store does not answer", true},
+	{CodePoolBusy, 503, "Somebody else is changing the same thing", true},
+	{CodeStorageFull, 507, "The database has no room to write", true},
 	{CodeRecovering, 503, "The pool only reconciles", true},
 	{CodeTimeout, 504, "The request took too long", true},
 }

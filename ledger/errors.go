@@ -24,6 +24,17 @@ var (
 	// ErrRecovering: the pool only reconciles, until an operator has confirmed
 	// what it found; see BeginRecovery.
 	ErrRecovering = errors.New("only reconciles until an operator confirms")
+	// ErrBusy: somebody else holds a row that is needed, and went on holding it.
+	// Nothing was changed.
+	ErrBusy = errors.New("held by somebody else")
+	// ErrUnavailable: the database does not answer. Nothing was changed.
+	ErrUnavailable = errors.New("the database does not answer")
+	// ErrReadOnly: the database answers, but takes no writes: a standby, or a file
+	// that may not be written. Nothing was changed.
+	ErrReadOnly = errors.New("the database takes no writes")
+	// ErrOutcomeUnknown: the database was lost between the order to commit and the
+	// answer. What was asked took effect whole, or not at all.
+	ErrOutcomeUnknown = errors.New("whether it was committed is not known")
 	// ErrKeyReused: an idempotency key came again with another request.
 	ErrKeyReused = errors.New("idempotency key was used for another request")
 	// ErrKeyExpired: an idempotency key was made before the oldest answer that is
@@ -50,6 +61,29 @@ func (e *RefusedError) Error() string {
 		return "refused"
 	}
 	return e.Decision.Reasons[0].Message
+}
+
+// StorageFullError says that there is no room to write, or that the disk fails.
+// Nothing was changed; reading goes on.
+type StorageFullError struct {
+	Where string // the file, or the server, whose disk it is
+	Err   error
+}
+
+// Error names the place.
+func (e *StorageFullError) Error() string {
+	return fmt.Sprintf("no room to write at %s: %v", e.Where, e.Err)
+}
+
+// Unwrap returns what the database said.
+func (e *StorageFullError) Unwrap() error { return e.Err }
+
+// SchemaError says that the tables are not those of this program.
+type SchemaError struct{ Have, Want int64 } // numbers of the last migration
+
+// Error names both and the way out.
+func (e *SchemaError) Error() string {
+	return fmt.Sprintf("the database has schema %d and this program needs %d: run forewarm migrate, with the newer of the two programs", e.Have, e.Want)
 }
 
 // InvalidError says that a value in a request can never be right.

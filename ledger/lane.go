@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 )
 
@@ -33,8 +35,10 @@ type item struct {
 	done     chan struct{} // closed when err is set
 	err      error
 	panicked any
-	again    bool // has to run again, in another group
-	left     bool // it failed, and the journal tells why
+	again    bool  // has to run again, in another group
+	gate     *gate // it left the lane and has to wait there
+	patient  bool  // what it needs was free a moment ago: it may wait longer for locks
+	left     bool  // it failed, and the journal tells why
 }
 
 // Uses names what a verb will lock, as far as its caller can tell, so that it can
@@ -51,8 +55,28 @@ type Uses struct {
 func (it *item) shares() bool { return it.uses != nil && !it.uses.Alone }
 
 // pass runs an item's verb and returns its outcome. An item that is withdrawn
-// while it waits had no effect.
+// while it waits had no effect. One that meets a row that somebody else holds
+// waits for it beside the lane, and then runs from the start.
 func (l *Ledger) pass(it *item) error {
+	if err := l.take(it); err != nil || it.gate == nil {
+		return err
+	}
+	ctx, cancel := patient(it.ctx)
+	defer cancel()
+	for it.gate != nil {
+		if err := l.gates.wait(ctx, it.gate, l.store); err != nil {
+			return err
+		}
+		it.gate, it.patient = nil, true
+		if err := l.take(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take waits for the item's turn, and returns when it is over.
+func (l *Ledger) take(it *item) error {
 	it.turn, it.done = make(chan struct{}), make(chan struct{})
 	if l.lane.enter(it) {
 		l.lead()
@@ -63,7 +87,7 @@ func (l *Ledger) pass(it *item) error {
 			l.lead()
 		case <-it.ctx.Done():
 			if l.lane.withdraw(it) {
-				return it.ctx.Err()
+				return withdrawn(it.ctx)
 			}
 			select { // it is at work already, or its turn to lead has just come
 			case <-it.done:
@@ -76,6 +100,14 @@ func (l *Ledger) pass(it *item) error {
 		panic(it.panicked) // in the goroutine of whoever asked for it
 	}
 	return it.err
+}
+
+// withdrawn is the error of an item whose turn did not come: nothing was done.
+func withdrawn(ctx context.Context) error {
+	if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("waiting for a turn: %w", ErrUnavailable)
 }
 
 // lead runs the first group in the queue and hands the lane over.

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -22,24 +23,30 @@ type gate struct {
 	mu           sync.Mutex
 	transactions int
 	fail         int           // this many transactions fail when they save
+	lose         int           // the answers of this many are lost, after they were committed
 	held         chan struct{} // not nil: transactions wait until it is closed
 }
 
 func (g *gate) InTx(ctx context.Context, fn func(context.Context, ledger.Tx) error) error {
 	g.mu.Lock()
 	g.transactions++
-	held, failed := g.held, g.fail > 0
+	held, failed, lost := g.held, g.fail > 0, g.lose > 0
 	g.fail--
+	g.lose--
 	g.mu.Unlock()
 	if held != nil {
 		<-held
 	}
-	return g.Store.InTx(ctx, func(ctx context.Context, tx ledger.Tx) error {
+	err := g.Store.InTx(ctx, func(ctx context.Context, tx ledger.Tx) error {
 		if failed {
 			tx = full{tx}
 		}
 		return fn(ctx, tx)
 	})
+	if err == nil && lost {
+		return ledger.ErrOutcomeUnknown
+	}
+	return err
 }
 
 var errFull = errors.New("the disk is full")
@@ -185,6 +192,43 @@ func TestAGroupThatFailsIsTakenApart(t *testing.T) {
 }
 
 // What another process did in between is seen, whatever is remembered.
+// TestALostCommitIsNotRepeatedBlindly: who has a stored answer gets it, the others
+// are told that it is not known, and nothing is booked twice.
+func TestALostCommitIsNotRepeatedBlindly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l, g := w.gated()
+	ann := w.person("ann")
+	book := func(ctx context.Context, i int) error {
+		_, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7 + i)})
+		return err
+	}
+	g.lose = 2 // of the one that holds the others back, and of the group
+	errs := together(l, g, 6, func(i int) error {
+		if i%2 == 0 {
+			return book(t.Context(), i)
+		}
+		status, _, _, err := l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: fmt.Sprint(i), Uses: &ledger.Uses{Pool: "lab"}},
+			func(ctx context.Context) (int, []byte, error) { return 201, nil, book(ctx, i) })
+		if err == nil && status != 201 {
+			return fmt.Errorf("status %d", status)
+		}
+		return err
+	})
+	for i, err := range errs {
+		if i%2 == 0 {
+			require.ErrorIs(t, err, ledger.ErrOutcomeUnknown)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, w.store.Read(t.Context(), func(r ledger.Reader) error {
+		made, err := r.Reservations(ledger.Scope{OrganizationID: ann.OrganizationID}, ledger.BookingFilter{}, ledger.Page{})
+		require.Len(t, made, 6, "each once")
+		return err
+	}))
+}
+
 func TestTheBoardIsNeverStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -44,6 +44,8 @@ type Config struct {
 	// that is lost must not fill the disk. An agent with four sources that states a
 	// day in hours every five minutes adds 28,000.
 	ForecastsPerDay int
+	// Seals is the key that seals the journal; zero: it is not sealed.
+	Seals SealKey
 	// Fairness is how use is charged and forgotten; zero: fairshare.Default.
 	Fairness fairshare.Policy
 }
@@ -80,6 +82,7 @@ type Ledger struct {
 	ids   ids.Source
 	cfg   Config
 	lane  lane
+	gates gates
 	// rehearsing is set where nothing is kept: then refusals leave no event.
 	rehearsing bool
 	board      *board

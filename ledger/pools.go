@@ -32,7 +32,7 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prio
 		}
 		p.ID, p.CreatedAt = u.ids.New(ids.Pool), u.now()
 		u.change.Pools = append(u.change.Pools, p)
-		u.keyed(planKey(p.ID), TaskPlan, p.ID)
+		u.keyed(PlanKey(p.ID), TaskPlan, p.ID)
 		u.event(Event{Type: "pool.created", Subject: p.ID, PoolID: p.ID,
 			Message: fmt.Sprintf("%s: up to %d nodes of %d %s at %s an hour", p.Name, p.MaxNodes, p.PerNode, p.Model, p.Price)})
 		return nil

@@ -20,13 +20,28 @@ type Store interface {
 	// InTx runs fn in one transaction: either everything fn did is there
 	// afterwards or nothing. When the database asks for a retry (serialization
 	// failure, deadlock), fn runs again from the start, so it must not have
-	// effects of its own. A call with a context that already carries a
-	// transaction of this store joins it.
+	// effects of its own. So it does when the connection was lost before the order
+	// to commit was sent; afterwards the error is ErrOutcomeUnknown. A call with a
+	// context that already carries a transaction of this store joins it.
+	//
+	// A row that somebody else holds is waited for a short time, again and again;
+	// with a Hurried context once. The error is then ErrBusy. The others that come
+	// from the database's state are ErrUnavailable, ErrReadOnly and
+	// *StorageFullError.
 	InTx(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error
 	// Read runs fn on one consistent snapshot without locks.
 	Read(ctx context.Context, fn func(r Reader) error) error
+	// Held returns those of the rows that somebody else holds now. It waits for
+	// nobody.
+	Held(ctx context.Context, r Rows) (Rows, error)
+	// Await returns when nobody holds the rows, or ErrBusy when ctx ends before.
+	Await(ctx context.Context, r Rows) error
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
+	// CheckWrites writes and commits a row of this process's own, so that it fails
+	// for the reasons for which verbs would: no room, read-only, another schema. It
+	// is a disk's sync; do not call it more than about once a second.
+	CheckWrites(ctx context.Context) error
 	// Close frees the connections.
 	Close() error
 }
@@ -75,6 +90,13 @@ type Reader interface {
 	// JournalEnd is the seq of the newest event, settled or not; 0 when there is
 	// none.
 	JournalEnd() (int64, error)
+	// Journal returns events whole, with their decision records: those after seq up
+	// to and with last; or, if last is 0, those that none can overtake any more.
+	Journal(after, last int64, limit int) ([]Event, error)
+	// LastSeal is the newest seal of the journal; the zero Seal: there is none.
+	LastSeal() (Seal, error)
+	// Seals returns seals after a number, in order.
+	Seals(after int64, limit int) ([]Seal, error)
 	// Decisions returns events that carry a decision record, newest first.
 	Decisions(s Scope, f DecisionFilter, limit int) ([]Event, error)
 	// ShownPlan reads a plan as it was shown.
@@ -147,7 +169,36 @@ type Opening struct {
 	Organizations []string
 	Pools         []string
 	Replays       []ReplayKey // stored answers to look for; nothing is locked
+	// Patience is how long this transaction waits for each lock from now on; zero:
+	// as long as the store always does.
+	Patience time.Duration
 }
+
+// Rows names rows that verbs hold, by id. With a pool goes the row of its plan's
+// task, which every verb that changes the pool writes.
+type Rows struct {
+	Organizations []string
+	Pools         []string
+}
+
+// add names those of an Opening too.
+func (r *Rows) add(o Opening) {
+	r.Organizations = append(r.Organizations, o.Organizations...)
+	r.Pools = append(r.Pools, o.Pools...)
+}
+
+// hurried is the key of contexts in which nobody waits long for a lock.
+type hurried struct{}
+
+// Hurried returns a context with which InTx does not try again when a row is
+// held: for who can wait better elsewhere.
+func Hurried(ctx context.Context) context.Context { return context.WithValue(ctx, hurried{}, true) }
+
+// IsHurried reports whether ctx comes from Hurried.
+func IsHurried(ctx context.Context) bool { return ctx.Value(hurried{}) != nil }
+
+// PlanKey is the key of the task that plans a pool.
+func PlanKey(poolID string) string { return "plan:" + poolID }
 
 // ReplayKey names the stored answer to a request.
 type ReplayKey struct {
@@ -262,6 +313,7 @@ type Change struct {
 	Allocations   []allocation.Allocation
 	Schedules     []Schedule
 	Events        []Event
+	Seals         []Seal // new rows only; ErrTaken: there is one of that number
 	Tasks         []Task // new rows only; a Key that exists is left alone
 	Replays       []Replay
 	Plans         []ShownPlan

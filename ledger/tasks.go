@@ -63,6 +63,9 @@ func (l *Ledger) EnsureSweep(ctx context.Context, provisioner string) error {
 	return l.do(ctx, SystemActor("worker"), func(u *unit) error {
 		u.keyed(sweepKey(provisioner), TaskSweep, provisioner)
 		u.keyed(schedulesKey, TaskSchedules, "all")
+		if l.cfg.Seals != (SealKey{}) {
+			u.keyed(sealsKey, TaskSeal, "journal")
+		}
 		return nil
 	})
 }

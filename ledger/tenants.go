@@ -41,7 +41,7 @@ func (u *unit) lockTenants(orgID, cohort string) (*tenants, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened, err := u.tx.Open(Opening{Organizations: ids})
+	opened, err := u.lock(Opening{Organizations: ids})
 	if err == nil {
 		err = u.accept(opened)
 	}

@@ -194,6 +194,7 @@ const (
 	TaskDeleteNode = "node.delete"
 	TaskSweep      = "provider.sweep" // Subject is a provisioner
 	TaskSchedules  = "schedule.materialise"
+	TaskSeal       = "journal.seal"
 )
 
 // Scope says whose rows a query may see. The zero value sees nothing.

@@ -35,6 +35,9 @@ type unit struct {
 	misfit  bool // it needs a lock that the group does not have
 	clash   bool // it changed a row that another of the group changed
 	assume  bool // try what is remembered first; once opened: that was done
+
+	asked    Rows          // what it locked, or wanted to
+	patience time.Duration // for locks; zero: the store's
 }
 
 // errMisfit ends a verb that has to run alone.
@@ -92,35 +95,56 @@ func (u *unit) giveUp() {
 	}
 }
 
-// commit runs a group in one transaction and sets what became of each. What is
+// commit has a group run, but for those who have to wait beside the lane.
+func (l *Ledger) commit(group []*item) { l.run(l.standBack(group)) }
+
+// run runs a group in one transaction and sets what became of each. What is
 // remembered is assumed at first, which spares a round trip; when it was not so,
 // nothing was done, and the group is run again on what is. When the transaction
 // fails, each of the group gets one of its own.
-func (l *Ledger) commit(group []*item) {
-	err := l.attempt(group, l.board.trusted)
+func (l *Ledger) run(group []*item) {
+	if len(group) == 0 {
+		return
+	}
+	asked, err := l.attempt(group, l.board.trusted)
 	if errors.Is(err, ErrStale) {
 		l.board.trusted = false
-		err = l.attempt(group, false)
+		asked, err = l.attempt(group, false)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrBusy):
+		l.yield(group, asked, err)
+	case err != nil:
 		l.apart(group, err)
 	}
 }
 
-// attempt runs a group in one transaction.
-func (l *Ledger) attempt(group []*item, assume bool) error {
+// groupTime bounds a group's transaction at this end: the database bounds its
+// statements, but may be out of reach.
+const groupTime = 12 * time.Second
+
+// attempt runs a group in one transaction, and returns what it wanted to lock.
+func (l *Ledger) attempt(group []*item, assume bool) (Rows, error) {
 	var u *unit
 	ctx := group[0].ctx
-	if len(group) > 1 {
-		ctx = context.WithoutCancel(ctx) // it is not only the first one's
+	if len(group) > 1 { // it is not only the first one's
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), groupTime)
+		defer cancel()
 	}
-	err := l.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+	patience := patienceOf(group)
+	err := l.store.InTx(Hurried(ctx), func(ctx context.Context, tx Tx) error {
 		if u != nil { // the database asked for another try
 			u.giveUp()
 		}
-		u = &unit{Ledger: l, tx: tx, pools: map[string]*poolUnit{}, orgs: map[string]Organization{}, stamps: map[string]int64{}, assume: assume}
+		u = &unit{Ledger: l, tx: tx, pools: map[string]*poolUnit{}, orgs: map[string]Organization{}, stamps: map[string]int64{},
+			assume: assume && patience == 0, patience: patience}
 		return u.run(ctx, group)
 	})
+	var asked Rows
+	if u != nil {
+		asked = u.asked
+	}
 	switch {
 	case err == nil:
 		u.publish()
@@ -128,22 +152,50 @@ func (l *Ledger) attempt(group []*item, assume bool) error {
 		u.giveUp()
 	}
 	if errors.Is(err, errNothing) {
-		return nil
+		return asked, nil
 	}
 	if assume && errors.Is(err, ErrTaken) { // perhaps an answer that was stored before
-		return ErrStale
+		return asked, ErrStale
 	}
-	return err
+	return asked, err
 }
 
-// apart gives each of a group whose transaction failed one of its own.
+// patienceOf is how long a group waits for locks; zero: as the store does.
+func patienceOf(group []*item) time.Duration {
+	if slices.ContainsFunc(group, func(it *item) bool { return it.patient }) {
+		return lockPatience
+	}
+	return 0
+}
+
+// apart gives each of a group whose transaction failed one of its own, unless
+// that cannot help, or could do twice what may have been done already: then only
+// those run again whose stored answer would be found.
 func (l *Ledger) apart(group []*item, err error) {
-	for _, it := range group {
-		if it.again, it.err = false, err; len(group) > 1 {
-			it.uses = nil
-			l.commit([]*item{it})
+	l.refuse(group, err)
+	if len(group) == 1 || hopeless(err) {
+		return
+	}
+	unknown := errors.Is(err, ErrOutcomeUnknown)
+	for i, it := range group {
+		if unknown && it.key == nil {
+			continue
+		}
+		it.uses, it.err = nil, nil
+		l.run([]*item{it})
+		if hopeless(it.err) {
+			l.refuse(group[i+1:], it.err)
+			return
 		}
 	}
+}
+
+// hopeless reports whether a failure is the database's, so that no other
+// transaction would fare better now.
+func hopeless(err error) bool {
+	var full *StorageFullError
+	return errors.As(err, &full) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrReadOnly) ||
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 // errNothing ends a transaction in which nothing is to be kept.
@@ -230,10 +282,11 @@ func (u *unit) open(group []*item) error {
 	slices.Sort(o.Organizations)
 	slices.Sort(o.Pools)
 	o.Organizations, o.Pools = slices.Compact(o.Organizations), slices.Compact(o.Pools)
+	u.asked.add(o)
 	if u.assume = u.assume && u.remember(o); u.assume {
 		return nil
 	}
-	opened, err := u.tx.Open(o)
+	opened, err := u.lock(o)
 	if err != nil {
 		return fmt.Errorf("locking for a group: %w", err)
 	}
@@ -348,6 +401,17 @@ func (u *unit) publish() {
 	}
 }
 
+// lock is Tx.Open that notes what was asked for. It does not try what somebody
+// else is known to hold.
+func (u *unit) lock(o Opening) (Opened, error) {
+	u.asked.add(o)
+	if one := u.gates.before(slices.Concat(o.Organizations, o.Pools)...); one != nil {
+		return Opened{}, fmt.Errorf("locking %s: %w", one.id, ErrBusy)
+	}
+	o.Patience = u.patience
+	return u.tx.Open(o)
+}
+
 // lockPool locks a pool once per unit.
 func (u *unit) lockPool(id string) (*poolUnit, error) {
 	if p, ok := u.pools[id]; ok {
@@ -357,7 +421,7 @@ func (u *unit) lockPool(id string) (*poolUnit, error) {
 		u.misfit = true
 		return nil, errMisfit
 	}
-	opened, err := u.tx.Open(Opening{Pools: []string{id}})
+	opened, err := u.lock(Opening{Pools: []string{id}})
 	if err != nil {
 		return nil, err
 	}
@@ -406,12 +470,10 @@ func (u *unit) commitments(organizationID string) (*Commitments, error) {
 
 // wakePlan has the pool planned as soon as this transaction is there.
 func (u *unit) wakePlan(poolID string) {
-	if key := planKey(poolID); !slices.Contains(u.wake, key) {
+	if key := PlanKey(poolID); !slices.Contains(u.wake, key) {
 		u.wake = append(u.wake, key)
 	}
 }
-
-func planKey(poolID string) string { return "plan:" + poolID }
 
 // schedulesKey is the one row that materialises schedules.
 const schedulesKey = "schedules"

@@ -144,6 +144,8 @@ type Server struct {
 	open   inFlight
 
 	failures *auth.Failures
+
+	readiness readiness
 }
 
 // New returns a server that has not begun to notice events: Run does that.

@@ -73,6 +73,14 @@ func (p Pepper) Hash(secret obs.Secret) string {
 	return strconv.Itoa(p.version) + ":" + hex.EncodeToString(mac.Sum(nil))
 }
 
+// Derive returns 32 bytes for another purpose, which the label names: a key that
+// tells nothing of the pepper, and that no hash of a secret can be.
+func (p Pepper) Derive(label string) []byte {
+	mac := hmac.New(sha256.New, []byte(p.key.Reveal()))
+	_, _ = mac.Write([]byte("derive\x00" + label)) // a hash never fails to write
+	return mac.Sum(nil)
+}
+
 // Verify reports whether stored is the hash of secret under this pepper, in a
 // time that does not depend on where they differ. A hash of another version is
 // false, so a caller with several peppers tries each.

@@ -20,6 +20,7 @@ type Metrics struct {
 	dispatches   *prometheus.CounterVec
 	transitions  map[string]*prometheus.CounterVec // by the kind of subject
 	wait         prometheus.Histogram
+	ready        prometheus.Gauge
 }
 
 // The subjects whose transitions are counted.
@@ -58,6 +59,9 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Reservation: counter("reservation_transitions_total", "Journalled events of reservations, likewise.", "event"),
 			Allocation:  counter("allocation_transitions_total", "Journalled events of allocations, likewise.", "event"),
 		},
+		ready: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "forewarm", Name: "ready", Help: "Whether the last look at /readyz found that the database accepts writes and work is done: 1, or 0.",
+		}),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "forewarm", Name: "allocation_wait_seconds",
 			Help: "Time from asking for GPUs to having them. Up to 5 s counts as zero wait.", Buckets: waitSeconds,
@@ -113,6 +117,17 @@ func (m *Metrics) Transition(subject, event string) {
 	}
 }
 
+// Ready records whether this instance can do its work.
+func (m *Metrics) Ready(ready bool) {
+	if m == nil {
+		return
+	}
+	m.ready.Set(0)
+	if ready {
+		m.ready.Set(1)
+	}
+}
+
 // Wait records how long an allocation waited from the request to its GPUs.
 func (m *Metrics) Wait(d time.Duration) {
 	if m == nil {
@@ -122,7 +137,7 @@ func (m *Metrics) Wait(d time.Duration) {
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait}
+	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait, m.ready}
 	for _, c := range m.transitions {
 		all = append(all, c)
 	}

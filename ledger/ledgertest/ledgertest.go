@@ -72,6 +72,8 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"answers are stored once and told apart": answersAreStoredOnce,
 		"a closed context stops a transaction":   aClosedContextStops,
 		"the store answers":                      theStoreAnswers,
+		"seals come back":                        sealsComeBack,
+		"a write is checked":                     aWriteIsChecked,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/forewarm/forewarm/ledger"
 )
 
 // statement is one of a batch.
@@ -46,13 +48,34 @@ func runBatch(ctx context.Context, conn *pgx.Conn, list []statement) error {
 		batch.ExecStatement(prepared, s.args, binaryFormat, binaryFormat)
 	}
 	results := conn.PgConn().ExecBatch(ctx, &batch)
-	for _, s := range list {
+	for i, s := range list {
 		if err := s.read(results); err != nil {
-			return errors.Join(wrap(s.doing, err), closing(results, err))
+			return errors.Join(wrap(s.doing, err), closing(results, err), doubt(list[i:], err))
 		}
 	}
-	return wrap("ending a batch", results.Close())
+	if err := results.Close(); err != nil {
+		return errors.Join(wrap("ending a batch", err), doubt(list, err))
+	}
+	return nil
 }
+
+// doubt is ErrOutcomeUnknown when the order to commit was sent with what failed,
+// and the failure is no refusal of the server: then it may have been followed.
+func doubt(rest []statement, err error) error {
+	if len(rest) == 0 || rest[len(rest)-1].tag != commitTransaction.tag {
+		return nil
+	}
+	var pg *pgconn.PgError
+	refused := errors.As(err, &pg) && (len(rest) > 1 || pg.Severity == "ERROR")
+	unmet := len(rest) > 1 && rest[0].unmet != nil && errors.Is(err, rest[0].unmet)
+	if refused || unmet || errors.Is(err, errAnswer) {
+		return nil
+	}
+	return ledger.ErrOutcomeUnknown
+}
+
+// errAnswer is a whole answer that is not the one that was wanted.
+var errAnswer = errors.New("the server answered otherwise")
 
 // closing reads to the end of a batch that failed, and returns an error only if
 // it is another one.
@@ -88,7 +111,7 @@ func (s statement) read(results *pgconn.MultiResultReader) error {
 	case err != nil:
 		return s.meaning(err)
 	case s.tag != "" && tag.String() != s.tag:
-		return fmt.Errorf("the server answered %q", tag.String())
+		return fmt.Errorf("%w: %q", errAnswer, tag.String())
 	default:
 		return failed
 	}

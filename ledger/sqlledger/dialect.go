@@ -52,6 +52,7 @@ var postgresDialect = dialect{
 func (s *Store) openSQLite(ctx context.Context, cfg Config) error {
 	s.dialect = sqliteDialect
 	path := strings.TrimPrefix(cfg.URL, "sqlite://")
+	s.place = path
 	if path == ":memory:" {
 		return s.openMemory(ctx, cfg)
 	}
@@ -154,6 +155,8 @@ func (s *Store) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("reading the URL: %w", err)
 	}
+	bounded(config)
+	s.config, s.place = config, "the PostgreSQL server "+config.Host
 	conns := max(cmp.Or(cfg.MaxConns, 16), 2) // a reader of events may need another: see horizon
 	s.writer = stdlib.OpenDB(*config)
 	s.close = append(s.close, s.writer.Close)

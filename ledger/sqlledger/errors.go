@@ -2,8 +2,11 @@ package sqlledger
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
@@ -12,46 +15,110 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// wrap says what was being done when err happened, and turns a name that is
-// taken into the port's error. Nil stays nil.
+// wrap says what was being done when err happened, and adds the port's error for
+// what a caller chooses by. Nil stays nil.
 func wrap(doing string, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case taken(err):
-		return fmt.Errorf("%s: %w: %w", doing, ledger.ErrTaken, err)
-	default:
-		return fmt.Errorf("%s: %w", doing, err)
 	}
+	if kind := sentinel(err); kind != nil && !errors.Is(err, kind) {
+		return fmt.Errorf("%s: %w: %w", doing, kind, err)
+	}
+	if full(err) && !told(err) {
+		return fmt.Errorf("%s: %w", doing, &ledger.StorageFullError{Where: "the database", Err: err})
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// sentinel is the port's error for what a database says; nil: there is none.
+func sentinel(err error) error {
+	switch code := sqlState(err); {
+	case taken(err):
+		return ledger.ErrTaken
+	case code == "55P03", code == "57014" && !ended(err): // a lock, or a statement, took too long
+		return ledger.ErrBusy
+	case code == "25006", liteCode(err) == sqlite3.SQLITE_READONLY:
+		return ledger.ErrReadOnly
+	case broken(err):
+		return ledger.ErrUnavailable
+	}
+	return nil
+}
+
+// sqlState is PostgreSQL's code of an error; empty: it is none of PostgreSQL's.
+func sqlState(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// liteCode is SQLite's primary code of an error; 0: it is none of SQLite's.
+func liteCode(err error) int {
+	var lite *sqlite.Error
+	if errors.As(err, &lite) {
+		return lite.Code() & 0xff // the rest says which kind
+	}
+	return 0
 }
 
 // taken reports whether a unique constraint refused a row.
 func taken(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return pg.Code == "23505"
-	}
 	var lite *sqlite.Error
-	return errors.As(err, &lite) &&
+	return sqlState(err) == "23505" || errors.As(err, &lite) &&
 		(lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
-// retryable reports whether the database asks for the transaction to be run
-// again: serialization failure, deadlock, busy.
-func retryable(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		return pg.Code == "40001" || pg.Code == "40P01"
-	}
-	var lite *sqlite.Error
-	if !errors.As(err, &lite) {
+// full reports whether there is no room to write, or the disk fails.
+func full(err error) bool {
+	code := liteCode(err)
+	return sqlState(err) == "53100" || code == sqlite3.SQLITE_FULL || code == sqlite3.SQLITE_IOERR
+}
+
+// told reports whether the port's error for it was added already.
+func told(err error) bool {
+	var told *ledger.StorageFullError
+	return errors.As(err, &told)
+}
+
+// ended reports whether the caller gave up, which closes the connection.
+func ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// broken reports whether the connection was lost, or there was none to be had,
+// through no doing of the caller.
+func broken(err error) bool {
+	if ended(err) {
 		return false
 	}
-	primary := lite.Code() & 0xff // the rest says which kind of busy
-	return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
+	if code := sqlState(err); code != "" {
+		switch code {
+		case "25P03", "57P01", "57P02", "57P03", "57P05", "53300":
+			return true // idle in a transaction, shut down, crashed, starting up, idle, too many connections
+		}
+		return code[:2] == "08"
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, driver.ErrBadConn)
+}
+
+// retryable reports whether the transaction can be run again: the database asks
+// for it (serialization failure, deadlock, busy), a row is held, or the
+// connection was lost while nothing could have been committed.
+func retryable(err error) bool {
+	if errors.Is(err, ledger.ErrOutcomeUnknown) {
+		return false
+	}
+	state, lite := sqlState(err), liteCode(err)
+	return state == "40001" || state == "40P01" || lite == sqlite3.SQLITE_BUSY || lite == sqlite3.SQLITE_LOCKED ||
+		errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrUnavailable)
 }
 
 // expected reports whether err is nobody's fault, so that no log needs it.
 func expected(err error) bool {
-	return taken(err) || retryable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return taken(err) || retryable(err) || ended(err)
 }

@@ -23,3 +23,13 @@ func pools(t *testing.T, s ledger.Store) []ledger.Pool {
 	}))
 	return list
 }
+
+func events(t *testing.T, s ledger.Store) []ledger.Event {
+	t.Helper()
+	var list []ledger.Event
+	require.NoError(t, s.Read(t.Context(), func(r ledger.Reader) (err error) {
+		list, err = r.Events(ledger.Scope{All: true}, ledger.EventFilter{}, 0)
+		return err
+	}))
+	return list
+}

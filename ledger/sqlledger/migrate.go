@@ -2,9 +2,11 @@ package sqlledger
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"io/fs"
 
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
@@ -14,7 +16,9 @@ import (
 // Migrate brings the tables up to date. On PostgreSQL several processes may call
 // it at once: they wait for each other.
 func (s *Store) Migrate(ctx context.Context) error {
-	provider, err := s.migrations()
+	db, done := s.migrator()
+	defer done()
+	provider, err := s.migrations(db)
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
 	}
@@ -27,7 +31,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 // SchemaVersion returns the number of the last migration in the database and of
 // the last one that this program knows. The tables fit when both are equal.
 func (s *Store) SchemaVersion(ctx context.Context) (have, want int64, err error) {
-	provider, err := s.migrations()
+	provider, err := s.migrations(s.writer)
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading the migrations: %w", err)
 	}
@@ -37,7 +41,16 @@ func (s *Store) SchemaVersion(ctx context.Context) (have, want int64, err error)
 	return have, want, nil
 }
 
-func (s *Store) migrations() (*goose.Provider, error) {
+// migrator is where migrations run: they wait for each other as long as it takes.
+func (s *Store) migrator() (db *sql.DB, done func()) {
+	if s.config == nil {
+		return s.writer, func() {}
+	}
+	db = stdlib.OpenDB(*unbounded(s.config))
+	return db, func() { _ = db.Close() } // it was only for this
+}
+
+func (s *Store) migrations(db *sql.DB) (*goose.Provider, error) {
 	folder, err := fs.Sub(migrations.FS, s.dialect.folder)
 	if err != nil {
 		return nil, err
@@ -50,5 +63,5 @@ func (s *Store) migrations() (*goose.Provider, error) {
 		}
 		options = append(options, goose.WithSessionLocker(locker))
 	}
-	return goose.NewProvider(s.dialect.goose, s.writer, folder, options...)
+	return goose.NewProvider(s.dialect.goose, db, folder, options...)
 }

@@ -102,6 +102,9 @@ func (t *tx) openBatch(o ledger.Opening) (ledger.Opened, error) {
 	var organizations []organizationRow
 	var pools []poolRow
 	var list []statement
+	if o.Patience > 0 {
+		list = append(list, lockTimeout(o.Patience))
+	}
 	if len(o.Organizations) > 0 {
 		list = append(list, lockRows("organizations", o.Organizations, &organizations))
 	}

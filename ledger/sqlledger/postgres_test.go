@@ -95,16 +95,6 @@ func TestEventsWaitForTheirElders(t *testing.T) {
 	require.Equal(t, "elder", events(t, store)[0].Subject)
 }
 
-func events(t *testing.T, s ledger.Store) []ledger.Event {
-	t.Helper()
-	var list []ledger.Event
-	require.NoError(t, s.Read(t.Context(), func(r ledger.Reader) (err error) {
-		list, err = r.Events(ledger.Scope{All: true}, ledger.EventFilter{}, 0)
-		return err
-	}))
-	return list
-}
-
 // TestPostgresTellsTheTime: leases and expiry go by one clock, not by each
 // process's.
 func TestPostgresTellsTheTime(t *testing.T) {

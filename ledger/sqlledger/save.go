@@ -35,6 +35,7 @@ func (t *tx) Save(c ledger.Change) error {
 	insertRows(s, "forecasts", rowsOf(c.Forecasts, forecastToRow), "")
 	closeForecasts(s, c.ClosedForecasts)
 	insertRows(s, "events", rowsOf(c.Events, eventToRow), "")
+	insertRows(s, "seals", rowsOf(c.Seals, sealToRow), "")
 	for _, poolID := range slices.Sorted(maps.Keys(c.Stamps)) {
 		s.exec("stamping pool "+poolID, "UPDATE pools SET stamp = ? WHERE id = ?", ledger.ErrNotFound, c.Stamps[poolID], poolID)
 	}

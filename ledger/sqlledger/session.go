@@ -4,11 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
+
+	"github.com/forewarm/forewarm/ledger"
 )
 
 // session is a transaction on a PostgreSQL connection of its own. It begins with
@@ -18,6 +21,7 @@ type session struct {
 	conn  *sql.Conn
 	begun bool
 	over  bool // committed: whatever came now would be on its own
+	away  bool // it leads to a standby: the next connection may find the primary
 }
 
 var (
@@ -49,13 +53,15 @@ func (c *session) run(ctx context.Context, list ...statement) error {
 		list = append([]statement{beginTransaction}, list...)
 		c.begun = true
 	}
-	return c.conn.Raw(func(driverConn any) error {
+	err := c.conn.Raw(func(driverConn any) error {
 		inner, ok := driverConn.(*stdlib.Conn)
 		if !ok {
 			return fmt.Errorf("the connection is a %T", driverConn)
 		}
 		return runBatch(ctx, inner.Conn(), list)
 	})
+	c.away = c.away || errors.Is(err, ledger.ErrReadOnly)
+	return err
 }
 
 // begin begins the transaction if no batch did.
@@ -75,6 +81,9 @@ func (c *session) close(ctx context.Context) {
 		if _, err := c.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
 			_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // away with it
 		}
+	}
+	if c.away {
+		_ = c.conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	_ = c.conn.Close() // fails only when it was given up above
 }

@@ -30,10 +30,13 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -69,8 +72,13 @@ type Store struct {
 	writer  *sql.DB
 	logger  *slog.Logger
 	close   []func() error
-	time    estimate // of PostgreSQL's
-	horizon horizon  // of PostgreSQL's journal
+	config  *pgx.ConnConfig // of PostgreSQL's connections
+	place   string          // where the data is, for people
+	process string          // whose heartbeats these are
+	beat    atomic.Int64
+	newest  func() (int64, error) // see newestMigration
+	time    estimate              // of PostgreSQL's
+	horizon horizon               // of PostgreSQL's journal
 
 	mu   sync.Mutex
 	rand *rand.Rand
@@ -83,7 +91,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System{}
 	}
-	s := &Store{clock: cfg.Clock, logger: cfg.Logger, rand: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed))}
+	s := &Store{
+		clock: cfg.Clock, logger: cfg.Logger, rand: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), process: ids.UUID{}.New("prc"),
+	}
+	s.newest = sync.OnceValues(s.newestMigration)
 	var err error
 	switch {
 	case strings.HasPrefix(cfg.URL, "sqlite://"):

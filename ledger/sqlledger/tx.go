@@ -17,6 +17,8 @@ const (
 	maxTries = 10
 	minPause = 5 * time.Millisecond
 	maxPause = 50 * time.Millisecond
+	// A database that restarts is away for a few seconds.
+	awayPause = time.Second
 )
 
 // reader reads within one transaction. It is not safe for concurrent use.
@@ -51,22 +53,34 @@ func (s *Store) carried(ctx context.Context) (*tx, bool) {
 }
 
 // InTx runs fn in one transaction, or in the one that ctx carries, trying again
-// when the database asks for it. When it goes on asking, the error is
-// ledger.ErrConflict.
+// when the database asks for it, a row is held, or the connection was lost before
+// anything could be committed.
 func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx ledger.Tx) error) error {
 	if t, ok := s.carried(ctx); ok {
 		return t.join(ctx, fn)
 	}
 	var err error
-	for range maxTries {
-		if err = s.once(ctx, fn); !retryable(err) {
+	for try := range maxTries {
+		if err = s.placed(s.once(ctx, fn)); !retryable(err) || ledger.IsHurried(ctx) && errors.Is(err, ledger.ErrBusy) {
 			return err
 		}
-		if err := s.pause(ctx); err != nil {
+		if err := s.pause(ctx, try, err); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("trying a transaction %d times: %w: %w", maxTries, ledger.ErrConflict, err)
+	if errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrBusy) {
+		return err
+	}
+	return fmt.Errorf("trying a transaction %d times: %w: %w", maxTries, ledger.ErrBusy, err)
+}
+
+// placed says where there is no room.
+func (s *Store) placed(err error) error {
+	var full *ledger.StorageFullError
+	if errors.As(err, &full) {
+		full.Where = s.place
+	}
+	return err
 }
 
 func (s *Store) once(ctx context.Context, fn func(ctx context.Context, tx ledger.Tx) error) error {
@@ -149,16 +163,20 @@ func (r *reader) spoil(err error) error {
 	return err
 }
 
-// pause waits a moment that differs between those who collided.
-func (s *Store) pause(ctx context.Context) error {
+// pause waits a moment that differs between those who collided, and that grows
+// while the database is away.
+func (s *Store) pause(ctx context.Context, try int, failed error) error {
 	s.mu.Lock()
 	d := minPause + time.Duration(s.rand.Int64N(int64(maxPause-minPause)))
 	s.mu.Unlock()
+	if errors.Is(failed, ledger.ErrUnavailable) {
+		d = min(d<<try, awayPause)
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return errors.Join(ctx.Err(), failed)
 	case <-timer.C:
 		return nil
 	}

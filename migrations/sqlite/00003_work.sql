@@ -18,6 +18,32 @@ CREATE TABLE events (
 CREATE INDEX events_organization ON events (organization_id, seq); -- a tenant's stream
 CREATE INDEX events_subject ON events (subject, seq); -- what happened to one thing
 
+-- Seals of the journal: each covers the events after the one before it, up to
+-- last. tags has, for each event, how much its number is larger than the one
+-- before, and a keyed hash of what it says; mac chains the seals. A seal is never
+-- changed.
+CREATE TABLE journal_seals (
+    number      BIGINT NOT NULL PRIMARY KEY CHECK (number > 0),
+    format      BIGINT NOT NULL CHECK (format > 0),
+    key_id      TEXT   NOT NULL,
+    first       BIGINT NOT NULL,
+    last        BIGINT NOT NULL CHECK (last >= first),
+    count       BIGINT NOT NULL CHECK (count > 0),
+    sealed_at   BIGINT NOT NULL,
+    tags        TEXT   NOT NULL,
+    mac         TEXT   NOT NULL
+);
+
+-- What each process wrote last, only to see whether it can: at is its latest
+-- attempt, room is as much as a verb's rows may need.
+CREATE TABLE heartbeats (
+    process TEXT   NOT NULL,
+    beat    BIGINT NOT NULL,
+    at      BIGINT NOT NULL,
+    room    TEXT   NOT NULL,
+    PRIMARY KEY (process, beat)
+);
+
 -- What somebody was shown before they say yes. applied_at 0 means not applied;
 -- answer is what applying it answered.
 CREATE TABLE plans (

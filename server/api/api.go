@@ -66,6 +66,7 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	a.plans()
 	a.recovery()
 	a.deletions()
+	a.audit()
 	return a.huma.OpenAPI()
 }
 

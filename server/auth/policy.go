@@ -99,6 +99,7 @@ var Policies = map[string]Policy{
 	"GET /v1/forecasts":           anyKey, // an agent sees its own
 	"GET /v1/forecasts/:id":       anyKey, // an agent sees its own
 	"GET /v1/reports/calibration": viewer,
+	"GET /v1/audit/verify":        operator,
 	"GET /v1/recovery":            operator,
 	"POST /v1/recovery/begin":     operator,
 	"POST /v1/recovery/confirm":   operator,

@@ -25,6 +25,7 @@ func From(err error) (*Problem, bool) {
 		batch   *ledger.BatchError
 		many    *ledger.TooManyError
 		inUse   *ledger.InUseError
+		full    *ledger.StorageFullError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -45,6 +46,11 @@ func From(err error) (*Problem, bool) {
 		return fromInUse(inUse), true
 	case errors.As(err, &state):
 		return New(contract.CodeStateConflict, state.Error()), true
+	case errors.As(err, &full):
+		return fromFull(full), false
+	}
+	if p := fromStore(err); p != nil {
+		return p, false
 	}
 	return fromSentinel(err)
 }

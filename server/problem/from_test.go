@@ -39,6 +39,9 @@ func TestFromGivesEveryFailureItsCode(t *testing.T) {
 		contract.CodeQuotaExceeded:        {refused(admission.CapacityExhausted, admission.QuotaExceeded), 403, true},
 		contract.CodeCapacityExhausted:    {refused(admission.CapacityExhausted), 409, true},
 		contract.CodeRecovering:           {ledger.ErrRecovering, 503, true},
+		contract.CodePoolBusy:             {ledger.ErrBusy, 503, false},
+		contract.CodeUnavailable:          {ledger.ErrUnavailable, 503, false},
+		contract.CodeStorageFull:          {&ledger.StorageFullError{Where: "/data", Err: errors.New("hunter2")}, 507, false},
 		contract.CodeTimeout:              {context.DeadlineExceeded, 504, false},
 		contract.CodeInternal:             {errors.New("password is hunter2"), 500, false},
 	} {

@@ -40,6 +40,7 @@ func (w Work) Table() map[string]Handler {
 		ledger.TaskCheckNode:  w.check,
 		ledger.TaskDeleteNode: w.remove,
 		ledger.TaskSchedules:  w.materialise,
+		ledger.TaskSeal:       w.seal,
 	}
 }
 
@@ -63,6 +64,19 @@ func (w Work) plan(ctx context.Context, c Claim) error {
 func (w Work) materialise(ctx context.Context, c Claim) error {
 	if err := w.Ledger.Materialise(ctx, c.Guard); err != nil {
 		return fmt.Errorf("materialising schedules: %w", err)
+	}
+	return nil
+}
+
+// seal seals what was added to the journal. The seals in the log are kept
+// wherever the log is: who cannot write there cannot write the journal anew unseen.
+func (w Work) seal(ctx context.Context, c Claim) error {
+	made, err := w.Ledger.SealJournal(ctx, c.Guard)
+	if err != nil {
+		return fmt.Errorf("sealing the journal: %w", err)
+	}
+	if made.Number > 0 {
+		w.Logger.InfoContext(ctx, "sealed the journal", "seal", made.Anchor(), "first", made.First, "last", made.Last, "events", made.Count)
 	}
 	return nil
 }

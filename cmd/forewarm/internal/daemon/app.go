@@ -78,7 +78,9 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the ledger at %s: %w", obs.ScrubURL(cfg.database()), err)
 	}
-	a.ledger = ledger.New(ledgermetrics.Observe(a.store, a.metrics), ids.UUID{}, cfg.ledger())
+	verbs := cfg.ledger()
+	verbs.Seals = ledger.NewSealKey(a.pepper.Derive("journal seals"))
+	a.ledger = ledger.New(ledgermetrics.Observe(a.store, a.metrics), ids.UUID{}, verbs)
 	if err := a.registerGauges(); err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}

@@ -173,7 +173,11 @@ func (a *app) ready(ctx context.Context) error {
 	if have != want {
 		return fmt.Errorf("the database has schema %d and this program needs %d: run forewarm migrate", have, want)
 	}
-	return nil
+	doubts, err := a.store.Doubts(ctx)
+	for _, doubt := range doubts {
+		a.log.WarnContext(ctx, doubt)
+	}
+	return err
 }
 
 // listenAPI opens the address of the API with its bounds.

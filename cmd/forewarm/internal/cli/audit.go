@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var auditView = view[contract.AuditPage]{
+	name: func(x contract.AuditPage) string { return x.LastSeal },
+	columns: []column[contract.AuditPage]{
+		{head: "JOURNAL", cell: func(x contract.AuditPage) string { return verdict(x) }},
+		{head: "SEALS", cell: func(x contract.AuditPage) string { return strconv.Itoa(x.Seals) }},
+		{head: "EVENTS", cell: func(x contract.AuditPage) string { return strconv.Itoa(x.Events) }},
+		{head: "NOT SEALED YET", cell: unsealed},
+		{head: "LAST SEAL", cell: func(x contract.AuditPage) string { return dash(x.LastSeal) }},
+	},
+}
+
+func verdict(x contract.AuditPage) string {
+	switch {
+	case x.Finding != nil:
+		return "is not as it was sealed"
+	case x.Seals == 0:
+		return "has no seals yet"
+	}
+	return "is as it was sealed"
+}
+
+func unsealed(x contract.AuditPage) string {
+	if x.UnsealedSince == nil {
+		return "nothing"
+	}
+	return fmt.Sprintf("%d events, the oldest of %s", x.Unsealed, stamp(*x.UnsealedSince))
+}
+
+func (a *app) audit() *cobra.Command {
+	var anchor string
+	verify := &cobra.Command{
+		Use: "verify", Short: "Compare the whole journal with its seals (operators)", Args: noArgs,
+		Long: "Compares every event with the seal that covers it, and names the first one that was changed, removed, put\n" +
+			"between or moved. Keep the last seal that it prints where nobody who has the database or the pepper can write:\n" +
+			"with --anchor it proves later that nothing before it was written anew.",
+		Example: "  forewarm audit verify\n  forewarm audit verify -o name > /media/notary/seal\n" +
+			"  forewarm audit verify --anchor \"$(cat /media/notary/seal)\"",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			all, err := a.verifyAll(cmd, api, anchor)
+			if err != nil {
+				return err
+			}
+			if err := one(a, cmd, auditView, all); err != nil {
+				return err
+			}
+			return tampered(all)
+		},
+	}
+	verify.Flags().StringVar(&anchor, "anchor", "", "a seal that was kept elsewhere, as it was printed: it must still be in the chain")
+	return group("audit", "Prove that the journal was not changed", verify)
+}
+
+// verifyAll reads page after page and says how far it has come.
+func (a *app) verifyAll(cmd *cobra.Command, api *client.Client, anchor string) (all contract.AuditPage, err error) {
+	for more := true; more; more = all.More && all.Finding == nil {
+		part, err := api.VerifyJournal(cmd.Context(), all.LastSeal, anchor)
+		if err != nil {
+			return all, err
+		}
+		part.Seals, part.Events = part.Seals+all.Seals, part.Events+all.Events
+		if part.LastSeal == "" {
+			part.LastSeal = all.LastSeal
+		}
+		all = part
+		if all.More {
+			a.say(cmd, "seal %d of %d: %d events are as they were sealed", all.Seals, all.NewestSeal, all.Events)
+		}
+	}
+	return all, nil
+}
+
+// tampered is the failure of a journal that is not as it was sealed.
+func tampered(x contract.AuditPage) error {
+	f := x.Finding
+	if f == nil {
+		return nil
+	}
+	subject := fmt.Sprintf("seal %d", f.Seal)
+	if f.Event > 0 {
+		subject = fmt.Sprintf("event %d (seal %d)", f.Event, f.Seal)
+	}
+	return &Error{
+		Exit: ExitFailed, Message: fmt.Sprintf("%s %s [%s]", subject, f.What, f.Kind),
+		Detail: []string{fmt.Sprintf("%d events before it are as they were sealed.", x.Events)},
+		Next:   []string{"forewarm events"},
+	}
+}

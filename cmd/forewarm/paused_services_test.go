@@ -1,0 +1,78 @@
+//go:build services
+
+package main_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// heldUp is how long a paused server may hold the others up: PostgreSQL ends its
+// transaction after five seconds, and the machine may be slow.
+const heldUp = 10 * time.Second
+
+// TestAPausedServerHoldsNobodyUp: of two servers under load one is stopped in the
+// middle of whatever it does, again and again. The other answers within seconds,
+// and when the first goes on nothing is doubled.
+func TestAPausedServerHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.writeCloud(t)
+	redisURL, _ := bell(t)
+	env := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL}
+	migrate := h.start(t, env, "migrate", "--config", h.config())
+	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
+	key := strings.TrimSpace(migrate.output())
+	serve := func() (*process, *client.Client) {
+		address := freePort(t)
+		d := newDoor()
+		d.open(t, "http://"+address)
+		api, err := client.New("http://forewarm.invalid", key, d)
+		require.NoError(t, err)
+		p := h.start(t, append(env, "FOREWARM_LISTEN="+address), "server", "--config", h.config())
+		eventually(t, patience, func() string {
+			if _, err := api.Whoami(t.Context()); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		return p, api
+	}
+	paused, busy := serve()
+	_, other := serve()
+	h.start(t, env, "worker", "--config", h.config())
+
+	l := newLoad(busy)
+	stop := l.drive(t.Context(), 24, 7)
+	slowest, chance := time.Duration(0), rand.New(rand.NewPCG(7, 7)) //nolint:gosec // a test's chance is to be repeatable
+	for round := range 8 {
+		pause(t.Context(), chance, time.Second) // the load runs
+		require.NoError(t, paused.cmd.Process.Signal(syscall.SIGSTOP))
+		for i := range 5 {
+			began := time.Now()
+			start := began.AddDate(0, 0, 1+round).Add(time.Duration(i) * time.Hour)
+			name := fmt.Sprintf("beside-%d-%d", round, i)
+			made, err := other.Reserve(t.Context(), contract.ReservationCreate{
+				Pool: loadPool, GPUs: 1, Start: start, End: start.Add(time.Minute), Name: name,
+			}, client.Options{})
+			assert.NoError(t, err)
+			l.note(name, made.ID, err == nil)
+			slowest = max(slowest, time.Since(began))
+		}
+		require.NoError(t, paused.cmd.Process.Signal(syscall.SIGCONT))
+	}
+	stop()
+	t.Logf("the slowest answer beside a paused server: %v", slowest)
+	assert.Less(t, slowest, heldUp)
+	l.check(t)
+}

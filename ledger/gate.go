@@ -1,0 +1,178 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Bounds of waiting for what somebody else holds. In the lane a verb waits only
+// as long as the store's short lock time-out; beside it as long as busyPatience,
+// and so that a second is left to say what happened. A verb whose rows were free
+// in between has lockPatience in the lane: their holder is alive.
+const (
+	busyPatience = 8 * time.Second
+	answerTime   = time.Second
+	lockPatience = 2 * time.Second
+)
+
+// gates keep verbs out of the lane while a process that was paused, or works
+// long, holds what they need: everybody else in the lane would wait with them.
+// There is a gate for each row that is known to be held.
+type gates struct {
+	mu     sync.Mutex
+	closed map[string]*gate // by the id of the organization or pool
+}
+
+// gate is one closed gate. One of those who wait at it asks the database; it has
+// the token while it does.
+type gate struct {
+	id    string
+	rows  Rows
+	token chan struct{}
+	open  chan struct{} // closed when nobody holds the rows
+}
+
+// close makes gates for what is held, where there are none.
+func (g *gates) close(held Rows) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed == nil {
+		g.closed = map[string]*gate{}
+	}
+	for _, id := range held.Organizations {
+		g.shut(id, Rows{Organizations: []string{id}})
+	}
+	for _, id := range held.Pools {
+		g.shut(id, Rows{Pools: []string{id}})
+	}
+}
+
+func (g *gates) shut(id string, rows Rows) {
+	if _, there := g.closed[id]; there {
+		return
+	}
+	one := &gate{id: id, rows: rows, token: make(chan struct{}, 1), open: make(chan struct{})}
+	one.token <- struct{}{}
+	g.closed[id] = one
+}
+
+// before returns the first closed gate before one of the ids, or nil.
+func (g *gates) before(ids ...string) *gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, id := range ids {
+		if one := g.closed[id]; one != nil {
+			return one
+		}
+	}
+	return nil
+}
+
+// wait returns when the gate is open, or ErrBusy when ctx ends before.
+func (g *gates) wait(ctx context.Context, one *gate, store Store) error {
+	select {
+	case <-one.open:
+		return nil
+	case <-one.token:
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for %s: %w", one.id, ErrBusy)
+	}
+	if err := store.Await(ctx, one.rows); err != nil {
+		one.token <- struct{}{} // for the next who waits
+		if ctx.Err() != nil {
+			err = ErrBusy
+		}
+		return fmt.Errorf("waiting for %s: %w", one.id, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.closed, one.id)
+	close(one.open)
+	return nil
+}
+
+// patient bounds how long a verb waits at gates.
+func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, busyPatience)
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return ctx, cancel
+	}
+	early, stop := context.WithDeadline(ctx, deadline.Add(-answerTime))
+	return early, func() { stop(); cancel() }
+}
+
+// standBack returns those of a group that are not before a closed gate. The
+// others leave the lane and wait there.
+func (l *Ledger) standBack(group []*item) []*item {
+	return slices.DeleteFunc(slices.Clone(group), func(it *item) bool {
+		return it.stop(l.gates.before(l.needs(it)...))
+	})
+}
+
+// stop sends an item to a gate, if there is one, and reports whether there is.
+func (it *item) stop(one *gate) bool {
+	if one != nil {
+		it.gate, it.again, it.err = one, false, nil
+	}
+	return one != nil
+}
+
+// needs are the rows that an item will lock, as far as it is known.
+func (l *Ledger) needs(it *item) []string {
+	if it.uses == nil {
+		return nil
+	}
+	ids := []string{it.org}
+	if id, ok := l.board.find(*it.uses); ok {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// yield ends the turn of a group that met a row that somebody else holds. Those
+// who need it wait beside the lane; the others run again, without them.
+func (l *Ledger) yield(group []*item, asked Rows, failed error) {
+	held, err := l.held(group, asked)
+	if err != nil || l.rehearsing { // within another's transaction, which is lost
+		l.refuse(group, errors.Join(failed, err))
+		return
+	}
+	l.gates.close(held)
+	rest := l.standBack(group)
+	if len(group) == 1 { // what it locks was found out by running it
+		rest = slices.DeleteFunc(rest, func(it *item) bool {
+			return it.stop(l.gates.before(slices.Concat(held.Organizations, held.Pools)...))
+		})
+	}
+	if len(rest) < len(group) {
+		l.run(rest)
+		return
+	}
+	if slices.ContainsFunc(rest, func(it *item) bool { return !it.patient }) { // they are free by now
+		for _, it := range rest {
+			it.patient = true
+		}
+		l.run(rest)
+		return
+	}
+	l.refuse(rest, failed)
+}
+
+// held asks which of the rows somebody else holds.
+func (l *Ledger) held(group []*item, asked Rows) (Rows, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(group[0].ctx), lockPatience)
+	defer cancel()
+	return l.store.Held(ctx, asked)
+}
+
+// refuse gives all of a group the same error.
+func (l *Ledger) refuse(group []*item, err error) {
+	for _, it := range group {
+		it.again, it.err = false, err
+	}
+}

@@ -1,0 +1,231 @@
+package sqlledger_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
+)
+
+// sealed is a ledger whose journal is sealed, and a way to change rows behind its
+// back.
+type sealed struct {
+	*testing.T
+	store *sqlledger.Store
+	l     *ledger.Ledger
+}
+
+func newSealed(t *testing.T, store *sqlledger.Store) sealed {
+	t.Helper()
+	s := sealed{T: t, store: store}
+	s.l = s.with("a key of thirty-two bytes or more")
+	require.NoError(t, s.l.EnsureSweep(t.Context(), "sim"))
+	return s
+}
+
+func (s sealed) exec(statement string) {
+	s.Helper()
+	require.NoError(s, sqlledger.Behind(s.Context(), s.store, statement))
+}
+
+// numbers are those of the events after one.
+func (s sealed) numbers(after int64) (list []int64) {
+	s.Helper()
+	require.NoError(s, s.store.Read(s.Context(), func(r ledger.Reader) error {
+		events, err := r.Journal(after, 1<<40, 100)
+		for _, e := range events {
+			list = append(list, e.Seq)
+		}
+		return err
+	}))
+	return list
+}
+
+// with is a ledger over the same rows with another key.
+func (s sealed) with(key string) *ledger.Ledger {
+	return ledger.New(s.store, &ids.UUID{}, ledger.Config{Seals: ledger.NewSealKey([]byte(key))})
+}
+
+// tell adds n events.
+func (s sealed) tell(n int) {
+	s.Helper()
+	var c ledger.Change
+	for i := range n {
+		e := ledger.Event{At: start.Add(time.Duration(i) * time.Microsecond), Type: "test.told", Subject: fmt.Sprint("x_", i), Message: "ü and 'more'"}
+		if i%3 == 0 {
+			e.OrganizationID, e.Decision = "org_1", []byte(`{"kind":"test"}`)
+		}
+		c.Events = append(c.Events, e)
+	}
+	require.NoError(s, save(s.T, s.store, c))
+}
+
+// seal runs the task that seals, until a seal covers all there is.
+func (s sealed) seal() ledger.Seal {
+	s.Helper()
+	var last ledger.Seal
+	require.Eventually(s, func() bool {
+		task := s.task()
+		claimed, err := s.l.ClaimTask(s.Context(), task.ID, task.Attempt, time.Minute)
+		require.NoError(s, err)
+		_, err = s.l.SealJournal(s.Context(), ledger.Guard{TaskID: claimed.ID, Fence: claimed.Fence})
+		require.NoError(s, err)
+		var end int64
+		require.NoError(s, s.store.Read(s.Context(), func(r ledger.Reader) error {
+			if last, err = r.LastSeal(); err != nil {
+				return err
+			}
+			end, err = r.JournalEnd()
+			return err
+		}))
+		return last.Last == end // other tests' transactions may keep the newest back
+	}, time.Minute, time.Millisecond)
+	return last
+}
+
+// task is the row of the task that seals.
+func (s sealed) task() (task ledger.Task) {
+	s.Helper()
+	var id string
+	list, err := s.l.Dispatch(s.Context(), 100, -time.Hour)
+	require.NoError(s, err)
+	for _, t := range list {
+		if t.Kind == ledger.TaskSeal {
+			id = t.ID
+		}
+	}
+	if id == "" { // it sleeps; a claim does not mind
+		s.exec("UPDATE tasks SET run_at = 1, dispatch_after = 0 WHERE key = 'seals'")
+		return s.task()
+	}
+	require.NoError(s, s.store.Read(s.Context(), func(r ledger.Reader) (err error) {
+		task, err = r.Task(id)
+		return err
+	}))
+	return task
+}
+
+// verify reads the whole journal.
+func (s sealed) verify(l *ledger.Ledger, known string) ledger.Audit {
+	s.Helper()
+	anchor, err := ledger.ParseAnchor(known)
+	require.NoError(s, err)
+	req, events, seals := ledger.AuditRequest{Known: anchor, Limit: 2}, 0, 0
+	for {
+		part, err := l.VerifyJournal(s.Context(), ledger.SystemActor("test"), req)
+		require.NoError(s, err)
+		events, seals = events+part.Events, seals+part.Seals
+		if part.Finding != nil || !part.More {
+			part.Events, part.Seals = events, seals
+			return part
+		}
+		if req.After, err = ledger.ParseAnchor(part.Last.Anchor()); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// tampering is what somebody does who can write to the database, and what is
+// found. {1}, {4} and {5} stand for events of the second seal, {gap} for a number
+// between the latter that a failed transaction drew.
+var tampering = map[string]struct {
+	statements string
+	kind       string
+	event      string // empty: it is the seal
+}{
+	"a message is changed":      {"UPDATE events SET message = 'nothing' WHERE seq = {4}", ledger.AuditChanged, "{4}"},
+	"a time is changed":         {"UPDATE events SET at = at + 1 WHERE seq = {5}", ledger.AuditChanged, "{5}"},
+	"a decision is changed":     {"UPDATE events SET decision = '{}' WHERE seq = {4}", ledger.AuditChanged, "{4}"},
+	"text moves between fields": {"UPDATE events SET actor = type, type = '' WHERE seq = {5}", ledger.AuditChanged, "{5}"},
+	"one is removed":            {"DELETE FROM events WHERE seq = {4}", ledger.AuditMissing, "{4}"},
+	"two are swapped": {"UPDATE events SET seq = -1 WHERE seq = {4}; UPDATE events SET seq = {4} WHERE seq = {5}; " +
+		"UPDATE events SET seq = {5} WHERE seq = -1", ledger.AuditReordered, "{4}"},
+	"one is put between": {"INSERT INTO events (seq, organization_id, at, type, subject, pool_id, actor, via, reason, message) " +
+		"VALUES ({gap}, '', 1, 'a', 'b', '', '', '', '', '')", ledger.AuditInserted, "{gap}"},
+	"the tail is cut off":          {"DELETE FROM events WHERE seq >= {4}", ledger.AuditMissing, "{4}"},
+	"a seal is changed":            {"UPDATE journal_seals SET sealed_at = sealed_at + 1 WHERE number = 2", ledger.AuditSealChanged, ""},
+	"a seal is removed":            {"DELETE FROM journal_seals WHERE number = 2", ledger.AuditSealMissing, ""},
+	"events and seals are removed": {"DELETE FROM events WHERE seq >= {1}; DELETE FROM journal_seals WHERE number >= 2", ledger.AuditAnchor, ""},
+}
+
+// exerciseAudit runs on a store of each database.
+func exerciseAudit(t *testing.T, open func(t *testing.T) sealed) {
+	t.Run("what nobody touched holds", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		require.Zero(t, s.verify(s.l, "").Newest, "nothing is sealed yet")
+		for range 5 {
+			s.tell(7)
+			s.seal()
+		}
+		anchor := s.seal().Anchor()
+		s.tell(2)
+		got := s.verify(s.l, anchor)
+		require.Nil(t, got.Finding)
+		require.Equal(t, 35, got.Events)
+		require.Equal(t, 5, got.Seals, "nothing new, no new seal")
+		require.Equal(t, anchor, got.Last.Anchor())
+		require.Eventually(t, func() bool { return s.verify(s.l, anchor).Unsealed == 2 }, time.Minute, time.Millisecond)
+		other := s.verify(s.with("another key of thirty-two bytes!"), "")
+		require.Equal(t, ledger.AuditOtherKey, other.Finding.Kind)
+		_, err := s.l.VerifyJournal(t.Context(), ledger.Actor{OrganizationID: "org_1", Role: ledger.Admin}, ledger.AuditRequest{})
+		require.ErrorIs(t, err, ledger.ErrDenied)
+	})
+	for name, tc := range tampering {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.tell(3)
+			first := s.seal()
+			s.tell(5)
+			gap := s.numbers(first.Last)[4]
+			s.exec(fmt.Sprintf("DELETE FROM events WHERE seq = %d", gap))
+			s.tell(3)
+			second := s.seal()
+			if name == "a seal is removed" {
+				s.tell(1)
+				s.seal()
+			}
+			list := s.numbers(first.Last)
+			named := strings.NewReplacer("{1}", fmt.Sprint(list[0]), "{4}", fmt.Sprint(list[3]), "{5}", fmt.Sprint(list[4]), "{gap}", fmt.Sprint(gap))
+			for _, statement := range strings.Split(tc.statements, ";") {
+				s.exec(named.Replace(statement))
+			}
+			got := s.verify(s.l, second.Anchor()).Finding
+			require.NotNil(t, got)
+			require.Equal(t, tc.kind, got.Kind, got.What)
+			if tc.event != "" {
+				require.Equal(t, named.Replace(tc.event), fmt.Sprint(got.Event))
+			}
+			require.Equal(t, int64(2), got.Seal)
+		})
+	}
+	t.Run("an older copy is restored and goes on", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		s.tell(3)
+		s.seal()
+		s.tell(4)
+		kept := s.seal()
+		s.exec("DELETE FROM journal_seals WHERE number = 2")
+		s.exec(fmt.Sprintf("DELETE FROM events WHERE seq >= %d", kept.First))
+		s.tell(4)
+		s.seal()
+		require.Nil(t, s.verify(s.l, "").Finding, "by itself it is a journal like any other")
+		require.Equal(t, ledger.AuditAnchor, s.verify(s.l, kept.Anchor()).Finding.Kind)
+	})
+}
+
+func TestAuditSQLite(t *testing.T) {
+	t.Parallel()
+	exerciseAudit(t, func(t *testing.T) sealed {
+		t.Helper()
+		return newSealed(t, openSQLite(t, inFile(t)))
+	})
+}

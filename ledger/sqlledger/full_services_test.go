@@ -1,0 +1,61 @@
+//go:build services
+
+package sqlledger_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
+)
+
+// TestAFullDiskPostgres: the server's own error, raised where a row would need
+// another page.
+func TestAFullDiskPostgres(t *testing.T) {
+	t.Parallel()
+	store := openPostgres(t)
+	furnished(t, store)
+	behind := func(statement string) { require.NoError(t, sqlledger.Behind(t.Context(), store, statement)) }
+	behind("CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " +
+		"RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$")
+	for _, table := range []string{"events", "heartbeats"} {
+		behind("CREATE TRIGGER full_disk BEFORE INSERT ON " + table + " EXECUTE FUNCTION full_disk()")
+	}
+	made := 0
+	var full *ledger.StorageFullError
+	require.ErrorAs(t, save(t, store, bookings(t, &made, 1)), &full)
+	require.Contains(t, full.Where, "PostgreSQL")
+	require.ErrorAs(t, store.CheckWrites(t.Context()), &full)
+	require.Empty(t, reservations(t, store), "its event could not be written, so it is not there")
+	for _, table := range []string{"events", "heartbeats"} {
+		behind("DROP TRIGGER full_disk ON " + table)
+	}
+	require.NoError(t, store.CheckWrites(t.Context()))
+	require.NoError(t, save(t, store, bookings(t, &made, 1)))
+	require.Len(t, reservations(t, store), 1)
+}
+
+func reservations(t *testing.T, store *sqlledger.Store) (ids []string) {
+	t.Helper()
+	require.NoError(t, store.Read(t.Context(), func(r ledger.Reader) error {
+		list, err := r.Reservations(ledger.Scope{All: true}, ledger.BookingFilter{}, ledger.Page{})
+		for _, one := range list {
+			ids = append(ids, one.ID)
+		}
+		return err
+	}))
+	return ids
+}
+
+// TestAStandbyIsNoticed: it answers, and takes no writes.
+func TestAStandbyIsNoticed(t *testing.T) {
+	t.Parallel()
+	address := shared(t)
+	require.NoError(t, instance(t, address).CheckWrites(t.Context()))
+	standby := instance(t, address+"&default_transaction_read_only=on")
+	require.ErrorIs(t, standby.CheckWrites(t.Context()), ledger.ErrReadOnly)
+	require.ErrorIs(t, save(t, standby, ledger.Change{Stamps: map[string]int64{"pol_1": 4}}), ledger.ErrReadOnly)
+	require.Len(t, pools(t, standby), 2)
+}

@@ -1,0 +1,71 @@
+package sqlledger
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Of heartbeats: how much room one takes, so that a disk on which only small
+// changes still fit counts as full, and when those of a process that is gone go.
+const (
+	heartbeatRoom = 12 << 10 // bytes, a third more as text
+	heartbeatLife = 24 * time.Hour
+)
+
+// CheckWrites writes a new heartbeat beside the old one, and then takes that away.
+// So it needs room anew each time.
+func (s *Store) CheckWrites(ctx context.Context) error {
+	if err := s.checkSchema(ctx); err != nil {
+		return err
+	}
+	filling := make([]byte, heartbeatRoom)
+	_, _ = rand.Read(filling) // never fails; zeros would be compressed
+	room := base64.StdEncoding.EncodeToString(filling)
+	beat := s.beat.Add(1)
+	return s.InTx(ledger.Hurried(ctx), func(_ context.Context, port ledger.Tx) error {
+		t, ok := port.(*tx)
+		if !ok {
+			return fmt.Errorf("the transaction is a %T", port)
+		}
+		now := t.Now()
+		if _, err := t.exec("writing a heartbeat", "INSERT INTO heartbeats (process, beat, at, room) VALUES (?, ?, ?, ?)",
+			s.process, beat, micros(now), room); err != nil {
+			return err
+		}
+		_, err := t.exec("removing old heartbeats", "DELETE FROM heartbeats WHERE (process = ? AND beat < ?) OR at < ?",
+			s.process, beat, micros(now.Add(-heartbeatLife)))
+		return err
+	})
+}
+
+// checkSchema compares the last migration in the database with this program's.
+func (s *Store) checkSchema(ctx context.Context) error {
+	want, err := s.newest()
+	if err != nil {
+		return err
+	}
+	var have int64
+	err = s.read.WithContext(ctx).Raw("SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version").Scan(&have).Error
+	if err != nil {
+		return s.placed(wrap("reading the schema's version", err))
+	}
+	if have != want {
+		return &ledger.SchemaError{Have: have, Want: want}
+	}
+	return nil
+}
+
+// newestMigration is the number of the last migration that this program knows.
+func (s *Store) newestMigration() (int64, error) {
+	provider, err := s.migrations(s.writer)
+	if err != nil {
+		return 0, fmt.Errorf("reading the migrations: %w", err)
+	}
+	sources := provider.ListSources()
+	return sources[len(sources)-1].Version, nil
+}

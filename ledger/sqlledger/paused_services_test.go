@@ -1,0 +1,151 @@
+//go:build services
+
+package sqlledger_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/ledger/sqlledger"
+)
+
+// site is a database with two pools and a tenant of each, and a ledger over it.
+func site(t *testing.T) (address string, l *ledger.Ledger) {
+	t.Helper()
+	address = database(t)
+	store := instance(t, address)
+	require.NoError(t, store.Migrate(t.Context()))
+	change := ledger.Change{}
+	for i := range 2 {
+		change.Organizations = append(change.Organizations, ledger.Organization{
+			ID: fmt.Sprintf("org_%d", i+1), Name: fmt.Sprint("tenant ", i+1), Limits: quota.Limits{GPUs: 10_000},
+		})
+		change.Pools = append(change.Pools, ledger.Pool{Pool: gpu.Pool{
+			ID: fmt.Sprintf("pol_%d", i+1), Name: fmt.Sprint("pool", i+1), Model: "a100", PerNode: 8, MaxNodes: 100,
+			Provisioner: "sim", Region: "r", Type: "m", Timers: gpu.Timers{MaxLease: 24 * time.Hour},
+		}})
+	}
+	require.NoError(t, save(t, store, change))
+	return address, ledger.New(store, &ids.UUID{}, ledger.Config{})
+}
+
+// book reserves a GPU in pool n for tenant n.
+func book(ctx context.Context, l *ledger.Ledger, n, day int) error {
+	begin := time.Now().UTC().Truncate(time.Hour).AddDate(0, 0, 1+day)
+	actor := ledger.Actor{OrganizationID: fmt.Sprintf("org_%d", n), KeyID: "key_1", Kind: ledger.PersonKey, Role: ledger.Member}
+	_, err := l.Reserve(ctx, actor, ledger.ReserveRequest{
+		Pool: fmt.Sprint("pool", n), GPUs: 1, Window: calendar.Interval{Start: begin, End: begin.Add(time.Hour)},
+	})
+	return err
+}
+
+// paused is a process that stops in the middle of a transaction: it holds what
+// the statement locks, and says nothing more. The server ends it after a while.
+func paused(t *testing.T, address, idle, statement string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), address+"&idle_in_transaction_session_timeout="+idle)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	_, err = conn.Exec(t.Context(), "BEGIN")
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), statement)
+	require.NoError(t, err)
+	return conn
+}
+
+// TestAPausedHolderDelaysOnlyItsPool: whoever needs what it holds goes on when
+// the server has ended it; whoever books elsewhere meanwhile hardly notices.
+func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
+	t.Parallel()
+	for name, held := range map[string]string{
+		"the pool's row":         "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE",
+		"the organization's":     "SELECT 1 FROM organizations WHERE id = 'org_1' FOR NO KEY UPDATE",
+		"the row of its plan":    "UPDATE tasks SET last_error = 'x' WHERE key = 'plan:pol_1'",
+		"a stamp and the plan's": "UPDATE pools SET stamp = 1 WHERE id = 'pol_1'; UPDATE tasks SET last_error = 'x' WHERE key = 'plan:pol_1'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address, l := site(t)
+			plan := ledger.Task{ID: "tsk_1", Key: ledger.PlanKey("pol_1"), Kind: ledger.TaskPlan, Subject: "pol_1", State: ledger.TaskReady, RunAt: start.AddDate(10, 0, 0), CreatedAt: start}
+			require.NoError(t, save(t, l.Store(), ledger.Change{Tasks: []ledger.Task{plan}}))
+			require.NoError(t, book(t.Context(), l, 1, 0), "the board knows both")
+			require.NoError(t, book(t.Context(), l, 2, 0))
+			require.NoError(t, sqlledger.Behind(t.Context(), instance(t, address), "UPDATE tasks SET run_at = 4102444800000000")) // it sleeps
+			paused(t, address, "2s", held)
+
+			began := time.Now()
+			var group sync.WaitGroup
+			var stuck sync.Map
+			for i := range 20 {
+				group.Go(func() {
+					ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+					defer cancel()
+					stuck.Store(i, book(ctx, l, 1, i))
+				})
+			}
+			slowest, calls := time.Duration(0), 0
+			for ; time.Since(began) < 1500*time.Millisecond; calls++ {
+				one := time.Now()
+				require.NoError(t, book(t.Context(), l, 2, calls%90))
+				slowest = max(slowest, time.Since(one))
+			}
+			stuck.Range(func(i, err any) bool { t.Fatalf("booking %v was not held up: %v", i, err); return false })
+			group.Wait()
+			took := time.Since(began)
+			stuck.Range(func(_, err any) bool { require.Nil(t, err); return true })
+			t.Logf("beside it: %d bookings, the slowest %v; those it held up: %v", calls, slowest, took)
+			require.Less(t, slowest, 1500*time.Millisecond)
+			require.Greater(t, calls, 20)
+			require.Less(t, took, 6*time.Second)
+		})
+	}
+}
+
+// TestABusyPoolIsSaid: a holder that stays is named before the request's end.
+func TestABusyPoolIsSaid(t *testing.T) {
+	t.Parallel()
+	address, l := site(t)
+	require.NoError(t, book(t.Context(), l, 1, 0))
+	paused(t, address, "1min", "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	require.ErrorIs(t, book(ctx, l, 1, 1), ledger.ErrBusy)
+	require.NoError(t, ctx.Err(), "there is time left to say it")
+}
+
+// TestALostConnectionIsTriedAgain: before the order to commit nothing can have
+// been done, so it is done again on another connection.
+func TestALostConnectionIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	address, l := site(t)
+	runs := 0
+	require.NoError(t, l.Store().InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+		opened, err := tx.Open(opening("pol_1"))
+		if err != nil {
+			return err
+		}
+		if runs++; runs == 1 {
+			administer(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = '"+nameOf(t, address)+"'")
+		}
+		return tx.Save(ledger.Change{Stamps: map[string]int64{"pol_1": opened.Stamps["pol_1"] + 1}, Last: true})
+	}))
+	require.Equal(t, 2, runs)
+}
+
+func nameOf(t *testing.T, address string) string {
+	t.Helper()
+	config, err := pgx.ParseConfig(address)
+	require.NoError(t, err)
+	return config.Database
+}

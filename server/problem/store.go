@@ -1,0 +1,51 @@
+package problem
+
+import (
+	"errors"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Seconds after which it is worth trying again: a process that was paused is
+// ended by PostgreSQL after five, a database that restarts takes about as long.
+const (
+	afterBusy = 2
+	afterAway = 5
+	afterFull = 30
+)
+
+// fromStore is the problem of a database that cannot do its part now; nil: it is
+// something else.
+func fromStore(err error) *Problem {
+	switch {
+	case errors.Is(err, ledger.ErrOutcomeUnknown):
+		return later(afterAway, contract.CodeUnavailable,
+			"The database was lost while it committed: the request took effect whole, or not at all.").
+			Fix("Send it again with the same Idempotency-Key; without one, look first whether it took effect", "")
+	case errors.Is(err, ledger.ErrBusy):
+		return later(afterBusy, contract.CodePoolBusy,
+			"Another process holds the pool or the organization, and did not let go in time. Nothing was changed.").
+			Fix("Send the request again", "")
+	case errors.Is(err, ledger.ErrReadOnly):
+		return later(afterAway, contract.CodeUnavailable,
+			"The database takes no writes: it is read-only, as a standby is. Nothing was changed; reading goes on.").
+			Fix("Wait, or have an operator look at /readyz and where the server's database URL leads", "")
+	case errors.Is(err, ledger.ErrUnavailable):
+		return later(afterAway, contract.CodeUnavailable, "The database does not answer. Nothing was changed.").
+			Fix("Send the request again", "")
+	}
+	return nil
+}
+
+// fromFull tells that nothing can be written, and where room has to be made.
+func fromFull(e *ledger.StorageFullError) *Problem {
+	return later(afterFull, contract.CodeStorageFull, "There is no room to write. Nothing was changed; reading goes on.").
+		Fix("Have an operator free space at "+e.Where+"; the server goes on by itself", "")
+}
+
+func later(seconds int, code, detail string) *Problem {
+	p := New(code, detail)
+	p.RetryAfter = seconds
+	return p
+}
