@@ -65,6 +65,10 @@ type Config struct {
 // maxLines is how many log lines are kept for the model between two steps.
 const maxLines = 200
 
+// maxLogs is how many logs are told apart, so that a secret that spans lines of
+// one is found between the lines of others.
+const maxLogs = 1000
+
 // Agent learns and places. It is safe for concurrent use by its sources and its
 // loop.
 type Agent struct {
@@ -76,8 +80,9 @@ type Agent struct {
 	seen   map[string]job // jobs counted lately and those that run, by id
 	newest time.Time      // of the jobs seen
 	lines  []redact.Scrubbed
-	asked  time.Time // when the model was given lines last
-	late   int       // rows older than what was counted already
+	logs   map[string]*redact.Stream // by the source of the lines
+	asked  time.Time                 // when the model was given lines last
+	late   int                       // rows older than what was counted already
 	unsent outbox.Outbox
 	news   chan struct{}
 }
@@ -94,7 +99,7 @@ func New(cfg Config) (*Agent, error) {
 	if err := cfg.Place.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the placing configuration: %w", err)
 	}
-	a := &Agent{cfg: cfg, seen: map[string]job{}, news: make(chan struct{}, 1)}
+	a := &Agent{cfg: cfg, seen: map[string]job{}, logs: map[string]*redact.Stream{}, news: make(chan struct{}, 1)}
 	return a, a.load()
 }
 
@@ -112,7 +117,7 @@ func (a *Agent) Handle(_ context.Context, items []source.Item) error {
 	}
 	for _, item := range items {
 		if item.Line != nil {
-			a.note(item.Line.Text)
+			a.note(*item.Line)
 		}
 	}
 	a.forget()
@@ -197,11 +202,17 @@ func ended(r history.Record, known bool, now time.Time) (time.Time, bool) {
 
 // note keeps a log line, without its secrets, for the model; not one about what
 // Forewarm itself does.
-func (a *Agent) note(text string) {
-	if history.IsOwnLine(text) {
+func (a *Agent) note(raw source.Line) {
+	if history.IsOwnLine(raw.Text) {
 		return // or the agent would take its own acts for evidence
 	}
-	line, _ := a.cfg.Scrub.Redact(text)
+	if len(a.logs) >= maxLogs && a.logs[raw.Source] == nil {
+		clear(a.logs)
+	}
+	if a.logs[raw.Source] == nil {
+		a.logs[raw.Source] = a.cfg.Scrub.NewStream()
+	}
+	line, _ := a.logs[raw.Source].Redact(raw.Text)
 	a.lines = append(a.lines, line)
 	if over := len(a.lines) - maxLines; over > 0 {
 		a.lines = a.lines[over:]

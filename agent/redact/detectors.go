@@ -48,7 +48,9 @@ func (d detector) find(text, lower string) []span {
 // builtin is the table of detectors. Those with a fixed beginning come first and
 // need no word boundary: a secret glued to a word is a secret. The formats are
 // those that the issuers publish for secret scanners.
-var builtin = []detector{
+var builtin = slices.Concat(knownRules, commandRules, namedRules, languageRules, codeRules, privateRules, lastRules)
+
+var knownRules = []detector{
 	re("forewarm-key", "gpa_", `gpa_[A-Za-z0-9]{1,16}_[A-Za-z0-9]{6,32}_[A-Za-z0-9]{20,}(?:_[A-Za-z0-9]{1,12})?`),
 	re("private-key", "begin", `-{2,}\s*BEGIN[^-]{0,60}(?:KEY|CERTIFICATE|MESSAGE)[^-]{0,20}-{2,}.*`),
 	re("private-key", "age-secret-key-1", `AGE-SECRET-KEY-1[0-9A-Z]{20,}`),
@@ -73,6 +75,11 @@ var builtin = []detector{
 	re("jwt", "eyj", `eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*)*`),
 	re("url-password", "://", `[A-Za-z][A-Za-z0-9+.-]*://([^\s"'<>]*)@`),
 	re("dsn", "@tcp( @udp( @unix(", `[^\s"'=]+:([^\s"']+)@(?:tcp|udp|unix)\(`),
+	re("cloud-token", "atlasv1 dp. pul- ntn_ figd_", `[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{20,}|dp\.[a-z]{2,5}\.[A-Za-z0-9]{20,}|pul-[a-f0-9]{20,}|ntn_[A-Za-z0-9]{20,}|figd_[A-Za-z0-9_-]{20,}`),
+}
+
+// namedRules find what a name or a header says is a secret.
+var namedRules = []detector{
 	re("authorization", "authorization", `(?i)authorization["']?\s*[:=]\s*(.+)`),
 	re("cookie", "cookie", `(?i)\b(?:set-)?cookie["']?\s*[:=]\s*(.+)`),
 	re("passphrase", "pass mnemonic seed", `(?i)(?:pass[ _-]?phrase|mnemonic|seed[ _-]phrase)["']?\s*[:=]\s*(.+)`),
@@ -81,23 +88,27 @@ var builtin = []detector{
 	{name: "named-secret", needs: secretWords, re: regexp.MustCompile(`(?i)` + secretName + `["'\]]*\s*(?:=>|:=|==|[=:])\s*(?:"([^"]+)"?)`), keep: harmless},
 	{name: "named-secret", needs: secretWords, re: regexp.MustCompile(`(?i)` + secretName + `["'\]]*\s*(?:=>|:=|==|[=:])\s*(?:'([^']+)'?)`), keep: harmless},
 	{name: "named-secret", needs: secretWords, re: regexp.MustCompile(`(?i)-` + secretName + `\s+["']?([^\s"'-][^\s"']*)`), keep: harmless},
-	{name: "named-secret", needs: secretWords, re: regexp.MustCompile(`(?i)\b(?:password|passwd|secret)\s+(?:is|was|to)\s+["']?([^\s"']+)`)},
+}
+
+// lastRules find addresses, names after their signs, and what looks random. They come last, so that a secret is named
+// after the rule that knows most of it.
+var lastRules = []detector{
 	re("email", "@", `[A-Za-z0-9._%+'-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`),
-	re("user-at-host", "@", `[A-Za-z_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*`),
+	re("user-at-host", "@", `[A-Za-z_][A-Za-z0-9._-]*@(?:[A-Za-z]|[0-9]+[A-Za-z.])[A-Za-z0-9.-]*`),
 	re("ip", ".", `[0-9]{1,3}(?:\.[0-9]{1,3}){3}`),
-	{name: "ip", needs: []string{":"}, re: regexp.MustCompile(`[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:%[0-9A-Za-z]+)?`), keep: notIPv6},
+	{name: "ip", needs: []string{":"}, re: regexp.MustCompile(`(?:^|[^\w:.])([0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:%[0-9A-Za-z]+)?)`), keep: notIPv6},
 	re("mac", ": -", `[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}`),
 	re("home", "home users scratch", `(?i)(?:/home|/users|/export/home|/nfs/home|\\users|/scratch|/data/home)[/\\]+([^\s/\\"':;,]+)`),
 	re("home", "~", `(?:^|[\s"'=:(])~([A-Za-z][A-Za-z0-9._-]+)`),
 	re("user", "user login owner uid logname account run", `(?i)\b(?:user(?:name|id)?|login|owner|uid|logname|account_?name|run_?as)["']?\s*[=:]\s*["']?([A-Za-z0-9_.@$\\-]+(?:\([^)]*\))?)`),
-	re("user", "user", `(?i)\b(?:for|by|invalid|from) user\s+([A-Za-z0-9_.-]+)`),
+	{name: "user", needs: []string{"user"}, keep: noName, re: regexp.MustCompile(`(?i)\b(?:for|by|invalid|from) user\s+([A-Za-z0-9_.-]+)`)},
 	re("host", "host node server machine worker fqdn", `(?i)\b(?:host(?:name)?|node(?:name|list)?|server|machine|worker|fqdn)["']?\s*[=:]\s*["']?([A-Za-z0-9_.\[\],-]+)`),
 	re("host", ":", `^(?:<[0-9]+>)?[A-Z][a-z]{2}\s+[0-9]{1,2}\s[0-9:]{8}\s+([A-Za-z0-9._-]+)`),
 	re("host", ".", `(?i)\b(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:com|net|org|io|ai|dev|edu|gov|mil|int|internal|intranet|local|localdomain|lan|corp|cloud|app|tech|systems|cluster|home|private|info|biz|co|uk|de|fr|ch|at|nl|eu|us|ca|cn|jp|kr|in|au|br|se|no|fi|dk|pl|it|es|be)\b`),
 	re("host", "ip-", `\bip-[0-9]{1,3}(?:-[0-9]{1,3}){3}\b`),
-	re("uuid", "-", `[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`),
-	re("hex", "", `(?:[0-9a-fA-F]{2}[: ]){15,}[0-9a-fA-F]{2}|[0-9a-fA-F]{32,}`),
-	{name: "random", re: regexp.MustCompile(`[A-Za-z0-9+/=_~.-]{20,}`), keep: orderly},
+	{name: "uuid", needs: []string{"-"}, re: regexp.MustCompile(`(?i)(?:\b(?:job|run|task|trial|batch|trace)(?:[ _-]?id)?["']?[=: #]{1,2}["']?)?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})`), keep: introduced},
+	{name: "hex", re: regexp.MustCompile(`(?i)(?:\b(?:commit|sha|revision|rev|checkout|HEAD is now at)["']?[=: ]{1,2}["']?)?((?:[0-9a-f]{2}[: ]){15,}[0-9a-f]{2}|[0-9a-f]{32,})`), keep: introduced},
+	{name: "random", re: regexp.MustCompile(`[A-Za-z0-9+/=_~.-]{16,}`), keep: orderly},
 }
 
 // re makes a detector; needs holds its words, divided by spaces.
@@ -106,25 +117,37 @@ func re(name, needs, pattern string) detector {
 }
 
 // secretWords are the needs of secretName.
-var secretWords = strings.Fields("pass pwd secret token key credential auth session conn dsn salt signature nonce otp pin")
+var secretWords = strings.Fields("pass pwd pw secret token key credential auth session conn dsn salt signature nonce otp pin psk")
 
 // secretName matches the name of something whose value is a secret.
-const secretName = `[A-Za-z0-9_.-]*(?:passw(?:or)?d|passwd|passcode|\bpass|_pass|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|encryption[_-]?key|signing[_-]?key|ssh[_-]?key|license[_-]?key|account[_-]?key|auth[_-]?key|_key|credential|auth|session|conn(?:ection)?[_-]?str(?:ing)?|dsn|salt|signature|nonce|otp|\bpin)[A-Za-z0-9_.-]*`
+const secretName = `[A-Za-z0-9_.-]*(?:passw(?:or)?d|passwd|passcode|\bpass|_pass|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|encryption[_-]?key|signing[_-]?key|ssh[_-]?key|license[_-]?key|account[_-]?key|auth[_-]?key|_key|credential|auth|session|conn(?:ection)?[_-]?str(?:ing)?|dsn|salt|signature|nonce|\b[mt]?otp\b|\bpin\b|pswd|\bpw\b|_pw\b|\bpsk)[A-Za-z0-9_.-]*`
 
 // countName matches names that hold "token" and mean a number of them.
 var countName = regexp.MustCompile(`(?i)tokens|token_?(?:count|id|len|num|s)|(?:num|max|min|n|total|per)_?token`)
 
 var smallNumber = regexp.MustCompile(`^[0-9.,eE+/-]{1,16}[kKmMbB]?$`)
 
-// harmless keeps numbers of tokens, which training logs are full of.
+// harmlessName matches names that only begin like that of a secret, and harmlessValue what no secret is.
+var (
+	harmlessName  = regexp.MustCompile(`(?i)tokeni[sz]|passe[sd]|passing|bypass|keyboard|private_steps|always`)
+	harmlessValue = regexp.MustCompile(`(?i)^(?:true|false|none|null|nil|yes|no|on|off|enabled|disabled|required|\*+)$`)
+)
+
+// introduced keeps hashes of revisions and ids of jobs, which the words before them tell from keys.
+func introduced(match, group string) bool { return len(match) > len(group) }
+
+// harmless keeps numbers of tokens, which training logs are full of, and what is no secret by its name or its value.
 func harmless(match, value string) bool {
 	name, _, _ := strings.Cut(match, value)
+	if harmlessName.MatchString(name) || harmlessValue.MatchString(value) {
+		return true
+	}
 	return countName.MatchString(name) && smallNumber.MatchString(value)
 }
 
 // notIPv6 keeps times of day and whatever else has colons.
-func notIPv6(match, _ string) bool {
-	address, _, _ := strings.Cut(match, "%")
+func notIPv6(_, group string) bool {
+	address, _, _ := strings.Cut(group, "%")
 	_, err := netip.ParseAddr(address)
 	return err != nil || len(address) < 4
 }

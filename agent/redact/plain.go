@@ -32,9 +32,12 @@ func plain(line string) string {
 }
 
 // finish removes the terminal sequences, and makes all spaces alike.
-func finish(text string) string {
+func finish(text string) string { return strings.TrimSpace(tidy(text)) }
+
+// tidy is finish for a piece of a line, whose spaces at its ends count.
+func tidy(text string) string {
 	text = controls.ReplaceAllString(ansi.ReplaceAllString(text, ""), "")
-	return strings.TrimSpace(strings.ReplaceAll(text, weakSpace, " "))
+	return strings.ReplaceAll(text, weakSpace, " ")
 }
 
 // plainRune returns the character to read in place of r, or -1 for none.

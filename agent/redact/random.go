@@ -13,7 +13,40 @@ import (
 // random text has many different characters (Shannon entropy) and changes often
 // between capitals, small letters and digits; "train_resnet50_batch256" does not.
 func orderly(match, _ string) bool {
+	for part := range strings.FieldsFuncSeq(match, func(r rune) bool { return strings.ContainsRune("/=._-", r) }) {
+		if unspeakable(part) {
+			return false
+		}
+	}
+	if hexWord.MatchString(match) || len(match) < 20 && strings.ContainsAny(match, "/=._-") {
+		return true
+	}
 	return entropy(match) < 3 || changes(match) < 0.25
+}
+
+// hexWord matches what the rules for hex and UUIDs decide about.
+var hexWord = regexp.MustCompile(`(?i)^(?:[a-z_]+=)?(?:[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
+
+// unspeakable reports whether a word of 16 letters or more has five consonants in a row twice, or seven once: words of
+// no language that logs are written in do, and a random text nearly always does.
+func unspeakable(word string) bool {
+	if len(word) < 16 {
+		return false
+	}
+	row, fives := 0, 0
+	for _, c := range strings.ToLower(word) {
+		if c < 'a' || c > 'z' || strings.ContainsRune("aeiouy", c) {
+			row = 0
+			continue
+		}
+		if row++; row == 5 {
+			fives++
+		}
+		if row == 7 || fives == 2 {
+			return true
+		}
+	}
+	return false
 }
 
 // entropy is the Shannon entropy of the bytes of s, in bits per byte.
@@ -83,9 +116,38 @@ func class(b byte) int {
 // packed matches text that may be encoded.
 var packed = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}={0,6}`)
 
+// short matches what may be a password in base64 or hex: few other words are text when decoded.
+var short = regexp.MustCompile(`(?:^|[\s"'=:])([A-Za-z0-9+/]{6,31}={1,2}|[A-Za-z0-9+/]{8,32}|[0-9a-f]{12,32})(?:$|[\s"',;|])`)
+
+// shortly returns the words that decode to printable text: padded base64, base64 of mixed letters, and hex.
+func shortly(text string) []span {
+	var found []span
+	for _, m := range short.FindAllStringSubmatchIndex(text, -1) {
+		word := text[m[2]:m[3]]
+		b, err := base64.StdEncoding.DecodeString(word)
+		mixed := strings.HasSuffix(word, "=") || share(word) > 0.2
+		if h, failed := hex.DecodeString(word); failed == nil && len(h) >= 6 && strings.ContainsAny(word, "abcdef") {
+			b, err, mixed = h, nil, true
+		}
+		if err == nil && mixed && printable(b) {
+			found = append(found, span{from: m[2], to: m[3], name: "encoded"})
+		}
+	}
+	return found
+}
+
+func printable(b []byte) bool {
+	for _, c := range b {
+		if c < 0x20 || c > 0x7e {
+			return false
+		}
+	}
+	return len(b) >= 4
+}
+
 // encoded returns words that decode to text with a secret in it.
 func (r *Redactor) encoded(text string) []span {
-	var found []span
+	found := shortly(text)
 	for _, m := range packed.FindAllStringIndex(text, -1) {
 		for _, inner := range decodings(text[m[0]:m[1]]) {
 			if r.secretIn(inner) {

@@ -7,10 +7,10 @@
 // quotes, string joins and tags removed, so that a secret that was split or
 // encoded is found too. What any view shows is cut out of the line.
 //
-// It errs on the side of cutting too much. It works on single lines: of a key
-// that spans lines, each long line is found by its randomness, and a short last
-// line may stay. No redactor finds every secret, which is why redacted text goes
-// nowhere but to the model that the customer chose.
+// It errs on the side of cutting too much. A Redactor works on single lines, a
+// Stream on those of one log, and so on secrets that span lines. No redactor finds
+// every secret, which is why redacted text goes nowhere but to the model that the
+// customer chose.
 package redact
 
 import (
@@ -68,6 +68,7 @@ type Config struct {
 // Redactor cuts secrets out of lines. It is safe for concurrent use.
 type Redactor struct {
 	detectors []detector
+	marks     *regexp.Regexp // of what was cut out
 	maxLine   int
 }
 
@@ -96,6 +97,7 @@ func New(c Config) (*Redactor, error) {
 		}
 		r.detectors = append(r.detectors, detector{name: "word", re: regexp.MustCompile(`(?i)` + regexp.QuoteMeta(w))})
 	}
+	r.marks = regexp.MustCompile(`\[redacted:(?:` + strings.Join(append(Names(), "custom", "word", "encoded", "line"), "|") + `)\]`)
 	return r, nil
 }
 
@@ -110,11 +112,42 @@ func Names() []string {
 
 // Redact returns the line without what the detectors find, each piece replaced
 // by "[redacted:name]". Any input is safe, and work is bounded by the longest
-// line of the configuration.
+// line of the configuration. What was redacted stays as it is: cutting out one
+// piece can show another, so it is done until nothing is found.
 func (r *Redactor) Redact(line string) (Scrubbed, Count) {
-	base := plain(bound(line, 8*r.maxLine))
-	text, count := cut(base, r.find(base))
-	return Scrubbed{text: truncate(finish(text), r.maxLine)}, count
+	text, count := bound(line, 8*r.maxLine), Count{}
+	for range passes {
+		once, found := r.pass(text)
+		count.Add(found)
+		if once == text || len(found) == 0 && once == finish(plain(once)) {
+			return Scrubbed{text: once}, count
+		}
+		text = once
+	}
+	count.Add(Count{"line": 1})
+	return Scrubbed{text: "[redacted:line]"}, count
+}
+
+// passes is how often a line is looked at; one that still shows something is cut out whole.
+const passes = 6
+
+// pass redacts what stands between the marks of earlier passes.
+func (r *Redactor) pass(text string) (string, Count) {
+	var out strings.Builder
+	count, at := Count{}, 0
+	between := func(piece string) {
+		base := plain(piece)
+		clean, found := cut(base, r.find(base))
+		out.WriteString(tidy(clean))
+		count.Add(found)
+	}
+	for _, m := range r.marks.FindAllStringIndex(text, -1) {
+		between(text[at:m[0]])
+		out.WriteString(text[m[0]:m[1]])
+		at = m[1]
+	}
+	between(text[at:])
+	return truncate(strings.TrimSpace(out.String()), r.maxLine), count
 }
 
 // bound cuts a line that is too long to look at, at a space, so that no half of
@@ -138,7 +171,11 @@ func truncate(text string, limit int) string {
 	for limit > 0 && !utf8.RuneStart(text[limit]) {
 		limit--
 	}
-	return text[:limit]
+	text = text[:limit]
+	if i := strings.LastIndex(text, "[redacted:"); i >= 0 && !strings.Contains(text[i:], "]") {
+		text = text[:i] // half a mark would be taken for text
+	}
+	return strings.TrimSpace(text)
 }
 
 // span is a piece of the base text and the rank of the detector that found it.

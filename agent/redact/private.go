@@ -1,0 +1,80 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+)
+
+// privateRules find what tells of people, places and projects.
+var privateRules = []detector{
+	{name: "card", re: regexp.MustCompile(`\b(?:[0-9][ -]?){14,18}[0-9]\b`), keep: noCard},
+	{name: "iban", re: regexp.MustCompile(`\b[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b`), keep: noIBAN},
+	re("phone", "+", `\+[1-9][0-9]{0,2}(?:[ ./()-]{0,2}[0-9]){7,12}\b`),
+	re("phone", "- .", `\([0-9]{3}\) ?[0-9]{3}[-. ][0-9]{4}\b|\b[0-9]{3}-[0-9]{3}-[0-9]{4}\b|\b[0-9]{3}\.[0-9]{3}\.[0-9]{4}\b`),
+	re("phone", "tel tél fon phone mobile mobil fax call", `(?i)\b(?:t[eé]l(?:efon\w*|ephone)?|fon|phone|mobile?|handy|fax|call|cell)\b[.:= ]{0,3}(\+?[0-9](?:[ ./()-]{0,2}[0-9]){5,13})\b`),
+	re("email", "at", `(?i)\b([A-Z0-9._+-]+)\s*[\[(]\s*at\s*[\])]\s*[A-Z0-9-]+(?:\s*(?:[\[(]\s*dot\s*[\])]|\.)\s*[A-Z0-9]+)+`),
+	re("path", "/", `(?:^|[\s"'=:(,@])(?:/(?:home|users|data|projects?|proj|work|works?paces?|mnt|srv|scratch|gpfs|lustre|nfs|fsx|efs|shared|export|storage|net|private|groups?|teams?|datasets?|ceph|beegfs|weka|root|media|vol[a-z0-9]*|Users|Volumes)|~[A-Za-z0-9._-]*)/([^\s"';,|)]+)`),
+	re("path", `\`, `(?i)\b[A-Z]:\\(?:Users|Projects?|Data|Work|Home|Src|Code|Dev)\\([^\s"';,|]+)`),
+	re("path", `\\`, `(?:^|\s)\\\\([A-Za-z0-9._-]+\\[^\s"']+)`),
+	re("url", "://", `\b[A-Za-z][A-Za-z0-9+.-]*://([^\s"'<>]+)`),
+	re("url", "arn:", `\barn:aws[a-z-]*:(\S+)`),
+	re("cloud-project", "projects/ subscriptions/", `\b(?:projects|subscriptions|resourceGroups)/([A-Za-z0-9][A-Za-z0-9._-]{3,})`),
+	{name: "host", needs: []string{"on ", "from ", "to ", "at ", "via "}, re: regexp.MustCompile(`(?i)\b(?:on|from|to|at|via)\s+(?:host|node|server|machine)\s+([A-Za-z0-9._-]*[0-9][A-Za-z0-9._-]*)`)},
+	re("host", "ssh scp", `\b(?:ssh|scp|rsync)\s+(?:-[A-Za-z]+\s+(?:[0-9]+\s+)?)*([a-z][A-Za-z._-]*[0-9][A-Za-z0-9._-]*)`),
+	re("host", "node dgx hgx compute trainer login srv nid gpu cn", `(?i)\b(?:node|dgx|hgx|compute|trainer|login|srv|nid|gpu-?node|cn)[-_]?(?:[a-z]+-)*[0-9]{1,5}\b`),
+	re("host", "gpu", `\bgpu(?:-[a-z0-9]+)*-?[0-9]{2,4}(?:[:\s]|$)`),
+	re("host", "addr nodelist hostname", `(?i)(?:MASTER_ADDR|NODELIST|HOSTNAME|_HOST|_ADDR)\s*=\s*(\S+)`),
+	{name: "user", needs: []string{"user", "by", "owner", "author", "to", "hello", "dear", "logname"}, keep: noName,
+		re: regexp.MustCompile(`(?i)\b(?:for user|as user|user|submitted by|owned by|started by|launched by|run by|requested by|cancell?ed by|commit by|owner[:=]|assigned to|reviewer|hello|dear|logname=)\s*@?([A-Za-z][A-Za-z0-9._-]{2,}(?-i: [A-Z][a-z]+)?)`)},
+	re("user", "author", `(?i)\bauthor:\s*([^<\n]+)`),
+	re("user", "@", `(?:^|\s)@([a-z][a-z0-9_-]{2,})\b`),
+	re("user", `\`, `\b[A-Z][A-Z0-9-]{1,14}\\([a-z][A-Za-z0-9._-]+)`),
+}
+
+// noCard keeps numbers that no card can have: of other issuers, or with wrong check digits.
+func noCard(match, _ string) bool {
+	digits := onlyDigits(match)
+	issued := len(digits) == 15 && (digits[:2] == "34" || digits[:2] == "37") ||
+		len(digits) == 16 && strings.ContainsRune("23456", rune(digits[0]))
+	sum := 0
+	for i := range len(digits) {
+		d := int(digits[len(digits)-1-i] - '0')
+		if i%2 == 1 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum += d
+	}
+	return !issued || sum%10 != 0
+}
+
+func onlyDigits(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// noIBAN keeps what has wrong check digits: the number with its first four characters moved to the end, letters
+// counted from 10, is 1 modulo 97.
+func noIBAN(match, _ string) bool {
+	text := strings.ReplaceAll(match, " ", "")
+	rest := 0
+	for _, c := range text[4:] + text[:4] {
+		switch {
+		case c >= '0' && c <= '9':
+			rest = (rest*10 + int(c-'0')) % 97
+		default:
+			rest = (rest*100 + int(c-'A') + 10) % 97
+		}
+	}
+	return len(text) < 15 || len(text) > 34 || rest != 1
+}
+
+// noName keeps the words that follow "user" and "by" in messages about no person.
+func noName(_, word string) bool { return noNames.MatchString(word) }
+
+var noNames = regexp.MustCompile(`(?i)^(?:error|errors|input|defined|time|code|mode|space|requested|not|is|has|had|was|config|settings?|data|group|level|limit|memory|process|timeout|hand|the|an?|world|scheduler|system|slurm|preemption|default|all|each|rank|gpus?|epoch|step|name|id|count|all|interrupt|signal|request|quota|there|sir|team|everyone|using|with|for|from|expired)$`)

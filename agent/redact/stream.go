@@ -1,0 +1,118 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+)
+
+// hidden is the most lines that one secret may span: a key of 16384 bits has 200.
+const hidden = 200
+
+// Stream redacts the lines of one log in their order, and so finds secrets that span lines: keys in PEM, YAML blocks,
+// commands that go on. It is not safe for concurrent use.
+type Stream struct {
+	redactor *Redactor
+	open     unfinished
+}
+
+// unfinished says what the lines to come may still belong to.
+type unfinished struct {
+	kind   int // of what was opened; none when 0
+	left   int // lines that it may still span
+	indent int // of the line that opened a block
+}
+
+const (
+	noSpan  = iota
+	pemSpan // until its end
+	pemTail // a line of base64 was seen: what follows in base64 belongs to it
+	block   // until a line that is not indented more
+	next    // the next line
+	columns // a header row named a password
+)
+
+// NewStream returns a Stream that has seen nothing.
+func (r *Redactor) NewStream() *Stream { return &Stream{redactor: r} }
+
+var (
+	pemBegins = regexp.MustCompile(`-{2,}\s*BEGIN[^-]{0,60}(?:KEY|CERTIFICATE|MESSAGE)[^-]{0,20}-{2,}`)
+	pemEnds   = regexp.MustCompile(`-{2,}\s*END[^-]{0,80}-{2,}`)
+	pemBody   = regexp.MustCompile(`(?:^|\s)[A-Za-z0-9+/]{60,76}={0,2}\s*$`)
+	pemRest   = regexp.MustCompile(`(?:^|\s)[A-Za-z0-9+/]{4,76}={0,2}\s*$`)
+	// opensBlock and opensNext end in the name of a secret whose value is still to come.
+	opensBlock = regexp.MustCompile(`(?i)` + secretName + `["']?\s*:\s*[|>][+-]?[0-9]?\s*$`)
+	opensNext  = regexp.MustCompile(`(?i)(?:` + secretName + `["']?\s*[:=]\s*\\?|-` + secretName + `\s*\\|\bpasswords? (?:is|was))\s*$`)
+	opensTable = regexp.MustCompile(`(?i)^(?:[a-z_]+,)*(?:password|passwd|secret|token)(?:,[a-z_]+)*\s*$`)
+	base64Only = regexp.MustCompile(`^[A-Za-z0-9+/=]+$`)
+)
+
+// Redact is Redactor.Redact for the next line of the log.
+func (s *Stream) Redact(line string) (Scrubbed, Count) {
+	base := finish(plain(bound(line, 8*s.redactor.maxLine)))
+	indent := len(line) - len(strings.TrimLeft(line, " \t"))
+	if name := s.belongs(base, indent); name != "" {
+		return Scrubbed{text: "[redacted:" + name + "]"}, Count{name: 1}
+	}
+	s.opens(base, indent)
+	return s.redactor.Redact(line)
+}
+
+// belongs returns the name of the secret that the line is a part of, or nothing.
+func (s *Stream) belongs(text string, indent int) string {
+	if s.open.kind == noSpan || text == "" {
+		return ""
+	}
+	was := s.open
+	if s.open.left--; s.open.left <= 0 {
+		s.open = unfinished{}
+	}
+	switch was.kind {
+	case pemSpan:
+		if pemEnds.MatchString(text) {
+			s.open = unfinished{}
+		}
+		return "private-key"
+	case pemTail:
+		if pemRest.MatchString(text) {
+			if !pemBody.MatchString(text) {
+				s.open = unfinished{}
+			}
+			return "private-key"
+		}
+	case block:
+		if indent > was.indent {
+			return "named-secret"
+		}
+	case next, columns:
+		s.open = unfinished{}
+		return "named-secret"
+	}
+	s.open = unfinished{}
+	return ""
+}
+
+// opens notes that the line begins what spans lines.
+func (s *Stream) opens(text string, indent int) {
+	switch lower := strings.ToLower(text); {
+	case pemBegins.MatchString(text) && !pemEnds.MatchString(text):
+		s.open = unfinished{kind: pemSpan, left: hidden}
+	case pemBody.MatchString(text):
+		s.open = unfinished{kind: pemTail, left: hidden}
+	case !secretWordIn(lower):
+	case opensBlock.MatchString(text):
+		s.open = unfinished{kind: block, left: hidden, indent: indent}
+	case opensTable.MatchString(text):
+		s.open = unfinished{kind: columns, left: 1}
+	case opensNext.MatchString(text) && !countName.MatchString(text):
+		s.open = unfinished{kind: next, left: 1}
+	}
+}
+
+func secretWordIn(lower string) bool {
+	for _, w := range secretWords {
+		if strings.Contains(lower, w) {
+			return true
+		}
+	}
+	return false
+}
