@@ -200,3 +200,16 @@ func TestAWriterThatFailsIsTold(t *testing.T) {
 	require.ErrorIs(t, show.JSON(broken{}, r), io.ErrClosedPipe)
 	require.ErrorIs(t, show.HTML(broken{}, r), io.ErrClosedPipe)
 }
+
+// Headers wrap and tables scroll beside a first column that stays, so that no width hides the last column, the cost.
+func TestThePageFitsNarrowScreens(t *testing.T) {
+	t.Parallel()
+	css, err := os.ReadFile("page.css")
+	require.NoError(t, err)
+	for _, rule := range []string{
+		`thead th \{[^}]*white-space: normal`, `\.wide \{ overflow-x: auto`, `th:first-child \{ position: sticky`,
+		`@media \(max-width: 48rem\) \{[^@]*tbody th \{ white-space: normal`,
+	} {
+		require.Regexp(t, rule, string(css))
+	}
+}
