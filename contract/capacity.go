@@ -78,6 +78,7 @@ type PoolPatch struct {
 	OnlineShare        *int          `json:"online_share,omitempty" minimum:"0" maximum:"1000" nullable:"false"`
 	BorrowIdle         *bool         `json:"borrow_idle,omitempty" nullable:"false"`
 	Paused             *bool         `json:"paused,omitempty" nullable:"false"`
+	Force              bool          `json:"force,omitempty" doc:"Split the pool although a workload has booked more than its new share; what is booked stays."`
 }
 
 // Node is one machine of a pool.
@@ -100,6 +101,9 @@ type Node struct {
 	RequestedAt      time.Time `json:"requested_at"`
 	BootingAt        time.Time `json:"booting_at,omitzero"`
 	ReadyAt          time.Time `json:"ready_at,omitzero"`
+	QuarantinedAt    time.Time `json:"quarantined_at,omitzero" doc:"Since when it is in quarantine, which goes on."`
+	Kept             bool      `json:"kept,omitempty" doc:"An operator keeps it for inspection, until it is resumed or drained."`
+	Resuming         bool      `json:"resuming,omitempty" doc:"An operator wants it back; its health gate looks at it first."`
 	RetiredAt        time.Time `json:"retired_at,omitzero"`
 	GoneAt           time.Time `json:"gone_at,omitzero"`
 	Version          int       `json:"version"`

@@ -114,6 +114,9 @@ func (d *desk) rearrange(p gpu.Pool) {
 	if p.OnlineShare > 0 {
 		d.split = map[gpu.Workload]*calendar.Profile{gpu.Online: {}, gpu.Batch: {}}
 	}
+	for _, n := range d.nodes.rows {
+		d.block(*n)
+	}
 	for _, r := range d.reservations.rows {
 		if r.Placed() {
 			d.places.Force(r.Booking())
@@ -240,11 +243,13 @@ func (d *desk) setNode(from, to *node.Node) {
 		d.vacate(*from)
 	}
 	if to == nil {
+		d.places.Remove("kept:" + from.ID)
 		d.nodes.remove(from.ID)
 		return
 	}
 	d.nodes.set(*to)
 	d.seat(*to)
+	d.block(*to)
 }
 
 // tally returns what an organization is committed to, counted over every pool.

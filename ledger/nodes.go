@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -195,6 +196,12 @@ func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Machine
 			p.putPool(next)
 			u.wakePlan(p.Pool.ID)
 		}
+		if n.State() == node.Quarantined {
+			resuming := n.Quarantine.Resuming
+			if err := u.inspected(p, n, m); err != nil || resuming {
+				return errors.Join(err, u.tx.Finish(g, time.Time{}, "")) // ResumeNode made one more check
+			}
+		}
 		return u.tx.Finish(g, u.now().Add(l.cfg.VerifyEvery), "")
 	})
 }
@@ -212,6 +219,10 @@ func (l *Ledger) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason st
 			return u.tx.Finish(g, u.now().Add(l.cfg.VerifyEvery), "")
 		case node.Booting:
 			return u.giveUpBoot(p, n, g, reason)
+		case node.Quarantined:
+			if n.Quarantine.Resuming {
+				u.notResumed(p, n, reason)
+			}
 		}
 		return u.tx.Finish(g, time.Time{}, "")
 	})

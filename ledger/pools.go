@@ -43,8 +43,20 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prio
 
 // UpdatePool changes a pool's definition. What identifies its machines cannot
 // change while any exist. A pool may become smaller than what is promised in it:
-// the planner moves those promises, or flags them until the pool grows again. ErrConflict means that version is not the current one.
+// the planner moves those promises, or flags them until the pool grows again. A
+// share cannot be cut below what its workload has booked: that is *ShareTakenError.
+// ErrConflict means that version is not the current one.
 func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool)) (Pool, error) {
+	return l.updatePool(ctx, actor, idOrName, version, change, false)
+}
+
+// ForcePool is UpdatePool that also cuts shares below what is booked. What is
+// beyond the new share stays, and the journal says how much that is.
+func (l *Ledger) ForcePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool)) (Pool, error) {
+	return l.updatePool(ctx, actor, idOrName, version, change, true)
+}
+
+func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool), force bool) (Pool, error) {
 	var out Pool
 	err := l.do(ctx, actor, func(u *unit) error {
 		if actor.Role != Operator {
@@ -62,11 +74,15 @@ func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, v
 		if err := checkPoolChange(p, def); err != nil {
 			return err
 		}
+		taken := p.sharesTaken(def, u.now())
+		if taken != nil && !force {
+			return taken
+		}
 		out = p.Pool
 		out.Pool = def
 		p.putPool(out)
 		u.wakePlan(def.ID)
-		u.event(Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name})
+		u.event(Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name + taken.overhang()})
 		return nil
 	})
 	out.Version++
@@ -155,20 +171,15 @@ func checkPool(p gpu.Pool) error {
 
 // DrainNode takes no more work on a node and removes it once it is empty.
 func (l *Ledger) DrainNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return l.moveNode(ctx, actor, nodeID, node.Drain, "drain it")
+	return l.moveNode(ctx, actor, nodeID, "drain it", func(u *unit, p *poolUnit, n node.Node) (node.Node, error) {
+		return u.stepNode(p, n, node.Drain, "asked", "")
+	})
 }
 
-// ResumeNode takes a draining or quarantined node back into use.
-func (l *Ledger) ResumeNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return l.moveNode(ctx, actor, nodeID, node.Resume, "resume it")
-}
-
-// QuarantineNode takes a ready node out of use; what runs on it fails.
-func (l *Ledger) QuarantineNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return l.moveNode(ctx, actor, nodeID, node.Quarantine, "quarantine it")
-}
-
-func (l *Ledger) moveNode(ctx context.Context, actor Actor, id string, e node.Event, asked string) (node.Node, error) {
+// moveNode changes a node for an operator.
+func (l *Ledger) moveNode(ctx context.Context, actor Actor, id, asked string,
+	move func(*unit, *poolUnit, node.Node) (node.Node, error),
+) (node.Node, error) {
 	var out node.Node
 	err := l.do(ctx, actor, func(u *unit) error {
 		if actor.Role != Operator {
@@ -186,7 +197,7 @@ func (l *Ledger) moveNode(ctx context.Context, actor Actor, id string, e node.Ev
 		if !ok {
 			n = seen
 		}
-		if out, err = u.stepNode(p, n, e, "asked", ""); err != nil {
+		if out, err = move(u, p, n); err != nil {
 			return &StateError{Subject: n.ID, State: string(n.State()), Asked: asked}
 		}
 		u.wakePlan(p.Pool.ID)

@@ -124,6 +124,12 @@ func (w *world) leave() {
 		_, err := w.ledger.Release(w.t.Context(), w.actor, a.ID)
 		require.NoError(w.t, err)
 	}
+	for _, n := range w.nodes() {
+		if n.Kept() {
+			_, err := w.ledger.DrainNode(w.t.Context(), w.actor, n.ID)
+			require.NoError(w.t, err)
+		}
+	}
 	for _, r := range w.reservations() {
 		_, err := w.ledger.CancelReservation(w.t.Context(), w.actor, r.ID)
 		require.NoError(w.t, err)

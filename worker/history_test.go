@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
@@ -45,7 +47,7 @@ type history struct {
 
 func (h history) act() {
 	h.t.Helper()
-	acts := []func() error{h.take, h.take, h.book, h.book, h.claim, h.claim, h.giveBack, h.giveBack, h.cancel, h.fail, h.fail, h.lose, h.restart}
+	acts := []func() error{h.take, h.take, h.book, h.book, h.claim, h.claim, h.giveBack, h.giveBack, h.cancel, h.fail, h.fail, h.lose, h.restart, h.keep, h.resume, h.early}
 	var refused *ledger.RefusedError
 	var late *ledger.StateError
 	if err := acts[h.rand.IntN(len(acts))](); err != nil && !errors.As(err, &refused) && !errors.As(err, &late) {
@@ -120,6 +122,33 @@ func (h history) lose() error {
 	for _, line := range h.cloud.Bill(h.clock.Now()).Lines {
 		if line.To.Equal(h.clock.Now()) {
 			return h.cloud.Kill(line.ID)
+		}
+	}
+	return nil
+}
+
+// keep has an operator keep a node that is ready.
+func (h history) keep() error { return h.steer(node.Ready, h.ledger.QuarantineNode) }
+
+// resume has an operator take a node back.
+func (h history) resume() error { return h.steer(node.Quarantined, h.ledger.ResumeNode) }
+
+func (h history) steer(in node.State, verb func(context.Context, ledger.Actor, string) (node.Node, error)) error {
+	for _, n := range h.nodes() {
+		if n.State() == in {
+			_, err := verb(h.t.Context(), h.actor, n.ID)
+			return err
+		}
+	}
+	return nil
+}
+
+// early claims what is booked, however far off its window is.
+func (h history) early() error {
+	for _, r := range h.reservations() {
+		if r.Placed() {
+			_, err := h.ledger.Claim(h.t.Context(), h.actor, r.ID, 0, "")
+			return err
 		}
 	}
 	return nil

@@ -35,6 +35,7 @@ const (
 	LateGoing  Cause = "late_release" // ready and not held any more, until its removal began
 	Unused     Cause = "unused"       // a ready GPU that nobody ever held
 	NoShow     Cause = "no_show"      // ready for a reservation that nobody came for
+	Quarantine Cause = "quarantined"  // kept out of use, and not held
 	Removal    Cause = "removal"      // from the start of its removal to its end
 )
 
@@ -50,7 +51,10 @@ type Machine struct {
 	Holds          []Hold
 	// Missed are the windows in which it stood ready for somebody who never came.
 	Missed []calendar.Interval
-	Orphan bool
+	// Quarantined are the times in which it was kept out of use. The End of one
+	// that goes on is zero.
+	Quarantined []calendar.Interval
+	Orphan      bool
 }
 
 // Hold is the time for which one of the machine's GPUs was somebody's.
@@ -163,11 +167,11 @@ func (m Machine) gap(spent map[account]time.Duration, gap calendar.Interval, idl
 	}
 	add(gap.Start, m.Ready, Boot)
 	at := m.Ready
-	for _, missed := range m.missed() {
-		start, end := later(missed.Start, at), earlier(missed.End, retired)
+	for _, part := range m.apart(retired) {
+		start, end := later(part.Start, at), earlier(part.End, retired)
 		if start.Before(end) {
 			add(at, start, idle)
-			add(start, end, NoShow)
+			add(start, end, part.cause)
 			at = end
 		}
 	}
@@ -175,8 +179,27 @@ func (m Machine) gap(spent map[account]time.Duration, gap calendar.Interval, idl
 	add(retired, gap.End, Removal)
 }
 
-func (m Machine) missed() []calendar.Interval {
-	return slices.SortedFunc(slices.Values(m.Missed), func(a, b calendar.Interval) int { return a.Start.Compare(b.Start) })
+// part is a time with a cause of its own.
+type part struct {
+	calendar.Interval
+	cause Cause
+}
+
+// apart are the parts of the machine's ready time that were not merely idle, by
+// start. Where two overlap, the first goes on.
+func (m Machine) apart(until time.Time) []part {
+	parts := make([]part, 0, len(m.Missed)+len(m.Quarantined))
+	for _, missed := range m.Missed {
+		parts = append(parts, part{missed, NoShow})
+	}
+	for _, kept := range m.Quarantined {
+		if kept.End.IsZero() {
+			kept.End = until
+		}
+		parts = append(parts, part{kept, Quarantine})
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return a.Start.Compare(b.Start) })
+	return parts
 }
 
 func (m Machine) waiting() Cause {
@@ -197,7 +220,7 @@ func (m Machine) account(cause Cause) account {
 // over goes, micro-dollar by micro-dollar, to the largest remainders (Hamilton's
 // method of apportionment), so that the parts add up.
 func share(spent map[account]time.Duration, total gpu.MicroUSD) []Charge {
-	type part struct {
+	type portion struct {
 		Charge
 		left uint64
 	}
@@ -205,9 +228,9 @@ func share(spent map[account]time.Duration, total gpu.MicroUSD) []Charge {
 	for _, d := range spent {
 		all += d
 	}
-	parts, rest := make([]part, 0, len(spent)), total
+	parts, rest := make([]portion, 0, len(spent)), total
 	for a, d := range spent {
-		p := part{Charge: Charge{Payer: a.payer, OrganizationID: a.organization, Cause: a.cause, GPUTime: d}}
+		p := portion{Charge: Charge{Payer: a.payer, OrganizationID: a.organization, Cause: a.cause, GPUTime: d}}
 		if all > 0 && total > 0 {
 			hi, lo := bits.Mul64(uint64(total), uint64(d))
 			quotient, left := bits.Div64(hi, lo, uint64(all))
@@ -216,7 +239,7 @@ func share(spent map[account]time.Duration, total gpu.MicroUSD) []Charge {
 		rest -= p.Amount
 		parts = append(parts, p)
 	}
-	slices.SortFunc(parts, func(a, b part) int {
+	slices.SortFunc(parts, func(a, b portion) int {
 		return cmp.Or(cmp.Compare(b.left, a.left), cmp.Compare(a.Payer, b.Payer),
 			cmp.Compare(a.OrganizationID, b.OrganizationID), cmp.Compare(a.Cause, b.Cause))
 	})

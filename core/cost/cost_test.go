@@ -129,5 +129,9 @@ func drawMachine(t *rapid.T) cost.Machine {
 		from := minute("missed from")
 		m.Missed = append(m.Missed, span(from, from+minute("missed for")))
 	}
+	for range rapid.IntRange(0, 2).Draw(t, "quarantined") {
+		from := minute("quarantined from")
+		m.Quarantined = append(m.Quarantined, span(from, from+minute("quarantined for")))
+	}
 	return m
 }

@@ -25,7 +25,7 @@ const (
 	Gone           State = "gone"            // the provider said so by id, twice
 	Failed         State = "failed"          // the provider refused; no machine was made
 	Lost           State = "lost"            // the provider no longer knows it, or it stopped answering
-	Quarantined    State = "quarantined"     // unhealthy; kept for inspection, takes no work
+	Quarantined    State = "quarantined"     // takes no work: unhealthy, or kept for inspection
 	NeedsAttention State = "needs_attention" // could not be removed so far; retried for ever
 )
 
@@ -42,7 +42,7 @@ const (
 	Drain      Event = "drain"      // not wanted any more
 	Resume     Event = "resume"     // wanted again
 	Lose       Event = "lose"       // the provider does not know it
-	Quarantine Event = "quarantine" // it proved unhealthy
+	Quarantine Event = "quarantine" // it proved unhealthy, or an operator keeps it
 	Retire     Event = "retire"     // remove it
 	Confirm    Event = "confirm"    // the provider said twice that it is gone
 	GiveUp     Event = "give_up"    // removal failed for too long: a person must look
@@ -71,6 +71,7 @@ var Machine = machine.Table[State, Event]{
 		{From: Draining, Event: Retire, To: Deprovisioning},
 		{From: Lost, Event: Retire, To: Deprovisioning},
 		{From: Quarantined, Event: Resume, To: Ready},
+		{From: Quarantined, Event: Drain, To: Draining},
 		{From: Quarantined, Event: Lose, To: Lost},
 		{From: Quarantined, Event: Retire, To: Deprovisioning},
 		{From: Deprovisioning, Event: Confirm, To: Gone},
@@ -101,6 +102,8 @@ type Node struct {
 	// ExpiresAt is when the machine ends by itself unless it is renewed; zero:
 	// never.
 	ExpiresAt time.Time
+	// Quarantine is what became of the node's quarantines.
+	Quarantine Quarantines
 
 	RequestedAt time.Time
 	BootingAt   time.Time
@@ -138,6 +141,7 @@ func (n Node) Apply(event Event, reason string, now time.Time) (Node, error) {
 	if err != nil {
 		return n, err
 	}
+	n.Quarantine = n.Quarantine.moved(n.state, to, now)
 	n.state, n.Reason = to, reason
 	switch to {
 	case Booting:

@@ -32,12 +32,12 @@ func (c *computation) active(a *allocation.Allocation) {
 	}
 }
 
-// service is how far the nodes of an allocation are. A draining node still serves
-// what is on it.
+// service is how far the nodes of an allocation are. A node that is draining, or
+// that an operator keeps, still serves what is on it.
 func (c *computation) service(slots []int) standing {
 	worst := ready
 	for _, slot := range slots {
-		if n := c.bySlot[slot]; n == nil || n.State() != node.Draining {
+		if n := c.bySlot[slot]; n == nil || n.State() != node.Draining && !n.Kept() {
 			worst = min(worst, c.slotStanding(slot))
 		}
 	}

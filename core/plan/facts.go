@@ -39,6 +39,7 @@ type Facts struct {
 	Behind       string        `json:"behind,omitempty"`       // who waits before it for the same time
 	Needed       bool          `json:"needed,omitempty"`       // something uses the node, or will very soon
 	Held         bool          `json:"held,omitempty"`         // somebody works on the node
+	Kept         bool          `json:"kept,omitempty"`         // an operator keeps the node for inspection
 	Usable       int           `json:"usable,omitempty"`       // nodes that are ready or on their way
 	Minimum      int           `json:"minimum,omitempty"`      // nodes that the pool keeps at all times
 	Coming       int           `json:"coming,omitempty"`       // nodes on their way
@@ -170,7 +171,7 @@ func judgeRetire(f Facts) string {
 	case node.Lost:
 		return ReasonNodeLost
 	case node.Quarantined:
-		return when(!f.Held, ReasonUnhealthy)
+		return when(!f.Held && !f.Kept, ReasonUnhealthy)
 	case node.Booting:
 		return when(f.reached(f.Due), ReasonBootTimeout)
 	default:

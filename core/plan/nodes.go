@@ -41,7 +41,7 @@ func (c *computation) nodes() {
 
 // leaving removes what is no longer of use.
 func (c *computation) leaving(n *node.Node) {
-	f := Facts{State: string(n.State()), Held: c.held[n.Slot], Lead: c.boot95}
+	f := Facts{State: string(n.State()), Held: c.held[n.Slot], Kept: n.Kept(), Lead: c.boot95}
 	if n.State() == node.Booting {
 		f.Due = n.RequestedAt.Add(max(c.policy.BootTimeout, timeoutFactor*c.boot95))
 		c.at(f.Due)

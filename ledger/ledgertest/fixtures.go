@@ -120,6 +120,9 @@ func fullNode(w *world, id, poolID string, slot int) node.Node {
 	n := readyNode(w, id, poolID, slot, day)
 	n = step(w, n, day.Add(time.Hour), node.Drain, node.Retire, node.Confirm)
 	n.AbsentAt, n.BilledUntil, n.ExpiresAt = day.Add(50*time.Minute), day.Add(49*time.Minute), day.Add(24*time.Hour)
+	n.Quarantine = node.Quarantines{Kept: true, Resuming: true, WarnedAt: day, Spans: []calendar.Interval{
+		{Start: day, End: day.Add(time.Minute)}, {Start: day.Add(time.Hour)},
+	}}
 	return n
 }
 

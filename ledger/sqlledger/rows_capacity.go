@@ -94,6 +94,7 @@ type nodeRow struct {
 	BilledFrom  int64  `gorm:"column:billed_from"`
 	BilledUntil int64  `gorm:"column:billed_until"`
 	Expires     int64  `gorm:"column:expires_at"`
+	Quarantine  string `gorm:"column:quarantine"`
 	State       string `gorm:"column:state"`
 	Requested   int64  `gorm:"column:requested_at"`
 	Booting     int64  `gorm:"column:booting_at"`
@@ -117,11 +118,16 @@ func nodeToRow(n node.Node) nodeRow {
 		Provisioner: n.Source.Provisioner, Region: n.Source.Region, Type: n.Source.Type,
 		Price: int64(n.Source.Price), MinBilling: n.Source.MinBilling.Microseconds(),
 		BilledFrom: micros(n.BilledFrom), BilledUntil: micros(n.BilledUntil), Expires: micros(n.ExpiresAt),
+		Quarantine: packQuarantine(n.Quarantine),
 	}
 }
 
 // value returns the node without its devices, which are rows of their own.
 func (r nodeRow) value() (node.Node, error) {
+	quarantine, err := unpackQuarantine(r.Quarantine)
+	if err != nil {
+		return node.Node{}, err
+	}
 	return node.Restore(node.Node{
 		ID: r.Head.ID, PoolID: r.PoolID, Slot: r.Slot, Generation: r.Generation, Token: r.Token,
 		ProviderID: r.ProviderID, Address: r.Address, Simulated: r.Simulated, Reason: r.Reason,
@@ -130,7 +136,7 @@ func (r nodeRow) value() (node.Node, error) {
 		GoneAt: moment(r.Gone), Version: r.Head.Version,
 		Source: gpu.Source{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
 			Price: gpu.MicroUSD(r.Price), MinBilling: span(r.MinBilling)},
-		BilledFrom: moment(r.BilledFrom), BilledUntil: moment(r.BilledUntil), ExpiresAt: moment(r.Expires),
+		BilledFrom: moment(r.BilledFrom), BilledUntil: moment(r.BilledUntil), ExpiresAt: moment(r.Expires), Quarantine: quarantine,
 	}, node.State(r.State))
 }
 

@@ -54,6 +54,7 @@ CREATE TABLE nodes (
     billed_from   BIGINT  NOT NULL,
     billed_until  BIGINT  NOT NULL,
     expires_at    BIGINT  NOT NULL,
+    quarantine    TEXT    NOT NULL, -- when it was kept out of use, as JSON; empty: never
     state         TEXT    NOT NULL CHECK (state IN ('requested', 'provisioning', 'booting', 'ready', 'draining', 'deprovisioning', 'gone', 'failed', 'lost', 'quarantined', 'needs_attention')),
     requested_at  BIGINT  NOT NULL,
     booting_at    BIGINT  NOT NULL,

@@ -19,8 +19,8 @@ func (a *API) nodes() {
 		verb          func(context.Context, ledger.Actor, string) (node.Node, error)
 	}{
 		{"drain", "Let a node take no new work", a.Ledger.DrainNode},
-		{"resume", "Take a draining or quarantined node back into use", a.Ledger.ResumeNode},
-		{"quarantine", "Keep a node for inspection; what runs on it fails", a.Ledger.QuarantineNode},
+		{"resume", "Take a node back into use: a draining one at once, a quarantined one after its health gate", a.Ledger.ResumeNode},
+		{"quarantine", "Keep a node and its machine for inspection: holders stay, nothing new comes", a.Ledger.QuarantineNode},
 	} {
 		handle(a, operation{http.MethodPost, "/nodes/{id}/" + m.name, m.name + "Node", "capacity", m.summary, 0},
 			func(ctx context.Context, in *struct {
@@ -123,6 +123,7 @@ func encodeNode(actor ledger.Actor, n node.Node) contract.Node {
 		ID: n.ID, PoolID: n.PoolID, Slot: n.Slot, Generation: n.Generation, State: string(n.State()), Reason: n.Reason,
 		GPUs: len(n.Devices), Simulated: n.Simulated, Provisioner: n.Source.Provisioner, Region: n.Source.Region,
 		InstanceType: n.Source.Type, PricePerNodeHour: money(n.Source.Price), RequestedAt: n.RequestedAt.UTC(), BootingAt: n.BootingAt.UTC(),
+		Kept: n.Kept(), Resuming: n.Quarantine.Resuming, QuarantinedAt: n.Quarantine.Since().UTC(),
 		ReadyAt: n.ReadyAt.UTC(), RetiredAt: n.RetiredAt.UTC(), GoneAt: n.GoneAt.UTC(), Version: n.Version,
 	}
 	if actor.Role == ledger.Operator {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
@@ -242,7 +241,7 @@ func quotaDeed(_ *API, actor ledger.Actor, b contract.PlannedQuota) (ledger.Deed
 
 func poolDeed(_ *API, actor ledger.Actor, b contract.PlannedPool) (ledger.Deed, error) {
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (ledger.Pool, error) {
-		return l.UpdatePool(ctx, actor, b.PoolID, b.Version, func(p *gpu.Pool) { change(p, b.PoolPatch) })
+		return patchPool(ctx, l, actor, b)
 	}, ok, poolAt(time.Time{})), nil // the same whenever it is looked at
 }
 

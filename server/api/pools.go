@@ -80,8 +80,17 @@ func (a *API) patchPool(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	p, err := a.Ledger.UpdatePool(ctx, auth.From(ctx), in.ID, version, func(p *gpu.Pool) { change(p, in.Body) })
+	p, err := patchPool(ctx, a.Ledger, auth.From(ctx), contract.PlannedPool{PoolID: in.ID, Version: version, PoolPatch: in.Body})
 	return &One[contract.Pool]{ETag: etag(p.Version), Body: poolAt(a.Clock.Now())(p)}, err
+}
+
+// patchPool changes a pool as a patch says.
+func patchPool(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b contract.PlannedPool) (ledger.Pool, error) {
+	update := l.UpdatePool
+	if b.Force {
+		update = l.ForcePool
+	}
+	return update(ctx, actor, b.PoolID, b.Version, func(p *gpu.Pool) { change(p, b.PoolPatch) })
 }
 
 func change(p *gpu.Pool, b contract.PoolPatch) {

@@ -24,6 +24,7 @@ func From(err error) (*Problem, bool) {
 		risk    *ledger.PromisesAtRiskError
 		batch   *ledger.BatchError
 		many    *ledger.TooManyError
+		share   *ledger.ShareTakenError
 		inUse   *ledger.InUseError
 		full    *ledger.StorageFullError
 	)
@@ -36,6 +37,8 @@ func From(err error) (*Problem, bool) {
 		return fromRefused(refused), true
 	case errors.As(err, &invalid):
 		return fromInvalid(invalid), true
+	case errors.As(err, &share):
+		return fromShare(share), true
 	case errors.As(err, &risk):
 		return fromRisk(risk), true
 	case errors.As(err, &batch):

@@ -64,9 +64,9 @@ func (w Work) running(ctx context.Context, l looked, found provisioners.Instance
 	if fault == "" && l.node.State() == node.Ready && !same(l.node.Devices, found.Devices) {
 		fault = "gpu_changed"
 	}
-	serves := l.node.State() == node.Booting || l.node.State() == node.Ready
+	serves := l.node.State() == node.Booting || l.node.State() == node.Ready || l.node.Quarantine.Resuming
 	switch {
-	case serves && fault == "" && found.Notice != nil:
+	case serves && fault == "" && found.Notice != nil && !l.node.Quarantine.Resuming:
 		return w.Ledger.ReportNotice(ctx, l.Guard, l.node.ID, ledger.Notice{
 			Kind: string(found.Notice.Kind), At: found.Notice.At, Message: found.Notice.Message,
 		})

@@ -57,6 +57,7 @@ warm pool   nobody did: the price of being ready
   late release  ready after the last one left, until it was given up
   unused        ready, and nobody ever came for this GPU
   no show       ready for a reservation whose owner did not come
+  quarantined   kept out of use and not held, until it was resumed or given up
   removal       from giving it up until it was gone
 orphan      a machine that no node stood for`,
 		Example: "  forewarm costs --last 30d\n  forewarm costs --by provisioner -o wide",

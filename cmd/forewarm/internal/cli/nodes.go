@@ -52,7 +52,7 @@ func (a *app) nodes() *cobra.Command {
 			Use: use + " NODE", Short: short, Args: named("NODE"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if destroys {
-					if err := a.confirm(cmd, args, "Take node "+args[0]+" away from whoever is on it"); err != nil {
+					if err := a.confirm(cmd, args, "Keep node "+args[0]+", at its price, until it is resumed or drained"); err != nil {
 						return err
 					}
 				}
@@ -72,7 +72,7 @@ func (a *app) nodes() *cobra.Command {
 		do("show", "Show one node", false, (*client.Client).Node),
 		do("drain", "Take no new work and retire when empty (operators)", false, (*client.Client).DrainNode),
 		do("resume", "Take work again (operators)", false, (*client.Client).ResumeNode),
-		do("quarantine", "Take it out of service for inspection (operators)", true, (*client.Client).QuarantineNode))
+		do("quarantine", "Keep it and its machine for inspection: holders stay, nothing new comes (operators)", true, (*client.Client).QuarantineNode))
 }
 
 // gpuRow is a device and who holds it.

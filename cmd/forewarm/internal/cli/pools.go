@@ -155,7 +155,7 @@ func (a *app) poolsEdit() *cobra.Command {
 	var price string
 	var hold, lease span
 	var idle, cleaning duration
-	var paused, borrow bool
+	var paused, borrow, force bool
 	c := &cobra.Command{
 		Use: "edit POOL", Short: "Change a pool (operators)", Args: named("POOL"), Example: "  forewarm pools edit a100-sim --paused=true",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -175,6 +175,7 @@ func (a *app) poolsEdit() *cobra.Command {
 			if patch == (contract.PoolPatch{}) {
 				return usagef("forewarm pools edit --help", "there is nothing to change")
 			}
+			patch.Force = force
 			return a.patchPool(cmd, args[0], patch)
 		},
 	}
@@ -190,6 +191,7 @@ func (a *app) poolsEdit() *cobra.Command {
 	f.IntVar(&memory, "node-memory-mib", 0, "memory of one node")
 	f.IntVar(&share, "online-share", 0, "thousandths of the GPUs for online work, the rest for batch; 0: not split")
 	f.BoolVar(&borrow, "borrow-idle", false, "a workload may use what the other leaves free")
+	f.BoolVar(&force, "force", false, "split it although a workload has booked more than its new share")
 	f.BoolVar(&paused, "paused", false, "switch speculative pre-warming off (true) or on (false)")
 	return c
 }

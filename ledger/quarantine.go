@@ -1,0 +1,151 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// Reasons of an operator's quarantine.
+const (
+	ReasonInspection = "inspection" // an operator keeps the node
+	ReasonForgotten  = "forgotten"  // for so long that somebody is told
+)
+
+// remindAfter is how long a node is kept before the journal tells of it, and how
+// long it takes until it is told again.
+const remindAfter = 24 * time.Hour
+
+// QuarantineNode keeps a ready node for inspection until it is resumed or drained.
+// Its machine stays and is renewed, whoever holds its GPUs keeps them and is told,
+// no new work comes to it, and what was promised on it gets another place where
+// there is one. A node that its health gate has quarantined already is kept, too,
+// as long as it is there.
+func (l *Ledger) QuarantineNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
+	return l.moveNode(ctx, actor, nodeID, "quarantine it", func(u *unit, p *poolUnit, n node.Node) (node.Node, error) {
+		if n.Kept() {
+			return n, errKept
+		}
+		if n.State() != node.Quarantined {
+			var err error
+			if n, err = u.stepNode(p, n, node.Quarantine, ReasonInspection, "its machine is kept until it is resumed or drained"); err != nil {
+				return n, err
+			}
+		}
+		n.Quarantine.Kept = true
+		p.putNode(n)
+		u.tellHolders(p, n, ReasonInspection, fmt.Sprintf("node %s is quarantined for inspection: the lease goes on, and nothing new is placed there", n.ID))
+		u.vacateBooked(p, n.Slot)
+		return n, nil
+	})
+}
+
+var errKept = errors.New("it is kept already")
+
+// ResumeNode takes a node back into use: a draining one at once, a quarantined one
+// as soon as it has passed the health gate, which looks at it now. One that does
+// not pass stays in quarantine, and the journal says why.
+func (l *Ledger) ResumeNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
+	return l.moveNode(ctx, actor, nodeID, "resume it", func(u *unit, p *poolUnit, n node.Node) (node.Node, error) {
+		if n.State() != node.Quarantined {
+			return u.stepNode(p, n, node.Resume, "asked", "")
+		}
+		if !n.Quarantine.Resuming {
+			n.Quarantine.Kept, n.Quarantine.Resuming = true, true
+			p.putNode(n)
+			u.task(TaskCheckNode, n.ID, u.now())
+			u.event(Event{Type: "node.resuming", Subject: n.ID, PoolID: p.Pool.ID, Reason: "asked", Message: "its health gate looks at it first"})
+		}
+		return n, nil
+	})
+}
+
+// tellHolders tells everybody who works on the node.
+func (u *unit) tellHolders(p *poolUnit, n node.Node, reason, message string) {
+	for a := range p.allocations.all() {
+		if a.State() == allocation.Active && slices.Contains(a.Slots, n.Slot) {
+			u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID, PoolID: p.Pool.ID, Reason: reason, Message: message})
+		}
+	}
+}
+
+// vacateBooked gives the promises on a slot other places, as far as there are any:
+// those for which nothing was warmed yet. The planner looks after the rest.
+func (u *unit) vacateBooked(p *poolUnit, slot int) {
+	var booked []reservation.Reservation
+	for r := range p.reservations.all() {
+		if r.State() == reservation.Booked && slices.Contains(r.Slots, slot) {
+			booked = append(booked, r)
+		}
+	}
+	_, later := p.preferred.tiers()
+	for _, r := range booked {
+		p.places.Remove(r.ID)
+		slots, ok := p.places.FindInto(nil, r.Shape, r.Window, later)
+		p.places.Force(r.Booking())
+		if ok {
+			r.Slots = slots
+			p.putReservation(r)
+		}
+	}
+}
+
+// inspected goes on with a quarantined node whose machine was found in order: it
+// is taken back where that was asked for, and not forgotten where it was not.
+func (u *unit) inspected(p *poolUnit, n node.Node, m Machine) error {
+	switch {
+	case n.Quarantine.Resuming:
+		n.Address, n.Devices = m.Address, m.Devices
+		_, err := u.stepNode(p, n, node.Resume, "asked", fmt.Sprintf("%d GPUs passed the health gate after %s of quarantine",
+			len(m.Devices), u.now().Sub(n.Quarantine.Since()).Round(time.Second)))
+		u.wakePlan(p.Pool.ID)
+		return err
+	case n.Kept() && !u.now().Before(laterOf(n.Quarantine.WarnedAt, n.Quarantine.Since()).Add(remindAfter)):
+		n.Quarantine.WarnedAt = u.now()
+		p.putNode(n)
+		kept := u.now().Sub(n.Quarantine.Since())
+		u.event(Event{Type: "node.still_quarantined", Subject: n.ID, PoolID: p.Pool.ID, Reason: ReasonForgotten,
+			Message: fmt.Sprintf("kept for %s, at a cost of %s: forewarm nodes resume, or drain", kept.Round(time.Minute), n.Source.Price.For(kept))})
+	}
+	return nil
+}
+
+// notResumed keeps a quarantined node that did not pass its health gate.
+func (u *unit) notResumed(p *poolUnit, n node.Node, fault string) {
+	n.Quarantine.Resuming = false
+	p.putNode(n)
+	u.event(Event{Type: "node.resume_refused", Subject: n.ID, PoolID: p.Pool.ID, Reason: fault,
+		Message: "it did not pass its health gate, and stays in quarantine"})
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// farAhead ends what nobody knows the end of.
+const farAhead = 100 * 366 * 24 * time.Hour
+
+// block keeps the slot of a node that an operator keeps from all bookings, or
+// opens it again.
+func (d *desk) block(n node.Node) {
+	id := "kept:" + n.ID
+	if d.places == nil {
+		return
+	}
+	if !n.Kept() {
+		d.places.Remove(id)
+		return
+	}
+	since := n.Quarantine.Since()
+	d.places.Force(calendar.Booking{ID: id, Slots: []int{n.Slot}, GPUs: d.def.PerNode, Interval: calendar.Interval{Start: since, End: since.Add(farAhead)}})
+}

@@ -1,0 +1,112 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/cost"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// keep has an operator keep the first node for inspection.
+func (w *world) keep() node.Node {
+	w.t.Helper()
+	n, err := w.ledger.QuarantineNode(w.t.Context(), w.actor, w.nodes()[0].ID)
+	require.NoError(w.t, err)
+	require.True(w.t, n.Kept())
+	return n
+}
+
+// What an operator keeps for inspection stays, with whoever works on it, beyond
+// every timer and its dead-man switch; nothing new comes to it, somebody is
+// reminded of it, and its price has a line of its own.
+func TestAQuarantinedNodeIsKept(t *testing.T) {
+	t.Parallel()
+	w := build(t, mortalMachines())
+	w.start(parts{})
+	a := w.ask()
+	w.drive(5 * time.Minute)
+	n := w.keep()
+	w.drive(10 * time.Minute)
+	w.requireActive(a)
+	require.Contains(t, w.history(), "allocation.warned")
+	b := w.ask()
+	w.drive(5 * time.Minute)
+	w.requireActive(b)
+	require.NotEqual(t, w.allocation(a.ID).Slots, w.allocation(b.ID).Slots)
+
+	w.drive(28 * time.Hour)
+	require.Equal(t, allocation.Expired, w.allocation(a.ID).State(), "its lease ends as it would have")
+	require.Equal(t, node.Quarantined, w.nodes()[0].State())
+	require.Equal(t, 1, w.live()[n.ID], "its machine stands")
+	require.Contains(t, w.history(), "node.still_quarantined")
+	require.InDelta(t, float64(27*36*gpu.USD), float64(w.charged(cost.Quarantine)), float64(3*36*gpu.USD))
+
+	_, err := w.ledger.ResumeNode(t.Context(), w.actor, n.ID)
+	require.NoError(t, err)
+	w.drive(time.Second)
+	require.Equal(t, node.Ready, w.nodes()[0].State())
+	w.requireBill()
+	w.close()
+}
+
+// charged is what the warm pool paid for a cause.
+func (w *world) charged(cause cost.Cause) (sum gpu.MicroUSD) {
+	w.t.Helper()
+	for _, l := range w.costs().Lines {
+		if l.Cause == cause {
+			sum += l.Amount
+		}
+	}
+	return sum
+}
+
+// Promises leave a node that is kept, and its place is nobody's until it is back.
+func TestPromisesLeaveAQuarantinedNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(parts{})
+	a := w.ask()
+	w.drive(5 * time.Minute)
+	slot := w.allocation(a.ID).Slots[0]
+	r := w.reserve(2*time.Hour, time.Hour)
+	if w.reservation(r.ID).Slots[0] != slot {
+		w.reserve(2*time.Hour, time.Hour)
+	}
+	w.keep()
+	for _, r := range w.reservations() {
+		require.NotContains(t, r.Slots, slot)
+	}
+	_, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 32, Lease: time.Hour})
+	refused := (*ledger.RefusedError)(nil)
+	require.ErrorAs(t, err, &refused, "a pool has no more than what is not kept")
+	w.close()
+}
+
+// A node that does not pass its health gate stays in quarantine, and can be given up.
+func TestAKeptNodeThatIsUnfitDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(parts{})
+	a := w.ask()
+	w.drive(5 * time.Minute)
+	_, err := w.ledger.Release(t.Context(), w.actor, a.ID)
+	require.NoError(t, err)
+	n := w.keep()
+	w.updatePool(func(p *gpu.Pool) { p.Model = "h100-80g" })
+	_, err = w.ledger.ResumeNode(t.Context(), w.actor, n.ID)
+	require.NoError(t, err)
+	w.drive(10 * time.Minute)
+	require.Contains(t, w.history(), "node.resume_refused")
+	require.Equal(t, node.Quarantined, w.nodes()[0].State())
+	_, err = w.ledger.DrainNode(t.Context(), w.actor, n.ID)
+	require.NoError(t, err)
+	w.drive(10 * time.Minute)
+	require.Equal(t, node.Gone, w.nodes()[0].State())
+	w.close()
+}
