@@ -72,7 +72,13 @@ func (c *Client) Keys(ctx context.Context, f Filter) iter.Seq2[contract.Key, err
 	return list[contract.Key](ctx, c, f, "keys")
 }
 
-// RevokeKey ends a key. It works for at most five seconds more.
+// AdoptKey has a key stand for itself: it does not end with the key that made it
+// any more. Only an operator may.
+func (c *Client) AdoptKey(ctx context.Context, id string) (contract.Key, error) {
+	return do[contract.Key](ctx, c, call{method: http.MethodPost, path: []string{"keys", id, "adopt"}})
+}
+
+// RevokeKey ends a key and all that rest on it. It works for at most five seconds more.
 func (c *Client) RevokeKey(ctx context.Context, id string) (contract.Key, error) {
 	return do[contract.Key](ctx, c, call{method: http.MethodDelete, path: []string{"keys", id}})
 }

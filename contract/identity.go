@@ -69,21 +69,24 @@ type Key struct {
 	Caps           *Caps     `json:"caps,omitempty" doc:"An agent's key always has them."`
 	Last4          string    `json:"last4"`
 	CreatedBy      string    `json:"created_by,omitempty"`
+	ParentID       string    `json:"parent_id,omitempty" doc:"The key that made it, whose caps, role and end hold for it too; absent: it stands for itself."`
 	CreatedAt      time.Time `json:"created_at"`
 	ExpiresAt      time.Time `json:"expires_at,omitzero"`
 	RevokedAt      time.Time `json:"revoked_at,omitzero"`
 	LastUsedAt     time.Time `json:"last_used_at,omitzero"`
 }
 
-// KeyCreate asks for a new key, which can do no more than the one that asks.
+// KeyCreate asks for a new key, which can do no more than the one that asks, ends
+// with it at the latest, and shares its caps.
 type KeyCreate struct {
 	OrganizationID   string `json:"organization_id,omitempty" maxLength:"30" doc:"Only an operator may name another than its own."`
 	UserID           string `json:"user_id,omitempty" maxLength:"30"`
 	Name             string `json:"name" minLength:"1" maxLength:"63"`
 	Kind             string `json:"kind" enum:"person,agent"`
 	Role             string `json:"role" enum:"viewer,member,admin,operator" doc:"An agent's key is always a member."`
-	Caps             *Caps  `json:"caps,omitempty" doc:"Required for an agent's key; without them a person's key is bound by the quota alone."`
-	ExpiresInSeconds int64  `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"315360000" doc:"Never, when left out."`
+	Caps             *Caps  `json:"caps,omitempty" doc:"Required for an agent's key. Left out of a person's, those of the key that asks, or none."`
+	ExpiresInSeconds int64  `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"315360000" doc:"Left out: of a person's key what the installation set, 90 days unless changed; of an agent's, when the key that asks ends."`
+	NeverExpires     bool   `json:"never_expires,omitempty" doc:"It works until somebody revokes it or the key that asks. Refused where that one expires."`
 }
 
 // KeyCreated is the one answer that shows a secret.

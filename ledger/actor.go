@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"slices"
+	"time"
 
 	"github.com/forewarm/forewarm/core/quota"
 )
@@ -16,11 +17,18 @@ type Actor struct {
 	Role           Role
 	Caps           quota.Caps // of the key; see Key.Caps
 	UserCaps       quota.Caps // of the person; zero: none
+	Makers         []Bound    // caps of those that the key rests on; see Credential
+	ExpiresAt      time.Time  // when the key, or one that it rests on, expires; zero: never
 	Via            string     // the door: api, worker, planner
 }
 
+// systemKey is what the installation itself signs with.
+const systemKey = "system"
+
 // SystemActor is the installation itself acting through one of its parts.
-func SystemActor(via string) Actor { return Actor{KeyID: "system", Role: Operator, Via: via} }
+func SystemActor(via string) Actor { return Actor{KeyID: systemKey, Role: Operator, Via: via} }
+
+func (a Actor) isSystem() bool { return a.KeyID == systemKey }
 
 // Scope is what the actor may see.
 func (a Actor) Scope() Scope {
@@ -31,18 +39,23 @@ func (a Actor) Scope() Scope {
 var order = []Role{Viewer, Member, Admin, Operator}
 
 // AtLeast reports whether the actor's role includes r.
-func (a Actor) AtLeast(r Role) bool {
-	return slices.Contains(order, a.Role) && slices.Index(order, a.Role) >= slices.Index(order, r)
+func (a Actor) AtLeast(r Role) bool { return a.Role.includes(r) }
+
+// includes reports whether r is o or above it. What is no role includes nothing.
+func (r Role) includes(o Role) bool {
+	return slices.Contains(order, r) && slices.Index(order, r) >= slices.Index(order, o)
 }
 
 // asker is for whom something is booked, and what caps hold for it.
 type asker struct {
 	keyID, userID string
 	key, user     *quota.Caps // nil: none
+	mayMake       bool        // others may have been made with the key
+	makers        []Bound
 }
 
 func (a Actor) asker() asker {
-	who := asker{keyID: a.KeyID, userID: a.UserID}
+	who := asker{keyID: a.KeyID, userID: a.UserID, mayMake: a.Kind == PersonKey, makers: a.Makers}
 	if a.Kind == AgentKey || a.Caps != (quota.Caps{}) {
 		who.key = &a.Caps
 	}

@@ -98,6 +98,7 @@ type holding struct {
 	commitments *Commitments
 	cohort      []quota.Member // the others, locked too
 	who         asker
+	offspring   offspring
 	paused      bool // nothing is warmed for it on a guess
 }
 
@@ -118,6 +119,9 @@ func (u *unit) holds(organizationID string, who asker) (*holding, error) {
 		return nil, ErrDenied // a key of it that was looked up a moment ago
 	}
 	h := &holding{org: org, who: who}
+	if h.offspring, err = u.offspringOf(who); err != nil {
+		return nil, fmt.Errorf("reading what keys made: %w", err)
+	}
 	if h.commitments, err = u.commitments(organizationID); err != nil {
 		return nil, fmt.Errorf("reading commitments: %w", err)
 	}

@@ -157,7 +157,11 @@ func (l *Ledger) DeleteOrganization(ctx context.Context, actor Actor, id string)
 		case actor.OrganizationID == id:
 			return &StateError{Subject: "organization " + id, State: "the one that this key belongs to", Asked: "delete it"}
 		}
-		t, err := u.lockTenants(id, "")
+		operators, err := u.operatorOrganizations()
+		if err != nil {
+			return err
+		}
+		t, err := u.lockTenants(id, "", operators...)
 		if err != nil {
 			return err
 		}
@@ -178,7 +182,7 @@ func (l *Ledger) DeleteOrganization(ctx context.Context, actor Actor, id string)
 		org.DeletedAt = u.now()
 		u.change.Organizations = append(u.change.Organizations, org)
 		u.event(Event{OrganizationID: id, Type: "organization.deleted", Subject: id, Message: org.Name})
-		return nil
+		return u.keepOperator()
 	})
 	return keyIDs, err
 }
@@ -302,10 +306,21 @@ func (l *Ledger) DeleteUser(ctx context.Context, actor Actor, id string) (keyIDs
 		if err := actor.administers(user.OrganizationID); err != nil {
 			return err
 		}
+		if !actor.AtLeast(user.Role) {
+			return ErrDenied
+		}
+		if user.Role == Operator {
+			if err := u.lockOperators(); err != nil {
+				return err
+			}
+		}
 		if keyIDs, err = u.endKeys(user.OrganizationID, func(k Key) bool { return k.UserID == id }); err != nil {
 			return err
 		}
 		u.endUser(user)
+		if user.Role == Operator {
+			return u.keepOperator()
+		}
 		return nil
 	})
 	return keyIDs, err

@@ -175,6 +175,16 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 		if err := actor.administers(user.OrganizationID); err != nil {
 			return err
 		}
+		if !actor.AtLeast(user.Role) {
+			return ErrDenied
+		}
+		asker, err := u.confirm(actor)
+		if err != nil {
+			return err
+		}
+		if asker.actsFor(id) && looser(caps, user.Caps) {
+			return &InvalidError{Field: "caps", Rule: "must not be loosened with a key of the person whom they bind", Fix: "ask another admin, or an operator"}
+		}
 		if user.Version != version {
 			return ErrConflict
 		}
@@ -189,6 +199,12 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 	})
 	user.Version++
 	return user, err
+}
+
+// looser reports whether caps, of which zero is none, allow anything that those
+// before did not.
+func looser(caps, before quota.Caps) bool {
+	return before != (quota.Caps{}) && (caps == (quota.Caps{}) || caps.Beyond(before) != "")
 }
 
 func checkCaps(c quota.Caps) error {

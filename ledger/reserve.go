@@ -275,22 +275,31 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 
 // askerOf is for whom a reservation was made, with the caps that hold now.
 func (u *unit) askerOf(r reservation.Reservation) (asker, error) {
-	who := Actor{KeyID: r.MadeBy, UserID: r.UserID}
-	if r.Source != reservation.FromSchedule {
-		k, err := u.tx.Key(Scope{All: true}, r.MadeBy)
+	if r.Source == reservation.FromSchedule {
+		s, err := u.tx.Schedule(Scope{All: true}, r.MadeBy)
 		if ignoreMissing(err) != nil {
-			return asker{}, fmt.Errorf("reading key: %w", err)
+			return asker{}, fmt.Errorf("reading schedule: %w", err)
 		}
-		who.Kind, who.Caps = k.Kind, k.Caps
+		makers, err := scheduleBounds(u.tx, s)
+		return Actor{KeyID: r.MadeBy, Makers: makers}.asker(), err
 	}
-	if r.UserID != "" {
-		user, err := u.tx.User(Scope{All: true}, r.UserID)
-		if err != nil {
-			return asker{}, fmt.Errorf("reading user: %w", err)
-		}
-		who.UserCaps = user.Caps
+	c, err := readCredential(u.tx, r.MadeBy)
+	if ignoreMissing(err) != nil {
+		return asker{}, fmt.Errorf("reading key: %w", err)
 	}
+	who := c.Actor()
+	who.KeyID, who.UserID = r.MadeBy, r.UserID
 	return who.asker(), nil
+}
+
+// scheduleBounds lists the caps that hold for what a schedule books: those of the
+// key that made it, and of all that this rests on.
+func scheduleBounds(r identities, s Schedule) ([]Bound, error) {
+	c, err := readCredential(r, s.MadeBy)
+	if ignoreMissing(err) != nil {
+		return nil, fmt.Errorf("reading the schedule's key: %w", err)
+	}
+	return c.bounds(""), nil
 }
 
 // CancelReservation ends a promise of the actor's organization; an agent may

@@ -185,6 +185,9 @@ func (l *Ledger) materialise(ctx context.Context, s Schedule, now time.Time) (mo
 	}
 	found := rule.Between(from, to, materialiseMost)
 	actor := Actor{KeyID: s.ID, Kind: PersonKey, OrganizationID: s.OrganizationID, Role: Member, Via: "schedule"}
+	if err := l.store.Read(ctx, func(r Reader) error { actor.Makers, err = scheduleBounds(r, s); return err }); err != nil {
+		return false, err
+	}
 	for _, o := range found {
 		if err := l.book(ctx, actor, s, o); err != nil {
 			return false, err

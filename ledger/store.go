@@ -62,6 +62,13 @@ type Reader interface {
 	Users(s Scope, p Page) ([]User, error)
 	Key(s Scope, id string) (Key, error)
 	Keys(s Scope, p Page) ([]Key, error)
+	// OperatorKeys returns the keys of operators that are not revoked, of every
+	// organization, whether or not they expired or may still be used.
+	OperatorKeys() ([]Key, error)
+	// Offspring returns the ids under which is counted what is booked with the
+	// keys that a root names, with the keys that descend from them by ParentID, and
+	// by the schedules that any of them made, in order.
+	Offspring(root KeyRoot) ([]string, error)
 
 	// Pool reads a pool by its id, or by the name of one that is not deleted.
 	Pool(idOrName string) (Pool, error)
@@ -267,6 +274,12 @@ type NodeFilter struct {
 	Provisioner string
 	State       []node.State
 	Live        bool // nothing that is over
+}
+
+// KeyRoot names a key or a person with all of their keys; exactly one is set.
+type KeyRoot struct {
+	KeyID  string
+	UserID string
 }
 
 // OrphanFilter narrows a list of orphans. Zero fields do not narrow.

@@ -31,8 +31,8 @@ type promise struct {
 }
 
 // lockTenants locks an organization and all with whom it shares a cohort, now or
-// once it is in another one.
-func (u *unit) lockTenants(orgID, cohort string) (*tenants, error) {
+// once it is in another one; and others beside them, which are not returned.
+func (u *unit) lockTenants(orgID, cohort string, beside ...string) (*tenants, error) {
 	org, err := LiveOrganization(u.tx, Scope{All: true}, orgID)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,9 @@ func (u *unit) lockTenants(orgID, cohort string) (*tenants, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened, err := u.lock(Opening{Organizations: ids})
+	all := slices.Concat(ids, beside)
+	slices.Sort(all)
+	opened, err := u.lock(Opening{Organizations: slices.Compact(all)})
 	if err == nil {
 		err = u.accept(opened)
 	}
@@ -50,7 +52,9 @@ func (u *unit) lockTenants(orgID, cohort string) (*tenants, error) {
 	}
 	t := &tenants{organizations: map[string]Organization{}}
 	for _, o := range opened.Organizations {
-		t.organizations[o.ID] = o
+		if slices.Contains(ids, o.ID) {
+			t.organizations[o.ID] = o
+		}
 	}
 	again, err := u.sharers(orgID, t.organizations[orgID].Limits.Cohort, cohort)
 	if err == nil && !slices.Equal(ids, again) {

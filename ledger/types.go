@@ -65,12 +65,16 @@ type Key struct {
 	Hash           []byte     // HMAC-SHA-256 of the secret
 	PepperVersion  int
 	Last4          string
-	CreatedBy      string
-	CreatedAt      time.Time
-	ExpiresAt      time.Time // zero means never
-	RevokedAt      time.Time
-	LastUsedAt     time.Time
-	Version        int
+	CreatedBy      string // the key that made it, "system", or empty: see Bootstrap
+	// ParentID is the key whose caps, role and end hold for this one too: the one
+	// that made it. Empty: it stands for itself, as those do that the installation
+	// made, and those that an operator adopted.
+	ParentID   string
+	CreatedAt  time.Time
+	ExpiresAt  time.Time // zero means never
+	RevokedAt  time.Time
+	LastUsedAt time.Time
+	Version    int
 }
 
 // Valid reports whether the key may be used at t.

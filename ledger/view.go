@@ -58,14 +58,8 @@ func (u *unit) view(p *poolUnit, h *holding, tiers calendar.Tiers) admission.Vie
 	v := admission.View{
 		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers, Speculative: p.speculative(), Used: p.split},
 		Limits: h.org.Limits, Committed: &c.All, Guessed: &c.Guessed, Cohort: h.cohort,
-		Key: admission.Capped{Spent: c.ByKey[h.who.keyID]}, User: admission.Capped{Spent: c.ByUser[h.who.userID]},
 	}
-	if h.who.key != nil {
-		v.Key.Caps = h.who.key
-	}
-	if h.who.user != nil {
-		v.User.Caps = h.who.user
-	}
+	h.capped(&v)
 	v.Pool.Paused = v.Pool.Paused || h.paused
 	return v
 }

@@ -10,6 +10,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -54,6 +55,9 @@ type Config struct {
 	Peppers []keys.Pepper
 	// Environment is part of every new key; empty means live.
 	Environment string
+	// KeyLife is how long a person's key works that is made without a word of its
+	// end; 0 means DefaultKeyLife.
+	KeyLife time.Duration
 	// Version of the program.
 	Version string
 	// Simulation marks an installation without real machines.
@@ -82,6 +86,10 @@ type Config struct {
 	Limits         Limits
 	Timeouts       Timeouts
 }
+
+// DefaultKeyLife is how long a person's key works unless its maker or the
+// installation says otherwise.
+const DefaultKeyLife = 90 * 24 * time.Hour
 
 // Limits are how often requests are answered. A zero rate gets the default; a
 // negative one does not limit.
@@ -128,6 +136,7 @@ func (c Config) withDefaults() Config {
 	if c.Environment == "" {
 		c.Environment = "live"
 	}
+	c.KeyLife = cmp.Or(c.KeyLife, DefaultKeyLife)
 	c.Limits = c.Limits.withDefaults()
 	c.Timeouts = c.Timeouts.withDefaults()
 	return c
@@ -181,8 +190,8 @@ func (s *Server) routes() {
 	e.Use(s.guardConnection, s.identify, s.recover, s.securityHeaders, s.checkHost, s.countOpen, s.checkText, s.authorize, s.checkBody, s.deadline)
 	s.doc = api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
-		Minter: auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
-		Build:  contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(), Simulation: s.cfg.Simulation},
+		Minter: auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random}, KeyLife: s.cfg.KeyLife,
+		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(), Simulation: s.cfg.Simulation},
 	})
 	s.system()
 	page.Register(e, page.Config{

@@ -104,6 +104,9 @@ func TestTrapN(t *testing.T) {
 			require.Equal(t, 303, newWorld(t).send("", http.MethodGet, "/", "").Code)
 			require.Equal(t, 200, newWorld(t, func(c *server.Config) { c.OpenPage = true }).send("", http.MethodGet, "/", "").Code)
 		},
+		"KeyLife": func(t *testing.T) {
+			require.Equal(t, begin.Add(time.Hour), newWorld(t, func(c *server.Config) { c.KeyLife = time.Hour }).key("brief", "viewer").ExpiresAt)
+		},
 		"SignInToken": func(t *testing.T) {
 			require.Equal(t, 403, newWorld(t).send("", http.MethodGet, "/login?t=once", "").Code)
 			w := newWorld(t, func(c *server.Config) { c.SignInToken = obs.NewSecret("once") })

@@ -80,12 +80,12 @@ func (i *Installation) fill(ctx context.Context, store *sqlledger.Store, l *ledg
 	if _, err = l.Bootstrap(ctx, "bench", quota.Limits{GPUs: ledger.MaxGPUs, SpeculationPerDay: 1_000_000 * gpu.USD}, key); err != nil {
 		return fmt.Errorf("bootstrapping: %w", err)
 	}
-	found, _, err := l.Authenticate(ctx, key.ID)
+	found, err := l.Authenticate(ctx, key.ID)
 	if err != nil {
 		return fmt.Errorf("reading the key: %w", err)
 	}
 	i.Key = text
-	i.Actor = ledger.Actor{KeyID: found.ID, Kind: found.Kind, OrganizationID: found.OrganizationID, Role: found.Role, Via: "bench"}
+	i.Actor = found.Actor()
 	_, err = l.CreatePool(ctx, ledger.SystemActor("bench"), gpu.Pool{
 		Name: PoolName, Provisioner: "sim", Type: machine, Model: model, PerNode: PerNode, MemoryMiB: 81_920, Price: 20 * gpu.USD,
 		MaxNodes: PoolNodes, Simulated: true,

@@ -103,9 +103,9 @@ func (r *race) found(t *testing.T) {
 	made, err := r.ledgers[0].Bootstrap(t.Context(), "race", quota.Limits{GPUs: askers}, key)
 	require.NoError(t, err)
 	require.True(t, made)
-	stored, _, err := r.ledgers[0].Authenticate(t.Context(), key.ID)
+	stored, err := r.ledgers[0].Authenticate(t.Context(), key.ID)
 	require.NoError(t, err)
-	r.actor = ledger.Actor{KeyID: key.ID, Kind: key.Kind, OrganizationID: stored.OrganizationID, Role: ledger.Member, Via: "api"}
+	r.actor = ledger.Actor{KeyID: key.ID, Kind: key.Kind, OrganizationID: stored[0].Key.OrganizationID, Role: ledger.Member, Via: "api"}
 	r.pool, err = r.ledgers[0].CreatePool(t.Context(), ledger.SystemActor("config"), gpu.Pool{
 		Name: "race", Provisioner: "sim", Type: "sim-4", Model: "a100", PerNode: perNode, MemoryMiB: 81920, Price: gpu.USD, MaxNodes: slots,
 		Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: time.Second, MaxLease: time.Hour}, Simulated: true,

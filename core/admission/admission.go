@@ -44,6 +44,7 @@ type View struct {
 	Cohort    []quota.Member     // the other members of its cohort
 	Key       Capped             // who asks, and which of their caps hold
 	User      Capped
+	Makers    []Capped // the keys, and their people, that made the key: all that was made under each counts for it
 
 	// Buf is memory for the place of an accepted request, or nil. With room in it
 	// such a decision allocates nothing; its Slots are then valid until Buf is used
@@ -75,7 +76,7 @@ type Guess struct {
 // Capped is a key or a user. Nil Caps hold nothing back.
 type Capped struct {
 	Caps  *quota.Caps
-	Spent *quota.Commitments // its own reservations; nil is none
+	Spent *quota.Commitments // its own bookings and those of what it made; nil is none
 }
 
 // Decision is the answer. With no Reasons it is accepted: Slots is its place in

@@ -18,6 +18,7 @@ type Facts struct {
 	Limits quota.Standing    `json:",omitzero"` // of the organization
 	Key    CapFacts          `json:",omitzero"`
 	User   CapFacts          `json:",omitzero"`
+	Makers []CapFacts        `json:",omitempty"` // of the keys and people that made the key
 	Split  SplitFacts        `json:",omitzero"`
 	Room   RoomFacts         `json:",omitzero"`
 	Probes []Probe           `json:",omitempty"` // what could be offered instead

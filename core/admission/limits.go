@@ -31,8 +31,8 @@ func limitReason(v quota.Violation) Reason {
 	return r
 }
 
-// capReason says which cap of a key or a user is in the way; who is "key" or
-// "user".
+// capReason says which cap of a key, its user or its maker is in the way; who
+// follows "this".
 func capReason(code Code, who string, v quota.Violation) Reason {
 	r := Reason{Code: code, Limit: v.Limit, Asked: v.Asked, At: v.At, ClearsAt: v.ClearsAt}
 	switch v.Rule {

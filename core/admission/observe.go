@@ -55,6 +55,10 @@ func limit(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 	f.Limits = how(quota.Holdings{Limits: v.Limits, Committed: v.Committed, Guessed: v.Guessed, Cohort: v.Cohort}, ask)
 	f.Key = capFacts(&v.Key, ask, v)
 	f.User = capFacts(&v.User, ask, v)
+	f.Makers = nil
+	for i := range v.Makers {
+		f.Makers = append(f.Makers, capFacts(&v.Makers[i], ask, v))
+	}
 }
 
 func capFacts(c *Capped, ask quota.Ask, v *View) CapFacts {

@@ -85,7 +85,7 @@ func nextStart(f *Facts, v *View, start time.Time) (time.Time, bool) {
 	for _, violation := range f.Limits.Violations() {
 		next = latest(next, violation.ClearsAt)
 	}
-	for _, c := range []*CapFacts{&f.Key, &f.User} {
+	for _, c := range append([]CapFacts{f.Key, f.User}, f.Makers...) {
 		if !c.Capped {
 			continue
 		}

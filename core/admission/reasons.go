@@ -68,6 +68,9 @@ func limitBlockers(r *Request, f *Facts) []Reason {
 	}
 	reasons = capReasons(reasons, KeyCapExceeded, "key", &f.Key)
 	reasons = capReasons(reasons, UserCapExceeded, "user", &f.User)
+	for i := range f.Makers {
+		reasons = capReasons(reasons, KeyCapExceeded, "key's maker", &f.Makers[i])
+	}
 	if s := &f.Split; s.exceeded(r.Shape.GPUs()) && !s.Borrow {
 		reasons = append(reasons, noShare(r, f))
 	}

@@ -87,9 +87,9 @@ func (s *site) furnish(key ledger.Key, w want) {
 		Simulated: true, Timers: gpu.Timers{WarmHold: time.Hour, IdleRelease: time.Hour, MaxLease: 7 * 24 * time.Hour},
 	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(s.t, err)
-	found, _, err := s.ledgers[0].Authenticate(ctx, key.ID)
+	found, err := s.ledgers[0].Authenticate(ctx, key.ID)
 	require.NoError(s.t, err)
-	s.org = found.OrganizationID
+	s.org = found[0].Key.OrganizationID
 }
 
 // serve starts one server of the site.

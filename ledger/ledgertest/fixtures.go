@@ -44,7 +44,7 @@ func key(id, org string) ledger.Key {
 	return ledger.Key{
 		ID: id, OrganizationID: org, UserID: "usr_1", Name: "laptop", Kind: ledger.AgentKey, Role: ledger.Member,
 		Caps: quota.Caps{MaxGPUs: 8, MaxPerDay: 5 * gpu.USD, MaxLead: time.Hour, MaxWindow: 2 * time.Hour, GPUHoursPerDay: quota.AtMost(0)},
-		Hash: []byte{1, 0, 255}, PepperVersion: 3, Last4: "wxyz", CreatedBy: "key_0", CreatedAt: day,
+		Hash: []byte{1, 0, 255}, PepperVersion: 3, Last4: "wxyz", CreatedBy: "key_0", ParentID: "key_0", CreatedAt: day,
 		ExpiresAt: day.Add(time.Microsecond), RevokedAt: day.Add(2 * time.Microsecond), LastUsedAt: day.Add(3 * time.Microsecond),
 	}
 }

@@ -28,6 +28,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"nonsense is refused":                    nonsenseIsRefused,
 		"lists are filtered":                     listsAreFiltered,
 		"lists come in pages":                    listsComeInPages,
+		"what a key made is found":               whatAKeyMadeIsFound,
 		"nobody sees another tenant":             nobodySeesAnotherTenant,
 		"a failed transaction leaves nothing":    aFailedTransactionLeavesNothing,
 		"a swallowed failure leaves nothing":     aSwallowedFailureLeavesNothing,

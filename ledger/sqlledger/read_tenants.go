@@ -35,6 +35,43 @@ func (r *reader) Keys(s ledger.Scope, p ledger.Page) ([]ledger.Key, error) {
 	return list[keyRow](paged(scoped(r.query(), s, tenant), p), "listing keys")
 }
 
+func (r *reader) OperatorKeys() ([]ledger.Key, error) {
+	return list[keyRow](r.query().Where("role = ? AND revoked_at = 0", ledger.Operator).Order("id"), "listing operators' keys")
+}
+
+// bookerRow is an id under which bookings are counted.
+type bookerRow struct {
+	ID string `gorm:"column:id"`
+}
+
+func (bookerRow) TableName() string { return "api_keys" }
+
+// offspring of the keys for which a condition holds. UNION ends a circle, which
+// the ledger never makes.
+func offspring(of string) string {
+	return `FROM (
+		WITH RECURSIVE tree (id) AS (
+			SELECT id FROM api_keys WHERE ` + of + `
+			UNION SELECT k.id FROM api_keys AS k JOIN tree AS t ON k.parent_id = t.id)
+		SELECT id FROM tree UNION ALL SELECT id FROM schedules WHERE made_by IN (SELECT id FROM tree)) AS bookers ORDER BY id`
+}
+
+func (r *reader) Offspring(root ledger.KeyRoot) ([]string, error) {
+	of, id := "id = ?", root.KeyID
+	if id == "" {
+		of, id = "user_id = ? AND user_id <> ''", root.UserID
+	}
+	var rows []bookerRow
+	if err := r.gather(readRows("reading what a key made", &rows, offspring(of), id)); err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+	}
+	return ids, nil
+}
+
 // Replay returns the stored answer to a request, and false when there is none.
 func (r *reader) Replay(organizationID, route, key string) (ledger.Replay, bool, error) {
 	found, err := one[replayRow](

@@ -145,6 +145,7 @@ type keyRow struct {
 	PepperVersion  int    `gorm:"column:pepper_version"`
 	Last4          string `gorm:"column:last4"`
 	CreatedBy      string `gorm:"column:created_by"`
+	ParentID       string `gorm:"column:parent_id"`
 	Created        int64  `gorm:"column:created_at"`
 	Expires        int64  `gorm:"column:expires_at"`
 	Revoked        int64  `gorm:"column:revoked_at"`
@@ -160,7 +161,7 @@ func keyToRow(k ledger.Key) keyRow {
 		Kind: string(k.Kind), Role: string(k.Role),
 		CapGPUs: k.Caps.MaxGPUs, CapPerDay: int64(k.Caps.MaxPerDay),
 		CapLead: k.Caps.MaxLead.Microseconds(), CapWindow: k.Caps.MaxWindow.Microseconds(), CapGPUHours: k.Caps.GPUHoursPerDay.Int64(),
-		Hash: present(k.Hash), PepperVersion: k.PepperVersion, Last4: k.Last4, CreatedBy: k.CreatedBy,
+		Hash: present(k.Hash), PepperVersion: k.PepperVersion, Last4: k.Last4, CreatedBy: k.CreatedBy, ParentID: k.ParentID,
 		Created: micros(k.CreatedAt), Expires: micros(k.ExpiresAt),
 		Revoked: micros(k.RevokedAt), LastUsed: micros(k.LastUsedAt),
 	}
@@ -174,7 +175,7 @@ func (r keyRow) value() (ledger.Key, error) {
 			MaxGPUs: r.CapGPUs, MaxPerDay: gpu.MicroUSD(r.CapPerDay),
 			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
 		},
-		Hash: r.Hash, PepperVersion: r.PepperVersion, Last4: r.Last4, CreatedBy: r.CreatedBy,
+		Hash: r.Hash, PepperVersion: r.PepperVersion, Last4: r.Last4, CreatedBy: r.CreatedBy, ParentID: r.ParentID,
 		CreatedAt: moment(r.Created), ExpiresAt: moment(r.Expires),
 		RevokedAt: moment(r.Revoked), LastUsedAt: moment(r.LastUsed), Version: r.Head.Version,
 	}, nil

@@ -63,6 +63,8 @@ CREATE TABLE api_keys (
     pepper_version   BIGINT NOT NULL,
     last4            TEXT   NOT NULL,
     created_by       TEXT   NOT NULL,
+    -- The key whose caps, role and end hold for this one too; '': it stands for itself.
+    parent_id        TEXT   NOT NULL,
     created_at       BIGINT NOT NULL,
     expires_at       BIGINT NOT NULL,
     revoked_at       BIGINT NOT NULL,
@@ -71,6 +73,8 @@ CREATE TABLE api_keys (
 );
 
 CREATE INDEX api_keys_organization ON api_keys (organization_id, id);
+CREATE INDEX api_keys_parent ON api_keys (parent_id);
+CREATE INDEX api_keys_user ON api_keys (user_id);
 
 -- Who may not pre-warm on a guess, one row each; organization_id '' is the whole
 -- installation. until 0 means until somebody resumes; one in the past is over.

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
@@ -33,6 +34,9 @@ type Config struct {
 	Auth   *auth.Authenticator
 	Minter auth.Minter
 	Build  contract.Build
+	// KeyLife is how long a person's key works that is made without a word of its
+	// end.
+	KeyLife time.Duration
 }
 
 // API holds the operations.

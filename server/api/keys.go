@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
@@ -13,7 +14,8 @@ import (
 func (a *API) keys() {
 	handle(a, operation{http.MethodPost, "/keys", "createKey", "identity", "Make an API key; its secret is shown once", 201}, a.createKey)
 	handle(a, operation{http.MethodGet, "/keys", "listKeys", "identity", "List keys without their secrets", 0}, a.listKeys)
-	handle(a, operation{http.MethodDelete, "/keys/{id}", "revokeKey", "identity", "End a key, within five seconds everywhere", 0}, a.revokeKey)
+	handle(a, operation{http.MethodDelete, "/keys/{id}", "revokeKey", "identity", "End a key, and all that it made, within five seconds everywhere", 0}, a.revokeKey)
+	handle(a, operation{http.MethodPost, "/keys/{id}/adopt", "adoptKey", "identity", "Have a key stand for itself, whatever becomes of the one that made it", 0}, a.adoptKey)
 }
 
 // createKey takes no idempotency key: a repeat could only be answered from a
@@ -28,8 +30,9 @@ func (a *API) createKey(ctx context.Context, in *struct {
 	}
 	k := ledger.Key{OrganizationID: own(actor, b.OrganizationID), UserID: b.UserID, Name: b.Name,
 		Kind: ledger.KeyKind(b.Kind), Role: ledger.Role(b.Role), Caps: decodeCaps(b.Caps)}
-	if b.ExpiresInSeconds > 0 {
-		k.ExpiresAt = a.Clock.Now().Add(seconds(b.ExpiresInSeconds))
+	var err error
+	if k.ExpiresAt, err = a.keyEnd(actor, b); err != nil {
+		return nil, err
 	}
 	k, secret, err := a.Minter.Mint(k)
 	if err != nil {
@@ -40,6 +43,25 @@ func (a *API) createKey(ctx context.Context, in *struct {
 	}
 	return &Made[contract.KeyCreated]{Status: http.StatusCreated, Location: "/v1/keys/" + k.ID,
 		Body: contract.KeyCreated{Key: key(k), Secret: secret.Reveal()}}, nil
+}
+
+// keyEnd is when a new key expires; zero means never. What nobody said is never
+// later than the end of the key that asks.
+func (a *API) keyEnd(actor ledger.Actor, b contract.KeyCreate) (time.Time, error) {
+	now := a.Clock.Now()
+	switch {
+	case b.NeverExpires && b.ExpiresInSeconds > 0:
+		return time.Time{}, problem.Invalid("never_expires", "must not be given with expires_in_seconds", "")
+	case b.NeverExpires:
+		return time.Time{}, nil
+	case b.ExpiresInSeconds > 0:
+		return now.Add(seconds(b.ExpiresInSeconds)), nil
+	}
+	end := actor.ExpiresAt
+	if usual := now.Add(a.KeyLife); b.Kind == contract.KindPerson && (end.IsZero() || usual.Before(end)) {
+		end = usual
+	}
+	return end, nil
 }
 
 func checkCaps(b contract.KeyCreate) error {
@@ -69,8 +91,17 @@ func (a *API) revokeKey(ctx context.Context, in *struct{ ByID }) (*One[contract.
 	return &One[contract.Key]{Body: key(k)}, nil
 }
 
+func (a *API) adoptKey(ctx context.Context, in *struct{ ByID }) (*One[contract.Key], error) {
+	k, err := a.Ledger.AdoptKey(ctx, auth.From(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	a.Auth.Forget(k.ID)
+	return &One[contract.Key]{Body: key(k)}, nil
+}
+
 func key(k ledger.Key) contract.Key {
 	return contract.Key{ID: k.ID, OrganizationID: k.OrganizationID, UserID: k.UserID, Name: k.Name, Kind: string(k.Kind),
-		Role: string(k.Role), Caps: caps(k.Caps), Last4: k.Last4, CreatedBy: k.CreatedBy, CreatedAt: k.CreatedAt.UTC(),
+		Role: string(k.Role), Caps: caps(k.Caps), Last4: k.Last4, CreatedBy: k.CreatedBy, ParentID: k.ParentID, CreatedAt: k.CreatedAt.UTC(),
 		ExpiresAt: k.ExpiresAt.UTC(), RevokedAt: k.RevokedAt.UTC(), LastUsedAt: k.LastUsedAt.UTC()}
 }

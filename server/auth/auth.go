@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,8 +46,8 @@ type Authenticator struct {
 }
 
 type remembered struct {
-	key   ledger.Key
-	user  ledger.User
+	ledger.Credential
+	key   ledger.Key // the first of the credential
 	until time.Time
 }
 
@@ -98,7 +97,7 @@ func (a *Authenticator) Key(ctx context.Context, text string, from netip.Addr) (
 	}
 	for _, p := range a.peppers {
 		if p.Verify(key.Secret, string(found.key.Hash)) {
-			return actor(found), a.touch(ctx, found.key)
+			return found.Actor(), a.touch(ctx, found.key)
 		}
 	}
 	return ledger.Actor{}, unknown(text, key)
@@ -118,7 +117,7 @@ func (a *Authenticator) Watch(ctx context.Context, keyID string) (ledger.Actor, 
 	if err != nil {
 		return ledger.Actor{}, 0, err
 	}
-	return actor(found), found.until.Sub(a.clock.Now()), a.touch(ctx, found.key)
+	return found.Actor(), found.until.Sub(a.clock.Now()), a.touch(ctx, found.key)
 }
 
 // find looks up a key. One that was found before is looked up at once when it
@@ -143,14 +142,16 @@ func (a *Authenticator) find(ctx context.Context, id string, from netip.Prefix) 
 
 func (a *Authenticator) lookUp(ctx context.Context, id string) (remembered, error) {
 	now := a.clock.Now()
-	key, user, err := a.ledger.Authenticate(ctx, id)
+	credential, err := a.ledger.Authenticate(ctx, id)
 	if err != nil {
-		a.Forget(id)
+		a.mu.Lock()
+		delete(a.known, id)
+		a.mu.Unlock()
 		return remembered{}, err
 	}
-	found := remembered{key: key, user: user, until: now.Add(CacheFor)}
-	if !key.ExpiresAt.IsZero() && key.ExpiresAt.Before(found.until) {
-		found.until = key.ExpiresAt
+	found := remembered{Credential: credential, key: credential[0].Key, until: now.Add(CacheFor)}
+	if end := credential.ExpiresAt(); !end.IsZero() && end.Before(found.until) {
+		found.until = end
 	}
 	a.mu.Lock()
 	if len(a.known) >= maxCached {
@@ -188,28 +189,16 @@ func (a *Authenticator) touch(ctx context.Context, k ledger.Key) error {
 	return nil
 }
 
-// Forget drops what is remembered of a key, so that its end shows at once in
-// this process.
+// Forget drops what is remembered of a key, and of those that rest on it, so that
+// its end shows at once in this process.
 func (a *Authenticator) Forget(keyID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.known, keyID)
-}
-
-// actor gives a key no more than the role that its person has now.
-func actor(r remembered) ledger.Actor {
-	role := r.key.Role
-	if r.key.UserID != "" && rank(r.user.Role) < rank(role) {
-		role = r.user.Role
+	for id, known := range a.known {
+		if known.RestsOn(keyID) {
+			delete(a.known, id)
+		}
 	}
-	return ledger.Actor{
-		KeyID: r.key.ID, Kind: r.key.Kind, OrganizationID: r.key.OrganizationID, UserID: r.key.UserID,
-		Role: role, Caps: r.key.Caps, UserCaps: r.user.Caps, Via: "api",
-	}
-}
-
-func rank(r ledger.Role) int {
-	return slices.Index([]ledger.Role{ledger.Viewer, ledger.Member, ledger.Admin, ledger.Operator}, r)
 }
 
 func unknown(text string, k keys.Key) error {

@@ -59,6 +59,7 @@ var Policies = map[string]Policy{
 	"POST /v1/keys":                   admin,
 	"GET /v1/keys":                    admin,
 	"DELETE /v1/keys/:id":             admin,
+	"POST /v1/keys/:id/adopt":         operator,
 
 	"POST /v1/pools":                operator,
 	"GET /v1/pools":                 anyKey,

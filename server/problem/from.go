@@ -65,6 +65,9 @@ func fromSentinel(err error) (*Problem, bool) {
 	case errors.Is(err, ledger.ErrDenied):
 		return New(contract.CodePermissionDenied, "The key's role or organization does not allow this.").
 			Fix("Ask an admin of the organization, or an operator, for a key that may", ""), true
+	case errors.Is(err, ledger.ErrLastOperator):
+		return New(contract.CodeStateConflict, "No operator's key that lasts would be left, and with it no way back in.").
+			Fix("First make an operator's key that never expires, and adopt it: forewarm key create NAME --role operator --expires never", ""), true
 	case errors.Is(err, ledger.ErrTaken):
 		return New(contract.CodeNameTaken, "Something of that name exists.").Fix("Choose another name", ""), true
 	case errors.Is(err, ledger.ErrRecovering):

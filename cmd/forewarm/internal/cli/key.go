@@ -23,6 +23,7 @@ var keyView = view[contract.Key]{
 		{head: "LAST USED", cell: func(x contract.Key) string { return stamp(x.LastUsedAt) }},
 		{head: "REVOKED", cell: func(x contract.Key) string { return stamp(x.RevokedAt) }},
 		{head: "EXPIRES", cell: func(x contract.Key) string { return stamp(x.ExpiresAt) }, wide: true},
+		{head: "RESTS ON", cell: func(x contract.Key) string { return dash(x.ParentID) }, wide: true},
 		{head: "USER", cell: func(x contract.Key) string { return dash(x.UserID) }, wide: true},
 		{head: "ORGANIZATION", cell: func(x contract.Key) string { return dash(x.OrganizationID) }, wide: true},
 	},
@@ -53,7 +54,7 @@ var createdKey = view[contract.KeyCreated]{
 }
 
 func (a *app) key() *cobra.Command {
-	return group("key", "Make and revoke API keys", a.keyCreate(), all(a, "keys", keyView, (*client.Client).Keys), a.keyRevoke())
+	return group("key", "Make and revoke API keys", a.keyCreate(), all(a, "keys", keyView, (*client.Client).Keys), a.keyRevoke(), a.keyAdopt())
 }
 
 // keyFlags are what forewarm key create is told.
@@ -61,7 +62,7 @@ type keyFlags struct {
 	in      contract.KeyCreate
 	caps    capsFlags
 	out     string
-	expires span
+	expires keyLife
 }
 
 func (a *app) keyCreate() *cobra.Command {
@@ -82,7 +83,7 @@ func (a *app) keyCreate() *cobra.Command {
 	f.StringVar(&k.in.Role, "role", "member", "viewer, member, admin or operator")
 	f.StringVar(&k.in.UserID, "user", "", "id of the user that it acts for")
 	f.StringVar(&k.in.OrganizationID, "org", "", "id of the organization (default your own)")
-	f.Var(&k.expires, "expires", "how long it works (default for ever)")
+	f.Var(&k.expires, "expires", "how long it works, or never (default 90 days for a person's key, unless the server was told otherwise; never longer than yours)")
 	k.caps.bind(f)
 	f.StringVar(&k.out, "out", "", "write the secret to this new file, for its owner alone, and do not show it")
 	return c
@@ -90,7 +91,7 @@ func (a *app) keyCreate() *cobra.Command {
 
 // complete turns the flags into a request.
 func (k *keyFlags) complete(cmd *cobra.Command) error {
-	k.in.ExpiresInSeconds = k.expires.seconds()
+	k.in.ExpiresInSeconds, k.in.NeverExpires = k.expires.seconds(), k.expires.never
 	if k.in.Kind != contract.KindAgent && !k.capped(cmd) {
 		return nil
 	}
@@ -138,7 +139,7 @@ func (a *app) makeKey(cmd *cobra.Command, k keyFlags) error {
 
 func (a *app) keyRevoke() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke KEY", Short: "End a key for ever", Args: named("KEY"),
+		Use: "revoke KEY", Short: "End a key for ever, and all keys that were made with it", Args: named("KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.confirm(cmd, args, "Revoke key "+args[0]); err != nil {
 				return err
@@ -154,4 +155,48 @@ func (a *app) keyRevoke() *cobra.Command {
 			return one(a, cmd, keyView, got)
 		},
 	}
+}
+
+// keyAdopt keeps a key from ending with the one that made it.
+func (a *app) keyAdopt() *cobra.Command {
+	return &cobra.Command{
+		Use: "adopt KEY", Short: "Have a key stand for itself: it no longer ends with the key that made it (operators)", Args: named("KEY"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.AdoptKey(a.send(cmd.Context()), args[0])
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, keyView, got)
+		},
+	}
+}
+
+// keyLife is how long a key works: a time, or never an end.
+type keyLife struct {
+	span
+	never bool
+}
+
+// Set reads a duration, or the word never.
+func (l *keyLife) Set(text string) error {
+	if l.never = text == "never"; l.never {
+		l.span = 0
+		return nil
+	}
+	if err := l.span.Set(text); err != nil {
+		return fmt.Errorf("%w, or never", err)
+	}
+	return nil
+}
+
+// String writes what was set; nothing when nothing was.
+func (l *keyLife) String() string {
+	if l.never {
+		return "never"
+	}
+	return l.span.String()
 }

@@ -1,0 +1,197 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/quota"
+)
+
+// touchEvery is how coarse a key's last use is kept.
+const touchEvery = time.Minute
+
+// TouchKey notes that a key was used.
+func (l *Ledger) TouchKey(ctx context.Context, keyID string) error {
+	err := l.do(ctx, SystemActor("api"), func(u *unit) error {
+		k, err := u.tx.Key(Scope{All: true}, keyID)
+		if err != nil || u.now().Sub(k.LastUsedAt) < touchEvery {
+			return err
+		}
+		k.LastUsedAt = u.now()
+		u.change.Keys = append(u.change.Keys, k)
+		return nil
+	})
+	if errors.Is(err, ErrConflict) { // somebody else noted it in the same moment
+		return nil
+	}
+	return err
+}
+
+// CreateKey stores a key whose secret was made and hashed by the caller. It never
+// exceeds the key that makes it, on which it rests from then on (see Credential):
+// not its role, nor its caps, which it inherits where none are given, nor its
+// life. A zero ExpiresAt means never, and is refused where the maker expires.
+func (l *Ledger) CreateKey(ctx context.Context, actor Actor, k Key) (Key, error) {
+	if err := checkKey(actor, k); err != nil {
+		return k, err
+	}
+	err := l.do(ctx, actor, func(u *unit) error {
+		maker, err := u.confirm(actor)
+		if err != nil {
+			return err
+		}
+		if err := actor.administers(k.OrganizationID); err != nil {
+			return err
+		}
+		if _, err := LiveOrganization(u.tx, actor.Scope(), k.OrganizationID); err != nil {
+			return err
+		}
+		if k.UserID != "" {
+			user, err := LiveUser(u.tx, actor.Scope(), k.UserID)
+			if err != nil || user.OrganizationID != k.OrganizationID {
+				return &InvalidError{Field: "user_id", Rule: "must be a user of the same organization"}
+			}
+		}
+		if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(u.now()) {
+			return &InvalidError{Field: "expires_at", Rule: "must be in the future"}
+		}
+		if k, err = maker.bequeath(k); err != nil {
+			return err
+		}
+		k.CreatedBy, k.CreatedAt, k.Version = actor.KeyID, u.now(), 0
+		u.change.Keys = append(u.change.Keys, k)
+		u.event(Event{OrganizationID: k.OrganizationID, Type: "key.created", Subject: k.ID, Message: string(k.Kind) + " " + k.Name})
+		return nil
+	})
+	k.Version = 1
+	return k, err
+}
+
+// bequeath puts a new key under its maker, with the maker's bounds. One that the
+// installation makes stands for itself.
+func (c Credential) bequeath(k Key) (Key, error) {
+	if len(c) == 0 {
+		k.ParentID = ""
+		return k, nil
+	}
+	k.ParentID = c[0].Key.ID
+	switch end := c.ExpiresAt(); {
+	case len(c) >= maxGenerations:
+		return k, &StateError{Subject: "key " + k.ParentID, State: fmt.Sprintf("the %dth in a line of keys", len(c)),
+			Asked: "make another with it: have an operator adopt it, or use a key further up"}
+	case !c.Role().includes(k.Role):
+		return k, &InvalidError{Field: "role", Rule: "must not exceed the role of the key that makes it"}
+	case !end.IsZero() && (k.ExpiresAt.IsZero() || k.ExpiresAt.After(end)):
+		return k, &InvalidError{Field: "expires_in_seconds",
+			Rule: "must not outlive the key that makes it, which ends " + end.UTC().Format(time.RFC3339),
+			Fix:  "leave it out to end with that key, or use a key that lasts longer"}
+	}
+	limit, bounded := c.caps()
+	switch {
+	case !bounded:
+		return k, nil
+	case k.OrganizationID != c[0].Key.OrganizationID:
+		return k, &InvalidError{Field: "organization_id", Rule: "must be the maker's own, whose caps are counted there"}
+	case k.Kind == PersonKey && k.Caps == (quota.Caps{}):
+		k.Caps = limit
+	}
+	if field := k.Caps.Beyond(limit); field != "" {
+		return k, &InvalidError{Field: "caps." + field, Rule: "must not exceed the caps of the key that makes it, nor its person's"}
+	}
+	return k, nil
+}
+
+// RevokeKey ends a key, and with it every key that rests on it. Repeated, it
+// changes nothing. Nobody ends a key of a role above their own, and nobody the
+// last of an operator: ErrLastOperator.
+func (l *Ledger) RevokeKey(ctx context.Context, actor Actor, id string) (Key, error) {
+	var k Key
+	err := l.do(ctx, actor, func(u *unit) error {
+		seen, err := u.tx.Key(actor.Scope(), id)
+		if err == nil && seen.Role == Operator {
+			err = u.lockOperators()
+		}
+		if err != nil {
+			return err
+		}
+		if k, err = u.keyToChange(actor, id); err != nil || !k.RevokedAt.IsZero() {
+			return err
+		}
+		k = u.revoke(k)
+		if k.Role == Operator {
+			return u.keepOperator()
+		}
+		return nil
+	})
+	return k, err
+}
+
+// keyToChange reads a key that the actor may end.
+func (u *unit) keyToChange(actor Actor, id string) (Key, error) {
+	k, err := u.tx.Key(actor.Scope(), id)
+	if err != nil {
+		return k, err
+	}
+	if err := actor.administers(k.OrganizationID); err != nil {
+		return k, err
+	}
+	if !actor.AtLeast(k.Role) {
+		return k, ErrDenied
+	}
+	_, err = u.confirm(actor)
+	return k, err
+}
+
+// AdoptKey has a key stand for itself: from then on it does not end with the key
+// that made it, and is bound by its own caps, role and end alone. Only an operator
+// may whose own key has no caps and does not rest on the one that is adopted.
+// Repeated, it changes nothing.
+func (l *Ledger) AdoptKey(ctx context.Context, actor Actor, id string) (Key, error) {
+	var k Key
+	err := l.do(ctx, actor, func(u *unit) error {
+		if actor.Role != Operator {
+			return ErrDenied
+		}
+		by, err := u.confirm(actor)
+		if err != nil {
+			return err
+		}
+		if k, err = u.tx.Key(actor.Scope(), id); err != nil {
+			return err
+		}
+		_, capped := by.caps()
+		switch {
+		case capped || by.RestsOn(id):
+			return ErrDenied
+		case !k.RevokedAt.IsZero():
+			return &StateError{Subject: "key " + k.ID, State: "revoked", Asked: "adopt it"}
+		case k.ParentID == "":
+			return nil
+		}
+		maker := k.ParentID
+		k.ParentID = ""
+		u.change.Keys = append(u.change.Keys, k)
+		u.event(Event{OrganizationID: k.OrganizationID, Type: "key.adopted", Subject: k.ID, Message: k.Name + ", until now a key of " + maker})
+		return nil
+	})
+	return k, err
+}
+
+func checkKey(actor Actor, k Key) error {
+	if err := checkName("name", k.Name); err != nil {
+		return err
+	}
+	if !slices.Contains(order, k.Role) {
+		return &InvalidError{Field: "role", Rule: "must be viewer, member, admin or operator"}
+	}
+	if !actor.AtLeast(k.Role) {
+		return &InvalidError{Field: "role", Rule: "must not exceed the role of the key that makes it"}
+	}
+	if k.Kind == AgentKey && k.Role != Member {
+		return &InvalidError{Field: "role", Rule: "must be member for an agent's key"}
+	}
+	return checkCaps(k.Caps)
+}

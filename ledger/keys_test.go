@@ -1,0 +1,381 @@
+package ledger_test
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// keyring is a world with keys, and what the test itself remembers of them.
+type keyring struct {
+	*world
+	org   string
+	made  []string          // ids, in the order in which they were made
+	maker map[string]string // key → the key it rests on; "" once it was adopted
+}
+
+func newKeyring(t *testing.T) *keyring {
+	t.Helper()
+	k := &keyring{world: newWorld(t), maker: map[string]string{}}
+	made, err := k.ledger.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 100}, ledger.Key{ID: "root", Name: "first key", Hash: []byte{1}})
+	require.NoError(t, err)
+	require.True(t, made)
+	k.made = []string{"root"}
+	k.org = k.key("root").OrganizationID
+	return k
+}
+
+func (k *keyring) key(id string) ledger.Key {
+	k.Helper()
+	var key ledger.Key
+	require.NoError(k, k.store.Read(k.Context(), func(r ledger.Reader) (err error) {
+		key, err = r.Key(ledger.Scope{All: true}, id)
+		return err
+	}))
+	return key
+}
+
+// as is who a key speaks for; false: it may not be used.
+func (k *keyring) as(id string) (ledger.Actor, bool) {
+	k.Helper()
+	c, err := k.ledger.Authenticate(k.Context(), id)
+	if err != nil {
+		require.ErrorIs(k, err, ledger.ErrNotFound)
+		return ledger.Actor{}, false
+	}
+	return c.Actor(), true
+}
+
+func (k *keyring) must(id string) ledger.Actor {
+	k.Helper()
+	actor, ok := k.as(id)
+	require.True(k, ok, id)
+	return actor
+}
+
+// mint makes a key of a person with another one.
+func (k *keyring) mint(maker, id string, role ledger.Role, change ...func(*ledger.Key)) error {
+	k.Helper()
+	key := ledger.Key{ID: id, OrganizationID: k.org, Name: id, Kind: ledger.PersonKey, Role: role, Hash: []byte{1}}
+	for _, f := range change {
+		f(&key)
+	}
+	_, err := k.ledger.CreateKey(k.Context(), k.must(maker), key)
+	if err == nil {
+		k.made, k.maker[id] = append(k.made, id), maker
+	}
+	return err
+}
+
+func capped(gpus int) func(*ledger.Key) {
+	return func(k *ledger.Key) {
+		k.Caps = quota.Caps{MaxGPUs: gpus, MaxPerDay: 1000 * gpu.USD, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour}
+	}
+}
+
+func (k *keyring) user(email string, role ledger.Role) ledger.User {
+	k.Helper()
+	u, err := k.ledger.CreateUser(k.Context(), operator, ledger.User{OrganizationID: k.org, Email: email, Role: role})
+	require.NoError(k, err)
+	return u
+}
+
+func (k *keyring) reserve(id string, gpus int) error {
+	_, err := k.ledger.Reserve(k.Context(), k.must(id), ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: k.after(2*time.Hour, 3*time.Hour), Name: "x"})
+	return err
+}
+
+func TestNobodyEndsAKeyOfARoleAboveTheirOwn(t *testing.T) {
+	t.Parallel()
+	k := newKeyring(t)
+	require.NoError(t, k.mint("root", "admin", ledger.Admin))
+	require.NoError(t, k.mint("root", "second", ledger.Operator))
+	_, err := k.ledger.RevokeKey(t.Context(), k.must("admin"), "second")
+	require.ErrorIs(t, err, ledger.ErrDenied)
+	boss := k.user("boss@example.org", ledger.Admin)
+	require.NoError(t, k.mint("root", "viewer", ledger.Viewer))
+	_, err = k.ledger.UpdateUser(t.Context(), k.must("viewer"), boss.ID, 1, ledger.Viewer, false)
+	require.ErrorIs(t, err, ledger.ErrDenied)
+	_, err = k.ledger.RevokeKey(t.Context(), k.must("second"), "admin")
+	require.NoError(t, err)
+}
+
+func TestTheLastOperatorStays(t *testing.T) {
+	t.Parallel()
+	k := newKeyring(t)
+	_, err := k.ledger.RevokeKey(t.Context(), k.must("root"), "root")
+	require.ErrorIs(t, err, ledger.ErrLastOperator)
+
+	require.NoError(t, k.mint("root", "heir", ledger.Operator))
+	_, err = k.ledger.RevokeKey(t.Context(), k.must("heir"), "root")
+	require.ErrorIs(t, err, ledger.ErrLastOperator, "the heir rests on it and would end with it")
+	require.NoError(t, k.mint("root", "brief", ledger.Operator, func(key *ledger.Key) { key.ExpiresAt = k.clock.Now().Add(time.Hour) }))
+	_, err = k.ledger.AdoptKey(t.Context(), k.must("root"), "brief")
+	require.NoError(t, err)
+	_, err = k.ledger.RevokeKey(t.Context(), k.must("brief"), "root")
+	require.ErrorIs(t, err, ledger.ErrLastOperator, "only one that expires would be left")
+
+	_, err = k.ledger.AdoptKey(t.Context(), k.must("heir"), "heir")
+	require.ErrorIs(t, err, ledger.ErrDenied, "nobody adopts themselves")
+	_, err = k.ledger.AdoptKey(t.Context(), k.must("root"), "heir")
+	require.NoError(t, err)
+	_, err = k.ledger.RevokeKey(t.Context(), k.must("heir"), "root")
+	require.NoError(t, err)
+	require.Equal(t, ledger.Operator, k.must("heir").Role)
+
+	recovered, err := k.ledger.RecoverOperator(t.Context(), ledger.Key{ID: "found", Name: "recovered", Hash: []byte{1}, ExpiresAt: k.clock.Now()})
+	require.NoError(t, err)
+	require.Zero(t, recovered.ExpiresAt)
+	_, err = k.ledger.RevokeKey(t.Context(), k.must("found"), "heir")
+	require.NoError(t, err)
+}
+
+// The last operator's key that lasts goes with no organization either.
+func TestAnOrganizationTakesNoLastOperatorAlong(t *testing.T) {
+	t.Parallel()
+	k := newKeyring(t)
+	other, err := k.ledger.CreateOrganization(t.Context(), operator, "other", quota.Limits{GPUs: 8})
+	require.NoError(t, err)
+	require.NoError(t, k.mint("root", "abroad", ledger.Operator, func(key *ledger.Key) {
+		key.OrganizationID, key.ExpiresAt = other.ID, k.clock.Now().Add(time.Hour)
+	}))
+	_, err = k.ledger.AdoptKey(t.Context(), k.must("root"), "abroad")
+	require.NoError(t, err)
+	_, err = k.ledger.DeleteOrganization(t.Context(), k.must("abroad"), k.org)
+	require.ErrorIs(t, err, ledger.ErrLastOperator)
+	_, err = k.ledger.DeleteOrganization(t.Context(), k.must("root"), other.ID)
+	require.NoError(t, err)
+	require.Equal(t, ledger.Operator, k.must("root").Role)
+}
+
+func TestAKeyEndsWithItsMaker(t *testing.T) {
+	t.Parallel()
+	k := newKeyring(t)
+	person := k.user("ada@example.org", ledger.Admin)
+	require.NoError(t, k.mint("root", "ada", ledger.Admin, func(key *ledger.Key) { key.UserID = person.ID }))
+	require.NoError(t, k.mint("ada", "script", ledger.Admin))
+	require.NoError(t, k.mint("script", "job", ledger.Member))
+	require.NoError(t, k.mint("ada", "kept", ledger.Member))
+	_, err := k.ledger.AdoptKey(t.Context(), k.must("ada"), "kept")
+	require.ErrorIs(t, err, ledger.ErrDenied, "only an operator adopts")
+	_, err = k.ledger.AdoptKey(t.Context(), k.must("root"), "kept")
+	require.NoError(t, err)
+
+	_, err = k.ledger.UpdateUser(t.Context(), operator, person.ID, 1, ledger.Viewer, true)
+	require.NoError(t, err)
+	require.Equal(t, ledger.Viewer, k.must("job").Role, "rights are its maker's present ones at most")
+	_, err = k.ledger.UpdateUser(t.Context(), operator, person.ID, 2, ledger.Admin, false)
+	require.NoError(t, err)
+	for _, id := range []string{"ada", "script", "job"} {
+		_, ok := k.as(id)
+		require.False(t, ok, id)
+	}
+	require.Equal(t, ledger.Member, k.must("kept").Role)
+}
+
+func TestAKeyExceedsItsMakerInNothing(t *testing.T) {
+	t.Parallel()
+	k := newKeyring(t)
+	soon := k.clock.Now().Add(time.Minute)
+	require.NoError(t, k.mint("root", "short", ledger.Admin, func(key *ledger.Key) { key.ExpiresAt = soon }))
+	for name, end := range map[string]time.Time{"never": {}, "later": soon.Add(time.Second)} {
+		var invalid *ledger.InvalidError
+		require.ErrorAs(t, k.mint("short", name, ledger.Member, func(key *ledger.Key) { key.ExpiresAt = end }), &invalid, name)
+		require.Equal(t, "expires_in_seconds", invalid.Field)
+	}
+	require.NoError(t, k.mint("root", "small", ledger.Admin, capped(1)))
+	var invalid *ledger.InvalidError
+	require.ErrorAs(t, k.mint("small", "large", ledger.Member, capped(2)), &invalid)
+	require.Equal(t, "caps.max_gpus", invalid.Field)
+	other, err := k.ledger.CreateOrganization(t.Context(), operator, "other", quota.Limits{GPUs: 8})
+	require.NoError(t, err)
+	require.NoError(t, k.mint("root", "roving", ledger.Operator, capped(1)))
+	require.ErrorAs(t, k.mint("roving", "abroad", ledger.Member, func(key *ledger.Key) { key.OrganizationID = other.ID }), &invalid,
+		"its caps are not counted there")
+	_, err = k.ledger.AdoptKey(t.Context(), k.must("roving"), "small")
+	require.ErrorIs(t, err, ledger.ErrDenied, "caps are not shed by who has some")
+	require.NoError(t, k.mint("small", "bare", ledger.Member))
+	require.Equal(t, k.key("small").Caps, k.key("bare").Caps, "caps are inherited")
+}
+
+// Ten keys of a key that may hold one GPU hold one GPU, not ten; what they
+// schedule is theirs too.
+func TestCapsHoldForAllThatWasMade(t *testing.T) {
+	t.Parallel()
+	k := newKeyring(t)
+	require.NoError(t, k.mint("root", "one", ledger.Admin, capped(1)))
+	held := 0
+	for i := range 10 {
+		id := "child-" + strconv.Itoa(i)
+		require.NoError(t, k.mint("one", id, ledger.Member))
+		if err := k.reserve(id, 1); err == nil {
+			held++
+		} else {
+			var refused *ledger.RefusedError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, "key_cap_exceeded", string(refused.Decision.Reasons[0].Code))
+		}
+	}
+	require.Equal(t, 1, held)
+	require.Error(t, k.reserve("one", 1), "the maker holds what its keys hold")
+	_, err := k.ledger.AdoptKey(t.Context(), k.must("root"), "child-9")
+	require.NoError(t, err)
+	require.NoError(t, k.reserve("child-9", 1), "it has a cap of its own now")
+
+	_, err = k.ledger.CreateSchedule(t.Context(), k.must("child-1"), ledger.Schedule{
+		PoolID: "lab", Name: "daily", GPUs: 2, StartLocal: "2026-03-03T10:00:00", Timezone: "UTC", RRule: "FREQ=DAILY", Length: time.Hour, DSTPolicy: "shift",
+	})
+	require.NoError(t, err)
+	k.pass(time.Minute)
+	require.Empty(t, k.live(func(r reservation.Reservation) bool { return r.Source == reservation.FromSchedule }))
+}
+
+func (k *keyring) live(which func(reservation.Reservation) bool) []reservation.Reservation {
+	k.Helper()
+	var all []reservation.Reservation
+	require.NoError(k, k.store.Read(k.Context(), func(r ledger.Reader) (err error) {
+		all, err = r.Reservations(ledger.Scope{All: true}, ledger.BookingFilter{Live: true}, ledger.Page{Limit: 500})
+		return err
+	}))
+	return slices.DeleteFunc(all, func(r reservation.Reservation) bool { return !which(r) })
+}
+
+// A person's caps hold for keys that were made with a key of theirs, and nobody
+// loosens the caps that bind themselves.
+func TestAPersonsCapsHoldForWhatTheirKeysMade(t *testing.T) {
+	t.Parallel()
+	k := newKeyring(t)
+	ada := k.user("ada@example.org", ledger.Admin)
+	caps := quota.Caps{MaxGPUs: 1, MaxPerDay: 1000 * gpu.USD, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour}
+	_, err := k.ledger.SetUserCaps(t.Context(), operator, ada.ID, 1, caps)
+	require.NoError(t, err)
+	require.NoError(t, k.mint("root", "ada", ledger.Admin, func(key *ledger.Key) { key.UserID = ada.ID }))
+	require.NoError(t, k.mint("ada", "nobody's", ledger.Admin))
+	require.NoError(t, k.reserve("nobody's", 1))
+	require.Error(t, k.reserve("ada", 1))
+	for _, id := range []string{"ada", "nobody's"} {
+		_, err = k.ledger.SetUserCaps(t.Context(), k.must(id), ada.ID, 2, quota.Caps{})
+		var invalid *ledger.InvalidError
+		require.ErrorAs(t, err, &invalid, id)
+	}
+	caps.MaxLead = time.Hour
+	_, err = k.ledger.SetUserCaps(t.Context(), k.must("ada"), ada.ID, 2, caps)
+	require.NoError(t, err, "tightening is theirs")
+}
+
+// Whatever is done with keys, in whatever order: an operator's key that lasts is
+// left; a key works as long as it and all that it rests on do, and no stronger;
+// and what rests on a capped key holds no more, together, than the cap.
+func TestKeysKeepTheirBoundsInAnyHistory(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		k := newKeyring(t)
+		people := []ledger.User{k.user("a@example.org", ledger.Admin), k.user("b@example.org", ledger.Admin)}
+		for step := range rapid.IntRange(10, 40).Draw(rt, "steps") {
+			k.step(rt, step, people)
+			k.check(rt, people)
+		}
+	})
+}
+
+func (k *keyring) step(rt *rapid.T, n int, people []ledger.User) {
+	actor, ok := k.as(rapid.SampledFrom(k.made).Draw(rt, "actor"))
+	if !ok {
+		return
+	}
+	target := rapid.SampledFrom(k.made).Draw(rt, "target")
+	switch rapid.IntRange(0, 15).Draw(rt, "what") {
+	case 0, 1, 2, 3:
+		roles := []ledger.Role{ledger.Viewer, ledger.Member, ledger.Admin, ledger.Operator}
+		_ = k.mint(actor.KeyID, "key-"+strconv.Itoa(n), rapid.SampledFrom(roles).Draw(rt, "role"), func(key *ledger.Key) {
+			if rapid.Bool().Draw(rt, "capped") {
+				capped(rapid.IntRange(1, 2).Draw(rt, "gpus"))(key)
+			}
+			if hours := rapid.IntRange(0, 2).Draw(rt, "life"); hours > 0 {
+				key.ExpiresAt = k.clock.Now().Add(time.Duration(hours) * time.Hour)
+			}
+			if rapid.IntRange(0, 2).Draw(rt, "person") == 0 {
+				key.UserID = rapid.SampledFrom(people).Draw(rt, "who").ID
+			}
+		})
+	case 4:
+		_, err := k.ledger.RevokeKey(k.Context(), actor, target)
+		if !actor.AtLeast(k.key(target).Role) {
+			require.Error(rt, err)
+		}
+	case 5:
+		if _, err := k.ledger.AdoptKey(k.Context(), actor, target); err == nil {
+			require.Equal(rt, ledger.Operator, actor.Role)
+			k.maker[target] = ""
+		}
+	case 6:
+		p := &people[rapid.IntRange(0, 1).Draw(rt, "which")]
+		role := rapid.SampledFrom([]ledger.Role{ledger.Viewer, ledger.Admin}).Draw(rt, "as")
+		if u, err := k.ledger.UpdateUser(k.Context(), actor, p.ID, p.Version, role, rapid.IntRange(0, 2).Draw(rt, "active") > 0); err == nil {
+			*p = u
+		}
+	case 7:
+		k.clock.Advance(20 * time.Minute)
+	default:
+		if actor.AtLeast(ledger.Member) {
+			window := k.after(0, time.Hour)
+			window.Start = monday.Add(30 * time.Hour)
+			window.End = window.Start.Add(time.Hour)
+			_, _ = k.ledger.Reserve(k.Context(), actor, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window, Name: "x"})
+		}
+	}
+}
+
+func (k *keyring) check(rt *rapid.T, people []ledger.User) {
+	now, lasting, all := k.clock.Now(), 0, map[string]ledger.Key{}
+	for _, id := range k.made {
+		all[id] = k.key(id)
+	}
+	held := map[string]int{}
+	for _, r := range k.live(func(reservation.Reservation) bool { return true }) {
+		for id := r.MadeBy; id != ""; id = k.maker[id] {
+			held[id] += r.Shape.GPUs()
+		}
+	}
+	for _, id := range k.made {
+		works, expires, role := true, false, ledger.Operator
+		for at := id; at != ""; at = k.maker[at] {
+			key := all[at]
+			works = works && key.RevokedAt.IsZero() && (key.ExpiresAt.IsZero() || now.Before(key.ExpiresAt))
+			expires = expires || !key.ExpiresAt.IsZero()
+			role = lesser(role, key.Role)
+			if i := slices.IndexFunc(people, func(u ledger.User) bool { return u.ID == key.UserID }); i >= 0 {
+				works, role = works && people[i].Active, lesser(role, people[i].Role)
+			}
+		}
+		actor, ok := k.as(id)
+		require.Equal(rt, works, ok, id)
+		if works {
+			require.Equal(rt, role, actor.Role, id)
+		}
+		if works && !expires && role == ledger.Operator {
+			lasting++
+		}
+		if caps := all[id].Caps; caps != (quota.Caps{}) {
+			require.LessOrEqual(rt, held[id], caps.MaxGPUs, "%s and what it made", id)
+		}
+	}
+	require.Positive(rt, lasting, "an operator's key that lasts")
+}
+
+func lesser(a, b ledger.Role) ledger.Role {
+	roles := []ledger.Role{ledger.Viewer, ledger.Member, ledger.Admin, ledger.Operator}
+	if slices.Index(roles, b) < slices.Index(roles, a) {
+		return b
+	}
+	return a
+}

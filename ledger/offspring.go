@@ -1,0 +1,65 @@
+package ledger
+
+import (
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/quota"
+)
+
+// offspring lists, for each of the caps that hold for an asker, the ids under
+// which is counted what they are about: a key's caps hold for all that was made
+// with it, together. An empty list is the key or the person alone.
+type offspring struct {
+	key, user []string
+	makers    [][]string // as asker.makers
+}
+
+// offspringOf looks up whose bookings count for the caps of an asker. Without
+// caps nothing is asked: that is the way of most bookings, an agent's among them,
+// whose key makes no others.
+//
+// What is read here need not be locked. A key that is made later books later,
+// under the organization's lock, which the transaction holds or is about to check.
+func (u *unit) offspringOf(who asker) (offspring, error) {
+	var o offspring
+	var err error
+	if who.key != nil && who.mayMake {
+		o.key, err = u.tx.Offspring(KeyRoot{KeyID: who.keyID})
+	}
+	if err == nil && who.user != nil {
+		o.user, err = u.tx.Offspring(KeyRoot{UserID: who.userID})
+	}
+	for _, bound := range who.makers {
+		if err != nil {
+			return o, err
+		}
+		var ids []string
+		ids, err = u.tx.Offspring(bound.KeyRoot)
+		o.makers = append(o.makers, ids)
+	}
+	return o, err
+}
+
+// capped sets which caps hold for the holding's asker, and what counts for each.
+func (h *holding) capped(v *admission.View) {
+	c := h.commitments
+	v.Key = admission.Capped{Caps: h.who.key, Spent: c.ByKey[h.who.keyID]}
+	if len(h.offspring.key) > 1 {
+		v.Key.Spent = c.by(h.offspring.key)
+	}
+	v.User = admission.Capped{Caps: h.who.user, Spent: c.ByUser[h.who.userID]}
+	if len(h.offspring.user) > 0 {
+		v.User.Spent = c.by(h.offspring.user)
+	}
+	for i := range h.who.makers {
+		v.Makers = append(v.Makers, admission.Capped{Caps: &h.who.makers[i].Caps, Spent: c.by(h.offspring.makers[i])})
+	}
+}
+
+// by adds up what keys and schedules made or hold.
+func (c *Commitments) by(ids []string) *quota.Commitments {
+	parts := make([]*quota.Commitments, len(ids))
+	for i, id := range ids {
+		parts[i] = c.ByKey[id]
+	}
+	return quota.Sum(parts)
+}

@@ -1,0 +1,78 @@
+package server_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/server"
+)
+
+// What the trial did: an admin ends the operator, or the operator ends itself.
+func TestTheWayBackInIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	root := ask[contract.Whoami](w, "root", http.MethodGet, "/v1/whoami", "").KeyID
+	w.key("admin", "admin")
+	p := w.refuse("admin", http.MethodDelete, "/v1/keys/"+root, "")
+	require.Equal(t, contract.CodePermissionDenied, p.Code)
+	p = w.refuse("root", http.MethodDelete, "/v1/keys/"+root, "")
+	require.Equal(t, contract.CodeStateConflict, p.Code)
+	require.Contains(t, p.Fixes[0].Label, "never expires")
+
+	heir := w.keep("heir", `{"name":"heir","kind":"person","role":"operator","never_expires":true}`)
+	require.Equal(t, root, heir.ParentID)
+	require.Equal(t, 403, w.send("admin", http.MethodPost, "/v1/keys/"+heir.ID+"/adopt", "").Code)
+	require.Empty(t, ask[contract.Key](w, "root", http.MethodPost, "/v1/keys/"+heir.ID+"/adopt", "").ParentID)
+	ask[contract.Key](w, "heir", http.MethodDelete, "/v1/keys/"+root, "")
+	require.Equal(t, "operator", ask[contract.Whoami](w, "heir", http.MethodGet, "/v1/whoami", "").Role)
+	require.Equal(t, 401, w.send("admin", http.MethodGet, "/v1/whoami", "").Code, "what root made ended with it, at once")
+}
+
+func TestKeysDoNotLastForEverUnsaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	caps := `"caps":{"max_gpus":1,"max_per_day":{"amount":"1","currency":"USD"},"max_lead_seconds":60,"max_window_seconds":60}`
+	require.Equal(t, begin.Add(server.DefaultKeyLife), w.key("usual", "admin").ExpiresAt)
+	require.Zero(t, w.keep("for ever", `{"name":"x","kind":"person","role":"admin","never_expires":true}`).ExpiresAt)
+	require.Zero(t, w.keep("agent", `{"name":"x","kind":"agent","role":"member",`+caps+`}`).ExpiresAt)
+	both := w.refuse("root", http.MethodPost, "/v1/keys", `{"name":"x","kind":"person","role":"admin","never_expires":true,"expires_in_seconds":60}`)
+	require.Equal(t, contract.CodeValidationFailed, both.Code)
+
+	w.keep("minute", `{"name":"x","kind":"person","role":"admin","expires_in_seconds":60}`)
+	for _, body := range []string{`"kind":"person"`, `"kind":"agent",` + caps} {
+		made := ask[contract.KeyCreated](w, "minute", http.MethodPost, "/v1/keys", `{"name":"x","role":"member",`+body+`}`)
+		require.Equal(t, begin.Add(time.Minute), made.Key.ExpiresAt, "no longer than its maker")
+	}
+	for _, life := range []string{`"never_expires":true`, `"expires_in_seconds":61`} {
+		p := w.refuse("minute", http.MethodPost, "/v1/keys", `{"name":"x","kind":"person","role":"member",`+life+`}`)
+		require.Equal(t, contract.CodeValidationFailed, p.Code)
+		require.Contains(t, p.Detail, "must not outlive")
+	}
+	set := newWorld(t, func(c *server.Config) { c.KeyLife = time.Hour })
+	require.Equal(t, begin.Add(time.Hour), set.key("brief", "viewer").ExpiresAt)
+}
+
+// Ten keys of a key that may hold one GPU hold one together.
+func TestCapsAreSharedByWhatAKeyMakes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	w.keep("one", `{"name":"one","kind":"person","role":"admin",
+		"caps":{"max_gpus":1,"max_per_day":{"amount":"100","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":86400}}`)
+	refused := 0
+	for range 10 {
+		made := ask[contract.KeyCreated](w, "one", http.MethodPost, "/v1/keys", `{"name":"child","kind":"person","role":"member"}`)
+		require.Equal(t, 1, made.Key.Caps.MaxGPUs)
+		w.keys["child"] = made.Secret
+		out := w.send("child", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1,"lease_seconds":3600}`, contract.HeaderIdempotencyKey, made.Key.ID)
+		if out.Code == 403 {
+			require.Contains(t, out.Body.String(), contract.CodeKeyCapExceeded)
+			refused++
+		}
+	}
+	require.Equal(t, 9, refused)
+}
