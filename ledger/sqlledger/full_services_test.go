@@ -3,6 +3,7 @@
 package sqlledger_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,4 +59,16 @@ func TestAStandbyIsNoticed(t *testing.T) {
 	require.ErrorIs(t, standby.CheckWrites(t.Context()), ledger.ErrReadOnly)
 	require.ErrorIs(t, save(t, standby, ledger.Change{Stamps: map[string]int64{"pol_1": 4}}), ledger.ErrReadOnly)
 	require.Len(t, pools(t, standby), 2)
+}
+
+// TestDoubtsAreTold: what a crash can take is said at the start.
+func TestDoubtsAreTold(t *testing.T) {
+	t.Parallel()
+	address := database(t)
+	lax, err := instance(t, address+"&synchronous_commit=off").Doubts(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(lax, "\n"), "synchronous_commit=off")
+	strict, err := instance(t, address+"&synchronous_commit=on").Doubts(t.Context())
+	require.NoError(t, err)
+	require.NotContains(t, strings.Join(strict, "\n"), "synchronous_commit")
 }
