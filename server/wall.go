@@ -54,6 +54,7 @@ func (s *Server) admit(c *gin.Context, policy auth.Policy) {
 		s.refuse(c, from, err)
 		return
 	}
+	httpx.Proved(c.Request.Context())
 	c.Request = c.Request.WithContext(auth.With(c.Request.Context(), actor))
 	if ok, after := s.bucket(actor, c.Request.Method).Allow(actor.KeyID); !ok {
 		abort(c, slowDown("This key sends more requests than it may.", after))

@@ -1,9 +1,11 @@
 package httpx_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -14,22 +16,26 @@ import (
 
 // served listens with bounds and answers everything; dial opens a connection and
 // returns it with the status of its first answer.
-func served(t *testing.T, limits httpx.ConnLimits, proxies httpx.Proxies) (dial func() (net.Conn, int)) {
+func served(t *testing.T, limits httpx.ConnLimits, proxies httpx.Proxies) (dial func(path string) (net.Conn, int)) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	srv := httpx.NewServer("", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	srv := httpx.NewServer("", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/proved" {
+			httpx.Proved(r.Context())
+		}
+	}))
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(httpx.LimitConnections(l, limits, proxies)) }()
 	t.Cleanup(func() {
 		require.NoError(t, srv.Close())
 		require.ErrorIs(t, <-ended, http.ErrServerClosed)
 	})
-	return func() (net.Conn, int) {
+	return func(path string) (net.Conn, int) {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
-		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		_, _ = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		answer := make([]byte, 12)
 		_, err = io.ReadFull(conn, answer)
 		if err != nil {
@@ -59,15 +65,41 @@ func TestConnectionsAreBounded(t *testing.T) {
 		"none":                   {httpx.ConnLimits{}, nobody, false},
 	} {
 		dial := served(t, c.limits, c.proxies)
-		first, status := dial()
+		first, status := dial("/proved")
 		require.Equal(t, 200, status, name)
 		for range 2 {
-			_, status = dial()
+			_, status = dial("/proved")
 			require.Equal(t, 200, status, name)
 		}
-		_, status = dial()
+		_, status = dial("/proved")
 		require.Equal(t, c.bound, status != 200, name)
 		require.NoError(t, first.Close())
-		require.Eventually(t, func() bool { _, status := dial(); return status == 200 }, 5*time.Second, time.Millisecond, "%s: there is a place again", name)
+		require.Eventually(t, func() bool { _, status := dial("/proved"); return status == 200 }, 5*time.Second, time.Millisecond, "%s: there is a place again", name)
+	}
+}
+
+// Who holds all places without saying who they are makes room for others, the
+// oldest first; who has said so keeps theirs.
+func TestStrangersMakeRoom(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]httpx.ConnLimits{"in all": {All: 4}, "of an address": {PerAddress: 4}} {
+		dial := served(t, limits, httpx.Proxies{})
+		known, status := dial("/proved")
+		require.Equal(t, 200, status, name)
+		first, status := dial("/")
+		require.Equal(t, 200, status, name)
+		for range 20 {
+			_, status = dial("/")
+			require.Equal(t, 200, status, name)
+		}
+		require.NoError(t, first.SetReadDeadline(time.Now().Add(5*time.Second)))
+		_, err := io.Copy(io.Discard, first) // to the end, which must come
+		require.False(t, errors.Is(err, os.ErrDeadlineExceeded), name)
+		_, err = io.WriteString(known, "GET /known HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		require.NoError(t, err, name)
+		require.NoError(t, known.SetReadDeadline(time.Now().Add(5*time.Second)))
+		rest, err := io.ReadAll(known)
+		require.NoError(t, err, name)
+		require.Contains(t, string(rest), "HTTP/1.1 200 OK", "%s: the known one is still served", name)
 	}
 }

@@ -21,5 +21,6 @@ func NewServer(addr string, h http.Handler) *http.Server {
 		ReadHeaderTimeout: ReadHeaderTimeout,
 		IdleTimeout:       IdleTimeout,
 		MaxHeaderBytes:    MaxHeaderBytes,
+		ConnContext:       withConn,
 	}
 }

@@ -105,6 +105,7 @@ func (p *Page) scope(c *gin.Context) (ledger.Scope, bool) {
 	if !ok {
 		return ledger.Scope{}, false
 	}
+	httpx.Proved(c.Request.Context())
 	if s.keyID == "" {
 		return ledger.Scope{All: true}, true
 	}
