@@ -23,6 +23,8 @@ type Pool struct {
 	IdleReleaseSeconds int64         `json:"idle_release_seconds"`
 	MaxLeaseSeconds    int64         `json:"max_lease_seconds"`
 	CleaningSeconds    int64         `json:"cleaning_seconds" doc:"Kept free on a node between two bookings."`
+	MaxCreates         int           `json:"max_creates" doc:"Nodes that may be asked for in the window and have not served anybody; those that were used do not count."`
+	CreateWindow       int64         `json:"create_window_seconds"`
 	OnlineShare        int           `json:"online_share" doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`
 	BorrowIdle         bool          `json:"borrow_idle" doc:"A workload may use what the other leaves free."`
 	Paused             bool          `json:"paused" doc:"Speculative pre-warming is switched off."`
@@ -31,6 +33,7 @@ type Pool struct {
 	BootP95Seconds     float64       `json:"boot_p95_seconds"`
 	BootSamples        int           `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
 	BlockedUntil       time.Time     `json:"blocked_until,omitzero" doc:"No source had any; no node is asked for before."`
+	CappedUntil        time.Time     `json:"creation_capped_until,omitzero" doc:"max_creates is reached; no node is asked for before."`
 	Sources            []SourceState `json:"sources" nullable:"false" doc:"What is known of each place that its machines come from, its own first."`
 	CreatedAt          time.Time     `json:"created_at"`
 	Version            int           `json:"version"`
@@ -56,6 +59,8 @@ type PoolCreate struct {
 	IdleReleaseSeconds int64        `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" default:"600"`
 	MaxLeaseSeconds    int64        `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" default:"604800"`
 	CleaningSeconds    int64        `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Kept free on a node between two bookings."`
+	MaxCreates         int          `json:"max_creates,omitempty" minimum:"0" maximum:"100000" doc:"Nodes that may be asked for in the window and have not served anybody; 0: three for each of max_nodes, at least 10."`
+	CreateWindow       int64        `json:"create_window_seconds,omitempty" minimum:"0" maximum:"86400" doc:"0: ten minutes."`
 	OnlineShare        int          `json:"online_share,omitempty" minimum:"0" maximum:"1000" doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`
 	BorrowIdle         bool         `json:"borrow_idle,omitempty" doc:"A workload may use what the other leaves free."`
 	Simulated          bool         `json:"simulated,omitempty"`
@@ -73,6 +78,8 @@ type PoolPatch struct {
 	IdleReleaseSeconds *int64        `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" nullable:"false"`
 	MaxLeaseSeconds    *int64        `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" nullable:"false"`
 	CleaningSeconds    *int64        `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400" nullable:"false"`
+	MaxCreates         *int          `json:"max_creates,omitempty" minimum:"0" maximum:"100000" nullable:"false"`
+	CreateWindow       *int64        `json:"create_window_seconds,omitempty" minimum:"0" maximum:"86400" nullable:"false"`
 	NodeCPUs           *int          `json:"node_cpus,omitempty" minimum:"0" maximum:"65536" nullable:"false"`
 	NodeMemoryMiB      *int          `json:"node_memory_mib,omitempty" minimum:"0" maximum:"1073741824" nullable:"false"`
 	OnlineShare        *int          `json:"online_share,omitempty" minimum:"0" maximum:"1000" nullable:"false"`

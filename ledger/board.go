@@ -12,6 +12,7 @@ import (
 	"github.com/forewarm/forewarm/core/fairshare"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -57,6 +58,7 @@ type desk struct {
 	uses      map[string]fairshare.Usage // by organization
 	guesses   []admission.Guess          // see speculative; nil: to be listed again
 	mobile    []string                   // see movable; nil: to be listed again
+	cleaning  []plan.Cleaning            // what was given back and is not clean
 }
 
 func newBoard() *board {
@@ -94,6 +96,7 @@ func (b *board) load(s PoolState) *desk {
 	for _, sum := range s.Spent {
 		d.spend(sum)
 	}
+	d.cleaning = s.Pool.Cleaning
 	d.rearrange(s.Pool.Pool)
 	b.desks[s.Pool.ID], b.names[s.Pool.Name] = d, s.Pool.ID
 	b.tallies = nil // what is counted of this pool may be of other rows
@@ -128,6 +131,9 @@ func (d *desk) rearrange(p gpu.Pool) {
 			d.places.Force(a.Booking())
 			d.share(a.Workload, a.Window, a.Shape.GPUs())
 		}
+	}
+	for _, x := range d.cleaning {
+		d.places.Force(x.Booking())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -47,6 +48,18 @@ func (p *poolUnit) putPool(next Pool) {
 			p.rearrange(before.Pool)
 		}
 	})
+}
+
+// learn changes what the pool has learned. Unlike another change of a row, several
+// of a group may make it: each adds to what the one before it left, and nobody is
+// answered with the row's version.
+func (p *poolUnit) learn(next plan.Learned) {
+	before := p.Pool.Learned
+	if _, ok := p.touched[p.Pool.ID]; !ok {
+		p.touch(p.Pool.ID)
+	}
+	p.Pool.Learned = next
+	p.unit.undos = append(p.unit.undos, func() { p.Pool.Learned = before })
 }
 
 func (p *poolUnit) putNode(n node.Node) {

@@ -180,8 +180,7 @@ func (e *Effect) price(r Reader, organizationID string) error {
 }
 
 // waits estimates the longest wait among what is new.
-func (e *Effect) waits(r Reader) error {
-	waits := NewWaits(r)
+func (e *Effect) waits(waits *Waits) error {
 	longer := func(x *plan.Estimate, err error) error {
 		if err == nil && x != nil && (e.Wait == nil || x.P50 > e.Wait.P50) {
 			e.Wait = x

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
@@ -61,8 +60,10 @@ const recentDecisions = 20
 // explained is what the explanations of stored things have in common.
 type explained struct {
 	Explanation
-	state PoolState
-	cfg   Config
+	state   PoolState
+	cfg     Config
+	outlook *plan.Outlook
+	waits   *Waits
 }
 
 func (l *Ledger) explained(r Reader, actor Actor, subject, poolID string) (*explained, error) {
@@ -70,9 +71,12 @@ func (l *Ledger) explained(r Reader, actor Actor, subject, poolID string) (*expl
 	if err != nil {
 		return nil, fmt.Errorf("reading pool: %w", err)
 	}
-	state.Pool = state.Pool.asked(r.Now())
-	e := &explained{state: state, cfg: l.cfg}
+	e := &explained{state: state, cfg: l.cfg, waits: l.Waits(r)}
 	e.At, e.Subject, e.PoolID = r.Now(), subject, poolID
+	if e.outlook, err = e.waits.foresee(state); err != nil {
+		return nil, err
+	}
+	e.state.Pool = state.Pool.asked(e.At)
 	e.Decisions, err = r.Decisions(actor.Scope(), DecisionFilter{Subject: subject}, recentDecisions)
 	return e, err
 }
@@ -86,18 +90,24 @@ func (e Explanation) ClearsAt() *Band {
 	return &Band{P10: e.At.Add(e.Wait.P10), P50: e.At.Add(e.Wait.P50), P90: e.At.Add(e.Wait.P90)}
 }
 
-// step adds what is still to come.
-func (e *explained) step(code string, at time.Time, format string, args ...any) {
-	if at.After(e.At) {
-		e.Next = append(e.Next, Step{Code: code, At: at, Message: fmt.Sprintf(format, args...)})
+// next tells what the planner has next for the subject.
+func (e *explained) next(messages map[string]string) {
+	for _, s := range e.outlook.Next(e.Subject) {
+		if message, ok := messages[s.Code]; ok {
+			if s.Subject != "" {
+				message = s.Subject + " " + message
+			}
+			e.Next = append(e.Next, Step{Code: s.Code, At: s.At, Message: message})
+		}
 	}
 }
 
 func (e *explained) done() Explanation {
-	for i := range e.Blockers { // they are what the wait is estimated from
-		e.Blockers[i].ClearsAt = e.ClearsAt()
+	for i, b := range e.Blockers { // where no time is known, they are what the wait is estimated from
+		if b.ClearsAt == nil {
+			e.Blockers[i].ClearsAt = e.ClearsAt()
+		}
 	}
-	slices.SortStableFunc(e.Next, func(a, b Step) int { return a.At.Compare(b.At) })
 	return e.Explanation
 }
 
@@ -116,7 +126,7 @@ func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string)
 		if e, err = l.explained(rd, actor, id, r.PoolID); err != nil {
 			return err
 		}
-		e.Wait, err = NewWaits(rd).Reservation(r)
+		e.Wait, err = e.waits.Reservation(r)
 		return err
 	})
 	if err != nil {
@@ -191,29 +201,29 @@ func (e *explained) reservation(r reservation.Reservation) {
 	e.Kind, e.State, e.Reason, e.Degraded, e.Since = "reservation", string(r.State()), r.Reason, r.Degraded, r.CreatedAt
 	what := fmt.Sprintf("%d GPUs in %s from %s to %s", r.Shape.GPUs(), e.state.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End))
 	boots := e.state.Pool.Boot
-	warm := r.Window.Start.Add(-plan.Lead(boots, e.cfg.Policy))
 	switch r.State() {
 	case reservation.Waitlisted, reservation.AwaitingApproval:
 		e.Summary = what + ": no place yet"
-		e.step("gives_up", r.Window.End, "it expires if no place was found")
-		return
 	case reservation.Booked:
 		e.Summary = what + ": has its place; nothing is warm yet"
-		e.step("warm", warm, "warm-up begins: a boot takes up to %s here, and %s are added", boots.P95().Round(time.Second), e.cfg.Policy.Guard)
 	case reservation.Warming:
 		e.Since, e.Summary = r.WarmedAt, what+": its nodes are made ready"
-		e.nodes(r.Slots, r.Shape.PerNode, "")
 	case reservation.Ready:
 		e.Since, e.Summary = r.ReadyAt, what+": warm, waiting to be claimed"
 	default:
 		e.Since, e.Summary = r.EndedAt, fmt.Sprintf("%s: %s", what, r.State())
 		return
 	}
-	e.step("start", r.Window.Start, "its time begins")
-	if held := r.Window.Start.Add(e.state.Pool.Timers.WarmHold); r.Source != reservation.FromAgent && held.Before(r.Window.End) {
-		e.step("no_show", held, "it ends if nobody has claimed it")
+	e.obstacles()
+	noShow := "it ends if nobody has claimed it"
+	if r.State() != reservation.Ready {
+		noShow = "it ends if nobody has claimed it, and not before it was ready for so long"
 	}
-	e.step("end", r.Window.End, "its time is over")
+	e.next(map[string]string{
+		plan.StepGivesUp: "it expires if no place was found",
+		plan.StepWarm:    fmt.Sprintf("warm-up begins: a boot takes up to %s here, and %s are added", boots.P95().Round(time.Second), e.cfg.Policy.Guard),
+		plan.StepStart:   "its time begins", plan.StepNoShow: noShow, plan.StepEnd: "its time is over",
+	})
 }
 
 // ExplainAllocation explains an allocation that the actor may see.
@@ -228,7 +238,7 @@ func (l *Ledger) ExplainAllocation(ctx context.Context, actor Actor, id string) 
 			return err
 		}
 		e.allocation(a)
-		e.Wait, err = NewWaits(rd).Allocation(a)
+		e.Wait, err = e.waits.Allocation(a)
 		return err
 	})
 	if err != nil {
@@ -243,16 +253,15 @@ func (e *explained) allocation(a allocation.Allocation) {
 	switch a.State() {
 	case allocation.Pending:
 		e.Summary = what + ": has its place; waits for nodes"
-		e.nodes(a.Slots, a.Shape.PerNode, a.ID)
-		e.step("gives_up", a.Window.End, "it expires if the nodes are not there by then")
+		e.obstacles()
 	case allocation.Active:
 		e.Since, e.Summary = a.ActiveAt, what+": in use"
-		e.step("lease_end", a.LeaseUntil, "its lease ends")
 	case allocation.Releasing:
 		e.Summary = what + ": being given back"
 	default:
 		e.Since, e.Summary = a.EndedAt, fmt.Sprintf("%s: %s", what, a.State())
 	}
+	e.next(map[string]string{plan.StepGivesUp: "it expires if the nodes are not there by then", plan.StepLease: "its lease ends"})
 }
 
 // ExplainNode explains a node. What will use it is told to operators only: the
@@ -281,91 +290,68 @@ func (e *explained) node(n node.Node, operator bool) {
 	e.Summary = fmt.Sprintf("slot %d of %s: %s", n.Slot, e.state.Pool.Name, n.State())
 	switch {
 	case n.Coming():
-		e.nodes([]int{n.Slot}, 0, "")
+		e.obstacles()
 	case n.State() == node.Ready:
 		e.Since = n.ReadyAt
 	}
-	if !operator {
-		return
-	}
-	held := false
-	for _, a := range e.state.Allocations {
-		if slices.Contains(a.Slots, n.Slot) {
-			held = true
-			e.step("in_use_until", a.Window.End, "%s uses it", a.ID)
-		}
-	}
-	for _, r := range e.state.Reservations {
-		if r.Placed() && slices.Contains(r.Slots, n.Slot) {
-			held = held || r.State() != reservation.Booked
-			e.step("needed", r.Window.Start, "%s starts on it", r.ID)
-		}
-	}
-	if n.State() == node.Ready && !held {
-		e.step("idle_release", n.IdleSince.Add(e.state.Pool.Timers.IdleRelease), "it is removed at the latest, unless something needs it")
+	if operator {
+		e.next(map[string]string{
+			plan.StepInUse: "uses it", plan.StepNeeded: "is booked on it from then on",
+			plan.StepIdle: "it is removed at the latest, unless something needs it",
+		})
 	}
 }
 
-// nodes tells what the nodes on some slots still lack, for whoever needs so many
-// GPUs on each: the allocation of that id, or whoever comes.
-func (e *explained) nodes(slots []int, gpus int, holder string) {
-	found := map[string][]string{}
-	for _, slot := range slots {
-		if code, evidence := e.lacks(slot, gpus, holder); code != "" {
-			found[code] = append(found[code], evidence...)
+// obstacles tells what the subject's nodes still lack.
+func (e *explained) obstacles() {
+	found := map[string]*Blocker{}
+	for _, o := range e.outlook.Obstacles(e.Subject) {
+		b := found[o.Code]
+		if b == nil {
+			b = &Blocker{Code: o.Code, Message: lacking[o.Code]}
+			found[o.Code] = b
+		}
+		b.Evidence = append(b.Evidence, e.evidence(o))
+		if until := o.Until; until.After(e.At) && (b.ClearsAt == nil || until.After(b.ClearsAt.P90)) {
+			b.ClearsAt = &Band{P10: until, P50: until, P90: until}
 		}
 	}
 	for _, code := range sortedKeys(found) {
-		b := Blocker{Code: code, Message: lacking[code], Evidence: found[code]}
-		if until := e.state.Pool.BlockedUntil; code == "provider_refused" {
-			b.Message = fmt.Sprintf("%s before %s", b.Message, stamp(until))
+		b := found[code]
+		if b.ClearsAt != nil {
+			b.Message = fmt.Sprintf("%s before %s", b.Message, stamp(b.ClearsAt.P90))
 		}
-		e.Blockers = append(e.Blockers, b)
+		e.Blockers = append(e.Blockers, *b)
 	}
 }
 
-// lacking says what each blocker of nodes means.
+// lacking says what each obstacle means; one with a time goes on with when that is.
 var lacking = map[string]string{
-	"node_missing":     "a node is about to be asked for",
-	"node_booting":     "nodes are on their way",
-	"node_leaving":     "a node must be gone before the next one can take its slot",
-	"devices_held":     "the lease before is not given back yet",
-	"provider_refused": "the provider had nothing; no node is asked for",
+	plan.LacksNode:    "a node is asked for now",
+	plan.LacksBoot:    "nodes are on their way",
+	plan.LacksRemoval: "a node must be gone before the next one can take its slot",
+	plan.LacksSlot:    "the pool was made smaller, and no longer has the slot",
+	plan.LacksDevices: "the lease before is not given back; it is not over",
+	plan.LacksLeave:   "warming on a guess is paused; nothing is asked for",
+	plan.HeldRefused:  "the provider had nothing; no node is asked for",
+	plan.HeldTrial:    "after many failures one node is tried first, and another is asked for when it is ready",
+	plan.HeldCapped:   "as many nodes were asked for lately as max_creates allows, and served nobody; this one is not asked for",
 }
 
-func (e *explained) lacks(slot, gpus int, holder string) (code string, evidence []string) {
-	where := fmt.Sprintf("slot %d", slot)
-	i := slices.IndexFunc(e.state.Nodes, func(n node.Node) bool { return n.Slot == slot })
-	if i < 0 {
-		if e.state.Pool.BlockedUntil.After(e.At) {
-			return "provider_refused", []string{where}
-		}
-		return "node_missing", []string{where}
-	}
-	n := e.state.Nodes[i]
+func (e *explained) evidence(o plan.Obstacle) string {
 	switch {
-	case n.Coming():
-		return "node_booting", []string{fmt.Sprintf("%s %s for %s", n.ID, n.State(), e.At.Sub(n.RequestedAt).Round(time.Second))}
-	case n.State() != node.Ready:
-		return "node_leaving", []string{fmt.Sprintf("%s %s", n.ID, n.State())}
-	case e.busy(n.ID, holder)+gpus > len(n.Devices):
-		return "devices_held", []string{n.ID}
+	case o.Node == nil && o.Code == plan.HeldCapped:
+		limit, window := plan.Creates(e.state.Pool.Pool)
+		return fmt.Sprintf("slot %d; %d of at most %d in %s", o.Slot, e.state.Pool.Created.Sum(window, e.At), limit, window)
+	case o.Slot < 0:
+		return e.state.Pool.Name
+	case o.Node == nil:
+		return fmt.Sprintf("slot %d", o.Slot)
+	case o.Node.Coming():
+		return fmt.Sprintf("%s %s for %s", o.Node.ID, o.Node.State(), e.At.Sub(o.Node.RequestedAt).Round(time.Second))
 	default:
-		return "", nil
+		return fmt.Sprintf("%s %s", o.Node.ID, o.Node.State())
 	}
-}
-
-// busy counts the devices of a node in hands other than the holder's.
-func (e *explained) busy(nodeID, holder string) int {
-	busy := 0
-	for _, a := range e.state.Allocations {
-		for _, h := range a.Devices {
-			if h.NodeID == nodeID && a.ID != holder {
-				busy++
-			}
-		}
-	}
-	return busy
 }
 
 // ExplainRequest tells what would become of a request: its effect, or every

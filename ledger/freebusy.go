@@ -104,6 +104,9 @@ func (s PoolState) calendar() *calendar.Slots {
 			places.Force(a.Booking())
 		}
 	}
+	for _, x := range s.Pool.Cleaning {
+		places.Force(x.Booking())
+	}
 	return places
 }
 

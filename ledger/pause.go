@@ -132,11 +132,15 @@ func (u *unit) pauses() (pauses, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading what is paused: %w", err)
 	}
+	return byOrganization(found), nil
+}
+
+func byOrganization(found []Pause) pauses {
 	by := make(pauses, len(found))
 	for _, p := range found {
 		by[p.OrganizationID] = p
 	}
-	return by, nil
+	return by
 }
 
 // of returns the pause that an organization is under, its own or everybody's.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -18,13 +19,18 @@ import (
 // possible, and each round moves something closer to an end.
 const rounds = 12
 
+// Planned is what a plan leaves to others.
+type Planned struct {
+	Waitlisted []string // reservations that may have a place now
+	Withheld   []plan.Withheld
+}
+
 // Plan computes the pool's plan and commits it, again and again until nothing
-// is left to do now, and has itself woken when something will be. It returns
-// the waitlisted reservations that may have a place now.
-func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) ([]string, error) {
-	var waitlisted []string
+// is left to do now, and has itself woken when something will be.
+func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) (Planned, error) {
+	var out Planned
 	err := l.do(ctx, SystemActor("planner"), func(u *unit) error {
-		waitlisted = nil
+		out = Planned{}
 		p, err := u.lockPool(poolID)
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
@@ -40,6 +46,7 @@ func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) ([]string, er
 			return err
 		}
 		u.watch(p)
+		u.cleaned(p)
 		var next time.Time
 		for range rounds {
 			s := p.snapshot()
@@ -48,19 +55,19 @@ func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) ([]string, er
 				return err
 			}
 			result := plan.Compute(s, l.cfg.Policy, u.now())
-			next = result.Next
+			next, out.Withheld = result.Next, result.Withheld
 			done, retry, err := u.perform(p, result.Actions)
 			if err != nil {
 				return err
 			}
-			waitlisted = retry
+			out.Waitlisted = retry
 			if !done {
 				break
 			}
 		}
-		return u.tx.Finish(g, sooner(next, waitlisted, u.now()), "")
+		return u.tx.Finish(g, sooner(next, out.Waitlisted, u.now()), "")
 	})
-	return waitlisted, err
+	return out, err
 }
 
 // retryWaitlisted is how soon a plan that left somebody waiting runs again:
@@ -115,18 +122,22 @@ func (p *poolUnit) snapshot() plan.Snapshot {
 // on its slot begins. It also returns what is learned with that source's boots
 // and supply as the pool's.
 func (p *poolUnit) choose(n node.Node, now time.Time) (gpu.Source, plan.Learned) {
+	return p.Pool.choose(p.reservations.all(), n, now)
+}
+
+func (p Pool) choose(reservations iter.Seq[reservation.Reservation], n node.Node, now time.Time) (gpu.Source, plan.Learned) {
 	deadline := time.Time{}
-	for r := range p.reservations.all() {
+	for r := range reservations {
 		due := r.Live() && r.Window.Start.After(now) && (n.Slot < 0 || slices.Contains(r.Slots, n.Slot))
 		if due && (deadline.IsZero() || r.Window.Start.Before(deadline)) {
 			deadline = r.Window.Start
 		}
 	}
-	usual := now.Add(p.Pool.Boot.P95())
+	usual := now.Add(p.Boot.P95())
 	if deadline.Before(usual) {
 		deadline = usual
 	}
-	return p.Pool.Learned.Choose(p.Pool.Pool, deadline, now)
+	return p.Learned.Choose(p.Pool, deadline, now)
 }
 
 // asking says which source a node is asked of, in a pool where there is a choice.
@@ -183,7 +194,8 @@ func (u *unit) requestNode(p *poolUnit, a plan.Action) error {
 	n.Source, _ = p.choose(n, u.now())
 	p.putNode(n)
 	next := p.Pool
-	next.Created = next.Created.Add(1, u.cfg.Policy.CreateWindow, u.now())
+	_, window := plan.Creates(p.Pool.Pool)
+	next.Created = next.Created.Add(1, window, u.now())
 	p.putPool(next)
 	u.task(TaskCreateNode, n.ID, u.now())
 	u.event(Event{Type: "node." + string(n.State()), Subject: n.ID, PoolID: p.Pool.ID, Reason: a.Reason,

@@ -118,7 +118,7 @@ func TestAPoolLearnsWhatHappensToIt(t *testing.T) {
 	})
 	require.Len(t, p.Boot.Seen, 2)
 	require.Greater(t, p.Odds(monday), 0.9, "two were given")
-	require.Equal(t, 2, p.Created.Sum(100*time.Hour, w.clock.Now()))
+	require.Zero(t, p.Created.Sum(100*time.Hour, w.clock.Now()), "both served somebody")
 	require.False(t, p.Arrivals.Until.IsZero())
 	taken := 0.0
 	for _, nodes := range p.Arrivals.Taken {

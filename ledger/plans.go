@@ -82,7 +82,7 @@ func (l *Ledger) Rehearse(ctx context.Context, actor Actor, deed Deed) (Effect, 
 		if err := effect.price(tx, actor.OrganizationID); err != nil {
 			return err
 		}
-		if err := effect.waits(tx); err != nil {
+		if err := effect.waits(l.Waits(tx)); err != nil {
 			return err
 		}
 		return errRehearsed

@@ -165,6 +165,8 @@ func checkPool(p gpu.Pool) error {
 		between("node_memory_mib", p.NodeMemoryMiB, 0, 1<<30),
 		between("online_share", p.OnlineShare, 0, 1000),
 		timer("cleaning_seconds", p.Timers.Cleaning, 0),
+		between("max_creates", p.MaxCreates, 0, maxNodes),
+		timer("create_window_seconds", p.CreateWindow, 0),
 		timer("max_lease_seconds", p.Timers.MaxLease, time.Second),
 	)
 }

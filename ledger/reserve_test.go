@@ -192,7 +192,7 @@ func TestAPromotionIsNotLostWithItsWorker(t *testing.T) {
 		require.NoError(t, err)
 		found, err := w.ledger.Plan(t.Context(), ledger.Guard{TaskID: task.ID, Fence: task.Fence}, task.Subject)
 		require.NoError(t, err)
-		require.Equal(t, []string{waiting.ID}, found)
+		require.Equal(t, []string{waiting.ID}, found.Waitlisted)
 	}
 	require.Len(t, due, 1)
 	require.Equal(t, reservation.Waitlisted, w.reservation(waiting.ID).State())

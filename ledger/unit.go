@@ -534,6 +534,7 @@ func (u *unit) stepAllocation(p *poolUnit, a allocation.Allocation, e allocation
 		next.Cost = heldUntilEnd(p.Pool, next)
 	}
 	p.putAllocation(next)
+	u.learnUse(p, a, next)
 	if !next.Live() {
 		u.chargeAllocation(p, next)
 	}

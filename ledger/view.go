@@ -105,7 +105,7 @@ func (p *poolUnit) free(a allocation.Allocation) ([]allocation.Held, bool) {
 		}
 		left := a.Shape.PerNode
 		for _, d := range n.Devices {
-			if left > 0 && p.taken[d.UUID] == "" {
+			if left > 0 && p.taken[d.UUID] == "" && !p.dirty(d.UUID) {
 				held = append(held, allocation.Held{NodeID: n.ID, UUID: d.UUID})
 				left--
 			}

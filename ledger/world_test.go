@@ -122,7 +122,7 @@ func (w *world) handle(task ledger.Task) error {
 	switch task.Kind {
 	case ledger.TaskPlan:
 		waiting, err := w.ledger.Plan(ctx, g, task.Subject)
-		for _, id := range waiting {
+		for _, id := range waiting.Waitlisted {
 			require.NoError(w, w.ledger.Promote(ctx, id))
 		}
 		return err

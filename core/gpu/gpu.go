@@ -128,8 +128,12 @@ type Pool struct {
 	MinNodes    int  // kept warm at all times
 	MaxNodes    int  // slots: never more machines than this exist at once
 	Timers      Timers
-	Paused      bool // speculative pre-warming is switched off
-	Simulated   bool // the machines are not real; shown as SIM wherever the pool is
+	// MaxCreates is how many nodes may be asked for in CreateWindow that have not
+	// served anybody; 0 of either is the planner's default.
+	MaxCreates   int
+	CreateWindow time.Duration
+	Paused       bool // speculative pre-warming is switched off
+	Simulated    bool // the machines are not real; shown as SIM wherever the pool is
 }
 
 // Device is one GPU of a node as its provisioner or node daemon reported it.

@@ -27,15 +27,20 @@ type computation struct {
 	oldest   time.Time                  // when the first of the nodes that are coming was asked for; zero is never
 	first    []time.Time                // for each slot, when the first booking that is not over begins; zero is never
 	byAge    []*allocation.Allocation
-	nearIDs  map[string]bool // of near; made when it is first needed
-	shifted  map[string]bool // moved to make room for others
-	inUse    map[string]int  // GPUs in somebody's hands, by node
-	readied  int             // ready nodes
-	creating int             // nodes asked for and not ready, with those of this run
-	created  int             // nodes asked for by this run
-	removed  int             // idle nodes given up by this run
-	watched  float64         // hours of demand that were watched
-	lull     time.Time       // the start of the next promise that no node waits for; zero is none
+	nearIDs  map[string]bool   // of near; made when it is first needed
+	shifted  map[string]bool   // moved to make room for others
+	inUse    map[string]int    // GPUs in somebody's hands, by node
+	readied  int               // ready nodes
+	creating int               // nodes asked for and not ready, with those of this run
+	created  int               // nodes asked for by this run
+	idling   []*node.Node      // that nothing needs or waits for
+	usable   int               // nodes that are ready or on their way
+	removed  int               // idle nodes given up by this run
+	withheld []Withheld        // nodes that are needed and may not be asked for yet
+	turns    creates           // when those that the cap holds back may be
+	asks     map[int]time.Time // when the nodes that are needed are asked for, by slot
+	watched  float64           // hours of demand that were watched
+	lull     time.Time         // the start of the next promise that no node waits for; zero is none
 	actions  []Action
 	next     time.Time
 }
@@ -55,6 +60,9 @@ func newComputation(s Snapshot, p Policy, now time.Time) *computation {
 	})
 	for _, a := range c.byAge {
 		c.use(a.Slots, a.Window)
+	}
+	for _, x := range s.Cleaning { // whoever waits is served then
+		c.at(x.Since.Add(s.Pool.Timers.Cleaning))
 	}
 	return c
 }
@@ -213,25 +221,6 @@ func (c *computation) want(slots []int, because string) {
 		}
 		c.wanted[slot] = true
 	}
-}
-
-func (c *computation) create(slot int, because string) bool {
-	s, length := c.Supply, c.policy.CreateWindow
-	c.at(s.BlockedUntil)
-	f := Facts{
-		For: because, Standing: c.slotStanding(slot).String(), Coming: c.creating, Breaker: s.Breaker(c.policy.BreakAfter, c.now),
-		BlockedUntil: s.BlockedUntil, Recent: s.Created.Sum(length, c.now) + c.created, Cap: c.policy.creates(c.Pool.MaxNodes),
-		Odds: s.Odds(c.now), Failures: s.Failures, Boot50: c.boot50, Lead: c.boot95, Guard: c.policy.Guard,
-	}
-	if f.Recent >= f.Cap {
-		c.at(c.now.Add(length / 10))
-	}
-	if !c.judge(Action{Kind: BootNode, Slot: slot, Facts: f}) {
-		return false
-	}
-	c.creating++
-	c.created++
-	return true
 }
 
 func later(a, b time.Time) time.Time {

@@ -101,8 +101,7 @@ func (f Facts) reached(t time.Time) bool { return !t.After(f.At) }
 // judgeBoot asks for a node if the provider may be asked: not during a block, one
 // at a time while the breaker is half open, and never more than the cap.
 func judgeBoot(f Facts) string {
-	allowed := f.reached(f.BlockedUntil) && f.Breaker != Open && (f.Breaker != HalfOpen || f.Coming == 0)
-	return when(f.Standing == missing.String() && allowed && f.Recent < f.Cap, f.For)
+	return when(f.Standing == missing.String() && len(f.held()) == 0, f.For)
 }
 
 func judgeDrain(f Facts) string {

@@ -55,12 +55,70 @@ func TestAPoolAsksForNoMoreNodesThanItsCap(t *testing.T) {
 	w := wide(t, 40)
 	w.promise("gang", 40, time.Minute, time.Hour)
 	require.Equal(t, 40, w.kinds()[plan.BootNode], "every slot once")
-	w.Supply.Created = w.Supply.Created.Add(25, 10*time.Minute, w.now)
-	require.Equal(t, 15, w.kinds()[plan.BootNode], "of which 25 were asked for lately")
-	w.policy.CreateCap = 20
+	w.Supply.Created = w.Supply.Created.Add(85, 10*time.Minute, w.now)
+	require.Equal(t, 35, w.kinds()[plan.BootNode], "three for each slot, of which 85 were asked for lately and served nobody")
+	w.Supply.Created = w.Supply.Created.Take(5, 10*time.Minute, w.now.Add(time.Minute))
+	require.Equal(t, 40, w.kinds()[plan.BootNode], "those that served do not count")
+	w.Pool.MaxCreates, w.Pool.CreateWindow = 20, 5*time.Minute
 	result := plan.Compute(w.live(), w.policy, w.now)
 	require.NotContains(t, w.kinds(), plan.BootNode)
-	require.False(t, result.Next.IsZero(), "and it looks again when there is room")
+	require.Len(t, result.Withheld, 40)
+	require.Equal(t, []string{plan.HeldCapped}, result.Withheld[0].Codes)
+	require.Equal(t, result.Withheld[0].Until, result.Next, "it looks again when there is room")
+	until := w.Learned.Capped(w.Pool, w.now)
+	require.Equal(t, until, result.Next)
+	w.now = until.Add(-time.Second)
+	require.NotContains(t, w.kinds(), plan.BootNode, "not before")
+	w.now = until
+	require.Equal(t, 1, w.kinds()[plan.BootNode], "one by one")
+	require.True(t, plan.Learned{}.Capped(w.Pool, w.now).IsZero())
+}
+
+// What the cap holds back is told its turn: nothing else happening, each is asked
+// for at the time that it was told, in the order of the plan.
+func TestEachNodeThatTheCapHoldsBackIsToldItsTurn(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		w := wide(r, rapid.IntRange(1, 8).Draw(r, "slots"))
+		w.Pool.MaxCreates = rapid.IntRange(1, 15).Draw(r, "cap")
+		w.Pool.CreateWindow = time.Duration(rapid.IntRange(60, 900).Draw(r, "window")) * time.Second
+		for range rapid.IntRange(0, 4).Draw(r, "bursts") {
+			w.Supply.Created = w.Supply.Created.Add(rapid.IntRange(0, 20).Draw(r, "burst"), w.Pool.CreateWindow, w.now)
+			w.now = w.now.Add(time.Duration(rapid.IntRange(0, 600).Draw(r, "later")) * time.Second)
+		}
+		w.promise("gang", w.Pool.MaxNodes, time.Minute, 30*24*time.Hour)
+		told := map[int]time.Time{}
+		first := plan.Compute(w.live(), w.policy, w.now)
+		for _, held := range first.Withheld {
+			told[held.Slot] = held.Until
+		}
+		for len(w.live().Nodes) < w.Pool.MaxNodes {
+			before := len(w.Nodes)
+			result := w.settle(func(plan.Result) {})
+			for _, n := range w.Nodes[before:] {
+				if until, ok := told[n.Slot]; ok {
+					require.WithinDuration(r, until, n.RequestedAt, time.Millisecond, "slot %d", n.Slot) // each instant is rounded up
+				}
+			}
+			for _, n := range w.live().Nodes {
+				if n.Coming() { // they boot at once, and the cap alone is looked at
+					w.ready(n.ID)
+				}
+			}
+			require.True(r, result.Next.After(w.now), "%d of %d", len(w.live().Nodes), w.Pool.MaxNodes)
+			w.now = result.Next
+		}
+	})
+}
+
+// ready brings a node that was just asked for up.
+func (w *world) ready(id string) {
+	switch n := w.nodeOf(id); n.State() {
+	case node.Requested:
+		w.node(id, node.Provision, node.Boot, node.BecomeOK)
+	case node.Booting:
+		w.node(id, node.BecomeOK)
+	}
 }
 
 func TestAHalfOpenBreakerLetsOneTry(t *testing.T) {

@@ -79,6 +79,7 @@ func (c *computation) idle(ordered []*node.Node, usable int) int {
 		return cmp.Or(cmp.Compare(c.prepaid(b), c.prepaid(a)), cmp.Compare(a.Slot, b.Slot))
 	})
 	idle = c.lend(idle)
+	c.idling, c.usable = idle, usable
 	gone := 0
 	for ahead, n := range slices.Backward(idle) {
 		if c.release(n, ahead, usable-gone) {

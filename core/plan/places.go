@@ -36,6 +36,9 @@ func newPlaces(s Snapshot) *places {
 	for i := range s.Allocations {
 		p.Force(s.Allocations[i].Booking())
 	}
+	for _, x := range s.Cleaning {
+		p.Force(x.Booking())
+	}
 	return p
 }
 
@@ -289,7 +292,7 @@ func (c *computation) eta(slots []int) time.Time {
 		case n != nil && n.Coming():
 			due = n.RequestedAt.Add(c.boot50)
 		case n == nil || n.State() != node.Ready:
-			due = later(c.now, c.Supply.BlockedUntil).Add(c.boot50)
+			due = c.askableOn(slot).Add(c.boot50)
 		}
 		latest = later(latest, due)
 	}

@@ -24,6 +24,7 @@ type Learned struct {
 	Supply
 	Arrivals Arrivals
 	Leases   LeaseUse
+	Cleaning []Cleaning // not learned, but kept with it: what was given back and is not clean
 	// Sources is what is known of the pool's alternates, by gpu.Source.Key. Boot
 	// and Supply are its first source's.
 	Sources map[string]SourceLearned
@@ -104,10 +105,12 @@ type Action struct {
 }
 
 // Result is a plan: what to do now, and when to look again if nothing changes
-// before. A zero Next means never.
+// before. A zero Next means never. Withheld are nodes that are needed and may not
+// be asked for now.
 type Result struct {
-	Actions []Action
-	Next    time.Time
+	Actions  []Action
+	Next     time.Time
+	Withheld []Withheld
 }
 
 // Compute plans the pool. The actions of one result are committed together, in
@@ -115,10 +118,14 @@ type Result struct {
 // they are committed.
 func Compute(s Snapshot, p Policy, now time.Time) Result {
 	c := newComputation(s, p.WithDefaults(), now)
+	c.run()
+	c.places.restore()
+	return Result{Actions: c.actions, Next: c.next, Withheld: c.withheld}
+}
+
+func (c *computation) run() {
 	c.allocations()
 	c.reservations()
 	c.waitlist()
 	c.nodes()
-	c.places.restore()
-	return Result{Actions: c.actions, Next: c.next}
 }

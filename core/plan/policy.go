@@ -1,6 +1,10 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
 
 // Policy tunes the planner. Zero fields mean the defaults.
 type Policy struct {
@@ -12,8 +16,6 @@ type Policy struct {
 	Evidence  float64 // hours of demand that must have been watched before an expectation releases a node; default 24
 
 	BreakAfter   int           // nodes in a row that never became ready, after which the breaker opens; default 5
-	CreateWindow time.Duration // the length in which creates are capped; default 10 minutes
-	CreateCap    int           // nodes that may be asked for in it; default the pool's slots, at least 10
 	RemoveWindow time.Duration // the length in which removals of idle nodes are capped; default 1 minute. What an idle node costs until the next window is the price of the cap
 	RemoveFloor  int           // idle nodes that may always be removed in it; default 50
 	RemoveShare  float64       // part of the pool's nodes that may be removed in it; default 0.25
@@ -27,7 +29,6 @@ func (p Policy) WithDefaults() Policy {
 	fill(&p.Patience, 0.5)
 	fill(&p.Evidence, 24)
 	fill(&p.BreakAfter, 5)
-	fill(&p.CreateWindow, 10*time.Minute)
 	fill(&p.RemoveWindow, time.Minute)
 	fill(&p.RemoveFloor, 50)
 	fill(&p.RemoveShare, 0.25)
@@ -41,12 +42,18 @@ func fill[T comparable](field *T, value T) {
 	}
 }
 
-// creates is how many nodes a pool of so many slots may ask for in CreateWindow.
-func (p Policy) creates(slots int) int {
-	if p.CreateCap > 0 {
-		return p.CreateCap
+// Creates returns how many nodes a pool may ask for, and in which length of time,
+// that have not served anybody. The cap stops what makes nodes in a loop and does
+// no work with them; a node that an allocation used does not count against it.
+func Creates(pool gpu.Pool) (limit int, window time.Duration) {
+	limit, window = max(10, 3*pool.MaxNodes), 10*time.Minute
+	if pool.MaxCreates > 0 {
+		limit = pool.MaxCreates
 	}
-	return max(10, slots)
+	if pool.CreateWindow > 0 {
+		window = pool.CreateWindow
+	}
+	return limit, window
 }
 
 // removals is how many idle ones of so many nodes may be removed in RemoveWindow.

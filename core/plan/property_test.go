@@ -25,16 +25,19 @@ type history struct {
 	due     map[string]time.Time // when the provider is done with a node's next step
 	waking  time.Time            // what the last plan asked for
 	ordinal int
+	said    map[string]claim // what was said to come next and nobody outside changed since
 }
 
 var dawn = time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
 
 func begin(r *rapid.T) *history {
-	h := &history{r: r, due: map[string]time.Time{}, world: &world{t: r, now: dawn, policy: plan.Policy{Guard: time.Minute}}}
+	h := &history{r: r, due: map[string]time.Time{}, said: map[string]claim{}, world: &world{t: r, now: dawn, policy: plan.Policy{Guard: time.Minute}}}
 	h.Pool = gpu.Pool{
 		ID: "pool", PerNode: rapid.SampledFrom([]int{1, 4, 8}).Draw(r, "per node"), MaxNodes: rapid.IntRange(1, 4).Draw(r, "slots"),
 		Timers: gpu.Timers{WarmHold: h.minutes("hold", 0, 20), IdleRelease: h.minutes("idle", 0, 30)},
 	}
+	h.Pool.MaxCreates = rapid.IntRange(1, 8).Draw(r, "cap")
+	h.Pool.CreateWindow = h.minutes("create window", 1, 30)
 	h.Pool.MinNodes = rapid.IntRange(0, h.Pool.MaxNodes).Draw(r, "minimum")
 	h.Boot.Prior50 = h.minutes("p50", 1, 6)
 	h.Boot.Prior95 = h.Boot.Prior50 + h.minutes("p95", 0, 6)
@@ -57,6 +60,7 @@ func (h *history) shape() gpu.Shape {
 
 // happen is one thing that anybody outside may do.
 func (h *history) happen() {
+	clear(h.said)
 	what := []string{"reserve", "reserve", "allocate", "allocate", "claim", "claim", "cancel", "release", "break", "block", "pause", "resize", "nothing"}
 	switch rapid.SampledFrom(what).Draw(h.r, "what") {
 	case "reserve":
@@ -179,12 +183,14 @@ func (h *history) advanceNode(n node.Node) {
 		h.node(n.ID, node.Provision)
 	case node.Provisioning:
 		if rapid.IntRange(0, 4).Draw(h.r, "refused") == 0 {
+			clear(h.said)
 			h.node(n.ID, node.Refuse)
 			h.Supply.BlockedUntil = h.now.Add(h.minutes("blocked", 1, 30))
 			return
 		}
 		h.node(n.ID, node.Boot)
 	case node.Booting:
+		h.forget(plan.StepWarm) // its time is learned
 		h.node(n.ID, node.BecomeOK)
 		h.Boot = h.Boot.Learn(h.now.Sub(n.RequestedAt))
 	default:
@@ -194,8 +200,12 @@ func (h *history) advanceNode(n node.Node) {
 
 // look plans as the ledger does, and inspects each result before it is committed.
 func (h *history) look() {
+	soon := h.announced()
 	result := h.settle(h.inspect)
 	h.waking = result.Next
+	h.asked(soon)
+	h.verify()
+	h.listen()
 	h.calendar() // places every promise again
 }
 
@@ -356,6 +366,7 @@ func TestAnUndisturbedPromiseIsReadyAtItsStart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		h := begin(r)
+		h.Pool.MaxCreates = 1000 // the cap would disturb it
 		h.Pool.MinNodes = 0
 		for range rapid.IntRange(1, 6).Draw(r, "reservations") {
 			h.reserve()

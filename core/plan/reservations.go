@@ -41,6 +41,20 @@ func (c *computation) paused(r *reservation.Reservation) bool {
 	return c.Pool.Paused || c.pausedFor(r.OrganizationID) || c.pausedFor("")
 }
 
+// pausedUntil is when a paused reservation is warmed again; zero where nobody said.
+func (c *computation) pausedUntil(r *reservation.Reservation) time.Time {
+	var until time.Time
+	for _, of := range []string{r.OrganizationID, ""} {
+		if c.Pool.Paused || c.pausedFor(of) && c.Paused[of].IsZero() {
+			return time.Time{}
+		}
+		if c.pausedFor(of) {
+			until = later(until, c.Paused[of])
+		}
+	}
+	return until
+}
+
 func (c *computation) pausedFor(organization string) bool {
 	until, ok := c.Paused[organization]
 	return ok && (until.IsZero() || !c.reached(until))

@@ -14,7 +14,7 @@ type Supply struct {
 	Failures     int       // nodes in a row that were asked for and never became ready
 	Blocks       int       // blocks in a row; each is twice as long as the one before
 	Hours        []Odds    // by the hour of the day, UTC; empty until something is known
-	Created      Window    // nodes that were asked for
+	Created      Window    // nodes that were asked for and have not served anybody
 	Removed      Window    // nodes that were given up because nobody needed them
 }
 
@@ -116,37 +116,5 @@ func (s Supply) Breaker(after int, now time.Time) Breaker {
 		return Open
 	default:
 		return HalfOpen
-	}
-}
-
-// Window counts events over a sliding length of time, approximately: what
-// happened in the length before counts by the part of it that still overlaps.
-type Window struct {
-	Since         time.Time // when the present length began
-	Before, Count int       // events in the length before, and in this one
-}
-
-// Add returns the window after n more events at now.
-func (w Window) Add(n int, length time.Duration, now time.Time) Window {
-	w = w.at(length, now)
-	w.Count += n
-	return w
-}
-
-// Sum returns how many events happened during length before now, rounded up.
-func (w Window) Sum(length time.Duration, now time.Time) int {
-	w = w.at(length, now)
-	left := 1 - float64(now.Sub(w.Since))/float64(length)
-	return w.Count + int(math.Ceil(float64(w.Before)*left))
-}
-
-func (w Window) at(length time.Duration, now time.Time) Window {
-	switch age := now.Sub(w.Since); {
-	case w.Since.IsZero() || age >= 2*length || age < 0:
-		return Window{Since: now}
-	case age >= length:
-		return Window{Since: w.Since.Add(length), Before: w.Count}
-	default:
-		return w
 	}
 }

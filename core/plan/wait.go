@@ -18,13 +18,24 @@ const (
 
 // WaitFacts is what somebody waits for: first a place, then nodes.
 type WaitFacts struct {
-	Room    time.Duration   `json:"room_ns,omitempty"`    // until the calendar has a place if nobody leaves early
-	Holds   []Hold          `json:"holds,omitempty"`      // leases that must end for that place
-	Ages    []time.Duration `json:"ages_ns,omitempty"`    // since each node that is on its way was asked for
-	Missing int             `json:"missing,omitempty"`    // nodes that are still to be asked for
-	Blocked time.Duration   `json:"blocked_ns,omitempty"` // until they may be
-	Boot    BootTimes       `json:"boot"`
-	Leases  LeaseUse        `json:"leases"`
+	Places   []Place         `json:"places,omitempty"`      // slots that will have room
+	Need     int             `json:"need,omitempty"`        // so many of them are waited for, with those of who comes first
+	Cleaning time.Duration   `json:"cleaning_ns,omitempty"` // after each lease
+	Starts   time.Duration   `json:"starts_ns,omitempty"`   // until its time begins, however early there is room
+	Ages     []time.Duration `json:"ages_ns,omitempty"`     // since each node that is on its way was asked for
+	Missing  int             `json:"missing,omitempty"`     // nodes that are still to be asked for
+	Blocked  time.Duration   `json:"blocked_ns,omitempty"`  // until they may be
+	Trials   []time.Duration `json:"trials_ns,omitempty"`   // since each node was asked for that must be ready before they are
+	Boot     BootTimes       `json:"boot"`
+	Leases   LeaseUse        `json:"leases"`
+}
+
+// Place is a slot that will have room: after Room if nobody leaves early, and not
+// before Fixed even if every lease in the way ends now.
+type Place struct {
+	Room  time.Duration `json:"room_ns"`
+	Fixed time.Duration `json:"fixed_ns,omitempty"`
+	Holds []Hold        `json:"holds,omitempty"` // leases in the way
 }
 
 // Hold is a lease that runs.
@@ -45,14 +56,15 @@ type Estimate struct {
 }
 
 // Wait estimates how long a wait will still be. What has lasted for some time
-// already is estimated from those observations only that lasted longer; where
-// several things must all end, each must by the quantile's root, as if they
-// were independent. The parts of a wait are added quantile by quantile, which
-// is wide rather than narrow.
+// already is estimated from those observations only that lasted longer; things
+// that must end are taken to be independent. The parts of a wait are added
+// quantile by quantile, which is wide rather than narrow.
 func Wait(f WaitFacts) Estimate {
 	place, nodes := f.place(), f.nodes()
 	e := Estimate{}
-	e.P10, e.P50, e.P90 = place(0.1)+nodes(0.1), place(0.5)+nodes(0.5), place(0.9)+nodes(0.9)
+	for q, to := range map[float64]*time.Duration{0.1: &e.P10, 0.5: &e.P50, 0.9: &e.P90} {
+		*to = max(f.Starts, place(q)+nodes(q))
+	}
 	e.Basis, e.Samples = f.basis()
 	return e
 }
@@ -72,28 +84,84 @@ func (f WaitFacts) nodes() wait {
 			longest = max(longest, boots.left(age, each))
 		}
 		if f.Missing > 0 {
-			longest = max(longest, f.Blocked+boots.left(0, each))
+			before := f.Blocked
+			for _, age := range f.Trials {
+				before = max(before, boots.left(age, q))
+			}
+			longest = max(longest, before+boots.left(0, each))
 		}
 		return longest
 	}
 }
 
-// place is when the leases that stand in the way have ended. Beyond Room nothing
-// is waited for: that is when they must have.
+// closeEnough is how finely the wait for a place is known.
+const closeEnough = 10 * time.Millisecond
+
+// place is when enough places have room. It is known only as the chance that it is
+// over by then, so that halving finds its quantiles.
 func (f WaitFacts) place() wait {
-	if len(f.Holds) == 0 {
-		return func(float64) time.Duration { return f.Room }
+	if f.Need == 0 || len(f.Places) == 0 {
+		return func(float64) time.Duration { return 0 }
 	}
 	used := f.Leases.curve()
 	return func(q float64) time.Duration {
-		each, longest := math.Pow(q, 1/float64(len(f.Holds))), time.Duration(0)
-		for _, h := range f.Holds {
-			past := float64(h.Age) / float64(max(h.Lease, 1))
-			left := used.left(time.Duration(past*whole), each)
-			longest = max(longest, time.Duration(float64(left)/whole*float64(h.Lease)))
+		low, high := -closeEnough, time.Duration(0)
+		for _, p := range f.Places {
+			high = max(high, p.Room)
 		}
-		return min(longest, f.Room)
+		for high-low > closeEnough {
+			if t := low + (high-low)/2; f.enough(used, t) >= q {
+				high = t
+			} else {
+				low = t
+			}
+		}
+		return max(0, high)
 	}
+}
+
+// enough is the chance that as many places as are needed have room by t: that of a
+// Poisson binomial distribution, place by place.
+func (f WaitFacts) enough(used *curve, t time.Duration) float64 {
+	chances := make([]float64, f.Need+1) // that so many have, the last that more do, too
+	chances[0] = 1
+	for _, p := range f.Places {
+		has := f.room(p, used, t)
+		for n := f.Need; n > 0; n-- {
+			stays := chances[n] * (1 - has)
+			if n == f.Need {
+				stays = chances[n]
+			}
+			chances[n] = stays + chances[n-1]*has
+		}
+		chances[0] *= 1 - has
+	}
+	return chances[f.Need] + 1e-12 // of certain ones, too, after rounding
+}
+
+// room is the chance that a place has room by t.
+func (f WaitFacts) room(p Place, used *curve, t time.Duration) float64 {
+	switch {
+	case t >= p.Room:
+		return 1
+	case t < p.Fixed || len(p.Holds) == 0:
+		return 0
+	}
+	all := 1.0
+	for _, h := range p.Holds {
+		all *= h.endedBy(used, t-f.Cleaning)
+	}
+	return all
+}
+
+// endedBy is the chance that a lease has ended after t more.
+func (h Hold) endedBy(used *curve, t time.Duration) float64 {
+	if t < 0 {
+		return 0
+	}
+	part := func(d time.Duration) float64 { return used.within(float64(d) / float64(max(h.Lease, 1)) * whole) }
+	past := math.Min(part(h.Age), 1-1e-9)
+	return math.Max(0, (part(h.Age+t)-past)/(1-past))
 }
 
 func (f WaitFacts) basis() (string, int) {
@@ -108,10 +176,10 @@ func (f WaitFacts) basis() (string, int) {
 			parts = append(parts, on)
 		}
 	}
-	if f.Room > 0 {
+	if f.Starts > 0 || slices.ContainsFunc(f.Places, func(p Place) bool { return p.Room > 0 }) {
 		parts = append(parts, BasisCalendar)
 	}
-	if len(f.Holds) > 0 {
+	if slices.ContainsFunc(f.Places, func(p Place) bool { return len(p.Holds) > 0 }) {
 		rests(BasisLeases, len(f.Leases.Seen))
 	}
 	if len(f.Ages)+f.Missing > 0 {

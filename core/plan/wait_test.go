@@ -15,7 +15,8 @@ func TestWaitSaysWhatItRestsOn(t *testing.T) {
 	t.Parallel()
 	boot := plan.BootTimes{Prior50: 2 * time.Minute, Prior95: 4 * time.Minute}
 	seen := boot.Learn(time.Minute).Learn(3 * time.Minute)
-	hold := []plan.Hold{{Age: 30 * time.Minute, Lease: time.Hour}}
+	held := []plan.Place{{Room: time.Hour, Holds: []plan.Hold{{Age: 30 * time.Minute, Lease: time.Hour}}}}
+	booked := []plan.Place{{Room: time.Hour, Fixed: time.Hour}}
 	used := plan.LeaseUse{}.Learn(40*time.Minute, time.Hour).Learn(time.Hour, time.Hour).Learn(10*time.Minute, time.Hour)
 	for name, c := range map[string]struct {
 		facts   plan.WaitFacts
@@ -25,16 +26,17 @@ func TestWaitSaysWhatItRestsOn(t *testing.T) {
 		"nothing":                   {plan.WaitFacts{Boot: seen}, "now", 0},
 		"a boot, never seen":        {plan.WaitFacts{Missing: 1, Boot: boot}, "prior", 0},
 		"boots":                     {plan.WaitFacts{Ages: []time.Duration{0, time.Second}, Boot: seen}, "boot_times", 2},
-		"a booking's end":           {plan.WaitFacts{Room: time.Hour, Boot: seen}, "calendar", 0},
-		"a lease of unknown use":    {plan.WaitFacts{Room: time.Hour, Holds: hold}, "calendar+prior", 0},
-		"a lease, then a boot":      {plan.WaitFacts{Room: time.Hour, Holds: hold, Leases: used, Missing: 1, Boot: seen}, "calendar+lease_use+boot_times", 2},
-		"a lease, then a new thing": {plan.WaitFacts{Room: time.Hour, Holds: hold, Leases: used, Missing: 1, Boot: boot}, "calendar+lease_use+prior", 0},
+		"a booking's end":           {plan.WaitFacts{Places: booked, Need: 1, Boot: seen}, "calendar", 0},
+		"a lease of unknown use":    {plan.WaitFacts{Places: held, Need: 1}, "calendar+prior", 0},
+		"a lease, then a boot":      {plan.WaitFacts{Places: held, Need: 1, Leases: used, Missing: 1, Boot: seen}, "calendar+lease_use+boot_times", 2},
+		"a lease, then a new thing": {plan.WaitFacts{Places: held, Need: 1, Leases: used, Missing: 1, Boot: boot}, "calendar+lease_use+prior", 0},
 	} {
 		e := plan.Wait(c.facts)
 		require.Equal(t, c.basis, e.Basis, name)
 		require.Equal(t, c.samples, e.Samples, name)
 	}
-	e := plan.Wait(plan.WaitFacts{Room: 30 * time.Minute, Holds: hold, Leases: used})
+	held[0].Room = 30 * time.Minute
+	e := plan.Wait(plan.WaitFacts{Places: held, Need: 1, Leases: used})
 	require.Less(t, e.P10, e.P90)
 	require.LessOrEqual(t, e.P90, 30*time.Minute, "a lease never runs over its end")
 	blocked := plan.Wait(plan.WaitFacts{Missing: 1, Boot: boot, Blocked: time.Hour})
@@ -47,7 +49,7 @@ func TestWaitIsOrderedAndShrinksWithAge(t *testing.T) {
 		seconds := func(label string, from, to int) time.Duration {
 			return time.Duration(rapid.IntRange(from, to).Draw(r, label)) * time.Second
 		}
-		f := plan.WaitFacts{Room: seconds("room", 0, 7200), Missing: rapid.IntRange(0, 3).Draw(r, "missing"), Blocked: seconds("blocked", 0, 600)}
+		f := plan.WaitFacts{Missing: rapid.IntRange(0, 3).Draw(r, "missing"), Blocked: seconds("blocked", 0, 600), Cleaning: seconds("cleaning", 0, 1800)}
 		f.Boot.Prior50 = seconds("p50", 1, 600)
 		f.Boot.Prior95 = f.Boot.Prior50 + seconds("p95", 0, 600)
 		for range rapid.IntRange(0, 30).Draw(r, "boots") {
@@ -57,14 +59,28 @@ func TestWaitIsOrderedAndShrinksWithAge(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(r, "coming") {
 			f.Ages = append(f.Ages, seconds("age", 0, 2000))
 		}
-		for range rapid.IntRange(0, 3).Draw(r, "leases") {
-			f.Holds = append(f.Holds, plan.Hold{Age: seconds("held for", 0, 3600), Lease: time.Hour})
+		for range rapid.IntRange(0, 4).Draw(r, "places") {
+			p := plan.Place{Fixed: seconds("fixed", 0, 7200)}
+			p.Room = p.Fixed
+			for range rapid.IntRange(0, 2).Draw(r, "leases") {
+				h := plan.Hold{Age: seconds("held for", 0, 3600), Lease: time.Hour}
+				p.Holds, p.Room = append(p.Holds, h), max(p.Room, h.Lease-h.Age+f.Cleaning)
+			}
+			f.Places = append(f.Places, p)
 		}
+		f.Need = rapid.IntRange(0, len(f.Places)).Draw(r, "need")
 		e := plan.Wait(f)
 		require.Equal(r, e, plan.Wait(f))
 		require.GreaterOrEqual(r, e.P10, time.Duration(0))
 		require.LessOrEqual(r, e.P10, e.P50)
 		require.LessOrEqual(r, e.P50, e.P90)
+		if f.Need > 0 {
+			f.Need--
+			fewer := plan.Wait(f)
+			require.LessOrEqual(r, fewer.P50, e.P50, "one place less is never later")
+			require.LessOrEqual(r, fewer.P90, e.P90)
+			f.Need++
+		}
 		f.Missing++
 		more := plan.Wait(f)
 		require.GreaterOrEqual(r, more.P50, e.P50, "one node more is never sooner")

@@ -1,113 +1,206 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
 // Waiting gathers what an allocation or reservation of the pool waits for, for
-// Wait; false when it does not wait: it is over, in use or ready, or its time has
-// not come. A snapshot without Slots has the calendar built for it.
-func Waiting(s Snapshot, p Policy, id string, now time.Time) (WaitFacts, bool) {
-	c := newComputation(s, p.WithDefaults(), now)
-	defer c.places.restore()
-	for _, a := range c.byAge {
-		if a.ID == id {
-			return c.nodesFor(a.Slots), a.State() == allocation.Pending
-		}
+// Wait; false when it does not wait: it is over, in use or ready, its time has not
+// come, or it ends before there is a place.
+func (o *Outlook) Waiting(id string) (WaitFacts, bool) {
+	c := o.c
+	if a, ok := o.allocation(id); ok {
+		return c.waitOn(o.slots(id, a.Slots), a.Shape.PerNode, a.ID), a.State() == allocation.Pending
 	}
-	i := slices.IndexFunc(s.Reservations, func(r reservation.Reservation) bool { return r.ID == id })
-	if i < 0 {
-		return WaitFacts{}, false
-	}
-	switch r := &s.Reservations[i]; {
-	case !r.Window.End.After(now):
+	r, ok := o.reservation(id)
+	switch {
+	case !ok || !r.Window.End.After(c.now):
 		return WaitFacts{}, false
 	case r.State() == reservation.Waitlisted:
-		f, ok := c.placeFor(r.Shape, r.Window)
-		return f, ok
+		return c.waitForPlace(r)
+	case c.paused(r):
+		return WaitFacts{}, false
 	case r.State() == reservation.Warming, r.State() == reservation.Booked && r.Degraded:
-		return c.nodesFor(r.Slots), true
+		return c.waitOn(o.slots(id, r.Slots), r.Shape.PerNode, ""), true
 	default:
 		return WaitFacts{}, false
 	}
 }
 
-// nodesFor is the wait for the nodes of slots that somebody has.
-func (c *computation) nodesFor(slots []int) WaitFacts {
+// waitOn is the wait for the nodes of slots that somebody has, and for so many
+// devices of each that are in hands other than the holder's.
+func (c *computation) waitOn(slots []int, gpus int, holder string) WaitFacts {
 	f := WaitFacts{Boot: c.Boot, Leases: c.Leases}
 	for _, slot := range slots {
+		n := c.bySlot[slot]
 		switch c.slotStanding(slot) {
-		case ready:
 		case coming:
-			f.Ages = append(f.Ages, c.now.Sub(c.bySlot[slot].RequestedAt))
+			f.Ages = append(f.Ages, c.now.Sub(n.RequestedAt))
+			continue
+		case ready:
+			if c.inUse[n.ID]+gpus <= c.Pool.PerNode {
+				continue
+			}
+		case stuck:
+			f.missing(c, slot) // its node must go first, and another one boot
 		default:
-			f.Missing++
+			f.missing(c, slot)
+			continue
 		}
-	}
-	if f.Missing > 0 {
-		f.Blocked = max(0, c.Supply.BlockedUntil.Sub(c.now))
+		if p, held := c.heldUntil(n, holder); held {
+			f.Places = append(f.Places, p)
+			f.Need++
+		}
 	}
 	return f
 }
 
-// placeFor is the wait for a place during a window: until the first end of a
-// booking from which on the rest of the window has one. The rest only gets
-// shorter, so that halving finds it. False when there is none before the window
-// ends, so that only somebody's change of mind can help.
-func (c *computation) placeFor(shape gpu.Shape, window calendar.Interval) (WaitFacts, bool) {
-	ends := c.endsIn(window)
-	i := sort.Search(len(ends), func(i int) bool {
-		_, ok := c.find(shape, window.From(ends[i]), nil)
-		return ok
-	})
-	if i == len(ends) {
+// missing notes that a node must still be asked for.
+func (f *WaitFacts) missing(c *computation, slot int) {
+	f.Missing++
+	f.Blocked = max(f.Blocked, c.askableOn(slot).Sub(c.now))
+	for _, w := range c.withheld {
+		if w.Slot == slot && slices.Contains(w.Codes, HeldTrial) {
+			f.Trials = c.trials()
+		}
+	}
+}
+
+// trials are the ages of the nodes that are on their way.
+func (c *computation) trials() []time.Duration {
+	var ages []time.Duration
+	for _, n := range c.bySlot {
+		if n != nil && n.Coming() {
+			ages = append(ages, c.now.Sub(n.RequestedAt))
+		}
+	}
+	for range c.created {
+		ages = append(ages, 0)
+	}
+	return ages
+}
+
+// heldUntil is when the leases on a node end.
+func (c *computation) heldUntil(n *node.Node, holder string) (Place, bool) {
+	var p Place
+	if n == nil {
+		return p, false
+	}
+	for _, a := range c.byAge {
+		on := slices.ContainsFunc(a.Devices, func(h allocation.Held) bool { return h.NodeID == n.ID })
+		if a.State() == allocation.Active && a.ID != holder && on {
+			p.Holds = append(p.Holds, c.hold(a))
+			p.Room = max(p.Room, a.LeaseUntil.Sub(c.now))
+		}
+	}
+	return p, len(p.Holds) > 0
+}
+
+func (c *computation) hold(a *allocation.Allocation) Hold {
+	return Hold{Age: c.now.Sub(a.ActiveAt), Lease: a.LeaseUntil.Sub(a.ActiveAt)}
+}
+
+// candidates is how many slots are looked at for somebody who waits for a place:
+// those with room first matter most.
+const candidates = 128
+
+// waitForPlace is the wait of a waitlisted reservation: until so many slots have
+// room for the rest of its window as it and those before it in the queue need.
+// False when they have not before its window ends, so that only somebody's change
+// of mind can help.
+func (c *computation) waitForPlace(r *reservation.Reservation) (WaitFacts, bool) {
+	f := WaitFacts{Boot: c.Boot, Leases: c.Leases, Cleaning: c.places.Margin(), Starts: max(0, r.Window.Start.Sub(c.now))}
+	f.Need = r.Shape.Nodes + c.queuedBefore(r)
+	rooms := c.rooms(r)
+	if f.Need > len(rooms) {
 		return WaitFacts{}, false
 	}
-	slots, _ := c.find(shape, window.From(ends[i]), nil)
-	f := c.nodesFor(slots)
-	f.Room = ends[i].Sub(c.now)
-	f.Holds = c.holds(slots, calendar.Interval{Start: c.now, End: ends[i]})
+	slots := make([]int, r.Shape.Nodes)
+	for i := range slots {
+		slots[i] = rooms[i].slot
+	}
+	nodes := c.waitOn(slots, 0, "")
+	f.Ages, f.Missing, f.Blocked, f.Trials = nodes.Ages, nodes.Missing, nodes.Blocked, nodes.Trials
+	for _, x := range rooms[:min(len(rooms), max(candidates, f.Need))] {
+		f.Places = append(f.Places, x.Place)
+	}
 	return f, true
 }
 
-// endsIn are now and the ends of bookings until a window is over, in order, with
-// the time that is needed to clean up.
-func (c *computation) endsIn(window calendar.Interval) []time.Time {
-	ends := []time.Time{c.now}
-	note := func(end time.Time) {
-		if end = end.Add(c.places.Margin()); end.After(c.now) && end.Before(window.End) {
-			ends = append(ends, end)
+// queuedBefore is how many nodes those need who wait for the same time and are tried
+// before somebody.
+func (c *computation) queuedBefore(of *reservation.Reservation) int {
+	gpus := 0
+	for _, r := range c.queue() {
+		if r.ID == of.ID {
+			break
+		}
+		if r.Window.Overlaps(of.Window) {
+			gpus += r.Shape.GPUs()
 		}
 	}
-	for i := range c.Reservations {
-		if r := &c.Reservations[i]; r.Placed() {
-			note(r.Window.End)
-		}
-	}
-	for _, a := range c.byAge {
-		note(a.Window.End)
-	}
-	slices.SortFunc(ends, time.Time.Compare)
-	return ends
+	return (gpus + c.Pool.PerNode - 1) / max(1, c.Pool.PerNode)
 }
 
-// holds are the leases on the slots that run now and end before iv does.
-func (c *computation) holds(slots []int, iv calendar.Interval) []Hold {
-	var holds []Hold
+// slotRoom is a slot that will have room.
+type slotRoom struct {
+	Place
+	slot int
+}
+
+// rooms are the slots that will have room for a waitlisted reservation before its
+// window ends, the soonest first.
+func (c *computation) rooms(r *reservation.Reservation) []slotRoom {
+	holders := make(map[string]*allocation.Allocation, len(c.byAge))
 	for _, a := range c.byAge {
-		if a.State() != allocation.Active || !a.Window.Overlaps(iv) {
-			continue
-		}
-		if slices.ContainsFunc(a.Slots, func(slot int) bool { return slices.Contains(slots, slot) }) {
-			holds = append(holds, Hold{Age: c.now.Sub(a.ActiveAt), Lease: a.LeaseUntil.Sub(a.ActiveAt)})
+		if a.State() == allocation.Active {
+			holders[a.ID] = a
 		}
 	}
-	return holds
+	var found []slotRoom
+	for slot := range c.Pool.MaxNodes {
+		if p, ok := c.roomOn(slot, r, holders); ok {
+			found = append(found, slotRoom{p, slot})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b slotRoom) int {
+		return cmp.Or(cmp.Compare(a.Room, b.Room), cmp.Compare(c.costOf(a.slot), c.costOf(b.slot)))
+	})
+	return found
+}
+
+// roomOn is when a slot has room for the rest of a window: at the first end of a
+// booking on it from which on it fits.
+func (c *computation) roomOn(slot int, r *reservation.Reservation, holders map[string]*allocation.Allocation) (Place, bool) {
+	margin, window := c.places.Margin(), r.Window.From(c.now)
+	if c.places.Fits(slot, r.Shape.PerNode, window) {
+		return Place{}, true
+	}
+	around := calendar.Interval{Start: window.Start.Add(-margin), End: window.End.Add(margin)}
+	on := c.places.On(slot, around)
+	slices.SortStableFunc(on, func(a, b calendar.Booking) int { return a.Interval.End.Compare(b.Interval.End) })
+	var p Place
+	for _, b := range on {
+		from := b.Interval.End.Add(margin)
+		if !from.Before(window.End) {
+			return Place{}, false
+		}
+		p.Room = max(0, from.Sub(c.now))
+		if a := holders[b.ID]; a != nil {
+			p.Holds = append(p.Holds, c.hold(a))
+		} else {
+			p.Fixed = p.Room
+		}
+		if c.places.Fits(slot, r.Shape.PerNode, window.From(from)) {
+			return p, true
+		}
+	}
+	return Place{}, false
 }

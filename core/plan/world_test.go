@@ -108,7 +108,8 @@ func (w *world) commit(a plan.Action) bool {
 	case plan.BootNode:
 		w.made++
 		w.Nodes = append(w.Nodes, node.New(fmt.Sprint("n", w.made), w.Pool.ID, a.Slot, w.made, w.now))
-		w.Supply.Created = w.Supply.Created.Add(1, w.policy.WithDefaults().CreateWindow, w.now)
+		_, window := plan.Creates(w.Pool)
+		w.Supply.Created = w.Supply.Created.Add(1, window, w.now)
 	case plan.AbandonNode:
 		w.node(a.Subject, node.Abandon)
 	case plan.DrainNode:

@@ -21,6 +21,7 @@ type Metrics struct {
 	transitions  map[string]*prometheus.CounterVec // by the kind of subject
 	wait         prometheus.Histogram
 	ready        prometheus.Gauge
+	withheld     *prometheus.CounterVec
 }
 
 // The subjects whose transitions are counted.
@@ -62,6 +63,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "forewarm", Name: "ready", Help: "Whether the last look at /readyz found that the database accepts writes and work is done: 1, or 0.",
 		}),
+		withheld: counter("node_requests_withheld_total", "Times that a plan needed a node and could not ask for it.", "reason"),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "forewarm", Name: "allocation_wait_seconds",
 			Help: "Time from asking for GPUs to having them. Up to 5 s counts as zero wait.", Buckets: waitSeconds,
@@ -136,8 +138,17 @@ func (m *Metrics) Wait(d time.Duration) {
 	m.wait.Observe(d.Seconds())
 }
 
+// Withheld records that a plan needed a node and could not ask for it, by a code
+// of core/plan.
+func (m *Metrics) Withheld(reason string) {
+	if m == nil {
+		return
+	}
+	m.withheld.WithLabelValues(reason).Inc()
+}
+
 func (m *Metrics) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait, m.ready}
+	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait, m.ready, m.withheld}
 	for _, c := range m.transitions {
 		all = append(all, c)
 	}

@@ -142,7 +142,7 @@ func (w *world) handle(task ledger.Task) error {
 	switch task.Kind {
 	case ledger.TaskPlan:
 		waiting, err := w.ledger.Plan(w.ctx, g, task.Subject)
-		for _, id := range waiting {
+		for _, id := range waiting.Waitlisted {
 			require.NoError(w.t, w.ledger.Promote(w.ctx, id))
 		}
 		return err

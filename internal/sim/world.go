@@ -66,7 +66,7 @@ func newWorld(ctx context.Context, at time.Time, opt Options) (*World, error) {
 	}
 	w.ledger = ledger.New(w.store, &ids.Sequence{}, ledger.Config{
 		// The benchmark knows no caps, and a keep-alive there does not learn.
-		Policy:      plan.Policy{Guard: time.Second, CreateCap: unlimited, RemoveFloor: unlimited, Evidence: math.MaxFloat64},
+		Policy:      plan.Policy{Guard: time.Second, RemoveFloor: unlimited, Evidence: math.MaxFloat64},
 		ConfirmGone: time.Second, CheckEvery: opt.Boot, RemoveEvery: time.Second, VerifyEvery: 100 * 24 * time.Hour, SweepEvery: 100 * 24 * time.Hour,
 	})
 	w.cloud, err = provsim.New(provsim.Config{
@@ -140,7 +140,7 @@ func (w *World) newTenant(ctx context.Context, i int, name string, nodes int) (*
 	}
 	pool, err := w.ledger.CreatePool(ctx, actor, gpu.Pool{
 		Name: fmt.Sprintf("pool-%02d", i), Provisioner: "sim", Type: "gpu-1", Model: "sim", PerNode: w.opt.PerNode, MemoryMiB: 81920,
-		Price: gpu.MicroUSD(w.opt.PerNode) * gpu.USD, MaxNodes: nodes, Simulated: true,
+		Price: gpu.MicroUSD(w.opt.PerNode) * gpu.USD, MaxNodes: nodes, MaxCreates: unlimited, Simulated: true,
 		Timers: gpu.Timers{IdleRelease: w.opt.KeepAlive, WarmHold: 20 * time.Minute, MaxLease: 365 * 24 * time.Hour},
 	}, plan.BootTimes{Prior50: w.opt.Boot, Prior95: w.opt.Boot})
 	if err != nil {

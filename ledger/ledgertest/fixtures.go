@@ -53,7 +53,7 @@ func pool(id string) ledger.Pool {
 	return ledger.Pool{
 		Pool: gpu.Pool{
 			ID: id, Name: "name of " + id, Provisioner: "sim", Region: "eu", Type: "p4d", Model: "a100-80g",
-			PerNode: 4, MemoryMiB: 81920, NodeCPUs: 96, NodeMemoryMiB: 1 << 20, OnlineShare: 700, BorrowIdle: true, Price: 8 * gpu.USD, MinBilling: time.Minute, MinNodes: 1, MaxNodes: 16, Paused: true, Simulated: true,
+			PerNode: 4, MemoryMiB: 81920, NodeCPUs: 96, NodeMemoryMiB: 1 << 20, OnlineShare: 700, BorrowIdle: true, Price: 8 * gpu.USD, MinBilling: time.Minute, MinNodes: 1, MaxNodes: 16, MaxCreates: 5, CreateWindow: 7 * time.Minute, Paused: true, Simulated: true,
 			Alternates: []gpu.Alternate{{
 				Source: gpu.Source{Provisioner: "aws", Region: "us", Type: "p4d-spot", Price: 3 * gpu.USD, MinBilling: time.Second},
 				Boot50: time.Minute, Boot95: time.Hour,
@@ -75,6 +75,7 @@ func learned() plan.Learned {
 		},
 		Arrivals: plan.Arrivals{Until: day, Open: 0.25, Taken: []float64{1.25, 0}, Hours: []float64{2.5, 1}},
 		Leases:   plan.LeaseUse{Seen: []time.Duration{1, 1000000}},
+		Cleaning: []plan.Cleaning{{ID: "alc_1", Since: day, Slots: []int{0, 2}, GPUs: 1, UUIDs: []string{"GPU-1", "GPU-2"}}},
 		Sources: map[string]plan.SourceLearned{"aws/us/p4d-spot": {
 			Boot:   plan.BootTimes{Prior50: time.Second, Prior95: time.Minute, Faded: 1, Seen: []time.Duration{time.Second}},
 			Supply: plan.Supply{BlockedUntil: day, Failures: 1, Blocks: 1, Hours: []plan.Odds{{Given: 1, At: day}}},

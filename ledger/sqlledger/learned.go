@@ -28,8 +28,17 @@ type learnedText struct {
 	Open     float64      `json:"open,omitempty"`
 	Demand   [][2]float64 `json:"demand,omitempty"` // nodes and hours, by the hour of the week
 	Leases   []int64      `json:"leases,omitempty"`
+	Cleaning []cleanText  `json:"cleaning,omitempty"`
 	// Sources are the alternates, of which only boots and supply are learned.
 	Sources map[string]learnedText `json:"sources,omitempty"`
+}
+
+type cleanText struct {
+	ID    string   `json:"id"` // of an allocation
+	Since int64    `json:"since"`
+	Slots []int    `json:"slots"`
+	GPUs  int      `json:"gpus"`
+	UUIDs []string `json:"uuids"`
 }
 
 type oddsText struct {
@@ -55,6 +64,9 @@ func learnedToText(l plan.Learned) learnedText {
 	}
 	for _, part := range l.Leases.Seen {
 		t.Leases = append(t.Leases, int64(part))
+	}
+	for _, x := range l.Cleaning {
+		t.Cleaning = append(t.Cleaning, cleanText{ID: x.ID, Since: micros(x.Since), Slots: x.Slots, GPUs: x.GPUs, UUIDs: x.UUIDs})
 	}
 	for key, known := range l.Sources {
 		if t.Sources == nil {
@@ -99,6 +111,9 @@ func (t learnedText) value() plan.Learned {
 	}
 	for _, part := range t.Leases {
 		l.Leases.Seen = append(l.Leases.Seen, time.Duration(part))
+	}
+	for _, x := range t.Cleaning {
+		l.Cleaning = append(l.Cleaning, plan.Cleaning{ID: x.ID, Since: moment(x.Since), Slots: x.Slots, GPUs: x.GPUs, UUIDs: x.UUIDs})
 	}
 	for key, known := range t.Sources {
 		if l.Sources == nil {

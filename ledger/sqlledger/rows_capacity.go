@@ -30,6 +30,8 @@ type poolRow struct {
 	IdleRelease   int64  `gorm:"column:idle_release"`
 	MaxLease      int64  `gorm:"column:max_lease"`
 	Cleaning      int64  `gorm:"column:cleaning"`
+	MaxCreates    int    `gorm:"column:max_creates"`
+	CreateWindow  int64  `gorm:"column:create_window"`
 	Paused        bool   `gorm:"column:paused"`
 	RecoveringAt  int64  `gorm:"column:recovering_at"`
 	RecoveringWhy string `gorm:"column:recovering_why"`
@@ -51,7 +53,8 @@ func poolToRow(p ledger.Pool) poolRow {
 		MinBilling: p.MinBilling.Microseconds(), Alternates: packAlternates(p.Alternates),
 		MinNodes: p.MinNodes, MaxNodes: p.MaxNodes, WarmHold: p.Timers.WarmHold.Microseconds(),
 		IdleRelease: p.Timers.IdleRelease.Microseconds(), MaxLease: p.Timers.MaxLease.Microseconds(),
-		Cleaning:     p.Timers.Cleaning.Microseconds(),
+		Cleaning:   p.Timers.Cleaning.Microseconds(),
+		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Microseconds(),
 		RecoveringAt: micros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Learned: packLearned(p.Learned),
 		Created: micros(p.CreatedAt), Deleted: micros(p.DeletedAt), Stamp: p.Stamp,
@@ -68,7 +71,7 @@ func (r poolRow) value() (ledger.Pool, error) {
 			MinBilling: span(r.MinBilling), Alternates: alternates, MinNodes: r.MinNodes, MaxNodes: r.MaxNodes,
 			Timers:   gpu.Timers{WarmHold: span(r.WarmHold), IdleRelease: span(r.IdleRelease), MaxLease: span(r.MaxLease), Cleaning: span(r.Cleaning)},
 			NodeCPUs: r.NodeCPUs, NodeMemoryMiB: r.NodeMemory, OnlineShare: r.OnlineShare, BorrowIdle: r.BorrowIdle,
-			Paused: r.Paused, Simulated: r.Simulated,
+			MaxCreates: r.MaxCreates, CreateWindow: span(r.CreateWindow), Paused: r.Paused, Simulated: r.Simulated,
 		},
 		Learned:   learned,
 		Recovery:  ledger.Recovery{Since: moment(r.RecoveringAt), Reason: r.RecoveringWhy},

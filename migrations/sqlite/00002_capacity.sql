@@ -23,6 +23,8 @@ CREATE TABLE pools (
     idle_release   BIGINT  NOT NULL CHECK (idle_release >= 0),
     max_lease      BIGINT  NOT NULL CHECK (max_lease >= 0),
     cleaning       BIGINT  NOT NULL CHECK (cleaning >= 0),
+    max_creates    BIGINT  NOT NULL CHECK (max_creates >= 0),
+    create_window  BIGINT  NOT NULL CHECK (create_window >= 0),
     paused         BOOLEAN NOT NULL,
     recovering_at  BIGINT  NOT NULL, -- 0: it does not
     recovering_why TEXT    NOT NULL,

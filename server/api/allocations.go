@@ -163,7 +163,7 @@ func (a *API) listAllocations(ctx context.Context, in *struct {
 			return err
 		}
 		f := ledger.BookingFilter{PoolID: id, State: in.State, Live: in.Live}
-		waits := newWaiting(r)
+		waits := a.waiting(r)
 		out, err = paged(in.Page, "alc", func(p ledger.Page) ([]allocation.Allocation, error) {
 			return r.Allocations(auth.From(ctx).Scope(), f, p)
 		}, func(a allocation.Allocation) string { return a.ID }, waits.allocation)
@@ -187,7 +187,7 @@ func (a *API) getAllocation(ctx context.Context, in *struct{ ByID }) (*One[contr
 		if err != nil {
 			return err
 		}
-		waits := newWaiting(r)
+		waits := a.waiting(r)
 		out.ETag, out.Body = etag(got.Version), waits.allocation(got)
 		return waits.err
 	})

@@ -37,6 +37,7 @@ func (a *API) createPool(ctx context.Context, in *struct {
 		Timers: gpu.Timers{WarmHold: seconds(b.WarmHoldSeconds), IdleRelease: seconds(b.IdleReleaseSeconds), MaxLease: seconds(b.MaxLeaseSeconds),
 			Cleaning: seconds(b.CleaningSeconds)},
 		NodeCPUs: b.NodeCPUs, NodeMemoryMiB: b.NodeMemoryMiB, OnlineShare: b.OnlineShare, BorrowIdle: b.BorrowIdle,
+		MaxCreates: b.MaxCreates, CreateWindow: seconds(b.CreateWindow),
 	}
 	prior := plan.BootTimes{Prior50: fraction(b.BootP50Seconds), Prior95: fraction(b.BootP95Seconds)}
 	out, err := once(ctx, a, "POST /v1/pools", in.Idempotency, b, func(ctx context.Context) (int, contract.Pool, error) {
@@ -107,6 +108,8 @@ func change(p *gpu.Pool, b contract.PoolPatch) {
 	setSeconds(&p.Timers.IdleRelease, b.IdleReleaseSeconds)
 	setSeconds(&p.Timers.MaxLease, b.MaxLeaseSeconds)
 	setSeconds(&p.Timers.Cleaning, b.CleaningSeconds)
+	set(&p.MaxCreates, b.MaxCreates)
+	setSeconds(&p.CreateWindow, b.CreateWindow)
 	set(&p.NodeCPUs, b.NodeCPUs)
 	set(&p.NodeMemoryMiB, b.NodeMemoryMiB)
 	set(&p.OnlineShare, b.OnlineShare)
@@ -171,7 +174,9 @@ func poolAt(now time.Time) func(ledger.Pool) contract.Pool {
 }
 
 func pool(p ledger.Pool, now time.Time) contract.Pool {
+	creates, window := plan.Creates(p.Pool)
 	return contract.Pool{
+		MaxCreates: creates, CreateWindow: int64(window / time.Second), CappedUntil: p.Capped(p.Pool, now).UTC(),
 		ID: p.ID, Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, InstanceType: p.Type, Model: p.Model,
 		GPUsPerNode: p.PerNode, GPUMemoryMiB: p.MemoryMiB, PricePerNodeHour: money(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
 		MinBillingSeconds: int64(p.MinBilling / time.Second), Alternates: sources(p.Alternates),

@@ -98,7 +98,7 @@ func (a *API) listReservations(ctx context.Context, in *struct {
 		if actor.Kind == ledger.AgentKey {
 			f.MadeBy = actor.KeyID
 		}
-		waits := newWaiting(r)
+		waits := a.waiting(r)
 		out, err = paged(in.Page, "rsv", func(p ledger.Page) ([]reservation.Reservation, error) {
 			return r.Reservations(actor.Scope(), f, p)
 		}, func(r reservation.Reservation) string { return r.ID }, waits.reservation)
@@ -118,7 +118,7 @@ func (a *API) getReservation(ctx context.Context, in *struct{ ByID }) (*One[cont
 		if actor.Kind == ledger.AgentKey && got.MadeBy != actor.KeyID {
 			return ledger.ErrNotFound
 		}
-		waits := newWaiting(r)
+		waits := a.waiting(r)
 		out.ETag, out.Body = etag(got.Version), waits.reservation(got)
 		return waits.err
 	})

@@ -17,7 +17,7 @@ type waiting struct {
 	err   error
 }
 
-func newWaiting(r ledger.Reader) *waiting { return &waiting{waits: ledger.NewWaits(r)} }
+func (a *API) waiting(r ledger.Reader) *waiting { return &waiting{waits: a.Ledger.Waits(r)} }
 
 func (w *waiting) allocation(a allocation.Allocation) contract.Allocation {
 	out := encodeAllocation(a)

@@ -47,11 +47,16 @@ func (w Work) Table() map[string]Handler {
 // plan lets the ledger plan the pool and offers each waitlisted reservation its
 // place. Whatever fails after the plan is found again by the next plan.
 func (w Work) plan(ctx context.Context, c Claim) error {
-	waitlisted, err := w.Ledger.Plan(ctx, c.Guard, c.Task.Subject)
+	planned, err := w.Ledger.Plan(ctx, c.Guard, c.Task.Subject)
 	if err != nil {
 		return fmt.Errorf("planning pool %s: %w", c.Task.Subject, err)
 	}
-	for _, id := range waitlisted {
+	for _, held := range planned.Withheld {
+		for _, code := range held.Codes {
+			w.Metrics.Withheld(code)
+		}
+	}
+	for _, id := range planned.Waitlisted {
 		err := w.Ledger.Promote(ctx, id)
 		var refused *ledger.RefusedError
 		if err != nil && !errors.As(err, &refused) {

@@ -29,6 +29,9 @@ var poolView = view[contract.Pool]{
 		{head: "IDLE RELEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.IdleReleaseSeconds) }, wide: true},
 		{head: "MAX LEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.MaxLeaseSeconds) }, wide: true},
 		{head: "CLEANING", right: true, cell: func(x contract.Pool) string { return seconds(x.CleaningSeconds) }, wide: true},
+		{head: "MAX CREATES", right: true, cell: func(x contract.Pool) string {
+			return fmt.Sprintf("%d in %s", x.MaxCreates, seconds(x.CreateWindow))
+		}, wide: true},
 		{head: "ONLINE/BATCH", cell: split, wide: true},
 	},
 }
@@ -73,6 +76,8 @@ func poolState(x contract.Pool) string {
 	switch {
 	case !x.BlockedUntil.IsZero():
 		return "no stock until " + stamp(x.BlockedUntil)
+	case !x.CappedUntil.IsZero():
+		return "creation capped until " + stamp(x.CappedUntil)
 	case x.Paused:
 		return "pre-warming paused"
 	default:
@@ -101,7 +106,7 @@ func (a *app) pools() *cobra.Command {
 func (a *app) poolsCreate() *cobra.Command {
 	var in contract.PoolCreate
 	var hold, lease span
-	var idle, cleaning duration
+	var idle, cleaning, creating duration
 	var memory float64
 	var price string
 	c := &cobra.Command{
@@ -116,7 +121,7 @@ func (a *app) poolsCreate() *cobra.Command {
 			}
 			in.Name, in.GPUMemoryMiB, in.PricePerNodeHour = args[0], int(math.Round(memory*1024)), dollars(price)
 			in.WarmHoldSeconds, in.IdleReleaseSeconds, in.MaxLeaseSeconds = hold.seconds(), idle.seconds(), lease.seconds()
-			in.CleaningSeconds = cleaning.seconds()
+			in.CleaningSeconds, in.CreateWindow = cleaning.seconds(), creating.seconds()
 			api, err := a.client()
 			if err != nil {
 				return err
@@ -142,6 +147,8 @@ func (a *app) poolsCreate() *cobra.Command {
 	f.Var(&idle, "idle-release", "how long an idle node is kept (default 10m)")
 	f.Var(&lease, "max-lease", "longest lease (default 7d)")
 	f.Var(&cleaning, "cleaning", "kept free on a node between two bookings (default 0s)")
+	f.IntVar(&in.MaxCreates, "max-creates", 0, "nodes that may be asked for in --create-window and have not served anybody (default three for each node, at least 10)")
+	f.Var(&creating, "create-window", "see --max-creates (default 10m)")
 	f.IntVar(&in.NodeCPUs, "node-cpus", 0, "CPUs of one node, for quotas that count them")
 	f.IntVar(&in.NodeMemoryMiB, "node-memory-mib", 0, "memory of one node, for quotas that count it")
 	f.IntVar(&in.OnlineShare, "online-share", 0, "thousandths of the GPUs for online work, the rest for batch (default not split)")
@@ -151,10 +158,10 @@ func (a *app) poolsCreate() *cobra.Command {
 }
 
 func (a *app) poolsEdit() *cobra.Command {
-	var minNodes, maxNodes, cpus, memory, share int
+	var minNodes, maxNodes, cpus, memory, share, creates int
 	var price string
 	var hold, lease span
-	var idle, cleaning duration
+	var idle, cleaning, creating duration
 	var paused, borrow, force bool
 	c := &cobra.Command{
 		Use: "edit POOL", Short: "Change a pool (operators)", Args: named("POOL"), Example: "  forewarm pools edit a100-sim --paused=true",
@@ -167,6 +174,8 @@ func (a *app) poolsEdit() *cobra.Command {
 			set(cmd, "idle-release", &patch.IdleReleaseSeconds, idle.seconds())
 			set(cmd, "max-lease", &patch.MaxLeaseSeconds, lease.seconds())
 			set(cmd, "cleaning", &patch.CleaningSeconds, cleaning.seconds())
+			set(cmd, "max-creates", &patch.MaxCreates, creates)
+			set(cmd, "create-window", &patch.CreateWindow, creating.seconds())
 			set(cmd, "node-cpus", &patch.NodeCPUs, cpus)
 			set(cmd, "node-memory-mib", &patch.NodeMemoryMiB, memory)
 			set(cmd, "online-share", &patch.OnlineShare, share)
@@ -187,6 +196,8 @@ func (a *app) poolsEdit() *cobra.Command {
 	f.Var(&idle, "idle-release", "how long an idle node is kept")
 	f.Var(&lease, "max-lease", "longest lease")
 	f.Var(&cleaning, "cleaning", "kept free on a node between two bookings")
+	f.IntVar(&creates, "max-creates", 0, "nodes that may be asked for in --create-window and have not served anybody; 0: three for each node, at least 10")
+	f.Var(&creating, "create-window", "see --max-creates; 0: 10m")
 	f.IntVar(&cpus, "node-cpus", 0, "CPUs of one node")
 	f.IntVar(&memory, "node-memory-mib", 0, "memory of one node")
 	f.IntVar(&share, "online-share", 0, "thousandths of the GPUs for online work, the rest for batch; 0: not split")

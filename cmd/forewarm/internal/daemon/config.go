@@ -104,6 +104,8 @@ type Pool struct {
 	WarmHold     strictyaml.Duration `yaml:"warm_hold"`
 	IdleRelease  strictyaml.Duration `yaml:"idle_release"`
 	MaxLease     strictyaml.Duration `yaml:"max_lease"`
+	MaxCreates   int                 `yaml:"max_creates"`
+	CreateWindow strictyaml.Duration `yaml:"create_window"`
 }
 
 // PoolSource is another place where a declared pool's machines can be had. What
@@ -286,6 +288,7 @@ func (p Pool) definition() gpu.Pool {
 	return gpu.Pool{
 		Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, Type: p.InstanceType, Model: p.Model, PerNode: p.GPUsPerNode,
 		MemoryMiB: p.GPUMemoryMiB, Price: gpu.MicroUSD(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
+		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Std(),
 		Timers: gpu.Timers{WarmHold: or(p.WarmHold, defaultWarmHold), IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease)},
 	}
 }

@@ -1,0 +1,240 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// Outlook is a pool's plan at one moment, to be asked about one thing at a time:
+// what stands in its way, how long that lasts, what comes next. It is the planner's
+// own computation, so that nothing is said that the planner does not do.
+type Outlook struct{ c *computation }
+
+// Foresee plans the pool as Compute does, on a calendar of its own.
+func Foresee(s Snapshot, p Policy, now time.Time) *Outlook {
+	s.Slots = nil
+	c := newComputation(s, p.WithDefaults(), now)
+	c.run()
+	return &Outlook{c}
+}
+
+// Codes of what stands in the way besides what keeps a node from being asked for.
+const (
+	LacksNode    = "node_missing" // the planner asks for it now
+	LacksBoot    = "node_booting"
+	LacksRemoval = "node_leaving"   // the slot's node must be gone before another one can be asked for
+	LacksSlot    = "slot_missing"   // the pool no longer has it
+	LacksDevices = "devices_held"   // a lease that was to be over is not
+	LacksLeave   = "prewarm_paused" // nothing is made ready on a guess
+)
+
+// Obstacle is one thing that stands in the way on one slot.
+type Obstacle struct {
+	Code  string
+	Slot  int
+	Node  *node.Node // of the slot, if it has one
+	Until time.Time  // when it clears at the latest if nothing else happens; zero where only an estimate is known
+}
+
+// Obstacles returns all that an allocation, a reservation or a node that waits for
+// nodes still lacks, in the order of its slots.
+func (o *Outlook) Obstacles(id string) []Obstacle {
+	if a, ok := o.allocation(id); ok && a.State() == allocation.Pending {
+		return o.c.lacking(o.slots(id, a.Slots), a.Shape.PerNode)
+	}
+	if r, ok := o.reservation(id); ok && r.State() == reservation.Warming {
+		if o.c.paused(r) {
+			return []Obstacle{{Code: LacksLeave, Slot: -1, Until: o.c.pausedUntil(r)}}
+		}
+		return o.c.lacking(o.slots(id, r.Slots), r.Shape.PerNode)
+	}
+	if n, ok := o.node(id); ok && n.Coming() {
+		return o.c.lacking([]int{n.Slot}, 0)
+	}
+	return nil
+}
+
+func (c *computation) lacking(slots []int, gpus int) []Obstacle {
+	var all []Obstacle
+	for _, slot := range slots {
+		n := c.bySlot[slot]
+		lacks := Obstacle{Slot: slot, Node: n}
+		switch c.slotStanding(slot) {
+		case ready:
+			if c.inUse[n.ID]+gpus <= c.Pool.PerNode {
+				continue
+			}
+			p, _ := c.heldUntil(n, "")
+			lacks.Code, lacks.Until = LacksDevices, c.now.Add(p.Room)
+		case coming:
+			lacks.Code = LacksBoot
+		case missing:
+			all = append(all, c.unasked(slot)...)
+			continue
+		default:
+			if lacks.Code = LacksRemoval; n == nil {
+				lacks.Code = LacksSlot
+			}
+		}
+		all = append(all, lacks)
+	}
+	return all
+}
+
+// unasked is why a slot that needs a node has none.
+func (c *computation) unasked(slot int) []Obstacle {
+	i := slices.IndexFunc(c.withheld, func(w Withheld) bool { return w.Slot == slot })
+	if at, asked := c.asks[slot]; i < 0 && asked {
+		return []Obstacle{{Code: LacksNode, Slot: slot, Until: at}}
+	} else if i < 0 {
+		return nil
+	}
+	var all []Obstacle
+	for _, code := range c.withheld[i].Codes {
+		lacks := Obstacle{Code: code, Slot: slot, Until: c.withheld[i].Until}
+		if code == HeldTrial {
+			lacks.Until = time.Time{}
+		}
+		all = append(all, lacks)
+	}
+	return all
+}
+
+// Codes of what comes next.
+const (
+	StepWarm    = "warm"     // warm-up begins
+	StepStart   = "start"    // its window begins
+	StepNoShow  = "no_show"  // it ends if nobody has claimed it; not before this while it is not ready
+	StepEnd     = "end"      // its window is over
+	StepGivesUp = "gives_up" // it has waited in vain
+	StepLease   = "lease_end"
+	StepInUse   = "in_use_until" // Subject uses the node
+	StepNeeded  = "needed"       // Subject is booked on the node from then on
+	StepIdle    = "idle_release" // the node is removed at the latest
+)
+
+// Step is something that happens at a time unless somebody asks for something, or
+// something fails, before.
+type Step struct {
+	Code    string
+	At      time.Time
+	Subject string
+}
+
+// Next returns what comes next for an allocation, a reservation or a node, in the
+// order of time.
+func (o *Outlook) Next(id string) []Step {
+	var steps []Step
+	if a, ok := o.allocation(id); ok {
+		steps = o.nextOfAllocation(a)
+	} else if r, ok := o.reservation(id); ok {
+		steps = o.nextOfReservation(r)
+	} else if n, ok := o.node(id); ok {
+		steps = o.nextOfNode(n)
+	}
+	steps = slices.DeleteFunc(steps, func(s Step) bool { return !s.At.After(o.c.now) })
+	slices.SortStableFunc(steps, func(a, b Step) int { return a.At.Compare(b.At) })
+	return steps
+}
+
+func (o *Outlook) nextOfAllocation(a *allocation.Allocation) []Step {
+	switch a.State() {
+	case allocation.Pending:
+		return []Step{{Code: StepGivesUp, At: a.Window.End}}
+	case allocation.Active:
+		return []Step{{Code: StepLease, At: a.LeaseUntil}}
+	default:
+		return nil
+	}
+}
+
+func (o *Outlook) nextOfReservation(r *reservation.Reservation) []Step {
+	c := o.c
+	steps := []Step{{Code: StepStart, At: r.Window.Start}, {Code: StepEnd, At: r.Window.End}}
+	hold := later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
+	switch r.State() {
+	case reservation.Waitlisted, reservation.AwaitingApproval:
+		return []Step{{Code: StepGivesUp, At: r.Window.End}}
+	case reservation.Booked:
+		if !c.paused(r) {
+			steps = append(steps, Step{Code: StepWarm, At: r.Window.Start.Add(-c.lead)})
+		}
+	case reservation.Ready, reservation.Warming:
+	default:
+		return nil
+	}
+	if r.Source != reservation.FromAgent && hold.Before(r.Window.End) {
+		steps = append(steps, Step{Code: StepNoShow, At: hold})
+	}
+	return steps
+}
+
+func (o *Outlook) nextOfNode(n *node.Node) []Step {
+	c := o.c
+	var steps []Step
+	for _, a := range c.byAge {
+		if slices.Contains(o.slots(a.ID, a.Slots), n.Slot) {
+			steps = append(steps, Step{Code: StepInUse, At: a.Window.End, Subject: a.ID})
+		}
+	}
+	for i := range c.Reservations {
+		if r := &c.Reservations[i]; r.Placed() && slices.Contains(o.slots(r.ID, r.Slots), n.Slot) {
+			steps = append(steps, Step{Code: StepNeeded, At: r.Window.Start, Subject: r.ID})
+		}
+	}
+	if at, ok := c.goes(n); ok {
+		steps = append(steps, Step{Code: StepIdle, At: at})
+	}
+	return steps
+}
+
+// goes is when an idle node is removed at the latest: those that were idle first,
+// as long as more are left than the pool keeps.
+func (c *computation) goes(n *node.Node) (time.Time, bool) {
+	if !slices.Contains(c.idling, n) {
+		return time.Time{}, false
+	}
+	idle := slices.Clone(c.idling)
+	slices.SortStableFunc(idle, func(a, b *node.Node) int { return cmp.Or(a.IdleSince.Compare(b.IdleSince), cmp.Compare(a.ID, b.ID)) })
+	if slices.Index(idle, n) >= min(c.usable-c.Pool.MinNodes, c.policy.removals(len(c.Nodes))) {
+		return time.Time{}, false
+	}
+	return n.IdleSince.Add(c.Pool.Timers.IdleRelease), true
+}
+
+// slots are where the plan has put a booking.
+func (o *Outlook) slots(id string, stored []int) []int {
+	if b, ok := o.c.places.Booking(id); ok {
+		return b.Slots
+	}
+	return stored
+}
+
+func (o *Outlook) allocation(id string) (*allocation.Allocation, bool) {
+	i := slices.IndexFunc(o.c.byAge, func(a *allocation.Allocation) bool { return a.ID == id })
+	if i < 0 {
+		return nil, false
+	}
+	return o.c.byAge[i], true
+}
+
+func (o *Outlook) reservation(id string) (*reservation.Reservation, bool) {
+	i := slices.IndexFunc(o.c.Reservations, func(r reservation.Reservation) bool { return r.ID == id })
+	if i < 0 {
+		return nil, false
+	}
+	return &o.c.Reservations[i], true
+}
+
+func (o *Outlook) node(id string) (*node.Node, bool) {
+	i := slices.IndexFunc(o.c.Nodes, func(n node.Node) bool { return n.ID == id })
+	if i < 0 {
+		return nil, false
+	}
+	return &o.c.Nodes[i], true
+}

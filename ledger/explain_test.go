@@ -1,0 +1,156 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+func (w *world) change(change func(*gpu.Pool)) {
+	w.Helper()
+	var p ledger.Pool
+	w.read(func(r ledger.Reader) (err error) {
+		p, err = r.Pool(w.pool.ID)
+		return err
+	})
+	_, err := w.ledger.UpdatePool(w.Context(), operator, p.ID, p.Version, change)
+	require.NoError(w, err)
+}
+
+// wait reserves, on the waitlist where there is no place.
+func (w *world) wait(by ledger.Actor, gpus int, window calendar.Interval) reservation.Reservation {
+	w.Helper()
+	r, err := w.ledger.Reserve(w.Context(), by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, Queue: true})
+	require.NoError(w, err)
+	return r
+}
+
+func (w *world) learned() (learned plan.Learned) {
+	w.read(func(r ledger.Reader) error {
+		p, err := r.Pool(w.pool.ID)
+		learned = p.Learned
+		return err
+	})
+	return learned
+}
+
+// A fresh pool that boots all its slots for somebody, gives them up and boots them
+// again and again within minutes meets no cap.
+func TestBootsThatServeSomebodyMeetNoCap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	w.change(func(p *gpu.Pool) { p.Timers.IdleRelease = 0 })
+	for range 6 {
+		a := w.allocate(ann, 8)
+		w.pass(boot)
+		require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+		_, err := w.ledger.Release(t.Context(), ann, a.ID)
+		require.NoError(t, err)
+		w.pass(time.Minute)
+		require.Empty(t, w.nodes(node.Ready))
+	}
+	require.Len(t, w.nodes(), 24, "in half an hour")
+}
+
+// Nodes that serve nobody meet it, and explain says so, until when, and is right.
+func TestExplainNamesTheCapAndWhenItEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	w.change(func(p *gpu.Pool) { p.MaxCreates = 2 })
+	first := w.allocate(ann, 4)
+	w.work()
+	_, err := w.ledger.Release(t.Context(), ann, first.ID) // before anything was ready
+	require.NoError(t, err)
+	w.pass(boot)
+	require.Equal(t, 2, w.learned().Created.Sum(10*time.Minute, w.clock.Now()))
+	a := w.allocate(ann, 6) // two ready nodes, and one that the cap holds back
+	w.work()
+	e, err := w.ledger.ExplainAllocation(t.Context(), ann, a.ID)
+	require.NoError(t, err)
+	require.Len(t, e.Blockers, 1)
+	require.Equal(t, plan.HeldCapped, e.Blockers[0].Code)
+	until := e.Blockers[0].ClearsAt.P90
+	require.Equal(t, until, w.learned().Capped(gpu.Pool{MaxCreates: 2}, w.clock.Now()), "and the pool says the same")
+	require.True(t, until.After(w.clock.Now().Add(time.Minute)))
+	require.GreaterOrEqual(t, e.Wait.P10, until.Sub(w.clock.Now()), "no estimate ends before the node is asked for")
+	w.pass(until.Sub(w.clock.Now()) - time.Second)
+	require.Len(t, w.nodes(), 2)
+	w.pass(time.Second + time.Millisecond)
+	require.Len(t, w.nodes(), 3, "asked for when it was said")
+	w.pass(boot)
+	require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+	require.Zero(t, w.learned().Created.Sum(10*time.Minute, w.clock.Now()))
+}
+
+// With half an hour of cleaning the first place comes half an hour after a lease,
+// whenever it ends: the estimate, the calendar and what happens agree.
+func TestAWaitCountsTheCleaning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	w.change(func(p *gpu.Pool) { p.Timers.Cleaning = 30 * time.Minute })
+	a := w.allocate(ann, 8)
+	w.pass(boot)
+	held := w.allocation(a.ID)
+	require.Equal(t, allocation.Active, held.State())
+	r := w.wait(ann, 2, w.after(0, 8*time.Hour))
+	require.Equal(t, reservation.Waitlisted, r.State())
+	e, err := w.ledger.ExplainReservation(t.Context(), ann, r.ID)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, e.Wait.P10, 30*time.Minute)
+	require.LessOrEqual(t, e.Wait.P90, 90*time.Minute)
+	w.pass(20 * time.Minute)
+	_, err = w.ledger.Release(t.Context(), ann, a.ID)
+	require.NoError(t, err)
+	_, err = w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 2, Lease: time.Hour})
+	require.Error(t, err, "nothing is clean")
+	w.pass(29 * time.Minute)
+	require.Equal(t, reservation.Waitlisted, w.reservation(r.ID).State())
+	w.pass(time.Minute + time.Second)
+	require.NotEqual(t, reservation.Waitlisted, w.reservation(r.ID).State())
+	require.Empty(t, w.learned().Cleaning)
+}
+
+// Leases that end early shorten the wait of whoever waits for one to end.
+func TestLeasesThatEndEarlyShortenAWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	ask := func() *plan.Estimate {
+		a := w.allocate(ann, 8)
+		w.pass(boot)
+		r := w.wait(ann, 8, w.after(0, 8*time.Hour))
+		e, err := w.ledger.ExplainReservation(t.Context(), ann, r.ID)
+		require.NoError(t, err)
+		_, err = w.ledger.CancelReservation(t.Context(), ann, r.ID)
+		require.NoError(t, err)
+		w.pass(6 * time.Minute)
+		_, err = w.ledger.Release(t.Context(), ann, a.ID)
+		require.NoError(t, err)
+		w.pass(time.Minute)
+		return e.Wait
+	}
+	before := ask()
+	require.Contains(t, before.Basis, "prior")
+	for range 12 {
+		ask()
+	}
+	after := ask()
+	require.Contains(t, after.Basis, "lease_use")
+	require.Equal(t, 13, after.Samples)
+	require.Len(t, w.learned().Leases.Seen, 14)
+	require.Less(t, after.P90, before.P50, "%s, and %s before", after.P90, before.P50)
+	require.LessOrEqual(t, after.P10, 6*time.Minute+time.Second)
+	require.GreaterOrEqual(t, after.P90, 5*time.Minute+50*time.Second)
+}
