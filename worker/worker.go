@@ -53,7 +53,7 @@ func New(l *ledger.Ledger, q queue.Queue, provs []provisioners.Provisioner, cfg 
 	if err != nil {
 		return nil, fmt.Errorf("configuring the worker: %w", err)
 	}
-	table := tasks.Work{Ledger: l, Provisioners: byName, Deployment: cfg.Deployment, Settle: cfg.Settle, Logger: cfg.Logger}.Table()
+	table := tasks.Work{Ledger: l, Provisioners: byName, Deployment: cfg.Deployment, Settle: cfg.Settle, Logger: cfg.Logger, Metrics: cfg.Metrics}.Table()
 	table[ledger.TaskSweep] = sweeper.Handle
 	return &Worker{
 		cfg: cfg, ledger: l, queue: q, sweeper: sweeper,

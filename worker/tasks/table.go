@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
 )
@@ -24,6 +25,8 @@ type Work struct {
 	Settle time.Duration
 	// Logger gets what is odd but no failure. Nil means slog.Default().
 	Logger *slog.Logger
+	// Metrics counts nodes that could not be asked for; nil counts nothing.
+	Metrics *obs.Metrics
 }
 
 // Table returns the handlers of every kind of task but the sweep.
