@@ -28,6 +28,9 @@ func main() {
 		cmd.GroupID = "run"
 		root.AddCommand(cmd)
 	}
+	if keys, _, err := root.Find([]string{"key"}); err == nil {
+		keys.AddCommand(daemon.RecoverCommand(versionText(), save))
+	}
 	code := cli.Execute(ctx, root)
 	stop()
 	os.Exit(code)

@@ -153,54 +153,68 @@ func (a *app) provisioners() ([]provisioners.Provisioner, error) {
 // prepare brings the schema up to date, makes the first key and the declared
 // pools, and returns the first key's text if it was made now.
 func (a *app) prepare(ctx context.Context) (obs.Secret, error) {
-	if err := a.store.Migrate(ctx); err != nil {
-		return obs.Secret{}, fmt.Errorf("migrating the ledger: %w", err)
+	pools, err := a.declared(ctx)
+	if err != nil {
+		return obs.Secret{}, err
+	}
+	if err := a.migrate(ctx); err != nil {
+		return obs.Secret{}, err
 	}
 	first, text, err := a.minter.Mint(ledger.Key{Name: "first key"})
 	if err != nil {
 		return obs.Secret{}, fmt.Errorf("minting the first key: %w", err)
 	}
-	made, err := a.ledger.Bootstrap(ctx, a.cfg.Organization.Name, a.cfg.limits(), first)
-	if err != nil {
-		return obs.Secret{}, fmt.Errorf("making the first key: %w", err)
-	}
-	for i, p := range a.cfg.Pools {
-		if err := a.ensurePool(ctx, p, fmt.Sprintf("pools.%d", i)); err != nil {
-			return obs.Secret{}, err
-		}
-	}
-	if !made {
-		return obs.Secret{}, nil
+	if made, err := a.begin(ctx, first, pools); err != nil || !made {
+		return obs.Secret{}, err
 	}
 	return text, nil
 }
 
-// ensurePool makes a declared pool unless its name is there. What a pool is is
-// then changed through the API, which knows what is promised in it.
-func (a *app) ensurePool(ctx context.Context, p Pool, at string) error {
-	def := p.definition()
-	offer, err := a.offered(ctx, def, at)
-	if err != nil {
-		return err
-	}
-	if def, err = a.completed(def, offer, at); err != nil {
-		return err
-	}
-	if def.Alternates, err = a.alternates(ctx, def, p.Alternates, at); err != nil {
-		return err
-	}
-	prior := plan.BootTimes{Prior50: offer.Boot.P50, Prior95: offer.Boot.P95}
-	_, err = a.ledger.CreatePool(ctx, ledger.SystemActor("config"), def, prior)
-	var invalid *ledger.InvalidError
-	switch {
-	case errors.Is(err, ledger.ErrTaken):
-		return nil
-	case errors.As(err, &invalid):
-		return a.cfg.wrong(at+"."+invalid.Field, invalid.Rule, cmp.Or(invalid.Fix, "correct the value"))
-	case err != nil:
-		return fmt.Errorf("making pool %q: %w", p.Name, err)
+func (a *app) migrate(ctx context.Context) error {
+	if err := a.store.Migrate(ctx); err != nil {
+		return fmt.Errorf("migrating the ledger: %w", err)
 	}
 	return nil
+}
+
+// begin makes, in one transaction, what is not there yet of the first key and the
+// declared pools, and reports whether the key was stored.
+func (a *app) begin(ctx context.Context, first ledger.Key, pools []ledger.NewPool) (bool, error) {
+	made, err := a.ledger.Start(ctx, ledger.FirstStart{
+		Organization: a.cfg.Organization.Name, Limits: a.cfg.limits(), Operator: first, Pools: pools,
+	})
+	var pool *ledger.PoolError
+	var invalid *ledger.InvalidError
+	switch {
+	case errors.As(err, &pool) && errors.As(err, &invalid):
+		return false, a.cfg.wrong(fmt.Sprintf("pools.%d.%s", pool.Index, invalid.Field), invalid.Rule, cmp.Or(invalid.Fix, "correct the value"))
+	case err != nil:
+		return false, fmt.Errorf("making the first key and the pools: %w", err)
+	}
+	return made, nil
+}
+
+// declared checks the declared pools against what their provisioners offer and
+// completes them. What a pool is is later changed through the API, which knows
+// what is promised in it.
+func (a *app) declared(ctx context.Context) ([]ledger.NewPool, error) {
+	pools := make([]ledger.NewPool, len(a.cfg.Pools))
+	for i, p := range a.cfg.Pools {
+		at := fmt.Sprintf("pools.%d", i)
+		offer, err := a.offered(ctx, p.definition(), at)
+		if err != nil {
+			return nil, err
+		}
+		def, err := a.completed(p.definition(), offer, at)
+		if err != nil {
+			return nil, err
+		}
+		if def.Alternates, err = a.alternates(ctx, def, p.Alternates, at); err != nil {
+			return nil, err
+		}
+		pools[i] = ledger.NewPool{Definition: def, Prior: plan.BootTimes{Prior50: offer.Boot.P50, Prior95: offer.Boot.P95}}
+	}
+	return pools, nil
 }
 
 // offered finds the machine that a pool is made of.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
 )
 
 // flags that the daemon commands share.
@@ -57,6 +58,13 @@ func serverCommand(version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "server", Short: "Run the API alone (production: with FOREWARM_DATABASE and FOREWARM_REDIS)", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := f.read()
+			if err != nil {
+				return err
+			}
+			if cfg.Pepper.IsZero() {
+				return errors.New("FOREWARM_PEPPER is not set: a server without the pepper of forewarm migrate knows no key; give all of them the same")
+			}
 			return withApp(cmd.Context(), f, version, func(ctx context.Context, a *app) error {
 				if a.cfg.embedded() {
 					return errors.New("a server alone needs FOREWARM_REDIS, or nobody would do its work; forewarm up runs everything in one process")
@@ -176,6 +184,18 @@ func (a *app) ready(ctx context.Context) error {
 	doubts, err := a.store.Doubts(ctx)
 	for _, doubt := range doubts {
 		a.log.WarnContext(ctx, doubt)
+	}
+	if err != nil {
+		return err
+	}
+	return a.checkPepper(ctx)
+}
+
+// checkPepper refuses to serve with a pepper under which no stored key is known.
+func (a *app) checkPepper(ctx context.Context) error {
+	err := a.ledger.CheckPepper(ctx)
+	if errors.Is(err, ledger.ErrOtherPepper) {
+		return fmt.Errorf("%w: set FOREWARM_PEPPER to the one that forewarm migrate had, or bring back the file pepper of the data directory", err)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/worker"
+	"github.com/forewarm/forewarm/worker/queue/asynqueue"
 	"github.com/forewarm/forewarm/worker/reconcile"
 )
 
@@ -200,6 +202,9 @@ func (c Config) check() error {
 	if _, err := c.edge(); err != nil {
 		return err
 	}
+	if err := c.checkURLs(); err != nil {
+		return err
+	}
 	names := map[string]bool{}
 	for i, p := range c.Provisioners {
 		if p.Kind == "" {
@@ -215,6 +220,25 @@ func (c Config) check() error {
 		if p.Provisioner == "" {
 			return c.wrong(at, "lacks provisioner", "name one of the provisioners above")
 		}
+	}
+	return nil
+}
+
+// checkURLs looks at the forms of URLs. What is wrong with one is told without
+// it: it may hold a password.
+func (c Config) checkURLs() error {
+	if url := c.Database.Reveal(); url != "" && !strings.HasPrefix(url, "sqlite://") {
+		parsed, err := neturl.Parse(url)
+		if err != nil || parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
+			return c.wrong("database", "is not a URL of a database (FOREWARM_DATABASE)", "write sqlite:///path or postgres://user:password@host/name")
+		}
+	}
+	if c.Redis.IsZero() {
+		return nil
+	}
+	queue := asynqueue.Config{URL: c.Redis, Namespace: c.Deployment}.WithDefaults()
+	if err := queue.Validate(); err != nil {
+		return c.wrong("redis", "is not a URL of a Redis (FOREWARM_REDIS): "+err.Error(), "write redis://user:password@host:6379/0, or rediss:// for TLS")
 	}
 	return nil
 }

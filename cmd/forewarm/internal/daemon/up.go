@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -95,8 +94,14 @@ func reason(err error) string {
 // run serves the API and works until the context ends. change may adjust the
 // server; more are actors beside it, made once the API's address is known.
 func (a *app) run(ctx context.Context, save SaveContext, t *terminal, change func(*server.Config), more func(ctx context.Context, base string) ([]actor, error)) error {
-	key, err := a.prepare(ctx)
+	pools, err := a.declared(ctx)
 	if err != nil {
+		return err
+	}
+	if err := a.migrate(ctx); err != nil {
+		return err
+	}
+	if err := a.checkPepper(ctx); err != nil {
 		return err
 	}
 	l, err := a.listenAPI(ctx)
@@ -122,6 +127,10 @@ func (a *app) run(ctx context.Context, save SaveContext, t *terminal, change fun
 		return errors.Join(fmt.Errorf("opening the queue: %w", err), l.Close())
 	}
 	w, err := a.worker(q)
+	if err != nil {
+		return errors.Join(err, l.Close(), q.Close())
+	}
+	key, err := a.beginEmbedded(ctx, pools)
 	if err != nil {
 		return errors.Join(err, l.Close(), q.Close())
 	}
@@ -159,13 +168,12 @@ func (a *app) greet(t *terminal, l net.Listener, key obs.Secret, save SaveContex
 	if key.IsZero() {
 		return
 	}
-	path := filepath.Join(a.cfg.DataDir, "first-key")
 	if err := save(a.context, base, key); err != nil {
-		a.log.Warn("the context could not be saved; the key is in a file", "path", path, "error", err)
-		if err := writeNew(path, []byte(key.Reveal()+"\n")); err != nil {
-			a.log.Error("the first key could not be kept: delete the data directory and start again", "error", err)
-		}
+		a.log.Warn("the context could not be saved; the key is in a file", "path", a.pendingKey(), "error", err)
 		return
+	}
+	if err := a.dropPending(); err != nil {
+		a.log.Warn("the first key is saved, and still in a file", "path", a.pendingKey(), "error", err)
 	}
 	t.note("context", fmt.Sprintf("%q saved and selected, with the first key", a.context))
 	t.line("Next:  forewarm status   ·   forewarm allocate --pool " + a.firstPool() + " --gpus 1 --for 30m")

@@ -1,0 +1,128 @@
+package main_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/client"
+)
+
+// opens reports whether a key opens a running program.
+func opens(t *testing.T, p *process, key string) {
+	t.Helper()
+	d := newDoor()
+	d.open(t, p.address(t))
+	api, err := client.New("http://forewarm.invalid", key, d)
+	require.NoError(t, err)
+	who, err := api.Whoami(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "operator", who.Role)
+}
+
+// A first start that fails leaves nothing behind that keeps the next one from
+// making a key.
+func TestAFirstStartThatFailsMakesNoKey(t *testing.T) {
+	t.Parallel()
+	var config net.ListenConfig
+	taken, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, taken.Close()) })
+	const pool = "provisioners: [{kind: local, config: {name: here, simulate: 2}}]\npools:\n- {name: %, provisioner: here, region: local, instance_type: local, max_nodes: 1}\n"
+	for name, run := range map[string]struct {
+		pool, listen, says string
+	}{
+		"port taken": {"good", taken.Addr().String(), "is in use"},
+		"bad pool":   {"good, idle_release: 9000d", "127.0.0.1:0", "idle"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			h.write(t, strings.ReplaceAll(pool, "%", run.pool))
+			failed := h.start(t, nil, "up", "--config", h.config(), "--data-dir", h.data(), "--listen", run.listen)
+			require.NotZero(t, failed.wait(t, patience))
+			require.Contains(t, failed.errors.String(), run.says)
+			h.write(t, strings.ReplaceAll(pool, "%", "good"))
+			p := h.start(t, nil, "up", "--config", h.config(), "--data-dir", h.data(), "--listen", "127.0.0.1:0")
+			opens(t, p, h.key(t, p))
+			require.Zero(t, p.stop(t, ending), p.errors.String())
+		})
+	}
+}
+
+// Killed as soon as any of what a first start leaves is there, the next start has
+// a key, hands it over, and it opens.
+func TestAFirstStartThatIsKilled(t *testing.T) {
+	t.Parallel()
+	for _, sign := range []string{"data/pepper", "data/forewarm.db", "data/first-key", "config/forewarm/contexts.yaml"} {
+		h := newHome(t)
+		first := h.start(t, nil, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
+		eventually(t, patience, func() string {
+			if _, err := os.Stat(filepath.Join(h.dir, sign)); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		first.kill()
+		p := h.start(t, nil, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
+		p.address(t)
+		var key string
+		eventually(t, patience, func() string {
+			text, _ := os.ReadFile(filepath.Join(h.dir, "config", "forewarm", "contexts.yaml"))
+			found := savedKey.FindSubmatch(text)
+			if found == nil {
+				return "no key is saved"
+			}
+			key = string(found[1])
+			return ""
+		})
+		opens(t, p, key)
+		require.Zero(t, p.stop(t, ending), p.errors.String())
+	}
+}
+
+// An operator who lost the key gets another on the host, beside the running
+// server, and where nothing was set up is told so.
+func TestALostKeyIsRecovered(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	none := h.start(t, nil, "key", "recover", "--data-dir", h.data())
+	require.NotZero(t, none.wait(t, patience))
+	require.Contains(t, none.errors.String(), "nothing was set up")
+	p := h.start(t, nil, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
+	lost := h.key(t, p)
+	again := h.start(t, nil, "key", "recover", "--data-dir", h.data())
+	_, found := again.line(t, 0, patience, regexp.MustCompile(`^(gpa_live_\S+|fw_live_\S+)$`))
+	require.Zero(t, again.wait(t, patience))
+	require.NotEqual(t, lost, found[1])
+	opens(t, p, found[1])
+	require.Zero(t, p.stop(t, ending), p.errors.String())
+}
+
+// Another pepper than the one with which the keys were made is told at the
+// start, not by a 401 for every key.
+func TestAnotherPepperIsToldAtTheStart(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	p := h.start(t, nil, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
+	h.key(t, p)
+	d := newDoor()
+	d.open(t, p.address(t))
+	api, err := client.New("http://forewarm.invalid", h.key(t, p), d)
+	require.NoError(t, err)
+	eventually(t, patience, func() string {
+		if page, err := api.VerifyJournal(t.Context(), "", ""); err != nil || page.NewestSeal == 0 {
+			return "the journal is not sealed yet"
+		}
+		return ""
+	})
+	require.Zero(t, p.stop(t, ending), p.errors.String())
+	other := h.start(t, []string{"FOREWARM_PEPPER=1:" + strings.Repeat("ab", 32)}, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
+	require.NotZero(t, other.wait(t, patience))
+	require.Contains(t, other.errors.String(), "another pepper")
+}

@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// RecoverCommand makes an operator's key on the host, where the data directory,
+// or the database's URL and the pepper, are proof enough. It may run beside the
+// server.
+func RecoverCommand(version string, save SaveContext) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use: "recover", Short: "Make an operator's key on the server's own host, when all others are lost", Args: cobra.NoArgs,
+		Long: "Makes an operator's key that never expires and stands for itself. It works on the data directory (--data-dir), also\n" +
+			"while forewarm up runs, or with FOREWARM_DATABASE and FOREWARM_PEPPER. The journal tells of it. The key is shown once.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := f.read()
+			if err != nil {
+				return err
+			}
+			if err := cfg.hasPepper(); err != nil {
+				return err
+			}
+			return withApp(cmd.Context(), f, version, func(ctx context.Context, a *app) error {
+				return a.recoverKey(ctx, cmd, save)
+			})
+		},
+	}
+	f.add(cmd)
+	f.addListen(cmd)
+	return cmd
+}
+
+// hasPepper refuses to make a pepper where the keys there are were made with
+// another one.
+func (c Config) hasPepper() error {
+	if !c.Pepper.IsZero() {
+		return nil
+	}
+	if !c.Database.IsZero() {
+		return errors.New("FOREWARM_PEPPER is not set: take the one that the servers have, or no key that is made here opens them")
+	}
+	_, err := os.Stat(filepath.Join(c.DataDir, "pepper"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("nothing was set up in %s: name the directory of forewarm up with --data-dir", c.DataDir)
+	}
+	return err
+}
+
+func (a *app) recoverKey(ctx context.Context, cmd *cobra.Command, save SaveContext) error {
+	if err := a.ready(ctx); err != nil {
+		return err
+	}
+	k, text, err := a.minter.Mint(ledger.Key{Name: "recovered"})
+	if err != nil {
+		return fmt.Errorf("minting a key: %w", err)
+	}
+	if _, err := a.ledger.RecoverOperator(ctx, k); errors.Is(err, ledger.ErrNotFound) {
+		return errors.New("nothing was set up here yet: run forewarm up or forewarm migrate, which makes the first key")
+	} else if err != nil {
+		return fmt.Errorf("storing the key: %w", err)
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "an operator's key, shown once:")
+	fmt.Fprintln(cmd.OutOrStdout(), text.Reveal())
+	if base := "http://" + a.cfg.Listen; a.cfg.embedded() {
+		if err := save(a.context, base, text); err != nil {
+			a.log.Warn("the context could not be saved", "error", err)
+			return nil
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "context %q saved and selected, for %s\n", a.context, base)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/quota"
+)
+
+// FirstStart is what the start of an installation makes.
+type FirstStart struct {
+	Organization string // its first
+	Limits       quota.Limits
+	Operator     Key // of an installation that has no key
+	Pools        []NewPool
+}
+
+// NewPool is a pool that is made unless its name is there; prior is what its
+// provisioner says of its boots.
+type NewPool struct {
+	Definition gpu.Pool
+	Prior      plan.BootTimes
+}
+
+// PoolError says which of the pools of a FirstStart could not be made.
+type PoolError struct {
+	Index int
+	Err   error
+}
+
+// Error names the pool's place and what is wrong with it.
+func (e *PoolError) Error() string { return fmt.Sprintf("making pool %d: %v", e.Index+1, e.Err) }
+
+// Unwrap returns what is wrong with it.
+func (e *PoolError) Unwrap() error { return e.Err }
+
+// Start makes all of a FirstStart that is not there yet, or, when any of it
+// cannot be made, nothing: a key that is stored is one with which the
+// installation works. It reports whether the key is the first.
+func (l *Ledger) Start(ctx context.Context, s FirstStart) (first bool, err error) {
+	err = l.pass(&item{ctx: ctx, fn: func(ctx context.Context, u *unit) error {
+		var err error
+		if first, err = l.Bootstrap(ctx, s.Organization, s.Limits, s.Operator); err != nil {
+			return err
+		}
+		for i, p := range s.Pools {
+			_, err := u.tx.Pool(p.Definition.Name)
+			if errors.Is(err, ErrNotFound) {
+				_, err = l.CreatePool(ctx, SystemActor("config"), p.Definition, p.Prior)
+			}
+			if err != nil {
+				return &PoolError{Index: i, Err: err}
+			}
+		}
+		return nil
+	}})
+	return first && err == nil, err
+}
+
+// ErrOtherPepper: the journal was sealed with another key than the ledger has. So
+// were keys hashed under another pepper: none that is there would be known.
+var ErrOtherPepper = errors.New("the keys here were made with another pepper")
+
+// CheckPepper compares the key of the journal's newest seal with the ledger's own.
+func (l *Ledger) CheckPepper(ctx context.Context) error {
+	return l.store.Read(ctx, func(r Reader) error {
+		last, err := r.LastSeal()
+		if err != nil {
+			return fmt.Errorf("reading the journal's last seal: %w", err)
+		}
+		if last.KeyID != "" && l.cfg.Seals != (SealKey{}) && last.KeyID != l.cfg.Seals.id {
+			return ErrOtherPepper
+		}
+		return nil
+	})
+}
