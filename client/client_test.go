@@ -88,7 +88,7 @@ func TestListsGoThroughAllPages(t *testing.T) {
 			answer(w, 400, contract.NewProblem(contract.CodeInvalidCursor, ""))
 		}
 	})
-	all, err := client.All(c.Pools(t.Context(), client.Filter{Pool: "x", State: []string{"a", "b"}, Live: true, PageSize: 2}))
+	all, err := client.All(c.Pools(t.Context(), client.Filter{Pool: "x", State: []string{"a", "b"}, All: true, PageSize: 2}))
 	require.Len(t, all, 3)
 	var e *client.Error
 	require.True(t, errors.As(err, &e))

@@ -14,22 +14,26 @@ import (
 
 // Filter narrows a list. Zero fields do not narrow.
 type Filter struct {
-	Pool     string   // id or name
-	State    []string // any of them
-	Live     bool     // nothing that is over
-	PageSize int      // how many a request asks for; the server's default when zero
+	Organization string   // id or name
+	Pool         string   // id or name
+	State        []string // any of them
+	All          bool     // also what is over
+	PageSize     int      // how many a request asks for; the server's default when zero
 }
 
 func (f Filter) query() url.Values {
 	q := url.Values{}
+	if f.Organization != "" {
+		q.Set("organization", f.Organization)
+	}
 	if f.Pool != "" {
 		q.Set("pool", f.Pool)
 	}
 	if len(f.State) > 0 {
 		q.Set("state", strings.Join(f.State, ","))
 	}
-	if f.Live {
-		q.Set("live", "true")
+	if f.All {
+		q.Set("all", "true")
 	}
 	if f.PageSize > 0 {
 		q.Set("limit", strconv.Itoa(f.PageSize))

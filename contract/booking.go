@@ -10,29 +10,32 @@ type Device struct {
 
 // Allocation is GPUs held now, under a lease.
 type Allocation struct {
-	ID             string        `json:"id"`
-	OrganizationID string        `json:"organization_id"`
-	PoolID         string        `json:"pool_id"`
-	Name           string        `json:"name,omitempty"`
-	Workload       string        `json:"workload" enum:"online,batch"`
-	HeldBy         string        `json:"held_by" doc:"Id of the key that asked."`
-	State          string        `json:"state" enum:"pending,active,releasing,released,failed,expired,preempted,cancelled"`
-	Reason         string        `json:"reason,omitempty"`
-	GPUs           int           `json:"gpus"`
-	Nodes          int           `json:"nodes"`
-	GPUsPerNode    int           `json:"gpus_per_node"`
-	Devices        []Device      `json:"devices" nullable:"false"`
-	ReservationIDs []string      `json:"reservation_ids" nullable:"false" doc:"What it claimed."`
-	LeaseSeconds   int64         `json:"lease_seconds"`
-	RequestedAt    time.Time     `json:"requested_at"`
-	ActiveAt       time.Time     `json:"active_at,omitzero"`
-	LeaseUntil     time.Time     `json:"lease_until,omitzero"`
-	EndedAt        time.Time     `json:"ended_at,omitzero"`
-	WaitSeconds    *float64      `json:"wait_seconds,omitempty" doc:"From the request to the GPUs; absent while it waits."`
-	ZeroWait       *bool         `json:"zero_wait,omitempty" doc:"Whether it waited at most 5 s; absent while it waits."`
-	EstimatedCost  Money         `json:"estimated_cost" doc:"Of the lease, held to its end, at the pool's price; once ended, of what was really held."`
-	Wait           *WaitEstimate `json:"wait,omitempty" doc:"How much longer it waits; present while it does, when it is read."`
-	Version        int           `json:"version"`
+	ID               string        `json:"id"`
+	OrganizationID   string        `json:"organization_id"`
+	OrganizationName string        `json:"organization_name,omitempty"`
+	PoolID           string        `json:"pool_id"`
+	PoolName         string        `json:"pool_name,omitempty"`
+	Name             string        `json:"name,omitempty"`
+	Workload         string        `json:"workload" enum:"online,batch"`
+	HeldBy           string        `json:"held_by" doc:"Id of the key that asked."`
+	HeldByName       string        `json:"held_by_name,omitempty"`
+	State            string        `json:"state" enum:"pending,active,releasing,released,failed,expired,preempted,cancelled"`
+	Reason           string        `json:"reason,omitempty"`
+	GPUs             int           `json:"gpus"`
+	Nodes            int           `json:"nodes"`
+	GPUsPerNode      int           `json:"gpus_per_node"`
+	Devices          []Device      `json:"devices" nullable:"false"`
+	ReservationIDs   []string      `json:"reservation_ids" nullable:"false" doc:"What it claimed."`
+	LeaseSeconds     int64         `json:"lease_seconds"`
+	RequestedAt      time.Time     `json:"requested_at"`
+	ActiveAt         time.Time     `json:"active_at,omitzero"`
+	LeaseUntil       time.Time     `json:"lease_until,omitzero"`
+	EndedAt          time.Time     `json:"ended_at,omitzero"`
+	WaitSeconds      *float64      `json:"wait_seconds,omitempty" doc:"From the request to the GPUs; absent while it waits."`
+	ZeroWait         *bool         `json:"zero_wait,omitempty" doc:"Whether it waited at most 5 s; absent while it waits."`
+	EstimatedCost    Money         `json:"estimated_cost" doc:"Of the lease, held to its end, at the pool's price; once ended, of what was really held."`
+	Wait             *WaitEstimate `json:"wait,omitempty" doc:"How much longer it waits; present while it does, when it is read."`
+	Version          int           `json:"version"`
 }
 
 // AllocationCreate asks for GPUs now. Name a pool or a model, or both.
@@ -52,31 +55,34 @@ type Extend struct {
 
 // Reservation is a promise of GPUs over [start, end).
 type Reservation struct {
-	ID             string        `json:"id"`
-	OrganizationID string        `json:"organization_id"`
-	PoolID         string        `json:"pool_id"`
-	Name           string        `json:"name,omitempty"`
-	Class          string        `json:"class" enum:"guaranteed,speculative"`
-	Source         string        `json:"source" enum:"person,schedule,agent"`
-	Workload       string        `json:"workload" enum:"online,batch"`
-	MadeBy         string        `json:"made_by"`
-	State          string        `json:"state" enum:"awaiting_approval,booked,waitlisted,rejected,warming,ready,claimed,cancelled,expired,failed"`
-	Degraded       bool          `json:"degraded" doc:"The promise will be, or was, late."`
-	Reason         string        `json:"reason,omitempty"`
-	ReasonCode     string        `json:"reason_code,omitempty"`
-	Probability    float64       `json:"probability,omitempty" doc:"An agent's stated chance that it is claimed."`
-	GPUs           int           `json:"gpus"`
-	Nodes          int           `json:"nodes"`
-	GPUsPerNode    int           `json:"gpus_per_node"`
-	Start          time.Time     `json:"start"`
-	End            time.Time     `json:"end"`
-	Cost           Money         `json:"cost" doc:"What it commits; once ended, what it really held."`
-	CreatedAt      time.Time     `json:"created_at"`
-	WarmedAt       time.Time     `json:"warmed_at,omitzero"`
-	ReadyAt        time.Time     `json:"ready_at,omitzero"`
-	EndedAt        time.Time     `json:"ended_at,omitzero"`
-	Wait           *WaitEstimate `json:"wait,omitempty" doc:"How much longer it waits for a place or for its nodes; present while it does, when it is read."`
-	Version        int           `json:"version"`
+	ID               string        `json:"id"`
+	OrganizationID   string        `json:"organization_id"`
+	OrganizationName string        `json:"organization_name,omitempty"`
+	PoolID           string        `json:"pool_id"`
+	PoolName         string        `json:"pool_name,omitempty"`
+	Name             string        `json:"name,omitempty"`
+	Class            string        `json:"class" enum:"guaranteed,speculative"`
+	Source           string        `json:"source" enum:"person,schedule,agent"`
+	Workload         string        `json:"workload" enum:"online,batch"`
+	MadeBy           string        `json:"made_by"`
+	MadeByName       string        `json:"made_by_name,omitempty" doc:"Of the key or schedule."`
+	State            string        `json:"state" enum:"awaiting_approval,booked,waitlisted,rejected,warming,ready,claimed,cancelled,expired,failed"`
+	Degraded         bool          `json:"degraded" doc:"The promise will be, or was, late."`
+	Reason           string        `json:"reason,omitempty"`
+	ReasonCode       string        `json:"reason_code,omitempty"`
+	Probability      float64       `json:"probability,omitempty" doc:"An agent's stated chance that it is claimed."`
+	GPUs             int           `json:"gpus"`
+	Nodes            int           `json:"nodes"`
+	GPUsPerNode      int           `json:"gpus_per_node"`
+	Start            time.Time     `json:"start"`
+	End              time.Time     `json:"end"`
+	Cost             Money         `json:"cost" doc:"What it commits; once ended, what it really held."`
+	CreatedAt        time.Time     `json:"created_at"`
+	WarmedAt         time.Time     `json:"warmed_at,omitzero"`
+	ReadyAt          time.Time     `json:"ready_at,omitzero"`
+	EndedAt          time.Time     `json:"ended_at,omitzero"`
+	Wait             *WaitEstimate `json:"wait,omitempty" doc:"How much longer it waits for a place or for its nodes; present while it does, when it is read."`
+	Version          int           `json:"version"`
 }
 
 // ReservationCreate asks for a promise. Name a pool or a model, or both; give

@@ -29,6 +29,7 @@ type WorkloadLevel struct {
 // Calendar is when a pool has room. It says nothing of whose the rest is.
 type Calendar struct {
 	PoolID      string         `json:"pool_id"`
+	PoolName    string         `json:"pool_name,omitempty"`
 	From        time.Time      `json:"from"`
 	To          time.Time      `json:"to"`
 	StepSeconds int64          `json:"step_seconds" doc:"0: a step at each change."`
@@ -67,6 +68,7 @@ type CalendarAdviceRequest struct {
 // Recommendation is a reservation that succeeds when asked for at once.
 type Recommendation struct {
 	PoolID      string    `json:"pool_id"`
+	PoolName    string    `json:"pool_name,omitempty"`
 	GPUs        int       `json:"gpus"`
 	Nodes       int       `json:"nodes"`
 	GPUsPerNode int       `json:"gpus_per_node"`

@@ -92,6 +92,7 @@ type PoolPatch struct {
 type Node struct {
 	ID               string    `json:"id"`
 	PoolID           string    `json:"pool_id"`
+	PoolName         string    `json:"pool_name,omitempty"`
 	Slot             int       `json:"slot" doc:"The place in the pool that it takes until it is gone."`
 	Generation       int       `json:"generation"`
 	State            string    `json:"state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
@@ -121,6 +122,7 @@ type GPU struct {
 	UUID      string `json:"uuid"`
 	NodeID    string `json:"node_id"`
 	PoolID    string `json:"pool_id"`
+	PoolName  string `json:"pool_name,omitempty"`
 	Index     int    `json:"index"`
 	Model     string `json:"model"`
 	MemoryMiB int    `json:"memory_mib"`

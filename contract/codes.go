@@ -19,6 +19,7 @@ const (
 	CodeNotFound              = "not-found"
 	CodeMethodNotAllowed      = "method-not-allowed"
 	CodeNameTaken             = "name-taken"
+	CodeAmbiguousName         = "ambiguous-name"
 	CodeCapacityExhausted     = "capacity-exhausted"
 	CodeStateConflict         = "state-conflict"
 	CodePromisesAtRisk        = "promises-at-risk"
@@ -71,10 +72,11 @@ var Catalogue = []ProblemType{
 	{CodeUserCapExceeded, 403, "The person's caps do not allow it", false},
 	{CodeLeadTimeTooShort, 422, "The window is over before a node is up", false},
 	{CodePrewarmPaused, 403, "Pre-warming is paused", false},
-	{CodeNotFound, 404, "There is no such thing", false},
+	{CodeNotFound, 404, "Not found", false},
 	{CodeMethodNotAllowed, 405, "This method does not exist here", false},
 	{CodeBodyTooSlow, 408, "The body did not come fast enough", true},
 	{CodeNameTaken, 409, "The name is taken", false},
+	{CodeAmbiguousName, 409, "Several things have this name", false},
 	{CodeCapacityExhausted, 409, "There is no capacity in that window", true},
 	{CodeClaimTooEarly, 409, "The reservation's time is too far off", true},
 	{CodeClaimTooLong, 422, "The lease is longer than what was reserved", false},

@@ -16,14 +16,16 @@ type CostReport struct {
 
 // CostLine is a sum of charges over machines of one pool from one provisioner.
 type CostLine struct {
-	PoolID         string  `json:"pool_id,omitempty" doc:"With by=pool; absent for orphans."`
-	Provisioner    string  `json:"provisioner,omitempty" doc:"With by=provisioner."`
-	Payer          string  `json:"payer" enum:"tenant,warm_pool,orphan"`
-	OrganizationID string  `json:"organization_id,omitempty" doc:"Of a tenant."`
-	Cause          string  `json:"cause,omitempty" enum:"boot,failed_boot,early_warm,late_release,unused,no_show,quarantined,removal" doc:"Of the warm pool."`
-	Machines       int     `json:"machines" doc:"That the charges are of."`
-	GPUHours       float64 `json:"gpu_hours"`
-	Amount         Money   `json:"amount"`
+	PoolID           string  `json:"pool_id,omitempty" doc:"With by=pool; absent for orphans."`
+	PoolName         string  `json:"pool_name,omitempty"`
+	Provisioner      string  `json:"provisioner,omitempty" doc:"With by=provisioner."`
+	Payer            string  `json:"payer" enum:"tenant,warm_pool,orphan"`
+	OrganizationID   string  `json:"organization_id,omitempty" doc:"Of a tenant."`
+	OrganizationName string  `json:"organization_name,omitempty"`
+	Cause            string  `json:"cause,omitempty" enum:"boot,failed_boot,early_warm,late_release,unused,no_show,quarantined,removal" doc:"Of the warm pool."`
+	Machines         int     `json:"machines" doc:"That the charges are of."`
+	GPUHours         float64 `json:"gpu_hours"`
+	Amount           Money   `json:"amount"`
 }
 
 // SourceState is what is known of one place where a pool's machines can be had.

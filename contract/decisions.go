@@ -8,20 +8,23 @@ import (
 // Decision is why something happened: what was decided, about what, and a record
 // from which it can be computed again.
 type Decision struct {
-	ID             string          `json:"id" example:"dec_1042"`
-	Time           time.Time       `json:"time"`
-	Kind           string          `json:"kind" enum:"admission,waitlist,refusal,promotion,displacement,prewarm,reclaim,placement"`
-	Event          string          `json:"event" example:"reservation.booked" doc:"The type of the event that it left."`
-	Subject        string          `json:"subject" doc:"What it is about; of a refusal an id of its own, since nothing was made."`
-	OrganizationID string          `json:"organization_id,omitempty"`
-	PoolID         string          `json:"pool_id,omitempty"`
-	Actor          string          `json:"actor,omitempty" doc:"Id of a key, or a part of the system."`
-	Reason         string          `json:"reason,omitempty"`
-	Message        string          `json:"message,omitempty"`
-	Engine         string          `json:"engine,omitempty" enum:"admission,plan" doc:"What computes the record again."`
-	Record         json.RawMessage `json:"record,omitempty" doc:"Facts and outcome, in the form that a replay writes byte for byte; only when one decision is read."`
-	Also           []Blocker       `json:"also,omitempty" doc:"Why it was refused after the engine had accepted it."`
-	Redacted       bool            `json:"redacted,omitempty" doc:"The record holds the work of others, which this key may not see, and was left out."`
+	ID               string          `json:"id" example:"dec_1042"`
+	Time             time.Time       `json:"time"`
+	Kind             string          `json:"kind" enum:"admission,waitlist,refusal,promotion,displacement,prewarm,reclaim,placement"`
+	Event            string          `json:"event" example:"reservation.booked" doc:"The type of the event that it left."`
+	Subject          string          `json:"subject" doc:"What it is about; of a refusal an id of its own, since nothing was made."`
+	OrganizationID   string          `json:"organization_id,omitempty"`
+	OrganizationName string          `json:"organization_name,omitempty"`
+	PoolID           string          `json:"pool_id,omitempty"`
+	PoolName         string          `json:"pool_name,omitempty"`
+	Actor            string          `json:"actor,omitempty" doc:"Id of a key, or a part of the system."`
+	ActorName        string          `json:"actor_name,omitempty" doc:"Of a key or schedule that the reader may see."`
+	Reason           string          `json:"reason,omitempty"`
+	Message          string          `json:"message,omitempty"`
+	Engine           string          `json:"engine,omitempty" enum:"admission,plan" doc:"What computes the record again."`
+	Record           json.RawMessage `json:"record,omitempty" doc:"Facts and outcome, in the form that a replay writes byte for byte; only when one decision is read."`
+	Also             []Blocker       `json:"also,omitempty" doc:"Why it was refused after the engine had accepted it."`
+	Redacted         bool            `json:"redacted,omitempty" doc:"The record holds the work of others, which this key may not see, and was left out."`
 }
 
 // DecisionKinds lists the kinds of decision.

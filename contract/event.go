@@ -9,16 +9,19 @@ const EventStreamEnded = "stream.ended"
 
 // Event is one thing that happened.
 type Event struct {
-	Seq            int64     `json:"seq" doc:"Grows; resume after it."`
-	Time           time.Time `json:"time"`
-	Type           string    `json:"type" example:"node.ready" doc:"Kind of subject and what became of it."`
-	Subject        string    `json:"subject"`
-	OrganizationID string    `json:"organization_id,omitempty"`
-	PoolID         string    `json:"pool_id,omitempty"`
-	Actor          string    `json:"actor,omitempty" doc:"Id of a key, or a part of the system."`
-	Via            string    `json:"via,omitempty"`
-	Reason         string    `json:"reason,omitempty"`
-	Message        string    `json:"message,omitempty"`
+	Seq              int64     `json:"seq" doc:"Grows; resume after it."`
+	Time             time.Time `json:"time"`
+	Type             string    `json:"type" example:"node.ready" doc:"Kind of subject and what became of it."`
+	Subject          string    `json:"subject"`
+	OrganizationID   string    `json:"organization_id,omitempty"`
+	OrganizationName string    `json:"organization_name,omitempty"`
+	PoolID           string    `json:"pool_id,omitempty"`
+	PoolName         string    `json:"pool_name,omitempty"`
+	Actor            string    `json:"actor,omitempty" doc:"Id of a key, or a part of the system."`
+	ActorName        string    `json:"actor_name,omitempty" doc:"Of a key or schedule that the reader may see."`
+	Via              string    `json:"via,omitempty"`
+	Reason           string    `json:"reason,omitempty"`
+	Message          string    `json:"message,omitempty"`
 }
 
 // EventList is a page of events. Next is what to send as after.

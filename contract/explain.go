@@ -11,6 +11,7 @@ type Explanation struct {
 	Reason    string        `json:"reason,omitempty"`
 	Summary   string        `json:"summary" doc:"One sentence for people."`
 	PoolID    string        `json:"pool_id,omitempty"`
+	PoolName  string        `json:"pool_name,omitempty"`
 	Since     time.Time     `json:"since,omitzero" doc:"When it came into this state, or was asked for."`
 	Degraded  bool          `json:"degraded"`
 	Blockers  []BlockedBy   `json:"blockers" nullable:"false" doc:"Everything that must clear, not only the first."`

@@ -58,8 +58,11 @@ type Recorded struct {
 type Forecast struct {
 	ID                  string           `json:"id"`
 	OrganizationID      string           `json:"organization_id"`
+	OrganizationName    string           `json:"organization_name,omitempty"`
 	PoolID              string           `json:"pool_id"`
+	PoolName            string           `json:"pool_name,omitempty"`
 	MadeBy              string           `json:"made_by" doc:"Id of the key."`
+	MadeByName          string           `json:"made_by_name,omitempty" doc:"Of the key or schedule."`
 	State               string           `json:"state" enum:"open,closed"`
 	Source              string           `json:"source" enum:"statistics,llm,extractor,rule,person"`
 	ReasonCode          string           `json:"reason_code" enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,other"`

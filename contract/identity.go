@@ -19,20 +19,21 @@ type OrganizationCreate struct {
 
 // User is a person of an organization.
 type User struct {
-	ID             string    `json:"id"`
-	OrganizationID string    `json:"organization_id"`
-	Email          string    `json:"email"`
-	Role           string    `json:"role" enum:"viewer,member,admin,operator"`
-	Active         bool      `json:"active"`
-	Caps           *Caps     `json:"caps,omitempty" doc:"Of everything that this person's keys book; absent: none."`
-	CreatedAt      time.Time `json:"created_at"`
-	Version        int       `json:"version"`
+	ID               string    `json:"id"`
+	OrganizationID   string    `json:"organization_id"`
+	OrganizationName string    `json:"organization_name,omitempty"`
+	Email            string    `json:"email"`
+	Role             string    `json:"role" enum:"viewer,member,admin,operator"`
+	Active           bool      `json:"active"`
+	Caps             *Caps     `json:"caps,omitempty" doc:"Of everything that this person's keys book; absent: none."`
+	CreatedAt        time.Time `json:"created_at"`
+	Version          int       `json:"version"`
 }
 
 // UserCreate asks for a new user. Only an operator may name an organization
 // other than its own.
 type UserCreate struct {
-	OrganizationID string `json:"organization_id,omitempty" maxLength:"30"`
+	OrganizationID string `json:"organization_id,omitempty" maxLength:"64" doc:"Id or name."`
 	Email          string `json:"email" format:"email" maxLength:"254"`
 	Role           string `json:"role" enum:"viewer,member,admin"`
 }
@@ -60,27 +61,30 @@ type Caps struct {
 
 // Key is an API key without its secret.
 type Key struct {
-	ID             string    `json:"id" doc:"Also the part of the key that may be logged."`
-	OrganizationID string    `json:"organization_id,omitempty"`
-	UserID         string    `json:"user_id,omitempty"`
-	Name           string    `json:"name"`
-	Kind           string    `json:"kind" enum:"person,agent"`
-	Role           string    `json:"role" enum:"viewer,member,admin,operator"`
-	Caps           *Caps     `json:"caps,omitempty" doc:"An agent's key always has them."`
-	Last4          string    `json:"last4"`
-	CreatedBy      string    `json:"created_by,omitempty"`
-	ParentID       string    `json:"parent_id,omitempty" doc:"The key that made it, whose caps, role and end hold for it too; absent: it stands for itself."`
-	CreatedAt      time.Time `json:"created_at"`
-	ExpiresAt      time.Time `json:"expires_at,omitzero"`
-	RevokedAt      time.Time `json:"revoked_at,omitzero"`
-	LastUsedAt     time.Time `json:"last_used_at,omitzero"`
+	ID               string    `json:"id" doc:"Also the part of the key that may be logged."`
+	OrganizationID   string    `json:"organization_id,omitempty"`
+	OrganizationName string    `json:"organization_name,omitempty"`
+	UserID           string    `json:"user_id,omitempty"`
+	UserEmail        string    `json:"user_email,omitempty"`
+	Name             string    `json:"name"`
+	Kind             string    `json:"kind" enum:"person,agent"`
+	Role             string    `json:"role" enum:"viewer,member,admin,operator"`
+	Caps             *Caps     `json:"caps,omitempty" doc:"An agent's key always has them."`
+	Last4            string    `json:"last4"`
+	CreatedBy        string    `json:"created_by,omitempty"`
+	ParentID         string    `json:"parent_id,omitempty" doc:"The key that made it, whose caps, role and end hold for it too; absent: it stands for itself."`
+	CreatedByName    string    `json:"created_by_name,omitempty"`
+	CreatedAt        time.Time `json:"created_at"`
+	ExpiresAt        time.Time `json:"expires_at,omitzero"`
+	RevokedAt        time.Time `json:"revoked_at,omitzero"`
+	LastUsedAt       time.Time `json:"last_used_at,omitzero"`
 }
 
 // KeyCreate asks for a new key, which can do no more than the one that asks, ends
 // with it at the latest, and shares its caps.
 type KeyCreate struct {
-	OrganizationID   string `json:"organization_id,omitempty" maxLength:"30" doc:"Only an operator may name another than its own."`
-	UserID           string `json:"user_id,omitempty" maxLength:"30"`
+	OrganizationID   string `json:"organization_id,omitempty" maxLength:"64" doc:"Id or name; only an operator may name another than its own."`
+	UserID           string `json:"user_id,omitempty" maxLength:"254" doc:"Id or e-mail address."`
 	Name             string `json:"name" minLength:"1" maxLength:"63"`
 	Kind             string `json:"kind" enum:"person,agent"`
 	Role             string `json:"role" enum:"viewer,member,admin,operator" doc:"An agent's key is always a member."`
@@ -97,10 +101,13 @@ type KeyCreated struct {
 
 // Whoami says who asks.
 type Whoami struct {
-	KeyID          string `json:"key_id"`
-	Kind           string `json:"kind" enum:"person,agent"`
-	OrganizationID string `json:"organization_id,omitempty"`
-	UserID         string `json:"user_id,omitempty"`
-	Role           string `json:"role" enum:"viewer,member,admin,operator"`
-	Caps           *Caps  `json:"caps,omitempty"`
+	KeyID            string `json:"key_id"`
+	KeyName          string `json:"key_name"`
+	Kind             string `json:"kind" enum:"person,agent"`
+	OrganizationID   string `json:"organization_id,omitempty"`
+	OrganizationName string `json:"organization_name,omitempty"`
+	UserID           string `json:"user_id,omitempty"`
+	UserEmail        string `json:"user_email,omitempty"`
+	Role             string `json:"role" enum:"viewer,member,admin,operator"`
+	Caps             *Caps  `json:"caps,omitempty"`
 }

@@ -5,12 +5,14 @@ import "time"
 // PrewarmPause says that an organization, or everybody, pre-warms nothing on a
 // guess.
 type PrewarmPause struct {
-	OrganizationID string    `json:"organization_id,omitempty"`
-	Installation   bool      `json:"installation" doc:"Everybody is paused."`
-	Reason         string    `json:"reason,omitempty"`
-	PausedBy       string    `json:"paused_by,omitempty" doc:"Id of the key; shown to the organization itself and to operators."`
-	PausedAt       time.Time `json:"paused_at"`
-	Until          time.Time `json:"until,omitzero" doc:"It resumes by itself then; absent: when somebody resumes it."`
+	OrganizationID   string    `json:"organization_id,omitempty"`
+	OrganizationName string    `json:"organization_name,omitempty"`
+	Installation     bool      `json:"installation" doc:"Everybody is paused."`
+	Reason           string    `json:"reason,omitempty"`
+	PausedBy         string    `json:"paused_by,omitempty" doc:"Id of the key; shown to the organization itself and to operators."`
+	PausedByName     string    `json:"paused_by_name,omitempty"`
+	PausedAt         time.Time `json:"paused_at"`
+	Until            time.Time `json:"until,omitzero" doc:"It resumes by itself then; absent: when somebody resumes it."`
 }
 
 // Prewarm says whether guesses are warmed.
@@ -21,7 +23,7 @@ type Prewarm struct {
 
 // PrewarmPauseCreate pauses pre-warming on guesses. Promises are kept.
 type PrewarmPauseCreate struct {
-	OrganizationID string    `json:"organization_id,omitempty" maxLength:"30" doc:"Your own, when left out; operators may name any."`
+	OrganizationID string    `json:"organization_id,omitempty" maxLength:"64" doc:"Id or name. Your own, when left out; operators may name any."`
 	Installation   bool      `json:"installation,omitempty" doc:"Pause everybody (operators)."`
 	Reason         string    `json:"reason,omitempty" maxLength:"200"`
 	Until          time.Time `json:"until,omitzero" doc:"Resume by itself then; left out: when somebody resumes it."`
@@ -29,6 +31,6 @@ type PrewarmPauseCreate struct {
 
 // PrewarmResume ends a pause.
 type PrewarmResume struct {
-	OrganizationID string `json:"organization_id,omitempty" maxLength:"30" doc:"Your own, when left out; operators may name any."`
+	OrganizationID string `json:"organization_id,omitempty" maxLength:"64" doc:"Id or name. Your own, when left out; operators may name any."`
 	Installation   bool   `json:"installation,omitempty" doc:"Resume everybody (operators); organizations stay as they paused themselves."`
 }

@@ -54,6 +54,7 @@ type Blocker struct {
 // Offer is a request that would be accepted now; of a claim, from start on.
 type Offer struct {
 	PoolID      string    `json:"pool_id,omitempty" doc:"Where: the pool that was asked for, or another with GPUs of the same model."`
+	PoolName    string    `json:"pool_name,omitempty"`
 	GPUs        int       `json:"gpus"`
 	Nodes       int       `json:"nodes"`
 	GPUsPerNode int       `json:"gpus_per_node"`

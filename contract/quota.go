@@ -32,9 +32,10 @@ type Bounds struct {
 // Quota is an organization's limits. The version is the organization's, which
 // is also the ETag.
 type Quota struct {
-	OrganizationID string `json:"organization_id"`
-	Limits         Limits `json:"limits"`
-	Version        int    `json:"version"`
+	OrganizationID   string `json:"organization_id"`
+	OrganizationName string `json:"organization_name,omitempty"`
+	Limits           Limits `json:"limits"`
+	Version          int    `json:"version"`
 }
 
 // QuotaChanged answers a change of limits. With force it says which promises it
@@ -47,13 +48,15 @@ type QuotaChanged struct {
 
 // PromiseAtRisk is a booking that new limits do not allow.
 type PromiseAtRisk struct {
-	ID             string    `json:"id" doc:"Of a reservation or an allocation."`
-	OrganizationID string    `json:"organization_id"`
-	PoolID         string    `json:"pool_id"`
-	GPUs           int       `json:"gpus"`
-	Start          time.Time `json:"start"`
-	End            time.Time `json:"end"`
-	Blockers       []Blocker `json:"blockers" nullable:"false" doc:"The limits that it is beyond."`
+	ID               string    `json:"id" doc:"Of a reservation or an allocation."`
+	OrganizationID   string    `json:"organization_id"`
+	OrganizationName string    `json:"organization_name,omitempty"`
+	PoolID           string    `json:"pool_id"`
+	PoolName         string    `json:"pool_name,omitempty"`
+	GPUs             int       `json:"gpus"`
+	Start            time.Time `json:"start"`
+	End              time.Time `json:"end"`
+	Blockers         []Blocker `json:"blockers" nullable:"false" doc:"The limits that it is beyond."`
 }
 
 // ResourceUsage is what is held and promised of one resource, and what may be.
@@ -79,6 +82,7 @@ type PeriodUsage struct {
 // QuotaUsage is what an organization holds, is promised and has used.
 type QuotaUsage struct {
 	OrganizationID   string          `json:"organization_id"`
+	OrganizationName string          `json:"organization_name,omitempty"`
 	At               time.Time       `json:"at"`
 	Until            time.Time       `json:"until"`
 	Resources        []ResourceUsage `json:"resources" nullable:"false"`

@@ -4,22 +4,25 @@ import "time"
 
 // Schedule makes reservations again and again.
 type Schedule struct {
-	ID              string    `json:"id"`
-	OrganizationID  string    `json:"organization_id"`
-	PoolID          string    `json:"pool_id"`
-	Name            string    `json:"name,omitempty"`
-	GPUs            int       `json:"gpus"`
-	StartLocal      string    `json:"start_local"`
-	Timezone        string    `json:"timezone"`
-	RRule           string    `json:"rrule"`
-	ExDates         []string  `json:"exdates" nullable:"false"`
-	DurationSeconds int64     `json:"duration_seconds"`
-	DSTPolicy       string    `json:"dst_policy" enum:"shift,skip"`
-	Paused          bool      `json:"paused"`
-	MadeBy          string    `json:"made_by"`
-	CreatedAt       time.Time `json:"created_at"`
-	DoneUntil       time.Time `json:"done_until,omitzero" doc:"Occurrences before this have their reservations."`
-	Version         int       `json:"version"`
+	ID               string    `json:"id"`
+	OrganizationID   string    `json:"organization_id"`
+	OrganizationName string    `json:"organization_name,omitempty"`
+	PoolID           string    `json:"pool_id"`
+	PoolName         string    `json:"pool_name,omitempty"`
+	Name             string    `json:"name,omitempty"`
+	GPUs             int       `json:"gpus"`
+	StartLocal       string    `json:"start_local"`
+	Timezone         string    `json:"timezone"`
+	RRule            string    `json:"rrule"`
+	ExDates          []string  `json:"exdates" nullable:"false"`
+	DurationSeconds  int64     `json:"duration_seconds"`
+	DSTPolicy        string    `json:"dst_policy" enum:"shift,skip"`
+	Paused           bool      `json:"paused"`
+	MadeBy           string    `json:"made_by"`
+	MadeByName       string    `json:"made_by_name,omitempty" doc:"Of the key or schedule."`
+	CreatedAt        time.Time `json:"created_at"`
+	DoneUntil        time.Time `json:"done_until,omitzero" doc:"Occurrences before this have their reservations."`
+	Version          int       `json:"version"`
 }
 
 // ScheduleCreate asks for a schedule.

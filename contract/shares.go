@@ -2,17 +2,19 @@ package contract
 
 // Share is an organization's fair share of a pool.
 type Share struct {
-	OrganizationID string  `json:"organization_id"`
-	Weight         int     `json:"weight"`
-	Share          float64 `json:"share" doc:"Weighted dominant share of decayed use; who has less is served first."`
-	GPUHours       float64 `json:"gpu_hours" doc:"In use, decayed."`
-	IdleGPUHours   float64 `json:"idle_gpu_hours" doc:"Kept warm for guesses, as charged, decayed."`
-	IdleFactor     float64 `json:"idle_factor" doc:"How many times idle time of its guesses counts, by how they came true."`
+	OrganizationID   string  `json:"organization_id"`
+	OrganizationName string  `json:"organization_name,omitempty"`
+	Weight           int     `json:"weight"`
+	Share            float64 `json:"share" doc:"Weighted dominant share of decayed use; who has less is served first."`
+	GPUHours         float64 `json:"gpu_hours" doc:"In use, decayed."`
+	IdleGPUHours     float64 `json:"idle_gpu_hours" doc:"Kept warm for guesses, as charged, decayed."`
+	IdleFactor       float64 `json:"idle_factor" doc:"How many times idle time of its guesses counts, by how they came true."`
 }
 
 // Shares are the fair shares of a pool that the caller may see: its own, or to
 // operators all, the largest first.
 type Shares struct {
-	PoolID string  `json:"pool_id"`
-	Items  []Share `json:"items" nullable:"false"`
+	PoolID   string  `json:"pool_id"`
+	PoolName string  `json:"pool_name,omitempty"`
+	Items    []Share `json:"items" nullable:"false"`
 }

@@ -70,6 +70,12 @@ func LivePool(r Reader, idOrName string) (Pool, error) {
 	return p, err
 }
 
+// noPool says that a request names a pool that there is not.
+func noPool(idOrName string) error {
+	return &InvalidError{Field: "pool", Rule: fmt.Sprintf("%q does not exist", clip(idOrName, 80)),
+		Missing: &Missing{Noun: NounPool, Name: clip(idOrName, 80)}}
+}
+
 // LiveOrganization reads an organization. One that is deleted is ErrNotFound.
 func LiveOrganization(r Reader, s Scope, id string) (Organization, error) {
 	o, err := r.Organization(s, id)

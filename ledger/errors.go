@@ -91,6 +91,9 @@ type InvalidError struct {
 	Field string
 	Rule  string // what it must be, as a sentence for the caller
 	Fix   string // what to send instead, optional
+	// Missing is what the field names and is not there; nil: something else is
+	// wrong with it.
+	Missing *Missing
 }
 
 // Error names the field and the rule.

@@ -127,7 +127,7 @@ func (u *unit) candidates(idOrName, model string) ([]*poolUnit, error) {
 	if idOrName != "" {
 		p, err := u.livePool(idOrName)
 		if errors.Is(err, ErrNotFound) {
-			return nil, &InvalidError{Field: "pool", Rule: fmt.Sprintf("%q does not exist", clip(idOrName, 80)), Fix: "name a pool from GET /v1/pools"}
+			return nil, noPool(idOrName)
 		}
 		return []*poolUnit{p}, err
 	}

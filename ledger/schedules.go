@@ -39,7 +39,7 @@ func (l *Ledger) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (S
 		}
 		p, err := u.livePool(s.PoolID) // under its lock: one that is being deleted must not get another schedule
 		if errors.Is(err, ErrNotFound) {
-			return &InvalidError{Field: "pool", Rule: fmt.Sprintf("%q does not exist", clip(s.PoolID, 80)), Fix: "name a pool from GET /v1/pools"}
+			return noPool(s.PoolID)
 		}
 		if err != nil {
 			return err

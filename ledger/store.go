@@ -47,7 +47,8 @@ type Store interface {
 }
 
 // Reader reads. What a scope must not see is ErrNotFound or left out, exactly
-// as if it did not exist. Lists are ordered by id, which is by creation.
+// as if it did not exist. Lists are ordered by id, which is by creation, unless
+// their page asks for the newest first.
 type Reader interface {
 	// Now is the database's time: read once per transaction, after its first
 	// lock, and the same for the rest of it.
@@ -69,6 +70,15 @@ type Reader interface {
 	// keys that a root names, with the keys that descend from them by ParentID, and
 	// by the schedules that any of them made, in order.
 	Offspring(root KeyRoot) ([]string, error)
+
+	// Names returns what the ids of a kind of thing stand for, of those that are
+	// over, too.
+	Names(s Scope, n Noun, ids []string) ([]Named, error)
+	// FindNamed returns what has a name and is not over: of some kinds several may
+	// have the same.
+	FindNamed(s Scope, n Noun, name string) ([]Named, error)
+	// ListNames returns up to 500 of what is not over.
+	ListNames(s Scope, n Noun) ([]Named, error)
 
 	// Pool reads a pool by its id, or by the name of one that is not deleted.
 	Pool(idOrName string) (Pool, error)
@@ -293,7 +303,7 @@ type OrphanFilter struct {
 type BookingFilter struct {
 	PoolID string
 	State  []string
-	MadeBy string
+	MadeBy string // the key or schedule that made a reservation, or the key that holds an allocation
 	Live   bool
 }
 

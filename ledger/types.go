@@ -209,8 +209,9 @@ type Scope struct {
 
 // Page asks for part of a list, ordered by creation.
 type Page struct {
-	After string // the last id of the page before, empty for the first
-	Limit int    // at most this many; the store caps it at 500
+	After  string // the last id of the page before, empty for the first
+	Limit  int    // at most this many; the store caps it at 500
+	Newest bool   // the newest first
 }
 
 // Report holds the two numbers that are always shown together, over a period.

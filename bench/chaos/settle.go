@@ -78,7 +78,7 @@ func (g *game) give(ctx context.Context) error {
 }
 
 func give(ctx context.Context, t *load.Tenant) error {
-	for a, err := range t.API[0].Allocations(ctx, client.Filter{Live: true}) {
+	for a, err := range t.API[0].Allocations(ctx, client.Filter{}) {
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func give(ctx context.Context, t *load.Tenant) error {
 			return err
 		}
 	}
-	for v, err := range t.API[0].Reservations(ctx, client.Filter{Live: true}) {
+	for v, err := range t.API[0].Reservations(ctx, client.Filter{}) {
 		if err != nil {
 			return err
 		}

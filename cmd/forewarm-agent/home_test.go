@@ -128,7 +128,7 @@ func (w *home) run(ctx context.Context, args ...string) (stdout, stderr string, 
 // reserved lists what the control plane was asked for and has not given up.
 func (w *home) reserved() []contract.Reservation {
 	w.t.Helper()
-	all, err := client.All(w.client.Reservations(context.WithoutCancel(w.t.Context()), client.Filter{Live: true}))
+	all, err := client.All(w.client.Reservations(context.WithoutCancel(w.t.Context()), client.Filter{}))
 	require.NoError(w.t, err)
 	return all
 }

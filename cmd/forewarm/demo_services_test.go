@@ -52,7 +52,7 @@ func TestDemoStoryGoesOnAfterKill(t *testing.T) {
 	assert.NotContains(t, p.output(), "degraded")
 	api, err := client.New("http://forewarm.invalid", key, d)
 	require.NoError(t, err)
-	nodes, err := client.All(api.Nodes(t.Context(), client.Filter{}))
+	nodes, err := client.All(api.Nodes(t.Context(), client.Filter{All: true}))
 	require.NoError(t, err)
 	slots := map[int]string{}
 	for _, n := range nodes {

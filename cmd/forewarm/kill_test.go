@@ -166,7 +166,7 @@ func latest(ctx context.Context, api *client.Client) int64 {
 func settle(t *testing.T, api *client.Client) {
 	t.Helper()
 	eventually(t, patience, func() string {
-		nodes, err := client.All(api.Nodes(t.Context(), client.Filter{Live: true}))
+		nodes, err := client.All(api.Nodes(t.Context(), client.Filter{}))
 		if err != nil {
 			return err.Error()
 		}
@@ -175,10 +175,10 @@ func settle(t *testing.T, api *client.Client) {
 			states = append(states, fmt.Sprintf("%s slot %d %s %s", n.ID, n.Slot, n.State, n.Reason))
 		}
 		live := 0
-		for range api.Allocations(t.Context(), client.Filter{Live: true}) {
+		for range api.Allocations(t.Context(), client.Filter{}) {
 			live++
 		}
-		for range api.Reservations(t.Context(), client.Filter{Live: true}) {
+		for range api.Reservations(t.Context(), client.Filter{}) {
 			live++
 		}
 		if live > 0 || len(nodes) != floor || nodes[0].State != "ready" {
@@ -193,7 +193,7 @@ func settle(t *testing.T, api *client.Client) {
 // count a little more, since it believes in an end only when it was told twice.
 func compareBill(t *testing.T, h home, api *client.Client) {
 	t.Helper()
-	nodes, err := client.All(api.Nodes(t.Context(), client.Filter{PageSize: 200}))
+	nodes, err := client.All(api.Nodes(t.Context(), client.Filter{All: true, PageSize: 200}))
 	require.NoError(t, err)
 	bill := h.bill(t)
 	var live []string

@@ -186,9 +186,9 @@ type booking struct{ id, name, state string }
 
 func (l *load) bookings(t *testing.T) []booking {
 	t.Helper()
-	allocations, err := client.All(l.api.Allocations(t.Context(), client.Filter{PageSize: 200}))
+	allocations, err := client.All(l.api.Allocations(t.Context(), client.Filter{All: true, PageSize: 200}))
 	require.NoError(t, err)
-	reservations, err := client.All(l.api.Reservations(t.Context(), client.Filter{PageSize: 200}))
+	reservations, err := client.All(l.api.Reservations(t.Context(), client.Filter{All: true, PageSize: 200}))
 	require.NoError(t, err)
 	var all []booking
 	for _, a := range allocations {

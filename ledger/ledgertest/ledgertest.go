@@ -20,16 +20,17 @@ import (
 // test ends; it is called once for every test, from several goroutines.
 func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 	for name, test := range map[string]func(*world){
-		"every field comes back":                 everyFieldComesBack,
-		"every field can change":                 everyFieldCanChange,
-		"what is missing is not found":           whatIsMissingIsNotFound,
-		"an old version is refused":              anOldVersionIsRefused,
-		"a taken name is refused":                aTakenNameIsRefused,
-		"nonsense is refused":                    nonsenseIsRefused,
-		"lists are filtered":                     listsAreFiltered,
-		"lists come in pages":                    listsComeInPages,
-		"what a key made is found":               whatAKeyMadeIsFound,
-		"nobody sees another tenant":             nobodySeesAnotherTenant,
+		"every field comes back":       everyFieldComesBack,
+		"every field can change":       everyFieldCanChange,
+		"what is missing is not found": whatIsMissingIsNotFound,
+		"an old version is refused":    anOldVersionIsRefused,
+		"a taken name is refused":      aTakenNameIsRefused,
+		"nonsense is refused":          nonsenseIsRefused,
+		"lists are filtered":           listsAreFiltered,
+		"lists come in pages":          listsComeInPages,
+		"names are found":              namesAreFound,
+
+		"what a key made is found": whatAKeyMadeIsFound, "nobody sees another tenant": nobodySeesAnotherTenant,
 		"a failed transaction leaves nothing":    aFailedTransactionLeavesNothing,
 		"a swallowed failure leaves nothing":     aSwallowedFailureLeavesNothing,
 		"a joined transaction is one":            aJoinedTransactionIsOne,

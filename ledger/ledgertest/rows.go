@@ -297,6 +297,34 @@ func listsComeInPages(w *world) {
 		after = list[len(list)-1].ID
 	}
 	require.Equal(w, 510, seen)
+	newest := page(ledger.Page{Limit: 2, Newest: true})
+	require.Equal(w, []string{"org_0509", "org_0508"}, names(newest, func(o ledger.Organization) string { return o.ID }))
+	require.Equal(w, "org_0507", page(ledger.Page{Limit: 1, Newest: true, After: "org_0508"})[0].ID)
+	newestFirst(w)
+}
+
+// newestFirst: also where an id does not say when.
+func newestFirst(w *world) {
+	w.Helper()
+	var keys []ledger.Key
+	for i, id := range []string{"key_b", "key_c", "key_a", "key_d"} {
+		k := key(id, "org_0001")
+		k.CreatedAt = day.Add(time.Duration(i/2) * time.Hour) // two at a time
+		keys = append(keys, k)
+	}
+	w.must(ledger.Change{Keys: keys})
+	var got []string
+	for after := ""; ; {
+		page := get(w, func(r ledger.Reader) ([]ledger.Key, error) {
+			return r.Keys(everything, ledger.Page{Limit: 1, Newest: true, After: after})
+		})
+		if len(page) == 0 {
+			break
+		}
+		after = page[0].ID
+		got = append(got, after)
+	}
+	require.Equal(w, []string{"key_d", "key_a", "key_c", "key_b"}, got)
 }
 
 func answersAreStoredOnce(w *world) {

@@ -17,6 +17,9 @@ import (
 var scopedArguments = map[string][]any{
 	"Organization":  {"org_1"},
 	"Organizations": {ledger.Page{}},
+	"Names":         {ledger.NounUser, []string{"usr_1"}},
+	"FindNamed":     {ledger.NounUser, "usr_1@example.org"},
+	"ListNames":     {ledger.NounSchedule},
 	"User":          {"usr_1"},
 	"Users":         {ledger.Page{}},
 	"Key":           {"key_1"},
@@ -178,4 +181,36 @@ func names[T any](list []T, name func(T) string) []string {
 		all[i] = name(item)
 	}
 	return all
+}
+
+// namesAreFound: by id of everything, by name of what is not over.
+func namesAreFound(w *world) {
+	ground(w)
+	over := organization("org_3")
+	over.DeletedAt = day
+	again := organization("org_4")
+	again.Name = over.Name
+	w.must(ledger.Change{Organizations: []ledger.Organization{over, again}, Users: []ledger.User{user("usr_1", "org_1"), user("usr_2", "org_2")}})
+	named := func(id, name, org string) ledger.Named { return ledger.Named{ID: id, Name: name, OrganizationID: org} }
+	w.read(func(r ledger.Reader) error {
+		found, err := r.FindNamed(everything, ledger.NounOrganization, over.Name)
+		require.NoError(w, err)
+		require.Equal(w, []ledger.Named{named("org_4", over.Name, "org_4")}, found)
+		found, err = r.Names(everything, ledger.NounOrganization, []string{"org_3", "org_404"})
+		require.NoError(w, err)
+		require.Equal(w, []ledger.Named{named("org_3", over.Name, "org_3")}, found)
+		found, err = r.FindNamed(ledger.Scope{}, ledger.NounPool, "name of pol_1")
+		require.NoError(w, err)
+		require.Equal(w, []ledger.Named{named("pol_1", "name of pol_1", "")}, found)
+		found, err = r.FindNamed(everything, ledger.NounNode, "provider's nod_1")
+		require.NoError(w, err)
+		require.Equal(w, []string{"nod_1"}, names(found, func(n ledger.Named) string { return n.ID }))
+		found, err = r.ListNames(ledger.Scope{OrganizationID: "org_2"}, ledger.NounUser)
+		require.NoError(w, err)
+		require.Equal(w, []ledger.Named{named("usr_2", "usr_2@example.org", "org_2")}, found)
+		found, err = r.FindNamed(everything, ledger.NounKey, "' OR 1=1 --")
+		require.NoError(w, err)
+		require.Empty(w, found)
+		return nil
+	})
 }

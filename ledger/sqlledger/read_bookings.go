@@ -23,7 +23,20 @@ func (r *reader) Reservations(s ledger.Scope, f ledger.BookingFilter, p ledger.P
 	if f.Live {
 		db = db.Where(liveReservation)
 	}
+	if p.Newest {
+		return list[reservationRow](newest(db, "reservations", p), "listing reservations")
+	}
 	return list[reservationRow](paged(db, p), "listing reservations")
+}
+
+// newest narrows a query to one page, the newest first, of rows whose ids do not
+// say when: keys' are random, and a reservation of a schedule has one that is made
+// of its date.
+func newest(db *gorm.DB, table string, p ledger.Page) *gorm.DB {
+	if p.After != "" {
+		db = db.Where("(created_at, id) < (SELECT created_at, id FROM "+table+" WHERE id = ?)", p.After)
+	}
+	return db.Order("created_at DESC, id DESC").Limit(pageSize(p.Limit))
 }
 
 func filtered(db *gorm.DB, f ledger.BookingFilter) *gorm.DB {

@@ -32,7 +32,11 @@ func (r *reader) Key(s ledger.Scope, id string) (ledger.Key, error) {
 }
 
 func (r *reader) Keys(s ledger.Scope, p ledger.Page) ([]ledger.Key, error) {
-	return list[keyRow](paged(scoped(r.query(), s, tenant), p), "listing keys")
+	db := scoped(r.query(), s, tenant)
+	if p.Newest {
+		return list[keyRow](newest(db, "api_keys", p), "listing keys")
+	}
+	return list[keyRow](paged(db, p), "listing keys")
 }
 
 func (r *reader) OperatorKeys() ([]ledger.Key, error) {

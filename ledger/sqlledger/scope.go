@@ -31,6 +31,12 @@ func scoped(db *gorm.DB, s ledger.Scope, column string) *gorm.DB {
 
 // paged narrows a query to one page, ordered by id.
 func paged(db *gorm.DB, p ledger.Page) *gorm.DB {
+	if p.Newest {
+		if p.After != "" {
+			db = db.Where("id < ?", p.After)
+		}
+		return db.Order("id DESC").Limit(pageSize(p.Limit))
+	}
 	if p.After != "" {
 		db = db.Where("id > ?", p.After)
 	}

@@ -18,7 +18,7 @@ import (
 
 func (a *API) allocations() {
 	handle(a, operation{http.MethodPost, "/allocations", "createAllocation", "bookings", "Get GPUs now, or a place to wait in", 201}, a.createAllocation)
-	handle(a, operation{http.MethodGet, "/allocations", "listAllocations", "bookings", "List allocations", 0}, a.listAllocations)
+	handle(a, operation{http.MethodGet, "/allocations", "listAllocations", "bookings", "List allocations, the newest first", 0}, a.listAllocations)
 	handle(a, operation{http.MethodGet, "/allocations/{id}", "getAllocation", "bookings", "Read an allocation", 0}, a.getAllocation)
 	handle(a, operation{http.MethodDelete, "/allocations/{id}", "deleteAllocation", "bookings", "Give the GPUs back", 0}, a.releaseAllocation("DELETE /v1/allocations/{id}"))
 	handle(a, operation{http.MethodPost, "/allocations/{id}/release", "releaseAllocation", "bookings", "Give the GPUs back", 0}, a.releaseAllocation("POST /v1/allocations/{id}/release"))
@@ -147,25 +147,52 @@ func Wait(prefer string) time.Duration {
 
 // BookingFilter narrows a list of bookings.
 type BookingFilter struct {
-	Pool string `query:"pool" maxLength:"63" doc:"Id or name."`
-	Live bool   `query:"live" doc:"Nothing that is over."`
+	OfOrganization
+	Pool string `query:"pool" maxLength:"64" doc:"Id or name."`
+	All  bool   `query:"all" doc:"Also those that are over. Without it, and without a state, only those that are not."`
+}
+
+// bookings is what a request may see and wants to of reservations or
+// allocations. by is the key or schedule that they are of.
+func (a *API) bookings(ctx context.Context, r ledger.Reader, in BookingFilter, state []string, by, parameter string) (ledger.Scope, ledger.BookingFilter, error) {
+	s, err := a.scope(ctx, r, in.OfOrganization)
+	if err != nil {
+		return s, ledger.BookingFilter{}, err
+	}
+	f := ledger.BookingFilter{State: state, Live: !in.All && len(state) == 0}
+	if f.PoolID, err = a.poolID(ctx, r, in.Pool); err != nil {
+		return s, f, err
+	}
+	f.MadeBy, err = a.maker(ctx, r, s, by, parameter)
+	return s, f, err
+}
+
+// maker resolves the key or schedule that bookings are of, by id or name.
+func (a *API) maker(ctx context.Context, r ledger.Reader, s ledger.Scope, by, parameter string) (string, error) {
+	noun := ledger.NounKey
+	if known, err := r.FindNamed(s, noun, by); by != "" && err == nil && len(known) == 0 {
+		if schedules, err := r.FindNamed(s, ledger.NounSchedule, by); err == nil && len(schedules) > 0 {
+			noun = ledger.NounSchedule
+		}
+	}
+	return a.parameter(ctx, r, s, nounOf(noun, by), parameter, by)
 }
 
 func (a *API) listAllocations(ctx context.Context, in *struct {
 	Page
 	BookingFilter
-	State []string `query:"state" enum:"pending,active,releasing,released,failed,expired,preempted,cancelled"`
+	State  []string `query:"state" enum:"pending,active,releasing,released,failed,expired,preempted,cancelled"`
+	HeldBy string   `query:"held_by" maxLength:"64" doc:"Id or name of the key that asked."`
 },
 ) (out *ListOut[contract.Allocation], err error) {
 	err = a.read(ctx, func(r ledger.Reader) error {
-		id, err := poolID(r, in.Pool)
+		s, f, err := a.bookings(ctx, r, in.BookingFilter, in.State, in.HeldBy, "held_by")
 		if err != nil {
 			return err
 		}
-		f := ledger.BookingFilter{PoolID: id, State: in.State, Live: in.Live}
 		waits := a.waiting(r)
 		out, err = paged(in.Page, "alc", func(p ledger.Page) ([]allocation.Allocation, error) {
-			return r.Allocations(auth.From(ctx).Scope(), f, p)
+			return r.Allocations(s, f, p)
 		}, func(a allocation.Allocation) string { return a.ID }, waits.allocation)
 		return errors.Join(err, waits.err)
 	})

@@ -7,6 +7,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -43,6 +44,7 @@ type Config struct {
 type API struct {
 	Config
 	huma  huma.API
+	names names
 	kinds map[string]planKind // what can be planned
 }
 
@@ -113,20 +115,44 @@ func handle[I, O any](a *API, op operation, h func(context.Context, *I) (*O, err
 		OperationID: op.id, Method: op.method, Path: "/v1" + op.path, Summary: op.summary, Tags: []string{op.tag},
 		DefaultStatus: op.status, Metadata: map[string]any{problem.FieldsKey: bodyFields(reflect.TypeFor[I]())},
 	}, func(ctx context.Context, in *I) (*O, error) {
-		out, err := h(ctx, in)
-		if err != nil {
-			return nil, a.fail(ctx, op, err)
+		asked, _ := pathID(in)
+		name := asked.String()
+		err := a.byName(ctx, op, in)
+		var out *O
+		if err == nil {
+			out, err = h(ctx, in)
 		}
+		if err != nil {
+			return nil, a.fail(ctx, op, name, err)
+		}
+		a.name(ctx, op, out)
 		return out, nil
 	})
 }
 
-// fail translates an error and logs what the caller is not told.
-func (a *API) fail(ctx context.Context, op operation, err error) error {
+// name puts names beside the ids of an answer. What was asked for is done: that
+// the names cannot be read makes the answer poorer and no failure.
+func (a *API) name(ctx context.Context, op operation, answer any) {
+	if err := a.fill(ctx, auth.From(ctx).Scope(), answer); err != nil {
+		a.Log.WarnContext(ctx, "an answer has no names", "operation", op.id, "error", err)
+	}
+}
+
+// fail translates an error and logs what the caller is not told. asked is what
+// the path named, which is then told by name.
+func (a *API) fail(ctx context.Context, op operation, asked string, err error) error {
 	p, told := problem.From(err)
 	if !told {
 		a.Log.ErrorContext(ctx, "request failed", "operation", op.id, "error", err)
 	}
+	invalid := (*ledger.InvalidError)(nil)
+	switch subject := op.subject(); {
+	case subject != nil && p.Code == contract.CodeNotFound && p.Detail == problem.NotFound:
+		p = a.missing(ctx, *subject, asked)
+	case errors.As(err, &invalid) && invalid.Missing != nil:
+		return a.blame(ctx, invalid.Missing.Noun, invalid.Missing.Name, ledger.ErrNotFound, p.Code, p.Errors[0].Pointer)
+	}
+	a.name(ctx, op, p)
 	return p
 }
 

@@ -45,7 +45,7 @@ func (a *API) batches() {
 	) (*Made[contract.BatchResults], error) {
 		out, err := a.createReservations(ctx, in.Idempotency, in.RawBody)
 		if err != nil {
-			return nil, a.fail(ctx, operation{id: "createReservations"}, err)
+			return nil, a.fail(ctx, operation{id: "createReservations"}, "", err)
 		}
 		return out, nil
 	})

@@ -7,7 +7,6 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/ledger"
-	"github.com/forewarm/forewarm/server/auth"
 )
 
 // calibrationText goes with the numbers, so that nobody has to guess what they
@@ -24,6 +23,7 @@ const calibrationText = "Closed forecasts whose windows started in the period, b
 	"Outcomes are as their senders counted them."
 
 func (a *API) calibration(ctx context.Context, in *struct {
+	OfOrganization
 	Source string `query:"source" enum:"statistics,llm,extractor,rule,person" doc:"All, when left out."`
 	Days   int    `query:"days" minimum:"1" maximum:"366" default:"30" doc:"Windows that started in the last so many days."`
 },
@@ -32,7 +32,11 @@ func (a *API) calibration(ctx context.Context, in *struct {
 	from := to.Add(-time.Duration(in.Days) * 24 * time.Hour)
 	out := contract.CalibrationReport{From: from, To: to, Definition: calibrationText, Sources: []contract.SourceCalibration{}}
 	err := a.read(ctx, func(r ledger.Reader) error {
-		found, err := r.Calibrations(auth.From(ctx).Scope(), ledger.CalibrationFilter{Source: ledger.ForecastSource(in.Source), From: from, To: to})
+		s, err := a.scope(ctx, r, in.OfOrganization)
+		if err != nil {
+			return err
+		}
+		found, err := r.Calibrations(s, ledger.CalibrationFilter{Source: ledger.ForecastSource(in.Source), From: from, To: to})
 		for _, c := range found {
 			out.Sources = append(out.Sources, encodeCalibration(c))
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/forewarm/forewarm/core/cost"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/ledger"
-	"github.com/forewarm/forewarm/server/auth"
 )
 
 func (a *API) costs(ctx context.Context, in *struct {
+	OfOrganization
 	From time.Time `query:"from" doc:"Seven days before to, when left out."`
 	To   time.Time `query:"to" doc:"Now, when left out."`
 	By   string    `query:"by" enum:"pool,provisioner" doc:"Have lines of their own; otherwise lines are by payer and cause alone."`
@@ -26,8 +26,11 @@ func (a *API) costs(ctx context.Context, in *struct {
 		return nil, err
 	}
 	var got ledger.Costs
-	err = a.read(ctx, func(r ledger.Reader) (err error) {
-		got, err = r.Costs(auth.From(ctx).Scope(), from, to)
+	err = a.read(ctx, func(r ledger.Reader) error {
+		s, err := a.scope(ctx, r, in.OfOrganization)
+		if err == nil {
+			got, err = r.Costs(s, from, to)
+		}
 		return err
 	})
 	got.Lines = folded(got.Lines, in.By)

@@ -24,14 +24,19 @@ func (a *API) decisions() {
 
 func (a *API) listDecisions(ctx context.Context, in *struct {
 	Page
+	OfOrganization
 	Subject string `query:"subject" maxLength:"64" doc:"Id of what it is about."`
-	Pool    string `query:"pool" maxLength:"63" doc:"Id or name."`
+	Pool    string `query:"pool" maxLength:"64" doc:"Id or name."`
 	Kind    string `query:"kind" enum:"admission,waitlist,refusal,promotion,displacement,prewarm,reclaim,placement"`
 },
 ) (out *ListOut[contract.Decision], err error) {
 	actor := auth.From(ctx)
 	err = a.read(ctx, func(r ledger.Reader) error {
-		id, err := poolID(r, in.Pool)
+		s, err := a.scope(ctx, r, in.OfOrganization)
+		if err != nil {
+			return err
+		}
+		id, err := a.poolID(ctx, r, in.Pool)
 		if err != nil {
 			return err
 		}
@@ -40,7 +45,7 @@ func (a *API) listDecisions(ctx context.Context, in *struct {
 			if f.Before, err = strconv.ParseInt("0"+p.After, 10, 64); err != nil {
 				return nil, problem.Parameter("cursor", "must be next_cursor of the page before")
 			}
-			return r.Decisions(actor.Scope(), f, p.Limit)
+			return r.Decisions(s, f, p.Limit)
 		}, func(e ledger.Event) string { return strconv.FormatInt(e.Seq, 10) }, encodeDecision)
 		return err
 	})

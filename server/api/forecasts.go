@@ -90,8 +90,9 @@ func (a *API) closeForecasts(ctx context.Context, in *struct {
 
 func (a *API) listForecasts(ctx context.Context, in *struct {
 	Page
+	OfOrganization
 	Source string    `query:"source" enum:"statistics,llm,extractor,rule,person"`
-	Pool   string    `query:"pool" maxLength:"63" doc:"Id or name."`
+	Pool   string    `query:"pool" maxLength:"64" doc:"Id or name."`
 	State  string    `query:"state" enum:"open,closed" doc:"Closed: how it came out is known."`
 	From   time.Time `query:"from" doc:"Only windows that start then or later."`
 	To     time.Time `query:"to" doc:"Only windows that start before."`
@@ -102,7 +103,11 @@ func (a *API) listForecasts(ctx context.Context, in *struct {
 	}
 	actor := auth.From(ctx)
 	err = a.read(ctx, func(r ledger.Reader) error {
-		pool, err := poolID(r, in.Pool)
+		s, err := a.scope(ctx, r, in.OfOrganization)
+		if err != nil {
+			return err
+		}
+		pool, err := a.poolID(ctx, r, in.Pool)
 		if err != nil {
 			return err
 		}
@@ -112,7 +117,7 @@ func (a *API) listForecasts(ctx context.Context, in *struct {
 			if f.Before, err = strconv.ParseInt("0"+p.After, 10, 64); err != nil {
 				return nil, problem.Parameter("cursor", "must be next_cursor of the page before")
 			}
-			return r.Forecasts(actor.Scope(), f, p.Limit)
+			return r.Forecasts(s, f, p.Limit)
 		}, func(f ledger.Forecast) string { return strconv.FormatInt(f.Seq, 10) }, encodeForecast)
 		return err
 	})

@@ -72,8 +72,12 @@ func (a *API) createUser(ctx context.Context, in *struct {
 },
 ) (*Made[contract.User], error) {
 	actor := auth.From(ctx)
+	owner, err := a.owner(ctx, actor, in.Body.OrganizationID)
+	if err != nil {
+		return nil, err
+	}
 	out, err := once(ctx, a, "POST /v1/users", in.Idempotency, in.Body, func(ctx context.Context) (int, contract.User, error) {
-		u, err := a.Ledger.CreateUser(ctx, actor, ledger.User{OrganizationID: own(actor, in.Body.OrganizationID),
+		u, err := a.Ledger.CreateUser(ctx, actor, ledger.User{OrganizationID: owner,
 			Email: in.Body.Email, Role: ledger.Role(in.Body.Role)})
 		return http.StatusCreated, user(u), err
 	})
@@ -84,10 +88,18 @@ func (a *API) createUser(ctx context.Context, in *struct {
 	return out, nil
 }
 
-func (a *API) listUsers(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.User], err error) {
+func (a *API) listUsers(ctx context.Context, in *struct {
+	Page
+	OfOrganization
+},
+) (out *ListOut[contract.User], err error) {
 	err = a.read(ctx, func(r ledger.Reader) error {
+		s, err := a.scope(ctx, r, in.OfOrganization)
+		if err != nil {
+			return err
+		}
 		out, err = paged(in.Page, "usr", func(p ledger.Page) ([]ledger.User, error) {
-			return r.Users(auth.From(ctx).Scope(), p)
+			return r.Users(s, p)
 		}, func(u ledger.User) string { return u.ID }, user)
 		return err
 	})
@@ -122,12 +134,18 @@ func (a *API) patchUser(ctx context.Context, in *struct {
 	return &One[contract.User]{ETag: etag(u.Version), Body: user(u)}, err
 }
 
-// own is the organization named, or the actor's own when none is.
-func own(actor ledger.Actor, named string) string {
+// owner is the organization that a request names by id or name, or the actor's
+// own when it names none. Only operators may name another: to everybody else it
+// is refused whether it exists or not.
+func (a *API) owner(ctx context.Context, actor ledger.Actor, named string) (string, error) {
 	if named == "" {
-		return actor.OrganizationID
+		return actor.OrganizationID, nil
 	}
-	return named
+	id, err := a.field(ctx, ledger.NounOrganization, "organization_id", named)
+	if err != nil && actor.Role != ledger.Operator {
+		return "", ledger.ErrDenied
+	}
+	return id, err
 }
 
 func organization(o ledger.Organization) contract.Organization {

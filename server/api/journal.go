@@ -11,7 +11,6 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
-	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/events"
 )
 
@@ -24,6 +23,7 @@ func (a *API) journal() {
 
 // EventFilter narrows the journal.
 type EventFilter struct {
+	OfOrganization
 	After   int64  `query:"after" minimum:"0" doc:"Events after this sequence number."`
 	Subject string `query:"subject" maxLength:"64"`
 	Type    string `query:"type" maxLength:"64" doc:"A beginning, such as node. or reservation.ready"`
@@ -40,7 +40,11 @@ func (a *API) listEvents(ctx context.Context, in *struct {
 ) (*struct{ Body contract.EventList }, error) {
 	out := &struct{ Body contract.EventList }{contract.EventList{Items: []contract.Event{}, Next: in.After}}
 	err := a.read(ctx, func(r ledger.Reader) error {
-		found, err := r.Events(auth.From(ctx).Scope(), in.of(), in.Limit)
+		s, err := a.scope(ctx, r, in.OfOrganization)
+		if err != nil {
+			return err
+		}
+		found, err := r.Events(s, in.of(), in.Limit)
 		for _, e := range found {
 			out.Body.Items, out.Body.Next = append(out.Body.Items, events.Encode(e)), e.Seq
 		}
@@ -49,7 +53,7 @@ func (a *API) listEvents(ctx context.Context, in *struct {
 	return out, err
 }
 
-func (a *API) streamEvents(_ context.Context, in *struct {
+func (a *API) streamEvents(ctx context.Context, in *struct {
 	EventFilter
 	LastEventID string `header:"Last-Event-ID" maxLength:"20" doc:"Resume after this one."`
 },
@@ -58,20 +62,32 @@ func (a *API) streamEvents(_ context.Context, in *struct {
 	if last, err := strconv.ParseInt(in.LastEventID, 10, 64); err == nil && last >= 0 {
 		filter.After = last
 	}
+	var s ledger.Scope
+	if err := a.read(ctx, func(r ledger.Reader) (err error) {
+		s, err = a.scope(ctx, r, in.OfOrganization)
+		return err
+	}); err != nil {
+		return nil, err
+	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		c := humagin.Unwrap(ctx)
-		a.Feed.Stream(c.Writer, c.Request, a.viewer(auth.From(c.Request.Context()).KeyID), filter)
+		a.Feed.Stream(c.Writer, c.Request, a.viewer(auth.From(c.Request.Context()).KeyID, s), filter)
 	}}, nil
 }
 
-// viewer is what a key may see of a stream, for as long as the key may follow one.
-func (a *API) viewer(keyID string) events.Viewer {
+// viewer is what a key may see of a stream and wants to, for as long as the key
+// may follow one.
+func (a *API) viewer(keyID string, wanted ledger.Scope) events.Viewer {
 	return func(ctx context.Context) (ledger.Scope, time.Duration, error) {
 		actor, holds, err := a.Auth.Watch(ctx, keyID)
 		if err != nil {
 			return ledger.Scope{}, 0, err
 		}
-		return actor.Scope(), holds, auth.Policies["GET /v1/events/stream"].Allow(actor)
+		seen := actor.Scope()
+		if seen.All {
+			seen = wanted // it may see whatever it asks for, and only as long as it may
+		}
+		return seen, holds, auth.Policies["GET /v1/events/stream"].Allow(actor)
 	}
 }
 
@@ -79,6 +95,7 @@ func (a *API) viewer(keyID string) events.Viewer {
 const reportPeriod = 7 * 24 * time.Hour
 
 func (a *API) summary(ctx context.Context, in *struct {
+	OfOrganization
 	From time.Time `query:"from" doc:"Seven days before to, when left out."`
 	To   time.Time `query:"to" doc:"Now, when left out."`
 },
@@ -92,8 +109,11 @@ func (a *API) summary(ctx context.Context, in *struct {
 		return nil, err
 	}
 	var got ledger.Report
-	err = a.read(ctx, func(r ledger.Reader) (err error) {
-		got, err = r.Report(auth.From(ctx).Scope(), from, to)
+	err = a.read(ctx, func(r ledger.Reader) error {
+		s, err := a.scope(ctx, r, in.OfOrganization)
+		if err == nil {
+			got, err = r.Report(s, from, to)
+		}
 		return err
 	})
 	return &One[contract.Report]{Body: Report(got)}, err

@@ -28,7 +28,15 @@ func (a *API) createKey(ctx context.Context, in *struct {
 	if err := checkCaps(b); err != nil {
 		return nil, err
 	}
-	k := ledger.Key{OrganizationID: own(actor, b.OrganizationID), UserID: b.UserID, Name: b.Name,
+	owner, err := a.owner(ctx, actor, b.OrganizationID)
+	if err != nil {
+		return nil, err
+	}
+	userID, err := a.field(ctx, ledger.NounUser, "user_id", b.UserID)
+	if err != nil {
+		return nil, err
+	}
+	k := ledger.Key{OrganizationID: owner, UserID: userID, Name: b.Name,
 		Kind: ledger.KeyKind(b.Kind), Role: ledger.Role(b.Role), Caps: decodeCaps(b.Caps)}
 	var err error
 	if k.ExpiresAt, err = a.keyEnd(actor, b); err != nil {
@@ -72,10 +80,18 @@ func checkCaps(b contract.KeyCreate) error {
 		`{"max_gpus":8,"max_per_day":{"amount":"50","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":28800}`)
 }
 
-func (a *API) listKeys(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Key], err error) {
+func (a *API) listKeys(ctx context.Context, in *struct {
+	Page
+	OfOrganization
+},
+) (out *ListOut[contract.Key], err error) {
 	err = a.read(ctx, func(r ledger.Reader) error {
+		s, err := a.scope(ctx, r, in.OfOrganization)
+		if err != nil {
+			return err
+		}
 		out, err = paged(in.Page, "key", func(p ledger.Page) ([]ledger.Key, error) {
-			return r.Keys(auth.From(ctx).Scope(), p)
+			return r.Keys(s, p)
 		}, func(k ledger.Key) string { return k.ID }, key)
 		return err
 	})

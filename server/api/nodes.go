@@ -11,7 +11,7 @@ import (
 )
 
 func (a *API) nodes() {
-	handle(a, operation{http.MethodGet, "/nodes", "listNodes", "capacity", "List nodes", 0}, a.listNodes)
+	handle(a, operation{http.MethodGet, "/nodes", "listNodes", "capacity", "List nodes, the newest first", 0}, a.listNodes)
 	handle(a, operation{http.MethodGet, "/nodes/{id}", "getNode", "capacity", "Read a node", 0}, a.getNode)
 	handle(a, operation{http.MethodGet, "/gpus", "listGPUs", "capacity", "List the devices of live nodes", 0}, a.listGPUs)
 	for _, m := range []struct {
@@ -38,14 +38,14 @@ func (a *API) nodes() {
 
 // NodeFilter narrows a list of nodes.
 type NodeFilter struct {
-	Pool  string   `query:"pool" maxLength:"63" doc:"Id or name."`
+	Pool  string   `query:"pool" maxLength:"64" doc:"Id or name."`
 	State []string `query:"state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
-	Live  bool     `query:"live" doc:"Nothing that is over."`
+	All   bool     `query:"all" doc:"Also those that are over. Without it, and without a state, only those that are not."`
 }
 
-func (f NodeFilter) of(r ledger.Reader) (ledger.NodeFilter, error) {
-	id, err := poolID(r, f.Pool)
-	out := ledger.NodeFilter{PoolID: id, Live: f.Live}
+func (a *API) nodeFilter(ctx context.Context, r ledger.Reader, f NodeFilter) (ledger.NodeFilter, error) {
+	id, err := a.poolID(ctx, r, f.Pool)
+	out := ledger.NodeFilter{PoolID: id, Live: !f.All && len(f.State) == 0}
 	for _, s := range f.State {
 		out.State = append(out.State, node.State(s))
 	}
@@ -59,7 +59,7 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 ) (out *ListOut[contract.Node], err error) {
 	actor := auth.From(ctx)
 	err = a.read(ctx, func(r ledger.Reader) error {
-		f, err := in.of(r)
+		f, err := a.nodeFilter(ctx, r, in.NodeFilter)
 		if err != nil {
 			return err
 		}
@@ -82,12 +82,12 @@ func (a *API) getNode(ctx context.Context, in *struct{ ByID }) (*One[contract.No
 // listGPUs pages by node: a page holds the devices of up to limit nodes.
 func (a *API) listGPUs(ctx context.Context, in *struct {
 	Page
-	Pool string `query:"pool" maxLength:"63" doc:"Id or name."`
+	Pool string `query:"pool" maxLength:"64" doc:"Id or name."`
 },
 ) (*ListOut[contract.GPU], error) {
 	out := &ListOut[contract.GPU]{Body: contract.List[contract.GPU]{Items: []contract.GPU{}}}
 	err := a.read(ctx, func(r ledger.Reader) error {
-		id, err := poolID(r, in.Pool)
+		id, err := a.poolID(ctx, r, in.Pool)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -54,7 +55,7 @@ func (a *API) pausePrewarm(ctx context.Context, in *struct {
 },
 ) (*Made[contract.Prewarm], error) {
 	actor, b := auth.From(ctx), in.Body
-	who, err := paused(actor, b.OrganizationID, b.Installation)
+	who, err := a.paused(ctx, actor, b.OrganizationID, b.Installation)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func (a *API) resumePrewarm(ctx context.Context, in *struct {
 },
 ) (*Made[contract.Prewarm], error) {
 	actor, b := auth.From(ctx), in.Body
-	who, err := paused(actor, b.OrganizationID, b.Installation)
+	who, err := a.paused(ctx, actor, b.OrganizationID, b.Installation)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +85,12 @@ func (a *API) resumePrewarm(ctx context.Context, in *struct {
 }
 
 // paused is the organization that a pause is about; empty is the installation.
-func paused(actor ledger.Actor, named string, installation bool) (string, error) {
-	switch who := own(actor, named); {
+func (a *API) paused(ctx context.Context, actor ledger.Actor, named string, installation bool) (string, error) {
+	who, err := a.field(ctx, ledger.NounOrganization, "organization_id", named)
+	if err != nil {
+		return "", err
+	}
+	switch who = cmp.Or(who, actor.OrganizationID); {
 	case installation && named != "":
 		return "", problem.Invalid("organization_id", "must be left out with installation", "")
 	case installation:

@@ -18,7 +18,7 @@ import (
 
 func (a *API) reservations() {
 	handle(a, operation{http.MethodPost, "/reservations", "createReservation", "bookings", "Get a promise of GPUs over a window", 201}, a.createReservation)
-	handle(a, operation{http.MethodGet, "/reservations", "listReservations", "bookings", "List reservations; an agent sees its own", 0}, a.listReservations)
+	handle(a, operation{http.MethodGet, "/reservations", "listReservations", "bookings", "List reservations, the newest first; an agent sees its own", 0}, a.listReservations)
 	handle(a, operation{http.MethodGet, "/reservations/{id}", "getReservation", "bookings", "Read a reservation", 0}, a.getReservation)
 	handle(a, operation{http.MethodDelete, "/reservations/{id}", "cancelReservation", "bookings", "Give a promise back", 0}, a.cancelReservation)
 	handle(a, operation{http.MethodPost, "/reservations/{id}/claim", "claimReservation", "bookings", "Turn a reservation into an allocation", 201}, a.claimReservation)
@@ -85,22 +85,22 @@ func (a *API) notTooFar(field string, t time.Time) error {
 func (a *API) listReservations(ctx context.Context, in *struct {
 	Page
 	BookingFilter
-	State []string `query:"state" enum:"awaiting_approval,booked,waitlisted,rejected,warming,ready,claimed,cancelled,expired,failed"`
+	State  []string `query:"state" enum:"awaiting_approval,booked,waitlisted,rejected,warming,ready,claimed,cancelled,expired,failed"`
+	MadeBy string   `query:"made_by" maxLength:"64" doc:"Id or name of the key or schedule."`
 },
 ) (out *ListOut[contract.Reservation], err error) {
 	actor := auth.From(ctx)
 	err = a.read(ctx, func(r ledger.Reader) error {
-		id, err := poolID(r, in.Pool)
+		s, f, err := a.bookings(ctx, r, in.BookingFilter, in.State, in.MadeBy, "made_by")
 		if err != nil {
 			return err
 		}
-		f := ledger.BookingFilter{PoolID: id, State: in.State, Live: in.Live}
 		if actor.Kind == ledger.AgentKey {
 			f.MadeBy = actor.KeyID
 		}
 		waits := a.waiting(r)
 		out, err = paged(in.Page, "rsv", func(p ledger.Page) ([]reservation.Reservation, error) {
-			return r.Reservations(actor.Scope(), f, p)
+			return r.Reservations(s, f, p)
 		}, func(r reservation.Reservation) string { return r.ID }, waits.reservation)
 		return errors.Join(err, waits.err)
 	})

@@ -57,10 +57,18 @@ func (a *API) createSchedule(ctx context.Context, in *struct {
 	return out, nil
 }
 
-func (a *API) listSchedules(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Schedule], err error) {
+func (a *API) listSchedules(ctx context.Context, in *struct {
+	Page
+	OfOrganization
+},
+) (out *ListOut[contract.Schedule], err error) {
 	err = a.read(ctx, func(r ledger.Reader) error {
+		s, err := a.scope(ctx, r, in.OfOrganization)
+		if err != nil {
+			return err
+		}
 		out, err = paged(in.Page, "sch", func(p ledger.Page) ([]ledger.Schedule, error) {
-			return r.Schedules(auth.From(ctx).Scope(), p)
+			return r.Schedules(s, p)
 		}, func(s ledger.Schedule) string { return s.ID }, schedule)
 		return err
 	})

@@ -33,9 +33,9 @@ type Match struct {
 	IfMatch string `header:"If-Match" maxLength:"32" doc:"The ETag that was read."`
 }
 
-// ByID names one resource.
+// ByID names one resource by its id, or by the name of what has one (see byName).
 type ByID struct {
-	ID string `path:"id" maxLength:"64"`
+	ID string `path:"id" maxLength:"254" doc:"Id, or the name of what has one: of a pool, organization, key or schedule its name, of a user the e-mail address, of a node to operators the provider's id."`
 }
 
 // ListOut answers one page.
@@ -134,14 +134,14 @@ func (a *API) read(ctx context.Context, fn func(ledger.Reader) error) error {
 	return a.Ledger.Store().Read(ctx, fn)
 }
 
-// paged reads one row more than asked for, to know whether there is another
-// page. kind keeps the cursor of one list from being used on another.
+// paged reads the newest rows, one more than asked for, to know whether there is
+// another page. kind keeps the cursor of one list from being used on another.
 func paged[R, T any](in Page, kind string, read func(ledger.Page) ([]R, error), id func(R) string, encode func(R) T) (*ListOut[T], error) {
 	after, err := parseCursor(kind, in.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := read(ledger.Page{After: after, Limit: in.Limit + 1})
+	rows, err := read(ledger.Page{After: after, Limit: in.Limit + 1, Newest: true})
 	if err != nil {
 		return nil, err
 	}
@@ -177,15 +177,8 @@ func parseCursor(kind, text string) (string, error) {
 }
 
 // poolID resolves a filter that names a pool.
-func poolID(r ledger.Reader, idOrName string) (string, error) {
-	if idOrName == "" {
-		return "", nil
-	}
-	p, err := r.Pool(idOrName)
-	if err != nil {
-		return "", problem.Parameter("pool", "must be the id or name of a pool from GET /v1/pools")
-	}
-	return p.ID, nil
+func (a *API) poolID(ctx context.Context, r ledger.Reader, idOrName string) (string, error) {
+	return a.parameter(ctx, r, auth.From(ctx).Scope(), ledger.NounPool, "pool", idOrName)
 }
 
 // furthest is how far ahead anything may be asked for, and how long a period may

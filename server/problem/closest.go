@@ -1,8 +1,8 @@
 package problem
 
-// closest returns the name that is fewest typing errors away, if that is close
+// Closest returns the name that is fewest typing errors away, if that is close
 // enough to be meant.
-func closest(wrong string, names []string) (string, bool) {
+func Closest(wrong string, names []string) (string, bool) {
 	best, least := "", max(2, len(wrong)/3)+1
 	for _, name := range names {
 		if d := distance(wrong, name); d < least {

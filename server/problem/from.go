@@ -12,6 +12,10 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
+// NotFound is what is said of something that is not there when it is not known
+// what was asked for.
+const NotFound = "It does not exist, or this key may not see it."
+
 // From translates any error. The second result is false when the caller is told
 // less than the error says, so that it must be logged.
 func From(err error) (*Problem, bool) {
@@ -61,7 +65,7 @@ func From(err error) (*Problem, bool) {
 func fromSentinel(err error) (*Problem, bool) {
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
-		return New(contract.CodeNotFound, "It does not exist, or this key may not see it."), true
+		return New(contract.CodeNotFound, NotFound), true
 	case errors.Is(err, ledger.ErrDenied):
 		return New(contract.CodePermissionDenied, "The key's role or organization does not allow this.").
 			Fix("Ask an admin of the organization, or an operator, for a key that may", ""), true

@@ -89,7 +89,7 @@ func (p *Problem) describe(d *huma.ErrorDetail, names []string) *Problem {
 	case d.Message == validation.MsgUnexpectedProperty:
 		e.Code, e.Allowed = "unknown-field", names
 		e.Message = "is not a field of this request"
-		if near, ok := closest(lastPart(d.Location), names); ok {
+		if near, ok := Closest(lastPart(d.Location), names); ok {
 			e.Message += "; did you mean " + near + "?"
 			p = p.Fix("Rename it to "+near, "")
 		} else {

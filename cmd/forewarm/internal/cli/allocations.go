@@ -239,7 +239,7 @@ func explainer(api *client.Client, id string) func(context.Context, string) (con
 // over. A name that nothing has is given back, for the server to judge.
 func byName[T any](ctx context.Context, ref string, read lists[T], of func(T) (id, name string)) (string, error) {
 	var found []string
-	for item, err := range read(ctx, client.Filter{Live: true}) {
+	for item, err := range read(ctx, client.Filter{}) {
 		if err != nil {
 			return "", err
 		}

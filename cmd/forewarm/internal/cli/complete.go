@@ -25,7 +25,7 @@ type names func(context.Context, *client.Client) []string
 func listing[T any](read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], live bool, of func(T) (name, about string)) names {
 	return func(ctx context.Context, api *client.Client) []string {
 		var found []string
-		for item, err := range read(api, ctx, client.Filter{Live: live}) {
+		for item, err := range read(api, ctx, client.Filter{All: !live}) {
 			if err != nil {
 				return found
 			}

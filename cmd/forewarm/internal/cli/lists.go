@@ -26,7 +26,7 @@ func some[T any](a *app, noun string, v view[T], read func(*client.Client, conte
 	var over bool
 	c := all(a, noun, v, read)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		f.Live = !over && len(f.State) == 0
+		f.All = over
 		return runList(a, cmd, v, read, f)
 	}
 	c.Flags().BoolVar(&over, "all", false, "also those that are over")

@@ -108,7 +108,7 @@ func (a *app) gpus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			held, err := client.All(api.Allocations(cmd.Context(), client.Filter{Live: true, Pool: f.Pool}))
+			held, err := client.All(api.Allocations(cmd.Context(), client.Filter{Pool: f.Pool}))
 			if err != nil {
 				return err
 			}

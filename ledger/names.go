@@ -1,0 +1,28 @@
+package ledger
+
+// Noun is a kind of thing that people call by a name.
+type Noun string
+
+// The nouns. A person's name is the e-mail address, a node's the provider's id.
+const (
+	NounOrganization Noun = "organization"
+	NounUser         Noun = "user"
+	NounKey          Noun = "key"
+	NounPool         Noun = "pool"
+	NounSchedule     Noun = "schedule"
+	NounNode         Noun = "node"
+)
+
+// Named is something with its name. Names never change.
+type Named struct {
+	ID             string
+	Name           string
+	OrganizationID string // whose it is, an organization its own; empty: the installation's
+}
+
+// Missing is the name or id of something that there is not, or that the caller
+// must not know of.
+type Missing struct {
+	Noun Noun
+	Name string
+}

@@ -1,0 +1,229 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+// resource is what the first part of a path is of.
+type resource struct {
+	noun   ledger.Noun // empty: it has ids alone
+	prefix string      // of its ids
+	word   string      // what people call one
+}
+
+var resources = map[string]resource{
+	"pools":         {ledger.NounPool, ids.Pool, "pool"},
+	"organizations": {ledger.NounOrganization, ids.Organization, "organization"},
+	"users":         {ledger.NounUser, ids.User, "user"},
+	"keys":          {ledger.NounKey, "", "key"},
+	"schedules":     {ledger.NounSchedule, ids.Schedule, "schedule"},
+	"nodes":         {ledger.NounNode, ids.Node, "node"},
+	"gpus":          {"", "", "GPU"},
+	"reservations":  {"", ids.Reservation, "reservation"},
+	"allocations":   {"", ids.Allocation, "allocation"},
+	"forecasts":     {"", ids.Forecast, "forecast"},
+	"decisions":     {"", ids.Decision, "decision"},
+	"plans":         {"", ids.Plan, "plan"},
+}
+
+var resourcesByNoun = func() map[ledger.Noun]resource {
+	out := map[ledger.Noun]resource{}
+	for _, r := range resources {
+		if r.noun != "" {
+			out[r.noun] = r
+		}
+	}
+	return out
+}()
+
+// subject is the resource that the {id} of a path is of; nil: it has none.
+func (o operation) subject() *resource {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(o.path, "/"), "/")
+	if !strings.HasPrefix(rest, "{") {
+		return nil
+	}
+	r := resources[first]
+	return &r
+}
+
+// pathID is the place of the {id} in an operation's input.
+func pathID(in any) (reflect.Value, bool) {
+	v := reflect.ValueOf(in).Elem()
+	if v.Kind() != reflect.Struct {
+		return reflect.Value{}, false
+	}
+	id := v.FieldByName("ID")
+	return id, id.IsValid() && id.Kind() == reflect.String
+}
+
+// byName replaces a name in the path of a request by the id that it stands for,
+// so that every route takes both.
+func (a *API) byName(ctx context.Context, op operation, in any) error {
+	subject := op.subject()
+	if subject == nil || subject.noun == "" {
+		return nil
+	}
+	place, ok := pathID(in)
+	if !ok || subject.isID(place.String()) {
+		return nil
+	}
+	actor := auth.From(ctx)
+	if subject.noun == ledger.NounNode && actor.Role != ledger.Operator {
+		return ledger.ErrNotFound // providers' ids are the operators'
+	}
+	return a.read(ctx, func(r ledger.Reader) error {
+		id, err := find(r, actor.Scope(), subject.noun, place.String())
+		if err == nil {
+			place.SetString(id)
+		}
+		return err
+	})
+}
+
+// isID reports whether text has the form of the resource's ids.
+func (r resource) isID(text string) bool { return r.prefix != "" && ids.Check(r.prefix, text) == nil }
+
+// find returns the id of what has an id or name. ErrNotFound when there is none
+// that the scope may see, and a problem with the candidates when there are
+// several.
+func find(r ledger.Reader, s ledger.Scope, n ledger.Noun, idOrName string) (string, error) {
+	if !resourcesByNoun[n].isID(idOrName) {
+		found, err := r.FindNamed(s, n, idOrName)
+		switch {
+		case err != nil:
+			return "", err
+		case len(found) == 1:
+			return found[0].ID, nil
+		case len(found) > 1:
+			return "", ambiguous(r, n, idOrName, found)
+		}
+	}
+	known, err := r.Names(s, n, []string{idOrName})
+	if err == nil && len(known) == 0 {
+		err = ledger.ErrNotFound
+	}
+	return idOrName, err
+}
+
+// ambiguous refuses a name that several things have.
+func ambiguous(r ledger.Reader, n ledger.Noun, name string, found []ledger.Named) error {
+	word := resourcesByNoun[n].word
+	owners := map[string]string{}
+	p := problem.New(contract.CodeAmbiguousName, fmt.Sprintf("%d %ss are named %q.", len(found), word, name))
+	allowed := make([]string, len(found))
+	for i, one := range found {
+		if _, known := owners[one.OrganizationID]; !known {
+			o, err := r.Organization(ledger.Scope{All: true}, one.OrganizationID)
+			if err != nil {
+				return err
+			}
+			owners[one.OrganizationID] = o.Name
+		}
+		allowed[i] = one.ID
+		p = p.Fix(fmt.Sprintf("Use %s for the one of organization %s", one.ID, owners[one.OrganizationID]), "")
+	}
+	return p.Field(contract.FieldError{Pointer: "id", Code: "ambiguous", Message: "must be an id: the name has several", Allowed: allowed})
+}
+
+// missing says what there is not, where, and which name is close.
+func (a *API) missing(ctx context.Context, subject resource, name string) *problem.Problem {
+	actor := auth.From(ctx)
+	detail := fmt.Sprintf("There is no %s %q", subject.word, name)
+	if own := a.ownName(ctx, actor); own != "" && actor.Role != ledger.Operator && subject.noun != ledger.NounPool && subject.noun != ledger.NounNode {
+		detail += fmt.Sprintf(" in organization %q", own)
+	}
+	p := problem.New(contract.CodeNotFound, detail+".")
+	if near := a.nearest(ctx, actor, subject, name); near != "" {
+		p.Detail += fmt.Sprintf(" Did you mean %q?", near)
+	}
+	return p
+}
+
+// ownName is the name of the actor's organization; empty when there is none.
+func (a *API) ownName(ctx context.Context, actor ledger.Actor) string {
+	out := contract.Whoami{OrganizationID: actor.OrganizationID}
+	_ = a.fill(ctx, actor.Scope(), &out) // without it the sentence is shorter
+	return out.OrganizationName
+}
+
+// nearest is the name that was probably meant; empty when none is close.
+func (a *API) nearest(ctx context.Context, actor ledger.Actor, subject resource, name string) string {
+	if subject.noun == "" || subject.noun == ledger.NounNode || subject.isID(name) {
+		return ""
+	}
+	var near string
+	_ = a.read(ctx, func(r ledger.Reader) error { // without it there is no advice
+		known, err := r.ListNames(actor.Scope(), subject.noun)
+		all := make([]string, len(known))
+		for i, n := range known {
+			all[i] = n.Name
+		}
+		near, _ = problem.Closest(name, all)
+		return err
+	})
+	return near
+}
+
+// parameter resolves a query parameter that names something; empty is nothing.
+func (a *API) parameter(ctx context.Context, r ledger.Reader, s ledger.Scope, n ledger.Noun, name, idOrName string) (string, error) {
+	if idOrName == "" {
+		return "", nil
+	}
+	id, err := find(r, s, n, idOrName)
+	return id, a.blame(ctx, n, idOrName, err, contract.CodeInvalidParameter, name)
+}
+
+// field resolves a field of a body that names something; empty is nothing.
+func (a *API) field(ctx context.Context, n ledger.Noun, name, idOrName string) (id string, err error) {
+	if idOrName == "" {
+		return "", nil
+	}
+	err = a.read(ctx, func(r ledger.Reader) error {
+		id, err = find(r, auth.From(ctx).Scope(), n, idOrName)
+		return err
+	})
+	return id, a.blame(ctx, n, idOrName, err, contract.CodeValidationFailed, "/"+name)
+}
+
+// blame turns what is not there, or is there more than once, into a problem of
+// the place that named it.
+func (a *API) blame(ctx context.Context, n ledger.Noun, idOrName string, err error, code, pointer string) error {
+	p, _ := problem.From(err)
+	switch {
+	case err == nil:
+		return nil
+	case p.Code == contract.CodeNotFound:
+		found := a.missing(ctx, resourcesByNoun[n], idOrName)
+		p = problem.New(code, found.Detail).Field(contract.FieldError{Pointer: pointer, Code: "unknown", Message: found.Detail})
+		p.Fixes = found.Fixes
+	case p.Code == contract.CodeAmbiguousName:
+		p.Errors[0].Pointer = pointer
+	default:
+		return err
+	}
+	return p
+}
+
+// OfOrganization narrows a list to one tenant.
+type OfOrganization struct {
+	Organization string `query:"organization" maxLength:"64" doc:"Id or name. Left out: your own, or to operators all."`
+}
+
+// scope is what a request may see and wants to.
+func (a *API) scope(ctx context.Context, r ledger.Reader, in OfOrganization) (ledger.Scope, error) {
+	s := auth.From(ctx).Scope()
+	id, err := a.parameter(ctx, r, s, ledger.NounOrganization, "organization", in.Organization)
+	if id != "" {
+		s = ledger.Scope{OrganizationID: id}
+	}
+	return s, err
+}
