@@ -11,6 +11,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/events"
 )
 

@@ -22,10 +22,10 @@ const completeWithin = 2 * time.Second
 type names func(context.Context, *client.Client) []string
 
 // listing makes completions of a list: of each thing its name, or its id.
-func listing[T any](read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], live bool, of func(T) (name, about string)) names {
+func listing[T any](read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], of func(T) (name, about string)) names {
 	return func(ctx context.Context, api *client.Client) []string {
 		var found []string
-		for item, err := range read(api, ctx, client.Filter{All: !live}) {
+		for item, err := range read(api, ctx, client.Filter{}) {
 			if err != nil {
 				return found
 			}
@@ -39,34 +39,34 @@ func listing[T any](read func(*client.Client, context.Context, client.Filter) it
 // placeholders are the arguments, as they are called in usage lines, and the
 // flags whose values have names.
 var placeholders = map[string]names{
-	"ALLOCATION": listing((*client.Client).Allocations, true, func(x contract.Allocation) (string, string) {
+	"ALLOCATION": listing((*client.Client).Allocations, func(x contract.Allocation) (string, string) {
 		return first(x.Name, x.ID), fmt.Sprintf("%d GPUs, %s", x.GPUs, x.State)
 	}),
-	"RESERVATION": listing((*client.Client).Reservations, true, func(x contract.Reservation) (string, string) {
+	"RESERVATION": listing((*client.Client).Reservations, func(x contract.Reservation) (string, string) {
 		return first(x.Name, x.ID), fmt.Sprintf("%d GPUs from %s, %s", x.GPUs, stamp(x.Start), x.State)
 	}),
-	"SCHEDULE": listing((*client.Client).Schedules, false, func(x contract.Schedule) (string, string) {
+	"SCHEDULE": listing((*client.Client).Schedules, func(x contract.Schedule) (string, string) {
 		return first(x.Name, x.ID), x.RRule
 	}),
-	"POOL": listing((*client.Client).Pools, false, func(x contract.Pool) (string, string) {
+	"POOL": listing((*client.Client).Pools, func(x contract.Pool) (string, string) {
 		return x.Name, x.Model
 	}),
-	"MODEL": listing((*client.Client).Pools, false, func(x contract.Pool) (string, string) {
+	"MODEL": listing((*client.Client).Pools, func(x contract.Pool) (string, string) {
 		return x.Model, "in " + x.Name
 	}),
-	"NODE": listing((*client.Client).Nodes, true, func(x contract.Node) (string, string) {
+	"NODE": listing((*client.Client).Nodes, func(x contract.Node) (string, string) {
 		return x.ID, x.State
 	}),
-	"GPU": listing((*client.Client).GPUs, false, func(x contract.GPU) (string, string) {
+	"GPU": listing((*client.Client).GPUs, func(x contract.GPU) (string, string) {
 		return x.UUID, x.Model + ", " + x.NodeState
 	}),
-	"ORGANIZATION": listing((*client.Client).Organizations, false, func(x contract.Organization) (string, string) {
+	"ORGANIZATION": listing((*client.Client).Organizations, func(x contract.Organization) (string, string) {
 		return x.Name, fmt.Sprintf("%d GPUs", x.Limits.MaxGPUs)
 	}),
-	"USER": listing((*client.Client).Users, false, func(x contract.User) (string, string) {
+	"USER": listing((*client.Client).Users, func(x contract.User) (string, string) {
 		return x.Email, x.Role
 	}),
-	"KEY": listing((*client.Client).Keys, false, func(x contract.Key) (string, string) {
+	"KEY": listing((*client.Client).Keys, func(x contract.Key) (string, string) {
 		return x.ID, x.Name
 	}),
 }

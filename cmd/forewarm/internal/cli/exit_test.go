@@ -31,7 +31,7 @@ func TestExitCodes(t *testing.T) {
 		"bad URL":     {ExitUsage, nil, "status --server nowhere", "URL"},
 		"no key":      {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "" }, "pools list", "API key"},
 		"wrong key":   {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "gpa_nonsense" }, "pools list", "API key"},
-		"not found":   {ExitNotFound, nil, "allocations show alc_00000000000000000000000000", "there is no allocation \"alc_00000000000000000000000000\""},
+		"not found":   {ExitNotFound, nil, "allocations show alc_00000000000000000000000000", "There is no allocation \"alc_00000000000000000000000000\""},
 		"conflict":    {ExitConflict, (*town).pool, "pools create lab --provisioner sim --model a100 --gpus-per-node 4 --memory 80 --max-nodes 2 --price 1", "taken"},
 		"quota": {ExitPolicy, func(w *town) {
 			w.pool()
