@@ -38,7 +38,6 @@ func (a *API) createKey(ctx context.Context, in *struct {
 	}
 	k := ledger.Key{OrganizationID: owner, UserID: userID, Name: b.Name,
 		Kind: ledger.KeyKind(b.Kind), Role: ledger.Role(b.Role), Caps: decodeCaps(b.Caps)}
-	var err error
 	if k.ExpiresAt, err = a.keyEnd(actor, b); err != nil {
 		return nil, err
 	}
