@@ -29,7 +29,7 @@ func TestAPausedServerHoldsNobodyUp(t *testing.T) {
 	h := newHome(t)
 	h.writeCloud(t)
 	redisURL, _ := bell(t)
-	env := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL}
+	env := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
 	migrate := h.start(t, env, "migrate", "--config", h.config())
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
 	key := strings.TrimSpace(migrate.output())

@@ -80,7 +80,7 @@ func TestTrapCKillNineServices(t *testing.T) {
 	h := newHome(t)
 	h.writeCloud(t)
 	redisURL, redisDB := bell(t)
-	env := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + freePort(t)}
+	env := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + freePort(t), "FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
 	migrate := h.start(t, env, "migrate", "--config", h.config())
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
 	d := newDoor()

@@ -290,7 +290,7 @@ func (a *app) worker(q queue.Queue) (*worker.Worker, error) {
 func (a *app) server(change func(*server.Config)) (*server.Server, error) {
 	cfg := server.Config{
 		Ledger: a.ledger, Clock: a.clock, Logger: a.log, Metric: a.metrics, Gather: a.registry, Peppers: []keys.Pepper{a.pepper},
-		Environment: a.minter.Environment, Version: a.version,
+		Environment: a.minter.Environment, KeyLife: a.cfg.Keys.DefaultLife.Std(), Version: a.version,
 	}
 	e, err := a.cfg.edge()
 	if err != nil {

@@ -41,6 +41,7 @@ type Config struct {
 	OpenBind      bool   `yaml:"open_bind"` // allow plain HTTP on an address that is not this machine's own
 
 	Server       Server        `yaml:"server"`
+	Keys         Keys          `yaml:"keys"`
 	Log          Log           `yaml:"log"`
 	Deployment   string        `yaml:"deployment"` // the tag of this installation's machines
 	Organization Organization  `yaml:"organization"`
@@ -52,6 +53,11 @@ type Config struct {
 		path string
 		data []byte
 	}
+}
+
+// Keys says how API keys are made.
+type Keys struct {
+	DefaultLife strictyaml.Duration `yaml:"default_life"` // of a person's key made without an end; 0: server.DefaultKeyLife
 }
 
 // Log says what is logged and how.
