@@ -79,7 +79,7 @@ func (h *history) listen() {
 				until = later(until, x.Until)
 			}
 		}
-		if !until.IsZero() && !leaving { // whoever comes before may need a node on a slot that is not free yet
+		if !until.IsZero() && !leaving && len(h.Paused) == 0 { // whoever comes before may need a node on a slot that is not free yet
 			h.note(claim{plan.HeldCapped, id, until})
 		}
 		for _, s := range o.Next(id) {

@@ -222,6 +222,9 @@ func (h *history) inspect(result plan.Result) {
 	booted := map[int]bool{}
 	for _, a := range result.Actions {
 		h.kept(a)
+		if a.Kind != plan.BootNode { // whoever comes before in the queue for nodes may change with it
+			h.forget(plan.HeldCapped)
+		}
 		switch a.Kind {
 		case plan.BootNode:
 			_, taken := h.onSlot(a.Slot)
