@@ -93,7 +93,7 @@ func behaviour(t *testing.T, text string) string {
 	require.NoError(t, err)
 	edge, err := cfg.edge()
 	require.NoError(t, err)
-	return strings.ReplaceAll(fmt.Sprintf("%+v %s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", edge, cfg.Listen, cfg.MetricsListen, cfg.Deployment, q,
+	return strings.ReplaceAll(fmt.Sprintf("%+v %v %s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", edge, cfg.Keys, cfg.Listen, cfg.MetricsListen, cfg.Deployment, q,
 		a.log.Enabled(t.Context(), slog.LevelDebug), inner(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools, cfg.ledger(), cfg.worker(), found, key.Hash), dir, "")
 }
 
@@ -113,6 +113,7 @@ var changes = map[string]struct{ was, is string }{
 	"database":                             {"log:", "database: nosuch://x\nlog:"},
 	"redis":                                {"log:", "redis: redis://127.0.0.1:1/0\nlog:"},
 	"pepper":                               {"cdcd", "abab"},
+	"keys.default_life":                    {"log:", "keys: {default_life: 7h}\nlog:"},
 	"metrics_listen":                       {"metrics_listen: 127.0.0.1:19464", "metrics_listen: 127.0.0.1:19465"},
 	"open_bind":                            {"open_bind: true", "open_bind: false"},
 	"server.trusted_proxies":               {"10.1.0.0/16", "10.2.0.0/16"},
