@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/gpu"
@@ -29,6 +30,9 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prio
 	err := l.do(ctx, actor, func(u *unit) error {
 		if actor.Role != Operator {
 			return ErrDenied
+		}
+		if err := u.checkOffered(def); err != nil {
+			return err
 		}
 		p.ID, p.CreatedAt = u.ids.New(ids.Pool), u.now()
 		u.change.Pools = append(u.change.Pools, p)
@@ -74,6 +78,11 @@ func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, v
 		if err := checkPoolChange(p, def); err != nil {
 			return err
 		}
+		if !sameMachines(p.Pool.Pool, def) {
+			if err := u.checkOffered(def); err != nil {
+				return err
+			}
+		}
 		taken := p.sharesTaken(def, u.now())
 		if taken != nil && !force {
 			return taken
@@ -87,6 +96,22 @@ func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, v
 	})
 	out.Version++
 	return out, err
+}
+
+// checkOffered holds a pool against what workers have reported of provisioners.
+func (u *unit) checkOffered(p gpu.Pool) error {
+	known, err := recentProvisioners(u.tx)
+	if err != nil {
+		return err
+	}
+	return checkOffered(p, known)
+}
+
+// sameMachines reports whether two definitions of a pool ask for the same
+// machines of the same sources. What a source costs does not matter here.
+func sameMachines(a, b gpu.Pool) bool {
+	same := func(s, o gpu.Source) bool { return s.Key() == o.Key() }
+	return a.PerNode == b.PerNode && a.Model == b.Model && a.MemoryMiB == b.MemoryMiB && slices.EqualFunc(a.Sources(), b.Sources(), same)
 }
 
 func checkPoolChange(p *poolUnit, def gpu.Pool) error {

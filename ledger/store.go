@@ -132,6 +132,8 @@ type Reader interface {
 	// Orphans returns what is known of machines that no node stood for, ordered
 	// by provisioner and id.
 	Orphans(f OrphanFilter) ([]Orphan, error)
+	// Provisioners returns what workers have reported of theirs, by name.
+	Provisioners() ([]Provisioner, error)
 	Replay(organizationID, route, key string) (Replay, bool, error)
 	// Forecasts returns forecasts, the latest recorded first.
 	Forecasts(s Scope, f ForecastFilter, limit int) ([]Forecast, error)
@@ -340,10 +342,11 @@ type Change struct {
 	Tasks         []Task // new rows only; a Key that exists is left alone
 	Replays       []Replay
 	Plans         []ShownPlan
-	Orphans       []Orphan   // replace what was known before
-	Pauses        []Pause    // replace what was paused before
-	Uses          []PoolUse  // replace what was known before
-	Forecasts     []Forecast // new rows only
+	Orphans       []Orphan      // replace what was known before
+	Provisioners  []Provisioner // replace what was reported before
+	Pauses        []Pause       // replace what was paused before
+	Uses          []PoolUse     // replace what was known before
+	Forecasts     []Forecast    // new rows only
 	// ClosedForecasts were read open: their Outcome is written, and nothing else.
 	// ErrConflict: one has an outcome already.
 	ClosedForecasts []Forecast

@@ -112,9 +112,16 @@ func everyFieldComesBack(w *world) {
 		require.Len(w, found, 1)
 		return found[0], err
 	})
+	made := ledger.Provisioner{Name: "sim", ReportedAt: day, Offers: []ledger.Offer{{Region: "r", Type: "m", Model: "a100", GPUs: 8, MemoryMiB: 1024}}}
+	w.must(ledger.Change{Provisioners: []ledger.Provisioner{{Name: "sim", ReportedAt: day.Add(-time.Hour)}}})
+	comesBack(w, made, ledger.Change{Provisioners: []ledger.Provisioner{made}}, func(r ledger.Reader) (ledger.Provisioner, error) {
+		found, err := r.Provisioners()
+		require.Len(w, found, 1)
+		return found[0], err
+	})
 	// Seals have a test of their own: sealsComeBack.
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 21, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 22, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // comesBackAs stores what an organization used of a pool over what was known.

@@ -29,6 +29,7 @@ func (t *tx) Save(c ledger.Change) error {
 	saveRows(s, "plan", c.Plans, planToRow)
 	insertRows(s, "what was used", rowsOf(c.Uses, usageToRow), replaceUsage)
 	insertRows(s, "orphans", rowsOf(c.Orphans, orphanToRow), replaceOrphan)
+	insertRows(s, "provisioners", rowsOf(c.Provisioners, provisionerToRow), replaceProvisioner)
 	insertRows(s, "pauses", rowsOf(c.Pauses, pauseToRow), replacePause)
 	insertRows(s, "tasks", rowsOf(c.Tasks, taskToRow), keepKeyed)
 	insertRows(s, "stored answers", rowsOf(c.Replays, replayToRow), "")

@@ -89,6 +89,13 @@ CREATE TABLE orphans (
     PRIMARY KEY (provisioner, machine)
 );
 
+-- What workers have reported of the provisioners that they are configured with.
+CREATE TABLE provisioners (
+    name         TEXT   NOT NULL PRIMARY KEY,
+    offers       TEXT   NOT NULL, -- JSON
+    reported_at  BIGINT NOT NULL
+);
+
 CREATE TABLE gpus (
     node_id     TEXT COLLATE "C"   NOT NULL REFERENCES nodes (id),
     uuid        TEXT   NOT NULL,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -28,6 +29,7 @@ type Result struct {
 // then missing from the list, which at worst has its node looked at, while in
 // the other order its node would be missing, and the machine would be ended.
 func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result, error) {
+	s.reportOffers(ctx, p)
 	list, err := p.List(ctx, s.cfg.Deployment)
 	if err != nil {
 		return Result{}, fmt.Errorf("listing machines: %w", err)
@@ -66,6 +68,22 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 	var failed error
 	result.Emitted, failed = s.emit(ctx, view.neglected)
 	return result, errors.Join(err, failed)
+}
+
+// reportOffers tells the ledger what the provisioner can make, so that pools can
+// be held against it. A provisioner that cannot say so now is asked again.
+func (s *Sweeper) reportOffers(ctx context.Context, p provisioners.Provisioner) {
+	all, err := p.Offers(ctx)
+	if err == nil {
+		offers := make([]ledger.Offer, len(all))
+		for i, o := range all {
+			offers[i] = ledger.Offer{Region: o.Region, Type: o.Type, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB}
+		}
+		err = s.ledger.ReportOffers(ctx, p.Name(), offers)
+	}
+	if err != nil {
+		s.cfg.Logger.WarnContext(ctx, "what a provisioner offers is not known; it is asked again", "provisioner", p.Name(), "error", err)
+	}
 }
 
 // standing are the machines with our tag that are not on their way out. The

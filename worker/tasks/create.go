@@ -23,7 +23,7 @@ func (w Work) create(ctx context.Context, c Claim) error {
 	}
 	p, err := w.provisioner(intent.Node.Source.Provisioner)
 	if err != nil {
-		return fmt.Errorf("creating node %s: %w", intent.Node.ID, err)
+		return w.unmade(ctx, c, intent, err)
 	}
 	made, err := p.Create(ctx, intent.Node.Token, provisioners.Spec{
 		Type: intent.Node.Source.Type, Region: intent.Node.Source.Region, Owner: w.Deployment, NodeID: intent.Node.ID,
@@ -34,6 +34,21 @@ func (w Work) create(ctx context.Context, c Claim) error {
 		err = w.Ledger.ReportCreated(ctx, c.Guard, intent.Node.ID, machine(made))
 	case provisioners.Final(err):
 		err = w.refused(ctx, c, intent, err)
+	}
+	if err != nil {
+		return fmt.Errorf("creating node %s: %w", intent.Node.ID, err)
+	}
+	return nil
+}
+
+// unmade handles a node whose provisioner this worker does not have. Another may
+// have it and try next; where none does, waiting would help nobody.
+func (w Work) unmade(ctx context.Context, c Claim, intent ledger.CreateIntent, missing error) error {
+	elsewhere, err := w.Ledger.KnowsProvisioner(ctx, intent.Node.Source.Provisioner)
+	if err == nil && !elsewhere {
+		err = w.Ledger.ReportRefused(ctx, c.Guard, intent.Node.ID, "no_provisioner", missing.Error(), false)
+	} else {
+		err = errors.Join(missing, err)
 	}
 	if err != nil {
 		return fmt.Errorf("creating node %s: %w", intent.Node.ID, err)

@@ -1,0 +1,72 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Once a worker has said what its provisioners offer, a pool of machines that
+// none of them makes is refused, with what there is instead.
+func TestAPoolIsHeldAgainstItsOffers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	prior := plan.BootTimes{Prior50: time.Minute, Prior95: time.Minute}
+	unknown := w.pool.Pool
+	unknown.ID, unknown.Name, unknown.Provisioner = "", "early", "nobody"
+	_, err := w.ledger.CreatePool(t.Context(), w.actor, unknown, prior)
+	require.NoError(t, err, "no worker has said anything yet")
+	w.start(parts{})
+	w.drive(time.Minute)
+
+	for field, spoil := range map[string]func(*gpu.Pool){
+		"provisioner":    func(p *gpu.Pool) { p.Provisioner = "nobody" },
+		"instance_type":  func(p *gpu.Pool) { p.Type = "t4-8" },
+		"gpus_per_node":  func(p *gpu.Pool) { p.PerNode = 4 },
+		"model":          func(p *gpu.Pool) { p.Model = "h100-80g" },
+		"gpu_memory_mib": func(p *gpu.Pool) { p.MemoryMiB = 100_000 },
+		"alternates[0].provisioner": func(p *gpu.Pool) {
+			p.Alternates = []gpu.Alternate{{Source: gpu.Source{Provisioner: "nobody", Region: "sim-1", Type: "a100-8"}}}
+		},
+	} {
+		def := w.pool.Pool
+		def.ID, def.Name = "", "other"
+		spoil(&def)
+		_, err := w.ledger.CreatePool(t.Context(), w.actor, def, prior)
+		var invalid *ledger.InvalidError
+		require.ErrorAs(t, err, &invalid, field)
+		require.Equal(t, field, invalid.Field)
+		require.NotEmpty(t, invalid.Fix)
+		now := fetch(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("a100") })
+		_, err = w.ledger.UpdatePool(t.Context(), w.actor, "a100", now.Version, spoil)
+		require.ErrorAs(t, err, &invalid, "an edit, too: %s", field)
+	}
+	good := w.pool.Pool
+	good.ID, good.Name, good.Model = "", "good", "A100-80G"
+	_, err = w.ledger.CreatePool(t.Context(), w.actor, good, prior)
+	require.NoError(t, err)
+}
+
+// A node of a provisioner that no worker has fails at once, and says why.
+func TestANodeThatNobodyCanMake(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	def := w.pool.Pool
+	def.ID, def.Name, def.Provisioner = "", "early", "nobody"
+	_, err := w.ledger.CreatePool(t.Context(), w.actor, def, plan.BootTimes{Prior50: time.Minute, Prior95: time.Minute})
+	require.NoError(t, err)
+	_, err = w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "early", GPUs: 8, Lease: time.Hour})
+	require.NoError(t, err)
+	w.start(parts{})
+	w.drive(time.Second)
+	nodes := w.nodes()
+	require.Len(t, nodes, 1)
+	require.Equal(t, node.Failed, nodes[0].State())
+	require.Equal(t, "no_provisioner", nodes[0].Reason)
+}
