@@ -52,8 +52,7 @@ func (a *app) allocate() *cobra.Command {
 	var lease span
 	c := &cobra.Command{
 		Use: "allocate --gpus N (--model M | --pool P)", Short: "Get GPUs now, under a lease",
-		Example: "  forewarm allocate --gpus 2 --model a100 --for 2h --wait",
-		Args:    noArgs, Annotations: map[string]string{waits: "yes", "noun": "allocations"},
+		Args: noArgs, Annotations: map[string]string{waits: "yes", "noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := need(cmd, "gpus"); err != nil {
 				return err

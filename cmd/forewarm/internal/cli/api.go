@@ -23,7 +23,6 @@ func (a *app) api() *cobra.Command {
 	var data string
 	c := &cobra.Command{
 		Use: "api METHOD PATH", Short: "Send any request with your key", Args: named("METHOD", "PATH"),
-		Example: "  forewarm api GET /v1/allocations\n  forewarm api POST /v1/allocations -d '{\"gpus\":1,\"model\":\"a100\"}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := payload(cmd, data)
 			if err != nil {

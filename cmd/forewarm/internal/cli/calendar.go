@@ -43,7 +43,6 @@ func (a *app) calendar() *cobra.Command {
 	length, step := span(24*time.Hour), duration(time.Hour)
 	c := &cobra.Command{
 		Use: "calendar POOL", Short: "See when a pool has room", Args: named("POOL"),
-		Example: "  forewarm calendar a100 --from 'mon 08:00' --for 12h --step 30m",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			start := a.clock.Now()
 			if from != "" {

@@ -97,7 +97,6 @@ func (a *app) calibration() *cobra.Command {
 	last := span(30 * day)
 	c := &cobra.Command{
 		Use: "calibration", Short: "See how far forecasts can be believed, by what made them", Args: noArgs,
-		Example: "  forewarm report calibration --source llm --last 7d",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if last.std() < day || last.std()%day != 0 {
 				return usagef(cmd.CommandPath()+" --last 7d", "--last must be whole days")

@@ -40,7 +40,6 @@ func (a *app) userCaps() *cobra.Command {
 	var none bool
 	c := &cobra.Command{
 		Use: "caps USER", Short: "Cap what a person's keys may book, all together", Args: named("USER"),
-		Example: "  forewarm users caps usr_… --max-gpus 4 --max-per-day 50 --max-lead 7d --max-window 8h",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var caps *contract.Caps
 			if !none {

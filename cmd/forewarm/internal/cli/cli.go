@@ -163,6 +163,7 @@ func (a *app) prepare(c *cobra.Command) {
 		a.bindWait(c)
 	}
 	a.completions(c)
+	c.Example = first(exampleOf(c.CommandPath()), c.Example)
 	for _, sub := range c.Commands() {
 		a.prepare(sub)
 	}

@@ -60,7 +60,6 @@ warm pool   nobody did: the price of being ready
   quarantined   kept out of use and not held, until it was resumed or given up
   removal       from giving it up until it was gone
 orphan      a machine that no node stood for`,
-		Example: "  forewarm costs --last 30d\n  forewarm costs --by provisioner -o wide",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if by != "" && by != "pool" && by != "provisioner" {
 				return usagef("forewarm costs --by pool", "--by %q is neither pool nor provisioner", by)

@@ -17,7 +17,6 @@ func (a *app) explainWhy() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain ALLOCATION|RESERVATION|NODE|PLAN", Short: "See why, what stands in the way, and what happens next", Args: named("ALLOCATION"),
 		Annotations: map[string]string{"noun": "allocations"},
-		Example:     "  forewarm explain alc_01ke4j5m3zf8k9v7q2x6t0b1cd\n  forewarm explain reserve --gpus 8 --model a100 --at 'tomorrow 09:00' --for 3h",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := a.anyID(cmd, args[0])
 			if err != nil {
@@ -44,7 +43,7 @@ func (a *app) explainWhy() *cobra.Command {
 // asked is a command that asks what would become of its request.
 func (a *app) asked(c *cobra.Command) *cobra.Command {
 	run := c.RunE
-	c.Short, c.Example, c.Annotations = "What would become of: "+strings.ToLower(c.Short[:1])+c.Short[1:], "", nil
+	c.Short, c.Annotations = "What would become of: "+strings.ToLower(c.Short[:1])+c.Short[1:], nil
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		a.asking = true
 		return run(cmd, args)

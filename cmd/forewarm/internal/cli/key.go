@@ -69,7 +69,6 @@ func (a *app) keyCreate() *cobra.Command {
 	var k keyFlags
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Make an API key, which can do no more than yours", Args: named("NAME"),
-		Example: "  forewarm key create agent-1 --kind agent --max-gpus 8 --max-per-day 20 --max-lead 1d --max-window 4h --out agent.key",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k.in.Name = args[0]
 			if err := k.complete(cmd); err != nil {

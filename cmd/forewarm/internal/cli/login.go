@@ -18,7 +18,6 @@ func (a *app) login() *cobra.Command {
 	var as, file string
 	c := &cobra.Command{
 		Use: "login", Short: "Save a server and the key for it", Args: noArgs,
-		Example: "  forewarm login --server https://forewarm.example.com --key-file my.key\n  pass forewarm | forewarm login --key-file -",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t, err := a.target()
 			if err != nil {

@@ -40,7 +40,7 @@ func (a *app) plan() *cobra.Command {
 // planned is a command that makes a plan of what it would do.
 func (a *app) planned(c *cobra.Command) *cobra.Command {
 	run := c.RunE
-	c.Short, c.Example = "Plan: "+strings.ToLower(c.Short[:1])+c.Short[1:], ""
+	c.Short = "Plan: " + strings.ToLower(c.Short[:1]) + c.Short[1:]
 	switch c.Name() {
 	case "set":
 		c.Use = strings.Replace(c.Use, "set", "quota", 1)

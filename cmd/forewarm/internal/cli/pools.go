@@ -111,7 +111,6 @@ func (a *app) poolsCreate() *cobra.Command {
 	var price string
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Define a pool (operators)", Args: named("NAME"),
-		Example: "  forewarm pools create a100-sim --provisioner sim --model a100 --gpus-per-node 8 --memory 80 --max-nodes 4 --price 16.80",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := need(cmd, "provisioner", "model", "gpus-per-node", "memory", "max-nodes", "price"); err != nil {
 				return err
@@ -164,7 +163,7 @@ func (a *app) poolsEdit() *cobra.Command {
 	var idle, cleaning, creating duration
 	var paused, borrow, force bool
 	c := &cobra.Command{
-		Use: "edit POOL", Short: "Change a pool (operators)", Args: named("POOL"), Example: "  forewarm pools edit a100-sim --paused=true",
+		Use: "edit POOL", Short: "Change a pool (operators)", Args: named("POOL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var patch contract.PoolPatch
 			set(cmd, "min-nodes", &patch.MinNodes, minNodes)

@@ -74,7 +74,6 @@ func (a *app) prewarmPause() *cobra.Command {
 	var until, zone string
 	c := &cobra.Command{
 		Use: "pause", Short: "Warm nothing on a guess; promises are kept (admins)", Args: noArgs,
-		Example: "  forewarm prewarm pause --for 2h --reason 'budget review'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if in.Until, err = a.ending(length, until, zone); err != nil {

@@ -163,7 +163,6 @@ func (a *app) quotaSet() *cobra.Command {
 	var q quotaFlags
 	c := &cobra.Command{
 		Use: "set ORGANIZATION", Short: "Change what a tenant may hold, at once (operators)", Args: named("ORGANIZATION"),
-		Example: "  forewarm quota set org_… --max-gpus 32 --max-jobs none --cohort research --borrowing 8",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !anyChanged(cmd.LocalNonPersistentFlags(), "force") {
 				return usagef("forewarm quota set --help", "there is nothing to change")

@@ -41,7 +41,6 @@ func (a *app) recovery() *cobra.Command {
 			return api.BeginRecovery(cmd.Context(), reason)
 		})
 	begin.Flags().StringVar(&reason, "reason", "an operator asked", "why, for those who are refused")
-	begin.Example = "  forewarm recovery begin --reason 'restored the backup of 06:00'"
 	confirm := a.recoveryCommand("confirm", "Work again; machines that no node stands for are then ended (operators)",
 		func(cmd *cobra.Command, api *client.Client) (contract.RecoveryState, error) {
 			return api.ConfirmRecovery(cmd.Context())

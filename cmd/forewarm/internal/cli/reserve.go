@@ -28,8 +28,6 @@ func (a *app) reserve() *cobra.Command {
 	var r reserveFlags
 	c := &cobra.Command{
 		Use: "reserve --gpus N (--model M | --pool P) --at TIME --for DURATION", Short: "Have GPUs warm at a time, once or again and again",
-		Example: "  forewarm reserve --gpus 4 --model a100 --at 'tomorrow 09:00' --for 3h\n" +
-			"  forewarm reserve --gpus 4 --pool a100 --at 'mon 09:00' --for 3h --every weekday --tz Europe/Berlin --name standup",
 		Args: noArgs, Annotations: map[string]string{waits: "yes", "noun": "reservations"},
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runReserve(cmd, r) },
 	}

@@ -45,6 +45,7 @@ type town struct {
 	env      map[string]string
 	terminal bool   // whether the person sits at one
 	stdin    string // what they type
+	dir      string // where their files are
 	onPause  func() // runs at each pause instead of the world
 	seen     map[string]int
 }
@@ -66,6 +67,9 @@ func (w *town) build(t *testing.T) {
 	cloud, err := sim.New(sim.Config{Name: "sim", Seed: 7, Offers: []sim.Offer{{
 		Type: "a100-4", Region: "sim-1", Model: "a100", GPUs: 4, MemoryMiB: 81_920, Price: provisioners.Price(8 * gpu.USD),
 		Boot: sim.Boot{P50: 20 * time.Second, P95: 20 * time.Second, Min: 20 * time.Second},
+	}, { // as in the demo
+		Type: "sim-4xa100", Model: "a100-80g", GPUs: 4, MemoryMiB: 81_920, Price: provisioners.Price(12*gpu.USD + 800_000),
+		Boot: sim.Boot{P50: 12 * time.Second, P95: 12 * time.Second, Min: 12 * time.Second},
 	}}}, w.clock)
 	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)

@@ -1,0 +1,92 @@
+package cli
+
+import "strings"
+
+// examples are what --help shows of each command, one or more lines each. Every
+// one is run by a test, in a world in which what it names is there; those that a
+// newcomer meets first run in forewarm up --demo as they stand.
+var examplesOf = map[string]string{
+	"allocate":            "forewarm allocate --gpus 2 --model a100-80g --for 2h --name otter --wait\nforewarm allocate --gpus 1 --pool demo-a100 --for 30m -n",
+	"release":             "forewarm release otter",
+	"extend":              "forewarm extend otter --by 1h",
+	"allocations list":    "forewarm allocations list\nforewarm allocations list --all --pool demo-a100",
+	"allocations show":    "forewarm allocations show otter",
+	"wait":                "forewarm wait otter --timeout 5m",
+	"explain":             "forewarm explain otter\nforewarm explain nod_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"explain reserve":     "forewarm explain reserve --gpus 8 --model a100-80g --at 'tomorrow 09:00' --for 3h",
+	"explain allocate":    "forewarm explain allocate --gpus 8 --model a100-80g",
+	"reserve":             "forewarm reserve --gpus 2 --model a100-80g --at 'tomorrow 09:00' --for 3h\nforewarm reserve --gpus 2 --pool demo-a100 --at 'mon 09:00' --for 3h --every weekday --tz Europe/Berlin --name morning",
+	"reservations list":   "forewarm reservations list\nforewarm reservations list --state ready,booked",
+	"reservations show":   "forewarm reservations show nightly",
+	"reservations cancel": "forewarm reservations cancel nightly",
+	"reservations claim":  "forewarm reservations claim nightly",
+	"schedules list":      "forewarm schedules list",
+	"schedules show":      "forewarm schedules show standup",
+	"schedules pause":     "forewarm schedules pause standup",
+	"schedules resume":    "forewarm schedules resume standup",
+	"schedules delete":    "forewarm schedules delete standup --yes",
+	"calendar":            "forewarm calendar demo-a100 --from 'mon 08:00' --for 12h --step 30m",
+	"prewarm status":      "forewarm prewarm status",
+	"prewarm pause":       "forewarm prewarm pause --for 2h --reason 'budget review'",
+	"prewarm resume":      "forewarm prewarm resume",
+	"plan show":           "forewarm plan show pln_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"plan reserve":        "forewarm plan reserve --gpus 2 --model a100-80g --at 'tomorrow 09:00' --for 3h",
+	"plan allocate":       "forewarm plan allocate --gpus 2 --model a100-80g --for 2h",
+	"plan claim":          "forewarm plan claim nightly",
+	"plan release":        "forewarm plan release otter",
+	"plan cancel":         "forewarm plan cancel nightly",
+	"plan quota":          "forewarm plan quota beta --max-gpus 8",
+	"plan pool":           "forewarm plan pool demo-a100 --max-nodes 6",
+	"apply":               "forewarm apply pln_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"pools list":          "forewarm pools list -o wide",
+	"pools show":          "forewarm pools show demo-a100",
+	"pools create":        "forewarm pools create lab --provisioner sim --instance-type sim-4xa100 --model a100-80g --gpus-per-node 4 --memory 80 --max-nodes 2 --price 12.80 --simulated",
+	"pools edit":          "forewarm pools edit demo-a100 --max-nodes 6\nforewarm pools edit demo-a100 --paused=true",
+	"pools delete":        "forewarm pools delete spare --yes",
+	"shares":              "forewarm shares demo-a100",
+	"nodes list":          "forewarm nodes list --state ready,booting",
+	"nodes show":          "forewarm nodes show nod_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"nodes drain":         "forewarm nodes drain nod_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"nodes resume":        "forewarm nodes resume nod_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"nodes quarantine":    "forewarm nodes quarantine nod_06h05jkfp1rxn8ak4tjdkaxhc4 --yes",
+	"events":              "forewarm events --last 20\nforewarm events -f -o jsonl",
+	"decisions list":      "forewarm decisions list --last 20",
+	"decisions show":      "forewarm decisions show dec_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"decisions replay":    "forewarm decisions replay dec_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"forecasts list":      "forewarm forecasts list --state closed --last 20",
+	"forecasts show":      "forewarm forecasts show fct_06h05jkfp1rxn8ak4tjdkaxhc4",
+	"report":              "forewarm report --last 1d",
+	"report calibration":  "forewarm report calibration --source llm --last 7d",
+	"costs":               "forewarm costs --last 30d\nforewarm costs --by provisioner -o wide",
+	"recovery show":       "forewarm recovery show",
+	"recovery begin":      "forewarm recovery begin --reason 'restored the backup of 06:00'",
+	"recovery confirm":    "forewarm recovery confirm",
+	"login":               "forewarm login --server https://forewarm.example.com --key-file my.key\npass forewarm | forewarm login --key-file -",
+	"contexts list":       "forewarm contexts list",
+	"contexts use":        "forewarm contexts use default",
+	"orgs list":           "forewarm orgs list",
+	"orgs show":           "forewarm orgs show beta",
+	"orgs create":         "forewarm orgs create gamma --max-gpus 8 --speculation-per-day 50",
+	"orgs delete":         "forewarm orgs delete beta --yes",
+	"quota show":          "forewarm quota show beta",
+	"quota usage":         "forewarm quota usage beta --hours 24",
+	"quota set":           "forewarm quota set beta --max-gpus 32 --max-jobs none --cohort research --borrowing 8",
+	"users list":          "forewarm users list",
+	"users create":        "forewarm users create bob@example.com --role member",
+	"users caps":          "forewarm users caps ada@example.com --max-gpus 4 --max-per-day 50 --max-lead 7d --max-window 8h",
+	"users delete":        "forewarm users delete ada@example.com --yes",
+	"key create":          "forewarm key create agent-1 --kind agent --max-gpus 8 --max-per-day 20 --max-lead 1d --max-window 4h --out agent.key",
+	"key list":            "forewarm key list",
+	"key revoke":          "forewarm key revoke ci --yes",
+	"api":                 "forewarm api GET /v1/allocations\nforewarm api POST /v1/allocations -d '{\"gpus\":1,\"model\":\"a100-80g\"}'",
+	"version":             "forewarm version",
+}
+
+// exampleOf is the example of a command, as help texts show it.
+func exampleOf(path string) string {
+	text, ok := examplesOf[strings.TrimPrefix(path, "forewarm ")]
+	if !ok {
+		return ""
+	}
+	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
+}
