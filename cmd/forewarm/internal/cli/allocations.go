@@ -19,7 +19,7 @@ var allocationView = view[contract.Allocation]{
 		{head: "NAME", cell: func(x contract.Allocation) string { return dash(x.Name) }},
 		{head: "STATE", cell: func(x contract.Allocation) string { return x.State }},
 		{head: "GPUS", right: true, cell: func(x contract.Allocation) string { return strconv.Itoa(x.GPUs) }},
-		{head: "POOL", cell: func(x contract.Allocation) string { return x.PoolID }, wide: true},
+		{head: "POOL", cell: func(x contract.Allocation) string { return first(x.PoolName, x.PoolID) }},
 		{head: "SHAPE", cell: func(x contract.Allocation) string { return fmt.Sprintf("%d×%d", x.Nodes, x.GPUsPerNode) }, wide: true},
 		{head: "WAITED", right: true, cell: func(x contract.Allocation) string { return waited(x) }},
 		{head: "LEASE UNTIL", cell: func(x contract.Allocation) string { return stamp(x.LeaseUntil) }},
@@ -27,6 +27,8 @@ var allocationView = view[contract.Allocation]{
 		{head: "REQUESTED", cell: func(x contract.Allocation) string { return stamp(x.RequestedAt) }, wide: true},
 		{head: "ENDED", cell: func(x contract.Allocation) string { return stamp(x.EndedAt) }, wide: true},
 		{head: "CLAIMED", cell: func(x contract.Allocation) string { return dash(strings.Join(x.ReservationIDs, " ")) }, wide: true},
+		{head: "HELD BY", cell: func(x contract.Allocation) string { return dash(first(x.HeldByName, x.HeldBy)) }, wide: true},
+		{head: "ORGANIZATION", cell: func(x contract.Allocation) string { return first(x.OrganizationName, x.OrganizationID) }, wide: true},
 		{head: "DEVICES", cell: func(x contract.Allocation) string { return devices(x) }, wide: true},
 		{head: "REASON", cell: func(x contract.Allocation) string { return dash(x.Reason) }},
 	},
@@ -39,12 +41,20 @@ func waited(x contract.Allocation) string {
 	return strconv.FormatFloat(*x.WaitSeconds, 'f', 1, 64) + "s"
 }
 
+// devices lists what is held, node by node.
 func devices(x contract.Allocation) string {
-	var uuids []string
+	var nodes []string
+	uuids := map[string]string{}
 	for _, d := range x.Devices {
-		uuids = append(uuids, d.UUID)
+		if _, seen := uuids[d.NodeID]; !seen {
+			nodes = append(nodes, d.NodeID)
+		}
+		uuids[d.NodeID] += " " + d.UUID
 	}
-	return dash(strings.Join(uuids, " "))
+	for i, n := range nodes {
+		nodes[i] = n + ":" + uuids[n]
+	}
+	return dash(strings.Join(nodes, "; "))
 }
 
 func (a *app) allocate() *cobra.Command {
@@ -202,6 +212,17 @@ func (a *app) allocationID(cmd *cobra.Command, ref string) (*client.Client, stri
 		return api, ref, err
 	}
 	id, err := byName(cmd.Context(), ref, api.Allocations, func(x contract.Allocation) (string, string) { return x.ID, x.Name })
+	return api, id, err
+}
+
+// reservationID accepts the name of a reservation that is not over where an id
+// is wanted.
+func (a *app) reservationID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
+	api, err := a.client()
+	if err != nil || strings.HasPrefix(ref, "rsv_") {
+		return api, ref, err
+	}
+	id, err := byName(cmd.Context(), ref, api.Reservations, func(x contract.Reservation) (string, string) { return x.ID, x.Name })
 	return api, id, err
 }
 

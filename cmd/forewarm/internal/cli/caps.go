@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -57,23 +56,18 @@ func (a *app) userCaps() *cobra.Command {
 }
 
 // capUser changes the version of the person that it has just read.
-func (a *app) capUser(cmd *cobra.Command, id string, caps *contract.Caps) error {
+func (a *app) capUser(cmd *cobra.Command, ref string, caps *contract.Caps) error {
 	api, err := a.client()
 	if err != nil {
 		return err
 	}
-	for u, err := range api.Users(cmd.Context(), client.Filter{}) {
-		if err != nil {
-			return err
-		}
-		if u.ID != id {
-			continue
-		}
-		got, err := api.SetUserCaps(a.send(cmd.Context()), id, u.Version, caps)
-		if err != nil {
-			return err
-		}
-		return one(a, cmd, userView, got)
+	u, err := a.person(cmd, api, ref)
+	if err != nil {
+		return err
 	}
-	return &Error{Exit: ExitNotFound, Message: "there is no user " + id, Next: []string{"forewarm users list"}}
+	got, err := api.SetUserCaps(a.send(cmd.Context()), u.ID, u.Version, caps)
+	if err != nil {
+		return err
+	}
+	return one(a, cmd, userView, got)
 }

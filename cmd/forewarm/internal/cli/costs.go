@@ -19,9 +19,9 @@ func costView(total contract.Money) view[contract.CostLine] {
 		columns: []column[contract.CostLine]{
 			{head: "PAYER", cell: func(x contract.CostLine) string { return strings.ReplaceAll(x.Payer, "_", " ") }},
 			{head: "FOR", cell: func(x contract.CostLine) string {
-				return dash(first(x.OrganizationID, strings.ReplaceAll(x.Cause, "_", " ")))
+				return dash(first(x.OrganizationName, x.OrganizationID, strings.ReplaceAll(x.Cause, "_", " ")))
 			}},
-			{head: "POOL", cell: func(x contract.CostLine) string { return dash(x.PoolID) }, wide: true},
+			{head: "POOL", cell: func(x contract.CostLine) string { return dash(first(x.PoolName, x.PoolID)) }, wide: true},
 			{head: "PROVISIONER", cell: func(x contract.CostLine) string { return dash(x.Provisioner) }, wide: true},
 			{head: "MACHINES", right: true, cell: func(x contract.CostLine) string { return strconv.Itoa(x.Machines) }},
 			{head: "GPU-HOURS", right: true, cell: func(x contract.CostLine) string { return hours(x.GPUHours) }},

@@ -36,7 +36,7 @@ func (a *app) org() *cobra.Command {
 			return one(a, cmd, orgView, got)
 		},
 	}
-	return aliased("org", group("orgs", "See and define tenants", all(a, "organizations", orgView, (*client.Client).Organizations), show, a.orgCreate()))
+	return aliased("org", group("orgs", "See and define tenants", all(a, "organizations", orgView, (*client.Client).Organizations), show, a.orgCreate(), a.orgsDelete()))
 }
 
 func atMostOne(cmd *cobra.Command, args []string) error {
@@ -90,7 +90,7 @@ var userView = view[contract.User]{
 		{head: "ROLE", cell: func(x contract.User) string { return x.Role }},
 		{head: "ACTIVE", cell: func(x contract.User) string { return yesNo(x.Active) }},
 		{head: "CAPS", cell: func(x contract.User) string { return caps(x.Caps) }, wide: true},
-		{head: "ORGANIZATION", cell: func(x contract.User) string { return x.OrganizationID }, wide: true},
+		{head: "ORGANIZATION", cell: func(x contract.User) string { return first(x.OrganizationName, x.OrganizationID) }, wide: true},
 	},
 }
 
@@ -115,6 +115,6 @@ func (a *app) user() *cobra.Command {
 		},
 	}
 	create.Flags().StringVar(&in.Role, "role", "", "viewer, member or admin")
-	create.Flags().StringVar(&in.OrganizationID, "org", "", "id of the organization (default your own)")
-	return aliased("user", group("users", "See and make users", all(a, "users", userView, (*client.Client).Users), create, a.userCaps()))
+	create.Flags().StringVar(&in.OrganizationID, "org", "", "id or name of the organization (default your own)")
+	return aliased("user", group("users", "See and make users", all(a, "users", userView, (*client.Client).Users), create, a.userCaps(), a.usersDelete()))
 }

@@ -24,8 +24,8 @@ var keyView = view[contract.Key]{
 		{head: "REVOKED", cell: func(x contract.Key) string { return stamp(x.RevokedAt) }},
 		{head: "EXPIRES", cell: func(x contract.Key) string { return stamp(x.ExpiresAt) }, wide: true},
 		{head: "RESTS ON", cell: func(x contract.Key) string { return dash(x.ParentID) }, wide: true},
-		{head: "USER", cell: func(x contract.Key) string { return dash(x.UserID) }, wide: true},
-		{head: "ORGANIZATION", cell: func(x contract.Key) string { return dash(x.OrganizationID) }, wide: true},
+		{head: "USER", cell: func(x contract.Key) string { return dash(first(x.UserEmail, x.UserID)) }, wide: true},
+		{head: "ORGANIZATION", cell: func(x contract.Key) string { return dash(first(x.OrganizationName, x.OrganizationID)) }, wide: true},
 	},
 }
 
@@ -80,8 +80,8 @@ func (a *app) keyCreate() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&k.in.Kind, "kind", contract.KindPerson, "person or agent")
 	f.StringVar(&k.in.Role, "role", "member", "viewer, member, admin or operator")
-	f.StringVar(&k.in.UserID, "user", "", "id of the user that it acts for")
-	f.StringVar(&k.in.OrganizationID, "org", "", "id of the organization (default your own)")
+	f.StringVar(&k.in.UserID, "user", "", "id or e-mail address of the user that it acts for")
+	f.StringVar(&k.in.OrganizationID, "org", "", "id or name of the organization (default your own)")
 	f.Var(&k.expires, "expires", "how long it works, or never (default 90 days for a person's key, unless the server was told otherwise; never longer than yours)")
 	k.caps.bind(f)
 	f.StringVar(&k.out, "out", "", "write the secret to this new file, for its owner alone, and do not show it")

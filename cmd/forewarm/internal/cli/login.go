@@ -35,13 +35,13 @@ func (a *app) login() *cobra.Command {
 				return err
 			}
 			if a.flags.dryRun {
-				a.say(cmd, "Dry run: nothing was changed. %s accepts the key (%s, role %s); it would be saved as context %q.", t.Server, who.KeyID, who.Role, as)
+				a.say(cmd, "Dry run: nothing was changed. %s accepts the key %s, role %s; it would be saved as context %q.", t.Server, first(who.KeyName, who.KeyID), who.Role, as)
 				return nil
 			}
 			if err := saveContext(a.getenv, as, t); err != nil {
 				return err
 			}
-			a.say(cmd, "Logged in to %s as key %s, role %s; saved as context %q.", t.Server, who.KeyID, who.Role, as)
+			a.say(cmd, "Logged in to %s with key %s, role %s; saved as context %q.", t.Server, first(who.KeyName, who.KeyID), who.Role, as)
 			a.say(cmd, "Next:  forewarm status")
 			return nil
 		},

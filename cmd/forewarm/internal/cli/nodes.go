@@ -22,7 +22,7 @@ var nodeView = view[contract.Node]{
 		{head: "REQUESTED", cell: func(x contract.Node) string { return stamp(x.RequestedAt) }},
 		{head: "BOOT", right: true, cell: func(x contract.Node) string { return took(x.RequestedAt, x.ReadyAt) }},
 		{head: "READY", cell: func(x contract.Node) string { return stamp(x.ReadyAt) }},
-		{head: "POOL", cell: func(x contract.Node) string { return x.PoolID }, wide: true},
+		{head: "POOL", cell: func(x contract.Node) string { return first(x.PoolName, x.PoolID) }},
 		{head: "SLOT", right: true, cell: func(x contract.Node) string { return strconv.Itoa(x.Slot) }, wide: true},
 		{head: "SOURCE", cell: func(x contract.Node) string { return source(x.Provisioner, x.Region, x.InstanceType) }, wide: true},
 		{head: "$/H", right: true, cell: func(x contract.Node) string { return money(x.PricePerNodeHour) }, wide: true},
@@ -73,62 +73,4 @@ func (a *app) nodes() *cobra.Command {
 		do("drain", "Take no new work and retire when empty (operators)", false, (*client.Client).DrainNode),
 		do("resume", "Take work again (operators)", false, (*client.Client).ResumeNode),
 		do("quarantine", "Keep it and its machine for inspection: holders stay, nothing new comes (operators)", true, (*client.Client).QuarantineNode))
-}
-
-// gpuRow is a device and who holds it.
-type gpuRow struct {
-	contract.GPU
-	HeldBy string `json:"held_by,omitempty"`
-}
-
-var gpuView = view[gpuRow]{
-	name: func(x gpuRow) string { return x.UUID },
-	columns: []column[gpuRow]{
-		{head: "NODE", cell: func(x gpuRow) string { return badge(x.NodeID, x.Simulated) }},
-		{head: "GPU", right: true, cell: func(x gpuRow) string { return strconv.Itoa(x.Index) }},
-		{head: "MODEL", cell: func(x gpuRow) string { return x.Model }},
-		{head: "MEMORY", right: true, cell: func(x gpuRow) string { return gib(x.MemoryMiB) }},
-		{head: "NODE STATE", cell: func(x gpuRow) string { return x.NodeState }},
-		{head: "HELD BY", cell: func(x gpuRow) string { return dash(x.HeldBy) }},
-		{head: "UUID", cell: func(x gpuRow) string { return x.UUID }, wide: true},
-		{head: "POOL", cell: func(x gpuRow) string { return x.PoolID }, wide: true},
-	},
-}
-
-func (a *app) gpus() *cobra.Command {
-	var f client.Filter
-	c := &cobra.Command{
-		Use: "gpus", Short: "See every GPU and who holds it", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := a.client()
-			if err != nil {
-				return err
-			}
-			devices, err := client.All(api.GPUs(cmd.Context(), f))
-			if err != nil {
-				return err
-			}
-			held, err := client.All(api.Allocations(cmd.Context(), client.Filter{Pool: f.Pool}))
-			if err != nil {
-				return err
-			}
-			return list(a, cmd, gpuView, join(devices, held))
-		},
-	}
-	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
-	return c
-}
-
-func join(devices []contract.GPU, held []contract.Allocation) []gpuRow {
-	holder := map[string]string{}
-	for _, x := range held {
-		for _, d := range x.Devices {
-			holder[d.UUID] = first(x.Name, x.ID)
-		}
-	}
-	rows := make([]gpuRow, 0, len(devices))
-	for _, d := range devices {
-		rows = append(rows, gpuRow{GPU: d, HeldBy: holder[d.UUID]})
-	}
-	return rows
 }

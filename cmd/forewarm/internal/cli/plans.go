@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,6 +120,9 @@ func (a *app) writePlan(w io.Writer, p contract.Plan) {
 	if len(p.Diff) == 0 {
 		_, _ = fmt.Fprintln(w, "Nothing would change.")
 	}
+	if m := madeBy(p); m.ID != "" {
+		_, _ = fmt.Fprintln(w, strings.Join(slices.DeleteFunc([]string{"Answer   ", m.ID, m.Name, m.State}, func(s string) bool { return s == "" }), " "))
+	}
 	for _, id := range p.Displaced {
 		_, _ = fmt.Fprintf(w, "Displaces %s\n", id)
 	}
@@ -197,7 +201,43 @@ func (a *app) apply() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showPlan(cmd, got)
+			return a.applied(cmd, got)
 		},
 	}
+}
+
+// applied shows a plan that was applied, and what it made.
+func (a *app) applied(cmd *cobra.Command, p contract.Plan) error {
+	made := madeBy(p)
+	if a.flags.output == name && made.ID != "" {
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), plain(made.ID))
+		return err
+	}
+	if err := a.showPlan(cmd, p); err != nil {
+		return err
+	}
+	switch noun := nounOf(made.ID); {
+	case made.ID == "":
+	case noun == "allocations":
+		a.say(cmd, "%s", next(contract.Allocation{ID: made.ID, State: made.State}))
+	case made.State == "booked" || made.State == "waitlisted" || made.State == "warming":
+		a.say(cmd, "Next:  forewarm reservations claim %s  ·  forewarm reservations cancel %s", made.ID, made.ID)
+	}
+	return nil
+}
+
+// made is what a plan's answer is about.
+type made struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	State string `json:"state"`
+}
+
+// madeBy is what an applied plan made or changed; its id is empty when that is
+// not one thing.
+func madeBy(p contract.Plan) (m made) {
+	if p.State != "applied" || json.Unmarshal(p.Answer, &m) != nil {
+		return made{}
+	}
+	return m
 }

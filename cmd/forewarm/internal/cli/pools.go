@@ -100,7 +100,7 @@ func (a *app) pools() *cobra.Command {
 			return one(a, cmd, poolView, got)
 		},
 	}
-	return group("pools", "See and define kinds of capacity", all(a, "pools", poolView, (*client.Client).Pools), show, a.poolsCreate(), a.poolsEdit())
+	return group("pools", "See and define kinds of capacity", all(a, "pools", poolView, (*client.Client).Pools), show, a.poolsCreate(), a.poolsEdit(), a.poolsDelete())
 }
 
 func (a *app) poolsCreate() *cobra.Command {

@@ -21,7 +21,7 @@ var pauseView = view[contract.PrewarmPause]{
 			return stamp(x.Until)
 		}},
 		{head: "REASON", cell: func(x contract.PrewarmPause) string { return dash(x.Reason) }},
-		{head: "BY", cell: func(x contract.PrewarmPause) string { return dash(x.PausedBy) }, wide: true},
+		{head: "BY", cell: func(x contract.PrewarmPause) string { return dash(first(x.PausedByName, x.PausedBy)) }, wide: true},
 	},
 }
 
@@ -36,7 +36,7 @@ func paused(x contract.PrewarmPause) string {
 	if x.Installation {
 		return "everybody"
 	}
-	return x.OrganizationID
+	return first(x.OrganizationName, x.OrganizationID)
 }
 
 func (a *app) prewarm() *cobra.Command {
@@ -85,7 +85,7 @@ func (a *app) prewarmPause() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&in.OrganizationID, "org", "", "id of the organization (default your own)")
+	f.StringVar(&in.OrganizationID, "org", "", "id or name of the organization (default your own)")
 	f.BoolVar(&in.Installation, "installation", false, "pause everybody (operators)")
 	f.StringVar(&in.Reason, "reason", "", "why, shown to whoever is refused")
 	f.Var(&length, "for", "resume by itself after this long")
@@ -123,7 +123,7 @@ func (a *app) prewarmResume() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&in.OrganizationID, "org", "", "id of the organization (default your own)")
+	c.Flags().StringVar(&in.OrganizationID, "org", "", "id or name of the organization (default your own)")
 	c.Flags().BoolVar(&in.Installation, "installation", false, "resume everybody (operators)")
 	c.MarkFlagsMutuallyExclusive("org", "installation")
 	return c

@@ -15,7 +15,7 @@ import (
 var quotaView = view[contract.Quota]{
 	name: func(x contract.Quota) string { return x.OrganizationID },
 	columns: []column[contract.Quota]{
-		{head: "ORGANIZATION", cell: func(x contract.Quota) string { return x.OrganizationID }},
+		{head: "ORGANIZATION", cell: func(x contract.Quota) string { return first(x.OrganizationName, x.OrganizationID) }},
 		{head: "MAX GPUS", cell: func(x contract.Quota) string { return strconv.Itoa(x.Limits.MaxGPUs) }},
 		{head: "GPU MEMORY", cell: func(x contract.Quota) string { return limited(x.Limits.MaxGPUMemoryMiB, "MiB") }},
 		{head: "CPUS", cell: func(x contract.Quota) string { return limited(x.Limits.MaxCPUs, "") }},

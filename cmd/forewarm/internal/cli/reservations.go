@@ -21,8 +21,9 @@ var reservationView = view[contract.Reservation]{
 		{head: "START", cell: func(x contract.Reservation) string { return stamp(x.Start) }},
 		{head: "END", cell: func(x contract.Reservation) string { return stamp(x.End) }},
 		{head: "COST", right: true, cell: func(x contract.Reservation) string { return money(x.Cost) }},
-		{head: "BY", cell: func(x contract.Reservation) string { return x.Source }, wide: true},
-		{head: "POOL", cell: func(x contract.Reservation) string { return x.PoolID }, wide: true},
+		{head: "BY", cell: func(x contract.Reservation) string { return first(x.MadeByName, x.Source) }, wide: true},
+		{head: "ORGANIZATION", cell: func(x contract.Reservation) string { return first(x.OrganizationName, x.OrganizationID) }, wide: true},
+		{head: "POOL", cell: func(x contract.Reservation) string { return first(x.PoolName, x.PoolID) }},
 		{head: "WHY", cell: func(x contract.Reservation) string { return dash(x.ReasonCode) }, wide: true},
 		{head: "READY", cell: func(x contract.Reservation) string { return stamp(x.ReadyAt) }, wide: true},
 		{head: "REASON", cell: func(x contract.Reservation) string { return dash(x.Reason) }, wide: true},
@@ -45,11 +46,11 @@ func (a *app) reservationsShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show RESERVATION", Short: "Show one reservation", Args: named("RESERVATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, id, err := a.reservationID(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			got, err := api.Reservation(cmd.Context(), args[0])
+			got, err := api.Reservation(cmd.Context(), id)
 			if err != nil {
 				return err
 			}
@@ -62,14 +63,14 @@ func (a *app) reservationsCancel() *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel RESERVATION", Short: "Give a promise back", Args: named("RESERVATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, id, err := a.reservationID(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			if a.previews() {
-				return a.makePlan(cmd, api, contract.PlanCancel, contract.PlannedCancel{ReservationID: args[0]})
+				return a.makePlan(cmd, api, contract.PlanCancel, contract.PlannedCancel{ReservationID: id})
 			}
-			got, err := api.CancelReservation(a.send(cmd.Context()), args[0])
+			got, err := api.CancelReservation(a.send(cmd.Context()), id)
 			if err != nil {
 				return err
 			}
@@ -89,19 +90,19 @@ The lease ends with the window. It may be shorter, or as long as the window; for
 		Annotations: map[string]string{waits: "yes"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.LeaseSeconds = lease.seconds()
-			api, err := a.client()
+			api, id, err := a.reservationID(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			if a.previews() {
-				return a.makePlan(cmd, api, contract.PlanClaim, contract.PlannedClaim{ReservationID: args[0], Claim: in})
+				return a.makePlan(cmd, api, contract.PlanClaim, contract.PlannedClaim{ReservationID: id, Claim: in})
 			}
 			if err := a.agreeToCost(cmd, args, func(ctx context.Context) (contract.Allocation, error) {
-				return api.Claim(ctx, args[0], in, client.Options{DryRun: true})
+				return api.Claim(ctx, id, in, client.Options{DryRun: true})
 			}); err != nil {
 				return err
 			}
-			got, err := api.Claim(a.send(cmd.Context()), args[0], in, client.Options{})
+			got, err := api.Claim(a.send(cmd.Context()), id, in, client.Options{})
 			if err != nil {
 				return err
 			}

@@ -32,13 +32,14 @@ func (a *app) progress(cmd *cobra.Command) *progress {
 	return &progress{w: cmd.ErrOrStderr(), live: a.terminal(cmd.ErrOrStderr()), quiet: a.flags.quiet, since: a.clock.Now()}
 }
 
-func (p *progress) show(id, phase string, now time.Time) {
+func (p *progress) show(x watched, now time.Time) {
+	id, phase := x.id, x.text
 	switch {
 	case p.quiet:
 	case p.live:
-		_, _ = fmt.Fprintf(p.w, "\r\x1b[K◐ %s  %s  %s", plain(id), plain(phase), short(now.Sub(p.since)))
+		_, _ = fmt.Fprintf(p.w, "\r\x1b[K◐ %s  %s  %s%s", plain(id), plain(phase), short(now.Sub(p.since)), x.about())
 	case phase != p.last:
-		_, _ = fmt.Fprintf(p.w, "%s  %s\n", plain(id), plain(phase))
+		_, _ = fmt.Fprintf(p.w, "%s  %s%s\n", plain(id), plain(phase), x.about())
 	}
 	p.last = phase
 }
@@ -55,6 +56,15 @@ type watched struct {
 	state string
 	text  string // the phase, as people are told
 	done  bool
+	wait  *contract.WaitEstimate // how much longer, if anything is known of that
+}
+
+// about says how much longer it takes.
+func (x watched) about() string {
+	if x.wait == nil || x.done {
+		return ""
+	}
+	return ", ready in about " + readyIn(x.wait)
 }
 
 // until looks again and again until what is watched is done, fails, or time is
@@ -71,7 +81,7 @@ func (a *app) until(cmd *cobra.Command, failed []string, look func(context.Conte
 		}
 		if err == nil {
 			x = seen
-			p.show(x.id, x.text, a.clock.Now())
+			p.show(x, a.clock.Now())
 		}
 		switch {
 		case x.done:
@@ -103,17 +113,13 @@ func passing(err error) bool {
 }
 
 func (a *app) waitAllocation(cmd *cobra.Command, api *client.Client, x contract.Allocation) (contract.Allocation, error) {
-	looked := false
 	err := a.until(cmd, []string{"failed", "expired", "preempted", "cancelled", "released", "releasing"}, func(ctx context.Context) (watched, error) {
-		if looked {
-			again, err := api.Allocation(ctx, x.ID)
-			if err != nil {
-				return watched{}, err
-			}
-			x = again
+		again, err := api.Allocation(ctx, x.ID)
+		if err != nil {
+			return watched{id: x.ID}, err
 		}
-		looked = true
-		return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason), done: x.State == "active"}, nil
+		x = again
+		return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason), done: x.State == "active", wait: x.Wait}, nil
 	})
 	return x, err
 }
@@ -125,7 +131,7 @@ func (a *app) waitReservation(cmd *cobra.Command, api *client.Client, x contract
 			return watched{id: x.ID}, err
 		}
 		x = again
-		return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason), done: x.State == "ready" || x.State == "claimed"}, nil
+		return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason), done: x.State == "ready" || x.State == "claimed", wait: x.Wait}, nil
 	})
 	return x, err
 }

@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// overview is one screen.
+type overview struct {
+	Server  string           `json:"server"`
+	Version contract.Build   `json:"version"`
+	Whoami  *contract.Whoami `json:"whoami,omitempty"`
+	Report  *contract.Report `json:"report,omitempty"`
+	Pools   []contract.Pool  `json:"pools"`
+	GPUs    []supply         `json:"gpus"`
+	Waiting []waiter         `json:"waiting"`
+}
+
+// supply is what becomes of a pool's GPUs now. Of what others hold a tenant is
+// told nothing, so Free is only known to operators.
+type supply struct {
+	Pool    string `json:"pool"`
+	Model   string `json:"model"`
+	State   string `json:"state"`
+	Up      int    `json:"up"`             // of nodes that are ready
+	Free    *int   `json:"free,omitempty"` // of them, those that nobody holds
+	Held    int    `json:"held"`           // by allocations that the key may see
+	Booting int    `json:"booting"`        // of nodes on their way
+	Booked  int    `json:"booked"`         // by reservations of the day to come that nobody has claimed yet
+	Most    int    `json:"most"`           // what the pool may have
+
+	simulated bool
+}
+
+var supplyView = view[supply]{
+	name: func(x supply) string { return x.Pool },
+	columns: []column[supply]{
+		{head: "POOL", cell: func(x supply) string { return badge(x.Pool, x.simulated) }},
+		{head: "MODEL", cell: func(x supply) string { return x.Model }},
+		{head: "UP", right: true, cell: func(x supply) string { return strconv.Itoa(x.Up) }},
+		{head: "FREE", right: true, cell: func(x supply) string { return known0(x.Free) }},
+		{head: "HELD", right: true, cell: func(x supply) string { return strconv.Itoa(x.Held) }},
+		{head: "BOOTING", right: true, cell: func(x supply) string { return strconv.Itoa(x.Booting) }},
+		{head: "BOOKED 24H", right: true, cell: func(x supply) string { return strconv.Itoa(x.Booked) }},
+		{head: "MOST", right: true, cell: func(x supply) string { return strconv.Itoa(x.Most) }},
+		{head: "STATE", cell: func(x supply) string { return x.State }},
+	},
+}
+
+func known0(n *int) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.Itoa(*n)
+}
+
+// waiter is what waits, and why.
+type waiter struct {
+	ID      string                 `json:"id"`
+	Name    string                 `json:"name,omitempty"`
+	Pool    string                 `json:"pool,omitempty"`
+	GPUs    int                    `json:"gpus"`
+	State   string                 `json:"state"`
+	Since   time.Time              `json:"since"`
+	Wait    *contract.WaitEstimate `json:"wait,omitempty"`
+	Because string                 `json:"because,omitempty"`
+}
+
+func waiterView(now time.Time) view[waiter] {
+	return view[waiter]{
+		name: func(x waiter) string { return x.ID },
+		columns: []column[waiter]{
+			{head: "WAITS", cell: func(x waiter) string { return first(x.Name, x.ID) }},
+			{head: "GPUS", right: true, cell: func(x waiter) string { return strconv.Itoa(x.GPUs) }},
+			{head: "POOL", cell: func(x waiter) string { return dash(x.Pool) }},
+			{head: "FOR", right: true, cell: func(x waiter) string { return short(now.Sub(x.Since).Round(time.Second)) }},
+			{head: "READY IN", cell: func(x waiter) string { return readyIn(x.Wait) }},
+			{head: "WHY", cell: func(x waiter) string { return dash(x.Because) }},
+		},
+	}
+}
+
+// readyIn is an estimate in short: the middle, and where it is four times of five.
+func readyIn(x *contract.WaitEstimate) string {
+	if x == nil {
+		return "-"
+	}
+	at := func(s float64) string { return short(time.Duration(s * float64(time.Second)).Round(time.Second)) }
+	return fmt.Sprintf("%s (%s–%s)", at(x.P50Seconds), at(x.P10Seconds), at(x.P90Seconds))
+}
+
+func (a *app) status() *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "See GPUs, the two numbers and what waits on one screen", Args: noArgs, Example: "  forewarm status",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := a.overview(cmd)
+			if err != nil {
+				return err
+			}
+			if a.flags.output != table && a.flags.output != wide {
+				return one(a, cmd, view[overview]{name: func(o overview) string { return o.Server }}, o)
+			}
+			return a.showOverview(cmd, o)
+		},
+	}
+}
+
+func (a *app) showOverview(cmd *cobra.Command, o overview) error {
+	w := cmd.OutOrStdout()
+	_, _ = fmt.Fprintf(w, "Forewarm %s at %s · %s · role %s\n\n", plain(badge(o.Version.Version, o.Version.Simulation)), plain(o.Server),
+		plain(dash(first(o.Whoami.OrganizationName, o.Whoami.OrganizationID))), o.Whoami.Role)
+	if err := one(a, cmd, view[contract.Report]{columns: reportView.columns[:2]}, *o.Report); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(w)
+	if len(o.GPUs) == 0 {
+		a.say(cmd, "There is no pool yet. Next:  forewarm pools create --help")
+		return nil
+	}
+	if err := list(a, cmd, supplyView, o.GPUs); err != nil {
+		return err
+	}
+	if len(o.Waiting) == 0 {
+		_, err := fmt.Fprintln(w, "\nNobody waits.")
+		return err
+	}
+	_, _ = fmt.Fprintln(w)
+	if err := list(a, cmd, waiterView(a.clock.Now()), o.Waiting); err != nil {
+		return err
+	}
+	a.say(cmd, "Next:  forewarm explain %s", o.Waiting[0].ID)
+	return nil
+}
+
+func (a *app) overview(cmd *cobra.Command) (overview, error) {
+	t, err := a.target()
+	if err != nil {
+		return overview{}, err
+	}
+	o := overview{Server: t.Server, Pools: []contract.Pool{}, GPUs: []supply{}, Waiting: []waiter{}}
+	api, err := a.client()
+	if err != nil {
+		return o, err
+	}
+	if o.Version, err = api.Version(cmd.Context()); err != nil {
+		return o, err
+	}
+	who, err := api.Whoami(cmd.Context())
+	if err != nil {
+		return o, err
+	}
+	report, err := api.Report(cmd.Context(), time.Time{}, time.Time{})
+	if err != nil {
+		return o, err
+	}
+	o.Whoami, o.Report = &who, &report
+	return o, a.look(cmd.Context(), api, &o)
+}
+
+// look reads what there is now.
+func (a *app) look(ctx context.Context, api *client.Client, o *overview) error {
+	pools, err := client.All(api.Pools(ctx, client.Filter{}))
+	if err != nil {
+		return err
+	}
+	nodes, err := client.All(api.Nodes(ctx, client.Filter{}))
+	if err != nil {
+		return err
+	}
+	held, err := client.All(api.Allocations(ctx, client.Filter{}))
+	if err != nil {
+		return err
+	}
+	promised, err := client.All(api.Reservations(ctx, client.Filter{}))
+	if err != nil {
+		return err
+	}
+	o.Pools = append(o.Pools, pools...)
+	for _, p := range pools {
+		s := supplyOf(p, nodes, held, promised, a.clock.Now().Add(day))
+		if o.Whoami.Role == "operator" {
+			free := max(0, s.Up-s.Held)
+			s.Free = &free
+		}
+		o.GPUs = append(o.GPUs, s)
+	}
+	o.Waiting = append(o.Waiting, waiters(held, promised)...)
+	return because(ctx, api, o.Waiting)
+}
+
+func supplyOf(p contract.Pool, nodes []contract.Node, held []contract.Allocation, promised []contract.Reservation, until time.Time) supply {
+	s := supply{Pool: p.Name, Model: p.Model, State: poolState(p), Most: p.MaxNodes * p.GPUsPerNode, simulated: p.Simulated}
+	for _, n := range nodes {
+		switch {
+		case n.PoolID != p.ID:
+		case n.State == "ready":
+			s.Up += n.GPUs
+		case slices.Contains([]string{"requested", "provisioning", "booting"}, n.State):
+			s.Booting += p.GPUsPerNode
+		}
+	}
+	for _, x := range held {
+		if x.PoolID == p.ID {
+			s.Held += len(x.Devices)
+		}
+	}
+	for _, r := range promised {
+		if r.PoolID == p.ID && r.Start.Before(until) && slices.Contains([]string{"booked", "warming", "ready"}, r.State) {
+			s.Booked += r.GPUs
+		}
+	}
+	return s
+}
+
+// waiters are what has no GPUs though it should, the longest first.
+func waiters(held []contract.Allocation, promised []contract.Reservation) []waiter {
+	var all []waiter
+	for _, x := range held {
+		if x.State == "pending" {
+			all = append(all, waiter{ID: x.ID, Name: x.Name, Pool: first(x.PoolName, x.PoolID), GPUs: x.GPUs, State: x.State, Since: x.RequestedAt, Wait: x.Wait})
+		}
+	}
+	for _, r := range promised {
+		if r.State == "waitlisted" || r.Degraded {
+			all = append(all, waiter{ID: r.ID, Name: r.Name, Pool: first(r.PoolName, r.PoolID), GPUs: r.GPUs, State: r.State, Since: r.CreatedAt, Wait: r.Wait})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y waiter) int { return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.ID, y.ID)) })
+	return all
+}
+
+// explained is how many of those that wait are asked why: a screen has so many
+// lines.
+const explained = 10
+
+// because asks why the first of them wait.
+func because(ctx context.Context, api *client.Client, all []waiter) error {
+	for i := range all[:min(len(all), explained)] {
+		x, err := explainer(api, all[i].ID)(ctx, all[i].ID)
+		if err != nil {
+			return err
+		}
+		if all[i].Because = x.Summary; len(x.Blockers) > 0 {
+			all[i].Because = x.Blockers[0].Message
+		}
+		if all[i].Wait == nil {
+			all[i].Wait = x.Wait
+		}
+	}
+	return nil
+}
