@@ -44,7 +44,9 @@ func (a *app) poolsDelete() *cobra.Command {
 			p, err := api.Pool(cmd.Context(), ref)
 			return p.ID, fmt.Sprintf("pool %s (%s, up to %d nodes of %d GPUs)", p.Name, p.Model, p.MaxNodes, p.GPUsPerNode), err
 		},
-		func(cmd *cobra.Command, api *client.Client, id string) error { return api.DeletePool(a.send(cmd.Context()), id) })
+		func(cmd *cobra.Command, api *client.Client, id string) error {
+			return api.DeletePool(a.send(cmd.Context()), id)
+		})
 }
 
 func (a *app) orgsDelete() *cobra.Command {
@@ -73,7 +75,9 @@ func (a *app) orgsDelete() *cobra.Command {
 			}
 			return o.ID, fmt.Sprintf("organization %s with its %d users and %d keys", o.Name, people, keys), nil
 		},
-		func(cmd *cobra.Command, api *client.Client, id string) error { return api.DeleteOrganization(a.send(cmd.Context()), id) })
+		func(cmd *cobra.Command, api *client.Client, id string) error {
+			return api.DeleteOrganization(a.send(cmd.Context()), id)
+		})
 }
 
 func (a *app) usersDelete() *cobra.Command {
@@ -98,7 +102,9 @@ func (a *app) usersDelete() *cobra.Command {
 			}
 			return u.ID, goes, nil
 		},
-		func(cmd *cobra.Command, api *client.Client, id string) error { return api.DeleteUser(a.send(cmd.Context()), id) })
+		func(cmd *cobra.Command, api *client.Client, id string) error {
+			return api.DeleteUser(a.send(cmd.Context()), id)
+		})
 }
 
 // person finds a user by id or e-mail address.

@@ -6,7 +6,7 @@ import "strings"
 // one is run by a test, in a world in which what it names is there; those that a
 // newcomer meets first run in forewarm up --demo as they stand.
 var examplesOf = map[string]string{
-	"allocate":            "forewarm allocate --gpus 2 --model a100-80g --for 2h --name otter --wait\nforewarm allocate --gpus 1 --pool demo-a100 --for 30m -n",
+	"allocate":            "forewarm allocate --gpus 2 --model a100-80g --for 2h --name badger --wait\nforewarm allocate --gpus 1 --pool demo-a100 --for 30m -n",
 	"release":             "forewarm release otter",
 	"extend":              "forewarm extend otter --by 1h",
 	"allocations list":    "forewarm allocations list\nforewarm allocations list --all --pool demo-a100",

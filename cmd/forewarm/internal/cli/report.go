@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 )
 
