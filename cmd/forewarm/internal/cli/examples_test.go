@@ -109,10 +109,10 @@ var resuming = map[string][]string{
 // changes are the commands that change something, in an order in which one
 // village can take all of them, and those that need one of their own.
 var changes = [][]string{
-	{"allocate", "extend", "release", "reserve", "reservations cancel", "schedules pause", "schedules resume", "schedules delete",
+	{"plan allocate", "plan reserve", "plan quota", "plan pool", "allocate", "extend", "release", "reserve", "reservations cancel", "schedules pause", "schedules resume", "schedules delete",
 		"pools create", "pools edit", "pools delete", "orgs create", "quota set", "orgs delete", "users create", "users caps", "users delete",
 		"key create", "key revoke", "api", "apply", "prewarm pause", "prewarm resume", "nodes drain", "nodes resume", "recovery begin",
-		"recovery confirm", "nodes quarantine", "plan allocate", "plan reserve", "plan quota", "plan pool", "login", "contexts use", "man"},
+		"recovery confirm", "nodes quarantine", "login", "contexts use", "man"},
 	{"plan claim", "plan cancel", "plan release", "reservations claim"},
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
 )
 
 // interruptible is a context that ends as if a signal had come.
@@ -116,20 +118,29 @@ func TestBusyServer(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
 	const hostile = "a\u202egpj\u009b31mz\U000e0041"
-	w.must("allocate", "--gpus", "1", "--pool", "lab", "--name", hostile)
+	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		x := contract.Allocation{ID: "alc_1", Name: hostile, State: "pending", Reason: hostile}
+		if r.URL.Path == "/v1/allocations" {
+			_ = line(out, contract.List[contract.Allocation]{Items: []contract.Allocation{x}})
+			return
+		}
+		_ = line(out, x)
+	}))
+	t.Cleanup(s.Close)
+	w.env["FOREWARM_API"] = s.URL
 	for _, format := range formats {
-		out := w.must("allocations", "list", "-o", format)
-		require.Negative(t, strings.IndexFunc(strings.ReplaceAll(out, "\n", ""), steers), "%s: %q", format, out)
-		if format != name {
-			require.Contains(t, out, `a\u202egpj`, format)
+		for _, args := range [][]string{{"allocations", "list"}, {"allocations", "show", "alc_1"}} {
+			out := w.must(append(args, "-o", format)...)
+			require.Negative(t, strings.IndexFunc(strings.ReplaceAll(out, "\n", ""), steers), "%s: %q", format, out)
+			if format != name {
+				require.Contains(t, out, `a\u202egpj`, format)
+			}
 		}
 	}
 	var again []struct{ Name string }
 	decode(t, []byte(w.must("allocations", "list", "-o", "json")), &again)
 	require.Equal(t, hostile, again[0].Name)
-	require.Contains(t, w.must("allocations", "show", hostile), `gpj\u009b31m`)
 	var screen bytes.Buffer
 	root := w.root()
 	root.SetErr(&screen)
