@@ -69,6 +69,10 @@ func (w *town) example(line string, more ...string) (stdout, stderr string, code
 		require.Equal(w.t, "pass forewarm", before)
 		w.stdin, line = w.secret+"\n", after
 	}
+	line, _, _ = strings.Cut(line, " > ")
+	if before, _, shell := strings.Cut(line, ` "$(cat `); shell {
+		line = before + " " + w.must("audit", "verify", "-o", "name", "-q")
+	}
 	args := append(w.real(line), more...)
 	if !slices.Contains(args, "-f") {
 		return w.forewarm(args...)

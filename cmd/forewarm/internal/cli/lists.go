@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +44,9 @@ func runList[T any](a *app, cmd *cobra.Command, v view[T], read func(*client.Cli
 	items, err := client.All(read(api, cmd.Context(), f))
 	if err != nil {
 		return err
+	}
+	if v.order != nil {
+		slices.SortStableFunc(items, v.order)
 	}
 	return list(a, cmd, v, items)
 }

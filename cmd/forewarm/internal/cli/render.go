@@ -41,6 +41,7 @@ type column[T any] struct {
 // view is how things of one kind are shown.
 type view[T any] struct {
 	name    func(T) string
+	order   func(x, y T) int // of lists; nil: as the server gives them
 	columns []column[T]
 }
 

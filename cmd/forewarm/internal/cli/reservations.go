@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -12,6 +13,9 @@ import (
 
 var reservationView = view[contract.Reservation]{
 	name: func(x contract.Reservation) string { return x.ID },
+	order: func(x, y contract.Reservation) int { // the newest first; what a schedule made at once, by its time
+		return cmp.Or(y.CreatedAt.Compare(x.CreatedAt), x.Start.Compare(y.Start))
+	},
 	columns: []column[contract.Reservation]{
 		{head: "ID", cell: func(x contract.Reservation) string { return x.ID }},
 		{head: "NAME", cell: func(x contract.Reservation) string { return dash(x.Name) }},

@@ -57,7 +57,7 @@ func newTown(t *testing.T) *town {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.NoError(t, store.Migrate(t.Context()))
-	w.ledger = ledger.New(store, &ids.Sequence{}, ledger.Config{})
+	w.ledger = ledger.New(store, &ids.Sequence{}, ledger.Config{Seals: ledger.NewSealKey([]byte("a key for seals in tests of the CLI"))})
 	w.build(t)
 	return w
 }
