@@ -77,6 +77,7 @@ var examplesOf = map[string]string{
 	"users delete":        "forewarm users delete ada@example.com --yes",
 	"key create":          "forewarm key create agent-1 --kind agent --max-gpus 8 --max-per-day 20 --max-lead 1d --max-window 4h --out agent.key",
 	"key list":            "forewarm key list",
+	"key adopt":           "forewarm key adopt ci",
 	"key revoke":          "forewarm key revoke ci --yes",
 	"api":                 "forewarm api GET /v1/allocations\nforewarm api POST /v1/allocations -d '{\"gpus\":1,\"model\":\"a100-80g\"}'",
 	"version":             "forewarm version",

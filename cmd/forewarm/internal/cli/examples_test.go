@@ -115,7 +115,7 @@ var resuming = map[string][]string{
 var changes = [][]string{
 	{"plan allocate", "plan reserve", "plan quota", "plan pool", "allocate", "extend", "release", "reserve", "reservations cancel", "schedules pause", "schedules resume", "schedules delete",
 		"pools create", "pools edit", "pools delete", "orgs create", "quota set", "orgs delete", "users create", "users caps", "users delete",
-		"key create", "key revoke", "api", "apply", "prewarm pause", "prewarm resume", "nodes drain", "nodes resume", "recovery begin",
+		"key create", "key adopt", "key revoke", "api", "apply", "prewarm pause", "prewarm resume", "nodes drain", "nodes resume", "recovery begin",
 		"recovery confirm", "nodes quarantine", "login", "contexts use", "man"},
 	{"plan claim", "plan cancel", "plan release", "reservations claim"},
 }
