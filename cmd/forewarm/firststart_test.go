@@ -16,8 +16,13 @@ import (
 // opens reports whether a key opens a running program.
 func opens(t *testing.T, p *process, key string) {
 	t.Helper()
+	opensAt(t, p.address(t), key)
+}
+
+func opensAt(t *testing.T, address, key string) {
+	t.Helper()
 	d := newDoor()
-	d.open(t, p.address(t))
+	d.open(t, address)
 	api, err := client.New("http://forewarm.invalid", key, d)
 	require.NoError(t, err)
 	who, err := api.Whoami(t.Context())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -236,4 +237,13 @@ func eventually(t *testing.T, within time.Duration, against func() string) {
 			t.Fatalf("still after %v: %s", within, last)
 		}
 	}
+}
+
+// freePort is an address that nothing listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	return l.Addr().String()
 }

@@ -5,7 +5,6 @@ package main_test
 import (
 	"context"
 	"math/rand/v2"
-	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -127,13 +126,4 @@ func TestTrapCKillNineServices(t *testing.T) {
 	require.Zero(t, worker.stop(t, ending), worker.errors.String())
 	compareBill(t, h, api)
 	require.Zero(t, server.stop(t, ending), server.errors.String())
-}
-
-// freePort is an address that nothing listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return l.Addr().String()
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
+	"errors"
 	"net/url"
 	"os"
 	"strings"
@@ -153,7 +153,7 @@ func (s *Store) openPostgres(ctx context.Context, cfg Config) error {
 	s.dialect = postgresDialect
 	config, err := pgx.ParseConfig(cfg.URL)
 	if err != nil {
-		return fmt.Errorf("reading the URL: %w", err)
+		return errUnreadable
 	}
 	bounded(config)
 	s.config, s.place = config, "the PostgreSQL server "+config.Host
@@ -163,12 +163,17 @@ func (s *Store) openPostgres(ctx context.Context, cfg Config) error {
 	s.writer.SetMaxOpenConns(conns)
 	s.writer.SetMaxIdleConns(conns)
 	if err := s.writer.PingContext(ctx); err != nil {
-		return err
+		return wrap("connecting", err)
 	}
 	s.write, err = s.orm(postgresdialect.New(postgresdialect.Config{Conn: s.writer}), cfg)
 	s.read = s.write
 	return err
 }
+
+// errUnreadable says nothing of what was written: any part of what cannot be read
+// may be the password.
+var errUnreadable = errors.New("the URL cannot be read: write postgres://user:password@host:5432/name with special characters of the password as %xx, " +
+	"and options such as sslmode with values that libpq knows")
 
 // orm wraps a pool. Everything runs in transactions of ours, so gorm's own are
 // off, and so are its prepared statements: it prepares them on a transaction,

@@ -36,7 +36,7 @@ func (s *Store) SchemaVersion(ctx context.Context) (have, want int64, err error)
 		return 0, 0, fmt.Errorf("reading the migrations: %w", err)
 	}
 	if have, want, err = provider.GetVersions(ctx); err != nil {
-		return 0, 0, fmt.Errorf("reading the schema's version: %w", err)
+		return 0, 0, wrap("reading the schema's version", err)
 	}
 	return have, want, nil
 }

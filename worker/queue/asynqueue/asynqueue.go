@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
@@ -91,12 +92,35 @@ func (q *Queue) Run(ctx context.Context, concurrency int, h queue.Handler) error
 	return nil
 }
 
+// ErrUnreachable: Redis does not answer, or not yet. A refusal, such as of the
+// password, is none.
+var ErrUnreachable = errors.New("Redis does not answer")
+
 // Ping asks Redis for a sign of life, for readiness checks.
 func (q *Queue) Ping(ctx context.Context) error {
-	if err := q.redis.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("reaching Redis at %s: %w", q.redis.Options().Addr, err)
+	err := q.redis.Ping(ctx).Err()
+	if err == nil {
+		return nil
 	}
-	return nil
+	if refused(err) {
+		return fmt.Errorf("asking Redis at %s: %w", q.redis.Options().Addr, err)
+	}
+	return fmt.Errorf("reaching Redis at %s: %w: %w", q.redis.Options().Addr, ErrUnreachable, err)
+}
+
+// refused reports whether Redis itself said no, to what it will not say yes to
+// later either.
+func refused(err error) bool {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	for _, passing := range []string{"LOADING ", "BUSY ", "TRYAGAIN ", "MASTERDOWN ", "CLUSTERDOWN "} {
+		if strings.HasPrefix(answer.Error(), passing) {
+			return false
+		}
+	}
+	return true
 }
 
 // Close frees the connections to Redis.

@@ -74,9 +74,8 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 		return nil, err
 	}
 	a.minter = auth.Minter{Environment: environment, Pepper: a.pepper, Random: rand.Reader}
-	a.store, err = sqlledger.Open(ctx, sqlledger.Config{URL: cfg.database(), Clock: a.clock, Logger: a.log, Seed: uint64(os.Getpid())}) //nolint:gosec // a pid is not negative
-	if err != nil {
-		return nil, fmt.Errorf("opening the ledger at %s: %w", obs.ScrubURL(cfg.database()), err)
+	if err := a.connect(ctx); err != nil {
+		return nil, err
 	}
 	verbs := cfg.ledger()
 	verbs.Seals = ledger.NewSealKey(a.pepper.Derive("journal seals"))
@@ -88,6 +87,24 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 		return nil, errors.Join(err, a.store.Close())
 	}
 	return a, nil
+}
+
+// connect opens the ledger, as soon as its database answers.
+func (a *app) connect(ctx context.Context) error {
+	return a.cfg.wait.await(ctx, a.database(), func(ctx context.Context) (err error) {
+		a.store, err = sqlledger.Open(ctx, sqlledger.Config{
+			URL: a.cfg.database(), Clock: a.clock, Logger: a.log, Seed: uint64(os.Getpid()), //nolint:gosec // a pid is not negative
+		})
+		if err != nil {
+			return fmt.Errorf("opening the ledger at %s: %w", obs.ScrubURL(a.cfg.database()), err)
+		}
+		return nil
+	})
+}
+
+// database is what a start waits for first.
+func (a *app) database() service {
+	return service{name: "the database at " + obs.ScrubURL(a.cfg.database()), log: a.log, missing: a.cfg.missing}
 }
 
 // pepper is the server's secret of key hashes: from the configuration, or from a
@@ -272,11 +289,20 @@ func (a *app) alternates(ctx context.Context, def gpu.Pool, declared []PoolSourc
 	return all, nil
 }
 
-func (a *app) queue() (queue.Queue, error) {
+// queue opens the queue, as soon as its Redis answers.
+func (a *app) queue(ctx context.Context) (queue.Queue, error) {
 	if a.cfg.embedded() {
 		return memqueue.New(a.log), nil
 	}
-	return asynqueue.New(asynqueue.Config{URL: a.cfg.Redis, Namespace: a.cfg.Deployment, Logger: a.log})
+	q, err := asynqueue.New(asynqueue.Config{URL: a.cfg.Redis, Namespace: a.cfg.Deployment, Logger: a.log})
+	if err != nil {
+		return nil, err
+	}
+	redis := service{name: "Redis at " + obs.ScrubURL(a.cfg.Redis.Reveal()), log: a.log, missing: a.cfg.missing}
+	if err := a.cfg.wait.await(ctx, redis, q.Ping); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
 }
 
 func (a *app) worker(q queue.Queue) (*worker.Worker, error) {

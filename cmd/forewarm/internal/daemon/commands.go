@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,7 @@ type flags struct {
 	config  string
 	listen  string
 	dataDir string
+	wait    patience
 }
 
 func (f *flags) add(cmd *cobra.Command) {
@@ -27,6 +30,12 @@ func (f *flags) add(cmd *cobra.Command) {
 
 func (f *flags) addListen(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.listen, "listen", "", "address of the API (default 127.0.0.1:8787)")
+}
+
+// addWait adds the patience of a start, unless the flag says otherwise.
+func (f *flags) addWait(cmd *cobra.Command, otherwise patience) {
+	f.wait = otherwise
+	cmd.Flags().Var(&f.wait, "wait-for-database", "how long to wait at the start for a database or Redis that cannot be reached; 0s: not at all, forever")
 }
 
 // read is the configuration: file, then environment, then flags.
@@ -41,6 +50,7 @@ func (f *flags) read() (Config, error) {
 	if f.listen != "" {
 		cfg.Listen = f.listen
 	}
+	cfg.wait = f.wait
 	return cfg, cfg.listen()
 }
 
@@ -53,93 +63,19 @@ func Commands(version string, save SaveContext) []*cobra.Command {
 	return []*cobra.Command{upCommand(version, save), serverCommand(version), workerCommand(version), migrateCommand()}
 }
 
-func serverCommand(version string) *cobra.Command {
-	var f flags
-	cmd := &cobra.Command{
-		Use: "server", Short: "Run the API alone (production: with FOREWARM_DATABASE and FOREWARM_REDIS)", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := f.read()
-			if err != nil {
-				return err
-			}
-			if cfg.Pepper.IsZero() {
-				return errors.New("FOREWARM_PEPPER is not set: a server without the pepper of forewarm migrate knows no key; give all of them the same")
-			}
-			return withApp(cmd.Context(), f, version, func(ctx context.Context, a *app) error {
-				if a.cfg.embedded() {
-					return errors.New("a server alone needs FOREWARM_REDIS, or nobody would do its work; forewarm up runs everything in one process")
-				}
-				if err := a.ready(ctx); err != nil {
-					return err
-				}
-				l, err := a.listenAPI(ctx)
-				if err != nil {
-					return err
-				}
-				s, err := a.server(nil)
-				if err != nil {
-					return err
-				}
-				a.log.Info("API is up", "address", l.Addr().String(), "ledger", a.cfg.masked())
-				return group(ctx, serve(l, s), s.Run)
-			})
-		},
-	}
-	f.add(cmd)
-	f.addListen(cmd)
-	return cmd
-}
-
-func workerCommand(version string) *cobra.Command {
-	var f flags
-	cmd := &cobra.Command{
-		Use: "worker", Short: "Run a worker alone (any number may run, each with its own data directory)", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			cfg, err := f.read()
-			if err != nil {
-				return err
-			}
-			release, err := hold(cfg.DataDir)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, release()) }()
-			return withApp(cmd.Context(), f, version, func(ctx context.Context, a *app) error {
-				if err := a.ready(ctx); err != nil {
-					return err
-				}
-				q, err := a.queue()
-				if err != nil {
-					return fmt.Errorf("opening the queue: %w", err)
-				}
-				w, err := a.worker(q)
-				if err != nil {
-					return errors.Join(err, q.Close())
-				}
-				actors := []actor{w.Run}
-				if a.cfg.MetricsListen != "" {
-					l, err := listen(ctx, a.cfg.MetricsListen)
-					if err != nil {
-						return errors.Join(err, q.Close())
-					}
-					a.log.Info("metrics are up", "address", l.Addr().String())
-					actors = append(actors, serve(l, a.metricsHandler()))
-				}
-				a.log.Info("worker is up", "ledger", a.cfg.masked())
-				return errors.Join(group(ctx, actors...), q.Close())
-			})
-		},
-	}
-	f.add(cmd)
-	return cmd
-}
-
 func migrateCommand() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use: "migrate", Short: "Bring the database's schema up to date, make the first key and the declared pools", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withApp(cmd.Context(), f, "", func(ctx context.Context, a *app) error {
+			cfg, err := f.read()
+			if err != nil {
+				return err
+			}
+			if err := cfg.sharesPepper(); err != nil && !cfg.ownDatabase() {
+				return err
+			}
+			return withApp(cmd.Context(), cfg, "", func(ctx context.Context, a *app) error {
 				key, err := a.prepare(ctx)
 				if err != nil {
 					return err
@@ -154,15 +90,12 @@ func migrateCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	f.addWait(cmd, patience(time.Minute))
 	return cmd
 }
 
 // withApp runs a part of the control plane and closes its ledger afterwards.
-func withApp(ctx context.Context, f flags, version string, run func(context.Context, *app) error) error {
-	cfg, err := f.read()
-	if err != nil {
-		return err
-	}
+func withApp(ctx context.Context, cfg Config, version string, run func(context.Context, *app) error) error {
 	a, err := newApp(ctx, cfg, "live")
 	if err != nil {
 		return err
@@ -174,6 +107,10 @@ func withApp(ctx context.Context, f flags, version string, run func(context.Cont
 // ready makes sure that the schema is this program's before work begins. Only
 // up and migrate change it.
 func (a *app) ready(ctx context.Context) error {
+	return a.cfg.wait.await(ctx, a.database(), a.fits)
+}
+
+func (a *app) fits(ctx context.Context) error {
 	have, want, err := a.store.SchemaVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("reaching the ledger: %w", err)
@@ -191,6 +128,20 @@ func (a *app) ready(ctx context.Context) error {
 	return a.checkPepper(ctx)
 }
 
+// sharesPepper refuses to make a pepper for a process that shares its database
+// with others: none of them would know the keys of another.
+func (c Config) sharesPepper() error {
+	if !c.Pepper.IsZero() {
+		return nil
+	}
+	return errors.New("FOREWARM_PEPPER is not set: give forewarm migrate, every server and every worker the same one, or no key that one makes is known " +
+		"to another. For a new installation, once: export FOREWARM_PEPPER=1:$(openssl rand -hex 32)")
+}
+
+// ownDatabase reports whether the database is a file of this machine, beside
+// which a pepper may be made.
+func (c Config) ownDatabase() bool { return strings.HasPrefix(c.database(), "sqlite://") }
+
 // checkPepper refuses to serve with a pepper under which no stored key is known.
 func (a *app) checkPepper(ctx context.Context) error {
 	err := a.ledger.CheckPepper(ctx)
@@ -201,12 +152,12 @@ func (a *app) checkPepper(ctx context.Context) error {
 }
 
 // listenAPI opens the address of the API with its bounds.
-func (a *app) listenAPI(ctx context.Context) (net.Listener, error) {
-	l, err := listen(ctx, a.cfg.Listen)
+func (c Config) listenAPI(ctx context.Context) (net.Listener, error) {
+	l, err := listen(ctx, c.Listen)
 	if err != nil {
 		return nil, err
 	}
-	bounded, err := a.cfg.bounded(l)
+	bounded, err := c.bounded(l)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

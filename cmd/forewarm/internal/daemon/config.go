@@ -49,6 +49,9 @@ type Config struct {
 	Provisioners []Provisioner `yaml:"provisioners"`
 	Pools        []Pool        `yaml:"pools"`
 
+	wait    patience          // for what the start needs
+	missing func(what string) // is told what is waited for; nil: nobody asks
+
 	file struct { // what was read, to name the line of what turns out wrong later
 		path string
 		data []byte

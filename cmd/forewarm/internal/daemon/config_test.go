@@ -82,8 +82,10 @@ func behaviour(t *testing.T, text string) string {
 	for i := range pools {
 		pools[i].ID, pools[i].CreatedAt = "", time.Time{}
 	}
-	q, err := a.queue()
-	require.NoError(t, err)
+	q, err := a.queue(t.Context())
+	if err != nil {
+		return "refused: " + err.Error()
+	}
 	require.NoError(t, q.Close())
 	found, err := filepath.Glob(filepath.Join(dir, "data", "*"))
 	require.NoError(t, err)
@@ -234,7 +236,7 @@ func leaves(t reflect.Type, at string) []string {
 // change.
 func TestTrapNEveryFlagCounts(t *testing.T) {
 	t.Parallel()
-	known := map[string]bool{"config": true, "data-dir": true, "listen": true, "demo": true}
+	known := map[string]bool{"config": true, "data-dir": true, "listen": true, "demo": true, "wait-for-database": true}
 	for _, cmd := range Commands("test", func(string, string, obs.Secret) error { return nil }) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			assert.True(t, known[f.Name], "--%s of %s: prove below that it counts", f.Name, cmd.Name())
@@ -245,11 +247,13 @@ func TestTrapNEveryFlagCounts(t *testing.T) {
 	cmd := &cobra.Command{}
 	f.add(cmd)
 	f.addListen(cmd)
-	require.NoError(t, cmd.ParseFlags([]string{"--data-dir", "/somewhere", "--listen", "127.0.0.1:1"}))
+	f.addWait(cmd, forever)
+	require.NoError(t, cmd.ParseFlags([]string{"--data-dir", "/somewhere", "--listen", "127.0.0.1:1", "--wait-for-database", "7s"}))
 	cfg, err := f.read()
 	require.NoError(t, err)
 	assert.Equal(t, "/somewhere", cfg.DataDir)
 	assert.Equal(t, "127.0.0.1:1", cfg.Listen)
+	assert.Equal(t, patience(7*time.Second), cfg.wait)
 	f.config = filepath.Join(t.TempDir(), "none.yaml")
 	_, err = f.read()
 	require.ErrorContains(t, err, "does not exist")

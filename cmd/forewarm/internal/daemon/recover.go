@@ -30,7 +30,7 @@ func RecoverCommand(version string, save SaveContext) *cobra.Command {
 			if err := cfg.hasPepper(); err != nil {
 				return err
 			}
-			return withApp(cmd.Context(), f, version, func(ctx context.Context, a *app) error {
+			return withApp(cmd.Context(), cfg, version, func(ctx context.Context, a *app) error {
 				return a.recoverKey(ctx, cmd, save)
 			})
 		},

@@ -104,7 +104,7 @@ func (a *app) run(ctx context.Context, save SaveContext, t *terminal, change fun
 	if err := a.checkPepper(ctx); err != nil {
 		return err
 	}
-	l, err := a.listenAPI(ctx)
+	l, err := a.cfg.listenAPI(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (a *app) run(ctx context.Context, save SaveContext, t *terminal, change fun
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	q, err := a.queue()
+	q, err := a.queue(ctx)
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the queue: %w", err), l.Close())
 	}

@@ -1,0 +1,138 @@
+//go:build services
+
+package main_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// behind is a service's URL at an address where nobody listens yet; come lets the
+// service be found there.
+func behind(t *testing.T, service string) (address string, come func()) {
+	t.Helper()
+	parsed, err := url.Parse(service)
+	require.NoError(t, err)
+	real, door := parsed.Host, freePort(t)
+	parsed.Host = door
+	return parsed.String(), func() {
+		l, err := net.Listen("tcp", door)
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, l.Close()) })
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go join(conn, real)
+			}
+		}()
+	}
+}
+
+// join passes on what both sides say, until one ends.
+func join(client net.Conn, address string) {
+	server, err := net.Dial("tcp", address)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	end := sync.OnceFunc(func() { _, _ = client.Close(), server.Close() })
+	go func() { defer end(); _, _ = io.Copy(server, client) }()
+	defer end()
+	_, _ = io.Copy(client, server)
+}
+
+// untilReady waits until a process answers what it serves once it works.
+func untilReady(t *testing.T, address, path string) {
+	t.Helper()
+	eventually(t, patience, func() string {
+		if code, text := answer(t, address, path); code != http.StatusOK {
+			return text
+		}
+		return ""
+	})
+}
+
+// Server and worker that start before PostgreSQL and Redis work once these come.
+func TestAStartFindsItsServicesLate(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.writeCloud(t)
+	database := postgres(t)
+	redisURL, _ := bell(t)
+	migrate := h.start(t, []string{"FOREWARM_DATABASE=" + database, pepperVariable}, "migrate", "--config", h.config())
+	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
+
+	lateDatabase, databaseComes := behind(t, database)
+	lateRedis, redisComes := behind(t, redisURL)
+	api, metrics := freePort(t), freePort(t)
+	env := []string{"FOREWARM_DATABASE=" + lateDatabase, "FOREWARM_REDIS=" + lateRedis, "FOREWARM_LISTEN=" + api, pepperVariable}
+	server := h.start(t, env, "server", "--config", h.config())
+	worker := h.start(t, append(env, "FOREWARM_METRICS_LISTEN="+metrics), "worker", "--config", h.config())
+	waits := func(address, what string) {
+		eventually(t, patience, func() string {
+			if code, text := answer(t, address, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "waiting for "+what) {
+				return text
+			}
+			return ""
+		})
+	}
+	waits(api, "the database")
+	waits(metrics, "the database")
+	databaseComes()
+	untilReady(t, api, "/readyz")
+	waits(metrics, "Redis at redis://")
+	redisComes()
+	untilReady(t, metrics, "/metrics")
+	require.Zero(t, worker.stop(t, ending), worker.errors.String())
+	require.Zero(t, server.stop(t, ending), server.errors.String())
+	require.Contains(t, worker.errors.String(), "waiting for Redis at redis://")
+	require.NotContains(t, worker.errors.String()+server.errors.String(), "password=")
+}
+
+// What PostgreSQL or Redis answers is final: nobody waits for another answer.
+func TestAStartEndsAtADefiniteError(t *testing.T) {
+	t.Parallel()
+	database := postgres(t)
+	redisURL, _ := bell(t)
+	changed := func(address string, change func(*url.URL)) string {
+		parsed, err := url.Parse(address)
+		require.NoError(t, err)
+		change(parsed)
+		return parsed.String()
+	}
+	wrong := func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), "hunter2") }
+	other := changed(database, func(u *url.URL) { u.Path = "/no_such_database" })
+	h := newHome(t)
+	for _, c := range []struct{ command, database, redis, says string }{
+		{"server", changed(database, wrong), redisURL, "password authentication failed"},
+		{"worker", changed(database, wrong), redisURL, "password authentication failed"},
+		{"migrate", changed(database, wrong), redisURL, "password authentication failed"},
+		{"server", other, redisURL, "does not exist"},
+		{"worker", other, redisURL, "does not exist"},
+		{"server", database, redisURL, "run forewarm migrate"},
+		{"worker", database, redisURL, "run forewarm migrate"},
+		{"migrate", database, redisURL, ""},
+		{"worker", database, changed(redisURL, wrong), "WRONGPASS"},
+	} {
+		env := []string{"FOREWARM_DATABASE=" + c.database, "FOREWARM_REDIS=" + c.redis, "FOREWARM_LISTEN=127.0.0.1:0", pepperVariable}
+		p := h.start(t, env, c.command, "--data-dir", h.data())
+		code := p.wait(t, patience)
+		said := p.errors.String()
+		require.Equal(t, c.says != "", code == 1, "%s: %d %s", c.command, code, said)
+		require.Contains(t, said, c.says, c.command)
+		require.NotContains(t, said, "hunter2", c.command)
+		require.NotContains(t, said, "waiting for", c.command)
+		require.NotContains(t, said, "forewarm up", c.command)
+	}
+}
