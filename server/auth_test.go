@@ -98,7 +98,7 @@ func (w *world) from(address, key, method, path string, headers ...string) *http
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	w.server.ServeHTTP(out, r)
+	w.handler.ServeHTTP(out, r)
 	return out
 }
 

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -77,19 +79,43 @@ func (s *Server) checkBody(c *gin.Context) {
 		}
 		return
 	}
-	if !isJSON(c.GetHeader("Content-Type")) {
+	if !isJSON(c.Request) {
 		abort(c, problem.New(contract.CodeUnsupportedMediaType, "The body must be JSON.").
 			Fix("Send the header Content-Type: application/json", ""))
 		return
 	}
-	if p := checkJSON(data); p != nil {
+	p := checkJSON(data)
+	if p == nil && c.Request.Method == http.MethodPatch {
+		p = checkPatch(data)
+	}
+	if p != nil {
 		abort(c, p)
 	}
 }
 
-func isJSON(contentType string) bool {
+// isJSON reports whether the body is said to be what the method takes. What
+// PATCH takes is a merge patch (RFC 7396), by either name.
+func isJSON(r *http.Request) bool {
+	contentType := r.Header.Get("Content-Type")
 	kind, _, err := mime.ParseMediaType(contentType)
-	return contentType == "" || err == nil && kind == "application/json"
+	return contentType == "" || err == nil && (kind == "application/json" || r.Method == http.MethodPatch && kind == api.MergePatch)
+}
+
+// checkPatch refuses null, with which a merge patch takes a field away: no field
+// that can be patched can be missing, and to take null for "as it is" would be to
+// do something else than was asked.
+func checkPatch(data []byte) *problem.Problem {
+	var fields map[string]any
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil // no object: told as any wrong body
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if fields[name] == nil {
+			return problem.Invalid(name, "must not be null: it cannot be taken away", "").
+				Fix("Leave it out to keep it as it is, or send another value", "")
+		}
+	}
+	return nil
 }
 
 // checkJSON walks through the tokens and reports the first thing wrong with its

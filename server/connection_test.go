@@ -62,7 +62,7 @@ func (p *pipes) dial() net.Conn {
 func (w *world) inMemory() *pipes {
 	w.t.Helper()
 	p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-	srv := httpx.NewServer("", w.server)
+	srv := httpx.NewServer("", w.handler)
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(p) }()
 	w.t.Cleanup(func() {
@@ -147,7 +147,7 @@ func TestADeadlineOfABodyEndsWithIt(t *testing.T) {
 	w := newWorld(t, func(c *server.Config) { c.Timeouts.Body = 500 * time.Millisecond })
 	w.pool()
 	s := httptest.NewUnstartedServer(nil)
-	s.Config = httpx.NewServer("", w.server)
+	s.Config = httpx.NewServer("", w.handler)
 	s.Start()
 	t.Cleanup(s.Close)
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Listener.Addr().String())

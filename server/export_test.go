@@ -1,9 +1,21 @@
 package server
 
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Description is the API's in memory.
+func (s *Server) Description() *huma.OpenAPI { return s.doc }
+
 // Routes lists method and pattern of everything that is registered.
 func (s *Server) Routes() []string {
 	var out []string
 	for _, r := range s.engine.Routes() {
+		if r.Method == http.MethodHead {
+			continue // is GET's
+		}
 		out = append(out, r.Method+" "+r.Path)
 	}
 	return out

@@ -15,10 +15,16 @@ import (
 	"github.com/forewarm/forewarm/server/api"
 )
 
+// The media types of the API's description.
+const (
+	openAPIInJSON = "application/vnd.oai.openapi+json"
+	openAPIInYAML = "application/vnd.oai.openapi"
+)
+
 // OpenAPI returns the description of the API in YAML, made from the code's
 // types. contract/openapi.yaml is this text.
 func OpenAPI() ([]byte, error) {
-	doc := api.Register(newEngine(), api.Config{Ledger: &ledger.Ledger{}, Clock: clock.System{}})
+	doc := api.Register(newEngine(), api.Config{Ledger: &ledger.Ledger{}, Clock: clock.System{}, Beside: systemOperations()})
 	return doc.YAML()
 }
 
@@ -27,7 +33,7 @@ func (s *Server) openAPIJSON(c *gin.Context) {
 	if err != nil {
 		panic(err)
 	}
-	c.Data(http.StatusOK, "application/vnd.oai.openapi+json; version=3.1", text)
+	c.Data(http.StatusOK, openAPIInJSON+"; version=3.1", text)
 }
 
 func (s *Server) openAPIYAML(c *gin.Context) {
@@ -35,7 +41,7 @@ func (s *Server) openAPIYAML(c *gin.Context) {
 	if err != nil {
 		panic(err)
 	}
-	c.Data(http.StatusOK, "application/vnd.oai.openapi; version=3.1", text)
+	c.Data(http.StatusOK, openAPIInYAML+"; version=3.1", text)
 }
 
 //go:embed docs.html

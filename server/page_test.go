@@ -33,7 +33,7 @@ func (w *world) browse(method, path, form string, cookies []*http.Cookie, header
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	w.server.ServeHTTP(out, r)
+	w.handler.ServeHTTP(out, r)
 	return out
 }
 

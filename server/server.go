@@ -190,7 +190,7 @@ func (s *Server) routes() {
 	e.Use(s.guardConnection, s.identify, s.recover, s.securityHeaders, s.checkHost, s.countOpen, s.checkText, s.authorize, s.checkBody, s.deadline)
 	s.doc = api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
-		Minter: auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random}, KeyLife: s.cfg.KeyLife,
+		Minter: auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random}, KeyLife: s.cfg.KeyLife, Beside: systemOperations(),
 		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(), Simulation: s.cfg.Simulation},
 	})
 	s.system()
@@ -202,6 +202,7 @@ func (s *Server) routes() {
 			Logins: auth.NewLimiter(s.cfg.Limits.Logins, s.cfg.Clock),
 		},
 	})
+	answerHead(e)
 	e.NoRoute(notFound)
 	e.NoMethod(methodNotAllowed)
 }

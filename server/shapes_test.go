@@ -21,7 +21,7 @@ import (
 func (w *world) onWire() (dial func() *line) {
 	w.t.Helper()
 	s := httptest.NewUnstartedServer(nil)
-	s.Config = httpx.NewServer("", w.server)
+	s.Config = httpx.NewServer("", w.handler)
 	s.Start()
 	w.t.Cleanup(s.Close)
 	return func() *line {

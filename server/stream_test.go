@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // listen serves the world over a real connection.
 func (w *world) listen() *httptest.Server {
 	w.t.Helper()
-	s := httptest.NewServer(w.server)
+	s := httptest.NewServer(w.handler)
 	w.t.Cleanup(s.Close)
 	return s
 }

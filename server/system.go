@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -17,4 +18,42 @@ func (s *Server) system() {
 	s.engine.GET("/openapi.json", s.openAPIJSON)
 	s.engine.GET("/openapi.yaml", s.openAPIYAML)
 	s.engine.GET("/docs", s.docs)
+}
+
+// answerHead lets every route that answers GET answer HEAD, which probes and
+// proxies ask with. net/http leaves the body out.
+func answerHead(e *gin.Engine) {
+	for _, r := range e.Routes() {
+		if r.Method == http.MethodGet {
+			e.HEAD(r.Path, r.HandlerFunc)
+		}
+	}
+}
+
+// nobody is the security of an operation that looks at no key.
+var nobody = []map[string][]string{{}}
+
+// systemOperations describes the routes that are not under /v1, less the page's,
+// which are for a browser.
+func systemOperations() []huma.Operation {
+	return []huma.Operation{
+		systemOperation("/healthz", "health", "Whether the process answers", "text/plain", nobody),
+		systemOperation("/readyz", "readiness", "Whether this instance can do its work; 503 says in a line of text what keeps it from it", "text/plain", nobody),
+		systemOperation("/metrics", "metrics", "Metrics in Prometheus' text format; to operators, unless the configuration opens them", "text/plain", nil),
+		systemOperation("/openapi.json", "openapiJSON", "This document in JSON", openAPIInJSON, nobody),
+		systemOperation("/openapi.yaml", "openapiYAML", "This document in YAML", openAPIInYAML, nobody),
+		systemOperation("/docs", "docs", "The list of routes, for people", "text/html", nobody),
+	}
+}
+
+func systemOperation(path, id, summary, mediaType string, security []map[string][]string) huma.Operation {
+	text := map[string]*huma.MediaType{mediaType: {Schema: &huma.Schema{Type: huma.TypeString}}}
+	op := huma.Operation{
+		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{"system"}, Security: security,
+		DefaultStatus: http.StatusOK, Responses: map[string]*huma.Response{"200": {Description: "OK", Content: text}},
+	}
+	if path == "/readyz" {
+		op.Responses["503"] = &huma.Response{Description: "Not ready: why", Content: text}
+	}
+	return op
 }

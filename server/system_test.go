@@ -64,7 +64,7 @@ func (w *world) host(name, path string) int {
 	w.t.Helper()
 	r, out := newRequest(http.MethodGet, path, "")
 	r.Host = name
-	w.server.ServeHTTP(out, r)
+	w.handler.ServeHTTP(out, r)
 	return out.Code
 }
 

@@ -33,7 +33,11 @@ func (s *Server) authorize(c *gin.Context) {
 	if c.FullPath() == "" {
 		return // there is no route: NoRoute and NoMethod say so
 	}
-	policy, ok := auth.Policies[c.Request.Method+" "+c.FullPath()]
+	method := c.Request.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	policy, ok := auth.Policies[method+" "+c.FullPath()]
 	if c.FullPath() == "/metrics" && s.cfg.OpenMetrics {
 		policy.Public = true
 	}

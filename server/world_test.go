@@ -37,9 +37,11 @@ type world struct {
 	clock  *clock.Manual
 	ledger *ledger.Ledger
 	server *server.Server
-	minter auth.Minter
-	log    *bytes.Buffer
-	keys   map[string]string // by name
+	// handler is the server, compared with its description at every exchange.
+	handler http.Handler
+	minter  auth.Minter
+	log     *bytes.Buffer
+	keys    map[string]string // by name
 }
 
 // unlimited takes rate limits out of the way of tests that are about something
@@ -75,6 +77,7 @@ func newWorld(t *testing.T, change ...func(*server.Config)) *world {
 	w.keys["root"] = secret.Reveal()
 	w.server, err = server.New(cfg)
 	require.NoError(t, err)
+	w.handler = described{t, w.server.Description(), w.server}
 	return w
 }
 
@@ -93,7 +96,7 @@ func (w *world) send(key, method, path, body string, headers ...string) *httptes
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	out := httptest.NewRecorder()
-	w.server.ServeHTTP(out, r)
+	w.handler.ServeHTTP(out, r)
 	return out
 }
 

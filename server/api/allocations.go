@@ -26,7 +26,7 @@ func (a *API) allocations() {
 }
 
 func (a *API) createAllocation(ctx context.Context, in *struct {
-	Idempotency
+	KeyRequired
 	DryRun bool   `query:"dry_run" doc:"Answer what would happen and change nothing."`
 	Prefer string `header:"Prefer" maxLength:"64" doc:"wait=30 holds the answer for up to so many seconds, at most 55, until the GPUs are there; Preference-Applied says how many."`
 	Body   contract.AllocationCreate

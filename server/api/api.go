@@ -38,6 +38,9 @@ type Config struct {
 	// KeyLife is how long a person's key works that is made without a word of its
 	// end.
 	KeyLife time.Duration
+	// Beside are operations that somebody else answers, to be described with the
+	// API's own.
+	Beside []huma.Operation
 }
 
 // API holds the operations.
@@ -73,7 +76,12 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	a.recovery()
 	a.deletions()
 	a.audit()
-	return a.huma.OpenAPI()
+	doc := a.huma.OpenAPI()
+	for _, op := range cfg.Beside {
+		doc.AddOperation(&op)
+	}
+	complete(doc)
+	return doc
 }
 
 // describe is what the document says of the API as a whole.
@@ -82,7 +90,10 @@ func describe() huma.Config {
 	c.CreateHooks, c.OpenAPIPath, c.DocsPath, c.SchemasPath = nil, "", "", ""
 	c.RejectUnknownQueryParameters = true
 	c.Transformers = []huma.Transformer{locateProblem}
-	c.Info.Description = "GPU capacity that is warm before it is asked for. Every failure is a problem document (RFC 9457)."
+	c.Info.Description = "GPU capacity that is warm before it is asked for. Every failure is a problem document (RFC 9457). " +
+		"Every path with GET answers HEAD like it, without the body; a method that a path does not have is answered with 405 and Allow. " +
+		"An operation that does not take an Idempotency-Key ignores one."
+	c.Servers = []*huma.Server{{URL: "/", Description: "The server that gave you this document, or where you reach your own"}}
 	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "http", Scheme: "bearer", BearerFormat: "gpa_<env>_<id>_<secret>_<checksum>"},
@@ -113,7 +124,7 @@ type operation struct {
 func handle[I, O any](a *API, op operation, h func(context.Context, *I) (*O, error)) {
 	huma.Register(a.huma, huma.Operation{
 		OperationID: op.id, Method: op.method, Path: "/v1" + op.path, Summary: op.summary, Tags: []string{op.tag},
-		DefaultStatus: op.status, Metadata: map[string]any{problem.FieldsKey: bodyFields(reflect.TypeFor[I]())},
+		DefaultStatus: op.status, Metadata: metadata(reflect.TypeFor[I]()),
 	}, func(ctx context.Context, in *I) (*O, error) {
 		asked, _ := pathID(in)
 		name := asked.String()
@@ -154,6 +165,12 @@ func (a *API) fail(ctx context.Context, op operation, asked string, err error) e
 	}
 	a.name(ctx, op, p)
 	return p
+}
+
+// metadata is what the type of an input says beyond huma's tags.
+func metadata(input reflect.Type) map[string]any {
+	_, required := input.FieldByName("KeyRequired")
+	return map[string]any{problem.FieldsKey: bodyFields(input), keyRequired: required}
 }
 
 // bodyFields lists the names that may occur in an input's body, at any depth.

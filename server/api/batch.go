@@ -33,17 +33,18 @@ func (a *API) batches() {
 	huma.Register(a.huma, huma.Operation{
 		OperationID: "createReservations", Method: http.MethodPost, Path: BatchPath, Tags: []string{"bookings"},
 		Summary: "Get up to 10,000 promises at once", MaxBodyBytes: MaxBatchBody, SkipValidateBody: true,
+		Metadata:    map[string]any{keyRequired: true},
 		Description: "A JSON array, or one JSON object on each line. All that is booked is booked in one transaction, in the given order; a refused request does not stop the others.",
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json":     {Schema: &huma.Schema{Type: huma.TypeArray, Items: schema}},
 			"application/x-ndjson": {Schema: schema},
 		}},
 	}, func(ctx context.Context, in *struct {
-		Idempotency
+		KeyRequired
 		RawBody []byte
 	},
 	) (*Made[contract.BatchResults], error) {
-		out, err := a.createReservations(ctx, in.Idempotency, in.RawBody)
+		out, err := a.createReservations(ctx, in.KeyRequired, in.RawBody)
 		if err != nil {
 			return nil, a.fail(ctx, operation{id: "createReservations"}, "", err)
 		}
@@ -51,7 +52,7 @@ func (a *API) batches() {
 	})
 }
 
-func (a *API) createReservations(ctx context.Context, in Idempotency, body []byte) (*Made[contract.BatchResults], error) {
+func (a *API) createReservations(ctx context.Context, in KeyRequired, body []byte) (*Made[contract.BatchResults], error) {
 	if err := in.require(); err != nil {
 		return nil, err
 	}

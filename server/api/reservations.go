@@ -25,7 +25,7 @@ func (a *API) reservations() {
 }
 
 func (a *API) createReservation(ctx context.Context, in *struct {
-	Idempotency
+	KeyRequired
 	DryRun bool `query:"dry_run" doc:"Answer what would happen and change nothing."`
 	Body   contract.ReservationCreate
 },
@@ -138,7 +138,7 @@ func (a *API) cancelReservation(ctx context.Context, in *struct {
 
 func (a *API) claimReservation(ctx context.Context, in *struct {
 	ByID
-	Idempotency
+	KeyRequired
 	DryRun bool   `query:"dry_run" doc:"Answer what would happen and change nothing."`
 	Prefer string `header:"Prefer" maxLength:"64" doc:"As of createAllocation."`
 	Body   contract.Claim

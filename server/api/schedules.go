@@ -35,7 +35,7 @@ func (a *API) schedules() {
 }
 
 func (a *API) createSchedule(ctx context.Context, in *struct {
-	Idempotency
+	KeyRequired
 	Body contract.ScheduleCreate
 },
 ) (*Made[contract.Schedule], error) {

@@ -74,8 +74,11 @@ func (m Match) version() (int, error) {
 	return v, nil
 }
 
+// KeyRequired is the idempotency key of a request that is refused without one.
+type KeyRequired struct{ Idempotency }
+
 // require demands an idempotency key of a request that spends money.
-func (i Idempotency) require() error {
+func (i KeyRequired) require() error {
 	if i.Key != "" {
 		return nil
 	}

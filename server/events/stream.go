@@ -37,6 +37,9 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, fil
 	conn := http.NewResponseController(w)
 	out := writer{w: w, conn: conn, flush: conn.Flush, lines: strings.Contains(r.Header.Get("Accept"), lines)}
 	out.begin()
+	if r.Method == http.MethodHead {
+		return
+	}
 	scope, holds, err := viewer(r.Context())
 	if err != nil {
 		out.end(filter.After, err)
