@@ -38,6 +38,7 @@ type SourceState struct {
 	BootP95Seconds   float64   `json:"boot_p95_seconds"`
 	BootSamples      int       `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
 	BlockedUntil     time.Time `json:"blocked_until,omitzero" doc:"It had nothing; it is not asked before."`
+	Stopped          string    `json:"stopped,omitempty" doc:"The fault that two machines in a row showed at the health gate; it is not asked until the pool is edited."`
 }
 
 // PoolSource is another place where a pool's machines can be had.

@@ -334,12 +334,15 @@ var lacking = map[string]string{
 	plan.LacksDevices: "the lease before is not given back; it is not over",
 	plan.LacksLeave:   "warming on a guess is paused; nothing is asked for",
 	plan.HeldRefused:  "the provider had nothing; no node is asked for",
+	plan.HeldUnfit:    "the last machines had the same fault at the health gate, so none is asked for until an operator edits the pool",
 	plan.HeldTrial:    "after many failures one node is tried first, and another is asked for when it is ready",
 	plan.HeldCapped:   "as many nodes were asked for lately as max_creates allows, and served nobody; this one is not asked for",
 }
 
 func (e *explained) evidence(o plan.Obstacle) string {
 	switch {
+	case o.Node == nil && o.Code == plan.HeldUnfit:
+		return fmt.Sprintf("slot %d; %d machines in a row: %s", o.Slot, e.state.Pool.UnfitInRow, e.state.Pool.Unfit)
 	case o.Node == nil && o.Code == plan.HeldCapped:
 		limit, window := plan.Creates(e.state.Pool.Pool)
 		return fmt.Sprintf("slot %d; %d of at most %d in %s", o.Slot, e.state.Pool.Created.Sum(window, e.At), limit, window)

@@ -67,6 +67,10 @@ func (n Notice) text() string {
 	}
 }
 
+// kindFaults are faults that a machine has because all of its kind have them:
+// buying another one mends nothing.
+var kindFaults = map[string]bool{"gpu_model": true, "gpu_count": true, "gpu_memory": true}
+
 // giveUpBoot removes a booting node, which counts against its source like a
 // refusal.
 func (u *unit) giveUpBoot(p *poolUnit, n node.Node, g Guard, reason string) error {
@@ -75,7 +79,13 @@ func (u *unit) giveUpBoot(p *poolUnit, n node.Node, g Guard, reason string) erro
 		return err
 	}
 	u.task(TaskDeleteNode, n.ID, u.now())
-	u.failed(p, n, u.cfg.StockOut)
+	if !kindFaults[reason] {
+		u.failed(p, n, u.cfg.StockOut)
+	} else if u.unfit(p, n, reason) {
+		u.event(Event{Type: "pool.stopped", Subject: p.Pool.ID, PoolID: p.Pool.ID, Reason: reason,
+			Message: fmt.Sprintf("no more machines are asked of %s: two in a row did not pass the health gate (%s); "+
+				"forewarm pools edit %s, with any change, has it asked again", n.Source.Provisioner, reason, p.Pool.Name)})
+	}
 	return u.tx.Finish(g, time.Time{}, "")
 }
 

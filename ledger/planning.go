@@ -242,6 +242,15 @@ func (u *unit) failed(p *poolUnit, n node.Node, ttl time.Duration) {
 	p.putPool(next)
 }
 
+// unfit is failed for a machine with a fault of its kind. It reports whether that
+// stopped its source now.
+func (u *unit) unfit(p *poolUnit, n node.Node, fault string) bool {
+	next, before := p.Pool, p.Pool.Of(p.Pool.Pool, n.Source).Stopped()
+	next.Learned = next.Learned.FailedGate(next.Pool, n.Source, n.RequestedAt, u.now(), u.cfg.StockOut, fault)
+	p.putPool(next)
+	return before == "" && next.Of(next.Pool, n.Source).Stopped() != ""
+}
+
 func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
 	r, ok := p.reservation(a.Subject)
 	if !ok {

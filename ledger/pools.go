@@ -49,6 +49,7 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prio
 // change while any exist. A pool may become smaller than what is promised in it:
 // the planner moves those promises, or flags them until the pool grows again. A
 // share cannot be cut below what its workload has booked: that is *ShareTakenError.
+// Sources that were stopped because of unfit machines are asked again.
 // ErrConflict means that version is not the current one.
 func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool)) (Pool, error) {
 	return l.updatePool(ctx, actor, idOrName, version, change, false)
@@ -88,7 +89,7 @@ func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, v
 			return taken
 		}
 		out = p.Pool
-		out.Pool = def
+		out.Pool, out.Learned = def, out.RetryStopped(def)
 		p.putPool(out)
 		u.wakePlan(def.ID)
 		u.event(Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name + taken.overhang()})

@@ -91,6 +91,7 @@ func TestTheHealthGateStopsAnIllMachine(t *testing.T) {
 			w.drive(20 * time.Minute)
 			require.NotContains(t, w.history(), "node.ready")
 			cloud.change = nil
+			w.updatePool(func(*gpu.Pool) {}) // what all of a kind have stops the buying until a person comes
 			w.drive(10 * time.Minute)
 			require.Equal(t, allocation.Active, w.allocation(a.ID).State())
 			require.Len(t, w.cloud.LivePerNode(), 1, "ill machines are left")

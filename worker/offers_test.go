@@ -10,6 +10,7 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
 )
 
 // Once a worker has said what its provisioners offer, a pool of machines that
@@ -69,4 +70,36 @@ func TestANodeThatNobodyCanMake(t *testing.T) {
 	require.Len(t, nodes, 1)
 	require.Equal(t, node.Failed, nodes[0].State())
 	require.Equal(t, "no_provisioner", nodes[0].Reason)
+}
+
+// Two machines in a row with a fault of their kind are enough: the third would
+// have it, too. The pool says why, and an edit has it asked again.
+func TestUnfitMachinesStopTheBuying(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	wrong := illnesses["gpu_model"]
+	sick := &ill{Provisioner: w.cloud, change: wrong}
+	w.dress = func(provisioners.Provisioner) provisioners.Provisioner { return sick }
+	w.start(parts{})
+	r := w.reserve(4*time.Minute, 12*time.Hour)
+	w.drive(8 * time.Hour)
+	require.Len(t, w.nodes(), 2, "a third would cost as much")
+	pool := fetch(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("a100") })
+	require.Equal(t, "gpu_model", pool.Stopped())
+	require.Contains(t, w.history(), "pool.stopped")
+	told, err := w.ledger.ExplainReservation(t.Context(), w.actor, r.ID)
+	require.NoError(t, err)
+	var codes []string
+	for _, b := range told.Blockers {
+		codes = append(codes, b.Code)
+	}
+	require.Contains(t, codes, plan.HeldUnfit)
+	require.Nil(t, told.Wait, "nobody knows when a person comes")
+
+	sick.change = nil
+	_, err = w.ledger.UpdatePool(t.Context(), w.actor, "a100", pool.Version, func(*gpu.Pool) {})
+	require.NoError(t, err)
+	w.drive(3 * time.Minute)
+	require.Len(t, w.nodes(), 3)
+	require.Equal(t, node.Ready, w.nodes()[2].State())
 }

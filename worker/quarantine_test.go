@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/provisioners"
 )
 
 // keep has an operator keep the first node for inspection.
@@ -92,13 +93,15 @@ func TestPromisesLeaveAQuarantinedNode(t *testing.T) {
 func TestAKeptNodeThatIsUnfitDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	sick := &ill{Provisioner: w.cloud}
+	w.dress = func(provisioners.Provisioner) provisioners.Provisioner { return sick }
 	w.start(parts{})
 	a := w.ask()
 	w.drive(5 * time.Minute)
 	_, err := w.ledger.Release(t.Context(), w.actor, a.ID)
 	require.NoError(t, err)
 	n := w.keep()
-	w.updatePool(func(p *gpu.Pool) { p.Model = "h100-80g" })
+	sick.change = illnesses["gpu_model"]
 	_, err = w.ledger.ResumeNode(t.Context(), w.actor, n.ID)
 	require.NoError(t, err)
 	w.drive(10 * time.Minute)

@@ -9,6 +9,7 @@ import (
 // Codes of what keeps the planner from asking for a node.
 const (
 	HeldRefused = "provider_refused" // the provider had nothing, or what it made was unfit
+	HeldUnfit   = "machines_unfit"   // two in a row had one fault: nothing is asked for until a person says so
 	HeldTrial   = "provider_tried"   // after many failures one node is tried before others are asked for
 	HeldCapped  = "creation_capped"  // too many were asked for that served nobody
 )
@@ -24,7 +25,10 @@ type Withheld struct {
 // explanation go by it.
 func (f Facts) held() []string {
 	var codes []string
-	if !f.reached(f.BlockedUntil) || f.Breaker == Open {
+	switch {
+	case f.Unfit != "":
+		codes = append(codes, HeldUnfit)
+	case !f.reached(f.BlockedUntil) || f.Breaker == Open:
 		codes = append(codes, HeldRefused)
 	}
 	if f.Breaker == HalfOpen && f.Coming > 0 {
@@ -42,7 +46,7 @@ func (c *computation) create(slot int, because string) bool {
 	limit, window := Creates(c.Pool)
 	f := Facts{
 		For: because, Standing: c.slotStanding(slot).String(), Coming: c.creating, Breaker: s.Breaker(c.policy.BreakAfter, c.now),
-		BlockedUntil: s.BlockedUntil, Recent: s.Created.Sum(window, c.now) + c.created, Cap: limit,
+		BlockedUntil: s.BlockedUntil, Unfit: s.Stopped(), Recent: s.Created.Sum(window, c.now) + c.created, Cap: limit,
 		Odds: s.Odds(c.now), Failures: s.Failures, Boot50: c.boot50, Lead: c.boot95, Guard: c.policy.Guard,
 	}
 	if c.judge(Action{Kind: BootNode, Slot: slot, Facts: f}) {

@@ -45,6 +45,7 @@ type Facts struct {
 	Coming       int           `json:"coming,omitempty"`       // nodes on their way
 	Breaker      Breaker       `json:"breaker,omitempty"`      // of the pool
 	BlockedUntil time.Time     `json:"blocked_until,omitzero"` // nothing is asked of the provider before
+	Unfit        string        `json:"unfit,omitempty"`        // the fault because of which nothing is asked for any more
 	Failures     int           `json:"failures,omitempty"`     // nodes in a row that never became ready
 	Odds         float64       `json:"odds,omitempty"`         // that the provider has a node
 	Recent       int           `json:"recent,omitempty"`       // creates, or removals, in the policy's window

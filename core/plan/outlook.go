@@ -97,7 +97,7 @@ func (c *computation) unasked(slot int) []Obstacle {
 	var all []Obstacle
 	for _, code := range c.withheld[i].Codes {
 		lacks := Obstacle{Code: code, Slot: slot, Until: c.withheld[i].Until}
-		if code == HeldTrial {
+		if code == HeldTrial || code == HeldUnfit {
 			lacks.Until = time.Time{}
 		}
 		all = append(all, lacks)

@@ -70,6 +70,27 @@ func (l Learned) Refused(p gpu.Pool, s gpu.Source, asked, now time.Time, ttl tim
 	})
 }
 
+// FailedGate returns what is learned after a machine that was asked of the source at
+// asked did not pass the health gate: see Supply.FailedGate.
+func (l Learned) FailedGate(p gpu.Pool, s gpu.Source, asked, now time.Time, ttl time.Duration, fault string) Learned {
+	return l.change(p, s, func(k SourceLearned) SourceLearned {
+		return SourceLearned{Boot: k.Boot, Supply: k.Supply.FailedGate(asked, now, ttl, fault)}
+	})
+}
+
+// RetryStopped returns what is learned after a person changed the pool: sources
+// that were stopped are asked again.
+func (l Learned) RetryStopped(p gpu.Pool) Learned {
+	for _, s := range p.Sources() {
+		if known := l.Of(p, s); known.Stopped() != "" {
+			l = l.change(p, s, func(k SourceLearned) SourceLearned {
+				return SourceLearned{Boot: k.Boot, Supply: k.Supply.retry()}
+			})
+		}
+	}
+	return l
+}
+
 func (l Learned) change(p gpu.Pool, s gpu.Source, to func(SourceLearned) SourceLearned) Learned {
 	next := to(l.Of(p, s))
 	if s.Key() == p.Source().Key() {

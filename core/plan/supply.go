@@ -16,6 +16,10 @@ type Supply struct {
 	Hours        []Odds    // by the hour of the day, UTC; empty until something is known
 	Created      Window    // nodes that were asked for and have not served anybody
 	Removed      Window    // nodes that were given up because nobody needed them
+	// Unfit is what was wrong with the last machines that did not pass the health
+	// gate, a code, and UnfitInRow how many in a row had it; see Stopped.
+	Unfit      string
+	UnfitInRow int
 }
 
 // Odds is a Beta posterior's counts of nodes that were given and refused. They
@@ -64,8 +68,7 @@ func (s Supply) Odds(t time.Time) float64 {
 // Ready returns the supply after a node became ready: whatever was wrong is over.
 func (s Supply) Ready(now time.Time) Supply {
 	s = s.count(now, 1, 0)
-	s.Failures, s.Blocks, s.BlockedUntil = 0, 0, time.Time{}
-	return s
+	return s.retry()
 }
 
 // Failed returns the supply after a node that was asked for at asked was refused,
@@ -80,6 +83,43 @@ func (s Supply) Failed(asked, now time.Time, ttl time.Duration) Supply {
 	}
 	s.BlockedUntil = now.Add(ttl << min(s.Blocks, maxBlocks))
 	s.Blocks++
+	return s
+}
+
+const (
+	// stopAfter is how many machines in a row with one fault are enough: the next
+	// would have it, too, and cost as much.
+	stopAfter = 2
+	// untilRetried is as long as for ever, and a time that can be stored.
+	untilRetried = 100 * 365 * 24 * time.Hour
+)
+
+// FailedGate is Failed for a machine that did not pass the health gate because of
+// a fault that its kind has. The second in a row stops the source: nothing is
+// asked of it until Learned.RetryStopped.
+func (s Supply) FailedGate(asked, now time.Time, ttl time.Duration, fault string) Supply {
+	s = s.Failed(asked, now, ttl)
+	if s.Unfit != fault {
+		s.Unfit, s.UnfitInRow = fault, 0
+	}
+	if s.UnfitInRow++; s.Stopped() != "" {
+		s.BlockedUntil = now.Add(untilRetried)
+	}
+	return s
+}
+
+// Stopped is the fault because of which nothing is asked for any more; empty
+// where something is.
+func (s Supply) Stopped() string {
+	if s.UnfitInRow < stopAfter {
+		return ""
+	}
+	return s.Unfit
+}
+
+// retry returns the supply when whatever was wrong is over.
+func (s Supply) retry() Supply {
+	s.Failures, s.Blocks, s.BlockedUntil, s.Unfit, s.UnfitInRow = 0, 0, time.Time{}, "", 0
 	return s
 }
 

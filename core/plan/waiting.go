@@ -15,6 +15,11 @@ import (
 // Wait; false when it does not wait: it is over, in use or ready, its time has not
 // come, or it ends before there is a place.
 func (o *Outlook) Waiting(id string) (WaitFacts, bool) {
+	f, waits := o.waiting(id)
+	return f, waits && (f.Missing == 0 || o.c.Supply.Stopped() == "") // nobody knows when a person comes
+}
+
+func (o *Outlook) waiting(id string) (WaitFacts, bool) {
 	c := o.c
 	if a, ok := o.allocation(id); ok {
 		return c.waitOn(o.slots(id, a.Slots), a.Shape.PerNode, a.ID), a.State() == allocation.Pending

@@ -70,7 +70,7 @@ func learned() plan.Learned {
 	return plan.Learned{
 		Boot: plan.BootTimes{Prior50: time.Second, Prior95: 2 * time.Second, Faded: 5, Seen: []time.Duration{3 * time.Microsecond, time.Minute}},
 		Supply: plan.Supply{
-			BlockedUntil: day.Add(time.Hour), Failures: 2, Blocks: 1, Hours: []plan.Odds{{Given: 1.5, Refused: 0.125, At: day}, {}},
+			BlockedUntil: day.Add(time.Hour), Failures: 2, Blocks: 1, Unfit: "gpu_model", UnfitInRow: 2, Hours: []plan.Odds{{Given: 1.5, Refused: 0.125, At: day}, {}},
 			Created: plan.Window{Since: day, Before: 1, Count: 2}, Removed: plan.Window{Since: day.Add(time.Second), Before: 3, Count: 4},
 		},
 		Arrivals: plan.Arrivals{Until: day, Open: 0.25, Taken: []float64{1.25, 0}, Hours: []float64{2.5, 1}},

@@ -21,6 +21,8 @@ type learnedText struct {
 	Blocked  int64        `json:"blocked,omitempty"`
 	Failures int          `json:"failures,omitempty"`
 	Blocks   int          `json:"blocks,omitempty"`
+	Unfit    string       `json:"unfit,omitempty"`
+	InRow    int          `json:"unfit_in_row,omitempty"`
 	Odds     []oddsText   `json:"odds,omitempty"` // by the hour of the day
 	Created  [3]int64     `json:"created"`        // since, before, count
 	Removed  [3]int64     `json:"removed"`
@@ -50,7 +52,8 @@ type oddsText struct {
 func learnedToText(l plan.Learned) learnedText {
 	t := learnedText{
 		Form: learnedForm, Prior: [2]int64{l.Boot.Prior50.Microseconds(), l.Boot.Prior95.Microseconds()}, Faded: l.Boot.Faded,
-		Blocked: micros(l.BlockedUntil), Failures: l.Failures, Blocks: l.Blocks, Created: packWindow(l.Created), Removed: packWindow(l.Removed),
+		Blocked: micros(l.BlockedUntil), Failures: l.Failures, Blocks: l.Blocks, Unfit: l.Unfit, InRow: l.UnfitInRow,
+		Created: packWindow(l.Created), Removed: packWindow(l.Removed),
 		Watched: micros(l.Arrivals.Until), Open: l.Arrivals.Open,
 	}
 	for _, d := range l.Boot.Seen {
@@ -96,7 +99,7 @@ func unpackLearned(text string) (plan.Learned, error) {
 func (t learnedText) value() plan.Learned {
 	l := plan.Learned{
 		Boot: plan.BootTimes{Prior50: span(t.Prior[0]), Prior95: span(t.Prior[1]), Faded: t.Faded},
-		Supply: plan.Supply{BlockedUntil: moment(t.Blocked), Failures: t.Failures, Blocks: t.Blocks,
+		Supply: plan.Supply{BlockedUntil: moment(t.Blocked), Failures: t.Failures, Blocks: t.Blocks, Unfit: t.Unfit, UnfitInRow: t.InRow,
 			Created: unpackWindow(t.Created), Removed: unpackWindow(t.Removed)},
 		Arrivals: plan.Arrivals{Until: moment(t.Watched), Open: t.Open},
 	}

@@ -160,7 +160,7 @@ func states(p ledger.Pool, now time.Time) []contract.SourceState {
 			Provisioner: s.Provisioner, Region: s.Region, InstanceType: s.Type, PricePerNodeHour: money(s.Price),
 			BootP50Seconds: known.Boot.P50().Seconds(), BootP95Seconds: known.Boot.P95().Seconds(), BootSamples: len(known.Boot.Seen),
 		}
-		if known.BlockedUntil.After(now) {
+		if state.Stopped = known.Stopped(); state.Stopped == "" && known.BlockedUntil.After(now) {
 			state.BlockedUntil = known.BlockedUntil.UTC()
 		}
 		out = append(out, state)

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,7 +55,9 @@ func sourcesOf(x contract.Pool) string {
 	for _, s := range x.Sources {
 		text := fmt.Sprintf("%s %s boots %.0fs/%.0fs (%d seen)", source(s.Provisioner, s.Region, s.InstanceType), money(s.PricePerNodeHour),
 			s.BootP50Seconds, s.BootP95Seconds, s.BootSamples)
-		if !s.BlockedUntil.IsZero() {
+		if s.Stopped != "" {
+			text += " stopped: " + s.Stopped
+		} else if !s.BlockedUntil.IsZero() {
 			text += " no stock until " + stamp(s.BlockedUntil)
 		}
 		all = append(all, text)
@@ -73,7 +76,10 @@ func badge(text string, simulated bool) string {
 func gib(mib int) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1, 64) + "GiB" }
 
 func poolState(x contract.Pool) string {
+	stopped := slices.IndexFunc(x.Sources, func(s contract.SourceState) bool { return s.Stopped != "" })
 	switch {
+	case stopped >= 0 && len(x.Sources) == 1:
+		return "stopped: " + x.Sources[stopped].Stopped
 	case !x.BlockedUntil.IsZero():
 		return "no stock until " + stamp(x.BlockedUntil)
 	case !x.CappedUntil.IsZero():

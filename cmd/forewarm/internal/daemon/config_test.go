@@ -46,7 +46,7 @@ provisioners:
       {type: m9, region: r9, model: a100, gpus: 2, memory_mib: 1024, price_per_hour: 1, boot: {p50: 1s, p95: 2s}}]}
 pools:
   - {name: p1, provisioner: cloud, region: r1, instance_type: m2, model: a100, gpus_per_node: 2, gpu_memory_mib: 1024,
-     price_per_node_hour: 1, min_nodes: 1, max_nodes: 2, warm_hold: 11s, idle_release: 12s, max_lease: 13m,
+     price_per_node_hour: 1, min_nodes: 1, max_nodes: 2, warm_hold: 11s, idle_release: 12s, max_lease: 13m, max_creates: 14, create_window: 16m,
      alternates: [{provisioner: spare, region: r9, instance_type: m9, price_per_node_hour: 7}]}
 `
 
@@ -158,6 +158,8 @@ var changes = map[string]struct{ was, is string }{
 	"pools.max_nodes":                      {"max_nodes: 2", "max_nodes: 3"},
 	"pools.warm_hold":                      {"warm_hold: 11s", "warm_hold: 19s"},
 	"pools.idle_release":                   {"idle_release: 12s", "idle_release: 19s"},
+	"pools.max_creates":                    {"max_creates: 14", "max_creates: 15"},
+	"pools.create_window":                  {"create_window: 16m", "create_window: 17m"},
 	"pools.max_lease":                      {"max_lease: 13m", "max_lease: 19m"},
 }
 
