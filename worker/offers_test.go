@@ -4,11 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
 )
@@ -80,6 +82,10 @@ func TestUnfitMachinesStopTheBuying(t *testing.T) {
 	wrong := illnesses["gpu_model"]
 	sick := &ill{Provisioner: w.cloud, change: wrong}
 	w.dress = func(provisioners.Provisioner) provisioners.Provisioner { return sick }
+	registry := prometheus.NewRegistry()
+	var err error
+	w.counts, err = obs.NewMetrics(registry)
+	require.NoError(t, err)
 	w.start(parts{})
 	r := w.reserve(4*time.Minute, 12*time.Hour)
 	w.drive(8 * time.Hour)
@@ -95,6 +101,13 @@ func TestUnfitMachinesStopTheBuying(t *testing.T) {
 	}
 	require.Contains(t, codes, plan.HeldUnfit)
 	require.Nil(t, told.Wait, "nobody knows when a person comes")
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	var shown []string
+	for _, f := range families {
+		shown = append(shown, f.GetName())
+	}
+	require.Contains(t, shown, "forewarm_node_requests_withheld_total")
 
 	sick.change = nil
 	_, err = w.ledger.UpdatePool(t.Context(), w.actor, "a100", pool.Version, func(*gpu.Pool) {})

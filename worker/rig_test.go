@@ -22,6 +22,7 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
+	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 	"github.com/forewarm/forewarm/provisioners"
@@ -52,6 +53,7 @@ type world struct {
 	seed   uint64
 	death  *death                                                  // of the worker, if it is mortal
 	dress  func(provisioners.Provisioner) provisioners.Provisioner // around the clouds of every worker; nil: as they are
+	counts *obs.Metrics                                            // of every worker; nil: nothing is counted
 	wall   clock.Clock                                             // replaces clock where it is set
 }
 
@@ -198,7 +200,7 @@ func (w *world) start(p parts) *worker.Worker {
 	w.seed++
 	var err error
 	w.worker, err = worker.New(p.ledger, p.queue, provs, worker.Config{
-		Deployment: deployment, Rand: rand.New(rand.NewPCG(1, w.seed)), Clock: w.clock, Logger: silent(),
+		Deployment: deployment, Rand: rand.New(rand.NewPCG(1, w.seed)), Clock: w.clock, Logger: silent(), Metrics: w.counts,
 	})
 	require.NoError(w.t, err)
 	return w.worker

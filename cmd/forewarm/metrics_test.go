@@ -106,15 +106,10 @@ func TestEveryMetricMoves(t *testing.T) {
 	s := &scrapes{door: d, key: key, types: map[string]string{}, values: map[string]map[string]float64{}, moved: map[string]bool{}}
 	want := documented(t)
 	s.take(t)
-	look, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://forewarm.invalid/readyz", nil)
-	require.NoError(t, err)
-	ready, err := d.Do(look)
+	ready, err := d.Do(request(t, "/readyz"))
 	require.NoError(t, err)
 	require.NoError(t, ready.Body.Close())
 
-	answer, err := d.Do(request(t, "/readyz"))
-	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
 	half, borrow := 500, true
 	eventually(t, patience, func() string { // the row changes, too, when a boot is learned of
 		pool, err := api.Pool(t.Context(), "load")
