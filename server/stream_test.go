@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("database/sql.(*DB).connectionOpener"))
+	goleak.VerifyTestMain(reaching{m}, goleak.IgnoreAnyFunction("database/sql.(*DB).connectionOpener"))
 }
 
 // listen serves the world over a real connection.
@@ -91,6 +91,9 @@ func TestStreamsResumeAndFilter(t *testing.T) {
 	require.Contains(t, read("root", 3, "/v1/events/stream?after=1", "Last-Event-ID", "3"), "id: 4")
 	asLines := read("root", 1, "/v1/events/stream?after=2", "Accept", "application/x-ndjson")
 	require.True(t, strings.HasPrefix(asLines, `{"seq":3,`), asLines)
+	require.Contains(t, asLines, `"pool_name":"lab"`, "as lists have it")
+	require.Contains(t, asLines, `"actor_name":"root"`)
+	require.NotContains(t, read("other", 1, "/v1/events/stream", "Accept", "application/x-ndjson"), "actor_name", "who is of another organization is not named")
 	require.Contains(t, read("other", 3, "/v1/events/stream"), "id: 4", "a tenant's stream begins with its own first event")
 }
 
@@ -213,7 +216,7 @@ func TestAStreamEndsWhenItsKeySeesOtherThings(t *testing.T) {
 		return ledger.Scope{OrganizationID: "org_1", All: asked < 3}, time.Millisecond, nil
 	}
 	out := httptest.NewRecorder()
-	events.NewFeed(w.ledger.Store(), slog.New(slog.DiscardHandler)).Stream(out, httptest.NewRequest(http.MethodGet, "/", nil), viewer, ledger.EventFilter{After: 7})
+	events.NewFeed(w.ledger.Store(), slog.New(slog.DiscardHandler)).Stream(out, httptest.NewRequest(http.MethodGet, "/", nil), events.Following{Viewer: viewer, Filter: ledger.EventFilter{After: 7}})
 	require.Equal(t, 3, asked)
 	require.Contains(t, out.Body.String(), `{"seq":7,"time":"0001-01-01T00:00:00Z","type":"stream.ended","subject":"","reason":"permission-denied"`)
 }

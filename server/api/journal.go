@@ -72,8 +72,18 @@ func (a *API) streamEvents(ctx context.Context, in *struct {
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		c := humagin.Unwrap(ctx)
-		a.Feed.Stream(c.Writer, c.Request, a.viewer(auth.From(c.Request.Context()).KeyID, s), filter)
+		a.Feed.Stream(c.Writer, c.Request, events.Following{
+			Viewer: a.viewer(auth.From(c.Request.Context()).KeyID, s), Filter: filter, Name: a.nameEvents,
+		})
 	}}, nil
+}
+
+// nameEvents puts names beside the ids of a stream's events, as lists have them.
+// An event that cannot be named now is sent without.
+func (a *API) nameEvents(ctx context.Context, s ledger.Scope, sent []contract.Event) {
+	if err := a.fill(ctx, s, sent); err != nil {
+		a.Log.WarnContext(ctx, "events have no names", "operation", "streamEvents", "error", err)
+	}
 }
 
 // viewer is what a key may see of a stream and wants to, for as long as the key

@@ -28,21 +28,30 @@ const lines = "application/x-ndjson"
 // holds. The error ends the stream.
 type Viewer func(context.Context) (ledger.Scope, time.Duration, error)
 
+// Following is what one client follows, and how it is told.
+type Following struct {
+	Viewer Viewer
+	Filter ledger.EventFilter
+	// Name puts names beside the ids of events, as far as the scope may see them;
+	// nil leaves them without.
+	Name func(context.Context, ledger.Scope, []contract.Event)
+}
+
 // Stream sends the events that the viewer may see and that match the filter,
-// those of f.After on, to w until the request ends: as server-sent events, or as
-// lines of JSON for who accepts those. The viewer is asked again whenever its
-// answer no longer holds; when it may not go on as before, a last message says
-// so.
-func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, filter ledger.EventFilter) {
+// those of Filter.After on, to w until the request ends: as server-sent events,
+// or as lines of JSON for who accepts those. The viewer is asked again whenever
+// its answer no longer holds; when it may not go on as before, a last message
+// says so. HEAD is answered with the headers alone.
+func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, what Following) {
 	conn := http.NewResponseController(w)
 	out := writer{w: w, conn: conn, flush: conn.Flush, lines: strings.Contains(r.Header.Get("Accept"), lines)}
 	out.begin()
 	if r.Method == http.MethodHead {
 		return
 	}
-	scope, holds, err := viewer(r.Context())
+	scope, holds, err := what.Viewer(r.Context())
 	if err != nil {
-		out.end(filter.After, err)
+		out.end(what.Filter.After, err)
 		return
 	}
 	beat, check := time.NewTicker(Heartbeat), time.NewTimer(holds)
@@ -50,11 +59,11 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, fil
 	defer check.Stop()
 	for {
 		changed := f.Changed() // before the read, so that nothing falls between
-		last, err := f.send(r.Context(), &out, scope, filter)
+		last, err := f.send(r.Context(), &out, scope, what)
 		if err != nil {
 			return // the client is gone, or will come back with its last id
 		}
-		filter.After = last
+		what.Filter.After = last
 		select {
 		case <-r.Context().Done():
 			return
@@ -67,12 +76,12 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, fil
 				return
 			}
 		}
-		now, holds, err := viewer(r.Context()) // remembered while it holds
+		now, holds, err := what.Viewer(r.Context()) // remembered while it holds
 		if err == nil && now != scope {
 			err = errRightsChanged
 		}
 		if err != nil {
-			out.end(filter.After, err)
+			out.end(what.Filter.After, err)
 			return
 		}
 		check.Reset(max(holds, time.Millisecond))
@@ -84,7 +93,8 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, fil
 var errRightsChanged = errors.New("what the key may see has changed: follow again")
 
 // send writes everything that is there and returns where it got to.
-func (f *Feed) send(ctx context.Context, out *writer, s ledger.Scope, filter ledger.EventFilter) (int64, error) {
+func (f *Feed) send(ctx context.Context, out *writer, s ledger.Scope, what Following) (int64, error) {
+	filter := what.Filter
 	for {
 		var found []ledger.Event
 		err := f.store.Read(ctx, func(r ledger.Reader) (err error) {
@@ -95,7 +105,14 @@ func (f *Feed) send(ctx context.Context, out *writer, s ledger.Scope, filter led
 			return filter.After, err
 		}
 		out.renew()
+		encoded := make([]contract.Event, 0, len(found))
 		for _, e := range found {
+			encoded = append(encoded, Encode(e))
+		}
+		if what.Name != nil {
+			what.Name(ctx, s, encoded)
+		}
+		for _, e := range encoded {
 			if err := out.event(e); err != nil {
 				return filter.After, err
 			}
@@ -136,8 +153,8 @@ func (o *writer) begin() {
 	}
 }
 
-func (o *writer) event(e ledger.Event) error {
-	data, err := json.Marshal(Encode(e))
+func (o *writer) event(e contract.Event) error {
+	data, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encoding event %d: %w", e.Seq, err)
 	}

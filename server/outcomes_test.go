@@ -1,0 +1,72 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+func TestANodeIsDrainedResumedExplainedAndQuarantined(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.warm(w.pool(), 1)
+	node := ask[contract.List[contract.Node]](w, "root", http.MethodGet, "/v1/nodes", "").Items[0]
+	require.Equal(t, "ready", node.State)
+	path := "/v1/nodes/" + node.ID
+	drained := ask[contract.Node](w, "root", http.MethodPost, path+"/drain", "")
+	require.Equal(t, "draining", drained.State)
+	require.Equal(t, "ready", ask[contract.Node](w, "root", http.MethodPost, path+"/resume", "").State)
+	require.NotEmpty(t, ask[contract.Explanation](w, "root", http.MethodGet, path+"/explain", "").Summary)
+	require.Equal(t, "quarantined", ask[contract.Node](w, "root", http.MethodPost, path+"/quarantine", "").State)
+}
+
+func TestAScheduleGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	s := ask[contract.Schedule](w, "root", http.MethodPost, "/v1/schedules", `{"pool":"lab","name":"daily","gpus":1,"start_local":"2026-03-02T09:00:00",`+
+		`"timezone":"Europe/Berlin","rrule":"FREQ=DAILY","duration_seconds":3600}`, "Idempotency-Key", "k")
+	require.True(t, ask[contract.Schedule](w, "root", http.MethodPost, "/v1/schedules/"+s.ID+"/pause", "").Paused)
+	require.False(t, ask[contract.Schedule](w, "root", http.MethodPost, "/v1/schedules/"+s.ID+"/resume", "").Paused)
+}
+
+// A claim that finds no warm node waits as an allocation does; as a dry run it
+// changes nothing.
+func TestAClaimWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	at := w.clock.Now().Add(time.Second)
+	r := ask[contract.Reservation](w, "root", http.MethodPost, "/v1/reservations", fmt.Sprintf(`{"pool":"lab","gpus":1,"start":%q,"end":%q}`,
+		at.Format(time.RFC3339), at.Add(time.Hour).Format(time.RFC3339)), "Idempotency-Key", "k")
+	w.clock.Advance(time.Second)
+	path := "/v1/reservations/" + r.ID + "/claim"
+	require.Equal(t, 200, w.send("root", http.MethodPost, path+"?dry_run=true", `{}`).Code)
+	out := w.send("root", http.MethodPost, path, `{}`, "Idempotency-Key", "k")
+	require.Equal(t, 202, out.Code, out.Body.String())
+	require.NotEmpty(t, out.Header().Get("Location"))
+}
+
+func TestCapsOfAPerson(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	u := ask[contract.User](w, "root", http.MethodPost, "/v1/users", `{"email":"ada@example.org","role":"member"}`)
+	got := ask[contract.User](w, "root", http.MethodPut, "/v1/users/"+u.ID+"/caps", `{"caps":`+agentCaps+`}`, "If-Match", fmt.Sprintf(`"%d"`, u.Version))
+	require.Equal(t, 4, got.Caps.MaxGPUs)
+}
+
+func TestRecoveryBeginsAndIsConfirmed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.pool()
+	begun := ask[contract.RecoveryState](w, "root", http.MethodPost, "/v1/recovery/begin", `{"reason":"restored from a copy"}`)
+	require.True(t, begun.Recovering)
+	require.Equal(t, p.ID, begun.Pools[0].PoolID)
+	require.Equal(t, begun, ask[contract.RecoveryState](w, "root", http.MethodGet, "/v1/recovery", ""))
+	require.False(t, ask[contract.RecoveryState](w, "root", http.MethodPost, "/v1/recovery/confirm", "").Recovering)
+}
