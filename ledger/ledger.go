@@ -46,6 +46,9 @@ type Config struct {
 	ForecastsPerDay int
 	// Seals is the key that seals the journal; zero: it is not sealed.
 	Seals SealKey
+	// PepperCheck is the same for the same pepper, under which keys are hashed, and
+	// tells nothing of it; empty: none is kept.
+	PepperCheck string
 	// Fairness is how use is charged and forgotten; zero: fairshare.Default.
 	Fairness fairshare.Policy
 }

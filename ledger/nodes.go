@@ -21,6 +21,14 @@ type Machine struct {
 	// Born and Ended are the provider's own times, by which it charges; zero
 	// where it does not say.
 	Born, Ended time.Time
+	// LookWithin is how soon it should be looked at again; zero: as configured.
+	LookWithin time.Duration
+}
+
+// Loss is what is known of a machine that is gone without having been removed.
+type Loss struct {
+	Preempted bool      // its provider took it back for somebody else
+	Ended     time.Time // until when the provider charges; zero where it does not say
 }
 
 // CreateIntent is a committed decision to make a machine: Node.Token is stored,
@@ -202,8 +210,16 @@ func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Machine
 				return errors.Join(err, u.tx.Finish(g, time.Time{}, "")) // ResumeNode made one more check
 			}
 		}
-		return u.tx.Finish(g, u.now().Add(l.cfg.VerifyEvery), "")
+		return u.tx.Finish(g, u.now().Add(l.lookWithin(m)), "")
 	})
+}
+
+// lookWithin is how long a node that is up is left alone.
+func (l *Ledger) lookWithin(m Machine) time.Duration {
+	if m.LookWithin > 0 {
+		return min(m.LookWithin, l.cfg.VerifyEvery)
+	}
+	return l.cfg.VerifyEvery
 }
 
 // ReportUnhealthy takes a node out of use, and goes on looking at it. A booting
@@ -229,11 +245,20 @@ func (l *Ledger) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason st
 }
 
 // ReportMissing notes that the provider does not know a node's machine any
-// more. It is removed like any other: only the provider's word, twice, ends it.
-func (l *Ledger) ReportMissing(ctx context.Context, g Guard, nodeID string) error {
+// more, or says that it is over. It is removed like any other: only the provider's
+// word, twice, ends it. Nothing is charged after the end that the provider names.
+func (l *Ledger) ReportMissing(ctx context.Context, g Guard, nodeID string, loss Loss) error {
 	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
 		if _, err := node.Machine.Next(n.State(), node.Lose); err == nil {
-			if _, err := u.stepNode(p, n, node.Lose, "missing", "its provider does not know it"); err != nil {
+			reason, message := "missing", "its provider does not know it"
+			if loss.Preempted {
+				reason, message = "preempted", "its provider took it back for somebody else"
+			}
+			if !loss.Ended.IsZero() {
+				n = billedUntil(n, loss.Ended.Truncate(time.Microsecond))
+				message += "; it is not billed after " + loss.Ended.UTC().Format(time.RFC3339)
+			}
+			if _, err := u.stepNode(p, n, node.Lose, reason, message); err != nil {
 				return err
 			}
 		}

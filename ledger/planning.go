@@ -209,7 +209,11 @@ func (u *unit) actOnNode(p *poolUnit, a plan.Action) error {
 		return nil
 	}
 	events := map[plan.Kind]node.Event{plan.AbandonNode: node.Abandon, plan.DrainNode: node.Drain, plan.RetireNode: node.Retire}
-	n, err := u.stepNode(p, n, events[a.Kind], a.Reason, whyEarly(a))
+	reason := a.Reason
+	if n.State() == node.Lost && n.Reason != "" {
+		reason = n.Reason // why it was lost says more than that it was
+	}
+	n, err := u.stepNode(p, n, events[a.Kind], reason, whyEarly(a))
 	if err == nil && n.State() == node.Deprovisioning {
 		u.task(TaskDeleteNode, n.ID, u.now())
 	}

@@ -39,9 +39,14 @@ func (e *PoolError) Unwrap() error { return e.Err }
 
 // Start makes all of a FirstStart that is not there yet, or, when any of it
 // cannot be made, nothing: a key that is stored is one with which the
-// installation works. It reports whether the key is the first.
+// installation works. It reports whether the key is the first. ErrOtherPepper: the
+// installation was made with another one.
 func (l *Ledger) Start(ctx context.Context, s FirstStart) (first bool, err error) {
 	err = l.pass(&item{ctx: ctx, fn: func(ctx context.Context, u *unit) error {
+		if err := l.samePepper(u.tx); err != nil {
+			return err
+		}
+		u.change.PepperCheck = l.cfg.PepperCheck
 		var err error
 		if first, err = l.Bootstrap(ctx, s.Organization, s.Limits, s.Operator); err != nil {
 			return err
@@ -60,20 +65,26 @@ func (l *Ledger) Start(ctx context.Context, s FirstStart) (first bool, err error
 	return first && err == nil, err
 }
 
-// ErrOtherPepper: the journal was sealed with another key than the ledger has. So
-// were keys hashed under another pepper: none that is there would be known.
+// ErrOtherPepper: the ledger's pepper is not the one that the installation was
+// made with. None of the keys that are there would be known.
 var ErrOtherPepper = errors.New("the keys here were made with another pepper")
 
-// CheckPepper compares the key of the journal's newest seal with the ledger's own.
-func (l *Ledger) CheckPepper(ctx context.Context) error {
-	return l.store.Read(ctx, func(r Reader) error {
-		last, err := r.LastSeal()
-		if err != nil {
-			return fmt.Errorf("reading the journal's last seal: %w", err)
-		}
-		if last.KeyID != "" && l.cfg.Seals != (SealKey{}) && last.KeyID != l.cfg.Seals.id {
-			return ErrOtherPepper
-		}
-		return nil
-	})
+// CheckPepper compares the pepper with that of the first start, and the key of
+// the journal's newest seal, which is made from it, with the ledger's own.
+func (l *Ledger) CheckPepper(ctx context.Context) error { return l.store.Read(ctx, l.samePepper) }
+
+func (l *Ledger) samePepper(r Reader) error {
+	first, err := r.PepperCheck()
+	if err != nil {
+		return fmt.Errorf("reading the check of the pepper: %w", err)
+	}
+	last, err := r.LastSeal()
+	if err != nil {
+		return fmt.Errorf("reading the journal's last seal: %w", err)
+	}
+	check, seals := l.cfg.PepperCheck, l.cfg.Seals
+	if first != "" && check != "" && first != check || last.KeyID != "" && seals != (SealKey{}) && last.KeyID != seals.id {
+		return ErrOtherPepper
+	}
+	return nil
 }

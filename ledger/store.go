@@ -110,6 +110,8 @@ type Reader interface {
 	// Journal returns events whole, with their decision records: those after seq up
 	// to and with last; or, if last is 0, those that none can overtake any more.
 	Journal(after, last int64, limit int) ([]Event, error)
+	// PepperCheck is what the first start wrote of its pepper; empty: nothing yet.
+	PepperCheck() (string, error)
 	// LastSeal is the newest seal of the journal; the zero Seal: there is none.
 	LastSeal() (Seal, error)
 	// Seals returns seals after a number, in order.
@@ -329,6 +331,7 @@ type Replay struct {
 
 // Change is what one transaction writes. A row with Version 0 is new.
 type Change struct {
+	PepperCheck   string // of the first start; one that is there is left alone
 	Organizations []Organization
 	Users         []User
 	Keys          []Key

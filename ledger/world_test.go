@@ -37,6 +37,8 @@ type world struct {
 	ledger *ledger.Ledger
 	pool   ledger.Pool
 	up     map[string]time.Time // machines by node: when they will be up
+	lost   ledger.Loss          // what the provider says of a machine that is not there
+	look   time.Duration        // how soon it wants machines looked at again
 }
 
 func newWorld(t *testing.T) *world {
@@ -152,11 +154,11 @@ func (w *world) check(ctx context.Context, g ledger.Guard, nodeID string) error 
 	}
 	switch at, there := w.up[nodeID]; {
 	case !there:
-		return w.ledger.ReportMissing(ctx, g, nodeID)
+		return w.ledger.ReportMissing(ctx, g, nodeID, w.lost)
 	case w.clock.Now().Before(at):
 		return w.ledger.ReportBooting(ctx, g, nodeID)
 	}
-	return w.ledger.ReportUp(ctx, g, nodeID, ledger.Machine{Devices: []gpu.Device{
+	return w.ledger.ReportUp(ctx, g, nodeID, ledger.Machine{LookWithin: w.look, Devices: []gpu.Device{
 		{UUID: nodeID + "-0", Model: "h100", MemoryMiB: 81920}, {UUID: nodeID + "-1", Index: 1, Model: "h100", MemoryMiB: 81920},
 	}})
 }

@@ -142,6 +142,12 @@ type Instance struct {
 	Devices   []gpu.Device
 	CreatedAt time.Time // the provider's time of birth, from which it is billed
 	EndedAt   time.Time // until when it is billed; zero while it stands, or where the provider does not say
+	// Preempted says of a machine that is over that its provider took it back for
+	// somebody else.
+	Preempted bool
+	// LookWithin is how soon the provider wants a running machine looked at again,
+	// where it may go at any moment; zero: whenever.
+	LookWithin time.Duration
 	// Notice is what the provider announces for the machine; nil for nothing.
 	Notice    *Notice
 	Simulated bool

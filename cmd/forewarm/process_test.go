@@ -71,6 +71,11 @@ var contextSaved = regexp.MustCompile(`context .* saved`)
 func (h home) key(t *testing.T, first *process) string {
 	t.Helper()
 	first.line(t, 0, patience, contextSaved)
+	return h.savedKey(t)
+}
+
+func (h home) savedKey(t *testing.T) string {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.dir, "config", "forewarm", "contexts.yaml"))
 	require.NoError(t, err)
 	found := savedKey.FindSubmatch(text)

@@ -172,7 +172,7 @@ func (w *world) check(g ledger.Guard, nodeID string) error {
 	}
 	switch at, there := w.up[nodeID]; {
 	case !there:
-		return w.ledger.ReportMissing(w.ctx, g, nodeID)
+		return w.ledger.ReportMissing(w.ctx, g, nodeID, ledger.Loss{})
 	case w.now.Before(at):
 		return w.ledger.ReportBooting(w.ctx, g, nodeID)
 	}

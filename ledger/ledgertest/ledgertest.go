@@ -74,6 +74,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"answers are stored once and told apart": answersAreStoredOnce,
 		"a closed context stops a transaction":   aClosedContextStops,
 		"the store answers":                      theStoreAnswers,
+		"the first pepper stays":                 theFirstPepperStays,
 		"seals come back":                        sealsComeBack,
 		"a write is checked":                     aWriteIsChecked,
 	} {

@@ -119,9 +119,9 @@ func everyFieldComesBack(w *world) {
 		require.Len(w, found, 1)
 		return found[0], err
 	})
-	// Seals have a test of their own: sealsComeBack.
+	// Seals and the pepper have tests of their own: sealsComeBack, theFirstPepperStays.
 	fields := reflect.TypeFor[ledger.Change]().NumField()
-	require.Equal(w, 22, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
+	require.Equal(w, 23, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
 }
 
 // comesBackAs stores what an organization used of a pool over what was known.

@@ -55,3 +55,12 @@ func aWriteIsChecked(w *world) {
 	require.NoError(w, err)
 	require.Empty(w, held.Organizations, "nobody holds what is not there, or free")
 }
+
+// theFirstPepperStays: what proves a pepper is written once.
+func theFirstPepperStays(w *world) {
+	check := func(r ledger.Reader) (string, error) { return r.PepperCheck() }
+	require.Empty(w, get(w, check))
+	w.must(ledger.Change{PepperCheck: "aa"})
+	w.must(ledger.Change{PepperCheck: "bb"})
+	require.Equal(w, "aa", get(w, check))
+}

@@ -17,6 +17,9 @@ func (t *tx) Save(c ledger.Change) error {
 		return t.err // nothing can be written over a failure
 	}
 	s := t.sink()
+	if c.PepperCheck != "" {
+		insertRows(s, "the installation", []installationRow{installationToRow(c.PepperCheck)}, keepInstallation)
+	}
 	saveRows(s, "organization", c.Organizations, organizationToRow)
 	saveRows(s, "user", c.Users, userToRow)
 	saveRows(s, "key", c.Keys, keyToRow)

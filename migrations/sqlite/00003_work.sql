@@ -34,6 +34,13 @@ CREATE TABLE journal_seals (
     mac         TEXT   NOT NULL
 );
 
+-- What proves that a process has the pepper under which the keys were hashed: a
+-- keyed hash of a constant. One row, made at the first start and never changed.
+CREATE TABLE installation (
+    id            BIGINT NOT NULL PRIMARY KEY CHECK (id = 1),
+    pepper_check  TEXT   NOT NULL CHECK (pepper_check <> '')
+);
+
 -- What each process wrote last, only to see whether it can: at is its latest
 -- attempt, room is as much as a verb's rows may need.
 CREATE TABLE heartbeats (

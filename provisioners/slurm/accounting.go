@@ -20,6 +20,7 @@ type ended struct {
 	id             int
 	mark           string
 	submitted, end time.Time
+	preempted      bool
 }
 
 // accounted answers the token's ended machine from accounting, where there is
@@ -42,30 +43,30 @@ func (c *Cluster) accounted(ctx context.Context, token string, spec provisioners
 		if j.mark == mark && !j.end.IsZero() {
 			return provisioners.Instance{
 				ID: instanceID(j.id, mark), Token: token, Owner: spec.Owner, NodeID: spec.NodeID, Type: spec.Type,
-				Phase: provisioners.Terminated, CreatedAt: j.submitted, EndedAt: j.end,
+				Phase: provisioners.Terminated, CreatedAt: j.submitted, EndedAt: j.end, Preempted: j.preempted,
 			}, true, nil
 		}
 	}
 	return provisioners.Instance{}, false, nil
 }
 
-// accountedEnd is when the machine ended, zero when nobody knows.
-func (c *Cluster) accountedEnd(ctx context.Context, o memo) time.Time {
+// accountedEnd is how the machine ended, zero when nobody knows.
+func (c *Cluster) accountedEnd(ctx context.Context, o memo) ended {
 	number, mark, ok := parseID(o.ID)
 	if !ok || !c.config.Accounting {
-		return time.Time{}
+		return ended{}
 	}
 	output, err := c.sacct(ctx, "--jobs="+number)
 	if err != nil {
-		return time.Time{} // the end itself is known; when it was is worth a guess to the caller
+		return ended{} // the end itself is known; when it was is worth a guess to the caller
 	}
 	jobs, err := parseAccounting(output)
 	for _, j := range jobs {
 		if err == nil && j.mark == mark {
-			return j.end
+			return j
 		}
 	}
-	return time.Time{}
+	return ended{}
 }
 
 func (c *Cluster) sacct(ctx context.Context, filter string) (string, error) {
@@ -86,7 +87,7 @@ func parseAccounting(output string) ([]ended, error) {
 		if name == nil {
 			continue
 		}
-		j := ended{mark: name[1]}
+		j := ended{mark: name[1], preempted: fields[1] == "PREEMPTED"}
 		var errs [3]error
 		j.id, errs[0] = strconv.Atoi(fields[0])
 		j.submitted, errs[1] = instant(fields[2])

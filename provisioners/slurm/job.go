@@ -111,16 +111,28 @@ func (j job) ended() bool {
 	return j.phase == provisioners.Terminating || j.phase == provisioners.Terminated
 }
 
+// takenBack reports whether Slurm ended the job for another one.
+func (j job) takenBack() bool {
+	return j.state == "PREEMPTED" || j.ended() && !j.preempted.IsZero()
+}
+
+// preemptionLook is how soon a machine is looked at again that others may take:
+// what Slurm ends without a GraceTime is announced by nothing.
+const preemptionLook = 10 * time.Second
+
 // instance is the machine, without what its node says.
 func (c *Cluster) instance(j job) provisioners.Instance {
 	instance := provisioners.Instance{
 		ID: instanceID(j.id, j.mark), Token: j.tags.token, Owner: j.tags.owner, NodeID: j.tags.node, Type: j.tags.kind,
-		Phase: j.phase, CreatedAt: j.submitted,
+		Phase: j.phase, CreatedAt: j.submitted, Preempted: j.takenBack(),
 	}
 	switch j.phase {
 	case provisioners.Running:
 		instance.Address = fmt.Sprintf("slurm://%s?job=%d", j.node, j.id)
 		instance.Devices = c.devicesOf(j)
+		if offer, _ := c.config.offer(j.tags.kind); offer.Interruptible {
+			instance.LookWithin = preemptionLook
+		}
 	case provisioners.Terminated:
 		instance.EndedAt = j.endTime
 	}

@@ -66,7 +66,8 @@ func (c *Cluster) departed(ctx context.Context, id string) (provisioners.Instanc
 		return provisioners.Instance{}, gone(id)
 	}
 	if o.Ended.IsZero() {
-		o.Ended = c.accountedEnd(ctx, o)
+		end := c.accountedEnd(ctx, o)
+		o.Ended, o.Preempted = end.end, end.preempted
 	}
 	_ = c.memory.leave(o) // see view.unsaved
 	return o.instance(), nil

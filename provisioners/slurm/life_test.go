@@ -258,3 +258,28 @@ func TestTagsThatAreTooLong(t *testing.T) {
 	_, err = l.Create(t.Context(), "token-2", long)
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err))
 }
+
+// A preemption that nothing announced is told with its end, also when Slurm has
+// forgotten the job, and machines that others may take are looked at soon.
+func TestAPreemptedPlaceholder(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, world{Nodes: nodes(2)}, func(c *slurm.Config) { c.Offers[0].Interruptible = true })
+	taken, steady := l.make(t, "token-1", "a100-4"), l.make(t, "token-2", "a100-2")
+	l.advance(t, time.Minute)
+	require.Equal(t, 10*time.Second, l.get(t, taken.ID).LookWithin)
+	require.Zero(t, l.get(t, steady.ID).LookWithin, "nobody takes it")
+	require.False(t, l.get(t, taken.ID).Preempted)
+	end := l.clock.Now()
+	l.job(t, taken.ID, func(j *fakeJob, w *world) { j.Ends = end }) // PreemptMode=CANCEL without GraceTime
+	l.advance(t, 5*time.Second)
+	for range 2 {
+		over := l.get(t, taken.ID)
+		require.Equal(t, provisioners.Terminated, over.Phase)
+		require.True(t, over.Preempted)
+		require.Equal(t, end, over.EndedAt.UTC())
+		l.advance(t, time.Hour) // Slurm forgets
+	}
+	require.NoError(t, l.Delete(t.Context(), steady.ID))
+	l.advance(t, time.Minute)
+	require.False(t, l.get(t, steady.ID).Preempted, "we ended it ourselves")
+}

@@ -29,6 +29,7 @@ type memo struct {
 	ID, Token, Owner, NodeID, Type string
 	Created                        time.Time
 	Ended                          time.Time // as Slurm said; zero when it did not
+	Preempted                      bool      `json:",omitempty"`
 	Known                          time.Time // since when we know of it
 	Gone                           time.Time // since when we know of its end; zero while it lives
 }
@@ -83,7 +84,7 @@ func (m *memory) learn(jobs []job) error {
 				after.Known, after.Gone = before.Known, before.Gone
 			}
 			if j.phase == provisioners.Terminated {
-				after.Ended = j.endTime
+				after.Ended, after.Preempted = j.endTime, j.takenBack()
 				if after.Gone.IsZero() {
 					after.Gone = now
 				}
@@ -174,6 +175,6 @@ func (m *memory) old(o memo) bool {
 func (o memo) instance() provisioners.Instance {
 	return provisioners.Instance{
 		ID: o.ID, Token: o.Token, Owner: o.Owner, NodeID: o.NodeID, Type: o.Type,
-		Phase: provisioners.Terminated, CreatedAt: o.Created, EndedAt: o.Ended,
+		Phase: provisioners.Terminated, CreatedAt: o.Created, EndedAt: o.Ended, Preempted: o.Preempted,
 	}
 }

@@ -46,7 +46,7 @@ func (w Work) look(ctx context.Context, l looked) error {
 	case err != nil:
 		return err
 	case over(found.Phase):
-		return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID)
+		return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID, ledger.Loss{Preempted: found.Preempted, Ended: found.EndedAt})
 	case found.Phase != provisioners.Running:
 		return w.Ledger.ReportBooting(ctx, l.Guard, l.node.ID)
 	default:
@@ -151,7 +151,7 @@ func (w Work) absent(ctx context.Context, l looked) error {
 	if _, listed := find(list, l.node); listed || !list.Complete {
 		return w.again(l)
 	}
-	return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID)
+	return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID, ledger.Loss{})
 }
 
 // again asks for another try with back-off; the ledger learns nothing.

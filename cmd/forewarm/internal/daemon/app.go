@@ -79,6 +79,7 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	}
 	verbs := cfg.ledger()
 	verbs.Seals = ledger.NewSealKey(a.pepper.Derive("journal seals"))
+	verbs.PepperCheck = hex.EncodeToString(a.pepper.Derive("pepper check"))
 	a.ledger = ledger.New(ledgermetrics.Observe(a.store, a.metrics), ids.UUID{}, verbs)
 	if err := a.registerGauges(); err != nil {
 		return nil, errors.Join(err, a.store.Close())
@@ -175,6 +176,9 @@ func (a *app) prepare(ctx context.Context) (obs.Secret, error) {
 		return obs.Secret{}, err
 	}
 	if err := a.migrate(ctx); err != nil {
+		return obs.Secret{}, err
+	}
+	if err := a.checkPepper(ctx); err != nil {
 		return obs.Secret{}, err
 	}
 	first, text, err := a.minter.Mint(ledger.Key{Name: "first key"})
