@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"strings"
 
 	"github.com/forewarm/forewarm/contract"
 )
@@ -60,7 +61,27 @@ func (c *Client) QuarantineNode(ctx context.Context, id string) (contract.Node, 
 	return do[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "quarantine"}})
 }
 
-// GPUs lists the devices of nodes.
-func (c *Client) GPUs(ctx context.Context, f Filter) iter.Seq2[contract.GPU, error] {
-	return list[contract.GPU](ctx, c, f, "gpus")
+// GPU reads a device of a live node by its UUID.
+func (c *Client) GPU(ctx context.Context, uuid string) (contract.GPU, error) {
+	return do[contract.GPU](ctx, c, call{method: http.MethodGet, path: []string{"gpus", uuid}})
+}
+
+// GPUs lists the devices of live nodes, by node and index.
+func (c *Client) GPUs(ctx context.Context, f GPUFilter) iter.Seq2[contract.GPU, error] {
+	q := f.query()
+	for key, value := range map[string]string{"node": f.Node, "model": f.Model, "health": strings.Join(f.Health, ",")} {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	return pages[contract.GPU](ctx, c, q, "gpus")
+}
+
+// GPUFilter narrows a list of devices. Zero fields do not narrow. State is any of
+// free, held, booked, coming and unavailable; the organization is who holds them.
+type GPUFilter struct {
+	Filter
+	Node   string // id
+	Model  string
+	Health []string // any of healthy, unhealthy, unknown
 }

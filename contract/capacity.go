@@ -16,7 +16,7 @@ type Pool struct {
 	NodeMemoryMiB      int           `json:"node_memory_mib" doc:"Of one node; 0: not known, and not counted."`
 	PricePerNodeHour   Money         `json:"price_per_node_hour" doc:"Of one node."`
 	MinBillingSeconds  int64         `json:"min_billing_seconds" doc:"The shortest time that is charged."`
-	Alternates         []PoolSource  `json:"alternates,omitempty" doc:"Where else its machines can be had; each is asked of the best by price, odds and deadline."`
+	Alternates         []PoolSource  `json:"alternates,omitempty" doc:"Where else its machines can be had; each is asked of the best by price, odds and deadline. Shown to operators."`
 	MinNodes           int           `json:"min_nodes"`
 	MaxNodes           int           `json:"max_nodes"`
 	WarmHoldSeconds    int64         `json:"warm_hold_seconds"`
@@ -34,9 +34,20 @@ type Pool struct {
 	BootSamples        int           `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
 	BlockedUntil       time.Time     `json:"blocked_until,omitzero" doc:"No source had any; no node is asked for before."`
 	CappedUntil        time.Time     `json:"creation_capped_until,omitzero" doc:"max_creates is reached; no node is asked for before."`
-	Sources            []SourceState `json:"sources" nullable:"false" doc:"What is known of each place that its machines come from, its own first."`
+	Sources            []SourceState `json:"sources" nullable:"false" doc:"What is known of each place that its machines come from, its own first. Shown to operators."`
+	GPUCounts          *GPUCounts    `json:"gpu_counts,omitempty" doc:"Of its live nodes. Left out of the answer to a change."`
 	CreatedAt          time.Time     `json:"created_at"`
 	Version            int           `json:"version"`
+}
+
+// GPUCounts are GPUs of live nodes by what becomes of them.
+type GPUCounts struct {
+	Total       int `json:"total"`
+	Free        int `json:"free"`
+	Held        int `json:"held" doc:"By allocations."`
+	Booked      int `json:"booked" doc:"Kept for bookings that are due."`
+	Coming      int `json:"coming" doc:"Of nodes on their way."`
+	Unavailable int `json:"unavailable" doc:"Of nodes that take no work, or being cleaned."`
 }
 
 // PoolCreate defines a pool.
@@ -99,10 +110,10 @@ type Node struct {
 	Reason           string    `json:"reason,omitempty"`
 	GPUs             int       `json:"gpus" doc:"Devices it reported so far."`
 	Simulated        bool      `json:"simulated"`
-	Provisioner      string    `json:"provisioner,omitempty" doc:"The source that it was asked of."`
-	Region           string    `json:"region,omitempty"`
-	InstanceType     string    `json:"instance_type,omitempty"`
-	PricePerNodeHour Money     `json:"price_per_node_hour" doc:"As it was when the node was asked for."`
+	Provisioner      string    `json:"provisioner,omitempty" doc:"The source that it was asked of. Shown to operators."`
+	Region           string    `json:"region,omitempty" doc:"Shown to operators."`
+	InstanceType     string    `json:"instance_type,omitempty" doc:"Shown to operators."`
+	PricePerNodeHour *Money    `json:"price_per_node_hour,omitempty" doc:"As it was when the node was asked for. Shown to operators."`
 	ProviderID       string    `json:"provider_id,omitempty" doc:"Shown to operators."`
 	Address          string    `json:"address,omitempty" doc:"Shown to operators."`
 	ExpiresAt        time.Time `json:"expires_at,omitzero" doc:"When its machine ends by itself unless it is renewed. Shown to operators."`
@@ -117,15 +128,28 @@ type Node struct {
 	Version          int       `json:"version"`
 }
 
-// GPU is one device of a node.
+// GPU is one device of a live node.
 type GPU struct {
-	UUID      string `json:"uuid"`
-	NodeID    string `json:"node_id"`
-	PoolID    string `json:"pool_id"`
-	PoolName  string `json:"pool_name,omitempty"`
-	Index     int    `json:"index"`
-	Model     string `json:"model"`
-	MemoryMiB int    `json:"memory_mib"`
-	NodeState string `json:"node_state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
-	Simulated bool   `json:"simulated"`
+	UUID             string `json:"uuid" doc:"Empty until its node has come up and reported it."`
+	NodeID           string `json:"node_id"`
+	PoolID           string `json:"pool_id"`
+	PoolName         string `json:"pool_name,omitempty"`
+	Index            int    `json:"index"`
+	Model            string `json:"model"`
+	MemoryMiB        int    `json:"memory_mib"`
+	State            string `json:"state" enum:"free,held,booked,coming,unavailable" doc:"What can be done with it now: it is free, held by an allocation, kept for a booking that is due, of a node on its way, or of one that takes no work."`
+	Health           string `json:"health" enum:"healthy,unhealthy,unknown" doc:"What is known of its node: unknown while that is on its way or lost."`
+	NodeState        string `json:"node_state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
+	AllocationID     string `json:"allocation_id,omitempty" doc:"What holds it, if that may be seen."`
+	AllocationName   string `json:"allocation_name,omitempty"`
+	OrganizationID   string `json:"organization_id,omitempty" doc:"Who holds it, if that may be seen."`
+	OrganizationName string `json:"organization_name,omitempty"`
+	Simulated        bool   `json:"simulated"`
+}
+
+// GPUList is a page of GPUs, and of all that the filters take how many there are.
+type GPUList struct {
+	Items      []GPU     `json:"items" nullable:"false"`
+	Totals     GPUCounts `json:"totals"`
+	NextCursor string    `json:"next_cursor,omitempty" doc:"Send it as cursor to get the next page. Opaque."`
 }

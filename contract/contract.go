@@ -43,5 +43,7 @@ type Build struct {
 	Version    string `json:"version"`
 	Contract   string `json:"contract"`
 	GoVersion  string `json:"go_version"`
-	Simulation bool   `json:"simulation" doc:"True when every pool is simulated."`
+	Simulation bool   `json:"simulation" doc:"True when any pool's machines are simulated."`
+	// SimulatedPools are the names of those pools.
+	SimulatedPools []string `json:"simulated_pools,omitempty" doc:"The names of the pools whose machines are simulated."`
 }

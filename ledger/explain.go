@@ -264,12 +264,12 @@ func (e *explained) allocation(a allocation.Allocation) {
 	e.next(map[string]string{plan.StepGivesUp: "it expires if the nodes are not there by then", plan.StepLease: "its lease ends"})
 }
 
-// ExplainNode explains a node. What will use it is told to operators only: the
+// ExplainNode explains a node that the actor sees. What will use it is told to operators only: the
 // plans of others are theirs.
 func (l *Ledger) ExplainNode(ctx context.Context, actor Actor, id string) (Explanation, error) {
 	var e *explained
 	err := l.store.Read(ctx, func(rd Reader) error {
-		n, err := rd.Node(id)
+		n, err := l.Sight(actor.Scope()).Node(rd, id)
 		if err != nil {
 			return err
 		}

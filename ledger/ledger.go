@@ -44,6 +44,9 @@ type Config struct {
 	// that is lost must not fill the disk. An agent with four sources that states a
 	// day in hours every five minutes adds 28,000.
 	ForecastsPerDay int
+	// TenantsSeeNodes shows all nodes and devices to every tenant, for the teams of
+	// one company: see Sight.
+	TenantsSeeNodes bool
 	// Seals is the key that seals the journal; zero: it is not sealed.
 	Seals SealKey
 	// PepperCheck is the same for the same pepper, under which keys are hashed, and

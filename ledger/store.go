@@ -287,7 +287,8 @@ type NodeFilter struct {
 	PoolID      string
 	Provisioner string
 	State       []node.State
-	Live        bool // nothing that is over
+	Live        bool    // nothing that is over
+	Places      []Place // only on these slots
 }
 
 // KeyRoot names a key or a person with all of their keys; exactly one is set.

@@ -163,6 +163,8 @@ func TestTheSDK(t *testing.T) {
 	require.NoError(t, err)
 	again, err := c.Pool(ctx, "lab")
 	require.NoError(t, err)
+	require.Equal(t, &contract.GPUCounts{}, again.GPUCounts)
+	again.GPUCounts = nil
 	require.Equal(t, p, again)
 	paused := true
 	p, err = c.PatchPool(ctx, "lab", p.Version, contract.PoolPatch{Paused: &paused})

@@ -1,6 +1,10 @@
 package sqlledger
 
 import (
+	"maps"
+	"slices"
+
+	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"github.com/forewarm/forewarm/core/node"
@@ -41,11 +45,27 @@ func (r *reader) Nodes(f ledger.NodeFilter, p ledger.Page) ([]node.Node, error) 
 	if f.Live {
 		db = db.Where(liveNode)
 	}
+	if f.Places != nil {
+		db = db.Where(onPlaces(r.query(), f.Places))
+	}
 	nodes, err := list[nodeRow](paged(db, p), "listing nodes")
 	if err != nil {
 		return nil, err
 	}
 	return r.equipped(nodes)
+}
+
+// onPlaces is the condition that a node is on one of the slots.
+func onPlaces(db *gorm.DB, places []ledger.Place) *gorm.DB {
+	slots := map[string][]int{}
+	for _, p := range places {
+		slots[p.PoolID] = append(slots[p.PoolID], p.Slot)
+	}
+	where := db.Where("1 = 0")
+	for _, pool := range slices.Sorted(maps.Keys(slots)) {
+		where = where.Or("pool_id = ? AND slot IN ?", pool, slots[pool])
+	}
+	return where
 }
 
 // equipped adds the devices to a page of nodes.

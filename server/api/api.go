@@ -60,6 +60,7 @@ func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	a.keys()
 	a.pools()
 	a.nodes()
+	a.gpus()
 	a.prewarm()
 	a.calendar()
 	a.shares()

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
@@ -27,9 +28,31 @@ func (a *API) whoami(ctx context.Context, _ *struct{}) (*One[contract.Whoami], e
 	return &One[contract.Whoami]{Body: out}, nil
 }
 
-func (a *API) version(context.Context, *struct{}) (*One[contract.Build], error) {
-	return &One[contract.Build]{Body: a.Build}, nil
+func (a *API) version(ctx context.Context, _ *struct{}) (*One[contract.Build], error) {
+	out := &One[contract.Build]{Body: a.Build}
+	err := a.read(ctx, func(r ledger.Reader) error {
+		for page := (ledger.Page{Limit: allPools}); ; {
+			pools, err := r.Pools(page)
+			if err != nil {
+				return err
+			}
+			for _, p := range pools {
+				if page.After = p.ID; p.Simulated {
+					out.Body.SimulatedPools = append(out.Body.SimulatedPools, p.Name)
+				}
+			}
+			if len(pools) < page.Limit {
+				return nil
+			}
+		}
+	})
+	slices.Sort(out.Body.SimulatedPools)
+	out.Body.Simulation = out.Body.Simulation || len(out.Body.SimulatedPools) > 0
+	return out, err
 }
+
+// allPools is how many pools are read at once where all are.
+const allPools = 500
 
 func (a *API) createOrganization(ctx context.Context, in *struct {
 	Idempotency

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -56,19 +57,45 @@ func fraction(s float64) time.Duration { return time.Duration(s*1e6) * time.Micr
 
 func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Pool], err error) {
 	err = a.read(ctx, func(r ledger.Reader) error {
-		out, err = paged(in.Page, "pol", r.Pools, func(p ledger.Pool) string { return p.ID }, poolAt(r.Now()))
-		return err
+		if out, err = paged(in.Page, "pol", r.Pools, func(p ledger.Pool) string { return p.ID }, poolAt(r.Now())); err != nil {
+			return err
+		}
+		for i := range out.Body.Items {
+			if err := showPool(auth.From(ctx), r, &out.Body.Items[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return out, err
 }
 
+// showPool makes of a pool what the actor may see of it, with its counts. Where its
+// machines come from, and at what price, is only the operators'.
+func showPool(actor ledger.Actor, r ledger.Reader, p *contract.Pool) error {
+	state, err := r.PoolState(p.ID)
+	if err != nil {
+		return fmt.Errorf("reading pool: %w", err)
+	}
+	counts := gpuCounts(ledger.CountDevices(state.Devices(r.Now())))
+	p.GPUCounts = &counts
+	if actor.Role != ledger.Operator {
+		p.Alternates, p.Sources = nil, []contract.SourceState{}
+	}
+	return nil
+}
+
 func (a *API) getPool(ctx context.Context, in *struct{ ByID }) (*One[contract.Pool], error) {
-	var p ledger.Pool
-	err := a.read(ctx, func(r ledger.Reader) (err error) {
-		p, err = ledger.LivePool(r, in.ID)
-		return err
+	out := &One[contract.Pool]{}
+	err := a.read(ctx, func(r ledger.Reader) error {
+		p, err := ledger.LivePool(r, in.ID)
+		if err != nil {
+			return err
+		}
+		out.ETag, out.Body = etag(p.Version), pool(p, r.Now())
+		return showPool(auth.From(ctx), r, &out.Body)
 	})
-	return &One[contract.Pool]{ETag: etag(p.Version), Body: poolAt(a.Clock.Now())(p)}, err
+	return out, err
 }
 
 func (a *API) patchPool(ctx context.Context, in *struct {

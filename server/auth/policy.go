@@ -72,6 +72,7 @@ var Policies = map[string]Policy{
 	"POST /v1/nodes/:id/resume":     operator,
 	"POST /v1/nodes/:id/quarantine": operator,
 	"GET /v1/gpus":                  viewer,
+	"GET /v1/gpus/:uuid":            viewer,
 
 	"GET /v1/pools/:id/calendar": viewer,
 	"GET /v1/pools/:id/shares":   viewer,

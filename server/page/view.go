@@ -28,6 +28,7 @@ type view struct {
 	Version      string
 	Now          string
 	Open         bool
+	Tenant       bool // sees its own nodes, and no operator's facts
 	ZeroWait     string
 	Starts       int
 	Waste        string
@@ -83,7 +84,7 @@ func (p *Page) view(ctx context.Context, s ledger.Scope) (view, error) {
 			return fmt.Errorf("adding up: %w", err)
 		}
 		v.numbers(report)
-		return v.tables(r, s, now)
+		return v.tables(r, p.Ledger.Sight(s), s, now)
 	})
 	for _, e := range p.Feed.Recent(s, shownEvents) {
 		v.Events = append(v.Events, eventRow{At: e.At.UTC().Format("15:04:05"), Type: e.Type, Subject: e.Subject, Message: e.Message, Actor: e.Actor})
@@ -103,13 +104,17 @@ func (v *view) numbers(r ledger.Report) {
 	}
 }
 
-func (v *view) tables(r ledger.Reader, s ledger.Scope, now time.Time) error {
+func (v *view) tables(r ledger.Reader, sight ledger.Sight, s ledger.Scope, now time.Time) error {
 	page := ledger.Page{Limit: most}
 	pools, err := r.Pools(page)
 	if err != nil {
 		return fmt.Errorf("listing pools: %w", err)
 	}
 	nodes, err := r.Nodes(ledger.NodeFilter{Live: true}, page)
+	if err != nil {
+		return fmt.Errorf("counting nodes: %w", err)
+	}
+	seen, err := sight.Nodes(r, ledger.NodeFilter{Live: true}, page)
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
@@ -122,7 +127,8 @@ func (v *view) tables(r ledger.Reader, s ledger.Scope, now time.Time) error {
 		return fmt.Errorf("listing allocations: %w", err)
 	}
 	names := v.pools(pools, nodes, now)
-	v.nodes(nodes, names, now)
+	v.Tenant = !s.All
+	v.nodes(seen, names, now)
 	v.bookings(reservations, allocations, names, now)
 	return v.money(r, s, now)
 }
@@ -161,12 +167,15 @@ func (v *view) nodes(nodes []node.Node, names map[string]string, now time.Time) 
 				since = t
 			}
 		}
-		paid := ""
-		if !n.BilledFrom.IsZero() {
-			paid = n.Source.Cost(now.Sub(n.BilledFrom)).String()
+		row := nodeRow{ID: n.ID, Pool: names[n.PoolID], State: string(n.State()), Age: span(now.Sub(since)),
+			Reason: n.Reason, GPUs: strconv.Itoa(len(n.Devices)), Simulated: n.Simulated}
+		if !v.Tenant { // where machines are, and what they cost, is the operators'
+			row.Source = place(n.Source)
+			if !n.BilledFrom.IsZero() {
+				row.Cost = n.Source.Cost(now.Sub(n.BilledFrom)).String()
+			}
 		}
-		v.Nodes = append(v.Nodes, nodeRow{Cost: paid, ID: n.ID, Pool: names[n.PoolID], Source: place(n.Source), State: string(n.State()), Age: span(now.Sub(since)),
-			Reason: n.Reason, GPUs: strconv.Itoa(len(n.Devices)), Simulated: n.Simulated})
+		v.Nodes = append(v.Nodes, row)
 	}
 }
 

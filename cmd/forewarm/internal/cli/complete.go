@@ -57,8 +57,10 @@ var placeholders = map[string]names{
 	"NODE": listing((*client.Client).Nodes, func(x contract.Node) (string, string) {
 		return x.ID, x.State
 	}),
-	"GPU": listing((*client.Client).GPUs, func(x contract.GPU) (string, string) {
-		return x.UUID, x.Model + ", " + x.NodeState
+	"GPU": listing(func(c *client.Client, ctx context.Context, f client.Filter) iter.Seq2[contract.GPU, error] {
+		return c.GPUs(ctx, client.GPUFilter{Filter: f})
+	}, func(x contract.GPU) (string, string) {
+		return x.UUID, x.Model + ", " + x.State
 	}),
 	"ORGANIZATION": listing((*client.Client).Organizations, func(x contract.Organization) (string, string) {
 		return x.Name, fmt.Sprintf("%d GPUs", x.Limits.MaxGPUs)

@@ -25,7 +25,12 @@ var nodeView = view[contract.Node]{
 		{head: "POOL", cell: func(x contract.Node) string { return first(x.PoolName, x.PoolID) }},
 		{head: "SLOT", right: true, cell: func(x contract.Node) string { return strconv.Itoa(x.Slot) }, wide: true},
 		{head: "SOURCE", cell: func(x contract.Node) string { return source(x.Provisioner, x.Region, x.InstanceType) }, wide: true},
-		{head: "$/H", right: true, cell: func(x contract.Node) string { return money(x.PricePerNodeHour) }, wide: true},
+		{head: "$/H", right: true, cell: func(x contract.Node) string {
+			if x.PricePerNodeHour == nil {
+				return "-"
+			}
+			return money(*x.PricePerNodeHour)
+		}, wide: true},
 		{head: "PROVIDER ID", cell: func(x contract.Node) string { return dash(x.ProviderID) }, wide: true},
 		{head: "ADDRESS", cell: func(x contract.Node) string { return dash(x.Address) }, wide: true},
 		{head: "ENDS ITSELF", cell: func(x contract.Node) string { return stamp(x.ExpiresAt) }, wide: true},

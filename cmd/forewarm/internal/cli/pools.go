@@ -21,6 +21,7 @@ var poolView = view[contract.Pool]{
 		{head: "GPUS/NODE", right: true, cell: func(x contract.Pool) string { return strconv.Itoa(x.GPUsPerNode) }},
 		{head: "MEMORY", right: true, cell: func(x contract.Pool) string { return gib(x.GPUMemoryMiB) }},
 		{head: "NODES", right: true, cell: func(x contract.Pool) string { return fmt.Sprintf("%d–%d", x.MinNodes, x.MaxNodes) }},
+		{head: "FREE GPUS", right: true, cell: freeOf},
 		{head: "$/NODE-H", right: true, cell: func(x contract.Pool) string { return money(x.PricePerNodeHour) }},
 		{head: "BOOT P95", right: true, cell: func(x contract.Pool) string { return fmt.Sprintf("%.0fs", x.BootP95Seconds) }},
 		{head: "STATE", cell: func(x contract.Pool) string { return poolState(x) }},
@@ -35,6 +36,14 @@ var poolView = view[contract.Pool]{
 		}, wide: true},
 		{head: "ONLINE/BATCH", cell: split, wide: true},
 	},
+}
+
+// freeOf says how many GPUs of a pool's live nodes are free.
+func freeOf(x contract.Pool) string {
+	if x.GPUCounts == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", x.GPUCounts.Free, x.GPUCounts.Total)
 }
 
 // split renders how a pool is shared between online and batch work.

@@ -25,18 +25,17 @@ type overview struct {
 	Waiting []waiter         `json:"waiting"`
 }
 
-// supply is what becomes of a pool's GPUs now. Of what others hold a tenant is
-// told nothing, so Free is only known to operators.
+// supply is what becomes of a pool's GPUs now.
 type supply struct {
 	Pool    string `json:"pool"`
 	Model   string `json:"model"`
 	State   string `json:"state"`
-	Up      int    `json:"up"`             // of nodes that are ready
-	Free    *int   `json:"free,omitempty"` // of them, those that nobody holds
-	Held    int    `json:"held"`           // by allocations that the key may see
-	Booting int    `json:"booting"`        // of nodes on their way
-	Booked  int    `json:"booked"`         // by reservations of the day to come that nobody has claimed yet
-	Most    int    `json:"most"`           // what the pool may have
+	Up      int    `json:"up"`      // of nodes that are ready
+	Free    int    `json:"free"`    // of them, those that nobody holds and nothing is kept for
+	Held    int    `json:"held"`    // by anybody
+	Booting int    `json:"booting"` // of nodes on their way
+	Booked  int    `json:"booked"`  // by reservations of the day to come that the key may see and nobody has claimed yet
+	Most    int    `json:"most"`    // what the pool may have
 
 	simulated bool
 }
@@ -47,20 +46,13 @@ var supplyView = view[supply]{
 		{head: "POOL", cell: func(x supply) string { return badge(x.Pool, x.simulated) }},
 		{head: "MODEL", cell: func(x supply) string { return x.Model }},
 		{head: "UP", right: true, cell: func(x supply) string { return strconv.Itoa(x.Up) }},
-		{head: "FREE", right: true, cell: func(x supply) string { return known0(x.Free) }},
+		{head: "FREE", right: true, cell: func(x supply) string { return strconv.Itoa(x.Free) }},
 		{head: "HELD", right: true, cell: func(x supply) string { return strconv.Itoa(x.Held) }},
 		{head: "BOOTING", right: true, cell: func(x supply) string { return strconv.Itoa(x.Booting) }},
 		{head: "BOOKED 24H", right: true, cell: func(x supply) string { return strconv.Itoa(x.Booked) }},
 		{head: "MOST", right: true, cell: func(x supply) string { return strconv.Itoa(x.Most) }},
 		{head: "STATE", cell: func(x supply) string { return x.State }},
 	},
-}
-
-func known0(n *int) string {
-	if n == nil {
-		return "-"
-	}
-	return strconv.Itoa(*n)
 }
 
 // waiter is what waits, and why.
@@ -172,10 +164,6 @@ func (a *app) look(ctx context.Context, api *client.Client, o *overview) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := client.All(api.Nodes(ctx, client.Filter{}))
-	if err != nil {
-		return err
-	}
 	held, err := client.All(api.Allocations(ctx, client.Filter{}))
 	if err != nil {
 		return err
@@ -186,32 +174,16 @@ func (a *app) look(ctx context.Context, api *client.Client, o *overview) error {
 	}
 	o.Pools = append(o.Pools, pools...)
 	for _, p := range pools {
-		s := supplyOf(p, nodes, held, promised, a.clock.Now().Add(day))
-		if o.Whoami.Role == "operator" {
-			free := max(0, s.Up-s.Held)
-			s.Free = &free
-		}
-		o.GPUs = append(o.GPUs, s)
+		o.GPUs = append(o.GPUs, supplyOf(p, promised, a.clock.Now().Add(day)))
 	}
 	o.Waiting = append(o.Waiting, waiters(held, promised)...)
 	return because(ctx, api, o.Waiting)
 }
 
-func supplyOf(p contract.Pool, nodes []contract.Node, held []contract.Allocation, promised []contract.Reservation, until time.Time) supply {
+func supplyOf(p contract.Pool, promised []contract.Reservation, until time.Time) supply {
 	s := supply{Pool: p.Name, Model: p.Model, State: poolState(p), Most: p.MaxNodes * p.GPUsPerNode, simulated: p.Simulated}
-	for _, n := range nodes {
-		switch {
-		case n.PoolID != p.ID:
-		case n.State == "ready":
-			s.Up += n.GPUs
-		case slices.Contains([]string{"requested", "provisioning", "booting"}, n.State):
-			s.Booting += p.GPUsPerNode
-		}
-	}
-	for _, x := range held {
-		if x.PoolID == p.ID {
-			s.Held += len(x.Devices)
-		}
+	if n := p.GPUCounts; n != nil {
+		s.Up, s.Free, s.Held, s.Booting = n.Free+n.Held+n.Booked, n.Free, n.Held, n.Coming
 	}
 	for _, r := range promised {
 		if r.PoolID == p.ID && r.Start.Before(until) && slices.Contains([]string{"booked", "warming", "ready"}, r.State) {

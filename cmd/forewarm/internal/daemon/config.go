@@ -40,6 +40,9 @@ type Config struct {
 	MetricsListen string `yaml:"metrics_listen"`
 	OpenBind      bool   `yaml:"open_bind"` // allow plain HTTP on an address that is not this machine's own
 
+	// TenantsSeeNodes shows every node and GPU to every tenant, though not whose.
+	TenantsSeeNodes bool `yaml:"tenants_see_nodes"`
+
 	Server       Server        `yaml:"server"`
 	Keys         Keys          `yaml:"keys"`
 	Log          Log           `yaml:"log"`
@@ -291,7 +294,7 @@ func (c Config) ledger() ledger.Config {
 	return ledger.Config{
 		Policy:      plan.Policy{Guard: t.Guard.Std(), BootTimeout: t.BootTimeout.Std()},
 		ConfirmGone: t.ConfirmGone.Std(), StockOut: t.StockOut.Std(), CheckEvery: t.CheckEvery.Std(), VerifyEvery: t.VerifyEvery.Std(),
-		DeadMan: t.DeadMan.Std(), SweepEvery: t.SweepEvery.Std(), Ahead: t.Ahead.Std(),
+		DeadMan: t.DeadMan.Std(), SweepEvery: t.SweepEvery.Std(), Ahead: t.Ahead.Std(), TenantsSeeNodes: c.TenantsSeeNodes,
 	}
 }
 

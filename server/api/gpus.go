@@ -1,0 +1,167 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/auth"
+)
+
+func (a *API) gpus() {
+	handle(a, operation{http.MethodGet, "/gpus", "listGPUs", "capacity",
+		"List the devices of live nodes by node and index: to tenants those that they hold", 0}, a.listGPUs)
+	handle(a, operation{http.MethodGet, "/gpus/{uuid}", "getGPU", "capacity", "Read a device of a live node", 0}, a.getGPU)
+}
+
+// GPUFilter narrows a list of devices.
+type GPUFilter struct {
+	Pool         string   `query:"pool" maxLength:"64" doc:"Id or name."`
+	Node         string   `query:"node" maxLength:"254" doc:"Id; to operators also the provider's."`
+	Organization string   `query:"organization" maxLength:"64" doc:"Id or name of who holds them; your own unless you are an operator."`
+	Model        string   `query:"model" maxLength:"63"`
+	State        []string `query:"state" enum:"free,held,booked,coming,unavailable"`
+	Health       []string `query:"health" enum:"healthy,unhealthy,unknown"`
+}
+
+// GPUsOut answers a list of devices.
+type GPUsOut struct {
+	Body contract.GPUList
+}
+
+func (a *API) listGPUs(ctx context.Context, in *struct {
+	Page
+	GPUFilter
+},
+) (*GPUsOut, error) {
+	after, err := parseCursor("gpu", in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	actor, out := auth.From(ctx), &GPUsOut{}
+	err = a.read(ctx, func(r ledger.Reader) error {
+		if in.Pool, err = a.poolID(ctx, r, in.Pool); err != nil {
+			return err
+		}
+		if in.Organization, err = a.parameter(ctx, r, actor.Scope(), ledger.NounOrganization, "organization", in.Organization); err != nil {
+			return err
+		}
+		all, err := a.devices(actor, r, in.Pool)
+		if err != nil {
+			return err
+		}
+		all = slices.DeleteFunc(all, func(d ledger.Device) bool { return !in.takes(actor, d) })
+		out.Body.Totals = gpuCounts(ledger.CountDevices(all))
+		all = slices.DeleteFunc(all, func(d ledger.Device) bool { return after != "" && !behind(d, after) })
+		if len(all) > in.Limit {
+			all = all[:in.Limit]
+			out.Body.NextCursor = cursor("gpu", deviceKey(all[in.Limit-1]))
+		}
+		out.Body.Items = []contract.GPU{}
+		for _, d := range all {
+			out.Body.Items = append(out.Body.Items, encodeGPU(d))
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (a *API) getGPU(ctx context.Context, in *struct {
+	ID string `path:"uuid" maxLength:"254" doc:"As the driver names it."`
+},
+) (*One[contract.GPU], error) {
+	var found *contract.GPU
+	err := a.read(ctx, func(r ledger.Reader) error {
+		all, err := a.devices(auth.From(ctx), r, "")
+		for _, d := range all {
+			if d.UUID == in.ID {
+				x := encodeGPU(d)
+				found = &x
+			}
+		}
+		return err
+	})
+	if err == nil && found == nil {
+		err = ledger.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &One[contract.GPU]{Body: *found}, nil
+}
+
+// devices are those that an actor sees of a pool, or of all, in their order.
+func (a *API) devices(actor ledger.Actor, r ledger.Reader, poolID string) ([]ledger.Device, error) {
+	ids := []string{poolID}
+	if poolID == "" {
+		pools, err := r.ListNames(actor.Scope(), ledger.NounPool)
+		if err != nil {
+			return nil, fmt.Errorf("listing pools: %w", err)
+		}
+		ids = nil
+		for _, p := range pools {
+			ids = append(ids, p.ID)
+		}
+	}
+	var all []ledger.Device
+	for _, id := range ids {
+		state, err := r.PoolState(id)
+		if err != nil {
+			return nil, fmt.Errorf("reading pool: %w", err)
+		}
+		all = append(all, a.Ledger.Sight(actor.Scope()).Devices(state, r.Now())...)
+	}
+	slices.SortStableFunc(all, func(x, y ledger.Device) int { return cmp.Compare(x.Node.ID, y.Node.ID) })
+	return all, nil
+}
+
+func (f GPUFilter) takes(actor ledger.Actor, d ledger.Device) bool {
+	return (f.Node == "" || d.Node.ID == f.Node || actor.Role == ledger.Operator && d.Node.ProviderID == f.Node) &&
+		(f.Model == "" || d.Model == f.Model) &&
+		(f.Organization == "" || d.Holder != nil && d.Holder.OrganizationID == f.Organization) &&
+		(len(f.State) == 0 || slices.Contains(f.State, string(d.State))) &&
+		(len(f.Health) == 0 || slices.Contains(f.Health, health(d.Node)))
+}
+
+// deviceKey is the place of a device in the list.
+func deviceKey(d ledger.Device) string { return d.Node.ID + "_" + strconv.Itoa(d.Index) }
+
+// behind reports whether a device comes after the place that a key names.
+func behind(d ledger.Device, key string) bool {
+	cut := max(strings.LastIndexByte(key, '_'), 0)
+	index, _ := strconv.Atoi(strings.TrimPrefix(key[cut:], "_"))
+	return cmp.Or(cmp.Compare(d.Node.ID, key[:cut]), cmp.Compare(d.Index, index)) > 0
+}
+
+// health is what is known of a node's devices.
+func health(n node.Node) string {
+	switch {
+	case n.State() == node.Ready || n.State() == node.Draining:
+		return "healthy"
+	case n.State() == node.Quarantined && !n.Kept():
+		return "unhealthy"
+	default:
+		return "unknown"
+	}
+}
+
+func encodeGPU(d ledger.Device) contract.GPU {
+	out := contract.GPU{UUID: d.UUID, NodeID: d.Node.ID, PoolID: d.Node.PoolID, Index: d.Index, Model: d.Model, MemoryMiB: d.MemoryMiB,
+		State: string(d.State), Health: health(d.Node), NodeState: string(d.Node.State()), Simulated: d.Node.Simulated}
+	if d.Holder != nil {
+		out.AllocationID, out.AllocationName, out.OrganizationID = d.Holder.ID, d.Holder.Name, d.Holder.OrganizationID
+	}
+	return out
+}
+
+func gpuCounts(c ledger.Counts) contract.GPUCounts {
+	return contract.GPUCounts{Total: c.Free + c.Held + c.Booked + c.Coming + c.Unavailable,
+		Free: c.Free, Held: c.Held, Booked: c.Booked, Coming: c.Coming, Unavailable: c.Unavailable}
+}
