@@ -60,7 +60,9 @@ func (a *app) gpus() *cobra.Command {
 	ls.Flags().StringSliceVar(&f.Health, "health", nil, "only those that are any of healthy, unhealthy, unknown")
 	ls.Flags().BoolVar(&free, "free", false, "the same as --state free")
 	ls.Flags().BoolVar(&held, "held", false, "the same as --state held")
-	ls.MarkFlagsMutuallyExclusive("free", "held", "state")
+	for _, pair := range [][]string{{"free", "held"}, {"free", "state"}, {"held", "state"}} {
+		ls.MarkFlagsMutuallyExclusive(pair...)
+	}
 	show := &cobra.Command{
 		Use: "show GPU", Short: "Show one GPU, by its UUID", Args: named("GPU"),
 		Example: "  forewarm gpus show GPU-SIM-5f1c3c2e-8d0b-4c0e-9b7a-2f6d1e4a7b90",
