@@ -23,7 +23,7 @@ type Allocation struct {
 	Reason           string        `json:"reason,omitempty"`
 	GPUs             int           `json:"gpus"`
 	Nodes            int           `json:"nodes"`
-	GPUsPerNode      int           `json:"gpus_per_node"`
+	GPUsPerNode      int           `json:"gpus_per_node" doc:"The last node has the rest of gpus."`
 	Devices          []Device      `json:"devices" nullable:"false"`
 	ReservationIDs   []string      `json:"reservation_ids" nullable:"false" doc:"What it claimed."`
 	LeaseSeconds     int64         `json:"lease_seconds"`
@@ -38,11 +38,21 @@ type Allocation struct {
 	Version          int           `json:"version"`
 }
 
+// Layout is how the GPUs of a request lie on nodes. Left out, they lie on as few
+// as can be: in equal parts where so many nodes allow it, and else on full nodes
+// and the rest on one more.
+type Layout struct {
+	Nodes       int    `json:"nodes,omitempty" minimum:"1" maximum:"100000" doc:"On so many nodes. With gpus_per_node, gpus may be left out."`
+	GPUsPerNode int    `json:"gpus_per_node,omitempty" minimum:"1" maximum:"1024" doc:"So many on each node; where gpus says so, the last has fewer."`
+	Spread      string `json:"spread,omitempty" enum:"any,even" default:"any" doc:"even: as many on each node as on any other."`
+}
+
 // AllocationCreate asks for GPUs now. Name a pool or a model, or both.
 type AllocationCreate struct {
-	Pool         string `json:"pool,omitempty" maxLength:"63" doc:"Id or name. Left out: any pool of the model, warm first."`
-	Model        string `json:"model,omitempty" maxLength:"63"`
-	GPUs         int    `json:"gpus" minimum:"1" maximum:"100000"`
+	Pool  string `json:"pool,omitempty" maxLength:"63" doc:"Id or name. Left out: any pool of the model, warm first."`
+	Model string `json:"model,omitempty" maxLength:"63"`
+	GPUs  int    `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
+	Layout
 	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000" default:"3600"`
 	Name         string `json:"name,omitempty" maxLength:"63"`
 	Workload     string `json:"workload,omitempty" enum:"online,batch" default:"online" doc:"What it is for; pools may keep a share for each."`
@@ -73,7 +83,7 @@ type Reservation struct {
 	Probability      float64       `json:"probability,omitempty" doc:"An agent's stated chance that it is claimed."`
 	GPUs             int           `json:"gpus"`
 	Nodes            int           `json:"nodes"`
-	GPUsPerNode      int           `json:"gpus_per_node"`
+	GPUsPerNode      int           `json:"gpus_per_node" doc:"The last node has the rest of gpus."`
 	Start            time.Time     `json:"start"`
 	End              time.Time     `json:"end"`
 	Cost             Money         `json:"cost" doc:"What it commits; once ended, what it really held."`
@@ -89,9 +99,10 @@ type Reservation struct {
 // start and end, or a time range, in which the earliest window that has a place
 // is booked.
 type ReservationCreate struct {
-	Pool  string    `json:"pool,omitempty" maxLength:"63" doc:"Id or name."`
-	Model string    `json:"model,omitempty" maxLength:"63"`
-	GPUs  int       `json:"gpus" minimum:"1" maximum:"100000"`
+	Pool  string `json:"pool,omitempty" maxLength:"63" doc:"Id or name."`
+	Model string `json:"model,omitempty" maxLength:"63"`
+	GPUs  int    `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
+	Layout
 	Start time.Time `json:"start,omitzero" doc:"With end; left out with a time range."`
 	End   time.Time `json:"end,omitzero"`
 	TimeRange

@@ -2,10 +2,11 @@ package contract
 
 import "time"
 
-// Shape is GPUs on each of some nodes.
+// Shape is GPUs on some nodes.
 type Shape struct {
+	GPUs        int `json:"gpus"`
 	Nodes       int `json:"nodes"`
-	GPUsPerNode int `json:"gpus_per_node"`
+	GPUsPerNode int `json:"gpus_per_node" doc:"The last node has the rest of gpus."`
 }
 
 // CalendarStep is what is free during all of [start, end).
@@ -14,7 +15,7 @@ type CalendarStep struct {
 	End       time.Time       `json:"end"`
 	FreeGPUs  int             `json:"free_gpus"`
 	FreeNodes int             `json:"free_nodes" doc:"Wholly free."`
-	Largest   Shape           `json:"largest" doc:"The most GPUs that one request can have, on as many GPUs of each node as most nodes have free; zero: none."`
+	Largest   Shape           `json:"largest" doc:"The most GPUs that one request can have; zero: none."`
 	Workloads []WorkloadLevel `json:"workloads,omitempty" doc:"Of a pool that is split."`
 }
 
@@ -51,9 +52,10 @@ type TimeRange struct {
 // CalendarAdviceRequest asks when something has a place. Name a pool or a model,
 // or both.
 type CalendarAdviceRequest struct {
-	Pool                    string    `json:"pool,omitempty" maxLength:"63" doc:"Id or name."`
-	Model                   string    `json:"model,omitempty" maxLength:"63"`
-	GPUs                    int       `json:"gpus" minimum:"1" maximum:"100000"`
+	Pool  string `json:"pool,omitempty" maxLength:"63" doc:"Id or name."`
+	Model string `json:"model,omitempty" maxLength:"63"`
+	GPUs  int    `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
+	Layout
 	StartTimeNotEarlierThan time.Time `json:"start_time_not_earlier_than,omitzero" doc:"Now, when left out."`
 	StartTimeNotLaterThan   time.Time `json:"start_time_not_later_than,omitzero"`
 	EndTimeNotEarlierThan   time.Time `json:"end_time_not_earlier_than,omitzero"`
@@ -71,7 +73,7 @@ type Recommendation struct {
 	PoolName    string    `json:"pool_name,omitempty"`
 	GPUs        int       `json:"gpus"`
 	Nodes       int       `json:"nodes"`
-	GPUsPerNode int       `json:"gpus_per_node"`
+	GPUsPerNode int       `json:"gpus_per_node" doc:"The last node has the rest of gpus."`
 	Start       time.Time `json:"start"`
 	End         time.Time `json:"end"`
 	Cost        Money     `json:"cost"`

@@ -57,7 +57,7 @@ type Offer struct {
 	PoolName    string    `json:"pool_name,omitempty"`
 	GPUs        int       `json:"gpus"`
 	Nodes       int       `json:"nodes"`
-	GPUsPerNode int       `json:"gpus_per_node"`
+	GPUsPerNode int       `json:"gpus_per_node" doc:"The last node has the rest of gpus; the three numbers ask for just this."`
 	Start       time.Time `json:"start"`
 	End         time.Time `json:"end"`
 	Cost        Money     `json:"cost" doc:"Of the whole time, at the pool's price."`

@@ -11,6 +11,9 @@ type Schedule struct {
 	PoolName         string    `json:"pool_name,omitempty"`
 	Name             string    `json:"name,omitempty"`
 	GPUs             int       `json:"gpus"`
+	Nodes            int       `json:"nodes,omitempty" doc:"As it was asked for."`
+	GPUsPerNode      int       `json:"gpus_per_node,omitempty" doc:"As it was asked for; the last node has the rest of gpus."`
+	Spread           string    `json:"spread,omitempty" enum:"even"`
 	StartLocal       string    `json:"start_local"`
 	Timezone         string    `json:"timezone"`
 	RRule            string    `json:"rrule"`
@@ -27,9 +30,10 @@ type Schedule struct {
 
 // ScheduleCreate asks for a schedule.
 type ScheduleCreate struct {
-	Pool            string   `json:"pool" minLength:"1" maxLength:"63" doc:"Id or name."`
-	Name            string   `json:"name" minLength:"1" maxLength:"63"`
-	GPUs            int      `json:"gpus" minimum:"1" maximum:"100000"`
+	Pool string `json:"pool" minLength:"1" maxLength:"63" doc:"Id or name."`
+	Name string `json:"name" minLength:"1" maxLength:"63"`
+	GPUs int    `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
+	Layout
 	StartLocal      string   `json:"start_local" maxLength:"19" example:"2026-11-20T09:00:00" doc:"The first start as the clock on the wall shows it."`
 	Timezone        string   `json:"timezone" maxLength:"64" example:"Europe/Berlin" doc:"IANA name."`
 	RRule           string   `json:"rrule" maxLength:"256" example:"FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR" doc:"DAILY, WEEKLY or MONTHLY with INTERVAL, BYDAY, BYMONTHDAY, COUNT, UNTIL."`

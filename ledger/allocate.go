@@ -25,17 +25,20 @@ const DefaultLease = time.Hour
 type AllocateRequest struct {
 	Pool  string // id or name; empty: any pool of Model
 	Model string
-	GPUs  int
-	Lease time.Duration // counts from activation; zero means DefaultLease
-	Name  string
+	GPUs  int // 0: those of Layout
+	// Layout is how they are to lie on nodes; zero: on as few as can be.
+	Layout gpu.Layout
+	Lease  time.Duration // counts from activation; zero means DefaultLease
+	Name   string
 	// Workload is what it is for; empty: online.
 	Workload gpu.Workload
 }
 
-func (r AllocateRequest) check() error {
+func (r *AllocateRequest) check() (err error) {
+	if r.GPUs, err = laidOut(r.GPUs, r.Layout); err != nil {
+		return err
+	}
 	switch {
-	case r.GPUs < 1 || r.GPUs > MaxGPUs:
-		return &InvalidError{Field: "gpus", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
 	case r.Lease < 0 || (r.Lease > 0 && r.Lease < time.Second):
 		return &InvalidError{Field: "lease_seconds", Rule: "must be at least 1"}
 	case r.Pool == "" && r.Model == "":
@@ -67,7 +70,7 @@ func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest)
 		slices.SortStableFunc(pools, func(a, b *poolUnit) int { return b.warm() - a.warm() })
 		var refused error
 		for _, p := range pools {
-			shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
+			shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 			out, err = u.take(p, h, takeRequest{
 				shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), l.cfg.Policy), workload: req.Workload,
 			})
@@ -225,16 +228,16 @@ func (p *poolUnit) allReady(slots []int) bool {
 // its GPUs on each; the others stay, or give way where they no longer fit.
 func (u *unit) claim(p *poolUnit, h *holding, a allocation.Allocation, req takeRequest, v verdict) ([]string, error) {
 	left := map[int]int{}
-	for _, slot := range a.Slots {
-		left[slot] = a.Shape.PerNode
+	for i, slot := range a.Slots {
+		left[slot] = a.Shape.On(i)
 	}
 	var claimed []string
 	var others []reservation.Reservation
 	for _, r := range req.own {
 		used := false
-		for _, slot := range r.Slots {
+		for i, slot := range r.Slots {
 			if left[slot] > 0 {
-				left[slot] -= r.Shape.PerNode
+				left[slot] -= r.Shape.On(i)
 				used = true
 			}
 		}
@@ -260,7 +263,7 @@ func (p *poolUnit) squeezed(h *holding, a allocation.Allocation, others []reserv
 	p.setAllocation(nil, &a)
 	var out []reservation.Reservation
 	for _, r := range others {
-		if p.fits(r) && h.allows(p.Pool.Pool, r) {
+		if p.places.FitsAll(r.Booking()) && h.allows(p.Pool.Pool, r) {
 			p.setReservation(nil, &r)
 		} else {
 			out = append(out, r)
@@ -273,12 +276,6 @@ func (p *poolUnit) squeezed(h *holding, a allocation.Allocation, others []reserv
 		ids[i] = r.ID
 	}
 	return ids
-}
-
-// fits reports whether a reservation that is not in the calendar has room on its
-// slots.
-func (p *poolUnit) fits(r reservation.Reservation) bool {
-	return !slices.ContainsFunc(r.Slots, func(slot int) bool { return !p.places.Fits(slot, r.Shape.PerNode, r.Window) })
 }
 
 // allows reports whether the organization may hold the reservation's GPUs beside
@@ -305,10 +302,11 @@ func (u *unit) activate(p *poolUnit, a allocation.Allocation, held []allocation.
 		return a, err
 	}
 	p.places.Remove(a.ID)
-	whole := calendar.Interval{Start: u.now(), End: a.LeaseUntil}
-	cut := slices.ContainsFunc(a.Slots, func(slot int) bool { return !p.places.Fits(slot, a.Shape.PerNode, whole) })
+	whole := a.Booking()
+	whole.Interval = calendar.Interval{Start: u.now(), End: a.LeaseUntil}
+	fits := p.places.FitsAll(whole)
 	p.places.Force(a.Booking())
-	if cut {
+	if !fits {
 		a.LeaseUntil = a.Window.End
 	}
 	a.Window.End = a.LeaseUntil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -177,7 +178,8 @@ func (l *Ledger) refusedNow(ctx context.Context, r reservation.Reservation) (*Re
 		if now := l.now(ctx); window.Start.Before(now) {
 			window.Start = now
 		}
-		_, err := l.Reserve(ctx, owner, ReserveRequest{Pool: r.PoolID, GPUs: r.Shape.GPUs(), Window: window, Class: r.Class})
+		_, err := l.Reserve(ctx, owner, ReserveRequest{Pool: r.PoolID, GPUs: r.Shape.GPUs(), Window: window,
+			Layout: gpu.Layout{Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode}, Class: r.Class})
 		return 0, nil, err
 	})
 	var refused *RefusedError

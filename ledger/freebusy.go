@@ -173,7 +173,7 @@ const (
 // windows lists up to limit windows of a flexible request that a pool and the
 // limits accept; none is *RefusedError.
 func (u *unit) windows(p *poolUnit, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
-	shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
+	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 	left := req.Range
 	left.StartNotEarlierThan = latest(left.StartNotEarlierThan, u.now())
 	var found []Recommendation
@@ -233,7 +233,7 @@ func (h *holding) changeAfter(t time.Time) time.Time {
 
 // judge decides on one window of a request as Reserve would.
 func (u *unit) judge(p *poolUnit, h *holding, req ReserveRequest, w calendar.Interval) (reservation.Reservation, verdict, error) {
-	shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
+	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 	req.Window = w
 	if req.id == "" {
 		req.id = ids.Reservation // it is only looked at

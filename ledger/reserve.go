@@ -22,7 +22,8 @@ const MaxGPUs = 100_000
 type ReserveRequest struct {
 	Pool        string // id or name; empty: any pool of Model
 	Model       string
-	GPUs        int
+	GPUs        int        // 0: those of Layout
+	Layout      gpu.Layout // how they are to lie on nodes; zero: on as few as can be
 	Window      calendar.Interval
 	Range       calendar.TimeRange // instead of Window: the earliest window in it that is accepted
 	Workload    gpu.Workload       // empty: online
@@ -37,10 +38,11 @@ type ReserveRequest struct {
 	madeBy string
 }
 
-func (r ReserveRequest) check() error {
+func (r *ReserveRequest) check() (err error) {
+	if r.GPUs, err = laidOut(r.GPUs, r.Layout); err != nil {
+		return err
+	}
 	switch {
-	case r.GPUs < 1 || r.GPUs > MaxGPUs:
-		return &InvalidError{Field: "gpus", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
 	case r.flexible():
 		return r.checkRange()
 	case !r.Window.Valid():
@@ -152,7 +154,7 @@ func (u *unit) candidates(idOrName, model string) ([]*poolUnit, error) {
 }
 
 func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation.Reservation, error) {
-	shape, _ := gpu.ShapeFor(req.GPUs, p.Pool.PerNode)
+	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 	if req.flexible() {
 		found, err := u.windows(p, h, req, 1)
 		if err != nil {

@@ -29,10 +29,14 @@ func (s Schedule) Spec() recurrence.Spec {
 
 // CreateSchedule stores a schedule; its reservations follow within moments.
 func (l *Ledger) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (Schedule, error) {
-	if err := checkSchedule(s); err != nil {
+	err := checkSchedule(s)
+	if err == nil {
+		s.GPUs, err = laidOut(s.GPUs, s.Layout)
+	}
+	if err != nil {
 		return s, err
 	}
-	err := l.do(ctx, actor, func(u *unit) error {
+	err = l.do(ctx, actor, func(u *unit) error {
 		var err error
 		if s.OrganizationID, err = actor.holder(); err != nil {
 			return err
@@ -63,9 +67,6 @@ func (l *Ledger) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (S
 func checkSchedule(s Schedule) error {
 	if err := checkName("name", s.Name); err != nil {
 		return err
-	}
-	if s.GPUs < 1 || s.GPUs > MaxGPUs {
-		return &InvalidError{Field: "gpus", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
 	}
 	if _, err := recurrence.Parse(s.Spec()); err != nil {
 		if re := (*recurrence.Error)(nil); errors.As(err, &re) {
@@ -213,7 +214,7 @@ func (l *Ledger) materialise(ctx context.Context, s Schedule, now time.Time) (mo
 
 func (l *Ledger) book(ctx context.Context, actor Actor, s Schedule, o recurrence.Occurrence) error {
 	_, err := l.Reserve(ctx, actor, ReserveRequest{
-		Pool: s.PoolID, GPUs: s.GPUs, Window: calendar.Interval{Start: o.Start, End: o.End}, Name: s.Name + " " + o.Date, Queue: true,
+		Pool: s.PoolID, GPUs: s.GPUs, Layout: s.Layout, Window: calendar.Interval{Start: o.Start, End: o.End}, Name: s.Name + " " + o.Date, Queue: true,
 		id: ids.Derived(ids.Reservation, s.ID, o.Date), source: reservation.FromSchedule, madeBy: s.ID,
 	})
 	if errors.Is(err, ErrTaken) {

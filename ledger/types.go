@@ -124,6 +124,7 @@ type Schedule struct {
 	PoolID         string
 	Name           string
 	GPUs           int
+	Layout         gpu.Layout
 	StartLocal     string // first start, local wall time: 2006-01-02T15:04:05
 	Timezone       string // IANA name
 	RRule          string

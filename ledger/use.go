@@ -31,7 +31,7 @@ func (u *unit) clean(p *poolUnit, a allocation.Allocation) {
 	if p.Pool.Timers.Cleaning == 0 || len(a.Devices) == 0 {
 		return
 	}
-	x := plan.Cleaning{ID: a.ID, Since: u.now(), Slots: a.Slots, GPUs: a.Shape.PerNode}
+	x := plan.Cleaning{ID: a.ID, Since: u.now(), Slots: a.Slots, GPUs: a.Shape.PerNode, Short: a.Shape.Short}
 	for _, h := range a.Devices {
 		x.UUIDs = append(x.UUIDs, h.UUID)
 	}

@@ -98,12 +98,12 @@ func (u *unit) rest(p *poolUnit, slots []int) {
 // not ready or not empty enough.
 func (p *poolUnit) free(a allocation.Allocation) ([]allocation.Held, bool) {
 	var held []allocation.Held
-	for _, slot := range a.Slots {
+	for i, slot := range a.Slots {
 		n, ok := p.onSlot(slot)
 		if !ok || n.State() != node.Ready {
 			return nil, false
 		}
-		left := a.Shape.PerNode
+		left := a.Shape.On(i)
 		for _, d := range n.Devices {
 			if left > 0 && p.taken[d.UUID] == "" && !p.dirty(d.UUID) {
 				held = append(held, allocation.Held{NodeID: n.ID, UUID: d.UUID})

@@ -176,7 +176,7 @@ func TestWrongForm(t *testing.T) {
 		"too deep":        {path: "/v1/allocations", body: strings.Repeat("[", 40) + strings.Repeat("]", 40), code: contract.CodeMalformedJSON, pointer: strings.Repeat("/0", 33)},
 		"not UTF-8":       {path: "/v1/allocations", body: "{\"pool\":\"\xff\",\"gpus\":1}", code: contract.CodeMalformedJSON, pointer: ""},
 		"a list":          {path: "/v1/allocations", body: `[]`, code: contract.CodeValidationFailed, pointer: ""},
-		"missing":         {path: "/v1/allocations", body: `{"pool":"lab"}`, code: contract.CodeValidationFailed, pointer: ""},
+		"missing":         {path: "/v1/allocations", body: `{"pool":"lab"}`, code: contract.CodeValidationFailed, pointer: "/gpus"},
 		"other case":      {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"GPUs":1}`, code: contract.CodeValidationFailed, pointer: "/GPUs"},
 		"limit":           {method: http.MethodGet, path: "/v1/pools?limit=0", code: contract.CodeInvalidParameter, pointer: "limit"},
 		"limit huge":      {method: http.MethodGet, path: "/v1/pools?limit=100000", code: contract.CodeInvalidParameter, pointer: "limit"},

@@ -215,8 +215,8 @@ func TestSteadyBodiesAreRead(t *testing.T) {
 			go func() {
 				defer close(sent)
 				l.write(w.head(http.MethodPost, "/v1/allocations", fmt.Sprintf("Content-Length: %d", bodySize), "Content-Type: application/json"))
-				l.write(`{"pool":"lab"`)
-				for left := bodySize - len(`{"pool":"lab"}`); left > 0; left -= rate {
+				l.write(`{"pool":"lab","gpus":0`)
+				for left := bodySize - len(`{"pool":"lab","gpus":0}`); left > 0; left -= rate {
 					l.write(strings.Repeat(" ", min(rate, left)))
 					time.Sleep(time.Second)
 				}

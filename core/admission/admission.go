@@ -143,7 +143,7 @@ func Decide(r Request, v View) Decision {
 // Cost is what the shape costs for the length: the share of the nodes' price
 // that its GPUs are.
 func Cost(p gpu.Pool, s gpu.Shape, length time.Duration) gpu.MicroUSD {
-	if p.PerNode == 0 || length <= 0 || s.Nodes <= 0 || s.PerNode <= 0 {
+	if p.PerNode == 0 || length <= 0 || !s.Valid() {
 		return 0
 	}
 	return (p.Price * gpu.MicroUSD(s.GPUs()) / gpu.MicroUSD(p.PerNode)).For(length)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
 )
 
 // probeID is the calendar's name for the request while its effects are looked
@@ -54,7 +53,7 @@ func makeRoom(f *Facts, r *Request, v *View) {
 // settle puts back those of the removed bookings that have their place beside
 // the request, says where the others would have one, and leaves all out again.
 func settle(f *Facts, r *Request, p *PoolView, removed []Guess) []Candidate {
-	request := calendar.Booking{ID: probeID, Interval: f.Window, Slots: f.Room.Slots, GPUs: r.Shape.PerNode}
+	request := calendar.Booking{ID: probeID, Interval: f.Window, Slots: f.Room.Slots, GPUs: r.Shape.PerNode, Short: r.Shape.Short}
 	p.Slots.Force(request)
 	defer p.Slots.Remove(probeID)
 	candidates := make([]Candidate, len(removed))
@@ -88,7 +87,7 @@ func stays(s *calendar.Slots, b calendar.Booking, taken []int) bool {
 // the next one is offered is beside it.
 func (p *PoolView) elsewhere(b calendar.Booking, now time.Time) *Offer {
 	rest := b.Interval.From(now)
-	shape := gpu.Shape{Nodes: len(b.Slots), PerNode: b.GPUs}
+	shape := b.Shape()
 	if p.Pool.Paused || !rest.Valid() {
 		return nil
 	}
@@ -97,6 +96,6 @@ func (p *PoolView) elsewhere(b calendar.Booking, now time.Time) *Offer {
 		return nil
 	}
 	w := calendar.Interval{Start: start, End: start.Add(rest.Length())}
-	p.Slots.Force(calendar.Booking{ID: b.ID, Interval: w, Slots: slots, GPUs: b.GPUs})
+	p.Slots.Force(calendar.Booking{ID: b.ID, Interval: w, Slots: slots, GPUs: b.GPUs, Short: b.Short})
 	return &Offer{Pool: p.Pool.ID, Shape: shape, Window: w, Cost: Cost(p.Pool, shape, w.Length())}
 }

@@ -35,7 +35,7 @@ type PoolFacts struct {
 }
 
 func (p *PoolFacts) everHolds(s gpu.Shape) bool {
-	return s.Nodes > 0 && s.PerNode > 0 && s.PerNode <= p.PerNode && s.Nodes <= p.MaxNodes
+	return s.Valid() && s.PerNode <= p.PerNode && s.Nodes <= p.MaxNodes
 }
 
 // CapFacts are those of a key or a user, if it is capped.

@@ -58,7 +58,7 @@ func (h *history) book(t *rapid.T, id string, org int, r admission.Request, d ad
 		require.Equal(t, reservation.Speculative, h.kept[gone.ID].class, "a promise is never broken")
 		h.end(gone.ID)
 	}
-	e := entry{org: org, class: r.Class, b: calendar.Booking{ID: id, Interval: d.Window, Slots: d.Slots, GPUs: r.Shape.PerNode}}
+	e := entry{org: org, class: r.Class, b: calendar.Booking{ID: id, Interval: d.Window, Slots: d.Slots, GPUs: r.Shape.PerNode, Short: r.Shape.Short}}
 	e.ask = quota.Ask{Window: d.Window, Demand: quota.Demand(pool(), r.Shape), Spend: quota.SpendOf(d.Window, r.Shape.GPUs(), d.Cost)}
 	require.NoError(t, h.slots.Place(e.b))
 	h.kept[id] = e

@@ -140,7 +140,7 @@ func smaller(r *Request, v *View, f *Facts) (Probe, bool) {
 	rooms := v.Slots.RoomsIn(f.Window, v.Tiers)
 	for n := allowed; n > 0; n-- {
 		q := try(n)
-		if q.Shape.PerNode >= len(rooms) || rooms[q.Shape.PerNode] < q.Shape.Nodes {
+		if q.Shape.PerNode >= len(rooms) || rooms[q.Shape.PerNode] < q.Shape.Full() || rooms[q.Shape.Least()] < q.Shape.Nodes {
 			continue
 		}
 		if p, ok := probe(q, v, &v.PoolView, quota.MeasureWithoutTimes); ok {

@@ -33,11 +33,12 @@ func drawWorld(t *rapid.T) world {
 			ID: fmt.Sprint("b", i), Interval: drawWindow(t), GPUs: rapid.IntRange(1, 8).Draw(t, "gpus"),
 			Slots: rapid.SliceOfNDistinct(rapid.IntRange(0, 3), 1, 4, rapid.ID).Draw(t, "slots"),
 		}
+		b.Short = drawShort(t, len(b.Slots), b.GPUs)
 		if v.Slots.Place(b) != nil {
 			continue
 		}
 		w.placed = append(w.placed, b)
-		v.Used[drawWorkload(t)].Add(b.Interval, b.GPUs*len(b.Slots))
+		v.Used[drawWorkload(t)].Add(b.Interval, b.Shape().GPUs())
 		if rapid.IntRange(0, 2).Draw(t, "can move") == 0 {
 			v.Movable = append(v.Movable, b.ID)
 		}
@@ -71,6 +72,14 @@ func drawWorld(t *rapid.T) world {
 		Shape: shape, Window: drawWindow(t), Now: rapid.Bool().Draw(t, "now"), Workload: drawWorkload(t),
 	}
 	return w
+}
+
+// drawShort draws how many GPUs the last of some nodes has fewer.
+func drawShort(t *rapid.T, nodes, gpus int) int {
+	if nodes < 2 || gpus < 2 || rapid.Bool().Draw(t, "even") {
+		return 0
+	}
+	return rapid.IntRange(1, gpus-1).Draw(t, "short")
 }
 
 func drawWorkload(t *rapid.T) gpu.Workload {
@@ -136,7 +145,7 @@ func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
 			require.Empty(t, d.Displaced)
 			return
 		}
-		taken := calendar.Booking{ID: "new", Interval: w.req.Window, Slots: d.Slots, GPUs: w.req.Shape.PerNode}
+		taken := calendar.Booking{ID: "new", Interval: w.req.Window, Slots: d.Slots, GPUs: w.req.Shape.PerNode, Short: w.req.Shape.Short}
 		require.Len(t, d.Slots, w.req.Shape.Nodes)
 		after := w.rebuilt(d.DisplacedIDs())
 		for _, m := range d.Moves {
@@ -182,7 +191,7 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 		if o := d.Displaced[i].Offer; o != nil {
 			slots, ok := after.Find(o.Shape, o.Window, nil)
 			require.True(t, ok, "the displaced are offered places beside each other")
-			after.Force(calendar.Booking{ID: "offer" + d.Displaced[i].ID, Interval: o.Window, Slots: slots, GPUs: o.Shape.PerNode})
+			after.Force(calendar.Booking{ID: "offer" + d.Displaced[i].ID, Interval: o.Window, Slots: slots, GPUs: o.Shape.PerNode, Short: o.Shape.Short})
 		}
 	}
 	after = w.rebuilt(d.DisplacedIDs())

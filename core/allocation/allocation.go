@@ -149,5 +149,5 @@ func (a Allocation) Live() bool { return !Machine.Terminal(a.state) }
 
 // Booking is the allocation's entry in the pool's calendar.
 func (a Allocation) Booking() calendar.Booking {
-	return calendar.Booking{ID: a.ID, Interval: a.Window, Slots: a.Slots, GPUs: a.Shape.PerNode}
+	return calendar.Booking{ID: a.ID, Interval: a.Window, Slots: a.Slots, GPUs: a.Shape.PerNode, Short: a.Shape.Short}
 }

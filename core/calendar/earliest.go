@@ -32,12 +32,30 @@ type wish struct {
 	from, until int64
 	end         int64 // firstInstant is none
 	tiers       Tiers
+	needs       []need
 }
 
 // edge is an instant at which the number of slots that forbid a start changes.
 type edge struct {
 	at    int64
 	delta int
+	need  int // of the wish's needs, by its number
+}
+
+// need is that so many slots have so many GPUs free. A shape whose nodes are alike
+// has one; otherwise it has a place where its full nodes do, and as many slots as
+// it has nodes have room for the smallest: a full node's slot has that too.
+type need struct {
+	slots, gpus int
+}
+
+// needsOf returns what a start must give, the fewest GPUs first.
+func needsOf(shape gpu.Shape) []need {
+	full := need{shape.Full(), shape.PerNode}
+	if shape.Short == 0 {
+		return []need{full}
+	}
+	return []need{{shape.Nodes, shape.Least()}, full}
 }
 
 // firstStart sweeps over the starts from the first on. On each slot, each stretch
@@ -46,13 +64,17 @@ type edge struct {
 // sweep takes a part of the starts at a time, so that it costs the changes up to
 // the answer and not all that there are.
 func (s *Slots) firstStart(w wish) (int64, bool) {
-	if w.shape.Nodes <= 0 || w.shape.PerNode <= 0 || w.shape.PerNode > s.perSlot || w.from > w.until {
+	if !w.shape.Valid() || w.shape.PerNode > s.perSlot || w.from > w.until {
 		return 0, false
 	}
 	allowed := w.tiers.allowed(len(s.lines))
-	spare := allowed.Len() - w.shape.Nodes
-	if spare < 0 {
+	if allowed.Len() < w.shape.Nodes {
 		return 0, false
+	}
+	w.needs = needsOf(w.shape)
+	spare := make([]int, len(w.needs))
+	for i, n := range w.needs {
+		spare[i] = allowed.Len() - n.slots
 	}
 	var edges []edge
 	lo, part := w.from, hour
@@ -61,7 +83,9 @@ func (s *Slots) firstStart(w wish) (int64, bool) {
 		if s.hopeful(w, allowed, lo, hi) {
 			edges = edges[:0]
 			for slot := range allowed.All() {
-				edges = s.forbidden(edges, &s.lines[slot], w, lo, hi)
+				for i := range w.needs {
+					edges = s.forbidden(edges, slot, w, i, lo, hi)
+				}
 			}
 			if start, ok := sweep(edges, lo, hi, spare); ok {
 				return start, true
@@ -96,18 +120,24 @@ func (s *Slots) hopeful(w wish, allowed SlotSet, lo, hi int64) bool {
 	if !s.indexed(w) || hi >= end {
 		return true
 	}
-	s.survey(hi, end, w.shape.PerNode)
-	_, maybe := s.room(w.shape.PerNode)
-	n := 0
-	for i, word := range maybe {
-		n += bits.OnesCount64(word & allowed.words[i])
+	s.survey(hi, end, w.needs[0].gpus)
+	for _, n := range w.needs {
+		_, maybe := s.room(n.gpus)
+		have := 0
+		for i, word := range maybe {
+			have += bits.OnesCount64(word & allowed.words[i])
+		}
+		if have < n.slots {
+			return false
+		}
 	}
-	return n >= w.shape.Nodes
+	return true
 }
 
-// forbidden appends the edges of the starts in [lo, hi] that a slot forbids.
-func (s *Slots) forbidden(edges []edge, l *line, w wish, lo, hi int64) []edge {
-	limit := s.perSlot - w.shape.PerNode
+// forbidden appends the edges of the starts in [lo, hi] that a slot forbids by one
+// of the wish's needs.
+func (s *Slots) forbidden(edges []edge, slot int, w wish, need int, lo, hi int64) []edge {
+	l, limit := &s.lines[slot], s.perSlot-w.needs[need].gpus
 	last := max(after(after(hi, w.length), s.margin), after(w.end, s.margin))
 	done := lo // starts before it are judged
 	for i := max(l.since(lo)-1, 0); i+1 < len(l.steps) && l.steps[i].at < last && done <= hi; i++ {
@@ -120,28 +150,28 @@ func (s *Slots) forbidden(edges []edge, l *line, w wish, lo, hi int64) []edge {
 			first = lo
 		}
 		if first = max(first, done); first <= hi && end > first {
-			edges = append(edges, edge{first, 1}, edge{end, -1})
+			edges = append(edges, edge{first, 1, need}, edge{end, -1, need})
 			done = end
 		}
 	}
 	return edges
 }
 
-// sweep returns the first instant in [lo, hi] at which no more than spare slots
-// forbid a start.
-func sweep(edges []edge, lo, hi int64, spare int) (int64, bool) {
+// sweep returns the first instant in [lo, hi] at which no more slots forbid a start
+// than each need can spare.
+func sweep(edges []edge, lo, hi int64, spare []int) (int64, bool) {
 	slices.SortFunc(edges, func(a, b edge) int {
 		if a.at != b.at {
 			return int(min(max(a.at-b.at, -1), 1))
 		}
 		return a.delta - b.delta
 	})
-	forbidden, start := 0, lo
+	left, start := slices.Clone(spare), lo
 	for i := 0; ; {
 		for ; i < len(edges) && edges[i].at <= start; i++ {
-			forbidden += edges[i].delta
+			left[edges[i].need] -= edges[i].delta
 		}
-		if forbidden <= spare {
+		if slices.Min(left) >= 0 {
 			return start, start <= hi
 		}
 		if i == len(edges) || edges[i].at > hi {

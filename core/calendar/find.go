@@ -24,27 +24,40 @@ func (s *Slots) Find(shape gpu.Shape, iv Interval, rank Rank) ([]int, bool) {
 // answer. In a pool of more than 64 slots room is judged by whole hours: a slot
 // counts as having what is free on it during all hours that the interval touches;
 // those that by this measure have too little, but do have room during the interval
-// itself, come last of their tier. An empty shape or interval has no place.
+// itself, come last of their tier. An empty shape or interval has no place. The
+// node that has fewer GPUs than the others gets its slot last, the best of those
+// that are left.
 func (s *Slots) FindInto(dst []int, shape gpu.Shape, iv Interval, tiers Tiers) ([]int, bool) {
 	if !s.askable(shape, iv) {
 		return dst, false
 	}
-	lo, hi := s.occupied(iv)
-	s.survey(lo, hi, shape.PerNode)
 	have := len(dst)
-	if _, maybe := s.room(shape.PerNode); ones(maybe) < shape.Nodes {
-		return dst, false
-	}
-	fill(s.search.left, len(s.lines))
-	if want := have + shape.Nodes; tiers == nil {
-		dst = s.pick(dst, want, shape.PerNode, nil)
-	} else {
-		dst = s.pickByTier(dst, want, shape.PerNode, tiers)
+	dst = s.findMore(dst, have, have+shape.Full(), shape.PerNode, iv, tiers)
+	if shape.Short > 0 && len(dst)-have == shape.Full() {
+		dst = s.findMore(dst, have, have+shape.Nodes, shape.Least(), iv, tiers)
 	}
 	if len(dst)-have < shape.Nodes {
 		return dst[:have], false
 	}
 	return dst, true
+}
+
+// findMore appends slots with room for need GPUs, none of those from have on,
+// until there are want, if there are so many.
+func (s *Slots) findMore(dst []int, have, want, need int, iv Interval, tiers Tiers) []int {
+	lo, hi := s.occupied(iv)
+	s.survey(lo, hi, need)
+	if _, maybe := s.room(need); ones(maybe) < want-have {
+		return dst
+	}
+	fill(s.search.left, len(s.lines))
+	for _, slot := range dst[have:] {
+		s.search.left[slot/64] &^= 1 << (slot % 64)
+	}
+	if tiers == nil {
+		return s.pick(dst, want, need, nil)
+	}
+	return s.pickByTier(dst, want, need, tiers)
 }
 
 func (s *Slots) pickByTier(dst []int, want, need int, tiers Tiers) []int {
@@ -62,7 +75,7 @@ func (s *Slots) pickByTier(dst []int, want, need int, tiers Tiers) []int {
 
 // askable reports whether the pool could ever hold the shape.
 func (s *Slots) askable(shape gpu.Shape, iv Interval) bool {
-	return iv.Valid() && shape.Nodes > 0 && shape.PerNode > 0 && shape.PerNode <= s.perSlot && shape.Nodes <= len(s.lines) &&
+	return iv.Valid() && shape.Valid() && shape.PerNode <= s.perSlot && shape.Nodes <= len(s.lines) &&
 		instant(iv.Start) < instant(iv.End)
 }
 

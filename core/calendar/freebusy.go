@@ -129,10 +129,23 @@ func (t *tally) level(perSlot int) Level {
 	l := Level{FreeSlots: t.slots[perSlot]}
 	for room, g := 0, perSlot; g > 0; g-- {
 		l.FreeGPUs += g * t.slots[g]
-		room += t.slots[g]
-		if shape := (gpu.Shape{Nodes: room, PerNode: g}); shape.GPUs() > l.Largest.GPUs() {
+		if room += t.slots[g]; room == 0 {
+			continue
+		}
+		shape := gpu.Shape{Nodes: room, PerNode: g}
+		if rest := t.most(g); rest > 0 {
+			shape = gpu.Shape{Nodes: room + 1, PerNode: g, Short: g - rest}
+		}
+		if shape.GPUs() > l.Largest.GPUs() {
 			l.Largest = shape
 		}
 	}
 	return l
+}
+
+// most is the most that a slot has free which has less than g.
+func (t *tally) most(g int) int {
+	for g--; g > 0 && t.slots[g] == 0; g-- {
+	}
+	return g
 }

@@ -37,9 +37,9 @@ func (m *model) used(slot int, when time.Time) int {
 	for _, b := range m.bookings {
 		iv := calendar.Interval{Start: b.Interval.Start, End: b.Interval.End.Add(m.margin)}
 		if iv.Contains(when) {
-			for _, on := range b.Slots {
+			for i, on := range b.Slots {
 				if on == slot {
-					sum += b.GPUs
+					sum += onNode(b, i)
 				}
 			}
 		}
@@ -103,6 +103,7 @@ func drawQuarters(t *rapid.T) calendar.Interval {
 func (m *model) book(t *rapid.T) {
 	m.made++
 	b := booking(fmt.Sprint("b", m.made), drawQuarters(t), rapid.IntRange(1, m.perSlot).Draw(t, "gpus"), m.near(t)...)
+	b.Short = drawShort(t, len(b.Slots), b.GPUs)
 	if rapid.Bool().Draw(t, "force") {
 		m.slots.Force(b)
 		m.bookings = append(m.bookings, b)
@@ -118,7 +119,7 @@ func (m *model) book(t *rapid.T) {
 
 func (m *model) fits(b calendar.Booking) bool {
 	for i, slot := range b.Slots {
-		if slot < 0 || slot >= m.n || slices.Contains(b.Slots[:i], slot) || m.free(slot, b.Interval) < b.GPUs {
+		if slot < 0 || slot >= m.n || slices.Contains(b.Slots[:i], slot) || m.free(slot, b.Interval) < onNode(b, i) {
 			return false
 		}
 	}
@@ -135,8 +136,11 @@ func (m *model) move(t *rapid.T) {
 	b, to := m.bookings[i], m.near(t)
 	fits := len(to) == len(b.Slots)
 	for j, slot := range to {
-		stays := slices.Contains(b.Slots, slot)
-		fits = fits && !slices.Contains(to[:j], slot) && (stays || slot >= 0 && slot < m.n && m.free(slot, b.Interval) >= b.GPUs)
+		more := 0
+		if fits {
+			more = onNode(b, j) - b.On(slot)
+		}
+		fits = fits && !slices.Contains(to[:j], slot) && (more <= 0 || slot >= 0 && slot < m.n && m.free(slot, b.Interval) >= more)
 	}
 	if err := m.slots.Move(b.ID, to); fits {
 		require.NoError(t, err)
@@ -165,6 +169,7 @@ func TestFindAgainstAModel(t *testing.T) {
 		tiers, ranks := drawTiers(t, m.n)
 		iv := drawQuarters(t)
 		shape := gpu.Shape{Nodes: rapid.SampledFrom([]int{1, 2, m.n / 2, m.n - 1, m.n, m.n + 1}).Draw(t, "nodes"), PerNode: rapid.IntRange(0, m.perSlot+1).Draw(t, "per node")}
+		shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 		rooms := make([]int, m.perSlot+1)
 		total := 0
 		for slot := range m.n {
@@ -177,7 +182,7 @@ func TestFindAgainstAModel(t *testing.T) {
 		require.Equal(t, rooms, m.slots.RoomsIn(iv, tiers))
 		require.Equal(t, total, m.slots.Free(iv))
 		found, ok := m.slots.FindInto([]int{-7}, shape, iv, tiers)
-		possible := shape.Nodes > 0 && shape.PerNode > 0 && shape.PerNode <= m.perSlot && rooms[shape.PerNode] >= shape.Nodes
+		possible := shape.Nodes > 0 && shape.PerNode > 0 && shape.PerNode <= m.perSlot && enough(rooms, shape)
 		require.Equal(t, possible, ok, "it is found if and only if it is there")
 		require.Equal(t, -7, found[0])
 		if ok {
@@ -192,14 +197,46 @@ func TestFindAgainstAModel(t *testing.T) {
 // slot of a better tier was left out.
 func (m *model) checkFound(t *rapid.T, found []int, shape gpu.Shape, iv calendar.Interval, ranks []int) {
 	require.Len(t, found, shape.Nodes)
+	full, last := found[:shape.Full()], found[shape.Full():]
+	m.checkBest(t, full, nil, shape.PerNode, iv, ranks)
+	if len(last) > 0 {
+		m.checkBest(t, last, full, shape.Least(), iv, ranks)
+	}
+}
+
+// enough reports whether the counted rooms hold the shape.
+func enough(rooms []int, shape gpu.Shape) bool {
+	return rooms[shape.PerNode] >= shape.Full() && rooms[shape.PerNode-shape.Short] >= shape.Nodes
+}
+
+// onNode is what a booking has on its i-th slot.
+func onNode(b calendar.Booking, i int) int {
+	if i == len(b.Slots)-1 {
+		return b.GPUs - b.Short
+	}
+	return b.GPUs
+}
+
+// drawShort draws how many GPUs the last of some nodes has fewer.
+func drawShort(t *rapid.T, nodes, gpus int) int {
+	if nodes < 2 || gpus < 2 || rapid.Bool().Draw(t, "even") {
+		return 0
+	}
+	return rapid.IntRange(1, gpus-1).Draw(t, "short")
+}
+
+// checkBest checks the slots of nodes that are alike, of which those before were
+// taken already.
+func (m *model) checkBest(t *rapid.T, found, before []int, need int, iv calendar.Interval, ranks []int) {
 	require.True(t, slices.IsSortedFunc(found, func(a, b int) int { return cmp.Compare(ranks[a], ranks[b]) }))
 	for i, slot := range found {
-		require.GreaterOrEqual(t, m.free(slot, iv), shape.PerNode)
+		require.GreaterOrEqual(t, m.free(slot, iv), need)
 		require.NotContains(t, found[:i], slot)
+		require.NotContains(t, before, slot)
 	}
 	worst := ranks[found[len(found)-1]]
 	for slot := range m.n {
-		if ranks[slot] >= 0 && ranks[slot] < worst && m.free(slot, iv) >= shape.PerNode {
+		if ranks[slot] >= 0 && ranks[slot] < worst && m.free(slot, iv) >= need && !slices.Contains(before, slot) {
 			require.Contains(t, found, slot)
 		}
 	}
@@ -292,18 +329,13 @@ func TestEarliestAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawModel(t)
 		shape := gpu.Shape{Nodes: rapid.SampledFrom([]int{1, m.n - 1, m.n}).Draw(t, "nodes"), PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
+		shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 		length := rapid.SampledFrom([]int{1, 3, 8, 14, 40}).Draw(t, "length")
 		from := rapid.IntRange(0, 120).Draw(t, "from")
 		until := from + rapid.IntRange(0, 40).Draw(t, "span")
 		want, found := 0, false
 		for start := from; start <= until && !found && shape.Nodes > 0; start++ {
-			room := 0
-			for slot := range m.n {
-				if m.free(slot, quarters(start, start+length)) >= shape.PerNode {
-					room++
-				}
-			}
-			want, found = start, room >= shape.Nodes
+			want, found = start, m.has(shape, quarters(start, start+length), make([]int, m.n))
 		}
 		start, slots, ok := m.slots.Earliest(shape, time.Duration(length)*15*time.Minute, quarter(from), quarter(until))
 		require.Equal(t, found, ok)

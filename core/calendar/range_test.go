@@ -81,6 +81,7 @@ func TestFindRangeAgainstAModel(t *testing.T) {
 			return
 		}
 		shape := gpu.Shape{Nodes: rapid.SampledFrom([]int{1, 2, m.n}).Draw(t, "nodes"), PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
+		shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 		got, slots, ok := m.slots.FindRange(shape, r, tiers)
 		if ok {
 			require.True(t, inside(r, got), "%v is not in %+v", got, r)
@@ -113,13 +114,13 @@ func (m *model) firstInRange(r calendar.TimeRange, shape gpu.Shape, ranks []int,
 }
 
 func (m *model) has(shape gpu.Shape, iv calendar.Interval, ranks []int) bool {
-	room := 0
+	rooms := make([]int, m.perSlot+1)
 	for slot := range m.n {
-		if ranks[slot] >= 0 && m.free(slot, iv) >= shape.PerNode {
-			room++
+		for g := 1; ranks[slot] >= 0 && g <= m.free(slot, iv); g++ {
+			rooms[g]++
 		}
 	}
-	return room >= shape.Nodes
+	return enough(rooms, shape)
 }
 
 func TestFreeBusyEqualsARecount(t *testing.T) {
@@ -156,16 +157,24 @@ func (m *model) checkLevel(t *rapid.T, l calendar.Level) {
 		gpus += free
 		for g := 1; g <= free; g++ {
 			rooms[g]++
-			largest = max(largest, g*rooms[g])
 		}
 		if free == m.perSlot {
 			whole++
 		}
 	}
+	for g := 1; g <= m.perSlot; g++ {
+		for rest := range g + 1 {
+			if full := rooms[g]; rest == 0 || rest == g {
+				largest = max(largest, g*full)
+			} else if shape := (gpu.Shape{Nodes: full + 1, PerNode: g, Short: g - rest}); full > 0 && enough(rooms, shape) {
+				largest = max(largest, shape.GPUs())
+			}
+		}
+	}
 	require.Equal(t, gpus, l.FreeGPUs)
 	require.Equal(t, whole, l.FreeSlots)
 	require.Equal(t, largest, l.Largest.GPUs())
-	require.True(t, largest == 0 || rooms[l.Largest.PerNode] >= l.Largest.Nodes)
+	require.True(t, largest == 0 || l.Largest.Valid() && enough(rooms, l.Largest))
 }
 
 // checkChange checks that something begins or ends at an instant.

@@ -29,20 +29,16 @@ type Move struct {
 // need the fewest bookings moved, each move to the best slot there is for it among
 // those of tiers. It is greedy, tries at most 256 slots and each in 8 ways: a place
 // that takes chains of moves may be missed, one that takes a single move of one of
-// them is not.
+// them is not. The slots of full nodes are cleared before that of a smaller last
+// one, which may be missed if those moves take its room.
 func (s *Slots) Repack(movable []string, shape gpu.Shape, iv Interval, tiers Tiers) (slots []int, moves []Move, ok bool) {
 	if slots, ok = s.FindInto(nil, shape, iv, tiers); ok || !s.askable(shape, iv) {
 		return slots, nil, ok
 	}
-	r := newRepacking(s, movable, shape, iv, tiers)
-	missing := shape.Nodes - r.holdFree()
-	for _, slot := range r.candidates() {
-		if missing > 0 && r.clear(slot) {
-			missing--
-		}
-	}
+	r := newRepacking(s, movable, iv, tiers)
+	cleared := r.clearFor(shape.PerNode, shape.Full()) && (shape.Short == 0 || r.clearFor(shape.Least(), shape.Nodes))
 	r.release()
-	if missing == 0 {
+	if cleared {
 		slots, ok = s.FindInto(nil, shape, iv, tiers)
 	}
 	r.undo(0)
@@ -59,13 +55,19 @@ type repacking struct {
 	movable map[string]bool
 	tiers   Tiers
 	allowed SlotSet
-	probe   Booking // of the shape; its slots are those that are free or cleared
+	probe   Booking // of the shape, so many GPUs as are cleared for now
+	held    []held  // the slots that are free or cleared
 	moves   []Move
 }
 
-func newRepacking(s *Slots, movable []string, shape gpu.Shape, iv Interval, tiers Tiers) *repacking {
+// held is so many GPUs of a slot, kept for the shape.
+type held struct {
+	slot, gpus int
+}
+
+func newRepacking(s *Slots, movable []string, iv Interval, tiers Tiers) *repacking {
 	r := &repacking{Slots: s, movable: make(map[string]bool, len(movable)), tiers: tiers, allowed: tiers.allowed(len(s.lines)),
-		probe: Booking{ID: "\x00repack", Interval: iv, GPUs: shape.PerNode}}
+		probe: Booking{ID: "\x00repack", Interval: iv}}
 	for _, id := range movable {
 		r.movable[id] = true
 	}
@@ -74,26 +76,45 @@ func newRepacking(s *Slots, movable []string, shape gpu.Shape, iv Interval, tier
 
 // hold keeps a slot for the shape, so that nothing is moved there.
 func (r *repacking) hold(slot int) {
-	r.probe.Slots = append(r.probe.Slots, slot)
-	r.put(slot, r.probe)
+	r.held = append(r.held, held{slot, r.probe.GPUs})
+	r.put(slot, r.probe, r.probe.GPUs)
 }
 
-// holdFree holds the slots that have room already and returns how many.
-func (r *repacking) holdFree() int {
+func (r *repacking) holds(slot int) bool {
+	return slices.ContainsFunc(r.held, func(h held) bool { return h.slot == slot })
+}
+
+// clearFor holds slots with so many GPUs, those that have the room already first,
+// until n are held, and reports whether there are.
+func (r *repacking) clearFor(gpus, n int) bool {
+	r.probe.GPUs = gpus
+	r.holdFree()
+	if len(r.held) >= n {
+		return true
+	}
+	for _, slot := range r.candidates() {
+		if len(r.held) < n {
+			r.clear(slot)
+		}
+	}
+	return len(r.held) == n
+}
+
+// holdFree holds the slots that have room already.
+func (r *repacking) holdFree() {
 	for slot := range r.allowed.All() {
-		if r.Fits(slot, r.probe.GPUs, r.probe.Interval) {
+		if !r.holds(slot) && r.Fits(slot, r.probe.GPUs, r.probe.Interval) {
 			r.hold(slot)
 		}
 	}
-	return len(r.probe.Slots)
 }
 
 // release gives up what is held.
 func (r *repacking) release() {
-	for _, slot := range r.probe.Slots {
-		r.take(slot, r.probe)
+	for _, h := range r.held {
+		r.take(h.slot, r.probe, h.gpus)
 	}
-	r.probe.Slots = nil
+	r.held = nil
 }
 
 // candidates returns the slots worth clearing, those with the fewest blockers
@@ -102,6 +123,9 @@ func (r *repacking) candidates() []int {
 	var found []int
 	blockers := map[int]int{}
 	for slot := range r.allowed.All() {
+		if r.holds(slot) {
+			continue
+		}
 		if n := len(r.blockers(slot, nil)); n > 0 {
 			found = append(found, slot)
 			blockers[slot] = n
@@ -119,7 +143,7 @@ func (r *repacking) blockers(slot int, stays map[string]bool) []string {
 	all := r.movableOn(slot, stays)
 	for _, b := range all {
 		start, end := r.occupied(b.Interval)
-		trial.add(start, end, -b.GPUs)
+		trial.add(start, end, -b.On(slot))
 	}
 	if trial.peak(lo, hi)+r.probe.GPUs > r.perSlot {
 		return nil
@@ -127,8 +151,8 @@ func (r *repacking) blockers(slot int, stays map[string]bool) []string {
 	var ids []string
 	for _, b := range all {
 		start, end := r.occupied(b.Interval)
-		if trial.add(start, end, b.GPUs); trial.peak(lo, hi)+r.probe.GPUs > r.perSlot {
-			trial.add(start, end, -b.GPUs)
+		if trial.add(start, end, b.On(slot)); trial.peak(lo, hi)+r.probe.GPUs > r.perSlot {
+			trial.add(start, end, -b.On(slot))
 			ids = append(ids, b.ID)
 		}
 	}
@@ -147,7 +171,7 @@ func (r *repacking) movableOn(slot int, stays map[string]bool) []Booking {
 			found = append(found, b)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Booking) int { return cmp.Compare(a.GPUs, b.GPUs) })
+	slices.SortStableFunc(found, func(a, b Booking) int { return cmp.Compare(a.On(slot), b.On(slot)) })
 	return found
 }
 
@@ -186,7 +210,7 @@ func (r *repacking) evict(slot int, stays map[string]bool) (stuck string, ok boo
 	blockers := r.blockers(slot, stays)
 	for _, id := range blockers {
 		b := r.bookings[id]
-		to, found := r.elsewhere(b)
+		to, found := r.elsewhere(b, slot)
 		if !found {
 			r.undo(before)
 			r.moves = r.moves[:before]
@@ -200,8 +224,8 @@ func (r *repacking) evict(slot int, stays map[string]bool) (stuck string, ok boo
 	return "", len(blockers) > 0
 }
 
-// elsewhere finds one more slot for a booking, not one that it is on.
-func (r *repacking) elsewhere(b Booking) (int, bool) {
+// elsewhere finds another slot, none that it is on, for what a booking has on one.
+func (r *repacking) elsewhere(b Booking, slot int) (int, bool) {
 	tiers := r.tiers
 	if tiers == nil {
 		tiers = Tiers{r.allowed}
@@ -209,11 +233,11 @@ func (r *repacking) elsewhere(b Booking) (int, bool) {
 	others := make(Tiers, len(tiers))
 	for i := range tiers {
 		others[i] = tiers[i].Clone()
-		for _, slot := range b.Slots {
-			others[i].Remove(slot)
+		for _, own := range b.Slots {
+			others[i].Remove(own)
 		}
 	}
-	to, ok := r.FindInto(nil, gpu.Shape{Nodes: 1, PerNode: b.GPUs}, b.Interval, others)
+	to, ok := r.FindInto(nil, gpu.Shape{Nodes: 1, PerNode: b.On(slot)}, b.Interval, others)
 	if !ok {
 		return 0, false
 	}

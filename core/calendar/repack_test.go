@@ -100,6 +100,7 @@ func drawCrowded(t *rapid.T, gang int) *model {
 	for i := range rapid.IntRange(5, 20).Draw(t, "bookings") {
 		b := booking(fmt.Sprint("b", i), crowdedWindow(t), rapid.IntRange(1, 3).Draw(t, "gpus"),
 			rapid.SliceOfNDistinct(rapid.IntRange(0, min(m.n, 5)-1), 1, gang, rapid.ID).Draw(t, "on")...)
+		b.Short = drawShort(t, len(b.Slots), b.GPUs)
 		if m.slots.Place(b) == nil {
 			m.bookings = append(m.bookings, b)
 		}
@@ -156,6 +157,7 @@ func TestRepackBreaksNothing(t *testing.T) {
 		}
 		iv := crowdedWindow(t)
 		shape := gpu.Shape{Nodes: rapid.IntRange(1, 3).Draw(t, "nodes"), PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
+		shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 		before := m.slots.Dump()
 		slots, moves, ok := m.slots.Repack(movable, shape, iv, tiers)
 		require.Equal(t, before, m.slots.Dump(), "the calendar is as it was")
@@ -174,7 +176,9 @@ func TestRepackBreaksNothing(t *testing.T) {
 			require.Equal(t, b.Slots, move.From)
 			require.NoError(t, m.slots.Move(move.ID, move.To), "each is good in its turn")
 		}
-		require.NoError(t, m.slots.Place(booking("new", iv, shape.PerNode, slots...)))
+		taken := booking("new", iv, shape.PerNode, slots...)
+		taken.Short = shape.Short
+		require.NoError(t, m.slots.Place(taken))
 		require.Len(t, slots, shape.Nodes)
 	})
 }

@@ -23,8 +23,8 @@ func (s *Slots) SetMargin(d time.Duration) {
 	}
 	for _, b := range s.bookings {
 		lo, hi := s.occupied(b.Interval)
-		for _, slot := range b.Slots {
-			s.line(slot).add(lo, hi, b.GPUs)
+		for i, slot := range b.Slots {
+			s.line(slot).add(lo, hi, b.Shape().On(i))
 		}
 	}
 }

@@ -7,18 +7,37 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
 )
 
 // ErrNoRoom is wrapped by the errors of Place and Move when a slot has too few
 // GPUs free.
 var ErrNoRoom = errors.New("too few GPUs are free")
 
-// Booking takes GPUs devices on each of Slots during Interval.
+// Booking takes GPUs devices on each of Slots during Interval, and Short fewer on
+// the last of them.
 type Booking struct {
 	ID       string
 	Interval Interval
 	Slots    []int
 	GPUs     int
+	Short    int `json:",omitzero"` // below GPUs; 0 for as many on each
+}
+
+// Shape returns the shape of what is booked.
+func (b *Booking) Shape() gpu.Shape {
+	return gpu.Shape{Nodes: len(b.Slots), PerNode: b.GPUs, Short: b.Short}
+}
+
+// On returns how many devices the booking takes of a slot; 0 when the slot is not
+// one of its.
+func (b *Booking) On(slot int) int {
+	i := slices.Index(b.Slots, slot)
+	if i < 0 {
+		return 0
+	}
+	return b.Shape().On(i)
 }
 
 // Slots is the calendar of one pool: a number of places for a node, each with
@@ -76,19 +95,30 @@ func (s *Slots) Place(b Booking) error {
 	if _, ok := s.bookings[b.ID]; ok {
 		return fmt.Errorf("booking %s is already placed", b.ID)
 	}
-	if !b.Interval.Valid() || b.GPUs <= 0 || len(b.Slots) == 0 {
+	if !b.Interval.Valid() || !b.Shape().Valid() {
 		return fmt.Errorf("booking %s is empty", b.ID)
 	}
 	for i, slot := range b.Slots {
 		if slices.Contains(b.Slots[:i], slot) {
 			return fmt.Errorf("booking %s names slot %d twice", b.ID, slot)
 		}
-		if !s.Fits(slot, b.GPUs, b.Interval) {
+		if !s.Fits(slot, b.Shape().On(i), b.Interval) {
 			return fmt.Errorf("booking %s does not fit on slot %d: %w", b.ID, slot, ErrNoRoom)
 		}
 	}
 	s.Force(b)
 	return nil
+}
+
+// FitsAll reports whether a booking that is not in the calendar has room on all
+// of its slots.
+func (s *Slots) FitsAll(b Booking) bool {
+	for i, slot := range b.Slots {
+		if !s.Fits(slot, b.Shape().On(i), b.Interval) {
+			return false
+		}
+	}
+	return true
 }
 
 // Force adds a booking without asking whether it fits, in place of one with the
@@ -98,8 +128,8 @@ func (s *Slots) Force(b Booking) {
 	s.Remove(b.ID)
 	b.Slots = slices.Clone(b.Slots)
 	s.bookings[b.ID] = b
-	for _, slot := range b.Slots {
-		s.put(slot, b)
+	for i, slot := range b.Slots {
+		s.put(slot, b, b.Shape().On(i))
 	}
 }
 
@@ -110,8 +140,8 @@ func (s *Slots) Remove(id string) {
 		return
 	}
 	delete(s.bookings, id)
-	for _, slot := range b.Slots {
-		s.take(slot, b)
+	for i, slot := range b.Slots {
+		s.take(slot, b, b.Shape().On(i))
 	}
 }
 
@@ -122,8 +152,8 @@ func (s *Slots) Booking(id string) (Booking, bool) {
 }
 
 // Move gives a placed booking other slots, as many as before; it may keep some.
-// It refuses, changing nothing, an unknown id, a slot named twice, and a new slot
-// without room (ErrNoRoom).
+// It refuses, changing nothing, an unknown id, a slot named twice, and a slot
+// without room for what the booking does not have there yet (ErrNoRoom).
 func (s *Slots) Move(id string, slots []int) error {
 	b, ok := s.bookings[id]
 	if !ok {
@@ -132,8 +162,8 @@ func (s *Slots) Move(id string, slots []int) error {
 	if len(slots) != len(b.Slots) || !distinct(slots) {
 		return fmt.Errorf("booking %s moves from %d slots to as many different ones, not to %v", id, len(b.Slots), slots)
 	}
-	for _, slot := range slots {
-		if !slices.Contains(b.Slots, slot) && !s.Fits(slot, b.GPUs, b.Interval) {
+	for i, slot := range slots {
+		if more := b.Shape().On(i) - b.On(slot); more > 0 && !s.Fits(slot, more, b.Interval) {
 			return fmt.Errorf("booking %s does not fit on slot %d: %w", id, slot, ErrNoRoom)
 		}
 	}
@@ -142,12 +172,12 @@ func (s *Slots) Move(id string, slots []int) error {
 	return nil
 }
 
-// put adds a booking's use to one slot, and take takes it back.
-func (s *Slots) put(slot int, b Booking) {
+// put adds a booking's use of so many GPUs to one slot, and take takes it back.
+func (s *Slots) put(slot int, b Booking, gpus int) {
 	lo, hi := s.occupied(b.Interval)
 	l := s.line(slot)
 	l.enter(entry{start: instant(b.Interval.Start), end: instant(b.Interval.End), id: b.ID})
-	l.add(lo, hi, b.GPUs)
+	l.add(lo, hi, gpus)
 	if s.index != nil && s.owns(slot) && lo < hi {
 		s.index.edge(lo)
 		s.index.edge(hi)
@@ -155,11 +185,11 @@ func (s *Slots) put(slot int, b Booking) {
 	}
 }
 
-func (s *Slots) take(slot int, b Booking) {
+func (s *Slots) take(slot int, b Booking, gpus int) {
 	lo, hi := s.occupied(b.Interval)
 	l := s.line(slot)
 	l.leave(instant(b.Interval.Start), b.ID)
-	l.add(lo, hi, -b.GPUs)
+	l.add(lo, hi, -gpus)
 	if s.index != nil && s.owns(slot) && lo < hi {
 		s.index.refresh(root(), slot, l, lo, hi)
 		s.index.unedge(lo)

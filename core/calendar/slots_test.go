@@ -128,6 +128,7 @@ func drawSlots(t *rapid.T) drawn {
 		from := rapid.IntRange(0, 20).Draw(t, "from")
 		b := booking(fmt.Sprint("b", i), hours(from, from+rapid.IntRange(0, 8).Draw(t, "length")), rapid.IntRange(0, perSlot+1).Draw(t, "gpus"),
 			rapid.SliceOfN(rapid.IntRange(-1, d.n), 0, 3).Draw(t, "on")...)
+		b.Short = drawShort(t, len(b.Slots), b.GPUs)
 		if d.slots.Place(b) == nil {
 			d.accepted = append(d.accepted, b)
 		}
@@ -139,8 +140,8 @@ func drawSlots(t *rapid.T) drawn {
 func (d drawn) used(slot int, when time.Time) int {
 	sum := 0
 	for _, b := range d.accepted {
-		if b.Interval.Contains(when) && slices.Contains(b.Slots, slot) {
-			sum += b.GPUs
+		if i := slices.Index(b.Slots, slot); i >= 0 && b.Interval.Contains(when) {
+			sum += onNode(b, i)
 		}
 	}
 	return sum
@@ -155,14 +156,18 @@ func (d drawn) fits(slot int, gpus int, iv calendar.Interval) bool {
 	return gpus <= perSlot
 }
 
-func (d drawn) room(shape gpu.Shape, iv calendar.Interval) int {
+func (d drawn) room(gpus int, iv calendar.Interval) int {
 	n := 0
 	for slot := range d.n {
-		if d.fits(slot, shape.PerNode, iv) {
+		if d.fits(slot, gpus, iv) {
 			n++
 		}
 	}
 	return n
+}
+
+func (d drawn) holds(shape gpu.Shape, iv calendar.Interval) bool {
+	return d.room(shape.PerNode, iv) >= shape.Full() && d.room(shape.Least(), iv) >= shape.Nodes
 }
 
 func TestNoSlotIsOverCommitted(t *testing.T) {
@@ -190,7 +195,9 @@ func TestPlaceAndRemoveRestore(t *testing.T) {
 }
 
 func drawShape(t *rapid.T) gpu.Shape {
-	return gpu.Shape{Nodes: rapid.IntRange(1, 5).Draw(t, "nodes"), PerNode: rapid.IntRange(1, perSlot+1).Draw(t, "per node")}
+	shape := gpu.Shape{Nodes: rapid.IntRange(1, 5).Draw(t, "nodes"), PerNode: rapid.IntRange(1, perSlot+1).Draw(t, "per node")}
+	shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
+	return shape
 }
 
 func TestWhatFindNamesCanBePlaced(t *testing.T) {
@@ -200,15 +207,15 @@ func TestWhatFindNamesCanBePlaced(t *testing.T) {
 		from := rapid.IntRange(0, 25).Draw(t, "start")
 		iv := hours(from, from+rapid.IntRange(1, 8).Draw(t, "length"))
 		slots, ok := d.slots.Find(shape, iv, nil)
-		require.Equal(t, d.room(shape, iv) >= shape.Nodes, ok, "it is found if and only if it is there")
+		require.Equal(t, d.holds(shape, iv), ok, "it is found if and only if it is there")
 		rooms := d.slots.Rooms(iv, nil)
 		require.Len(t, rooms, perSlot+1)
 		for gpus, n := range rooms {
-			require.Equal(t, d.room(gpu.Shape{Nodes: 1, PerNode: gpus}, iv), n)
+			require.Equal(t, d.room(gpus, iv), n)
 		}
 		if ok {
 			require.Len(t, slots, shape.Nodes)
-			require.NoError(t, d.slots.Place(booking("new", iv, shape.PerNode, slots...)))
+			require.NoError(t, d.slots.Place(calendar.Booking{ID: "new", Interval: iv, Slots: slots, GPUs: shape.PerNode, Short: shape.Short}))
 		}
 	})
 }
@@ -222,7 +229,7 @@ func TestEarliestIsTheFirst(t *testing.T) {
 		until := from + rapid.IntRange(-1, 12).Draw(t, "until")
 		want, found := 0, false
 		for hour := from; hour <= until && !found; hour++ { // every booking begins and ends at a full hour
-			want, found = hour, d.room(shape, hours(hour, hour+length)) >= shape.Nodes
+			want, found = hour, d.holds(shape, hours(hour, hour+length))
 		}
 		start, slots, ok := d.slots.Earliest(shape, time.Duration(length)*time.Hour, at(from), at(until))
 		require.Equal(t, found, ok)
@@ -230,7 +237,7 @@ func TestEarliestIsTheFirst(t *testing.T) {
 			return
 		}
 		require.Equal(t, at(want), start)
-		require.NoError(t, d.slots.Place(booking("new", hours(want, want+length), shape.PerNode, slots...)))
+		require.NoError(t, d.slots.Place(calendar.Booking{ID: "new", Interval: hours(want, want+length), Slots: slots, GPUs: shape.PerNode, Short: shape.Short}))
 	})
 }
 

@@ -120,18 +120,21 @@ func (r TimeRange) longest(w wish, start int64) int64 {
 // lastEnd returns the latest end, up to longest, for which enough slots are free
 // from start on.
 func (s *Slots) lastEnd(w wish, start, longest int64) (int64, bool) {
-	ends := make([]int64, 0, len(s.lines))
-	for slot := range w.tiers.allowed(len(s.lines)).All() {
-		if end := s.lines[slot].exceeds(s.perSlot-w.shape.PerNode, start); end != never {
-			ends = append(ends, after(end, -s.margin))
-		} else {
-			ends = append(ends, lastInstant)
+	end, ends := longest, make([]int64, 0, len(s.lines))
+	for _, n := range needsOf(w.shape) {
+		ends = ends[:0]
+		for slot := range w.tiers.allowed(len(s.lines)).All() {
+			if end := s.lines[slot].exceeds(s.perSlot-n.gpus, start); end != never {
+				ends = append(ends, after(end, -s.margin))
+			} else {
+				ends = append(ends, lastInstant)
+			}
 		}
+		if len(ends) < n.slots {
+			return 0, false
+		}
+		slices.SortFunc(ends, func(a, b int64) int { return cmp.Compare(b, a) })
+		end = min(end, ends[n.slots-1])
 	}
-	slices.SortFunc(ends, func(a, b int64) int { return cmp.Compare(b, a) })
-	if len(ends) < w.shape.Nodes {
-		return 0, false
-	}
-	end := min(longest, ends[w.shape.Nodes-1])
 	return end, end > start && end >= max(after(start, w.length), w.end)
 }

@@ -58,32 +58,6 @@ func (m MicroUSD) For(d time.Duration) MicroUSD {
 	return MicroUSD(cost)
 }
 
-// Shape is a request for GPUs: PerNode GPUs on each of Nodes different nodes.
-type Shape struct {
-	Nodes   int
-	PerNode int
-}
-
-// GPUs returns the number of GPUs in the shape.
-func (s Shape) GPUs() int { return s.Nodes * s.PerNode }
-
-// String renders the shape, for example "2×8".
-func (s Shape) String() string { return fmt.Sprintf("%d×%d", s.Nodes, s.PerNode) }
-
-// ShapeFor spreads n GPUs over as few equal parts as nodes of perNode GPUs
-// allow: 16 GPUs on nodes of 8 are 2×8, and 12 are 2×6. It returns false when n
-// or perNode is not positive.
-func ShapeFor(n, perNode int) (Shape, bool) {
-	if n <= 0 || perNode <= 0 {
-		return Shape{}, false
-	}
-	part := min(n, perNode)
-	for n%part != 0 {
-		part--
-	}
-	return Shape{Nodes: n / part, PerNode: part}, true
-}
-
 // Timers are a pool's waiting times. None may be negative.
 type Timers struct {
 	WarmHold    time.Duration // a ready reservation is kept this long for its owner, then it is a no-show

@@ -86,9 +86,9 @@ func TestShapeFor(t *testing.T) {
 		want       string
 		ok         bool
 	}{
-		{1, 8, "1×1", true}, {8, 8, "1×8", true}, {9, 8, "3×3", true}, {12, 8, "2×6", true}, {16, 8, "2×8", true},
-		{7, 4, "7×1", true}, {5, 1, "5×1", true}, {0, 8, "0×0", false}, {-1, 8, "0×0", false}, {4, 0, "0×0", false},
-		{99_991, 8, "99991×1", true}, // a prime: no equal parts but ones
+		{1, 8, "1×1", true}, {8, 8, "1×8", true}, {9, 8, "1×8+1", true}, {12, 8, "2×6", true}, {16, 8, "2×8", true},
+		{7, 4, "1×4+3", true}, {5, 4, "1×4+1", true}, {11, 8, "1×8+3", true}, {6, 4, "2×3", true}, {10, 4, "2×4+2", true}, {5, 1, "5×1", true}, {0, 8, "0×0", false}, {-1, 8, "0×0", false}, {4, 0, "0×0", false},
+		{99_991, 8, "12498×8+7", true}, // a prime: no equal parts but ones
 	} {
 		shape, ok := gpu.ShapeFor(tc.n, tc.perNode)
 		require.Equal(t, tc.ok, ok)
@@ -103,9 +103,15 @@ func TestShapeForUsesTheFewestNodes(t *testing.T) {
 		shape, ok := gpu.ShapeFor(n, perNode)
 		require.True(t, ok)
 		require.Equal(t, n, shape.GPUs())
+		require.True(t, shape.Valid())
 		require.LessOrEqual(t, shape.PerNode, perNode)
-		for fewer := 1; fewer < shape.Nodes; fewer++ {
-			require.False(t, n%fewer == 0 && n/fewer <= perNode, "%d nodes of %d would do", fewer, n/fewer)
+		require.Less(t, (shape.Nodes-1)*perNode, n, "fewer nodes would do")
+		require.True(t, shape.Short == 0 || n%shape.Nodes > 0, "equal parts would do")
+		sum := 0
+		for i := range shape.Nodes {
+			require.Positive(t, shape.On(i))
+			sum += shape.On(i)
 		}
+		require.Equal(t, n, sum)
 	})
 }

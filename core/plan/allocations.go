@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"slices"
-
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/node"
@@ -52,7 +50,8 @@ func (c *computation) pending(a *allocation.Allocation) {
 		c.judge(Action{Kind: ExpireAllocation, Subject: a.ID, Facts: f})
 		return
 	}
-	f.Standing, f.NeedGPUs, f.FreeGPUs = c.standing(a.Slots).String(), a.Shape.PerNode, c.free(a.Slots)
+	f.Standing = c.standing(a.Slots).String()
+	f.NeedGPUs, f.FreeGPUs = c.tightest(a)
 	if c.judge(Action{Kind: ActivateAlloc, Subject: a.ID, Facts: f}) {
 		c.keep(a.Slots)
 		c.lease(a)
@@ -63,16 +62,21 @@ func (c *computation) pending(a *allocation.Allocation) {
 	c.want(c.hasten(MoveAllocation, b, a.Shape), ReasonDemand)
 }
 
-// free is how many GPUs nobody holds on the fullest node of the slots: the lease
-// before it may have run over.
-func (c *computation) free(slots []int) int {
-	left := c.Pool.PerNode
-	for _, slot := range slots {
+// tightest is how many GPUs the allocation needs, and how many nobody holds, on
+// that of its nodes where the fewest would be left: the lease before it may have
+// run over.
+func (c *computation) tightest(a *allocation.Allocation) (need, free int) {
+	need, free = a.Shape.Least(), c.Pool.PerNode
+	for i, slot := range a.Slots {
+		has, takes := c.Pool.PerNode, a.Shape.On(i)
 		if n := c.bySlot[slot]; n != nil {
-			left = min(left, c.Pool.PerNode-c.inUse[n.ID])
+			has -= c.inUse[n.ID]
+		}
+		if i == 0 || has-takes < free-need {
+			need, free = takes, has
 		}
 	}
-	return left
+	return need, free
 }
 
 // lease gives an allocation the whole lease that counts from now, where the
@@ -84,12 +88,12 @@ func (c *computation) lease(a *allocation.Allocation) {
 		return
 	}
 	c.places.Remove(b.ID)
-	whole := calendar.Interval{Start: c.now, End: until}
-	fits := !slices.ContainsFunc(b.Slots, func(slot int) bool { return !c.places.Fits(slot, b.GPUs, whole) })
+	longer := b
+	longer.Interval = calendar.Interval{Start: c.now, End: until}
+	fits := c.places.FitsAll(longer)
 	c.places.Force(b)
 	if fits {
-		longer := b
-		longer.Interval.End = until
+		longer.Interval.Start = b.Interval.Start
 		c.places.replace(b, longer)
 	}
 }

@@ -13,13 +13,14 @@ type Cleaning struct {
 	Since time.Time // when it gave them back
 	Slots []int
 	GPUs  int      // on each slot
+	Short int      // fewer on the last of them
 	UUIDs []string // of the devices
 }
 
 // Booking is the entry in the pool's calendar: it ends with the allocation, and the
 // calendar's margin is the cleaning.
 func (c Cleaning) Booking() calendar.Booking {
-	return calendar.Booking{ID: "cleaning of " + c.ID, Slots: c.Slots, GPUs: c.GPUs,
+	return calendar.Booking{ID: "cleaning of " + c.ID, Slots: c.Slots, GPUs: c.GPUs, Short: c.Short,
 		Interval: calendar.Interval{Start: c.Since.Add(-time.Second), End: c.Since}}
 }
 

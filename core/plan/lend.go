@@ -19,12 +19,12 @@ func (c *computation) lend(idle []*node.Node) []*node.Node {
 		if r.State() != reservation.Booked || c.paused(r) {
 			continue
 		}
-		for _, slot := range r.Slots {
+		for at, slot := range r.Slots {
 			if !c.waits(r, slot) || served[slot] {
 				continue
 			}
 			served[slot] = true
-			i := slices.IndexFunc(idle, func(n *node.Node) bool { return c.places.Fits(n.Slot, r.Shape.PerNode, r.Window) })
+			i := slices.IndexFunc(idle, func(n *node.Node) bool { return c.places.Fits(n.Slot, r.Shape.On(at), r.Window) })
 			if i >= 0 {
 				idle = slices.Delete(idle, i, i+1)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -45,28 +46,28 @@ type Obstacle struct {
 // nodes still lacks, in the order of its slots.
 func (o *Outlook) Obstacles(id string) []Obstacle {
 	if a, ok := o.allocation(id); ok && a.State() == allocation.Pending {
-		return o.c.lacking(o.slots(id, a.Slots), a.Shape.PerNode)
+		return o.c.lacking(o.slots(id, a.Slots), a.Shape)
 	}
 	if r, ok := o.reservation(id); ok && r.State() == reservation.Warming {
 		if o.c.paused(r) {
 			return []Obstacle{{Code: LacksLeave, Slot: -1, Until: o.c.pausedUntil(r)}}
 		}
-		return o.c.lacking(o.slots(id, r.Slots), r.Shape.PerNode)
+		return o.c.lacking(o.slots(id, r.Slots), r.Shape)
 	}
 	if n, ok := o.node(id); ok && n.Coming() {
-		return o.c.lacking([]int{n.Slot}, 0)
+		return o.c.lacking([]int{n.Slot}, gpu.Shape{})
 	}
 	return nil
 }
 
-func (c *computation) lacking(slots []int, gpus int) []Obstacle {
+func (c *computation) lacking(slots []int, shape gpu.Shape) []Obstacle {
 	var all []Obstacle
-	for _, slot := range slots {
+	for i, slot := range slots {
 		n := c.bySlot[slot]
 		lacks := Obstacle{Slot: slot, Node: n}
 		switch c.slotStanding(slot) {
 		case ready:
-			if c.inUse[n.ID]+gpus <= c.Pool.PerNode {
+			if c.inUse[n.ID]+shape.On(i) <= c.Pool.PerNode {
 				continue
 			}
 			p, _ := c.heldUntil(n, "")

@@ -12,13 +12,14 @@ const attempts = 16
 
 // makeRoom clears slots for a booking that would be late, or has no place, by
 // moving promises that are not warm yet and whose own time has not come. It
-// moves all that it takes, or nothing, and returns the booking's slots.
+// moves all that it takes, or nothing, and returns the booking's slots. Of a shape
+// whose last node has fewer GPUs that node's slot is cleared last.
 func (c *computation) makeRoom(b calendar.Booking, shape gpu.Shape) []int {
 	allowed := c.cost(b.Slots)/max(1, len(b.Slots)) - 1 // better than what it has on average
 	window := b.Interval.From(c.now)
 	c.places.Remove(b.ID)
 	defer c.places.Force(b)
-	clearing := clearing{computation: c, window: window, gpus: shape.PerNode}
+	clearing := clearing{computation: c, window: window, shape: shape}
 	for cost := costReady; cost <= min(allowed, costMissing); cost += 2 {
 		for slot := 0; slot < c.Pool.MaxNodes && len(clearing.slots) < shape.Nodes && clearing.tried <= attempts; slot++ {
 			if c.costOf(slot) == cost {
@@ -45,7 +46,7 @@ func (c *computation) makeRoom(b calendar.Booking, shape gpu.Shape) []int {
 type clearing struct {
 	*computation
 	window calendar.Interval
-	gpus   int
+	shape  gpu.Shape
 	tried  int
 	slots  []int
 	moves  []relocation
@@ -55,7 +56,8 @@ type relocation struct{ from, to calendar.Booking }
 
 // clear adds the slot if it is free, or can be made so.
 func (c *clearing) clear(slot int) {
-	if c.places.Fits(slot, c.gpus, c.window) {
+	gpus := c.shape.On(len(c.slots))
+	if c.places.Fits(slot, gpus, c.window) {
 		c.slots = append(c.slots, slot)
 		return
 	}
@@ -67,7 +69,7 @@ func (c *clearing) clear(slot int) {
 		if !c.movable(b) || !c.shift(b, slot) {
 			break
 		}
-		if c.places.Fits(slot, c.gpus, c.window) {
+		if c.places.Fits(slot, gpus, c.window) {
 			c.slots = append(c.slots, slot)
 			return
 		}
@@ -95,7 +97,7 @@ var afar = []int{costMissing: 0, costStuck: 1, costComing: 2, costReady: 3}
 
 // shift moves one slot of a booking to one that is not being cleared.
 func (c *clearing) shift(b calendar.Booking, slot int) bool {
-	found, ok := c.places.Find(gpu.Shape{Nodes: 1, PerNode: b.GPUs}, b.Interval, func(other int) int {
+	found, ok := c.places.Find(gpu.Shape{Nodes: 1, PerNode: b.On(slot)}, b.Interval, func(other int) int {
 		if other == slot || slices.Contains(b.Slots, other) || slices.Contains(c.slots, other) {
 			return -1
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -22,7 +23,7 @@ func (o *Outlook) Waiting(id string) (WaitFacts, bool) {
 func (o *Outlook) waiting(id string) (WaitFacts, bool) {
 	c := o.c
 	if a, ok := o.allocation(id); ok {
-		return c.waitOn(o.slots(id, a.Slots), a.Shape.PerNode, a.ID), a.State() == allocation.Pending
+		return c.waitOn(o.slots(id, a.Slots), a.Shape, a.ID), a.State() == allocation.Pending
 	}
 	r, ok := o.reservation(id)
 	switch {
@@ -33,24 +34,24 @@ func (o *Outlook) waiting(id string) (WaitFacts, bool) {
 	case c.paused(r):
 		return WaitFacts{}, false
 	case r.State() == reservation.Warming, r.State() == reservation.Booked && r.Degraded:
-		return c.waitOn(o.slots(id, r.Slots), r.Shape.PerNode, ""), true
+		return c.waitOn(o.slots(id, r.Slots), r.Shape, ""), true
 	default:
 		return WaitFacts{}, false
 	}
 }
 
-// waitOn is the wait for the nodes of slots that somebody has, and for so many
-// devices of each that are in hands other than the holder's.
-func (c *computation) waitOn(slots []int, gpus int, holder string) WaitFacts {
+// waitOn is the wait for the nodes of slots that somebody has, and for the devices
+// of the shape on each that are in hands other than the holder's.
+func (c *computation) waitOn(slots []int, shape gpu.Shape, holder string) WaitFacts {
 	f := WaitFacts{Boot: c.Boot, Leases: c.Leases}
-	for _, slot := range slots {
+	for i, slot := range slots {
 		n := c.bySlot[slot]
 		switch c.slotStanding(slot) {
 		case coming:
 			f.Ages = append(f.Ages, c.now.Sub(n.RequestedAt))
 			continue
 		case ready:
-			if c.inUse[n.ID]+gpus <= c.Pool.PerNode {
+			if c.inUse[n.ID]+shape.On(i) <= c.Pool.PerNode {
 				continue
 			}
 		case stuck:
@@ -131,7 +132,7 @@ func (c *computation) waitForPlace(r *reservation.Reservation) (WaitFacts, bool)
 	for i := range slots {
 		slots[i] = rooms[i].slot
 	}
-	nodes := c.waitOn(slots, 0, "")
+	nodes := c.waitOn(slots, gpu.Shape{}, "")
 	f.Ages, f.Missing, f.Blocked, f.Trials = nodes.Ages, nodes.Missing, nodes.Blocked, nodes.Trials
 	for _, x := range rooms[:min(len(rooms), max(candidates, f.Need))] {
 		f.Places = append(f.Places, x.Place)
@@ -182,7 +183,7 @@ func (c *computation) rooms(r *reservation.Reservation) []slotRoom {
 }
 
 // roomOn is when a slot has room for the rest of a window: at the first end of a
-// booking on it from which on it fits.
+// booking on it from which on it fits. A smaller last node counts as a full one.
 func (c *computation) roomOn(slot int, r *reservation.Reservation, holders map[string]*allocation.Allocation) (Place, bool) {
 	margin, window := c.places.Margin(), r.Window.From(c.now)
 	if c.places.Fits(slot, r.Shape.PerNode, window) {

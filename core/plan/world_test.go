@@ -39,7 +39,7 @@ func (w *world) live() plan.Snapshot {
 func (w *world) calendar() *calendar.Slots {
 	s := calendar.NewSlots(w.Pool.MaxNodes, w.Pool.PerNode)
 	place := func(b calendar.Booking) {
-		b.Slots = slices.DeleteFunc(slices.Clone(b.Slots), func(slot int) bool { return slot >= w.Pool.MaxNodes }) // the pool was shrunk below it
+		b = inside(b, w.Pool.MaxNodes) // the pool was shrunk below it
 		if b.Interval = b.Interval.From(w.now); b.Interval.Valid() && len(b.Slots) > 0 {
 			require.NoError(w.t, s.Place(b))
 		}
@@ -55,6 +55,20 @@ func (w *world) calendar() *calendar.Slots {
 		}
 	}
 	return s
+}
+
+// inside is the part of a booking that is on the first slots.
+func inside(b calendar.Booking, slots int) calendar.Booking {
+	gone := func(slot int) bool { return slot >= slots }
+	lost := len(b.Slots) > 0 && gone(b.Slots[len(b.Slots)-1])
+	b.Slots = slices.DeleteFunc(slices.Clone(b.Slots), gone)
+	switch {
+	case lost:
+		b.Short = 0
+	case len(b.Slots) == 1:
+		b.GPUs, b.Short = b.GPUs-b.Short, 0
+	}
+	return b
 }
 
 // maxRounds is how often the ledger computes again before it goes away.
@@ -239,10 +253,10 @@ func (w *world) activate(id string) bool {
 		}
 	}
 	var devices []allocation.Held
-	for _, slot := range a.Slots {
+	for i, slot := range a.Slots {
 		n, ok := w.onSlot(slot)
 		require.True(w.t, ok && n.State() == node.Ready, "%s is activated on slot %d without a ready node", id, slot)
-		left := a.Shape.PerNode
+		left := a.Shape.On(i)
 		for i := range w.Pool.PerNode {
 			if h := (allocation.Held{NodeID: n.ID, UUID: fmt.Sprint("gpu", i)}); left > 0 && !taken[h] {
 				devices = append(devices, h)
@@ -257,8 +271,9 @@ func (w *world) activate(id string) bool {
 	others.Remove(id)
 	w.allocation(id, allocation.Activate)
 	a.Devices = devices
-	whole := calendar.Interval{Start: w.now, End: a.LeaseUntil}
-	if slices.ContainsFunc(a.Slots, func(slot int) bool { return !others.Fits(slot, a.Shape.PerNode, whole) }) {
+	whole := a.Booking()
+	whole.Interval = calendar.Interval{Start: w.now, End: a.LeaseUntil}
+	if !others.FitsAll(whole) {
 		a.LeaseUntil = a.Window.End
 	}
 	a.Window.End = a.LeaseUntil
@@ -271,7 +286,9 @@ func (w *world) claim(id string, lease time.Duration) {
 	window := calendar.Interval{Start: w.now, End: w.now.Add(lease)}
 	c := w.calendar()
 	c.Remove(id)
-	if slices.ContainsFunc(r.Slots, func(slot int) bool { return !c.Fits(slot, r.Shape.PerNode, window) }) {
+	whole := r.Booking()
+	whole.Interval = window
+	if !c.FitsAll(whole) {
 		return
 	}
 	w.reservation(id, reservation.Claim)

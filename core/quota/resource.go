@@ -50,6 +50,6 @@ func nodeShare(ofNode int, p gpu.Pool, s gpu.Shape) int64 {
 	if p.PerNode <= 0 {
 		return 0
 	}
-	whole := int64(ofNode) * int64(s.PerNode)
-	return (whole + int64(p.PerNode) - 1) / int64(p.PerNode) * int64(s.Nodes)
+	share := func(gpus int) int64 { return (int64(ofNode)*int64(gpus) + int64(p.PerNode) - 1) / int64(p.PerNode) }
+	return share(s.PerNode)*int64(s.Full()) + share(s.Least())*int64(s.Nodes-s.Full())
 }

@@ -188,5 +188,5 @@ func (r Reservation) Live() bool { return !Machine.Terminal(r.state) }
 
 // Booking is the reservation's entry in the pool's calendar.
 func (r Reservation) Booking() calendar.Booking {
-	return calendar.Booking{ID: r.ID, Interval: r.Window, Slots: r.Slots, GPUs: r.Shape.PerNode}
+	return calendar.Booking{ID: r.ID, Interval: r.Window, Slots: r.Slots, GPUs: r.Shape.PerNode, Short: r.Shape.Short}
 }

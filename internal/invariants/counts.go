@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -62,7 +63,7 @@ func slots(p ledger.PoolState) []Violation {
 			if slices.Contains(b.Slots[:i], slot) {
 				found = append(found, Violation{Capacity, b.ID, fmt.Sprintf("is on slot %d twice", slot)})
 			}
-			steps[slot] = append(steps[slot], over(b.Interval, b.GPUs)...)
+			steps[slot] = append(steps[slot], over(b.Interval, b.Shape().On(i))...)
 		}
 	}
 	for slot, of := range steps {
@@ -78,9 +79,12 @@ func slots(p ledger.PoolState) []Violation {
 // the pool. What lost its place when the pool shrank is marked as degraded.
 func places(p ledger.PoolState) []Violation {
 	var found []Violation
-	check := func(id string, nodes int, on []int, excused bool) {
-		if len(on) != nodes {
-			found = append(found, Violation{Capacity, id, fmt.Sprintf("is on %d slots and needs %d", len(on), nodes)})
+	check := func(id string, shape gpu.Shape, on []int, excused bool) {
+		if !shape.Valid() {
+			found = append(found, Violation{Capacity, id, fmt.Sprintf("has the shape %+v, which nothing can have", shape)})
+		}
+		if len(on) != shape.Nodes {
+			found = append(found, Violation{Capacity, id, fmt.Sprintf("is on %d slots and needs %d", len(on), shape.Nodes)})
 		}
 		for _, slot := range on {
 			if slot < 0 || slot >= p.Pool.MaxNodes && !excused {
@@ -90,12 +94,12 @@ func places(p ledger.PoolState) []Violation {
 	}
 	for _, r := range p.Reservations {
 		if r.Placed() {
-			check(r.ID, r.Shape.Nodes, r.Slots, r.Degraded)
+			check(r.ID, r.Shape, r.Slots, r.Degraded)
 		}
 	}
 	for _, a := range p.Allocations {
 		if a.Live() {
-			check(a.ID, a.Shape.Nodes, a.Slots, true) // work that runs keeps its place until it ends
+			check(a.ID, a.Shape, a.Slots, true) // work that runs keeps its place until it ends
 		}
 	}
 	return found

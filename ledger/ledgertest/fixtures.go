@@ -134,7 +134,7 @@ func booked(w *world, id, org, poolID string, start time.Time) reservation.Reser
 	r, err := reservation.New(reservation.Reservation{
 		ID: id, OrganizationID: org, PoolID: poolID, Name: "nightly", Class: reservation.Speculative,
 		Source: reservation.FromAgent, MadeBy: "key_1", UserID: "usr_1", Workload: gpu.Batch,
-		Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}, Shape: gpu.Shape{Nodes: 2, PerNode: 4},
+		Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}, Shape: gpu.Shape{Nodes: 2, PerNode: 4, Short: 3},
 		Slots: []int{3, 1}, ReasonCode: "pattern.weekday", Probability: 0.8125, Degraded: true, Reason: "fits",
 		Cost: 16 * gpu.USD,
 	}, reservation.Booked, day)

@@ -73,9 +73,11 @@ func everyFieldComesBack(w *world) {
 	comesBack(w, rsv, ledger.Change{Reservations: []reservation.Reservation{rsv}},
 		func(r ledger.Reader) (reservation.Reservation, error) { return r.Reservation(scope, "rsv_3") })
 	a := over(w, active(w, "alc_3", "org_3", n, day, 3, 0), day.Add(time.Hour))
+	a.Shape = gpu.Shape{Nodes: 2, PerNode: 3, Short: 1}
 	comesBack(w, a, ledger.Change{Allocations: []allocation.Allocation{a}},
 		func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(scope, "alc_3") })
 	s := schedule("sch_3", "org_3", "pol_3")
+	s.Layout = gpu.Layout{Nodes: 2, PerNode: 3, Even: true}
 	comesBack(w, s, ledger.Change{Schedules: []ledger.Schedule{s}},
 		func(r ledger.Reader) (ledger.Schedule, error) { return r.Schedule(scope, "sch_3") })
 	answer := replay("org_3", "once")

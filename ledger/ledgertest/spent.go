@@ -35,7 +35,7 @@ func spentIsTheSum(w *world) {
 	}
 	w.must(ledger.Change{
 		Reservations: []reservation.Reservation{
-			ended(warmed("rsv_1", "key_1", at(0)), reservation.Cancel, time.Minute), // 8 GPUs
+			ended(warmed("rsv_1", "key_1", at(0)), reservation.Cancel, time.Minute), // 5 GPUs
 			ended(warmed("rsv_2", "key_1", at(time.Hour)), reservation.FailWindow, 1500*time.Millisecond),
 			ended(warmed("rsv_3", "key_2", month), reservation.Cancel, time.Second),
 			promise("rsv_4", "key_3", at(0), reservation.Cancel),                                                 // cost is what is stored
@@ -55,8 +55,8 @@ func spentIsTheSum(w *world) {
 		return ledger.Spend{OrganizationID: org, MadeBy: key, UserID: "usr_1", Class: reservation.Speculative, Day: day,
 			Cost: gpu.MicroUSD(n) * 16 * gpu.USD, GPUSeconds: int64(seconds)}
 	}
-	first := []ledger.Spend{guess("org_1", "key_1", today, 2, 8*60+8), guess("org_1", "key_2", month, 1, 8)}
-	first = append(first, guess("org_1", "key_3", today, 1, 0), guess("org_2", "key_1", today, 1, 16))
+	first := []ledger.Spend{guess("org_1", "key_1", today, 2, 5*60+5), guess("org_1", "key_2", month, 1, 5)}
+	first = append(first, guess("org_1", "key_3", today, 1, 0), guess("org_2", "key_1", today, 1, 10))
 	want := append(first, ledger.Spend{OrganizationID: "org_1", MadeBy: "key_1", UserID: "usr_1", Day: today,
 		GPUSeconds: 3*3600 + 1, Cost: 6*gpu.USD + (2 * gpu.USD).For(time.Second)})
 	state := get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") })

@@ -40,6 +40,7 @@ type cleanText struct {
 	Since int64    `json:"since"`
 	Slots []int    `json:"slots"`
 	GPUs  int      `json:"gpus"`
+	Short int      `json:"short,omitempty"`
 	UUIDs []string `json:"uuids"`
 }
 
@@ -69,7 +70,7 @@ func learnedToText(l plan.Learned) learnedText {
 		t.Leases = append(t.Leases, int64(part))
 	}
 	for _, x := range l.Cleaning {
-		t.Cleaning = append(t.Cleaning, cleanText{ID: x.ID, Since: micros(x.Since), Slots: x.Slots, GPUs: x.GPUs, UUIDs: x.UUIDs})
+		t.Cleaning = append(t.Cleaning, cleanText{ID: x.ID, Since: micros(x.Since), Slots: x.Slots, GPUs: x.GPUs, Short: x.Short, UUIDs: x.UUIDs})
 	}
 	for key, known := range l.Sources {
 		if t.Sources == nil {
@@ -116,7 +117,7 @@ func (t learnedText) value() plan.Learned {
 		l.Leases.Seen = append(l.Leases.Seen, time.Duration(part))
 	}
 	for _, x := range t.Cleaning {
-		l.Cleaning = append(l.Cleaning, plan.Cleaning{ID: x.ID, Since: moment(x.Since), Slots: x.Slots, GPUs: x.GPUs, UUIDs: x.UUIDs})
+		l.Cleaning = append(l.Cleaning, plan.Cleaning{ID: x.ID, Since: moment(x.Since), Slots: x.Slots, GPUs: x.GPUs, Short: x.Short, UUIDs: x.UUIDs})
 	}
 	for key, known := range t.Sources {
 		if l.Sources == nil {

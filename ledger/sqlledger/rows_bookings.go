@@ -24,6 +24,7 @@ type reservationRow struct {
 	End            int64   `gorm:"column:window_end"`
 	Nodes          int     `gorm:"column:nodes"`
 	PerNode        int     `gorm:"column:per_node"`
+	Short          int     `gorm:"column:short"`
 	Slots          string  `gorm:"column:slots"`
 	ReasonCode     string  `gorm:"column:reason_code"`
 	Probability    float64 `gorm:"column:probability"`
@@ -46,7 +47,7 @@ func reservationToRow(r reservation.Reservation) reservationRow {
 		Head: next(r.ID, r.Version), OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
 		Class: string(r.Class), Source: string(r.Source), MadeBy: r.MadeBy, UserID: r.UserID, Workload: string(r.Workload),
 		Start: micros(r.Window.Start), End: micros(r.Window.End),
-		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Slots: pack(r.Slots), ReasonCode: r.ReasonCode,
+		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Short: r.Shape.Short, Slots: pack(r.Slots), ReasonCode: r.ReasonCode,
 		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: int64(r.Cost),
 		State: string(r.State()), Created: micros(r.CreatedAt), Booked: micros(r.BookedAt), Warmed: micros(r.WarmedAt),
 		Ready: micros(r.ReadyAt), Ended: micros(r.EndedAt),
@@ -62,7 +63,7 @@ func (r reservationRow) value() (reservation.Reservation, error) {
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
 		Class: reservation.Class(r.Class), Source: reservation.Source(r.Source), MadeBy: r.MadeBy, UserID: r.UserID, Workload: gpu.Workload(r.Workload),
 		Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
-		Shape:  gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode}, Slots: slots, ReasonCode: r.ReasonCode,
+		Shape:  gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, ReasonCode: r.ReasonCode,
 		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: gpu.MicroUSD(r.Cost),
 		CreatedAt: moment(r.Created), BookedAt: moment(r.Booked), WarmedAt: moment(r.Warmed), ReadyAt: moment(r.Ready),
 		EndedAt: moment(r.Ended), Version: r.Head.Version,
@@ -79,6 +80,7 @@ type allocationRow struct {
 	Workload       string `gorm:"column:workload"`
 	Nodes          int    `gorm:"column:nodes"`
 	PerNode        int    `gorm:"column:per_node"`
+	Short          int    `gorm:"column:short"`
 	Slots          string `gorm:"column:slots"`
 	Reservations   string `gorm:"column:reservations"`
 	Lease          int64  `gorm:"column:lease"`
@@ -99,7 +101,7 @@ func (r allocationRow) identity() head  { return r.Head }
 func allocationToRow(a allocation.Allocation) allocationRow {
 	return allocationRow{
 		Head: next(a.ID, a.Version), OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name,
-		HeldBy: a.HeldBy, UserID: a.UserID, Workload: string(a.Workload), Nodes: a.Shape.Nodes, PerNode: a.Shape.PerNode, Slots: pack(a.Slots),
+		HeldBy: a.HeldBy, UserID: a.UserID, Workload: string(a.Workload), Nodes: a.Shape.Nodes, PerNode: a.Shape.PerNode, Short: a.Shape.Short, Slots: pack(a.Slots),
 		Reservations: pack(a.Reservations), Lease: a.Lease.Microseconds(),
 		Start: micros(a.Window.Start), End: micros(a.Window.End), Reason: a.Reason,
 		State: string(a.State()), Requested: micros(a.RequestedAt), Active: micros(a.ActiveAt),
@@ -116,7 +118,7 @@ func (r allocationRow) value() (allocation.Allocation, error) {
 	}
 	return allocation.Restore(allocation.Allocation{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, HeldBy: r.HeldBy, UserID: r.UserID, Workload: gpu.Workload(r.Workload),
-		Shape: gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode}, Slots: slots, Reservations: claimed,
+		Shape: gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, Reservations: claimed,
 		Lease: span(r.Lease), Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
 		Reason: r.Reason, RequestedAt: moment(r.Requested), ActiveAt: moment(r.Active),
 		LeaseUntil: moment(r.LeaseUntil), EndedAt: moment(r.Ended), Cost: gpu.MicroUSD(r.Cost), Version: r.Head.Version,
@@ -141,6 +143,9 @@ type scheduleRow struct {
 	PoolID         string `gorm:"column:pool_id"`
 	Name           string `gorm:"column:name"`
 	GPUs           int    `gorm:"column:gpus"`
+	Nodes          int    `gorm:"column:nodes"`
+	PerNode        int    `gorm:"column:per_node"`
+	Even           bool   `gorm:"column:even"`
 	StartLocal     string `gorm:"column:start_local"`
 	Timezone       string `gorm:"column:timezone"`
 	RRule          string `gorm:"column:rrule"`
@@ -160,7 +165,7 @@ func (r scheduleRow) identity() head  { return r.Head }
 func scheduleToRow(s ledger.Schedule) scheduleRow {
 	return scheduleRow{
 		Head: next(s.ID, s.Version), OrganizationID: s.OrganizationID, PoolID: s.PoolID, Name: s.Name,
-		GPUs: s.GPUs, StartLocal: s.StartLocal, Timezone: s.Timezone, RRule: s.RRule,
+		GPUs: s.GPUs, Nodes: s.Layout.Nodes, PerNode: s.Layout.PerNode, Even: s.Layout.Even, StartLocal: s.StartLocal, Timezone: s.Timezone, RRule: s.RRule,
 		ExDates: pack(s.ExDates), Length: s.Length.Microseconds(), DSTPolicy: s.DSTPolicy,
 		Paused: s.Paused, MadeBy: s.MadeBy, Created: micros(s.CreatedAt), DoneUntil: micros(s.DoneUntil), Deleted: micros(s.DeletedAt),
 	}
@@ -170,6 +175,7 @@ func (r scheduleRow) value() (ledger.Schedule, error) {
 	skipped, err := unpack[string]("ex_dates", r.ExDates)
 	return ledger.Schedule{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, GPUs: r.GPUs,
+		Layout:     gpu.Layout{Nodes: r.Nodes, PerNode: r.PerNode, Even: r.Even},
 		StartLocal: r.StartLocal, Timezone: r.Timezone, RRule: r.RRule, ExDates: skipped,
 		Length: span(r.Length), DSTPolicy: r.DSTPolicy, Paused: r.Paused, MadeBy: r.MadeBy,
 		CreatedAt: moment(r.Created), DoneUntil: moment(r.DoneUntil),

@@ -34,11 +34,11 @@ var (
 var (
 	reservationsSpent = `
 		SELECT organization_id, made_by, user_id, pool_id, class, window_start, cost,
-			CASE WHEN warmed_at = 0 OR ended_at < warmed_at THEN 0 ELSE nodes * per_node * ((ended_at - warmed_at) / 1000000) END AS gpu_seconds
+			CASE WHEN warmed_at = 0 OR ended_at < warmed_at THEN 0 ELSE (nodes * per_node - short) * ((ended_at - warmed_at) / 1000000) END AS gpu_seconds
 		FROM reservations WHERE (cost > 0 OR warmed_at > 0) AND ` + overReservation
 	allocationsSpent = `
 		SELECT organization_id, held_by AS made_by, user_id, pool_id, '' AS class, window_start, CAST(0 AS BIGINT) AS cost,
-			CASE WHEN ended_at < active_at THEN 0 ELSE nodes * per_node * ((ended_at - active_at) / 1000000) END AS gpu_seconds
+			CASE WHEN ended_at < active_at THEN 0 ELSE (nodes * per_node - short) * ((ended_at - active_at) / 1000000) END AS gpu_seconds
 		FROM allocations WHERE active_at > 0 AND ` + overAllocation
 )
 

@@ -55,7 +55,7 @@ func (a *API) getCalendar(ctx context.Context, in *struct {
 
 func encodeStep(s ledger.FreeStep) contract.CalendarStep {
 	out := contract.CalendarStep{Start: s.Start.UTC(), End: s.End.UTC(), FreeGPUs: s.FreeGPUs, FreeNodes: s.FreeSlots,
-		Largest: contract.Shape{Nodes: s.Largest.Nodes, GPUsPerNode: s.Largest.PerNode}}
+		Largest: contract.Shape{GPUs: s.Largest.GPUs(), Nodes: s.Largest.Nodes, GPUsPerNode: s.Largest.PerNode}}
 	for _, w := range s.Workloads {
 		out.Workloads = append(out.Workloads, contract.WorkloadLevel{Workload: string(w.Workload), Share: w.Share, Used: w.Used, Free: w.Free})
 	}
@@ -67,7 +67,7 @@ func (a *API) adviseCalendar(ctx context.Context, in *struct {
 },
 ) (*One[contract.CalendarAdvice], error) {
 	b := in.Body
-	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Class: reservation.Class(b.Class), Workload: gpu.Workload(b.Workload),
+	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Layout: layout(b.Layout), Class: reservation.Class(b.Class), Workload: gpu.Workload(b.Workload),
 		Range: timeRange(contract.TimeRange{StartTimeNotEarlierThan: b.StartTimeNotEarlierThan, StartTimeNotLaterThan: b.StartTimeNotLaterThan,
 			EndTimeNotEarlierThan: b.EndTimeNotEarlierThan, EndTimeNotLaterThan: b.EndTimeNotLaterThan,
 			MinDurationSeconds: b.MinDurationSeconds, MaxDurationSeconds: cmp.Or(b.MaxDurationSeconds, b.MinDurationSeconds)})}

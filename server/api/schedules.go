@@ -45,7 +45,7 @@ func (a *API) createSchedule(ctx context.Context, in *struct {
 	b := in.Body
 	out, err := once(ctx, a, "POST /v1/schedules", in.Idempotency, b, func(ctx context.Context) (int, contract.Schedule, error) {
 		s, err := a.Ledger.CreateSchedule(ctx, auth.From(ctx), ledger.Schedule{
-			PoolID: b.Pool, Name: b.Name, GPUs: b.GPUs, StartLocal: b.StartLocal, Timezone: b.Timezone, RRule: b.RRule,
+			PoolID: b.Pool, Name: b.Name, GPUs: b.GPUs, Layout: layout(b.Layout), StartLocal: b.StartLocal, Timezone: b.Timezone, RRule: b.RRule,
 			ExDates: b.ExDates, Length: seconds(b.DurationSeconds), DSTPolicy: b.DSTPolicy,
 		})
 		return http.StatusCreated, schedule(s), err
@@ -128,7 +128,12 @@ func (a *API) occurrences(ctx context.Context, in *struct {
 }
 
 func schedule(s ledger.Schedule) contract.Schedule {
+	spread := ""
+	if s.Layout.Even {
+		spread = "even"
+	}
 	return contract.Schedule{
+		Nodes: s.Layout.Nodes, GPUsPerNode: s.Layout.PerNode, Spread: spread,
 		ID: s.ID, OrganizationID: s.OrganizationID, PoolID: s.PoolID, Name: s.Name, GPUs: s.GPUs, StartLocal: s.StartLocal,
 		Timezone: s.Timezone, RRule: s.RRule, ExDates: append([]string{}, s.ExDates...), DurationSeconds: int64(s.Length / time.Second),
 		DSTPolicy: s.DSTPolicy, Paused: s.Paused, MadeBy: s.MadeBy, CreatedAt: s.CreatedAt.UTC(), DoneUntil: s.DoneUntil.UTC(), Version: s.Version,

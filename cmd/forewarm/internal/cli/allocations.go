@@ -20,7 +20,9 @@ var allocationView = view[contract.Allocation]{
 		{head: "STATE", cell: func(x contract.Allocation) string { return x.State }},
 		{head: "GPUS", right: true, cell: func(x contract.Allocation) string { return strconv.Itoa(x.GPUs) }},
 		{head: "POOL", cell: func(x contract.Allocation) string { return first(x.PoolName, x.PoolID) }},
-		{head: "SHAPE", cell: func(x contract.Allocation) string { return fmt.Sprintf("%d×%d", x.Nodes, x.GPUsPerNode) }, wide: true},
+		{head: "SHAPE", cell: func(x contract.Allocation) string {
+			return shape(contract.Shape{GPUs: x.GPUs, Nodes: x.Nodes, GPUsPerNode: x.GPUsPerNode})
+		}, wide: true},
 		{head: "WAITED", right: true, cell: func(x contract.Allocation) string { return waited(x) }},
 		{head: "LEASE UNTIL", cell: func(x contract.Allocation) string { return stamp(x.LeaseUntil) }},
 		{head: "COST", right: true, cell: func(x contract.Allocation) string { return money(x.EstimatedCost) }},
@@ -64,7 +66,7 @@ func (a *app) allocate() *cobra.Command {
 		Use: "allocate --gpus N (--model M | --pool P)", Short: "Get GPUs now, under a lease",
 		Args: noArgs, Annotations: map[string]string{waits: "yes", "noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := need(cmd, "gpus"); err != nil {
+			if err := needGPUs(cmd); err != nil {
 				return err
 			}
 			in.LeaseSeconds = lease.seconds()
@@ -94,6 +96,7 @@ func (a *app) allocate() *cobra.Command {
 	}
 	f := c.Flags()
 	f.IntVar(&in.GPUs, "gpus", 0, "how many")
+	layoutFlags(f, &in.Layout)
 	f.StringVar(&in.Model, "model", "", "GPU model, such as a100")
 	f.StringVar(&in.Pool, "pool", "", "id or name of a pool")
 	f.Var(&lease, "for", "length of the lease (default 1h)")

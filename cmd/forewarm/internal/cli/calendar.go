@@ -27,6 +27,9 @@ func shape(s contract.Shape) string {
 	if s.Nodes == 0 {
 		return "-"
 	}
+	if rest := s.GPUs - (s.Nodes-1)*s.GPUsPerNode; rest != s.GPUsPerNode {
+		return fmt.Sprintf("%d×%d+%d", s.Nodes-1, s.GPUsPerNode, rest)
+	}
 	return fmt.Sprintf("%d×%d", s.Nodes, s.GPUsPerNode)
 }
 

@@ -51,14 +51,17 @@ func leaseText(x contract.Allocation) string {
 
 // offerCommand is what takes an offer.
 func offerCommand(cmd *cobra.Command, o contract.Offer) string {
-	length := short(o.End.Sub(o.Start))
+	length, gpus := short(o.End.Sub(o.Start)), fmt.Sprintf("--gpus %d", o.GPUs)
+	if laidOut(cmd) {
+		gpus += fmt.Sprintf(" --nodes %d --gpus-per-node %d", o.Nodes, o.GPUsPerNode)
+	}
 	switch {
 	case o.ReservationID != "":
 		return fmt.Sprintf("forewarm reservations claim %s   # from %s on, up to %s", o.ReservationID, stamp(o.Start), money(o.Cost))
 	case cmd.Name() == "claim":
 		return fmt.Sprintf("forewarm allocate --gpus %d --pool %s --for %s   # now, and beside the reservation, up to %s", o.GPUs, o.PoolID, length, money(o.Cost))
 	default:
-		return fmt.Sprintf("forewarm reserve --gpus %d%s --at %s --for %s", o.GPUs, place(cmd), stamp(o.Start), length)
+		return fmt.Sprintf("forewarm reserve %s%s --at %s --for %s", gpus, place(cmd), stamp(o.Start), length)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,6 +23,7 @@ type reserveFlags struct {
 	notBefore, notAfter     string
 	skip                    []string
 	length                  span
+	layout                  contract.Layout
 }
 
 func (a *app) reserve() *cobra.Command {
@@ -33,6 +35,7 @@ func (a *app) reserve() *cobra.Command {
 	}
 	f := c.Flags()
 	f.IntVar(&r.gpus, "gpus", 0, "how many")
+	layoutFlags(f, &r.layout)
 	f.StringVar(&r.model, "model", "", "GPU model, such as a100")
 	f.StringVar(&r.pool, "pool", "", "id or name of a pool")
 	f.StringVar(&r.name, "name", "", "what to call it")
@@ -55,7 +58,7 @@ func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 	if flexible && (r.at != "" || r.every != "") {
 		return usagef("forewarm reserve --help", "--not-before and --not-after are instead of --at, and not for --every")
 	}
-	if err := need(cmd, "gpus", "for"); err != nil {
+	if err := cmp.Or(needGPUs(cmd), need(cmd, "for")); err != nil {
 		return err
 	}
 	if !flexible {
@@ -119,7 +122,7 @@ func (a *app) reserveWithin(cmd *cobra.Command, r reserveFlags, zone *time.Locat
 
 // request is what the flags ask for, without its time.
 func (r reserveFlags) request() contract.ReservationCreate {
-	return contract.ReservationCreate{Pool: r.pool, Model: r.model, GPUs: r.gpus, Class: r.class, Name: r.name, Workload: r.workload,
+	return contract.ReservationCreate{Pool: r.pool, Model: r.model, GPUs: r.gpus, Layout: r.layout, Class: r.class, Name: r.name, Workload: r.workload,
 		Queue: r.onFull == "queue"}
 }
 
@@ -210,7 +213,7 @@ func (r reserveFlags) schedule(cmd *cobra.Command, start time.Time) (contract.Sc
 	case r.class != "" || r.onFull != "fail":
 		return contract.ScheduleCreate{}, usagef("forewarm reserve --help", "--class and --on-full are not for --every: what a schedule books is guaranteed")
 	}
-	return contract.ScheduleCreate{Pool: r.pool, Name: r.name, GPUs: r.gpus, StartLocal: start.Format("2006-01-02T15:04:05"),
+	return contract.ScheduleCreate{Pool: r.pool, Name: r.name, GPUs: r.gpus, Layout: r.layout, StartLocal: start.Format("2006-01-02T15:04:05"),
 		Timezone: start.Location().String(), RRule: rule, ExDates: r.skip, DurationSeconds: r.length.seconds(), DSTPolicy: r.dst}, nil
 }
 

@@ -1,0 +1,45 @@
+package ledger
+
+import (
+	"fmt"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// laidOut checks how many GPUs a request names and how they are to lie on nodes,
+// and returns their number, which the layout may give.
+func laidOut(gpus int, l gpu.Layout) (int, error) {
+	switch {
+	case l.Nodes < 0 || l.Nodes > MaxGPUs:
+		return 0, &InvalidError{Field: "nodes", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
+	case l.PerNode < 0 || l.PerNode > maxPerNode:
+		return 0, &InvalidError{Field: "gpus_per_node", Rule: fmt.Sprintf("must be between 1 and %d", maxPerNode)}
+	}
+	if gpus == 0 {
+		gpus = l.Nodes * l.PerNode
+	}
+	if gpus < 1 || gpus > MaxGPUs {
+		return 0, &InvalidError{Field: "gpus", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
+	}
+	if _, ok := l.Shape(gpus, maxPerNode); ok {
+		return gpus, nil
+	}
+	if _, ok := (gpu.Layout{Nodes: l.Nodes, PerNode: l.PerNode}).Shape(gpus, maxPerNode); ok {
+		return 0, &InvalidError{Field: "spread", Rule: fmt.Sprintf("cannot be even: %s cannot be parted evenly so", asked(gpus, l)),
+			Fix: "leave spread out, and the last node has fewer, or name a number of GPUs that can be parted"}
+	}
+	return 0, &InvalidError{Field: "nodes", Rule: fmt.Sprintf("do not go with gpus: %s cannot lie so that only the last node has fewer", asked(gpus, l)),
+		Fix: "leave out gpus, nodes or gpus_per_node: two of them give the third"}
+}
+
+// asked says what a layout was asked for.
+func asked(gpus int, l gpu.Layout) string {
+	text := fmt.Sprintf("%d GPUs", gpus)
+	if l.Nodes > 0 {
+		text += fmt.Sprintf(" on %d nodes", l.Nodes)
+	}
+	if l.PerNode > 0 {
+		text += fmt.Sprintf(" with %d each", l.PerNode)
+	}
+	return text
+}
