@@ -149,7 +149,8 @@ func ask[T any](ctx context.Context, l *load, key string, send func(context.Cont
 // unexplained is an answer that this load cannot cause.
 func unexplained(e *client.Error) error {
 	switch e.Problem.Code {
-	case contract.CodeCapacityExhausted, contract.CodeStateConflict, contract.CodeQuotaExceeded, contract.CodeWindowInPast, contract.CodeLeadTimeTooShort:
+	case contract.CodeCapacityExhausted, contract.CodeStateConflict, contract.CodeQuotaExceeded, contract.CodeWindowInPast, contract.CodeLeadTimeTooShort,
+		contract.CodeClaimTooEarly, contract.CodeClaimTooLong:
 		return nil
 	}
 	return e

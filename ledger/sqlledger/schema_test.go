@@ -90,7 +90,7 @@ func refusesUnknownStates(t *testing.T, s *Store) {
 		values := make([]any, 0, len(names)+1)
 		for _, name := range names {
 			switch name {
-			case "id", "kind", "subject", "key", "last_error", "pool_id", "token", "provider_id", "address", "reason", "provisioner", "region", "type":
+			case "id", "kind", "subject", "key", "last_error", "pool_id", "token", "provider_id", "address", "reason", "provisioner", "region", "type", "quarantine":
 				values = append(values, "pol_1")
 			case "simulated":
 				values = append(values, false)

@@ -120,6 +120,7 @@ func final(e *client.Error) bool {
 var explained = []string{
 	contract.CodeCapacityExhausted, contract.CodeStateConflict, contract.CodeQuotaExceeded, contract.CodeBudgetExceeded,
 	contract.CodeKeyCapExceeded, contract.CodeWindowInPast, contract.CodeLeadTimeTooShort,
+	contract.CodeClaimTooEarly, contract.CodeClaimTooLong,
 }
 
 func (c *caller) explain(op Op, e *client.Error) {
