@@ -56,7 +56,7 @@ func (c *computation) create(slot int, because string) bool {
 		return true
 	}
 	if codes := f.held(); len(codes) > 0 {
-		w := Withheld{Slot: slot, Codes: codes, Until: later(s.BlockedUntil, c.turn())}
+		w := Withheld{Slot: slot, Codes: codes, Until: c.turn()}
 		c.at(w.Until)
 		c.due(slot, w.Until)
 		c.withheld = append(c.withheld, w)
@@ -77,7 +77,8 @@ func (c *computation) turn() time.Time {
 	limit, length := Creates(c.Pool)
 	q := &c.turns
 	if !q.begun {
-		q.begun, q.window, q.at = true, c.Supply.Created.Add(c.created, length, c.now), c.now
+		q.begun, q.window = true, c.Supply.Created.Add(c.created, length, c.now)
+		q.at = later(c.now, c.Supply.BlockedUntil) // nobody's turn comes before
 	}
 	q.at = q.window.Below(limit, length, q.at)
 	q.window = q.window.Add(1, length, q.at)
