@@ -56,11 +56,34 @@ func anyOf(words []string) string {
 	return strings.ReplaceAll(plain(strings.Join(words, "|")), weakSpace, " ")
 }
 
+// optional are the parts of a word's pattern that another spelling lacks.
+var optional = regexp.MustCompile(`\(\?:[^()]*\)\??|[^()]\?`)
+
+// stems are the longest pieces that all spellings of a word have, one for each: what holds none of them holds no word.
+func stems(words []string) []string {
+	var all []string
+	for _, word := range words {
+		longest := ""
+		for optional.MatchString(word) { // groups within groups
+			word = optional.ReplaceAllString(word, "\x00")
+		}
+		for piece := range strings.SplitSeq(word, "\x00") {
+			if len(piece) > len(longest) {
+				longest = piece
+			}
+		}
+		all = append(all, strings.ToLower(strings.ReplaceAll(plain(longest), weakSpace, " ")))
+	}
+	return all
+}
+
+var passwordStems, keyStems = stems(passwordWords), stems(keyWords)
+
 var languageRules = []detector{
-	{name: "password-word", re: regexp.MustCompile(`(?i)(?:^|[^\pL])(?:` + anyOf(passwordWords) + `)` + plain(`(?:\s+(?:for|до|für den|für|de|del|of)`) + `\s+[\pL0-9@._-]+(?:\s+[\pL0-9@._-]+)?)?["'\]]?(?:\s*[:=]+>?\s*|\s+` + plain(is) + `\s*:?\s+)` + value), keep: plainWord},
-	{name: "password-word", re: regexp.MustCompile(`(?i)(?:^|[^\pL])(?:` + anyOf(passwordWords) + `)["'\]]?\s+` + value), keep: plainWord},
-	{name: "password-word", re: regexp.MustCompile(`(?:密码|密碼|口令|パスワード|暗証番号|비밀번호|암호)(?:是|为|為|は|が|는|은|\s|:)*([!-~]+)`)},
-	{name: "password-word", re: regexp.MustCompile(`(?i)(?:^|[^\pL])(?:` + anyOf(keyWords) + `)["'\]]?\s*[:=]+\s*` + value), keep: plainWord},
+	{name: "password-word", needs: passwordStems, re: regexp.MustCompile(`(?i)(?:^|[^\pL])(?:` + anyOf(passwordWords) + `)` + plain(`(?:\s+(?:for|до|für den|für|de|del|of)`) + `\s+[\pL0-9@._-]+(?:\s+[\pL0-9@._-]+)?)?["'\]]?(?:\s*[:=]+>?\s*|\s+` + plain(is) + `\s*:?\s+)` + value), keep: plainWord},
+	{name: "password-word", needs: passwordStems, re: regexp.MustCompile(`(?i)(?:^|[^\pL])(?:` + anyOf(passwordWords) + `)["'\]]?\s+` + value), keep: plainWord},
+	{name: "password-word", needs: strings.Fields("密码 密碼 口令 パスワード 暗証番号 비밀번호 암호"), re: regexp.MustCompile(`(?:密码|密碼|口令|パスワード|暗証番号|비밀번호|암호)(?:是|为|為|は|が|는|은|\s|:)*([!-~]+)`)},
+	{name: "password-word", needs: keyStems, re: regexp.MustCompile(`(?i)(?:^|[^\pL])(?:` + anyOf(keyWords) + `)["'\]]?\s*[:=]+\s*` + value), keep: plainWord},
 	re("credentials", "cred login user zugang", `(?i)\b(?:creds?|credentials?|login|logon|account|zugangsdaten|user ?/ ?pass\w*)\s*(?:[:=]|are|is)?\s*([^\s/]+\s?/\s?[^\s/]+)(?:\s|$)`),
 	re("credentials", "admin: root: guest: user:", `\b(?:admin|root|guest|user|sa|postgres):(\S+)`),
 	re("credentials", "api key token", `(?i)\b(?:api key|access key|secret key|token)\s+(?:is\s+|=\s*)?([A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*[A-Za-z][A-Za-z0-9_.-]*|[A-Za-z]+[0-9][A-Za-z0-9_.-]{4,})`),
