@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ErrLastOperator: without this key no operator would be left, or only such
-// whose keys expire.
+// ErrLastOperator means that without this key no operator would be left, or only
+// such whose keys expire.
 var ErrLastOperator = errors.New("no operator's key that lasts would be left")
 
 // lockOperators holds the organizations of all operators' keys, so that of two

@@ -65,8 +65,8 @@ func (l *Ledger) Start(ctx context.Context, s FirstStart) (first bool, err error
 	return first && err == nil, err
 }
 
-// ErrOtherPepper: the ledger's pepper is not the one that the installation was
-// made with. None of the keys that are there would be known.
+// ErrOtherPepper means that the ledger's pepper is not the one that the
+// installation was made with. None of the keys that are there would be known.
 var ErrOtherPepper = errors.New("the keys here were made with another pepper")
 
 // CheckPepper compares the pepper with that of the first start, and the key of

@@ -54,7 +54,8 @@ func (t Timeouts) bodyDue(begun time.Time, read int64) time.Time {
 // that is still set when the body has ended, ends the connection's context in
 // the middle of the answer, and every later request on it.
 func (s *Server) guardConnection(c *gin.Context) {
-	conn, now := http.NewResponseController(c.Writer), time.Now()
+	conn := http.NewResponseController(c.Writer)
+	now := time.Now() //nolint:forbidigo // a socket's deadlines are the machine's
 	if c.Request.Body != nil && c.Request.Body != http.NoBody {
 		_ = conn.SetReadDeadline(s.cfg.Timeouts.bodyDue(now, 0)) // a recorder of tests has none
 	}
@@ -101,7 +102,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 func (s *Server) paced(c *gin.Context) (io.Reader, func()) {
 	w, _ := c.Writer.(connWriter) // guardConnection made it one
 	conn := http.NewResponseController(w.ResponseWriter)
-	body := &pacedBody{body: c.Request.Body, conn: conn, limit: s.cfg.Timeouts, begun: time.Now()}
+	body := &pacedBody{body: c.Request.Body, conn: conn, limit: s.cfg.Timeouts, begun: time.Now()} //nolint:forbidigo // a socket's deadlines are the machine's
 	return body, func() { _ = conn.SetReadDeadline(time.Time{}) }
 }
 

@@ -43,7 +43,6 @@ var (
 	opensBlock = regexp.MustCompile(`(?i)` + secretName + `["']?\s*:\s*[|>][+-]?[0-9]?\s*$`)
 	opensNext  = regexp.MustCompile(`(?i)(?:` + secretName + `["']?\s*[:=]\s*\\?|-` + secretName + `\s*\\|\bpasswords? (?:is|was))\s*$`)
 	opensTable = regexp.MustCompile(`(?i)^(?:[a-z_]+,)*(?:password|passwd|secret|token)(?:,[a-z_]+)*\s*$`)
-	base64Only = regexp.MustCompile(`^[A-Za-z0-9+/=]+$`)
 )
 
 // Redact is Redactor.Redact for the next line of the log.

@@ -104,7 +104,7 @@ func (s *Store) Await(ctx context.Context, r ledger.Rows) error {
 	}
 	patience := statementTime
 	if deadline, ok := ctx.Deadline(); ok {
-		patience = max(time.Until(deadline), time.Millisecond)
+		patience = max(time.Until(deadline), time.Millisecond) //nolint:forbidigo // a context ends by the machine's clock
 	}
 	var got []string
 	return s.glance(ctx, lockTimeout(patience), ofOrganizations.read(r.Organizations, forUpdate, &got),

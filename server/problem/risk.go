@@ -32,9 +32,9 @@ func AtRisk(promises []ledger.AtRisk) []contract.PromiseAtRisk {
 func fromShare(e *ledger.ShareTakenError) *Problem {
 	p := New(contract.CodePromisesAtRisk, e.Error())
 	if e.Closest > 0 {
-		p.Fix(fmt.Sprintf("Choose an online share of %d thousandths, the closest by which everything booked has its share", e.Closest), "")
+		p = p.Fix(fmt.Sprintf("Choose an online share of %d thousandths, the closest by which everything booked has its share", e.Closest), "")
 	}
-	p.Fix("Let a workload use what the other leaves free: borrow_idle", "").
+	p = p.Fix("Let a workload use what the other leaves free: borrow_idle", "").
 		Fix("Repeat with force: what is booked stays, and nothing is added beyond the share", "")
 	p.Blockers = Reasons(e.Reasons())
 	return p

@@ -92,9 +92,9 @@ func (q *Queue) Run(ctx context.Context, concurrency int, h queue.Handler) error
 	return nil
 }
 
-// ErrUnreachable: Redis does not answer, or not yet. A refusal, such as of the
-// password, is none.
-var ErrUnreachable = errors.New("Redis does not answer")
+// ErrUnreachable means that Redis does not answer, or not yet. A refusal, such as
+// of the password, is none.
+var ErrUnreachable = errors.New("the Redis server does not answer")
 
 // Ping asks Redis for a sign of life, for readiness checks.
 func (q *Queue) Ping(ctx context.Context) error {

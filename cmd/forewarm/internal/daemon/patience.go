@@ -53,8 +53,8 @@ func (p *patience) Set(text string) error {
 // Type names the value in help texts.
 func (p *patience) Type() string { return "duration" }
 
-// AwayError: a service could not be reached for as long as was to be waited. It
-// hides its cause from errors.As, by which people's commands advise to start a
+// AwayError says that a service could not be reached for as long as was to be
+// waited. It hides its cause from errors.As, by which people's commands advise to start a
 // server.
 type AwayError struct {
 	Service string // what, and where it should be
@@ -106,7 +106,7 @@ func (p patience) await(ctx context.Context, s service, try func(context.Context
 			s.log.WarnContext(ctx, "waiting for "+s.name, "error", err)
 			said = now
 		}
-		next := pause/2 + rand.N(pause/2) //nolint:gosec // many processes start at once: they should not knock together
+		next := pause/2 + rand.N(pause/2) //nolint:gosec,forbidigo // many processes start at once: they should not knock together
 		if p != forever {
 			next = min(next, time.Duration(p)-waited)
 		}
