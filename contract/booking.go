@@ -19,7 +19,7 @@ type Allocation struct {
 	Workload         string        `json:"workload" enum:"online,batch"`
 	HeldBy           string        `json:"held_by" doc:"Id of the key that asked."`
 	HeldByName       string        `json:"held_by_name,omitempty"`
-	State            string        `json:"state" enum:"pending,active,releasing,released,failed,expired,preempted,cancelled"`
+	State            string        `json:"state" enum:"pending,active,releasing,released,failed,expired,cancelled"`
 	Reason           string        `json:"reason,omitempty"`
 	GPUs             int           `json:"gpus"`
 	Nodes            int           `json:"nodes"`
@@ -76,7 +76,7 @@ type Reservation struct {
 	Workload         string        `json:"workload" enum:"online,batch"`
 	MadeBy           string        `json:"made_by"`
 	MadeByName       string        `json:"made_by_name,omitempty" doc:"Of the key or schedule."`
-	State            string        `json:"state" enum:"awaiting_approval,booked,waitlisted,rejected,warming,ready,claimed,cancelled,expired,failed"`
+	State            string        `json:"state" enum:"booked,waitlisted,warming,ready,claimed,cancelled,expired,failed"`
 	Degraded         bool          `json:"degraded" doc:"The promise will be, or was, late."`
 	Reason           string        `json:"reason,omitempty"`
 	ReasonCode       string        `json:"reason_code,omitempty"`

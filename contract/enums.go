@@ -3,8 +3,8 @@ package contract
 // The enums of the wire. A test of the server compares them, and the enum tags
 // of the fields that use them, with the tables in core.
 var (
-	AllocationStates  = []string{"pending", "active", "releasing", "released", "failed", "expired", "preempted", "cancelled"}
-	ReservationStates = []string{"awaiting_approval", "booked", "waitlisted", "rejected", "warming", "ready", "claimed",
+	AllocationStates  = []string{"pending", "active", "releasing", "released", "failed", "expired", "cancelled"}
+	ReservationStates = []string{"booked", "waitlisted", "warming", "ready", "claimed",
 		"cancelled", "expired", "failed"}
 	NodeStates = []string{"requested", "provisioning", "booting", "ready", "draining", "deprovisioning", "gone", "failed",
 		"lost", "quarantined", "needs_attention"}

@@ -204,7 +204,7 @@ func (e *explained) reservation(r reservation.Reservation) {
 	what := fmt.Sprintf("%d GPUs in %s from %s to %s", r.Shape.GPUs(), e.state.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End))
 	boots := e.state.Pool.Boot
 	switch r.State() {
-	case reservation.Waitlisted, reservation.AwaitingApproval:
+	case reservation.Waitlisted:
 		e.Summary = what + ": no place yet"
 	case reservation.Booked:
 		e.Summary = what + ": has its place; nothing is warm yet"

@@ -38,7 +38,7 @@ func part(of *map[string]*quota.Commitments, id string) *quota.Commitments {
 // for a place is not promised yet and costs nothing; what ended costs what it
 // held.
 func (c *Commitments) Reservation(p gpu.Pool, r *reservation.Reservation, out bool) {
-	if r.Live() && !r.Placed() || r.State() == reservation.Rejected {
+	if r.Live() && !r.Placed() {
 		return
 	}
 	var held quota.Vector

@@ -23,7 +23,6 @@ const (
 	Released  State = "released"  // ended by its holder
 	Failed    State = "failed"    // ended by the loss of a node
 	Expired   State = "expired"   // ended by its lease
-	Preempted State = "preempted" // ended for somebody else
 	Cancelled State = "cancelled" // ended before it held anything
 )
 
@@ -37,7 +36,6 @@ const (
 	Finish   Event = "finish" // the GPUs are free again
 	Fail     Event = "fail"
 	Expire   Event = "expire"
-	Preempt  Event = "preempt"
 	Cancel   Event = "cancel"
 )
 
@@ -45,7 +43,7 @@ const (
 var Machine = machine.Table[State, Event]{
 	Name:    "allocation",
 	Initial: []State{Pending},
-	States:  []State{Pending, Active, Releasing, Released, Failed, Expired, Preempted, Cancelled},
+	States:  []State{Pending, Active, Releasing, Released, Failed, Expired, Cancelled},
 	Transitions: []machine.Transition[State, Event]{
 		{From: Pending, Event: Activate, To: Active},
 		{From: Pending, Event: Cancel, To: Cancelled},
@@ -54,7 +52,6 @@ var Machine = machine.Table[State, Event]{
 		{From: Active, Event: Release, To: Releasing},
 		{From: Active, Event: Fail, To: Failed},
 		{From: Active, Event: Expire, To: Expired},
-		{From: Active, Event: Preempt, To: Preempted},
 		{From: Releasing, Event: Finish, To: Released},
 		{From: Releasing, Event: Fail, To: Failed},
 	},

@@ -159,7 +159,7 @@ func (o *Outlook) nextOfReservation(r *reservation.Reservation) []Step {
 	steps := []Step{{Code: StepStart, At: r.Window.Start}, {Code: StepEnd, At: r.Window.End}}
 	hold := later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
 	switch r.State() {
-	case reservation.Waitlisted, reservation.AwaitingApproval:
+	case reservation.Waitlisted:
 		return []Step{{Code: StepGivesUp, At: r.Window.End}}
 	case reservation.Booked:
 		if !c.paused(r) {

@@ -9,7 +9,7 @@ import (
 func (c *computation) reservations() {
 	for _, r := range c.near {
 		switch r.State() {
-		case reservation.AwaitingApproval, reservation.Waitlisted:
+		case reservation.Waitlisted:
 			c.ended(r, ExpireReserv)
 		case reservation.Booked:
 			c.booked(r)

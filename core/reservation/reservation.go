@@ -18,16 +18,14 @@ type State string
 
 // The states of a reservation.
 const (
-	AwaitingApproval State = "awaiting_approval" // above a cap; a person decides
-	Booked           State = "booked"            // has a place in the calendar
-	Waitlisted       State = "waitlisted"        // wants a place
-	Rejected         State = "rejected"          // a person said no
-	Warming          State = "warming"           // nodes are being made ready
-	Ready            State = "ready"             // every node is ready and held
-	Claimed          State = "claimed"           // an allocation took it over
-	Cancelled        State = "cancelled"         // its owner, or a displacement, ended it
-	Expired          State = "expired"           // nobody came
-	Failed           State = "failed"            // it was never ready in its window
+	Booked     State = "booked"     // has a place in the calendar
+	Waitlisted State = "waitlisted" // wants a place
+	Warming    State = "warming"    // nodes are being made ready
+	Ready      State = "ready"      // every node is ready and held
+	Claimed    State = "claimed"    // an allocation took it over
+	Cancelled  State = "cancelled"  // its owner, or a displacement, ended it
+	Expired    State = "expired"    // nobody came
+	Failed     State = "failed"     // it was never ready in its window
 )
 
 // Event moves a reservation from one state to another.
@@ -35,8 +33,6 @@ type Event string
 
 // The events of a reservation.
 const (
-	Approve    Event = "approve"
-	Deny       Event = "deny"
 	Promote    Event = "promote" // a place was found
 	Warm       Event = "warm"    // the lead time has come
 	BecomeOK   Event = "ready"   // every node is ready
@@ -50,14 +46,9 @@ const (
 // Machine is the transition table of a reservation.
 var Machine = machine.Table[State, Event]{
 	Name:    "reservation",
-	Initial: []State{AwaitingApproval, Booked, Waitlisted},
-	States: []State{AwaitingApproval, Booked, Waitlisted, Rejected, Warming, Ready, Claimed, Cancelled,
-		Expired, Failed},
+	Initial: []State{Booked, Waitlisted},
+	States:  []State{Booked, Waitlisted, Warming, Ready, Claimed, Cancelled, Expired, Failed},
 	Transitions: []machine.Transition[State, Event]{
-		{From: AwaitingApproval, Event: Approve, To: Booked},
-		{From: AwaitingApproval, Event: Deny, To: Rejected},
-		{From: AwaitingApproval, Event: Cancel, To: Cancelled},
-		{From: AwaitingApproval, Event: Expire, To: Expired},
 		{From: Waitlisted, Event: Promote, To: Booked},
 		{From: Waitlisted, Event: Cancel, To: Cancelled},
 		{From: Waitlisted, Event: Expire, To: Expired},

@@ -23,8 +23,6 @@ var paths = []struct {
 	from   reservation.State
 	events []reservation.Event
 }{
-	{reservation.AwaitingApproval, nil},
-	{reservation.AwaitingApproval, []reservation.Event{reservation.Deny}},
 	{reservation.Waitlisted, nil},
 	{reservation.Booked, nil},
 	{reservation.Booked, []reservation.Event{reservation.Warm}},
@@ -69,7 +67,7 @@ func recount(all []reservation.Reservation, held []allocation.Allocation, org st
 			switch {
 			case r.Placed():
 				sum.Add(r.Window, quota.Demand(pool("pol_1").Pool, r.Shape), quota.SpendOf(r.Window, r.Shape.GPUs(), r.Cost))
-			case !r.Live() && r.State() != reservation.Rejected && !r.Window.Start.Before(month):
+			case !r.Live() && !r.Window.Start.Before(month):
 				sum.Spend(r.Window.Start, quota.Spend{Cost: r.Cost, GPUSeconds: seconds(r.WarmedAt, r.EndedAt, r.Shape)})
 			}
 		}

@@ -59,10 +59,9 @@ var (
 )
 
 // The conditions for rows that are over, in the words of their partial indexes.
-// A reservation that was rejected was never one.
 var (
 	overReservation = "state IN ('claimed', 'cancelled', 'expired', 'failed')"
-	overAllocation  = "state IN ('released', 'failed', 'expired', 'preempted', 'cancelled')"
+	overAllocation  = "state IN ('released', 'failed', 'expired', 'cancelled')"
 )
 
 func live[S, E ~string](t *machine.Table[S, E]) string {

@@ -126,7 +126,7 @@ CREATE TABLE reservations (
     degraded         BOOLEAN NOT NULL,
     reason           TEXT    NOT NULL,
     cost             BIGINT  NOT NULL CHECK (cost >= 0),
-    state            TEXT    NOT NULL CHECK (state IN ('awaiting_approval', 'booked', 'waitlisted', 'rejected', 'warming', 'ready', 'claimed', 'cancelled', 'expired', 'failed')),
+    state            TEXT    NOT NULL CHECK (state IN ('booked', 'waitlisted', 'warming', 'ready', 'claimed', 'cancelled', 'expired', 'failed')),
     created_at       BIGINT  NOT NULL,
     booked_at        BIGINT  NOT NULL, -- 0 while it has no place
     warmed_at        BIGINT  NOT NULL,
@@ -137,7 +137,7 @@ CREATE TABLE reservations (
 );
 
 -- A new reservation pays for each index that it is in: three, with its key.
-CREATE INDEX reservations_live ON reservations (pool_id, organization_id) WHERE state NOT IN ('rejected', 'claimed', 'cancelled', 'expired', 'failed'); -- a pool's state; an organization's part of it
+CREATE INDEX reservations_live ON reservations (pool_id, organization_id) WHERE state NOT IN ('claimed', 'cancelled', 'expired', 'failed'); -- a pool's state; an organization's part of it
 CREATE INDEX reservations_over ON reservations (pool_id, window_start) WHERE state IN ('claimed', 'cancelled', 'expired', 'failed'); -- what was spent; a new row is not in it
 CREATE INDEX reservations_page ON reservations (organization_id, id); -- lists
 
@@ -158,7 +158,7 @@ CREATE TABLE allocations (
     window_start     BIGINT NOT NULL,
     window_end       BIGINT NOT NULL,
     reason           TEXT   NOT NULL,
-    state            TEXT   NOT NULL CHECK (state IN ('pending', 'active', 'releasing', 'released', 'failed', 'expired', 'preempted', 'cancelled')),
+    state            TEXT   NOT NULL CHECK (state IN ('pending', 'active', 'releasing', 'released', 'failed', 'expired', 'cancelled')),
     requested_at     BIGINT NOT NULL,
     active_at        BIGINT NOT NULL,
     lease_until      BIGINT NOT NULL,
@@ -168,8 +168,8 @@ CREATE TABLE allocations (
     CHECK (window_start <= window_end)
 );
 
-CREATE INDEX allocations_live ON allocations (pool_id, organization_id) WHERE state NOT IN ('released', 'failed', 'expired', 'preempted', 'cancelled'); -- a pool's state; an organization's part of it
-CREATE INDEX allocations_over ON allocations (pool_id, window_start) WHERE state IN ('released', 'failed', 'expired', 'preempted', 'cancelled'); -- what was spent; a new row is not in it
+CREATE INDEX allocations_live ON allocations (pool_id, organization_id) WHERE state NOT IN ('released', 'failed', 'expired', 'cancelled'); -- a pool's state; an organization's part of it
+CREATE INDEX allocations_over ON allocations (pool_id, window_start) WHERE state IN ('released', 'failed', 'expired', 'cancelled'); -- what was spent; a new row is not in it
 CREATE INDEX allocations_started ON allocations (active_at); -- reports
 CREATE INDEX allocations_page ON allocations (organization_id, id); -- lists
 

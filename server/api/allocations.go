@@ -186,7 +186,7 @@ func (a *API) maker(ctx context.Context, r ledger.Reader, s ledger.Scope, by, pa
 func (a *API) listAllocations(ctx context.Context, in *struct {
 	Page
 	BookingFilter
-	State  []string `query:"state" enum:"pending,active,releasing,released,failed,expired,preempted,cancelled"`
+	State  []string `query:"state" enum:"pending,active,releasing,released,failed,expired,cancelled"`
 	HeldBy string   `query:"held_by" maxLength:"64" doc:"Id or name of the key that asked."`
 },
 ) (out *ListOut[contract.Allocation], err error) {

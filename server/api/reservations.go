@@ -85,7 +85,7 @@ func (a *API) notTooFar(field string, t time.Time) error {
 func (a *API) listReservations(ctx context.Context, in *struct {
 	Page
 	BookingFilter
-	State  []string `query:"state" enum:"awaiting_approval,booked,waitlisted,rejected,warming,ready,claimed,cancelled,expired,failed"`
+	State  []string `query:"state" enum:"booked,waitlisted,warming,ready,claimed,cancelled,expired,failed"`
 	MadeBy string   `query:"made_by" maxLength:"64" doc:"Id or name of the key or schedule."`
 },
 ) (out *ListOut[contract.Reservation], err error) {

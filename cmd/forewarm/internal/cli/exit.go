@@ -28,7 +28,6 @@ const (
 	ExitNoCapacity = 8   // later it may work
 	ExitTimeout    = 9   // --wait gave up; what was waited for goes on
 	ExitWaitFailed = 10  // what was waited for failed
-	ExitApproval   = 11  // somebody must approve first
 	ExitInterrupt  = 130 // Ctrl-C
 	ExitTerminated = 143 // SIGTERM
 )

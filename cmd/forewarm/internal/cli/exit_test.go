@@ -97,19 +97,6 @@ func TestWaitForAReservation(t *testing.T) {
 	require.Equal(t, ExitNotFound, code, errs)
 }
 
-// The server cannot ask for approval yet; its contract can say so.
-func TestApprovalHasItsOwnExitCode(t *testing.T) {
-	t.Parallel()
-	w := newTown(t)
-	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
-		_ = line(out, contract.Reservation{ID: "rsv_1", State: "awaiting_approval"})
-	}))
-	t.Cleanup(s.Close)
-	_, errs, code := w.forewarm("reserve", "--server", s.URL, "--gpus", "1", "--pool", "lab", "--at", "in 1h", "--for", "1h")
-	require.Equal(t, ExitApproval, code)
-	require.Contains(t, errs, "Next:  forewarm reservations show rsv_1")
-}
-
 // Only what is the server's own trouble, or too much at once, fails without a
 // code of its own.
 func TestEveryProblemHasAnExitCode(t *testing.T) {

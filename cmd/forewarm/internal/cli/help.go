@@ -89,7 +89,6 @@ var exitMeanings = []struct {
 	{ExitNoCapacity, "there is no room now; later there may be"},
 	{ExitTimeout, "--timeout is over; what was waited for goes on"},
 	{ExitWaitFailed, "what was waited for failed"},
-	{ExitApproval, "somebody must approve it first"},
 	{ExitInterrupt, "interrupted by Ctrl-C"},
 	{ExitTerminated, "ended by SIGTERM"},
 }

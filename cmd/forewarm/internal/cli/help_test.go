@@ -54,7 +54,7 @@ func TestExitCodesAreDocumented(t *testing.T) {
 		require.Contains(t, text, e.text)
 	}
 	for _, code := range []int{ExitOK, ExitFailed, ExitUsage, ExitLogin, ExitNotFound, ExitConflict, ExitPolicy, ExitNoCapacity, ExitTimeout,
-		ExitWaitFailed, ExitApproval, ExitInterrupt, ExitTerminated} {
+		ExitWaitFailed, ExitInterrupt, ExitTerminated} {
 		require.True(t, seen[code], "%d", code)
 	}
 }

@@ -145,9 +145,6 @@ func (a *app) book(cmd *cobra.Command, in contract.ReservationCreate) error {
 		a.say(cmd, "Dry run: nothing was changed.")
 		return one(a, cmd, reservationView, got)
 	}
-	if got.State == "awaiting_approval" {
-		return &Error{Exit: ExitApproval, Message: got.ID + " waits for somebody to approve it", Next: []string{"forewarm reservations show " + got.ID}}
-	}
 	if a.flags.wait {
 		if got, err = a.waitReservation(cmd, api, got); err != nil {
 			return err

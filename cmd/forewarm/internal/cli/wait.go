@@ -113,7 +113,7 @@ func passing(err error) bool {
 }
 
 func (a *app) waitAllocation(cmd *cobra.Command, api *client.Client, x contract.Allocation) (contract.Allocation, error) {
-	err := a.until(cmd, []string{"failed", "expired", "preempted", "cancelled", "released", "releasing"}, func(ctx context.Context) (watched, error) {
+	err := a.until(cmd, []string{"failed", "expired", "cancelled", "released", "releasing"}, func(ctx context.Context) (watched, error) {
 		again, err := api.Allocation(ctx, x.ID)
 		if err != nil {
 			return watched{id: x.ID}, err
@@ -125,7 +125,7 @@ func (a *app) waitAllocation(cmd *cobra.Command, api *client.Client, x contract.
 }
 
 func (a *app) waitReservation(cmd *cobra.Command, api *client.Client, x contract.Reservation) (contract.Reservation, error) {
-	err := a.until(cmd, []string{"rejected", "cancelled", "expired", "failed"}, func(ctx context.Context) (watched, error) {
+	err := a.until(cmd, []string{"cancelled", "expired", "failed"}, func(ctx context.Context) (watched, error) {
 		again, err := api.Reservation(ctx, x.ID)
 		if err != nil {
 			return watched{id: x.ID}, err
