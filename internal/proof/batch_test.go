@@ -51,7 +51,8 @@ func (s *site) batch(t *testing.T, server int, key, contentType, body string) []
 		if status == http.StatusOK {
 			return data
 		}
-		if status != http.StatusGatewayTimeout || time.Now().After(limit) {
+		again := status == http.StatusGatewayTimeout || status == http.StatusServiceUnavailable
+		if !again || time.Now().After(limit) {
 			assert.Fail(t, "the batch has no answer", "%v, status %d: %.300s", err, status, data)
 			return nil
 		}
