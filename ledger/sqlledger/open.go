@@ -111,7 +111,7 @@ func (t *tx) openBatch(o ledger.Opening) (ledger.Opened, error) {
 	if len(o.Pools) > 0 {
 		list = append(list, lockRows("pools", o.Pools, &pools))
 	}
-	if t.now.IsZero() {
+	if t.now.IsZero() || len(o.Pools) > 0 { // who held a pool meanwhile was at work until a moment ago
 		list = append(list, t.clock())
 	}
 	list = append(list, stamps(opened.Stamps))
