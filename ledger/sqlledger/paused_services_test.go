@@ -149,3 +149,45 @@ func nameOf(t *testing.T, address string) string {
 	require.NoError(t, err)
 	return config.Database
 }
+
+// TestAVerbThatWaitedReadsTheClockAgain: who held the pool meanwhile may have
+// ended a lease a moment ago. What follows on the same GPU begins after that.
+func TestAVerbThatWaitedReadsTheClockAgain(t *testing.T) {
+	t.Parallel()
+	address, l := site(t)
+	holder := paused(t, address, "1min", "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE")
+	began := make(chan time.Time, 1)
+	go func() {
+		_ = l.Store().InTx(context.Background(), func(_ context.Context, tx ledger.Tx) error {
+			for _, o := range []ledger.Opening{{Organizations: []string{"org_1"}}, {Pools: []string{"pol_1"}}} {
+				if _, err := tx.Open(o); err != nil {
+					return err
+				}
+			}
+			began <- tx.Now()
+			return nil
+		})
+		close(began)
+	}()
+	awaitLock(t, address)
+	var freed time.Time
+	require.NoError(t, holder.QueryRow(t.Context(), "SELECT clock_timestamp()").Scan(&freed))
+	_, err := holder.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	require.False(t, (<-began).Before(freed))
+}
+
+// awaitLock returns when a session of the database waits for a lock. It asks
+// outside any transaction: inside one, PostgreSQL answers what it answered first.
+func awaitLock(t *testing.T, address string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), address)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.Background()) }()
+	require.Eventually(t, func() bool {
+		var waiting int
+		err := conn.QueryRow(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
+		return err == nil && waiting > 0
+	}, 10*time.Second, time.Millisecond)
+}
