@@ -47,11 +47,22 @@ type Layout struct {
 	Spread      string `json:"spread,omitempty" enum:"any,even" default:"any" doc:"even: as many on each node as on any other."`
 }
 
-// AllocationCreate asks for GPUs now. Name a pool or a model, or both.
+// Needs is what a pool must have to serve a request. What is left out does not
+// bind.
+type Needs struct {
+	Region           string `json:"region,omitempty" maxLength:"63" doc:"Only a pool in this region."`
+	MinGPUMemoryMiB  int    `json:"min_gpu_memory_mib,omitempty" minimum:"1" maximum:"16777216" doc:"Only GPUs with at least so much memory."`
+	MinNodeMemoryMiB int    `json:"min_node_memory_mib,omitempty" minimum:"1" maximum:"1073741824" doc:"Only nodes with at least so much memory of their own; a pool that does not say has none."`
+}
+
+// AllocationCreate asks for GPUs now. Name a pool, or a model or needs: then any
+// pool that has them may serve, one where GPUs are ready at once before others,
+// and the cheapest of those.
 type AllocationCreate struct {
-	Pool  string `json:"pool,omitempty" maxLength:"63" doc:"Id or name. Left out: any pool of the model, warm first."`
+	Pool  string `json:"pool,omitempty" maxLength:"63" doc:"Id or name. Left out: any pool that fits, warm first, then the cheapest."`
 	Model string `json:"model,omitempty" maxLength:"63"`
-	GPUs  int    `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
+	Needs
+	GPUs int `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
 	Layout
 	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000" default:"3600"`
 	Name         string `json:"name,omitempty" maxLength:"63"`
@@ -95,13 +106,14 @@ type Reservation struct {
 	Version          int           `json:"version"`
 }
 
-// ReservationCreate asks for a promise. Name a pool or a model, or both; give
-// start and end, or a time range, in which the earliest window that has a place
+// ReservationCreate asks for a promise. Name a pool, or a model or needs: then the
+// cheapest pool that has them and can serve is taken. Give start and end, or a time range, in which the earliest window that has a place
 // is booked.
 type ReservationCreate struct {
-	Pool  string `json:"pool,omitempty" maxLength:"63" doc:"Id or name."`
+	Pool  string `json:"pool,omitempty" maxLength:"63" doc:"Id or name. Left out: the cheapest that fits and can serve."`
 	Model string `json:"model,omitempty" maxLength:"63"`
-	GPUs  int    `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
+	Needs
+	GPUs int `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
 	Layout
 	Start time.Time `json:"start,omitzero" doc:"With end; left out with a time range."`
 	End   time.Time `json:"end,omitzero"`

@@ -49,12 +49,13 @@ type TimeRange struct {
 	MaxDurationSeconds      int64     `json:"max_duration_seconds,omitempty" minimum:"1" maximum:"31536000"`
 }
 
-// CalendarAdviceRequest asks when something has a place. Name a pool or a model,
-// or both.
+// CalendarAdviceRequest asks when something has a place. Name a pool, or a model
+// or needs.
 type CalendarAdviceRequest struct {
 	Pool  string `json:"pool,omitempty" maxLength:"63" doc:"Id or name."`
 	Model string `json:"model,omitempty" maxLength:"63"`
-	GPUs  int    `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
+	Needs
+	GPUs int `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
 	Layout
 	StartTimeNotEarlierThan time.Time `json:"start_time_not_earlier_than,omitzero" doc:"Now, when left out."`
 	StartTimeNotLaterThan   time.Time `json:"start_time_not_later_than,omitzero"`

@@ -81,7 +81,7 @@ func (l *Ledger) PutPlan(ctx context.Context, actor Actor, want DesiredPlan) ([]
 		if err != nil {
 			return err
 		}
-		pools, err := u.candidates(want.Pool, "")
+		pools, err := u.candidates(wanted{pool: want.Pool})
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
-	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -23,8 +21,9 @@ const DefaultLease = time.Hour
 
 // AllocateRequest asks for GPUs now.
 type AllocateRequest struct {
-	Pool  string // id or name; empty: any pool of Model
+	Pool  string // id or name; empty: of Model, and such that it meets Needs and can serve: warm ones first, then the cheapest
 	Model string
+	Needs gpu.Needs
 	GPUs  int // 0: those of Layout
 	// Layout is how they are to lie on nodes; zero: on as few as can be.
 	Layout gpu.Layout
@@ -38,14 +37,13 @@ func (r *AllocateRequest) check() (err error) {
 	if r.GPUs, err = laidOut(r.GPUs, r.Layout); err != nil {
 		return err
 	}
-	switch {
-	case r.Lease < 0 || (r.Lease > 0 && r.Lease < time.Second):
+	if r.Lease < 0 || (r.Lease > 0 && r.Lease < time.Second) {
 		return &InvalidError{Field: "lease_seconds", Rule: "must be at least 1"}
-	case r.Pool == "" && r.Model == "":
-		return &InvalidError{Field: "pool", Rule: "or model must be given", Fix: "name a pool from GET /v1/pools"}
 	}
-	return nil
+	return r.wanted().check()
 }
+
+func (r AllocateRequest) wanted() wanted { return wanted{pool: r.Pool, model: r.Model, needs: r.Needs} }
 
 // Allocate gives GPUs to the actor's organization: warm ones at once, first
 // those that its own speculative reservations hold, or a place and a boot to
@@ -63,27 +61,58 @@ func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest)
 		if err != nil {
 			return err
 		}
-		pools, err := u.candidates(req.Pool, req.Model)
+		pools, err := u.candidates(req.wanted())
 		if err != nil {
 			return err
 		}
-		slices.SortStableFunc(pools, func(a, b *poolUnit) int { return b.warm() - a.warm() })
-		var refused error
-		for _, p := range pools {
-			shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
-			out, err = u.take(p, h, takeRequest{
-				shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), l.cfg.Policy), workload: req.Workload,
-			})
-			if re := (*RefusedError)(nil); errors.As(err, &re) {
-				refused = err
-				continue
-			}
-			out.Version = p.stored(out.ID, out.Version)
-			return err
-		}
-		return refused
+		out, err = u.allocateFirst(pools, h, req)
+		return err
 	})
 	return out, err
+}
+
+// allocateFirst takes GPUs in the first pool that accepts: one where they are
+// ready at once, if there is one.
+func (u *unit) allocateFirst(pools []*poolUnit, h *holding, req AllocateRequest) (allocation.Allocation, error) {
+	ask := func(p *poolUnit) takeRequest {
+		shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
+		return takeRequest{shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), u.cfg.Policy), workload: req.Workload}
+	}
+	if err := u.putReadyFirst(pools, h, ask); err != nil {
+		return allocation.Allocation{}, err
+	}
+	var passed passedPools
+	for _, p := range pools {
+		take := ask(p)
+		take.passed = passed
+		a, err := u.take(p, h, take)
+		if passed.tell(p, err) {
+			continue
+		}
+		a.Version = p.stored(a.ID, a.Version)
+		return a, err
+	}
+	return allocation.Allocation{}, passed.answer()
+}
+
+// putReadyFirst moves the pools to the front in which the request would begin at
+// once.
+func (u *unit) putReadyFirst(pools []*poolUnit, h *holding, ask func(*poolUnit) takeRequest) error {
+	if len(pools) < 2 {
+		return nil
+	}
+	cold := map[string]int{}
+	for _, p := range pools {
+		d, _, err := u.decideNow(p, h, ask(p))
+		if err != nil {
+			return err
+		}
+		if !d.Accepted() || !p.allReady(d.Slots) {
+			cold[p.Pool.ID] = 1
+		}
+	}
+	slices.SortStableFunc(pools, func(a, b *poolUnit) int { return cold[a.Pool.ID] - cold[b.Pool.ID] })
+	return nil
 }
 
 // uses names what the request will lock, if it names it.
@@ -147,17 +176,6 @@ func (u *unit) mayGuess(h *holding) error {
 	return err
 }
 
-// warm counts the pool's ready nodes.
-func (p *poolUnit) warm() int {
-	n := 0
-	for _, at := range p.nodes.rows {
-		if at.State() == node.Ready {
-			n++
-		}
-	}
-	return n
-}
-
 // takeable lists the organization's own speculative reservations that work
 // starting now may use: the ones ready, or due within their lead time.
 func (p *poolUnit) takeable(orgID string, now time.Time, policy plan.Policy) []reservation.Reservation {
@@ -179,6 +197,7 @@ type takeRequest struct {
 	own      []reservation.Reservation // may be claimed; with explicit, all of them are
 	explicit bool
 	workload gpu.Workload
+	passed   passedPools // by the pools that were tried before
 }
 
 // take finds a place for an allocation that starts now, claims what it uses of
@@ -216,7 +235,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 		return a, err
 	}
 	u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation." + string(a.State()), Subject: a.ID, PoolID: p.Pool.ID,
-		Message: fmt.Sprintf("%d GPUs in %s: waiting for nodes to boot", req.shape.GPUs(), p.Pool.Name), Decision: d.record(DecisionAdmission)})
+		Message: fmt.Sprintf("%d GPUs in %s: waiting for nodes to boot%s", req.shape.GPUs(), p.Pool.Name, req.passed.note()), Decision: d.record(DecisionAdmission)})
 	return a, nil
 }
 

@@ -131,7 +131,7 @@ func (u *unit) reserveOne(h *holding, item BatchItem) (Outcome, error) {
 	if err := req.check(); err != nil {
 		return Outcome{Err: err}, nil
 	}
-	pools, err := u.candidates(req.Pool, req.Model)
+	pools, err := u.candidates(req.wanted())
 	if err == nil {
 		var r reservation.Reservation
 		if r, err = u.reserveFirst(pools, h, req); err == nil {

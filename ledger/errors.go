@@ -51,8 +51,15 @@ type RefusedError struct {
 	// DecisionID is what the refusal is called in the journal; empty for a
 	// rehearsal, which leaves nothing there.
 	DecisionID string
+	Others     []PoolRefusal // the other pools that might have served, and could not
 
 	leaves *Event // in the journal, whatever becomes of the rest of the verb
+}
+
+// PoolRefusal says why a pool could not serve.
+type PoolRefusal struct {
+	Pool    string // its name
+	Message string
 }
 
 // Error names the first blocker; the rest is in Decision.

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -120,7 +119,7 @@ type Recommendation struct {
 
 // Advise finds up to limit windows for a flexible request, the earliest first,
 // each of which Reserve would accept now. Without any, the error is the
-// *RefusedError of the last one that was tried.
+// *RefusedError of the cheapest pool, which names the others.
 func (l *Ledger) Advise(ctx context.Context, actor Actor, req ReserveRequest, limit int) ([]Recommendation, error) {
 	if err := req.check(); err != nil {
 		return nil, err
@@ -131,7 +130,7 @@ func (l *Ledger) Advise(ctx context.Context, actor Actor, req ReserveRequest, li
 		if err != nil {
 			return err
 		}
-		pools, err := u.candidates(req.Pool, req.Model)
+		pools, err := u.candidates(req.wanted())
 		if err != nil {
 			return err
 		}
@@ -143,11 +142,9 @@ func (l *Ledger) Advise(ctx context.Context, actor Actor, req ReserveRequest, li
 
 func (u *unit) advise(pools []*poolUnit, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
 	var found []Recommendation
-	var refused error
 	for _, p := range pools {
 		some, err := u.windows(p, h, req, limit)
-		if re := (*RefusedError)(nil); errors.As(err, &re) {
-			refused = err
+		if req.passed.tell(p, err) {
 			continue
 		}
 		if err != nil {
@@ -156,7 +153,7 @@ func (u *unit) advise(pools []*poolUnit, h *holding, req ReserveRequest, limit i
 		found = append(found, some...)
 	}
 	if len(found) == 0 {
-		return nil, onlyAsked(refused)
+		return nil, onlyAsked(req.passed.answer())
 	}
 	slices.SortStableFunc(found, func(a, b Recommendation) int { return a.Window.Start.Compare(b.Window.Start) })
 	return found[:min(limit, len(found))], nil

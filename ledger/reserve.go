@@ -1,11 +1,9 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
@@ -20,8 +18,9 @@ const MaxGPUs = 100_000
 
 // ReserveRequest asks for a promise.
 type ReserveRequest struct {
-	Pool        string // id or name; empty: any pool of Model
+	Pool        string // id or name; empty: the cheapest of Model that meets Needs and can serve
 	Model       string
+	Needs       gpu.Needs
 	GPUs        int        // 0: those of Layout
 	Layout      gpu.Layout // how they are to lie on nodes; zero: on as few as can be
 	Window      calendar.Interval
@@ -36,10 +35,14 @@ type ReserveRequest struct {
 	id     string             // derived, for what a schedule materialises
 	source reservation.Source // empty: by the actor
 	madeBy string
+	passed passedPools // by the pools that were tried before
 }
 
 func (r *ReserveRequest) check() (err error) {
 	if r.GPUs, err = laidOut(r.GPUs, r.Layout); err != nil {
+		return err
+	}
+	if err := r.wanted().check(); err != nil {
 		return err
 	}
 	switch {
@@ -47,13 +50,13 @@ func (r *ReserveRequest) check() (err error) {
 		return r.checkRange()
 	case !r.Window.Valid():
 		return &InvalidError{Field: "end", Rule: "must be after start"}
-	case r.Pool == "" && r.Model == "":
-		return &InvalidError{Field: "pool", Rule: "or model must be given", Fix: "name a pool from GET /v1/pools"}
 	case r.Probability < 0 || r.Probability > 1 || r.Probability != r.Probability:
 		return &InvalidError{Field: "probability", Rule: "must be between 0 and 1"}
 	}
 	return nil
 }
+
+func (r ReserveRequest) wanted() wanted { return wanted{pool: r.Pool, model: r.Model, needs: r.Needs} }
 
 // flexible reports whether the request leaves the window open.
 func (r ReserveRequest) flexible() bool { return r.Range != (calendar.TimeRange{}) }
@@ -90,7 +93,7 @@ func (l *Ledger) Reserve(ctx context.Context, actor Actor, req ReserveRequest) (
 		if err != nil {
 			return err
 		}
-		pools, err := u.candidates(req.Pool, req.Model)
+		pools, err := u.candidates(req.wanted())
 		if err != nil {
 			return err
 		}
@@ -108,49 +111,17 @@ func (r ReserveRequest) uses() *Uses {
 	return &Uses{Pool: r.Pool}
 }
 
-// reserveFirst books in the first pool that accepts; if none does, the answer
-// is the last one's.
+// reserveFirst books in the first pool that accepts.
 func (u *unit) reserveFirst(pools []*poolUnit, h *holding, req ReserveRequest) (reservation.Reservation, error) {
-	var refused error
 	for _, p := range pools {
 		r, err := u.reserve(p, h, req)
-		if re := (*RefusedError)(nil); errors.As(err, &re) {
-			refused = err
+		if req.passed.tell(p, err) {
 			continue
 		}
 		r.Version = p.stored(r.ID, r.Version)
 		return r, err
 	}
-	return reservation.Reservation{}, refused
-}
-
-// candidates locks the pools that a request may use, in the order of their ids.
-func (u *unit) candidates(idOrName, model string) ([]*poolUnit, error) {
-	if idOrName != "" {
-		p, err := u.livePool(idOrName)
-		if errors.Is(err, ErrNotFound) {
-			return nil, noPool(idOrName)
-		}
-		return []*poolUnit{p}, err
-	}
-	all, err := u.tx.Pools(Page{Limit: 500})
-	if err != nil {
-		return nil, fmt.Errorf("listing pools: %w", err)
-	}
-	all = slices.DeleteFunc(all, func(p Pool) bool { return p.Model != model })
-	if len(all) == 0 {
-		return nil, &InvalidError{Field: "model", Rule: fmt.Sprintf("%q is in no pool", clip(model, 80)), Fix: "GET /v1/pools lists the models there are"}
-	}
-	slices.SortFunc(all, func(a, b Pool) int { return cmp.Compare(a.ID, b.ID) })
-	pools := make([]*poolUnit, 0, len(all))
-	for _, found := range all {
-		p, err := u.lockPool(found.ID)
-		if err != nil {
-			return nil, fmt.Errorf("locking pool: %w", err)
-		}
-		pools = append(pools, p)
-	}
-	return pools, nil
+	return reservation.Reservation{}, req.passed.answer()
 }
 
 func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation.Reservation, error) {
@@ -185,7 +156,7 @@ func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation
 	p.putReservation(r)
 	u.wakePlan(p.Pool.ID)
 	u.event(Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID, Reason: r.ReasonCode,
-		Message:  fmt.Sprintf("%d GPUs in %s from %s to %s%s", req.GPUs, p.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End), chance(r)),
+		Message:  fmt.Sprintf("%d GPUs in %s from %s to %s%s%s", req.GPUs, p.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End), chance(r), req.passed.note()),
 		Decision: d.record(kind)})
 	return r, nil
 }

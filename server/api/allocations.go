@@ -52,10 +52,15 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 
 // allocateRequest is what a body asks of the ledger.
 func allocateRequest(b contract.AllocationCreate) ledger.AllocateRequest {
-	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Layout: layout(b.Layout), Lease: seconds(b.LeaseSeconds), Name: b.Name, Workload: gpu.Workload(b.Workload)}
+	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs, Layout: layout(b.Layout),
+		Lease: seconds(b.LeaseSeconds), Name: b.Name, Workload: gpu.Workload(b.Workload)}
 }
 
 // layout is how GPUs are to lie on nodes.
+func needs(n contract.Needs) gpu.Needs {
+	return gpu.Needs{Region: n.Region, MemoryMiB: n.MinGPUMemoryMiB, NodeMemoryMiB: n.MinNodeMemoryMiB}
+}
+
 func layout(l contract.Layout) gpu.Layout {
 	return gpu.Layout{Nodes: l.Nodes, PerNode: l.GPUsPerNode, Even: l.Spread == "even"}
 }

@@ -67,7 +67,8 @@ func (a *API) adviseCalendar(ctx context.Context, in *struct {
 },
 ) (*One[contract.CalendarAdvice], error) {
 	b := in.Body
-	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Layout: layout(b.Layout), Class: reservation.Class(b.Class), Workload: gpu.Workload(b.Workload),
+	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs, Layout: layout(b.Layout),
+		Class: reservation.Class(b.Class), Workload: gpu.Workload(b.Workload),
 		Range: timeRange(contract.TimeRange{StartTimeNotEarlierThan: b.StartTimeNotEarlierThan, StartTimeNotLaterThan: b.StartTimeNotLaterThan,
 			EndTimeNotEarlierThan: b.EndTimeNotEarlierThan, EndTimeNotLaterThan: b.EndTimeNotLaterThan,
 			MinDurationSeconds: b.MinDurationSeconds, MaxDurationSeconds: cmp.Or(b.MaxDurationSeconds, b.MinDurationSeconds)})}

@@ -54,7 +54,8 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 
 // reserveRequest is what a body asks of the ledger.
 func (a *API) reserveRequest(b contract.ReservationCreate) (ledger.ReserveRequest, error) {
-	return ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, GPUs: b.GPUs, Layout: layout(b.Layout), Class: reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
+	return ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs, Layout: layout(b.Layout),
+			Class: reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
 			Workload: gpu.Workload(b.Workload), Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)}, Range: timeRange(b.TimeRange)},
 		cmp.Or(a.notTooFar("start", b.Start), a.notTooFar("start_time_not_earlier_than", b.StartTimeNotEarlierThan))
 }

@@ -146,7 +146,7 @@ func fromRefused(e *ledger.RefusedError) *Problem {
 	for _, row := range refusals {
 		for _, r := range e.Decision.Reasons {
 			if r.Code == row.blocker {
-				p := New(row.problem, r.Message).Fix(row.fix, "")
+				p := New(row.problem, r.Message+others(e)).Fix(row.fix, "")
 				p.Blockers, p.Offers, p.DecisionID = Blockers(e), Offers(e), e.DecisionID
 				if f, ok := fields[r.Code]; ok {
 					p = p.Field(contract.FieldError{Pointer: pointer(f), Code: string(r.Code), Message: r.Message})
@@ -156,6 +156,15 @@ func fromRefused(e *ledger.RefusedError) *Problem {
 		}
 	}
 	return New(contract.CodeCapacityExhausted, e.Error())
+}
+
+// others says why the other pools that fit could not serve either.
+func others(e *ledger.RefusedError) string {
+	var b strings.Builder
+	for _, o := range e.Others {
+		fmt.Fprintf(&b, "; nor in %s: %s", o.Pool, o.Message)
+	}
+	return b.String()
 }
 
 // fields are what a blocker blames in the request.

@@ -63,7 +63,7 @@ func (a *app) allocate() *cobra.Command {
 	var in contract.AllocationCreate
 	var lease span
 	c := &cobra.Command{
-		Use: "allocate --gpus N (--model M | --pool P)", Short: "Get GPUs now, under a lease",
+		Use: "allocate --gpus N (--pool P | --model M | --region R …)", Short: "Get GPUs now, under a lease",
 		Args: noArgs, Annotations: map[string]string{waits: "yes", "noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := needGPUs(cmd); err != nil {
@@ -98,7 +98,9 @@ func (a *app) allocate() *cobra.Command {
 	f.IntVar(&in.GPUs, "gpus", 0, "how many")
 	layoutFlags(f, &in.Layout)
 	f.StringVar(&in.Model, "model", "", "GPU model, such as a100")
-	f.StringVar(&in.Pool, "pool", "", "id or name of a pool")
+	f.StringVar(&in.Pool, "pool", "", "id or name of a pool (default any that fits: warm ones first, then the cheapest)")
+	needsFlags(f, &in.Needs)
+	f.StringVar(&in.Workload, "workload", "", "online or batch (default online)")
 	f.Var(&lease, "for", "length of the lease (default 1h)")
 	f.StringVar(&in.Name, "name", "", "what to call it")
 	return c

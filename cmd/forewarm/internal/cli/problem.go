@@ -112,8 +112,10 @@ func flagText(d time.Duration) string {
 }
 
 // whereNamed are the commands that show what a field could have been.
-var whereNamed = map[string]string{"pool": "forewarm pools list", "model": "forewarm pools list", "organization_id": "forewarm orgs list",
-	"user_id": "forewarm users list", "provisioner": "forewarm pools list -o wide"}
+var whereNamed = map[string]string{"pool": "forewarm pools list", "model": "forewarm pools list",
+	"region": "forewarm pools list -o wide", "min_gpu_memory_mib": "forewarm pools list", "min_node_memory_mib": "forewarm pools list -o wide",
+	"organization_id": "forewarm orgs list",
+	"user_id":         "forewarm users list", "provisioner": "forewarm pools list -o wide"}
 
 // ofRequests recognises advice for those who write requests.
 var ofRequests = regexp.MustCompile(`\b(GET|POST|PUT|PATCH|DELETE) /|^(Send|Change|Rename|Add what|Leave it out)\b|Idempotency-Key|If-Match|ETag|Retry-After|force=true|openapi`)
@@ -182,7 +184,8 @@ func sought(cmd *cobra.Command) string {
 var fieldFlags = map[string][]string{
 	"lease_seconds": {"for"}, "duration_seconds": {"for"}, "min_duration_seconds": {"for"}, "max_duration_seconds": {"for"}, "by_seconds": {"by"},
 	"start": {"at"}, "start_local": {"at"}, "end": {"for"}, "rrule": {"every"}, "timezone": {"tz"}, "exdates": {"skip"}, "dst_policy": {"dst"},
-	"gpu_memory_mib": {"memory"}, "price_per_node_hour": {"price"}, "expires_in_seconds": {"expires"}, "organization_id": {"org"}, "user_id": {"user"},
+	"gpu_memory_mib": {"memory"}, "min_gpu_memory_mib": {"min-gpu-memory"}, "min_node_memory_mib": {"min-node-memory"},
+	"price_per_node_hour": {"price"}, "expires_in_seconds": {"expires"}, "organization_id": {"org"}, "user_id": {"user"},
 	"start_time_not_earlier_than": {"not-before"}, "end_time_not_later_than": {"not-after"}, "queue": {"on-full"}, "until": {"until", "for"},
 	"from": {"from", "last"}, "to": {"to", "last", "for"}, "step_seconds": {"step"}, "days": {"last"}, "hours": {"hours"}, "amount": {"price", "money"},
 }

@@ -24,12 +24,13 @@ type reserveFlags struct {
 	skip                    []string
 	length                  span
 	layout                  contract.Layout
+	needs                   contract.Needs
 }
 
 func (a *app) reserve() *cobra.Command {
 	var r reserveFlags
 	c := &cobra.Command{
-		Use: "reserve --gpus N (--model M | --pool P) --at TIME --for DURATION", Short: "Have GPUs warm at a time, once or again and again",
+		Use: "reserve --gpus N (--pool P | --model M | --region R …) --at TIME --for DURATION", Short: "Have GPUs warm at a time, once or again and again",
 		Args: noArgs, Annotations: map[string]string{waits: "yes", "noun": "reservations"},
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runReserve(cmd, r) },
 	}
@@ -37,7 +38,8 @@ func (a *app) reserve() *cobra.Command {
 	f.IntVar(&r.gpus, "gpus", 0, "how many")
 	layoutFlags(f, &r.layout)
 	f.StringVar(&r.model, "model", "", "GPU model, such as a100")
-	f.StringVar(&r.pool, "pool", "", "id or name of a pool")
+	f.StringVar(&r.pool, "pool", "", "id or name of a pool (default the cheapest that fits and can serve)")
+	needsFlags(f, &r.needs)
 	f.StringVar(&r.name, "name", "", "what to call it")
 	f.StringVar(&r.at, "at", "", "start: 'tomorrow 09:00', 'mon 14:30', '2026-11-20 09:00', 'in 2h'")
 	f.Var(&r.length, "for", "how long, such as 3h")
@@ -122,7 +124,7 @@ func (a *app) reserveWithin(cmd *cobra.Command, r reserveFlags, zone *time.Locat
 
 // request is what the flags ask for, without its time.
 func (r reserveFlags) request() contract.ReservationCreate {
-	return contract.ReservationCreate{Pool: r.pool, Model: r.model, GPUs: r.gpus, Layout: r.layout, Class: r.class, Name: r.name, Workload: r.workload,
+	return contract.ReservationCreate{Pool: r.pool, Model: r.model, Needs: r.needs, GPUs: r.gpus, Layout: r.layout, Class: r.class, Name: r.name, Workload: r.workload,
 		Queue: r.onFull == "queue"}
 }
 
@@ -205,6 +207,8 @@ func (r reserveFlags) schedule(cmd *cobra.Command, start time.Time) (contract.Sc
 	switch {
 	case r.pool == "":
 		return contract.ScheduleCreate{}, usagef("forewarm pools list", "--every needs --pool: a schedule belongs to one pool")
+	case r.model != "" || r.needs != (contract.Needs{}):
+		return contract.ScheduleCreate{}, usagef("forewarm reserve --help", "--every goes with --pool alone: a schedule belongs to one pool")
 	case r.name == "":
 		return contract.ScheduleCreate{}, usagef(again(cmd, "--name NAME"), "--every needs --name: a schedule is known by its name")
 	case r.class != "" || r.onFull != "fail":

@@ -23,6 +23,7 @@ var scheduleView = view[contract.Schedule]{
 		{head: "FOR", right: true, cell: func(x contract.Schedule) string { return seconds(x.DurationSeconds) }},
 		{head: "PAUSED", cell: func(x contract.Schedule) string { return yesNo(x.Paused) }},
 		{head: "POOL", cell: func(x contract.Schedule) string { return first(x.PoolName, x.PoolID) }},
+		{head: "LAYOUT", cell: func(x contract.Schedule) string { return askedLayout(x.Nodes, x.GPUsPerNode, x.Spread) }, wide: true},
 		{head: "SKIPPED", cell: func(x contract.Schedule) string { return dash(strings.Join(x.ExDates, " ")) }, wide: true},
 		{head: "DST", cell: func(x contract.Schedule) string { return x.DSTPolicy }, wide: true},
 	},

@@ -1,0 +1,172 @@
+package ledger
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// wanted says which pools may serve a request: one that it names, or any that
+// has the model and meets the needs. What is empty does not bind.
+type wanted struct {
+	pool  string // id or name
+	model string
+	needs gpu.Needs
+}
+
+func (w wanted) check() error {
+	if w.pool == "" && w.model == "" && w.needs == (gpu.Needs{}) {
+		return &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size", Fix: "name a pool from GET /v1/pools"}
+	}
+	return nil
+}
+
+// candidates locks the pools that a request may use, in the order of their ids,
+// and returns them with the cheapest first.
+func (u *unit) candidates(w wanted) ([]*poolUnit, error) {
+	if w.pool != "" {
+		p, err := u.livePool(w.pool)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return nil, noPool(w.pool)
+		case err != nil:
+			return nil, err
+		}
+		return []*poolUnit{p}, w.unmetBy(p.Pool)
+	}
+	all, err := u.tx.Pools(Page{Limit: 500})
+	if err != nil {
+		return nil, fmt.Errorf("listing pools: %w", err)
+	}
+	fit, err := w.among(all)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(fit, func(a, b Pool) int { return cmp.Compare(a.ID, b.ID) })
+	pools := make([]*poolUnit, 0, len(fit))
+	for _, found := range fit {
+		p, err := u.lockPool(found.ID)
+		if err != nil {
+			return nil, fmt.Errorf("locking pool: %w", err)
+		}
+		pools = append(pools, p)
+	}
+	slices.SortStableFunc(pools, func(a, b *poolUnit) int { return cmp.Compare(a.gpuPrice(), b.gpuPrice()) })
+	return pools, nil
+}
+
+// gpuPrice is that of one GPU for one hour.
+func (p *poolUnit) gpuPrice() gpu.MicroUSD {
+	return p.Pool.Price / gpu.MicroUSD(max(p.Pool.PerNode, 1))
+}
+
+// among keeps the pools that fit. If none does, the error names what the last
+// ones lacked that were left.
+func (w wanted) among(all []Pool) ([]Pool, error) {
+	if len(all) == 0 {
+		return nil, &InvalidError{Field: "pool", Rule: "cannot be chosen: there is none yet", Fix: "GET /v1/pools lists what there is"}
+	}
+	for _, only := range []wanted{{model: w.model}, {needs: gpu.Needs{Region: w.needs.Region}},
+		{needs: gpu.Needs{MemoryMiB: w.needs.MemoryMiB}}, {needs: gpu.Needs{NodeMemoryMiB: w.needs.NodeMemoryMiB}}} {
+		all = slices.DeleteFunc(slices.Clone(all), func(p Pool) bool { return only.unmetBy(p) != nil })
+		if len(all) == 0 {
+			return nil, only.inNoPool()
+		}
+	}
+	return all, nil
+}
+
+// unmetBy says what the pool lacks, as *InvalidError; nil: nothing.
+func (w wanted) unmetBy(p Pool) error {
+	if w.model != "" && w.model != p.Model {
+		return &InvalidError{Field: "model", Rule: fmt.Sprintf("%q is not that of pool %s, which has %s", clip(w.model, 80), p.Name, p.Model),
+			Fix: "leave out pool or model"}
+	}
+	switch w.needs.Unmet(p.Pool) {
+	case gpu.NeedRegion:
+		return &InvalidError{Field: "region", Rule: fmt.Sprintf("%q is not that of pool %s, which is in %q", clip(w.needs.Region, 80), p.Name, p.Region)}
+	case gpu.NeedMemory:
+		return &InvalidError{Field: "min_gpu_memory_mib", Rule: fmt.Sprintf("must be at most %s, which a GPU of pool %s has", gibibytes(p.MemoryMiB), p.Name)}
+	case gpu.NeedNodeMemory:
+		if p.NodeMemoryMiB == 0 {
+			return &InvalidError{Field: "min_node_memory_mib", Rule: fmt.Sprintf("cannot be met by pool %s, which does not say how much its nodes have", p.Name)}
+		}
+		return &InvalidError{Field: "min_node_memory_mib", Rule: fmt.Sprintf("must be at most %s, which a node of pool %s has", gibibytes(p.NodeMemoryMiB), p.Name)}
+	default:
+		return nil
+	}
+}
+
+func gibibytes(mib int) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1, 64) + " GiB" }
+
+// inNoPool says that no pool that would fit otherwise has the one thing wanted.
+func (w wanted) inNoPool() error {
+	e := &InvalidError{Fix: "GET /v1/pools lists what there is"}
+	switch {
+	case w.model != "":
+		e.Field, e.Rule = "model", fmt.Sprintf("%q is in no pool", clip(w.model, 80))
+	case w.needs.Region != "":
+		e.Field, e.Rule = "region", fmt.Sprintf("%q is that of no pool that would fit", clip(w.needs.Region, 80))
+	case w.needs.MemoryMiB > 0:
+		e.Field, e.Rule = "min_gpu_memory_mib", fmt.Sprintf("must be less than %s: no pool that would fit has such GPUs", gibibytes(w.needs.MemoryMiB))
+	default:
+		e.Field, e.Rule = "min_node_memory_mib", fmt.Sprintf("must be less than %s: no pool that would fit is known to have such nodes",
+			gibibytes(w.needs.NodeMemoryMiB))
+	}
+	return e
+}
+
+// passedPools are those that could not serve a request, in the order in which
+// they were tried, before one did or none was left.
+type passedPools []passedPool
+
+type passedPool struct {
+	name string
+	err  error
+}
+
+// tell puts down that a pool cannot serve, and reports whether the next one may.
+func (r *passedPools) tell(p *poolUnit, err error) bool {
+	refused := (*RefusedError)(nil)
+	if !errors.As(err, &refused) && !errors.Is(err, ErrRecovering) {
+		return false
+	}
+	*r = append(*r, passedPool{name: p.Pool.Name, err: err})
+	return true
+}
+
+// answer is what is said when no pool was left: the refusal by the first, which
+// names the others.
+func (r passedPools) answer() error {
+	for i, first := range r {
+		refused := (*RefusedError)(nil)
+		if !errors.As(first.err, &refused) {
+			continue
+		}
+		for j, other := range r {
+			if j != i {
+				refused.Others = append(refused.Others, PoolRefusal{Pool: other.name, Message: other.err.Error()})
+			}
+		}
+		return refused
+	}
+	if len(r) == 0 {
+		return nil
+	}
+	return r[0].err
+}
+
+// note says which cheaper or warmer pools were passed over, for the event of what
+// another one served.
+func (r passedPools) note() string {
+	var b strings.Builder
+	for _, passed := range r {
+		fmt.Fprintf(&b, "; not in %s: %s", passed.name, passed.err)
+	}
+	return clip(b.String(), 400)
+}
