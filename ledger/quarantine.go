@@ -24,8 +24,8 @@ const (
 const remindAfter = 24 * time.Hour
 
 // QuarantineNode keeps a ready node for inspection until it is resumed or drained.
-// Its machine stays and is renewed, whoever holds its GPUs keeps them and is told,
-// no new work comes to it, and what was promised on it gets another place where
+// Its machine stays and is renewed, whoever holds its GPUs keeps them, may extend
+// the lease and is told, no new work comes to it, and what was promised on it gets another place where
 // there is one. A node that its health gate has quarantined already is kept, too,
 // as long as it is there.
 func (l *Ledger) QuarantineNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {

@@ -36,6 +36,8 @@ func TestAQuarantinedNodeIsKept(t *testing.T) {
 	w.drive(10 * time.Minute)
 	w.requireActive(a)
 	require.Contains(t, w.history(), "allocation.warned")
+	_, err := w.ledger.Extend(t.Context(), w.actor, a.ID, 10*time.Minute)
+	require.NoError(t, err, "what runs there may run on")
 	b := w.ask()
 	w.drive(5 * time.Minute)
 	w.requireActive(b)
@@ -48,7 +50,7 @@ func TestAQuarantinedNodeIsKept(t *testing.T) {
 	require.Contains(t, w.history(), "node.still_quarantined")
 	require.InDelta(t, float64(27*36*gpu.USD), float64(w.charged(cost.Quarantine)), float64(3*36*gpu.USD))
 
-	_, err := w.ledger.ResumeNode(t.Context(), w.actor, n.ID)
+	_, err = w.ledger.ResumeNode(t.Context(), w.actor, n.ID)
 	require.NoError(t, err)
 	w.drive(time.Second)
 	require.Equal(t, node.Ready, w.nodes()[0].State())
