@@ -138,14 +138,35 @@ const farAhead = 100 * 366 * 24 * time.Hour
 // block keeps the slot of a node that an operator keeps from all bookings, or
 // opens it again.
 func (d *desk) block(n node.Node) {
-	id := "kept:" + n.ID
 	if d.places == nil {
 		return
 	}
 	if !n.Kept() {
-		d.places.Remove(id)
+		d.open(n)
 		return
 	}
 	since := n.Quarantine.Since()
-	d.places.Force(calendar.Booking{ID: id, Slots: []int{n.Slot}, GPUs: d.def.PerNode, Interval: calendar.Interval{Start: since, End: since.Add(farAhead)}})
+	d.places.Force(calendar.Booking{ID: keptID(n), Slots: []int{n.Slot}, GPUs: d.def.PerNode, Interval: calendar.Interval{Start: since, End: since.Add(farAhead)}})
+}
+
+func (d *desk) open(n node.Node) { d.places.Remove(keptID(n)) }
+
+// keptID is what the booking is called that keeps a node's slot from all others.
+func keptID(n node.Node) string { return "kept:" + n.ID }
+
+// openFor opens the slots of an allocation whose nodes are kept until the caller
+// calls back: what runs there may run on.
+func (p *poolUnit) openFor(a allocation.Allocation) (back func()) {
+	var kept []node.Node
+	for _, slot := range a.Slots {
+		if n, ok := p.onSlot(slot); ok && n.Kept() {
+			p.open(n)
+			kept = append(kept, n)
+		}
+	}
+	return func() {
+		for _, n := range kept {
+			p.block(n)
+		}
+	}
 }

@@ -75,6 +75,7 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 // decideExtension admits the added time on the slots that the allocation has. It
 // makes no offers: an extension begins where the lease ends, or not at all.
 func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
+	defer p.openFor(a)()
 	view := u.view(p, h, onlyOn(a.Slots))
 	ask := admission.Request{
 		Class: reservation.Guaranteed, Workload: a.Workload, Shape: a.Shape, Now: true,
