@@ -105,7 +105,7 @@ func (s *Scanner) Err() error {
 	switch {
 	case s.err == nil, errors.Is(s.err, io.EOF):
 		return nil
-	case s.lines == nil:
+	case s.lines == nil, errors.As(s.err, new(*HeaderError)):
 		return fmt.Errorf("reading history: %w", s.err)
 	default:
 		return fmt.Errorf("reading history after line %d: %w", s.lines.number, s.err)

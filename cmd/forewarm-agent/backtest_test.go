@@ -119,7 +119,7 @@ func TestBacktestSaysWhatIsWrongWithTheCommandLine(t *testing.T) {
 		{exitUsage, "there is no folder", []string{"--history", path, "--html", filepath.Join(path, "nowhere", "x.html")}},
 		{exitFailed, "opening the history", []string{"--history", path + ".not"}},
 		{exitFailed, "no GPU job", []string{"--history", path, "--tenant", "nobody"}},
-		{exitFailed, "line 1", []string{"--history", path, "--format", "sacct"}},
+		{exitFailed, "the header row has no column JobID, Submit", []string{"--history", path, "--format", "sacct"}},
 	} {
 		var errs bytes.Buffer
 		out, code := agentAt(t, &errs, c.args...)
