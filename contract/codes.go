@@ -10,6 +10,7 @@ const (
 	CodePermissionDenied      = "permission-denied"
 	CodeQuotaExceeded         = "quota-exceeded"
 	CodeBudgetExceeded        = "budget-exceeded"
+	CodeSpendingExceeded      = "spending-exceeded"
 	CodeKeyCapExceeded        = "key-cap-exceeded"
 	CodeUserCapExceeded       = "user-cap-exceeded"
 	CodeLeadTimeTooShort      = "lead-time-too-short"
@@ -68,6 +69,7 @@ var Catalogue = []ProblemType{
 	{CodePermissionDenied, 403, "This key may not do that", false},
 	{CodeQuotaExceeded, 403, "The organization's quota does not allow it", false},
 	{CodeBudgetExceeded, 403, "The speculation budget does not allow it", false},
+	{CodeSpendingExceeded, 403, "The organization's money budget does not allow it", false},
 	{CodeKeyCapExceeded, 403, "The key's caps do not allow it", false},
 	{CodeUserCapExceeded, 403, "The person's caps do not allow it", false},
 	{CodeLeadTimeTooShort, 422, "The window is over before a node is up", false},

@@ -75,12 +75,12 @@ func fromSentinel(err error) (*Problem, bool) {
 	case errors.Is(err, ledger.ErrTaken):
 		return New(contract.CodeNameTaken, "Something of that name exists.").Fix("Choose another name", ""), true
 	case errors.Is(err, ledger.ErrRecovering):
-		return New(contract.CodeRecovering, "The pool only reconciles with its provider: nothing is made, ended or handed out until an operator has confirmed what was found.").
+		return New(contract.CodeRecovering, "Nothing is made, ended or handed out until an operator has confirmed what was found at the provider.").
 			Fix("Wait, or have an operator look: forewarm recovery show", ""), true
 	case errors.Is(err, ledger.ErrPlanExpired):
 		return New(contract.CodePlanExpired, "A plan is good for a few minutes.").Fix("Make the plan again", ""), true
 	case errors.Is(err, ledger.ErrConflict):
-		return New(contract.CodeETagMismatch, "It changed since it was read.").Fix("Read it again and repeat with the new ETag", ""), true
+		return New(contract.CodeETagMismatch, "If-Match names an older version; nothing was done.").Fix("Read it again and repeat with the new ETag", ""), true
 	case errors.Is(err, ledger.ErrKeyReused):
 		return New(contract.CodeIdempotencyKeyReused, "The Idempotency-Key came before with another body.").
 			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "reused", Message: "must be new for a new request"}).
@@ -124,8 +124,8 @@ var refusals = []struct {
 	{admission.CohortExhausted, contract.CodeQuotaExceeded, "Wait until the others of the cohort use less, or ask an operator for a larger quota"},
 	{admission.UserCapExceeded, contract.CodeUserCapExceeded, "Ask an admin for larger caps"},
 	{admission.GPUHoursExceeded, contract.CodeQuotaExceeded, "Wait for the next period, or ask an operator for a larger quota"},
-	{admission.SpendingExceeded, contract.CodeBudgetExceeded, "Wait for the next period, or ask an operator for a larger budget"},
-	{admission.BudgetExceeded, contract.CodeBudgetExceeded, "Wait for the next UTC day, or ask an operator for a larger budget"},
+	{admission.SpendingExceeded, contract.CodeSpendingExceeded, "Wait for the next period, or ask an operator for a larger money budget"},
+	{admission.BudgetExceeded, contract.CodeBudgetExceeded, "Wait for the next UTC day, or ask an operator for a larger speculation budget"},
 	{admission.PrewarmPaused, contract.CodePrewarmPaused, "Ask for a guaranteed reservation, or wait until pre-warming goes on"},
 	{admission.LeadTimeTooShort, contract.CodeLeadTimeTooShort, "Choose a later end, or ask for an allocation now"},
 	{admission.WorkloadShareExceeded, contract.CodeCapacityExhausted, "Take one of the offers, or wait until the workload uses less of the pool"},

@@ -37,6 +37,8 @@ func TestFromGivesEveryFailureItsCode(t *testing.T) {
 		contract.CodeValidationFailed:     {&ledger.InvalidError{Field: "gpus", Rule: "must be more"}, 422, true},
 		contract.CodeUnknownTimeZone:      {&ledger.InvalidError{Field: "timezone", Rule: "is unknown"}, 422, true},
 		contract.CodeQuotaExceeded:        {refused(admission.CapacityExhausted, admission.QuotaExceeded), 403, true},
+		contract.CodeBudgetExceeded:       {refused(admission.BudgetExceeded), 403, true},
+		contract.CodeSpendingExceeded:     {refused(admission.SpendingExceeded), 403, true},
 		contract.CodeCapacityExhausted:    {refused(admission.CapacityExhausted), 409, true},
 		contract.CodeRecovering:           {ledger.ErrRecovering, 503, true},
 		contract.CodePoolBusy:             {ledger.ErrBusy, 503, false},
@@ -50,5 +52,6 @@ func TestFromGivesEveryFailureItsCode(t *testing.T) {
 		require.Equal(t, tc.status, p.Status, want)
 		require.Equal(t, tc.whole, whole, want)
 		require.NotContains(t, p.Detail, "hunter2")
+		require.NotContains(t, p.Detail, p.Title, "the detail only repeats the title")
 	}
 }

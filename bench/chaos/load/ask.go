@@ -119,7 +119,7 @@ func final(e *client.Error) bool {
 // explained are the refusals that this load can cause.
 var explained = []string{
 	contract.CodeCapacityExhausted, contract.CodeStateConflict, contract.CodeQuotaExceeded, contract.CodeBudgetExceeded,
-	contract.CodeKeyCapExceeded, contract.CodeWindowInPast, contract.CodeLeadTimeTooShort,
+	contract.CodeSpendingExceeded, contract.CodeKeyCapExceeded, contract.CodeWindowInPast, contract.CodeLeadTimeTooShort,
 	contract.CodeClaimTooEarly, contract.CodeClaimTooLong,
 }
 

@@ -152,14 +152,10 @@ func headline(cmd *cobra.Command, p contract.Problem) string {
 		}
 		return detail
 	}
-	title := p.Title
-	if p.Code == contract.CodeBudgetExceeded && len(p.Blockers) > 0 && p.Blockers[0].Code == "spending_exceeded" {
-		title = "The budget of money does not allow it"
-	}
 	if detail == "" {
-		return title
+		return p.Title
 	}
-	return title + ": " + detail
+	return p.Title + ": " + detail
 }
 
 // sought is what a command was told to look for.
