@@ -28,19 +28,35 @@ type Problem struct {
 	Offers     []Offer         `json:"offers,omitempty" doc:"What would be accepted now."`
 }
 
-// FieldError is one wrong value.
+// FieldError is one wrong value. Its code is the kind of rule that it breaks:
+// minimum, maximum, min-length, max-length, min-items, max-items, pattern, format,
+// type, enum, required, unknown-field, unknown, invalid and others.
 type FieldError struct {
 	Pointer string   `json:"pointer" doc:"JSON pointer into the body, or the name of a parameter or header."`
-	Code    string   `json:"code"`
-	Message string   `json:"message"`
-	Allowed []string `json:"allowed,omitempty"`
+	Code    string   `json:"code" doc:"The kind of rule that it breaks, such as maximum, enum or required."`
+	Message string   `json:"message" doc:"The rule, to be read after the field's name; of unknown a sentence of its own."`
+	Limit   *float64 `json:"limit,omitempty" doc:"Of a minimum or maximum: of the value, its length or its items."`
+	Unit    string   `json:"unit,omitempty" doc:"What limit counts: seconds, mib, days, hours, characters or items."`
+	Allowed []string `json:"allowed,omitempty" doc:"All that would do."`
 }
 
 // Fix is something to try next.
 type Fix struct {
-	Label   string `json:"label"`
-	Command string `json:"command,omitempty" doc:"To be run as it stands."`
+	Label   string         `json:"label"`
+	Command string         `json:"command,omitempty" doc:"To be run as it stands."`
+	Set     map[string]any `json:"set,omitempty" doc:"Fields or parameters to set when the request is repeated."`
+	Request bool           `json:"request,omitempty" doc:"It is about how a request is written: nothing to people whose program writes it."`
 }
+
+// What FieldError.Limit counts.
+const (
+	UnitSeconds    = "seconds"
+	UnitMiB        = "mib"
+	UnitDays       = "days"
+	UnitHours      = "hours"
+	UnitCharacters = "characters"
+	UnitItems      = "items"
+)
 
 // Blocker is one reason for a refusal, with its numbers.
 type Blocker struct {

@@ -21,7 +21,7 @@ type wanted struct {
 
 func (w wanted) check() error {
 	if w.pool == "" && w.model == "" && w.needs == (gpu.Needs{}) {
-		return &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size", Fix: "name a pool from GET /v1/pools"}
+		return &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size", Fix: "name one of the pools"}
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (p *poolUnit) gpuPrice() gpu.MicroUSD {
 // ones lacked that were left.
 func (w wanted) among(all []Pool) ([]Pool, error) {
 	if len(all) == 0 {
-		return nil, &InvalidError{Field: "pool", Rule: "cannot be chosen: there is none yet", Fix: "GET /v1/pools lists what there is"}
+		return nil, &InvalidError{Field: "pool", Rule: "cannot be chosen: there is none yet", Fix: "have an operator make one"}
 	}
 	for _, only := range []wanted{{model: w.model}, {needs: gpu.Needs{Region: w.needs.Region}},
 		{needs: gpu.Needs{MemoryMiB: w.needs.MemoryMiB}}, {needs: gpu.Needs{NodeMemoryMiB: w.needs.NodeMemoryMiB}}} {
@@ -106,7 +106,7 @@ func gibibytes(mib int) string { return strconv.FormatFloat(float64(mib)/1024, '
 
 // inNoPool says that no pool that would fit otherwise has the one thing wanted.
 func (w wanted) inNoPool() error {
-	e := &InvalidError{Fix: "GET /v1/pools lists what there is"}
+	e := &InvalidError{Fix: "ask for what one of the pools has"}
 	switch {
 	case w.model != "":
 		e.Field, e.Rule = "model", fmt.Sprintf("%q is in no pool", clip(w.model, 80))

@@ -97,7 +97,9 @@ func (e *SchemaError) Error() string {
 type InvalidError struct {
 	Field string
 	Rule  string // what it must be, as a sentence for the caller
-	Fix   string // what to send instead, optional
+	Fix   string // what to do instead, as an instruction; optional
+	// Allowed is all that the field could have been, where that is a few names.
+	Allowed []string
 	// Missing is what the field names and is not there; nil: something else is
 	// wrong with it.
 	Missing *Missing

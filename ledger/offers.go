@@ -99,7 +99,7 @@ func checkSource(p gpu.Pool, s gpu.Source, at string, known []Provisioner) error
 			names = append(names, k.Name)
 		}
 		return &InvalidError{Field: at + "provisioner", Rule: fmt.Sprintf("must be one that a worker is configured with, and %q is none", s.Provisioner),
-			Fix: "name one of these, or start a worker that has it: " + strings.Join(names, ", ")}
+			Fix: "name one of these, or start a worker that has it: " + strings.Join(names, ", "), Allowed: names}
 	}
 	offers := known[found].Offers
 	i := slices.IndexFunc(offers, func(o Offer) bool { return o.Region == s.Region && o.Type == s.Type })

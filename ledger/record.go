@@ -106,7 +106,7 @@ func findPool(tx Tx, id string, known map[string]bool, i int) error {
 	}
 	p, err := LivePool(tx, id)
 	if errors.Is(err, ErrNotFound) || err == nil && p.ID != id {
-		return &InvalidError{Field: forecastField(i, "pool_id"), Rule: "must be the id of a pool from GET /v1/pools"}
+		return &InvalidError{Field: forecastField(i, "pool_id"), Rule: "must be the id of a pool"}
 	}
 	known[id] = true
 	return err

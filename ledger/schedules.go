@@ -64,13 +64,21 @@ func (l *Ledger) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (S
 	return s, err
 }
 
+// example is advice to write a value like another; empty when there is none.
+func example(value string) string {
+	if value == "" {
+		return ""
+	}
+	return "write it as in " + value
+}
+
 func checkSchedule(s Schedule) error {
 	if err := checkName("name", s.Name); err != nil {
 		return err
 	}
 	if _, err := recurrence.Parse(s.Spec()); err != nil {
 		if re := (*recurrence.Error)(nil); errors.As(err, &re) {
-			return &InvalidError{Field: re.Field, Rule: re.Rule, Fix: re.Fix}
+			return &InvalidError{Field: re.Field, Rule: re.Rule, Fix: example(re.Fix)}
 		}
 		return err
 	}

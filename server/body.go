@@ -56,12 +56,12 @@ func (s *Server) checkBody(c *gin.Context) {
 	body, done := s.paced(c)
 	data, err := httpx.ReadBody(body, limit)
 	if tooLarge := (*httpx.TooLargeError)(nil); errors.As(err, &tooLarge) {
-		abort(c, problem.New(contract.CodeBodyTooLarge, fmt.Sprintf("A body may have %d bytes.", limit)).Fix("Send less at once", ""))
+		abort(c, problem.New(contract.CodeBodyTooLarge, fmt.Sprintf("A body may have %d bytes.", limit)).Request("Send less at once"))
 		return
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.Header("Connection", "close")
-		abort(c, problem.New(contract.CodeBodyTooSlow, "The body did not come fast enough.").Fix("Send it again, whole", ""))
+		abort(c, problem.New(contract.CodeBodyTooSlow, "The body did not come fast enough.").Request("Send it again, whole"))
 		return
 	}
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Server) checkBody(c *gin.Context) {
 	}
 	if !isJSON(c.Request) {
 		abort(c, problem.New(contract.CodeUnsupportedMediaType, "The body must be JSON.").
-			Fix("Send the header Content-Type: application/json", ""))
+			Request("Send the header Content-Type: application/json"))
 		return
 	}
 	p := checkJSON(data)
@@ -112,7 +112,7 @@ func checkPatch(data []byte) *problem.Problem {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if fields[name] == nil {
 			return problem.Invalid(name, "must not be null: it cannot be taken away", "").
-				Fix("Leave it out to keep it as it is, or send another value", "")
+				Request("Leave it out to keep it as it is, or send another value")
 		}
 	}
 	return nil
@@ -196,5 +196,5 @@ func malformed(place, message string) *problem.Problem {
 	}
 	return problem.New(contract.CodeMalformedJSON, what+" "+message).
 		Field(contract.FieldError{Pointer: place, Code: "malformed", Message: message}).
-		Fix("Send one JSON object in UTF-8", "")
+		Request("Send one JSON object in UTF-8")
 }

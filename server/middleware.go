@@ -113,10 +113,10 @@ func (s *Server) knownHost(host string) bool {
 }
 
 func notFound(c *gin.Context) {
-	abort(c, problem.New(contract.CodeNotFound, "There is no such route.").Fix("Look at the routes in /openapi.json", ""))
+	abort(c, problem.New(contract.CodeNotFound, "There is no such route.").Request("Look at the routes in /openapi.json"))
 }
 
 func methodNotAllowed(c *gin.Context) {
 	abort(c, problem.New(contract.CodeMethodNotAllowed, "The route exists, but not for "+c.Request.Method+".").
-		Fix("Use one of: "+c.Writer.Header().Get("Allow"), ""))
+		Request("Use one of: "+c.Writer.Header().Get("Allow")))
 }

@@ -101,5 +101,5 @@ func (s *Server) bucket(a ledger.Actor, method string) *auth.Limiter {
 func slowDown(detail string, after time.Duration) *problem.Problem {
 	p := problem.New(contract.CodeRateLimited, detail)
 	p.RetryAfter = max(1, int(math.Ceil(after.Seconds())))
-	return p.Fix("Wait as long as Retry-After says", "")
+	return p.Request("Wait as long as Retry-After says")
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -121,8 +122,12 @@ func (w *world) refuse(key, method, path, body string, headers ...string) contra
 	require.Equal(w.t, out.Code, p.Status)
 	require.Equal(w.t, contract.ProblemBase+p.Code, p.Type)
 	require.NotEmpty(w.t, p.RequestID)
+	require.NotRegexp(w.t, notOurWords, out.Body.String())
 	return p
 }
+
+// notOurWords are what libraries say of a wrong value.
+var notOurWords = regexp.MustCompile(`expected |\binvalid (integer|float|boolean|date)|e\+\d\d|to match pattern|json:`)
 
 const poolBody = `{"name":"lab","provisioner":"sim","model":"a100-80g","gpus_per_node":4,"gpu_memory_mib":81920,` +
 	`"price_per_node_hour":{"amount":"8.40","currency":"USD"},"max_nodes":2,"simulated":true}`

@@ -123,7 +123,7 @@ func notABatch(index int, err error) error {
 	place := "/" + strconv.Itoa(index)
 	return problem.New(contract.CodeMalformedJSON, fmt.Sprintf("request %d of the batch cannot be read: %v", index, err)).
 		Field(contract.FieldError{Pointer: place, Code: "malformed", Message: strings.TrimPrefix(err.Error(), "json: ")}).
-		Fix("Send a JSON array of reservations, or one JSON object on each line", "")
+		Request("Send a JSON array of reservations, or one JSON object on each line")
 }
 
 func encodeBatch(outcomes []ledger.Outcome) contract.BatchResults {

@@ -25,7 +25,7 @@ type Page struct {
 
 // Idempotency makes a request one that may be sent again.
 type Idempotency struct {
-	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]+$" doc:"Any text of yours. The same key with the same body has one effect and one answer, for 7 days: after that the key is forgotten, and the request is done again. A UUID of version 7 or a ULID says when it was made: one that is older than 7 days is refused instead (idempotency-key-expired)."`
+	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]+$" patternDescription:"printable ASCII without spaces" doc:"Any text of yours. The same key with the same body has one effect and one answer, for 7 days: after that the key is forgotten, and the request is done again. A UUID of version 7 or a ULID says when it was made: one that is older than 7 days is refused instead (idempotency-key-expired)."`
 }
 
 // Match guards a change against one that came between.
@@ -65,7 +65,7 @@ func (m Match) version() (int, error) {
 	if m.IfMatch == "" {
 		return 0, problem.New(contract.CodePreconditionRequired, "This request replaces what others may have changed.").
 			Field(contract.FieldError{Pointer: "If-Match", Code: "required", Message: "must be the ETag that was read"}).
-			Fix("Read it, and send its ETag as If-Match", "")
+			Request("Read it, and send its ETag as If-Match")
 	}
 	v, err := strconv.Atoi(strings.Trim(m.IfMatch, `"`))
 	if err != nil {
@@ -84,7 +84,7 @@ func (i KeyRequired) require() error {
 	}
 	return problem.New(contract.CodeMissingIdempotencyKey, "A request that books something must be safe to send twice.").
 		Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "required", Message: "must be a text that is new for each new request"}).
-		Fix("Send the header Idempotency-Key with a new random text, and the same text again when you repeat the request", "")
+		Request("Send the header Idempotency-Key with a new random text, and the same text again when you repeat the request")
 }
 
 // once runs fn at most once per idempotency key; hashed is what makes a request
@@ -174,7 +174,7 @@ func parseCursor(kind, text string) (string, error) {
 	if err != nil || !found || !cursorID.MatchString(id) {
 		return "", problem.New(contract.CodeInvalidCursor, "The cursor was not given out by this list.").
 			Field(contract.FieldError{Pointer: "cursor", Code: "invalid", Message: "must be next_cursor of the page before"}).
-			Fix("Leave the cursor out to begin again", "")
+			Request("Leave the cursor out to begin again")
 	}
 	return id, nil
 }

@@ -208,7 +208,7 @@ func unknown(text string, k keys.Key) error {
 
 func unauthenticated(detail string) *problem.Problem {
 	return problem.New(contract.CodeUnauthenticated, detail).
-		Fix("Send the header Authorization: Bearer <API key>", "")
+		Request("Send the header Authorization: Bearer <API key>")
 }
 
 type actorKey struct{}

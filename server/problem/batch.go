@@ -30,7 +30,7 @@ func fromBatch(e *ledger.BatchError) *Problem {
 }
 
 func fromTooMany(e *ledger.TooManyError) *Problem {
-	p := New(contract.CodeRateLimited, e.Error()+".").Fix("Send fewer forecasts, or go on when the next UTC day begins", "")
+	p := New(contract.CodeRateLimited, e.Error()+".").Request("Send fewer forecasts, or go on when the next UTC day begins")
 	p.RetryAfter = max(1, int(math.Ceil(e.After.Seconds())))
 	return p
 }

@@ -80,16 +80,16 @@ func fromSentinel(err error) (*Problem, bool) {
 	case errors.Is(err, ledger.ErrPlanExpired):
 		return New(contract.CodePlanExpired, "A plan is good for a few minutes.").Fix("Make the plan again", ""), true
 	case errors.Is(err, ledger.ErrConflict):
-		return New(contract.CodeETagMismatch, "If-Match names an older version; nothing was done.").Fix("Read it again and repeat with the new ETag", ""), true
+		return New(contract.CodeETagMismatch, "If-Match names an older version; nothing was done.").Request("Read it again and repeat with the new ETag"), true
 	case errors.Is(err, ledger.ErrKeyReused):
 		return New(contract.CodeIdempotencyKeyReused, "The Idempotency-Key came before with another body.").
 			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "reused", Message: "must be new for a new request"}).
-			Fix("Send a new Idempotency-Key", ""), true
+			Request("Send a new Idempotency-Key"), true
 	case errors.Is(err, ledger.ErrKeyExpired):
 		return New(contract.CodeIdempotencyKeyExpired, fmt.Sprintf("Answers are kept for %d days, and the Idempotency-Key says that it is older: "+
 			"whether its request was done cannot be told any more.", ledger.KeepAnswers/(24*time.Hour))).
 			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "expired", Message: "must be made when the request is"}).
-			Fix("Look whether the request took effect; if it did not, send it with a new Idempotency-Key", ""), true
+			Request("Look whether the request took effect; if it did not, send it with a new Idempotency-Key"), true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return New(contract.CodeTimeout, "The request was given up."), false
 	}
@@ -205,6 +205,7 @@ func OfferList(offers []admission.Offer) []contract.Offer {
 
 func fromInvalid(e *ledger.InvalidError) *Problem {
 	p := Invalid(e.Field, e.Rule, e.Fix)
+	p.Errors[0].Allowed = e.Allowed
 	switch e.Field {
 	case "timezone":
 		return recode(p, contract.CodeUnknownTimeZone)

@@ -2,6 +2,7 @@ package problem
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -47,9 +48,6 @@ func fromHuma(names []string, status int, message string, errs []error) huma.Sta
 			p = p.describe(detail, names)
 		}
 	}
-	if len(p.Errors) > 0 {
-		p.Detail = p.Errors[0].Pointer + ": " + p.Errors[0].Message
-	}
 	return p
 }
 
@@ -84,24 +82,46 @@ func codeFor(status int, errs []error) string {
 // describe adds what is wrong with one value, and for a name that does not
 // exist the closest one that does.
 func (p *Problem) describe(d *huma.ErrorDetail, names []string) *Problem {
-	e := contract.FieldError{Pointer: locate(d.Location), Code: "invalid", Message: d.Message}
-	switch {
-	case d.Message == validation.MsgUnexpectedProperty:
-		e.Code, e.Allowed = "unknown-field", names
-		e.Message = "is not a field of this request"
-		if near, ok := Closest(lastPart(d.Location), names); ok {
-			e.Message += "; did you mean " + near + "?"
-			p = p.Fix("Rename it to "+near, "")
-		} else {
-			p = p.Fix("Leave it out", "")
-		}
-	case strings.HasPrefix(d.Message, "expected required property"), strings.HasPrefix(d.Message, "required "):
-		e.Code = "required"
-		p = p.Fix("Add what is missing", "")
-	default:
-		p = p.Fix("Change "+e.Pointer+" as its rule says: "+d.Message, "")
+	if d.Message == validation.MsgUnexpectedProperty {
+		return p.unknownField(d.Location, names)
 	}
-	return p.Field(e)
+	location := d.Location
+	broke, bound := broken(d.Message)
+	if broke.code == required && bound != "" { // huma names the object that lacks it
+		location, bound = location+"."+bound, ""
+	}
+	return p.wrong(location, broke.at(lastPart(location), bound), fmt.Sprintf(broke.fix, called(location)))
+}
+
+func (p *Problem) unknownField(location string, names []string) *Problem {
+	e := contract.FieldError{Code: "unknown-field", Allowed: names, Message: "is not a field of this request"}
+	near, ok := Closest(lastPart(location), names)
+	if !ok {
+		return p.wrong(location, e, "Leave it out")
+	}
+	e.Message += "; did you mean " + near + "?"
+	return p.wrong(location, e, "Rename it to "+near)
+}
+
+// wrong adds what is wrong at a place. The first is what the problem is about.
+func (p *Problem) wrong(location string, e contract.FieldError, fix string) *Problem {
+	if e.Pointer = locate(location); len(p.Errors) == 0 {
+		p.Detail = called(location) + " " + e.Message
+	}
+	return p.Field(e).Request(fix)
+}
+
+// called is a place as a sentence names it.
+func called(location string) string {
+	in, rest, _ := strings.Cut(location, ".")
+	switch {
+	case rest != "":
+		return rest
+	case strings.HasPrefix(in, "body["):
+		return "item " + strings.Trim(strings.TrimPrefix(in, "body"), "[]")
+	default:
+		return "the body"
+	}
 }
 
 // locate turns huma's body.windows[0].gpus into /windows/0/gpus, and

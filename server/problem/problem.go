@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/forewarm/forewarm/contract"
 )
@@ -38,6 +39,19 @@ func (p *Problem) ContentType(string) string { return contract.ProblemContentTyp
 // Fix adds something to try next. The command may be empty.
 func (p *Problem) Fix(label, command string) *Problem {
 	p.Fixes = append(p.Fixes, contract.Fix{Label: label, Command: command})
+	return p
+}
+
+// Request adds advice on how to write the request.
+func (p *Problem) Request(label string) *Problem {
+	p.Fixes = append(p.Fixes, contract.Fix{Label: label, Request: true})
+	return p
+}
+
+// Repeat adds that the same request may be sent again with a field set, and what
+// that does.
+func (p *Problem) Repeat(field string, value any, label string) *Problem {
+	p.Fixes = append(p.Fixes, contract.Fix{Label: label, Set: map[string]any{field: value}})
 	return p
 }
 
@@ -74,7 +88,7 @@ func Invalid(field, rule, fix string) *Problem {
 	p := New(contract.CodeValidationFailed, field+" "+rule).
 		Field(contract.FieldError{Pointer: pointer(field), Code: "invalid", Message: rule})
 	if fix != "" {
-		p = p.Fix("Send "+field+" as in: "+fix, "")
+		p = p.Fix(strings.ToUpper(fix[:1])+fix[1:], "")
 	}
 	return p
 }

@@ -14,7 +14,7 @@ const shownAtRisk = 20
 func fromRisk(e *ledger.PromisesAtRiskError) *Problem {
 	p := New(contract.CodePromisesAtRisk, fmt.Sprintf("What is promised would be beyond these limits, in %d cases.", len(e.Promises))).
 		Fix("Choose limits that keep them, or wait until they are over", "").
-		Fix("Repeat with force=true: they are kept, marked degraded, and told of in the journal", "")
+		Repeat("force", true, "Or do it all the same: they are kept, marked degraded, and told of in the journal")
 	p.AtRisk = AtRisk(e.Promises[:min(len(e.Promises), shownAtRisk)])
 	return p
 }
@@ -32,10 +32,11 @@ func AtRisk(promises []ledger.AtRisk) []contract.PromiseAtRisk {
 func fromShare(e *ledger.ShareTakenError) *Problem {
 	p := New(contract.CodePromisesAtRisk, e.Error())
 	if e.Closest > 0 {
-		p = p.Fix(fmt.Sprintf("Choose an online share of %d thousandths, the closest by which everything booked has its share", e.Closest), "")
+		p = p.Repeat("online_share", e.Closest,
+			fmt.Sprintf("Choose an online share of %d thousandths, the closest by which everything booked has its share", e.Closest))
 	}
-	p = p.Fix("Let a workload use what the other leaves free: borrow_idle", "").
-		Fix("Repeat with force: what is booked stays, and nothing is added beyond the share", "")
+	p = p.Repeat("borrow_idle", true, "Or let a workload use what the other leaves free").
+		Repeat("force", true, "Or do it all the same: what is booked stays, and nothing is added beyond the share")
 	p.Blockers = Reasons(e.Reasons())
 	return p
 }

@@ -22,18 +22,18 @@ func fromStore(err error) *Problem {
 	case errors.Is(err, ledger.ErrOutcomeUnknown):
 		return later(afterAway, contract.CodeUnavailable,
 			"The database was lost while it committed: the request took effect whole, or not at all.").
-			Fix("Send it again with the same Idempotency-Key; without one, look first whether it took effect", "")
+			Request("Send it again with the same Idempotency-Key; without one, look first whether it took effect")
 	case errors.Is(err, ledger.ErrBusy):
 		return later(afterBusy, contract.CodePoolBusy,
 			"Another process holds the pool or the organization, and did not let go in time. Nothing was changed.").
-			Fix("Send the request again", "")
+			Request("Send the request again")
 	case errors.Is(err, ledger.ErrReadOnly):
 		return later(afterAway, contract.CodeUnavailable,
 			"The database takes no writes: it is read-only, as a standby is. Nothing was changed; reading goes on.").
 			Fix("Wait, or have an operator look at /readyz and where the server's database URL leads", "")
 	case errors.Is(err, ledger.ErrUnavailable):
 		return later(afterAway, contract.CodeUnavailable, "The database does not answer. Nothing was changed.").
-			Fix("Send the request again", "")
+			Request("Send the request again")
 	}
 	return nil
 }

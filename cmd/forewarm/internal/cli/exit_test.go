@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/ledger"
 )
 
 // TestExitCodes reaches every exit code, and finds a command to run next behind
@@ -169,4 +170,19 @@ func TestConfirmation(t *testing.T) {
 	require.Contains(t, w.must("key", "list", "-o", "jsonl"), id)
 	w.stdin = "yes\n"
 	require.Contains(t, w.must("key", "revoke", id), "REVOKED")
+}
+
+// TestRefusalsNameWhatThereIs is told by a pool of a provisioner that no worker
+// has: the others are named, as the API names them.
+func TestRefusalsNameWhatThereIs(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	offers := []ledger.Offer{{Region: "sim-1", Type: "a100-4", Model: "a100", GPUs: 4}}
+	require.NoError(t, w.ledger.ReportOffers(t.Context(), "sim", offers))
+	require.NoError(t, w.ledger.ReportOffers(t.Context(), "slurm-west", offers))
+	line := "pools create lab --model a100 --region sim-1 --instance-type a100-4 --gpus-per-node 4 --memory 80 --max-nodes 2 --price 1"
+	_, errs, code := w.forewarm(append(strings.Fields(line), "--provisioner", "skynet")...)
+	require.Equal(t, ExitUsage, code)
+	require.Contains(t, errs, "Name one of these, or start a worker that has it: sim, slurm-west\n")
+	w.must(append(strings.Fields(line), "--provisioner", "sim")...)
 }

@@ -35,11 +35,8 @@ func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
 		e.Detail = append(e.Detail, fmt.Sprintf("%s: %d GPUs from %s to %s", r.ID, r.GPUs, stamp(r.Start), stamp(r.End)))
 	}
 	for _, f := range p.Fixes {
-		switch {
-		case f.Command != "":
-			e.Next = append(e.Next, f.Command)
-		case !ofRequests.MatchString(f.Label) && (p.Code != contract.CodeWindowTooLong || cmd.Flags().Lookup("by") == nil):
-			e.Detail = append(e.Detail, inWords(f.Label))
+		if !f.Request && (p.Code != contract.CodeWindowTooLong || cmd.Flags().Lookup("by") == nil) {
+			e.advise(cmd, f)
 		}
 	}
 	e.Next = append(e.Next, remedies(cmd, p)...)
@@ -54,12 +51,23 @@ func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
 	return e
 }
 
+// advise adds a way out: a command to run, the same one with other flags, or words.
+func (e *Error) advise(cmd *cobra.Command, f contract.Fix) {
+	switch line := typedWith(cmd, f.Set); {
+	case f.Command != "":
+		e.Next = append(e.Next, f.Command)
+	case line != "":
+		e.Next = append(e.Next, line)
+		fallthrough
+	default:
+		e.Detail = append(e.Detail, inWords(f.Label))
+	}
+}
+
 // remedies are the commands that a problem suggests.
 func remedies(cmd *cobra.Command, p contract.Problem) []string {
 	var next []string
 	switch p.Code {
-	case contract.CodePromisesAtRisk:
-		next = append(next, typedLine(cmd, "--force"))
 	case contract.CodeETagMismatch:
 		next = append(next, typedLine(cmd))
 	case contract.CodeWindowTooLong:
@@ -116,9 +124,6 @@ var whereNamed = map[string]string{"pool": "forewarm pools list", "model": "fore
 	"region": "forewarm pools list -o wide", "min_gpu_memory_mib": "forewarm pools list", "min_node_memory_mib": "forewarm pools list -o wide",
 	"organization_id": "forewarm orgs list",
 	"user_id":         "forewarm users list", "provisioner": "forewarm pools list -o wide"}
-
-// ofRequests recognises advice for those who write requests.
-var ofRequests = regexp.MustCompile(`\b(GET|POST|PUT|PATCH|DELETE) /|^(Send|Change|Rename|Add what|Leave it out)\b|Idempotency-Key|If-Match|ETag|Retry-After|force=true|openapi`)
 
 // headline is what happened, in a sentence.
 func headline(cmd *cobra.Command, p contract.Problem) string {
@@ -214,82 +219,47 @@ func lastName(pointer string) string {
 
 // fieldText says what is wrong with one value, by the name that it has here.
 func fieldText(cmd *cobra.Command, f contract.FieldError) string {
-	rule := inWords(ruleText(f))
+	flag := flagOf(cmd, f.Pointer)
+	rule := inWords(ruleText(f, flag))
 	what := strings.ReplaceAll(lastName(f.Pointer), "_", " ")
-	if flag := flagOf(cmd, f.Pointer); flag != nil {
-		if what = "--" + flag.Name; flag.Changed && !strings.HasPrefix(rule, `"`) {
+	if flag != nil {
+		switch what = "--" + flag.Name; {
+		case f.Code == "unknown": // the rule is a sentence of its own, and names the value
+			what += ":"
+		case flag.Changed && !strings.HasPrefix(rule, `"`):
 			what += " " + quoted(flag.Value.String())
 		}
 	} else if words := strings.Fields(cmd.Use); len(words) > 1 && strings.EqualFold(words[1], what) && cmd.Flags().NArg() > 0 {
 		what += " " + quoted(cmd.Flags().Arg(0))
 	}
-	rule = strings.NewReplacer("or model must", "or --model must", " after from", "").Replace(rule)
-	return strings.TrimSpace(what + " " + rule)
+	return strings.TrimSpace(what + " " + strings.ReplaceAll(rule, " after from", ""))
 }
 
-var (
-	bound    = regexp.MustCompile(`expected number (<=|>=|<|>) (\S+)`)
-	choice   = regexp.MustCompile(`expected (?:value|string) to be one of "(.*)"`)
-	longest  = regexp.MustCompile(`expected length <= (\d+)`)
-	expected = regexp.MustCompile(`^expected (?:string|value|number|array|object|boolean|integer) to be `)
-)
-
-// ruleText is the rule that a value breaks, as people say it.
-func ruleText(f contract.FieldError) string {
-	text := f.Message
+// ruleText is the rule that a value breaks. Times, and memory but of flags that
+// say otherwise, are given to a flag in other units than to a field.
+func ruleText(f contract.FieldError, flag *pflag.Flag) string {
+	words := map[string]string{"minimum": "must be at least ", "maximum": "must be at most "}[f.Code]
 	switch {
-	case strings.Contains(text, "email"):
-		return "must be an e-mail address, such as ada@example.com"
-	case strings.Contains(text, "expected required property"), strings.HasPrefix(text, "required "):
-		return "is missing"
-	case strings.HasPrefix(text, "expected length >= 1"):
-		return "must not be empty"
+	case f.Limit == nil || words == "":
+		return f.Message
+	case f.Unit == contract.UnitSeconds:
+		return words + span(*f.Limit*float64(time.Second)).long()
+	case f.Unit == contract.UnitMiB && flag != nil && !strings.HasSuffix(flag.Name, "-mib"):
+		return words + strconv.FormatFloat(*f.Limit/1024, 'f', -1, 64) + " (GiB)"
 	}
-	text = bound.ReplaceAllStringFunc(text, func(m string) string {
-		part := bound.FindStringSubmatch(m)
-		words := map[string]string{"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
-		return "must be " + words[part[1]] + " " + amount(f.Pointer, part[2])
-	})
-	text = choice.ReplaceAllString(text, "must be one of $1")
-	text = longest.ReplaceAllString(text, "must be at most $1 characters long")
-	return expected.ReplaceAllString(text, "must be ")
+	return f.Message
 }
 
-// amount is a number as people write one of its kind.
-func amount(pointer, number string) string {
-	v, err := strconv.ParseFloat(number, 64)
-	switch {
-	case err != nil:
-		return number
-	case strings.HasSuffix(pointer, "_seconds"):
-		return span(v * float64(time.Second)).long()
-	case strings.HasSuffix(pointer, "gpu_memory_mib"):
-		return strconv.FormatFloat(v/1024, 'f', -1, 64) + " (GiB)"
-	default:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	}
-}
+var goDuration = regexp.MustCompile(`\b\d+h\d+m\d+(?:\.\d+)?s\b|\b\d+m\d+(?:\.\d+)?s\b`)
 
-var (
-	goDuration = regexp.MustCompile(`\b\d+h\d+m\d+(?:\.\d+)?s\b|\b\d+m\d+(?:\.\d+)?s\b`)
-	readLists  = regexp.MustCompile(`\bGET /v1/([a-z]+)\b`)
-)
-
-// inWords takes out of a text what only those know who write requests.
+// inWords writes the durations of a text as flags take them.
 func inWords(text string) string {
-	text = goDuration.ReplaceAllStringFunc(text, func(m string) string {
+	return goDuration.ReplaceAllStringFunc(text, func(m string) string {
 		d, err := time.ParseDuration(m)
 		if err != nil {
 			return m
 		}
 		return span(d).long()
-	})
-	return readLists.ReplaceAllStringFunc(text, func(m string) string {
-		noun := readLists.FindStringSubmatch(m)[1]
-		if short, ok := strings.CutPrefix(noun, "organization"); ok {
-			noun = "org" + short
-		}
-		return "forewarm " + noun + " list"
 	})
 }
 
@@ -306,23 +276,47 @@ func (s span) long() string {
 	return text
 }
 
-// typedLine is the command line that was typed, with more flags.
-func typedLine(cmd *cobra.Command, more ...string) string {
+// typedLine is the command line that was typed, without some of its flags.
+func typedLine(cmd *cobra.Command, without ...string) string {
 	line := []string{cmd.CommandPath()}
 	for _, arg := range cmd.Flags().Args() {
 		line = append(line, quoted(arg))
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		switch {
-		case f.Value.Type() == "bool" && f.Value.String() == "true":
-			line = append(line, "--"+f.Name)
-		case f.Value.Type() == "bool":
-			line = append(line, "--"+f.Name+"="+f.Value.String())
-		default:
-			line = append(line, "--"+f.Name, quoted(strings.Trim(f.Value.String(), "[]")))
+		if !slices.Contains(without, f.Name) {
+			line = append(line, flagWords(f, strings.Trim(f.Value.String(), "[]")))
 		}
 	})
-	return strings.Join(append(line, more...), " ")
+	return strings.Join(line, " ")
+}
+
+// typedWith is the command line that was typed with other values of some fields;
+// empty when there are none, or not all of them have flags.
+func typedWith(cmd *cobra.Command, set map[string]any) string {
+	var names, words []string
+	for _, field := range sorted(set) {
+		f := cmd.Flags().Lookup(strings.ReplaceAll(field, "_", "-"))
+		if f == nil {
+			return ""
+		}
+		names, words = append(names, f.Name), append(words, flagWords(f, fmt.Sprint(set[field])))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return typedLine(cmd, names...) + " " + strings.Join(words, " ")
+}
+
+// flagWords gives a flag a value.
+func flagWords(f *pflag.Flag, value string) string {
+	switch {
+	case f.Value.Type() == "bool" && value == "true":
+		return "--" + f.Name
+	case f.Value.Type() == "bool":
+		return "--" + f.Name + "=" + value
+	default:
+		return "--" + f.Name + " " + quoted(value)
+	}
 }
 
 // quoted is a word as a shell takes it.
