@@ -174,17 +174,6 @@ func exitOf(p contract.Problem) int {
 	return ExitFailed
 }
 
-// place repeats the flags that say where.
-func place(cmd *cobra.Command) string {
-	text := ""
-	for _, name := range []string{"pool", "model"} {
-		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
-			text += " --" + name + " " + f.Value.String()
-		}
-	}
-	return text
-}
-
 // fallback is what to run when the server named no command.
 func fallback(cmd *cobra.Command, exit int) []string {
 	switch exit {

@@ -167,7 +167,7 @@ func bare(v json.RawMessage) string {
 }
 
 func offerText(o contract.Offer) string {
-	return fmt.Sprintf("%d GPUs from %s to %s", o.GPUs, stamp(o.Start), stamp(o.End))
+	return fmt.Sprintf("%d GPUs in %s from %s to %s", o.GPUs, first(o.PoolName, o.PoolID), stamp(o.Start), stamp(o.End))
 }
 
 // waitText shows an interval and what it rests on.

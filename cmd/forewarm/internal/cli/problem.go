@@ -34,6 +34,11 @@ func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
 	for _, r := range p.AtRisk {
 		e.Detail = append(e.Detail, fmt.Sprintf("%s: %d GPUs from %s to %s", r.ID, r.GPUs, stamp(r.Start), stamp(r.End)))
 	}
+	if p.Code == contract.CodePlanStale {
+		for _, o := range p.Offers {
+			e.Detail = append(e.Detail, "there would be a place for "+offerText(o))
+		}
+	}
 	for _, f := range p.Fixes {
 		if !f.Request && (p.Code != contract.CodeWindowTooLong || cmd.Flags().Lookup("by") == nil) {
 			e.advise(cmd, f)
@@ -78,8 +83,10 @@ func remedies(cmd *cobra.Command, p contract.Problem) []string {
 			next = append(next, list)
 		}
 	}
-	for _, o := range p.Offers {
-		next = append(next, offerCommand(cmd, o))
+	if p.Code != contract.CodePlanStale { // whose request is not in the command
+		for _, o := range p.Offers {
+			next = append(next, offerCommand(cmd, o))
+		}
 	}
 	if p.DecisionID != "" {
 		next = append(next, "forewarm decisions show "+p.DecisionID)
