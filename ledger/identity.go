@@ -60,8 +60,8 @@ func (l *Ledger) CreateOrganization(ctx context.Context, actor Actor, name strin
 
 // CreateUser adds a person to an organization that the actor administers.
 func (l *Ledger) CreateUser(ctx context.Context, actor Actor, user User) (User, error) {
-	if _, err := mail.ParseAddress(user.Email); err != nil || len(user.Email) > 254 {
-		return user, &InvalidError{Field: "email", Rule: "must be an e-mail address"}
+	if parsed, err := mail.ParseAddress(user.Email); err != nil || parsed.Address != user.Email || len(user.Email) > 254 {
+		return user, &InvalidError{Field: "email", Rule: "must be an e-mail address alone", Fix: "write it as in ada@example.org"}
 	}
 	if !slices.Contains([]Role{Viewer, Member, Admin}, user.Role) {
 		return user, &InvalidError{Field: "role", Rule: "must be viewer, member or admin"}
@@ -135,6 +135,28 @@ func (a Actor) administers(orgID string) error {
 func checkName(field, s string) error {
 	if s == "" || len(s) > 80 || clip(s, 80) != s {
 		return &InvalidError{Field: field, Rule: "must be 1 to 80 characters on one line, without spaces at its ends"}
+	}
+	if ids.Resembles(s) {
+		return namedLikeID(field)
+	}
+	return nil
+}
+
+// namedLikeID refuses a name that people would take for the id of something else.
+func namedLikeID(field string) error {
+	return &InvalidError{Field: field, Rule: "must not have the form of an id, which tells one thing from all others",
+		Fix: "use another name, or add a hyphen to this one"}
+}
+
+// checkFree refuses a name that is the id of a key, whatever its form: in some
+// places both are taken, and there the id counts.
+func (u *unit) checkFree(field, name string) error {
+	known, err := u.tx.Names(Scope{All: true}, NounKey, []string{name})
+	if err != nil {
+		return fmt.Errorf("comparing a name with ids: %w", err)
+	}
+	if len(known) > 0 {
+		return namedLikeID(field)
 	}
 	return nil
 }

@@ -58,6 +58,9 @@ func (l *Ledger) CreateKey(ctx context.Context, actor Actor, k Key) (Key, error)
 		if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(u.now()) {
 			return &InvalidError{Field: "expires_at", Rule: "must be in the future"}
 		}
+		if err := u.checkFree("name", k.Name); err != nil {
+			return err
+		}
 		if k, err = maker.bequeath(k); err != nil {
 			return err
 		}

@@ -41,6 +41,9 @@ func (l *Ledger) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (S
 		if s.OrganizationID, err = actor.holder(); err != nil {
 			return err
 		}
+		if err := u.checkFree("name", s.Name); err != nil {
+			return err
+		}
 		p, err := u.livePool(s.PoolID) // under its lock: one that is being deleted must not get another schedule
 		if errors.Is(err, ErrNotFound) {
 			return noPool(s.PoolID)

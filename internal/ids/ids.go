@@ -9,8 +9,11 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode"
 
 	"github.com/google/uuid"
 )
@@ -85,4 +88,21 @@ func Check(kind, s string) error {
 		return fmt.Errorf("%q is not an identifier: want %s_ and %d characters", s, kind, length)
 	}
 	return nil
+}
+
+// Resembles reports whether people would take text for an identifier: of any of
+// the kinds above, or of a key, which has ten letters and digits without a kind.
+// Words, also with digits or one capital in front, are none: few keys have such
+// an id.
+func Resembles(text string) bool {
+	if kind, rest, found := strings.Cut(text, "_"); found && len(rest) == length && slices.Contains(kinds, kind) {
+		return true
+	}
+	return keyForm.MatchString(text) && strings.ContainsFunc(text[1:], unicode.IsUpper)
+}
+
+var keyForm = regexp.MustCompile(`^[0-9A-Za-z]{10}$`)
+
+var kinds = []string{
+	Organization, User, Key, Pool, Node, Reservation, Allocation, Schedule, Agent, Task, Forecast, Request, Decision, Plan,
 }

@@ -177,15 +177,19 @@ func (a *API) bookings(ctx context.Context, r ledger.Reader, in BookingFilter, s
 	return s, f, err
 }
 
-// maker resolves the key or schedule that bookings are of, by id or name.
+// maker resolves the key or schedule that bookings are of, by id or name. Where
+// both have the name it is the key's.
 func (a *API) maker(ctx context.Context, r ledger.Reader, s ledger.Scope, by, parameter string) (string, error) {
-	noun := ledger.NounKey
-	if known, err := r.FindNamed(s, noun, by); by != "" && err == nil && len(known) == 0 {
-		if schedules, err := r.FindNamed(s, ledger.NounSchedule, by); err == nil && len(schedules) > 0 {
-			noun = ledger.NounSchedule
+	noun := nounOf(ledger.NounKey, by)
+	if by != "" && noun == ledger.NounKey {
+		_, err := find(r, s, ledger.NounKey, by)
+		if errors.Is(err, ledger.ErrNotFound) {
+			if schedules, err := r.FindNamed(s, ledger.NounSchedule, by); err == nil && len(schedules) > 0 {
+				noun = ledger.NounSchedule
+			}
 		}
 	}
-	return a.parameter(ctx, r, s, nounOf(noun, by), parameter, by)
+	return a.parameter(ctx, r, s, noun, parameter, by)
 }
 
 func (a *API) listAllocations(ctx context.Context, in *struct {

@@ -92,26 +92,28 @@ func (a *API) byName(ctx context.Context, op operation, in any) error {
 // isID reports whether text has the form of the resource's ids.
 func (r resource) isID(text string) bool { return r.prefix != "" && ids.Check(r.prefix, text) == nil }
 
-// find returns the id of what has an id or name. ErrNotFound when there is none
+// find returns the id of what has an id or name. An id always wins, so that
+// nobody can hide a thing behind another's name. ErrNotFound when there is none
 // that the scope may see, and a problem with the candidates when there are
 // several.
 func find(r ledger.Reader, s ledger.Scope, n ledger.Noun, idOrName string) (string, error) {
-	if !resourcesByNoun[n].isID(idOrName) {
-		found, err := r.FindNamed(s, n, idOrName)
-		switch {
-		case err != nil:
-			return "", err
-		case len(found) == 1:
-			return found[0].ID, nil
-		case len(found) > 1:
-			return "", ambiguous(r, n, idOrName, found)
-		}
-	}
 	known, err := r.Names(s, n, []string{idOrName})
-	if err == nil && len(known) == 0 {
-		err = ledger.ErrNotFound
+	if err != nil || len(known) > 0 {
+		return idOrName, err
 	}
-	return idOrName, err
+	if resourcesByNoun[n].isID(idOrName) {
+		return "", ledger.ErrNotFound
+	}
+	found, err := r.FindNamed(s, n, idOrName)
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) == 0:
+		return "", ledger.ErrNotFound
+	case len(found) > 1:
+		return "", ambiguous(r, n, idOrName, found)
+	}
+	return found[0].ID, nil
 }
 
 // ambiguous refuses a name that several things have.

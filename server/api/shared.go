@@ -35,7 +35,7 @@ type Match struct {
 
 // ByID names one resource by its id, or by the name of what has one (see byName).
 type ByID struct {
-	ID string `path:"id" maxLength:"254" doc:"Id, or the name of what has one: of a pool, organization, key or schedule its name, of a user the e-mail address, of a node to operators the provider's id."`
+	ID string `path:"id" maxLength:"254" doc:"Id, or the name of what has one: of a pool, organization, key or schedule its name, of a user the e-mail address, of a node to operators the provider's id. An id counts before a name."`
 }
 
 // ListOut answers one page.
