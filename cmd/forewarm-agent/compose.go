@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"github.com/forewarm/forewarm/agent/source/tail"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/httpx"
 )
 
 // Files of the state folder.
@@ -51,6 +53,8 @@ type composer struct {
 	logger *slog.Logger
 	// silent sends nothing to anybody and leaves no trace: a dry run.
 	silent bool
+	// patient waits for a control plane that is away, instead of ending.
+	patient bool
 }
 
 // compose builds the agent that the configuration describes. Close the result,
@@ -153,11 +157,29 @@ func (p composer) control(ctx context.Context, e *egress.Egress) (agent.ControlP
 	if strings.HasPrefix(p.cfg.Pool, "pol_") {
 		return c, p.cfg.Pool, nil
 	}
-	pool, err := c.Pool(ctx, p.cfg.Pool)
-	if err != nil {
-		return nil, "", fmt.Errorf("finding pool %q: %w", p.cfg.Pool, err)
+	id, err := p.findPool(ctx, c)
+	return c, id, err
+}
+
+// findPool asks for the id of a pool that is given by its name. While nobody
+// answers, it asks again if the agent is to run on.
+func (p composer) findPool(ctx context.Context, c *client.Client) (string, error) {
+	for failures := 0; ; failures++ {
+		pool, err := c.Pool(ctx, p.cfg.Pool)
+		if err == nil {
+			return pool.ID, nil
+		}
+		if answer := (*client.Error)(nil); !p.patient || errors.As(err, &answer) && answer.Problem.Status < http.StatusInternalServerError {
+			return "", fmt.Errorf("finding pool %q: %w", p.cfg.Pool, err)
+		}
+		wait := httpx.Backoff(failures, 250*time.Millisecond, 30*time.Second, nil)
+		p.logger.Warn("waiting for the control plane, to find the pool", "pool", p.cfg.Pool, "again_in", wait, "error", err)
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(wait):
+		}
 	}
-	return c, pool.ID, nil
 }
 
 // model makes the customer's own model, held to its budget over restarts.

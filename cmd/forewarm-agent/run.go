@@ -39,6 +39,7 @@ func runCommand(o outside) *cobra.Command {
 			if dry {
 				return dryRun(cmd, p)
 			}
+			p.patient = !once
 			return run(cmd.Context(), p, once)
 		},
 	}

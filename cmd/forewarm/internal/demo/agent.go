@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -86,8 +88,12 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 	if a.ledger, err = predict.OpenLedger(at("forecasts.jsonl")); err != nil {
 		return nil, err
 	}
+	secret, err := secretAt(at("secret"))
+	if err != nil {
+		return nil, err
+	}
 	a.agent, err = agent.New(agent.Config{
-		Tenant: "demo", PoolID: c.PoolID, Mode: agent.Auto, Clock: clock.System{}, Logger: c.Log, Predict: predictor, Scrub: scrub,
+		Tenant: "demo", Secret: secret, PoolID: c.PoolID, Mode: agent.Auto, Clock: clock.System{}, Logger: c.Log, Predict: predictor, Scrub: scrub,
 		Control: control, Ledger: a.ledger, State: at("state.json"),
 		Place: place.Config{WaitWorth: waitWorth, Boot: Boot, MaxGPUs: sweepGPUs},
 	})
@@ -95,6 +101,20 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 		return nil, err
 	}
 	return a, a.open(c.Files, at("positions.json"))
+}
+
+// secretAt reads the secret of the names under which forecasts are sent, and makes
+// it the first time.
+func secretAt(path string) ([]byte, error) {
+	secret, err := os.ReadFile(path)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return secret, err
+	}
+	secret = make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil {
+		return nil, fmt.Errorf("making the agent's secret: %w", err)
+	}
+	return secret, os.WriteFile(path, secret, 0o600)
 }
 
 func (a *Agent) predictor(model string) (*predict.Predictor, error) {
