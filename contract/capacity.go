@@ -37,7 +37,7 @@ type Pool struct {
 	Sources            []SourceState `json:"sources" nullable:"false" doc:"What is known of each place that its machines come from, its own first. Shown to operators."`
 	GPUCounts          *GPUCounts    `json:"gpu_counts,omitempty" doc:"Of its live nodes. Left out of the answer to a change."`
 	CreatedAt          time.Time     `json:"created_at"`
-	Version            int           `json:"version"`
+	Version            int           `json:"version" doc:"Counts changes of what people set, not of what the pool learns."`
 }
 
 // GPUCounts are GPUs of live nodes by what becomes of them.

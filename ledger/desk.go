@@ -38,9 +38,11 @@ func (p *poolUnit) touch(id string) {
 func (p *poolUnit) putPool(next Pool) {
 	p.touch(next.ID)
 	before := p.Pool
-	p.Pool = next
 	changed := !reflect.DeepEqual(next.Pool, before.Pool)
 	if changed {
+		next.DefinitionVersion = before.DefinitionVersion + 1
+	}
+	if p.Pool = next; changed {
 		p.rearrange(next.Pool)
 	}
 	p.unit.undos = append(p.unit.undos, func() {

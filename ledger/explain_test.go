@@ -22,7 +22,7 @@ func (w *world) change(change func(*gpu.Pool)) {
 		p, err = r.Pool(w.pool.ID)
 		return err
 	})
-	_, err := w.ledger.UpdatePool(w.Context(), operator, p.ID, p.Version, change)
+	_, err := w.ledger.UpdatePool(w.Context(), operator, p.ID, p.DefinitionVersion, change)
 	require.NoError(w, err)
 }
 

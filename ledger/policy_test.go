@@ -170,7 +170,7 @@ func TestASplitPoolKeepsAShareForEachWorkload(t *testing.T) {
 	w := newWorld(t)
 	ann := w.person("ann")
 	change := func(to func(*gpu.Pool)) {
-		p, err := w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.Version, to)
+		p, err := w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, to)
 		require.NoError(t, err)
 		w.pool = p
 	}
@@ -194,13 +194,13 @@ func TestAPoolMayShrinkBelowWhatIsPromised(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	promised := w.reserve(w.person("ann"), 8, w.after(2*time.Hour, 3*time.Hour))
-	_, err := w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.Version, func(p *gpu.Pool) { p.MaxNodes = 2 })
+	_, err := w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, func(p *gpu.Pool) { p.MaxNodes = 2 })
 	require.NoError(t, err)
 	w.work()
 	r := w.reservation(promised.ID)
 	require.True(t, r.Placed() && r.Degraded, "kept, and told of: %+v", r)
 	w.read(func(r ledger.Reader) (err error) { w.pool, err = r.Pool("lab"); return err })
-	_, err = w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.Version, func(p *gpu.Pool) { p.MaxNodes = 4 })
+	_, err = w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, func(p *gpu.Pool) { p.MaxNodes = 4 })
 	require.NoError(t, err)
 	w.pass(2 * time.Hour)
 	require.Len(t, w.nodes(node.Ready), 4)

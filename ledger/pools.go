@@ -23,7 +23,7 @@ const (
 // CreatePool adds a kind of capacity. prior is what its provisioner says of its
 // boots, until better is known. Only an operator may.
 func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prior plan.BootTimes) (Pool, error) {
-	p := Pool{Pool: def, Learned: plan.Learned{Boot: prior}}
+	p := Pool{Pool: def, Learned: plan.Learned{Boot: prior}, DefinitionVersion: 1}
 	if err := checkPool(def); err != nil {
 		return p, err
 	}
@@ -50,7 +50,7 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prio
 // the planner moves those promises, or flags them until the pool grows again. A
 // share cannot be cut below what its workload has booked: that is *ShareTakenError.
 // Sources that were stopped because of unfit machines are asked again.
-// ErrConflict means that version is not the current one.
+// ErrConflict means that version is not the current one of the definition.
 func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool)) (Pool, error) {
 	return l.updatePool(ctx, actor, idOrName, version, change, false)
 }
@@ -71,7 +71,7 @@ func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, v
 		if err != nil {
 			return err
 		}
-		if p.Pool.Version != version {
+		if p.Pool.DefinitionVersion != version {
 			return ErrConflict
 		}
 		def := p.Pool.Pool
@@ -91,6 +91,7 @@ func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, v
 		out = p.Pool
 		out.Pool, out.Learned = def, out.RetryStopped(def)
 		p.putPool(out)
+		out = p.Pool
 		u.wakePlan(def.ID)
 		u.event(Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name + taken.overhang()})
 		return nil

@@ -24,7 +24,7 @@ func TestAShareIsNotCutBelowWhatIsBooked(t *testing.T) {
 		return err
 	}
 	gently := func(share func(*gpu.Pool)) (ledger.Pool, error) {
-		return w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.Version, share)
+		return w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, share)
 	}
 	require.NoError(t, split(500, gently))
 	_, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 4, Lease: time.Hour, Workload: gpu.Batch})
@@ -37,7 +37,7 @@ func TestAShareIsNotCutBelowWhatIsBooked(t *testing.T) {
 	require.NoError(t, split(400, gently))
 	require.Error(t, split(900, gently))
 	require.NoError(t, split(900, func(share func(*gpu.Pool)) (ledger.Pool, error) {
-		return w.ledger.ForcePool(t.Context(), operator, "lab", w.pool.Version, share)
+		return w.ledger.ForcePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, share)
 	}))
 	updates := w.events("pool.updated")
 	require.Contains(t, updates[len(updates)-1].Message, "batch has 3 GPUs booked beyond its share of 1")

@@ -91,7 +91,10 @@ type Pool struct {
 	CreatedAt time.Time
 	DeletedAt time.Time // deleted ones are in no list and take nothing; read by id they still tell their name
 	Stamp     int64     // see Change.Stamps; no part of what a version is of
-	Version   int
+	// DefinitionVersion counts the changes of the definition alone: what somebody
+	// has read and is about to change is not another because a boot was measured.
+	DefinitionVersion int
+	Version           int
 }
 
 // asked returns the pool as its planner sees it when a node is asked for now: with

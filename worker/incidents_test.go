@@ -166,7 +166,7 @@ func TestIncident05ATokenIsNeverUsedForAnotherSource(t *testing.T) {
 func (w *world) updatePool(change func(*gpu.Pool)) {
 	w.t.Helper()
 	now := fetch(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool(w.pool.ID) })
-	_, err := w.ledger.UpdatePool(w.t.Context(), w.actor, w.pool.ID, now.Version, change)
+	_, err := w.ledger.UpdatePool(w.t.Context(), w.actor, w.pool.ID, now.DefinitionVersion, change)
 	require.NoError(w.t, err)
 }
 

@@ -47,7 +47,7 @@ func TestAPoolIsHeldAgainstItsOffers(t *testing.T) {
 		require.Equal(t, field, invalid.Field)
 		require.NotEmpty(t, invalid.Fix)
 		now := fetch(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("a100") })
-		_, err = w.ledger.UpdatePool(t.Context(), w.actor, "a100", now.Version, spoil)
+		_, err = w.ledger.UpdatePool(t.Context(), w.actor, "a100", now.DefinitionVersion, spoil)
 		require.ErrorAs(t, err, &invalid, "an edit, too: %s", field)
 	}
 	good := w.pool.Pool
@@ -110,7 +110,7 @@ func TestUnfitMachinesStopTheBuying(t *testing.T) {
 	require.Contains(t, shown, "forewarm_node_requests_withheld_total")
 
 	sick.change = nil
-	_, err = w.ledger.UpdatePool(t.Context(), w.actor, "a100", pool.Version, func(*gpu.Pool) {})
+	_, err = w.ledger.UpdatePool(t.Context(), w.actor, "a100", pool.DefinitionVersion, func(*gpu.Pool) {})
 	require.NoError(t, err)
 	w.drive(3 * time.Minute)
 	require.Len(t, w.nodes(), 3)

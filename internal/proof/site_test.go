@@ -113,7 +113,7 @@ func (s *site) serve(l *ledger.Ledger, pepper keys.Pepper, key string) {
 func (s *site) warm(nodes int) {
 	s.t.Helper()
 	ctx, l := s.t.Context(), s.ledgers[0]
-	_, err := l.UpdatePool(ctx, ledger.SystemActor("test"), s.pool.ID, s.pool.Version, func(g *gpu.Pool) { g.MinNodes = nodes })
+	_, err := l.UpdatePool(ctx, ledger.SystemActor("test"), s.pool.ID, s.pool.DefinitionVersion, func(g *gpu.Pool) { g.MinNodes = nodes })
 	require.NoError(s.t, err)
 	require.Eventually(s.t, func() bool {
 		due, err := l.Dispatch(ctx, 100, time.Minute)

@@ -62,7 +62,7 @@ func pool(id string) ledger.Pool {
 		},
 		Learned:   learned(),
 		Recovery:  ledger.Recovery{Since: day, Reason: "restored"},
-		CreatedAt: day, Stamp: 11,
+		CreatedAt: day, Stamp: 11, DefinitionVersion: 12,
 	}
 }
 

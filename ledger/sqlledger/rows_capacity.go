@@ -40,6 +40,7 @@ type poolRow struct {
 	Created       int64  `gorm:"column:created_at"`
 	Deleted       int64  `gorm:"column:deleted_at"`
 	Stamp         int64  `gorm:"column:stamp;<-:create"`
+	Definition    int    `gorm:"column:definition_version"`
 }
 
 func (poolRow) TableName() string { return "pools" }
@@ -58,6 +59,7 @@ func poolToRow(p ledger.Pool) poolRow {
 		RecoveringAt: micros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Learned: packLearned(p.Learned),
 		Created: micros(p.CreatedAt), Deleted: micros(p.DeletedAt), Stamp: p.Stamp,
+		Definition: p.DefinitionVersion,
 	}
 }
 
@@ -76,6 +78,7 @@ func (r poolRow) value() (ledger.Pool, error) {
 		Learned:   learned,
 		Recovery:  ledger.Recovery{Since: moment(r.RecoveringAt), Reason: r.RecoveringWhy},
 		CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Stamp: r.Stamp, Version: r.Head.Version,
+		DefinitionVersion: r.Definition,
 	}, errors.Join(err, damaged)
 }
 

@@ -92,7 +92,7 @@ func (a *API) getPool(ctx context.Context, in *struct{ ByID }) (*One[contract.Po
 		if err != nil {
 			return err
 		}
-		out.ETag, out.Body = etag(p.Version), pool(p, r.Now())
+		out.ETag, out.Body = etag(p.DefinitionVersion), pool(p, r.Now())
 		return showPool(auth.From(ctx), r, &out.Body)
 	})
 	return out, err
@@ -109,7 +109,7 @@ func (a *API) patchPool(ctx context.Context, in *struct {
 		return nil, err
 	}
 	p, err := patchPool(ctx, a.Ledger, auth.From(ctx), contract.PlannedPool{PoolID: in.ID, Version: version, PoolPatch: in.Body})
-	return &One[contract.Pool]{ETag: etag(p.Version), Body: poolAt(a.Clock.Now())(p)}, err
+	return &One[contract.Pool]{ETag: etag(p.DefinitionVersion), Body: poolAt(a.Clock.Now())(p)}, err
 }
 
 // patchPool changes a pool as a patch says.
@@ -211,6 +211,6 @@ func pool(p ledger.Pool, now time.Time) contract.Pool {
 		MaxLeaseSeconds: int64(p.Timers.MaxLease / time.Second), CleaningSeconds: int64(p.Timers.Cleaning / time.Second),
 		NodeCPUs: p.NodeCPUs, NodeMemoryMiB: p.NodeMemoryMiB, OnlineShare: p.OnlineShare, BorrowIdle: p.BorrowIdle, Paused: p.Paused, Simulated: p.Simulated,
 		BootP50Seconds: p.Boot.P50().Seconds(), BootP95Seconds: p.Boot.P95().Seconds(), BootSamples: len(p.Boot.Seen),
-		BlockedUntil: p.AsksAgain(now).UTC(), Sources: states(p, now), CreatedAt: p.CreatedAt.UTC(), Version: p.Version,
+		BlockedUntil: p.AsksAgain(now).UTC(), Sources: states(p, now), CreatedAt: p.CreatedAt.UTC(), Version: p.DefinitionVersion,
 	}
 }
