@@ -67,7 +67,8 @@ func (c *Client) CreateKey(ctx context.Context, in contract.KeyCreate) (contract
 	return do[contract.KeyCreated](ctx, c, call{method: http.MethodPost, path: []string{"keys"}, body: in, unrepeatable: true})
 }
 
-// Keys lists keys without their secrets.
+// Keys lists keys without their secrets: those that work, and with Filter.All
+// those that ended, too.
 func (c *Client) Keys(ctx context.Context, f Filter) iter.Seq2[contract.Key, error] {
 	return list[contract.Key](ctx, c, f, "keys")
 }

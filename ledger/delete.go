@@ -264,7 +264,7 @@ func (u *unit) endUser(user User) {
 func (u *unit) endKeys(organizationID string, condition func(Key) bool) ([]string, error) {
 	var ended []string
 	for after := ""; ; {
-		page, err := u.tx.Keys(Scope{OrganizationID: organizationID}, Page{After: after, Limit: 500})
+		page, err := u.tx.Keys(Scope{OrganizationID: organizationID}, KeyFilter{}, Page{After: after, Limit: 500})
 		if err != nil {
 			return nil, fmt.Errorf("listing keys: %w", err)
 		}

@@ -16,7 +16,7 @@ func (l *Ledger) Bootstrap(ctx context.Context, organization string, limits quot
 	created := false
 	err := l.do(ctx, SystemActor("bootstrap"), func(u *unit) error {
 		created = false
-		existing, err := u.tx.Keys(Scope{All: true}, Page{Limit: 1})
+		existing, err := u.tx.Keys(Scope{All: true}, KeyFilter{}, Page{Limit: 1})
 		if err != nil {
 			return fmt.Errorf("looking for keys: %w", err)
 		}

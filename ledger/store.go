@@ -62,7 +62,7 @@ type Reader interface {
 	User(s Scope, id string) (User, error)
 	Users(s Scope, p Page) ([]User, error)
 	Key(s Scope, id string) (Key, error)
-	Keys(s Scope, p Page) ([]Key, error)
+	Keys(s Scope, f KeyFilter, p Page) ([]Key, error)
 	// OperatorKeys returns the keys of operators that are not revoked, of every
 	// organization, whether or not they expired or may still be used.
 	OperatorKeys() ([]Key, error)

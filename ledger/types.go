@@ -211,6 +211,11 @@ type Scope struct {
 	All            bool // the installation itself, or an operator
 }
 
+// KeyFilter narrows a list of keys.
+type KeyFilter struct {
+	ValidAt time.Time // only those that may be used at that time; zero: also those that ended
+}
+
 // Page asks for part of a list, ordered by creation.
 type Page struct {
 	After  string // the last id of the page before, empty for the first

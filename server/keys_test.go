@@ -56,6 +56,25 @@ func TestKeysDoNotLastForEverUnsaid(t *testing.T) {
 	require.Equal(t, begin.Add(time.Hour), set.key("brief", "viewer").ExpiresAt)
 }
 
+// A list of keys is of those that work, as every list is of what is live.
+func TestKeysThatEndedAreListedWhenAskedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	gone := w.key("gone", "viewer")
+	w.keep("brief", `{"name":"brief","kind":"person","role":"viewer","expires_in_seconds":60}`)
+	ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+gone.ID, "")
+	list := func(query string) (names []string) {
+		for _, k := range ask[contract.List[contract.Key]](w, "root", http.MethodGet, "/v1/keys"+query, "").Items {
+			names = append(names, k.Name)
+		}
+		return names
+	}
+	require.ElementsMatch(t, []string{"root", "brief"}, list(""))
+	w.clock.Advance(time.Minute)
+	require.ElementsMatch(t, []string{"root"}, list(""))
+	require.ElementsMatch(t, []string{"root", "brief", "gone"}, list("?all=true"))
+}
+
 // Ten keys of a key that may hold one GPU hold one together.
 func TestCapsAreSharedByWhatAKeyMakes(t *testing.T) {
 	t.Parallel()

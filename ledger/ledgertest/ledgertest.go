@@ -24,6 +24,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"every field can change":       everyFieldCanChange,
 		"what is missing is not found": whatIsMissingIsNotFound,
 		"an old version is refused":    anOldVersionIsRefused,
+		"ended keys are left out":      endedKeysAreLeftOut,
 		"a taken name is refused":      aTakenNameIsRefused,
 		"nonsense is refused":          nonsenseIsRefused,
 		"lists are filtered":           listsAreFiltered,

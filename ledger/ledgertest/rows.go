@@ -325,7 +325,7 @@ func newestFirst(w *world) {
 	var got []string
 	for after := ""; ; {
 		page := get(w, func(r ledger.Reader) ([]ledger.Key, error) {
-			return r.Keys(everything, ledger.Page{Limit: 1, Newest: true, After: after})
+			return r.Keys(everything, ledger.KeyFilter{}, ledger.Page{Limit: 1, Newest: true, After: after})
 		})
 		if len(page) == 0 {
 			break
@@ -334,6 +334,28 @@ func newestFirst(w *world) {
 		got = append(got, after)
 	}
 	require.Equal(w, []string{"key_d", "key_a", "key_c", "key_b"}, got)
+}
+
+// endedKeysAreLeftOut unless they are asked for: a key ends when it is revoked, and
+// at the instant at which it expires.
+func endedKeysAreLeftOut(w *world) {
+	ground(w)
+	made := func(id string, expires, revoked time.Time) ledger.Key {
+		k := key(id, "org_1")
+		k.ExpiresAt, k.RevokedAt = expires, revoked
+		return k
+	}
+	w.must(ledger.Change{Keys: []ledger.Key{
+		made("key_lasts", time.Time{}, time.Time{}), made("key_later", day.Add(time.Microsecond), time.Time{}),
+		made("key_now", day, time.Time{}), made("key_revoked", time.Time{}, day.Add(-time.Hour)),
+	}})
+	list := func(f ledger.KeyFilter) []string {
+		return names(get(w, func(r ledger.Reader) ([]ledger.Key, error) {
+			return r.Keys(everything, f, ledger.Page{})
+		}), func(k ledger.Key) string { return k.ID })
+	}
+	require.Equal(w, []string{"key_lasts", "key_later"}, list(ledger.KeyFilter{ValidAt: day}))
+	require.Subset(w, list(ledger.KeyFilter{}), []string{"key_lasts", "key_later", "key_now", "key_revoked"})
 }
 
 func answersAreStoredOnce(w *world) {

@@ -23,7 +23,7 @@ var scopedArguments = map[string][]any{
 	"User":          {"usr_1"},
 	"Users":         {ledger.Page{}},
 	"Key":           {"key_1"},
-	"Keys":          {ledger.Page{}},
+	"Keys":          {ledger.KeyFilter{}, ledger.Page{}},
 	"Reservation":   {"rsv_1"},
 	"Reservations":  {ledger.BookingFilter{}, ledger.Page{}},
 	"Allocation":    {"alc_1"},

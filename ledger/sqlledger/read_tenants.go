@@ -31,8 +31,11 @@ func (r *reader) Key(s ledger.Scope, id string) (ledger.Key, error) {
 	return one[keyRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading key "+id)
 }
 
-func (r *reader) Keys(s ledger.Scope, p ledger.Page) ([]ledger.Key, error) {
+func (r *reader) Keys(s ledger.Scope, f ledger.KeyFilter, p ledger.Page) ([]ledger.Key, error) {
 	db := scoped(r.query(), s, tenant)
+	if !f.ValidAt.IsZero() {
+		db = db.Where("revoked_at = 0 AND (expires_at = 0 OR expires_at > ?)", micros(f.ValidAt))
+	}
 	if p.Newest {
 		return list[keyRow](newest(db, "api_keys", p), "listing keys")
 	}

@@ -82,6 +82,7 @@ func checkCaps(b contract.KeyCreate) error {
 func (a *API) listKeys(ctx context.Context, in *struct {
 	Page
 	OfOrganization
+	All bool `query:"all" doc:"Also those that are revoked or expired. Without it, only those that work."`
 },
 ) (out *ListOut[contract.Key], err error) {
 	err = a.read(ctx, func(r ledger.Reader) error {
@@ -89,8 +90,12 @@ func (a *API) listKeys(ctx context.Context, in *struct {
 		if err != nil {
 			return err
 		}
+		f := ledger.KeyFilter{ValidAt: r.Now()}
+		if in.All {
+			f = ledger.KeyFilter{}
+		}
 		out, err = paged(in.Page, "key", func(p ledger.Page) ([]ledger.Key, error) {
-			return r.Keys(s, p)
+			return r.Keys(s, f, p)
 		}, func(k ledger.Key) string { return k.ID }, key)
 		return err
 	})

@@ -69,7 +69,7 @@ func (a *app) orgsDelete() *cobra.Command {
 				if err != nil {
 					return "", "", err
 				}
-				if k.OrganizationID == o.ID && k.RevokedAt.IsZero() {
+				if k.OrganizationID == o.ID {
 					keys++
 				}
 			}
@@ -92,7 +92,7 @@ func (a *app) usersDelete() *cobra.Command {
 				if err != nil {
 					return "", "", err
 				}
-				if k.UserID == u.ID && k.RevokedAt.IsZero() {
+				if k.UserID == u.ID {
 					names = append(names, k.Name)
 				}
 			}

@@ -54,7 +54,8 @@ var createdKey = view[contract.KeyCreated]{
 }
 
 func (a *app) key() *cobra.Command {
-	return group("key", "Make and revoke API keys", a.keyCreate(), all(a, "keys", keyView, (*client.Client).Keys), a.keyRevoke(), a.keyAdopt())
+	list, _ := live(a, "keys", keyView, (*client.Client).Keys, "also those that are revoked or expired")
+	return group("key", "Make and revoke API keys", a.keyCreate(), list, a.keyRevoke(), a.keyAdopt())
 }
 
 // keyFlags are what forewarm key create is told.

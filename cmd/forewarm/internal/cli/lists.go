@@ -21,19 +21,23 @@ func all[T any](a *app, noun string, v view[T], read func(*client.Client, contex
 	}
 }
 
-// some is the list command of things that end, which shows those that have not.
+// some is the list command of things in pools that end, which shows those that
+// have not.
 func some[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
-	var f client.Filter
-	var over bool
-	c := all(a, noun, v, read)
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		f.All = over
-		return runList(a, cmd, v, read, f)
-	}
-	c.Flags().BoolVar(&over, "all", false, "also those that are over")
+	c, f := live(a, noun, v, read, "also those that are over")
 	c.Flags().StringSliceVar(&f.State, "state", nil, "only those in any of these states")
 	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
 	return c
+}
+
+// live is the list command of things that end, which shows those that have not,
+// with the filter that its flags set; more says what --all adds.
+func live[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], more string) (*cobra.Command, *client.Filter) {
+	f := &client.Filter{}
+	c := all(a, noun, v, read)
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return runList(a, cmd, v, read, *f) }
+	c.Flags().BoolVar(&f.All, "all", false, more)
+	return c, f
 }
 
 func runList[T any](a *app, cmd *cobra.Command, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], f client.Filter) error {
