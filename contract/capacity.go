@@ -67,16 +67,16 @@ type PoolCreate struct {
 	MinNodes           int          `json:"min_nodes,omitempty" minimum:"0" maximum:"10000"`
 	MaxNodes           int          `json:"max_nodes" minimum:"1" maximum:"10000"`
 	WarmHoldSeconds    int64        `json:"warm_hold_seconds,omitempty" minimum:"1" maximum:"604800" default:"1200"`
-	IdleReleaseSeconds int64        `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" default:"600"`
+	IdleReleaseSeconds *int64       `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" default:"600" nullable:"false"`
 	MaxLeaseSeconds    int64        `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" default:"604800"`
 	CleaningSeconds    int64        `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Kept free on a node between two bookings."`
 	MaxCreates         int          `json:"max_creates,omitempty" minimum:"0" maximum:"100000" doc:"Nodes that may be asked for in the window and have not served anybody; 0: three for each of max_nodes, at least 10."`
-	CreateWindow       int64        `json:"create_window_seconds,omitempty" minimum:"0" maximum:"86400" doc:"0: ten minutes."`
+	CreateWindow       int64        `json:"create_window_seconds,omitempty" minimum:"1" maximum:"86400" default:"600"`
 	OnlineShare        int          `json:"online_share,omitempty" minimum:"0" maximum:"1000" doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`
 	BorrowIdle         bool         `json:"borrow_idle,omitempty" doc:"A workload may use what the other leaves free."`
 	Simulated          bool         `json:"simulated,omitempty"`
-	BootP50Seconds     float64      `json:"boot_p50_seconds,omitempty" minimum:"0" maximum:"86400" default:"120" doc:"What is believed before any boot was measured."`
-	BootP95Seconds     float64      `json:"boot_p95_seconds,omitempty" minimum:"0" maximum:"86400" default:"300"`
+	BootP50Seconds     float64      `json:"boot_p50_seconds,omitempty" exclusiveMinimum:"0" maximum:"86400" default:"120" doc:"What is believed before any boot was measured."`
+	BootP95Seconds     float64      `json:"boot_p95_seconds,omitempty" exclusiveMinimum:"0" maximum:"86400" default:"300"`
 }
 
 // PoolPatch changes what is not nil.
@@ -90,7 +90,7 @@ type PoolPatch struct {
 	MaxLeaseSeconds    *int64        `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" nullable:"false"`
 	CleaningSeconds    *int64        `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400" nullable:"false"`
 	MaxCreates         *int          `json:"max_creates,omitempty" minimum:"0" maximum:"100000" nullable:"false"`
-	CreateWindow       *int64        `json:"create_window_seconds,omitempty" minimum:"0" maximum:"86400" nullable:"false"`
+	CreateWindow       *int64        `json:"create_window_seconds,omitempty" minimum:"1" maximum:"86400" nullable:"false"`
 	NodeCPUs           *int          `json:"node_cpus,omitempty" minimum:"0" maximum:"65536" nullable:"false"`
 	NodeMemoryMiB      *int          `json:"node_memory_mib,omitempty" minimum:"0" maximum:"1073741824" nullable:"false"`
 	OnlineShare        *int          `json:"online_share,omitempty" minimum:"0" maximum:"1000" nullable:"false"`

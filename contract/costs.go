@@ -48,6 +48,6 @@ type PoolSource struct {
 	InstanceType      string  `json:"instance_type,omitempty" maxLength:"63"`
 	PricePerNodeHour  Money   `json:"price_per_node_hour"`
 	MinBillingSeconds int64   `json:"min_billing_seconds,omitempty" minimum:"0" maximum:"86400" doc:"The shortest time that is charged."`
-	BootP50Seconds    float64 `json:"boot_p50_seconds,omitempty" minimum:"0" maximum:"86400" default:"120" doc:"What is believed before any boot was measured."`
-	BootP95Seconds    float64 `json:"boot_p95_seconds,omitempty" minimum:"0" maximum:"86400" default:"300"`
+	BootP50Seconds    float64 `json:"boot_p50_seconds,omitempty" exclusiveMinimum:"0" maximum:"86400" default:"120" doc:"What is believed before any boot was measured."`
+	BootP95Seconds    float64 `json:"boot_p95_seconds,omitempty" exclusiveMinimum:"0" maximum:"86400" default:"300"`
 }

@@ -165,6 +165,40 @@ func TestWrongWindowsZonesAndRules(t *testing.T) {
 	})
 }
 
+// Zero never means the default: what is to be the default is left out. Where a
+// zero can be meant, it is taken as it stands.
+func TestZeroIsNoDefault(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	cases := map[string]bad{
+		"lease": {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"lease_seconds":0}`, pointer: "/lease_seconds"},
+		"planned lease": {path: "/v1/plans", pointer: "/request/lease_seconds",
+			body: `{"kind":"allocate","request":{"pool":"lab","gpus":1,"lease_seconds":0}}`},
+		"claim": {path: "/v1/reservations/rsv_0/claim", body: `{"lease_seconds":0}`, pointer: "/lease_seconds"},
+		"key":   {path: "/v1/keys", body: `{"name":"n","kind":"person","role":"viewer","expires_in_seconds":0}`, pointer: "/expires_in_seconds"},
+		"alternate": {path: "/v1/pools", pointer: "/alternates/0/boot_p50_seconds", body: strings.Replace(poolBody, `"simulated":true`,
+			`"alternates":[{"provisioner":"b","price_per_node_hour":{"amount":"1","currency":"USD"},"boot_p50_seconds":0}]`, 1)},
+	}
+	for _, field := range []string{"warm_hold_seconds", "max_lease_seconds", "create_window_seconds", "boot_p50_seconds", "boot_p95_seconds"} {
+		cases["pool "+field] = bad{path: "/v1/pools", body: strings.Replace(poolBody, `"simulated"`, `"`+field+`":0,"simulated"`, 1), pointer: "/" + field}
+	}
+	for name, c := range cases {
+		c.code = contract.CodeValidationFailed
+		cases[name] = c
+	}
+	w.refuseAll(cases)
+	p := w.refuse("root", http.MethodPatch, "/v1/pools/lab", `{"create_window_seconds":0}`, "If-Match", `"1"`)
+	require.Equal(t, "create_window_seconds must be at least 1 s", p.Detail)
+
+	prompt := strings.Replace(poolBody, `"lab"`, `"prompt"`, 1)
+	made := ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools", strings.Replace(prompt, `"simulated"`, `"idle_release_seconds":0,"simulated"`, 1))
+	require.Zero(t, made.IdleReleaseSeconds)
+	usual := ask[contract.Pool](w, "root", http.MethodGet, "/v1/pools/lab", "")
+	require.EqualValues(t, 600, usual.IdleReleaseSeconds)
+	require.EqualValues(t, 600, usual.CreateWindow)
+}
+
 func TestWrongForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

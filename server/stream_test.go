@@ -159,7 +159,7 @@ func TestTheSDK(t *testing.T) {
 	c, ctx := w.client("root"), t.Context()
 	p, err := c.CreatePool(ctx, contract.PoolCreate{Name: "lab", Provisioner: "sim", Model: "a100-80g", GPUsPerNode: 4, GPUMemoryMiB: 81920,
 		PricePerNodeHour: contract.Money{Amount: "8.4", Currency: contract.Currency}, MaxNodes: 2, WarmHoldSeconds: 1200,
-		IdleReleaseSeconds: 600, MaxLeaseSeconds: 86400, BootP50Seconds: 60, BootP95Seconds: 120})
+		MaxLeaseSeconds: 86400, BootP50Seconds: 60, BootP95Seconds: 120})
 	require.NoError(t, err)
 	again, err := c.Pool(ctx, "lab")
 	require.NoError(t, err)

@@ -35,11 +35,11 @@ func (a *API) createPool(ctx context.Context, in *struct {
 		PerNode: b.GPUsPerNode, MemoryMiB: b.GPUMemoryMiB, Price: micro(b.PricePerNodeHour),
 		MinBilling: seconds(b.MinBillingSeconds), Alternates: alternates(b.Alternates),
 		MinNodes: b.MinNodes, MaxNodes: b.MaxNodes, Simulated: b.Simulated,
-		Timers: gpu.Timers{WarmHold: seconds(b.WarmHoldSeconds), IdleRelease: seconds(b.IdleReleaseSeconds), MaxLease: seconds(b.MaxLeaseSeconds),
-			Cleaning: seconds(b.CleaningSeconds)},
+		Timers:   gpu.Timers{WarmHold: seconds(b.WarmHoldSeconds), MaxLease: seconds(b.MaxLeaseSeconds), Cleaning: seconds(b.CleaningSeconds)},
 		NodeCPUs: b.NodeCPUs, NodeMemoryMiB: b.NodeMemoryMiB, OnlineShare: b.OnlineShare, BorrowIdle: b.BorrowIdle,
 		MaxCreates: b.MaxCreates, CreateWindow: seconds(b.CreateWindow),
 	}
+	setSeconds(&def.Timers.IdleRelease, b.IdleReleaseSeconds)
 	prior := plan.BootTimes{Prior50: fraction(b.BootP50Seconds), Prior95: fraction(b.BootP95Seconds)}
 	out, err := once(ctx, a, "POST /v1/pools", in.Idempotency, b, func(ctx context.Context) (int, contract.Pool, error) {
 		p, err := a.Ledger.CreatePool(ctx, auth.From(ctx), def, prior)

@@ -120,8 +120,8 @@ func (a *app) pools() *cobra.Command {
 
 func (a *app) poolsCreate() *cobra.Command {
 	var in contract.PoolCreate
-	var hold, lease span
-	var idle, cleaning, creating duration
+	var hold, lease, creating span
+	var idle, cleaning duration
 	var memory float64
 	var price string
 	c := &cobra.Command{
@@ -134,7 +134,8 @@ func (a *app) poolsCreate() *cobra.Command {
 				return usagef("forewarm pools create --help", "--memory %v is not a number of GiB from 1 to 16384", memory)
 			}
 			in.Name, in.GPUMemoryMiB, in.PricePerNodeHour = args[0], int(math.Round(memory*1024)), dollars(price)
-			in.WarmHoldSeconds, in.IdleReleaseSeconds, in.MaxLeaseSeconds = hold.seconds(), idle.seconds(), lease.seconds()
+			in.WarmHoldSeconds, in.MaxLeaseSeconds = hold.seconds(), lease.seconds()
+			set(cmd, "idle-release", &in.IdleReleaseSeconds, idle.seconds())
 			in.CleaningSeconds, in.CreateWindow = cleaning.seconds(), creating.seconds()
 			api, err := a.client()
 			if err != nil {
@@ -174,8 +175,8 @@ func (a *app) poolsCreate() *cobra.Command {
 func (a *app) poolsEdit() *cobra.Command {
 	var minNodes, maxNodes, cpus, memory, share, creates int
 	var price string
-	var hold, lease span
-	var idle, cleaning, creating duration
+	var hold, lease, creating span
+	var idle, cleaning duration
 	var paused, borrow, force bool
 	c := &cobra.Command{
 		Use: "edit POOL", Short: "Change a pool (operators)", Args: named("POOL"),
@@ -211,7 +212,7 @@ func (a *app) poolsEdit() *cobra.Command {
 	f.Var(&lease, "max-lease", "longest lease")
 	f.Var(&cleaning, "cleaning", "kept free on a node between two bookings")
 	f.IntVar(&creates, "max-creates", 0, "nodes that may be asked for in --create-window and have not served anybody; 0: three for each node, at least 10")
-	f.Var(&creating, "create-window", "see --max-creates; 0: 10m")
+	f.Var(&creating, "create-window", "see --max-creates")
 	f.IntVar(&cpus, "node-cpus", 0, "CPUs of one node")
 	f.IntVar(&memory, "node-memory-mib", 0, "memory of one node")
 	f.IntVar(&share, "online-share", 0, "thousandths of the GPUs for online work, the rest for batch; 0: not split")
