@@ -154,20 +154,3 @@ func FuzzRedactTwice(f *testing.F) {
 		}
 	})
 }
-
-// BenchmarkRedact measures lines a second of a training log with a secret in every twentieth.
-func BenchmarkRedact(b *testing.B) {
-	r := scrubber(b, redact.Config{})
-	lines := make([]string, 0, 20)
-	for i := range 19 {
-		lines = append(lines, fmt.Sprintf("2026-07-01T09:00:%02dZ INFO epoch %d/90 step %d of 48000 loss=0.%d lr=1e-4 tokens/s=18234.5 mem 71.2GiB", i, i, i*97, 1000+i))
-	}
-	lines = append(lines, "export WANDB_API_KEY=hunter2hunter2 for /home/alice/run.py on 10.0.0.7")
-	stream := r.NewStream()
-	for b.Loop() {
-		for _, line := range lines {
-			stream.Redact(line)
-		}
-	}
-	b.ReportMetric(float64(b.N*len(lines))/b.Elapsed().Seconds(), "lines/s")
-}

@@ -16,6 +16,9 @@ var ansi = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]` +
 	`|(?:\x1b[\]PX^_]|[\x{9d}\x{90}\x{98}\x{9e}\x{9f}])[^\x07\x1b\x{9c}]*(?:\x07|\x1b\\|\x{9c})` +
 	`|\x1b[ -/]*[0-~]`)
 
+// terminal are the bytes that begin terminal sequences and the characters of these: two of ASCII, and what C1 begins with.
+var terminal = setOf("\x07\x1b\xc2")
+
 // controls are the characters that begin and end terminal sequences.
 var controls = regexp.MustCompile(`[\x07\x1b\x{80}-\x{9f}]+`)
 
@@ -23,12 +26,18 @@ var controls = regexp.MustCompile(`[\x07\x1b\x{80}-\x{9f}]+`)
 // leaves terminal sequences, because what a terminal would take for the end of
 // one may be the start of a secret: both readings have to be looked at.
 func plain(line string) string {
-	return strings.Map(func(r rune) rune {
-		if r == 0x07 || r == 0x1b || r >= 0x80 && r <= 0x9f {
-			return r
-		}
-		return plainRune(r)
-	}, strings.ToValidUTF8(line, ""))
+	if ascii(line) {
+		return line
+	}
+	return strings.Map(keepTerminal, strings.ToValidUTF8(line, ""))
+}
+
+// keepTerminal is plainRune that leaves what terminal sequences begin and end with.
+func keepTerminal(r rune) rune {
+	if r == 0x07 || r == 0x1b || r >= 0x80 && r <= 0x9f {
+		return r
+	}
+	return plainRune(r)
 }
 
 // finish removes the terminal sequences, and makes all spaces alike.
@@ -36,6 +45,9 @@ func finish(text string) string { return strings.TrimSpace(tidy(text)) }
 
 // tidy is finish for a piece of a line, whose spaces at its ends count.
 func tidy(text string) string {
+	if ascii(text) {
+		return text
+	}
 	text = controls.ReplaceAllString(ansi.ReplaceAllString(text, ""), "")
 	return strings.ReplaceAll(text, weakSpace, " ")
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -113,27 +114,32 @@ func class(b byte) int {
 	return 0
 }
 
-// packed matches text that may be encoded.
-var packed = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}={0,6}`)
-
 // short matches what may be a password in base64 or hex: few other words are text when decoded.
 var short = regexp.MustCompile(`(?:^|[\s"'=:])([A-Za-z0-9+/]{6,31}={1,2}|[A-Za-z0-9+/]{8,32}|[0-9a-f]{12,32})(?:$|[\s"',;|])`)
 
 // shortly returns the words that decode to printable text: padded base64, base64 of mixed letters, and hex.
 func shortly(text string) []span {
+	if !shortlyCoded(text) {
+		return nil
+	}
 	var found []span
 	for _, m := range short.FindAllStringSubmatchIndex(text, -1) {
-		word := text[m[2]:m[3]]
-		b, err := base64.StdEncoding.DecodeString(word)
-		mixed := strings.HasSuffix(word, "=") || share(word) > 0.2
-		if h, failed := hex.DecodeString(word); failed == nil && len(h) >= 6 && strings.ContainsAny(word, "abcdef") {
-			b, err, mixed = h, nil, true
-		}
-		if err == nil && mixed && printable(b) {
+		if shortCode(text[m[2]:m[3]]) {
 			found = append(found, span{from: m[2], to: m[3], name: "encoded"})
 		}
 	}
 	return found
+}
+
+func shortCode(word string) bool {
+	if h, err := hex.DecodeString(word); err == nil && len(h) >= 6 && strings.ContainsAny(word, "abcdef") {
+		return printable(h)
+	}
+	if len(word)%4 != 0 || !strings.HasSuffix(word, "=") && share(word) <= 0.2 {
+		return false
+	}
+	b, err := base64.StdEncoding.DecodeString(word)
+	return err == nil && printable(b)
 }
 
 func printable(b []byte) bool {
@@ -148,21 +154,28 @@ func printable(b []byte) bool {
 // encoded returns words that decode to text with a secret in it.
 func (r *Redactor) encoded(text string) []span {
 	found := shortly(text)
-	for _, m := range packed.FindAllStringIndex(text, -1) {
-		for _, inner := range decodings(text[m[0]:m[1]]) {
-			if r.secretIn(inner) {
-				found = append(found, span{from: m[0], to: m[1], name: "encoded"})
-				break
-			}
+	for _, m := range packed(text) {
+		if slices.ContainsFunc(decodings(text[m[0]:m[1]]), r.secretIn) {
+			found = append(found, span{from: m[0], to: m[1], name: "encoded"})
 		}
 	}
 	return found
 }
 
+// packed returns the places of text that may be encoded, with its padding: [A-Za-z0-9+/_-]{16,}={0,6}
+func packed(text string) (places [][]int) {
+	for from, to := range inPacked.runs(text, 16) {
+		for padding := 0; padding < 6 && to < len(text) && text[to] == '='; padding++ {
+			to++
+		}
+		places = append(places, []int{from, to})
+	}
+	return places
+}
+
 func (r *Redactor) secretIn(text string) bool {
-	lower := strings.ToLower(text)
-	for _, d := range r.detectors {
-		if d.name != "random" && len(d.find(text, lower)) > 0 {
+	for s := range r.seen(text) {
+		if s.name != "random" {
 			return true
 		}
 	}

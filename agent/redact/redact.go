@@ -16,6 +16,7 @@ package redact
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -68,6 +69,8 @@ type Config struct {
 // Redactor cuts secrets out of lines. It is safe for concurrent use.
 type Redactor struct {
 	detectors []detector
+	index     index          // of the words that the detectors need
+	groups    [][]int        // of words that each detector needs
 	marks     *regexp.Regexp // of what was cut out
 	maxLine   int
 }
@@ -97,6 +100,10 @@ func New(c Config) (*Redactor, error) {
 		}
 		r.detectors = append(r.detectors, detector{name: "word", re: regexp.MustCompile(`(?i)` + regexp.QuoteMeta(w))})
 	}
+	for _, d := range r.detectors {
+		r.groups = append(r.groups, r.index.add(d.need))
+	}
+	r.index.build()
 	r.marks = regexp.MustCompile(`\[redacted:(?:` + strings.Join(append(Names(), "custom", "word", "encoded", "line"), "|") + `)\]`)
 	return r, nil
 }
@@ -141,13 +148,21 @@ func (r *Redactor) pass(text string) (string, Count) {
 		out.WriteString(tidy(clean))
 		count.Add(found)
 	}
-	for _, m := range r.marks.FindAllStringIndex(text, -1) {
+	for _, m := range r.marksIn(text) {
 		between(text[at:m[0]])
 		out.WriteString(text[m[0]:m[1]])
 		at = m[1]
 	}
 	between(text[at:])
 	return truncate(strings.TrimSpace(out.String()), r.maxLine), count
+}
+
+// marksIn returns where the marks of earlier passes are.
+func (r *Redactor) marksIn(text string) [][]int {
+	if !strings.Contains(text, "[redacted:") {
+		return nil
+	}
+	return r.marks.FindAllStringIndex(text, -1)
 }
 
 // bound cuts a line that is too long to look at, at a space, so that no half of
@@ -188,17 +203,31 @@ type span struct {
 func (r *Redactor) find(base string) []span {
 	var found []span
 	for _, v := range views(base) {
-		lower := strings.ToLower(v.text)
-		for _, d := range r.detectors {
-			for _, s := range d.find(v.text, lower) {
-				found = append(found, span{from: v.from[s.from], to: v.to[s.to-1], name: d.name})
-			}
+		for s := range r.seen(v.text) {
+			found = append(found, v.origin(s))
 		}
 		for _, s := range r.encoded(v.text) {
-			found = append(found, span{from: v.from[s.from], to: v.to[s.to-1], name: s.name})
+			found = append(found, v.origin(s))
 		}
 	}
 	return found
+}
+
+// seen yields what the detectors see in a text, the first detector's first.
+func (r *Redactor) seen(text string) iter.Seq[span] {
+	return func(yield func(span) bool) {
+		words := r.index.find(fold(text))
+		for i, d := range r.detectors {
+			if !words.all(r.groups[i]) {
+				continue
+			}
+			for _, s := range d.find(text) {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // cut replaces the spans in text. Spans that overlap become one, which is named

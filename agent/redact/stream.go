@@ -3,6 +3,7 @@ package redact
 import (
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // hidden is the most lines that one secret may span: a key of 16384 bits has 200.
@@ -92,26 +93,24 @@ func (s *Stream) belongs(text string, indent int) string {
 
 // opens notes that the line begins what spans lines.
 func (s *Stream) opens(text string, indent int) {
-	switch lower := strings.ToLower(text); {
-	case pemBegins.MatchString(text) && !pemEnds.MatchString(text):
+	switch {
+	case strings.Contains(text, "BEGIN") && pemBegins.MatchString(text) && !pemEnds.MatchString(text):
 		s.open = unfinished{kind: pemSpan, left: hidden}
-	case pemBody.MatchString(text):
+	case strings.LastIndexFunc(text, notBase64) < len(text)-60 && pemBody.MatchString(text):
 		s.open = unfinished{kind: pemTail, left: hidden}
-	case !secretWordIn(lower):
-	case opensBlock.MatchString(text):
+	case !namesSecret(text):
+	case strings.ContainsAny(text[max(0, len(text)-3):], "|>") && opensBlock.MatchString(text):
 		s.open = unfinished{kind: block, left: hidden, indent: indent}
 	case opensTable.MatchString(text):
 		s.open = unfinished{kind: columns, left: 1}
-	case opensNext.MatchString(text) && !countName.MatchString(text):
+	case endsIn(text, `=:\sS`) && opensNext.MatchString(text) && !countName.MatchString(text):
 		s.open = unfinished{kind: next, left: 1}
 	}
 }
 
-func secretWordIn(lower string) bool {
-	for _, w := range secretWords {
-		if strings.Contains(lower, w) {
-			return true
-		}
-	}
-	return false
+// endsIn reports whether the last byte of a text is one of the characters.
+func endsIn(text, characters string) bool {
+	return text != "" && strings.IndexByte(characters, text[len(text)-1]) >= 0
 }
+
+func notBase64(r rune) bool { return r > unicode.MaxASCII || !inShort.has(byte(r)) }

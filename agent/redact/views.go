@@ -9,7 +9,7 @@ import (
 )
 
 // view is a reading of the base text. Byte i of text was made from the bytes
-// from[i] to to[i] of the base text.
+// from[i] to to[i] of the base text; without these, it is the base text.
 type view struct {
 	text     string
 	from, to []int
@@ -17,9 +17,9 @@ type view struct {
 
 // views returns the readings that differ from each other.
 func views(base string) []view {
-	whole := identityView(base)
+	whole := view{text: base}
 	all := readings(whole.replace(sequences).replace(orphans))
-	if controls.MatchString(base) {
+	if !ascii(base) && controls.MatchString(base) {
 		all = append(all, readings(whole.replace(orphans))...)
 	}
 	return all
@@ -37,34 +37,63 @@ func readings(first view) []view {
 	return all
 }
 
-func identityView(base string) view {
-	v := view{text: base, from: make([]int, len(base)), to: make([]int, len(base))}
-	for i := range len(base) {
+// traced returns the view with the places that its bytes were made from.
+func (v view) traced() view {
+	if v.from != nil {
+		return v
+	}
+	v.from, v.to = make([]int, len(v.text)), make([]int, len(v.text))
+	for i := range len(v.text) {
 		v.from[i], v.to[i] = i, i+1
 	}
 	return v
 }
 
+// origin returns what part of the base text a span of the view was made from.
+func (v view) origin(s span) span {
+	if v.from != nil {
+		s.from, s.to = v.from[s.from], v.to[s.to-1]
+	}
+	return s
+}
+
 // rewrite replaces each match of re by what with returns for it; an empty result
 // takes the match out.
 type rewrite struct {
-	re   *regexp.Regexp
-	with func(match string) string
+	begins *set           // the bytes that matches begin with
+	re     *regexp.Regexp // at the beginning of a text
+	with   func(match string) string
 }
 
-var spaces = rewrite{regexp.MustCompile(weakSpace), func(string) string { return " " }}
+// matches returns the places of all matches.
+func (w rewrite) matches(text string) [][]int {
+	var all [][]int
+	for i := 0; i < len(text); i++ {
+		if !w.begins.has(text[i]) {
+			continue
+		}
+		if m := w.re.FindStringIndex(text[i:]); m != nil {
+			all = append(all, []int{i, i + m[1]})
+			i += m[1] - 1
+		}
+	}
+	return all
+}
+
+var spaces = rewrite{setOf(weakSpace[:1]), atStart(weakSpace), func(string) string { return " " }}
 
 // sequences and orphans take out terminal sequences and the control characters
 // that are left.
 var (
-	sequences = rewrite{ansi, func(string) string { return "" }}
-	orphans   = rewrite{controls, func(string) string { return "" }}
+	sequences = rewrite{terminal, atStart(ansi.String()), func(string) string { return "" }}
+	orphans   = rewrite{terminal, atStart(controls.String()), func(string) string { return "" }}
 )
 
 // escapes are the ways to write a character by its number: URL, C and JSON
 // strings, and HTML; and terminal sequences that are written so.
 var escapes = rewrite{
-	regexp.MustCompile(`(?:\\x1[bB]|\\u001[bB]|\\033|\\e)\[[0-9;]*[A-Za-z]|%[0-9A-Fa-f]{2}|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[0-3][0-7]{2}|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[a-z]{2,6});`),
+	setOf(`\%&`),
+	atStart(`(?:\\x1[bB]|\\u001[bB]|\\033|\\e)\[[0-9;]*[A-Za-z]|%[0-9A-Fa-f]{2}|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[0-3][0-7]{2}|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[a-z]{2,6});`),
 	unescape,
 }
 
@@ -72,7 +101,8 @@ var escapes = rewrite{
 // joins two strings between them, escapes of line ends, mark-up tags and unusual
 // spaces.
 var joints = rewrite{
-	regexp.MustCompile("[\"'`]\\s*[+.&,]?\\s*[\"'`]|\\\\[nrt]|[\"'`\\\\]|</?[A-Za-z][^<>]{0,40}>|" + weakSpace),
+	setOf("\"'`\\<" + weakSpace[:1]),
+	atStart("[\"'`]\\s*[+.&,]?\\s*[\"'`]|\\\\[nrt]|[\"'`\\\\]|</?[A-Za-z][^<>]{0,40}>|" + weakSpace),
 	func(string) string { return "" },
 }
 
@@ -105,10 +135,11 @@ func character(digits string, base int) string {
 
 // replace returns the view with every match rewritten.
 func (v view) replace(w rewrite) view {
-	matches := w.re.FindAllStringIndex(v.text, -1)
+	matches := w.matches(v.text)
 	if matches == nil {
 		return v
 	}
+	v = v.traced()
 	var out view
 	var text strings.Builder
 	at := 0
