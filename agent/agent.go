@@ -62,9 +62,6 @@ type Config struct {
 	Secret  []byte          // of the names under which forecasts are sent; without one, none is
 }
 
-// maxLines is how many log lines are kept for the model between two steps.
-const maxLines = 200
-
 // maxLogs is how many logs are told apart, so that a secret that spans lines of
 // one is found between the lines of others.
 const maxLogs = 1000
@@ -79,7 +76,7 @@ type Agent struct {
 	mu     sync.Mutex     // never held while a model or the control plane is waited for
 	seen   map[string]job // jobs counted lately and those that run, by id
 	newest time.Time      // of the jobs seen
-	lines  []redact.Scrubbed
+	lines  []redact.Scrubbed         // the newest, as many as a question can hold
 	logs   map[string]*redact.Stream // by the source of the lines
 	asked  time.Time                 // when the model was given lines last
 	late   int                       // rows older than what was counted already
@@ -115,11 +112,7 @@ func (a *Agent) Handle(_ context.Context, items []source.Item) error {
 	for _, r := range jobs {
 		a.learn(now, *r)
 	}
-	for _, item := range items {
-		if item.Line != nil {
-			a.note(*item.Line)
-		}
-	}
+	a.note(items)
 	a.forget()
 	if err := a.save(); err != nil {
 		return err
@@ -200,23 +193,46 @@ func ended(r history.Record, known bool, now time.Time) (time.Time, bool) {
 	}
 }
 
-// note keeps a log line, without its secrets, for the model; not one about what
-// Forewarm itself does.
-func (a *Agent) note(raw source.Line) {
-	if history.IsOwnLine(raw.Text) {
-		return // or the agent would take its own acts for evidence
+// note keeps the newest log lines, without their secrets, for the model; none about what Forewarm itself does. Lines that
+// no question can hold are only looked at for secrets that go on in the next line: logs grow faster than models read.
+func (a *Agent) note(items []source.Item) {
+	room := a.cfg.Predict.MaxLines()
+	if room == 0 {
+		return
 	}
-	if len(a.logs) >= maxLogs && a.logs[raw.Source] == nil {
-		clear(a.logs)
+	lines := foreign(items)
+	for i, raw := range lines {
+		stream := a.stream(raw.Source)
+		if i < len(lines)-room {
+			stream.Skip(raw.Text)
+			continue
+		}
+		line, _ := stream.Redact(raw.Text)
+		a.lines = append(a.lines, line)
 	}
-	if a.logs[raw.Source] == nil {
-		a.logs[raw.Source] = a.cfg.Scrub.NewStream()
+	a.lines = a.lines[max(0, len(a.lines)-room):]
+}
+
+// foreign are the log lines among the items that the agent or Forewarm did not cause, or the agent would take its own acts for
+// evidence.
+func foreign(items []source.Item) (lines []source.Line) {
+	for _, item := range items {
+		if item.Line != nil && !history.IsOwnLine(item.Line.Text) {
+			lines = append(lines, *item.Line)
+		}
 	}
-	line, _ := a.logs[raw.Source].Redact(raw.Text)
-	a.lines = append(a.lines, line)
-	if over := len(a.lines) - maxLines; over > 0 {
-		a.lines = a.lines[over:]
+	return lines
+}
+
+// stream is what redacts the lines of one source.
+func (a *Agent) stream(name string) *redact.Stream {
+	if a.logs[name] == nil {
+		if len(a.logs) >= maxLogs {
+			clear(a.logs)
+		}
+		a.logs[name] = a.cfg.Scrub.NewStream()
 	}
+	return a.logs[name]
 }
 
 // Report tells what one step did.

@@ -15,6 +15,14 @@ type Question struct {
 	forecaster *Forecaster
 }
 
+// MaxLines is how many log lines a Question can hold: none without a model.
+func (p *Predictor) MaxLines() int {
+	if p.forecaster == nil {
+		return 0
+	}
+	return p.forecaster.cfg.MaxLines
+}
+
 // Answer is what a model said to a Question. The zero value is that of nobody who was asked.
 type Answer struct {
 	asked    question

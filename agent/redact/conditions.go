@@ -100,6 +100,9 @@ func colonsOfIPv6(text string) bool {
 	return strings.Contains(text, "::") || strings.Count(text, ":") >= 7
 }
 
+// headOfSyslog is the condition of a priority or a month at the beginning.
+func headOfSyslog(text string) bool { return text != "" && (text[0] == '<' || class(text[0]) == 1) }
+
 // fields is the condition that a word has five fields with colons between them.
 func fields(text string) bool {
 	for from, to := range inField.runs(text, 9) {

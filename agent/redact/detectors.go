@@ -148,7 +148,7 @@ var lastRules = []detector{
 	re("user", `\buser|\blogin|\bowner|\buid|\blogname|\baccount|\brunas|\brun_as & =|:`, `(?i)\b(?:user(?:name|id)?|login|owner|uid|logname|account_?name|run_?as)["']?\s*[=:]\s*["']?([A-Za-z0-9_.@$\\-]+(?:\([^)]*\))?)`).atWords(),
 	{name: "user", need: needs(`\bfor user\b|\bby user\b|\binvalid user\b|\bfrom user\b`), keep: noName, re: regexp.MustCompile(`(?i)\b(?:for|by|invalid|from) user\s+([A-Za-z0-9_.-]+)`)},
 	re("host", `\bhost|\bnode|\bserver|\bmachine|\bworker|\bfqdn & =|:`, `(?i)\b(?:host(?:name)?|node(?:name|list)?|server|machine|worker|fqdn)["']?\s*[=:]\s*["']?([A-Za-z0-9_.\[\],-]+)`).atWords(),
-	re("host", ":", `^(?:<[0-9]+>)?[A-Z][a-z]{2}\s+[0-9]{1,2}\s[0-9:]{8}\s+([A-Za-z0-9._-]+)`),
+	re("host", "", `^(?:<[0-9]+>)?[A-Z][a-z]{2}\s+[0-9]{1,2}\s[0-9:]{8}\s+([A-Za-z0-9._-]+)`).when(headOfSyslog),
 	domain,
 	re("host", `\bip-`, `\bip-[0-9]{1,3}(?:-[0-9]{1,3}){3}\b`).atWords(),
 	{name: "uuid", can: shapes("xxxxxxxx-xxxx-"), re: regexp.MustCompile(`(?i)(?:\b(?:job|run|task|trial|batch|trace)(?:[ _-]?id)?["']?[=: #]{1,2}["']?)?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})`), keep: introduced},

@@ -131,13 +131,9 @@ func sameInEachView(r *Redactor, line string) error {
 
 func (r *Redactor) sameIn(text string) error {
 	words := r.index.find(fold(text))
-	for i, d := range r.detectors {
-		var got []span
-		if words.all(r.groups[i]) {
-			got = d.find(text)
-		}
-		if want := d.unconditional().find(text); !slices.Equal(got, want) {
-			return fmt.Errorf("%s %s: %v, want %v", d.name, d.re, got, want)
+	for i := range r.detectors {
+		if err := r.sameFor(i, text, words); err != nil {
+			return err
 		}
 	}
 	if got, want := shortly(text), shortlyAnywhere(text); !slices.Equal(got, want) {
@@ -147,6 +143,19 @@ func (r *Redactor) sameIn(text string) error {
 		return fmt.Errorf("packed: %v, want %v", got, want)
 	}
 	return sameOpening(text)
+}
+
+// sameFor checks that the conditions of a rule change nothing about a text.
+func (r *Redactor) sameFor(rule int, text string, words found) error {
+	d := r.detectors[rule]
+	var got []span
+	if words.all(r.groups[rule]) {
+		got = d.find(text)
+	}
+	if want := d.unconditional().find(text); !slices.Equal(got, want) {
+		return fmt.Errorf("%s %s: %v, want %v", d.name, d.re, got, want)
+	}
+	return nil
 }
 
 var packedAnywhere = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}={0,6}`)

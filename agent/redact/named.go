@@ -80,7 +80,7 @@ var languageRules = []detector{
 	re("credentials", `\bsetenv\b|\benv\b|\bset\b & password|passwd|secret|token|key`, `(?i)\b(?:setenv|ENV|set -x|set)\s+[A-Za-z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|KEY|_password)\s+["']?(\S+)`).atWords(),
 	re("credentials", `secret|password|api_key & =|default|value & "|'`, `(?i)[A-Za-z0-9_-]*(?:secret_access_key|password|api_key|secret)["']?\s*(?:\{?\s*(?:default|value)|\)?\s*=\s*(?:String::from|str|f|r)?)\s*[=(]*\s*["']([^"']+)`),
 	re("credentials", "accesskey|access_key & secret", `(?i)secret_?access_?key["']?\s+["']?(\S+)`),
-	re("credentials", "password>", `(?i)>?password>?<?[^<>=]*>(?:<[A-Za-z]+>)?([^<]+)<`),
+	re("credentials", "password & > & <", `(?i)>?password>?<?[^<>=]*>(?:<[A-Za-z]+>)?([^<]+)<`),
 	re("credentials", `value=" & key="|name="`, `(?i)(?:key|name)="[^"]*(?:pass|secret|token|key)[^"]*"\s+value="([^"]+)"`),
 	re("credentials", "define(", `(?i)define\(\s*["'][^"']*(?:pass|secret|token|key)[^"']*["']\s*,\s*["']([^"']+)`),
 	re("hash", "$", `\$(?:apr1|[0-9][a-z]?|argon2[id]*|y|scrypt|pbkdf2[^$]*)\$([^\s:"']+)`),

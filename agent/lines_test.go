@@ -1,0 +1,92 @@
+package agent_test
+
+import (
+	"fmt"
+	"math/rand"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/agent"
+	"github.com/forewarm/forewarm/agent/llm"
+	"github.com/forewarm/forewarm/agent/llm/scripted"
+	"github.com/forewarm/forewarm/agent/predict"
+	"github.com/forewarm/forewarm/agent/source"
+	"github.com/forewarm/forewarm/core/forecast"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/internal/clock"
+)
+
+// newReader returns an agent whose model is given five lines at most, and what the model was asked.
+func newReader(t testing.TB) (bench, *[]string) {
+	t.Helper()
+	asked := &[]string{}
+	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"}, &http.Client{Transport: memory{&scripted.Server{
+		Say: func(user string) string {
+			*asked = append(*asked, user)
+			return `{"records":[]}`
+		},
+	}}})
+	require.NoError(t, err)
+	budget, err := llm.NewBudget(llm.BudgetConfig{Caps: llm.Caps{Calls: 9, Tokens: 1e6, Cost: gpu.USD}}, llm.BudgetState{}, clock.NewManual(today))
+	require.NoError(t, err)
+	model, err := predict.NewForecaster(predict.ForecasterConfig{Name: "m", MaxLines: 5}, client, budget, rand.New(rand.NewSource(1)))
+	require.NoError(t, err)
+	return newBench(t, func(c *agent.Config) {
+		c.Predict, err = predict.New(predict.Config{
+			Series: forecast.Config{Period: 24 * time.Hour, Bin: width, Window: width}, Window: width, Horizon: 5 * width, MaxGPUs: 16,
+		}, model)
+		require.NoError(t, err)
+	}), asked
+}
+
+// logged are lines of one log.
+func logged(texts ...string) (items []source.Item) {
+	for _, text := range texts {
+		items = append(items, source.Item{Line: &source.Line{Source: "train.log", Text: text}})
+	}
+	return items
+}
+
+func numbered(from, to int) (texts []string) {
+	for i := from; i < to; i++ {
+		texts = append(texts, fmt.Sprintf("2026-07-01T09:00:00Z INFO line %d of the log", i))
+	}
+	return texts
+}
+
+// The model gets the newest lines, of whichever batch, each without its secrets: also those of a secret that began in a line
+// that was not kept.
+func TestTheModelGetsTheNewestLines(t *testing.T) {
+	t.Parallel()
+	b, asked := newReader(t)
+	b.handle(t, logged(numbered(0, 1000)...)...)
+	b.handle(t, logged("-----BEGIN RSA PRIVATE KEY-----")...)
+	b.handle(t, logged(append([]string{"MIIEow", "c2Vjb25k", "dGhpcmQ", "Zm91cnRo", "ZmlmdGg", "-----END RSA PRIVATE KEY-----"}, numbered(1000, 1003)...)...)...)
+	b.handle(t, logged("mail bob.smith@example.com")...)
+	b.clock.Set(today.Add(time.Hour))
+	_, err := b.Step(t.Context())
+	require.NoError(t, err)
+	require.Len(t, *asked, 1)
+	got := (*asked)[0]
+	for _, want := range []string{"[redacted:private-key]", "line 1000 of", "line 1001 of", "line 1002 of", "mail [redacted:email]"} {
+		require.Equal(t, 1, strings.Count(got, want), "%s in %s", want, got)
+	}
+	for _, secret := range []string{"line 999 of", "MIIEow", "c2Vjb25k", "dGhpcmQ", "Zm91cnRo", "ZmlmdGg", "PRIVATE KEY", "bob.smith"} {
+		require.NotContains(t, got, secret)
+	}
+}
+
+// Lines that no question can hold are not redacted, which is seen by what that would take.
+func TestLinesThatCannotBeSentCostLittle(t *testing.T) {
+	items := logged(numbered(0, 5000)...)
+	reader, _ := newReader(t)
+	statistics := newBench(t, nil)
+	for name, b := range map[string]bench{"with a model": reader, "without": statistics} {
+		allocations := testing.AllocsPerRun(1, func() { b.handle(t, items...) })
+		require.Less(t, allocations, float64(2*len(items)), name)
+	}
+}
