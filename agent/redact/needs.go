@@ -222,5 +222,10 @@ func wordByte(c byte) bool { return class(c) != 0 || c == '_' }
 
 // all reports whether the groups are satisfied.
 func (f found) all(groups []int) bool {
-	return !slices.ContainsFunc(groups, func(g int) bool { return !f[g] })
+	for _, g := range groups {
+		if !f[g] {
+			return false
+		}
+	}
+	return true
 }

@@ -14,29 +14,29 @@ import (
 // random text has many different characters (Shannon entropy) and changes often
 // between capitals, small letters and digits; "train_resnet50_batch256" does not.
 func orderly(match, _ string) bool {
-	for part := range strings.FieldsFuncSeq(match, func(r rune) bool { return strings.ContainsRune("/=._-", r) }) {
-		if unspeakable(part) {
+	for from, to := range inPart.runs(match, 16) {
+		if unspeakable(match[from:to]) {
 			return false
 		}
 	}
-	if hexWord.MatchString(match) || len(match) < 20 && strings.ContainsAny(match, "/=._-") {
+	if len(match) < 20 && strings.ContainsAny(match, "/=._-") {
 		return true
 	}
-	return entropy(match) < 3 || changes(match) < 0.25
+	return changes(match) < 0.25 || entropy(match) < 3 || hexWord.MatchString(match)
 }
+
+// inPart are the characters of the rule for random words but those that divide the parts of a name or path.
+var inPart = setOf(letters + digits + "+~")
 
 // hexWord matches what the rules for hex and UUIDs decide about.
 var hexWord = regexp.MustCompile(`(?i)^(?:[a-z_]+=)?(?:[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
 
-// unspeakable reports whether a word of 16 letters or more has five consonants in a row twice, or seven once: words of
+// unspeakable reports whether a word has five consonants in a row twice, or seven once: words of
 // no language that logs are written in do, and a random text nearly always does.
 func unspeakable(word string) bool {
-	if len(word) < 16 {
-		return false
-	}
 	row, fives := 0, 0
-	for _, c := range strings.ToLower(word) {
-		if c < 'a' || c > 'z' || strings.ContainsRune("aeiouy", c) {
+	for i := range len(word) {
+		if !consonants.has(word[i]) {
 			row = 0
 			continue
 		}
@@ -49,6 +49,8 @@ func unspeakable(word string) bool {
 	}
 	return false
 }
+
+var consonants = setOf("bcdfghjklmnpqrstvwxzBCDFGHJKLMNPQRSTVWXZ")
 
 // entropy is the Shannon entropy of the bytes of s, in bits per byte.
 func entropy(s string) float64 {
@@ -71,10 +73,8 @@ func entropy(s string) float64 {
 // random part of 16 characters or more.
 func changes(s string) float64 {
 	most := share(s)
-	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("/=._-", r) }) {
-		if len(part) >= 16 {
-			most = max(most, share(part))
-		}
+	for from, to := range inPart.runs(s, 16) {
+		most = max(most, share(s[from:to]))
 	}
 	return most
 }

@@ -140,8 +140,9 @@ func (v view) replace(w rewrite) view {
 		return v
 	}
 	v = v.traced()
-	var out view
+	out := view{from: make([]int, 0, len(v.text)), to: make([]int, 0, len(v.text))}
 	var text strings.Builder
+	text.Grow(len(v.text))
 	at := 0
 	for _, m := range matches {
 		text.WriteString(v.text[at:m[0]])
