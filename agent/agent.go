@@ -62,10 +62,6 @@ type Config struct {
 	Secret  []byte          // of the names under which forecasts are sent; without one, none is
 }
 
-// maxLogs is how many logs are told apart, so that a secret that spans lines of
-// one is found between the lines of others.
-const maxLogs = 1000
-
 // Agent learns and places. It is safe for concurrent use by its sources and its
 // loop.
 type Agent struct {
@@ -73,9 +69,9 @@ type Agent struct {
 
 	stepping sync.Mutex // one Step at a time; taken before mu
 
-	mu     sync.Mutex     // never held while a model or the control plane is waited for
-	seen   map[string]job // jobs counted lately and those that run, by id
-	newest time.Time      // of the jobs seen
+	mu     sync.Mutex                // never held while a model or the control plane is waited for
+	seen   map[string]job            // jobs counted lately and those that run, by id
+	newest time.Time                 // of the jobs seen
 	lines  []redact.Scrubbed         // the newest, as many as a question can hold
 	logs   map[string]*redact.Stream // by the source of the lines
 	asked  time.Time                 // when the model was given lines last
@@ -193,48 +189,6 @@ func ended(r history.Record, known bool, now time.Time) (time.Time, bool) {
 	}
 }
 
-// note keeps the newest log lines, without their secrets, for the model; none about what Forewarm itself does. Lines that
-// no question can hold are only looked at for secrets that go on in the next line: logs grow faster than models read.
-func (a *Agent) note(items []source.Item) {
-	room := a.cfg.Predict.MaxLines()
-	if room == 0 {
-		return
-	}
-	lines := foreign(items)
-	for i, raw := range lines {
-		stream := a.stream(raw.Source)
-		if i < len(lines)-room {
-			stream.Skip(raw.Text)
-			continue
-		}
-		line, _ := stream.Redact(raw.Text)
-		a.lines = append(a.lines, line)
-	}
-	a.lines = a.lines[max(0, len(a.lines)-room):]
-}
-
-// foreign are the log lines among the items that the agent or Forewarm did not cause, or the agent would take its own acts for
-// evidence.
-func foreign(items []source.Item) (lines []source.Line) {
-	for _, item := range items {
-		if item.Line != nil && !history.IsOwnLine(item.Line.Text) {
-			lines = append(lines, *item.Line)
-		}
-	}
-	return lines
-}
-
-// stream is what redacts the lines of one source.
-func (a *Agent) stream(name string) *redact.Stream {
-	if a.logs[name] == nil {
-		if len(a.logs) >= maxLogs {
-			clear(a.logs)
-		}
-		a.logs[name] = a.cfg.Scrub.NewStream()
-	}
-	return a.logs[name]
-}
-
 // Report tells what one step did.
 type Report struct {
 	Prediction predict.Prediction
@@ -302,20 +256,6 @@ func (a *Agent) decide(answer predict.Answer) (Report, error) {
 		return rep, err
 	}
 	return rep, a.keep()
-}
-
-// gathering is for how long lines are gathered for one question to the model:
-// steps can come with every job, and questions cost.
-const gathering = time.Minute
-
-// gathered are the lines for the model, if it is time to ask it.
-func (a *Agent) gathered(now time.Time) []redact.Scrubbed {
-	if len(a.lines) == 0 || now.Sub(a.asked) < gathering {
-		return nil
-	}
-	lines := a.lines
-	a.lines, a.asked = nil, now
-	return lines
 }
 
 // tell sends forecasts and outcomes that were not sent yet, and returns how many

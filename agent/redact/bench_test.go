@@ -8,13 +8,14 @@ import (
 	"github.com/forewarm/forewarm/agent/redact"
 )
 
-// mixes make the lines that benchmarks read: what logs are full of, and what no log should hold.
-var mixes = []struct {
+// mix makes the lines that a benchmark reads.
+type mix struct {
 	name string
 	line func(r *rand.Rand, i int) string
-}{
-	{"training", trainingLine}, {"sacct", sacctLine}, {"nginx", nginxLine}, {"traceback", tracebackLine}, {"secrets", secretLine},
 }
+
+// ordinary are the lines that logs are full of.
+var ordinary = []mix{{"training", trainingLine}, {"sacct", sacctLine}, {"nginx", nginxLine}, {"traceback", tracebackLine}}
 
 func pick(r *rand.Rand, words ...string) string { return words[r.IntN(len(words))] }
 
@@ -22,15 +23,20 @@ func trainingLine(r *rand.Rand, i int) string {
 	at := fmt.Sprintf("2026-07-01T09:%02d:%02dZ", i/60%60, i%60)
 	switch r.IntN(6) {
 	case 0:
-		return fmt.Sprintf("%s INFO [rank%d] Saving checkpoint step_%d (loss %.4f, best %.4f)", at, r.IntN(8), i*100, r.Float64(), r.Float64())
+		return fmt.Sprintf("%s INFO [rank%d] Saving checkpoint step_%d (loss %.4f, best %.4f)",
+			at, r.IntN(8), i*100, r.Float64(), r.Float64())
 	case 1:
-		return fmt.Sprintf("GPU %d: NVIDIA H100 80GB HBM3, %d C, %d W, %d MiB / 81559 MiB", r.IntN(8), 40+r.IntN(40), 100+r.IntN(600), r.IntN(81559))
+		return fmt.Sprintf("GPU %d: NVIDIA H100 80GB HBM3, %d C, %d W, %d MiB / 81559 MiB",
+			r.IntN(8), 40+r.IntN(40), 100+r.IntN(600), r.IntN(81559))
 	case 2:
-		return fmt.Sprintf("train: %3d%%|######    | %d/48000 [%02d:%02d<1:02:%02d, %.2fit/s]", r.IntN(100), i, i/60%60, i%60, i%60, 3*r.Float64())
+		return fmt.Sprintf("train: %3d%%|######    | %d/48000 [%02d:%02d<1:02:%02d, %.2fit/s]",
+			r.IntN(100), i, i/60%60, i%60, i%60, 3*r.Float64())
 	case 3:
-		return fmt.Sprintf("[%s][__main__][INFO] - val/acc@1: %.3f val/acc@5: %.3f (seed=%d)", at, r.Float64(), r.Float64(), r.IntN(100))
+		return fmt.Sprintf("[%s][__main__][INFO] - val/acc@1: %.3f val/acc@5: %.3f (seed=%d)",
+			at, r.Float64(), r.Float64(), r.IntN(100))
 	default:
-		return fmt.Sprintf("%s INFO epoch %d/90 step %d of 48000 loss=%.4f lr=%.1e tokens/s=%.1f mem %.1fGiB", at, i/500, i, r.Float64(), 1e-4*r.Float64(), 20000*r.Float64(), 80*r.Float64())
+		return fmt.Sprintf("%s INFO epoch %d/90 step %d of 48000 loss=%.4f lr=%.1e tokens/s=%.1f mem %.1fGiB",
+			at, i/500, i, r.Float64(), 1e-4*r.Float64(), 20000*r.Float64(), 80*r.Float64())
 	}
 }
 
@@ -51,12 +57,14 @@ func nginxLine(r *rand.Rand, i int) string {
 func tracebackLine(r *rand.Rand, _ int) string {
 	return pick(r,
 		"Traceback (most recent call last):",
-		fmt.Sprintf(`  File "/opt/conda/lib/python3.11/site-packages/torch/nn/modules/module.py", line %d, in _call_impl`, r.IntN(2000)),
+		fmt.Sprintf(`  File "/opt/conda/lib/python3.11/site-packages/torch/nn/modules/module.py", line %d, in _call_impl`,
+			r.IntN(2000)),
 		"    return forward_call(*args, **kwargs)",
 		fmt.Sprintf(`  File "/app/train.py", line %d, in <module>`, r.IntN(500)),
 		"    outputs = model(inputs, attention_mask=mask)",
 		"    loss = self.criterion(outputs.logits, batch['labels'])",
-		fmt.Sprintf("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate %.2f GiB. GPU %d has a total capacity of 79.11 GiB", 20*r.Float64(), r.IntN(8)),
+		fmt.Sprintf("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate %.2f GiB. GPU %d has a total capacity of 79.11 GiB",
+			20*r.Float64(), r.IntN(8)),
 		"RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
 		`ValueError: invalid literal for int() with base 10: 'auto'`,
 	)
@@ -85,17 +93,13 @@ func benchLines(line func(*rand.Rand, int) string, n int) []string {
 	return lines
 }
 
-// ordinaryLine is one of any mix that should hold no secret.
-func ordinaryLine(r *rand.Rand, i int) string { return mixes[r.IntN(4)].line(r, i) }
+func ordinaryLine(r *rand.Rand, i int) string { return ordinary[r.IntN(len(ordinary))].line(r, i) }
 
-// BenchmarkRedact measures the lines a second that one core redacts: 20,000 of ordinary logs, and 5,000 where every line
-// is full of secrets, keep an agent from falling behind.
+// BenchmarkRedact measures the lines a second that one core redacts. 20,000 of ordinary logs and 5,000 full of secrets
+// keep an agent from falling behind.
 func BenchmarkRedact(b *testing.B) {
 	r := scrubber(b, redact.Config{})
-	for _, mix := range append(mixes, struct {
-		name string
-		line func(*rand.Rand, int) string
-	}{"ordinary", ordinaryLine}) {
+	for _, mix := range append([]mix{{"ordinary", ordinaryLine}, {"secrets", secretLine}}, ordinary...) {
 		b.Run(mix.name, func(b *testing.B) {
 			lines, stream, n := benchLines(mix.line, 1000), r.NewStream(), 0
 			for b.Loop() {

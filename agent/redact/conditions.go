@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// shapes is the condition that a part of the text looks like one of the pictures. In these, 0 stands for a digit, x for a
-// digit of hex, A for a capital, ; for a colon or a hyphen, _ for a colon or a space, and any other character for itself.
+// shapes is the condition that a part of the text looks like one of the pictures. In these, 0 stands for a digit, x for
+// a digit of hex, A for a capital, ; for a colon or a hyphen, _ for a colon or a space, and any other character for
+// itself.
 func shapes(drawings ...string) func(string) bool {
 	var all []picture
 	for _, drawing := range drawings {
@@ -20,25 +21,27 @@ func shapes(drawings ...string) func(string) bool {
 	}
 }
 
-// picture is what the bytes of a part of a text may be. It is looked for by the byte at anchor, where few fit.
+// picture is what the bytes of a part of a text may be. It is looked for by the byte at anchor, where few fit: those in
+// rare.
 type picture struct {
 	bytes  []*set
 	anchor int
+	rare   string
 }
 
 // pictured are the characters that a sign of a picture stands for, if not itself.
 var pictured = map[rune]string{'0': digits, 'x': digits + "abcdefABCDEF", 'A': letters[:26], ';': ":-", '_': ": "}
 
 func pictureOf(drawing string) picture {
-	var p picture
+	p := picture{rare: letters + digits}
 	for i, sign := range drawing {
 		characters := pictured[sign]
 		if characters == "" {
 			characters = string(sign)
 		}
 		p.bytes = append(p.bytes, setOf(characters))
-		if len(characters) < 3 && p.anchor == 0 {
-			p.anchor = i
+		if len(characters) < len(p.rare) {
+			p.anchor, p.rare = i, characters
 		}
 	}
 	return p
@@ -46,13 +49,27 @@ func pictureOf(drawing string) picture {
 
 // in reports whether a part of the text looks like the picture.
 func (p picture) in(text string) bool {
-	rare := p.bytes[p.anchor]
-	for i := p.anchor; i+len(p.bytes) <= len(text)+p.anchor; i++ {
-		if rare.has(text[i]) && p.at(text[i-p.anchor:]) {
+	for at := 0; ; at++ {
+		i := p.nextRare(text[min(at+p.anchor, len(text)):])
+		if i < 0 || at+i+len(p.bytes) > len(text) {
+			return false
+		}
+		if at += i; p.at(text[at:]) {
 			return true
 		}
 	}
-	return false
+}
+
+func (p picture) nextRare(text string) int {
+	if len(p.rare) == 1 {
+		return strings.IndexByte(text, p.rare[0])
+	}
+	for i := range len(text) {
+		if p.bytes[p.anchor].has(text[i]) {
+			return i
+		}
+	}
+	return -1
 }
 
 func (p picture) at(text string) bool {
@@ -181,8 +198,8 @@ func flags(text string) (starts []int) {
 	return starts
 }
 
-// wordsAt returns where one of the words may begin, in any case; before says where a word can. A letter that is not ASCII may
-// begin or be in any word.
+// wordsAt returns where one of the words may begin, in any case; before says where a word can. A letter that is not
+// ASCII may begin or be in any word.
 func wordsAt(before func(text string, i int) bool, words []string) func(string) []int {
 	var byFirst [utf8.RuneSelf][]string
 	for _, word := range words {
@@ -193,13 +210,16 @@ func wordsAt(before func(text string, i int) bool, words []string) func(string) 
 	}
 	return func(text string) (starts []int) {
 		for i := range text {
-			may := text[i] >= utf8.RuneSelf || slices.ContainsFunc(byFirst[lower(text[i])], func(word string) bool { return beginsWith(text[i:], word) })
-			if may && before(text, i) {
+			if (text[i] >= utf8.RuneSelf || beginsWithAny(text[i:], byFirst[lower(text[i])])) && before(text, i) {
 				starts = append(starts, i)
 			}
 		}
 		return starts
 	}
+}
+
+func beginsWithAny(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return beginsWith(text, word) })
 }
 
 func onlyASCII(r rune) rune {
@@ -235,10 +255,18 @@ func noLetterBefore(text string, i int) bool {
 	return i == 0 || !unicode.IsLetter(r)
 }
 
-// quads returns the places of the digits before a point, of which three may begin an address.
+// quads returns the places of digits from which an address of IPv4 may begin: up to three, a point, more digits and
+// another point.
 func quads(text string) (starts []int) {
 	for i := range len(text) - 1 {
 		if text[i+1] != '.' {
+			continue
+		}
+		next := i + 2
+		for next < len(text) && class(text[next]) == 3 {
+			next++
+		}
+		if next == i+2 || next == len(text) || text[next] != '.' {
 			continue
 		}
 		from := i + 1

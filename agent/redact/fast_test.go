@@ -146,7 +146,7 @@ func (r *Redactor) sameIn(text string) error {
 }
 
 // sameFor checks that the conditions of a rule change nothing about a text.
-func (r *Redactor) sameFor(rule int, text string, words found) error {
+func (r *Redactor) sameFor(rule int, text string, words satisfied) error {
 	d := r.detectors[rule]
 	var got []span
 	if words.all(r.groups[rule]) {

@@ -33,7 +33,8 @@ func ended(words []string) need {
 	return need{words}
 }
 
-// spellings are the texts that a pattern matches. It must be made of letters, groups, alternatives and question marks alone.
+// spellings are the texts that a pattern matches. It must be made of letters, groups, alternatives and question marks
+// alone.
 func spellings(pattern string) []string {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -127,8 +128,8 @@ type entry struct {
 	groups     []int
 }
 
-// found are the groups that a text satisfies, by their numbers.
-type found []bool
+// satisfied tells of each group whether a text satisfies it.
+type satisfied []bool
 
 // add returns the numbers of a need's groups.
 func (x *index) add(n need) []int {
@@ -187,8 +188,8 @@ func (x *index) build() {
 }
 
 // find looks for the words in a folded text.
-func (x *index) find(text string) found {
-	groups := make(found, x.groups)
+func (x *index) find(text string) satisfied {
+	groups := make(satisfied, x.groups)
 	for i := range len(text) {
 		pair := int(text[i]) << 8
 		if i+1 < len(text) {
@@ -221,9 +222,9 @@ func edge(text string, i int) bool {
 func wordByte(c byte) bool { return class(c) != 0 || c == '_' }
 
 // all reports whether the groups are satisfied.
-func (f found) all(groups []int) bool {
+func (s satisfied) all(groups []int) bool {
 	for _, g := range groups {
-		if !f[g] {
+		if !s[g] {
 			return false
 		}
 	}

@@ -182,11 +182,14 @@ func (r *Redactor) secretIn(text string) bool {
 	return false
 }
 
+// fromURL turns base64 for URLs into that for everything else.
+var fromURL = strings.NewReplacer("-", "+", "_", "/")
+
 // decodings returns what the word means in base64, base32 and hex, where that is
 // text.
 func decodings(word string) []string {
 	bare := strings.TrimRight(word, "=")
-	common := strings.NewReplacer("-", "+", "_", "/").Replace(bare)
+	common := fromURL.Replace(bare)
 	var texts []string
 	for _, decode := range []func() ([]byte, error){
 		func() ([]byte, error) { return base64.RawStdEncoding.DecodeString(common) },

@@ -221,6 +221,10 @@ func TestPatternsAndWordsOfTheCustomer(t *testing.T) {
 	got, count := r.Redact("run PROJ-17 for BLUEBIRD and blue\u200bbird")
 	require.Equal(t, "run [redacted:custom] for [redacted:word] and [redacted:word]", got.String())
 	require.Equal(t, redact.Count{"custom": 1, "word": 2}, count)
+	// Names in letters that look like others are found as well as those that look like them.
+	r = scrubber(t, redact.Config{Words: []string{"Сергей", "Müller"}})
+	got, _ = r.Redact("сергей and MÜLLER wait")
+	require.Equal(t, "[redacted:word] and [redacted:word] wait", got.String())
 	for _, bad := range []redact.Config{
 		{Patterns: []string{"("}}, {Patterns: []string{"x*"}}, {Words: []string{"ab"}}, {MaxLine: -1},
 	} {

@@ -12,7 +12,7 @@ import (
 // from[i] to to[i] of the base text; without these, it is the base text.
 type view struct {
 	text     string
-	from, to []int
+	from, to []int32
 }
 
 // views returns the readings that differ from each other.
@@ -42,9 +42,9 @@ func (v view) traced() view {
 	if v.from != nil {
 		return v
 	}
-	v.from, v.to = make([]int, len(v.text)), make([]int, len(v.text))
+	v.from, v.to = make([]int32, len(v.text)), make([]int32, len(v.text))
 	for i := range len(v.text) {
-		v.from[i], v.to[i] = i, i+1
+		v.from[i], v.to[i] = int32(i), int32(i+1)
 	}
 	return v
 }
@@ -52,7 +52,7 @@ func (v view) traced() view {
 // origin returns what part of the base text a span of the view was made from.
 func (v view) origin(s span) span {
 	if v.from != nil {
-		s.from, s.to = v.from[s.from], v.to[s.to-1]
+		s.from, s.to = int(v.from[s.from]), int(v.to[s.to-1])
 	}
 	return s
 }
@@ -140,7 +140,7 @@ func (v view) replace(w rewrite) view {
 		return v
 	}
 	v = v.traced()
-	out := view{from: make([]int, 0, len(v.text)), to: make([]int, 0, len(v.text))}
+	out := view{from: make([]int32, 0, len(v.text)), to: make([]int32, 0, len(v.text))}
 	var text strings.Builder
 	text.Grow(len(v.text))
 	at := 0

@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/agent/history"
+	"github.com/forewarm/forewarm/agent/redact"
+	"github.com/forewarm/forewarm/agent/source"
+)
+
+// maxLogs is how many logs are told apart, so that a secret that spans lines of
+// one is found between the lines of others.
+const maxLogs = 1000
+
+// note keeps the newest log lines, without their secrets, for the model. Lines that no question can hold are only looked
+// at for secrets that go on in the next line: logs grow faster than models read.
+func (a *Agent) note(items []source.Item) {
+	room := a.cfg.Predict.MaxLines()
+	if room == 0 {
+		return
+	}
+	lines := foreign(items)
+	for i, raw := range lines {
+		stream := a.stream(raw.Source)
+		if i < len(lines)-room {
+			stream.Skip(raw.Text)
+			continue
+		}
+		line, _ := stream.Redact(raw.Text)
+		a.lines = append(a.lines, line)
+	}
+	a.lines = a.lines[max(0, len(a.lines)-room):]
+}
+
+// foreign are the log lines among the items but those about what Forewarm itself does: the agent would take its own acts
+// for evidence.
+func foreign(items []source.Item) (lines []source.Line) {
+	for _, item := range items {
+		if item.Line != nil && !history.IsOwnLine(item.Line.Text) {
+			lines = append(lines, *item.Line)
+		}
+	}
+	return lines
+}
+
+// stream is what redacts the lines of one source.
+func (a *Agent) stream(name string) *redact.Stream {
+	if a.logs[name] == nil {
+		if len(a.logs) >= maxLogs {
+			clear(a.logs)
+		}
+		a.logs[name] = a.cfg.Scrub.NewStream()
+	}
+	return a.logs[name]
+}
+
+// gathering is for how long lines are gathered for one question to the model:
+// steps can come with every job, and questions cost.
+const gathering = time.Minute
+
+// gathered are the lines for the model, if it is time to ask it.
+func (a *Agent) gathered(now time.Time) []redact.Scrubbed {
+	if len(a.lines) == 0 || now.Sub(a.asked) < gathering {
+		return nil
+	}
+	lines := a.lines
+	a.lines, a.asked = nil, now
+	return lines
+}
