@@ -173,11 +173,13 @@ func (p composer) findPool(ctx context.Context, c *client.Client) (string, error
 			return "", fmt.Errorf("finding pool %q: %w", p.cfg.Pool, err)
 		}
 		wait := httpx.Backoff(failures, 250*time.Millisecond, 30*time.Second, nil)
+		timer := time.NewTimer(wait)
 		p.logger.Warn("waiting for the control plane, to find the pool", "pool", p.cfg.Pool, "again_in", wait, "error", err)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return "", ctx.Err()
-		case <-time.After(wait):
+		case <-timer.C:
 		}
 	}
 }
