@@ -128,6 +128,10 @@ type Reader interface {
 	Tasks() (map[TaskState]int, error)
 	// NextTask is when the first ready task may be dispatched; zero means none.
 	NextTask() (time.Time, error)
+	// LateSince is when the oldest work was due that nobody does: a ready task, sent
+	// to a queue or not, or one whose worker fell silent. It may lie ahead; zero
+	// means that nothing waits. working says that a worker holds some task now.
+	LateSince() (at time.Time, working bool, err error)
 	Report(s Scope, from, to time.Time) (Report, error)
 	// Costs divides what machines cost in a period. A tenant sees its own lines.
 	Costs(s Scope, from, to time.Time) (Costs, error)

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -24,61 +28,88 @@ const (
 	maxLag = time.Minute
 )
 
-// readiness is what the last look found.
-type readiness struct {
+// Readiness tells whether a process, server or worker, can do its work. Its
+// fields are set before the first look.
+type Readiness struct {
+	Store  ledger.Store
+	Clock  clock.Clock
+	Logger *slog.Logger
+	Metric *obs.Metrics // nil counts nothing
+	// Note adds a line to the answer of a process that is ready; nil or empty: none.
+	Note func() string
+
 	mu      sync.Mutex // held by whoever looks; the others want to know too
 	at      time.Time
-	trouble string // empty: none
+	trouble string // what the last look found; empty: nothing
 }
 
-// ready reports whether the store takes writes and due work is being sent out.
-func (s *Server) ready(c *gin.Context) {
-	if trouble := s.look(c.Request.Context()); trouble != "" {
-		c.String(http.StatusServiceUnavailable, "%s\n", trouble)
+// ServeHTTP answers 200 while the store takes writes and due work is done, or
+// 503 and why not.
+func (r *Readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if trouble := r.Look(req.Context()); trouble != "" {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = fmt.Fprintln(w, trouble)
 		return
 	}
-	c.String(http.StatusOK, "ready\n")
+	_, _ = fmt.Fprintln(w, "ready")
+	if r.Note == nil {
+		return
+	}
+	if note := r.Note(); note != "" {
+		_, _ = fmt.Fprintln(w, note)
+	}
 }
 
-// look says what is wrong, which may have been found a moment ago.
-func (s *Server) look(ctx context.Context) string {
-	r := &s.readiness
+// Metrics shows what g gathers, after a look: forewarm_ready is of now, also where
+// nobody probes.
+func (r *Readiness) Metrics(g prometheus.Gatherer) http.Handler {
+	shown := promhttp.HandlerFor(g, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.Look(req.Context())
+		shown.ServeHTTP(w, req)
+	})
+}
+
+// Look says what is wrong, which may have been found a moment ago; empty:
+// nothing.
+func (r *Readiness) Look(ctx context.Context) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := s.cfg.Clock.Now()
+	now := r.Clock.Now()
 	if age := now.Sub(r.at); !r.at.IsZero() && age >= 0 && age < readyFor {
 		return r.trouble
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTime) // it is not only this one's answer
 	defer cancel()
-	r.trouble, r.at = s.trouble(ctx), now
-	s.cfg.Metric.Ready(r.trouble == "")
+	r.trouble, r.at = r.find(ctx), now
+	r.Metric.Ready(r.trouble == "")
 	return r.trouble
 }
 
-func (s *Server) trouble(ctx context.Context) string {
-	store := s.cfg.Ledger.Store()
-	if err := store.CheckWrites(ctx); err != nil {
-		s.cfg.Logger.WarnContext(ctx, "not ready", "error", err)
+func (r *Readiness) find(ctx context.Context) string {
+	if err := r.Store.CheckWrites(ctx); err != nil {
+		r.Logger.WarnContext(ctx, "not ready", "error", err)
 		return "the database does not accept writes: " + hindrance(err)
 	}
-	lag, err := lagOf(ctx, store)
+	lag, err := lagOf(ctx, r.Store)
 	switch {
 	case err != nil:
-		s.cfg.Logger.WarnContext(ctx, "not ready", "error", err)
+		r.Logger.WarnContext(ctx, "not ready", "error", err)
 		return "the store does not answer"
 	case lag > maxLag:
-		return fmt.Sprintf("due work waits since %s", lag.Round(time.Second))
+		return fmt.Sprintf("due work has waited for %s and no worker does any", lag.Round(time.Second))
 	}
 	return ""
 }
 
-// lagOf is how late the oldest due task is.
+// lagOf is how long the oldest due task has waited while nobody works; zero while
+// somebody does, who only has much to do.
 func lagOf(ctx context.Context, store ledger.Store) (lag time.Duration, err error) {
 	err = store.Read(ctx, func(r ledger.Reader) error {
-		next, err := r.NextTask()
-		if err == nil && !next.IsZero() {
-			lag = r.Now().Sub(next)
+		since, working, err := r.LateSince()
+		if err == nil && !working && !since.IsZero() {
+			lag = r.Now().Sub(since)
 		}
 		return err
 	})

@@ -154,7 +154,7 @@ type Server struct {
 
 	failures *auth.Failures
 
-	readiness readiness
+	readiness *Readiness
 }
 
 // New returns a server that has not begun to notice events: Run does that.
@@ -167,6 +167,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, engine: newEngine(), feed: events.NewFeed(cfg.Ledger.Store(), cfg.Logger),
 		auth: auth.New(cfg.Ledger, cfg.Clock, cfg.Peppers), limits: newLimiters(cfg),
 		open: inFlight{most: cfg.OpenPerAddress, open: map[netip.Prefix]int{}}, failures: auth.NewFailures(cfg.Clock),
+		readiness: &Readiness{Store: cfg.Ledger.Store(), Clock: cfg.Clock, Logger: cfg.Logger, Metric: cfg.Metric},
 	}
 	if err := s.engine.SetTrustedProxies(nil); err != nil { // ours are asked, not gin's
 		return nil, err

@@ -24,13 +24,25 @@ func TestHealthAndReadiness(t *testing.T) {
 	w := newWorld(t)
 	require.Equal(t, 200, w.send("", http.MethodGet, "/healthz", "").Code)
 	require.Equal(t, 200, w.send("", http.MethodGet, "/readyz", "").Code)
-	w.pool() // its plan is due now, and nobody works
+	w.pool() // its plan is due now, and nobody works, though it is sent to a queue again and again
+	send := func() []ledger.Task {
+		sent, err := w.ledger.Dispatch(t.Context(), 10, 5*time.Second)
+		require.NoError(t, err)
+		require.NotEmpty(t, sent)
+		return sent
+	}
 	w.clock.Advance(59 * time.Second)
 	require.Equal(t, 200, w.send("", http.MethodGet, "/readyz", "").Code)
+	send()
 	w.clock.Advance(2 * time.Second)
 	out := w.send("", http.MethodGet, "/readyz", "")
 	require.Equal(t, 503, out.Code)
 	require.Contains(t, out.Body.String(), "1m1s")
+	w.clock.Advance(4 * time.Second)
+	first := send()[0]
+	_, err := w.ledger.ClaimTask(t.Context(), first.ID, first.Attempt, 10*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 200, w.send("", http.MethodGet, "/readyz", "").Code, "who has much to do is at work")
 	require.Equal(t, 200, w.send("", http.MethodGet, "/healthz", "").Code)
 }
 

@@ -63,7 +63,8 @@ func untilReady(t *testing.T, address, path string) {
 	})
 }
 
-// Server and worker that start before PostgreSQL and Redis work once these come.
+// Server and worker that start before PostgreSQL work once it comes, and Redis is
+// not waited for.
 func TestAStartFindsItsServicesLate(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -91,12 +92,23 @@ func TestAStartFindsItsServicesLate(t *testing.T) {
 	waits(metrics, "the database")
 	databaseComes()
 	untilReady(t, api, "/readyz")
-	waits(metrics, "Redis at redis://")
+	eventually(t, patience, func() string {
+		code, text := answer(t, metrics, "/readyz")
+		if code != http.StatusOK || !strings.Contains(text, "due work is done straight from the database") {
+			return text
+		}
+		return ""
+	})
 	redisComes()
-	untilReady(t, metrics, "/metrics")
+	eventually(t, patience, func() string {
+		if _, text := answer(t, metrics, "/readyz"); text != "ready\n" {
+			return text
+		}
+		return ""
+	})
 	require.Zero(t, worker.stop(t, ending), worker.errors.String())
 	require.Zero(t, server.stop(t, ending), server.errors.String())
-	require.Contains(t, worker.errors.String(), "waiting for Redis at redis://")
+	require.Contains(t, worker.errors.String(), "does not answer: due work is done straight from the database")
 	require.NotContains(t, worker.errors.String()+server.errors.String(), "password=")
 }
 

@@ -21,6 +21,7 @@ type Metrics struct {
 	transitions  map[string]*prometheus.CounterVec // by the kind of subject
 	wait         prometheus.Histogram
 	ready        prometheus.Gauge
+	queue        *prometheus.GaugeVec // without labels: only who uses a queue shows it
 	withheld     *prometheus.CounterVec
 }
 
@@ -63,6 +64,9 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "forewarm", Name: "ready", Help: "Whether the last look at /readyz found that the database accepts writes and work is done: 1, or 0.",
 		}),
+		queue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "forewarm", Name: "queue_up", Help: "1 while Redis takes messages; at 0 this worker does due work straight from the database.",
+		}, nil),
 		withheld: counter("node_requests_withheld_total", "Times that a plan needed a node and could not ask for it.", "reason"),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "forewarm", Name: "allocation_wait_seconds",
@@ -130,6 +134,18 @@ func (m *Metrics) Ready(ready bool) {
 	}
 }
 
+// Queue records whether the queue between workers takes messages.
+func (m *Metrics) Queue(up bool) {
+	if m == nil {
+		return
+	}
+	value := 0.0
+	if up {
+		value = 1
+	}
+	m.queue.WithLabelValues().Set(value)
+}
+
 // Wait records how long an allocation waited from the request to its GPUs.
 func (m *Metrics) Wait(d time.Duration) {
 	if m == nil {
@@ -148,7 +164,7 @@ func (m *Metrics) Withheld(reason string) {
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait, m.ready, m.withheld}
+	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait, m.ready, m.queue, m.withheld}
 	for _, c := range m.transitions {
 		all = append(all, c)
 	}

@@ -107,6 +107,30 @@ func TestNilMetricsRecordNothing(t *testing.T) {
 		m.Task("k", "done", 0)
 		m.Dispatch("sent")
 		m.Transition(obs.Node, "boot")
+		m.Queue(true)
 		m.Wait(time.Second)
 	})
+}
+
+// A process without a queue does not say that its queue is away.
+func TestOnlyWhoHasAQueueShowsIt(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m, err := obs.NewMetrics(registry)
+	require.NoError(t, err)
+	shown := func() (values []float64) {
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		for _, f := range families {
+			if f.GetName() == "forewarm_queue_up" {
+				values = append(values, f.GetMetric()[0].GetGauge().GetValue())
+			}
+		}
+		return values
+	}
+	require.Empty(t, shown())
+	m.Queue(true)
+	require.Equal(t, []float64{1}, shown())
+	m.Queue(false)
+	require.Equal(t, []float64{0}, shown())
 }

@@ -49,7 +49,7 @@ var (
 	quotaUsed     = newGauge("quota_gpus_used", "GPUs that an organization holds or is promised now.", "organization")
 	quotaLimit    = newGauge("quota_gpus_limit", "GPUs that an organization may hold at once.", "organization")
 	taskRows      = newGauge("task_rows", "Rows of work by state.", "state")
-	taskLag       = newGauge("task_lag_seconds", "How long the oldest due task has waited; 0 while none is due.")
+	taskLag       = newGauge("task_lag_seconds", "How long the oldest due task has waited to be done, sent to a queue or not; 0 while none is due.")
 )
 
 var gauges = []gauge{ledgerUp, nodes, gpus, poolGPUs, reservations, allocations, queueLength,

@@ -153,13 +153,13 @@ func (l *levels) takeTasks(r ledger.Reader) error {
 	for _, state := range []ledger.TaskState{ledger.TaskReady, ledger.TaskRunning, ledger.TaskDone} {
 		l.add(taskRows, counts[state], string(state))
 	}
-	next, err := r.NextTask()
+	since, _, err := r.LateSince()
 	if err != nil {
-		return fmt.Errorf("reading the next task: %w", err)
+		return fmt.Errorf("reading how late work is: %w", err)
 	}
 	lag := 0.0
-	if !next.IsZero() {
-		lag = max(0, r.Now().Sub(next).Seconds())
+	if !since.IsZero() {
+		lag = max(0, r.Now().Sub(since).Seconds())
 	}
 	l.metrics = append(l.metrics, taskLag.at(lag))
 	return nil

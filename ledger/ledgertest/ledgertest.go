@@ -49,6 +49,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"a stale worker is fenced":               aStaleWorkerIsFenced,
 		"of many claims one wins":                ofManyClaimsOneWins,
 		"dispatchers share without overlap":      dispatchersShare,
+		"work that nobody does is late":          lateWorkIsKnown,
 		"the next task is known":                 theNextTaskIsKnown,
 		"events are in order and filtered":       eventsAreInOrder,
 		"a follower misses no event":             aFollowerMissesNone,

@@ -321,3 +321,24 @@ func theNextTaskIsKnown(w *world) {
 	claimed(w, "tsk_2", 0)
 	require.Equal(w, now.Add(long), next(), "what runs is not waited for")
 }
+
+// A row that is sent again and again is as late as one that nobody sends.
+func lateWorkIsKnown(w *world) {
+	late := func() (at time.Time, working bool) {
+		get(w, func(r ledger.Reader) (_ bool, err error) { at, working, err = r.LateSince(); return working, err })
+		return at, working
+	}
+	now := w.now()
+	at, working := late()
+	require.True(w, at.IsZero())
+	require.False(w, working)
+	w.must(ledger.Change{Tasks: []ledger.Task{task("tsk_1", now.Add(-long)), keyed("tsk_2", "k", time.Time{})}})
+	require.Equal(w, []string{"tsk_1"}, ids(dispatch(w, 1, long)))
+	at, working = late()
+	require.Equal(w, now.Add(-long), at, "what was sent is not done yet")
+	require.False(w, working)
+	claimed(w, "tsk_1", 0)
+	at, working = late()
+	require.True(w, at.After(now), "what is being done is not late before its lease ends")
+	require.True(w, working)
+}

@@ -216,6 +216,25 @@ func (r *reader) NextTask() (time.Time, error) {
 	return r.nextOfAll()
 }
 
+// LateSince reads the two indexes by which tasks are dispatched and reaped. When a
+// row was sent does not count: a queue that loses everything is late as well.
+func (r *reader) LateSince() (at time.Time, working bool, err error) {
+	var found struct {
+		Due    int64 `gorm:"column:due"`
+		Silent int64 `gorm:"column:silent"`
+		Heard  int64 `gorm:"column:heard"`
+	}
+	err = r.query().Raw(`
+		SELECT COALESCE((SELECT MIN(run_at) FROM tasks WHERE state = 'ready' AND run_at > 0), 0) AS due,
+			COALESCE((SELECT MIN(lease_until) FROM tasks WHERE state = 'running'), 0) AS silent,
+			COALESCE((SELECT MAX(lease_until) FROM tasks WHERE state = 'running'), 0) AS heard`).Scan(&found).Error
+	first := found.Due
+	if first == 0 || found.Silent != 0 && found.Silent < first {
+		first = found.Silent
+	}
+	return moment(first), found.Heard > micros(r.Now()), wrap("looking for the oldest work", err)
+}
+
 // nextLook is how many tasks NextTask looks at before it looks at all: every
 // live machine has one that waits, and the first is nearly always due first.
 const nextLook = 16

@@ -96,6 +96,9 @@ func (r *Relay) send(ctx context.Context, row ledger.Task) bool {
 	err := r.queue.Enqueue(ctx, queue.Message{
 		TaskID: row.ID, Kind: row.Kind, Attempt: row.Attempt, Epoch: row.Dispatches / group,
 	})
+	if err != nil && ctx.Err() != nil {
+		return false // told to end
+	}
 	if err != nil {
 		r.cfg.Metrics.Dispatch("failed")
 		r.cfg.Logger.WarnContext(ctx, "the queue did not take a message; it is sent again",

@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/hibiken/asynq"
@@ -132,7 +131,6 @@ func (q *Queue) Close() error {
 }
 
 func (q *Queue) serverConfig(ctx context.Context, concurrency int) asynq.Config {
-	log := q.cfg.Logger
 	return asynq.Config{
 		Concurrency:       concurrency,
 		Queues:            map[string]int{q.cfg.Namespace: 1},
@@ -141,24 +139,8 @@ func (q *Queue) serverConfig(ctx context.Context, concurrency int) asynq.Config 
 		// handlers that Run has to wait for.
 		BaseContext: func() context.Context { return context.WithoutCancel(ctx) },
 		// By then every handler's own time is up.
-		ShutdownTimeout:     q.cfg.Timeout,
-		HealthCheckInterval: q.cfg.HealthInterval,
-		HealthCheckFunc: func(err error) {
-			if err != nil {
-				log.WarnContext(ctx, "Redis does not answer", "error", err)
-			}
-		},
-		Logger:   bridge{log},
-		LogLevel: asynq.InfoLevel,
+		ShutdownTimeout: q.cfg.Timeout,
+		Logger:          &bridge{log: q.cfg.Logger},
+		LogLevel:        asynq.InfoLevel,
 	}
 }
-
-// bridge passes asynq's log lines on. What asynq calls info is, to an operator
-// of Forewarm, detail; what it calls fatal does not end this process.
-type bridge struct{ log *slog.Logger }
-
-func (b bridge) Debug(args ...any) { b.log.Debug(fmt.Sprint(args...), "from", "asynq") }
-func (b bridge) Info(args ...any)  { b.log.Debug(fmt.Sprint(args...), "from", "asynq") }
-func (b bridge) Warn(args ...any)  { b.log.Warn(fmt.Sprint(args...), "from", "asynq") }
-func (b bridge) Error(args ...any) { b.log.Error(fmt.Sprint(args...), "from", "asynq") }
-func (b bridge) Fatal(args ...any) { b.log.Error(fmt.Sprint(args...), "from", "asynq") }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -41,7 +43,6 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		"negative timeout":   {func(c *Config) { c.Timeout = -time.Second }, "timeout"},
 		"part of a second":   {func(c *Config) { c.Timeout = 1500 * time.Millisecond }, "timeout"},
 		"negative poll":      {func(c *Config) { c.PollInterval = -1 }, "poll interval"},
-		"hasty health check": {func(c *Config) { c.HealthInterval = time.Millisecond }, "health interval"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,4 +161,24 @@ func TestEnqueueRefusesAMessageWithoutTask(t *testing.T) {
 	t.Parallel()
 	_, err := encode(queue.Message{Kind: "k"})
 	require.Error(t, err)
+}
+
+// While Redis is away asynq's loops complain without end: one line a minute is
+// enough, and none is an error, as nothing is lost.
+func TestAsynqComplainsOnceAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		b := &bridge{log: slog.New(slog.NewTextHandler(&lines, nil))}
+		for range 10 {
+			b.Error("Dequeue error: UNKNOWN:\nrefused")
+			b.Warn("recoverer: refused")
+		}
+		require.Equal(t, 1, strings.Count(lines.String(), "\n"), lines.String())
+		require.Contains(t, lines.String(), `level=WARN`)
+		require.Contains(t, lines.String(), `UNKNOWN: refused`)
+		time.Sleep(quiet)
+		b.Fatal("still away")
+		require.Contains(t, lines.String(), "still away")
+	})
 }

@@ -27,8 +27,6 @@ type Config struct {
 	// PollInterval is how often an idle runner looks for work. Default 100 ms,
 	// which measured a mean pick-up of 60 ms.
 	PollInterval time.Duration
-	// HealthInterval is how often a runner pings Redis. Default 15 s.
-	HealthInterval time.Duration
 	// Logger gets asynq's log lines and our own. Nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -43,9 +41,6 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.PollInterval == 0 {
 		c.PollInterval = 100 * time.Millisecond
-	}
-	if c.HealthInterval == 0 {
-		c.HealthInterval = 15 * time.Second
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -69,9 +64,6 @@ func (c Config) Validate() error {
 	}
 	if c.PollInterval < time.Millisecond {
 		errs = append(errs, fmt.Errorf("poll interval %v: want 1ms or more", c.PollInterval))
-	}
-	if c.HealthInterval < time.Second {
-		errs = append(errs, fmt.Errorf("health interval %v: want 1s or more", c.HealthInterval))
 	}
 	return errors.Join(errs...)
 }

@@ -37,6 +37,7 @@ import (
 	"github.com/forewarm/forewarm/worker/queue"
 	"github.com/forewarm/forewarm/worker/queue/asynqueue"
 	"github.com/forewarm/forewarm/worker/queue/memqueue"
+	"github.com/forewarm/forewarm/worker/queue/standby"
 )
 
 // app is one process of the control plane with its adapters picked.
@@ -293,20 +294,31 @@ func (a *app) alternates(ctx context.Context, def gpu.Pool, declared []PoolSourc
 	return all, nil
 }
 
-// queue opens the queue, as soon as its Redis answers.
-func (a *app) queue(ctx context.Context) (queue.Queue, error) {
+// bell is a queue that can tell that it works without what it should work with.
+type bell interface {
+	queue.Queue
+	Note() string
+}
+
+type inProcess struct{ *memqueue.Queue }
+
+func (inProcess) Note() string { return "" }
+
+// queue opens the queue. Redis may be away: work is done without it. What it
+// answers, such as that the password is wrong, ends the start.
+func (a *app) queue(ctx context.Context) (bell, error) {
 	if a.cfg.embedded() {
-		return memqueue.New(a.log), nil
+		return inProcess{memqueue.New(a.log)}, nil
 	}
 	q, err := asynqueue.New(asynqueue.Config{URL: a.cfg.Redis, Namespace: a.cfg.Deployment, Logger: a.log})
 	if err != nil {
 		return nil, err
 	}
-	redis := service{name: "Redis at " + obs.ScrubURL(a.cfg.Redis.Reveal()), log: a.log, missing: a.cfg.missing}
-	if err := a.cfg.wait.await(ctx, redis, q.Ping); err != nil {
+	if err := once(ctx, q.Ping); err != nil && !passing(err) {
 		return nil, errors.Join(err, q.Close())
 	}
-	return q, nil
+	name := "Redis at " + obs.ScrubURL(a.cfg.Redis.Reveal())
+	return standby.New(q, standby.Config{Name: name, Clock: a.clock, Logger: a.log, Metrics: a.metrics}), nil
 }
 
 func (a *app) worker(q queue.Queue) (*worker.Worker, error) {

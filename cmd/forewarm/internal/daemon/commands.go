@@ -35,7 +35,7 @@ func (f *flags) addListen(cmd *cobra.Command) {
 // addWait adds the patience of a start, unless the flag says otherwise.
 func (f *flags) addWait(cmd *cobra.Command, otherwise patience) {
 	f.wait = otherwise
-	cmd.Flags().Var(&f.wait, "wait-for-database", "how long to wait at the start for a database or Redis that cannot be reached; 0s: not at all, forever")
+	cmd.Flags().Var(&f.wait, "wait-for-database", "how long to wait at the start for a database that cannot be reached; 0s: not at all, forever")
 }
 
 // read is the configuration: file, then environment, then flags.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/forewarm/forewarm/ledger/ledgermetrics"
+	"github.com/forewarm/forewarm/server"
 )
 
 // registerGauges adds what is read when the registry is scraped: the ledger's
@@ -25,10 +25,13 @@ func (a *app) registerGauges() error {
 	return nil
 }
 
-// metricsHandler shows a worker's metrics, and that its process lives.
-func (a *app) metricsHandler() http.Handler {
+// metricsHandler shows a worker's metrics, that its process lives, and whether it
+// can do its work; note tells, in a line, of what it does without.
+func (a *app) metricsHandler(note func() string) http.Handler {
+	ready := &server.Readiness{Store: a.store, Clock: a.clock, Logger: a.log, Metric: a.metrics, Note: note}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", ready.Metrics(a.registry))
+	mux.Handle("GET /readyz", ready)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	return mux
 }

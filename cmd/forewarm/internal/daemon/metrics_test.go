@@ -21,12 +21,14 @@ func TestAWorkerShowsItsMetrics(t *testing.T) {
 	require.NoError(t, err)
 	ask := func(path string) *httptest.ResponseRecorder {
 		out := httptest.NewRecorder()
-		a.metricsHandler().ServeHTTP(out, httptest.NewRequest(http.MethodGet, path, nil))
+		a.metricsHandler(func() string { return "Redis is away" }).ServeHTTP(out, httptest.NewRequest(http.MethodGet, path, nil))
 		return out
 	}
 	require.Equal(t, http.StatusOK, ask("/healthz").Code)
+	require.Equal(t, "ready\nRedis is away\n", ask("/readyz").Body.String())
 	text := ask("/metrics").Body.String()
 	require.Contains(t, text, "forewarm_ledger_up 1")
+	require.Contains(t, text, "forewarm_ready 1")
 	require.Contains(t, text, `go_sql_max_open_connections{db_name="ledger"} 1`)
 	require.Equal(t, http.StatusNotFound, ask("/v1/pools").Code)
 }

@@ -88,7 +88,7 @@ func workerCommand(version string) *cobra.Command {
 }
 
 // work shows metrics, if they have an address, at once, and works as soon as the
-// database and Redis are there.
+// database is there.
 func work(ctx context.Context, cfg Config, version string) error {
 	f := newFront()
 	cfg.missing = f.lack
@@ -109,11 +109,12 @@ func runWorker(ctx context.Context, cfg Config, version string, f *front) error 
 		return unlessTold(ctx, err)
 	}
 	a.version = version
-	return errors.Join(a.work(ctx, func() { f.open(a.metricsHandler()) }), a.store.Close())
+	return errors.Join(a.work(ctx, func(note func() string) { f.open(a.metricsHandler(note)) }), a.store.Close())
 }
 
-// work runs a worker; up is called when it begins.
-func (a *app) work(ctx context.Context, up func()) error {
+// work runs a worker; up is called when it begins, with what tells what it does
+// without.
+func (a *app) work(ctx context.Context, up func(note func() string)) error {
 	if err := a.ready(ctx); err != nil {
 		return unlessTold(ctx, err)
 	}
@@ -125,7 +126,7 @@ func (a *app) work(ctx context.Context, up func()) error {
 	if err != nil {
 		return errors.Join(err, q.Close())
 	}
-	up()
+	up(q.Note)
 	a.log.InfoContext(ctx, "worker is up", "ledger", a.cfg.masked())
 	return errors.Join(w.Run(ctx), q.Close())
 }

@@ -1,0 +1,235 @@
+// Package standby lets workers work while the queue proper is away.
+//
+// A queue only rings the bell: the tasks are rows. So a message that the queue
+// does not take is delivered in this process, which found the row due and can
+// claim it like anybody else. Work goes on without the queue, and what its loss
+// costs is that each worker does what it finds itself.
+package standby
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/worker/queue"
+	"github.com/forewarm/forewarm/worker/queue/memqueue"
+)
+
+var _ queue.Queue = (*Queue)(nil)
+
+// Main is the queue proper. Its Run must fail where Ping does, and may then be
+// called again.
+type Main interface {
+	queue.Queue
+	// Ping asks for a sign of life.
+	Ping(ctx context.Context) error
+}
+
+// Config tunes a Queue. The zero value is made whole by WithDefaults.
+type Config struct {
+	// Name is what the queue proper is called in log lines. Default "the queue".
+	Name string
+	// Patience is how long it may take to answer. Default 1 s.
+	Patience time.Duration
+	// LookEvery is how often it is asked for a sign of life, give or take a half.
+	// Default 1 s.
+	LookEvery time.Duration
+	// SayEvery is how often its absence is logged while it lasts. Default 1 min.
+	SayEvery time.Duration
+	// Clock measures durations. Nil means the machine's clock.
+	Clock clock.Clock
+	// Logger is told when it goes and when it comes. Nil means slog.Default().
+	Logger *slog.Logger
+	// Metrics tell whether it is there; nil tells nobody.
+	Metrics *obs.Metrics
+}
+
+// WithDefaults fills what is zero.
+func (c Config) WithDefaults() Config {
+	if c.Name == "" {
+		c.Name = "the queue"
+	}
+	if c.Patience == 0 {
+		c.Patience = time.Second
+	}
+	if c.LookEvery == 0 {
+		c.LookEvery = time.Second
+	}
+	if c.SayEvery == 0 {
+		c.SayEvery = time.Minute
+	}
+	if c.Clock == nil {
+		c.Clock = clock.System{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Queue is the queue proper with a stand-in. Make one with New.
+type Queue struct {
+	main  Main
+	spare *memqueue.Queue
+	cfg   Config
+
+	mu    sync.Mutex
+	since time.Time // the queue proper is away since then; zero: it is there
+	said  time.Time // when that was logged last
+	// refuses: it lives, and did not take a message. Only a message that it takes
+	// ends that; trial says that the next one may try.
+	refuses, trial bool
+}
+
+// New returns main with a stand-in. Closing it closes main.
+func New(main Main, cfg Config) *Queue {
+	cfg = cfg.WithDefaults()
+	cfg.Metrics.Queue(true)
+	return &Queue{main: main, spare: memqueue.New(cfg.Logger), cfg: cfg}
+}
+
+// Enqueue implements queue.Queue. What the queue proper does not take in time
+// waits in this process.
+func (q *Queue) Enqueue(ctx context.Context, m queue.Message) error {
+	if !q.worthTrying() {
+		return q.spare.Enqueue(ctx, m)
+	}
+	try, cancel := context.WithTimeout(ctx, q.cfg.Patience)
+	defer cancel()
+	err := q.main.Enqueue(try, m)
+	switch {
+	case err == nil:
+		q.found(ctx)
+		return nil
+	case ctx.Err() != nil:
+		return err
+	}
+	q.lost(ctx, err, true)
+	return q.spare.Enqueue(ctx, m)
+}
+
+// Run implements queue.Queue: it delivers what either queue has. Each works up to
+// concurrency at once, so that nothing waits behind a queue that died.
+func (q *Queue) Run(ctx context.Context, concurrency int, h queue.Handler) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var beside sync.WaitGroup
+	beside.Go(func() { q.watch(ctx) })
+	beside.Go(func() { q.serve(ctx, concurrency, h) })
+	err := q.spare.Run(ctx, concurrency, h)
+	stop()
+	beside.Wait()
+	return err
+}
+
+// serve runs the queue proper whenever it is there.
+func (q *Queue) serve(ctx context.Context, concurrency int, h queue.Handler) {
+	for ctx.Err() == nil {
+		if q.look(ctx) == nil {
+			if err := q.main.Run(ctx, concurrency, h); err != nil && ctx.Err() == nil {
+				q.lost(ctx, err, false)
+			}
+		}
+		q.pause(ctx)
+	}
+}
+
+// watch asks the queue proper for signs of life until ctx ends.
+func (q *Queue) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		_ = q.look(ctx)
+		q.pause(ctx)
+	}
+}
+
+func (q *Queue) pause(ctx context.Context) {
+	wait := q.cfg.LookEvery/2 + rand.N(q.cfg.LookEvery) //nolint:gosec,forbidigo // many workers lose it at once: they should not knock together
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
+}
+
+// look asks for a sign of life and remembers what came.
+func (q *Queue) look(ctx context.Context) error {
+	try, cancel := context.WithTimeout(ctx, q.cfg.Patience)
+	defer cancel()
+	err := q.main.Ping(try)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		q.lost(ctx, err, false)
+	case q.forgive():
+		q.found(ctx)
+	}
+	return err
+}
+
+// worthTrying reports whether the queue proper should be given a message.
+func (q *Queue) worthTrying() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	worth := q.since.IsZero() || q.trial
+	q.trial = false
+	return worth
+}
+
+// forgive reports whether a sign of life is enough to be there again.
+func (q *Queue) forgive() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.trial = q.refuses
+	return !q.refuses
+}
+
+// lost notes that the queue proper is away, or refuses messages.
+func (q *Queue) lost(ctx context.Context, err error, refuses bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.cfg.Clock.Now()
+	if q.since.IsZero() {
+		q.since, q.said = now, time.Time{}
+		q.cfg.Metrics.Queue(false)
+	}
+	q.refuses = refuses
+	if !q.said.IsZero() && now.Sub(q.said) < q.cfg.SayEvery {
+		return
+	}
+	q.said = now
+	q.cfg.Logger.WarnContext(ctx, q.cfg.Name+" does not answer: due work is done straight from the database",
+		"since", now.Sub(q.since).Round(time.Second), "error", err)
+}
+
+// found notes that the queue proper is there.
+func (q *Queue) found(ctx context.Context) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.since.IsZero() {
+		return
+	}
+	away := q.cfg.Clock.Now().Sub(q.since)
+	q.since, q.refuses, q.trial = time.Time{}, false, false
+	q.cfg.Metrics.Queue(true)
+	q.cfg.Logger.InfoContext(ctx, q.cfg.Name+" answers again", "away", away.Round(time.Millisecond))
+}
+
+// Note says in one line, for a person, that the queue proper is away; empty: it
+// is there.
+func (q *Queue) Note() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.since.IsZero() {
+		return ""
+	}
+	away := q.cfg.Clock.Now().Sub(q.since).Round(time.Second)
+	return fmt.Sprintf("%s has not answered for %v: due work is done straight from the database", q.cfg.Name, away)
+}
+
+// Close implements queue.Queue.
+func (q *Queue) Close() error { return errors.Join(q.spare.Close(), q.main.Close()) }
