@@ -95,7 +95,7 @@ func newRoot(w world) *cobra.Command {
 
 func (a *app) bind(root *cobra.Command) {
 	f, g := root.PersistentFlags(), &a.flags
-	f.StringVar(&g.server, "server", "", "address of the server (FOREWARM_API; default the saved context's, else "+DefaultServer+")")
+	f.StringVar(&g.server, "server", "", "address of the server (FOREWARM_API; default the context's, else "+DefaultServer+")")
 	f.StringVar(&g.context, "context", "", "saved context to use (FOREWARM_CONTEXT)")
 	f.StringVarP(&g.output, "output", "o", "", "table, wide, json, jsonl, yaml or name (FOREWARM_OUTPUT)")
 	f.StringVar(&g.jq, "jq", "", "show what this jq expression makes of the JSON, such as '.[].name'")

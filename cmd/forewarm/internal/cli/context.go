@@ -98,7 +98,7 @@ func writeContexts(path string, f contextFile) error {
 
 // target finds the server and its key: flags before the environment before what
 // was saved. A saved key goes to the server that it was saved for and to no
-// other.
+// other: who names a context and another server must bring a key.
 func (a *app) target() (Context, error) {
 	path, err := contextPath(a.getenv)
 	saved := contextFile{}
@@ -118,16 +118,17 @@ func (a *app) target() (Context, error) {
 	return t, err
 }
 
-// chosen is the saved context that fits what the user named.
+// errForeignKey is why a context's key is not used for a server that was named
+// beside it.
+var errForeignKey = errors.New("the key of a context is for its own server")
+
+// chosen is the saved context that fits what the user named, which may be its
+// server beside it.
 func (a *app) chosen(saved contextFile) (Context, error) {
+	source, server := a.address()
 	if name := first(a.flags.context, a.getenv("FOREWARM_CONTEXT")); name != "" {
-		c, ok := saved.Contexts[name]
-		if !ok {
-			return c, usagef("forewarm contexts list", "no context %q is saved", name)
-		}
-		return c, nil
+		return a.inContext(saved, name, source, server)
 	}
-	server := strings.TrimRight(first(a.flags.server, a.getenv("FOREWARM_API")), "/")
 	current := saved.Contexts[saved.Current]
 	if server == "" {
 		return Context{Server: first(current.Server, DefaultServer), Key: current.Key}, nil
@@ -135,12 +136,59 @@ func (a *app) chosen(saved contextFile) (Context, error) {
 	if current.Server == server {
 		return current, nil
 	}
-	for _, name := range sorted(saved.Contexts) {
-		if saved.Contexts[name].Server == server {
-			return saved.Contexts[name], nil
+	return saved.Contexts[saved.of(server)].at(server), nil
+}
+
+// address is the server that was named, and by what. A flag counts before the
+// environment, of which --context leaves no address.
+func (a *app) address() (source, server string) {
+	switch {
+	case a.flags.server != "":
+		source, server = "--server", a.flags.server
+	case a.flags.context == "":
+		source, server = "FOREWARM_API", a.getenv("FOREWARM_API")
+	}
+	return source, strings.TrimRight(server, "/")
+}
+
+// inContext is a context by its name, and a server that was named beside it,
+// which gets the context's key only if it is the server of that.
+func (a *app) inContext(saved contextFile, name, source, server string) (Context, error) {
+	c, ok := saved.Contexts[name]
+	key, err := a.keyFromEnv()
+	switch {
+	case !ok:
+		return c, usagef("forewarm contexts list", "no context %q is saved", name)
+	case server == "" || server == c.Server:
+		return c, nil
+	case key != "" || err != nil:
+		return Context{Server: server}, err
+	}
+	e := usagef("forewarm login --server "+quoted(server)+" --name NAME",
+		"%s %s is not the server of context %q, which is %s, and a context's key goes to no other server", source, server, name, c.Server)
+	if other := saved.of(server); other != "" {
+		e.Next = []string{"forewarm status --context " + quoted(other)}
+	}
+	e.Err = errForeignKey
+	return Context{Server: server}, e
+}
+
+// of is the first context of a server; empty when none is.
+func (f contextFile) of(server string) string {
+	for _, name := range sorted(f.Contexts) {
+		if f.Contexts[name].Server == server {
+			return name
 		}
 	}
-	return Context{Server: server}, nil
+	return ""
+}
+
+// at is the context, or none but a server.
+func (c Context) at(server string) Context {
+	if c.Server == "" {
+		c.Server = server
+	}
+	return c
 }
 
 func (a *app) keyFromEnv() (string, error) {

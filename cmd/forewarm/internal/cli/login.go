@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,7 +21,7 @@ func (a *app) login() *cobra.Command {
 		Use: "login", Short: "Save a server and the key for it", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t, err := a.target()
-			if err != nil {
+			if err != nil && !errors.Is(err, errForeignKey) {
 				return err
 			}
 			if t.Key, err = a.newKey(cmd, file, t.Key); err != nil {
