@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
 )
@@ -18,7 +19,11 @@ type Filter struct {
 	Pool         string   // id or name
 	State        []string // any of them
 	All          bool     // also what is over
-	PageSize     int      // how many a request asks for; the server's default when zero
+	// Name, User (an id or e-mail address), Since and Until are of bookings. With a
+	// time, those that are over are listed too.
+	Name, User   string
+	Since, Until time.Time
+	PageSize     int // how many a request asks for; the server's default when zero
 }
 
 func (f Filter) query() url.Values {
@@ -34,6 +39,16 @@ func (f Filter) query() url.Values {
 	}
 	if f.All {
 		q.Set("all", "true")
+	}
+	for name, value := range map[string]string{"name": f.Name, "user": f.User} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	for name, t := range map[string]time.Time{"since": f.Since, "until": f.Until} {
+		if !t.IsZero() {
+			q.Set(name, t.UTC().Format(time.RFC3339Nano))
+		}
 	}
 	if f.PageSize > 0 {
 		q.Set("limit", strconv.Itoa(f.PageSize))

@@ -313,7 +313,12 @@ type BookingFilter struct {
 	PoolID string
 	State  []string
 	MadeBy string // the key or schedule that made a reservation, or the key that holds an allocation
+	UserID string // whose key or schedule it was
+	Name   string
 	Live   bool
+	// Since and Until bound the time that a booking has to do with: of a
+	// reservation its window, of an allocation from its request to its end.
+	Since, Until time.Time
 }
 
 // EventFilter narrows a list of events. Zero fields do not narrow.

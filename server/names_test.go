@@ -63,6 +63,16 @@ func TestNamesWhereIdsAre(t *testing.T) {
 	require.Equal(t, 0, by("/v1/allocations?held_by=root"))
 	require.Equal(t, 1, by("/v1/reservations?made_by=laptop"))
 	require.Equal(t, 0, by("/v1/reservations?made_by=standup"))
+	for _, list := range []string{"/v1/allocations", "/v1/reservations"} {
+		require.Equal(t, 1, by(list+"?user=ada@example.org&since=2026-03-02T08:00:00Z&until=2026-03-02T12:00:00Z"), list)
+		require.Equal(t, 1, by(list+"?user="+person.ID), list)
+		require.Equal(t, 0, by(list+"?until=2026-03-01T08:00:00Z"), list)
+		require.Equal(t, 0, by(list+"?name=otter"), list)
+		none := w.refuse("root", http.MethodGet, list+"?user=eve@example.org", "")
+		require.Equal(t, "user", none.Errors[0].Pointer)
+		none = w.refuse("root", http.MethodGet, list+"?since=2026-03-02T08:00:00Z&until=2026-03-02T08:00:00Z", "")
+		require.Equal(t, "until", none.Errors[0].Pointer)
+	}
 	ask[contract.Prewarm](w, "root", http.MethodPost, "/v1/prewarm/pause", `{"organization_id":"acme"}`, "Idempotency-Key", "w")
 
 	names := map[string]string{"pool_name": "lab", "organization_name": "acme"}

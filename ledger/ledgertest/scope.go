@@ -108,6 +108,8 @@ func listsAreFiltered(w *world) {
 	abroad.Source.Provisioner = "aws"
 	mine, other := pending("alc_3", "org_1", "pol_2", day), fullReservation(w, "rsv_2", "org_1", "pol_2")
 	mine.HeldBy, other.MadeBy = "key_2", "key_2"
+	mine.UserID, other.UserID, mine.Name, other.Name = "usr_2", "usr_2", "otter", "otter"
+	over := step(w, pending("alc_4", "org_1", "pol_2", day.Add(time.Minute)), day.Add(10*time.Minute), allocation.Cancel)
 	kept := schedule("sch_2", "org_1", "pol_1")
 	kept.DeletedAt = time.Time{}
 	w.must(ledger.Change{
@@ -115,7 +117,7 @@ func listsAreFiltered(w *world) {
 		Nodes:        []node.Node{fullNode(w, "nod_2", "pol_1", 0), abroad},
 		Reservations: []reservation.Reservation{booked(w, "rsv_1", "org_1", "pol_1", day), other},
 		Allocations: []allocation.Allocation{
-			active(w, "alc_1", "org_1", first, day, 0), pending("alc_2", "org_2", "pol_2", day), mine,
+			active(w, "alc_1", "org_1", first, day, 0), pending("alc_2", "org_2", "pol_2", day), mine, over,
 		},
 		Schedules: []ledger.Schedule{schedule("sch_1", "org_1", "pol_1"), kept},
 	})
@@ -159,8 +161,14 @@ func bookingsAreFiltered(w *world, r ledger.Reader) {
 		filter                    ledger.BookingFilter
 		reservations, allocations []string
 	}{
-		{ledger.BookingFilter{}, []string{"rsv_1", "rsv_2"}, []string{"alc_1", "alc_2", "alc_3"}},
-		{ledger.BookingFilter{PoolID: "pol_2"}, []string{"rsv_2"}, []string{"alc_2", "alc_3"}},
+		{ledger.BookingFilter{}, []string{"rsv_1", "rsv_2"}, []string{"alc_1", "alc_2", "alc_3", "alc_4"}},
+		{ledger.BookingFilter{PoolID: "pol_2"}, []string{"rsv_2"}, []string{"alc_2", "alc_3", "alc_4"}},
+		{ledger.BookingFilter{UserID: "usr_2"}, []string{"rsv_2"}, []string{"alc_3"}},
+		{ledger.BookingFilter{Name: "otter"}, []string{"rsv_2"}, []string{"alc_3"}},
+		{ledger.BookingFilter{Name: "nightly"}, []string{"rsv_1"}, []string{}},
+		{ledger.BookingFilter{Since: day.Add(9 * time.Minute)}, []string{"rsv_1", "rsv_2"}, []string{"alc_1", "alc_2", "alc_3", "alc_4"}},
+		{ledger.BookingFilter{Since: day.Add(time.Hour)}, []string{"rsv_2"}, []string{"alc_1", "alc_2", "alc_3"}},
+		{ledger.BookingFilter{Until: day.Add(time.Minute)}, []string{"rsv_1"}, []string{"alc_1", "alc_2", "alc_3"}},
 		{ledger.BookingFilter{MadeBy: "key_2"}, []string{"rsv_2"}, []string{"alc_3"}},
 		{ledger.BookingFilter{Live: true}, []string{"rsv_1"}, []string{"alc_1", "alc_2", "alc_3"}},
 		{ledger.BookingFilter{State: []string{"claimed", "active"}}, []string{"rsv_2"}, []string{"alc_1"}},

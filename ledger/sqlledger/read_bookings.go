@@ -23,6 +23,12 @@ func (r *reader) Reservations(s ledger.Scope, f ledger.BookingFilter, p ledger.P
 	if f.Live {
 		db = db.Where(liveReservation)
 	}
+	if !f.Since.IsZero() {
+		db = db.Where("window_end > ?", micros(f.Since))
+	}
+	if !f.Until.IsZero() {
+		db = db.Where("window_start < ?", micros(f.Until))
+	}
 	if p.Newest {
 		return list[reservationRow](newest(db, "reservations", p), "listing reservations")
 	}
@@ -46,6 +52,12 @@ func filtered(db *gorm.DB, f ledger.BookingFilter) *gorm.DB {
 	if len(f.State) > 0 {
 		db = db.Where("state IN ?", f.State)
 	}
+	if f.UserID != "" {
+		db = db.Where("user_id = ?", f.UserID)
+	}
+	if f.Name != "" {
+		db = db.Where("name = ?", f.Name).Where("name <> ''") // as the index is
+	}
 	return db
 }
 
@@ -65,6 +77,12 @@ func (r *reader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Pa
 	}
 	if f.Live {
 		db = db.Where(liveAllocation)
+	}
+	if !f.Since.IsZero() {
+		db = db.Where("(ended_at = 0 OR ended_at > ?)", micros(f.Since))
+	}
+	if !f.Until.IsZero() {
+		db = db.Where("requested_at < ?", micros(f.Until))
 	}
 	allocations, err := list[allocationRow](paged(db, p), "listing allocations")
 	if err != nil {

@@ -141,6 +141,7 @@ CREATE TABLE reservations (
 CREATE INDEX reservations_live ON reservations (pool_id, organization_id) WHERE state NOT IN ('claimed', 'cancelled', 'expired', 'failed'); -- a pool's state; an organization's part of it
 CREATE INDEX reservations_over ON reservations (pool_id, window_start) WHERE state IN ('claimed', 'cancelled', 'expired', 'failed'); -- what was spent; a new row is not in it
 CREATE INDEX reservations_page ON reservations (organization_id, id); -- lists
+CREATE INDEX reservations_named ON reservations (name, created_at, id) WHERE name <> ''; -- the newest of a name
 
 CREATE TABLE allocations (
     id               TEXT   NOT NULL PRIMARY KEY,
@@ -173,6 +174,7 @@ CREATE INDEX allocations_live ON allocations (pool_id, organization_id) WHERE st
 CREATE INDEX allocations_over ON allocations (pool_id, window_start) WHERE state IN ('released', 'failed', 'expired', 'cancelled'); -- what was spent; a new row is not in it
 CREATE INDEX allocations_started ON allocations (active_at); -- reports
 CREATE INDEX allocations_page ON allocations (organization_id, id); -- lists
+CREATE INDEX allocations_named ON allocations (name, id) WHERE name <> ''; -- the newest of a name
 
 -- Who held which GPU when. until is NULL while it is held.
 CREATE TABLE allocation_gpus (

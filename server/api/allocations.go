@@ -14,6 +14,7 @@ import (
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/problem"
 )
 
 func (a *API) allocations() {
@@ -158,8 +159,23 @@ func Wait(prefer string) time.Duration {
 // BookingFilter narrows a list of bookings.
 type BookingFilter struct {
 	OfOrganization
-	Pool string `query:"pool" maxLength:"64" doc:"Id or name."`
-	All  bool   `query:"all" doc:"Also those that are over. Without it, and without a state, only those that are not."`
+	Pool  string    `query:"pool" maxLength:"64" doc:"Id or name."`
+	Name  string    `query:"name" maxLength:"64" doc:"Only those of this name. Names may be given again; the newest comes first."`
+	User  string    `query:"user" maxLength:"254" doc:"Id or e-mail address of the person whose keys and schedules booked."`
+	Since time.Time `query:"since" doc:"Only those that had not ended by then, whether or not they have since. Of a reservation its window counts."`
+	Until time.Time `query:"until" doc:"Only those that had begun before, whether or not they are over: reservations with their window, allocations when they were asked for."`
+	All   bool      `query:"all" doc:"Also those that are over. Without it, and without a state or a time, only those that are not."`
+}
+
+// filter is what the parameters say without names to resolve.
+func (in BookingFilter) filter(state []string) (ledger.BookingFilter, error) {
+	f := ledger.BookingFilter{State: state, Name: in.Name, Since: in.Since, Until: in.Until}
+	timed := !in.Since.IsZero() || !in.Until.IsZero()
+	f.Live = !in.All && len(state) == 0 && !timed
+	if !in.Since.IsZero() && !in.Until.IsZero() && !in.Since.Before(in.Until) {
+		return f, problem.Parameter("until", "must be after since")
+	}
+	return f, nil
 }
 
 // bookings is what a request may see and wants to of reservations or
@@ -169,8 +185,14 @@ func (a *API) bookings(ctx context.Context, r ledger.Reader, in BookingFilter, s
 	if err != nil {
 		return s, ledger.BookingFilter{}, err
 	}
-	f := ledger.BookingFilter{State: state, Live: !in.All && len(state) == 0}
+	f, err := in.filter(state)
+	if err != nil {
+		return s, f, err
+	}
 	if f.PoolID, err = a.poolID(ctx, r, in.Pool); err != nil {
+		return s, f, err
+	}
+	if f.UserID, err = a.parameter(ctx, r, s, ledger.NounUser, "user", in.User); err != nil {
 		return s, f, err
 	}
 	f.MadeBy, err = a.maker(ctx, r, s, by, parameter)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -206,46 +205,7 @@ func (a *app) allocations() *cobra.Command {
 			return one(a, cmd, allocationView, got)
 		},
 	}
-	return group("allocations", "See what is held now", some(a, "allocations", allocationView, (*client.Client).Allocations), show)
-}
-
-// allocationID accepts the name of an allocation that is not over where an id is
-// wanted.
-func (a *app) allocationID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
-	api, err := a.client()
-	if err != nil || strings.HasPrefix(ref, "alc_") {
-		return api, ref, err
-	}
-	id, err := byName(cmd.Context(), ref, api.Allocations, func(x contract.Allocation) (string, string) { return x.ID, x.Name })
-	return api, id, err
-}
-
-// reservationID accepts the name of a reservation that is not over where an id
-// is wanted.
-func (a *app) reservationID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
-	api, err := a.client()
-	if err != nil || strings.HasPrefix(ref, "rsv_") {
-		return api, ref, err
-	}
-	id, err := byName(cmd.Context(), ref, api.Reservations, func(x contract.Reservation) (string, string) { return x.ID, x.Name })
-	return api, id, err
-}
-
-// anyID also accepts ids of other things, and the name of a reservation that is
-// not over if no allocation has it.
-func (a *app) anyID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
-	for _, kind := range []string{"rsv_", "nod_", "pln_"} {
-		if strings.HasPrefix(ref, kind) {
-			api, err := a.client()
-			return api, ref, err
-		}
-	}
-	api, id, err := a.allocationID(cmd, ref)
-	if err != nil || id != ref || strings.HasPrefix(ref, "alc_") {
-		return api, id, err
-	}
-	id, err = byName(cmd.Context(), ref, api.Reservations, func(x contract.Reservation) (string, string) { return x.ID, x.Name })
-	return api, id, err
+	return group("allocations", "See what is held now", bookings(a, "allocations", allocationView, (*client.Client).Allocations), show)
 }
 
 // explainer is the route that explains things of an id's kind.
@@ -257,28 +217,5 @@ func explainer(api *client.Client, id string) func(context.Context, string) (con
 		return api.ExplainNode
 	default:
 		return api.ExplainAllocation
-	}
-}
-
-// byName finds the id of the one thing of that name among those that are not
-// over. A name that nothing has is given back, for the server to judge.
-func byName[T any](ctx context.Context, ref string, read lists[T], of func(T) (id, name string)) (string, error) {
-	var found []string
-	for item, err := range read(ctx, client.Filter{}) {
-		if err != nil {
-			return "", err
-		}
-		if id, n := of(item); n == ref {
-			found = append(found, id)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return ref, nil
-	case 1:
-		return found[0], nil
-	default:
-		return "", &Error{Exit: ExitConflict, Message: fmt.Sprintf("%d things are called %q: name one by its id", len(found), ref), Detail: found,
-			Next: []string{"forewarm allocations list"}}
 	}
 }

@@ -197,12 +197,27 @@ func fallback(cmd *cobra.Command, exit int) []string {
 var nounLists = map[string]string{"POOL": "forewarm pools list", "ORGANIZATION": "forewarm orgs list", "USER": "forewarm users list",
 	"PLAN": "forewarm plan --help"}
 
+// prefixOf is what an id begins with, up to its underscore; empty: it is none.
+func prefixOf(text string) string {
+	kind, _, ok := strings.Cut(text, "_")
+	if !ok {
+		return ""
+	}
+	return kind + "_"
+}
+
+// prefixLists are the lists of what ids of these forms name.
+var prefixLists = map[string]string{"alc_": "forewarm allocations list --all", "rsv_": "forewarm reservations list --all", "nod_": "forewarm nodes list --all"}
+
 // listOf is the command that lists what another is about.
 func listOf(cmd *cobra.Command) string {
 	for word := range strings.FieldsSeq(cmd.Use) {
 		if list, ok := nounLists[strings.Trim(word, "[]")]; ok {
 			return list
 		}
+	}
+	if list, ok := prefixLists[prefixOf(cmd.Flags().Arg(0))]; ok {
+		return list
 	}
 	if org := cmd.Flags().Lookup("org"); org != nil && org.Changed {
 		return nounLists["ORGANIZATION"]

@@ -18,7 +18,7 @@ func (a *app) explainWhy() *cobra.Command {
 		Use: "explain ALLOCATION|RESERVATION|NODE|PLAN", Short: "See why, what stands in the way, and what happens next", Args: named("ALLOCATION"),
 		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, id, err := a.anyID(cmd, args[0])
+			api, id, err := a.bookingID(cmd, args[0])
 			if err != nil {
 				return err
 			}

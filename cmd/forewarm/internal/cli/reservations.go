@@ -43,7 +43,7 @@ func reservationState(x contract.Reservation) string {
 
 func (a *app) reservations() *cobra.Command {
 	return group("reservations", "See and use what is promised",
-		some(a, "reservations", reservationView, (*client.Client).Reservations), a.reservationsShow(), a.reservationsCancel(), a.reservationsClaim())
+		bookings(a, "reservations", reservationView, (*client.Client).Reservations), a.reservationsShow(), a.reservationsCancel(), a.reservationsClaim())
 }
 
 func (a *app) reservationsShow() *cobra.Command {

@@ -155,33 +155,24 @@ func (a *app) waitFor() *cobra.Command {
 		Use: "wait ALLOCATION|RESERVATION", Short: "Wait until the GPUs are there", Args: named("ALLOCATION"),
 		Annotations: map[string]string{waits: "yes", "noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if nounOf(args[0]) == "reservations" {
-				return a.waitForReservation(cmd, args[0])
-			}
-			api, id, err := a.allocationID(cmd, args[0])
-			if err != nil {
+			api, id, err := a.bookingID(cmd, args[0])
+			switch {
+			case err != nil:
 				return err
+			case nounOf(id) == "reservations":
+				return finished(a, cmd, reservationView, contract.Reservation{ID: id}, api, a.waitReservation)
+			default:
+				return finished(a, cmd, allocationView, contract.Allocation{ID: id}, api, a.waitAllocation)
 			}
-			got, err := api.Allocation(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			if got, err = a.waitAllocation(cmd, api, got); err != nil {
-				return err
-			}
-			return one(a, cmd, allocationView, got)
 		},
 	}
 }
 
-func (a *app) waitForReservation(cmd *cobra.Command, id string) error {
-	api, err := a.client()
+// finished waits for something and shows it.
+func finished[T any](a *app, cmd *cobra.Command, v view[T], x T, api *client.Client, wait func(*cobra.Command, *client.Client, T) (T, error)) error {
+	got, err := wait(cmd, api, x)
 	if err != nil {
 		return err
 	}
-	got, err := a.waitReservation(cmd, api, contract.Reservation{ID: id})
-	if err != nil {
-		return err
-	}
-	return one(a, cmd, reservationView, got)
+	return one(a, cmd, v, got)
 }

@@ -93,6 +93,22 @@ func dayAndTime(text, lower string, now time.Time) (time.Time, error) {
 	return time.Time{}, wrongTime(text)
 }
 
+// past reads a time that people look back to: how long ago it was, or any time
+// as when reads it. Nothing is no time.
+func past(flag, text string, now time.Time, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := strictyaml.ParseDuration(strings.TrimSuffix(text, " ago")); err == nil {
+		return now.Add(-ago), nil
+	}
+	t, err := when(text, now, zone)
+	if err != nil {
+		return t, usagef("forewarm allocations list --help", "--%s %q is not a time; write '7d', '2026-11-20 09:00' or 'today 09:00'", flag, text)
+	}
+	return t, nil
+}
+
 func wrongTime(text string) error {
 	return usagef("forewarm reserve --help", "--at %q is not a time; write 'tomorrow 09:00', 'mon 14:30', '2026-11-20 09:00' or 'in 2h'", text)
 }

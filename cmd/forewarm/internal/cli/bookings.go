@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+)
+
+// bookings is the list command of allocations or reservations, which people also
+// look for by name, by whose they are and by time.
+func bookings[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
+	var f client.Filter
+	var since, until, zone string
+	c := some(a, noun, v, func(api *client.Client, ctx context.Context, narrowed client.Filter) iter.Seq2[T, error] {
+		narrowed.Name, narrowed.User, narrowed.Since, narrowed.Until = f.Name, f.User, f.Since, f.Until
+		return read(api, ctx, narrowed)
+	})
+	run := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		in, err := a.zone(zone)
+		if err != nil {
+			return err
+		}
+		if f.Since, err = past("since", since, a.clock.Now(), in); err != nil {
+			return err
+		}
+		if f.Until, err = past("until", until, a.clock.Now(), in); err != nil {
+			return err
+		}
+		if f.User, err = a.who(cmd, f.User); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	c.Flags().StringVar(&f.Name, "name", "", "only those of this name")
+	c.Flags().StringVar(&f.User, "user", "", "only those that keys and schedules of this person booked: id, e-mail address or me")
+	c.Flags().StringVar(&since, "since", "", "only those that had not ended by then, over or not: a time, or how long ago, such as 7d")
+	c.Flags().StringVar(&until, "until", "", "only those that had begun before, over or not: a time, or how long ago")
+	c.Flags().StringVar(&zone, "tz", "", "time zone of --since and --until (default the machine's)")
+	return c
+}
+
+// who is the person that was named, which may be me.
+func (a *app) who(cmd *cobra.Command, named string) (string, error) {
+	if named != "me" {
+		return named, nil
+	}
+	api, err := a.client()
+	if err != nil {
+		return "", err
+	}
+	who, err := api.Whoami(cmd.Context())
+	if err == nil && who.UserID == "" {
+		err = usagef("forewarm whoami", "--user me: your key is nobody's, so that no person is known")
+	}
+	return who.UserID, err
+}

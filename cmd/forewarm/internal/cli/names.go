@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// allocationID accepts the name of an allocation where an id is wanted.
+func (a *app) allocationID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
+	api, err := a.client()
+	if err != nil || strings.HasPrefix(ref, "alc_") {
+		return api, ref, err
+	}
+	id, err := resolved(cmd.Context(), ref, calledAllocations(api))
+	return api, first(id, ref), err
+}
+
+// reservationID accepts the name of a reservation where an id is wanted.
+func (a *app) reservationID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
+	api, err := a.client()
+	if err != nil || strings.HasPrefix(ref, "rsv_") {
+		return api, ref, err
+	}
+	id, err := resolved(cmd.Context(), ref, calledReservations(api))
+	return api, first(id, ref), err
+}
+
+// bookingID accepts the name of an allocation or a reservation where an id is
+// wanted: of what lives before what is over, and of an allocation first.
+func (a *app) bookingID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
+	api, err := a.client()
+	if err != nil {
+		return api, ref, err
+	}
+	for _, kind := range []string{"alc_", "rsv_", "nod_", "pln_"} {
+		if strings.HasPrefix(ref, kind) {
+			return api, ref, nil
+		}
+	}
+	id, err := resolved(cmd.Context(), ref, calledAllocations(api), calledReservations(api))
+	if id == "" && err == nil {
+		err = &Error{Exit: ExitNotFound, Message: fmt.Sprintf("there is no allocation or reservation %q, or your key may not see it", ref),
+			Next: []string{"forewarm allocations list --all", "forewarm reservations list --all"}}
+	}
+	return api, id, err
+}
+
+// called is how things of a kind are found by their name.
+type called struct {
+	noun string
+	find func(context.Context, client.Filter) (ids []string, err error)
+}
+
+func calledAllocations(api *client.Client) called {
+	return called{"allocations", idsOf(api.Allocations, func(x contract.Allocation) string { return x.ID })}
+}
+
+func calledReservations(api *client.Client) called {
+	return called{"reservations", idsOf(api.Reservations, func(x contract.Reservation) string { return x.ID })}
+}
+
+// idsOf is a list as its ids. One that asks for pages of one ends with the first.
+func idsOf[T any](read lists[T], id func(T) string) func(context.Context, client.Filter) ([]string, error) {
+	return func(ctx context.Context, f client.Filter) ([]string, error) {
+		var found []string
+		for item, err := range read(ctx, f) {
+			if err != nil {
+				return nil, err
+			}
+			if found = append(found, id(item)); f.PageSize == 1 {
+				break
+			}
+		}
+		return found, nil
+	}
+}
+
+// longestName is the longest name that anything has.
+const longestName = 64
+
+// resolved is the id of what has a name among things of some kinds: the one that
+// lives, else the newest that is over. It is empty when there is none.
+func resolved(ctx context.Context, ref string, kinds ...called) (string, error) {
+	if ref == "" || len(ref) > longestName {
+		return "", nil
+	}
+	for _, f := range []client.Filter{{Name: ref}, {Name: ref, All: true, PageSize: 1}} {
+		for _, kind := range kinds {
+			found, err := kind.find(ctx, f)
+			switch {
+			case err != nil:
+				return "", err
+			case len(found) == 1:
+				return found[0], nil
+			case len(found) > 1:
+				return "", &Error{Exit: ExitConflict, Message: fmt.Sprintf("%d %s are called %q: name one by its id", len(found), kind.noun, ref),
+					Detail: found, Next: []string{"forewarm " + kind.noun + " list --name " + quoted(ref)}}
+			}
+		}
+	}
+	return "", nil
+}
