@@ -147,7 +147,7 @@ var lastRules = []detector{
 	re("home", "~", `(?:^|[\s"'=:(])~([A-Za-z][A-Za-z0-9._-]+)`),
 	re("user", `\buser|\blogin|\bowner|\buid|\blogname|\baccount|\brunas|\brun_as & =|:`, `(?i)\b(?:user(?:name|id)?|login|owner|uid|logname|account_?name|run_?as)["']?\s*[=:]\s*["']?([A-Za-z0-9_.@$\\-]+(?:\([^)]*\))?)`).atWords(),
 	{name: "user", need: needs(`\bfor user\b|\bby user\b|\binvalid user\b|\bfrom user\b`), keep: noName, re: regexp.MustCompile(`(?i)\b(?:for|by|invalid|from) user\s+([A-Za-z0-9_.-]+)`)},
-	re("host", `\bhost|\bnode|\bserver|\bmachine|\bworker|\bfqdn & =|:`, `(?i)\b(?:host(?:name)?|node(?:name|list)?|server|machine|worker|fqdn)["']?\s*[=:]\s*["']?([A-Za-z0-9_.\[\],-]+)`).atWords(),
+	re("host", `\bhost|\bnode|\bserver|\bmachine|\bworker|\bfqdn & =|:`, `(?i)\b(?:host(?:name)?|node(?:name|list)?|server|machine|worker|fqdn)["']?\s*[=:]\s*["']?([A-Za-z0-9_.\[\],-]+)`).atWords().unless(counted),
 	re("host", "", `^(?:<[0-9]+>)?[A-Z][a-z]{2}\s+[0-9]{1,2}\s[0-9:]{8}\s+([A-Za-z0-9._-]+)`).when(headOfSyslog),
 	domain,
 	re("host", `\bip-`, `\bip-[0-9]{1,3}(?:-[0-9]{1,3}){3}\b`).atWords(),
@@ -166,6 +166,17 @@ func (d detector) when(can func(text string) bool) detector {
 	d.can = can
 	return d
 }
+
+// unless returns the detector with what it keeps.
+func (d detector) unless(harmless func(match, group string) bool) detector {
+	d.keep = harmless
+	return d
+}
+
+var fewDigits = regexp.MustCompile(`^[0-9]{1,5}$`)
+
+// counted keeps numbers of machines, which job histories are full of: "node=2".
+func counted(_, group string) bool { return fewDigits.MatchString(group) }
 
 // topLevels end the names of hosts.
 const topLevels = `com|net|org|io|ai|dev|edu|gov|mil|int|internal|intranet|local|localdomain|lan|corp|cloud|app|tech|systems|cluster|home|` +

@@ -20,6 +20,7 @@ var commandRules = []detector{
 	re("command", "ldap & -w", `\bldap[a-z]+\b.*?\s-w\s+["']?([^\s"']+)`),
 	re("command", "smb & -u & %", `\bsmb[a-z]+\b.*?\s-U\s+\S+?%(\S+)`),
 	re("command", "htpasswd", `\bhtpasswd\b.*?\s-\S*b\S*\s+\S+\s+\S+\s+(\S+)`),
+	re("command", `\bopenssl\b & -k|-pass`, `\bopenssl\b.*?\s-(?:k|K|pass|passin|passout)\s+(?:pass:)?["']?([^\s"']+)`).atWords(),
 	re("command", "pass:", `\bpass:(\S+)`),
 	re("command", `\bnet\b & \buse\b & /user:`, `(?i)\bnet\s+use\b.*?/user:\S+\s+(\S+)`).atWords(),
 	re("command", "--from-literal", `--from-literal=\S+?=(\S+)`),
@@ -69,6 +70,8 @@ func language(name string, words []string, then string) detector {
 var languageRules = []detector{
 	language("password-word", passwordWords, plain(`(?:\s+(?:for|до|für den|für|de|del|of)`)+`\s+[\pL0-9@._-]+(?:\s+[\pL0-9@._-]+)?)?["'\]]?(?:\s*[:=]+>?\s*|\s+`+plain(is)+`\s*:?\s+)`+value),
 	language("password-word", passwordWords, `["'\]]?\s+`+value),
+	language("password-word", passwordWords, `[,;]?\s+\(?(?:which|that|it)\s+(?:is|was)\s+`+value),
+	{name: "password-word", need: needs("p a s s"), re: regexp.MustCompile(`(?i)\bp a s s(?: w o r d| w d| p h r a s e)?\s*(?:[:=]|i s\b|is\b)\s*(\S+)`)},
 	{name: "password-word", need: needs("密码|密碼|口令|パスワード|暗証番号|비밀번호|암호"), re: regexp.MustCompile(`(?:密码|密碼|口令|パスワード|暗証番号|비밀번호|암호)(?:是|为|為|は|が|는|은|\s|:)*([!-~]+)`)},
 	language("password-word", keyWords, `["'\]]?\s*[:=]+\s*`+value),
 	re("credentials", `\bcred|\blogin|\blogon|\baccount|\bzugangsdaten|\buser & /`, `(?i)\b(?:creds?|credentials?|login|logon|account|zugangsdaten|user ?/ ?pass\w*)\s*(?:[:=]|are|is)?\s*([^\s/]+\s?/\s?[^\s/]+)(?:\s|$)`).atWords(),

@@ -68,10 +68,30 @@ func entropy(s string) float64 {
 	return bits
 }
 
+// camelCase matches words put together as names of types are: "OutOfMemoryError".
+var camelCase = regexp.MustCompile(`^[a-z]*(?:[A-Z][a-z]+)+$`)
+
+// wordsTogether reports whether s is put together of words, of 3.5 letters at the mean: in random letters every other one
+// is a capital.
+func wordsTogether(s string) bool {
+	capitals := 0
+	for i := range len(s) {
+		if class(s[i]) == 1 {
+			capitals++
+		}
+	}
+	return capitals > 0 && 2*len(s) >= 7*capitals && camelCase.MatchString(s)
+}
+
 // changes is the share of neighbouring letters and digits of s that are of
 // different classes: capital, small, digit. A path or name is judged by its most
 // random part of 16 characters or more.
 func changes(s string) float64 {
+	for from, to := range inPart.runs(s, 8) {
+		if wordsTogether(s[from:to]) {
+			s = s[:from] + strings.ToLower(s[from:to]) + s[to:]
+		}
+	}
 	most := share(s)
 	for from, to := range inPart.runs(s, 16) {
 		most = max(most, share(s[from:to]))
