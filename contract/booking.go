@@ -69,9 +69,10 @@ type AllocationCreate struct {
 	Workload     string `json:"workload,omitempty" enum:"online,batch" default:"online" doc:"What it is for; pools may keep a share for each."`
 }
 
-// Extend asks for a longer lease.
+// Extend asks for a longer lease. What is added counts for the holder and in the
+// periods in which the lease began.
 type Extend struct {
-	BySeconds int64 `json:"by_seconds" minimum:"1" maximum:"31536000"`
+	BySeconds int64 `json:"by_seconds" minimum:"1" maximum:"31536000" doc:"What is added counts for the key that holds the lease, whose caps hold, on the day and in the month in which the lease began. A key with caps extends only leases that count for these."`
 }
 
 // Reservation is a promise of GPUs over [start, end).

@@ -53,9 +53,9 @@ type UserCaps struct {
 // always has them: it commits without a person. The server enforces them.
 type Caps struct {
 	MaxGPUs          int    `json:"max_gpus" minimum:"1" maximum:"1000000" doc:"GPUs held and promised at any one instant."`
-	MaxPerDay        Money  `json:"max_per_day" doc:"Cost of bookings that start in one UTC day."`
+	MaxPerDay        Money  `json:"max_per_day" doc:"Cost of bookings that start in one UTC day, with all by which they are extended."`
 	MaxLeadSeconds   int64  `json:"max_lead_seconds" minimum:"1" maximum:"31536000" doc:"How far ahead a reservation may start."`
-	MaxWindowSeconds int64  `json:"max_window_seconds" minimum:"1" maximum:"31536000" doc:"The longest single booking."`
+	MaxWindowSeconds int64  `json:"max_window_seconds" minimum:"1" maximum:"31536000" doc:"The longest single booking, with all by which it is extended."`
 	GPUHoursPerDay   *int64 `json:"gpu_hours_per_day,omitempty" minimum:"0" maximum:"1000000000" nullable:"false" doc:"Of bookings that start in one UTC day; absent: no limit."`
 }
 

@@ -14,7 +14,7 @@ type Limits struct {
 	Cohort            string `json:"cohort,omitempty" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$" patternDescription:"lower-case letters, digits and hyphens, a letter or digit first" doc:"Organizations of one cohort lend each other what they do not use."`
 	Borrowing         Bounds `json:"borrowing,omitzero" doc:"How far beyond its own limits it may go in its cohort; absent: as far as the others lend."`
 	Lending           Bounds `json:"lending,omitzero" doc:"How much of its own limits the cohort may use; absent: all."`
-	Period            string `json:"period,omitempty" enum:"day,month" default:"day" doc:"Of gpu_hours and money: the UTC day or month in which a booking starts."`
+	Period            string `json:"period,omitempty" enum:"day,month" default:"day" doc:"Of gpu_hours and money: the UTC day or month in which a booking starts; what extends it counts there, too."`
 	GPUHours          *int64 `json:"gpu_hours,omitempty" minimum:"0" maximum:"1000000000" nullable:"false" doc:"In one period."`
 	Money             *Money `json:"money,omitempty" nullable:"false" doc:"In one period."`
 	Weight            int    `json:"weight,omitempty" minimum:"1" maximum:"1000" default:"1" doc:"Of its fair share."`

@@ -157,8 +157,8 @@ func match(mine []reservation.Reservation, w wish) int {
 	})
 }
 
-// keep shifts a kept reservation's end to the wish's, if its place allows it.
-// The stated probability stays: its outcome is scored against it.
+// keep shifts a kept reservation's end to the wish's, if its place and the limits
+// allow it: what is added counts where the reservation does. The stated probability stays: its outcome is scored against it.
 func (u *unit) keep(p *poolUnit, h *holding, r reservation.Reservation, w wish) reservation.Reservation {
 	next := r
 	next.Window.End = w.span.End
@@ -168,8 +168,8 @@ func (u *unit) keep(p *poolUnit, h *holding, r reservation.Reservation, w wish) 
 	if next.Window.End.After(r.Window.End) {
 		view := u.view(p, h, onlyOn(r.Slots))
 		d := admission.Decide(admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Now: true,
-			Window: calendar.Interval{Start: r.Window.End, End: next.Window.End}}, view)
-		if !d.Accepted() {
+			Window: calendar.Interval{Start: r.Window.End, End: next.Window.End}, Since: r.Window.Start, Prolongs: true}, view)
+		if !d.Accepted() || next.Window.Length() > p.Pool.Timers.MaxLease {
 			return r
 		}
 	}

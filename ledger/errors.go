@@ -7,6 +7,15 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 )
 
+// NotHolderError says that a key with caps asked for more of a lease that does not
+// count for them.
+type NotHolderError struct{ Allocation string }
+
+// Error names the lease.
+func (e *NotHolderError) Error() string {
+	return fmt.Sprintf("%s is held by another key: extending it would not count for the caps of this one", e.Allocation)
+}
+
 // Errors that a caller chooses by. Everything else is a fault.
 var (
 	// ErrNotFound: there is no such row, or the caller must not know of it.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
@@ -39,7 +40,8 @@ func (u *unit) release(p *poolUnit, a allocation.Allocation) (allocation.Allocat
 }
 
 // Extend prolongs the lease of an active allocation, if the calendar and the
-// quota allow it on the GPUs it holds.
+// quota allow it on the GPUs it holds. What is added counts where the lease does:
+// for its holder, whose caps hold, and in the periods in which it began.
 func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Duration) (allocation.Allocation, error) {
 	if by < time.Second {
 		return allocation.Allocation{}, &InvalidError{Field: "by_seconds", Rule: "must be at least 1"}
@@ -48,7 +50,11 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 		if a.State() != allocation.Active {
 			return a, &StateError{Subject: a.ID, State: string(a.State()), Asked: "extend it"}
 		}
-		h, err := u.holds(a.OrganizationID, u.actor.asker())
+		who, err := u.extendsFor(a)
+		if err != nil {
+			return a, err
+		}
+		h, err := u.holds(a.OrganizationID, who)
 		if err != nil {
 			return a, err
 		}
@@ -72,6 +78,44 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 	})
 }
 
+// extendsFor is for whom an extension counts: the holder. Whoever has caps must
+// not get around them by having it count for another: they extend what counts
+// for theirs alone.
+func (u *unit) extendsFor(a allocation.Allocation) (asker, error) {
+	if a.HeldBy == u.actor.KeyID {
+		return u.actor.asker(), nil
+	}
+	counts, err := u.countsFor(u.actor.asker(), a)
+	if err != nil {
+		return asker{}, err
+	}
+	if !counts {
+		return asker{}, &NotHolderError{Allocation: a.ID}
+	}
+	c, err := readCredential(u.tx, a.HeldBy)
+	if ignoreMissing(err) != nil {
+		return asker{}, fmt.Errorf("reading the holder's key: %w", err)
+	}
+	who := c.Actor()
+	who.KeyID, who.UserID = a.HeldBy, a.UserID
+	return who.asker(), nil
+}
+
+// countsFor reports whether an allocation counts for all the caps of an asker.
+func (u *unit) countsFor(who asker, a allocation.Allocation) (bool, error) {
+	made, err := u.offspringOf(who)
+	if err != nil {
+		return false, fmt.Errorf("reading what keys made: %w", err)
+	}
+	if who.key != nil && !slices.Contains(made.key, a.HeldBy) {
+		return false, nil
+	}
+	if who.user != nil && a.UserID != who.userID && !slices.Contains(made.user, a.HeldBy) {
+		return false, nil
+	}
+	return !slices.ContainsFunc(made.makers, func(ids []string) bool { return !slices.Contains(ids, a.HeldBy) }), nil
+}
+
 // decideExtension admits the added time on the slots that the allocation has. It
 // makes no offers: an extension begins where the lease ends, or not at all.
 func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
@@ -79,7 +123,7 @@ func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation,
 	view := u.view(p, h, onlyOn(a.Slots))
 	ask := admission.Request{
 		Class: reservation.Guaranteed, Workload: a.Workload, Shape: a.Shape, Now: true,
-		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)},
+		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)}, Since: a.Window.Start, Prolongs: true,
 	}
 	d := decide(ask, view)
 	if d.makesRoom() {

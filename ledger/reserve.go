@@ -228,8 +228,8 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if !ok || r.State() != reservation.Waitlisted {
 			return nil
 		}
-		d, err := u.weigh(p, admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(u.now())},
-			u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
+		ask := admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(u.now()), Since: r.Window.Start}
+		d, err := u.weigh(p, ask, u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 		if err != nil || !d.Accepted() {
 			return err
 		}

@@ -35,6 +35,7 @@ type world struct {
 	clock  *clock.Manual
 	store  *sqlledger.Store
 	ledger *ledger.Ledger
+	ids    ids.Sequence
 	pool   ledger.Pool
 	up     map[string]time.Time // machines by node: when they will be up
 	lost   ledger.Loss          // what the provider says of a machine that is not there
@@ -49,15 +50,20 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	require.NoError(t, w.store.Migrate(t.Context()))
-	w.ledger = ledger.New(w.store, &ids.Sequence{}, ledger.Config{
-		Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second, Ahead: 8 * 24 * time.Hour,
-	})
+	w.ledger = w.restarted()
 	w.pool, err = w.ledger.CreatePool(t.Context(), operator, gpu.Pool{
 		Name: "lab", Provisioner: "sim", Type: "gpu-2", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * gpu.USD, MaxNodes: 4, Simulated: true,
 		Timers: gpu.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(t, err)
 	return w
+}
+
+// restarted is the ledger of another process: it remembers nothing.
+func (w *world) restarted() *ledger.Ledger {
+	return ledger.New(w.store, &w.ids, ledger.Config{
+		Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second, Ahead: 8 * 24 * time.Hour,
+	})
 }
 
 var operator = ledger.SystemActor("test")

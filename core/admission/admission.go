@@ -26,6 +26,11 @@ type Request struct {
 	// Range, if it is not zero, is given instead of Window, which is then part of
 	// the answer. It should pass its Check.
 	Range calendar.TimeRange `json:",omitzero"`
+	// Since is when the booking began of which Window is the rest; zero: Window is all
+	// of it. The booking is as long as from there, and counts in the period of Since:
+	// the whole of it, or with Prolongs, where it counts already, what Window adds.
+	Since    time.Time `json:",omitzero"`
+	Prolongs bool      `json:",omitzero"`
 	// Now marks a request for a window that begins at once.
 	Now bool `json:",omitzero"`
 }

@@ -32,20 +32,20 @@ func limitReason(v quota.Violation) Reason {
 }
 
 // capReason says which cap of a key, its user or its maker is in the way; who
-// follows "this".
+// tells whose it is.
 func capReason(code Code, who string, v quota.Violation) Reason {
 	r := Reason{Code: code, Limit: v.Limit, Asked: v.Asked, At: v.At, ClearsAt: v.ClearsAt}
 	switch v.Rule {
 	case quota.RuleNominal:
-		r.Unit, r.Message = v.Resource.String(), fmt.Sprintf("this %s may promise itself %d GPUs at once; with this it would be %d", who, v.Limit, v.Asked)
+		r.Unit, r.Message = v.Resource.String(), fmt.Sprintf("%s may promise itself %d GPUs at once; with this it would be %d", who, v.Limit, v.Asked)
 	case quota.RuleMoney:
-		r.Unit, r.Message = "micro_usd", fmt.Sprintf("this %s may commit %s a day; with this it would commit %s", who, gpu.MicroUSD(v.Limit), gpu.MicroUSD(v.Asked))
+		r.Unit, r.Message = "micro_usd", fmt.Sprintf("%s may commit %s a day; with this it would commit %s", who, gpu.MicroUSD(v.Limit), gpu.MicroUSD(v.Asked))
 	case quota.RuleGPUHours:
-		r.Unit, r.Message = "gpu_seconds", fmt.Sprintf("this %s may commit %s a day; with this it would commit %s", who, gpuHours(v.Limit), gpuHours(v.Asked))
+		r.Unit, r.Message = "gpu_seconds", fmt.Sprintf("%s may commit %s a day; with this it would commit %s", who, gpuHours(v.Limit), gpuHours(v.Asked))
 	case quota.RuleLead:
-		r.Unit, r.Message = "lead_seconds", fmt.Sprintf("this %s may reserve at most %s ahead", who, seconds(v.Limit))
+		r.Unit, r.Message = "lead_seconds", fmt.Sprintf("%s may reserve at most %s ahead", who, seconds(v.Limit))
 	default:
-		r.Unit, r.Message = "window_seconds", fmt.Sprintf("this %s may reserve windows of at most %s", who, seconds(v.Limit))
+		r.Unit, r.Message = "window_seconds", fmt.Sprintf("%s may reserve windows of at most %s", who, seconds(v.Limit))
 	}
 	return r
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -26,7 +27,7 @@ func Observe(r Request, v View) Facts {
 			noteFull(&f, &r, &v.PoolView)
 		}
 	}
-	if len(refusals(&r, &f)) > 0 {
+	if r.Since.IsZero() && len(refusals(&r, &f)) > 0 { // what is prolonged has no other place or time
 		f.Probes = probes(&r, &v, &f)
 	}
 	return f
@@ -49,8 +50,8 @@ type measuring func(quota.Holdings, quota.Ask) quota.Standing
 // limit fills in how the organization, the key and the user stand.
 func limit(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 	ask := quota.Ask{
-		Window: f.Window, Demand: quota.Demand(p.Pool, r.Shape),
-		Spend: quota.SpendOf(f.Window, r.Shape.GPUs(), f.Cost), Speculative: r.Class == reservation.Speculative,
+		Window: f.Window, Since: r.Since, Demand: quota.Demand(p.Pool, r.Shape),
+		Spend: added(f, r, &p.Pool), Speculative: r.Class == reservation.Speculative,
 	}
 	f.Limits = how(quota.Holdings{Limits: v.Limits, Committed: v.Committed, Guessed: v.Guessed, Cohort: v.Cohort}, ask)
 	f.Key = capFacts(&v.Key, ask, v)
@@ -59,6 +60,20 @@ func limit(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 	for i := range v.Makers {
 		f.Makers = append(f.Makers, capFacts(&v.Makers[i], ask, v))
 	}
+}
+
+// added is what the request adds to what is spent. What prolongs a booking adds
+// what the whole of it costs more than before: costs are rounded once for each.
+func added(f *Facts, r *Request, p *gpu.Pool) quota.Spend {
+	if r.Since.IsZero() {
+		return quota.SpendOf(f.Window, r.Shape.GPUs(), f.Cost)
+	}
+	whole := calendar.Interval{Start: r.Since, End: f.Window.End}
+	cost := Cost(*p, r.Shape, whole.Length())
+	if !r.Prolongs {
+		return quota.SpendOf(whole, r.Shape.GPUs(), cost)
+	}
+	return quota.SpendOf(f.Window, r.Shape.GPUs(), cost-Cost(*p, r.Shape, f.Window.Start.Sub(r.Since)))
 }
 
 func capFacts(c *Capped, ask quota.Ask, v *View) CapFacts {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -64,12 +65,12 @@ func limitBlockers(r *Request, f *Facts) []Reason {
 		reasons = append(reasons, Reason{Code: PrewarmPaused, Message: fmt.Sprintf("speculative pre-warming is paused in pool %s", f.Pool.Name)})
 	}
 	for _, v := range f.Limits.Violations() {
-		reasons = append(reasons, limitReason(v))
+		reasons = append(reasons, r.dated(limitReason(v), v))
 	}
-	reasons = capReasons(reasons, KeyCapExceeded, "key", &f.Key)
-	reasons = capReasons(reasons, UserCapExceeded, "user", &f.User)
+	reasons = capReasons(reasons, r, KeyCapExceeded, "key", &f.Key)
+	reasons = capReasons(reasons, r, UserCapExceeded, "user", &f.User)
 	for i := range f.Makers {
-		reasons = capReasons(reasons, KeyCapExceeded, "key's maker", &f.Makers[i])
+		reasons = capReasons(reasons, r, KeyCapExceeded, "key's maker", &f.Makers[i])
 	}
 	if s := &f.Split; s.exceeded(r.Shape.GPUs()) && !s.Borrow {
 		reasons = append(reasons, noShare(r, f))
@@ -104,14 +105,29 @@ func past(r *Request, f *Facts) (string, bool) {
 	}
 }
 
-func capReasons(reasons []Reason, code Code, who string, f *CapFacts) []Reason {
+// capReasons tells of the caps of the key that asks, or of the one that holds
+// what is prolonged: what is added counts there.
+func capReasons(reasons []Reason, r *Request, code Code, who string, f *CapFacts) []Reason {
 	if !f.Capped {
 		return reasons
 	}
+	whose := "this "
+	if r.Prolongs {
+		whose = "the lease's "
+	}
 	for _, v := range f.Violations() {
-		reasons = append(reasons, capReason(code, who, v))
+		reasons = append(reasons, r.dated(capReason(code, whose+who, v), v))
 	}
 	return reasons
+}
+
+// dated adds in which period it is that a limit would be exceeded, where that is
+// not the one of the window.
+func (r *Request) dated(reason Reason, v quota.Violation) Reason {
+	if r.Prolongs && v.Period != "" {
+		reason.Message += fmt.Sprintf(" (a lease counts in the %s in which it began: %s)", v.Period, r.Since.UTC().Format(time.DateOnly))
+	}
+	return reason
 }
 
 func over(c Code, unit string, limit, asked int64, message string) Reason {

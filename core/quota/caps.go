@@ -10,7 +10,7 @@ type CapStanding struct {
 	Ask  Ask           `json:",omitzero"`
 	Lead time.Duration `json:",omitzero"` // from now to the window's start
 	Peak int64         `json:",omitzero"` // the most GPUs promised at any instant of the window, without the ask
-	Day  Spend         `json:",omitzero"` // of reservations that start on the day of the window's start
+	Day  Spend         `json:",omitzero"` // of what starts on the day on which the booking began
 }
 
 // MeasureCaps gathers what Violations judges; a nil committed is nothing. It
@@ -18,7 +18,7 @@ type CapStanding struct {
 func MeasureCaps(c Caps, committed *Commitments, a Ask, now time.Time) CapStanding {
 	return CapStanding{
 		Caps: c, Ask: a, Lead: a.Window.Start.Sub(now),
-		Peak: peak(committed, a.Window)[GPUs], Day: spent(committed, PerDay, a.Window.Start),
+		Peak: peak(committed, a.Window)[GPUs], Day: spent(committed, PerDay, a.began()),
 	}
 }
 
@@ -27,7 +27,7 @@ func MeasureCaps(c Caps, committed *Commitments, a Ask, now time.Time) CapStandi
 func (s CapStanding) Violations() []Violation {
 	var found []Violation
 	start := s.Ask.Window.Start
-	day := Times{At: Day(start)}
+	day := Times{At: Day(s.Ask.began())}
 	if asked := s.Peak + s.Ask.Demand[GPUs]; asked > int64(s.Caps.MaxGPUs) {
 		found = append(found, Violation{Rule: RuleNominal, Limit: int64(s.Caps.MaxGPUs), Asked: asked, Times: Times{At: start}})
 	}
@@ -41,8 +41,9 @@ func (s CapStanding) Violations() []Violation {
 		found = append(found, Violation{Rule: RuleLead, Limit: int64(s.Caps.MaxLead / time.Second), Asked: int64(s.Lead / time.Second),
 			Times: Times{At: start}})
 	}
-	if length := s.Ask.Window.Length(); length > s.Caps.MaxWindow {
-		found = append(found, Violation{Rule: RuleWindow, Limit: int64(s.Caps.MaxWindow / time.Second), Asked: int64(length / time.Second), Times: Times{At: start}})
+	if length := s.Ask.Window.End.Sub(s.Ask.began()); length > s.Caps.MaxWindow {
+		found = append(found, Violation{Rule: RuleWindow, Limit: int64(s.Caps.MaxWindow / time.Second), Asked: int64(length / time.Second),
+			Times: Times{At: start}})
 	}
 	return found
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Spend is what a booking uses up of a budget. All of it falls on the UTC day in
-// which the booking starts.
+// which the booking starts, what it is prolonged by, too.
 type Spend struct {
 	Cost       gpu.MicroUSD `json:",omitzero"`
 	GPUSeconds int64        `json:",omitzero"`

@@ -8,10 +8,22 @@ import (
 
 // Ask is what a request would add to what is committed.
 type Ask struct {
-	Window      calendar.Interval `json:",omitzero"`
-	Demand      Vector            `json:",omitzero"`
-	Spend       Spend             `json:",omitzero"`
-	Speculative bool              `json:",omitzero"` // it is charged to the speculation budget
+	Window calendar.Interval `json:",omitzero"`
+	// Since is when the booking began that the Window prolongs; zero: the Window
+	// begins one. All that a booking spends counts in the period in which it began,
+	// and it is as long as from there to the end of the Window.
+	Since       time.Time `json:",omitzero"`
+	Demand      Vector    `json:",omitzero"`
+	Spend       Spend     `json:",omitzero"`
+	Speculative bool      `json:",omitzero"` // it is charged to the speculation budget
+}
+
+// began is when the booking began that the ask is about.
+func (a *Ask) began() time.Time {
+	if a.Since.IsZero() {
+		return a.Window.Start
+	}
+	return a.Since
 }
 
 // Holdings are an organization's limits and what counts against them. A nil
@@ -34,8 +46,8 @@ type Standing struct {
 	Limits  Limits  `json:",omitzero"`
 	Ask     Ask     `json:",omitzero"`
 	Peak    Vector  `json:",omitzero"`  // the most held of each resource at any instant of the window, without the ask
-	Period  Spend   `json:",omitzero"`  // committed in the period of the window's start
-	Guessed Spend   `json:",omitzero"`  // speculative, on the day of the window's start
+	Period  Spend   `json:",omitzero"`  // committed in the period in which the booking began
+	Guessed Spend   `json:",omitzero"`  // speculative, on the day on which it began
 	Shared  Shared  `json:",omitzero"`  // of the cohort, if there is one
 	Times   []Times `json:",omitempty"` // of each violation, in their order
 }
@@ -62,10 +74,10 @@ func Measure(h Holdings, a Ask) Standing {
 func MeasureWithoutTimes(h Holdings, a Ask) Standing {
 	s := Standing{
 		Limits: h.Limits, Ask: a, Peak: peak(h.Committed, a.Window),
-		Period: spent(h.Committed, h.Limits.Period, a.Window.Start),
+		Period: spent(h.Committed, h.Limits.Period, a.began()),
 	}
 	if a.Speculative {
-		s.Guessed = spent(h.Guessed, PerDay, a.Window.Start)
+		s.Guessed = spent(h.Guessed, PerDay, a.began())
 	}
 	if h.Limits.Cohort != "" {
 		s.Shared = measureShared(&h, &a, s.Peak)

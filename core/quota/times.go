@@ -22,7 +22,7 @@ func timesOf(h *Holdings, a *Ask, v Violation) Times {
 		_, at := sharedAt(h, a, v.Resource)
 		return Times{At: at, ClearsAt: clearsForCohort(h, a, v)}
 	default:
-		return Times{At: v.Period.Start(a.Window.Start), ClearsAt: clearsInPeriod(h, a, v)}
+		return Times{At: v.Period.Start(a.began()), ClearsAt: clearsInPeriod(h, a, v)}
 	}
 }
 
@@ -62,7 +62,12 @@ func clearsForCohort(h *Holdings, a *Ask, v Violation) time.Time {
 	return time.Time{}
 }
 
+// clearsInPeriod knows of no later start for what prolongs a booking: that counts
+// in the same period whenever it is asked for.
 func clearsInPeriod(h *Holdings, a *Ask, v Violation) time.Time {
+	if !a.Since.IsZero() {
+		return time.Time{}
+	}
 	for t, n := v.Period.Next(a.Window.Start), 0; n < lookAhead; t, n = v.Period.Next(t), n+1 {
 		later := Standing{Limits: h.Limits, Ask: *again(a, t), Period: spent(h.Committed, h.Limits.Period, t)}
 		if a.Speculative {

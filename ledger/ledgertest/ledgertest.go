@@ -55,6 +55,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"a follower misses no event":             aFollowerMissesNone,
 		"commitments are the sum of the rows":    commitmentsAreTheSum,
 		"spent is the sum of the rest":           spentIsTheSum,
+		"spent counts where leases began":        spentCountsWhereLeasesBegan,
 		"live and spent are commitments":         liveAndSpentAreCommitments,
 		"opening reads what it locks":            openingReadsWhatItLocks,
 		"stamps are apart from versions":         stampsAreApartFromVersions,

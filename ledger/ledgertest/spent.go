@@ -63,6 +63,30 @@ func spentIsTheSum(w *world) {
 	require.Equal(w, want, state.Spent)
 }
 
+// spentCountsWhereLeasesBegan: what lives can be prolonged, which counts in the
+// month in which it began; so what ended in that month counts still.
+func spentCountsWhereLeasesBegan(w *world) {
+	n := ground(w)
+	now := w.now()
+	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	first := month.AddDate(0, -1, 0) // of the month before
+	w.must(ledger.Change{Allocations: []allocation.Allocation{
+		over(w, active(w, "alc_1", "org_1", n, first, 0), first.Add(time.Hour)),
+	}})
+	spent := func() gpu.MicroUSD {
+		c := get(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments("org_1") })
+		var pool ledger.Commitments
+		for _, s := range get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") }).Spent {
+			pool.Spend(s)
+		}
+		require.Equal(w, c.All.In(quota.PerMonth, first), pool.All.In(quota.PerMonth, first))
+		return pool.All.In(quota.PerMonth, first).Cost
+	}
+	require.Zero(w, spent(), "nothing can be added to that month")
+	w.must(ledger.Change{Reservations: []reservation.Reservation{booked(w, "rsv_1", "org_2", "pol_2", month.Add(-time.Second))}})
+	require.Equal(w, 2*gpu.USD, spent())
+}
+
 func elsewhere(r reservation.Reservation, org, pool string) reservation.Reservation {
 	r.OrganizationID, r.PoolID = org, pool
 	return r

@@ -43,8 +43,8 @@ func (c *committedRows) reads(organizationID string, month int64) []reading {
 			liveReservation+" AND "+placedStates, organizationID),
 		readRows("adding up allocations", &c.allocations, "FROM allocations WHERE organization_id = ? AND "+inAnyPool+" AND "+
 			liveAllocation, organizationID),
-		readRows("adding up what reservations spent", &c.reserved, reservedOfTenant, organizationID, month),
-		readRows("adding up what allocations spent", &c.held, heldOfTenant, organizationID, month),
+		readRows("adding up what reservations spent", &c.reserved, reservedOfTenant, organizationID, month, month),
+		readRows("adding up what allocations spent", &c.held, heldOfTenant, organizationID, month, month),
 	}
 }
 

@@ -39,8 +39,8 @@ func (p *poolRows) reads(id string, month int64) []reading {
 		readRows("reading live allocations", &p.allocations, "FROM allocations WHERE pool_id = ? AND "+liveAllocation+" ORDER BY id", id),
 		readRows("reading held devices", &p.holds, "FROM allocation_gpus WHERE allocation_id IN (SELECT id FROM allocations WHERE pool_id = ? AND "+
 			liveAllocation+") ORDER BY allocation_id, idx", id),
-		readRows("adding up what reservations spent", &p.reserved, spentOnReservations, id, month),
-		readRows("adding up what allocations spent", &p.held, spentOnAllocations, id, month),
+		readRows("adding up what reservations spent", &p.reserved, spentOnReservations, id, month, month),
+		readRows("adding up what allocations spent", &p.held, spentOnAllocations, id, month, month),
 		readRows("reading what was used", &p.uses, "FROM usages WHERE pool_id = ? ORDER BY organization_id", id),
 	}
 }

@@ -22,8 +22,8 @@ type spentRow struct {
 
 // The sums: a reservation holds GPUs while they are kept warm for it, an
 // allocation while somebody has them. Rows that cost and held nothing are left
-// out. Parameters are a pool, or an organization, and the first instant that
-// counts.
+// out. Parameters are a pool, or an organization, and twice the first instant of
+// this month.
 var (
 	spentOnReservations = spentFrom(reservationsSpent, ofPool)
 	spentOnAllocations  = spentFrom(allocationsSpent, ofPool)
@@ -49,12 +49,20 @@ const (
 	ofTenant = "organization_id || '' = ? AND " + inAnyPool
 )
 
+// counts is from when on bookings count: from the beginning of this month, or of
+// one in which something began that lives and can be prolonged, for that counts
+// where it began. 31 days hold the rest of any month.
+var counts = `(
+	SELECT CASE WHEN MIN(began) < ? THEN MIN(began) - 2678400000000 ELSE ? END FROM (
+		SELECT MIN(window_start) AS began FROM allocations WHERE ` + inAnyPool + ` AND ` + liveAllocation + `
+		UNION ALL SELECT MIN(window_start) FROM reservations WHERE ` + inAnyPool + ` AND ` + liveReservation + `) AS living)`
+
 // spentFrom adds up rows by whose they are and their day.
 func spentFrom(rows, whose string) string {
 	return `FROM (
 		SELECT organization_id, made_by, user_id, pool_id, class, window_start / 86400000000 AS day,
 			CAST(SUM(cost) AS BIGINT) AS cost, CAST(SUM(gpu_seconds) AS BIGINT) AS gpu_seconds
-		FROM (` + rows + ` AND ` + whose + ` AND window_start >= ?) AS ended GROUP BY 1, 2, 3, 4, 5, 6) AS spent
+		FROM (` + rows + ` AND ` + whose + ` AND window_start >= ` + counts + `) AS ended GROUP BY 1, 2, 3, 4, 5, 6) AS spent
 		ORDER BY organization_id, made_by, class, day, user_id, pool_id`
 }
 

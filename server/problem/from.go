@@ -31,6 +31,7 @@ func From(err error) (*Problem, bool) {
 		share   *ledger.ShareTakenError
 		inUse   *ledger.InUseError
 		full    *ledger.StorageFullError
+		holder  *ledger.NotHolderError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -53,6 +54,9 @@ func From(err error) (*Problem, bool) {
 		return fromInUse(inUse), true
 	case errors.As(err, &state):
 		return New(contract.CodeStateConflict, state.Error()), true
+	case errors.As(err, &holder):
+		return New(contract.CodePermissionDenied, holder.Error()+".").
+			Fix("Ask whoever holds the lease to extend it, or allocate with this key", ""), true
 	case errors.As(err, &full):
 		return fromFull(full), false
 	}

@@ -55,3 +55,12 @@ func TestFromGivesEveryFailureItsCode(t *testing.T) {
 		require.NotContains(t, p.Detail, p.Title, "the detail only repeats the title")
 	}
 }
+
+func TestWhoeverMayNotExtendIsToldWhoMay(t *testing.T) {
+	t.Parallel()
+	p, whole := problem.From(fmt.Errorf("extending: %w", &ledger.NotHolderError{Allocation: "alc_1"}))
+	require.True(t, whole)
+	require.Equal(t, contract.CodePermissionDenied, p.Code)
+	require.Contains(t, p.Detail, "alc_1")
+	require.NotEmpty(t, p.Fixes)
+}

@@ -159,6 +159,10 @@ func (a *app) extend() *cobra.Command {
 	var by span
 	c := &cobra.Command{
 		Use: "extend ALLOCATION --by DURATION", Short: "Prolong a lease", Args: named("ALLOCATION"),
+		Long: `Prolong a lease. What is added counts for the key that holds it, whose caps hold, and in the budgets of the day and the month in
+which the lease began.
+
+A key that has caps extends only leases that count for these: its own, and those of keys that were made with it.`,
 		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := need(cmd, "by"); err != nil {
