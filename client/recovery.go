@@ -23,3 +23,9 @@ func (c *Client) BeginRecovery(ctx context.Context, reason string) (contract.Rec
 func (c *Client) ConfirmRecovery(ctx context.Context) (contract.RecoveryState, error) {
 	return do[contract.RecoveryState](ctx, c, call{method: http.MethodPost, path: []string{"recovery", "confirm"}})
 }
+
+// AcceptJournal says that the journal is right although seals of it are missing,
+// as after a restored backup. Sealing goes on from here.
+func (c *Client) AcceptJournal(ctx context.Context) (contract.RecoveryState, error) {
+	return do[contract.RecoveryState](ctx, c, call{method: http.MethodPost, path: []string{"recovery", "journal"}})
+}

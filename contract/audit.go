@@ -17,8 +17,8 @@ type AuditPage struct {
 
 // AuditFinding is one thing that is not as it was sealed.
 type AuditFinding struct {
-	Kind  string `json:"kind" enum:"event-changed,event-missing,event-inserted,event-reordered,seal-changed,seal-missing,other-key,anchor-differs"`
-	Seal  int64  `json:"seal" doc:"Number of the seal."`
-	Event int64  `json:"event,omitempty" doc:"Number of the event; none: it is the seal itself."`
+	Kind  string `json:"kind" enum:"event-changed,event-missing,event-inserted,event-reordered,seal-changed,seal-missing,other-key,anchor-differs,seals-behind,not-sealed"`
+	Seal  int64  `json:"seal" doc:"Number of the seal; 0: it is the journal as a whole."`
+	Event int64  `json:"event,omitempty" doc:"Number of the event; none: it is the seal itself, or the journal."`
 	What  string `json:"what"`
 }

@@ -8,6 +8,14 @@ type RecoveryState struct {
 	Recovering bool             `json:"recovering"`
 	Pools      []RecoveringPool `json:"pools" nullable:"false"`
 	Orphans    []OrphanMachine  `json:"orphans" nullable:"false" doc:"Machines that no node stands for and that are billed: once recovery is confirmed they are ended."`
+	Journal    *JournalGap      `json:"journal,omitempty" doc:"What is missing from the journal's seals; until it is accepted nothing is sealed by those who miss it."`
+}
+
+// JournalGap says that seals that a server or worker has seen are not in the
+// journal: it was written anew or cut off, or an older copy restored.
+type JournalGap struct {
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"`
 }
 
 // RecoveringPool is a pool in which nothing is made, ended or handed out.

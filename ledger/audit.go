@@ -40,12 +40,18 @@ const (
 	AuditSealMissing = "seal-missing"
 	AuditOtherKey    = "other-key"
 	AuditAnchor      = "anchor-differs"
+	AuditBehind      = "seals-behind"
+	AuditUnsealed    = "not-sealed"
 )
+
+// sealLate is how old events are that should have been sealed, where there is no
+// seal at all.
+const sealLate = time.Minute
 
 // AuditFinding is one thing that is not as it was sealed.
 type AuditFinding struct {
 	Kind  string
-	Seal  int64
+	Seal  int64 // 0: it is the journal as a whole
 	Event int64 // 0: it is the seal
 	What  string
 }
@@ -63,14 +69,35 @@ func (l *Ledger) VerifyJournal(ctx context.Context, actor Actor, req AuditReques
 		req.Limit = auditMost
 	}
 	var found Audit
+	var now time.Time
 	err := l.store.Read(ctx, func(r Reader) (err error) {
+		now = r.Now()
 		found, err = audit{Reader: r, key: l.cfg.Seals, req: req}.run()
+		if err != nil || found.More || found.Finding != nil && found.Finding.Kind != AuditUnsealed {
+			return err
+		}
+		missed, err := l.missed(r)
+		if missed != nil {
+			found.Finding = missed
+		}
 		return err
 	})
 	if err != nil {
 		return Audit{}, fmt.Errorf("verifying the journal: %w", err)
 	}
+	if found.Finding == nil && !found.More {
+		l.remember(found.Last, now)
+	}
 	return found, nil
+}
+
+// missed tells of seals that were seen, and are not in a chain that holds.
+func (l *Ledger) missed(r Reader) (*AuditFinding, error) {
+	gap, err := l.JournalGap(r)
+	if err != nil || gap == nil {
+		return nil, err
+	}
+	return &AuditFinding{Kind: AuditBehind, What: gap.What}, nil
 }
 
 // audit is one part being compared.
@@ -196,5 +223,10 @@ func (a audit) tail(found *Audit) error {
 	}
 	end, err := a.JournalEnd()
 	found.Unsealed, found.UnsealedSince = end-found.Last.Last, open[0].At
+	if found.Last.Number == 0 && a.Now().Sub(open[0].At) > sealLate {
+		found.Finding = &AuditFinding{Kind: AuditUnsealed, What: fmt.Sprintf(
+			"the journal has %d events, the oldest of %s, and no seal: the seals were removed, or no worker has run yet",
+			found.Unsealed, open[0].At.UTC().Format(time.RFC3339))}
+	}
 	return err
 }

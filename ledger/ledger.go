@@ -49,6 +49,9 @@ type Config struct {
 	TenantsSeeNodes bool
 	// Seals is the key that seals the journal; zero: it is not sealed.
 	Seals SealKey
+	// SealMemory remembers the newest seal that this process has seen; nil: seals
+	// that are removed are not missed.
+	SealMemory SealMemory
 	// PepperCheck is the same for the same pepper, under which keys are hashed, and
 	// tells nothing of it; empty: none is kept.
 	PepperCheck string
@@ -92,6 +95,7 @@ type Ledger struct {
 	// rehearsing is set where nothing is kept: then refusals leave no event.
 	rehearsing bool
 	board      *board
+	watch      sealWatch
 }
 
 // New returns a ledger over the store.

@@ -78,6 +78,7 @@ const (
 	labelID byte = iota
 	labelEvent
 	labelSeal
+	labelAccept
 )
 
 func (k SealKey) hash(label byte) hash.Hash {

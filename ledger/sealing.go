@@ -18,11 +18,16 @@ const sealsKey = "seals"
 // SealJournal seals what was added to the journal since the last seal, and has
 // the claimed task run again: at once while there is more. Nobody who books waits
 // for it: it reads settled events and adds one row. It returns the zero Seal when
-// there was nothing to seal.
+// there was nothing to seal, and *JournalBehindError when seals are missing: then
+// it seals nothing, for nobody shall take what was written anew for what was
+// there (see WatchSeals).
 func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 	var before Seal
 	var events []Event
 	err := l.store.Read(ctx, func(r Reader) (err error) {
+		if err = l.checkMark(r); err != nil {
+			return err
+		}
 		if before, err = r.LastSeal(); err != nil {
 			return err
 		}
@@ -30,18 +35,21 @@ func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 		return err
 	})
 	if err != nil || l.cfg.Seals == (SealKey{}) {
-		return Seal{}, errOrKeyless(err)
+		return Seal{}, l.tellBehind(ctx, errOrKeyless(err))
 	}
-	var made Seal
+	made, newest := Seal{}, before
+	var now time.Time
 	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
-		next := tx.Now().Add(sealEvery)
+		now = tx.Now()
+		next := now.Add(sealEvery)
 		if len(events) == sealMost {
-			next = tx.Now()
+			next = now
 		}
 		if len(events) > 0 {
-			if made, err = l.cfg.Seals.seal(before, events, tx.Now()); err != nil {
+			if made, err = l.cfg.Seals.seal(before, events, now); err != nil {
 				return err
 			}
+			newest = made
 			if err := tx.Save(Change{Seals: []Seal{made}}); err != nil {
 				return err
 			}
@@ -51,6 +59,7 @@ func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 	if err != nil {
 		return Seal{}, fmt.Errorf("sealing the journal: %w", err)
 	}
+	l.remember(newest, now)
 	return made, nil
 }
 

@@ -214,14 +214,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.Se
 const (
 	noticeEvery = 250 * time.Millisecond // an event reaches those who follow so soon after its commit
 	flushEvery  = time.Minute            // failed sign-ins reach the journal
+	watchEvery  = time.Minute            // the journal's seals are compared with the newest that was seen
 )
 
-// Run notices events, and writes down failed sign-ins, until the context ends,
-// and then ends all streams. Without it, streams and waiting requests stay
+// Run notices events, writes down failed sign-ins, and looks after the journal's
+// seals, until the context ends, and then ends all streams. Without it, streams and waiting requests stay
 // silent; everything else works.
 func (s *Server) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	wait.Go(func() { s.flushFailures(ctx) })
+	wait.Go(func() { s.watchSeals(ctx) })
 	s.feed.Run(ctx, noticeEvery)
 	wait.Wait()
 	return nil
@@ -245,9 +247,37 @@ func (s *Server) flushFailures(ctx context.Context) {
 	}
 }
 
-// Step notices events and writes down failed sign-ins once, as Run does again and
-// again.
+// watchSeals looks after the journal's seals, now and every minute.
+func (s *Server) watchSeals(ctx context.Context) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		bounded, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Answer)
+		s.watchSealsOnce(bounded)
+		cancel()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// watchSealsOnce notices that seals of the journal are gone that this server has seen.
+func (s *Server) watchSealsOnce(ctx context.Context) {
+	err := s.cfg.Ledger.WatchSeals(ctx)
+	behind := (*ledger.JournalBehindError)(nil)
+	s.cfg.Metric.SealsBehind(errors.As(err, &behind))
+	if err != nil && ctx.Err() == nil {
+		s.cfg.Logger.ErrorContext(ctx, "the journal may not be what it was; if its database was restored from a backup, say so with "+
+			"`forewarm recovery confirm --journal`", "error", err)
+	}
+}
+
+// Step notices events, writes down failed sign-ins and looks after the journal's
+// seals once, as Run does again and again.
 func (s *Server) Step(ctx context.Context) error {
+	s.watchSealsOnce(ctx)
 	if err := s.failures.Flush(ctx, s.cfg.Ledger); err != nil {
 		return fmt.Errorf("writing down failed sign-ins: %w", err)
 	}

@@ -132,7 +132,7 @@ func (w *Worker) handle(ctx context.Context, m queue.Message) {
 }
 
 // ensure has every provisioner swept, now and, should somebody have removed the
-// rows, again.
+// rows, again; and looks after the journal's seals as often.
 func (w *Worker) ensure(ctx context.Context) {
 	tick := time.NewTicker(w.cfg.EnsureEvery)
 	defer tick.Stop()
@@ -140,12 +140,24 @@ func (w *Worker) ensure(ctx context.Context) {
 		if err := w.ensureSweeps(ctx); err != nil && ctx.Err() == nil {
 			w.cfg.Logger.ErrorContext(ctx, "could not arrange for sweeps; trying again", "error", err)
 		}
+		if err := w.watchSeals(ctx); err != nil && ctx.Err() == nil {
+			w.cfg.Logger.ErrorContext(ctx, "the journal may not be what it was; if its database was restored from a backup, say so with "+
+				"`forewarm recovery confirm --journal`", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 	}
+}
+
+// watchSeals notices that seals of the journal are gone that this worker has seen.
+func (w *Worker) watchSeals(ctx context.Context) error {
+	err := w.ledger.WatchSeals(ctx)
+	behind := (*ledger.JournalBehindError)(nil)
+	w.cfg.Metrics.SealsBehind(errors.As(err, &behind))
+	return err
 }
 
 func (w *Worker) ensureSweeps(ctx context.Context) error {

@@ -23,6 +23,7 @@ type Metrics struct {
 	ready        prometheus.Gauge
 	queue        *prometheus.GaugeVec // without labels: only who uses a queue shows it
 	withheld     *prometheus.CounterVec
+	sealsBehind  prometheus.Gauge
 }
 
 // The subjects whose transitions are counted.
@@ -67,6 +68,10 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		queue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "forewarm", Name: "queue_up", Help: "1 while Redis takes messages; at 0 this worker does due work straight from the database.",
 		}, nil),
+		sealsBehind: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "forewarm", Name: "journal_seals_behind",
+			Help: "Whether seals of the journal that this process has seen are not in the database any more: 1, or 0.",
+		}),
 		withheld: counter("node_requests_withheld_total", "Times that a plan needed a node and could not ask for it.", "reason"),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "forewarm", Name: "allocation_wait_seconds",
@@ -163,8 +168,20 @@ func (m *Metrics) Withheld(reason string) {
 	m.withheld.WithLabelValues(reason).Inc()
 }
 
+// SealsBehind records whether seals of the journal are missing that this process
+// has seen.
+func (m *Metrics) SealsBehind(behind bool) {
+	if m == nil {
+		return
+	}
+	m.sealsBehind.Set(0)
+	if behind {
+		m.sealsBehind.Set(1)
+	}
+}
+
 func (m *Metrics) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait, m.ready, m.queue, m.withheld}
+	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait, m.ready, m.queue, m.withheld, m.sealsBehind}
 	for _, c := range m.transitions {
 		all = append(all, c)
 	}

@@ -13,3 +13,11 @@ func TestAuditPostgres(t *testing.T) {
 		return s
 	})
 }
+
+func TestMarksPostgres(t *testing.T) {
+	t.Parallel()
+	exerciseMarks(t, func(t *testing.T) sealed {
+		t.Helper()
+		return newSealed(t, openPostgres(t))
+	})
+}

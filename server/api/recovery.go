@@ -13,6 +13,8 @@ func (a *API) recovery() {
 	handle(a, operation{http.MethodGet, "/recovery", "getRecovery", "capacity", "What only reconciles, and the machines that no node stands for", 0}, a.getRecovery)
 	handle(a, operation{http.MethodPost, "/recovery/begin", "beginRecovery", "capacity", "Make, end and hand out nothing until it is confirmed", 0}, a.beginRecovery)
 	handle(a, operation{http.MethodPost, "/recovery/confirm", "confirmRecovery", "capacity", "Work again on what the ledger knows now", 0}, a.confirmRecovery)
+	handle(a, operation{http.MethodPost, "/recovery/journal", "acceptJournal", "capacity",
+		"Accept the journal as it is, although seals of it are missing: seal again from here", 0}, a.acceptJournal)
 }
 
 func (a *API) getRecovery(ctx context.Context, _ *struct{}) (*One[contract.RecoveryState], error) {
@@ -26,6 +28,13 @@ func (a *API) getRecovery(ctx context.Context, _ *struct{}) (*One[contract.Recov
 			if p.Recovery.Active() {
 				out.Pools = append(out.Pools, contract.RecoveringPool{PoolID: p.ID, Name: p.Name, Since: p.Recovery.Since.UTC(), Reason: p.Recovery.Reason})
 			}
+		}
+		gap, err := a.Ledger.JournalGap(r)
+		if err != nil {
+			return err
+		}
+		if gap != nil {
+			out.Journal = &contract.JournalGap{Since: gap.Since.UTC(), Reason: gap.What}
 		}
 		orphans, err := r.Orphans(ledger.OrphanFilter{Standing: true})
 		for _, o := range orphans {
@@ -52,6 +61,13 @@ func (a *API) beginRecovery(ctx context.Context, in *struct {
 
 func (a *API) confirmRecovery(ctx context.Context, _ *struct{}) (*One[contract.RecoveryState], error) {
 	if _, err := a.Ledger.EndRecovery(ctx, auth.From(ctx)); err != nil {
+		return nil, err
+	}
+	return a.getRecovery(ctx, nil)
+}
+
+func (a *API) acceptJournal(ctx context.Context, _ *struct{}) (*One[contract.RecoveryState], error) {
+	if err := a.Ledger.AcceptJournal(ctx, auth.From(ctx)); err != nil {
 		return nil, err
 	}
 	return a.getRecovery(ctx, nil)

@@ -105,6 +105,7 @@ var Policies = map[string]Policy{
 	"GET /v1/recovery":            operator,
 	"POST /v1/recovery/begin":     operator,
 	"POST /v1/recovery/confirm":   operator,
+	"POST /v1/recovery/journal":   operator,
 	"GET /v1/reports/costs":       viewer,
 
 	"POST /v1/schedules":                member,

@@ -23,6 +23,8 @@ var auditView = view[contract.AuditPage]{
 
 func verdict(x contract.AuditPage) string {
 	switch {
+	case x.Finding != nil && x.Finding.Seal == 0:
+		return "lacks seals"
 	case x.Finding != nil:
 		return "is not as it was sealed"
 	case x.Seals == 0:
@@ -44,7 +46,8 @@ func (a *app) audit() *cobra.Command {
 		Use: "verify", Short: "Compare the whole journal with its seals (operators)", Args: noArgs,
 		Long: "Compares every event with the seal that covers it, and names the first one that was changed, removed, put\n" +
 			"between or moved. Keep the last seal that it prints where nobody who has the database or the pepper can write:\n" +
-			"with --anchor it proves later that nothing before it was written anew.",
+			"with --anchor it proves later that nothing before it was written anew. Servers and workers keep the newest seal that\n" +
+			"they saw in their data directories, and tell when it is gone: see forewarm recovery show.",
 		Example: "  forewarm audit verify\n  forewarm audit verify -o name > /media/notary/seal\n" +
 			"  forewarm audit verify --anchor \"$(cat /media/notary/seal)\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -91,13 +94,14 @@ func tampered(x contract.AuditPage) error {
 	if f == nil {
 		return nil
 	}
-	subject := fmt.Sprintf("seal %d", f.Seal)
-	if f.Event > 0 {
-		subject = fmt.Sprintf("event %d (seal %d)", f.Event, f.Seal)
+	about := fmt.Sprintf("seal %d ", f.Seal)
+	detail, next := fmt.Sprintf("%d events before it are as they were sealed.", x.Events), "forewarm events"
+	switch {
+	case f.Seal == 0:
+		about, next = "", "forewarm recovery show"
+		detail = fmt.Sprintf("%d events are as their seals say.", x.Events)
+	case f.Event > 0:
+		about = fmt.Sprintf("event %d (seal %d) ", f.Event, f.Seal)
 	}
-	return &Error{
-		Exit: ExitFailed, Message: fmt.Sprintf("%s %s [%s]", subject, f.What, f.Kind),
-		Detail: []string{fmt.Sprintf("%d events before it are as they were sealed.", x.Events)},
-		Next:   []string{"forewarm events"},
-	}
+	return &Error{Exit: ExitFailed, Message: fmt.Sprintf("%s%s [%s]", about, f.What, f.Kind), Detail: []string{detail}, Next: []string{next}}
 }

@@ -45,4 +45,11 @@ func TestAuditVerify(t *testing.T) {
 	_, errs, code = w.forewarm("audit", "verify", "--server", s.URL)
 	require.Equal(t, ExitFailed, code)
 	require.Contains(t, errs, "event 1004 (seal 21) was removed")
+
+	finding = &contract.AuditFinding{Kind: "seals-behind", What: "seal 57:aa, seen by host, is not in the journal"}
+	out, errs, code = w.forewarm("audit", "verify", "--server", s.URL)
+	require.Equal(t, ExitFailed, code)
+	require.Contains(t, out, "lacks seals")
+	require.Contains(t, errs, "seal 57:aa, seen by host, is not in the journal [seals-behind]")
+	require.Contains(t, errs, "forewarm recovery show")
 }

@@ -41,10 +41,18 @@ func (a *app) recovery() *cobra.Command {
 			return api.BeginRecovery(cmd.Context(), reason)
 		})
 	begin.Flags().StringVar(&reason, "reason", "an operator asked", "why, for those who are refused")
+	var journal bool
 	confirm := a.recoveryCommand("confirm", "Work again; machines that no node stands for are then ended (operators)",
 		func(cmd *cobra.Command, api *client.Client) (contract.RecoveryState, error) {
+			if journal {
+				if _, err := api.AcceptJournal(cmd.Context()); err != nil {
+					return contract.RecoveryState{}, err
+				}
+			}
 			return api.ConfirmRecovery(cmd.Context())
 		})
+	confirm.Flags().BoolVar(&journal, "journal", false,
+		"also accept the journal as it is, although seals are missing that a server or worker has seen (see forewarm audit verify)")
 	return group("recovery", "Only look, after a database was restored", show, begin, confirm)
 }
 
@@ -68,6 +76,10 @@ func (a *app) recoveryCommand(name, short string, ask func(*cobra.Command, *clie
 func (a *app) showRecovery(cmd *cobra.Command, got contract.RecoveryState) error {
 	if a.flags.output != table && a.flags.output != wide {
 		return one(a, cmd, view[contract.RecoveryState]{name: func(x contract.RecoveryState) string { return yesNo(x.Recovering) }}, got)
+	}
+	if gap := got.Journal; gap != nil {
+		a.say(cmd, "The journal needs attention since %s: %s.", stamp(gap.Since), gap.Reason)
+		a.say(cmd, "If its database was restored from a backup, accept it as it is: forewarm recovery confirm --journal")
 	}
 	if len(got.Pools) == 0 {
 		a.say(cmd, "Every pool works.")

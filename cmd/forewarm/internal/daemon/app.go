@@ -80,6 +80,7 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	}
 	verbs := cfg.ledger()
 	verbs.Seals = ledger.NewSealKey(a.pepper.Derive("journal seals"))
+	verbs.SealMemory = cfg.sealMark(a.log)
 	verbs.PepperCheck = hex.EncodeToString(a.pepper.Derive("pepper check"))
 	a.ledger = ledger.New(ledgermetrics.Observe(a.store, a.metrics), ids.UUID{}, verbs)
 	if err := a.registerGauges(); err != nil {
