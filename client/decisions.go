@@ -51,6 +51,11 @@ func (c *Client) ExplainAllocation(ctx context.Context, id string) (contract.Exp
 	return do[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"allocations", id, "explain"}})
 }
 
+// ExplainSchedule tells what becomes of a schedule's next date.
+func (c *Client) ExplainSchedule(ctx context.Context, id string) (contract.Explanation, error) {
+	return do[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"schedules", id, "explain"}})
+}
+
 // ExplainNode tells why a node is as it is.
 func (c *Client) ExplainNode(ctx context.Context, id string) (contract.Explanation, error) {
 	return do[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"nodes", id, "explain"}})

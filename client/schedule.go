@@ -10,9 +10,10 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-// CreateSchedule makes a schedule.
-func (c *Client) CreateSchedule(ctx context.Context, in contract.ScheduleCreate) (contract.Schedule, error) {
-	return do[contract.Schedule](ctx, c, call{method: http.MethodPost, path: []string{"schedules"}, body: in})
+// CreateSchedule makes a schedule. Its answer says what the coming dates got. Of
+// the options, DryRun counts.
+func (c *Client) CreateSchedule(ctx context.Context, in contract.ScheduleCreate, o Options) (contract.Schedule, error) {
+	return do[contract.Schedule](ctx, c, call{method: http.MethodPost, path: []string{"schedules"}, query: o.query(), body: in})
 }
 
 // Schedule reads a schedule.
@@ -40,8 +41,8 @@ func (c *Client) PauseSchedule(ctx context.Context, id string, paused bool) (con
 	return do[contract.Schedule](ctx, c, call{method: http.MethodPost, path: []string{"schedules", id, action}})
 }
 
-// Occurrences lists the dates of a schedule that start in [from, to); zero times
-// leave the server's default of two weeks from now.
+// Occurrences lists the dates of a schedule that start in [from, to), and what
+// became of each; zero times leave the server's default, the next few from now.
 func (c *Client) Occurrences(ctx context.Context, id string, from, to time.Time) ([]contract.Occurrence, error) {
 	page, err := do[contract.List[contract.Occurrence]](ctx, c, call{method: http.MethodGet,
 		path: []string{"schedules", id, "occurrences"}, query: period(from, to)})

@@ -6,8 +6,8 @@ import "time"
 // happens next and when.
 type Explanation struct {
 	Subject   string        `json:"subject,omitempty" doc:"Empty for a request that was only asked about."`
-	Kind      string        `json:"kind" enum:"reservation,allocation,node,request"`
-	State     string        `json:"state" doc:"Of a request: accepted, waits or refused."`
+	Kind      string        `json:"kind" enum:"reservation,allocation,node,schedule,request"`
+	State     string        `json:"state" doc:"Of a request: accepted, waits or refused. Of a schedule: active, paused or ended."`
 	Reason    string        `json:"reason,omitempty"`
 	Summary   string        `json:"summary" doc:"One sentence for people."`
 	PoolID    string        `json:"pool_id,omitempty"`

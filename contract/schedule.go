@@ -26,6 +26,8 @@ type Schedule struct {
 	CreatedAt        time.Time `json:"created_at"`
 	DoneUntil        time.Time `json:"done_until,omitzero" doc:"Occurrences before this have their reservations."`
 	Version          int       `json:"version"`
+	// Next is only in the answer to its creation.
+	Next []Occurrence `json:"next,omitempty" doc:"When it is made: its coming dates, and what each got."`
 }
 
 // ScheduleCreate asks for a schedule.
@@ -42,9 +44,15 @@ type ScheduleCreate struct {
 	DSTPolicy       string   `json:"dst_policy,omitempty" enum:"shift,skip" default:"shift" doc:"What becomes of a start that the change to summer time leaves out: moved forward by the gap, or dropped. Of a time that comes twice the first counts."`
 }
 
-// Occurrence is one date of a schedule.
+// Occurrence is one date of a schedule, and what became of it.
 type Occurrence struct {
-	Start      time.Time `json:"start"`
-	End        time.Time `json:"end"`
-	LocalStart string    `json:"local_start" doc:"With its UTC offset."`
+	Start         time.Time `json:"start"`
+	End           time.Time `json:"end"`
+	LocalStart    string    `json:"local_start" doc:"With its UTC offset."`
+	State         string    `json:"state" enum:"coming,paused,refused,missed,booked,waitlisted,warming,ready,claimed,cancelled,expired,failed" doc:"Of its reservation. Without one: not asked for yet (coming), not asked for while the schedule is paused, refused, or never asked for (missed)."`
+	ReservationID string    `json:"reservation_id,omitempty"`
+	Degraded      bool      `json:"degraded,omitempty"`
+	Reason        string    `json:"reason,omitempty" doc:"A code: of a date that was refused the blocker."`
+	Message       string    `json:"message,omitempty" doc:"Why it was refused, for people."`
+	AskedAt       time.Time `json:"asked_at,omitzero" doc:"About when a date that is coming is asked for."`
 }

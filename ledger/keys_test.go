@@ -231,12 +231,38 @@ func TestCapsHoldForAllThatWasMade(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, k.reserve("child-9", 1), "it has a cap of its own now")
 
-	_, err = k.ledger.CreateSchedule(t.Context(), k.must("child-1"), ledger.Schedule{
-		PoolID: "lab", Name: "daily", GPUs: 2, StartLocal: "2026-03-03T10:00:00", Timezone: "UTC", RRule: "FREQ=DAILY", Length: time.Hour, DSTPolicy: "shift",
-	})
-	require.NoError(t, err)
+	_, err = k.ledger.CreateSchedule(t.Context(), k.must("child-1"), daily(2))
+	var refused *ledger.RefusedError
+	require.ErrorAs(t, err, &refused, "no date could ever be within the cap")
+	require.Equal(t, "key_cap_exceeded", string(refused.Decision.Reasons[0].Code))
 	k.pass(time.Minute)
 	require.Empty(t, k.live(func(r reservation.Reservation) bool { return r.Source == reservation.FromSchedule }))
+}
+
+func daily(gpus int) ledger.Schedule {
+	return ledger.Schedule{PoolID: "lab", Name: "daily", GPUs: gpus, StartLocal: "2026-03-03T10:00:00", Timezone: "UTC", RRule: "FREQ=DAILY",
+		Length: time.Hour, DSTPolicy: "shift"}
+}
+
+// A cap on how far ahead may be reserved delays when a date is asked for. Asked
+// for earlier, every date beyond it would be refused once and for all.
+func TestDatesAreAskedForAsLateAsCapsDemand(t *testing.T) {
+	t.Parallel()
+	k := newKeyring(t)
+	require.NoError(t, k.mint("root", "one", ledger.Member, capped(1)))
+	s, err := k.ledger.CreateSchedule(t.Context(), k.must("one"), daily(1))
+	require.NoError(t, err)
+	require.Len(t, k.world.live(s.ID), 1, "within two days")
+	require.Equal(t, "booked", s.Dates[0].State)
+	require.Equal(t, ledger.DateComing, s.Dates[1].State)
+	require.Equal(t, s.Dates[1].Start.Add(-48*time.Hour), s.Dates[1].AskedAt)
+	k.pass(48 * time.Hour)
+	require.Empty(t, k.events("schedule.refused"))
+	require.Len(t, k.events("reservation.booked"), 3)
+
+	_, err = k.ledger.CreateSchedule(t.Context(), k.must("one"), daily(2))
+	refused := (*ledger.RefusedError)(nil)
+	require.ErrorAs(t, err, &refused)
 }
 
 func (k *keyring) live(which func(reservation.Reservation) bool) []reservation.Reservation {

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"slices"
+
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/quota"
 )
@@ -52,6 +54,13 @@ func (h *holding) capped(v *admission.View) {
 	}
 	for i := range h.who.makers {
 		v.Makers = append(v.Makers, admission.Capped{Caps: &h.who.makers[i].Caps, Spent: c.by(h.offspring.makers[i])})
+	}
+}
+
+// countToo has what a new schedule books count for the caps that it is under.
+func (h *holding) countToo(id string) {
+	for i, ids := range h.offspring.makers {
+		h.offspring.makers[i] = append(slices.Clone(ids), id)
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -106,19 +109,127 @@ func TestSchedulesOfOthersDoNotExist(t *testing.T) {
 func TestASchedulesRefusedDateStopsNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	wish := nightly("lab")
-	wish.GPUs = 9 // more than the pool can ever hold
+	ann := w.limited("ann", quota.Limits{GPUs: 2})
+	evening := calendar.Interval{Start: time.Date(2026, 3, 4, 20, 0, 0, 0, time.UTC), End: time.Date(2026, 3, 4, 21, 0, 0, 0, time.UTC)}
+	w.reserve(ann, 1, evening) // so that this date is beyond the quota
+	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	require.NoError(t, err)
+	require.Len(t, s.Dates, 8)
+	for _, d := range s.Dates {
+		if d.Start.Equal(evening.Start) {
+			require.Equal(t, ledger.DateRefused, d.State)
+			require.Equal(t, "quota_exceeded", d.Reason)
+			require.Contains(t, d.Message, "may hold 2 GPUs")
+			require.Empty(t, d.ReservationID)
+			continue
+		}
+		require.Equal(t, "booked", d.State)
+		require.Equal(t, d.Start, w.reservation(d.ReservationID).Window.Start)
+	}
+	w.work()
+	require.Len(t, w.live(s.ID), 7)
+	require.Len(t, w.events("schedule.refused"), 1)
+	w.pass(3 * time.Hour)
+	require.Len(t, w.events("schedule.refused"), 1, "told once")
+	dates, err := w.ledger.Dates(t.Context(), ann, s.ID, time.Time{}, time.Time{}, 8)
+	require.NoError(t, err)
+	require.Equal(t, s.Dates[0], dates[0], "looking later shows what was answered")
+	require.Equal(t, s.Dates[2], dates[2])
+}
+
+// What no date could ever get is refused when the schedule is made, as the single
+// reservation would be; what only some date lacks is not.
+func TestAScheduleThatCanNeverBeServedIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*world, ledger.Actor, *ledger.Schedule)
+		code   admission.Code
+	}{
+		"more than the pool has": {func(_ *world, _ ledger.Actor, s *ledger.Schedule) { s.GPUs = 9 }, admission.NoMatchingHardware},
+		"longer than a lease":    {func(_ *world, _ ledger.Actor, s *ledger.Schedule) { s.Length = 25 * time.Hour }, admission.WindowTooLong},
+		"more than the quota": {func(w *world, by ledger.Actor, _ *ledger.Schedule) {
+			_, err := w.limit(by, quota.Limits{GPUs: 1}, true)
+			require.NoError(w, err)
+		}, admission.QuotaExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			ann, wish := w.person("ann"), nightly("lab")
+			c.change(w, ann, &wish)
+			_, err := w.ledger.CreateSchedule(t.Context(), ann, wish)
+			refused := (*ledger.RefusedError)(nil)
+			require.ErrorAs(t, err, &refused)
+			first := calendar.Interval{Start: time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC), End: time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC).Add(wish.Length)}
+			_, err = w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: wish.GPUs, Window: first})
+			single := (*ledger.RefusedError)(nil)
+			require.ErrorAs(t, err, &single)
+			require.Equal(t, c.code, refused.Decision.Reasons[0].Code)
+			require.Equal(t, single.Error(), refused.Error(), "the single request's blocker")
+			require.Empty(t, w.events("schedule.created"))
+		})
+	}
+}
+
+func TestASchedulesDatesSayWhatTheyGot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.person("ann"), w.person("bob")
+	evening := calendar.Interval{Start: time.Date(2026, 3, 3, 20, 0, 0, 0, time.UTC), End: time.Date(2026, 3, 3, 21, 0, 0, 0, time.UTC)}
+	w.reserve(bob, 8, evening) // the whole pool
+	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	require.NoError(t, err)
+	require.Equal(t, "waitlisted", s.Dates[1].State)
+	_, err = w.ledger.CancelReservation(t.Context(), ann, s.Dates[2].ReservationID)
+	require.NoError(t, err)
+
+	dates, err := w.ledger.Dates(t.Context(), ann, s.ID, time.Time{}, time.Time{}, 10)
+	require.NoError(t, err)
+	states := make([]string, 0, len(dates))
+	for _, d := range dates {
+		states = append(states, d.State)
+	}
+	require.Equal(t, []string{"booked", "waitlisted", "cancelled", "booked", "booked", "booked", "booked", "booked", ledger.DateComing, ledger.DateComing}, states)
+	require.Equal(t, dates[8].Start.Add(-8*24*time.Hour), dates[8].AskedAt)
+
+	_, err = w.ledger.PauseSchedule(t.Context(), ann, s.ID, true)
+	require.NoError(t, err)
+	dates, err = w.ledger.Dates(t.Context(), ann, s.ID, time.Time{}, time.Time{}, 10)
+	require.NoError(t, err)
+	require.Equal(t, ledger.DatePaused, dates[9].State)
+	require.Equal(t, "booked", dates[0].State, "what is booked stays")
+
+	e, err := w.ledger.ExplainSchedule(t.Context(), ann, s.ID)
+	require.NoError(t, err)
+	require.Equal(t, "schedule", e.Kind)
+	require.Contains(t, e.Summary, "the next date is Mon 2 Mar 2026 21:00 +01:00: "+s.Dates[0].ReservationID+" is booked")
+	w.clock.Set(time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC))
+	e, err = w.ledger.ExplainSchedule(t.Context(), ann, s.ID)
+	require.NoError(t, err)
+	require.Contains(t, e.Summary, "waits for a place")
+	require.NotNil(t, e.Refused, "what stands in its way")
+	require.Equal(t, admission.CapacityExhausted, e.Refused.Decision.Reasons[0].Code)
+	_, err = w.ledger.ExplainSchedule(t.Context(), bob, s.ID)
+	require.ErrorIs(t, err, ledger.ErrNotFound)
+}
+
+func TestTheNextDatesAreToldHoweverFarTheyAre(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, wish := w.person("ann"), nightly("lab")
+	wish.StartLocal = "2027-10-01T21:00:00"
 	s, err := w.ledger.CreateSchedule(t.Context(), ann, wish)
 	require.NoError(t, err)
-	fine, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	require.Len(t, s.Dates, 5)
+	dates, err := w.ledger.Dates(t.Context(), ann, s.ID, time.Time{}, time.Time{}, 0)
 	require.NoError(t, err)
-	w.work()
-	require.Empty(t, w.live(s.ID))
-	require.Len(t, w.events("schedule.refused"), 8)
-	require.Len(t, w.live(fine.ID), 8)
-	w.pass(3 * time.Hour)
-	require.Len(t, w.events("schedule.refused"), 8, "told once")
+	require.Equal(t, s.Dates, dates)
+	require.Equal(t, ledger.DateComing, dates[0].State)
+	require.Equal(t, "2027-10-01", dates[0].Date)
+	e, err := w.ledger.ExplainSchedule(t.Context(), ann, s.ID)
+	require.NoError(t, err)
+	require.Contains(t, e.Summary, "not asked for yet")
+	require.Nil(t, e.Refused)
 }
 
 func TestSchedulesThatCanNeverBeRight(t *testing.T) {
@@ -130,7 +241,7 @@ func TestSchedulesThatCanNeverBeRight(t *testing.T) {
 		"timezone":         func(s *ledger.Schedule) { s.Timezone = "Mars/Olympus" },
 		"rrule":            func(s *ledger.Schedule) { s.RRule = "FREQ=SECONDLY" },
 		"pool":             func(s *ledger.Schedule) { s.PoolID = "nowhere" },
-		"duration_seconds": func(s *ledger.Schedule) { s.Length = 25 * time.Hour },
+		"duration_seconds": func(s *ledger.Schedule) { s.Length = 0 },
 	} {
 		s := nightly("lab")
 		change(&s)

@@ -71,6 +71,7 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 		{http.MethodGet, "/v1/schedules/%s", scheduled.ID, ""},
 		{http.MethodDelete, "/v1/schedules/%s", scheduled.ID, ""},
 		{http.MethodGet, "/v1/schedules/%s/occurrences", scheduled.ID, ""},
+		{http.MethodGet, "/v1/schedules/%s/explain", scheduled.ID, ""},
 		{http.MethodPost, "/v1/schedules/%s/pause", scheduled.ID, ""},
 		{http.MethodPost, "/v1/schedules/%s/resume", scheduled.ID, ""},
 		{http.MethodPatch, "/v1/users/%s", person.ID, `{"active":false}`},

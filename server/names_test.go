@@ -13,7 +13,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-const standup = `{"pool":"lab","name":"standup","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60}`
+const standup = `{"pool":"lab","name":"standup","gpus":1,"start_local":"2026-06-01T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60}`
 
 // Whatever has a name is found by it in every route, query and body that takes
 // its id.

@@ -3,6 +3,8 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,8 +31,24 @@ func TestAScheduleGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.pool()
-	s := ask[contract.Schedule](w, "root", http.MethodPost, "/v1/schedules", `{"pool":"lab","name":"daily","gpus":1,"start_local":"2026-03-02T09:00:00",`+
-		`"timezone":"Europe/Berlin","rrule":"FREQ=DAILY","duration_seconds":3600}`, "Idempotency-Key", "k")
+	body := `{"pool":"lab","name":"daily","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"Europe/Berlin","rrule":"FREQ=DAILY","duration_seconds":3600}`
+	dry := ask[contract.Schedule](w, "root", http.MethodPost, "/v1/schedules?dry_run=true", body)
+	require.Empty(t, ask[contract.List[contract.Schedule]](w, "root", http.MethodGet, "/v1/schedules", "").Items, "nothing was changed")
+	require.Empty(t, ask[contract.List[contract.Reservation]](w, "root", http.MethodGet, "/v1/reservations", "").Items)
+	s := ask[contract.Schedule](w, "root", http.MethodPost, "/v1/schedules", body, "Idempotency-Key", "k")
+	require.NotEmpty(t, s.Next)
+	require.Len(t, dry.Next, len(s.Next), "the dry run told what would happen")
+	require.Equal(t, "booked", dry.Next[0].State)
+	dates := ask[contract.List[contract.Occurrence]](w, "root", http.MethodGet, "/v1/schedules/"+s.ID+"/occurrences", "").Items
+	require.Equal(t, s.Next[:5], dates)
+	require.Equal(t, "booked", ask[contract.Reservation](w, "root", http.MethodGet, "/v1/reservations/"+dates[0].ReservationID, "").State)
+	to := url.QueryEscape(dates[1].Start.Add(time.Second).Format(time.RFC3339))
+	require.Equal(t, dates[:2], ask[contract.List[contract.Occurrence]](w, "root", http.MethodGet, "/v1/schedules/"+s.ID+"/occurrences?to="+to, "").Items)
+	e := ask[contract.Explanation](w, "root", http.MethodGet, "/v1/schedules/"+s.ID+"/explain", "")
+	require.Equal(t, "active", e.State)
+	require.Contains(t, e.Summary, dates[0].ReservationID)
+	p := w.refuse("root", http.MethodPost, "/v1/schedules?dry_run=true", strings.Replace(body, `"gpus":1`, `"gpus":99`, 1))
+	require.Equal(t, contract.CodeNoMatchingHardware, p.Code)
 	require.True(t, ask[contract.Schedule](w, "root", http.MethodPost, "/v1/schedules/"+s.ID+"/pause", "").Paused)
 	require.False(t, ask[contract.Schedule](w, "root", http.MethodPost, "/v1/schedules/"+s.ID+"/resume", "").Paused)
 }

@@ -8,6 +8,33 @@ type offset struct {
 	ahead time.Duration
 }
 
+// Fold says how often clocks in a zone show a local time.
+type Fold int
+
+// The folds.
+const (
+	Once  Fold = iota
+	Never      // it lies in a gap: the instant is later by the gap
+	Twice      // the instant is the first of the two
+)
+
+// Resolve returns the instant of a local time, given as if it were UTC, in the
+// zone: of a time that comes twice the first, as RFC 5545 says, and of one that
+// never comes the time moved forward by the gap.
+func Resolve(local time.Time, zone *time.Location) (time.Time, Fold) {
+	at, exists := resolve(local, zone)
+	if !exists {
+		return at, Never
+	}
+	for _, o := range around(local, zone) {
+		again := local.Add(-o.ahead)
+		if _, ahead := again.In(zone).Zone(); time.Duration(ahead)*time.Second == o.ahead && again.After(at) {
+			return at, Twice
+		}
+	}
+	return at, Once
+}
+
 // resolve returns the first instant at which clocks in the zone show the local
 // time (given as if it were UTC). When they never do, it returns false and the
 // instant at which they would have, had they not been put forward: on the new

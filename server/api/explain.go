@@ -18,6 +18,7 @@ func (a *API) explanations() {
 	}{
 		{"reservations", "explainReservation", "Why a reservation is as it is, and what happens next", a.Ledger.ExplainReservation},
 		{"allocations", "explainAllocation", "Why an allocation is as it is, and what happens next", a.Ledger.ExplainAllocation},
+		{"schedules", "explainSchedule", "What becomes of a schedule's next date, and what stands in its way", a.Ledger.ExplainSchedule},
 		{"nodes", "explainNode", "Why a node is as it is, and what happens next", a.Ledger.ExplainNode},
 	} {
 		handle(a, operation{http.MethodGet, "/" + k.noun + "/{id}/explain", k.id, "decisions", k.summary, 0},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -15,7 +16,7 @@ func (a *API) schedules() {
 	handle(a, operation{http.MethodGet, "/schedules", "listSchedules", "bookings", "List schedules", 0}, a.listSchedules)
 	handle(a, operation{http.MethodGet, "/schedules/{id}", "getSchedule", "bookings", "Read a schedule", 0}, a.getSchedule)
 	handle(a, operation{http.MethodDelete, "/schedules/{id}", "deleteSchedule", "bookings", "End a schedule and give back what it booked", 204}, a.deleteSchedule)
-	handle(a, operation{http.MethodGet, "/schedules/{id}/occurrences", "listOccurrences", "bookings", "The next dates of a schedule", 0}, a.occurrences)
+	handle(a, operation{http.MethodGet, "/schedules/{id}/occurrences", "listOccurrences", "bookings", "The next dates of a schedule, and what became of each", 0}, a.occurrences)
 	for name, paused := range map[string]bool{"pause": true, "resume": false} {
 		handle(a, operation{http.MethodPost, "/schedules/{id}/" + name, name + "Schedule", "bookings", "Stop or go on; what is booked stays", 0},
 			func(ctx context.Context, in *struct {
@@ -36,25 +37,38 @@ func (a *API) schedules() {
 
 func (a *API) createSchedule(ctx context.Context, in *struct {
 	KeyRequired
-	Body contract.ScheduleCreate
+	DryRun bool `query:"dry_run" doc:"Answer what would happen and change nothing."`
+	Body   contract.ScheduleCreate
 },
 ) (*Made[contract.Schedule], error) {
+	if in.DryRun {
+		return dryRun[contract.Schedule](ctx, a, auth.From(ctx), in.Body, scheduleDeed)
+	}
 	if err := in.require(); err != nil {
 		return nil, err
 	}
-	b := in.Body
-	out, err := once(ctx, a, "POST /v1/schedules", in.Idempotency, b, func(ctx context.Context) (int, contract.Schedule, error) {
-		s, err := a.Ledger.CreateSchedule(ctx, auth.From(ctx), ledger.Schedule{
-			PoolID: b.Pool, Name: b.Name, GPUs: b.GPUs, Layout: layout(b.Layout), StartLocal: b.StartLocal, Timezone: b.Timezone, RRule: b.RRule,
-			ExDates: b.ExDates, Length: seconds(b.DurationSeconds), DSTPolicy: b.DSTPolicy,
-		})
-		return http.StatusCreated, schedule(s), err
+	out, err := once(ctx, a, "POST /v1/schedules", in.Idempotency, in.Body, func(ctx context.Context) (int, contract.Schedule, error) {
+		s, err := a.Ledger.CreateSchedule(ctx, auth.From(ctx), wantedSchedule(in.Body))
+		return http.StatusCreated, scheduled(s), err
 	})
 	if err != nil {
 		return nil, err
 	}
 	out.Location, out.ETag = "/v1/schedules/"+out.Body.ID, etag(out.Body.Version)
 	return out, nil
+}
+
+func wantedSchedule(b contract.ScheduleCreate) ledger.Schedule {
+	return ledger.Schedule{
+		PoolID: b.Pool, Name: b.Name, GPUs: b.GPUs, Layout: layout(b.Layout), StartLocal: b.StartLocal, Timezone: b.Timezone, RRule: b.RRule,
+		ExDates: b.ExDates, Length: seconds(b.DurationSeconds), DSTPolicy: b.DSTPolicy,
+	}
+}
+
+func scheduleDeed(_ *API, actor ledger.Actor, b contract.ScheduleCreate) (ledger.Deed, error) {
+	return deedOf(func(ctx context.Context, l *ledger.Ledger) (ledger.Scheduled, error) {
+		return l.CreateSchedule(ctx, actor, wantedSchedule(b))
+	}, ok, scheduled), nil
 }
 
 func (a *API) listSchedules(ctx context.Context, in *struct {
@@ -97,34 +111,40 @@ func (a *API) deleteSchedule(ctx context.Context, in *struct{ ByID }) (*struct{}
 	return nil, a.Ledger.DeleteSchedule(ctx, auth.From(ctx), in.ID)
 }
 
-// preview is how far ahead occurrences are shown unless asked otherwise.
-const preview = 14 * 24 * time.Hour
-
 func (a *API) occurrences(ctx context.Context, in *struct {
 	ByID
 	From  time.Time `query:"from" doc:"Now, when left out."`
-	To    time.Time `query:"to" doc:"Two weeks from now, when left out."`
-	Limit int       `query:"limit" minimum:"1" maximum:"500" default:"100"`
+	To    time.Time `query:"to" doc:"As far ahead as there are any, when left out."`
+	Limit int       `query:"limit" minimum:"0" maximum:"500" doc:"When left out 100, or without to the next 5."`
 },
 ) (*ListOut[contract.Occurrence], error) {
-	now := a.Clock.Now()
-	from, to, err := period(in.From, in.To, now, now.Add(preview))
+	if !in.To.IsZero() {
+		from, to, err := period(in.From, in.To, a.Clock.Now(), in.To)
+		if err != nil {
+			return nil, err
+		}
+		in.From, in.To, in.Limit = from, to, cmp.Or(in.Limit, 100)
+	}
+	dates, err := a.Ledger.Dates(ctx, auth.From(ctx), in.ID, stored(in.From), in.To, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.schedule(ctx, in.ID)
-	if err != nil {
-		return nil, err
+	return &ListOut[contract.Occurrence]{Body: contract.List[contract.Occurrence]{Items: occurrencesOf(dates)}}, nil
+}
+
+func occurrencesOf(dates []ledger.ScheduleDate) []contract.Occurrence {
+	out := make([]contract.Occurrence, len(dates))
+	for i, d := range dates {
+		out[i] = contract.Occurrence{Start: d.Start.UTC(), End: d.End.UTC(), LocalStart: d.LocalStart.Format(time.RFC3339), State: d.State,
+			ReservationID: d.ReservationID, Degraded: d.Degraded, Reason: d.Reason, Message: d.Message, AskedAt: d.AskedAt.UTC()}
 	}
-	dates, err := s.Spec().Between(from, to, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	out := &ListOut[contract.Occurrence]{Body: contract.List[contract.Occurrence]{Items: []contract.Occurrence{}}}
-	for _, o := range dates {
-		out.Body.Items = append(out.Body.Items, contract.Occurrence{Start: o.Start.UTC(), End: o.End.UTC(), LocalStart: o.LocalStart.Format(time.RFC3339)})
-	}
-	return out, nil
+	return out
+}
+
+func scheduled(s ledger.Scheduled) contract.Schedule {
+	out := schedule(s.Schedule)
+	out.Next = occurrencesOf(s.Dates)
+	return out
 }
 
 func schedule(s ledger.Schedule) contract.Schedule {

@@ -121,6 +121,7 @@ var Policies = map[string]Policy{
 	"GET /v1/reservations/:id/explain": anyKey, // an agent sees its own
 	"GET /v1/allocations/:id/explain":  viewer,
 	"GET /v1/nodes/:id/explain":        viewer,
+	"GET /v1/schedules/:id/explain":    viewer,
 	"POST /v1/explain":                 member,
 
 	"POST /v1/plans":           anyKey, // and the policy of the verb that is planned

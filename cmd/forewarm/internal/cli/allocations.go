@@ -217,6 +217,8 @@ func explainer(api *client.Client, id string) func(context.Context, string) (con
 	switch {
 	case strings.HasPrefix(id, "rsv_"):
 		return api.ExplainReservation
+	case strings.HasPrefix(id, "sch_"):
+		return api.ExplainSchedule
 	case strings.HasPrefix(id, "nod_"):
 		return api.ExplainNode
 	default:

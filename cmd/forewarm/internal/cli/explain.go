@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,10 +16,10 @@ import (
 // explainWhy is the command that tells why something is as it is.
 func (a *app) explainWhy() *cobra.Command {
 	c := &cobra.Command{
-		Use: "explain ALLOCATION|RESERVATION|NODE|PLAN", Short: "See why, what stands in the way, and what happens next", Args: named("ALLOCATION"),
+		Use: "explain ALLOCATION|RESERVATION|SCHEDULE|NODE|PLAN", Short: "See why, what stands in the way, and what happens next", Args: named("ALLOCATION"),
 		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, id, err := a.bookingID(cmd, args[0])
+			api, id, err := a.explainable(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -36,8 +37,24 @@ func (a *app) explainWhy() *cobra.Command {
 			return a.showExplanation(cmd, got)
 		},
 	}
-	c.AddCommand(a.asked(a.reserve()), a.asked(a.allocate()))
+	c.AddCommand(a.asked(a.reserveSingle()), a.asked(a.allocate()))
 	return c
+}
+
+// explainable is bookingID that also takes a schedule, of which no booking has the
+// name.
+func (a *app) explainable(cmd *cobra.Command, ref string) (*client.Client, string, error) {
+	if strings.HasPrefix(ref, "sch_") {
+		api, err := a.client()
+		return api, ref, err
+	}
+	api, id, err := a.bookingID(cmd, ref)
+	if unknown := (*Error)(nil); errors.As(err, &unknown) && unknown.Exit == ExitNotFound {
+		if s, err := api.Schedule(cmd.Context(), ref); err == nil {
+			return api, s.ID, nil
+		}
+	}
+	return api, id, err
 }
 
 // asked is a command that asks what would become of its request.

@@ -32,7 +32,7 @@ func (a *app) plan() *cobra.Command {
 		},
 	}
 	c := group("plan", "See what a command would do, then apply exactly that", show)
-	for _, verb := range []*cobra.Command{a.reserve(), a.allocate(), a.reservationsClaim(), a.release(), a.reservationsCancel(), a.quotaSet(), a.poolsEdit()} {
+	for _, verb := range []*cobra.Command{a.reserveSingle(), a.allocate(), a.reservationsClaim(), a.release(), a.reservationsCancel(), a.quotaSet(), a.poolsEdit()} {
 		c.AddCommand(a.planned(verb))
 	}
 	return c

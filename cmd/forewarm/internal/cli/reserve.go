@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,10 +28,23 @@ type reserveFlags struct {
 
 func (a *app) reserve() *cobra.Command {
 	var r reserveFlags
+	c := a.reserveCommand(&r)
+	c.Short += ", once or again and again"
+	f := c.Flags()
+	f.StringVar(&r.every, "every", "", "repeat: weekday, weekend, daily, weekly, monthly or an RRULE")
+	f.StringSliceVar(&r.skip, "skip", nil, "with --every: local dates without it, such as 2026-12-24")
+	f.StringVar(&r.dst, "dst", "", "with --every: when summer time leaves the start out, shift or skip it (default shift)")
+	return c
+}
+
+// reserveSingle is reserve without what makes it recur.
+func (a *app) reserveSingle() *cobra.Command { return a.reserveCommand(&reserveFlags{}) }
+
+func (a *app) reserveCommand(r *reserveFlags) *cobra.Command {
 	c := &cobra.Command{
-		Use: "reserve --gpus N (--pool P | --model M | --region R …) --at TIME --for DURATION", Short: "Have GPUs warm at a time, once or again and again",
+		Use: "reserve --gpus N (--pool P | --model M | --region R …) --at TIME --for DURATION", Short: "Have GPUs warm at a time",
 		Args: noArgs, Annotations: map[string]string{waits: "yes", "noun": "reservations"},
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runReserve(cmd, r) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runReserve(cmd, *r) },
 	}
 	f := c.Flags()
 	f.IntVar(&r.gpus, "gpus", 0, "how many")
@@ -43,10 +55,7 @@ func (a *app) reserve() *cobra.Command {
 	f.StringVar(&r.name, "name", "", "what to call it")
 	f.StringVar(&r.at, "at", "", "start: 'tomorrow 09:00', 'mon 14:30', '2026-11-20 09:00', 'in 2h'")
 	f.Var(&r.length, "for", "how long, such as 3h")
-	f.StringVar(&r.every, "every", "", "repeat: weekday, weekend, daily, weekly, monthly or an RRULE")
 	f.StringVar(&r.zone, "tz", "", "time zone of --at, such as Europe/Berlin (default the machine's)")
-	f.StringSliceVar(&r.skip, "skip", nil, "with --every: local dates without it, such as 2026-12-24")
-	f.StringVar(&r.dst, "dst", "", "with --every: when summer time leaves the start out, shift or skip it (default shift)")
 	f.StringVar(&r.onFull, "on-full", "fail", "when there is no room: fail or queue")
 	f.StringVar(&r.notBefore, "not-before", "", "instead of --at: the earliest start; the first time at which there is room is booked")
 	f.StringVar(&r.notAfter, "not-after", "", "with --not-before: the latest end")
@@ -78,12 +87,12 @@ func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 	if flexible {
 		return a.reserveWithin(cmd, r, zone)
 	}
-	start, err := when(r.at, a.clock.Now(), zone)
+	start, err := whenOn(r.at, a.clock.Now(), zone)
 	if err != nil {
 		return err
 	}
 	if r.every != "" {
-		return a.reserveAgain(cmd, r, start.In(zone))
+		return a.reserveAgain(cmd, r, start, zone)
 	}
 	for _, flag := range []string{"skip", "dst"} {
 		if cmd.Flags().Changed(flag) {
@@ -93,11 +102,12 @@ func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 	return a.reserveOnce(cmd, r, start, zone)
 }
 
-func (a *app) reserveOnce(cmd *cobra.Command, r reserveFlags, start time.Time, zone *time.Location) error {
-	end := start.Add(r.length.std())
-	a.say(cmd, "Read as   %s", read(start, end, zone))
+func (a *app) reserveOnce(cmd *cobra.Command, r reserveFlags, start moment, zone *time.Location) error {
+	end := start.at.Add(r.length.std())
+	a.say(cmd, "Read as   %s", read(start.at, end, zone))
+	a.warn(cmd, start.warning(zone))
 	in := r.request()
-	in.Start, in.End = start.UTC(), end.UTC()
+	in.Start, in.End = start.at.UTC(), end.UTC()
 	return a.book(cmd, in)
 }
 
@@ -159,21 +169,17 @@ func (a *app) book(cmd *cobra.Command, in contract.ReservationCreate) error {
 	return nil
 }
 
-func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start time.Time) error {
-	if a.planning || a.asking {
-		return usagef("forewarm reserve --dry-run --help", "--every cannot be planned: a schedule books nothing by itself")
-	}
-	in, err := r.schedule(cmd, start)
+func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start moment, zone *time.Location) error {
+	in, err := r.schedule(cmd, start, zone)
 	if err != nil {
 		return err
 	}
-	rule, err := recurrence.Parse(recurrence.Spec{StartLocal: in.StartLocal, Timezone: in.Timezone, RRule: in.RRule, ExDates: in.ExDates,
-		Length: r.length.std(), Policy: recurrence.Policy(in.DSTPolicy)})
-	if err != nil {
+	if _, err := recurrence.Parse(recurrence.Spec{StartLocal: in.StartLocal, Timezone: in.Timezone, RRule: in.RRule, ExDates: in.ExDates,
+		Length: r.length.std(), Policy: recurrence.Policy(in.DSTPolicy)}); err != nil {
 		return wrongRule(err)
 	}
-	a.say(cmd, "Read as   %s at %s for %s, %s", in.RRule, start.Format("15:04"), short(r.length.std()), in.Timezone)
-	a.say(cmd, "Next      %s", dates(rule, a.clock.Now()))
+	a.say(cmd, "Read as   %s at %s for %s, %s", in.RRule, start.wall.Format("15:04"), short(r.length.std()), in.Timezone)
+	a.warn(cmd, start.warning(zone))
 	api, err := a.client()
 	if err != nil {
 		return err
@@ -183,23 +189,35 @@ func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start time.Time) 
 		return err
 	}
 	a.say(cmd, "Warm-up   about %s before each start (p95 of %d boots)", short(time.Duration(pool.BootP95Seconds*float64(time.Second))), pool.BootSamples)
-	if a.flags.dryRun {
-		a.say(cmd, "Dry run: nothing was changed.")
-		return nil
-	}
-	got, err := api.CreateSchedule(a.send(cmd.Context()), in)
+	got, err := api.CreateSchedule(a.send(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
 	if err != nil {
 		return err
+	}
+	if a.flags.dryRun {
+		a.say(cmd, "Dry run: nothing was changed.")
+		for i := range got.Next { // it belongs to nothing
+			got.Next[i].ReservationID = ""
+		}
 	}
 	if err := one(a, cmd, scheduleView, got); err != nil {
 		return err
 	}
-	a.say(cmd, "Next:  forewarm schedules show %s  ·  forewarm schedules pause %s", got.ID, got.ID)
+	a.sayDates(cmd, got.Next)
+	if !a.flags.dryRun {
+		a.say(cmd, "Next:  forewarm schedules show %s  ·  forewarm schedules pause %s", got.ID, got.ID)
+	}
 	return nil
 }
 
+// warn says what somebody should know; nothing when that is empty.
+func (a *app) warn(cmd *cobra.Command, text string) {
+	if text != "" {
+		a.say(cmd, "Note      %s", text)
+	}
+}
+
 // schedule is the request for a recurring reservation.
-func (r reserveFlags) schedule(cmd *cobra.Command, start time.Time) (contract.ScheduleCreate, error) {
+func (r reserveFlags) schedule(cmd *cobra.Command, start moment, zone *time.Location) (contract.ScheduleCreate, error) {
 	rule, err := every(r.every)
 	if err != nil {
 		return contract.ScheduleCreate{}, err
@@ -214,8 +232,8 @@ func (r reserveFlags) schedule(cmd *cobra.Command, start time.Time) (contract.Sc
 	case r.class != "" || r.onFull != "fail":
 		return contract.ScheduleCreate{}, usagef("forewarm reserve --help", "--class and --on-full are not for --every: what a schedule books is guaranteed")
 	}
-	return contract.ScheduleCreate{Pool: r.pool, Name: r.name, GPUs: r.gpus, Layout: r.layout, StartLocal: start.Format("2006-01-02T15:04:05"),
-		Timezone: start.Location().String(), RRule: rule, ExDates: r.skip, DurationSeconds: r.length.seconds(), DSTPolicy: r.dst}, nil
+	return contract.ScheduleCreate{Pool: r.pool, Name: r.name, GPUs: r.gpus, Layout: r.layout, StartLocal: start.wall.Format("2006-01-02T15:04:05"),
+		Timezone: zone.String(), RRule: rule, ExDates: r.skip, DurationSeconds: r.length.seconds(), DSTPolicy: r.dst}, nil
 }
 
 func wrongRule(err error) error {
@@ -228,21 +246,6 @@ func wrongRule(err error) error {
 		u.Detail = []string{e.Fix}
 	}
 	return u
-}
-
-// dates shows the first starts of a rule.
-func dates(rule recurrence.Rule, now time.Time) string {
-	var texts []string
-	for _, o := range rule.Between(now, now.AddDate(1, 0, 0), 4) {
-		texts = append(texts, o.LocalStart.Format("Mon 2 Jan 15:04"))
-	}
-	if len(texts) == 0 {
-		return "none in the year to come"
-	}
-	if len(texts) == 4 {
-		texts[3] = "…"
-	}
-	return strings.Join(texts, " · ")
 }
 
 // again is the command line that was typed, with more flags.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ func (a *app) schedules() *cobra.Command {
 
 func (a *app) schedulesShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show SCHEDULE", Short: "Show one schedule and its next dates", Args: named("SCHEDULE"),
+		Use: "show SCHEDULE", Short: "Show one schedule, its next dates and what became of each", Args: named("SCHEDULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := a.client()
 			if err != nil {
@@ -55,14 +56,35 @@ func (a *app) schedulesShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for i, o := range coming {
-				if i == 5 {
-					break
-				}
-				a.say(cmd, "Next  %s", o.LocalStart)
-			}
+			a.sayDates(cmd, coming)
 			return nil
 		},
+	}
+}
+
+// sayDates tells what became of a schedule's coming dates.
+func (a *app) sayDates(cmd *cobra.Command, dates []contract.Occurrence) {
+	if len(dates) == 0 {
+		a.say(cmd, "Next  no date is still to come")
+	}
+	for _, o := range dates {
+		a.say(cmd, "%s", strings.TrimRight(fmt.Sprintf("Next  %s  %-10s  %s", o.LocalStart, o.State, dateText(o)), " "))
+	}
+}
+
+// dateText says why a date is as it is, or what it has.
+func dateText(o contract.Occurrence) string {
+	switch {
+	case o.Message != "":
+		return plain(o.Message)
+	case o.ReservationID != "" && o.Reason != "":
+		return fmt.Sprintf("%s (%s)", o.ReservationID, o.Reason)
+	case o.ReservationID != "":
+		return o.ReservationID
+	case !o.AskedAt.IsZero():
+		return "is asked for about " + stamp(o.AskedAt)
+	default:
+		return ""
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	_ "time/tzdata" // zones are read on machines that have none
 
 	"github.com/forewarm/forewarm/internal/strictyaml"
+	"github.com/forewarm/forewarm/ledger/recurrence"
 )
 
 // zone finds the time zone that local times are meant in: the flag, TZ, the
@@ -35,47 +36,74 @@ func (a *app) zone(flag string) (*time.Location, error) {
 
 var layouts = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"}
 
-// when reads the start of something as people write it: an RFC 3339 time, a local
-// date and time, a day's name and time, a time (the next one), now, or in 2h.
+// moment is a time that somebody wrote.
+type moment struct {
+	at   time.Time
+	wall time.Time       // as the clock on the wall shows it, as if in UTC
+	fold recurrence.Fold // of wall
+}
+
+// onWall is a time on the clock in the zone.
+func onWall(wall time.Time, zone *time.Location) moment {
+	at, fold := recurrence.Resolve(wall, zone)
+	return moment{at: at, wall: wall, fold: fold}
+}
+
+// instant is a time that does not depend on a zone.
+func instant(t time.Time, zone *time.Location) moment {
+	l := t.In(zone)
+	return moment{at: t, wall: time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(), time.UTC)}
+}
+
+// when reads an instant as people write it; see whenOn.
 func when(text string, now time.Time, zone *time.Location) (time.Time, error) {
+	m, err := whenOn(text, now, zone)
+	return m.at, err
+}
+
+// whenOn reads the start of something as people write it: an RFC 3339 time, a local
+// date and time, a day's name and time, a time (the next one), now, or in 2h. Of a
+// local time that comes twice it is the first, as in schedules.
+func whenOn(text string, now time.Time, zone *time.Location) (moment, error) {
 	text = strings.TrimSpace(text)
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t, nil
+		return instant(t, zone), nil
 	}
 	for _, layout := range layouts {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return t, nil
+		if t, err := time.Parse(layout, text); err == nil {
+			return onWall(t, zone), nil
 		}
 	}
 	lower := strings.ToLower(text)
 	if lower == "now" {
-		return now, nil
+		return instant(now, zone), nil
 	}
 	if rest, ok := strings.CutPrefix(lower, "in "); ok {
 		d, err := strictyaml.ParseDuration(strings.TrimSpace(rest))
 		if err != nil {
-			return time.Time{}, wrongTime(text)
+			return moment{}, wrongTime(text)
 		}
-		return now.Add(d), nil
+		return instant(now.Add(d), zone), nil
 	}
-	return dayAndTime(text, lower, now.In(zone))
+	return dayAndTime(text, lower, now, zone)
 }
 
-func dayAndTime(text, lower string, now time.Time) (time.Time, error) {
+func dayAndTime(text, lower string, now time.Time, zone *time.Location) (moment, error) {
 	day, clock, both := strings.Cut(lower, " ")
 	if !both {
 		day, clock = "", lower
 	}
 	at, err := time.Parse("15:04", strings.TrimSpace(clock))
 	if err != nil {
-		return time.Time{}, wrongTime(text)
+		return moment{}, wrongTime(text)
 	}
-	on := func(days int) time.Time {
-		return time.Date(now.Year(), now.Month(), now.Day()+days, at.Hour(), at.Minute(), 0, 0, now.Location())
+	today := now.In(zone)
+	on := func(days int) moment {
+		return onWall(time.Date(today.Year(), today.Month(), today.Day()+days, at.Hour(), at.Minute(), 0, 0, time.UTC), zone)
 	}
 	switch day {
 	case "":
-		if on(0).After(now) {
+		if on(0).at.After(now) {
 			return on(0), nil
 		}
 		return on(1), nil
@@ -85,12 +113,12 @@ func dayAndTime(text, lower string, now time.Time) (time.Time, error) {
 		return on(1), nil
 	}
 	for ahead := range 8 {
-		n := strings.ToLower(on(ahead).Weekday().String())
-		if (day == n || day == n[:3]) && on(ahead).After(now) {
+		n := strings.ToLower(on(ahead).wall.Weekday().String())
+		if (day == n || day == n[:3]) && on(ahead).at.After(now) {
 			return on(ahead), nil
 		}
 	}
-	return time.Time{}, wrongTime(text)
+	return moment{}, wrongTime(text)
 }
 
 // past reads a time that people look back to: how long ago it was, or any time
@@ -140,5 +168,30 @@ func read(start, end time.Time, zone *time.Location) string {
 	if s.YearDay() != e.YearDay() || s.Year() != e.Year() {
 		until = e.Format("Mon 2 Jan 15:04")
 	}
-	return fmt.Sprintf("%s–%s %s", s.Format("Mon 2 Jan 2006 15:04"), until, zone)
+	if offset(s) != offset(e) {
+		until += e.Format(" (UTC-07:00)")
+	}
+	return fmt.Sprintf("%s–%s %s%s", s.Format("Mon 2 Jan 2006 15:04"), until, zone, offset(s))
+}
+
+// offset is how far a time is from UTC, where that is not what its zone's name says.
+func offset(t time.Time) string {
+	if t.Location() == time.UTC {
+		return ""
+	}
+	return t.Format(" (UTC-07:00)")
+}
+
+// warning tells of a time on the wall that clocks show twice or never; empty: once.
+func (m moment) warning(zone *time.Location) string {
+	wall, date := m.wall.Format("15:04"), m.wall.Format("2 Jan 2006")
+	switch m.fold {
+	case recurrence.Twice:
+		return fmt.Sprintf("%s comes twice on %s, because clocks go back: this is the first, at %s; for the second write it with its offset", wall, date,
+			m.at.In(zone).Format(time.RFC3339))
+	case recurrence.Never:
+		return fmt.Sprintf("%s does not come on %s, because clocks go forward: this is %s instead", wall, date, m.at.In(zone).Format(time.RFC3339))
+	default:
+		return ""
+	}
 }
