@@ -5,7 +5,7 @@
 // request id and an access log without secrets, recovery, security headers, the
 // host name, the requests that its client has open, the form of path, query and
 // headers, the route's policy (a route without one answers nobody) with key and
-// rate limit, the size, pace and form of the body, and a deadline for the answer. Behind it, package api translates and the
+// rate limit, the streams and waits that it has open, the size, pace and form of the body, and a deadline for the answer. Behind it, package api translates and the
 // ledger decides.
 package server
 
@@ -83,8 +83,10 @@ type Config struct {
 	// OpenPerAddress bounds the requests that one address has open through a
 	// proxy; zero: no bound.
 	OpenPerAddress int
-	Limits         Limits
-	Timeouts       Timeouts
+	// Streams bound the requests that stay open by design. Zero fields: no bound.
+	Streams  StreamLimits
+	Limits   Limits
+	Timeouts Timeouts
 }
 
 // DefaultKeyLife is how long a person's key works unless its maker or the
@@ -151,6 +153,7 @@ type Server struct {
 	auth   *auth.Authenticator
 	limits limiters
 	open   inFlight
+	long   *longLived
 
 	failures *auth.Failures
 
@@ -166,6 +169,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, engine: newEngine(), feed: events.NewFeed(cfg.Ledger.Store(), cfg.Logger),
 		auth: auth.New(cfg.Ledger, cfg.Clock, cfg.Peppers), limits: newLimiters(cfg),
+		long: newLongLived(cfg.Streams),
 		open: inFlight{most: cfg.OpenPerAddress, open: map[netip.Prefix]int{}}, failures: auth.NewFailures(cfg.Clock),
 		readiness: &Readiness{Store: cfg.Ledger.Store(), Clock: cfg.Clock, Logger: cfg.Logger, Metric: cfg.Metric},
 	}
@@ -188,7 +192,7 @@ func (s *Server) routes() {
 	e := s.engine
 	e.HandleMethodNotAllowed = true
 	e.UseRawPath, e.RedirectTrailingSlash = true, false
-	e.Use(s.guardConnection, s.identify, s.recover, s.securityHeaders, s.checkHost, s.countOpen, s.checkText, s.authorize, s.checkBody, s.deadline)
+	e.Use(s.guardConnection, s.identify, s.recover, s.securityHeaders, s.checkHost, s.countOpen, s.checkText, s.authorize, s.countLongLived, s.checkBody, s.deadline)
 	s.doc = api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
 		Minter: auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random}, KeyLife: s.cfg.KeyLife, Beside: systemOperations(),
@@ -214,7 +218,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.Se
 const (
 	noticeEvery = 250 * time.Millisecond // an event reaches those who follow so soon after its commit
 	flushEvery  = time.Minute            // failed sign-ins reach the journal
-	watchEvery  = time.Minute            // the journal's seals are compared with the newest that was seen
+	// retryStreams is when to ask again for one more stream.
+	retryStreams = 5 * time.Second
+	watchEvery   = time.Minute // the journal's seals are compared with the newest that was seen
 )
 
 // Run notices events, writes down failed sign-ins, and looks after the journal's

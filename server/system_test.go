@@ -138,6 +138,7 @@ func TestTrapN(t *testing.T) {
 		"Proxies":        TestForwardedClients,
 		"PublicTLS":      TestCookiesBehindTLS,
 		"OpenPerAddress": TestRequestsOfAClientAreBounded,
+		"Streams":        TestStreamsAndWaitsAreBounded,
 		"Timeouts":       TestADeadlineOfABodyEndsWithIt,
 		"Limits":         TestRequestsAreLimitedByKeyAndKind,
 		"Peppers":        TestKeysThatDoNotOpen,

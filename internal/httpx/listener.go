@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -21,11 +22,33 @@ const tooMany = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; c
 	"Connection: close\r\nContent-Length: 41\r\n\r\nToo many connections are open. Try later\n"
 
 // LimitConnections returns l with bounds. Beyond them a new connection takes the
-// place of the oldest one on which nobody has proved who they are, so that who
-// only holds connections keeps nobody out; where all have, it is answered with
-// 503 and closed.
+// place of the oldest one on which nobody has proved who they are, or else of the
+// one that has been idle longest, so that who only holds connections keeps nobody
+// out; where on all of them a request of somebody proved is open, it is answered
+// with 503 and closed.
 func LimitConnections(l net.Listener, limits ConnLimits, proxies Proxies) net.Listener {
-	return &limitedListener{Listener: l, limits: limits, proxies: proxies, strangers: list.New(), networks: map[netip.Prefix]*network{}}
+	return &limitedListener{Listener: l, limits: limits, proxies: proxies, rows: newRows(), networks: map[netip.Prefix]*network{}}
+}
+
+// rows are connections that may be closed to make room, the oldest first.
+type rows struct {
+	strangers *list.List // of *countedConn on which nobody is proved
+	idle      *list.List // of those on which somebody is, and no request is open
+}
+
+func newRows() rows { return rows{strangers: list.New(), idle: list.New()} }
+
+// first is the one that is closed next; nil: none may be.
+func (r rows) first() *countedConn {
+	front := r.strangers.Front()
+	if front == nil {
+		front = r.idle.Front()
+	}
+	if front == nil {
+		return nil
+	}
+	c, _ := front.Value.(*countedConn)
+	return c
 }
 
 type limitedListener struct {
@@ -33,16 +56,16 @@ type limitedListener struct {
 	limits  ConnLimits
 	proxies Proxies
 
-	mu        sync.Mutex
-	all       int
-	strangers *list.List // of *countedConn on which nobody is proved, the oldest first
-	networks  map[netip.Prefix]*network
+	mu       sync.Mutex
+	all      int
+	rows     rows
+	networks map[netip.Prefix]*network
 }
 
 // network is what is open from one; that of the zero Prefix is the proxies'.
 type network struct {
-	open      int
-	strangers *list.List
+	open int
+	rows rows
 }
 
 // Accept implements net.Listener.
@@ -81,29 +104,27 @@ func (l *limitedListener) enter(c *countedConn) (oldest *countedConn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.networks[c.from]
-	var full *list.List
+	var full rows
 	switch {
 	case l.limits.PerAddress > 0 && c.from.IsValid() && n != nil && n.open >= l.limits.PerAddress:
-		full = n.strangers
+		full = n.rows
 	case l.limits.All > 0 && l.all >= l.limits.All:
-		full = l.strangers
+		full = l.rows
 	}
-	if full != nil {
-		front := full.Front()
-		if front == nil {
+	if full != (rows{}) {
+		if oldest = full.first(); oldest == nil {
 			return nil, false
 		}
-		oldest, _ = front.Value.(*countedConn)
 		l.remove(oldest)
 	}
 	if n = l.networks[c.from]; n == nil {
-		n = &network{strangers: list.New()}
+		n = &network{rows: newRows()}
 		l.networks[c.from] = n
 	}
 	l.all++
 	n.open++
 	if c.from.IsValid() { // through a proxy come people of whom it knows nothing
-		c.inAll, c.inOwn = l.strangers.PushBack(c), n.strangers.PushBack(c)
+		c.inAll, c.inOwn = l.rows.strangers.PushBack(c), n.rows.strangers.PushBack(c)
 	}
 	return oldest, true
 }
@@ -114,7 +135,7 @@ func (l *limitedListener) remove(c *countedConn) {
 		return
 	}
 	c.left = true
-	l.prove(c)
+	l.busy(c)
 	l.all--
 	n := l.networks[c.from]
 	if n.open--; n.open == 0 {
@@ -122,13 +143,25 @@ func (l *limitedListener) remove(c *countedConn) {
 	}
 }
 
-func (l *limitedListener) prove(c *countedConn) {
+// busy keeps a connection from being closed to make room.
+func (l *limitedListener) busy(c *countedConn) {
 	if c.inAll == nil {
 		return
 	}
-	l.strangers.Remove(c.inAll)
-	l.networks[c.from].strangers.Remove(c.inOwn)
+	n := l.networks[c.from]
+	l.rows.strangers.Remove(c.inAll) // from the list that it is in; the other does nothing
+	l.rows.idle.Remove(c.inAll)
+	n.rows.strangers.Remove(c.inOwn)
+	n.rows.idle.Remove(c.inOwn)
 	c.inAll, c.inOwn = nil, nil
+}
+
+// idle lets a connection be closed when there are no strangers': its request ended.
+func (l *limitedListener) idle(c *countedConn) {
+	if c.left || !c.proved || c.inAll != nil || !c.from.IsValid() {
+		return
+	}
+	c.inAll, c.inOwn = l.rows.idle.PushBack(c), l.networks[c.from].rows.idle.PushBack(c)
 }
 
 type countedConn struct {
@@ -137,8 +170,8 @@ type countedConn struct {
 	from     netip.Prefix
 
 	// guarded by the listener's lock
-	left         bool
-	inAll, inOwn *list.Element // nil once somebody is proved
+	left, proved bool
+	inAll, inOwn *list.Element // nil while somebody is proved whose request is open
 }
 
 // Close implements net.Conn.
@@ -166,6 +199,19 @@ func Proved(ctx context.Context) {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	if !c.left {
-		c.listener.prove(c)
+		c.proved = true
+		c.listener.busy(c)
 	}
+}
+
+// connState notes when a connection becomes idle. One that becomes busy again is
+// so for the listener once somebody is proved on it.
+func connState(conn net.Conn, state http.ConnState) {
+	c, ok := conn.(*countedConn)
+	if !ok || state != http.StateIdle {
+		return
+	}
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	c.listener.idle(c)
 }

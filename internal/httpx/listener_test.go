@@ -20,9 +20,14 @@ func served(t *testing.T, limits httpx.ConnLimits, proxies httpx.Proxies) (dial 
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	srv := httpx.NewServer("", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/proved" {
+	srv := httpx.NewServer("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/known" || r.URL.Path == "/open" {
 			httpx.Proved(r.Context())
+		}
+		if r.URL.Path == "/open" { // a stream: its answer goes on
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
 		}
 	}))
 	ended := make(chan error, 1)
@@ -65,16 +70,16 @@ func TestConnectionsAreBounded(t *testing.T) {
 		"none":                   {httpx.ConnLimits{}, nobody, false},
 	} {
 		dial := served(t, c.limits, c.proxies)
-		first, status := dial("/proved")
+		first, status := dial("/open")
 		require.Equal(t, 200, status, name)
 		for range 2 {
-			_, status = dial("/proved")
+			_, status = dial("/open")
 			require.Equal(t, 200, status, name)
 		}
-		_, status = dial("/proved")
+		_, status = dial("/open")
 		require.Equal(t, c.bound, status != 200, name)
 		require.NoError(t, first.Close())
-		require.Eventually(t, func() bool { _, status := dial("/proved"); return status == 200 }, 5*time.Second, time.Millisecond, "%s: there is a place again", name)
+		require.Eventually(t, func() bool { _, status := dial("/open"); return status == 200 }, 5*time.Second, time.Millisecond, "%s: there is a place again", name)
 	}
 }
 
@@ -84,7 +89,7 @@ func TestStrangersMakeRoom(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]httpx.ConnLimits{"in all": {All: 4}, "of an address": {PerAddress: 4}} {
 		dial := served(t, limits, httpx.Proxies{})
-		known, status := dial("/proved")
+		known, status := dial("/known")
 		require.Equal(t, 200, status, name)
 		first, status := dial("/")
 		require.Equal(t, 200, status, name)
@@ -101,5 +106,23 @@ func TestStrangersMakeRoom(t *testing.T) {
 		rest, err := io.ReadAll(known)
 		require.NoError(t, err, name)
 		require.Contains(t, string(rest), "HTTP/1.1 200 OK", "%s: the known one is still served", name)
+	}
+}
+
+// Who keeps proved connections without a request on them makes room when there is
+// nobody else to.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]httpx.ConnLimits{"in all": {All: 3}, "of an address": {PerAddress: 3}} {
+		dial := served(t, limits, httpx.Proxies{})
+		_, status := dial("/open")
+		require.Equal(t, 200, status, name)
+		for range 10 {
+			require.Eventually(t, func() bool { _, status := dial("/known"); return status == 200 }, 5*time.Second, time.Millisecond, name)
+		}
+		require.Eventually(t, func() bool { _, status := dial("/open"); return status == 200 }, 5*time.Second, time.Millisecond, name)
+		require.Eventually(t, func() bool { _, status := dial("/open"); return status == 200 }, 5*time.Second, time.Millisecond, name)
+		_, status = dial("/")
+		require.NotEqual(t, 200, status, "%s: on all of them a request is open", name)
 	}
 }

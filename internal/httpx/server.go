@@ -22,5 +22,6 @@ func NewServer(addr string, h http.Handler) *http.Server {
 		IdleTimeout:       IdleTimeout,
 		MaxHeaderBytes:    MaxHeaderBytes,
 		ConnContext:       withConn,
+		ConnState:         connState,
 	}
 }

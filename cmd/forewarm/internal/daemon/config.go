@@ -135,7 +135,7 @@ type PoolSource struct {
 func defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8787", DataDir: defaultDataDir(), Deployment: "forewarm",
-		Server:       Server{MaxConnections: 8192, MaxPerAddress: 1024},
+		Server:       Server{MaxConnections: 8192, MaxPerAddress: 1024, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: 512},
 		Log:          Log{Level: "info", Format: "text"},
 		Organization: Organization{Name: "default", MaxGPUs: 64, SpeculationPerDay: provisioners.Price(50 * gpu.USD)},
 	}

@@ -28,7 +28,8 @@ const base = `
 listen: 0.0.0.0:18787
 open_bind: true
 metrics_listen: 127.0.0.1:19464
-server: {trusted_proxies: [10.1.0.0/16], public_url: "https://gpu.example", max_connections: 31, max_connections_per_address: 32}
+server: {trusted_proxies: [10.1.0.0/16], public_url: "https://gpu.example", max_connections: 31, max_connections_per_address: 32,
+  max_streams_per_key: 2, max_streams_per_organization: 3}
 pepper: "1:cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"
 data_dir: DIR
 log: {level: debug, format: json}
@@ -123,6 +124,8 @@ var changes = map[string]struct{ was, is string }{
 	"server.public_url":                    {"https://gpu.example", "http://gpu.example"},
 	"server.max_connections":               {"max_connections: 31", "max_connections: 33"},
 	"server.max_connections_per_address":   {"max_connections_per_address: 32", "max_connections_per_address: 34"},
+	"server.max_streams_per_key":           {"max_streams_per_key: 2", "max_streams_per_key: 1"},
+	"server.max_streams_per_organization":  {"max_streams_per_organization: 3", "max_streams_per_organization: 4"},
 	"log.level":                            {"level: debug", "level: error"},
 	"log.format":                           {"format: json", "format: text"},
 	"deployment":                           {"deployment: trap-n", "deployment: trap-m"},
@@ -208,6 +211,9 @@ func TestTheEdgeFromTheEnvironment(t *testing.T) {
 	require.Equal(t, []string{"gpu.example"}, told.Hosts)
 	require.True(t, told.PublicTLS)
 	require.Equal(t, 1024, told.OpenPerAddress)
+	require.Equal(t, server.StreamLimits{PerKey: 64, PerOrganization: 512, All: 4096}, told.Streams)
+	require.Equal(t, server.StreamLimits{PerKey: 5, PerOrganization: 10, All: 20}, Server{MaxConnections: 40, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: -1}.streams())
+	require.Equal(t, server.StreamLimits{PerKey: 64}, Server{MaxConnections: -1, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: -1}.streams())
 	none, err := defaults().edge()
 	require.NoError(t, err)
 	require.False(t, none.proxies.Trust(netip.MustParseAddr("127.0.0.1")), "by default nobody is believed")

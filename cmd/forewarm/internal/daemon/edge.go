@@ -20,6 +20,10 @@ type Server struct {
 	// no bound.
 	MaxConnections int `yaml:"max_connections"`
 	MaxPerAddress  int `yaml:"max_connections_per_address"`
+	// MaxStreamsPerKey and MaxStreamsPerOrganization bound open event streams and
+	// requests that wait. Negative: no bound but the part of MaxConnections.
+	MaxStreamsPerKey          int `yaml:"max_streams_per_key"`
+	MaxStreamsPerOrganization int `yaml:"max_streams_per_organization"`
 }
 
 func (s *Server) environment() {
@@ -37,6 +41,24 @@ type edge struct {
 	host    string // of the public URL; empty without one
 	tls     bool   // the public URL has it
 	limits  httpx.ConnLimits
+	streams server.StreamLimits
+}
+
+// streams are the bounds on streams, of which all together take half of the
+// connections, an organization a quarter and a key an eighth at most.
+func (s Server) streams() server.StreamLimits {
+	bounds := server.StreamLimits{PerKey: max(0, s.MaxStreamsPerKey), PerOrganization: max(0, s.MaxStreamsPerOrganization)}
+	part := func(set, of int) int {
+		most := max(1, s.MaxConnections/of)
+		if set == 0 {
+			return most
+		}
+		return min(set, most)
+	}
+	if s.MaxConnections > 0 {
+		bounds = server.StreamLimits{PerKey: part(bounds.PerKey, 8), PerOrganization: part(bounds.PerOrganization, 4), All: part(0, 2)}
+	}
+	return bounds
 }
 
 func (c Config) edge() (edge, error) {
@@ -45,6 +67,7 @@ func (c Config) edge() (edge, error) {
 		return edge{}, c.wrong("server.trusted_proxies", err.Error(), "list the proxies before the API, such as [127.0.0.1, 10.1.0.0/16]")
 	}
 	e := edge{proxies: proxies, limits: httpx.ConnLimits{All: max(0, c.Server.MaxConnections), PerAddress: max(0, c.Server.MaxPerAddress)}}
+	e.streams = c.Server.streams()
 	if c.Server.PublicURL == "" {
 		return e, nil
 	}
@@ -58,7 +81,7 @@ func (c Config) edge() (edge, error) {
 
 // apply tells the server what it has to know.
 func (e edge) apply(c *server.Config) {
-	c.Proxies, c.PublicTLS, c.OpenPerAddress = e.proxies, e.tls, e.limits.PerAddress
+	c.Proxies, c.PublicTLS, c.OpenPerAddress, c.Streams = e.proxies, e.tls, e.limits.PerAddress, e.streams
 	if e.host != "" {
 		c.Hosts = append(c.Hosts, e.host)
 	}
