@@ -9,8 +9,8 @@ type CostReport struct {
 	To       time.Time  `json:"to"`
 	Total    Money      `json:"total"`
 	Tenants  Money      `json:"tenants" doc:"While somebody held the GPUs."`
-	WarmPool Money      `json:"warm_pool" doc:"While nobody did: the price of being ready, by cause."`
-	Orphans  Money      `json:"orphans" doc:"Machines that no node stood for."`
+	WarmPool *Money     `json:"warm_pool,omitempty" doc:"While nobody did: the price of being ready, by cause. Absent, like orphans, in the report of one organization."`
+	Orphans  *Money     `json:"orphans,omitempty" doc:"Machines that no node stood for."`
 	Items    []CostLine `json:"items" nullable:"false"`
 }
 

@@ -40,12 +40,12 @@ type Report struct {
 	ZeroWaitRate   *float64  `json:"zero_wait_rate,omitempty" doc:"Share from 0 to 1; absent without starts."`
 	MeanWait       float64   `json:"mean_wait_seconds"`
 	P95Wait        float64   `json:"p95_wait_seconds"`
-	IdleWaste      Money     `json:"idle_waste" doc:"Cost of node time paid and not computing: idle and booting."`
+	IdleWaste      *Money    `json:"idle_waste,omitempty" doc:"Cost of node time paid and not computing: idle and booting. Absent, like the rest of it, in the report of one organization: nodes are shared."`
 	IdleWasteShare *float64  `json:"idle_waste_share,omitempty" doc:"Of all node cost, from 0 to 1; absent without cost."`
 	BusyCost       Money     `json:"busy_cost"`
-	IdleCost       Money     `json:"idle_cost"`
-	BootCost       Money     `json:"boot_cost"`
+	IdleCost       *Money    `json:"idle_cost,omitempty"`
+	BootCost       *Money    `json:"boot_cost,omitempty"`
 	BusyGPUHours   float64   `json:"busy_gpu_hours"`
-	IdleGPUHours   float64   `json:"idle_gpu_hours"`
-	BootGPUHours   float64   `json:"boot_gpu_hours"`
+	IdleGPUHours   *float64  `json:"idle_gpu_hours,omitempty"`
+	BootGPUHours   *float64  `json:"boot_gpu_hours,omitempty"`
 }

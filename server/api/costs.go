@@ -26,15 +26,17 @@ func (a *API) costs(ctx context.Context, in *struct {
 		return nil, err
 	}
 	var got ledger.Costs
+	whole := false
 	err = a.read(ctx, func(r ledger.Reader) error {
 		s, err := a.scope(ctx, r, in.OfOrganization)
 		if err == nil {
+			whole = s.All
 			got, err = r.Costs(s, from, to)
 		}
 		return err
 	})
 	got.Lines = folded(got.Lines, in.By)
-	return &One[contract.CostReport]{Body: costReport(got)}, err
+	return &One[contract.CostReport]{Body: costReport(got, whole)}, err
 }
 
 // folded adds up the lines that differ only in what is not asked for. A machine
@@ -65,7 +67,7 @@ func folded(lines []ledger.CostLine, by string) []ledger.CostLine {
 	return out
 }
 
-func costReport(c ledger.Costs) contract.CostReport {
+func costReport(c ledger.Costs, whole bool) contract.CostReport {
 	sums := map[cost.Payer]gpu.MicroUSD{}
 	out := contract.CostReport{From: c.From.UTC(), To: c.To.UTC(), Total: money(c.Total()), Items: []contract.CostLine{}}
 	for _, l := range c.Lines {
@@ -75,6 +77,10 @@ func costReport(c ledger.Costs) contract.CostReport {
 			Cause: string(l.Cause), Machines: l.Machines, GPUHours: l.GPUTime.Hours(), Amount: money(l.Amount),
 		})
 	}
-	out.Tenants, out.WarmPool, out.Orphans = money(sums[cost.Tenant]), money(sums[cost.WarmPool]), money(sums[cost.Orphan])
+	out.Tenants = money(sums[cost.Tenant])
+	if whole {
+		pool, orphans := money(sums[cost.WarmPool]), money(sums[cost.Orphan])
+		out.WarmPool, out.Orphans = &pool, &orphans
+	}
 	return out
 }

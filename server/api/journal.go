@@ -119,33 +119,44 @@ func (a *API) summary(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	var got ledger.Report
+	var out contract.Report
 	err = a.read(ctx, func(r ledger.Reader) error {
 		s, err := a.scope(ctx, r, in.OfOrganization)
-		if err == nil {
-			got, err = r.Report(s, from, to)
+		if err != nil {
+			return err
 		}
+		got, err := r.Report(s, from, to)
+		out = report(got, s.All)
 		return err
 	})
-	return &One[contract.Report]{Body: Report(got)}, err
+	return &One[contract.Report]{Body: out}, err
 }
 
-// Report returns a report as it goes over the wire. Idle waste is idle and
-// booting together: idle alone can be gamed by booting all the time.
-func Report(r ledger.Report) contract.Report {
-	waste, all := r.IdleCost+r.BootCost, r.IdleCost+r.BootCost+r.BusyCost
+// report returns a report as it goes over the wire; whole is one of the whole
+// installation.
+func report(r ledger.Report, whole bool) contract.Report {
 	out := contract.Report{
 		From: r.From.UTC(), To: r.To.UTC(), Starts: r.Starts, ZeroWaitStarts: r.ZeroWaits, P95Wait: r.WaitP95.Seconds(),
-		IdleWaste: money(waste), BusyCost: money(r.BusyCost), IdleCost: money(r.IdleCost), BootCost: money(r.BootCost),
-		BusyGPUHours: r.BusyHours, IdleGPUHours: r.IdleHours, BootGPUHours: r.BootHours,
+		BusyCost: money(r.BusyCost), BusyGPUHours: r.BusyHours,
+	}
+	if whole {
+		addWaste(&out, r)
 	}
 	if r.Starts > 0 {
 		rate := float64(r.ZeroWaits) / float64(r.Starts)
 		out.ZeroWaitRate, out.MeanWait = &rate, (r.WaitTotal / time.Duration(r.Starts)).Seconds()
 	}
-	if all > 0 {
-		share := float64(waste) / float64(all)
+	return out
+}
+
+// addWaste adds what nodes cost that did not compute. Idle waste is idle and
+// booting together: idle alone can be gamed by booting all the time.
+func addWaste(out *contract.Report, r ledger.Report) {
+	waste, idle, boot := money(r.IdleCost+r.BootCost), money(r.IdleCost), money(r.BootCost)
+	out.IdleWaste, out.IdleCost, out.BootCost = &waste, &idle, &boot
+	out.IdleGPUHours, out.BootGPUHours = &r.IdleHours, &r.BootHours
+	if all := r.IdleCost + r.BootCost + r.BusyCost; all > 0 {
+		share := float64(r.IdleCost+r.BootCost) / float64(all)
 		out.IdleWasteShare = &share
 	}
-	return out
 }

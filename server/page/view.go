@@ -83,7 +83,7 @@ func (p *Page) view(ctx context.Context, s ledger.Scope) (view, error) {
 		if err != nil {
 			return fmt.Errorf("adding up: %w", err)
 		}
-		v.numbers(report)
+		v.numbers(report, s.All)
 		return v.tables(r, p.Ledger.Sight(s), s, now)
 	})
 	for _, e := range p.Feed.Recent(s, shownEvents) {
@@ -92,10 +92,16 @@ func (p *Page) view(ctx context.Context, s ledger.Scope) (view, error) {
 	return v, err
 }
 
-func (v *view) numbers(r ledger.Report) {
+// numbers shows the two of them. What being ready costs is of the whole
+// installation, and for those to see who see all of it.
+func (v *view) numbers(r ledger.Report, whole bool) {
 	v.ZeroWait, v.Starts = "no starts yet", r.Starts
 	if r.Starts > 0 {
 		v.ZeroWait = percent(float64(r.ZeroWaits) / float64(r.Starts))
+	}
+	if !whole {
+		v.Waste, v.WasteShare = "–", "for operators to see, as nodes are shared"
+		return
 	}
 	waste := r.IdleCost + r.BootCost
 	v.Waste, v.WasteShare = waste.String(), "nothing spent yet"

@@ -94,7 +94,11 @@ func (a *app) showCosts(cmd *cobra.Command, got contract.CostReport, by string) 
 	if err := list(a, cmd, v, got.Items); err != nil || len(got.Items) == 0 {
 		return err
 	}
+	if got.WarmPool == nil || got.Orphans == nil {
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s in all, for GPUs that were held; what being ready costs is for operators to see\n", money(got.Total))
+		return err
+	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s in all: tenants %s, warm pool %s, orphans %s\n",
-		money(got.Total), money(got.Tenants), money(got.WarmPool), money(got.Orphans))
+		money(got.Total), money(got.Tenants), money(*got.WarmPool), money(*got.Orphans))
 	return err
 }

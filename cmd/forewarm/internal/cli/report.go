@@ -18,15 +18,27 @@ var reportView = view[contract.Report]{
 			return fmt.Sprintf("%s (%d of %d starts waited at most 5s)", percent(x.ZeroWaitRate), x.ZeroWaitStarts, x.Starts)
 		}},
 		{head: "IDLE WASTE", cell: func(x contract.Report) string {
-			return fmt.Sprintf("%s (%s of all node cost: idle %s, booting %s)", money(x.IdleWaste), percent(x.IdleWasteShare), money(x.IdleCost), money(x.BootCost))
+			return wasteText(x)
 		}},
 		{head: "WAIT", cell: func(x contract.Report) string { return fmt.Sprintf("mean %.1fs, p95 %.1fs", x.MeanWait, x.P95Wait) }},
 		{head: "BUSY", cell: func(x contract.Report) string {
-			return fmt.Sprintf("%s, %s GPU-hours (idle %s, booting %s)", money(x.BusyCost), hours(x.BusyGPUHours), hours(x.IdleGPUHours), hours(x.BootGPUHours))
+			busy := fmt.Sprintf("%s, %s GPU-hours", money(x.BusyCost), hours(x.BusyGPUHours))
+			if x.IdleGPUHours == nil || x.BootGPUHours == nil {
+				return busy
+			}
+			return busy + fmt.Sprintf(" (idle %s, booting %s)", hours(*x.IdleGPUHours), hours(*x.BootGPUHours))
 		}},
 		{head: "FROM", cell: func(x contract.Report) string { return stamp(x.From) }},
 		{head: "TO", cell: func(x contract.Report) string { return stamp(x.To) }},
 	},
+}
+
+// wasteText is the second of the two numbers, which only who sees all nodes is told.
+func wasteText(x contract.Report) string {
+	if x.IdleWaste == nil || x.IdleCost == nil || x.BootCost == nil {
+		return "for operators to see: nodes are shared"
+	}
+	return fmt.Sprintf("%s (%s of all node cost: idle %s, booting %s)", money(*x.IdleWaste), percent(x.IdleWasteShare), money(*x.IdleCost), money(*x.BootCost))
 }
 
 func hours(h float64) string { return strconv.FormatFloat(h, 'f', 2, 64) }
