@@ -163,5 +163,5 @@ deflake: ## run the tests of PKG many times, shuffled, to find those that someti
 	scripts/with-empty-tmp go test -p 2 -tags $(TAGS) -race -shuffle=on -count=$(COUNT) $(PKG)
 
 .PHONY: clean
-clean: ## remove what the targets built; the demo's data in .data stays
+clean: ## remove what the targets built; data in the home directory stays
 	rm -rf bin

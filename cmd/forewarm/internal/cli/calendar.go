@@ -54,7 +54,7 @@ func (a *app) calendar() *cobra.Command {
 					return err
 				}
 				if start, err = when(from, start, in); err != nil {
-					return err
+					return blame(cmd, "from", err)
 				}
 			}
 			api, err := a.client()

@@ -80,7 +80,7 @@ func (a *app) forecasts() *cobra.Command {
 		Use: "list", Aliases: []string{"ls"}, Short: "List what was expected and what came, the latest first", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if f.From, f.To, err = a.between(from, to, zone); err != nil {
+			if f.From, f.To, err = a.between(cmd, from, to, zone); err != nil {
 				return err
 			}
 			api, err := a.client()
@@ -110,13 +110,15 @@ func (a *app) forecasts() *cobra.Command {
 }
 
 // between reads two times, either of which may be left out.
-func (a *app) between(from, to, zone string) (begin, end time.Time, err error) {
+func (a *app) between(cmd *cobra.Command, from, to, zone string) (begin, end time.Time, err error) {
 	in, err := a.zone(zone)
 	if err == nil && from != "" {
 		begin, err = when(from, a.clock.Now(), in)
+		err = blame(cmd, "from", err)
 	}
 	if err == nil && to != "" {
 		end, err = when(to, a.clock.Now(), in)
+		err = blame(cmd, "to", err)
 	}
 	return begin, end, err
 }

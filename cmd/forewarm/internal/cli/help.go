@@ -89,7 +89,7 @@ var exitMeanings = []struct {
 	{ExitNoCapacity, "there is no room now; later there may be"},
 	{ExitTimeout, "--timeout is over; what was waited for goes on"},
 	{ExitWaitFailed, "what was waited for failed"},
-	{ExitInterrupt, "interrupted by Ctrl-C"},
+	{ExitInterrupt, "interrupted by Ctrl-C; up, server and worker then stop cleanly, with 0"},
 	{ExitTerminated, "ended by SIGTERM"},
 }
 

@@ -76,7 +76,7 @@ func (a *app) prewarmPause() *cobra.Command {
 		Use: "pause", Short: "Warm nothing on a guess; promises are kept (admins)", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if in.Until, err = a.ending(length, until, zone); err != nil {
+			if in.Until, err = a.ending(cmd, length, until, zone); err != nil {
 				return err
 			}
 			return a.changePrewarm(cmd, func(api *client.Client) (contract.Prewarm, error) {
@@ -98,7 +98,7 @@ func (a *app) prewarmPause() *cobra.Command {
 
 // ending is when something ends that is said to last a while, or until a time;
 // zero when neither is said.
-func (a *app) ending(length span, until, zone string) (time.Time, error) {
+func (a *app) ending(cmd *cobra.Command, length span, until, zone string) (time.Time, error) {
 	switch {
 	case length > 0:
 		return a.clock.Now().Add(length.std()).UTC(), nil
@@ -110,7 +110,7 @@ func (a *app) ending(length span, until, zone string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	t, err := when(until, a.clock.Now(), in)
-	return t.UTC(), err
+	return t.UTC(), blame(cmd, "until", err)
 }
 
 func (a *app) prewarmResume() *cobra.Command {

@@ -213,7 +213,9 @@ func (q quotaFlags) change(cmd *cobra.Command, l *contract.Limits) error {
 		l.MaxGPUs = q.gpus
 	}
 	if given("weight") {
-		l.Weight = q.weight
+		if l.Weight = q.weight; l.Weight < 1 {
+			return usagef("forewarm quota set --help", "--weight must be at least 1")
+		}
 	}
 	if given("period") {
 		l.Period = q.period

@@ -89,7 +89,7 @@ func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 	}
 	start, err := whenOn(r.at, a.clock.Now(), zone)
 	if err != nil {
-		return err
+		return blame(cmd, "at", err)
 	}
 	if r.every != "" {
 		return a.reserveAgain(cmd, r, start, zone)
@@ -117,15 +117,15 @@ func (a *app) reserveWithin(cmd *cobra.Command, r reserveFlags, zone *time.Locat
 	in.MinDurationSeconds, in.MaxDurationSeconds = r.length.seconds(), r.length.seconds()
 	in.StartTimeNotEarlierThan = a.clock.Now().UTC()
 	for _, bound := range []struct {
-		text string
-		to   *time.Time
-	}{{r.notBefore, &in.StartTimeNotEarlierThan}, {r.notAfter, &in.EndTimeNotLaterThan}} {
+		flag, text string
+		to         *time.Time
+	}{{"not-before", r.notBefore, &in.StartTimeNotEarlierThan}, {"not-after", r.notAfter, &in.EndTimeNotLaterThan}} {
 		if bound.text == "" {
 			continue
 		}
 		t, err := when(bound.text, a.clock.Now(), zone)
 		if err != nil {
-			return err
+			return blame(cmd, bound.flag, err)
 		}
 		*bound.to = t.UTC()
 	}

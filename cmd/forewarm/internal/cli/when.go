@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 	_ "time/tzdata" // zones are read on machines that have none
+
+	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/internal/strictyaml"
 	"github.com/forewarm/forewarm/ledger/recurrence"
@@ -137,8 +140,21 @@ func past(flag, text string, now time.Time, zone *time.Location) (time.Time, err
 	return t, nil
 }
 
-func wrongTime(text string) error {
-	return usagef("forewarm reserve --help", "--at %q is not a time; write 'tomorrow 09:00', 'mon 14:30', '2026-11-20 09:00' or 'in 2h'", text)
+// notATime says that a text is no time. blame says which flag had it.
+type notATime struct{ text string }
+
+// Error repeats the text.
+func (e *notATime) Error() string { return fmt.Sprintf("%q is not a time", e.text) }
+
+func wrongTime(text string) error { return &notATime{text} }
+
+// blame names the flag whose value is not a time.
+func blame(cmd *cobra.Command, flag string, err error) error {
+	wrong := (*notATime)(nil)
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	return usagef(cmd.CommandPath()+" --help", "--%s %q is not a time; write 'tomorrow 09:00', 'mon 14:30', '2026-11-20 09:00' or 'in 2h'", flag, wrong.text)
 }
 
 // every turns the words of --every into a recurrence rule.

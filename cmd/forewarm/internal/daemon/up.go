@@ -166,6 +166,7 @@ func (a *app) greet(t *terminal, l net.Listener, key obs.Secret, save SaveContex
 		t.note("page", base+"/login?t="+signIn.Reveal()+"   (opens once, for 10 minutes)")
 	}
 	if key.IsZero() {
+		t.note("context", fmt.Sprintf("%q, as its first start saved it; to have commands use it: forewarm contexts use %s", a.context, a.context))
 		return
 	}
 	if err := save(a.context, base, key); err != nil {
