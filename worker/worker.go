@@ -87,9 +87,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stop()
 	var actors sync.WaitGroup
 	defer actors.Wait()
-	if !w.trusted(ctx, &actors) {
+	last, trusted := w.trusted(ctx, &actors)
+	if !trusted {
 		return nil
 	}
+	defer last()
 	actors.Go(func() { w.relay.Run(ctx) })
 	actors.Go(func() { w.reaper.Run(ctx) })
 	actors.Go(func() { w.ensure(ctx) })
@@ -102,19 +104,20 @@ func (w *Worker) Run(ctx context.Context) error {
 }
 
 // trusted waits until the database was compared with how far its journal had
-// come, and keeps watching. It returns false when ctx ended before.
-func (w *Worker) trusted(ctx context.Context, actors *sync.WaitGroup) bool {
+// come, and keeps watching. It returns false when ctx ended before, and what is to
+// be done when all work is.
+func (w *Worker) trusted(ctx context.Context, actors *sync.WaitGroup) (last func(), ok bool) {
 	if w.cfg.Watermark == "" {
-		return true
+		return func() {}, true
 	}
 	ready := make(chan struct{})
 	mark := reconcile.NewWatermark(w.ledger, w.cfg.Watermark, w.cfg.Logger)
-	actors.Go(func() { mark.Run(ctx, w.cfg.EnsureEvery, sync.OnceFunc(func() { close(ready) })) })
+	actors.Go(func() { mark.Run(ctx, func() { close(ready) }) })
 	select {
 	case <-ready:
-		return true
+		return func() { mark.Last(ctx) }, true
 	case <-ctx.Done():
-		return false
+		return func() {}, false
 	}
 }
 

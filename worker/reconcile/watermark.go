@@ -9,22 +9,31 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// Watermark remembers, in a file beside the worker, how far the journal had
-// come. A journal that is shorter than it once was belongs to a database that
-// was restored from a backup: every pool then only reconciles (see
+// Watermark remembers, in a file beside the process, how far the journal had
+// come. A journal that is shorter than it once was belongs to a database that was
+// restored from a backup: every pool then only reconciles (see
 // ledger.BeginRecovery) before anything is done on its word.
 //
-// Losing the file loses only this warning; the sweep has another.
+// Losing the file loses only this warning; the sweep has another. What the sweep
+// cannot see is a lease that was lost on a machine that is not: the mark alone
+// keeps its GPUs from being given to a second holder. So it is written within a
+// second of any event, and at the end. It is not forced to the disk: a crash of
+// the machine may take its last seconds, a crash of the process does not.
 type Watermark struct {
 	ledger *ledger.Ledger
 	path   string
 	log    *slog.Logger
-	saved  mark
+
+	mu      sync.Mutex
+	checked bool // the file was compared with the journal
+	seen    mark // how far the journal had come
+	kept    bool // the file says so
 }
 
 // mark is the file's content. The first organization tells one database from
@@ -33,6 +42,12 @@ type mark struct {
 	First string `json:"first"`
 	Seq   int64  `json:"seq"`
 }
+
+// markEvery is how far the mark may be behind the journal.
+const markEvery = time.Second
+
+// lastMark is how long the mark may take when the process ends.
+const lastMark = 2 * time.Second
 
 // NewWatermark returns the watermark kept in the file at path. A nil logger
 // means slog.Default().
@@ -43,61 +58,92 @@ func NewWatermark(l *ledger.Ledger, path string, log *slog.Logger) *Watermark {
 	return &Watermark{ledger: l, path: path, log: log}
 }
 
-// Check compares the journal with the mark, has every pool only reconcile if the
-// journal lost its end, and moves the mark. It is called before the first task.
-func (w *Watermark) Check(ctx context.Context) error {
-	before, err := w.load()
-	if err != nil {
-		return err
+// Step compares the journal with the mark, the first time with the file's, has
+// every pool only reconcile if the journal lost its end, and moves the mark. It is
+// called before the first task. A database that is restored while we run is noticed
+// as well.
+func (w *Watermark) Step(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.seen
+	if !w.checked {
+		var err error
+		if before, err = w.load(); err != nil {
+			return err
+		}
 	}
 	now, err := w.read(ctx)
 	if err != nil {
 		return err
 	}
 	if before.First == now.First && now.Seq < before.Seq {
-		reason := fmt.Sprintf("the journal ends at event %d, and had come to %d: the database was restored from a backup", now.Seq, before.Seq)
-		began, err := w.ledger.BeginRecovery(ctx, ledger.SystemActor("reconcile"), "", reason)
-		if err != nil {
-			return fmt.Errorf("stopping what acts on a restored database: %w", err)
-		}
-		w.log.ErrorContext(ctx, reason+"; pools only reconcile until `forewarm recovery confirm`", "pools", began)
-		if now, err = w.read(ctx); err != nil {
+		if now, err = w.recover(ctx, before, now); err != nil {
 			return err
 		}
 	}
-	if err := w.save(now); err != nil { // a folder that cannot be written is no reason not to work
-		w.log.WarnContext(ctx, "a restored database will not be noticed at the start", "error", err)
-	}
+	w.keep(ctx, now)
 	return nil
 }
 
-// Step moves the mark.
-func (w *Watermark) Step(ctx context.Context) error {
-	now, err := w.read(ctx)
-	if err != nil || now == w.saved {
-		return err
+// keep moves the mark. A folder that cannot be written is no reason not to work.
+func (w *Watermark) keep(ctx context.Context, now mark) {
+	if w.checked && w.kept && now == w.seen {
+		return
 	}
-	return w.save(now)
+	err := w.save(now)
+	if err != nil && (w.kept || !w.checked) {
+		w.log.WarnContext(ctx, "a restored database will not be noticed", "error", err)
+	}
+	w.seen, w.checked, w.kept = now, true, err == nil
 }
 
-// Run checks until it can, then steps until ctx ends. ready is called once,
-// after the check.
-func (w *Watermark) Run(ctx context.Context, every time.Duration, ready func()) {
-	step, done := w.Check, ready
-	tick := time.NewTicker(every)
+// recover has every pool only reconcile, and reads again how far the journal is.
+func (w *Watermark) recover(ctx context.Context, before, now mark) (mark, error) {
+	reason := fmt.Sprintf("the journal ends at event %d, and had come to %d: the database was restored from a backup", now.Seq, before.Seq)
+	began, err := w.ledger.BeginRecovery(ctx, ledger.SystemActor("reconcile"), "", reason)
+	if err != nil {
+		return now, fmt.Errorf("stopping what acts on a restored database: %w", err)
+	}
+	w.log.ErrorContext(ctx, reason+"; pools only reconcile until `forewarm recovery confirm`", "pools", began)
+	return w.read(ctx)
+}
+
+// Run steps until ctx ends. ready is called once, after the first step that
+// worked.
+func (w *Watermark) Run(ctx context.Context, ready func()) {
+	done, trouble := ready, false
+	tick := time.NewTicker(markEvery)
 	defer tick.Stop()
 	for {
-		if err := step(ctx); err == nil {
+		err := w.Step(ctx)
+		if err == nil {
 			done()
-			step, done = w.Step, func() {}
-		} else if ctx.Err() == nil {
-			w.log.ErrorContext(ctx, "could not compare the journal with how far it had come; trying again", "error", err)
+			done = func() {}
+		} else if ctx.Err() == nil && !trouble { // once an outage
+			w.log.WarnContext(ctx, "could not compare the journal with how far it had come; trying again", "error", err)
 		}
+		trouble = err != nil
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+	}
+}
+
+// Last moves the mark when all else has ended, so that nothing that this process
+// did is beyond it.
+func (w *Watermark) Last(ctx context.Context) {
+	w.mu.Lock()
+	checked := w.checked
+	w.mu.Unlock()
+	if !checked { // nothing was done on the database's word
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastMark)
+	defer cancel()
+	if err := w.Step(ctx); err != nil {
+		w.log.WarnContext(ctx, "the mark of the journal's end is up to a second old", "error", err)
 	}
 }
 
@@ -141,13 +187,12 @@ func (w *Watermark) save(now mark) error {
 	if err := os.MkdirAll(filepath.Dir(w.path), 0o700); err != nil {
 		return fmt.Errorf("writing how far the journal has come: %w", err)
 	}
-	fresh := w.path + ".new" // a file is either the old one or the new one
+	fresh := fmt.Sprintf("%s.%d.new", w.path, os.Getpid()) // a file is either the old one or the new one, whoever writes beside us
 	if err := os.WriteFile(fresh, data, 0o600); err != nil {
 		return fmt.Errorf("writing how far the journal has come: %w", err)
 	}
 	if err := os.Rename(fresh, w.path); err != nil {
 		return fmt.Errorf("writing how far the journal has come: %w", err)
 	}
-	w.saved = now
 	return nil
 }

@@ -1,10 +1,13 @@
 package reconcile_test
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,15 +26,15 @@ func TestAShorterJournalIsARestoredBackup(t *testing.T) {
 	restored, later := newSite(t), newSite(t) // the same ids: the same installation at two times
 	_, err := later.ledger.BeginRecovery(t.Context(), ledger.SystemActor("test"), "", "one event more")
 	require.NoError(t, err)
-	require.NoError(t, later.watermark(path).Check(t.Context()))
-	require.NoError(t, later.watermark(path).Check(t.Context()), "a restart of the same changes nothing")
+	require.NoError(t, later.watermark(path).Step(t.Context()))
+	require.NoError(t, later.watermark(path).Step(t.Context()), "a restart of the same changes nothing")
 
-	require.NoError(t, restored.watermark(path).Check(t.Context()))
+	require.NoError(t, restored.watermark(path).Step(t.Context()))
 	require.True(t, restored.recovery().Active())
 	require.Contains(t, restored.recovery().Reason, "restored from a backup")
 	_, err = restored.ledger.EndRecovery(t.Context(), ledger.SystemActor("test"))
 	require.NoError(t, err)
-	require.NoError(t, restored.watermark(path).Check(t.Context()), "it was looked at, and the mark went back with it")
+	require.NoError(t, restored.watermark(path).Step(t.Context()), "it was looked at, and the mark went back with it")
 	require.False(t, restored.recovery().Active())
 }
 
@@ -40,7 +43,7 @@ func TestTheMarkFollowsTheJournal(t *testing.T) {
 	s := newSite(t)
 	path := filepath.Join(t.TempDir(), "journal.mark")
 	mark := s.watermark(path)
-	require.NoError(t, mark.Check(t.Context()))
+	require.NoError(t, mark.Step(t.Context()))
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
 	_, err = s.ledger.BeginRecovery(t.Context(), ledger.SystemActor("test"), "", "one event more")
@@ -58,8 +61,57 @@ func TestAnotherDatabaseAndADamagedMark(t *testing.T) {
 	s := newSite(t)
 	path := filepath.Join(t.TempDir(), "journal.mark")
 	require.NoError(t, os.WriteFile(path, []byte(`{"first":"org_other","seq":1000000}`), 0o600))
-	require.NoError(t, s.watermark(path).Check(t.Context()))
+	require.NoError(t, s.watermark(path).Step(t.Context()))
 	require.False(t, s.recovery().Active())
 	require.NoError(t, os.WriteFile(path, []byte(`{"first`), 0o600))
-	require.ErrorContains(t, s.watermark(path).Check(t.Context()), "remove the file")
+	require.ErrorContains(t, s.watermark(path).Step(t.Context()), "remove the file")
+}
+
+// What was committed in the last moment before the end counts, and so does a
+// restore under a process that runs.
+func TestTheMarkIsNeverOlderThanASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "journal.mark")
+		restored, s := newSite(t), newSite(t)
+		mark := s.watermark(path)
+		ctx, cancel := context.WithCancel(t.Context())
+		begun, ended := make(chan struct{}), make(chan struct{})
+		go func() { defer close(ended); mark.Run(ctx, func() { close(begun) }) }()
+		<-begun
+		step := func(reason string) string {
+			before, err := os.ReadFile(path)
+			require.NoError(t, err)
+			_, err = s.ledger.BeginRecovery(t.Context(), ledger.SystemActor("test"), "", reason)
+			require.NoError(t, err)
+			_, err = s.ledger.EndRecovery(t.Context(), ledger.SystemActor("test"))
+			require.NoError(t, err)
+			return string(before)
+		}
+		before := step("one")
+		time.Sleep(time.Second + time.Millisecond)
+		synctest.Wait()
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NotEqual(t, before, string(after))
+		before = step("two")
+		cancel()
+		<-ended
+		mark.Last(ctx)
+		after, err = os.ReadFile(path)
+		require.NoError(t, err)
+		require.NotEqual(t, before, string(after))
+
+		require.NoError(t, restored.watermark(path).Step(t.Context()))
+		require.True(t, restored.recovery().Active())
+	})
+}
+
+// Somebody who has not compared yet must not lower the mark when told to end.
+func TestTheLastMarkNeedsAFirst(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	path := filepath.Join(t.TempDir(), "journal.mark")
+	s.watermark(path).Last(t.Context())
+	require.NoFileExists(t, path)
 }

@@ -298,10 +298,13 @@ func (c Config) ledger() ledger.Config {
 	}
 }
 
+// watermark is the file by which a restored database is noticed.
+func (c Config) watermark() string { return filepath.Join(c.DataDir, "journal-"+c.Deployment+".mark") }
+
 func (c Config) worker() worker.Config {
 	t := c.Timing
 	return worker.Config{
-		Deployment: c.Deployment, Watermark: filepath.Join(c.DataDir, "journal-"+c.Deployment+".mark"),
+		Deployment: c.Deployment, Watermark: c.watermark(),
 		Heartbeat: 3 * time.Second, Settle: t.Settle.Std(),
 		Sweep: reconcile.Config{Grace: t.OrphanGrace.Std(), Apart: t.OrphanApart.Std()},
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/worker/reconcile"
 )
 
 func serverCommand(version string) *cobra.Command {
@@ -40,6 +42,7 @@ func serveAPI(ctx context.Context, cfg Config, version string) error {
 	f := newFront()
 	cfg.missing = f.lack
 	var a *app
+	end := func() {}
 	err = group(ctx, serve(l, f), func(ctx context.Context) (err error) {
 		if a, err = newApp(ctx, cfg, "live"); err != nil {
 			return unlessTold(ctx, err)
@@ -52,14 +55,27 @@ func serveAPI(ctx context.Context, cfg Config, version string) error {
 		if err != nil {
 			return err
 		}
+		mark, err := a.trusted(ctx)
+		if err != nil {
+			return unlessTold(ctx, err)
+		}
+		end = func() { mark.Last(ctx) }
 		f.open(s)
 		a.log.InfoContext(ctx, "API is up", "address", l.Addr().String(), "ledger", a.cfg.masked())
-		return s.Run(ctx)
+		return group(ctx, s.Run, func(ctx context.Context) error { mark.Run(ctx, func() {}); return nil })
 	})
+	end()
 	if a != nil {
 		err = errors.Join(err, a.store.Close())
 	}
 	return err
+}
+
+// trusted compares the database with how far this process has seen its journal,
+// before anything is handed out on its word.
+func (a *app) trusted(ctx context.Context) (*reconcile.Watermark, error) {
+	mark := reconcile.NewWatermark(a.ledger, a.cfg.watermark(), a.log)
+	return mark, a.cfg.wait.await(ctx, a.database(), mark.Step)
 }
 
 func workerCommand(version string) *cobra.Command {

@@ -134,6 +134,9 @@ func (a *app) run(ctx context.Context, save SaveContext, t *terminal, change fun
 	if err != nil {
 		return errors.Join(err, l.Close(), q.Close())
 	}
+	if _, err := a.trusted(ctx); err != nil {
+		return errors.Join(err, l.Close(), q.Close())
+	}
 	a.greet(t, l, key, save, signIn)
 	actors := []actor{serve(l, s), s.Run, w.Run}
 	if more != nil {
