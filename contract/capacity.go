@@ -32,6 +32,7 @@ type Pool struct {
 	BootP50Seconds     float64       `json:"boot_p50_seconds"`
 	BootP95Seconds     float64       `json:"boot_p95_seconds"`
 	BootSamples        int           `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
+	Recovering         bool          `json:"recovering,omitempty" doc:"It only reconciles until an operator confirms: nothing is made, ended or handed out."`
 	BlockedUntil       time.Time     `json:"blocked_until,omitzero" doc:"No source had any; no node is asked for before."`
 	CappedUntil        time.Time     `json:"creation_capped_until,omitzero" doc:"max_creates is reached; no node is asked for before."`
 	Sources            []SourceState `json:"sources" nullable:"false" doc:"What is known of each place that its machines come from, its own first. Shown to operators."`

@@ -105,7 +105,7 @@ var Catalogue = []ProblemType{
 	{CodeUnavailable, 503, "The store does not answer", true},
 	{CodePoolBusy, 503, "Somebody else is changing the same thing", true},
 	{CodeStorageFull, 507, "The database has no room to write", true},
-	{CodeRecovering, 503, "The pool only reconciles", true},
+	{CodeRecovering, 409, "The pool only reconciles", true},
 	{CodeTimeout, 504, "The request took too long", true},
 }
 

@@ -65,14 +65,19 @@ type explained struct {
 	cfg     Config
 	outlook *plan.Outlook
 	waits   *Waits
+	// operator: who asks sees what providers say. hopeless: time alone helps not.
+	operator, hopeless bool
 }
+
+// CodeRecovering is the blocker of a pool that only reconciles.
+const CodeRecovering = "recovering"
 
 func (l *Ledger) explained(r Reader, actor Actor, subject, poolID string) (*explained, error) {
 	state, err := r.PoolState(poolID)
 	if err != nil {
 		return nil, fmt.Errorf("reading pool: %w", err)
 	}
-	e := &explained{state: state, cfg: l.cfg, waits: l.Waits(r)}
+	e := &explained{state: state, cfg: l.cfg, waits: l.Waits(r), operator: actor.Role == Operator}
 	e.At, e.Subject, e.PoolID = r.Now(), subject, poolID
 	if e.outlook, err = e.waits.foresee(state); err != nil {
 		return nil, err
@@ -104,6 +109,9 @@ func (e *explained) next(messages map[string]string) {
 }
 
 func (e *explained) done() Explanation {
+	if e.hopeless {
+		e.Wait = nil
+	}
 	for i, b := range e.Blockers { // where no time is known, they are what the wait is estimated from
 		if b.ClearsAt == nil {
 			e.Blockers[i].ClearsAt = e.ClearsAt()
@@ -278,7 +286,7 @@ func (l *Ledger) ExplainNode(ctx context.Context, actor Actor, id string) (Expla
 		if e, err = l.explained(rd, actor, id, n.PoolID); err != nil {
 			return err
 		}
-		e.node(n, actor.Role == Operator)
+		e.node(n)
 		return nil
 	})
 	if err != nil {
@@ -287,7 +295,7 @@ func (l *Ledger) ExplainNode(ctx context.Context, actor Actor, id string) (Expla
 	return e.done(), nil
 }
 
-func (e *explained) node(n node.Node, operator bool) {
+func (e *explained) node(n node.Node) {
 	e.Kind, e.State, e.Reason, e.Since = "node", string(n.State()), n.Reason, n.RequestedAt
 	e.Summary = fmt.Sprintf("slot %d of %s: %s", n.Slot, e.state.Pool.Name, n.State())
 	switch {
@@ -296,7 +304,7 @@ func (e *explained) node(n node.Node, operator bool) {
 	case n.State() == node.Ready:
 		e.Since = n.ReadyAt
 	}
-	if operator {
+	if e.operator {
 		e.next(map[string]string{
 			plan.StepInUse: "uses it", plan.StepNeeded: "is booked on it from then on",
 			plan.StepIdle: "it is removed at the latest, unless something needs it",
@@ -304,8 +312,26 @@ func (e *explained) node(n node.Node, operator bool) {
 	}
 }
 
+// recovering stands in the way of everything; time alone does not clear it, so
+// that no wait is estimated.
+func (e *explained) recovering() {
+	b := Blocker{
+		Code: CodeRecovering, Message: "the pool only reconciles until an operator confirms what was found at its provider",
+		Evidence: []string{"since " + stamp(e.state.Pool.Recovery.Since)},
+	}
+	if e.operator {
+		b.Evidence = append(b.Evidence, e.state.Pool.Recovery.Reason)
+		b.Fix = "forewarm recovery show"
+	}
+	e.Blockers, e.hopeless = append(e.Blockers, b), true
+}
+
 // obstacles tells what the subject's nodes still lack.
 func (e *explained) obstacles() {
+	if e.state.Pool.Recovery.Active() {
+		e.recovering()
+		return
+	}
 	found := map[string]*Blocker{}
 	for _, o := range e.outlook.Obstacles(e.Subject) {
 		b := found[o.Code]

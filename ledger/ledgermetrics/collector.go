@@ -38,7 +38,8 @@ func (g gauge) at(value float64, labels ...string) prometheus.Metric {
 var (
 	ledgerUp     = newGauge("ledger_up", "1 while the database answers within 3 s, else 0; the other gauges are absent then.")
 	nodes        = newGauge("nodes", "Nodes that are not over, by state.", "pool", "state")
-	gpus         = newGauge("gpus", "GPUs of nodes that are not over: held, free, coming, or unavailable.", "pool", "state")
+	gpus         = newGauge("gpus", "GPUs of nodes that are not over: held, booked, free, coming, or unavailable.", "pool", "state")
+	recovering   = newGauge("pool_recovering", "1 while the pool only reconciles until an operator confirms, else 0.", "pool")
 	poolGPUs     = newGauge("pool_gpus_limit", "GPUs that the pool may have at most.", "pool")
 	reservations = newGauge("reservations", "Reservations that are not over, by state.", "pool", "state")
 	allocations  = newGauge("allocations", "Allocations that are not over, by state.", "pool", "state")
@@ -52,7 +53,7 @@ var (
 	taskLag       = newGauge("task_lag_seconds", "How long the oldest due task has waited to be done, sent to a queue or not; 0 while none is due.")
 )
 
-var gauges = []gauge{ledgerUp, nodes, gpus, poolGPUs, reservations, allocations, queueLength,
+var gauges = []gauge{ledgerUp, nodes, gpus, poolGPUs, recovering, reservations, allocations, queueLength,
 	workloadUsed, workloadLimit, quotaUsed, quotaLimit, taskRows, taskLag}
 
 // Collector reads gauges from the ledger when it is scraped, at most once in five

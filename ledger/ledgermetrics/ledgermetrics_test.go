@@ -3,6 +3,7 @@ package ledgermetrics_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -156,7 +158,59 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 	require.InDelta(t, 5, got["forewarm_task_lag_seconds"], 0, "nobody does the work")
 	require.Equal(t, 2, w.tally.transitions["allocation.pending"])
 
+	require.InDelta(t, 0, got["forewarm_pool_recovering lab"], 0)
+	_, err = l.BeginRecovery(t.Context(), actor, "", "a test")
+	require.NoError(t, err)
+	w.clock.Advance(5 * time.Second)
+	require.InDelta(t, 1, levels(t, collector)["forewarm_pool_recovering lab"], 0)
+
 	require.NoError(t, w.inner.Close())
 	w.clock.Advance(5 * time.Second)
 	require.Equal(t, map[string]float64{"forewarm_ledger_up": 0}, levels(t, collector))
+}
+
+// GPUs that are kept for whoever waits are not free: the same words and counts as
+// in the API.
+func TestBookedGPUsAreNotFree(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := ledger.New(w.store, &ids.Sequence{}, ledger.Config{})
+	_, err := l.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 12}, ledger.Key{Name: "first key", Hash: []byte("h")})
+	require.NoError(t, err)
+	var actor ledger.Actor
+	require.NoError(t, w.store.Read(t.Context(), func(r ledger.Reader) error {
+		all, err := r.Organizations(ledger.Scope{All: true}, ledger.Page{})
+		actor = ledger.Actor{OrganizationID: all[0].ID, KeyID: "key_1", Role: ledger.Operator}
+		return err
+	}))
+	pool, err := l.CreatePool(t.Context(), actor, gpu.Pool{
+		Name: "lab", Provisioner: "sim", Region: "r", Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2, Simulated: true,
+		Timers: gpu.Timers{MaxLease: time.Hour, WarmHold: time.Minute, IdleRelease: time.Minute},
+	}, plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute})
+	require.NoError(t, err)
+	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 6, Lease: 30 * time.Minute})
+	require.NoError(t, err)
+	up := node.New("nod_1", pool.ID, 0, 1, begin)
+	up.Token = "token"
+	for i := range 4 {
+		up.Devices = append(up.Devices, gpu.Device{UUID: fmt.Sprint("GPU-", i), Index: i, Model: "a100"})
+	}
+	for _, e := range []node.Event{node.Provision, node.Boot, node.BecomeOK} {
+		up, err = up.Apply(e, "", begin)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+		return tx.Save(ledger.Change{Nodes: []node.Node{up}})
+	}))
+	got := levels(t, ledgermetrics.NewCollector(w.store, w.clock))
+	var state ledger.PoolState
+	require.NoError(t, w.store.Read(t.Context(), func(r ledger.Reader) error {
+		state, err = r.PoolState(pool.ID)
+		return err
+	}))
+	shown := ledger.CountDevices(state.Devices(begin))
+	require.Positive(t, shown.Booked)
+	for name, want := range map[string]int{"booked": shown.Booked, "free": shown.Free, "held": shown.Held, "coming": shown.Coming} {
+		require.InDelta(t, want, got["forewarm_gpus lab "+name], 0, name)
+	}
 }

@@ -72,7 +72,8 @@ func (l *levels) takePools(r ledger.Reader) error {
 func (l *levels) takePool(s ledger.PoolState, now time.Time) {
 	pool := s.Pool.Name
 	l.add(poolGPUs, s.Pool.MaxNodes*s.Pool.PerNode, pool)
-	l.takeNodes(s)
+	l.add(recovering, btoi(s.Pool.Recovery.Active()), pool)
+	l.takeNodes(s, now)
 	byState, waitlisted := map[string]int{}, 0
 	used := map[gpu.Workload]int{}
 	for _, r := range s.Reservations {
@@ -106,31 +107,25 @@ func (l *levels) takePool(s ledger.PoolState, now time.Time) {
 	}
 }
 
-// takeNodes counts nodes by state, and their GPUs by what they can be used for.
-func (l *levels) takeNodes(s ledger.PoolState) {
-	held := map[string]int{} // by node
-	for _, a := range s.Allocations {
-		if a.Live() {
-			for _, d := range a.Devices {
-				held[d.NodeID]++
-			}
-		}
+// btoi is 1 for true.
+func btoi(b bool) int {
+	if b {
+		return 1
 	}
+	return 0
+}
+
+// takeNodes counts nodes by state, and their GPUs as the API does.
+func (l *levels) takeNodes(s ledger.PoolState, now time.Time) {
 	byState, byUse := map[string]int{}, map[string]int{}
 	for _, n := range s.Nodes {
 		byState[string(n.State())]++
-		byUse["held"] += held[n.ID]
-		switch rest := s.Pool.PerNode - held[n.ID]; {
-		case n.Coming():
-			byUse["coming"] += rest
-		case n.State() == node.Ready:
-			byUse["free"] += rest
-		default:
-			byUse["unavailable"] += rest
-		}
+	}
+	for _, d := range s.Devices(now) {
+		byUse[string(d.State)]++
 	}
 	l.addStates(nodes, s.Pool.Name, byState, string(node.Ready))
-	l.addStates(gpus, s.Pool.Name, byUse, "held", "free", "coming", "unavailable")
+	l.addStates(gpus, s.Pool.Name, byUse, "held", "booked", "free", "coming", "unavailable")
 }
 
 func (l *levels) takeQuotas(r ledger.Reader) error {

@@ -118,7 +118,13 @@ func retryable(err error) bool {
 		errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrUnavailable)
 }
 
-// expected reports whether err is nobody's fault, so that no log needs it.
+// expected reports whether err is nobody's fault, so that no log needs it: a race
+// that was lost is run again, or told to whoever lost it.
 func expected(err error) bool {
+	for _, race := range []error{ledger.ErrStale, ledger.ErrConflict, ledger.ErrTaken, ledger.ErrFenced} {
+		if errors.Is(err, race) {
+			return true
+		}
+	}
 	return taken(err) || retryable(err) || ended(err)
 }

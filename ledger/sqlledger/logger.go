@@ -3,6 +3,7 @@ package sqlledger
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	gormlogger "gorm.io/gorm/logger"
@@ -37,5 +38,5 @@ func (l logger) Trace(ctx context.Context, _ time.Time, fc func() (string, int64
 		return
 	}
 	statement, _ := fc()
-	l.to.ErrorContext(ctx, "statement failed", "statement", statement, "error", err)
+	l.to.ErrorContext(ctx, "statement failed", "statement", strings.Join(strings.Fields(statement), " "), "error", err)
 }

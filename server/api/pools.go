@@ -211,6 +211,6 @@ func pool(p ledger.Pool, now time.Time) contract.Pool {
 		MaxLeaseSeconds: int64(p.Timers.MaxLease / time.Second), CleaningSeconds: int64(p.Timers.Cleaning / time.Second),
 		NodeCPUs: p.NodeCPUs, NodeMemoryMiB: p.NodeMemoryMiB, OnlineShare: p.OnlineShare, BorrowIdle: p.BorrowIdle, Paused: p.Paused, Simulated: p.Simulated,
 		BootP50Seconds: p.Boot.P50().Seconds(), BootP95Seconds: p.Boot.P95().Seconds(), BootSamples: len(p.Boot.Seen),
-		BlockedUntil: p.AsksAgain(now).UTC(), Sources: states(p, now), CreatedAt: p.CreatedAt.UTC(), Version: p.DefinitionVersion,
+		Recovering: p.Recovery.Active(), BlockedUntil: p.AsksAgain(now).UTC(), Sources: states(p, now), CreatedAt: p.CreatedAt.UTC(), Version: p.DefinitionVersion,
 	}
 }

@@ -80,7 +80,7 @@ func fromSentinel(err error) (*Problem, bool) {
 		return New(contract.CodeNameTaken, "Something of that name exists.").Fix("Choose another name", ""), true
 	case errors.Is(err, ledger.ErrRecovering):
 		return New(contract.CodeRecovering, "Nothing is made, ended or handed out until an operator has confirmed what was found at the provider.").
-			Fix("Wait, or have an operator look: forewarm recovery show", ""), true
+			Fix("Operators look, and confirm", "forewarm recovery show").Fix("Others wait, or ask an operator", ""), true
 	case errors.Is(err, ledger.ErrPlanExpired):
 		return New(contract.CodePlanExpired, "A plan is good for a few minutes.").Fix("Make the plan again", ""), true
 	case errors.Is(err, ledger.ErrConflict):

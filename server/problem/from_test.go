@@ -40,7 +40,7 @@ func TestFromGivesEveryFailureItsCode(t *testing.T) {
 		contract.CodeBudgetExceeded:       {refused(admission.BudgetExceeded), 403, true},
 		contract.CodeSpendingExceeded:     {refused(admission.SpendingExceeded), 403, true},
 		contract.CodeCapacityExhausted:    {refused(admission.CapacityExhausted), 409, true},
-		contract.CodeRecovering:           {ledger.ErrRecovering, 503, true},
+		contract.CodeRecovering:           {ledger.ErrRecovering, 409, true},
 		contract.CodePoolBusy:             {ledger.ErrBusy, 503, false},
 		contract.CodeUnavailable:          {ledger.ErrUnavailable, 503, false},
 		contract.CodeStorageFull:          {&ledger.StorageFullError{Where: "/data", Err: errors.New("hunter2")}, 507, false},

@@ -87,6 +87,8 @@ func gib(mib int) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1
 func poolState(x contract.Pool) string {
 	stopped := slices.IndexFunc(x.Sources, func(s contract.SourceState) bool { return s.Stopped != "" })
 	switch {
+	case x.Recovering:
+		return "recovering"
 	case stopped >= 0 && len(x.Sources) == 1:
 		return "stopped: " + x.Sources[stopped].Stopped
 	case !x.BlockedUntil.IsZero():

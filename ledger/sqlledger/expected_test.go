@@ -1,0 +1,31 @@
+package sqlledger
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// Two servers that decide about one pool lose races all day: that is how the store
+// is used, and no line of a log. What is wrong is one line, however long its statement.
+func TestALostRaceIsNotLogged(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	l := newLogger(slog.New(slog.NewTextHandler(&lines, nil)))
+	failed := func(err error) {
+		l.Trace(t.Context(), time.Time{}, func() (string, int64) { return "UPDATE\n\t\ttasks\n\t\tSET x", 0 }, err)
+	}
+	for _, race := range []error{ledger.ErrStale, ledger.ErrConflict, ledger.ErrTaken, ledger.ErrFenced, ledger.ErrBusy} {
+		failed(wrap("checking what is remembered of pools", race))
+	}
+	require.Empty(t, lines.String())
+	failed(errors.New("no such\ncolumn"))
+	require.Contains(t, lines.String(), `statement="UPDATE tasks SET x"`)
+	require.Contains(t, lines.String(), "level=ERROR")
+}
