@@ -63,6 +63,10 @@ func (a *app) allocate() *cobra.Command {
 	var lease span
 	c := &cobra.Command{
 		Use: "allocate --gpus N (--pool P | --model M | --region R …)", Short: "Get GPUs now, under a lease",
+		Long: `Get GPUs now, under a lease.
+
+With --wait a full pool is asked again until --timeout, and who asks at the right moment gets the GPUs: it is no place in
+a queue. forewarm reserve --on-full queue keeps one.`,
 		Args: noArgs, Annotations: map[string]string{waits: "yes", "noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := needGPUs(cmd); err != nil {
@@ -86,7 +90,7 @@ func (a *app) allocate() *cobra.Command {
 					return err
 				}
 			}
-			got, err := api.Allocate(a.send(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
+			got, err := a.take(cmd, api, in)
 			if err != nil {
 				return err
 			}

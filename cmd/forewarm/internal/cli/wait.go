@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/httpx"
 )
 
 // lookEvery is the time between two looks at what is waited for.
@@ -68,34 +72,71 @@ func (x watched) about() string {
 }
 
 // until looks again and again until what is watched is done, fails, or time is
-// up. Ctrl-C lets go of it and cancels nothing.
+// up. A server that does not answer is asked again too. Ctrl-C lets go of it and
+// cancels nothing.
 func (a *app) until(cmd *cobra.Command, failed []string, look func(context.Context) (watched, error)) error {
 	p := a.progress(cmd)
 	defer p.end()
 	deadline := a.clock.Now().Add(a.flags.timeout.std())
 	var x watched
-	for {
+	for failures := 0; ; {
 		seen, err := look(cmd.Context())
-		if err != nil && !passing(err) {
-			return a.letGo(cmd, x, err)
-		}
-		if err == nil {
-			x = seen
+		switch {
+		case err == nil:
+			x, failures = seen, 0
 			p.show(x, a.clock.Now())
+		case !passing(err) || cmd.Context().Err() != nil:
+			return a.letGo(cmd, x, err)
+		default:
+			x.id = seen.id
+			a.broken(cmd, p, failures, err)
+			failures++
 		}
 		switch {
-		case x.done:
+		case x.done && failures == 0:
 			return nil
-		case slices.Contains(failed, x.state):
+		case failures == 0 && slices.Contains(failed, x.state):
 			return &Error{Exit: ExitWaitFailed, Message: x.id + " is " + x.text, Next: []string{"forewarm events --last 20", "forewarm " + nounOf(x.id) + " show " + x.id}}
 		case !a.clock.Now().Before(deadline):
-			return &Error{Exit: ExitTimeout, Message: fmt.Sprintf("%s is still %s after %s; it goes on", x.id, x.text, short(a.flags.timeout.std())),
-				Next: []string{"forewarm wait " + x.id}}
+			return a.gaveUp(x, err)
 		}
-		if err := a.pause(cmd.Context(), lookEvery); err != nil {
+		pause := min(httpx.Backoff(failures, lookEvery, longestPause, nil), max(lookEvery, deadline.Sub(a.clock.Now())))
+		if err := a.pause(cmd.Context(), pause); err != nil {
 			return a.letGo(cmd, x, err)
 		}
 	}
+}
+
+// longestPause is the longest time between two attempts to reach a server.
+const longestPause = 15 * time.Second
+
+// broken says once that a server does not answer and is asked again.
+func (a *app) broken(cmd *cobra.Command, p *progress, failures int, err error) {
+	if failures > 0 {
+		return
+	}
+	p.end()
+	p.last = ""
+	a.say(cmd, "%s; trying again for up to %s.", troubled(err), short(a.flags.timeout.std()))
+}
+
+// troubled is what a person is told of a failure that may pass.
+func troubled(err error) string {
+	if problem := (*client.Error)(nil); errors.As(err, &problem) {
+		return first(problem.Problem.Detail, problem.Problem.Title)
+	}
+	return unreachable(err)
+}
+
+// gaveUp is the end of waiting for something that goes on; err is why it was not
+// seen last, if it was not.
+func (a *app) gaveUp(x watched, err error) error {
+	e := &Error{Exit: ExitTimeout, Err: err, Next: []string{"forewarm wait " + x.id},
+		Message: fmt.Sprintf("%s is still %s after %s; it goes on", x.id, x.text, short(a.flags.timeout.std()))}
+	if err != nil {
+		e.Message = fmt.Sprintf("%s, and %s is over; %s goes on", troubled(err), short(a.flags.timeout.std()), x.id)
+	}
+	return e
 }
 
 // letGo tells how to go on waiting after an interruption.
@@ -106,10 +147,20 @@ func (a *app) letGo(cmd *cobra.Command, x watched, err error) error {
 	return &Error{Exit: ExitInterrupt, Message: "no longer waiting; " + x.id + " goes on", Next: []string{"forewarm wait " + x.id}, Err: err}
 }
 
-// passing reports whether a failed look may succeed in a moment.
+// passing reports whether a failed look may succeed in a moment: the server said
+// so, or did not answer.
 func passing(err error) bool {
-	var problem *client.Error
-	return errors.As(err, &problem) && problem.Problem.Retryable
+	var (
+		problem *client.Error
+		asked   *url.Error
+		name    *net.DNSError
+		cert    *tls.CertificateVerificationError
+	)
+	if errors.As(err, &problem) {
+		return problem.Problem.Retryable
+	}
+	unknown := errors.As(err, &name) && name.IsNotFound
+	return errors.As(err, &asked) && !unknown && !errors.As(err, &cert)
 }
 
 func (a *app) waitAllocation(cmd *cobra.Command, api *client.Client, x contract.Allocation) (contract.Allocation, error) {

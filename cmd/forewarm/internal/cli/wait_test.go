@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// restarting puts a server before the town's that can be away, as one is that
+// starts again.
+func (w *town) restarting() (away *atomic.Bool) {
+	away = &atomic.Bool{}
+	real := w.server
+	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		real.ServeHTTP(out, r)
+	}))
+	w.t.Cleanup(s.Close)
+	w.env["FOREWARM_API"] = s.URL
+	return away
+}
+
+// A server that starts again while something is waited for is asked again.
+func TestWaitSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.pool()
+	away := w.restarting()
+	pauses := 0
+	w.onPause = func() {
+		pauses++
+		away.Store(pauses < 4)
+		w.live(5 * time.Second)
+	}
+	out, errs, code := w.forewarm("allocate", "--gpus", "1", "--pool", "lab", "--wait", "-o", "json")
+	require.Equal(t, ExitOK, code, errs)
+	require.Contains(t, out, `"state": "active"`)
+	require.Contains(t, errs, " broke (EOF); trying again for up to 15m.\n")
+	require.Greater(t, pauses, 4)
+}
+
+// What was waited for goes on, and so says who gives up.
+func TestWaitGivesUpOnAServerThatStaysAway(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.pool()
+	away := w.restarting()
+	id := w.must("allocate", "--gpus", "1", "--pool", "lab", "-o", "name")
+	away.Store(true)
+	before := w.clock.Now()
+	_, errs, code := w.forewarm("wait", id, "--timeout", "2m")
+	require.Equal(t, ExitTimeout, code)
+	require.Contains(t, errs, "and 2m is over; "+id+" goes on\nNext:  forewarm wait "+id+"\n")
+	require.InDelta(t, 120, w.clock.Now().Sub(before).Seconds(), 15)
+}
+
+// With --wait a full pool is asked again until somebody gives GPUs back.
+func TestAllocateWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.pool()
+	w.must("quota", "set", w.own(), "--max-gpus", "100")
+	held := w.must("allocate", "--gpus", "8", "--pool", "lab", "--wait", "-o", "name")
+	started := w.clock.Now()
+	w.onPause = func() {
+		w.live(5 * time.Second)
+		if w.clock.Now().Sub(started) > time.Minute && held != "" {
+			release := held
+			held = ""
+			w.must("release", release)
+		}
+	}
+	out, errs, code := w.forewarm("allocate", "--gpus", "4", "--pool", "lab", "--name", "six", "--wait", "--timeout", "10m", "-o", "json")
+	require.Equal(t, ExitOK, code, errs)
+	require.Contains(t, out, `"state": "active"`)
+	require.Contains(t, errs, "No room now; asking again until 2026-03-02T08:10:21Z. That is no place in a queue, as forewarm reserve --on-full queue gives one.\n")
+	require.Contains(t, errs, "no room  0 GPUs of pool lab are free")
+
+	w.onPause = nil
+	_, errs, code = w.forewarm("allocate", "--gpus", "8", "--pool", "lab", "--wait", "--timeout", "1m")
+	require.Equal(t, ExitNoCapacity, code)
+	require.Contains(t, errs, "Error: after 1m there is still no room: ")
+	refusals := w.must("events", "-o", "json", "--jq", `[.[] | select(.type == "allocation.refused")] | length`)
+	require.Equal(t, "2", refusals, "questions leave no refusals")
+}
