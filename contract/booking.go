@@ -129,5 +129,5 @@ type ReservationCreate struct {
 // percentile of its boots and a guard) before the window's start on.
 type Claim struct {
 	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000" doc:"Until the end of the window, when left out; at most as long as the window."`
-	Name         string `json:"name,omitempty" maxLength:"63"`
+	Name         string `json:"name,omitempty" maxLength:"63" doc:"The reservation's, when left out."`
 }

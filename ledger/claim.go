@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,7 +19,8 @@ import (
 // A claim costs what was booked, and at most the early part more: it is accepted
 // from the pool's lead before the window on, which is when its nodes begin to be
 // warmed, and its lease ends with the window, or lasts as long as the window does
-// if less than that is asked for. Zero is to the window's end. Anything else is
+// if less than that is asked for. Zero is to the window's end, and no name the
+// reservation's. Anything else is
 // a *RefusedError, whose offers say when it may be claimed, and what may be
 // allocated until then beside the reservation.
 func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, lease time.Duration, name string) (allocation.Allocation, error) {
@@ -42,7 +44,7 @@ func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, l
 			lease = u.claimedLease(p, r)
 		}
 		out, err = u.take(p, h, takeRequest{
-			shape: r.Shape, workload: r.Workload, lease: lease, name: name, own: []reservation.Reservation{r}, explicit: true,
+			shape: r.Shape, workload: r.Workload, lease: lease, name: cmp.Or(name, r.Name), own: []reservation.Reservation{r}, explicit: true,
 		})
 		out.Version = p.stored(out.ID, out.Version)
 		return err

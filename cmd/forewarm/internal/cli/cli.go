@@ -110,6 +110,7 @@ func (a *app) bind(root *cobra.Command) {
 
 // checkFlags refuses what no command could use, before anything is sent.
 func (a *app) checkFlags(cmd *cobra.Command, _ []string) error {
+	cmd.SetContext(a.withClock(cmd.Context()))
 	a.told = func(d time.Duration) { a.say(cmd, "The server is busy; trying again in %s.", short(d)) }
 	if a.terminal(cmd.ErrOrStderr()) && !a.flags.noColor && a.getenv("NO_COLOR") == "" {
 		cmd.Root().Annotations = map[string]string{colours: "yes"}

@@ -49,34 +49,6 @@ func leaseText(x contract.Allocation) string {
 		short(x.LeaseUntil.Sub(x.ActiveAt).Round(time.Second)))
 }
 
-// offerCommand is what takes an offer.
-func offerCommand(cmd *cobra.Command, o contract.Offer) string {
-	length, gpus := short(o.End.Sub(o.Start)), fmt.Sprintf("--gpus %d", o.GPUs)
-	if laidOut(cmd) {
-		gpus += fmt.Sprintf(" --nodes %d --gpus-per-node %d", o.Nodes, o.GPUsPerNode)
-	}
-	switch {
-	case o.ReservationID != "":
-		return fmt.Sprintf("forewarm reservations claim %s   # from %s on, up to %s", o.ReservationID, stamp(o.Start), money(o.Cost))
-	case cmd.Name() == "claim":
-		return fmt.Sprintf("forewarm allocate --gpus %d --pool %s --for %s   # now, and beside the reservation, up to %s", o.GPUs, o.PoolID, length, money(o.Cost))
-	default:
-		return fmt.Sprintf("forewarm reserve %s%s --at %s --for %s", gpus, where(cmd, o), stamp(o.Start), length)
-	}
-}
-
-// where says in which pool the offer is, and repeats the flags of the command that
-// it was decided for.
-func where(cmd *cobra.Command, o contract.Offer) string {
-	text := " --pool " + quoted(first(o.PoolName, o.PoolID))
-	for _, name := range []string{"workload", "class", "name"} {
-		if f := cmd.LocalFlags().Lookup(name); f != nil && f.Changed {
-			text += " --" + name + " " + quoted(f.Value.String())
-		}
-	}
-	return text
-}
-
 // longLease is the lease from which allocate says what it will cost, before: its
 // default is shorter.
 const longLease = time.Hour

@@ -84,9 +84,7 @@ func remedies(cmd *cobra.Command, p contract.Problem) []string {
 		}
 	}
 	if p.Code != contract.CodePlanStale { // whose request is not in the command
-		for _, o := range p.Offers {
-			next = append(next, offerCommand(cmd, o))
-		}
+		next = append(next, offerCommands(cmd, p.Offers)...)
 	}
 	if p.DecisionID != "" {
 		next = append(next, "forewarm decisions show "+p.DecisionID)

@@ -114,6 +114,6 @@ The lease ends with the window. It may be shorter, or as long as the window; for
 		},
 	}
 	c.Flags().Var(&lease, "for", "length of the lease (default to the end of the window)")
-	c.Flags().StringVar(&in.Name, "name", "", "what to call it")
+	c.Flags().StringVar(&in.Name, "name", "", "what to call it (default as the reservation)")
 	return c
 }

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// clockKey holds what tells the time in the context of a command.
+type clockKey struct{}
+
+// sameMoment is how far the server's clock may be from ours for an offer that
+// starts now.
+const sameMoment = 10 * time.Second
+
+// startsNow reports whether an offer can be taken at once.
+func startsNow(cmd *cobra.Command, o contract.Offer) bool {
+	now, ok := cmd.Context().Value(clockKey{}).(func() time.Time)
+	return ok && !o.Start.After(now().Add(sameMoment))
+}
+
+// withClock lets what is told after a command know the time.
+func (a *app) withClock(ctx context.Context) context.Context {
+	return context.WithValue(ctx, clockKey{}, a.clock.Now)
+}
+
+// offerCommands are what takes the offers, each with what was typed besides. Of
+// two that are nearly the same the rounder one is left.
+func offerCommands(cmd *cobra.Command, offers []contract.Offer) []string {
+	var commands []string
+	for i, o := range offers {
+		if !oddOne(offers, i) {
+			commands = append(commands, offerCommand(cmd, o))
+		}
+	}
+	return commands
+}
+
+// oddOne reports whether another offer of the same is nearly as long, and rounder.
+func oddOne(offers []contract.Offer, i int) bool {
+	o := offers[i]
+	length := o.End.Sub(o.Start)
+	for j, other := range offers {
+		theirs := other.End.Sub(other.Start)
+		same := i != j && other.PoolID == o.PoolID && other.GPUs == o.GPUs && other.ReservationID == o.ReservationID
+		if !same || other.Start.Sub(o.Start).Abs() > time.Minute || (theirs-length).Abs() > max(theirs, length)/10 {
+			continue
+		}
+		if a, b := len(short(theirs)), len(short(length)); a < b || a == b && j < i {
+			return true
+		}
+	}
+	return false
+}
+
+// offerCommand is what takes an offer.
+func offerCommand(cmd *cobra.Command, o contract.Offer) string {
+	length, gpus := short(o.End.Sub(o.Start)), fmt.Sprintf("--gpus %d", o.GPUs)
+	if laidOut(cmd) {
+		gpus += fmt.Sprintf(" --nodes %d --gpus-per-node %d", o.Nodes, o.GPUsPerNode)
+	}
+	pool := " --pool " + quoted(first(o.PoolName, o.PoolID))
+	switch {
+	case o.ReservationID != "":
+		return fmt.Sprintf("forewarm reservations claim %s%s   # from %s on, up to %s", o.ReservationID, kept(cmd, "for", "name", "wait", "timeout"), stamp(o.Start), money(o.Cost))
+	case cmd.Name() == "claim":
+		if f := cmd.LocalFlags().Lookup("for"); f.Changed {
+			length = f.Value.String()
+		}
+		return fmt.Sprintf("forewarm allocate --gpus %d%s --for %s%s   # now, and beside the reservation, up to %s", o.GPUs, pool, length, kept(cmd, "name", "wait", "timeout"), money(o.Cost))
+	case cmd.Name() == "allocate" && startsNow(cmd, o):
+		return fmt.Sprintf("forewarm allocate %s%s --for %s%s", gpus, pool, length, kept(cmd, "workload", "name", "wait", "timeout"))
+	default:
+		return fmt.Sprintf("forewarm reserve %s%s%s --at %s --for %s", gpus, pool, kept(cmd, "workload", "class", "name"), stamp(o.Start), length)
+	}
+}
+
+// kept repeats those of some flags that were given.
+func kept(cmd *cobra.Command, names ...string) string {
+	text := ""
+	for _, name := range names {
+		if f := cmd.LocalFlags().Lookup(name); f != nil && f.Changed {
+			text += " " + flagWords(f, f.Value.String())
+		}
+	}
+	return text
+}
