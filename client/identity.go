@@ -56,6 +56,11 @@ func (c *Client) Users(ctx context.Context, f Filter) iter.Seq2[contract.User, e
 	return list[contract.User](ctx, c, f, "users")
 }
 
+// User reads one person.
+func (c *Client) User(ctx context.Context, idOrEmail string) (contract.User, error) {
+	return do[contract.User](ctx, c, call{method: http.MethodGet, path: []string{"users", idOrEmail}})
+}
+
 // PatchUser changes a user, if it still has the version.
 func (c *Client) PatchUser(ctx context.Context, id string, version int, in contract.UserPatch) (contract.User, error) {
 	return do[contract.User](ctx, c, call{method: http.MethodPatch, path: []string{"users", id}, body: in, header: ifMatch(version)})

@@ -109,5 +109,18 @@ type Whoami struct {
 	UserID           string `json:"user_id,omitempty"`
 	UserEmail        string `json:"user_email,omitempty"`
 	Role             string `json:"role" enum:"viewer,member,admin,operator"`
-	Caps             *Caps  `json:"caps,omitempty"`
+	// The caps that hold, and what is used of each: of this key, and of all keys of
+	// its person together. A booking must be within both.
+	Caps     *Caps    `json:"caps,omitempty" doc:"Of this key; absent: none."`
+	Used     *CapsUse `json:"used,omitempty" doc:"Of caps, by this key."`
+	UserCaps *Caps    `json:"user_caps,omitempty" doc:"Of the person, for all their keys together; absent: none."`
+	UserUsed *CapsUse `json:"user_used,omitempty" doc:"Of user_caps, by all keys of the person."`
+}
+
+// CapsUse is what is used of caps.
+type CapsUse struct {
+	GPUs     int     `json:"gpus" doc:"Held and promised now."`
+	Peak     int     `json:"peak" doc:"The most GPUs held and promised at one instant, as far ahead as the caps let book."`
+	Spent    Money   `json:"spent" doc:"Cost of bookings that start in this UTC day."`
+	GPUHours float64 `json:"gpu_hours" doc:"Of bookings that start in this UTC day."`
 }

@@ -235,6 +235,13 @@ func TestUnknownFieldsNameTheClosest(t *testing.T) {
 	require.Equal(t, contract.CodeValidationFailed, p.Code)
 	require.Contains(t, p.Errors[0].Message, "did you mean lease_seconds?")
 	require.Contains(t, p.Errors[0].Allowed, "gpus")
+	require.NotContains(t, p.Errors[0].Allowed, "", "what is embedded has no name")
+	user := ask[contract.User](w, "root", http.MethodPost, "/v1/users", `{"email":"ada@example.org","role":"member"}`, "Idempotency-Key", "u")
+	p = w.refuse("root", http.MethodPut, "/v1/users/"+user.ID+"/caps", `{"max_gpus":2}`, "If-Match", `"1"`)
+	require.Equal(t, "/max_gpus", p.Errors[0].Pointer)
+	require.Equal(t, "is not a field here; it belongs under caps", p.Errors[0].Message)
+	p = w.refuse("root", http.MethodPost, "/v1/users", `{"email":"eve@example.org","role":"member","caps":{"email":"x"}}`, "Idempotency-Key", "v")
+	require.NotContains(t, p.Errors[0].Message, "did you mean email?")
 }
 
 func TestBodiesHaveLimits(t *testing.T) {

@@ -43,6 +43,8 @@ func TestNamesWhereIdsAre(t *testing.T) {
 	require.Equal(t, 404, w.send("laptop", http.MethodGet, "/v1/nodes/"+node.ProviderID, "").Code, "providers' ids are the operators'")
 	require.NotEmpty(t, ask[contract.List[contract.Occurrence]](w, "laptop", http.MethodGet, "/v1/schedules/standup/occurrences", "").Items)
 	require.True(t, ask[contract.Schedule](w, "laptop", http.MethodPost, "/v1/schedules/standup/pause", "", "Idempotency-Key", "p").Paused)
+	require.Equal(t, person.ID, ask[contract.User](w, "root", http.MethodGet, "/v1/users/ada@example.org", "").ID)
+	require.Equal(t, `"1"`, w.send("root", http.MethodGet, "/v1/users/"+person.ID, "").Header().Get("ETag"))
 	require.False(t, ask[contract.User](w, "root", http.MethodPatch, "/v1/users/ada@example.org", `{"active":false}`, "If-Match", `"1"`).Active)
 
 	for list, n := range map[string]int{"schedules": 1, "allocations": 1, "reservations": 1, "users": 1, "keys": 2, "decisions": 2, "forecasts": 0} {

@@ -174,19 +174,20 @@ func metadata(input reflect.Type) map[string]any {
 	return map[string]any{problem.FieldsKey: bodyFields(input), keyRequired: required}
 }
 
-// bodyFields lists the names that may occur in an input's body, at any depth.
+// bodyFields lists the fields that may occur in an input's body, at any depth, as
+// paths such as windows.gpus.
 func bodyFields(t reflect.Type) []string {
 	body, ok := t.FieldByName("Body")
 	if !ok {
 		return nil
 	}
 	var names []string
-	collectFields(body.Type, &names)
+	collectFields(body.Type, "", &names)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-func collectFields(t reflect.Type, names *[]string) {
+func collectFields(t reflect.Type, under string, names *[]string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
@@ -194,8 +195,13 @@ func collectFields(t reflect.Type, names *[]string) {
 		return
 	}
 	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		*names = append(*names, name)
-		collectFields(t.Field(i).Type, names)
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" { // its fields are its holder's
+			collectFields(f.Type, under, names)
+			continue
+		}
+		*names = append(*names, under+name)
+		collectFields(f.Type, under+name+".", names)
 	}
 }

@@ -18,14 +18,24 @@ func (a *API) identity() {
 	handle(a, operation{http.MethodGet, "/organizations/{id}", "getOrganization", "identity", "Read a tenant", 0}, a.getOrganization)
 	handle(a, operation{http.MethodPost, "/users", "createUser", "identity", "Add a person", 201}, a.createUser)
 	handle(a, operation{http.MethodGet, "/users", "listUsers", "identity", "List people", 0}, a.listUsers)
+	handle(a, operation{http.MethodGet, "/users/{id}", "getUser", "identity", "Read a person", 0}, a.getUser)
 	handle(a, operation{http.MethodPatch, "/users/{id}", "patchUser", "identity", "Change a person's role, or shut them out", 0}, a.patchUser)
 }
 
 func (a *API) whoami(ctx context.Context, _ *struct{}) (*One[contract.Whoami], error) {
 	actor := auth.From(ctx)
 	out := contract.Whoami{KeyID: actor.KeyID, Kind: string(actor.Kind), OrganizationID: actor.OrganizationID,
-		UserID: actor.UserID, Role: string(actor.Role), Caps: caps(actor.Caps)}
-	return &One[contract.Whoami]{Body: out}, nil
+		UserID: actor.UserID, Role: string(actor.Role), Caps: caps(actor.Caps), UserCaps: caps(actor.UserCaps)}
+	if out.Caps == nil && out.UserCaps == nil {
+		return &One[contract.Whoami]{Body: out}, nil
+	}
+	err := a.read(ctx, func(r ledger.Reader) error {
+		c, err := r.Commitments(actor.OrganizationID)
+		out.Used = capsUse(actor.Caps, c.ByKey[actor.KeyID], r.Now())
+		out.UserUsed = capsUse(actor.UserCaps, c.ByUser[actor.UserID], r.Now())
+		return err
+	})
+	return &One[contract.Whoami]{Body: out}, err
 }
 
 func (a *API) version(ctx context.Context, _ *struct{}) (*One[contract.Build], error) {
@@ -127,6 +137,15 @@ func (a *API) listUsers(ctx context.Context, in *struct {
 		return err
 	})
 	return out, err
+}
+
+func (a *API) getUser(ctx context.Context, in *struct{ ByID }) (*One[contract.User], error) {
+	var u ledger.User
+	err := a.read(ctx, func(r ledger.Reader) (err error) {
+		u, err = ledger.LiveUser(r, auth.From(ctx).Scope(), in.ID)
+		return err
+	})
+	return &One[contract.User]{ETag: etag(u.Version), Body: user(u)}, err
 }
 
 func (a *API) patchUser(ctx context.Context, in *struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
@@ -181,4 +182,18 @@ func caps(c quota.Caps) *contract.Caps {
 	}
 	return &contract.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: money(c.MaxPerDay), MaxLeadSeconds: int64(c.MaxLead / time.Second),
 		MaxWindowSeconds: int64(c.MaxWindow / time.Second), GPUHoursPerDay: bound(c.GPUHoursPerDay)}
+}
+
+// capsUse is what is used of caps; nil when there are none.
+func capsUse(c quota.Caps, used *quota.Commitments, now time.Time) *contract.CapsUse {
+	if c == (quota.Caps{}) {
+		return nil
+	}
+	if used == nil {
+		used = &quota.Commitments{}
+	}
+	today := used.On(now)
+	ahead := calendar.Interval{Start: now, End: now.Add(c.MaxLead + c.MaxWindow)}
+	return &contract.CapsUse{GPUs: int(used.At(now)[quota.GPUs]), Peak: int(used.Peak(ahead)[quota.GPUs]), Spent: money(today.Cost),
+		GPUHours: float64(today.GPUSeconds) / 3600}
 }

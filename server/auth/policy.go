@@ -53,6 +53,7 @@ var Policies = map[string]Policy{
 	"PUT /v1/users/:id/caps":          admin,
 	"POST /v1/users":                  admin,
 	"GET /v1/users":                   admin,
+	"GET /v1/users/:id":               admin,
 	"PATCH /v1/users/:id":             admin,
 	"DELETE /v1/users/:id":            admin,
 	"DELETE /v1/organizations/:id":    operator,

@@ -3,7 +3,9 @@ package problem
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,7 +15,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-// FieldsKey is where an operation's metadata lists the names that its body may
+// FieldsKey is where an operation's metadata lists the fields that its body may
 // have, a []string.
 const FieldsKey = "fields"
 
@@ -93,14 +95,37 @@ func (p *Problem) describe(d *huma.ErrorDetail, names []string) *Problem {
 	return p.wrong(location, broke.at(lastPart(location), bound), fmt.Sprintf(broke.fix, called(location)))
 }
 
-func (p *Problem) unknownField(location string, names []string) *Problem {
+func (p *Problem) unknownField(location string, fields []string) *Problem {
+	last, places := lastPart(location), places(fields)
+	names := slices.Sorted(maps.Keys(places))
 	e := contract.FieldError{Code: "unknown-field", Allowed: names, Message: "is not a field of this request"}
-	near, ok := Closest(lastPart(location), names)
-	if !ok {
+	near, ok := Closest(last, names)
+	switch {
+	case !ok:
 		return p.wrong(location, e, "Leave it out")
+	case near != last:
+		e.Message += "; did you mean " + near + "?"
+		return p.wrong(location, e, "Rename it to "+near)
 	}
-	e.Message += "; did you mean " + near + "?"
-	return p.wrong(location, e, "Rename it to "+near)
+	place := "under " + places[last]
+	if places[last] == "" {
+		place = "at the top of the body"
+	}
+	e.Message = "is not a field here; it belongs " + place
+	return p.wrong(location, e, "Put it "+place)
+}
+
+// places says of each name in a body what it is under; nothing is the top.
+func places(fields []string) map[string]string {
+	at := map[string]string{}
+	for _, path := range fields {
+		dot := strings.LastIndexByte(path, '.')
+		name := path[dot+1:]
+		if known, ok := at[name]; !ok || len(path)-len(name) < len(known) {
+			at[name] = path[:max(dot, 0)]
+		}
+	}
+	return at
 }
 
 // wrong adds what is wrong at a place. The first is what the problem is about.

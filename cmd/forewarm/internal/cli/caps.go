@@ -1,37 +1,66 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/forewarm/forewarm/contract"
 )
 
-// capsFlags are the caps of a key or a person. All of capFlags are needed.
+// capsFlags are the caps of a key or a person. All of capFlags are needed where
+// there are no caps yet.
 type capsFlags struct {
 	gpus         int
 	perDay       string
-	gpuHours     int64
+	gpuHours     string
 	lead, window span
 }
 
 var capFlags = []string{"max-gpus", "max-per-day", "max-lead", "max-window"}
 
-func (c *capsFlags) bind(f *pflag.FlagSet) {
-	f.IntVar(&c.gpus, "max-gpus", 0, "cap: GPUs held and promised at once")
-	f.StringVar(&c.perDay, "max-per-day", "", "cap: USD of bookings a UTC day")
-	f.Var(&c.lead, "max-lead", "cap: how far ahead it may reserve")
-	f.Var(&c.window, "max-window", "cap: longest booking")
-	f.Int64Var(&c.gpuHours, "gpu-hours-per-day", 0, "cap: GPU-hours of bookings a UTC day (default no limit)")
+// bind makes the flags; rest says what becomes of those left out.
+func (c *capsFlags) bind(f *pflag.FlagSet, rest string) {
+	f.IntVar(&c.gpus, "max-gpus", 0, "cap: GPUs held and promised at once"+rest)
+	f.StringVar(&c.perDay, "max-per-day", "", "cap: USD of bookings a UTC day"+rest)
+	f.Var(&c.lead, "max-lead", "cap: how far ahead it may reserve"+rest)
+	f.Var(&c.window, "max-window", "cap: longest booking"+rest)
+	f.StringVar(&c.gpuHours, "gpu-hours-per-day", "", "cap: GPU-hours of bookings a UTC day, or none (default no limit)")
 }
 
-func (c *capsFlags) read(cmd *cobra.Command) (*contract.Caps, error) {
-	if err := need(cmd, capFlags...); err != nil {
-		return nil, err
+// given reports whether any cap was.
+func (c *capsFlags) given(cmd *cobra.Command) bool {
+	return slices.ContainsFunc(append([]string{"gpu-hours-per-day"}, capFlags...), cmd.Flags().Changed)
+}
+
+// read is the caps there are with those that were given; nil: there are none yet.
+func (c *capsFlags) read(cmd *cobra.Command, now *contract.Caps) (*contract.Caps, error) {
+	if now == nil {
+		if err := need(cmd, capFlags...); err != nil {
+			return nil, err
+		}
+		now = &contract.Caps{}
 	}
-	caps := &contract.Caps{MaxGPUs: c.gpus, MaxPerDay: dollars(c.perDay), MaxLeadSeconds: c.lead.seconds(), MaxWindowSeconds: c.window.seconds()}
-	set(cmd, "gpu-hours-per-day", &caps.GPUHoursPerDay, c.gpuHours)
-	return caps, nil
+	caps, given := *now, cmd.Flags().Changed
+	if given("max-gpus") {
+		caps.MaxGPUs = c.gpus
+	}
+	if given("max-per-day") {
+		caps.MaxPerDay = dollars(c.perDay)
+	}
+	if given("max-lead") {
+		caps.MaxLeadSeconds = c.lead.seconds()
+	}
+	if given("max-window") {
+		caps.MaxWindowSeconds = c.window.seconds()
+	}
+	if given("gpu-hours-per-day") {
+		if err := setLimit(cmd, "gpu-hours-per-day", c.gpuHours, &caps.GPUHoursPerDay); err != nil {
+			return nil, err
+		}
+	}
+	return &caps, nil
 }
 
 func (a *app) userCaps() *cobra.Command {
@@ -39,29 +68,37 @@ func (a *app) userCaps() *cobra.Command {
 	var none bool
 	c := &cobra.Command{
 		Use: "caps USER", Short: "Cap what a person's keys may book, all together", Args: named("USER"),
+		Long: `Cap what a person's keys may book, all together.
+
+The caps that are left out stay as they are. Who has none yet needs --max-gpus, --max-per-day, --max-lead and --max-window.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var caps *contract.Caps
-			if !none {
-				var err error
-				if caps, err = flags.read(cmd); err != nil {
-					return err
-				}
+			if !none && !flags.given(cmd) {
+				return usagef("forewarm users caps --help", "there is nothing to change: give a cap, or --none")
 			}
-			return a.capUser(cmd, args[0], caps)
+			return a.capUser(cmd, args[0], func(now *contract.Caps) (*contract.Caps, error) {
+				if none {
+					return nil, nil
+				}
+				return flags.read(cmd, now)
+			})
 		},
 	}
-	flags.bind(c.Flags())
+	flags.bind(c.Flags(), "")
 	c.Flags().BoolVar(&none, "none", false, "no caps any more")
 	return c
 }
 
 // capUser changes the version of the person that it has just read.
-func (a *app) capUser(cmd *cobra.Command, ref string, caps *contract.Caps) error {
+func (a *app) capUser(cmd *cobra.Command, ref string, change func(*contract.Caps) (*contract.Caps, error)) error {
 	api, err := a.client()
 	if err != nil {
 		return err
 	}
-	u, err := a.person(cmd, api, ref)
+	u, err := api.User(cmd.Context(), ref)
+	if err != nil {
+		return err
+	}
+	caps, err := change(u.Caps)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func newRoot(w world) *cobra.Command {
 		"get":   {a.allocate(), a.release(), a.extend(), a.allocations(), a.waitFor(), a.explainWhy()},
 		"plan":  {a.reserve(), a.reservations(), a.schedules(), a.calendar(), a.prewarm(), a.plan(), a.apply()},
 		"fleet": {a.status(), a.pools(), a.shares(), a.nodes(), a.gpus(), a.events(), a.decisions(), a.forecasts(), a.report(), a.costs(), a.recovery(), a.audit()},
-		"admin": {a.login(), a.contexts(), a.key(), a.org(), a.quota(), a.user(), a.api(), a.manual(), a.versionCommand()},
+		"admin": {a.login(), a.whoami(), a.contexts(), a.key(), a.org(), a.quota(), a.user(), a.api(), a.manual(), a.versionCommand()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group

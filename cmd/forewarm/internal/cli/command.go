@@ -123,14 +123,22 @@ func flagNames(cmd *cobra.Command) []string {
 	return names
 }
 
-// need fails unless every flag was given.
+// need fails unless every flag was given, and names all that were not.
 func need(cmd *cobra.Command, flags ...string) error {
+	var missing []string
 	for _, name := range flags {
 		if !cmd.Flags().Changed(name) {
-			return usagef(cmd.CommandPath()+" --help", "--%s is missing", name)
+			missing = append(missing, "--"+name)
 		}
 	}
-	return nil
+	switch n := len(missing); n {
+	case 0:
+		return nil
+	case 1:
+		return usagef(cmd.CommandPath()+" --help", "%s is missing", missing[0])
+	default:
+		return usagef(cmd.CommandPath()+" --help", "%s and %s are missing", strings.Join(missing[:n-1], ", "), missing[n-1])
+	}
 }
 
 // say tells the person something that is not data.

@@ -62,6 +62,7 @@ var examplesOf = map[string]string{
 	"recovery begin":      "forewarm recovery begin --reason 'restored the backup of 06:00'",
 	"recovery confirm":    "forewarm recovery confirm",
 	"login":               "forewarm login --server https://forewarm.example.com --key-file my.key\npass forewarm | forewarm login --key-file -",
+	"whoami":              "forewarm whoami",
 	"contexts list":       "forewarm contexts list",
 	"contexts use":        "forewarm contexts use default",
 	"orgs list":           "forewarm orgs list",

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -84,7 +83,7 @@ func (a *app) keyCreate() *cobra.Command {
 	f.StringVar(&k.in.UserID, "user", "", "id or e-mail address of the user that it acts for")
 	f.StringVar(&k.in.OrganizationID, "org", "", "id or name of the organization (default your own)")
 	f.Var(&k.expires, "expires", "how long it works, or never (default 90 days for a person's key, unless the server was told otherwise; never longer than yours)")
-	k.caps.bind(f)
+	k.caps.bind(f, "; an agent's key, and any with caps, needs it")
 	f.StringVar(&k.out, "out", "", "write the secret to this new file, for its owner alone, and do not show it")
 	return c
 }
@@ -92,17 +91,12 @@ func (a *app) keyCreate() *cobra.Command {
 // complete turns the flags into a request.
 func (k *keyFlags) complete(cmd *cobra.Command) error {
 	k.in.ExpiresInSeconds, k.in.NeverExpires = k.expires.seconds(), k.expires.never
-	if k.in.Kind != contract.KindAgent && !k.capped(cmd) {
+	if k.in.Kind != contract.KindAgent && !k.caps.given(cmd) {
 		return nil
 	}
 	var err error
-	k.in.Caps, err = k.caps.read(cmd)
+	k.in.Caps, err = k.caps.read(cmd, nil)
 	return err
-}
-
-// capped reports whether any cap was given.
-func (k *keyFlags) capped(cmd *cobra.Command) bool {
-	return slices.ContainsFunc(capFlags, cmd.Flags().Changed)
 }
 
 // makeKey opens the file for the secret first: a secret that cannot be written

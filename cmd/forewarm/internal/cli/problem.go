@@ -77,6 +77,8 @@ func remedies(cmd *cobra.Command, p contract.Problem) []string {
 		next = append(next, typedLine(cmd))
 	case contract.CodeWindowTooLong:
 		next = append(next, longestExtension(cmd, p)...)
+	case contract.CodeKeyCapExceeded, contract.CodeUserCapExceeded:
+		next = append(next, "forewarm whoami")
 	}
 	for _, f := range p.Errors {
 		if list, ok := whereNamed[lastName(f.Pointer)]; ok {

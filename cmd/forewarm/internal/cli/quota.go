@@ -243,7 +243,7 @@ func (q quotaFlags) change(cmd *cobra.Command, l *contract.Limits) error {
 		{"borrowing", q.borrow, &l.Borrowing.GPUs}, {"lending", q.lending, &l.Lending.GPUs},
 	} {
 		if given(one.flag) {
-			if err := setLimit(one.flag, one.text, one.to); err != nil {
+			if err := setLimit(cmd, one.flag, one.text, one.to); err != nil {
 				return err
 			}
 		}
@@ -252,14 +252,14 @@ func (q quotaFlags) change(cmd *cobra.Command, l *contract.Limits) error {
 }
 
 // setLimit reads a number, or none.
-func setLimit(flag, text string, to **int64) error {
+func setLimit(cmd *cobra.Command, flag, text string, to **int64) error {
 	if text == "none" {
 		*to = nil
 		return nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return usagef("forewarm quota set --help", "--%s %q is neither a number nor none", flag, text)
+		return usagef(cmd.CommandPath()+" --help", "--%s %q is neither a number nor none", flag, text)
 	}
 	*to = &n
 	return nil

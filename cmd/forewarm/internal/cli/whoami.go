@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+var whoamiView = view[contract.Whoami]{
+	name: func(x contract.Whoami) string { return first(x.KeyName, x.KeyID) },
+	columns: []column[contract.Whoami]{
+		{head: "KEY", cell: func(x contract.Whoami) string { return first(x.KeyName, x.KeyID) }},
+		{head: "KIND", cell: func(x contract.Whoami) string { return x.Kind }},
+		{head: "ROLE", cell: func(x contract.Whoami) string { return x.Role }},
+		{head: "USER", cell: func(x contract.Whoami) string { return dash(first(x.UserEmail, x.UserID)) }},
+		{head: "ORGANIZATION", cell: func(x contract.Whoami) string { return dash(first(x.OrganizationName, x.OrganizationID)) }},
+		{head: "KEY'S CAPS", cell: func(x contract.Whoami) string { return caps(x.Caps) }},
+		{head: "OF THEM USED", cell: func(x contract.Whoami) string { return capsUsed(x.Used) }},
+		{head: "USER'S CAPS", cell: func(x contract.Whoami) string { return caps(x.UserCaps) }},
+		{head: "OF THEM USED", cell: func(x contract.Whoami) string { return capsUsed(x.UserUsed) }},
+	},
+}
+
+// capsUsed is what is used of caps.
+func capsUsed(u *contract.CapsUse) string {
+	if u == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d GPUs now and at most %d ahead, %s and %s GPU-hours today", u.GPUs, u.Peak, money(u.Spent), hours(u.GPUHours))
+}
+
+func (a *app) whoami() *cobra.Command {
+	return &cobra.Command{
+		Use: "whoami", Short: "Show whose key this is, what it may, and what is used of its caps", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := a.client()
+			if err != nil {
+				return err
+			}
+			got, err := api.Whoami(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, whoamiView, got)
+		},
+	}
+}
