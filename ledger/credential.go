@@ -114,8 +114,8 @@ func (c Credential) RestsOn(keyID string) bool {
 	return slices.ContainsFunc(c, func(h Holder) bool { return h.Key.ID == keyID })
 }
 
-// actsFor reports whether any of its keys acts for a person.
-func (c Credential) actsFor(userID string) bool {
+// ActsFor reports whether any of its keys acts for a person.
+func (c Credential) ActsFor(userID string) bool {
 	return slices.ContainsFunc(c, func(h Holder) bool { return h.Key.UserID == userID })
 }
 

@@ -182,7 +182,7 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 		if err != nil {
 			return err
 		}
-		if asker.actsFor(id) && looser(caps, user.Caps) {
+		if asker.ActsFor(id) && looser(caps, user.Caps) {
 			return &InvalidError{Field: "caps", Rule: "must not be loosened with a key of the person whom they bind", Fix: "ask another admin, or an operator"}
 		}
 		if user.Version != version {

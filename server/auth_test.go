@@ -301,6 +301,57 @@ func TestLimiterKeepsItsRate(t *testing.T) {
 	}
 }
 
+// Who makes more keys may not write more; reads and other organizations are not
+// in the way.
+func TestWritesAreLimitedByOrganization(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *server.Config) {
+		c.Limits = unlimited
+		c.Limits.OrganizationWrites = auth.Rate{PerSecond: 1, Burst: 5}
+	})
+	w.key("a", "admin")
+	w.key("b", "admin")
+	w.tenant("beta") // two writes of the first organization, of five
+	write := func(key string) int { return w.send(key, http.MethodPost, "/v1/prewarm/resume", `{}`).Code }
+	require.Equal(t, []int{200, 429, 429, 200}, []int{write("a"), write("b"), write("a"), write("beta")})
+	p := w.refuse("b", http.MethodPost, "/v1/prewarm/resume", `{}`)
+	require.Equal(t, contract.CodeRateLimited, p.Code)
+	require.Contains(t, p.Detail, "organization")
+	require.Equal(t, 1, p.RetryAfter)
+	require.Equal(t, 200, w.send("b", http.MethodGet, "/v1/whoami", "").Code)
+	w.clock.Advance(time.Second)
+	require.Equal(t, []int{200, 429}, []int{write("b"), write("a")})
+}
+
+// What an admin does to a person shows at once where it was done.
+func TestAShutOutPersonIsOutAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	u := ask[contract.User](w, "root", http.MethodPost, "/v1/users", `{"email":"ada@example.org","role":"admin"}`)
+	w.keep("ada", `{"name":"ada","kind":"person","role":"admin","user_id":"`+u.ID+`"}`)
+	made := ask[contract.KeyCreated](w, "ada", http.MethodPost, "/v1/keys", `{"name":"child","kind":"person","role":"admin"}`)
+	w.keys["child"] = made.Secret
+	codes := func() []int {
+		return []int{w.send("ada", http.MethodGet, "/v1/users", "").Code, w.send("child", http.MethodGet, "/v1/users", "").Code}
+	}
+	change := func(body, version string) {
+		ask[contract.User](w, "root", http.MethodPatch, "/v1/users/"+u.ID, body, "If-Match", version)
+	}
+	require.Equal(t, []int{200, 200}, codes())
+	change(`{"role":"viewer"}`, `"1"`)
+	require.Equal(t, []int{403, 403}, codes(), "demoted")
+	change(`{"role":"admin"}`, `"2"`)
+	require.Equal(t, []int{200, 200}, codes())
+	change(`{"active":false}`, `"3"`)
+	require.Equal(t, []int{401, 401}, codes(), "shut out")
+	change(`{"active":true}`, `"4"`)
+	require.Equal(t, []int{200, 200}, codes())
+	ask[contract.User](w, "root", http.MethodPut, "/v1/users/"+u.ID+"/caps", `{"caps":`+agentCaps+`}`, "If-Match", `"5"`)
+	w.pool()
+	require.Equal(t, contract.CodeUserCapExceeded,
+		w.refuse("ada", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":5}`, "Idempotency-Key", "k").Code, "capped")
+}
+
 func TestRequestsAreLimitedByKeyAndKind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) {

@@ -96,12 +96,15 @@ const DefaultKeyLife = 90 * 24 * time.Hour
 // Limits are how often requests are answered. A zero rate gets the default; a
 // negative one does not limit.
 type Limits struct {
-	Reads    auth.Rate // per key; default 50 a second, bursts of 200
-	Writes   auth.Rate // per key; default 20 a second, bursts of 100
-	Agents   auth.Rate // per agent's key; default 2 a second, bursts of 30
-	Failures auth.Rate // of one wrong key from one address, at the API and at the page apart; default one in 5 s, bursts of 20
-	Links    auth.Rate // wrong sign-in links per address; default one in 5 s, bursts of 20
-	Logins   auth.Rate // sessions begun per key; default one in 10 s, bursts of 10
+	Reads  auth.Rate // per key; default 50 a second, bursts of 200
+	Writes auth.Rate // per key; default 20 a second, bursts of 100
+	// OrganizationWrites are those of all keys of an organization together, whatever
+	// their kind; default 200 a second, bursts of 500.
+	OrganizationWrites auth.Rate
+	Agents             auth.Rate // per agent's key; default 2 a second, bursts of 30
+	Failures           auth.Rate // of one wrong key from one address, at the API and at the page apart; default one in 5 s, bursts of 20
+	Links              auth.Rate // wrong sign-in links per address; default one in 5 s, bursts of 20
+	Logins             auth.Rate // sessions begun per key; default one in 10 s, bursts of 10
 }
 
 func (l Limits) withDefaults() Limits {
@@ -112,6 +115,7 @@ func (l Limits) withDefaults() Limits {
 	}
 	def(&l.Reads, 50, 200)
 	def(&l.Writes, 20, 100)
+	def(&l.OrganizationWrites, 200, 500)
 	def(&l.Agents, 2, 30)
 	def(&l.Failures, 0.2, 20)
 	def(&l.Links, 0.2, 20)

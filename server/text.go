@@ -30,7 +30,7 @@ func (s *Server) checkText(c *gin.Context) {
 		}
 	}
 	if !legible(c.Request.URL.Path) {
-		abort(c, problem.Parameter("path", "must be UTF-8 without control characters"))
+		abort(c, problem.Parameter("path", "must be UTF-8 without control or invisible characters"))
 		return
 	}
 	query, err := url.ParseQuery(c.Request.URL.RawQuery)
@@ -41,7 +41,7 @@ func (s *Server) checkText(c *gin.Context) {
 	for name, values := range query {
 		for _, value := range append(values, name) {
 			if !legible(value) {
-				abort(c, problem.Parameter(plaintext.Escape(name), "must be UTF-8 without control characters"))
+				abort(c, problem.Parameter(plaintext.Escape(name), "must be UTF-8 without control or invisible characters"))
 				return
 			}
 		}
@@ -59,7 +59,7 @@ func plain(place, text string) *problem.Problem {
 	if found == "" {
 		return nil
 	}
-	rule := "must be plain text; it has the control character " + found
+	rule := "must be plain text; it has the control or invisible character " + found
 	return problem.New(contract.CodeValidationFailed, cmp.Or(place, "the body")+" "+rule).
 		Field(contract.FieldError{Pointer: place, Code: "control-character", Message: rule}).Fix("Leave "+found+" out", "")
 }

@@ -19,13 +19,13 @@ import (
 
 // limiters count requests.
 type limiters struct {
-	reads, writes, agents, failures *auth.Limiter
+	reads, writes, agents, failures, organizations *auth.Limiter
 }
 
 func newLimiters(cfg Config) limiters {
 	make := func(r auth.Rate) *auth.Limiter { return auth.NewLimiter(r, cfg.Clock) }
 	l := cfg.Limits
-	return limiters{make(l.Reads), make(l.Writes), make(l.Agents), make(l.Failures)}
+	return limiters{make(l.Reads), make(l.Writes), make(l.Agents), make(l.Failures), make(l.OrganizationWrites)}
 }
 
 // authorize lets a request on to its route, or answers why not.
@@ -64,6 +64,10 @@ func (s *Server) admit(c *gin.Context, policy auth.Policy) {
 		abort(c, slowDown("This key sends more requests than it may.", after))
 		return
 	}
+	if ok, after := s.organizationWrites(actor, c.Request.Method); !ok {
+		abort(c, slowDown("The keys of this organization together write more often than they may.", after))
+		return
+	}
 	if err := policy.Allow(actor); err != nil {
 		p, _ := problem.From(err)
 		abort(c, p)
@@ -91,12 +95,23 @@ func (s *Server) bucket(a ledger.Actor, method string) *auth.Limiter {
 	switch {
 	case a.Kind == ledger.AgentKey:
 		return s.limits.agents
-	case method == http.MethodGet || method == http.MethodHead:
+	case reads(method):
 		return s.limits.reads
 	default:
 		return s.limits.writes
 	}
 }
+
+// organizationWrites bounds what the keys of an organization write together: who
+// makes more keys may not write more.
+func (s *Server) organizationWrites(a ledger.Actor, method string) (bool, time.Duration) {
+	if reads(method) {
+		return true, 0
+	}
+	return s.limits.organizations.Allow(a.OrganizationID)
+}
+
+func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 func slowDown(detail string, after time.Duration) *problem.Problem {
 	p := problem.New(contract.CodeRateLimited, detail)

@@ -48,7 +48,7 @@ type world struct {
 // unlimited takes rate limits out of the way of tests that are about something
 // else.
 var unlimited = server.Limits{
-	Reads: auth.Rate{PerSecond: -1}, Writes: auth.Rate{PerSecond: -1}, Agents: auth.Rate{PerSecond: -1}, Failures: auth.Rate{PerSecond: -1},
+	Reads: auth.Rate{PerSecond: -1}, Writes: auth.Rate{PerSecond: -1}, Agents: auth.Rate{PerSecond: -1}, OrganizationWrites: auth.Rate{PerSecond: -1}, Failures: auth.Rate{PerSecond: -1},
 	Links: auth.Rate{PerSecond: -1}, Logins: auth.Rate{PerSecond: -1},
 }
 

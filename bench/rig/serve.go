@@ -131,7 +131,7 @@ func ours(ctx context.Context, database string) (http.Handler, func() error, err
 	s, err := server.New(server.Config{
 		Ledger: l, Clock: clock.System{}, Logger: obs.NewLogger(log, obs.Config{}), Metric: metrics, Gather: registry,
 		Peppers: []keys.Pepper{pepper}, Environment: "bench", Version: "bench",
-		Limits: server.Limits{Reads: unlimited, Writes: unlimited, Agents: unlimited, Failures: unlimited},
+		Limits: server.Limits{Reads: unlimited, Writes: unlimited, Agents: unlimited, OrganizationWrites: unlimited, Failures: unlimited},
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())

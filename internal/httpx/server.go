@@ -10,7 +10,7 @@ import (
 const (
 	ReadHeaderTimeout = 5 * time.Second  // against clients that send a header byte by byte
 	IdleTimeout       = 60 * time.Second // of a kept-alive connection
-	MaxHeaderBytes    = 16 << 10         // net/http adds 4 KiB of slack
+	MaxHeaderBytes    = 12 << 10         // net/http adds 4 KiB, which makes 16 KiB
 )
 
 // NewServer returns a server with these limits that has not started to listen.

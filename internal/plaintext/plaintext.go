@@ -1,6 +1,6 @@
 // Package plaintext knows the characters that plain text does not have: those
-// that control a terminal or a database's text, and those that make a line read
-// in another order than it is stored.
+// that control a terminal or a database's text, those that make a line read in
+// another order than it is stored, and those that nobody sees.
 package plaintext
 
 import (
@@ -12,8 +12,9 @@ import (
 
 // Find returns the first character of text that plain text does not have, in
 // the form that Escape gives it, or "": control characters (C0, C1 and DEL),
-// separators of lines and paragraphs, and controls of the writing direction.
-// What is not UTF-8 counts too.
+// separators of lines and paragraphs, controls of the writing direction, and what
+// is shown as nothing: format characters, those that Unicode has ignored by
+// default, and blanks that are no spaces. What is not UTF-8 counts too.
 func Find(text string) string {
 	for i, r := range text {
 		if r < unicode.MaxASCII && r >= ' ' {
@@ -49,7 +50,15 @@ func escape(text, keep string) string {
 }
 
 func hidden(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp) || Invisible(r)
+}
+
+// Invisible reports whether a rune is shown as nothing, or only changes how others
+// are shown: Unicode's Default_Ignorable_Code_Point with all format characters,
+// and the blank of braille.
+func Invisible(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) &&
+		!unicode.Is(unicode.Prepended_Concatenation_Mark, r) || r == '\u2800'
 }
 
 func broken(text string, i int, r rune) bool {
@@ -66,6 +75,8 @@ func escaped(text string, i int, r rune) string {
 		return fmt.Sprintf(`\x%02x`, text[i])
 	case r < 0x80:
 		return fmt.Sprintf(`\x%02x`, r)
+	case r > 0xffff:
+		return fmt.Sprintf(`\U%08x`, r)
 	default:
 		return fmt.Sprintf(`\u%04x`, r)
 	}

@@ -172,8 +172,11 @@ func (a *API) patchUser(ctx context.Context, in *struct {
 	if in.Body.Active != nil {
 		u.Active = *in.Body.Active
 	}
-	u, err = a.Ledger.UpdateUser(ctx, actor, in.ID, version, u.Role, u.Active)
-	return &One[contract.User]{ETag: etag(u.Version), Body: user(u)}, err
+	if u, err = a.Ledger.UpdateUser(ctx, actor, in.ID, version, u.Role, u.Active); err != nil {
+		return nil, err
+	}
+	a.Auth.ForgetPerson(u.ID)
+	return &One[contract.User]{ETag: etag(u.Version), Body: user(u)}, nil
 }
 
 // owner is the organization that a request names by id or name, or the actor's

@@ -75,7 +75,11 @@ func (a *API) setUserCaps(ctx context.Context, in *struct {
 		return nil, err
 	}
 	u, err := a.Ledger.SetUserCaps(ctx, auth.From(ctx), in.ID, version, decodeCaps(in.Body.Caps))
-	return &One[contract.User]{ETag: etag(u.Version), Body: user(u)}, err
+	if err != nil {
+		return nil, err
+	}
+	a.Auth.ForgetPerson(u.ID)
+	return &One[contract.User]{ETag: etag(u.Version), Body: user(u)}, nil
 }
 
 func encodeQuota(o ledger.Organization) contract.Quota {

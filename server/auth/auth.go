@@ -192,10 +192,20 @@ func (a *Authenticator) touch(ctx context.Context, k ledger.Key) error {
 // Forget drops what is remembered of a key, and of those that rest on it, so that
 // its end shows at once in this process.
 func (a *Authenticator) Forget(keyID string) {
+	a.forget(func(c ledger.Credential) bool { return c.RestsOn(keyID) })
+}
+
+// ForgetPerson drops what is remembered of a person's keys, and of those that rest
+// on them, so that a change of the person shows at once in this process.
+func (a *Authenticator) ForgetPerson(userID string) {
+	a.forget(func(c ledger.Credential) bool { return c.ActsFor(userID) })
+}
+
+func (a *Authenticator) forget(which func(ledger.Credential) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, known := range a.known {
-		if known.RestsOn(keyID) {
+		if which(known.Credential) {
 			delete(a.known, id)
 		}
 	}

@@ -5,12 +5,15 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+
+	"github.com/forewarm/forewarm/internal/plaintext"
 )
 
 // steers reports whether a terminal acts on a rune instead of showing it:
-// controls, marks of writing direction and others without a form of their own.
+// controls, marks of writing direction and others without a form of their own,
+// also those that look like nothing.
 func steers(r rune) bool {
-	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || plaintext.Invisible(r)
 }
 
 // plain keeps what comes from elsewhere from steering the terminal: what would

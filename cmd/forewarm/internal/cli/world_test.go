@@ -81,7 +81,7 @@ func (w *town) build(t *testing.T) {
 	free := auth.Rate{PerSecond: -1}
 	w.server, err = server.New(server.Config{Ledger: w.ledger, Clock: w.clock, IDs: &ids.Sequence{}, Random: rand.NewChaCha8([32]byte{1}),
 		Peppers: []keys.Pepper{pepper}, Environment: "test", Version: "1.2.3", Simulation: true,
-		Limits: server.Limits{Reads: free, Writes: free, Agents: free, Failures: free}})
+		Limits: server.Limits{Reads: free, Writes: free, Agents: free, OrganizationWrites: free, Failures: free}})
 	require.NoError(t, err)
 	root, secret, err := auth.Minter{Environment: "test", Pepper: pepper, Random: rand.NewChaCha8([32]byte{2})}.Mint(ledger.Key{Name: "root"})
 	require.NoError(t, err)
