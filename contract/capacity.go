@@ -97,7 +97,7 @@ type PoolPatch struct {
 	OnlineShare        *int          `json:"online_share,omitempty" minimum:"0" maximum:"1000" nullable:"false"`
 	BorrowIdle         *bool         `json:"borrow_idle,omitempty" nullable:"false"`
 	Paused             *bool         `json:"paused,omitempty" nullable:"false"`
-	Force              bool          `json:"force,omitempty" doc:"Split the pool although a workload has booked more than its new share; what is booked stays."`
+	Force              bool          `json:"force,omitempty" doc:"Split the pool although a workload has booked more than its new share, or make it smaller although promises lose their place: what is booked stays, and promises without a place are marked degraded."`
 }
 
 // Node is one machine of a pool.

@@ -46,7 +46,8 @@ type QuotaChanged struct {
 	Restored []string        `json:"restored" nullable:"false" doc:"Reservations that were beyond the limits and no longer are."`
 }
 
-// PromiseAtRisk is a booking that new limits do not allow.
+// PromiseAtRisk is a booking that new limits do not allow, or that a smaller pool
+// has no place for.
 type PromiseAtRisk struct {
 	ID               string    `json:"id" doc:"Of a reservation or an allocation."`
 	OrganizationID   string    `json:"organization_id"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forewarm/forewarm/core/admission"
@@ -215,7 +216,7 @@ func (e *explained) reservation(r reservation.Reservation) {
 	case reservation.Waitlisted:
 		e.Summary = what + ": no place yet"
 	case reservation.Booked:
-		e.Summary = what + ": has its place; nothing is warm yet"
+		e.Summary = what + ": " + e.place(r)
 	case reservation.Warming:
 		e.Since, e.Summary = r.WarmedAt, what+": its nodes are made ready"
 	case reservation.Ready:
@@ -234,6 +235,21 @@ func (e *explained) reservation(r reservation.Reservation) {
 		plan.StepWarm:    fmt.Sprintf("warm-up begins: a boot takes up to %s here, and %s are added", boots.P95().Round(time.Second), e.cfg.Policy.Guard),
 		plan.StepStart:   "its time begins", plan.StepNoShow: noShow, plan.StepEnd: "its time is over",
 	})
+}
+
+// place says of a booked reservation whether it has its place. That is the plan's
+// to say: what the planner flagged may be healed, or found out, only now.
+func (e *explained) place(r reservation.Reservation) string {
+	homeless := slices.Contains(e.outlook.Homeless(), r.ID)
+	switch {
+	case homeless:
+		return fmt.Sprintf("%s was made smaller, and has no place for it now", e.state.Pool.Name)
+	case r.Degraded && r.Reason == ReasonQuotaReduced:
+		e.Blockers = append(e.Blockers, Blocker{Code: ReasonQuotaReduced, Message: "the quota was reduced, and no longer allows it; its place is kept"})
+		return "has its place, beyond the quota; nothing is warm yet"
+	default:
+		return "has its place; nothing is warm yet"
+	}
 }
 
 // ExplainAllocation explains an allocation that the actor may see.
@@ -263,6 +279,9 @@ func (e *explained) allocation(a allocation.Allocation) {
 	switch a.State() {
 	case allocation.Pending:
 		e.Summary = what + ": has its place; waits for nodes"
+		if slices.Contains(e.outlook.Homeless(), a.ID) {
+			e.Summary = fmt.Sprintf("%s: %s was made smaller, and has no place for it now", what, e.state.Pool.Name)
+		}
 		e.obstacles()
 	case allocation.Active:
 		e.Since, e.Summary = a.ActiveAt, what+": in use"

@@ -16,7 +16,8 @@ import (
 // ReasonQuotaReduced is why a promise is degraded that new limits do not allow.
 const ReasonQuotaReduced = "quota_reduced"
 
-// AtRisk is a promise that limits do not allow.
+// AtRisk is a promise that limits do not allow, or that a smaller pool has no
+// place for.
 type AtRisk struct {
 	ID             string // of a reservation or an allocation
 	OrganizationID string
@@ -24,14 +25,21 @@ type AtRisk struct {
 	Shape          gpu.Shape
 	Window         calendar.Interval
 	Violations     []quota.Violation
+	Lost           []admission.Reason // why it would have no place
 }
 
-// PromisesAtRiskError says that limits were not changed, because of the promises
-// that they would break.
-type PromisesAtRiskError struct{ Promises []AtRisk }
+// PromisesAtRiskError says that limits were not changed, or a pool was not made
+// smaller, because of the promises that this would break.
+type PromisesAtRiskError struct {
+	Pool     string // its name; empty: limits
+	Promises []AtRisk
+}
 
 // Error says how many there are.
 func (e *PromisesAtRiskError) Error() string {
+	if e.Pool != "" {
+		return fmt.Sprintf("%d promises would have no place any more in pool %s", len(e.Promises), e.Pool)
+	}
 	return fmt.Sprintf("%d promises would be beyond the new limits", len(e.Promises))
 }
 

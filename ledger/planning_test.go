@@ -21,7 +21,7 @@ func (w *world) resize(nodes int) {
 		current, err = r.Pool(w.pool.ID)
 		return err
 	})
-	_, err := w.ledger.UpdatePool(w.Context(), operator, w.pool.ID, current.DefinitionVersion, func(p *gpu.Pool) { p.MaxNodes = nodes })
+	_, err := w.ledger.ForcePool(w.Context(), operator, w.pool.ID, current.DefinitionVersion, func(p *gpu.Pool) { p.MaxNodes = nodes })
 	require.NoError(w, err)
 	w.pass(time.Second)
 }

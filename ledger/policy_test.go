@@ -194,7 +194,7 @@ func TestAPoolMayShrinkBelowWhatIsPromised(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	promised := w.reserve(w.person("ann"), 8, w.after(2*time.Hour, 3*time.Hour))
-	_, err := w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, func(p *gpu.Pool) { p.MaxNodes = 2 })
+	_, err := w.ledger.ForcePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, func(p *gpu.Pool) { p.MaxNodes = 2 })
 	require.NoError(t, err)
 	w.work()
 	r := w.reservation(promised.ID)

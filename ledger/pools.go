@@ -46,17 +46,18 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prio
 }
 
 // UpdatePool changes a pool's definition. What identifies its machines cannot
-// change while any exist. A pool may become smaller than what is promised in it:
-// the planner moves those promises, or flags them until the pool grows again. A
-// share cannot be cut below what its workload has booked: that is *ShareTakenError.
+// change while any exist. A pool that is made smaller has the planner move what is
+// promised on the slots that go; if some of it would have no place any more, that
+// is *PromisesAtRiskError. A share cannot be cut below what its workload has booked: that is *ShareTakenError.
 // Sources that were stopped because of unfit machines are asked again.
 // ErrConflict means that version is not the current one of the definition.
 func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool)) (Pool, error) {
 	return l.updatePool(ctx, actor, idOrName, version, change, false)
 }
 
-// ForcePool is UpdatePool that also cuts shares below what is booked. What is
-// beyond the new share stays, and the journal says how much that is.
+// ForcePool is UpdatePool that also cuts shares below what is booked, and takes
+// promises' places. What is beyond the new share stays, and the journal says how
+// much that is; promises without a place are flagged until the pool grows again.
 func (l *Ledger) ForcePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool)) (Pool, error) {
 	return l.updatePool(ctx, actor, idOrName, version, change, true)
 }
@@ -88,9 +89,17 @@ func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, v
 		if taken != nil && !force {
 			return taken
 		}
+		lost, err := u.losePlaces(p, def)
+		if err != nil {
+			return err
+		}
+		if len(lost) > 0 && !force {
+			return &PromisesAtRiskError{Pool: def.Name, Promises: lost}
+		}
 		out = p.Pool
 		out.Pool, out.Learned = def, out.RetryStopped(def)
 		p.putPool(out)
+		u.degradeLost(p, lost)
 		out = p.Pool
 		u.wakePlan(def.ID)
 		u.event(Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name + taken.overhang()})

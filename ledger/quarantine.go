@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -145,14 +145,10 @@ func (d *desk) block(n node.Node) {
 		d.open(n)
 		return
 	}
-	since := n.Quarantine.Since()
-	d.places.Force(calendar.Booking{ID: keptID(n), Slots: []int{n.Slot}, GPUs: d.def.PerNode, Interval: calendar.Interval{Start: since, End: since.Add(farAhead)}})
+	d.places.Force(plan.Kept(&n, d.def.PerNode))
 }
 
-func (d *desk) open(n node.Node) { d.places.Remove(keptID(n)) }
-
-// keptID is what the booking is called that keeps a node's slot from all others.
-func keptID(n node.Node) string { return "kept:" + n.ID }
+func (d *desk) open(n node.Node) { d.places.Remove(plan.KeptID(&n)) }
 
 // openFor opens the slots of an allocation whose nodes are kept until the caller
 // calls back: what runs there may run on.

@@ -48,16 +48,43 @@ func (o *Outlook) Obstacles(id string) []Obstacle {
 	if a, ok := o.allocation(id); ok && a.State() == allocation.Pending {
 		return o.c.lacking(o.slots(id, a.Slots), a.Shape)
 	}
-	if r, ok := o.reservation(id); ok && r.State() == reservation.Warming {
-		if o.c.paused(r) {
-			return []Obstacle{{Code: LacksLeave, Slot: -1, Until: o.c.pausedUntil(r)}}
-		}
-		return o.c.lacking(o.slots(id, r.Slots), r.Shape)
+	if r, ok := o.reservation(id); ok {
+		return o.ofReservation(r)
 	}
 	if n, ok := o.node(id); ok && n.Coming() {
 		return o.c.lacking([]int{n.Slot}, gpu.Shape{})
 	}
 	return nil
+}
+
+func (o *Outlook) ofReservation(r *reservation.Reservation) []Obstacle {
+	switch slots := o.slots(r.ID, r.Slots); {
+	case r.State() == reservation.Warming && o.c.paused(r):
+		return []Obstacle{{Code: LacksLeave, Slot: -1, Until: o.c.pausedUntil(r)}}
+	case r.State() == reservation.Warming:
+		return o.c.lacking(slots, r.Shape)
+	case r.State() == reservation.Booked: // its nodes are not asked for yet, but they never could be where the slot is gone
+		return slices.DeleteFunc(o.c.lacking(slots, gpu.Shape{}), func(x Obstacle) bool { return x.Code != LacksSlot })
+	default:
+		return nil
+	}
+}
+
+// Homeless lists the reservations and waiting allocations that have no place any
+// more, because the pool no longer has their slots, nor others for them.
+func (o *Outlook) Homeless() []string {
+	var ids []string
+	for i := range o.c.Reservations {
+		if r := &o.c.Reservations[i]; r.Placed() && o.c.homeless(o.slots(r.ID, r.Slots)) {
+			ids = append(ids, r.ID)
+		}
+	}
+	for _, a := range o.c.byAge {
+		if a.State() == allocation.Pending && o.c.homeless(o.slots(a.ID, a.Slots)) {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
 }
 
 func (c *computation) lacking(slots []int, shape gpu.Shape) []Obstacle {
@@ -78,7 +105,7 @@ func (c *computation) lacking(slots []int, shape gpu.Shape) []Obstacle {
 			all = append(all, c.unasked(slot)...)
 			continue
 		default:
-			if lacks.Code = LacksRemoval; n == nil {
+			if lacks.Code = LacksRemoval; slot >= c.Pool.MaxNodes {
 				lacks.Code = LacksSlot
 			}
 		}

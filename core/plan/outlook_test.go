@@ -67,6 +67,27 @@ func (h *history) asked(soon []int) {
 	}
 }
 
+// truthful fails when a promise is flagged for a lost place and nothing is said of
+// it, or when it is said of one that is not flagged: pools grow and shrink.
+func (h *history) truthful() {
+	o := h.outlook()
+	for _, r := range h.live().Reservations {
+		waits := r.State() == reservation.Booked || r.State() == reservation.Warming
+		if !waits || r.Class == reservation.Speculative || !r.Window.End.After(h.now) {
+			continue
+		}
+		homeless := says(o, r.ID, plan.LacksSlot)
+		if homeless {
+			require.True(h.r, r.Degraded, "%s has no place, and is not flagged: %s", r.ID, h)
+			_, waits := o.Waiting(r.ID)
+			require.False(h.r, waits, "%s waits for what nobody knows", r.ID)
+		} else {
+			require.False(h.r, r.Degraded && r.Reason == plan.ReasonShrunk, "%s is flagged for a lost place, and nothing is said of it: %s", r.ID, h)
+		}
+		require.Equal(h.r, homeless, slices.Contains(o.Homeless(), r.ID), "%s", r.ID)
+	}
+}
+
 // listen notes what is said to come next.
 func (h *history) listen() {
 	o := h.outlook()

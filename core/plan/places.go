@@ -39,8 +39,25 @@ func newPlaces(s Snapshot) *places {
 	for _, x := range s.Cleaning {
 		p.Force(x.Booking())
 	}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Kept() {
+			p.Force(Kept(n, s.Pool.PerNode))
+		}
+	}
 	return p
 }
+
+// keptFor ends what nobody knows the end of.
+const keptFor = 100 * 366 * 24 * time.Hour
+
+// Kept is what keeps the slot of a node from all bookings that an operator keeps.
+func Kept(n *node.Node, perNode int) calendar.Booking {
+	since := n.Quarantine.Since()
+	return calendar.Booking{ID: KeptID(n), Slots: []int{n.Slot}, GPUs: perNode, Interval: calendar.Interval{Start: since, End: since.Add(keptFor)}}
+}
+
+// KeptID is what the booking is called that keeps a node's slot from all others.
+func KeptID(n *node.Node) string { return "kept:" + n.ID }
 
 // replace puts a booking where it is now; from is how it was until now.
 func (p *places) replace(from, to calendar.Booking) {

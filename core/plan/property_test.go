@@ -205,6 +205,7 @@ func (h *history) look() {
 	h.waking = result.Next
 	h.asked(soon)
 	h.verify()
+	h.truthful()
 	h.listen()
 	h.calendar() // places every promise again
 }

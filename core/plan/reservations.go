@@ -149,7 +149,7 @@ func (c *computation) provide(r *reservation.Reservation) {
 	if f.Outside = c.homeless(slots); !f.Outside && r.Degraded && r.Reason == ReasonShrunk {
 		c.heal(r)
 	}
-	if r.Degraded || f.BookedAt.After(f.Start.Add(-f.Lead)) || c.standing(slots) == ready {
+	if r.Degraded || !f.Outside && (f.BookedAt.After(f.Start.Add(-f.Lead)) || c.standing(slots) == ready) {
 		return
 	}
 	if c.judge(Action{Kind: DegradeReserv, Subject: r.ID, Facts: f}) {

@@ -23,6 +23,9 @@ func (o *Outlook) Waiting(id string) (WaitFacts, bool) {
 func (o *Outlook) waiting(id string) (WaitFacts, bool) {
 	c := o.c
 	if a, ok := o.allocation(id); ok {
+		if c.homeless(o.slots(id, a.Slots)) { // nobody knows when there is a place again
+			return WaitFacts{}, false
+		}
 		return c.waitOn(o.slots(id, a.Slots), a.Shape, a.ID), a.State() == allocation.Pending
 	}
 	r, ok := o.reservation(id)
@@ -31,7 +34,7 @@ func (o *Outlook) waiting(id string) (WaitFacts, bool) {
 		return WaitFacts{}, false
 	case r.State() == reservation.Waitlisted:
 		return c.waitForPlace(r)
-	case c.paused(r):
+	case c.paused(r), c.homeless(o.slots(id, r.Slots)):
 		return WaitFacts{}, false
 	case r.State() == reservation.Warming, r.State() == reservation.Booked && r.Degraded:
 		return c.waitOn(o.slots(id, r.Slots), r.Shape, ""), true

@@ -12,19 +12,23 @@ import (
 const shownAtRisk = 20
 
 func fromRisk(e *ledger.PromisesAtRiskError) *Problem {
-	p := New(contract.CodePromisesAtRisk, fmt.Sprintf("What is promised would be beyond these limits, in %d cases.", len(e.Promises))).
-		Fix("Choose limits that keep them, or wait until they are over", "").
+	detail, choose := fmt.Sprintf("What is promised would be beyond these limits, in %d cases.", len(e.Promises)), "limits that keep them"
+	if e.Pool != "" {
+		detail, choose = fmt.Sprintf("Pool %s would have no place any more for %d of its promises.", e.Pool, len(e.Promises)), "a size that keeps them"
+	}
+	p := New(contract.CodePromisesAtRisk, detail).
+		Fix("Choose "+choose+", or wait until they are over", "").
 		Repeat("force", true, "Or do it all the same: they are kept, marked degraded, and told of in the journal")
 	p.AtRisk = AtRisk(e.Promises[:min(len(e.Promises), shownAtRisk)])
 	return p
 }
 
-// AtRisk encodes promises that limits do not allow.
+// AtRisk encodes promises that limits do not allow, or a pool has no place for.
 func AtRisk(promises []ledger.AtRisk) []contract.PromiseAtRisk {
 	out := make([]contract.PromiseAtRisk, len(promises))
 	for i, r := range promises {
 		out[i] = contract.PromiseAtRisk{ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, GPUs: r.Shape.GPUs(),
-			Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Blockers: Reasons(admission.LimitReasons(r.Violations))}
+			Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Blockers: Reasons(append(admission.LimitReasons(r.Violations), r.Lost...))}
 	}
 	return out
 }

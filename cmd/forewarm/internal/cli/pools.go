@@ -219,7 +219,7 @@ func (a *app) poolsEdit() *cobra.Command {
 	f.IntVar(&memory, "node-memory-mib", 0, "memory of one node")
 	f.IntVar(&share, "online-share", 0, "thousandths of the GPUs for online work, the rest for batch; 0: not split")
 	f.BoolVar(&borrow, "borrow-idle", false, "a workload may use what the other leaves free")
-	f.BoolVar(&force, "force", false, "split it although a workload has booked more than its new share")
+	f.BoolVar(&force, "force", false, "do it although a workload has booked more than its new share, or promises lose their place")
 	f.BoolVar(&paused, "paused", false, "switch speculative pre-warming off (true) or on (false)")
 	return c
 }
