@@ -89,6 +89,10 @@ func TestStreamsResumeAndFilter(t *testing.T) {
 	first := read("root", 5, "/v1/events/stream?type=pool.")
 	require.True(t, strings.HasPrefix(first, "retry: 2000\n\nid: 3\nevent: pool.created\ndata: {"), first)
 	require.Contains(t, read("root", 3, "/v1/events/stream?after=1", "Last-Event-ID", "3"), "id: 4")
+	for _, wrong := range []string{"abc", "-1"} {
+		p := w.refuse("root", http.MethodGet, "/v1/events/stream", "", "Last-Event-ID", wrong)
+		require.Equal(t, "Last-Event-ID", p.Errors[0].Pointer, wrong)
+	}
 	asLines := read("root", 1, "/v1/events/stream?after=2", "Accept", "application/x-ndjson")
 	require.True(t, strings.HasPrefix(asLines, `{"seq":3,`), asLines)
 	require.Contains(t, asLines, `"pool_name":"lab"`, "as lists have it")

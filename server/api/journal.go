@@ -13,6 +13,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/events"
+	"github.com/forewarm/forewarm/server/problem"
 )
 
 func (a *API) journal() {
@@ -60,7 +61,11 @@ func (a *API) streamEvents(ctx context.Context, in *struct {
 },
 ) (*huma.StreamResponse, error) {
 	filter := in.of()
-	if last, err := strconv.ParseInt(in.LastEventID, 10, 64); err == nil && last >= 0 {
+	if in.LastEventID != "" {
+		last, err := strconv.ParseInt(in.LastEventID, 10, 64)
+		if err != nil || last < 0 {
+			return nil, problem.Parameter("Last-Event-ID", "must be the number of an event, as an id of the stream is")
+		}
 		filter.After = last
 	}
 	var s ledger.Scope

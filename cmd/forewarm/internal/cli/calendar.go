@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,11 +11,26 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-var stepView = view[contract.CalendarStep]{
+// stepView shows steps in a zone; nil is UTC, as everywhere.
+func stepView(zone *time.Location) view[contract.CalendarStep] {
+	at := func(t time.Time) string {
+		if zone == nil {
+			return stamp(t)
+		}
+		return t.In(zone).Format(time.RFC3339)
+	}
+	v := stepColumns
+	v.columns = slices.Clone(v.columns)
+	v.columns[0].cell = func(x contract.CalendarStep) string { return at(x.Start) }
+	v.columns[1].cell = func(x contract.CalendarStep) string { return at(x.End) }
+	return v
+}
+
+var stepColumns = view[contract.CalendarStep]{
 	name: func(x contract.CalendarStep) string { return stamp(x.Start) },
 	columns: []column[contract.CalendarStep]{
-		{head: "START", cell: func(x contract.CalendarStep) string { return stamp(x.Start) }},
-		{head: "END", cell: func(x contract.CalendarStep) string { return stamp(x.End) }},
+		{head: "START"},
+		{head: "END"},
 		{head: "FREE GPUS", right: true, cell: func(x contract.CalendarStep) string { return strconv.Itoa(x.FreeGPUs) }},
 		{head: "FREE NODES", right: true, cell: func(x contract.CalendarStep) string { return strconv.Itoa(x.FreeNodes) }},
 		{head: "LARGEST", right: true, cell: func(x contract.CalendarStep) string { return shape(x.Largest) }},
@@ -48,11 +64,11 @@ func (a *app) calendar() *cobra.Command {
 		Use: "calendar POOL", Short: "See when a pool has room", Args: named("POOL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			start := a.clock.Now()
+			in, err := a.zone(zone)
+			if err != nil {
+				return err
+			}
 			if from != "" {
-				in, err := a.zone(zone)
-				if err != nil {
-					return err
-				}
 				if start, err = when(from, start, in); err != nil {
 					return blame(cmd, "from", err)
 				}
@@ -68,12 +84,15 @@ func (a *app) calendar() *cobra.Command {
 			if a.flags.output == asJSON || a.flags.output == asYAML {
 				return one(a, cmd, view[contract.Calendar]{}, got)
 			}
-			return list(a, cmd, stepView, got.Steps)
+			if zone == "" {
+				in = nil
+			}
+			return list(a, cmd, stepView(in), got.Steps)
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&from, "from", "", "start, such as 'mon 08:00' (default now)")
-	f.StringVar(&zone, "tz", "", "time zone of --from (default the machine's)")
+	f.StringVar(&zone, "tz", "", "time zone of --from (default the machine's), and that times are shown in (default UTC)")
 	f.Var(&length, "for", "how far")
 	f.Var(&step, "step", "length of a step; 0s: one at each change")
 	return c

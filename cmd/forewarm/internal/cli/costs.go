@@ -13,12 +13,16 @@ import (
 
 // costView has one line for each payer and cause. The share of the total is set
 // by the command, which knows it.
-func costView(total contract.Money) view[contract.CostLine] {
+func costView(total contract.Money, items []contract.CostLine) view[contract.CostLine] {
+	payers := namesakes(items)
 	return view[contract.CostLine]{
 		name: func(x contract.CostLine) string { return x.Payer + "/" + first(x.OrganizationID, x.Cause) },
 		columns: []column[contract.CostLine]{
 			{head: "PAYER", cell: func(x contract.CostLine) string { return strings.ReplaceAll(x.Payer, "_", " ") }},
 			{head: "FOR", cell: func(x contract.CostLine) string {
+				if payers[x.OrganizationName] {
+					return x.OrganizationName + " (" + x.OrganizationID + ")"
+				}
 				return dash(first(x.OrganizationName, x.OrganizationID, strings.ReplaceAll(x.Cause, "_", " ")))
 			}},
 			{head: "POOL", cell: func(x contract.CostLine) string { return dash(first(x.PoolName, x.PoolID)) }, wide: true},
@@ -29,6 +33,21 @@ func costView(total contract.Money) view[contract.CostLine] {
 			{head: "SHARE", right: true, cell: func(x contract.CostLine) string { return percent(part(x.Amount, total)) }},
 		},
 	}
+}
+
+// namesakes are the names that several organizations have, of which all but one
+// are deleted.
+func namesakes(items []contract.CostLine) map[string]bool {
+	ids, several := map[string]string{}, map[string]bool{}
+	for _, x := range items {
+		if id, known := ids[x.OrganizationName]; known && id != x.OrganizationID {
+			several[x.OrganizationName] = true
+		}
+		if x.OrganizationName != "" {
+			ids[x.OrganizationName] = x.OrganizationID
+		}
+	}
+	return several
 }
 
 // part is an amount's share of a total, nil where there is none.
@@ -85,7 +104,7 @@ func (a *app) showCosts(cmd *cobra.Command, got contract.CostReport, by string) 
 	if a.flags.output != table && a.flags.output != wide {
 		return one(a, cmd, view[contract.CostReport]{name: func(x contract.CostReport) string { return stamp(x.From) + "/" + stamp(x.To) }}, got)
 	}
-	v := costView(got.Total)
+	v := costView(got.Total, got.Items)
 	for i := range v.columns {
 		if strings.EqualFold(v.columns[i].head, by) {
 			v.columns[i].wide = false

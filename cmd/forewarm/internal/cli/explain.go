@@ -140,5 +140,9 @@ func clears(b contract.BlockedBy, now time.Time) string {
 		return ""
 	}
 	in := func(t time.Time) string { return short(max(0, t.Sub(now)).Round(time.Second)) }
-	return fmt.Sprintf("  clears in %s to %s", in(b.ClearsAt.P10), in(b.ClearsAt.P90))
+	early, late := in(b.ClearsAt.P10), in(b.ClearsAt.P90)
+	if early == late {
+		return "  clears in " + early
+	}
+	return fmt.Sprintf("  clears in %s to %s", early, late)
 }

@@ -90,7 +90,7 @@ var userView = view[contract.User]{
 		{head: "ROLE", cell: func(x contract.User) string { return x.Role }},
 		{head: "ACTIVE", cell: func(x contract.User) string { return yesNo(x.Active) }},
 		{head: "CAPS", cell: func(x contract.User) string { return caps(x.Caps) }, wide: true},
-		{head: "ORGANIZATION", cell: func(x contract.User) string { return first(x.OrganizationName, x.OrganizationID) }, wide: true},
+		{head: "ORGANIZATION", cell: func(x contract.User) string { return first(x.OrganizationName, x.OrganizationID) }},
 	},
 }
 

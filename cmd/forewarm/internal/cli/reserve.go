@@ -129,6 +129,7 @@ func (a *app) reserveWithin(cmd *cobra.Command, r reserveFlags, zone *time.Locat
 		}
 		*bound.to = t.UTC()
 	}
+	a.say(cmd, "Read as   %s", readWithin(in.StartTimeNotEarlierThan, in.EndTimeNotLaterThan, zone))
 	return a.book(cmd, in)
 }
 

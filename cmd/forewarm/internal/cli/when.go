@@ -211,3 +211,13 @@ func (m moment) warning(zone *time.Location) string {
 		return ""
 	}
 }
+
+// readWithin says how the bounds of a flexible time were understood; a zero end is
+// none.
+func readWithin(from, to time.Time, zone *time.Location) string {
+	text := "from " + from.In(zone).Format("Mon 2 Jan 2006 15:04")
+	if !to.IsZero() {
+		text += " to " + to.In(zone).Format("Mon 2 Jan 2006 15:04")
+	}
+	return text + " " + zone.String()
+}
