@@ -33,12 +33,20 @@ type Pool struct {
 	BootP95Seconds     float64       `json:"boot_p95_seconds"`
 	BootSamples        int           `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
 	Recovering         bool          `json:"recovering,omitempty" doc:"It only reconciles until an operator confirms: nothing is made, ended or handed out."`
+	Failing            *Failure      `json:"failing,omitempty" doc:"Its provider fails again and again; left out while it does not, and in the answer to a change."`
 	BlockedUntil       time.Time     `json:"blocked_until,omitzero" doc:"No source had any; no node is asked for before."`
 	CappedUntil        time.Time     `json:"creation_capped_until,omitzero" doc:"max_creates is reached; no node is asked for before."`
 	Sources            []SourceState `json:"sources" nullable:"false" doc:"What is known of each place that its machines come from, its own first. Shown to operators."`
 	GPUCounts          *GPUCounts    `json:"gpu_counts,omitempty" doc:"Of its live nodes. Left out of the answer to a change."`
 	CreatedAt          time.Time     `json:"created_at"`
 	Version            int           `json:"version" doc:"Counts changes of what people set, not of what the pool learns."`
+}
+
+// Failure is work at a provider that failed again and again, and is tried again.
+type Failure struct {
+	Count   int       `json:"count" doc:"In a row."`
+	LastAt  time.Time `json:"last_at"`
+	Message string    `json:"message" doc:"What the provider said last, without secrets: to operators. To others only whom to ask."`
 }
 
 // GPUCounts are GPUs of live nodes by what becomes of them.
@@ -109,6 +117,7 @@ type Node struct {
 	Generation       int       `json:"generation"`
 	State            string    `json:"state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
 	Reason           string    `json:"reason,omitempty"`
+	Failing          *Failure  `json:"failing,omitempty" doc:"Its provider fails again and again; left out while it does not, and in the answer to a change."`
 	GPUs             int       `json:"gpus" doc:"Devices it reported so far."`
 	Simulated        bool      `json:"simulated"`
 	Provisioner      string    `json:"provisioner,omitempty" doc:"The source that it was asked of. Shown to operators."`

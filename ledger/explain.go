@@ -66,6 +66,8 @@ type explained struct {
 	cfg     Config
 	outlook *plan.Outlook
 	waits   *Waits
+	// troubles are what fails again and again.
+	troubles Troubles
 	// operator: who asks sees what providers say. hopeless: time alone helps not.
 	operator, hopeless bool
 }
@@ -84,6 +86,9 @@ func (l *Ledger) explained(r Reader, actor Actor, subject, poolID string) (*expl
 		return nil, err
 	}
 	e.state.Pool = state.Pool.asked(e.At)
+	if e.troubles, err = troubles(r); err != nil {
+		return nil, err
+	}
 	e.Decisions, err = r.Decisions(actor.Scope(), DecisionFilter{Subject: subject}, recentDecisions)
 	return e, err
 }
@@ -353,12 +358,12 @@ func (e *explained) obstacles() {
 	}
 	found := map[string]*Blocker{}
 	for _, o := range e.outlook.Obstacles(e.Subject) {
-		b := found[o.Code]
-		if b == nil {
-			b = &Blocker{Code: o.Code, Message: lacking[o.Code]}
-			found[o.Code] = b
+		b, evidence := e.obstacle(o)
+		if known := found[b.Code]; known != nil {
+			b = known
 		}
-		b.Evidence = append(b.Evidence, e.evidence(o))
+		found[b.Code] = b
+		b.Evidence = append(b.Evidence, evidence)
 		if until := o.Until; until.After(e.At) && (b.ClearsAt == nil || until.After(b.ClearsAt.P90)) {
 			b.ClearsAt = &Band{P10: until, P50: until, P90: until}
 		}
@@ -371,6 +376,32 @@ func (e *explained) obstacles() {
 		e.Blockers = append(e.Blockers, *b)
 	}
 }
+
+// obstacle is what one comes to, and the evidence. Of a provider that fails again
+// and again no time is promised.
+func (e *explained) obstacle(o plan.Obstacle) (*Blocker, string) {
+	if o.Node == nil || !o.Node.Coming() {
+		return &Blocker{Code: o.Code, Message: lacking[o.Code]}, e.evidence(o)
+	}
+	t := e.troubles.Of(o.Node.ID)
+	if t == nil {
+		return &Blocker{Code: o.Code, Message: lacking[o.Code]}, e.evidence(o)
+	}
+	e.hopeless = true
+	b := &Blocker{Code: CodeProviderFailing, Message: ProviderRefuses}
+	if !e.operator {
+		return b, e.evidence(o)
+	}
+	b.Message, b.Fix = "its provider fails again and again; it is tried for ever", "forewarm nodes show "+o.Node.ID
+	return b, fmt.Sprintf("%s, %d times in a row, last %s: %s", e.evidence(o), t.Count, stamp(t.At), t.Message)
+}
+
+// CodeProviderFailing is the blocker of a node whose provider fails, and
+// ProviderRefuses what tenants are told of it: what providers say is operators'.
+const (
+	CodeProviderFailing = "provider_failing"
+	ProviderRefuses     = "its provider refuses: ask an operator"
+)
 
 // lacking says what each obstacle means; one with a time goes on with when that is.
 var lacking = map[string]string{

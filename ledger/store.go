@@ -126,6 +126,9 @@ type Reader interface {
 	Pending(kind, subject string) (bool, error)
 	// Tasks counts rows by state.
 	Tasks() (map[TaskState]int, error)
+	// Failing returns tasks that failed so often in a row, or oftener, at most 500,
+	// those that failed most first.
+	Failing(atLeast int) ([]Task, error)
 	// NextTask is when the first ready task may be dispatched; zero means none.
 	NextTask() (time.Time, error)
 	// LateSince is when the oldest work was due that nobody does: a ready task, sent

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -48,9 +49,26 @@ func (l *Ledger) ExtendTask(ctx context.Context, g Guard, lease time.Duration) e
 	return l.store.InTx(ctx, func(_ context.Context, tx Tx) error { return tx.Extend(g, lease) })
 }
 
-// RetryTask has a claimed task run again after a while.
+// RetryTask has a claimed task run again after a while. Where it failed as often in
+// a row as makes it a trouble, the journal tells of it, once.
 func (l *Ledger) RetryTask(ctx context.Context, g Guard, after time.Duration, failure string) error {
-	return l.again(ctx, g, after, failure)
+	if failure == "" {
+		return l.again(ctx, g, after, "")
+	}
+	return l.do(ctx, SystemActor("worker"), func(u *unit) error {
+		t, err := u.tx.Task(g.TaskID)
+		if err != nil {
+			return fmt.Errorf("reading task: %w", err)
+		}
+		t.Failures, t.LastError = t.Failures+1, failure
+		if err := u.tx.Finish(g, u.now().Add(after), failure); err != nil {
+			return err
+		}
+		if t.Failures != TroubleAfter {
+			return nil
+		}
+		return u.tellTrouble(t, "failing", fmt.Sprintf("its provider failed %d times in a row: %s", t.Failures, clip(failure, 200)))
+	})
 }
 
 // FinishTask ends a claimed task; a keyed one sleeps until it is woken.

@@ -184,6 +184,8 @@ type Task struct {
 	Fence      int // grows with every claim
 	LeaseUntil time.Time
 	LastError  string
+	Failures   int       // in a row
+	FailedAt   time.Time // the last of them; zero: its last run did not fail
 	CreatedAt  time.Time
 }
 

@@ -148,6 +148,17 @@ func (l *levels) takeTasks(r ledger.Reader) error {
 	for _, state := range []ledger.TaskState{ledger.TaskReady, ledger.TaskRunning, ledger.TaskDone} {
 		l.add(taskRows, counts[state], string(state))
 	}
+	all, err := r.Failing(ledger.TroubleAfter)
+	if err != nil {
+		return fmt.Errorf("reading what fails: %w", err)
+	}
+	byKind := map[string]int{ledger.TaskCreateNode: 0, ledger.TaskCheckNode: 0, ledger.TaskSweep: 0}
+	for _, t := range all {
+		byKind[t.Kind]++
+	}
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		l.add(failing, byKind[kind], kind)
+	}
 	since, _, err := r.LateSince()
 	if err != nil {
 		return fmt.Errorf("reading how late work is: %w", err)

@@ -50,6 +50,8 @@ type taskRow struct {
 	Fence         int    `gorm:"column:fence"`
 	LeaseUntil    int64  `gorm:"column:lease_until"`
 	LastError     string `gorm:"column:last_error"`
+	Failures      int    `gorm:"column:failures"`
+	FailedAt      int64  `gorm:"column:failed_at"`
 	Created       int64  `gorm:"column:created_at"`
 	Finished      int64  `gorm:"column:finished_at"`
 }
@@ -68,6 +70,6 @@ func (r taskRow) value() (ledger.Task, error) {
 	return ledger.Task{
 		ID: r.ID, Kind: r.Kind, Subject: r.Subject, Key: r.Key, State: ledger.TaskState(r.State),
 		Attempt: r.Attempt, RunAt: moment(r.RunAt), WakeAt: moment(r.WakeAt), Dispatches: r.Dispatches,
-		Fence: r.Fence, LeaseUntil: moment(r.LeaseUntil), LastError: r.LastError, CreatedAt: moment(r.Created),
+		Fence: r.Fence, LeaseUntil: moment(r.LeaseUntil), LastError: r.LastError, Failures: r.Failures, FailedAt: moment(r.FailedAt), CreatedAt: moment(r.Created),
 	}, nil
 }

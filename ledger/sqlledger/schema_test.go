@@ -82,7 +82,7 @@ func TestPlacedIsWhatCommitmentsCount(t *testing.T) {
 func refusesUnknownStates(t *testing.T, s *Store) {
 	t.Helper()
 	for table, columns := range map[string]string{
-		"tasks": "id, kind, subject, key, attempt, run_at, wake_at, dispatches, dispatch_after, fence, lease_until, last_error, created_at, finished_at",
+		"tasks": "id, kind, subject, key, attempt, run_at, wake_at, dispatches, dispatch_after, fence, lease_until, last_error, failures, failed_at, created_at, finished_at",
 		"nodes": "id, pool_id, slot, generation, token, provider_id, address, simulated, reason, provisioner, region, type, price, min_billing, billed_from, billed_until, expires_at, quarantine, requested_at, booting_at, ready_at, idle_since, retired_at, absent_at, gone_at, version",
 	} {
 		names := strings.Split(columns, ", ")

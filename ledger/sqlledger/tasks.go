@@ -55,9 +55,11 @@ func (t *tx) Finish(g ledger.Guard, next time.Time, failure string) error {
 			state       = CASE WHEN key = '' AND ? THEN 'done' ELSE 'ready' END,
 			finished_at = CASE WHEN key = '' AND ? THEN CAST(? AS BIGINT) ELSE 0 END,
 			run_at      = CASE WHEN wake_at <> 0 AND (? OR wake_at < ?) THEN wake_at ELSE CAST(? AS BIGINT) END,
-			attempt = attempt + 1, wake_at = 0, dispatches = 0, dispatch_after = 0, lease_until = 0, last_error = ?
+			attempt = attempt + 1, wake_at = 0, dispatches = 0, dispatch_after = 0, lease_until = 0, last_error = ?,
+			failures    = CASE WHEN ? THEN failures + 1 ELSE 0 END,
+			failed_at   = CASE WHEN ? THEN CAST(? AS BIGINT) ELSE 0 END
 		WHERE id = ? AND fence = ? AND state = 'running'`,
-		done, done, micros(t.Now()), done, us, us, failure, g.TaskID, g.Fence)
+		done, done, micros(t.Now()), done, us, us, failure, failure != "", failure != "", micros(t.Now()), g.TaskID, g.Fence)
 	if err != nil {
 		return err
 	}
@@ -187,6 +189,15 @@ func (r *reader) Tasks() (map[ledger.TaskState]int, error) {
 	}
 	return counts, wrap("counting tasks", err)
 }
+
+// Failing reads the tasks that failed so often in a row, those that failed most first.
+func (r *reader) Failing(atLeast int) ([]ledger.Task, error) {
+	return list[taskRow](r.query().Where("failures > 0 AND failures >= ?", atLeast).Order("failures DESC, id").Limit(maxFailing),
+		"reading what fails again and again")
+}
+
+// maxFailing bounds how many are told of: with so many, any will do.
+const maxFailing = 500
 
 // NextTask is when the first ready row may be dispatched: not before it is to
 // run, and not again within its window.

@@ -129,6 +129,8 @@ CREATE TABLE tasks (
     fence           BIGINT NOT NULL CHECK (fence >= 0),
     lease_until     BIGINT NOT NULL,
     last_error      TEXT   NOT NULL,
+    failures        BIGINT NOT NULL CHECK (failures >= 0), -- in a row
+    failed_at       BIGINT NOT NULL, -- the last of them
     created_at      BIGINT NOT NULL,
     finished_at     BIGINT NOT NULL
 );
@@ -137,5 +139,6 @@ CREATE UNIQUE INDEX tasks_key ON tasks (key) WHERE key <> ''; -- one row for eve
 CREATE INDEX tasks_due ON tasks (run_at) WHERE state = 'ready'; -- dispatch
 CREATE INDEX tasks_leased ON tasks (lease_until) WHERE state = 'running'; -- reap
 CREATE INDEX tasks_finished ON tasks (finished_at) WHERE state = 'done'; -- sweep
+CREATE INDEX tasks_failing ON tasks (failures) WHERE failures > 0; -- what fails again and again
 CREATE INDEX tasks_open ON tasks (subject, kind) WHERE state IN ('ready', 'running'); -- is there work for it already
 -- +goose StatementEnd

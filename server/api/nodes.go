@@ -65,18 +65,31 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 		sight := a.Ledger.Sight(actor.Scope())
 		out, err = paged(in.Page, "nod", func(p ledger.Page) ([]node.Node, error) { return sight.Nodes(r, f, p) },
 			nodeID, func(n node.Node) contract.Node { return encodeNode(actor, n) })
+		if err != nil {
+			return err
+		}
+		troubles, err := a.Ledger.Troubles(r)
+		for i := range out.Body.Items {
+			out.Body.Items[i].Failing = failure(actor, troubles.Of(out.Body.Items[i].ID))
+		}
 		return err
 	})
 	return out, err
 }
 
 func (a *API) getNode(ctx context.Context, in *struct{ ByID }) (*One[contract.Node], error) {
-	var n node.Node
-	err := a.read(ctx, func(r ledger.Reader) (err error) {
-		n, err = a.Ledger.Sight(auth.From(ctx).Scope()).Node(r, in.ID)
+	out, actor := &One[contract.Node]{}, auth.From(ctx)
+	err := a.read(ctx, func(r ledger.Reader) error {
+		n, err := a.Ledger.Sight(actor.Scope()).Node(r, in.ID)
+		if err != nil {
+			return err
+		}
+		troubles, err := a.Ledger.Troubles(r)
+		out.ETag, out.Body = etag(n.Version), encodeNode(actor, n)
+		out.Body.Failing = failure(actor, troubles.Of(n.ID))
 		return err
 	})
-	return &One[contract.Node]{ETag: etag(n.Version), Body: encodeNode(auth.From(ctx), n)}, err
+	return out, err
 }
 
 func nodeID(n node.Node) string { return n.ID }

@@ -60,8 +60,12 @@ func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[c
 		if out, err = paged(in.Page, "pol", r.Pools, func(p ledger.Pool) string { return p.ID }, poolAt(r.Now())); err != nil {
 			return err
 		}
+		troubles, err := a.Ledger.Troubles(r)
+		if err != nil {
+			return err
+		}
 		for i := range out.Body.Items {
-			if err := showPool(auth.From(ctx), r, &out.Body.Items[i]); err != nil {
+			if err := showPool(auth.From(ctx), r, &out.Body.Items[i], troubles); err != nil {
 				return err
 			}
 		}
@@ -72,17 +76,29 @@ func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[c
 
 // showPool makes of a pool what the actor may see of it, with its counts. Where its
 // machines come from, and at what price, is only the operators'.
-func showPool(actor ledger.Actor, r ledger.Reader, p *contract.Pool) error {
+func showPool(actor ledger.Actor, r ledger.Reader, p *contract.Pool, troubles ledger.Troubles) error {
 	state, err := r.PoolState(p.ID)
 	if err != nil {
 		return fmt.Errorf("reading pool: %w", err)
 	}
 	counts := gpuCounts(ledger.CountDevices(state.Devices(r.Now())))
-	p.GPUCounts = &counts
+	p.GPUCounts, p.Failing = &counts, failure(actor, troubles.In(state))
 	if actor.Role != ledger.Operator {
 		p.Alternates, p.Sources = nil, []contract.SourceState{}
 	}
 	return nil
+}
+
+// failure is a trouble as the actor may see it: what providers say is operators'.
+func failure(actor ledger.Actor, t *ledger.Trouble) *contract.Failure {
+	if t == nil {
+		return nil
+	}
+	out := &contract.Failure{Count: t.Count, LastAt: t.At.UTC(), Message: ledger.ProviderRefuses}
+	if actor.Role == ledger.Operator {
+		out.Message = t.Message
+	}
+	return out
 }
 
 func (a *API) getPool(ctx context.Context, in *struct{ ByID }) (*One[contract.Pool], error) {
@@ -93,7 +109,11 @@ func (a *API) getPool(ctx context.Context, in *struct{ ByID }) (*One[contract.Po
 			return err
 		}
 		out.ETag, out.Body = etag(p.DefinitionVersion), pool(p, r.Now())
-		return showPool(auth.From(ctx), r, &out.Body)
+		troubles, err := a.Ledger.Troubles(r)
+		if err != nil {
+			return err
+		}
+		return showPool(auth.From(ctx), r, &out.Body, troubles)
 	})
 	return out, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
 )
@@ -64,5 +65,5 @@ func (w Work) refused(ctx context.Context, c Claim, intent ledger.CreateIntent, 
 	}
 	w.Logger.WarnContext(ctx, "the provider refused a machine",
 		"provisioner", intent.Node.Source.Provisioner, "pool", intent.Pool.Name, "refusal", string(kind), "error", refusal)
-	return w.Ledger.ReportRefused(ctx, c.Guard, intent.Node.ID, string(kind), message, kind == provisioners.KindCapacity)
+	return w.Ledger.ReportRefused(ctx, c.Guard, intent.Node.ID, string(kind), obs.ScrubText(message), kind == provisioners.KindCapacity)
 }

@@ -170,6 +170,9 @@ func (r *Runner) end(ctx context.Context, c Claim, failure error) string {
 	switch {
 	case failure == nil:
 		r.patience.forget(c.Task)
+		if err := r.ledger.ReportWorks(ctx, c.Task); err != nil {
+			r.cfg.Logger.WarnContext(ctx, "could not tell that a task works again", "error", err)
+		}
 		return outcomeDone
 	case errors.Is(failure, ledger.ErrFenced):
 		r.cfg.Logger.InfoContext(ctx, "another worker holds the task now", "error", failure)
@@ -200,6 +203,6 @@ const summaryLimit = 500
 // summary cuts a failure to what a row may hold. The text may be a provider's:
 // PostgreSQL takes neither broken UTF-8 nor NUL.
 func summary(err error) string {
-	text := strings.ReplaceAll(err.Error(), "\x00", "")
+	text := obs.ScrubText(strings.ReplaceAll(err.Error(), "\x00", ""))
 	return strings.ToValidUTF8(text[:min(len(text), summaryLimit)], "")
 }

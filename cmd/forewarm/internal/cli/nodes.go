@@ -35,7 +35,13 @@ var nodeView = view[contract.Node]{
 		{head: "ADDRESS", cell: func(x contract.Node) string { return dash(x.Address) }, wide: true},
 		{head: "ENDS ITSELF", cell: func(x contract.Node) string { return stamp(x.ExpiresAt) }, wide: true},
 		{head: "GONE", cell: func(x contract.Node) string { return stamp(x.GoneAt) }, wide: true},
-		{head: "REASON", cell: func(x contract.Node) string { return dash(x.Reason) }},
+		{head: "LAST FAILURE", cell: func(x contract.Node) string { return failureText(x.Failing) }, wide: true},
+		{head: "REASON", cell: func(x contract.Node) string {
+			if x.Failing != nil {
+				return "provider_failing"
+			}
+			return dash(x.Reason)
+		}},
 	},
 }
 

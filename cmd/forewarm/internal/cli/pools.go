@@ -26,6 +26,7 @@ var poolView = view[contract.Pool]{
 		{head: "BOOT P95", right: true, cell: func(x contract.Pool) string { return fmt.Sprintf("%.0fs", x.BootP95Seconds) }},
 		{head: "STATE", cell: func(x contract.Pool) string { return poolState(x) }},
 		{head: "ID", cell: func(x contract.Pool) string { return x.ID }, wide: true},
+		{head: "LAST FAILURE", cell: func(x contract.Pool) string { return failureText(x.Failing) }, wide: true},
 		{head: "SOURCES", cell: sourcesOf, wide: true},
 		{head: "WARM HOLD", right: true, cell: func(x contract.Pool) string { return seconds(x.WarmHoldSeconds) }, wide: true},
 		{head: "IDLE RELEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.IdleReleaseSeconds) }, wide: true},
@@ -36,6 +37,14 @@ var poolView = view[contract.Pool]{
 		}, wide: true},
 		{head: "ONLINE/BATCH", cell: split, wide: true},
 	},
+}
+
+// failureText says what fails again and again.
+func failureText(f *contract.Failure) string {
+	if f == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d in a row, last %s: %s", f.Count, stamp(f.LastAt), f.Message)
 }
 
 // freeOf says how many GPUs of a pool's live nodes are free.
@@ -89,6 +98,8 @@ func poolState(x contract.Pool) string {
 	switch {
 	case x.Recovering:
 		return "recovering"
+	case x.Failing != nil:
+		return "failing"
 	case stopped >= 0 && len(x.Sources) == 1:
 		return "stopped: " + x.Sources[stopped].Stopped
 	case !x.BlockedUntil.IsZero():

@@ -39,6 +39,7 @@ type town struct {
 	clock    *clock.Manual
 	ledger   *ledger.Ledger
 	worker   *worker.Worker
+	cloud    *sim.Cloud
 	server   *server.Server
 	url      string
 	secret   string // of the operator
@@ -72,6 +73,7 @@ func (w *town) build(t *testing.T) {
 		Boot: sim.Boot{P50: 12 * time.Second, P95: 12 * time.Second, Min: 12 * time.Second},
 	}}}, w.clock)
 	require.NoError(t, err)
+	w.cloud = cloud
 	quiet := slog.New(slog.DiscardHandler)
 	w.worker, err = worker.New(w.ledger, memqueue.New(quiet), []provisioners.Provisioner{cloud},
 		worker.Config{Deployment: "test", Clock: w.clock, Logger: quiet, Rand: rand.New(rand.NewPCG(1, 1))})
