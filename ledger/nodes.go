@@ -21,6 +21,9 @@ type Machine struct {
 	// Born and Ended are the provider's own times, by which it charges; zero
 	// where it does not say.
 	Born, Ended time.Time
+	// Endless says that its provider gives machines no dead-man switch: it never
+	// ends by itself.
+	Endless bool
 	// LookWithin is how soon it should be looked at again; zero: as configured.
 	LookWithin time.Duration
 }
@@ -143,6 +146,9 @@ func known(n node.Node, m Machine, now time.Time) node.Node {
 	n.ProviderID, n.Address, n.BilledFrom = m.ProviderID, m.Address, m.Born
 	if n.BilledFrom.IsZero() {
 		n.BilledFrom = now
+	}
+	if m.Endless {
+		n.ExpiresAt = time.Time{}
 	}
 	return n
 }

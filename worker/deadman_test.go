@@ -63,3 +63,17 @@ func TestADeadControlPlaneLeavesNoMachines(t *testing.T) {
 	require.Equal(t, []node.State{node.Gone, node.Gone}, w.states())
 	w.close()
 }
+
+// endless is a provider that gives machines no dead-man switch.
+type endless struct{ provisioners.Provisioner }
+
+// What would not happen is not said to: a machine without a dead-man switch does
+// not end by itself.
+func TestAMachineWithoutASwitchHasNoEnd(t *testing.T) {
+	t.Parallel()
+	w := build(t, mortalMachines())
+	w.start(parts{cloud: endless{w.cloud}})
+	w.ask()
+	w.drive(9 * time.Minute)
+	require.Zero(t, w.nodes()[0].ExpiresAt)
+}

@@ -105,7 +105,10 @@ func encodeNode(actor ledger.Actor, n node.Node) contract.Node {
 	if actor.Role == ledger.Operator {
 		price := money(n.Source.Price)
 		out.Provisioner, out.Region, out.InstanceType, out.PricePerNodeHour = n.Source.Provisioner, n.Source.Region, n.Source.Type, &price
-		out.ProviderID, out.Address, out.ExpiresAt = n.ProviderID, n.Address, n.ExpiresAt.UTC()
+		out.ProviderID, out.Address = n.ProviderID, n.Address
+		if n.ProviderID != "" { // what has no machine does not end by itself
+			out.ExpiresAt = n.ExpiresAt.UTC()
+		}
 	}
 	return out
 }

@@ -32,7 +32,7 @@ func (w Work) create(ctx context.Context, c Claim) error {
 	})
 	switch {
 	case err == nil:
-		err = w.Ledger.ReportCreated(ctx, c.Guard, intent.Node.ID, machine(made))
+		err = w.Ledger.ReportCreated(ctx, c.Guard, intent.Node.ID, born(p, made))
 	case provisioners.Final(err):
 		err = w.refused(ctx, c, intent, err)
 	}
@@ -40,6 +40,14 @@ func (w Work) create(ctx context.Context, c Claim) error {
 		return fmt.Errorf("creating node %s: %w", intent.Node.ID, err)
 	}
 	return nil
+}
+
+// born is what a provider said of a machine that is made or found now.
+func born(p provisioners.Provisioner, i provisioners.Instance) ledger.Machine {
+	m := machine(i)
+	_, renews := p.(provisioners.Renewer)
+	m.Endless = !renews
+	return m
 }
 
 // unmade handles a node whose provisioner this worker does not have. Another may

@@ -39,7 +39,7 @@ func (w Work) adopt(ctx context.Context, l looked) error {
 	found, ok := find(list, l.node)
 	switch {
 	case ok:
-		if err := w.Ledger.ReportAdopted(ctx, l.node.ID, machine(found)); err != nil {
+		if err := w.Ledger.ReportAdopted(ctx, l.node.ID, born(l.provider, found)); err != nil {
 			return fmt.Errorf("adopting the machine of node %s: %w", l.node.ID, err)
 		}
 		l.node.ProviderID = found.ID
