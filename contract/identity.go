@@ -78,6 +78,14 @@ type Key struct {
 	ExpiresAt        time.Time `json:"expires_at,omitzero"`
 	RevokedAt        time.Time `json:"revoked_at,omitzero"`
 	LastUsedAt       time.Time `json:"last_used_at,omitzero"`
+
+	Schedules []KeySchedule `json:"schedules,omitempty" doc:"In the answer to a revocation: schedules that it, or a key that ended with it, made. They are the organization's and go on: pause or delete those that should not."`
+}
+
+// KeySchedule is a schedule that goes on without the key that made it.
+type KeySchedule struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
 }
 
 // KeyCreate asks for a new key, which can do no more than the one that asks, ends

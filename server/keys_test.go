@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,4 +95,26 @@ func TestCapsAreSharedByWhatAKeyMakes(t *testing.T) {
 		}
 	}
 	require.Equal(t, 9, refused)
+}
+
+// Schedules are the organization's: they go on without the key that made them,
+// and its revocation names them, also those of keys that end with it.
+func TestARevocationNamesTheSchedulesThatGoOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	maker := w.key("maker", "admin")
+	made := ask[contract.KeyCreated](w, "maker", http.MethodPost, "/v1/keys", `{"name":"child","kind":"person","role":"member"}`)
+	w.keys["child"] = made.Secret
+	schedule := func(key, name string) contract.Schedule {
+		return ask[contract.Schedule](w, key, http.MethodPost, "/v1/schedules", strings.Replace(standup, "standup", name, 1), "Idempotency-Key", name)
+	}
+	goes, child := schedule("maker", "goes-on"), schedule("child", "childs")
+	paused, deleted := schedule("maker", "paused"), schedule("maker", "deleted")
+	schedule("root", "anothers")
+	ask[contract.Schedule](w, "maker", http.MethodPost, "/v1/schedules/"+paused.ID+"/pause", "", "Idempotency-Key", "p")
+	require.Equal(t, 204, w.send("maker", http.MethodDelete, "/v1/schedules/"+deleted.ID, "").Code)
+	got := ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+maker.ID, "")
+	require.ElementsMatch(t, []contract.KeySchedule{{ID: goes.ID, Name: "goes-on"}, {ID: child.ID, Name: "childs"}}, got.Schedules)
+	require.False(t, ask[contract.Schedule](w, "root", http.MethodGet, "/v1/schedules/"+goes.ID, "").Paused)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/problem"
@@ -108,7 +109,35 @@ func (a *API) revokeKey(ctx context.Context, in *struct{ ByID }) (*One[contract.
 		return nil, err
 	}
 	a.Auth.Forget(k.ID)
-	return &One[contract.Key]{Body: key(k)}, nil
+	out := &One[contract.Key]{Body: key(k)}
+	out.Body.Schedules, err = a.goingOn(ctx, k.ID)
+	return out, err
+}
+
+// goingOn are the schedules that a key made, or one that rests on it, and that
+// are neither deleted nor paused.
+func (a *API) goingOn(ctx context.Context, keyID string) (list []contract.KeySchedule, err error) {
+	err = a.read(ctx, func(r ledger.Reader) error {
+		list = nil
+		made, err := r.Offspring(ledger.KeyRoot{KeyID: keyID})
+		if err != nil {
+			return err
+		}
+		for _, id := range made {
+			if ids.Check(ids.Schedule, id) != nil {
+				continue
+			}
+			s, err := r.Schedule(auth.From(ctx).Scope(), id)
+			if err != nil {
+				return err
+			}
+			if s.DeletedAt.IsZero() && !s.Paused {
+				list = append(list, contract.KeySchedule{ID: s.ID, Name: s.Name})
+			}
+		}
+		return nil
+	})
+	return list, err
 }
 
 func (a *API) adoptKey(ctx context.Context, in *struct{ ByID }) (*One[contract.Key], error) {

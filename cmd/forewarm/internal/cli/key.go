@@ -146,6 +146,9 @@ func (a *app) keyRevoke() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for _, s := range got.Schedules {
+				a.say(cmd, "Schedule %s (%s) was made with it and goes on; to end it: forewarm schedules delete %s", s.Name, s.ID, s.ID)
+			}
 			return one(a, cmd, keyView, got)
 		},
 	}
