@@ -19,7 +19,7 @@ type BatchItem struct {
 }
 
 // Outcome is what became of one request of a batch: a reservation, or why there
-// is none (*InvalidError, *RefusedError, or what BatchItem said).
+// is none (*InvalidError, *RefusedError, ErrNotTried, or what BatchItem said).
 type Outcome struct {
 	Reservation reservation.Reservation
 	Err         error
@@ -27,28 +27,38 @@ type Outcome struct {
 
 // ReserveMany books a batch in one transaction, in the given order, each request
 // deciding on what the ones before it left. One that is refused does not stop the
-// others; when the transaction fails, none of them is there.
+// others; when the transaction fails, none of them is there. Those for which
+// Config.BatchTime leaves no time are not tried (ErrNotTried).
 func (l *Ledger) ReserveMany(ctx context.Context, actor Actor, batch []BatchItem) ([]Outcome, error) {
 	if len(batch) == 0 || len(batch) > MaxBatch {
 		return nil, &InvalidError{Field: "items", Rule: fmt.Sprintf("must be between 1 and %d", MaxBatch)}
 	}
 	var outcomes []Outcome
-	err := l.share(ctx, actor, BatchUses(batch), func(u *unit) error {
+	err := l.shareLoad(ctx, actor, BatchUses(batch), len(batch), func(u *unit) error {
 		h, err := u.holding()
 		if err != nil {
 			return err
 		}
-		outcomes, err = u.reserveAll(h, batch)
+		deciding, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.BatchTime)
+		defer cancel()
+		outcomes, err = u.reserveAll(deciding, h, batch)
 		return err
 	})
 	return outcomes, err
 }
 
-func (u *unit) reserveAll(h *holding, batch []BatchItem) (outcomes []Outcome, err error) {
+func (u *unit) reserveAll(deciding context.Context, h *holding, batch []BatchItem) (outcomes []Outcome, err error) {
 	outcomes = make([]Outcome, len(batch))
+	defer u.beginBatch()()
 	var written writing
 	defer func() { err = errors.Join(err, written.wait()) }()
 	for i, item := range batch {
+		if i > 0 && deciding.Err() != nil {
+			for ; i < len(batch); i++ {
+				outcomes[i].Err = ErrNotTried
+			}
+			break
+		}
 		if outcomes[i], err = u.reserveOne(h, item); err != nil {
 			return nil, fmt.Errorf("booking item %d: %w", i, err)
 		}

@@ -158,11 +158,12 @@ var plannedKinds = map[plan.Kind]DecisionKind{
 }
 
 // refuse makes the error of a request that gets no place, and, but for a
-// rehearsal, the event that it leaves under an id of its own. What was asked for
+// rehearsal and for one of very many (see refusals), the event that it leaves
+// under an id of its own. What was asked for
 // is a reservation or an allocation.
 func (u *unit) refuse(p *poolUnit, organizationID, what string, v verdict) *RefusedError {
 	e := &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: v.Decision}
-	if u.rehearsing {
+	if u.rehearsing || !u.journals(organizationID, v.Reasons[0].Code) {
 		return e
 	}
 	e.DecisionID = u.ids.New(ids.Decision)

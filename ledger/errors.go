@@ -44,6 +44,8 @@ var (
 	// ErrOutcomeUnknown: the database was lost between the order to commit and the
 	// answer. What was asked took effect whole, or not at all.
 	ErrOutcomeUnknown = errors.New("whether it was committed is not known")
+	// ErrNotTried: those before it in its batch took all the time that a batch has.
+	ErrNotTried = errors.New("the batch ran out of time before it was tried")
 	// ErrKeyReused: an idempotency key came again with another request.
 	ErrKeyReused = errors.New("idempotency key was used for another request")
 	// ErrKeyExpired: an idempotency key was made before the oldest answer that is
@@ -58,7 +60,8 @@ type RefusedError struct {
 	PerNode  int
 	Decision admission.Decision
 	// DecisionID is what the refusal is called in the journal; empty for a
-	// rehearsal, which leaves nothing there.
+	// rehearsal, which leaves nothing there, and for one of very many, of which
+	// only the number is told.
 	DecisionID string
 	Others     []PoolRefusal // the other pools that might have served, and could not
 

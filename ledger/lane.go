@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -17,10 +18,14 @@ const groupMost = 512
 //
 // Whoever finds the lane empty leads: it runs the group, its own verb included,
 // and hands the lane over. There is no goroutine to stop and no queue to drain.
+//
+// A verb that has very much to do, such as a large batch, is heavy. After each
+// such the others come first, all that wait: so nobody waits for more than one.
 type lane struct {
 	mu    sync.Mutex
 	queue []*item
 	busy  bool
+	heavy bool // the group at work is
 }
 
 // item is one verb that waits for its turn.
@@ -29,6 +34,7 @@ type item struct {
 	uses *Uses // what it locks, if that is known before it runs; nil: it runs alone
 	org  string
 	key  *ReplayKey
+	load int // how many requests it decides on; 0 is one
 	fn   func(ctx context.Context, u *unit) error
 
 	turn     chan struct{} // closed when it is to lead
@@ -53,6 +59,12 @@ type Uses struct {
 }
 
 func (it *item) shares() bool { return it.uses != nil && !it.uses.Alone }
+
+// heavyLoad is from how many requests on a verb is heavy; a group decides on no
+// more than as many, beside its first.
+const heavyLoad = 250
+
+func (it *item) heavy() bool { return it.load >= heavyLoad }
 
 // pass runs an item's verb and returns its outcome. An item that is withdrawn
 // while it waits had no effect. One that meets a row that somebody else holds
@@ -147,10 +159,12 @@ func (ln *lane) take() []*item {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	group := []*item{ln.queue[0]}
+	ln.heavy = group[0].heavy()
 	rest := ln.queue[:0:0]
+	load := 0
 	for _, it := range ln.queue[1:] {
-		if group[0].shares() && it.shares() && len(group) < groupMost {
-			group = append(group, it)
+		if group[0].shares() && it.shares() && !ln.heavy && load+it.load < heavyLoad && len(group) < groupMost {
+			group, load = append(group, it), load+it.load
 		} else {
 			rest = append(rest, it)
 		}
@@ -159,10 +173,16 @@ func (ln *lane) take() []*item {
 	return group
 }
 
-// leave hands the lane to whoever waits longest.
+// leave hands the lane to whoever waits longest; after what was heavy, of those
+// who are not, if there are any.
 func (ln *lane) leave() {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
+	if i := slices.IndexFunc(ln.queue, func(it *item) bool { return !it.heavy() }); ln.heavy && i > 0 {
+		first := ln.queue[i]
+		copy(ln.queue[1:], ln.queue[:i])
+		ln.queue[0] = first
+	}
 	if len(ln.queue) > 0 {
 		close(ln.queue[0].turn)
 		return

@@ -44,6 +44,9 @@ type Config struct {
 	// that is lost must not fill the disk. An agent with four sources that states a
 	// day in hours every five minutes adds 28,000.
 	ForecastsPerDay int
+	// BatchTime is how long one batch may be decided on, while others wait: less than
+	// the time that they wait for what somebody holds.
+	BatchTime time.Duration
 	// TenantsSeeNodes shows all nodes and devices to every tenant, for the teams of
 	// one company: see Sight.
 	TenantsSeeNodes bool
@@ -75,6 +78,7 @@ func (c Config) WithDefaults() Config {
 	def(&c.DeadMan, 24*time.Hour)
 	def(&c.SweepEvery, time.Minute)
 	def(&c.Ahead, 14*24*time.Hour)
+	def(&c.BatchTime, 3*time.Second)
 	if c.ForecastsPerDay == 0 {
 		c.ForecastsPerDay = 200_000
 	}
@@ -96,11 +100,12 @@ type Ledger struct {
 	rehearsing bool
 	board      *board
 	watch      sealWatch
+	refusals   *refusals
 }
 
 // New returns a ledger over the store.
 func New(store Store, source ids.Source, cfg Config) *Ledger {
-	return &Ledger{store: store, ids: source, cfg: cfg.WithDefaults(), board: newBoard()}
+	return &Ledger{store: store, ids: source, cfg: cfg.WithDefaults(), board: newBoard(), refusals: &refusals{}}
 }
 
 // Store returns the port, for reads that need no verb.

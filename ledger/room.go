@@ -20,7 +20,10 @@ func (u *unit) weigh(p *poolUnit, ask admission.Request, view admission.View) (v
 	if d.untouched() {
 		return d, nil
 	}
-	view.Movable, view.Others = p.movable(), u.others(p)
+	view.Movable = p.movable()
+	if !view.Brief {
+		view.Others = u.others(p)
+	}
 	if len(view.Movable) == 0 && len(view.Others) == 0 && !d.makesRoom() {
 		return d, nil
 	}

@@ -36,6 +36,8 @@ type unit struct {
 	clash   bool // it changed a row that another of the group changed
 	assume  bool // try what is remembered first; once opened: that was done
 
+	refused refused
+
 	asked    Rows          // what it locked, or wanted to
 	patience time.Duration // for locks; zero: the store's
 }
@@ -54,10 +56,15 @@ func (l *Ledger) do(ctx context.Context, actor Actor, fn func(u *unit) error) er
 // share runs a verb in one transaction with others that wait, if it says what it
 // will lock.
 func (l *Ledger) share(ctx context.Context, actor Actor, uses *Uses, fn func(u *unit) error) error {
+	return l.shareLoad(ctx, actor, uses, 0, fn)
+}
+
+// shareLoad is share for a verb that decides on so many requests.
+func (l *Ledger) shareLoad(ctx context.Context, actor Actor, uses *Uses, load int, fn func(u *unit) error) error {
 	if u, ok := ctx.Value(unitKey{l}).(*unit); ok {
 		return u.join(actor, fn)
 	}
-	return l.pass(&item{ctx: ctx, uses: uses, org: actor.OrganizationID, fn: func(_ context.Context, u *unit) error {
+	return l.pass(&item{ctx: ctx, uses: uses, org: actor.OrganizationID, load: load, fn: func(_ context.Context, u *unit) error {
 		return u.join(actor, fn)
 	}})
 }
@@ -148,6 +155,10 @@ func (l *Ledger) attempt(group []*item, assume bool) (Rows, error) {
 	switch {
 	case err == nil:
 		u.publish()
+		l.refusals.remember(u)
+	case errors.Is(err, errNothing): // but that it was refused
+		u.giveUp()
+		l.refusals.remember(u)
 	case u != nil:
 		u.giveUp()
 	}
@@ -387,6 +398,7 @@ func (u *unit) save() error {
 	for _, id := range sortedKeys(u.pools) {
 		u.pools[id].collect(&u.change)
 	}
+	u.tellRefusals()
 	u.change.Wake, u.change.Last = u.wake, true
 	return u.tx.Save(u.change)
 }

@@ -58,6 +58,7 @@ func (u *unit) view(p *poolUnit, h *holding, tiers calendar.Tiers) admission.Vie
 	v := admission.View{
 		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers, Speculative: p.speculative(), Used: p.split},
 		Limits: h.org.Limits, Committed: &c.All, Guessed: &c.Guessed, Cohort: h.cohort,
+		Brief: u.brief(),
 	}
 	h.capped(&v)
 	v.Pool.Paused = v.Pool.Paused || h.paused

@@ -51,6 +51,10 @@ type View struct {
 	User      Capped
 	Makers    []Capped // the keys, and their people, that made the key: all that was made under each counts for it
 
+	// Brief leaves out what takes a search and only helps whoever is refused: offers,
+	// and when a limit would hold. The decision is the same.
+	Brief bool
+
 	// Buf is memory for the place of an accepted request, or nil. With room in it
 	// such a decision allocates nothing; its Slots are then valid until Buf is used
 	// again.

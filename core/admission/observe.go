@@ -13,7 +13,11 @@ import (
 func Observe(r Request, v View) Facts {
 	var f Facts
 	r = settled(r, &v)
-	measure(&f, &r, &v, &v.PoolView, quota.Measure)
+	how := measuring(quota.Measure)
+	if v.Brief {
+		how = quota.MeasureWithoutTimes
+	}
+	measure(&f, &r, &v, &v.PoolView, how)
 	if !f.Room.Found && f.Pool.everHolds(r.Shape) && f.Window.Valid() {
 		if len(v.Movable) > 0 {
 			if slots, moves, ok := v.Slots.Repack(v.Movable, r.Shape, f.Window, v.Tiers); ok {
@@ -24,10 +28,10 @@ func Observe(r Request, v View) Facts {
 			makeRoom(&f, &r, &v)
 		}
 		if !f.Room.Found {
-			noteFull(&f, &r, &v.PoolView)
+			noteFull(&f, &r, &v.PoolView, v.Brief)
 		}
 	}
-	if r.Since.IsZero() && len(refusals(&r, &f)) > 0 { // what is prolonged has no other place or time
+	if r.Since.IsZero() && !v.Brief && len(refusals(&r, &f)) > 0 { // what is prolonged has no other place or time
 		f.Probes = probes(&r, &v, &f)
 	}
 	return f
@@ -88,9 +92,12 @@ func (p *PoolView) find(dst []int, r *Request, w calendar.Interval) ([]int, bool
 	return p.Slots.FindInto(dst, r.Shape, w, p.Tiers)
 }
 
-// noteFull notes how full the pool is, and until when.
-func noteFull(f *Facts, r *Request, p *PoolView) {
+// noteFull notes how full the pool is, and, unless it is to be brief, until when.
+func noteFull(f *Facts, r *Request, p *PoolView, brief bool) {
 	f.Room.Free = p.Slots.Free(f.Window)
+	if brief {
+		return
+	}
 	from := f.Window.Start
 	if from.Before(f.Now) {
 		from = f.Now

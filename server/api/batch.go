@@ -33,8 +33,9 @@ func (a *API) batches() {
 	huma.Register(a.huma, huma.Operation{
 		OperationID: "createReservations", Method: http.MethodPost, Path: BatchPath, Tags: []string{"bookings"},
 		Summary: "Get up to 10,000 promises at once", MaxBodyBytes: MaxBatchBody, SkipValidateBody: true,
-		Metadata:    map[string]any{keyRequired: true},
-		Description: "A JSON array, or one JSON object on each line. All that is booked is booked in one transaction, in the given order; a refused request does not stop the others.",
+		Metadata: map[string]any{keyRequired: true},
+		Description: "A JSON array, or one JSON object on each line. All that is booked is booked in one transaction, in the given order; a refused request does not stop the others. The journal has the first 10 refusals and the number of the rest. " +
+			"A request that the batch had no time for has the status 503 and the code pool-busy: send it again in another batch.",
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json":     {Schema: &huma.Schema{Type: huma.TypeArray, Items: schema}},
 			"application/x-ndjson": {Schema: schema},
@@ -60,7 +61,7 @@ func (a *API) createReservations(ctx context.Context, in KeyRequired, body []byt
 	if err != nil {
 		return nil, err
 	}
-	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, Uses: ledger.BatchUses(batch)}
+	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, Uses: ledger.BatchUses(batch), Load: len(batch)}
 	sum := sha256.Sum256(body) // of the text: a sequence of JSON values is none itself
 	return onceUsing(ctx, a, o, sum[:], func(ctx context.Context) (int, contract.BatchResults, error) {
 		outcomes, err := a.Ledger.ReserveMany(ctx, auth.From(ctx), batch)

@@ -64,3 +64,11 @@ func TestWhoeverMayNotExtendIsToldWhoMay(t *testing.T) {
 	require.Contains(t, p.Detail, "alc_1")
 	require.NotEmpty(t, p.Fixes)
 }
+
+func TestWhatWasNotTriedMayBeSentAgain(t *testing.T) {
+	t.Parallel()
+	p, _ := problem.From(fmt.Errorf("booking: %w", ledger.ErrNotTried))
+	require.Equal(t, contract.CodePoolBusy, p.Code)
+	require.NotZero(t, p.RetryAfter)
+	require.Contains(t, p.Detail, "not tried")
+}

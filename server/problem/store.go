@@ -27,6 +27,10 @@ func fromStore(err error) *Problem {
 		return later(afterBusy, contract.CodePoolBusy,
 			"Another process holds the pool or the organization, and did not let go in time. Nothing was changed.").
 			Request("Send the request again")
+	case errors.Is(err, ledger.ErrNotTried):
+		return later(afterBusy, contract.CodePoolBusy,
+			"The requests before it took all the time that a batch has: it was not tried. Nothing was booked for it.").
+			Request("Send those that were not tried in another batch")
 	case errors.Is(err, ledger.ErrReadOnly):
 		return later(afterAway, contract.CodeUnavailable,
 			"The database takes no writes: it is read-only, as a standby is. Nothing was changed; reading goes on.").
