@@ -39,7 +39,7 @@ type AgentForecasts struct {
 // AgentOutcome is how a forecast came out.
 type AgentOutcome struct {
 	ID        string    `json:"id" pattern:"^fct_[0-9a-hjkmnp-tv-z]{26}$" patternDescription:"fct_ and 26 characters" maxLength:"30"`
-	GPUs      int       `json:"gpus" minimum:"0" maximum:"1000000" doc:"That were asked for in its window."`
+	GPUs      int       `json:"gpus" minimum:"0" maximum:"100000" doc:"That were asked for in its window."`
 	CountedAt time.Time `json:"counted_at" doc:"When they were counted; not before the window was over."`
 }
 

@@ -180,7 +180,7 @@ func TestAForecastIsScoredWhenItsWindowIsOver(t *testing.T) {
 	_, err = w.close(bot, 4, "fct_1")
 	require.Equal(t, []int{0}, refusedItems(t, err, ledger.ErrDiffers))
 	require.Equal(t, stored, w.forecasts(ada.Scope()), "the first outcome stays")
-	for _, gpus := range []int{-1, 1_000_001} {
+	for _, gpus := range []int{-1, 100_001} {
 		_, err = w.close(bot, gpus, "fct_1")
 		require.ErrorContains(t, err, "outcomes[0].gpus")
 	}

@@ -45,8 +45,8 @@ func checkClosings(list []ForecastClosing) error {
 		return &InvalidError{Field: "outcomes", Rule: fmt.Sprintf("must hold 1 to %d", MaxForecasts)}
 	}
 	for i, c := range list {
-		if c.GPUs < 0 || c.GPUs > maxExpected {
-			return &InvalidError{Field: fmt.Sprintf("outcomes[%d].gpus", i), Rule: fmt.Sprintf("must be between 0 and %d", maxExpected)}
+		if c.GPUs < 0 || c.GPUs > MaxGPUs { // more than any request may name
+			return &InvalidError{Field: fmt.Sprintf("outcomes[%d].gpus", i), Rule: fmt.Sprintf("must be between 0 and %d", MaxGPUs)}
 		}
 	}
 	return nil

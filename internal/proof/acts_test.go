@@ -59,8 +59,10 @@ func (w *world) explained(err error) {
 		refused *ledger.RefusedError
 		invalid *ledger.InvalidError
 		state   *ledger.StateError
+		holder  *ledger.NotHolderError
 	)
-	if err == nil || errors.As(err, &refused) || errors.As(err, &invalid) || errors.As(err, &state) || errors.Is(err, ledger.ErrNotFound) {
+	if err == nil || errors.As(err, &refused) || errors.As(err, &invalid) || errors.As(err, &state) || errors.As(err, &holder) ||
+		errors.Is(err, ledger.ErrNotFound) {
 		return
 	}
 	require.NoError(w.t, err)

@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/problem"
@@ -29,12 +27,12 @@ const BatchPath = "/v1/reservations/batch"
 const MaxBatchBody = 8 << 20
 
 func (a *API) batches() {
-	schema := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[contract.ReservationCreate](), true, "ReservationCreate")
+	schema := a.reservationSchema()
 	huma.Register(a.huma, huma.Operation{
 		OperationID: "createReservations", Method: http.MethodPost, Path: BatchPath, Tags: []string{"bookings"},
 		Summary: "Get up to 10,000 promises at once", MaxBodyBytes: MaxBatchBody, SkipValidateBody: true,
 		Metadata: map[string]any{keyRequired: true},
-		Description: "A JSON array, or one JSON object on each line. All that is booked is booked in one transaction, in the given order; a refused request does not stop the others. The journal has the first 10 refusals and the number of the rest. " +
+		Description: "A JSON array, or one JSON object on each line. All that is booked is booked in one transaction, in the given order; a request that is refused, or that breaks the schema, does not stop the others. The journal has the first 10 refusals and the number of the rest. " +
 			"A request that the batch had no time for has the status 503 and the code pool-busy: send it again in another batch.",
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json":     {Schema: &huma.Schema{Type: huma.TypeArray, Items: schema}},
@@ -75,7 +73,6 @@ func (a *API) createReservations(ctx context.Context, in KeyRequired, body []byt
 // decodeBatch reads a JSON array or a sequence of JSON objects.
 func (a *API) decodeBatch(body []byte) ([]ledger.BatchItem, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
 	array := bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("["))
 	if array {
 		if _, err := dec.Token(); err != nil {
@@ -83,15 +80,16 @@ func (a *API) decodeBatch(body []byte) ([]ledger.BatchItem, error) {
 		}
 	}
 	var batch []ledger.BatchItem
+	check := a.newItemCheck()
 	for dec.More() {
 		if len(batch) == ledger.MaxBatch {
 			return nil, problem.Invalid("", fmt.Sprintf("must hold at most %d requests", ledger.MaxBatch), "Send the rest in another batch")
 		}
-		var b contract.ReservationCreate
-		if err := dec.Decode(&b); err != nil {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
 			return nil, notABatch(len(batch), err)
 		}
-		batch = append(batch, a.batchItem(b))
+		batch = append(batch, a.batchItem(raw, check))
 	}
 	if array {
 		if _, err := dec.Token(); err != nil {
@@ -107,16 +105,16 @@ func (a *API) decodeBatch(body []byte) ([]ledger.BatchItem, error) {
 	return batch, nil
 }
 
-// batchItem checks what the schema checks of a request that comes alone.
-func (a *API) batchItem(b contract.ReservationCreate) ledger.BatchItem {
-	req, err := a.reserveRequest(b)
-	switch {
-	case err != nil:
-	case b.Class != "" && b.Class != string(reservation.Guaranteed) && b.Class != string(reservation.Speculative):
-		err = problem.Invalid("class", "must be guaranteed or speculative", "")
-	case len(b.Name) > 63:
-		err = problem.Invalid("name", "must have at most 63 characters", "")
+// batchItem reads one request, and checks what is checked of one that comes alone.
+func (a *API) batchItem(raw json.RawMessage, check *itemCheck) ledger.BatchItem {
+	if p := check.wrong(raw); p != nil {
+		return ledger.BatchItem{Invalid: p}
 	}
+	var b contract.ReservationCreate
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return ledger.BatchItem{Invalid: malformedItem("", err.Error())}
+	}
+	req, err := a.reserveRequest(b)
 	return ledger.BatchItem{Request: req, Invalid: err}
 }
 

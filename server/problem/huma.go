@@ -35,6 +35,19 @@ var Install = sync.OnceFunc(func() {
 	}
 })
 
+// OfSchema is the problem of a body that breaks its schema; names are the fields
+// that it may have.
+func OfSchema(names []string, errs []error) *Problem {
+	p := New(contract.CodeValidationFailed, "")
+	for _, err := range errs {
+		var detail *huma.ErrorDetail
+		if errors.As(err, &detail) {
+			p = p.describe(detail, names)
+		}
+	}
+	return p
+}
+
 // fromHuma makes a problem of what huma found wrong with a request.
 func fromHuma(names []string, status int, message string, errs []error) huma.StatusError {
 	var p *Problem

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+// itemCheck holds the requests of one batch to the schema of a request that comes
+// alone. It is not safe for concurrent use.
+type itemCheck struct {
+	registry huma.Registry
+	schema   *huma.Schema
+	fields   []string
+	path     *huma.PathBuffer
+	result   huma.ValidateResult
+}
+
+func (a *API) newItemCheck() *itemCheck {
+	c := &itemCheck{
+		registry: a.huma.OpenAPI().Components.Schemas, schema: a.reservationSchema(),
+		path: huma.NewPathBuffer(make([]byte, 0, 64), 0),
+	}
+	collectFields(reflect.TypeFor[contract.ReservationCreate](), &c.fields)
+	c.fields = slices.DeleteFunc(c.fields, func(name string) bool { return name == "" }) // of what is embedded
+	slices.Sort(c.fields)
+	return c
+}
+
+func (a *API) reservationSchema() *huma.Schema {
+	return a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[contract.ReservationCreate](), true, "ReservationCreate")
+}
+
+// wrong says what is wrong with one request; nil: nothing.
+func (c *itemCheck) wrong(raw json.RawMessage) *problem.Problem {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil { // a number that no float holds
+		return malformedItem("", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if object, ok := value.(map[string]any); ok && countMembers(raw) != len(object) {
+		name := repeatedMember(raw)
+		return malformedItem("/"+name, "comes twice")
+	}
+	c.path.Reset()
+	c.path.Push("body")
+	c.result.Reset()
+	huma.Validate(c.registry, c.schema, c.path, huma.ModeWriteToServer, value, &c.result)
+	if len(c.result.Errors) == 0 {
+		return nil
+	}
+	return problem.OfSchema(c.fields, c.result.Errors)
+}
+
+// countMembers counts the members of a JSON object, repeated ones too.
+func countMembers(object []byte) (n int) {
+	depth, inString := 0, false
+	for i := 0; i < len(object); i++ {
+		switch c := object[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		case c == ':' && depth == 1:
+			n++
+		}
+	}
+	return n
+}
+
+// repeatedMember is the first name that comes twice in a JSON object.
+func repeatedMember(object []byte) string {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	seen := map[string]bool{}
+	_, err := dec.Token() // the brace
+	for err == nil && dec.More() {
+		var token json.Token
+		if token, err = dec.Token(); err != nil {
+			break
+		}
+		name, _ := token.(string)
+		if seen[name] {
+			return name
+		}
+		seen[name] = true
+		var value json.RawMessage
+		err = dec.Decode(&value)
+	}
+	return ""
+}
+
+func malformedItem(place, message string) *problem.Problem {
+	what := strings.TrimPrefix(place, "/")
+	if what == "" {
+		what = "the request"
+	}
+	return problem.New(contract.CodeMalformedJSON, what+" "+message).
+		Field(contract.FieldError{Pointer: place, Code: "malformed", Message: message}).
+		Request("Send one JSON object in UTF-8")
+}

@@ -1,0 +1,61 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// Each request of a batch is held to what one that comes alone is held to, and
+// what is wrong with it is its own.
+func TestARequestOfABatchIsCheckedLikeOneAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool()
+	const good = `{"pool":"lab","gpus":1,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`
+	bad := []struct{ change, field string }{
+		{`"workload":"odd"`, "/workload"},
+		{`"spread":"odd"`, "/spread"},
+		{`"class":"odd"`, "/class"},
+		{`"min_duration_seconds":18446744074`, "/min_duration_seconds"},
+		{`"GPUS":9`, "/GPUS"},
+		{`"gpus":9`, "/gpus"},
+		{`"g\u0070us":9`, "/gpus"},
+		{`"nodes":0`, "/nodes"},
+		{`"name":"` + strings.Repeat("a", 64) + `"`, "/name"},
+		{`"name":7`, "/name"},
+		{`"surprise":{"gpus":1}`, "/surprise"},
+		{`"queue":"yes"`, "/queue"},
+	}
+	items := []string{good}
+	for _, b := range bad {
+		items = append(items, strings.TrimSuffix(good, "}")+","+b.change+"}")
+	}
+	items = append(items, `7`, `[]`, `null`, `{"gpus":1e999}`, good)
+	for name, body := range map[string]string{"array": "[" + strings.Join(items, ",") + "]", "lines": strings.Join(items, "\n")} {
+		out := w.send("root", http.MethodPost, "/v1/reservations/batch", body, "Idempotency-Key", name)
+		require.Equal(t, http.StatusOK, out.Code, out.Body.String())
+		var got contract.BatchResults
+		require.NoError(t, json.Unmarshal(out.Body.Bytes(), &got))
+		require.Equal(t, 2, got.Accepted)
+		for i, b := range bad {
+			alone := w.refuse("root", http.MethodPost, "/v1/reservations", items[i+1])
+			item := got.Items[i+1]
+			require.Equal(t, i+1, item.Index)
+			require.Equal(t, b.field, item.Field, b.change)
+			require.Equal(t, alone.Code, item.Code, b.change)
+			require.Equal(t, alone.Status, item.Status, b.change)
+			require.Equal(t, alone.Errors[0].Pointer, item.Field, b.change)
+			require.NotEmpty(t, item.Message)
+		}
+		for _, item := range got.Items[len(bad)+1 : len(items)-1] {
+			require.GreaterOrEqual(t, item.Status, 400)
+			require.Less(t, item.Status, 500)
+		}
+	}
+}
