@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,8 +61,11 @@ func (c refusalCounts) events(since time.Time) []Event {
 	}
 	var events []Event
 	for _, by := range refusalCountsOf(reasons).sorted() {
-		events = append(events, Event{OrganizationID: by.organization, Type: "requests.refused", Subject: by.actor, Actor: by.actor, Via: by.via,
-			Message: clip("since "+since.UTC().Format(time.TimeOnly)+" beyond those that are listed: "+strings.Join(reasons[by], ", "), 200)})
+		message := fmt.Sprintf("since %s beyond those that are listed: %s", since.UTC().Format(time.TimeOnly), strings.Join(reasons[by], ", "))
+		events = append(events, Event{
+			OrganizationID: by.organization, Type: "requests.refused", Subject: by.actor, Actor: by.actor, Via: by.via,
+			Message: clip(message, 200),
+		})
 	}
 	return events
 }
@@ -80,7 +84,8 @@ func (c refusalCounts) sorted() []refusedBy {
 		keys = append(keys, by)
 	}
 	slices.SortFunc(keys, func(a, b refusedBy) int {
-		return strings.Compare(fmt.Sprint(a.organization, a.actor, a.via, a.reason), fmt.Sprint(b.organization, b.actor, b.via, b.reason))
+		return cmp.Or(cmp.Compare(a.organization, b.organization), cmp.Compare(a.actor, b.actor), cmp.Compare(a.via, b.via),
+			cmp.Compare(a.reason, b.reason))
 	})
 	return keys
 }
