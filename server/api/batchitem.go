@@ -28,8 +28,7 @@ func (a *API) newItemCheck() *itemCheck {
 		registry: a.huma.OpenAPI().Components.Schemas, schema: a.reservationSchema(),
 		path: huma.NewPathBuffer(make([]byte, 0, 64), 0),
 	}
-	collectFields(reflect.TypeFor[contract.ReservationCreate](), &c.fields)
-	c.fields = slices.DeleteFunc(c.fields, func(name string) bool { return name == "" }) // of what is embedded
+	collectFields(reflect.TypeFor[contract.ReservationCreate](), "", &c.fields)
 	slices.Sort(c.fields)
 	return c
 }
