@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"math"
 	"net/http"
@@ -22,8 +23,9 @@ type Patient struct {
 	// Limit is how long all waits of one request may be together. What would
 	// take longer is answered as it came.
 	Limit time.Duration
-	// Told is called before each wait, if it is there.
-	Told func(time.Duration)
+	// Told is called before each wait, if it is there, with the problem that the
+	// server told; its code is empty where it told none.
+	Told func(time.Duration, contract.Problem)
 }
 
 // Do sends a request until it is answered for good.
@@ -47,10 +49,14 @@ func (p Patient) Do(r *http.Request) (*http.Response, error) {
 
 // rest lets go of an answer, waits, and makes the request ready to be sent again.
 func (p Patient) rest(r *http.Request, resp *http.Response, after time.Duration) error {
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxProblem)) // so that its connection can be used again
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // so that its connection can be used again, too
 	_ = resp.Body.Close()
+	var why contract.Problem
+	if err != nil || json.Unmarshal(body, &why) != nil {
+		why = contract.Problem{}
+	}
 	if p.Told != nil {
-		p.Told(after)
+		p.Told(after, why)
 	}
 	if err := p.Wait(r.Context(), after); err != nil {
 		return err
@@ -58,8 +64,7 @@ func (p Patient) rest(r *http.Request, resp *http.Response, after time.Duration)
 	if r.GetBody == nil {
 		return nil
 	}
-	body, err := r.GetBody()
-	r.Body = body
+	r.Body, err = r.GetBody()
 	return err
 }
 

@@ -85,8 +85,12 @@ func (s *Server) refuse(c *gin.Context, from netip.Addr, err error) {
 		}
 	}
 	p, told := problem.From(err)
-	if !told {
-		s.cfg.Logger.ErrorContext(c.Request.Context(), "authentication failed", "error", err)
+	switch {
+	case told:
+	case errors.Is(err, ledger.ErrUnavailable): // nobody is attacking; /readyz and the answer's line tell of it too
+		s.cfg.Logger.DebugContext(c.Request.Context(), "a key could not be looked up", "error", err)
+	default:
+		s.cfg.Logger.ErrorContext(c.Request.Context(), "looking up a key failed", "error", err)
 	}
 	abort(c, p)
 }

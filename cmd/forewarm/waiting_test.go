@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -126,5 +127,42 @@ func TestAURLThatCannotBeReadIsTold(t *testing.T) {
 			require.Contains(t, said, "URL", url)
 			require.NotContains(t, said, "hunter2", url)
 		}
+	}
+}
+
+// A server's own address for metrics answers without its database; a taken one is
+// told with the setting that changes it.
+func TestAServerShowsMetricsWithoutItsDatabase(t *testing.T) {
+	t.Parallel()
+	h, metrics := newHome(t), freePort(t)
+	env := append(nowhere(t), "FOREWARM_LISTEN="+freePort(t), "FOREWARM_SERVER_METRICS_LISTEN="+metrics)
+	p := h.start(t, env, "server", "--data-dir", h.data())
+	eventually(t, patience, func() string {
+		if code, text := answer(t, metrics, "/healthz"); code != http.StatusOK {
+			return text
+		}
+		return ""
+	})
+	second := h.start(t, append(nowhere(t), "FOREWARM_METRICS_LISTEN="+metrics), "worker", "--data-dir", h.data()+"-worker")
+	require.Equal(t, 1, second.wait(t, patience))
+	require.Contains(t, second.errors.String(), "metrics_listen")
+	require.NotContains(t, second.errors.String(), "--listen")
+	require.Zero(t, p.stop(t, ending), p.errors.String())
+}
+
+// A pool of a provisioner that is not there stops every process that reads it.
+func TestAPoolOfNoProvisionerStopsEveryProcess(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"migrate", "server", "worker", "up"} {
+		h := newHome(t)
+		h.write(t, fmt.Sprintf("data_dir: %s\nlisten: 127.0.0.1:0\nprovisioners: [{kind: sim, config: {name: sim}}]\n"+
+			"pools: [{name: lab, provisioner: sin, instance_type: x, max_nodes: 1}]\n", h.data()))
+		env := []string{pepperVariable}
+		if command == "server" || command == "worker" {
+			env = append(env, "FOREWARM_DATABASE=sqlite://"+h.data()+"/forewarm.db", "FOREWARM_REDIS=redis://"+freePort(t)+"/0")
+		}
+		p := h.start(t, env, command, "--config", h.config())
+		require.NotZero(t, p.wait(t, patience), command)
+		require.Contains(t, p.errors.String(), `there is no provisioner "sin"`, command)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/httpx"
 )
@@ -39,8 +40,8 @@ type app struct {
 	// planning and asking are set by the commands that make others show what they
 	// would do, or explain it.
 	planning, asking bool
-	filter           *filter             // of --jq; nil for all
-	told             func(time.Duration) // says that a busy server is waited for
+	filter           *filter                               // of --jq; nil for all
+	told             func(time.Duration, contract.Problem) // says what is waited for
 }
 
 // previews reports whether a command shows a plan instead of doing something.
@@ -111,7 +112,9 @@ func (a *app) bind(root *cobra.Command) {
 // checkFlags refuses what no command could use, before anything is sent.
 func (a *app) checkFlags(cmd *cobra.Command, _ []string) error {
 	cmd.SetContext(a.withClock(cmd.Context()))
-	a.told = func(d time.Duration) { a.say(cmd, "The server is busy; trying again in %s.", short(d)) }
+	a.told = func(d time.Duration, why contract.Problem) {
+		a.say(cmd, "%s; trying again in %s.", waitsFor(why), short(d))
+	}
 	if a.terminal(cmd.ErrOrStderr()) && !a.flags.noColor && a.getenv("NO_COLOR") == "" {
 		cmd.Root().Annotations = map[string]string{colours: "yes"}
 	}

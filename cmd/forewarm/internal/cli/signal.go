@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
 )
 
 // Interrupted is the cause of a context that a signal ended.
@@ -91,8 +92,19 @@ func (d answering) Do(r *http.Request) (*http.Response, error) {
 }
 
 // tellWait says why nothing seems to happen.
-func (a *app) tellWait(d time.Duration) {
+func (a *app) tellWait(d time.Duration, why contract.Problem) {
 	if a.told != nil {
-		a.told(d)
+		a.told(d, why)
 	}
+}
+
+// waitsFor says what a server that asks to wait lacks.
+func waitsFor(why contract.Problem) string {
+	switch why.Code {
+	case contract.CodeUnavailable:
+		return "The server's database does not answer"
+	case contract.CodePoolBusy:
+		return "Somebody else is changing the same thing"
+	}
+	return "The server is busy"
 }

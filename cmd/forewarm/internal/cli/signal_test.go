@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/server/problem"
 )
 
 // interruptible is a context that ends as if a signal had come.
@@ -111,6 +112,29 @@ func TestBusyServer(t *testing.T) {
 	require.NotEmpty(t, out)
 	require.Equal(t, "The server is busy; trying again in 2s.\n", errs)
 	require.Equal(t, "2s", w.clock.Now().Sub(before).String())
+}
+
+// One whose database is away is not called busy.
+func TestAServerWithoutItsDatabaseIsNotCalledBusy(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	away := true
+	real := w.server
+	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if away {
+			away = false
+			p := problem.New(contract.CodeUnavailable, "")
+			p.RetryAfter = 1
+			p.Write(out)
+			return
+		}
+		real.ServeHTTP(out, r)
+	}))
+	t.Cleanup(s.Close)
+	w.env["FOREWARM_API"] = s.URL
+	_, errs, code := w.forewarm("org", "list", "-o", "name")
+	require.Zero(t, code, errs)
+	require.Equal(t, "The server's database does not answer; trying again in 1s.\n", errs)
 }
 
 // What a server says cannot steer a terminal, in any format that people read,

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -87,6 +88,9 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 		return nil, errors.Join(err, a.store.Close())
 	}
 	if a.provs, err = a.provisioners(); err != nil {
+		return nil, errors.Join(err, a.store.Close())
+	}
+	if err := a.knowsProvisioners(); err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
 	return a, nil
@@ -170,6 +174,32 @@ func (a *app) provisioners() ([]provisioners.Provisioner, error) {
 	return provs, nil
 }
 
+// knowsProvisioners refuses pools of provisioners that the same file does not
+// declare, in every process that reads it.
+func (a *app) knowsProvisioners() error {
+	known := func(name string) bool {
+		return slices.ContainsFunc(a.provs, func(p provisioners.Provisioner) bool { return p.Name() == name })
+	}
+	if len(a.provs) == 0 { // a server's file may leave them to the workers'
+		return nil
+	}
+	for i, p := range a.cfg.Pools {
+		if !known(p.Provisioner) {
+			return a.noProvisioner(p.Provisioner, fmt.Sprintf("pools.%d", i))
+		}
+		for j, other := range p.Alternates {
+			if !known(other.Provisioner) {
+				return a.noProvisioner(other.Provisioner, fmt.Sprintf("pools.%d.alternates.%d", i, j))
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) noProvisioner(name, at string) error {
+	return a.cfg.wrong(at+".provisioner", fmt.Sprintf("there is no provisioner %q", name), "add it under provisioners, or name one that is there")
+}
+
 // prepare brings the schema up to date, makes the first key and the declared
 // pools, and returns the first key's text if it was made now.
 func (a *app) prepare(ctx context.Context) (obs.Secret, error) {
@@ -244,7 +274,7 @@ func (a *app) declared(ctx context.Context) ([]ledger.NewPool, error) {
 func (a *app) offered(ctx context.Context, def gpu.Pool, at string) (provisioners.Offer, error) {
 	i := slices.IndexFunc(a.provs, func(o provisioners.Provisioner) bool { return o.Name() == def.Provisioner })
 	if i < 0 {
-		return provisioners.Offer{}, a.cfg.wrong(at+".provisioner", fmt.Sprintf("there is no provisioner %q", def.Provisioner), "add it under provisioners, or name one that is there")
+		return provisioners.Offer{}, a.noProvisioner(def.Provisioner, at)
 	}
 	offers, err := a.provs[i].Offers(ctx)
 	if err != nil {
@@ -304,6 +334,28 @@ type bell interface {
 type inProcess struct{ *memqueue.Queue }
 
 func (inProcess) Note() string { return "" }
+
+// checkRedis refuses a Redis that says no, such as for a database that it does not
+// have. One that does not answer, or cannot be reached from here, may come.
+func (c Config) checkRedis(ctx context.Context) error {
+	if c.embedded() {
+		return nil
+	}
+	q, err := asynqueue.New(asynqueue.Config{URL: c.Redis, Namespace: c.Deployment})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, redisLook)
+	defer cancel()
+	if err := q.Ping(ctx); err != nil && !passing(err) {
+		return errors.Join(err, q.Close())
+	}
+	return q.Close()
+}
+
+// redisLook is how long a server's start may take to look at Redis, which it does
+// not use.
+const redisLook = time.Second
 
 // queue opens the queue. Redis may be away: work is done without it. What it
 // answers, such as that the password is wrong, ends the start.

@@ -153,7 +153,7 @@ func (a *app) checkPepper(ctx context.Context) error {
 
 // listenAPI opens the address of the API with its bounds.
 func (c Config) listenAPI(ctx context.Context) (net.Listener, error) {
-	l, err := listen(ctx, c.Listen)
+	l, err := listen(ctx, c.Listen, "--listen, such as --listen 127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -164,12 +164,13 @@ func (c Config) listenAPI(ctx context.Context) (net.Listener, error) {
 	return bounded, nil
 }
 
-// listen opens the address, with the fix when it is taken.
-func listen(ctx context.Context, address string) (net.Listener, error) {
+// listen opens the address, with the fix when it is taken: another one, by this
+// setting.
+func listen(ctx context.Context, address, setting string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use: another forewarm may be running; stop it or choose --listen 127.0.0.1:0", address)
+		return nil, fmt.Errorf("%s is in use: another forewarm may be running; stop it, or choose another address with %s", address, setting)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)

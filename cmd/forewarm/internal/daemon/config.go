@@ -257,6 +257,11 @@ func (c Config) checkURLs() error {
 
 // listen checks the addresses: plain HTTP leaves this machine only when asked to.
 func (c Config) listen() error {
+	if c.Server.MetricsListen != "" {
+		if err := c.checkAddress("server.metrics_listen", c.Server.MetricsListen); err != nil {
+			return err
+		}
+	}
 	if err := c.checkAddress("listen", c.Listen); err != nil || c.MetricsListen == "" {
 		return err
 	}

@@ -29,7 +29,7 @@ listen: 0.0.0.0:18787
 open_bind: true
 metrics_listen: 127.0.0.1:19464
 server: {trusted_proxies: [10.1.0.0/16], public_url: "https://gpu.example", max_connections: 31, max_connections_per_address: 32,
-  max_streams_per_key: 2, max_streams_per_organization: 3}
+  max_streams_per_key: 2, max_streams_per_organization: 3, metrics_listen: "127.0.0.1:19466"}
 pepper: "1:cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"
 data_dir: DIR
 log: {level: debug, format: json}
@@ -96,7 +96,7 @@ func behaviour(t *testing.T, text string) string {
 	require.NoError(t, err)
 	edge, err := cfg.edge()
 	require.NoError(t, err)
-	return strings.ReplaceAll(fmt.Sprintf("%+v %v %s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", edge, cfg.Keys, cfg.Listen, cfg.MetricsListen, cfg.Deployment, q,
+	return strings.ReplaceAll(fmt.Sprintf("%+v %v %s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", edge, cfg.Keys, cfg.Listen, cfg.MetricsListen+" "+cfg.Server.MetricsListen, cfg.Deployment, q,
 		a.log.Enabled(t.Context(), slog.LevelDebug), inner(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools, cfg.ledger(), cfg.worker(), found, key.Hash), dir, "")
 }
 
@@ -121,6 +121,7 @@ var changes = map[string]struct{ was, is string }{
 	"open_bind":                            {"open_bind: true", "open_bind: false"},
 	"tenants_see_nodes":                    {"log:", "tenants_see_nodes: true\nlog:"},
 	"server.trusted_proxies":               {"10.1.0.0/16", "10.2.0.0/16"},
+	"server.metrics_listen":                {"127.0.0.1:19466", "127.0.0.1:19467"},
 	"server.public_url":                    {"https://gpu.example", "http://gpu.example"},
 	"server.max_connections":               {"max_connections: 31", "max_connections: 33"},
 	"server.max_connections_per_address":   {"max_connections_per_address: 32", "max_connections_per_address: 34"},

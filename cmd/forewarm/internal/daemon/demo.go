@@ -112,7 +112,7 @@ func (a *app) cast(ctx context.Context, base string, t *terminal) ([]actor, erro
 	if err := a.store.Read(ctx, func(r ledger.Reader) error { pool, err = r.Pool(demoPool); return err }); err != nil {
 		return nil, fmt.Errorf("finding the demo's pool: %w", err)
 	}
-	model, err := listen(ctx, "127.0.0.1:0")
+	model, err := listen(ctx, "127.0.0.1:0", "--listen, such as --listen 127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,10 @@ import (
 type Server struct {
 	TrustedProxies []string `yaml:"trusted_proxies"` // FOREWARM_TRUSTED_PROXIES, joined by commas: addresses and networks
 	PublicURL      string   `yaml:"public_url"`      // FOREWARM_PUBLIC_URL: under which people reach the API; empty: as it listens
+	// MetricsListen is where a server shows /metrics, /healthz and /readyz without a
+	// key, also while its database is away and no key can be looked up. Empty: only
+	// beside the API, to an operator's key.
+	MetricsListen string `yaml:"metrics_listen"` // FOREWARM_SERVER_METRICS_LISTEN
 	// MaxConnections bounds open connections, and MaxPerAddress those of one IPv4
 	// address or IPv6 /64, or its open requests behind a trusted proxy. Negative:
 	// no bound.
@@ -29,6 +33,9 @@ type Server struct {
 func (s *Server) environment() {
 	if v := os.Getenv("FOREWARM_TRUSTED_PROXIES"); v != "" {
 		s.TrustedProxies = strings.Split(v, ",")
+	}
+	if v := os.Getenv("FOREWARM_SERVER_METRICS_LISTEN"); v != "" {
+		s.MetricsListen = v
 	}
 	if v := os.Getenv("FOREWARM_PUBLIC_URL"); v != "" {
 		s.PublicURL = v

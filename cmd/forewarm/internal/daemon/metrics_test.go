@@ -4,8 +4,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/internal/clock"
 )
 
 // A worker has no API beside which to show its metrics, and counts what servers
@@ -16,7 +19,6 @@ func TestAWorkerShowsItsMetrics(t *testing.T) {
 	cfg.DataDir = t.TempDir()
 	a, err := newApp(t.Context(), cfg, "test")
 	require.NoError(t, err)
-	defer func() { require.NoError(t, a.store.Close()) }()
 	_, err = a.prepare(t.Context())
 	require.NoError(t, err)
 	ask := func(path string) *httptest.ResponseRecorder {
@@ -31,4 +33,9 @@ func TestAWorkerShowsItsMetrics(t *testing.T) {
 	require.Contains(t, text, "forewarm_ready 1")
 	require.Contains(t, text, `go_sql_max_open_connections{db_name="ledger"} 1`)
 	require.Equal(t, http.StatusNotFound, ask("/v1/pools").Code)
+
+	require.NoError(t, a.store.Close())
+	a.clock = clock.NewManual(a.clock.Now().Add(time.Minute))
+	require.Equal(t, http.StatusServiceUnavailable, ask("/readyz").Code)
+	require.Contains(t, ask("/metrics").Body.String(), "forewarm_ready 0", "no database is needed to say that there is none")
 }

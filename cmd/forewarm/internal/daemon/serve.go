@@ -21,6 +21,9 @@ func serverCommand(version string) *cobra.Command {
 			if err := cfg.sharesPepper(); err != nil {
 				return err
 			}
+			if err := cfg.checkRedis(cmd.Context()); err != nil {
+				return err
+			}
 			if cfg.embedded() {
 				return errors.New("a server alone needs FOREWARM_REDIS, or nobody would do its work; forewarm up runs everything in one process")
 			}
@@ -39,11 +42,15 @@ func serveAPI(ctx context.Context, cfg Config, version string) error {
 	if err != nil {
 		return err
 	}
-	f := newFront()
-	cfg.missing = f.lack
+	f, metrics := newFront(), newFront()
+	cfg.missing = func(what string) { f.lack(what); metrics.lack(what) }
+	beside, err := cfg.besideMetrics(ctx, cfg.Server.MetricsListen, metrics)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
 	var a *app
 	end := func() {}
-	err = group(ctx, serve(l, f), func(ctx context.Context) (err error) {
+	err = group(ctx, append(beside, serve(l, f), func(ctx context.Context) (err error) {
 		if a, err = newApp(ctx, cfg, "live"); err != nil {
 			return unlessTold(ctx, err)
 		}
@@ -61,9 +68,11 @@ func serveAPI(ctx context.Context, cfg Config, version string) error {
 		}
 		end = func() { mark.Last(ctx) }
 		f.open(s)
+		metrics.open(a.metricsHandler(nil))
+		defer a.tellEnd(ctx)()
 		a.log.InfoContext(ctx, "API is up", "address", l.Addr().String(), "ledger", a.cfg.masked())
 		return group(ctx, s.Run, func(ctx context.Context) error { mark.Run(ctx, func() {}); return nil })
-	})
+	})...)
 	end()
 	if a != nil {
 		err = errors.Join(err, a.store.Close())
@@ -81,7 +90,10 @@ func (a *app) trusted(ctx context.Context) (*reconcile.Watermark, error) {
 func workerCommand(version string) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use: "worker", Short: "Run a worker alone (any number may run, each with its own data directory)", Args: cobra.NoArgs,
+		Use: "worker", Short: "Run a worker alone (any number, each with its own data directory, but one with sim or local)", Args: cobra.NoArgs,
+		Long: "Runs a worker alone. Any number may run against one database, each with its own data directory, if they have the same provisioners.\n" +
+			"What the provisioners sim and local know of their machines is a file of one worker's data directory: a second worker would end\n" +
+			"what the first has made. With these run exactly one.",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			cfg, err := f.read()
 			if err != nil {
@@ -108,15 +120,23 @@ func workerCommand(version string) *cobra.Command {
 func work(ctx context.Context, cfg Config, version string) error {
 	f := newFront()
 	cfg.missing = f.lack
-	actors := []actor{func(ctx context.Context) error { return runWorker(ctx, cfg, version, f) }}
-	if cfg.MetricsListen != "" {
-		l, err := listen(ctx, cfg.MetricsListen)
-		if err != nil {
-			return err
-		}
-		actors = append(actors, serve(l, f))
+	beside, err := cfg.besideMetrics(ctx, cfg.MetricsListen, f)
+	if err != nil {
+		return err
 	}
-	return group(ctx, actors...)
+	return group(ctx, append(beside, func(ctx context.Context) error { return runWorker(ctx, cfg, version, f) })...)
+}
+
+// besideMetrics serves a process's metrics at their own address, if it has one.
+func (c Config) besideMetrics(ctx context.Context, address string, f *front) ([]actor, error) {
+	if address == "" {
+		return nil, nil
+	}
+	l, err := listen(ctx, address, "metrics_listen (FOREWARM_METRICS_LISTEN of a worker, FOREWARM_SERVER_METRICS_LISTEN of a server)")
+	if err != nil {
+		return nil, err
+	}
+	return []actor{serve(l, f)}, nil
 }
 
 func runWorker(ctx context.Context, cfg Config, version string, f *front) error {
@@ -143,8 +163,20 @@ func (a *app) work(ctx context.Context, up func(note func() string)) error {
 		return errors.Join(err, q.Close())
 	}
 	up(q.Note)
+	defer a.tellEnd(ctx)()
 	a.log.InfoContext(ctx, "worker is up", "ledger", a.cfg.masked())
 	return errors.Join(w.Run(ctx), q.Close())
+}
+
+// tellEnd logs when the process is told to end, and, by what it returns, when its
+// work is over.
+func (a *app) tellEnd(ctx context.Context) (over func()) {
+	stop := context.AfterFunc(ctx, func() { a.log.Info("stopping: finishing what was begun", "cause", context.Cause(ctx)) })
+	return func() {
+		if !stop() {
+			a.log.Info("stopped")
+		}
+	}
 }
 
 // unlessTold is nil for what only failed because the process was told to end
