@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server"
@@ -184,4 +187,23 @@ func TestAPanicIsAnswered(t *testing.T) {
 	require.Contains(t, w.log.String(), "the secret of the machine")
 	require.Contains(t, w.log.String(), "keys.Mint", "the log says where")
 	require.Equal(t, 200, w.send("root", http.MethodGet, "/v1/whoami", "").Code)
+}
+
+// away is a store whose database does not answer.
+type away struct{ ledger.Store }
+
+func (away) Read(context.Context, func(ledger.Reader) error) error {
+	return fmt.Errorf("beginning a snapshot: %w", ledger.ErrUnavailable)
+}
+
+// A database that is away makes no request look like an attack.
+func TestAMissingDatabaseIsNoFailedAuthentication(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *server.Config) {
+		c.Ledger = ledger.New(away{c.Ledger.Store()}, &ids.Sequence{}, ledger.Config{})
+	})
+	p := w.refuse("root", http.MethodGet, "/v1/pools", "")
+	require.Equal(t, contract.CodeUnavailable, p.Code)
+	require.NotContains(t, w.log.String(), "level=ERROR")
+	require.NotContains(t, w.log.String(), "authentication")
 }

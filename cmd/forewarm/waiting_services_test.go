@@ -136,6 +136,9 @@ func TestAStartEndsAtADefiniteError(t *testing.T) {
 		{"worker", database, redisURL, "run forewarm migrate"},
 		{"migrate", database, redisURL, ""},
 		{"worker", database, changed(redisURL, wrong), "WRONGPASS"},
+		{"server", database, changed(redisURL, wrong), "WRONGPASS"},
+		{"worker", database, changed(redisURL, func(u *url.URL) { u.Path = "/99" }), "out of range"},
+		{"server", database, changed(redisURL, func(u *url.URL) { u.Path = "/99" }), "out of range"},
 	} {
 		env := []string{"FOREWARM_DATABASE=" + c.database, "FOREWARM_REDIS=" + c.redis, "FOREWARM_LISTEN=127.0.0.1:0", pepperVariable}
 		p := h.start(t, env, c.command, "--data-dir", h.data())
