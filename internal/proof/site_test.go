@@ -97,7 +97,7 @@ func (s *site) serve(l *ledger.Ledger, pepper keys.Pepper, key string) {
 	s.t.Helper()
 	unlimited := auth.Rate{PerSecond: -1}
 	handler, err := server.New(server.Config{Ledger: l, Peppers: []keys.Pepper{pepper}, Environment: "test",
-		Limits: server.Limits{Reads: unlimited, Writes: unlimited, Agents: unlimited, Failures: unlimited}})
+		Limits: server.Limits{Reads: unlimited, Writes: unlimited, OrganizationWrites: unlimited, Agents: unlimited, Failures: unlimited}})
 	require.NoError(s.t, err)
 	up := httptest.NewServer(handler)
 	s.t.Cleanup(up.Close)
