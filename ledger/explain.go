@@ -70,6 +70,7 @@ type explained struct {
 	troubles Troubles
 	// operator: who asks sees what providers say. hopeless: time alone helps not.
 	operator, hopeless bool
+	expires            bool // a waitlisted reservation is likely to, before it has a place
 }
 
 // CodeRecovering is the blocker of a pool that only reconciles.
@@ -139,6 +140,9 @@ func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string)
 			return ErrNotFound
 		}
 		if e, err = l.explained(rd, actor, id, r.PoolID); err != nil {
+			return err
+		}
+		if e.expires, err = e.waits.Expires(r); err != nil {
 			return err
 		}
 		e.Wait, err = e.waits.Reservation(r)
@@ -220,6 +224,9 @@ func (e *explained) reservation(r reservation.Reservation) {
 	switch r.State() {
 	case reservation.Waitlisted:
 		e.Summary = what + ": no place yet"
+		if e.expires {
+			e.Summary += ", and none is expected before it expires"
+		}
 	case reservation.Booked:
 		e.Summary = what + ": " + e.place(r)
 	case reservation.Warming:
@@ -327,10 +334,15 @@ func (e *explained) node(n node.Node) {
 		e.obstacles()
 	case n.State() == node.Ready:
 		e.Since = n.ReadyAt
+	case n.Kept():
+		e.Since = n.Quarantine.Since()
+		e.Summary += ", kept for an operator, who resumes or drains it"
+	case n.State() == node.Draining, n.State() == node.Quarantined:
+		e.Summary += ", takes nothing new, and is removed when it is empty"
 	}
 	if e.operator {
 		e.next(map[string]string{
-			plan.StepInUse: "uses it", plan.StepNeeded: "is booked on it from then on",
+			plan.StepInUse: "uses it now; its lease ends then", plan.StepAwaited: "waits for it, and gives up then", plan.StepNeeded: "is booked on it from then on",
 			plan.StepIdle: "it is removed at the latest, unless something needs it",
 		})
 	}
@@ -421,6 +433,9 @@ func (e *explained) evidence(o plan.Obstacle) string {
 	switch {
 	case o.Node == nil && o.Code == plan.HeldUnfit:
 		return fmt.Sprintf("slot %d; %d machines in a row: %s", o.Slot, e.state.Pool.UnfitInRow, e.state.Pool.Unfit)
+	case o.Node == nil && o.Code == plan.HeldRefused && e.state.Pool.Blocks > 0:
+		return fmt.Sprintf("slot %d; nothing %d times in a row, and so perhaps the next time; at this hour %.0f %% are given", o.Slot, e.state.Pool.Blocks,
+			100*e.state.Pool.Odds(e.At))
 	case o.Node == nil && o.Code == plan.HeldCapped:
 		limit, window := plan.Creates(e.state.Pool.Pool)
 		return fmt.Sprintf("slot %d; %d of at most %d in %s", o.Slot, e.state.Pool.Created.Sum(window, e.At), limit, window)

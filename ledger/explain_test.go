@@ -154,3 +154,61 @@ func TestLeasesThatEndEarlyShortenAWait(t *testing.T) {
 	require.LessOrEqual(t, after.P10, 6*time.Minute+time.Second)
 	require.GreaterOrEqual(t, after.P90, 5*time.Minute+50*time.Second)
 }
+
+// A window that is over before there is a place is told so, and no time is told
+// that lies beyond it.
+func TestNoPlaceIsExpectedAfterItExpires(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	w.allocate(ann, 8) // for an hour
+	w.pass(boot)
+	soon := w.wait(ann, 8, w.after(0, 20*time.Minute))
+	e, err := w.ledger.ExplainReservation(t.Context(), ann, soon.ID)
+	require.NoError(t, err)
+	require.Nil(t, e.Wait)
+	require.Contains(t, e.Summary, "no place yet, and none is expected before it expires")
+	_, err = w.ledger.CancelReservation(t.Context(), ann, soon.ID)
+	require.NoError(t, err)
+	later := w.wait(ann, 2, w.after(0, 8*time.Hour))
+	e, err = w.ledger.ExplainReservation(t.Context(), ann, later.ID)
+	require.NoError(t, err)
+	require.NotNil(t, e.Wait)
+	require.LessOrEqual(t, e.Wait.P90, 8*time.Hour)
+	require.NotContains(t, e.Summary, "none is expected")
+}
+
+// While the provider has nothing, a wait counts that it may have nothing again, and
+// that a lease may end before.
+func TestAWaitCountsStockOuts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.person("ann"), w.person("bob")
+	w.allocate(ann, 2)
+	w.pass(boot)
+	w.soldOut = true
+	a := w.allocate(bob, 2)
+	w.work()
+	e, err := w.ledger.ExplainAllocation(t.Context(), bob, a.ID)
+	require.NoError(t, err)
+	require.Contains(t, e.Wait.Basis, plan.BasisStock)
+	require.Greater(t, e.Wait.P90, e.Wait.P10+5*time.Minute, "it is not known when there is something")
+	require.LessOrEqual(t, e.Wait.P90, time.Hour, "the lease is over then")
+	require.Contains(t, e.Blockers[0].Evidence[0], "nothing 1 times in a row")
+}
+
+// A node in use says who uses it now, and one that goes that it goes when empty.
+func TestANodeInUseIsUsedNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.allocate(w.person("ann"), 2)
+	w.pass(boot)
+	n := w.nodes(node.Ready)[0]
+	_, err := w.ledger.DrainNode(t.Context(), operator, n.ID)
+	require.NoError(t, err)
+	e, err := w.ledger.ExplainNode(t.Context(), operator, n.ID)
+	require.NoError(t, err)
+	require.Equal(t, a.ID+" uses it now; its lease ends then", e.Next[0].Message)
+	require.Equal(t, w.allocation(a.ID).LeaseUntil, e.Next[0].At)
+	require.Contains(t, e.Summary, "removed when it is empty")
+}

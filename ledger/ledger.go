@@ -72,6 +72,7 @@ func (c Config) WithDefaults() Config {
 	}
 	def(&c.ConfirmGone, 30*time.Second)
 	def(&c.StockOut, 3*time.Minute)
+	c.Policy.StockOut = c.StockOut // what is said of back-offs is said of those that there are
 	def(&c.CheckEvery, 2*time.Second)
 	def(&c.RemoveEvery, c.CheckEvery)
 	def(&c.VerifyEvery, time.Minute)

@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/node"
@@ -53,25 +54,44 @@ func (w *Waits) foresee(state PoolState) (*plan.Outlook, error) {
 }
 
 // Allocation estimates when a pending allocation gets its GPUs; nil for one that
-// does not wait.
+// does not wait, or is likely to expire before.
 func (w *Waits) Allocation(a allocation.Allocation) (*plan.Estimate, error) {
 	if a.State() != allocation.Pending {
 		return nil, nil
 	}
-	return w.estimate(a.PoolID, a.ID)
+	return w.estimate(a.PoolID, a.ID, a.Window.End)
 }
 
 // Reservation estimates when a reservation gets a place, or when its nodes are
 // warm if it has one and its time to warm has come; nil for one that does not
-// wait, or whose time is over before there is a place.
+// wait, or whose time is likely to be over before.
 func (w *Waits) Reservation(r reservation.Reservation) (*plan.Estimate, error) {
 	if r.State() != reservation.Waitlisted && r.State() != reservation.Warming {
 		return nil, nil
 	}
-	return w.estimate(r.PoolID, r.ID)
+	return w.estimate(r.PoolID, r.ID, r.Window.End)
 }
 
-func (w *Waits) estimate(poolID, id string) (*plan.Estimate, error) {
+// Expires reports whether a waitlisted reservation is likely to expire before it has
+// a place.
+func (w *Waits) Expires(r reservation.Reservation) (bool, error) {
+	if r.State() != reservation.Waitlisted {
+		return false, nil
+	}
+	o, err := w.outlook(r.PoolID)
+	if err != nil {
+		return false, err
+	}
+	facts, waits := o.Waiting(r.ID)
+	if !waits {
+		return o.Hopeless(r.ID), nil
+	}
+	_, inTime := plan.Wait(facts).Within(r.Window.End.Sub(w.r.Now()))
+	return !inTime, nil
+}
+
+// estimate is none where the wait is likely to last until somebody gives up.
+func (w *Waits) estimate(poolID, id string, until time.Time) (*plan.Estimate, error) {
 	o, err := w.outlook(poolID)
 	if err != nil {
 		return nil, err
@@ -80,6 +100,9 @@ func (w *Waits) estimate(poolID, id string) (*plan.Estimate, error) {
 	if !waits {
 		return nil, nil
 	}
-	e := plan.Wait(facts)
+	e, inTime := plan.Wait(facts).Within(until.Sub(w.r.Now()))
+	if !inTime {
+		return nil, nil
+	}
 	return &e, nil
 }

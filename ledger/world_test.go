@@ -40,6 +40,8 @@ type world struct {
 	up     map[string]time.Time // machines by node: when they will be up
 	lost   ledger.Loss          // what the provider says of a machine that is not there
 	look   time.Duration        // how soon it wants machines looked at again
+	// soldOut is set while the provider has nothing.
+	soldOut bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -140,6 +142,9 @@ func (w *world) handle(task ledger.Task) error {
 		intent, err := w.ledger.BeginCreate(ctx, g, task.Subject)
 		if err != nil || !intent.Wanted {
 			return err
+		}
+		if w.soldOut {
+			return w.ledger.ReportRefused(ctx, g, task.Subject, "no_capacity", "nothing left", true)
 		}
 		w.up[task.Subject] = w.clock.Now().Add(boot)
 		return w.ledger.ReportCreated(ctx, g, task.Subject, ledger.Machine{ProviderID: "machine of " + task.Subject})

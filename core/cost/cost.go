@@ -29,8 +29,8 @@ type Cause string
 
 // The causes of what nobody held.
 const (
-	Boot       Cause = "boot"         // from a machine's birth until it was proved usable
-	FailedBoot Cause = "failed_boot"  // the whole life of one that never was
+	Boot       Cause = "boot"         // from a machine's birth until it was proved usable, or until now
+	FailedBoot Cause = "failed_boot"  // the whole life of one that never was, and is not on its way to be
 	EarlyWarm  Cause = "early_warm"   // ready and not held yet, and later it was
 	LateGoing  Cause = "late_release" // ready and not held any more, until its removal began
 	Unused     Cause = "unused"       // a ready GPU that nobody ever held
@@ -55,6 +55,8 @@ type Machine struct {
 	// that goes on is zero.
 	Quarantined []calendar.Interval
 	Orphan      bool
+	// Booting is set while it is on its way to be ready: nothing has failed.
+	Booting bool
 }
 
 // Hold is the time for which one of the machine's GPUs was somebody's.
@@ -158,7 +160,7 @@ func (m Machine) gap(spent map[account]time.Duration, gap calendar.Interval, idl
 		}
 	}
 	if m.Ready.IsZero() {
-		add(gap.Start, gap.End, FailedBoot)
+		add(gap.Start, gap.End, m.waiting())
 		return
 	}
 	retired := m.Retired
@@ -203,10 +205,14 @@ func (m Machine) apart(until time.Time) []part {
 }
 
 func (m Machine) waiting() Cause {
-	if m.Ready.IsZero() {
+	switch {
+	case !m.Ready.IsZero():
+		return Removal
+	case m.Booting:
+		return Boot
+	default:
 		return FailedBoot
 	}
-	return Removal
 }
 
 func (m Machine) account(cause Cause) account {

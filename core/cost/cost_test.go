@@ -65,6 +65,8 @@ func TestWhatNobodyEverHeld(t *testing.T) {
 	failed := node()
 	failed.Ready, failed.Retired = time.Time{}, at(50)
 	require.Equal(t, map[string]string{"warm_poolfailed_boot": "3h20m0s 10.000000"}, amounts(cost.Divide(failed, span(0, 200))))
+	failed.Booting = true
+	require.Equal(t, map[string]string{"warm_poolboot": "3h20m0s 10.000000"}, amounts(cost.Divide(failed, span(0, 200))), "nothing has failed yet")
 	failed.Orphan = true
 	require.Equal(t, map[string]string{"orphan": "3h20m0s 10.000000"}, amounts(cost.Divide(failed, span(0, 200))))
 	atOnce := failed

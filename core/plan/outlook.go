@@ -141,7 +141,8 @@ const (
 	StepEnd     = "end"      // its window is over
 	StepGivesUp = "gives_up" // it has waited in vain
 	StepLease   = "lease_end"
-	StepInUse   = "in_use_until" // Subject uses the node
+	StepInUse   = "in_use_until" // Subject uses the node now, and its lease ends then
+	StepAwaited = "awaited"      // Subject waits for the node, until then at most
 	StepNeeded  = "needed"       // Subject is booked on the node from then on
 	StepIdle    = "idle_release" // the node is removed at the latest
 )
@@ -207,7 +208,11 @@ func (o *Outlook) nextOfNode(n *node.Node) []Step {
 	var steps []Step
 	for _, a := range c.byAge {
 		if slices.Contains(o.slots(a.ID, a.Slots), n.Slot) {
-			steps = append(steps, Step{Code: StepInUse, At: a.Window.End, Subject: a.ID})
+			step := Step{Code: StepInUse, At: a.LeaseUntil, Subject: a.ID}
+			if a.State() == allocation.Pending {
+				step.Code, step.At = StepAwaited, a.Window.End
+			}
+			steps = append(steps, step)
 		}
 	}
 	for i := range c.Reservations {

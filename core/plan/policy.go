@@ -15,6 +15,8 @@ type Policy struct {
 	Patience  float64 // part of the break-even time that a node idles for although its next use is unlikely; default 0.5
 	Evidence  float64 // hours of demand that must have been watched before an expectation releases a node; default 24
 
+	StockOut time.Duration // how long a provider is not asked again after it had nothing, the first time; default 3 minutes
+
 	BreakAfter   int           // nodes in a row that never became ready, after which the breaker opens; default 5
 	RemoveWindow time.Duration // the length in which removals of idle nodes are capped; default 1 minute. What an idle node costs until the next window is the price of the cap
 	RemoveFloor  int           // idle nodes that may always be removed in it; default 50
@@ -28,6 +30,7 @@ func (p Policy) WithDefaults() Policy {
 	fill(&p.WaitWorth, 32)
 	fill(&p.Patience, 0.5)
 	fill(&p.Evidence, 24)
+	fill(&p.StockOut, 3*time.Minute)
 	fill(&p.BreakAfter, 5)
 	fill(&p.RemoveWindow, time.Minute)
 	fill(&p.RemoveFloor, 50)

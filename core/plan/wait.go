@@ -14,6 +14,7 @@ const (
 	BasisPrior    = "prior"      // what was assumed before anything was seen
 	BasisCalendar = "calendar"   // bookings' ends: exact if nobody leaves early
 	BasisLeases   = "lease_use"  // how early leases of this pool ended
+	BasisStock    = "stock_outs" // how often the provider had nothing lately
 )
 
 // WaitFacts is what somebody waits for: first a place, then nodes.
@@ -26,8 +27,15 @@ type WaitFacts struct {
 	Missing  int             `json:"missing,omitempty"`     // nodes that are still to be asked for
 	Blocked  time.Duration   `json:"blocked_ns,omitempty"`  // until they may be
 	Trials   []time.Duration `json:"trials_ns,omitempty"`   // since each node was asked for that must be ready before they are
-	Boot     BootTimes       `json:"boot"`
-	Leases   LeaseUse        `json:"leases"`
+	// Stock is set while the provider has nothing: the next time it is asked it may
+	// have nothing again.
+	Stock *StockOut `json:"stock,omitempty"`
+	// Instead are slots that could be taken over, instead of the missing nodes, when
+	// leases on them end; Turn of them are needed, with those of who comes first.
+	Instead []Place   `json:"instead,omitempty"`
+	Turn    int       `json:"turn,omitempty"`
+	Boot    BootTimes `json:"boot"`
+	Leases  LeaseUse  `json:"leases"`
 }
 
 // Place is a slot that will have room: after Room if nobody leaves early, and not
@@ -84,14 +92,107 @@ func (f WaitFacts) nodes() wait {
 			longest = max(longest, boots.left(age, each))
 		}
 		if f.Missing > 0 {
-			before := f.Blocked
-			for _, age := range f.Trials {
-				before = max(before, boots.left(age, q))
-			}
-			longest = max(longest, before+boots.left(0, each))
+			longest = max(longest, f.missingNodes(boots, q, each))
 		}
 		return longest
 	}
+}
+
+// missingNodes is when nodes are there that are still to be asked for.
+func (f WaitFacts) missingNodes(boots *curve, q, each float64) time.Duration {
+	given := func(q float64) time.Duration { return f.Blocked + f.Stock.given(q) }
+	booted := func(q, each float64) time.Duration {
+		before := given(q)
+		for _, age := range f.Trials {
+			before = max(before, boots.left(age, q))
+		}
+		return before + boots.left(0, each)
+	}
+	asked := booted(q, each)
+	if f.Stock == nil || f.Turn == 0 || len(f.Instead) < f.Turn {
+		return asked
+	}
+	n := float64(f.Missing)
+	return f.sooner(q, asked, func(q float64) time.Duration { return booted(q, math.Pow(q, 1/n)) })
+}
+
+// sooner is the quantile of whatever comes first of two independent things: nodes
+// that are asked for, or places that leases leave.
+func (f WaitFacts) sooner(q float64, asked time.Duration, booted wait) time.Duration {
+	used := f.Leases.curve()
+	left := WaitFacts{Need: f.Turn, Cleaning: f.Cleaning}
+	left.Places = f.Instead
+	over := func(t time.Duration) float64 { // the chance that neither has come by t
+		low, high := 0.0, 1.0
+		for range 20 {
+			if mid := (low + high) / 2; booted(mid) <= t {
+				low = mid
+			} else {
+				high = mid
+			}
+		}
+		return (1 - low) * (1 - min(1, left.enough(used, t)))
+	}
+	low, high := -closeEnough, asked
+	for high-low > closeEnough {
+		if t := low + (high-low)/2; over(t) <= 1-q {
+			high = t
+		} else {
+			low = t
+		}
+	}
+	return max(0, high)
+}
+
+// StockOut is a time in which the provider has nothing. The longer it lasts, the
+// longer it is likely to last.
+type StockOut struct {
+	Odds    float64       `json:"odds"`     // of being given a node, as at any time
+	Refused int           `json:"refused"`  // blocks in a row
+	Block   time.Duration `json:"block_ns"` // the first; each is twice as long as the one before, up to 16 times
+}
+
+const (
+	// mostBlocks bounds how many times in a row an estimate sees nothing.
+	mostBlocks = 200
+	// What a provider's odds are taken to be at least and at most in a stock-out:
+	// few are known, and those of other times are better.
+	leastOdds, mostOdds = 0.2, 0.7
+)
+
+// given is how long after the present block the provider is likely to give a node,
+// at quantile q. A stock-out's length has a Lomax distribution, by which it goes on
+// for as long again with the same chance however long it lasted; since blocks
+// double, that is the chance of being refused once more, as the odds tell it.
+func (s *StockOut) given(q float64) (after time.Duration) {
+	if s == nil {
+		return 0
+	}
+	lasts := -math.Log2(1 - min(max(s.Odds, leastOdds), mostOdds))
+	block := func(n int) time.Duration { return s.Block << min(n, maxBlocks) }
+	known := s.Block // how long it has lasted for sure, and one block
+	for n := range s.Refused - 1 {
+		known += block(n)
+	}
+	next := known + block(max(s.Refused-1, 0))
+	for n := range mostBlocks {
+		if math.Pow(float64(known)/float64(next), lasts) <= 1-q {
+			break
+		}
+		after += block(s.Refused + n)
+		next += block(s.Refused + n)
+	}
+	return after
+}
+
+// Within is the estimate of a wait that is given up after some time, and whether it
+// is likely to be over by then. No part of it is beyond.
+func (e Estimate) Within(limit time.Duration) (Estimate, bool) {
+	if e.P50 > limit {
+		return Estimate{}, false
+	}
+	e.P90 = min(e.P90, limit)
+	return e, true
 }
 
 // closeEnough is how finely the wait for a place is known.
@@ -181,6 +282,9 @@ func (f WaitFacts) basis() (string, int) {
 	}
 	if slices.ContainsFunc(f.Places, func(p Place) bool { return len(p.Holds) > 0 }) {
 		rests(BasisLeases, len(f.Leases.Seen))
+	}
+	if f.Stock != nil {
+		parts = append(parts, BasisStock)
 	}
 	if len(f.Ages)+f.Missing > 0 {
 		rests(BasisBoots, len(f.Boot.Seen))

@@ -26,7 +26,9 @@ func (o *Outlook) waiting(id string) (WaitFacts, bool) {
 		if c.homeless(o.slots(id, a.Slots)) { // nobody knows when there is a place again
 			return WaitFacts{}, false
 		}
-		return c.waitOn(o.slots(id, a.Slots), a.Shape, a.ID), a.State() == allocation.Pending
+		f := c.waitOn(o.slots(id, a.Slots), a.Shape, a.ID)
+		f.instead(c, a.ID, a.Shape, a.Window)
+		return f, a.State() == allocation.Pending
 	}
 	r, ok := o.reservation(id)
 	switch {
@@ -37,7 +39,9 @@ func (o *Outlook) waiting(id string) (WaitFacts, bool) {
 	case c.paused(r), c.homeless(o.slots(id, r.Slots)):
 		return WaitFacts{}, false
 	case r.State() == reservation.Warming, r.State() == reservation.Booked && r.Degraded:
-		return c.waitOn(o.slots(id, r.Slots), r.Shape, ""), true
+		f := c.waitOn(o.slots(id, r.Slots), r.Shape, "")
+		f.instead(c, r.ID, r.Shape, r.Window)
+		return f, true
 	default:
 		return WaitFacts{}, false
 	}
@@ -75,9 +79,40 @@ func (c *computation) waitOn(slots []int, shape gpu.Shape, holder string) WaitFa
 func (f *WaitFacts) missing(c *computation, slot int) {
 	f.Missing++
 	f.Blocked = max(f.Blocked, c.askableOn(slot).Sub(c.now))
+	if s := c.Supply; s.Blocks > 0 {
+		f.Stock = &StockOut{Odds: s.Odds(c.now), Refused: s.Blocks, Block: c.policy.StockOut}
+	}
 	for _, w := range c.withheld {
 		if w.Slot == slot && slices.Contains(w.Codes, HeldTrial) {
 			f.Trials = c.trials()
+		}
+	}
+}
+
+// instead notes, while the provider has nothing, the ready nodes that somebody who
+// waits for a node could be moved to when the leases on them end. Only one missing
+// node is looked at: for more, it is the provider who must have some.
+func (f *WaitFacts) instead(c *computation, id string, shape gpu.Shape, window calendar.Interval) {
+	if f.Stock == nil || f.Missing != 1 || shape.Nodes != 1 {
+		return
+	}
+	holders := c.holders()
+	asks := &reservation.Reservation{ID: id, Shape: shape, Window: window}
+	for slot := range c.Pool.MaxNodes {
+		if c.slotStanding(slot) != ready {
+			continue
+		}
+		if p, ok := c.roomOn(slot, asks, holders); ok {
+			f.Instead = append(f.Instead, p)
+		}
+	}
+	f.Cleaning, f.Turn = c.places.Margin(), 1
+	for _, a := range c.byAge {
+		if a.ID == id {
+			break
+		}
+		if a.State() == allocation.Pending && c.standing(a.Slots) < coming {
+			f.Turn += a.Shape.Nodes
 		}
 	}
 }
@@ -136,11 +171,18 @@ func (c *computation) waitForPlace(r *reservation.Reservation) (WaitFacts, bool)
 		slots[i] = rooms[i].slot
 	}
 	nodes := c.waitOn(slots, gpu.Shape{}, "")
-	f.Ages, f.Missing, f.Blocked, f.Trials = nodes.Ages, nodes.Missing, nodes.Blocked, nodes.Trials
+	f.Ages, f.Missing, f.Blocked, f.Trials, f.Stock = nodes.Ages, nodes.Missing, nodes.Blocked, nodes.Trials, nodes.Stock
 	for _, x := range rooms[:min(len(rooms), max(candidates, f.Need))] {
 		f.Places = append(f.Places, x.Place)
 	}
 	return f, true
+}
+
+// Hopeless reports whether a waitlisted reservation gets no place before its window
+// ends even if nobody waited before it, unless somebody leaves what they have booked.
+func (o *Outlook) Hopeless(id string) bool {
+	r, ok := o.reservation(id)
+	return ok && r.State() == reservation.Waitlisted && len(o.c.rooms(r)) < r.Shape.Nodes
 }
 
 // queuedBefore is how many nodes those need who wait for the same time and are tried
@@ -164,15 +206,21 @@ type slotRoom struct {
 	slot int
 }
 
-// rooms are the slots that will have room for a waitlisted reservation before its
-// window ends, the soonest first.
-func (c *computation) rooms(r *reservation.Reservation) []slotRoom {
+// holders are the allocations in use, by their ids.
+func (c *computation) holders() map[string]*allocation.Allocation {
 	holders := make(map[string]*allocation.Allocation, len(c.byAge))
 	for _, a := range c.byAge {
 		if a.State() == allocation.Active {
 			holders[a.ID] = a
 		}
 	}
+	return holders
+}
+
+// rooms are the slots that will have room for a waitlisted reservation before its
+// window ends, the soonest first.
+func (c *computation) rooms(r *reservation.Reservation) []slotRoom {
+	holders := c.holders()
 	var found []slotRoom
 	for slot := range c.Pool.MaxNodes {
 		if p, ok := c.roomOn(slot, r, holders); ok {

@@ -101,7 +101,7 @@ func (r *reader) machines(period calendar.Interval) ([]billedMachine, error) {
 		machines = append(machines, billedMachine{n.PoolID, cost.Machine{
 			Price: n.Source, GPUs: pools[n.PoolID], Ready: n.ReadyAt, Retired: n.RetiredAt,
 			Billed: r.billedOver(n.BilledFrom, n.BilledUntil), Holds: holds[n.ID], Missed: missed[place{n.PoolID, n.Slot}],
-			Quarantined: n.Quarantine.Spans,
+			Quarantined: n.Quarantine.Spans, Booting: n.Coming(),
 		}})
 	}
 	return r.withOrphans(machines, period)

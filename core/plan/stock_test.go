@@ -1,0 +1,127 @@
+package plan_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/plan"
+)
+
+const stockOut = 3 * time.Minute
+
+// sold is a provider that has nothing at times, as its askers see it.
+type sold struct {
+	*rand.Rand
+	supply plan.Supply
+	now    time.Time
+	out    time.Time // until then there is nothing
+}
+
+func (s *sold) exp(mean time.Duration) time.Duration {
+	return time.Duration(s.ExpFloat64() * float64(mean))
+}
+
+// ask asks once, and reports whether a node was given.
+func (s *sold) ask() bool {
+	if s.now.Before(s.out) {
+		s.supply = s.supply.Failed(s.now, s.now, stockOut)
+		return false
+	}
+	s.supply = s.supply.Ready(s.now)
+	return true
+}
+
+// facts are those of one missing node now.
+func (s *sold) facts(boots plan.BootTimes) plan.WaitFacts {
+	f := plan.WaitFacts{Missing: 1, Boot: boots, Blocked: max(0, s.supply.BlockedUntil.Sub(s.now))}
+	if s.supply.Blocks > 0 {
+		f.Stock = &plan.StockOut{Odds: s.supply.Odds(s.now), Refused: s.supply.Blocks, Block: stockOut}
+	}
+	return f
+}
+
+// tally counts how often the truth lay within what was said.
+type tally struct{ asked, below10, below90 int }
+
+func (c *tally) note(e plan.Estimate, left time.Duration) {
+	c.asked++
+	if left <= e.P10 {
+		c.below10++
+	}
+	if left <= e.P90 {
+		c.below90++
+	}
+}
+
+func (c *tally) covers(t *testing.T, name string) {
+	t.Helper()
+	require.Greater(t, c.asked, 200, name)
+	require.GreaterOrEqual(t, float64(c.below90)/float64(c.asked), 0.85, name)
+	require.GreaterOrEqual(t, float64(c.below90-c.below10)/float64(c.asked), 0.7, name)
+}
+
+// Whoever asks in a stock-out is told a time that covers it, however long those
+// last here: it does not assume that the next time there is something.
+func TestTheIntervalCoversStockOuts(t *testing.T) {
+	t.Parallel()
+	for name, mean := range map[string]time.Duration{"minutes": 5 * time.Minute, "half hours": 30 * time.Minute, "hours": 2 * time.Hour} {
+		s := &sold{Rand: rand.New(rand.NewPCG(uint64(mean), 3)), now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
+		boots, source := plan.BootTimes{Prior50: time.Minute, Prior95: 5 * time.Minute}, noisy(uint64(mean), 2*time.Minute)
+		var count tally
+		for range 600 {
+			s.now = s.now.Add(s.exp(4 * time.Hour))
+			s.out = s.now.Add(s.exp(mean))
+			type told struct {
+				at time.Time
+				e  plan.Estimate
+			}
+			var all []told
+			for !s.ask() {
+				next := s.supply.BlockedUntil
+				s.now = s.now.Add(time.Duration(s.Float64() * float64(next.Sub(s.now))))
+				all = append(all, told{s.now, plan.Wait(s.facts(boots))})
+				s.now = next
+			}
+			took := source()
+			boots = boots.Learn(took)
+			for _, x := range all {
+				count.note(x.e, s.now.Add(took).Sub(x.at))
+			}
+		}
+		count.covers(t, name)
+	}
+}
+
+// Where the only machine is held by another lease, its end is what is waited for.
+func TestTheIntervalCoversTheOnlyMachine(t *testing.T) {
+	t.Parallel()
+	s := &sold{Rand: rand.New(rand.NewPCG(5, 3)), now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
+	boots := plan.BootTimes{Prior50: 5 * time.Second, Prior95: 10 * time.Second}
+	var used plan.LeaseUse
+	var count tally
+	for range 600 {
+		lease, start := time.Hour, s.now
+		end := start.Add(time.Duration((0.3 + 0.7*s.Float64()) * float64(lease)))
+		s.out = end
+		s.now = start.Add(time.Duration(s.Float64() * float64(end.Sub(start))))
+		require.False(t, s.ask())
+		for tries := s.IntN(3); tries > 0 && s.supply.BlockedUntil.Before(end); tries-- {
+			s.now = s.supply.BlockedUntil
+			s.ask()
+		}
+		f := s.facts(boots)
+		f.Leases, f.Turn = used, 1
+		f.Instead = []plan.Place{{Room: start.Add(lease).Sub(s.now), Holds: []plan.Hold{{Age: s.now.Sub(start), Lease: lease}}}}
+		if e := plan.Wait(f); len(used.Seen) > 20 {
+			require.LessOrEqual(t, e.P90, f.Instead[0].Room+time.Second, "the lease is over then at the latest")
+			count.note(e, end.Sub(s.now))
+		}
+		used = used.Learn(end.Sub(start), lease)
+		s.now = end.Add(time.Minute)
+		s.ask()
+	}
+	count.covers(t, "the only machine")
+}
