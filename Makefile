@@ -98,7 +98,7 @@ verify: ## check everything a test does not: format, vet, lint, generated files,
 
 .PHONY: gen
 gen: ## write every generated file anew
-	GOFLAGS="$${GOFLAGS:-} -tags=$(TAGS)" go generate ./...
+	CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -tags=$(TAGS)" go generate ./...
 
 .PHONY: replay
 replay: ## replay a trace in virtual time: make replay TRACE=file.csv.gz [DAYS=14] [SEED=1] [ARGS='--policy reactive'] (a day of a busy trace takes minutes)
