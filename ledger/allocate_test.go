@@ -8,6 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -181,7 +182,7 @@ func TestExtend(t *testing.T) {
 	require.Equal(t, []admission.Code{admission.CapacityExhausted}, refusal(t, err))
 	refused := (*ledger.RefusedError)(nil)
 	require.ErrorAs(t, err, &refused)
-	require.Empty(t, refused.Decision.Offers, "an extension has no other window")
+	require.Equal(t, longer.LeaseUntil, refused.Decision.Offers[0].Window.Start, "an extension has no other start")
 	require.Equal(t, longer.LeaseUntil, w.allocation(a.ID).LeaseUntil)
 
 	_, err = w.ledger.Extend(t.Context(), ann, a.ID, 25*time.Minute)
@@ -240,4 +241,27 @@ func TestALaterOfferHoldsBesideTheOwnReservations(t *testing.T) {
 			require.NoError(t, err, "%+v", o)
 		}
 	}
+}
+
+// A refused extension offers the longest that is accepted, and it is.
+func TestARefusedExtensionOffersTheLongest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.person("ann"), w.person("bob")
+	a := w.allocate(ann, 8)
+	w.pass(boot)
+	until := w.allocation(a.ID).LeaseUntil
+	w.reserve(bob, 8, calendar.Interval{Start: until.Add(2 * time.Hour), End: until.Add(3 * time.Hour)})
+	_, err := w.ledger.Extend(t.Context(), ann, a.ID, 3*time.Hour)
+	refused := (*ledger.RefusedError)(nil)
+	require.ErrorAs(t, err, &refused)
+	require.Len(t, refused.Decision.Offers, 1)
+	offer := refused.Decision.Offers[0]
+	require.Equal(t, calendar.Interval{Start: until, End: until.Add(2 * time.Hour)}, offer.Window)
+	longer, err := w.ledger.Extend(t.Context(), ann, a.ID, offer.Window.Length())
+	require.NoError(t, err)
+	require.Equal(t, longer.Cost-a.Cost, offer.Cost)
+	_, err = w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
+	require.ErrorAs(t, err, &refused)
+	require.Empty(t, refused.Decision.Offers, "not by a second")
 }

@@ -205,9 +205,9 @@ func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Machine
 				fmt.Sprintf("%d GPUs proved usable after %s", len(m.Devices), took.Round(time.Second))); err != nil {
 				return err
 			}
-			next := p.Pool
-			next.Learned = next.Learned.Booted(next.Pool, n.Source, took, u.now())
-			p.putPool(next)
+			if err := u.learnBoot(g, p, n); err != nil {
+				return err
+			}
 			u.wakePlan(p.Pool.ID)
 		}
 		if n.State() == node.Quarantined {

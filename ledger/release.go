@@ -116,9 +116,39 @@ func (u *unit) countsFor(who asker, a allocation.Allocation) (bool, error) {
 	return !slices.ContainsFunc(made.makers, func(ids []string) bool { return !slices.Contains(ids, a.HeldBy) }), nil
 }
 
-// decideExtension admits the added time on the slots that the allocation has. It
-// makes no offers: an extension begins where the lease ends, or not at all.
+// decideExtension decides on added time. Of one that is refused it offers the longest
+// that is not, if there is one: an extension begins where the lease ends, or not at
+// all.
 func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
+	d, err := u.admitExtension(p, h, a, by)
+	if err != nil || d.Accepted() {
+		return d, err
+	}
+	longest := time.Duration(0) // that is accepted, found by halving: less is never refused where more is not
+	for low, high := time.Duration(0), by/time.Second; high-low > 1; {
+		half := low + (high-low)/2
+		shorter, err := u.admitExtension(p, h, a, half*time.Second)
+		if err != nil {
+			return d, err
+		}
+		if !shorter.Accepted() {
+			high = half
+			continue
+		}
+		low, longest = half, half*time.Second
+	}
+	if longest > time.Minute {
+		longest = longest.Truncate(time.Minute)
+	}
+	if longest > 0 {
+		w := calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(longest)}
+		d.Offers = []admission.Offer{{Pool: p.Pool.ID, Shape: a.Shape, Window: w, Cost: admission.Cost(p.Pool.Pool, a.Shape, longest)}}
+	}
+	return d, nil
+}
+
+// admitExtension admits the added time on the slots that the allocation has.
+func (u *unit) admitExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
 	defer p.openFor(a)()
 	view := u.view(p, h, onlyOn(a.Slots))
 	ask := admission.Request{

@@ -70,7 +70,7 @@ func TestWhatNobodyEverHeld(t *testing.T) {
 	failed.Orphan = true
 	require.Equal(t, map[string]string{"orphan": "3h20m0s 10.000000"}, amounts(cost.Divide(failed, span(0, 200))))
 	atOnce := failed
-	atOnce.Orphan, atOnce.Billed.End = false, atOnce.Billed.Start
+	atOnce.Orphan, atOnce.Booting, atOnce.Billed.End = false, false, atOnce.Billed.Start
 	require.Equal(t, map[string]string{"warm_poolfailed_boot": "0s 0.100000"}, amounts(cost.Divide(atOnce, span(0, 200))), "the minimum is owed")
 	require.Empty(t, cost.Divide(atOnce, span(1, 200)))
 }

@@ -62,6 +62,14 @@ func (l Learned) Booted(p gpu.Pool, s gpu.Source, took time.Duration, now time.T
 	})
 }
 
+// Served returns what is learned after a node of the source became ready and nobody
+// saw when: that it gives nodes, and nothing of how long it takes.
+func (l Learned) Served(p gpu.Pool, s gpu.Source, now time.Time) Learned {
+	return l.change(p, s, func(k SourceLearned) SourceLearned {
+		return SourceLearned{Boot: k.Boot, Supply: k.Supply.Ready(now)}
+	})
+}
+
 // Refused returns what is learned after a node that was asked of the source at
 // asked was refused, or given up before it was ready: see Supply.Failed.
 func (l Learned) Refused(p gpu.Pool, s gpu.Source, asked, now time.Time, ttl time.Duration) Learned {

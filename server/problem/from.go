@@ -111,13 +111,16 @@ func fromStale(e *ledger.PlanStaleError) *Problem {
 	return p
 }
 
-// refusals gives each blocker its problem, the ones that no waiting, size or
-// money changes first: the first that is there names the whole refusal.
-var refusals = []struct {
+// refusal is a blocker's problem and its way out.
+type refusal struct {
 	blocker admission.Code
 	problem string
 	fix     string
-}{
+}
+
+// refusals gives each blocker its problem, the ones that no waiting, size or
+// money changes first: the first that is there names the whole refusal.
+var refusals = []refusal{
 	{admission.WindowInPast, contract.CodeWindowInPast, "Choose a start in the future"},
 	{admission.NoMatchingHardware, contract.CodeNoMatchingHardware, "Ask for fewer GPUs, or another pool"},
 	{admission.ClaimTooEarly, contract.CodeClaimTooEarly, "Claim it when its time comes, or allocate GPUs now beside it"},
@@ -136,6 +139,17 @@ var refusals = []struct {
 	{admission.CapacityExhausted, contract.CodeCapacityExhausted, "Take one of the offers"},
 }
 
+// withoutOffers is what can be done about a full pool where nothing is offered.
+const withoutOffers = "Wait until something ends, or ask for fewer GPUs or a shorter time"
+
+// wayOut is the fix of a refusal, which names offers only if there are any.
+func (r refusal) wayOut(e *ledger.RefusedError) string {
+	if strings.HasPrefix(r.fix, "Take one of the offers") && len(e.Decision.Offers) == 0 {
+		return withoutOffers
+	}
+	return r.fix
+}
+
 // FixFor says what changes a blocker of the code.
 func FixFor(code string) (label string, found bool) {
 	for _, row := range refusals {
@@ -150,7 +164,7 @@ func fromRefused(e *ledger.RefusedError) *Problem {
 	for _, row := range refusals {
 		for _, r := range e.Decision.Reasons {
 			if r.Code == row.blocker {
-				p := New(row.problem, r.Message+others(e)).Fix(row.fix, "")
+				p := New(row.problem, r.Message+others(e)).Fix(row.wayOut(e), "")
 				p.Blockers, p.Offers, p.DecisionID = Blockers(e), Offers(e), e.DecisionID
 				if f, ok := fields[r.Code]; ok {
 					p = p.Field(contract.FieldError{Pointer: pointer(f), Code: string(r.Code), Message: r.Message})

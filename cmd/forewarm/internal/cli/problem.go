@@ -14,7 +14,6 @@ import (
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/internal/strictyaml"
 )
 
 // fromProblem tells a problem in the words of the command line: flags instead of
@@ -75,8 +74,6 @@ func remedies(cmd *cobra.Command, p contract.Problem) []string {
 	switch p.Code {
 	case contract.CodeETagMismatch:
 		next = append(next, typedLine(cmd))
-	case contract.CodeWindowTooLong:
-		next = append(next, longestExtension(cmd, p)...)
 	case contract.CodeKeyCapExceeded, contract.CodeUserCapExceeded:
 		next = append(next, "forewarm whoami")
 	}
@@ -85,7 +82,10 @@ func remedies(cmd *cobra.Command, p contract.Problem) []string {
 			next = append(next, list)
 		}
 	}
-	if p.Code != contract.CodePlanStale { // whose request is not in the command
+	switch {
+	case cmd.Flags().Lookup("by") != nil:
+		next = append(next, longestExtension(cmd, p)...)
+	case p.Code != contract.CodePlanStale: // whose request is not in the command
 		next = append(next, offerCommands(cmd, p.Offers)...)
 	}
 	if p.DecisionID != "" {
@@ -94,23 +94,14 @@ func remedies(cmd *cobra.Command, p contract.Problem) []string {
 	return next
 }
 
-// longestExtension is how much longer a lease can be made.
+// longestExtension is by how much a lease can be made longer, as the server offers.
 func longestExtension(cmd *cobra.Command, p contract.Problem) []string {
-	by := cmd.Flags().Lookup("by")
-	if by == nil {
-		return nil
-	}
-	asked, err := strictyaml.ParseDuration(by.Value.String())
-	rest := asked
-	for _, b := range p.Blockers {
-		if b.Unit == "seconds" {
-			rest = min(rest, asked-time.Duration(b.Asked-b.Limit)*time.Second)
+	for _, o := range p.Offers {
+		if by := o.End.Sub(o.Start); by >= time.Minute {
+			return []string{fmt.Sprintf("%s %s --by %s", cmd.CommandPath(), quoted(cmd.Flags().Arg(0)), flagText(by))}
 		}
 	}
-	if err != nil || rest < time.Minute || rest == asked {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s %s --by %s", cmd.CommandPath(), quoted(cmd.Flags().Arg(0)), flagText(rest))}
+	return nil
 }
 
 // flagText is a duration as a flag takes it, to the minute below.

@@ -1,0 +1,62 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/core/node"
+)
+
+// learnBoot learns how long a boot took: from when the provider was asked until it
+// was seen to be over. What we ourselves were late with, because no worker was
+// there, says nothing of the provider.
+func (u *unit) learnBoot(g Guard, p *poolUnit, n node.Node) error {
+	asked, err := u.askedAt(n)
+	if err != nil {
+		return err
+	}
+	took := u.now().Sub(asked)
+	seen, err := u.seenInTime(g, took)
+	if err != nil {
+		return err
+	}
+	next := p.Pool
+	if seen {
+		next.Learned = next.Learned.Booted(next.Pool, n.Source, took, u.now())
+	} else {
+		next.Learned = next.Learned.Served(next.Pool, n.Source, u.now())
+	}
+	p.putPool(next)
+	return nil
+}
+
+// askedAt is when a worker began to ask the provider for a node, as the journal has
+// it, else when it was wanted.
+func (u *unit) askedAt(n node.Node) (time.Time, error) {
+	events, err := u.tx.Events(Scope{All: true}, EventFilter{Subject: n.ID, Type: "node." + string(node.Provisioning)}, 1)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading when the provider was asked: %w", err)
+	}
+	if len(events) == 0 {
+		return n.RequestedAt, nil
+	}
+	return events[0].At, nil
+}
+
+// lateLook is the part of a boot by which the look that found it over may be late.
+const lateLook = 4
+
+// seenInTime reports whether the look that found a boot over came when it was due,
+// or so little later that it matters not; and that the looks before it succeeded.
+func (u *unit) seenInTime(g Guard, took time.Duration) (bool, error) {
+	task, err := u.tx.Task(g.TaskID)
+	if errors.Is(err, ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading when a look was due: %w", err)
+	}
+	late := u.now().Sub(task.RunAt)
+	return task.Failures == 0 && late <= max(u.cfg.CheckEvery, took/lateLook), nil
+}

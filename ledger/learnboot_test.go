@@ -1,0 +1,42 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/node"
+)
+
+// Workers that are not there when a node is asked for, or when its boot ends, are
+// no property of the provider.
+func TestOurOwnOutageIsNoBootTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	w.allocate(ann, 2)
+	w.pass(boot)
+	require.Equal(t, []time.Duration{boot}, w.learned().Boot.Seen)
+
+	w.allocate(ann, 2)
+	due, err := w.ledger.Dispatch(t.Context(), 100, time.Minute) // the plan
+	require.NoError(t, err)
+	for _, task := range due {
+		task, err = w.ledger.ClaimTask(t.Context(), task.ID, task.Attempt, time.Hour)
+		require.NoError(t, err)
+		require.NoError(t, w.handle(task))
+	}
+	w.clock.Set(w.clock.Now().Add(8 * time.Minute)) // nobody asks the provider
+	w.pass(boot)
+	require.Len(t, w.nodes(node.Ready), 2)
+	require.Equal(t, []time.Duration{boot, boot}, w.learned().Boot.Seen, "from when it was asked")
+
+	w.allocate(ann, 2)
+	w.work()
+	w.clock.Set(w.clock.Now().Add(2*boot + 2*time.Minute)) // nobody looks
+	w.work()
+	require.Len(t, w.nodes(node.Ready), 3)
+	require.Len(t, w.learned().Boot.Seen, 2, "nobody saw when it was up")
+	require.Zero(t, w.learned().Failures)
+}
