@@ -2,8 +2,6 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,74 +48,6 @@ func (e Effect) Displaced() []reservation.Reservation {
 	}
 	slices.SortFunc(gone, func(a, b reservation.Reservation) int { return strings.Compare(a.ID, b.ID) })
 	return gone
-}
-
-// Mark is the same for two effects that nobody would tell apart: the same rows
-// come, change and end, in the same places, at the same price. Times that only
-// say when the request ran do not count, nor do the ids of new rows.
-func (e Effect) Mark() string { return e.mark(false) }
-
-// fulfils reports whether the effect is the one of a mark. GPUs that are there
-// at once are what was shown, too, where there was to be a wait.
-func (e Effect) fulfils(mark string) bool { return e.mark(false) == mark || e.mark(true) == mark }
-
-// mark computes Mark; with wait, as if new allocations had to wait.
-func (e Effect) mark(wait bool) string {
-	var lines []string
-	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	for _, p := range e.Organizations {
-		add("organization %s %+v", p.After.ID, p.After.Limits)
-	}
-	for _, p := range e.Pools {
-		before, after := "", fmt.Sprintf("pool %+v", p.After.Pool)
-		if p.Before != nil {
-			before = fmt.Sprintf("pool %+v", p.Before.Pool)
-		}
-		if before != after { // else only what was learned changed
-			lines = append(lines, after)
-		}
-	}
-	for _, p := range e.Nodes {
-		if p.Before == nil || p.Before.State() != p.After.State() {
-			add("node %s slot %d %s", existing(p.Before != nil, p.After.ID), p.After.Slot, p.After.State())
-		}
-	}
-	for _, p := range e.Reservations {
-		lines = append(lines, markReservation(p))
-	}
-	for _, p := range e.Allocations {
-		lines = append(lines, markAllocation(p, wait))
-	}
-	slices.Sort(lines)
-	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
-	return hex.EncodeToString(sum[:])
-}
-
-// existing is the id of a row that was there before.
-func existing(before bool, id string) string {
-	if before {
-		return id
-	}
-	return "new"
-}
-
-func markReservation(p Pair[reservation.Reservation]) string {
-	r := p.After
-	cost := r.Cost
-	if !r.Live() {
-		cost = 0 // what it really held grows with the time until it ends
-	}
-	return fmt.Sprintf("reservation %s %s %s %s %s %v %d-%d %d %t", existing(p.Before != nil, r.ID), r.PoolID, r.Class, r.State(), r.Shape, r.Slots,
-		r.Window.Start.UnixMicro(), r.Window.End.UnixMicro(), cost, r.Degraded)
-}
-
-func markAllocation(p Pair[allocation.Allocation], wait bool) string {
-	a := p.After
-	state := a.State()
-	if wait && p.Before == nil {
-		state = allocation.Pending
-	}
-	return fmt.Sprintf("allocation %s %s %s %s %v %d %v", existing(p.Before != nil, a.ID), a.PoolID, state, a.Shape, a.Slots, a.Lease, a.Reservations)
 }
 
 // span is the time, from now on, that the changed bookings are about; now, when

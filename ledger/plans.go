@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/internal/ids"
@@ -41,8 +42,9 @@ var ErrPlanExpired = errors.New("the plan has expired")
 // PlanStaleError says that a plan would no longer do what was shown. Err is what
 // stands in the way now, or nil when the request succeeds with another effect.
 type PlanStaleError struct {
-	PlanID string
-	Err    error
+	PlanID  string
+	Err     error
+	Changes []string // what would be otherwise than it was shown, in words; none with Err
 }
 
 // Error names the plan and what stands in the way.
@@ -50,7 +52,7 @@ func (e *PlanStaleError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("%s does not hold any more: %s", e.PlanID, e.Err)
 	}
-	return e.PlanID + " would no longer do what it showed"
+	return e.PlanID + " would no longer do what it showed: now " + strings.Join(e.Changes, "; ")
 }
 
 // Unwrap returns what stands in the way.
@@ -152,8 +154,8 @@ func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Dee
 		if err != nil {
 			return stale(id, err)
 		}
-		if !effect.fulfils(p.Mark) {
-			return &PlanStaleError{PlanID: id}
+		if shown, now := effect.departs(p.Mark); len(shown)+len(now) > 0 {
+			return &PlanStaleError{PlanID: id, Changes: inWords(actor, shown, now)}
 		}
 		p.AppliedAt, applied = tx.Now(), true
 		return tx.Save(Change{Plans: []ShownPlan{p}})

@@ -165,6 +165,10 @@ func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
 	if err != nil {
 		var stale *ledger.PlanStaleError
 		require.ErrorAs(w, err, &stale)
+		require.True(w, stale.Err != nil || len(stale.Changes) > 0, "it does not say what is otherwise")
+		for _, line := range stale.Changes {
+			require.NotContains(w, line, other.OrganizationID)
+		}
 		require.Equal(w, before, after, "a stale plan changed something")
 		return
 	}
@@ -227,4 +231,38 @@ func TestAPlanMayBeFulfilledSooner(t *testing.T) {
 	w.pass(5 * time.Minute)
 	_, err = w.ledger.ApplyPlan(w.Context(), by, warm.ID, deed)
 	require.ErrorIs(t, err, ledger.ErrPlanExpired)
+}
+
+// A plan that would do something else says what: in which place, at which price, in
+// which state, and who gives way. What else the organization books does not matter.
+func TestAStalePlanSaysWhatIsOtherwise(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := w.person("ann"), w.person("bob")
+	window := w.after(2*time.Hour, 3*time.Hour)
+	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+		return answered(l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 8, Window: window, Queue: true}))
+	}
+	p, err := w.plan(ann, deed)
+	require.NoError(t, err)
+	w.reserve(ann, 2, w.after(5*time.Hour, 6*time.Hour)) // only a counter changes
+	w.reserve(bob, 1, w.after(9*time.Hour, 10*time.Hour))
+	first := w.reserve(bob, 2, window)
+	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, deed)
+	stale := (*ledger.PlanStaleError)(nil)
+	require.ErrorAs(t, err, &stale)
+	require.Equal(t, []string{"the new reservation has state waitlisted instead of booked and has places [] instead of [0 1 2 3]"}, stale.Changes)
+	require.Contains(t, err.Error(), "now the new reservation has state waitlisted")
+	_, err = w.ledger.CancelReservation(w.Context(), bob, first.ID)
+	require.NoError(t, err)
+
+	guess, err := w.ledger.Reserve(w.Context(), agent(bob, "guesser"), ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: window})
+	require.NoError(t, err)
+	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, deed)
+	require.ErrorAs(t, err, &stale)
+	require.Equal(t, []string{"what becomes of 1 bookings of others differs"}, stale.Changes, "whose they are is not told")
+	_, err = w.ledger.CancelReservation(w.Context(), bob, guess.ID)
+	require.NoError(t, err)
+	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, deed)
+	require.NoError(t, err, "the rest does not matter")
 }

@@ -1,0 +1,179 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/reservation"
+)
+
+// Mark is the same for two effects that nobody would tell apart: the same rows
+// come, change and end, in the same places, at the same price. Times that only
+// say when the request ran do not count, nor do the ids of new rows, nor what else
+// the organization holds. It is a line for each row; see markLine.
+func (e Effect) Mark() string { return strings.Join(e.mark(false), "\n") }
+
+// departs tells how the effect departs from the one of a mark; nothing: it is that
+// one. GPUs that are there at once are what was shown, too, where there was to be a
+// wait.
+func (e Effect) departs(mark string) (shown, now []string) {
+	shown, now = differing(strings.Split(mark, "\n"), e.mark(false))
+	if waiting, then := differing(strings.Split(mark, "\n"), e.mark(true)); len(waiting)+len(then) < len(shown)+len(now) {
+		return waiting, then
+	}
+	return shown, now
+}
+
+// mark lists the lines of Mark; with wait, as if new allocations had to wait.
+func (e Effect) mark(wait bool) []string {
+	var lines []string
+	for _, p := range e.Organizations {
+		lines = append(lines, markLine("organization", p.After.ID, p.After.ID, "limits", p.After.Limits))
+	}
+	for _, p := range e.Pools {
+		before, after := "", fmt.Sprintf("%+v", p.After.Pool)
+		if p.Before != nil {
+			before = fmt.Sprintf("%+v", p.Before.Pool)
+		}
+		if before != after { // else only what was learned changed
+			lines = append(lines, markLine("pool", p.After.ID, "", "definition", after))
+		}
+	}
+	for _, p := range e.Nodes {
+		if p.Before == nil || p.Before.State() != p.After.State() {
+			lines = append(lines, markLine("node", existing(p.Before != nil, p.After.ID), "", "slot", p.After.Slot, "state", p.After.State()))
+		}
+	}
+	for _, p := range e.Reservations {
+		lines = append(lines, markReservation(p))
+	}
+	for _, p := range e.Allocations {
+		lines = append(lines, markAllocation(p, wait))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// existing is the id of a row that was there before.
+func existing(before bool, id string) string {
+	if before {
+		return id
+	}
+	return "new"
+}
+
+func markReservation(p Pair[reservation.Reservation]) string {
+	r := p.After
+	cost := r.Cost
+	if !r.Live() {
+		cost = 0 // what it really held grows with the time until it ends
+	}
+	return markLine("reservation", existing(p.Before != nil, r.ID), r.OrganizationID, "pool", r.PoolID, "class", r.Class, "state", r.State(),
+		"displaced", r.Reason == "displaced", "shape", r.Shape, "places", r.Slots,
+		"window", fmt.Sprintf("%s to %s", stamp(r.Window.Start), stamp(r.Window.End)), "microseconds",
+		fmt.Sprintf("%d-%d", r.Window.Start.UnixMicro(), r.Window.End.UnixMicro()), "cost", cost, "micro-dollars", int64(cost), "degraded", r.Degraded)
+}
+
+func markAllocation(p Pair[allocation.Allocation], wait bool) string {
+	a := p.After
+	state := a.State()
+	if wait && p.Before == nil {
+		state = allocation.Pending
+	}
+	return markLine("allocation", existing(p.Before != nil, a.ID), a.OrganizationID, "pool", a.PoolID, "state", state, "shape", a.Shape, "places", a.Slots,
+		"lease", a.Lease, "reservations", a.Reservations)
+}
+
+// markLine is what matters of a row: its kind, its id, whose it is, and its fields
+// by name.
+func markLine(kind, id, organization string, fields ...any) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\t%s\t%s", kind, id, organization)
+	for i := 0; i+1 < len(fields); i += 2 {
+		fmt.Fprintf(&b, "\t%v=%v", fields[i], fields[i+1])
+	}
+	return b.String()
+}
+
+// differing are the lines that only one of two sorted lists has.
+func differing(a, b []string) (onlyA, onlyB []string) {
+	b = slices.Clone(b)
+	for _, line := range a {
+		if i := slices.Index(b, line); i >= 0 {
+			b = slices.Delete(b, i, i+1)
+		} else if line != "" {
+			onlyA = append(onlyA, line)
+		}
+	}
+	return onlyA, slices.DeleteFunc(b, func(line string) bool { return line == "" })
+}
+
+// mostTold is how many differences are told one by one.
+const mostTold = 5
+
+// inWords tells an actor what a plan showed and what it would do now. The rows of
+// others are only counted.
+func inWords(actor Actor, shown, now []string) []string {
+	var told []string
+	others := 0
+	tell := func(line, text string) {
+		if whose := strings.Split(line, "\t")[2]; whose != "" && whose != actor.OrganizationID && actor.Role != Operator {
+			others++
+			return
+		}
+		told = append(told, subject(line)+" "+text)
+	}
+	for _, line := range shown {
+		i := slices.IndexFunc(now, func(n string) bool { return subject(n) == subject(line) })
+		if i < 0 {
+			tell(line, "would not be there, or not change")
+			continue
+		}
+		tell(line, fieldsBetween(line, now[i]))
+		now = slices.Delete(slices.Clone(now), i, i+1)
+	}
+	for _, line := range now {
+		if strings.Contains(line, "displaced=true") {
+			tell(line, "would be displaced")
+		} else {
+			tell(line, "would come or change, too")
+		}
+	}
+	if n := len(told) - mostTold; n > 0 {
+		told = append(told[:mostTold], fmt.Sprintf("%d more differ", n))
+	}
+	if others > 0 {
+		told = append(told, fmt.Sprintf("what becomes of %d bookings of others differs", others))
+	}
+	return told
+}
+
+func subject(line string) string {
+	parts := strings.SplitN(line, "\t", 3)
+	if parts[1] == "new" {
+		return "the new " + parts[0]
+	}
+	return parts[0] + " " + parts[1]
+}
+
+// exact are fields that another one tells in words.
+var exact = []string{"microseconds", "micro-dollars"}
+
+// fieldsBetween names the fields in which two lines of one thing differ.
+func fieldsBetween(shown, now string) string {
+	a, b := strings.Split(shown, "\t")[3:], strings.Split(now, "\t")[3:]
+	var parts []string
+	for i := range min(len(a), len(b)) {
+		name, was, _ := strings.Cut(a[i], "=")
+		_, is, _ := strings.Cut(b[i], "=")
+		if was != is && !slices.Contains(exact, name) {
+			parts = append(parts, fmt.Sprintf("has %s %s instead of %s", name, is, was))
+		}
+	}
+	if len(parts) == 0 {
+		return "differs by less than is shown"
+	}
+	return strings.Join(parts, " and ")
+}
