@@ -59,7 +59,7 @@ func (full) Save(ledger.Change) error { return errFull }
 func (w *world) gated() (*ledger.Ledger, *gate) {
 	w.Helper()
 	g := &gate{Store: w.store}
-	l := ledger.New(g, &random{}, ledger.Config{})
+	l := ledger.New(g, &random{}, ledger.Config{BatchTime: time.Hour})
 	_, err := l.Reserve(w.Context(), w.person("carl"), ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(99)})
 	require.NoError(w, err) // now the board knows the pool
 	g.transactions = 0
