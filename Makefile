@@ -86,6 +86,16 @@ bin/golangci-lint: tools/go.mod tools/go.sum
 	@echo "Building golangci-lint from tools/go.mod (once, about 3 minutes on 2 cores)"
 	@go build -C tools -p 2 -trimpath -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+# Gremlins shares modules with golangci-lint, of which it needs newer ones: it has a
+# go.mod of its own.
+bin/gremlins: tools/gremlins/go.mod tools/gremlins/go.sum
+	@go build -C tools/gremlins -p 2 -trimpath -o ../../$@ github.com/go-gremlins/gremlins/cmd/gremlins
+
+.PHONY: mutate
+mutate: bin/gremlins ## plant faults in PKG, one at a time, and list those that its own tests do not notice (a second each)
+	@[ "$(PKG)" != ./... ] || { echo "usage: make mutate PKG=./core/quota" >&2; exit 2; }
+	@TAGS=$(TAGS) ARGS="$(ARGS)" scripts/mutate $(PKG)
+
 .PHONY: verify
 verify: ## check everything a test does not: format, vet, lint, generated files, go.mod, import rules
 	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \
@@ -158,6 +168,7 @@ deps: ## fetch every module and tool that the targets need, and check their hash
 	go mod download
 	go mod verify
 	go mod download -C tools
+	go mod download -C tools/gremlins
 
 .PHONY: deflake
 deflake: ## run the tests of PKG many times, shuffled, to find those that sometimes fail (COUNT=20)

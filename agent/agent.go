@@ -58,6 +58,7 @@ type Config struct {
 	Scrub   *redact.Redactor
 	Control ControlPlane    // may be nil in mode observe
 	Ledger  *predict.Ledger // of forecasts; nil keeps none
+	Sources []string        // names of the histories that are learned from; without one, any state is taken over
 	State   string          // file of what was learned; empty keeps it in memory
 	Secret  []byte          // of the names under which forecasts are sent; without one, none is
 }
@@ -69,15 +70,16 @@ type Agent struct {
 
 	stepping sync.Mutex // one Step at a time; taken before mu
 
-	mu     sync.Mutex                // never held while a model or the control plane is waited for
-	seen   map[string]job            // jobs counted lately and those that run, by id
-	newest time.Time                 // of the jobs seen
-	lines  []redact.Scrubbed         // the newest, as many as a question can hold
-	logs   map[string]*redact.Stream // by the source of the lines
-	asked  time.Time                 // when the model was given lines last
-	late   int                       // rows older than what was counted already
-	unsent outbox.Outbox
-	news   chan struct{}
+	mu      sync.Mutex                // never held while a model or the control plane is waited for
+	seen    map[string]job            // jobs counted lately and those that run, by id
+	newest  time.Time                 // of the jobs seen
+	lines   []redact.Scrubbed         // the newest, as many as a question can hold
+	logs    map[string]*redact.Stream // by the source of the lines
+	asked   time.Time                 // when the model was given lines last
+	sources []string                  // that it has learned from, those of earlier runs too
+	late    int                       // rows older than what was counted already
+	unsent  outbox.Outbox
+	news    chan struct{}
 }
 
 // New returns an agent that has learned what its state file holds.
@@ -92,7 +94,8 @@ func New(cfg Config) (*Agent, error) {
 	if err := cfg.Place.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the placing configuration: %w", err)
 	}
-	a := &Agent{cfg: cfg, seen: map[string]job{}, logs: map[string]*redact.Stream{}, news: make(chan struct{}, 1)}
+	a := &Agent{cfg: cfg, seen: map[string]job{}, sources: cfg.Sources, logs: map[string]*redact.Stream{},
+		news: make(chan struct{}, 1)}
 	return a, a.load()
 }
 
@@ -372,28 +375,4 @@ func (a *Agent) Score(s predict.Source) forecast.Scorer {
 		return forecast.Scorer{}
 	}
 	return a.cfg.Ledger.Score(s)
-}
-
-// keepSeen is how long a job's id is remembered after newer ones were counted,
-// if it is over: an older row is refused by the statistics themselves, whose
-// windows are shorter. keepOpen is how long a job that runs is, whose end may
-// never be told.
-const (
-	keepSeen = 48 * time.Hour
-	keepOpen = 90 * 24 * time.Hour
-)
-
-// forget drops the jobs that need not be remembered, so that reading years of
-// history does not keep years of ids.
-func (a *Agent) forget() {
-	for id, j := range a.seen {
-		age := a.newest.Sub(j.Submitted)
-		if age <= keepSeen || !j.Over && age <= keepOpen {
-			continue
-		}
-		if !j.Over {
-			a.cfg.Predict.Finish(a.cfg.Tenant, j.Submitted, j.GPUs, j.Submitted.Add(keepOpen))
-		}
-		delete(a.seen, id)
-	}
 }

@@ -3,7 +3,6 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/agent"
@@ -23,6 +23,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/statefile/statefiletest"
 )
 
 const (
@@ -86,14 +87,16 @@ func tryBench(t testing.TB, change func(*agent.Config)) (bench, error) {
 	b := bench{clock: clock.NewManual(today), control: &control{}}
 	var err error
 	b.predict, err = predict.New(predict.Config{
-		Series: forecast.Config{Period: 24 * time.Hour, Bin: width, Window: width, PriorWeight: 1}, Window: width, Horizon: 5 * width, MaxGPUs: 16,
+		Series: forecast.Config{Period: 24 * time.Hour, Bin: width, Window: width, PriorWeight: 1}, Window: width,
+		Horizon: 5 * width, MaxGPUs: 16,
 	}, nil)
 	require.NoError(t, err)
 	scrub, err := redact.New(redact.Config{})
 	require.NoError(t, err)
 	cfg := agent.Config{
 		Tenant: tenant, PoolID: poolID, Mode: agent.Auto, Clock: b.clock, Logger: slog.New(slog.DiscardHandler),
-		Predict: b.predict, Scrub: scrub, Control: b.control, Place: place.Config{WaitWorth: 32, Boot: 5 * time.Minute, MaxGPUs: 16},
+		Predict: b.predict, Scrub: scrub, Control: b.control,
+		Place: place.Config{WaitWorth: 32, Boot: 5 * time.Minute, MaxGPUs: 16},
 	}
 	if change != nil {
 		change(&cfg)
@@ -183,7 +186,8 @@ func TestAPlanNeverBeginsInThePast(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	b.rush(t)
-	for at := today.Add(inRush); at.Before(today.Add(20 * time.Minute)); at = at.Add(17*time.Second + 300*time.Millisecond) {
+	for at := today.Add(inRush); at.Before(today.Add(20 * time.Minute)); at = at.Add(17*time.Second +
+		300*time.Millisecond) {
 		b.clock.Set(at)
 		rep, err := b.Step(t.Context())
 		require.NoError(t, err)
@@ -253,7 +257,8 @@ func TestYearsOfHistoryAreNotRemembered(t *testing.T) {
 func TestADamagedStateNamesTheFix(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{
-		"not JSON": "{", "empty": "", "another version": `{"version":9,"learned":{}}`, "nothing learned": `{"version":2}`,
+		"not JSON": "{", "empty": "", "another version": `{"version":9,"learned":{}}`,
+		"nothing learned":  `{"version":2}`,
 		"other statistics": `{"version":2,"learned":{"version":2,"window_seconds":3600,"tenants":{}}}`,
 	} {
 		file := filepath.Join(t.TempDir(), "state.json")
@@ -266,32 +271,14 @@ func TestADamagedStateNamesTheFix(t *testing.T) {
 
 func TestAStateThatCannotBeWrittenIsAnError(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(t.TempDir(), "gone")
-	b := newBench(t, func(c *agent.Config) { c.State = filepath.Join(folder, "state.json") })
+	file := filepath.Join(t.TempDir(), "state.json")
+	b := newBench(t, func(c *agent.Config) { c.State = file })
+	unblock := statefiletest.Block(t, file)
 	require.Error(t, b.Handle(t.Context(), mornings()), "the source must not move on")
-	require.NoError(t, os.Mkdir(folder, 0o700))
+	unblock()
 	b.handle(t, mornings()...)
-	again := newBench(t, func(c *agent.Config) { c.State = filepath.Join(folder, "state.json") })
+	again := newBench(t, func(c *agent.Config) { c.State = file })
 	require.Equal(t, b.learned(t), again.learned(t))
-}
-
-func TestAFailingControlPlaneLeavesTheAgentUsable(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, nil)
-	b.rush(t)
-	b.control.fails = errors.New("no route to host")
-	rep, err := b.Step(t.Context())
-	require.ErrorIs(t, err, b.control.fails)
-	require.False(t, rep.Sent)
-	require.NotEmpty(t, rep.Plan.Windows)
-
-	b.control.fails = nil
-	b.clock.Advance(time.Minute)
-	b.handle(t, job("new", b.clock.Now(), 1))
-	rep, err = b.Step(t.Context())
-	require.NoError(t, err)
-	require.True(t, rep.Sent)
-	require.NotEmpty(t, b.control.plans[0].Windows)
 }
 
 func TestRowsThatCannotCountAreTold(t *testing.T) {
@@ -355,62 +342,4 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 		_, err := tryBench(t, change)
 		require.ErrorContains(t, err, want)
 	}
-}
-
-func TestForecastsAndOutcomesReachTheControlPlane(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	l, err := predict.OpenLedger(filepath.Join(dir, "forecasts.jsonl"))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Release()) }()
-	start := func(c *agent.Config) {
-		c.Ledger, c.Secret, c.State = l, []byte("secret"), filepath.Join(dir, "state.json")
-	}
-	b := newBench(t, start)
-	b.rush(t)
-	b.control.deaf = errors.New("away")
-	rep, err := b.Step(t.Context())
-	require.NoError(t, err, "the plan stands although nobody hears of forecasts")
-	require.True(t, rep.Sent)
-	require.Equal(t, 1, rep.Unsent)
-
-	again := newBench(t, start) // a restart
-	begun := today.Add(inRush)
-	again.clock.Set(begun.Add(30 * time.Second))
-	_, err = again.Step(t.Context())
-	require.NoError(t, err)
-	require.Len(t, again.control.forecasts, 1)
-	f := again.control.forecasts[0]
-	require.Equal(t, poolID, f.PoolID)
-	require.Equal(t, begun, f.Start)
-	require.Equal(t, contract.ReasonRecentRate, f.ReasonCode)
-	require.Greater(t, f.Probability, 0.1)
-
-	running := func(id string, at time.Time) source.Item {
-		j := job(id, at, 3)
-		j.Record.State = history.Running
-		return j
-	}
-	again.clock.Set(begun.Add(time.Minute))
-	again.handle(t, running("one more", again.clock.Now()), running("and another", again.clock.Now()))
-	for _, after := range []time.Duration{10 * time.Minute, 12 * time.Minute} {
-		again.clock.Set(begun.Add(after))
-		_, err = again.Step(t.Context())
-		require.NoError(t, err)
-	}
-	require.Len(t, again.control.outcomes, 1)
-	require.Equal(t, contract.AgentOutcome{ID: f.ID, GPUs: 6, CountedAt: begun.Add(10 * time.Minute)}, again.control.outcomes[0])
-}
-
-func TestWithoutASecretNoForecastLeaves(t *testing.T) {
-	t.Parallel()
-	l, err := predict.OpenLedger(filepath.Join(t.TempDir(), "forecasts.jsonl"))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Release()) }()
-	b := newBench(t, func(c *agent.Config) { c.Ledger = l })
-	b.rush(t)
-	_, err = b.Step(t.Context())
-	require.NoError(t, err)
-	require.NotEmpty(t, l.Open())
-	require.Empty(t, b.control.forecasts)
 }

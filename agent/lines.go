@@ -12,8 +12,8 @@ import (
 // one is found between the lines of others.
 const maxLogs = 1000
 
-// note keeps the newest log lines, without their secrets, for the model. Lines that no question can hold are only looked
-// at for secrets that go on in the next line: logs grow faster than models read.
+// note keeps the newest log lines, without their secrets, for the model. Lines that no question can
+// hold are only looked at for secrets that go on in the next line: logs grow faster than models read.
 func (a *Agent) note(items []source.Item) {
 	room := a.cfg.Predict.MaxLines()
 	if room == 0 {
@@ -32,8 +32,8 @@ func (a *Agent) note(items []source.Item) {
 	a.lines = a.lines[max(0, len(a.lines)-room):]
 }
 
-// foreign are the log lines among the items but those about what Forewarm itself does: the agent would take its own acts
-// for evidence.
+// foreign are the log lines among the items but those about what Forewarm itself does: the agent
+// would take its own acts for evidence.
 func foreign(items []source.Item) (lines []source.Line) {
 	for _, item := range items {
 		if item.Line != nil && !history.IsOwnLine(item.Line.Text) {

@@ -59,12 +59,15 @@ func asking(t *testing.T, c *agent.Config, h hanging) {
 	t.Helper()
 	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"}, &http.Client{Transport: h})
 	require.NoError(t, err)
-	budget, err := llm.NewBudget(llm.BudgetConfig{Caps: llm.Caps{Calls: 9, Tokens: 1e6, Cost: gpu.USD}}, llm.BudgetState{}, clock.NewManual(today))
+	budget, err := llm.NewBudget(llm.BudgetConfig{Caps: llm.Caps{Calls: 9, Tokens: 1e6, Cost: gpu.USD}},
+		llm.BudgetState{}, clock.NewManual(today))
 	require.NoError(t, err)
-	model, err := predict.NewForecaster(predict.ForecasterConfig{Name: "m", Timeout: time.Hour}, client, budget, rand.New(rand.NewSource(1)))
+	model, err := predict.NewForecaster(predict.ForecasterConfig{Name: "m", Timeout: time.Hour}, client, budget,
+		rand.New(rand.NewSource(1)))
 	require.NoError(t, err)
 	c.Predict, err = predict.New(predict.Config{
-		Series: forecast.Config{Period: 24 * time.Hour, Bin: width, Window: width}, Window: width, Horizon: 5 * width, MaxGPUs: 16,
+		Series: forecast.Config{Period: 24 * time.Hour, Bin: width, Window: width}, Window: width, Horizon: 5 * width,
+		MaxGPUs: 16,
 	}, model)
 	require.NoError(t, err)
 }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/forewarm/forewarm/agent/outbox"
+	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 // state is what an agent has learned, as it is kept in a file.
@@ -16,7 +19,9 @@ type state struct {
 	Version int             `json:"version"`
 	Seen    map[string]job  `json:"seen"`
 	Learned json.RawMessage `json:"learned"`
-	Unsent  outbox.Outbox   `json:"unsent,omitzero"` // what the control plane is still to be told
+	// Sources are those that it was learned from, by name; none in states of versions that did not tell.
+	Sources []string      `json:"sources,omitempty"`
+	Unsent  outbox.Outbox `json:"unsent,omitzero"` // what the control plane is still to be told
 }
 
 const stateVersion = 2
@@ -37,7 +42,11 @@ func (a *Agent) load() error {
 	}
 	var s state
 	if err := json.Unmarshal(data, &s); err != nil || s.Version != stateVersion {
-		return fmt.Errorf("reading the agent's state %s: it is damaged or of another version; delete it to learn again, with the checkpoint beside it", a.cfg.State)
+		return fmt.Errorf("reading the agent's state %s: it is damaged or of another version; delete it to learn "+
+			"again, with the checkpoint beside it", a.cfg.State)
+	}
+	if err := a.own(s.Sources); err != nil {
+		return err
 	}
 	if err := a.cfg.Predict.Restore(s.Learned); err != nil {
 		return fmt.Errorf("restoring from %s (delete it to learn again): %w", a.cfg.State, err)
@@ -52,6 +61,27 @@ func (a *Agent) load() error {
 	return nil
 }
 
+// ForeignStateError says that a state was learned from other sources than those that are read now.
+type ForeignStateError struct {
+	Path    string
+	Sources []string // that it was learned from
+}
+
+// Error names the sources.
+func (e *ForeignStateError) Error() string {
+	return fmt.Sprintf("the state %s was learned from %s", e.Path, strings.Join(e.Sources, ", "))
+}
+
+// own takes a state over that was learned from one of the agent's sources, or from sources that are not known.
+func (a *Agent) own(sources []string) error {
+	mine := func(name string) bool { return slices.Contains(a.cfg.Sources, name) }
+	if len(a.cfg.Sources) > 0 && len(sources) > 0 && !slices.ContainsFunc(sources, mine) {
+		return &ForeignStateError{Path: a.cfg.State, Sources: sources}
+	}
+	a.sources = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(sources), a.cfg.Sources...))))
+	return nil
+}
+
 // save makes what was learned durable: a whole new file takes the old one's
 // place.
 func (a *Agent) save() error {
@@ -62,21 +92,37 @@ func (a *Agent) save() error {
 	if err != nil {
 		return fmt.Errorf("encoding the agent's state: %w", err)
 	}
-	data, err := json.Marshal(state{Version: stateVersion, Seen: a.seen, Learned: learned, Unsent: a.unsent})
+	data, err := json.Marshal(state{Version: stateVersion, Seen: a.seen, Learned: learned, Unsent: a.unsent,
+		Sources: a.sources})
 	if err != nil {
 		return fmt.Errorf("encoding the agent's state: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(a.cfg.State), ".state-*")
-	if err != nil {
-		return fmt.Errorf("writing the agent's state: %w", err)
-	}
-	_, werr := f.Write(data)
-	err = errors.Join(werr, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), a.cfg.State)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("writing the agent's state: %w", err), os.Remove(f.Name()))
+	if err := statefile.Replace(a.cfg.State, data); err != nil {
+		return fmt.Errorf("keeping the agent's state: %w", err)
 	}
 	return nil
+}
+
+// keepSeen is how long a job's id is remembered after newer ones were counted,
+// if it is over: an older row is refused by the statistics themselves, whose
+// windows are shorter. keepOpen is how long a job that runs is, whose end may
+// never be told.
+const (
+	keepSeen = 48 * time.Hour
+	keepOpen = 90 * 24 * time.Hour
+)
+
+// forget drops the jobs that need not be remembered, so that reading years of
+// history does not keep years of ids.
+func (a *Agent) forget() {
+	for id, j := range a.seen {
+		age := a.newest.Sub(j.Submitted)
+		if age <= keepSeen || !j.Over && age <= keepOpen {
+			continue
+		}
+		if !j.Over {
+			a.cfg.Predict.Finish(a.cfg.Tenant, j.Submitted, j.GPUs, j.Submitted.Add(keepOpen))
+		}
+		delete(a.seen, id)
+	}
 }

@@ -79,12 +79,15 @@ func (l *listener) start(t *testing.T) {
 		&http.Client{Transport: memory{&scripted.Server{Say: believes}}})
 	require.NoError(t, err)
 	manual := clock.NewManual(l.now)
-	budget, err := llm.NewBudget(llm.BudgetConfig{Caps: llm.Caps{Calls: 1e6, Tokens: 1e9, Cost: 1000 * gpu.USD}}, llm.BudgetState{}, manual)
+	budget, err := llm.NewBudget(llm.BudgetConfig{Caps: llm.Caps{Calls: 1e6, Tokens: 1e9, Cost: 1000 * gpu.USD}},
+		llm.BudgetState{}, manual)
 	require.NoError(t, err)
-	model, err := predict.NewForecaster(predict.ForecasterConfig{Name: scripted.ModelName}, client, budget, rand.New(rand.NewSource(1)))
+	model, err := predict.NewForecaster(predict.ForecasterConfig{Name: scripted.ModelName}, client, budget,
+		rand.New(rand.NewSource(1)))
 	require.NoError(t, err)
 	p, err := predict.New(predict.Config{
-		Series: forecast.Config{Period: 24 * time.Hour, Bin: width, Window: width}, Window: width, Horizon: 5 * width, MaxGPUs: 16,
+		Series: forecast.Config{Period: 24 * time.Hour, Bin: width, Window: width}, Window: width, Horizon: 5 * width,
+		MaxGPUs:  16,
 		Evidence: evidence.Config{Allowance: allowance},
 	}, model)
 	require.NoError(t, err)

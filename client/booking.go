@@ -58,13 +58,15 @@ func (c *Client) Release(ctx context.Context, id string) (contract.Allocation, e
 
 // Extend prolongs a lease by whole seconds. Of the options, DryRun counts.
 func (c *Client) Extend(ctx context.Context, id string, by time.Duration, o Options) (contract.Allocation, error) {
-	return do[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"allocations", id, "extend"}, query: o.query(),
-		body: contract.Extend{BySeconds: int64(by / time.Second)}})
+	return do[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"allocations", id, "extend"},
+		query: o.query(),
+		body:  contract.Extend{BySeconds: int64(by / time.Second)}})
 }
 
 // Reserve asks for a promise.
 func (c *Client) Reserve(ctx context.Context, in contract.ReservationCreate, o Options) (contract.Reservation, error) {
-	return do[contract.Reservation](ctx, c, call{method: http.MethodPost, path: []string{"reservations"}, body: in, query: o.query()})
+	return do[contract.Reservation](ctx, c, call{method: http.MethodPost, path: []string{"reservations"}, body: in,
+		query: o.query()})
 }
 
 // Reservation reads a reservation.
@@ -84,7 +86,8 @@ func (c *Client) CancelReservation(ctx context.Context, id string) (contract.Res
 
 // Claim turns a reservation into an allocation.
 func (c *Client) Claim(ctx context.Context, id string, in contract.Claim, o Options) (contract.Allocation, error) {
-	return do[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"reservations", id, "claim"}, body: in,
+	return do[contract.Allocation](ctx, c, call{method: http.MethodPost, path: []string{"reservations", id, "claim"},
+		body:  in,
 		query: o.query(), header: o.header()})
 }
 

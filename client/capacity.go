@@ -25,8 +25,10 @@ func (c *Client) Pools(ctx context.Context, f Filter) iter.Seq2[contract.Pool, e
 }
 
 // PatchPool changes a pool, if it still has the version.
-func (c *Client) PatchPool(ctx context.Context, idOrName string, version int, in contract.PoolPatch) (contract.Pool, error) {
-	return do[contract.Pool](ctx, c, call{method: http.MethodPatch, path: []string{"pools", idOrName}, body: in, header: ifMatch(version)})
+func (c *Client) PatchPool(ctx context.Context, idOrName string, version int,
+	in contract.PoolPatch) (contract.Pool, error) {
+	return do[contract.Pool](ctx, c, call{method: http.MethodPatch, path: []string{"pools", idOrName}, body: in,
+		header: ifMatch(version)})
 }
 
 // DeletePool ends a pool in which nothing is left. With anything live it is an

@@ -81,14 +81,16 @@ func TestListsGoThroughAllPages(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Query().Get("cursor") {
 		case "":
-			answer(w, 200, contract.List[contract.Pool]{Items: []contract.Pool{{ID: "1"}, {ID: "2"}}, NextCursor: "two"})
+			answer(w, 200, contract.List[contract.Pool]{Items: []contract.Pool{{ID: "1"}, {ID: "2"}},
+				NextCursor: "two"})
 		case "two":
 			answer(w, 200, contract.List[contract.Pool]{Items: []contract.Pool{{ID: "3"}}, NextCursor: "three"})
 		default:
 			answer(w, 400, contract.NewProblem(contract.CodeInvalidCursor, ""))
 		}
 	})
-	all, err := client.All(c.Pools(t.Context(), client.Filter{Pool: "x", State: []string{"a", "b"}, All: true, PageSize: 2}))
+	all, err := client.All(c.Pools(t.Context(), client.Filter{Pool: "x", State: []string{"a", "b"}, All: true,
+		PageSize: 2}))
 	require.Len(t, all, 3)
 	var e *client.Error
 	require.True(t, errors.As(err, &e))

@@ -48,7 +48,8 @@ func (c *Client) RecordForecasts(ctx context.Context, in contract.AgentForecasts
 // they are known and change nothing. The problem's Errors name each that cannot
 // be closed.
 func (c *Client) CloseForecasts(ctx context.Context, in contract.AgentOutcomes) (contract.Recorded, error) {
-	return do[contract.Recorded](ctx, c, call{method: http.MethodPost, path: []string{"forecasts", "outcomes"}, body: in})
+	return do[contract.Recorded](ctx, c, call{method: http.MethodPost, path: []string{"forecasts", "outcomes"},
+		body: in})
 }
 
 // Forecasts lists forecasts, the latest recorded first.
@@ -72,5 +73,6 @@ func (c *Client) Calibration(ctx context.Context, source string, days int) (cont
 	if days > 0 {
 		q.Set("days", strconv.Itoa(days))
 	}
-	return do[contract.CalibrationReport](ctx, c, call{method: http.MethodGet, path: []string{"reports", "calibration"}, query: q})
+	return do[contract.CalibrationReport](ctx, c, call{method: http.MethodGet, path: []string{"reports", "calibration"},
+		query: q})
 }

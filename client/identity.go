@@ -19,7 +19,8 @@ func (c *Client) Version(ctx context.Context) (contract.Build, error) {
 }
 
 // CreateOrganization makes a tenant.
-func (c *Client) CreateOrganization(ctx context.Context, in contract.OrganizationCreate) (contract.Organization, error) {
+func (c *Client) CreateOrganization(ctx context.Context,
+	in contract.OrganizationCreate) (contract.Organization, error) {
 	return do[contract.Organization](ctx, c, call{method: http.MethodPost, path: []string{"organizations"}, body: in})
 }
 
@@ -63,13 +64,15 @@ func (c *Client) User(ctx context.Context, idOrEmail string) (contract.User, err
 
 // PatchUser changes a user, if it still has the version.
 func (c *Client) PatchUser(ctx context.Context, id string, version int, in contract.UserPatch) (contract.User, error) {
-	return do[contract.User](ctx, c, call{method: http.MethodPatch, path: []string{"users", id}, body: in, header: ifMatch(version)})
+	return do[contract.User](ctx, c, call{method: http.MethodPatch, path: []string{"users", id}, body: in,
+		header: ifMatch(version)})
 }
 
 // CreateKey makes an API key. The answer is the only place where its secret is
 // ever shown; a repeat makes another key.
 func (c *Client) CreateKey(ctx context.Context, in contract.KeyCreate) (contract.KeyCreated, error) {
-	return do[contract.KeyCreated](ctx, c, call{method: http.MethodPost, path: []string{"keys"}, body: in, unrepeatable: true})
+	return do[contract.KeyCreated](ctx, c, call{method: http.MethodPost, path: []string{"keys"}, body: in,
+		unrepeatable: true})
 }
 
 // Keys lists keys without their secrets: those that work, and with Filter.All

@@ -22,6 +22,7 @@ type Filter struct {
 	// Name, User (an id or e-mail address), Since and Until are of bookings. With a
 	// time, those that are over are listed too.
 	Name, User   string
+	Schedule     string // id or name; of reservations
 	Since, Until time.Time
 	PageSize     int // how many a request asks for; the server's default when zero
 }
@@ -40,7 +41,7 @@ func (f Filter) query() url.Values {
 	if f.All {
 		q.Set("all", "true")
 	}
-	for name, value := range map[string]string{"name": f.Name, "user": f.User} {
+	for name, value := range map[string]string{"name": f.Name, "user": f.User, "schedule": f.Schedule} {
 		if value != "" {
 			q.Set(name, value)
 		}

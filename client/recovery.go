@@ -13,9 +13,10 @@ func (c *Client) Recovery(ctx context.Context) (contract.RecoveryState, error) {
 }
 
 // BeginRecovery has every pool only reconcile until ConfirmRecovery: nothing is
-// made, ended or handed out.
+// made, ended, promised or handed out.
 func (c *Client) BeginRecovery(ctx context.Context, reason string) (contract.RecoveryState, error) {
-	return do[contract.RecoveryState](ctx, c, call{method: http.MethodPost, path: []string{"recovery", "begin"}, body: contract.RecoveryBegin{Reason: reason}})
+	return do[contract.RecoveryState](ctx, c, call{method: http.MethodPost, path: []string{"recovery", "begin"},
+		body: contract.RecoveryBegin{Reason: reason}})
 }
 
 // ConfirmRecovery has every pool work again on what the ledger knows now.

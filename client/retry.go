@@ -71,7 +71,8 @@ func (p Patient) rest(r *http.Request, resp *http.Response, after time.Duration)
 // again reports whether a request may be sent once more, and when.
 func again(r *http.Request, resp *http.Response) (after time.Duration, ok bool) {
 	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-	if err != nil || seconds < 0 || seconds > math.MaxInt32 || r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
+	if err != nil || seconds < 0 || seconds > math.MaxInt32 || r.Body != nil && r.Body != http.NoBody &&
+		r.GetBody == nil {
 		return 0, false
 	}
 	after = max(time.Duration(seconds)*time.Second, 100*time.Millisecond)

@@ -13,7 +13,8 @@ import (
 // CreateSchedule makes a schedule. Its answer says what the coming dates got. Of
 // the options, DryRun counts.
 func (c *Client) CreateSchedule(ctx context.Context, in contract.ScheduleCreate, o Options) (contract.Schedule, error) {
-	return do[contract.Schedule](ctx, c, call{method: http.MethodPost, path: []string{"schedules"}, query: o.query(), body: in})
+	return do[contract.Schedule](ctx, c, call{method: http.MethodPost, path: []string{"schedules"}, query: o.query(),
+		body: in})
 }
 
 // Schedule reads a schedule.
@@ -26,10 +27,10 @@ func (c *Client) Schedules(ctx context.Context, f Filter) iter.Seq2[contract.Sch
 	return list[contract.Schedule](ctx, c, f, "schedules")
 }
 
-// DeleteSchedule ends a schedule.
-func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
-	_, err := do[struct{}](ctx, c, call{method: http.MethodDelete, path: []string{"schedules", id}})
-	return err
+// DeleteSchedule ends a schedule. Its answer says how many reservations were
+// cancelled.
+func (c *Client) DeleteSchedule(ctx context.Context, id string) (contract.Schedule, error) {
+	return do[contract.Schedule](ctx, c, call{method: http.MethodDelete, path: []string{"schedules", id}})
 }
 
 // PauseSchedule stops a schedule from making reservations, or lets it go on.
@@ -52,7 +53,8 @@ func (c *Client) Occurrences(ctx context.Context, id string, from, to time.Time)
 // Report adds up a period; zero times leave the server's default of seven days
 // until now.
 func (c *Client) Report(ctx context.Context, from, to time.Time) (contract.Report, error) {
-	return do[contract.Report](ctx, c, call{method: http.MethodGet, path: []string{"reports", "summary"}, query: period(from, to)})
+	return do[contract.Report](ctx, c, call{method: http.MethodGet, path: []string{"reports", "summary"},
+		query: period(from, to)})
 }
 
 // Costs divides what machines cost in a period; zero times leave the server's

@@ -108,8 +108,8 @@ type Reservation struct {
 }
 
 // ReservationCreate asks for a promise. Name a pool, or a model or needs: then the
-// cheapest pool that has them and can serve is taken. Give start and end, or a time range, in which the earliest window that has a place
-// is booked.
+// cheapest pool that has them and can serve is taken. Give start and end, or a time range, in which
+// the earliest window that has a place is booked.
 type ReservationCreate struct {
 	Pool  string `json:"pool,omitempty" maxLength:"63" doc:"Id or name. Left out: the cheapest that fits and can serve."`
 	Model string `json:"model,omitempty" maxLength:"63"`

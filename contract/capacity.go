@@ -32,10 +32,11 @@ type Pool struct {
 	BootP50Seconds     float64       `json:"boot_p50_seconds"`
 	BootP95Seconds     float64       `json:"boot_p95_seconds"`
 	BootSamples        int           `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
-	Recovering         bool          `json:"recovering,omitempty" doc:"It only reconciles until an operator confirms: nothing is made, ended or handed out."`
+	LeadSeconds        float64       `json:"lead_seconds,omitempty" doc:"How long before its start a promise begins to be warmed: the 95th percentile of a boot, and a margin. Left out of the answer to a change."`
+	Recovering         bool          `json:"recovering,omitempty" doc:"It only reconciles until an operator confirms: nothing is made, ended, promised or handed out."`
 	Failing            *Failure      `json:"failing,omitempty" doc:"Its provider fails again and again; left out while it does not, and in the answer to a change."`
 	BlockedUntil       time.Time     `json:"blocked_until,omitzero" doc:"No source had any; no node is asked for before."`
-	CappedUntil        time.Time     `json:"creation_capped_until,omitzero" doc:"max_creates is reached; no node is asked for before."`
+	CappedUntil        time.Time     `json:"creation_capped_until,omitzero" doc:"max_creates is reached; no node is asked for before. Left out of the answer to a change."`
 	Sources            []SourceState `json:"sources" nullable:"false" doc:"What is known of each place that its machines come from, its own first. Shown to operators."`
 	GPUCounts          *GPUCounts    `json:"gpu_counts,omitempty" doc:"Of its live nodes. Left out of the answer to a change."`
 	CreatedAt          time.Time     `json:"created_at"`

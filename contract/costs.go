@@ -22,7 +22,7 @@ type CostLine struct {
 	Payer            string  `json:"payer" enum:"tenant,warm_pool,orphan"`
 	OrganizationID   string  `json:"organization_id,omitempty" doc:"Of a tenant."`
 	OrganizationName string  `json:"organization_name,omitempty"`
-	Cause            string  `json:"cause,omitempty" enum:"boot,failed_boot,early_warm,late_release,unused,no_show,quarantined,removal" doc:"Of the warm pool."`
+	Cause            string  `json:"cause,omitempty" enum:"boot,failed_boot,early_warm,late_release,unused,no_show,quarantined,removal,min_billing" doc:"Of the warm pool."`
 	Machines         int     `json:"machines" doc:"That the charges are of."`
 	GPUHours         float64 `json:"gpu_hours"`
 	Amount           Money   `json:"amount"`

@@ -28,4 +28,5 @@ type Decision struct {
 }
 
 // DecisionKinds lists the kinds of decision.
-var DecisionKinds = []string{"admission", "waitlist", "refusal", "promotion", "displacement", "prewarm", "reclaim", "placement"}
+var DecisionKinds = []string{"admission", "waitlist", "refusal", "promotion", "displacement", "prewarm", "reclaim",
+	"placement"}

@@ -79,13 +79,22 @@ type Key struct {
 	RevokedAt        time.Time `json:"revoked_at,omitzero"`
 	LastUsedAt       time.Time `json:"last_used_at,omitzero"`
 
+	Ended     []KeyEnded    `json:"ended,omitempty" doc:"In the answer to a revocation: keys that worked, rested on it, and ended with it."`
 	Schedules []KeySchedule `json:"schedules,omitempty" doc:"In the answer to a revocation: schedules that it, or a key that ended with it, made. They are the organization's and go on: pause or delete those that should not."`
+}
+
+// KeyEnded is a key that ended with the one it rested on.
+type KeyEnded struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
 }
 
 // KeySchedule is a schedule that goes on without the key that made it.
 type KeySchedule struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	MadeBy     string `json:"made_by"`
+	MadeByName string `json:"made_by_name,omitempty" doc:"Of that key."`
 }
 
 // KeyCreate asks for a new key, which can do no more than the one that asks, ends

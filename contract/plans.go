@@ -18,7 +18,8 @@ const (
 )
 
 // PlanKinds lists the kinds of plan.
-var PlanKinds = []string{PlanReserve, PlanAllocate, PlanClaim, PlanRelease, PlanCancel, PlanQuota, PlanPool, PlanAgentPlan}
+var PlanKinds = []string{PlanReserve, PlanAllocate, PlanClaim, PlanRelease, PlanCancel, PlanQuota, PlanPool,
+	PlanAgentPlan}
 
 // PlanCreate asks to be shown what a request would do.
 type PlanCreate struct {
@@ -97,7 +98,8 @@ type FieldChange struct {
 // QuotaChange is the organization's GPUs, at the instant when they are most, of
 // the time that the request is about.
 type QuotaChange struct {
-	GPUsBefore int `json:"gpus_before"`
-	GPUsAfter  int `json:"gpus_after"`
-	MaxGPUs    int `json:"max_gpus"`
+	OrganizationID string `json:"organization_id,omitempty" doc:"Whose they are: the organization that is changed, or else your own; absent, and the numbers 0, where a pool is changed."`
+	GPUsBefore     int    `json:"gpus_before"`
+	GPUsAfter      int    `json:"gpus_after"`
+	MaxGPUs        int    `json:"max_gpus"`
 }

@@ -18,7 +18,7 @@ type JournalGap struct {
 	Reason string    `json:"reason"`
 }
 
-// RecoveringPool is a pool in which nothing is made, ended or handed out.
+// RecoveringPool is a pool in which nothing is made, ended, promised or handed out.
 type RecoveringPool struct {
 	PoolID string    `json:"pool_id"`
 	Name   string    `json:"name"`

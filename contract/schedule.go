@@ -28,6 +28,11 @@ type Schedule struct {
 	Version          int       `json:"version"`
 	// Next is only in the answer to its creation.
 	Next []Occurrence `json:"next,omitempty" doc:"When it is made: its coming dates, and what each got."`
+	// Cost and Remarks are there too.
+	Cost    *Money   `json:"cost,omitempty" doc:"When it is made: of those dates that are booked, all together. Later dates cost as much again."`
+	Remarks []string `json:"remarks,omitempty" doc:"When it is made: what may not have been meant, such as dates that overlap, for people."`
+	// Cancelled is only in the answer to its deletion.
+	Cancelled *int `json:"cancelled,omitempty" doc:"When it is deleted: how many of its reservations were cancelled."`
 }
 
 // ScheduleCreate asks for a schedule.
@@ -52,6 +57,7 @@ type Occurrence struct {
 	State         string    `json:"state" enum:"coming,paused,refused,missed,booked,waitlisted,warming,ready,claimed,cancelled,expired,failed" doc:"Of its reservation. Without one: not asked for yet (coming), not asked for while the schedule is paused, refused, or never asked for (missed)."`
 	ReservationID string    `json:"reservation_id,omitempty"`
 	Degraded      bool      `json:"degraded,omitempty"`
+	Cost          *Money    `json:"cost,omitempty" doc:"Of its reservation."`
 	Reason        string    `json:"reason,omitempty" doc:"A code: of a date that was refused the blocker."`
 	Message       string    `json:"message,omitempty" doc:"Why it was refused, for people."`
 	AskedAt       time.Time `json:"asked_at,omitzero" doc:"About when a date that is coming is asked for."`

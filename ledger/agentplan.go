@@ -132,7 +132,8 @@ func (u *unit) mine(p *poolUnit) []reservation.Reservation {
 		}
 	}
 	slices.SortFunc(mine, func(a, b reservation.Reservation) int {
-		return cmp.Or(cmp.Compare(worth[a.State()], worth[b.State()]), a.Window.Start.Compare(b.Window.Start), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(worth[a.State()], worth[b.State()]), a.Window.Start.Compare(b.Window.Start),
+			cmp.Compare(a.ID, b.ID))
 	})
 	return mine
 }
@@ -158,7 +159,8 @@ func match(mine []reservation.Reservation, w wish) int {
 }
 
 // keep shifts a kept reservation's end to the wish's, if its place and the limits
-// allow it: what is added counts where the reservation does. The stated probability stays: its outcome is scored against it.
+// allow it: what is added counts where the reservation does. The stated probability stays: its
+// outcome is scored against it.
 func (u *unit) keep(p *poolUnit, h *holding, r reservation.Reservation, w wish) reservation.Reservation {
 	next := r
 	next.Window.End = w.span.End
@@ -168,7 +170,8 @@ func (u *unit) keep(p *poolUnit, h *holding, r reservation.Reservation, w wish) 
 	if next.Window.End.After(r.Window.End) {
 		view := u.view(p, h, onlyOn(r.Slots))
 		d := admission.Decide(admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Now: true,
-			Window: calendar.Interval{Start: r.Window.End, End: next.Window.End}, Since: r.Window.Start, Prolongs: true}, view)
+			Window: calendar.Interval{Start: r.Window.End, End: next.Window.End}, Since: r.Window.Start,
+			Prolongs: true}, view)
 		if !d.Accepted() || next.Window.Length() > p.Pool.Timers.MaxLease {
 			return r
 		}
@@ -196,7 +199,7 @@ func (u *unit) grant(p *poolUnit, h *holding, w wish, o *WindowOutcome) error {
 	r, err := u.reserve(p, h, ReserveRequest{
 		GPUs: w.shape.GPUs(), Window: w.span, Probability: o.Window.Probability, ReasonCode: o.Window.ReasonCode,
 	})
-	if re := (*RefusedError)(nil); errors.As(err, &re) {
+	if re, ok := errors.AsType[*RefusedError](err); ok {
 		u.leave(err)
 		o.Refused = re
 		return nil

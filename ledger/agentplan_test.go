@@ -13,7 +13,8 @@ import (
 )
 
 func desire(window calendar.Interval, gpus int) ledger.DesiredWindow {
-	return ledger.DesiredWindow{Start: window.Start, End: window.End, GPUs: gpus, Probability: 0.5, ReasonCode: "recurring_pattern"}
+	return ledger.DesiredWindow{Start: window.Start, End: window.End, GPUs: gpus, Probability: 0.5,
+		ReasonCode: "recurring_pattern"}
 }
 
 func (w *world) put(by ledger.Actor, windows ...ledger.DesiredWindow) []ledger.WindowOutcome {
@@ -38,10 +39,12 @@ func TestTheSamePlanTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := agent(w.person("ann"), "agent")
-	plan := []ledger.DesiredWindow{desire(w.after(time.Hour, 2*time.Hour), 3), desire(w.after(3*time.Hour, 4*time.Hour), 1)}
+	plan := []ledger.DesiredWindow{desire(w.after(time.Hour, 2*time.Hour), 3),
+		desire(w.after(3*time.Hour, 4*time.Hour), 1)}
 	first := w.put(bot, plan...)
 	require.Equal(t, 2, first[0].Placed, "a whole node and a rest")
-	require.Equal(t, map[calendar.Interval]int{w.after(time.Hour, 2*time.Hour): 3, w.after(3*time.Hour, 4*time.Hour): 1}, w.spans(bot))
+	require.Equal(t, map[calendar.Interval]int{w.after(time.Hour, 2*time.Hour): 3,
+		w.after(3*time.Hour, 4*time.Hour): 1}, w.spans(bot))
 	before, events := w.live(bot.KeyID), len(w.events(""))
 
 	second := w.put(bot, plan...)
@@ -79,7 +82,8 @@ func TestAPlanIsTheWhole(t *testing.T) {
 	require.Equal(t, kept, ids(), "but it is the same reservation")
 
 	w.put(bot, desire(w.after(time.Hour, 90*time.Minute), 2), desire(w.after(5*time.Hour, 6*time.Hour), 1))
-	require.Equal(t, map[calendar.Interval]int{w.after(time.Hour, 90*time.Minute): 2, w.after(5*time.Hour, 6*time.Hour): 1}, w.spans(bot))
+	require.Equal(t, map[calendar.Interval]int{w.after(time.Hour, 90*time.Minute): 2,
+		w.after(5*time.Hour, 6*time.Hour): 1}, w.spans(bot))
 	require.Subset(t, ids(), kept)
 
 	w.put(bot)
@@ -95,7 +99,8 @@ func TestWhatIsKeptIsCountedAtItsNewLength(t *testing.T) {
 	out := w.put(bot, desire(w.after(time.Hour, 2*time.Hour), 2), desire(w.after(4*time.Hour, 5*time.Hour), 2))
 	require.Nil(t, out[1].Refused, "what was given up pays for it")
 	require.Equal(t, 1, out[1].Placed)
-	out = w.put(bot, desire(w.after(time.Hour, 2*time.Hour), 2), desire(w.after(4*time.Hour, 5*time.Hour), 2), desire(w.after(6*time.Hour, 7*time.Hour), 1))
+	out = w.put(bot, desire(w.after(time.Hour, 2*time.Hour), 2), desire(w.after(4*time.Hour, 5*time.Hour), 2),
+		desire(w.after(6*time.Hour, 7*time.Hour), 1))
 	require.NotNil(t, out[2].Refused, "a fifth dollar is one too many")
 	require.Equal(t, []int{1, 1, 0}, []int{out[0].Kept, out[1].Kept, out[2].Placed})
 }
@@ -106,7 +111,8 @@ func TestWindowsThatGetNoPlaceAreReported(t *testing.T) {
 	bot := agent(w.person("ann"), "agent")
 	w.reserve(w.person("bob"), 6, w.after(time.Hour, 2*time.Hour))
 	bot.Caps.MaxGPUs = 3
-	out := w.put(bot, desire(w.after(time.Hour, 2*time.Hour), 4), desire(w.after(3*time.Hour, 4*time.Hour), 4), desire(w.after(-time.Hour, -time.Minute), 1),
+	out := w.put(bot, desire(w.after(time.Hour, 2*time.Hour), 4), desire(w.after(3*time.Hour, 4*time.Hour), 4),
+		desire(w.after(-time.Hour, -time.Minute), 1),
 		desire(w.after(5*time.Hour, 6*time.Hour), 1))
 	for i, want := range []struct {
 		placed  int
@@ -162,7 +168,7 @@ func TestPlansThatCanNeverBeRight(t *testing.T) {
 		"windows[1].probability": wrong(func(d *ledger.DesiredWindow) { d.Probability = 1.5 }),
 	} {
 		_, err := w.ledger.PutPlan(t.Context(), bot, ledger.DesiredPlan{Pool: "lab", Windows: windows})
-		invalid := (*ledger.InvalidError)(nil)
+		var invalid *ledger.InvalidError
 		require.ErrorAs(t, err, &invalid, field)
 		require.Equal(t, field, invalid.Field)
 	}

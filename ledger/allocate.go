@@ -38,7 +38,7 @@ func (r *AllocateRequest) check() (err error) {
 		return err
 	}
 	if r.Lease < 0 || (r.Lease > 0 && r.Lease < time.Second) {
-		return &InvalidError{Field: "lease_seconds", Rule: "must be at least 1"}
+		return &InvalidError{Field: "lease_seconds", Rule: "must be at least 1 s"}
 	}
 	return r.wanted().check()
 }
@@ -76,7 +76,8 @@ func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest)
 func (u *unit) allocateFirst(pools []*poolUnit, h *holding, req AllocateRequest) (allocation.Allocation, error) {
 	ask := func(p *poolUnit) takeRequest {
 		shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
-		return takeRequest{shape: shape, lease: req.Lease, name: req.Name, own: p.takeable(h.org.ID, u.now(), u.cfg.Policy), workload: req.Workload}
+		return takeRequest{shape: shape, lease: req.Lease, name: req.Name,
+			own: p.takeable(h.org.ID, u.now(), u.cfg.Policy), workload: req.Workload}
 	}
 	if err := u.putReadyFirst(pools, h, ask); err != nil {
 		return allocation.Allocation{}, err
@@ -131,7 +132,7 @@ type holding struct {
 	cohort      []quota.Member // the others, locked too
 	who         asker
 	offspring   offspring
-	paused      bool // nothing is warmed for it on a guess
+	pause       *admission.Pause // why nothing is warmed for it on a guess, else nil
 }
 
 func (u *unit) holding() (*holding, error) {
@@ -171,7 +172,9 @@ func (u *unit) holds(organizationID string, who asker) (*holding, error) {
 func (u *unit) mayGuess(h *holding) error {
 	paused, err := u.pauses()
 	if err == nil {
-		_, h.paused = paused.of(h.org.ID)
+		if p, held := paused.of(h.org.ID); held {
+			h.pause = &admission.Pause{Everybody: p.OrganizationID == "", Reason: p.Reason, Until: p.Until}
+		}
 	}
 	return err
 }
@@ -182,7 +185,8 @@ func (p *poolUnit) takeable(orgID string, now time.Time, policy plan.Policy) []r
 	soon := now.Add(plan.Lead(p.Pool.asked(now).Boot, policy))
 	var own []reservation.Reservation
 	for r := range p.reservations.all() {
-		if r.OrganizationID == orgID && r.Class == reservation.Speculative && r.Placed() && !r.Window.Start.After(soon) {
+		if r.OrganizationID == orgID && r.Class == reservation.Speculative && r.Placed() &&
+			!r.Window.Start.After(soon) {
 			own = append(own, r)
 		}
 	}
@@ -214,7 +218,8 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 		return allocation.Allocation{}, u.refuse(p, h.org.ID, "allocation", d)
 	}
 	a := allocation.New(allocation.Allocation{
-		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80), HeldBy: u.actor.KeyID, UserID: u.actor.UserID,
+		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80),
+		HeldBy: u.actor.KeyID, UserID: u.actor.UserID,
 		Workload: req.workload, Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 		Cost: admission.Cost(p.Pool.Pool, req.shape, req.lease),
 	}, u.now())
@@ -234,8 +239,10 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 		u.because(d.record(DecisionAdmission))
 		return a, err
 	}
-	u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation." + string(a.State()), Subject: a.ID, PoolID: p.Pool.ID,
-		Message: fmt.Sprintf("%d GPUs in %s: waiting for nodes to boot%s", req.shape.GPUs(), p.Pool.Name, req.passed.note()), Decision: d.record(DecisionAdmission)})
+	u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation." + string(a.State()), Subject: a.ID,
+		PoolID: p.Pool.ID,
+		Message: fmt.Sprintf("%s in %s: waiting for nodes to boot%s", gpu.Count(req.shape.GPUs(), "GPU"), p.Pool.Name,
+			req.passed.note()), Decision: d.record(DecisionAdmission)})
 	return a, nil
 }
 
@@ -312,9 +319,9 @@ func (h *holding) allows(p gpu.Pool, r reservation.Reservation) bool {
 func (u *unit) activate(p *poolUnit, a allocation.Allocation, held []allocation.Held) (allocation.Allocation, error) {
 	a.Devices = held
 	wait := u.now().Sub(a.RequestedAt)
-	message := fmt.Sprintf("%d GPUs in %s after %s", len(held), p.Pool.Name, wait.Round(100*time.Millisecond))
+	message := fmt.Sprintf("%s in %s after %s", gpu.Count(len(held), "GPU"), p.Pool.Name, gpu.Span(wait))
 	if wait <= allocation.ZeroWait {
-		message = fmt.Sprintf("%d GPUs in %s with zero wait", len(held), p.Pool.Name)
+		message = fmt.Sprintf("%s in %s with zero wait", gpu.Count(len(held), "GPU"), p.Pool.Name)
 	}
 	a, err := u.stepAllocation(p, a, allocation.Activate, plan.ReasonNodesReady, message)
 	if err != nil {

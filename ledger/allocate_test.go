@@ -18,7 +18,7 @@ import (
 // refusal returns the blockers that err names.
 func refusal(t *testing.T, err error) (codes []admission.Code) {
 	t.Helper()
-	refused := (*ledger.RefusedError)(nil)
+	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
 	for _, r := range refused.Decision.Reasons {
 		codes = append(codes, r.Code)
@@ -80,10 +80,11 @@ func TestAllocateByModel(t *testing.T) {
 	require.Equal(t, w.pool.ID, a.PoolID)
 	require.Equal(t, ledger.DefaultLease, a.Lease)
 	for field, req := range map[string]ledger.AllocateRequest{
-		"model": {Model: "b200", GPUs: 1}, "pool": {GPUs: 1}, "gpus": {Pool: "lab"}, "lease_seconds": {Pool: "lab", GPUs: 1, Lease: time.Millisecond},
+		"model": {Model: "b200", GPUs: 1}, "pool": {GPUs: 1}, "gpus": {Pool: "lab"},
+		"lease_seconds": {Pool: "lab", GPUs: 1, Lease: time.Millisecond},
 	} {
 		_, err := w.ledger.Allocate(t.Context(), ann, req)
-		invalid := (*ledger.InvalidError)(nil)
+		var invalid *ledger.InvalidError
 		require.ErrorAs(t, err, &invalid, field)
 		require.Equal(t, field, invalid.Field)
 	}
@@ -116,7 +117,7 @@ func TestClaim(t *testing.T) {
 			require.Equal(t, tc.lease, a.Lease, "what is left of the window")
 			require.Equal(t, reservation.Claimed, w.reservation(r.ID).State())
 
-			state := (*ledger.StateError)(nil)
+			var state *ledger.StateError
 			_, err = w.ledger.Claim(t.Context(), ann, r.ID, 0, "again")
 			require.ErrorAs(t, err, &state, "a promise is kept once")
 		})
@@ -132,7 +133,7 @@ func TestWhatCannotBeClaimed(t *testing.T) {
 	require.ErrorIs(t, err, ledger.ErrNotFound, "another organization's does not exist")
 	w.pass(2 * time.Hour)
 	require.Equal(t, reservation.Expired, w.reservation(r.ID).State())
-	state := (*ledger.StateError)(nil)
+	var state *ledger.StateError
 	_, err = w.ledger.Claim(t.Context(), ann, r.ID, 0, "")
 	require.ErrorAs(t, err, &state)
 	require.Equal(t, string(reservation.Expired), state.State)
@@ -154,7 +155,7 @@ func TestRelease(t *testing.T) {
 	require.Equal(t, allocation.Released, released.State())
 	require.Equal(t, w.allocation(active.ID), released, "what is answered is what is stored")
 	for _, id := range []string{waiting.ID, active.ID} {
-		state := (*ledger.StateError)(nil)
+		var state *ledger.StateError
 		_, err = w.ledger.Release(t.Context(), ann, id)
 		require.ErrorAs(t, err, &state)
 	}
@@ -168,7 +169,7 @@ func TestExtend(t *testing.T) {
 	ann := w.person("ann")
 	a := w.allocate(ann, 8)
 	_, err := w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
-	state := (*ledger.StateError)(nil)
+	var state *ledger.StateError
 	require.ErrorAs(t, err, &state, "nothing to extend yet")
 	w.pass(boot)
 	a = w.allocation(a.ID)
@@ -180,7 +181,7 @@ func TestExtend(t *testing.T) {
 	w.reserve(w.person("bob"), 1, w.after(2*time.Hour, 3*time.Hour))
 	_, err = w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
 	require.Equal(t, []admission.Code{admission.CapacityExhausted}, refusal(t, err))
-	refused := (*ledger.RefusedError)(nil)
+	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, longer.LeaseUntil, refused.Decision.Offers[0].Window.Start, "an extension has no other start")
 	require.Equal(t, longer.LeaseUntil, w.allocation(a.ID).LeaseUntil)
@@ -237,7 +238,8 @@ func TestALaterOfferHoldsBesideTheOwnReservations(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	for _, o := range refused.Decision.Offers {
 		if o.Window.Start.After(w.clock.Now()) {
-			_, err := w.ledger.Reserve(w.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: o.Shape.GPUs(), Window: o.Window})
+			_, err := w.ledger.Reserve(w.Context(), bot,
+				ledger.ReserveRequest{Pool: "lab", GPUs: o.Shape.GPUs(), Window: o.Window})
 			require.NoError(t, err, "%+v", o)
 		}
 	}
@@ -253,7 +255,7 @@ func TestARefusedExtensionOffersTheLongest(t *testing.T) {
 	until := w.allocation(a.ID).LeaseUntil
 	w.reserve(bob, 8, calendar.Interval{Start: until.Add(2 * time.Hour), End: until.Add(3 * time.Hour)})
 	_, err := w.ledger.Extend(t.Context(), ann, a.ID, 3*time.Hour)
-	refused := (*ledger.RefusedError)(nil)
+	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Len(t, refused.Decision.Offers, 1)
 	offer := refused.Decision.Offers[0]

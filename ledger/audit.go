@@ -133,7 +133,8 @@ func (a audit) run() (found Audit, err error) {
 	}
 	if found.Last.Number < a.req.Known.Number {
 		found.Finding = &AuditFinding{Kind: AuditAnchor, Seal: a.req.Known.Number, What: fmt.Sprintf(
-			"the chain ends at seal %d, before the one that was kept: its end was cut off, or an older copy restored", found.Last.Number)}
+			"the chain ends at seal %d, before the one that was kept: its end was cut off, or an older copy restored",
+			found.Last.Number)}
 		return found, nil
 	}
 	return found, a.tail(&found)
@@ -149,7 +150,8 @@ func (a audit) begin() (Seal, *AuditFinding, error) {
 		return Seal{}, nil, err
 	}
 	if len(list) == 0 || !a.req.After.names(list[0]) {
-		return Seal{}, &AuditFinding{Kind: AuditSealChanged, Seal: a.req.After.Number, What: "is not the one that was there a moment ago"}, nil
+		return Seal{}, &AuditFinding{Kind: AuditSealChanged, Seal: a.req.After.Number,
+			What: "is not the one that was there a moment ago"}, nil
 	}
 	return list[0], nil, nil
 }
@@ -164,11 +166,13 @@ func (a audit) check(before, s Seal) (*AuditFinding, error) {
 		return &AuditFinding{Kind: AuditSealMissing, Seal: before.Number + 1, What: "is missing"}, nil
 	case s.KeyID != a.key.id:
 		return finding(AuditOtherKey, fmt.Sprintf(
-			"was made with key %s, and this server has %s: servers and workers need the same FOREWARM_PEPPER", s.KeyID, a.key.id))
+			"was made with key %s, and this server has %s: servers and workers need the same FOREWARM_PEPPER", s.KeyID,
+			a.key.id))
 	case !hmac.Equal(s.MAC, a.key.mac(before, s)):
 		return finding(AuditSealChanged, "is not as it was made")
 	case a.req.Known.Number == s.Number && !a.req.Known.names(s):
-		return finding(AuditAnchor, "is not the one that was kept: the journal was written anew, or an older copy restored")
+		return finding(AuditAnchor,
+			"is not the one that was kept: the journal was written anew, or an older copy restored")
 	}
 	sealed, err := s.tags(before.Last)
 	if err != nil {

@@ -148,8 +148,9 @@ func (u *unit) reserveOne(h *holding, item BatchItem) (Outcome, error) {
 			return Outcome{Reservation: r}, nil
 		}
 	}
-	refused, invalid := (*RefusedError)(nil), (*InvalidError)(nil)
-	if errors.As(err, &refused) || errors.As(err, &invalid) {
+	_, refused := errors.AsType[*RefusedError](err)
+	_, invalid := errors.AsType[*InvalidError](err)
+	if refused || invalid {
 		u.leave(err)
 		return Outcome{Err: err}, nil
 	}

@@ -16,7 +16,8 @@ func hourly(n int) []ledger.BatchItem {
 	var batch []ledger.BatchItem
 	for i := range n {
 		start := monday.Add(48*time.Hour + time.Duration(i)*time.Hour)
-		item := ledger.BatchItem{Request: ledger.ReserveRequest{Pool: "lab", GPUs: 8, Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}}}
+		item := ledger.BatchItem{Request: ledger.ReserveRequest{Pool: "lab", GPUs: 8,
+			Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}}}
 		if batch = append(batch, item); i%10 == 9 {
 			batch = append(batch, item)
 		}

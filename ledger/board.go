@@ -35,6 +35,15 @@ type board struct {
 	orgs    map[string]Organization
 	stamps  map[string]int64
 	trusted bool
+	seen    time.Time // when any of this was read or written last, by the database's clock
+}
+
+// see notes when the board was read or written: no later transaction may have an
+// earlier time, or what it hands out would overlap what was given back before.
+func (b *board) see(at time.Time) {
+	if at.After(b.seen) {
+		b.seen = at
+	}
 }
 
 // desk is one pool on the board.
@@ -62,7 +71,8 @@ type desk struct {
 }
 
 func newBoard() *board {
-	b := &board{desks: map[string]*desk{}, names: map[string]string{}, orgs: map[string]Organization{}, stamps: map[string]int64{}}
+	b := &board{desks: map[string]*desk{}, names: map[string]string{}, orgs: map[string]Organization{},
+		stamps: map[string]int64{}}
 	var start [8]byte
 	_, _ = rand.Read(start[:]) // never fails
 	b.stamp = binary.LittleEndian.Uint64(start[:])

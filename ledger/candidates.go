@@ -21,7 +21,8 @@ type wanted struct {
 
 func (w wanted) check() error {
 	if w.pool == "" && w.model == "" && w.needs == (gpu.Needs{}) {
-		return &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size", Fix: "name one of the pools"}
+		return &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size",
+			Fix: "name one of the pools"}
 	}
 	return nil
 }
@@ -69,7 +70,8 @@ func (p *poolUnit) gpuPrice() gpu.MicroUSD {
 // ones lacked that were left.
 func (w wanted) among(all []Pool) ([]Pool, error) {
 	if len(all) == 0 {
-		return nil, &InvalidError{Field: "pool", Rule: "cannot be chosen: there is none yet", Fix: "have an operator make one"}
+		return nil, &InvalidError{Field: "pool", Rule: "cannot be chosen: there is none yet",
+			Fix: "have an operator make one"}
 	}
 	for _, only := range []wanted{{model: w.model}, {needs: gpu.Needs{Region: w.needs.Region}},
 		{needs: gpu.Needs{MemoryMiB: w.needs.MemoryMiB}}, {needs: gpu.Needs{NodeMemoryMiB: w.needs.NodeMemoryMiB}}} {
@@ -84,19 +86,24 @@ func (w wanted) among(all []Pool) ([]Pool, error) {
 // unmetBy says what the pool lacks, as *InvalidError; nil: nothing.
 func (w wanted) unmetBy(p Pool) error {
 	if w.model != "" && w.model != p.Model {
-		return &InvalidError{Field: "model", Rule: fmt.Sprintf("%q is not that of pool %s, which has %s", clip(w.model, 80), p.Name, p.Model),
+		return &InvalidError{Field: "model", Rule: fmt.Sprintf("%q is not that of pool %s, which has %s",
+			clip(w.model, 80), p.Name, p.Model),
 			Fix: "leave out pool or model"}
 	}
 	switch w.needs.Unmet(p.Pool) {
 	case gpu.NeedRegion:
-		return &InvalidError{Field: "region", Rule: fmt.Sprintf("%q is not that of pool %s, which is in %q", clip(w.needs.Region, 80), p.Name, p.Region)}
+		return &InvalidError{Field: "region", Rule: fmt.Sprintf("%q is not that of pool %s, which is in %q",
+			clip(w.needs.Region, 80), p.Name, p.Region)}
 	case gpu.NeedMemory:
-		return &InvalidError{Field: "min_gpu_memory_mib", Rule: fmt.Sprintf("must be at most %s, which a GPU of pool %s has", gibibytes(p.MemoryMiB), p.Name)}
+		return &InvalidError{Field: "min_gpu_memory_mib",
+			Rule: fmt.Sprintf("must be at most %s, which a GPU of pool %s has", gibibytes(p.MemoryMiB), p.Name)}
 	case gpu.NeedNodeMemory:
 		if p.NodeMemoryMiB == 0 {
-			return &InvalidError{Field: "min_node_memory_mib", Rule: fmt.Sprintf("cannot be met by pool %s, which does not say how much its nodes have", p.Name)}
+			return &InvalidError{Field: "min_node_memory_mib",
+				Rule: fmt.Sprintf("cannot be met by pool %s, which does not say how much its nodes have", p.Name)}
 		}
-		return &InvalidError{Field: "min_node_memory_mib", Rule: fmt.Sprintf("must be at most %s, which a node of pool %s has", gibibytes(p.NodeMemoryMiB), p.Name)}
+		return &InvalidError{Field: "min_node_memory_mib",
+			Rule: fmt.Sprintf("must be at most %s, which a node of pool %s has", gibibytes(p.NodeMemoryMiB), p.Name)}
 	default:
 		return nil
 	}
@@ -113,10 +120,12 @@ func (w wanted) inNoPool() error {
 	case w.needs.Region != "":
 		e.Field, e.Rule = "region", fmt.Sprintf("%q is that of no pool that would fit", clip(w.needs.Region, 80))
 	case w.needs.MemoryMiB > 0:
-		e.Field, e.Rule = "min_gpu_memory_mib", fmt.Sprintf("must be less than %s: no pool that would fit has such GPUs", gibibytes(w.needs.MemoryMiB))
+		e.Field, e.Rule = "min_gpu_memory_mib",
+			fmt.Sprintf("must be less than %s: no pool that would fit has such GPUs", gibibytes(w.needs.MemoryMiB))
 	default:
-		e.Field, e.Rule = "min_node_memory_mib", fmt.Sprintf("must be less than %s: no pool that would fit is known to have such nodes",
-			gibibytes(w.needs.NodeMemoryMiB))
+		e.Field, e.Rule = "min_node_memory_mib",
+			fmt.Sprintf("must be less than %s: no pool that would fit is known to have such nodes",
+				gibibytes(w.needs.NodeMemoryMiB))
 	}
 	return e
 }
@@ -132,7 +141,7 @@ type passedPool struct {
 
 // tell puts down that a pool cannot serve, and reports whether the next one may.
 func (r *passedPools) tell(p *poolUnit, err error) bool {
-	refused := (*RefusedError)(nil)
+	var refused *RefusedError
 	if !errors.As(err, &refused) && !errors.Is(err, ErrRecovering) {
 		return false
 	}
@@ -144,7 +153,7 @@ func (r *passedPools) tell(p *poolUnit, err error) bool {
 // names the others.
 func (r passedPools) answer() error {
 	for i, first := range r {
-		refused := (*RefusedError)(nil)
+		var refused *RefusedError
 		if !errors.As(first.err, &refused) {
 			continue
 		}

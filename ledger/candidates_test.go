@@ -46,7 +46,7 @@ func TestTheCheapestThatCanServe(t *testing.T) {
 	require.Contains(t, booked[1].Message, "; not in cheap: ")
 
 	_, err := w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Model: "h100", GPUs: 10, Window: window})
-	refused := (*ledger.RefusedError)(nil)
+	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "cheap", refused.Pool)
 	require.Len(t, refused.Others, 2)
@@ -54,10 +54,12 @@ func TestTheCheapestThatCanServe(t *testing.T) {
 
 	_, err = w.ledger.BeginRecovery(t.Context(), operator, "old", "to see")
 	require.NoError(t, err)
-	a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Model: "h100", GPUs: 8, Lease: 10 * time.Minute})
+	a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Model: "h100", GPUs: 8,
+		Lease: 10 * time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, w.pool.ID, a.PoolID, "the cheapest is too small, the dear one recovers")
-	_, err = w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Model: "h100", GPUs: 8, Lease: 10 * time.Minute})
+	_, err = w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Model: "h100", GPUs: 8,
+		Lease: 10 * time.Minute})
 	require.ErrorAs(t, err, &refused, "a pool that recovers hides no refusal")
 }
 
@@ -87,7 +89,8 @@ func TestNeedsChooseThePool(t *testing.T) {
 		p.Model, p.MemoryMiB, p.NodeMemoryMiB, p.Region = "h200", 141<<10, 2<<20, "eu-1"
 	})
 	for name, needs := range map[string]gpu.Needs{
-		"region": {Region: "eu-1"}, "memory": {MemoryMiB: 100 << 10}, "node memory": {NodeMemoryMiB: 1}, "all": {Region: "eu-1", MemoryMiB: 1, NodeMemoryMiB: 1},
+		"region": {Region: "eu-1"}, "memory": {MemoryMiB: 100 << 10}, "node memory": {NodeMemoryMiB: 1},
+		"all": {Region: "eu-1", MemoryMiB: 1, NodeMemoryMiB: 1},
 	} {
 		a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Needs: needs, GPUs: 1, Lease: time.Minute})
 		require.NoError(t, err, name)
@@ -109,8 +112,10 @@ func TestNeedsChooseThePool(t *testing.T) {
 		{"", "b200", gpu.Needs{Region: "eu-1"}, "model"},
 		{"", "", gpu.Needs{}, "pool"},
 	} {
-		_, err := w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: tc.pool, Model: tc.model, Needs: tc.needs, GPUs: 1, Window: w.after(0, time.Hour)})
-		wrong := (*ledger.InvalidError)(nil)
+		_, err := w.ledger.Reserve(t.Context(), ann,
+			ledger.ReserveRequest{Pool: tc.pool, Model: tc.model, Needs: tc.needs, GPUs: 1,
+				Window: w.after(0, time.Hour)})
+		var wrong *ledger.InvalidError
 		require.ErrorAs(t, err, &wrong, "%+v", tc)
 		require.Equal(t, tc.field, wrong.Field, "%+v", tc)
 	}

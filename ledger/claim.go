@@ -23,7 +23,8 @@ import (
 // reservation's. Anything else is
 // a *RefusedError, whose offers say when it may be claimed, and what may be
 // allocated until then beside the reservation.
-func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, lease time.Duration, name string) (allocation.Allocation, error) {
+func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, lease time.Duration,
+	name string) (allocation.Allocation, error) {
 	var out allocation.Allocation
 	err := l.share(ctx, actor, &Uses{Reservation: reservationID}, func(u *unit) error {
 		h, err := u.holding()
@@ -44,7 +45,8 @@ func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, l
 			lease = u.claimedLease(p, r)
 		}
 		out, err = u.take(p, h, takeRequest{
-			shape: r.Shape, workload: r.Workload, lease: lease, name: cmp.Or(name, r.Name), own: []reservation.Reservation{r}, explicit: true,
+			shape: r.Shape, workload: r.Workload, lease: lease, name: cmp.Or(name, r.Name),
+			own: []reservation.Reservation{r}, explicit: true,
 		})
 		out.Version = p.stored(out.ID, out.Version)
 		return err
@@ -76,16 +78,21 @@ func (u *unit) claimable(p *poolUnit, h *holding, r reservation.Reservation, lea
 	var reasons []admission.Reason
 	if early := from.Sub(u.now()); early > 0 {
 		reasons = append(reasons, admission.Reason{
-			Code: admission.ClaimTooEarly, Unit: "seconds", Limit: int64(r.Window.Start.Sub(from) / time.Second), At: r.Window.Start, ClearsAt: from,
+			Code: admission.ClaimTooEarly, Unit: "seconds", Limit: int64(r.Window.Start.Sub(from) / time.Second),
+			At: r.Window.Start, ClearsAt: from,
 			Asked: int64(r.Window.Start.Sub(u.now()) / time.Second),
-			Message: fmt.Sprintf("%s is booked from %s on, and may be claimed from %s on: a lease from now to its end would cost %s in place of %s",
-				r.ID, instant(r.Window.Start), instant(from), admission.Cost(p.Pool.Pool, r.Shape, r.Window.End.Sub(u.now())), r.Cost),
+			Message: fmt.Sprintf("%s is booked from %s on, and may be claimed from %s on: a lease from now to its "+
+				"end would cost %s in place of %s",
+				r.ID, instant(r.Window.Start), instant(from),
+				admission.Cost(p.Pool.Pool, r.Shape, r.Window.End.Sub(u.now())), r.Cost),
 		})
 	}
 	if lease > longest {
 		reasons = append(reasons, admission.Reason{
-			Code: admission.ClaimTooLong, Unit: "seconds", Limit: int64(longest / time.Second), Asked: int64(lease / time.Second),
-			Message: fmt.Sprintf("%s is booked for %s: a lease of %s would cost %s in place of %s; claim it, and extend the lease",
+			Code: admission.ClaimTooLong, Unit: "seconds", Limit: int64(longest / time.Second),
+			Asked: int64(lease / time.Second),
+			Message: fmt.Sprintf("%s is booked for %s: a lease of %s would cost %s in place of %s; claim it, and "+
+				"extend the lease",
 				r.ID, r.Window.Length(), lease, admission.Cost(p.Pool.Pool, r.Shape, lease), r.Cost),
 		})
 	}
@@ -97,7 +104,8 @@ func (u *unit) claimable(p *poolUnit, h *holding, r reservation.Reservation, lea
 
 // refuseClaim offers the claim as it would be accepted, now or from its time on.
 // Before that time it also offers the same GPUs at once, beside the reservation.
-func (u *unit) refuseClaim(p *poolUnit, h *holding, r reservation.Reservation, from time.Time, reasons []admission.Reason) error {
+func (u *unit) refuseClaim(p *poolUnit, h *holding, r reservation.Reservation, from time.Time,
+	reasons []admission.Reason) error {
 	now := u.now()
 	lease := min(r.Window.Length(), p.Pool.Timers.MaxLease)
 	d, _, err := u.decideNow(p, h, takeRequest{shape: r.Shape, lease: lease, workload: r.Workload})
@@ -106,7 +114,8 @@ func (u *unit) refuseClaim(p *poolUnit, h *holding, r reservation.Reservation, f
 	}
 	var offers []admission.Offer
 	if from.After(now) {
-		offers = append(u.offersBeside(p, r, d, lease), p.offerClaim(r, from, r.Window.End), p.offerClaim(r, r.Window.Start, r.Window.End))
+		offers = append(u.offersBeside(p, r, d, lease), p.offerClaim(r, from, r.Window.End),
+			p.offerClaim(r, r.Window.Start, r.Window.End))
 	} else {
 		offers = append(offers, p.offerClaim(r, now, now.Add(u.claimedLease(p, r))))
 	}
@@ -118,7 +127,8 @@ func (u *unit) refuseClaim(p *poolUnit, h *holding, r reservation.Reservation, f
 // offerClaim offers to claim the reservation at start, with a lease until end.
 func (p *poolUnit) offerClaim(r reservation.Reservation, start, end time.Time) admission.Offer {
 	w := calendar.Interval{Start: start, End: end}
-	return admission.Offer{Pool: p.Pool.ID, Shape: r.Shape, Window: w, Cost: admission.Cost(p.Pool.Pool, r.Shape, w.Length()), Reservation: r.ID}
+	return admission.Offer{Pool: p.Pool.ID, Shape: r.Shape, Window: w,
+		Cost: admission.Cost(p.Pool.Pool, r.Shape, w.Length()), Reservation: r.ID}
 }
 
 // offersBeside are what can be allocated at once, by a decision that knows of the
@@ -129,7 +139,8 @@ func (u *unit) offersBeside(p *poolUnit, r reservation.Reservation, d verdict, l
 		return nil
 	case d.Accepted():
 		w := calendar.Interval{Start: u.now(), End: u.now().Add(lease)}
-		return []admission.Offer{{Pool: p.Pool.ID, Shape: r.Shape, Window: w, Cost: admission.Cost(p.Pool.Pool, r.Shape, lease)}}
+		return []admission.Offer{{Pool: p.Pool.ID, Shape: r.Shape, Window: w,
+			Cost: admission.Cost(p.Pool.Pool, r.Shape, lease)}}
 	}
 	return slices.DeleteFunc(slices.Clone(d.Offers), func(o admission.Offer) bool {
 		return o.Window.Start.After(u.now()) || o.Pool != p.Pool.ID

@@ -17,7 +17,7 @@ import (
 func (w *world) refusedClaim(by ledger.Actor, id string, lease time.Duration) *ledger.RefusedError {
 	w.Helper()
 	_, err := w.ledger.Claim(w.Context(), by, id, lease, "")
-	refused := (*ledger.RefusedError)(nil)
+	var refused *ledger.RefusedError
 	require.ErrorAs(w, err, &refused)
 	return refused
 }
@@ -39,8 +39,10 @@ func TestAnEarlyClaimIsRefusedWithOffers(t *testing.T) {
 
 	from, now := r.Window.Start.Add(-boot-guard), w.clock.Now()
 	require.Equal(t, []admission.Offer{
-		{Pool: w.pool.ID, Shape: r.Shape, Window: calendar.Interval{Start: now, End: now.Add(time.Hour)}, Cost: 2 * gpu.USD},
-		{Pool: w.pool.ID, Shape: r.Shape, Window: calendar.Interval{Start: from, End: r.Window.End}, Cost: 220 * gpu.USD / 100, Reservation: r.ID},
+		{Pool: w.pool.ID, Shape: r.Shape, Window: calendar.Interval{Start: now, End: now.Add(time.Hour)},
+			Cost: 2 * gpu.USD},
+		{Pool: w.pool.ID, Shape: r.Shape, Window: calendar.Interval{Start: from, End: r.Window.End},
+			Cost: 220 * gpu.USD / 100, Reservation: r.ID},
 		{Pool: w.pool.ID, Shape: r.Shape, Window: r.Window, Cost: 2 * gpu.USD, Reservation: r.ID},
 	}, refused.Decision.Offers)
 

@@ -33,6 +33,33 @@ func (c Costs) Total() gpu.MicroUSD {
 	return total
 }
 
+// AddCosts adds what machines cost to the report, phase by phase.
+func (r *Report) AddCosts(c Costs) {
+	for _, l := range c.Lines {
+		switch {
+		case l.Payer == cost.Tenant:
+			r.BusyCost, r.BusyHours = r.BusyCost+l.Amount, r.BusyHours+l.GPUTime.Hours()
+		case l.Payer == cost.Orphan:
+			r.OrphanCost += l.Amount
+		case l.Cause == cost.MinBilling:
+			r.MinBillingCost += l.Amount
+		case l.Cause == cost.Boot, l.Cause == cost.FailedBoot, l.Cause == cost.Removal:
+			r.BootCost, r.BootHours = r.BootCost+l.Amount, r.BootHours+l.GPUTime.Hours()
+		default:
+			r.IdleCost, r.IdleHours = r.IdleCost+l.Amount, r.IdleHours+l.GPUTime.Hours()
+		}
+	}
+}
+
+// IdleWaste is what machines cost while nobody held their GPUs. Idle alone could
+// be gamed by booting all the time.
+func (r Report) IdleWaste() gpu.MicroUSD {
+	return r.IdleCost + r.BootCost + r.MinBillingCost + r.OrphanCost
+}
+
+// Spent is what all machines cost: Costs.Total of the same period.
+func (r Report) Spent() gpu.MicroUSD { return r.BusyCost + r.IdleWaste() }
+
 // Orphan is a machine with our tag that no node stands for. It is billed like
 // any other, so it is written down from its birth to its end.
 type Orphan struct {
@@ -65,7 +92,8 @@ func (l *Ledger) ReportOrphan(ctx context.Context, orphans ...Orphan) error {
 func (l *Ledger) ReportOrphanEnded(ctx context.Context, provisioner, machine, nodeID string) error {
 	return l.do(ctx, SystemActor("reconcile"), func(u *unit) error {
 		u.event(Event{Type: "sweep.orphan_terminated", Subject: machine, Reason: "no_node",
-			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", clip(machine, 80), provisioner, clip(nodeID, 40))})
+			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", clip(machine, 80), provisioner,
+				clip(nodeID, 40))})
 		return nil
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger/recurrence"
 )
@@ -26,9 +27,10 @@ type ScheduleDate struct {
 	State         string // of its reservation, or one of the Date constants
 	ReservationID string // empty: it has none
 	Degraded      bool
-	Reason        string    // a code; may be empty
-	Message       string    // for people; may be empty
-	AskedAt       time.Time // about when it is asked for; zero: it was, or never is
+	Cost          gpu.MicroUSD // of its reservation
+	Reason        string       // a code; may be empty
+	Message       string       // for people; may be empty
+	AskedAt       time.Time    // about when it is asked for; zero: it was, or never is
 }
 
 // Dates are listed as far ahead as a rule is run, and that many unless asked.
@@ -38,7 +40,8 @@ const (
 )
 
 func (s Schedule) got(o recurrence.Occurrence, r reservation.Reservation) ScheduleDate {
-	return ScheduleDate{Occurrence: o, State: string(r.State()), ReservationID: r.ID, Degraded: r.Degraded, Reason: r.Reason}
+	return ScheduleDate{Occurrence: o, State: string(r.State()), ReservationID: r.ID, Degraded: r.Degraded,
+		Cost: r.Cost, Reason: r.Reason}
 }
 
 func (s Schedule) later(o recurrence.Occurrence, ahead time.Duration) ScheduleDate {
@@ -52,7 +55,8 @@ func refusedFor(o recurrence.Occurrence, code, message string) ScheduleDate {
 // Dates lists the dates of a visible schedule that start in [from, to), at most
 // limit of them, and what became of each. A zero to is as far ahead as there are
 // any; a limit of 0 is the next few.
-func (l *Ledger) Dates(ctx context.Context, actor Actor, id string, from, to time.Time, limit int) ([]ScheduleDate, error) {
+func (l *Ledger) Dates(ctx context.Context, actor Actor, id string, from, to time.Time,
+	limit int) ([]ScheduleDate, error) {
 	var dates []ScheduleDate
 	err := l.store.Read(ctx, func(r Reader) error {
 		s, err := liveSchedule(r, actor.Scope(), id)
@@ -140,7 +144,8 @@ func refusedDates(r Reader, s Schedule) (map[string]Event, error) {
 	const page = 500
 	found := map[string]Event{}
 	for after := int64(0); ; {
-		events, err := r.Events(Scope{OrganizationID: s.OrganizationID}, EventFilter{After: after, Subject: s.ID, Type: dateRefused}, page)
+		events, err := r.Events(Scope{OrganizationID: s.OrganizationID},
+			EventFilter{After: after, Subject: s.ID, Type: dateRefused}, page)
 		if err != nil {
 			return nil, fmt.Errorf("reading which dates were refused: %w", err)
 		}

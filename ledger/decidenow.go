@@ -20,7 +20,8 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (verdict, cal
 		if !o.Window.Start.After(u.now()) {
 			return false
 		}
-		ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: o.Shape, Window: o.Window}
+		ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: o.Shape,
+			Window: o.Window}
 		again := decide(ask, u.view(p, h, p.tiersFor(o.Window, u.now(), u.cfg.Policy)))
 		return !again.Accepted()
 	})
@@ -39,7 +40,8 @@ func (u *unit) decideInstead(p *poolUnit, h *holding, req takeRequest) (verdict,
 	}
 	view := u.view(p, h, p.tiersNow(req.own, req.explicit))
 	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
-	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Window: window, Now: true}
+	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Window: window,
+		Now: true}
 	d, window := u.decideBoot(p, ask, view)
 	if d.untouched() {
 		return d, window, nil
@@ -67,7 +69,7 @@ func (u *unit) decideBoot(p *poolUnit, ask admission.Request, view admission.Vie
 	}
 	boot := p.Pool.asked(u.now()).Boot.P95() + u.cfg.Policy.Guard
 	long := ask
-	long.Window.End = ask.Window.End.Add(boot)
+	long.Window.End, long.Boot = ask.Window.End.Add(boot), boot
 	view.Pool.Timers.MaxLease += boot
 	cold := decide(long, view)
 	if warm.Accepted() && cold.Accepted() {
@@ -90,7 +92,8 @@ func (u *unit) decideBoot(p *poolUnit, ask admission.Request, view admission.Vie
 
 // tenable keeps the offers that would be accepted if they were taken at once: an
 // offer to begin now may have to wait for a boot, too.
-func (u *unit) tenable(p *poolUnit, ask admission.Request, view admission.View, offers []admission.Offer) []admission.Offer {
+func (u *unit) tenable(p *poolUnit, ask admission.Request, view admission.View,
+	offers []admission.Offer) []admission.Offer {
 	return slices.DeleteFunc(offers, func(o admission.Offer) bool {
 		if o.Window.Start.After(u.now()) {
 			return false

@@ -154,7 +154,8 @@ var plannedKinds = map[plan.Kind]DecisionKind{
 	plan.ExpireAllocation: DecisionReclaim, plan.FailAllocation: DecisionReclaim,
 	plan.ReadyReservation: DecisionPlacement, plan.UnreadyReserv: DecisionPlacement,
 	plan.DegradeReserv: DecisionPlacement, plan.RestoreReserv: DecisionPlacement,
-	plan.MoveReservation: DecisionPlacement, plan.MoveAllocation: DecisionPlacement, plan.ActivateAlloc: DecisionPlacement,
+	plan.MoveReservation: DecisionPlacement, plan.MoveAllocation: DecisionPlacement,
+	plan.ActivateAlloc: DecisionPlacement,
 }
 
 // refuse makes the error of a request that gets no place, and, but for a
@@ -168,8 +169,10 @@ func (u *unit) refuse(p *poolUnit, organizationID, what string, v verdict) *Refu
 	}
 	e.DecisionID = u.ids.New(ids.Decision)
 	e.leaves = &Event{
-		OrganizationID: organizationID, At: u.now(), Type: what + ".refused", Subject: e.DecisionID, PoolID: p.Pool.ID, Actor: u.actor.KeyID,
-		Via: u.actor.Via, Reason: string(v.Reasons[0].Code), Message: clip(e.Error(), 200), Decision: v.record(DecisionRefusal),
+		OrganizationID: organizationID, At: u.now(), Type: what + ".refused", Subject: e.DecisionID, PoolID: p.Pool.ID,
+		Actor: u.actor.KeyID,
+		Via:   u.actor.Via, Reason: string(v.Reasons[0].Code), Message: clip(e.Error(), 200),
+		Decision: v.record(DecisionRefusal),
 	}
 	return e
 }

@@ -100,7 +100,8 @@ func TestWhoGaveWayAndWhoCameInstead(t *testing.T) {
 		require.Equal(t, "displaced", e.Reason)
 		require.Empty(t, replay(t, e))
 	}
-	waits, err := w.ledger.Reserve(w.Context(), ours, ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: w.after(time.Hour, 2*time.Hour), Queue: true})
+	waits, err := w.ledger.Reserve(w.Context(), ours,
+		ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: w.after(time.Hour, 2*time.Hour), Queue: true})
 	require.NoError(t, err)
 	require.Equal(t, reservation.Waitlisted, waits.State())
 	require.Len(t, w.decisions(ledger.DecisionFilter{Kind: ledger.DecisionWaitlist, Subject: waits.ID}), 1)

@@ -161,7 +161,8 @@ func (l *Ledger) DeleteOrganization(ctx context.Context, actor Actor, id string)
 		case actor.Role != Operator:
 			return ErrDenied
 		case actor.OrganizationID == id:
-			return &StateError{Subject: "organization " + id, State: "the one that this key belongs to", Asked: "delete it"}
+			return &StateError{Subject: "organization " + id, State: "the one that this key belongs to",
+				Asked: "delete it"}
 		}
 		operators, err := u.operatorOrganizations()
 		if err != nil {
@@ -256,7 +257,8 @@ func (u *unit) endMembers(org Organization) ([]string, error) {
 func (u *unit) endUser(user User) {
 	user.DeletedAt, user.Active = u.now(), false
 	u.change.Users = append(u.change.Users, user)
-	u.event(Event{OrganizationID: user.OrganizationID, Type: "user.deleted", Subject: user.ID, Message: string(user.Role)})
+	u.event(Event{OrganizationID: user.OrganizationID, Type: "user.deleted", Subject: user.ID,
+		Message: string(user.Role)})
 }
 
 // endKeys revokes the keys of an organization for which a condition holds and

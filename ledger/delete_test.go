@@ -46,7 +46,8 @@ func TestDeletePool(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.ledger.CancelReservation(t.Context(), alice, r.ID)
 	require.NoError(t, err)
-	require.NoError(t, w.ledger.DeleteSchedule(t.Context(), alice, s.ID))
+	_, _, err = w.ledger.DeleteSchedule(t.Context(), alice, s.ID)
+	require.NoError(t, err)
 	require.Equal(t, map[string]int{"nodes": 1}, inUse(t, w.ledger.DeletePool(t.Context(), operator, "lab")))
 	w.pass(time.Hour) // its node goes
 	require.NoError(t, w.ledger.DeletePool(t.Context(), operator, "lab"))
@@ -56,7 +57,8 @@ func TestDeletePool(t *testing.T) {
 	require.ErrorIs(t, w.ledger.DeletePool(t.Context(), operator, w.pool.ID), ledger.ErrNotFound)
 	var invalid *ledger.InvalidError
 	for name, req := range map[string]ledger.AllocateRequest{
-		"name": {Pool: "lab", GPUs: 1, Lease: time.Hour}, "id": {Pool: w.pool.ID, GPUs: 1, Lease: time.Hour}, "model": {Model: "h100", GPUs: 1, Lease: time.Hour},
+		"name": {Pool: "lab", GPUs: 1, Lease: time.Hour}, "id": {Pool: w.pool.ID, GPUs: 1, Lease: time.Hour},
+		"model": {Model: "h100", GPUs: 1, Lease: time.Hour},
 	} {
 		_, err = w.ledger.Allocate(t.Context(), alice, req)
 		require.ErrorAs(t, err, &invalid, name)
@@ -68,8 +70,9 @@ func TestDeletePool(t *testing.T) {
 	w.pass(time.Hour)
 
 	again, err := w.ledger.CreatePool(t.Context(), operator, gpu.Pool{
-		Name: "lab", Provisioner: "sim", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * gpu.USD, MaxNodes: 4, Simulated: true,
-		Timers: gpu.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
+		Name: "lab", Provisioner: "sim", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * gpu.USD, MaxNodes: 4,
+		Simulated: true,
+		Timers:    gpu.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(t, err, "the name is free")
 	require.Equal(t, again.ID, w.allocate(alice, 2).PoolID)
@@ -80,10 +83,12 @@ func TestDeleteOrganization(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	alice := w.person("acme")
-	ada, err := w.ledger.CreateUser(t.Context(), operator, ledger.User{OrganizationID: alice.OrganizationID, Email: "ada@example.org", Role: ledger.Admin})
+	ada, err := w.ledger.CreateUser(t.Context(), operator,
+		ledger.User{OrganizationID: alice.OrganizationID, Email: "ada@example.org", Role: ledger.Admin})
 	require.NoError(t, err)
-	key, err := w.ledger.CreateKey(t.Context(), operator, ledger.Key{ID: "key_1", OrganizationID: alice.OrganizationID, UserID: ada.ID,
-		Name: "laptop", Kind: ledger.PersonKey, Role: ledger.Member, Hash: []byte{1}})
+	key, err := w.ledger.CreateKey(t.Context(), operator,
+		ledger.Key{ID: "key_1", OrganizationID: alice.OrganizationID, UserID: ada.ID,
+			Name: "laptop", Kind: ledger.PersonKey, Role: ledger.Member, Hash: []byte{1}})
 	require.NoError(t, err)
 	_, err = w.ledger.PausePrewarming(t.Context(), operator, alice.OrganizationID, "", time.Time{})
 	require.NoError(t, err)
@@ -105,7 +110,8 @@ func TestDeleteOrganization(t *testing.T) {
 	require.Error(t, err, "a key that was looked up before")
 	_, err = w.ledger.DeleteOrganization(t.Context(), operator, alice.OrganizationID)
 	require.ErrorIs(t, err, ledger.ErrNotFound)
-	_, err = w.ledger.CreateUser(t.Context(), operator, ledger.User{OrganizationID: alice.OrganizationID, Email: "bob@example.org", Role: ledger.Admin})
+	_, err = w.ledger.CreateUser(t.Context(), operator,
+		ledger.User{OrganizationID: alice.OrganizationID, Email: "bob@example.org", Role: ledger.Admin})
 	require.ErrorIs(t, err, ledger.ErrNotFound)
 	for _, kind := range []string{"organization.deleted", "user.deleted", "key.revoked"} {
 		require.Len(t, w.events(kind), 1, kind)
@@ -149,10 +155,12 @@ func TestDeleteUser(t *testing.T) {
 	admin := acme
 	admin.Role = ledger.Admin
 	person := func(email, key string) ledger.User {
-		user, err := w.ledger.CreateUser(t.Context(), operator, ledger.User{OrganizationID: acme.OrganizationID, Email: email, Role: ledger.Member})
+		user, err := w.ledger.CreateUser(t.Context(), operator,
+			ledger.User{OrganizationID: acme.OrganizationID, Email: email, Role: ledger.Member})
 		require.NoError(t, err)
-		_, err = w.ledger.CreateKey(t.Context(), operator, ledger.Key{ID: key, OrganizationID: acme.OrganizationID, UserID: user.ID,
-			Name: "laptop", Kind: ledger.PersonKey, Role: ledger.Member, Hash: []byte{1}})
+		_, err = w.ledger.CreateKey(t.Context(), operator,
+			ledger.Key{ID: key, OrganizationID: acme.OrganizationID, UserID: user.ID,
+				Name: "laptop", Kind: ledger.PersonKey, Role: ledger.Member, Hash: []byte{1}})
 		require.NoError(t, err)
 		return user
 	}

@@ -14,7 +14,8 @@ func (u *unit) watch(p *poolUnit) {
 	var starts []plan.Start
 	for a := range p.allocations.all() {
 		if len(a.Reservations) == 0 && a.RequestedAt.After(seen) {
-			starts = append(starts, plan.Start{At: a.RequestedAt, Nodes: float64(a.Shape.GPUs()) / float64(max(1, p.Pool.PerNode))})
+			starts = append(starts, plan.Start{At: a.RequestedAt,
+				Nodes: float64(a.Shape.GPUs()) / float64(max(1, p.Pool.PerNode))})
 		}
 	}
 	if len(starts) == 0 && u.now().Truncate(time.Hour).Equal(seen.Truncate(time.Hour)) {

@@ -130,6 +130,7 @@ func (p *poolUnit) settle(stamp int64) {
 	p.stamp, p.Pool.Stamp = stamp, stamp
 	p.settleRows()
 	p.row, p.board.stamps[p.Pool.ID] = p.Pool, stamp
+	p.board.see(p.unit.now())
 }
 
 // writeAhead takes the rows that changed so far: they are written before the
@@ -171,7 +172,8 @@ func (p *poolUnit) settleReservation(i int) {
 	}
 	p.reservations.rows = slices.Delete(p.reservations.rows, i, i+1)
 	s := reservationSpend(&r)
-	p.spend(Spend{OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, UserID: r.UserID, Class: r.Class, Day: quota.Day(r.Window.Start), Cost: s.Cost, GPUSeconds: s.GPUSeconds})
+	p.spend(Spend{OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, UserID: r.UserID, Class: r.Class,
+		Day: quota.Day(r.Window.Start), Cost: s.Cost, GPUSeconds: s.GPUSeconds})
 }
 
 func (p *poolUnit) settleAllocation(i int) {
@@ -182,7 +184,8 @@ func (p *poolUnit) settleAllocation(i int) {
 	}
 	p.allocations.rows = slices.Delete(p.allocations.rows, i, i+1)
 	s := allocationSpend(p.def, &a)
-	p.spend(Spend{OrganizationID: a.OrganizationID, MadeBy: a.HeldBy, UserID: a.UserID, Day: quota.Day(a.Window.Start), Cost: s.Cost, GPUSeconds: s.GPUSeconds})
+	p.spend(Spend{OrganizationID: a.OrganizationID, MadeBy: a.HeldBy, UserID: a.UserID, Day: quota.Day(a.Window.Start),
+		Cost: s.Cost, GPUSeconds: s.GPUSeconds})
 }
 
 // stored returns the version that a row will have once the unit is committed.

@@ -17,11 +17,13 @@ type DeviceState string
 
 // The states of a device.
 const (
-	DeviceFree        DeviceState = "free"
-	DeviceHeld        DeviceState = "held"        // by an allocation
-	DeviceBooked      DeviceState = "booked"      // kept for a booking that is due
-	DeviceComing      DeviceState = "coming"      // of a node that is on its way
-	DeviceUnavailable DeviceState = "unavailable" // of a node that takes no work, or being cleaned
+	DeviceFree   DeviceState = "free"
+	DeviceHeld   DeviceState = "held"   // by an allocation
+	DeviceBooked DeviceState = "booked" // kept for a booking that is due
+	DeviceComing DeviceState = "coming" // of a node that is on its way
+	// DeviceUnavailable is of a node that takes no work or has no slot any more, of a
+	// pool that recovers, or being cleaned.
+	DeviceUnavailable DeviceState = "unavailable"
 )
 
 // Device is one GPU of a live node and what becomes of it.
@@ -95,6 +97,8 @@ func (s PoolState) Devices(now time.Time) []Device {
 			case due[n.Slot] > 0:
 				due[n.Slot]--
 				x.State = DeviceBooked
+			case n.Slot >= s.Pool.MaxNodes || s.Pool.Recovery.Active():
+				x.State = DeviceUnavailable
 			}
 			out = append(out, x)
 		}

@@ -25,11 +25,36 @@ type Effect struct {
 	Reservations  []Pair[reservation.Reservation]
 	Allocations   []Pair[allocation.Allocation]
 	Cost          gpu.MicroUSD   // what it commits in addition
-	Limit         int            // GPUs that the actor's organization may hold
+	Limit         int            // GPUs that the organization may hold
 	Wait          *plan.Estimate // of what does not get its GPUs at once, else nil
-	// GPUsBefore and GPUsAfter are the most that the actor's organization holds
-	// and is promised at any instant of the time that the request is about.
+	// OrganizationID is whose GPUs are counted: the organization that is changed, or
+	// else the actor's; empty where the request is about a pool. GPUsBefore and
+	// GPUsAfter are the most that it holds and is promised at any instant of the time
+	// that the request is about.
+	OrganizationID        string
 	GPUsBefore, GPUsAfter int
+
+	held *calendar.Profile // of the changed organization, before
+}
+
+// about says whose GPUs the effect is about, and what they held before; own is what
+// the actor's organization held.
+func (e *Effect) about(actor Actor, own *calendar.Profile) *calendar.Profile {
+	switch {
+	case e.held != nil:
+		e.OrganizationID = e.Organizations[0].After.ID
+		return e.held
+	case slices.ContainsFunc(e.Pools, redefined):
+		return &calendar.Profile{}
+	default:
+		e.OrganizationID = actor.OrganizationID
+		return own
+	}
+}
+
+// redefined reports whether people changed what the pool is, or made it.
+func redefined(p Pair[Pool]) bool {
+	return p.Before == nil || p.Before.DefinitionVersion != p.After.DefinitionVersion
 }
 
 // Pair is a row before and after. Before is nil for a new one.
@@ -162,7 +187,10 @@ type observedStore struct {
 
 // InTx runs fn like the store below, on a transaction that is watched.
 func (s *observedStore) InTx(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error {
-	return s.Store.InTx(ctx, func(ctx context.Context, tx Tx) error { return fn(ctx, &observedTx{Tx: tx, effect: s.effect}) })
+	return s.Store.InTx(ctx, func(ctx context.Context,
+		tx Tx) error {
+		return fn(ctx, &observedTx{Tx: tx, effect: s.effect})
+	})
 }
 
 type observedTx struct {
@@ -182,28 +210,39 @@ func (t *observedTx) note(c Change) error {
 	all := Scope{All: true}
 	var err error
 	e := t.effect
-	if e.Organizations, err = noted(e.Organizations, c.Organizations, func(o Organization) (string, int) { return o.ID, o.Version },
+	if len(c.Organizations) > 0 && c.Organizations[0].Version > 0 && len(e.Organizations) == 0 {
+		if e.held, err = gpusOf(t.Tx, c.Organizations[0].ID); err != nil {
+			return err
+		}
+	}
+	if e.Organizations, err = noted(e.Organizations, c.Organizations,
+		func(o Organization) (string, int) { return o.ID, o.Version },
 		func(id string) (Organization, error) { return t.Organization(all, id) }); err != nil {
 		return err
 	}
-	if e.Pools, err = noted(e.Pools, c.Pools, func(p Pool) (string, int) { return p.ID, p.Version }, t.Pool); err != nil {
+	if e.Pools, err = noted(e.Pools, c.Pools, func(p Pool) (string, int) { return p.ID, p.Version },
+		t.Pool); err != nil {
 		return err
 	}
-	if e.Nodes, err = noted(e.Nodes, c.Nodes, func(n node.Node) (string, int) { return n.ID, n.Version }, t.Node); err != nil {
+	if e.Nodes, err = noted(e.Nodes, c.Nodes, func(n node.Node) (string, int) { return n.ID, n.Version },
+		t.Node); err != nil {
 		return err
 	}
-	if e.Reservations, err = noted(e.Reservations, c.Reservations, func(r reservation.Reservation) (string, int) { return r.ID, r.Version },
+	if e.Reservations, err = noted(e.Reservations, c.Reservations,
+		func(r reservation.Reservation) (string, int) { return r.ID, r.Version },
 		func(id string) (reservation.Reservation, error) { return t.Reservation(all, id) }); err != nil {
 		return err
 	}
-	e.Allocations, err = noted(e.Allocations, c.Allocations, func(a allocation.Allocation) (string, int) { return a.ID, a.Version },
+	e.Allocations, err = noted(e.Allocations, c.Allocations,
+		func(a allocation.Allocation) (string, int) { return a.ID, a.Version },
 		func(id string) (allocation.Allocation, error) { return t.Allocation(all, id) })
 	return err
 }
 
 // noted adds rows that are about to be saved to those noted before, with what is
 // stored now for the ones that were not noted yet.
-func noted[T any](pairs []Pair[T], rows []T, head func(T) (id string, version int), read func(id string) (T, error)) ([]Pair[T], error) {
+func noted[T any](pairs []Pair[T], rows []T, head func(T) (id string, version int),
+	read func(id string) (T, error)) ([]Pair[T], error) {
 	for _, row := range rows {
 		id, version := head(row)
 		i := slices.IndexFunc(pairs, func(p Pair[T]) bool { known, _ := head(p.After); return known == id })

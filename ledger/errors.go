@@ -82,6 +82,19 @@ func (e *RefusedError) Error() string {
 	return e.Decision.Reasons[0].Message
 }
 
+// TakenError says that a name is taken, and by what. It is an ErrTaken.
+type TakenError struct {
+	Noun Noun
+	ID   string
+	Name string
+}
+
+// Error names the other.
+func (e *TakenError) Error() string { return fmt.Sprintf("%s %s is named %q", e.Noun, e.ID, e.Name) }
+
+// Unwrap returns ErrTaken.
+func (e *TakenError) Unwrap() error { return ErrTaken }
+
 // StorageFullError says that there is no room to write, or that the disk fails.
 // Nothing was changed; reading goes on.
 type StorageFullError struct {
@@ -102,7 +115,8 @@ type SchemaError struct{ Have, Want int64 } // numbers of the last migration
 
 // Error names both and the way out.
 func (e *SchemaError) Error() string {
-	return fmt.Sprintf("the database has schema %d and this program needs %d: run forewarm migrate, with the newer of the two programs", e.Have, e.Want)
+	return fmt.Sprintf("the database has schema %d and this program needs %d: run forewarm migrate, with the newer "+
+		"of the two programs", e.Have, e.Want)
 }
 
 // InvalidError says that a value in a request can never be right.

@@ -10,7 +10,6 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/gpu"
-	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -219,7 +218,8 @@ func (l *Ledger) now(ctx context.Context) time.Time {
 
 func (e *explained) reservation(r reservation.Reservation) {
 	e.Kind, e.State, e.Reason, e.Degraded, e.Since = "reservation", string(r.State()), r.Reason, r.Degraded, r.CreatedAt
-	what := fmt.Sprintf("%d GPUs in %s from %s to %s", r.Shape.GPUs(), e.state.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End))
+	what := fmt.Sprintf("%s in %s from %s to %s", gpu.Count(r.Shape.GPUs(), "GPU"), e.state.Pool.Name,
+		stamp(r.Window.Start), stamp(r.Window.End))
 	boots := e.state.Pool.Boot
 	switch r.State() {
 	case reservation.Waitlisted:
@@ -231,6 +231,9 @@ func (e *explained) reservation(r reservation.Reservation) {
 		e.Summary = what + ": " + e.place(r)
 	case reservation.Warming:
 		e.Since, e.Summary = r.WarmedAt, what+": its nodes are made ready"
+		if e.homeless(r.ID) {
+			e.Summary = what + ": " + e.shrunk()
+		}
 	case reservation.Ready:
 		e.Since, e.Summary = r.ReadyAt, what+": warm, waiting to be claimed"
 	default:
@@ -244,24 +247,33 @@ func (e *explained) reservation(r reservation.Reservation) {
 	}
 	e.next(map[string]string{
 		plan.StepGivesUp: "it expires if no place was found",
-		plan.StepWarm:    fmt.Sprintf("warm-up begins: a boot takes up to %s here, and %s are added", boots.P95().Round(time.Second), e.cfg.Policy.Guard),
-		plan.StepStart:   "its time begins", plan.StepNoShow: noShow, plan.StepEnd: "its time is over",
+		plan.StepWarm: fmt.Sprintf("warm-up begins: a boot takes up to %s here, and %s are added",
+			gpu.Span(boots.P95()), gpu.Length(e.cfg.Policy.Guard)),
+		plan.StepStart: "its time begins", plan.StepNoShow: noShow, plan.StepEnd: "its time is over",
 	})
 }
 
 // place says of a booked reservation whether it has its place. That is the plan's
 // to say: what the planner flagged may be healed, or found out, only now.
 func (e *explained) place(r reservation.Reservation) string {
-	homeless := slices.Contains(e.outlook.Homeless(), r.ID)
 	switch {
-	case homeless:
-		return fmt.Sprintf("%s was made smaller, and has no place for it now", e.state.Pool.Name)
+	case e.homeless(r.ID):
+		return e.shrunk()
 	case r.Degraded && r.Reason == ReasonQuotaReduced:
-		e.Blockers = append(e.Blockers, Blocker{Code: ReasonQuotaReduced, Message: "the quota was reduced, and no longer allows it; its place is kept"})
+		e.Blockers = append(e.Blockers, Blocker{Code: ReasonQuotaReduced,
+			Message: "the quota was reduced, and no longer allows it; its place is kept"})
 		return "has its place, beyond the quota; nothing is warm yet"
 	default:
 		return "has its place; nothing is warm yet"
 	}
+}
+
+// homeless reports whether a promise has no place in the pool any more.
+func (e *explained) homeless(id string) bool { return slices.Contains(e.outlook.Homeless(), id) }
+
+// shrunk says why a promise has no place.
+func (e *explained) shrunk() string {
+	return e.state.Pool.Name + " was made smaller, and has no place for it now"
 }
 
 // ExplainAllocation explains an allocation that the actor may see.
@@ -287,12 +299,12 @@ func (l *Ledger) ExplainAllocation(ctx context.Context, actor Actor, id string) 
 
 func (e *explained) allocation(a allocation.Allocation) {
 	e.Kind, e.State, e.Reason, e.Since = "allocation", string(a.State()), a.Reason, a.RequestedAt
-	what := fmt.Sprintf("%d GPUs in %s", a.Shape.GPUs(), e.state.Pool.Name)
+	what := fmt.Sprintf("%s in %s", gpu.Count(a.Shape.GPUs(), "GPU"), e.state.Pool.Name)
 	switch a.State() {
 	case allocation.Pending:
 		e.Summary = what + ": has its place; waits for nodes"
-		if slices.Contains(e.outlook.Homeless(), a.ID) {
-			e.Summary = fmt.Sprintf("%s: %s was made smaller, and has no place for it now", what, e.state.Pool.Name)
+		if e.homeless(a.ID) {
+			e.Summary = what + ": " + e.shrunk()
 		}
 		e.obstacles()
 	case allocation.Active:
@@ -302,57 +314,16 @@ func (e *explained) allocation(a allocation.Allocation) {
 	default:
 		e.Since, e.Summary = a.EndedAt, fmt.Sprintf("%s: %s", what, a.State())
 	}
-	e.next(map[string]string{plan.StepGivesUp: "it expires if the nodes are not there by then", plan.StepLease: "its lease ends"})
-}
-
-// ExplainNode explains a node that the actor sees. What will use it is told to operators only: the
-// plans of others are theirs.
-func (l *Ledger) ExplainNode(ctx context.Context, actor Actor, id string) (Explanation, error) {
-	var e *explained
-	err := l.store.Read(ctx, func(rd Reader) error {
-		n, err := l.Sight(actor.Scope()).Node(rd, id)
-		if err != nil {
-			return err
-		}
-		if e, err = l.explained(rd, actor, id, n.PoolID); err != nil {
-			return err
-		}
-		e.node(n)
-		return nil
-	})
-	if err != nil {
-		return Explanation{}, err
-	}
-	return e.done(), nil
-}
-
-func (e *explained) node(n node.Node) {
-	e.Kind, e.State, e.Reason, e.Since = "node", string(n.State()), n.Reason, n.RequestedAt
-	e.Summary = fmt.Sprintf("slot %d of %s: %s", n.Slot, e.state.Pool.Name, n.State())
-	switch {
-	case n.Coming():
-		e.obstacles()
-	case n.State() == node.Ready:
-		e.Since = n.ReadyAt
-	case n.Kept():
-		e.Since = n.Quarantine.Since()
-		e.Summary += ", kept for an operator, who resumes or drains it"
-	case n.State() == node.Draining, n.State() == node.Quarantined:
-		e.Summary += ", takes nothing new, and is removed when it is empty"
-	}
-	if e.operator {
-		e.next(map[string]string{
-			plan.StepInUse: "uses it now; its lease ends then", plan.StepAwaited: "waits for it, and gives up then", plan.StepNeeded: "is booked on it from then on",
-			plan.StepIdle: "it is removed at the latest, unless something needs it",
-		})
-	}
+	e.next(map[string]string{plan.StepGivesUp: "it expires if the nodes are not there by then",
+		plan.StepLease: "its lease ends"})
 }
 
 // recovering stands in the way of everything; time alone does not clear it, so
 // that no wait is estimated.
 func (e *explained) recovering() {
 	b := Blocker{
-		Code: CodeRecovering, Message: "the pool only reconciles until an operator confirms what was found at its provider",
+		Code:     CodeRecovering,
+		Message:  "the pool only reconciles until an operator confirms what was found at its provider",
 		Evidence: []string{"since " + stamp(e.state.Pool.Recovery.Since)},
 	}
 	if e.operator {

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -29,7 +30,8 @@ func (w *world) change(change func(*gpu.Pool)) {
 // wait reserves, on the waitlist where there is no place.
 func (w *world) wait(by ledger.Actor, gpus int, window calendar.Interval) reservation.Reservation {
 	w.Helper()
-	r, err := w.ledger.Reserve(w.Context(), by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, Queue: true})
+	r, err := w.ledger.Reserve(w.Context(), by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window,
+		Queue: true})
 	require.NoError(w, err)
 	return r
 }
@@ -73,15 +75,17 @@ func TestExplainNamesTheCapAndWhenItEnds(t *testing.T) {
 	_, err := w.ledger.Release(t.Context(), ann, first.ID) // before anything was ready
 	require.NoError(t, err)
 	w.pass(boot)
+	w.reserve(ann, 4, w.after(time.Minute, 3*time.Hour)) // for what is ready
 	require.Equal(t, 2, w.learned().Created.Sum(10*time.Minute, w.clock.Now()))
-	a := w.allocate(ann, 6) // two ready nodes, and one that the cap holds back
+	a := w.allocate(ann, 2) // a node that the cap holds back
 	w.work()
 	e, err := w.ledger.ExplainAllocation(t.Context(), ann, a.ID)
 	require.NoError(t, err)
 	require.Len(t, e.Blockers, 1)
 	require.Equal(t, plan.HeldCapped, e.Blockers[0].Code)
 	until := e.Blockers[0].ClearsAt.P90
-	require.Equal(t, until, w.learned().Capped(gpu.Pool{MaxCreates: 2}, w.clock.Now()), "and the pool says the same")
+	require.Equal(t, until, w.capped(), "and the pool says the same")
+	require.Equal(t, w.nodes()[0].RequestedAt.Add(10*time.Minute), until)
 	require.True(t, until.After(w.clock.Now().Add(time.Minute)))
 	require.GreaterOrEqual(t, e.Wait.P10, until.Sub(w.clock.Now()), "no estimate ends before the node is asked for")
 	w.pass(until.Sub(w.clock.Now()) - time.Second)
@@ -91,6 +95,34 @@ func TestExplainNamesTheCapAndWhenItEnds(t *testing.T) {
 	w.pass(boot)
 	require.Equal(t, allocation.Active, w.allocation(a.ID).State())
 	require.Zero(t, w.learned().Created.Sum(10*time.Minute, w.clock.Now()))
+}
+
+// capped is until when the pool says that it asks for no node.
+func (w *world) capped() (until time.Time) {
+	w.read(func(r ledger.Reader) error {
+		state, err := r.PoolState(w.pool.ID)
+		seen := state.Snapshot()
+		until = seen.Capped(w.clock.Now())
+		return err
+	})
+	return until
+}
+
+// What waits for more nodes than the cap allows gets them all: its own nodes are
+// for somebody. Where it gives up, they have served nobody.
+func TestALeaseDoesNotHoldItselfUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	w.change(func(p *gpu.Pool) { p.MaxCreates, p.CreateWindow = 1, 20*time.Minute })
+	a := w.allocate(ann, 6)
+	w.work()
+	require.Len(t, w.nodes(), 3, "all at once")
+	require.Zero(t, w.capped())
+	_, err := w.ledger.Release(t.Context(), ann, a.ID)
+	require.NoError(t, err)
+	w.pass(time.Second)
+	require.Equal(t, w.nodes()[0].RequestedAt.Add(20*time.Minute), w.capped())
 }
 
 // With half an hour of cleaning the first place comes half an hour after a lease,
@@ -194,7 +226,7 @@ func TestAWaitCountsStockOuts(t *testing.T) {
 	require.Contains(t, e.Wait.Basis, plan.BasisStock)
 	require.Greater(t, e.Wait.P90, e.Wait.P10+5*time.Minute, "it is not known when there is something")
 	require.LessOrEqual(t, e.Wait.P90, time.Hour, "the lease is over then")
-	require.Contains(t, e.Blockers[0].Evidence[0], "nothing 1 times in a row")
+	require.Contains(t, e.Blockers[0].Evidence[0], "nothing 1 time in a row")
 }
 
 // A node in use says who uses it now, and one that goes that it goes when empty.
@@ -211,4 +243,30 @@ func TestANodeInUseIsUsedNow(t *testing.T) {
 	require.Equal(t, a.ID+" uses it now; its lease ends then", e.Next[0].Message)
 	require.Equal(t, w.allocation(a.ID).LeaseUntil, e.Next[0].At)
 	require.Contains(t, e.Summary, "removed when it is empty")
+}
+
+// What is drained says since when and why, and not what another node will serve.
+func TestExplainSaysWhyANodeIsDrained(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	w.warm(1)
+	n := w.nodes(node.Ready)[0]
+	w.lease(ann, 1, time.Hour)
+	w.change(func(p *gpu.Pool) { p.MaxNodes = 1 })
+	booked := w.reserve(ann, 2, w.after(2*time.Hour, 3*time.Hour))
+	w.pass(time.Minute)
+	before, err := w.ledger.ExplainNode(t.Context(), operator, n.ID)
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(before.Next), booked.ID)
+	_, err = w.ledger.DrainNode(t.Context(), operator, n.ID)
+	require.NoError(t, err)
+	drained := w.clock.Now()
+	w.pass(time.Minute)
+	e, err := w.ledger.ExplainNode(t.Context(), operator, n.ID)
+	require.NoError(t, err)
+	require.Equal(t, drained, e.Since)
+	require.Contains(t, e.Summary, "an operator asked for it")
+	require.NotContains(t, fmt.Sprint(e.Next), booked.ID)
+	require.Len(t, e.Next, 1, "the lease that is on it")
 }

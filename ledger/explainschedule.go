@@ -42,7 +42,8 @@ func (l *Ledger) ExplainSchedule(ctx context.Context, actor Actor, id string) (E
 }
 
 // explainDate adds the next date to what is known of its schedule.
-func (l *Ledger) explainDate(ctx context.Context, actor Actor, s Schedule, d ScheduleDate, e Explanation) (Explanation, error) {
+func (l *Ledger) explainDate(ctx context.Context, actor Actor, s Schedule, d ScheduleDate,
+	e Explanation) (Explanation, error) {
 	e.Summary = fmt.Sprintf("the next date is %s: %s", d.LocalStart.Format("Mon 2 Jan 2006 15:04 -07:00"), d.says())
 	e.Reason, e.Degraded = d.Reason, d.Degraded
 	if d.ReservationID != "" {
@@ -103,7 +104,7 @@ func (l *Ledger) dateRefusedNow(ctx context.Context, s Schedule, d ScheduleDate)
 			Window: calendar.Interval{Start: d.Start, End: d.End}, source: reservation.FromSchedule})
 		return 0, nil, err
 	})
-	refused := (*RefusedError)(nil)
+	var refused *RefusedError
 	if errors.As(err, &refused) {
 		return refused, nil
 	}

@@ -105,7 +105,8 @@ func TestWhoseCapsHoldForAnExtension(t *testing.T) {
 	}
 
 	theirs := k.lease(free, 1, time.Hour)
-	require.ErrorAs(t, extend(capped, theirs, time.Hour), new(*ledger.NotHolderError), "it would count for the colleague")
+	require.ErrorAs(t, extend(capped, theirs, time.Hour), new(*ledger.NotHolderError),
+		"it would count for the colleague")
 	require.ErrorAs(t, extend(child, theirs, time.Hour), new(*ledger.NotHolderError))
 	require.Equal(t, theirs.LeaseUntil, k.allocation(theirs.ID).LeaseUntil)
 
@@ -116,7 +117,8 @@ func TestWhoseCapsHoldForAnExtension(t *testing.T) {
 	require.NoError(t, extend(free, own, time.Hour))
 
 	made := k.lease(child, 1, 30*time.Minute) // the maker has 30 minutes left
-	require.Equal(t, []admission.Code{admission.KeyCapExceeded}, refusal(t, extend(capped, made, 30*time.Minute+time.Second)))
+	require.Equal(t, []admission.Code{admission.KeyCapExceeded},
+		refusal(t, extend(capped, made, 30*time.Minute+time.Second)))
 	require.NoError(t, extend(capped, made, 30*time.Minute), "what counts for its caps it may extend")
 }
 
@@ -146,7 +148,8 @@ func TestAKeptReservationCountsWhereItBegan(t *testing.T) {
 	w := newWorld(t)
 	bot := agent(w.person("ann"), "bot")
 	bot.Caps.MaxWindow, bot.Caps.MaxPerDay = 3*time.Hour, 3*gpu.USD
-	want := ledger.DesiredWindow{Start: monday.Add(14 * time.Hour), End: monday.Add(16 * time.Hour), GPUs: 1, Probability: 0.5}
+	want := ledger.DesiredWindow{Start: monday.Add(14 * time.Hour), End: monday.Add(16 * time.Hour), GPUs: 1,
+		Probability: 0.5}
 	w.put(bot, want)
 	for _, caps := range []quota.Caps{
 		{MaxWindow: 3 * time.Hour, MaxPerDay: 100 * gpu.USD}, {MaxWindow: 24 * time.Hour, MaxPerDay: 3 * gpu.USD},
@@ -172,10 +175,12 @@ func TestNoPeriodHasMoreThanItsLimit(t *testing.T) {
 		w.clock.Set(time.Date(2026, 3, 30, 20, 0, 0, 0, time.UTC))
 		w.warm(4)
 		caps := quota.Caps{
-			MaxGPUs: 8, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour, MaxPerDay: 3*gpu.USD + 1, GPUHoursPerDay: quota.AtMost(4),
+			MaxGPUs: 8, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour, MaxPerDay: 3*gpu.USD + 1,
+			GPUHoursPerDay: quota.AtMost(4),
 		}
 		require.NoError(t, w.mint("root", "free", ledger.Member))
-		require.NoError(t, w.mint("root", "bot", ledger.Member, func(k *ledger.Key) { k.Kind, k.Caps = ledger.AgentKey, caps }))
+		require.NoError(t, w.mint("root", "bot", ledger.Member,
+			func(k *ledger.Key) { k.Kind, k.Caps = ledger.AgentKey, caps }))
 		ann, bot := w.must("free"), w.must("bot")
 		limits := quota.Limits{
 			GPUs: 100, Weight: 1, GPUHours: quota.AtMost(rapid.Int64Range(1, 12).Draw(r, "hours")),
@@ -191,7 +196,8 @@ func TestNoPeriodHasMoreThanItsLimit(t *testing.T) {
 			acts := []string{"allocate", "extend", "extend", "extend", "release", "reserve", "pass", "restart"}
 			switch rapid.SampledFrom(acts).Draw(r, "act") {
 			case "allocate":
-				a, err := w.ledger.Allocate(w.Context(), by, ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: minutes})
+				a, err := w.ledger.Allocate(w.Context(), by,
+					ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: minutes})
 				if err == nil {
 					held = append(held, a.ID)
 				}
@@ -224,7 +230,8 @@ func (w *world) withinLimits(t require.TestingT, org string, limits quota.Limits
 	for _, day := range []int{30, 31, 32, 33, 34, 35, 36, 37} {
 		at := time.Date(2026, 3, day, 12, 0, 0, 0, time.UTC)
 		sum := c.All.In(limits.Period, at)
-		require.True(t, limits.MoneyPerPeriod.Allows(int64(sum.Cost)), "%s in the %s of %s", sum.Cost, limits.Period, at)
+		require.True(t, limits.MoneyPerPeriod.Allows(int64(sum.Cost)), "%s in the %s of %s", sum.Cost, limits.Period,
+			at)
 		require.LessOrEqual(t, sum.GPUSeconds, 3600*limits.GPUHours.Int64())
 		if own := c.ByKey[bot.KeyID]; own != nil {
 			require.LessOrEqual(t, own.On(at).Cost, bot.Caps.MaxPerDay)

@@ -27,7 +27,8 @@ func (f FailedLogin) Compare(o FailedLogin) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(o.Count, f.Count), f.From.Compare(o.From), cmp.Compare(f.KeyPrefix, o.KeyPrefix), cmp.Compare(f.Door, o.Door))
+	return cmp.Or(cmp.Compare(o.Count, f.Count), f.From.Compare(o.From), cmp.Compare(f.KeyPrefix, o.KeyPrefix),
+		cmp.Compare(f.Door, o.Door))
 }
 
 func (f FailedLogin) subject() string {

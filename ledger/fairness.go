@@ -112,7 +112,8 @@ type inUse struct {
 }
 
 // usageNow is the organizations' uses of a pool with what they hold now.
-func usageNow(f fairshare.Policy, uses map[string]fairshare.Usage, held []inUse, now time.Time) map[string]fairshare.Usage {
+func usageNow(f fairshare.Policy, uses map[string]fairshare.Usage, held []inUse,
+	now time.Time) map[string]fairshare.Usage {
 	all := make(map[string]fairshare.Usage, len(uses))
 	for org, s := range uses {
 		all[org] = f.Advance(s, now)
@@ -132,12 +133,14 @@ func heldBy(p gpu.Pool, reservations []*reservation.Reservation, allocations []*
 	var held []inUse
 	for _, a := range allocations {
 		if a.Live() && !a.ActiveAt.IsZero() {
-			held = append(held, inUse{organizationID: a.OrganizationID, demand: quota.Demand(p, a.Shape), since: a.ActiveAt})
+			held = append(held, inUse{organizationID: a.OrganizationID, demand: quota.Demand(p, a.Shape),
+				since: a.ActiveAt})
 		}
 	}
 	for _, r := range reservations {
 		if r.Placed() && r.Class == reservation.Speculative && !r.WarmedAt.IsZero() {
-			held = append(held, inUse{organizationID: r.OrganizationID, demand: quota.Demand(p, r.Shape), since: r.WarmedAt, guess: true})
+			held = append(held, inUse{organizationID: r.OrganizationID, demand: quota.Demand(p, r.Shape),
+				since: r.WarmedAt, guess: true})
 		}
 	}
 	return held
@@ -167,7 +170,8 @@ func (u *unit) shares(p *poolUnit, all map[string]fairshare.Usage, organizations
 // sharesOfWaiting returns the shares if anybody waits for a place: only then
 // does their order matter.
 func (u *unit) sharesOfWaiting(p *poolUnit) (map[string]float64, error) {
-	if !slices.ContainsFunc(p.reservations.rows, func(r *reservation.Reservation) bool { return r.State() == reservation.Waitlisted }) {
+	if !slices.ContainsFunc(p.reservations.rows,
+		func(r *reservation.Reservation) bool { return r.State() == reservation.Waitlisted }) {
 		return nil, nil
 	}
 	all := u.useNow(p)
@@ -224,7 +228,8 @@ func (l *Ledger) sharesOf(r Reader, actor Actor, s PoolState) ([]Share, error) {
 	for _, use := range s.Uses {
 		uses[use.OrganizationID] = use.Usage
 	}
-	all := usageNow(l.cfg.Fairness, uses, heldBy(s.Pool.Pool, pointers(s.Reservations), pointers(s.Allocations)), r.Now())
+	all := usageNow(l.cfg.Fairness, uses, heldBy(s.Pool.Pool, pointers(s.Reservations), pointers(s.Allocations)),
+		r.Now())
 	out := []Share{}
 	for _, id := range sortedKeys(all) {
 		org, err := r.Organization(actor.Scope(), id)
@@ -234,8 +239,9 @@ func (l *Ledger) sharesOf(r Reader, actor Actor, s PoolState) ([]Share, error) {
 		if err != nil {
 			continue
 		}
-		out = append(out, Share{OrganizationID: id, Weight: org.Limits.Weight, Usage: all[id], Factor: l.cfg.Fairness.Factor(all[id]),
-			Share: l.cfg.Fairness.Share(all[id], capacity(s.Pool.Pool), org.Limits.Weight)})
+		out = append(out, Share{OrganizationID: id, Weight: org.Limits.Weight, Usage: all[id],
+			Factor: l.cfg.Fairness.Factor(all[id]),
+			Share:  l.cfg.Fairness.Share(all[id], capacity(s.Pool.Pool), org.Limits.Weight)})
 	}
 	slices.SortStableFunc(out, func(a, b Share) int {
 		switch {

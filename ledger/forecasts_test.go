@@ -20,7 +20,8 @@ func (w *world) expect(id string, change ...func(*ledger.Forecast)) ledger.Forec
 	now := w.clock.Now()
 	f := ledger.Forecast{
 		ID: id, PoolID: w.pool.ID, Source: ledger.ByLLM, ReasonCode: "announced_work", Model: "m", IssuedAt: now,
-		Start: now.Add(time.Hour), End: now.Add(2 * time.Hour), Said: forecast.Summary{P10: 0, P50: 2, P90: 4, Any: 0.75, Mean: 2},
+		Start: now.Add(time.Hour), End: now.Add(2 * time.Hour),
+		Said:     forecast.Summary{P10: 0, P50: 2, P90: 4, Any: 0.75, Mean: 2},
 		Baseline: ledger.FractionOf(0.25),
 	}
 	for _, c := range change {
@@ -78,9 +79,12 @@ func TestAForecastIsRecordedOnce(t *testing.T) {
 
 	for name, change := range map[string]func(*ledger.Forecast){
 		"quantile": func(f *ledger.Forecast) { f.Said.P90++ }, "chance": func(f *ledger.Forecast) { f.Said.Any = 0.76 },
-		"source": func(f *ledger.Forecast) { f.Source = ledger.ByPerson }, "window": func(f *ledger.Forecast) { f.End = f.End.Add(time.Second) },
-		"baseline": func(f *ledger.Forecast) { f.Baseline = ledger.Fraction{} }, "hash": func(f *ledger.Forecast) { f.EvidenceHash = "ab" },
-		"influence": func(f *ledger.Forecast) { f.Influence = ledger.FractionOf(0) }, "issued": func(f *ledger.Forecast) { f.IssuedAt = f.IssuedAt.Add(-time.Second) },
+		"source":    func(f *ledger.Forecast) { f.Source = ledger.ByPerson },
+		"window":    func(f *ledger.Forecast) { f.End = f.End.Add(time.Second) },
+		"baseline":  func(f *ledger.Forecast) { f.Baseline = ledger.Fraction{} },
+		"hash":      func(f *ledger.Forecast) { f.EvidenceHash = "ab" },
+		"influence": func(f *ledger.Forecast) { f.Influence = ledger.FractionOf(0) },
+		"issued":    func(f *ledger.Forecast) { f.IssuedAt = f.IssuedAt.Add(-time.Second) },
 	} {
 		other := first
 		change(&other)
@@ -99,13 +103,19 @@ func TestForecastsThatAreNone(t *testing.T) {
 	w := newWorld(t)
 	ada := w.person("ada")
 	for field, change := range map[string]func(*ledger.Forecast){
-		"end": func(f *ledger.Forecast) { f.End = f.Start }, "end ": func(f *ledger.Forecast) { f.End = f.Start.AddDate(0, 0, 32) },
-		"issued_at": func(f *ledger.Forecast) { f.IssuedAt = f.Start.Add(time.Second) }, "issued_at ": func(f *ledger.Forecast) { f.IssuedAt = time.Time{} },
-		"issued_at  ": func(f *ledger.Forecast) { f.IssuedAt = w.clock.Now().Add(6 * time.Minute) },
-		"start":       func(f *ledger.Forecast) { f.Start = w.clock.Now().Add(-3 * time.Minute); f.IssuedAt = f.Start },
-		"gpus":        func(f *ledger.Forecast) { f.Said.P10 = -1 }, "gpus ": func(f *ledger.Forecast) { f.Said.P50 = 5 }, "gpus  ": func(f *ledger.Forecast) { f.Said.P90 = 1_000_001 },
-		"gpus.mean": func(f *ledger.Forecast) { f.Said.Mean = math.NaN() }, "gpus.mean ": func(f *ledger.Forecast) { f.Said.Mean = math.Inf(1) },
-		"probability": func(f *ledger.Forecast) { f.Said.Any = 1.01 }, "probability ": func(f *ledger.Forecast) { f.Said.Any = math.NaN() },
+		"end":                  func(f *ledger.Forecast) { f.End = f.Start },
+		"end ":                 func(f *ledger.Forecast) { f.End = f.Start.AddDate(0, 0, 32) },
+		"issued_at":            func(f *ledger.Forecast) { f.IssuedAt = f.Start.Add(time.Second) },
+		"issued_at ":           func(f *ledger.Forecast) { f.IssuedAt = time.Time{} },
+		"issued_at  ":          func(f *ledger.Forecast) { f.IssuedAt = w.clock.Now().Add(6 * time.Minute) },
+		"start":                func(f *ledger.Forecast) { f.Start = w.clock.Now().Add(-3 * time.Minute); f.IssuedAt = f.Start },
+		"gpus":                 func(f *ledger.Forecast) { f.Said.P10 = -1 },
+		"gpus ":                func(f *ledger.Forecast) { f.Said.P50 = 5 },
+		"gpus  ":               func(f *ledger.Forecast) { f.Said.P90 = 1_000_001 },
+		"gpus.mean":            func(f *ledger.Forecast) { f.Said.Mean = math.NaN() },
+		"gpus.mean ":           func(f *ledger.Forecast) { f.Said.Mean = math.Inf(1) },
+		"probability":          func(f *ledger.Forecast) { f.Said.Any = 1.01 },
+		"probability ":         func(f *ledger.Forecast) { f.Said.Any = math.NaN() },
 		"baseline_probability": func(f *ledger.Forecast) { f.Baseline = ledger.FractionOf(2) },
 		"influence":            func(f *ledger.Forecast) { f.Influence = ledger.FractionOf(math.NaN()) },
 		"source":               func(f *ledger.Forecast) { f.Source = "stars" },
@@ -124,7 +134,8 @@ func TestForecastsThatAreNone(t *testing.T) {
 	_, err := w.record(operator, w.expect("fct_1"))
 	require.ErrorIs(t, err, ledger.ErrDenied, "whoever belongs to nobody expects nothing")
 	require.Empty(t, w.forecasts(ledger.Scope{All: true}))
-	begun := w.expect("fct_1", func(f *ledger.Forecast) { f.Start = w.clock.Now().Add(-time.Minute); f.IssuedAt = f.Start })
+	begun := w.expect("fct_1",
+		func(f *ledger.Forecast) { f.Start = w.clock.Now().Add(-time.Minute); f.IssuedAt = f.Start })
 	n, err := w.record(ada, begun)
 	require.NoError(t, err, "a retry may take a moment")
 	require.Equal(t, 1, n)
@@ -143,7 +154,8 @@ func TestAForecastIsScoredWhenItsWindowIsOver(t *testing.T) {
 	w := newWorld(t)
 	ada := w.person("ada")
 	bot, twin, eve := agent(ada, "bot"), agent(ada, "twin"), w.person("eve")
-	_, err := w.record(bot, w.expect("fct_1"), w.expect("fct_2", func(f *ledger.Forecast) { f.Baseline = ledger.Fraction{} }), w.expect("fct_3"))
+	_, err := w.record(bot, w.expect("fct_1"), w.expect("fct_2",
+		func(f *ledger.Forecast) { f.Baseline = ledger.Fraction{} }), w.expect("fct_3"))
 	require.NoError(t, err)
 	w.clock.Advance(2*time.Hour - time.Microsecond)
 	_, err = w.close(bot, 3, "fct_1", "fct_3")
@@ -164,7 +176,11 @@ func TestAForecastIsScoredWhenItsWindowIsOver(t *testing.T) {
 	n, err := w.close(bot, 3, "fct_1", "fct_2", "fct_1")
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	n, err = w.close(ada, 3, "fct_2", "fct_3") // a person of the organization may, too
+	_, err = w.close(ada, 3, "fct_2", "fct_3")
+	require.Equal(t, []int{0, 1}, refusedItems(t, err, ledger.ErrNotFound), "a member whose key did not make them")
+	admin := ada
+	admin.Role = ledger.Admin
+	n, err = w.close(admin, 3, "fct_2", "fct_3")
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 
@@ -293,4 +309,29 @@ func TestForecastsKeepTheirWord(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A member says how forecasts of their own agents came out, and not of others'.
+func TestMembersCloseWhatTheirAgentsExpected(t *testing.T) {
+	t.Parallel()
+	k := newKeyring(t)
+	ada, bob := k.user("ada@example.com", ledger.Member), k.user("bob@example.com", ledger.Member)
+	of := func(u ledger.User, kind ledger.KeyKind) func(*ledger.Key) {
+		return func(key *ledger.Key) {
+			if key.Kind, key.UserID = kind, u.ID; kind == ledger.AgentKey {
+				capped(8)(key)
+			}
+		}
+	}
+	require.NoError(t, k.mint("root", "ada", ledger.Member, of(ada, ledger.PersonKey)))
+	require.NoError(t, k.mint("root", "bob", ledger.Member, of(bob, ledger.PersonKey)))
+	require.NoError(t, k.mint("root", "bot", ledger.Member, of(ada, ledger.AgentKey)))
+	_, err := k.record(k.must("bot"), k.expect("fct_1"))
+	require.NoError(t, err)
+	k.clock.Advance(2 * time.Hour)
+	_, err = k.close(k.must("bob"), 3, "fct_1")
+	require.Equal(t, []int{0}, refusedItems(t, err, ledger.ErrNotFound))
+	n, err := k.close(k.must("ada"), 3, "fct_1")
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
 }

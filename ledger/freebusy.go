@@ -35,7 +35,8 @@ type WorkloadLevel struct {
 // FreeBusy reads what is free of a pool, by id or name, from one time to
 // another: the exact minimum of each step, or with a step of 0 a step at each
 // change. It says nothing of whose the rest is.
-func (l *Ledger) FreeBusy(ctx context.Context, idOrName string, from, to time.Time, step time.Duration) (FreeBusy, error) {
+func (l *Ledger) FreeBusy(ctx context.Context, idOrName string, from, to time.Time,
+	step time.Duration) (FreeBusy, error) {
 	var out FreeBusy
 	err := l.store.Read(ctx, func(r Reader) error {
 		pool, err := LivePool(r, idOrName)
@@ -195,7 +196,8 @@ func (u *unit) windows(p *poolUnit, h *holding, req ReserveRequest, limit int) (
 		return found, nil
 	}
 	if last.Accepted() { // the calendar had no window at all: say what stands in the way of the first
-		first := calendar.Interval{Start: left.StartNotEarlierThan, End: left.StartNotEarlierThan.Add(max(left.MinDuration, time.Second))}
+		first := calendar.Interval{Start: left.StartNotEarlierThan,
+			End: left.StartNotEarlierThan.Add(max(left.MinDuration, time.Second))}
 		var err error
 		if _, last, err = u.judge(p, h, req, first); err != nil {
 			return nil, err
@@ -206,9 +208,11 @@ func (u *unit) windows(p *poolUnit, h *holding, req ReserveRequest, limit int) (
 
 // within decides on a window, and on the shortest one that starts with it if the
 // whole of it is refused: limits may bind where the calendar does not.
-func (u *unit) within(p *poolUnit, h *holding, req ReserveRequest, iv calendar.Interval) (calendar.Interval, verdict, error) {
+func (u *unit) within(p *poolUnit, h *holding, req ReserveRequest,
+	iv calendar.Interval) (calendar.Interval, verdict, error) {
 	_, d, err := u.judge(p, h, req, iv)
-	short := calendar.Interval{Start: iv.Start, End: latest(iv.Start.Add(req.Range.MinDuration), req.Range.EndNotEarlierThan)}
+	short := calendar.Interval{Start: iv.Start, End: latest(iv.Start.Add(req.Range.MinDuration),
+		req.Range.EndNotEarlierThan)}
 	if err != nil || d.Accepted() || !short.Valid() || !short.End.Before(iv.End) {
 		return iv, d, err
 	}
@@ -229,7 +233,8 @@ func (h *holding) changeAfter(t time.Time) time.Time {
 }
 
 // judge decides on one window of a request as Reserve would.
-func (u *unit) judge(p *poolUnit, h *holding, req ReserveRequest, w calendar.Interval) (reservation.Reservation, verdict, error) {
+func (u *unit) judge(p *poolUnit, h *holding, req ReserveRequest,
+	w calendar.Interval) (reservation.Reservation, verdict, error) {
 	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 	req.Window = w
 	if req.id == "" {

@@ -23,7 +23,8 @@ func (l *Ledger) Bootstrap(ctx context.Context, organization string, limits quot
 		if len(existing) > 0 {
 			return nil
 		}
-		org := Organization{ID: u.ids.New(ids.Organization), Name: organization, Limits: normal(limits), CreatedAt: u.now()}
+		org := Organization{ID: u.ids.New(ids.Organization), Name: organization, Limits: normal(limits),
+			CreatedAt: u.now()}
 		operator = u.newOperator(operator, org.ID)
 		u.change.Organizations = append(u.change.Organizations, org)
 		u.change.Keys = append(u.change.Keys, operator)
@@ -36,7 +37,8 @@ func (l *Ledger) Bootstrap(ctx context.Context, organization string, limits quot
 }
 
 // CreateOrganization makes a tenant. Only an operator may.
-func (l *Ledger) CreateOrganization(ctx context.Context, actor Actor, name string, limits quota.Limits) (Organization, error) {
+func (l *Ledger) CreateOrganization(ctx context.Context, actor Actor, name string,
+	limits quota.Limits) (Organization, error) {
 	var org Organization
 	if err := checkName("name", name); err != nil {
 		return org, err
@@ -60,8 +62,10 @@ func (l *Ledger) CreateOrganization(ctx context.Context, actor Actor, name strin
 
 // CreateUser adds a person to an organization that the actor administers.
 func (l *Ledger) CreateUser(ctx context.Context, actor Actor, user User) (User, error) {
-	if parsed, err := mail.ParseAddress(user.Email); err != nil || parsed.Address != user.Email || len(user.Email) > 254 {
-		return user, &InvalidError{Field: "email", Rule: "must be an e-mail address alone", Fix: "write it as in ada@example.org"}
+	if parsed, err := mail.ParseAddress(user.Email); err != nil || parsed.Address != user.Email ||
+		len(user.Email) > 254 {
+		return user, &InvalidError{Field: "email", Rule: "must be an e-mail address alone",
+			Fix: "write it as in ada@example.org"}
 	}
 	if !slices.Contains([]Role{Viewer, Member, Admin}, user.Role) {
 		return user, &InvalidError{Field: "role", Rule: "must be viewer, member or admin"}
@@ -75,7 +79,8 @@ func (l *Ledger) CreateUser(ctx context.Context, actor Actor, user User) (User, 
 		}
 		user.ID, user.Active, user.CreatedAt, user.Version = u.ids.New(ids.User), true, u.now(), 0
 		u.change.Users = append(u.change.Users, user)
-		u.event(Event{OrganizationID: user.OrganizationID, Type: "user.created", Subject: user.ID, Message: string(user.Role)})
+		u.event(Event{OrganizationID: user.OrganizationID, Type: "user.created", Subject: user.ID,
+			Message: string(user.Role)})
 		return nil
 	})
 	user.Version = 1
@@ -83,7 +88,8 @@ func (l *Ledger) CreateUser(ctx context.Context, actor Actor, user User) (User, 
 }
 
 // UpdateUser changes a person's role or shuts them out.
-func (l *Ledger) UpdateUser(ctx context.Context, actor Actor, id string, version int, role Role, active bool) (User, error) {
+func (l *Ledger) UpdateUser(ctx context.Context, actor Actor, id string, version int, role Role,
+	active bool) (User, error) {
 	var user User
 	if !slices.Contains([]Role{Viewer, Member, Admin}, role) {
 		return user, &InvalidError{Field: "role", Rule: "must be viewer, member or admin"}
@@ -113,7 +119,8 @@ func (l *Ledger) UpdateUser(ctx context.Context, actor Actor, id string, version
 		}
 		user.Role, user.Active = role, active
 		u.change.Users = append(u.change.Users, user)
-		u.event(Event{OrganizationID: user.OrganizationID, Type: "user.updated", Subject: user.ID, Message: string(role)})
+		u.event(Event{OrganizationID: user.OrganizationID, Type: "user.updated", Subject: user.ID,
+			Message: string(role)})
 		if carriesOperator {
 			return u.keepOperator()
 		}

@@ -66,7 +66,8 @@ func (l *Ledger) CreateKey(ctx context.Context, actor Actor, k Key) (Key, error)
 		}
 		k.CreatedBy, k.CreatedAt, k.Version = actor.KeyID, u.now(), 0
 		u.change.Keys = append(u.change.Keys, k)
-		u.event(Event{OrganizationID: k.OrganizationID, Type: "key.created", Subject: k.ID, Message: string(k.Kind) + " " + k.Name})
+		u.event(Event{OrganizationID: k.OrganizationID, Type: "key.created", Subject: k.ID,
+			Message: string(k.Kind) + " " + k.Name})
 		return nil
 	})
 	k.Version = 1
@@ -102,7 +103,8 @@ func (c Credential) bequeath(k Key) (Key, error) {
 		k.Caps = limit
 	}
 	if field := k.Caps.Beyond(limit); field != "" {
-		return k, &InvalidError{Field: "caps." + field, Rule: "must not exceed the caps of the key that makes it, nor its person's"}
+		return k, &InvalidError{Field: "caps." + field,
+			Rule: "must not exceed the caps of the key that makes it, nor its person's"}
 	}
 	return k, nil
 }
@@ -177,7 +179,8 @@ func (l *Ledger) AdoptKey(ctx context.Context, actor Actor, id string) (Key, err
 		maker := k.ParentID
 		k.ParentID = ""
 		u.change.Keys = append(u.change.Keys, k)
-		u.event(Event{OrganizationID: k.OrganizationID, Type: "key.adopted", Subject: k.ID, Message: k.Name + ", until now a key of " + maker})
+		u.event(Event{OrganizationID: k.OrganizationID, Type: "key.adopted", Subject: k.ID,
+			Message: k.Name + ", until now a key of " + maker})
 		return nil
 	})
 	return k, err

@@ -122,7 +122,8 @@ func TestVerbsThatWaitShareATransaction(t *testing.T) {
 	l, g := w.gated()
 	ann, bob := w.person("ann"), w.limited("bob", quota.Limits{GPUs: 4})
 	errs := together(l, g, 20, func(i int) error {
-		_, err := l.Reserve(t.Context(), []ledger.Actor{ann, bob}[i%2], ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: day(7 + i)})
+		_, err := l.Reserve(t.Context(), []ledger.Actor{ann, bob}[i%2],
+			ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: day(7 + i)})
 		return err
 	})
 	require.NoError(t, errors.Join(errs...))
@@ -146,7 +147,7 @@ func TestAGroupNeverExceedsAQuotaOrAPool(t *testing.T) {
 			require.NoError(t, err)
 			continue
 		}
-		refused := (*ledger.RefusedError)(nil)
+		var refused *ledger.RefusedError
 		require.ErrorAs(t, err, &refused)
 	}
 	require.Equal(t, 2, g.transactions)
@@ -165,7 +166,7 @@ func TestTwoOfOneRowDoNotShare(t *testing.T) {
 		return err
 	})
 	require.NoError(t, errs[0])
-	state := (*ledger.StateError)(nil)
+	var state *ledger.StateError
 	require.ErrorAs(t, errs[1], &state, "it was cancelled before")
 	require.Equal(t, 2, w.reservation(r.ID).Version)
 }
@@ -208,7 +209,8 @@ func TestALostCommitIsNotRepeatedBlindly(t *testing.T) {
 		if i%2 == 0 {
 			return book(t.Context(), i)
 		}
-		status, _, _, err := l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: fmt.Sprint(i), Uses: &ledger.Uses{Pool: "lab"}},
+		status, _, _, err := l.Once(t.Context(), ann,
+			ledger.Once{Route: "r", Key: fmt.Sprint(i), Uses: &ledger.Uses{Pool: "lab"}},
 			func(ctx context.Context) (int, []byte, error) { return 201, nil, book(ctx, i) })
 		if err == nil && status != 201 {
 			return fmt.Errorf("status %d", status)
@@ -223,7 +225,8 @@ func TestALostCommitIsNotRepeatedBlindly(t *testing.T) {
 		}
 	}
 	require.NoError(t, w.store.Read(t.Context(), func(r ledger.Reader) error {
-		made, err := r.Reservations(ledger.Scope{OrganizationID: ann.OrganizationID}, ledger.BookingFilter{}, ledger.Page{})
+		made, err := r.Reservations(ledger.Scope{OrganizationID: ann.OrganizationID}, ledger.BookingFilter{},
+			ledger.Page{})
 		require.Len(t, made, 6, "each once")
 		return err
 	}))
@@ -241,7 +244,7 @@ func TestTheBoardIsNeverStale(t *testing.T) {
 	}
 	for _, by := range []*ledger.Ledger{l, w.ledger} {
 		_, err := by.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
-		refused := (*ledger.RefusedError)(nil)
+		var refused *ledger.RefusedError
 		require.ErrorAs(t, err, &refused)
 	}
 }
@@ -255,7 +258,8 @@ func TestTwinsInOneGroup(t *testing.T) {
 	ann := w.person("ann")
 	bodies := make([]string, 2)
 	errs := together(l, g, 2, func(i int) error {
-		_, body, _, err := l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: "k", Hash: []byte("h"), Uses: &ledger.Uses{Pool: "lab"}},
+		_, body, _, err := l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: "k", Hash: []byte("h"),
+			Uses: &ledger.Uses{Pool: "lab"}},
 			func(ctx context.Context) (int, []byte, error) {
 				r, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
 				return 201, []byte(r.ID), err
@@ -280,7 +284,8 @@ func TestAPanicStaysWithItsCaller(t *testing.T) {
 				err = errors.New("panicked")
 			}
 		}()
-		_, _, _, err = l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: string(rune('a' + i)), Uses: &ledger.Uses{Pool: "lab"}},
+		_, _, _, err = l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: string(rune('a' + i)),
+			Uses: &ledger.Uses{Pool: "lab"}},
 			func(ctx context.Context) (int, []byte, error) {
 				_, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
 				if i == 1 {

@@ -25,18 +25,20 @@ func laidOut(gpus int, l gpu.Layout) (int, error) {
 		return gpus, nil
 	}
 	if _, ok := (gpu.Layout{Nodes: l.Nodes, PerNode: l.PerNode}).Shape(gpus, maxPerNode); ok {
-		return 0, &InvalidError{Field: "spread", Rule: fmt.Sprintf("cannot be even: %s cannot be parted evenly so", asked(gpus, l)),
+		return 0, &InvalidError{Field: "spread", Rule: fmt.Sprintf("cannot be even: %s cannot be parted evenly so",
+			asked(gpus, l)),
 			Fix: "leave spread out, and the last node has fewer, or name a number of GPUs that can be parted"}
 	}
-	return 0, &InvalidError{Field: "nodes", Rule: fmt.Sprintf("do not go with gpus: %s cannot lie so that only the last node has fewer", asked(gpus, l)),
-		Fix: "leave out gpus, nodes or gpus_per_node: two of them give the third"}
+	return 0, &InvalidError{Field: "nodes",
+		Rule: fmt.Sprintf("do not go with gpus: %s cannot lie so that only the last node has fewer", asked(gpus, l)),
+		Fix:  "leave out gpus, nodes or gpus_per_node: two of them give the third"}
 }
 
 // asked says what a layout was asked for.
 func asked(gpus int, l gpu.Layout) string {
-	text := fmt.Sprintf("%d GPUs", gpus)
+	text := gpu.Count(gpus, "GPU")
 	if l.Nodes > 0 {
-		text += fmt.Sprintf(" on %d nodes", l.Nodes)
+		text += " on " + gpu.Count(l.Nodes, "node")
 	}
 	if l.PerNode > 0 {
 		text += fmt.Sprintf(" with %d each", l.PerNode)

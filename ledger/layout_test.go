@@ -23,7 +23,8 @@ func TestUnequalShapesShareANode(t *testing.T) {
 			Window: calendar.Interval{Start: monday.Add(time.Hour), End: monday.Add(2 * time.Hour)}})
 		require.NoError(t, err)
 		require.Equal(t, want, r.Shape.String())
-		a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: gpus, Lease: 30 * time.Minute})
+		a, err := w.ledger.Allocate(t.Context(), ann,
+			ledger.AllocateRequest{Pool: "lab", GPUs: gpus, Lease: 30 * time.Minute})
 		require.NoError(t, err)
 		require.Equal(t, want, a.Shape.String())
 	}
@@ -49,11 +50,12 @@ func TestLayoutsThatCannotBe(t *testing.T) {
 		{0, gpu.Layout{Nodes: ledger.MaxGPUs, PerNode: 1024}, "gpus"},
 	} {
 		_, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: tc.gpus, Layout: tc.l})
-		wrong := (*ledger.InvalidError)(nil)
+		var wrong *ledger.InvalidError
 		require.ErrorAs(t, err, &wrong, "%d GPUs, %+v", tc.gpus, tc.l)
 		require.Equal(t, tc.field, wrong.Field)
 	}
-	a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", Layout: gpu.Layout{Nodes: 4, PerNode: 1}})
+	a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab",
+		Layout: gpu.Layout{Nodes: 4, PerNode: 1}})
 	require.NoError(t, err)
 	require.Equal(t, gpu.Shape{Nodes: 4, PerNode: 1}, a.Shape)
 }

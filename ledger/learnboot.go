@@ -34,7 +34,8 @@ func (u *unit) learnBoot(g Guard, p *poolUnit, n node.Node) error {
 // askedAt is when a worker began to ask the provider for a node, as the journal has
 // it, else when it was wanted.
 func (u *unit) askedAt(n node.Node) (time.Time, error) {
-	events, err := u.tx.Events(Scope{All: true}, EventFilter{Subject: n.ID, Type: "node." + string(node.Provisioning)}, 1)
+	events, err := u.tx.Events(Scope{All: true}, EventFilter{Subject: n.ID, Type: "node." + string(node.Provisioning)},
+		1)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading when the provider was asked: %w", err)
 	}

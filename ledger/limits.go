@@ -38,9 +38,9 @@ type PromisesAtRiskError struct {
 // Error says how many there are.
 func (e *PromisesAtRiskError) Error() string {
 	if e.Pool != "" {
-		return fmt.Sprintf("%d promises would have no place any more in pool %s", len(e.Promises), e.Pool)
+		return fmt.Sprintf("%s would have no place any more in pool %s", gpu.Count(len(e.Promises), "promise"), e.Pool)
 	}
-	return fmt.Sprintf("%d promises would be beyond the new limits", len(e.Promises))
+	return fmt.Sprintf("%s would be beyond the new limits", gpu.Count(len(e.Promises), "promise"))
 }
 
 // LimitsChange is what a change of limits did.
@@ -55,7 +55,8 @@ type LimitsChange struct {
 // is changed and the error is *PromisesAtRiskError; with force the promises
 // beyond the limits are kept, marked degraded and named. ErrConflict means that
 // version is not the current one.
-func (l *Ledger) SetLimits(ctx context.Context, actor Actor, orgID string, version int, limits quota.Limits, force bool) (LimitsChange, error) {
+func (l *Ledger) SetLimits(ctx context.Context, actor Actor, orgID string, version int, limits quota.Limits,
+	force bool) (LimitsChange, error) {
 	var out LimitsChange
 	limits = normal(limits)
 	if err := checkLimits(limits); err != nil {
@@ -98,7 +99,7 @@ func (u *unit) setLimits(t *tenants, org Organization, limits quota.Limits, forc
 	}
 	u.change.Organizations = append(u.change.Organizations, org)
 	u.event(Event{OrganizationID: org.ID, Type: "organization.limited", Subject: org.ID,
-		Message: fmt.Sprintf("%d GPUs, %s of speculation a day", limits.GPUs, limits.SpeculationPerDay)})
+		Message: fmt.Sprintf("%s, %s of speculation a day", gpu.Count(limits.GPUs, "GPU"), limits.SpeculationPerDay)})
 	for _, p := range out.Degraded {
 		u.degradeBeyond(p)
 	}
@@ -117,7 +118,8 @@ func (u *unit) degradeBeyond(a AtRisk) {
 		p.putReservation(r)
 		kind = "reservation.degraded"
 	}
-	u.event(Event{OrganizationID: a.OrganizationID, Type: kind, Subject: a.ID, PoolID: a.PoolID, Reason: ReasonQuotaReduced,
+	u.event(Event{OrganizationID: a.OrganizationID, Type: kind, Subject: a.ID, PoolID: a.PoolID,
+		Reason:  ReasonQuotaReduced,
 		Message: "beyond the quota: " + admission.LimitReasons(a.Violations)[0].Message})
 }
 
@@ -126,12 +128,14 @@ func (u *unit) restoreWithin(t *tenants, beyond []AtRisk) []string {
 	restored := []string{}
 	for _, b := range t.promises {
 		r, ok := u.pools[b.poolID].reservation(b.id)
-		if !ok || !r.Degraded || r.Reason != ReasonQuotaReduced || slices.ContainsFunc(beyond, func(o AtRisk) bool { return o.ID == b.id }) {
+		if !ok || !r.Degraded || r.Reason != ReasonQuotaReduced ||
+			slices.ContainsFunc(beyond, func(o AtRisk) bool { return o.ID == b.id }) {
 			continue
 		}
 		r.Degraded, r.Reason = false, ""
 		u.pools[b.poolID].putReservation(r)
-		u.event(Event{OrganizationID: r.OrganizationID, Type: "reservation.restored", Subject: r.ID, PoolID: r.PoolID, Message: "within the quota again"})
+		u.event(Event{OrganizationID: r.OrganizationID, Type: "reservation.restored", Subject: r.ID, PoolID: r.PoolID,
+			Message: "within the quota again"})
 		restored = append(restored, r.ID)
 	}
 	return restored
@@ -161,7 +165,8 @@ func (l *Ledger) Usage(ctx context.Context, actor Actor, orgID string, ahead tim
 		}
 		now := r.Now()
 		until := now.Add(ahead)
-		out = Usage{Organization: org, At: now, Until: until, Now: c.All.At(now), Peak: c.All.Peak(calendar.Interval{Start: now, End: until}),
+		out = Usage{Organization: org, At: now, Until: until, Now: c.All.At(now),
+			Peak:   c.All.Peak(calendar.Interval{Start: now, End: until}),
 			Period: c.All.In(org.Limits.Period, now), Guessed: c.Guessed.On(now)}
 		return nil
 	})
@@ -191,7 +196,8 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 			return err
 		}
 		if asker.ActsFor(id) && looser(caps, user.Caps) {
-			return &InvalidError{Field: "caps", Rule: "must not be loosened with a key of the person whom they bind", Fix: "ask another admin, or an operator"}
+			return &InvalidError{Field: "caps", Rule: "must not be loosened with a key of the person whom they bind",
+				Fix: "ask another admin, or an operator"}
 		}
 		if user.Version != version {
 			return ErrConflict
@@ -200,7 +206,7 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 		u.change.Users = append(u.change.Users, user)
 		message := "no caps"
 		if caps != (quota.Caps{}) {
-			message = fmt.Sprintf("%d GPUs, %s a day", caps.MaxGPUs, caps.MaxPerDay)
+			message = fmt.Sprintf("%s, %s a day", gpu.Count(caps.MaxGPUs, "GPU"), caps.MaxPerDay)
 		}
 		u.event(Event{OrganizationID: user.OrganizationID, Type: "user.capped", Subject: user.ID, Message: message})
 		return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -20,7 +21,8 @@ func (e Effect) Mark() string { return strings.Join(e.mark(false), "\n") }
 // wait.
 func (e Effect) departs(mark string) (shown, now []string) {
 	shown, now = differing(strings.Split(mark, "\n"), e.mark(false))
-	if waiting, then := differing(strings.Split(mark, "\n"), e.mark(true)); len(waiting)+len(then) < len(shown)+len(now) {
+	if waiting, then := differing(strings.Split(mark, "\n"), e.mark(true)); len(waiting)+len(then) < len(shown)+
+		len(now) {
 		return waiting, then
 	}
 	return shown, now
@@ -43,7 +45,8 @@ func (e Effect) mark(wait bool) []string {
 	}
 	for _, p := range e.Nodes {
 		if p.Before == nil || p.Before.State() != p.After.State() {
-			lines = append(lines, markLine("node", existing(p.Before != nil, p.After.ID), "", "slot", p.After.Slot, "state", p.After.State()))
+			lines = append(lines, markLine("node", existing(p.Before != nil, p.After.ID), "", "slot", p.After.Slot,
+				"state", p.After.State()))
 		}
 	}
 	for _, p := range e.Reservations {
@@ -70,10 +73,12 @@ func markReservation(p Pair[reservation.Reservation]) string {
 	if !r.Live() {
 		cost = 0 // what it really held grows with the time until it ends
 	}
-	return markLine("reservation", existing(p.Before != nil, r.ID), r.OrganizationID, "pool", r.PoolID, "class", r.Class, "state", r.State(),
+	return markLine("reservation", existing(p.Before != nil, r.ID), r.OrganizationID, "pool", r.PoolID, "class",
+		r.Class, "state", r.State(),
 		"displaced", r.Reason == "displaced", "shape", r.Shape, "places", r.Slots,
 		"window", fmt.Sprintf("%s to %s", stamp(r.Window.Start), stamp(r.Window.End)), "microseconds",
-		fmt.Sprintf("%d-%d", r.Window.Start.UnixMicro(), r.Window.End.UnixMicro()), "cost", cost, "micro-dollars", int64(cost), "degraded", r.Degraded)
+		fmt.Sprintf("%d-%d", r.Window.Start.UnixMicro(), r.Window.End.UnixMicro()), "cost", cost, "micro-dollars",
+		int64(cost), "degraded", r.Degraded)
 }
 
 func markAllocation(p Pair[allocation.Allocation], wait bool) string {
@@ -82,7 +87,8 @@ func markAllocation(p Pair[allocation.Allocation], wait bool) string {
 	if wait && p.Before == nil {
 		state = allocation.Pending
 	}
-	return markLine("allocation", existing(p.Before != nil, a.ID), a.OrganizationID, "pool", a.PoolID, "state", state, "shape", a.Shape, "places", a.Slots,
+	return markLine("allocation", existing(p.Before != nil, a.ID), a.OrganizationID, "pool", a.PoolID, "state", state,
+		"shape", a.Shape, "places", a.Slots,
 		"lease", a.Lease, "reservations", a.Reservations)
 }
 
@@ -119,7 +125,8 @@ func inWords(actor Actor, shown, now []string) []string {
 	var told []string
 	others := 0
 	tell := func(line, text string) {
-		if whose := strings.Split(line, "\t")[2]; whose != "" && whose != actor.OrganizationID && actor.Role != Operator {
+		if whose := strings.Split(line, "\t")[2]; whose != "" && whose != actor.OrganizationID &&
+			actor.Role != Operator {
 			others++
 			return
 		}
@@ -145,7 +152,7 @@ func inWords(actor Actor, shown, now []string) []string {
 		told = append(told[:mostTold], fmt.Sprintf("%d more differ", n))
 	}
 	if others > 0 {
-		told = append(told, fmt.Sprintf("what becomes of %d bookings of others differs", others))
+		told = append(told, fmt.Sprintf("what becomes of %s of others differs", gpu.Count(others, "booking")))
 	}
 	return told
 }

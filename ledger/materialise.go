@@ -75,7 +75,10 @@ func (l *Ledger) materialise(ctx context.Context, s Schedule, now time.Time) (mo
 	}
 	found := rule.Between(from, to, materialiseMost)
 	for _, o := range found {
-		if err := l.book(ctx, actor, s, o); err != nil {
+		switch err := l.book(ctx, actor, s, o); {
+		case errors.Is(err, ErrRecovering):
+			return false, nil // its dates are booked when an operator has confirmed
+		case err != nil:
 			return false, err
 		}
 	}
@@ -101,7 +104,8 @@ func (l *Ledger) materialise(ctx context.Context, s Schedule, now time.Time) (mo
 // of the key that made it and of all that this rests on.
 func scheduleActor(r identities, s Schedule) (Actor, error) {
 	makers, err := scheduleBounds(r, s)
-	return Actor{KeyID: s.ID, Kind: PersonKey, OrganizationID: s.OrganizationID, Role: Member, Via: "schedule", Makers: makers}, err
+	return Actor{KeyID: s.ID, Kind: PersonKey, OrganizationID: s.OrganizationID, Role: Member, Via: "schedule",
+		Makers: makers}, err
 }
 
 // aheadFor is how far ahead an actor's dates are booked: no further than its caps
@@ -119,7 +123,8 @@ func (c Config) aheadFor(actor Actor) time.Duration {
 // booked once.
 func (s Schedule) request(o recurrence.Occurrence) ReserveRequest {
 	return ReserveRequest{
-		Pool: s.PoolID, GPUs: s.GPUs, Layout: s.Layout, Window: calendar.Interval{Start: o.Start, End: o.End}, Name: s.Name + " " + o.Date, Queue: true,
+		Pool: s.PoolID, GPUs: s.GPUs, Layout: s.Layout, Window: calendar.Interval{Start: o.Start, End: o.End},
+		Name: s.Name + " " + o.Date, Queue: true,
 		id: s.reservationID(o), source: reservation.FromSchedule, madeBy: s.ID,
 	}
 }
@@ -133,8 +138,8 @@ func (l *Ledger) book(ctx context.Context, actor Actor, s Schedule, o recurrence
 	if errors.Is(err, ErrTaken) {
 		return nil
 	}
-	refused := (*RefusedError)(nil)
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*RefusedError](err)
+	if !ok {
 		return err
 	}
 	return l.do(ctx, actor, func(u *unit) error {
@@ -190,8 +195,8 @@ func (u *unit) bookDate(p *poolUnit, h *holding, s Schedule, o recurrence.Occurr
 	if err == nil {
 		return s.got(o, r), nil
 	}
-	refused := (*RefusedError)(nil)
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*RefusedError](err)
+	if !ok {
 		return ScheduleDate{}, err
 	}
 	u.leave(refused)
@@ -204,10 +209,12 @@ func (u *unit) bookDate(p *poolUnit, h *holding, s Schedule, o recurrence.Occurr
 func (u *unit) everServed(p *poolUnit, h *holding, s Schedule, rule recurrence.Rule) error {
 	first := rule.Between(u.now(), u.now().Add(furthestDate), 1)
 	if len(first) == 0 {
-		return &InvalidError{Field: recurrence.FieldRRule, Rule: "must have a date that is still to come", Fix: "choose a later until, or leave it out"}
+		return &InvalidError{Field: recurrence.FieldRRule, Rule: "must have a date that is still to come",
+			Fix: "choose a later until, or leave it out"}
 	}
 	shape, _ := s.Layout.Shape(s.GPUs, p.Pool.PerNode)
-	ask := admission.Request{Class: reservation.Guaranteed, Shape: shape, Window: calendar.Interval{Start: first[0].Start, End: first[0].End}}
+	ask := admission.Request{Class: reservation.Guaranteed, Shape: shape,
+		Window: calendar.Interval{Start: first[0].Start, End: first[0].End}}
 	v := u.view(p, h, nil)
 	v.Now = ask.Window.Start.Add(-materialiseEvery) // as late as a date is sure to be asked for
 	v.PoolView = admission.PoolView{Pool: p.Pool.Pool, Slots: calendar.NewSlots(p.Pool.MaxNodes, p.Pool.PerNode)}

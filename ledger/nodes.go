@@ -161,7 +161,8 @@ func (l *Ledger) BeginCheck(ctx context.Context, g Guard, nodeID string) (n node
 
 // BeginDelete reads what there is to remove of a node; wanted is false when
 // there is nothing, and the task is finished.
-func (l *Ledger) BeginDelete(ctx context.Context, g Guard, nodeID string) (n node.Node, p Pool, wanted bool, err error) {
+func (l *Ledger) BeginDelete(ctx context.Context, g Guard,
+	nodeID string) (n node.Node, p Pool, wanted bool, err error) {
 	n, p, wanted, err = l.begin(ctx, g, nodeID, node.Deprovisioning, node.NeedsAttention)
 	if err == nil && wanted && p.Recovery.Active() {
 		err = fmt.Errorf("%s: %w", p.Name, ErrRecovering)
@@ -169,7 +170,8 @@ func (l *Ledger) BeginDelete(ctx context.Context, g Guard, nodeID string) (n nod
 	return n, p, wanted, err
 }
 
-func (l *Ledger) begin(ctx context.Context, g Guard, nodeID string, in ...node.State) (n node.Node, p Pool, wanted bool, err error) {
+func (l *Ledger) begin(ctx context.Context, g Guard, nodeID string,
+	in ...node.State) (n node.Node, p Pool, wanted bool, err error) {
 	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
 		if n, err = tx.Node(nodeID); err != nil {
 			return fmt.Errorf("reading node: %w", err)
@@ -202,7 +204,8 @@ func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Machine
 			took := u.now().Sub(n.RequestedAt)
 			n.Address, n.Devices = m.Address, m.Devices
 			if _, err := u.stepNode(p, n, node.BecomeOK, n.Reason,
-				fmt.Sprintf("%d GPUs proved usable after %s", len(m.Devices), took.Round(time.Second))); err != nil {
+				fmt.Sprintf("%s proved usable after %s", gpu.Count(len(m.Devices), "GPU"),
+					gpu.Span(took))); err != nil {
 				return err
 			}
 			if err := u.learnBoot(g, p, n); err != nil {
@@ -299,7 +302,8 @@ func (l *Ledger) ReportAbsent(ctx context.Context, g Guard, nodeID string, ended
 		if due := n.AbsentAt.Add(l.cfg.ConfirmGone); u.now().Before(due) {
 			return u.tx.Finish(g, due, "")
 		}
-		if _, err := u.stepNode(p, billedUntil(n, ended), node.Confirm, n.Reason, "its provider said so twice"); err != nil {
+		if _, err := u.stepNode(p, billedUntil(n, ended), node.Confirm, n.Reason,
+			"its provider said so twice"); err != nil {
 			return err
 		}
 		u.wakePlan(p.Pool.ID)
@@ -328,7 +332,8 @@ func billedUntil(n node.Node, ended time.Time) node.Node {
 func (l *Ledger) ReportBilled(ctx context.Context, nodeID, machine string, until time.Time) error {
 	until = until.Truncate(time.Microsecond)
 	return l.onNode(ctx, nodeID, func(u *unit, _ *poolUnit, n node.Node) error {
-		if n.ProviderID != machine || !node.Machine.Terminal(n.State()) || n.BilledUntil.Equal(until) || until.Before(n.BilledFrom) {
+		if n.ProviderID != machine || !node.Machine.Terminal(n.State()) || n.BilledUntil.Equal(until) ||
+			until.Before(n.BilledFrom) {
 			return nil
 		}
 		n.BilledUntil = until

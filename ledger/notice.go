@@ -45,7 +45,8 @@ func (u *unit) warn(p *poolUnit, n node.Node, notice Notice) {
 		}
 		for _, slot := range a.Slots {
 			if slot == n.Slot {
-				u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID, PoolID: p.Pool.ID,
+				u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID,
+					PoolID: p.Pool.ID,
 					Reason: notice.Kind, Message: fmt.Sprintf("node %s: %s", n.ID, notice.text())})
 			}
 		}
@@ -84,7 +85,8 @@ func (u *unit) giveUpBoot(p *poolUnit, n node.Node, g Guard, reason string) erro
 	} else if u.unfit(p, n, reason) {
 		u.event(Event{Type: "pool.stopped", Subject: p.Pool.ID, PoolID: p.Pool.ID, Reason: reason,
 			Message: fmt.Sprintf("no more machines are asked of %s: two in a row did not pass the health gate (%s); "+
-				"forewarm pools edit %s, with any change, has it asked again", n.Source.Provisioner, reason, p.Pool.Name)})
+				"forewarm pools edit %s, with any change, has it asked again", n.Source.Provisioner, reason,
+				p.Pool.Name)})
 	}
 	return u.tx.Finish(g, time.Time{}, "")
 }

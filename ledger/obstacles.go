@@ -2,8 +2,8 @@ package ledger
 
 import (
 	"fmt"
-	"time"
 
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/plan"
 )
 
@@ -50,7 +50,8 @@ func (e *explained) obstacle(o plan.Obstacle) (*Blocker, string) {
 		return b, e.evidence(o)
 	}
 	b.Message, b.Fix = "its provider fails again and again; it is tried for ever", "forewarm nodes show "+o.Node.ID
-	return b, fmt.Sprintf("%s, %d times in a row, last %s: %s", e.evidence(o), t.Count, stamp(t.At), t.Message)
+	return b, fmt.Sprintf("%s, %s in a row, last %s: %s", e.evidence(o), gpu.Count(t.Count, "time"), stamp(t.At),
+		t.Message)
 }
 
 // CodeProviderFailing is the blocker of a node whose provider fails, and
@@ -69,27 +70,34 @@ var lacking = map[string]string{
 	plan.LacksDevices: "the lease before is not given back; it is not over",
 	plan.LacksLeave:   "warming on a guess is paused; nothing is asked for",
 	plan.HeldRefused:  "the provider had nothing; no node is asked for",
-	plan.HeldUnfit:    "the last machines had the same fault at the health gate, so none is asked for until an operator edits the pool",
-	plan.HeldTrial:    "after many failures one node is tried first, and another is asked for when it is ready",
-	plan.HeldCapped:   "as many nodes were asked for lately as max_creates allows, and served nobody; this one is not asked for",
+	plan.HeldUnfit: "the last machines had the same fault at the health gate, so none is asked for until an " +
+		"operator edits the pool",
+	plan.HeldTrial: "after many failures one node is tried first, and another is asked for when it is ready",
+	plan.HeldCapped: "as many nodes were asked for lately as max_creates allows, and served nobody; this one is " +
+		"not asked for",
 }
 
 func (e *explained) evidence(o plan.Obstacle) string {
 	switch {
 	case o.Node == nil && o.Code == plan.HeldUnfit:
-		return fmt.Sprintf("slot %d; %d machines in a row: %s", o.Slot, e.state.Pool.UnfitInRow, e.state.Pool.Unfit)
+		return fmt.Sprintf("slot %d; %s in a row: %s", o.Slot, gpu.Count(e.state.Pool.UnfitInRow, "machine"),
+			e.state.Pool.Unfit)
 	case o.Node == nil && o.Code == plan.HeldRefused && e.state.Pool.Blocks > 0:
-		return fmt.Sprintf("slot %d; nothing %d times in a row, and so perhaps the next time; at this hour %.0f %% are given", o.Slot, e.state.Pool.Blocks,
+		return fmt.Sprintf("slot %d; nothing %s in a row, and so perhaps the next time; at this hour %.0f %% are given",
+			o.Slot, gpu.Count(e.state.Pool.Blocks, "time"),
 			100*e.state.Pool.Odds(e.At))
 	case o.Node == nil && o.Code == plan.HeldCapped:
 		limit, window := plan.Creates(e.state.Pool.Pool)
-		return fmt.Sprintf("slot %d; %d of at most %d in %s", o.Slot, e.state.Pool.Created.Sum(window, e.At), limit, window)
+		seen := e.state.Snapshot()
+		unserved := seen.Unserved(e.At)
+		return fmt.Sprintf("slot %d before %s; %d of at most %d in %s", o.Slot, stamp(o.Until),
+			unserved.Sum(window, e.At), limit, gpu.Length(window))
 	case o.Slot < 0:
 		return e.state.Pool.Name
 	case o.Node == nil:
 		return fmt.Sprintf("slot %d", o.Slot)
 	case o.Node.Coming():
-		return fmt.Sprintf("%s %s for %s", o.Node.ID, o.Node.State(), e.At.Sub(o.Node.RequestedAt).Round(time.Second))
+		return fmt.Sprintf("%s %s for %s", o.Node.ID, o.Node.State(), gpu.Span(e.At.Sub(o.Node.RequestedAt)))
 	default:
 		return fmt.Sprintf("%s %s", o.Node.ID, o.Node.State())
 	}

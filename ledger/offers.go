@@ -98,8 +98,9 @@ func checkSource(p gpu.Pool, s gpu.Source, at string, known []Provisioner) error
 		for _, k := range known {
 			names = append(names, k.Name)
 		}
-		return &InvalidError{Field: at + "provisioner", Rule: fmt.Sprintf("must be one that a worker is configured with, and %q is none", s.Provisioner),
-			Fix: "name one of these, or start a worker that has it: " + strings.Join(names, ", "), Allowed: names}
+		return &InvalidError{Field: at + "provisioner",
+			Rule: fmt.Sprintf("must be one that a worker is configured with, and %q is none", s.Provisioner),
+			Fix:  "name one of these, or start a worker that has it: " + strings.Join(names, ", "), Allowed: names}
 	}
 	offers := known[found].Offers
 	i := slices.IndexFunc(offers, func(o Offer) bool { return o.Region == s.Region && o.Type == s.Type })
@@ -108,7 +109,9 @@ func checkSource(p gpu.Pool, s gpu.Source, at string, known []Provisioner) error
 		for _, o := range offers {
 			kinds = append(kinds, fmt.Sprintf("%q in region %q", o.Type, o.Region))
 		}
-		return &InvalidError{Field: at + "instance_type", Rule: fmt.Sprintf("must be one that %s offers, and %q in region %q is none", s.Provisioner, s.Type, s.Region),
+		return &InvalidError{Field: at + "instance_type",
+			Rule: fmt.Sprintf("must be one that %s offers, and %q in region %q is none", s.Provisioner, s.Type,
+				s.Region),
 			Fix: "choose one of these: " + strings.Join(kinds, ", ")}
 	}
 	return checkMachine(p, offers[i])
@@ -118,13 +121,16 @@ func checkSource(p gpu.Pool, s gpu.Source, at string, known []Provisioner) error
 func checkMachine(p gpu.Pool, o Offer) error {
 	switch {
 	case p.PerNode != o.GPUs:
-		return &InvalidError{Field: "gpus_per_node", Rule: fmt.Sprintf("must be %d: a %s has this many GPUs", o.GPUs, o.Type),
-			Fix: fmt.Sprintf("write %d", o.GPUs)}
+		return &InvalidError{Field: "gpus_per_node",
+			Rule: fmt.Sprintf("must be %d: a %s has this many GPUs", o.GPUs, o.Type),
+			Fix:  fmt.Sprintf("write %d", o.GPUs)}
 	case o.Model != "" && !strings.EqualFold(p.Model, o.Model):
-		return &InvalidError{Field: "model", Rule: fmt.Sprintf("must be %q: that is what a %s has", o.Model, o.Type), Fix: fmt.Sprintf("write %q", o.Model)}
+		return &InvalidError{Field: "model", Rule: fmt.Sprintf("must be %q: that is what a %s has", o.Model, o.Type),
+			Fix: fmt.Sprintf("write %q", o.Model)}
 	case o.MemoryMiB > 0 && p.MemoryMiB > o.MemoryMiB:
-		return &InvalidError{Field: "gpu_memory_mib", Rule: fmt.Sprintf("must be at most %d: a GPU of a %s has no more", o.MemoryMiB, o.Type),
-			Fix: fmt.Sprintf("write %d", o.MemoryMiB)}
+		return &InvalidError{Field: "gpu_memory_mib",
+			Rule: fmt.Sprintf("must be at most %d MiB: a GPU of a %s has no more", o.MemoryMiB, o.Type),
+			Fix:  fmt.Sprintf("write %d", o.MemoryMiB)}
 	}
 	return nil
 }

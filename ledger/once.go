@@ -33,21 +33,22 @@ func (l *Ledger) Once(ctx context.Context, actor Actor, o Once,
 ) (status int, body []byte, replayed bool, err error) {
 	key := o.key(actor)
 	var r Replay
-	err = l.pass(&item{ctx: ctx, uses: o.Uses, load: o.Load, org: actor.OrganizationID, key: &key, fn: func(ctx context.Context, u *unit) error {
-		var err error
-		if r, replayed, err = o.stored(key, u.answer); err != nil || replayed {
-			return err
-		}
-		if o.lapsed(u.now()) {
-			return ErrKeyExpired
-		}
-		if r.Status, r.Body, err = fn(ctx); err != nil {
-			return err
-		}
-		r.CreatedAt = u.now()
-		u.change.Replays = append(u.change.Replays, r)
-		return nil
-	}})
+	err = l.pass(&item{ctx: ctx, uses: o.Uses, load: o.Load, org: actor.OrganizationID, key: &key,
+		fn: func(ctx context.Context, u *unit) error {
+			var err error
+			if r, replayed, err = o.stored(key, u.answer); err != nil || replayed {
+				return err
+			}
+			if o.lapsed(u.now()) {
+				return ErrKeyExpired
+			}
+			if r.Status, r.Body, err = fn(ctx); err != nil {
+				return err
+			}
+			r.CreatedAt = u.now()
+			u.change.Replays = append(u.change.Replays, r)
+			return nil
+		}})
 	if err == nil {
 		return r.Status, r.Body, replayed, nil
 	}
@@ -71,7 +72,8 @@ func (u *unit) answer(key ReplayKey) (Replay, bool, error) {
 
 // afterTwin looks whether a request failed only because its twin came first, in
 // another process: it took the key, or what fn wanted to take.
-func (l *Ledger) afterTwin(ctx context.Context, o Once, key ReplayKey, failed error) (status int, body []byte, replayed bool, err error) {
+func (l *Ledger) afterTwin(ctx context.Context, o Once, key ReplayKey,
+	failed error) (status int, body []byte, replayed bool, err error) {
 	if errors.Is(failed, ErrKeyReused) {
 		return 0, nil, false, failed
 	}

@@ -13,7 +13,8 @@ import (
 
 // allocateOnce sends a request that takes two GPUs.
 func (w *world) allocateOnce(by ledger.Actor, key, body string) (string, bool, error) {
-	status, answer, replayed, err := w.ledger.Once(w.Context(), by, ledger.Once{Route: "POST /v1/allocations", Key: key, Hash: []byte(body)},
+	status, answer, replayed, err := w.ledger.Once(w.Context(), by,
+		ledger.Once{Route: "POST /v1/allocations", Key: key, Hash: []byte(body)},
 		func(ctx context.Context) (int, []byte, error) {
 			a, err := w.ledger.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 2})
 			return 202, []byte(a.ID), err
@@ -65,7 +66,7 @@ func TestAFailureIsNotRemembered(t *testing.T) {
 	ann := w.person("ann")
 	full := w.allocate(w.person("bob"), 8)
 	_, _, err := w.allocateOnce(ann, "k", "body")
-	refused := (*ledger.RefusedError)(nil)
+	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
 	_, err = w.ledger.Release(t.Context(), operator, full.ID)
 	require.NoError(t, err)
@@ -80,11 +81,12 @@ func TestAnAnswerThatCannotBeStoredUndoesItsEffect(t *testing.T) {
 	w := newWorld(t)
 	ann := w.person("ann")
 	broken := errors.New("encoding failed")
-	_, _, _, err := w.ledger.Once(t.Context(), ann, ledger.Once{Route: "r", Key: "k"}, func(ctx context.Context) (int, []byte, error) {
-		_, err := w.ledger.Allocate(ctx, ann, ledger.AllocateRequest{Pool: "lab", GPUs: 2})
-		require.NoError(t, err)
-		return 0, nil, broken
-	})
+	_, _, _, err := w.ledger.Once(t.Context(), ann, ledger.Once{Route: "r", Key: "k"},
+		func(ctx context.Context) (int, []byte, error) {
+			_, err := w.ledger.Allocate(ctx, ann, ledger.AllocateRequest{Pool: "lab", GPUs: 2})
+			require.NoError(t, err)
+			return 0, nil, broken
+		})
 	require.ErrorIs(t, err, broken)
 	require.Empty(t, w.held())
 }

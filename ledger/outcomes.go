@@ -20,7 +20,8 @@ type ForecastClosing struct {
 // CloseForecasts scores forecasts whose windows are over, all or none, and returns
 // how many it closed. One that was closed before with the same number is left as
 // it is; with another number it is a *BatchError, as are one that is not over and
-// one that there is not. An agent closes its own.
+// one that there is not. An agent closes its own, people below
+// admins what their keys made.
 func (l *Ledger) CloseForecasts(ctx context.Context, actor Actor, list []ForecastClosing) (int, error) {
 	owner, err := actor.holder()
 	if err != nil {
@@ -46,7 +47,8 @@ func checkClosings(list []ForecastClosing) error {
 	}
 	for i, c := range list {
 		if c.GPUs < 0 || c.GPUs > MaxGPUs { // more than any request may name
-			return &InvalidError{Field: fmt.Sprintf("outcomes[%d].gpus", i), Rule: fmt.Sprintf("must be between 0 and %d", MaxGPUs)}
+			return &InvalidError{Field: fmt.Sprintf("outcomes[%d].gpus", i),
+				Rule: fmt.Sprintf("must be between 0 and %d", MaxGPUs)}
 		}
 	}
 	return nil
@@ -74,12 +76,13 @@ func closings(tx Tx, actor Actor, owner string, list []ForecastClosing) ([]Forec
 	if err != nil {
 		return nil, err
 	}
+	own := closable(tx, actor)
 	var closed []Forecast
 	var refused refusal
 	for i, c := range list {
 		f, ok := known[c.ID]
 		switch {
-		case !ok || actor.Kind == AgentKey && f.MadeBy != actor.KeyID:
+		case !ok || !own(f):
 			refused.missing = append(refused.missing, i)
 		case f.Closed() && f.Outcome.GPUs != c.GPUs:
 			refused.different = append(refused.different, i)
@@ -100,11 +103,31 @@ func closings(tx Tx, actor Actor, owner string, list []ForecastClosing) ([]Forec
 	return closed, refused.err()
 }
 
+// closable tells of which forecasts an actor may say how they came out: an agent of
+// its own, admins of all, and other people of those that a key of theirs made, be
+// it an agent's.
+func closable(tx Tx, actor Actor) func(Forecast) bool {
+	if actor.Kind != AgentKey && actor.AtLeast(Admin) {
+		return func(Forecast) bool { return true }
+	}
+	theirs := map[string]bool{actor.KeyID: true}
+	return func(f Forecast) bool {
+		mine, known := theirs[f.MadeBy]
+		if !known && actor.Kind != AgentKey {
+			k, err := tx.Key(actor.Scope(), f.MadeBy)
+			mine = err == nil && (k.ParentID == actor.KeyID || actor.UserID != "" && k.UserID == actor.UserID)
+		}
+		theirs[f.MadeBy] = mine
+		return mine
+	}
+}
+
 // timely refuses a count that was made before the window was over, or later than
 // now.
 func (c ForecastClosing) timely(f Forecast, now time.Time, i int) error {
 	if c.CountedAt.Before(f.End) || c.CountedAt.After(now.Add(clockSkew)) {
-		return &InvalidError{Field: fmt.Sprintf("outcomes[%d].counted_at", i), Rule: "must be between the end of the window and now"}
+		return &InvalidError{Field: fmt.Sprintf("outcomes[%d].counted_at", i),
+			Rule: "must be between the end of the window and now"}
 	}
 	return nil
 }

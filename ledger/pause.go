@@ -26,7 +26,8 @@ const Installation = "installation"
 // PausePrewarming begins a pause, or changes the one there is. An admin may
 // pause the own organization, an operator any and the installation (an empty
 // organizationID). It returns every pause that holds then.
-func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationID, reason string, until time.Time) ([]Pause, error) {
+func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationID, reason string,
+	until time.Time) ([]Pause, error) {
 	var all []Pause
 	err := l.do(ctx, actor, func(u *unit) error {
 		if err := u.mayPause(organizationID); err != nil {
@@ -35,7 +36,8 @@ func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationI
 		if !until.IsZero() && !until.After(u.now()) {
 			return &InvalidError{Field: "until", Rule: "must be in the future"}
 		}
-		p := Pause{OrganizationID: organizationID, Reason: clip(reason, 200), By: u.actor.KeyID, At: u.now(), Until: until}
+		p := Pause{OrganizationID: organizationID, Reason: clip(reason, 200), By: u.actor.KeyID, At: u.now(),
+			Until: until}
 		message := "until somebody resumes"
 		if !until.IsZero() {
 			message = "until " + stamp(until)
@@ -106,7 +108,8 @@ func (u *unit) mayPause(organizationID string) error {
 // guess is let go, or what was put off is made up for.
 func (u *unit) setPause(p Pause, kind, message string) error {
 	u.change.Pauses = append(u.change.Pauses, p)
-	u.event(Event{OrganizationID: p.OrganizationID, Type: kind, Subject: cmp.Or(p.OrganizationID, Installation), Reason: "asked", Message: message})
+	u.event(Event{OrganizationID: p.OrganizationID, Type: kind, Subject: cmp.Or(p.OrganizationID, Installation),
+		Reason: "asked", Message: message})
 	for after := ""; ; {
 		pools, err := u.tx.Pools(Page{After: after, Limit: 500})
 		if err != nil {

@@ -125,7 +125,8 @@ func (p *poolUnit) choose(n node.Node, now time.Time) (gpu.Source, plan.Learned)
 	return p.Pool.choose(p.reservations.all(), n, now)
 }
 
-func (p Pool) choose(reservations iter.Seq[reservation.Reservation], n node.Node, now time.Time) (gpu.Source, plan.Learned) {
+func (p Pool) choose(reservations iter.Seq[reservation.Reservation], n node.Node,
+	now time.Time) (gpu.Source, plan.Learned) {
 	deadline := time.Time{}
 	for r := range reservations {
 		due := r.Live() && r.Window.Start.After(now) && (n.Slot < 0 || slices.Contains(r.Slots, n.Slot))
@@ -208,7 +209,8 @@ func (u *unit) actOnNode(p *poolUnit, a plan.Action) error {
 	if !ok {
 		return nil
 	}
-	events := map[plan.Kind]node.Event{plan.AbandonNode: node.Abandon, plan.DrainNode: node.Drain, plan.RetireNode: node.Retire}
+	events := map[plan.Kind]node.Event{plan.AbandonNode: node.Abandon, plan.DrainNode: node.Drain,
+		plan.RetireNode: node.Retire}
 	reason := a.Reason
 	if n.State() == node.Lost && n.Reason != "" {
 		reason = n.Reason // why it was lost says more than that it was
@@ -265,7 +267,8 @@ func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
 		r.Slots = a.Slots
 		p.putReservation(r)
 		if a.Reason == plan.ReasonShrunk { // the others are the planner's own affair: a promise is of GPUs, not of a slot
-			u.event(Event{OrganizationID: r.OrganizationID, Type: "reservation.moved", Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason,
+			u.event(Event{OrganizationID: r.OrganizationID, Type: "reservation.moved", Subject: r.ID, PoolID: p.Pool.ID,
+				Reason:  a.Reason,
 				Message: fmt.Sprintf("%s was made smaller, and has another place for it", p.Pool.Name)})
 		}
 		return nil
@@ -274,8 +277,9 @@ func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
 		return nil
 	}
 	events := map[plan.Kind]reservation.Event{
-		plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeOK, plan.UnreadyReserv: reservation.LoseNode,
-		plan.ExpireReserv: reservation.Expire, plan.FailReservation: reservation.FailWindow,
+		plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeOK,
+		plan.UnreadyReserv: reservation.LoseNode,
+		plan.ExpireReserv:  reservation.Expire, plan.FailReservation: reservation.FailWindow,
 	}
 	next, err := u.stepReservation(p, r, events[a.Kind], a.Reason, u.tell(p, r, a))
 	if err == nil && (!next.Live() || a.Reason == plan.ReasonPaused) {
@@ -298,7 +302,8 @@ func (u *unit) flag(p *poolUnit, r reservation.Reservation, a plan.Action) {
 	}
 	r.Degraded = a.Kind == plan.DegradeReserv
 	p.putReservation(r)
-	u.event(Event{OrganizationID: r.OrganizationID, Type: kind, Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason, Message: message})
+	u.event(Event{OrganizationID: r.OrganizationID, Type: kind, Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason,
+		Message: message})
 }
 
 // tell says in one sentence what a planner's step means for the owner.
@@ -307,11 +312,17 @@ func (u *unit) tell(p *poolUnit, r reservation.Reservation, a plan.Action) strin
 	case plan.WarmReservation:
 		when := "at once"
 		if ahead := u.ahead(r); ahead > 0 {
-			when = ahead.String() + " ahead of the start"
+			when = gpu.Span(ahead) + " ahead of the start"
 		}
-		return fmt.Sprintf("%d GPUs in %s, %s (a boot takes up to %s here)", r.Shape.GPUs(), p.Pool.Name, when, p.Pool.asked(u.now()).Boot.P95().Round(time.Second))
+		return fmt.Sprintf("%s in %s, %s (a boot takes up to %s here)", gpu.Count(r.Shape.GPUs(), "GPU"), p.Pool.Name,
+			when,
+			gpu.Span(p.Pool.asked(u.now()).Boot.P95()))
 	case plan.ReadyReservation:
-		return fmt.Sprintf("%d GPUs warm %s", r.Shape.GPUs(), u.punctual(r))
+		if r.ReadyAt.IsZero() {
+			return fmt.Sprintf("%s warm %s", gpu.Count(r.Shape.GPUs(), "GPU"), u.punctual(r))
+		}
+		return gpu.Count(r.Shape.GPUs(), "GPU") +
+			" warm again" // it lost a node, or moved, and that is when it was ready first
 	case plan.ExpireReserv:
 		return "nobody came"
 	default:
@@ -330,11 +341,11 @@ func (u *unit) punctual(r reservation.Reservation) string {
 	ahead := u.ahead(r)
 	switch {
 	case ahead >= 0:
-		return fmt.Sprintf("%s before they are needed", ahead)
+		return fmt.Sprintf("%s before they are needed", gpu.Span(ahead))
 	case r.Window.Start.After(r.CreatedAt):
-		return fmt.Sprintf("%s late", -ahead)
+		return fmt.Sprintf("%s late", gpu.Span(-ahead))
 	default:
-		return fmt.Sprintf("%s after they were asked for", u.now().Sub(r.CreatedAt).Round(time.Second))
+		return fmt.Sprintf("%s after they were asked for", gpu.Span(u.now().Sub(r.CreatedAt)))
 	}
 }
 

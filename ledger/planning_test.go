@@ -21,7 +21,8 @@ func (w *world) resize(nodes int) {
 		current, err = r.Pool(w.pool.ID)
 		return err
 	})
-	_, err := w.ledger.ForcePool(w.Context(), operator, w.pool.ID, current.DefinitionVersion, func(p *gpu.Pool) { p.MaxNodes = nodes })
+	_, err := w.ledger.ForcePool(w.Context(), operator, w.pool.ID, current.DefinitionVersion,
+		func(p *gpu.Pool) { p.MaxNodes = nodes })
 	require.NoError(w, err)
 	w.pass(time.Second)
 }
@@ -125,4 +126,22 @@ func TestAPoolLearnsWhatHappensToIt(t *testing.T) {
 		taken += nodes
 	}
 	require.InDelta(t, 2, taken, 0.01, "somebody came and took two nodes")
+}
+
+// A promise that loses its node when it was warm already is warm again on another,
+// and was not late: only the first time tells how punctual it was.
+func TestOnlyTheFirstWarmUpIsPunctual(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.reserve(w.person("ann"), 2, w.after(0, time.Hour))
+	w.pass(boot)
+	require.Equal(t, reservation.Ready, w.reservation(r.ID).State())
+	require.Contains(t, w.events("reservation.ready")[0].Message, "2 GPUs warm ")
+	_, err := w.ledger.DrainNode(t.Context(), operator, w.nodes(node.Ready)[0].ID)
+	require.NoError(t, err)
+	w.pass(2 * boot)
+	require.Equal(t, reservation.Ready, w.reservation(r.ID).State())
+	told := w.events("reservation.ready")
+	require.Len(t, told, 2)
+	require.Equal(t, "2 GPUs warm again", told[1].Message)
 }

@@ -75,13 +75,14 @@ func (l *Ledger) Rehearse(ctx context.Context, actor Actor, deed Deed) (Effect, 
 		if _, answer, err = deed(ctx, l.observed(&effect)); err != nil {
 			return err
 		}
-		after, err := gpusOf(tx, actor.OrganizationID)
+		before = effect.about(actor, before)
+		after, err := gpusOf(tx, effect.OrganizationID)
 		if err != nil {
 			return err
 		}
 		effect.At = tx.Now()
 		effect.count(before, after)
-		if err := effect.price(tx, actor.OrganizationID); err != nil {
+		if err := effect.price(tx, effect.OrganizationID); err != nil {
 			return err
 		}
 		if err := effect.waits(l.Waits(tx)); err != nil {
@@ -97,7 +98,8 @@ func (l *Ledger) Rehearse(ctx context.Context, actor Actor, deed Deed) (Effect, 
 
 // MakePlan rehearses a request and stores what it showed, which show renders.
 // Nothing else changes.
-func (l *Ledger) MakePlan(ctx context.Context, actor Actor, p ShownPlan, deed Deed, show func(Effect, []byte) ([]byte, error)) (ShownPlan, error) {
+func (l *Ledger) MakePlan(ctx context.Context, actor Actor, p ShownPlan, deed Deed,
+	show func(Effect, []byte) ([]byte, error)) (ShownPlan, error) {
 	effect, answer, err := l.Rehearse(ctx, actor, deed)
 	if err != nil {
 		return p, err
@@ -173,7 +175,8 @@ func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Dee
 func stale(id string, err error) error {
 	var refused *RefusedError
 	var state *StateError
-	if errors.As(err, &refused) || errors.As(err, &state) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) {
+	if errors.As(err, &refused) || errors.As(err, &state) || errors.Is(err, ErrNotFound) ||
+		errors.Is(err, ErrConflict) {
 		return &PlanStaleError{PlanID: id, Err: err}
 	}
 	return err

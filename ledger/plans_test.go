@@ -52,8 +52,10 @@ func (w *world) rows() rows {
 // the code that notes effects.
 func between(before, after rows) ledger.Effect {
 	var e ledger.Effect
-	e.Reservations = pairs(before.Reservations, after.Reservations, func(r reservation.Reservation) (string, int) { return r.ID, r.Version })
-	e.Allocations = pairs(before.Allocations, after.Allocations, func(a allocation.Allocation) (string, int) { return a.ID, a.Version })
+	e.Reservations = pairs(before.Reservations, after.Reservations,
+		func(r reservation.Reservation) (string, int) { return r.ID, r.Version })
+	e.Allocations = pairs(before.Allocations, after.Allocations,
+		func(a allocation.Allocation) (string, int) { return a.ID, a.Version })
 	e.Nodes = pairs(before.Nodes, after.Nodes, func(n node.Node) (string, int) { return n.ID, n.Version })
 	if before.Pool.Version != after.Pool.Version {
 		e.Pools = append(e.Pools, ledger.Pair[ledger.Pool]{Before: &before.Pool, After: after.Pool})
@@ -113,7 +115,8 @@ func (w *world) drawDeed(t *rapid.T, by ledger.Actor) ledger.Deed {
 		}
 	default:
 		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-			return answered(l.Reserve(ctx, by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, Queue: queue}))
+			return answered(l.Reserve(ctx, by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window,
+				Queue: queue}))
 		}
 	}
 }
@@ -151,7 +154,8 @@ func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
 	if failed != nil {
 		_, _, err := deed(w.Context(), w.ledger)
 		require.Error(w, err)
-		if !errors.Is(failed, ledger.ErrNotFound) || !errors.Is(err, ledger.ErrNotFound) { // who looked for it may have been named
+		if !errors.Is(failed, ledger.ErrNotFound) ||
+			!errors.Is(err, ledger.ErrNotFound) { // who looked for it may have been named
 			require.Equal(w, failed.Error(), err.Error(), "the plan failed in another way than the request")
 		}
 		return
@@ -249,18 +253,22 @@ func TestAStalePlanSaysWhatIsOtherwise(t *testing.T) {
 	w.reserve(bob, 1, w.after(9*time.Hour, 10*time.Hour))
 	first := w.reserve(bob, 2, window)
 	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, deed)
-	stale := (*ledger.PlanStaleError)(nil)
+	var stale *ledger.PlanStaleError
 	require.ErrorAs(t, err, &stale)
-	require.Equal(t, []string{"the new reservation has state waitlisted instead of booked and has places [] instead of [0 1 2 3]"}, stale.Changes)
+	require.Equal(t,
+		[]string{"the new reservation has state waitlisted instead of booked and has places [] instead of [0 1 2 3]"},
+		stale.Changes)
 	require.Contains(t, err.Error(), "now the new reservation has state waitlisted")
 	_, err = w.ledger.CancelReservation(w.Context(), bob, first.ID)
 	require.NoError(t, err)
 
-	guess, err := w.ledger.Reserve(w.Context(), agent(bob, "guesser"), ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: window})
+	guess, err := w.ledger.Reserve(w.Context(), agent(bob, "guesser"),
+		ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: window})
 	require.NoError(t, err)
 	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, deed)
 	require.ErrorAs(t, err, &stale)
-	require.Equal(t, []string{"what becomes of 1 bookings of others differs"}, stale.Changes, "whose they are is not told")
+	require.Equal(t, []string{"what becomes of 1 booking of others differs"}, stale.Changes,
+		"whose they are is not told")
 	_, err = w.ledger.CancelReservation(w.Context(), bob, guess.ID)
 	require.NoError(t, err)
 	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, deed)

@@ -28,7 +28,8 @@ func (w *world) organization(id string) (o ledger.Organization) {
 // limit sets the limits of a person's organization, whatever its version is.
 func (w *world) limit(of ledger.Actor, limits quota.Limits, force bool) (ledger.LimitsChange, error) {
 	w.Helper()
-	return w.ledger.SetLimits(w.Context(), operator, of.OrganizationID, w.organization(of.OrganizationID).Version, limits, force)
+	return w.ledger.SetLimits(w.Context(), operator, of.OrganizationID, w.organization(of.OrganizationID).Version,
+		limits, force)
 }
 
 func TestLimitsAreNotSetBehindTheBackOfPromises(t *testing.T) {
@@ -41,7 +42,7 @@ func TestLimitsAreNotSetBehindTheBackOfPromises(t *testing.T) {
 	later := w.reserve(ann, 4, w.after(3*time.Hour, 4*time.Hour))
 
 	four := quota.Limits{GPUs: 4}
-	risk := (*ledger.PromisesAtRiskError)(nil)
+	var risk *ledger.PromisesAtRiskError
 	_, err := w.limit(ann, four, false)
 	require.ErrorAs(t, err, &risk)
 	require.Len(t, risk.Promises, 1)
@@ -104,7 +105,7 @@ func TestACohortLendsAndGetsBack(t *testing.T) {
 	require.NoError(t, err)
 	w.reserve(bob, 4, window)
 	_, err = w.limit(bob, quota.Limits{GPUs: 4}, false)
-	risk := (*ledger.PromisesAtRiskError)(nil)
+	var risk *ledger.PromisesAtRiskError
 	require.ErrorAs(t, err, &risk, "who leaves the cohort borrows nothing")
 }
 
@@ -112,7 +113,8 @@ func TestCapsOfAPersonHoldForAllTheirKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	laptop := w.person("ann")
-	laptop.UserID, laptop.UserCaps = "usr_ann", quota.Caps{MaxGPUs: 2, MaxPerDay: 100 * gpu.USD, MaxLead: 24 * time.Hour, MaxWindow: 4 * time.Hour}
+	laptop.UserID, laptop.UserCaps = "usr_ann", quota.Caps{MaxGPUs: 2, MaxPerDay: 100 * gpu.USD,
+		MaxLead: 24 * time.Hour, MaxWindow: 4 * time.Hour}
 	desktop := laptop
 	desktop.KeyID = "another key of ann"
 	window := w.after(time.Hour, 2*time.Hour)
@@ -129,14 +131,17 @@ func TestAPauseStopsGuessesAndEndsByItself(t *testing.T) {
 	bot := agent(ann, "agent")
 	guess := w.reserve(bot, 2, w.after(62*time.Minute, 2*time.Hour))
 	promise := w.reserve(ann, 2, w.after(20*time.Minute, 2*time.Hour))
-	_, err := w.ledger.PausePrewarming(t.Context(), operator, ann.OrganizationID, "budget", w.clock.Now().Add(time.Hour))
+	_, err := w.ledger.PausePrewarming(t.Context(), operator, ann.OrganizationID, "budget",
+		w.clock.Now().Add(time.Hour))
 	require.NoError(t, err)
-	_, err = w.ledger.Reserve(t.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: w.after(time.Hour, 2*time.Hour)})
+	_, err = w.ledger.Reserve(t.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: 1,
+		Window: w.after(time.Hour, 2*time.Hour)})
 	require.Contains(t, refusal(t, err), admission.PrewarmPaused)
 	w.pass(25 * time.Minute)
 	require.Equal(t, reservation.Ready, w.reservation(promise.ID).State(), "promises are kept")
 	w.pass(34 * time.Minute)
-	require.Equal(t, reservation.Booked, w.reservation(guess.ID).State(), "its lead time has come, but a guess is not warmed")
+	require.Equal(t, reservation.Booked, w.reservation(guess.ID).State(),
+		"its lead time has come, but a guess is not warmed")
 	w.pass(9 * time.Minute)
 	require.Equal(t, reservation.Ready, w.reservation(guess.ID).State(), "it is made up for once the pause is over")
 }
@@ -147,7 +152,8 @@ func TestFlexibleWindows(t *testing.T) {
 	ann, bob := w.person("ann"), w.person("bob")
 	full := w.reserve(ann, 8, w.after(time.Hour, 3*time.Hour))
 	ask := ledger.ReserveRequest{Pool: "lab", GPUs: 4, Range: calendar.TimeRange{
-		StartNotEarlierThan: full.Window.Start, MinDuration: time.Hour, MaxDuration: 2 * time.Hour, EndNotLaterThan: w.clock.Now().Add(8 * time.Hour),
+		StartNotEarlierThan: full.Window.Start, MinDuration: time.Hour, MaxDuration: 2 * time.Hour,
+		EndNotLaterThan: w.clock.Now().Add(8 * time.Hour),
 	}}
 	found, err := w.ledger.Advise(t.Context(), bob, ask, 5)
 	require.NoError(t, err)
@@ -177,14 +183,16 @@ func TestASplitPoolKeepsAShareForEachWorkload(t *testing.T) {
 	change(func(p *gpu.Pool) { p.OnlineShare = 750 })
 	window := w.after(time.Hour, 2*time.Hour)
 	batch := func(gpus int) error {
-		_, err := w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, Workload: gpu.Batch})
+		_, err := w.ledger.Reserve(t.Context(), ann,
+			ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, Workload: gpu.Batch})
 		return err
 	}
 	require.NoError(t, batch(2))
 	require.Contains(t, refusal(t, batch(1)), admission.WorkloadShareExceeded)
 	free, err := w.ledger.FreeBusy(t.Context(), "lab", window.Start, window.End, 0)
 	require.NoError(t, err)
-	require.Equal(t, []ledger.WorkloadLevel{{Workload: gpu.Online, Share: 6, Free: 6}, {Workload: gpu.Batch, Share: 2, Used: 2}}, free.Steps[0].Workloads)
+	require.Equal(t, []ledger.WorkloadLevel{{Workload: gpu.Online, Share: 6, Free: 6},
+		{Workload: gpu.Batch, Share: 2, Used: 2}}, free.Steps[0].Workloads)
 	change(func(p *gpu.Pool) { p.BorrowIdle = true })
 	require.NoError(t, batch(4), "it may borrow what is free")
 	require.Contains(t, refusal(t, batch(4)), admission.CapacityExhausted, "and no more")
@@ -194,13 +202,15 @@ func TestAPoolMayShrinkBelowWhatIsPromised(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	promised := w.reserve(w.person("ann"), 8, w.after(2*time.Hour, 3*time.Hour))
-	_, err := w.ledger.ForcePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, func(p *gpu.Pool) { p.MaxNodes = 2 })
+	_, err := w.ledger.ForcePool(t.Context(), operator, "lab", w.pool.DefinitionVersion,
+		func(p *gpu.Pool) { p.MaxNodes = 2 })
 	require.NoError(t, err)
 	w.work()
 	r := w.reservation(promised.ID)
 	require.True(t, r.Placed() && r.Degraded, "kept, and told of: %+v", r)
 	w.read(func(r ledger.Reader) (err error) { w.pool, err = r.Pool("lab"); return err })
-	_, err = w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, func(p *gpu.Pool) { p.MaxNodes = 4 })
+	_, err = w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion,
+		func(p *gpu.Pool) { p.MaxNodes = 4 })
 	require.NoError(t, err)
 	w.pass(2 * time.Hour)
 	require.Len(t, w.nodes(node.Ready), 4)
@@ -231,7 +241,8 @@ func TestTheWaitlistIsServedByFairShare(t *testing.T) {
 	full := w.reserve(cid, 8, w.after(2*time.Hour, 3*time.Hour))
 	var waiting []reservation.Reservation
 	for _, by := range []ledger.Actor{ann, bob} {
-		r, err := w.ledger.Reserve(t.Context(), by, ledger.ReserveRequest{Pool: "lab", GPUs: 8, Window: full.Window, Queue: true})
+		r, err := w.ledger.Reserve(t.Context(), by, ledger.ReserveRequest{Pool: "lab", GPUs: 8, Window: full.Window,
+			Queue: true})
 		require.NoError(t, err)
 		require.Equal(t, reservation.Waitlisted, r.State())
 		waiting = append(waiting, r)

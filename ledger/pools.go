@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/forewarm/forewarm/core/gpu"
@@ -38,7 +39,8 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prio
 		u.change.Pools = append(u.change.Pools, p)
 		u.keyed(PlanKey(p.ID), TaskPlan, p.ID)
 		u.event(Event{Type: "pool.created", Subject: p.ID, PoolID: p.ID,
-			Message: fmt.Sprintf("%s: up to %d nodes of %d %s at %s an hour", p.Name, p.MaxNodes, p.PerNode, p.Model, p.Price)})
+			Message: fmt.Sprintf("%s: up to %s of %d %s at %s an hour", p.Name, gpu.Count(p.MaxNodes, "node"),
+				p.PerNode, p.Model, p.Price)})
 		return nil
 	})
 	p.Version = 1
@@ -51,18 +53,21 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prio
 // is *PromisesAtRiskError. A share cannot be cut below what its workload has booked: that is *ShareTakenError.
 // Sources that were stopped because of unfit machines are asked again.
 // ErrConflict means that version is not the current one of the definition.
-func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool)) (Pool, error) {
+func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int,
+	change func(*gpu.Pool)) (Pool, error) {
 	return l.updatePool(ctx, actor, idOrName, version, change, false)
 }
 
 // ForcePool is UpdatePool that also cuts shares below what is booked, and takes
 // promises' places. What is beyond the new share stays, and the journal says how
 // much that is; promises without a place are flagged until the pool grows again.
-func (l *Ledger) ForcePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool)) (Pool, error) {
+func (l *Ledger) ForcePool(ctx context.Context, actor Actor, idOrName string, version int,
+	change func(*gpu.Pool)) (Pool, error) {
 	return l.updatePool(ctx, actor, idOrName, version, change, true)
 }
 
-func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool), force bool) (Pool, error) {
+func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool),
+	force bool) (Pool, error) {
 	var out Pool
 	err := l.do(ctx, actor, func(u *unit) error {
 		if actor.Role != Operator {
@@ -109,6 +114,11 @@ func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, v
 	return out, err
 }
 
+// Lead is how long before its start a promise of the pool begins to be warmed.
+func (l *Ledger) Lead(p Pool, now time.Time) time.Duration {
+	return plan.Lead(p.asked(now).Boot, l.cfg.Policy)
+}
+
 // checkOffered holds a pool against what workers have reported of provisioners.
 func (u *unit) checkOffered(p gpu.Pool) error {
 	known, err := recentProvisioners(u.tx)
@@ -122,7 +132,8 @@ func (u *unit) checkOffered(p gpu.Pool) error {
 // machines of the same sources. What a source costs does not matter here.
 func sameMachines(a, b gpu.Pool) bool {
 	same := func(s, o gpu.Source) bool { return s.Key() == o.Key() }
-	return a.PerNode == b.PerNode && a.Model == b.Model && a.MemoryMiB == b.MemoryMiB && slices.EqualFunc(a.Sources(), b.Sources(), same)
+	return a.PerNode == b.PerNode && a.Model == b.Model && a.MemoryMiB == b.MemoryMiB &&
+		slices.EqualFunc(a.Sources(), b.Sources(), same)
 }
 
 func checkPoolChange(p *poolUnit, def gpu.Pool) error {
@@ -130,7 +141,8 @@ func checkPoolChange(p *poolUnit, def gpu.Pool) error {
 		return err
 	}
 	old := p.Pool.Pool
-	if len(p.nodes.rows) > 0 && (def.PerNode != old.PerNode || def.Provisioner != old.Provisioner || def.Type != old.Type || def.Region != old.Region) {
+	if len(p.nodes.rows) > 0 && (def.PerNode != old.PerNode || def.Provisioner != old.Provisioner ||
+		def.Type != old.Type || def.Region != old.Region) {
 		return &StateError{Subject: "pool " + old.Name, State: "in use", Asked: "change what its nodes are"}
 	}
 	return nil
@@ -154,15 +166,34 @@ func checkAlternates(p gpu.Pool) error {
 		case a.Provisioner == "":
 			return &InvalidError{Field: at + "provisioner", Rule: "must name a configured provisioner"}
 		case seen[a.Key()]:
-			return &InvalidError{Field: at + "provisioner", Rule: "must not name the same provisioner, region and instance type twice"}
+			return &InvalidError{Field: at + "provisioner",
+				Rule: "must not name the same provisioner, region and instance type twice"}
 		case a.Price < 0 || a.Price > maxPrice:
 			return &InvalidError{Field: at + "price_per_node_hour", Rule: "must be between 0 and 100000 USD"}
 		case a.MinBilling < 0 || a.Boot50 < 0 || a.Boot95 < a.Boot50:
-			return &InvalidError{Field: at + "boot_p95_seconds", Rule: "must not be less than boot_p50_seconds, and no time negative"}
+			return &InvalidError{Field: at + "boot_p95_seconds",
+				Rule: "must not be less than boot_p50_seconds, and no time negative"}
 		}
 		seen[a.Key()] = true
 	}
 	return nil
+}
+
+// inSeconds writes a bound of a field that counts seconds, and again in days.
+func inSeconds(d time.Duration) string {
+	text, day := fmt.Sprintf("%d s", d/time.Second), 24*time.Hour
+	if d >= day && d%day == 0 {
+		text += fmt.Sprintf(" (%d days)", d/day)
+	}
+	return text
+}
+
+// unitOf is what a field counts whose name ends in it.
+func unitOf(field string) string {
+	if strings.HasSuffix(field, "_mib") {
+		return " MiB"
+	}
+	return ""
 }
 
 func checkPool(p gpu.Pool) error {
@@ -171,13 +202,15 @@ func checkPool(p gpu.Pool) error {
 	}
 	between := func(field string, v, low, high int) error {
 		if v < low || v > high {
-			return &InvalidError{Field: field, Rule: fmt.Sprintf("must be between %d and %d", low, high)}
+			return &InvalidError{Field: field, Rule: fmt.Sprintf("must be between %d and %d%s", low, high,
+				unitOf(field))}
 		}
 		return nil
 	}
 	timer := func(field string, d, low time.Duration) error {
 		if d < low || d > maxTimer {
-			return &InvalidError{Field: field, Rule: fmt.Sprintf("must be between %d and %d", low/time.Second, maxTimer/time.Second)}
+			return &InvalidError{Field: field, Rule: fmt.Sprintf("must be between %s and %s", inSeconds(low),
+				inSeconds(maxTimer))}
 		}
 		return nil
 	}

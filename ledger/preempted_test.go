@@ -30,5 +30,6 @@ func TestAPreemptedMachineIsNotBilledPastItsEnd(t *testing.T) {
 	require.Equal(t, end, gone[0].BilledUntil.UTC())
 	told := w.events("node.lost")
 	require.Len(t, told, 1)
-	require.Contains(t, told[0].Message, "took it back for somebody else; it is not billed after "+end.Format(time.RFC3339))
+	require.Contains(t, told[0].Message, "took it back for somebody else; it is not billed after "+
+		end.Format(time.RFC3339))
 }

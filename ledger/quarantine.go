@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -35,13 +36,16 @@ func (l *Ledger) QuarantineNode(ctx context.Context, actor Actor, nodeID string)
 		}
 		if n.State() != node.Quarantined {
 			var err error
-			if n, err = u.stepNode(p, n, node.Quarantine, ReasonInspection, "its machine is kept until it is resumed or drained"); err != nil {
+			if n, err = u.stepNode(p, n, node.Quarantine, ReasonInspection,
+				"its machine is kept until it is resumed or drained"); err != nil {
 				return n, err
 			}
 		}
 		n.Quarantine.Kept = true
 		p.putNode(n)
-		u.tellHolders(p, n, ReasonInspection, fmt.Sprintf("node %s is quarantined for inspection: the lease goes on, and nothing new is placed there", n.ID))
+		u.tellHolders(p, n, ReasonInspection,
+			fmt.Sprintf("node %s is quarantined for inspection: the lease goes on, and nothing new is placed there",
+				n.ID))
 		u.vacateBooked(p, n.Slot)
 		return n, nil
 	})
@@ -61,7 +65,8 @@ func (l *Ledger) ResumeNode(ctx context.Context, actor Actor, nodeID string) (no
 			n.Quarantine.Kept, n.Quarantine.Resuming = true, true
 			p.putNode(n)
 			u.task(TaskCheckNode, n.ID, u.now())
-			u.event(Event{Type: "node.resuming", Subject: n.ID, PoolID: p.Pool.ID, Reason: "asked", Message: "its health gate looks at it first"})
+			u.event(Event{Type: "node.resuming", Subject: n.ID, PoolID: p.Pool.ID, Reason: "asked",
+				Message: "its health gate looks at it first"})
 		}
 		return n, nil
 	})
@@ -71,7 +76,8 @@ func (l *Ledger) ResumeNode(ctx context.Context, actor Actor, nodeID string) (no
 func (u *unit) tellHolders(p *poolUnit, n node.Node, reason, message string) {
 	for a := range p.allocations.all() {
 		if a.State() == allocation.Active && slices.Contains(a.Slots, n.Slot) {
-			u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID, PoolID: p.Pool.ID, Reason: reason, Message: message})
+			u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID, PoolID: p.Pool.ID,
+				Reason: reason, Message: message})
 		}
 	}
 }
@@ -103,8 +109,8 @@ func (u *unit) inspected(p *poolUnit, n node.Node, m Machine) error {
 	switch {
 	case n.Quarantine.Resuming:
 		n.Address, n.Devices = m.Address, m.Devices
-		_, err := u.stepNode(p, n, node.Resume, "asked", fmt.Sprintf("%d GPUs passed the health gate after %s of quarantine",
-			len(m.Devices), u.now().Sub(n.Quarantine.Since()).Round(time.Second)))
+		_, err := u.stepNode(p, n, node.Resume, "asked", fmt.Sprintf("%s passed the health gate after %s of quarantine",
+			gpu.Count(len(m.Devices), "GPU"), gpu.Span(u.now().Sub(n.Quarantine.Since()))))
 		u.wakePlan(p.Pool.ID)
 		return err
 	case n.Kept() && !u.now().Before(laterOf(n.Quarantine.WarnedAt, n.Quarantine.Since()).Add(remindAfter)):
@@ -112,7 +118,8 @@ func (u *unit) inspected(p *poolUnit, n node.Node, m Machine) error {
 		p.putNode(n)
 		kept := u.now().Sub(n.Quarantine.Since())
 		u.event(Event{Type: "node.still_quarantined", Subject: n.ID, PoolID: p.Pool.ID, Reason: ReasonForgotten,
-			Message: fmt.Sprintf("kept for %s, at a cost of %s: forewarm nodes resume, or drain", kept.Round(time.Minute), n.Source.Price.For(kept))})
+			Message: fmt.Sprintf("kept for %s, at a cost of %s: forewarm nodes resume, or drain", gpu.Span(kept),
+				n.Source.Price.For(kept))})
 	}
 	return nil
 }

@@ -129,7 +129,8 @@ func forecastField(i int, name string) string { return fmt.Sprintf("forecasts[%d
 func (f Forecast) timely(now time.Time, i int) error {
 	switch {
 	case f.Start.Before(now.Add(-lateForecast)):
-		return &InvalidError{Field: forecastField(i, "start"), Rule: "must not have passed: a forecast is sent before its window begins"}
+		return &InvalidError{Field: forecastField(i, "start"),
+			Rule: "must not have passed: a forecast is sent before its window begins"}
 	case f.IssuedAt.After(now.Add(clockSkew)):
 		return &InvalidError{Field: forecastField(i, "issued_at"), Rule: "must not be in the future"}
 	}

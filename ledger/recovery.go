@@ -14,7 +14,8 @@ import (
 // directions: it does not know machines that were made since, and believes GPUs
 // free that somebody holds. Acting on it would end the ones and give the others
 // away twice. So while a pool recovers nothing is made, ended or handed out:
-// machines are only looked at, and what was given back is taken back.
+// machines are only looked at, and what was given back is taken back. Nothing is
+// promised either: the calendar may lack what was promised since.
 type Recovery struct {
 	Since  time.Time
 	Reason string
@@ -52,6 +53,7 @@ func (l *Ledger) EndRecovery(ctx context.Context, actor Actor) (int, error) {
 		next.Recovery = Recovery{}
 		p.putPool(next)
 		u.wakePlan(next.ID)
+		u.wake = append(u.wake, schedulesKey)
 		u.event(Event{Type: "pool.recovered", Subject: next.ID, PoolID: next.ID, Reason: "confirmed",
 			Message: next.Name + " works again: an operator confirmed what was found"})
 		return true

@@ -61,7 +61,8 @@ func (c refusalCounts) events(since time.Time) []Event {
 	}
 	var events []Event
 	for _, by := range refusalCountsOf(reasons).sorted() {
-		message := fmt.Sprintf("since %s beyond those that are listed: %s", since.UTC().Format(time.TimeOnly), strings.Join(reasons[by], ", "))
+		message := fmt.Sprintf("since %s beyond those that are listed: %s", since.UTC().Format(time.TimeOnly),
+			strings.Join(reasons[by], ", "))
 		events = append(events, Event{
 			OrganizationID: by.organization, Type: "requests.refused", Subject: by.actor, Actor: by.actor, Via: by.via,
 			Message: clip(message, 200),
@@ -84,7 +85,8 @@ func (c refusalCounts) sorted() []refusedBy {
 		keys = append(keys, by)
 	}
 	slices.SortFunc(keys, func(a, b refusedBy) int {
-		return cmp.Or(cmp.Compare(a.organization, b.organization), cmp.Compare(a.actor, b.actor), cmp.Compare(a.via, b.via),
+		return cmp.Or(cmp.Compare(a.organization, b.organization), cmp.Compare(a.actor, b.actor),
+			cmp.Compare(a.via, b.via),
 			cmp.Compare(a.reason, b.reason))
 	})
 	return keys

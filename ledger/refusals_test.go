@@ -45,7 +45,7 @@ func TestRefusalsOfAKeyAreListedUpToANumberAMinute(t *testing.T) {
 	w := newWorld(t)
 	ann, bob := w.limited("ann", quota.Limits{GPUs: 4}), w.limited("bob", quota.Limits{GPUs: 4})
 	ask := func(by ledger.Actor) *ledger.RefusedError {
-		refused := (*ledger.RefusedError)(nil)
+		var refused *ledger.RefusedError
 		_, err := w.ledger.Reserve(t.Context(), by, askTooMuch(1)[0].Request)
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, admission.QuotaExceeded, refused.Decision.Reasons[0].Code)

@@ -9,12 +9,14 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
 // Release ends an allocation. One that still waits is cancelled.
 func (l *Ledger) Release(ctx context.Context, actor Actor, id string) (allocation.Allocation, error) {
-	return l.withAllocation(ctx, actor, id, func(u *unit, p *poolUnit, a allocation.Allocation) (allocation.Allocation, error) {
+	return l.withAllocation(ctx, actor, id, func(u *unit, p *poolUnit,
+		a allocation.Allocation) (allocation.Allocation, error) {
 		switch a.State() {
 		case allocation.Pending:
 			return u.stepAllocation(p, a, allocation.Cancel, "asked", "gave up waiting")
@@ -29,12 +31,13 @@ func (l *Ledger) Release(ctx context.Context, actor Actor, id string) (allocatio
 // release walks through releasing to released: nothing of the holder runs under
 // the control plane's care on the node, so there is nothing to wait for between.
 func (u *unit) release(p *poolUnit, a allocation.Allocation) (allocation.Allocation, error) {
-	held := u.now().Sub(a.ActiveAt).Round(time.Second)
+	held := gpu.Span(u.now().Sub(a.ActiveAt))
 	a, err := u.stepAllocation(p, a, allocation.Release, "asked", "")
 	if err != nil {
 		return a, err
 	}
-	a, err = u.stepAllocation(p, a, allocation.Finish, "asked", fmt.Sprintf("%d GPUs back after %s", a.Shape.GPUs(), held))
+	a, err = u.stepAllocation(p, a, allocation.Finish, "asked",
+		fmt.Sprintf("%s back after %s", gpu.Count(a.Shape.GPUs(), "GPU"), held))
 	u.rest(p, a.Slots)
 	return a, err
 }
@@ -44,9 +47,10 @@ func (u *unit) release(p *poolUnit, a allocation.Allocation) (allocation.Allocat
 // for its holder, whose caps hold, and in the periods in which it began.
 func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Duration) (allocation.Allocation, error) {
 	if by < time.Second {
-		return allocation.Allocation{}, &InvalidError{Field: "by_seconds", Rule: "must be at least 1"}
+		return allocation.Allocation{}, &InvalidError{Field: "by_seconds", Rule: "must be at least 1 s"}
 	}
-	return l.withAllocation(ctx, actor, id, func(u *unit, p *poolUnit, a allocation.Allocation) (allocation.Allocation, error) {
+	return l.withAllocation(ctx, actor, id, func(u *unit, p *poolUnit,
+		a allocation.Allocation) (allocation.Allocation, error) {
 		if a.State() != allocation.Active {
 			return a, &StateError{Subject: a.ID, State: string(a.State()), Asked: "extend it"}
 		}
@@ -73,7 +77,8 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 		a.Cost = leaseCost(p.Pool, a)
 		p.putAllocation(a)
 		u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.extended", Subject: a.ID, PoolID: a.PoolID,
-			Message: fmt.Sprintf("lease now ends %s and costs up to %s", stamp(a.LeaseUntil), a.Cost), Decision: d.record(DecisionAdmission)})
+			Message:  fmt.Sprintf("lease now ends %s and costs up to %s", stamp(a.LeaseUntil), a.Cost),
+			Decision: d.record(DecisionAdmission)})
 		return a, nil
 	})
 }
@@ -142,7 +147,8 @@ func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation,
 	}
 	if longest > 0 {
 		w := calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(longest)}
-		d.Offers = []admission.Offer{{Pool: p.Pool.ID, Shape: a.Shape, Window: w, Cost: admission.Cost(p.Pool.Pool, a.Shape, longest)}}
+		d.Offers = []admission.Offer{{Pool: p.Pool.ID, Shape: a.Shape, Window: w,
+			Cost: admission.Cost(p.Pool.Pool, a.Shape, longest)}}
 	}
 	return d, nil
 }
@@ -153,7 +159,8 @@ func (u *unit) admitExtension(p *poolUnit, h *holding, a allocation.Allocation, 
 	view := u.view(p, h, onlyOn(a.Slots))
 	ask := admission.Request{
 		Class: reservation.Guaranteed, Workload: a.Workload, Shape: a.Shape, Now: true,
-		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)}, Since: a.Window.Start, Prolongs: true,
+		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)}, Since: a.Window.Start,
+		Boot: a.ActiveAt.Sub(a.Window.Start), Prolongs: true,
 	}
 	d := decide(ask, view)
 	if d.makesRoom() {
@@ -172,8 +179,10 @@ func (u *unit) admitExtension(p *poolUnit, h *holding, a allocation.Allocation, 
 // leaseTooLong says that a lease would be longer than the pool allows, counted
 // from its activation: one that is extended again and again is a long one too.
 func leaseTooLong(pool string, limit, whole time.Duration) admission.Reason {
-	return admission.Reason{Code: admission.WindowTooLong, Unit: "seconds", Limit: int64(limit / time.Second), Asked: int64(whole / time.Second),
-		Message: fmt.Sprintf("pool %s allows leases of at most %s; with this it would be %s", pool, limit, whole.Round(time.Second))}
+	return admission.Reason{Code: admission.WindowTooLong, Unit: "seconds", Limit: int64(limit / time.Second),
+		Asked: int64(whole / time.Second),
+		Message: fmt.Sprintf("pool %s allows leases of at most %s; with this it would be %s", pool, gpu.Length(limit),
+			gpu.Span(whole))}
 }
 
 // withAllocation locks the organization and the pool of a visible allocation

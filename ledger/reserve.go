@@ -69,7 +69,7 @@ func (r ReserveRequest) checkRange() error {
 	if check.StartNotEarlierThan.IsZero() {
 		check.StartNotEarlierThan = time.Unix(0, 0) // it means now
 	}
-	if wrong := (*calendar.RangeError)(nil); errors.As(check.Check(), &wrong) {
+	if wrong, ok := errors.AsType[*calendar.RangeError](check.Check()); ok {
 		return &InvalidError{Field: rangeFields[wrong.Field], Rule: wrong.Rule}
 	}
 	return nil
@@ -77,12 +77,14 @@ func (r ReserveRequest) checkRange() error {
 
 // rangeFields are the fields of a range as requests name them.
 var rangeFields = map[string]string{
-	"start_time_not_earlier_than": "start_time_not_earlier_than", "start_time_not_later_than": "start_time_not_later_than",
-	"end_time_not_earlier_than": "end_time_not_earlier_than", "end_time_not_later_than": "end_time_not_later_than",
+	"start_time_not_earlier_than": "start_time_not_earlier_than",
+	"start_time_not_later_than":   "start_time_not_later_than",
+	"end_time_not_earlier_than":   "end_time_not_earlier_than", "end_time_not_later_than": "end_time_not_later_than",
 	"min_duration": "min_duration_seconds", "max_duration": "max_duration_seconds",
 }
 
-// Reserve books a promise, or answers *RefusedError with every blocker.
+// Reserve books a promise, or answers *RefusedError with every blocker. A pool that
+// recovers books nothing: ErrRecovering.
 func (l *Ledger) Reserve(ctx context.Context, actor Actor, req ReserveRequest) (reservation.Reservation, error) {
 	var out reservation.Reservation
 	if err := req.check(); err != nil {
@@ -124,7 +126,12 @@ func (u *unit) reserveFirst(pools []*poolUnit, h *holding, req ReserveRequest) (
 	return reservation.Reservation{}, req.passed.answer()
 }
 
+// reserve books in a pool. One that recovers promises nothing: its calendar may lack
+// what was promised after the backup that it came from.
 func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation.Reservation, error) {
+	if p.Pool.Recovery.Active() {
+		return reservation.Reservation{}, fmt.Errorf("pool %s: %w", p.Pool.Name, ErrRecovering)
+	}
 	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 	if req.flexible() {
 		found, err := u.windows(p, h, req, 1)
@@ -155,8 +162,10 @@ func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation
 	}
 	p.putReservation(r)
 	u.wakePlan(p.Pool.ID)
-	u.event(Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID, Reason: r.ReasonCode,
-		Message:  fmt.Sprintf("%d GPUs in %s from %s to %s%s%s", req.GPUs, p.Pool.Name, stamp(r.Window.Start), stamp(r.Window.End), chance(r), req.passed.note()),
+	u.event(Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID,
+		Reason: r.ReasonCode,
+		Message: fmt.Sprintf("%s in %s from %s to %s%s%s", gpu.Count(req.GPUs, "GPU"), p.Pool.Name,
+			stamp(r.Window.Start), stamp(r.Window.End), chance(r), req.passed.note()),
 		Decision: d.record(kind)})
 	return r, nil
 }
@@ -181,10 +190,13 @@ func (u *unit) decide(p *poolUnit, h *holding, r reservation.Reservation) (reser
 	return r, d, nil
 }
 
-func (u *unit) newReservation(p *poolUnit, org Organization, req ReserveRequest, shape gpu.Shape) reservation.Reservation {
+func (u *unit) newReservation(p *poolUnit, org Organization, req ReserveRequest,
+	shape gpu.Shape) reservation.Reservation {
 	r := reservation.Reservation{
-		ID: req.id, OrganizationID: org.ID, PoolID: p.Pool.ID, Name: clip(req.Name, 80), Class: req.Class, Source: req.source,
-		MadeBy: req.madeBy, Workload: req.Workload, Window: req.Window, Shape: shape, ReasonCode: req.ReasonCode, Probability: req.Probability,
+		ID: req.id, OrganizationID: org.ID, PoolID: p.Pool.ID, Name: clip(req.Name, 80), Class: req.Class,
+		Source: req.source,
+		MadeBy: req.madeBy, Workload: req.Workload, Window: req.Window, Shape: shape, ReasonCode: req.ReasonCode,
+		Probability: req.Probability,
 	}
 	if r.ID == "" {
 		r.ID = u.ids.New(ids.Reservation)
@@ -225,10 +237,11 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 			return fmt.Errorf("locking pool: %w", err)
 		}
 		r, ok := p.reservation(id)
-		if !ok || r.State() != reservation.Waitlisted {
+		if !ok || r.State() != reservation.Waitlisted || p.Pool.Recovery.Active() {
 			return nil
 		}
-		ask := admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(u.now()), Since: r.Window.Start}
+		ask := admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(u.now()),
+			Since: r.Window.Start}
 		d, err := u.weigh(p, ask, u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 		if err != nil || !d.Accepted() {
 			return err
@@ -278,7 +291,8 @@ func scheduleBounds(r identities, s Schedule) ([]Bound, error) {
 // CancelReservation ends a promise of the actor's organization; an agent may
 // end only its own.
 func (l *Ledger) CancelReservation(ctx context.Context, actor Actor, id string) (reservation.Reservation, error) {
-	return l.withReservation(ctx, actor, id, func(u *unit, p *poolUnit, r reservation.Reservation) (reservation.Reservation, error) {
+	return l.withReservation(ctx, actor, id, func(u *unit, p *poolUnit,
+		r reservation.Reservation) (reservation.Reservation, error) {
 		next, err := u.stepReservation(p, r, reservation.Cancel, "asked", "cancelled by its owner")
 		if err != nil {
 			return r, &StateError{Subject: r.ID, State: string(r.State()), Asked: "cancel it"}
@@ -313,7 +327,8 @@ func (l *Ledger) withReservation(ctx context.Context, actor Actor, id string,
 // is over, without.
 func (u *unit) findReservation(actor Actor, id string) (*poolUnit, reservation.Reservation, error) {
 	hidden := func(r reservation.Reservation) bool {
-		return !actor.Scope().All && r.OrganizationID != actor.OrganizationID || actor.Kind == AgentKey && r.MadeBy != actor.KeyID
+		return !actor.Scope().All && r.OrganizationID != actor.OrganizationID || actor.Kind == AgentKey &&
+			r.MadeBy != actor.KeyID
 	}
 	for _, p := range u.pools {
 		if r, ok := p.reservation(id); ok {

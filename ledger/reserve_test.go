@@ -19,7 +19,8 @@ func TestTheLeastLikelyGuessGivesWay(t *testing.T) {
 	window := w.after(time.Hour, 2*time.Hour)
 	guesses := map[float64]string{}
 	for _, p := range []float64{0.9, 0.3, 0.6, 0.5} {
-		r, err := w.ledger.Reserve(t.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: window, Probability: p})
+		r, err := w.ledger.Reserve(t.Context(), bot,
+			ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: window, Probability: p})
 		require.NoError(t, err)
 		require.Equal(t, reservation.Speculative, r.Class, "an agent cannot promise harder")
 		guesses[p] = r.ID
@@ -34,7 +35,8 @@ func TestTheLeastLikelyGuessGivesWay(t *testing.T) {
 			require.Equal(t, "displaced", r.Reason)
 		}
 	}
-	_, err := w.ledger.Reserve(t.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window, Probability: 1})
+	_, err := w.ledger.Reserve(t.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window,
+		Probability: 1})
 	require.Equal(t, []admission.Code{admission.CapacityExhausted}, refusal(t, err), "a guess displaces nobody")
 }
 
@@ -123,7 +125,7 @@ func TestCancelReservation(t *testing.T) {
 	require.Equal(t, reservation.Cancelled, cancelled.State())
 	require.Zero(t, cancelled.Cost, "it held nothing")
 	require.Equal(t, w.reservation(r.ID), cancelled)
-	state := (*ledger.StateError)(nil)
+	var state *ledger.StateError
 	_, err = w.ledger.CancelReservation(t.Context(), ann, r.ID)
 	require.ErrorAs(t, err, &state)
 }

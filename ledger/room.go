@@ -66,7 +66,8 @@ func (u *unit) others(p *poolUnit) []admission.PoolView {
 	var found []admission.PoolView
 	for _, id := range sortedKeys(u.board.desks) {
 		d := u.board.desks[id]
-		if _, known := u.stamps[id]; !known || !d.row.DeletedAt.IsZero() || id == p.Pool.ID || d.def.Model != p.Pool.Model {
+		if _, known := u.stamps[id]; !known || !d.row.DeletedAt.IsZero() || id == p.Pool.ID ||
+			d.def.Model != p.Pool.Model {
 			continue
 		}
 		soon, _ := d.preferred.tiers()

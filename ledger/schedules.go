@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger/recurrence"
@@ -21,12 +23,14 @@ func (s Schedule) Spec() recurrence.Spec {
 // Scheduled is a new schedule and what its coming dates got.
 type Scheduled struct {
 	Schedule
-	Dates []ScheduleDate
+	Dates   []ScheduleDate
+	Remarks []string // for people: what may not have been meant
 }
 
 // CreateSchedule stores a schedule and books its coming dates as far ahead as
 // they are booked now; the rest follows as time goes on. What no date could ever
-// get is refused, as the single request would be: *RefusedError.
+// get is refused, as the single request would be: *RefusedError. A name that another
+// schedule of the organization goes by is *TakenError.
 func (l *Ledger) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (Scheduled, error) {
 	out := Scheduled{Schedule: s}
 	rule, err := checkSchedule(s)
@@ -71,13 +75,16 @@ func (u *unit) createSchedule(s Schedule, rule recurrence.Rule) (out Scheduled, 
 	if err := u.everServed(p, h, s, rule); err != nil {
 		return out, err
 	}
+	if err := u.freeScheduleName(s.OrganizationID, s.Name); err != nil {
+		return out, err
+	}
 	u.event(Event{OrganizationID: s.OrganizationID, Type: "schedule.created", Subject: s.ID, PoolID: s.PoolID,
-		Message: fmt.Sprintf("%d GPUs, %s %s", s.GPUs, s.RRule, s.Timezone)})
+		Message: fmt.Sprintf("%s, %s %s", gpu.Count(s.GPUs, "GPU"), s.RRule, s.Timezone)})
 	err = u.join(who, func(u *unit) error {
 		out.Dates, err = u.bookFirst(p, h, &s, rule)
 		return err
 	})
-	out.Schedule = s
+	out.Schedule, out.Remarks = s, rule.Remarks(u.now())
 	u.change.Schedules = append(u.change.Schedules, s)
 	u.keyed(schedulesKey, TaskSchedules, "all")
 	u.wake = append(u.wake, schedulesKey)
@@ -97,7 +104,10 @@ func checkSchedule(s Schedule) (recurrence.Rule, error) {
 		return recurrence.Rule{}, err
 	}
 	rule, err := recurrence.Parse(s.Spec())
-	if re := (*recurrence.Error)(nil); errors.As(err, &re) {
+	if err == nil {
+		err = s.Spec().CheckSkipped()
+	}
+	if re, ok := errors.AsType[*recurrence.Error](err); ok {
 		err = &InvalidError{Field: re.Field, Rule: re.Rule, Fix: example(re.Fix)}
 	}
 	return rule, err
@@ -131,9 +141,12 @@ func (l *Ledger) PauseSchedule(ctx context.Context, actor Actor, id string, paus
 	return s, err
 }
 
-// DeleteSchedule ends a schedule and cancels what it booked and nobody claimed.
-func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor, id string) error {
-	return l.do(ctx, actor, func(u *unit) error {
+// DeleteSchedule ends a schedule and cancels what it booked and nobody claimed. It
+// returns the schedule, and how many bookings those were.
+func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor,
+	id string) (ended Schedule, cancelled int, err error) {
+	err = l.do(ctx, actor, func(u *unit) error {
+		cancelled = 0
 		s, err := u.schedule(id)
 		if err != nil {
 			return err
@@ -149,15 +162,56 @@ func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor, id string) err
 			if r.MadeBy != s.ID || !r.Live() {
 				continue
 			}
-			if _, err := u.stepReservation(p, r, reservation.Cancel, "schedule_deleted", "its schedule was deleted"); err != nil {
+			if _, err := u.stepReservation(p, r, reservation.Cancel, "schedule_deleted",
+				"its schedule was deleted"); err != nil {
 				return err
 			}
 			u.rest(p, r.Slots)
+			cancelled++
 		}
 		s.DeletedAt = u.now()
 		u.change.Schedules = append(u.change.Schedules, s)
 		u.wakePlan(p.Pool.ID)
-		u.event(Event{OrganizationID: s.OrganizationID, Type: "schedule.deleted", Subject: s.ID, PoolID: s.PoolID, Message: s.Name})
+		u.event(Event{OrganizationID: s.OrganizationID, Type: "schedule.deleted", Subject: s.ID, PoolID: s.PoolID,
+			Message: s.Name})
+		ended = s
 		return nil
 	})
+	ended.Version++
+	return ended, cancelled, err
+}
+
+// freeScheduleName refuses a name that another schedule of the organization goes
+// by: *TakenError. One that has no dates left gives its name up. The organization's
+// lock, which the caller holds, keeps two from taking one name at once.
+func (u *unit) freeScheduleName(organizationID, name string) error {
+	found, err := u.tx.FindNamed(Scope{OrganizationID: organizationID}, NounSchedule, name)
+	if err != nil {
+		return fmt.Errorf("looking for schedules of that name: %w", err)
+	}
+	for _, one := range found {
+		other, err := u.tx.Schedule(Scope{OrganizationID: organizationID}, one.ID)
+		if err != nil {
+			return fmt.Errorf("reading the schedule of that name: %w", err)
+		}
+		if !other.over(u.now()) {
+			return &TakenError{Noun: NounSchedule, ID: other.ID, Name: name}
+		}
+		other.DeletedAt = u.now()
+		u.change.Schedules = append(u.change.Schedules, other)
+		u.event(Event{OrganizationID: organizationID, Type: "schedule.deleted", Subject: other.ID, PoolID: other.PoolID,
+			Reason:  "no_dates_left",
+			Message: name + " had no dates left, and another schedule takes its name"})
+	}
+	return nil
+}
+
+// endless is further ahead than any schedule is asked about.
+const endless = 100 * 366 * 24 * time.Hour
+
+// over reports whether a schedule has no date that is still to come or going on. A
+// rule that no longer parses is not known to be over.
+func (s Schedule) over(now time.Time) bool {
+	rule, err := recurrence.Parse(s.Spec())
+	return err == nil && len(rule.Between(now.Add(-s.Length), now.Add(endless), 1)) == 0
 }

@@ -47,6 +47,69 @@ func TestAScheduleIsBookedOnce(t *testing.T) {
 	require.Len(t, starts, len(w.events("reservation.booked")), "no date twice")
 }
 
+// A name addresses one schedule of an organization. One that has no dates left, or
+// is deleted, gives its name up.
+func TestASchedulesNameIsItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, once := w.person("ann"), nightly("lab")
+	once.RRule = "FREQ=DAILY;COUNT=1"
+	first, err := w.ledger.CreateSchedule(t.Context(), ann, once)
+	require.NoError(t, err)
+	var taken *ledger.TakenError
+	_, err = w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	require.ErrorAs(t, err, &taken)
+	require.ErrorIs(t, err, ledger.ErrTaken)
+	require.Equal(t, "schedule "+first.ID+` is named "nightly"`, err.Error())
+	_, err = w.ledger.CreateSchedule(t.Context(), w.person("bob"), nightly("lab"))
+	require.NoError(t, err, "another organization has names of its own")
+
+	w.pass(11*time.Hour + 30*time.Minute) // its only date goes on
+	_, err = w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	require.ErrorAs(t, err, &taken)
+	w.pass(time.Hour)
+	second, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	require.NoError(t, err)
+	require.Equal(t, first.ID, w.events("schedule.deleted")[0].Subject)
+	_, _, err = w.ledger.DeleteSchedule(t.Context(), ann, second.ID)
+	require.NoError(t, err)
+	_, err = w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	require.NoError(t, err)
+}
+
+// A pool that recovers promises nothing, to people and schedules alike. Schedules of
+// other pools go on, and its own catch up when an operator has confirmed.
+func TestAPoolThatRecoversPromisesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	require.NoError(t, err)
+	_, err = w.ledger.BeginRecovery(t.Context(), operator, "", "a backup was restored")
+	require.NoError(t, err)
+	_, err = w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 2,
+		Window: w.after(time.Hour, 2*time.Hour), Queue: true})
+	require.ErrorIs(t, err, ledger.ErrRecovering)
+	before := len(w.live(s.ID))
+
+	other := w.pool.Pool
+	other.ID, other.Name = "", "other"
+	_, err = w.ledger.CreatePool(t.Context(), operator, other, w.pool.Boot)
+	require.NoError(t, err)
+	wish := nightly("other")
+	wish.Name = "elsewhere"
+	goes, err := w.ledger.CreateSchedule(t.Context(), ann, wish)
+	require.NoError(t, err)
+	w.pass(25 * time.Hour)
+	require.Len(t, w.live(s.ID), before, "nothing is booked, and nothing ends")
+	require.Len(t, w.live(goes.ID), 8)
+
+	_, err = w.ledger.EndRecovery(t.Context(), operator)
+	require.NoError(t, err)
+	w.work()
+	require.Len(t, w.live(s.ID), 8, "the dates that were missing are booked at once")
+}
+
 func TestWallTimeIsKeptAcrossTheClockChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,13 +146,15 @@ func TestPauseResumeDelete(t *testing.T) {
 	w.work()
 	require.Len(t, w.live(s.ID), 8)
 
-	require.NoError(t, w.ledger.DeleteSchedule(t.Context(), ann, s.ID))
+	_, _, err = w.ledger.DeleteSchedule(t.Context(), ann, s.ID)
+	require.NoError(t, err)
 	require.Empty(t, w.live(s.ID))
 	w.pass(2 * time.Hour)
 	require.Empty(t, w.live(s.ID))
 
 	events := len(w.events("schedule."))
-	require.ErrorIs(t, w.ledger.DeleteSchedule(t.Context(), ann, s.ID), ledger.ErrNotFound, "it is gone")
+	_, _, err = w.ledger.DeleteSchedule(t.Context(), ann, s.ID)
+	require.ErrorIs(t, err, ledger.ErrNotFound, "it is gone")
 	_, err = w.ledger.PauseSchedule(t.Context(), ann, s.ID, true)
 	require.ErrorIs(t, err, ledger.ErrNotFound)
 	require.Len(t, w.events("schedule."), events)
@@ -103,14 +168,16 @@ func TestSchedulesOfOthersDoNotExist(t *testing.T) {
 	bob := w.person("bob")
 	_, err = w.ledger.PauseSchedule(t.Context(), bob, s.ID, true)
 	require.ErrorIs(t, err, ledger.ErrNotFound)
-	require.ErrorIs(t, w.ledger.DeleteSchedule(t.Context(), bob, s.ID), ledger.ErrNotFound)
+	_, _, err = w.ledger.DeleteSchedule(t.Context(), bob, s.ID)
+	require.ErrorIs(t, err, ledger.ErrNotFound)
 }
 
 func TestASchedulesRefusedDateStopsNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.limited("ann", quota.Limits{GPUs: 2})
-	evening := calendar.Interval{Start: time.Date(2026, 3, 4, 20, 0, 0, 0, time.UTC), End: time.Date(2026, 3, 4, 21, 0, 0, 0, time.UTC)}
+	evening := calendar.Interval{Start: time.Date(2026, 3, 4, 20, 0, 0, 0, time.UTC),
+		End: time.Date(2026, 3, 4, 21, 0, 0, 0, time.UTC)}
 	w.reserve(ann, 1, evening) // so that this date is beyond the quota
 	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
 	require.NoError(t, err)
@@ -145,8 +212,10 @@ func TestAScheduleThatCanNeverBeServedIsRefused(t *testing.T) {
 		change func(*world, ledger.Actor, *ledger.Schedule)
 		code   admission.Code
 	}{
-		"more than the pool has": {func(_ *world, _ ledger.Actor, s *ledger.Schedule) { s.GPUs = 9 }, admission.NoMatchingHardware},
-		"longer than a lease":    {func(_ *world, _ ledger.Actor, s *ledger.Schedule) { s.Length = 25 * time.Hour }, admission.WindowTooLong},
+		"more than the pool has": {func(_ *world, _ ledger.Actor, s *ledger.Schedule) { s.GPUs = 9 },
+			admission.NoMatchingHardware},
+		"longer than a lease": {func(_ *world, _ ledger.Actor, s *ledger.Schedule) { s.Length = 25 * time.Hour },
+			admission.WindowTooLong},
 		"more than the quota": {func(w *world, by ledger.Actor, _ *ledger.Schedule) {
 			_, err := w.limit(by, quota.Limits{GPUs: 1}, true)
 			require.NoError(w, err)
@@ -158,11 +227,13 @@ func TestAScheduleThatCanNeverBeServedIsRefused(t *testing.T) {
 			ann, wish := w.person("ann"), nightly("lab")
 			c.change(w, ann, &wish)
 			_, err := w.ledger.CreateSchedule(t.Context(), ann, wish)
-			refused := (*ledger.RefusedError)(nil)
+			var refused *ledger.RefusedError
 			require.ErrorAs(t, err, &refused)
-			first := calendar.Interval{Start: time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC), End: time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC).Add(wish.Length)}
-			_, err = w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: wish.GPUs, Window: first})
-			single := (*ledger.RefusedError)(nil)
+			first := calendar.Interval{Start: time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC),
+				End: time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC).Add(wish.Length)}
+			_, err = w.ledger.Reserve(t.Context(), ann,
+				ledger.ReserveRequest{Pool: "lab", GPUs: wish.GPUs, Window: first})
+			var single *ledger.RefusedError
 			require.ErrorAs(t, err, &single)
 			require.Equal(t, c.code, refused.Decision.Reasons[0].Code)
 			require.Equal(t, single.Error(), refused.Error(), "the single request's blocker")
@@ -175,7 +246,8 @@ func TestASchedulesDatesSayWhatTheyGot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann, bob := w.person("ann"), w.person("bob")
-	evening := calendar.Interval{Start: time.Date(2026, 3, 3, 20, 0, 0, 0, time.UTC), End: time.Date(2026, 3, 3, 21, 0, 0, 0, time.UTC)}
+	evening := calendar.Interval{Start: time.Date(2026, 3, 3, 20, 0, 0, 0, time.UTC),
+		End: time.Date(2026, 3, 3, 21, 0, 0, 0, time.UTC)}
 	w.reserve(bob, 8, evening) // the whole pool
 	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
 	require.NoError(t, err)
@@ -189,7 +261,8 @@ func TestASchedulesDatesSayWhatTheyGot(t *testing.T) {
 	for _, d := range dates {
 		states = append(states, d.State)
 	}
-	require.Equal(t, []string{"booked", "waitlisted", "cancelled", "booked", "booked", "booked", "booked", "booked", ledger.DateComing, ledger.DateComing}, states)
+	require.Equal(t, []string{"booked", "waitlisted", "cancelled", "booked", "booked", "booked", "booked", "booked",
+		ledger.DateComing, ledger.DateComing}, states)
 	require.Equal(t, dates[8].Start.Add(-8*24*time.Hour), dates[8].AskedAt)
 
 	_, err = w.ledger.PauseSchedule(t.Context(), ann, s.ID, true)
@@ -202,7 +275,8 @@ func TestASchedulesDatesSayWhatTheyGot(t *testing.T) {
 	e, err := w.ledger.ExplainSchedule(t.Context(), ann, s.ID)
 	require.NoError(t, err)
 	require.Equal(t, "schedule", e.Kind)
-	require.Contains(t, e.Summary, "the next date is Mon 2 Mar 2026 21:00 +01:00: "+s.Dates[0].ReservationID+" is booked")
+	require.Contains(t, e.Summary, "the next date is Mon 2 Mar 2026 21:00 +01:00: "+s.Dates[0].ReservationID+
+		" is booked")
 	w.clock.Set(time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC))
 	e, err = w.ledger.ExplainSchedule(t.Context(), ann, s.ID)
 	require.NoError(t, err)
@@ -246,7 +320,7 @@ func TestSchedulesThatCanNeverBeRight(t *testing.T) {
 		s := nightly("lab")
 		change(&s)
 		_, err := w.ledger.CreateSchedule(t.Context(), ann, s)
-		invalid := (*ledger.InvalidError)(nil)
+		var invalid *ledger.InvalidError
 		require.ErrorAs(t, err, &invalid, field)
 		require.Equal(t, field, invalid.Field)
 	}

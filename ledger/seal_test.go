@@ -28,7 +28,8 @@ func TestAnchorsAreRead(t *testing.T) {
 	none, err := ledger.ParseAnchor("")
 	require.NoError(t, err)
 	require.Zero(t, none)
-	for _, text := range []string{"7", "7:", "7:zz", "0:" + seal.Anchor()[2:], "-1:" + seal.Anchor()[2:], seal.Anchor() + "00", ":"} {
+	for _, text := range []string{"7", "7:", "7:zz", "0:" + seal.Anchor()[2:], "-1:" + seal.Anchor()[2:],
+		seal.Anchor() + "00", ":"} {
 		_, err := ledger.ParseAnchor(text)
 		require.Error(t, err, text)
 	}

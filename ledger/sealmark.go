@@ -115,7 +115,8 @@ func (l *Ledger) checkMark(r Reader) error {
 		return err
 	}
 	return &JournalBehindError{What: fmt.Sprintf(
-		"seal %d:%s, seen by %s (%s), is not in the journal, whose last seal is %d: the journal was written anew or cut off, or an older copy restored",
+		"seal %d:%s, seen by %s (%s), is not in the journal, whose last seal is %d: the journal was written anew or "+
+			"cut off, or an older copy restored",
 		mark.Number, mark.MAC, l.cfg.SealMemory.Where(), mark.At.UTC().Format(time.RFC3339), last.Number)}
 }
 
@@ -131,8 +132,8 @@ func holds(r Reader, a Anchor) (bool, error) {
 // tellBehind writes an event when the error says that the journal is behind,
 // unless one stands. It returns the error.
 func (l *Ledger) tellBehind(ctx context.Context, err error) error {
-	behind := (*JournalBehindError)(nil)
-	if !errors.As(err, &behind) {
+	behind, ok := errors.AsType[*JournalBehindError](err)
+	if !ok {
 		return err
 	}
 	return errors.Join(err, l.do(ctx, SystemActor("seals"), func(u *unit) error {
@@ -169,7 +170,7 @@ func (l *Ledger) JournalGap(r Reader) (*JournalGap, error) {
 		return gap, err
 	}
 	err = l.checkMark(r)
-	if behind := (*JournalBehindError)(nil); errors.As(err, &behind) {
+	if behind, ok := errors.AsType[*JournalBehindError](err); ok {
 		return &JournalGap{Since: r.Now(), What: behind.What}, nil
 	}
 	return nil, err
@@ -208,7 +209,8 @@ func (l *Ledger) acceptedSince(r Reader, since time.Time) (accepted bool, err er
 func (l *Ledger) aboutJournal(r Reader, each func(Event) error) error {
 	const page = 500
 	for after := int64(0); ; {
-		found, err := r.Events(Scope{All: true}, EventFilter{After: after, Subject: journalSubject, Type: "journal."}, page)
+		found, err := r.Events(Scope{All: true}, EventFilter{After: after, Subject: journalSubject, Type: "journal."},
+			page)
 		if err != nil {
 			return fmt.Errorf("reading events about the journal: %w", err)
 		}
@@ -246,7 +248,8 @@ func (l *Ledger) AcceptJournal(ctx context.Context, actor Actor) error {
 		}
 		now = u.now()
 		proof := hex.EncodeToString(l.cfg.Seals.accept(now, last.Anchor()))
-		u.event(Event{Type: journalAccepted, Subject: journalSubject, Reason: "accepted", Message: fmt.Sprintf(acceptedText, last.Anchor(), proof)})
+		u.event(Event{Type: journalAccepted, Subject: journalSubject, Reason: "accepted",
+			Message: fmt.Sprintf(acceptedText, last.Anchor(), proof)})
 		return nil
 	})
 	if err != nil {
@@ -259,7 +262,8 @@ func (l *Ledger) AcceptJournal(ctx context.Context, actor Actor) error {
 // accept is the proof of an acceptance at a time.
 func (k SealKey) accept(at time.Time, anchor string) []byte {
 	h := k.hash(labelAccept)
-	_, _ = h.Write(appendText(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())), anchor)) //nolint:gosec // the same bits
+	_, _ = h.Write(appendText(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())),
+		anchor)) //nolint:gosec // the same bits
 	return h.Sum(nil)
 }
 

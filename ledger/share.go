@@ -31,14 +31,16 @@ type ShareTakenError struct {
 func (e *ShareTakenError) Error() string { return e.Taken[0].message(e.Pool) }
 
 func (t TakenShare) message(pool string) string {
-	return fmt.Sprintf("%s work has booked %d GPUs of pool %s, and would have a share of %d", t.Workload, t.Booked, pool, t.Share)
+	return fmt.Sprintf("%s work has booked %s of pool %s, and would have a share of %d", t.Workload,
+		gpu.Count(t.Booked, "GPU"), pool, t.Share)
 }
 
 // Reasons are the shares as blockers.
 func (e *ShareTakenError) Reasons() []admission.Reason {
 	var reasons []admission.Reason
 	for _, t := range e.Taken {
-		reasons = append(reasons, admission.Reason{Code: admission.WorkloadShareExceeded, Unit: "gpus", Limit: int64(t.Share), Asked: int64(t.Booked),
+		reasons = append(reasons, admission.Reason{Code: admission.WorkloadShareExceeded, Unit: "gpus",
+			Limit: int64(t.Share), Asked: int64(t.Booked),
 			Message: t.message(e.Pool)})
 	}
 	return reasons
@@ -51,7 +53,8 @@ func (e *ShareTakenError) overhang() string {
 	}
 	var parts []string
 	for _, t := range e.Taken {
-		parts = append(parts, fmt.Sprintf("%s has %d GPUs booked beyond its share of %d", t.Workload, t.Booked-t.Share, t.Share))
+		parts = append(parts, fmt.Sprintf("%s has %s booked beyond its share of %d", t.Workload,
+			gpu.Count(t.Booked-t.Share, "GPU"), t.Share))
 	}
 	return ": " + strings.Join(parts, ", ")
 }
@@ -60,7 +63,8 @@ func (e *ShareTakenError) overhang() string {
 // of a new definition; nil: a new split takes nothing from anybody.
 func (p *poolUnit) sharesTaken(def gpu.Pool, now time.Time) *ShareTakenError {
 	old := p.Pool.Pool
-	if def.OnlineShare == 0 || def.BorrowIdle || def.OnlineShare == old.OnlineShare && old.BorrowIdle == def.BorrowIdle {
+	if def.OnlineShare == 0 || def.BorrowIdle || def.OnlineShare == old.OnlineShare &&
+		old.BorrowIdle == def.BorrowIdle {
 		return nil
 	}
 	booked := p.bookedBy(now)

@@ -27,10 +27,11 @@ func TestAShareIsNotCutBelowWhatIsBooked(t *testing.T) {
 		return w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, share)
 	}
 	require.NoError(t, split(500, gently))
-	_, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 4, Lease: time.Hour, Workload: gpu.Batch})
+	_, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 4, Lease: time.Hour,
+		Workload: gpu.Batch})
 	require.NoError(t, err)
 
-	taken := (*ledger.ShareTakenError)(nil)
+	var taken *ledger.ShareTakenError
 	require.ErrorAs(t, split(900, gently), &taken)
 	require.Equal(t, []ledger.TakenShare{{Workload: gpu.Batch, Share: 1, Booked: 4}}, taken.Taken)
 	require.NoError(t, split(taken.Closest, gently), "what is offered holds")

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -30,6 +32,21 @@ func (w *world) shrink(nodes int, force bool) error {
 	return err
 }
 
+// The bounds of a pool are told with what they count.
+func TestBoundsOfAPoolHaveUnits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for rule, change := range map[string]func(*gpu.Pool){
+		"cleaning_seconds must be between 0 s and 31622400 s (366 days)":  func(p *gpu.Pool) { p.Timers.Cleaning = -1 },
+		"max_lease_seconds must be between 1 s and 31622400 s (366 days)": func(p *gpu.Pool) { p.Timers.MaxLease = 0 },
+		"gpu_memory_mib must be between 0 and 16777216 MiB":               func(p *gpu.Pool) { p.MemoryMiB = -1 },
+		"max_nodes must be between 1 and 100000":                          func(p *gpu.Pool) { p.MaxNodes = 100_001 },
+	} {
+		_, err := w.ledger.UpdatePool(t.Context(), operator, "lab", 1, change)
+		require.ErrorContains(t, err, rule)
+	}
+}
+
 // A pool that is made smaller than its promises says whom that hurts, and is not.
 // Forced, those are flagged at once, and explained by the same fact.
 func TestAPoolIsNotMadeSmallerThanItsPromises(t *testing.T) {
@@ -38,7 +55,7 @@ func TestAPoolIsNotMadeSmallerThanItsPromises(t *testing.T) {
 	ann := w.person("ann")
 	fits := w.reserve(ann, 2, w.after(2*time.Hour, 3*time.Hour)) // slot 0
 	lost := w.reserve(ann, 6, w.after(5*time.Hour, 6*time.Hour))
-	risk := (*ledger.PromisesAtRiskError)(nil)
+	var risk *ledger.PromisesAtRiskError
 	require.ErrorAs(t, w.shrink(2, false), &risk)
 	require.Equal(t, "lab", risk.Pool)
 	require.Len(t, risk.Promises, 1)
@@ -89,18 +106,94 @@ func TestAKeptNodeIsNoPlaceInAnExplanation(t *testing.T) {
 	require.Contains(t, e.Summary, "has no place for it now")
 }
 
-// Whatever is booked: a pool that is made smaller without force hurts nobody, and
+// What runs on a node beyond a smaller pool runs on to its end. Nothing else is
+// promised there, however ready it is, and the node goes when it is empty.
+func TestANodeBeyondASmallerPoolIsPromisedToNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	short, long := w.allocate(ann, 2), w.allocate(ann, 2)
+	w.pass(boot)
+	fits := w.reserve(ann, 2, w.after(3*time.Hour, 4*time.Hour))
+	lost := w.reserve(ann, 2, w.after(3*time.Hour, 4*time.Hour))
+	_, err := w.ledger.Release(t.Context(), ann, short.ID)
+	require.NoError(t, err)
+	require.Equal(t, []int{1}, w.allocation(long.ID).Slots)
+	require.Equal(t, []int{1}, w.reservation(lost.ID).Slots)
+	var risk *ledger.PromisesAtRiskError
+	require.ErrorAs(t, w.shrink(1, false), &risk)
+	require.Len(t, risk.Promises, 1, "what runs stays where it is")
+	require.Equal(t, lost.ID, risk.Promises[0].ID)
+
+	require.NoError(t, w.shrink(1, true))
+	require.True(t, w.reservation(lost.ID).Degraded)
+	w.work()
+	require.Equal(t, allocation.Active, w.allocation(long.ID).State())
+	n := w.nodes(node.Draining)[0]
+	require.Equal(t, 1, n.Slot)
+	e, err := w.ledger.ExplainNode(t.Context(), operator, n.ID)
+	require.NoError(t, err)
+	require.Contains(t, e.Summary, "removed when it is empty; lab was made smaller, and no longer has that slot")
+	require.Len(t, e.Next, 1, "nothing is booked on it")
+	e, err = w.ledger.ExplainReservation(t.Context(), ann, lost.ID)
+	require.NoError(t, err)
+	require.Contains(t, e.Summary, "lab was made smaller, and has no place for it now")
+	w.pass(2 * time.Hour) // the lease is over
+	require.Empty(t, w.nodes(node.Draining, node.Ready, node.Deprovisioning))
+
+	w.pass(50 * time.Minute)
+	require.Equal(t, reservation.Booked, w.reservation(lost.ID).State(),
+		"nothing is warmed on a slot that is not there")
+	_, err = w.ledger.CancelReservation(t.Context(), ann, fits.ID)
+	require.NoError(t, err)
+	w.pass(15 * time.Minute)
+	require.Equal(t, []int{0}, w.reservation(lost.ID).Slots)
+	require.False(t, w.reservation(lost.ID).Degraded, "there is a place again")
+}
+
+// A reservation that is ready on a node beyond a smaller pool is named, too: it must
+// wait for another node. Forced, it moves into the pool, and is ready there.
+func TestWhatIsReadyBeyondASmallerPoolMovesIntoIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	first, r := w.allocate(ann, 6), w.reserve(ann, 2, w.after(time.Minute, 4*time.Hour))
+	w.pass(boot)
+	require.Equal(t, reservation.Ready, w.reservation(r.ID).State())
+	require.Equal(t, []int{3}, w.reservation(r.ID).Slots)
+	_, err := w.ledger.Release(t.Context(), ann, first.ID)
+	require.NoError(t, err)
+	var risk *ledger.PromisesAtRiskError
+	require.ErrorAs(t, w.shrink(1, false), &risk)
+	require.Equal(t, "pool lab would have 1 node of 2 GPUs, and no ready nodes for it",
+		risk.Promises[0].Lost[0].Message)
+	require.NoError(t, w.shrink(1, true))
+	w.work()
+	require.Equal(t, []int{0}, w.reservation(r.ID).Slots)
+	require.Equal(t, reservation.Ready, w.reservation(r.ID).State(), "slot 0 has a ready node")
+	_, err = w.ledger.Claim(t.Context(), ann, r.ID, 0, "")
+	require.NoError(t, err)
+	w.pass(time.Minute)
+	require.Len(t, w.nodes(node.Ready), 1)
+}
+
+// Whatever is booked and whatever runs: a pool that is made smaller without force hurts nobody, and
 // with force exactly those who were named.
 func TestWhoIsHurtByASmallerPoolIsNamed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(t)
 		ann := w.person("ann")
+		for range rapid.IntRange(0, 4).Draw(r, "nodes in use") {
+			w.allocate(ann, 2)
+		}
+		w.pass(boot)
 		for range rapid.IntRange(1, 6).Draw(r, "reservations") {
 			from := time.Duration(rapid.IntRange(1, 12).Draw(r, "from")) * time.Hour
-			_, err := w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: rapid.IntRange(1, 8).Draw(r, "gpus"),
-				Window: w.after(from, from+time.Duration(rapid.IntRange(1, 4).Draw(r, "hours"))*time.Hour)})
-			refused := (*ledger.RefusedError)(nil)
+			_, err := w.ledger.Reserve(t.Context(), ann,
+				ledger.ReserveRequest{Pool: "lab", GPUs: rapid.IntRange(1, 8).Draw(r, "gpus"),
+					Window: w.after(from, from+time.Duration(rapid.IntRange(1, 4).Draw(r, "hours"))*time.Hour)})
+			var refused *ledger.RefusedError
 			if err != nil {
 				require.ErrorAs(r, err, &refused)
 			}
@@ -108,7 +201,7 @@ func TestWhoIsHurtByASmallerPoolIsNamed(t *testing.T) {
 		w.work()
 		size, named := rapid.IntRange(1, 3).Draw(r, "nodes"), []string{}
 		if err := w.shrink(size, false); err != nil {
-			risk := (*ledger.PromisesAtRiskError)(nil)
+			var risk *ledger.PromisesAtRiskError
 			require.ErrorAs(r, err, &risk)
 			for _, p := range risk.Promises {
 				named = append(named, p.ID)

@@ -63,7 +63,8 @@ func (s Sight) Node(r Reader, id string) (node.Node, error) {
 func (s Sight) Devices(p PoolState, now time.Time) []Device {
 	var out []Device
 	for _, d := range p.Devices(now) {
-		own := s.scope.All || d.Holder != nil && s.scope.OrganizationID != "" && d.Holder.OrganizationID == s.scope.OrganizationID
+		own := s.scope.All || d.Holder != nil && s.scope.OrganizationID != "" &&
+			d.Holder.OrganizationID == s.scope.OrganizationID
 		if !own {
 			d.Holder = nil
 		}

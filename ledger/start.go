@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/plan"
@@ -25,6 +26,21 @@ type NewPool struct {
 	Prior      plan.BootTimes
 }
 
+// Started is what a FirstStart made.
+type Started struct {
+	FirstKey bool
+	Pools    []StartedPool // those that were declared, in their order
+}
+
+// StartedPool is a declared pool and what became of it.
+type StartedPool struct {
+	Name string
+	Made bool
+	// DeletedAt is when the last pool of the name was deleted that is made again;
+	// zero: there was none.
+	DeletedAt time.Time
+}
+
 // PoolError says which of the pools of a FirstStart could not be made.
 type PoolError struct {
 	Index int
@@ -39,30 +55,48 @@ func (e *PoolError) Unwrap() error { return e.Err }
 
 // Start makes all of a FirstStart that is not there yet, or, when any of it
 // cannot be made, nothing: a key that is stored is one with which the
-// installation works. It reports whether the key is the first. ErrOtherPepper: the
-// installation was made with another one.
-func (l *Ledger) Start(ctx context.Context, s FirstStart) (first bool, err error) {
-	err = l.pass(&item{ctx: ctx, fn: func(ctx context.Context, u *unit) error {
+// installation works. A pool that was deleted is made again as long as it is
+// declared. ErrOtherPepper: the installation was made with another one.
+func (l *Ledger) Start(ctx context.Context, s FirstStart) (Started, error) {
+	var out Started
+	err := l.pass(&item{ctx: ctx, fn: func(ctx context.Context, u *unit) error {
 		if err := l.samePepper(u.tx); err != nil {
 			return err
 		}
 		u.change.PepperCheck = l.cfg.PepperCheck
+		out = Started{}
 		var err error
-		if first, err = l.Bootstrap(ctx, s.Organization, s.Limits, s.Operator); err != nil {
+		if out.FirstKey, err = l.Bootstrap(ctx, s.Organization, s.Limits, s.Operator); err != nil {
 			return err
 		}
 		for i, p := range s.Pools {
-			_, err := u.tx.Pool(p.Definition.Name)
-			if errors.Is(err, ErrNotFound) {
-				_, err = l.CreatePool(ctx, SystemActor("config"), p.Definition, p.Prior)
-			}
+			started, err := l.startPool(ctx, u, p)
 			if err != nil {
 				return &PoolError{Index: i, Err: err}
 			}
+			out.Pools = append(out.Pools, started)
 		}
 		return nil
 	}})
-	return first && err == nil, err
+	if err != nil {
+		return Started{}, err
+	}
+	return out, nil
+}
+
+// startPool makes a declared pool unless its name is there.
+func (l *Ledger) startPool(ctx context.Context, u *unit, p NewPool) (StartedPool, error) {
+	out := StartedPool{Name: p.Definition.Name}
+	if _, err := u.tx.Pool(out.Name); !errors.Is(err, ErrNotFound) {
+		return out, err
+	}
+	gone, err := u.tx.DeletedPool(out.Name)
+	if ignoreMissing(err) != nil {
+		return out, fmt.Errorf("looking for a deleted pool of that name: %w", err)
+	}
+	out.Made, out.DeletedAt = true, gone.DeletedAt
+	_, err = l.CreatePool(ctx, SystemActor("config"), p.Definition, p.Prior)
+	return out, err
 }
 
 // ErrOtherPepper means that the ledger's pepper is not the one that the
@@ -83,7 +117,8 @@ func (l *Ledger) samePepper(r Reader) error {
 		return fmt.Errorf("reading the journal's last seal: %w", err)
 	}
 	check, seals := l.cfg.PepperCheck, l.cfg.Seals
-	if first != "" && check != "" && first != check || last.KeyID != "" && seals != (SealKey{}) && last.KeyID != seals.id {
+	if first != "" && check != "" && first != check || last.KeyID != "" && seals != (SealKey{}) &&
+		last.KeyID != seals.id {
 		return ErrOtherPepper
 	}
 	return nil

@@ -83,6 +83,8 @@ type Reader interface {
 	// Pool reads a pool by its id, or by the name of one that is not deleted.
 	Pool(idOrName string) (Pool, error)
 	Pools(p Page) ([]Pool, error)
+	// DeletedPool reads the pool of a name that was deleted last.
+	DeletedPool(name string) (Pool, error)
 	// PoolState reads a pool with all that is live in it. It takes no lock.
 	PoolState(id string) (PoolState, error)
 	Node(id string) (node.Node, error)
@@ -181,6 +183,9 @@ type Tx interface {
 	Finish(g Guard, next time.Time, failure string) error
 	// ClaimTask gives the caller a ready task's attempt for the lease, under a new fence.
 	ClaimTask(id string, attempt int, lease time.Duration) (Task, error)
+	// HoldProvisioner writes a hold unless another holder has one that is not over,
+	// and returns the hold that counts now.
+	HoldProvisioner(h ProvisionerHold) (ProvisionerHold, error)
 	// Extend prolongs a guarded lease.
 	Extend(g Guard, lease time.Duration) error
 	// Dispatch marks up to limit ready, due tasks as sent, not to be sent again
@@ -249,6 +254,9 @@ type Assumption struct {
 	Organizations []Organization   // to be locked, sorted by id, in the versions remembered
 	Pools         []string         // to be locked, sorted
 	Stamps        map[string]int64 // of every pool there is
+	// NotBefore is when what is remembered was read or written last. An estimate of
+	// Now that lies before it is wrong, however little.
+	NotBefore time.Time
 }
 
 // PoolState is a pool, all that is live in it, and what the rest has spent.

@@ -82,16 +82,20 @@ func (c *Commitments) Allocation(p gpu.Pool, a *allocation.Allocation, out bool)
 }
 
 // allocationSpend is what an allocation takes of a budget: its lease while it is
-// held, what it really held once it is over.
+// awaited or held, what it really held once it is over. The boot that it waits for
+// is in its Window, and costs it nothing.
 func allocationSpend(p gpu.Pool, a *allocation.Allocation) quota.Spend {
-	length := a.Window.Length()
+	length := a.Lease
 	switch {
 	case !a.Live() && a.ActiveAt.IsZero():
 		return quota.Spend{}
 	case !a.Live():
 		length = a.EndedAt.Sub(a.ActiveAt)
+	case !a.ActiveAt.IsZero():
+		length = a.LeaseUntil.Sub(a.ActiveAt)
 	}
-	return quota.Spend{Cost: admission.Cost(p, a.Shape, length), GPUSeconds: int64(length.Seconds()) * int64(a.Shape.GPUs())}
+	return quota.Spend{Cost: admission.Cost(p, a.Shape, length),
+		GPUSeconds: int64(length.Seconds()) * int64(a.Shape.GPUs())}
 }
 
 // Spend counts what ended.

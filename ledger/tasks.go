@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
 )
 
 // Dispatch marks up to limit due tasks as sent and returns them for a queue.
@@ -67,7 +69,8 @@ func (l *Ledger) RetryTask(ctx context.Context, g Guard, after time.Duration, fa
 		if t.Failures != TroubleAfter {
 			return nil
 		}
-		return u.tellTrouble(t, "failing", fmt.Sprintf("its provider failed %d times in a row: %s", t.Failures, clip(failure, 200)))
+		return u.tellTrouble(t, "failing", fmt.Sprintf("its provider failed %s in a row: %s",
+			gpu.Count(t.Failures, "time"), clip(failure, 200)))
 	})
 }
 

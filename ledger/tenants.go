@@ -150,7 +150,8 @@ func (u *unit) gatherPromises(t *tenants) error {
 // reservedIn adds the pools in which an organization has live reservations.
 func (u *unit) reservedIn(orgID string, where map[string]bool) error {
 	for after := ""; ; {
-		page, err := u.tx.Reservations(Scope{OrganizationID: orgID}, BookingFilter{Live: true}, Page{After: after, Limit: 500})
+		page, err := u.tx.Reservations(Scope{OrganizationID: orgID}, BookingFilter{Live: true},
+			Page{After: after, Limit: 500})
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -163,7 +164,8 @@ func (u *unit) reservedIn(orgID string, where map[string]bool) error {
 // allocatedIn adds the pools in which an organization has live allocations.
 func (u *unit) allocatedIn(orgID string, where map[string]bool) error {
 	for after := ""; ; {
-		page, err := u.tx.Allocations(Scope{OrganizationID: orgID}, BookingFilter{Live: true}, Page{After: after, Limit: 500})
+		page, err := u.tx.Allocations(Scope{OrganizationID: orgID}, BookingFilter{Live: true},
+			Page{After: after, Limit: 500})
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -180,7 +182,8 @@ func (t *tenants) gather(p *poolUnit) {
 		if t.spent[r.OrganizationID] == nil || !r.Placed() {
 			continue
 		}
-		one := promise{id: r.ID, orgID: r.OrganizationID, poolID: r.PoolID, shape: r.Shape, ask: reservationAsk(p.Pool.Pool, &r), rank: 1, created: r.CreatedAt}
+		one := promise{id: r.ID, orgID: r.OrganizationID, poolID: r.PoolID, shape: r.Shape,
+			ask: reservationAsk(p.Pool.Pool, &r), rank: 1, created: r.CreatedAt}
 		if r.Class == reservation.Speculative {
 			one.rank = 2
 		}
@@ -191,7 +194,8 @@ func (t *tenants) gather(p *poolUnit) {
 		if t.spent[a.OrganizationID] == nil || !a.Live() {
 			continue
 		}
-		one := promise{id: a.ID, orgID: a.OrganizationID, poolID: a.PoolID, shape: a.Shape, ask: allocationAsk(p.Pool.Pool, &a), created: a.RequestedAt}
+		one := promise{id: a.ID, orgID: a.OrganizationID, poolID: a.PoolID, shape: a.Shape,
+			ask: allocationAsk(p.Pool.Pool, &a), created: a.RequestedAt}
 		t.count(one, -1)
 		t.promises = append(t.promises, one)
 	}
@@ -216,7 +220,8 @@ func (t *tenants) count(p promise, sign int) {
 
 // reservationAsk is what a reservation that has a place counts against limits.
 func reservationAsk(p gpu.Pool, r *reservation.Reservation) quota.Ask {
-	return quota.Ask{Window: r.Window, Demand: quota.Demand(p, r.Shape), Spend: reservationSpend(r), Speculative: r.Class == reservation.Speculative}
+	return quota.Ask{Window: r.Window, Demand: quota.Demand(p, r.Shape), Spend: reservationSpend(r),
+		Speculative: r.Class == reservation.Speculative}
 }
 
 // allocationAsk is what an allocation that is not over counts against limits.
@@ -236,7 +241,8 @@ func (t *tenants) beyond() []AtRisk {
 	for _, p := range t.promises {
 		violations := quota.Measure(holdings[p.orgID], p.ask).Violations()
 		if len(violations) > 0 {
-			found = append(found, AtRisk{ID: p.id, OrganizationID: p.orgID, PoolID: p.poolID, Shape: p.shape, Window: p.ask.Window, Violations: violations})
+			found = append(found, AtRisk{ID: p.id, OrganizationID: p.orgID, PoolID: p.poolID, Shape: p.shape,
+				Window: p.ask.Window, Violations: violations})
 			continue
 		}
 		t.count(p, 1)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
 )
 
 // TroubleAfter is how many failures in a row make a trouble: fewer pass every day.
@@ -37,7 +39,8 @@ func troubles(r Reader) (Troubles, error) {
 	var all Troubles
 	for _, t := range failing {
 		if slices.Contains(troublesome, t.Kind) {
-			all = append(all, Trouble{Kind: t.Kind, Subject: t.Subject, Count: t.Failures, At: t.FailedAt, Message: clip(t.LastError, 300)})
+			all = append(all, Trouble{Kind: t.Kind, Subject: t.Subject, Count: t.Failures, At: t.FailedAt,
+				Message: clip(t.LastError, 300)})
 		}
 	}
 	return all, nil
@@ -73,7 +76,8 @@ func (l *Ledger) ReportWorks(ctx context.Context, t Task) error {
 		return nil
 	}
 	return l.do(ctx, SystemActor("worker"), func(u *unit) error {
-		return u.tellTrouble(t, "works_again", fmt.Sprintf("its provider works again after %d failures in a row", t.Failures))
+		return u.tellTrouble(t, "works_again", fmt.Sprintf("its provider works again after %s in a row",
+			gpu.Count(t.Failures, "failure")))
 	})
 }
 
@@ -87,7 +91,8 @@ func (u *unit) tellTrouble(t Task, what, message string) error {
 		if err != nil {
 			return fmt.Errorf("reading node: %w", err)
 		}
-		u.event(Event{Type: "node." + what, Subject: n.ID, PoolID: n.PoolID, Reason: "provider_failing", Message: message})
+		u.event(Event{Type: "node." + what, Subject: n.ID, PoolID: n.PoolID, Reason: "provider_failing",
+			Message: message})
 	}
 	return nil
 }

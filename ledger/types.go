@@ -232,10 +232,14 @@ type Report struct {
 	ZeroWaits int           // of them, those that waited at most allocation.ZeroWait
 	WaitTotal time.Duration // over all starts
 	WaitP95   time.Duration
-	BusyCost  gpu.MicroUSD // node time under allocations
-	IdleCost  gpu.MicroUSD // node time ready and not under an allocation
-	BootCost  gpu.MicroUSD // node time from creation to ready, and from retirement to gone
-	BusyHours float64      // in GPU-hours
-	IdleHours float64
-	BootHours float64
+
+	// What machines cost. The five costs add up to Costs.Total of the period.
+	BusyCost       gpu.MicroUSD // while somebody held the GPUs
+	IdleCost       gpu.MicroUSD // ready and not held
+	BootCost       gpu.MicroUSD // from birth to ready, and from the start of removal to its end
+	MinBillingCost gpu.MicroUSD // what providers' minimums add to lives that were shorter
+	OrphanCost     gpu.MicroUSD // of machines that no node stood for
+	BusyHours      float64      // in GPU-hours
+	IdleHours      float64
+	BootHours      float64
 }

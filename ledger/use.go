@@ -77,7 +77,7 @@ func (u *unit) served(p *poolUnit, a allocation.Allocation) {
 	first := 0
 	for _, slot := range a.Slots {
 		n, ok := p.onSlot(slot)
-		if ok && u.now().Sub(n.RequestedAt) < 2*window && p.unused(n, a.ID) {
+		if ok && u.now().Sub(n.RequestedAt) < window && p.unused(n, a.ID) {
 			first++
 		}
 	}

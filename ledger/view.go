@@ -47,8 +47,10 @@ func (p *poolUnit) tooLate(slots []int, w calendar.Interval, now time.Time) []ad
 		return nil
 	}
 	return []admission.Reason{{
-		Code: admission.LeadTimeTooShort, Unit: "seconds", Limit: int64(boot / time.Second), Asked: int64(w.End.Sub(now) / time.Second),
-		Message: fmt.Sprintf("the window ends in %s, and a node of pool %s takes %s to boot", w.End.Sub(now).Round(time.Second), p.Pool.Name, boot.Round(time.Second)),
+		Code: admission.LeadTimeTooShort, Unit: "seconds", Limit: int64(boot / time.Second),
+		Asked: int64(w.End.Sub(now) / time.Second),
+		Message: fmt.Sprintf("the window ends in %s, and a node of pool %s takes %s to boot", gpu.Span(w.End.Sub(now)),
+			p.Pool.Name, gpu.Span(boot)),
 	}}
 }
 
@@ -56,12 +58,13 @@ func (p *poolUnit) tooLate(slots []int, w calendar.Interval, now time.Time) []ad
 func (u *unit) view(p *poolUnit, h *holding, tiers calendar.Tiers) admission.View {
 	c := h.commitments
 	v := admission.View{
-		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers, Speculative: p.speculative(), Used: p.split},
+		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers,
+			Speculative: p.speculative(), Used: p.split},
 		Limits: h.org.Limits, Committed: &c.All, Guessed: &c.Guessed, Cohort: h.cohort,
 		Brief: u.brief(),
 	}
 	h.capped(&v)
-	v.Pool.Paused = v.Pool.Paused || h.paused
+	v.Pause = h.pause
 	return v
 }
 

@@ -54,7 +54,8 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, w.store.Migrate(t.Context()))
 	w.ledger = w.restarted()
 	w.pool, err = w.ledger.CreatePool(t.Context(), operator, gpu.Pool{
-		Name: "lab", Provisioner: "sim", Type: "gpu-2", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * gpu.USD, MaxNodes: 4, Simulated: true,
+		Name: "lab", Provisioner: "sim", Type: "gpu-2", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * gpu.USD,
+		MaxNodes: 4, Simulated: true,
 		Timers: gpu.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(t, err)
@@ -64,7 +65,8 @@ func newWorld(t *testing.T) *world {
 // restarted is the ledger of another process: it remembers nothing.
 func (w *world) restarted() *ledger.Ledger {
 	return ledger.New(w.store, &w.ids, ledger.Config{
-		Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second, Ahead: 8 * 24 * time.Hour,
+		Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second,
+		Ahead:     8 * 24 * time.Hour,
 		BatchTime: time.Hour, // by the machine's clock: a slow one decides on all of a batch, too
 	})
 }
@@ -80,7 +82,8 @@ func (w *world) limited(name string, limits quota.Limits) ledger.Actor {
 	w.Helper()
 	org, err := w.ledger.CreateOrganization(w.Context(), operator, name, limits)
 	require.NoError(w, err)
-	return ledger.Actor{KeyID: "key of " + name, Kind: ledger.PersonKey, OrganizationID: org.ID, Role: ledger.Member, Via: "api"}
+	return ledger.Actor{KeyID: "key of " + name, Kind: ledger.PersonKey, OrganizationID: org.ID, Role: ledger.Member,
+		Via: "api"}
 }
 
 // agent returns an agent's key beside a person's.
@@ -171,7 +174,8 @@ func (w *world) check(ctx context.Context, g ledger.Guard, nodeID string) error 
 		return w.ledger.ReportBooting(ctx, g, nodeID)
 	}
 	return w.ledger.ReportUp(ctx, g, nodeID, ledger.Machine{LookWithin: w.look, Devices: []gpu.Device{
-		{UUID: nodeID + "-0", Model: "h100", MemoryMiB: 81920}, {UUID: nodeID + "-1", Index: 1, Model: "h100", MemoryMiB: 81920},
+		{UUID: nodeID + "-0", Model: "h100", MemoryMiB: 81920},
+		{UUID: nodeID + "-1", Index: 1, Model: "h100", MemoryMiB: 81920},
 	}})
 }
 
@@ -247,7 +251,8 @@ func (w *world) events(kind string) (found []ledger.Event) {
 func (w *world) live(by string) (found []reservation.Reservation) {
 	w.Helper()
 	w.read(func(r ledger.Reader) (err error) {
-		found, err = r.Reservations(ledger.Scope{All: true}, ledger.BookingFilter{MadeBy: by, Live: true}, ledger.Page{Limit: 500})
+		found, err = r.Reservations(ledger.Scope{All: true}, ledger.BookingFilter{MadeBy: by, Live: true},
+			ledger.Page{Limit: 500})
 		return err
 	})
 	return found

@@ -32,7 +32,8 @@ func TestPriceForms(t *testing.T) {
 		require.NoError(t, got.UnmarshalText([]byte(text)), text)
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"", "-1", ".5", "1.0000001", "1e3", "NaN", "1.-5", "1,5", "1000001", "99999999999999999999"} {
+	for _, text := range []string{"", "-1", ".5", "1.0000001", "1e3", "NaN", "1.-5", "1,5", "1000001",
+		"99999999999999999999"} {
 		var got provisioners.Price
 		require.Error(t, got.UnmarshalText([]byte(text)), text)
 	}

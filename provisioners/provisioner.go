@@ -72,6 +72,14 @@ type Renewer interface {
 	Renew(ctx context.Context, id string, until time.Time) error
 }
 
+// Exclusive is a Provisioner that serves one worker at a time: what it knows of its
+// machines is in that worker's process or data directory, so that a second one of
+// the same name would make machines twice, or end what the first has made.
+type Exclusive interface {
+	// Exclusive does nothing: having it is what counts.
+	Exclusive()
+}
+
 // Offer is one machine type that a provisioner can make.
 type Offer struct {
 	Type       string // the provisioner's name for it, as in Spec.Type

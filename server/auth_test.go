@@ -33,7 +33,8 @@ func TestKeysThatDoNotOpen(t *testing.T) {
 	typo[20] ^= 1
 	swapped := good[:len("gpa_test_0123456789_")] + secret.Reveal()[len("gpa_test_0123456789_"):]
 	for name, text := range map[string]string{
-		"typing error": string(typo), "unknown": secret.Reveal(), "another's secret": swapped, "no key": "hello", "cut": good[:40],
+		"typing error": string(typo), "unknown": secret.Reveal(), "another's secret": swapped, "no key": "hello",
+		"cut":   good[:40],
 		"twice": good + good, "SQL": "' OR 1=1 --",
 	} {
 		w.keys["bad"] = text
@@ -44,7 +45,8 @@ func TestKeysThatDoNotOpen(t *testing.T) {
 	out := w.send("", http.MethodGet, "/v1/whoami", "", "Authorization", "Basic "+good)
 	require.Equal(t, 401, out.Code)
 	require.Contains(t, out.Header().Get("WWW-Authenticate"), "Bearer")
-	require.Equal(t, 200, w.send("", http.MethodGet, "/v1/whoami", "", "Authorization", "bearer "+good).Code, "the scheme has no case")
+	require.Equal(t, 200, w.send("", http.MethodGet, "/v1/whoami", "", "Authorization", "bearer "+good).Code,
+		"the scheme has no case")
 	require.NotContains(t, w.log.String(), good)
 	require.NotContains(t, w.log.String(), good[20:60], "no part of a secret is logged")
 }
@@ -246,7 +248,8 @@ func TestFailedSignInsAreInTheJournal(t *testing.T) {
 	require.Equal(t, prefix, rows[0].Subject)
 	require.Equal(t, "api", rows[0].Reason)
 	require.Equal(t, "7 from 192.0.2.7 since 08:00:00", rows[0].Message)
-	require.ElementsMatch(t, []string{"page " + prefix, "link 192.0.2.1"}, []string{rows[1].Reason + " " + rows[1].Subject, rows[2].Reason + " " + rows[2].Subject})
+	require.ElementsMatch(t, []string{"page " + prefix, "link 192.0.2.1"},
+		[]string{rows[1].Reason + " " + rows[1].Subject, rows[2].Reason + " " + rows[2].Subject})
 	require.Empty(t, failed("other"))
 	text, err := json.Marshal(rows)
 	require.NoError(t, err)
@@ -268,7 +271,8 @@ func TestFailedSignInsDoNotFillTheJournal(t *testing.T) {
 		require.NoError(t, w.server.Step(t.Context()))
 		w.clock.Advance(time.Minute)
 	}
-	rows, told := ask[contract.EventList](w, "root", http.MethodGet, "/v1/events?type=login.failed&limit=500", "").Items, 0
+	rows, told := ask[contract.EventList](w, "root", http.MethodGet, "/v1/events?type=login.failed&limit=500",
+		"").Items, 0
 	require.Less(t, len(rows), 60+30+30+1, "a burst, and then one row a minute and the sum of the rest")
 	for _, row := range rows {
 		n, _, _ := strings.Cut(row.Message, " ")
@@ -329,10 +333,12 @@ func TestAShutOutPersonIsOutAtOnce(t *testing.T) {
 	w := newWorld(t)
 	u := ask[contract.User](w, "root", http.MethodPost, "/v1/users", `{"email":"ada@example.org","role":"admin"}`)
 	w.keep("ada", `{"name":"ada","kind":"person","role":"admin","user_id":"`+u.ID+`"}`)
-	made := ask[contract.KeyCreated](w, "ada", http.MethodPost, "/v1/keys", `{"name":"child","kind":"person","role":"admin"}`)
+	made := ask[contract.KeyCreated](w, "ada", http.MethodPost, "/v1/keys",
+		`{"name":"child","kind":"person","role":"admin"}`)
 	w.keys["child"] = made.Secret
 	codes := func() []int {
-		return []int{w.send("ada", http.MethodGet, "/v1/users", "").Code, w.send("child", http.MethodGet, "/v1/users", "").Code}
+		return []int{w.send("ada", http.MethodGet, "/v1/users", "").Code,
+			w.send("child", http.MethodGet, "/v1/users", "").Code}
 	}
 	change := func(body, version string) {
 		ask[contract.User](w, "root", http.MethodPatch, "/v1/users/"+u.ID, body, "If-Match", version)
@@ -346,10 +352,12 @@ func TestAShutOutPersonIsOutAtOnce(t *testing.T) {
 	require.Equal(t, []int{401, 401}, codes(), "shut out")
 	change(`{"active":true}`, `"4"`)
 	require.Equal(t, []int{200, 200}, codes())
-	ask[contract.User](w, "root", http.MethodPut, "/v1/users/"+u.ID+"/caps", `{"caps":`+agentCaps+`}`, "If-Match", `"5"`)
+	ask[contract.User](w, "root", http.MethodPut, "/v1/users/"+u.ID+"/caps", `{"caps":`+agentCaps+`}`, "If-Match",
+		`"5"`)
 	w.pool()
 	require.Equal(t, contract.CodeUserCapExceeded,
-		w.refuse("ada", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":5}`, "Idempotency-Key", "k").Code, "capped")
+		w.refuse("ada", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":5}`, "Idempotency-Key", "k").Code,
+		"capped")
 }
 
 func TestRequestsAreLimitedByKeyAndKind(t *testing.T) {
@@ -365,7 +373,8 @@ func TestRequestsAreLimitedByKeyAndKind(t *testing.T) {
 	require.Equal(t, []int{200, 200, 429}, []int{get("alice"), get("alice"), get("alice")})
 	require.Equal(t, []int{200, 429}, []int{get("bot"), get("bot")})
 	require.Equal(t, 200, get("root"))
-	require.Equal(t, 422, w.send("alice", http.MethodPost, "/v1/allocations", `{"gpus":1}`, "Idempotency-Key", "k").Code, "writes have their own bucket")
+	require.Equal(t, 422, w.send("alice", http.MethodPost, "/v1/allocations", `{"gpus":1}`, "Idempotency-Key",
+		"k").Code, "writes have their own bucket")
 	w.clock.Advance(time.Second)
 	require.Equal(t, 200, get("alice"))
 	require.NotContains(t, strings.ToLower(w.log.String()), "bearer")

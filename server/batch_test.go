@@ -37,7 +37,8 @@ func TestARequestOfABatchIsCheckedLikeOneAlone(t *testing.T) {
 		items = append(items, strings.TrimSuffix(good, "}")+","+b.change+"}")
 	}
 	items = append(items, `7`, `[]`, `null`, `{"gpus":1e999}`, good)
-	for name, body := range map[string]string{"array": "[" + strings.Join(items, ",") + "]", "lines": strings.Join(items, "\n")} {
+	for name, body := range map[string]string{"array": "[" + strings.Join(items, ",") + "]",
+		"lines": strings.Join(items, "\n")} {
 		out := w.send("root", http.MethodPost, "/v1/reservations/batch", body, "Idempotency-Key", name)
 		require.Equal(t, http.StatusOK, out.Code, out.Body.String())
 		var got contract.BatchResults

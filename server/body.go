@@ -55,13 +55,15 @@ func (s *Server) checkBody(c *gin.Context) {
 	}
 	body, done := s.paced(c)
 	data, err := httpx.ReadBody(body, limit)
-	if tooLarge := (*httpx.TooLargeError)(nil); errors.As(err, &tooLarge) {
-		abort(c, problem.New(contract.CodeBodyTooLarge, fmt.Sprintf("A body may have %d bytes.", limit)).Request("Send less at once"))
+	if _, tooLarge := errors.AsType[*httpx.TooLargeError](err); tooLarge {
+		abort(c, problem.New(contract.CodeBodyTooLarge,
+			fmt.Sprintf("A body may have %d bytes.", limit)).Request("Send less at once"))
 		return
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.Header("Connection", "close")
-		abort(c, problem.New(contract.CodeBodyTooSlow, "The body did not come fast enough.").Request("Send it again, whole"))
+		abort(c, problem.New(contract.CodeBodyTooSlow,
+			"The body did not come fast enough.").Request("Send it again, whole"))
 		return
 	}
 	if err != nil {
@@ -98,7 +100,8 @@ func (s *Server) checkBody(c *gin.Context) {
 func isJSON(r *http.Request) bool {
 	contentType := r.Header.Get("Content-Type")
 	kind, _, err := mime.ParseMediaType(contentType)
-	return contentType == "" || err == nil && (kind == "application/json" || r.Method == http.MethodPatch && kind == api.MergePatch)
+	return contentType == "" || err == nil && (kind == "application/json" || r.Method == http.MethodPatch &&
+		kind == api.MergePatch)
 }
 
 // checkPatch refuses null, with which a merge patch takes a field away: no field
@@ -145,7 +148,8 @@ func (w walker) value(place string, depth int) *problem.Problem {
 	}
 	token, err := w.dec.Token()
 	if err != nil {
-		return malformed(place, fmt.Sprintf("is not valid JSON (at byte %d); numbers must be finite, and NaN is none", w.dec.InputOffset()))
+		return malformed(place, fmt.Sprintf("is not valid JSON (at byte %d); numbers must be finite, and NaN is none",
+			w.dec.InputOffset()))
 	}
 	switch t := token.(type) {
 	case string:

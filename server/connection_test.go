@@ -108,14 +108,16 @@ func (l *line) ended() bool {
 
 // head is the beginning of a request of the root key.
 func (w *world) head(method, path string, headers ...string) string {
-	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: localhost", "Authorization: Bearer " + w.keys["root"]}, headers...)
+	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: localhost",
+		"Authorization: Bearer " + w.keys["root"]}, headers...)
 	return strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
 
 func (w *world) allocate(key string, headers ...string) string {
 	body := `{"pool":"lab","gpus":2}`
-	return w.head(http.MethodPost, "/v1/allocations", append(headers, "Idempotency-Key: "+key, "Content-Type: application/json",
-		fmt.Sprintf("Content-Length: %d", len(body)))...) + body
+	return w.head(http.MethodPost, "/v1/allocations",
+		append(headers, "Idempotency-Key: "+key, "Content-Type: application/json",
+			fmt.Sprintf("Content-Length: %d", len(body)))...) + body
 }
 
 // A request that waits for half a minute gets its answer after half a minute,
@@ -179,9 +181,10 @@ func TestSlowBodiesEnd(t *testing.T) {
 			"without a key": {"POST /v1/allocations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 401},
 			"no route":      {"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 404},
 			"other host":    {"POST / HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 1000\r\n\r\n", 421},
-			"sign-in":       {"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n", 408},
-			"sign-out":      {"POST /logout HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 408},
-			"a probe":       {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 200},
+			"sign-in": {"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\nContent-Type: " +
+				"application/x-www-form-urlencoded\r\n\r\n", 408},
+			"sign-out": {"POST /logout HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 408},
+			"a probe":  {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 200},
 		} {
 			l := w.dial(p)
 			begun := time.Now()
@@ -214,7 +217,8 @@ func TestSteadyBodiesAreRead(t *testing.T) {
 			defer func() { <-sent }()
 			go func() {
 				defer close(sent)
-				l.write(w.head(http.MethodPost, "/v1/allocations", fmt.Sprintf("Content-Length: %d", bodySize), "Content-Type: application/json"))
+				l.write(w.head(http.MethodPost, "/v1/allocations", fmt.Sprintf("Content-Length: %d", bodySize),
+					"Content-Type: application/json"))
 				l.write(`{"pool":"lab","gpus":0`)
 				for left := bodySize - len(`{"pool":"lab","gpus":0}`); left > 0; left -= rate {
 					l.write(strings.Repeat(" ", min(rate, left)))
@@ -286,24 +290,30 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 		within         time.Duration
 		change         func(w *world, k contract.Key, u contract.User)
 	}{
-		"revoked elsewhere": {"text/event-stream", "unauthenticated", auth.CacheFor, func(w *world, k contract.Key, _ contract.User) {
-			_, err := w.ledger.RevokeKey(w.t.Context(), rootActor(), k.ID)
-			require.NoError(w.t, err)
-		}},
-		"revoked, as lines": {"application/x-ndjson", "unauthenticated", auth.CacheFor, func(w *world, k contract.Key, _ contract.User) {
-			ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+k.ID, "")
-		}},
-		"expired": {"text/event-stream", "unauthenticated", 90 * time.Second, func(*world, contract.Key, contract.User) {}},
-		"its person is out": {"text/event-stream", "unauthenticated", auth.CacheFor, func(w *world, _ contract.Key, u contract.User) {
-			ask[contract.User](w, "root", http.MethodPatch, "/v1/users/"+u.ID, `{"active":false}`, "If-Match", `"1"`)
-		}},
+		"revoked elsewhere": {"text/event-stream", "unauthenticated", auth.CacheFor,
+			func(w *world, k contract.Key, _ contract.User) {
+				_, err := w.ledger.RevokeKey(w.t.Context(), rootActor(), k.ID)
+				require.NoError(w.t, err)
+			}},
+		"revoked, as lines": {"application/x-ndjson", "unauthenticated", auth.CacheFor,
+			func(w *world, k contract.Key, _ contract.User) {
+				ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+k.ID, "")
+			}},
+		"expired": {"text/event-stream", "unauthenticated", 90 * time.Second,
+			func(*world, contract.Key, contract.User) {}},
+		"its person is out": {"text/event-stream", "unauthenticated", auth.CacheFor,
+			func(w *world, _ contract.Key, u contract.User) {
+				ask[contract.User](w, "root", http.MethodPatch, "/v1/users/"+u.ID, `{"active":false}`, "If-Match", `"1"`)
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, func(c *server.Config) { c.Clock = clock.System{} })
 				w.clock.Set(time.Now())
-				u := ask[contract.User](w, "root", http.MethodPost, "/v1/users", `{"email":"ada@example.org","role":"viewer"}`)
-				k := w.keep("ada", `{"name":"ada","kind":"person","role":"viewer","user_id":"`+u.ID+`","expires_in_seconds":90}`)
+				u := ask[contract.User](w, "root", http.MethodPost, "/v1/users",
+					`{"email":"ada@example.org","role":"viewer"}`)
+				k := w.keep("ada", `{"name":"ada","kind":"person","role":"viewer","user_id":"`+u.ID+
+					`","expires_in_seconds":90}`)
 				w.keys["root"], w.keys["operator"] = w.keys["ada"], w.keys["root"]
 				l := w.dial(w.inMemory())
 				go l.write(w.head(http.MethodGet, "/v1/events/stream?after=1000", "Accept: "+c.accept))
@@ -334,7 +344,8 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 				require.LessOrEqual(t, time.Since(begun), c.within)
 				require.Contains(t, text, `"type":"stream.ended"`)
 				require.Contains(t, text, `"reason":"`+c.reason+`"`)
-				require.Equal(t, c.accept == "text/event-stream", strings.Contains(text, "event: stream.ended\ndata: {"), text)
+				require.Equal(t, c.accept == "text/event-stream",
+					strings.Contains(text, "event: stream.ended\ndata: {"), text)
 			})
 		})
 	}

@@ -17,9 +17,12 @@ func TestDeleting(t *testing.T) {
 	w.pool()
 	other := w.tenant("other")
 	w.key("admin", "admin")
-	a := ask[contract.Allocation](w, "other", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", "a")
-	person := ask[contract.User](w, "other", http.MethodPost, "/v1/users", `{"email":"ada@example.org","role":"member"}`, "Idempotency-Key", "u")
-	w.keep("ada", `{"name":"ada","kind":"person","role":"member","organization_id":"`+other.ID+`","user_id":"`+person.ID+`"}`)
+	a := ask[contract.Allocation](w, "other", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`,
+		"Idempotency-Key", "a")
+	person := ask[contract.User](w, "other", http.MethodPost, "/v1/users",
+		`{"email":"ada@example.org","role":"member"}`, "Idempotency-Key", "u")
+	w.keep("ada", `{"name":"ada","kind":"person","role":"member","organization_id":"`+other.ID+`","user_id":"`+
+		person.ID+`"}`)
 	require.Equal(t, 200, w.send("ada", http.MethodGet, "/v1/whoami", "").Code)
 
 	for _, path := range []string{"/v1/pools/lab", "/v1/organizations/" + other.ID} {
@@ -30,7 +33,8 @@ func TestDeleting(t *testing.T) {
 		require.Contains(t, p.Blockers[0].Message, a.ID)
 		require.NotEmpty(t, p.Fixes)
 	}
-	require.Equal(t, contract.CodeNotFound, w.refuse("admin", http.MethodDelete, "/v1/users/"+person.ID, "").Code, "another tenant's")
+	require.Equal(t, contract.CodeNotFound, w.refuse("admin", http.MethodDelete, "/v1/users/"+person.ID, "").Code,
+		"another tenant's")
 	require.Equal(t, contract.CodePermissionDenied, w.refuse("ada", http.MethodDelete, "/v1/users/"+person.ID, "").Code)
 
 	require.Equal(t, 204, w.send("other", http.MethodDelete, "/v1/users/"+person.ID, "").Code)
@@ -38,15 +42,19 @@ func TestDeleting(t *testing.T) {
 	require.Empty(t, ask[contract.List[contract.User]](w, "other", http.MethodGet, "/v1/users", "").Items)
 	require.Equal(t, contract.CodeNotFound, w.refuse("other", http.MethodDelete, "/v1/users/"+person.ID, "").Code)
 
-	ask[contract.Allocation](w, "other", http.MethodPost, "/v1/allocations/"+a.ID+"/release", "", "Idempotency-Key", "r")
+	ask[contract.Allocation](w, "other", http.MethodPost, "/v1/allocations/"+a.ID+"/release", "", "Idempotency-Key",
+		"r")
 	require.Equal(t, 204, w.send("root", http.MethodDelete, "/v1/organizations/"+other.ID, "").Code)
 	require.Equal(t, 401, w.send("other", http.MethodGet, "/v1/whoami", "").Code, "its keys end with it")
 	require.Equal(t, 204, w.send("root", http.MethodDelete, "/v1/pools/lab", "").Code)
-	for _, path := range []string{"/v1/pools/lab", "/v1/organizations/" + other.ID, "/v1/organizations/" + other.ID + "/quota", "/v1/pools/lab/calendar"} {
+	for _, path := range []string{"/v1/pools/lab", "/v1/organizations/" + other.ID,
+		"/v1/organizations/" + other.ID + "/quota", "/v1/pools/lab/calendar"} {
 		require.Equal(t, contract.CodeNotFound, w.refuse("root", http.MethodGet, path, "").Code, path)
 	}
-	require.Len(t, ask[contract.List[contract.Organization]](w, "root", http.MethodGet, "/v1/organizations", "").Items, 1)
-	require.Equal(t, "cancelled", ask[contract.Allocation](w, "root", http.MethodGet, "/v1/allocations/"+a.ID, "").State, "history stays")
+	require.Len(t, ask[contract.List[contract.Organization]](w, "root", http.MethodGet, "/v1/organizations", "").Items,
+		1)
+	require.Equal(t, "cancelled", ask[contract.Allocation](w, "root", http.MethodGet, "/v1/allocations/"+a.ID,
+		"").State, "history stays")
 	for _, kind := range []string{"user.deleted", "organization.deleted", "pool.deleted"} {
 		require.Len(t, ask[contract.EventList](w, "root", http.MethodGet, "/v1/events?type="+kind, "").Items, 1, kind)
 	}

@@ -33,13 +33,15 @@ func (d described) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tee := &teeWriter{ResponseWriter: w, status: http.StatusOK}
 	d.next.ServeHTTP(tee, r)
 	for _, wrong := range d.compare(r, tee) {
-		d.t.Errorf("%s %s is answered with %d, and contract/openapi.yaml does not say so: %s", r.Method, r.URL, tee.status, wrong)
+		d.t.Errorf("%s %s is answered with %d, and contract/openapi.yaml does not say so: %s", r.Method, r.URL,
+			tee.status, wrong)
 	}
 }
 
 // ourHeaders are the headers that must be described where they occur.
 var ourHeaders = []string{
-	"Location", "ETag", "Retry-After", "Preference-Applied", "Link", "Allow", "WWW-Authenticate", "Deprecation", "Sunset",
+	"Location", "ETag", "Retry-After", "Preference-Applied", "Link", "Allow", "WWW-Authenticate", "Deprecation",
+	"Sunset",
 	contract.HeaderIdempotencyReplayed, contract.HeaderRequestID,
 }
 
@@ -52,7 +54,8 @@ func (d described) compare(r *http.Request, got *teeWriter) []string {
 	}
 	var response *huma.Response
 	switch {
-	case strings.HasPrefix(r.URL.Path, "/v1/") && op == nil && !slices.Contains([]int{400, 404, 405, 421, 429, 500}, got.status):
+	case strings.HasPrefix(r.URL.Path, "/v1/") && op == nil &&
+		!slices.Contains([]int{400, 404, 405, 421, 429, 500}, got.status):
 		return []string{"there is no such operation"}
 	case op == nil && got.Header().Get("Content-Type") != contract.ProblemContentType:
 		return nil // the page's
@@ -127,7 +130,8 @@ func (d described) compareAnswer(want *huma.Response, got *teeWriter, method str
 			return append(wrong, "a body that ends early")
 		}
 		var res huma.ValidateResult
-		huma.Validate(d.doc.Components.Schemas, media.Schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, v, &res)
+		huma.Validate(d.doc.Components.Schemas, media.Schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, v,
+			&res)
 		for _, err := range res.Errors {
 			wrong = append(wrong, "the body: "+err.Error())
 		}
@@ -164,7 +168,8 @@ func compareRequest(op *huma.Operation, r *http.Request, got *teeWriter) (wrong 
 		}
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if strings.HasPrefix(op.Path, "/v1/") && r.ContentLength > 0 && (op.RequestBody == nil || kind != "" && op.RequestBody.Content[kind] == nil) {
+	if strings.HasPrefix(op.Path, "/v1/") && r.ContentLength > 0 &&
+		(op.RequestBody == nil || kind != "" && op.RequestBody.Content[kind] == nil) {
 		wrong = append(wrong, "a body of the media type "+kind)
 	}
 	return wrong

@@ -61,14 +61,17 @@ func TestPatchesAreMergePatches(t *testing.T) {
 	w := newWorld(t)
 	w.pool()
 	merge := "application/merge-patch+json"
-	changed := ask[contract.Pool](w, "root", http.MethodPatch, "/v1/pools/lab", `{"max_nodes":3}`, "If-Match", `"1"`, "Content-Type", merge)
+	changed := ask[contract.Pool](w, "root", http.MethodPatch, "/v1/pools/lab", `{"max_nodes":3}`, "If-Match", `"1"`,
+		"Content-Type", merge)
 	require.Equal(t, 3, changed.MaxNodes)
-	p := w.refuse("root", http.MethodPatch, "/v1/pools/lab", `{"max_nodes":null}`, "If-Match", `"2"`, "Content-Type", merge)
+	p := w.refuse("root", http.MethodPatch, "/v1/pools/lab", `{"max_nodes":null}`, "If-Match", `"2"`, "Content-Type",
+		merge)
 	require.Equal(t, contract.CodeValidationFailed, p.Code, "null would take the field away, which nothing here can be")
 	require.Equal(t, "/max_nodes", p.Errors[0].Pointer)
 	p = w.refuse("root", http.MethodPost, "/v1/pools", poolBody, "Content-Type", merge)
 	require.Equal(t, contract.CodeUnsupportedMediaType, p.Code)
-	p = w.refuse("root", http.MethodPatch, "/v1/pools/lab", `{}`, "If-Match", `"2"`, "Content-Type", "application/json-patch+json")
+	p = w.refuse("root", http.MethodPatch, "/v1/pools/lab", `{}`, "If-Match", `"2"`, "Content-Type",
+		"application/json-patch+json")
 	require.Equal(t, contract.CodeUnsupportedMediaType, p.Code)
 }
 

@@ -15,7 +15,8 @@ import (
 func TestWhatAPoolLearnsIsNoConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools", strings.Replace(poolBody, `"simulated"`, `"min_nodes":1,"simulated"`, 1))
+	p := ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools",
+		strings.Replace(poolBody, `"simulated"`, `"min_nodes":1,"simulated"`, 1))
 	read := w.send("root", http.MethodGet, "/v1/pools/lab", "").Header().Get("ETag")
 	w.work(p)
 	learned := w.send("root", http.MethodGet, "/v1/pools/lab", "")
@@ -25,7 +26,8 @@ func TestWhatAPoolLearnsIsNoConflict(t *testing.T) {
 	changed := w.send("root", http.MethodPatch, "/v1/pools/lab", `{"max_nodes":3}`, "If-Match", read)
 	require.Equal(t, 200, changed.Code, changed.Body.String())
 	require.NotEqual(t, read, changed.Header().Get("ETag"))
-	require.Equal(t, changed.Header().Get("ETag"), w.send("root", http.MethodGet, "/v1/pools/lab", "").Header().Get("ETag"))
+	require.Equal(t, changed.Header().Get("ETag"),
+		w.send("root", http.MethodGet, "/v1/pools/lab", "").Header().Get("ETag"))
 	stale := w.refuse("root", http.MethodPatch, "/v1/pools/lab", `{"max_nodes":4}`, "If-Match", read)
 	require.Equal(t, contract.CodeETagMismatch, stale.Code)
 }

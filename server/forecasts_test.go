@@ -22,16 +22,20 @@ func (w *world) expect(id string) contract.AgentForecast {
 	w.t.Helper()
 	now, half := w.clock.Now(), 0.5
 	return contract.AgentForecast{
-		ID: id, PoolID: ask[contract.Pool](w, "root", http.MethodGet, "/v1/pools/lab", "").ID, Source: "llm", ReasonCode: "announced_work",
-		IssuedAt: now, Start: now, End: now.Add(time.Hour), GPUs: contract.Quantiles{P10: 0, P50: 1, P90: 4, Mean: 1.5}, Probability: 0.75,
-		BaselineProbability: &half, Influence: &half, Model: "m", PromptHash: strings.Repeat("0", 64), EvidenceHash: strings.Repeat("f", 64),
+		ID: id, PoolID: ask[contract.Pool](w, "root", http.MethodGet, "/v1/pools/lab", "").ID, Source: "llm",
+		ReasonCode: "announced_work",
+		IssuedAt:   now, Start: now, End: now.Add(time.Hour), GPUs: contract.Quantiles{P10: 0, P50: 1, P90: 4, Mean: 1.5},
+		Probability:         0.75,
+		BaselineProbability: &half, Influence: &half, Model: "m", PromptHash: strings.Repeat("0", 64),
+		EvidenceHash: strings.Repeat("f", 64),
 	}
 }
 
 // forecast records one and returns its id.
 func (w *world) forecast(key, id string) string {
 	w.t.Helper()
-	got := ask[contract.Recorded](w, key, http.MethodPost, "/v1/forecasts", w.body(contract.AgentForecasts{Forecasts: []contract.AgentForecast{w.expect(id)}}))
+	got := ask[contract.Recorded](w, key, http.MethodPost, "/v1/forecasts",
+		w.body(contract.AgentForecasts{Forecasts: []contract.AgentForecast{w.expect(id)}}))
 	require.Equal(w.t, contract.Recorded{New: 1}, got)
 	return id
 }
@@ -59,16 +63,21 @@ func TestAFullBatchOfForecasts(t *testing.T) {
 		batch.Forecasts = append(batch.Forecasts, want)
 		outcomes.Outcomes = append(outcomes.Outcomes, contract.AgentOutcome{ID: want.ID, GPUs: 3, CountedAt: want.End})
 	}
-	require.Equal(t, contract.Recorded{New: 1000}, ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts", w.body(batch)))
+	require.Equal(t, contract.Recorded{New: 1000},
+		ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts", w.body(batch)))
 	w.clock.Advance(time.Hour)
-	require.Equal(t, contract.Recorded{New: 1000}, ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts/outcomes", w.body(outcomes)))
-	require.Equal(t, contract.Recorded{Known: 1000}, ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts", w.body(batch)))
+	require.Equal(t, contract.Recorded{New: 1000},
+		ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts/outcomes", w.body(outcomes)))
+	require.Equal(t, contract.Recorded{Known: 1000},
+		ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts", w.body(batch)))
 	for i, path := 999, "/v1/forecasts?limit=200"; path != ""; {
 		page := ask[contract.List[contract.Forecast]](w, "bot", http.MethodGet, path, "")
 		for _, f := range page.Items {
 			require.Equal(t, batch.Forecasts[i], contract.AgentForecast{
-				ID: f.ID, PoolID: f.PoolID, Source: f.Source, ReasonCode: f.ReasonCode, IssuedAt: f.IssuedAt, Start: f.Start, End: f.End, GPUs: f.GPUs,
-				Probability: f.Probability, BaselineProbability: f.BaselineProbability, Influence: f.Influence, Model: f.Model,
+				ID: f.ID, PoolID: f.PoolID, Source: f.Source, ReasonCode: f.ReasonCode, IssuedAt: f.IssuedAt,
+				Start: f.Start, End: f.End, GPUs: f.GPUs,
+				Probability: f.Probability, BaselineProbability: f.BaselineProbability, Influence: f.Influence,
+				Model:      f.Model,
 				PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash,
 			})
 			require.Equal(t, 3, f.Outcome.GPUs)
@@ -81,9 +90,11 @@ func TestAFullBatchOfForecasts(t *testing.T) {
 		}
 	}
 	w.refuseAll(map[string]bad{
-		"one too many": {key: "bot", path: "/v1/forecasts", body: w.body(contract.AgentForecasts{Forecasts: append(batch.Forecasts, want)}),
+		"one too many": {key: "bot", path: "/v1/forecasts",
+			body: w.body(contract.AgentForecasts{Forecasts: append(batch.Forecasts, want)}),
 			code: contract.CodeValidationFailed, pointer: "/forecasts"},
-		"one outcome too many": {key: "bot", path: "/v1/forecasts/outcomes", body: w.body(contract.AgentOutcomes{Outcomes: append(outcomes.Outcomes, outcomes.Outcomes[0])}),
+		"one outcome too many": {key: "bot", path: "/v1/forecasts/outcomes",
+			body: w.body(contract.AgentOutcomes{Outcomes: append(outcomes.Outcomes, outcomes.Outcomes[0])}),
 			code: contract.CodeValidationFailed, pointer: "/outcomes"},
 	})
 }
@@ -97,7 +108,8 @@ func TestForecastsHoldNoWords(t *testing.T) {
 	good := w.body(contract.AgentForecasts{Forecasts: []contract.AgentForecast{w.expect("fct_00000000000000000000000001")}})
 	cases := map[string]bad{}
 	for name, c := range map[string]struct{ from, to, pointer string }{
-		"words in model": {`"model":"m"`, `"model":"the boss said so"`, "/model"}, "capitals in model": {`"model":"m"`, `"model":"Qwen"`, "/model"},
+		"words in model":    {`"model":"m"`, `"model":"the boss said so"`, "/model"},
+		"capitals in model": {`"model":"m"`, `"model":"Qwen"`, "/model"},
 		"long model":        {`"model":"m"`, `"model":"` + strings.Repeat("m", 65) + `"`, "/model"},
 		"words for a hash":  {strings.Repeat("f", 64), "why", "/evidence_hash"},
 		"short hash":        {strings.Repeat("0", 64), strings.Repeat("0", 63), "/prompt_hash"},
@@ -123,14 +135,18 @@ func TestForecastsHoldNoWords(t *testing.T) {
 			body = good[:at] + "zz" + good[at+2:]
 		}
 		require.NotEqual(t, good, body, name)
-		cases[name] = bad{key: "bot", path: "/v1/forecasts", body: body, code: contract.CodeValidationFailed, pointer: "/forecasts/0" + c.pointer}
+		cases[name] = bad{key: "bot", path: "/v1/forecasts", body: body, code: contract.CodeValidationFailed,
+			pointer: "/forecasts/0" + c.pointer}
 	}
-	cases["none"] = bad{key: "bot", path: "/v1/forecasts", body: `{"forecasts":[]}`, code: contract.CodeValidationFailed, pointer: "/forecasts"}
+	cases["none"] = bad{key: "bot", path: "/v1/forecasts", body: `{"forecasts":[]}`,
+		code: contract.CodeValidationFailed, pointer: "/forecasts"}
 	for name, path := range map[string]string{
-		"days": "/v1/reports/calibration?days=0", "state": "/v1/forecasts?state=maybe", "source": "/v1/forecasts?source=oracle",
-		"pool": "/v1/forecasts?pool=nowhere", "to": "/v1/forecasts?from=2026-03-02T08:00:00Z&to=2026-03-02T08:00:00Z",
+		"days": "/v1/reports/calibration?days=0", "state": "/v1/forecasts?state=maybe",
+		"source": "/v1/forecasts?source=oracle",
+		"pool":   "/v1/forecasts?pool=nowhere", "to": "/v1/forecasts?from=2026-03-02T08:00:00Z&to=2026-03-02T08:00:00Z",
 	} {
-		cases["query "+name] = bad{method: http.MethodGet, path: path, code: contract.CodeInvalidParameter, pointer: name}
+		cases["query "+name] = bad{method: http.MethodGet, path: path, code: contract.CodeInvalidParameter,
+			pointer: name}
 	}
 	w.refuseAll(cases)
 	require.Empty(t, ask[contract.List[contract.Forecast]](w, "root", http.MethodGet, "/v1/forecasts", "").Items)
@@ -178,7 +194,8 @@ func TestCalibrationReport(t *testing.T) {
 		outcomes.Outcomes = append(outcomes.Outcomes, contract.AgentOutcome{ID: f.ID, GPUs: c.gpus, CountedAt: f.End})
 	}
 	ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts", w.body(batch))
-	require.Empty(t, ask[contract.CalibrationReport](w, "root", http.MethodGet, "/v1/reports/calibration", "").Sources, "nothing is closed")
+	require.Empty(t, ask[contract.CalibrationReport](w, "root", http.MethodGet, "/v1/reports/calibration", "").Sources,
+		"nothing is closed")
 	w.clock.Advance(time.Hour)
 	ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts/outcomes", w.body(outcomes))
 
@@ -204,5 +221,6 @@ func TestCalibrationReport(t *testing.T) {
 	require.InDelta(t, 0.5, *s.Bins[2].Seen, 0)
 	require.Nil(t, s.Bins[0].Said)
 	w.clock.Advance(24 * time.Hour)
-	require.Empty(t, ask[contract.CalibrationReport](w, "root", http.MethodGet, "/v1/reports/calibration?days=1", "").Sources, "it is too long ago")
+	require.Empty(t, ask[contract.CalibrationReport](w, "root", http.MethodGet, "/v1/reports/calibration?days=1",
+		"").Sources, "it is too long ago")
 }

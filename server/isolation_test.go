@@ -37,17 +37,20 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	w.pool()
 	w.tenant("other")
 	w.key("alice", "admin")
-	allocated := ask[contract.Allocation](w, "alice", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", "a")
+	allocated := ask[contract.Allocation](w, "alice", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`,
+		"Idempotency-Key", "a")
 	reserved := ask[contract.Reservation](w, "alice", http.MethodPost, "/v1/reservations",
 		`{"pool":"lab","gpus":1,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "r")
 	scheduled := ask[contract.Schedule](w, "alice", http.MethodPost, "/v1/schedules",
 		`{"pool":"lab","name":"x","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60}`, "Idempotency-Key", "s")
 	person := ask[contract.User](w, "alice", http.MethodPost, "/v1/users", `{"email":"a@example.org","role":"member"}`)
 	key := w.key("bob", "member")
-	planned := ask[contract.Plan](w, "alice", http.MethodPost, "/v1/plans", `{"kind":"allocate","request":{"pool":"lab","gpus":1}}`)
+	planned := ask[contract.Plan](w, "alice", http.MethodPost, "/v1/plans",
+		`{"kind":"allocate","request":{"pool":"lab","gpus":1}}`)
 	own := ask[contract.Whoami](w, "alice", http.MethodGet, "/v1/whoami", "")
 	w.refuse("alice", http.MethodPost, "/v1/reservations",
-		`{"pool":"lab","gpus":8,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "none")
+		`{"pool":"lab","gpus":8,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key",
+		"none")
 	refused := ask[contract.List[contract.Decision]](w, "alice", http.MethodGet, "/v1/decisions?kind=refusal", "").Items
 	require.Len(t, refused, 1)
 	ask[contract.Prewarm](w, "alice", http.MethodPost, "/v1/prewarm/pause", `{"reason":"ours"}`, "Idempotency-Key", "p")
@@ -83,7 +86,8 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 		{http.MethodGet, "/v1/decisions/%s", refused[0].ID, ""},
 		{http.MethodGet, "/v1/decisions/%s", refused[0].Subject, ""},
 		{http.MethodGet, "/v1/forecasts/%s", forecast, ""},
-		{http.MethodPost, "/v1/forecasts/outcomes", forecast, `{"outcomes":[{"id":"%s","gpus":1,"counted_at":"2026-03-02T08:00:00Z"}]}`},
+		{http.MethodPost, "/v1/forecasts/outcomes", forecast,
+			`{"outcomes":[{"id":"%s","gpus":1,"counted_at":"2026-03-02T08:00:00Z"}]}`},
 		{http.MethodPost, "/v1/plans", reserved.ID, `{"kind":"claim","request":{"reservation_id":"%s"}}`},
 		{http.MethodPost, "/v1/plans", reserved.ID, `{"kind":"cancel","request":{"reservation_id":"%s"}}`},
 		{http.MethodPost, "/v1/plans", allocated.ID, `{"kind":"release","request":{"allocation_id":"%s"}}`},
@@ -92,7 +96,8 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	} {
 		unknown := c.id[:len(c.id)-1] + "z"
 		send := func(id, key string) *httptest.ResponseRecorder {
-			return w.send("other", c.method, named(c.path, id), named(c.body, id), "If-Match", `"1"`, "Idempotency-Key", fmt.Sprint(key, i))
+			return w.send("other", c.method, named(c.path, id), named(c.body, id), "If-Match", `"1"`, "Idempotency-Key",
+				fmt.Sprint(key, i))
 		}
 		theirs, nobodys := send(c.id, "theirs"), send(unknown, "nobodys")
 		want := 404
@@ -101,25 +106,30 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 		}
 		require.Equal(t, want, theirs.Code, "%s %s: %s", c.method, c.path, theirs.Body)
 		require.Equal(t, nobodys.Code, theirs.Code, c.path)
-		require.Equal(t, strings.ReplaceAll(bodyOf(t, nobodys.Body.Bytes()), unknown, "%s"), strings.ReplaceAll(bodyOf(t, theirs.Body.Bytes()), c.id, "%s"), "%s %s", c.method, c.path)
+		require.Equal(t, strings.ReplaceAll(bodyOf(t, nobodys.Body.Bytes()), unknown, "%s"),
+			strings.ReplaceAll(bodyOf(t, theirs.Body.Bytes()), c.id, "%s"), "%s %s", c.method, c.path)
 	}
 	require.Equal(t, before, w.journalLength())
-	require.Equal(t, contract.CodePermissionDenied, w.refuse("other", http.MethodPut, "/v1/organizations/"+own.OrganizationID+"/quota",
-		`{"max_gpus":1,"speculation_per_day":{"amount":"1","currency":"USD"}}`, "If-Match", `"1"`).Code)
+	require.Equal(t, contract.CodePermissionDenied,
+		w.refuse("other", http.MethodPut, "/v1/organizations/"+own.OrganizationID+"/quota",
+			`{"max_gpus":1,"speculation_per_day":{"amount":"1","currency":"USD"}}`, "If-Match", `"1"`).Code)
 	for key, n := range map[string]int{"alice": 1, "other": 0} {
 		require.Len(t, ask[contract.Prewarm](w, key, http.MethodGet, "/v1/prewarm", "").Pauses, n)
 		require.Len(t, ask[contract.Shares](w, key, http.MethodGet, "/v1/pools/lab/shares", "").Items, n)
 	}
 	for _, id := range []string{refused[0].Subject, allocated.ID, reserved.ID} {
-		require.Empty(t, ask[contract.List[contract.Decision]](w, "other", http.MethodGet, "/v1/decisions?subject="+id, "").Items)
+		require.Empty(t, ask[contract.List[contract.Decision]](w, "other", http.MethodGet, "/v1/decisions?subject="+id,
+			"").Items)
 	}
 	for _, list := range []string{"allocations", "reservations", "schedules", "users", "decisions", "forecasts"} {
 		require.Empty(t, ask[contract.List[map[string]any]](w, "other", http.MethodGet, "/v1/"+list, "").Items, list)
 	}
 	w.clock.Advance(2 * time.Hour)
-	ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts/outcomes", `{"outcomes":[{"id":"`+forecast+`","gpus":1,"counted_at":"2026-03-02T10:00:00Z"}]}`)
+	ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts/outcomes",
+		`{"outcomes":[{"id":"`+forecast+`","gpus":1,"counted_at":"2026-03-02T10:00:00Z"}]}`)
 	for key, n := range map[string]int{"alice": 1, "root": 1, "other": 0} {
-		require.Len(t, ask[contract.CalibrationReport](w, key, http.MethodGet, "/v1/reports/calibration", "").Sources, n)
+		require.Len(t, ask[contract.CalibrationReport](w, key, http.MethodGet, "/v1/reports/calibration", "").Sources,
+			n)
 	}
 	require.Equal(t, forecast, w.forecast("other", forecast), "ids are each tenant's own")
 	for _, e := range ask[contract.EventList](w, "other", http.MethodGet, "/v1/events", "").Items {
@@ -132,7 +142,8 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 func TestTrapF(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools", strings.Replace(poolBody, `"max_nodes":2`, `"max_nodes":32`, 1))
+	ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools",
+		strings.Replace(poolBody, `"max_nodes":2`, `"max_nodes":32`, 1))
 	const requests, quota = 64, 16
 	var codes [requests]int
 	var problems [requests]contract.Problem
@@ -141,7 +152,8 @@ func TestTrapF(t *testing.T) {
 	for i := range requests {
 		all.Go(func() {
 			<-start
-			out := w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", fmt.Sprint(i))
+			out := w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key",
+				fmt.Sprint(i))
 			codes[i] = out.Code
 			_ = json.Unmarshal(out.Body.Bytes(), &problems[i])
 		})
@@ -170,7 +182,8 @@ func TestOneKeyManyTimesAtOnce(t *testing.T) {
 	var ids sync.Map
 	for range 16 {
 		all.Go(func() {
-			out := w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", "same")
+			out := w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key",
+				"same")
 			var a contract.Allocation
 			_ = json.Unmarshal(out.Body.Bytes(), &a)
 			ids.Store(fmt.Sprint(out.Code, " ", a.ID), true)

@@ -30,7 +30,8 @@ func TestTheWayBackInIsKept(t *testing.T) {
 	require.Empty(t, ask[contract.Key](w, "root", http.MethodPost, "/v1/keys/"+heir.ID+"/adopt", "").ParentID)
 	ask[contract.Key](w, "heir", http.MethodDelete, "/v1/keys/"+root, "")
 	require.Equal(t, "operator", ask[contract.Whoami](w, "heir", http.MethodGet, "/v1/whoami", "").Role)
-	require.Equal(t, 401, w.send("admin", http.MethodGet, "/v1/whoami", "").Code, "what root made ended with it, at once")
+	require.Equal(t, 401, w.send("admin", http.MethodGet, "/v1/whoami", "").Code,
+		"what root made ended with it, at once")
 }
 
 func TestKeysDoNotLastForEverUnsaid(t *testing.T) {
@@ -40,12 +41,14 @@ func TestKeysDoNotLastForEverUnsaid(t *testing.T) {
 	require.Equal(t, begin.Add(server.DefaultKeyLife), w.key("usual", "admin").ExpiresAt)
 	require.Zero(t, w.keep("for ever", `{"name":"x","kind":"person","role":"admin","never_expires":true}`).ExpiresAt)
 	require.Zero(t, w.keep("agent", `{"name":"x","kind":"agent","role":"member",`+caps+`}`).ExpiresAt)
-	both := w.refuse("root", http.MethodPost, "/v1/keys", `{"name":"x","kind":"person","role":"admin","never_expires":true,"expires_in_seconds":60}`)
+	both := w.refuse("root", http.MethodPost, "/v1/keys",
+		`{"name":"x","kind":"person","role":"admin","never_expires":true,"expires_in_seconds":60}`)
 	require.Equal(t, contract.CodeValidationFailed, both.Code)
 
 	w.keep("minute", `{"name":"x","kind":"person","role":"admin","expires_in_seconds":60}`)
 	for _, body := range []string{`"kind":"person"`, `"kind":"agent",` + caps} {
-		made := ask[contract.KeyCreated](w, "minute", http.MethodPost, "/v1/keys", `{"name":"x","role":"member",`+body+`}`)
+		made := ask[contract.KeyCreated](w, "minute", http.MethodPost, "/v1/keys",
+			`{"name":"x","role":"member",`+body+`}`)
 		require.Equal(t, begin.Add(time.Minute), made.Key.ExpiresAt, "no longer than its maker")
 	}
 	for _, life := range []string{`"never_expires":true`, `"expires_in_seconds":61`} {
@@ -85,10 +88,12 @@ func TestCapsAreSharedByWhatAKeyMakes(t *testing.T) {
 		"caps":{"max_gpus":1,"max_per_day":{"amount":"100","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":86400}}`)
 	refused := 0
 	for range 10 {
-		made := ask[contract.KeyCreated](w, "one", http.MethodPost, "/v1/keys", `{"name":"child","kind":"person","role":"member"}`)
+		made := ask[contract.KeyCreated](w, "one", http.MethodPost, "/v1/keys",
+			`{"name":"child","kind":"person","role":"member"}`)
 		require.Equal(t, 1, made.Key.Caps.MaxGPUs)
 		w.keys["child"] = made.Secret
-		out := w.send("child", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1,"lease_seconds":3600}`, contract.HeaderIdempotencyKey, made.Key.ID)
+		out := w.send("child", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1,"lease_seconds":3600}`,
+			contract.HeaderIdempotencyKey, made.Key.ID)
 		if out.Code == 403 {
 			require.Contains(t, out.Body.String(), contract.CodeKeyCapExceeded)
 			refused++
@@ -104,17 +109,22 @@ func TestARevocationNamesTheSchedulesThatGoOn(t *testing.T) {
 	w := newWorld(t)
 	w.pool()
 	maker := w.key("maker", "admin")
-	made := ask[contract.KeyCreated](w, "maker", http.MethodPost, "/v1/keys", `{"name":"child","kind":"person","role":"member"}`)
+	made := ask[contract.KeyCreated](w, "maker", http.MethodPost, "/v1/keys",
+		`{"name":"child","kind":"person","role":"member"}`)
 	w.keys["child"] = made.Secret
 	schedule := func(key, name string) contract.Schedule {
-		return ask[contract.Schedule](w, key, http.MethodPost, "/v1/schedules", strings.Replace(standup, "standup", name, 1), "Idempotency-Key", name)
+		return ask[contract.Schedule](w, key, http.MethodPost, "/v1/schedules",
+			strings.Replace(standup, "standup", name, 1), "Idempotency-Key", name)
 	}
 	goes, child := schedule("maker", "goes-on"), schedule("child", "childs")
 	paused, deleted := schedule("maker", "paused"), schedule("maker", "deleted")
 	schedule("root", "anothers")
 	ask[contract.Schedule](w, "maker", http.MethodPost, "/v1/schedules/"+paused.ID+"/pause", "", "Idempotency-Key", "p")
-	require.Equal(t, 204, w.send("maker", http.MethodDelete, "/v1/schedules/"+deleted.ID, "").Code)
+	require.Equal(t, 200, w.send("maker", http.MethodDelete, "/v1/schedules/"+deleted.ID, "").Code)
 	got := ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+maker.ID, "")
-	require.ElementsMatch(t, []contract.KeySchedule{{ID: goes.ID, Name: "goes-on"}, {ID: child.ID, Name: "childs"}}, got.Schedules)
+	require.Equal(t, []contract.KeyEnded{{ID: made.Key.ID, Name: "child"}}, got.Ended)
+	require.ElementsMatch(t,
+		[]contract.KeySchedule{{ID: goes.ID, Name: "goes-on", MadeBy: goes.MadeBy, MadeByName: goes.MadeByName},
+			{ID: child.ID, Name: "childs", MadeBy: child.MadeBy, MadeByName: child.MadeByName}}, got.Schedules)
 	require.False(t, ask[contract.Schedule](w, "root", http.MethodGet, "/v1/schedules/"+goes.ID, "").Paused)
 }

@@ -42,11 +42,13 @@ func (l *longLived) enter(a ledger.Actor) (refused string) {
 		whose, key string
 	}{
 		{l.keys[a.KeyID], l.limits.PerKey, "this key", "server.max_streams_per_key"},
-		{l.tenant[a.OrganizationID], l.limits.PerOrganization, "this organization", "server.max_streams_per_organization"},
+		{l.tenant[a.OrganizationID], l.limits.PerOrganization, "this organization",
+			"server.max_streams_per_organization"},
 		{l.all, l.limits.All, "all clients of this server together", "server.max_connections"},
 	} {
 		if b.most > 0 && b.open >= b.most {
-			return fmt.Sprintf("%d event streams and waiting requests of %s are open, which is the most (%s).", b.open, b.whose, b.key)
+			return fmt.Sprintf("%d event streams and waiting requests of %s are open, which is the most (%s).", b.open,
+				b.whose, b.key)
 		}
 	}
 	l.all++
@@ -79,7 +81,8 @@ func (s *Server) countLongLived(c *gin.Context) {
 	}
 	actor := auth.From(c.Request.Context())
 	if refused := s.long.enter(actor); refused != "" {
-		abort(c, slowDown(refused, retryStreams).Request("Close one of them, follow one stream for all, or ask without Prefer: wait"))
+		abort(c, slowDown(refused,
+			retryStreams).Request("Close one of them, follow one stream for all, or ask without Prefer: wait"))
 		return
 	}
 	defer s.long.leave(actor)

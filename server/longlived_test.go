@@ -34,7 +34,8 @@ func TestStreamsAndWaitsAreBounded(t *testing.T) {
 			p := w.inMemory()
 			follow := func(key string) (*line, int) {
 				l := w.dial(p)
-				go l.write("GET /v1/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + w.keys[key] + "\r\n\r\n")
+				go l.write("GET /v1/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + w.keys[key] +
+					"\r\n\r\n")
 				resp, err := http.ReadResponse(l.in, nil)
 				require.NoError(t, err)
 				return l, resp.StatusCode
@@ -53,15 +54,18 @@ func TestStreamsAndWaitsAreBounded(t *testing.T) {
 			}
 			_, status = follow("root")
 			require.Equal(t, 429, status)
-			refused := w.refuse("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Prefer", "wait=30", "Idempotency-Key", "k")
+			refused := w.refuse("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Prefer",
+				"wait=30", "Idempotency-Key", "k")
 			require.Equal(t, contract.CodeRateLimited, refused.Code)
 			require.Contains(t, refused.Detail, "2 event streams and waiting requests of "+c.whose)
 			require.Equal(t, 5, refused.RetryAfter)
 			require.NotEmpty(t, refused.Fixes)
-			require.Equal(t, 202, w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", "k").Code, "what does not wait passes")
+			require.Equal(t, 202, w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`,
+				"Idempotency-Key", "k").Code, "what does not wait passes")
 			require.Equal(t, 200, w.send("", http.MethodGet, "/healthz", "").Code)
 			require.NoError(t, first.conn.Close())
-			require.Eventually(t, func() bool { _, status := follow("root"); return status == 200 }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { _, status := follow("root"); return status == 200 }, 5*time.Second,
+				time.Millisecond)
 		})
 	}
 }

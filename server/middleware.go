@@ -41,7 +41,8 @@ func (s *Server) identify(c *gin.Context) {
 		level = slog.LevelWarn
 	}
 	s.cfg.Logger.Log(c.Request.Context(), level, "answered", "method", c.Request.Method, "route", c.FullPath(),
-		"status", status, "took", took, "key", auth.From(c.Request.Context()).KeyID, "peer", s.cfg.Proxies.Client(c.Request).String())
+		"status", status, "took", took, "key", auth.From(c.Request.Context()).KeyID, "peer",
+		s.cfg.Proxies.Client(c.Request).String())
 }
 
 // recover answers a handler's panic and tells the log where it was.
@@ -54,7 +55,8 @@ func (s *Server) recover(c *gin.Context) {
 		if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(v)
 		}
-		s.cfg.Logger.ErrorContext(c.Request.Context(), "handler panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		s.cfg.Logger.ErrorContext(c.Request.Context(), "handler panicked", "panic", fmt.Sprint(v), "stack",
+			string(debug.Stack()))
 		if !c.Writer.Written() {
 			abort(c, problem.New(contract.CodeInternal, "The failure is in the server's log under this request id."))
 		}
@@ -69,7 +71,8 @@ func abort(c *gin.Context, p *problem.Problem) {
 }
 
 // contentPolicy lets the page load its own style and script and nothing else.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' " +
+	"data:; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
 func (s *Server) securityHeaders(c *gin.Context) {
@@ -113,7 +116,8 @@ func (s *Server) knownHost(host string) bool {
 }
 
 func notFound(c *gin.Context) {
-	abort(c, problem.New(contract.CodeNotFound, "There is no such route.").Request("Look at the routes in /openapi.json"))
+	abort(c, problem.New(contract.CodeNotFound,
+		"There is no such route.").Request("Look at the routes in /openapi.json"))
 }
 
 func methodNotAllowed(c *gin.Context) {

@@ -20,7 +20,8 @@ import (
 )
 
 // browse sends what a browser sends.
-func (w *world) browse(method, path, form string, cookies []*http.Cookie, headers ...string) *httptest.ResponseRecorder {
+func (w *world) browse(method, path, form string, cookies []*http.Cookie,
+	headers ...string) *httptest.ResponseRecorder {
 	w.t.Helper()
 	r, out := newRequest(method, path, form)
 	r.Host = "localhost"
@@ -41,11 +42,13 @@ func TestThePageShowsTheStory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) { c.OpenPage = true })
 	empty := w.browse(http.MethodGet, "/", "", nil).Body.String()
-	for _, text := range []string{"no starts yet", "There is no pool yet", "Nobody holds GPUs", "Nothing is promised", "<code>forewarm "} {
+	for _, text := range []string{"no starts yet", "the share of starts", "There is no pool yet", "Nobody holds GPUs",
+		"Nothing is promised", "<code>forewarm "} {
 		require.Contains(t, empty, text)
 	}
 	p := w.pool()
-	out := w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":2,"name":"<script>alert(1)</script>"}`, "Idempotency-Key", "k")
+	out := w.send("root", http.MethodPost, "/v1/allocations",
+		`{"pool":"lab","gpus":2,"name":"<script>alert(1)</script>"}`, "Idempotency-Key", "k")
 	require.Equal(t, 202, out.Code, out.Body.String())
 	ask[contract.Reservation](w, "root", http.MethodPost, "/v1/reservations",
 		`{"pool":"lab","gpus":1,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "r")
@@ -53,7 +56,8 @@ func TestThePageShowsTheStory(t *testing.T) {
 	w.clock.Advance(time.Minute)
 	page := w.browse(http.MethodGet, "/", "", nil)
 	body := page.Body.String()
-	for _, text := range []string{"100.0%", "of 1 starts", "SIM", "lab", "node.ready", "allocation.active", "waited 5 s", "ready", "booked", "of $"} {
+	for _, text := range []string{"100.0%", "of 1 starts", "SIM", "lab", "node.ready", "allocation.active",
+		"waited 5 s", "ready", "booked", "of $"} {
 		require.Contains(t, body, text)
 	}
 	require.NotContains(t, body, "<script>alert", "names are text")
@@ -65,6 +69,26 @@ func TestThePageShowsTheStory(t *testing.T) {
 		require.Equal(t, 200, w.browse(http.MethodGet, "/assets/"+file, "", nil).Code)
 	}
 	require.Equal(t, 404, w.browse(http.MethodGet, "/assets/..%2Fpage.go", "", nil).Code)
+}
+
+// The page names and orders what it shows as the CLI does, and says who has nothing warmed.
+func TestThePageReadsLikeTheCLI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *server.Config) { c.OpenPage = true })
+	w.pool()
+	for i, name := range []string{"first", "second"} {
+		w.clock.Advance(time.Minute)
+		ask[contract.Reservation](w, "root", http.MethodPost, "/v1/reservations",
+			fmt.Sprintf(`{"pool":"lab","gpus":1,"name":%q,"start":"2026-03-02T1%d:00:00Z","end":"2026-03-02T1%d:30:00Z"}`, name, i, i), "Idempotency-Key", name)
+	}
+	body := w.browse(http.MethodGet, "/", "", nil).Body.String()
+	require.Less(t, strings.Index(body, "<td>second"), strings.Index(body, "<td>first"), "the newest first")
+	require.Contains(t, body, `<td data-is="by">root, `, "made by")
+	require.Contains(t, body, "<td data-is=\"by\">root\n", "by")
+	require.NotContains(t, body, "paused")
+	_, err := w.ledger.PausePrewarming(t.Context(), w.actor("root"), "", "", time.Time{})
+	require.NoError(t, err)
+	require.Contains(t, w.browse(http.MethodGet, "/", "", nil).Body.String(), "pre-warming is paused for everybody")
 }
 
 func TestTheOneTimeLink(t *testing.T) {
@@ -94,17 +118,20 @@ func TestSigningInWithAKey(t *testing.T) {
 	w.tenant("other")
 	w.agent("bot")
 	ask[contract.Reservation](w, "root", http.MethodPost, "/v1/reservations",
-		`{"pool":"lab","gpus":1,"name":"private","start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "r")
+		`{"pool":"lab","gpus":1,"name":"private","start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`,
+		"Idempotency-Key", "r")
 	form := func(key string) string { return url.Values{"key": {key}}.Encode() }
 	require.Equal(t, 200, w.browse(http.MethodGet, "/login", "", nil).Code)
 	require.Equal(t, 403, w.browse(http.MethodPost, "/login", form("nonsense"), nil).Code)
 	require.Equal(t, 403, w.browse(http.MethodPost, "/login", form(w.keys["bot"]), nil).Code, "the page is for people")
-	require.Equal(t, 403, w.browse(http.MethodPost, "/login", form(w.keys["root"]), nil, "Sec-Fetch-Site", "cross-site").Code)
+	require.Equal(t, 403, w.browse(http.MethodPost, "/login", form(w.keys["root"]), nil, "Sec-Fetch-Site",
+		"cross-site").Code)
 
 	mine := w.browse(http.MethodPost, "/login", form(w.keys["root"]), nil).Result().Cookies()
 	theirs := w.browse(http.MethodPost, "/login", form(w.keys["other"]), nil).Result().Cookies()
 	require.Contains(t, w.browse(http.MethodGet, "/", "", mine).Body.String(), "private")
-	require.NotContains(t, w.browse(http.MethodGet, "/", "", theirs).Body.String(), "private", "a session sees what its key sees")
+	require.NotContains(t, w.browse(http.MethodGet, "/", "", theirs).Body.String(), "private",
+		"a session sees what its key sees")
 	require.Equal(t, 401, w.browse(http.MethodGet, "/v1/whoami", "", mine).Code, "a cookie is no API key")
 
 	require.Equal(t, 403, w.browse(http.MethodPost, "/logout", "", mine, "Sec-Fetch-Site", "cross-site").Code)
@@ -187,7 +214,8 @@ func TestSessionsOfOtherOrganizationsLast(t *testing.T) {
 	w.clock.Advance(time.Second)
 	for i := range 50 {
 		key := fmt.Sprint("other", i)
-		w.keys[key] = ask[contract.KeyCreated](w, "other", http.MethodPost, "/v1/keys", `{"name":"`+key+`","kind":"person","role":"viewer"}`).Secret
+		w.keys[key] = ask[contract.KeyCreated](w, "other", http.MethodPost, "/v1/keys",
+			`{"name":"`+key+`","kind":"person","role":"viewer"}`).Secret
 		for range 20 {
 			in(key)
 		}
@@ -205,11 +233,14 @@ func TestCookiesBehindTLS(t *testing.T) {
 		headers []string
 		secure  bool
 	}{
-		"plain":                 {func(*server.Config) {}, nil, false},
-		"anybody says https":    {func(*server.Config) {}, []string{"X-Forwarded-Proto", "https"}, false},
-		"a proxy says https":    {func(c *server.Config) { c.Proxies = proxies }, []string{"X-Forwarded-Proto", "https"}, true},
-		"by RFC 7239":           {func(c *server.Config) { c.Proxies = proxies }, []string{"Forwarded", "for=198.51.100.1;proto=https"}, true},
-		"a proxy says http":     {func(c *server.Config) { c.Proxies = proxies }, []string{"X-Forwarded-Proto", "http"}, false},
+		"plain":              {func(*server.Config) {}, nil, false},
+		"anybody says https": {func(*server.Config) {}, []string{"X-Forwarded-Proto", "https"}, false},
+		"a proxy says https": {func(c *server.Config) { c.Proxies = proxies },
+			[]string{"X-Forwarded-Proto", "https"}, true},
+		"by RFC 7239": {func(c *server.Config) { c.Proxies = proxies },
+			[]string{"Forwarded", "for=198.51.100.1;proto=https"}, true},
+		"a proxy says http": {func(c *server.Config) { c.Proxies = proxies }, []string{"X-Forwarded-Proto", "http"},
+			false},
 		"the public URL has it": {func(c *server.Config) { c.PublicTLS = true }, nil, true},
 	} {
 		w := newWorld(t, func(cfg *server.Config) { c.change(cfg); cfg.SignInToken = obs.NewSecret("once") })
@@ -232,7 +263,8 @@ func TestThePageEscapesControls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) { c.OpenPage = true })
 	w.pool()
-	_, err := w.ledger.Allocate(t.Context(), w.actor("root"), ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: time.Hour, Name: "a\u202eb\u009b2Jc"})
+	_, err := w.ledger.Allocate(t.Context(), w.actor("root"),
+		ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: time.Hour, Name: "a\u202eb\u009b2Jc"})
 	require.NoError(t, err)
 	body := w.browse(http.MethodGet, "/", "", nil).Body.String()
 	require.Contains(t, body, `a\u202eb\u009b2Jc`)
@@ -243,5 +275,6 @@ func TestThePageEscapesControls(t *testing.T) {
 func (w *world) actor(key string) ledger.Actor {
 	w.t.Helper()
 	me := ask[contract.Whoami](w, key, http.MethodGet, "/v1/whoami", "")
-	return ledger.Actor{KeyID: me.KeyID, Kind: ledger.PersonKey, OrganizationID: me.OrganizationID, Role: ledger.Role(me.Role), Via: "api"}
+	return ledger.Actor{KeyID: me.KeyID, Kind: ledger.PersonKey, OrganizationID: me.OrganizationID,
+		Role: ledger.Role(me.Role), Via: "api"}
 }

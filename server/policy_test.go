@@ -50,11 +50,13 @@ func TestEveryRouteRefuses(t *testing.T) {
 		require.Equal(t, contract.CodeUnauthenticated, w.refuse("", method, path, "").Code, route)
 		for _, role := range ranks {
 			if !policy.Person || slices.Index(ranks, role) < slices.Index(ranks, string(policy.Role)) {
-				require.Equal(t, contract.CodePermissionDenied, w.refuse(role, method, path, "").Code, "%s as %s", route, role)
+				require.Equal(t, contract.CodePermissionDenied, w.refuse(role, method, path, "").Code, "%s as %s",
+					route, role)
 			}
 		}
 		if !policy.Agent {
-			require.Equal(t, contract.CodePermissionDenied, w.refuse("agent", method, path, "").Code, "%s as an agent", route)
+			require.Equal(t, contract.CodePermissionDenied, w.refuse("agent", method, path, "").Code, "%s as an agent",
+				route)
 		}
 	}
 }
@@ -72,8 +74,10 @@ func TestAgentsRoutes(t *testing.T) {
 	require.Equal(t, []string{
 		"DELETE /v1/reservations/:id", "GET /v1/decisions", "GET /v1/decisions/:id",
 		"GET /v1/forecasts", "GET /v1/forecasts/:id", "GET /v1/plans/:id", "GET /v1/pools", "GET /v1/pools/:id",
-		"GET /v1/prewarm", "GET /v1/reservations", "GET /v1/reservations/:id", "GET /v1/reservations/:id/explain", "GET /v1/version",
-		"GET /v1/whoami", "POST /v1/forecasts", "POST /v1/forecasts/outcomes", "POST /v1/plans", "POST /v1/plans/:id/apply", "PUT /v1/agent/plan",
+		"GET /v1/prewarm", "GET /v1/reservations", "GET /v1/reservations/:id", "GET /v1/reservations/:id/explain",
+		"GET /v1/version",
+		"GET /v1/whoami", "POST /v1/forecasts", "POST /v1/forecasts/outcomes", "POST /v1/plans",
+		"POST /v1/plans/:id/apply", "PUT /v1/agent/plan",
 	}, got)
 }
 
@@ -84,7 +88,8 @@ func TestEnumsAreThoseOfCore(t *testing.T) {
 	require.Equal(t, reservation.Machine.Names(), contract.ReservationStates)
 	require.Equal(t, node.Machine.Names(), contract.NodeStates)
 	require.Equal(t, []string{string(reservation.Guaranteed), string(reservation.Speculative)}, contract.Classes)
-	require.Equal(t, []string{string(reservation.FromPerson), string(reservation.FromSchedule), string(reservation.FromAgent)}, contract.Sources)
+	require.Equal(t, []string{string(reservation.FromPerson), string(reservation.FromSchedule),
+		string(reservation.FromAgent)}, contract.Sources)
 	require.Len(t, contract.DecisionKinds, len(ledger.DecisionKinds))
 	for i, k := range ledger.DecisionKinds {
 		require.Equal(t, string(k), contract.DecisionKinds[i])
@@ -99,14 +104,19 @@ func TestEnumsAreThoseOfCore(t *testing.T) {
 		field string
 		want  []string
 	}{
-		{contract.Allocation{}, "State", contract.AllocationStates}, {contract.Reservation{}, "State", contract.ReservationStates},
+		{contract.Allocation{}, "State", contract.AllocationStates},
+		{contract.Reservation{}, "State", contract.ReservationStates},
 		{contract.Node{}, "State", contract.NodeStates}, {contract.GPU{}, "NodeState", contract.NodeStates},
 		{contract.Reservation{}, "Class", contract.Classes}, {contract.Reservation{}, "Source", contract.Sources},
 		{contract.Key{}, "Role", contract.Roles}, {contract.AgentWindow{}, "ReasonCode", contract.ReasonCodes},
-		{contract.Decision{}, "Kind", contract.DecisionKinds}, {contract.PlanCreate{}, "Kind", contract.PlanKinds}, {contract.Plan{}, "Kind", contract.PlanKinds},
-		{contract.AgentForecast{}, "Source", contract.ForecastSources}, {contract.AgentForecast{}, "ReasonCode", contract.ReasonCodes},
-		{contract.Forecast{}, "Source", contract.ForecastSources}, {contract.Forecast{}, "ReasonCode", contract.ReasonCodes},
-		{contract.Forecast{}, "State", contract.ForecastStates}, {contract.SourceCalibration{}, "Source", contract.ForecastSources},
+		{contract.Decision{}, "Kind", contract.DecisionKinds}, {contract.PlanCreate{}, "Kind", contract.PlanKinds},
+		{contract.Plan{}, "Kind", contract.PlanKinds},
+		{contract.AgentForecast{}, "Source", contract.ForecastSources},
+		{contract.AgentForecast{}, "ReasonCode", contract.ReasonCodes},
+		{contract.Forecast{}, "Source", contract.ForecastSources},
+		{contract.Forecast{}, "ReasonCode", contract.ReasonCodes},
+		{contract.Forecast{}, "State", contract.ForecastStates},
+		{contract.SourceCalibration{}, "Source", contract.ForecastSources},
 	} {
 		f, ok := reflect.TypeOf(c.of).FieldByName(c.field)
 		require.True(t, ok)

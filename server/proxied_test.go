@@ -27,7 +27,8 @@ func TestForwardedClients(t *testing.T) {
 	get := func(client string) int {
 		return w.from("10.1.1.1", "bad", http.MethodGet, "/v1/whoami", "X-Forwarded-For", client).Code
 	}
-	require.Equal(t, []int{401, 429, 401, 429}, []int{get("198.51.100.1"), get("8.8.8.8, 198.51.100.1"), get("198.51.100.2"), get("198.51.100.1")})
+	require.Equal(t, []int{401, 429, 401, 429}, []int{get("198.51.100.1"), get("8.8.8.8, 198.51.100.1"),
+		get("198.51.100.2"), get("198.51.100.1")})
 	require.Contains(t, w.log.String(), "peer=198.51.100.2")
 }
 

@@ -25,7 +25,8 @@ func (r reaching) Run() int {
 	}
 	missing, err := unseen()
 	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("the description has outcomes that no test of this package brings about, by operation and status:\n  %s",
+		err = fmt.Errorf("the description has outcomes that no test of this package brings about, by operation and "+
+			"status:\n  %s",
 			strings.Join(missing, "\n  "))
 	}
 	if err != nil {

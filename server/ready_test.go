@@ -88,16 +88,19 @@ func TestTheJournalIsVerified(t *testing.T) {
 	first := ask[contract.AuditPage](w, "root", http.MethodGet, "/v1/audit/verify?limit=2", "")
 	require.True(t, first.More)
 	require.Equal(t, 2, first.Seals)
-	rest := ask[contract.AuditPage](w, "root", http.MethodGet, "/v1/audit/verify?after="+first.LastSeal+"&anchor="+first.LastSeal, "")
+	rest := ask[contract.AuditPage](w, "root", http.MethodGet,
+		"/v1/audit/verify?after="+first.LastSeal+"&anchor="+first.LastSeal, "")
 	require.False(t, rest.More)
 	require.Nil(t, rest.Finding)
 	require.Equal(t, int64(3), rest.NewestSeal)
 	wrong := "3:" + first.LastSeal[2:]
 	other := ask[contract.AuditPage](w, "root", http.MethodGet, "/v1/audit/verify?anchor="+wrong, "")
 	require.Equal(t, ledger.AuditAnchor, other.Finding.Kind)
-	require.Equal(t, contract.CodeInvalidParameter, w.refuse("root", http.MethodGet, "/v1/audit/verify?anchor=seven", "").Code)
+	require.Equal(t, contract.CodeInvalidParameter,
+		w.refuse("root", http.MethodGet, "/v1/audit/verify?anchor=seven", "").Code)
 	require.Equal(t, contract.CodePermissionDenied, w.refuse("someone0", http.MethodGet, "/v1/audit/verify", "").Code)
-	require.Equal(t, contract.CodeStateConflict, newWorld(t).refuse("root", http.MethodGet, "/v1/audit/verify", "").Code, "it has no key for seals")
+	require.Equal(t, contract.CodeStateConflict, newWorld(t).refuse("root", http.MethodGet, "/v1/audit/verify",
+		"").Code, "it has no key for seals")
 }
 
 // sealed runs the task that seals.

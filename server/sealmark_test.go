@@ -59,16 +59,19 @@ func TestSealsThatAreGoneAreMissed(t *testing.T) {
 	require.Len(t, told, 1, "once")
 	require.Equal(t, "journal.behind", told[0].Type)
 	w.key("admin", "admin")
-	require.Empty(t, ask[contract.EventList](w, "admin", http.MethodGet, "/v1/events?subject=journal", "").Items, "it is the operators'")
+	require.Empty(t, ask[contract.EventList](w, "admin", http.MethodGet, "/v1/events?subject=journal", "").Items,
+		"it is the operators'")
 	gap := ask[contract.RecoveryState](w, "root", http.MethodGet, "/v1/recovery", "").Journal
 	require.Contains(t, gap.Reason, "seal 57:abab")
 	require.Contains(t, gap.Reason, "this server")
-	require.Equal(t, ledger.AuditBehind, ask[contract.AuditPage](w, "root", http.MethodGet, "/v1/audit/verify", "").Finding.Kind)
+	require.Equal(t, ledger.AuditBehind, ask[contract.AuditPage](w, "root", http.MethodGet, "/v1/audit/verify",
+		"").Finding.Kind)
 
 	w.clock.Advance(time.Second)
 	require.Equal(t, contract.CodePermissionDenied, w.refuse("admin", http.MethodPost, "/v1/recovery/journal", "").Code)
 	require.Nil(t, ask[contract.RecoveryState](w, "root", http.MethodPost, "/v1/recovery/journal", "").Journal)
 	behind(0)
 	require.Nil(t, ask[contract.AuditPage](w, "root", http.MethodGet, "/v1/audit/verify", "").Finding)
-	require.Equal(t, contract.CodeStateConflict, newWorld(t).refuse("root", http.MethodPost, "/v1/recovery/journal", "").Code, "it has no key for seals")
+	require.Equal(t, contract.CodeStateConflict, newWorld(t).refuse("root", http.MethodPost, "/v1/recovery/journal",
+		"").Code, "it has no key for seals")
 }

@@ -5,8 +5,8 @@
 // request id and an access log without secrets, recovery, security headers, the
 // host name, the requests that its client has open, the form of path, query and
 // headers, the route's policy (a route without one answers nobody) with key and
-// rate limit, the streams and waits that it has open, the size, pace and form of the body, and a deadline for the answer. Behind it, package api translates and the
-// ledger decides.
+// rate limit, the streams and waits that it has open, the size, pace and form of the body, and a
+// deadline for the answer. Behind it, package api translates and the ledger decides.
 package server
 
 import (
@@ -196,18 +196,22 @@ func (s *Server) routes() {
 	e := s.engine
 	e.HandleMethodNotAllowed = true
 	e.UseRawPath, e.RedirectTrailingSlash = true, false
-	e.Use(s.guardConnection, s.identify, s.recover, s.securityHeaders, s.checkHost, s.countOpen, s.checkText, s.authorize, s.countLongLived, s.checkBody, s.deadline)
+	e.Use(s.guardConnection, s.identify, s.recover, s.securityHeaders, s.checkHost, s.countOpen, s.checkText,
+		s.authorize, s.countLongLived, s.checkBody, s.deadline)
 	s.doc = api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
-		Minter: auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random}, KeyLife: s.cfg.KeyLife, Beside: systemOperations(),
-		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(), Simulation: s.cfg.Simulation},
+		Minter:  auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
+		KeyLife: s.cfg.KeyLife, Beside: systemOperations(),
+		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(),
+			Simulation: s.cfg.Simulation},
 	})
 	s.system()
 	page.Register(e, page.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth, Random: s.cfg.Random,
 		Open: s.cfg.OpenPage, Token: s.cfg.SignInToken, Version: s.cfg.Version,
 		Proxies: s.cfg.Proxies, Secure: s.secure, Failed: s.failures.Note, Limits: page.Limits{
-			Keys: auth.NewLimiter(s.cfg.Limits.Failures, s.cfg.Clock), Links: auth.NewLimiter(s.cfg.Limits.Links, s.cfg.Clock),
+			Keys:   auth.NewLimiter(s.cfg.Limits.Failures, s.cfg.Clock),
+			Links:  auth.NewLimiter(s.cfg.Limits.Links, s.cfg.Clock),
 			Logins: auth.NewLimiter(s.cfg.Limits.Logins, s.cfg.Clock),
 		},
 	})
@@ -276,11 +280,12 @@ func (s *Server) watchSeals(ctx context.Context) {
 // watchSealsOnce notices that seals of the journal are gone that this server has seen.
 func (s *Server) watchSealsOnce(ctx context.Context) {
 	err := s.cfg.Ledger.WatchSeals(ctx)
-	behind := (*ledger.JournalBehindError)(nil)
+	var behind *ledger.JournalBehindError
 	s.cfg.Metric.SealsBehind(errors.As(err, &behind))
 	if err != nil && ctx.Err() == nil {
-		s.cfg.Logger.ErrorContext(ctx, "the journal may not be what it was; if its database was restored from a backup, say so with "+
-			"`forewarm recovery confirm --journal`", "error", err)
+		s.cfg.Logger.ErrorContext(ctx,
+			"the journal may not be what it was; if its database was restored from a backup, say so with "+
+				"`forewarm recovery confirm --journal`", "error", err)
 	}
 }
 

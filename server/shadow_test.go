@@ -14,7 +14,8 @@ import (
 // plant stores what no verb would store any more.
 func (w *world) plant(c ledger.Change) {
 	w.t.Helper()
-	require.NoError(w.t, w.ledger.Store().InTx(w.t.Context(), func(_ context.Context, tx ledger.Tx) error { return tx.Save(c) }))
+	require.NoError(w.t, w.ledger.Store().InTx(w.t.Context(),
+		func(_ context.Context, tx ledger.Tx) error { return tx.Save(c) }))
 }
 
 // copyOf reads what is copied to be planted under another id.
@@ -42,7 +43,10 @@ func shadowed(t *testing.T) (w *world, victims map[ledger.Noun]string) {
 	k.ID, k.Name, k.OrganizationID, k.Version = "decoy00001", key.ID, beta.ID, 0
 	u := copyOf(w, func(r ledger.Reader) (ledger.User, error) { return r.User(all, person.ID) })
 	u.ID, u.Email, u.OrganizationID, u.Version = "usr_decoy", person.ID, beta.ID, 0
-	o := copyOf(w, func(r ledger.Reader) (ledger.Organization, error) { return r.Organization(all, key.OrganizationID) })
+	o := copyOf(w, func(r ledger.Reader) (ledger.Organization, error) {
+		return r.Organization(all,
+			key.OrganizationID)
+	})
 	o.ID, o.Name, o.Version = "org_decoy", key.OrganizationID, 0
 	p := copyOf(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool(pool.ID) })
 	p.ID, p.Name, p.Version = "pol_decoy", pool.ID, 0
@@ -50,10 +54,12 @@ func shadowed(t *testing.T) (w *world, victims map[ledger.Noun]string) {
 	other.ID, other.Name, other.OrganizationID, other.Version = "sch_decoy", s.ID, beta.ID, 0
 	byKey := other
 	byKey.ID, byKey.Name = "sch_decoy2", key.ID
-	w.plant(ledger.Change{Keys: []ledger.Key{k}, Users: []ledger.User{u}, Organizations: []ledger.Organization{o}, Pools: []ledger.Pool{p},
+	w.plant(ledger.Change{Keys: []ledger.Key{k}, Users: []ledger.User{u}, Organizations: []ledger.Organization{o},
+		Pools:     []ledger.Pool{p},
 		Schedules: []ledger.Schedule{other, byKey}})
-	return w, map[ledger.Noun]string{ledger.NounKey: key.ID, ledger.NounUser: person.ID, ledger.NounOrganization: key.OrganizationID,
-		ledger.NounPool: pool.ID, ledger.NounSchedule: s.ID}
+	return w, map[ledger.Noun]string{ledger.NounKey: key.ID, ledger.NounUser: person.ID,
+		ledger.NounOrganization: key.OrganizationID,
+		ledger.NounPool:         pool.ID, ledger.NounSchedule: s.ID}
 }
 
 // Nobody hides a thing behind another one's name: its id always finds it, in
@@ -68,11 +74,14 @@ func TestNoNameShadowsAnId(t *testing.T) {
 	} {
 		require.Equal(t, want, ask[contract.Pool](w, "root", http.MethodGet, path, "").ID, path)
 	}
-	require.Equal(t, "ada@example.org", ask[contract.User](w, "root", http.MethodPatch, "/v1/users/"+id[ledger.NounUser], `{"active":false}`, "If-Match", `"1"`).Email)
+	require.Equal(t, "ada@example.org", ask[contract.User](w, "root", http.MethodPatch,
+		"/v1/users/"+id[ledger.NounUser], `{"active":false}`, "If-Match", `"1"`).Email)
 
-	a := ask[contract.Allocation](w, "victim", http.MethodPost, "/v1/allocations", `{"pool":"`+id[ledger.NounPool]+`","gpus":1}`, "Idempotency-Key", "a")
+	a := ask[contract.Allocation](w, "victim", http.MethodPost, "/v1/allocations",
+		`{"pool":"`+id[ledger.NounPool]+`","gpus":1}`, "Idempotency-Key", "a")
 	r := ask[contract.Reservation](w, "victim", http.MethodPost, "/v1/reservations",
-		`{"pool":"`+id[ledger.NounPool]+`","gpus":1,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "r")
+		`{"pool":"`+id[ledger.NounPool]+`","gpus":1,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`,
+		"Idempotency-Key", "r")
 	require.Equal(t, id[ledger.NounPool], a.PoolID)
 	for filter, want := range map[string]string{
 		"/v1/allocations?held_by=" + id[ledger.NounKey]:                        a.ID,
@@ -88,8 +97,10 @@ func TestNoNameShadowsAnId(t *testing.T) {
 		require.Equal(t, want, got[0].ID, filter)
 	}
 	made := ask[contract.KeyCreated](w, "root", http.MethodPost, "/v1/keys",
-		`{"name":"new","kind":"person","role":"viewer","organization_id":"`+id[ledger.NounOrganization]+`","user_id":"`+id[ledger.NounUser]+`"}`)
-	require.Equal(t, []string{id[ledger.NounOrganization], id[ledger.NounUser]}, []string{made.Key.OrganizationID, made.Key.UserID})
+		`{"name":"new","kind":"person","role":"viewer","organization_id":"`+id[ledger.NounOrganization]+`","user_id":"`+
+			id[ledger.NounUser]+`"}`)
+	require.Equal(t, []string{id[ledger.NounOrganization], id[ledger.NounUser]},
+		[]string{made.Key.OrganizationID, made.Key.UserID})
 }
 
 // What a revocation or an adoption is told by id happens to that key, whoever has
@@ -101,7 +112,8 @@ func TestTheKeyThatIsNamedByItsIdIsTheOneThatEnds(t *testing.T) {
 	require.Equal(t, key, ask[contract.Key](w, "root", http.MethodPost, "/v1/keys/"+key+"/adopt", "").ID)
 	require.Equal(t, key, ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+key, "").ID)
 	require.Equal(t, 401, w.send("victim", http.MethodGet, "/v1/whoami", "").Code)
-	require.Equal(t, key, ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+key, "").ID, "repeated, it ends no other one")
+	require.Equal(t, key, ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+key, "").ID,
+		"repeated, it ends no other one")
 	require.Equal(t, 404, w.send("beta", http.MethodDelete, "/v1/schedules/"+id[ledger.NounSchedule], "").Code,
 		"another tenant's id finds nothing, also where something of one's own has it for a name")
 }
@@ -113,7 +125,8 @@ func TestNamesDoNotHaveTheFormOfAnId(t *testing.T) {
 	w.pool()
 	w.key("admin", "admin")
 	root := ask[contract.Whoami](w, "root", http.MethodGet, "/v1/whoami", "").KeyID
-	for _, name := range []string{"rsv_01ke4j5m3zf8k9v7q2x6t0b1cd", "key_00000000000000000000000001", "Ab3dE5fG7h", root} {
+	for _, name := range []string{"rsv_01ke4j5m3zf8k9v7q2x6t0b1cd", "key_00000000000000000000000001", "Ab3dE5fG7h",
+		root} {
 		for path, body := range map[string]string{
 			"/v1/keys":          `{"kind":"person","role":"viewer","name":"` + name + `"}`,
 			"/v1/schedules":     `{"pool":"lab","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60,"name":"` + name + `"}`,

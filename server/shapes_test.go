@@ -49,32 +49,46 @@ func TestShapesOfRequests(t *testing.T) {
 		status  int
 		stays   bool // the connection
 	}{
-		"plain":                     {get("GET /healthz HTTP/1.1", "Host: localhost"), 200, true},
-		"no host":                   {get("GET /healthz HTTP/1.1"), 400, false},
-		"two hosts":                 {get("GET /healthz HTTP/1.1", "Host: localhost", "Host: evil.example"), 400, false},
-		"another host in the line":  {get("GET http://evil.example/healthz HTTP/1.1", "Host: localhost"), 421, true},
-		"HTTP/1.0":                  {get("GET /healthz HTTP/1.0", "Host: localhost"), 200, false},
-		"HTTP/1.0 without a host":   {get("GET /healthz HTTP/1.0"), 421, false},
-		"HTTP/3.0":                  {get("GET /healthz HTTP/3.0", "Host: localhost"), 505, false},
-		"NUL in a header":           {get("GET /healthz HTTP/1.1", "Host: localhost", "X-A: a\x00b"), 400, false},
-		"NUL in a header's name":    {get("GET /healthz HTTP/1.1", "Host: localhost", "X-\x00A: b"), 400, false},
-		"space before the colon":    {get("GET /healthz HTTP/1.1", "Host: localhost", "Content-Length : 5"), 400, false},
-		"a long URL":                {get("GET /"+strings.Repeat("a", 32<<10)+" HTTP/1.1", "Host: localhost"), 431, false},
-		"a long header":             {get("GET / HTTP/1.1", "Host: localhost", "X-A: "+strings.Repeat("a", 32<<10)), 431, false},
-		"TRACE":                     {get("TRACE /healthz HTTP/1.1", "Host: localhost", key), 405, true},
-		"CONNECT":                   {get("CONNECT evil.example:443 HTTP/1.1", "Host: evil.example:443"), 421, true},
-		"CONNECT to us":             {get("CONNECT localhost:443 HTTP/1.1", "Host: localhost:443"), 404, true},
-		"another method":            {get("BREW /healthz HTTP/1.1", "Host: localhost"), 405, true},
-		"two keys":                  {get("GET /v1/whoami HTTP/1.1", "Host: localhost", key, key), 400, true},
-		"two lengths":               {get("POST /v1/keys HTTP/1.1", "Host: localhost", "Content-Length: 0", "Content-Length: 5"), 400, false},
-		"a signed length":           {get("POST /v1/keys HTTP/1.1", "Host: localhost", "Content-Length: +5"), 400, false},
-		"a list of codings":         {get("POST /v1/keys HTTP/1.1", "Host: localhost", "Transfer-Encoding: gzip, chunked"), 501, false},
-		"a hidden coding":           {get("POST /v1/keys HTTP/1.1", "Host: localhost", "Transfer-Encoding: xchunked"), 501, false},
-		"another expectation":       {get("POST /v1/keys HTTP/1.1", "Host: localhost", "Expect: 200-ok", "Content-Length: 5"), 417, false},
-		"a length and chunks":       {get("POST /v1/keys HTTP/1.1", "Host: localhost", key, "Content-Length: 5", "Transfer-Encoding: chunked") + "0\r\n\r\n" + smuggled, 400, false},
-		"a length and chunks, free": {get("GET /healthz HTTP/1.1", "Host: localhost", "Content-Length: 5", "Transfer-Encoding: chunked") + "0\r\n\r\n" + smuggled, 200, false},
-		"a bad chunk":               {get("POST /v1/keys HTTP/1.1", "Host: localhost", key, "Transfer-Encoding: chunked") + "zz\r\n\r\n", 400, false},
-		"trailers":                  {get("POST /v1/keys HTTP/1.1", "Host: localhost", key, "Transfer-Encoding: chunked", "Trailer: Authorization") + "2\r\n{}\r\n0\r\nAuthorization: Bearer x\r\n\r\n", 422, false},
+		"plain":   {get("GET /healthz HTTP/1.1", "Host: localhost"), 200, true},
+		"no host": {get("GET /healthz HTTP/1.1"), 400, false},
+		"two hosts": {get("GET /healthz HTTP/1.1", "Host: localhost", "Host: evil.example"), 400,
+			false},
+		"another host in the line": {get("GET http://evil.example/healthz HTTP/1.1", "Host: localhost"), 421, true},
+		"HTTP/1.0":                 {get("GET /healthz HTTP/1.0", "Host: localhost"), 200, false},
+		"HTTP/1.0 without a host":  {get("GET /healthz HTTP/1.0"), 421, false},
+		"HTTP/3.0":                 {get("GET /healthz HTTP/3.0", "Host: localhost"), 505, false},
+		"NUL in a header":          {get("GET /healthz HTTP/1.1", "Host: localhost", "X-A: a\x00b"), 400, false},
+		"NUL in a header's name":   {get("GET /healthz HTTP/1.1", "Host: localhost", "X-\x00A: b"), 400, false},
+		"space before the colon": {get("GET /healthz HTTP/1.1", "Host: localhost", "Content-Length : 5"), 400,
+			false},
+		"a long URL": {get("GET /"+strings.Repeat("a", 32<<10)+" HTTP/1.1", "Host: localhost"), 431,
+			false},
+		"a long header": {get("GET / HTTP/1.1", "Host: localhost", "X-A: "+strings.Repeat("a", 32<<10)),
+			431, false},
+		"TRACE":          {get("TRACE /healthz HTTP/1.1", "Host: localhost", key), 405, true},
+		"CONNECT":        {get("CONNECT evil.example:443 HTTP/1.1", "Host: evil.example:443"), 421, true},
+		"CONNECT to us":  {get("CONNECT localhost:443 HTTP/1.1", "Host: localhost:443"), 404, true},
+		"another method": {get("BREW /healthz HTTP/1.1", "Host: localhost"), 405, true},
+		"two keys":       {get("GET /v1/whoami HTTP/1.1", "Host: localhost", key, key), 400, true},
+		"two lengths": {get("POST /v1/keys HTTP/1.1", "Host: localhost", "Content-Length: 0",
+			"Content-Length: 5"), 400, false},
+		"a signed length": {get("POST /v1/keys HTTP/1.1", "Host: localhost", "Content-Length: +5"), 400,
+			false},
+		"a list of codings": {get("POST /v1/keys HTTP/1.1", "Host: localhost",
+			"Transfer-Encoding: gzip, chunked"), 501, false},
+		"a hidden coding": {get("POST /v1/keys HTTP/1.1", "Host: localhost", "Transfer-Encoding: xchunked"),
+			501, false},
+		"another expectation": {get("POST /v1/keys HTTP/1.1", "Host: localhost", "Expect: 200-ok",
+			"Content-Length: 5"), 417, false},
+		"a length and chunks": {get("POST /v1/keys HTTP/1.1", "Host: localhost", key, "Content-Length: 5",
+			"Transfer-Encoding: chunked") + "0\r\n\r\n" + smuggled, 400, false},
+		"a length and chunks, free": {get("GET /healthz HTTP/1.1", "Host: localhost", "Content-Length: 5",
+			"Transfer-Encoding: chunked") + "0\r\n\r\n" + smuggled, 200, false},
+		"a bad chunk": {get("POST /v1/keys HTTP/1.1", "Host: localhost", key,
+			"Transfer-Encoding: chunked") + "zz\r\n\r\n", 400, false},
+		"trailers": {get("POST /v1/keys HTTP/1.1", "Host: localhost", key,
+			"Transfer-Encoding: chunked", "Trailer: Authorization") + "2\r\n{}\r\n0\r\nAuthorization: Bearer x\r\n\r\n",
+			422, false},
 	} {
 		l := dial()
 		l.write(c.request)
@@ -113,7 +127,8 @@ func TestBodiesAreAskedForOnceTheKeyIsGood(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	dial, body := w.onWire(), `{"name":"n","kind":"person","role":"viewer"}`
-	expect := []string{"Expect: 100-continue", "Content-Type: application/json", fmt.Sprintf("Content-Length: %d", len(body))}
+	expect := []string{"Expect: 100-continue", "Content-Type: application/json",
+		fmt.Sprintf("Content-Length: %d", len(body))}
 	good := dial()
 	good.write(w.head(http.MethodPost, "/v1/keys", expect...))
 	text, err := good.in.ReadString('\n')

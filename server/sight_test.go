@@ -40,8 +40,10 @@ func (w *world) shared() (ours, theirs contract.Allocation) {
 	w.warm(w.pool(), 2)
 	w.tenant("theirs")
 	w.key("member", "member")
-	theirs = ask[contract.Allocation](w, "theirs", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":2,"name":"secret-run"}`, "Idempotency-Key", "theirs")
-	ours = ask[contract.Allocation](w, "member", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1,"name":"our-run"}`, "Idempotency-Key", "ours")
+	theirs = ask[contract.Allocation](w, "theirs", http.MethodPost, "/v1/allocations",
+		`{"pool":"lab","gpus":2,"name":"secret-run"}`, "Idempotency-Key", "theirs")
+	ours = ask[contract.Allocation](w, "member", http.MethodPost, "/v1/allocations",
+		`{"pool":"lab","gpus":1,"name":"our-run"}`, "Idempotency-Key", "ours")
 	require.Equal(w.t, theirs.Devices[0].NodeID, ours.Devices[0].NodeID, "both on one node")
 	return ours, theirs
 }
@@ -83,9 +85,11 @@ func TestTenantsSeeTheirOwnNodes(t *testing.T) {
 	require.Equal(t, "our-run", gpus.Items[0].AllocationName)
 	require.Equal(t, contract.GPUCounts{Total: 1, Held: 1}, gpus.Totals)
 	ask[contract.GPU](w, "member", http.MethodGet, "/v1/gpus/"+ours.Devices[0].UUID, "")
-	require.Equal(t, contract.CodeNotFound, w.refuse("member", http.MethodGet, "/v1/gpus/"+theirs.Devices[0].UUID, "").Code)
+	require.Equal(t, contract.CodeNotFound, w.refuse("member", http.MethodGet, "/v1/gpus/"+theirs.Devices[0].UUID,
+		"").Code)
 	require.Empty(t, ask[contract.GPUList](w, "nobody", http.MethodGet, "/v1/gpus", "").Items)
-	require.Equal(t, 400, w.refuse("member", http.MethodGet, "/v1/gpus?organization=theirs", "").Status, "it does not exist for them")
+	require.Equal(t, 400, w.refuse("member", http.MethodGet, "/v1/gpus?organization=theirs", "").Status,
+		"it does not exist for them")
 
 	pool := ask[contract.Pool](w, "member", http.MethodGet, "/v1/pools/lab", "")
 	require.Equal(t, &contract.GPUCounts{Total: 8, Free: 5, Held: 3}, pool.GPUCounts)
@@ -96,7 +100,8 @@ func TestTenantsSeeTheirOwnNodes(t *testing.T) {
 
 	for _, text := range []string{w.pageOf("member"), w.send("member", http.MethodGet, "/v1/events", "").Body.String(),
 		w.send("member", http.MethodGet, "/v1/nodes/"+mine+"/explain", "").Body.String()} {
-		for _, hidden := range []string{other, "secret-run", theirs.ID, theirs.OrganizationID, "Cost so far", "10.0.0.1"} {
+		for _, hidden := range []string{other, "secret-run", theirs.ID, theirs.OrganizationID, "Cost so far",
+			"10.0.0.1"} {
 			require.NotContains(t, text, hidden)
 		}
 	}
@@ -172,22 +177,33 @@ func TestGPUs(t *testing.T) {
 	}
 	require.Equal(t, all.Items, paged)
 	for query, n := range map[string]int{
-		"?pool=lab": 8, "?node=" + ours.Devices[0].NodeID: 4, "?node=m-" + ours.Devices[0].NodeID: 4, "?organization=theirs": 2, "?organization=acme": 1,
-		"?state=free": 5, "?state=held": 3, "?state=free,held": 8, "?state=coming": 0, "?health=healthy": 8, "?health=unhealthy": 0,
-		"?model=a100-80g": 8, "?model=h100": 0, "?organization=theirs&state=free": 0,
+		"?pool=lab": 8, "?node=" + ours.Devices[0].NodeID: 4, "?node=m-" + ours.Devices[0].NodeID: 4,
+		"?organization=theirs": 2, "?organization=acme": 1,
+		"?state=free": 5, "?state=held": 3, "?state=free,held": 8, "?state=coming": 0, "?health=healthy": 8,
+		"?health=unhealthy": 0,
+		"?model=a100-80g":   8, "?model=h100": 0, "?organization=theirs&state=free": 0,
 	} {
 		got := get(query)
 		require.Len(t, got.Items, n, query)
 		require.Equal(t, n, got.Totals.Total, query)
 	}
 	one := ask[contract.GPU](w, "root", http.MethodGet, "/v1/gpus/"+theirs.Devices[0].UUID, "")
-	require.Equal(t, "secret-run theirs held healthy", strings.Join([]string{one.AllocationName, one.OrganizationName, one.State, one.Health}, " "))
+	require.Equal(t, "secret-run theirs held healthy",
+		strings.Join([]string{one.AllocationName, one.OrganizationName, one.State, one.Health}, " "))
 	require.Equal(t, contract.CodeNotFound, w.refuse("root", http.MethodGet, "/v1/gpus/GPU-none", "").Code)
 	require.Equal(t, 400, w.refuse("root", http.MethodGet, "/v1/gpus?state=busy", "").Status)
+	for _, who := range []string{"root", "member"} {
+		refused := w.refuse(who, http.MethodGet, "/v1/gpus?node=nod_none", "")
+		require.Equal(t, contract.CodeInvalidParameter, refused.Code, who)
+		require.Equal(t, "unknown", refused.Errors[0].Code, who)
+	}
 
-	ask[contract.Node](w, "root", http.MethodPost, "/v1/nodes/"+ours.Devices[0].NodeID+"/quarantine", "", "Idempotency-Key", "q")
+	ask[contract.Node](w, "root", http.MethodPost, "/v1/nodes/"+ours.Devices[0].NodeID+"/quarantine", "",
+		"Idempotency-Key", "q")
 	require.Equal(t, contract.GPUCounts{Total: 8, Free: 4, Held: 3, Unavailable: 1}, get("").Totals)
-	require.Equal(t, contract.CodePermissionDenied, w.refuse("member", http.MethodPost, "/v1/nodes/"+ours.Devices[0].NodeID+"/quarantine", "", "Idempotency-Key", "q").Code)
+	require.Equal(t, contract.CodePermissionDenied,
+		w.refuse("member", http.MethodPost, "/v1/nodes/"+ours.Devices[0].NodeID+"/quarantine", "", "Idempotency-Key",
+			"q").Code)
 }
 
 // GPUs that a due booking keeps are booked, and those of a node on its way come.
@@ -199,8 +215,10 @@ func TestGPUsBookedAndComing(t *testing.T) {
 	ask[contract.Reservation](w, "root", http.MethodPost, "/v1/reservations",
 		`{"pool":"lab","gpus":3,"start":"2026-03-02T08:00:30Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "r")
 	w.work(p)
-	require.Equal(t, contract.GPUCounts{Total: 4, Free: 1, Booked: 3}, ask[contract.GPUList](w, "root", http.MethodGet, "/v1/gpus", "").Totals)
-	ask[contract.Allocation](w, "root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":4}`, "Idempotency-Key", "a")
+	require.Equal(t, contract.GPUCounts{Total: 4, Free: 1, Booked: 3},
+		ask[contract.GPUList](w, "root", http.MethodGet, "/v1/gpus", "").Totals)
+	ask[contract.Allocation](w, "root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":4}`,
+		"Idempotency-Key", "a")
 	for range 3 { // until the node is asked for
 		got, err := w.ledger.Dispatch(t.Context(), 100, 0)
 		require.NoError(t, err)

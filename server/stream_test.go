@@ -97,8 +97,10 @@ func TestStreamsResumeAndFilter(t *testing.T) {
 	require.True(t, strings.HasPrefix(asLines, `{"seq":3,`), asLines)
 	require.Contains(t, asLines, `"pool_name":"lab"`, "as lists have it")
 	require.Contains(t, asLines, `"actor_name":"root"`)
-	require.NotContains(t, read("other", 1, "/v1/events/stream", "Accept", "application/x-ndjson"), "actor_name", "who is of another organization is not named")
-	require.Contains(t, read("other", 3, "/v1/events/stream"), "id: 4", "a tenant's stream begins with its own first event")
+	require.NotContains(t, read("other", 1, "/v1/events/stream", "Accept", "application/x-ndjson"), "actor_name",
+		"who is of another organization is not named")
+	require.Contains(t, read("other", 3, "/v1/events/stream"), "id: 4",
+		"a tenant's stream begins with its own first event")
 }
 
 // A request that prefers to wait is answered when its GPUs are there.
@@ -110,7 +112,8 @@ func TestPreferWait(t *testing.T) {
 	got := make(chan contract.Allocation)
 	failed := make(chan error, 1)
 	go func() {
-		a, err := c.Allocate(t.Context(), contract.AllocationCreate{Pool: "lab", GPUs: 2}, client.Options{Wait: 50 * time.Second})
+		a, err := c.Allocate(t.Context(), contract.AllocationCreate{Pool: "lab", GPUs: 2},
+			client.Options{Wait: 50 * time.Second})
 		failed <- err
 		got <- a
 	}()
@@ -132,7 +135,8 @@ func TestPreferWaitEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.pool()
-	out := w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":2}`, "Idempotency-Key", "k", "Prefer", "respond-async, wait=1")
+	out := w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":2}`, "Idempotency-Key", "k",
+		"Prefer", "respond-async, wait=1")
 	require.Equal(t, 202, out.Code)
 	require.Contains(t, out.Body.String(), "pending")
 }
@@ -161,14 +165,17 @@ func TestTheSDK(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c, ctx := w.client("root"), t.Context()
-	p, err := c.CreatePool(ctx, contract.PoolCreate{Name: "lab", Provisioner: "sim", Model: "a100-80g", GPUsPerNode: 4, GPUMemoryMiB: 81920,
-		PricePerNodeHour: contract.Money{Amount: "8.4", Currency: contract.Currency}, MaxNodes: 2, WarmHoldSeconds: 1200,
+	p, err := c.CreatePool(ctx, contract.PoolCreate{Name: "lab", Provisioner: "sim", Model: "a100-80g", GPUsPerNode: 4,
+		GPUMemoryMiB:     81920,
+		PricePerNodeHour: contract.Money{Amount: "8.4", Currency: contract.Currency}, MaxNodes: 2,
+		WarmHoldSeconds: 1200,
 		MaxLeaseSeconds: 86400, BootP50Seconds: 60, BootP95Seconds: 120})
 	require.NoError(t, err)
 	again, err := c.Pool(ctx, "lab")
 	require.NoError(t, err)
 	require.Equal(t, &contract.GPUCounts{}, again.GPUCounts)
-	again.GPUCounts = nil
+	require.InDelta(t, 180, again.LeadSeconds, 0, "a boot, and a margin")
+	again.GPUCounts, again.LeadSeconds = nil, 0
 	require.Equal(t, p, again)
 	paused := true
 	p, err = c.PatchPool(ctx, "lab", p.Version, contract.PoolPatch{Paused: &paused})
@@ -181,10 +188,12 @@ func TestTheSDK(t *testing.T) {
 
 	at := w.clock.Now().Add(time.Hour)
 	for i := range 3 {
-		_, err := c.Reserve(ctx, contract.ReservationCreate{Pool: "lab", GPUs: 1, Start: at, End: at.Add(time.Hour), Name: string(rune('a' + i))}, client.Options{})
+		_, err := c.Reserve(ctx, contract.ReservationCreate{Pool: "lab", GPUs: 1, Start: at, End: at.Add(time.Hour),
+			Name: string(rune('a' + i))}, client.Options{})
 		require.NoError(t, err)
 	}
-	all, err := client.All(c.Reservations(ctx, client.Filter{Pool: "lab", State: []string{"booked", "ready"}, PageSize: 2}))
+	all, err := client.All(c.Reservations(ctx, client.Filter{Pool: "lab", State: []string{"booked", "ready"},
+		PageSize: 2}))
 	require.NoError(t, err)
 	require.Len(t, all, 3)
 	dry, err := c.Allocate(ctx, contract.AllocationCreate{Model: "a100-80g", GPUs: 4}, client.Options{DryRun: true})
@@ -194,13 +203,15 @@ func TestTheSDK(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Release(ctx, held.ID)
 	require.NoError(t, err)
-	s, err := c.CreateSchedule(ctx, contract.ScheduleCreate{Pool: "lab", Name: "daily", GPUs: 1, StartLocal: "2026-03-02T09:00:00",
-		Timezone: "Europe/Berlin", RRule: "FREQ=DAILY", DurationSeconds: 3600}, client.Options{})
+	s, err := c.CreateSchedule(ctx, contract.ScheduleCreate{Pool: "lab", Name: "daily", GPUs: 1,
+		StartLocal: "2026-03-02T09:00:00",
+		Timezone:   "Europe/Berlin", RRule: "FREQ=DAILY", DurationSeconds: 3600}, client.Options{})
 	require.NoError(t, err)
 	dates, err := c.Occurrences(ctx, s.ID, time.Time{}, time.Time{})
 	require.NoError(t, err)
 	require.Len(t, dates, 5)
-	require.NoError(t, c.DeleteSchedule(ctx, s.ID))
+	_, err = c.DeleteSchedule(ctx, s.ID)
+	require.NoError(t, err)
 	_, err = c.Schedule(ctx, s.ID)
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, contract.CodeNotFound, e.Problem.Code)
@@ -222,7 +233,10 @@ func TestAStreamEndsWhenItsKeySeesOtherThings(t *testing.T) {
 		return ledger.Scope{OrganizationID: "org_1", All: asked < 3}, time.Millisecond, nil
 	}
 	out := httptest.NewRecorder()
-	events.NewFeed(w.ledger.Store(), slog.New(slog.DiscardHandler)).Stream(out, httptest.NewRequest(http.MethodGet, "/", nil), events.Following{Viewer: viewer, Filter: ledger.EventFilter{After: 7}})
+	events.NewFeed(w.ledger.Store(), slog.New(slog.DiscardHandler)).Stream(out,
+		httptest.NewRequest(http.MethodGet, "/", nil),
+		events.Following{Viewer: viewer, Filter: ledger.EventFilter{After: 7}})
 	require.Equal(t, 3, asked)
-	require.Contains(t, out.Body.String(), `{"seq":7,"time":"0001-01-01T00:00:00Z","type":"stream.ended","subject":"","reason":"permission-denied"`)
+	require.Contains(t, out.Body.String(),
+		`{"seq":7,"time":"0001-01-01T00:00:00Z","type":"stream.ended","subject":"","reason":"permission-denied"`)
 }

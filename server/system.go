@@ -36,8 +36,11 @@ var nobody = []map[string][]string{{}}
 func systemOperations() []huma.Operation {
 	return []huma.Operation{
 		systemOperation("/healthz", "health", "Whether the process answers", "text/plain", nobody),
-		systemOperation("/readyz", "readiness", "Whether this instance can do its work; 503 says in a line of text what keeps it from it", "text/plain", nobody),
-		systemOperation("/metrics", "metrics", "Metrics in Prometheus' text format; to operators, unless the configuration opens them", "text/plain", nil),
+		systemOperation("/readyz", "readiness",
+			"Whether this instance can do its work; 503 says in a line of text what keeps it from it", "text/plain",
+			nobody),
+		systemOperation("/metrics", "metrics",
+			"Metrics in Prometheus' text format; to operators, unless the configuration opens them", "text/plain", nil),
 		systemOperation("/openapi.json", "openapiJSON", "This document in JSON", openAPIInJSON, nobody),
 		systemOperation("/openapi.yaml", "openapiYAML", "This document in YAML", openAPIInYAML, nobody),
 		systemOperation("/docs", "docs", "The list of routes, for people", "text/html", nobody),
@@ -47,7 +50,8 @@ func systemOperations() []huma.Operation {
 func systemOperation(path, id, summary, mediaType string, security []map[string][]string) huma.Operation {
 	text := map[string]*huma.MediaType{mediaType: {Schema: &huma.Schema{Type: huma.TypeString}}}
 	op := huma.Operation{
-		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{"system"}, Security: security,
+		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{"system"},
+		Security:      security,
 		DefaultStatus: http.StatusOK, Responses: map[string]*huma.Response{"200": {Description: "OK", Content: text}},
 	}
 	if path == "/readyz" {

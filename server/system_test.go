@@ -91,7 +91,8 @@ func TestTrapN(t *testing.T) {
 		"Hosts": func(t *testing.T) {
 			strict, open, any := newWorld(t), newWorld(t, func(c *server.Config) { c.Hosts = []string{"gpu.example"} }),
 				newWorld(t, func(c *server.Config) { c.Hosts = []string{"*"} })
-			for _, name := range []string{"localhost", "localhost:8787", "127.0.0.1", "127.0.0.1:8787", "[::1]:8787", "10.1.2.3"} {
+			for _, name := range []string{"localhost", "localhost:8787", "127.0.0.1", "127.0.0.1:8787", "[::1]:8787",
+				"10.1.2.3"} {
 				require.Equal(t, 200, strict.host(name, "/healthz"), name)
 			}
 			for _, name := range []string{"evil.example", "localhost.evil.example", "gpu.example", ""} {
@@ -104,7 +105,8 @@ func TestTrapN(t *testing.T) {
 		"OpenMetrics": func(t *testing.T) {
 			require.Equal(t, 401, newWorld(t).send("", http.MethodGet, "/metrics", "").Code)
 			require.Equal(t, 200, newWorld(t).send("root", http.MethodGet, "/metrics", "").Code)
-			require.Equal(t, 200, newWorld(t, func(c *server.Config) { c.OpenMetrics = true }).send("", http.MethodGet, "/metrics", "").Code)
+			require.Equal(t, 200, newWorld(t, func(c *server.Config) { c.OpenMetrics = true }).send("", http.MethodGet,
+				"/metrics", "").Code)
 		},
 		"Metric": func(t *testing.T) {
 			registry := prometheus.NewRegistry()
@@ -117,10 +119,12 @@ func TestTrapN(t *testing.T) {
 		},
 		"OpenPage": func(t *testing.T) {
 			require.Equal(t, 303, newWorld(t).send("", http.MethodGet, "/", "").Code)
-			require.Equal(t, 200, newWorld(t, func(c *server.Config) { c.OpenPage = true }).send("", http.MethodGet, "/", "").Code)
+			require.Equal(t, 200, newWorld(t, func(c *server.Config) { c.OpenPage = true }).send("", http.MethodGet,
+				"/", "").Code)
 		},
 		"KeyLife": func(t *testing.T) {
-			require.Equal(t, begin.Add(time.Hour), newWorld(t, func(c *server.Config) { c.KeyLife = time.Hour }).key("brief", "viewer").ExpiresAt)
+			require.Equal(t, begin.Add(time.Hour), newWorld(t,
+				func(c *server.Config) { c.KeyLife = time.Hour }).key("brief", "viewer").ExpiresAt)
 		},
 		"SignInToken": func(t *testing.T) {
 			require.Equal(t, 403, newWorld(t).send("", http.MethodGet, "/login?t=once", "").Code)

@@ -41,7 +41,8 @@ func (s *Server) checkText(c *gin.Context) {
 	for name, values := range query {
 		for _, value := range append(values, name) {
 			if !legible(value) {
-				abort(c, problem.Parameter(plaintext.Escape(name), "must be UTF-8 without control or invisible characters"))
+				abort(c, problem.Parameter(plaintext.Escape(name),
+					"must be UTF-8 without control or invisible characters"))
 				return
 			}
 		}
@@ -61,7 +62,8 @@ func plain(place, text string) *problem.Problem {
 	}
 	rule := "must be plain text; it has the control or invisible character " + found
 	return problem.New(contract.CodeValidationFailed, cmp.Or(place, "the body")+" "+rule).
-		Field(contract.FieldError{Pointer: place, Code: "control-character", Message: rule}).Fix("Leave "+found+" out", "")
+		Field(contract.FieldError{Pointer: place, Code: "control-character", Message: rule}).Fix("Leave "+found+" out",
+		"")
 }
 
 // checkBatch checks the text of a batch, which is a list or a sequence of

@@ -59,7 +59,8 @@ func (s *Server) guardConnection(c *gin.Context) {
 	if c.Request.Body != nil && c.Request.Body != http.NoBody {
 		_ = conn.SetReadDeadline(s.cfg.Timeouts.bodyDue(now, 0)) // a recorder of tests has none
 	}
-	_ = conn.SetWriteDeadline(now.Add(s.cfg.Timeouts.Answer + s.granted(c) + s.cfg.Timeouts.Longest + s.cfg.Timeouts.Send))
+	_ = conn.SetWriteDeadline(now.Add(s.cfg.Timeouts.Answer + s.granted(c) + s.cfg.Timeouts.Longest +
+		s.cfg.Timeouts.Send))
 	if len(c.Request.TransferEncoding) > 0 {
 		// A Content-Length beside it was dropped. Where a proxy went by that one,
 		// what follows is not the next request of the client it seems to be of.
@@ -102,7 +103,8 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 func (s *Server) paced(c *gin.Context) (io.Reader, func()) {
 	w, _ := c.Writer.(connWriter) // guardConnection made it one
 	conn := http.NewResponseController(w.ResponseWriter)
-	body := &pacedBody{body: c.Request.Body, conn: conn, limit: s.cfg.Timeouts, begun: time.Now()} //nolint:forbidigo // a socket's deadlines are the machine's
+	body := &pacedBody{body: c.Request.Body, conn: conn, limit: s.cfg.Timeouts,
+		begun: time.Now()} //nolint:forbidigo // a socket's deadlines are the machine's
 	return body, func() { _ = conn.SetReadDeadline(time.Time{}) }
 }
 

@@ -23,9 +23,9 @@ type limiters struct {
 }
 
 func newLimiters(cfg Config) limiters {
-	make := func(r auth.Rate) *auth.Limiter { return auth.NewLimiter(r, cfg.Clock) }
+	limit := func(r auth.Rate) *auth.Limiter { return auth.NewLimiter(r, cfg.Clock) }
 	l := cfg.Limits
-	return limiters{make(l.Reads), make(l.Writes), make(l.Agents), make(l.Failures), make(l.OrganizationWrites)}
+	return limiters{limit(l.Reads), limit(l.Writes), limit(l.Agents), limit(l.Failures), limit(l.OrganizationWrites)}
 }
 
 // authorize lets a request on to its route, or answers why not.
@@ -77,7 +77,7 @@ func (s *Server) admit(c *gin.Context, policy auth.Policy) {
 // refuse answers who could not be let in. A wrong key is counted by its prefix
 // and address together: no other key, and no right one, pays for it.
 func (s *Server) refuse(c *gin.Context, from netip.Addr, err error) {
-	if wrong := (*auth.WrongKeyError)(nil); errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*auth.WrongKeyError](err); ok {
 		s.failures.Note("api", wrong.Prefix, from)
 		if ok, after := s.limits.failures.Allow(wrong.Prefix + " " + httpx.Network(from).String()); !ok {
 			abort(c, slowDown("This key is wrong, and came too often from this address.", after))

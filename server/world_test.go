@@ -48,7 +48,8 @@ type world struct {
 // unlimited takes rate limits out of the way of tests that are about something
 // else.
 var unlimited = server.Limits{
-	Reads: auth.Rate{PerSecond: -1}, Writes: auth.Rate{PerSecond: -1}, Agents: auth.Rate{PerSecond: -1}, OrganizationWrites: auth.Rate{PerSecond: -1}, Failures: auth.Rate{PerSecond: -1},
+	Reads: auth.Rate{PerSecond: -1}, Writes: auth.Rate{PerSecond: -1}, Agents: auth.Rate{PerSecond: -1},
+	OrganizationWrites: auth.Rate{PerSecond: -1}, Failures: auth.Rate{PerSecond: -1},
 	Links: auth.Rate{PerSecond: -1}, Logins: auth.Rate{PerSecond: -1},
 }
 
@@ -64,7 +65,8 @@ func newWorld(t *testing.T, change ...func(*server.Config)) *world {
 	require.NoError(t, err)
 	cfg := server.Config{
 		Ledger: w.ledger, Clock: w.clock, Logger: obs.NewLogger(w.log, obs.Config{}), IDs: &ids.Sequence{},
-		Random: rand.NewChaCha8([32]byte{1}), Peppers: []keys.Pepper{pepper}, Environment: "test", Version: "0.0.0-test", Limits: unlimited,
+		Random: rand.NewChaCha8([32]byte{1}), Peppers: []keys.Pepper{pepper}, Environment: "test",
+		Version: "0.0.0-test", Limits: unlimited,
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -172,7 +174,8 @@ func (w *world) tenant(name string) contract.Organization {
 func (w *world) warm(p contract.Pool, slots int) {
 	w.t.Helper()
 	ctx := w.t.Context()
-	_, err := w.ledger.UpdatePool(ctx, ledger.SystemActor("test"), p.ID, p.Version, func(g *gpu.Pool) { g.MinNodes = slots })
+	_, err := w.ledger.UpdatePool(ctx, ledger.SystemActor("test"), p.ID, p.Version,
+		func(g *gpu.Pool) { g.MinNodes = slots })
 	require.NoError(w.t, err)
 	w.work(p)
 }
@@ -199,7 +202,8 @@ func (w *world) run(task ledger.Task) {
 	ctx, g := w.t.Context(), ledger.Guard{TaskID: task.ID, Fence: task.Fence}
 	machine := ledger.Machine{ProviderID: "m-" + task.Subject, Address: "10.0.0.1", Simulated: true}
 	for i := range 4 {
-		machine.Devices = append(machine.Devices, gpu.Device{UUID: task.Subject + "-gpu" + string(rune('0'+i)), Index: i, Model: "a100-80g", MemoryMiB: 81920})
+		machine.Devices = append(machine.Devices, gpu.Device{UUID: task.Subject + "-gpu" + string(rune('0'+i)),
+			Index: i, Model: "a100-80g", MemoryMiB: 81920})
 	}
 	var err error
 	switch task.Kind {

@@ -62,7 +62,8 @@ func (w *world) requireBill() {
 	w.t.Helper()
 	lines, total := w.bill()
 	if costs := w.costs(); costs.Total() != total {
-		require.Equal(w.t, total.Decimal(), costs.Total().Decimal(), "the bill is %+v\nthe ledger has %+v\norphans %+v", lines, costs.Lines, w.orphans(false))
+		require.Equal(w.t, total.Decimal(), costs.Total().Decimal(), "the bill is %+v\nthe ledger has %+v\norphans %+v",
+			lines, costs.Lines, w.orphans(false))
 	}
 }
 
@@ -70,7 +71,8 @@ func (w *world) requireBill() {
 // left, no node ever had two, and every machine is accounted for.
 func (w *world) requireClean() {
 	w.t.Helper()
-	require.True(w.t, w.quiet(), "it is not over: nodes %v, machines %v, orphans %v", w.states(), w.live(), w.orphans(true))
+	require.True(w.t, w.quiet(), "it is not over: nodes %v, machines %v, orphans %v", w.states(), w.live(),
+		w.orphans(true))
 	lines, _ := w.bill()
 	made := map[string]int{}
 	for _, line := range lines {

@@ -40,6 +40,10 @@ type Config struct {
 	// database restored from a backup is noticed before anything is done on its
 	// word; empty: none.
 	Watermark string
+	// Holder tells this worker from all others, before and after a restart, where a
+	// provisioner serves one worker at a time; Host is where it runs, for people. An
+	// empty Holder takes no notice of other workers.
+	Holder, Host string
 	// Sweep: see reconcile.Config. Its Deployment, Logger and Metrics are this
 	// Config's.
 	Sweep reconcile.Config

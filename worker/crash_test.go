@@ -42,7 +42,8 @@ func (w *world) life() {
 // deeds are the events of a life, each of which must happen once.
 var deeds = []string{
 	"reservation.booked", "reservation.warming", "reservation.ready", "reservation.claimed",
-	"node.requested", "node.provisioning", "node.booting", "node.ready", "node.draining", "node.deprovisioning", "node.gone",
+	"node.requested", "node.provisioning", "node.booting", "node.ready", "node.draining", "node.deprovisioning",
+	"node.gone",
 	"allocation.active", "allocation.released",
 }
 
@@ -135,7 +136,8 @@ type mortalCloud struct {
 	*death
 }
 
-func (m mortalCloud) Create(ctx context.Context, token string, spec provisioners.Spec) (i provisioners.Instance, err error) {
+func (m mortalCloud) Create(ctx context.Context, token string,
+	spec provisioners.Spec) (i provisioners.Instance, err error) {
 	err = m.call(func() (err error) { i, err = m.Provisioner.Create(ctx, token, spec); return err })
 	return i, err
 }

@@ -48,7 +48,8 @@ func TestADeadControlPlaneLeavesNoMachines(t *testing.T) {
 	s.cloud.Remembered = 24 * time.Hour
 	w := build(t, s)
 	w.start(parts{})
-	a, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 16, Lease: 12 * time.Hour})
+	a, err := w.ledger.Allocate(t.Context(), w.actor,
+		ledger.AllocateRequest{Pool: "a100", GPUs: 16, Lease: 12 * time.Hour})
 	require.NoError(t, err)
 	w.drive(25 * time.Minute)
 	w.requireActive(a)

@@ -78,10 +78,10 @@ func TestAnExplanationIsOfTheSourceThatIsAsked(t *testing.T) {
 		return explained.Next[0].Message
 	}
 	r := w.reserve(time.Hour, time.Hour)
-	require.Contains(t, warm(r), "up to 2m0s")
+	require.Contains(t, warm(r), "up to 2m ")
 	w.ask()
 	w.drive(0)
-	require.Contains(t, warm(r), "up to 3m0s")
+	require.Contains(t, warm(r), "up to 3m ")
 	w.mend()
 	w.close()
 }
@@ -91,7 +91,8 @@ func TestAnExplanationIsOfTheSourceThatIsAsked(t *testing.T) {
 func TestWhereNoSourceHasAnyTheFirstThatHealsGivesIt(t *testing.T) {
 	t.Parallel()
 	w := twoSources(t)
-	require.NoError(t, w.spare.Inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindQuota, Times: 1000}))
+	require.NoError(t,
+		w.spare.Inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindQuota, Times: 1000}))
 	a := w.ask()
 	w.drive(10 * time.Minute)
 	require.Empty(t, w.live())
@@ -131,7 +132,9 @@ func TestAMachineIsAdoptedWhereItWasMade(t *testing.T) {
 	t.Parallel()
 	w := twoSources(t)
 	require.NoError(t, w.spare.Inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout, Times: 1}))
-	require.NoError(t, w.spare.Inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown, Times: 1000}))
+	require.NoError(t,
+		w.spare.Inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindUnknown,
+			Times: 1000}))
 	w.ask()
 	w.drive(30 * time.Second)
 	require.Equal(t, []node.State{node.Failed, node.Provisioning}, w.states())

@@ -107,7 +107,8 @@ func observed(t *testing.T) (*world, *ill, allocation.Allocation) {
 	w := newWorld(t)
 	cloud := &ill{Provisioner: w.cloud}
 	w.start(parts{cloud: cloud})
-	a, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: 2 * time.Hour})
+	a, err := w.ledger.Allocate(t.Context(), w.actor,
+		ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: 2 * time.Hour})
 	require.NoError(t, err)
 	return w, cloud, a
 }

@@ -47,7 +47,8 @@ type history struct {
 
 func (h history) act() {
 	h.t.Helper()
-	acts := []func() error{h.take, h.take, h.book, h.book, h.claim, h.claim, h.giveBack, h.giveBack, h.cancel, h.fail, h.fail, h.lose, h.restart, h.keep, h.resume, h.early}
+	acts := []func() error{h.take, h.take, h.book, h.book, h.claim, h.claim, h.giveBack, h.giveBack, h.cancel, h.fail,
+		h.fail, h.lose, h.restart, h.keep, h.resume, h.early}
 	var refused *ledger.RefusedError
 	var late *ledger.StateError
 	if err := acts[h.rand.IntN(len(acts))](); err != nil && !errors.As(err, &refused) && !errors.As(err, &late) {
@@ -60,7 +61,8 @@ func (h history) minutes(least, most int) time.Duration {
 }
 
 func (h history) take() error {
-	_, err := h.ledger.Allocate(h.t.Context(), h.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 1 + h.rand.IntN(8), Lease: h.minutes(5, 60)})
+	_, err := h.ledger.Allocate(h.t.Context(), h.actor,
+		ledger.AllocateRequest{Pool: "a100", GPUs: 1 + h.rand.IntN(8), Lease: h.minutes(5, 60)})
 	return err
 }
 
@@ -102,10 +104,12 @@ func (h history) cancel() error {
 
 // fail prepares one of the faults a provider is known for, for the next calls.
 func (h history) fail() error {
-	kinds := []provisioners.Kind{provisioners.KindTransient, provisioners.KindUnknown, provisioners.KindThrottled, provisioners.KindCapacity}
+	kinds := []provisioners.Kind{provisioners.KindTransient, provisioners.KindUnknown, provisioners.KindThrottled,
+		provisioners.KindCapacity}
 	faults := []sim.Fault{
 		{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout}, {Op: sim.OpDelete, Effect: sim.ExecuteAndTimeout},
-		{Op: sim.OpDelete, Effect: sim.Ignore}, {Op: sim.OpList, Effect: sim.Truncate}, {Op: sim.OpGet, Effect: sim.Deny},
+		{Op: sim.OpDelete, Effect: sim.Ignore}, {Op: sim.OpList, Effect: sim.Truncate},
+		{Op: sim.OpGet, Effect: sim.Deny},
 		{Op: sim.OpCreate, Effect: sim.BootNever}, {Op: sim.OpCreate, Effect: sim.BootDies},
 		{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: kinds[h.rand.IntN(4)]},
 		{Op: sim.OpDelete, Effect: sim.FailBefore, Kind: kinds[h.rand.IntN(3)]},

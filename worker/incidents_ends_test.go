@@ -38,7 +38,8 @@ func TestIncident12AllNodesOfAGangAreEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start(parts{})
-	gang, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 32, Lease: time.Hour})
+	gang, err := w.ledger.Allocate(t.Context(), w.actor,
+		ledger.AllocateRequest{Pool: "a100", GPUs: 32, Lease: time.Hour})
 	require.NoError(t, err)
 	w.drive(5 * time.Minute)
 	w.requireActive(gang)
@@ -55,7 +56,8 @@ func TestIncident12AllNodesOfAGangAreEnded(t *testing.T) {
 	w.requireOver(4)
 }
 
-// skypilot-org/skypilot#10517: the endpoint of the list was retired and answered "no instances"; new ones were launched on and on.
+// skypilot-org/skypilot#10517: the endpoint of the list was retired and answered "no instances";
+// new ones were launched on and on.
 func TestIncident13AnEmptyListLaunchesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -110,7 +112,8 @@ func TestIncident15NothingIsGoneWhileNobodyAnswers(t *testing.T) {
 // dstackai/dstack#4030: failures of a termination were ignored.
 func TestIncident16AFailedTerminationIsSeenAndRepeated(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []provisioners.Kind{provisioners.KindDenied, provisioners.KindBadSpec, provisioners.KindQuota} {
+	for _, kind := range []provisioners.Kind{provisioners.KindDenied, provisioners.KindBadSpec,
+		provisioners.KindQuota} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			s := usual()
@@ -172,7 +175,8 @@ func TestIncident18AClaimAtTheEndOfIdlenessHolds(t *testing.T) {
 	}
 }
 
-// kubermatic/machine-controller#581, kubernetes-sigs/cluster-api-provider-cloudstack#190: the object was deleted before its finalizer was there, and the machine stayed.
+// kubermatic/machine-controller#581, kubernetes-sigs/cluster-api-provider-cloudstack#190: the
+// object was deleted before its finalizer was there, and the machine stayed.
 func TestIncident19RetiredDuringItsCreationTheMachineIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, timesOut := range []bool{false, true} {
@@ -228,7 +232,8 @@ func TestIncident21WhatIsGoneAlreadyIsGone(t *testing.T) {
 	w.requireOver(1)
 }
 
-// kubermatic/machine-controller#131: what was never created could not be deleted, because its deletion looked for it first.
+// kubermatic/machine-controller#131: what was never created could not be deleted, because its
+// deletion looked for it first.
 func TestIncident22WhatWasNeverCreatedIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

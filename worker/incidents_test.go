@@ -85,7 +85,8 @@ func (c conflicted) InTx(ctx context.Context, fn func(context.Context, ledger.Tx
 	return c.Store.InTx(ctx, fn)
 }
 
-// kubernetes-sigs/cluster-api-provider-aws#6131: the id was in memory until the end; a write conflict, and a second instance came.
+// kubernetes-sigs/cluster-api-provider-aws#6131: the id was in memory until the end; a write
+// conflict, and a second instance came.
 func TestIncident02WriteConflictAfterCreateLosesNoID(t *testing.T) {
 	t.Parallel()
 	for conflicts := range 4 {
@@ -205,7 +206,8 @@ func (w *world) dies() (*death, parts) {
 	return d, parts{ledger: ledger.New(mortalStore{w.store, d}, w.ids, w.config), cloud: cloud}
 }
 
-// paperclipinc/karpenter-provider-hetzner#53: the leader was lost between create and write; the server was billed on, and retries met its name for ever.
+// paperclipinc/karpenter-provider-hetzner#53: the leader was lost between create and write; the
+// server was billed on, and retries met its name for ever.
 func TestIncident07TheSuccessorFindsTheMachineOfALostLeader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -220,7 +222,8 @@ func TestIncident07TheSuccessorFindsTheMachineOfALostLeader(t *testing.T) {
 	w.requireOver(1)
 }
 
-// skypilot-org/skypilot#4431: killed right after the create call; a status refresh saw no machine yet and deleted the row.
+// skypilot-org/skypilot#4431: killed right after the create call; a status refresh saw no machine
+// yet and deleted the row.
 func TestIncident08ARowIsNotDroppedWhileItsMachineIsNotListedYet(t *testing.T) {
 	t.Parallel()
 	for _, lag := range []time.Duration{45 * time.Second, 4 * time.Minute} {
@@ -270,7 +273,8 @@ func TestIncident10ParallelAndLateLaunchesMakeNoCopies(t *testing.T) {
 	var launches sync.WaitGroup
 	for range 20 {
 		launches.Go(func() {
-			_, _ = w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Hour})
+			_, _ = w.ledger.Allocate(t.Context(), w.actor,
+				ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Hour})
 		})
 	}
 	launches.Wait()

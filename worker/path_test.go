@@ -89,7 +89,8 @@ func TestAWaitlistedPromiseIsPromoted(t *testing.T) {
 // crowd books the whole pool and puts another request on the waitlist.
 func (w *world) crowd() (full, waiting string) {
 	w.t.Helper()
-	req := ledger.ReserveRequest{Pool: "a100", GPUs: 32, Queue: true, Window: window(w.clock.Now().Add(6*time.Hour), time.Hour)}
+	req := ledger.ReserveRequest{Pool: "a100", GPUs: 32, Queue: true,
+		Window: window(w.clock.Now().Add(6*time.Hour), time.Hour)}
 	var made []string
 	for _, state := range []reservation.State{reservation.Booked, reservation.Waitlisted} {
 		r, err := w.ledger.Reserve(w.t.Context(), w.actor, req)

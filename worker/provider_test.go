@@ -28,7 +28,8 @@ func TestAProviderMayFailAFewTimesAnywhere(t *testing.T) {
 	t.Parallel()
 	var faults []sim.Fault
 	for _, op := range []sim.Op{sim.OpCreate, sim.OpGet, sim.OpList, sim.OpDelete} {
-		for _, kind := range []provisioners.Kind{provisioners.KindTransient, provisioners.KindUnknown, provisioners.KindThrottled} {
+		for _, kind := range []provisioners.Kind{provisioners.KindTransient, provisioners.KindUnknown,
+			provisioners.KindThrottled} {
 			faults = append(faults, sim.Fault{Op: op, Effect: sim.FailBefore, Kind: kind, RetryAfter: time.Second})
 		}
 	}
@@ -148,7 +149,8 @@ func TestTheMachineOfAnUnansweredCreationIsFoundAndRemoved(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.start(parts{})
-			_, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Minute})
+			_, err := w.ledger.Allocate(t.Context(), w.actor,
+				ledger.AllocateRequest{Pool: "a100", GPUs: 8, Lease: time.Minute})
 			require.NoError(t, err)
 			if made {
 				w.inject(sim.Fault{Op: sim.OpCreate, Effect: sim.ExecuteAndTimeout})
@@ -210,8 +212,9 @@ func (w *world) retire(n node.Node) {
 		if err != nil {
 			return err
 		}
-		return tx.Save(ledger.Change{Nodes: []node.Node{n}, Stamps: map[string]int64{n.PoolID: 1}, Tasks: []ledger.Task{{
-			ID: w.ids.New(ids.Task), Kind: ledger.TaskDeleteNode, Subject: n.ID, RunAt: tx.Now(), CreatedAt: tx.Now(),
-		}}})
+		return tx.Save(ledger.Change{Nodes: []node.Node{n}, Stamps: map[string]int64{n.PoolID: 1},
+			Tasks: []ledger.Task{{
+				ID: w.ids.New(ids.Task), Kind: ledger.TaskDeleteNode, Subject: n.ID, RunAt: tx.Now(), CreatedAt: tx.Now(),
+			}}})
 	}))
 }

@@ -86,7 +86,7 @@ func TestPromisesLeaveAQuarantinedNode(t *testing.T) {
 		require.NotContains(t, r.Slots, slot)
 	}
 	_, err := w.ledger.Allocate(t.Context(), w.actor, ledger.AllocateRequest{Pool: "a100", GPUs: 32, Lease: time.Hour})
-	refused := (*ledger.RefusedError)(nil)
+	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused, "a pool has no more than what is not kept")
 	w.close()
 }

@@ -66,11 +66,12 @@ func quick() ledger.Config {
 // longest that these tests let pass between two looks. Of a machine that nobody
 // asked about in time, the bill cannot be known.
 func cloudConfig() sim.Config {
-	return sim.Config{Name: "sim", Seed: 7, Terminating: 20 * time.Second, Remembered: 2 * time.Hour, Offers: []sim.Offer{{
-		Type: "a100-8", Region: "sim-1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920,
-		Price: provisioners.Price(36 * gpu.USD), MinBilling: time.Minute,
-		Boot: sim.Boot{P50: 90 * time.Second, P95: 100 * time.Second, Min: 80 * time.Second},
-	}}}
+	return sim.Config{Name: "sim", Seed: 7, Terminating: 20 * time.Second, Remembered: 2 * time.Hour,
+		Offers: []sim.Offer{{
+			Type: "a100-8", Region: "sim-1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920,
+			Price: provisioners.Price(36 * gpu.USD), MinBilling: time.Minute,
+			Boot: sim.Boot{P50: 90 * time.Second, P95: 100 * time.Second, Min: 80 * time.Second},
+		}}}
 }
 
 // site is what an installation is made of.
@@ -119,7 +120,8 @@ const sparePrice = 144 * gpu.USD
 
 func (w *world) open(url string) {
 	w.t.Helper()
-	store, err := sqlledger.Open(w.t.Context(), sqlledger.Config{URL: url, Clock: cmp.Or[clock.Clock](w.wall, w.clock), Unsafe: true})
+	store, err := sqlledger.Open(w.t.Context(), sqlledger.Config{URL: url, Clock: cmp.Or[clock.Clock](w.wall, w.clock),
+		Unsafe: true})
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, store.Close()) })
 	require.NoError(w.t, store.Migrate(w.t.Context()))
@@ -140,17 +142,20 @@ func (w *world) found() {
 	w.t.Helper()
 	ctx := w.t.Context()
 	limits := quota.Limits{GPUs: 256, SpeculationPerDay: 1000 * gpu.USD}
-	made, err := w.ledger.Bootstrap(ctx, "acme", limits, ledger.Key{ID: "key_operator", Name: "operator", Hash: []byte{1}})
+	made, err := w.ledger.Bootstrap(ctx, "acme", limits,
+		ledger.Key{ID: "key_operator", Name: "operator", Hash: []byte{1}})
 	require.NoError(w.t, err)
 	require.True(w.t, made)
 	require.NoError(w.t, w.store.Read(ctx, func(r ledger.Reader) error {
 		orgs, err := r.Organizations(ledger.Scope{All: true}, ledger.Page{Limit: 1})
-		w.actor = ledger.Actor{KeyID: "key_operator", Kind: ledger.PersonKey, OrganizationID: orgs[0].ID, Role: ledger.Operator, Via: "api"}
+		w.actor = ledger.Actor{KeyID: "key_operator", Kind: ledger.PersonKey, OrganizationID: orgs[0].ID,
+			Role: ledger.Operator, Via: "api"}
 		return err
 	}))
 	w.pool, err = w.ledger.CreatePool(ctx, w.actor, gpu.Pool{
-		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8, MemoryMiB: 81_920,
-		Price: 36 * gpu.USD, MinBilling: time.Minute, MaxNodes: 4, Simulated: true, Alternates: w.alternates(),
+		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8,
+		MemoryMiB: 81_920,
+		Price:     36 * gpu.USD, MinBilling: time.Minute, MaxNodes: 4, Simulated: true, Alternates: w.alternates(),
 		Timers: gpu.Timers{WarmHold: 5 * time.Minute, IdleRelease: time.Minute, MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: 90 * time.Second, Prior95: 2 * time.Minute})
 	require.NoError(w.t, err)
@@ -161,7 +166,8 @@ func (w *world) alternates() []gpu.Alternate {
 		return nil
 	}
 	return []gpu.Alternate{{
-		Source: gpu.Source{Provisioner: w.spare.Name(), Region: "sim-1", Type: "a100-8", Price: sparePrice, MinBilling: time.Minute},
+		Source: gpu.Source{Provisioner: w.spare.Name(), Region: "sim-1", Type: "a100-8", Price: sparePrice,
+			MinBilling: time.Minute},
 		Boot50: 90 * time.Second, Boot95: 3 * time.Minute,
 	}}
 }
@@ -200,7 +206,8 @@ func (w *world) start(p parts) *worker.Worker {
 	w.seed++
 	var err error
 	w.worker, err = worker.New(p.ledger, p.queue, provs, worker.Config{
-		Deployment: deployment, Rand: rand.New(rand.NewPCG(1, w.seed)), Clock: w.clock, Logger: silent(), Metrics: w.counts,
+		Deployment: deployment, Rand: rand.New(rand.NewPCG(1, w.seed)), Clock: w.clock, Logger: silent(),
+		Metrics: w.counts,
 	})
 	require.NoError(w.t, err)
 	return w.worker
@@ -276,7 +283,10 @@ func window(from time.Time, length time.Duration) calendar.Interval {
 
 func (w *world) reservation(id string) reservation.Reservation {
 	w.t.Helper()
-	return fetch(w, func(r ledger.Reader) (reservation.Reservation, error) { return r.Reservation(w.actor.Scope(), id) })
+	return fetch(w, func(r ledger.Reader) (reservation.Reservation, error) {
+		return r.Reservation(w.actor.Scope(),
+			id)
+	})
 }
 
 func (w *world) allocation(id string) allocation.Allocation {

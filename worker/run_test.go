@@ -32,10 +32,11 @@ func running(t *testing.T, cloud func(provisioners.Provisioner) provisioners.Pro
 	w.cloud, err = sim.New(cloudConfig(), w.wall)
 	require.NoError(t, err)
 	w.found()
-	w.worker, err = worker.New(w.ledger, memqueue.New(silent()), []provisioners.Provisioner{cloud(w.cloud)}, worker.Config{
-		Deployment: deployment, Concurrency: 4, Heartbeat: 3 * time.Second, Logger: silent(),
-		Rand: rand.New(rand.NewPCG(1, 1)), Every: time.Second,
-	})
+	w.worker, err = worker.New(w.ledger, memqueue.New(silent()), []provisioners.Provisioner{cloud(w.cloud)},
+		worker.Config{
+			Deployment: deployment, Concurrency: 4, Heartbeat: 3 * time.Second, Logger: silent(),
+			Rand: rand.New(rand.NewPCG(1, 1)), Every: time.Second,
+		})
 	require.NoError(t, err)
 	return w
 }

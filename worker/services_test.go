@@ -46,7 +46,8 @@ const redisDB = "13"
 func brisk(t *testing.T, nodes int) *world {
 	t.Helper()
 	cfg := ledger.Config{
-		CheckEvery: 200 * time.Millisecond, VerifyEvery: time.Second, ConfirmGone: 300 * time.Millisecond, SweepEvery: time.Second,
+		CheckEvery: 200 * time.Millisecond, VerifyEvery: time.Second, ConfirmGone: 300 * time.Millisecond,
+		SweepEvery: time.Second,
 	}
 	w := &world{t: t, clock: clock.NewManual(start), wall: clock.System{}, ids: ids.UUID{}}
 	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: schema(t), MaxConns: 24})
@@ -56,12 +57,14 @@ func brisk(t *testing.T, nodes int) *world {
 	w.store, w.ledger = store, ledger.New(store, w.ids, cfg)
 	offer := cloudConfig().Offers[0]
 	offer.Boot = sim.Boot{P50: 400 * time.Millisecond, P95: time.Second}
-	w.cloud, err = sim.New(sim.Config{Name: "sim", Seed: 7, Terminating: 200 * time.Millisecond, Offers: []sim.Offer{offer}}, w.wall)
+	w.cloud, err = sim.New(sim.Config{Name: "sim", Seed: 7, Terminating: 200 * time.Millisecond,
+		Offers: []sim.Offer{offer}}, w.wall)
 	require.NoError(t, err)
 	w.found()
 	w.pool, err = w.ledger.CreatePool(t.Context(), w.actor, gpu.Pool{
-		Name: "many", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8, MaxNodes: nodes,
-		Price: 36 * gpu.USD, MinBilling: time.Minute,
+		Name: "many", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8,
+		MaxNodes: nodes,
+		Price:    36 * gpu.USD, MinBilling: time.Minute,
 		Simulated: true, Timers: gpu.Timers{IdleRelease: 100 * time.Millisecond, MaxLease: time.Hour},
 	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(t, err)
@@ -113,8 +116,9 @@ func (w *world) employ(p parts) {
 	require.NoError(w.t, err)
 	w.seed++
 	one, err := worker.New(p.ledger, q, []provisioners.Provisioner{p.cloud}, worker.Config{
-		Deployment: deployment, Concurrency: 8, Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond, Window: 500 * time.Millisecond,
-		Rand: mathrand.New(mathrand.NewPCG(1, w.seed)), Logger: silent(),
+		Deployment: deployment, Concurrency: 8, Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond,
+		Window: 500 * time.Millisecond,
+		Rand:   mathrand.New(mathrand.NewPCG(1, w.seed)), Logger: silent(),
 	})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -162,7 +166,8 @@ func TestTrapCRedisEmptiedAllTheTime(t *testing.T) {
 	const nodes = 30
 	w := brisk(t, nodes)
 	dying := &death{at: 60}
-	w.employ(parts{ledger: ledger.New(mortalStore{w.store, dying}, w.ids, ledger.Config{}), cloud: mortalCloud{w.cloud, dying}})
+	w.employ(parts{ledger: ledger.New(mortalStore{w.store, dying}, w.ids, ledger.Config{}),
+		cloud: mortalCloud{w.cloud, dying}})
 	flush(t)
 
 	ids := w.allocateAll(nodes)
@@ -183,7 +188,8 @@ func TestTrapCRedisEmptiedAllTheTime(t *testing.T) {
 	for _, e := range w.history() {
 		counts[e]++
 	}
-	for _, deed := range []string{"node.requested", "node.provisioning", "node.booting", "node.ready", "node.gone", "allocation.active", "allocation.released"} {
+	for _, deed := range []string{"node.requested", "node.provisioning", "node.booting", "node.ready", "node.gone",
+		"allocation.active", "allocation.released"} {
 		require.Equal(t, nodes, counts[deed], deed)
 	}
 }
@@ -197,7 +203,8 @@ func (w *world) allocateAll(n int) []string {
 	_, err := w.ledger.SetLimits(w.t.Context(), w.actor, org.ID, org.Version, quota.Limits{GPUs: 8 * n}, true)
 	require.NoError(w.t, err)
 	for range n {
-		a, err := w.ledger.Allocate(w.t.Context(), w.actor, ledger.AllocateRequest{Pool: "many", GPUs: 8, Lease: 30 * time.Minute})
+		a, err := w.ledger.Allocate(w.t.Context(), w.actor,
+			ledger.AllocateRequest{Pool: "many", GPUs: 8, Lease: 30 * time.Minute})
 		require.NoError(w.t, err)
 		all = append(all, a.ID)
 	}
@@ -207,7 +214,8 @@ func (w *world) allocateAll(n int) []string {
 func (w *world) count(state allocation.State) int {
 	w.t.Helper()
 	return len(fetch(w, func(r ledger.Reader) ([]allocation.Allocation, error) {
-		return r.Allocations(w.actor.Scope(), ledger.BookingFilter{State: []string{string(state)}}, ledger.Page{Limit: 500})
+		return r.Allocations(w.actor.Scope(), ledger.BookingFilter{State: []string{string(state)}},
+			ledger.Page{Limit: 500})
 	}))
 }
 

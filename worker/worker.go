@@ -32,6 +32,8 @@ type Worker struct {
 	tasks   *tasks.Runner
 	reaper  *reconcile.Reaper
 	sweeper *reconcile.Sweeper
+	// exclusive are the provisioners that serve one worker at a time.
+	exclusive []string
 
 	mu     sync.Mutex
 	swept  bool      // the sweeps' rows exist
@@ -53,10 +55,16 @@ func New(l *ledger.Ledger, q queue.Queue, provs []provisioners.Provisioner, cfg 
 	if err != nil {
 		return nil, fmt.Errorf("configuring the worker: %w", err)
 	}
-	table := tasks.Work{Ledger: l, Provisioners: byName, Deployment: cfg.Deployment, Settle: cfg.Settle, Logger: cfg.Logger, Metrics: cfg.Metrics}.Table()
+	table := tasks.Work{Ledger: l, Provisioners: byName, Deployment: cfg.Deployment, Settle: cfg.Settle,
+		Logger: cfg.Logger, Metrics: cfg.Metrics}.Table()
 	table[ledger.TaskSweep] = sweeper.Handle
+	var alone []string
+	if cfg.Holder != "" {
+		alone = exclusive(provs)
+	}
 	return &Worker{
-		cfg: cfg, ledger: l, queue: q, sweeper: sweeper,
+		exclusive: alone,
+		cfg:       cfg, ledger: l, queue: q, sweeper: sweeper,
 		relay:  relay.New(l, q, cfg.relay()),
 		tasks:  tasks.New(l, table, cfg.tasks()),
 		reaper: reconcile.NewReaper(l, cfg.ReapEvery, cfg.Logger),
@@ -81,10 +89,12 @@ func (w *Worker) Ring() { w.relay.Ring() }
 // Run works until ctx ends. Then it sends nothing more, lets handlers finish for
 // up to Config.Grace, ends their contexts, waits for them, and returns nil. What
 // was cut off is done by another worker or after the restart. It returns an
-// error only if the queue cannot serve.
+// error only if the queue cannot serve, or if another worker has taken over a
+// provisioner that serves one at a time.
 func (w *Worker) Run(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer w.letGo(ctx)
+	defer stop(nil)
 	var actors sync.WaitGroup
 	defer actors.Wait()
 	last, trusted := w.trusted(ctx, &actors)
@@ -92,11 +102,22 @@ func (w *Worker) Run(ctx context.Context) error {
 		return nil
 	}
 	defer last()
+	if !w.awaitHold(ctx) {
+		return nil
+	}
+	actors.Go(func() {
+		if err := w.keepHold(ctx); err != nil {
+			stop(err)
+		}
+	})
 	actors.Go(func() { w.relay.Run(ctx) })
 	actors.Go(func() { w.reaper.Run(ctx) })
 	actors.Go(func() { w.ensure(ctx) })
 	err := w.queue.Run(ctx, w.cfg.Concurrency, w.handle)
-	stop()
+	stop(nil)
+	if held, ok := errors.AsType[*ledger.ProvisionerHeldError](context.Cause(ctx)); err == nil && ok {
+		err = held
+	}
 	if err != nil {
 		return fmt.Errorf("running the worker: %w", err)
 	}
@@ -144,8 +165,9 @@ func (w *Worker) ensure(ctx context.Context) {
 			w.cfg.Logger.ErrorContext(ctx, "could not arrange for sweeps; trying again", "error", err)
 		}
 		if err := w.watchSeals(ctx); err != nil && ctx.Err() == nil {
-			w.cfg.Logger.ErrorContext(ctx, "the journal may not be what it was; if its database was restored from a backup, say so with "+
-				"`forewarm recovery confirm --journal`", "error", err)
+			w.cfg.Logger.ErrorContext(ctx,
+				"the journal may not be what it was; if its database was restored from a backup, say so with "+
+					"`forewarm recovery confirm --journal`", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -158,7 +180,7 @@ func (w *Worker) ensure(ctx context.Context) {
 // watchSeals notices that seals of the journal are gone that this worker has seen.
 func (w *Worker) watchSeals(ctx context.Context) error {
 	err := w.ledger.WatchSeals(ctx)
-	behind := (*ledger.JournalBehindError)(nil)
+	var behind *ledger.JournalBehindError
 	w.cfg.Metrics.SealsBehind(errors.As(err, &behind))
 	return err
 }

@@ -77,19 +77,54 @@ func (e *experiment) advise(r *Report) {
 
 func (e *experiment) tooShort(p Past) Advice {
 	return Advice{Use: NotKnown, Text: []string{
-		fmt.Sprintf("Nothing can be said: %s in %s are too few. It takes %d jobs after the warm-up, and %s.",
-			plural(p.Scored, "scored job"), brief(p.To.Sub(p.From)), fewestJobs, brief(shortest)),
+		"Nothing can be said: " + p.lacks() + ".",
 		"Come back with a longer history. Until then do not change anything because of this table.",
 	}}
+}
+
+// lacks says what there is too little of: jobs, time or both.
+func (p Past) lacks() string {
+	span := p.To.Sub(p.From)
+	jobs := fmt.Sprintf("%s after the warm-up, and it takes %d", plural(p.Scored, "job"), fewestJobs)
+	cover := fmt.Sprintf("the jobs after the warm-up cover %s, and it takes %s", roughly(span), roughly(shortest))
+	switch {
+	case p.Scored >= fewestJobs:
+		return "the history is too short: " + cover
+	case span >= shortest:
+		return "there are too few jobs: " + jobs
+	default:
+		return "the history is too short, with too few jobs: " + cover + "; there are " + jobs
+	}
+}
+
+// roughly writes a time with its two largest units.
+func roughly(d time.Duration) string {
+	days, hours, minutes := int(d/(24*time.Hour)), int(d%(24*time.Hour)/time.Hour), int(d%time.Hour/time.Minute)
+	join := func(n int, large string, m int, small string) string {
+		if m == 0 {
+			return plural(n, large)
+		}
+		return plural(n, large) + " " + plural(m, small)
+	}
+	switch {
+	case days > 0:
+		return join(days, "day", hours, "hour")
+	case hours > 0:
+		return join(hours, "hour", minutes, "minute")
+	default:
+		return plural(minutes, "minute")
+	}
 }
 
 // verdict says that a simpler rule is to be used, and by how much it wins.
 func (e *experiment) verdict(rival *trial, ours, theirs float64) string {
 	if ours < theirs {
-		return fmt.Sprintf("Do not use Forewarm here; use the simpler rule: %s. Forewarm costs only %s less, which is too little to rely on.",
+		return fmt.Sprintf("Do not use Forewarm here; use the simpler rule: %s. Forewarm costs only %s less, which "+
+			"is too little to rely on.",
 			rival.name(), share(theirs-ours, theirs))
 	}
-	return fmt.Sprintf("Do not use Forewarm here; use the simpler rule: %s. With Forewarm, waiting and waste together would cost %s more.",
+	return fmt.Sprintf("Do not use Forewarm here; use the simpler rule: %s. With Forewarm, waiting and waste "+
+		"together would cost %s more.",
 		rival.name(), share(ours-theirs, theirs))
 }
 
@@ -106,11 +141,13 @@ func (e *experiment) how(t *trial) []string {
 		for _, level := range e.levels {
 			gpus += level
 		}
-		return []string{fmt.Sprintf("Set it up: forewarm reserve --gpus %d --pool POOL --at 'mon 09:00' --for 9h --every weekday", gpus)}
+		return []string{fmt.Sprintf("Set it up: forewarm reserve --gpus %d --pool POOL --at 'mon 09:00' --for 9h "+
+			"--every weekday", gpus)}
 	case LastWeek:
 		return []string{"Set it up: book the hours that were busy last week, with forewarm reserve --every weekly."}
 	default:
-		return []string{"At your price of waiting, GPUs that idle cost more than the waits that they would save. Nothing is to be set up."}
+		return []string{"At your price of waiting, GPUs that idle cost more than the waits that they would save. " +
+			"Nothing is to be set up."}
 	}
 }
 

@@ -34,9 +34,12 @@ func TestBreakEvenIsTheExtraWasteForEachHourSaved(t *testing.T) {
 			BreakEven{Against: KeepAlive, Worth: Above, WaitWorth: r(6), USD: r(12)}},
 		{"more waiting, less waste", came([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{22, 30}),
 			BreakEven{Against: KeepAlive, Worth: Below, WaitWorth: r(5), USD: r(10)}},
-		{"less of both", came([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{10, 40}), BreakEven{Against: KeepAlive, Worth: Always}},
-		{"more of both", came([2]float64{1, 0}, [2]float64{20, 40}, [2]float64{10, 40}), BreakEven{Against: Reactive, Worth: Never}},
-		{"the same", came([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{20, 40}), BreakEven{Against: KeepAlive, Worth: Never}},
+		{"less of both", came([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{10, 40}),
+			BreakEven{Against: KeepAlive, Worth: Always}},
+		{"more of both", came([2]float64{1, 0}, [2]float64{20, 40}, [2]float64{10, 40}),
+			BreakEven{Against: Reactive, Worth: Never}},
+		{"the same", came([2]float64{50, 0}, [2]float64{20, 40}, [2]float64{20, 40}),
+			BreakEven{Against: KeepAlive, Worth: Never}},
 	} {
 		require.Equal(t, &c.want, c.e.breakEven(), c.name)
 	}
@@ -87,5 +90,6 @@ func TestATallyTellsWhatCameTrue(t *testing.T) {
 	}
 	tally.add(1, true)
 	tally.add(-1, false)
-	require.Equal(t, []Calibrated{{Said: -1, Seen: 0, N: 1}, {Said: 0.31, Seen: 0.3, N: 10}, {Said: 1, Seen: 1, N: 1}}, tally.calibrated())
+	require.Equal(t, []Calibrated{{Said: -1, Seen: 0, N: 1}, {Said: 0.31, Seen: 0.3, N: 10}, {Said: 1, Seen: 1, N: 1}},
+		tally.calibrated())
 }

@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	core "github.com/forewarm/forewarm/core/backtest"
@@ -57,7 +59,8 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	switch {
 	case !(c.WaitWorth > 0 && c.WaitWorth <= 1e6):
-		return fmt.Errorf("an hour of waiting is worth %v idle GPU-hours: want above 0 and at most 1000000", c.WaitWorth)
+		return fmt.Errorf("an hour of waiting is worth %v idle GPU-hours: want above 0 and at most 1000000",
+			c.WaitWorth)
 	case !(c.GPUPrice >= 0 && c.GPUPrice <= 1e6):
 		return fmt.Errorf("a GPU costs %v USD an hour: want at most 1000000", c.GPUPrice)
 	case c.Boot < time.Second || c.Boot > 24*time.Hour || c.Boot%time.Second != 0:
@@ -73,6 +76,26 @@ func (c Config) boot() int64 { return int64(c.Boot / time.Second) }
 
 // ErrNoJobs says that there is nothing to replay.
 var ErrNoJobs = errors.New("the history holds no GPU job whose run time is known")
+
+// NoTenantError says that a history has no job of the tenant that was asked for.
+type NoTenantError struct {
+	Tenant string
+	Known  []string // the tenants that it has jobs of, sorted; an empty name is of jobs that tell none
+}
+
+// Error names the tenants that there are.
+func (e *NoTenantError) Error() string {
+	const most = 8
+	names := slices.DeleteFunc(slices.Clone(e.Known), func(name string) bool { return name == "" })
+	switch known := strings.Join(names[:min(most, len(names))], ", "); {
+	case len(names) == 0:
+		return fmt.Sprintf("the history has no job of %q: its rows name no group or account", e.Tenant)
+	case len(names) > most:
+		return fmt.Sprintf("the history has no job of %q, but of %s and %d more", e.Tenant, known, len(names)-most)
+	default:
+		return fmt.Sprintf("the history has no job of %q, but of %s", e.Tenant, known)
+	}
+}
 
 // Run replays the history under every policy. It returns the context's error as
 // soon as that is done.

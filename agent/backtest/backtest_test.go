@@ -63,8 +63,10 @@ func TestTheAdviceIsTheSimplerRuleWhereItWins(t *testing.T) {
 	}{
 		{"jobs in a row", bursts(30), 32, KeepAlive, "Set it up: forewarm pools edit POOL --idle-release 2m"},
 		{"nothing to foretell", rare(60), 8, Reactive, "keep nothing warm"},
-		{"few jobs", bursts(2), 32, NotKnown, "Nothing can be said"},
-		{"few days", slicesOf(bursts(1), 60), 32, NotKnown, "Nothing can be said"},
+		{"few jobs and days", bursts(2), 32, NotKnown,
+			"too short, with too few jobs: the jobs after the warm-up cover"},
+		{"few jobs", rare(20), 32, NotKnown, "too few jobs: 14 jobs after the warm-up, and it takes 20"},
+		{"few days", slicesOf(bursts(1), 60), 32, NotKnown, "too short: the jobs after the warm-up cover"},
 	} {
 		r, err := Run(t.Context(), Input{Records: c.records}, Config{WaitWorth: c.worth})
 		require.NoError(t, err, c.name)
@@ -93,14 +95,16 @@ func TestTheOrderOfRowsChangesNothing(t *testing.T) {
 	records := bursts(6)
 	again := records[40]
 	again.Ended, again.Duration, again.State = time.Time{}, 0, history.Running
-	records = append(records, again, ran(900, "other", 30*time.Hour, time.Hour, 1), ran(901, "other", 30*time.Hour, time.Hour, 4))
+	records = append(records, again, ran(900, "other", 30*time.Hour, time.Hour, 1),
+		ran(901, "other", 30*time.Hour, time.Hour, 4))
 	first, err := Run(t.Context(), Input{Records: records}, Config{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, first.History.Rows.Repeated)
 	rapid.Check(t, func(t *rapid.T) {
 		shuffled := append([]history.Record(nil), records...)
 		seed := rapid.Uint64().Draw(t, "seed")
-		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(shuffled),
+			func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		p, err := prepare(Input{Records: shuffled}, Config{}.WithDefaults())
 		require.NoError(t, err)
 		want, err := prepare(Input{Records: records}, Config{}.WithDefaults())
@@ -115,6 +119,33 @@ func TestTheOrderOfRowsChangesNothing(t *testing.T) {
 	})
 }
 
+// quick is a history of jobs that are over long before a machine has booted: sessions of two and four GPUs by turns.
+func quick(days int) []history.Record {
+	var records []history.Record
+	for at := time.Duration(0); at < time.Duration(days)*24*time.Hour; at += time.Duration(60+
+		len(records)*37%140) * time.Second {
+		records = append(records, ran(len(records), "lab", at, 14*time.Second, 2+2*(len(records)%2)))
+	}
+	return records
+}
+
+// Who pays more for waiting waits less, also where boots that are under way tempt to let go of what is ready.
+func TestDearerWaitingIsLessWaiting(t *testing.T) {
+	t.Parallel()
+	before := 0.0
+	for _, worth := range []float64{16, 256, 4096} {
+		r, err := Run(t.Context(), Input{Records: quick(4)}, Config{WaitWorth: worth})
+		require.NoError(t, err)
+		for _, p := range r.Policies {
+			if p.Policy == Forewarm {
+				require.GreaterOrEqual(t, *p.ZeroWait, before, "at %v", worth)
+				before = *p.ZeroWait
+			}
+		}
+	}
+	require.Greater(t, before, 95.0)
+}
+
 func TestEveryRowSaysWhatItSaves(t *testing.T) {
 	t.Parallel()
 	r, err := Run(t.Context(), Input{Records: bursts(30)}, Config{GPUPrice: 2})
@@ -124,7 +155,8 @@ func TestEveryRowSaysWhatItSaves(t *testing.T) {
 		rows[p.Policy] = p
 	}
 	require.Len(t, rows, 7)
-	require.InDelta(t, 180, *rows[Reactive].Mean, 1e-9, "a third of them each: a boot, three minutes or one until the job before has ended")
+	require.InDelta(t, 180, *rows[Reactive].Mean, 1e-9,
+		"a third of them each: a boot, three minutes or one until the job before has ended")
 	require.Zero(t, *rows[Reactive].Saved)
 	require.Zero(t, *rows[Foresight].Mean)
 	require.InDelta(t, 100, *rows[Foresight].GapClosed, 1e-9)

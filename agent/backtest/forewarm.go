@@ -26,7 +26,8 @@ type plans struct {
 }
 
 // foresee lets the model read the history once, and decides at every worth.
-func foresee(ctx context.Context, t core.Trace, c Config, worths []float64, progress func(share float64)) (*plans, error) {
+func foresee(ctx context.Context, t core.Trace, c Config, worths []float64,
+	progress func(share float64)) (*plans, error) {
 	p := &plans{worths: worths, tally: newTally()}
 	for range worths {
 		p.targets = append(p.targets, make([][]core.Step, len(t.Tenants)))

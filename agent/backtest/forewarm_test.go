@@ -102,7 +102,8 @@ func TestWhatTheModelRefusesIsTold(t *testing.T) {
 	c := Config{}.WithDefaults()
 	_, err := foresee(t.Context(), crowd, c, []float64{1}, func(float64) {})
 	require.ErrorIs(t, err, forecast.ErrClasses)
-	_, err = foresee(t.Context(), core.Trace{Tenants: []string{"a"}, Jobs: []core.Job{{Submit: -9, Duration: 1, GPUs: 1}}}, c, []float64{1}, func(float64) {})
+	_, err = foresee(t.Context(), core.Trace{Tenants: []string{"a"},
+		Jobs: []core.Job{{Submit: -9, Duration: 1, GPUs: 1}}}, c, []float64{1}, func(float64) {})
 	require.ErrorIs(t, err, forecast.ErrTime)
 	stopped, stop := context.WithCancel(t.Context())
 	stop()

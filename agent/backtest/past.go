@@ -41,7 +41,7 @@ func prepare(in Input, c Config) (*past, error) {
 	records := latest(in.Records)
 	p.counts.Repeated = int64(len(in.Records) - len(records))
 	found, end := len(records), endOf(records)
-	chosen := c.chosen(records)
+	chosen := c.chosen(slices.Clone(records))
 	p.counts.Elsewhere = int64(found - len(chosen))
 	tenants := map[string]int{}
 	for _, name := range tenantsOf(chosen) {
@@ -52,6 +52,9 @@ func prepare(in Input, c Config) (*past, error) {
 		if seconds, ok := p.counts.runTime(r, end); ok {
 			p.add(r, seconds, tenants[r.Tenant])
 		}
+	}
+	if found > 0 && len(chosen) == 0 {
+		return nil, &NoTenantError{Tenant: c.Tenant, Known: tenantsOf(records)}
 	}
 	if len(p.trace.Jobs) == 0 {
 		return nil, fmt.Errorf("preparing the history: %w", ErrNoJobs)

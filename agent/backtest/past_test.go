@@ -23,13 +23,19 @@ func TestHowLongAJobRan(t *testing.T) {
 		{"known", history.Record{Duration: 90 * time.Minute, State: history.Completed}, 5400, Counts{}},
 		{"rounded", history.Record{Duration: 1600 * time.Millisecond}, 2, Counts{}},
 		{"under a second", history.Record{Started: at(1), Ended: at(1), State: history.Failed}, 1, Counts{}},
-		{"runs", history.Record{Submitted: at(1), Started: at(2), State: history.Running}, 8 * 3600, Counts{StillRuns: 1}},
-		{"runs, since when is not known", history.Record{Submitted: at(1), State: history.Running}, 9 * 3600, Counts{StillRuns: 1}},
-		{"began, and no more is known", history.Record{Submitted: at(1), Started: at(2), State: history.Unknown}, 8 * 3600, Counts{StillRuns: 1}},
+		{"runs", history.Record{Submitted: at(1), Started: at(2), State: history.Running}, 8 * 3600,
+			Counts{StillRuns: 1}},
+		{"runs, since when is not known", history.Record{Submitted: at(1), State: history.Running}, 9 * 3600,
+			Counts{StillRuns: 1}},
+		{"began, and no more is known", history.Record{Submitted: at(1), Started: at(2), State: history.Unknown},
+			8 * 3600, Counts{StillRuns: 1}},
 		{"waits", history.Record{Submitted: at(1), State: history.Pending}, 0, Counts{NeverRan: 1}},
-		{"was cancelled while it waited", history.Record{Ended: at(2), State: history.Cancelled}, 0, Counts{NeverRan: 1}},
-		{"the same, as Slurm may say it", history.Record{Started: at(2), Ended: at(2), State: history.Cancelled}, 0, Counts{NeverRan: 1}},
-		{"was cancelled while it ran", history.Record{Started: at(1), Ended: at(2), Duration: time.Hour, State: history.Cancelled}, 3600, Counts{}},
+		{"was cancelled while it waited", history.Record{Ended: at(2), State: history.Cancelled}, 0,
+			Counts{NeverRan: 1}},
+		{"the same, as Slurm may say it", history.Record{Started: at(2), Ended: at(2), State: history.Cancelled}, 0,
+			Counts{NeverRan: 1}},
+		{"was cancelled while it ran", history.Record{Started: at(1), Ended: at(2), Duration: time.Hour,
+			State: history.Cancelled}, 3600, Counts{}},
 		{"ended, nobody knows when", history.Record{State: history.Completed}, 0, Counts{NoRunTime: 1}},
 		{"too large", history.Record{GPUs: core.MaxGPUs + 1, Duration: time.Hour}, 0, Counts{TooLarge: 1}},
 	} {
@@ -51,7 +57,7 @@ func TestOnlyWhatWasAskedForCounts(t *testing.T) {
 	require.LessOrEqual(t, last-p.trace.Jobs[0].Submit, int64(3*24*3600))
 	require.EqualValues(t, len(records)-len(p.trace.Jobs), p.counts.Elsewhere)
 	_, err = prepare(Input{Records: records}, Config{Tenant: "nobody"}.WithDefaults())
-	require.ErrorIs(t, err, ErrNoJobs)
+	require.EqualError(t, err, `the history has no job of "nobody", but of lab, other`)
 }
 
 func TestARowWithAWrongDateIsNoticed(t *testing.T) {

@@ -145,8 +145,10 @@ func (e *experiment) row(policy string, o, foresight core.Outcome) Row {
 		return r
 	}
 	waste := o.IdleHours + o.BootHours
-	r.ZeroWait, r.Mean, r.P95, r.WaitHours = known(o.ZeroWaitShare()), known(o.Mean), known(float64(o.P95)), known(o.WaitHours)
-	r.Saved, r.IdleHours, r.BootHours, r.Waste = known(reactive.WaitHours-o.WaitHours), known(o.IdleHours), known(o.BootHours), known(waste)
+	r.ZeroWait, r.Mean, r.P95, r.WaitHours = known(o.ZeroWaitShare()), known(o.Mean), known(float64(o.P95)),
+		known(o.WaitHours)
+	r.Saved, r.IdleHours, r.BootHours, r.Waste = known(reactive.WaitHours-o.WaitHours), known(o.IdleHours),
+		known(o.BootHours), known(waste)
 	r.Cost, r.GapClosed = known(o.Cost(e.cfg.WaitWorth)), known(core.GapClosed(reactive, o, foresight, e.cfg.WaitWorth))
 	if o.BusyHours > 0 {
 		r.Overhead = known(o.Overhead())

@@ -38,7 +38,7 @@ func (e *experiment) run(ctx context.Context) error {
 }
 
 func (e *experiment) try(ctx context.Context, t *trial, progress func(share float64)) error {
-	opt := core.Options{Boot: e.cfg.boot(), KeepAlive: t.keep, Progress: func(done, of int) error {
+	opt := core.Options{Boot: e.cfg.boot(), KeepAlive: t.keep, KeepReady: true, Progress: func(done, of int) error {
 		progress(float64(done) / float64(of))
 		return ctx.Err()
 	}}

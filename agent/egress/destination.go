@@ -43,6 +43,12 @@ func destinationOf(u *url.URL) destination {
 	return d
 }
 
+// Check says what is wrong with a base URL of a configuration, or returns nil.
+func Check(base string) error {
+	_, err := parseDestination(base)
+	return err
+}
+
 // parseDestination checks a base URL of the configuration. Its errors do not
 // repeat the URL, which may hold a password.
 func parseDestination(base string) (destination, error) {
@@ -51,7 +57,8 @@ func parseDestination(base string) (destination, error) {
 		return destination{}, errors.New("must be like https://host or https://host:port/path")
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return destination{}, errors.New("must have no user, query or fragment: give keys by the environment or the keyring")
+		return destination{},
+			errors.New("must have no user, query or fragment: give keys by the environment or the keyring")
 	}
 	d := destinationOf(u)
 	if d.scheme == "http" && !loopback(d.host) {

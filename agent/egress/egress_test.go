@@ -137,7 +137,8 @@ func TestBadDestinationsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{
 		"", "forewarm.example", "http://forewarm.example", "ftp://127.0.0.1", "https://u:pass@forewarm.example",
-		"https://forewarm.example?key=pass", "https://forewarm.example#pass", "http://127.0.0.1.example.com", "https://",
+		"https://forewarm.example?key=pass", "https://forewarm.example#pass", "http://127.0.0.1.example.com",
+		"https://",
 	} {
 		_, err := egress.New(egress.Config{ControlPlane: bad})
 		require.ErrorContains(t, err, "control plane URL", bad)
@@ -145,7 +146,8 @@ func TestBadDestinationsAreRefused(t *testing.T) {
 	}
 	_, err := egress.New(egress.Config{ControlPlane: "https://a.example", Model: "http://b.example"})
 	require.ErrorContains(t, err, "model URL")
-	for _, good := range []string{"https://a.example", "https://a.example:8443/base", "http://localhost:1", "http://[::1]:1"} {
+	for _, good := range []string{"https://a.example", "https://a.example:8443/base", "http://localhost:1",
+		"http://[::1]:1"} {
 		e := newEgress(t, egress.Config{ControlPlane: good})
 		require.Nil(t, e.Model())
 	}
@@ -173,10 +175,11 @@ func (m memory) RoundTrip(r *http.Request) (*http.Response, error) { return m(r)
 func TestTheSimulatorsTransportIsGuardedToo(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	e := newEgress(t, egress.Config{ControlPlane: "http://localhost:1", Transport: memory(func(r *http.Request) *http.Response {
-		calls++
-		return &http.Response{StatusCode: 204, Body: http.NoBody, Request: r}
-	})})
+	e := newEgress(t, egress.Config{ControlPlane: "http://localhost:1",
+		Transport: memory(func(r *http.Request) *http.Response {
+			calls++
+			return &http.Response{StatusCode: 204, Body: http.NoBody, Request: r}
+		})})
 	_, err := post(t, e.ControlPlane(), "http://localhost:1/x", "abc")
 	require.NoError(t, err)
 	_, err = post(t, e.ControlPlane(), "http://localhost:2/x", "abc")

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+
+	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 // head is what is noted beside a log of its last entry. By it, a log that was removed or cut at its end is found out,
@@ -37,21 +38,5 @@ func readHead(path string) (head, error) {
 
 // write puts the note in the place of the one before.
 func (h head) write(path string) error {
-	data, err := json.Marshal(h)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".head-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(data, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), headPath(path))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return statefile.Write(headPath(path), h)
 }

@@ -66,7 +66,8 @@ type ChainError struct {
 
 // Error names the file, the line and the fix.
 func (e *ChainError) Error() string {
-	return fmt.Sprintf("egress log %s, line %d: %s; keep the file as evidence, move it and its .head away, and a new chain begins", e.Path, e.Line, e.Why)
+	return fmt.Sprintf("egress log %s, line %d: %s; keep the file as evidence, move it and its .head away, and a "+
+		"new chain begins", e.Path, e.Line, e.Why)
 }
 
 // ErrInUse is returned when another process writes to the same log.

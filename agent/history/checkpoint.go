@@ -9,9 +9,10 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 // maxCheckpoint bounds what is read of a checkpoint file, in bytes.
@@ -25,7 +26,8 @@ type DamagedError struct {
 
 // Error names the file and the fix.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("checkpoint %s is damaged (%v): move it away to read every source from its start again", e.Path, e.Err)
+	return fmt.Sprintf("checkpoint %s is damaged (%v): move it away to read every source from its start again", e.Path,
+		e.Err)
 }
 
 // Unwrap returns what was wrong with the file.
@@ -155,27 +157,5 @@ func (c *Checkpoint) write() error {
 	if err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(c.path), ".checkpoint-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(append(data, '\n'))
-	err = errors.Join(err, temp.Sync(), temp.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp.Name(), c.path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(c.path))
-}
-
-// syncDir makes a rename in dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return statefile.Replace(c.path, append(data, '\n'))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/agent/history"
+	"github.com/forewarm/forewarm/internal/statefile/statefiletest"
 )
 
 func TestCheckpointSurvivesReopening(t *testing.T) {
@@ -61,12 +62,11 @@ func TestADamagedCheckpointIsATypedError(t *testing.T) {
 
 func TestAFailedSaveKeepsTheOldPositions(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "state")
-	require.NoError(t, os.Mkdir(dir, 0o700))
-	c, err := history.OpenCheckpoint(filepath.Join(dir, "positions.json"))
+	path := filepath.Join(t.TempDir(), "positions.json")
+	c, err := history.OpenCheckpoint(path)
 	require.NoError(t, err)
 	require.NoError(t, c.Save("a", []history.Position{{Offset: 1, Lines: 1}}))
-	require.NoError(t, os.RemoveAll(dir))
+	statefiletest.Block(t, path)
 	require.Error(t, c.Save("a", []history.Position{{Offset: 2, Lines: 2}}))
 	require.EqualValues(t, 1, c.Get("a")[0].Offset)
 }

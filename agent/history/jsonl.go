@@ -35,8 +35,9 @@ func (p *jsonlParser) Parse(text string) (Record, bool, error) {
 	}
 	t := traceRow{
 		id: string(row.ID), group: string(row.Group), user: string(row.User), submitted: string(row.Submitted),
-		started: string(row.Started), duration: string(row.Duration), gpus: string(row.GPUs), status: string(row.Status),
-		name: string(cmp.Or(row.Name, row.JobName)), comment: string(row.Comment), labels: string(row.Labels),
+		started: string(row.Started), duration: string(row.Duration), gpus: string(row.GPUs),
+		status: string(row.Status),
+		name:   string(cmp.Or(row.Name, row.JobName)), comment: string(row.Comment), labels: string(row.Labels),
 		nameless: row.Name+row.JobName+row.Comment+row.Labels == "",
 	}
 	if t.own() {

@@ -94,7 +94,8 @@ func (k kubeObject) record(o Options) (Record, bool, error) {
 		name = k.Metadata.Namespace + "/" + k.Metadata.Name
 	}
 	if name == "/" || len(name) > MaxName {
-		return Record{}, false, &RowError{Field: "metadata.uid", Rule: "must be 1 to 256 bytes, or the name must be known"}
+		return Record{}, false, &RowError{Field: "metadata.uid",
+			Rule: "must be 1 to 256 bytes, or the name must be known"}
 	}
 	r := Record{ID: Pseudonym(o.Salt, name), Tenant: k.Metadata.Namespace, GPUs: gpus}
 	if err := k.times(&r); err != nil {

@@ -45,7 +45,8 @@ func TestReadKubernetesReadsPodsAndJobs(t *testing.T) {
 	}
 	require.Equal(t, []history.Record{
 		{
-			ID: history.Pseudonym(nil, "p1"), Tenant: "lab", Submitted: at("08:00"), Started: at("08:05"), Ended: at("09:05"),
+			ID: history.Pseudonym(nil, "p1"), Tenant: "lab", Submitted: at("08:00"), Started: at("08:05"),
+			Ended:    at("09:05"),
 			Duration: time.Hour, GPUs: 3, State: history.Completed,
 		},
 		{
@@ -79,7 +80,8 @@ func TestABrokenObjectIsNamedByItsPlace(t *testing.T) {
 	t.Parallel()
 	good := fmt.Sprintf(pod, "p1", "", "Succeeded")
 	for _, c := range []struct{ name, object, field string }{
-		{"bad time", strings.Replace(good, "2026-03-02T08:00:00Z", "yesterday", 1), "items[1] metadata.creationTimestamp"},
+		{"bad time", strings.Replace(good, "2026-03-02T08:00:00Z", "yesterday", 1),
+			"items[1] metadata.creationTimestamp"},
 		{"no time", strings.Replace(good, "2026-03-02T08:00:00Z", "", 1), "items[1] submitted"},
 		{"half a gpu", strings.Replace(good, `"2"`, `"500m"`, 1), "items[1] resources"},
 		{"ends before it starts", strings.ReplaceAll(good, "2026-03-02T09:0", "2026-03-01T09:0"), "items[1] ended"},
@@ -121,7 +123,8 @@ func TestReadKubernetesHoldsOneObjectOfBoundedSize(t *testing.T) {
 	t.Parallel()
 	_, err := history.ReadKubernetes(&endless{}, history.Options{}, func(history.Record) error { return nil })
 	require.ErrorContains(t, err, "over 16 MiB")
-	_, err = history.ReadKubernetes(strings.NewReader(fmt.Sprintf(pod, "p", "", "Running")), history.Options{}, func(history.Record) error { return io.ErrClosedPipe })
+	_, err = history.ReadKubernetes(strings.NewReader(fmt.Sprintf(pod, "p", "", "Running")), history.Options{},
+		func(history.Record) error { return io.ErrClosedPipe })
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 }
 
@@ -139,7 +142,8 @@ func TestACSVMaySayWhenAJobStarted(t *testing.T) {
 		require.Equal(t, time.Unix(1504521100, 0).UTC(), records[0].Started)
 		require.Equal(t, time.Unix(1504521160, 0).UTC(), records[0].Ended)
 	}
-	_, report, err := collect(t, history.ReadCSV, history.Options{}, "job_id,submit_ts,start_ts,gpus\na,1504521041,soon,1\n")
+	_, report, err := collect(t, history.ReadCSV, history.Options{},
+		"job_id,submit_ts,start_ts,gpus\na,1504521041,soon,1\n")
 	require.NoError(t, err)
 	require.Equal(t, "start_ts", report.Errors[0].Field)
 }

@@ -64,7 +64,8 @@ func TestPlaceholdersInJSONLAreNoJobs(t *testing.T) {
 			require.False(t, r.Nameless)
 		}
 	}
-	records, _, err := collect(t, history.ReadJSONL, history.Options{}, `{"job_id":"x","submit_ts":1504521041,"gpus":1}`)
+	records, _, err := collect(t, history.ReadJSONL, history.Options{},
+		`{"job_id":"x","submit_ts":1504521041,"gpus":1}`)
 	require.NoError(t, err)
 	require.True(t, records[0].Nameless)
 }

@@ -109,7 +109,8 @@ func TestAHeaderWithoutTheColumnsIsRefused(t *testing.T) {
 	require.Equal(t, []string{"AllocTRES or ReqTRES"}, missing.Missing)
 	_, _, err = collect(t, history.ReadSacct, history.Options{}, "JobID|Submit|AllocTRES\n1|1504521041|gres/gpu=1\n")
 	require.ErrorAs(t, err, &missing)
-	require.ErrorContains(t, err, "no column JobName: without it Forewarm's own placeholders would count as your jobs; add it")
+	require.ErrorContains(t, err,
+		"no column JobName: without it Forewarm's own placeholders would count as your jobs; add it")
 }
 
 func TestReadJSONL(t *testing.T) {

@@ -47,7 +47,8 @@ const whyNames = "without it Forewarm's own placeholders would count as your job
 
 // Error names the missing columns and the fix.
 func (e *HeaderError) Error() string {
-	return fmt.Sprintf("the header row has no column %s: %sadd it, or choose the format that the file has; docs/agent.md names the columns of each",
+	return fmt.Sprintf("the header row has no column %s: %sadd it, or choose the format that the file has; "+
+		"docs/agent.md names the columns of each",
 		strings.Join(e.Missing, ", "), e.Why)
 }
 

@@ -127,7 +127,8 @@ func (p *sacctParser) time(field, text string) (time.Time, error) {
 	}
 	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, p.options.zone())
 	if err != nil || !plausible(t) {
-		return time.Time{}, &RowError{Field: field, Rule: "must be a time like 2026-01-31T13:05:00, Unix seconds or Unknown"}
+		return time.Time{},
+			&RowError{Field: field, Rule: "must be a time like 2026-01-31T13:05:00, Unix seconds or Unknown"}
 	}
 	return t.UTC(), nil
 }

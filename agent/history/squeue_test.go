@@ -40,10 +40,12 @@ func TestTheQueueOfSlurm(t *testing.T) {
 	}
 	submitted := at("19:10:50")
 	require.Equal(t, []history.Record{
-		{ID: history.Pseudonym(nil, "1"), Tenant: "n1", Submitted: submitted, Started: at("19:10:51"), GPUs: 2, State: history.Running},
+		{ID: history.Pseudonym(nil, "1"), Tenant: "n1", Submitted: submitted, Started: at("19:10:51"), GPUs: 2,
+			State: history.Running},
 		{ID: history.Pseudonym(nil, "2_1"), Tenant: "physics", Submitted: submitted, GPUs: 8, State: history.Pending},
 		{
-			ID: history.Pseudonym(nil, "3"), Tenant: "physics", Submitted: submitted, Started: at("19:11:00"), Ended: at("19:12:00"),
+			ID: history.Pseudonym(nil, "3"), Tenant: "physics", Submitted: submitted, Started: at("19:11:00"),
+			Ended:    at("19:12:00"),
 			Duration: time.Minute, GPUs: 3, State: history.Completed,
 		},
 		{ID: history.Pseudonym(nil, "4"), Tenant: "physics", Submitted: submitted, GPUs: 1, State: history.Pending},

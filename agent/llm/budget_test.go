@@ -27,7 +27,8 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	status, prompt, completion := a()
 	recorder := httptest.NewRecorder()
 	recorder.WriteHeader(status)
-	_, _ = fmt.Fprintf(recorder, `{"choices":[{"message":{"content":"{}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, prompt, completion)
+	_, _ = fmt.Fprintf(recorder,
+		`{"choices":[{"message":{"content":"{}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, prompt, completion)
 	return recorder.Result(), nil
 }
 
@@ -70,7 +71,8 @@ func TestSpendingStaysWithinTheCaps(t *testing.T) {
 				rapid.IntRange(-5, r.MaxTokens).Draw(t, "completion")
 		})
 		for range rapid.IntRange(1, 30).Draw(t, "asks") {
-			r = llm.Request{User: strings.Repeat("a", rapid.IntRange(0, 3000).Draw(t, "length")), MaxTokens: rapid.IntRange(1, 2000).Draw(t, "max")}
+			r = llm.Request{User: strings.Repeat("a", rapid.IntRange(0, 3000).Draw(t, "length")),
+				MaxTokens: rapid.IntRange(1, 2000).Draw(t, "max")}
 			_, _ = b.Ask(context.Background(), model, r, accept)
 			s := b.State()
 			require.LessOrEqual(t, s.Spent.Calls, caps.Calls)

@@ -82,7 +82,8 @@ func (c *Client) Ask(ctx context.Context, r Request) (Reply, error) {
 	if err != nil {
 		return Reply{}, doer.explain(ctx, err)
 	}
-	reply := Reply{Model: response.Model, PromptTokens: response.Usage.PromptTokens, CompletionTokens: response.Usage.CompletionTokens}
+	reply := Reply{Model: response.Model, PromptTokens: response.Usage.PromptTokens,
+		CompletionTokens: response.Usage.CompletionTokens}
 	if len(response.Choices) != 1 {
 		return reply, invalid("%d choices, want 1", len(response.Choices))
 	}

@@ -20,13 +20,15 @@ const canary = "sk-canary-0123456789"
 
 var ask = llm.Request{
 	System: "rules", SchemaName: "forecast", Schema: json.RawMessage(`{"type":"object"}`), MaxTokens: 500,
-	User: "Statistics:\nwindow start=2026-01-05T09:00:00Z end=2026-01-05T10:00:00Z p10=1 p50=4 p90=8 any=0.820\n\nLog lines:\n",
+	User: "Statistics:\nwindow start=2026-01-05T09:00:00Z end=2026-01-05T10:00:00Z p10=1 p50=4 p90=8 " +
+		"any=0.820\n\nLog lines:\n",
 }
 
 func newClient(t testing.TB, handler http.Handler) *llm.Client {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	c, err := llm.NewClient(llm.Config{BaseURL: server.URL + "/v1/", Model: "m", Key: obs.NewSecret(canary)}, server.Client())
+	c, err := llm.NewClient(llm.Config{BaseURL: server.URL + "/v1/", Model: "m", Key: obs.NewSecret(canary)},
+		server.Client())
 	require.NoError(t, err)
 	return c
 }
@@ -38,7 +40,8 @@ func TestClientAsksStrictlyAndWithoutTools(t *testing.T) {
 	c := newClient(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, authorization = r.URL.Path, r.Header.Get("Authorization")
 		_ = json.NewDecoder(r.Body).Decode(&body)
-		_, _ = fmt.Fprint(w, `{"model":"m1","choices":[{"message":{"role":"assistant","content":"{}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":2}}`)
+		_, _ = fmt.Fprint(w,
+			`{"model":"m1","choices":[{"message":{"role":"assistant","content":"{}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":2}}`)
 	}))
 	reply, err := c.Ask(t.Context(), ask)
 	require.NoError(t, err)
@@ -49,7 +52,9 @@ func TestClientAsksStrictlyAndWithoutTools(t *testing.T) {
 	require.Equal(t, 500.0, body["max_tokens"])
 	format, err := json.Marshal(body["response_format"])
 	require.NoError(t, err)
-	require.JSONEq(t, `{"type":"json_schema","json_schema":{"name":"forecast","strict":true,"schema":{"type":"object"}}}`, string(format))
+	require.JSONEq(t,
+		`{"type":"json_schema","json_schema":{"name":"forecast","strict":true,"schema":{"type":"object"}}}`,
+		string(format))
 }
 
 func TestScriptedServerIsDeterministicAndSaysWhatItIs(t *testing.T) {
@@ -78,7 +83,8 @@ func TestFailuresAreTypedAndQuoteNothing(t *testing.T) {
 			_, err := newClient(t, server).Ask(t.Context(), ask)
 			require.Equal(t, want, llm.KindOf(err), "%v", err)
 			require.Equal(t, int64(1), server.Calls(), "one call, no hidden retry")
-			for _, secret := range []string{canary, "slow down", "it broke", "wrong key", "welcome", "rather not", "1000"} {
+			for _, secret := range []string{canary, "slow down", "it broke", "wrong key", "welcome", "rather not",
+				"1000"} {
 				require.NotContains(t, err.Error(), secret)
 			}
 			var e *llm.Error

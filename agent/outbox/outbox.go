@@ -142,7 +142,7 @@ func (o *Outbox) orphans(gone []contract.AgentForecast) {
 
 // pause keeps to the time after which the control plane wants to be asked again.
 func (o *Outbox) pause(now time.Time, err error) error {
-	if refused := (*client.Error)(nil); errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
 		o.after = now.Add(time.Duration(refused.Problem.RetryAfter) * time.Second)
 	}
 	return err
@@ -179,8 +179,8 @@ func deliver[T any](list []T, field string, send func([]T) error) (rest, gone []
 // named are the items of a batch that a refusal names and that will not be taken
 // later either.
 func named(err error, field string, n int) map[int]bool {
-	refused := (*client.Error)(nil)
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*client.Error](err)
+	if !ok {
 		return nil
 	}
 	switch refused.Problem.Status {

@@ -112,7 +112,8 @@ func TestWhatIsTakenIsGone(t *testing.T) {
 func TestAFailureKeepsEverything(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]error{
-		"no network": errors.New("no route"), "a broken server": refuse(500), "another key": refuse(http.StatusForbidden, "/forecasts/0"),
+		"no network": errors.New("no route"), "a broken server": refuse(500),
+		"another key":                   refuse(http.StatusForbidden, "/forecasts/0"),
 		"a conflict that names nothing": refuse(http.StatusConflict),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +178,8 @@ func TestWhatIsRefusedDoesNotStandInTheWay(t *testing.T) {
 		p.now = noon.Add(time.Duration(rapid.IntRange(-30, 30).Draw(t, "skew")) * time.Second)
 		want := 0
 		for i := range rapid.IntRange(0, 15).Draw(t, "forecasts") {
-			f := forecast(fmt.Sprint(i), noon.Add(time.Duration(rapid.IntRange(-300, 300).Draw(t, "start"))*time.Second))
+			f := forecast(fmt.Sprint(i),
+				noon.Add(time.Duration(rapid.IntRange(-300, 300).Draw(t, "start"))*time.Second))
 			p.denies[f.ID] = rapid.Bool().Draw(t, "denied")
 			o.Forecast(f)
 			o.Outcome(contract.AgentOutcome{ID: f.ID, GPUs: i, CountedAt: noon.Add(-time.Minute)})

@@ -64,8 +64,9 @@ type Choice struct {
 func Choose(p predict.Prediction, c Config) []Choice {
 	n := p.Now
 	choices := []Choice{{
-		Window: predict.Window{Start: n.Start, End: n.End, Forecast: n.Forecast, Statistics: n.Forecast, Source: predict.Statistics, Reason: predict.Recent},
-		GPUs:   min(n.Held.Levels, c.MaxGPUs), Why: n.Held.Explain(),
+		Window: predict.Window{Start: n.Start, End: n.End, Forecast: n.Forecast, Statistics: n.Forecast,
+			Source: predict.Statistics, Reason: predict.Recent},
+		GPUs: min(n.Held.Levels, c.MaxGPUs), Why: n.Held.Explain(),
 	}}
 	for _, w := range p.Windows {
 		if w.Start.Before(n.End) {

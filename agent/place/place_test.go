@@ -23,7 +23,8 @@ func prediction(windows ...forecast.Forecast) predict.Prediction {
 	p := predict.Prediction{Issued: monday, JobGPUs: 1}
 	for i, f := range windows {
 		start := monday.Add(time.Duration(i) * width)
-		p.Windows = append(p.Windows, predict.Window{Start: start, End: start.Add(width), Forecast: f, Reason: predict.Recurring})
+		p.Windows = append(p.Windows, predict.Window{Start: start, End: start.Add(width), Forecast: f,
+			Reason: predict.Recurring})
 	}
 	return p
 }
@@ -56,7 +57,8 @@ func TestWindowsJoin(t *testing.T) {
 		"one level for all time": {[]int{2, 2, 2}, []contract.AgentWindow{window(0, 3, 2)}},
 		"a peak on a base":       {[]int{1, 3, 1}, []contract.AgentWindow{window(0, 3, 1), window(1, 2, 2)}},
 		"a gap":                  {[]int{1, 0, 1}, []contract.AgentWindow{window(0, 1, 1), window(2, 3, 1)}},
-		"stairs":                 {[]int{1, 2, 3}, []contract.AgentWindow{window(0, 3, 1), window(1, 3, 1), window(2, 3, 1)}},
+		"stairs": {[]int{1, 2, 3}, []contract.AgentWindow{window(0, 3, 1), window(1, 3, 1),
+			window(2, 3, 1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +95,8 @@ func TestChooseKeepsWhatStatisticsHoldNow(t *testing.T) {
 	t.Parallel()
 	sure := forecast.Event(1, 4, 4, 4)
 	p := prediction(sure, sure, sure)
-	p.Now = predict.Now{Start: monday.Add(time.Minute), End: monday.Add(width + time.Minute), Forecast: forecast.Event(0.7, 6, 6, 6), Held: forecast.Held{Levels: 6}}
+	p.Now = predict.Now{Start: monday.Add(time.Minute), End: monday.Add(width + time.Minute),
+		Forecast: forecast.Event(0.7, 6, 6, 6), Held: forecast.Held{Levels: 6}}
 	for limit, want := range map[int]int{8: 6, 5: 5} {
 		choices := place.Choose(p, place.Config{MaxGPUs: limit}.WithDefaults())
 		require.Len(t, choices, 3, "what is left of the second window, and the third")
@@ -108,13 +111,15 @@ func TestChooseKeepsWhatStatisticsHoldNow(t *testing.T) {
 		require.Equal(t, monday.Add(3*width), end)
 		windows := place.Windows(choices)
 		require.Len(t, windows, 1)
-		require.Equal(t, contract.AgentWindow{Start: p.Now.Start, End: p.Now.End, GPUs: want, Probability: 0.7, ReasonCode: contract.ReasonRecentRate}, windows[0])
+		require.Equal(t, contract.AgentWindow{Start: p.Now.Start, End: p.Now.End, GPUs: want, Probability: 0.7,
+			ReasonCode: contract.ReasonRecentRate}, windows[0])
 	}
 }
 
 func TestReasonsThatMayLeave(t *testing.T) {
 	t.Parallel()
-	allowed := []string{contract.ReasonRecurringPattern, contract.ReasonAnnouncedWork, contract.ReasonQueueBacklog, contract.ReasonRecentRate, contract.ReasonOther}
+	allowed := []string{contract.ReasonRecurringPattern, contract.ReasonAnnouncedWork, contract.ReasonQueueBacklog,
+		contract.ReasonRecentRate, contract.ReasonOther}
 	used := map[string]bool{}
 	for _, reason := range append(predict.Reasons(), predict.Recent, "what the log says") {
 		choices := levels(1)

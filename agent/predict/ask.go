@@ -37,7 +37,8 @@ func (p *Predictor) Question(now time.Time, name string, lines []redact.Scrubbed
 		return nil
 	}
 	return &Question{forecaster: p.forecaster, question: question{
-		now: now, windows: p.baseline(now, p.tenants[name]), largest: p.largest(name), maxGPUs: p.cfg.MaxGPUs, lines: lines,
+		now: now, windows: p.baseline(now, p.tenants[name]), largest: p.largest(name), maxGPUs: p.cfg.MaxGPUs,
+		lines: lines,
 	}}
 }
 

@@ -85,7 +85,8 @@ func (t *trust) claims(now time.Time, e Evidence, lines []redact.Scrubbed) []cla
 	all := make([]claim, len(e.Records))
 	for i, r := range e.Records {
 		t.named++
-		all[i] = claim{Record: r, ID: strconv.FormatInt(t.named, 10), Sent: now, Model: e.Model, PromptHash: e.PromptHash, Evidence: hash}
+		all[i] = claim{Record: r, ID: strconv.FormatInt(t.named, 10), Sent: now, Model: e.Model,
+			PromptHash: e.PromptHash, Evidence: hash}
 	}
 	return all
 }

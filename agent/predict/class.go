@@ -71,7 +71,8 @@ func (c *class) catchUp(now int64) {
 // nothing.
 func (c *class) sort() {
 	slices.SortStableFunc(c.waiting, func(a, b event) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Submitted, b.Submitted), cmp.Compare(a.GPUs, b.GPUs))
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Submitted, b.Submitted),
+			cmp.Compare(a.GPUs, b.GPUs))
 	})
 }
 
@@ -141,8 +142,8 @@ func (p *Predictor) now(at time.Time, t *tenant) Now {
 	o := c.look(at.Unix())
 	boot := p.cfg.Terms.Boot.Seconds()
 	n.Demand = o.Demand
-	n.Held = o.Hold(forecast.Prices{WaitWorth: p.cfg.Terms.WaitPrice / p.cfg.Terms.GPUPrice, Boot: boot}, max(0, c.target-o.Demand))
-	n.Held.Levels = min(n.Held.Levels, p.cfg.MaxGPUs)
+	n.Held = o.HoldAtMost(forecast.Prices{WaitWorth: p.cfg.Terms.WaitPrice / p.cfg.Terms.GPUPrice, Boot: boot},
+		max(0, c.target-o.Demand), p.cfg.MaxGPUs)
 	n.Forecast = o.Within(n.Held.Horizon).AtMost(p.cfg.MaxGPUs)
 	n.Watch = max(time.Second, (watched / time.Duration(p.cfg.Pace)).Truncate(time.Second))
 	n.Watched = o.Within(n.Watch.Seconds()).AtMost(p.cfg.MaxGPUs)

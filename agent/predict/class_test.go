@@ -17,7 +17,8 @@ var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 func newPredictor(t *testing.T) *predict.Predictor {
 	t.Helper()
-	p, err := predict.New(predict.Config{Series: forecast.Config{}, MaxGPUs: 64, Terms: evidence.Terms{WaitPrice: 300, GPUPrice: 1, Boot: 5 * time.Minute}}, nil)
+	p, err := predict.New(predict.Config{Series: forecast.Config{}, MaxGPUs: 64,
+		Terms: evidence.Terms{WaitPrice: 300, GPUPrice: 1, Boot: 5 * time.Minute}}, nil)
 	require.NoError(t, err)
 	return p
 }

@@ -72,7 +72,8 @@ func schema() json.RawMessage {
 }
 
 func recordSchema() map[string]any {
-	text, whole, number := map[string]any{"type": "string"}, map[string]any{"type": "integer"}, map[string]any{"type": "number"}
+	text, whole, number := map[string]any{"type": "string"}, map[string]any{"type": "integer"},
+		map[string]any{"type": "number"}
 	return map[string]any{
 		"type": "object", "additionalProperties": false,
 		"required": []string{"start", "end", "gpus_low", "gpus_mid", "gpus_high", "probability", "reason_code"},
@@ -103,7 +104,8 @@ func decode(text string, from, to time.Time) ([]Record, error) {
 	}
 	records := make([]Record, 0, len(*a.Records))
 	for i, r := range *a.Records {
-		if r.Start == nil || r.End == nil || r.Low == nil || r.Mid == nil || r.High == nil || r.Probability == nil || r.Reason == nil {
+		if r.Start == nil || r.End == nil || r.Low == nil || r.Mid == nil || r.High == nil || r.Probability == nil ||
+			r.Reason == nil {
 			return nil, fmt.Errorf("record %d: a field is missing", i)
 		}
 		gpus := [3]float64{*r.Low, *r.Mid, *r.High}

@@ -17,7 +17,9 @@ func TestDecodeReadsAGoodAnswer(t *testing.T) {
 	t.Parallel()
 	records, err := decode(good, from, to)
 	require.NoError(t, err)
-	require.Equal(t, []Record{{Start: from, End: from.Add(time.Hour), Low: 1, Mid: 4, High: 8, Probability: 0.8, Reason: Announced}}, records)
+	require.Equal(t,
+		[]Record{{Start: from, End: from.Add(time.Hour), Low: 1, Mid: 4, High: 8, Probability: 0.8, Reason: Announced}},
+		records)
 	records, err = decode(`{"records":[]}`, from, to)
 	require.NoError(t, err)
 	require.Empty(t, records)

@@ -170,7 +170,8 @@ func (l *Ledger) Without() forecast.Scorer { return l.without }
 // about the same window: a source is judged once for what it says once.
 func (l *Ledger) Heard(e Entry) bool {
 	for _, o := range l.open {
-		if o.Said != nil && e.Said != nil && o.Said.Evidence == e.Said.Evidence && o.Start.Equal(e.Start) && o.Tenant == e.Tenant {
+		if o.Said != nil && e.Said != nil && o.Said.Evidence == e.Said.Evidence && o.Start.Equal(e.Start) &&
+			o.Tenant == e.Tenant {
 			return true
 		}
 	}
@@ -203,7 +204,8 @@ func (l *Ledger) Close(now time.Time, actual func(Entry) int) ([]Outcome, error)
 			continue
 		}
 		gpus := actual(e)
-		o := Outcome{ID: e.ID, Source: e.Source, Closed: now.UTC(), GPUs: gpus, Score: e.Forecast.Evaluate(gpus), Entry: e}
+		o := Outcome{ID: e.ID, Source: e.Source, Closed: now.UTC(), GPUs: gpus, Score: e.Forecast.Evaluate(gpus),
+			Entry: e}
 		if e.Said != nil {
 			without := e.Said.Statistics.Evaluate(gpus)
 			o.Without = &without

@@ -194,7 +194,9 @@ func New(c Config, forecaster *Forecaster) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Predictor{cfg: c, forecaster: forecaster, fleet: forecast.NewFleet(forecast.BuiltIn(), forecast.Pace(c.Pace)), tenants: map[string]*tenant{}, trust: t}, nil
+	return &Predictor{cfg: c, forecaster: forecaster,
+			fleet: forecast.NewFleet(forecast.BuiltIn(), forecast.Pace(c.Pace)), tenants: map[string]*tenant{}, trust: t},
+		nil
 }
 
 // Observe counts the arrival of a job. Beside ErrFuture it fails as
@@ -221,7 +223,8 @@ func (p *Predictor) Observe(now time.Time, name string, at time.Time, gpus int) 
 // Finish tells that a job that was observed is over, or was withdrawn.
 func (p *Predictor) Finish(name string, submitted time.Time, gpus int, at time.Time) {
 	if t := p.tenants[name]; t != nil {
-		t.class.waiting = append(t.class.waiting, event{At: max(at.Unix(), submitted.Unix()), GPUs: gpus, Submitted: submitted.Unix(), End: true})
+		t.class.waiting = append(t.class.waiting, event{At: max(at.Unix(), submitted.Unix()), GPUs: gpus,
+			Submitted: submitted.Unix(), End: true})
 	}
 }
 

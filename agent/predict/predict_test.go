@@ -47,12 +47,15 @@ type bench struct {
 
 func newBench(t testing.TB, mode scripted.Mode) bench {
 	b := bench{server: &scripted.Server{Mode: mode}}
-	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"}, &http.Client{Transport: memory{b.server}})
+	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"},
+		&http.Client{Transport: memory{b.server}})
 	require.NoError(t, err)
-	b.budget, err = llm.NewBudget(llm.BudgetConfig{Caps: caps, Price: llm.Price{Prompt: 3 * gpu.USD, Completion: 15 * gpu.USD}},
+	b.budget, err = llm.NewBudget(llm.BudgetConfig{Caps: caps,
+		Price: llm.Price{Prompt: 3 * gpu.USD, Completion: 15 * gpu.USD}},
 		llm.BudgetState{}, clock.NewManual(now))
 	require.NoError(t, err)
-	forecaster, err := NewForecaster(ForecasterConfig{Name: scripted.ModelName}, client, b.budget, rand.New(rand.NewSource(1)))
+	forecaster, err := NewForecaster(ForecasterConfig{Name: scripted.ModelName}, client, b.budget,
+		rand.New(rand.NewSource(1)))
 	require.NoError(t, err)
 	b.Predictor = newPredictor(t, forecaster)
 	teach(t, b.Predictor)
@@ -133,12 +136,14 @@ var outcomes = map[scripted.Mode]struct {
 	calls int64
 }{
 	scripted.Sensible: {"", 1}, scripted.Repairs: {"", 2}, scripted.Injection: {"", 1},
-	scripted.Garbage: {llm.KindInvalid, 2}, scripted.Huge: {llm.KindInvalid, 2}, scripted.Negative: {llm.KindInvalid, 2},
-	scripted.NaN: {llm.KindInvalid, 2}, scripted.Extra: {llm.KindInvalid, 2}, scripted.Many: {llm.KindInvalid, 2},
+	scripted.Garbage: {llm.KindInvalid, 2}, scripted.Huge: {llm.KindInvalid, 2},
+	scripted.Negative: {llm.KindInvalid, 2},
+	scripted.NaN:      {llm.KindInvalid, 2}, scripted.Extra: {llm.KindInvalid, 2}, scripted.Many: {llm.KindInvalid, 2},
 	scripted.Outside: {llm.KindInvalid, 2}, scripted.Tool: {llm.KindInvalid, 2}, scripted.CutOff: {llm.KindInvalid, 2},
 	scripted.Flood: {llm.KindInvalid, 2}, scripted.NotJSON: {llm.KindInvalid, 2},
-	scripted.Refuse: {llm.KindRefused, 1}, scripted.Slow: {llm.KindUnavailable, 1}, scripted.Throttle: {llm.KindThrottled, 1},
-	scripted.Broken: {llm.KindUnavailable, 1}, scripted.Denied: {llm.KindDenied, 1},
+	scripted.Refuse: {llm.KindRefused, 1}, scripted.Slow: {llm.KindUnavailable, 1},
+	scripted.Throttle: {llm.KindThrottled, 1},
+	scripted.Broken:   {llm.KindUnavailable, 1}, scripted.Denied: {llm.KindDenied, 1},
 }
 
 // Whatever the model does, there is a forecast, it lies within the caps, and no
@@ -286,7 +291,8 @@ func TestConfigIsChecked(t *testing.T) {
 		_, err := New(c, nil)
 		require.Error(t, err, name)
 	}
-	for _, c := range []ForecasterConfig{{}, {Name: "m", MaxLines: 101}, {Name: "m", MaxTokens: -1}, {Name: "m", Timeout: -1}} {
+	for _, c := range []ForecasterConfig{{}, {Name: "m", MaxLines: 101}, {Name: "m", MaxTokens: -1},
+		{Name: "m", Timeout: -1}} {
 		_, err := NewForecaster(c, nil, nil, nil)
 		require.Error(t, err)
 	}

@@ -16,8 +16,10 @@ import (
 
 func entry() Entry {
 	return Entry{
-		ID: "fct_1", Tenant: "secret-project", Issued: from.Add(-time.Minute), Start: from, End: from.Add(time.Hour), Source: LLM, Reason: DataReady,
-		Forecast: forecast.Summary{P10: 1, P50: 2, P90: 3, Any: 0.5, Mean: 2.5}, Model: "Qwen/Qwen3 32B", PromptHash: strings.Repeat("a", 64),
+		ID: "fct_1", Tenant: "secret-project", Issued: from.Add(-time.Minute), Start: from, End: from.Add(time.Hour),
+		Source: LLM, Reason: DataReady,
+		Forecast: forecast.Summary{P10: 1, P50: 2, P90: 3, Any: 0.5, Mean: 2.5}, Model: "Qwen/Qwen3 32B",
+		PromptHash: strings.Repeat("a", 64),
 	}
 }
 
@@ -27,8 +29,10 @@ func TestARowIsItsEntryWithoutNames(t *testing.T) {
 	e := entry()
 	got := rows.Forecast(e)
 	require.Equal(t, contract.AgentForecast{
-		ID: got.ID, PoolID: "pol_1", Source: "llm", ReasonCode: contract.ReasonAnnouncedWork, IssuedAt: e.Issued, Start: e.Start, End: e.End,
-		GPUs: contract.Quantiles{P10: 1, P50: 2, P90: 3, Mean: 2.5}, Probability: 0.5, Model: "qwen/qwen3-32b", PromptHash: e.PromptHash,
+		ID: got.ID, PoolID: "pol_1", Source: "llm", ReasonCode: contract.ReasonAnnouncedWork, IssuedAt: e.Issued,
+		Start: e.Start, End: e.End,
+		GPUs: contract.Quantiles{P10: 1, P50: 2, P90: 3, Mean: 2.5}, Probability: 0.5, Model: "qwen/qwen3-32b",
+		PromptHash: e.PromptHash,
 	}, got)
 	closed := rows.Outcome(Outcome{ID: e.ID, Source: e.Source, Closed: e.End, GPUs: 3})
 	require.Equal(t, contract.AgentOutcome{ID: got.ID, GPUs: 3, CountedAt: e.End}, closed)

@@ -78,7 +78,8 @@ func (s classState) sound() bool {
 
 // MarshalJSON writes all that was learned.
 func (p *Predictor) MarshalJSON() ([]byte, error) {
-	s := state{Version: stateVersion, Window: p.seconds(), Fleet: p.fleet, Tenants: map[string]tenantState{}, Trust: p.trust.state()}
+	s := state{Version: stateVersion, Window: p.seconds(), Fleet: p.fleet, Tenants: map[string]tenantState{},
+		Trust: p.trust.state()}
 	for name, t := range p.tenants {
 		s.Tenants[name] = tenantState{Series: t.series, Counts: t.counts, Class: t.class.state()}
 	}
@@ -118,7 +119,8 @@ func (p *Predictor) Restore(data []byte) error {
 			return errors.Join(errors.New("checking a prediction state: what is known of a tenant is damaged"), err)
 		}
 		tenants[name] = &tenant{series: t.Series, counts: t.Counts, class: class{
-			tenant: known, waiting: t.Class.Waiting, told: t.Class.Told, next: t.Class.Next, target: t.Class.Target, steps: t.Class.Steps,
+			tenant: known, waiting: t.Class.Waiting, told: t.Class.Told, next: t.Class.Next, target: t.Class.Target,
+			steps: t.Class.Steps,
 		}}
 	}
 	t, err := s.Trust.restore(p.cfg.Evidence)

@@ -134,7 +134,8 @@ func (p *Predictor) Learn(e Entry, gpus int) {
 		return
 	}
 	r := evidence.Record{
-		Source: string(LLM), Reason: string(e.Said.Reason), Tenant: e.Tenant, Sent: e.Issued, Start: e.Start, End: e.Start,
+		Source: string(LLM), Reason: string(e.Said.Reason), Tenant: e.Tenant, Sent: e.Issued, Start: e.Start,
+		End: e.Start,
 		Mid: 1, High: 1, Probability: e.Said.Stated,
 	}
 	p.trust.book.Score(r, e.Said.Statistics.Any, gpus > 0)

@@ -55,10 +55,12 @@ func TestClaimsOfOneNeedAreOne(t *testing.T) {
 	t.Parallel()
 	at := func(id string, hour int, reason Reason, opened bool) claim {
 		start := monday.Add(time.Duration(hour) * time.Hour)
-		return claim{ID: id, Record: Record{Start: start, End: start.Add(time.Hour), Mid: 1, Reason: reason}, Opened: opened}
+		return claim{ID: id, Record: Record{Start: start, End: start.Add(time.Hour), Mid: 1, Reason: reason},
+			Opened: opened}
 	}
 	h := &heard{Claims: []claim{at("1", 9, Announced, false), at("2", 12, Announced, true)}}
-	h.add([]claim{at("3", 9, Announced, false), at("4", 9, Announced, false), at("5", 9, Retry, false), at("6", 12, Announced, false), at("7", 15, Announced, false)})
+	h.add([]claim{at("3", 9, Announced, false), at("4", 9, Announced, false), at("5", 9, Retry, false),
+		at("6", 12, Announced, false), at("7", 15, Announced, false)})
 	var ids []string
 	for _, c := range h.Claims {
 		ids = append(ids, c.ID)
@@ -113,8 +115,10 @@ func TestAStateWithoutTrustIsRead(t *testing.T) {
 	require.NoError(t, json.Unmarshal(data, &parts))
 	for name, trust := range map[string]string{
 		"": "", "null": `null`, "no book": `{"book":null,"tenants":{},"named":0}`,
-		"a watch that cannot be": `{"book":` + string(book(t, parts["trust"])) + `,"tenants":{"lab":{"watch":{"version":9},"claims":null}},"named":0}`,
-		"no watch":               `{"book":` + string(book(t, parts["trust"])) + `,"tenants":{"lab":{"watch":null,"claims":null}},"named":0}`,
+		"a watch that cannot be": `{"book":` + string(book(t, parts["trust"])) +
+			`,"tenants":{"lab":{"watch":{"version":9},"claims":null}},"named":0}`,
+		"no watch": `{"book":` + string(book(t, parts["trust"])) +
+			`,"tenants":{"lab":{"watch":null,"claims":null}},"named":0}`,
 	} {
 		delete(parts, "trust")
 		if trust != "" {

@@ -15,7 +15,8 @@ type mix struct {
 }
 
 // ordinary are the lines that logs are full of.
-var ordinary = []mix{{"training", trainingLine}, {"sacct", sacctLine}, {"nginx", nginxLine}, {"traceback", tracebackLine}}
+var ordinary = []mix{{"training", trainingLine}, {"sacct", sacctLine}, {"nginx", nginxLine},
+	{"traceback", tracebackLine}}
 
 func pick(r *rand.Rand, words ...string) string { return words[r.IntN(len(words))] }
 
@@ -43,15 +44,19 @@ func trainingLine(r *rand.Rand, i int) string {
 func sacctLine(r *rand.Rand, i int) string {
 	return fmt.Sprintf("%d|%s|%s|%s|%d|2026-07-01T%02d:%02d:00|2026-07-01T%02d:%02d:30|billing=%d,cpu=%d,gres/gpu=%d,mem=%dG,node=1",
 		812000+i, pick(r, "train_resnet50", "sweep-lr", "eval", "interactive"), pick(r, "gpu", "gpu-long", "debug"),
-		pick(r, "COMPLETED", "FAILED", "RUNNING", "CANCELLED"), r.IntN(100000), r.IntN(24), r.IntN(60), r.IntN(24), r.IntN(60),
+		pick(r, "COMPLETED", "FAILED", "RUNNING", "CANCELLED"), r.IntN(100000), r.IntN(24), r.IntN(60), r.IntN(24),
+		r.IntN(60),
 		r.IntN(128), r.IntN(128), r.IntN(8), r.IntN(512))
 }
 
 func nginxLine(r *rand.Rand, i int) string {
-	agent := pick(r, "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36", "curl/8.5.0", "python-requests/2.32.3")
+	agent := pick(r,
+		"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36",
+		"curl/8.5.0", "python-requests/2.32.3")
 	return fmt.Sprintf(`10.%d.%d.%d - - [01/Jul/2026:09:%02d:%02d +0000] "%s /%s HTTP/1.1" %d %d "-" "%s"`,
 		r.IntN(256), r.IntN(256), r.IntN(256), i/60%60, i%60, pick(r, "GET", "POST"),
-		pick(r, "v1/jobs?limit=100", "healthz", "static/app.js", "v1/chat/completions"), 200+r.IntN(4)*100, r.IntN(1<<20), agent)
+		pick(r, "v1/jobs?limit=100", "healthz", "static/app.js", "v1/chat/completions"), 200+r.IntN(4)*100,
+		r.IntN(1<<20), agent)
 }
 
 func tracebackLine(r *rand.Rand, _ int) string {
@@ -63,7 +68,8 @@ func tracebackLine(r *rand.Rand, _ int) string {
 		fmt.Sprintf(`  File "/app/train.py", line %d, in <module>`, r.IntN(500)),
 		"    outputs = model(inputs, attention_mask=mask)",
 		"    loss = self.criterion(outputs.logits, batch['labels'])",
-		fmt.Sprintf("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate %.2f GiB. GPU %d has a total capacity of 79.11 GiB",
+		fmt.Sprintf("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate %.2f GiB. GPU %d has a "+
+			"total capacity of 79.11 GiB",
 			20*r.Float64(), r.IntN(8)),
 		"RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
 		`ValueError: invalid literal for int() with base 10: 'auto'`,

@@ -43,7 +43,8 @@ var blank = regexp.MustCompile(`\{([a-z]?)(\d*)(?::([^}]*))?\}`)
 
 // alphabets are the letters of made tokens, by their kind.
 var alphabets = map[string]string{
-	"r": "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789", "a": "bcdfghjklmnpqrstvwxzaeiou", "h": "0123456789abcdef",
+	"r": "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789", "a": "bcdfghjklmnpqrstvwxzaeiou",
+	"h": "0123456789abcdef",
 	"d": "0123456789", "u": "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
 }
 
@@ -116,7 +117,8 @@ func TestCorpus(t *testing.T) {
 			if left := s.survivors(r); len(left) > 0 {
 				missed++
 				if !misses[s.id] {
-					t.Errorf("%s: %q survives in %q", s.id, left, redactAll(r, strings.NewReplacer("«", "", "»", "").Replace(s.text)))
+					t.Errorf("%s: %q survives in %q", s.id, left,
+						redactAll(r, strings.NewReplacer("«", "", "»", "").Replace(s.text)))
 				}
 			} else if misses[s.id] {
 				t.Errorf("%s is found now: take it off the list, and out of docs/agent.md", s.id)
@@ -131,7 +133,8 @@ func TestCorpus(t *testing.T) {
 			}
 		}
 	}
-	fmt.Printf("figure: redaction_formats %d\nfigure: redaction_misses %d\nfigure: redaction_false_alarms %d\n", total, missed, alarms)
+	fmt.Printf("figure: redaction_formats %d\nfigure: redaction_misses %d\nfigure: redaction_false_alarms %d\n", total,
+		missed, alarms)
 	require.GreaterOrEqual(t, total, 260)
 	require.LessOrEqual(t, missed, 5)
 	require.LessOrEqual(t, alarms, 5)

@@ -112,7 +112,8 @@ func sameInEachView(r *Redactor, line string) error {
 	if want := strings.Map(keepTerminal, strings.ToValidUTF8(line, "")); base != want {
 		return fmt.Errorf("plain: %q, want %q", base, want)
 	}
-	if want := strings.ReplaceAll(controls.ReplaceAllString(ansi.ReplaceAllString(base, ""), ""), weakSpace, " "); tidy(base) != want {
+	if want := strings.ReplaceAll(controls.ReplaceAllString(ansi.ReplaceAllString(base, ""), ""), weakSpace,
+		" "); tidy(base) != want {
 		return fmt.Errorf("tidy: %q, want %q", tidy(base), want)
 	}
 	for i, w := range []rewrite{spaces, sequences, orphans, escapes, joints} {
@@ -160,13 +161,24 @@ func (r *Redactor) sameFor(rule int, text string, words satisfied) error {
 
 var packedAnywhere = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}={0,6}`)
 
+// shortlyAnywhere looks at every place by itself, so that no match takes what begins or ends another.
 func shortlyAnywhere(text string) (found []span) {
-	for _, m := range short.FindAllStringSubmatchIndex(text, -1) {
-		if shortCode(text[m[2]:m[3]]) {
-			found = append(found, span{from: m[2], to: m[3], name: "encoded"})
+	for at := range len(text) {
+		m := short.FindStringSubmatchIndex(text[at:])
+		if m == nil {
+			return found
+		}
+		s := span{from: at + m[2], to: at + m[3], name: "encoded"}
+		if shortCode(text[s.from:s.to]) && !slices.Contains(found, s) && opens(text, s.from) {
+			found = append(found, s)
 		}
 	}
 	return found
+}
+
+// opens reports whether a word can begin here: at is not amid one, where a text that is cut would begin.
+func opens(text string, at int) bool {
+	return at == 0 || strings.IndexByte(" \t\n\f\r\v\"'=:", text[at-1]) >= 0
 }
 
 // sameOpening checks what a stream makes of a line against the patterns alone.

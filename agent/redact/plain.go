@@ -16,7 +16,8 @@ var ansi = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]` +
 	`|(?:\x1b[\]PX^_]|[\x{9d}\x{90}\x{98}\x{9e}\x{9f}])[^\x07\x1b\x{9c}]*(?:\x07|\x1b\\|\x{9c})` +
 	`|\x1b[ -/]*[0-~]`)
 
-// terminal are the bytes that begin terminal sequences and the characters of these: two of ASCII, and what C1 begins with.
+// terminal are the bytes that begin terminal sequences and the characters of these: two of ASCII,
+// and what C1 begins with.
 var terminal = setOf("\x07\x1b\xc2")
 
 // controls are the characters that begin and end terminal sequences.

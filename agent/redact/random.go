@@ -71,8 +71,8 @@ func entropy(s string) float64 {
 // camelCase matches words put together as names of types are: "OutOfMemoryError".
 var camelCase = regexp.MustCompile(`^[a-z]*(?:[A-Z][a-z]+)+$`)
 
-// wordsTogether reports whether s is put together of words, of 3.5 letters at the mean: in random letters every other one
-// is a capital.
+// wordsTogether reports whether s is put together of words, of 3.5 letters at the mean: in random
+// letters every other one is a capital.
 func wordsTogether(s string) bool {
 	capitals := 0
 	for i := range len(s) {
@@ -143,12 +143,17 @@ func shortly(text string) []span {
 		return nil
 	}
 	var found []span
-	for _, m := range short.FindAllStringSubmatchIndex(text, -1) {
-		if shortCode(text[m[2]:m[3]]) {
-			found = append(found, span{from: m[2], to: m[3], name: "encoded"})
+	for at := 0; ; { // what ends one word begins the next: the search goes on before it
+		m := short.FindStringSubmatchIndex(text[at:])
+		if m == nil {
+			return found
 		}
+		from, to := at+m[2], at+m[3]
+		if shortCode(text[from:to]) {
+			found = append(found, span{from: from, to: to, name: "encoded"})
+		}
+		at = to
 	}
-	return found
 }
 
 func shortCode(word string) bool {

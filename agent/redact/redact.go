@@ -8,8 +8,8 @@
 // encoded is found too. What any view shows is cut out of the line.
 //
 // Patterns are slow, so each detector has conditions that are quick to check and that every match meets: words that a
-// line must hold, shapes of numbers, places where a match may begin. They change no result, which tests check by looking
-// without them, too. A new detector needs none.
+// line must hold, shapes of numbers, places where a match may begin. They change no result, which
+// tests check by looking without them, too. A new detector needs none.
 //
 // It errs on the side of cutting too much. A Redactor works on single lines, a
 // Stream on those of one log, and so on secrets that span lines. No redactor finds
@@ -103,13 +103,15 @@ func New(c Config) (*Redactor, error) {
 		if utf8.RuneCountInString(word) < 3 {
 			return nil, fmt.Errorf("making a redactor: word %d is shorter than 3 letters", i+1)
 		}
-		r.detectors = append(r.detectors, detector{name: "word", re: regexp.MustCompile(`(?i)` + regexp.QuoteMeta(word))})
+		r.detectors = append(r.detectors, detector{name: "word",
+			re: regexp.MustCompile(`(?i)` + regexp.QuoteMeta(word))})
 	}
 	for _, d := range r.detectors {
 		r.groups = append(r.groups, r.index.add(d.need))
 	}
 	r.index.build()
-	r.marks = regexp.MustCompile(`\[redacted:(?:` + strings.Join(append(Names(), "custom", "word", "encoded", "line"), "|") + `)\]`)
+	r.marks = regexp.MustCompile(`\[redacted:(?:` +
+		strings.Join(append(Names(), "custom", "word", "encoded", "line"), "|") + `)\]`)
 	return r, nil
 }
 

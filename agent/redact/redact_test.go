@@ -262,7 +262,8 @@ func TestThereAreThirtyKindsOfSecret(t *testing.T) {
 
 // planted returns a secret of a random kind, and the part that must vanish.
 func planted(t *rapid.T) (text, secret string) {
-	body := rapid.StringOfN(rapid.RuneFrom([]rune("ABCDEFGHJKMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789")), 24, 40, -1).Draw(t, "body")
+	body := rapid.StringOfN(rapid.RuneFrom([]rune("ABCDEFGHJKMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789")), 24, 40,
+		-1).Draw(t, "body")
 	prefix := rapid.SampledFrom([]string{
 		"ghp_", "sk-ant-api03-", "sk-", "hf_", "glpat-", "xoxb-", "sk_live_", "nvapi-", "AIza", "npm_",
 		"password=", "token: ", "Authorization: Bearer ", "gpa_live_a1b2c3d4e5_",
@@ -277,7 +278,8 @@ func TestAPlantedCanaryNeverSurvives(t *testing.T) {
 		text, secret := planted(t)
 		before := rapid.StringOfN(rapid.Rune(), 0, 40, -1).Draw(t, "before")
 		after := rapid.StringOfN(rapid.Rune(), 0, 40, -1).Draw(t, "after")
-		if split := rapid.SampledFrom([]string{"", "\u200b", "\x1b[1m", `"+"`, "\x00", "\u00a0", `\`}).Draw(t, "split"); split != "" {
+		if split := rapid.SampledFrom([]string{"", "\u200b", "\x1b[1m", `"+"`, "\x00", "\u00a0", `\`}).Draw(t,
+			"split"); split != "" {
 			at := rapid.IntRange(1, len(text)-1).Draw(t, "at")
 			text = text[:at] + split + text[at:]
 		}

@@ -42,7 +42,8 @@ var (
 	pemRest   = regexp.MustCompile(`(?:^|\s)[A-Za-z0-9+/]{4,76}={0,2}\s*$`)
 	// opensBlock and opensNext end in the name of a secret whose value is still to come.
 	opensBlock = regexp.MustCompile(`(?i)` + secretName + `["']?\s*:\s*[|>][+-]?[0-9]?\s*$`)
-	opensNext  = regexp.MustCompile(`(?i)(?:` + secretName + `["']?\s*[:=]\s*\\?|-` + secretName + `\s*\\|\bpasswords? (?:is|was))\s*$`)
+	opensNext  = regexp.MustCompile(`(?i)(?:` + secretName + `["']?\s*[:=]\s*\\?|-` + secretName +
+		`\s*\\|\bpasswords? (?:is|was))\s*$`)
 	opensTable = regexp.MustCompile(`(?i)^(?:[a-z_]+,)*(?:password|passwd|secret|token)(?:,[a-z_]+)*\s*$`)
 )
 

@@ -36,7 +36,8 @@ func run() error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%d bookings, load %.0f %%, %d of %d requests accepted, each with its place\n", w.bookings, 100*w.load, accepted, len(w.requests))
+		fmt.Printf("%d bookings, load %.0f %%, %d of %d requests accepted, each with its place\n", w.bookings,
+			100*w.load, accepted, len(w.requests))
 	}
 	if *profile == "" {
 		compare(small, large, *count, *duration)
@@ -60,9 +61,11 @@ func compare(small, large *world, count int, duration time.Duration) {
 	var perSecond, growth, allocs, cpu []float64
 	for i := range count {
 		few, many := small.measure(duration), large.measure(duration)
-		fmt.Printf("run %d: %.0f and %.0f decisions a second, %.2f and %.2f µs of CPU each\n", i+1, few.perSecond, many.perSecond, few.cpu, many.cpu)
+		fmt.Printf("run %d: %.0f and %.0f decisions a second, %.2f and %.2f µs of CPU each\n", i+1, few.perSecond,
+			many.perSecond, few.cpu, many.cpu)
 		cpu = append(cpu, few.cpu)
-		perSecond, growth, allocs = append(perSecond, few.perSecond), append(growth, few.perSecond/many.perSecond), append(allocs, few.allocs)
+		perSecond, growth, allocs = append(perSecond, few.perSecond), append(growth, few.perSecond/many.perSecond),
+			append(allocs, few.allocs)
 	}
 	fmt.Printf("figure: admission_per_s %.0f 1/s\n", median(perSecond))
 	fmt.Printf("figure: admission_growth_10x %.2f x\n", median(growth))
@@ -119,7 +122,8 @@ func (w *world) check() (accepted int, err error) {
 		accepted++
 	}
 	if accepted < len(w.requests)/2 {
-		return accepted, fmt.Errorf("only %d of %d requests are accepted: this is not the hot path", accepted, len(w.requests))
+		return accepted, fmt.Errorf("only %d of %d requests are accepted: this is not the hot path", accepted,
+			len(w.requests))
 	}
 	return accepted, nil
 }

@@ -33,8 +33,10 @@ type world struct {
 
 // shapes are drawn evenly from this list.
 var shapes = []gpu.Shape{
-	{Nodes: 1, PerNode: 1}, {Nodes: 1, PerNode: 2}, {Nodes: 1, PerNode: 4}, {Nodes: 1, PerNode: 8}, {Nodes: 1, PerNode: 8},
-	{Nodes: 1, PerNode: 8}, {Nodes: 2, PerNode: 8}, {Nodes: 2, PerNode: 8}, {Nodes: 4, PerNode: 8}, {Nodes: 4, PerNode: 8},
+	{Nodes: 1, PerNode: 1}, {Nodes: 1, PerNode: 2}, {Nodes: 1, PerNode: 4}, {Nodes: 1, PerNode: 8},
+	{Nodes: 1, PerNode: 8},
+	{Nodes: 1, PerNode: 8}, {Nodes: 2, PerNode: 8}, {Nodes: 2, PerNode: 8}, {Nodes: 4, PerNode: 8},
+	{Nodes: 4, PerNode: 8},
 }
 
 // newWorld books a pool. Windows are 10 minutes to a day long; shorter makes
@@ -45,12 +47,14 @@ func newWorld(bookings, shorter int) *world {
 	draw := func() (gpu.Shape, calendar.Interval) {
 		length := (10*time.Minute + time.Duration(rng.Int64N(int64(24*time.Hour)))) / time.Duration(shorter)
 		start := begin.Add(time.Duration(rng.Int64N(int64(days*24*time.Hour - length))).Truncate(time.Second))
-		return shapes[rng.IntN(len(shapes))], calendar.Interval{Start: start, End: start.Add(length.Truncate(time.Second))}
+		return shapes[rng.IntN(len(shapes))], calendar.Interval{Start: start,
+			End: start.Add(length.Truncate(time.Second))}
 	}
 	for placed := 0; placed < bookings; {
 		shape, iv := draw()
 		if slots, ok := w.view.Slots.Find(shape, iv, nil); ok {
-			w.book(placed, shape, calendar.Booking{ID: fmt.Sprint(placed), Interval: iv, Slots: slots, GPUs: shape.PerNode})
+			w.book(placed, shape, calendar.Booking{ID: fmt.Sprint(placed), Interval: iv, Slots: slots,
+				GPUs: shape.PerNode})
 			placed++
 		}
 	}
@@ -87,12 +91,15 @@ func (w *world) book(i int, shape gpu.Shape, b calendar.Booking) {
 // them.
 func emptyView() admission.View {
 	limits := quota.Limits{
-		GPUs: 2_000, GPUMemoryMiB: quota.AtMost(1 << 40), CPUs: quota.AtMost(1 << 40), MemoryMiB: quota.AtMost(1 << 40), Jobs: quota.AtMost(1 << 20),
-		SpeculationPerDay: 10_000_000 * gpu.USD, Cohort: "all", Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(4_000)},
-		Lending: quota.Bounds{quota.GPUs: quota.AtMost(1_500)}, Period: quota.PerMonth,
+		GPUs: 2_000, GPUMemoryMiB: quota.AtMost(1 << 40), CPUs: quota.AtMost(1 << 40), MemoryMiB: quota.AtMost(1 << 40),
+		Jobs:              quota.AtMost(1 << 20),
+		SpeculationPerDay: 10_000_000 * gpu.USD, Cohort: "all",
+		Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(4_000)},
+		Lending:   quota.Bounds{quota.GPUs: quota.AtMost(1_500)}, Period: quota.PerMonth,
 		GPUHours: quota.AtMost(10_000_000), MoneyPerPeriod: quota.AtMost(int64(1_000_000_000 * gpu.USD)), Weight: 1,
 	}
-	caps := quota.Caps{MaxGPUs: 5_000, MaxPerDay: 10_000_000 * gpu.USD, MaxLead: 40 * 24 * time.Hour, MaxWindow: 48 * time.Hour, GPUHoursPerDay: quota.AtMost(1_000_000)}
+	caps := quota.Caps{MaxGPUs: 5_000, MaxPerDay: 10_000_000 * gpu.USD, MaxLead: 40 * 24 * time.Hour,
+		MaxWindow: 48 * time.Hour, GPUHoursPerDay: quota.AtMost(1_000_000)}
 	v := admission.View{
 		Now: begin, Limits: limits, Committed: &quota.Commitments{}, Guessed: &quota.Commitments{},
 		Key:  admission.Capped{Caps: &caps, Spent: &quota.Commitments{}},
@@ -100,8 +107,9 @@ func emptyView() admission.View {
 		Buf:  make([]int, 0, nodes),
 		PoolView: admission.PoolView{
 			Pool: gpu.Pool{
-				ID: "pol", Name: "h100", PerNode: perNode, MaxNodes: nodes, MemoryMiB: 81_920, NodeCPUs: 192, NodeMemoryMiB: 2 << 20,
-				Price: 24 * gpu.USD, OnlineShare: 600, Timers: gpu.Timers{MaxLease: 7 * 24 * time.Hour},
+				ID: "pol", Name: "h100", PerNode: perNode, MaxNodes: nodes, MemoryMiB: 81_920, NodeCPUs: 192,
+				NodeMemoryMiB: 2 << 20,
+				Price:         24 * gpu.USD, OnlineShare: 600, Timers: gpu.Timers{MaxLease: 7 * 24 * time.Hour},
 			},
 			Slots: calendar.NewSlots(nodes, perNode),
 			Used:  map[gpu.Workload]*calendar.Profile{gpu.Online: {}, gpu.Batch: {}},

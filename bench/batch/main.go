@@ -55,7 +55,8 @@ func run(ctx context.Context, out io.Writer, o rig.Options) error {
 
 // once measures on a database of its own, so that no run books into what another
 // has left.
-func once(ctx context.Context, out io.Writer, o rig.Options, n, items int, profile string) (perSecond float64, err error) {
+func once(ctx context.Context, out io.Writer, o rig.Options, n, items int,
+	profile string) (perSecond float64, err error) {
 	i, err := rig.Install(ctx, o.Postgres, 5*time.Minute)
 	if err != nil {
 		return 0, err
@@ -88,7 +89,9 @@ func once(ctx context.Context, out io.Writer, o rig.Options, n, items int, profi
 		return 0, err
 	}
 	perSecond = r.PerSecond() * float64(items)
-	fmt.Fprintf(out, "batches of %5d, %d connections: %6.0f/s  p50 %.0f ms  p99 %.0f ms  %d rows and events counted  (%s)\n", items, n, perSecond,
+	fmt.Fprintf(out,
+		"batches of %5d, %d connections: %6.0f/s  p50 %.0f ms  p99 %.0f ms  %d rows and events counted  (%s)\n", items,
+		n, perSecond,
 		rig.Quantile(r.Latencies(), 0.5), rig.Quantile(r.Latencies(), 0.99), len(acknowledged), r.CPUShare)
 	return perSecond, nil
 }
@@ -130,12 +133,14 @@ func accepted(body []byte, items int) ([]string, error) {
 		return nil, fmt.Errorf("reading the answer to a batch: %w", err)
 	}
 	if answer.Accepted != items || len(answer.Items) != items {
-		return nil, fmt.Errorf("of %d items %d were accepted and %d answered", items, answer.Accepted, len(answer.Items))
+		return nil, fmt.Errorf("of %d items %d were accepted and %d answered", items, answer.Accepted,
+			len(answer.Items))
 	}
 	ids := make([]string, items)
 	for i, item := range answer.Items {
 		if item.Index != i || item.Status != http.StatusCreated || item.ID == "" {
-			return nil, fmt.Errorf("item %d was answered with index %d, status %d %s", i, item.Index, item.Status, item.Code)
+			return nil, fmt.Errorf("item %d was answered with index %d, status %d %s", i, item.Index, item.Status,
+				item.Code)
 		}
 		ids[i] = item.ID
 	}

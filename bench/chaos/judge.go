@@ -72,7 +72,8 @@ func (g *game) costs(ctx context.Context) (gpu.MicroUSD, error) {
 			return 0, fmt.Errorf("reading the total of the report of costs: %w", err)
 		}
 		if i > 0 && before != total {
-			return 0, fmt.Errorf("%s reports costs of %s, the server before it %s", s.Name, gpu.MicroUSD(total).Decimal(), gpu.MicroUSD(before).Decimal())
+			return 0, fmt.Errorf("%s reports costs of %s, the server before it %s", s.Name,
+				gpu.MicroUSD(total).Decimal(), gpu.MicroUSD(before).Decimal())
 		}
 	}
 	return gpu.MicroUSD(total), nil
@@ -140,11 +141,13 @@ func (v verdict) err(dir string) error {
 		}
 	}
 	if v.difference() != 0 {
-		all = append(all, fmt.Sprintf("the cloud's bill is %s, the report of costs says %s", v.bill.Decimal(), v.costs.Decimal()))
+		all = append(all, fmt.Sprintf("the cloud's bill is %s, the report of costs says %s", v.bill.Decimal(),
+			v.costs.Decimal()))
 		all = append(all, v.accounts...)
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	return errors.New("not everything is as it must be\n  " + strings.Join(all, "\n  ") + "\nlogs, the journal and the database are in " + dir)
+	return errors.New("not everything is as it must be\n  " + strings.Join(all, "\n  ") +
+		"\nlogs, the journal and the database are in " + dir)
 }

@@ -40,7 +40,8 @@ func parse() (options, error) {
 	flag.Float64Var(&o.minutes, "minutes", 10, "how long faults are injected; some minutes of settling follow")
 	flag.Uint64Var(&o.seed, "seed", 0, "decides faults and requests; 0: another one each time")
 	flag.StringVar(&o.binary, "binary", "bin/forewarm-clouds", "the program, built with the kind aws")
-	flag.StringVar(&o.dir, "dir", "", "an empty folder for data and logs; empty: a new one, which is removed when all is well")
+	flag.StringVar(&o.dir, "dir", "",
+		"an empty folder for data and logs; empty: a new one, which is removed when all is well")
 	flag.IntVar(&o.servers, "servers", 2, "server processes")
 	flag.IntVar(&o.workers, "workers", 2, "worker processes")
 	flag.IntVar(&o.tenants, "tenants", 3, "organizations, each with an agent")
@@ -98,7 +99,8 @@ func run(o options) (err error) {
 	if err := os.Chmod(o.dir, 0o755); err != nil { //nolint:gosec // PostgreSQL runs as another user
 		return fmt.Errorf("opening the folder to PostgreSQL: %w", err)
 	}
-	fmt.Printf("chaos: seed %d, %v of faults, %d servers, %d workers, data and logs in %s\n", o.seed, o.length(), o.servers, o.workers, o.dir)
+	fmt.Printf("chaos: seed %d, %v of faults, %d servers, %d workers, data and logs in %s\n", o.seed, o.length(),
+		o.servers, o.workers, o.dir)
 	err = play(ctx, o)
 	if ctx.Err() != nil {
 		err = errors.Join(errors.New("it was ended before its time; nothing was judged"), err)

@@ -31,7 +31,8 @@ func (g *game) watch(ctx context.Context) {
 		for _, n := range g.breaker.Struck() {
 			faults += n
 		}
-		g.say("%d operations, %d faults, %d machines; broken: %s", g.journal.Operations(), faults, g.site.Cloud.Standing(),
+		g.say("%d operations, %d faults, %d machines; broken: %s", g.journal.Operations(), faults,
+			g.site.Cloud.Standing(),
 			cmp.Or(strings.Join(g.breaker.Broken(), ", "), "nothing"))
 	}
 }

@@ -110,7 +110,8 @@ func (p *part) run(ctx context.Context, i *rig.Installation, server *rig.Process
 		return err
 	}
 	for k, id := range ready {
-		a, err := c.Post(ctx, "/v1/reservations/"+id+"/claim", "application/json", []byte(`{"lease_seconds":3600}`), http.StatusCreated)
+		a, err := c.Post(ctx, "/v1/reservations/"+id+"/claim", "application/json", []byte(`{"lease_seconds":3600}`),
+			http.StatusCreated)
 		if err != nil {
 			return errors.Join(err, yardstick.Close(ctx))
 		}

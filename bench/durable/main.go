@@ -67,7 +67,8 @@ func once(ctx context.Context, out io.Writer, o rig.Options, profile string, m m
 				return fmt.Errorf("%s at %d connections: %w", p.Kind, n, err)
 			}
 			m[p.Kind][n] = append(m[p.Kind][n], r.PerSecond())
-			fmt.Fprintf(out, "%-9s %2d connections: %6.0f/s  p50 %.2f ms  p99 %.2f ms  (%s)\n", p.Kind, n, r.PerSecond(),
+			fmt.Fprintf(out, "%-9s %2d connections: %6.0f/s  p50 %.2f ms  p99 %.2f ms  (%s)\n", p.Kind, n,
+				r.PerSecond(),
 				rig.Quantile(r.Latencies(), 0.5), rig.Quantile(r.Latencies(), 0.99), r.CPUShare)
 		}
 	}
@@ -77,9 +78,10 @@ func once(ctx context.Context, out io.Writer, o rig.Options, profile string, m m
 // measure runs the loop and counts what was acknowledged.
 func measure(ctx context.Context, o rig.Options, i *rig.Installation, p *rig.Process, n int) (rig.Result, error) {
 	bodies := rig.Bookings(time.Now())
-	r, err := rig.Loop(ctx, o, n, p, i.Key.Reveal(), http.StatusCreated, func(connection, n int) (string, string, []byte) {
-		return "/v1/reservations", "application/json", bodies[(connection*97+n)%len(bodies)]
-	})
+	r, err := rig.Loop(ctx, o, n, p, i.Key.Reveal(), http.StatusCreated,
+		func(connection, n int) (string, string, []byte) {
+			return "/v1/reservations", "application/json", bodies[(connection*97+n)%len(bodies)]
+		})
 	if err != nil {
 		return r, err
 	}

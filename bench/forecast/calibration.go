@@ -84,7 +84,8 @@ func (c *calibration) report(out io.Writer, prefix string) {
 	fmt.Fprintf(out, "%10s%10s%10s%10s%12s\n", "stated", "looks", "mean %", "seen %", "inside %")
 	for i, b := range c.bins {
 		n := float64(b.looks)
-		fmt.Fprintf(out, "%3d-%3d %%%11d%10.1f%10.1f%12.1f\n", 10*i, 10*i+10, b.looks, 100*b.said/n, 100*float64(b.rises)/n, 100*float64(b.inside)/n)
+		fmt.Fprintf(out, "%3d-%3d %%%11d%10.1f%10.1f%12.1f\n", 10*i, 10*i+10, b.looks, 100*b.said/n,
+			100*float64(b.rises)/n, 100*float64(b.inside)/n)
 	}
 	all := c.sum()
 	n := math.Max(1, float64(all.looks))

@@ -47,9 +47,10 @@ func (r *report) costs(ctx context.Context, out io.Writer) error {
 	var spent time.Duration
 	var looks int
 	p := forecast.Prices{WaitWorth: prices[1], Boot: float64(s.boot)}
-	_, err := backtest.Run(s.trace, backtest.Options{Boot: s.boot, Progress: func(int, int) error { return ctx.Err() }, Policy: func(tenant int) backtest.Policy {
-		return timed{newForewarned(fleet, s.trace.Tenants[tenant], p), &spent, &looks}
-	}})
+	_, err := backtest.Run(s.trace, backtest.Options{Boot: s.boot, Progress: func(int, int) error { return ctx.Err() },
+		Policy: func(tenant int) backtest.Policy {
+			return timed{newForewarned(fleet, s.trace.Tenants[tenant], p), &spent, &looks}
+		}})
 	if err != nil {
 		return fmt.Errorf("timing the forecaster: %w", err)
 	}
@@ -61,7 +62,8 @@ func (r *report) costs(ctx context.Context, out io.Writer) error {
 		}
 		largest = max(largest, t.Bytes())
 	}
-	fmt.Fprintf(out, "figure: %s_forewarm_look_us %.1f us\n", r.prefix(), float64(spent.Nanoseconds())/1000/float64(max(1, looks)))
+	fmt.Fprintf(out, "figure: %s_forewarm_look_us %.1f us\n", r.prefix(),
+		float64(spent.Nanoseconds())/1000/float64(max(1, looks)))
 	fmt.Fprintf(out, "figure: %s_forewarm_state_bytes %d B\n", r.prefix(), largest)
 	return nil
 }

@@ -14,7 +14,8 @@ func TestSessionsBeginAfterSilence(t *testing.T) {
 		return backtest.Job{ID: id, Submit: at, Duration: 1, GPUs: gpus, Tenant: tenant}
 	}
 	got := sessions(backtest.Trace{Tenants: []string{"a", "b"}, Jobs: []backtest.Job{
-		job("1", 1000, 1, 0), job("2", 1100, 8, 1), job("3", 1599, 2, 0), job("4", 1600, 4, 0), job("5", 2200, 1, 0), job("6", 2801, 2, 0),
+		job("1", 1000, 1, 0), job("2", 1100, 8, 1), job("3", 1599, 2, 0), job("4", 1600, 4, 0), job("5", 2200, 1, 0),
+		job("6", 2801, 2, 0),
 	}})
 	want := []session{{0, "1", 1000, 3}, {1, "2", 1100, 8}, {0, "6", 2801, 2}}
 	if !slices.Equal(got, want) {
@@ -36,7 +37,8 @@ func TestMessagesHaveTheirRecallAndPrecision(t *testing.T) {
 			t.Errorf("%v: not in the order in which they are sent", ch)
 		}
 		for _, m := range messages {
-			if ahead := m.Start - m.Sent; ahead < 2*60 || ahead > 33*60 || m.Low < 1 || m.Low != m.Mid || m.Mid != m.High {
+			if ahead := m.Start - m.Sent; ahead < 2*60 || ahead > 33*60 || m.Low < 1 || m.Low != m.Mid ||
+				m.Mid != m.High {
 				t.Fatalf("%v: %+v", ch, m)
 			}
 			if m.Start < first-180 || m.Start > last+180 {

@@ -26,16 +26,19 @@ func lossBound(t backtest.Trace) evidence.Config {
 	for _, j := range t.Jobs {
 		busy += float64(j.GPUs) * float64(max(0, min(j.Submit+j.Duration, last)-j.Submit)) / 3600
 	}
-	return evidence.Config{Allowance: lossShare * budgetShare * busy / 2, Refill: max(time.Hour, time.Duration(last-first)*time.Second)}
+	return evidence.Config{Allowance: lossShare * budgetShare * busy / 2,
+		Refill: max(time.Hour, time.Duration(last-first)*time.Second)}
 }
 
 // hear makes policies of statistics hear the scenario's messages. All tenants
 // share one book. price is what an hour of one waiting job is worth, in GPU-hours.
-func hear(s *scenario, price float64, statistics func() func(tenant int) backtest.Policy) func() func(tenant int) backtest.Policy {
+func hear(s *scenario, price float64,
+	statistics func() func(tenant int) backtest.Policy) func() func(tenant int) backtest.Policy {
 	return func() func(int) backtest.Policy {
 		book, err := evidence.New(lossBound(s.trace))
 		must(err)
-		inner, terms := statistics(), evidence.Terms{WaitPrice: price, GPUPrice: 1, Boot: time.Duration(s.boot) * time.Second}
+		inner, terms := statistics(), evidence.Terms{WaitPrice: price, GPUPrice: 1,
+			Boot: time.Duration(s.boot) * time.Second}
 		return func(tenant int) backtest.Policy {
 			return newHearing(inner(tenant), book, terms, records(s.trace.Tenants[tenant], s.told(tenant)))
 		}
@@ -48,7 +51,8 @@ func records(tenant string, messages []Message) []evidence.Record {
 	for i, m := range messages {
 		start := time.Unix(m.Start, 0)
 		all[i] = evidence.Record{
-			Source: "synthetic", Reason: "announced", Tenant: tenant, Sent: time.Unix(m.Sent, 0), Start: start, End: start,
+			Source: "synthetic", Reason: "announced", Tenant: tenant, Sent: time.Unix(m.Sent, 0), Start: start,
+			End: start,
 			Low: m.Low, Mid: m.Mid, High: m.High, Probability: m.Probability,
 		}
 	}
@@ -64,12 +68,14 @@ func trustings(s *scenario) []setting {
 	window := s.boot + tick
 	for _, price := range []float64{8, 16, 32, 64, 128, 192, 256, 320, 512} {
 		theta := float64(window) / (price * float64(s.boot))
-		all = append(all, setting{label: fmt.Sprintf("r %.4g", price), price: price, policies: hear(s, price, func() func(int) backtest.Policy {
-			m := newHazard()
-			return func(tenant int) backtest.Policy {
-				return punctually(&reference{ticker: newTicker(), past: newPast(tenant, window), model: m, theta: theta})
-			}
-		})})
+		all = append(all, setting{label: fmt.Sprintf("r %.4g", price), price: price,
+			policies: hear(s, price, func() func(int) backtest.Policy {
+				m := newHazard()
+				return func(tenant int) backtest.Policy {
+					return punctually(&reference{ticker: newTicker(), past: newPast(tenant, window), model: m,
+						theta: theta})
+				}
+			})})
 	}
 	return all
 }
@@ -100,8 +106,10 @@ type held struct {
 // newest is the weight of the latest job in the running mean of job sizes.
 const newest = 0.05
 
-func newHearing(statistics backtest.Policy, book *evidence.Book, terms evidence.Terms, records []evidence.Record) *hearing {
-	h := &hearing{statistics: statistics, book: book, terms: terms, watch: evidence.NewWatch(terms.Boot), records: slices.Clone(records), last: math.MinInt64}
+func newHearing(statistics backtest.Policy, book *evidence.Book, terms evidence.Terms,
+	records []evidence.Record) *hearing {
+	h := &hearing{statistics: statistics, book: book, terms: terms, watch: evidence.NewWatch(terms.Boot),
+		records: slices.Clone(records), last: math.MinInt64}
 	slices.SortStableFunc(h.records, func(a, b evidence.Record) int { return int(h.begins(a) - h.begins(b)) })
 	return h
 }

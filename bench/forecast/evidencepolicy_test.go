@@ -18,7 +18,8 @@ func sparseTrace(sessions int) (t backtest.Trace, starts []int64) {
 	for range sessions {
 		starts = append(starts, at)
 		for n := range int64(4) {
-			t.Jobs = append(t.Jobs, backtest.Job{ID: time.Unix(at+n, 0).String(), Submit: at + 90*n, Duration: 20 * 3600, GPUs: 2})
+			t.Jobs = append(t.Jobs, backtest.Job{ID: time.Unix(at+n, 0).String(), Submit: at + 90*n,
+				Duration: 20 * 3600, GPUs: 2})
 		}
 		seed = seed*6364136223846793005 + 1442695040888963407
 		at += 5*3600 + int64(seed>>40)%(6*3600)
@@ -38,7 +39,8 @@ func claims(starts []int64, shift func(i int) int64) (records []evidence.Record)
 	return records
 }
 
-func replay(t *testing.T, trace backtest.Trace, records []evidence.Record) (with, without backtest.Outcome, s evidence.Standing) {
+func replay(t *testing.T, trace backtest.Trace,
+	records []evidence.Record) (with, without backtest.Outcome, s evidence.Standing) {
 	t.Helper()
 	nothing := func(int) backtest.Policy { return backtest.AlwaysOn(trace.Jobs[0].Submit, 0) }
 	without, err := backtest.Run(trace, backtest.Options{Boot: 300, Policy: nothing})

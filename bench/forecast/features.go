@@ -101,7 +101,8 @@ func (l *looks) hash(j int, out *[features]uint32) {
 	h := hasher{out: out}
 	h.add(0, 0, 0)
 	h.add(j, 0, 0)
-	for _, v := range [...]int{l.age, l.r5, l.r30, l.r2h, l.r12h, l.r7d, l.how, l.since, l.size, l.demand, l.lag1h, l.lag1d, l.lag7d, l.ended} {
+	for _, v := range [...]int{l.age, l.r5, l.r30, l.r2h, l.r12h, l.r7d, l.how, l.since, l.size, l.demand, l.lag1h,
+		l.lag1d, l.lag7d, l.ended} {
 		h.add(v, j, 0)
 	}
 	h.add(l.hour, l.weekend, 0)

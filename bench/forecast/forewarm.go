@@ -14,9 +14,12 @@ func forewarm() []family {
 	return []family{
 		{name: "forewarm", settings: taught, listens: true},
 		{name: "forewarm_cold", settings: untaught(worths)},
-		{name: "forewarm_cold_no_hour_of_week", settings: untaught(fewWorths, forecast.Without(forecast.HourOfWeek)), ablation: true},
-		{name: "forewarm_cold_no_hazard", settings: untaught(fewWorths, forecast.Without(forecast.Hazard)), ablation: true},
-		{name: "forewarm_cold_no_calibration", settings: untaught(fewWorths, forecast.Without(forecast.Calibration)), ablation: true},
+		{name: "forewarm_cold_no_hour_of_week", settings: untaught(fewWorths, forecast.Without(forecast.HourOfWeek)),
+			ablation: true},
+		{name: "forewarm_cold_no_hazard", settings: untaught(fewWorths, forecast.Without(forecast.Hazard)),
+			ablation: true},
+		{name: "forewarm_cold_no_calibration", settings: untaught(fewWorths, forecast.Without(forecast.Calibration)),
+			ablation: true},
 	}
 }
 
@@ -61,9 +64,10 @@ func untaught(worths []float64, options ...forecast.Option) func(s *scenario) []
 		}
 		var all []setting
 		for _, r := range s.worthsOr(worths) {
-			all = append(all, setting{label: fmt.Sprintf("r %g", r), price: r, policies: func() func(int) backtest.Policy {
-				return forewarned(s, forecast.NewFleet(forecast.Prior{}, options...), r, nil)
-			}})
+			all = append(all, setting{label: fmt.Sprintf("r %g", r), price: r,
+				policies: func() func(int) backtest.Policy {
+					return forewarned(s, forecast.NewFleet(forecast.Prior{}, options...), r, nil)
+				}})
 		}
 		return all
 	}

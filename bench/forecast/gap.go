@@ -12,15 +12,18 @@ import (
 // saves: at its best setting in hindsight, and at the one that the price of
 // waiting alone sets.
 func (r *report) printGaps(out io.Writer, oracle backtest.Outcome) {
-	fmt.Fprintf(out, "gap to perfect foresight closed, in %%, when an hour of waiting is worth r idle GPU-hours\n%-30s", "")
+	fmt.Fprintf(out, "gap to perfect foresight closed, in %%, when an hour of waiting is worth r idle GPU-hours\n%-30s",
+		"")
 	for _, price := range prices {
 		fmt.Fprintf(out, "%8s", "r="+number(price))
 	}
 	fmt.Fprintln(out)
 	for _, name := range r.names[1:] {
-		r.gapRow(out, name, "best in hindsight", func(price float64) (float64, bool) { return r.bestGap(name, price, oracle) })
+		r.gapRow(out, name, "best in hindsight",
+			func(price float64) (float64, bool) { return r.bestGap(name, price, oracle) })
 		if r.priced(name) {
-			r.gapRow(out, name, "by the price", func(price float64) (float64, bool) { return r.pricedGap(name, price, oracle) })
+			r.gapRow(out, name, "by the price",
+				func(price float64) (float64, bool) { return r.pricedGap(name, price, oracle) })
 		}
 	}
 }

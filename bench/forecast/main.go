@@ -71,14 +71,19 @@ func parseFlags() (config, error) {
 	traces := flag.String("traces", "", "trace files and folders of them, separated by commas")
 	boots := flag.String("boot", "300", "boot times in seconds, separated by commas")
 	policies := flag.String("policies", "", "families to run, separated by commas; all of them if empty")
-	channels := flag.String("evidence", "0.6/0.5,0.6/0.1", "recall/precision of the synthetic sources to replay with, separated by commas")
+	channels := flag.String("evidence", "0.6/0.5,0.6/0.1",
+		"recall/precision of the synthetic sources to replay with, separated by commas")
 	runs := flag.Bool("runs", false, "print every run of every family")
 	ablate := flag.Bool("ablate", false, "run Forewarm without parts of what it sees, too")
 	pooled := flag.Bool("pooled", false, "replay the traces once more with tenants that share all GPUs")
 	cost := flag.Bool("cost", false, "replay once more alone to measure the time and the memory of the forecaster")
-	prior := flag.String("prior", "", "what Forewarm knows before: builtin, none or a file; empty learns it from the other traces given, or is builtin if there are none")
+	prior := flag.String("prior", "",
+		"what Forewarm knows before: builtin, none or a file; empty learns it from the other traces given, or is "+
+			"builtin if there are none")
 	learn := flag.String("learn-prior", "", "learn a prior from the traces, write it to this file, and stop")
-	worth := flag.String("worths", "", "idle GPU-hours that an hour of one waiting job is worth, separated by commas, to run Forewarm at fewer than all")
+	worth := flag.String("worths", "",
+		"idle GPU-hours that an hour of one waiting job is worth, separated by commas, to run Forewarm at fewer "+
+			"than all")
 	flag.Parse()
 	c := config{runs: *runs, ablate: *ablate, cost: *cost, pooled: *pooled, prior: *prior, learn: *learn}
 	for _, b := range strings.Split(*boots, ",") {
@@ -164,7 +169,8 @@ func parseChannels(list string) ([]channel, error) {
 		ch.recall, err = strconv.ParseFloat(recall, 64)
 		ch.precision, err2 = strconv.ParseFloat(precision, 64)
 		if err != nil || err2 != nil || !ch.sound() {
-			return nil, usageError(fmt.Sprintf("evidence of %q cannot be: want recall/precision, such as 0.6/0.5", pair))
+			return nil, usageError(fmt.Sprintf("evidence of %q cannot be: want recall/precision, such as 0.6/0.5",
+				pair))
 		}
 		all = append(all, ch)
 	}

@@ -13,7 +13,8 @@ const (
 )
 
 func newsvendors(s *scenario) []setting {
-	taus := []float64{0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.96, 0.97, 0.975, 0.98, 0.985, 0.99, 0.9925, 0.995, 0.9975, 0.999, 0.9995}
+	taus := []float64{0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.96, 0.97, 0.975, 0.98, 0.985, 0.99,
+		0.9925, 0.995, 0.9975, 0.999, 0.9995}
 	label := func(tau float64) string { return fmt.Sprintf("tau %.4g", tau) }
 	return each(taus, label, func(tau float64) backtest.Policy {
 		return punctually(&newsvendor{ticker: newTicker(), tau: tau, window: s.boot + tick})

@@ -64,7 +64,8 @@ func TestNegativeBinomialQuantiles(t *testing.T) {
 		// The quantile is the smallest number that is not exceeded with probability tau.
 		f := forecast.NegativeBinomial(m.mean, m.variance)
 		if f.AtLeast(got+1) > 1-tau+1e-6 || (got > 0 && f.AtLeast(got) < 1-tau-1e-6) {
-			t.Fatalf("quantile %v is %d, but P(>%d) = %v and P(>=%d) = %v", tau, got, got, f.AtLeast(got+1), got, f.AtLeast(got))
+			t.Fatalf("quantile %v is %d, but P(>%d) = %v and P(>=%d) = %v", tau, got, got, f.AtLeast(got+1), got,
+				f.AtLeast(got))
 		}
 	})
 }

@@ -45,7 +45,8 @@ func TestHeldLevelsStayLonger(t *testing.T) {
 		odds := drawOdds(t)
 		p := newPast(0, 360)
 		p.demand = rapid.IntRange(0, 50).Draw(t, "demand")
-		r := &reference{past: p, theta: rapid.Float64Range(0.0001, 0.6).Draw(t, "theta"), target: rapid.IntRange(0, 200).Draw(t, "target")}
+		r := &reference{past: p, theta: rapid.Float64Range(0.0001, 0.6).Draw(t, "theta"),
+			target: rapid.IntRange(0, 200).Draw(t, "target")}
 		got := r.decide(odds)
 		boot, keep := above(odds, 2*r.theta), above(odds, r.theta)
 		held := max(0, r.target-p.demand)

@@ -89,8 +89,11 @@ func (r *report) print(out io.Writer, runs bool) error {
 		return err
 	}
 	re := r.reactive()
-	fmt.Fprintf(out, "\n%s, boots of %d s: %d scored jobs, %.0f busy GPU-hours\n", r.scenario.name, r.scenario.boot, re.Jobs, re.BusyHours)
-	fmt.Fprintf(out, "reactive: mean wait %.2f s, %.2f %% without a wait, idle %.3f %%, booting %.3f %%; perfect foresight: overhead %.2f %%\n",
+	fmt.Fprintf(out, "\n%s, boots of %d s: %d scored jobs, %.0f busy GPU-hours\n", r.scenario.name, r.scenario.boot,
+		re.Jobs, re.BusyHours)
+	fmt.Fprintf(out,
+		"reactive: mean wait %.2f s, %.2f %% without a wait, idle %.3f %%, booting %.3f %%; perfect foresight: "+
+			"overhead %.2f %%\n",
 		re.Mean, re.ZeroWaitShare(), re.IdleShare(), re.BootShare(), oracle.Overhead())
 	if r.scenario.learned != "" {
 		fmt.Fprintf(out, "Forewarm's prior: %s\n", r.scenario.learned)
@@ -127,7 +130,8 @@ func (r *report) printRuns(out io.Writer) {
 	for _, name := range r.names {
 		for _, t := range r.runs[name] {
 			o := t.out
-			fmt.Fprintf(out, "run: %-12s %-22s mean %7.2f s, p95 %3d s, zero-wait %6.2f %%, idle %8.3f %%, booting %6.3f %%\n",
+			fmt.Fprintf(out,
+				"run: %-12s %-22s mean %7.2f s, p95 %3d s, zero-wait %6.2f %%, idle %8.3f %%, booting %6.3f %%\n",
 				name, t.setting.label, o.Mean, o.P95, o.ZeroWaitShare(), o.IdleShare(), o.BootShare())
 		}
 	}

@@ -37,11 +37,13 @@ type pool struct {
 }
 
 var shapes = []gpu.Shape{
-	{Nodes: 1, PerNode: 1}, {Nodes: 1, PerNode: 2}, {Nodes: 1, PerNode: 4}, {Nodes: 1, PerNode: 8}, {Nodes: 2, PerNode: 8}, {Nodes: 4, PerNode: 8},
+	{Nodes: 1, PerNode: 1}, {Nodes: 1, PerNode: 2}, {Nodes: 1, PerNode: 4}, {Nodes: 1, PerNode: 8},
+	{Nodes: 2, PerNode: 8}, {Nodes: 4, PerNode: 8},
 }
 
 func build(reservations int, seed uint64) (*pool, error) {
-	p := &pool{chance: rand.New(rand.NewPCG(seed, uint64(reservations))), slots: calendar.NewSlots(nodes, perNode), states: map[int]node.State{}}
+	p := &pool{chance: rand.New(rand.NewPCG(seed, uint64(reservations))), slots: calendar.NewSlots(nodes, perNode),
+		states: map[int]node.State{}}
 	p.Pool = gpu.Pool{ID: "pool", PerNode: perNode, MaxNodes: nodes, MinNodes: 10, Price: 20 * gpu.USD,
 		Timers: gpu.Timers{WarmHold: 20 * time.Minute, IdleRelease: 4 * time.Hour}}
 	p.learn()
@@ -79,7 +81,8 @@ func (p *pool) length() time.Duration {
 }
 
 func (p *pool) allocate(i int) {
-	a := allocation.Allocation{ID: fmt.Sprintf("a%06d", i), OrganizationID: p.organization(), Shape: shapes[p.chance.IntN(len(shapes))], Lease: p.length()}
+	a := allocation.Allocation{ID: fmt.Sprintf("a%06d", i), OrganizationID: p.organization(),
+		Shape: shapes[p.chance.IntN(len(shapes))], Lease: p.length()}
 	a.Window = calendar.Interval{Start: now.Add(-time.Minute), End: now.Add(a.Lease)}
 	slots, ok := p.slots.Find(a.Shape, a.Window, nil)
 	if !ok {
@@ -96,7 +99,8 @@ func (p *pool) hold(a allocation.Allocation, active bool) {
 		if active {
 			p.states[slot] = node.Ready
 			for g := range a.Shape.PerNode {
-				a.Devices = append(a.Devices, allocation.Held{NodeID: nodeID(slot), UUID: fmt.Sprintf("%s-%s-%d", a.ID, nodeID(slot), g)})
+				a.Devices = append(a.Devices, allocation.Held{NodeID: nodeID(slot),
+					UUID: fmt.Sprintf("%s-%s-%d", a.ID, nodeID(slot), g)})
 			}
 		} else if p.states[slot] == "" {
 			p.states[slot] = node.Booting
@@ -115,7 +119,8 @@ func (p *pool) reserve(i int) error {
 	start := now.Add(-4*time.Hour + time.Duration(p.chance.Int64N(int64(horizon+4*time.Hour)))).Truncate(time.Minute)
 	r := reservation.Reservation{
 		ID: fmt.Sprintf("r%06d", i), OrganizationID: p.organization(), Shape: shapes[p.chance.IntN(len(shapes))],
-		Class: reservation.Guaranteed, Source: reservation.FromPerson, Window: calendar.Interval{Start: start, End: start.Add(p.length())},
+		Class: reservation.Guaranteed, Source: reservation.FromPerson,
+		Window: calendar.Interval{Start: start, End: start.Add(p.length())},
 	}
 	if p.chance.IntN(3) == 0 {
 		r.Class, r.Source = reservation.Speculative, reservation.FromAgent
@@ -147,7 +152,8 @@ func (p *pool) place(r reservation.Reservation) error {
 		return p.add(r, reservation.Booked) // its lead time has just come
 	default:
 		p.hold(allocation.New(allocation.Allocation{
-			ID: "a-" + r.ID, OrganizationID: r.OrganizationID, Shape: r.Shape, Slots: r.Slots, Window: r.Window, Lease: r.Window.End.Sub(now),
+			ID: "a-" + r.ID, OrganizationID: r.OrganizationID, Shape: r.Shape, Slots: r.Slots, Window: r.Window,
+			Lease: r.Window.End.Sub(now),
 		}, now.Add(-time.Minute)), true)
 		return nil
 	}
@@ -187,7 +193,8 @@ func nodeID(slot int) string { return fmt.Sprintf("n%04d", slot) }
 
 var ways = map[node.State][]node.Event{
 	node.Booting: {node.Provision, node.Boot}, node.Ready: {node.Provision, node.Boot, node.BecomeOK},
-	node.Draining: {node.Provision, node.Boot, node.BecomeOK, node.Drain}, node.Lost: {node.Provision, node.Boot, node.BecomeOK, node.Lose},
+	node.Draining:       {node.Provision, node.Boot, node.BecomeOK, node.Drain},
+	node.Lost:           {node.Provision, node.Boot, node.BecomeOK, node.Lose},
 	node.Deprovisioning: {node.Provision, node.Boot, node.BecomeOK, node.Drain, node.Retire},
 }
 
@@ -237,7 +244,8 @@ func (p *pool) check() error {
 		for i, a := range got.Actions {
 			b := p.result.Actions[i]
 			if a.Kind != b.Kind || a.Subject != b.Subject || a.Reason != b.Reason || !slices.Equal(a.Slots, b.Slots) {
-				return fmt.Errorf("action %d: %s of %s with a calendar at hand, %s of %s without", i, a.Kind, a.Subject, b.Kind, b.Subject)
+				return fmt.Errorf("action %d: %s of %s with a calendar at hand, %s of %s without", i, a.Kind, a.Subject,
+					b.Kind, b.Subject)
 			}
 		}
 	}

@@ -47,7 +47,9 @@ func (b *Bare) Update(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("beginning: %w", err)
 	}
-	tag, err := tx.Exec(ctx, "UPDATE bare SET state = 'claimed', changed_at = $1, version = version + 1 WHERE id IN ($2, $3)", begun.UnixMicro(), first, second)
+	tag, err := tx.Exec(ctx,
+		"UPDATE bare SET state = 'claimed', changed_at = $1, version = version + 1 WHERE id IN ($2, $3)",
+		begun.UnixMicro(), first, second)
 	if err != nil {
 		return 0, errors.Join(fmt.Errorf("updating: %w", err), tx.Rollback(ctx))
 	}

@@ -17,7 +17,8 @@ func Bookings(now time.Time) [][]byte {
 	bodies := make([][]byte, Hours)
 	for i := range bodies {
 		start := first.Add(time.Duration(i) * time.Hour)
-		bodies[i] = fmt.Appendf(nil, `{"pool":%q,"gpus":1,"start":%q,"end":%q}`, PoolName, start.Format(time.RFC3339), start.Add(time.Hour).Format(time.RFC3339))
+		bodies[i] = fmt.Appendf(nil, `{"pool":%q,"gpus":1,"start":%q,"end":%q}`, PoolName, start.Format(time.RFC3339),
+			start.Add(time.Hour).Format(time.RFC3339))
 	}
 	return bodies
 }

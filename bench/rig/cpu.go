@@ -16,7 +16,8 @@ type Share struct{ Client, Server, Rest float64 }
 // String renders the share for people. The rest is PostgreSQL, and whatever else
 // the machine does.
 func (s Share) String() string {
-	return fmt.Sprintf("client %.0f %%, server %.0f %%, rest %.0f %% of %d cores", 100*s.Client, 100*s.Server, 100*s.Rest, runtime.NumCPU())
+	return fmt.Sprintf("client %.0f %%, server %.0f %%, rest %.0f %% of %d cores", 100*s.Client, 100*s.Server,
+		100*s.Rest, runtime.NumCPU())
 }
 
 // used is processor time at one moment.

@@ -30,7 +30,8 @@ func requireDurable(ctx context.Context, out io.Writer, server string) error {
 		}
 		fmt.Fprintf(out, "PostgreSQL %s = %s\n", setting, value)
 		if setting != "server_version" && value != "on" {
-			return fmt.Errorf("PostgreSQL runs with %s = %s: what it acknowledges would not survive a power cut", setting, value)
+			return fmt.Errorf("PostgreSQL runs with %s = %s: what it acknowledges would not survive a power cut",
+				setting, value)
 		}
 	}
 	return nil
@@ -77,9 +78,10 @@ func administer(ctx context.Context, server, statement string) error {
 // The questions that Verify asks of acknowledged ids.
 const (
 	ReservationRows   = "SELECT count(*) FROM reservations WHERE id = ANY($1)"
-	ReservationEvents = "SELECT count(DISTINCT subject) FROM events WHERE subject = ANY($1) AND type = 'reservation.booked'"
-	AllocationRows    = "SELECT count(*) FROM allocations WHERE id = ANY($1)"
-	UnbatchedRows     = "SELECT count(*) FROM unbatched WHERE id = ANY($1)"
+	ReservationEvents = "SELECT count(DISTINCT subject) FROM events WHERE subject = ANY($1) AND type = " +
+		"'reservation.booked'"
+	AllocationRows = "SELECT count(*) FROM allocations WHERE id = ANY($1)"
+	UnbatchedRows  = "SELECT count(*) FROM unbatched WHERE id = ANY($1)"
 )
 
 // verifyAtOnce bounds the parameter of one question.

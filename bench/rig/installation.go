@@ -73,11 +73,13 @@ func (i *Installation) fill(ctx context.Context, store *sqlledger.Store, l *ledg
 	if err != nil {
 		return err
 	}
-	key, text, err := auth.Minter{Environment: "bench", Pepper: pepper, Random: rand.Reader}.Mint(ledger.Key{Name: "bench"})
+	key, text, err := auth.Minter{Environment: "bench", Pepper: pepper,
+		Random: rand.Reader}.Mint(ledger.Key{Name: "bench"})
 	if err != nil {
 		return fmt.Errorf("minting a key: %w", err)
 	}
-	if _, err = l.Bootstrap(ctx, "bench", quota.Limits{GPUs: ledger.MaxGPUs, SpeculationPerDay: 1_000_000 * gpu.USD}, key); err != nil {
+	if _, err = l.Bootstrap(ctx, "bench", quota.Limits{GPUs: ledger.MaxGPUs, SpeculationPerDay: 1_000_000 * gpu.USD},
+		key); err != nil {
 		return fmt.Errorf("bootstrapping: %w", err)
 	}
 	found, err := l.Authenticate(ctx, key.ID)
@@ -87,7 +89,8 @@ func (i *Installation) fill(ctx context.Context, store *sqlledger.Store, l *ledg
 	i.Key = text
 	i.Actor = found.Actor()
 	_, err = l.CreatePool(ctx, ledger.SystemActor("bench"), gpu.Pool{
-		Name: PoolName, Provisioner: "sim", Type: machine, Model: model, PerNode: PerNode, MemoryMiB: 81_920, Price: 20 * gpu.USD,
+		Name: PoolName, Provisioner: "sim", Type: machine, Model: model, PerNode: PerNode, MemoryMiB: 81_920,
+		Price:    20 * gpu.USD,
 		MaxNodes: PoolNodes, Simulated: true,
 		Timers: gpu.Timers{WarmHold: 24 * time.Hour, IdleRelease: 24 * time.Hour, MaxLease: 7 * 24 * time.Hour},
 	}, plan.BootTimes{Prior50: boot, Prior95: boot})

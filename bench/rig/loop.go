@@ -102,7 +102,8 @@ func NewConnection(url, key string) *Connection {
 // Close ends the connection.
 func (c *Connection) Close() { c.transport.CloseIdleConnections() }
 
-func (c *Connection) run(ctx context.Context, i int, begin, end time.Time, want int, requests Requests) (Result, error) {
+func (c *Connection) run(ctx context.Context, i int, begin, end time.Time, want int,
+	requests Requests) (Result, error) {
 	var r Result
 	for n := 0; ; n++ {
 		sent := time.Now()

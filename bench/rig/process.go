@@ -27,7 +27,8 @@ func Start(ctx context.Context, kind Kind, i *Installation, profile string) (*Pr
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	p := &Process{Kind: kind, cmd: exec.CommandContext(ctx, self)} //nolint:gosec // this very program
-	p.cmd.Env = append(os.Environ(), kindVariable+"="+string(kind), databaseVariable+"="+i.URL, pepperVariable+"="+i.pepper, profileVariable+"="+profile)
+	p.cmd.Env = append(os.Environ(), kindVariable+"="+string(kind), databaseVariable+"="+i.URL,
+		pepperVariable+"="+i.pepper, profileVariable+"="+profile)
 	p.cmd.Stderr = os.Stderr
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", kind, err)

@@ -32,7 +32,8 @@ type Options struct {
 // Parse reads the flags. connections is the default of -connections.
 func Parse(connections string) (Options, error) {
 	o := Options{}
-	flag.StringVar(&o.Postgres, "postgres", os.Getenv("FOREWARM_TEST_POSTGRES"), "URL of a PostgreSQL server on which databases may be made")
+	flag.StringVar(&o.Postgres, "postgres", os.Getenv("FOREWARM_TEST_POSTGRES"),
+		"URL of a PostgreSQL server on which databases may be made")
 	flag.DurationVar(&o.Duration, "duration", 5*time.Second, "length of one measurement")
 	flag.DurationVar(&o.WarmUp, "warmup", time.Second, "time before each measurement that is not counted")
 	flag.IntVar(&o.Count, "count", 5, "number of runs; the figure is their median")

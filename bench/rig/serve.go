@@ -131,7 +131,8 @@ func ours(ctx context.Context, database string) (http.Handler, func() error, err
 	s, err := server.New(server.Config{
 		Ledger: l, Clock: clock.System{}, Logger: obs.NewLogger(log, obs.Config{}), Metric: metrics, Gather: registry,
 		Peppers: []keys.Pepper{pepper}, Environment: "bench", Version: "bench",
-		Limits: server.Limits{Reads: unlimited, Writes: unlimited, Agents: unlimited, OrganizationWrites: unlimited, Failures: unlimited},
+		Limits: server.Limits{Reads: unlimited, Writes: unlimited, Agents: unlimited, OrganizationWrites: unlimited,
+			Failures: unlimited},
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
@@ -212,7 +213,8 @@ func insert(ctx context.Context, pool *pgxpool.Pool, in contract.ReservationCrea
 	defer func() { _ = tx.Rollback(ctx) }() // nothing, once it is committed
 	id := ids.UUID{}.New(ids.Reservation)
 	_, err = tx.Exec(ctx, "INSERT INTO unbatched VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-		id, "org", in.Pool, in.Name, "guaranteed", "booked", in.GPUs, in.Start.UnixMicro(), in.End.UnixMicro(), time.Now().UnixMicro())
+		id, "org", in.Pool, in.Name, "guaranteed", "booked", in.GPUs, in.Start.UnixMicro(), in.End.UnixMicro(),
+		time.Now().UnixMicro())
 	if err != nil {
 		return "", fmt.Errorf("inserting: %w", err)
 	}

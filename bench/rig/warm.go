@@ -85,7 +85,8 @@ func (i *Installation) untilReady(ctx context.Context, n int) error {
 	defer again.Stop()
 	for {
 		var ready int
-		if err := conn.QueryRow(ctx, "SELECT count(*) FROM reservations WHERE state = 'ready'").Scan(&ready); err != nil {
+		if err := conn.QueryRow(ctx,
+			"SELECT count(*) FROM reservations WHERE state = 'ready'").Scan(&ready); err != nil {
 			return fmt.Errorf("counting ready reservations: %w", err)
 		}
 		if ready >= n {

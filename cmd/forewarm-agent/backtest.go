@@ -18,6 +18,7 @@ import (
 	"github.com/forewarm/forewarm/agent/history"
 	"github.com/forewarm/forewarm/agent/source/glob"
 	"github.com/forewarm/forewarm/agent/source/tail"
+	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 // backtestFlags are what the command line says.
@@ -32,10 +33,14 @@ type backtestFlags struct {
 func backtestCommand(o outside) *cobra.Command {
 	var f backtestFlags
 	c := &cobra.Command{
-		Use: "backtest --history FILE", Short: "Show what Forewarm and simpler rules would have done for your own history", Args: cobra.NoArgs,
-		Long: "Replays your own job history under simple rules and under Forewarm's statistics, each decision made from its past alone, and says which to use.\n" +
+		Use:   "backtest --history FILE",
+		Short: "Show what Forewarm and simpler rules would have done for your own history", Args: cobra.NoArgs,
+		Long: "Replays your own job history under simple rules and under Forewarm's statistics, each decision made " +
+			"from its past alone, and says which to use.\n" +
 			"It needs no server, no key and no network, and reads no configuration but the one that --config names.",
-		Example: "  " + sacctLine + "\n  forewarm-agent backtest --history jobs.sacct --days 90 --wait-price 60 --gpu-price 2.10 --html backtest.html\n" +
+		Example: "  " + sacctLine +
+			"\n  forewarm-agent backtest --history jobs.sacct --days 90 --wait-price 60 --gpu-price 2.10 --html " +
+			"backtest.html\n" +
 			"  kubectl get pods -A -o json > pods.json && forewarm-agent backtest --history pods.json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.fill(cmd, o.getenv); err != nil {
@@ -50,19 +55,23 @@ func backtestCommand(o outside) *cobra.Command {
 
 func (f *backtestFlags) bind(c *cobra.Command) {
 	s := c.Flags()
-	s.StringVar(&f.history, "history", "", "the job history: text of sacct, CSV, JSONL, or JSON of kubectl; may be gzipped")
+	s.StringVar(&f.history, "history", "",
+		"the job history: text of sacct, CSV, JSONL, or JSON of kubectl; may be gzipped")
 	s.StringVar(&f.format, "format", "auto", "auto, sacct, csv, jsonl or kubernetes")
 	s.StringVar(&f.zone, "zone", "UTC", "time zone of sacct's times, of opening hours and of weekdays")
 	s.StringVar(&f.tenant, "tenant", "", "only this group, account or namespace")
 	s.IntVar(&f.days, "days", 0, "only the last days of the history (default all)")
-	s.DurationVar(&f.boot, "boot", 5*time.Minute, "how long a job waits that finds no warm GPU")
+	f.boot = 5 * time.Minute
+	s.Var((*span)(&f.boot), "boot", "how long a job waits that finds no warm GPU")
 	s.Float64Var(&f.waitWorth, "wait-worth", 32, "how many idle GPU-hours an hour of one waiting job is worth")
-	s.Float64Var(&f.waitPrice, "wait-price", 0, "what an hour of one waiting job costs in USD; with --gpu-price, instead of --wait-worth")
+	s.Float64Var(&f.waitPrice, "wait-price", 0,
+		"what an hour of one waiting job costs in USD; with --gpu-price, instead of --wait-worth")
 	s.Float64Var(&f.gpuPrice, "gpu-price", 0, "what a GPU costs in USD an hour")
 	s.BoolVar(&f.frontier, "frontier", false, "also show what more idling would buy, for each policy")
 	s.StringVar(&f.html, "html", "", "also write a report with plots to this file")
 	s.StringVarP(&f.output, "output", "o", "table", "table or json")
-	s.StringVar(&f.config, "config", "", "take history, tenant, zone, wait-worth and boot from an agent's configuration where they are not given")
+	s.StringVar(&f.config, "config", "",
+		"take history, tenant, zone, wait-worth and boot from an agent's configuration where they are not given")
 }
 
 // fill completes the flags from a configuration and checks them.
@@ -182,7 +191,11 @@ func (f *backtestFlags) replay(cmd *cobra.Command, cfg backtest.Config) (backtes
 		return backtest.Report{}, err
 	}
 	tellBroken(cmd, input)
-	return backtest.Run(cmd.Context(), input, cfg)
+	report, err := backtest.Run(cmd.Context(), input, cfg)
+	if _, unknown := errors.AsType[*backtest.NoTenantError](err); unknown {
+		return report, &usageError{fmt.Errorf("--tenant: %w", err)}
+	}
+	return report, err
 }
 
 // tellBroken names the first rows that cannot be read.
@@ -208,7 +221,7 @@ func (f *backtestFlags) write(cmd *cobra.Command, r backtest.Report) error {
 		if err := show.HTML(&page, r); err != nil {
 			return err
 		}
-		if err := writeFile(f.html, page.Bytes()); err != nil {
+		if err := statefile.Replace(f.html, page.Bytes()); err != nil {
 			return err
 		}
 	}

@@ -49,15 +49,18 @@ func TestBacktestNeedsAHistoryAndNothingElse(t *testing.T) {
 	path := threeWeeks(t)
 	page := filepath.Join(filepath.Dir(path), "backtest.html")
 	var errs bytes.Buffer
-	out, code := agentAt(t, &errs, "--history", path, "--html", page, "--wait-price", "60", "--gpu-price", "2", "--frontier")
+	out, code := agentAt(t, &errs, "--history", path, "--html", page, "--wait-price", "60", "--gpu-price", "2",
+		"--frontier")
 	require.Equal(t, exitOK, code, errs.String())
-	for _, want := range []string{"what happened", "4m00s", "perfect foresight", "IDLE WASTE", "$60.00", "1 broken", "keep-alive"} {
+	for _, want := range []string{"what happened", "4m00s", "perfect foresight", "IDLE WASTE", "$60.00", "1 broken",
+		"keep-alive"} {
 		require.Contains(t, out, want)
 	}
 	require.Contains(t, errs.String(), "left out: line 254: submit_ts must be a number")
 	require.Contains(t, errs.String(), "Report: "+page)
 	for percent := 10; percent <= 100; percent += 10 {
-		require.LessOrEqual(t, strings.Count(errs.String(), fmt.Sprintf("replaying: %d %%\n", percent)), 1, "a line for each tenth")
+		require.LessOrEqual(t, strings.Count(errs.String(), fmt.Sprintf("replaying: %d %%\n", percent)), 1,
+			"a line for each tenth")
 	}
 	require.Contains(t, errs.String(), "replaying: 100 %\n")
 	text, err := os.ReadFile(page)
@@ -82,7 +85,8 @@ func TestBacktestTakesWhatIsNotGivenFromAConfiguration(t *testing.T) {
 	cfg := filepath.Join(filepath.Dir(path), "agent.yaml")
 	state := filepath.Join(filepath.Dir(path), "state")
 	require.NoError(t, os.WriteFile(cfg, fmt.Appendf(nil,
-		"state_dir: %s\ntenant: lab\nsources:\n  - {kind: jobs, path: %s, format: csv}\nplace: {wait_worth: 7, boot: 2m}\n", state, path), 0o600))
+		"state_dir: %s\ntenant: lab\nsources:\n  - {kind: jobs, path: %s, format: csv}\nplace: {wait_worth: 7, "+
+			"boot: 2m}\n", state, path), 0o600))
 	var errs bytes.Buffer
 	out, code := agentAt(t, &errs, "--config", cfg, "-o", "json", "--boot", "90s")
 	require.Equal(t, exitOK, code, errs.String())
@@ -109,16 +113,23 @@ func TestBacktestSaysWhatIsWrongWithTheCommandLine(t *testing.T) {
 		{exitUsage, "sacct --parsable2", nil},
 		{exitUsage, "--format parquet", []string{"--history", path, "--format", "parquet"}},
 		{exitUsage, "--output yaml", []string{"--history", path, "-o", "yaml"}},
-		{exitUsage, "give one of them", []string{"--history", path, "--wait-price", "60", "--wait-worth", "3", "--gpu-price", "2"}},
+		{exitUsage, "give one of them", []string{"--history", path, "--wait-price", "60", "--wait-worth", "3",
+			"--gpu-price", "2"}},
 		{exitUsage, "needs --gpu-price", []string{"--history", path, "--wait-price", "60"}},
 		{exitUsage, "above 0", []string{"--history", path, "--gpu-price", "-1"}},
 		{exitUsage, "at least 1", []string{"--history", path, "--days", "0"}},
 		{exitUsage, "waiting is worth", []string{"--history", path, "--wait-worth", "-1"}},
 		{exitUsage, "a boot takes", []string{"--history", path, "--boot", "1ms"}},
 		{exitUsage, "time zone", []string{"--history", path, "--zone", "Mars/Olympus"}},
-		{exitUsage, "there is no folder", []string{"--history", path, "--html", filepath.Join(path, "nowhere", "x.html")}},
+		{exitUsage, "there is no folder", []string{"--history", path, "--html",
+			filepath.Join(path, "nowhere", "x.html")}},
 		{exitFailed, "opening the history", []string{"--history", path + ".not"}},
-		{exitFailed, "no GPU job", []string{"--history", path, "--tenant", "nobody"}},
+		{exitUsage, `no job of "nobody", but of lab`, []string{"--history", path, "--tenant", "nobody"}},
+		{exitUsage, "--boot 5 is not a number with its unit, such as 90s, 5m or 1d; for minutes, write 5m",
+			[]string{"--history", path, "--boot", "5"}},
+		{exitUsage, "24h", []string{"--history", path, "--boot", "2d"}},
+		{exitUsage, "--gpu-price abc is not a number, such as 2.10", []string{"--history", path, "--gpu-price", "abc"}},
+		{exitUsage, "--days x is not a whole number", []string{"--history", path, "--days", "x"}},
 		{exitFailed, "the header row has no column JobID, Submit", []string{"--history", path, "--format", "sacct"}},
 	} {
 		var errs bytes.Buffer

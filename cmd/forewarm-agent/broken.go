@@ -24,7 +24,8 @@ func (w *watchful) Step(ctx context.Context) ([]source.Item, error) {
 	items, err := w.Jobs.Step(ctx)
 	report := w.Report()
 	if report.Broken > w.told {
-		text := fmt.Sprintf("source %s: rows that cannot be read: %d of %d; the rest counts", w.Name(), report.Broken, report.Rows)
+		text := fmt.Sprintf("source %s: rows that cannot be read: %d of %d; the rest counts", w.Name(), report.Broken,
+			report.Rows)
 		if n := len(report.Errors); n > 0 && report.Broken <= int64(n) {
 			text += "; the latest: " + report.Errors[n-1].Error()
 		}
@@ -39,7 +40,8 @@ func (w *watchful) Step(ctx context.Context) ([]source.Item, error) {
 }
 
 // whyNames says what rows without names cost, and the fix.
-const whyNames = "rows have neither name nor comment nor labels, so a placeholder of Forewarm among them counts as a job of yours; " +
+const whyNames = "rows have neither name nor comment nor labels, so a placeholder of Forewarm among them counts as " +
+	"a job of yours; " +
 	"add the column name"
 
 // nameless reports whether an item is a job that cannot be told from a placeholder.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -26,6 +27,7 @@ import (
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/httpx"
+	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 // Files of the state folder.
@@ -53,6 +55,8 @@ type composer struct {
 	logger *slog.Logger
 	// silent sends nothing to anybody and leaves no trace: a dry run.
 	silent bool
+	// home is the state folder that a dry run works on a copy of; empty for others.
+	home string
 	// patient waits for a control plane that is away, instead of ending.
 	patient bool
 }
@@ -69,8 +73,9 @@ func (p composer) compose(ctx context.Context) (_ *composition, err error) {
 		return out, p.blameRedact(err)
 	}
 	cfg := agent.Config{
-		Tenant: p.cfg.Tenant, PoolID: p.cfg.Pool, Mode: p.cfg.Mode, Place: p.cfg.place(), Clock: p.clock, Logger: p.logger,
-		Scrub: scrub, State: p.path(stateFile),
+		Tenant: p.cfg.Tenant, PoolID: p.cfg.Pool, Mode: p.cfg.Mode, Place: p.cfg.place(), Clock: p.clock,
+		Logger: p.logger,
+		Scrub:  scrub, State: p.path(stateFile), Sources: p.cfg.histories(),
 	}
 	var model *predict.Forecaster
 	if !p.silent {
@@ -82,7 +87,7 @@ func (p composer) compose(ctx context.Context) (_ *composition, err error) {
 		return out, err
 	}
 	if out.agent, err = agent.New(cfg); err != nil {
-		return out, err
+		return out, p.blameState(err)
 	}
 	return out, p.sources(out)
 }
@@ -97,6 +102,16 @@ func (p composer) blameRedact(err error) error {
 		}
 	}
 	return p.file.wrong("redact", text, "change it")
+}
+
+// blameState says what to do about a state that another configuration's agent learned.
+func (p composer) blameState(err error) error {
+	if foreign, ok := errors.AsType[*agent.ForeignStateError](err); ok {
+		return p.file.wrong("state_dir", "holds what was learned from "+strings.Join(foreign.Sources, ", ")+
+			", of which nothing is read here",
+			"name a folder of its own, or begin again: delete "+cmp.Or(p.home, p.cfg.StateDir))
+	}
+	return err
 }
 
 // connect opens the one door to the network and what goes through it.
@@ -169,12 +184,14 @@ func (p composer) findPool(ctx context.Context, c *client.Client) (string, error
 		if err == nil {
 			return pool.ID, nil
 		}
-		if answer := (*client.Error)(nil); !p.patient || errors.As(err, &answer) && answer.Problem.Status < http.StatusInternalServerError {
+		if answer, ok := errors.AsType[*client.Error](err); !p.patient || ok &&
+			answer.Problem.Status < http.StatusInternalServerError {
 			return "", fmt.Errorf("finding pool %q: %w", p.cfg.Pool, err)
 		}
 		wait := httpx.Backoff(failures, 250*time.Millisecond, 30*time.Second, nil)
 		timer := time.NewTimer(wait)
-		p.logger.Warn("waiting for the control plane, to find the pool", "pool", p.cfg.Pool, "again_in", wait, "error", err)
+		p.logger.Warn("waiting for the control plane, to find the pool", "pool", p.cfg.Pool, "again_in", wait, "error",
+			err)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -201,7 +218,8 @@ func (p composer) model(e *egress.Egress) (*predict.Forecaster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return predict.NewForecaster(predict.ForecasterConfig{Name: l.Model, Timeout: l.Timeout.Std()}, m, budget, rand.Reader)
+	return predict.NewForecaster(predict.ForecasterConfig{Name: l.Model, Timeout: l.Timeout.Std()}, m, budget,
+		rand.Reader)
 }
 
 func (p composer) path(name string) string { return filepath.Join(p.cfg.StateDir, name) }
@@ -236,7 +254,8 @@ func (p composer) source(s sourceConfig, checkpoint *history.Checkpoint, salt []
 		if s.Kind == kindLog {
 			return tail.New(tail.Config{Path: path, Name: name, Checkpoint: checkpoint, Clock: p.clock, FromEnd: !late})
 		}
-		return p.jobs(jobs.Config{Path: path, Name: name, Format: jobs.Format(s.Format), Checkpoint: checkpoint, Clock: p.clock,
+		return p.jobs(jobs.Config{Path: path, Name: name, Format: jobs.Format(s.Format), Checkpoint: checkpoint,
+			Clock:   p.clock,
 			Options: history.Options{Salt: salt, Zone: zone}})
 	}
 	if !glob.IsPattern(s.Path) {
@@ -277,5 +296,5 @@ func loadSalt(path string) ([]byte, error) {
 	if _, err := rand.Read(salt); err != nil {
 		return nil, fmt.Errorf("making a salt: %w", err)
 	}
-	return salt, writeFile(path, salt)
+	return salt, statefile.Replace(path, salt)
 }

@@ -2,11 +2,11 @@ package main
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/agent"
+	"github.com/forewarm/forewarm/agent/egress"
 	"github.com/forewarm/forewarm/agent/llm"
 	"github.com/forewarm/forewarm/agent/place"
 	"github.com/forewarm/forewarm/agent/predict"
@@ -115,7 +116,8 @@ func (f file) blame(err error, group string) error {
 func load(path string, getenv func(string) string) (config, file, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return config{}, file{}, &strictyaml.Error{Path: path, Message: "there is no such file", Fix: "forewarm-agent init --config " + path}
+		return config{}, file{}, &strictyaml.Error{Path: path, Message: "there is no such file",
+			Fix: "forewarm-agent init --config " + path}
 	}
 	if err != nil {
 		return config{}, file{}, fmt.Errorf("reading the configuration: %w", err)
@@ -142,6 +144,16 @@ func stateDir(getenv func(string) string) string {
 	return filepath.Join(base, "forewarm-agent")
 }
 
+// ownStateDir is the folder that init writes for a configuration: one of its own, so that no two learn into one state.
+func ownStateDir(getenv func(string) string, config string) string {
+	base := stateDir(getenv)
+	if base == "" {
+		return ""
+	}
+	name := strings.TrimSuffix(filepath.Base(config), filepath.Ext(config))
+	return filepath.Join(base, fmt.Sprintf("%s-%.4x", name, sha256.Sum256([]byte(config))))
+}
+
 // check refuses what no component could work with, by its line.
 func (c config) check(f file) error {
 	switch {
@@ -158,10 +170,11 @@ func (c config) check(f file) error {
 	case !c.API.Key.IsZero() && c.API.KeyFile != "":
 		return f.wrong("api.key_file", "stands beside key", "keep one of the two")
 	case len(c.Sources) == 0:
-		return f.wrong("sources", "is missing: there is nothing to learn from", "add one, such as - {kind: jobs, path: jobs.csv, format: csv}")
+		return f.wrong("sources", "is missing: there is nothing to learn from",
+			"add one, such as - {kind: jobs, path: jobs.csv, format: csv}")
 	}
-	if u, err := url.Parse(c.API.Endpoint); err != nil || u.Host == "" {
-		return f.wrong("api.endpoint", "is not a URL", "write https://forewarm.example.com")
+	if err := egress.Check(c.API.Endpoint); err != nil {
+		return f.wrong("api.endpoint", err.Error(), "write https://forewarm.example.com")
 	}
 	if err := c.checkSources(f); err != nil {
 		return err
@@ -203,6 +216,24 @@ func pattern(path string) bool {
 	return err == nil
 }
 
+// histories are the sources that statistics learn from: by their name, or else by where their file is.
+func (c config) histories() (names []string) {
+	for _, s := range c.Sources {
+		if s.Kind != kindJobs {
+			continue
+		}
+		name := s.Name
+		if name == "" {
+			name = s.Path
+			if path, err := filepath.Abs(s.Path); err == nil {
+				name = path
+			}
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
 func (s sourceConfig) name() string { return cmp.Or(s.Name, s.Path) }
 
 // checkNumbers has the components check what is theirs.
@@ -223,7 +254,8 @@ func (c config) checkNumbers(f file) error {
 }
 
 func (l llmConfig) check(f file) error {
-	for key, v := range map[string]float64{"max_usd_per_day": l.USD, "usd_per_million_prompt_tokens": l.PromptUSD, "usd_per_million_answer_tokens": l.AnswerUSD} {
+	for key, v := range map[string]float64{"max_usd_per_day": l.USD, "usd_per_million_prompt_tokens": l.PromptUSD,
+		"usd_per_million_answer_tokens": l.AnswerUSD} {
 		if !(v >= 0 && v <= 10_000) {
 			return f.wrong("llm."+key, "must be between 0 and 10000", "write US dollars")
 		}
@@ -234,7 +266,8 @@ func (l llmConfig) check(f file) error {
 	case l.Tokens < 0:
 		return f.wrong("llm.max_tokens_per_day", "must not be negative", "write how many tokens a day may cost")
 	case l.USD == 0 && (l.PromptUSD > 0 || l.AnswerUSD > 0):
-		return f.wrong("llm.max_usd_per_day", "is missing for a model that costs something", "write how many US dollars a day it may cost")
+		return f.wrong("llm.max_usd_per_day", "is missing for a model that costs something",
+			"write how many US dollars a day it may cost")
 	default:
 		return nil
 	}

@@ -24,28 +24,47 @@ var used = map[string]struct {
 	yaml  string
 	check func(t *testing.T, c config)
 }{
-	"api.endpoint": {"api: {endpoint: https://fw.example.com}", func(t *testing.T, c config) { require.Equal(t, "https://fw.example.com", c.API.Endpoint) }},
+	"api.endpoint": {"api: {endpoint: https://fw.example.com}",
+		func(t *testing.T, c config) { require.Equal(t, "https://fw.example.com", c.API.Endpoint) }},
 	"api.key":      {"api: {key: abc}", func(t *testing.T, c config) { require.Equal(t, "abc", c.API.Key.Reveal()) }},
 	"api.key_file": {"api: {key_file: k}", func(t *testing.T, c config) { require.Equal(t, "k", c.API.KeyFile) }},
-	"mode":         {"mode: auto\napi: {key: abc}\npool: p", func(t *testing.T, c config) { require.Equal(t, agent.Auto, c.Mode) }},
-	"tenant":       {"tenant: nlp", func(t *testing.T, c config) { require.Equal(t, "nlp", c.Tenant) }},
-	"pool":         {"pool: a100", func(t *testing.T, c config) { require.Equal(t, "a100", c.Pool) }},
-	"every":        {"every: 30s", func(t *testing.T, c config) { require.Equal(t, 30*time.Second, c.Every.Std()) }},
-	"state_dir":    {"state_dir: /s", func(t *testing.T, c config) { require.Equal(t, "/s/salt", composer{cfg: c}.path(saltFile)) }},
-	"sources.name": {"sources: [{name: n, kind: log, path: p}]", func(t *testing.T, c config) { require.Equal(t, "n", c.Sources[0].name()) }},
-	"sources.kind": {"sources: [{kind: log, path: p}]", func(t *testing.T, c config) { require.Equal(t, kindLog, c.Sources[0].Kind) }},
-	"sources.path": {"sources: [{kind: log, path: p}]", func(t *testing.T, c config) { require.Equal(t, "p", c.Sources[0].Path) }},
+	"mode": {"mode: auto\napi: {key: abc}\npool: p",
+		func(t *testing.T, c config) { require.Equal(t, agent.Auto, c.Mode) }},
+	"tenant": {"tenant: nlp", func(t *testing.T, c config) { require.Equal(t, "nlp", c.Tenant) }},
+	"pool":   {"pool: a100", func(t *testing.T, c config) { require.Equal(t, "a100", c.Pool) }},
+	"every":  {"every: 30s", func(t *testing.T, c config) { require.Equal(t, 30*time.Second, c.Every.Std()) }},
+	"state_dir": {"state_dir: /s", func(t *testing.T,
+		c config) {
+		require.Equal(t, "/s/salt", composer{cfg: c}.path(saltFile))
+	}},
+	"sources.name": {"sources: [{name: n, kind: log, path: p}]",
+		func(t *testing.T, c config) { require.Equal(t, "n", c.Sources[0].name()) }},
+	"sources.kind": {"sources: [{kind: log, path: p}]",
+		func(t *testing.T, c config) { require.Equal(t, kindLog, c.Sources[0].Kind) }},
+	"sources.path": {"sources: [{kind: log, path: p}]",
+		func(t *testing.T, c config) { require.Equal(t, "p", c.Sources[0].Path) }},
 	"sources.format": {"sources: [{kind: jobs, path: p, format: sacct}]", func(t *testing.T, c config) {
 		require.Equal(t, "sacct", c.Sources[0].Format)
 	}},
-	"sources.zone": {"sources: [{kind: jobs, path: p, format: csv, zone: Europe/Berlin}]", func(t *testing.T, c config) {
-		require.Equal(t, "Europe/Berlin", c.Sources[0].Zone)
+	"sources.zone": {"sources: [{kind: jobs, path: p, format: csv, zone: Europe/Berlin}]",
+		func(t *testing.T, c config) {
+			require.Equal(t, "Europe/Berlin", c.Sources[0].Zone)
+		}},
+	"llm.base_url": {model(""), func(t *testing.T,
+		c config) {
+		require.Equal(t, "http://localhost:1/v1", c.LLM.client().BaseURL)
 	}},
-	"llm.base_url":     {model(""), func(t *testing.T, c config) { require.Equal(t, "http://localhost:1/v1", c.LLM.client().BaseURL) }},
-	"llm.model":        {model(""), func(t *testing.T, c config) { require.Equal(t, "m", c.LLM.client().Model) }},
-	"llm.key":          {model("key: k"), func(t *testing.T, c config) { require.Equal(t, "k", c.LLM.client().Key.Reveal()) }},
-	"llm.tokens_field": {model("tokens_field: max_completion_tokens"), func(t *testing.T, c config) { require.Equal(t, "max_completion_tokens", c.LLM.client().TokensField) }},
-	"llm.timeout":      {model("timeout: 5s"), func(t *testing.T, c config) { require.Equal(t, 5*time.Second, c.LLM.Timeout.Std()) }},
+	"llm.model": {model(""), func(t *testing.T, c config) { require.Equal(t, "m", c.LLM.client().Model) }},
+	"llm.key": {model("key: k"), func(t *testing.T,
+		c config) {
+		require.Equal(t, "k", c.LLM.client().Key.Reveal())
+	}},
+	"llm.tokens_field": {model("tokens_field: max_completion_tokens"),
+		func(t *testing.T, c config) { require.Equal(t, "max_completion_tokens", c.LLM.client().TokensField) }},
+	"llm.timeout": {model("timeout: 5s"), func(t *testing.T,
+		c config) {
+		require.Equal(t, 5*time.Second, c.LLM.Timeout.Std())
+	}},
 	"llm.max_calls_per_day": {model("max_calls_per_day: 7"), func(t *testing.T, c config) {
 		require.EqualValues(t, 7, c.LLM.budget().Caps.Calls)
 	}},
@@ -55,24 +74,38 @@ var used = map[string]struct {
 	"llm.max_usd_per_day": {model("max_usd_per_day: 0.2"), func(t *testing.T, c config) {
 		require.Equal(t, 200_000*gpu.MicroUSD(1), c.LLM.budget().Caps.Cost)
 	}},
-	"llm.usd_per_million_prompt_tokens": {model("usd_per_million_prompt_tokens: 0.25, max_usd_per_day: 1"), func(t *testing.T, c config) {
-		require.Equal(t, gpu.USD/4, c.LLM.budget().Price.Prompt)
+	"llm.usd_per_million_prompt_tokens": {model("usd_per_million_prompt_tokens: 0.25, max_usd_per_day: 1"),
+		func(t *testing.T, c config) {
+			require.Equal(t, gpu.USD/4, c.LLM.budget().Price.Prompt)
+		}},
+	"llm.usd_per_million_answer_tokens": {model("usd_per_million_answer_tokens: 2, max_usd_per_day: 1"),
+		func(t *testing.T, c config) {
+			require.Equal(t, 2*gpu.USD, c.LLM.budget().Price.Completion)
+		}},
+	"forecast.bin": {"forecast: {bin: 30m}",
+		func(t *testing.T, c config) { require.Equal(t, 30*time.Minute, c.predict().Series.Bin) }},
+	"forecast.window": {"forecast: {window: 20m}",
+		func(t *testing.T, c config) { require.Equal(t, 20*time.Minute, c.predict().Window) }},
+	"forecast.horizon": {"forecast: {horizon: 3h}",
+		func(t *testing.T, c config) { require.Equal(t, 3*time.Hour, c.predict().Horizon) }},
+	"forecast.half_life": {"forecast: {half_life: 30d}",
+		func(t *testing.T, c config) { require.Equal(t, 720*time.Hour, c.predict().Series.HalfLife) }},
+	"place.wait_worth": {"place: {wait_worth: 3}",
+		func(t *testing.T, c config) { require.InDelta(t, 3, c.place().WaitWorth, 0) }},
+	"place.boot": {"place: {boot: 2m}", func(t *testing.T,
+		c config) {
+		require.Equal(t, 2*time.Minute, c.place().Boot)
 	}},
-	"llm.usd_per_million_answer_tokens": {model("usd_per_million_answer_tokens: 2, max_usd_per_day: 1"), func(t *testing.T, c config) {
-		require.Equal(t, 2*gpu.USD, c.LLM.budget().Price.Completion)
-	}},
-	"forecast.bin":       {"forecast: {bin: 30m}", func(t *testing.T, c config) { require.Equal(t, 30*time.Minute, c.predict().Series.Bin) }},
-	"forecast.window":    {"forecast: {window: 20m}", func(t *testing.T, c config) { require.Equal(t, 20*time.Minute, c.predict().Window) }},
-	"forecast.horizon":   {"forecast: {horizon: 3h}", func(t *testing.T, c config) { require.Equal(t, 3*time.Hour, c.predict().Horizon) }},
-	"forecast.half_life": {"forecast: {half_life: 30d}", func(t *testing.T, c config) { require.Equal(t, 720*time.Hour, c.predict().Series.HalfLife) }},
-	"place.wait_worth":   {"place: {wait_worth: 3}", func(t *testing.T, c config) { require.InDelta(t, 3, c.place().WaitWorth, 0) }},
-	"place.boot":         {"place: {boot: 2m}", func(t *testing.T, c config) { require.Equal(t, 2*time.Minute, c.place().Boot) }},
 	"place.max_gpus": {"place: {max_gpus: 3}", func(t *testing.T, c config) {
 		require.Equal(t, 3, c.place().MaxGPUs)
 		require.Equal(t, 3, c.predict().MaxGPUs)
 	}},
-	"redact.patterns": {"redact: {patterns: [abc]}", func(t *testing.T, c config) { require.Equal(t, []string{"abc"}, c.Redact.Patterns) }},
-	"redact.words":    {"redact: {words: [abc]}", func(t *testing.T, c config) { require.Equal(t, []string{"abc"}, c.Redact.Words) }},
+	"redact.patterns": {"redact: {patterns: [abc]}",
+		func(t *testing.T, c config) { require.Equal(t, []string{"abc"}, c.Redact.Patterns) }},
+	"redact.words": {"redact: {words: [abc]}", func(t *testing.T,
+		c config) {
+		require.Equal(t, []string{"abc"}, c.Redact.Words)
+	}},
 }
 
 func model(more string) string {
@@ -149,7 +182,7 @@ func TestWrongValuesNameTheLine(t *testing.T) {
 		"mode: auto":                                   "1: pool: is missing, which mode auto needs",
 		"mode: auto\npool: p":                          "1: api.key: is missing, which mode auto needs",
 		"api:\n  key: a\n  key_file: b":                "3: api.key_file: stands beside key",
-		"api:\n  endpoint: nowhere":                    "2: api.endpoint: is not a URL",
+		"api:\n  endpoint: nowhere":                    "2: api.endpoint: must be like https://host",
 		"sources: []":                                  "1: sources: is missing",
 		"sources:\n  - kind: mail\n    path: p":        "2: sources.0.kind: is neither jobs nor log",
 		"sources:\n  - kind: log":                      "2: sources.0.path: is missing",
@@ -166,12 +199,14 @@ func TestWrongValuesNameTheLine(t *testing.T) {
 		"llm:\n  model: m":                                             "1: llm.base_url: want http",
 		"llm:\n  base_url: http://localhost/v1":                        "1: llm.model: missing",
 		model("max_calls_per_day: -1"):                                 "1: llm.max_calls_per_day: must not be negative",
-		model("max_tokens_per_day: -1"):                                "1: llm.max_tokens_per_day: must not be negative",
-		model("max_usd_per_day: -1"):                                   "1: llm.max_usd_per_day: must be between",
-		model("usd_per_million_prompt_tokens: 1"):                      "1: llm.max_usd_per_day: is missing",
-		"tenant: a\napi: {key: env(FOREWARM_TEST_NOT_SET)}":            "2: the environment variable FOREWARM_TEST_NOT_SET is not set",
-		"place:\n  max_gpus: many":                                     "2: place.max_gpus is not a whole number",
-		"every: -5m":                                                   "1: the value is not a duration",
+		model("max_tokens_per_day: -1"): "1: llm.max_tokens_per_day: must not be " +
+			"negative",
+		model("max_usd_per_day: -1"):              "1: llm.max_usd_per_day: must be between",
+		model("usd_per_million_prompt_tokens: 1"): "1: llm.max_usd_per_day: is missing",
+		"tenant: a\napi: {key: env(FOREWARM_TEST_NOT_SET)}": "2: the environment variable " +
+			"FOREWARM_TEST_NOT_SET is not set",
+		"place:\n  max_gpus: many": "2: place.max_gpus is not a whole number",
+		"every: -5m":               "1: the value is not a duration",
 	} {
 		path := write(t, whole(text))
 		_, _, err := load(path, nothingSet)
@@ -197,5 +232,6 @@ func TestBadPatternsNameTheLine(t *testing.T) {
 func TestKeysOfFindsEverything(t *testing.T) {
 	t.Parallel()
 	keys := keysOf(reflect.TypeFor[config](), "")
-	require.True(t, slices.Contains(keys, "sources.zone") && slices.Contains(keys, "llm.key") && slices.Contains(keys, "every"), fmt.Sprint(keys))
+	require.True(t, slices.Contains(keys, "sources.zone") && slices.Contains(keys, "llm.key") &&
+		slices.Contains(keys, "every"), fmt.Sprint(keys))
 }

@@ -22,12 +22,15 @@ func (w *home) examples(t *testing.T) {
 	w.put("jobs.squeue", written["squeue"].header, week, written["squeue"].row)
 	var pods []string
 	for i, job := range week {
-		pods = append(pods, fmt.Sprintf(`{"kind":"Pod","metadata":{"uid":"u%d","name":"t%d","namespace":"lab","creationTimestamp":%q},`+
-			`"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"4"}}}]},"status":{"phase":"Running","startTime":%q}}`,
-			i, i, job.at.Format("2006-01-02T15:04:05Z"), job.at.Format("2006-01-02T15:04:05Z")))
+		pods = append(pods,
+			fmt.Sprintf(`{"kind":"Pod","metadata":{"uid":"u%d","name":"t%d","namespace":"lab","creationTimestamp":%q},`+
+				`"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"4"}}}]},"status":{"phase":"Running","startTime":%q}}`,
+				i, i, job.at.Format("2006-01-02T15:04:05Z"), job.at.Format("2006-01-02T15:04:05Z")))
 	}
-	require.NoError(t, os.WriteFile("pods.json", []byte(`{"kind":"List","items":[`+strings.Join(pods, ",")+"]}"), 0o600))
-	require.NoError(t, os.WriteFile(defaultConfig, []byte("state_dir: "+w.path("state")+"\nsources: [{kind: jobs, path: jobs.csv, format: csv}]\n"), 0o600))
+	require.NoError(t, os.WriteFile("pods.json", []byte(`{"kind":"List","items":[`+strings.Join(pods, ",")+"]}"),
+		0o600))
+	require.NoError(t, os.WriteFile(defaultConfig,
+		[]byte("state_dir: "+w.path("state")+"\nsources: [{kind: jobs, path: jobs.csv, format: csv}]\n"), 0o600))
 }
 
 var exampleLine = regexp.MustCompile(`^\s*(?:kubectl .*&& )?(?:bin/)?forewarm-agent (\S.*?)(?:\s{2,}.*)?$`)
@@ -68,7 +71,8 @@ func TestEveryExampleRuns(t *testing.T) {
 			switch {
 			case args[0] == "init":
 				require.NoError(t, os.Remove(defaultConfig))
-			case args[0] == "run" && len(args) < 4 && !strings.Contains(line, "--once") && !strings.Contains(line, "--dry-run"):
+			case args[0] == "run" && len(args) < 4 && !strings.Contains(line, "--once") &&
+				!strings.Contains(line, "--dry-run"):
 				args = append(args, "--once")
 			}
 			var out, errs strings.Builder

@@ -13,7 +13,8 @@ import (
 )
 
 // readAll takes what the sources hold already, so that the first prediction knows the past. It fails where nothing can
-// be read and nothing was learned before: such an agent would only look as if it worked.
+// be read and nothing was learned before: such an agent would only look as if it worked. A dry run,
+// which is to find out what is missing, fails whatever was learned.
 func (p composer) readAll(ctx context.Context, all *composition) error {
 	var unread []string
 	for i, s := range all.sources {
@@ -28,7 +29,10 @@ func (p composer) readAll(ctx context.Context, all *composition) error {
 			unread = append(unread, failed.Error())
 		}
 	}
-	if _, err := os.Stat(p.path(stateFile)); len(unread) == len(all.sources) && errors.Is(err, fs.ErrNotExist) {
+	if len(unread) < len(all.sources) {
+		return nil
+	}
+	if _, err := os.Stat(p.path(stateFile)); p.silent || errors.Is(err, fs.ErrNotExist) {
 		return &nothingRead{unread}
 	}
 	return nil

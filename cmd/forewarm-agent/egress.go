@@ -33,7 +33,8 @@ func egressCommand(o outside) *cobra.Command {
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: 0 entries: nothing was sent yet (%s)\n", log)
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: %d entries, last %s, hash %s\n", last.Seq, last.Time.UTC().Format("2006-01-02T15:04:05Z"), last.Hash)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: %d entries, last %s, hash %s\n", last.Seq,
+				last.Time.UTC().Format("2006-01-02T15:04:05Z"), last.Hash)
 			return err
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/forewarm/forewarm/agent/llm"
+	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 // loadBudget returns what was spent before; nothing at the first start.
@@ -32,24 +33,7 @@ func saveBudget(path string, s llm.BudgetState) error {
 	if err != nil {
 		return fmt.Errorf("encoding the budget: %w", err)
 	}
-	return writeFile(path, data)
-}
-
-// writeFile puts a whole new file, for its owner alone, in the old one's place.
-func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	_, werr := f.Write(data)
-	err = errors.Join(werr, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(f.Name()))
-	}
-	return nil
+	return statefile.Replace(path, data)
 }
 
 // copyState gives a dry run what was learned, in a folder of its own.

@@ -67,9 +67,11 @@ func (w *home) serve() {
 	l := ledger.New(store, &ids.Sequence{}, ledger.Config{})
 	pepper, err := keys.ParsePepper("1:" + strings.Repeat("5a", 32))
 	require.NoError(w.t, err)
-	s, err := server.New(server.Config{Ledger: l, Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Peppers: []keys.Pepper{pepper}, Environment: "test"})
+	s, err := server.New(server.Config{Ledger: l, Clock: w.clock, Logger: slog.New(slog.DiscardHandler),
+		Peppers: []keys.Pepper{pepper}, Environment: "test"})
 	require.NoError(w.t, err)
-	root, secret, err := auth.Minter{Environment: "test", Pepper: pepper, Random: rand.NewChaCha8([32]byte{2})}.Mint(ledger.Key{Name: "root"})
+	root, secret, err := auth.Minter{Environment: "test", Pepper: pepper,
+		Random: rand.NewChaCha8([32]byte{2})}.Mint(ledger.Key{Name: "root"})
 	require.NoError(w.t, err)
 	_, err = l.Bootstrap(ctx, "acme", quota.Limits{GPUs: 16, SpeculationPerDay: 1000 * gpu.USD}, root)
 	require.NoError(w.t, err)
@@ -78,11 +80,14 @@ func (w *home) serve() {
 	w.url = listening.URL
 	w.client, err = client.New(w.url, secret.Reveal(), listening.Client())
 	require.NoError(w.t, err)
-	_, err = w.client.CreatePool(ctx, contract.PoolCreate{Name: "lab", Provisioner: "sim", Model: "a100", GPUsPerNode: 4, GPUMemoryMiB: 81920,
+	_, err = w.client.CreatePool(ctx, contract.PoolCreate{Name: "lab", Provisioner: "sim", Model: "a100",
+		GPUsPerNode: 4, GPUMemoryMiB: 81920,
 		PricePerNodeHour: contract.Money{Amount: "8.40", Currency: "USD"}, MaxNodes: 2, Simulated: true})
 	require.NoError(w.t, err)
-	made, err := w.client.CreateKey(ctx, contract.KeyCreate{Name: "agent", Kind: contract.KindAgent, Role: "member", Caps: &contract.Caps{
-		MaxGPUs: 8, MaxPerDay: contract.Money{Amount: "500", Currency: "USD"}, MaxLeadSeconds: 86400, MaxWindowSeconds: 6 * 3600}})
+	made, err := w.client.CreateKey(ctx, contract.KeyCreate{Name: "agent", Kind: contract.KindAgent, Role: "member",
+		Caps: &contract.Caps{
+			MaxGPUs: 8, MaxPerDay: contract.Money{Amount: "500", Currency: "USD"}, MaxLeadSeconds: 86400,
+			MaxWindowSeconds: 6 * 3600}})
 	require.NoError(w.t, err)
 	w.key = made.Secret
 }
@@ -103,8 +108,10 @@ func (w *home) path(name string) string { return filepath.Join(w.dir, name) }
 // config writes the agent's configuration: observe, unless more says otherwise.
 func (w *home) config(more string) {
 	w.t.Helper()
-	text := fmt.Sprintf("%spool: lab\nstate_dir: %s\nsources:\n  - {kind: jobs, path: %s, format: csv}\n  - {kind: log, path: %s}\n"+
-		"forecast: {horizon: 4h}\nplace: {wait_worth: 500}\n", more, w.path("state"), w.path("jobs.csv"), w.path("train.log"))
+	text := fmt.Sprintf("%spool: lab\nstate_dir: %s\nsources:\n  - {kind: jobs, path: %s, format: csv}\n  - {kind: "+
+		"log, path: %s}\n"+
+		"forecast: {horizon: 4h}\nplace: {wait_worth: 500}\n", more, w.path("state"), w.path("jobs.csv"),
+		w.path("train.log"))
 	require.NoError(w.t, os.WriteFile(w.path("agent.yaml"), []byte(text), 0o600))
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forewarm/forewarm/agent/egress"
 	"github.com/forewarm/forewarm/agent/history"
 	"github.com/forewarm/forewarm/agent/source/tail"
+	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 // found is what init saw, and what it was told.
@@ -26,6 +29,7 @@ type found struct {
 	llmKey           string // name of the environment variable
 	endpoint, pool   string
 	config, stateDir string
+	force            bool // replaces a file that somebody changed
 }
 
 func initCommand(o outside) *cobra.Command {
@@ -46,15 +50,19 @@ func initCommand(o outside) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&f.config, "config", defaultConfig, "the file to write")
-	c.Flags().StringVar(&f.history, "history", "", "job history to learn from: CSV, JSONL, or the text of sacct or squeue (default: what is found here)")
+	c.Flags().StringVar(&f.history, "history", "",
+		"job history to learn from: CSV, JSONL, or the text of sacct or squeue (default: what is found here)")
 	c.Flags().StringVar(&f.endpoint, "endpoint", "http://127.0.0.1:8787", "address of the control plane")
+	c.Flags().BoolVar(&f.force, "force", false, "replace the file, even if it was changed")
 	c.Flags().StringVar(&f.pool, "pool", "", "id or name of the pool to keep warm")
 	return c
 }
 
 // look reads and changes nothing.
 func (f *found) look(getenv func(string) string) error {
-	f.stateDir = stateDir(getenv)
+	if err := egress.Check(f.endpoint); err != nil {
+		return &usageError{fmt.Errorf("--endpoint %s: %w", f.endpoint, err)}
+	}
 	f.tool = firstOnPath("sacct", "squeue", "kubectl")
 	if getenv("OPENAI_API_KEY") != "" {
 		f.llmKey = "OPENAI_API_KEY"
@@ -63,6 +71,7 @@ func (f *found) look(getenv func(string) string) error {
 	if err != nil {
 		return fmt.Errorf("finding the folder of the configuration: %w", err)
 	}
+	f.stateDir = ownStateDir(getenv, filepath.Join(folder, filepath.Base(f.config)))
 	if f.history == "" {
 		f.find(folder)
 		return nil
@@ -86,7 +95,8 @@ func firstOnPath(names ...string) string {
 // find takes the first history that lies beside the configuration under a usual name; without one, it names the file
 // that is still to be made.
 func (f *found) find(folder string) {
-	for _, name := range []string{"jobs.sacct", "jobs.squeue", "jobs.csv", "jobs.jsonl", "jobs.csv.gz", "jobs.jsonl.gz"} {
+	for _, name := range []string{"jobs.sacct", "jobs.squeue", "jobs.csv", "jobs.jsonl", "jobs.csv.gz",
+		"jobs.jsonl.gz"} {
 		f.history = filepath.Join(folder, name)
 		if _, err := os.Stat(f.history); err == nil && f.try() == nil {
 			return
@@ -116,8 +126,9 @@ func (f *found) next() string {
 	if !f.missing {
 		return fmt.Sprintf("Next:  forewarm-agent run --dry-run --config %s\n", f.config)
 	}
-	return fmt.Sprintf("· MISSING: %s is not there, and the agent does not start without a history\nNext:  make it: %s\n"+
-		"       or name another: forewarm-agent init --history FILE --config OTHER.yaml\n", f.history, f.command())
+	return fmt.Sprintf("· MISSING: %s is not there, and the agent does not start without a history\nNext:  make it: "+
+		"%s\n"+
+		"       or name another: forewarm-agent init --history FILE --config %s\n", f.history, f.command(), f.config)
 }
 
 // try reads the history in the form that its name says, else in the first form
@@ -136,7 +147,8 @@ func (f *found) try() error {
 		}
 		last = errors.Join(last, err)
 	}
-	return &usageError{fmt.Errorf("--history %s holds no GPU jobs in the form of %s%s", f.history, strings.Join(forms, ", "), because(last))}
+	return &usageError{fmt.Errorf("--history %s holds no GPU jobs in the form of %s%s", f.history,
+		strings.Join(forms, ", "), because(last))}
 }
 
 func because(err error) string {
@@ -152,7 +164,8 @@ func read(path, form string) (history.Report, error) {
 		return history.Report{}, err
 	}
 	defer func() { _ = in.Close() }()
-	parsers := map[string]func(history.Options) history.Parser{"csv": history.NewCSV, "jsonl": history.NewJSONL, "sacct": history.NewSacct, "squeue": history.NewSqueue}
+	parsers := map[string]func(history.Options) history.Parser{"csv": history.NewCSV, "jsonl": history.NewJSONL,
+		"sacct": history.NewSacct, "squeue": history.NewSqueue}
 	s := history.NewScanner(in, parsers[form](history.Options{}))
 	for s.Scan() { // only the counts are wanted
 		continue
@@ -170,7 +183,8 @@ func (f *found) report(cmd *cobra.Command) {
 	}
 	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "Looking around, read only…")
 	if !f.missing {
-		say(true, fmt.Sprintf("history   %s: %d GPU jobs (%s), rows that cannot be read: %d", f.history, f.rows, f.format, f.broken))
+		say(true, fmt.Sprintf("history   %s: %d GPU jobs (%s), rows that cannot be read: %d", f.history, f.rows,
+			f.format, f.broken))
 	} else {
 		say(false, "history   none named (--history FILE), and none found beside "+f.config)
 	}
@@ -180,7 +194,8 @@ func (f *found) report(cmd *cobra.Command) {
 	case "squeue":
 		say(true, "tools     squeue is here: "+squeueLine)
 	case "kubectl":
-		say(true, "tools     kubectl is here; what it prints can be backtested, not followed: kubectl get pods -A -o json > pods.json")
+		say(true, "tools     kubectl is here; what it prints can be backtested, not followed: kubectl get pods -A "+
+			"-o json > pods.json")
 	default:
 		say(false, "tools     no sacct, squeue or kubectl on the PATH")
 	}
@@ -192,32 +207,70 @@ func (f *found) report(cmd *cobra.Command) {
 }
 
 // sacctLine makes the text that kind jobs, format sacct reads.
-const sacctLine = "sacct --parsable2 --allusers --starttime now-90days -o JobID,Submit,Start,End,ElapsedRaw,State,Account,Partition,ReqTRES,AllocTRES,JobName > jobs.sacct"
+const sacctLine = "sacct --parsable2 --allusers --starttime now-90days -o " +
+	"JobID,Submit,Start,End,ElapsedRaw,State,Account,Partition,ReqTRES,AllocTRES,JobName > jobs.sacct"
 
 // squeueLine makes the text that kind jobs, format squeue reads; to be run every minute.
-const squeueLine = "squeue --array --states=all -O 'JobArrayID:|,SubmitTime:|,StartTime:|,EndTime:|,State:|,Account:|,Partition:|,NumNodes:|," +
+const squeueLine = "squeue --array --states=all -O " +
+	"'JobArrayID:|,SubmitTime:|,StartTime:|,EndTime:|,State:|,Account:|,Partition:|,NumNodes:|," +
 	"tres-alloc:|,tres-per-job:|,tres-per-node:|,Name:|' > queue.new && mv queue.new jobs.squeue"
 
-// write makes the file, for its owner alone, and never replaces one.
+// write makes the file, for its owner alone. It replaces one only if told to, or to name the history that an earlier
+// init did not find, if nobody has changed the file since.
 func (f *found) write() error {
+	text := signed(f.text())
 	out, err := os.OpenFile(f.config, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return &usageError{fmt.Errorf("%s exists and is left as it is: choose another with --config", f.config)}
+		return f.replace(text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the configuration: %w", err)
 	}
-	_, err = out.WriteString(f.text())
+	_, err = out.WriteString(text)
 	if err = errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("writing the configuration: %w", err)
 	}
 	return nil
 }
 
+func (f *found) replace(text string) error {
+	before, err := os.ReadFile(f.config)
+	if err != nil {
+		return fmt.Errorf("reading the configuration that is there: %w", err)
+	}
+	waits := untouched(string(before)) && strings.Contains(string(before), missingMark)
+	if !f.force && (!waits || f.missing) {
+		return &usageError{fmt.Errorf("%s exists and is left as it is: choose another with --config, or replace it "+
+			"with --force", f.config)}
+	}
+	if err := statefile.Replace(f.config, []byte(text)); err != nil {
+		return fmt.Errorf("writing the configuration: %w", err)
+	}
+	return nil
+}
+
+// signature begins the last line of a file that init wrote.
+const signature = "# As init wrote it: "
+
+// signed adds a line by which init knows its file again while nothing in it is changed.
+func signed(text string) string {
+	return fmt.Sprintf("%s%s%x\n", text, signature, sha256.Sum256([]byte(text)))
+}
+
+// untouched reports whether a file is as init wrote it.
+func untouched(text string) bool {
+	at := strings.LastIndex(text, signature)
+	return at >= 0 && signed(text[:at]) == text
+}
+
+// missingMark begins the note about a history that is still to be made.
+const missingMark = "    # MISSING: "
+
 func (f *found) text() string {
 	note := ""
 	if f.missing {
-		note = "    # MISSING: this file is not there yet, and the agent does not start without it. Make it:\n    #   " + f.command() + "\n"
+		note = missingMark + "this file is not there yet, and the agent does not start without it. Make it:\n    #   " +
+			f.command() + "\n"
 	}
 	pool := "# pool: a100-sim          # id or name of the pool to keep warm; mode auto needs it"
 	if f.pool != "" {

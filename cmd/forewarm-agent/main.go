@@ -44,7 +44,7 @@ func newRoot(o outside) *cobra.Command {
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true, SilenceUsage: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{flagError(err)} })
 	root.AddCommand(runCommand(o), initCommand(o), backtestCommand(o), egressCommand(o), versionCommand())
 	return root
 }
@@ -96,7 +96,8 @@ func judge(cmd *cobra.Command, err error) (code int, next string) {
 		return exitFailed, "make the file, or correct sources in the configuration; then forewarm-agent run --dry-run"
 	case errors.As(err, &wrong):
 		return exitUsage, cmd.CommandPath() + " --help"
-	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
+	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"),
+		strings.HasPrefix(err.Error(), "accepts "):
 		return exitUsage, cmd.CommandPath() + " --help"
 	case errors.As(err, &chain):
 		return exitFailed, "forewarm-agent egress verify"

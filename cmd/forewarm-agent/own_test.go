@@ -52,20 +52,25 @@ var written = map[string]struct {
 	row    func(work) string
 }{
 	"csv": {"job_id,submit_ts,start_ts,duration_s,gpus,status,name,comment\n", func(w work) string {
-		return fmt.Sprintf("%s,%d,%d,%s,%d,%s,%s,%s\n", w.id, w.unix(), w.unix(), w.seconds(), w.gpus, w.state(), w.name, w.comment)
+		return fmt.Sprintf("%s,%d,%d,%s,%d,%s,%s,%s\n", w.id, w.unix(), w.unix(), w.seconds(), w.gpus, w.state(),
+			w.name, w.comment)
 	}},
 	"jsonl": {"", func(w work) string {
-		row, _ := json.Marshal(map[string]any{"job_id": w.id, "submit_ts": w.unix(), "start_ts": w.unix(), "duration_s": json.RawMessage(jsonNumber(w.seconds())),
-			"gpus": w.gpus, "status": w.state(), "labels": w.labels, "name": "train"})
+		row, _ := json.Marshal(map[string]any{"job_id": w.id, "submit_ts": w.unix(), "start_ts": w.unix(),
+			"duration_s": json.RawMessage(jsonNumber(w.seconds())),
+			"gpus":       w.gpus, "status": w.state(), "labels": w.labels, "name": "train"})
 		return string(row) + "\n"
 	}},
-	"sacct": {"JobID|Submit|Start|End|ElapsedRaw|State|Account|Partition|ReqTRES|AllocTRES|JobName\n", func(w work) string {
-		at, ends := slurmTime(w.at), slurmTime(w.ends)
-		return fmt.Sprintf("%s|%s|%s|%s|%s|%s|lab|gpu||gres/gpu=%d|%s\n", w.id, at, at, ends, w.seconds(), w.state(), w.gpus, w.name)
-	}},
+	"sacct": {"JobID|Submit|Start|End|ElapsedRaw|State|Account|Partition|ReqTRES|AllocTRES|JobName\n",
+		func(w work) string {
+			at, ends := slurmTime(w.at), slurmTime(w.ends)
+			return fmt.Sprintf("%s|%s|%s|%s|%s|%s|lab|gpu||gres/gpu=%d|%s\n", w.id, at, at, ends, w.seconds(), w.state(),
+				w.gpus, w.name)
+		}},
 	"squeue": {"JOBID|SUBMIT_TIME|START_TIME|END_TIME|STATE|ACCOUNT|PARTITION|NODES|TRES_ALLOC|TRES_PER_JOB|TRES_PER_NODE|NAME|\n", func(w work) string {
 		at, ends := slurmTime(w.at), slurmTime(w.ends)
-		return fmt.Sprintf("%s|%s|%s|%s|%s|lab|gpu|1|gres/gpu=%d|N/A|N/A|%s|\n", w.id, at, at, ends, w.state(), w.gpus, w.name)
+		return fmt.Sprintf("%s|%s|%s|%s|%s|lab|gpu|1|gres/gpu=%d|N/A|N/A|%s|\n", w.id, at, at, ends, w.state(), w.gpus,
+			w.name)
 	}},
 }
 
@@ -80,7 +85,8 @@ func jsonNumber(text string) string {
 func people(now time.Time) (all []work) {
 	for at := now.Add(-7 * 24 * time.Hour); at.Before(now); at = at.Add(time.Hour) {
 		from := at.Add(5 * time.Minute)
-		all = append(all, work{id: fmt.Sprint(from.Unix()), name: "train", at: from, ends: from.Add(30 * time.Minute), gpus: 4})
+		all = append(all, work{id: fmt.Sprint(from.Unix()), name: "train", at: from, ends: from.Add(30 * time.Minute),
+			gpus: 4})
 	}
 	return append(all, work{id: "7", name: "train", at: now.Add(-time.Minute), gpus: 4})
 }
@@ -88,8 +94,9 @@ func people(now time.Time) (all []work) {
 // placeholder is a job of Forewarm's, known by its name, comment and labels, or as people's when disguised.
 func placeholder(n int, at, ends time.Time, disguised bool) work {
 	w := work{
-		id: fmt.Sprintf("p%d", n), name: fmt.Sprintf("forewarm-%016x-x%d", n, at.Add(time.Hour).Unix()), comment: "forewarm:n=a&o=acme&p=slurm&t=t&y=a100",
-		labels: map[string]string{"forewarm.dev/role": "placeholder"}, at: at, ends: ends, gpus: 8,
+		id: fmt.Sprintf("p%d", n), name: fmt.Sprintf("forewarm-%016x-x%d", n, at.Add(time.Hour).Unix()),
+		comment: "forewarm:n=a&o=acme&p=slurm&t=t&y=a100",
+		labels:  map[string]string{"forewarm.dev/role": "placeholder"}, at: at, ends: ends, gpus: 8,
 	}
 	if disguised {
 		w.name, w.comment, w.labels = "eval", "", nil
@@ -114,7 +121,8 @@ func placeholders(now time.Time, disguised bool) (all []work) {
 func (w *home) plan(format string, all []work) string {
 	w.t.Helper()
 	w.put("history", written[format].header, all, written[format].row)
-	text := fmt.Sprintf("pool: lab\nstate_dir: %s\nsources: [{kind: jobs, path: %s, format: %s}]\nplace: {wait_worth: 500}\n",
+	text := fmt.Sprintf("pool: lab\nstate_dir: %s\nsources: [{kind: jobs, path: %s, format: %s}]\nplace: "+
+		"{wait_worth: 500}\n",
 		w.path("state"), w.path("history"), format)
 	require.NoError(w.t, os.WriteFile(w.path("agent.yaml"), []byte(text), 0o600))
 	out, errs, code := w.run(w.t.Context(), "run", "--dry-run", "--log-format", "json")
@@ -175,7 +183,8 @@ func TestAHistoryWithoutNamesIsToldSo(t *testing.T) {
 	require.Contains(t, errs, "note: rows have neither name nor comment nor labels")
 }
 
-// rush is a day in which a job of 2 GPUs comes in each of the first twelve minutes of every hour, as far as it has come.
+// rush is a day in which a job of 2 GPUs comes in each of the first twelve minutes of every hour,
+// as far as it has come.
 func rush(now time.Time) (all []work) {
 	for n := range 25 * 12 {
 		at := monday.Add(time.Duration(n/12-24)*time.Hour + time.Duration(n%12)*time.Minute)
@@ -196,8 +205,10 @@ func TestTheAgentDoesNotFeedOnItself(t *testing.T) {
 	t.Parallel()
 	fed, apart := newHome(t), newHome(t)
 	for _, w := range []*home{fed, apart} {
-		text := w.auto() + fmt.Sprintf("pool: lab\nstate_dir: %s\nsources: [{kind: jobs, path: %s, format: squeue}]\nplace: {wait_worth: 500}\n",
-			w.path("state"), w.path("queue"))
+		text := w.auto() +
+			fmt.Sprintf("pool: lab\nstate_dir: %s\nsources: [{kind: jobs, path: %s, format: squeue}]\nplace: "+
+				"{wait_worth: 500}\n",
+				w.path("state"), w.path("queue"))
 		require.NoError(t, os.WriteFile(w.path("agent.yaml"), []byte(text), 0o600))
 	}
 	shown := 0

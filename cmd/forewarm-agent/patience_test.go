@@ -35,12 +35,14 @@ func TestRunWaitsForTheControlPlane(t *testing.T) {
 		asked = 0
 		c, err := client.New(slow.URL, w.key, slow.Client())
 		require.NoError(t, err)
-		id, err := composer{cfg: config{Pool: "lab"}, logger: slog.New(slog.DiscardHandler), patient: patient}.findPool(t.Context(), c)
+		id, err := composer{cfg: config{Pool: "lab"}, logger: slog.New(slog.DiscardHandler),
+			patient: patient}.findPool(t.Context(), c)
 		require.Equal(t, found, err == nil)
 		require.Equal(t, found, strings.HasPrefix(id, "pol_"))
 	}
 	c, err := client.New(slow.URL, w.key, slow.Client())
 	require.NoError(t, err)
-	_, err = composer{cfg: config{Pool: "nowhere"}, logger: slog.New(slog.DiscardHandler), patient: true}.findPool(t.Context(), c)
+	_, err = composer{cfg: config{Pool: "nowhere"}, logger: slog.New(slog.DiscardHandler),
+		patient: true}.findPool(t.Context(), c)
 	require.ErrorAs(t, err, new(*client.Error), "what is answered is not waited for")
 }

@@ -36,7 +36,8 @@ func (p *progress) set(share float64) {
 	if p.terminal && percent > p.told {
 		p.told = percent
 		full := percent * barWidth / 100
-		_, _ = fmt.Fprintf(p.out, "\rreplaying %s%s %3d %%", strings.Repeat("▓", full), strings.Repeat("░", barWidth-full), percent)
+		_, _ = fmt.Fprintf(p.out, "\rreplaying %s%s %3d %%", strings.Repeat("▓", full),
+			strings.Repeat("░", barWidth-full), percent)
 	}
 	if tenth := percent / 10 * 10; !p.terminal && tenth > p.told {
 		p.told = tenth

@@ -25,7 +25,8 @@ func runCommand(o outside) *cobra.Command {
 	var once, dry bool
 	c := &cobra.Command{
 		Use: "run", Short: "Watch, predict and, in mode auto, place", Args: cobra.NoArgs,
-		Example: "  forewarm-agent run --dry-run     shows the plan it would send, and sends nothing\n  forewarm-agent run --config forewarm-agent.yaml",
+		Example: "  forewarm-agent run --dry-run     shows the plan it would send, and sends nothing\n  " +
+			"forewarm-agent run --config forewarm-agent.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logging, err := obs.ParseConfig(level, format)
 			if err != nil {
@@ -35,7 +36,8 @@ func runCommand(o outside) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := composer{cfg: cfg, file: f, clock: o.clock, logger: obs.NewLogger(cmd.ErrOrStderr(), logging).With("program", "forewarm-agent")}
+			p := composer{cfg: cfg, file: f, clock: o.clock,
+				logger: obs.NewLogger(cmd.ErrOrStderr(), logging).With("program", "forewarm-agent")}
 			if dry {
 				return dryRun(cmd, p)
 			}
@@ -157,7 +159,7 @@ func dryRun(cmd *cobra.Command, p composer) (err error) {
 	if err := copyState(p.cfg.StateDir, dir); err != nil {
 		return err
 	}
-	p.cfg.StateDir, p.cfg.Mode, p.silent = dir, agent.Observe, true
+	p.home, p.cfg.StateDir, p.cfg.Mode, p.silent = p.cfg.StateDir, dir, agent.Observe, true
 	all, err := p.compose(cmd.Context())
 	defer func() { err = errors.Join(err, all.close()) }()
 	if err != nil {

@@ -101,7 +101,8 @@ func TestWindowsThatHaveBegunArePlacedFromNow(t *testing.T) {
 	require.Contains(t, errs, "refused 0")
 	placed := w.reserved()
 	require.NotEmpty(t, placed)
-	require.True(t, slices.ContainsFunc(placed, func(r contract.Reservation) bool { return r.Start.Equal(w.clock.Now()) }))
+	require.True(t, slices.ContainsFunc(placed,
+		func(r contract.Reservation) bool { return r.Start.Equal(w.clock.Now()) }))
 	w.clock.Advance(10 * time.Minute)
 	_, errs, code = w.run(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
@@ -125,7 +126,8 @@ func TestBrokenRowsAreToldByLine(t *testing.T) {
 	w.config("")
 	_, errs, code := w.run(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
-	require.Contains(t, errs, "rows that cannot be read: 1 of 505; the rest counts; the latest: line 506: submit_ts must be")
+	require.Contains(t, errs,
+		"rows that cannot be read: 1 of 505; the rest counts; the latest: line 506: submit_ts must be")
 	require.Contains(t, errs, "504 new rows")
 }
 
@@ -224,7 +226,8 @@ func TestRunGoesOnWithoutTheControlPlane(t *testing.T) {
 	w.config(strings.Replace(w.auto(), w.url, "http://127.0.0.1:1", 1))
 	text, err := os.ReadFile(w.path("agent.yaml"))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(w.path("agent.yaml"), bytes.Replace(text, []byte("pool: lab"), []byte("pool: "+pool.ID), 1), 0o600))
+	require.NoError(t, os.WriteFile(w.path("agent.yaml"),
+		bytes.Replace(text, []byte("pool: lab"), []byte("pool: "+pool.ID), 1), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	root := newRoot(outside{clock: w.clock, getenv: func(string) string { return w.dir }})
@@ -247,22 +250,26 @@ func TestExitCodes(t *testing.T) {
 		"unknown flag":    {nil, []string{"run", "--twice"}, exitUsage, "unknown flag"},
 		"log level":       {nil, []string{"run", "--log-level", "loud"}, exitUsage, "level"},
 		"no file":         {nil, []string{"run"}, exitUsage, "fix: forewarm-agent init"},
-		"unknown key":     {func(w *home) { w.config("mod: auto\n") }, []string{"run"}, exitUsage, "agent.yaml:1: there is no key mod\n  fix: write mode"},
+		"unknown key": {func(w *home) { w.config("mod: auto\n") }, []string{"run"}, exitUsage,
+			"agent.yaml:1: there is no key mod\n  fix: write mode"},
 		"wrong key": {func(w *home) {
 			w.config("mode: auto\napi: {endpoint: '" + w.url + "', key: gpa_nonsense}\n")
 		}, []string{"run", "--once"}, exitLogin, "API key"},
 		"wrong pool": {func(w *home) {
 			w.config(w.auto())
 			data, _ := os.ReadFile(w.path("agent.yaml"))
-			_ = os.WriteFile(w.path("agent.yaml"), bytes.Replace(data, []byte("pool: lab"), []byte("pool: lob"), 1), 0o600)
+			_ = os.WriteFile(w.path("agent.yaml"), bytes.Replace(data, []byte("pool: lab"), []byte("pool: lob"), 1),
+				0o600)
 		}, []string{"run", "--once"}, exitNotFound, "lob"},
-		"plain HTTP far away": {func(w *home) { w.config("api: {endpoint: 'http://fw.example.com'}\n") }, []string{"run", "--once"}, exitUsage, "agent.yaml:1: api.endpoint: must be https"},
+		"plain HTTP far away": {func(w *home) { w.config("api: {endpoint: 'http://fw.example.com'}\n") },
+			[]string{"run", "--once"}, exitUsage, "agent.yaml:1: api.endpoint: must be https"},
 		"log cut at its end": {func(w *home) {
 			w.config(w.auto())
 			_, _, _ = w.run(w.t.Context(), "run", "--once")
 			_ = os.Truncate(w.path("state/egress.jsonl"), 0)
 		}, []string{"egress", "verify"}, exitFailed, "entries were written"},
-		"no such log": {func(w *home) { w.config("") }, []string{"egress", "verify", "--log", "nowhere.jsonl"}, exitUsage, "nowhere.jsonl: no such file"},
+		"no such log": {func(w *home) { w.config("") }, []string{"egress", "verify", "--log", "nowhere.jsonl"},
+			exitUsage, "nowhere.jsonl: no such file"},
 		"changed log": {func(w *home) {
 			w.config(w.auto())
 			_, _, _ = w.run(w.t.Context(), "run", "--once")

@@ -12,7 +12,8 @@ import (
 // without is a configuration whose only source is the given one.
 func (w *home) source(source string) {
 	w.t.Helper()
-	require.NoError(w.t, os.WriteFile(w.path("agent.yaml"), []byte("pool: lab\nstate_dir: "+w.path("state")+"\nsources: ["+source+"]\n"), 0o600))
+	require.NoError(w.t, os.WriteFile(w.path("agent.yaml"),
+		[]byte("pool: lab\nstate_dir: "+w.path("state")+"\nsources: ["+source+"]\n"), 0o600))
 }
 
 // Where nothing can be read, it is said, with the file and what to do, and no run looks as if it worked.
@@ -66,7 +67,8 @@ func TestPatternsOfFiles(t *testing.T) {
 	for name, part := range map[string][]string{"past/1.csv": lines[1:300], "past/2.csv": lines[300:]} {
 		require.NoError(t, os.WriteFile(w.path(name), []byte(lines[0]+strings.Join(part, "")), 0o600))
 	}
-	w.source("{kind: jobs, path: '" + w.path("past/*.csv") + "', format: csv}, {kind: log, path: '" + w.path("*.log") + "'}")
+	w.source("{kind: jobs, path: '" + w.path("past/*.csv") + "', format: csv}, {kind: log, path: '" + w.path("*.log") +
+		"'}")
 	_, errs, code := w.run(t.Context(), "run", "--once")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "504 new rows or lines")

@@ -32,7 +32,8 @@ func expects(r agent.Report) string {
 	}
 	w := r.Choices[0].Window
 	s := w.Forecast.Summary()
-	return fmt.Sprintf("expects %d (%d–%d) GPUs %s–%s by %s", s.P50, s.P10, s.P90, w.Start.UTC().Format("15:04"), w.End.UTC().Format("15:04Z"), w.Source)
+	return fmt.Sprintf("expects %d (%d–%d) GPUs %s–%s by %s", s.P50, s.P10, s.P90, w.Start.UTC().Format("15:04"),
+		w.End.UTC().Format("15:04Z"), w.Source)
 }
 
 // keeps explains what is kept warm from now on.

@@ -57,13 +57,16 @@ func replayCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return replay(cmd.Context(), f) },
 	}
-	cmd.Flags().StringVar(&f.trace, "trace", "", "job trace: CSV with job_id, group, submit_ts, duration_s, gpus; may be gzipped")
+	cmd.Flags().StringVar(&f.trace, "trace", "",
+		"job trace: CSV with job_id, group, submit_ts, duration_s, gpus; may be gzipped")
 	cmd.Flags().Float64Var(&f.days, "days", 14, "how many days to replay, from three tenths of the trace on")
 	cmd.Flags().Uint64Var(&f.opt.Seed, "seed", 1, "seed of everything random")
 	cmd.Flags().DurationVar(&f.opt.Boot, "boot", 5*time.Minute, "boot time of a node")
 	cmd.Flags().IntVar(&f.opt.PerNode, "gpus-per-node", 1, "GPUs of a node; the benchmark's unit is one")
-	cmd.Flags().Float64Var(&f.opt.WaitWorth, "wait-worth", 32, "idle GPU-hours that an hour of one waiting job is worth")
-	cmd.Flags().DurationVar(&f.opt.KeepAlive, "keep-alive", 10*time.Minute, "how long the policy keep-alive keeps a node that nobody holds")
+	cmd.Flags().Float64Var(&f.opt.WaitWorth, "wait-worth", 32,
+		"idle GPU-hours that an hour of one waiting job is worth")
+	cmd.Flags().DurationVar(&f.opt.KeepAlive, "keep-alive", 10*time.Minute,
+		"how long the policy keep-alive keeps a node that nobody holds")
 	cmd.Flags().StringSliceVar(&f.policies, "policy", []string{reactive, keepAlive, forewarm}, "what to replay")
 	_ = cmd.MarkFlagRequired("trace") // it exists
 	return cmd
@@ -82,8 +85,10 @@ func replay(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "%s: %d rows, %d broken; learning from %d jobs, replaying %d from %s to %s (seed %d)\n", f.trace, rep.Rows, rep.Broken,
-		len(trace.Before), len(trace.Jobs), trace.From.Format(time.DateOnly), trace.To.Format(time.DateOnly), f.opt.Seed)
+	fmt.Fprintf(os.Stderr, "%s: %d rows, %d broken; learning from %d jobs, replaying %d from %s to %s (seed %d)\n",
+		f.trace, rep.Rows, rep.Broken,
+		len(trace.Before), len(trace.Jobs), trace.From.Format(time.DateOnly), trace.To.Format(time.DateOnly),
+		f.opt.Seed)
 	rows, err := replayAll(ctx, trace, f.runs())
 	if err != nil && ctx.Err() == nil {
 		return err
@@ -209,7 +214,8 @@ func report(rows []row) {
 	t := table.NewWriter()
 	t.SetOutputMirror(os.Stdout)
 	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"policy", "jobs", "starts", "zero-wait", "mean wait", "p95 wait", "busy GPU-h", "idle GPU-h", "idle", "boot GPU-h", "overhead"})
+	t.AppendHeader(table.Row{"policy", "jobs", "starts", "zero-wait", "mean wait", "p95 wait", "busy GPU-h",
+		"idle GPU-h", "idle", "boot GPU-h", "overhead"})
 	var right []table.ColumnConfig
 	for n := 2; n <= 11; n++ {
 		right = append(right, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
@@ -218,7 +224,8 @@ func report(rows []row) {
 	for _, r := range rows {
 		t.AppendRow(table.Row{r.name, r.Jobs, r.Starts, fmt.Sprintf("%.1f %%", r.ZeroWaitRate()),
 			fmt.Sprintf("%.1f s", r.MeanWait.Seconds()), fmt.Sprintf("%.0f s", r.P95Wait.Seconds()),
-			fmt.Sprintf("%.0f", r.BusyHours), fmt.Sprintf("%.0f", r.IdleHours), fmt.Sprintf("%.2f %%", 100*r.IdleHours/max(r.BusyHours, 1e-9)),
+			fmt.Sprintf("%.0f", r.BusyHours), fmt.Sprintf("%.0f", r.IdleHours),
+			fmt.Sprintf("%.2f %%", 100*r.IdleHours/max(r.BusyHours, 1e-9)),
 			fmt.Sprintf("%.0f", r.BootHours), fmt.Sprintf("%.2f %%", r.Overhead())})
 	}
 	t.Render()

@@ -12,7 +12,8 @@ import (
 
 func TestFlagsAreChecked(t *testing.T) {
 	t.Parallel()
-	good := flags{days: 14, policies: []string{reactive, forewarm}, opt: sim.Options{Boot: 5 * time.Minute, PerNode: 1, WaitWorth: 32, KeepAlive: time.Minute}}
+	good := flags{days: 14, policies: []string{reactive, forewarm},
+		opt: sim.Options{Boot: 5 * time.Minute, PerNode: 1, WaitWorth: 32, KeepAlive: time.Minute}}
 	require.NoError(t, good.check())
 	for flag, change := range map[string]func(*flags){
 		"--days":          func(f *flags) { f.days = math.NaN() },
@@ -37,5 +38,6 @@ func TestEachRunStandsBesideItsBenchmark(t *testing.T) {
 		require.Equal(t, r.name == forewarm || r.name == forewarm+pure, r.opt.Agent)
 		require.Equal(t, r.name == keepAlive || r.name == keepAlive+pure, r.opt.KeepAlive > 0)
 	}
-	require.Equal(t, []string{"reactive", "reactive_pure", "keep_alive", "keep_alive_pure", "forewarm", "forewarm_pure"}, names)
+	require.Equal(t, []string{"reactive", "reactive_pure", "keep_alive", "keep_alive_pure", "forewarm",
+		"forewarm_pure"}, names)
 }

@@ -20,9 +20,11 @@ func TestTheConfigurationOfCompose(t *testing.T) {
 	const file = "../../deploy/compose.forewarm.yaml"
 	redisURL, _ := bell(t)
 	address := freePort(t)
-	shared := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_PEPPER=1:" + strings.Repeat("cd", 32)}
+	shared := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL,
+		"FOREWARM_PEPPER=1:" + strings.Repeat("cd", 32)}
 	with := func(part string) []string {
-		return append([]string{"FOREWARM_LISTEN=" + address, "FOREWARM_DATA_DIR=" + filepath.Join(h.dir, part)}, shared...)
+		return append([]string{"FOREWARM_LISTEN=" + address, "FOREWARM_DATA_DIR=" + filepath.Join(h.dir, part)},
+			shared...)
 	}
 	migrate := h.start(t, with("migrate"), "migrate", "--config", file)
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())

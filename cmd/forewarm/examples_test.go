@@ -36,7 +36,8 @@ func bootsIn(t *testing.T, api *client.Client, pool string) {
 func TestTheExampleConfigurationStarts(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	p := h.start(t, nil, "up", "--config", "../../deploy/forewarm.example.yaml", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
+	p := h.start(t, nil, "up", "--config", "../../deploy/forewarm.example.yaml", "--data-dir", h.data(), "--listen",
+		"127.0.0.1:0")
 	d := newDoor()
 	d.open(t, p.address(t))
 	api, err := client.New("http://forewarm.invalid", h.key(t, p), d)
@@ -85,9 +86,11 @@ func TestReadmeAtAPrompt(t *testing.T) {
 	last := ""
 	for _, line := range commandsOfReadme(t) {
 		line = strings.ReplaceAll(line, "alc_…", last)
-		cmd := exec.Command("bash", "-euc", strings.ReplaceAll(line, "./cmd/", root+"/cmd/")) //nolint:gosec // our own page
+		cmd := exec.Command("bash", "-euc", strings.ReplaceAll(line, "./cmd/",
+			root+"/cmd/")) //nolint:gosec // our own page
 		cmd.Dir = prompt
-		cmd.Env = append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME="+filepath.Join(h.dir, "config"), "XDG_STATE_HOME="+h.dir, "NO_COLOR=1")
+		cmd.Env = append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME="+filepath.Join(h.dir, "config"),
+			"XDG_STATE_HOME="+h.dir, "NO_COLOR=1")
 		if strings.HasPrefix(line, "go build") {
 			cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 			cmd.Args[2] = strings.Replace(line, "-o bin/", "-o "+prompt+"/bin/", 1)

@@ -38,7 +38,8 @@ func TestAFirstStartThatFailsMakesNoKey(t *testing.T) {
 	taken, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, taken.Close()) })
-	const pool = "provisioners: [{kind: local, config: {name: here, simulate: 2}}]\npools:\n- {name: %, provisioner: here, region: local, instance_type: local, max_nodes: 1}\n"
+	const pool = "provisioners: [{kind: local, config: {name: here, simulate: 2}}]\npools:\n- {name: %, " +
+		"provisioner: here, region: local, instance_type: local, max_nodes: 1}\n"
 	for name, run := range map[string]struct {
 		pool, listen, says string
 	}{
@@ -60,15 +61,48 @@ func TestAFirstStartThatFailsMakesNoKey(t *testing.T) {
 	}
 }
 
+// migrate says what became of each declared pool; up, too, of one that was deleted
+// and comes back.
+func TestAPoolThatComesBackIsTold(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write(t, "provisioners: [{kind: local, config: {name: here, simulate: 2}}]\n"+
+		"pools:\n- {name: lab, provisioner: here, region: local, instance_type: local, max_nodes: 1}\n")
+	migrate := func() string {
+		p := h.start(t, nil, "migrate", "--config", h.config(), "--data-dir", h.data())
+		require.Zero(t, p.wait(t, patience), p.errors.String())
+		return p.errors.String()
+	}
+	up := func(work func(*client.Client)) string {
+		p := h.start(t, nil, "up", "--config", h.config(), "--data-dir", h.data(), "--listen", "127.0.0.1:0")
+		d := newDoor()
+		d.open(t, p.address(t))
+		api, err := client.New("http://forewarm.invalid", h.key(t, p), d)
+		require.NoError(t, err)
+		work(api)
+		require.Zero(t, p.stop(t, ending), p.errors.String())
+		return p.errors.String()
+	}
+	remove := func(api *client.Client) { require.NoError(t, api.DeletePool(t.Context(), "lab")) }
+	up(remove)
+	require.Regexp(t, `pool "lab" was made again, because the configuration declares it: it was deleted \d{4}-`,
+		migrate())
+	require.Contains(t, migrate(), `pool "lab" is there, and stays as it is`)
+	require.NotContains(t, up(remove), "made again")
+	require.Contains(t, up(remove), "a deleted pool is made again")
+}
+
 // Killed as soon as any of what a first start leaves is there, the next start has
 // a key, hands it over, and it opens.
 func TestAFirstStartThatIsKilled(t *testing.T) {
 	t.Parallel()
-	for _, sign := range []string{"data/pepper", "data/forewarm.db", "data/first-key", "config/forewarm/contexts.yaml"} {
+	for _, sign := range []string{"data/pepper", "data/forewarm.db", "data/first-key",
+		"config/forewarm/contexts.yaml"} {
 		h := newHome(t)
 		first := h.start(t, nil, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
 		eventually(t, patience, func() string {
-			for _, there := range []string{sign, "config/forewarm/contexts.yaml"} { // the last thing: the sign may be gone again
+			for _, there := range []string{sign,
+				"config/forewarm/contexts.yaml"} { // the last thing: the sign may be gone again
 				if _, err := os.Stat(filepath.Join(h.dir, there)); err == nil {
 					return ""
 				}
@@ -107,6 +141,7 @@ func TestALostKeyIsRecovered(t *testing.T) {
 	_, found := again.line(t, 0, patience, regexp.MustCompile(`^(gpa_live_\S+|fw_live_\S+)$`))
 	require.Zero(t, again.wait(t, patience))
 	require.NotEqual(t, lost, found[1])
+	require.Equal(t, found[1], h.savedKey(t), "for the address at which the server is")
 	opens(t, p, found[1])
 	require.Zero(t, p.stop(t, ending), p.errors.String())
 }
@@ -120,7 +155,8 @@ func TestAnotherPepperIsToldAtTheStart(t *testing.T) {
 	h.key(t, p)
 	p.kill()
 	for _, command := range [][]string{{"up", "--listen", "127.0.0.1:0"}, {"worker"}, {"migrate"}, {"key", "recover"}} {
-		other := h.start(t, []string{"FOREWARM_PEPPER=1:" + strings.Repeat("ab", 32)}, append(command, "--data-dir", h.data())...)
+		other := h.start(t, []string{"FOREWARM_PEPPER=1:" + strings.Repeat("ab", 32)},
+			append(command, "--data-dir", h.data())...)
 		require.Equal(t, 1, other.wait(t, patience), "%v: %s", command, other.errors.String())
 		require.Contains(t, other.errors.String(), "another pepper", command)
 	}

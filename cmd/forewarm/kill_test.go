@@ -107,7 +107,8 @@ func TestTrapCKillNine(t *testing.T) {
 	stop := l.drive(t.Context(), 6, seed)
 	chance := rand.New(rand.NewPCG(seed, 99)) //nolint:gosec // a test's chance is to be repeatable
 	for _, moment := range []string{
-		"node.requested", "", "allocation.active", "node.provisioning", "node.booting", "reservation.claimed", "node.ready",
+		"node.requested", "", "allocation.active", "node.provisioning", "node.booting", "reservation.claimed",
+		"node.ready",
 		"node.draining", "", "node.deprovisioning", "",
 	} {
 		untilMoment(t.Context(), api, moment, chance)
@@ -244,5 +245,6 @@ func checkLines(t *testing.T, bill sim.Bill, known map[string]contract.Node) {
 	assert.GreaterOrEqual(t, charged, paid)
 	assert.Less(t, charged-paid, time.Duration(len(bill.Lines))*20*time.Second, "node time that no machine explains")
 	assert.Equal(t, gpu.MicroUSD(price).For(paid)/gpu.USD, bill.Total.Cost/gpu.USD)
-	t.Logf("%d machines, %v on the bill, %v in the ledger", len(bill.Lines), paid.Round(time.Second), charged.Round(time.Second))
+	t.Logf("%d machines, %v on the bill, %v in the ledger", len(bill.Lines), paid.Round(time.Second),
+		charged.Round(time.Second))
 }

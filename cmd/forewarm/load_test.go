@@ -84,14 +84,16 @@ func (l *load) allocate(ctx context.Context, r *rand.Rand, name string) {
 }
 
 func (l *load) release(ctx context.Context, id string) {
-	if _, ok := ask(ctx, l, id+"-release", func(ctx context.Context) (contract.Allocation, error) { return l.api.Release(ctx, id) }); ok {
+	if _, ok := ask(ctx, l, id+"-release",
+		func(ctx context.Context) (contract.Allocation, error) { return l.api.Release(ctx, id) }); ok {
 		l.end(id)
 	}
 }
 
 func (l *load) reserve(ctx context.Context, r *rand.Rand, name string) {
 	start := time.Now().Add(time.Duration(1+r.IntN(3)) * time.Second)
-	in := contract.ReservationCreate{Pool: loadPool, GPUs: 1 + r.IntN(2), Start: start, End: start.Add(time.Duration(2+r.IntN(4)) * time.Second), Name: name}
+	in := contract.ReservationCreate{Pool: loadPool, GPUs: 1 + r.IntN(2), Start: start,
+		End: start.Add(time.Duration(2+r.IntN(4)) * time.Second), Name: name}
 	v, ok := ask(ctx, l, name, func(ctx context.Context) (contract.Reservation, error) {
 		return l.api.Reserve(ctx, in, client.Options{})
 	})
@@ -101,7 +103,8 @@ func (l *load) reserve(ctx context.Context, r *rand.Rand, name string) {
 	pause(ctx, r, time.Second)
 	switch r.IntN(3) {
 	case 0:
-		if _, ok := ask(ctx, l, name+"-cancel", func(ctx context.Context) (contract.Reservation, error) { return l.api.CancelReservation(ctx, v.ID) }); ok {
+		if _, ok := ask(ctx, l, name+"-cancel",
+			func(ctx context.Context) (contract.Reservation, error) { return l.api.CancelReservation(ctx, v.ID) }); ok {
 			l.end(v.ID)
 		}
 	case 1:
@@ -135,7 +138,8 @@ func ask[T any](ctx context.Context, l *load, key string, send func(context.Cont
 		case err == nil:
 			l.count(nil)
 			return out, true
-		case errors.As(err, &problem) && problem.Problem.Status < http.StatusInternalServerError && problem.Problem.Status != http.StatusTooManyRequests:
+		case errors.As(err, &problem) && problem.Problem.Status < http.StatusInternalServerError &&
+			problem.Problem.Status != http.StatusTooManyRequests:
 			l.count(unexplained(problem))
 			return out, false
 		case time.Now().After(limit):
@@ -149,7 +153,8 @@ func ask[T any](ctx context.Context, l *load, key string, send func(context.Cont
 // unexplained is an answer that this load cannot cause.
 func unexplained(e *client.Error) error {
 	switch e.Problem.Code {
-	case contract.CodeCapacityExhausted, contract.CodeStateConflict, contract.CodeQuotaExceeded, contract.CodeWindowInPast, contract.CodeLeadTimeTooShort,
+	case contract.CodeCapacityExhausted, contract.CodeStateConflict, contract.CodeQuotaExceeded,
+		contract.CodeWindowInPast, contract.CodeLeadTimeTooShort,
 		contract.CodeClaimTooEarly, contract.CodeClaimTooLong:
 		return nil
 	}
@@ -214,7 +219,8 @@ func (l *load) check(t *testing.T) {
 		seen[b.name] = b.id
 		assert.Equal(t, l.made[b.name], b.id, "%s was answered with this id", b.name)
 		if l.ended[b.id] {
-			assert.Contains(t, []string{"released", "cancelled", "claimed", "expired"}, b.state, "%s of %s, whose end was acknowledged", b.id, b.name)
+			assert.Contains(t, []string{"released", "cancelled", "claimed", "expired"}, b.state,
+				"%s of %s, whose end was acknowledged", b.id, b.name)
 		}
 	}
 	for name, id := range l.made {

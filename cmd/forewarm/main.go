@@ -12,7 +12,6 @@ import (
 
 	"github.com/forewarm/forewarm/cmd/forewarm/internal/cli"
 	"github.com/forewarm/forewarm/cmd/forewarm/internal/daemon"
-	"github.com/forewarm/forewarm/internal/obs"
 )
 
 // version is set by release builds with -ldflags "-X main.version=…".
@@ -24,20 +23,16 @@ func main() {
 	ctx, stop := cli.SignalContext(context.Background())
 	root := cli.Root(versionText())
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Run the control plane:"})
-	for _, cmd := range daemon.Commands(versionText(), save) {
+	for _, cmd := range daemon.Commands(versionText(), cli.SavedContexts{}) {
 		cmd.GroupID = "run"
 		root.AddCommand(cmd)
 	}
 	if keys, _, err := root.Find([]string{"key"}); err == nil {
-		keys.AddCommand(daemon.RecoverCommand(versionText(), save))
+		keys.AddCommand(daemon.RecoverCommand(versionText(), cli.SavedContexts{}))
 	}
 	code := cli.Execute(ctx, root)
 	stop()
 	os.Exit(code)
-}
-
-func save(name, server string, key obs.Secret) error {
-	return cli.SaveContext(name, cli.Context{Server: server, Key: key.Reveal()})
 }
 
 // versionText is the release's version, or the revision that was built.

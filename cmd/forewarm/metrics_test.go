@@ -89,7 +89,8 @@ func (s *scrapes) note(family, series string, value float64) {
 
 // elsewhere are the metrics that move when something is wrong: tests in
 // ledger/ledgermetrics and worker make it so.
-var elsewhere = map[string]bool{"forewarm_task_lag_seconds": true, "forewarm_node_requests_withheld_total": true, "forewarm_queue_up": true, "forewarm_pool_recovering": true, "forewarm_tasks_failing": true,
+var elsewhere = map[string]bool{"forewarm_task_lag_seconds": true, "forewarm_node_requests_withheld_total": true,
+	"forewarm_queue_up": true, "forewarm_pool_recovering": true, "forewarm_tasks_failing": true,
 	"forewarm_journal_seals_behind": true}
 
 // One story moves every metric there is, and every metric there is is in the
@@ -104,7 +105,8 @@ func TestEveryMetricMoves(t *testing.T) {
 	key := h.key(t, p)
 	api, err := client.New("http://forewarm.invalid", key, d)
 	require.NoError(t, err)
-	s := &scrapes{door: d, key: key, types: map[string]string{}, values: map[string]map[string]float64{}, moved: map[string]bool{}}
+	s := &scrapes{door: d, key: key, types: map[string]string{}, values: map[string]map[string]float64{},
+		moved: map[string]bool{}}
 	want := documented(t)
 	s.take(t)
 	ready, err := d.Do(request(t, "/readyz"))
@@ -115,7 +117,8 @@ func TestEveryMetricMoves(t *testing.T) {
 	eventually(t, patience, func() string { // the row changes, too, when a boot is learned of
 		pool, err := api.Pool(t.Context(), "load")
 		require.NoError(t, err)
-		_, err = api.PatchPool(t.Context(), "load", pool.Version, contract.PoolPatch{OnlineShare: &half, BorrowIdle: &borrow})
+		_, err = api.PatchPool(t.Context(), "load", pool.Version,
+			contract.PoolPatch{OnlineShare: &half, BorrowIdle: &borrow})
 		if err != nil {
 			return err.Error()
 		}

@@ -29,7 +29,8 @@ func TestAPausedServerHoldsNobodyUp(t *testing.T) {
 	h := newHome(t)
 	h.writeCloud(t)
 	redisURL, _ := bell(t)
-	env := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
+	env := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL,
+		"FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
 	migrate := h.start(t, env, "migrate", "--config", h.config())
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
 	key := strings.TrimSpace(migrate.output())
@@ -54,7 +55,8 @@ func TestAPausedServerHoldsNobodyUp(t *testing.T) {
 
 	l := newLoad(busy)
 	stop := l.drive(t.Context(), 24, 7)
-	slowest, chance := time.Duration(0), rand.New(rand.NewPCG(7, 7)) //nolint:gosec // a test's chance is to be repeatable
+	slowest, chance := time.Duration(0),
+		rand.New(rand.NewPCG(7, 7)) //nolint:gosec // a test's chance is to be repeatable
 	for round := range 8 {
 		pause(t.Context(), chance, time.Second) // the load runs
 		require.NoError(t, paused.cmd.Process.Signal(syscall.SIGSTOP))

@@ -65,9 +65,9 @@ func (h home) write(t *testing.T, config string) {
 
 var savedKey = regexp.MustCompile(`key: (\S+)`)
 
-var contextSaved = regexp.MustCompile(`context .* saved`)
+var contextSaved = regexp.MustCompile(`context +"\S+" (saved|opens)`)
 
-// key is the one that the first start saved.
+// key is the one that the first start saved, of which later ones tell.
 func (h home) key(t *testing.T, first *process) string {
 	t.Helper()
 	first.line(t, 0, patience, contextSaved)
@@ -96,8 +96,10 @@ type process struct {
 // start runs the program in a home with a clean environment.
 func (h home) start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary, args...), done: make(chan struct{}), grown: make(chan struct{})} //nolint:gosec // our own binary
-	p.cmd.Env = append([]string{"HOME=" + h.dir, "XDG_CONFIG_HOME=" + filepath.Join(h.dir, "config"), "PATH=" + os.Getenv("PATH"), "NO_COLOR=1"}, env...)
+	p := &process{cmd: exec.Command(binary, args...), done: make(chan struct{}),
+		grown: make(chan struct{})} //nolint:gosec // our own binary
+	p.cmd.Env = append([]string{"HOME=" + h.dir, "XDG_CONFIG_HOME=" + filepath.Join(h.dir, "config"),
+		"PATH=" + os.Getenv("PATH"), "NO_COLOR=1"}, env...)
 	p.cmd.Stderr = &p.errors
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)

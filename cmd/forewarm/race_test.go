@@ -77,11 +77,13 @@ func raceForGPUs(t *testing.T, url string) {
 func newRace(t *testing.T, url string) *race {
 	t.Helper()
 	cloud, err := sim.New(sim.Config{Terminating: time.Millisecond, Offers: []sim.Offer{{
-		Type: "sim-4", Model: "a100", GPUs: perNode, MemoryMiB: 81920, Boot: sim.Boot{P50: 300 * time.Millisecond, P95: time.Second},
+		Type: "sim-4", Model: "a100", GPUs: perNode, MemoryMiB: 81920,
+		Boot: sim.Boot{P50: 300 * time.Millisecond, P95: time.Second},
 	}}}.WithDefaults(), clock.System{})
 	require.NoError(t, err)
 	r := &race{}
-	quick := ledger.Config{ConfirmGone: 100 * time.Millisecond, CheckEvery: 100 * time.Millisecond, SweepEvery: time.Second}
+	quick := ledger.Config{ConfirmGone: 100 * time.Millisecond, CheckEvery: 100 * time.Millisecond,
+		SweepEvery: time.Second}
 	for i := range servers {
 		store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: url, Seed: uint64(i)}) //nolint:gosec // small
 		require.NoError(t, err)
@@ -105,9 +107,11 @@ func (r *race) found(t *testing.T) {
 	require.True(t, made)
 	stored, err := r.ledgers[0].Authenticate(t.Context(), key.ID)
 	require.NoError(t, err)
-	r.actor = ledger.Actor{KeyID: key.ID, Kind: key.Kind, OrganizationID: stored[0].Key.OrganizationID, Role: ledger.Member, Via: "api"}
+	r.actor = ledger.Actor{KeyID: key.ID, Kind: key.Kind, OrganizationID: stored[0].Key.OrganizationID,
+		Role: ledger.Member, Via: "api"}
 	r.pool, err = r.ledgers[0].CreatePool(t.Context(), ledger.SystemActor("config"), gpu.Pool{
-		Name: "race", Provisioner: "sim", Type: "sim-4", Model: "a100", PerNode: perNode, MemoryMiB: 81920, Price: gpu.USD, MaxNodes: slots,
+		Name: "race", Provisioner: "sim", Type: "sim-4", Model: "a100", PerNode: perNode, MemoryMiB: 81920,
+		Price: gpu.USD, MaxNodes: slots,
 		Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: time.Second, MaxLease: time.Hour}, Simulated: true,
 	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(t, err)
@@ -140,7 +144,8 @@ func (r *race) allocate(t *testing.T) []string {
 	for i := range askers {
 		wait.Go(func() {
 			<-begin
-			a, err := r.ledgers[i%servers].Allocate(t.Context(), r.actor, ledger.AllocateRequest{Pool: "race", GPUs: 1, Lease: time.Hour})
+			a, err := r.ledgers[i%servers].Allocate(t.Context(), r.actor,
+				ledger.AllocateRequest{Pool: "race", GPUs: 1, Lease: time.Hour})
 			var refused *ledger.RefusedError
 			if errors.As(err, &refused) {
 				return

@@ -20,7 +20,8 @@ func startRedis(t *testing.T, address string) *exec.Cmd {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
-	redis := exec.Command("redis-server", "--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir()) //nolint:gosec // our own arguments
+	redis := exec.Command("redis-server", "--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--dir",
+		t.TempDir()) //nolint:gosec // our own arguments
 	require.NoError(t, redis.Start())
 	t.Cleanup(func() { _ = redis.Process.Kill(); _ = redis.Wait() })
 	eventually(t, patience, func() string {
@@ -63,7 +64,8 @@ func TestWorkGoesOnWithoutRedis(t *testing.T) {
 			require.NoError(t, redis.Process.Signal(signal))
 			works(t, api)
 			eventually(t, patience, func() string {
-				if code, text := answer(t, metrics, "/readyz"); code != 200 || !strings.Contains(text, "Redis at redis://") {
+				if code, text := answer(t, metrics, "/readyz"); code != 200 ||
+					!strings.Contains(text, "Redis at redis://") {
 					return text
 				}
 				return ""
@@ -97,16 +99,7 @@ func TestWorkGoesOnWithoutRedis(t *testing.T) {
 // works allocates GPUs, gets them, and gives them back.
 func works(t *testing.T, api *client.Client) {
 	t.Helper()
-	a, err := api.Allocate(t.Context(), contract.AllocationCreate{Pool: loadPool, GPUs: 4}, client.Options{})
-	require.NoError(t, err)
-	eventually(t, patience, func() string {
-		a, err = api.Allocation(t.Context(), a.ID)
-		require.NoError(t, err)
-		if a.State != "active" {
-			return a.State
-		}
-		return ""
-	})
-	_, err = api.Release(t.Context(), a.ID)
+	id := hold(t, api, contract.AllocationCreate{Pool: loadPool, GPUs: 4})
+	_, err := api.Release(t.Context(), id)
 	require.NoError(t, err)
 }

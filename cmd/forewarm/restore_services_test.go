@@ -27,7 +27,8 @@ func TestABackupWithoutTheLastLeaseHandsNothingOut(t *testing.T) {
 			redisURL, _ := bell(t)
 			database, address := postgres(t), freePort(t)
 			env := func(database string) []string {
-				return []string{"FOREWARM_DATABASE=" + database, "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + address, pepperVariable}
+				return []string{"FOREWARM_DATABASE=" + database, "FOREWARM_REDIS=" + redisURL,
+					"FOREWARM_LISTEN=" + address, pepperVariable}
 			}
 			migrate := h.start(t, env(database), "migrate", "--config", h.config())
 			require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
@@ -35,7 +36,8 @@ func TestABackupWithoutTheLastLeaseHandsNothingOut(t *testing.T) {
 			d.open(t, "http://"+address)
 			api, err := client.New("http://forewarm.invalid", strings.TrimSpace(migrate.output()), d)
 			require.NoError(t, err)
-			dirs := map[string]string{"server": filepath.Join(h.dir, "server"), "worker": filepath.Join(h.dir, "worker")}
+			dirs := map[string]string{"server": filepath.Join(h.dir, "server"),
+				"worker": filepath.Join(h.dir, "worker")}
 			both := func(database string) (stop func()) {
 				server := h.start(t, env(database), "server", "--config", h.config(), "--data-dir", dirs["server"])
 				worker := h.start(t, env(database), "worker", "--config", h.config(), "--data-dir", dirs["worker"])
@@ -46,24 +48,12 @@ func TestABackupWithoutTheLastLeaseHandsNothingOut(t *testing.T) {
 				}
 			}
 			one := contract.AllocationCreate{Pool: loadPool, GPUs: 1, LeaseSeconds: 3600}
-			hold := func() {
-				a, err := api.Allocate(t.Context(), one, client.Options{})
-				require.NoError(t, err)
-				eventually(t, patience, func() string {
-					a, err = api.Allocation(t.Context(), a.ID)
-					require.NoError(t, err)
-					if a.State != "active" {
-						return a.State
-					}
-					return ""
-				})
-			}
 			stop := both(database)
-			hold() // its machine is in the backup
+			hold(t, api, one) // its machine is in the backup
 			stop()
 			backup := copied(t, database)
 			stop = both(database)
-			hold() // on the same machine, at once
+			hold(t, api, one) // on the same machine, at once
 			stop()
 
 			for other := range dirs {

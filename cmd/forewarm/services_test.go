@@ -79,7 +79,8 @@ func TestTrapCKillNineServices(t *testing.T) {
 	h := newHome(t)
 	h.writeCloud(t)
 	redisURL, redisDB := bell(t)
-	env := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + freePort(t), "FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
+	env := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + freePort(t),
+		"FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
 	migrate := h.start(t, env, "migrate", "--config", h.config())
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
 	d := newDoor()
@@ -100,7 +101,8 @@ func TestTrapCKillNineServices(t *testing.T) {
 	stop := l.drive(t.Context(), 6, seed)
 	chance := rand.New(rand.NewPCG(seed, 99)) //nolint:gosec // a test's chance is to be repeatable
 	for i, moment := range []string{
-		"node.requested", "", "allocation.pending", "node.booting", "", "node.provisioning", "node.draining", "", "reservation.claimed",
+		"node.requested", "", "allocation.pending", "node.booting", "", "node.provisioning", "node.draining", "",
+		"reservation.claimed",
 		"node.deprovisioning", "", "allocation.active", "",
 	} {
 		untilMoment(t.Context(), api, moment, chance)

@@ -85,8 +85,10 @@ func TestBadConfiguration(t *testing.T) {
 		{"duration", "guard: 1s", "guard: soon", "not a duration", "guard: soon"},
 		{"provisioner", "kind: sim", "kid: sim", "there is no key provisioners[0].kid", "kid: sim"},
 		{"kind", "kind: sim", "kind: azur", "unknown kind of provisioner", "kind: azur"},
-		{"adapter", "terminating: 500ms", "terminate: 500ms", "there is no key provisioners[0].config.terminate", "terminate: 500ms"},
-		{"adapter's type", "terminating: 500ms", "terminating: later", "provisioners[0].config.terminating is not a duration", "terminating: later"},
+		{"adapter", "terminating: 500ms", "terminate: 500ms", "there is no key provisioners[0].config.terminate",
+			"terminate: 500ms"},
+		{"adapter's type", "terminating: 500ms", "terminating: later",
+			"provisioners[0].config.terminating is not a duration", "terminating: later"},
 		{"adapter's list", "p50: 1s", "p51: 1s", "boot.p51", "p51: 1s"},
 		{"adapter's value", "p95: 1500ms", "p95: 1ms", "p50 <= p95", "- kind"},
 		{"adapter's fault", "effect: truncate", "effect: melt", "melt", "- kind"},
@@ -98,6 +100,7 @@ func TestBadConfiguration(t *testing.T) {
 		{"price", "price_per_node_hour: 36", "price_per_node_hour: much", "price", "price_per_node_hour: much"},
 		{"listen", "listen: 127.0.0.1:0", "listen: 0.0.0.0:0", "open_bind", "listen: 0.0.0.0:0"},
 		{"address", "listen: 127.0.0.1:0", "listen: nowhere", "host:port", "listen: nowhere"},
+		{"port", "listen: 127.0.0.1:0", "listen: 127.0.0.1:99999", "is no port", "listen: 127.0.0.1:99999"},
 		{"form", "timing: {", "timing: [", "this is not YAML", "organization"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -118,6 +121,16 @@ func TestBadConfiguration(t *testing.T) {
 			assert.ErrorIs(t, err, os.ErrNotExist, "no machine was asked for")
 		})
 	}
+}
+
+// The demo is an installation of its own, which no configuration changes.
+func TestTheDemoHasNoConfiguration(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.writeCloud(t)
+	p := h.start(t, nil, "up", "--demo", "--config", h.config())
+	require.Equal(t, 2, p.wait(t, patience), p.errors.String())
+	require.Contains(t, p.errors.String(), "--demo and --config cannot be given together")
 }
 
 func TestMissingConfiguration(t *testing.T) {

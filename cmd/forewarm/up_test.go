@@ -24,7 +24,8 @@ func TestUpWithoutAnything(t *testing.T) {
 	require.NoError(t, err)
 	assert.Positive(t, pool.GPUsPerNode)
 
-	a, err := api.Allocate(t.Context(), contract.AllocationCreate{Pool: "local", GPUs: pool.GPUsPerNode}, client.Options{})
+	a, err := api.Allocate(t.Context(), contract.AllocationCreate{Pool: "local", GPUs: pool.GPUsPerNode},
+		client.Options{})
 	require.NoError(t, err)
 	eventually(t, patience, func() string {
 		if a, err = api.Allocation(t.Context(), a.ID); err != nil {

@@ -77,12 +77,14 @@ func TestAStartFindsItsServicesLate(t *testing.T) {
 	lateDatabase, databaseComes := behind(t, database)
 	lateRedis, redisComes := behind(t, redisURL)
 	api, metrics := freePort(t), freePort(t)
-	env := []string{"FOREWARM_DATABASE=" + lateDatabase, "FOREWARM_REDIS=" + lateRedis, "FOREWARM_LISTEN=" + api, pepperVariable}
+	env := []string{"FOREWARM_DATABASE=" + lateDatabase, "FOREWARM_REDIS=" + lateRedis, "FOREWARM_LISTEN=" + api,
+		pepperVariable}
 	server := h.start(t, env, "server", "--config", h.config())
 	worker := h.start(t, append(env, "FOREWARM_METRICS_LISTEN="+metrics), "worker", "--config", h.config())
 	waits := func(address, what string) {
 		eventually(t, patience, func() string {
-			if code, text := answer(t, address, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "waiting for "+what) {
+			if code, text := answer(t, address, "/readyz"); code != http.StatusServiceUnavailable ||
+				!strings.Contains(text, "waiting for "+what) {
 				return text
 			}
 			return ""
@@ -140,7 +142,8 @@ func TestAStartEndsAtADefiniteError(t *testing.T) {
 		{"worker", database, changed(redisURL, func(u *url.URL) { u.Path = "/99" }), "out of range"},
 		{"server", database, changed(redisURL, func(u *url.URL) { u.Path = "/99" }), "out of range"},
 	} {
-		env := []string{"FOREWARM_DATABASE=" + c.database, "FOREWARM_REDIS=" + c.redis, "FOREWARM_LISTEN=127.0.0.1:0", pepperVariable}
+		env := []string{"FOREWARM_DATABASE=" + c.database, "FOREWARM_REDIS=" + c.redis, "FOREWARM_LISTEN=127.0.0.1:0",
+			pepperVariable}
 		p := h.start(t, env, c.command, "--data-dir", h.data())
 		code := p.wait(t, patience)
 		said := p.errors.String()

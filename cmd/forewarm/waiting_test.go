@@ -51,7 +51,8 @@ func TestAStartWaitsForItsDatabase(t *testing.T) {
 			p := h.start(t, append(nowhere(t), variable+"="+address), command, "--data-dir", h.data())
 			eventually(t, patience, func() string {
 				code, text := answer(t, address, "/readyz")
-				if code != http.StatusServiceUnavailable || !strings.Contains(text, "waiting for the database at postgres://127.0.0.1:") {
+				if code != http.StatusServiceUnavailable ||
+					!strings.Contains(text, "waiting for the database at postgres://127.0.0.1:") {
 					return text
 				}
 				require.NotContains(t, text, "hunter2")
@@ -75,7 +76,8 @@ func TestAStartWaitsNoLongerThanItMay(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"server", "worker", "migrate"} {
 		h := newHome(t)
-		p := h.start(t, append(nowhere(t), "FOREWARM_LISTEN=127.0.0.1:0"), command, "--data-dir", h.data(), "--wait-for-database", "0s")
+		p := h.start(t, append(nowhere(t), "FOREWARM_LISTEN=127.0.0.1:0"), command, "--data-dir", h.data(),
+			"--wait-for-database", "0s")
 		require.Equal(t, 1, p.wait(t, patience), command)
 		said := p.errors.String()
 		require.Contains(t, said, "the database at postgres://127.0.0.1:", command)
@@ -113,10 +115,12 @@ func TestAURLThatCannotBeReadIsTold(t *testing.T) {
 	good := nowhere(t)
 	for variable, urls := range map[string][]string{
 		"FOREWARM_DATABASE": {
-			"mysql://u:hunter2@db/x", "postgres//u:hunter2@db/x", "postgres://u:hunter2@db:port/x", "postgres://u:hunter2%zz@db/x", "postgres://u:hunter2/x@db/x",
+			"mysql://u:hunter2@db/x", "postgres//u:hunter2@db/x", "postgres://u:hunter2@db:port/x",
+			"postgres://u:hunter2%zz@db/x", "postgres://u:hunter2/x@db/x",
 			"postgres://u:hunter2@db/x?sslmode=hunter2", "postgres://u:hunter2@db/x?connect_timeout=hunter2",
 		},
-		"FOREWARM_REDIS": {"http://u:hunter2@r", "redis://u:hunter2@r:port/0", "redis://u:hunter2@r/x", "redis://u:hunter2%zz@r/0"},
+		"FOREWARM_REDIS": {"http://u:hunter2@r", "redis://u:hunter2@r:port/0", "redis://u:hunter2@r/x",
+			"redis://u:hunter2%zz@r/0"},
 	} {
 		for _, url := range urls {
 			h := newHome(t)
@@ -143,7 +147,8 @@ func TestAServerShowsMetricsWithoutItsDatabase(t *testing.T) {
 		}
 		return ""
 	})
-	second := h.start(t, append(nowhere(t), "FOREWARM_METRICS_LISTEN="+metrics), "worker", "--data-dir", h.data()+"-worker")
+	second := h.start(t, append(nowhere(t), "FOREWARM_METRICS_LISTEN="+metrics), "worker", "--data-dir",
+		h.data()+"-worker")
 	require.Equal(t, 1, second.wait(t, patience))
 	require.Contains(t, second.errors.String(), "metrics_listen")
 	require.NotContains(t, second.errors.String(), "--listen")
@@ -159,7 +164,8 @@ func TestAPoolOfNoProvisionerStopsEveryProcess(t *testing.T) {
 			"pools: [{name: lab, provisioner: sin, instance_type: x, max_nodes: 1}]\n", h.data()))
 		env := []string{pepperVariable}
 		if command == "server" || command == "worker" {
-			env = append(env, "FOREWARM_DATABASE=sqlite://"+h.data()+"/forewarm.db", "FOREWARM_REDIS=redis://"+freePort(t)+"/0")
+			env = append(env, "FOREWARM_DATABASE=sqlite://"+h.data()+"/forewarm.db",
+				"FOREWARM_REDIS=redis://"+freePort(t)+"/0")
 		}
 		p := h.start(t, env, command, "--config", h.config())
 		require.NotZero(t, p.wait(t, patience), command)

@@ -31,6 +31,9 @@ type Request struct {
 	// the whole of it, or with Prolongs, where it counts already, what Window adds.
 	Since    time.Time `json:",omitzero"`
 	Prolongs bool      `json:",omitzero"`
+	// Boot is the part of Window in which nodes boot: it takes places, but is neither
+	// charged nor part of the lease. Of what prolongs a booking it lies behind Since.
+	Boot time.Duration `json:",omitzero"`
 	// Now marks a request for a window that begins at once.
 	Now bool `json:",omitzero"`
 }
@@ -51,6 +54,9 @@ type View struct {
 	User      Capped
 	Makers    []Capped // the keys, and their people, that made the key: all that was made under each counts for it
 
+	// Pause is what keeps guesses from being made ready in every pool; nil is nothing.
+	Pause *Pause
+
 	// Brief leaves out what takes a search and only helps whoever is refused: offers,
 	// and when a limit would hold. The decision is the same.
 	Brief bool
@@ -59,6 +65,13 @@ type View struct {
 	// such a decision allocates nothing; its Slots are then valid until Buf is used
 	// again.
 	Buf []int
+}
+
+// Pause keeps guesses from being made ready.
+type Pause struct {
+	Everybody bool      `json:",omitzero"` // or else the organization alone
+	Reason    string    `json:",omitzero"` // in the words of who paused
+	Until     time.Time `json:",omitzero"` // zero: until somebody resumes it
 }
 
 // PoolView is one pool and what is booked in it.

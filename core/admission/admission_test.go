@@ -17,12 +17,14 @@ var now = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 
 // hours is a window that begins from hours and ends to hours after now.
 func hours(from, to int) calendar.Interval {
-	return calendar.Interval{Start: now.Add(time.Duration(from) * time.Hour), End: now.Add(time.Duration(to) * time.Hour)}
+	return calendar.Interval{Start: now.Add(time.Duration(from) * time.Hour),
+		End: now.Add(time.Duration(to) * time.Hour)}
 }
 
 // pool has 4 nodes of 8 GPUs at $8 an hour: a dollar per GPU and hour.
 func pool() gpu.Pool {
-	return gpu.Pool{Name: "a100", PerNode: 8, MaxNodes: 4, Price: 8 * gpu.USD, Timers: gpu.Timers{MaxLease: 24 * time.Hour}}
+	return gpu.Pool{Name: "a100", PerNode: 8, MaxNodes: 4, Price: 8 * gpu.USD,
+		Timers: gpu.Timers{MaxLease: 24 * time.Hour}}
 }
 
 // view is an empty pool and an organization that may do anything.
@@ -36,7 +38,8 @@ func view() admission.View {
 
 // capped gives the view a key that may do anything, and returns its caps.
 func capped(v *admission.View) *quota.Caps {
-	caps := &quota.Caps{MaxGPUs: 1000, MaxPerDay: 10_000 * gpu.USD, MaxLead: 14 * 24 * time.Hour, MaxWindow: 24 * time.Hour}
+	caps := &quota.Caps{MaxGPUs: 1000, MaxPerDay: 10_000 * gpu.USD, MaxLead: 14 * 24 * time.Hour,
+		MaxWindow: 24 * time.Hour}
 	v.Key = admission.Capped{Caps: caps, Spent: &quota.Commitments{}}
 	return caps
 }
@@ -141,8 +144,10 @@ func TestAnotherDayIsAnotherBudget(t *testing.T) {
 	v := view()
 	v.Limits.SpeculationPerDay = 10 * gpu.USD
 	v.Guessed.Add(hours(1, 2), gpus(1), usd(10*gpu.USD))
-	require.Equal(t, []admission.Code{admission.BudgetExceeded}, codes(admission.Decide(ask(reservation.Speculative, 1, 1, hours(15, 16)), v)))
-	require.True(t, admission.Decide(ask(reservation.Speculative, 1, 1, hours(16, 17)), v).Accepted(), "it is midnight UTC")
+	require.Equal(t, []admission.Code{admission.BudgetExceeded},
+		codes(admission.Decide(ask(reservation.Speculative, 1, 1, hours(15, 16)), v)))
+	require.True(t, admission.Decide(ask(reservation.Speculative, 1, 1, hours(16, 17)), v).Accepted(),
+		"it is midnight UTC")
 }
 
 func TestEveryBlockerIsListed(t *testing.T) {
@@ -156,14 +161,16 @@ func TestEveryBlockerIsListed(t *testing.T) {
 	d := admission.Decide(req, v)
 	require.Equal(t, []admission.Code{
 		admission.WindowInPast, admission.WindowTooLong, admission.PrewarmPaused, admission.QuotaExceeded,
-		admission.BudgetExceeded, admission.KeyCapExceeded, admission.KeyCapExceeded, admission.KeyCapExceeded, admission.CapacityExhausted,
+		admission.BudgetExceeded, admission.KeyCapExceeded, admission.KeyCapExceeded, admission.KeyCapExceeded,
+		admission.CapacityExhausted,
 	}, codes(d))
 	require.False(t, d.OnlyCapacity())
 	require.Empty(t, d.Offers, "a paused pool takes no smaller guess either")
 	units := map[string]bool{}
 	for _, r := range d.Reasons {
 		units[string(r.Code)+r.Unit] = true
-		require.Less(t, min(r.Limit, r.Asked), max(r.Limit, r.Asked, 1), "%s says what was allowed and what was asked", r.Code)
+		require.Less(t, min(r.Limit, r.Asked), max(r.Limit, r.Asked, 1), "%s says what was allowed and what was asked",
+			r.Code)
 	}
 	require.Len(t, units, len(d.Reasons))
 }
@@ -176,7 +183,8 @@ func TestWhatThePoolCanNeverHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := admission.Decide(admission.Request{Class: reservation.Guaranteed, Shape: shape, Window: hours(1, 2)}, view())
+			d := admission.Decide(admission.Request{Class: reservation.Guaranteed, Shape: shape, Window: hours(1, 2)},
+				view())
 			require.Equal(t, []admission.Code{admission.NoMatchingHardware}, codes(d))
 			require.False(t, d.OnlyCapacity(), "waiting does not help")
 		})
@@ -188,9 +196,11 @@ func TestAWindowMustHaveAFuture(t *testing.T) {
 	for name, w := range map[string]calendar.Interval{
 		"empty": hours(1, 1), "backwards": hours(2, 1), "over": {Start: now.Add(-50 * time.Second), End: now},
 	} {
-		require.Equal(t, []admission.Code{admission.WindowInPast}, codes(admission.Decide(ask(reservation.Guaranteed, 1, 1, w), view())), name)
+		require.Equal(t, []admission.Code{admission.WindowInPast},
+			codes(admission.Decide(ask(reservation.Guaranteed, 1, 1, w), view())), name)
 	}
-	late := admission.Request{Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 1}, Window: hours(-1, 1), Now: true}
+	late := admission.Request{Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 1},
+		Window: hours(-1, 1), Now: true}
 	require.True(t, admission.Decide(late, view()).Accepted(), "a request for now is never late")
 }
 
@@ -260,6 +270,7 @@ func TestOffers(t *testing.T) {
 
 	v.Limits.GPUs = 2
 	d = admission.Decide(ask(reservation.Guaranteed, 2, 8, hours(1, 3)), v)
-	require.Equal(t, []admission.Offer{{Shape: gpu.Shape{Nodes: 1, PerNode: 2}, Window: hours(1, 3), Cost: 4 * gpu.USD}}, d.Offers,
+	require.Equal(t,
+		[]admission.Offer{{Shape: gpu.Shape{Nodes: 1, PerNode: 2}, Window: hours(1, 3), Cost: 4 * gpu.USD}}, d.Offers,
 		"no later start helps against a quota")
 }

@@ -53,13 +53,15 @@ func makeRoom(f *Facts, r *Request, v *View) {
 // settle puts back those of the removed bookings that have their place beside
 // the request, says where the others would have one, and leaves all out again.
 func settle(f *Facts, r *Request, p *PoolView, removed []Guess) []Candidate {
-	request := calendar.Booking{ID: probeID, Interval: f.Window, Slots: f.Room.Slots, GPUs: r.Shape.PerNode, Short: r.Shape.Short}
+	request := calendar.Booking{ID: probeID, Interval: f.Window, Slots: f.Room.Slots, GPUs: r.Shape.PerNode,
+		Short: r.Shape.Short}
 	p.Slots.Force(request)
 	defer p.Slots.Remove(probeID)
 	candidates := make([]Candidate, len(removed))
 	for i := len(removed) - 1; i >= 0; i-- {
 		g := &removed[i]
-		candidates[i] = Candidate{ID: g.ID, Share: g.Share, Probability: g.Probability, Gives: !stays(p.Slots, g.Booking, f.Room.Slots)}
+		candidates[i] = Candidate{ID: g.ID, Share: g.Share, Probability: g.Probability,
+			Gives: !stays(p.Slots, g.Booking, f.Room.Slots)}
 	}
 	for i := len(removed) - 1; i >= 0; i-- {
 		if candidates[i].Gives {

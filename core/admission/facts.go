@@ -19,6 +19,7 @@ type Facts struct {
 	Key    CapFacts          `json:",omitzero"`
 	User   CapFacts          `json:",omitzero"`
 	Makers []CapFacts        `json:",omitempty"` // of the keys and people that made the key
+	Pause  *Pause            `json:",omitempty"`
 	Split  SplitFacts        `json:",omitzero"`
 	Room   RoomFacts         `json:",omitzero"`
 	Probes []Probe           `json:",omitempty"` // what could be offered instead

@@ -22,7 +22,8 @@ func settled(r Request, v *View) Request {
 	if span.StartNotEarlierThan.Before(v.Now) {
 		span.StartNotEarlierThan = v.Now
 	}
-	if limit := v.Pool.Timers.MaxLease; span.MinDuration <= limit && (span.MaxDuration == 0 || span.MaxDuration > limit) && !span.EndNotLaterThan.IsZero() {
+	if limit := v.Pool.Timers.MaxLease; span.MinDuration <= limit &&
+		(span.MaxDuration == 0 || span.MaxDuration > limit) && !span.EndNotLaterThan.IsZero() {
 		span.MaxDuration = limit
 	}
 	if span.Check() != nil {

@@ -40,7 +40,8 @@ func (h *history) view(org int) admission.View {
 	for id, e := range h.kept {
 		v.Movable = append(v.Movable, id)
 		if e.class == reservation.Speculative {
-			v.Speculative = append(v.Speculative, admission.Guess{Booking: e.b, Share: float64(e.org), Probability: 0.5})
+			v.Speculative = append(v.Speculative, admission.Guess{Booking: e.b, Share: float64(e.org),
+				Probability: 0.5})
 		}
 	}
 	return v
@@ -58,8 +59,10 @@ func (h *history) book(t *rapid.T, id string, org int, r admission.Request, d ad
 		require.Equal(t, reservation.Speculative, h.kept[gone.ID].class, "a promise is never broken")
 		h.end(gone.ID)
 	}
-	e := entry{org: org, class: r.Class, b: calendar.Booking{ID: id, Interval: d.Window, Slots: d.Slots, GPUs: r.Shape.PerNode, Short: r.Shape.Short}}
-	e.ask = quota.Ask{Window: d.Window, Demand: quota.Demand(pool(), r.Shape), Spend: quota.SpendOf(d.Window, r.Shape.GPUs(), d.Cost)}
+	e := entry{org: org, class: r.Class, b: calendar.Booking{ID: id, Interval: d.Window, Slots: d.Slots,
+		GPUs: r.Shape.PerNode, Short: r.Shape.Short}}
+	e.ask = quota.Ask{Window: d.Window, Demand: quota.Demand(pool(), r.Shape),
+		Spend: quota.SpendOf(d.Window, r.Shape.GPUs(), d.Cost)}
 	require.NoError(t, h.slots.Place(e.b))
 	h.kept[id] = e
 	h.members[org].Committed.Add(e.ask.Window, e.ask.Demand, e.ask.Spend)
@@ -92,7 +95,8 @@ func (h *history) holds(t *rapid.T) {
 		for org, m := range h.members {
 			require.Equal(t, counted[org].At(at), m.Committed.At(at))
 			require.Equal(t, counted[org].On(at), m.Committed.On(at))
-			nominal, borrows, lends := int64(m.Limits.GPUs), m.Limits.Borrowing[quota.GPUs].Int64(), m.Limits.Lending[quota.GPUs].Int64()
+			nominal, borrows, lends := int64(m.Limits.GPUs), m.Limits.Borrowing[quota.GPUs].Int64(),
+				m.Limits.Lending[quota.GPUs].Int64()
 			use := counted[org].At(at)[quota.GPUs]
 			require.LessOrEqual(t, use, nominal+borrows)
 			require.LessOrEqual(t, counted[org].On(at).GPUSeconds, m.Limits.GPUHours.Int64()*3600)
@@ -122,9 +126,12 @@ func TestHistoriesHold(t *testing.T) {
 		for i := range rapid.IntRange(1, 25).Draw(t, "steps") {
 			org := rapid.IntRange(0, 2).Draw(t, "organization")
 			shape, _ := gpu.ShapeFor(rapid.IntRange(1, 16).Draw(t, "gpus"), 8)
-			r := admission.Request{Shape: shape, Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(t, "class")}
+			r := admission.Request{Shape: shape,
+				Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(t,
+					"class")}
 			if r.Window = drawWindow(t); rapid.Bool().Draw(t, "flexible") {
-				r.Range = calendar.TimeRange{StartNotEarlierThan: r.Window.Start, EndNotLaterThan: hours(0, 36).End, MinDuration: r.Window.Length(), MaxDuration: 2 * r.Window.Length()}
+				r.Range = calendar.TimeRange{StartNotEarlierThan: r.Window.Start, EndNotLaterThan: hours(0, 36).End,
+					MinDuration: r.Window.Length(), MaxDuration: 2 * r.Window.Length()}
 			}
 			record := admission.NewRecord(r, h.view(org))
 			same, diff := admission.Replay(record)
@@ -145,9 +152,11 @@ func TestAFlexibleRequestFindsItsWindow(t *testing.T) {
 	v := view()
 	promise(&v, "morning", hours(0, 5), 8, 0, 1, 2, 3)
 	promise(&v, "evening", hours(8, 20), 8, 0, 1, 2, 3)
-	r := admission.Request{Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 8}, Range: calendar.TimeRange{
-		StartNotEarlierThan: hours(1, 2).Start, EndNotLaterThan: hours(0, 12).End, MinDuration: hours(0, 2).Length(), MaxDuration: hours(0, 6).Length(),
-	}}
+	r := admission.Request{Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 8},
+		Range: calendar.TimeRange{
+			StartNotEarlierThan: hours(1, 2).Start, EndNotLaterThan: hours(0, 12).End, MinDuration: hours(0, 2).Length(),
+			MaxDuration: hours(0, 6).Length(),
+		}}
 	d := admission.Decide(r, v)
 	require.Empty(t, codes(d))
 	require.Equal(t, hours(5, 8), d.Window, "the earliest start, then the longest")
@@ -162,7 +171,8 @@ func TestAFlexibleRequestFindsItsWindow(t *testing.T) {
 	require.Equal(t, hours(6, 8), d.Offers[0].Window)
 
 	r.Range.MinDuration = -1
-	require.Contains(t, codes(admission.Decide(r, v)), admission.WindowInPast, "a range that makes no sense has no window")
+	require.Contains(t, codes(admission.Decide(r, v)), admission.WindowInPast,
+		"a range that makes no sense has no window")
 }
 
 func TestBookingsMoveBeforeTheyAreDisplaced(t *testing.T) {
@@ -227,5 +237,6 @@ func TestASplitPoolKeepsItsShares(t *testing.T) {
 	r.Workload, v.Pool.BorrowIdle = gpu.Online, true
 	require.Empty(t, codes(admission.Decide(r, v)), "what is free may be borrowed")
 	guess(&v, "guess", hours(0, 9), 8, 0, 1, 2, 3)
-	require.Equal(t, []admission.Code{admission.CapacityExhausted}, codes(admission.Decide(r, v)), "nobody is displaced for it")
+	require.Equal(t, []admission.Code{admission.CapacityExhausted}, codes(admission.Decide(r, v)),
+		"nobody is displaced for it")
 }

@@ -27,7 +27,8 @@ func TestAcceptedDecisionsAllocateNothing(t *testing.T) {
 	v.Slots = calendar.NewSlots(1250, 8)
 	v.Used = map[gpu.Workload]*calendar.Profile{gpu.Online: {}}
 	for i := range 500 {
-		b := calendar.Booking{ID: fmt.Sprint("b", i), Interval: hours(i%40, i%40+7), Slots: []int{i, i + 500}, GPUs: 1 + i%8}
+		b := calendar.Booking{ID: fmt.Sprint("b", i), Interval: hours(i%40, i%40+7), Slots: []int{i, i + 500},
+			GPUs: 1 + i%8}
 		v.Slots.Force(b)
 		for _, c := range []*quota.Commitments{v.Committed, v.Cohort[0].Committed, v.Key.Spent} {
 			c.Add(b.Interval, gpus(i%2), quota.Spend{Cost: gpu.USD, GPUSeconds: 60})
@@ -35,7 +36,8 @@ func TestAcceptedDecisionsAllocateNothing(t *testing.T) {
 		v.Used[gpu.Online].Add(b.Interval, 1)
 	}
 	v.Buf = make([]int, 0, 8)
-	for name, class := range map[string]reservation.Class{"a promise": reservation.Guaranteed, "a guess": reservation.Speculative} {
+	for name, class := range map[string]reservation.Class{"a promise": reservation.Guaranteed,
+		"a guess": reservation.Speculative} {
 		r := ask(class, 2, 8, calendar.Interval{Start: now.Add(90 * time.Minute), End: now.Add(7 * time.Hour)})
 		d := admission.Decide(r, v)
 		require.Empty(t, d.Reasons, name)

@@ -14,19 +14,24 @@ func limitReason(v quota.Violation) Reason {
 	switch v.Rule {
 	case quota.RuleNominal:
 		r.Code, r.Unit = QuotaExceeded, v.Resource.String()
-		r.Message = fmt.Sprintf("the organization may hold %s at once; with this it would hold %d", amount(v.Limit, v.Resource), v.Asked)
+		r.Message = fmt.Sprintf("the organization may hold %s at once; with this it would hold %d",
+			amount(v.Limit, v.Resource), v.Asked)
 	case quota.RuleCohort:
 		r.Code, r.Unit = CohortExhausted, v.Resource.String()
-		r.Message = fmt.Sprintf("the cohort lends %s at once; with this %d would be in use", amount(v.Limit, v.Resource), v.Asked)
+		r.Message = fmt.Sprintf("the cohort lends %s at once; with this %d would be in use",
+			amount(v.Limit, v.Resource), v.Asked)
 	case quota.RuleGPUHours:
 		r.Code, r.Unit = GPUHoursExceeded, "gpu_seconds"
-		r.Message = fmt.Sprintf("the organization may use %s a %s; with this it would use %s", gpuHours(v.Limit), v.Period, gpuHours(v.Asked))
+		r.Message = fmt.Sprintf("the organization may use %s a %s; with this it would use %s", gpuHours(v.Limit),
+			v.Period, gpuHours(v.Asked))
 	case quota.RuleMoney:
 		r.Code, r.Unit = SpendingExceeded, "micro_usd"
-		r.Message = fmt.Sprintf("the organization may spend %s a %s; with this it would spend %s", gpu.MicroUSD(v.Limit), v.Period, gpu.MicroUSD(v.Asked))
+		r.Message = fmt.Sprintf("the organization may spend %s a %s; with this it would spend %s",
+			gpu.MicroUSD(v.Limit), v.Period, gpu.MicroUSD(v.Asked))
 	default:
 		r.Code, r.Unit = BudgetExceeded, "micro_usd"
-		r.Message = fmt.Sprintf("speculation may cost %s on that day; with this it would cost %s", gpu.MicroUSD(v.Limit), gpu.MicroUSD(v.Asked))
+		r.Message = fmt.Sprintf("speculation may cost %s on that day; with this it would cost %s",
+			gpu.MicroUSD(v.Limit), gpu.MicroUSD(v.Asked))
 	}
 	return r
 }
@@ -37,11 +42,15 @@ func capReason(code Code, who string, v quota.Violation) Reason {
 	r := Reason{Code: code, Limit: v.Limit, Asked: v.Asked, At: v.At, ClearsAt: v.ClearsAt}
 	switch v.Rule {
 	case quota.RuleNominal:
-		r.Unit, r.Message = v.Resource.String(), fmt.Sprintf("%s may promise itself %d GPUs at once; with this it would be %d", who, v.Limit, v.Asked)
+		r.Unit, r.Message = v.Resource.String(),
+			fmt.Sprintf("%s may promise itself %s at once; with this it would be %d", who, gpu.Count(v.Limit, "GPU"),
+				v.Asked)
 	case quota.RuleMoney:
-		r.Unit, r.Message = "micro_usd", fmt.Sprintf("%s may commit %s a day; with this it would commit %s", who, gpu.MicroUSD(v.Limit), gpu.MicroUSD(v.Asked))
+		r.Unit, r.Message = "micro_usd", fmt.Sprintf("%s may commit %s a day; with this it would commit %s", who,
+			gpu.MicroUSD(v.Limit), gpu.MicroUSD(v.Asked))
 	case quota.RuleGPUHours:
-		r.Unit, r.Message = "gpu_seconds", fmt.Sprintf("%s may commit %s a day; with this it would commit %s", who, gpuHours(v.Limit), gpuHours(v.Asked))
+		r.Unit, r.Message = "gpu_seconds", fmt.Sprintf("%s may commit %s a day; with this it would commit %s", who,
+			gpuHours(v.Limit), gpuHours(v.Asked))
 	case quota.RuleLead:
 		r.Unit, r.Message = "lead_seconds", fmt.Sprintf("%s may reserve at most %s ahead", who, seconds(v.Limit))
 	default:
@@ -51,9 +60,15 @@ func capReason(code Code, who string, v quota.Violation) Reason {
 }
 
 func amount(n int64, r quota.Resource) string {
-	return fmt.Sprintf("%d %s", n, [...]string{"GPUs", "MiB of GPU memory", "CPUs", "MiB of memory", "jobs"}[r])
+	switch r {
+	case quota.GPUMemoryMiB, quota.MemoryMiB:
+		return fmt.Sprintf("%d %s", n, [...]string{quota.GPUMemoryMiB: "MiB of GPU memory",
+			quota.MemoryMiB: "MiB of memory"}[r])
+	default:
+		return gpu.Count(n, [...]string{quota.GPUs: "GPU", quota.CPUs: "CPU", quota.Jobs: "job"}[r])
+	}
 }
 
 func gpuHours(s int64) string { return fmt.Sprintf("%.1f GPU-hours", float64(s)/3600) }
 
-func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+func seconds(n int64) string { return gpu.Length(time.Duration(n) * time.Second) }

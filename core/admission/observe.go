@@ -42,7 +42,7 @@ func Observe(r Request, v View) Facts {
 func measure(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 	w := r.Window
 	f.Now, f.Pool, f.Window = v.Now, poolFacts(&p.Pool), w
-	f.Cost = Cost(p.Pool, r.Shape, w.Length())
+	f.Cost = r.cost(&p.Pool, w)
 	limit(f, r, v, p, how)
 	f.Split = splitFacts(r, p, w)
 	f.Room.Slots, f.Room.Found = p.find(v.Buf[:0], r, w)
@@ -54,12 +54,15 @@ type measuring func(quota.Holdings, quota.Ask) quota.Standing
 // limit fills in how the organization, the key and the user stand.
 func limit(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 	ask := quota.Ask{
-		Window: f.Window, Since: r.Since, Demand: quota.Demand(p.Pool, r.Shape),
+		Window: f.Window, Since: r.Since, Boot: r.Boot, Demand: quota.Demand(p.Pool, r.Shape),
 		Spend: added(f, r, &p.Pool), Speculative: r.Class == reservation.Speculative,
 	}
 	f.Limits = how(quota.Holdings{Limits: v.Limits, Committed: v.Committed, Guessed: v.Guessed, Cohort: v.Cohort}, ask)
 	f.Key = capFacts(&v.Key, ask, v)
 	f.User = capFacts(&v.User, ask, v)
+	if f.Pause = nil; r.Class == reservation.Speculative {
+		f.Pause = v.Pause
+	}
 	f.Makers = nil
 	for i := range v.Makers {
 		f.Makers = append(f.Makers, capFacts(&v.Makers[i], ask, v))
@@ -70,14 +73,26 @@ func limit(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 // what the whole of it costs more than before: costs are rounded once for each.
 func added(f *Facts, r *Request, p *gpu.Pool) quota.Spend {
 	if r.Since.IsZero() {
-		return quota.SpendOf(f.Window, r.Shape.GPUs(), f.Cost)
+		return quota.SpendOf(r.charged(f.Window), r.Shape.GPUs(), f.Cost)
 	}
 	whole := calendar.Interval{Start: r.Since, End: f.Window.End}
-	cost := Cost(*p, r.Shape, whole.Length())
+	cost := r.cost(p, whole)
 	if !r.Prolongs {
-		return quota.SpendOf(whole, r.Shape.GPUs(), cost)
+		return quota.SpendOf(r.charged(whole), r.Shape.GPUs(), cost)
 	}
-	return quota.SpendOf(f.Window, r.Shape.GPUs(), cost-Cost(*p, r.Shape, f.Window.Start.Sub(r.Since)))
+	before := r.cost(p, calendar.Interval{Start: r.Since, End: f.Window.Start})
+	return quota.SpendOf(f.Window, r.Shape.GPUs(), cost-before)
+}
+
+// charged is what is left of a window once its nodes are up.
+func (r *Request) charged(w calendar.Interval) calendar.Interval {
+	w.Start = w.Start.Add(r.Boot)
+	return w
+}
+
+// cost is what the request costs for a window.
+func (r *Request) cost(p *gpu.Pool, w calendar.Interval) gpu.MicroUSD {
+	return Cost(*p, r.Shape, r.charged(w).Length())
 }
 
 func capFacts(c *Capped, ask quota.Ask, v *View) CapFacts {
@@ -102,7 +117,8 @@ func noteFull(f *Facts, r *Request, p *PoolView, brief bool) {
 	if from.Before(f.Now) {
 		from = f.Now
 	}
-	if start, _, ok := p.Slots.Earliest(r.Shape, f.Window.Length(), from, from.Add(horizon)); ok && start.After(f.Window.Start) {
+	if start, _, ok := p.Slots.Earliest(r.Shape, f.Window.Length(), from, from.Add(horizon)); ok &&
+		start.After(f.Window.Start) {
 		f.Room.Earliest = start
 	}
 }

@@ -14,7 +14,7 @@ const (
 	horizon = 14 * 24 * time.Hour
 	// laterTries bounds the search for a start that all limits allow.
 	laterTries = 8
-	// shortest is the part of the asked length below which a shorter window is no
+	// shortest is the part of the longest possible length below which a shorter window is no
 	// help.
 	shortest = 4
 	// grain is what lengths of offered windows are multiples of.
@@ -133,14 +133,15 @@ func smaller(r *Request, v *View, f *Facts) (Probe, bool) {
 	most := min(r.Shape.GPUs()-1, v.Pool.PerNode*v.Pool.MaxNodes)
 	allowed := sort.Search(max(0, most), func(i int) bool {
 		q := try(i + 1)
-		g := Facts{Now: f.Now, Pool: f.Pool, Window: f.Window, Cost: Cost(v.Pool, q.Shape, f.Window.Length()), Split: f.Split}
+		g := Facts{Now: f.Now, Pool: f.Pool, Window: f.Window, Cost: q.cost(&v.Pool, f.Window), Split: f.Split}
 		limit(&g, &q, v, &v.PoolView, quota.MeasureWithoutTimes)
 		return len(limitBlockers(&q, &g)) > 0
 	})
 	rooms := v.Slots.RoomsIn(f.Window, v.Tiers)
 	for n := allowed; n > 0; n-- {
 		q := try(n)
-		if q.Shape.PerNode >= len(rooms) || rooms[q.Shape.PerNode] < q.Shape.Full() || rooms[q.Shape.Least()] < q.Shape.Nodes {
+		if q.Shape.PerNode >= len(rooms) || rooms[q.Shape.PerNode] < q.Shape.Full() ||
+			rooms[q.Shape.Least()] < q.Shape.Nodes {
 			continue
 		}
 		if p, ok := probe(q, v, &v.PoolView, quota.MeasureWithoutTimes); ok {
@@ -151,7 +152,8 @@ func smaller(r *Request, v *View, f *Facts) (Probe, bool) {
 }
 
 // shorter looks for the longest window from the same start that has a place;
-// limits and room only bind harder as it grows.
+// limits and room only bind harder as it grows. It begins at the longest that may
+// ever be asked for, however far beyond it the request went.
 func shorter(r *Request, v *View, f *Facts) (Probe, bool) {
 	if _, gone := past(r, f); gone || !f.Pool.everHolds(r.Shape) {
 		return Probe{}, false
@@ -161,8 +163,9 @@ func shorter(r *Request, v *View, f *Facts) (Probe, bool) {
 		q.Window.End = q.Window.Start.Add(time.Duration(n) * grain)
 		return q
 	}
-	least := int((f.Window.Length()/shortest + grain - 1) / grain)
-	most := int((f.Window.Length() - 1) / grain)
+	longest := min(f.Window.Length()-1, f.longest(r))
+	least := int((longest/shortest + grain - 1) / grain)
+	most := int(longest / grain)
 	if least < 1 || most < least {
 		return Probe{}, false
 	}
@@ -174,6 +177,17 @@ func shorter(r *Request, v *View, f *Facts) (Probe, bool) {
 		return Probe{}, false
 	}
 	return probe(try(least+beyond-1), v, &v.PoolView, quota.MeasureWithoutTimes)
+}
+
+// longest is the longest window that the pool and every cap allow.
+func (f *Facts) longest(r *Request) time.Duration {
+	longest := f.Pool.MaxLease
+	for _, c := range append([]CapFacts{f.Key, f.User}, f.Makers...) {
+		if c.Capped {
+			longest = min(longest, c.Caps.MaxWindow+r.Boot)
+		}
+	}
+	return longest
 }
 
 // elsewhere looks at the same number of GPUs in the other pools.

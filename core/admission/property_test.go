@@ -25,7 +25,8 @@ type world struct {
 func drawWorld(t *rapid.T) world {
 	v := view()
 	v.Pool.ID = "own"
-	v.Pool.OnlineShare, v.Pool.BorrowIdle = rapid.SampledFrom([]int{0, 0, 300, 500}).Draw(t, "online share"), rapid.Bool().Draw(t, "borrow")
+	v.Pool.OnlineShare, v.Pool.BorrowIdle = rapid.SampledFrom([]int{0, 0, 300, 500}).Draw(t, "online share"),
+		rapid.Bool().Draw(t, "borrow")
 	v.Used = map[gpu.Workload]*calendar.Profile{gpu.Online: {}, gpu.Batch: {}}
 	w := world{}
 	for i := range rapid.IntRange(0, 18).Draw(t, "bookings") {
@@ -44,7 +45,8 @@ func drawWorld(t *rapid.T) world {
 		}
 		if rapid.Bool().Draw(t, "gives way") {
 			v.Speculative = append(v.Speculative, admission.Guess{
-				Booking: b, Share: float64(rapid.IntRange(0, 2).Draw(t, "share")), Probability: float64(rapid.IntRange(0, 2).Draw(t, "probability")) / 2,
+				Booking: b, Share: float64(rapid.IntRange(0, 2).Draw(t, "share")),
+				Probability: float64(rapid.IntRange(0, 2).Draw(t, "probability")) / 2,
 			})
 		}
 	}
@@ -61,7 +63,8 @@ func drawWorld(t *rapid.T) world {
 		v.Key.Caps = nil
 	}
 	v.User = admission.Capped{Caps: &quota.Caps{
-		MaxGPUs: rapid.IntRange(4, 40).Draw(t, "user's cap"), MaxPerDay: 10_000 * gpu.USD, MaxLead: 20 * time.Hour, MaxWindow: 9 * time.Hour,
+		MaxGPUs: rapid.IntRange(4, 40).Draw(t, "user's cap"), MaxPerDay: 10_000 * gpu.USD, MaxLead: 20 * time.Hour,
+		MaxWindow:      9 * time.Hour,
 		GPUHoursPerDay: quota.AtMost(rapid.Int64Range(-1, 200).Draw(t, "GPU-hours")),
 	}, Spent: v.Committed}
 	v.Others = []admission.PoolView{drawOther(t)}
@@ -92,7 +95,8 @@ func drawOther(t *rapid.T) admission.PoolView {
 	p.ID, p.PerNode, p.Paused = "other", 4, rapid.Bool().Draw(t, "other paused")
 	o := admission.PoolView{Pool: p, Slots: calendar.NewSlots(4, 4)}
 	for i := range rapid.IntRange(0, 4).Draw(t, "other bookings") {
-		b := calendar.Booking{ID: fmt.Sprint("o", i), Interval: drawWindow(t), GPUs: rapid.IntRange(1, 4).Draw(t, "other gpus"), Slots: []int{i}}
+		b := calendar.Booking{ID: fmt.Sprint("o", i), Interval: drawWindow(t),
+			GPUs: rapid.IntRange(1, 4).Draw(t, "other gpus"), Slots: []int{i}}
 		o.Slots.Force(b)
 	}
 	return o
@@ -127,7 +131,8 @@ func (w world) rebuilt(without []string) *calendar.Slots {
 func written(v admission.View) string {
 	booked := ""
 	for slot := range v.Slots.Size() {
-		booked += fmt.Sprintln(v.Slots.On(slot, hours(-1000, 1000)), v.Slots.Fits(slot, 1, hours(0, 9)), v.Slots.Fits(slot, 8, hours(9, 20)))
+		booked += fmt.Sprintln(v.Slots.On(slot, hours(-1000, 1000)), v.Slots.Fits(slot, 1, hours(0, 9)),
+			v.Slots.Fits(slot, 8, hours(9, 20)))
 	}
 	return booked + fmt.Sprint(v.Speculative, *v.Committed, *v.Guessed, *v.Key.Spent, v.Limits, v.Key.Caps, v.Pool)
 }
@@ -145,7 +150,8 @@ func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
 			require.Empty(t, d.Displaced)
 			return
 		}
-		taken := calendar.Booking{ID: "new", Interval: w.req.Window, Slots: d.Slots, GPUs: w.req.Shape.PerNode, Short: w.req.Shape.Short}
+		taken := calendar.Booking{ID: "new", Interval: w.req.Window, Slots: d.Slots, GPUs: w.req.Shape.PerNode,
+			Short: w.req.Shape.Short}
 		require.Len(t, d.Slots, w.req.Shape.Nodes)
 		after := w.rebuilt(d.DisplacedIDs())
 		for _, m := range d.Moves {
@@ -154,7 +160,8 @@ func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
 		}
 		require.NoError(t, after.Place(taken))
 		w.withinItsShare(t)
-		require.LessOrEqual(t, int(w.view.Committed.Peak(w.req.Window)[quota.GPUs])+w.req.Shape.GPUs(), w.view.Limits.GPUs)
+		require.LessOrEqual(t, int(w.view.Committed.Peak(w.req.Window)[quota.GPUs])+w.req.Shape.GPUs(),
+			w.view.Limits.GPUs)
 		w.displacedWell(t, d, taken)
 	})
 }
@@ -164,7 +171,8 @@ func (w world) withinItsShare(t *rapid.T) {
 	online, batch := admission.Shares(w.view.Pool)
 	share := map[gpu.Workload]int{gpu.Online: online, gpu.Batch: batch}[w.req.Workload]
 	if !w.view.Pool.BorrowIdle {
-		require.LessOrEqual(t, w.view.Used[w.req.Workload].Peak(w.req.Window)*min(1, w.view.Pool.OnlineShare)+w.req.Shape.GPUs(), share)
+		require.LessOrEqual(t, w.view.Used[w.req.Workload].Peak(w.req.Window)*min(1, w.view.Pool.OnlineShare)+
+			w.req.Shape.GPUs(), share)
 	}
 }
 
@@ -183,7 +191,8 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 	}
 	online, batch := admission.Shares(w.view.Pool)
 	if used := w.view.Used[w.req.Workload].Peak(w.req.Window) + w.req.Shape.GPUs(); w.view.Pool.OnlineShare > 0 {
-		require.LessOrEqual(t, used, map[gpu.Workload]int{gpu.Online: online, gpu.Batch: batch}[w.req.Workload], "who borrows pushes nobody out")
+		require.LessOrEqual(t, used, map[gpu.Workload]int{gpu.Online: online, gpu.Batch: batch}[w.req.Workload],
+			"who borrows pushes nobody out")
 	}
 	after := w.rebuilt(d.DisplacedIDs())
 	require.NoError(t, after.Place(taken))
@@ -191,7 +200,8 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 		if o := d.Displaced[i].Offer; o != nil {
 			slots, ok := after.Find(o.Shape, o.Window, nil)
 			require.True(t, ok, "the displaced are offered places beside each other")
-			after.Force(calendar.Booking{ID: "offer" + d.Displaced[i].ID, Interval: o.Window, Slots: slots, GPUs: o.Shape.PerNode, Short: o.Shape.Short})
+			after.Force(calendar.Booking{ID: "offer" + d.Displaced[i].ID, Interval: o.Window, Slots: slots,
+				GPUs: o.Shape.PerNode, Short: o.Shape.Short})
 		}
 	}
 	after = w.rebuilt(d.DisplacedIDs())
@@ -252,7 +262,8 @@ func TestTheSmallerOfferIsTheLargest(t *testing.T) {
 			again := w.req
 			again.Shape, _ = gpu.ShapeFor(n, 8)
 			better := admission.Decide(again, w.view)
-			require.False(t, better.Accepted() && len(better.Displaced)+len(better.Moves) == 0, "%d GPUs would do, %d were offered", n, offered)
+			require.False(t, better.Accepted() && len(better.Displaced)+len(better.Moves) == 0,
+				"%d GPUs would do, %d were offered", n, offered)
 		}
 	})
 }

@@ -61,8 +61,8 @@ func blockers(r *Request, f *Facts) []Reason {
 // window and the pool's size.
 func limitBlockers(r *Request, f *Facts) []Reason {
 	var reasons []Reason
-	if r.Class == reservation.Speculative && f.Pool.Paused {
-		reasons = append(reasons, Reason{Code: PrewarmPaused, Message: fmt.Sprintf("speculative pre-warming is paused in pool %s", f.Pool.Name)})
+	if r.Class == reservation.Speculative {
+		reasons = pauseReasons(reasons, f)
 	}
 	for _, v := range f.Limits.Violations() {
 		reasons = append(reasons, r.dated(limitReason(v), v))
@@ -78,6 +78,29 @@ func limitBlockers(r *Request, f *Facts) []Reason {
 	return reasons
 }
 
+// pauseReasons says what is paused, until when, and why. Who paused has the say.
+func pauseReasons(reasons []Reason, f *Facts) []Reason {
+	if f.Pool.Paused {
+		reasons = append(reasons, Reason{Code: PrewarmPaused,
+			Message: fmt.Sprintf("speculative pre-warming is paused in pool %s", f.Pool.Name)})
+	}
+	if f.Pause == nil {
+		return reasons
+	}
+	whose, until, why := "your organization", "until somebody resumes it", ""
+	if f.Pause.Everybody {
+		whose = "everybody"
+	}
+	if !f.Pause.Until.IsZero() {
+		until = "until " + f.Pause.Until.UTC().Format(time.RFC3339)
+	}
+	if f.Pause.Reason != "" {
+		why = ": " + f.Pause.Reason
+	}
+	return append(reasons, Reason{Code: PrewarmPaused, ClearsAt: f.Pause.Until,
+		Message: fmt.Sprintf("speculative pre-warming is paused for %s %s%s", whose, until, why)})
+}
+
 func windowReasons(r *Request, f *Facts) []Reason {
 	var reasons []Reason
 	if message, ok := past(r, f); ok {
@@ -85,8 +108,9 @@ func windowReasons(r *Request, f *Facts) []Reason {
 			Asked: int64(f.Window.Start.Sub(f.Now) / time.Second)})
 	}
 	if limit := f.Pool.MaxLease; f.Window.Length() > limit {
-		reasons = append(reasons, over(WindowTooLong, "seconds", int64(limit/time.Second), int64(f.Window.Length()/time.Second),
-			fmt.Sprintf("pool %s allows windows of at most %s", f.Pool.Name, limit)))
+		reasons = append(reasons, over(WindowTooLong, "seconds", int64(limit/time.Second),
+			int64(f.Window.Length()/time.Second),
+			fmt.Sprintf("pool %s allows windows of at most %s", f.Pool.Name, gpu.Length(limit))))
 	}
 	return reasons
 }
@@ -99,7 +123,7 @@ func past(r *Request, f *Facts) (string, bool) {
 	case r.Now:
 		return "", false
 	case f.Window.Start.Before(f.Now.Add(-startGrace)):
-		return fmt.Sprintf("the window starts %s in the past", f.Now.Sub(f.Window.Start).Round(time.Second)), true
+		return fmt.Sprintf("the window starts %s in the past", gpu.Span(f.Now.Sub(f.Window.Start))), true
 	default:
 		return "the window is over", !f.Window.End.After(f.Now)
 	}
@@ -125,7 +149,8 @@ func capReasons(reasons []Reason, r *Request, code Code, who string, f *CapFacts
 // not the one of the window.
 func (r *Request) dated(reason Reason, v quota.Violation) Reason {
 	if r.Prolongs && v.Period != "" {
-		reason.Message += fmt.Sprintf(" (a lease counts in the %s in which it began: %s)", v.Period, r.Since.UTC().Format(time.DateOnly))
+		reason.Message += fmt.Sprintf(" (a lease counts in the %s in which it began: %s)", v.Period,
+			r.Since.UTC().Format(time.DateOnly))
 	}
 	return reason
 }
@@ -136,25 +161,29 @@ func over(c Code, unit string, limit, asked int64, message string) Reason {
 
 func noHardware(r *Request, p *PoolFacts) Reason {
 	return over(NoMatchingHardware, "gpus", int64(p.PerNode*p.MaxNodes), int64(r.Shape.GPUs()),
-		fmt.Sprintf("pool %s has at most %d nodes of %d GPUs; %s never fits", p.Name, p.MaxNodes, p.PerNode, r.Shape))
+		fmt.Sprintf("pool %s has at most %s of %s; %s never fits", p.Name, gpu.Count(p.MaxNodes, "node"),
+			gpu.Count(p.PerNode, "GPU"), r.Shape))
 }
 
 func noShare(r *Request, f *Facts) Reason {
 	asked := f.Split.Used + r.Shape.GPUs()
 	reason := over(WorkloadShareExceeded, "gpus", int64(f.Split.Share), int64(asked),
-		fmt.Sprintf("%s work may have %d GPUs of pool %s; with this it would have %d", f.Split.Workload, f.Split.Share, f.Pool.Name, asked))
+		fmt.Sprintf("%s work may have %s of pool %s; with this it would have %d", f.Split.Workload,
+			gpu.Count(f.Split.Share, "GPU"), f.Pool.Name, asked))
 	reason.At, reason.ClearsAt = f.Window.Start, f.Split.ClearsAt
 	return reason
 }
 
 func noCapacity(r *Request, f *Facts) Reason {
 	reason := over(CapacityExhausted, "gpus", int64(f.Room.Free), int64(r.Shape.GPUs()),
-		fmt.Sprintf("%d GPUs of pool %s are free during the whole window; %s has no place", f.Room.Free, f.Pool.Name, r.Shape))
+		fmt.Sprintf("pool %s has %s free during the whole window; %s has no place", f.Pool.Name,
+			gpu.Count(f.Room.Free, "GPU"), r.Shape))
 	reason.At, reason.ClearsAt = f.Window.Start, f.Room.Earliest
 	return reason
 }
 
 // poolFacts are those of a pool.
 func poolFacts(p *gpu.Pool) PoolFacts {
-	return PoolFacts{ID: p.ID, Name: p.Name, PerNode: p.PerNode, MaxNodes: p.MaxNodes, MaxLease: p.Timers.MaxLease, Paused: p.Paused}
+	return PoolFacts{ID: p.ID, Name: p.Name, PerNode: p.PerNode, MaxNodes: p.MaxNodes, MaxLease: p.Timers.MaxLease,
+		Paused: p.Paused}
 }

@@ -46,7 +46,8 @@ func DecodeRecord(text []byte) (Record, error) {
 		return Record{}, fmt.Errorf("decoding an admission record: %w", err)
 	}
 	if r.Version != RecordVersion {
-		return Record{}, fmt.Errorf("decoding an admission record: version %d, this program knows %d", r.Version, RecordVersion)
+		return Record{}, fmt.Errorf("decoding an admission record: version %d, this program knows %d", r.Version,
+			RecordVersion)
 	}
 	return r, nil
 }

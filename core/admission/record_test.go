@@ -59,7 +59,8 @@ func TestATamperedRecordDiffers(t *testing.T) {
 func TestOnlyWholeRecordsAreRead(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"another version": `{"Version":2}`, "no version": `{}`, "more than is known": `{"Version":1,"Mood":"good"}`, "no JSON": `{`,
+		"another version": `{"Version":2}`, "no version": `{}`, "more than is known": `{"Version":1,"Mood":"good"}`,
+		"no JSON": `{`,
 	} {
 		_, err := admission.DecodeRecord([]byte(text))
 		require.Error(t, err, name)

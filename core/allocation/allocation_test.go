@@ -52,3 +52,19 @@ func TestWhoGivesUpWasNotServed(t *testing.T) {
 	_, served := a.Wait()
 	require.False(t, served)
 }
+
+func TestAWaitThatNobodyNotices(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 5*time.Second, allocation.ZeroWait)
+}
+
+func TestOnlyKnownStatesAreRestored(t *testing.T) {
+	t.Parallel()
+	for _, s := range allocation.Machine.States {
+		a, err := allocation.Restore(allocation.Allocation{ID: "a"}, s)
+		require.NoError(t, err)
+		require.Equal(t, s, a.State())
+	}
+	_, err := allocation.Restore(allocation.Allocation{ID: "a"}, "asleep")
+	require.ErrorContains(t, err, `allocation a: unknown state "asleep"`)
+}

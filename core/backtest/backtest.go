@@ -89,6 +89,7 @@ type Span struct{ From, Last int64 }
 type Options struct {
 	Boot      int64                     // seconds a unit takes to boot, at least 1
 	KeepAlive int64                     // a unit is released only after so many idle seconds
+	KeepReady bool                      // a unit that is ready is not released because another one boots
 	Policy    func(tenant int) Policy   // makes the policy of a tenant; nil wants nothing
 	Progress  func(done, of int) error  // called now and then with the jobs replayed; an error ends the run
 	Waited    func(job int, wait int64) // called for every job that starts, if not nil

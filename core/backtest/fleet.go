@@ -65,13 +65,18 @@ func (f *fleet) add(now int64, units int) {
 }
 
 // plan returns how many units to boot, and releases those that are too many: the
-// oldest first, and only those that became idle at or before the second given.
-func (f *fleet) plan(before int64) (boot int) {
+// oldest first, and only those that became idle at or before the second given. If
+// none is to be lost to a boot, units that boot are no reason to release: as many
+// as are wanted stay ready.
+func (f *fleet) plan(before int64, keepReady bool) (boot int) {
 	boot = max(0, f.need-f.idling-f.boots)
 	spare := f.idling + f.boots + boot - f.need
 	want := max(0, f.target-f.busy-f.need)
 	if spare < want {
 		return boot + want - spare
+	}
+	if keepReady {
+		spare -= f.boots + boot
 	}
 	f.release(min(spare-want, f.idling-f.need), before)
 	return boot

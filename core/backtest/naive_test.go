@@ -110,6 +110,9 @@ func (n *naive) settle(t *naiveTenant, now int64) {
 		t.boots = append(t.boots, now+n.opt.Boot)
 	}
 	for len(t.idle)+len(t.boots)-need > want && len(t.idle) > need && t.idle[0]+n.opt.KeepAlive <= now {
+		if n.opt.KeepReady && len(t.idle)-need <= want {
+			return
+		}
 		t.idle = t.idle[1:]
 	}
 }

@@ -44,7 +44,8 @@ func TestOracleFollowsEachLevel(t *testing.T) {
 		}
 		idle, booting := naiveOracle(trace, boot)
 		if seconds(o.IdleHours) != idle || seconds(o.BootHours) != booting {
-			t.Fatalf("idle %d, booting %d GPU-seconds, want %d and %d", seconds(o.IdleHours), seconds(o.BootHours), idle, booting)
+			t.Fatalf("idle %d, booting %d GPU-seconds, want %d and %d", seconds(o.IdleHours), seconds(o.BootHours),
+				idle, booting)
 		}
 	})
 }

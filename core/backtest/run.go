@@ -165,7 +165,7 @@ func (r *run) settle(now int64, tenant int) {
 		f.target = f.policy.Target(now)
 	}
 	r.count(tenant, now)
-	if boot := f.plan(now - r.opt.KeepAlive); boot > 0 {
+	if boot := f.plan(now-r.opt.KeepAlive, r.opt.KeepReady); boot > 0 {
 		f.boots += boot
 		r.agenda.push(event{now + r.opt.Boot, bootReady, tenant, 0, boot})
 	}

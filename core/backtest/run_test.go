@@ -32,7 +32,8 @@ func drawTrace(t *rapid.T) backtest.Trace {
 		now += rapid.Int64Range(0, 12).Draw(t, "gap")
 		trace.Jobs = append(trace.Jobs, backtest.Job{
 			Submit: now, Duration: rapid.Int64Range(1, 30).Draw(t, "duration"),
-			GPUs: rapid.IntRange(1, 5).Draw(t, "gpus"), Tenant: rapid.IntRange(0, len(trace.Tenants)-1).Draw(t, "tenant"),
+			GPUs:   rapid.IntRange(1, 5).Draw(t, "gpus"),
+			Tenant: rapid.IntRange(0, len(trace.Tenants)-1).Draw(t, "tenant"),
 		})
 	}
 	return trace
@@ -49,6 +50,7 @@ func drawTargets(t *rapid.T) func(tenant int, now int64) int {
 func replayBoth(t *rapid.T) (backtest.Outcome, *naive, map[int]int64) {
 	n := &naive{trace: drawTrace(t), opt: backtest.Options{
 		Boot: rapid.Int64Range(1, 20).Draw(t, "boot"), KeepAlive: rapid.Int64Range(0, 25).Draw(t, "keep-alive"),
+		KeepReady: rapid.Bool().Draw(t, "keep ready"),
 	}}
 	waits := map[int]int64{}
 	opt := n.opt
@@ -100,6 +102,35 @@ func TestNobodyWaitsLongerThanABoot(t *testing.T) {
 	})
 }
 
+// One unit is ready, two are wanted and one boots: what is ready stays if it is told to, and goes otherwise once one
+// is enough.
+func TestAReadyUnitIsNotLostToABoot(t *testing.T) {
+	t.Parallel()
+	trace := backtest.Trace{Tenants: []string{"a"}, Jobs: []backtest.Job{
+		{Submit: 100, Duration: 1, GPUs: 1}, {Submit: 150, Duration: 1, GPUs: 1}, {Submit: 155, Duration: 1, GPUs: 1},
+		{Submit: 200, Duration: 1, GPUs: 1},
+	}}
+	for keep, want := range map[bool]int64{false: 5, true: 0} {
+		waits := map[int]int64{}
+		_, err := backtest.Run(trace, backtest.Options{Boot: 10, KeepReady: keep,
+			Waited: func(job int, wait int64) { waits[job] = wait },
+			Policy: func(int) backtest.Policy {
+				return &every{next: 100, targets: func(_ int, now int64) int {
+					if now == 150 { // while the job runs, one more is wanted
+						return 2
+					}
+					return 1
+				}}
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waits[1] != 0 || waits[2] != want {
+			t.Errorf("keep ready %v: waits of %v, want the third to be %d s", keep, waits, want)
+		}
+	}
+}
+
 // The hand-computed stories have boots of 10 s; the window scored is (from, last],
 // 30 % after the first submission.
 func TestStories(t *testing.T) {
@@ -121,15 +152,18 @@ func TestStories(t *testing.T) {
 		"kept alive": {[]backtest.Job{job(100, 5, 1), job(150, 5, 1), job(200, 5, 1)}, 60, 100, 0, 20 + 45, 0},
 		// The unit that is free at 115 is released at 150, yet the job of that second
 		// gets it.
-		"released in the second of an arrival": {[]backtest.Job{job(100, 5, 1), job(150, 5, 1), job(200, 5, 1)}, 35, 50, 5, 20 + 35, 0},
+		"released in the second of an arrival": {[]backtest.Job{job(100, 5, 1), job(150, 5, 1), job(200, 5, 1)}, 35, 50,
+			5, 20 + 35, 0},
 		// One unit is idle when the second job asks for two: it is held for it, so that
 		// the third job of one waits for what the second frees at 163. Idle are the first
 		// unit until 160, and from 163, 165 and 183 on three units until 200.
-		"strict order": {[]backtest.Job{job(100, 5, 1), job(150, 3, 2), job(155, 20, 1), job(200, 1, 1)}, 60, 100 / 3.0, 6, 30 + 37 + 35 + 17, 10 + 10},
+		"strict order": {[]backtest.Job{job(100, 5, 1), job(150, 3, 2), job(155, 20, 1), job(200, 1, 1)}, 60, 100 / 3.0,
+			6, 30 + 37 + 35 + 17, 10 + 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, err := backtest.Run(backtest.Trace{Tenants: []string{"a"}, Jobs: c.jobs}, backtest.Options{Boot: 10, KeepAlive: c.keep})
+			out, err := backtest.Run(backtest.Trace{Tenants: []string{"a"}, Jobs: c.jobs},
+				backtest.Options{Boot: 10, KeepAlive: c.keep})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +188,8 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 		"no tenant":  {{Submit: 5, Duration: 1, GPUs: 1, Tenant: 1}},
 		"a huge job": {{Submit: 5, Duration: 1, GPUs: backtest.MaxGPUs + 1}},
 	} {
-		if _, err := backtest.Run(backtest.Trace{Tenants: []string{"a"}, Jobs: jobs}, backtest.Options{Boot: 1}); err == nil {
+		if _, err := backtest.Run(backtest.Trace{Tenants: []string{"a"}, Jobs: jobs},
+			backtest.Options{Boot: 1}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -177,15 +212,19 @@ func TestWhatIsScoredCanEndAfterTheLastJob(t *testing.T) {
 	t.Parallel()
 	trace := backtest.Trace{Tenants: []string{"a"}, Jobs: []backtest.Job{{Submit: 1, Duration: 10, GPUs: 1}}}
 	for last, idle := range map[int64]int64{20: 4, 30: 14, 50: 20} { // it runs from 6 to 16 and its GPU is kept to 36
-		out, err := backtest.Run(trace, backtest.Options{Boot: 5, KeepAlive: 20, Scored: backtest.Span{From: 0, Last: last}})
+		out, err := backtest.Run(trace, backtest.Options{Boot: 5, KeepAlive: 20,
+			Scored: backtest.Span{From: 0, Last: last}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := seconds(out.IdleHours); out.Jobs != 1 || got != idle || seconds(out.BootHours) != 5 || seconds(out.BusyHours) != 10 {
-			t.Errorf("up to %d: %d jobs, %d s idle, %d s of boot, %d s busy", last, out.Jobs, got, seconds(out.BootHours), seconds(out.BusyHours))
+		if got := seconds(out.IdleHours); out.Jobs != 1 || got != idle || seconds(out.BootHours) != 5 ||
+			seconds(out.BusyHours) != 10 {
+			t.Errorf("up to %d: %d jobs, %d s idle, %d s of boot, %d s busy", last, out.Jobs, got,
+				seconds(out.BootHours), seconds(out.BusyHours))
 		}
 	}
-	if out, err := backtest.Run(trace, backtest.Options{Boot: 5, Scored: backtest.Span{From: 1, Last: 50}}); err != nil || out.Jobs != 0 {
+	if out, err := backtest.Run(trace, backtest.Options{Boot: 5,
+		Scored: backtest.Span{From: 1, Last: 50}}); err != nil || out.Jobs != 0 {
 		t.Errorf("%d jobs, %v: a job that comes in the second before the scored part is scored", out.Jobs, err)
 	}
 }

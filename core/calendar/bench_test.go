@@ -155,14 +155,6 @@ func BenchmarkForceRemove(b *testing.B) {
 	})
 }
 
-func BenchmarkNextUse(b *testing.B) {
-	each(b, "calendar_next_use", func(b *testing.B, c *crowd, asked []question) {
-		for i := range b.N {
-			c.slots.NextUse(i%1250, asked[i%len(asked)].iv.Start)
-		}
-	})
-}
-
 func BenchmarkEarliest(b *testing.B) {
 	each(b, "calendar_earliest", func(b *testing.B, c *crowd, asked []question) {
 		for i := range b.N {

@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"time"
@@ -161,10 +162,7 @@ func (s *Slots) forbidden(edges []edge, slot int, w wish, need int, lo, hi int64
 // than each need can spare.
 func sweep(edges []edge, lo, hi int64, spare []int) (int64, bool) {
 	slices.SortFunc(edges, func(a, b edge) int {
-		if a.at != b.at {
-			return int(min(max(a.at-b.at, -1), 1))
-		}
-		return a.delta - b.delta
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.delta, b.delta))
 	})
 	left, start := slices.Clone(spare), lo
 	for i := 0; ; {

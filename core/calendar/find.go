@@ -89,11 +89,6 @@ func (s *Slots) Free(iv Interval) int {
 	return total
 }
 
-// Rooms is RoomsIn for the slots that a Rank does not exclude.
-func (s *Slots) Rooms(iv Interval, rank Rank) []int {
-	return s.RoomsIn(iv, TiersOf(len(s.lines), rank))
-}
-
 // RoomsIn returns, for each number of GPUs from 0 to those of a slot, how many of
 // the slots in tiers have that many free during the whole interval and the margin
 // after it. In an empty interval all are free.

@@ -19,18 +19,24 @@ func TestARangeNamesWhatIsWrong(t *testing.T) {
 		name, field string
 		change      func(r *calendar.TimeRange)
 	}{
-		{"no start", "start_time_not_earlier_than", func(r *calendar.TimeRange) { r.StartNotEarlierThan = time.Time{} }},
+		{"no start", "start_time_not_earlier_than",
+			func(r *calendar.TimeRange) { r.StartNotEarlierThan = time.Time{} }},
 		{"no length", "min_duration", func(r *calendar.TimeRange) { r.MinDuration = 0 }},
 		{"a negative length", "min_duration", func(r *calendar.TimeRange) { r.MinDuration = -1 }},
 		{"a negative limit", "max_duration", func(r *calendar.TimeRange) { r.MaxDuration = -1 }},
 		{"a limit below the least", "max_duration", func(r *calendar.TimeRange) { r.MaxDuration = time.Minute }},
 		{"starts crossed", "start_time_not_later_than", func(r *calendar.TimeRange) { r.StartNotLaterThan = at(8) }},
-		{"ends crossed", "end_time_not_later_than", func(r *calendar.TimeRange) { r.EndNotEarlierThan, r.EndNotLaterThan = at(12), at(11) }},
-		{"no time left", "end_time_not_later_than", func(r *calendar.TimeRange) { r.EndNotLaterThan = at(9).Add(time.Minute) }},
+		{"ends crossed", "end_time_not_later_than", func(r *calendar.TimeRange) {
+			r.EndNotEarlierThan,
+				r.EndNotLaterThan = at(12), at(11)
+		}},
+		{"no time left", "end_time_not_later_than",
+			func(r *calendar.TimeRange) { r.EndNotLaterThan = at(9).Add(time.Minute) }},
 		{"an end out of reach", "end_time_not_earlier_than", func(r *calendar.TimeRange) {
 			r.StartNotLaterThan, r.MaxDuration, r.EndNotEarlierThan = at(10), time.Hour, at(12)
 		}},
-		{"an end in the past and no length", "min_duration", func(r *calendar.TimeRange) { r.MinDuration, r.EndNotEarlierThan = 0, at(9) }},
+		{"an end in the past and no length", "min_duration",
+			func(r *calendar.TimeRange) { r.MinDuration, r.EndNotEarlierThan = 0, at(9) }},
 	} {
 		r := good
 		tc.change(&r)
@@ -64,11 +70,14 @@ func drawRange(t *rapid.T) calendar.TimeRange {
 func inside(r calendar.TimeRange, iv calendar.Interval) bool {
 	before := func(a, b time.Time) bool { return b.IsZero() || !a.After(b) }
 	length := iv.Length()
-	if r.MaxDuration == 0 && r.EndNotLaterThan.IsZero() && !iv.End.Equal(r.EndNotEarlierThan) && length > r.MinDuration {
+	if r.MaxDuration == 0 && r.EndNotLaterThan.IsZero() && !iv.End.Equal(r.EndNotEarlierThan) &&
+		length > r.MinDuration {
 		return false // the least length, when nothing bounds it
 	}
-	return !iv.Start.Before(r.StartNotEarlierThan) && before(iv.Start, r.StartNotLaterThan) && !iv.End.Before(r.EndNotEarlierThan) &&
-		before(iv.End, r.EndNotLaterThan) && length > 0 && length >= r.MinDuration && (r.MaxDuration == 0 || length <= r.MaxDuration)
+	return !iv.Start.Before(r.StartNotEarlierThan) && before(iv.Start, r.StartNotLaterThan) &&
+		!iv.End.Before(r.EndNotEarlierThan) &&
+		before(iv.End, r.EndNotLaterThan) && length > 0 && length >= r.MinDuration &&
+		(r.MaxDuration == 0 || length <= r.MaxDuration)
 }
 
 func TestFindRangeAgainstAModel(t *testing.T) {
@@ -80,7 +89,8 @@ func TestFindRangeAgainstAModel(t *testing.T) {
 		if r.Check() != nil {
 			return
 		}
-		shape := gpu.Shape{Nodes: rapid.SampledFrom([]int{1, 2, m.n}).Draw(t, "nodes"), PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
+		shape := gpu.Shape{Nodes: rapid.SampledFrom([]int{1, 2, m.n}).Draw(t, "nodes"),
+			PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
 		shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 		got, slots, ok := m.slots.FindRange(shape, r, tiers)
 		if ok {
@@ -96,7 +106,8 @@ func TestFindRangeAgainstAModel(t *testing.T) {
 
 // firstInRange tries every start and length of the grid, the longest first. Most
 // windows are told apart by a few slots, so that counting stops early.
-func (m *model) firstInRange(r calendar.TimeRange, shape gpu.Shape, ranks []int, hint calendar.Interval) (calendar.Interval, bool) {
+func (m *model) firstInRange(r calendar.TimeRange, shape gpu.Shape, ranks []int,
+	hint calendar.Interval) (calendar.Interval, bool) {
 	last := 60
 	if !hint.Start.IsZero() { // a later start cannot be right; an earlier one would be wrong
 		last = int(hint.Start.Sub(r.StartNotEarlierThan) / (15 * time.Minute))
@@ -153,7 +164,8 @@ func (m *model) checkLevel(t *rapid.T, l calendar.Level) {
 	rooms := make([]int, m.perSlot+1)
 	gpus, whole, largest := 0, 0, 0
 	for slot := range m.n {
-		free := m.free(slot, calendar.Interval{Start: l.Start, End: l.End.Add(-margin)}) // free adds the margin of a request
+		free := m.free(slot, calendar.Interval{Start: l.Start,
+			End: l.End.Add(-margin)}) // free adds the margin of a request
 		gpus += free
 		for g := 1; g <= free; g++ {
 			rooms[g]++
@@ -166,7 +178,8 @@ func (m *model) checkLevel(t *rapid.T, l calendar.Level) {
 		for rest := range g + 1 {
 			if full := rooms[g]; rest == 0 || rest == g {
 				largest = max(largest, g*full)
-			} else if shape := (gpu.Shape{Nodes: full + 1, PerNode: g, Short: g - rest}); full > 0 && enough(rooms, shape) {
+			} else if shape := (gpu.Shape{Nodes: full + 1, PerNode: g, Short: g - rest}); full > 0 &&
+				enough(rooms, shape) {
 				largest = max(largest, shape.GPUs())
 			}
 		}
@@ -192,6 +205,8 @@ func TestFreeBusyEndsEarly(t *testing.T) {
 	require.Len(t, levels, calendar.MaxLevels)
 	require.Equal(t, at(0).Add(calendar.MaxLevels*time.Second), levels[len(levels)-1].End)
 	require.Empty(t, calendar.NewSlots(3, 8).FreeBusy(at(1), at(1), 0))
-	require.Equal(t, []calendar.Level{{Start: at(0), End: at(9), FreeGPUs: 24, FreeSlots: 3, Largest: gpu.Shape{Nodes: 3, PerNode: 8}}},
+	require.Equal(t,
+		[]calendar.Level{{Start: at(0), End: at(9), FreeGPUs: 24, FreeSlots: 3,
+			Largest: gpu.Shape{Nodes: 3, PerNode: 8}}},
 		calendar.NewSlots(3, 8).FreeBusy(at(0), at(9), 0))
 }

@@ -31,7 +31,8 @@ type Move struct {
 // that takes chains of moves may be missed, one that takes a single move of one of
 // them is not. The slots of full nodes are cleared before that of a smaller last
 // one, which may be missed if those moves take its room.
-func (s *Slots) Repack(movable []string, shape gpu.Shape, iv Interval, tiers Tiers) (slots []int, moves []Move, ok bool) {
+func (s *Slots) Repack(movable []string, shape gpu.Shape, iv Interval,
+	tiers Tiers) (slots []int, moves []Move, ok bool) {
 	if slots, ok = s.FindInto(nil, shape, iv, tiers); ok || !s.askable(shape, iv) {
 		return slots, nil, ok
 	}
@@ -66,8 +67,9 @@ type held struct {
 }
 
 func newRepacking(s *Slots, movable []string, iv Interval, tiers Tiers) *repacking {
-	r := &repacking{Slots: s, movable: make(map[string]bool, len(movable)), tiers: tiers, allowed: tiers.allowed(len(s.lines)),
-		probe: Booking{ID: "\x00repack", Interval: iv}}
+	r := &repacking{Slots: s, movable: make(map[string]bool, len(movable)), tiers: tiers,
+		allowed: tiers.allowed(len(s.lines)),
+		probe:   Booking{ID: "\x00repack", Interval: iv}}
 	for _, id := range movable {
 		r.movable[id] = true
 	}

@@ -49,7 +49,8 @@ func TestRepackMovesOnlyWhatMayMove(t *testing.T) {
 	require.Equal(t, []calendar.Move{{ID: "cold", From: []int{1}, To: []int{0}}}, moves)
 	_, _, ok = s.Repack(nil, gpu.Shape{Nodes: 1, PerNode: 8}, hours(9, 12), nil)
 	require.False(t, ok)
-	_, _, ok = s.Repack([]string{"warm"}, gpu.Shape{Nodes: 1, PerNode: 8}, hours(9, 12), calendar.TiersOf(2, func(slot int) int { return -slot }))
+	_, _, ok = s.Repack([]string{"warm"}, gpu.Shape{Nodes: 1, PerNode: 8}, hours(9, 12),
+		calendar.TiersOf(2, func(slot int) int { return -slot }))
 	require.False(t, ok, "slot 1 is excluded, also for what moves")
 }
 
@@ -60,7 +61,8 @@ func TestRepackKeepsWhatItCleared(t *testing.T) {
 	for slot, gpus := range []int{4, 4, 2, 4} {
 		s.Force(booking(fmt.Sprint("b", slot), hours(9, 12), gpus, slot))
 	}
-	slots, moves, ok := s.Repack([]string{"b0", "b1"}, gpu.Shape{Nodes: 2, PerNode: 8}, hours(10, 11), calendar.TiersOf(4, func(slot int) int { return min(slot, 1) }))
+	slots, moves, ok := s.Repack([]string{"b0", "b1"}, gpu.Shape{Nodes: 2, PerNode: 8}, hours(10, 11),
+		calendar.TiersOf(4, func(slot int) int { return min(slot, 1) }))
 	require.True(t, ok)
 	require.Equal(t, []int{0, 1}, slots)
 	for _, m := range moves {
@@ -140,7 +142,8 @@ func (m *model) makesRoom(b calendar.Booking, need int, iv calendar.Interval) bo
 		elsewhere = elsewhere || slot != b.Slots[0] && m.free(slot, b.Interval) >= b.GPUs
 	}
 	without := *m
-	without.bookings = slices.DeleteFunc(slices.Clone(m.bookings), func(o calendar.Booking) bool { return o.ID == b.ID })
+	without.bookings = slices.DeleteFunc(slices.Clone(m.bookings),
+		func(o calendar.Booking) bool { return o.ID == b.ID })
 	return elsewhere && without.free(b.Slots[0], iv) >= need
 }
 
@@ -156,7 +159,8 @@ func TestRepackBreaksNothing(t *testing.T) {
 			}
 		}
 		iv := crowdedWindow(t)
-		shape := gpu.Shape{Nodes: rapid.IntRange(1, 3).Draw(t, "nodes"), PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
+		shape := gpu.Shape{Nodes: rapid.IntRange(1, 3).Draw(t, "nodes"),
+			PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
 		shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 		before := m.slots.Dump()
 		slots, moves, ok := m.slots.Repack(movable, shape, iv, tiers)

@@ -60,14 +60,12 @@ type Slots struct {
 // NewSlots returns an empty calendar of n slots with perSlot GPUs each, with no
 // margin.
 func NewSlots(n, perSlot int) *Slots {
-	return &Slots{perSlot: perSlot, lines: make([]line, max(n, 0)), outside: map[int]*line{}, bookings: map[string]Booking{}}
+	return &Slots{perSlot: perSlot, lines: make([]line, max(n, 0)), outside: map[int]*line{},
+		bookings: map[string]Booking{}}
 }
 
 // Size returns the number of slots.
 func (s *Slots) Size() int { return len(s.lines) }
-
-// PerSlot returns the number of GPUs of a slot.
-func (s *Slots) PerSlot() int { return s.perSlot }
 
 // occupied is the time for which an interval takes its slots: itself and the
 // margin after it.
@@ -160,7 +158,8 @@ func (s *Slots) Move(id string, slots []int) error {
 		return fmt.Errorf("booking %s is not in the calendar", id)
 	}
 	if len(slots) != len(b.Slots) || !distinct(slots) {
-		return fmt.Errorf("booking %s moves from %d slots to as many different ones, not to %v", id, len(b.Slots), slots)
+		return fmt.Errorf("booking %s moves from %d slots to as many different ones, not to %v", id, len(b.Slots),
+			slots)
 	}
 	for i, slot := range slots {
 		if more := b.Shape().On(i) - b.On(slot); more > 0 && !s.Fits(slot, more, b.Interval) {
@@ -213,21 +212,6 @@ func (s *Slots) line(slot int) *line {
 		s.outside[slot] = l
 	}
 	return l
-}
-
-// NextUse returns the start of the first booking on the slot that ends after t,
-// in UTC, or false when the slot is free from t on. It costs the logarithm of the
-// slot's bookings.
-func (s *Slots) NextUse(slot int, t time.Time) (time.Time, bool) {
-	l := s.known(slot)
-	if l == nil {
-		return time.Time{}, false
-	}
-	i := l.ending(instant(t))
-	if i == len(l.entries) {
-		return time.Time{}, false
-	}
-	return moment(l.entries[i].start), true
 }
 
 // On returns the bookings on the slot that overlap iv, ordered by start and id.

@@ -64,7 +64,8 @@ func TestFindChoosesTheBest(t *testing.T) {
 		{"lowest numbers", gpu.Shape{Nodes: 2, PerNode: 8}, hours(9, 10), nil, []int{0, 1}},
 		{"too many nodes", gpu.Shape{Nodes: 3, PerNode: 8}, hours(9, 10), nil, nil},
 		{"later all are free", gpu.Shape{Nodes: 4, PerNode: 8}, hours(12, 13), nil, []int{0, 1, 2, 3}},
-		{"rank before fit", gpu.Shape{Nodes: 2, PerNode: 1}, hours(9, 10), func(s int) int { return []int{2, 1, 3, 4}[s] }, []int{1, 0}},
+		{"rank before fit", gpu.Shape{Nodes: 2, PerNode: 1}, hours(9, 10),
+			func(s int) int { return []int{2, 1, 3, 4}[s] }, []int{1, 0}},
 		{"excluded slots", gpu.Shape{Nodes: 1, PerNode: 1}, hours(9, 10), func(int) int { return -1 }, nil},
 		{"larger than a node", gpu.Shape{Nodes: 1, PerNode: 9}, hours(20, 21), nil, nil},
 		{"an empty shape", gpu.Shape{}, hours(9, 10), nil, nil},
@@ -84,17 +85,6 @@ func TestWhatIsOnASlot(t *testing.T) {
 	require.NoError(t, s.Place(early))
 	require.Equal(t, []calendar.Booking{early, late}, s.On(0, hours(0, 24)))
 	require.Empty(t, s.On(0, hours(12, 14)))
-	for _, tc := range []struct {
-		slot, from int
-		want       int
-		ok         bool
-	}{{0, 0, 9, true}, {0, 10, 9, true}, {0, 12, 14, true}, {1, 0, 14, true}, {0, 16, 0, false}} {
-		got, ok := s.NextUse(tc.slot, at(tc.from))
-		require.Equal(t, tc.ok, ok)
-		if ok {
-			require.Equal(t, at(tc.want), got)
-		}
-	}
 }
 
 // A pool that was shrunk still shows what it promised.
@@ -126,7 +116,8 @@ func drawSlots(t *rapid.T) drawn {
 	d.slots = calendar.NewSlots(d.n, perSlot)
 	for i := range rapid.IntRange(0, 25).Draw(t, "bookings") {
 		from := rapid.IntRange(0, 20).Draw(t, "from")
-		b := booking(fmt.Sprint("b", i), hours(from, from+rapid.IntRange(0, 8).Draw(t, "length")), rapid.IntRange(0, perSlot+1).Draw(t, "gpus"),
+		b := booking(fmt.Sprint("b", i), hours(from, from+rapid.IntRange(0, 8).Draw(t, "length")),
+			rapid.IntRange(0, perSlot+1).Draw(t, "gpus"),
 			rapid.SliceOfN(rapid.IntRange(-1, d.n), 0, 3).Draw(t, "on")...)
 		b.Short = drawShort(t, len(b.Slots), b.GPUs)
 		if d.slots.Place(b) == nil {
@@ -195,7 +186,8 @@ func TestPlaceAndRemoveRestore(t *testing.T) {
 }
 
 func drawShape(t *rapid.T) gpu.Shape {
-	shape := gpu.Shape{Nodes: rapid.IntRange(1, 5).Draw(t, "nodes"), PerNode: rapid.IntRange(1, perSlot+1).Draw(t, "per node")}
+	shape := gpu.Shape{Nodes: rapid.IntRange(1, 5).Draw(t, "nodes"),
+		PerNode: rapid.IntRange(1, perSlot+1).Draw(t, "per node")}
 	shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 	return shape
 }
@@ -208,14 +200,16 @@ func TestWhatFindNamesCanBePlaced(t *testing.T) {
 		iv := hours(from, from+rapid.IntRange(1, 8).Draw(t, "length"))
 		slots, ok := d.slots.Find(shape, iv, nil)
 		require.Equal(t, d.holds(shape, iv), ok, "it is found if and only if it is there")
-		rooms := d.slots.Rooms(iv, nil)
+		rooms := d.slots.RoomsIn(iv, calendar.TiersOf(d.slots.Size(), nil))
 		require.Len(t, rooms, perSlot+1)
 		for gpus, n := range rooms {
 			require.Equal(t, d.room(gpus, iv), n)
 		}
 		if ok {
 			require.Len(t, slots, shape.Nodes)
-			require.NoError(t, d.slots.Place(calendar.Booking{ID: "new", Interval: iv, Slots: slots, GPUs: shape.PerNode, Short: shape.Short}))
+			require.NoError(t,
+				d.slots.Place(calendar.Booking{ID: "new", Interval: iv, Slots: slots, GPUs: shape.PerNode,
+					Short: shape.Short}))
 		}
 	})
 }
@@ -237,7 +231,9 @@ func TestEarliestIsTheFirst(t *testing.T) {
 			return
 		}
 		require.Equal(t, at(want), start)
-		require.NoError(t, d.slots.Place(calendar.Booking{ID: "new", Interval: hours(want, want+length), Slots: slots, GPUs: shape.PerNode, Short: shape.Short}))
+		require.NoError(t,
+			d.slots.Place(calendar.Booking{ID: "new", Interval: hours(want, want+length), Slots: slots,
+				GPUs: shape.PerNode, Short: shape.Short}))
 	})
 }
 
@@ -249,7 +245,8 @@ func TestEarliestTouchesItsNeighbours(t *testing.T) {
 	for _, tc := range []struct{ from, length, want int }{
 		{6, 3, 6}, {7, 3, 16}, {7, 2, 7}, {8, 2, 12}, {10, 2, 12}, {10, 3, 16}, {16, 9, 16},
 	} {
-		start, slots, ok := s.Earliest(gpu.Shape{Nodes: 1, PerNode: 1}, time.Duration(tc.length)*time.Hour, at(tc.from), at(16))
+		start, slots, ok := s.Earliest(gpu.Shape{Nodes: 1, PerNode: 1}, time.Duration(tc.length)*time.Hour, at(tc.from),
+			at(16))
 		require.True(t, ok)
 		require.Equal(t, at(tc.want), start, "%d hours from %d", tc.length, tc.from)
 		require.Equal(t, []int{0}, slots)

@@ -37,6 +37,7 @@ const (
 	NoShow     Cause = "no_show"      // ready for a reservation that nobody came for
 	Quarantine Cause = "quarantined"  // kept out of use, and not held
 	Removal    Cause = "removal"      // from the start of its removal to its end
+	MinBilling Cause = "min_billing"  // what the shortest billed time adds to a life that was shorter
 )
 
 // Machine is one machine's life as it is charged.
@@ -83,28 +84,43 @@ type account struct {
 
 // Divide returns what the machine cost within the period, by payer. The charges
 // of adjoining periods add up to those of the whole, and those of a machine's
-// life to Price.Cost of it. The minimum that a provider charges falls into the
-// period of the birth.
+// life to Price.Cost of it. Time is charged at the price; what the provider's
+// minimum adds is a charge of its own, without time, in the period of the birth.
 func Divide(m Machine, period calendar.Interval) []Charge {
-	total := m.until(period.End) - m.until(period.Start)
 	spent := map[account]time.Duration{}
 	life := m.Billed.From(period.Start)
 	life.End = earlier(life.End, period.End)
 	for _, holds := range m.timelines() {
 		m.spend(spent, life, holds)
 	}
-	if len(spent) == 0 && total > 0 { // it ended at once, and its minimum is owed
-		spent[m.account(m.waiting())] = 0
+	charges := share(spent, m.until(period.End)-m.until(period.Start))
+	if added := m.minimum(); added > 0 && period.Contains(m.Billed.Start) {
+		charges = m.owe(charges, added)
 	}
-	return share(spent, total)
+	return charges
 }
 
-// until is what it has cost before t.
-func (m Machine) until(t time.Time) gpu.MicroUSD {
-	if !t.After(m.Billed.Start) {
-		return 0
+// owe charges what the provider's minimum adds. An orphan has one charge.
+func (m Machine) owe(charges []Charge, added gpu.MicroUSD) []Charge {
+	a := m.account(MinBilling)
+	for i := range charges {
+		if charges[i].Payer == a.payer && charges[i].Cause == a.cause {
+			charges[i].Amount += added
+			return charges
+		}
 	}
-	return m.Price.Cost(earlier(t, m.Billed.End).Sub(m.Billed.Start))
+	return append(charges, Charge{Payer: a.payer, Cause: a.cause, Amount: added})
+}
+
+// until is what its time has cost before t.
+func (m Machine) until(t time.Time) gpu.MicroUSD {
+	return m.Price.Price.For(max(0, earlier(t, m.Billed.End).Sub(m.Billed.Start)))
+}
+
+// minimum is what the provider's shortest billed time adds to its life.
+func (m Machine) minimum() gpu.MicroUSD {
+	life := m.Billed.Length()
+	return m.Price.Cost(life) - m.Price.Price.For(life)
 }
 
 // timelines are the holds of each GPU in their order; a GPU that nobody ever

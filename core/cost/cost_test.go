@@ -64,15 +64,37 @@ func TestWhatNobodyEverHeld(t *testing.T) {
 	}, amounts(cost.Divide(never, span(-10, 200))))
 	failed := node()
 	failed.Ready, failed.Retired = time.Time{}, at(50)
-	require.Equal(t, map[string]string{"warm_poolfailed_boot": "3h20m0s 10.000000"}, amounts(cost.Divide(failed, span(0, 200))))
+	require.Equal(t, map[string]string{"warm_poolfailed_boot": "3h20m0s 10.000000"},
+		amounts(cost.Divide(failed, span(0, 200))))
 	failed.Booting = true
-	require.Equal(t, map[string]string{"warm_poolboot": "3h20m0s 10.000000"}, amounts(cost.Divide(failed, span(0, 200))), "nothing has failed yet")
+	require.Equal(t, map[string]string{"warm_poolboot": "3h20m0s 10.000000"},
+		amounts(cost.Divide(failed, span(0, 200))), "nothing has failed yet")
 	failed.Orphan = true
 	require.Equal(t, map[string]string{"orphan": "3h20m0s 10.000000"}, amounts(cost.Divide(failed, span(0, 200))))
 	atOnce := failed
 	atOnce.Orphan, atOnce.Booting, atOnce.Billed.End = false, false, atOnce.Billed.Start
-	require.Equal(t, map[string]string{"warm_poolfailed_boot": "0s 0.100000"}, amounts(cost.Divide(atOnce, span(0, 200))), "the minimum is owed")
+	require.Equal(t, map[string]string{"warm_poolmin_billing": "0s 0.100000"},
+		amounts(cost.Divide(atOnce, span(0, 200))), "the minimum is owed")
 	require.Empty(t, cost.Divide(atOnce, span(1, 200)))
+}
+
+// What the shortest billed time adds is nobody's use of a GPU: who held one pays
+// for the time, at the price, however short the machine's life was.
+func TestTheMinimumIsAPartOfItsOwn(t *testing.T) {
+	t.Parallel()
+	m := node()
+	m.Price.MinBilling, m.Holds = 2*time.Hour, []cost.Hold{{GPU: "a", OrganizationID: "org_1", Held: span(30, 50)}}
+	byHand := map[string]string{
+		"warm_poolboot": "20m0s 1.000000", "warm_poolearly_warm": "20m0s 1.000000",
+		"warm_poollate_release": "40m0s 2.000000",
+		"warm_poolunused":       "1h20m0s 4.000000", "warm_poolremoval": "20m0s 1.000000", "tenantorg_1": "20m0s 1.000000",
+		"warm_poolmin_billing": "0s 2.000000", // 100 of 120 minutes were lived
+	}
+	require.Equal(t, byHand, amounts(cost.Divide(m, span(0, 200))))
+	require.Equal(t, map[string]string{"tenantorg_1": "20m0s 1.000000", "warm_poolunused": "20m0s 1.000000"},
+		amounts(cost.Divide(m, span(30, 50))), "it is owed at birth")
+	m.Orphan = true
+	require.Equal(t, map[string]string{"orphan": "3h20m0s 12.000000"}, amounts(cost.Divide(m, span(0, 200))))
 }
 
 // Whatever the life: all of it is charged, once, and the parts of adjoining
@@ -111,7 +133,8 @@ func drawMachine(t *rapid.T) cost.Machine {
 			Price:      gpu.MicroUSD(rapid.Int64Range(0, 40_000_001).Draw(t, "price")),
 			MinBilling: time.Duration(minute("minimum")) * time.Second,
 		},
-		GPUs: rapid.IntRange(1, 3).Draw(t, "gpus"), Billed: span(born, born+minute("life")), Orphan: rapid.Bool().Draw(t, "orphan"),
+		GPUs: rapid.IntRange(1, 3).Draw(t, "gpus"), Billed: span(born, born+minute("life")),
+		Orphan: rapid.Bool().Draw(t, "orphan"),
 	}
 	if rapid.Bool().Draw(t, "became ready") {
 		m.Ready = at(born + minute("boot"))
@@ -123,7 +146,8 @@ func drawMachine(t *rapid.T) cost.Machine {
 		from := minute("first hold")
 		for i := range rapid.IntRange(0, 3).Draw(t, "holds") {
 			to := from + minute("held")
-			m.Holds = append(m.Holds, cost.Hold{GPU: fmt.Sprint(g), OrganizationID: fmt.Sprint(i), Held: span(from, to)})
+			m.Holds = append(m.Holds, cost.Hold{GPU: fmt.Sprint(g), OrganizationID: fmt.Sprint(i),
+				Held: span(from, to)})
 			from = to + minute("between")
 		}
 	}

@@ -239,7 +239,8 @@ func settle(t *rapid.T, b *evidence.Book, now time.Time, id string) float64 {
 	_, d, _ := b.Open(id)
 	out, lost := wild(t), 0.0
 	if d.Verdict == evidence.Accepted {
-		out.Spent = float64(d.GPUs) * d.Until.Sub(d.From).Hours() * rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "spent")
+		out.Spent = float64(d.GPUs) * d.Until.Sub(d.From).Hours() * rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t,
+			"spent")
 		out.Spared = rapid.SampledFrom([]float64{0, 0, 0, 1, 20}).Draw(t, "spared")
 		lost = out.Spent - out.Spared*32/12
 	}
@@ -251,8 +252,9 @@ func hostile(t *rapid.T, now time.Time) evidence.Record {
 	start := now.Add(time.Duration(rapid.IntRange(-600, 7200).Draw(t, "start")) * time.Second)
 	mid := rapid.SampledFrom([]int{1, 2, 8, 64, evidence.MaxGPUs}).Draw(t, "mid")
 	return evidence.Record{
-		Source: "llm", Reason: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "reason"), Tenant: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "tenant"),
-		Sent: now, Start: start, End: start.Add(time.Duration(rapid.IntRange(0, 3600).Draw(t, "span")) * time.Second),
+		Source: "llm", Reason: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "reason"),
+		Tenant: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "tenant"),
+		Sent:   now, Start: start, End: start.Add(time.Duration(rapid.IntRange(0, 3600).Draw(t, "span")) * time.Second),
 		Low: 0, Mid: mid, High: evidence.MaxGPUs,
 		Probability: rapid.SampledFrom([]float64{0, 0.5, 1, math.NaN(), math.Inf(1)}).Draw(t, "probability"),
 	}
@@ -279,7 +281,8 @@ func TestWildOutcomesLeaveASoundState(t *testing.T) {
 			_, err := b.Consider(noon, "x", good(), terms())
 			require.NoError(t, err)
 			require.NoError(t, b.Close(noon, "x", wild(t)))
-			b.Score(good(), rapid.SampledFrom([]float64{0, 0.3, 1, 7, -1, math.NaN(), math.Inf(1)}).Draw(t, "baseline"), rapid.Bool().Draw(t, "came"))
+			b.Score(good(), rapid.SampledFrom([]float64{0, 0.3, 1, 7, -1, math.NaN(), math.Inf(1)}).Draw(t, "baseline"),
+				rapid.Bool().Draw(t, "came"))
 		}
 		data, err := b.MarshalJSON()
 		require.NoError(t, err)
@@ -308,7 +311,8 @@ func TestOpenAndClose(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
-	for _, c := range []evidence.Config{{Allowance: -1}, {Allowance: math.NaN()}, {Allowance: math.Inf(1)}, {Refill: time.Minute}} {
+	for _, c := range []evidence.Config{{Allowance: -1}, {Allowance: math.NaN()}, {Allowance: math.Inf(1)},
+		{Refill: time.Minute}} {
 		_, err := evidence.New(c)
 		require.Error(t, err)
 	}

@@ -16,7 +16,8 @@ var noon = time.Date(2026, 3, 23, 12, 0, 0, 0, time.UTC)
 // good is a believable record: four GPUs in half an hour.
 func good() evidence.Record {
 	return evidence.Record{
-		Source: "llm", Reason: "announced", Tenant: "lab", Sent: noon, Start: noon.Add(30 * time.Minute), End: noon.Add(30 * time.Minute),
+		Source: "llm", Reason: "announced", Tenant: "lab", Sent: noon, Start: noon.Add(30 * time.Minute),
+		End: noon.Add(30 * time.Minute),
 		Low: 2, Mid: 4, High: 8, Probability: 0.5,
 	}
 }

@@ -3,6 +3,8 @@ package evidence
 import (
 	"fmt"
 	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
 )
 
 // Terms say what waiting and idling cost, and how a hold is made. Prices are in
@@ -85,11 +87,13 @@ type Decision struct {
 
 // Explain says in one line why.
 func (d Decision) Explain() string {
-	numbers := fmt.Sprintf("with trust %.2f, %.2f waits for a boot are expected to be spared, worth %.2f, and %.2f of the hold to idle, at a cost of %.2f",
+	numbers := fmt.Sprintf("with trust %.2f, %.2f waits for a boot are expected to be spared, worth %.2f, and %.2f "+
+		"of the hold to idle, at a cost of %.2f",
 		d.Trust, d.Saved, d.Gain, d.Idle, d.Cost)
 	switch d.Verdict {
 	case Accepted:
-		return fmt.Sprintf("hold %d GPUs from %s to %s: %s", d.GPUs, d.From.UTC().Format(time.TimeOnly), d.Until.UTC().Format(time.TimeOnly), numbers)
+		return fmt.Sprintf("hold %s from %s to %s: %s", gpu.Count(d.GPUs, "GPU"), d.From.UTC().Format(time.TimeOnly),
+			d.Until.UTC().Format(time.TimeOnly), numbers)
 	case Unworthy:
 		return "hold none: " + numbers
 	case Demoted:

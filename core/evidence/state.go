@@ -50,7 +50,8 @@ func (s state) check() error {
 	if err := s.Config.Validate(); err != nil {
 		return err
 	}
-	if s.Kinds == nil || s.Sources == nil || s.Open == nil || len(s.Kinds) > maxKinds || len(s.Sources) > maxKinds || len(s.Open) > maxOpen {
+	if s.Kinds == nil || s.Sources == nil || s.Open == nil || len(s.Kinds) > maxKinds || len(s.Sources) > maxKinds ||
+		len(s.Open) > maxOpen {
 		return fmt.Errorf("a part is missing or too large")
 	}
 	for name, k := range s.Kinds {
@@ -77,7 +78,8 @@ func (k *kind) sound() bool {
 			return false
 		}
 	}
-	return k.Tenants != nil && len(k.Tenants) <= maxTenants && k.Fleet.sound() && sound(k.Said) && k.Said >= 0 && k.Said <= 1 &&
+	return k.Tenants != nil && len(k.Tenants) <= maxTenants && k.Fleet.sound() && sound(k.Said) && k.Said >= 0 &&
+		k.Said <= 1 &&
 		k.Standing.sound() && k.Voice.sound()
 }
 

@@ -91,7 +91,8 @@ func (b belief) scale(sure float64) belief {
 
 func (t track) sound() bool {
 	for i := range sizes {
-		if !sound(t.Saved[i], t.Idle[i]) || t.Saved[i] < 0 || t.Idle[i] < 0 || t.Saved[i] > maxSaved*most || t.Idle[i] > most {
+		if !sound(t.Saved[i], t.Idle[i]) || t.Saved[i] < 0 || t.Idle[i] < 0 || t.Saved[i] > maxSaved*most ||
+			t.Idle[i] > most {
 			return false
 		}
 	}

@@ -60,5 +60,6 @@ func likelihood(p float64, came bool) float64 {
 }
 
 func (v voice) sound() bool {
-	return v.Platt.sound() && sound(v.Base, v.N, v.Weight) && v.N >= 0 && v.N <= most && v.Weight >= 0 && v.Weight <= MostSay && v.Standing.sound()
+	return v.Platt.sound() && sound(v.Base, v.N, v.Weight) && v.N >= 0 && v.N <= most && v.Weight >= 0 &&
+		v.Weight <= MostSay && v.Standing.sound()
 }

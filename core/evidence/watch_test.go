@@ -203,7 +203,8 @@ func TestWatchStateRoundTrip(t *testing.T) {
 	got, ok := back.Close(minute(19), "x")
 	require.True(t, ok)
 	require.Equal(t, want, got)
-	for _, bad := range []string{`{`, `{"version":9}`, strings.Replace(string(data), `"boot":`, `"boot":-`, 1), strings.Replace(string(data), `"held":4`, `"held":-4`, 1)} {
+	for _, bad := range []string{`{`, `{"version":9}`, strings.Replace(string(data), `"boot":`, `"boot":-`, 1),
+		strings.Replace(string(data), `"held":4`, `"held":-4`, 1)} {
 		require.Error(t, back.UnmarshalJSON([]byte(bad)), bad)
 	}
 }

@@ -43,14 +43,16 @@ func TestSteadyUseIsItsShare(t *testing.T) {
 		u = p.Use(u, after(float64(h)), gpus(4), time.Hour)
 	}
 	require.InDelta(t, 0.25, p.Share(u, gpus(16), 1), 1e-6)
-	require.InDelta(t, 0.25, p.Share(p.Use(fairshare.Usage{}, monday, gpus(4), 10_000*time.Hour), gpus(16), 1), 1e-6, "in one piece, too")
+	require.InDelta(t, 0.25, p.Share(p.Use(fairshare.Usage{}, monday, gpus(4), 10_000*time.Hour), gpus(16), 1), 1e-6,
+		"in one piece, too")
 }
 
 func TestTheDominantResourceCounts(t *testing.T) {
 	t.Parallel()
 	p := policy()
 	capacity := quota.Vector{quota.GPUs: 100, quota.CPUs: 100}
-	u := p.Use(fairshare.Usage{}, monday, quota.Vector{quota.GPUs: 10, quota.CPUs: 40, quota.Jobs: 99}, 10_000*time.Hour)
+	u := p.Use(fairshare.Usage{}, monday, quota.Vector{quota.GPUs: 10, quota.CPUs: 40, quota.Jobs: 99},
+		10_000*time.Hour)
 	require.InDelta(t, 0.4, p.Share(u, capacity, 1), 1e-6, "jobs are not limited, and do not count")
 	require.Zero(t, p.Share(u, quota.Vector{}, 1))
 }
@@ -64,7 +66,8 @@ func TestABurstCountsAtOnce(t *testing.T) {
 	}
 	steady := p.Use(fairshare.Usage{}, monday, gpus(8), 2*time.Hour)
 	require.Greater(t, p.Share(burst, gpus(16), 1), p.Share(steady, gpus(16), 1))
-	require.Less(t, p.Share(p.Advance(burst, after(12)), gpus(16), 1), p.Share(p.Advance(steady, after(12)), gpus(16), 1), "and not for long")
+	require.Less(t, p.Share(p.Advance(burst, after(12)), gpus(16), 1),
+		p.Share(p.Advance(steady, after(12)), gpus(16), 1), "and not for long")
 	p.Entry = 0
 	require.Zero(t, p.Share(p.Enter(fairshare.Usage{}, monday, gpus(8)), gpus(16), 1))
 }
@@ -91,7 +94,8 @@ func TestCalibrationWeighsIdleTime(t *testing.T) {
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	waiting := []fairshare.Claimant{
-		{ID: "d", Share: 0.2}, {ID: "c", Share: 0.1, Since: after(1)}, {ID: "b", Share: 0.1}, {ID: "a", Share: 0.1, Since: after(1)},
+		{ID: "d", Share: 0.2}, {ID: "c", Share: 0.1, Since: after(1)}, {ID: "b", Share: 0.1},
+		{ID: "a", Share: 0.1, Since: after(1)},
 		{ID: "e", Share: 0.1, Probability: 0.5},
 	}
 	fairshare.ServeOrder(waiting)
@@ -100,8 +104,10 @@ func TestOrders(t *testing.T) {
 		order += c.ID
 	}
 	require.Equal(t, "ebacd", order)
-	require.Negative(t, fairshare.DisplaceBefore(fairshare.Claimant{ID: "z", Share: 0.2, Probability: 1}, fairshare.Claimant{ID: "a", Share: 0.1}))
-	require.Negative(t, fairshare.DisplaceBefore(fairshare.Claimant{ID: "z", Probability: 0.1}, fairshare.Claimant{ID: "a", Probability: 0.2}))
+	require.Negative(t, fairshare.DisplaceBefore(fairshare.Claimant{ID: "z", Share: 0.2, Probability: 1},
+		fairshare.Claimant{ID: "a", Share: 0.1}))
+	require.Negative(t, fairshare.DisplaceBefore(fairshare.Claimant{ID: "z", Probability: 0.1},
+		fairshare.Claimant{ID: "a", Probability: 0.2}))
 	require.Negative(t, fairshare.DisplaceBefore(fairshare.Claimant{ID: "a"}, fairshare.Claimant{ID: "b"}))
 }
 
@@ -128,4 +134,28 @@ func TestUsageIsStoredExactly(t *testing.T) {
 		require.GreaterOrEqual(t, p.Factor(u), 1.0)
 		require.LessOrEqual(t, p.Factor(u), p.MaxIdle)
 	})
+}
+
+func TestAPolicyWithoutAHalfLifeHasAWeek(t *testing.T) {
+	t.Parallel()
+	week := fairshare.Default()
+	require.Equal(t, 7*24*time.Hour, week.HalfLife)
+	for _, none := range []time.Duration{0, -time.Hour} {
+		p := week
+		p.HalfLife = none
+		use := func(p fairshare.Policy) fairshare.Usage {
+			return p.Advance(p.Use(fairshare.Usage{}, monday, gpus(8), time.Hour), after(100))
+		}
+		require.Equal(t, use(week), use(p), none)
+		require.InDelta(t, week.Share(use(week), gpus(16), 1), p.Share(use(p), gpus(16), 1), 0)
+	}
+}
+
+// What was in use is a share of what could have been used: of a capacity decayed
+// the same, of which 1/ln 2 half-lives count.
+func TestEntryIsAShareOfAllThatCounts(t *testing.T) {
+	t.Parallel()
+	p := policy()
+	want := 8.0 * 3600 / (24 * 3600 / math.Ln2) / 16
+	require.InDelta(t, want, p.Share(p.Enter(fairshare.Usage{}, monday, gpus(8)), gpus(16), 1), 1e-12)
 }

@@ -82,7 +82,8 @@ func TestInflatingNeverPays(t *testing.T) {
 		extra := rapid.IntRange(1, 2*capacity).Draw(t, "extra")
 		const hours = 2000
 		honest := play(seed, hours, capacity, typical, 0, 0.75)
-		inflated := play(seed, hours, capacity, typical, extra, rapid.SampledFrom([]float64{0.75, 1}).Draw(t, "sureness"))
+		inflated := play(seed, hours, capacity, typical, extra,
+			rapid.SampledFrom([]float64{0.75, 1}).Draw(t, "sureness"))
 		// Chance decides whose turn it is when the shares meet. What that gains at
 		// most falls with time: 2.6 % after 300 hours, 0.3 % after 9,600.
 		slack := hours * capacity / 50

@@ -54,7 +54,8 @@ type Claimant struct {
 // share, then the likeliest to be used, then who waits longest, then the id.
 func ServeOrder(waiting []Claimant) {
 	slices.SortFunc(waiting, func(a, b Claimant) int {
-		return cmp.Or(cmp.Compare(a.Share, b.Share), cmp.Compare(b.Probability, a.Probability), a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Share, b.Share), cmp.Compare(b.Probability, a.Probability),
+			a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
 	})
 }
 

@@ -23,7 +23,8 @@ type crosses struct {
 }
 
 func newCrosses(rate float64) *crosses {
-	return &crosses{weights: make([]float32, slot<<tableBits), squares: make([]float32, slot<<tableBits), rate: float32(rate)}
+	return &crosses{weights: make([]float32, slot<<tableBits), squares: make([]float32, slot<<tableBits),
+		rate: float32(rate)}
 }
 
 // coarse cuts a binary logarithm into two steps a doubling.
@@ -48,13 +49,16 @@ func (c *crosses) find(l *look, bin, tenant int) {
 	r1, r5, r30, r2h, r12h, r7d := coarse(b[1]), coarse(b[2]), coarse(b[3]), coarse(b[4]), coarse(b[5]), coarse(b[6])
 	demand, jobs := coarse(t[0]/2), coarse(t[6])
 	s0, s1, s2, s3 := coarse(b[15]), coarse(b[16]), coarse(b[17]), coarse(b[18])
-	for _, x := range [...]int{0, age, r5, r30, r2h, r12h, r7d, since, coarse(t[1] / 2), demand, ended, s0, s1, s2, s3} {
+	for _, x := range [...]int{0, age, r5, r30, r2h, r12h, r7d, since, coarse(t[1] / 2), demand, ended, s0, s1, s2,
+		s3} {
 		c.add(x, bin, 0)
 	}
 	for _, x := range [...][3]int{
-		{age, r30, 0}, {r1, r30, 0}, {since, r30, 0}, {age, since, 0}, {jobs, r30, 0}, {r30, r12h, 0}, {age, r5, bin}, {demand, age, 0}, {ended, r5, 0},
+		{age, r30, 0}, {r1, r30, 0}, {since, r30, 0}, {age, since, 0}, {jobs, r30, 0}, {r30, r12h, 0}, {age, r5, bin},
+		{demand, age, 0}, {ended, r5, 0},
 		{s0, s2, 0}, {s1, since, 0}, {s2, age, 0}, {s3, r30, 0},
-		{coarse(t[32]), coarse(t[31]), since / 2}, {coarse(t[33]), coarse(t[16]), 0}, {coarse(t[18]) / 2, coarse(t[20]) / 2, coarse(t[3]) / 2},
+		{coarse(t[32]), coarse(t[31]), since / 2}, {coarse(t[33]), coarse(t[16]), 0},
+		{coarse(t[18]) / 2, coarse(t[20]) / 2, coarse(t[3]) / 2},
 	} {
 		c.add(x[0], x[1], x[2])
 	}

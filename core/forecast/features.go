@@ -36,12 +36,14 @@ func (p *past) see(now int64, l *look) {
 	for _, x := range p.Ended {
 		t = append(t, log2(float64(x)+0.05))
 	}
-	t = append(t, log2(float64(p.Gap1)+8), log2(float64(p.Gap2)+8), log2(float64(max(1, p.JobGPUs))), log2(float64(max(1, p.EndGPUs))), log2(float64(p.EndAge)+8))
+	t = append(t, log2(float64(p.Gap1)+8), log2(float64(p.Gap2)+8), log2(float64(max(1, p.JobGPUs))),
+		log2(float64(max(1, p.EndGPUs))), log2(float64(p.EndAge)+8))
 	for _, x := range p.Young {
 		t = append(t, log2(float64(x)+1))
 	}
 	t = p.seeClock(now, t)
-	_ = append(t, log2(float64(p.Burst)+1), log2(float64(p.Before)+1), log2((float64(now-p.Submitted)+8)/(float64(p.Gap1)+8)))
+	_ = append(t, log2(float64(p.Burst)+1), log2(float64(p.Before)+1),
+		log2((float64(now-p.Submitted)+8)/(float64(p.Gap1)+8)))
 	for b := range l.bin {
 		p.seeBin(now, b, &l.bin[b])
 	}

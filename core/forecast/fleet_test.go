@@ -106,7 +106,8 @@ func TestHoldIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := randomOutlook(t)
 		held := rapid.IntRange(0, 200).Draw(t, "held")
-		p := Prices{WaitWorth: rapid.Float64Range(0, 500).Draw(t, "worth"), Boot: rapid.SampledFrom([]float64{30, 120, 300, 600}).Draw(t, "boot")}
+		p := Prices{WaitWorth: rapid.Float64Range(0, 500).Draw(t, "worth"),
+			Boot: rapid.SampledFrom([]float64{30, 120, 300, 600}).Draw(t, "boot")}
 		p.Minimum = rapid.SampledFrom([]float64{0, 60, 3600}).Draw(t, "minimum")
 		dearer := p
 		dearer.WaitWorth *= rapid.Float64Range(1, 10).Draw(t, "more")
@@ -123,6 +124,40 @@ func TestHoldIsMonotone(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, likelier.Hold(p, held).Levels, h.Levels)
 	})
+}
+
+// What is held is worth its cost, in the numbers that are printed; all of it is if nothing is booted.
+func TestWhatIsHeldIsWorthIt(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		o := randomOutlook(t)
+		p := Prices{WaitWorth: rapid.Float64Range(0, 500).Draw(t, "worth"), Boot: 300}
+		held, most := rapid.IntRange(0, topLevel).Draw(t, "held"), rapid.IntRange(1, topLevel).Draw(t, "most")
+		h := o.HoldAtMost(p, held, most)
+		require.LessOrEqual(t, h.Levels, most)
+		if h.Levels > 0 {
+			require.GreaterOrEqual(t, h.Saving, h.Holding, h.Explain())
+		}
+	})
+}
+
+// Two GPUs of a gang of eight save nobody's wait: they go if the other six are not worth a boot or may not be held, and
+// wait for them if they are.
+func TestAPartOfAGangIsHeldOnlyForTheRest(t *testing.T) {
+	t.Parallel()
+	o := Outlook{bins: 6}
+	for b := range o.bins { // with one chance in four, eight GPUs at once after five to ten minutes
+		for k := 3; k < knots; k++ {
+			o.chances[b][k] = 0.25
+		}
+	}
+	o.chances[5][landing] = 0.5 // one job in a bin of two GPUs
+	p := Prices{WaitWorth: 160, Boot: 300}
+	require.Equal(t, 8, o.Hold(p, 8).Levels, "all are held already")
+	require.Zero(t, o.Hold(p, 2).Levels, "the rest is not worth a boot")
+	require.Zero(t, o.HoldAtMost(p, 8, 4).Levels, "the rest may not be held")
+	p.WaitWorth = 2000
+	require.Equal(t, 8, o.Hold(p, 2).Levels)
 }
 
 func randomOutlook(t *rapid.T) Outlook {
@@ -180,12 +215,14 @@ func TestStateGivesTheSameNumbers(t *testing.T) {
 	y, err := back.Tenant("a")
 	require.NoError(t, err)
 	require.Equal(t, x.past, y.past)
-	require.InDelta(t, x.Look(now+9).Chance(1, 600), y.Look(now+9).Chance(1, 600), 0.01, "but for the looks that waited")
+	require.InDelta(t, x.Look(now+9).Chance(1, 600), y.Look(now+9).Chance(1, 600), 0.01,
+		"but for the looks that waited")
 
 	stored, err := json.Marshal(x.past)
 	require.NoError(t, err)
 	t.Logf("a tenant class takes %d bytes as JSON", len(stored))
-	for _, bad := range []string{`{}`, `[]`, `{"version":2}`, `{"version":1,"network":"AAAA"}`, `{"version":1,"unknown":1}`} {
+	for _, bad := range []string{`{}`, `[]`, `{"version":2}`, `{"version":1,"network":"AAAA"}`,
+		`{"version":1,"unknown":1}`} {
 		require.Error(t, json.Unmarshal([]byte(bad), &back), bad)
 	}
 	require.Equal(t, y.past, back.tenants["a"].past, "a state that cannot be changes nothing")

@@ -30,7 +30,8 @@ type tenantState struct {
 
 // MarshalJSON writes what was learned.
 func (f *Fleet) MarshalJSON() ([]byte, error) {
-	s := fleetState{Version: fleetVersion, Pace: f.pace, Network: f.model.network.store(), Crosses: f.model.crosses.store(), Learned: f.model.crosses.learned, Tenants: map[string]tenantState{}}
+	s := fleetState{Version: fleetVersion, Pace: f.pace, Network: f.model.network.store(),
+		Crosses: f.model.crosses.store(), Learned: f.model.crosses.learned, Tenants: map[string]tenantState{}}
 	for name, t := range f.tenants {
 		s.Tenants[name] = tenantState{t.number, t.past}
 	}
@@ -94,7 +95,8 @@ func (p *past) sound(latest int64) error {
 			}
 		}
 	}
-	for _, list := range [][]float32{p.Arrived[:], p.GPUs[:], p.Ended[:], p.Young[:], p.Week[:], p.Lasting[:], {p.Size}} {
+	for _, list := range [][]float32{p.Arrived[:], p.GPUs[:], p.Ended[:], p.Young[:], p.Week[:], p.Lasting[:],
+		{p.Size}} {
 		for _, v := range list {
 			if !(v >= 0) || math.IsInf(float64(v), 0) {
 				return errors.New("a count is negative or not finite")

@@ -50,10 +50,12 @@ func TestNegativeBinomialKeepsItsMoments(t *testing.T) {
 // anyForecast draws a forecast made in any of the ways there are.
 func anyForecast(t *rapid.T, label string) Forecast {
 	if rapid.Bool().Draw(t, label+" counts") {
-		return NegativeBinomial(rapid.Float64Range(-1, 2000).Draw(t, label+" mean"), rapid.Float64Range(-1, 1e6).Draw(t, label+" variance"))
+		return NegativeBinomial(rapid.Float64Range(-1, 2000).Draw(t, label+" mean"),
+			rapid.Float64Range(-1, 1e6).Draw(t, label+" variance"))
 	}
 	size := rapid.IntRange(-5, 2*MaxLevels)
-	return Event(rapid.Float64().Draw(t, label+" p"), size.Draw(t, label+" low"), size.Draw(t, label+" mid"), size.Draw(t, label+" high"))
+	return Event(rapid.Float64().Draw(t, label+" p"), size.Draw(t, label+" low"), size.Draw(t, label+" mid"),
+		size.Draw(t, label+" high"))
 }
 
 // requireSound fails unless f is a distribution.

@@ -40,13 +40,16 @@ const (
 // with caution within two.
 //
 // A higher worth of waiting, or higher chances, never lead to holding less.
-func (o Outlook) Hold(p Prices, held int) Held {
+func (o Outlook) Hold(p Prices, held int) Held { return o.HoldAtMost(p, held, topLevel) }
+
+// HoldAtMost is Hold where no more than so many GPUs may be held, so that of a
+// gang that is larger none is.
+func (o Outlook) HoldAtMost(p Prices, held, most int) Held {
 	clock := o.clock()
 	p.Boot, p.Minimum, p.Prepaid = p.Boot*clock, p.Minimum*clock, p.Prepaid*clock
 	keep := o.curve(func(b int) worth { return o.keep(p, b) })
-	h := Held{Before: held, Levels: min(held, keep.best(0))}
 	boot := o.curve(func(b int) worth { return o.boot(p, b) })
-	h.Levels = max(h.Levels, boot.best(h.Levels))
+	h := Held{Before: held, Levels: best(held, most, keep, boot)}
 	h.Saving, h.Holding = keep.sums(h.Levels)
 	h.Saving, h.Holding, h.Horizon = h.Saving/clock, h.Holding/clock, keepBoots*p.Boot/clock
 	h.Chance, h.Refused = o.Chance(h.Levels, h.Horizon), o.Chance(h.Levels+1, h.Horizon)
@@ -58,7 +61,8 @@ func (h Held) Explain() string {
 	if h.Levels == 0 {
 		return fmt.Sprintf("hold none: one more GPU is needed with probability %.2f within %.0f min, which does not pay", h.Refused, h.Horizon/60)
 	}
-	return fmt.Sprintf("hold %d (before: %d): GPU %d is needed with probability %.2f within %.0f min, the next one with %.2f; worth %.0f s of an idle GPU, costs %.0f s",
+	return fmt.Sprintf("hold %d (before: %d): GPU %d is needed with probability %.2f within %.0f min, the next one "+
+		"with %.2f; worth %.0f s of an idle GPU, costs %.0f s",
 		h.Levels, h.Before, h.Levels, h.Chance, h.Horizon/60, h.Refused, h.Saving, h.Holding)
 }
 
@@ -90,7 +94,8 @@ type worth struct {
 // keep weighs one GPU of a bin that is ready.
 func (o *Outlook) keep(p Prices, b int) worth {
 	horizon := keepBoots * p.Boot
-	t := Trade{Price: 1, Wait: p.WaitWorth, Boot: p.Boot, Used: o.within(b, horizon), Idle: o.unused(b, p.Prepaid, horizon)}
+	t := Trade{Price: 1, Wait: p.WaitWorth, Boot: p.Boot, Used: o.within(b, horizon),
+		Idle: o.unused(b, p.Prepaid, horizon)}
 	most := t.Saving()
 	t.Wait *= o.lands(b)
 	return worth{t.Saving(), t.Holding(), most < t.Holding()}
@@ -152,16 +157,26 @@ func (o *Outlook) curve(weigh func(b int) worth) curve {
 	return c
 }
 
-// best returns the level, from low up, up to which the sum of what is saved and
-// what it costs is greatest; the lowest of equals.
-func (c curve) best(low int) int {
-	most, sum, found := 0.0, 0.0, low
-	c.walk(func(level int, saving, holding float64) {
-		if level <= low {
-			return
-		}
-		if sum += saving - holding; sum > most {
+// best returns the level up to which what is saved exceeds what it costs by most,
+// the lowest of equals: levels that are held are kept, and those above are booted.
+// A part of a gang that is held, and of which the rest is not worth a boot, so
+// goes, and one that a boot completes stays.
+func best(held, limit int, keep, boot curve) int {
+	most, sum, found := 0.0, 0.0, 0
+	weigh := func(level int, saving, holding float64) {
+		if sum += saving - holding; level <= limit && sum > most {
 			most, found = sum, level
+		}
+	}
+	top := 0
+	keep.walk(func(level int, saving, holding float64) {
+		if top = level; level <= held {
+			weigh(level, saving, holding)
+		}
+	})
+	boot.walk(func(level int, saving, holding float64) {
+		if level > held && held <= top { // above what cannot pay, less can
+			weigh(level, saving, holding)
 		}
 	})
 	return found

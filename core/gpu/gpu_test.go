@@ -87,7 +87,9 @@ func TestShapeFor(t *testing.T) {
 		ok         bool
 	}{
 		{1, 8, "1×1", true}, {8, 8, "1×8", true}, {9, 8, "1×8+1", true}, {12, 8, "2×6", true}, {16, 8, "2×8", true},
-		{7, 4, "1×4+3", true}, {5, 4, "1×4+1", true}, {11, 8, "1×8+3", true}, {6, 4, "2×3", true}, {10, 4, "2×4+2", true}, {5, 1, "5×1", true}, {0, 8, "0×0", false}, {-1, 8, "0×0", false}, {4, 0, "0×0", false},
+		{7, 4, "1×4+3", true}, {5, 4, "1×4+1", true}, {11, 8, "1×8+3", true}, {6, 4, "2×3", true},
+		{10, 4, "2×4+2", true}, {5, 1, "5×1", true}, {0, 8, "0×0", false}, {-1, 8, "0×0", false},
+		{4, 0, "0×0", false},
 		{99_991, 8, "12498×8+7", true}, // a prime: no equal parts but ones
 	} {
 		shape, ok := gpu.ShapeFor(tc.n, tc.perNode)

@@ -24,5 +24,6 @@ func TestNeeds(t *testing.T) {
 	} {
 		require.Equal(t, tc.unmet, tc.needs.Unmet(pool), name)
 	}
-	require.Equal(t, gpu.NeedNodeMemory, gpu.Needs{NodeMemoryMiB: 1}.Unmet(gpu.Pool{}), "what is not known is not promised")
+	require.Equal(t, gpu.NeedNodeMemory, gpu.Needs{NodeMemoryMiB: 1}.Unmet(gpu.Pool{}),
+		"what is not known is not promised")
 }

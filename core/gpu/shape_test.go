@@ -38,3 +38,36 @@ func TestLayouts(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAShapeIs(t *testing.T) {
+	t.Parallel()
+	for shape, want := range map[gpu.Shape]struct {
+		valid             bool
+		gpus, full, least int
+	}{
+		{Nodes: 1, PerNode: 1}:            {true, 1, 1, 1},
+		{Nodes: 3, PerNode: 8}:            {true, 24, 3, 8},
+		{Nodes: 3, PerNode: 8, Short: 7}:  {true, 17, 2, 1},
+		{Nodes: 2, PerNode: 8, Short: 1}:  {true, 15, 1, 7},
+		{Nodes: 2, PerNode: 8, Short: 8}:  {false, 8, 1, 0},
+		{Nodes: 1, PerNode: 8, Short: 1}:  {false, 7, 0, 7},
+		{Nodes: 2, PerNode: 8, Short: -1}: {false, 17, 2, 9},
+		{Nodes: 0, PerNode: 8}:            {false, 0, 0, 8},
+		{Nodes: 8, PerNode: 0}:            {false, 0, 8, 0},
+		{Nodes: -1, PerNode: -1}:          {false, 1, -1, -1},
+	} {
+		require.Equal(t, want.valid, shape.Valid(), "%+v", shape)
+		require.Equal(t, []int{want.gpus, want.full, want.least}, []int{shape.GPUs(), shape.Full(), shape.Least()},
+			"%+v", shape)
+	}
+}
+
+func TestALayoutRefusesWhatIsNegative(t *testing.T) {
+	t.Parallel()
+	for _, l := range []gpu.Layout{{Nodes: -1}, {PerNode: -1}, {Nodes: -2, PerNode: -2}} {
+		for _, gpus := range []int{0, 1, 4} {
+			_, ok := l.Shape(gpus, 4)
+			require.False(t, ok, "%d GPUs, %+v", gpus, l)
+		}
+	}
+}

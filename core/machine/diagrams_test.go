@@ -29,7 +29,8 @@ func TestDiagrams(t *testing.T) {
 		"`go generate ./core/machine` writes it again.\n")
 	b.WriteString(section(&reservation.Machine, "A promise of GPUs over a window."))
 	b.WriteString(section(&allocation.Machine, "GPUs that somebody holds now, or waits for."))
-	b.WriteString(section(&node.Machine, "One machine. Busy, held and idle are not states: they follow from what sits on it."))
+	b.WriteString(section(&node.Machine,
+		"One machine. Busy, held and idle are not states: they follow from what sits on it."))
 	if *update {
 		require.NoError(t, os.WriteFile(page, []byte(b.String()), 0o644))
 	}
@@ -39,7 +40,8 @@ func TestDiagrams(t *testing.T) {
 }
 
 func section[S, E ~string](m *machine.Table[S, E], about string) string {
-	return fmt.Sprintf("\n## %s\n\n%s\n\n```mermaid\n%s```\n\nStates: `%s`.\nLive: `%s`.\nEvents: `%s`.\n\n```sql\nCHECK (%s)\n```\n",
+	return fmt.Sprintf("\n## %s\n\n%s\n\n```mermaid\n%s```\n\nStates: `%s`.\nLive: `%s`.\nEvents: "+
+		"`%s`.\n\n```sql\nCHECK (%s)\n```\n",
 		strings.ToUpper(m.Name[:1])+m.Name[1:], about, m.Mermaid(), strings.Join(m.Names(), "` `"),
 		join(m.Live()), join(m.Events()), m.SQLCheck("state"))
 }

@@ -52,8 +52,9 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		change func(*machine.Table[light, light])
 		want   string
 	}{
-		"a step from nowhere": {func(m *machine.Table[light, light]) { m.Transitions[0].From = "dim" }, "unknown state"},
-		"a step to nowhere":   {func(m *machine.Table[light, light]) { m.Transitions[0].To = "dim" }, "unknown state"},
+		"a step from nowhere": {func(m *machine.Table[light, light]) { m.Transitions[0].From = "dim" },
+			"unknown state"},
+		"a step to nowhere": {func(m *machine.Table[light, light]) { m.Transitions[0].To = "dim" }, "unknown state"},
 		"a start nobody knows": {
 			func(m *machine.Table[light, light]) { m.Initial = append(m.Initial, "dim") }, "initial state dim",
 		},
@@ -96,14 +97,16 @@ func walk[S, E ~string, V any](t *testing.T, l life[S, E, V]) {
 			if illegal != nil {
 				var e *machine.IllegalError
 				require.True(t, errors.As(err, &e), "%s --%s-->", from, event)
-				require.Equal(t, machine.IllegalError{Machine: l.table.Name, State: string(from), Event: string(event)}, *e)
+				require.Equal(t, machine.IllegalError{Machine: l.table.Name, State: string(from), Event: string(event)},
+					*e)
 				require.Equal(t, was, fmt.Sprintf("%#v", after), "a refused event changes nothing")
 				continue
 			}
 			legal++
 			require.NoError(t, err)
 			require.Equal(t, want, l.state(after))
-			require.Equal(t, l.table.Terminal(want), l.ended(after).Equal(now), "%s --%s--> %s stamps its end", from, event, want)
+			require.Equal(t, l.table.Terminal(want), l.ended(after).Equal(now), "%s --%s--> %s stamps its end", from,
+				event, want)
 		}
 		if l.table.Terminal(from) {
 			require.NotContains(t, l.table.Live(), from)

@@ -142,7 +142,9 @@ func (n Node) Apply(event Event, reason string, now time.Time) (Node, error) {
 		return n, err
 	}
 	n.Quarantine = n.Quarantine.moved(n.state, to, now)
-	n.state, n.Reason = to, reason
+	if n.state, n.Reason = to, reason; event == Resume {
+		n.Reason = "" // why it was taken out of use holds no more
+	}
 	switch to {
 	case Booting:
 		n.BootingAt = now

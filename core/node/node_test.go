@@ -36,6 +36,10 @@ func TestANodesWholeLife(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, step.coming, n.Coming(), step.event)
 		require.Equal(t, step.billed, n.Billed(), step.event)
+		if step.event == node.Resume {
+			require.Empty(t, n.Reason, "why it was taken out of use")
+			continue
+		}
 		require.Equal(t, "because", n.Reason)
 	}
 	minute := func(n int) time.Time { return now.Add(time.Duration(n) * time.Minute) }

@@ -21,12 +21,14 @@ func (c *computation) active(a *allocation.Allocation) {
 	for _, slot := range a.Slots {
 		c.wanted[slot], c.held[slot] = true, true
 	}
-	if c.judge(Action{Kind: FailAllocation, Subject: a.ID, Facts: Facts{State: string(a.State()), Standing: c.service(a.Slots).String()}}) {
+	if c.judge(Action{Kind: FailAllocation, Subject: a.ID,
+		Facts: Facts{State: string(a.State()), Standing: c.service(a.Slots).String()}}) {
 		c.places.drop(a.Booking())
 		return
 	}
 	if c.reached(a.LeaseUntil) {
-		c.judge(Action{Kind: ExpireAllocation, Subject: a.ID, Facts: Facts{State: string(a.State()), Due: a.LeaseUntil, For: ReasonLease}})
+		c.judge(Action{Kind: ExpireAllocation, Subject: a.ID,
+			Facts: Facts{State: string(a.State()), Due: a.LeaseUntil, For: ReasonLease}})
 	}
 }
 
@@ -36,7 +38,7 @@ func (c *computation) service(slots []int) standing {
 	worst := ready
 	for _, slot := range slots {
 		if n := c.bySlot[slot]; n == nil || n.State() != node.Draining && !n.Kept() {
-			worst = min(worst, c.slotStanding(slot))
+			worst = min(worst, c.nodeStanding(slot))
 		}
 	}
 	return worst

@@ -98,7 +98,8 @@ func fading(seen []time.Duration) []weighed {
 		w[i] = weighed{float64(seen[i]), weight}
 		weight *= forgetting
 	}
-	slices.SortFunc(w, func(a, b weighed) int { return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.weight, b.weight)) })
+	slices.SortFunc(w,
+		func(a, b weighed) int { return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.weight, b.weight)) })
 	return w
 }
 

@@ -56,7 +56,8 @@ func TestAProviderTwiceAsSlowIsFollowedWithinTenBoots(t *testing.T) {
 		for range followed {
 			b = b.Learn(slow())
 		}
-		require.InDelta(t, (4 * time.Minute).Seconds(), b.P50().Seconds(), 60, "seed %d: the old boots are forgotten", seed)
+		require.InDelta(t, (4 * time.Minute).Seconds(), b.P50().Seconds(), 60, "seed %d: the old boots are forgotten",
+			seed)
 		require.Greater(t, b.P95(), 4*time.Minute, "seed %d", seed)
 		for range 2 * followed { // fewer boots are left to compare with
 			b = b.Learn(steady())
@@ -112,7 +113,8 @@ func TestTheRankIsTheOneThatCovers(t *testing.T) {
 func TestBootTimesStayWithinWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		seconds := rapid.Map(rapid.IntRange(1, 7200), func(n int) time.Duration { return time.Duration(n) * time.Second })
+		seconds := rapid.Map(rapid.IntRange(1, 7200),
+			func(n int) time.Duration { return time.Duration(n) * time.Second })
 		b := plan.BootTimes{Prior50: seconds.Draw(t, "p50")}
 		b.Prior95 = b.Prior50 + seconds.Draw(t, "p95")
 		low, high := b.Prior50, b.Prior95

@@ -33,6 +33,7 @@ type computation struct {
 	readied  int               // ready nodes
 	creating int               // nodes asked for and not ready, with those of this run
 	created  int               // nodes asked for by this run
+	unserved int               // of them, those that nobody waits for
 	idling   []*node.Node      // that nothing needs or waits for
 	usable   int               // nodes that are ready or on their way
 	removed  int               // idle nodes given up by this run
@@ -46,7 +47,9 @@ type computation struct {
 }
 
 func newComputation(s Snapshot, p Policy, now time.Time) *computation {
-	c := &computation{Snapshot: s, policy: p, now: now, boot50: s.Boot.P50(), boot95: s.Boot.P95(), inUse: map[string]int{}, shifted: map[string]bool{}}
+	c := &computation{Snapshot: s, policy: p, now: now, boot50: s.Boot.P50(), boot95: s.Boot.P95(),
+		inUse: map[string]int{}, shifted: map[string]bool{}}
+	c.Supply.Created = s.Unserved(now)
 	c.lead, c.watched = c.boot95+p.Guard, s.Arrivals.Watched()
 	c.places = newPlaces(s)
 	c.index()

@@ -3,7 +3,8 @@ package plan
 import (
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
 )
 
 // Codes of what keeps the planner from asking for a node.
@@ -45,23 +46,35 @@ func (c *computation) create(slot int, because string) bool {
 	s := c.Supply
 	limit, window := Creates(c.Pool)
 	f := Facts{
-		For: because, Standing: c.slotStanding(slot).String(), Coming: c.creating, Breaker: s.Breaker(c.policy.BreakAfter, c.now),
-		BlockedUntil: s.BlockedUntil, Unfit: s.Stopped(), Recent: s.Created.Sum(window, c.now) + c.created, Cap: limit,
+		For: because, Standing: c.slotStanding(slot).String(), Coming: c.creating,
+		Breaker:      s.Breaker(c.policy.BreakAfter, c.now),
+		BlockedUntil: s.BlockedUntil, Unfit: s.Stopped(), Recent: s.Created.Sum(window, c.now) + c.unserved, Cap: limit,
 		Odds: s.Odds(c.now), Failures: s.Failures, Boot50: c.boot50, Lead: c.boot95, Guard: c.policy.Guard,
 	}
 	if c.judge(Action{Kind: BootNode, Slot: slot, Facts: f}) {
 		c.creating++
 		c.created++
+		c.unserved += counted(because)
 		c.due(slot, c.now)
 		return true
 	}
 	if codes := f.held(); len(codes) > 0 {
-		w := Withheld{Slot: slot, Codes: codes, Until: c.turn()}
+		w := Withheld{Slot: slot, Codes: codes, Until: c.turn(because)}
 		c.at(w.Until)
 		c.due(slot, w.Until)
 		c.withheld = append(c.withheld, w)
 	}
 	return false
+}
+
+// counted is how many of the nodes that the cap is for one is that was asked for: one
+// for somebody who waits has somebody to serve. Should it never do so, Unserved
+// counts it from then on.
+func counted(because string) int {
+	if because == ReasonDemand {
+		return 0
+	}
+	return 1
 }
 
 // creates are the nodes that the cap holds back, one behind the other: each may be
@@ -73,15 +86,15 @@ type creates struct {
 }
 
 // turn is when the next node may be asked for as far as the cap goes.
-func (c *computation) turn() time.Time {
+func (c *computation) turn(because string) time.Time {
 	limit, length := Creates(c.Pool)
 	q := &c.turns
 	if !q.begun {
-		q.begun, q.window = true, c.Supply.Created.Add(c.created, length, c.now)
+		q.begun, q.window = true, c.Supply.Created.Add(c.unserved, length, c.now)
 		q.at = later(c.now, c.Supply.BlockedUntil) // nobody's turn comes before
 	}
 	q.at = q.window.Below(limit, length, q.at)
-	q.window = q.window.Add(1, length, q.at)
+	q.window = q.window.Add(counted(because), length, q.at)
 	return q.at
 }
 
@@ -104,7 +117,7 @@ func (c *computation) askableOn(slot int) time.Time {
 // askable is when a node could be asked for that nobody asked for yet.
 func (c *computation) askable() time.Time {
 	limit, length := Creates(c.Pool)
-	window := c.Supply.Created.Add(c.created, length, c.now)
+	window := c.Supply.Created.Add(c.unserved, length, c.now)
 	if c.turns.begun {
 		window = c.turns.window
 	}
@@ -113,10 +126,38 @@ func (c *computation) askable() time.Time {
 
 // Capped returns until when the pool asks for no node because too many were asked
 // for lately that served nobody; the zero time where that is not so.
-func (l Learned) Capped(pool gpu.Pool, now time.Time) time.Time {
-	limit, length := Creates(pool)
-	if until := l.Created.Below(limit, length, now); until.After(now) {
+func (s *Snapshot) Capped(now time.Time) time.Time {
+	limit, length := Creates(s.Pool)
+	if until := s.Unserved(now).Below(limit, length, now); until.After(now) {
 		return until
 	}
 	return time.Time{}
+}
+
+// Unserved are the nodes that were asked for lately and serve nobody: without those
+// that nobody used before and that somebody waits for.
+func (s *Snapshot) Unserved(now time.Time) Window {
+	_, length := Creates(s.Pool)
+	if s.Created.Sum(length, now) == 0 {
+		return s.Created
+	}
+	used, awaited := map[string]bool{}, map[int]bool{}
+	for i := range s.Allocations {
+		a := &s.Allocations[i]
+		for _, d := range a.Devices {
+			used[d.NodeID] = true
+		}
+		for _, slot := range a.Slots {
+			awaited[slot] = awaited[slot] || a.State() == allocation.Pending
+		}
+	}
+	serves := 0
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		fresh := n.Coming() || n.State() == node.Ready && n.IdleSince.Equal(n.ReadyAt) && !used[n.ID]
+		if awaited[n.Slot] && fresh && now.Sub(n.RequestedAt) < length {
+			serves++
+		}
+	}
+	return s.Created.Take(serves, length, now)
 }

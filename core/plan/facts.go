@@ -67,11 +67,17 @@ func Judge(kind Kind, f Facts) (does bool, reason string) {
 
 // rules give the reason for an action, or nothing.
 var rules = map[Kind]func(Facts) string{
-	BootNode:         judgeBoot,
-	AbandonNode:      func(f Facts) string { return when(!f.Needed && f.Usable > f.Minimum, ReasonUnused) },
-	DrainNode:        judgeDrain,
-	RetireNode:       judgeRetire,
-	WarmReservation:  func(f Facts) string { return when(!f.Paused && f.reached(f.Start.Add(-f.Lead-f.Guard)), ReasonLead) },
+	BootNode: judgeBoot,
+	AbandonNode: func(f Facts) string {
+		return when(!f.Needed && (f.Outside || f.Usable > f.Minimum),
+			ReasonUnused)
+	},
+	DrainNode:  judgeDrain,
+	RetireNode: judgeRetire,
+	WarmReservation: func(f Facts) string {
+		return when(!f.Paused && f.reached(f.Start.Add(-f.Lead-f.Guard)),
+			ReasonLead)
+	},
 	ReadyReservation: func(f Facts) string { return when(f.Standing == ready.String(), ReasonNodesReady) },
 	UnreadyReserv:    judgeUnready,
 	DegradeReserv:    judgeDegrade,
@@ -106,6 +112,9 @@ func judgeBoot(f Facts) string {
 }
 
 func judgeDrain(f Facts) string {
+	if f.Outside {
+		return when(f.Recent < f.Cap, ReasonShrunk)
+	}
 	if f.Needed || f.Keep == nil || f.Usable <= f.Minimum || f.Recent >= f.Cap {
 		return ""
 	}
@@ -116,6 +125,9 @@ func judgeDrain(f Facts) string {
 func judgeUnready(f Facts) string {
 	if f.Paused {
 		return ReasonPaused
+	}
+	if f.Outside {
+		return ReasonShrunk
 	}
 	return when(f.Standing != ready.String(), ReasonNodeLost)
 }

@@ -108,7 +108,8 @@ func (f KeepFacts) weigh() (Verdict, bool) {
 
 // String says in one sentence why, for people.
 func (v Verdict) String() string {
-	return fmt.Sprintf("%s: used with probability %.2f until it has idled for %s, holding costs %s, a new node %s, break-even after %s",
+	return fmt.Sprintf("%s: used with probability %.2f until it has idled for %s, holding costs %s, a new node %s, "+
+		"break-even after %s",
 		v.Reason, v.Use, v.Until.Round(time.Second), v.Holding, v.Releasing, v.BreakEven.Round(time.Second))
 }
 

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -23,16 +24,28 @@ func TestKeep(t *testing.T) {
 		reason string
 	}{
 		"nobody comes, and it idled for long enough": {func(*plan.KeepFacts) {}, false, plan.ReasonUnlikely},
-		"half the break-even is not reached":         {func(f *plan.KeepFacts) { f.Idle = 10 * time.Minute }, true, plan.ReasonTooEarly},
-		"somebody comes every half hour":             {func(f *plan.KeepFacts) { f.Expected = 8 }, true, plan.ReasonWorthKeeping},
-		"but ten idle nodes are taken before it":     {func(f *plan.KeepFacts) { f.Expected, f.Ahead = 8, 10 }, false, plan.ReasonUnlikely},
-		"the hour is paid for already":               {func(f *plan.KeepFacts) { f.Prepaid = 40 * time.Minute }, true, plan.ReasonTooEarly},
-		"all the time that it may idle is paid for":  {func(f *plan.KeepFacts) { f.Prepaid = 4 * time.Hour }, true, plan.ReasonWorthKeeping},
-		"a booking begins before a node could boot":  {func(f *plan.KeepFacts) { f.Booked = 4 * time.Minute }, true, plan.ReasonWorthKeeping},
-		"a booking begins long after that":           {func(f *plan.KeepFacts) { f.Booked = time.Hour }, false, plan.ReasonUnlikely},
-		"too little was seen to know":                {func(f *plan.KeepFacts) { f.Watched = 23 }, true, plan.ReasonNoEvidence},
-		"it costs nothing":                           {func(f *plan.KeepFacts) { f.Price = 0 }, true, plan.ReasonNoEvidence},
-		"its time is over, however likely a use":     {func(f *plan.KeepFacts) { f.Idle, f.Expected = 4*time.Hour, 1000 }, false, plan.ReasonIdle},
+		"half the break-even is not reached": {func(f *plan.KeepFacts) { f.Idle = 10 * time.Minute }, true,
+			plan.ReasonTooEarly},
+		"somebody comes every half hour": {func(f *plan.KeepFacts) { f.Expected = 8 }, true,
+			plan.ReasonWorthKeeping},
+		"but ten idle nodes are taken before it": {func(f *plan.KeepFacts) { f.Expected, f.Ahead = 8, 10 }, false,
+			plan.ReasonUnlikely},
+		"the hour is paid for already": {func(f *plan.KeepFacts) { f.Prepaid = 40 * time.Minute }, true,
+			plan.ReasonTooEarly},
+		"all the time that it may idle is paid for": {func(f *plan.KeepFacts) { f.Prepaid = 4 * time.Hour }, true,
+			plan.ReasonWorthKeeping},
+		"a booking begins before a node could boot": {func(f *plan.KeepFacts) { f.Booked = 4 * time.Minute }, true,
+			plan.ReasonWorthKeeping},
+		"a booking begins long after that": {func(f *plan.KeepFacts) { f.Booked = time.Hour }, false,
+			plan.ReasonUnlikely},
+		"too little was seen to know": {func(f *plan.KeepFacts) { f.Watched = 23 }, true,
+			plan.ReasonNoEvidence},
+		"it costs nothing": {func(f *plan.KeepFacts) { f.Price = 0 }, true,
+			plan.ReasonNoEvidence},
+		"its time is over, however likely a use": {func(f *plan.KeepFacts) {
+			f.Idle, f.Expected = 4*time.Hour,
+				1000
+		}, false, plan.ReasonIdle},
 	} {
 		f := idle
 		c.change(&f)
@@ -42,7 +55,44 @@ func TestKeep(t *testing.T) {
 		require.LessOrEqual(t, v.Until, f.Latest, name)
 		require.GreaterOrEqual(t, v.Until, f.Idle, name)
 	}
-	require.Equal(t, 30*time.Minute, plan.Keep(idle).BreakEven, "holding for half an hour costs a boot and five minutes of waiting")
+	require.Equal(t, 30*time.Minute, plan.Keep(idle).BreakEven,
+		"holding for half an hour costs a boot and five minutes of waiting")
+}
+
+// One more is expected in the three hours that are left, in which holding costs $60.
+func TestTheNumbersOfAVerdict(t *testing.T) {
+	t.Parallel()
+	f := plan.KeepFacts{
+		Price: 20 * gpu.USD, Wait: 100 * gpu.USD, Boot: 6 * time.Minute, Idle: time.Hour, Latest: 4 * time.Hour,
+		Expected: 1, Watched: 24, Evidence: 24,
+	}
+	used := 1 - math.Exp(-1)
+	micro := func(dollars float64) gpu.MicroUSD { return gpu.MicroUSD(math.Round(dollars * float64(gpu.USD))) }
+	v := plan.Keep(f)
+	require.InDelta(t, used, v.Use, 1e-9)
+	require.NotEqual(t, plan.ReasonNoEvidence, v.Reason, "a day of evidence is enough")
+	require.Equal(t, micro(60*used), v.Holding, "until somebody comes, or the time is over")
+	require.Equal(t, micro(used*12), v.Releasing, "a boot of $2, and $10 of waiting")
+	require.Equal(t, 36*time.Minute, v.BreakEven)
+
+	f.Booked = 3 * time.Hour
+	v = plan.Keep(f)
+	require.Equal(t, micro(used*12+(1-used)*2), v.Releasing, "the node of a booking is made in time")
+	f.Booked++
+	require.Equal(t, micro(used*12), plan.Keep(f).Releasing, "one that begins later is not waited for")
+
+	f.Ahead = 1
+	require.InDelta(t, 1-2*math.Exp(-1), plan.Keep(f).Use, 1e-9, "two must come")
+	f.Expected = 0.5
+	require.InDelta(t, 1-1.5*math.Exp(-0.5), plan.Keep(f).Use, 1e-9)
+	f.Price, f.Ahead = 1, 0
+	f.Wait = math.MaxInt64
+	require.Positive(t, plan.Keep(f).BreakEven, "never is not before now")
+	f.Price = 0
+	v = plan.Keep(f)
+	require.Equal(t, plan.ReasonNoEvidence, v.Reason)
+	require.Equal(t, f.Latest, v.BreakEven)
+	require.Zero(t, v.Holding)
 }
 
 func drawKeep(r *rapid.T) plan.KeepFacts {
@@ -50,10 +100,13 @@ func drawKeep(r *rapid.T) plan.KeepFacts {
 		return time.Duration(rapid.IntRange(from, to).Draw(r, label)) * time.Minute
 	}
 	return plan.KeepFacts{
-		Price: gpu.MicroUSD(rapid.IntRange(1, 100).Draw(r, "price")) * gpu.USD, Wait: gpu.MicroUSD(rapid.IntRange(0, 1000).Draw(r, "wait")) * gpu.USD,
-		Boot: minutes("boot", 1, 20), Idle: minutes("idle", 0, 300), Latest: minutes("latest", 0, 300), Prepaid: minutes("prepaid", 0, 60),
-		Booked: minutes("booked", 0, 300), Expected: float64(rapid.IntRange(0, 400).Draw(r, "expected")) / 10,
-		Ahead: rapid.IntRange(0, 10).Draw(r, "ahead"), Watched: 100, Evidence: 24, Patience: float64(rapid.IntRange(0, 10).Draw(r, "patience")) / 10,
+		Price: gpu.MicroUSD(rapid.IntRange(1, 100).Draw(r, "price")) * gpu.USD,
+		Wait:  gpu.MicroUSD(rapid.IntRange(0, 1000).Draw(r, "wait")) * gpu.USD,
+		Boot:  minutes("boot", 1, 20), Idle: minutes("idle", 0, 300), Latest: minutes("latest", 0, 300),
+		Prepaid: minutes("prepaid", 0, 60),
+		Booked:  minutes("booked", 0, 300), Expected: float64(rapid.IntRange(0, 400).Draw(r, "expected")) / 10,
+		Ahead: rapid.IntRange(0, 10).Draw(r, "ahead"), Watched: 100, Evidence: 24,
+		Patience: float64(rapid.IntRange(0, 10).Draw(r, "patience")) / 10,
 	}
 }
 

@@ -28,7 +28,8 @@ func TestAStockOutIsRememberedTwiceAsLongEachTime(t *testing.T) {
 	s = s.Ready(now)
 	require.Zero(t, s.Failures)
 	require.True(t, s.BlockedUntil.IsZero())
-	require.Equal(t, now.Add(3*time.Minute), s.Failed(now, now, 3*time.Minute).BlockedUntil, "the next is the first again")
+	require.Equal(t, now.Add(3*time.Minute), s.Failed(now, now, 3*time.Minute).BlockedUntil,
+		"the next is the first again")
 }
 
 func TestTheBreaker(t *testing.T) {
@@ -72,20 +73,27 @@ func TestAWindowCountsWhatSlides(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 300).Draw(r, "gap")) * time.Second)
 			w = w.Add(1, length, now)
 			times = append(times, now)
-			recent, wide := 0, 0
+			recent, near := 0, 0
 			for _, at := range times {
 				if now.Sub(at) < length {
 					recent++
 				}
-				if now.Sub(at) < 2*length {
-					wide++
+				if now.Sub(at) < length+length/64 {
+					near++
 				}
 			}
-			require.LessOrEqual(r, w.Sum(length, now), wide)
-			require.GreaterOrEqual(r, w.Sum(2*length, now), w.Sum(length, now)/2)
-			require.GreaterOrEqual(r, w.Sum(length, now), 1)
+			require.GreaterOrEqual(r, w.Sum(length, now), recent)
+			require.LessOrEqual(r, w.Sum(length, now), near)
+			require.LessOrEqual(r, len(w), 66)
+			limit := rapid.IntRange(1, 5).Draw(r, "limit")
+			if free := w.Below(limit, length, now); free.After(now) {
+				require.GreaterOrEqual(r, w.Sum(length, free.Add(-time.Microsecond)), limit)
+				require.Less(r, w.Sum(length, free), limit)
+			} else {
+				require.Less(r, w.Sum(length, now), limit)
+			}
 		}
-		require.Zero(r, w.Sum(length, now.Add(2*length)))
+		require.Zero(r, w.Sum(length, now.Add(length)))
 	})
 }
 
@@ -117,8 +125,10 @@ func TestFailoverOrderIsMonotone(t *testing.T) {
 		default:
 			better.Supply = better.Supply.Ready(dawn)
 		}
-		require.LessOrEqual(r, rank([]plan.Offering{offers[0], better, offers[2]}, deadline), before, "what is better never comes later")
-		require.Equal(r, before, rank([]plan.Offering{offers[2], offers[1], offers[0]}, deadline), "whatever order they come in")
+		require.LessOrEqual(r, rank([]plan.Offering{offers[0], better, offers[2]}, deadline), before,
+			"what is better never comes later")
+		require.Equal(r, before, rank([]plan.Offering{offers[2], offers[1], offers[0]}, deadline),
+			"whatever order they come in")
 	})
 }
 
@@ -135,7 +145,8 @@ func TestFailoverWeighsPriceOddsAndDeadline(t *testing.T) {
 	t.Parallel()
 	boot := plan.BootTimes{Prior50: 4 * time.Minute, Prior95: 8 * time.Minute}
 	cheap := plan.Offering{ID: "cheap", Price: 10 * gpu.USD, Boot: boot}
-	fast := plan.Offering{ID: "fast", Price: 20 * gpu.USD, Boot: plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute}}
+	fast := plan.Offering{ID: "fast", Price: 20 * gpu.USD,
+		Boot: plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute}}
 	order := func(deadline time.Duration) []string {
 		var ids []string
 		for _, c := range plan.FailoverOrder([]plan.Offering{cheap, fast}, dawn.Add(deadline), dawn) {
@@ -159,9 +170,11 @@ func TestArrivalsAreLearnedByTheHourOfTheWeek(t *testing.T) {
 	a = a.Observe(nil, monday)
 	for day := range 70 {
 		at := monday.AddDate(0, 0, day)
-		starts := []plan.Start{{At: at.Add(9*time.Hour + 30*time.Minute), Nodes: 2}, {At: at.Add(9*time.Hour + 10*time.Minute), Nodes: 4}}
+		starts := []plan.Start{{At: at.Add(9*time.Hour + 30*time.Minute), Nodes: 2},
+			{At: at.Add(9*time.Hour + 10*time.Minute), Nodes: 4}}
 		a = a.Observe(starts, at.Add(12*time.Hour))
-		require.Equal(t, a, a.Observe([]plan.Start{{At: at.Add(9 * time.Hour), Nodes: 9}}, at.Add(12*time.Hour)), "once")
+		require.Equal(t, a, a.Observe([]plan.Start{{At: at.Add(9 * time.Hour), Nodes: 9}}, at.Add(12*time.Hour)),
+			"once")
 		a = a.Observe(nil, at.Add(24*time.Hour))
 	}
 	at := monday.AddDate(0, 0, 70)

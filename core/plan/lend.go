@@ -24,7 +24,8 @@ func (c *computation) lend(idle []*node.Node) []*node.Node {
 				continue
 			}
 			served[slot] = true
-			i := slices.IndexFunc(idle, func(n *node.Node) bool { return c.places.Fits(n.Slot, r.Shape.On(at), r.Window) })
+			i := slices.IndexFunc(idle,
+				func(n *node.Node) bool { return c.places.Fits(n.Slot, r.Shape.On(at), r.Window) })
 			if i >= 0 {
 				idle = slices.Delete(idle, i, i+1)
 			}

@@ -18,7 +18,8 @@ import (
 // wide is a pool of so many nodes whose boots take four minutes.
 func wide(t require.TestingT, nodes int) *world {
 	w := &world{t: t, now: dawn}
-	w.Pool = gpu.Pool{ID: "pool", PerNode: 8, MaxNodes: nodes, Timers: gpu.Timers{WarmHold: 15 * time.Minute, IdleRelease: 4 * time.Hour}}
+	w.Pool = gpu.Pool{ID: "pool", PerNode: 8, MaxNodes: nodes,
+		Timers: gpu.Timers{WarmHold: 15 * time.Minute, IdleRelease: 4 * time.Hour}}
 	w.Boot = plan.BootTimes{Prior50: 5 * time.Minute, Prior95: 8 * time.Minute}
 	return w
 }
@@ -56,7 +57,8 @@ func TestAPoolAsksForNoMoreNodesThanItsCap(t *testing.T) {
 	w.promise("gang", 40, time.Minute, time.Hour)
 	require.Equal(t, 40, w.kinds()[plan.BootNode], "every slot once")
 	w.Supply.Created = w.Supply.Created.Add(85, 10*time.Minute, w.now)
-	require.Equal(t, 35, w.kinds()[plan.BootNode], "three for each slot, of which 85 were asked for lately and served nobody")
+	require.Equal(t, 35, w.kinds()[plan.BootNode],
+		"three for each slot, of which 85 were asked for lately and served nobody")
 	w.Supply.Created = w.Supply.Created.Take(5, 10*time.Minute, w.now.Add(time.Minute))
 	require.Equal(t, 40, w.kinds()[plan.BootNode], "those that served do not count")
 	w.Pool.MaxCreates, w.Pool.CreateWindow = 20, 5*time.Minute
@@ -65,13 +67,30 @@ func TestAPoolAsksForNoMoreNodesThanItsCap(t *testing.T) {
 	require.Len(t, result.Withheld, 40)
 	require.Equal(t, []string{plan.HeldCapped}, result.Withheld[0].Codes)
 	require.Equal(t, result.Withheld[0].Until, result.Next, "it looks again when there is room")
-	until := w.Learned.Capped(w.Pool, w.now)
+	seen := w.live()
+	until := seen.Capped(w.now)
 	require.Equal(t, until, result.Next)
 	w.now = until.Add(-time.Second)
 	require.NotContains(t, w.kinds(), plan.BootNode, "not before")
 	w.now = until
-	require.Equal(t, 1, w.kinds()[plan.BootNode], "one by one")
-	require.True(t, plan.Learned{}.Capped(w.Pool, w.now).IsZero())
+	require.Equal(t, 20, w.kinds()[plan.BootNode], "those before are a window ago, and as many may follow")
+	require.True(t, (&plan.Snapshot{Pool: w.Pool}).Capped(w.now).IsZero())
+}
+
+// The cap is over when its window is, and not later.
+func TestACapLastsItsWindow(t *testing.T) {
+	t.Parallel()
+	w := wide(t, 4)
+	w.Pool.MaxCreates, w.Pool.CreateWindow = 1, 2*time.Minute
+	w.promise("gang", 2, time.Minute, time.Hour)
+	w.Supply.Created = w.Supply.Created.Add(1, w.Pool.CreateWindow, w.now)
+	w.now = w.now.Add(time.Minute)
+	seen := w.live()
+	require.Equal(t, w.now.Add(time.Minute), seen.Capped(w.now))
+	result := plan.Compute(seen, w.policy, w.now)
+	require.Len(t, result.Withheld, 2)
+	require.Equal(t, w.now.Add(time.Minute), result.Withheld[0].Until)
+	require.Equal(t, w.now.Add(3*time.Minute), result.Withheld[1].Until, "a window after the one before it")
 }
 
 // What the cap holds back is told its turn: nothing else happening, each is asked
@@ -97,7 +116,8 @@ func TestEachNodeThatTheCapHoldsBackIsToldItsTurn(t *testing.T) {
 			result := w.settle(func(plan.Result) {})
 			for _, n := range w.Nodes[before:] {
 				if until, ok := told[n.Slot]; ok {
-					require.WithinDuration(r, until, n.RequestedAt, time.Millisecond, "slot %d", n.Slot) // each instant is rounded up
+					require.WithinDuration(r, until, n.RequestedAt, time.Millisecond, "slot %d",
+						n.Slot) // each instant is rounded up
 				}
 			}
 			for _, n := range w.live().Nodes {
@@ -226,7 +246,8 @@ func TestTheWaitlistIsServedByShareAndInOrder(t *testing.T) {
 		}
 		return ids
 	}
-	require.Equal(t, []string{"modest", "apart", "guess"}, offered(), "who waits for the same time waits behind; what can never fit is in nobody's way")
+	require.Equal(t, []string{"modest", "apart", "guess"}, offered(),
+		"who waits for the same time waits behind; what can never fit is in nobody's way")
 	w.Shares = map[string]float64{"big": 0.1, "small": 0.6}
 	require.Equal(t, []string{"greedy", "apart", "guess"}, offered())
 	w.Paused = map[string]time.Time{"small": {}}
@@ -242,7 +263,8 @@ func TestNobodyIsOfferedBeforeAnEarlierOne(t *testing.T) {
 		w.promise("holder", 1, 0, 100*time.Hour)
 		for i := range rapid.IntRange(0, 12).Draw(r, "waiting") {
 			from := time.Duration(rapid.IntRange(0, 40).Draw(r, "from")) * time.Hour
-			w.promise(fmt.Sprintf("w%02d", i), 1, from, from+time.Duration(rapid.IntRange(1, 10).Draw(r, "length"))*time.Hour)
+			w.promise(fmt.Sprintf("w%02d", i), 1, from,
+				from+time.Duration(rapid.IntRange(1, 10).Draw(r, "length"))*time.Hour)
 		}
 		offered := map[string]bool{}
 		for _, a := range plan.Compute(w.live(), w.policy, w.now).Actions {
@@ -265,8 +287,10 @@ func TestNobodyIsOfferedBeforeAnEarlierOne(t *testing.T) {
 func TestAPromotionInsideItsLeadIsNotLate(t *testing.T) {
 	t.Parallel()
 	w := wide(t, 1)
-	r, err := reservation.New(reservation.Reservation{ID: "r", Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 8},
-		Window: calendar.Interval{Start: w.now.Add(time.Minute), End: w.now.Add(time.Hour)}}, reservation.Waitlisted, w.now.Add(-5*time.Hour))
+	r, err := reservation.New(reservation.Reservation{ID: "r", Class: reservation.Guaranteed,
+		Shape:  gpu.Shape{Nodes: 1, PerNode: 8},
+		Window: calendar.Interval{Start: w.now.Add(time.Minute), End: w.now.Add(time.Hour)}}, reservation.Waitlisted,
+		w.now.Add(-5*time.Hour))
 	require.NoError(t, err)
 	r.Slots = []int{0}
 	r, err = r.Apply(reservation.Promote, "test", w.now)
@@ -286,8 +310,10 @@ func TestAnIdleNodeServesAnotherSlotsPromise(t *testing.T) {
 	for i := range w.Nodes {
 		w.Nodes[i].BootingAt = w.now.Add(-time.Duration(i+1) * 7 * time.Minute) // the first is paid for longest
 	}
-	r, err := reservation.New(reservation.Reservation{ID: "r", Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 8}, Slots: []int{5},
-		Window: calendar.Interval{Start: w.now.Add(12 * time.Minute), End: w.now.Add(time.Hour)}}, reservation.Booked, w.now.Add(-time.Hour))
+	r, err := reservation.New(reservation.Reservation{ID: "r", Class: reservation.Guaranteed,
+		Shape: gpu.Shape{Nodes: 1, PerNode: 8}, Slots: []int{5},
+		Window: calendar.Interval{Start: w.now.Add(12 * time.Minute), End: w.now.Add(time.Hour)}}, reservation.Booked,
+		w.now.Add(-time.Hour))
 	require.NoError(t, err)
 	w.Reservations = []reservation.Reservation{r}
 	w.policy.RemoveFloor = 10

@@ -19,14 +19,20 @@ func (c *computation) nodes() {
 		if n == nil {
 			continue
 		}
-		if n.State() == node.Ready || n.Coming() {
+		if !c.beyond(n.Slot) && (n.State() == node.Ready || n.Coming()) {
 			usable++
 		}
 		ordered = append(ordered, n)
 	}
 	for _, n := range ordered {
+		if c.beyond(n.Slot) {
+			c.retreat(n)
+		}
 		switch n.State() {
 		case node.Requested:
+			if c.beyond(n.Slot) {
+				continue
+			}
 			f := Facts{State: string(n.State()), Needed: c.needed(n), Usable: usable, Minimum: c.Pool.MinNodes}
 			if c.judge(Action{Kind: AbandonNode, Subject: n.ID, Facts: f}) {
 				usable--
@@ -37,6 +43,23 @@ func (c *computation) nodes() {
 	}
 	usable -= c.idle(ordered, usable)
 	c.minimum(usable)
+}
+
+// retreat gives up a node on a slot that the pool no longer has. What runs on it
+// runs on until it ends.
+func (c *computation) retreat(n *node.Node) {
+	f := Facts{State: string(n.State()), Outside: true}
+	switch n.State() {
+	case node.Requested:
+		c.judge(Action{Kind: AbandonNode, Subject: n.ID, Facts: f})
+	case node.Ready:
+		f.Recent, f.Cap = c.Supply.Removed.Sum(c.policy.RemoveWindow, c.now)+c.removed, c.policy.removals(len(c.Nodes))
+		if c.judge(Action{Kind: DrainNode, Subject: n.ID, Facts: f}) {
+			c.removed++
+			return
+		}
+		c.at(c.now.Add(c.policy.RemoveWindow / 4))
+	}
 }
 
 // leaving removes what is no longer of use.
@@ -66,7 +89,7 @@ func (c *computation) needed(n *node.Node) bool {
 func (c *computation) idle(ordered []*node.Node, usable int) int {
 	var idle []*node.Node
 	for _, n := range ordered {
-		if n.State() == node.Ready && !c.needed(n) {
+		if n.State() == node.Ready && !c.beyond(n.Slot) && !c.needed(n) {
 			idle = append(idle, n)
 		}
 	}
@@ -106,7 +129,8 @@ func (c *computation) release(n *node.Node, ahead, usable int) bool {
 	idle := max(0, c.now.Sub(n.IdleSince))
 	latest := n.IdleSince.Add(c.Pool.Timers.IdleRelease)
 	k := KeepFacts{
-		Price: c.Pool.Price, Wait: gpu.MicroUSD(float64(c.Pool.Price) * c.policy.WaitWorth), Boot: c.boot50, Idle: idle, Latest: c.Pool.Timers.IdleRelease,
+		Price: c.Pool.Price, Wait: gpu.MicroUSD(float64(c.Pool.Price) * c.policy.WaitWorth), Boot: c.boot50, Idle: idle,
+		Latest:  c.Pool.Timers.IdleRelease,
 		Prepaid: c.prepaid(n), Booked: c.ahead(), Expected: c.Arrivals.Expected(c.now, latest), Ahead: ahead,
 		Watched: c.watched, Patience: c.policy.Patience, Evidence: c.policy.Evidence,
 	}

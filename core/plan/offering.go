@@ -48,7 +48,8 @@ func FailoverOrder(offers []Offering, deadline, now time.Time) []Choice {
 	}
 	slices.SortFunc(order, func(a, b ranked) int {
 		// At the same cost, which is nothing where nothing has a price, the likelier.
-		return cmp.Or(cmp.Compare(a.Cost, b.Cost), cmp.Compare(b.OnTime, a.OnTime), cmp.Compare(a.price, b.price), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Cost, b.Cost), cmp.Compare(b.OnTime, a.OnTime), cmp.Compare(a.price, b.price),
+			cmp.Compare(a.ID, b.ID))
 	})
 	choices := make([]Choice, len(order))
 	for i, r := range order {

@@ -105,7 +105,7 @@ func (c *computation) lacking(slots []int, shape gpu.Shape) []Obstacle {
 			all = append(all, c.unasked(slot)...)
 			continue
 		default:
-			if lacks.Code = LacksRemoval; slot >= c.Pool.MaxNodes {
+			if lacks.Code = LacksRemoval; c.beyond(slot) {
 				lacks.Code = LacksSlot
 			}
 		}
@@ -190,7 +190,7 @@ func (o *Outlook) nextOfReservation(r *reservation.Reservation) []Step {
 	case reservation.Waitlisted:
 		return []Step{{Code: StepGivesUp, At: r.Window.End}}
 	case reservation.Booked:
-		if !c.paused(r) {
+		if !c.paused(r) && !c.homeless(o.slots(r.ID, r.Slots)) {
 			steps = append(steps, Step{Code: StepWarm, At: r.Window.Start.Add(-c.lead)})
 		}
 	case reservation.Ready, reservation.Warming:
@@ -206,8 +206,9 @@ func (o *Outlook) nextOfReservation(r *reservation.Reservation) []Step {
 func (o *Outlook) nextOfNode(n *node.Node) []Step {
 	c := o.c
 	var steps []Step
+	serves := n.Coming() || n.State() == node.Ready || n.Kept() // or else another node serves who comes later
 	for _, a := range c.byAge {
-		if slices.Contains(o.slots(a.ID, a.Slots), n.Slot) {
+		if slices.Contains(o.slots(a.ID, a.Slots), n.Slot) && (a.State() != allocation.Pending || !c.beyond(n.Slot)) {
 			step := Step{Code: StepInUse, At: a.LeaseUntil, Subject: a.ID}
 			if a.State() == allocation.Pending {
 				step.Code, step.At = StepAwaited, a.Window.End
@@ -216,7 +217,8 @@ func (o *Outlook) nextOfNode(n *node.Node) []Step {
 		}
 	}
 	for i := range c.Reservations {
-		if r := &c.Reservations[i]; r.Placed() && slices.Contains(o.slots(r.ID, r.Slots), n.Slot) {
+		if r := &c.Reservations[i]; serves && !c.beyond(n.Slot) && r.Placed() &&
+			slices.Contains(o.slots(r.ID, r.Slots), n.Slot) {
 			steps = append(steps, Step{Code: StepNeeded, At: r.Window.Start, Subject: r.ID})
 		}
 	}
@@ -233,7 +235,8 @@ func (c *computation) goes(n *node.Node) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	idle := slices.Clone(c.idling)
-	slices.SortStableFunc(idle, func(a, b *node.Node) int { return cmp.Or(a.IdleSince.Compare(b.IdleSince), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(idle,
+		func(a, b *node.Node) int { return cmp.Or(a.IdleSince.Compare(b.IdleSince), cmp.Compare(a.ID, b.ID)) })
 	if slices.Index(idle, n) >= min(c.usable-c.Pool.MinNodes, c.policy.removals(len(c.Nodes))) {
 		return time.Time{}, false
 	}

@@ -82,7 +82,8 @@ func (h *history) truthful() {
 			_, waits := o.Waiting(r.ID)
 			require.False(h.r, waits, "%s waits for what nobody knows", r.ID)
 		} else {
-			require.False(h.r, r.Degraded && r.Reason == plan.ReasonShrunk, "%s is flagged for a lost place, and nothing is said of it: %s", r.ID, h)
+			require.False(h.r, r.Degraded && r.Reason == plan.ReasonShrunk,
+				"%s is flagged for a lost place, and nothing is said of it: %s", r.ID, h)
 		}
 		require.Equal(h.r, homeless, slices.Contains(o.Homeless(), r.ID), "%s", r.ID)
 	}
@@ -91,7 +92,8 @@ func (h *history) truthful() {
 // listen notes what is said to come next.
 func (h *history) listen() {
 	o := h.outlook()
-	leaving := slices.ContainsFunc(h.live().Nodes, func(n node.Node) bool { return n.State() != node.Ready && !n.Coming() })
+	leaving := slices.ContainsFunc(h.live().Nodes,
+		func(n node.Node) bool { return n.State() != node.Ready && !n.Coming() })
 	for _, id := range h.subjects() {
 		var until time.Time
 		for _, x := range o.Obstacles(id) {
@@ -100,7 +102,8 @@ func (h *history) listen() {
 				until = later(until, x.Until)
 			}
 		}
-		if !until.IsZero() && !leaving && len(h.Paused) == 0 { // whoever comes before may need a node on a slot that is not free yet
+		if !until.IsZero() && !leaving &&
+			len(h.Paused) == 0 { // whoever comes before may need a node on a slot that is not free yet
 			h.note(claim{plan.HeldCapped, id, until})
 		}
 		for _, s := range o.Next(id) {
@@ -133,7 +136,8 @@ func (h *history) verify() {
 		state, slots := h.stateOf(c.subject)
 		over := func(states ...string) {
 			if come {
-				require.NotContains(h.r, states, state, "%s of %s was to come at %s, it is %s: %s", c.code, c.subject, c.at, h.now, h)
+				require.NotContains(h.r, states, state, "%s of %s was to come at %s, it is %s: %s", c.code, c.subject,
+					c.at, h.now, h)
 			}
 		}
 		switch c.code {
@@ -160,7 +164,8 @@ func (h *history) verify() {
 				_, there := h.onSlot(slot)
 				there = there || slot >= h.Pool.MaxNodes // the pool was made smaller, which is said beside it
 				waits := state == "pending" || state == "warming"
-				require.False(h.r, come && waits && !there, "%s was to have a node on %d by %s, it is %s: %s", c.subject, slot, c.at, h.now, h)
+				require.False(h.r, come && waits && !there, "%s was to have a node on %d by %s, it is %s: %s",
+					c.subject, slot, c.at, h.now, h)
 			}
 		}
 		if come {

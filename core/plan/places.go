@@ -53,7 +53,8 @@ const keptFor = 100 * 366 * 24 * time.Hour
 // Kept is what keeps the slot of a node from all bookings that an operator keeps.
 func Kept(n *node.Node, perNode int) calendar.Booking {
 	since := n.Quarantine.Since()
-	return calendar.Booking{ID: KeptID(n), Slots: []int{n.Slot}, GPUs: perNode, Interval: calendar.Interval{Start: since, End: since.Add(keptFor)}}
+	return calendar.Booking{ID: KeptID(n), Slots: []int{n.Slot}, GPUs: perNode,
+		Interval: calendar.Interval{Start: since, End: since.Add(keptFor)}}
 }
 
 // KeptID is what the booking is called that keeps a node's slot from all others.
@@ -105,10 +106,20 @@ func (c *computation) standing(slots []int) standing {
 	return worst
 }
 
+// slotStanding is how far a slot's node is for whoever is promised the slot. A node
+// beyond the pool's slots is promised to nobody: it only serves what runs on it.
 func (c *computation) slotStanding(slot int) standing {
+	if c.beyond(slot) {
+		return stuck
+	}
+	return c.nodeStanding(slot)
+}
+
+// nodeStanding is how far a slot's node is for what runs on it.
+func (c *computation) nodeStanding(slot int) standing {
 	n := c.bySlot[slot]
 	switch {
-	case n == nil && slot >= c.Pool.MaxNodes:
+	case n == nil && c.beyond(slot):
 		return stuck
 	case n == nil:
 		return missing
@@ -121,13 +132,11 @@ func (c *computation) slotStanding(slot int) standing {
 	}
 }
 
-// homeless reports whether one of the slots has no node and never gets one,
-// because the pool no longer has the slot.
-func (c *computation) homeless(slots []int) bool {
-	return slices.ContainsFunc(slots, func(slot int) bool {
-		return slot >= c.Pool.MaxNodes && c.slotStanding(slot) < coming
-	})
-}
+// beyond reports whether the pool no longer has a slot.
+func (c *computation) beyond(slot int) bool { return slot >= c.Pool.MaxNodes }
+
+// homeless reports whether the pool no longer has one of the slots.
+func (c *computation) homeless(slots []int) bool { return slices.ContainsFunc(slots, c.beyond) }
 
 // Costs of a slot for a booking: the smaller, the sooner it is usable.
 const (

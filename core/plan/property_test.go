@@ -31,10 +31,12 @@ type history struct {
 var dawn = time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
 
 func begin(r *rapid.T) *history {
-	h := &history{r: r, due: map[string]time.Time{}, said: map[string]claim{}, world: &world{t: r, now: dawn, policy: plan.Policy{Guard: time.Minute}}}
+	h := &history{r: r, due: map[string]time.Time{}, said: map[string]claim{},
+		world: &world{t: r, now: dawn, policy: plan.Policy{Guard: time.Minute}}}
 	h.Pool = gpu.Pool{
-		ID: "pool", PerNode: rapid.SampledFrom([]int{1, 4, 8}).Draw(r, "per node"), MaxNodes: rapid.IntRange(1, 4).Draw(r, "slots"),
-		Timers: gpu.Timers{WarmHold: h.minutes("hold", 0, 20), IdleRelease: h.minutes("idle", 0, 30)},
+		ID: "pool", PerNode: rapid.SampledFrom([]int{1, 4, 8}).Draw(r, "per node"),
+		MaxNodes: rapid.IntRange(1, 4).Draw(r, "slots"),
+		Timers:   gpu.Timers{WarmHold: h.minutes("hold", 0, 20), IdleRelease: h.minutes("idle", 0, 30)},
 	}
 	h.Pool.MaxCreates = rapid.IntRange(1, 8).Draw(r, "cap")
 	h.Pool.CreateWindow = h.minutes("create window", 1, 30)
@@ -61,16 +63,19 @@ func (h *history) shape() gpu.Shape {
 // happen is one thing that anybody outside may do.
 func (h *history) happen() {
 	clear(h.said)
-	what := []string{"reserve", "reserve", "allocate", "allocate", "claim", "claim", "cancel", "release", "break", "block", "pause", "resize", "nothing"}
+	what := []string{"reserve", "reserve", "allocate", "allocate", "claim", "claim", "cancel", "release", "break",
+		"block", "pause", "resize", "nothing"}
 	switch rapid.SampledFrom(what).Draw(h.r, "what") {
 	case "reserve":
 		h.reserve()
 	case "allocate":
 		h.allocate()
 	case "claim":
-		h.some("claimed", h.reservationsIn(reservation.Ready, reservation.Warming), func(id string) { h.claim(id, h.minutes("lease", 1, 90)) })
+		h.some("claimed", h.reservationsIn(reservation.Ready, reservation.Warming),
+			func(id string) { h.claim(id, h.minutes("lease", 1, 90)) })
 	case "cancel":
-		h.some("cancelled", h.reservationsIn(reservation.Booked, reservation.Warming, reservation.Ready, reservation.Waitlisted), func(id string) {
+		h.some("cancelled", h.reservationsIn(reservation.Booked, reservation.Warming, reservation.Ready,
+			reservation.Waitlisted), func(id string) {
 			h.reservation(id, reservation.Cancel)
 		})
 	case "release":
@@ -80,7 +85,8 @@ func (h *history) happen() {
 	case "block":
 		h.Supply.BlockedUntil = h.now.Add(h.minutes("blocked", 1, 30))
 	case "pause":
-		h.Paused = map[string]time.Time{rapid.SampledFrom([]string{"", "o1"}).Draw(h.r, "who"): h.now.Add(h.minutes("paused", 0, 60))}
+		h.Paused = map[string]time.Time{rapid.SampledFrom([]string{"", "o1"}).Draw(h.r,
+			"who"): h.now.Add(h.minutes("paused", 0, 60))}
 	case "resize":
 		h.Pool.MaxNodes = rapid.IntRange(1, 5).Draw(h.r, "slots")
 		h.Pool.MinNodes = min(h.Pool.MinNodes, h.Pool.MaxNodes)
@@ -107,9 +113,12 @@ func (h *history) reservationsIn(states ...reservation.State) []string {
 func (h *history) reserve() {
 	start := h.now.Add(h.minutes("ahead", 0, 120))
 	r := reservation.Reservation{
-		ID: h.name("r"), Shape: h.shape(), Window: calendar.Interval{Start: start, End: start.Add(h.minutes("window", 1, 120))},
-		Source:         rapid.SampledFrom([]reservation.Source{reservation.FromPerson, reservation.FromAgent}).Draw(h.r, "source"),
-		Class:          rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(h.r, "class"),
+		ID: h.name("r"), Shape: h.shape(), Window: calendar.Interval{Start: start,
+			End: start.Add(h.minutes("window", 1, 120))},
+		Source: rapid.SampledFrom([]reservation.Source{reservation.FromPerson, reservation.FromAgent}).Draw(h.r,
+			"source"),
+		Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed,
+			reservation.Speculative}).Draw(h.r, "class"),
 		OrganizationID: rapid.SampledFrom([]string{"o1", "o2"}).Draw(h.r, "organization"),
 	}
 	state := reservation.Waitlisted
@@ -142,60 +151,6 @@ func (h *history) release() {
 	}
 	h.some("gave up", pending, func(id string) { h.allocation(id, allocation.Cancel) })
 	h.some("released", active, func(id string) { h.allocation(id, allocation.Release, allocation.Finish) })
-}
-
-func (h *history) breakNode() {
-	var ready []string
-	for _, n := range h.Nodes {
-		if n.State() == node.Ready {
-			ready = append(ready, n.ID)
-		}
-	}
-	h.some("broken", ready, func(id string) {
-		h.node(id, rapid.SampledFrom([]node.Event{node.Lose, node.Quarantine, node.Drain}).Draw(h.r, "how"))
-	})
-}
-
-// provider does what is due of the provider's work, and says when more will be.
-// A boot now and then takes longer than the planner waits.
-func (h *history) provider() (next time.Time) {
-	for _, n := range h.Nodes {
-		if !n.Coming() && n.State() != node.Deprovisioning {
-			continue
-		}
-		key := n.ID + string(n.State())
-		if _, ok := h.due[key]; !ok {
-			h.due[key] = h.now.Add(h.minutes("the provider takes", 0, 8) + h.minutes("or hangs", 0, 1)*120)
-		}
-		if h.due[key].After(h.now) {
-			next = earlier(next, h.due[key])
-			continue
-		}
-		h.advanceNode(n)
-		return h.provider()
-	}
-	return next
-}
-
-func (h *history) advanceNode(n node.Node) {
-	switch n.State() {
-	case node.Requested:
-		h.node(n.ID, node.Provision)
-	case node.Provisioning:
-		if rapid.IntRange(0, 4).Draw(h.r, "refused") == 0 {
-			clear(h.said)
-			h.node(n.ID, node.Refuse)
-			h.Supply.BlockedUntil = h.now.Add(h.minutes("blocked", 1, 30))
-			return
-		}
-		h.node(n.ID, node.Boot)
-	case node.Booting:
-		h.forget(plan.StepWarm) // its time is learned
-		h.node(n.ID, node.BecomeOK)
-		h.Boot = h.Boot.Learn(h.now.Sub(n.RequestedAt))
-	default:
-		h.node(n.ID, node.Confirm)
-	}
 }
 
 // look plans as the ledger does, and inspects each result before it is committed.
@@ -233,7 +188,11 @@ func (h *history) inspect(result plan.Result) {
 			require.Less(h.r, a.Slot, h.Pool.MaxNodes)
 			require.False(h.r, h.Supply.BlockedUntil.After(h.now), "the provider refuses")
 			booted[a.Slot] = true
-		case plan.AbandonNode, plan.DrainNode, plan.RetireNode:
+		case plan.DrainNode:
+			if n := h.nodeOf(a.Subject); n.Slot < h.Pool.MaxNodes { // what runs beyond the pool runs on while its node drains
+				h.spared(*n)
+			}
+		case plan.AbandonNode, plan.RetireNode:
 			h.spared(*h.nodeOf(a.Subject))
 		}
 	}
@@ -281,7 +240,8 @@ func (h *history) spared(n node.Node) {
 		return
 	}
 	for _, a := range h.Allocations {
-		require.False(h.r, a.State() == allocation.Active && slices.Contains(a.Slots, n.Slot), "%s works on %s: %s", a.ID, n.ID, h)
+		require.False(h.r, a.State() == allocation.Active && slices.Contains(a.Slots, n.Slot), "%s works on %s: %s",
+			a.ID, n.ID, h)
 	}
 	for _, r := range h.Reservations {
 		held := r.State() == reservation.Ready && slices.Contains(r.Slots, n.Slot)
@@ -349,20 +309,6 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// obligingProvider boots in exactly the learned time and removes at once.
-func (h *history) obligingProvider() {
-	for _, n := range h.live().Nodes {
-		switch {
-		case n.State() == node.Requested:
-			h.node(n.ID, node.Provision, node.Boot)
-		case n.State() == node.Booting && !n.RequestedAt.Add(h.Boot.P95()).After(h.now):
-			h.node(n.ID, node.BecomeOK)
-		case n.State() == node.Deprovisioning:
-			h.node(n.ID, node.Confirm)
-		}
-	}
 }
 
 // A pool that nothing disturbs keeps its promises.

@@ -28,7 +28,8 @@ type Outcome struct {
 
 // Record returns the action as it is stored.
 func (a Action) Record() Record {
-	return Record{Version: RecordVersion, Kind: a.Kind, Facts: a.Facts, Outcome: Outcome{true, a.Reason, a.Subject, a.Slot}}
+	return Record{Version: RecordVersion, Kind: a.Kind, Facts: a.Facts,
+		Outcome: Outcome{true, a.Reason, a.Subject, a.Slot}}
 }
 
 // Encode returns the canonical JSON of the record: one line, the fields in the
@@ -64,5 +65,6 @@ func Replay(r Record) (same bool, diff string) {
 	if again == r.Outcome {
 		return true, ""
 	}
-	return false, fmt.Sprintf("recorded %s %q (%t), again %q (%t)", r.Kind, r.Outcome.Reason, r.Outcome.Does, again.Reason, again.Does)
+	return false, fmt.Sprintf("recorded %s %q (%t), again %q (%t)", r.Kind, r.Outcome.Reason, r.Outcome.Does,
+		again.Reason, again.Does)
 }

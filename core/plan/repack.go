@@ -21,7 +21,8 @@ func (c *computation) makeRoom(b calendar.Booking, shape gpu.Shape) []int {
 	defer c.places.Force(b)
 	clearing := clearing{computation: c, window: window, shape: shape}
 	for cost := costReady; cost <= min(allowed, costMissing); cost += 2 {
-		for slot := 0; slot < c.Pool.MaxNodes && len(clearing.slots) < shape.Nodes && clearing.tried <= attempts; slot++ {
+		for slot := 0; slot < c.Pool.MaxNodes && len(clearing.slots) < shape.Nodes &&
+			clearing.tried <= attempts; slot++ {
 			if c.costOf(slot) == cost {
 				clearing.clear(slot)
 			}

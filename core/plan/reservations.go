@@ -24,8 +24,10 @@ func (c *computation) reservations() {
 // facts are those that are the same for every decision about a reservation.
 func (c *computation) facts(r *reservation.Reservation) Facts {
 	return Facts{
-		State: string(r.State()), Source: string(r.Source), Start: r.Window.Start, End: r.Window.End, BookedAt: booked(r),
-		Lead: c.boot95, Guard: c.policy.Guard, Boot50: c.boot50, Paused: c.paused(r), Degraded: r.Degraded, Condition: r.Reason,
+		State: string(r.State()), Source: string(r.Source), Start: r.Window.Start, End: r.Window.End,
+		BookedAt: booked(r),
+		Lead:     c.boot95, Guard: c.policy.Guard, Boot50: c.boot50, Paused: c.paused(r), Degraded: r.Degraded,
+		Condition: r.Reason,
 	}
 }
 
@@ -79,15 +81,16 @@ func (c *computation) booked(r *reservation.Reservation) {
 	case c.ended(r, FailReservation), c.shifted[r.ID]:
 		return
 	}
+	if c.homeless(r.Slots) {
+		c.rehouse(r)
+		return
+	}
+	if r.Degraded {
+		c.heal(r)
+	}
 	if c.reached(r.Window.Start.Add(-c.lead)) {
 		c.judge(Action{Kind: WarmReservation, Subject: r.ID, Facts: c.facts(r)})
 		c.provide(r)
-		return
-	}
-	if c.homeless(r.Slots) {
-		c.rehouse(r)
-	} else if r.Degraded {
-		c.heal(r)
 	}
 }
 
@@ -111,7 +114,8 @@ func (c *computation) squeeze(r *reservation.Reservation) []int {
 	b := r.Booking()
 	slots := c.makeRoom(b, r.Shape)
 	if c.cost(slots) < c.cost(b.Slots) {
-		c.move(Action{Kind: MoveReservation, Subject: r.ID, Slots: slots, Facts: Facts{Outside: c.homeless(b.Slots)}}, b)
+		c.move(Action{Kind: MoveReservation, Subject: r.ID, Slots: slots, Facts: Facts{Outside: c.homeless(b.Slots)}},
+			b)
 	}
 	return slots
 }
@@ -146,7 +150,7 @@ func (c *computation) provide(r *reservation.Reservation) {
 	c.want(slots, ReasonPrewarm)
 	f := c.facts(r)
 	f.Standing, f.ETA, f.From, f.BlockedUntil = c.standing(slots).String(), c.eta(slots), slots, c.Supply.BlockedUntil
-	if f.Outside = c.homeless(slots); !f.Outside && r.Degraded && r.Reason == ReasonShrunk {
+	if f.Outside = c.homeless(slots); !f.Outside && r.Degraded && r.State() != reservation.Booked {
 		c.heal(r)
 	}
 	if r.Degraded || !f.Outside && (f.BookedAt.After(f.Start.Add(-f.Lead)) || c.standing(slots) == ready) {
@@ -179,7 +183,7 @@ func (c *computation) supply(r *reservation.Reservation) []int {
 func (c *computation) ready(r *reservation.Reservation) {
 	hold := later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
 	f := c.facts(r)
-	f.Due, f.Standing = hold, c.standing(r.Slots).String()
+	f.Due, f.Standing, f.Outside = hold, c.standing(r.Slots).String(), c.homeless(r.Slots)
 	if r.Source != reservation.FromAgent && f.Standing == ready.String() {
 		c.at(hold)
 	}

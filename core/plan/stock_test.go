@@ -67,9 +67,11 @@ func (c *tally) covers(t *testing.T, name string) {
 // last here: it does not assume that the next time there is something.
 func TestTheIntervalCoversStockOuts(t *testing.T) {
 	t.Parallel()
-	for name, mean := range map[string]time.Duration{"minutes": 5 * time.Minute, "half hours": 30 * time.Minute, "hours": 2 * time.Hour} {
+	for name, mean := range map[string]time.Duration{"minutes": 5 * time.Minute, "half hours": 30 * time.Minute,
+		"hours": 2 * time.Hour} {
 		s := &sold{Rand: rand.New(rand.NewPCG(uint64(mean), 3)), now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
-		boots, source := plan.BootTimes{Prior50: time.Minute, Prior95: 5 * time.Minute}, noisy(uint64(mean), 2*time.Minute)
+		boots, source := plan.BootTimes{Prior50: time.Minute, Prior95: 5 * time.Minute},
+			noisy(uint64(mean), 2*time.Minute)
 		var count tally
 		for range 600 {
 			s.now = s.now.Add(s.exp(4 * time.Hour))
@@ -114,7 +116,8 @@ func TestTheIntervalCoversTheOnlyMachine(t *testing.T) {
 		}
 		f := s.facts(boots)
 		f.Leases, f.Turn = used, 1
-		f.Instead = []plan.Place{{Room: start.Add(lease).Sub(s.now), Holds: []plan.Hold{{Age: s.now.Sub(start), Lease: lease}}}}
+		f.Instead = []plan.Place{{Room: start.Add(lease).Sub(s.now),
+			Holds: []plan.Hold{{Age: s.now.Sub(start), Lease: lease}}}}
 		if e := plan.Wait(f); len(used.Seen) > 20 {
 			require.LessOrEqual(t, e.P90, f.Instead[0].Room+time.Second, "the lease is over then at the latest")
 			count.note(e, end.Sub(s.now))

@@ -17,19 +17,23 @@ func TestWaitSaysWhatItRestsOn(t *testing.T) {
 	seen := boot.Learn(time.Minute).Learn(3 * time.Minute)
 	held := []plan.Place{{Room: time.Hour, Holds: []plan.Hold{{Age: 30 * time.Minute, Lease: time.Hour}}}}
 	booked := []plan.Place{{Room: time.Hour, Fixed: time.Hour}}
-	used := plan.LeaseUse{}.Learn(40*time.Minute, time.Hour).Learn(time.Hour, time.Hour).Learn(10*time.Minute, time.Hour)
+	used := plan.LeaseUse{}.Learn(40*time.Minute, time.Hour).Learn(time.Hour, time.Hour).Learn(10*time.Minute,
+		time.Hour)
 	for name, c := range map[string]struct {
 		facts   plan.WaitFacts
 		basis   string
 		samples int
 	}{
-		"nothing":                   {plan.WaitFacts{Boot: seen}, "now", 0},
-		"a boot, never seen":        {plan.WaitFacts{Missing: 1, Boot: boot}, "prior", 0},
-		"boots":                     {plan.WaitFacts{Ages: []time.Duration{0, time.Second}, Boot: seen}, "boot_times", 2},
-		"a booking's end":           {plan.WaitFacts{Places: booked, Need: 1, Boot: seen}, "calendar", 0},
-		"a lease of unknown use":    {plan.WaitFacts{Places: held, Need: 1}, "calendar+prior", 0},
-		"a lease, then a boot":      {plan.WaitFacts{Places: held, Need: 1, Leases: used, Missing: 1, Boot: seen}, "calendar+lease_use+boot_times", 2},
-		"a lease, then a new thing": {plan.WaitFacts{Places: held, Need: 1, Leases: used, Missing: 1, Boot: boot}, "calendar+lease_use+prior", 0},
+		"nothing":            {plan.WaitFacts{Boot: seen}, "now", 0},
+		"a boot, never seen": {plan.WaitFacts{Missing: 1, Boot: boot}, "prior", 0},
+		"boots": {plan.WaitFacts{Ages: []time.Duration{0, time.Second}, Boot: seen}, "boot_times",
+			2},
+		"a booking's end":        {plan.WaitFacts{Places: booked, Need: 1, Boot: seen}, "calendar", 0},
+		"a lease of unknown use": {plan.WaitFacts{Places: held, Need: 1}, "calendar+prior", 0},
+		"a lease, then a boot": {plan.WaitFacts{Places: held, Need: 1, Leases: used, Missing: 1, Boot: seen},
+			"calendar+lease_use+boot_times", 2},
+		"a lease, then a new thing": {plan.WaitFacts{Places: held, Need: 1, Leases: used, Missing: 1, Boot: boot},
+			"calendar+lease_use+prior", 0},
 	} {
 		e := plan.Wait(c.facts)
 		require.Equal(t, c.basis, e.Basis, name)
@@ -49,7 +53,8 @@ func TestWaitIsOrderedAndShrinksWithAge(t *testing.T) {
 		seconds := func(label string, from, to int) time.Duration {
 			return time.Duration(rapid.IntRange(from, to).Draw(r, label)) * time.Second
 		}
-		f := plan.WaitFacts{Missing: rapid.IntRange(0, 3).Draw(r, "missing"), Blocked: seconds("blocked", 0, 600), Cleaning: seconds("cleaning", 0, 1800)}
+		f := plan.WaitFacts{Missing: rapid.IntRange(0, 3).Draw(r, "missing"), Blocked: seconds("blocked", 0, 600),
+			Cleaning: seconds("cleaning", 0, 1800)}
 		f.Boot.Prior50 = seconds("p50", 1, 600)
 		f.Boot.Prior95 = f.Boot.Prior50 + seconds("p95", 0, 600)
 		for range rapid.IntRange(0, 30).Draw(r, "boots") {

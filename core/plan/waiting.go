@@ -160,7 +160,8 @@ const candidates = 128
 // False when they have not before its window ends, so that only somebody's change
 // of mind can help.
 func (c *computation) waitForPlace(r *reservation.Reservation) (WaitFacts, bool) {
-	f := WaitFacts{Boot: c.Boot, Leases: c.Leases, Cleaning: c.places.Margin(), Starts: max(0, r.Window.Start.Sub(c.now))}
+	f := WaitFacts{Boot: c.Boot, Leases: c.Leases, Cleaning: c.places.Margin(),
+		Starts: max(0, r.Window.Start.Sub(c.now))}
 	f.Need = r.Shape.Nodes + c.queuedBefore(r)
 	rooms := c.rooms(r)
 	if f.Need > len(rooms) {
@@ -171,7 +172,8 @@ func (c *computation) waitForPlace(r *reservation.Reservation) (WaitFacts, bool)
 		slots[i] = rooms[i].slot
 	}
 	nodes := c.waitOn(slots, gpu.Shape{}, "")
-	f.Ages, f.Missing, f.Blocked, f.Trials, f.Stock = nodes.Ages, nodes.Missing, nodes.Blocked, nodes.Trials, nodes.Stock
+	f.Ages, f.Missing, f.Blocked, f.Trials, f.Stock = nodes.Ages, nodes.Missing, nodes.Blocked, nodes.Trials,
+		nodes.Stock
 	for _, x := range rooms[:min(len(rooms), max(candidates, f.Need))] {
 		f.Places = append(f.Places, x.Place)
 	}
@@ -235,7 +237,8 @@ func (c *computation) rooms(r *reservation.Reservation) []slotRoom {
 
 // roomOn is when a slot has room for the rest of a window: at the first end of a
 // booking on it from which on it fits. A smaller last node counts as a full one.
-func (c *computation) roomOn(slot int, r *reservation.Reservation, holders map[string]*allocation.Allocation) (Place, bool) {
+func (c *computation) roomOn(slot int, r *reservation.Reservation,
+	holders map[string]*allocation.Allocation) (Place, bool) {
 	margin, window := c.places.Margin(), r.Window.From(c.now)
 	if c.places.Fits(slot, r.Shape.PerNode, window) {
 		return Place{}, true

@@ -33,7 +33,8 @@ func (c *computation) queue() []*reservation.Reservation {
 		}
 	}
 	slices.SortFunc(waiting, func(a, b *reservation.Reservation) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(c.Shares[a.OrganizationID], c.Shares[b.OrganizationID]),
+		return cmp.Or(cmp.Compare(rank(a), rank(b)),
+			cmp.Compare(c.Shares[a.OrganizationID], c.Shares[b.OrganizationID]),
 			a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return waiting

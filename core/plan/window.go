@@ -1,62 +1,90 @@
 package plan
 
 import (
-	"math"
+	"slices"
 	"time"
 )
 
-// Window counts events over a sliding length of time, approximately: what
-// happened in the length before counts by the part of it that still overlaps.
-type Window struct {
-	Since         time.Time // when the present length began
-	Before, Count int       // events in the length before, and in this one
+// Window counts events over a sliding length of time. Those of one grain count as
+// the latest of them, so that few numbers are kept: each counts for the length,
+// and for no more than a grain longer.
+type Window []Mark
+
+// Mark is a number of events at a time. A Window's are in order.
+type Mark struct {
+	At time.Time
+	N  int
 }
+
+// grains is into how many parts a length is divided.
+const grains = 64
 
 // Add returns the window after n more events at now.
 func (w Window) Add(n int, length time.Duration, now time.Time) Window {
-	w = w.at(length, now)
-	w.Count += n
-	return w
+	if w = w.copied(length, now); n <= 0 {
+		return w
+	}
+	grain, last := length/grains, len(w)-1
+	if last >= 0 && !w[last].At.Truncate(grain).Before(now.Truncate(grain)) {
+		w[last] = Mark{At: now, N: w[last].N + n}
+		return w
+	}
+	return append(w, Mark{At: now, N: n})
 }
 
-// Take returns the window without n of its events, those of the present length
-// first. There are never fewer than none.
+// Take returns the window without n of its events, the latest first. There are
+// never fewer than none.
 func (w Window) Take(n int, length time.Duration, now time.Time) Window {
-	w = w.at(length, now)
-	recent := min(n, w.Count)
-	w.Count, w.Before = w.Count-recent, max(0, w.Before-(n-recent))
-	return w
+	w = w.copied(length, now)
+	for last := len(w) - 1; last >= 0; last-- {
+		if w[last].N > n {
+			w[last].N -= n
+			return w
+		}
+		n -= w[last].N
+		w = w[:last]
+	}
+	return nil
+}
+
+// copied is a copy of what counts at now; nil where nothing does.
+func (w Window) copied(length time.Duration, now time.Time) Window {
+	if w = w.at(length, now); len(w) == 0 {
+		return nil
+	}
+	return slices.Clone(w)
 }
 
 // Below returns when Sum will be less than limit, which must be positive, if
 // nothing is added: now, or later.
 func (w Window) Below(limit int, length time.Duration, now time.Time) time.Time {
-	if w = w.at(length, now); w.Sum(length, now) < limit {
-		return now
+	sum := w.Sum(length, now)
+	for _, m := range w.at(length, now) {
+		if sum < limit {
+			break
+		}
+		sum -= m.N
+		now = m.At.Add(length + time.Microsecond - 1).Truncate(time.Microsecond) // what can be stored
 	}
-	since, fading, stays := w.Since, w.Before, w.Count
-	if stays >= limit { // those of this length fade in the next
-		since, fading, stays = since.Add(length), stays, 0
-	}
-	part := 1 - float64(limit-1-stays)/float64(fading)
-	// Rounded up to what can be stored, with what rounding may have cost.
-	return since.Add(time.Duration(math.Ceil(part * float64(length)))).Truncate(time.Microsecond).Add(2 * time.Microsecond)
+	return now
 }
 
-// Sum returns how many events happened during length before now, rounded up.
+// Sum returns how many events happened during length before now.
 func (w Window) Sum(length time.Duration, now time.Time) int {
-	w = w.at(length, now)
-	left := 1 - float64(now.Sub(w.Since))/float64(length)
-	return w.Count + int(math.Ceil(float64(w.Before)*left))
+	sum := 0
+	for _, m := range w.at(length, now) {
+		sum += m.N
+	}
+	return sum
 }
 
+// at is what counts at now. It shares the marks with w.
 func (w Window) at(length time.Duration, now time.Time) Window {
-	switch age := now.Sub(w.Since); {
-	case w.Since.IsZero() || age >= 2*length || age < 0:
-		return Window{Since: now}
-	case age >= length:
-		return Window{Since: w.Since.Add(length), Before: w.Count}
-	default:
-		return w
+	for len(w) > 0 && now.Sub(w[0].At) >= length {
+		w = w[1:]
 	}
+	for len(w) > 0 && w[len(w)-1].At.After(now) { // the clock was set back
+		w = w[:len(w)-1]
+	}
+	return w
 }

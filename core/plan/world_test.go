@@ -28,9 +28,12 @@ type world struct {
 // live is the snapshot without what is over.
 func (w *world) live() plan.Snapshot {
 	s := w.Snapshot
-	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n node.Node) bool { return node.Machine.Terminal(n.State()) })
-	s.Reservations = slices.DeleteFunc(slices.Clone(s.Reservations), func(r reservation.Reservation) bool { return !r.Live() })
-	s.Allocations = slices.DeleteFunc(slices.Clone(s.Allocations), func(a allocation.Allocation) bool { return !a.Live() })
+	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes),
+		func(n node.Node) bool { return node.Machine.Terminal(n.State()) })
+	s.Reservations = slices.DeleteFunc(slices.Clone(s.Reservations),
+		func(r reservation.Reservation) bool { return !r.Live() })
+	s.Allocations = slices.DeleteFunc(slices.Clone(s.Allocations),
+		func(a allocation.Allocation) bool { return !a.Live() })
 	return s
 }
 
@@ -153,8 +156,9 @@ func (w *world) commit(a plan.Action) bool {
 		r.Degraded, r.Reason = false, a.Reason
 	default:
 		w.reservation(a.Subject, map[plan.Kind]reservation.Event{
-			plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeOK, plan.UnreadyReserv: reservation.LoseNode,
-			plan.ExpireReserv: reservation.Expire, plan.FailReservation: reservation.FailWindow,
+			plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeOK,
+			plan.UnreadyReserv: reservation.LoseNode,
+			plan.ExpireReserv:  reservation.Expire, plan.FailReservation: reservation.FailWindow,
 		}[a.Kind])
 		if a.Reason == plan.ReasonPaused {
 			w.rest(w.reservationOf(a.Subject).Slots)

@@ -29,20 +29,25 @@ func (s CapStanding) Violations() []Violation {
 	start := s.Ask.Window.Start
 	day := Times{At: Day(s.Ask.began())}
 	if asked := s.Peak + s.Ask.Demand[GPUs]; asked > int64(s.Caps.MaxGPUs) {
-		found = append(found, Violation{Rule: RuleNominal, Limit: int64(s.Caps.MaxGPUs), Asked: asked, Times: Times{At: start}})
-	}
-	if total := s.Day.Cost + s.Ask.Spend.Cost; total > s.Caps.MaxPerDay {
-		found = append(found, Violation{Rule: RuleMoney, Period: PerDay, Limit: int64(s.Caps.MaxPerDay), Asked: int64(total), Times: day})
-	}
-	if limit, total := inSeconds(s.Caps.GPUHoursPerDay), s.Day.GPUSeconds+s.Ask.Spend.GPUSeconds; !limit.Allows(total) {
-		found = append(found, Violation{Rule: RuleGPUHours, Period: PerDay, Limit: limit.Int64(), Asked: total, Times: day})
-	}
-	if s.Lead > s.Caps.MaxLead {
-		found = append(found, Violation{Rule: RuleLead, Limit: int64(s.Caps.MaxLead / time.Second), Asked: int64(s.Lead / time.Second),
+		found = append(found, Violation{Rule: RuleNominal, Limit: int64(s.Caps.MaxGPUs), Asked: asked,
 			Times: Times{At: start}})
 	}
-	if length := s.Ask.Window.End.Sub(s.Ask.began()); length > s.Caps.MaxWindow {
-		found = append(found, Violation{Rule: RuleWindow, Limit: int64(s.Caps.MaxWindow / time.Second), Asked: int64(length / time.Second),
+	if total := s.Day.Cost + s.Ask.Spend.Cost; total > s.Caps.MaxPerDay {
+		found = append(found, Violation{Rule: RuleMoney, Period: PerDay, Limit: int64(s.Caps.MaxPerDay),
+			Asked: int64(total), Times: day})
+	}
+	if limit, total := inSeconds(s.Caps.GPUHoursPerDay), s.Day.GPUSeconds+s.Ask.Spend.GPUSeconds; !limit.Allows(total) {
+		found = append(found, Violation{Rule: RuleGPUHours, Period: PerDay, Limit: limit.Int64(), Asked: total,
+			Times: day})
+	}
+	if s.Lead > s.Caps.MaxLead {
+		found = append(found, Violation{Rule: RuleLead, Limit: int64(s.Caps.MaxLead / time.Second),
+			Asked: int64(s.Lead / time.Second),
+			Times: Times{At: start}})
+	}
+	if length := s.Ask.Window.End.Sub(s.Ask.began()) - s.Ask.Boot; length > s.Caps.MaxWindow {
+		found = append(found, Violation{Rule: RuleWindow, Limit: int64(s.Caps.MaxWindow / time.Second),
+			Asked: int64(length / time.Second),
 			Times: Times{At: start}})
 	}
 	return found

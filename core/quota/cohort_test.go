@@ -14,7 +14,8 @@ import (
 func member(nominal int, lends, borrows int64) quota.Member {
 	return quota.Member{Committed: &quota.Commitments{}, Limits: quota.Limits{
 		GPUs: nominal, Cohort: "all",
-		Lending: quota.Bounds{quota.GPUs: quota.AtMost(lends)}, Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(borrows)},
+		Lending:   quota.Bounds{quota.GPUs: quota.AtMost(lends)},
+		Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(borrows)},
 	}}
 }
 
@@ -33,16 +34,22 @@ func TestACohortLends(t *testing.T) {
 		n      int64
 		want   []quota.Rule
 	}{
-		"all that is idle":               {member(4, all, all), []quota.Member{member(4, all, 0), member(4, all, 0)}, 0, 12, nil},
-		"no more than there is":          {member(4, all, all), []quota.Member{member(4, all, 0), member(4, all, 0)}, 0, 13, []quota.Rule{quota.RuleCohort}},
-		"up to the borrowing limit":      {member(4, all, 2), []quota.Member{member(8, all, 0)}, 0, 6, nil},
-		"beyond the borrowing limit":     {member(4, all, 2), []quota.Member{member(8, all, 0)}, 0, 7, []quota.Rule{quota.RuleNominal}},
-		"only what is lent":              {member(4, all, all), []quota.Member{member(8, 3, 0)}, 0, 7, nil},
-		"not what is kept":               {member(4, all, all), []quota.Member{member(8, 3, 0)}, 0, 8, []quota.Rule{quota.RuleCohort}},
+		"all that is idle": {member(4, all, all), []quota.Member{member(4, all, 0), member(4, all, 0)}, 0,
+			12, nil},
+		"no more than there is": {member(4, all, all), []quota.Member{member(4, all, 0), member(4, all, 0)}, 0,
+			13, []quota.Rule{quota.RuleCohort}},
+		"up to the borrowing limit": {member(4, all, 2), []quota.Member{member(8, all, 0)}, 0, 6, nil},
+		"beyond the borrowing limit": {member(4, all, 2), []quota.Member{member(8, all, 0)}, 0, 7,
+			[]quota.Rule{quota.RuleNominal}},
+		"only what is lent": {member(4, all, all), []quota.Member{member(8, 3, 0)}, 0, 7, nil},
+		"not what is kept": {member(4, all, all), []quota.Member{member(8, 3, 0)}, 0, 8,
+			[]quota.Rule{quota.RuleCohort}},
 		"what a lender keeps is no loan": {member(4, all, all), []quota.Member{member(8, 3, 0)}, 5, 7, nil},
-		"what a lender uses is not lent": {member(4, all, all), []quota.Member{member(8, 3, 0)}, 6, 7, []quota.Rule{quota.RuleCohort}},
-		"the own is there, if kept":      {member(4, 0, all), []quota.Member{member(4, all, all)}, 8, 4, nil},
-		"the own is lent, if lent":       {member(4, all, all), []quota.Member{member(4, all, all)}, 8, 1, []quota.Rule{quota.RuleCohort}},
+		"what a lender uses is not lent": {member(4, all, all), []quota.Member{member(8, 3, 0)}, 6, 7,
+			[]quota.Rule{quota.RuleCohort}},
+		"the own is there, if kept": {member(4, 0, all), []quota.Member{member(4, all, all)}, 8, 4, nil},
+		"the own is lent, if lent": {member(4, all, all), []quota.Member{member(4, all, all)}, 8, 1,
+			[]quota.Rule{quota.RuleCohort}},
 	} {
 		for _, m := range tc.others {
 			m.Committed.Hold(hours(2, 9), gpus(tc.theirs))
@@ -51,7 +58,8 @@ func TestACohortLends(t *testing.T) {
 	}
 	alone := member(4, all, all)
 	alone.Limits.Cohort = ""
-	require.Equal(t, []quota.Rule{quota.RuleNominal}, rules(quota.Measure(holdings(alone), ask(5)).Violations()), "no cohort, no loan")
+	require.Equal(t, []quota.Rule{quota.RuleNominal}, rules(quota.Measure(holdings(alone), ask(5)).Violations()),
+		"no cohort, no loan")
 }
 
 func TestACohortClearsWhenTheBorrowerIsDone(t *testing.T) {
@@ -60,7 +68,8 @@ func TestACohortClearsWhenTheBorrowerIsDone(t *testing.T) {
 	borrower.Committed.Hold(hours(2, 9), gpus(7))
 	found := quota.Measure(holdings(me, borrower), quota.Ask{Window: hours(1, 3), Demand: gpus(2)}).Violations()
 	require.Equal(t, []quota.Violation{{
-		Rule: quota.RuleCohort, Limit: 8, Asked: 9, Times: quota.Times{At: hours(2, 3).Start, ClearsAt: hours(9, 10).Start},
+		Rule: quota.RuleCohort, Limit: 8, Asked: 9, Times: quota.Times{At: hours(2, 3).Start,
+			ClearsAt: hours(9, 10).Start},
 	}}, found)
 }
 
@@ -96,7 +105,8 @@ func TestCohortsFollowTheRule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func() quota.Member {
-			return member(rapid.IntRange(0, 8).Draw(t, "nominal"), rapid.Int64Range(-1, 8).Draw(t, "lends"), rapid.Int64Range(-1, 8).Draw(t, "borrows"))
+			return member(rapid.IntRange(0, 8).Draw(t, "nominal"), rapid.Int64Range(-1, 8).Draw(t, "lends"),
+				rapid.Int64Range(-1, 8).Draw(t, "borrows"))
 		}
 		all := []quota.Member{draw(), draw(), draw()}
 		for range rapid.IntRange(1, 30).Draw(t, "asks") {
@@ -117,8 +127,10 @@ func TestCohortsFollowTheRule(t *testing.T) {
 			require.Equal(t, want, rules(found))
 			for _, v := range found {
 				if !v.ClearsAt.IsZero() {
-					later := quota.Ask{Window: calendar.Interval{Start: v.ClearsAt, End: v.ClearsAt.Add(iv.Length())}, Demand: gpus(n)}
-					require.NotContains(t, rules(quota.Measure(holdings(all[i], others...), later).Violations()), v.Rule)
+					later := quota.Ask{Window: calendar.Interval{Start: v.ClearsAt, End: v.ClearsAt.Add(iv.Length())},
+						Demand: gpus(n)}
+					require.NotContains(t, rules(quota.Measure(holdings(all[i], others...), later).Violations()),
+						v.Rule)
 				}
 			}
 			if len(found) == 0 {
@@ -126,4 +138,42 @@ func TestCohortsFollowTheRule(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Others may have borrowed more than there is since, when limits were lowered:
+// that stops only who would add to it, at the instants at which they do.
+func TestOnlyWhatAddsToTheSharedIsStopped(t *testing.T) {
+	t.Parallel()
+	cpus := func(n int64) quota.Vector { return quota.Vector{quota.CPUs: n} }
+	me, other := member(4, 0, quota.Unlimited), member(4, quota.Unlimited, quota.Unlimited)
+	me.Committed.Hold(hours(0, 3), gpus(6))
+	other.Committed.Hold(hours(0, 3), gpus(9))
+	require.Empty(t, quota.Measure(holdings(me, other),
+		quota.Ask{Window: hours(1, 2), Demand: cpus(1)}).Violations(), "no GPU is asked for")
+
+	me, other = member(4, 0, quota.Unlimited), member(4, quota.Unlimited, quota.Unlimited)
+	other.Committed.Hold(hours(0, 2), gpus(9))
+	me.Committed.Hold(hours(2, 4), gpus(3))
+	require.Empty(t, quota.Measure(holdings(me, other), quota.Ask{Window: hours(0, 4), Demand: gpus(2)}).Violations(),
+		"while the other holds too much it takes of its own")
+
+	for _, m := range []*quota.Member{&me, &other} {
+		m.Limits.CPUs, m.Limits.Lending[quota.CPUs] = quota.AtMost(4), quota.AtMost(2)
+	}
+	other.Committed.Hold(hours(0, 4), cpus(3))
+	standing := quota.Measure(holdings(me, other),
+		quota.Ask{Window: hours(2, 4), Demand: quota.Vector{quota.GPUs: 2, quota.CPUs: 2}})
+	require.Equal(t, gpus(1), standing.Shared.Use, "one GPU beyond what it keeps, and no CPU")
+}
+
+func TestACohortIsFirstExceededWhereItIsWorst(t *testing.T) {
+	t.Parallel()
+	me, other := member(4, quota.Unlimited, 0), member(4, quota.Unlimited, quota.Unlimited)
+	for hour, held := range []int64{7, 8, 6, 8, 7} {
+		other.Committed.Hold(hours(hour, hour+1), gpus(held))
+	}
+	found := quota.Measure(holdings(me, other), quota.Ask{Window: hours(0, 5), Demand: gpus(2)}).Violations()
+	require.Len(t, found, 1)
+	require.Equal(t, int64(10), found[0].Asked)
+	require.Equal(t, hours(1, 2).Start, found[0].At, "the first of two that are as bad")
 }

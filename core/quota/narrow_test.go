@@ -13,7 +13,8 @@ import (
 
 func drawCaps(t *rapid.T, name string) quota.Caps {
 	return quota.Caps{
-		MaxGPUs: rapid.IntRange(0, 3).Draw(t, name+" gpus"), MaxPerDay: gpu.MicroUSD(rapid.IntRange(0, 3).Draw(t, name+" cost")),
+		MaxGPUs:        rapid.IntRange(0, 3).Draw(t, name+" gpus"),
+		MaxPerDay:      gpu.MicroUSD(rapid.IntRange(0, 3).Draw(t, name+" cost")),
 		MaxLead:        time.Duration(rapid.IntRange(0, 3).Draw(t, name+" lead")) * time.Hour,
 		MaxWindow:      time.Duration(rapid.IntRange(0, 3).Draw(t, name+" window")) * time.Hour,
 		GPUHoursPerDay: quota.AtMost(rapid.Int64Range(-1, 3).Draw(t, name+" hours")),
@@ -30,8 +31,10 @@ func TestTheTightestOfTwoCapsAllowsWhatBothAllow(t *testing.T) {
 		require.Empty(t, both.Beyond(a))
 		require.Empty(t, both.Beyond(b))
 		ask := quota.Ask{
-			Window: hours(1, 1+rapid.IntRange(1, 4).Draw(t, "length")), Demand: gpus(rapid.Int64Range(0, 4).Draw(t, "gpus")),
-			Spend: quota.Spend{Cost: gpu.MicroUSD(rapid.IntRange(0, 4).Draw(t, "cost")), GPUSeconds: 3600 * rapid.Int64Range(0, 4).Draw(t, "hours")},
+			Window: hours(1, 1+rapid.IntRange(1, 4).Draw(t, "length")),
+			Demand: gpus(rapid.Int64Range(0, 4).Draw(t, "gpus")),
+			Spend: quota.Spend{Cost: gpu.MicroUSD(rapid.IntRange(0, 4).Draw(t, "cost")),
+				GPUSeconds: 3600 * rapid.Int64Range(0, 4).Draw(t, "hours")},
 		}
 		allows := func(c quota.Caps) bool { return len(quota.MeasureCaps(c, nil, ask, monday).Violations()) == 0 }
 		require.Equal(t, allows(a) && allows(b), allows(both))
@@ -54,7 +57,8 @@ func TestSumAddsUpItsParts(t *testing.T) {
 			parts[i] = &quota.Commitments{}
 			for range rapid.IntRange(0, 5).Draw(t, "bookings") {
 				from := rapid.IntRange(0, 60).Draw(t, "from")
-				iv, n := hours(from, from+rapid.IntRange(1, 9).Draw(t, "length")), gpus(rapid.Int64Range(1, 4).Draw(t, "n"))
+				iv, n := hours(from, from+rapid.IntRange(1, 9).Draw(t, "length")),
+					gpus(rapid.Int64Range(1, 4).Draw(t, "n"))
 				spend := quota.Spend{Cost: gpu.USD, GPUSeconds: 7}
 				parts[i].Add(iv, n, spend)
 				whole.Add(iv, n, spend)

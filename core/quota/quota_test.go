@@ -17,7 +17,8 @@ import (
 var monday = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 
 func hours(from, to int) calendar.Interval {
-	return calendar.Interval{Start: monday.Add(time.Duration(from) * time.Hour), End: monday.Add(time.Duration(to) * time.Hour)}
+	return calendar.Interval{Start: monday.Add(time.Duration(from) * time.Hour),
+		End: monday.Add(time.Duration(to) * time.Hour)}
 }
 
 func gpus(n int64) quota.Vector { return quota.Vector{quota.GPUs: n} }
@@ -62,15 +63,21 @@ func TestAViolationSaysWhen(t *testing.T) {
 	c.Add(hours(9, 12), gpus(4), quota.Spend{Cost: 9 * gpu.USD, GPUSeconds: 12 * 3600})
 	c.Hold(hours(11, 14), gpus(3))
 	h := quota.Holdings{Committed: &c, Limits: quota.Limits{
-		GPUs: 8, GPUHours: quota.AtMost(20), MoneyPerPeriod: quota.AtMost(int64(10 * gpu.USD)), SpeculationPerDay: gpu.USD,
+		GPUs: 8, GPUHours: quota.AtMost(20), MoneyPerPeriod: quota.AtMost(int64(10 * gpu.USD)),
+		SpeculationPerDay: gpu.USD,
 	}, Guessed: &c}
-	a := quota.Ask{Window: hours(8, 13), Demand: gpus(2), Spend: quota.Spend{Cost: gpu.USD + 1, GPUSeconds: 10 * 3600}, Speculative: true}
+	a := quota.Ask{Window: hours(8, 13), Demand: gpus(2), Spend: quota.Spend{Cost: gpu.USD + 1, GPUSeconds: 10 * 3600},
+		Speculative: true}
 	midnight := hours(24, 25).Start
 	require.Equal(t, []quota.Violation{
-		{Rule: quota.RuleNominal, Limit: 8, Asked: 9, Times: quota.Times{At: hours(11, 12).Start, ClearsAt: hours(12, 13).Start}},
-		{Rule: quota.RuleGPUHours, Period: quota.PerDay, Limit: 72_000, Asked: 79_200, Times: quota.Times{At: monday, ClearsAt: midnight}},
-		{Rule: quota.RuleMoney, Period: quota.PerDay, Limit: 10_000_000, Asked: 10_000_001, Times: quota.Times{At: monday, ClearsAt: midnight}},
-		{Rule: quota.RuleSpeculation, Period: quota.PerDay, Limit: 1_000_000, Asked: 10_000_001, Times: quota.Times{At: monday}},
+		{Rule: quota.RuleNominal, Limit: 8, Asked: 9,
+			Times: quota.Times{At: hours(11, 12).Start, ClearsAt: hours(12, 13).Start}},
+		{Rule: quota.RuleGPUHours, Period: quota.PerDay, Limit: 72_000, Asked: 79_200,
+			Times: quota.Times{At: monday, ClearsAt: midnight}},
+		{Rule: quota.RuleMoney, Period: quota.PerDay, Limit: 10_000_000, Asked: 10_000_001,
+			Times: quota.Times{At: monday, ClearsAt: midnight}},
+		{Rule: quota.RuleSpeculation, Period: quota.PerDay, Limit: 1_000_000, Asked: 10_000_001,
+			Times: quota.Times{At: monday}},
 	}, quota.Measure(h, a).Violations(), "a guess that costs more than a day's budget never clears")
 }
 
@@ -78,7 +85,8 @@ func TestEachResourceHasItsLimit(t *testing.T) {
 	t.Parallel()
 	var c quota.Commitments
 	c.Hold(hours(0, 9), quota.Vector{1, 10, 100, 1000, 2})
-	exact := quota.Limits{GPUs: 2, GPUMemoryMiB: quota.AtMost(20), CPUs: quota.AtMost(200), MemoryMiB: quota.AtMost(2000), Jobs: quota.AtMost(3)}
+	exact := quota.Limits{GPUs: 2, GPUMemoryMiB: quota.AtMost(20), CPUs: quota.AtMost(200),
+		MemoryMiB: quota.AtMost(2000), Jobs: quota.AtMost(3)}
 	a := quota.Ask{Window: hours(8, 10), Demand: quota.Vector{1, 10, 100, 1000, 1}}
 	require.Empty(t, quota.Measure(quota.Holdings{Limits: exact, Committed: &c}, a).Violations())
 	for r := quota.GPUs; r <= quota.Jobs; r++ {
@@ -92,14 +100,16 @@ func TestEachResourceHasItsLimit(t *testing.T) {
 	}
 	loose := quota.Limits{GPUs: 2}
 	a.Demand = quota.Vector{1, 1 << 40, 1 << 40, 1 << 40, 1 << 40}
-	require.Empty(t, quota.Measure(quota.Holdings{Limits: loose, Committed: &c}, a).Violations(), "no limit is no limit")
+	require.Empty(t, quota.Measure(quota.Holdings{Limits: loose, Committed: &c}, a).Violations(),
+		"no limit is no limit")
 }
 
 func TestCapsHoldExactly(t *testing.T) {
 	t.Parallel()
 	var c quota.Commitments
 	c.Add(hours(30, 34), gpus(6), quota.Spend{Cost: 12 * gpu.USD, GPUSeconds: 24 * 3600})
-	caps := quota.Caps{MaxGPUs: 10, MaxPerDay: 20 * gpu.USD, MaxLead: 31 * time.Hour, MaxWindow: 2 * time.Hour, GPUHoursPerDay: quota.AtMost(32)}
+	caps := quota.Caps{MaxGPUs: 10, MaxPerDay: 20 * gpu.USD, MaxLead: 31 * time.Hour, MaxWindow: 2 * time.Hour,
+		GPUHoursPerDay: quota.AtMost(32)}
 	a := quota.Ask{Window: hours(31, 33), Demand: gpus(4), Spend: quota.Spend{Cost: 8 * gpu.USD, GPUSeconds: 8 * 3600}}
 	require.Empty(t, quota.MeasureCaps(caps, &c, a, monday).Violations())
 	require.Equal(t, []quota.Rule{quota.RuleNominal, quota.RuleMoney, quota.RuleLead, quota.RuleWindow},
@@ -143,14 +153,16 @@ func TestPeriods(t *testing.T) {
 func TestDemandCountsANodesShare(t *testing.T) {
 	t.Parallel()
 	p := gpu.Pool{PerNode: 8, MemoryMiB: 81920, NodeCPUs: 100, NodeMemoryMiB: 1 << 20}
-	require.Equal(t, quota.Vector{6, 6 * 81920, 2 * 38, 2 * 393216, 1}, quota.Demand(p, gpu.Shape{Nodes: 2, PerNode: 3}), "12.5 CPUs a GPU, rounded up on each node")
+	require.Equal(t, quota.Vector{6, 6 * 81920, 2 * 38, 2 * 393216, 1},
+		quota.Demand(p, gpu.Shape{Nodes: 2, PerNode: 3}), "12.5 CPUs a GPU, rounded up on each node")
 	require.Zero(t, quota.Demand(p, gpu.Shape{}))
 	require.Zero(t, quota.Demand(p, gpu.Shape{Nodes: -1, PerNode: -1}))
 }
 
 func TestLimitsOnTheWire(t *testing.T) {
 	t.Parallel()
-	limits := quota.Limits{GPUs: 3, Jobs: quota.AtMost(0), Lending: quota.Bounds{quota.CPUs: quota.AtMost(7)}, Cohort: "research", Period: quota.PerMonth}
+	limits := quota.Limits{GPUs: 3, Jobs: quota.AtMost(0), Lending: quota.Bounds{quota.CPUs: quota.AtMost(7)},
+		Cohort: "research", Period: quota.PerMonth}
 	text, err := json.Marshal(limits)
 	require.NoError(t, err)
 	var again quota.Limits
@@ -161,7 +173,8 @@ func TestLimitsOnTheWire(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"Jobs":-2}`), &again))
 	require.Error(t, json.Unmarshal([]byte(`{"Jobs":"many"}`), &again))
 	huge := quota.Limits{GPUHours: quota.AtMost(math.MaxInt64)}
-	require.Empty(t, quota.Measure(quota.Holdings{Limits: huge}, quota.Ask{Window: hours(0, 1), Spend: quota.Spend{GPUSeconds: math.MaxInt64}}).Violations())
+	require.Empty(t, quota.Measure(quota.Holdings{Limits: huge},
+		quota.Ask{Window: hours(0, 1), Spend: quota.Spend{GPUSeconds: math.MaxInt64}}).Violations())
 }
 
 func TestCommitmentsCancelOut(t *testing.T) {
@@ -178,7 +191,8 @@ func TestCommitmentsCancelOut(t *testing.T) {
 			from := rapid.IntRange(0, 100).Draw(t, "from")
 			e := entry{
 				hours(from, from+rapid.IntRange(1, 40).Draw(t, "length")), drawVector(t, 9),
-				quota.Spend{Cost: gpu.MicroUSD(rapid.Int64Range(0, 1e12).Draw(t, "cost")), GPUSeconds: rapid.Int64Range(0, 1e9).Draw(t, "seconds")},
+				quota.Spend{Cost: gpu.MicroUSD(rapid.Int64Range(0, 1e12).Draw(t, "cost")),
+					GPUSeconds: rapid.Int64Range(0, 1e9).Draw(t, "seconds")},
 			}
 			all = append(all, e)
 			c.Add(e.iv, e.v, e.s)

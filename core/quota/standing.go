@@ -12,10 +12,12 @@ type Ask struct {
 	// Since is when the booking began that the Window prolongs; zero: the Window
 	// begins one. All that a booking spends counts in the period in which it began,
 	// and it is as long as from there to the end of the Window.
-	Since       time.Time `json:",omitzero"`
-	Demand      Vector    `json:",omitzero"`
-	Spend       Spend     `json:",omitzero"`
-	Speculative bool      `json:",omitzero"` // it is charged to the speculation budget
+	Since time.Time `json:",omitzero"`
+	// Boot is the part of that length in which its nodes boot, which does not count.
+	Boot        time.Duration `json:",omitzero"`
+	Demand      Vector        `json:",omitzero"`
+	Spend       Spend         `json:",omitzero"`
+	Speculative bool          `json:",omitzero"` // it is charged to the speculation budget
 }
 
 // began is when the booking began that the ask is about.
@@ -135,7 +137,8 @@ func (s Standing) Violations() []Violation {
 	}
 	for r := range resources {
 		if s.Limits.Cohort != "" && !s.Shared.Lendable[r].Allows(s.Shared.Use[r]) {
-			found = append(found, Violation{Rule: RuleCohort, Resource: r, Limit: s.Shared.Lendable[r].Int64(), Asked: s.Shared.Use[r]})
+			found = append(found, Violation{Rule: RuleCohort, Resource: r, Limit: s.Shared.Lendable[r].Int64(),
+				Asked: s.Shared.Use[r]})
 		}
 	}
 	found = append(found, s.periodViolations()...)
@@ -149,13 +152,16 @@ func (s *Standing) periodViolations() []Violation {
 	var found []Violation
 	total := s.Period.plus(s.Ask.Spend)
 	if limit := s.Limits.gpuSeconds(); !limit.Allows(total.GPUSeconds) {
-		found = append(found, Violation{Rule: RuleGPUHours, Period: s.Limits.Period.orDay(), Limit: limit.Int64(), Asked: total.GPUSeconds})
+		found = append(found, Violation{Rule: RuleGPUHours, Period: s.Limits.Period.orDay(), Limit: limit.Int64(),
+			Asked: total.GPUSeconds})
 	}
 	if limit := s.Limits.MoneyPerPeriod; !limit.Allows(int64(total.Cost)) {
-		found = append(found, Violation{Rule: RuleMoney, Period: s.Limits.Period.orDay(), Limit: limit.Int64(), Asked: int64(total.Cost)})
+		found = append(found, Violation{Rule: RuleMoney, Period: s.Limits.Period.orDay(), Limit: limit.Int64(),
+			Asked: int64(total.Cost)})
 	}
 	if cost := s.Guessed.Cost + s.Ask.Spend.Cost; s.Ask.Speculative && cost > s.Limits.SpeculationPerDay {
-		found = append(found, Violation{Rule: RuleSpeculation, Period: PerDay, Limit: int64(s.Limits.SpeculationPerDay), Asked: int64(cost)})
+		found = append(found, Violation{Rule: RuleSpeculation, Period: PerDay, Limit: int64(s.Limits.SpeculationPerDay),
+			Asked: int64(cost)})
 	}
 	return found
 }

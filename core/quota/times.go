@@ -44,7 +44,8 @@ func clearsForOne(h *Holdings, a *Ask, v Violation) time.Time {
 		limit[r] = math.MaxInt64
 	}
 	limit[v.Resource], demand[v.Resource] = v.Limit, a.Demand[v.Resource]
-	start, found := h.Committed.held.FirstFit(limit, demand, a.Window.Length(), a.Window.Start, a.Window.Start.AddDate(0, 0, lookAhead))
+	start, found := h.Committed.held.FirstFit(limit, demand, a.Window.Length(), a.Window.Start,
+		a.Window.Start.AddDate(0, 0, lookAhead))
 	if !found {
 		return time.Time{}
 	}

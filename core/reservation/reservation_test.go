@@ -48,7 +48,8 @@ func TestItsTimesAndItsEntry(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, calendar.Booking{ID: "r", Interval: window, Slots: []int{4, 1}, GPUs: 6}, r.Booking())
 	minute := func(n int) time.Time { return now.Add(time.Duration(n) * time.Minute) }
-	for i, e := range []reservation.Event{reservation.Warm, reservation.BecomeOK, reservation.LoseNode, reservation.BecomeOK, reservation.Claim} {
+	for i, e := range []reservation.Event{reservation.Warm, reservation.BecomeOK, reservation.LoseNode,
+		reservation.BecomeOK, reservation.Claim} {
 		r, err = r.Apply(e, string(e), minute(i+1))
 		require.NoError(t, err)
 	}
@@ -56,4 +57,19 @@ func TestItsTimesAndItsEntry(t *testing.T) {
 	require.Equal(t, minute(4), r.ReadyAt, "the last time")
 	require.Equal(t, minute(5), r.EndedAt)
 	require.Equal(t, "claim", r.Reason)
+}
+
+func TestItIsBookedWhenItHasAPlace(t *testing.T) {
+	t.Parallel()
+	booked, err := reservation.New(reservation.Reservation{}, reservation.Booked, now)
+	require.NoError(t, err)
+	require.Equal(t, now, booked.BookedAt)
+	waits, err := reservation.New(reservation.Reservation{}, reservation.Waitlisted, now)
+	require.NoError(t, err)
+	require.Zero(t, waits.BookedAt)
+	promoted, err := waits.Apply(reservation.Promote, "room", now.Add(time.Minute))
+	require.NoError(t, err)
+	require.Equal(t, now.Add(time.Minute), promoted.BookedAt)
+	require.Zero(t, promoted.EndedAt)
+	require.Zero(t, waits.BookedAt, "the reservation before the event is not changed")
 }

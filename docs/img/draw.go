@@ -23,7 +23,8 @@ const (
 	mostWait      = 200.0 // seconds
 )
 
-var colours = map[string]string{"keep-alive": "#888888", "newsvendor": "#b8860b", "reference": "#3366aa", "Forewarm": "#c0392b"}
+var colours = map[string]string{"keep-alive": "#888888", "newsvendor": "#b8860b", "reference": "#3366aa",
+	"Forewarm": "#c0392b"}
 
 type curve struct {
 	trace, policy string
@@ -81,7 +82,8 @@ func draw(curves []curve) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="13">`+"\n",
 		left+2*width+gap+20, top+height+90)
-	fmt.Fprintln(&b, `<title>Mean wait against overhead on two traces</title><rect width="100%" height="100%" fill="white"/>`)
+	fmt.Fprintln(&b,
+		`<title>Mean wait against overhead on two traces</title><rect width="100%" height="100%" fill="white"/>`)
 	var traces []string
 	for _, c := range curves {
 		if !slices.Contains(traces, c.trace) {
@@ -103,7 +105,8 @@ func axes(b *strings.Builder, panel int, trace string) {
 		text(b, from-8, down(wait)+4, "end", fmt.Sprint(wait))
 	}
 	for _, overhead := range []float64{2, 3, 5, 10, 20} {
-		fmt.Fprintf(b, `<path d="M%.1f %.1fV%.1f" stroke="#dddddd"/>`+"\n", across(panel, overhead), down(0), down(mostWait))
+		fmt.Fprintf(b, `<path d="M%.1f %.1fV%.1f" stroke="#dddddd"/>`+"\n", across(panel, overhead), down(0),
+			down(mostWait))
 		text(b, across(panel, overhead), down(0)+20, "middle", fmt.Sprintf("%g %%", overhead))
 	}
 	text(b, (from+to)/2, down(0)+40, "middle", "idle and booting GPU-hours, in % of busy ones")

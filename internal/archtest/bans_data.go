@@ -4,7 +4,8 @@ var (
 	// sqlDrivers leave database/sql out: the uuid package imports its interfaces,
 	// which open nothing without a driver.
 	sqlDrivers = []string{"gorm.io/gorm/...", "gorm.io/driver/postgres/...",
-		"gorm.io/driver/sqlite/...", "github.com/jackc/pgx/v5/...", "modernc.org/sqlite/...", "github.com/pressly/goose/v3/..."}
+		"gorm.io/driver/sqlite/...", "github.com/jackc/pgx/v5/...", "modernc.org/sqlite/...",
+		"github.com/pressly/goose/v3/..."}
 	queueImports = []string{"github.com/hibiken/asynq/...", "github.com/redis/go-redis/v9/..."}
 	webImports   = []string{"github.com/gin-gonic/gin/...", "github.com/danielgtaylor/huma/v2/..."}
 )
@@ -12,8 +13,9 @@ var (
 var bans = []Ban{
 	{
 		Rule: "D1", In: []string{"core/..."},
-		Imports: []string{"os/...", "net/...", "database/sql/...", "log/...", "context", "math/rand/...", "crypto/rand", "syscall", "unsafe"},
-		Why:     "core does no I/O, waits for nothing and rolls no dice: time and chance are arguments",
+		Imports: []string{"os/...", "net/...", "database/sql/...", "log/...", "context", "math/rand/...", "crypto/rand",
+			"syscall", "unsafe"},
+		Why: "core does no I/O, waits for nothing and rolls no dice: time and chance are arguments",
 	},
 	{
 		Rule: "D2", In: []string{"contract/..."}, Imports: []string{"net/http/..."},
@@ -75,16 +77,20 @@ var calls = []CallBan{
 		Why: "core is given its time, so that a decision can be replayed",
 	},
 	{
-		Rule: "D4", Path: "core/reservation", Names: []string{"Restore"}, In: []string{"..."}, Except: []string{"ledger/sqlledger/..."},
-		Why: "only the store may set a state without a transition: it gives back what was written",
+		Rule: "D4", Path: "core/reservation", Names: []string{"Restore"}, In: []string{"..."},
+		Except: []string{"ledger/sqlledger/..."},
+		Why:    "only the store may set a state without a transition: it gives back what was written",
 	},
 	{
-		Rule: "D4", Path: "core/node", Names: []string{"Restore"}, In: []string{"..."}, Except: []string{"ledger/sqlledger/..."},
-		Why: "only the store may set a state without a transition: it gives back what was written",
+		Rule: "D4", Path: "core/node", Names: []string{"Restore"}, In: []string{"..."},
+		Except: []string{"ledger/sqlledger/..."},
+		Why:    "only the store may set a state without a transition: it gives back what was written",
 	},
 	{
-		Rule: "D9", Path: "net/http", In: []string{"agent/...", "cmd/forewarm-agent/..."}, Except: []string{"agent/egress/..."},
-		Names: []string{"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
-		Why:   "one factory builds the agent's HTTP clients, so one allow-list and one byte ledger see everything that leaves",
+		Rule: "D9", Path: "net/http", In: []string{"agent/...", "cmd/forewarm-agent/..."},
+		Except: []string{"agent/egress/..."},
+		Names:  []string{"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"},
+		Why: "one factory builds the agent's HTTP clients, so one allow-list and one byte ledger see everything " +
+			"that leaves",
 	},
 }

@@ -9,7 +9,8 @@ import (
 
 const (
 	whyGo   = "core starts nothing: a decision is over when its function returns"
-	whyVars = "state that outlives a call would make the same inputs decide differently; errors and tables that nobody writes are welcome"
+	whyVars = "state that outlives a call would make the same inputs decide differently; errors and tables that " +
+		"nobody writes are welcome"
 )
 
 // checkCore is the part of D1 that imports do not show: no goroutine, and no
@@ -52,7 +53,8 @@ func checkVars(f File, vars map[string]bool) []Violation {
 				}
 				vars[name.Name] = true
 				if !embedded(gen) && (i >= len(spec.Values) || !constantLike(spec.Values[i])) {
-					found = append(found, Violation{"D1", f.place(name.Pos()), "package variable " + name.Name, whyVars})
+					found = append(found, Violation{"D1", f.place(name.Pos()), "package variable " + name.Name,
+						whyVars})
 				}
 			}
 		}
@@ -63,7 +65,8 @@ func checkVars(f File, vars map[string]bool) []Violation {
 // embedded reports whether the declaration is a file that the compiler put into
 // the program: a table, in a form of its own.
 func embedded(gen *ast.GenDecl) bool {
-	return gen.Doc != nil && slices.ContainsFunc(gen.Doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
+	return gen.Doc != nil && slices.ContainsFunc(gen.Doc.List,
+		func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
 }
 
 // constantLike reports whether e builds an error or a table.
@@ -104,7 +107,8 @@ func checkBodies(f File, vars map[string]bool) []Violation {
 		}
 		for _, target := range written(n) {
 			if name := rootName(target); vars[name] {
-				found = append(found, Violation{"D1", f.place(target.Pos()), "writes package variable " + name, whyVars})
+				found = append(found, Violation{"D1", f.place(target.Pos()), "writes package variable " + name,
+					whyVars})
 			}
 		}
 		return true

@@ -118,7 +118,8 @@ func checkClosures(t Tree, r Rules) []Violation {
 			for _, dep := range p.Deps {
 				own, ours := t.own(dep)
 				if (ours && matchAny(c.Own, own)) || matchAny(c.Imports, dep) {
-					found = append(found, Violation{c.Rule, p.Path, "needs " + dep + ", directly or through others", c.Why})
+					found = append(found, Violation{c.Rule, p.Path, "needs " + dep + ", directly or through others",
+						c.Why})
 				}
 			}
 		}

@@ -46,60 +46,105 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 	t.Parallel()
 	const ours = modulePath + "/"
 	for name, c := range map[string]struct{ file, source, rule, what string }{
-		"core imports a later package":      {"core/gpu/a.go", imports("gpu", ours+"core/plan"), "D1", "core/gpu imports"},
-		"core imports a sibling":            {"core/node/a.go", imports("node", ours+"core/job"), "D1", "core/node imports"},
-		"core opens files":                  {"core/gpu/a.go", imports("gpu", "os"), "D1", "imports os"},
-		"core takes a context":              {"core/plan/a.go", imports("plan", "context"), "D1", "imports context"},
-		"core uses a module":                {"core/plan/a.go", imports("plan", "github.com/google/uuid"), "D1", "imports github.com/google/uuid"},
-		"core reads the clock":              {"core/plan/a.go", body("plan", "time", "func f() { _ = time.Now() }"), "D1", "uses time.Now"},
-		"core reads a renamed clock":        {"core/plan/a.go", "// Package plan is planted.\npackage plan\n\nimport t \"time\"\n\nfunc f() { t.Sleep(1) }\n", "D1", "uses time.Sleep"},
-		"core starts a goroutine":           {"core/plan/a.go", body("plan", "sort", "func f() { go sort.Ints(nil) }"), "D1", "starts a goroutine"},
-		"core keeps state":                  {"core/plan/a.go", body("plan", "sync", "var mu sync.Mutex"), "D1", "package variable mu"},
-		"core keeps a counter":              {"core/plan/a.go", body("plan", "errors", "var n = 3\n\nvar E = errors.New(\"e\")"), "D1", "package variable n"},
-		"core writes its table":             {"core/plan/a.go", body("plan", "sort", "var t = []int{1}\n\nfunc f() { t[0] = 2; sort.Ints(nil) }"), "D1", "writes package variable t"},
-		"core empties its table":            {"core/plan/a.go", body("plan", "sort", "var t = map[int]int{1: 1}\n\nfunc f() { delete(t, 1); sort.Ints(nil) }"), "D1", "writes package variable t"},
-		"core has a package without place":  {"core/magic/a.go", imports("magic", "sort"), "D13", "no boundary names"},
-		"contract speaks HTTP":              {"contract/a.go", imports("contract", "net/http"), "D2", "imports net/http"},
-		"contract imports core":             {"contract/a.go", imports("contract", ours+"core/gpu"), "D2", "contract imports"},
-		"client imports core":               {"client/a.go", imports("client", ours+"core/gpu"), "D2", "client imports"},
-		"ledger speaks SQL":                 {"ledger/a.go", imports("ledger", "database/sql"), "D4", "imports database/sql"},
-		"ledger imports the server":         {"ledger/a.go", imports("ledger", ours+"server"), "D3", "ledger imports"},
-		"worker uses gorm":                  {"worker/tasks/a.go", imports("tasks", "gorm.io/gorm"), "D4", "imports gorm.io/gorm"},
-		"store imports the worker":          {"ledger/sqlledger/a.go", imports("sqlledger", ours+"worker"), "D4", "sqlledger imports"},
-		"plan restores a node":              {"worker/tasks/a.go", body("tasks", ours+"core/node", "var _ = node.Restore"), "D4", "uses node.Restore"},
-		"gin outside the server":            {"worker/tasks/a.go", imports("tasks", "github.com/gin-gonic/gin"), "D5", "imports github.com/gin-gonic/gin"},
-		"server imports the agent":          {"server/a.go", imports("server", ours+"agent/place"), "D5", "server imports"},
-		"server imports the worker":         {"server/api/a.go", imports("api", ours+"worker/queue"), "D5", "server/api imports"},
-		"asynq outside its adapter":         {"worker/relay/a.go", imports("relay", "github.com/hibiken/asynq"), "D6", "imports github.com/hibiken/asynq"},
-		"worker imports the vocabulary":     {"worker/tasks/a.go", imports("tasks", ours+"contract"), "D6", "worker/tasks imports"},
-		"worker imports an adapter":         {"worker/tasks/a.go", imports("tasks", ours+"provisioners/sim"), "D6", "worker/tasks imports"},
-		"port brings an SDK":                {"provisioners/a.go", imports("provisioners", "github.com/NVIDIA/go-nvml/pkg/nvml"), "D7", "provisioners imports"},
-		"adapter imports a sibling":         {"provisioners/local/a.go", imports("local", ours+"provisioners/sim"), "D8", "provisioners/local imports"},
-		"agent imports the ledger":          {"agent/place/a.go", imports("place", ours+"ledger"), "D9", "agent/place imports"},
-		"agent imports admission":           {"agent/place/a.go", imports("place", ours+"core/admission"), "D9", "agent/place imports"},
-		"agent builds an HTTP client":       {"agent/llm/a.go", body("llm", "net/http", "var c = &http.Client{}"), "D9", "uses http.Client"},
-		"agent binary borrows a client":     {"cmd/forewarm-agent/a.go", "// Command x.\npackage main\n\nimport \"net/http\"\n\nvar c = http.DefaultClient\n", "D9", "uses http.DefaultClient"},
-		"migrations compute":                {"migrations/a.go", imports("migrations", "os"), "D10", "imports os"},
-		"prompts import core":               {"prompts/a.go", imports("prompts", ours+"core/gpu"), "D10", "prompts imports"},
-		"web serves itself":                 {"web/a.go", imports("web", "net/http"), "D10", "imports net/http"},
-		"ground floor imports us":           {"internal/httpx/a.go", imports("httpx", ours+"internal/clock"), "D10", "internal/httpx imports"},
-		"somebody imports cmd":              {"server/a.go", imports("server", ours+"cmd/forewarm/cli"), "D11", "server imports cmd/forewarm/cli"},
-		"a test imports cmd":                {"server/a_test.go", imports("server", ours+"cmd/forewarm/cli"), "D11", "server imports cmd/forewarm/cli"},
-		"one binary imports another":        {"cmd/forewarm-sim/a.go", imports("main", ours+"cmd/forewarm/cli"), "D11", "imports cmd/forewarm/cli"},
-		"a binary ships a suite":            {"cmd/forewarm/a.go", imports("main", ours+"ledger/ledgertest"), "D12", "cmd/forewarm imports"},
-		"a binary ships the simulator":      {"cmd/forewarm/a.go", imports("main", ours+"internal/sim"), "D12", "cmd/forewarm imports"},
-		"testing in shipped code":           {"ledger/a.go", imports("ledger", "testing"), "D12", "imports testing"},
-		"a package without comment":         {"server/a.go", "package server\n", "D13", "has no package comment"},
-		"a comment about something else":    {"server/a.go", "// This is code.\npackage server\n", "D13", "does not begin with"},
-		"a name that says nothing":          {"server/util/a.go", imports("util", "sort"), "D13", "is called util"},
-		"a folder that says nothing":        {"server/helper/a.go", imports("assist", "sort"), "D13", "is called assist"},
+		"core imports a later package": {"core/gpu/a.go", imports("gpu", ours+"core/plan"), "D1",
+			"core/gpu imports"},
+		"core imports a sibling": {"core/node/a.go", imports("node", ours+"core/job"), "D1",
+			"core/node imports"},
+		"core opens files":     {"core/gpu/a.go", imports("gpu", "os"), "D1", "imports os"},
+		"core takes a context": {"core/plan/a.go", imports("plan", "context"), "D1", "imports context"},
+		"core uses a module": {"core/plan/a.go", imports("plan", "github.com/google/uuid"), "D1",
+			"imports github.com/google/uuid"},
+		"core reads the clock": {"core/plan/a.go", body("plan", "time", "func f() { _ = time.Now() }"),
+			"D1", "uses time.Now"},
+		"core reads a renamed clock": {"core/plan/a.go",
+			"// Package plan is planted.\npackage plan\n\nimport t \"time\"\n\nfunc f() { t.Sleep(1) }\n", "D1",
+			"uses time.Sleep"},
+		"core starts a goroutine": {"core/plan/a.go", body("plan", "sort", "func f() { go sort.Ints(nil) }"),
+			"D1", "starts a goroutine"},
+		"core keeps state": {"core/plan/a.go", body("plan", "sync", "var mu sync.Mutex"), "D1",
+			"package variable mu"},
+		"core keeps a counter": {"core/plan/a.go",
+			body("plan", "errors", "var n = 3\n\nvar E = errors.New(\"e\")"), "D1", "package variable n"},
+		"core writes its table": {"core/plan/a.go",
+			body("plan", "sort", "var t = []int{1}\n\nfunc f() { t[0] = 2; sort.Ints(nil) }"), "D1",
+			"writes package variable t"},
+		"core empties its table": {"core/plan/a.go",
+			body("plan", "sort", "var t = map[int]int{1: 1}\n\nfunc f() { delete(t, 1); sort.Ints(nil) }"), "D1",
+			"writes package variable t"},
+		"core has a package without place": {"core/magic/a.go", imports("magic", "sort"), "D13", "no boundary names"},
+		"contract speaks HTTP": {"contract/a.go", imports("contract", "net/http"), "D2",
+			"imports net/http"},
+		"contract imports core": {"contract/a.go", imports("contract", ours+"core/gpu"), "D2",
+			"contract imports"},
+		"client imports core": {"client/a.go", imports("client", ours+"core/gpu"), "D2",
+			"client imports"},
+		"ledger speaks SQL": {"ledger/a.go", imports("ledger", "database/sql"), "D4",
+			"imports database/sql"},
+		"ledger imports the server": {"ledger/a.go", imports("ledger", ours+"server"), "D3", "ledger imports"},
+		"worker uses gorm": {"worker/tasks/a.go", imports("tasks", "gorm.io/gorm"), "D4",
+			"imports gorm.io/gorm"},
+		"store imports the worker": {"ledger/sqlledger/a.go", imports("sqlledger", ours+"worker"), "D4",
+			"sqlledger imports"},
+		"plan restores a node": {"worker/tasks/a.go",
+			body("tasks", ours+"core/node", "var _ = node.Restore"), "D4", "uses node.Restore"},
+		"gin outside the server": {"worker/tasks/a.go", imports("tasks", "github.com/gin-gonic/gin"), "D5",
+			"imports github.com/gin-gonic/gin"},
+		"server imports the agent": {"server/a.go", imports("server", ours+"agent/place"), "D5",
+			"server imports"},
+		"server imports the worker": {"server/api/a.go", imports("api", ours+"worker/queue"), "D5",
+			"server/api imports"},
+		"asynq outside its adapter": {"worker/relay/a.go", imports("relay", "github.com/hibiken/asynq"), "D6",
+			"imports github.com/hibiken/asynq"},
+		"worker imports the vocabulary": {"worker/tasks/a.go", imports("tasks", ours+"contract"), "D6",
+			"worker/tasks imports"},
+		"worker imports an adapter": {"worker/tasks/a.go", imports("tasks", ours+"provisioners/sim"), "D6",
+			"worker/tasks imports"},
+		"port brings an SDK": {"provisioners/a.go",
+			imports("provisioners", "github.com/NVIDIA/go-nvml/pkg/nvml"), "D7", "provisioners imports"},
+		"adapter imports a sibling": {"provisioners/local/a.go", imports("local", ours+"provisioners/sim"),
+			"D8", "provisioners/local imports"},
+		"agent imports the ledger": {"agent/place/a.go", imports("place", ours+"ledger"), "D9",
+			"agent/place imports"},
+		"agent imports admission": {"agent/place/a.go", imports("place", ours+"core/admission"), "D9",
+			"agent/place imports"},
+		"agent builds an HTTP client": {"agent/llm/a.go", body("llm", "net/http", "var c = &http.Client{}"), "D9",
+			"uses http.Client"},
+		"agent binary borrows a client": {"cmd/forewarm-agent/a.go",
+			"// Command x.\npackage main\n\nimport \"net/http\"\n\nvar c = http.DefaultClient\n", "D9",
+			"uses http.DefaultClient"},
+		"migrations compute": {"migrations/a.go", imports("migrations", "os"), "D10", "imports os"},
+		"prompts import core": {"prompts/a.go", imports("prompts", ours+"core/gpu"), "D10",
+			"prompts imports"},
+		"web serves itself": {"web/a.go", imports("web", "net/http"), "D10", "imports net/http"},
+		"ground floor imports us": {"internal/httpx/a.go", imports("httpx", ours+"internal/clock"), "D10",
+			"internal/httpx imports"},
+		"somebody imports cmd": {"server/a.go", imports("server", ours+"cmd/forewarm/cli"), "D11",
+			"server imports cmd/forewarm/cli"},
+		"a test imports cmd": {"server/a_test.go", imports("server", ours+"cmd/forewarm/cli"), "D11",
+			"server imports cmd/forewarm/cli"},
+		"one binary imports another": {"cmd/forewarm-sim/a.go", imports("main", ours+"cmd/forewarm/cli"), "D11",
+			"imports cmd/forewarm/cli"},
+		"a binary ships a suite": {"cmd/forewarm/a.go", imports("main", ours+"ledger/ledgertest"), "D12",
+			"cmd/forewarm imports"},
+		"a binary ships the simulator": {"cmd/forewarm/a.go", imports("main", ours+"internal/sim"), "D12",
+			"cmd/forewarm imports"},
+		"testing in shipped code":   {"ledger/a.go", imports("ledger", "testing"), "D12", "imports testing"},
+		"a package without comment": {"server/a.go", "package server\n", "D13", "has no package comment"},
+		"a comment about something else": {"server/a.go", "// This is code.\npackage server\n", "D13",
+			"does not begin with"},
+		"a name that says nothing": {"server/util/a.go", imports("util", "sort"), "D13", "is called util"},
+		"a folder that says nothing": {"server/helper/a.go", imports("assist", "sort"), "D13",
+			"is called assist"},
 		"a new folder that no rule governs": {"magic/a.go", imports("magic", "sort"), "D13", "no boundary names"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			found := without(Check(planted(t, map[string]string{c.file: c.source}), House()))
 			require.NotEmpty(t, found)
-			i := slices.IndexFunc(found, func(v Violation) bool { return v.Rule == c.rule && strings.Contains(v.What, c.what) })
+			i := slices.IndexFunc(found, func(v Violation) bool {
+				return v.Rule == c.rule &&
+					strings.Contains(v.What, c.what)
+			})
 			require.GreaterOrEqual(t, i, 0, "found only %v", found)
 			require.True(t, strings.HasPrefix(c.file, strings.Split(found[i].File, ":")[0]), "names the file")
 			require.NotEmpty(t, found[i].Why)
@@ -123,7 +168,8 @@ var _ error = big
 func f() { zones := append([]string{}, zones...); _ = zones }
 `
 	for file, source := range map[string]string{
-		"core/plan/a.go":          body("plan", ours+"core/machine", strings.ReplaceAll(table, "ErrX, zones = errorsLike, ", "zones = ")),
+		"core/plan/a.go": body("plan", ours+"core/machine",
+			strings.ReplaceAll(table, "ErrX, zones = errorsLike, ", "zones = ")),
 		"core/gpu/a.go":           body("gpu", "errors", `var ErrSize = errors.New("size")`),
 		"core/calendar/a.go":      body("calendar", "time", "func f(a, b time.Time) bool { return a.After(b) }"),
 		"core/gpu/a_test.go":      imports("gpu_test", "os"),
@@ -132,10 +178,11 @@ func f() { zones := append([]string{}, zones...); _ = zones }
 		"agent/egress/a.go":       body("egress", "net/http", "var c = &http.Client{}"),
 		"provisioners/local/a.go": imports("local", ours+"provisioners/local/devices"),
 		"agent/place/a.go":        imports("place", ours+"client"),
-		"cmd/forewarm/a.go":       "// Command forewarm is planted.\npackage main\n\nimport _ \"" + ours + "cmd/forewarm/cli\"\n",
-		"cmd/forewarm-sim/a.go":   imports("main", ours+"internal/sim"),
-		"ledger/sqlledger/a.go":   imports("sqlledger", "gorm.io/gorm"),
-		"ledger/ledgertest/a.go":  imports("ledgertest", "testing"),
+		"cmd/forewarm/a.go": "// Command forewarm is planted.\npackage main\n\nimport _ \"" + ours +
+			"cmd/forewarm/cli\"\n",
+		"cmd/forewarm-sim/a.go":  imports("main", ours+"internal/sim"),
+		"ledger/sqlledger/a.go":  imports("sqlledger", "gorm.io/gorm"),
+		"ledger/ledgertest/a.go": imports("ledgertest", "testing"),
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
@@ -174,13 +221,15 @@ func TestGhosts(t *testing.T) {
 	tree.Modules = []string{"example.org/real"}
 	ghosts := func(planned []string, imports ...string) []string {
 		var whats []string
-		for _, v := range checkNames(tree, Rules{Bans: []Ban{{Imports: imports, In: []string{"server/..."}}}, Planned: planned}) {
+		for _, v := range checkNames(tree, Rules{Bans: []Ban{{Imports: imports, In: []string{"server/..."}}},
+			Planned: planned}) {
 			whats = append(whats, v.What)
 		}
 		return whats
 	}
 	require.Empty(t, ghosts(nil, "example.org/real/sub/...", "sort", "server/api"))
-	require.Equal(t, []string{"a rule names example.org/gone, which does not exist"}, ghosts(nil, "example.org/gone/..."))
+	require.Equal(t, []string{"a rule names example.org/gone, which does not exist"},
+		ghosts(nil, "example.org/gone/..."))
 	require.Empty(t, ghosts([]string{"example.org/gone"}, "example.org/gone/..."))
 	require.Equal(t, []string{"example.org/real exists: take it out of planned"},
 		ghosts([]string{"example.org/real"}, "example.org/real/..."))

@@ -74,7 +74,8 @@ func House() Rules {
 // of earlier groups only.
 var coreOrder = [][]string{
 	{"core/machine"}, {"core/gpu"}, {"core/calendar"}, {"core/quota"}, {"core/fairshare"},
-	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence", "core/cost"},
+	{"core/reservation", "core/allocation", "core/node", "core/job", "core/forecast", "core/backtest", "core/evidence",
+		"core/cost"},
 	{"core/admission", "core/placement"},
 	{"core/plan"},
 }

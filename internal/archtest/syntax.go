@@ -33,7 +33,8 @@ func forbiddenNames(t Tree, f File, ban CallBan) []Violation {
 	var found []Violation
 	report := func(n ast.Expr) {
 		if name := selected(n, local); matchAny(ban.Names, name) {
-			found = append(found, Violation{ban.Rule, f.place(n.Pos()), "uses " + path.Base(ban.Path) + "." + name, ban.Why})
+			found = append(found, Violation{ban.Rule, f.place(n.Pos()), "uses " + path.Base(ban.Path) + "." + name,
+				ban.Why})
 		}
 	}
 	ast.Inspect(f.Syntax, func(n ast.Node) bool {

@@ -53,7 +53,8 @@ func Load(ctx context.Context, root string) (Tree, error) {
 
 func goList(ctx context.Context, root string) ([]listed, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-deps",
-		"-json=ImportPath,Name,Dir,Standard,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Deps,Module", "./...")
+		"-json=ImportPath,Name,Dir,Standard,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Deps,Module",
+		"./...")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=1", "GOFLAGS=-buildvcs=false")
 	var stderr bytes.Buffer
@@ -97,7 +98,8 @@ func parsePackage(root string, l listed) (Package, error) {
 	for _, names := range [][]string{l.GoFiles, l.CgoFiles, l.IgnoredGoFiles, l.TestGoFiles, l.XTestGoFiles} {
 		for _, name := range names {
 			fset := token.NewFileSet()
-			syntax, err := parser.ParseFile(fset, filepath.Join(l.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+			syntax, err := parser.ParseFile(fset, filepath.Join(l.Dir, name), nil,
+				parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
 				return Package{}, fmt.Errorf("parsing for the rules: %w", err)
 			}

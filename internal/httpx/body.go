@@ -5,6 +5,9 @@ import (
 	"io"
 )
 
+// MaxDepth is how deep arrays and objects may nest in JSON from outside.
+const MaxDepth = 32
+
 // TooLargeError is the error of a body that goes on beyond its limit.
 type TooLargeError struct {
 	Limit int64 // in bytes

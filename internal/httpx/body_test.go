@@ -2,7 +2,6 @@ package httpx_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -71,96 +70,11 @@ type closer struct {
 
 func (c *closer) Close() error { c.closed = true; return nil }
 
-type pool struct {
-	Name string   `json:"name"`
-	GPUs int      `json:"gpus"`
-	Tags []string `json:"tags"`
-}
-
-func TestDecodeJSON(t *testing.T) {
-	t.Parallel()
-	var got pool
-	require.NoError(t, httpx.DecodeJSON([]byte(" {\"name\":\"a\",\"gpus\":8,\"tags\":[\"x\"]}\n"), &got))
-	require.Equal(t, pool{"a", 8, []string{"x"}}, got)
-
-	for text, want := range map[string]error{
-		"":                                   httpx.ErrEmpty,
-		" \n":                                httpx.ErrEmpty,
-		`{"name":"a"} {}`:                    httpx.ErrTrailing,
-		`{"name":"a"}]`:                      httpx.ErrTrailing,
-		`{"name":"a"} x`:                     httpx.ErrTrailing,
-		strings.Repeat("[", 33):              httpx.ErrTooDeep,
-		strings.Repeat(`{"a":`, 33):          httpx.ErrTooDeep,
-		`{"tags":` + strings.Repeat("[", 32): httpx.ErrTooDeep,
-		strings.Repeat("[", 1<<20):           httpx.ErrTooDeep,
-		`["\\",` + strings.Repeat("[", 32):   httpx.ErrTooDeep,
-		`{"name":`:                           io.ErrUnexpectedEOF,
-	} {
-		require.ErrorIs(t, httpx.DecodeJSON([]byte(text), new(pool)), want, "%.40q", text)
-	}
-	require.ErrorContains(t, httpx.DecodeJSON([]byte(`{"nmae":"a"}`), new(pool)), `unknown field "nmae"`)
-	var wrongType *json.UnmarshalTypeError
-	require.ErrorAs(t, httpx.DecodeJSON([]byte(`{"gpus":"8"}`), new(pool)), &wrongType)
-	require.Equal(t, "gpus", wrongType.Field)
-}
-
-// Brackets in strings are text, and 32 levels are allowed.
-func TestDepthCountsOnlyStructure(t *testing.T) {
-	t.Parallel()
-	var got pool
-	deep := strings.Repeat("[{", 40) + `\"` + strings.Repeat("[", 40)
-	require.NoError(t, httpx.DecodeJSON([]byte(`{"name":"`+deep+`"}`), &got))
-	require.Equal(t, strings.ReplaceAll(deep, `\"`, `"`), got.Name)
-
-	var any32 any
-	require.NoError(t, httpx.DecodeJSON([]byte(strings.Repeat("[", 32)+strings.Repeat("]", 32)), &any32))
-	wide := "[" + strings.Repeat("[],", 100) + "[]]"
-	require.NoError(t, httpx.DecodeJSON([]byte(wide), &any32))
-}
-
-func TestReadJSON(t *testing.T) {
-	t.Parallel()
-	var got pool
-	require.NoError(t, httpx.ReadJSON(strings.NewReader(`{"name":"a"}`), 12, &got))
-	require.Equal(t, "a", got.Name)
-	var tooLarge *httpx.TooLargeError
-	require.ErrorAs(t, httpx.ReadJSON(strings.NewReader(`{"name":"a"}`), 11, &got), &tooLarge)
-}
-
-func FuzzDecodeJSON(f *testing.F) {
-	for _, seed := range []string{`{"name":"a"}`, `{}`, `[[]]`, `"\"["`, strings.Repeat("[", 40)} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var v any
-		if err := httpx.DecodeJSON(data, &v); err == nil {
-			require.True(t, json.Valid(data))
-			require.LessOrEqual(t, depth(v), httpx.MaxDepth)
-		}
-	})
-}
-
-func depth(v any) int {
-	deepest := 0
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			deepest = max(deepest, depth(e))
-		}
-	case map[string]any:
-		for _, e := range v {
-			deepest = max(deepest, depth(e))
-		}
-	default:
-		return 0
-	}
-	return deepest + 1
-}
-
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	for attempt, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
-		require.Equal(t, want*time.Second, httpx.Backoff(attempt, time.Second, 10*time.Second, nil), "attempt %d", attempt)
+		require.Equal(t, want*time.Second, httpx.Backoff(attempt, time.Second, 10*time.Second, nil), "attempt %d",
+			attempt)
 	}
 	require.Equal(t, time.Second, httpx.Backoff(-5, time.Second, time.Minute, nil))
 	require.Equal(t, time.Second, httpx.Backoff(0, time.Minute, time.Second, nil))

@@ -49,7 +49,8 @@ func TestAnAnswerIsReadUpToTheLimit(t *testing.T) {
 		limit   int64
 		size    int
 		tooLong bool
-	}{{10, 9, false}, {10, 10, false}, {10, 11, true}, {10, 1 << 20, true}, {-1, 3 << 20, false}, {0, 1 << 20, false}, {0, 1<<20 + 1, true}} {
+	}{{10, 9, false}, {10, 10, false}, {10, 11, true}, {10, 1 << 20, true}, {-1, 3 << 20, false}, {0, 1 << 20, false},
+		{0, 1<<20 + 1, true}} {
 		client, url := exchange(t, httpx.Config{MaxBody: tc.limit}, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, strings.Repeat("x", tc.size))
 		})
@@ -70,9 +71,10 @@ func TestAnAnswerIsReadUpToTheLimit(t *testing.T) {
 
 func TestAClientNamesItself(t *testing.T) {
 	t.Parallel()
-	client, url := exchange(t, httpx.Config{UserAgent: "forewarm-agent/1"}, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, r.UserAgent())
-	})
+	client, url := exchange(t, httpx.Config{UserAgent: "forewarm-agent/1"},
+		func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, r.UserAgent())
+		})
 	for sent, want := range map[string]string{"": "forewarm-agent/1", "mine": "mine"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 		require.NoError(t, err)
@@ -103,9 +105,10 @@ func TestARedirectIsAnAnswer(t *testing.T) {
 
 func TestASlowServerTimesOut(t *testing.T) {
 	t.Parallel()
-	client, url := exchange(t, httpx.Config{Timeout: 50 * time.Millisecond}, func(_ http.ResponseWriter, r *http.Request) {
-		<-r.Context().Done()
-	})
+	client, url := exchange(t, httpx.Config{Timeout: 50 * time.Millisecond},
+		func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+		})
 	resp, err := get(t, client, url+"/path?token=hunter2")
 	if err == nil {
 		httpx.Drain(resp.Body)
@@ -128,8 +131,12 @@ func TestHideURLLeavesOtherErrors(t *testing.T) {
 
 func TestAServerRefusesLongHeaders(t *testing.T) {
 	t.Parallel()
-	client, url := exchange(t, httpx.Config{}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	for size, want := range map[int]int{8 << 10: http.StatusNoContent, 32 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+	client, url := exchange(t, httpx.Config{}, func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	})
+	for size, want := range map[int]int{8 << 10: http.StatusNoContent,
+		32 << 10: http.StatusRequestHeaderFieldsTooLarge} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 		require.NoError(t, err)
 		req.Header.Set("X-Long", strings.Repeat("x", size))
@@ -142,9 +149,10 @@ func TestAServerRefusesLongHeaders(t *testing.T) {
 
 func TestAGuardedClientDoesNotReachThisMachine(t *testing.T) {
 	t.Parallel()
-	closed, url := exchange(t, httpx.Config{Transport: httpx.Guard{}.Transport()}, func(http.ResponseWriter, *http.Request) {
-		t.Error("the guard must refuse before a connection is made")
-	})
+	closed, url := exchange(t, httpx.Config{Transport: httpx.Guard{}.Transport()},
+		func(http.ResponseWriter, *http.Request) {
+			t.Error("the guard must refuse before a connection is made")
+		})
 	resp, err := get(t, closed, url)
 	if err == nil {
 		httpx.Drain(resp.Body)

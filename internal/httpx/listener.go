@@ -27,7 +27,8 @@ const tooMany = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; c
 // out; where on all of them a request of somebody proved is open, it is answered
 // with 503 and closed.
 func LimitConnections(l net.Listener, limits ConnLimits, proxies Proxies) net.Listener {
-	return &limitedListener{Listener: l, limits: limits, proxies: proxies, rows: newRows(), networks: map[netip.Prefix]*network{}}
+	return &limitedListener{Listener: l, limits: limits, proxies: proxies, rows: newRows(),
+		networks: map[netip.Prefix]*network{}}
 }
 
 // rows are connections that may be closed to make room, the oldest first.

@@ -79,7 +79,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 		_, status = dial("/open")
 		require.Equal(t, c.bound, status != 200, name)
 		require.NoError(t, first.Close())
-		require.Eventually(t, func() bool { _, status := dial("/open"); return status == 200 }, 5*time.Second, time.Millisecond, "%s: there is a place again", name)
+		require.Eventually(t, func() bool { _, status := dial("/open"); return status == 200 }, 5*time.Second,
+			time.Millisecond, "%s: there is a place again", name)
 	}
 }
 
@@ -118,10 +119,13 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		_, status := dial("/open")
 		require.Equal(t, 200, status, name)
 		for range 10 {
-			require.Eventually(t, func() bool { _, status := dial("/known"); return status == 200 }, 5*time.Second, time.Millisecond, name)
+			require.Eventually(t, func() bool { _, status := dial("/known"); return status == 200 }, 5*time.Second,
+				time.Millisecond, name)
 		}
-		require.Eventually(t, func() bool { _, status := dial("/open"); return status == 200 }, 5*time.Second, time.Millisecond, name)
-		require.Eventually(t, func() bool { _, status := dial("/open"); return status == 200 }, 5*time.Second, time.Millisecond, name)
+		require.Eventually(t, func() bool { _, status := dial("/open"); return status == 200 }, 5*time.Second,
+			time.Millisecond, name)
+		require.Eventually(t, func() bool { _, status := dial("/open"); return status == 200 }, 5*time.Second,
+			time.Millisecond, name)
 		_, status = dial("/")
 		require.NotEqual(t, 200, status, "%s: on all of them a request is open", name)
 	}

@@ -104,5 +104,6 @@ func Resembles(text string) bool {
 var keyForm = regexp.MustCompile(`^[0-9A-Za-z]{10}$`)
 
 var kinds = []string{
-	Organization, User, Key, Pool, Node, Reservation, Allocation, Schedule, Agent, Task, Forecast, Request, Decision, Plan,
+	Organization, User, Key, Pool, Node, Reservation, Allocation, Schedule, Agent, Task, Forecast, Request, Decision,
+	Plan,
 }

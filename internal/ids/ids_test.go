@@ -123,10 +123,12 @@ func TestCheckAllowsOneSpelling(t *testing.T) {
 
 func TestWhatResemblesAnIdentifier(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{ids.UUID{}.New(ids.Key), "rsv_01KE4J5M3ZF8K9V7Q2X6T0B1CD", "Ab3dE5fG7h", "0000A00000", "ABCDEFGHIJ"} {
+	for _, text := range []string{ids.UUID{}.New(ids.Key), "rsv_01KE4J5M3ZF8K9V7Q2X6T0B1CD", "Ab3dE5fG7h", "0000A00000",
+		"ABCDEFGHIJ"} {
 		require.True(t, ids.Resembles(text), text)
 	}
-	for _, text := range []string{"", "production", "Production", "laptop2026", "my-LaptopX", "Ab3dE5fG7hI", "Ab3dE5fG7", "rsv_1", "xyz_01ke4j5m3zf8k9v7q2x6t0b1cd"} {
+	for _, text := range []string{"", "production", "Production", "laptop2026", "my-LaptopX", "Ab3dE5fG7hI",
+		"Ab3dE5fG7", "rsv_1", "xyz_01ke4j5m3zf8k9v7q2x6t0b1cd"} {
 		require.False(t, ids.Resembles(text), text)
 	}
 }

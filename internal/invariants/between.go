@@ -70,7 +70,8 @@ func moved[S, E ~string](table *machine.Table[S, E], before, after map[string]ro
 		case was.state != now.state && !reachable(table, was.state, now.state):
 			found = append(found, Violation{Transitions, id, fmt.Sprintf("went from %s to %s", was.state, now.state)})
 		case now.version < was.version || was.state != now.state && now.version == was.version:
-			found = append(found, Violation{Transitions, id, fmt.Sprintf("went from version %d (%s) to %d (%s)", was.version, was.state, now.version, now.state)})
+			found = append(found, Violation{Transitions, id,
+				fmt.Sprintf("went from version %d (%s) to %d (%s)", was.version, was.state, now.version, now.state)})
 		}
 	}
 	return found

@@ -81,14 +81,17 @@ func places(p ledger.PoolState) []Violation {
 	var found []Violation
 	check := func(id string, shape gpu.Shape, on []int, excused bool) {
 		if !shape.Valid() {
-			found = append(found, Violation{Capacity, id, fmt.Sprintf("has the shape %+v, which nothing can have", shape)})
+			found = append(found, Violation{Capacity, id,
+				fmt.Sprintf("has the shape %+v, which nothing can have", shape)})
 		}
 		if len(on) != shape.Nodes {
-			found = append(found, Violation{Capacity, id, fmt.Sprintf("is on %d slots and needs %d", len(on), shape.Nodes)})
+			found = append(found, Violation{Capacity, id,
+				fmt.Sprintf("is on %d slots and needs %d", len(on), shape.Nodes)})
 		}
 		for _, slot := range on {
 			if slot < 0 || slot >= p.Pool.MaxNodes && !excused {
-				found = append(found, Violation{Capacity, id, fmt.Sprintf("is on slot %d of a pool of %d", slot, p.Pool.MaxNodes)})
+				found = append(found, Violation{Capacity, id,
+					fmt.Sprintf("is on slot %d of a pool of %d", slot, p.Pool.MaxNodes)})
 			}
 		}
 	}
@@ -119,7 +122,8 @@ func recount(org string, steps []step, counted *calendar.Profile) []Violation {
 			sum += steps[next].by
 		}
 		if n := counted.At(at); n != sum {
-			return []Violation{{Quota, org, fmt.Sprintf("has %d GPUs at %s and the ledger counts %d", sum, stamp(at), n)}}
+			return []Violation{{Quota, org, fmt.Sprintf("has %d GPUs at %s and the ledger counts %d", sum, stamp(at),
+				n)}}
 		}
 	}
 	return nil

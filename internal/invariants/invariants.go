@@ -73,7 +73,8 @@ func Check(rows Rows) []Violation {
 
 func ordered(found []Violation) []Violation {
 	slices.SortFunc(found, func(a, b Violation) int {
-		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.What, b.What))
+		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Subject, b.Subject),
+			cmp.Compare(a.What, b.What))
 	})
 	return found
 }
@@ -94,7 +95,8 @@ func holders(p ledger.PoolState) []Violation {
 			holder[d.UUID] = a.ID
 		}
 		if len(a.Devices) != a.Shape.GPUs() {
-			found = append(found, Violation{OneHolder, a.ID, fmt.Sprintf("holds %d GPUs of %d", len(a.Devices), a.Shape.GPUs())})
+			found = append(found, Violation{OneHolder, a.ID,
+				fmt.Sprintf("holds %d GPUs of %d", len(a.Devices), a.Shape.GPUs())})
 		}
 	}
 	return found
@@ -137,7 +139,8 @@ func silence(rows Rows) []Violation {
 	var found []Violation
 	check := func(kind, id, state, reason string) {
 		if reason == "" || !told[kind+"."+state+" "+id] {
-			found = append(found, Violation{NoSilence, id, fmt.Sprintf("is %s without an event that says why (reason %q)", state, reason)})
+			found = append(found, Violation{NoSilence, id,
+				fmt.Sprintf("is %s without an event that says why (reason %q)", state, reason)})
 		}
 	}
 	for _, r := range rows.OverReservations {

@@ -19,7 +19,8 @@ import (
 var monday = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 func hours(from, to int) calendar.Interval {
-	return calendar.Interval{Start: monday.Add(time.Duration(from) * time.Hour), End: monday.Add(time.Duration(to) * time.Hour)}
+	return calendar.Interval{Start: monday.Add(time.Duration(from) * time.Hour),
+		End: monday.Add(time.Duration(to) * time.Hour)}
 }
 
 func booked(id string, window calendar.Interval, perNode int, slots ...int) reservation.Reservation {
@@ -41,7 +42,8 @@ func cancelled(r reservation.Reservation, reason string) reservation.Reservation
 }
 
 func active(id string, window calendar.Interval, slot int, devices ...string) allocation.Allocation {
-	a := allocation.New(allocation.Allocation{ID: id, OrganizationID: "org", Window: window, Version: 1, Lease: window.Length(),
+	a := allocation.New(allocation.Allocation{ID: id, OrganizationID: "org", Window: window, Version: 1,
+		Lease: window.Length(),
 		Shape: gpu.Shape{Nodes: 1, PerNode: len(devices)}, Slots: []int{slot}}, monday)
 	for _, d := range devices {
 		a.Devices = append(a.Devices, allocation.Held{NodeID: "nod", UUID: d})
@@ -69,10 +71,11 @@ func sound() invariants.Rows {
 	return invariants.Rows{
 		Organizations: []ledger.Organization{{ID: "org", Limits: quota.Limits{GPUs: 4}}},
 		Pools: []ledger.PoolState{{
-			Pool:         ledger.Pool{Pool: gpu.Pool{ID: "pol", PerNode: 2, MaxNodes: 2}},
-			Nodes:        []node.Node{node.New("nod", "pol", 0, 1, monday)},
-			Reservations: []reservation.Reservation{booked("rsv_1", hours(1, 3), 1, 0, 1), booked("rsv_2", hours(3, 4), 2, 0, 1)},
-			Allocations:  []allocation.Allocation{active("alc_1", hours(0, 1), 0, "gpu-0", "gpu-1")},
+			Pool:  ledger.Pool{Pool: gpu.Pool{ID: "pol", PerNode: 2, MaxNodes: 2}},
+			Nodes: []node.Node{node.New("nod", "pol", 0, 1, monday)},
+			Reservations: []reservation.Reservation{booked("rsv_1", hours(1, 3), 1, 0, 1),
+				booked("rsv_2", hours(3, 4), 2, 0, 1)},
+			Allocations: []allocation.Allocation{active("alc_1", hours(0, 1), 0, "gpu-0", "gpu-1")},
 		}},
 		Committed:        map[string]*calendar.Profile{"org": counted},
 		OverReservations: []reservation.Reservation{cancelled(booked("rsv_0", hours(0, 1), 1, 0), "asked")},
@@ -134,11 +137,13 @@ func TestPlanted(t *testing.T) {
 		"negative cost": {func(r *invariants.Rows) {
 			r.Pools[0].Reservations[0].Cost = -1
 		}, []invariants.Invariant{invariants.Money}},
-		"an end without an event": {func(r *invariants.Rows) { r.Events = []ledger.Event{} }, []invariants.Invariant{invariants.NoSilence}},
+		"an end without an event": {func(r *invariants.Rows) { r.Events = []ledger.Event{} },
+			[]invariants.Invariant{invariants.NoSilence}},
 		"an end without a reason": {func(r *invariants.Rows) {
 			r.OverReservations[0] = cancelled(booked("rsv_0", hours(0, 1), 1, 0), "")
 		}, []invariants.Invariant{invariants.NoSilence}},
-		"an event about another end": {func(r *invariants.Rows) { r.Events[0].Type = "reservation.expired" }, []invariants.Invariant{invariants.NoSilence}},
+		"an event about another end": {func(r *invariants.Rows) { r.Events[0].Type = "reservation.expired" },
+			[]invariants.Invariant{invariants.NoSilence}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,8 @@ func quotas(rows Rows) []Violation {
 		of := steps[org.ID]
 		most, at := peak(of)
 		if limit, bounded := ceiling(org.Limits); bounded && int64(most) > limit {
-			found = append(found, Violation{Quota, org.ID, fmt.Sprintf("may have %d GPUs and has %d at %s", limit, most, stamp(at))})
+			found = append(found, Violation{Quota, org.ID,
+				fmt.Sprintf("may have %d GPUs and has %d at %s", limit, most, stamp(at))})
 		}
 		if counted, ok := rows.Committed[org.ID]; ok {
 			found = append(found, recount(org.ID, of, counted)...)
@@ -89,7 +90,8 @@ func lending(cohort string, members []ledger.Organization, steps map[string][]st
 		beyond += max(0, use[s.member]-kept[s.member])
 		last := i+1 == len(all) || !all[i+1].at.Equal(s.at)
 		if last && beyond > lent {
-			return []Violation{{Quota, "cohort " + cohort, fmt.Sprintf("lends %d GPUs and its members take %d at %s", lent, beyond, stamp(s.at))}}
+			return []Violation{{Quota, "cohort " + cohort,
+				fmt.Sprintf("lends %d GPUs and its members take %d at %s", lent, beyond, stamp(s.at))}}
 		}
 	}
 	return nil

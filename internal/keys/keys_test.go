@@ -101,10 +101,13 @@ func TestWhatIsNotAKey(t *testing.T) {
 	t.Parallel()
 	text := mint(t, "live").Text.Reveal()
 	for _, bad := range []string{
-		"", "gpa", "gpa_live", "Bearer " + text, text + "\n", "\n" + text, " " + text, text + "x", text[1:], text[:len(text)-1],
+		"", "gpa", "gpa_live", "Bearer " + text, text + "\n", "\n" + text, " " + text, text + "x", text[1:],
+		text[:len(text)-1],
 		strings.ToUpper(text), strings.Replace(text, "gpa_", "gpb_", 1), strings.Replace(text, "_", "-", 1),
-		strings.Replace(text, "live", "", 1), strings.Replace(text, "live", "LIVE", 1), strings.Replace(text, "live", "l_ve", 1),
-		strings.Replace(text, "live", strings.Repeat("a", 17), 1), text[:20] + "é" + text[22:], strings.Repeat(text, 1000),
+		strings.Replace(text, "live", "", 1), strings.Replace(text, "live", "LIVE", 1),
+		strings.Replace(text, "live", "l_ve", 1),
+		strings.Replace(text, "live", strings.Repeat("a", 17), 1), text[:20] + "é" + text[22:],
+		strings.Repeat(text, 1000),
 		text[:20] + "\x00" + text[21:],
 	} {
 		_, err := keys.Parse(bad)
@@ -203,7 +206,8 @@ func TestVerifyRefuses(t *testing.T) {
 	require.False(t, one.Verify(mint(t, "live").Secret, stored), "another secret")
 	require.False(t, two.Verify(secret, stored), "another version")
 	require.False(t, other.Verify(secret, stored), "another pepper")
-	for _, bad := range []string{"", stored[2:], stored[:len(stored)-1], stored + "0", strings.ToUpper(stored[:10]) + stored[11:]} {
+	for _, bad := range []string{"", stored[2:], stored[:len(stored)-1], stored + "0",
+		strings.ToUpper(stored[:10]) + stored[11:]} {
 		require.False(t, one.Verify(secret, bad), "%q", bad)
 	}
 	require.False(t, keys.Pepper{}.Verify(secret, keys.Pepper{}.Hash(secret)), "no pepper verifies nothing")

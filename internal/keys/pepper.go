@@ -43,7 +43,8 @@ func ParsePepper(text string) (Pepper, error) {
 		return Pepper{}, fmt.Errorf("reading the pepper of version %d: %w", version, err)
 	}
 	if len(key) < minPepper {
-		return Pepper{}, fmt.Errorf("reading the pepper of version %d: %d bytes, want %d or more", version, len(key), minPepper)
+		return Pepper{}, fmt.Errorf("reading the pepper of version %d: %d bytes, want %d or more", version, len(key),
+			minPepper)
 	}
 	return Pepper{version: version, key: obs.NewSecret(string(key))}, nil
 }

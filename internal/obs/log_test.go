@@ -44,7 +44,8 @@ func TestSiblingContextsDoNotShareAttributes(t *testing.T) {
 	right := obs.WithAttrs(parent, slog.Int("d", 4))
 	require.Equal(t, []slog.Attr{slog.Int("a", 1), slog.Int("b", 2), slog.Int("c", 3)}, obs.Attrs(parent))
 	require.Equal(t, []slog.Attr{slog.Int("b", 2), slog.Int("c", 3), slog.Int("a", 10)}, obs.Attrs(left))
-	require.Equal(t, []slog.Attr{slog.Int("a", 1), slog.Int("b", 2), slog.Int("c", 3), slog.Int("d", 4)}, obs.Attrs(right))
+	require.Equal(t, []slog.Attr{slog.Int("a", 1), slog.Int("b", 2), slog.Int("c", 3), slog.Int("d", 4)},
+		obs.Attrs(right))
 }
 
 func TestLevelsAndFormats(t *testing.T) {

@@ -53,26 +53,34 @@ func NewRegistry() *prometheus.Registry {
 func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		httpRequests: counter("http_requests_total", "Requests answered.", "route", "method", "status"),
-		httpDuration: histogram("http_request_duration_seconds", "Time to answer a request.", requestSeconds, "route", "method", "status"),
+		httpDuration: histogram("http_request_duration_seconds", "Time to answer a request.", requestSeconds, "route",
+			"method", "status"),
 		tasks:        counter("tasks_total", "Task attempts ended.", "kind", "outcome"),
 		taskDuration: histogram("task_duration_seconds", "Time a task attempt took.", taskSeconds, "kind"),
 		dispatches:   counter("queue_dispatch_total", "Messages handed to the queue.", "outcome"),
 		transitions: map[string]*prometheus.CounterVec{
-			Node:        counter("node_transitions_total", "Journalled events of nodes, by what became of them.", "event"),
-			Reservation: counter("reservation_transitions_total", "Journalled events of reservations, likewise.", "event"),
-			Allocation:  counter("allocation_transitions_total", "Journalled events of allocations, likewise.", "event"),
+			Node: counter("node_transitions_total", "Journalled events of nodes, by what became of them.",
+				"event"),
+			Reservation: counter("reservation_transitions_total", "Journalled events of reservations, likewise.",
+				"event"),
+			Allocation: counter("allocation_transitions_total", "Journalled events of allocations, likewise.",
+				"event"),
 		},
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "forewarm", Name: "ready", Help: "Whether the last look at /readyz found that the database accepts writes and work is done: 1, or 0.",
+			Namespace: "forewarm", Name: "ready",
+			Help: "Whether the last look at /readyz found that the database accepts writes and work is done: 1, " +
+				"or 0.",
 		}),
 		queue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: "forewarm", Name: "queue_up", Help: "1 while Redis takes messages; at 0 this worker does due work straight from the database.",
+			Namespace: "forewarm", Name: "queue_up",
+			Help: "1 while Redis takes messages; at 0 this worker does due work straight from the database.",
 		}, nil),
 		sealsBehind: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "forewarm", Name: "journal_seals_behind",
 			Help: "Whether seals of the journal that this process has seen are not in the database any more: 1, or 0.",
 		}),
-		withheld: counter("node_requests_withheld_total", "Times that a plan needed a node and could not ask for it.", "reason"),
+		withheld: counter("node_requests_withheld_total", "Times that a plan needed a node and could not ask for it.",
+			"reason"),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "forewarm", Name: "allocation_wait_seconds",
 			Help: "Time from asking for GPUs to having them. Up to 5 s counts as zero wait.", Buckets: waitSeconds,
@@ -181,7 +189,8 @@ func (m *Metrics) SealsBehind(behind bool) {
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait, m.ready, m.queue, m.withheld, m.sealsBehind}
+	all := []prometheus.Collector{m.httpRequests, m.httpDuration, m.tasks, m.taskDuration, m.dispatches, m.wait,
+		m.ready, m.queue, m.withheld, m.sealsBehind}
 	for _, c := range m.transitions {
 		all = append(all, c)
 	}
@@ -198,7 +207,8 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 }
 
 var methods = []string{
-	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodOptions,
 }
 
 // knownMethod keeps a client from making series by inventing methods.

@@ -27,7 +27,8 @@ func TestSecretNeverPrints(t *testing.T) {
 	s := obs.NewSecret(plain)
 	h := hidden{s, []obs.Secret{s}, map[string]obs.Secret{"key": s}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%10.3s", "%t", "%p", "%T", "%w"} {
-		for _, value := range []any{s, &s, []obs.Secret{s}, map[string]obs.Secret{"key": s}, h, &h, fmt.Errorf("at: %v", s)} {
+		for _, value := range []any{s, &s, []obs.Secret{s}, map[string]obs.Secret{"key": s}, h, &h,
+			fmt.Errorf("at: %v", s)} {
 			printed := fmt.Sprintf(verb, value)
 			require.NotContains(t, printed, plain, "verb %s of %T", verb, value)
 			require.NotContains(t, printed, fmt.Sprintf("%x", plain), "verb %s of %T", verb, value)

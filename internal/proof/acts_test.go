@@ -33,7 +33,7 @@ var acts = []struct {
 	{"allocate", (*world).allocate},
 	{"allocate", (*world).allocate},
 	{"claim", (*world).claim},
-	{"claim", (*world).claim},
+	{"attend", (*world).attend},
 	{"extend", (*world).extend},
 	{"release", (*world).release},
 	{"cancel", (*world).cancel},
@@ -61,7 +61,8 @@ func (w *world) explained(err error) {
 		state   *ledger.StateError
 		holder  *ledger.NotHolderError
 	)
-	if err == nil || errors.As(err, &refused) || errors.As(err, &invalid) || errors.As(err, &state) || errors.As(err, &holder) ||
+	if err == nil || errors.As(err, &refused) || errors.As(err, &invalid) || errors.As(err, &state) ||
+		errors.As(err, &holder) ||
 		errors.Is(err, ledger.ErrNotFound) {
 		return
 	}
@@ -76,8 +77,9 @@ func (w *world) reserve(c chance) error {
 	by := w.actor(c)
 	start := w.now.Add(halves(c.IntN(16, "start")))
 	req := ledger.ReserveRequest{
-		Pool: "lab", GPUs: 1 + c.IntN(perNode*slots+1, "gpus"), Window: calendar.Interval{Start: start, End: start.Add(halves(1 + c.IntN(8, "length")))},
-		Queue: c.IntN(4, "queue") == 0, Probability: float64(c.IntN(4, "probability")) / 4,
+		Pool: "lab", GPUs: 1 + c.IntN(perNode*slots+1, "gpus"),
+		Window: calendar.Interval{Start: start, End: start.Add(halves(1 + c.IntN(8, "length")))},
+		Queue:  c.IntN(4, "queue") == 0, Probability: float64(c.IntN(4, "probability")) / 4,
 	}
 	if c.IntN(3, "class") == 0 {
 		req.Class = reservation.Speculative
@@ -100,7 +102,8 @@ func (w *world) reserve(c chance) error {
 
 func (w *world) allocate(c chance) error {
 	by := w.actor(c)
-	req := ledger.AllocateRequest{Pool: "lab", GPUs: 1 + c.IntN(perNode*slots+1, "gpus"), Lease: halves(1 + c.IntN(8, "lease"))}
+	req := ledger.AllocateRequest{Pool: "lab", GPUs: 1 + c.IntN(perNode*slots+1, "gpus"),
+		Lease: halves(1 + c.IntN(8, "lease"))}
 	a, err := w.ledger.Allocate(w.ctx, by, req)
 	if err == nil {
 		w.held = append(w.held, a.ID)
@@ -126,7 +129,10 @@ func (w *world) allocate(c chance) error {
 
 // rehearse tries a verb and keeps nothing of it.
 func (w *world) rehearse(by ledger.Actor, verb func(context.Context, *ledger.Ledger) error) error {
-	_, _, err := w.ledger.Rehearse(w.ctx, by, func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) { return 0, nil, verb(ctx, l) })
+	_, _, err := w.ledger.Rehearse(w.ctx, by, func(ctx context.Context,
+		l *ledger.Ledger) (int, []byte, error) {
+		return 0, nil, verb(ctx, l)
+	})
 	return err
 }
 
@@ -152,6 +158,24 @@ func pick(c chance, ids []string) (string, bool) {
 	return ids[len(ids)-1-back], true
 }
 
+// attend waits for the window of something promised, and claims it as its holder.
+func (w *world) attend(c chance) error {
+	id, ok := pick(c, w.promised)
+	if !ok {
+		return nil
+	}
+	promise := w.reservation(id)
+	w.pass(max(0, promise.Window.Start.Sub(w.now)))
+	holder := slices.IndexFunc(w.actors,
+		func(a ledger.Actor) bool { return a.OrganizationID == promise.OrganizationID })
+	a, err := w.ledger.Claim(w.ctx, w.actors[holder], id, 0, "")
+	if err == nil {
+		w.held = append(w.held, a.ID)
+		w.cheap(promise, a)
+	}
+	return err
+}
+
 // claim claims something promised, however early or late and for however long, and
 // checks what that can cost.
 func (w *world) claim(c chance) error {
@@ -170,11 +194,13 @@ func (w *world) claim(c chance) error {
 	w.takeOffers(err, by, func(o admission.Offer) error {
 		return w.rehearse(by, func(ctx context.Context, l *ledger.Ledger) error {
 			if o.Reservation == "" {
-				_, err := l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: o.Shape.GPUs(), Lease: o.Window.Length(), Workload: promise.Workload})
+				_, err := l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: o.Shape.GPUs(),
+					Lease: o.Window.Length(), Workload: promise.Workload})
 				return err
 			}
 			if o.Window.Start.After(w.now) {
-				require.False(w.t, o.Window.Start.After(promise.Window.Start), "a claim is offered for after its window began")
+				require.False(w.t, o.Window.Start.After(promise.Window.Start),
+					"a claim is offered for after its window began")
 				return nil
 			}
 			_, err := l.Claim(ctx, by, o.Reservation, o.Window.Length(), "")
@@ -191,7 +217,8 @@ func (w *world) cheap(promise reservation.Reservation, a allocation.Allocation) 
 	early := promise.Window
 	early.Start = early.Start.Add(-boot - guard)
 	require.False(w.t, a.RequestedAt.Before(early.Start), "claimed at %s, booked for %s", a.RequestedAt, promise.Window)
-	require.LessOrEqual(w.t, a.Cost, admission.Cost(w.pool.Pool, promise.Shape, early.Length()), "booked for %s", promise.Cost)
+	require.LessOrEqual(w.t, a.Cost, admission.Cost(w.pool.Pool, promise.Shape, early.Length()), "booked for %s",
+		promise.Cost)
 	require.Equal(w.t, admission.Cost(w.pool.Pool, a.Shape, a.Lease), a.Cost)
 }
 

@@ -30,7 +30,8 @@ func hour(n int) (start, end time.Time) {
 // request is one GPU over the n-th hour, as a line of a batch.
 func request(n int) string {
 	start, end := hour(n)
-	return fmt.Sprintf(`{"pool":"lab","gpus":1,"start":%q,"end":%q}`, start.Format(time.RFC3339), end.Format(time.RFC3339))
+	return fmt.Sprintf(`{"pool":"lab","gpus":1,"start":%q,"end":%q}`, start.Format(time.RFC3339),
+		end.Format(time.RFC3339))
 }
 
 func repeated(line string, n int) []string {
@@ -59,8 +60,10 @@ func (s *site) batch(t *testing.T, server int, key, contentType, body string) []
 	}
 }
 
-func (s *site) post(ctx context.Context, server int, key, contentType, body string) (status int, data []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.urls[server]+"/v1/reservations/batch", strings.NewReader(body))
+func (s *site) post(ctx context.Context, server int, key, contentType,
+	body string) (status int, data []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.urls[server]+"/v1/reservations/batch",
+		strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -107,7 +110,8 @@ func batches(t *testing.T, url string, servers int) {
 			if i/2%2 == 0 {
 				answers[i] = s.batch(t, i%servers, key, "application/json", array(repeated(request(0), batchItems)))
 			} else {
-				answers[i] = s.batch(t, i%servers, key, "application/x-ndjson", ndjson(repeated(request(0), batchItems)))
+				answers[i] = s.batch(t, i%servers, key, "application/x-ndjson",
+					ndjson(repeated(request(0), batchItems)))
 			}
 		})
 	}

@@ -44,7 +44,8 @@ func atTheEdge(t *testing.T, url string, servers int) {
 					return s.clients[i%servers].Reserve(ctx, in, client.Options{})
 				})
 				mu.Lock()
-				switch problem := (*client.Error)(nil); {
+				var problem *client.Error
+				switch {
 				case err == nil:
 					admitted[r.ID] = true
 				case errors.As(err, &problem) && problem.Problem.Code == contract.CodeQuotaExceeded:

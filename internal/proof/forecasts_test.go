@@ -40,12 +40,15 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestForecastsOnTheirWay(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "sqlite://:memory:", want{servers: 1, nodes: 1, perNode: 8, quota: 8})
-	key, err := s.clients[0].CreateKey(t.Context(), contract.KeyCreate{Name: "agent", Kind: contract.KindAgent, Role: "member", Caps: &contract.Caps{
-		MaxGPUs: 1, MaxPerDay: contract.Money{Amount: "1", Currency: contract.Currency}, MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
-	}})
+	key, err := s.clients[0].CreateKey(t.Context(),
+		contract.KeyCreate{Name: "agent", Kind: contract.KindAgent, Role: "member", Caps: &contract.Caps{
+			MaxGPUs: 1, MaxPerDay: contract.Money{Amount: "1", Currency: contract.Currency}, MaxLeadSeconds: 3600,
+			MaxWindowSeconds: 3600,
+		}})
 	require.NoError(t, err)
 	passing := &wire{RoundTripper: &http.Transport{}}
-	door, err := egress.New(egress.Config{ControlPlane: s.urls[0], Ledger: filepath.Join(t.TempDir(), "egress.jsonl"), Transport: passing})
+	door, err := egress.New(egress.Config{ControlPlane: s.urls[0], Ledger: filepath.Join(t.TempDir(), "egress.jsonl"),
+		Transport: passing})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, door.Close()) })
 	c, err := client.New(s.urls[0], key.Secret, door.ControlPlane())
@@ -64,7 +67,8 @@ func TestForecastsOnTheirWay(t *testing.T) {
 		told := func(send func(control agent.ControlPlane) (contract.Recorded, error)) {
 			got, err := send(c)
 			require.NoError(t, err)
-			require.Equal(t, map[bool]contract.Recorded{false: {New: len(entries)}, true: {Known: len(entries)}}[known], got)
+			require.Equal(t, map[bool]contract.Recorded{false: {New: len(entries)}, true: {Known: len(entries)}}[known],
+				got)
 		}
 		told(func(control agent.ControlPlane) (contract.Recorded, error) {
 			return control.RecordForecasts(t.Context(), said)
@@ -92,7 +96,8 @@ func foretold(t *testing.T) ([]predict.Entry, []predict.Outcome, *predict.Ledger
 	t.Helper()
 	issued := time.Now().Add(-30 * time.Second).Truncate(time.Second)
 	p, err := predict.New(predict.Config{
-		Series: forecast.Config{Bin: time.Second, Window: time.Second, Period: time.Minute}, Window: time.Second, Horizon: 20 * time.Second, MaxGPUs: 8,
+		Series: forecast.Config{Bin: time.Second, Window: time.Second, Period: time.Minute}, Window: time.Second,
+		Horizon: 20 * time.Second, MaxGPUs: 8,
 	}, nil)
 	require.NoError(t, err)
 	for i := range 100 {

@@ -37,7 +37,8 @@ type history struct {
 
 // record has clients ask at the same time, each of a server of its own.
 func record(ctx context.Context, s *site, seed uint64) *history {
-	h := &history{begun: time.Now(), first: time.Now().UTC().Truncate(time.Hour).Add(48 * time.Hour), things: map[string]int{}}
+	h := &history{begun: time.Now(), first: time.Now().UTC().Truncate(time.Hour).Add(48 * time.Hour),
+		things: map[string]int{}}
 	var wait sync.WaitGroup
 	for i := range linearClients {
 		wait.Go(func() {
@@ -74,7 +75,8 @@ func (h *history) act(ctx context.Context, who int, c *client.Client, r *rand.Ra
 	if out.code != "" && out.code != contract.CodeCapacityExhausted && out.code != contract.CodeStateConflict {
 		h.faults = append(h.faults, fmt.Errorf("%v %s: %w", in, id, err))
 	}
-	h.done = append(h.done, porcupine.Operation{ClientId: who, Input: in, Call: call.Nanoseconds(), Output: out, Return: back.Nanoseconds()})
+	h.done = append(h.done, porcupine.Operation{ClientId: who, Input: in, Call: call.Nanoseconds(), Output: out,
+		Return: back.Nanoseconds()})
 }
 
 // choose picks what to do. Things made lately are chosen more often, by several
@@ -82,7 +84,8 @@ func (h *history) act(ctx context.Context, who int, c *client.Client, r *rand.Ra
 func (h *history) choose(r *rand.Rand) (in asked, id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	in = asked{verb: []verb{verbReserve, verbReserve, verbAllocate, verbCancel, verbClaim, verbRelease}[r.IntN(6)], window: r.IntN(windows)}
+	in = asked{verb: []verb{verbReserve, verbReserve, verbAllocate, verbCancel, verbClaim, verbRelease}[r.IntN(6)],
+		window: r.IntN(windows)}
 	if in.verb == verbReserve || in.verb == verbAllocate {
 		return in, ""
 	}
@@ -111,10 +114,12 @@ func (h *history) ask(ctx context.Context, c *client.Client, in asked, id string
 	switch in.verb {
 	case verbReserve:
 		start := h.first.Add(time.Duration(in.window) * time.Hour)
-		v, err := c.Reserve(ctx, contract.ReservationCreate{Pool: "lab", GPUs: 1, Start: start, End: start.Add(time.Hour)}, client.Options{})
+		v, err := c.Reserve(ctx, contract.ReservationCreate{Pool: "lab", GPUs: 1, Start: start,
+			End: start.Add(time.Hour)}, client.Options{})
 		return v.ID, err
 	case verbAllocate:
-		a, err := c.Allocate(ctx, contract.AllocationCreate{Pool: "lab", GPUs: 1, LeaseSeconds: lease}, client.Options{})
+		a, err := c.Allocate(ctx, contract.AllocationCreate{Pool: "lab", GPUs: 1, LeaseSeconds: lease},
+			client.Options{})
 		return a.ID, err
 	case verbClaim:
 		a, err := c.Claim(ctx, id, contract.Claim{LeaseSeconds: lease}, client.Options{})
@@ -142,7 +147,8 @@ func linearizable(t *testing.T, url string, servers int) {
 	for name, plant := range sabotage {
 		t.Run(name, func(t *testing.T) {
 			broken := plant(t, h)
-			require.False(t, porcupine.CheckOperations(registerModel(linearNodes*linearPerNode), broken), "the check cannot fail")
+			require.False(t, porcupine.CheckOperations(registerModel(linearNodes*linearPerNode), broken),
+				"the check cannot fail")
 		})
 	}
 }
@@ -155,7 +161,8 @@ func (h *history) variety(t *testing.T) {
 		seen[string(op.Input.(asked).verb)+" "+op.Output.(answered).code]++ //nolint:forcetypeassert // act wrote them
 	}
 	t.Logf("%v", seen)
-	for _, outcome := range []string{"reserve ", "reserve " + contract.CodeCapacityExhausted, "allocate ", "allocate " + contract.CodeCapacityExhausted, "claim ",
+	for _, outcome := range []string{"reserve ", "reserve " + contract.CodeCapacityExhausted, "allocate ",
+		"allocate " + contract.CodeCapacityExhausted, "claim ",
 		"cancel ", "cancel " + contract.CodeStateConflict, "release ", "release " + contract.CodeStateConflict} {
 		require.NotZero(t, seen[outcome], "no %q in %v", outcome, seen)
 	}
@@ -169,7 +176,8 @@ var sabotage = map[string]func(*testing.T, *history) []porcupine.Operation{
 		at := time.Since(h.begun).Nanoseconds()
 		for i := range linearNodes*linearPerNode + 1 {
 			at += 2
-			ops = append(ops, porcupine.Operation{Input: asked{verb: verbReserve}, Output: answered{thing: mostThing - 1 - i}, Call: at, Return: at + 1})
+			ops = append(ops, porcupine.Operation{Input: asked{verb: verbReserve},
+				Output: answered{thing: mostThing - 1 - i}, Call: at, Return: at + 1})
 		}
 		return ops
 	},
@@ -181,7 +189,8 @@ var sabotage = map[string]func(*testing.T, *history) []porcupine.Operation{
 	"refused without need": func(_ *testing.T, h *history) []porcupine.Operation {
 		at := time.Since(h.begun).Nanoseconds()
 		return append(append([]porcupine.Operation{}, h.released(at)...), porcupine.Operation{
-			Input: asked{verb: verbAllocate}, Output: answered{code: contract.CodeCapacityExhausted}, Call: at + 1_000_000, Return: at + 1_000_001,
+			Input: asked{verb: verbAllocate}, Output: answered{code: contract.CodeCapacityExhausted},
+			Call: at + 1_000_000, Return: at + 1_000_001,
 		})
 	},
 }
@@ -213,7 +222,8 @@ func (h *history) released(at int64) []porcupine.Operation {
 	for i, id := range h.ids {
 		if id[:3] == "alc" && !over[i] {
 			at += 2
-			ops = append(ops, porcupine.Operation{Input: asked{verb: verbRelease, thing: i}, Call: at, Output: answered{}, Return: at + 1})
+			ops = append(ops, porcupine.Operation{Input: asked{verb: verbRelease, thing: i}, Call: at,
+				Output: answered{}, Return: at + 1})
 		}
 	}
 	return ops

@@ -47,7 +47,8 @@ func TestHistories(t *testing.T) {
 
 // moments are what the histories must have been through to prove anything.
 var moments = []string{
-	"reservation.booked ", "reservation.warming lead_time_reached", "reservation.claimed claimed", "allocation.active nodes_ready", "node.gone empty",
+	"reservation.booked ", "reservation.warming lead_time_reached", "reservation.claimed claimed",
+	"allocation.active nodes_ready", "node.gone empty",
 }
 
 // nothingMissing: whatever was acknowledged is there, alive or over, and what is

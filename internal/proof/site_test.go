@@ -51,7 +51,8 @@ func newSite(t *testing.T, url string, w want) *site {
 	s := &site{t: t}
 	pepper, err := keys.ParsePepper(peppers)
 	require.NoError(t, err)
-	key, secret, err := auth.Minter{Environment: "test", Pepper: pepper, Random: rand.Reader}.Mint(ledger.Key{Name: "root"})
+	key, secret, err := auth.Minter{Environment: "test", Pepper: pepper,
+		Random: rand.Reader}.Mint(ledger.Key{Name: "root"})
 	require.NoError(t, err)
 	for i := range w.servers {
 		l := openLedger(t, url, uint64(i), i == 0)
@@ -73,17 +74,20 @@ func openLedger(t *testing.T, url string, seed uint64, migrate bool) *ledger.Led
 		require.NoError(t, store.Migrate(t.Context()))
 	}
 	// With so long a guard every reservation of these tests may be claimed at once.
-	return ledger.New(store, ids.UUID{}, ledger.Config{CheckEvery: time.Millisecond, Policy: plan.Policy{Guard: 72 * time.Hour}})
+	return ledger.New(store, ids.UUID{}, ledger.Config{CheckEvery: time.Millisecond,
+		Policy: plan.Policy{Guard: 72 * time.Hour}})
 }
 
 func (s *site) furnish(key ledger.Key, w want) {
 	s.t.Helper()
 	ctx := s.t.Context()
-	made, err := s.ledgers[0].Bootstrap(ctx, "acme", quota.Limits{GPUs: w.quota, SpeculationPerDay: 1000 * gpu.USD}, key)
+	made, err := s.ledgers[0].Bootstrap(ctx, "acme", quota.Limits{GPUs: w.quota, SpeculationPerDay: 1000 * gpu.USD},
+		key)
 	require.NoError(s.t, err)
 	require.True(s.t, made)
 	s.pool, err = s.ledgers[0].CreatePool(ctx, ledger.SystemActor("test"), gpu.Pool{
-		Name: "lab", Provisioner: "sim", Type: "gpu", Model: "h100", PerNode: w.perNode, MemoryMiB: 81920, Price: 2 * gpu.USD, MaxNodes: w.nodes,
+		Name: "lab", Provisioner: "sim", Type: "gpu", Model: "h100", PerNode: w.perNode, MemoryMiB: 81920,
+		Price: 2 * gpu.USD, MaxNodes: w.nodes,
 		Simulated: true, Timers: gpu.Timers{WarmHold: time.Hour, IdleRelease: time.Hour, MaxLease: 7 * 24 * time.Hour},
 	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(s.t, err)
@@ -97,7 +101,8 @@ func (s *site) serve(l *ledger.Ledger, pepper keys.Pepper, key string) {
 	s.t.Helper()
 	unlimited := auth.Rate{PerSecond: -1}
 	handler, err := server.New(server.Config{Ledger: l, Peppers: []keys.Pepper{pepper}, Environment: "test",
-		Limits: server.Limits{Reads: unlimited, Writes: unlimited, OrganizationWrites: unlimited, Agents: unlimited, Failures: unlimited}})
+		Limits: server.Limits{Reads: unlimited, Writes: unlimited, OrganizationWrites: unlimited, Agents: unlimited,
+			Failures: unlimited}})
 	require.NoError(s.t, err)
 	up := httptest.NewServer(handler)
 	s.t.Cleanup(up.Close)
@@ -113,7 +118,8 @@ func (s *site) serve(l *ledger.Ledger, pepper keys.Pepper, key string) {
 func (s *site) warm(nodes int) {
 	s.t.Helper()
 	ctx, l := s.t.Context(), s.ledgers[0]
-	_, err := l.UpdatePool(ctx, ledger.SystemActor("test"), s.pool.ID, s.pool.DefinitionVersion, func(g *gpu.Pool) { g.MinNodes = nodes })
+	_, err := l.UpdatePool(ctx, ledger.SystemActor("test"), s.pool.ID, s.pool.DefinitionVersion,
+		func(g *gpu.Pool) { g.MinNodes = nodes })
 	require.NoError(s.t, err)
 	require.Eventually(s.t, func() bool {
 		due, err := l.Dispatch(ctx, 100, time.Minute)
@@ -137,7 +143,8 @@ func (s *site) handle(ctx context.Context, task ledger.Task) error {
 	g, l := ledger.Guard{TaskID: task.ID, Fence: task.Fence}, s.ledgers[0]
 	machine := ledger.Machine{ProviderID: "machine of " + task.Subject}
 	for i := range s.pool.PerNode {
-		machine.Devices = append(machine.Devices, gpu.Device{UUID: task.Subject + "-" + string(rune('0'+i)), Index: i, Model: "h100", MemoryMiB: 81920})
+		machine.Devices = append(machine.Devices, gpu.Device{UUID: task.Subject + "-" + string(rune('0'+i)), Index: i,
+			Model: "h100", MemoryMiB: 81920})
 	}
 	switch task.Kind {
 	case ledger.TaskPlan:
@@ -190,7 +197,8 @@ func repeat[T any](ctx context.Context, send func(context.Context) (T, error)) (
 	for {
 		out, err := send(ctx)
 		var problem *client.Error
-		if err == nil || ctx.Err() != nil || errors.As(err, &problem) && problem.Problem.Status < http.StatusInternalServerError {
+		if err == nil || ctx.Err() != nil || errors.As(err, &problem) &&
+			problem.Problem.Status < http.StatusInternalServerError {
 			return out, err
 		}
 	}

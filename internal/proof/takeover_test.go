@@ -34,7 +34,8 @@ func TestTakeoverKeepsTheQuota(t *testing.T) {
 	defer w.close()
 	guess := w.promise(reservation.Speculative, 4, 0, 30*time.Minute)
 	w.promise(reservation.Guaranteed, 3, 2*time.Hour, 4*time.Hour) // leaves one whole node
-	_, err := w.ledger.Allocate(t.Context(), w.narrow(), ledger.AllocateRequest{Pool: "lab", GPUs: 2, Lease: 4 * time.Hour})
+	_, err := w.ledger.Allocate(t.Context(), w.narrow(),
+		ledger.AllocateRequest{Pool: "lab", GPUs: 2, Lease: 4 * time.Hour})
 	require.NoError(t, err)
 	rows := w.rows(true)
 	require.Empty(t, invariants.Check(rows))

@@ -42,7 +42,8 @@ func standing(t *testing.T, address string) func(time.Time) {
 		"CREATE SCHEMA standing",
 		"CREATE TABLE standing.clock (at timestamptz NOT NULL)",
 		"INSERT INTO standing.clock VALUES ('2026-03-02T09:00:00Z')",
-		"CREATE FUNCTION standing.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT at FROM standing.clock'",
+		"CREATE FUNCTION standing.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT at FROM "+
+			"standing.clock'",
 		fmt.Sprintf("ALTER DATABASE %s SET search_path = public, standing, pg_catalog", parsed.Database))
 	conn, err := pgx.Connect(t.Context(), address)
 	require.NoError(t, err)
@@ -68,7 +69,8 @@ func TestTwins(t *testing.T) {
 			large := newWorld(t, t.Context(), sqlledger.Config{URL: address, Clock: c}, standing(t, address))
 			defer large.close()
 
-			a, b := seeded{rand.New(rand.NewPCG(seed, 1))}, seeded{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test's chance is to be repeatable
+			a, b := seeded{rand.New(rand.NewPCG(seed, 1))},
+				seeded{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test's chance is to be repeatable
 			for i := range twinActs {
 				did := small.act(a)
 				require.Equal(t, did, large.act(b), "answer %d", i)

@@ -47,7 +47,9 @@ type world struct {
 }
 
 // newWorld makes a world in an empty database, on the clock that set moves.
-func newWorld(t rapid.TB, ctx context.Context, config sqlledger.Config, set func(time.Time)) *world { //nolint:revive // the test comes first
+//
+//nolint:revive // the test comes first
+func newWorld(t rapid.TB, ctx context.Context, config sqlledger.Config, set func(time.Time)) *world {
 	t.Helper()
 	w := &world{t: t, ctx: ctx, now: monday, set: set, up: map[string]time.Time{}}
 	set(monday)
@@ -78,17 +80,21 @@ func (w *world) furnish() {
 	operator := ledger.SystemActor("test")
 	var err error
 	w.pool, err = w.ledger.CreatePool(w.ctx, operator, gpu.Pool{
-		Name: "lab", Provisioner: "sim", Type: "gpu-2", Model: "h100", PerNode: perNode, MemoryMiB: 81920, Price: 2 * gpu.USD, MaxNodes: slots,
-		Simulated: true, Timers: gpu.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
+		Name: "lab", Provisioner: "sim", Type: "gpu-2", Model: "h100", PerNode: perNode, MemoryMiB: 81920,
+		Price: 2 * gpu.USD, MaxNodes: slots,
+		Simulated: true, Timers: gpu.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute,
+			MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(w.t, err)
 	for _, o := range []struct {
 		name string
 		gpus int
 	}{{"wide", 100}, {"narrow", 5}} {
-		org, err := w.ledger.CreateOrganization(w.ctx, operator, o.name, quota.Limits{GPUs: o.gpus, SpeculationPerDay: 40 * gpu.USD})
+		org, err := w.ledger.CreateOrganization(w.ctx, operator, o.name,
+			quota.Limits{GPUs: o.gpus, SpeculationPerDay: 40 * gpu.USD})
 		require.NoError(w.t, err)
-		person := ledger.Actor{KeyID: "person of " + o.name, Kind: ledger.PersonKey, OrganizationID: org.ID, Role: ledger.Member, Via: "api"}
+		person := ledger.Actor{KeyID: "person of " + o.name, Kind: ledger.PersonKey, OrganizationID: org.ID,
+			Role: ledger.Member, Via: "api"}
 		agent := person
 		agent.KeyID, agent.Kind = "agent of "+o.name, ledger.AgentKey
 		agent.Caps = quota.Caps{MaxGPUs: 4, MaxPerDay: 30 * gpu.USD, MaxLead: 12 * time.Hour, MaxWindow: 6 * time.Hour}
@@ -178,7 +184,8 @@ func (w *world) check(g ledger.Guard, nodeID string) error {
 	}
 	machine := ledger.Machine{}
 	for i := range perNode {
-		machine.Devices = append(machine.Devices, gpu.Device{UUID: nodeID + "-" + string(rune('0'+i)), Index: i, Model: "h100", MemoryMiB: 81920})
+		machine.Devices = append(machine.Devices, gpu.Device{UUID: nodeID + "-" + string(rune('0'+i)), Index: i,
+			Model: "h100", MemoryMiB: 81920})
 	}
 	return w.ledger.ReportUp(w.ctx, g, nodeID, machine)
 }
@@ -198,7 +205,8 @@ func TestWorldGoesRound(t *testing.T) {
 	t.Parallel()
 	w := inMemory(t, t.Context())
 	defer w.close()
-	a, err := w.ledger.Allocate(t.Context(), w.actors[0], ledger.AllocateRequest{Pool: "lab", GPUs: 3, Lease: time.Hour})
+	a, err := w.ledger.Allocate(t.Context(), w.actors[0],
+		ledger.AllocateRequest{Pool: "lab", GPUs: 3, Lease: time.Hour})
 	require.NoError(t, err)
 	require.Equal(t, "pending", string(a.State()))
 	w.pass(boot)

@@ -24,22 +24,26 @@ func TestTheOutboxUnderstandsTheRouter(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	own, err := w.newTenant(t.Context(), 0, "lab", 10)
 	require.NoError(t, err)
-	org, err := w.ledger.CreateOrganization(t.Context(), ledger.SystemActor("test"), "lab", quota.Limits{GPUs: 8, SpeculationPerDay: gpu.USD})
+	org, err := w.ledger.CreateOrganization(t.Context(), ledger.SystemActor("test"), "lab",
+		quota.Limits{GPUs: 8, SpeculationPerDay: gpu.USD})
 	require.NoError(t, err)
-	control, err := w.keyFor(t.Context(), ledger.Key{OrganizationID: org.ID, Name: "agent", Kind: ledger.AgentKey, Role: ledger.Member, Caps: quota.Caps{
-		MaxGPUs: 8, MaxPerDay: gpu.USD, MaxLead: 24 * time.Hour, MaxWindow: 24 * time.Hour,
-	}})
+	control, err := w.keyFor(t.Context(), ledger.Key{OrganizationID: org.ID, Name: "agent", Kind: ledger.AgentKey,
+		Role: ledger.Member, Caps: quota.Caps{
+			MaxGPUs: 8, MaxPerDay: gpu.USD, MaxLead: 24 * time.Hour, MaxWindow: 24 * time.Hour,
+		}})
 	require.NoError(t, err)
 
 	rows := predict.Rows{PoolID: own.poolID, Secret: []byte("secret")}
 	entry := func(id string, start time.Time) contract.AgentForecast {
-		return rows.Forecast(predict.Entry{ID: id, Source: predict.Statistics, Reason: predict.Recurring, Issued: start.Add(-time.Minute), Start: start, End: start.Add(time.Minute)})
+		return rows.Forecast(predict.Entry{ID: id, Source: predict.Statistics, Reason: predict.Recurring,
+			Issued: start.Add(-time.Minute), Start: start, End: start.Add(time.Minute)})
 	}
 	soon := monday.Add(time.Minute)
 	gone := entry("of a pool that is gone", soon)
 	gone.PoolID = "pol_00000000000000000000000000"
 	var o outbox.Outbox
-	for _, f := range []contract.AgentForecast{entry("good", soon), entry("too late by the other clock", monday.Add(-3*time.Minute)), gone, entry("good too", soon)} {
+	for _, f := range []contract.AgentForecast{entry("good", soon),
+		entry("too late by the other clock", monday.Add(-3*time.Minute)), gone, entry("good too", soon)} {
 		o.Forecast(f)
 		o.Outcome(contract.AgentOutcome{ID: f.ID, GPUs: 2, CountedAt: soon.Add(time.Minute)})
 	}

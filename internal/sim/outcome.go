@@ -60,7 +60,8 @@ func (r *run) outcome(ctx context.Context) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("adding up: %w", err)
 	}
 	o := Outcome{
-		Until: r.clock.Now(), Jobs: r.asked, Starts: len(r.waits), BusyHours: rep.BusyHours, IdleHours: rep.IdleHours, BootHours: rep.BootHours, Orphans: live,
+		Until: r.clock.Now(), Jobs: r.asked, Starts: len(r.waits), BusyHours: rep.BusyHours, IdleHours: rep.IdleHours,
+		BootHours: rep.BootHours, Orphans: live,
 	}
 	slices.Sort(r.waits)
 	var sum time.Duration

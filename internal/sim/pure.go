@@ -68,7 +68,8 @@ func (t Trace) slice(opt Options) backtest.Trace {
 	out := backtest.Trace{Tenants: names}
 	add := func(job history.Record, submit time.Time, duration time.Duration) {
 		out.Jobs = append(out.Jobs, backtest.Job{
-			ID: job.ID, Submit: submit.Unix(), Duration: max(1, int64(duration/time.Second)), GPUs: job.GPUs, Tenant: index[job.Tenant],
+			ID: job.ID, Submit: submit.Unix(), Duration: max(1, int64(duration/time.Second)), GPUs: job.GPUs,
+			Tenant: index[job.Tenant],
 		})
 	}
 	for _, job := range t.running() {

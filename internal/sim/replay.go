@@ -151,7 +151,8 @@ func (r *run) loop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if over := at.After(r.trace.To) && (len(r.waits) == r.asked || at.After(r.trace.To.Add(patience))); !ok || over {
+		if over := at.After(r.trace.To) && (len(r.waits) == r.asked || at.After(r.trace.To.Add(patience))); !ok ||
+			over {
 			r.clock.Set(later(r.clock.Now(), r.trace.To))
 			return nil
 		}
@@ -231,7 +232,8 @@ func (r *run) work(ctx context.Context) error {
 // arrive asks for a job's GPUs as its user would, and lets the agent see the job.
 func (r *run) arrive(ctx context.Context, job history.Record) error {
 	t := r.tenants[job.Tenant]
-	a, err := t.user.Allocate(ctx, contract.AllocationCreate{Pool: t.pool, GPUs: job.GPUs, LeaseSeconds: int64((200 * 24 * time.Hour) / time.Second)}, client.Options{})
+	a, err := t.user.Allocate(ctx, contract.AllocationCreate{Pool: t.pool, GPUs: job.GPUs,
+		LeaseSeconds: int64((200 * 24 * time.Hour) / time.Second)}, client.Options{})
 	if err != nil {
 		return fmt.Errorf("allocating %d GPUs for %s: %w", job.GPUs, job.ID, err)
 	}

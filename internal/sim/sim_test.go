@@ -28,9 +28,11 @@ func TestTheAgendaKeepsItsOrder(t *testing.T) {
 		type entry struct{ at, kind, added int }
 		var did, added []entry
 		for i := range rapid.IntRange(0, 40).Draw(t, "events") {
-			e := entry{rapid.IntRange(0, 5).Draw(t, "at"), rapid.SampledFrom([]int{kindEnd, kindArrival, kindAgent}).Draw(t, "kind"), i}
+			e := entry{rapid.IntRange(0, 5).Draw(t, "at"),
+				rapid.SampledFrom([]int{kindEnd, kindArrival, kindAgent}).Draw(t, "kind"), i}
 			added = append(added, e)
-			a.add(monday.Add(time.Duration(e.at)*time.Second), e.kind, func() error { did = append(did, e); return nil })
+			a.add(monday.Add(time.Duration(e.at)*time.Second), e.kind,
+				func() error { did = append(did, e); return nil })
 		}
 		for {
 			at, ok := a.next()
@@ -44,7 +46,8 @@ func TestTheAgendaKeepsItsOrder(t *testing.T) {
 		require.ElementsMatch(t, added, did, "each happens once")
 		for i := 1; i < len(did); i++ {
 			x, y := did[i-1], did[i]
-			require.True(t, x.at < y.at || x.at == y.at && (x.kind < y.kind || x.kind == y.kind && x.added < y.added), "%v before %v", x, y)
+			require.True(t, x.at < y.at || x.at == y.at && (x.kind < y.kind || x.kind == y.kind && x.added < y.added),
+				"%v before %v", x, y)
 		}
 	})
 }
@@ -102,9 +105,11 @@ func TestReadTraceCutsAfterThreeTenths(t *testing.T) {
 func TestPeakIsWhatIsHeldAtOnce(t *testing.T) {
 	t.Parallel()
 	at := func(minute, lasts, gpus int) history.Record {
-		return history.Record{Tenant: "a", Submitted: monday.Add(time.Duration(minute) * time.Minute), Duration: time.Duration(lasts) * time.Minute, GPUs: gpus}
+		return history.Record{Tenant: "a", Submitted: monday.Add(time.Duration(minute) * time.Minute),
+			Duration: time.Duration(lasts) * time.Minute, GPUs: gpus}
 	}
-	trace := Trace{Jobs: []history.Record{at(0, 10, 2), at(5, 10, 3), at(10, 5, 1), {Tenant: "b", Submitted: monday, Duration: time.Hour, GPUs: 50}}}
+	trace := Trace{Jobs: []history.Record{at(0, 10, 2), at(5, 10, 3), at(10, 5, 1),
+		{Tenant: "b", Submitted: monday, Duration: time.Hour, GPUs: 50}}}
 	require.Equal(t, 5, trace.peak("a"))
 	require.Zero(t, trace.peak("nobody"))
 }
@@ -121,7 +126,8 @@ func rhythm() Trace {
 		start := monday.AddDate(0, 0, 7*week).Add(9 * time.Hour)
 		for i := range busy {
 			job := history.Record{
-				ID: fmt.Sprintf("%d/%d", week, i), Tenant: []string{"biology", "physics"}[i%2], GPUs: 1 + i%4/3, Duration: 4 * time.Minute,
+				ID: fmt.Sprintf("%d/%d", week, i), Tenant: []string{"biology", "physics"}[i%2], GPUs: 1 + i%4/3,
+				Duration:  4 * time.Minute,
 				Submitted: start.Add(time.Duration(i)*9*time.Minute + time.Duration(random.IntN(180))*time.Second),
 			}
 			if week < 8 {
@@ -158,7 +164,8 @@ func TestReplayIsFaithful(t *testing.T) {
 		require.Equal(t, r.trace.To, o.Until)
 		require.Zero(t, o.Orphans)
 		for _, wait := range r.waits {
-			require.LessOrEqual(t, wait, r.opt.Boot+2*time.Second, "nobody waits longer than a boot while there is room")
+			require.LessOrEqual(t, wait, r.opt.Boot+2*time.Second,
+				"nobody waits longer than a boot while there is room")
 		}
 		if !withAgent { // which may still expect more
 			require.Empty(t, r.cloud.LivePerNode(), "nothing is left standing after the last job")
@@ -196,7 +203,8 @@ func TestTheSystemAgreesWithTheBenchmark(t *testing.T) {
 	t.Parallel()
 	trace := crowd(3)
 	require.Greater(t, len(trace.running()), 5)
-	for name, opt := range map[string]Options{"reactive": {Seed: 1}, "keep-alive": {Seed: 1, KeepAlive: 10 * time.Minute}, "forewarm": {Seed: 1, Agent: true}} {
+	for name, opt := range map[string]Options{"reactive": {Seed: 1},
+		"keep-alive": {Seed: 1, KeepAlive: 10 * time.Minute}, "forewarm": {Seed: 1, Agent: true}} {
 		near := 0.05
 		if opt.Agent {
 			// The ledger gives ready nodes to whoever holds first, and lets those go that
@@ -225,7 +233,8 @@ func (r *run) sameBill(t *testing.T, o Outcome) {
 	bill := r.cloud.Bill(r.clock.Now()).Total
 	require.Positive(t, bill.Machines)
 	told := time.Duration((o.BusyHours + o.IdleHours + o.BootHours) / float64(r.opt.PerNode) * float64(time.Hour))
-	require.InDelta(t, bill.Billed.Seconds(), told.Seconds(), 3*float64(bill.Machines), "%d machines, ledger %s, cloud %s", bill.Machines, told, bill.Billed)
+	require.InDelta(t, bill.Billed.Seconds(), told.Seconds(), 3*float64(bill.Machines),
+		"%d machines, ledger %s, cloud %s", bill.Machines, told, bill.Billed)
 }
 
 // noSharing checks that no machine ever served two tenants.

@@ -57,7 +57,8 @@ func newWorld(ctx context.Context, at time.Time, opt Options) (*World, error) {
 	w := &World{opt: opt, clock: clock.NewManual(at)}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	var err error
-	w.store, err = sqlledger.Open(ctx, sqlledger.Config{URL: "sqlite://:memory:", Clock: w.clock, Logger: log, Unsafe: true, Seed: opt.Seed})
+	w.store, err = sqlledger.Open(ctx, sqlledger.Config{URL: "sqlite://:memory:", Clock: w.clock, Logger: log,
+		Unsafe: true, Seed: opt.Seed})
 	if err != nil {
 		return nil, fmt.Errorf("opening the ledger: %w", err)
 	}
@@ -67,18 +68,21 @@ func newWorld(ctx context.Context, at time.Time, opt Options) (*World, error) {
 	w.ledger = ledger.New(w.store, &ids.Sequence{}, ledger.Config{
 		// The benchmark knows no caps, and a keep-alive there does not learn.
 		Policy:      plan.Policy{Guard: time.Second, RemoveFloor: unlimited, Evidence: math.MaxFloat64},
-		ConfirmGone: time.Second, CheckEvery: opt.Boot, RemoveEvery: time.Second, VerifyEvery: 100 * 24 * time.Hour, SweepEvery: 100 * 24 * time.Hour,
+		ConfirmGone: time.Second, CheckEvery: opt.Boot, RemoveEvery: time.Second, VerifyEvery: 100 * 24 * time.Hour,
+		SweepEvery: 100 * 24 * time.Hour,
 	})
 	w.cloud, err = provsim.New(provsim.Config{
 		Name: "sim", Seed: opt.Seed, Terminating: time.Second, Remembered: time.Second,
-		Offers: []provsim.Offer{{Type: "gpu-1", Model: "sim", GPUs: opt.PerNode, MemoryMiB: 81920, Price: provisioners.Price(gpu.USD),
-			Boot: provsim.Boot{P50: opt.Boot, P95: opt.Boot, Min: opt.Boot}}},
+		Offers: []provsim.Offer{{Type: "gpu-1", Model: "sim", GPUs: opt.PerNode, MemoryMiB: 81920,
+			Price: provisioners.Price(gpu.USD),
+			Boot:  provsim.Boot{P50: opt.Boot, P95: opt.Boot, Min: opt.Boot}}},
 	}, w.clock)
 	if err != nil {
 		return nil, fmt.Errorf("making the simulated cloud: %w", err)
 	}
 	w.worker, err = worker.New(w.ledger, memqueue.New(log), []provisioners.Provisioner{w.cloud}, worker.Config{
-		Deployment: "replay", Clock: w.clock, Logger: log, Rand: rand.New(rand.NewPCG(opt.Seed, 1)), Lease: time.Hour, ReapEvery: time.Hour,
+		Deployment: "replay", Clock: w.clock, Logger: log, Rand: rand.New(rand.NewPCG(opt.Seed, 1)), Lease: time.Hour,
+		ReapEvery: time.Hour,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the worker: %w", err)
@@ -134,28 +138,32 @@ const unlimited = 20_000
 
 func (w *World) newTenant(ctx context.Context, i int, name string, nodes int) (*tenant, error) {
 	actor := ledger.SystemActor("replay")
-	org, err := w.ledger.CreateOrganization(ctx, actor, fmt.Sprintf("tenant-%02d %s", i, name), quota.Limits{GPUs: unlimited, SpeculationPerDay: 1_000_000 * gpu.USD})
+	org, err := w.ledger.CreateOrganization(ctx, actor, fmt.Sprintf("tenant-%02d %s", i, name),
+		quota.Limits{GPUs: unlimited, SpeculationPerDay: 1_000_000 * gpu.USD})
 	if err != nil {
 		return nil, fmt.Errorf("creating organization: %w", err)
 	}
 	pool, err := w.ledger.CreatePool(ctx, actor, gpu.Pool{
-		Name: fmt.Sprintf("pool-%02d", i), Provisioner: "sim", Type: "gpu-1", Model: "sim", PerNode: w.opt.PerNode, MemoryMiB: 81920,
-		Price: gpu.MicroUSD(w.opt.PerNode) * gpu.USD, MaxNodes: nodes, MaxCreates: unlimited, Simulated: true,
+		Name: fmt.Sprintf("pool-%02d", i), Provisioner: "sim", Type: "gpu-1", Model: "sim", PerNode: w.opt.PerNode,
+		MemoryMiB: 81920,
+		Price:     gpu.MicroUSD(w.opt.PerNode) * gpu.USD, MaxNodes: nodes, MaxCreates: unlimited, Simulated: true,
 		Timers: gpu.Timers{IdleRelease: w.opt.KeepAlive, WarmHold: 20 * time.Minute, MaxLease: 365 * 24 * time.Hour},
 	}, plan.BootTimes{Prior50: w.opt.Boot, Prior95: w.opt.Boot})
 	if err != nil {
 		return nil, fmt.Errorf("creating pool: %w", err)
 	}
 	t := &tenant{name: name, pool: pool.Name, poolID: pool.ID}
-	if t.user, err = w.keyFor(ctx, ledger.Key{OrganizationID: org.ID, Name: "user", Kind: ledger.PersonKey, Role: ledger.Member}); err != nil {
+	if t.user, err = w.keyFor(ctx, ledger.Key{OrganizationID: org.ID, Name: "user", Kind: ledger.PersonKey,
+		Role: ledger.Member}); err != nil {
 		return nil, err
 	}
 	if !w.opt.Agent {
 		return t, nil
 	}
-	control, err := w.keyFor(ctx, ledger.Key{OrganizationID: org.ID, Name: "agent", Kind: ledger.AgentKey, Role: ledger.Member, Caps: quota.Caps{
-		MaxGPUs: unlimited, MaxPerDay: 1_000_000 * gpu.USD, MaxLead: 7 * 24 * time.Hour, MaxWindow: 7 * 24 * time.Hour,
-	}})
+	control, err := w.keyFor(ctx, ledger.Key{OrganizationID: org.ID, Name: "agent", Kind: ledger.AgentKey,
+		Role: ledger.Member, Caps: quota.Caps{
+			MaxGPUs: unlimited, MaxPerDay: 1_000_000 * gpu.USD, MaxLead: 7 * 24 * time.Hour, MaxWindow: 7 * 24 * time.Hour,
+		}})
 	if err != nil {
 		return nil, err
 	}
@@ -198,8 +206,9 @@ func (w *World) newAgent(t *tenant, control *client.Client) (*agent.Agent, error
 		return nil, fmt.Errorf("making the redactor: %w", err)
 	}
 	return agent.New(agent.Config{
-		Tenant: t.name, PoolID: t.poolID, Mode: agent.Auto, Clock: w.clock, Predict: predictor, Scrub: scrub, Control: control,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Place:  place.Config{WaitWorth: w.opt.WaitWorth, Boot: w.opt.Boot, MaxGPUs: 1000},
+		Tenant: t.name, PoolID: t.poolID, Mode: agent.Auto, Clock: w.clock, Predict: predictor, Scrub: scrub,
+		Control: control,
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Place:   place.Config{WaitWorth: w.opt.WaitWorth, Boot: w.opt.Boot, MaxGPUs: 1000},
 	})
 }

@@ -42,7 +42,8 @@ func check(n *yaml.Node, t reflect.Type, at string) *Error {
 		return checkDuration(n, at)
 	}
 	if !fits(n, t) {
-		return &Error{Line: n.Line, Message: cmp.Or(at, "the file") + " is not " + describe(t), Fix: "write " + describe(t)}
+		return &Error{Line: n.Line, Message: cmp.Or(at, "the file") + " is not " + describe(t),
+			Fix: "write " + describe(t)}
 	}
 	switch n.Kind {
 	case yaml.SequenceNode:
@@ -72,7 +73,8 @@ func checkText(n *yaml.Node, t reflect.Type, at string) *Error {
 // type, which reads no days.
 func checkDuration(n *yaml.Node, at string) *Error {
 	if _, err := time.ParseDuration(n.Value); n.Kind != yaml.ScalarNode || err != nil {
-		return &Error{Line: n.Line, Message: at + " is not a duration", Fix: "write a number with its unit, such as 300ms, 90s or 2h"}
+		return &Error{Line: n.Line, Message: at + " is not a duration",
+			Fix: "write a number with its unit, such as 300ms, 90s or 2h"}
 	}
 	return nil
 }
@@ -121,7 +123,8 @@ func checkKeys(n *yaml.Node, t reflect.Type, at string) *Error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if line, twice := first[key.Value]; twice {
-			return &Error{Line: key.Line, Message: fmt.Sprintf("%s stands here and on line %d", named(at, key.Value), line), Fix: "remove one of the two"}
+			return &Error{Line: key.Line, Message: fmt.Sprintf("%s stands here and on line %d", named(at, key.Value),
+				line), Fix: "remove one of the two"}
 		}
 		first[key.Value] = key.Line
 		inner, known := fields[key.Value]
@@ -144,7 +147,8 @@ func unknown(key *yaml.Node, fields map[string]reflect.Type, at string) *Error {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	e := &Error{Line: key.Line, Message: "there is no key " + named(at, key.Value), Fix: "remove it; known here: " + strings.Join(names, ", ")}
+	e := &Error{Line: key.Line, Message: "there is no key " + named(at, key.Value),
+		Fix: "remove it; known here: " + strings.Join(names, ", ")}
 	if near, ok := Closest(key.Value, names); ok {
 		e.Fix = "write " + near
 	}

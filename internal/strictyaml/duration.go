@@ -17,7 +17,8 @@ type Duration time.Duration
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	v, err := ParseDuration(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		return &Error{Line: n.Line, Message: "the value is not a duration", Fix: "write a number with its unit, such as 90m, 2h or 1d"}
+		return &Error{Line: n.Line, Message: "the value is not a duration",
+			Fix: "write a number with its unit, such as 90m, 2h or 1d"}
 	}
 	*d = Duration(v)
 	return nil

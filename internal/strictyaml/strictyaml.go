@@ -93,7 +93,8 @@ func parse(path string, data []byte) (*yaml.Node, error) {
 		return nil, translate(path, err)
 	}
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, &Error{Path: path, Line: max(more.Line, 1), Message: "there is more than one document", Fix: "remove the line --- and what follows"}
+		return nil, &Error{Path: path, Line: max(more.Line, 1), Message: "there is more than one document",
+			Fix: "remove the line --- and what follows"}
 	}
 	root := doc.Content[0]
 	if root.Tag == "!!null" {
@@ -120,7 +121,8 @@ func expand(n *yaml.Node) *Error {
 	}
 	value, ok := os.LookupEnv(m[1])
 	if !ok {
-		return &Error{Line: n.Line, Message: "the environment variable " + m[1] + " is not set", Fix: "export " + m[1] + "=… before the start, or write the value here"}
+		return &Error{Line: n.Line, Message: "the environment variable " + m[1] + " is not set",
+			Fix: "export " + m[1] + "=… before the start, or write the value here"}
 	}
 	n.Value, n.Tag, n.Style = value, "!!str", yaml.DoubleQuotedStyle
 	return nil

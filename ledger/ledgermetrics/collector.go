@@ -36,22 +36,28 @@ func (g gauge) at(value float64, labels ...string) prometheus.Metric {
 }
 
 var (
-	ledgerUp     = newGauge("ledger_up", "1 while the database answers within 3 s, else 0; the other gauges are absent then.")
-	nodes        = newGauge("nodes", "Nodes that are not over, by state.", "pool", "state")
-	gpus         = newGauge("gpus", "GPUs of nodes that are not over: held, booked, free, coming, or unavailable.", "pool", "state")
-	recovering   = newGauge("pool_recovering", "1 while the pool only reconciles until an operator confirms, else 0.", "pool")
+	ledgerUp = newGauge("ledger_up",
+		"1 while the database answers within 3 s, else 0; the other gauges are absent then.")
+	nodes = newGauge("nodes", "Nodes that are not over, by state.", "pool", "state")
+	gpus  = newGauge("gpus", "GPUs of nodes that are not over: held, booked, free, coming, or unavailable.",
+		"pool", "state")
+	recovering = newGauge("pool_recovering", "1 while the pool only reconciles until an operator confirms, else 0.",
+		"pool")
 	poolGPUs     = newGauge("pool_gpus_limit", "GPUs that the pool may have at most.", "pool")
 	reservations = newGauge("reservations", "Reservations that are not over, by state.", "pool", "state")
 	allocations  = newGauge("allocations", "Allocations that are not over, by state.", "pool", "state")
 	queueLength  = newGauge("queue_length", "Bookings that wait: allocations for nodes, reservations for a place.",
 		"pool", "queue")
-	workloadUsed  = newGauge("workload_gpus_used", "GPUs that a workload of a split pool holds now.", "pool", "workload")
+	workloadUsed = newGauge("workload_gpus_used", "GPUs that a workload of a split pool holds now.", "pool",
+		"workload")
 	workloadLimit = newGauge("workload_gpus_limit", "GPUs of a split pool that are for a workload.", "pool", "workload")
 	quotaUsed     = newGauge("quota_gpus_used", "GPUs that an organization holds or is promised now.", "organization")
 	quotaLimit    = newGauge("quota_gpus_limit", "GPUs that an organization may hold at once.", "organization")
 	taskRows      = newGauge("task_rows", "Rows of work by state.", "state")
-	failing       = newGauge("tasks_failing", "Work that failed three times in a row or oftener, by kind, and is tried again.", "kind")
-	taskLag       = newGauge("task_lag_seconds", "How long the oldest due task has waited to be done, sent to a queue or not; 0 while none is due.")
+	failing       = newGauge("tasks_failing",
+		"Work that failed three times in a row or oftener, by kind, and is tried again.", "kind")
+	taskLag = newGauge("task_lag_seconds",
+		"How long the oldest due task has waited to be done, sent to a queue or not; 0 while none is due.")
 )
 
 var gauges = []gauge{ledgerUp, nodes, gpus, poolGPUs, recovering, reservations, allocations, queueLength,

@@ -129,7 +129,8 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 	}))
 	actor := ledger.Actor{OrganizationID: org.ID, KeyID: "key_1", Role: ledger.Operator}
 	_, err = l.CreatePool(t.Context(), actor, gpu.Pool{
-		Name: "lab", Provisioner: "sim", Region: "r", Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2, OnlineShare: 500, Simulated: true,
+		Name: "lab", Provisioner: "sim", Region: "r", Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2,
+		OnlineShare: 500, Simulated: true,
 		Timers: gpu.Timers{MaxLease: time.Hour, WarmHold: time.Minute, IdleRelease: time.Minute},
 	}, plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute})
 	require.NoError(t, err)
@@ -149,7 +150,8 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 	}
 
 	// What was read is served again for a while, and then read anew.
-	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: 30 * time.Minute, Workload: gpu.Batch})
+	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: 30 * time.Minute,
+		Workload: gpu.Batch})
 	require.NoError(t, err)
 	require.Equal(t, got, levels(t, collector))
 	w.clock.Advance(5 * time.Second)
@@ -184,8 +186,9 @@ func TestBookedGPUsAreNotFree(t *testing.T) {
 		return err
 	}))
 	pool, err := l.CreatePool(t.Context(), actor, gpu.Pool{
-		Name: "lab", Provisioner: "sim", Region: "r", Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2, Simulated: true,
-		Timers: gpu.Timers{MaxLease: time.Hour, WarmHold: time.Minute, IdleRelease: time.Minute},
+		Name: "lab", Provisioner: "sim", Region: "r", Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2,
+		Simulated: true,
+		Timers:    gpu.Timers{MaxLease: time.Hour, WarmHold: time.Minute, IdleRelease: time.Minute},
 	}, plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute})
 	require.NoError(t, err)
 	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 6, Lease: 30 * time.Minute})
@@ -210,7 +213,8 @@ func TestBookedGPUsAreNotFree(t *testing.T) {
 	}))
 	shown := ledger.CountDevices(state.Devices(begin))
 	require.Positive(t, shown.Booked)
-	for name, want := range map[string]int{"booked": shown.Booked, "free": shown.Free, "held": shown.Held, "coming": shown.Coming} {
+	for name, want := range map[string]int{"booked": shown.Booked, "free": shown.Free, "held": shown.Held,
+		"coming": shown.Coming} {
 		require.InDelta(t, want, got["forewarm_gpus lab "+name], 0, name)
 	}
 }

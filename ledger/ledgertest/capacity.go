@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,32 @@ func oneSlotHasOneMachine(w *world) {
 	require.Equal(w, 0, generation(1))
 }
 
+func aDeletedPoolIsFoundByItsName(w *world) {
+	lost := func(name string) (ledger.Pool, error) {
+		var p ledger.Pool
+		err := w.store.Read(w.Context(), func(r ledger.Reader) (err error) {
+			p, err = r.DeletedPool(name)
+			return err
+		})
+		return p, err
+	}
+	for i, id := range []string{"pol_1", "pol_2", "pol_3"} { // the last one lives
+		p := pool(id)
+		p.Name = "lab"
+		if i < 2 {
+			p.DeletedAt = day.Add(time.Duration(i) * time.Hour)
+		}
+		_, err := lost("lab")
+		require.Equal(w, i == 0, errors.Is(err, ledger.ErrNotFound))
+		w.must(ledger.Change{Pools: []ledger.Pool{p}})
+	}
+	found, err := lost("lab")
+	require.NoError(w, err)
+	require.Equal(w, "pol_2", found.ID, "the last one")
+	_, err = lost("pol_1")
+	require.ErrorIs(w, err, ledger.ErrNotFound)
+}
+
 func oneGPUHasOneHolder(w *world) {
 	n := ground(w)
 	first, second := active(w, "alc_1", "org_1", n, day, 0, 1), active(w, "alc_2", "org_2", n, day, 1, 2)
@@ -52,9 +79,10 @@ func aPoolsStateIsWhatIsLive(w *world) {
 	ended := over(w, active(w, "alc_3", "org_1", n, day, 3), day.Add(time.Hour))
 	promise := booked(w, "rsv_1", "org_1", "pol_1", day)
 	w.must(ledger.Change{
-		Nodes:        []node.Node{fullNode(w, "nod_2", "pol_1", 3), readyNode(w, "nod_3", "pol_2", 0, day)},
-		Reservations: []reservation.Reservation{promise, fullReservation(w, "rsv_2", "org_1", "pol_1"), booked(w, "rsv_3", "org_1", "pol_2", day)},
-		Allocations:  []allocation.Allocation{held, waiting, ended, pending("alc_4", "org_1", "pol_2", day)},
+		Nodes: []node.Node{fullNode(w, "nod_2", "pol_1", 3), readyNode(w, "nod_3", "pol_2", 0, day)},
+		Reservations: []reservation.Reservation{promise, fullReservation(w, "rsv_2", "org_1", "pol_1"),
+			booked(w, "rsv_3", "org_1", "pol_2", day)},
+		Allocations: []allocation.Allocation{held, waiting, ended, pending("alc_4", "org_1", "pol_2", day)},
 	})
 	p := pool("pol_1")
 	p.Version, held.Version, waiting.Version, promise.Version = 1, 1, 1, 1
@@ -76,4 +104,32 @@ func aPoolsStateIsWhatIsLive(w *world) {
 		require.Equal(w, want, seen)
 		return nil
 	}))
+}
+
+// oneWorkerHoldsAProvisioner: until its hold is over. What is reported of the
+// provisioner does not touch it.
+func oneWorkerHoldsAProvisioner(w *world) {
+	hold := func(holder string, lasts time.Duration) ledger.ProvisionerHold {
+		var now ledger.ProvisionerHold
+		require.NoError(w, w.tx(func(tx ledger.Tx) (err error) {
+			now, err = tx.HoldProvisioner(ledger.ProvisionerHold{Name: "sim", Holder: holder, Host: "host of " + holder,
+				Until: tx.Now().Add(lasts)})
+			return err
+		}))
+		return now
+	}
+	require.Equal(w, "one", hold("one", time.Hour).Holder)
+	other := hold("two", time.Hour)
+	require.Equal(w, "one", other.Holder)
+	require.Equal(w, "host of one", other.Host)
+	w.must(ledger.Change{Provisioners: []ledger.Provisioner{{Name: "sim", ReportedAt: day}}})
+	require.Equal(w, "one", hold("two", time.Hour).Holder, "a report changes nothing")
+	longer := hold("one", 2*time.Hour)
+	require.True(w, longer.Until.After(other.Until), "it prolongs its own")
+	require.Equal(w, "one", hold("one", -time.Second).Holder)
+	require.Equal(w, "two", hold("two", time.Hour).Holder, "it was over")
+	require.Equal(w, "two", hold("one", time.Hour).Holder)
+	reported := get(w, func(r ledger.Reader) ([]ledger.Provisioner, error) { return r.Provisioners() })
+	require.Equal(w, []ledger.Provisioner{{Name: "sim", ReportedAt: day}}, reported,
+		"a hold changes nothing that was reported")
 }

@@ -22,7 +22,8 @@ import (
 func costsAreDivided(w *world) {
 	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
 	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
-	w.must(ledger.Change{Organizations: []ledger.Organization{organization("org_1"), organization("org_2")}, Pools: []ledger.Pool{pool("pol_1")}})
+	w.must(ledger.Change{Organizations: []ledger.Organization{organization("org_1"), organization("org_2")},
+		Pools: []ledger.Pool{pool("pol_1")}})
 	n := readyNode(w, "nod_1", "pol_1", 2, at(30).Add(30*time.Second))
 	n.BilledFrom, n.BilledUntil = at(0), at(300)
 	n = step(w, n, at(270), node.Drain, node.Retire)
@@ -57,7 +58,8 @@ func costsAreDivided(w *world) {
 		line(cost.WarmPool, "", cost.Removal, 120),
 		line(cost.WarmPool, "", cost.Unused, 420), // the two GPUs that nobody ever held
 	}, costs(everything, -600, 600))
-	require.Equal(w, []ledger.CostLine{held}, costs(ledger.Scope{OrganizationID: "org_1"}, -600, 600), "a tenant sees its own")
+	require.Equal(w, []ledger.CostLine{held}, costs(ledger.Scope{OrganizationID: "org_1"}, -600, 600),
+		"a tenant sees its own")
 	require.Empty(w, costs(ledger.Scope{}, -600, 600))
 	require.Empty(w, costs(everything, 300, 600), "what was over before")
 }

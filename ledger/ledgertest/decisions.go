@@ -10,8 +10,10 @@ import (
 
 func shownPlan(id, org string) ledger.ShownPlan {
 	return ledger.ShownPlan{
-		ID: id, OrganizationID: org, MadeBy: "key_1", Kind: "reserve", Request: []byte(`{"gpus":1}`), Effect: []byte(`{}`), Mark: "3f",
-		CreatedAt: day, ExpiresAt: day.Add(5 * time.Minute), AppliedAt: day.Add(time.Minute), Status: 201, Answer: []byte(`{"id":"x"}`),
+		ID: id, OrganizationID: org, MadeBy: "key_1", Kind: "reserve", Request: []byte(`{"gpus":1}`),
+		Effect: []byte(`{}`), Mark: "3f",
+		CreatedAt: day, ExpiresAt: day.Add(5 * time.Minute), AppliedAt: day.Add(time.Minute), Status: 201,
+		Answer: []byte(`{"id":"x"}`),
 	}
 }
 

@@ -36,7 +36,8 @@ func follow(w *world, after int64) []ledger.Event {
 }
 
 func eventsAreInOrder(w *world) {
-	want := []ledger.Event{event("org_1", "nod_1"), event("", "pol_1"), event("org_1", "rsv_1"), event("org_2", "nod_1")}
+	want := []ledger.Event{event("org_1", "nod_1"), event("", "pol_1"), event("org_1", "rsv_1"),
+		event("org_2", "nod_1")}
 	want[1].Type, want[2].Type, want[3].Type = "node.gone", "reservation.ready", "nodes"
 	w.must(ledger.Change{Events: want[:3]})
 	w.must(ledger.Change{Events: want[3:]})
@@ -81,7 +82,8 @@ func aFollowerMissesNone(w *world) {
 		group.Go(func() {
 			for i := range each {
 				failures <- w.tx(func(tx ledger.Tx) error {
-					if err := tx.Save(ledger.Change{Events: []ledger.Event{event("org_1", fmt.Sprintf("%d/%d", writer, i))}}); err != nil {
+					if err := tx.Save(ledger.Change{Events: []ledger.Event{event("org_1",
+						fmt.Sprintf("%d/%d", writer, i))}}); err != nil {
 						return err
 					}
 					for range writer { // some take longer from the number to the commit

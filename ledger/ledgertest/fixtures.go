@@ -26,9 +26,11 @@ func organization(id string) ledger.Organization {
 	return ledger.Organization{
 		ID: id, Name: "name of " + id, CreatedAt: day,
 		Limits: quota.Limits{
-			GPUs: 64, SpeculationPerDay: 7 * gpu.USD, GPUMemoryMiB: quota.AtMost(1), CPUs: quota.AtMost(2), MemoryMiB: quota.AtMost(3), Jobs: quota.AtMost(0),
-			Cohort: "research", Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(4)}, Lending: quota.Bounds{quota.Jobs: quota.AtMost(5)},
-			Period: quota.PerMonth, GPUHours: quota.AtMost(6), MoneyPerPeriod: quota.AtMost(7), Weight: 8,
+			GPUs: 64, SpeculationPerDay: 7 * gpu.USD, GPUMemoryMiB: quota.AtMost(1), CPUs: quota.AtMost(2),
+			MemoryMiB: quota.AtMost(3), Jobs: quota.AtMost(0),
+			Cohort: "research", Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(4)},
+			Lending: quota.Bounds{quota.Jobs: quota.AtMost(5)},
+			Period:  quota.PerMonth, GPUHours: quota.AtMost(6), MoneyPerPeriod: quota.AtMost(7), Weight: 8,
 		},
 	}
 }
@@ -36,16 +38,19 @@ func organization(id string) ledger.Organization {
 func user(id, org string) ledger.User {
 	return ledger.User{
 		ID: id, OrganizationID: org, Email: id + "@example.org", Role: ledger.Admin, Active: true, CreatedAt: day,
-		Caps: quota.Caps{MaxGPUs: 9, MaxPerDay: 6 * gpu.USD, MaxLead: 3 * time.Hour, MaxWindow: 4 * time.Hour, GPUHoursPerDay: quota.AtMost(5)},
+		Caps: quota.Caps{MaxGPUs: 9, MaxPerDay: 6 * gpu.USD, MaxLead: 3 * time.Hour, MaxWindow: 4 * time.Hour,
+			GPUHoursPerDay: quota.AtMost(5)},
 	}
 }
 
 func key(id, org string) ledger.Key {
 	return ledger.Key{
 		ID: id, OrganizationID: org, UserID: "usr_1", Name: "laptop", Kind: ledger.AgentKey, Role: ledger.Member,
-		Caps: quota.Caps{MaxGPUs: 8, MaxPerDay: 5 * gpu.USD, MaxLead: time.Hour, MaxWindow: 2 * time.Hour, GPUHoursPerDay: quota.AtMost(0)},
+		Caps: quota.Caps{MaxGPUs: 8, MaxPerDay: 5 * gpu.USD, MaxLead: time.Hour, MaxWindow: 2 * time.Hour,
+			GPUHoursPerDay: quota.AtMost(0)},
 		Hash: []byte{1, 0, 255}, PepperVersion: 3, Last4: "wxyz", CreatedBy: "key_0", ParentID: "key_0", CreatedAt: day,
-		ExpiresAt: day.Add(time.Microsecond), RevokedAt: day.Add(2 * time.Microsecond), LastUsedAt: day.Add(3 * time.Microsecond),
+		ExpiresAt: day.Add(time.Microsecond), RevokedAt: day.Add(2 * time.Microsecond),
+		LastUsedAt: day.Add(3 * time.Microsecond),
 	}
 }
 
@@ -53,12 +58,16 @@ func pool(id string) ledger.Pool {
 	return ledger.Pool{
 		Pool: gpu.Pool{
 			ID: id, Name: "name of " + id, Provisioner: "sim", Region: "eu", Type: "p4d", Model: "a100-80g",
-			PerNode: 4, MemoryMiB: 81920, NodeCPUs: 96, NodeMemoryMiB: 1 << 20, OnlineShare: 700, BorrowIdle: true, Price: 8 * gpu.USD, MinBilling: time.Minute, MinNodes: 1, MaxNodes: 16, MaxCreates: 5, CreateWindow: 7 * time.Minute, Paused: true, Simulated: true,
+			PerNode: 4, MemoryMiB: 81920, NodeCPUs: 96, NodeMemoryMiB: 1 << 20, OnlineShare: 700, BorrowIdle: true,
+			Price: 8 * gpu.USD, MinBilling: time.Minute, MinNodes: 1, MaxNodes: 16, MaxCreates: 5,
+			CreateWindow: 7 * time.Minute, Paused: true, Simulated: true,
 			Alternates: []gpu.Alternate{{
-				Source: gpu.Source{Provisioner: "aws", Region: "us", Type: "p4d-spot", Price: 3 * gpu.USD, MinBilling: time.Second},
+				Source: gpu.Source{Provisioner: "aws", Region: "us", Type: "p4d-spot", Price: 3 * gpu.USD,
+					MinBilling: time.Second},
 				Boot50: time.Minute, Boot95: time.Hour,
 			}},
-			Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour, Cleaning: 4 * time.Minute},
+			Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour,
+				Cleaning: 4 * time.Minute},
 		},
 		Learned:   learned(),
 		Recovery:  ledger.Recovery{Since: day, Reason: "restored"},
@@ -68,16 +77,21 @@ func pool(id string) ledger.Pool {
 
 func learned() plan.Learned {
 	return plan.Learned{
-		Boot: plan.BootTimes{Prior50: time.Second, Prior95: 2 * time.Second, Faded: 5, Seen: []time.Duration{3 * time.Microsecond, time.Minute}},
+		Boot: plan.BootTimes{Prior50: time.Second, Prior95: 2 * time.Second, Faded: 5,
+			Seen: []time.Duration{3 * time.Microsecond, time.Minute}},
 		Supply: plan.Supply{
-			BlockedUntil: day.Add(time.Hour), Failures: 2, Blocks: 1, Unfit: "gpu_model", UnfitInRow: 2, Hours: []plan.Odds{{Given: 1.5, Refused: 0.125, At: day}, {}},
-			Created: plan.Window{Since: day, Before: 1, Count: 2}, Removed: plan.Window{Since: day.Add(time.Second), Before: 3, Count: 4},
+			BlockedUntil: day.Add(time.Hour), Failures: 2, Blocks: 1, Unfit: "gpu_model", UnfitInRow: 2,
+			Hours:   []plan.Odds{{Given: 1.5, Refused: 0.125, At: day}, {}},
+			Created: plan.Window{{At: day, N: 1}, {At: day.Add(time.Minute), N: 2}},
+			Removed: plan.Window{{At: day.Add(time.Second), N: 3}},
 		},
 		Arrivals: plan.Arrivals{Until: day, Open: 0.25, Taken: []float64{1.25, 0}, Hours: []float64{2.5, 1}},
 		Leases:   plan.LeaseUse{Seen: []time.Duration{1, 1000000}},
-		Cleaning: []plan.Cleaning{{ID: "alc_1", Since: day, Slots: []int{0, 2}, GPUs: 1, UUIDs: []string{"GPU-1", "GPU-2"}}},
+		Cleaning: []plan.Cleaning{{ID: "alc_1", Since: day, Slots: []int{0, 2}, GPUs: 1,
+			UUIDs: []string{"GPU-1", "GPU-2"}}},
 		Sources: map[string]plan.SourceLearned{"aws/us/p4d-spot": {
-			Boot:   plan.BootTimes{Prior50: time.Second, Prior95: time.Minute, Faded: 1, Seen: []time.Duration{time.Second}},
+			Boot: plan.BootTimes{Prior50: time.Second, Prior95: time.Minute, Faded: 1,
+				Seen: []time.Duration{time.Second}},
 			Supply: plan.Supply{BlockedUntil: day, Failures: 1, Blocks: 1, Hours: []plan.Odds{{Given: 1, At: day}}},
 		}},
 	}
@@ -134,8 +148,9 @@ func booked(w *world, id, org, poolID string, start time.Time) reservation.Reser
 	r, err := reservation.New(reservation.Reservation{
 		ID: id, OrganizationID: org, PoolID: poolID, Name: "nightly", Class: reservation.Speculative,
 		Source: reservation.FromAgent, MadeBy: "key_1", UserID: "usr_1", Workload: gpu.Batch,
-		Window: calendar.Interval{Start: start, End: start.Add(time.Hour)}, Shape: gpu.Shape{Nodes: 2, PerNode: 4, Short: 3},
-		Slots: []int{3, 1}, ReasonCode: "pattern.weekday", Probability: 0.8125, Degraded: true, Reason: "fits",
+		Window: calendar.Interval{Start: start, End: start.Add(time.Hour)},
+		Shape:  gpu.Shape{Nodes: 2, PerNode: 4, Short: 3},
+		Slots:  []int{3, 1}, ReasonCode: "pattern.weekday", Probability: 0.8125, Degraded: true, Reason: "fits",
 		Cost: 16 * gpu.USD,
 	}, reservation.Booked, day)
 	require.NoError(w, err)
@@ -152,9 +167,11 @@ func fullReservation(w *world, id, org, poolID string) reservation.Reservation {
 // pending returns an allocation that has a place and holds nothing yet.
 func pending(id, org, poolID string, at time.Time) allocation.Allocation {
 	return allocation.New(allocation.Allocation{
-		ID: id, OrganizationID: org, PoolID: poolID, Name: "training", HeldBy: "key_1", UserID: "usr_1", Workload: gpu.Batch,
-		Shape: gpu.Shape{Nodes: 1, PerNode: 2}, Slots: []int{2}, Reservations: []string{"rsv_2", "rsv_1"},
-		Lease: time.Hour, Window: calendar.Interval{Start: at, End: at.Add(time.Hour)}, Reason: "warm", Cost: 4 * gpu.USD,
+		ID: id, OrganizationID: org, PoolID: poolID, Name: "training", HeldBy: "key_1", UserID: "usr_1",
+		Workload: gpu.Batch,
+		Shape:    gpu.Shape{Nodes: 1, PerNode: 2}, Slots: []int{2}, Reservations: []string{"rsv_2", "rsv_1"},
+		Lease: time.Hour, Window: calendar.Interval{Start: at, End: at.Add(time.Hour)}, Reason: "warm",
+		Cost: 4 * gpu.USD,
 	}, at)
 }
 

@@ -13,8 +13,10 @@ import (
 // expected is an open forecast of the hour after day.
 func expected(id, org string) ledger.Forecast {
 	return ledger.Forecast{
-		ID: id, OrganizationID: org, PoolID: "pol_1", MadeBy: "key_1", Source: ledger.ByLLM, ReasonCode: "announced_work",
-		Model: "qwen3:32b", PromptHash: "aa", EvidenceHash: "bb", IssuedAt: day.Add(-time.Minute), Start: day, End: day.Add(time.Hour),
+		ID: id, OrganizationID: org, PoolID: "pol_1", MadeBy: "key_1", Source: ledger.ByLLM,
+		ReasonCode: "announced_work",
+		Model:      "qwen3:32b", PromptHash: "aa", EvidenceHash: "bb", IssuedAt: day.Add(-time.Minute), Start: day,
+		End:      day.Add(time.Hour),
 		Said:     forecast.Summary{P10: 1, P50: 4, P90: 8, Any: 0.8125, Mean: 4.5},
 		Baseline: ledger.FractionOf(0.25), Influence: ledger.FractionOf(0.125), RecordedAt: day.Add(-time.Second),
 	}
@@ -24,7 +26,8 @@ func expected(id, org string) ledger.Forecast {
 func cameOut(f ledger.Forecast, gpus int) ledger.Forecast {
 	happened := gpus > 0
 	f.Outcome = ledger.ForecastOutcome{
-		GPUs: gpus, CountedAt: day.Add(61 * time.Minute), ClosedAt: day.Add(62 * time.Minute), Score: f.Said.Evaluate(gpus),
+		GPUs: gpus, CountedAt: day.Add(61 * time.Minute), ClosedAt: day.Add(62 * time.Minute),
+		Score: f.Said.Evaluate(gpus),
 	}
 	if p, ok := f.Baseline.Value(); ok {
 		f.Outcome.BaselineBrier = ledger.FractionOf(forecast.Brier(p, happened))
@@ -47,9 +50,11 @@ func aForecastIsClosedOnce(w *world) {
 	open := stored[1]
 	closed := cameOut(open, 8)
 	lying := closed
-	lying.Said, lying.Source, lying.Baseline = forecast.Summary{P10: 8, P50: 8, P90: 8, Any: 1, Mean: 8}, ledger.ByPerson, ledger.Fraction{}
+	lying.Said, lying.Source, lying.Baseline = forecast.Summary{P10: 8, P50: 8, P90: 8, Any: 1, Mean: 8},
+		ledger.ByPerson, ledger.Fraction{}
 	w.must(ledger.Change{ClosedForecasts: []ledger.Forecast{lying}})
-	require.Equal(w, []ledger.Forecast{closed}, forecasts(w, everything, ledger.ForecastFilter{IDs: []string{"fct_1"}}, 0))
+	require.Equal(w, []ledger.Forecast{closed}, forecasts(w, everything, ledger.ForecastFilter{IDs: []string{"fct_1"}},
+		0))
 	for name, again := range map[string]ledger.Change{
 		"the same":      {ClosedForecasts: []ledger.Forecast{closed}},
 		"another":       {ClosedForecasts: []ledger.Forecast{cameOut(open, 0)}},
@@ -58,8 +63,11 @@ func aForecastIsClosedOnce(w *world) {
 	} {
 		require.ErrorIs(w, w.save(again), ledger.ErrConflict, name)
 	}
-	require.Equal(w, []ledger.Forecast{stored[0], closed}, forecasts(w, everything, ledger.ForecastFilter{}, 0), "nothing of a failed change is there")
-	require.ErrorIs(w, w.save(ledger.Change{Forecasts: []ledger.Forecast{expected("fct_3", "org_1"), expected("fct_1", "org_1")}}), ledger.ErrTaken)
+	require.Equal(w, []ledger.Forecast{stored[0], closed}, forecasts(w, everything, ledger.ForecastFilter{}, 0),
+		"nothing of a failed change is there")
+	require.ErrorIs(w,
+		w.save(ledger.Change{Forecasts: []ledger.Forecast{expected("fct_3", "org_1"), expected("fct_1", "org_1")}}),
+		ledger.ErrTaken)
 	require.Len(w, forecasts(w, everything, ledger.ForecastFilter{}, 0), 2)
 	w.must(ledger.Change{Forecasts: []ledger.Forecast{expected("fct_1", "org_2")}}) // another tenant has ids of its own
 }
@@ -81,19 +89,22 @@ func forecastsAreFiltered(w *world) {
 		limit  int
 		want   []string
 	}{
-		"all":      {everything, ledger.ForecastFilter{}, 0, []string{"fct_4", "fct_3", "fct_2", "fct_1", "fct_0"}},
-		"page":     {everything, ledger.ForecastFilter{Before: all[1].Seq}, 2, []string{"fct_2", "fct_1"}},
-		"tenant":   {ledger.Scope{OrganizationID: "org_2"}, ledger.ForecastFilter{}, 0, []string{"fct_3"}},
-		"hidden":   {ledger.Scope{OrganizationID: "org_2"}, ledger.ForecastFilter{IDs: []string{"fct_1"}}, 0, []string{}},
-		"source":   {everything, ledger.ForecastFilter{Source: ledger.ByPerson}, 0, []string{"fct_0"}},
-		"pool":     {everything, ledger.ForecastFilter{PoolID: "pol_2"}, 0, []string{"fct_1"}},
-		"key":      {everything, ledger.ForecastFilter{MadeBy: "key_2"}, 0, []string{"fct_2"}},
-		"ids":      {everything, ledger.ForecastFilter{IDs: []string{"fct_0", "fct_3", "fct_x"}}, 1, []string{"fct_3", "fct_0"}},
-		"open":     {everything, ledger.ForecastFilter{State: ledger.ForecastOpen}, 1, []string{"fct_3"}},
-		"closed":   {everything, ledger.ForecastFilter{State: ledger.ForecastClosed}, 0, []string{"fct_4"}},
-		"from":     {everything, ledger.ForecastFilter{From: day.Add(3 * time.Hour)}, 0, []string{"fct_4", "fct_3"}},
-		"to":       {everything, ledger.ForecastFilter{To: day.Add(time.Hour)}, 0, []string{"fct_0"}},
-		"from, to": {everything, ledger.ForecastFilter{From: day.Add(time.Hour), To: day.Add(2 * time.Hour)}, 0, []string{"fct_1"}},
+		"all":    {everything, ledger.ForecastFilter{}, 0, []string{"fct_4", "fct_3", "fct_2", "fct_1", "fct_0"}},
+		"page":   {everything, ledger.ForecastFilter{Before: all[1].Seq}, 2, []string{"fct_2", "fct_1"}},
+		"tenant": {ledger.Scope{OrganizationID: "org_2"}, ledger.ForecastFilter{}, 0, []string{"fct_3"}},
+		"hidden": {ledger.Scope{OrganizationID: "org_2"}, ledger.ForecastFilter{IDs: []string{"fct_1"}}, 0,
+			[]string{}},
+		"source": {everything, ledger.ForecastFilter{Source: ledger.ByPerson}, 0, []string{"fct_0"}},
+		"pool":   {everything, ledger.ForecastFilter{PoolID: "pol_2"}, 0, []string{"fct_1"}},
+		"key":    {everything, ledger.ForecastFilter{MadeBy: "key_2"}, 0, []string{"fct_2"}},
+		"ids": {everything, ledger.ForecastFilter{IDs: []string{"fct_0", "fct_3", "fct_x"}}, 1,
+			[]string{"fct_3", "fct_0"}},
+		"open":   {everything, ledger.ForecastFilter{State: ledger.ForecastOpen}, 1, []string{"fct_3"}},
+		"closed": {everything, ledger.ForecastFilter{State: ledger.ForecastClosed}, 0, []string{"fct_4"}},
+		"from":   {everything, ledger.ForecastFilter{From: day.Add(3 * time.Hour)}, 0, []string{"fct_4", "fct_3"}},
+		"to":     {everything, ledger.ForecastFilter{To: day.Add(time.Hour)}, 0, []string{"fct_0"}},
+		"from, to": {everything, ledger.ForecastFilter{From: day.Add(time.Hour), To: day.Add(2 * time.Hour)}, 0,
+			[]string{"fct_1"}},
 	} {
 		got := forecasts(w, c.scope, c.filter, c.limit)
 		require.Equal(w, c.want, names(got, func(f ledger.Forecast) string { return f.ID }), name)
@@ -137,7 +148,8 @@ func calibrationsMatch(w *world) {
 	later := func(f *ledger.Forecast) { f.Start, f.End = day.Add(time.Hour), day.Add(2*time.Hour) }
 	theirs := func(f *ledger.Forecast) { f.OrganizationID = "org_2" }
 	alone := func(f *ledger.Forecast) { f.Baseline, f.Influence = ledger.Fraction{}, ledger.Fraction{} }
-	for i, p := range []float64{0, 0.0999, 0.1, 0.25, 0.3, 0.3, 0.7, 0.9, 0.95, 1} { // the edges belong to the bin above
+	for i, p := range []float64{0, 0.0999, 0.1, 0.25, 0.3, 0.3, 0.7, 0.9, 0.95,
+		1} { // the edges belong to the bin above
 		add(ledger.ByLLM, p, []int{0, 0, 9, 0, 4, 0, 4, 4, 0, 8}[i])
 	}
 	add(ledger.ByLLM, 0.95, 5, alone)

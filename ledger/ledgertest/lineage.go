@@ -24,7 +24,8 @@ func whatAKeyMadeIsFound(w *world) {
 	s.MadeBy = "key_c"
 	w.must(ledger.Change{
 		Keys: []ledger.Key{
-			root, revoked, made("key_b", "key_r", "usr_7", ledger.Admin), made("key_c", "key_b", "", ledger.Member), made("key_d", "", "", ledger.Admin),
+			root, revoked, made("key_b", "key_r", "usr_7", ledger.Admin), made("key_c", "key_b", "", ledger.Member),
+			made("key_d", "", "", ledger.Admin),
 		},
 		Schedules: []ledger.Schedule{s},
 	})

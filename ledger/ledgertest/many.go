@@ -53,8 +53,10 @@ func manyRowsAreAsGoodAsOne(w *world) {
 	require.ErrorIs(w, w.save(ledger.Change{Reservations: changed}), ledger.ErrConflict, "one of them is stale")
 	require.Equal(w, c.Reservations[0].Name, stored(0).Name, "nothing of it is there")
 	fresh := booked(w, "rsv_new", "org_1", "pol_1", day)
-	require.ErrorIs(w, w.save(ledger.Change{Reservations: append(changed[:5:5], fresh, c.Reservations[9])}), ledger.ErrTaken)
-	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error { _, err := tx.Reservation(everything, "rsv_new"); return err }), ledger.ErrNotFound)
+	require.ErrorIs(w, w.save(ledger.Change{Reservations: append(changed[:5:5], fresh, c.Reservations[9])}),
+		ledger.ErrTaken)
+	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error { _, err := tx.Reservation(everything, "rsv_new"); return err }),
+		ledger.ErrNotFound)
 }
 
 // toldInOrder follows events page by page, until all are visible.
@@ -88,7 +90,8 @@ func manyMachinesAndTheirDevices(w *world) {
 	w.must(ledger.Change{Nodes: nodes, Allocations: held})
 	for i := range n {
 		nodes[i].Version, held[i].Version = 1, 1
-		nodes[i].Devices = append([]gpu.Device{{UUID: uuid(nodes[i].ID, 9), Index: 4, Model: "H100", MemoryMiB: 9}}, nodes[i].Devices[1:]...)
+		nodes[i].Devices = append([]gpu.Device{{UUID: uuid(nodes[i].ID, 9), Index: 4, Model: "H100", MemoryMiB: 9}},
+			nodes[i].Devices[1:]...)
 		slices.SortFunc(nodes[i].Devices, func(a, b gpu.Device) int { return a.Index - b.Index })
 		held[i] = over(w, held[i], day.Add(time.Hour))
 	}
@@ -114,7 +117,8 @@ func manyTasksOfSomeKeys(w *world) {
 	}
 	w.must(ledger.Change{Tasks: []ledger.Task{keyed("tsk_0", "plan:b")}})
 	w.must(ledger.Change{Tasks: []ledger.Task{
-		keyed("tsk_1", "plan:a"), keyed("tsk_2", "plan:b"), keyed("tsk_3", ""), keyed("tsk_4", ""), keyed("tsk_5", "plan:c"),
+		keyed("tsk_1", "plan:a"), keyed("tsk_2", "plan:b"), keyed("tsk_3", ""), keyed("tsk_4", ""),
+		keyed("tsk_5", "plan:c"),
 	}})
 	counts := get(w, func(r ledger.Reader) (map[ledger.TaskState]int, error) { return r.Tasks() })
 	require.Equal(w, map[ledger.TaskState]int{ledger.TaskReady: 5}, counts)

@@ -39,7 +39,8 @@ func setEverywhere(w *world, v reflect.Value, path string, except ...string) {
 // comesBack saves what change holds and compares what is read with it.
 func comesBack[T any](w *world, want T, change ledger.Change, read func(r ledger.Reader) (T, error)) {
 	w.Helper()
-	setEverywhere(w, reflect.ValueOf(want), "", ".Version", ".Pool.Version", ".Limits.Cohort", ".Limits.Borrowing", ".Limits.Lending", ".Limits.Period", ".Limits.Weight")
+	setEverywhere(w, reflect.ValueOf(want), "", ".Version", ".Pool.Version", ".Limits.Cohort", ".Limits.Borrowing",
+		".Limits.Lending", ".Limits.Period", ".Limits.Weight")
 	w.must(change)
 	version := reflect.ValueOf(&want).Elem().FieldByName("Version")
 	if version.IsValid() {
@@ -96,31 +97,36 @@ func everyFieldComesBack(w *world) {
 		require.Len(w, found, 1)
 		return found[0], err
 	})
-	used := ledger.PoolUse{PoolID: "pol_3", OrganizationID: "org_3", Usage: fairshare.Usage{At: day, Held: fairshare.Amounts{1.5},
-		Idle: fairshare.Amounts{2}, Entered: fairshare.Amounts{3}, Expected: 4, Claimed: 5}}
+	used := ledger.PoolUse{PoolID: "pol_3", OrganizationID: "org_3",
+		Usage: fairshare.Usage{At: day, Held: fairshare.Amounts{1.5},
+			Idle: fairshare.Amounts{2}, Entered: fairshare.Amounts{3}, Expected: 4, Claimed: 5}}
 	for _, version := range []ledger.PoolUse{{PoolID: "pol_3", OrganizationID: "org_3"}, used} {
 		comesBackAs(w, version)
 	}
 	said := cameOut(expected("fct_3", "org_3"), 5)
 	said.Seq = 1
-	comesBack(w, said, ledger.Change{Forecasts: []ledger.Forecast{said}}, func(r ledger.Reader) (ledger.Forecast, error) {
-		found, err := r.Forecasts(scope, ledger.ForecastFilter{}, 0)
-		require.Len(w, found, 1)
-		return found[0], err
-	})
-	orphan := ledger.Orphan{Machine: "i-1", NodeID: "nod_404", GPUs: 8, Source: source(), BilledFrom: day, BilledUntil: day.Add(time.Hour)}
+	comesBack(w, said, ledger.Change{Forecasts: []ledger.Forecast{said}},
+		func(r ledger.Reader) (ledger.Forecast, error) {
+			found, err := r.Forecasts(scope, ledger.ForecastFilter{}, 0)
+			require.Len(w, found, 1)
+			return found[0], err
+		})
+	orphan := ledger.Orphan{Machine: "i-1", NodeID: "nod_404", GPUs: 8, Source: source(), BilledFrom: day,
+		BilledUntil: day.Add(time.Hour)}
 	comesBack(w, orphan, ledger.Change{Orphans: []ledger.Orphan{orphan}}, func(r ledger.Reader) (ledger.Orphan, error) {
 		found, err := r.Orphans(ledger.OrphanFilter{})
 		require.Len(w, found, 1)
 		return found[0], err
 	})
-	made := ledger.Provisioner{Name: "sim", ReportedAt: day, Offers: []ledger.Offer{{Region: "r", Type: "m", Model: "a100", GPUs: 8, MemoryMiB: 1024}}}
+	made := ledger.Provisioner{Name: "sim", ReportedAt: day,
+		Offers: []ledger.Offer{{Region: "r", Type: "m", Model: "a100", GPUs: 8, MemoryMiB: 1024}}}
 	w.must(ledger.Change{Provisioners: []ledger.Provisioner{{Name: "sim", ReportedAt: day.Add(-time.Hour)}}})
-	comesBack(w, made, ledger.Change{Provisioners: []ledger.Provisioner{made}}, func(r ledger.Reader) (ledger.Provisioner, error) {
-		found, err := r.Provisioners()
-		require.Len(w, found, 1)
-		return found[0], err
-	})
+	comesBack(w, made, ledger.Change{Provisioners: []ledger.Provisioner{made}},
+		func(r ledger.Reader) (ledger.Provisioner, error) {
+			found, err := r.Provisioners()
+			require.Len(w, found, 1)
+			return found[0], err
+		})
 	// Seals and the pepper have tests of their own: sealsComeBack, theFirstPepperStays.
 	fields := reflect.TypeFor[ledger.Change]().NumField()
 	require.Equal(w, 23, fields, "a kind of row was added: add it here, and to everyFieldCanChange")
@@ -165,7 +171,8 @@ func everyFieldCanChange(w *world) {
 		version.Version = i
 		w.must(ledger.Change{Plans: []ledger.ShownPlan{version}})
 		version.Version++
-		require.Equal(w, version, get(w, func(r ledger.Reader) (ledger.ShownPlan, error) { return r.ShownPlan(everything, "pln_3") }))
+		require.Equal(w, version,
+			get(w, func(r ledger.Reader) (ledger.ShownPlan, error) { return r.ShownPlan(everything, "pln_3") }))
 	}
 	n := readyNode(w, "nod_3", "pol_3", 5, day)
 	swapped := n
@@ -307,7 +314,8 @@ func listsComeInPages(w *world) {
 	}
 	require.Equal(w, 510, seen)
 	newest := page(ledger.Page{Limit: 2, Newest: true})
-	require.Equal(w, []string{"org_0509", "org_0508"}, names(newest, func(o ledger.Organization) string { return o.ID }))
+	require.Equal(w, []string{"org_0509", "org_0508"},
+		names(newest, func(o ledger.Organization) string { return o.ID }))
 	require.Equal(w, "org_0507", page(ledger.Page{Limit: 1, Newest: true, After: "org_0508"})[0].ID)
 	newestFirst(w)
 }

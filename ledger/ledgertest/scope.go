@@ -60,7 +60,8 @@ func nobodySeesAnotherTenant(w *world) {
 			for _, s := range []ledger.Scope{{OrganizationID: "org_1"}, everything} {
 				require.True(w, sees(w, call, s, arguments), "%s with %+v", method.Name, s)
 			}
-			others := []ledger.Scope{{}, {OrganizationID: "org_2"}, {OrganizationID: "org_404"}, {OrganizationID: "' OR 1=1 --"}}
+			others := []ledger.Scope{{}, {OrganizationID: "org_2"}, {OrganizationID: "org_404"},
+				{OrganizationID: "' OR 1=1 --"}}
 			for _, s := range others {
 				if method.Name == "Organizations" && s.OrganizationID == "org_2" {
 					continue // it sees itself
@@ -109,7 +110,8 @@ func listsAreFiltered(w *world) {
 	mine, other := pending("alc_3", "org_1", "pol_2", day), fullReservation(w, "rsv_2", "org_1", "pol_2")
 	mine.HeldBy, other.MadeBy = "key_2", "key_2"
 	mine.UserID, other.UserID, mine.Name, other.Name = "usr_2", "usr_2", "otter", "otter"
-	over := step(w, pending("alc_4", "org_1", "pol_2", day.Add(time.Minute)), day.Add(10*time.Minute), allocation.Cancel)
+	over := step(w, pending("alc_4", "org_1", "pol_2", day.Add(time.Minute)), day.Add(10*time.Minute),
+		allocation.Cancel)
 	kept := schedule("sch_2", "org_1", "pol_1")
 	kept.DeletedAt = time.Time{}
 	w.must(ledger.Change{
@@ -166,7 +168,8 @@ func bookingsAreFiltered(w *world, r ledger.Reader) {
 		{ledger.BookingFilter{UserID: "usr_2"}, []string{"rsv_2"}, []string{"alc_3"}},
 		{ledger.BookingFilter{Name: "otter"}, []string{"rsv_2"}, []string{"alc_3"}},
 		{ledger.BookingFilter{Name: "nightly"}, []string{"rsv_1"}, []string{}},
-		{ledger.BookingFilter{Since: day.Add(9 * time.Minute)}, []string{"rsv_1", "rsv_2"}, []string{"alc_1", "alc_2", "alc_3", "alc_4"}},
+		{ledger.BookingFilter{Since: day.Add(9 * time.Minute)}, []string{"rsv_1", "rsv_2"},
+			[]string{"alc_1", "alc_2", "alc_3", "alc_4"}},
 		{ledger.BookingFilter{Since: day.Add(time.Hour)}, []string{"rsv_2"}, []string{"alc_1", "alc_2", "alc_3"}},
 		{ledger.BookingFilter{Until: day.Add(time.Minute)}, []string{"rsv_1"}, []string{"alc_1", "alc_2", "alc_3"}},
 		{ledger.BookingFilter{MadeBy: "key_2"}, []string{"rsv_2"}, []string{"alc_3"}},
@@ -176,10 +179,12 @@ func bookingsAreFiltered(w *world, r ledger.Reader) {
 	} {
 		reservations, err := r.Reservations(everything, c.filter, ledger.Page{})
 		require.NoError(w, err)
-		require.Equal(w, c.reservations, names(reservations, func(r reservation.Reservation) string { return r.ID }), "%+v", c.filter)
+		require.Equal(w, c.reservations, names(reservations, func(r reservation.Reservation) string { return r.ID }),
+			"%+v", c.filter)
 		allocations, err := r.Allocations(everything, c.filter, ledger.Page{})
 		require.NoError(w, err)
-		require.Equal(w, c.allocations, names(allocations, func(a allocation.Allocation) string { return a.ID }), "%+v", c.filter)
+		require.Equal(w, c.allocations, names(allocations, func(a allocation.Allocation) string { return a.ID }), "%+v",
+			c.filter)
 	}
 }
 
@@ -198,7 +203,8 @@ func namesAreFound(w *world) {
 	over.DeletedAt = day
 	again := organization("org_4")
 	again.Name = over.Name
-	w.must(ledger.Change{Organizations: []ledger.Organization{over, again}, Users: []ledger.User{user("usr_1", "org_1"), user("usr_2", "org_2")}})
+	w.must(ledger.Change{Organizations: []ledger.Organization{over, again},
+		Users: []ledger.User{user("usr_1", "org_1"), user("usr_2", "org_2")}})
 	named := func(id, name, org string) ledger.Named { return ledger.Named{ID: id, Name: name, OrganizationID: org} }
 	w.read(func(r ledger.Reader) error {
 		found, err := r.FindNamed(everything, ledger.NounOrganization, over.Name)

@@ -38,10 +38,14 @@ func spentIsTheSum(w *world) {
 			ended(warmed("rsv_1", "key_1", at(0)), reservation.Cancel, time.Minute), // 5 GPUs
 			ended(warmed("rsv_2", "key_1", at(time.Hour)), reservation.FailWindow, 1500*time.Millisecond),
 			ended(warmed("rsv_3", "key_2", month), reservation.Cancel, time.Second),
-			promise("rsv_4", "key_3", at(0), reservation.Cancel),                                                 // cost is what is stored
-			ended(warmed("rsv_5", "key_1", month.Add(-time.Microsecond)), reservation.Cancel, time.Second),       // another month's
-			warmed("rsv_6", "key_1", at(0)),                                                                      // lives
-			elsewhere(ended(warmed("rsv_7", "key_1", at(0)), reservation.Cancel, time.Second), "org_2", "pol_2"), // elsewhere
+			promise("rsv_4", "key_3", at(0),
+				reservation.Cancel), // cost is what is stored
+			ended(warmed("rsv_5", "key_1", month.Add(-time.Microsecond)), reservation.Cancel,
+				time.Second), // another month's
+			warmed("rsv_6", "key_1",
+				at(0)), // lives
+			elsewhere(ended(warmed("rsv_7", "key_1", at(0)), reservation.Cancel, time.Second), "org_2",
+				"pol_2"), // elsewhere
 			elsewhere(ended(warmed("rsv_8", "key_1", at(0)), reservation.Cancel, 2*time.Second), "org_2", "pol_1"),
 		},
 		Allocations: []allocation.Allocation{
@@ -76,14 +80,16 @@ func spentCountsWhereLeasesBegan(w *world) {
 	spent := func() gpu.MicroUSD {
 		c := get(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments("org_1") })
 		var pool ledger.Commitments
-		for _, s := range get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") }).Spent {
+		for _, s := range get(w,
+			func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") }).Spent {
 			pool.Spend(s)
 		}
 		require.Equal(w, c.All.In(quota.PerMonth, first), pool.All.In(quota.PerMonth, first))
 		return pool.All.In(quota.PerMonth, first).Cost
 	}
 	require.Zero(w, spent(), "nothing can be added to that month")
-	w.must(ledger.Change{Reservations: []reservation.Reservation{booked(w, "rsv_1", "org_2", "pol_2", month.Add(-time.Second))}})
+	w.must(ledger.Change{Reservations: []reservation.Reservation{booked(w, "rsv_1", "org_2", "pol_2",
+		month.Add(-time.Second))}})
 	require.Equal(w, 2*gpu.USD, spent())
 }
 

@@ -56,7 +56,8 @@ func scatter(w *world, rng *rand.Rand, now time.Time) []reservation.Reservation 
 }
 
 // recount adds up what Commitments must say.
-func recount(all []reservation.Reservation, held []allocation.Allocation, org string, now time.Time) ledger.Commitments {
+func recount(all []reservation.Reservation, held []allocation.Allocation, org string,
+	now time.Time) ledger.Commitments {
 	var want ledger.Commitments
 	month := quota.PerMonth.Start(now)
 	for _, r := range all {
@@ -66,9 +67,11 @@ func recount(all []reservation.Reservation, held []allocation.Allocation, org st
 		for _, sum := range sumsOf(&want, r.MadeBy, r.UserID, r.Class) {
 			switch {
 			case r.Placed():
-				sum.Add(r.Window, quota.Demand(pool("pol_1").Pool, r.Shape), quota.SpendOf(r.Window, r.Shape.GPUs(), r.Cost))
+				sum.Add(r.Window, quota.Demand(pool("pol_1").Pool, r.Shape),
+					quota.SpendOf(r.Window, r.Shape.GPUs(), r.Cost))
 			case !r.Live() && !r.Window.Start.Before(month):
-				sum.Spend(r.Window.Start, quota.Spend{Cost: r.Cost, GPUSeconds: seconds(r.WarmedAt, r.EndedAt, r.Shape)})
+				sum.Spend(r.Window.Start, quota.Spend{Cost: r.Cost,
+					GPUSeconds: seconds(r.WarmedAt, r.EndedAt, r.Shape)})
 			}
 		}
 	}
@@ -79,10 +82,12 @@ func recount(all []reservation.Reservation, held []allocation.Allocation, org st
 		for _, sum := range sumsOf(&want, a.HeldBy, a.UserID, reservation.Guaranteed) {
 			switch price := admission.Cost(pool("pol_1").Pool, a.Shape, a.Window.Length()); {
 			case a.Live():
-				sum.Add(a.Window, quota.Demand(pool("pol_1").Pool, a.Shape), quota.SpendOf(a.Window, a.Shape.GPUs(), price))
+				sum.Add(a.Window, quota.Demand(pool("pol_1").Pool, a.Shape),
+					quota.SpendOf(a.Window, a.Shape.GPUs(), price))
 			case !a.Window.Start.Before(month):
 				held := seconds(a.ActiveAt, a.EndedAt, a.Shape)
-				sum.Spend(a.Window.Start, quota.Spend{Cost: (2 * gpu.USD).For(time.Duration(held) * time.Second), GPUSeconds: held})
+				sum.Spend(a.Window.Start, quota.Spend{Cost: (2 * gpu.USD).For(time.Duration(held) * time.Second),
+					GPUSeconds: held})
 			}
 		}
 	}
@@ -172,16 +177,18 @@ func theReportMatches(w *world) {
 	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
 	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
 	w.must(ledger.Change{
-		Organizations: []ledger.Organization{organization("org_1"), organization("org_2")}, Pools: []ledger.Pool{pool("pol_1")},
+		Organizations: []ledger.Organization{organization("org_1"), organization("org_2")},
+		Pools:         []ledger.Pool{pool("pol_1")},
 	})
 	boots := func(id string, slot, requested, ready int) node.Node {
 		n := node.New(id, "pol_1", slot, 1, at(requested))
-		n.Source = source()
+		n.Source, n.BilledFrom = source(), at(requested)
 		return step(w, step(w, n, at(requested), node.Provision, node.Boot), at(ready), node.BecomeOK)
 	}
 	first, second := boots("nod_1", 0, 0, 30), boots("nod_2", 1, 330, 360)
 	first = step(w, first, at(270), node.Drain, node.Retire)
 	first = step(w, first, at(300), node.Confirm)
+	first.BilledUntil = at(300)
 	refused := step(w, node.New("nod_3", "pol_1", 2, 1, at(0)), at(60), node.Provision, node.Refuse)
 	late := active(w, "alc_2", "org_2", first, at(120), 2)
 	late.RequestedAt = at(119)
@@ -213,6 +220,33 @@ func theReportMatches(w *world) {
 	require.Equal(w, ledger.Report{
 		Starts: 1, WaitTotal: time.Minute, WaitP95: time.Minute, BusyCost: 4 * gpu.USD, BusyHours: 2,
 	}, report(ledger.Scope{OrganizationID: "org_2"}, 0, 480))
+}
+
+// theReportAddsUpToCosts has one machine of an hour's minimum that lived for half
+// of it, and an orphan: what is spent is one number, whoever divides it.
+func theReportAddsUpToCosts(w *world) {
+	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
+	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
+	w.must(ledger.Change{Organizations: []ledger.Organization{organization("org_1")},
+		Pools: []ledger.Pool{pool("pol_1")}})
+	n := readyNode(w, "nod_1", "pol_1", 0, at(10).Add(30*time.Second))
+	n.Source.MinBilling = time.Hour
+	n.BilledFrom, n.BilledUntil = at(0), at(30)
+	n = step(w, step(w, n, at(25), node.Drain, node.Retire), at(30), node.Confirm)
+	w.must(ledger.Change{
+		Nodes:       []node.Node{n},
+		Allocations: []allocation.Allocation{over(w, active(w, "alc_1", "org_1", n, at(15), 0, 1, 2, 3), at(21))},
+		Orphans: []ledger.Orphan{{Machine: "i-1", GPUs: 4, Source: source(), BilledFrom: at(0),
+			BilledUntil: at(60)}},
+	})
+	got := get(w, func(r ledger.Reader) (ledger.Report, error) { return r.Report(everything, at(-60), at(120)) })
+	costs := get(w, func(r ledger.Reader) (ledger.Costs, error) { return r.Costs(everything, at(-60), at(120)) })
+	cents := func(minutes int) gpu.MicroUSD { return gpu.MicroUSD(minutes) * 8 * gpu.USD / 60 }
+	require.Equal(w, []gpu.MicroUSD{cents(6), cents(9), cents(15), cents(30), 8 * gpu.USD},
+		[]gpu.MicroUSD{got.BusyCost, got.IdleCost, got.BootCost, got.MinBillingCost, got.OrphanCost})
+	require.Equal(w, costs.Total(), got.Spent())
+	require.Equal(w, 16*gpu.USD, got.Spent(), "two machines were billed for an hour")
+	require.Equal(w, 16*gpu.USD-cents(6), got.IdleWaste())
 }
 
 func aReportOfNothing(w *world) {

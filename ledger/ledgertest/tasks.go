@@ -128,7 +128,8 @@ func aKeyedTaskRunsAgain(w *world) {
 func aKeyedTaskExistsOnce(w *world) {
 	now := w.now()
 	w.must(ledger.Change{Tasks: []ledger.Task{keyed("tsk_1", "plan:pol_1", now)}})
-	w.must(ledger.Change{Tasks: []ledger.Task{keyed("tsk_2", "plan:pol_1", now.Add(-long)), keyed("tsk_3", "plan:pol_2", now)}})
+	w.must(ledger.Change{Tasks: []ledger.Task{keyed("tsk_2", "plan:pol_1", now.Add(-long)),
+		keyed("tsk_3", "plan:pol_2", now)}})
 	require.Equal(w, keyed("tsk_1", "plan:pol_1", now), readTask(w, "tsk_1"))
 	require.Equal(w, keyed("tsk_3", "plan:pol_2", now), readTask(w, "tsk_3"))
 	require.ErrorIs(w, w.save(ledger.Change{Tasks: []ledger.Task{task("tsk_1", now)}}), ledger.ErrTaken)
@@ -137,7 +138,8 @@ func aKeyedTaskExistsOnce(w *world) {
 
 func wakingPullsForward(w *world) {
 	now := w.now()
-	w.must(ledger.Change{Tasks: []ledger.Task{keyed("tsk_1", "k", now.Add(2*long)), keyed("tsk_2", "other", now.Add(2*long))}})
+	w.must(ledger.Change{Tasks: []ledger.Task{keyed("tsk_1", "k", now.Add(2*long)),
+		keyed("tsk_2", "other", now.Add(2*long))}})
 	for _, c := range []struct{ at, want time.Time }{
 		{now.Add(3 * long), now.Add(2 * long)},
 		{now.Add(long), now.Add(long)},
@@ -313,7 +315,8 @@ func theNextTaskIsKnown(w *world) {
 	next := func() time.Time { return get(w, func(r ledger.Reader) (time.Time, error) { return r.NextTask() }) }
 	now := w.now()
 	require.True(w, next().IsZero())
-	w.must(ledger.Change{Tasks: []ledger.Task{task("tsk_1", now.Add(long)), task("tsk_2", now.Add(-long)), keyed("tsk_3", "k", time.Time{})}})
+	w.must(ledger.Change{Tasks: []ledger.Task{task("tsk_1", now.Add(long)), task("tsk_2", now.Add(-long)),
+		keyed("tsk_3", "k", time.Time{})}})
 	require.Equal(w, now.Add(-long), next())
 	require.Equal(w, []string{"tsk_2"}, ids(dispatch(w, 1, long/2)))
 	require.True(w, next().After(now.Add(long/4)), "what was sent is not due before its window is over")

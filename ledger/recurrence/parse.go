@@ -63,7 +63,8 @@ func Parse(s Spec) (Rule, error) {
 		return Rule{}, &Error{FieldPolicy, fmt.Sprintf("must be shift or skip, not %q", s.Policy), "shift"}
 	}
 	if s.Length <= 0 || s.Length > maxLength {
-		return Rule{}, &Error{Field: FieldLength, Rule: fmt.Sprintf("must be from 1 to %d seconds", maxLength/time.Second)}
+		return Rule{}, &Error{Field: FieldLength, Rule: fmt.Sprintf("must be from 1 to %d seconds",
+			maxLength/time.Second)}
 	}
 	return Rule{option: option, zone: zone, without: without, length: s.Length, policy: s.Policy}, nil
 }
@@ -72,7 +73,8 @@ func Parse(s Spec) (Rule, error) {
 // some alone: the machine's own zone, the stand-in of one that was not set up,
 // and the copies with other rules and with leap seconds.
 func parseZone(name string) (*time.Location, error) {
-	unknown := &Error{FieldTimezone, fmt.Sprintf("must be the name of an IANA time zone; %q is unknown", name), "Europe/Berlin"}
+	unknown := &Error{FieldTimezone, fmt.Sprintf("must be the name of an IANA time zone; %q is unknown", name),
+		"Europe/Berlin"}
 	switch area, _, _ := strings.Cut(name, "/"); area {
 	case "", "Local", "localtime", "posixrules", "Factory", "posix", "right":
 		return nil, unknown
@@ -87,7 +89,8 @@ func parseZone(name string) (*time.Location, error) {
 func parseStart(text string) (time.Time, error) {
 	t, err := time.Parse(layoutTime, text)
 	if err != nil {
-		return t, &Error{FieldStart, fmt.Sprintf("must be a local time without an offset, such as 2026-11-20T09:00:00; got %q", text),
+		return t, &Error{FieldStart,
+			fmt.Sprintf("must be a local time without an offset, such as 2026-11-20T09:00:00; got %q", text),
 			"2026-11-20T09:00:00"}
 	}
 	if t.Year() < firstYear || t.Year() > lastYear {
@@ -100,7 +103,8 @@ func parseExDates(dates []string) (map[string]bool, error) {
 	without := make(map[string]bool, len(dates))
 	for _, d := range dates {
 		if _, err := time.Parse(layoutDate, d); err != nil {
-			return nil, &Error{FieldExDates, fmt.Sprintf("must be local dates such as 2026-12-24; got %q", d), "2026-12-24"}
+			return nil, &Error{FieldExDates, fmt.Sprintf("must be local dates such as 2026-12-24; got %q", d),
+				"2026-12-24"}
 		}
 		without[d] = true
 	}

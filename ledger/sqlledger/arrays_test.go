@@ -29,7 +29,9 @@ func TestColumnsAreReadOffFields(t *testing.T) {
 	rt := typeOf[oddRow]()
 	require.Equal(t, "id, version, wide, until, name, yes, share, body, stamp", rt.list("%s"))
 	require.Same(t, rt, typeOf[oddRow]())
-	require.Equal(t, "UPDATE odd SET version = ?, wide = ?, until = ?, name = ?, yes = ?, share = ?, body = ? WHERE id = ? AND version = ?",
+	require.Equal(t,
+		"UPDATE odd SET version = ?, wide = ?, until = ?, name = ?, yes = ?, share = ?, body = ? WHERE id = ? AND "+
+			"version = ?",
 		rt.texts.updateOne, "the id and what is written once stay")
 	require.Contains(t, rt.texts.unnest, "$4::bigint[], $5::text[], $6::boolean[], $7::double precision[], $8::bytea[]")
 }
@@ -42,8 +44,10 @@ func TestArrays(t *testing.T) {
 	rows := reflect.ValueOf([]oddRow{{Wide: 1, Until: &until, Name: "a"}, {Wide: -2, Name: ""}})
 	rt := typeOf[oddRow]()
 	for i, want := range map[int]string{
-		2: "00000001" + "00000000" + "00000014" + "00000002" + "00000001" + "00000008" + "0000000000000001" + "00000008" + "fffffffffffffffe",
-		3: "00000001" + "00000001" + "00000014" + "00000002" + "00000001" + "00000008" + "0000000000000007" + "ffffffff",
+		2: "00000001" + "00000000" + "00000014" + "00000002" + "00000001" + "00000008" + "0000000000000001" +
+			"00000008" + "fffffffffffffffe",
+		3: "00000001" + "00000001" + "00000014" + "00000002" + "00000001" + "00000008" + "0000000000000007" +
+			"ffffffff",
 		4: "00000001" + "00000000" + "00000019" + "00000002" + "00000001" + "00000001" + "61" + "00000000",
 	} {
 		require.Equal(t, want, hex.EncodeToString(rt.columns[i].array(rows)), rt.columns[i].name)
@@ -73,7 +77,8 @@ func TestValuesComeBack(t *testing.T) {
 		require.Equal(t, row, back)
 	})
 	var back oddRow
-	missing := [][]byte{[]byte("a"), wholeValue(1), wholeValue(2), nil, []byte(""), {1}, wholeValue(0), {}, wholeValue(3)}
+	missing := [][]byte{[]byte("a"), wholeValue(1), wholeValue(2), nil, []byte(""), {1}, wholeValue(0), {},
+		wholeValue(3)}
 	require.NoError(t, typeOf[oddRow]().scan(missing, reflect.ValueOf(&back).Elem()))
 	require.Nil(t, back.Until, "NULL")
 	missing[2] = nil

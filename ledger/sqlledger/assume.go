@@ -49,7 +49,7 @@ func (t *tx) Assume(a ledger.Assumption) bool {
 		return false
 	}
 	now, ok := t.store.time.now(t.store.clock.Now())
-	if !ok {
+	if !ok || now.Before(a.NotBefore) {
 		return false
 	}
 	t.now = now
@@ -84,7 +84,8 @@ func (t *tx) Assume(a ledger.Assumption) bool {
 func assumed(table, column string, ids []string, numbers []int64) statement {
 	return statement{
 		doing: "checking what is remembered of " + table, unmet: ledger.ErrStale,
-		text: "SELECT 1 / (count(*) = $3)::int FROM (SELECT 1 FROM " + table + " AS r JOIN unnest($1::text[], $2::bigint[]) AS k (id, n)" +
+		text: "SELECT 1 / (count(*) = $3)::int FROM (SELECT 1 FROM " + table +
+			" AS r JOIN unnest($1::text[], $2::bigint[]) AS k (id, n)" +
 			" ON r.id = k.id AND r." + column + " = k.n ORDER BY r.id FOR NO KEY UPDATE OF r) AS held",
 		args: [][]byte{wordArray(ids), wholeArray(numbers), wholeValue(int64(len(ids)))},
 	}
@@ -104,7 +105,8 @@ func unchanged(ids []string, stamps []int64) statement {
 func (t *tx) onTime() statement {
 	return statement{
 		doing: "checking the estimated time", unmet: ledger.ErrStale,
-		text: "SELECT 1 / (abs(CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) - $1::bigint) <= $2::bigint)::int",
+		text: "SELECT 1 / (abs(CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) - $1::bigint) <= " +
+			"$2::bigint)::int",
 		args: [][]byte{wholeValue(micros(t.now)), wholeValue(slack.Microseconds())},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,7 +25,8 @@ func assuming(t *testing.T, s ledger.Store, a ledger.Assumption) error {
 	return s.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
 		require.True(t, tx.Assume(a))
 		return tx.Save(ledger.Change{
-			Events: []ledger.Event{{At: tx.Now(), Type: "test.assumed", Subject: "x"}}, Stamps: map[string]int64{"pol_1": a.Stamps["pol_1"] + 1}, Last: true,
+			Events: []ledger.Event{{At: tx.Now(), Type: "test.assumed", Subject: "x"}},
+			Stamps: map[string]int64{"pol_1": a.Stamps["pol_1"] + 1}, Last: true,
 		})
 	})
 }
@@ -55,6 +57,12 @@ func TestWhatIsRememberedIsChecked(t *testing.T) {
 		return err
 	}))
 	a := ledger.Assumption{Organizations: opened.Organizations, Pools: []string{"pol_1"}, Stamps: opened.Stamps}
+	early := a
+	require.NoError(t, store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+		early.NotBefore = time.Now().Add(time.Minute)
+		require.False(t, tx.Assume(early), "an estimate before what is remembered is wrong")
+		return nil
+	}))
 	holds(t, store, a)
 	require.Equal(t, opened.Stamps["pol_1"]+1, stampOf(t, other))
 	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "its own stamp is another one now")

@@ -57,7 +57,8 @@ func (s sealed) tell(n int) {
 	s.Helper()
 	var c ledger.Change
 	for i := range n {
-		e := ledger.Event{At: start.Add(time.Duration(i) * time.Microsecond), Type: "test.told", Subject: fmt.Sprint("x_", i), Message: "ü and 'more'"}
+		e := ledger.Event{At: start.Add(time.Duration(i) * time.Microsecond), Type: "test.told",
+			Subject: fmt.Sprint("x_", i), Message: "ü and 'more'"}
 		if i%3 == 0 {
 			e.OrganizationID, e.Decision = "org_1", []byte(`{"kind":"test"}`)
 		}
@@ -148,19 +149,23 @@ var tampering = map[string]struct {
 	kind       string
 	event      string // empty: it is the seal
 }{
-	"a message is changed":      {"UPDATE events SET message = 'nothing' WHERE seq = {4}", ledger.AuditChanged, "{4}"},
-	"a time is changed":         {"UPDATE events SET at = at + 1 WHERE seq = {5}", ledger.AuditChanged, "{5}"},
-	"a decision is changed":     {"UPDATE events SET decision = '{}' WHERE seq = {4}", ledger.AuditChanged, "{4}"},
-	"text moves between fields": {"UPDATE events SET actor = type, type = '' WHERE seq = {5}", ledger.AuditChanged, "{5}"},
-	"one is removed":            {"DELETE FROM events WHERE seq = {4}", ledger.AuditMissing, "{4}"},
+	"a message is changed":  {"UPDATE events SET message = 'nothing' WHERE seq = {4}", ledger.AuditChanged, "{4}"},
+	"a time is changed":     {"UPDATE events SET at = at + 1 WHERE seq = {5}", ledger.AuditChanged, "{5}"},
+	"a decision is changed": {"UPDATE events SET decision = '{}' WHERE seq = {4}", ledger.AuditChanged, "{4}"},
+	"text moves between fields": {"UPDATE events SET actor = type, type = '' WHERE seq = {5}", ledger.AuditChanged,
+		"{5}"},
+	"one is removed": {"DELETE FROM events WHERE seq = {4}", ledger.AuditMissing, "{4}"},
 	"two are swapped": {"UPDATE events SET seq = -1 WHERE seq = {4}; UPDATE events SET seq = {4} WHERE seq = {5}; " +
 		"UPDATE events SET seq = {5} WHERE seq = -1", ledger.AuditReordered, "{4}"},
-	"one is put between": {"INSERT INTO events (seq, organization_id, at, type, subject, pool_id, actor, via, reason, message) " +
+	"one is put between": {"INSERT INTO events (seq, organization_id, at, type, subject, pool_id, actor, via, " +
+		"reason, message) " +
 		"VALUES ({gap}, '', 1, 'a', 'b', '', '', '', '', '')", ledger.AuditInserted, "{gap}"},
-	"the tail is cut off":          {"DELETE FROM events WHERE seq >= {4}", ledger.AuditMissing, "{4}"},
-	"a seal is changed":            {"UPDATE journal_seals SET sealed_at = sealed_at + 1 WHERE number = 2", ledger.AuditSealChanged, ""},
-	"a seal is removed":            {"DELETE FROM journal_seals WHERE number = 2", ledger.AuditSealMissing, ""},
-	"events and seals are removed": {"DELETE FROM events WHERE seq >= {1}; DELETE FROM journal_seals WHERE number >= 2", ledger.AuditAnchor, ""},
+	"the tail is cut off": {"DELETE FROM events WHERE seq >= {4}", ledger.AuditMissing, "{4}"},
+	"a seal is changed": {"UPDATE journal_seals SET sealed_at = sealed_at + 1 WHERE number = 2",
+		ledger.AuditSealChanged, ""},
+	"a seal is removed": {"DELETE FROM journal_seals WHERE number = 2", ledger.AuditSealMissing, ""},
+	"events and seals are removed": {"DELETE FROM events WHERE seq >= {1}; DELETE FROM journal_seals WHERE number >= 2",
+		ledger.AuditAnchor, ""},
 }
 
 // exerciseAudit runs on a store of each database.
@@ -183,7 +188,8 @@ func exerciseAudit(t *testing.T, open func(t *testing.T) sealed) {
 		require.Eventually(t, func() bool { return s.verify(s.l, anchor).Unsealed == 2 }, time.Minute, time.Millisecond)
 		other := s.verify(s.with("another key of thirty-two bytes!"), "")
 		require.Equal(t, ledger.AuditOtherKey, other.Finding.Kind)
-		_, err := s.l.VerifyJournal(t.Context(), ledger.Actor{OrganizationID: "org_1", Role: ledger.Admin}, ledger.AuditRequest{})
+		_, err := s.l.VerifyJournal(t.Context(), ledger.Actor{OrganizationID: "org_1", Role: ledger.Admin},
+			ledger.AuditRequest{})
 		require.ErrorIs(t, err, ledger.ErrDenied)
 	})
 	for name, tc := range tampering {
@@ -202,7 +208,8 @@ func exerciseAudit(t *testing.T, open func(t *testing.T) sealed) {
 				s.seal()
 			}
 			list := s.numbers(first.Last)
-			named := strings.NewReplacer("{1}", fmt.Sprint(list[0]), "{4}", fmt.Sprint(list[3]), "{5}", fmt.Sprint(list[4]), "{gap}", fmt.Sprint(gap))
+			named := strings.NewReplacer("{1}", fmt.Sprint(list[0]), "{4}", fmt.Sprint(list[3]), "{5}",
+				fmt.Sprint(list[4]), "{gap}", fmt.Sprint(gap))
 			for _, statement := range strings.Split(tc.statements, ";") {
 				s.exec(named.Replace(statement))
 			}

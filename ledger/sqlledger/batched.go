@@ -116,7 +116,8 @@ func (b *batched) refer(organizations, pools []string) {
 		text: `SELECT 1 / ((SELECT count(*) FROM organizations WHERE id = ANY($1::text[])) = $2
 			AND (SELECT count(*) FROM pools WHERE id = ANY($3::text[])) = $4)::int`,
 		args: [][]byte{
-			wordArray(organizations), wholeValue(int64(len(organizations))), wordArray(pools), wholeValue(int64(len(pools))),
+			wordArray(organizations), wholeValue(int64(len(organizations))), wordArray(pools),
+			wholeValue(int64(len(pools))),
 		},
 	})
 }

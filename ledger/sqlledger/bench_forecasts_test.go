@@ -40,7 +40,10 @@ func BenchmarkForecasts(b *testing.B) {
 				settle()
 			}
 			b.Run("record", func(b *testing.B) { measured(b, "record_forecasts_"+name, next, record) })
-			b.Run("close", func(b *testing.B) { measured(b, "close_forecasts_"+name, func() { next(); record() }, settle) })
+			b.Run("close", func(b *testing.B) {
+				measured(b, "close_forecasts_"+name, func() { next(); record() },
+					settle)
+			})
 			b.Run("calibration", func(b *testing.B) {
 				measured(b, "calibration_"+name, func() {}, func() {
 					require.NoError(b, store.Read(b.Context(), func(r ledger.Reader) error {
@@ -53,7 +56,8 @@ func BenchmarkForecasts(b *testing.B) {
 			b.Run("list", func(b *testing.B) {
 				measured(b, "list_forecasts_"+name, func() {}, func() {
 					require.NoError(b, store.Read(b.Context(), func(r ledger.Reader) error {
-						found, err := r.Forecasts(agent.Scope(), ledger.ForecastFilter{State: ledger.ForecastClosed}, 50)
+						found, err := r.Forecasts(agent.Scope(), ledger.ForecastFilter{State: ledger.ForecastClosed},
+							50)
 						require.Len(b, found, 50)
 						return err
 					}))
@@ -74,8 +78,9 @@ func batch(store *sqlledger.Store, tb testing.TB, n int) (said []ledger.Forecast
 	}))
 	for i := range ledger.MaxForecasts {
 		f := ledger.Forecast{
-			ID: ids.Derived(ids.Forecast, fmt.Sprint(n, i)), PoolID: "pol_1", Source: ledger.ByLLM, ReasonCode: "announced_work",
-			IssuedAt: begin, Start: begin, End: begin.Add(time.Second), Baseline: ledger.FractionOf(0.5),
+			ID: ids.Derived(ids.Forecast, fmt.Sprint(n, i)), PoolID: "pol_1", Source: ledger.ByLLM,
+			ReasonCode: "announced_work",
+			IssuedAt:   begin, Start: begin, End: begin.Add(time.Second), Baseline: ledger.FractionOf(0.5),
 			Said: forecast.Summary{P50: 2, P90: 4, Any: float64(i) / ledger.MaxForecasts, Mean: 2},
 		}
 		said, seen = append(said, f), append(seen, ledger.ForecastClosing{ID: f.ID, GPUs: i % 5, CountedAt: f.End})

@@ -67,7 +67,8 @@ func bookings(tb testing.TB, made *int, n int) ledger.Change {
 		*made++
 		begin := start.Add(time.Duration(*made%720) * time.Hour)
 		r, err := reservation.New(reservation.Reservation{
-			ID: fmt.Sprintf("rsv_%012d", *made), OrganizationID: "org_1", PoolID: "pol_1", Class: reservation.Guaranteed,
+			ID: fmt.Sprintf("rsv_%012d", *made), OrganizationID: "org_1", PoolID: "pol_1",
+			Class:  reservation.Guaranteed,
 			Source: reservation.FromAgent, MadeBy: "key_1", Workload: gpu.Online,
 			Shape: gpu.Shape{Nodes: 1, PerNode: 4}, Slots: []int{*made % 1250},
 			Window: calendar.Interval{Start: begin, End: begin.Add(time.Hour)},
@@ -75,8 +76,9 @@ func bookings(tb testing.TB, made *int, n int) ledger.Change {
 		require.NoError(tb, err)
 		change.Reservations = append(change.Reservations, r)
 		change.Events = append(change.Events, ledger.Event{
-			OrganizationID: "org_1", At: start, Type: "reservation.booked", Subject: r.ID, PoolID: "pol_1", Actor: "key_1",
-			Via: "api", Message: "4 GPUs in a from Mon 09:00:00Z to Mon 10:00:00Z",
+			OrganizationID: "org_1", At: start, Type: "reservation.booked", Subject: r.ID, PoolID: "pol_1",
+			Actor: "key_1",
+			Via:   "api", Message: "4 GPUs in a from Mon 09:00:00Z to Mon 10:00:00Z",
 		})
 	}
 	return change
@@ -97,7 +99,8 @@ func BenchmarkSave(b *testing.B) {
 				}
 				measured(b, fmt.Sprintf("save_%s_%d", name, rows), before, func() {
 					write(b, store, func(tx ledger.Tx) error {
-						if _, err := tx.Open(ledger.Opening{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}}); err != nil {
+						if _, err := tx.Open(ledger.Opening{Organizations: []string{"org_1"},
+							Pools: []string{"pol_1"}}); err != nil {
 							return err
 						}
 						return tx.Save(change)

@@ -27,7 +27,8 @@ const (
 // Of each kind: the type of an element of PostgreSQL's arrays, by name and number.
 var (
 	elementName = [...]string{"bigint", "bigint", "text", "boolean", "double precision", "bytea"}
-	elementOID  = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.TextOID, pgtype.BoolOID, pgtype.Float8OID, pgtype.ByteaOID}
+	elementOID  = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.TextOID, pgtype.BoolOID, pgtype.Float8OID,
+		pgtype.ByteaOID}
 )
 
 // column is one of a row type's.

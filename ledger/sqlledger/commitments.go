@@ -39,10 +39,12 @@ type committedRows struct {
 func (c *committedRows) reads(organizationID string, month int64) []reading {
 	return []reading{
 		readRows("reading pools", &c.pools, "FROM pools ORDER BY id"),
-		readRows("adding up reservations", &c.reservations, "FROM reservations WHERE organization_id = ? AND "+inAnyPool+" AND "+
-			liveReservation+" AND "+placedStates, organizationID),
-		readRows("adding up allocations", &c.allocations, "FROM allocations WHERE organization_id = ? AND "+inAnyPool+" AND "+
-			liveAllocation, organizationID),
+		readRows("adding up reservations", &c.reservations,
+			"FROM reservations WHERE organization_id = ? AND "+inAnyPool+" AND "+
+				liveReservation+" AND "+placedStates, organizationID),
+		readRows("adding up allocations", &c.allocations,
+			"FROM allocations WHERE organization_id = ? AND "+inAnyPool+" AND "+
+				liveAllocation, organizationID),
 		readRows("adding up what reservations spent", &c.reserved, reservedOfTenant, organizationID, month, month),
 		readRows("adding up what allocations spent", &c.held, heldOfTenant, organizationID, month, month),
 	}

@@ -42,7 +42,8 @@ func (r *reader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, error)
 		}
 	}
 	slices.SortFunc(costs.Lines, func(a, b ledger.CostLine) int {
-		return cmp.Or(cmp.Compare(a.PoolID, b.PoolID), cmp.Compare(a.Provisioner, b.Provisioner), cmp.Compare(a.Payer, b.Payer),
+		return cmp.Or(cmp.Compare(a.PoolID, b.PoolID), cmp.Compare(a.Provisioner, b.Provisioner),
+			cmp.Compare(a.Payer, b.Payer),
 			cmp.Compare(a.OrganizationID, b.OrganizationID), cmp.Compare(a.Cause, b.Cause))
 	})
 	return costs, nil
@@ -100,7 +101,8 @@ func (r *reader) machines(period calendar.Interval) ([]billedMachine, error) {
 		}
 		machines = append(machines, billedMachine{n.PoolID, cost.Machine{
 			Price: n.Source, GPUs: pools[n.PoolID], Ready: n.ReadyAt, Retired: n.RetiredAt,
-			Billed: r.billedOver(n.BilledFrom, n.BilledUntil), Holds: holds[n.ID], Missed: missed[place{n.PoolID, n.Slot}],
+			Billed: r.billedOver(n.BilledFrom, n.BilledUntil), Holds: holds[n.ID],
+			Missed:      missed[place{n.PoolID, n.Slot}],
 			Quarantined: n.Quarantine.Spans, Booting: n.Coming(),
 		}})
 	}
@@ -116,7 +118,8 @@ func (r *reader) billedOver(from, until time.Time) calendar.Interval {
 
 func (r *reader) withOrphans(machines []billedMachine, period calendar.Interval) ([]billedMachine, error) {
 	end, start := micros(period.End), micros(period.Start)
-	orphans, err := list[orphanRow](r.query().Where(billed, end, start, start).Order("provisioner, machine"), "reading orphans")
+	orphans, err := list[orphanRow](r.query().Where(billed, end, start, start).Order("provisioner, machine"),
+		"reading orphans")
 	for _, o := range orphans {
 		machines = append(machines, billedMachine{"", cost.Machine{
 			Price: o.Source, GPUs: max(o.GPUs, 1), Billed: r.billedOver(o.BilledFrom, o.BilledUntil), Orphan: true,
@@ -159,7 +162,8 @@ func (r *reader) holdsOf(period calendar.Interval) (map[string][]cost.Hold, erro
 		if row.Until != nil {
 			held.End = moment(*row.Until)
 		}
-		holds[row.NodeID] = append(holds[row.NodeID], cost.Hold{GPU: row.UUID, OrganizationID: row.OrganizationID, Held: held})
+		holds[row.NodeID] = append(holds[row.NodeID],
+			cost.Hold{GPU: row.UUID, OrganizationID: row.OrganizationID, Held: held})
 	}
 	return holds, err
 }

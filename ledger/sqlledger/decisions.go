@@ -50,7 +50,8 @@ func (r planRow) identity() head  { return r.Head }
 func planToRow(p ledger.ShownPlan) planRow {
 	return planRow{
 		Head: next(p.ID, p.Version), OrganizationID: p.OrganizationID, MadeBy: p.MadeBy, Kind: p.Kind,
-		Request: string(p.Request), Effect: string(p.Effect), Mark: p.Mark, Created: micros(p.CreatedAt), Expires: micros(p.ExpiresAt),
+		Request: string(p.Request), Effect: string(p.Effect), Mark: p.Mark, Created: micros(p.CreatedAt),
+		Expires: micros(p.ExpiresAt),
 		Applied: micros(p.AppliedAt), Status: p.Status, Answer: string(p.Answer),
 	}
 }
@@ -58,8 +59,9 @@ func planToRow(p ledger.ShownPlan) planRow {
 func (r planRow) value() (ledger.ShownPlan, error) {
 	return ledger.ShownPlan{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, Kind: r.Kind, Request: []byte(r.Request),
-		Effect: []byte(r.Effect), Mark: r.Mark, CreatedAt: moment(r.Created), ExpiresAt: moment(r.Expires), AppliedAt: moment(r.Applied),
-		Status: r.Status, Answer: []byte(r.Answer), Version: r.Head.Version,
+		Effect: []byte(r.Effect), Mark: r.Mark, CreatedAt: moment(r.Created), ExpiresAt: moment(r.Expires),
+		AppliedAt: moment(r.Applied),
+		Status:    r.Status, Answer: []byte(r.Answer), Version: r.Head.Version,
 	}, nil
 }
 

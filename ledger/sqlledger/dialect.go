@@ -172,7 +172,8 @@ func (s *Store) openPostgres(ctx context.Context, cfg Config) error {
 
 // errUnreadable says nothing of what was written: any part of what cannot be read
 // may be the password.
-var errUnreadable = errors.New("the URL cannot be read: write postgres://user:password@host:5432/name with special characters of the password as %xx, " +
+var errUnreadable = errors.New("the URL cannot be read: write postgres://user:password@host:5432/name with special " +
+	"characters of the password as %xx, " +
 	"and options such as sslmode with values that libpq knows")
 
 // orm wraps a pool. Everything runs in transactions of ours, so gorm's own are

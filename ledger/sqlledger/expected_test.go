@@ -21,7 +21,8 @@ func TestALostRaceIsNotLogged(t *testing.T) {
 	failed := func(err error) {
 		l.Trace(t.Context(), time.Time{}, func() (string, int64) { return "UPDATE\n\t\ttasks\n\t\tSET x", 0 }, err)
 	}
-	for _, race := range []error{ledger.ErrStale, ledger.ErrConflict, ledger.ErrTaken, ledger.ErrFenced, ledger.ErrBusy} {
+	for _, race := range []error{ledger.ErrStale, ledger.ErrConflict, ledger.ErrTaken, ledger.ErrFenced,
+		ledger.ErrBusy} {
 		failed(wrap("checking what is remembered of pools", race))
 	}
 	require.Empty(t, lines.String())

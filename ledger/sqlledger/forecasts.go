@@ -50,25 +50,31 @@ func (forecastRow) TableName() string { return "forecasts" }
 func forecastToRow(f ledger.Forecast) forecastRow {
 	o := f.Outcome
 	return forecastRow{
-		Seq: f.Seq, ID: f.ID, OrganizationID: f.OrganizationID, PoolID: f.PoolID, MadeBy: f.MadeBy, Source: string(f.Source), ReasonCode: f.ReasonCode,
-		Model: f.Model, PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash, Issued: micros(f.IssuedAt), Start: micros(f.Start), End: micros(f.End),
+		Seq: f.Seq, ID: f.ID, OrganizationID: f.OrganizationID, PoolID: f.PoolID, MadeBy: f.MadeBy,
+		Source: string(f.Source), ReasonCode: f.ReasonCode,
+		Model: f.Model, PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash, Issued: micros(f.IssuedAt),
+		Start: micros(f.Start), End: micros(f.End),
 		P10: f.Said.P10, P50: f.Said.P50, P90: f.Said.P90, Mean: f.Said.Mean, Probability: f.Said.Any,
 		Baseline: f.Baseline.Float64(), Influence: f.Influence.Float64(), Recorded: micros(f.RecordedAt),
-		GPUs: o.GPUs, Counted: micros(o.CountedAt), Closed: micros(o.ClosedAt), Pinball: o.Score.Pinball, Brier: o.Score.Brier,
+		GPUs: o.GPUs, Counted: micros(o.CountedAt), Closed: micros(o.ClosedAt), Pinball: o.Score.Pinball,
+		Brier:   o.Score.Brier,
 		LogLoss: o.Score.LogLoss, Inside: o.Score.Inside, BaselineBrier: o.BaselineBrier.Float64(),
 	}
 }
 
 func (r forecastRow) value() (ledger.Forecast, error) {
 	return ledger.Forecast{
-		Seq: r.Seq, ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, MadeBy: r.MadeBy, Source: ledger.ForecastSource(r.Source),
+		Seq: r.Seq, ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, MadeBy: r.MadeBy,
+		Source:     ledger.ForecastSource(r.Source),
 		ReasonCode: r.ReasonCode, Model: r.Model, PromptHash: r.PromptHash, EvidenceHash: r.EvidenceHash,
 		IssuedAt: moment(r.Issued), Start: moment(r.Start), End: moment(r.End),
 		Said:     forecast.Summary{P10: r.P10, P50: r.P50, P90: r.P90, Any: r.Probability, Mean: r.Mean},
-		Baseline: ledger.FractionOf(r.Baseline), Influence: ledger.FractionOf(r.Influence), RecordedAt: moment(r.Recorded),
+		Baseline: ledger.FractionOf(r.Baseline), Influence: ledger.FractionOf(r.Influence),
+		RecordedAt: moment(r.Recorded),
 		Outcome: ledger.ForecastOutcome{
-			GPUs: r.GPUs, CountedAt: moment(r.Counted), ClosedAt: moment(r.Closed), BaselineBrier: ledger.FractionOf(r.BaselineBrier),
-			Score: forecast.Score{Pinball: r.Pinball, Brier: r.Brier, LogLoss: r.LogLoss, Inside: r.Inside},
+			GPUs: r.GPUs, CountedAt: moment(r.Counted), ClosedAt: moment(r.Closed),
+			BaselineBrier: ledger.FractionOf(r.BaselineBrier),
+			Score:         forecast.Score{Pinball: r.Pinball, Brier: r.Brier, LogLoss: r.LogLoss, Inside: r.Inside},
 		},
 	}, nil
 }
@@ -86,7 +92,8 @@ func closeForecasts(s sink, closed []ledger.Forecast) {
 }
 
 // The conditions of the two states, in the words of the partial index.
-var forecastStates = map[ledger.ForecastState]string{ledger.ForecastOpen: "closed_at = 0", ledger.ForecastClosed: "closed_at > 0"}
+var forecastStates = map[ledger.ForecastState]string{ledger.ForecastOpen: "closed_at = 0",
+	ledger.ForecastClosed: "closed_at > 0"}
 
 func (r *reader) Forecasts(s ledger.Scope, f ledger.ForecastFilter, limit int) ([]ledger.Forecast, error) {
 	db := started(scoped(r.query(), s, tenant), f.From, f.To)
@@ -125,7 +132,8 @@ func started(db *gorm.DB, from, to time.Time) *gorm.DB {
 
 func (r *reader) ForecastCount(keyID string, since time.Time) (int, error) {
 	var n int64
-	err := r.query().Model(&forecastRow{}).Where("made_by = ? AND recorded_at >= ?", keyID, micros(since)).Count(&n).Error
+	err := r.query().Model(&forecastRow{}).Where("made_by = ? AND recorded_at >= ?", keyID,
+		micros(since)).Count(&n).Error
 	return int(n), wrap("counting forecasts", err)
 }
 
@@ -166,7 +174,8 @@ func reliabilityBin() string {
 }
 
 func (r *reader) Calibrations(s ledger.Scope, f ledger.CalibrationFilter) ([]ledger.Calibration, error) {
-	db := started(scoped(r.query(), s, tenant), f.From, f.To).Table("forecasts").Where(forecastStates[ledger.ForecastClosed])
+	db := started(scoped(r.query(), s, tenant), f.From,
+		f.To).Table("forecasts").Where(forecastStates[ledger.ForecastClosed])
 	if f.Source != "" {
 		db = db.Where("source = ?", string(f.Source))
 	}
@@ -184,7 +193,8 @@ func calibrations(rows []reliabilityRow) ([]ledger.Calibration, []int64) {
 	var latest []int64
 	for _, row := range rows {
 		if n := len(list); n == 0 || list[n-1].Source != ledger.ForecastSource(row.Source) {
-			list, latest = append(list, ledger.Calibration{Source: ledger.ForecastSource(row.Source)}), append(latest, 0)
+			list, latest = append(list, ledger.Calibration{Source: ledger.ForecastSource(row.Source)}),
+				append(latest, 0)
 		}
 		i := len(list) - 1
 		row.addTo(&list[i])

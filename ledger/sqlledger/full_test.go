@@ -54,7 +54,8 @@ func TestHeartbeatsAreSwept(t *testing.T) {
 func TestAnotherSchemaIsNoticed(t *testing.T) {
 	t.Parallel()
 	store := openSQLite(t, inFile(t))
-	require.NoError(t, sqlledger.Behind(t.Context(), store, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)"))
+	require.NoError(t, sqlledger.Behind(t.Context(), store,
+		"INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)"))
 	var schema *ledger.SchemaError
 	require.ErrorAs(t, store.CheckWrites(t.Context()), &schema)
 	require.Equal(t, int64(99999), schema.Have)

@@ -33,7 +33,8 @@ func (s *Store) CheckWrites(ctx context.Context) error {
 			return fmt.Errorf("the transaction is a %T", port)
 		}
 		now := t.Now()
-		if _, err := t.exec("writing a heartbeat", "INSERT INTO heartbeats (process, beat, at, room) VALUES (?, ?, ?, ?)",
+		if _, err := t.exec("writing a heartbeat",
+			"INSERT INTO heartbeats (process, beat, at, room) VALUES (?, ?, ?, ?)",
 			s.process, beat, micros(now), room); err != nil {
 			return err
 		}

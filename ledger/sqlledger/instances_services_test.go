@@ -151,7 +151,8 @@ func TestALostAnswerIsAnError(t *testing.T) {
 			address := shared(t)
 			p, detour := through(t, address)
 			store, runs := instance(t, detour), 0
-			require.NoError(t, save(t, store, ledger.Change{Stamps: map[string]int64{"pol_1": 6}}), "statements are prepared")
+			require.NoError(t, save(t, store, ledger.Change{Stamps: map[string]int64{"pol_1": 6}}),
+				"statements are prepared")
 			err := store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
 				runs++
 				change := ledger.Change{Stamps: map[string]int64{"pol_1": 7}, Last: last}
@@ -168,7 +169,8 @@ func TestALostAnswerIsAnError(t *testing.T) {
 			witness := instance(t, address)
 			require.Eventually(t, func() bool { return pools(t, witness)[0].Stamp == 7 }, patience, tick)
 			p.lost.Store(false)
-			require.NoError(t, save(t, store, ledger.Change{Stamps: map[string]int64{"pol_1": 8}}), "the next connection works")
+			require.NoError(t, save(t, store, ledger.Change{Stamps: map[string]int64{"pol_1": 8}}),
+				"the next connection works")
 		})
 	}
 }

@@ -24,8 +24,10 @@ type learnedText struct {
 	Unfit    string       `json:"unfit,omitempty"`
 	InRow    int          `json:"unfit_in_row,omitempty"`
 	Odds     []oddsText   `json:"odds,omitempty"` // by the hour of the day
-	Created  [3]int64     `json:"created"`        // since, before, count
+	Created  [3]int64     `json:"created"`        // as earlier releases counted: since, before, count
 	Removed  [3]int64     `json:"removed"`
+	Creates  [][2]int64   `json:"creates,omitempty"` // times and numbers
+	Removes  [][2]int64   `json:"removes,omitempty"`
 	Watched  int64        `json:"watched,omitempty"`
 	Open     float64      `json:"open,omitempty"`
 	Demand   [][2]float64 `json:"demand,omitempty"` // nodes and hours, by the hour of the week
@@ -52,9 +54,10 @@ type oddsText struct {
 
 func learnedToText(l plan.Learned) learnedText {
 	t := learnedText{
-		Form: learnedForm, Prior: [2]int64{l.Boot.Prior50.Microseconds(), l.Boot.Prior95.Microseconds()}, Faded: l.Boot.Faded,
+		Form: learnedForm, Prior: [2]int64{l.Boot.Prior50.Microseconds(), l.Boot.Prior95.Microseconds()},
+		Faded:   l.Boot.Faded,
 		Blocked: micros(l.BlockedUntil), Failures: l.Failures, Blocks: l.Blocks, Unfit: l.Unfit, InRow: l.UnfitInRow,
-		Created: packWindow(l.Created), Removed: packWindow(l.Removed),
+		Creates: packWindow(l.Created), Removes: packWindow(l.Removed),
 		Watched: micros(l.Arrivals.Until), Open: l.Arrivals.Open,
 	}
 	for _, d := range l.Boot.Seen {
@@ -70,7 +73,8 @@ func learnedToText(l plan.Learned) learnedText {
 		t.Leases = append(t.Leases, int64(part))
 	}
 	for _, x := range l.Cleaning {
-		t.Cleaning = append(t.Cleaning, cleanText{ID: x.ID, Since: micros(x.Since), Slots: x.Slots, GPUs: x.GPUs, Short: x.Short, UUIDs: x.UUIDs})
+		t.Cleaning = append(t.Cleaning, cleanText{ID: x.ID, Since: micros(x.Since), Slots: x.Slots, GPUs: x.GPUs,
+			Short: x.Short, UUIDs: x.UUIDs})
 	}
 	for key, known := range l.Sources {
 		if t.Sources == nil {
@@ -92,7 +96,8 @@ func packLearned(l plan.Learned) string {
 func unpackLearned(text string) (plan.Learned, error) {
 	var t learnedText
 	if err := json.Unmarshal([]byte(text), &t); err != nil || t.Form != learnedForm {
-		return plan.Learned{}, fmt.Errorf("column learned holds nothing that version %d can read: %q", learnedForm, text)
+		return plan.Learned{}, fmt.Errorf("column learned holds nothing that version %d can read: %q", learnedForm,
+			text)
 	}
 	return t.value(), nil
 }
@@ -100,8 +105,9 @@ func unpackLearned(text string) (plan.Learned, error) {
 func (t learnedText) value() plan.Learned {
 	l := plan.Learned{
 		Boot: plan.BootTimes{Prior50: span(t.Prior[0]), Prior95: span(t.Prior[1]), Faded: t.Faded},
-		Supply: plan.Supply{BlockedUntil: moment(t.Blocked), Failures: t.Failures, Blocks: t.Blocks, Unfit: t.Unfit, UnfitInRow: t.InRow,
-			Created: unpackWindow(t.Created), Removed: unpackWindow(t.Removed)},
+		Supply: plan.Supply{BlockedUntil: moment(t.Blocked), Failures: t.Failures, Blocks: t.Blocks, Unfit: t.Unfit,
+			UnfitInRow: t.InRow,
+			Created:    unpackWindow(t.Creates, t.Created), Removed: unpackWindow(t.Removes, t.Removed)},
 		Arrivals: plan.Arrivals{Until: moment(t.Watched), Open: t.Open},
 	}
 	for _, us := range t.Boots {
@@ -117,7 +123,8 @@ func (t learnedText) value() plan.Learned {
 		l.Leases.Seen = append(l.Leases.Seen, time.Duration(part))
 	}
 	for _, x := range t.Cleaning {
-		l.Cleaning = append(l.Cleaning, plan.Cleaning{ID: x.ID, Since: moment(x.Since), Slots: x.Slots, GPUs: x.GPUs, Short: x.Short, UUIDs: x.UUIDs})
+		l.Cleaning = append(l.Cleaning, plan.Cleaning{ID: x.ID, Since: moment(x.Since), Slots: x.Slots, GPUs: x.GPUs,
+			Short: x.Short, UUIDs: x.UUIDs})
 	}
 	for key, known := range t.Sources {
 		if l.Sources == nil {
@@ -129,10 +136,23 @@ func (t learnedText) value() plan.Learned {
 	return l
 }
 
-func packWindow(w plan.Window) [3]int64 {
-	return [3]int64{micros(w.Since), int64(w.Before), int64(w.Count)}
+func packWindow(w plan.Window) [][2]int64 {
+	var marks [][2]int64
+	for _, m := range w {
+		marks = append(marks, [2]int64{micros(m.At), int64(m.N)})
+	}
+	return marks
 }
 
-func unpackWindow(w [3]int64) plan.Window {
-	return plan.Window{Since: moment(w[0]), Before: int(w[1]), Count: int(w[2])}
+// unpackWindow reads marks, or what an earlier release counted: that counts from
+// when its length began.
+func unpackWindow(marks [][2]int64, counted [3]int64) plan.Window {
+	var w plan.Window
+	if n := counted[1] + counted[2]; n > 0 && counted[0] > 0 && len(marks) == 0 {
+		marks = [][2]int64{{counted[0], n}}
+	}
+	for _, m := range marks {
+		w = append(w, plan.Mark{At: moment(m[0]), N: int(m[1])})
+	}
+	return w
 }

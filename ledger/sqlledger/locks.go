@@ -84,7 +84,8 @@ func (s *Store) Held(ctx context.Context, r ledger.Rows) (ledger.Rows, error) {
 	keys := planKeys(r.Pools)
 	var there, free [3][]string
 	err := s.glance(ctx,
-		ofOrganizations.read(r.Organizations, "", &there[0]), ofOrganizations.read(r.Organizations, skipLocked, &free[0]),
+		ofOrganizations.read(r.Organizations, "", &there[0]),
+		ofOrganizations.read(r.Organizations, skipLocked, &free[0]),
 		ofPools.read(r.Pools, "", &there[1]), ofPools.read(r.Pools, skipLocked, &free[1]),
 		ofTasks.read(keys, "", &there[2]), ofTasks.read(keys, skipLocked, &free[2]))
 	pools, plans := without(there[1], free[1]), without(there[2], free[2])
@@ -104,7 +105,8 @@ func (s *Store) Await(ctx context.Context, r ledger.Rows) error {
 	}
 	patience := statementTime
 	if deadline, ok := ctx.Deadline(); ok {
-		patience = max(time.Until(deadline), time.Millisecond) //nolint:forbidigo // a context ends by the machine's clock
+		//nolint:forbidigo // a context ends by the machine's clock
+		patience = max(time.Until(deadline), time.Millisecond)
 	}
 	var got []string
 	return s.glance(ctx, lockTimeout(patience), ofOrganizations.read(r.Organizations, forUpdate, &got),

@@ -18,29 +18,34 @@ import (
 // key too, or finds that what it wanted is gone: either way it gets the answer.
 func TestTwinsGetOneAnswer(t *testing.T) {
 	t.Parallel()
-	for name, failure := range map[string]error{"it takes the key too": nil, "it finds nothing left": errors.New("sold out")} {
+	for name, failure := range map[string]error{"it takes the key too": nil,
+		"it finds nothing left": errors.New("sold out")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := openPostgres(t)
-			here, there := ledger.New(store, &ids.Sequence{}, ledger.Config{}), ledger.New(store, &ids.Sequence{}, ledger.Config{})
-			actor, same := ledger.Actor{OrganizationID: "org_1"}, ledger.Once{Route: "r", Key: "k", Hash: []byte("body")}
+			here, there := ledger.New(store, &ids.Sequence{}, ledger.Config{}),
+				ledger.New(store, &ids.Sequence{}, ledger.Config{})
+			actor, same := ledger.Actor{OrganizationID: "org_1"},
+				ledger.Once{Route: "r", Key: "k", Hash: []byte("body")}
 			firstIsIn, secondIsIn, firstIsOver := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			go func() {
-				_, _, _, err := there.Once(context.Background(), actor, same, func(context.Context) (int, []byte, error) {
-					close(firstIsIn)
-					<-secondIsIn
-					return 201, []byte("first"), nil
-				})
+				_, _, _, err := there.Once(context.Background(), actor, same,
+					func(context.Context) (int, []byte, error) {
+						close(firstIsIn)
+						<-secondIsIn
+						return 201, []byte("first"), nil
+					})
 				firstIsOver <- err
 			}()
 			<-firstIsIn
-			status, body, replayed, err := here.Once(t.Context(), actor, same, func(context.Context) (int, []byte, error) {
-				close(secondIsIn)
-				if err := <-firstIsOver; err != nil {
-					return 0, nil, err
-				}
-				return 201, []byte("second"), failure
-			})
+			status, body, replayed, err := here.Once(t.Context(), actor, same,
+				func(context.Context) (int, []byte, error) {
+					close(secondIsIn)
+					if err := <-firstIsOver; err != nil {
+						return 0, nil, err
+					}
+					return 201, []byte("second"), failure
+				})
 			require.NoError(t, err)
 			require.True(t, replayed)
 			require.Equal(t, 201, status)

@@ -183,7 +183,8 @@ func stamps(to map[string]int64) statement {
 func answers(keys []ledger.ReplayKey, rows *[]replayRow) statement {
 	columns := [3][]string{}
 	for _, k := range keys {
-		columns[0], columns[1], columns[2] = append(columns[0], k.OrganizationID), append(columns[1], k.Route), append(columns[2], k.Key)
+		columns[0], columns[1], columns[2] = append(columns[0], k.OrganizationID), append(columns[1], k.Route),
+			append(columns[2], k.Key)
 	}
 	return statement{
 		doing: "reading stored answers", receive: into(rows),

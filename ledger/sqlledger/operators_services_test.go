@@ -22,7 +22,8 @@ func TestOperatorsCannotEndEachOther(t *testing.T) {
 	t.Parallel()
 	store := openPostgres(t)
 	here, there := ledger.New(store, ids.UUID{}, ledger.Config{}), ledger.New(store, ids.UUID{}, ledger.Config{})
-	made, err := here.Bootstrap(t.Context(), "acme", quota.Limits{}, ledger.Key{ID: "op-0", Name: "first", Hash: []byte{1}})
+	made, err := here.Bootstrap(t.Context(), "acme", quota.Limits{},
+		ledger.Key{ID: "op-0", Name: "first", Hash: []byte{1}})
 	require.NoError(t, err)
 	require.True(t, made)
 	left := "op-0"

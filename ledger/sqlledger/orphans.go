@@ -26,7 +26,8 @@ const replaceOrphan = "ON CONFLICT (provisioner, machine) DO UPDATE SET billed_u
 
 func orphanToRow(o ledger.Orphan) orphanRow {
 	return orphanRow{
-		Provisioner: o.Source.Provisioner, Machine: o.Machine, NodeID: o.NodeID, Region: o.Source.Region, Type: o.Source.Type,
+		Provisioner: o.Source.Provisioner, Machine: o.Machine, NodeID: o.NodeID, Region: o.Source.Region,
+		Type: o.Source.Type,
 		GPUs: o.GPUs, Price: int64(o.Source.Price), MinBilling: o.Source.MinBilling.Microseconds(),
 		BilledFrom: micros(o.BilledFrom), BilledUntil: micros(o.BilledUntil),
 	}

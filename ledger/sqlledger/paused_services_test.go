@@ -43,7 +43,8 @@ func site(t *testing.T) (address string, l *ledger.Ledger) {
 // book reserves a GPU in pool n for tenant n.
 func book(ctx context.Context, l *ledger.Ledger, n, day int) error {
 	begin := time.Now().UTC().Truncate(time.Hour).AddDate(0, 0, 1+day)
-	actor := ledger.Actor{OrganizationID: fmt.Sprintf("org_%d", n), KeyID: "key_1", Kind: ledger.PersonKey, Role: ledger.Member}
+	actor := ledger.Actor{OrganizationID: fmt.Sprintf("org_%d", n), KeyID: "key_1", Kind: ledger.PersonKey,
+		Role: ledger.Member}
 	_, err := l.Reserve(ctx, actor, ledger.ReserveRequest{
 		Pool: fmt.Sprint("pool", n), GPUs: 1, Window: calendar.Interval{Start: begin, End: begin.Add(time.Hour)},
 	})
@@ -69,19 +70,22 @@ func paused(t *testing.T, address, idle, statement string) *pgx.Conn {
 func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 	t.Parallel()
 	for name, held := range map[string]string{
-		"the pool's row":         "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE",
-		"the organization's":     "SELECT 1 FROM organizations WHERE id = 'org_1' FOR NO KEY UPDATE",
-		"the row of its plan":    "UPDATE tasks SET last_error = 'x' WHERE key = 'plan:pol_1'",
-		"a stamp and the plan's": "UPDATE pools SET stamp = 1 WHERE id = 'pol_1'; UPDATE tasks SET last_error = 'x' WHERE key = 'plan:pol_1'",
+		"the pool's row":      "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE",
+		"the organization's":  "SELECT 1 FROM organizations WHERE id = 'org_1' FOR NO KEY UPDATE",
+		"the row of its plan": "UPDATE tasks SET last_error = 'x' WHERE key = 'plan:pol_1'",
+		"a stamp and the plan's": "UPDATE pools SET stamp = 1 WHERE id = 'pol_1'; UPDATE tasks SET last_error = 'x' " +
+			"WHERE key = 'plan:pol_1'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			address, l := site(t)
-			plan := ledger.Task{ID: "tsk_1", Key: ledger.PlanKey("pol_1"), Kind: ledger.TaskPlan, Subject: "pol_1", State: ledger.TaskReady, RunAt: start.AddDate(10, 0, 0), CreatedAt: start}
+			plan := ledger.Task{ID: "tsk_1", Key: ledger.PlanKey("pol_1"), Kind: ledger.TaskPlan, Subject: "pol_1",
+				State: ledger.TaskReady, RunAt: start.AddDate(10, 0, 0), CreatedAt: start}
 			require.NoError(t, save(t, l.Store(), ledger.Change{Tasks: []ledger.Task{plan}}))
 			require.NoError(t, book(t.Context(), l, 1, 0), "the board knows both")
 			require.NoError(t, book(t.Context(), l, 2, 0))
-			require.NoError(t, sqlledger.Behind(t.Context(), instance(t, address), "UPDATE tasks SET run_at = 4102444800000000")) // it sleeps
+			require.NoError(t, sqlledger.Behind(t.Context(), instance(t, address),
+				"UPDATE tasks SET run_at = 4102444800000000")) // it sleeps
 			paused(t, address, "2s", held)
 
 			began := time.Now()
@@ -136,7 +140,8 @@ func TestALostConnectionIsTriedAgain(t *testing.T) {
 			return err
 		}
 		if runs++; runs == 1 {
-			administer(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = '"+nameOf(t, address)+"'")
+			administer(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in "+
+				"transaction' AND datname = '"+nameOf(t, address)+"'")
 		}
 		return tx.Save(ledger.Change{Stamps: map[string]int64{"pol_1": opened.Stamps["pol_1"] + 1}, Last: true})
 	}))

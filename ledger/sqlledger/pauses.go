@@ -13,7 +13,8 @@ type pauseRow struct {
 func (pauseRow) TableName() string { return "prewarm_pauses" }
 
 func (r pauseRow) value() (ledger.Pause, error) {
-	return ledger.Pause{OrganizationID: r.OrganizationID, Reason: r.Reason, By: r.By, At: moment(r.At), Until: moment(r.Until)}, nil
+	return ledger.Pause{OrganizationID: r.OrganizationID, Reason: r.Reason, By: r.By, At: moment(r.At),
+		Until: moment(r.Until)}, nil
 }
 
 // Pauses returns the pauses that hold now.
@@ -23,5 +24,6 @@ func (r *reader) Pauses() ([]ledger.Pause, error) {
 }
 
 func pauseToRow(p ledger.Pause) pauseRow {
-	return pauseRow{OrganizationID: p.OrganizationID, Reason: p.Reason, By: p.By, At: micros(p.At), Until: micros(p.Until)}
+	return pauseRow{OrganizationID: p.OrganizationID, Reason: p.Reason, By: p.By, At: micros(p.At),
+		Until: micros(p.Until)}
 }

@@ -33,12 +33,16 @@ func (p *poolRows) reads(id string, month int64) []reading {
 	return []reading{
 		readRows("reading pool "+id, &p.pools, "FROM pools WHERE id = ?", id),
 		readRows("reading live nodes", &p.nodes, "FROM nodes WHERE pool_id = ? AND "+liveNode+" ORDER BY id", id),
-		readRows("reading live devices", &p.devices, "FROM gpus WHERE node_id IN (SELECT id FROM nodes WHERE pool_id = ? AND "+
-			liveNode+") ORDER BY node_id, idx, uuid", id),
-		readRows("reading live reservations", &p.reservations, "FROM reservations WHERE pool_id = ? AND "+liveReservation+" ORDER BY id", id),
-		readRows("reading live allocations", &p.allocations, "FROM allocations WHERE pool_id = ? AND "+liveAllocation+" ORDER BY id", id),
-		readRows("reading held devices", &p.holds, "FROM allocation_gpus WHERE allocation_id IN (SELECT id FROM allocations WHERE pool_id = ? AND "+
-			liveAllocation+") ORDER BY allocation_id, idx", id),
+		readRows("reading live devices", &p.devices,
+			"FROM gpus WHERE node_id IN (SELECT id FROM nodes WHERE pool_id = ? AND "+
+				liveNode+") ORDER BY node_id, idx, uuid", id),
+		readRows("reading live reservations", &p.reservations,
+			"FROM reservations WHERE pool_id = ? AND "+liveReservation+" ORDER BY id", id),
+		readRows("reading live allocations", &p.allocations,
+			"FROM allocations WHERE pool_id = ? AND "+liveAllocation+" ORDER BY id", id),
+		readRows("reading held devices", &p.holds,
+			"FROM allocation_gpus WHERE allocation_id IN (SELECT id FROM allocations WHERE pool_id = ? AND "+
+				liveAllocation+") ORDER BY allocation_id, idx", id),
 		readRows("adding up what reservations spent", &p.reserved, spentOnReservations, id, month, month),
 		readRows("adding up what allocations spent", &p.held, spentOnAllocations, id, month, month),
 		readRows("reading what was used", &p.uses, "FROM usages WHERE pool_id = ? ORDER BY organization_id", id),

@@ -15,7 +15,8 @@ type provisionerRow struct {
 
 func (provisionerRow) TableName() string { return "provisioners" }
 
-const replaceProvisioner = "ON CONFLICT (name) DO UPDATE SET offers = excluded.offers, reported_at = excluded.reported_at"
+const replaceProvisioner = "ON CONFLICT (name) DO UPDATE SET offers = excluded.offers, reported_at = " +
+	"excluded.reported_at"
 
 func provisionerToRow(p ledger.Provisioner) provisionerRow {
 	offers, _ := json.Marshal(p.Offers) // strings and numbers: it cannot fail
@@ -33,4 +34,32 @@ func (r provisionerRow) value() (ledger.Provisioner, error) {
 // Provisioners returns them in the order of their names.
 func (r *reader) Provisioners() ([]ledger.Provisioner, error) {
 	return list[provisionerRow](r.query().Order("name"), "reading provisioners")
+}
+
+type provisionerHoldRow struct {
+	Name   string `gorm:"column:name;primaryKey"`
+	Holder string `gorm:"column:holder"`
+	Host   string `gorm:"column:holder_host"`
+	Until  int64  `gorm:"column:held_until"`
+}
+
+func (provisionerHoldRow) TableName() string { return "provisioners" }
+
+func (r provisionerHoldRow) value() (ledger.ProvisionerHold, error) {
+	return ledger.ProvisionerHold{Name: r.Name, Holder: r.Holder, Host: r.Host, Until: moment(r.Until)}, nil
+}
+
+// holdProvisioner asks and writes in one statement, so that of two workers that
+// begin at once one has the hold. The row of one that never reported is an old
+// report of nothing.
+const holdProvisioner = `INSERT INTO provisioners (name, offers, reported_at, holder, holder_host, held_until) VALUES (?, '[]', 0, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, holder_host = excluded.holder_host, held_until = excluded.held_until
+WHERE provisioners.holder = excluded.holder OR provisioners.held_until <= ?`
+
+func (t *tx) HoldProvisioner(h ledger.ProvisionerHold) (ledger.ProvisionerHold, error) {
+	if _, err := t.exec("holding provisioner "+h.Name, holdProvisioner, h.Name, h.Holder, h.Host, micros(h.Until),
+		micros(t.Now())); err != nil {
+		return h, err
+	}
+	return one[provisionerHoldRow](t.query().Where("name = ?", h.Name), "reading the hold of provisioner "+h.Name)
 }

@@ -15,7 +15,8 @@ func (r *reader) Reservation(s ledger.Scope, id string) (reservation.Reservation
 	return one[reservationRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading reservation "+id)
 }
 
-func (r *reader) Reservations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) ([]reservation.Reservation, error) {
+func (r *reader) Reservations(s ledger.Scope, f ledger.BookingFilter,
+	p ledger.Page) ([]reservation.Reservation, error) {
 	db := filtered(scoped(r.query(), s, tenant), f)
 	if f.MadeBy != "" {
 		db = db.Where("made_by = ?", f.MadeBy)

@@ -18,6 +18,11 @@ func (r *reader) Pool(idOrName string) (ledger.Pool, error) {
 		"reading pool "+idOrName)
 }
 
+func (r *reader) DeletedPool(name string) (ledger.Pool, error) {
+	return one[poolRow](r.query().Where("name = ? AND deleted_at <> 0", name).Order("deleted_at DESC"),
+		"reading the deleted pool "+name)
+}
+
 func (r *reader) Pools(p ledger.Page) ([]ledger.Pool, error) {
 	return list[poolRow](paged(r.query().Where("deleted_at = 0"), p), "listing pools")
 }

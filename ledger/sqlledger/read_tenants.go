@@ -43,7 +43,8 @@ func (r *reader) Keys(s ledger.Scope, f ledger.KeyFilter, p ledger.Page) ([]ledg
 }
 
 func (r *reader) OperatorKeys() ([]ledger.Key, error) {
-	return list[keyRow](r.query().Where("role = ? AND revoked_at = 0", ledger.Operator).Order("id"), "listing operators' keys")
+	return list[keyRow](r.query().Where("role = ? AND revoked_at = 0", ledger.Operator).Order("id"),
+		"listing operators' keys")
 }
 
 // bookerRow is an id under which bookings are counted.

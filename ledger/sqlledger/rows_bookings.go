@@ -45,9 +45,11 @@ func (r reservationRow) identity() head  { return r.Head }
 func reservationToRow(r reservation.Reservation) reservationRow {
 	return reservationRow{
 		Head: next(r.ID, r.Version), OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
-		Class: string(r.Class), Source: string(r.Source), MadeBy: r.MadeBy, UserID: r.UserID, Workload: string(r.Workload),
-		Start: micros(r.Window.Start), End: micros(r.Window.End),
-		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Short: r.Shape.Short, Slots: pack(r.Slots), ReasonCode: r.ReasonCode,
+		Class: string(r.Class), Source: string(r.Source), MadeBy: r.MadeBy, UserID: r.UserID,
+		Workload: string(r.Workload),
+		Start:    micros(r.Window.Start), End: micros(r.Window.End),
+		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Short: r.Shape.Short, Slots: pack(r.Slots),
+		ReasonCode:  r.ReasonCode,
 		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: int64(r.Cost),
 		State: string(r.State()), Created: micros(r.CreatedAt), Booked: micros(r.BookedAt), Warmed: micros(r.WarmedAt),
 		Ready: micros(r.ReadyAt), Ended: micros(r.EndedAt),
@@ -61,9 +63,10 @@ func (r reservationRow) value() (reservation.Reservation, error) {
 	}
 	return reservation.Restore(reservation.Reservation{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
-		Class: reservation.Class(r.Class), Source: reservation.Source(r.Source), MadeBy: r.MadeBy, UserID: r.UserID, Workload: gpu.Workload(r.Workload),
-		Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
-		Shape:  gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, ReasonCode: r.ReasonCode,
+		Class: reservation.Class(r.Class), Source: reservation.Source(r.Source), MadeBy: r.MadeBy, UserID: r.UserID,
+		Workload: gpu.Workload(r.Workload),
+		Window:   calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
+		Shape:    gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, ReasonCode: r.ReasonCode,
 		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: gpu.MicroUSD(r.Cost),
 		CreatedAt: moment(r.Created), BookedAt: moment(r.Booked), WarmedAt: moment(r.Warmed), ReadyAt: moment(r.Ready),
 		EndedAt: moment(r.Ended), Version: r.Head.Version,
@@ -101,7 +104,8 @@ func (r allocationRow) identity() head  { return r.Head }
 func allocationToRow(a allocation.Allocation) allocationRow {
 	return allocationRow{
 		Head: next(a.ID, a.Version), OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name,
-		HeldBy: a.HeldBy, UserID: a.UserID, Workload: string(a.Workload), Nodes: a.Shape.Nodes, PerNode: a.Shape.PerNode, Short: a.Shape.Short, Slots: pack(a.Slots),
+		HeldBy: a.HeldBy, UserID: a.UserID, Workload: string(a.Workload), Nodes: a.Shape.Nodes,
+		PerNode: a.Shape.PerNode, Short: a.Shape.Short, Slots: pack(a.Slots),
 		Reservations: pack(a.Reservations), Lease: a.Lease.Microseconds(),
 		Start: micros(a.Window.Start), End: micros(a.Window.End), Reason: a.Reason,
 		State: string(a.State()), Requested: micros(a.RequestedAt), Active: micros(a.ActiveAt),
@@ -117,7 +121,8 @@ func (r allocationRow) value() (allocation.Allocation, error) {
 		return allocation.Allocation{}, err
 	}
 	return allocation.Restore(allocation.Allocation{
-		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, HeldBy: r.HeldBy, UserID: r.UserID, Workload: gpu.Workload(r.Workload),
+		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, HeldBy: r.HeldBy,
+		UserID: r.UserID, Workload: gpu.Workload(r.Workload),
 		Shape: gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, Reservations: claimed,
 		Lease: span(r.Lease), Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
 		Reason: r.Reason, RequestedAt: moment(r.Requested), ActiveAt: moment(r.Active),
@@ -165,9 +170,11 @@ func (r scheduleRow) identity() head  { return r.Head }
 func scheduleToRow(s ledger.Schedule) scheduleRow {
 	return scheduleRow{
 		Head: next(s.ID, s.Version), OrganizationID: s.OrganizationID, PoolID: s.PoolID, Name: s.Name,
-		GPUs: s.GPUs, Nodes: s.Layout.Nodes, PerNode: s.Layout.PerNode, Even: s.Layout.Even, StartLocal: s.StartLocal, Timezone: s.Timezone, RRule: s.RRule,
+		GPUs: s.GPUs, Nodes: s.Layout.Nodes, PerNode: s.Layout.PerNode, Even: s.Layout.Even, StartLocal: s.StartLocal,
+		Timezone: s.Timezone, RRule: s.RRule,
 		ExDates: pack(s.ExDates), Length: s.Length.Microseconds(), DSTPolicy: s.DSTPolicy,
-		Paused: s.Paused, MadeBy: s.MadeBy, Created: micros(s.CreatedAt), DoneUntil: micros(s.DoneUntil), Deleted: micros(s.DeletedAt),
+		Paused: s.Paused, MadeBy: s.MadeBy, Created: micros(s.CreatedAt), DoneUntil: micros(s.DoneUntil),
+		Deleted: micros(s.DeletedAt),
 	}
 }
 

@@ -71,7 +71,8 @@ func (r poolRow) value() (ledger.Pool, error) {
 			ID: r.Head.ID, Name: r.Name, Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
 			Model: r.Model, PerNode: r.PerNode, MemoryMiB: r.MemoryMiB, Price: gpu.MicroUSD(r.Price),
 			MinBilling: span(r.MinBilling), Alternates: alternates, MinNodes: r.MinNodes, MaxNodes: r.MaxNodes,
-			Timers:   gpu.Timers{WarmHold: span(r.WarmHold), IdleRelease: span(r.IdleRelease), MaxLease: span(r.MaxLease), Cleaning: span(r.Cleaning)},
+			Timers: gpu.Timers{WarmHold: span(r.WarmHold), IdleRelease: span(r.IdleRelease),
+				MaxLease: span(r.MaxLease), Cleaning: span(r.Cleaning)},
 			NodeCPUs: r.NodeCPUs, NodeMemoryMiB: r.NodeMemory, OnlineShare: r.OnlineShare, BorrowIdle: r.BorrowIdle,
 			MaxCreates: r.MaxCreates, CreateWindow: span(r.CreateWindow), Paused: r.Paused, Simulated: r.Simulated,
 		},
@@ -142,7 +143,8 @@ func (r nodeRow) value() (node.Node, error) {
 		GoneAt: moment(r.Gone), Version: r.Head.Version,
 		Source: gpu.Source{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
 			Price: gpu.MicroUSD(r.Price), MinBilling: span(r.MinBilling)},
-		BilledFrom: moment(r.BilledFrom), BilledUntil: moment(r.BilledUntil), ExpiresAt: moment(r.Expires), Quarantine: quarantine,
+		BilledFrom: moment(r.BilledFrom), BilledUntil: moment(r.BilledUntil), ExpiresAt: moment(r.Expires),
+		Quarantine: quarantine,
 	}, node.State(r.State))
 }
 

@@ -47,9 +47,11 @@ func organizationToRow(o ledger.Organization) organizationRow {
 	l := o.Limits
 	return organizationRow{
 		Head: next(o.ID, o.Version), Name: o.Name, MaxGPUs: l.GPUs, SpeculationPerDay: int64(l.SpeculationPerDay),
-		MaxGPUMemoryMiB: l.GPUMemoryMiB.Int64(), MaxCPUs: l.CPUs.Int64(), MaxMemoryMiB: l.MemoryMiB.Int64(), MaxJobs: l.Jobs.Int64(),
-		Cohort: l.Cohort, Borrowing: packBounds(l.Borrowing), Lending: packBounds(l.Lending),
-		Period: string(cmp.Or(l.Period, quota.PerDay)), GPUHours: l.GPUHours.Int64(), Money: l.MoneyPerPeriod.Int64(), Weight: cmp.Or(l.Weight, 1),
+		MaxGPUMemoryMiB: l.GPUMemoryMiB.Int64(), MaxCPUs: l.CPUs.Int64(), MaxMemoryMiB: l.MemoryMiB.Int64(),
+		MaxJobs: l.Jobs.Int64(),
+		Cohort:  l.Cohort, Borrowing: packBounds(l.Borrowing), Lending: packBounds(l.Lending),
+		Period: string(cmp.Or(l.Period, quota.PerDay)), GPUHours: l.GPUHours.Int64(), Money: l.MoneyPerPeriod.Int64(),
+		Weight:  cmp.Or(l.Weight, 1),
 		Created: micros(o.CreatedAt), Deleted: micros(o.DeletedAt),
 	}
 }
@@ -61,9 +63,11 @@ func (r organizationRow) value() (ledger.Organization, error) {
 		ID: r.Head.ID, Name: r.Name,
 		Limits: quota.Limits{
 			GPUs: r.MaxGPUs, SpeculationPerDay: gpu.MicroUSD(r.SpeculationPerDay),
-			GPUMemoryMiB: quota.AtMost(r.MaxGPUMemoryMiB), CPUs: quota.AtMost(r.MaxCPUs), MemoryMiB: quota.AtMost(r.MaxMemoryMiB), Jobs: quota.AtMost(r.MaxJobs),
+			GPUMemoryMiB: quota.AtMost(r.MaxGPUMemoryMiB), CPUs: quota.AtMost(r.MaxCPUs),
+			MemoryMiB: quota.AtMost(r.MaxMemoryMiB), Jobs: quota.AtMost(r.MaxJobs),
 			Cohort: r.Cohort, Borrowing: borrowing, Lending: lending,
-			Period: quota.Period(r.Period), GPUHours: quota.AtMost(r.GPUHours), MoneyPerPeriod: quota.AtMost(r.Money), Weight: r.Weight,
+			Period: quota.Period(r.Period), GPUHours: quota.AtMost(r.GPUHours), MoneyPerPeriod: quota.AtMost(r.Money),
+			Weight: r.Weight,
 		},
 		CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Version: r.Head.Version,
 	}, errors.Join(err1, err2)
@@ -114,7 +118,8 @@ func userToRow(u ledger.User) userRow {
 		Head: next(u.ID, u.Version), OrganizationID: u.OrganizationID, Email: u.Email,
 		Role: string(u.Role), Active: u.Active, Created: micros(u.CreatedAt), Deleted: micros(u.DeletedAt),
 		CapGPUs: u.Caps.MaxGPUs, CapPerDay: int64(u.Caps.MaxPerDay),
-		CapLead: u.Caps.MaxLead.Microseconds(), CapWindow: u.Caps.MaxWindow.Microseconds(), CapGPUHours: u.Caps.GPUHoursPerDay.Int64(),
+		CapLead: u.Caps.MaxLead.Microseconds(), CapWindow: u.Caps.MaxWindow.Microseconds(),
+		CapGPUHours: u.Caps.GPUHoursPerDay.Int64(),
 	}
 }
 
@@ -160,9 +165,11 @@ func keyToRow(k ledger.Key) keyRow {
 		Head: next(k.ID, k.Version), OrganizationID: k.OrganizationID, UserID: k.UserID, Name: k.Name,
 		Kind: string(k.Kind), Role: string(k.Role),
 		CapGPUs: k.Caps.MaxGPUs, CapPerDay: int64(k.Caps.MaxPerDay),
-		CapLead: k.Caps.MaxLead.Microseconds(), CapWindow: k.Caps.MaxWindow.Microseconds(), CapGPUHours: k.Caps.GPUHoursPerDay.Int64(),
-		Hash: present(k.Hash), PepperVersion: k.PepperVersion, Last4: k.Last4, CreatedBy: k.CreatedBy, ParentID: k.ParentID,
-		Created: micros(k.CreatedAt), Expires: micros(k.ExpiresAt),
+		CapLead: k.Caps.MaxLead.Microseconds(), CapWindow: k.Caps.MaxWindow.Microseconds(),
+		CapGPUHours: k.Caps.GPUHoursPerDay.Int64(),
+		Hash:        present(k.Hash), PepperVersion: k.PepperVersion, Last4: k.Last4, CreatedBy: k.CreatedBy,
+		ParentID: k.ParentID,
+		Created:  micros(k.CreatedAt), Expires: micros(k.ExpiresAt),
 		Revoked: micros(k.RevokedAt), LastUsed: micros(k.LastUsedAt),
 	}
 }

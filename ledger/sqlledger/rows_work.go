@@ -21,7 +21,8 @@ func (eventRow) TableName() string { return "events" }
 func eventToRow(e ledger.Event) eventRow {
 	return eventRow{
 		OrganizationID: e.OrganizationID, At: micros(e.At), Type: e.Type, Subject: e.Subject,
-		PoolID: e.PoolID, Actor: e.Actor, Via: e.Via, Reason: e.Reason, Message: e.Message, Decision: string(e.Decision),
+		PoolID: e.PoolID, Actor: e.Actor, Via: e.Via, Reason: e.Reason, Message: e.Message,
+		Decision: string(e.Decision),
 	}
 }
 
@@ -70,6 +71,7 @@ func (r taskRow) value() (ledger.Task, error) {
 	return ledger.Task{
 		ID: r.ID, Kind: r.Kind, Subject: r.Subject, Key: r.Key, State: ledger.TaskState(r.State),
 		Attempt: r.Attempt, RunAt: moment(r.RunAt), WakeAt: moment(r.WakeAt), Dispatches: r.Dispatches,
-		Fence: r.Fence, LeaseUntil: moment(r.LeaseUntil), LastError: r.LastError, Failures: r.Failures, FailedAt: moment(r.FailedAt), CreatedAt: moment(r.Created),
+		Fence: r.Fence, LeaseUntil: moment(r.LeaseUntil), LastError: r.LastError, Failures: r.Failures,
+		FailedAt: moment(r.FailedAt), CreatedAt: moment(r.Created),
 	}, nil
 }

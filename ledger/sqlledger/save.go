@@ -41,7 +41,8 @@ func (t *tx) Save(c ledger.Change) error {
 	insertRows(s, "events", rowsOf(c.Events, eventToRow), "")
 	insertRows(s, "seals", rowsOf(c.Seals, sealToRow), "")
 	for _, poolID := range slices.Sorted(maps.Keys(c.Stamps)) {
-		s.exec("stamping pool "+poolID, "UPDATE pools SET stamp = ? WHERE id = ?", ledger.ErrNotFound, c.Stamps[poolID], poolID)
+		s.exec("stamping pool "+poolID, "UPDATE pools SET stamp = ? WHERE id = ?", ledger.ErrNotFound, c.Stamps[poolID],
+			poolID)
 	}
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(c.Wake))) {
 		wake(s, key, t.Now())
@@ -109,7 +110,8 @@ func saveNodes(s sink, nodes []node.Node) {
 			forgetDevices(s, n)
 		}
 		for _, d := range n.Devices {
-			devices = append(devices, gpuRow{NodeID: n.ID, UUID: d.UUID, Index: d.Index, Model: d.Model, MemoryMiB: d.MemoryMiB})
+			devices = append(devices, gpuRow{NodeID: n.ID, UUID: d.UUID, Index: d.Index, Model: d.Model,
+				MemoryMiB: d.MemoryMiB})
 		}
 	}
 	insertRows(s, "devices", devices, replaceDevice)
@@ -122,7 +124,8 @@ func forgetDevices(s sink, n node.Node) {
 		args = append(args, d.UUID)
 	}
 	s.exec("replacing the devices of node "+n.ID,
-		"DELETE FROM gpus WHERE node_id = ? AND uuid NOT IN (?"+strings.Repeat(", ?", len(n.Devices)-1)+")", nil, args...)
+		"DELETE FROM gpus WHERE node_id = ? AND uuid NOT IN (?"+strings.Repeat(", ?", len(n.Devices)-1)+")", nil,
+		args...)
 }
 
 // saveAllocations writes allocations, what they hold, and that those that are

@@ -82,14 +82,18 @@ func TestPlacedIsWhatCommitmentsCount(t *testing.T) {
 func refusesUnknownStates(t *testing.T, s *Store) {
 	t.Helper()
 	for table, columns := range map[string]string{
-		"tasks": "id, kind, subject, key, attempt, run_at, wake_at, dispatches, dispatch_after, fence, lease_until, last_error, failures, failed_at, created_at, finished_at",
-		"nodes": "id, pool_id, slot, generation, token, provider_id, address, simulated, reason, provisioner, region, type, price, min_billing, billed_from, billed_until, expires_at, quarantine, requested_at, booting_at, ready_at, idle_since, retired_at, absent_at, gone_at, version",
+		"tasks": "id, kind, subject, key, attempt, run_at, wake_at, dispatches, dispatch_after, fence, lease_until, " +
+			"last_error, failures, failed_at, created_at, finished_at",
+		"nodes": "id, pool_id, slot, generation, token, provider_id, address, simulated, reason, provisioner, " +
+			"region, type, price, min_billing, billed_from, billed_until, expires_at, quarantine, requested_at, " +
+			"booting_at, ready_at, idle_since, retired_at, absent_at, gone_at, version",
 	} {
 		names := strings.Split(columns, ", ")
 		values := make([]any, 0, len(names)+1)
 		for _, name := range names {
 			switch name {
-			case "id", "kind", "subject", "key", "last_error", "pool_id", "token", "provider_id", "address", "reason", "provisioner", "region", "type", "quarantine":
+			case "id", "kind", "subject", "key", "last_error", "pool_id", "token", "provider_id", "address", "reason",
+				"provisioner", "region", "type", "quarantine":
 				values = append(values, "pol_1")
 			case "simulated":
 				values = append(values, false)
@@ -97,7 +101,8 @@ func refusesUnknownStates(t *testing.T, s *Store) {
 				values = append(values, 1)
 			}
 		}
-		insert := "INSERT INTO " + table + " (" + columns + ", state) VALUES (?" + strings.Repeat(", ?", len(names)) + ")"
+		insert := "INSERT INTO " + table + " (" + columns + ", state) VALUES (?" + strings.Repeat(", ?", len(names)) +
+			")"
 		good := map[string]string{"tasks": "ready", "nodes": "gone"}[table]
 		require.NoError(t, s.write.WithContext(t.Context()).Exec(
 			"DELETE FROM "+table).Error)

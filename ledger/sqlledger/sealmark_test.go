@@ -36,7 +36,9 @@ func (n *notes) Where() string { return n.at }
 
 // remembering is a process of the same installation with a memory of its own.
 func (s sealed) remembering(at string) *ledger.Ledger {
-	return ledger.New(s.store, &ids.UUID{}, ledger.Config{Seals: ledger.NewSealKey([]byte("a key of thirty-two bytes or more")), SealMemory: &notes{at: at}})
+	return ledger.New(s.store, &ids.UUID{},
+		ledger.Config{Seals: ledger.NewSealKey([]byte("a key of thirty-two bytes or more")),
+			SealMemory: &notes{at: at}})
 }
 
 // trySeal runs the task that seals once.
@@ -77,15 +79,16 @@ func (s sealed) told(kind string) (n int) {
 
 // removed are ways to hide that the journal was changed.
 var removed = map[string][]string{
-	"all seals":                     {"UPDATE events SET message = 'x' WHERE seq = 2", "DELETE FROM journal_seals"},
-	"the last seal with its events": {"DELETE FROM journal_seals WHERE number = 2", "DELETE FROM events WHERE subject = 'x_0' AND seq > 5"},
-	"everything":                    {"DELETE FROM journal_seals", "DELETE FROM events"},
+	"all seals": {"UPDATE events SET message = 'x' WHERE seq = 2", "DELETE FROM journal_seals"},
+	"the last seal with its events": {"DELETE FROM journal_seals WHERE number = 2",
+		"DELETE FROM events WHERE subject = 'x_0' AND seq > 5"},
+	"everything": {"DELETE FROM journal_seals", "DELETE FROM events"},
 }
 
 // exerciseMarks: seals that somebody has seen are missed, by who verifies and by
 // who would seal anew, until an operator accepts the journal as it is.
 func exerciseMarks(t *testing.T, open func(t *testing.T) sealed) {
-	behind := (*ledger.JournalBehindError)(nil)
+	var behind *ledger.JournalBehindError
 	for name, statements := range removed {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,10 +111,13 @@ func exerciseMarks(t *testing.T, open func(t *testing.T) sealed) {
 			require.ErrorAs(t, server.WatchSeals(t.Context()), &behind)
 			require.NotZero(t, s.told("journal.behind"))
 			require.Equal(t, ledger.AuditBehind, s.verify(server, "").Finding.Kind)
-			require.Eventually(t, func() bool { return s.verify(s.with("a key of thirty-two bytes or more"), "").Finding != nil }, time.Minute, time.Millisecond,
+			require.Eventually(t,
+				func() bool { return s.verify(s.with("a key of thirty-two bytes or more"), "").Finding != nil },
+				time.Minute, time.Millisecond,
 				"one that remembers nothing hears of it from the journal")
 
-			require.ErrorIs(t, server.AcceptJournal(t.Context(), ledger.Actor{OrganizationID: "org_1", Role: ledger.Admin}), ledger.ErrDenied)
+			require.ErrorIs(t, server.AcceptJournal(t.Context(),
+				ledger.Actor{OrganizationID: "org_1", Role: ledger.Admin}), ledger.ErrDenied)
 			require.NoError(t, server.AcceptJournal(t.Context(), ledger.SystemActor("test")))
 			s.accepted(s.l)
 			require.NoError(t, s.trySeal())
@@ -127,9 +133,11 @@ func exerciseMarks(t *testing.T, open func(t *testing.T) sealed) {
 		s.tell(3)
 		s.seal()
 		s.exec("DELETE FROM journal_seals")
-		require.NoError(t, s.with("another key of thirty-two bytes!").AcceptJournal(t.Context(), ledger.SystemActor("test")))
+		require.NoError(t, s.with("another key of thirty-two bytes!").AcceptJournal(t.Context(),
+			ledger.SystemActor("test")))
 		require.ErrorAs(t, s.trySeal(), &behind, "who has not the key cannot accept")
-		require.NoError(t, s.with("a key of thirty-two bytes or more").AcceptJournal(t.Context(), ledger.SystemActor("test")))
+		require.NoError(t, s.with("a key of thirty-two bytes or more").AcceptJournal(t.Context(),
+			ledger.SystemActor("test")))
 		s.accepted(s.l)
 		require.NoError(t, s.trySeal())
 		s.exec("DELETE FROM journal_seals")
@@ -150,7 +158,8 @@ func TestMarksSQLite(t *testing.T) {
 	t.Parallel()
 	exerciseMarks(t, func(t *testing.T) sealed {
 		t.Helper()
-		store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: inFile(t), Clock: clock.System{}}) // what is accepted is accepted at a time
+		store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: inFile(t),
+			Clock: clock.System{}}) // what is accepted is accepted at a time
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
 		require.NoError(t, store.Migrate(t.Context()))

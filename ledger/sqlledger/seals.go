@@ -39,7 +39,8 @@ func (r *reader) Journal(after, last int64, limit int) ([]ledger.Event, error) {
 			return nil, err
 		}
 	}
-	return list[eventRow](r.query().Where("seq > ?", after).Where(rule, marks...).Order("seq").Limit(limit), "reading the journal")
+	return list[eventRow](r.query().Where("seq > ?", after).Where(rule, marks...).Order("seq").Limit(limit),
+		"reading the journal")
 }
 
 // LastSeal reads the end of the index.

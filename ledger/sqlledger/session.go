@@ -25,7 +25,8 @@ type session struct {
 }
 
 var (
-	beginTransaction  = statement{doing: "beginning a transaction", text: "BEGIN ISOLATION LEVEL READ COMMITTED", tag: "BEGIN"}
+	beginTransaction = statement{doing: "beginning a transaction", text: "BEGIN ISOLATION LEVEL READ COMMITTED",
+		tag: "BEGIN"}
 	commitTransaction = statement{doing: "committing a transaction", text: "COMMIT", tag: "COMMIT"}
 )
 

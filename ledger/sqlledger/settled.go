@@ -72,7 +72,8 @@ func (h *horizon) look(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if next.seq != sure.seq { // the id must be younger than the number
-		if err := db.QueryRowContext(ctx, "SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)").Scan(&next.xid); err != nil {
+		if err := db.QueryRowContext(ctx,
+			"SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)").Scan(&next.xid); err != nil {
 			return err
 		}
 	}

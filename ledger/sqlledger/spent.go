@@ -18,6 +18,7 @@ type spentRow struct {
 	Day            int64  `gorm:"column:day"`
 	Cost           int64  `gorm:"column:cost"`
 	GPUSeconds     int64  `gorm:"column:gpu_seconds"`
+	GPUMicros      int64  `gorm:"column:gpu_micros"`
 }
 
 // The sums: a reservation holds GPUs while they are kept warm for it, an
@@ -34,11 +35,13 @@ var (
 var (
 	reservationsSpent = `
 		SELECT organization_id, made_by, user_id, pool_id, class, window_start, cost,
-			CASE WHEN warmed_at = 0 OR ended_at < warmed_at THEN 0 ELSE (nodes * per_node - short) * ((ended_at - warmed_at) / 1000000) END AS gpu_seconds
+			CASE WHEN warmed_at = 0 OR ended_at < warmed_at THEN 0 ELSE (nodes * per_node - short) * ((ended_at - warmed_at) / 1000000) END AS gpu_seconds,
+			CAST(0 AS BIGINT) AS gpu_micros
 		FROM reservations WHERE (cost > 0 OR warmed_at > 0) AND ` + overReservation
 	allocationsSpent = `
 		SELECT organization_id, held_by AS made_by, user_id, pool_id, '' AS class, window_start, CAST(0 AS BIGINT) AS cost,
-			CASE WHEN ended_at < active_at THEN 0 ELSE (nodes * per_node - short) * ((ended_at - active_at) / 1000000) END AS gpu_seconds
+			CASE WHEN ended_at < active_at THEN 0 ELSE (nodes * per_node - short) * ((ended_at - active_at) / 1000000) END AS gpu_seconds,
+			CASE WHEN ended_at < active_at THEN 0 ELSE (nodes * per_node - short) * (ended_at - active_at) END AS gpu_micros
 		FROM allocations WHERE active_at > 0 AND ` + overAllocation
 )
 
@@ -61,7 +64,7 @@ var counts = `(
 func spentFrom(rows, whose string) string {
 	return `FROM (
 		SELECT organization_id, made_by, user_id, pool_id, class, window_start / 86400000000 AS day,
-			CAST(SUM(cost) AS BIGINT) AS cost, CAST(SUM(gpu_seconds) AS BIGINT) AS gpu_seconds
+			CAST(SUM(cost) AS BIGINT) AS cost, CAST(SUM(gpu_seconds) AS BIGINT) AS gpu_seconds, CAST(SUM(gpu_micros) AS BIGINT) AS gpu_micros
 		FROM (` + rows + ` AND ` + whose + ` AND window_start >= ` + counts + `) AS ended GROUP BY 1, 2, 3, 4, 5, 6) AS spent
 		ORDER BY organization_id, made_by, class, day, user_id, pool_id`
 }
@@ -78,17 +81,17 @@ func (r spentRow) value(pool ledger.Pool) ledger.Spend {
 		Day: moment(r.Day * dayMicros), Cost: gpu.MicroUSD(r.Cost), GPUSeconds: r.GPUSeconds,
 	}
 	if s.Class == "" { // an allocation's row holds no cost
-		s.Cost = priceOf(pool, r.GPUSeconds)
+		s.Cost = priceOf(pool, r.GPUMicros)
 	}
 	return s
 }
 
-// priceOf is the price of GPU-seconds: the part of the nodes' price that the GPUs
-// are, as admission.Cost has it. Whole hours apart, so that a month of a large
+// priceOf is the price of GPU-microseconds: the part of the nodes' price that the
+// GPUs are, as admission.Cost has it. Whole hours apart, so that a month of a large
 // pool fits.
-func priceOf(pool ledger.Pool, gpuSeconds int64) gpu.MicroUSD {
-	const hour = int64(time.Hour / time.Second)
+func priceOf(pool ledger.Pool, gpuMicros int64) gpu.MicroUSD {
+	const hour = int64(time.Hour / time.Microsecond)
 	perGPU := pool.Price / gpu.MicroUSD(max(pool.PerNode, 1))
-	rest := time.Duration(gpuSeconds%hour) * time.Second
-	return perGPU*gpu.MicroUSD(gpuSeconds/hour) + perGPU.For(rest)
+	rest := time.Duration(gpuMicros%hour) * time.Microsecond
+	return perGPU*gpu.MicroUSD(gpuMicros/hour) + perGPU.For(rest)
 }

@@ -92,7 +92,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Clock = clock.System{}
 	}
 	s := &Store{
-		clock: cfg.Clock, logger: cfg.Logger, rand: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), process: ids.UUID{}.New("prc"),
+		clock: cfg.Clock, logger: cfg.Logger, rand: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)),
+		process: ids.UUID{}.New("prc"),
 	}
 	s.newest = sync.OnceValues(s.newestMigration)
 	var err error

@@ -59,7 +59,8 @@ func (t *tx) Finish(g ledger.Guard, next time.Time, failure string) error {
 			failures    = CASE WHEN ? THEN failures + 1 ELSE 0 END,
 			failed_at   = CASE WHEN ? THEN CAST(? AS BIGINT) ELSE 0 END
 		WHERE id = ? AND fence = ? AND state = 'running'`,
-		done, done, micros(t.Now()), done, us, us, failure, failure != "", failure != "", micros(t.Now()), g.TaskID, g.Fence)
+		done, done, micros(t.Now()), done, us, us, failure, failure != "", failure != "", micros(t.Now()), g.TaskID,
+		g.Fence)
 	if err != nil {
 		return err
 	}
@@ -192,7 +193,8 @@ func (r *reader) Tasks() (map[ledger.TaskState]int, error) {
 
 // Failing reads the tasks that failed so often in a row, those that failed most first.
 func (r *reader) Failing(atLeast int) ([]ledger.Task, error) {
-	return list[taskRow](r.query().Where("failures > 0 AND failures >= ?", atLeast).Order("failures DESC, id").Limit(maxFailing),
+	return list[taskRow](r.query().Where("failures > 0 AND failures >= ?",
+		atLeast).Order("failures DESC, id").Limit(maxFailing),
 		"reading what fails again and again")
 }
 

@@ -37,11 +37,14 @@ func textsOf(t *rowType) texts {
 		insert:     into + "VALUES " + numbered(row),
 		replace: "WITH written AS (UPDATE " + t.table + " SET " + written.numberedList() +
 			" RETURNING 1) " + fmt.Sprintf(condition, "1"),
-		unnest: into + "SELECT " + t.list("u.%s") + " FROM unnest(" + t.arrays() + ") WITH ORDINALITY AS u (" + t.list("%s") +
+		unnest: into + "SELECT " + t.list("u.%s") + " FROM unnest(" + t.arrays() + ") WITH ORDINALITY AS u (" +
+			t.list("%s") +
 			", place) ORDER BY u.place",
-		lock: "SELECT " + t.list("%s") + " FROM " + t.table + " WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE",
+		lock: "SELECT " + t.list("%s") + " FROM " + t.table +
+			" WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE",
 		update: "WITH written AS (UPDATE " + t.table + " AS t SET " + changed.list("%[1]s = u.%[1]s") +
-			" FROM unnest(" + t.arrays() + ") AS u (" + t.list("%s") + ") WHERE t.id = u.id AND t.version = u.version - 1 RETURNING 1) " +
+			" FROM unnest(" + t.arrays() + ") AS u (" + t.list("%s") +
+			") WHERE t.id = u.id AND t.version = u.version - 1 RETURNING 1) " +
 			fmt.Sprintf(condition, "$"+strconv.Itoa(len(t.columns)+1)),
 	}
 }

@@ -94,7 +94,10 @@ CREATE TABLE orphans (
 CREATE TABLE provisioners (
     name         TEXT   NOT NULL PRIMARY KEY,
     offers       TEXT   NOT NULL, -- JSON
-    reported_at  BIGINT NOT NULL
+    reported_at  BIGINT NOT NULL,
+    holder       TEXT   NOT NULL DEFAULT '', -- the worker that it serves alone; empty: it serves all
+    holder_host  TEXT   NOT NULL DEFAULT '',
+    held_until   BIGINT NOT NULL DEFAULT 0
 );
 
 CREATE TABLE gpus (

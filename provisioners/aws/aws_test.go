@@ -37,16 +37,19 @@ const image = "ami-0123456789abcdef0"
 
 func region() fakeec2.Config {
 	return fakeec2.Config{
-		PageSize: 2, AccessKeys: []string{"AKIDEXAMPLE"}, Groups: []string{"sg-1"}, Subnets: map[string]string{"subnet-b": "test-1b"},
+		PageSize: 2, AccessKeys: []string{"AKIDEXAMPLE"}, Groups: []string{"sg-1"},
+		Subnets: map[string]string{"subnet-b": "test-1b"},
 		Reservations: []fakeec2.Reservation{
 			{ID: "cr-1", Type: "p5.48xlarge", Zone: "test-1a", Count: 1},
-			{ID: "cr-block", Type: "p5.48xlarge", Zone: "test-1a", Count: 1, Block: true, Start: start, End: start.Add(24 * time.Hour)},
+			{ID: "cr-block", Type: "p5.48xlarge", Zone: "test-1a", Count: 1, Block: true, Start: start,
+				End: start.Add(24 * time.Hour)},
 		},
 	}
 }
 
 func offers() []aws.Offer {
-	h100 := aws.Offer{InstanceType: "p5.48xlarge", Zone: "test-1a", Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559, Price: price(55 * gpu.USD)}
+	h100 := aws.Offer{InstanceType: "p5.48xlarge", Zone: "test-1a", Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559,
+		Price: price(55 * gpu.USD)}
 	spot, odcr, block := h100, h100, h100
 	h100.Type, spot.Type, odcr.Type, block.Type = "p5", "p5-spot", "p5-odcr", "p5-block"
 	spot.Market, spot.Price = aws.Spot, price(20*gpu.USD)
@@ -67,7 +70,9 @@ func newSite(t testing.TB, config fakeec2.Config) site {
 	server := httptest.NewServer(s.Region)
 	t.Cleanup(server.Close)
 	credentials := filepath.Join(t.TempDir(), "credentials")
-	require.NoError(t, os.WriteFile(credentials, []byte("[default]\naws_access_key_id=AKIDEXAMPLE\naws_secret_access_key=not-a-secret\n"), 0o600))
+	require.NoError(t,
+		os.WriteFile(credentials,
+			[]byte("[default]\naws_access_key_id=AKIDEXAMPLE\naws_secret_access_key=not-a-secret\n"), 0o600))
 	s.config = aws.Config{
 		Region: "test-central-1", Endpoint: server.URL, CredentialsFile: credentials, ImageID: image,
 		SecurityGroups: []string{"sg-1"}, Offers: offers(), RetryWait: time.Nanosecond,

@@ -63,13 +63,19 @@ offers:
 	_, err := aws.New(c, clock.NewManual(start))
 	require.Error(t, err)
 	for _, want := range []string{
-		"name \"AWS!\"", "region: \"Frankfurt\"", "endpoint: ec2.example.com would carry requests unencrypted", "address: \"both\"",
-		"probe: \"guess\"", "root_volume_gib: -1", "unclaimed_after: 1m0s", "call_timeout: 1ms", "retry_wait: 2h", "security_groups: \"default\"",
-		"offers[0]: type: \"\"", "offers[0]: instance_type: \"p5\"", "offers[0]: market: \"auction\"", "offers[0]: gpus: 99",
-		"offers[0]: memory_mib: -1", "offers[0]: image_id: is empty", "offers[0]: model: is neither here nor in a price file",
+		"name \"AWS!\"", "region: \"Frankfurt\"", "endpoint: ec2.example.com would carry requests unencrypted",
+		"address: \"both\"",
+		"probe: \"guess\"", "root_volume_gib: -1", "unclaimed_after: 1m0s", "call_timeout: 1ms", "retry_wait: 2h",
+		"security_groups: \"default\"",
+		"offers[0]: type: \"\"", "offers[0]: instance_type: \"p5\"", "offers[0]: market: \"auction\"",
+		"offers[0]: gpus: 99",
+		"offers[0]: memory_mib: -1", "offers[0]: image_id: is empty",
+		"offers[0]: model: is neither here nor in a price file",
 		"offers[1]: reservation_id: market spot has none", "offers[1]: max_spot_price: is not positive",
-		"offers[2]: type \"a\" is there twice", "offers[2]: reservation_id: is empty", "offers[2]: from, until: a capacity block has both",
-		"offers[2]: boot: want 0 < p50 <= p95", "offers[3]: until: nothing can be used", "offers[3]: max_spot_price: market capacity_block has none",
+		"offers[2]: type \"a\" is there twice", "offers[2]: reservation_id: is empty",
+		"offers[2]: from, until: a capacity block has both",
+		"offers[2]: boot: want 0 < p50 <= p95", "offers[3]: until: nothing can be used",
+		"offers[3]: max_spot_price: market capacity_block has none",
 	} {
 		require.ErrorContains(t, err, want)
 	}
@@ -80,9 +86,11 @@ offers:
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	for endpoint, want := range map[string]string{
-		"": "", "https://ec2.eu-central-1.amazonaws.com": "", "http://127.0.0.1:1234": "", "http://localhost": "", "http://[::1]:80": "",
-		"http://10.0.0.1": "unencrypted", "ftp://127.0.0.1": "unencrypted", "nonsense": "is no URL", "https://user:pw@x.example": "without user",
-		"https://x.example?key=1": "without user", "http://localhost.example.com": "unencrypted",
+		"": "", "https://ec2.eu-central-1.amazonaws.com": "", "http://127.0.0.1:1234": "", "http://localhost": "",
+		"http://[::1]:80": "",
+		"http://10.0.0.1": "unencrypted", "ftp://127.0.0.1": "unencrypted", "nonsense": "is no URL",
+		"https://user:pw@x.example": "without user",
+		"https://x.example?key=1":   "without user", "http://localhost.example.com": "unencrypted",
 	} {
 		c := aws.Config{Region: "eu-central-1", Endpoint: endpoint, ImageID: image, Offers: offers()}.WithDefaults()
 		err := c.Validate()
@@ -109,10 +117,13 @@ func TestCatalogue(t *testing.T) {
 	offers, err := p.Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []provisioners.Offer{
-		{Type: "a", Region: "test-central-1", Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559, Price: 55_040_000, MinBilling: time.Minute,
-			Boot: provisioners.Boot{P50: 5 * time.Minute, P95: 12 * time.Minute}},
-		{Type: "b", Region: "test-central-1", Model: "mine", GPUs: 8, MemoryMiB: 81_559, Price: gpu.MicroUSD(7), MinBilling: time.Minute,
-			Boot: provisioners.Boot{P50: 5 * time.Minute, P95: 12 * time.Minute}, Interruptible: true, Notice: 2 * time.Minute},
+		{Type: "a", Region: "test-central-1", Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559, Price: 55_040_000,
+			MinBilling: time.Minute,
+			Boot:       provisioners.Boot{P50: 5 * time.Minute, P95: 12 * time.Minute}},
+		{Type: "b", Region: "test-central-1", Model: "mine", GPUs: 8, MemoryMiB: 81_559, Price: gpu.MicroUSD(7),
+			MinBilling: time.Minute,
+			Boot:       provisioners.Boot{P50: 5 * time.Minute, P95: 12 * time.Minute}, Interruptible: true,
+			Notice: 2 * time.Minute},
 	}, offers)
 	for text, want := range map[string]string{
 		"p5.48xlarge: {modell: h100}":                  "field modell not found",

@@ -59,13 +59,15 @@ func (p *Provisioner) check(token string, spec provisioners.Spec) error {
 		return err
 	}
 	if len(token) > maxToken || slices.ContainsFunc([]byte(token), func(b byte) bool { return b <= ' ' || b > '~' }) {
-		return provisioners.Errorf(provisioners.KindBadSpec, "a token has at most %d printable ASCII characters", maxToken)
+		return provisioners.Errorf(provisioners.KindBadSpec, "a token has at most %d printable ASCII characters",
+			maxToken)
 	}
 	if len(spec.Owner) > maxTag || len(spec.NodeID) > maxTag {
 		return provisioners.Errorf(provisioners.KindBadSpec, "an owner or a node has at most %d characters", maxTag)
 	}
 	if spec.Region != "" && spec.Region != p.config.Region {
-		return provisioners.Errorf(provisioners.KindBadSpec, "this provisioner is for region %s, not %s", p.config.Region, spec.Region)
+		return provisioners.Errorf(provisioners.KindBadSpec, "this provisioner is for region %s, not %s",
+			p.config.Region, spec.Region)
 	}
 	return nil
 }
@@ -80,7 +82,10 @@ func (p *Provisioner) launch(ctx context.Context, w want) (provisioners.Instance
 	}
 	doubt := false
 	out, err := p.client.RunInstances(ctx, input, func(o *ec2.Options) {
-		o.Retryer = retryer(p.config.RetryWait, func(err error) { doubt = doubt || kindOf(err) == provisioners.KindUnknown })
+		o.Retryer = retryer(p.config.RetryWait, func(err error) {
+			doubt = doubt ||
+				kindOf(err) == provisioners.KindUnknown
+		})
 	})
 	switch code, _ := answer(err); {
 	case code == codeMismatch || code == codeTerminated:
@@ -90,7 +95,8 @@ func (p *Provisioner) launch(ctx context.Context, w want) (provisioners.Instance
 	case err != nil:
 		return provisioners.Instance{}, launchError(w.offer, err)
 	case len(out.Instances) != 1 || sdk.ToString(out.Instances[0].InstanceId) == "":
-		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown, "launching %s: the answer has no instance", w.offer.Type)
+		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown,
+			"launching %s: the answer has no instance", w.offer.Type)
 	}
 	made := out.Instances[0]
 	if len(made.Tags) == 0 { // the answer to a repeated token may lack them; the token vouches for them
@@ -111,7 +117,8 @@ func (p *Provisioner) spent(ctx context.Context, w want, code string) (provision
 		return w.forgotten(), nil
 	}
 	return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown,
-		"launching %s: the token has made a machine that is not to be seen, and the offer has changed since", w.offer.Type)
+		"launching %s: the token has made a machine that is not to be seen, and the offer has changed since",
+		w.offer.Type)
 }
 
 // forgotten is the machine that EC2 calls terminated without saying which it
@@ -124,7 +131,8 @@ func (w want) forgotten() provisioners.Instance {
 }
 
 // taken answers with the token's machine if it is the one that is asked for.
-func (p *Provisioner) taken(ctx context.Context, w want, found *types.Instance, err error) (provisioners.Instance, error) {
+func (p *Provisioner) taken(ctx context.Context, w want, found *types.Instance,
+	err error) (provisioners.Instance, error) {
 	if err != nil {
 		return provisioners.Instance{}, err
 	}

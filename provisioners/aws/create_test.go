@@ -119,7 +119,8 @@ func TestALateDuplicate(t *testing.T) {
 	p := s.open(t)
 	made := create(t, p, "p5")
 	require.NoError(t, p.Delete(t.Context(), made.ID))
-	for after, id := range map[time.Duration]string{30 * time.Minute: made.ID, 2 * time.Hour: "ended-token-1", 23 * time.Hour: "ended-token-1"} {
+	for after, id := range map[time.Duration]string{30 * time.Minute: made.ID, 2 * time.Hour: "ended-token-1",
+		23 * time.Hour: "ended-token-1"} {
 		s.clock.Set(start.Add(after))
 		late := spec("p5")
 		late.ExpiresAt = start.Add(after + time.Hour)
@@ -280,7 +281,8 @@ func TestTheSDKRepeats(t *testing.T) {
 // A refusal says nothing about the attempt before it, whose answer was lost.
 func TestARefusalAfterALostAnswer(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"UnauthorizedOperation", "InsufficientInstanceCapacity", "InvalidParameterValue", "RequestLimitExceeded"} {
+	for _, code := range []string{"UnauthorizedOperation", "InsufficientInstanceCapacity", "InvalidParameterValue",
+		"RequestLimitExceeded"} {
 		s := newSite(t, region())
 		s.Inject(fakeec2.Fault{Action: "RunInstances", Effect: fakeec2.LoseAnswer})
 		s.Inject(fakeec2.Fault{Action: "RunInstances", Effect: fakeec2.Refuse, Code: code, Times: attempts - 1})
@@ -297,7 +299,8 @@ func TestARefusalAfterALostAnswer(t *testing.T) {
 func TestAnnouncementsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, region())
-	s.Inject(fakeec2.Fault{Action: "DescribeInstanceStatus", Effect: fakeec2.Refuse, Code: "UnauthorizedOperation", Times: 2})
+	s.Inject(fakeec2.Fault{Action: "DescribeInstanceStatus", Effect: fakeec2.Refuse, Code: "UnauthorizedOperation",
+		Times: 2})
 	p := s.open(t)
 	made := create(t, p, "p5")
 	require.Equal(t, provisioners.Booting, made.Phase)

@@ -99,7 +99,8 @@ var kinds = map[string]provisioners.Kind{
 // badFamilies are the beginnings of codes that name a wrong part of a request.
 var badFamilies = []string{
 	"InvalidParameter", "InvalidAMI", "InvalidSubnet", "InvalidGroup", "InvalidSecurityGroup", "InvalidKeyPair",
-	"InvalidCapacityReservationId", "InvalidIamInstanceProfile", "InvalidInstanceType", "InvalidUserData", "InvalidSnapshot",
+	"InvalidCapacityReservationId", "InvalidIamInstanceProfile", "InvalidInstanceType", "InvalidUserData",
+	"InvalidSnapshot",
 	"InvalidZone", "InvalidPlacementGroup", "InvalidTagKey", "InvalidVpcID",
 }
 
@@ -144,7 +145,8 @@ func failure(doing string, err error, unknown provisioners.Kind) *provisioners.E
 	if code == "" {
 		return &provisioners.Error{Kind: kind, Message: doing, Err: httpx.HideURL(err)}
 	}
-	return &provisioners.Error{Kind: kind, Message: doing + ": " + code + ": " + message, RetryAfter: retryAfter(err), Err: ended(err)}
+	return &provisioners.Error{Kind: kind, Message: doing + ": " + code + ": " + message, RetryAfter: retryAfter(err),
+		Err: ended(err)}
 }
 
 // unsure is the error of a call after which a machine may exist, whatever EC2's

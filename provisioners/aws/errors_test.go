@@ -25,7 +25,8 @@ func TestErrorsOfALaunch(t *testing.T) {
 		{"InsufficientInstanceCapacity", "p5", 0, provisioners.KindCapacity, "test-1a/p5.48xlarge"},
 		{"InsufficientInstanceCapacity", "p5-spot", 0, provisioners.KindCapacity, "test-1a/p5.48xlarge/spot"},
 		{"UnfulfillableCapacity", "p5-spot", 0, provisioners.KindCapacity, "test-1a/p5.48xlarge/spot"},
-		{"ReservationCapacityExceeded", "p5-odcr", 0, provisioners.KindCapacity, "test-1a/p5.48xlarge/capacity_reservation"},
+		{"ReservationCapacityExceeded", "p5-odcr", 0, provisioners.KindCapacity,
+			"test-1a/p5.48xlarge/capacity_reservation"},
 		{"InsufficientFreeAddressesInSubnet", "g6", 0, provisioners.KindCapacity, "subnet-b"},
 		{"InsufficientVolumeCapacity", "g6", 0, provisioners.KindCapacity, "subnet-b/g6.12xlarge"},
 		{"Unsupported", "p5", 0, provisioners.KindCapacity, "test-1a/p5.48xlarge"},
@@ -72,7 +73,8 @@ func TestErrorsOfALaunch(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, region())
 			s.Inject(fakeec2.Fault{
-				Action: "RunInstances", Effect: fakeec2.Refuse, Code: test.code, Message: "in their words", Status: test.status, Times: attempts,
+				Action: "RunInstances", Effect: fakeec2.Refuse, Code: test.code, Message: "in their words",
+				Status: test.status, Times: attempts,
 			})
 			_, err := s.open(t).Create(t.Context(), "token-1", spec(test.offer))
 			typed := requireKind(t, test.want, err)
@@ -131,7 +133,8 @@ func TestConnectionsThatBreak(t *testing.T) {
 func TestWaitingTimeIsPassedOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, region())
-	s.Inject(fakeec2.Fault{Effect: fakeec2.Refuse, Code: "RequestLimitExceeded", RetryAfter: 7 * time.Second, Times: attempts})
+	s.Inject(fakeec2.Fault{Effect: fakeec2.Refuse, Code: "RequestLimitExceeded", RetryAfter: 7 * time.Second,
+		Times: attempts})
 	_, err := s.open(t).List(t.Context(), "dep")
 	require.Equal(t, 7*time.Second, requireKind(t, provisioners.KindThrottled, err).RetryAfter)
 }

@@ -58,8 +58,9 @@ func (p *Provisioner) instance(ctx context.Context, row types.Instance) (provisi
 // render is a row in the port's words, with what is known of it.
 func (p *Provisioner) render(row types.Instance, notice *provisioners.Notice) provisioners.Instance {
 	i := provisioners.Instance{
-		ID: sdk.ToString(row.InstanceId), Token: tagOf(row, tagToken), Owner: tagOf(row, tagOwner), NodeID: tagOf(row, tagNode),
-		Type: tagOf(row, tagType), Phase: phases[stateOf(row)], EndedAt: endOf(row),
+		ID: sdk.ToString(row.InstanceId), Token: tagOf(row, tagToken), Owner: tagOf(row, tagOwner),
+		NodeID: tagOf(row, tagNode),
+		Type:   tagOf(row, tagType), Phase: phases[stateOf(row)], EndedAt: endOf(row),
 	}
 	if row.LaunchTime != nil {
 		i.CreatedAt = row.LaunchTime.UTC()

@@ -62,7 +62,8 @@ func (p *Provisioner) expiring(row types.Instance) *provisioners.Notice {
 	}
 	return &provisioners.Notice{
 		Kind: provisioners.NoticeExpiring, At: offer.usableUntil(),
-		Message: string(offer.Market) + " " + offer.ReservationID + " ends at " + offer.Until.UTC().Format(time.RFC3339),
+		Message: string(offer.Market) + " " + offer.ReservationID + " ends at " +
+			offer.Until.UTC().Format(time.RFC3339),
 	}
 }
 
@@ -131,7 +132,8 @@ var endings = []types.EventCode{types.EventCodeInstanceRetirement, types.EventCo
 func (p *Provisioner) readEvents(ctx context.Context) (map[string]provisioners.Notice, error) {
 	table := map[string]provisioners.Notice{}
 	input := &ec2.DescribeInstanceStatusInput{Filters: []types.Filter{{Name: sdk.String("event.code"), Values: []string{
-		string(types.EventCodeInstanceReboot), string(types.EventCodeSystemReboot), string(types.EventCodeSystemMaintenance),
+		string(types.EventCodeInstanceReboot), string(types.EventCodeSystemReboot),
+		string(types.EventCodeSystemMaintenance),
 		string(types.EventCodeInstanceRetirement), string(types.EventCodeInstanceStop),
 	}}}}
 	for range maxEventPages {

@@ -61,7 +61,8 @@ func (o Offer) usableUntil() time.Time {
 // open refuses a launch outside of the window that the supply was bought for.
 func (o Offer) open(now time.Time) error {
 	if now.Before(o.From) || o.closing(now) {
-		return &provisioners.Error{Kind: provisioners.KindCapacity, Scope: o.scope(), Message: "outside of the window of " + o.ReservationID}
+		return &provisioners.Error{Kind: provisioners.KindCapacity, Scope: o.scope(),
+			Message: "outside of the window of " + o.ReservationID}
 	}
 	return nil
 }

@@ -42,7 +42,8 @@ func (p *Provisioner) prove(ctx context.Context, row types.Instance) error {
 	if !known.looked.IsZero() && now.Sub(known.looked) < wait {
 		return nil
 	}
-	out, err := p.client.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: sdk.String(id), Latest: sdk.Bool(true)})
+	out, err := p.client.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: sdk.String(id),
+		Latest: sdk.Bool(true)})
 	switch {
 	case err == nil:
 	case known.proved || lost(err): // an old report is better than no answer
@@ -98,7 +99,8 @@ func (p *Provisioner) devices(row types.Instance, notice *provisioners.Notice) (
 func (o Offer) believed(id string) []gpu.Device {
 	devices := []gpu.Device{}
 	for i := range o.GPUs {
-		devices = append(devices, gpu.Device{UUID: fmt.Sprintf("%s-gpu-%d", id, i), Index: i, Model: o.Model, MemoryMiB: o.MemoryMiB})
+		devices = append(devices, gpu.Device{UUID: fmt.Sprintf("%s-gpu-%d", id, i), Index: i, Model: o.Model,
+			MemoryMiB: o.MemoryMiB})
 	}
 	return devices
 }

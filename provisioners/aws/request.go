@@ -67,12 +67,14 @@ func (o Offer) pay(input *ec2.RunInstancesInput) {
 	switch o.Market {
 	case Spot:
 		spot := &types.SpotMarketOptions{
-			SpotInstanceType: types.SpotInstanceTypeOneTime, InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate,
+			SpotInstanceType:             types.SpotInstanceTypeOneTime,
+			InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate,
 		}
 		if o.MaxSpotPrice != nil {
 			spot.MaxPrice = sdk.String(gpu.MicroUSD(*o.MaxSpotPrice).Decimal())
 		}
-		input.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot, SpotOptions: spot}
+		input.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot,
+			SpotOptions: spot}
 	case CapacityBlock:
 		input.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeCapacityBlock}
 	}

@@ -34,8 +34,10 @@ func (c Config) Validate() error {
 	wrong(!regionPattern.MatchString(c.Region), "region: %q is no region, such as eu-central-1", c.Region)
 	wrong(c.Address != Private && c.Address != Public, "address: %q is neither private nor public", c.Address)
 	wrong(c.Probe != ProbeConsole && c.Probe != ProbeNone, "probe: %q is neither console nor none", c.Probe)
-	wrong(c.RootVolumeGiB < 0 || c.RootVolumeGiB > maxRootVolume, "root_volume_gib: %d is not between 0 and %d", c.RootVolumeGiB, maxRootVolume)
-	wrong(c.UnclaimedAfter < 10*time.Minute, "unclaimed_after: %v is shorter than 10m, in which a machine can be made and told", c.UnclaimedAfter)
+	wrong(c.RootVolumeGiB < 0 || c.RootVolumeGiB > maxRootVolume, "root_volume_gib: %d is not between 0 and %d",
+		c.RootVolumeGiB, maxRootVolume)
+	wrong(c.UnclaimedAfter < 10*time.Minute,
+		"unclaimed_after: %v is shorter than 10m, in which a machine can be made and told", c.UnclaimedAfter)
 	wrong(c.CallTimeout < time.Second, "call_timeout: %v is shorter than 1s", c.CallTimeout)
 	wrong(c.RetryWait < 0 || c.RetryWait > time.Minute, "retry_wait: %v is not between 0 and 1m", c.RetryWait)
 	wrong(len(c.Offers) == 0, "offers: want at least one")
@@ -83,7 +85,8 @@ func (o Offer) mistakes() []error {
 	}
 	reserved := o.Market == CapacityReservation || o.Market == CapacityBlock
 	wrong(!typePattern.MatchString(o.Type), "type: %q is no name", o.Type)
-	wrong(!instancePattern.MatchString(o.InstanceType), "instance_type: %q is none, such as p5.48xlarge", o.InstanceType)
+	wrong(!instancePattern.MatchString(o.InstanceType), "instance_type: %q is none, such as p5.48xlarge",
+		o.InstanceType)
 	wrong(o.Market != OnDemand && o.Market != Spot && !reserved,
 		"market: %q is none of %s, %s, %s, %s", o.Market, OnDemand, Spot, CapacityReservation, CapacityBlock)
 	wrong(reserved && o.ReservationID == "", "reservation_id: is empty, and market %s needs it", o.Market)
@@ -95,6 +98,7 @@ func (o Offer) mistakes() []error {
 	wrong(o.GPUs < 0 || o.GPUs > 64, "gpus: %d is not between 1 and 64", o.GPUs)
 	wrong(o.MemoryMiB < 0, "memory_mib: %d is negative", o.MemoryMiB)
 	wrong(o.ImageID == "", "image_id: is empty here and in the provisioner's config")
-	wrong(o.Boot.P50 <= 0 || o.Boot.P95 < o.Boot.P50, "boot: want 0 < p50 <= p95, have %v and %v", o.Boot.P50, o.Boot.P95)
+	wrong(o.Boot.P50 <= 0 || o.Boot.P95 < o.Boot.P50, "boot: want 0 < p50 <= p95, have %v and %v", o.Boot.P50,
+		o.Boot.P95)
 	return all
 }

@@ -31,7 +31,8 @@ func TestDevicesAreWhatTheMachineReports(t *testing.T) {
 			provisioners.NoticeDegraded},
 		"no counter":    {"p5", func(g []fakeec2.GPU) []fakeec2.GPU { g[2].ECC = nil; return g }, 8, "h100-80g", ""},
 		"the right GPU": {"g6", func(g []fakeec2.GPU) []fakeec2.GPU { return g }, 4, "l4-24g", ""},
-		"another GPU":   {"g6", func(g []fakeec2.GPU) []fakeec2.GPU { g[0].Name = "NVIDIA T4"; return g }, 4, "NVIDIA T4", ""},
+		"another GPU": {"g6", func(g []fakeec2.GPU) []fakeec2.GPU { g[0].Name = "NVIDIA T4"; return g }, 4,
+			"NVIDIA T4", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,14 +127,16 @@ func TestNoProbe(t *testing.T) {
 	require.Contains(t, got.Address, "198.")
 	require.Len(t, got.Devices, 4)
 	for i, device := range got.Devices {
-		require.Equal(t, gpu.Device{UUID: fmt.Sprintf("%s-gpu-%d", made.ID, i), Index: i, Model: "l4-24g", MemoryMiB: 23_034}, device)
+		require.Equal(t, gpu.Device{UUID: fmt.Sprintf("%s-gpu-%d", made.ID, i), Index: i, Model: "l4-24g",
+			MemoryMiB: 23_034}, device)
 	}
 	require.Zero(t, s.Calls("GetConsoleOutput"))
 }
 
 func TestSpotNotices(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"instance-terminated-no-capacity", "marked-for-termination", "instance-terminated-by-price"} {
+	for _, code := range []string{"instance-terminated-no-capacity", "marked-for-termination",
+		"instance-terminated-by-price"} {
 		s := newSite(t, region())
 		p := s.open(t)
 		made := s.up(t, p, "p5-spot")
@@ -162,7 +165,8 @@ func TestScheduledEvents(t *testing.T) {
 		code, text string
 		want       provisioners.NoticeKind
 	}{
-		"retirement":  {"instance-retirement", "The instance is running on degraded hardware", provisioners.NoticeExpiring},
+		"retirement": {"instance-retirement", "The instance is running on degraded hardware",
+			provisioners.NoticeExpiring},
 		"stop":        {"instance-stop", "The instance is running on degraded hardware", provisioners.NoticeExpiring},
 		"reboot":      {"system-reboot", "scheduled reboot", provisioners.NoticeDegraded},
 		"maintenance": {"system-maintenance", "scheduled maintenance", provisioners.NoticeDegraded},
@@ -183,7 +187,8 @@ func TestScheduledEvents(t *testing.T) {
 				require.Nil(t, got.Notice)
 				return
 			}
-			require.Equal(t, &provisioners.Notice{Kind: test.want, At: soon, Message: test.code + ": " + test.text}, got.Notice)
+			require.Equal(t, &provisioners.Notice{Kind: test.want, At: soon, Message: test.code + ": " + test.text},
+				got.Notice)
 			reads := s.Calls("DescribeInstanceStatus")
 			_, err = p.List(t.Context(), "dep")
 			require.NoError(t, err)
@@ -218,7 +223,8 @@ func TestTheBillIsTheSumOfTheMachines(t *testing.T) {
 	offers, err := p.Offers(t.Context())
 	require.NoError(t, err)
 	var sum gpu.MicroUSD
-	for i, life := range []time.Duration{3 * time.Second, 59 * time.Second, 61*time.Second + 700*time.Millisecond, 47 * time.Minute, 7*time.Hour + time.Millisecond} {
+	for i, life := range []time.Duration{3 * time.Second, 59 * time.Second, 61*time.Second + 700*time.Millisecond,
+		47 * time.Minute, 7*time.Hour + time.Millisecond} {
 		ids := map[string]gpu.MicroUSD{}
 		for _, offer := range offers {
 			wanted := spec(offer.Type)

@@ -49,8 +49,9 @@ faults:
 	offers, err := cloud.Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []provisioners.Offer{{
-		Type: "a100-8", Region: "eu", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920, Price: 19_220_000, MinBilling: time.Minute,
-		Boot: provisioners.Boot{P50: 4 * time.Second, P95: 9 * time.Second}, Simulated: true,
+		Type: "a100-8", Region: "eu", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920, Price: 19_220_000,
+		MinBilling: time.Minute,
+		Boot:       provisioners.Boot{P50: 4 * time.Second, P95: 9 * time.Second}, Simulated: true,
 	}}, offers)
 
 	host, err := builtin.New("local", strict("{simulate: 2, price_per_hour: 1, model: t4, host_id: h}"), deps(folder))
@@ -65,7 +66,8 @@ faults:
 func TestEveryKindKeepsItsState(t *testing.T) {
 	t.Parallel()
 	keepers := map[string]string{"sim": "{}", "local": "{simulate: 1}"}
-	elsewhere := []string{"aws", "exec", "gcp", "kubernetes", "slurm", "ssh"} // their state is first of all their provider's
+	elsewhere := []string{"aws", "exec", "gcp", "kubernetes", "slurm",
+		"ssh"} // their state is first of all their provider's
 	require.Len(t, builtin.Kinds, len(keepers)+len(elsewhere), "a new kind needs a line here")
 	for kind, config := range keepers {
 		require.Contains(t, builtin.Known(), kind)

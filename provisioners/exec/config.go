@@ -82,7 +82,8 @@ func (c Config) WithDefaults() Config {
 // Validate returns every mistake in the config, each with its field. It looks at
 // no file: a script may come later than its config.
 func (c Config) Validate() error {
-	mistakes := []error{provisioners.CheckName(c.Name), c.checkCommands(), c.checkTimeouts(), checkOffers("offers", c.Offers)}
+	mistakes := []error{provisioners.CheckName(c.Name), c.checkCommands(), c.checkTimeouts(),
+		checkOffers("offers", c.Offers)}
 	if c.Parallel < 1 || c.Parallel > mostParallel {
 		mistakes = append(mistakes, fmt.Errorf("parallel: %d is not between 1 and %d", c.Parallel, mostParallel))
 	}

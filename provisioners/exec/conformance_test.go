@@ -16,7 +16,8 @@ import (
 func offers() []exec.Offer {
 	big := exec.Offer{
 		Type: "big", Region: "here", Model: "h100", GPUs: 8, MemoryMiB: 81_920, Price: provisioners.Price(20 * gpu.USD),
-		MinBilling: time.Minute, Boot: exec.Boot{P50: time.Minute, P95: 2 * time.Minute}, Interruptible: true, Notice: warning,
+		MinBilling: time.Minute, Boot: exec.Boot{P50: time.Minute, P95: 2 * time.Minute}, Interruptible: true,
+		Notice: warning,
 	}
 	small := big
 	small.Type, small.GPUs = "small", 1
@@ -25,7 +26,8 @@ func offers() []exec.Offer {
 
 func config(t *testing.T, w world) exec.Config {
 	// The race detector waits for a second at the end of every process.
-	return exec.Config{Command: []string{"env", "GORACE=atexit_sleep_ms=0", self(t), "script", w.folder}, Renews: true, Offers: offers()}
+	return exec.Config{Command: []string{"env", "GORACE=atexit_sleep_ms=0", self(t), "script", w.folder}, Renews: true,
+		Offers: offers()}
 }
 
 func open(t *testing.T, c exec.Config) provisioners.Provisioner {
@@ -45,8 +47,9 @@ func TestConformance(t *testing.T) {
 		return provisionertest.Subject{
 			Provisioner: open(t, config(t, w)),
 			Reopen:      func(t *testing.T) provisioners.Provisioner { return open(t, config(t, w)) },
-			Spec:        provisioners.Spec{Type: "big", Region: "here"}, OtherSpec: provisioners.Spec{Type: "small", Region: "here"},
-			Machines: 100, Advance: w.advance, BootWithin: boot, GoneWithin: time.Minute,
+			Spec:        provisioners.Spec{Type: "big", Region: "here"},
+			OtherSpec:   provisioners.Spec{Type: "small", Region: "here"},
+			Machines:    100, Advance: w.advance, BootWithin: boot, GoneWithin: time.Minute,
 			TimeOutCreate: once("create", dieAfter),
 			TimeOutDelete: once("delete", dieAfter),
 			TruncateList:  once("list", garble),

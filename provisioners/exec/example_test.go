@@ -49,7 +49,8 @@ func TestShippedExample(t *testing.T) {
 	provisionertest.Run(t, provisionertest.Harness{New: func(t *testing.T) provisionertest.Subject {
 		state := t.TempDir()
 		config := exec.Config{
-			Command: []string{"/bin/sh", "-c", faulty, "sh", interpreter, script, state}, Simulated: true, Timeout: 5 * time.Minute,
+			Command: []string{"/bin/sh", "-c", faulty, "sh", interpreter, script, state}, Simulated: true,
+			Timeout: 5 * time.Minute,
 		}
 		fault := func(name string) func() {
 			return func() { require.NoError(t, os.WriteFile(filepath.Join(state, name), nil, 0o600)) }
@@ -57,8 +58,9 @@ func TestShippedExample(t *testing.T) {
 		return provisionertest.Subject{
 			Provisioner: open(t, config),
 			Reopen:      func(t *testing.T) provisioners.Provisioner { return open(t, config) },
-			Spec:        provisioners.Spec{Type: "pretend-8", Region: "here"}, OtherSpec: provisioners.Spec{Type: "pretend-1", Region: "here"},
-			Machines: 4, Advance: func(time.Duration) {}, BootWithin: time.Second, GoneWithin: time.Second,
+			Spec:        provisioners.Spec{Type: "pretend-8", Region: "here"},
+			OtherSpec:   provisioners.Spec{Type: "pretend-1", Region: "here"},
+			Machines:    4, Advance: func(time.Duration) {}, BootWithin: time.Second, GoneWithin: time.Second,
 			TimeOutCreate: fault("mute-create"), TimeOutDelete: fault("mute-delete"), FailDelete: fault("fail-delete"),
 			Foreign: func() func() bool {
 				theirs := filepath.Join(state, "machines", "theirs")

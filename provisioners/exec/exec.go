@@ -82,8 +82,10 @@ func (s *Scripts) Create(ctx context.Context, token string, spec provisioners.Sp
 		return provisioners.Instance{}, err
 	}
 	made, err := answer.one(s.config.Simulated)
-	if err == nil && (made.Token != token || made.Owner != spec.Owner || made.NodeID != spec.NodeID || made.Type != spec.Type) {
-		err = fmt.Errorf("it is about token %q, owner %q, node %q, type %q", made.Token, made.Owner, made.NodeID, made.Type)
+	if err == nil && (made.Token != token || made.Owner != spec.Owner || made.NodeID != spec.NodeID ||
+		made.Type != spec.Type) {
+		err = fmt.Errorf("it is about token %q, owner %q, node %q, type %q", made.Token, made.Owner, made.NodeID,
+			made.Type)
 	}
 	if err != nil {
 		return provisioners.Instance{}, notUnderstood(verbCreate, err)

@@ -78,10 +78,12 @@ func TestAnswersThatAreNotUnderstood(t *testing.T) {
 		`{"instance":` + strings.Replace(good, `"uuid":"GPU-1"`, `"uuid":""`, 1) + `}`,
 		`{"instance":` + strings.Replace(good, `"index":0`, `"index":-1`, 1) + `}`,
 		`{"instance":` + strings.Replace(good, `2026-03-02T09:00:00Z`, `yesterday`, 1) + `}`,
-		`{"instance":` + strings.Replace(good, `"created_at"`, `"ended_at":"2026-03-02T08:00:00Z","created_at"`, 1) + `}`,
+		`{"instance":` + strings.Replace(good, `"created_at"`, `"ended_at":"2026-03-02T08:00:00Z","created_at"`, 1) +
+			`}`,
 		`{"instance":` + strings.Replace(good, `"address"`, `"notice":{"kind":"gossip"},"address"`, 1) + `}`,
 		`{"instance":` + strings.Replace(good, `"address"`, `"price":1,"address"`, 1) + `}`,
-		`{"offers":[{"type":"a","model":"m","gpus":0}]}`, `{"offers":[{"type":"a","model":"m","gpus":1,"price_per_hour":"free"}]}`,
+		`{"offers":[{"type":"a","model":"m","gpus":0}]}`,
+		`{"offers":[{"type":"a","model":"m","gpus":1,"price_per_hour":"free"}]}`,
 		`{"offers":[{"type":"a","model":"m","gpus":1},{"type":"a","model":"m","gpus":1}]}`,
 		strings.Repeat(" ", 4<<20) + `{"instance":` + good + `}`,
 	} {
@@ -127,7 +129,8 @@ func TestOneGoodAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []provisioners.Offer{{
 		Type: "big", Region: "r", Model: "h100", GPUs: 8, MemoryMiB: 81_920, Price: 19_220_000, MinBilling: time.Minute,
-		Boot: provisioners.Boot{P50: 90 * time.Second, P95: 3 * time.Minute}, Interruptible: true, Notice: 30 * time.Second,
+		Boot: provisioners.Boot{P50: 90 * time.Second, P95: 3 * time.Minute}, Interruptible: true,
+		Notice: 30 * time.Second,
 	}}, offers)
 }
 
@@ -211,7 +214,8 @@ func TestScriptThatIsNotThere(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	p := open(t, exec.Config{
-		Command: []string{"/bin/sleep", "1000"}, Commands: exec.Commands{Create: []string{"/bin/sleep", "1000"}, Get: []string{"/bin/sleep", "1000"}},
+		Command: []string{"/bin/sleep", "1000"}, Commands: exec.Commands{Create: []string{"/bin/sleep", "1000"},
+			Get: []string{"/bin/sleep", "1000"}},
 		Timeout: 50 * time.Millisecond, Timeouts: exec.Timeouts{Get: 20 * time.Millisecond},
 	})
 	_, err := p.Create(t.Context(), "token", spec())
@@ -229,7 +233,9 @@ func TestEndOfTheContextEndsTheWholeGroup(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, syscall.Mkfifo(filepath.Join(folder, "pids"), 0o600))
 	p := open(t, exec.Config{Command: []string{
-		"/bin/sh", "-c", `cd "$0"; parent=$$; sh -c 'trap "" TERM; echo "$0 $$" >pids; while :; do sleep 1; done' $parent & wait`, folder,
+		"/bin/sh", "-c",
+		`cd "$0"; parent=$$; sh -c 'trap "" TERM; echo "$0 $$" >pids; while :; do sleep 1; done' $parent & wait`,
+		folder,
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
 	pids := make(chan string)
@@ -266,7 +272,8 @@ func TestParallelIsTheLimit(t *testing.T) {
 		require.NoError(t, syscall.Mkfifo(filepath.Join(folder, name), 0o600))
 	}
 	p := open(t, exec.Config{
-		Parallel: 1, Command: []string{"/bin/sh", "-c", `echo x >"$0/started"; cat "$0/go on" >/dev/null; echo '{}'`, folder},
+		Parallel: 1, Command: []string{"/bin/sh", "-c", `echo x >"$0/started"; cat "$0/go on" >/dev/null; echo '{}'`,
+			folder},
 	})
 	ended := make(chan error)
 	go func() { ended <- p.Delete(t.Context(), "m-1") }()
@@ -320,7 +327,8 @@ func TestExpiryNeedsRenewing(t *testing.T) {
 		require.Error(t, err)
 		question, err := os.ReadFile(filepath.Join(folder, "question"))
 		require.NoError(t, err)
-		require.Equal(t, renews, strings.Contains(string(question), `"expires_at":"2026-03-02T09:00:00Z"`), string(question))
+		require.Equal(t, renews, strings.Contains(string(question), `"expires_at":"2026-03-02T09:00:00Z"`),
+			string(question))
 	}
 }
 
@@ -329,7 +337,8 @@ func TestCommandsOfTheirOwn(t *testing.T) {
 	echo := func(text string) []string { return []string{"/bin/sh", "-c", `echo "$0"`, text} }
 	p := open(t, exec.Config{Commands: exec.Commands{
 		Create: echo(`{"error":{"kind":"quota","scope":"gpus"}}`), Get: echo(`{"instance":` + good + `}`),
-		List: echo(`{"instances":[],"complete":true}`), Delete: echo(`{}`), Renew: echo(`{}`), Offers: echo(`{"offers":[]}`),
+		List: echo(`{"instances":[],"complete":true}`), Delete: echo(`{}`), Renew: echo(`{}`),
+		Offers: echo(`{"offers":[]}`),
 	}})
 	errs := calls(t, p)
 	requireKind(t, provisioners.KindQuota, errs["create"], "create")
@@ -342,8 +351,9 @@ func TestCommandsOfTheirOwn(t *testing.T) {
 func TestConfigMistakesAreNamed(t *testing.T) {
 	t.Parallel()
 	_, err := exec.New(exec.Config{
-		Name: "Not A Name", Command: []string{"./script"}, Commands: exec.Commands{Get: []string{""}, Offers: []string{"x"}},
-		Env: []string{"A=B"}, Dir: "here", Timeout: -1, Timeouts: exec.Timeouts{List: -1}, Parallel: -1,
+		Name: "Not A Name", Command: []string{"./script"},
+		Commands: exec.Commands{Get: []string{""}, Offers: []string{"x"}},
+		Env:      []string{"A=B"}, Dir: "here", Timeout: -1, Timeouts: exec.Timeouts{List: -1}, Parallel: -1,
 		Offers: []exec.Offer{{Type: "a", Model: "m", GPUs: 1}, {Type: "a", Model: "m", GPUs: 1}, {}, {Type: "b"}},
 	}, clock.System{})
 	for _, want := range []string{

@@ -53,7 +53,8 @@ func checkOffers(field string, offers []Offer) error {
 	for i, offer := range offers {
 		key := [2]string{offer.Type, offer.Region}
 		if seen[key] {
-			mistakes = append(mistakes, fmt.Errorf("%s[%d]: type %q is there twice in region %q", field, i, offer.Type, offer.Region))
+			mistakes = append(mistakes, fmt.Errorf("%s[%d]: type %q is there twice in region %q", field, i, offer.Type,
+				offer.Region))
 		}
 		seen[key] = true
 		if err := offer.validate(); err != nil {
@@ -112,7 +113,8 @@ func (s *Scripts) offered(a answer) ([]provisioners.Offer, error) {
 func (o wireOffer) config() Offer {
 	return Offer{
 		Type: o.Type, Region: o.Region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB, Price: o.Price,
-		MinBilling: seconds(o.MinBillingSeconds), Boot: Boot{P50: seconds(o.BootP50Seconds), P95: seconds(o.BootP95Seconds)},
+		MinBilling: seconds(o.MinBillingSeconds), Boot: Boot{P50: seconds(o.BootP50Seconds),
+			P95: seconds(o.BootP95Seconds)},
 		Interruptible: o.Interruptible, Notice: seconds(o.NoticeSeconds),
 	}
 }
@@ -126,7 +128,8 @@ func seconds(n int64) time.Duration {
 func (o Offer) port(simulated bool) provisioners.Offer {
 	return provisioners.Offer{
 		Type: o.Type, Region: o.Region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
-		Price: gpu.MicroUSD(o.Price), MinBilling: o.MinBilling, Boot: provisioners.Boot{P50: o.Boot.P50, P95: o.Boot.P95},
+		Price: gpu.MicroUSD(o.Price), MinBilling: o.MinBilling,
+		Boot:          provisioners.Boot{P50: o.Boot.P50, P95: o.Boot.P95},
 		Interruptible: o.Interruptible, Notice: o.Notice, Simulated: simulated,
 	}
 }

@@ -148,7 +148,8 @@ func (s *state) answer(q asked, effect string) any {
 	}
 	switch q.Verb {
 	case "create":
-		return s.create(machine{Token: q.Token, Type: q.Spec.Type, Owner: q.Spec.Owner, Node: q.Spec.NodeID, Expires: q.Spec.ExpiresAt})
+		return s.create(machine{Token: q.Token, Type: q.Spec.Type, Owner: q.Spec.Owner, Node: q.Spec.NodeID,
+			Expires: q.Spec.ExpiresAt})
 	case "get":
 		return s.get(q.ID)
 	case "list":
@@ -264,7 +265,8 @@ func (m machine) end(now time.Time) time.Time {
 
 func (m machine) show(now time.Time) object {
 	phase := "booting"
-	shown := object{"id": m.ID, "token": m.Token, "owner": m.Owner, "node_id": m.Node, "type": m.Type, "created_at": m.Born}
+	shown := object{"id": m.ID, "token": m.Token, "owner": m.Owner, "node_id": m.Node, "type": m.Type,
+		"created_at": m.Born}
 	switch {
 	case !m.end(now).IsZero():
 		phase = "terminated"
@@ -280,7 +282,8 @@ func (m machine) show(now time.Time) object {
 	}
 	devices := []object{}
 	for i := range map[string]int{"big": 8, "small": 1}[m.Type] {
-		devices = append(devices, object{"uuid": fmt.Sprintf("GPU-%s-%d", m.ID, i), "index": i, "model": "h100", "memory_mib": 81_920})
+		devices = append(devices, object{"uuid": fmt.Sprintf("GPU-%s-%d", m.ID, i), "index": i, "model": "h100",
+			"memory_mib": 81_920})
 	}
 	shown["phase"], shown["devices"] = phase, devices
 	return shown

@@ -63,7 +63,8 @@ func (s *Scripts) run(ctx context.Context, v verb, input []byte) (outcome, error
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), output, errs
 	command.Env, command.Dir = s.environment(), s.config.Dir
 	if err := command.Start(); err != nil {
-		return outcome{}, &provisioners.Error{Kind: provisioners.KindTransient, Message: "starting script " + string(v), Err: err}
+		return outcome{}, &provisioners.Error{Kind: provisioners.KindTransient, Message: "starting script " + string(v),
+			Err: err}
 	}
 	err := command.Wait()
 	if limited.Err() != nil {
@@ -86,7 +87,8 @@ func (s *Scripts) outOfTime(ctx context.Context, v verb, timeout time.Duration, 
 	if cause == nil {
 		cause = fmt.Errorf("it took longer than %v: %w", timeout, context.DeadlineExceeded)
 	}
-	return &provisioners.Error{Kind: v.doubt(), Message: "script " + string(v) + " was ended" + errs.quoted(), Err: cause}
+	return &provisioners.Error{Kind: v.doubt(), Message: "script " + string(v) + " was ended" + errs.quoted(),
+		Err: cause}
 }
 
 // environment is what scripts get of ours: secrets of the control plane are none
@@ -111,7 +113,8 @@ func (o outcome) answer(v verb) (answer, error) {
 	}
 	said := (&tail{kept: o.errors}).quoted()
 	if o.exit != nil {
-		return answer{}, &provisioners.Error{Kind: v.failed(), Message: "script " + string(v) + " failed" + said, Err: o.exit}
+		return answer{}, &provisioners.Error{Kind: v.failed(), Message: "script " + string(v) + " failed" + said,
+			Err: o.exit}
 	}
 	if err != nil {
 		return answer{}, notUnderstood(v, fmt.Errorf("%w%s", err, said))

@@ -139,7 +139,8 @@ func (e wireError) port(v verb) error {
 }
 
 func notUnderstood(v verb, err error) *provisioners.Error {
-	return &provisioners.Error{Kind: v.doubt(), Message: "the answer of script " + string(v) + " is not understood", Err: err}
+	return &provisioners.Error{Kind: v.doubt(), Message: "the answer of script " + string(v) + " is not understood",
+		Err: err}
 }
 
 // stamp is nil for the zero time, which means never.

@@ -46,7 +46,8 @@ func accelerators(offer Offer) []*compute.AcceleratorConfig {
 // something computes on it; the start-up script does not.
 func scheduling(offer Offer) *compute.Scheduling {
 	restart := false
-	made := &compute.Scheduling{AutomaticRestart: &restart, OnHostMaintenance: "TERMINATE", ProvisioningModel: "STANDARD"}
+	made := &compute.Scheduling{AutomaticRestart: &restart, OnHostMaintenance: "TERMINATE",
+		ProvisioningModel: "STANDARD"}
 	switch {
 	case offer.Market == Spot:
 		made.ProvisioningModel, made.InstanceTerminationAction = "SPOT", "DELETE"

@@ -35,7 +35,8 @@ func (c *Cloud) instance(ctx context.Context, zone, name string) (*compute.Insta
 	case err != nil:
 		return nil, attempt{doing: "reading instance " + name}.failed(err)
 	case found.Id == 0 || found.Name != name || last(found.Zone) != zone:
-		return nil, provisioners.Errorf(provisioners.KindTransient, "reading instance %s: the answer is about something else", name)
+		return nil, provisioners.Errorf(provisioners.KindTransient,
+			"reading instance %s: the answer is about something else", name)
 	}
 	return found, nil
 }
@@ -63,14 +64,19 @@ func (c *Cloud) past(ctx context.Context, zone, name string) (past, error) {
 			read.add(op, name)
 		}
 		if token = page.NextPageToken; token == "" {
-			slices.SortStableFunc(read.inserts, func(a, b *compute.Operation) int { return instant(a.InsertTime).Compare(instant(b.InsertTime)) })
+			slices.SortStableFunc(read.inserts, func(a,
+				b *compute.Operation) int {
+				return instant(a.InsertTime).Compare(instant(b.InsertTime))
+			})
 			return read, nil
 		}
 	}
-	return past{}, provisioners.Errorf(provisioners.KindTransient, "reading the operations of instance %s: more than %d pages", name, mostPages)
+	return past{}, provisioners.Errorf(provisioners.KindTransient,
+		"reading the operations of instance %s: more than %d pages", name, mostPages)
 }
 
-func (c *Cloud) operationsPage(ctx context.Context, api *compute.Service, zone, name, token string) (*compute.OperationList, error) {
+func (c *Cloud) operationsPage(ctx context.Context, api *compute.Service, zone, name,
+	token string) (*compute.OperationList, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	call := api.ZoneOperations.List(c.config.Project, zone).Filter("targetLink:instances/" + name).MaxResults(pageSize)
@@ -107,19 +113,22 @@ func instant(text string) time.Time {
 
 // attributes reads what the machine wrote, by key. Nothing written is no error,
 // and neither are attributes that are switched off: problem says so.
-func (c *Cloud) attributes(ctx context.Context, place ref, namespace string) (values map[string]string, problem string, err error) {
+func (c *Cloud) attributes(ctx context.Context, place ref,
+	namespace string) (values map[string]string, problem string, err error) {
 	api, err := c.service(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	answer, err := api.Instances.GetGuestAttributes(c.config.Project, place.zone, place.name).QueryPath(namespace + "/").Context(ctx).Do()
+	answer, err := api.Instances.GetGuestAttributes(c.config.Project, place.zone,
+		place.name).QueryPath(namespace + "/").Context(ctx).Do()
 	failed := attempt{doing: "reading the guest attributes of " + place.name}.failed
 	switch {
 	case notFound(err):
 		return nil, "", nil
-	case err != nil && answered(err, http.StatusForbidden) && provisioners.KindOf(failed(err)) == provisioners.KindDenied:
+	case err != nil && answered(err, http.StatusForbidden) &&
+		provisioners.KindOf(failed(err)) == provisioners.KindDenied:
 		return nil, "its guest attributes may not be read", nil
 	case err != nil:
 		return nil, "", failed(err)

@@ -55,7 +55,8 @@ func (c *Cloud) service(ctx context.Context) (*compute.Service, error) {
 	}
 	api, err := c.connect(ctx)
 	if err != nil {
-		return nil, &provisioners.Error{Kind: provisioners.KindDenied, Scope: "credentials", Message: "finding credentials", Err: err}
+		return nil, &provisioners.Error{Kind: provisioners.KindDenied, Scope: "credentials",
+			Message: "finding credentials", Err: err}
 	}
 	c.api = api
 	return api, nil

@@ -94,11 +94,14 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 		"min_billing":         func(c *gcp.Config) { c.Offers[0].MinBilling = -1 },
 		"boot":                func(c *gcp.Config) { c.Offers[0].Boot.P95 = 1 },
 		"accelerator_count":   func(c *gcp.Config) { c.Offers[0].AcceleratorCount = 1 },
-		"accelerator_type":    func(c *gcp.Config) { c.Offers[0].AcceleratorType, c.Offers[0].AcceleratorCount = "T4", 8 },
-		"market":              func(c *gcp.Config) { c.Offers[0].Market = "auction" },
-		"reservation":         func(c *gcp.Config) { c.Offers[0].Reservation = "r" },
-		"reservation_bound":   func(c *gcp.Config) { c.Offers[0].ReservationBound = true },
-		"until":               func(c *gcp.Config) { c.Offers[0].From, c.Offers[0].Until = start, start },
+		"accelerator_type": func(c *gcp.Config) {
+			c.Offers[0].AcceleratorType, c.Offers[0].AcceleratorCount = "T4",
+				8
+		},
+		"market":            func(c *gcp.Config) { c.Offers[0].Market = "auction" },
+		"reservation":       func(c *gcp.Config) { c.Offers[0].Reservation = "r" },
+		"reservation_bound": func(c *gcp.Config) { c.Offers[0].ReservationBound = true },
+		"until":             func(c *gcp.Config) { c.Offers[0].From, c.Offers[0].Until = start, start },
 	} {
 		w := newWorld(t)
 		spoil(&w.config)
@@ -110,7 +113,8 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 	for _, field := range []string{"project", "image", "probe", "offers"} {
 		require.ErrorContains(t, err, field, "every mistake at once")
 	}
-	for _, endpoint := range []string{"https://compute.example.com", "http://localhost:1", "http://[::1]:1/compute/v1"} {
+	for _, endpoint := range []string{"https://compute.example.com", "http://localhost:1",
+		"http://[::1]:1/compute/v1"} {
 		w := newWorld(t)
 		w.config.Endpoint = endpoint
 		w.reopen(t)

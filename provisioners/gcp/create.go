@@ -44,7 +44,8 @@ func (c *Cloud) Create(ctx context.Context, token string, spec provisioners.Spec
 		return provisioners.Instance{}, err
 	}
 	if err := c.memory.save(); err != nil {
-		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindUnknown, Message: "remembering machine " + made.ID, Err: err}
+		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindUnknown,
+			Message: "remembering machine " + made.ID, Err: err}
 	}
 	return made, nil
 }
@@ -105,7 +106,8 @@ func (o order) asked(op *compute.Operation, tries int) bool {
 }
 
 func otherSpec(o order) error {
-	return provisioners.Errorf(provisioners.KindBadSpec, "the token of instance %s was used for something else", o.name())
+	return provisioners.Errorf(provisioners.KindBadSpec, "the token of instance %s was used for something else",
+		o.name())
 }
 
 func (c *Cloud) insert(ctx context.Context, o order, try int) (provisioners.Instance, error) {
@@ -121,7 +123,8 @@ func (c *Cloud) insert(ctx context.Context, o order, try int) (provisioners.Inst
 		return provisioners.Instance{}, o.attempt().failed(err)
 	}
 	if op.Name == "" || op.TargetId == 0 || last(op.TargetLink) != o.name() {
-		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown, "making instance %s: the answer is about something else", o.name())
+		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown,
+			"making instance %s: the answer is about something else", o.name())
 	}
 	return c.await(ctx, o, op)
 }
@@ -182,7 +185,8 @@ func (c *Cloud) await(ctx context.Context, o order, op *compute.Operation) (prov
 
 // vanished is for an insert that is done and left no instance: it failed, or its
 // machine has ended since.
-func (c *Cloud) vanished(ctx context.Context, o order, op *compute.Operation, place ref) (provisioners.Instance, error) {
+func (c *Cloud) vanished(ctx context.Context, o order, op *compute.Operation,
+	place ref) (provisioners.Instance, error) {
 	told, err := c.past(ctx, place.zone, place.name)
 	if err != nil {
 		return provisioners.Instance{}, o.unknown(err)

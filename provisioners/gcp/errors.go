@@ -72,7 +72,8 @@ func (a attempt) refused(answer *googleapi.Error) error {
 	if len(answer.Errors) > 0 {
 		reason = answer.Errors[0].Reason
 	}
-	refusal := &provisioners.Error{Kind: a.kind(answer.Code, reason), Message: a.doing + ": " + clip(answer.Message, reason)}
+	refusal := &provisioners.Error{Kind: a.kind(answer.Code, reason),
+		Message: a.doing + ": " + clip(answer.Message, reason)}
 	switch refusal.Kind {
 	case provisioners.KindThrottled:
 		refusal.RetryAfter = retryAfter(answer.Header)
@@ -165,7 +166,8 @@ func (a attempt) operation(op *compute.Operation) error {
 		return nil
 	}
 	cause := op.Error.Errors[0]
-	failure := &provisioners.Error{Kind: provisioners.KindUnknown, Message: a.doing + ": " + clip(cause.Message, cause.Code)}
+	failure := &provisioners.Error{Kind: provisioners.KindUnknown,
+		Message: a.doing + ": " + clip(cause.Message, cause.Code)}
 	for _, row := range operationKinds {
 		if strings.Contains(strings.ToUpper(cause.Code), row.part) {
 			failure.Kind = row.kind
@@ -234,5 +236,6 @@ func answered(err error, statuses ...int) bool {
 
 func reasoned(err error, reason string) bool {
 	var answer *googleapi.Error
-	return errors.As(err, &answer) && slices.ContainsFunc(answer.Errors, func(e googleapi.ErrorItem) bool { return e.Reason == reason })
+	return errors.As(err, &answer) && slices.ContainsFunc(answer.Errors,
+		func(e googleapi.ErrorItem) bool { return e.Reason == reason })
 }

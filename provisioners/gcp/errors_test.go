@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/internal/statefile/statefiletest"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/gcp"
 	"github.com/forewarm/forewarm/provisioners/gcp/fakegce"
@@ -60,7 +61,8 @@ func TestOperationErrors(t *testing.T) {
 		"SOMETHING_NEW":                             {provisioners.KindUnknown, ""},
 	} {
 		w := newWorld(t)
-		w.cloud.Inject(fakegce.Fault{Call: fakegce.Insert, Effect: fakegce.Fail, Reason: code, QuotaMetric: "NVIDIA_H100_GPUS"})
+		w.cloud.Inject(fakegce.Fault{Call: fakegce.Insert, Effect: fakegce.Fail, Reason: code,
+			QuotaMetric: "NVIDIA_H100_GPUS"})
 		_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
 		got := kindOf(t, err)
 		require.Equal(t, want.kind, got.Kind, code)
@@ -89,7 +91,8 @@ func TestRefusals(t *testing.T) {
 		"no rights":      {403, "forbidden", "", provisioners.KindDenied, provisioners.KindDenied, ""},
 		"API is off":     {403, "accessNotConfigured", "", provisioners.KindDenied, provisioners.KindDenied, ""},
 		"no credentials": {401, "authError", "", provisioners.KindDenied, provisioners.KindDenied, ""},
-		"quota":          {403, "quotaExceeded", "Quota 'NVIDIA_H100_GPUS' exceeded. Limit: 0.0", provisioners.KindQuota, provisioners.KindQuota, "NVIDIA_H100_GPUS"},
+		"quota": {403, "quotaExceeded", "Quota 'NVIDIA_H100_GPUS' exceeded. Limit: 0.0",
+			provisioners.KindQuota, provisioners.KindQuota, "NVIDIA_H100_GPUS"},
 		"invalid":        {400, "invalid", "", provisioners.KindBadSpec, provisioners.KindBadSpec, ""},
 		"no such image":  {404, "notFound", "", provisioners.KindBadSpec, "", ""},
 		"not ready":      {400, "resourceNotReady", "", provisioners.KindTransient, provisioners.KindTransient, ""},
@@ -102,8 +105,10 @@ func TestRefusals(t *testing.T) {
 	} {
 		w := newWorld(t)
 		w.cloud.Inject(
-			fakegce.Fault{Call: fakegce.Insert, Effect: fakegce.Refuse, Status: test.status, Reason: test.reason, Message: test.message, RetryAfter: 9 * time.Second},
-			fakegce.Fault{Call: fakegce.AggregatedList, Effect: fakegce.Refuse, Status: test.status, Reason: test.reason, Message: test.message},
+			fakegce.Fault{Call: fakegce.Insert, Effect: fakegce.Refuse, Status: test.status, Reason: test.reason,
+				Message: test.message, RetryAfter: 9 * time.Second},
+			fakegce.Fault{Call: fakegce.AggregatedList, Effect: fakegce.Refuse, Status: test.status,
+				Reason: test.reason, Message: test.message},
 		)
 		_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
 		got := kindOf(t, err)
@@ -136,7 +141,8 @@ func TestNobodyListens(t *testing.T) {
 // An answer that makes no sense proves nothing.
 func TestNonsense(t *testing.T) {
 	t.Parallel()
-	for name, answer := range map[string]string{"empty": "", "html": "<html>", "other JSON": `{"kind":"x"}`, "cut": `{"name":"fw-`, "list": "[]"} {
+	for name, answer := range map[string]string{"empty": "", "html": "<html>", "other JSON": `{"kind":"x"}`,
+		"cut": `{"name":"fw-`, "list": "[]"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -189,7 +195,8 @@ func TestCredentialsThatAreNone(t *testing.T) {
 	w := newWorld(t)
 	w.config.Endpoint = "https://127.0.0.1:9/compute/v1/"
 	file := filepath.Join(t.TempDir(), "key.json")
-	for name, text := range map[string]string{"missing": "", "no JSON": "secret", "other type": `{"type":"gdch_service_account","private_key":"secret"}`} {
+	for name, text := range map[string]string{"missing": "", "no JSON": "secret",
+		"other type": `{"type":"gdch_service_account","private_key":"secret"}`} {
 		w.config.CredentialsFile = file
 		require.NoError(t, os.RemoveAll(file))
 		if text != "" {
@@ -207,7 +214,7 @@ func TestCredentialsThatAreNone(t *testing.T) {
 func TestUnsavedMachineIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	require.NoError(t, os.Mkdir(w.config.StateFile+".new", 0o700)) // the next write fails
+	unblock := statefiletest.Block(t, w.config.StateFile)
 	for range 2 {
 		_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
 		require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
@@ -216,7 +223,7 @@ func TestUnsavedMachineIsNotConfirmed(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list.Instances, 1)
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(w.Delete(t.Context(), list.Instances[0].ID)))
-	require.NoError(t, os.Remove(w.config.StateFile+".new"))
+	unblock()
 	require.Equal(t, list.Instances[0].ID, w.create(t, "token-1").ID)
 }
 

@@ -52,7 +52,8 @@ func New(config Config, clock clock.Clock) (*Cloud, error) {
 			return nil, fmt.Errorf("configuring Compute Engine as %q: startup_script_file: %w", config.Name, err)
 		}
 		if len(text) > maxScript {
-			return nil, fmt.Errorf("configuring Compute Engine as %q: startup_script_file: is larger than %d bytes", config.Name, maxScript)
+			return nil, fmt.Errorf("configuring Compute Engine as %q: startup_script_file: is larger than %d bytes",
+				config.Name, maxScript)
 		}
 		c.script = string(text)
 	}
@@ -93,7 +94,8 @@ func (c *Cloud) offer(spec provisioners.Spec) (Offer, error) {
 	case 1:
 		return found[0], nil
 	default:
-		return Offer{}, provisioners.Errorf(provisioners.KindBadSpec, "type %q is in %d zones, and the spec names none", spec.Type, len(found))
+		return Offer{}, provisioners.Errorf(provisioners.KindBadSpec, "type %q is in %d zones, and the spec names none",
+			spec.Type, len(found))
 	}
 }
 

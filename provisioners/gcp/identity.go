@@ -29,7 +29,8 @@ var requests = uuid.MustParse("6f0a3d0e-5a3c-4f0e-9d53-0d6b6a1c7f42")
 // for, so that an operation tells whether it was this token's spec; a try after
 // a failure needs a new one, or Google answers the old failure again.
 func requestID(token string, spec provisioners.Spec, try int) string {
-	return uuid.NewSHA1(requests, fmt.Appendf(nil, "%q %q %q %q %q %d", token, spec.Type, spec.Region, spec.Owner, spec.NodeID, try)).String()
+	return uuid.NewSHA1(requests, fmt.Appendf(nil, "%q %q %q %q %q %d", token, spec.Type, spec.Region, spec.Owner,
+		spec.NodeID, try)).String()
 }
 
 // ref is a machine's id: Google's number is never used twice, and zone and name
@@ -97,7 +98,8 @@ func label(value string) string {
 // that can be believed.
 func tagsOf(i *compute.Instance) (tags, bool) {
 	var read tags
-	for key, field := range map[string]*string{tokenKey: &read.token, ownerKey: &read.owner, nodeKey: &read.node, typeKey: &read.kind} {
+	for key, field := range map[string]*string{tokenKey: &read.token, ownerKey: &read.owner, nodeKey: &read.node,
+		typeKey: &read.kind} {
 		labelled := i.Labels[key]
 		value, found := item(i, key)
 		switch {

@@ -37,7 +37,8 @@ func (c *Cloud) present(ctx context.Context, found *compute.Instance, probe prob
 
 // inspect fills in what only a running machine has, and takes back that it runs
 // when its GPUs are not known.
-func (c *Cloud) inspect(ctx context.Context, found *compute.Instance, shown *provisioners.Instance, probe prober) error {
+func (c *Cloud) inspect(ctx context.Context, found *compute.Instance, shown *provisioners.Instance,
+	probe prober) error {
 	place := refOf(found)
 	var read reading
 	if c.config.Probe == GuestAttributes {
@@ -113,7 +114,8 @@ func (c *Cloud) absent(ctx context.Context, place ref) (provisioners.Instance, e
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "no machine %q", id)
 	}
 	if insert != nil && insert.Error == nil && !certain { // it may have come up between the two questions
-		if found, err := c.instance(ctx, place.zone, place.name); err != nil || found != nil && found.Id == place.number {
+		if found, err := c.instance(ctx, place.zone, place.name); err != nil || found != nil &&
+			found.Id == place.number {
 			return c.late(ctx, found, err)
 		}
 	}

@@ -255,7 +255,8 @@ func TestDeadMan(t *testing.T) {
 	w.cloud.Inject(race, race)
 	require.NoError(t, w.Renew(t.Context(), made.ID, start.Add(3*time.Hour)), "others may change metadata too")
 	w.cloud.Inject(race, race, race)
-	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(w.Renew(t.Context(), made.ID, start.Add(4*time.Hour))))
+	require.Equal(t, provisioners.KindTransient,
+		provisioners.KindOf(w.Renew(t.Context(), made.ID, start.Add(4*time.Hour))))
 	w.cloud.SetBusy(zone, nameIn(made.ID), false)
 	unlimited := w.create(t, "token-2")
 	calls := w.cloud.Calls(fakegce.SetMetadata)
@@ -280,7 +281,8 @@ func TestAbsenceNeedsProof(t *testing.T) {
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err), "%v", err)
 	w.config.Project = "acme-gpus"
 	w.reopen(t)
-	w.cloud.Inject(fakegce.Fault{Call: fakegce.Get, Effect: fakegce.Refuse, Status: http.StatusForbidden, Reason: "forbidden"})
+	w.cloud.Inject(fakegce.Fault{Call: fakegce.Get, Effect: fakegce.Refuse, Status: http.StatusForbidden,
+		Reason: "forbidden"})
 	_, err = w.Get(t.Context(), made.ID)
 	require.Equal(t, provisioners.KindDenied, provisioners.KindOf(err))
 }

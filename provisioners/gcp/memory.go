@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/provisioners"
-	"github.com/forewarm/forewarm/provisioners/internal/statefile"
 )
 
 // stateVersion changes when an older program could misread the file.
@@ -67,7 +67,8 @@ func openMemory(path string, clock clock.Clock) (*memory, error) {
 	}
 	for _, r := range saved.Records {
 		if r == nil || r.Token == "" || m.records[r.Token] != nil {
-			return nil, fmt.Errorf("state file %s is damaged: a record without a token, or one that is there twice", path)
+			return nil, fmt.Errorf("state file %s is damaged: a record without a token, or one that is there twice",
+				path)
 		}
 		if _, valid := parseRef(r.ID); !valid {
 			return nil, fmt.Errorf("state file %s is damaged: %q is not the id of a machine", path, r.ID)

@@ -31,7 +31,8 @@ func (p *past) add(op *compute.Operation, name string) {
 // stops are the operations, beside a delete, after which an instance is billed no
 // longer unless it is started again.
 var stops = []string{
-	"stop", "compute.instances.stop", "compute.instances.preempted", "compute.instances.guestTerminate", "compute.instances.hostError",
+	"stop", "compute.instances.stop", "compute.instances.preempted", "compute.instances.guestTerminate",
+	"compute.instances.hostError",
 	"compute.instances.terminateOnHostMaintenance", "compute.instances.scheduledVmTermination",
 }
 

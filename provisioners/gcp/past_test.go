@@ -31,10 +31,12 @@ func TestWhenAMachineEnded(t *testing.T) {
 		"deleted":                  {[]*compute.Operation{op("delete", "10:00")}, 18, true},
 		"being deleted":            {[]*compute.Operation{op("delete", "")}, 0, true},
 		"a delete without effect":  {[]*compute.Operation{op("delete", "10:00"), op("delete", "11:00")}, 19, true},
-		"preempted, then deleted":  {[]*compute.Operation{op("compute.instances.preempted", "09:00"), op("delete", "10:00")}, 17, true},
-		"being stopped":            {[]*compute.Operation{op("stop", "")}, 0, true},
-		"started again":            {[]*compute.Operation{op("stop", "09:00"), op("start", "10:00")}, 0, false},
-		"and stopped again":        {[]*compute.Operation{op("stop", "09:00"), op("start", "10:00"), op("stop", "11:00")}, 19, true},
+		"preempted, then deleted": {[]*compute.Operation{op("compute.instances.preempted", "09:00"),
+			op("delete", "10:00")}, 17, true},
+		"being stopped": {[]*compute.Operation{op("stop", "")}, 0, true},
+		"started again": {[]*compute.Operation{op("stop", "09:00"), op("start", "10:00")}, 0, false},
+		"and stopped again": {[]*compute.Operation{op("stop", "09:00"), op("start", "10:00"),
+			op("stop", "11:00")}, 19, true},
 	} {
 		at, certain := past{others: test.operations}.ended(7)
 		require.Equal(t, test.certain, certain, name)

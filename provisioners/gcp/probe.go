@@ -98,7 +98,8 @@ func (c *Cloud) devices(place ref, offer Offer, read reading) []gpu.Device {
 	if c.config.Probe == NoProbe {
 		for i := range offer.GPUs {
 			devices = append(devices, gpu.Device{
-				UUID: fmt.Sprintf("GPU-UNPROBED-%d-%d", place.number, i), Index: i, Model: offer.Model, MemoryMiB: offer.MemoryMiB,
+				UUID: fmt.Sprintf("GPU-UNPROBED-%d-%d", place.number, i), Index: i, Model: offer.Model,
+				MemoryMiB: offer.MemoryMiB,
 			})
 		}
 		return devices
@@ -119,7 +120,8 @@ const expiringWithin = time.Hour
 // notice is the most urgent announcement about a machine that runs or boots.
 func notice(i *compute.Instance, offer Offer, read reading, now time.Time) *provisioners.Notice {
 	if seen := read.report.Notice; !seen.IsZero() {
-		return &provisioners.Notice{Kind: provisioners.NoticeInterruption, At: seen.Add(preemptionNotice), Message: "Google takes the spot machine back"}
+		return &provisioners.Notice{Kind: provisioners.NoticeInterruption, At: seen.Add(preemptionNotice),
+			Message: "Google takes the spot machine back"}
 	}
 	if upcoming := maintenance(i); upcoming != nil {
 		return upcoming
@@ -128,7 +130,8 @@ func notice(i *compute.Instance, offer Offer, read reading, now time.Time) *prov
 		return &provisioners.Notice{Kind: provisioners.NoticeDegraded, Message: trouble}
 	}
 	if !offer.Until.IsZero() && offer.Until.Sub(now) < expiringWithin {
-		return &provisioners.Notice{Kind: provisioners.NoticeExpiring, At: offer.Until, Message: "the reservation " + offer.Reservation + " ends"}
+		return &provisioners.Notice{Kind: provisioners.NoticeExpiring, At: offer.Until,
+			Message: "the reservation " + offer.Reservation + " ends"}
 	}
 	return nil
 }
@@ -145,7 +148,8 @@ func maintenance(i *compute.Instance) *provisioners.Notice {
 	}
 	return &provisioners.Notice{
 		Kind: provisioners.NoticeDegraded, At: instant(upcoming.WindowStartTime),
-		Message: clip(fmt.Sprintf("%s maintenance of its host, %s %v", upcoming.Type, upcoming.MaintenanceStatus, upcoming.MaintenanceReasons), ""),
+		Message: clip(fmt.Sprintf("%s maintenance of its host, %s %v", upcoming.Type, upcoming.MaintenanceStatus,
+			upcoming.MaintenanceReasons), ""),
 	}
 }
 

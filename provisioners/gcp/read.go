@@ -104,10 +104,12 @@ func (c *Cloud) instances(ctx context.Context, owner string) (all []*compute.Ins
 	return all, false, nil
 }
 
-func (c *Cloud) instancesPage(ctx context.Context, api *compute.Service, owner, token string) (*compute.InstanceAggregatedList, error) {
+func (c *Cloud) instancesPage(ctx context.Context, api *compute.Service, owner,
+	token string) (*compute.InstanceAggregatedList, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
-	call := api.Instances.AggregatedList(c.config.Project).Filter(fmt.Sprintf("labels.%s=%q", ownerKey, label(owner))).MaxResults(pageSize)
+	call := api.Instances.AggregatedList(c.config.Project).Filter(fmt.Sprintf("labels.%s=%q", ownerKey,
+		label(owner))).MaxResults(pageSize)
 	return call.ReturnPartialSuccess(true).PageToken(token).Context(ctx).Do()
 }
 

@@ -35,7 +35,8 @@ func (c *Cloud) Delete(ctx context.Context, id string) error {
 	}
 	if read, tagged := tagsOf(found); tagged { // its token is known once it is gone
 		c.memory.saw(provisioners.Instance{
-			ID: id, Token: read.token, Owner: read.owner, NodeID: read.node, Type: read.kind, CreatedAt: instant(found.CreationTimestamp),
+			ID: id, Token: read.token, Owner: read.owner, NodeID: read.node, Type: read.kind,
+			CreatedAt: instant(found.CreationTimestamp),
 		})
 	}
 	if err := c.memory.save(); err != nil {
@@ -180,7 +181,8 @@ func (c *Cloud) setExpiry(ctx context.Context, place ref, metadata *compute.Meta
 	return doing.operation(op)
 }
 
-func (c *Cloud) sendMetadata(ctx context.Context, api *compute.Service, place ref, changed *compute.Metadata) (*compute.Operation, error) {
+func (c *Cloud) sendMetadata(ctx context.Context, api *compute.Service, place ref,
+	changed *compute.Metadata) (*compute.Operation, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	return api.Instances.SetMetadata(c.config.Project, place.zone, place.name, changed).Context(ctx).Do()

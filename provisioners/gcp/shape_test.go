@@ -21,7 +21,8 @@ func (w *world) raw(t *testing.T, method, path string, body any) map[string]any 
 	t.Helper()
 	text, err := json.Marshal(body)
 	require.NoError(t, err)
-	request, err := http.NewRequestWithContext(t.Context(), method, w.server.URL+"/compute/v1/projects/acme-gpus/"+path, bytes.NewReader(text))
+	request, err := http.NewRequestWithContext(t.Context(), method, w.server.URL+"/compute/v1/projects/acme-gpus/"+path,
+		bytes.NewReader(text))
 	require.NoError(t, err)
 	response, err := w.server.Client().Do(request)
 	require.NoError(t, err)
@@ -52,10 +53,13 @@ func TestWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(f *fakegce.Config, c *gcp.Config) {
 		f.Types["n1-standard-8"] = fakegce.Type{GPUs: 1, GPU: "Tesla T4", MemoryMiB: 15_360}
-		c.Tags, c.ServiceAccount, c.Subnetwork = []string{"forewarm-node"}, "node@acme-gpus.iam.gserviceaccount.com", "gpu-nodes"
+		c.Tags, c.ServiceAccount, c.Subnetwork = []string{"forewarm-node"}, "node@acme-gpus.iam.gserviceaccount.com",
+			"gpu-nodes"
 		c.Offers = append(c.Offers,
-			gcp.Offer{Type: "t4", MachineType: "n1-standard-8", Zone: zone, AcceleratorType: "nvidia-tesla-t4", AcceleratorCount: 1, Model: "t4", GPUs: 1},
-			gcp.Offer{Type: "march", MachineType: "a3-highgpu-8g", Zone: zone, Market: gcp.Reservation, Reservation: "march", ReservationBound: true, Model: "h100-80g", GPUs: 8})
+			gcp.Offer{Type: "t4", MachineType: "n1-standard-8", Zone: zone, AcceleratorType: "nvidia-tesla-t4",
+				AcceleratorCount: 1, Model: "t4", GPUs: 1},
+			gcp.Offer{Type: "march", MachineType: "a3-highgpu-8g", Zone: zone, Market: gcp.Reservation,
+				Reservation: "march", ReservationBound: true, Model: "h100-80g", GPUs: 8})
 	})
 	ask := func(kind string) map[string]any {
 		made, err := w.Create(t.Context(), "token of "+kind, spec(kind, zone))
@@ -64,11 +68,13 @@ func TestWhatIsAskedFor(t *testing.T) {
 	}
 	spot := ask("h100-8-spot")
 	require.Equal(t, map[string]any{
-		"provisioningModel": "SPOT", "instanceTerminationAction": "DELETE", "automaticRestart": false, "onHostMaintenance": "TERMINATE",
+		"provisioningModel": "SPOT", "instanceTerminationAction": "DELETE", "automaticRestart": false,
+		"onHostMaintenance": "TERMINATE",
 	}, spot["scheduling"])
 	require.Equal(t, map[string]any{"consumeReservationType": "NO_RESERVATION"}, spot["reservationAffinity"])
 	require.Equal(t, map[string]any{"items": []any{"forewarm-node"}}, spot["tags"])
-	require.Equal(t, "node@acme-gpus.iam.gserviceaccount.com", spot["serviceAccounts"].([]any)[0].(map[string]any)["email"])
+	require.Equal(t, "node@acme-gpus.iam.gserviceaccount.com",
+		spot["serviceAccounts"].([]any)[0].(map[string]any)["email"])
 	disk := spot["disks"].([]any)[0].(map[string]any)
 	require.Equal(t, true, disk["autoDelete"])
 	require.Equal(t, "200", disk["initializeParams"].(map[string]any)["diskSizeGb"])
@@ -79,12 +85,14 @@ func TestWhatIsAskedFor(t *testing.T) {
 	require.NotContains(t, usual, "guestAccelerators")
 
 	attached := ask("t4")["guestAccelerators"].([]any)[0].(map[string]any)
-	require.Equal(t, map[string]any{"acceleratorType": "zones/" + zone + "/acceleratorTypes/nvidia-tesla-t4", "acceleratorCount": 1.0}, attached)
+	require.Equal(t, map[string]any{"acceleratorType": "zones/" + zone + "/acceleratorTypes/nvidia-tesla-t4",
+		"acceleratorCount": 1.0}, attached)
 
 	reserved := ask("march")
 	require.Equal(t, "RESERVATION_BOUND", reserved["scheduling"].(map[string]any)["provisioningModel"])
 	require.Equal(t, map[string]any{
-		"consumeReservationType": "SPECIFIC_RESERVATION", "key": "compute.googleapis.com/reservation-name", "values": []any{"march"},
+		"consumeReservationType": "SPECIFIC_RESERVATION", "key": "compute.googleapis.com/reservation-name",
+		"values": []any{"march"},
 	}, reserved["reservationAffinity"])
 }
 
@@ -142,7 +150,9 @@ func TestNotices(t *testing.T) {
 		"maintenance": {
 			func(w *world, name string) {
 				w.cloud.SetMaintenance(zone, name, map[string]any{
-					"maintenanceStatus": "PENDING", "type": "UNSCHEDULED", "maintenanceReasons": []string{"FAILURE_GPU_XID"}, "windowStartTime": "2026-03-02T03:00:00-08:00",
+					"maintenanceStatus": "PENDING", "type": "UNSCHEDULED",
+					"maintenanceReasons": []string{"FAILURE_GPU_XID"},
+					"windowStartTime":    "2026-03-02T03:00:00-08:00",
 				})
 			},
 			provisioners.Notice{Kind: provisioners.NoticeDegraded, At: time.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC)},
@@ -215,7 +225,8 @@ func TestAttributesAreNotAskedTooOften(t *testing.T) {
 	}
 	require.LessOrEqual(t, w.cloud.Calls(fakegce.GuestAttributes)-before, 7)
 	w.running(t, made.ID)
-	w.cloud.Inject(fakegce.Fault{Call: fakegce.GuestAttributes, Effect: fakegce.Refuse, Status: http.StatusInternalServerError, Reason: "backendError"})
+	w.cloud.Inject(fakegce.Fault{Call: fakegce.GuestAttributes, Effect: fakegce.Refuse,
+		Status: http.StatusInternalServerError, Reason: "backendError"})
 	w.clock.Advance(time.Minute)
 	list, err := w.List(t.Context(), "deployment-a")
 	require.NoError(t, err)

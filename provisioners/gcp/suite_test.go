@@ -40,7 +40,8 @@ func newWorld(t *testing.T, changes ...func(*fakegce.Config, *gcp.Config)) *worl
 	fake := fakegce.Config{
 		Project: "acme-gpus", Zones: []string{zone, otherZone}, PageSize: 2,
 		Types: map[string]fakegce.Type{
-			"a3-highgpu-8g": {GPUs: 8, GPU: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_559, Price: 88 * gpu.USD, Spot: 36 * gpu.USD},
+			"a3-highgpu-8g": {GPUs: 8, GPU: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_559, Price: 88 * gpu.USD,
+				Spot: 36 * gpu.USD},
 			"g2-standard-4": {GPUs: 1, GPU: "NVIDIA L4", MemoryMiB: 23_034, Price: 720_000, Spot: 288_000},
 		},
 	}
@@ -48,9 +49,12 @@ func newWorld(t *testing.T, changes ...func(*fakegce.Config, *gcp.Config)) *worl
 		Project: "acme-gpus", Image: "projects/acme-gpus/global/images/family/cuda",
 		StateFile: filepath.Join(t.TempDir(), "gcp.json"),
 		Offers: []gcp.Offer{
-			{Type: "h100-8-spot", MachineType: "a3-highgpu-8g", Zone: zone, Market: gcp.Spot, Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559, Price: provisioners.Price(36 * gpu.USD)},
-			{Type: "h100-8", MachineType: "a3-highgpu-8g", Zone: zone, Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559, Price: provisioners.Price(88 * gpu.USD)},
-			{Type: "L4 small", MachineType: "g2-standard-4", Zone: otherZone, Model: "l4", GPUs: 1, MemoryMiB: 23_034, Price: 720_000},
+			{Type: "h100-8-spot", MachineType: "a3-highgpu-8g", Zone: zone, Market: gcp.Spot, Model: "h100-80g",
+				GPUs: 8, MemoryMiB: 81_559, Price: provisioners.Price(36 * gpu.USD)},
+			{Type: "h100-8", MachineType: "a3-highgpu-8g", Zone: zone, Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559,
+				Price: provisioners.Price(88 * gpu.USD)},
+			{Type: "L4 small", MachineType: "g2-standard-4", Zone: otherZone, Model: "l4", GPUs: 1, MemoryMiB: 23_034,
+				Price: 720_000},
 		},
 	}
 	for _, change := range changes {
@@ -83,7 +87,10 @@ func TestSuite(t *testing.T) {
 	for name, change := range map[string]func(*fakegce.Config, *gcp.Config){
 		"usual": func(*fakegce.Config, *gcp.Config) {},
 		// The state file alone knows what was.
-		"operations that are forgotten at once": func(f *fakegce.Config, c *gcp.Config) { f.OperationMemory, c.Probe = 1, gcp.NoProbe },
+		"operations that are forgotten at once": func(f *fakegce.Config, c *gcp.Config) {
+			f.OperationMemory,
+				c.Probe = 1, gcp.NoProbe
+		},
 		// The operations alone know what was.
 		"no state file": func(_ *fakegce.Config, c *gcp.Config) { c.StateFile = "" },
 	} {
@@ -115,12 +122,13 @@ func subject(t *testing.T, w *world) provisionertest.Subject {
 		TruncateList:  hook(fakegce.Fault{Call: fakegce.AggregatedList, Effect: fakegce.Partial}),
 		RunOut:        func() { w.cloud.SetStock("a3-highgpu-8g", 0) },
 		FailCreate:    hook(fakegce.Fault{Call: fakegce.Insert, Effect: fakegce.Fail, Reason: "INTERNAL_ERROR"}),
-		FailDelete:    hook(fakegce.Fault{Call: fakegce.Delete, Effect: fakegce.Refuse, Status: http.StatusServiceUnavailable, Reason: "backendError"}),
-		IgnoreDelete:  hook(fakegce.Fault{Call: fakegce.Delete, Effect: fakegce.Ignore}),
-		Throttle:      w.cloud.Throttle,
-		LagList:       w.cloud.SetListLag,
-		Foreign:       func() func() bool { return w.cloud.AddForeign(zone, "their-node", "a3-highgpu-8g") },
-		Reclaim:       func(id string) { w.cloud.Preempt(place(id)) },
-		Now:           w.clock.Now,
+		FailDelete: hook(fakegce.Fault{Call: fakegce.Delete, Effect: fakegce.Refuse,
+			Status: http.StatusServiceUnavailable, Reason: "backendError"}),
+		IgnoreDelete: hook(fakegce.Fault{Call: fakegce.Delete, Effect: fakegce.Ignore}),
+		Throttle:     w.cloud.Throttle,
+		LagList:      w.cloud.SetListLag,
+		Foreign:      func() func() bool { return w.cloud.AddForeign(zone, "their-node", "a3-highgpu-8g") },
+		Reclaim:      func(id string) { w.cloud.Preempt(place(id)) },
+		Now:          w.clock.Now,
 	}
 }

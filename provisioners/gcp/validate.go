@@ -50,14 +50,20 @@ func (c Config) Validate() error {
 	m.when(!projectPattern.MatchString(c.Project), "project: %q is not the id of a project", c.Project)
 	m.when(!pathPattern.MatchString(c.Image) || !strings.Contains(c.Image, "/images/"),
 		"image: %q is not projects/<p>/global/images/<i> or projects/<p>/global/images/family/<f>", c.Image)
-	m.when(c.DiskGiB < leastDiskGiB || c.DiskGiB > mostDiskGiB, "disk_gib: %d is not between %d and %d", c.DiskGiB, leastDiskGiB, mostDiskGiB)
+	m.when(c.DiskGiB < leastDiskGiB || c.DiskGiB > mostDiskGiB, "disk_gib: %d is not between %d and %d", c.DiskGiB,
+		leastDiskGiB, mostDiskGiB)
 	m.when(!namePattern.MatchString(c.DiskType), "disk_type: %q is not the name of a type", c.DiskType)
 	m.when(c.Network != "" && !pathPattern.MatchString(c.Network), "network: %q is not a name or path", c.Network)
-	m.when(c.Subnetwork != "" && !pathPattern.MatchString(c.Subnetwork), "subnetwork: %q is not a name or path", c.Subnetwork)
-	m.when(c.ServiceAccount != "" && !strings.Contains(c.ServiceAccount, "@"), "service_account: %q is not an e-mail address", c.ServiceAccount)
-	m.when(c.Probe != GuestAttributes && c.Probe != NoProbe, "probe: %q is not %s or %s", c.Probe, GuestAttributes, NoProbe)
-	m.when(c.OperationWait < 0 || c.OperationWait > longestWait, "operation_wait: %v is not between 0 and %v", c.OperationWait, longestWait)
-	m.when(c.RequestTimeout < time.Second || c.RequestTimeout > longestRequest, "request_timeout: %v is not between 1s and %v", c.RequestTimeout, longestRequest)
+	m.when(c.Subnetwork != "" && !pathPattern.MatchString(c.Subnetwork), "subnetwork: %q is not a name or path",
+		c.Subnetwork)
+	m.when(c.ServiceAccount != "" && !strings.Contains(c.ServiceAccount, "@"),
+		"service_account: %q is not an e-mail address", c.ServiceAccount)
+	m.when(c.Probe != GuestAttributes && c.Probe != NoProbe, "probe: %q is not %s or %s", c.Probe, GuestAttributes,
+		NoProbe)
+	m.when(c.OperationWait < 0 || c.OperationWait > longestWait, "operation_wait: %v is not between 0 and %v",
+		c.OperationWait, longestWait)
+	m.when(c.RequestTimeout < time.Second || c.RequestTimeout > longestRequest,
+		"request_timeout: %v is not between 1s and %v", c.RequestTimeout, longestRequest)
 	for i, tag := range c.Tags {
 		m.when(!namePattern.MatchString(tag), "tags[%d]: %q is not a network tag", i, tag)
 	}
@@ -88,14 +94,21 @@ func (o Offer) validate() error {
 	m.when(o.MemoryMiB < 0, "memory_mib: %d is negative", o.MemoryMiB)
 	m.when(o.Price < 0, "price_per_hour: %d is negative", o.Price)
 	m.when(o.MinBilling < 0, "min_billing: %v is negative", o.MinBilling)
-	m.when(o.Boot.P50 <= 0 || o.Boot.P95 < o.Boot.P50, "boot: want 0 < p50 <= p95, have p50 %v, p95 %v", o.Boot.P50, o.Boot.P95)
-	m.when(o.AcceleratorType == "" && o.AcceleratorCount != 0 || o.AcceleratorType != "" && o.AcceleratorCount != int64(o.GPUs),
+	m.when(o.Boot.P50 <= 0 || o.Boot.P95 < o.Boot.P50, "boot: want 0 < p50 <= p95, have p50 %v, p95 %v", o.Boot.P50,
+		o.Boot.P95)
+	m.when(o.AcceleratorType == "" && o.AcceleratorCount != 0 || o.AcceleratorType != "" &&
+		o.AcceleratorCount != int64(o.GPUs),
 		"accelerator_count: %d; want the number of gpus with an accelerator_type, and 0 without", o.AcceleratorCount)
-	m.when(o.AcceleratorType != "" && !namePattern.MatchString(o.AcceleratorType), "accelerator_type: %q is not the name of a type", o.AcceleratorType)
-	m.when(o.Market != OnDemand && o.Market != Spot && o.Market != Reservation, "market: %q is not %s, %s or %s", o.Market, OnDemand, Spot, Reservation)
-	m.when((o.Market == Reservation) != (o.Reservation != ""), "reservation: want one with the market %s, and only then", Reservation)
-	m.when(o.Reservation != "" && !pathPattern.MatchString(o.Reservation), "reservation: %q is not a name or path", o.Reservation)
-	m.when(o.ReservationBound && o.Market != Reservation, "reservation_bound: makes sense with the market %s only", Reservation)
+	m.when(o.AcceleratorType != "" && !namePattern.MatchString(o.AcceleratorType),
+		"accelerator_type: %q is not the name of a type", o.AcceleratorType)
+	m.when(o.Market != OnDemand && o.Market != Spot && o.Market != Reservation, "market: %q is not %s, %s or %s",
+		o.Market, OnDemand, Spot, Reservation)
+	m.when((o.Market == Reservation) != (o.Reservation != ""),
+		"reservation: want one with the market %s, and only then", Reservation)
+	m.when(o.Reservation != "" && !pathPattern.MatchString(o.Reservation), "reservation: %q is not a name or path",
+		o.Reservation)
+	m.when(o.ReservationBound && o.Market != Reservation, "reservation_bound: makes sense with the market %s only",
+		Reservation)
 	m.when(!o.From.IsZero() && !o.Until.IsZero() && !o.From.Before(o.Until), "until: is not after from")
 	return errors.Join(m...)
 }

@@ -104,7 +104,8 @@ func realWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *world {
 	core, err := corev1client.NewForConfig(admin)
 	require.NoError(t, err)
 	w := &world{clock: clock.NewManual(time.Now())}
-	w.hands = hands{t: t, scope: namespace, core: core, clock: w.clock, boot: time.Minute, room: 12, doom: map[string]time.Time{}}
+	w.hands = hands{t: t, scope: namespace, core: core, clock: w.clock, boot: time.Minute, room: 12,
+		doom: map[string]time.Time{}}
 	w.config = config(os.Getenv("FOREWARM_TEST_KUBERNETES_USER"))
 	w.config.Namespace = namespace
 	w.Cluster = w.open(t)
@@ -140,7 +141,8 @@ func TestARealQuota(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "gpu-quota"}, Spec: corev1.ResourceQuotaSpec{Hard: hard},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	made.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse("0")}}
+	made.Status = corev1.ResourceQuotaStatus{Hard: hard,
+		Used: corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse("0")}}
 	_, err = w.core.ResourceQuotas(w.scope).UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	var typed *provisioners.Error
@@ -174,7 +176,8 @@ func TestARealPlaceholder(t *testing.T) {
 	pod, err := w.core.Pods(w.scope).Get(t.Context(), name(made.ID), metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, int32(-5), *pod.Spec.Priority)
-	require.Equal(t, fmt.Sprint(w.clock.Now().Add(2*time.Hour+time.Second-1).Unix()), pod.Annotations["forewarm.dev/expires-at"])
+	require.Equal(t, fmt.Sprint(w.clock.Now().Add(2*time.Hour+time.Second-1).Unix()),
+		pod.Annotations["forewarm.dev/expires-at"])
 	require.NoError(t, w.Delete(t.Context(), made.ID))
 	w.phase(t, made.ID, provisioners.Terminated)
 }
@@ -185,12 +188,14 @@ func TestARealRefusal(t *testing.T) {
 		adjust func(*kubernetes.Config)
 		kind   provisioners.Kind
 	}{
-		"no namespace":     {func(c *kubernetes.Config) { c.Namespace = "nowhere" }, provisioners.KindDenied}, // no rights there
+		"no namespace": {func(c *kubernetes.Config) { c.Namespace = "nowhere" },
+			provisioners.KindDenied}, // no rights there
 		"no PriorityClass": {func(c *kubernetes.Config) { c.PriorityClass = "none" }, provisioners.KindDenied},
 		"invalid": {func(c *kubernetes.Config) {
 			c.Offers[0].Tolerations = []kubernetes.Toleration{{Key: "a", Effect: "Sometimes"}}
 		}, provisioners.KindBadSpec},
-		"no such request": {func(c *kubernetes.Config) { c.Offers[0].ProvisioningRequest = class }, provisioners.KindBadSpec},
+		"no such request": {func(c *kubernetes.Config) { c.Offers[0].ProvisioningRequest = class },
+			provisioners.KindBadSpec},
 	} {
 		w := realWorld(t, test.adjust)
 		_, err := w.Create(t.Context(), "token", w.spec())

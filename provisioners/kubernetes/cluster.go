@@ -43,7 +43,8 @@ func New(config Config, clock clock.Clock) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring cluster %q: %w", config.Name, err)
 	}
-	return &Cluster{config: config, clock: clock, api: client, short: map[[2]string]time.Time{}, sparse: map[key]time.Time{}}, nil
+	return &Cluster{config: config, clock: clock, api: client, short: map[[2]string]time.Time{},
+		sparse: map[key]time.Time{}}, nil
 }
 
 // Name returns the configured name.
@@ -88,6 +89,7 @@ func (c *Cluster) stocked(s spec) error {
 		return nil
 	}
 	return &provisioners.Error{
-		Kind: provisioners.KindCapacity, Scope: s.Region + "/" + s.Type, Message: "the autoscaler brought no node a moment ago",
+		Kind: provisioners.KindCapacity, Scope: s.Region + "/" + s.Type,
+		Message: "the autoscaler brought no node a moment ago",
 	}
 }

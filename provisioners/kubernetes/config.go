@@ -121,10 +121,12 @@ func (c Config) Validate() error {
 	wrong(c.InCluster == (c.Kubeconfig != ""), "kubeconfig, in_cluster: want exactly one of them")
 	wrong(c.InCluster && c.Context != "", "context: goes with kubeconfig, not with in_cluster")
 	wrong(len(validation.IsDNS1123Label(c.Namespace)) > 0, "namespace: %q is no name of a namespace", c.Namespace)
-	wrong(len(validation.IsDNS1123Subdomain(c.PriorityClass)) > 0, "priority_class: %q is no name of a PriorityClass", c.PriorityClass)
+	wrong(len(validation.IsDNS1123Subdomain(c.PriorityClass)) > 0, "priority_class: %q is no name of a PriorityClass",
+		c.PriorityClass)
 	wrong(c.Image == "", "image: is empty")
 	wrong(c.Probe != ProbeNone && c.Probe != ProbeLogs, "probe: %q is not none or logs", c.Probe)
-	wrong(c.Address != AddressNodeName && c.Address != AddressInternalIP, "address: %q is not node_name or internal_ip", c.Address)
+	wrong(c.Address != AddressNodeName && c.Address != AddressInternalIP, "address: %q is not node_name or internal_ip",
+		c.Address)
 	wrong(c.PendingTimeout < minPending, "pending_timeout: %v is below %v", c.PendingTimeout, minPending)
 	wrong(c.CapacityMemory < 0, "capacity_memory: %v is negative", c.CapacityMemory)
 	wrong(c.Timeout < time.Second, "timeout: %v is below 1s", c.Timeout)
@@ -147,7 +149,8 @@ func (c Config) offerMistakes() (mistakes []error) {
 	for i, offer := range c.Offers {
 		key := [2]string{offer.Type, offer.Region}
 		if seen[key] {
-			mistakes = append(mistakes, fmt.Errorf("offers[%d]: type %q is there twice in region %q", i, offer.Type, offer.Region))
+			mistakes = append(mistakes, fmt.Errorf("offers[%d]: type %q is there twice in region %q", i, offer.Type,
+				offer.Region))
 		}
 		seen[key] = true
 		for _, err := range offer.mistakes() {

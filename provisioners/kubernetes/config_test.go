@@ -16,13 +16,16 @@ import (
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	_, err := kubernetes.New(kubernetes.Config{
-		Name: "../x", Kubeconfig: "a", InCluster: true, Context: "c", Namespace: "N", PriorityClass: "_", Probe: "guess", Address: "moon",
+		Name: "../x", Kubeconfig: "a", InCluster: true, Context: "c", Namespace: "N", PriorityClass: "_",
+		Probe: "guess", Address: "moon",
 		PendingTimeout: time.Second, CapacityMemory: -1, Timeout: time.Millisecond, WorkNamespaces: []string{"*", "_"},
 		Offers: []kubernetes.Offer{
 			{
-				Type: "a b", GPUs: -1, Resource: "cpu", MemoryMiB: -1, Price: -1, MinBilling: -1, Boot: kubernetes.Boot{P50: 2, P95: 1},
-				Requests: map[string]string{"cpu": "many", "nvidia.com/gpu": "1"}, NodeAffinity: []kubernetes.Match{{Operator: "Is"}},
-				Tolerations: []kubernetes.Toleration{{Operator: "Likes"}}, ProvisioningRequest: "_",
+				Type: "a b", GPUs: -1, Resource: "cpu", MemoryMiB: -1, Price: -1, MinBilling: -1,
+				Boot:         kubernetes.Boot{P50: 2, P95: 1},
+				Requests:     map[string]string{"cpu": "many", "nvidia.com/gpu": "1"},
+				NodeAffinity: []kubernetes.Match{{Operator: "Is"}},
+				Tolerations:  []kubernetes.Toleration{{Operator: "Likes"}}, ProvisioningRequest: "_",
 			},
 			{Type: "t", Region: "r", Model: "m", GPUs: 1, Requests: map[string]string{"nvidia.com/gpu": "1"}},
 			{Type: "t", Region: "r", Model: "m", GPUs: 2000},
@@ -32,9 +35,12 @@ func TestMistakes(t *testing.T) {
 		`name "../x"`, "kubeconfig, in_cluster:", "context:", "namespace:", "priority_class:", "probe:", "address:",
 		"pending_timeout:", "capacity_memory:", "timeout: 1ms", "work_namespaces[1]:",
 		"offers[0]: type:", "offers[0]: model:", "offers[0]: gpus:", "offers[0]: resource:", "offers[0]: memory_mib:",
-		"offers[0]: price_per_hour:", "offers[0]: min_billing, notice:", "offers[0]: boot:", "offers[0]: requests: cpu:",
-		"offers[0]: node_affinity[0]: operator:", "offers[0]: node_affinity[0]: key:", "offers[0]: tolerations[0]: operator:",
-		"offers[0]: provisioning_request:", "offers[1]: requests: nvidia.com/gpu:", "offers[2]: type \"t\" is there twice", "offers[2]: gpus:",
+		"offers[0]: price_per_hour:", "offers[0]: min_billing, notice:", "offers[0]: boot:",
+		"offers[0]: requests: cpu:",
+		"offers[0]: node_affinity[0]: operator:", "offers[0]: node_affinity[0]: key:",
+		"offers[0]: tolerations[0]: operator:",
+		"offers[0]: provisioning_request:", "offers[1]: requests: nvidia.com/gpu:",
+		"offers[2]: type \"t\" is there twice", "offers[2]: gpus:",
 	} {
 		require.ErrorContains(t, err, want)
 	}

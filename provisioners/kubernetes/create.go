@@ -95,7 +95,8 @@ func (c *Cluster) begin(ctx context.Context, r record) (*stored, error) {
 
 // place makes the record's placeholder, or returns the one that is there.
 func (c *Cluster) place(ctx context.Context, s *stored, offer Offer, expires time.Time) (*corev1.Pod, error) {
-	pod, err := c.api.core.Pods(s.object.Namespace).Create(ctx, c.placeholder(s, offer, expires), metav1.CreateOptions{})
+	pod, err := c.api.core.Pods(s.object.Namespace).Create(ctx, c.placeholder(s, offer, expires),
+		metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		pod, err = c.placed(ctx, s)
 	} else if err != nil {
@@ -114,9 +115,11 @@ func (c *Cluster) placed(ctx context.Context, s *stored) (*corev1.Pod, error) {
 	case err != nil:
 		return nil, refusedMachine(err, "reading pod %s/%s", s.object.Namespace, s.object.Name)
 	case pod.Labels[labelRole] != rolePlaceholder:
-		return nil, provisioners.Errorf(provisioners.KindBadSpec, "pod %s/%s exists and is not ours", s.object.Namespace, s.object.Name)
+		return nil, provisioners.Errorf(provisioners.KindBadSpec, "pod %s/%s exists and is not ours",
+			s.object.Namespace, s.object.Name)
 	case !of(pod, s.object.UID): // of a record that is gone: the cluster collects it
-		return nil, provisioners.Errorf(provisioners.KindUnknown, "pod %s/%s is of an older record", s.object.Namespace, s.object.Name)
+		return nil, provisioners.Errorf(provisioners.KindUnknown, "pod %s/%s is of an older record", s.object.Namespace,
+			s.object.Name)
 	}
 	return pod, nil
 }
@@ -155,12 +158,14 @@ func (c *Cluster) claim(ctx context.Context, s *stored, pod *corev1.Pod) (provis
 
 // mayExist is the failure of a call after the pod was made.
 func mayExist(err error) error {
-	return &provisioners.Error{Kind: provisioners.KindUnknown, Message: "the placeholder was made, and not all that belongs to it", Err: err}
+	return &provisioners.Error{Kind: provisioners.KindUnknown,
+		Message: "the placeholder was made, and not all that belongs to it", Err: err}
 }
 
 // evict deletes this very pod.
 func (c *Cluster) evict(ctx context.Context, pod *corev1.Pod) error {
-	err := c.api.core.Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	err := c.api.core.Pods(pod.Namespace).Delete(ctx, pod.Name,
+		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 	if err == nil || absent(err, pod.Name) || apierrors.IsConflict(err) { // a conflict is another pod's uid
 		return nil
 	}

@@ -86,7 +86,8 @@ func delay(err error) time.Duration {
 // does not have.
 func unworkable(err error) bool {
 	return ofServer(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) ||
-		apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) || apierrors.IsUnsupportedMediaType(err) ||
+		apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) ||
+		apierrors.IsUnsupportedMediaType(err) ||
 		apierrors.IsRequestEntityTooLargeError(err))
 }
 

@@ -35,18 +35,26 @@ func TestRefusalsOfCreate(t *testing.T) {
 		scope string
 	}{
 		"quota": {pod, *quota(), provisioners.KindQuota, "gpu-quota"},
-		"rights": {pod, refusal{Code: 403, Reason: metav1.StatusReasonForbidden, Message: `pods is forbidden: User "x" cannot create resource "pods"`},
+		"rights": {pod, refusal{Code: 403, Reason: metav1.StatusReasonForbidden,
+			Message: `pods is forbidden: User "x" cannot create resource "pods"`},
 			provisioners.KindDenied, ""},
-		"rights of records": {record, refusal{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}, provisioners.KindDenied, ""},
-		"credentials":       {record, refusal{Code: 401, Reason: metav1.StatusReasonUnauthorized, Message: "Unauthorized"}, provisioners.KindDenied, ""},
-		"invalid":           {pod, refusal{Code: 422, Reason: metav1.StatusReasonInvalid, Message: "spec.tolerations[0].effect: Unsupported value"}, provisioners.KindBadSpec, ""},
-		"no namespace":      {record, refusal{Code: 404, Reason: metav1.StatusReasonNotFound, Message: `namespaces "forewarm" not found`}, provisioners.KindBadSpec, ""},
-		"throttled":         {pod, *tooMany(), provisioners.KindThrottled, ""},
-		"broken":            {pod, *broken(), provisioners.KindUnknown, ""},
-		"time-out":          {pod, refusal{Code: 504, Reason: metav1.StatusReasonTimeout, Message: "request timed out"}, provisioners.KindUnknown, ""},
-		"a proxy":           {pod, refusal{Code: 502, Message: "<html>Bad Gateway", Plain: true}, provisioners.KindUnknown, ""},
-		"a proxy's 404":     {pod, refusal{Code: 404, Message: "404 page not found", Plain: true}, provisioners.KindUnknown, ""},
-		"broken before":     {record, *broken(), provisioners.KindTransient, ""},
+		"rights of records": {record, refusal{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"},
+			provisioners.KindDenied, ""},
+		"credentials": {record, refusal{Code: 401, Reason: metav1.StatusReasonUnauthorized,
+			Message: "Unauthorized"}, provisioners.KindDenied, ""},
+		"invalid": {pod, refusal{Code: 422, Reason: metav1.StatusReasonInvalid,
+			Message: "spec.tolerations[0].effect: Unsupported value"}, provisioners.KindBadSpec, ""},
+		"no namespace": {record, refusal{Code: 404, Reason: metav1.StatusReasonNotFound,
+			Message: `namespaces "forewarm" not found`}, provisioners.KindBadSpec, ""},
+		"throttled": {pod, *tooMany(), provisioners.KindThrottled, ""},
+		"broken":    {pod, *broken(), provisioners.KindUnknown, ""},
+		"time-out": {pod, refusal{Code: 504, Reason: metav1.StatusReasonTimeout, Message: "request timed out"},
+			provisioners.KindUnknown, ""},
+		"a proxy": {pod, refusal{Code: 502, Message: "<html>Bad Gateway", Plain: true},
+			provisioners.KindUnknown, ""},
+		"a proxy's 404": {pod, refusal{Code: 404, Message: "404 page not found", Plain: true},
+			provisioners.KindUnknown, ""},
+		"broken before": {record, *broken(), provisioners.KindTransient, ""},
 	} {
 		w := newWorld(t)
 		w.server.Inject(fakeapi.Fault{On: test.on, Refuse: &test.with})
@@ -79,7 +87,8 @@ func TestAProxysNotFoundProvesNothing(t *testing.T) {
 		w := newWorld(t)
 		made := w.up(t)
 		w.server.Inject(fakeapi.Fault{
-			On: uses("get", resource), Refuse: &fakeapi.Refusal{Code: http.StatusNotFound, Message: "404 page not found", Plain: true},
+			On: uses("get", resource), Refuse: &fakeapi.Refusal{Code: http.StatusNotFound,
+				Message: "404 page not found", Plain: true},
 		})
 		_, err := w.Get(t.Context(), made.ID)
 		require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err), resource)

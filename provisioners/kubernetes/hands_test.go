@@ -68,7 +68,8 @@ func (h *hands) pods() []corev1.Pod {
 	list, err := h.core.Pods(h.scope).List(h.t.Context(), metav1.ListOptions{})
 	require.NoError(h.t, err)
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
-		return cmp.Or(-cmp.Compare(priority(a), priority(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(-cmp.Compare(priority(a), priority(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name))
 	})
 	return list.Items
 }
@@ -87,7 +88,8 @@ func (h *hands) nodes() []corev1.Node {
 }
 
 func (h *hands) kill(pod corev1.Pod) {
-	err := h.core.Pods(pod.Namespace).Delete(context.Background(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+	err := h.core.Pods(pod.Namespace).Delete(context.Background(), pod.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 	if !apierrors.IsNotFound(err) {
 		require.NoError(h.t, err)
 	}
@@ -182,7 +184,8 @@ func (h *hands) free(pod corev1.Pod, pods []corev1.Pod, nodes []corev1.Node) str
 				left -= wants(other)
 			}
 		}
-		fits := pod.Spec.NodeSelector[corev1.LabelHostname] == "" || pod.Spec.NodeSelector[corev1.LabelHostname] == node.Name
+		fits := pod.Spec.NodeSelector[corev1.LabelHostname] == "" ||
+			pod.Spec.NodeSelector[corev1.LabelHostname] == node.Name
 		if left >= wants(pod) && fits && !node.Spec.Unschedulable {
 			return node.Name
 		}
@@ -192,7 +195,8 @@ func (h *hands) free(pod corev1.Pod, pods []corev1.Pod, nodes []corev1.Node) str
 
 func (h *hands) bind(pod corev1.Pod, node string) {
 	require.NoError(h.t, h.core.Pods(pod.Namespace).Bind(h.t.Context(), &corev1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	}, metav1.CreateOptions{}))
 }
 
@@ -200,7 +204,8 @@ func (h *hands) bind(pod corev1.Pod, node string) {
 func (h *hands) preempt(pod corev1.Pod, pods []corev1.Pod) bool {
 	node := pod.Spec.NodeSelector[corev1.LabelHostname]
 	for _, victim := range pods {
-		if node == "" || victim.Spec.NodeName != node || priority(victim) >= priority(pod) || victim.DeletionTimestamp != nil {
+		if node == "" || victim.Spec.NodeName != node || priority(victim) >= priority(pod) ||
+			victim.DeletionTimestamp != nil {
 			continue
 		}
 		pod.Status.NominatedNodeName = node

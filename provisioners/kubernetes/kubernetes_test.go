@@ -87,7 +87,8 @@ func config(kubeconfig string) kubernetes.Config {
 	return kubernetes.Config{
 		Kubeconfig: kubeconfig,
 		Offers: []kubernetes.Offer{
-			{Type: "a100-8", Region: "r1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920, Interruptible: true, Notice: 2 * time.Minute},
+			{Type: "a100-8", Region: "r1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920, Interruptible: true,
+				Notice: 2 * time.Minute},
 			{Type: "l4-2", Region: "r1", Model: "l4", GPUs: 2, MemoryMiB: 24_576},
 		},
 	}
@@ -132,11 +133,13 @@ func uses(verb, resource string) []fakeapi.Use {
 }
 
 func broken() *fakeapi.Refusal {
-	return &fakeapi.Refusal{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: "etcd has no leader"}
+	return &fakeapi.Refusal{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+		Message: "etcd has no leader"}
 }
 
 func tooMany() *fakeapi.Refusal {
-	return &fakeapi.Refusal{Code: http.StatusTooManyRequests, Message: "Too many requests, please try again later.", RetryAfter: 7, Plain: true}
+	return &fakeapi.Refusal{Code: http.StatusTooManyRequests, Message: "Too many requests, please try again later.",
+		RetryAfter: 7, Plain: true}
 }
 
 // foreign is somebody's own pod with GPUs in our namespace.

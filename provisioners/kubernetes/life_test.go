@@ -62,7 +62,8 @@ func name(id string) string { return strings.Split(id, "/")[1] }
 // vanish removes the placeholder as an eviction does, behind the adapter's back.
 func (w *world) vanish(t *testing.T, id string) {
 	t.Helper()
-	require.NoError(t, w.core.Pods("forewarm").Delete(t.Context(), name(id), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+	require.NoError(t, w.core.Pods("forewarm").Delete(t.Context(), name(id),
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 }
 
 func TestThePlaceholder(t *testing.T) {
@@ -83,8 +84,10 @@ func TestThePlaceholder(t *testing.T) {
 	spec := pod.Spec
 	require.Equal(t, "forewarm-placeholder", spec.PriorityClassName)
 	require.Equal(t, map[string]string{"pool": "gpu"}, spec.NodeSelector)
-	require.Equal(t, "zone", spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Key)
-	require.Contains(t, spec.Tolerations, corev1.Toleration{Key: "nvidia.com/gpu", Operator: "Exists", Effect: "NoSchedule"})
+	require.Equal(t, "zone",
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Key)
+	require.Contains(t, spec.Tolerations, corev1.Toleration{Key: "nvidia.com/gpu", Operator: "Exists",
+		Effect: "NoSchedule"})
 	require.Contains(t, spec.Tolerations, corev1.Toleration{Key: "spot", Operator: "Exists", Effect: "NoSchedule"})
 	require.Equal(t, "nvidia", *spec.RuntimeClassName)
 	require.Equal(t, "registry", spec.ImagePullSecrets[0].Name)
@@ -239,8 +242,9 @@ func TestALaterYesOfTheAutoscalerCounts(t *testing.T) {
 	w.advance(90 * time.Second)
 	pod := w.pods()[0]
 	_, err := w.core.Events("forewarm").Create(t.Context(), &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "forewarm", Name: "yes"}, InvolvedObject: corev1.ObjectReference{UID: pod.UID},
-		Reason: "TriggeredScaleUp", LastTimestamp: metav1.NewTime(w.clock.Now()),
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "forewarm", Name: "yes"},
+		InvolvedObject: corev1.ObjectReference{UID: pod.UID},
+		Reason:         "TriggeredScaleUp", LastTimestamp: metav1.NewTime(w.clock.Now()),
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	w.phase(t, made.ID, provisioners.Booting)
@@ -323,10 +327,11 @@ func TestLongListsAreReadToTheirEnd(t *testing.T) {
 	const many = 501 // more than a page
 	for i := range many {
 		_, err := w.core.Pods("forewarm").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name:            fmt.Sprint("forewarm-", i),
-			Labels:          map[string]string{"forewarm.dev/owner": "dep", "forewarm.dev/role": "placeholder"},
-			Annotations:     map[string]string{"forewarm.dev/token": "t"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: types.UID(fmt.Sprint("u-", i))}},
+			Name:        fmt.Sprint("forewarm-", i),
+			Labels:      map[string]string{"forewarm.dev/owner": "dep", "forewarm.dev/role": "placeholder"},
+			Annotations: map[string]string{"forewarm.dev/token": "t"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x",
+				UID: types.UID(fmt.Sprint("u-", i))}},
 		}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}

@@ -218,7 +218,8 @@ func (c *Cluster) pods(ctx context.Context, namespace, selector string) ([]corev
 
 // pages reads a list to its end. The server may forget where a list was while it
 // is read; what was read until then is returned as incomplete.
-func pages[T any](selector string, read func(metav1.ListOptions) ([]T, string, error)) (all []T, complete bool, err error) {
+func pages[T any](selector string,
+	read func(metav1.ListOptions) ([]T, string, error)) (all []T, complete bool, err error) {
 	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 	for range mostPages {
 		items, more, err := read(options)

@@ -99,7 +99,8 @@ func ready(node *corev1.Node) *corev1.NodeCondition {
 		if condition.Type == corev1.NodeReady {
 			missing = nil
 		}
-		if (condition.Type == corev1.NodeReady || condition.Type == "AcceleratedHardwareReady") && condition.Status != corev1.ConditionTrue {
+		if (condition.Type == corev1.NodeReady || condition.Type == "AcceleratedHardwareReady") &&
+			condition.Status != corev1.ConditionTrue {
 			return condition
 		}
 	}

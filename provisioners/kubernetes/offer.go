@@ -95,19 +95,23 @@ func (o Offer) mistakes() (mistakes []error) {
 	wrong(!extendedName(o.Resource), "resource: %q is not a name such as nvidia.com/gpu", o.Resource)
 	wrong(o.MemoryMiB < 0, "memory_mib: %d is negative", o.MemoryMiB)
 	wrong(o.Price < 0, "price_per_hour: %d is negative", o.Price)
-	wrong(o.MinBilling < 0 || o.Notice < 0, "min_billing, notice: want 0 or more, have %v and %v", o.MinBilling, o.Notice)
-	wrong(o.Boot.P50 <= 0 || o.Boot.P95 < o.Boot.P50, "boot: want 0 < p50 <= p95, have p50 %v, p95 %v", o.Boot.P50, o.Boot.P95)
+	wrong(o.MinBilling < 0 || o.Notice < 0, "min_billing, notice: want 0 or more, have %v and %v", o.MinBilling,
+		o.Notice)
+	wrong(o.Boot.P50 <= 0 || o.Boot.P95 < o.Boot.P50, "boot: want 0 < p50 <= p95, have p50 %v, p95 %v", o.Boot.P50,
+		o.Boot.P95)
 	for name, amount := range o.Requests {
 		quantity, err := resource.ParseQuantity(amount)
 		wrong(err != nil || quantity.Sign() < 0, "requests: %s: %q is no amount", name, amount)
 		wrong(name == o.Resource, "requests: %s: is what gpus says", name)
 	}
 	for i, match := range o.NodeAffinity {
-		wrong(!operators[match.Operator], "node_affinity[%d]: operator: %q is not In, NotIn, Exists, DoesNotExist, Gt or Lt", i, match.Operator)
+		wrong(!operators[match.Operator],
+			"node_affinity[%d]: operator: %q is not In, NotIn, Exists, DoesNotExist, Gt or Lt", i, match.Operator)
 		wrong(match.Key == "", "node_affinity[%d]: key: is empty", i)
 	}
 	for i, t := range o.Tolerations {
-		wrong(t.Operator != "" && t.Operator != string(corev1.TolerationOpExists) && t.Operator != string(corev1.TolerationOpEqual),
+		wrong(t.Operator != "" && t.Operator != string(corev1.TolerationOpExists) &&
+			t.Operator != string(corev1.TolerationOpEqual),
 			"tolerations[%d]: operator: %q is not Exists or Equal", i, t.Operator)
 	}
 	wrong(o.ProvisioningRequest != "" && len(validation.IsDNS1123Subdomain(o.ProvisioningRequest)) > 0,

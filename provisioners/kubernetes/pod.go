@@ -102,12 +102,14 @@ func (c *Cluster) container(offer Offer) corev1.Container {
 
 // timeMount is the annotation as a file, which the kubelet keeps up to date.
 func timeMount() corev1.Volume {
-	return corev1.Volume{Name: timeVolume, VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
-		Items: []corev1.DownwardAPIVolumeFile{{
-			Path:     timeFile,
-			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + noteExpires + "']"},
-		}},
-	}}}
+	return corev1.Volume{Name: timeVolume,
+		VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+			Items: []corev1.DownwardAPIVolumeFile{{
+				Path: timeFile,
+				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1",
+					FieldPath: "metadata.annotations['" + noteExpires + "']"},
+			}},
+		}}}
 }
 
 func (c *Cluster) pullSecrets() []corev1.LocalObjectReference {
@@ -136,10 +138,12 @@ func (o Offer) affinity() *corev1.Affinity {
 // tolerations are the offer's, and that of the GPUs' own taint, which clouds put
 // on every node that has some.
 func (o Offer) tolerations() []corev1.Toleration {
-	all := []corev1.Toleration{{Key: o.Resource, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+	all := []corev1.Toleration{{Key: o.Resource, Operator: corev1.TolerationOpExists,
+		Effect: corev1.TaintEffectNoSchedule}}
 	for _, t := range o.Tolerations {
 		all = append(all, corev1.Toleration{
-			Key: t.Key, Operator: corev1.TolerationOperator(t.Operator), Value: t.Value, Effect: corev1.TaintEffect(t.Effect),
+			Key: t.Key, Operator: corev1.TolerationOperator(t.Operator), Value: t.Value,
+			Effect: corev1.TaintEffect(t.Effect),
 		})
 	}
 	return all

@@ -23,7 +23,8 @@ import (
 )
 
 func denied(verb, resource string) fakeapi.Fault {
-	return fakeapi.Fault{On: uses(verb, resource), Refuse: &fakeapi.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "no"}}
+	return fakeapi.Fault{On: uses(verb, resource),
+		Refuse: &fakeapi.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "no"}}
 }
 
 // The second GPU counts no memory errors, the third had some.
@@ -77,7 +78,8 @@ func TestProbesThatMakeNoSense(t *testing.T) {
 
 // shell runs what the placeholder would run, with programs of ours before the
 // system's.
-func shell(t *testing.T, probe kubernetes.Probe, programs map[string]string, expires string) (run *exec.Cmd, file string) {
+func shell(t *testing.T, probe kubernetes.Probe, programs map[string]string,
+	expires string) (run *exec.Cmd, file string) {
 	t.Helper()
 	w := newWorld(t, func(c *kubernetes.Config) { c.Probe = probe })
 	made := w.create(t)

@@ -120,8 +120,10 @@ func understand(object *corev1.ConfigMap) (*stored, error) {
 	if err := json.Unmarshal([]byte(object.Data[dataKey]), &s.record); err != nil {
 		return nil, fmt.Errorf("%w: %s/%s: %w", errRecord, object.Namespace, object.Name, err)
 	}
-	if s.Token == "" || nameOf(s.Token) != object.Name || s.Spec.Owner == "" || s.Spec.Owner != object.Labels[labelOwner] {
-		return nil, fmt.Errorf("%w: %s/%s: token or owner do not belong to it", errRecord, object.Namespace, object.Name)
+	if s.Token == "" || nameOf(s.Token) != object.Name || s.Spec.Owner == "" ||
+		s.Spec.Owner != object.Labels[labelOwner] {
+		return nil, fmt.Errorf("%w: %s/%s: token or owner do not belong to it", errRecord, object.Namespace,
+			object.Name)
 	}
 	return s, nil
 }
@@ -183,8 +185,9 @@ func (c *Cluster) write(ctx context.Context, r record) (*stored, error) {
 		return nil, err
 	}
 	object := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: c.config.Namespace, Name: nameOf(r.Token), Labels: labels(r.Spec, roleRecord)},
-		Data:       data,
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.config.Namespace, Name: nameOf(r.Token),
+			Labels: labels(r.Spec, roleRecord)},
+		Data: data,
 	}
 	written, err := c.api.core.ConfigMaps(c.config.Namespace).Create(ctx, object, metav1.CreateOptions{})
 	if err != nil {

@@ -54,7 +54,8 @@ func (c *Cluster) autoscalerSaysNo(ctx context.Context, pod *corev1.Pod) (string
 	}
 	var last corev1.Event
 	for _, event := range events.Items {
-		if (event.Reason == "NotTriggerScaleUp" || event.Reason == "TriggeredScaleUp") && !when(event).Before(when(last)) {
+		if (event.Reason == "NotTriggerScaleUp" || event.Reason == "TriggeredScaleUp") &&
+			!when(event).Before(when(last)) {
 			last = event
 		}
 	}

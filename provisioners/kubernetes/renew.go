@@ -68,7 +68,8 @@ func prolongs(pod *corev1.Pod, until time.Time) bool {
 // later time stays.
 func (c *Cluster) prolong(ctx context.Context, pod *corev1.Pod, until time.Time) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "annotations": map[string]string{noteExpires: moment(until)},
+		"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
+		"annotations": map[string]string{noteExpires: moment(until)},
 	}})
 	if err != nil {
 		return fmt.Errorf("rendering the new end of pod %s: %w", pod.Name, err)

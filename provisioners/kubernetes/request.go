@@ -16,7 +16,8 @@ import (
 	"github.com/forewarm/forewarm/provisioners"
 )
 
-var provisioningRequests = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1", Resource: "provisioningrequests"}
+var provisioningRequests = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1",
+	Resource: "provisioningrequests"}
 
 // request asks the autoscaler for the placeholder's node by a ProvisioningRequest
 // where the offer wants one. The pod comes first: a pod without its request only
@@ -34,7 +35,8 @@ func (c *Cluster) request(ctx context.Context, s *stored, offer Offer, pod *core
 		return nil
 	}
 	if apierrors.IsNotFound(err) && c.unserved(ctx) {
-		err = provisioners.Errorf(provisioners.KindBadSpec, "the cluster has no ProvisioningRequests of %s", provisioningRequests.GroupVersion())
+		err = provisioners.Errorf(provisioners.KindBadSpec, "the cluster has no ProvisioningRequests of %s",
+			provisioningRequests.GroupVersion())
 	}
 	err = refused(err, "requesting a node for pod %s/%s", s.object.Namespace, s.object.Name)
 	if !provisioners.Final(err) {
@@ -89,7 +91,8 @@ func provisioningRequest(s *stored, offer Offer) *unstructured.Unstructured {
 		"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest",
 		"spec": map[string]any{
 			"provisioningClassName": offer.ProvisioningRequest,
-			"podSets":               []any{map[string]any{"count": int64(1), "podTemplateRef": map[string]any{"name": s.object.Name}}},
+			"podSets": []any{map[string]any{"count": int64(1),
+				"podTemplateRef": map[string]any{"name": s.object.Name}}},
 		},
 	}}
 	request.SetNamespace(s.object.Namespace)
@@ -101,7 +104,8 @@ func provisioningRequest(s *stored, offer Offer) *unstructured.Unstructured {
 
 // requestRefused says why the autoscaler has given the request up.
 func (c *Cluster) requestRefused(ctx context.Context, s seen) (string, error) {
-	request, err := c.api.open.Resource(provisioningRequests).Namespace(s.key.namespace).Get(ctx, s.key.name, metav1.GetOptions{})
+	request, err := c.api.open.Resource(provisioningRequests).Namespace(s.key.namespace).Get(ctx, s.key.name,
+		metav1.GetOptions{})
 	switch {
 	case absent(err, s.key.name): // a Create that is repeated makes it
 		return "", nil
@@ -130,7 +134,8 @@ func (c *Cluster) withdraw(ctx context.Context, s seen) error {
 	if s.record == nil || !s.record.Want.Request {
 		return nil
 	}
-	err := c.api.open.Resource(provisioningRequests).Namespace(s.key.namespace).Delete(ctx, s.key.name, metav1.DeleteOptions{})
+	err := c.api.open.Resource(provisioningRequests).Namespace(s.key.namespace).Delete(ctx, s.key.name,
+		metav1.DeleteOptions{})
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -26,7 +26,8 @@ func (w *world) requests(t *testing.T) dynamic.ResourceInterface {
 	t.Helper()
 	open, err := dynamic.NewForConfig(&rest.Config{Host: w.url, UserAgent: "hands", QPS: -1})
 	require.NoError(t, err)
-	return open.Resource(schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1", Resource: "provisioningrequests"}).Namespace("forewarm")
+	return open.Resource(schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1",
+		Resource: "provisioningrequests"}).Namespace("forewarm")
 }
 
 func TestProvisioningRequest(t *testing.T) {
@@ -47,7 +48,8 @@ func TestProvisioningRequest(t *testing.T) {
 	require.Equal(t, name(made.ID), pod.Annotations["autoscaling.x-k8s.io/consume-provisioning-request"])
 	w.phase(t, made.ID, provisioners.Booting)
 
-	request.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True", "message": "no capacity in zone a"}}}
+	request.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True",
+		"message": "no capacity in zone a"}}}
 	_, err = w.requests(t).UpdateStatus(t.Context(), request, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Contains(t, w.phase(t, made.ID, provisioners.Terminated).Notice.Message, "no capacity in zone a")

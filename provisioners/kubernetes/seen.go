@@ -108,7 +108,8 @@ func (s seen) dated(r record) (record, bool) {
 // usable reports whether the machine can be used for the first time.
 func (s seen) usable() bool {
 	return s.record.Place == nil && s.standing() && s.pod.Status.Phase == corev1.PodRunning && started(s.pod) &&
-		s.node != nil && ready(s.node) == nil && allocatable(s.node, s.record.Want) >= s.record.Want.GPUs && len(s.devices) > 0
+		s.node != nil && ready(s.node) == nil && allocatable(s.node, s.record.Want) >= s.record.Want.GPUs &&
+		len(s.devices) > 0
 }
 
 func started(pod *corev1.Pod) bool {

@@ -52,7 +52,8 @@ func TestWorkTakesThePlaceOfItsPlaceholder(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, provisioners.Terminated, w.listed(t)[0].Phase, "nothing holds the node any more")
 		w.phase(t, before.ID, provisioners.Terminated)
-		require.Equal(t, provisioners.KindNotFound, provisioners.KindOf(w.Renew(t.Context(), before.ID, start.Add(time.Hour))))
+		require.Equal(t, provisioners.KindNotFound,
+			provisioners.KindOf(w.Renew(t.Context(), before.ID, start.Add(time.Hour))))
 	}
 }
 
@@ -89,7 +90,8 @@ func TestTheNodeOfTheWorkIsReplaced(t *testing.T) {
 	w.step()
 	w.advance(10 * time.Second)
 	require.NoError(t, w.core.Nodes().Delete(t.Context(), before.Address, metav1.DeleteOptions{}))
-	_, err := w.core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: before.Address}}, metav1.CreateOptions{})
+	_, err := w.core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: before.Address}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, provisioners.Terminated, w.listed(t)[0].Phase)
 	w.phase(t, before.ID, provisioners.Terminated)
@@ -116,12 +118,18 @@ func TestNotices(t *testing.T) {
 		"out of service":     {taint("node.kubernetes.io/out-of-service"), interruption, "out-of-service"},
 		"configured":         {taint("example.com/going"), interruption, "example.com/going"},
 		"rebalance":          {taint("aws-node-termination-handler/rebalance-recommendation"), degraded, "rebalance"},
-		"cordoned":           {func(w *world, n string) { w.change(n, func(n *corev1.Node) { n.Spec.Unschedulable = true }) }, degraded, "cordoned"},
+		"cordoned": {func(w *world, n string) {
+			w.change(n,
+				func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		}, degraded, "cordoned"},
 		"not ready": {status(func(n *corev1.Node) {
-			n.Status.Conditions[0].Status, n.Status.Conditions[0].Message = corev1.ConditionUnknown, "kubelet stopped posting"
+			n.Status.Conditions[0].Status, n.Status.Conditions[0].Message = corev1.ConditionUnknown,
+				"kubelet stopped posting"
 		}), degraded, "kubelet stopped posting"},
 		"broken GPUs": {status(func(n *corev1.Node) {
-			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "AcceleratedHardwareReady", Status: corev1.ConditionFalse, Message: "XID 79"})
+			n.Status.Conditions = append(n.Status.Conditions,
+				corev1.NodeCondition{Type: "AcceleratedHardwareReady", Status: corev1.ConditionFalse,
+					Message: "XID 79"})
 		}), degraded, "XID 79"},
 		"gone": {func(w *world, n string) {
 			require.NoError(w.t, w.core.Nodes().Delete(w.t.Context(), n, metav1.DeleteOptions{}))
@@ -163,7 +171,8 @@ func TestANodeThatIsUnwellForAMoment(t *testing.T) {
 	w = newWorld(t)
 	machine = w.up(t)
 	w.changeStatus(machine.Address, func(n *corev1.Node) {
-		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(w.clock.Now())
+		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse,
+			metav1.NewTime(w.clock.Now())
 	})
 	require.Nil(t, w.phase(t, machine.ID, provisioners.Running).Notice)
 	w.clock.Advance(2 * time.Minute)

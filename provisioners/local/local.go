@@ -27,7 +27,10 @@ type Host struct {
 	state state
 }
 
-var _ provisioners.Provisioner = (*Host)(nil)
+var (
+	_ provisioners.Provisioner = (*Host)(nil)
+	_ provisioners.Exclusive   = (*Host)(nil)
+)
 
 // New opens the machine, free or adopted as its state file says. It fails on a
 // bad config and on a damaged file; whether there are GPUs is first asked by
@@ -47,6 +50,9 @@ func New(config Config, clock clock.Clock) (*Host, error) {
 // Name returns the configured name.
 func (h *Host) Name() string { return h.config.Name }
 
+// Exclusive says that the machine is that of one process: this one's.
+func (h *Host) Exclusive() {}
+
 // Offers returns the machine as the one offer. Its boot takes no time. Without
 // a driver or a GPU the error is KindBadSpec and says what to do.
 func (h *Host) Offers(ctx context.Context) ([]provisioners.Offer, error) {
@@ -55,8 +61,9 @@ func (h *Host) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 		return nil, err
 	}
 	offer := provisioners.Offer{
-		Type: Type, Region: h.config.Region, Model: devices[0].Model, GPUs: len(devices), MemoryMiB: devices[0].MemoryMiB,
-		Price: gpu.MicroUSD(h.config.Price), Simulated: h.config.Simulate > 0,
+		Type: Type, Region: h.config.Region, Model: devices[0].Model, GPUs: len(devices),
+		MemoryMiB: devices[0].MemoryMiB,
+		Price:     gpu.MicroUSD(h.config.Price), Simulated: h.config.Simulate > 0,
 	}
 	for _, device := range devices {
 		offer.MemoryMiB = min(offer.MemoryMiB, device.MemoryMiB)
@@ -114,13 +121,15 @@ func (h *Host) Create(ctx context.Context, token string, spec provisioners.Spec)
 	}
 	if known := h.state.find(func(a adoption) bool { return a.Token == token }); known != nil {
 		if known.Spec.Ask() != spec.Ask() {
-			return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v", known.Spec)
+			return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v",
+				known.Spec)
 		}
 		return known.instance(), nil
 	}
 	if current := h.state.current(); current != nil {
 		return provisioners.Instance{}, &provisioners.Error{
-			Kind: provisioners.KindCapacity, Scope: h.config.Name, Message: "this machine is already node " + current.Spec.NodeID,
+			Kind: provisioners.KindCapacity, Scope: h.config.Name,
+			Message: "this machine is already node " + current.Spec.NodeID,
 		}
 	}
 	return h.adopt(ctx, token, spec)

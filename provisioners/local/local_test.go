@@ -12,6 +12,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/statefile/statefiletest"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/local"
 	"github.com/forewarm/forewarm/provisioners/local/discover"
@@ -176,13 +177,13 @@ func TestUnsavedAdoptionIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	config := local.Config{Simulate: 1, StateFile: filepath.Join(t.TempDir(), "local.json")}
 	host, _ := open(t, config)
-	require.NoError(t, os.Mkdir(config.StateFile+".new", 0o700)) // the next write fails
+	unblock := statefiletest.Block(t, config.StateFile)
 	_, err := host.Create(t.Context(), "token", spec("nod_1"))
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err), "%v", err)
-	require.NoError(t, os.Remove(config.StateFile+".new"))
+	unblock()
 	made, err := host.Create(t.Context(), "token", spec("nod_1"))
 	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(config.StateFile+".new", 0o700))
+	statefiletest.Block(t, config.StateFile)
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(host.Delete(t.Context(), made.ID)))
 	_, err = host.Get(t.Context(), made.ID)
 	require.NoError(t, err, "a machine whose end was not saved is still there")

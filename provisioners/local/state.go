@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/provisioners"
-	"github.com/forewarm/forewarm/provisioners/internal/statefile"
 )
 
 // stateVersion changes when an older program could misread the file.
@@ -73,7 +73,8 @@ func (h *Host) save(adoptions []adoption) error {
 	})}
 	if h.config.StateFile != "" {
 		if err := statefile.Write(h.config.StateFile, next); err != nil {
-			return &provisioners.Error{Kind: provisioners.KindUnknown, Message: "saving the use of this machine", Err: err}
+			return &provisioners.Error{Kind: provisioners.KindUnknown, Message: "saving the use of this machine",
+				Err: err}
 		}
 	}
 	h.state = next

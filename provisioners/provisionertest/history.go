@@ -22,7 +22,8 @@ func histories(t *testing.T, harness Harness) {
 	count := usualHistories
 	for seed := 0; seed < count; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			h := &history{t: t, s: harness.New(t), chance: rand.New(rand.NewPCG(uint64(seed), 1)), ids: map[string]string{}, deleted: map[string]bool{}}
+			h := &history{t: t, s: harness.New(t), chance: rand.New(rand.NewPCG(uint64(seed), 1)),
+				ids: map[string]string{}, deleted: map[string]bool{}}
 			if h.s.Histories > 0 {
 				count = h.s.Histories
 			}

@@ -58,7 +58,8 @@ func (a toy) Create(ctx context.Context, token string, spec provisioners.Spec) (
 	}
 	if known := a.shop.find(func(b *box) bool { return b.token == token }); known != nil {
 		if known.spec.Ask() != spec.Ask() {
-			return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for another box")
+			return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec,
+				"the token was used for another box")
 		}
 		return a.shop.instance(known), nil
 	}
@@ -66,7 +67,8 @@ func (a toy) Create(ctx context.Context, token string, spec provisioners.Spec) (
 		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "no type %q", spec.Type)
 	}
 	if a.shop.standing() == 3 {
-		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindCapacity, Scope: toyType, Message: "all boxes are rented out"}
+		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindCapacity, Scope: toyType,
+			Message: "all boxes are rented out"}
 	}
 	made := &box{id: fmt.Sprint("box-", len(a.shop.boxes)), token: token, spec: spec, born: a.shop.clock.Now()}
 	a.shop.boxes = append(a.shop.boxes, made)
@@ -156,7 +158,8 @@ func TestToy(t *testing.T) {
 			BootWithin: toyBoot, GoneWithin: time.Second,
 			Reclaim: nil, // the shop never takes a box back
 			Foreign: func() func() bool {
-				s.boxes = append(s.boxes, &box{id: "theirs", token: "theirs", spec: provisioners.Spec{Owner: "theirs"}, born: s.clock.Now()})
+				s.boxes = append(s.boxes, &box{id: "theirs", token: "theirs", spec: provisioners.Spec{Owner: "theirs"},
+					born: s.clock.Now()})
 				return func() bool {
 					theirs := s.find(func(b *box) bool { return b.id == "theirs" })
 					require.NotNil(t, theirs)

@@ -108,7 +108,8 @@ func (c Config) Validate() error {
 	for i, offer := range c.Offers {
 		key := [2]string{offer.Type, offer.Region}
 		if seen[key] {
-			mistakes = append(mistakes, fmt.Errorf("offers[%d]: type %q is there twice in region %q", i, offer.Type, offer.Region))
+			mistakes = append(mistakes, fmt.Errorf("offers[%d]: type %q is there twice in region %q", i, offer.Type,
+				offer.Region))
 		}
 		seen[key] = true
 		if err := offer.validate(); err != nil {
@@ -142,7 +143,8 @@ func (o Offer) validate() error {
 	case o.ReclaimAfter < 0 || o.Notice < 0:
 		return fmt.Errorf("reclaim_after, notice: want 0 or more, have %v and %v", o.ReclaimAfter, o.Notice)
 	case o.Boot.P50 <= 0 || o.Boot.P95 < o.Boot.P50 || o.Boot.Min < 0:
-		return fmt.Errorf("boot: want 0 < p50 <= p95 and min >= 0, have p50 %v, p95 %v, min %v", o.Boot.P50, o.Boot.P95, o.Boot.Min)
+		return fmt.Errorf("boot: want 0 < p50 <= p95 and min >= 0, have p50 %v, p95 %v, min %v", o.Boot.P50, o.Boot.P95,
+			o.Boot.Min)
 	}
 	return nil
 }

@@ -142,7 +142,8 @@ func (c *Cloud) enter(ctx context.Context, op Op) (time.Time, Fault, error) {
 	fault := c.nextFault(op)
 	if fault.Effect == FailBefore {
 		return now, fault, &provisioners.Error{
-			Kind: fault.Kind, Scope: fault.Scope, RetryAfter: fault.RetryAfter, Message: "injected failure of " + string(op),
+			Kind: fault.Kind, Scope: fault.Scope, RetryAfter: fault.RetryAfter,
+			Message: "injected failure of " + string(op),
 		}
 	}
 	return now, fault, nil

@@ -24,7 +24,8 @@ func TestFailBefore(t *testing.T) {
 	}
 	for op, call := range calls {
 		inject(t, cloud, sim.Fault{
-			Op: op, Effect: sim.FailBefore, Times: 2, Kind: provisioners.KindThrottled, Scope: "account", RetryAfter: time.Minute,
+			Op: op, Effect: sim.FailBefore, Times: 2, Kind: provisioners.KindThrottled, Scope: "account",
+			RetryAfter: time.Minute,
 		})
 		for range 2 {
 			var typed *provisioners.Error

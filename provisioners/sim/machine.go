@@ -72,7 +72,8 @@ func (m *machine) notice(at time.Time) *provisioners.Notice {
 	if !reached(m.Reclaimed, at.Add(m.Offer.Notice)) || reached(m.Ended, at) || reached(m.Deleted, at) {
 		return nil
 	}
-	return &provisioners.Notice{Kind: provisioners.NoticeInterruption, At: m.Reclaimed, Message: "the simulated cloud wants it back"}
+	return &provisioners.Notice{Kind: provisioners.NoticeInterruption, At: m.Reclaimed,
+		Message: "the simulated cloud wants it back"}
 }
 
 func later(a, b time.Time) time.Time {

@@ -37,6 +37,7 @@ type Cloud struct {
 var (
 	_ provisioners.Provisioner = (*Cloud)(nil)
 	_ provisioners.Renewer     = (*Cloud)(nil)
+	_ provisioners.Exclusive   = (*Cloud)(nil)
 )
 
 // New opens the cloud: empty, or as its state file says. It fails on a bad
@@ -62,6 +63,9 @@ func New(config Config, clock clock.Clock) (*Cloud, error) {
 
 // Name returns the configured name.
 func (c *Cloud) Name() string { return c.config.Name }
+
+// Exclusive says that the simulation is known to one process.
+func (c *Cloud) Exclusive() {}
 
 // Offers lists the configured machine types.
 func (c *Cloud) Offers(ctx context.Context) ([]provisioners.Offer, error) {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/provisioners"
-	"github.com/forewarm/forewarm/provisioners/internal/statefile"
 )
 
 // stateVersion changes when an older program could misread the file.
@@ -50,7 +50,8 @@ func (c *Cloud) load() error {
 		return err
 	}
 	if saved.Version != stateVersion {
-		return fmt.Errorf("state file %s has version %d, this program reads %d", c.config.StateFile, saved.Version, stateVersion)
+		return fmt.Errorf("state file %s has version %d, this program reads %d", c.config.StateFile, saved.Version,
+			stateVersion)
 	}
 	c.settled = saved.Settled
 	for _, m := range saved.Machines {

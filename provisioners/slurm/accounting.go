@@ -26,7 +26,8 @@ type ended struct {
 // accounted answers the token's ended machine from accounting, where there is
 // some: the memory that all processes share. Its tags are those of the asked
 // spec, which alone the name cannot be held against.
-func (c *Cluster) accounted(ctx context.Context, token string, spec provisioners.Spec) (provisioners.Instance, bool, error) {
+func (c *Cluster) accounted(ctx context.Context, token string,
+	spec provisioners.Spec) (provisioners.Instance, bool, error) {
 	if !c.config.Accounting {
 		return provisioners.Instance{}, false, nil
 	}
@@ -37,7 +38,8 @@ func (c *Cluster) accounted(ctx context.Context, token string, spec provisioners
 	mark := c.mark(token)
 	jobs, err := parseAccounting(output)
 	if err != nil {
-		return provisioners.Instance{}, false, &provisioners.Error{Kind: provisioners.KindTransient, Message: "reading sacct", Err: err}
+		return provisioners.Instance{}, false, &provisioners.Error{Kind: provisioners.KindTransient,
+			Message: "reading sacct", Err: err}
 	}
 	for _, j := range jobs { // in the order of their numbers: the oldest first
 		if j.mark == mark && !j.end.IsZero() {
@@ -70,7 +72,8 @@ func (c *Cluster) accountedEnd(ctx context.Context, o memo) ended {
 }
 
 func (c *Cluster) sacct(ctx context.Context, filter string) (string, error) {
-	return c.ask(ctx, provisioners.KindTransient, "", "sacct", "--noheader", "--parsable2", "--allocations", "--duplicates",
+	return c.ask(ctx, provisioners.KindTransient, "", "sacct", "--noheader", "--parsable2", "--allocations",
+		"--duplicates",
 		"--delimiter="+separator, filter, "--format="+strings.Join(sacctFields, ","))
 }
 

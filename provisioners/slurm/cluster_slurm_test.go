@@ -77,7 +77,8 @@ func realConfig(t *testing.T, partition string) slurm.Config {
 		Probe:         []string{filepath.Join(dir, "nvidia-smi")},
 		CheckEvery:    time.Second,
 		Offers: []slurm.Offer{
-			{Type: "two", Partition: partition, Gres: "gpu:a100", Model: "a100-80g", GPUs: 2, CPUsPerGPU: 1, NameContains: "A100"},
+			{Type: "two", Partition: partition, Gres: "gpu:a100", Model: "a100-80g", GPUs: 2, CPUsPerGPU: 1,
+				NameContains: "A100"},
 			{Type: "one", Partition: partition, Gres: "gpu:a100", Model: "a100-80g", GPUs: 1},
 		},
 	}
@@ -146,7 +147,8 @@ func (r *real) advance(t *testing.T, d time.Duration) {
 
 func (r *real) settled(t *testing.T) bool {
 	t.Helper()
-	for job := range strings.Lines(admin(t, "squeue", "--noheader", "--partition="+r.config.Offers[0].Partition, "--format=%T %j %k")) {
+	for job := range strings.Lines(admin(t, "squeue", "--noheader", "--partition="+r.config.Offers[0].Partition,
+		"--format=%T %j %k")) {
 		fields := strings.Fields(job)
 		ours := strings.HasPrefix(fields[1], "forewarm-")
 		if fields[0] != "RUNNING" || ours && (strings.Contains(fields[1], "-x") || !strings.Contains(job, "&g=")) {

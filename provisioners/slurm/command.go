@@ -36,7 +36,8 @@ type runner struct {
 
 func newRunner(c Config) runner {
 	remote := c.RemoteShell || len(c.CommandPrefix) > 0 && filepath.Base(c.CommandPrefix[0]) == "ssh"
-	return runner{prefix: c.CommandPrefix, remoteShell: remote, bin: c.BinDir, slurmConf: c.SlurmConf, timeout: c.Timeout}
+	return runner{prefix: c.CommandPrefix, remoteShell: remote, bin: c.BinDir, slurmConf: c.SlurmConf,
+		timeout: c.Timeout}
 }
 
 // answer is what a command that ran to its end said.
@@ -72,7 +73,8 @@ func (r runner) run(ctx context.Context, stdin string, name string, args ...stri
 	case err != nil && !errors.As(err, &exit):
 		return answer{}, fmt.Errorf("running %s: %w", name, err)
 	}
-	return answer{stdout: stdout.kept.String(), stderr: stderr.kept.String(), code: command.ProcessState.ExitCode()}, nil
+	return answer{stdout: stdout.kept.String(), stderr: stderr.kept.String(), code: command.ProcessState.ExitCode()},
+		nil
 }
 
 // line is the whole command line, with the settings as arguments where the

@@ -102,7 +102,8 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	mistakes := []error{provisioners.CheckName(c.Name)}
 	for name, value := range map[string]time.Duration{
-		"timeout": c.Timeout, "probe_timeout": c.ProbeTimeout, "pending_timeout": c.PendingTimeout, "check_every": c.CheckEvery,
+		"timeout": c.Timeout, "probe_timeout": c.ProbeTimeout, "pending_timeout": c.PendingTimeout,
+		"check_every": c.CheckEvery,
 	} {
 		if value < time.Second {
 			mistakes = append(mistakes, fmt.Errorf("%s: %v is less than a second", name, value))
@@ -111,14 +112,16 @@ func (c Config) Validate() error {
 	if c.EndNotice < 0 {
 		mistakes = append(mistakes, fmt.Errorf("end_notice: %v is negative", c.EndNotice))
 	}
-	for _, folder := range []struct{ name, path string }{{"bin_dir", c.BinDir}, {"slurm_conf", c.SlurmConf}, {"output", c.Output}} {
+	for _, folder := range []struct{ name, path string }{{"bin_dir", c.BinDir}, {"slurm_conf", c.SlurmConf},
+		{"output", c.Output}} {
 		if folder.path != "" && !path.IsAbs(folder.path) {
 			mistakes = append(mistakes, fmt.Errorf("%s: %q is not an absolute path", folder.name, folder.path))
 		}
 	}
 	for i, arg := range c.ExtraArgs {
 		if !extraArg.MatchString(arg) {
-			mistakes = append(mistakes, fmt.Errorf("extra_args[%d]: %q is not one of %s, as --name=value", i, arg, extraNames))
+			mistakes = append(mistakes, fmt.Errorf("extra_args[%d]: %q is not one of %s, as --name=value", i, arg,
+				extraNames))
 		}
 	}
 	return errors.Join(append(mistakes, c.checkOffers()...)...)

@@ -87,15 +87,18 @@ func (c *Cluster) absent(v view, token string) error {
 		return provisioners.Errorf(provisioners.KindUnknown, "squeue's list of jobs is cut")
 	}
 	if mark := c.mark(token); slices.Contains(v.strange, mark) {
-		return provisioners.Errorf(provisioners.KindUnknown, "a job named forewarm-%s has another comment than it was made with", mark)
+		return provisioners.Errorf(provisioners.KindUnknown,
+			"a job named forewarm-%s has another comment than it was made with", mark)
 	}
 	return nil
 }
 
 // confirm answers a job that was found, once it is remembered.
-func (c *Cluster) confirm(ctx context.Context, v view, found job, spec provisioners.Spec) (provisioners.Instance, error) {
+func (c *Cluster) confirm(ctx context.Context, v view, found job,
+	spec provisioners.Spec) (provisioners.Instance, error) {
 	if v.unsaved != nil {
-		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindUnknown, Message: "remembering the machine", Err: v.unsaved}
+		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindUnknown,
+			Message: "remembering the machine", Err: v.unsaved}
 	}
 	instances, err := c.noticed(ctx, []job{found})
 	if err != nil {
@@ -107,7 +110,8 @@ func (c *Cluster) confirm(ctx context.Context, v view, found job, spec provision
 // same refuses a machine that was made for something else.
 func same(instance provisioners.Instance, spec provisioners.Spec) (provisioners.Instance, error) {
 	if instance.Type != spec.Type || instance.Owner != spec.Owner || instance.NodeID != spec.NodeID {
-		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for type %q, owner %q, node %q",
+		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec,
+			"the token was used for type %q, owner %q, node %q",
 			instance.Type, instance.Owner, instance.NodeID)
 	}
 	return instance, nil
@@ -117,22 +121,27 @@ func same(instance provisioners.Instance, spec provisioners.Spec) (provisioners.
 // cluster where there are several.
 var submitted = regexp.MustCompile(`^([1-9][0-9]{0,9})(;\S*)?$`)
 
-func (c *Cluster) submit(ctx context.Context, token string, spec provisioners.Spec, offer Offer) (provisioners.Instance, error) {
-	output, err := c.ask(ctx, provisioners.KindUnknown, c.script(token, spec, offer), "sbatch", c.sbatchArgs(token, spec, offer)...)
+func (c *Cluster) submit(ctx context.Context, token string, spec provisioners.Spec,
+	offer Offer) (provisioners.Instance, error) {
+	output, err := c.ask(ctx, provisioners.KindUnknown, c.script(token, spec, offer), "sbatch",
+		c.sbatchArgs(token, spec, offer)...)
 	if err != nil {
 		return provisioners.Instance{}, scoped(fmt.Errorf("submitting: %w", err), offer)
 	}
 	number := submitted.FindStringSubmatch(strings.TrimSpace(output))
 	if number == nil {
-		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown, "sbatch printed %q", shortened(output))
+		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown, "sbatch printed %q",
+			shortened(output))
 	}
 	v, err := c.look(ctx)
 	if err != nil {
-		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindUnknown, Message: "looking for job " + number[1], Err: err}
+		return provisioners.Instance{}, &provisioners.Error{Kind: provisioners.KindUnknown,
+			Message: "looking for job " + number[1], Err: err}
 	}
 	found := v.of(token)
 	if found == nil {
-		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown, "job %s was submitted, and squeue does not show it", number[1])
+		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindUnknown,
+			"job %s was submitted, and squeue does not show it", number[1])
 	}
 	return c.confirm(ctx, v, *found, spec)
 }
@@ -161,7 +170,8 @@ func (c *Cluster) sbatchArgs(token string, spec provisioners.Spec, offer Offer) 
 	for _, option := range []struct {
 		name, value string
 	}{
-		{"account", offer.Account}, {"qos", offer.QOS}, {"reservation", offer.Reservation}, {"constraint", offer.Constraint},
+		{"account", offer.Account}, {"qos", offer.QOS}, {"reservation", offer.Reservation},
+		{"constraint", offer.Constraint},
 		{"cpus-per-gpu", positive(offer.CPUsPerGPU)}, {"mem-per-gpu", positive(offer.HostMemoryPerGPU)},
 	} {
 		if option.value != "" {

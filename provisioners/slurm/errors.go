@@ -63,7 +63,8 @@ const throttled = 5 * time.Second
 
 // ask runs a command and returns what it printed. A failure that is no refusal
 // is of kind otherwise: what the caller must assume when nothing is known.
-func (c *Cluster) ask(ctx context.Context, otherwise provisioners.Kind, stdin string, name string, args ...string) (string, error) {
+func (c *Cluster) ask(ctx context.Context, otherwise provisioners.Kind, stdin string, name string,
+	args ...string) (string, error) {
 	got, err := c.runner.run(ctx, stdin, name, args...)
 	switch {
 	case errors.Is(err, errNoCommand):

@@ -47,7 +47,8 @@ func TestRefusalsOfSbatch(t *testing.T) {
 		"Zero Bytes were transmitted or received":                                                               {Kind: provisioners.KindUnknown},
 		"Munge encode failed: Failed to connect to \"/run/munge/munge.socket.2\" Protocol authentication error": {Kind: provisioners.KindTransient},
 	} {
-		script := fmt.Sprintf("echo \"sbatch: error: QOSMaxGRESPerUser\" >&2\necho '%s' >&2\nexit 1", strings.ReplaceAll(said, "'", `'\''`))
+		script := fmt.Sprintf("echo \"sbatch: error: QOSMaxGRESPerUser\" >&2\necho '%s' >&2\nexit 1",
+			strings.ReplaceAll(said, "'", `'\''`))
 		cluster := replay(t, map[string]string{"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": script},
 			func(c *slurm.Config) { c.Offers[1].Partition = "gpu" })
 		_, err := cluster.Create(t.Context(), "token-1", spec("a100-2", "nod_1"))
@@ -72,11 +73,14 @@ func TestStrangeAnswers(t *testing.T) {
 		require.Error(t, err)
 		return err
 	}
-	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(create(map[string]string{"sbatch": "echo Submitted"})))
+	require.Equal(t, provisioners.KindUnknown,
+		provisioners.KindOf(create(map[string]string{"sbatch": "echo Submitted"})))
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(create(nil)), "squeue does not show it")
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(create(map[string]string{"squeue": "exit 1"})))
-	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(create(map[string]string{"sinfo": "printf 'n1\\037gpu'"})))
-	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(create(map[string]string{"squeue": "printf 'x\\037y'"})), "a list that is cut")
+	require.Equal(t, provisioners.KindTransient,
+		provisioners.KindOf(create(map[string]string{"sinfo": "printf 'n1\\037gpu'"})))
+	require.Equal(t, provisioners.KindUnknown,
+		provisioners.KindOf(create(map[string]string{"squeue": "printf 'x\\037y'"})), "a list that is cut")
 
 	none, err := slurm.New(slurm.Config{BinDir: t.TempDir(), Offers: config("/").Offers}, clock.NewManual(start))
 	require.NoError(t, err)
@@ -118,7 +122,8 @@ func TestCommandsAreBounded(t *testing.T) {
 		_, err := leaves.Get(ctx, "12-0123456789abcdef")
 		answered <- err
 	}()
-	require.Eventually(t, func() bool { _, err := os.Stat(began); return err == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(began); return err == nil }, 10*time.Second,
+		10*time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-answered, context.Canceled)
 }
@@ -129,8 +134,9 @@ func TestCommandLines(t *testing.T) {
 	t.Setenv("FOREWARM_PEPPER", "secret")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"squeue": "exit 0", "sinfo": props["sinfo"], "sbatch": `env >"` + dir + `/env"; printf '%s\n' "$@" >"` + dir + `/args"; exit 1`,
-		"ssh": `shift; exec sh -c "$*"`, // as sshd does it
+		"squeue": "exit 0", "sinfo": props["sinfo"],
+		"sbatch": `env >"` + dir + `/env"; printf '%s\n' "$@" >"` + dir + `/args"; exit 1`,
+		"ssh":    `shift; exec sh -c "$*"`, // as sshd does it
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700))
 	}
@@ -148,7 +154,8 @@ func TestCommandLines(t *testing.T) {
 		require.Contains(t, string(environment), "SLURM_CONF=/etc/slurm/a b.conf\n")
 		args, err := os.ReadFile(filepath.Join(dir, "args"))
 		require.NoError(t, err)
-		require.Contains(t, string(args), "\n--comment=forewarm:n=nod_1&o=dep&p=slurm&t=it%27s%3B+%24%28touch+%2Ftmp%2Fx%29+%60id%60+%22quoted%22%0A&y=a100-2\n")
+		require.Contains(t, string(args),
+			"\n--comment=forewarm:n=nod_1&o=dep&p=slurm&t=it%27s%3B+%24%28touch+%2Ftmp%2Fx%29+%60id%60+%22quoted%22%0A&y=a100-2\n")
 		require.Contains(t, string(args), "\n--constraint=a&b|c\n")
 	}
 }

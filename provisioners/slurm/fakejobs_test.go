@@ -122,7 +122,8 @@ func (w *world) sbatch(options map[string]string) reply {
 		return refuse("Pathname of a file, directory or other parameter too long")
 	}
 	w.Next++
-	j := &fakeJob{ID: w.Next, User: "me", Name: options["job-name"], Comment: options["comment"], Script: string(script),
+	j := &fakeJob{ID: w.Next, User: "me", Name: options["job-name"], Comment: options["comment"],
+		Script:    string(script),
 		Partition: options["partition"], Gres: gres, GPUs: gpus, Submitted: w.Now, State: "PENDING"}
 	w.Jobs = append(w.Jobs, j)
 	if w.strikes("sbatch times out") {
@@ -174,7 +175,8 @@ func (w *world) scontrol(words []string) reply {
 		if total == 0 {
 			return complaint("Partition %s not found", words[2])
 		}
-		return reply{out: fmt.Sprintf("PartitionName=%s AllowGroups=ALL State=UP TotalCPUs=4 TotalNodes=%d SelectTypeParameters=NONE\n", words[2], total)}
+		return reply{out: fmt.Sprintf("PartitionName=%s AllowGroups=ALL State=UP TotalCPUs=4 TotalNodes=%d "+
+			"SelectTypeParameters=NONE\n", words[2], total)}
 	case words[0] == "update":
 		id, _ := strings.CutPrefix(words[1], "JobId=")
 		name, _ := strings.CutPrefix(words[2], "JobName=")

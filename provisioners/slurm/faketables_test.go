@@ -82,7 +82,8 @@ func (w *world) sinfo(options map[string]string) reply {
 			continue
 		}
 		out += line(options["Format"], map[string]string{
-			"NodeList": n.Name, "PartitionName": n.Partition, "StateComplete": n.State, "Gres": fmt.Sprintf("%s:%d", n.Gres, n.GPUs),
+			"NodeList": n.Name, "PartitionName": n.Partition, "StateComplete": n.State,
+			"Gres":     fmt.Sprintf("%s:%d", n.Gres, n.GPUs),
 			"GresUsed": fmt.Sprintf("%s:%d(IDX:N/A)", n.Gres, used), "CPUsState": "0/4/0/4", "Reason": "none",
 		})
 	}

@@ -38,7 +38,8 @@ var phases = map[string]provisioners.Phase{
 	"COMPLETING": provisioners.Terminating, "STAGE_OUT": provisioners.Terminating,
 	"BOOT_FAIL": provisioners.Terminated, "CANCELLED": provisioners.Terminated, "COMPLETED": provisioners.Terminated,
 	"DEADLINE": provisioners.Terminated, "FAILED": provisioners.Terminated, "LAUNCH_FAILED": provisioners.Terminated,
-	"NODE_FAIL": provisioners.Terminated, "OUT_OF_MEMORY": provisioners.Terminated, "PREEMPTED": provisioners.Terminated,
+	"NODE_FAIL": provisioners.Terminated, "OUT_OF_MEMORY": provisioners.Terminated,
+	"PREEMPTED":     provisioners.Terminated,
 	"RECONFIG_FAIL": provisioners.Terminated, "REVOKED": provisioners.Terminated, "TIMEOUT": provisioners.Terminated,
 }
 

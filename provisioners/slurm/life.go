@@ -38,7 +38,8 @@ func (c *Cluster) find(ctx context.Context, id string) (job, error) {
 	if !ok {
 		return job{}, gone(id)
 	}
-	output, err := c.ask(ctx, provisioners.KindTransient, "", "squeue", "--noheader", "--states=all", "--jobs="+number, "--Format="+format(jobColumns))
+	output, err := c.ask(ctx, provisioners.KindTransient, "", "squeue", "--noheader", "--states=all", "--jobs="+number,
+		"--Format="+format(jobColumns))
 	if err != nil {
 		return job{}, fmt.Errorf("looking for job %s: %w", number, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/statefile/statefiletest"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/slurm"
 )
@@ -56,7 +57,8 @@ func TestPendingTimeout(t *testing.T) {
 // hides because it has no power is room, too.
 func TestRoom(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, world{Nodes: append(nodes(1), &fakeNode{Name: "cloud", Partition: "gpu", State: "idle", Gres: "gpu:a100", GPUs: 4, Hidden: true})})
+	l := newLab(t, world{Nodes: append(nodes(1), &fakeNode{Name: "cloud", Partition: "gpu", State: "idle",
+		Gres: "gpu:a100", GPUs: 4, Hidden: true})})
 	l.make(t, "token-1", "a100-2")
 	l.make(t, "token-2", "a100-4")
 	l.make(t, "token-3", "a100-2")
@@ -69,7 +71,10 @@ func TestRoom(t *testing.T) {
 	_, err := l.Offers(t.Context())
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err))
 
-	whole := newLab(t, world{Nodes: nodes(1)}, func(c *slurm.Config) { c.Offers[0].Exclusive, c.Offers[0].GPUs = true, 2 })
+	whole := newLab(t, world{Nodes: nodes(1)}, func(c *slurm.Config) {
+		c.Offers[0].Exclusive, c.Offers[0].GPUs = true,
+			2
+	})
 	whole.make(t, "token-1", "a100-4")
 	whole.must(t, func(w *world) { w.Nodes[0].State = "mixed" })
 	whole.refuses(t, provisioners.KindCapacity, "token-2", "a100-4")
@@ -107,7 +112,8 @@ func TestNotices(t *testing.T) {
 	id := l.make(t, "token-1", "a100-2").ID
 	running := l.get(t, id)
 	require.Nil(t, running.Notice)
-	require.Equal(t, "NVIDIA A100-SXM4-80GB", running.Devices[0].Model, "what was not ordered keeps its name, for the health gate")
+	require.Equal(t, "NVIDIA A100-SXM4-80GB", running.Devices[0].Model,
+		"what was not ordered keeps its name, for the health gate")
 	l.job(t, id, func(j *fakeJob, _ *world) { j.Comment = strings.Replace(j.Comment, ":81559:0&", ":81559:3&", 1) })
 	require.Equal(t, "3 uncorrected ECC errors when the machine started", l.get(t, id).Notice.Message)
 	l.must(t, func(w *world) { w.Nodes[0].State = "mixed+drain" })
@@ -116,7 +122,8 @@ func TestNotices(t *testing.T) {
 	l.job(t, id, func(j *fakeJob, _ *world) { j.Ends = end })
 	require.Equal(t, provisioners.NoticeDegraded, l.get(t, id).Notice.Kind)
 	l.advance(t, time.Minute)
-	require.Equal(t, &provisioners.Notice{Kind: provisioners.NoticeExpiring, At: end, Message: "the job's time limit"}, l.get(t, id).Notice)
+	require.Equal(t, &provisioners.Notice{Kind: provisioners.NoticeExpiring, At: end, Message: "the job's time limit"},
+		l.get(t, id).Notice)
 }
 
 func TestRenewal(t *testing.T) {
@@ -183,20 +190,20 @@ func TestEndThatNobodySaw(t *testing.T) {
 func TestUnsavedMachineIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, world{Nodes: nodes(4)})
-	stray := filepath.Join(string(l.folder), "slurm.json.new")
-	require.NoError(t, os.Mkdir(stray, 0o700)) // the next write fails
+	file := filepath.Join(string(l.folder), "slurm.json")
+	unblock := statefiletest.Block(t, file)
 	for range 2 {
 		l.refuses(t, provisioners.KindUnknown, "token-1", "a100-2")
 		list, err := l.List(t.Context(), "dep")
 		require.NoError(t, err)
 		require.Len(t, list.Instances, 1)
 	}
-	require.NoError(t, os.Remove(stray))
+	unblock()
 	l.make(t, "token-1", "a100-2")
 	require.Equal(t, 1, l.standing(t, "token-1"))
 
-	file := filepath.Join(string(l.folder), "slurm.json")
-	for _, text := range []string{"", "{", `{"Version":2,"Machines":{}}`, `{"Version":1,"Machines":{"a":{"Token":"b"}}}`} {
+	for _, text := range []string{"", "{", `{"Version":2,"Machines":{}}`,
+		`{"Version":1,"Machines":{"a":{"Token":"b"}}}`} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		_, err := slurm.New(config(l.folder), l.clock)
 		require.ErrorContains(t, err, file, text)
@@ -206,17 +213,20 @@ func TestUnsavedMachineIsNotConfirmed(t *testing.T) {
 func TestConfigMistakesAreNamed(t *testing.T) {
 	t.Parallel()
 	for want, spoil := range map[string]func(*slurm.Config){
-		"name":                        func(c *slurm.Config) { c.Name = "Not A Name" },
-		"offers:":                     func(c *slurm.Config) { c.Offers = nil },
-		"offers[1].type: \"a100-4\"":  func(c *slurm.Config) { c.Offers[1].Type = "a100-4" },
-		"offers[0].type":              func(c *slurm.Config) { c.Offers[0].Type = "-x" },
-		"offers[0].partition":         func(c *slurm.Config) { c.Offers[0].Partition = "a,b" },
-		"offers[0].gres":              func(c *slurm.Config) { c.Offers[0].Gres = "gpu:a100:4" },
-		"offers[0].model":             func(c *slurm.Config) { c.Offers[0].Model = "" },
-		"offers[0].gpus":              func(c *slurm.Config) { c.Offers[0].GPUs = 17 },
-		"offers[0].constraint":        func(c *slurm.Config) { c.Offers[0].Constraint = "a b" },
-		"offers[0].time_limit":        func(c *slurm.Config) { c.Offers[0].TimeLimit = time.Second },
-		"offers[0].exclusive":         func(c *slurm.Config) { c.Offers[0].Exclusive, c.Offers[0].CPUsPerGPU = true, 1 },
+		"name":                       func(c *slurm.Config) { c.Name = "Not A Name" },
+		"offers:":                    func(c *slurm.Config) { c.Offers = nil },
+		"offers[1].type: \"a100-4\"": func(c *slurm.Config) { c.Offers[1].Type = "a100-4" },
+		"offers[0].type":             func(c *slurm.Config) { c.Offers[0].Type = "-x" },
+		"offers[0].partition":        func(c *slurm.Config) { c.Offers[0].Partition = "a,b" },
+		"offers[0].gres":             func(c *slurm.Config) { c.Offers[0].Gres = "gpu:a100:4" },
+		"offers[0].model":            func(c *slurm.Config) { c.Offers[0].Model = "" },
+		"offers[0].gpus":             func(c *slurm.Config) { c.Offers[0].GPUs = 17 },
+		"offers[0].constraint":       func(c *slurm.Config) { c.Offers[0].Constraint = "a b" },
+		"offers[0].time_limit":       func(c *slurm.Config) { c.Offers[0].TimeLimit = time.Second },
+		"offers[0].exclusive": func(c *slurm.Config) {
+			c.Offers[0].Exclusive, c.Offers[0].CPUsPerGPU = true,
+				1
+		},
 		"offers[0].memory_mib":        func(c *slurm.Config) { c.Offers[0].MemoryMiB = -1 },
 		"offers[0].qos":               func(c *slurm.Config) { c.QOS = "a b" },
 		"extra_args[0]":               func(c *slurm.Config) { c.ExtraArgs = []string{"--wrap=id"} },

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/provisioners"
-	"github.com/forewarm/forewarm/provisioners/internal/statefile"
 )
 
 // tokenMemory is how long the token of a machine that ended is known. Slurm
@@ -78,7 +78,8 @@ func (m *memory) learn(jobs []job) error {
 		changed := false
 		for _, j := range jobs {
 			before, seen := known[j.tags.token]
-			after := memo{ID: instanceID(j.id, j.mark), Token: j.tags.token, Owner: j.tags.owner, NodeID: j.tags.node, Type: j.tags.kind,
+			after := memo{ID: instanceID(j.id, j.mark), Token: j.tags.token, Owner: j.tags.owner, NodeID: j.tags.node,
+				Type:    j.tags.kind,
 				Created: j.submitted, Known: now}
 			if seen && before.ID == after.ID {
 				after.Known, after.Gone = before.Known, before.Gone

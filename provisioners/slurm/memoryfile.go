@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/forewarm/forewarm/provisioners/internal/statefile"
+	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 // memoryVersion changes when an older program could misread the file.
@@ -40,7 +40,8 @@ func (m *memory) read() (map[string]memo, error) {
 		return nil, err
 	}
 	if file.Version != memoryVersion || file.Machines == nil {
-		return nil, fmt.Errorf("state file %s is damaged: it has version %d, this program reads %d", m.path, file.Version, memoryVersion)
+		return nil, fmt.Errorf("state file %s is damaged: it has version %d, this program reads %d", m.path,
+			file.Version, memoryVersion)
 	}
 	for token, o := range file.Machines {
 		if o.Token != token || o.ID == "" || o.Known.IsZero() {

@@ -21,7 +21,8 @@ type node struct {
 }
 
 var nodeColumns = []column{
-	{"NodeList", 128}, {"PartitionName", 128}, {"StateComplete", 256}, {"Gres", 1024}, {"GresUsed", 1024}, {"CPUsState", 64}, {"Reason", 256},
+	{"NodeList", 128}, {"PartitionName", 128}, {"StateComplete", 256}, {"Gres", 1024}, {"GresUsed", 1024},
+	{"CPUsState", 64}, {"Reason", 256},
 }
 
 // nodes asks for the nodes that the filter, options of sinfo, selects. Nodes that
@@ -81,13 +82,15 @@ func count(list, resource string) int {
 // barred are the states in which a node starts nothing new. A node without power
 // is not among them: Slurm boots it for the job.
 var barred = []string{
-	"blocked", "down", "drain", "drained", "draining", "error", "fail", "failing", "future", "inval", "invalid_reg", "maint",
+	"blocked", "down", "drain", "drained", "draining", "error", "fail", "failing", "future", "inval", "invalid_reg",
+	"maint",
 	"powering_down", "power_down", "reboot_issued", "reboot_requested", "unknown",
 }
 
 // degraded are the states in which a job goes on running on a node that is not
 // to be trusted with it.
-var degraded = []string{"down", "drain", "drained", "draining", "error", "fail", "failing", "inval", "invalid_reg", "not_responding"}
+var degraded = []string{"down", "drain", "drained", "draining", "error", "fail", "failing", "inval", "invalid_reg",
+	"not_responding"}
 
 func (n node) is(states []string) bool {
 	return slices.ContainsFunc(n.state, func(s string) bool { return slices.Contains(states, s) })

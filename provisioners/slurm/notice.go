@@ -55,11 +55,13 @@ func (c *Cluster) notice(j job, troubled map[string]node) *provisioners.Notice {
 	bad, degraded := troubled[j.node]
 	switch {
 	case !j.preempted.IsZero():
-		return &provisioners.Notice{Kind: provisioners.NoticeInterruption, At: c.preemptedAt(j), Message: "Slurm is preempting the job"}
+		return &provisioners.Notice{Kind: provisioners.NoticeInterruption, At: c.preemptedAt(j),
+			Message: "Slurm is preempting the job"}
 	case !j.endTime.IsZero() && j.endTime.Sub(c.clock.Now()) <= c.config.EndNotice:
 		return &provisioners.Notice{Kind: provisioners.NoticeExpiring, At: j.endTime, Message: "the job's time limit"}
 	case j.state == "SUSPENDED" || j.state == "STOPPED":
-		return &provisioners.Notice{Kind: provisioners.NoticeDegraded, Message: "the job is " + strings.ToLower(j.state)}
+		return &provisioners.Notice{Kind: provisioners.NoticeDegraded,
+			Message: "the job is " + strings.ToLower(j.state)}
 	case degraded:
 		return &provisioners.Notice{Kind: provisioners.NoticeDegraded, Message: bad.message()}
 	case j.found.eccErrors > 0:

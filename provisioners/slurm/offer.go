@@ -91,8 +91,10 @@ func (o Offer) mistakes() []error {
 		wrong("exclusive: takes all processors and memory; leave cpus_per_gpu and host_memory_mib_per_gpu out")
 	}
 	for field, value := range map[string]int64{
-		"memory_mib": int64(o.MemoryMiB), "price_per_hour": int64(o.Price), "min_billing": int64(o.MinBilling), "boot.p50": int64(o.Boot.P50),
-		"cpus_per_gpu": int64(o.CPUsPerGPU), "host_memory_mib_per_gpu": int64(o.HostMemoryPerGPU), "preemption_warning": int64(o.PreemptionWarning),
+		"memory_mib": int64(o.MemoryMiB), "price_per_hour": int64(o.Price), "min_billing": int64(o.MinBilling),
+		"boot.p50":     int64(o.Boot.P50),
+		"cpus_per_gpu": int64(o.CPUsPerGPU), "host_memory_mib_per_gpu": int64(o.HostMemoryPerGPU),
+		"preemption_warning": int64(o.PreemptionWarning),
 	} {
 		if value < 0 {
 			wrong("%s: %d is negative", field, value)
@@ -112,7 +114,8 @@ func (c Config) offer(kind string) (Offer, bool) {
 
 func (o Offer) port(region string) provisioners.Offer {
 	return provisioners.Offer{
-		Type: o.Type, Region: region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB, Price: gpu.MicroUSD(o.Price),
+		Type: o.Type, Region: region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
+		Price:      gpu.MicroUSD(o.Price),
 		MinBilling: o.MinBilling, Boot: provisioners.Boot{P50: o.Boot.P50, P95: o.Boot.P95},
 		Interruptible: o.Interruptible, Notice: o.PreemptionWarning,
 	}

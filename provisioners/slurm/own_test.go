@@ -21,7 +21,8 @@ func TestTheAgentKnowsOurPlaceholders(t *testing.T) {
 		jobName(mark, time.Unix(1_795_000_000, 0)) + ",",
 		"x," + c.comment(tags{token: "token", owner: "acme", node: "nod_1", kind: "a100"}),
 	} {
-		report, err := history.ReadCSV(strings.NewReader("job_id,submit_ts,gpus,name,comment\n1,1504521041,8,"+row+"\n"),
+		report, err := history.ReadCSV(strings.NewReader("job_id,submit_ts,gpus,name,comment\n1,1504521041,8,"+row+
+			"\n"),
 			history.Options{}, func(history.Record) error { return nil })
 		require.NoError(t, err)
 		require.EqualValues(t, 1, report.Skipped, row)

@@ -58,7 +58,8 @@ func newStage(t *testing.T, spoil ...func(*slurm.Config)) stage {
 	}
 	cluster, err := slurm.New(c, clock.NewManual(start))
 	require.NoError(t, err)
-	_, err = cluster.Create(t.Context(), "it's a token", provisioners.Spec{Type: "a100-2", Owner: "dep & 'co'", NodeID: "nod_1"})
+	_, err = cluster.Create(t.Context(), "it's a token",
+		provisioners.Spec{Type: "a100-2", Owner: "dep & 'co'", NodeID: "nod_1"})
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err), "the job is nowhere: %v", err)
 	return s
 }

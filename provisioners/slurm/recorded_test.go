@@ -61,8 +61,9 @@ func TestRecordedJobs(t *testing.T) {
 	require.True(t, list.Complete)
 	born := time.Unix(1795278723, 0).UTC()
 	bare := func(job string, mark string, n int, phase provisioners.Phase) provisioners.Instance {
-		return provisioners.Instance{ID: job + "-" + mark, Token: fmt.Sprint("token-", n), Owner: "dep", NodeID: fmt.Sprint("nod_", n),
-			Type: "a100-2", Phase: phase, CreatedAt: born}
+		return provisioners.Instance{ID: job + "-" + mark, Token: fmt.Sprint("token-", n), Owner: "dep",
+			NodeID: fmt.Sprint("nod_", n),
+			Type:   "a100-2", Phase: phase, CreatedAt: born}
 	}
 	running := bare("1", "7b595a319b05a67c", 1, provisioners.Running)
 	running.Address = "slurm://n1?job=1"
@@ -70,17 +71,20 @@ func TestRecordedJobs(t *testing.T) {
 		{UUID: "GPU-n1-0000-0000-0", Index: 0, Model: "a100-80g", MemoryMiB: 81_559},
 		{UUID: "GPU-n1-0000-0000-1", Index: 1, Model: "a100-80g", MemoryMiB: 81_559},
 	}
-	running.Notice = &provisioners.Notice{Kind: provisioners.NoticeDegraded, Message: "node n1 is allocated+drain: fans are loud"}
+	running.Notice = &provisioners.Notice{Kind: provisioners.NoticeDegraded,
+		Message: "node n1 is allocated+drain: fans are loud"}
 	ended := bare("5", "92ff2c4443db133c", 5, provisioners.Terminated)
 	ended.EndedAt = time.Unix(1795278726, 0).UTC()
 	preempted := bare("7", "cd68d60db205f8cc", 7, provisioners.Running)
 	preempted.CreatedAt = time.Unix(1795278724, 0).UTC()
 	preempted.Address = "slurm://n5?job=7"
-	preempted.Notice = &provisioners.Notice{Kind: provisioners.NoticeInterruption, At: time.Unix(1795278756, 0).UTC(), Message: "Slurm is preempting the job"}
+	preempted.Notice = &provisioners.Notice{Kind: provisioners.NoticeInterruption, At: time.Unix(1795278756, 0).UTC(),
+		Message: "Slurm is preempting the job"}
 	require.Len(t, list.Instances, 6)
 	preempted.Devices = list.Instances[5].Devices
 	require.Equal(t, []provisioners.Instance{
-		running, bare("2", "a0de1973bfad4cc7", 2, provisioners.Booting), bare("3", "59074b664d4c0276", 3, provisioners.Booting),
+		running, bare("2", "a0de1973bfad4cc7", 2, provisioners.Booting),
+		bare("3", "59074b664d4c0276", 3, provisioners.Booting),
 		bare("4", "4cc968f57e9662ff", 4, provisioners.Booting), ended, preempted,
 	}, list.Instances)
 	require.Len(t, preempted.Devices, 2)
@@ -98,11 +102,13 @@ func TestRecordedNodes(t *testing.T) {
 		_, err := cluster.Create(t.Context(), "token-9", spec)
 		return err
 	}
-	refuses := map[string]string{"sbatch": "echo 'sbatch: error: Batch job submission failed: Slurm backup controller in standby mode' >&2; exit 1"}
+	refuses := map[string]string{"sbatch": "echo 'sbatch: error: Batch job submission failed: Slurm backup " +
+		"controller in standby mode' >&2; exit 1"}
 	for _, partition := range []string{"n1", "n2", "n4", "n5"} {
 		require.Equal(t, provisioners.KindCapacity, provisioners.KindOf(create(partition, refuses)), partition)
 	}
-	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(create("n3", refuses)), "there is room, so sbatch was asked")
+	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(create("n3", refuses)),
+		"there is room, so sbatch was asked")
 	offers, err := replay(t, recorded(nil), func(c *slurm.Config) { c.Offers[0].GPUs = 8 }).Offers(t.Context())
 	require.NoError(t, err)
 	require.Len(t, offers, 1)
@@ -118,7 +124,8 @@ func TestRecordedAccounting(t *testing.T) {
 	made, err := cluster.Create(t.Context(), "token-1", spec)
 	require.NoError(t, err)
 	require.Equal(t, provisioners.Instance{
-		ID: "17-7b595a319b05a67c", Token: "token-1", Owner: "dep", NodeID: "nod_1", Type: "a100-2", Phase: provisioners.Terminated,
+		ID: "17-7b595a319b05a67c", Token: "token-1", Owner: "dep", NodeID: "nod_1", Type: "a100-2",
+		Phase:     provisioners.Terminated,
 		CreatedAt: time.Unix(1795278759, 0).UTC(), EndedAt: time.Unix(1795278762, 0).UTC(),
 	}, made)
 	_, err = cluster.Create(t.Context(), "token-2", spec)

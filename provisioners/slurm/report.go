@@ -74,7 +74,8 @@ func (c *Cluster) devicesOf(j job) []gpu.Device {
 	devices := make([]gpu.Device, len(j.found.devices))
 	for i, device := range j.found.devices {
 		if j.found.unprobed {
-			device.UUID, device.MemoryMiB, device.Model = c.unprobedUUID(j.node, device.Index), offer.MemoryMiB, offer.Model
+			device.UUID, device.MemoryMiB, device.Model = c.unprobedUUID(j.node, device.Index), offer.MemoryMiB,
+				offer.Model
 		}
 		if offer.Model != "" && strings.Contains(strings.ToLower(device.Model), strings.ToLower(offer.NameContains)) {
 			device.Model = offer.Model

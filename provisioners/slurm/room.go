@@ -34,7 +34,8 @@ func (c *Cluster) room(ctx context.Context, wanted Offer, v view) error {
 			return full
 		}
 	}
-	return &provisioners.Error{Kind: provisioners.KindCapacity, Scope: wanted.Partition, Message: "too much is starting in the partition to count"}
+	return &provisioners.Error{Kind: provisioners.KindCapacity, Scope: wanted.Partition,
+		Message: "too much is starting in the partition to count"}
 }
 
 const lookAgain = 4
@@ -56,7 +57,8 @@ func (c *Cluster) full(ctx context.Context, wanted Offer, waiting []Offer) (full
 	}
 	switch {
 	case hidden == 0 && !slices.ContainsFunc(nodes, func(n node) bool { return n.takes(wanted) }):
-		return nil, provisioners.Errorf(provisioners.KindBadSpec, "no node of partition %s has %d of %s", wanted.Partition, wanted.GPUs, wanted.Gres)
+		return nil, provisioners.Errorf(provisioners.KindBadSpec, "no node of partition %s has %d of %s",
+			wanted.Partition, wanted.GPUs, wanted.Gres)
 	case c.config.QueueWhenFull, fits(nodes, all, hidden):
 		return nil, nil
 	}
@@ -68,7 +70,8 @@ func (c *Cluster) full(ctx context.Context, wanted Offer, waiting []Offer) (full
 // node yet, so that no node shows them.
 func (c *Cluster) waiting(wanted Offer, jobs []job) (ids []int, offers []Offer) {
 	for _, j := range jobs {
-		if offer, known := c.config.offer(j.tags.kind); known && offer.Partition == wanted.Partition && j.phase == provisioners.Booting && j.node == "" {
+		if offer, known := c.config.offer(j.tags.kind); known && offer.Partition == wanted.Partition &&
+			j.phase == provisioners.Booting && j.node == "" {
 			ids, offers = append(ids, j.id), append(offers, offer)
 		}
 	}
@@ -113,16 +116,19 @@ var (
 // hidden counts the partition's nodes that sinfo does not show: cloud nodes
 // without power. A partition that is closed is KindCapacity.
 func (c *Cluster) hidden(ctx context.Context, partition string, shown []node) (int, error) {
-	output, err := c.ask(ctx, provisioners.KindTransient, "", "scontrol", "--oneliner", "--all", "show", "partition", partition)
+	output, err := c.ask(ctx, provisioners.KindTransient, "", "scontrol", "--oneliner", "--all", "show", "partition",
+		partition)
 	if err != nil {
 		return 0, fmt.Errorf("looking at partition %s: %w", partition, err)
 	}
 	state, total := partitionState.FindStringSubmatch(output), partitionNodes.FindStringSubmatch(output)
 	if state == nil || total == nil {
-		return 0, provisioners.Errorf(provisioners.KindTransient, "scontrol does not say what partition %s has", partition)
+		return 0, provisioners.Errorf(provisioners.KindTransient, "scontrol does not say what partition %s has",
+			partition)
 	}
 	if state[1] != "UP" {
-		return 0, &provisioners.Error{Kind: provisioners.KindCapacity, Scope: partition, Message: "the partition is " + state[1]}
+		return 0, &provisioners.Error{Kind: provisioners.KindCapacity, Scope: partition,
+			Message: "the partition is " + state[1]}
 	}
 	nodes, err := strconv.Atoi(total[1])
 	if err != nil {

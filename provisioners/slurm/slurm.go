@@ -49,7 +49,8 @@ func New(config Config, clock clock.Clock) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening Slurm cluster %q: %w", config.Name, err)
 	}
-	return &Cluster{config: config, clock: clock, runner: newRunner(config), memory: memory, turn: make(chan struct{}, 1)}, nil
+	return &Cluster{config: config, clock: clock, runner: newRunner(config), memory: memory,
+		turn: make(chan struct{}, 1)}, nil
 }
 
 // Name returns the configured name.
@@ -83,7 +84,8 @@ func (c *Cluster) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 		offers = append(offers, found...)
 	}
 	if len(offers) == 0 {
-		return nil, provisioners.Errorf(provisioners.KindBadSpec, "no partition has a node for any offer: %v", errors.Join(missing...))
+		return nil, provisioners.Errorf(provisioners.KindBadSpec, "no partition has a node for any offer: %v",
+			errors.Join(missing...))
 	}
 	slices.SortFunc(offers, func(a, b provisioners.Offer) int { return strings.Compare(a.Type, b.Type) })
 	return offers, nil
@@ -100,7 +102,8 @@ func (c *Cluster) served(ctx context.Context, partition string, nodes []node) ([
 	}
 	var offers []provisioners.Offer
 	for _, o := range c.config.Offers {
-		if o.Partition == partition && (hidden > 0 || slices.ContainsFunc(nodes, func(n node) bool { return n.takes(o) })) {
+		if o.Partition == partition && (hidden > 0 ||
+			slices.ContainsFunc(nodes, func(n node) bool { return n.takes(o) })) {
 			offers = append(offers, o.port(c.config.Region))
 		}
 	}
@@ -111,7 +114,8 @@ func (c *Cluster) served(ctx context.Context, partition string, nodes []node) ([
 // not stay: see settle.
 func (c *Cluster) look(ctx context.Context) (view, error) {
 	begun := c.clock.Now()
-	output, err := c.ask(ctx, provisioners.KindTransient, "", "squeue", "--me", "--noheader", "--states=all", "--Format="+format(jobColumns))
+	output, err := c.ask(ctx, provisioners.KindTransient, "", "squeue", "--me", "--noheader", "--states=all",
+		"--Format="+format(jobColumns))
 	if err != nil {
 		return view{}, fmt.Errorf("listing jobs: %w", err)
 	}

@@ -118,7 +118,8 @@ func (l lab) foreign(t *testing.T) func() bool {
 		for _, j := range []fakeJob{
 			{User: "other", Name: "train"},
 			{User: "me", Name: "train\nmore\n", Comment: "forewarm:t=token-1&o=deployment-a&n=nod_1&p=slurm&y=a100-4"},
-			{User: "me", Name: "forewarm-0123456789abcdef", Comment: "forewarm:t=token-1&o=deployment-a&n=nod_1&p=elsewhere&y=a100-4"},
+			{User: "me", Name: "forewarm-0123456789abcdef",
+				Comment: "forewarm:t=token-1&o=deployment-a&n=nod_1&p=elsewhere&y=a100-4"},
 		} {
 			w.Next++
 			j.ID, j.Partition, j.State, j.Submitted = w.Next, "cpu", "RUNNING", w.Now

@@ -50,7 +50,8 @@ func (r *real) reaches(t *testing.T, id string, phase provisioners.Phase, limit 
 // srun runs a step in a machine's allocation, as its user would by the address.
 func srun(ctx context.Context, address, command string) *exec.Cmd {
 	_, job, _ := strings.Cut(address, "?job=")
-	run := exec.CommandContext(ctx, "runuser", "-u", "nobody", "--", "srun", "--jobid="+job, "--overlap", "--chdir=/", "--gres=gpu:a100:2", "sh", "-c", command)
+	run := exec.CommandContext(ctx, "runuser", "-u", "nobody", "--", "srun", "--jobid="+job, "--overlap", "--chdir=/",
+		"--gres=gpu:a100:2", "sh", "-c", command)
 	run.Dir = "/"
 	return run
 }
@@ -143,7 +144,8 @@ func TestRealRaceOfTwoProcesses(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list.Instances, 1)
 	until(t, 20*time.Second, "a duplicate lives on", func() bool {
-		return len(strings.Fields(admin(t, "squeue", "--noheader", "--partition="+r.config.Offers[0].Partition, "--format=%i"))) == 1
+		return len(strings.Fields(admin(t, "squeue", "--noheader", "--partition="+r.config.Offers[0].Partition,
+			"--format=%i"))) == 1
 	})
 }
 

@@ -81,7 +81,8 @@ func (c *Cluster) comment(t tags) string {
 func checkComment(comment string, gpus int) error {
 	if most := mostComment - reportSpace - gpus*perDevice; len(comment) > most {
 		return provisioners.Errorf(provisioners.KindBadSpec,
-			"the tags take %d characters of the job's comment, and with %d GPUs %d are left for them: shorten owner or name", len(comment), gpus, most)
+			"the tags take %d characters of the job's comment, and with %d GPUs %d are left for them: shorten owner "+
+				"or name", len(comment), gpus, most)
 	}
 	return nil
 }

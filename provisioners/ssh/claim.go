@@ -59,7 +59,8 @@ func (c claim) spec() provisioners.Spec {
 // machine that runs has the devices that it was claimed with.
 func (r report) instance(h Host) provisioners.Instance {
 	i := provisioners.Instance{
-		ID: r.claim.ID, Token: r.claim.Token, Owner: r.claim.Owner, NodeID: r.claim.Node, Type: r.claim.Type, CreatedAt: r.claim.CreatedAt,
+		ID: r.claim.ID, Token: r.claim.Token, Owner: r.claim.Owner, NodeID: r.claim.Node, Type: r.claim.Type,
+		CreatedAt: r.claim.CreatedAt,
 	}
 	switch {
 	case r.phase == "gone":

@@ -79,7 +79,8 @@ type Boot struct {
 	P95 time.Duration `yaml:"p95"`
 }
 
-const usualProbe = "nvidia-smi --query-gpu=uuid,index,name,memory.total,ecc.errors.uncorrected.volatile.total --format=csv,noheader,nounits"
+const usualProbe = "nvidia-smi --query-gpu=uuid,index,name,memory.total,ecc.errors.uncorrected.volatile.total " +
+	"--format=csv,noheader,nounits"
 
 // WithDefaults returns the config with every unset field set.
 func (c Config) WithDefaults() Config {
@@ -126,14 +127,19 @@ func (c Config) Validate() error {
 		}
 	}
 	mistake(!filepath.IsAbs(c.IdentityFile), "identity_file: %q is not an absolute path", c.IdentityFile)
-	mistake(c.KnownHosts != "" && !filepath.IsAbs(c.KnownHosts), "known_hosts: %q is not an absolute path", c.KnownHosts)
-	mistake(c.PassphraseEnv != "" && !variable.MatchString(c.PassphraseEnv), "passphrase_env: %q is not the name of a variable", c.PassphraseEnv)
+	mistake(c.KnownHosts != "" && !filepath.IsAbs(c.KnownHosts), "known_hosts: %q is not an absolute path",
+		c.KnownHosts)
+	mistake(c.PassphraseEnv != "" && !variable.MatchString(c.PassphraseEnv),
+		"passphrase_env: %q is not the name of a variable", c.PassphraseEnv)
 	mistake(!plainPath.MatchString(c.StateDir), "state_dir: %q has more than letters, digits and _./-", c.StateDir)
-	mistake(c.ProbeTimeout < time.Second || c.ProbeTimeout%time.Second != 0, "probe_timeout: %v is not in whole seconds", c.ProbeTimeout)
-	mistake(c.ConnectTimeout <= 0 || c.ConnectTimeout > maxTimeout, "connect_timeout: %v is not between 0 and %v", c.ConnectTimeout, maxTimeout)
+	mistake(c.ProbeTimeout < time.Second || c.ProbeTimeout%time.Second != 0,
+		"probe_timeout: %v is not in whole seconds", c.ProbeTimeout)
+	mistake(c.ConnectTimeout <= 0 || c.ConnectTimeout > maxTimeout, "connect_timeout: %v is not between 0 and %v",
+		c.ConnectTimeout, maxTimeout)
 	mistake(c.Timeout <= c.ProbeTimeout+patience || c.Timeout > maxTimeout,
 		"timeout: %v is not between probe_timeout + %v and %v", c.Timeout, patience, maxTimeout)
-	mistake(c.Boot.P50 < 0 || c.Boot.P95 < c.Boot.P50, "boot: want 0 <= p50 <= p95, have p50 %v, p95 %v", c.Boot.P50, c.Boot.P95)
+	mistake(c.Boot.P50 < 0 || c.Boot.P95 < c.Boot.P50, "boot: want 0 <= p50 <= p95, have p50 %v, p95 %v", c.Boot.P50,
+		c.Boot.P95)
 	return errors.Join(mistakes...)
 }
 
@@ -144,7 +150,9 @@ func (s Setup) validate() error {
 	var mistakes []error
 	for i, file := range s.Copy {
 		if !filepath.IsAbs(file.From) || file.To == "" || strings.HasSuffix(file.To, "/") {
-			mistakes = append(mistakes, fmt.Errorf("setup.copy[%d]: want from as an absolute path and to as a file, have %q and %q", i, file.From, file.To))
+			mistakes = append(mistakes,
+				fmt.Errorf("setup.copy[%d]: want from as an absolute path and to as a file, have %q and %q", i,
+					file.From, file.To))
 		}
 		if !octalMode.MatchString(file.Mode) {
 			mistakes = append(mistakes, fmt.Errorf("setup.copy[%d]: mode: %q is not like 0755", i, file.Mode))

@@ -25,8 +25,9 @@ func TestConformance(t *testing.T) {
 		return provisionertest.Subject{
 			Provisioner: l.open(),
 			Reopen:      func(*testing.T) provisioners.Provisioner { return l.open() },
-			Spec:        provisioners.Spec{Type: "big", Region: "lab"}, OtherSpec: provisioners.Spec{Type: "small", Region: "lab"},
-			Machines: big - 1, // one may be somebody else's
+			Spec:        provisioners.Spec{Type: "big", Region: "lab"},
+			OtherSpec:   provisioners.Spec{Type: "small", Region: "lab"},
+			Machines:    big - 1, // one may be somebody else's
 			Advance: func(d time.Duration) {
 				l.clock.Advance(d)
 				l.settle()

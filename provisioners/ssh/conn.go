@@ -109,7 +109,8 @@ func (f *Fleet) command(ctx context.Context, h Host, command string, input io.Re
 	}()
 	session, err := client.NewSession()
 	if err != nil {
-		return nil, &provisioners.Error{Kind: provisioners.KindTransient, Scope: h.Name, Message: "opening a session", Err: err}
+		return nil, &provisioners.Error{Kind: provisioners.KindTransient, Scope: h.Name, Message: "opening a session",
+			Err: err}
 	}
 	output, errs := &head{most: mostOutput}, &head{most: mostErrors}
 	session.Stdin, session.Stdout, session.Stderr = input, output, errs
@@ -119,7 +120,8 @@ func (f *Fleet) command(ctx context.Context, h Host, command string, input io.Re
 	case ctx.Err() != nil:
 		return nil, errors.Join(ctx.Err(), err)
 	case errors.As(err, &exit):
-		return nil, fmt.Errorf("%w: %w: %s", errFailed, err, strings.TrimSpace(strings.ToValidUTF8(errs.kept.String(), "?")))
+		return nil, fmt.Errorf("%w: %w: %s", errFailed, err,
+			strings.TrimSpace(strings.ToValidUTF8(errs.kept.String(), "?")))
 	case err != nil:
 		return nil, err
 	case output.cut:

@@ -47,7 +47,8 @@ func (h Host) is(spec provisioners.Spec) bool {
 
 // walk goes the token's way until a host has it. A host of which nothing is known
 // ends the walk: it may have the token.
-func (f *Fleet) walk(ctx context.Context, asked []answered, token string, spec provisioners.Spec) (provisioners.Instance, error) {
+func (f *Fleet) walk(ctx context.Context, asked []answered, token string,
+	spec provisioners.Spec) (provisioners.Instance, error) {
 	taken, unfit := 0, []string{}
 	for _, a := range way(asked, token, spec) {
 		if a.err != nil {
@@ -93,7 +94,8 @@ func way(asked []answered, token string, spec provisioners.Spec) []answered {
 // final only when all hosts do: then it is our key.
 func stuck(a answered, asked []answered) error {
 	kind := provisioners.KindTransient
-	if !slices.ContainsFunc(asked, func(a answered) bool { return provisioners.KindOf(a.err) != provisioners.KindDenied }) {
+	if !slices.ContainsFunc(asked,
+		func(a answered) bool { return provisioners.KindOf(a.err) != provisioners.KindDenied }) {
 		kind = provisioners.KindDenied
 	}
 	return &provisioners.Error{
@@ -106,7 +108,8 @@ func stuck(a answered, asked []answered) error {
 // happen yet: whoever made the claim may have died right after.
 func (f *Fleet) resume(ctx context.Context, a answered, spec provisioners.Spec) (provisioners.Instance, error) {
 	if a.claim.spec() != spec.Ask() {
-		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v", a.claim.spec())
+		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindBadSpec, "the token was used for %+v",
+			a.claim.spec())
 	}
 	if a.phase == "standing" && (a.boot == notStarted || a.boot == diedEarly) {
 		r, err := f.boot(ctx, a)
@@ -128,18 +131,21 @@ func (f *Fleet) boot(ctx context.Context, a answered) (report, error) {
 		sums, err := f.copyAll(ctx, a.host)
 		if err != nil {
 			// The machine is claimed, whatever became of the files.
-			return report{}, &provisioners.Error{Kind: provisioners.KindUnknown, Scope: a.host.Name, Message: "copying files for the setup", Err: err}
+			return report{}, &provisioners.Error{Kind: provisioners.KindUnknown, Scope: a.host.Name,
+				Message: "copying files for the setup", Err: err}
 		}
 		for i, file := range f.config.Setup.Copy {
 			args = append(args, file.installing(sums[i]))
 		}
 	}
-	r, err := f.ask(ctx, a.host, call{verb: "boot", args: append(args, f.config.Setup.Commands...), env: f.config.Setup.environment(a.claim)})
+	r, err := f.ask(ctx, a.host, call{verb: "boot", args: append(args, f.config.Setup.Commands...),
+		env: f.config.Setup.environment(a.claim)})
 	if err == nil && r.state != "known" {
 		err = provisioners.Errorf(provisioners.KindUnknown, "host %s forgot the claim it has just made", a.host.Name)
 	}
 	if err != nil {
-		return report{}, &provisioners.Error{Kind: provisioners.KindUnknown, Scope: a.host.Name, Message: "starting the setup", Err: err}
+		return report{}, &provisioners.Error{Kind: provisioners.KindUnknown, Scope: a.host.Name,
+			Message: "starting the setup", Err: err}
 	}
 	return r, nil
 }

@@ -32,7 +32,8 @@ func (c Config) checkHosts() error {
 		case names[h.Name] || addresses[h.dial()]:
 			mistake(fmt.Errorf("name, address: %s at %s is there twice", h.Name, h.Address))
 		case seen && first != offer:
-			mistake(fmt.Errorf("type: %s in %q has another model, number of GPUs, memory or price than a host before", h.Type, h.Region))
+			mistake(fmt.Errorf("type: %s in %q has another model, number of GPUs, memory or price than a host before",
+				h.Type, h.Region))
 		}
 		names[h.Name], addresses[h.dial()], offers[key] = true, true, offer
 	}
@@ -54,7 +55,8 @@ func (h Host) validate(known bool) error {
 	mistake(h.GPUs < 1 || h.GPUs > mostGPUs, "gpus: %d is not between 1 and %d", h.GPUs, mostGPUs)
 	mistake(h.MemoryMiB < 0, "memory_mib: %d is negative", h.MemoryMiB)
 	mistake(h.Price < 0, "price_per_hour: %d is negative", h.Price)
-	mistake(h.HostKey == "" && !known, "host_key: is empty, and there is no known_hosts: a key is not trusted because it is the first one seen")
+	mistake(h.HostKey == "" && !known,
+		"host_key: is empty, and there is no known_hosts: a key is not trusted because it is the first one seen")
 	if h.HostKey != "" {
 		_, err := parseHostKey(h.HostKey)
 		mistake(err != nil, "host_key: %v", err)
@@ -78,7 +80,8 @@ func (h Host) reach() string {
 
 func (h Host) offer(boot Boot) provisioners.Offer {
 	return provisioners.Offer{
-		Type: h.Type, Region: h.Region, Model: h.Model, GPUs: h.GPUs, MemoryMiB: h.MemoryMiB, Price: gpu.MicroUSD(h.Price),
-		Boot: provisioners.Boot{P50: boot.P50, P95: boot.P95},
+		Type: h.Type, Region: h.Region, Model: h.Model, GPUs: h.GPUs, MemoryMiB: h.MemoryMiB,
+		Price: gpu.MicroUSD(h.Price),
+		Boot:  provisioners.Boot{P50: boot.P50, P95: boot.P95},
 	}
 }

@@ -21,7 +21,8 @@ func (c Config) identity() (xssh.Signer, error) {
 		return nil, fmt.Errorf("identity_file: %w", err)
 	}
 	if loose := info.Mode().Perm() & 0o077; loose != 0 || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("identity_file: %s can be read by others (%v): %w", c.IdentityFile, info.Mode(), fs.ErrPermission)
+		return nil, fmt.Errorf("identity_file: %s can be read by others (%v): %w", c.IdentityFile, info.Mode(),
+			fs.ErrPermission)
 	}
 	key, err := os.ReadFile(c.IdentityFile)
 	if err != nil {

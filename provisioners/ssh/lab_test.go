@@ -74,8 +74,9 @@ func newLab(t *testing.T, n int) *lab {
 	for i := range n + 1 {
 		m := l.add(fmt.Sprint("gpu-", i), signer.PublicKey())
 		host := ssh.Host{
-			Name: m.name, Address: m.listen.Addr().String(), Type: "big", Region: "lab", Model: "h100-80g", GPUs: 2, MemoryMiB: 81_920,
-			Price: provisioners.Price(2 * gpu.USD),
+			Name: m.name, Address: m.listen.Addr().String(), Type: "big", Region: "lab", Model: "h100-80g", GPUs: 2,
+			MemoryMiB: 81_920,
+			Price:     provisioners.Price(2 * gpu.USD),
 		}
 		if i == n {
 			host.Type, host.GPUs = "small", 1
@@ -111,9 +112,11 @@ func (l *lab) add(name string, key xssh.PublicKey) *machine {
 	m := &machine{lab: l, name: name, home: l.t.TempDir()}
 	m.key, _ = newKey(l.t)
 	require.NoError(l.t, os.Mkdir(filepath.Join(m.home, "bin"), 0o700))
-	const smi = "#!/bin/sh\nif [ -e \"$HOME/hang\" ]; then exec sleep 1000; fi\ncat \"$HOME/gpus\"\n[ ! -e \"$HOME/broken\" ]\n"
+	const smi = "#!/bin/sh\nif [ -e \"$HOME/hang\" ]; then exec sleep 1000; fi\ncat \"$HOME/gpus\"\n[ ! -e " +
+		"\"$HOME/broken\" ]\n"
 	require.NoError(l.t, os.WriteFile(filepath.Join(m.home, "bin", "nvidia-smi"), []byte(smi), 0o700))
-	settings := &xssh.ServerConfig{PublicKeyCallback: func(meta xssh.ConnMetadata, offered xssh.PublicKey) (*xssh.Permissions, error) {
+	settings := &xssh.ServerConfig{PublicKeyCallback: func(meta xssh.ConnMetadata,
+		offered xssh.PublicKey) (*xssh.Permissions, error) {
 		if meta.User() != "operator" || !bytes.Equal(offered.Marshal(), key.Marshal()) {
 			return nil, fmt.Errorf("no such user or key")
 		}

@@ -121,7 +121,8 @@ func parseClaim(text string) (claim, error) {
 		return claim{}, errors.New("the claim is damaged: there is text after it")
 	}
 	if c.Version != claimVersion || c.ID == "" || c.Token == "" || c.Owner == "" || c.CreatedAt.IsZero() {
-		return claim{}, fmt.Errorf("the claim has version %d or lacks a field; this program reads version %d", c.Version, claimVersion)
+		return claim{}, fmt.Errorf("the claim has version %d or lacks a field; this program reads version %d",
+			c.Version, claimVersion)
 	}
 	return c, nil
 }

@@ -86,14 +86,16 @@ func (f *Fleet) Get(ctx context.Context, id string) (provisioners.Instance, erro
 	}
 	h, found := f.hostOf(id)
 	if !found {
-		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "no host in service has a claim %q", id)
+		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound,
+			"no host in service has a claim %q", id)
 	}
 	r, err := f.ask(ctx, h, call{verb: "look", args: append([]string{id}, f.probed()...)})
 	switch {
 	case err != nil:
 		return provisioners.Instance{}, err
 	case r.state != "known":
-		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "host %s knows no claim %q", h.Name, id)
+		return provisioners.Instance{}, provisioners.Errorf(provisioners.KindNotFound, "host %s knows no claim %q",
+			h.Name, id)
 	}
 	return r.instance(h), nil
 }

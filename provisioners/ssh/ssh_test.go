@@ -1,7 +1,6 @@
 package ssh_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -239,8 +238,9 @@ func TestProbe(t *testing.T) {
 		fit  int
 		want string
 	}{
-		"fine, no ECC":  {fine + "GPU-b, 1, NVIDIA H100, [N/A], [N/A]\n", 2, ""},
-		"ECC errors":    {fine + "GPU-b, 1, NVIDIA H100, 81559, 3\n", 1, "GPU-b has 3 uncorrected ECC errors; 1 of 2 GPUs are fit"},
+		"fine, no ECC": {fine + "GPU-b, 1, NVIDIA H100, [N/A], [N/A]\n", 2, ""},
+		"ECC errors": {fine + "GPU-b, 1, NVIDIA H100, 81559, 3\n", 1,
+			"GPU-b has 3 uncorrected ECC errors; 1 of 2 GPUs are fit"},
 		"one is gone":   {fine, 1, "1 of 2"},
 		"little memory": {fine + "GPU-b, 1, NVIDIA H100, 40960, 0\n", 1, "has 40960 MiB"},
 		"nonsense":      {fine + "Unable to determine the device handle\n", 1, "want 5 fields"},
@@ -326,7 +326,8 @@ func TestRaceOfControlPlanes(t *testing.T) {
 	for n, id := range ids {
 		if id != "" {
 			token := fmt.Sprint("token-", n/2)
-			require.True(t, distinct[token] == "" || distinct[token] == id, "%s made %s and %s", token, distinct[token], id)
+			require.True(t, distinct[token] == "" || distinct[token] == id, "%s made %s and %s", token, distinct[token],
+				id)
 			distinct[token] = id
 		}
 	}
@@ -334,55 +335,6 @@ func TestRaceOfControlPlanes(t *testing.T) {
 	list, err := l.open().List(t.Context(), "dep")
 	require.NoError(t, err)
 	require.Len(t, list.Instances, machines)
-}
-
-func TestHostThatDoesNotAnswer(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, 2)
-	f := l.open()
-	made := l.claim(f, 1)
-	down := l.on(made)
-	down.listen.Close()
-	_, err := f.Get(t.Context(), made.ID)
-	requireKind(t, provisioners.KindTransient, err)
-	requireKind(t, provisioners.KindTransient, f.Delete(t.Context(), made.ID))
-	list, err := f.List(t.Context(), "dep")
-	require.NoError(t, err)
-	require.False(t, list.Complete)
-	_, err = f.Create(t.Context(), "token-1", spec("nod_1"))
-	requireKind(t, provisioners.KindTransient, err)
-	require.ErrorContains(t, err, "out of service")
-
-	for i := range l.config.Hosts {
-		l.config.Hosts[i].OutOfService = l.config.Hosts[i].Name == down.name
-	}
-	f = l.open()
-	list, err = f.List(t.Context(), "dep")
-	require.NoError(t, err)
-	require.True(t, list.Complete)
-	require.Empty(t, list.Instances)
-	_, err = f.Get(t.Context(), made.ID)
-	requireKind(t, provisioners.KindNotFound, err)
-	require.NoError(t, f.Delete(t.Context(), made.ID))
-	require.NotEqual(t, down, l.on(l.claim(f, 2)))
-
-	for _, m := range l.machines {
-		m.listen.Close()
-	}
-	_, err = f.List(t.Context(), "dep")
-	requireKind(t, provisioners.KindTransient, err)
-}
-
-func TestContextEndsWhileTheHostIsSilent(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, 1)
-	f := l.open()
-	l.machines[0].write("hang", "")
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err := f.Create(ctx, "token-1", spec("nod_1"))
-	requireKind(t, provisioners.KindTransient, err)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestDamagedClaim(t *testing.T) {

@@ -85,9 +85,12 @@ func TestFilesThatStopTheStart(t *testing.T) {
 	for want, spoil := range map[string]func(l *lab){
 		"can be read by others": func(l *lab) { require.NoError(t, os.Chmod(l.config.IdentityFile, 0o640)) },
 		"no such file":          func(l *lab) { require.NoError(t, os.Remove(l.config.IdentityFile)) },
-		"no key found":          func(l *lab) { require.NoError(t, os.WriteFile(l.config.IdentityFile, []byte("x"), 0o600)) },
-		"known_hosts: open":     func(l *lab) { require.NoError(t, os.Remove(l.config.KnownHosts)) },
-		"has no key of gpu-0":   func(l *lab) { require.NoError(t, os.WriteFile(l.config.KnownHosts, nil, 0o600)) },
+		"no key found": func(l *lab) {
+			require.NoError(t,
+				os.WriteFile(l.config.IdentityFile, []byte("x"), 0o600))
+		},
+		"known_hosts: open":   func(l *lab) { require.NoError(t, os.Remove(l.config.KnownHosts)) },
+		"has no key of gpu-0": func(l *lab) { require.NoError(t, os.WriteFile(l.config.KnownHosts, nil, 0o600)) },
 	} {
 		l := newLab(t, 1)
 		spoil(l)
@@ -135,19 +138,25 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 	other := good
 	other.Name, other.Address, other.GPUs = "b", "b:x", 2
 	_, err := ssh.New(ssh.Config{
-		Name: "Not A Name", Hosts: []ssh.Host{good, good, other, {Name: "c", Address: ":22", HostKey: "x", GPUs: -1, MemoryMiB: -1, Price: -1}},
-		IdentityFile: "id", KnownHosts: "known", PassphraseEnv: "A B", StateDir: "$HOME/x", ProbeTimeout: 1, ConnectTimeout: -1, Timeout: 1,
-		Boot:  ssh.Boot{P50: 2, P95: 1},
-		Setup: ssh.Setup{Copy: []ssh.File{{From: "x", To: "y"}, {From: "/x", To: "y/", Mode: "rwx"}}, Env: []string{"A=B"}},
+		Name: "Not A Name", Hosts: []ssh.Host{good, good, other,
+			{Name: "c", Address: ":22", HostKey: "x", GPUs: -1, MemoryMiB: -1, Price: -1}},
+		IdentityFile: "id", KnownHosts: "known", PassphraseEnv: "A B", StateDir: "$HOME/x", ProbeTimeout: 1,
+		ConnectTimeout: -1, Timeout: 1,
+		Boot: ssh.Boot{P50: 2, P95: 1},
+		Setup: ssh.Setup{Copy: []ssh.File{{From: "x", To: "y"}, {From: "/x", To: "y/", Mode: "rwx"}},
+			Env: []string{"A=B"}},
 	}, clock.System{})
 	for _, want := range []string{
-		"name", "identity_file", "known_hosts", "passphrase_env", "state_dir", "probe_timeout", "connect_timeout", "timeout:", "boot",
-		"hosts[1]: name, address", "hosts[2]: address", "hosts[2]: type: t", "hosts[3]: address", "user", "type, model", "gpus", "memory_mib",
+		"name", "identity_file", "known_hosts", "passphrase_env", "state_dir", "probe_timeout", "connect_timeout",
+		"timeout:", "boot",
+		"hosts[1]: name, address", "hosts[2]: address", "hosts[2]: type: t", "hosts[3]: address", "user", "type, model",
+		"gpus", "memory_mib",
 		"price_per_hour", "host_key", "setup.copy[0]", "setup.copy[1]: want", "setup.copy[1]: mode", "setup.env[0]",
 	} {
 		require.ErrorContains(t, err, want)
 	}
-	_, err = ssh.New(ssh.Config{Hosts: []ssh.Host{good}, IdentityFile: filepath.Join(t.TempDir(), "id")}, clock.System{})
+	_, err = ssh.New(ssh.Config{Hosts: []ssh.Host{good}, IdentityFile: filepath.Join(t.TempDir(), "id")},
+		clock.System{})
 	require.ErrorContains(t, err, "hosts[0]: host_key: is empty, and there is no known_hosts")
 	_, err = ssh.New(ssh.Config{}, clock.System{})
 	require.ErrorContains(t, err, "hosts: want at least one")

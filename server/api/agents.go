@@ -12,7 +12,8 @@ import (
 )
 
 func (a *API) agents() {
-	handle(a, operation{http.MethodPut, "/agent/plan", "putAgentPlan", "agents", "Replace an agent's whole plan for a pool", 0}, a.putPlan)
+	handle(a, operation{http.MethodPut, "/agent/plan", "putAgentPlan", "agents",
+		"Replace an agent's whole plan for a pool", 0}, a.putPlan)
 }
 
 // putPlan takes an idempotency key and needs none: the plan is the whole, so
@@ -44,7 +45,8 @@ func (a *API) desiredPlan(b contract.AgentPlan) (ledger.DesiredPlan, error) {
 		if !w.End.After(a.Clock.Now()) {
 			return want, problem.Invalid(at("end"), "must be in the future", "")
 		}
-		want.Windows = append(want.Windows, ledger.DesiredWindow{Start: stored(w.Start), End: stored(w.End), GPUs: w.GPUs,
+		want.Windows = append(want.Windows, ledger.DesiredWindow{Start: stored(w.Start), End: stored(w.End),
+			GPUs:        w.GPUs,
 			Probability: w.Probability, ReasonCode: w.ReasonCode})
 	}
 	return want, nil

@@ -18,12 +18,18 @@ import (
 )
 
 func (a *API) allocations() {
-	handle(a, operation{http.MethodPost, "/allocations", "createAllocation", "bookings", "Get GPUs now, or a place to wait in", 201}, a.createAllocation)
-	handle(a, operation{http.MethodGet, "/allocations", "listAllocations", "bookings", "List allocations, the newest first", 0}, a.listAllocations)
-	handle(a, operation{http.MethodGet, "/allocations/{id}", "getAllocation", "bookings", "Read an allocation", 0}, a.getAllocation)
-	handle(a, operation{http.MethodDelete, "/allocations/{id}", "deleteAllocation", "bookings", "Give the GPUs back", 0}, a.releaseAllocation("DELETE /v1/allocations/{id}"))
-	handle(a, operation{http.MethodPost, "/allocations/{id}/release", "releaseAllocation", "bookings", "Give the GPUs back", 0}, a.releaseAllocation("POST /v1/allocations/{id}/release"))
-	handle(a, operation{http.MethodPost, "/allocations/{id}/extend", "extendAllocation", "bookings", "Prolong the lease", 0}, a.extendAllocation)
+	handle(a, operation{http.MethodPost, "/allocations", "createAllocation", "bookings",
+		"Get GPUs now, or a place to wait in", 201}, a.createAllocation)
+	handle(a, operation{http.MethodGet, "/allocations", "listAllocations", "bookings",
+		"List allocations, the newest first", 0}, a.listAllocations)
+	handle(a, operation{http.MethodGet, "/allocations/{id}", "getAllocation", "bookings", "Read an allocation", 0},
+		a.getAllocation)
+	handle(a, operation{http.MethodDelete, "/allocations/{id}", "deleteAllocation", "bookings", "Give the GPUs back",
+		0}, a.releaseAllocation("DELETE /v1/allocations/{id}"))
+	handle(a, operation{http.MethodPost, "/allocations/{id}/release", "releaseAllocation", "bookings",
+		"Give the GPUs back", 0}, a.releaseAllocation("POST /v1/allocations/{id}/release"))
+	handle(a, operation{http.MethodPost, "/allocations/{id}/extend", "extendAllocation", "bookings",
+		"Prolong the lease", 0}, a.extendAllocation)
 }
 
 func (a *API) createAllocation(ctx context.Context, in *struct {
@@ -41,10 +47,11 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 	if err := in.require(); err != nil {
 		return nil, err
 	}
-	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations", Key: in.Key, Uses: usesPool(b.Pool)}, b, func(ctx context.Context) (int, contract.Allocation, error) {
-		got, err := a.Ledger.Allocate(ctx, actor, req)
-		return started(got), encodeAllocation(got), err
-	})
+	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations", Key: in.Key, Uses: usesPool(b.Pool)}, b,
+		func(ctx context.Context) (int, contract.Allocation, error) {
+			got, err := a.Ledger.Allocate(ctx, actor, req)
+			return started(got), encodeAllocation(got), err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +60,9 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 
 // allocateRequest is what a body asks of the ledger.
 func allocateRequest(b contract.AllocationCreate) ledger.AllocateRequest {
-	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs, Layout: layout(b.Layout),
-		Lease: seconds(b.LeaseSeconds), Name: b.Name, Workload: gpu.Workload(b.Workload)}
+	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs,
+		Layout: layout(b.Layout),
+		Lease:  seconds(b.LeaseSeconds), Name: b.Name, Workload: gpu.Workload(b.Workload)}
 }
 
 // layout is how GPUs are to lie on nodes.
@@ -180,7 +188,8 @@ func (in BookingFilter) filter(state []string) (ledger.BookingFilter, error) {
 
 // bookings is what a request may see and wants to of reservations or
 // allocations. by is the key or schedule that they are of.
-func (a *API) bookings(ctx context.Context, r ledger.Reader, in BookingFilter, state []string, by, parameter string) (ledger.Scope, ledger.BookingFilter, error) {
+func (a *API) bookings(ctx context.Context, r ledger.Reader, in BookingFilter, state []string, by,
+	parameter string) (ledger.Scope, ledger.BookingFilter, error) {
 	s, err := a.scope(ctx, r, in.OfOrganization)
 	if err != nil {
 		return s, ledger.BookingFilter{}, err
@@ -266,10 +275,11 @@ func (a *API) releaseAllocation(route string) func(context.Context, *struct {
 		Idempotency
 	},
 	) (*Made[contract.Allocation], error) {
-		return onceUsing(ctx, a, ledger.Once{Route: route, Key: in.Key, Uses: &ledger.Uses{Allocation: in.ID}}, in.ID, func(ctx context.Context) (int, contract.Allocation, error) {
-			got, err := a.Ledger.Release(ctx, auth.From(ctx), in.ID)
-			return http.StatusOK, encodeAllocation(got), err
-		})
+		return onceUsing(ctx, a, ledger.Once{Route: route, Key: in.Key, Uses: &ledger.Uses{Allocation: in.ID}}, in.ID,
+			func(ctx context.Context) (int, contract.Allocation, error) {
+				got, err := a.Ledger.Release(ctx, auth.From(ctx), in.ID)
+				return http.StatusOK, encodeAllocation(got), err
+			})
 	}
 }
 
@@ -282,12 +292,14 @@ func (a *API) extendAllocation(ctx context.Context, in *struct {
 ) (*Made[contract.Allocation], error) {
 	by := seconds(in.Body.BySeconds)
 	if in.DryRun {
-		return dryRun[contract.Allocation](ctx, a, auth.From(ctx), in.ID, func(_ *API, actor ledger.Actor, id string) (ledger.Deed, error) {
-			return extendDeed(actor, id, by), nil
-		})
+		return dryRun[contract.Allocation](ctx, a, auth.From(ctx), in.ID,
+			func(_ *API, actor ledger.Actor, id string) (ledger.Deed, error) {
+				return extendDeed(actor, id, by), nil
+			})
 	}
 	hashed := []any{in.ID, in.Body}
-	return onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations/{id}/extend", Key: in.Key, Uses: &ledger.Uses{Allocation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
+	return onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations/{id}/extend", Key: in.Key,
+		Uses: &ledger.Uses{Allocation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
 		got, err := a.Ledger.Extend(ctx, auth.From(ctx), in.ID, by)
 		return http.StatusOK, encodeAllocation(got), err
 	})
@@ -295,10 +307,13 @@ func (a *API) extendAllocation(ctx context.Context, in *struct {
 
 func encodeAllocation(a allocation.Allocation) contract.Allocation {
 	out := contract.Allocation{
-		ID: a.ID, OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name, Workload: string(a.Workload), HeldBy: a.HeldBy, State: string(a.State()),
+		ID: a.ID, OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name, Workload: string(a.Workload),
+		HeldBy: a.HeldBy, State: string(a.State()),
 		Reason: a.Reason, GPUs: a.Shape.GPUs(), Nodes: a.Shape.Nodes, GPUsPerNode: a.Shape.PerNode,
-		Devices: []contract.Device{}, ReservationIDs: append([]string{}, a.Reservations...), LeaseSeconds: int64(a.Lease / time.Second),
-		RequestedAt: a.RequestedAt.UTC(), ActiveAt: a.ActiveAt.UTC(), LeaseUntil: a.LeaseUntil.UTC(), EndedAt: a.EndedAt.UTC(), Version: a.Version,
+		Devices: []contract.Device{}, ReservationIDs: append([]string{}, a.Reservations...),
+		LeaseSeconds: int64(a.Lease / time.Second),
+		RequestedAt:  a.RequestedAt.UTC(), ActiveAt: a.ActiveAt.UTC(), LeaseUntil: a.LeaseUntil.UTC(),
+		EndedAt: a.EndedAt.UTC(), Version: a.Version,
 		EstimatedCost: money(a.Cost),
 	}
 	for _, h := range a.Devices {

@@ -91,10 +91,13 @@ func describe() huma.Config {
 	c.CreateHooks, c.OpenAPIPath, c.DocsPath, c.SchemasPath = nil, "", "", ""
 	c.RejectUnknownQueryParameters = true
 	c.Transformers = []huma.Transformer{locateProblem}
-	c.Info.Description = "GPU capacity that is warm before it is asked for. Every failure is a problem document (RFC 9457). " +
-		"Every path with GET answers HEAD like it, without the body; a method that a path does not have is answered with 405 and Allow. " +
+	c.Info.Description = "GPU capacity that is warm before it is asked for. Every failure is a problem document " +
+		"(RFC 9457). " +
+		"Every path with GET answers HEAD like it, without the body; a method that a path does not have is answered " +
+		"with 405 and Allow. " +
 		"An operation that does not take an Idempotency-Key ignores one."
-	c.Servers = []*huma.Server{{URL: "/", Description: "The server that gave you this document, or where you reach your own"}}
+	c.Servers = []*huma.Server{{URL: "/",
+		Description: "The server that gave you this document, or where you reach your own"}}
 	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "http", Scheme: "bearer", BearerFormat: "gpa_<env>_<id>_<secret>_<checksum>"},
@@ -157,11 +160,15 @@ func (a *API) fail(ctx context.Context, op operation, asked string, err error) e
 	if !told {
 		a.Log.ErrorContext(ctx, "request failed", "operation", op.id, "error", err)
 	}
-	invalid := (*ledger.InvalidError)(nil)
+	invalid, isInvalid := errors.AsType[*ledger.InvalidError](err)
+	parameter, isParameter := errors.AsType[*nothingNamed](err)
 	switch subject := op.subject(); {
+	case isParameter:
+		return a.blame(ctx, parameter.noun, parameter.name, ledger.ErrNotFound, contract.CodeInvalidParameter,
+			parameter.parameter)
 	case subject != nil && p.Code == contract.CodeNotFound && p.Detail == problem.NotFound:
 		p = a.missing(ctx, *subject, asked)
-	case errors.As(err, &invalid) && invalid.Missing != nil:
+	case isInvalid && invalid.Missing != nil:
 		return a.blame(ctx, invalid.Missing.Noun, invalid.Missing.Name, ledger.ErrNotFound, p.Code, p.Errors[0].Pointer)
 	}
 	a.name(ctx, op, p)

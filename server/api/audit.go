@@ -33,7 +33,8 @@ func (a *API) verifyJournal(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	out := contract.AuditPage{Seals: found.Seals, Events: found.Events, More: found.More, NewestSeal: found.Newest, Unsealed: found.Unsealed}
+	out := contract.AuditPage{Seals: found.Seals, Events: found.Events, More: found.More, NewestSeal: found.Newest,
+		Unsealed: found.Unsealed}
 	if found.Last.Number > 0 {
 		out.LastSeal = found.Last.Anchor()
 	}

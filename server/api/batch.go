@@ -32,8 +32,11 @@ func (a *API) batches() {
 		OperationID: "createReservations", Method: http.MethodPost, Path: BatchPath, Tags: []string{"bookings"},
 		Summary: "Get up to 10,000 promises at once", MaxBodyBytes: MaxBatchBody, SkipValidateBody: true,
 		Metadata: map[string]any{keyRequired: true},
-		Description: "A JSON array, or one JSON object on each line. All that is booked is booked in one transaction, in the given order; a request that is refused, or that breaks the schema, does not stop the others. The journal has the first 10 refusals and the number of the rest. " +
-			"A request that the batch had no time for has the status 503 and the code pool-busy: send it again in another batch.",
+		Description: "A JSON array, or one JSON object on each line. All that is booked is booked in one " +
+			"transaction, in the given order; a request that is refused, or that breaks the schema, does not stop " +
+			"the others. The journal has the first 10 refusals and the number of the rest. " +
+			"A request that the batch had no time for has the status 503 and the code pool-busy: send it again in " +
+			"another batch.",
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json":     {Schema: &huma.Schema{Type: huma.TypeArray, Items: schema}},
 			"application/x-ndjson": {Schema: schema},
@@ -51,7 +54,8 @@ func (a *API) batches() {
 	})
 }
 
-func (a *API) createReservations(ctx context.Context, in KeyRequired, body []byte) (*Made[contract.BatchResults], error) {
+func (a *API) createReservations(ctx context.Context, in KeyRequired,
+	body []byte) (*Made[contract.BatchResults], error) {
 	if err := in.require(); err != nil {
 		return nil, err
 	}
@@ -83,7 +87,8 @@ func (a *API) decodeBatch(body []byte) ([]ledger.BatchItem, error) {
 	check := a.newItemCheck()
 	for dec.More() {
 		if len(batch) == ledger.MaxBatch {
-			return nil, problem.Invalid("", fmt.Sprintf("must hold at most %d requests", ledger.MaxBatch), "Send the rest in another batch")
+			return nil, problem.Invalid("", fmt.Sprintf("must hold at most %d requests", ledger.MaxBatch),
+				"Send the rest in another batch")
 		}
 		var raw json.RawMessage
 		if err := dec.Decode(&raw); err != nil {
@@ -120,8 +125,10 @@ func (a *API) batchItem(raw json.RawMessage, check *itemCheck) ledger.BatchItem 
 
 func notABatch(index int, err error) error {
 	place := "/" + strconv.Itoa(index)
-	return problem.New(contract.CodeMalformedJSON, fmt.Sprintf("request %d of the batch cannot be read: %v", index, err)).
-		Field(contract.FieldError{Pointer: place, Code: "malformed", Message: strings.TrimPrefix(err.Error(), "json: ")}).
+	return problem.New(contract.CodeMalformedJSON,
+		fmt.Sprintf("request %d of the batch cannot be read: %v", index, err)).
+		Field(contract.FieldError{Pointer: place, Code: "malformed",
+			Message: strings.TrimPrefix(err.Error(), "json: ")}).
 		Request("Send a JSON array of reservations, or one JSON object on each line")
 }
 
@@ -130,7 +137,8 @@ func encodeBatch(outcomes []ledger.Outcome) contract.BatchResults {
 	for i, o := range outcomes {
 		if o.Err == nil {
 			out.Accepted++
-			out.Items[i] = contract.BatchResult{Index: i, Status: promised(o.Reservation), ID: o.Reservation.ID, State: string(o.Reservation.State())}
+			out.Items[i] = contract.BatchResult{Index: i, Status: promised(o.Reservation), ID: o.Reservation.ID,
+				State: string(o.Reservation.State())}
 			continue
 		}
 		p, _ := problem.From(o.Err)

@@ -34,7 +34,8 @@ func (a *API) newItemCheck() *itemCheck {
 }
 
 func (a *API) reservationSchema() *huma.Schema {
-	return a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[contract.ReservationCreate](), true, "ReservationCreate")
+	return a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[contract.ReservationCreate](), true,
+		"ReservationCreate")
 }
 
 // wrong says what is wrong with one request; nil: nothing.

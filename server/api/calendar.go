@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -17,8 +18,10 @@ import (
 )
 
 func (a *API) calendar() {
-	handle(a, operation{http.MethodGet, "/pools/{id}/calendar", "getCalendar", "bookings", "When a pool has room", 0}, a.getCalendar)
-	handle(a, operation{http.MethodPost, "/advice/calendar", "adviseCalendar", "bookings", "Windows in which a request has a place", 0}, a.adviseCalendar)
+	handle(a, operation{http.MethodGet, "/pools/{id}/calendar", "getCalendar", "bookings", "When a pool has room", 0},
+		a.getCalendar)
+	handle(a, operation{http.MethodPost, "/advice/calendar", "adviseCalendar", "bookings",
+		"Windows in which a request has a place", 0}, a.adviseCalendar)
 }
 
 // shownAhead is how far a calendar goes unless asked otherwise.
@@ -40,13 +43,16 @@ func (a *API) getCalendar(ctx context.Context, in *struct {
 		return nil, err
 	}
 	if step := seconds(in.StepSeconds); step > 0 && to.Sub(from)/step >= calendar.MaxLevels {
-		return nil, problem.Parameter("step_seconds", "must be longer: the answer would have too many steps")
+		least := to.Sub(from)/calendar.MaxLevels/time.Second + 1
+		return nil, problem.Parameter("step_seconds",
+			fmt.Sprintf("must be at least %d s, or 0: the answer would have too many steps", least))
 	}
 	got, err := a.Ledger.FreeBusy(ctx, in.ID, from, to, seconds(in.StepSeconds))
 	if err != nil {
 		return nil, err
 	}
-	out := contract.Calendar{PoolID: got.Pool.ID, From: from, To: to, StepSeconds: in.StepSeconds, Steps: make([]contract.CalendarStep, len(got.Steps))}
+	out := contract.Calendar{PoolID: got.Pool.ID, From: from, To: to, StepSeconds: in.StepSeconds,
+		Steps: make([]contract.CalendarStep, len(got.Steps))}
 	for i, s := range got.Steps {
 		out.Steps[i] = encodeStep(s)
 	}
@@ -57,7 +63,8 @@ func encodeStep(s ledger.FreeStep) contract.CalendarStep {
 	out := contract.CalendarStep{Start: s.Start.UTC(), End: s.End.UTC(), FreeGPUs: s.FreeGPUs, FreeNodes: s.FreeSlots,
 		Largest: contract.Shape{GPUs: s.Largest.GPUs(), Nodes: s.Largest.Nodes, GPUsPerNode: s.Largest.PerNode}}
 	for _, w := range s.Workloads {
-		out.Workloads = append(out.Workloads, contract.WorkloadLevel{Workload: string(w.Workload), Share: w.Share, Used: w.Used, Free: w.Free})
+		out.Workloads = append(out.Workloads, contract.WorkloadLevel{Workload: string(w.Workload), Share: w.Share,
+			Used: w.Used, Free: w.Free})
 	}
 	return out
 }
@@ -67,23 +74,27 @@ func (a *API) adviseCalendar(ctx context.Context, in *struct {
 },
 ) (*One[contract.CalendarAdvice], error) {
 	b := in.Body
-	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs, Layout: layout(b.Layout),
-		Class: reservation.Class(b.Class), Workload: gpu.Workload(b.Workload),
-		Range: timeRange(contract.TimeRange{StartTimeNotEarlierThan: b.StartTimeNotEarlierThan, StartTimeNotLaterThan: b.StartTimeNotLaterThan,
+	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs,
+		Layout: layout(b.Layout),
+		Class:  reservation.Class(b.Class), Workload: gpu.Workload(b.Workload),
+		Range: timeRange(contract.TimeRange{StartTimeNotEarlierThan: b.StartTimeNotEarlierThan,
+			StartTimeNotLaterThan: b.StartTimeNotLaterThan,
 			EndTimeNotEarlierThan: b.EndTimeNotEarlierThan, EndTimeNotLaterThan: b.EndTimeNotLaterThan,
-			MinDurationSeconds: b.MinDurationSeconds, MaxDurationSeconds: cmp.Or(b.MaxDurationSeconds, b.MinDurationSeconds)})}
+			MinDurationSeconds: b.MinDurationSeconds, MaxDurationSeconds: cmp.Or(b.MaxDurationSeconds,
+				b.MinDurationSeconds)})}
 	if err := a.notTooFar("start_time_not_earlier_than", b.StartTimeNotEarlierThan); err != nil {
 		return nil, err
 	}
 	found, err := a.Ledger.Advise(ctx, auth.From(ctx), req, b.Limit)
 	out := contract.CalendarAdvice{Recommendations: []contract.Recommendation{}}
-	if refused := (*ledger.RefusedError)(nil); errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*ledger.RefusedError](err); ok {
 		out.Blockers = problem.Blockers(refused)
 		return &One[contract.CalendarAdvice]{Body: out}, nil
 	}
 	for _, r := range found {
-		out.Recommendations = append(out.Recommendations, contract.Recommendation{PoolID: r.PoolID, GPUs: r.Shape.GPUs(), Nodes: r.Shape.Nodes,
-			GPUsPerNode: r.Shape.PerNode, Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: money(r.Cost)})
+		out.Recommendations = append(out.Recommendations,
+			contract.Recommendation{PoolID: r.PoolID, GPUs: r.Shape.GPUs(), Nodes: r.Shape.Nodes,
+				GPUsPerNode: r.Shape.PerNode, Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: money(r.Cost)})
 	}
 	return &One[contract.CalendarAdvice]{Body: out}, err
 }

@@ -14,10 +14,13 @@ import (
 const calibrationText = "Closed forecasts whose windows started in the period, by what made them. " +
 	"A forecast was recorded before its window began, or at most two minutes later, " +
 	"and says how many GPUs will be asked for in it: three quantiles, and the chance of any. " +
-	"mean_pinball is the quantiles' pinball loss in GPUs, averaged over the three. brier is the mean squared error of the chance, " +
-	"and log_loss minus the mean logarithm of the chance given to what happened (clamped to one in a million); of these less is better. " +
+	"mean_pinball is the quantiles' pinball loss in GPUs, averaged over the three. brier is the mean squared error " +
+	"of the chance, " +
+	"and log_loss minus the mean logarithm of the chance given to what happened (clamped to one in a million); of " +
+	"these less is better. " +
 	"interval: p10 to p90 should hold the number in 80 % of cases. " +
-	"baseline: the same windows by statistics alone; uplift is what the source takes off their Brier score, skill that as a share of it. " +
+	"baseline: the same windows by statistics alone; uplift is what the source takes off their Brier score, skill " +
+	"that as a share of it. " +
 	"bins: of the forecasts that stated about the same chance, the mean that was said and the share that came true; " +
 	"with n forecasts the share strays by about the square root of said x (1 - said) / n. " +
 	"Outcomes are as their senders counted them."
@@ -30,13 +33,15 @@ func (a *API) calibration(ctx context.Context, in *struct {
 ) (*One[contract.CalibrationReport], error) {
 	to := stored(a.Clock.Now())
 	from := to.Add(-time.Duration(in.Days) * 24 * time.Hour)
-	out := contract.CalibrationReport{From: from, To: to, Definition: calibrationText, Sources: []contract.SourceCalibration{}}
+	out := contract.CalibrationReport{From: from, To: to, Definition: calibrationText,
+		Sources: []contract.SourceCalibration{}}
 	err := a.read(ctx, func(r ledger.Reader) error {
 		s, err := a.scope(ctx, r, in.OfOrganization)
 		if err != nil {
 			return err
 		}
-		found, err := r.Calibrations(s, ledger.CalibrationFilter{Source: ledger.ForecastSource(in.Source), From: from, To: to})
+		found, err := r.Calibrations(s, ledger.CalibrationFilter{Source: ledger.ForecastSource(in.Source), From: from,
+			To: to})
 		for _, c := range found {
 			out.Sources = append(out.Sources, encodeCalibration(c))
 		}
@@ -57,7 +62,8 @@ func againstBaseline(c ledger.Calibration) *contract.AgainstBaseline {
 	if c.Compared == 0 {
 		return nil
 	}
-	out := &contract.AgainstBaseline{N: c.Compared, Brier: c.BaselineBrier, SourceBrier: c.BesideBrier, Uplift: c.BaselineBrier - c.BesideBrier}
+	out := &contract.AgainstBaseline{N: c.Compared, Brier: c.BaselineBrier, SourceBrier: c.BesideBrier,
+		Uplift: c.BaselineBrier - c.BesideBrier}
 	if skill, ok := forecast.Skill(c.BesideBrier, c.BaselineBrier); ok {
 		out.Skill = &skill
 	}
@@ -67,7 +73,8 @@ func againstBaseline(c ledger.Calibration) *contract.AgainstBaseline {
 func encodeBins(bins [ledger.ReliabilityBins]ledger.ReliabilityBin) []contract.ReliabilityBin {
 	out := make([]contract.ReliabilityBin, len(bins))
 	for i, b := range bins {
-		out[i] = contract.ReliabilityBin{From: float64(i) / ledger.ReliabilityBins, To: float64(i+1) / ledger.ReliabilityBins, N: b.N}
+		out[i] = contract.ReliabilityBin{From: float64(i) / ledger.ReliabilityBins,
+			To: float64(i+1) / ledger.ReliabilityBins, N: b.N}
 		if b.N > 0 {
 			out[i].Said, out[i].Seen = &b.Said, &b.Seen
 		}

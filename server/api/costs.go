@@ -69,7 +69,8 @@ func folded(lines []ledger.CostLine, by string) []ledger.CostLine {
 
 func costReport(c ledger.Costs, whole bool) contract.CostReport {
 	sums := map[cost.Payer]gpu.MicroUSD{}
-	out := contract.CostReport{From: c.From.UTC(), To: c.To.UTC(), Total: money(c.Total()), Items: []contract.CostLine{}}
+	out := contract.CostReport{From: c.From.UTC(), To: c.To.UTC(), Total: money(c.Total()),
+		Items: []contract.CostLine{}}
 	for _, l := range c.Lines {
 		sums[l.Payer] += l.Amount
 		out.Items = append(out.Items, contract.CostLine{

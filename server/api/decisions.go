@@ -40,7 +40,8 @@ func (a *API) listDecisions(ctx context.Context, in *struct {
 		if err != nil {
 			return err
 		}
-		f := ledger.DecisionFilter{Subject: in.Subject, PoolID: id, Kind: ledger.DecisionKind(in.Kind), Actor: onlyOwn(actor)}
+		f := ledger.DecisionFilter{Subject: in.Subject, PoolID: id, Kind: ledger.DecisionKind(in.Kind),
+			Actor: onlyOwn(actor)}
 		out, err = paged(in.Page, "dec", func(p ledger.Page) ([]ledger.Event, error) {
 			if f.Before, err = strconv.ParseInt("0"+p.After, 10, 64); err != nil {
 				return nil, problem.Parameter("cursor", "must be next_cursor of the page before")
@@ -93,8 +94,9 @@ func decisionSeq(id string) (int64, bool) {
 
 // encodeDecision leaves the record out: a list of them would be long.
 func encodeDecision(e ledger.Event) contract.Decision {
-	out := contract.Decision{ID: decisionID(e.Seq), Time: e.At.UTC(), Event: e.Type, Subject: e.Subject, OrganizationID: e.OrganizationID,
-		PoolID: e.PoolID, Actor: e.Actor, Reason: e.Reason, Message: e.Message}
+	out := contract.Decision{ID: decisionID(e.Seq), Time: e.At.UTC(), Event: e.Type, Subject: e.Subject,
+		OrganizationID: e.OrganizationID,
+		PoolID:         e.PoolID, Actor: e.Actor, Reason: e.Reason, Message: e.Message}
 	if r, err := ledger.ReadDecision(e.Decision); err == nil {
 		out.Kind, out.Engine, out.Also = string(r.Kind), string(r.Engine), problem.Reasons(r.Also)
 	}

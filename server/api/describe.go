@@ -24,12 +24,14 @@ const keyRequired = "idempotency-key-required"
 func complete(doc *huma.OpenAPI) {
 	doc.Components.Responses = problemResponses(doc.Components.Schemas)
 	doc.Components.Parameters = map[string]*huma.Param{contract.HeaderRequestID: {
-		Name: contract.HeaderRequestID, In: "header", Schema: &huma.Schema{Type: huma.TypeString, Pattern: "^[0-9A-Za-z_.-]{1,64}$"},
+		Name: contract.HeaderRequestID, In: "header",
+		Schema:      &huma.Schema{Type: huma.TypeString, Pattern: "^[0-9A-Za-z_.-]{1,64}$"},
 		Description: "Names the request in the answer and in the server's log. One of another form is replaced.",
 	}}
 	doc.Components.Headers = map[string]*huma.Header{}
 	for name, description := range answerHeaders {
-		doc.Components.Headers[name] = &huma.Header{Description: description, Schema: &huma.Schema{Type: huma.TypeString}}
+		doc.Components.Headers[name] = &huma.Header{Description: description,
+			Schema: &huma.Schema{Type: huma.TypeString}}
 	}
 	for _, item := range doc.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
@@ -42,14 +44,15 @@ func complete(doc *huma.OpenAPI) {
 
 // answerHeaders says what the headers of answers mean.
 var answerHeaders = map[string]string{
-	contract.HeaderRequestID:           "The request in the server's log.",
-	contract.HeaderIdempotencyReplayed: "true when this is the stored answer of the first request with the same Idempotency-Key.",
-	"ETag":                             "The version that is answered, to be sent as If-Match.",
-	"Location":                         "Where to read what was made.",
-	"Preference-Applied":               "How long the answer was held at most, such as wait=30.",
-	"Retry-After":                      "Seconds after which it is worth trying again.",
-	"WWW-Authenticate":                 "How to authenticate: with an API key as a bearer token.",
-	"Allow":                            "The methods that the path has.",
+	contract.HeaderRequestID: "The request in the server's log.",
+	contract.HeaderIdempotencyReplayed: "true when this is the stored answer of the first request with the same " +
+		"Idempotency-Key.",
+	"ETag":               "The version that is answered, to be sent as If-Match.",
+	"Location":           "Where to read what was made.",
+	"Preference-Applied": "How long the answer was held at most, such as wait=30.",
+	"Retry-After":        "Seconds after which it is worth trying again.",
+	"WWW-Authenticate":   "How to authenticate: with an API key as a bearer token.",
+	"Allow":              "The methods that the path has.",
 }
 
 func headerRef(name string) *huma.Param { return &huma.Param{Ref: "#/components/headers/" + name} }
@@ -124,16 +127,19 @@ func describeOutcomes(op *huma.Operation) {
 	usual := op.Responses[strconv.Itoa(op.DefaultStatus)]
 	if op.OperationID == "streamEvents" {
 		usual.Content = map[string]*huma.MediaType{
-			"text/event-stream":    {Schema: &huma.Schema{Type: huma.TypeString, Description: "Each message's data is an Event."}},
+			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString,
+				Description: "Each message's data is an Event."}},
 			"application/x-ndjson": {Schema: &huma.Schema{Ref: "#/components/schemas/Event"}},
 		}
 	}
 	if parameter(op, "dry_run") && op.DefaultStatus != http.StatusOK {
-		op.Responses["200"] = &huma.Response{Description: "What would happen, of a request with dry_run", Content: usual.Content}
+		op.Responses["200"] = &huma.Response{Description: "What would happen, of a request with dry_run",
+			Content: usual.Content}
 	}
 	if parameter(op, "Prefer") || op.OperationID == "createReservation" {
 		op.Responses["202"] = &huma.Response{
-			Description: "It is made, and waits for its GPUs; read it at Location", Content: usual.Content, Headers: maps.Clone(usual.Headers),
+			Description: "It is made, and waits for its GPUs; read it at Location", Content: usual.Content,
+			Headers: maps.Clone(usual.Headers),
 		}
 	}
 }

@@ -18,8 +18,10 @@ import (
 // shown renders an effect as the part of a plan that is stored with it. What
 // belongs to other tenants is only counted.
 func shown(actor ledger.Actor, e ledger.Effect, answer []byte) ([]byte, error) {
-	p := contract.Plan{Displaced: []string{}, Reasons: []contract.Blocker{}, Offers: []contract.Offer{}, Cost: money(e.Cost), Wait: waitOf(e.Wait),
-		Quota: contract.QuotaChange{GPUsBefore: e.GPUsBefore, GPUsAfter: e.GPUsAfter, MaxGPUs: e.Limit}}
+	p := contract.Plan{Displaced: []string{}, Reasons: []contract.Blocker{}, Offers: []contract.Offer{},
+		Cost: money(e.Cost), Wait: waitOf(e.Wait),
+		Quota: contract.QuotaChange{OrganizationID: e.OrganizationID, GPUsBefore: e.GPUsBefore, GPUsAfter: e.GPUsAfter,
+			MaxGPUs: e.Limit}}
 	p.Displaced, p.Others = displaced(actor, e)
 	var err error
 	if p.Diff, err = diff(actor, e); err != nil {
@@ -66,12 +68,14 @@ func diff(actor ledger.Actor, e ledger.Effect) ([]contract.RowChange, error) {
 	}
 	for _, p := range e.Reservations {
 		if mayKnow(actor, p.After.OrganizationID) {
-			changes(&d, "reservation", p, func(r reservation.Reservation) string { return r.ID }, encodeReservation, reservation.Reservation.Live)
+			changes(&d, "reservation", p, func(r reservation.Reservation) string { return r.ID }, encodeReservation,
+				reservation.Reservation.Live)
 		}
 	}
 	for _, p := range e.Allocations {
 		if mayKnow(actor, p.After.OrganizationID) {
-			changes(&d, "allocation", p, func(a allocation.Allocation) string { return a.ID }, encodeAllocation, allocation.Allocation.Live)
+			changes(&d, "allocation", p, func(a allocation.Allocation) string { return a.ID }, encodeAllocation,
+				allocation.Allocation.Live)
 		}
 	}
 	return d.changes, d.err
@@ -85,7 +89,8 @@ type differ struct {
 	err     error
 }
 
-func changes[T, C any](d *differ, kind string, p ledger.Pair[T], id func(T) string, encode func(T) C, live func(T) bool) {
+func changes[T, C any](d *differ, kind string, p ledger.Pair[T], id func(T) string, encode func(T) C,
+	live func(T) bool) {
 	if d.err != nil {
 		return
 	}
@@ -117,7 +122,8 @@ func fieldsOf(row any) (map[string]json.RawMessage, error) {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, fmt.Errorf("reading a row's fields: %w", err)
 	}
-	for _, name := range []string{"id", "version", "organization_id", "made_by", "held_by", "source", "created_at", "requested_at"} {
+	for _, name := range []string{"id", "version", "organization_id", "made_by", "held_by", "source", "created_at",
+		"requested_at"} {
 		delete(fields, name)
 	}
 	return fields, nil
@@ -162,5 +168,6 @@ func waitOf(e *plan.Estimate) *contract.WaitEstimate {
 		return nil
 	}
 	round := func(d time.Duration) float64 { return d.Round(tenth).Seconds() }
-	return &contract.WaitEstimate{P10Seconds: round(e.P10), P50Seconds: round(e.P50), P90Seconds: round(e.P90), Basis: e.Basis, Samples: e.Samples}
+	return &contract.WaitEstimate{P10Seconds: round(e.P10), P50Seconds: round(e.P50), P90Seconds: round(e.P90),
+		Basis: e.Basis, Samples: e.Samples}
 }

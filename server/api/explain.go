@@ -16,9 +16,12 @@ func (a *API) explanations() {
 		noun, id, summary string
 		explain           func(context.Context, ledger.Actor, string) (ledger.Explanation, error)
 	}{
-		{"reservations", "explainReservation", "Why a reservation is as it is, and what happens next", a.Ledger.ExplainReservation},
-		{"allocations", "explainAllocation", "Why an allocation is as it is, and what happens next", a.Ledger.ExplainAllocation},
-		{"schedules", "explainSchedule", "What becomes of a schedule's next date, and what stands in its way", a.Ledger.ExplainSchedule},
+		{"reservations", "explainReservation", "Why a reservation is as it is, and what happens next",
+			a.Ledger.ExplainReservation},
+		{"allocations", "explainAllocation", "Why an allocation is as it is, and what happens next",
+			a.Ledger.ExplainAllocation},
+		{"schedules", "explainSchedule", "What becomes of a schedule's next date, and what stands in its way",
+			a.Ledger.ExplainSchedule},
 		{"nodes", "explainNode", "Why a node is as it is, and what happens next", a.Ledger.ExplainNode},
 	} {
 		handle(a, operation{http.MethodGet, "/" + k.noun + "/{id}/explain", k.id, "decisions", k.summary, 0},
@@ -57,8 +60,10 @@ func (a *API) explainRequest(ctx context.Context, in *struct {
 }
 
 func explanation(actor ledger.Actor, e ledger.Explanation) contract.Explanation {
-	out := contract.Explanation{Subject: e.Subject, Kind: e.Kind, State: e.State, Reason: e.Reason, Summary: e.Summary, PoolID: e.PoolID,
-		Since: e.Since.UTC(), Degraded: e.Degraded, Blockers: []contract.BlockedBy{}, Offers: []contract.Offer{}, Wait: waitOf(e.Wait),
+	out := contract.Explanation{Subject: e.Subject, Kind: e.Kind, State: e.State, Reason: e.Reason, Summary: e.Summary,
+		PoolID: e.PoolID,
+		Since:  e.Since.UTC(), Degraded: e.Degraded, Blockers: []contract.BlockedBy{}, Offers: []contract.Offer{},
+		Wait: waitOf(e.Wait),
 		Next: []contract.NextStep{}, Decisions: []contract.Decision{}, At: e.At.UTC()}
 	for _, b := range e.Blockers {
 		out.Blockers = append(out.Blockers, blockedBy(b))
@@ -79,7 +84,8 @@ func explanation(actor ledger.Actor, e ledger.Explanation) contract.Explanation 
 }
 
 func blockedBy(b ledger.Blocker) contract.BlockedBy {
-	out := contract.BlockedBy{Code: b.Code, Message: b.Message, Evidence: slices.Concat([]string{}, b.Evidence), ClearsAt: band(b.ClearsAt)}
+	out := contract.BlockedBy{Code: b.Code, Message: b.Message, Evidence: slices.Concat([]string{}, b.Evidence),
+		ClearsAt: band(b.ClearsAt)}
 	if b.Fix != "" {
 		out.Fix = &contract.Fix{Label: "Try", Command: b.Fix}
 	}
@@ -90,15 +96,17 @@ func band(b *ledger.Band) *contract.InstantBand {
 	if b == nil {
 		return nil
 	}
-	return &contract.InstantBand{P10: b.P10.UTC().Round(tenth), P50: b.P50.UTC().Round(tenth), P90: b.P90.UTC().Round(tenth)}
+	return &contract.InstantBand{P10: b.P10.UTC().Round(tenth), P50: b.P50.UTC().Round(tenth),
+		P90: b.P90.UTC().Round(tenth)}
 }
 
 // refusedBy lists what admission says, each with its way out.
 func refusedBy(e ledger.Explanation) []contract.BlockedBy {
 	var out []contract.BlockedBy
 	for _, b := range problem.Blockers(e.Refused) {
-		x := contract.BlockedBy{Code: b.Code, Message: b.Message, Evidence: []string{}, Unit: b.Unit, Limit: b.Limit, Asked: b.Asked}
-		if label, ok := problem.FixFor(b.Code); ok {
+		x := contract.BlockedBy{Code: b.Code, Message: b.Message, Evidence: []string{}, Unit: b.Unit, Limit: b.Limit,
+			Asked: b.Asked}
+		if label, ok := problem.FixFor(b.Code, e.Refused); ok {
 			x.Fix = &contract.Fix{Label: label}
 		}
 		if b.Code == "capacity_exhausted" {

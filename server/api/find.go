@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -133,14 +134,16 @@ func ambiguous(r ledger.Reader, n ledger.Noun, name string, found []ledger.Named
 		allowed[i] = one.ID
 		p = p.Fix(fmt.Sprintf("Use %s for the one of organization %s", one.ID, owners[one.OrganizationID]), "")
 	}
-	return p.Field(contract.FieldError{Pointer: "id", Code: "ambiguous", Message: "must be an id: the name has several", Allowed: allowed})
+	return p.Field(contract.FieldError{Pointer: "id", Code: "ambiguous", Message: "must be an id: the name has several",
+		Allowed: allowed})
 }
 
 // missing says what there is not, where, and which name is close.
 func (a *API) missing(ctx context.Context, subject resource, name string) *problem.Problem {
 	actor := auth.From(ctx)
 	detail := fmt.Sprintf("There is no %s %q", subject.word, name)
-	if own := a.ownName(ctx, actor); own != "" && actor.Role != ledger.Operator && subject.noun != ledger.NounPool && subject.noun != ledger.NounNode {
+	if own := a.ownName(ctx, actor); own != "" && actor.Role != ledger.Operator && subject.noun != ledger.NounPool &&
+		subject.noun != ledger.NounNode {
 		detail += fmt.Sprintf(" in organization %q", own)
 	}
 	p := problem.New(contract.CodeNotFound, detail+".")
@@ -176,13 +179,31 @@ func (a *API) nearest(ctx context.Context, actor ledger.Actor, subject resource,
 }
 
 // parameter resolves a query parameter that names something; empty is nothing.
-func (a *API) parameter(ctx context.Context, r ledger.Reader, s ledger.Scope, n ledger.Noun, name, idOrName string) (string, error) {
+func (a *API) parameter(ctx context.Context, r ledger.Reader, s ledger.Scope, n ledger.Noun, name,
+	idOrName string) (string, error) {
 	if idOrName == "" {
 		return "", nil
 	}
 	id, err := find(r, s, n, idOrName)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return "", &nothingNamed{noun: n, name: idOrName, parameter: name}
+	}
 	return id, a.blame(ctx, n, idOrName, err, contract.CodeInvalidParameter, name)
 }
+
+// nothingNamed is a query parameter that names nothing. What could be meant is looked up
+// when the transaction is over in which this came up: one inside another can wait
+// for the other's connection until both give up.
+type nothingNamed struct {
+	noun            ledger.Noun
+	name, parameter string
+}
+
+// Error names what there is not.
+func (e *nothingNamed) Error() string { return fmt.Sprintf("%s: there is no %q", e.parameter, e.name) }
+
+// Unwrap makes it what anything is that there is not.
+func (e *nothingNamed) Unwrap() error { return ledger.ErrNotFound }
 
 // field resolves a field of a body that names something; empty is nothing.
 func (a *API) field(ctx context.Context, n ledger.Noun, name, idOrName string) (id string, err error) {
@@ -205,7 +226,8 @@ func (a *API) blame(ctx context.Context, n ledger.Noun, idOrName string, err err
 		return nil
 	case p.Code == contract.CodeNotFound:
 		found := a.missing(ctx, resourcesByNoun[n], idOrName)
-		p = problem.New(code, found.Detail).Field(contract.FieldError{Pointer: pointer, Code: "unknown", Message: found.Detail})
+		p = problem.New(code, found.Detail).Field(contract.FieldError{Pointer: pointer, Code: "unknown",
+			Message: found.Detail})
 		p.Fixes = found.Fixes
 	case p.Code == contract.CodeAmbiguousName:
 		p.Errors[0].Pointer = pointer

@@ -21,7 +21,8 @@ func (a *API) forecasts() {
 		"Say how up to 1,000 forecasts came out, once, all or none", 0}, a.closeForecasts)
 	handle(a, operation{http.MethodGet, "/forecasts", "listForecasts", "forecasts",
 		"List forecasts, the latest first; an agent sees its own", 0}, a.listForecasts)
-	handle(a, operation{http.MethodGet, "/forecasts/{id}", "getForecast", "forecasts", "Read a forecast", 0}, a.getForecast)
+	handle(a, operation{http.MethodGet, "/forecasts/{id}", "getForecast", "forecasts", "Read a forecast", 0},
+		a.getForecast)
 	handle(a, operation{http.MethodGet, "/reports/calibration", "calibration", "forecasts",
 		"How far forecasts can be believed, by source", 0}, a.calibration)
 }
@@ -56,7 +57,8 @@ func decodeForecast(f contract.AgentForecast) ledger.Forecast {
 		ID: f.ID, PoolID: f.PoolID, Source: ledger.ForecastSource(f.Source), ReasonCode: f.ReasonCode,
 		Model: f.Model, PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash,
 		IssuedAt: stored(f.IssuedAt), Start: stored(f.Start), End: stored(f.End),
-		Said:     forecast.Summary{P10: f.GPUs.P10, P50: f.GPUs.P50, P90: f.GPUs.P90, Any: f.Probability, Mean: f.GPUs.Mean},
+		Said: forecast.Summary{P10: f.GPUs.P10, P50: f.GPUs.P50, P90: f.GPUs.P90, Any: f.Probability,
+			Mean: f.GPUs.Mean},
 		Baseline: maybe(f.BaselineProbability), Influence: maybe(f.Influence),
 	}
 }
@@ -144,16 +146,19 @@ func (a *API) getForecast(ctx context.Context, in *struct{ ByID }) (*One[contrac
 
 func encodeForecast(f ledger.Forecast) contract.Forecast {
 	out := contract.Forecast{
-		ID: f.ID, OrganizationID: f.OrganizationID, PoolID: f.PoolID, MadeBy: f.MadeBy, State: string(ledger.ForecastOpen),
-		Source: string(f.Source), ReasonCode: f.ReasonCode, Model: f.Model, PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash,
-		IssuedAt: f.IssuedAt.UTC(), RecordedAt: f.RecordedAt.UTC(), Start: f.Start.UTC(), End: f.End.UTC(),
+		ID: f.ID, OrganizationID: f.OrganizationID, PoolID: f.PoolID, MadeBy: f.MadeBy,
+		State:  string(ledger.ForecastOpen),
+		Source: string(f.Source), ReasonCode: f.ReasonCode, Model: f.Model, PromptHash: f.PromptHash,
+		EvidenceHash: f.EvidenceHash,
+		IssuedAt:     f.IssuedAt.UTC(), RecordedAt: f.RecordedAt.UTC(), Start: f.Start.UTC(), End: f.End.UTC(),
 		GPUs:        contract.Quantiles{P10: f.Said.P10, P50: f.Said.P50, P90: f.Said.P90, Mean: f.Said.Mean},
 		Probability: f.Said.Any, BaselineProbability: perhaps(f.Baseline), Influence: perhaps(f.Influence),
 	}
 	if o := f.Outcome; f.Closed() {
 		out.State = string(ledger.ForecastClosed)
 		out.Outcome = &contract.ForecastOutcome{
-			GPUs: o.GPUs, CountedAt: o.CountedAt.UTC(), ClosedAt: o.ClosedAt.UTC(), Pinball: o.Score.Pinball, Brier: o.Score.Brier,
+			GPUs: o.GPUs, CountedAt: o.CountedAt.UTC(), ClosedAt: o.ClosedAt.UTC(), Pinball: o.Score.Pinball,
+			Brier:   o.Score.Brier,
 			LogLoss: o.Score.LogLoss, Inside: o.Score.Inside, BaselineBrier: perhaps(o.BaselineBrier),
 		}
 	}

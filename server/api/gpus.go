@@ -18,7 +18,8 @@ import (
 func (a *API) gpus() {
 	handle(a, operation{http.MethodGet, "/gpus", "listGPUs", "capacity",
 		"List the devices of live nodes by node and index: to tenants those that they hold", 0}, a.listGPUs)
-	handle(a, operation{http.MethodGet, "/gpus/{uuid}", "getGPU", "capacity", "Read a device of a live node", 0}, a.getGPU)
+	handle(a, operation{http.MethodGet, "/gpus/{uuid}", "getGPU", "capacity", "Read a device of a live node", 0},
+		a.getGPU)
 }
 
 // GPUFilter narrows a list of devices.
@@ -50,11 +51,15 @@ func (a *API) listGPUs(ctx context.Context, in *struct {
 		if in.Pool, err = a.poolID(ctx, r, in.Pool); err != nil {
 			return err
 		}
-		if in.Organization, err = a.parameter(ctx, r, actor.Scope(), ledger.NounOrganization, "organization", in.Organization); err != nil {
+		if in.Organization, err = a.parameter(ctx, r, actor.Scope(), ledger.NounOrganization, "organization",
+			in.Organization); err != nil {
 			return err
 		}
 		all, err := a.devices(actor, r, in.Pool)
 		if err != nil {
+			return err
+		}
+		if err := a.thatNode(ctx, r, in.Node, all); err != nil {
 			return err
 		}
 		all = slices.DeleteFunc(all, func(d ledger.Device) bool { return !in.takes(actor, d) })
@@ -130,6 +135,23 @@ func (f GPUFilter) takes(actor ledger.Actor, d ledger.Device) bool {
 		(len(f.Health) == 0 || slices.Contains(f.Health, health(d.Node)))
 }
 
+// thatNode refuses a node that there is not. One without devices is there to
+// operators; others know of nodes by the devices that they see.
+func (a *API) thatNode(ctx context.Context, r ledger.Reader, idOrName string, seen []ledger.Device) error {
+	actor := auth.From(ctx)
+	here := func(d ledger.Device) bool {
+		return d.Node.ID == idOrName || actor.Role == ledger.Operator && d.Node.ProviderID == idOrName
+	}
+	if idOrName == "" || slices.ContainsFunc(seen, here) {
+		return nil
+	}
+	if actor.Role != ledger.Operator {
+		return &nothingNamed{noun: ledger.NounNode, name: idOrName, parameter: "node"}
+	}
+	_, err := a.parameter(ctx, r, actor.Scope(), ledger.NounNode, "node", idOrName)
+	return err
+}
+
 // deviceKey is the place of a device in the list.
 func deviceKey(d ledger.Device) string { return d.Node.ID + "_" + strconv.Itoa(d.Index) }
 
@@ -153,8 +175,9 @@ func health(n node.Node) string {
 }
 
 func encodeGPU(d ledger.Device) contract.GPU {
-	out := contract.GPU{UUID: d.UUID, NodeID: d.Node.ID, PoolID: d.Node.PoolID, Index: d.Index, Model: d.Model, MemoryMiB: d.MemoryMiB,
-		State: string(d.State), Health: health(d.Node), NodeState: string(d.Node.State()), Simulated: d.Node.Simulated}
+	out := contract.GPU{UUID: d.UUID, NodeID: d.Node.ID, PoolID: d.Node.PoolID, Index: d.Index, Model: d.Model,
+		MemoryMiB: d.MemoryMiB,
+		State:     string(d.State), Health: health(d.Node), NodeState: string(d.Node.State()), Simulated: d.Node.Simulated}
 	if d.Holder != nil {
 		out.AllocationID, out.AllocationName, out.OrganizationID = d.Holder.ID, d.Holder.Name, d.Holder.OrganizationID
 	}

@@ -13,13 +13,17 @@ import (
 func (a *API) identity() {
 	handle(a, operation{http.MethodGet, "/whoami", "whoami", "identity", "Who the key is", 0}, a.whoami)
 	handle(a, operation{http.MethodGet, "/version", "version", "system", "Which program answers", 0}, a.version)
-	handle(a, operation{http.MethodPost, "/organizations", "createOrganization", "identity", "Make a tenant", 201}, a.createOrganization)
-	handle(a, operation{http.MethodGet, "/organizations", "listOrganizations", "identity", "List tenants", 0}, a.listOrganizations)
-	handle(a, operation{http.MethodGet, "/organizations/{id}", "getOrganization", "identity", "Read a tenant", 0}, a.getOrganization)
+	handle(a, operation{http.MethodPost, "/organizations", "createOrganization", "identity", "Make a tenant", 201},
+		a.createOrganization)
+	handle(a, operation{http.MethodGet, "/organizations", "listOrganizations", "identity", "List tenants", 0},
+		a.listOrganizations)
+	handle(a, operation{http.MethodGet, "/organizations/{id}", "getOrganization", "identity", "Read a tenant", 0},
+		a.getOrganization)
 	handle(a, operation{http.MethodPost, "/users", "createUser", "identity", "Add a person", 201}, a.createUser)
 	handle(a, operation{http.MethodGet, "/users", "listUsers", "identity", "List people", 0}, a.listUsers)
 	handle(a, operation{http.MethodGet, "/users/{id}", "getUser", "identity", "Read a person", 0}, a.getUser)
-	handle(a, operation{http.MethodPatch, "/users/{id}", "patchUser", "identity", "Change a person's role, or shut them out", 0}, a.patchUser)
+	handle(a, operation{http.MethodPatch, "/users/{id}", "patchUser", "identity",
+		"Change a person's role, or shut them out", 0}, a.patchUser)
 }
 
 func (a *API) whoami(ctx context.Context, _ *struct{}) (*One[contract.Whoami], error) {
@@ -69,10 +73,11 @@ func (a *API) createOrganization(ctx context.Context, in *struct {
 	Body contract.OrganizationCreate
 },
 ) (*Made[contract.Organization], error) {
-	out, err := once(ctx, a, "POST /v1/organizations", in.Idempotency, in.Body, func(ctx context.Context) (int, contract.Organization, error) {
-		o, err := a.Ledger.CreateOrganization(ctx, auth.From(ctx), in.Body.Name, decodeLimits(in.Body.Limits))
-		return http.StatusCreated, organization(o), err
-	})
+	out, err := once(ctx, a, "POST /v1/organizations", in.Idempotency, in.Body,
+		func(ctx context.Context) (int, contract.Organization, error) {
+			o, err := a.Ledger.CreateOrganization(ctx, auth.From(ctx), in.Body.Name, decodeLimits(in.Body.Limits))
+			return http.StatusCreated, organization(o), err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +85,8 @@ func (a *API) createOrganization(ctx context.Context, in *struct {
 	return out, nil
 }
 
-func (a *API) listOrganizations(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Organization], err error) {
+func (a *API) listOrganizations(ctx context.Context,
+	in *struct{ Page }) (out *ListOut[contract.Organization], err error) {
 	err = a.read(ctx, func(r ledger.Reader) error {
 		out, err = paged(in.Page, "org", func(p ledger.Page) ([]ledger.Organization, error) {
 			return r.Organizations(auth.From(ctx).Scope(), p)
@@ -109,11 +115,12 @@ func (a *API) createUser(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	out, err := once(ctx, a, "POST /v1/users", in.Idempotency, in.Body, func(ctx context.Context) (int, contract.User, error) {
-		u, err := a.Ledger.CreateUser(ctx, actor, ledger.User{OrganizationID: owner,
-			Email: in.Body.Email, Role: ledger.Role(in.Body.Role)})
-		return http.StatusCreated, user(u), err
-	})
+	out, err := once(ctx, a, "POST /v1/users", in.Idempotency, in.Body,
+		func(ctx context.Context) (int, contract.User, error) {
+			u, err := a.Ledger.CreateUser(ctx, actor, ledger.User{OrganizationID: owner,
+				Email: in.Body.Email, Role: ledger.Role(in.Body.Role)})
+			return http.StatusCreated, user(u), err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -199,6 +206,7 @@ func organization(o ledger.Organization) contract.Organization {
 }
 
 func user(u ledger.User) contract.User {
-	return contract.User{ID: u.ID, OrganizationID: u.OrganizationID, Email: u.Email, Role: string(u.Role), Active: u.Active,
-		Caps: caps(u.Caps), CreatedAt: u.CreatedAt.UTC(), Version: u.Version}
+	return contract.User{ID: u.ID, OrganizationID: u.OrganizationID, Email: u.Email, Role: string(u.Role),
+		Active: u.Active,
+		Caps:   caps(u.Caps), CreatedAt: u.CreatedAt.UTC(), Version: u.Version}
 }

@@ -17,10 +17,14 @@ import (
 )
 
 func (a *API) journal() {
-	handle(a, operation{http.MethodGet, "/events", "listEvents", "journal", "What happened, oldest first", 0}, a.listEvents)
-	handle(a, operation{http.MethodGet, "/events/stream", "streamEvents", "journal", "What happens, as server-sent events or lines of JSON, until the key ends", 0}, a.streamEvents)
-	handle(a, operation{http.MethodGet, "/reports/costs", "costs", "journal", "What machines cost in a period, by who pays and why", 0}, a.costs)
-	handle(a, operation{http.MethodGet, "/reports/summary", "summary", "journal", "Zero-wait rate and idle waste of a period", 0}, a.summary)
+	handle(a, operation{http.MethodGet, "/events", "listEvents", "journal", "What happened, oldest first", 0},
+		a.listEvents)
+	handle(a, operation{http.MethodGet, "/events/stream", "streamEvents", "journal",
+		"What happens, as server-sent events or lines of JSON, until the key ends", 0}, a.streamEvents)
+	handle(a, operation{http.MethodGet, "/reports/costs", "costs", "journal",
+		"What machines cost in a period, by who pays and why", 0}, a.costs)
+	handle(a, operation{http.MethodGet, "/reports/summary", "summary", "journal",
+		"Zero-wait rate and idle waste of a period", 0}, a.summary)
 }
 
 // EventFilter narrows the journal.
@@ -154,14 +158,15 @@ func report(r ledger.Report, whole bool) contract.Report {
 	return out
 }
 
-// addWaste adds what nodes cost that did not compute. Idle waste is idle and
-// booting together: idle alone can be gamed by booting all the time.
+// addWaste adds what nodes cost that did not compute.
 func addWaste(out *contract.Report, r ledger.Report) {
-	waste, idle, boot := money(r.IdleCost+r.BootCost), money(r.IdleCost), money(r.BootCost)
-	out.IdleWaste, out.IdleCost, out.BootCost = &waste, &idle, &boot
+	spent, waste, idle, boot := money(r.Spent()), money(r.IdleWaste()), money(r.IdleCost), money(r.BootCost)
+	minimum, orphans := money(r.MinBillingCost), money(r.OrphanCost)
+	out.TotalCost, out.IdleWaste, out.IdleCost, out.BootCost = &spent, &waste, &idle, &boot
+	out.MinBillingCost, out.OrphanCost = &minimum, &orphans
 	out.IdleGPUHours, out.BootGPUHours = &r.IdleHours, &r.BootHours
-	if all := r.IdleCost + r.BootCost + r.BusyCost; all > 0 {
-		share := float64(r.IdleCost+r.BootCost) / float64(all)
+	if all := r.Spent(); all > 0 {
+		share := float64(r.IdleWaste()) / float64(all)
 		out.IdleWasteShare = &share
 	}
 }

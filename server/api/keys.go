@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -13,10 +15,14 @@ import (
 )
 
 func (a *API) keys() {
-	handle(a, operation{http.MethodPost, "/keys", "createKey", "identity", "Make an API key; its secret is shown once", 201}, a.createKey)
-	handle(a, operation{http.MethodGet, "/keys", "listKeys", "identity", "List keys without their secrets", 0}, a.listKeys)
-	handle(a, operation{http.MethodDelete, "/keys/{id}", "revokeKey", "identity", "End a key, and all that it made, within five seconds everywhere", 0}, a.revokeKey)
-	handle(a, operation{http.MethodPost, "/keys/{id}/adopt", "adoptKey", "identity", "Have a key stand for itself, whatever becomes of the one that made it", 0}, a.adoptKey)
+	handle(a, operation{http.MethodPost, "/keys", "createKey", "identity", "Make an API key; its secret is shown once",
+		201}, a.createKey)
+	handle(a, operation{http.MethodGet, "/keys", "listKeys", "identity", "List keys without their secrets", 0},
+		a.listKeys)
+	handle(a, operation{http.MethodDelete, "/keys/{id}", "revokeKey", "identity",
+		"End a key, and all that it made, within five seconds everywhere", 0}, a.revokeKey)
+	handle(a, operation{http.MethodPost, "/keys/{id}/adopt", "adoptKey", "identity",
+		"Have a key stand for itself, whatever becomes of the one that made it", 0}, a.adoptKey)
 }
 
 // createKey takes no idempotency key: a repeat could only be answered from a
@@ -110,8 +116,45 @@ func (a *API) revokeKey(ctx context.Context, in *struct{ ByID }) (*One[contract.
 	}
 	a.Auth.Forget(k.ID)
 	out := &One[contract.Key]{Body: key(k)}
-	out.Body.Schedules, err = a.goingOn(ctx, k.ID)
+	if out.Body.Schedules, err = a.goingOn(ctx, k.ID); err == nil {
+		out.Body.Ended, err = a.endedWith(ctx, k.ID)
+	}
 	return out, err
+}
+
+// endedWith are the keys that worked until the one ended that they rest on.
+func (a *API) endedWith(ctx context.Context, keyID string) (list []contract.KeyEnded, err error) {
+	err = a.read(ctx, func(r ledger.Reader) error {
+		list = nil
+		made, err := r.Offspring(ledger.KeyRoot{KeyID: keyID})
+		if err != nil {
+			return err
+		}
+		live := map[string]ledger.Key{}
+		for _, id := range made {
+			k, err := r.Key(ledger.Scope{All: true}, id)
+			if errors.Is(err, ledger.ErrNotFound) {
+				continue // it is a schedule
+			}
+			if err != nil {
+				return fmt.Errorf("reading a key that ended: %w", err)
+			}
+			if id != keyID && k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || k.ExpiresAt.After(r.Now())) {
+				live[id] = k
+			}
+		}
+		for _, id := range made {
+			k, worked := live[id]
+			for worked && k.ParentID != keyID {
+				k, worked = live[k.ParentID]
+			}
+			if worked {
+				list = append(list, contract.KeyEnded{ID: id, Name: live[id].Name})
+			}
+		}
+		return nil
+	})
+	return list, err
 }
 
 // goingOn are the schedules that a key made, or one that rests on it, and that
@@ -132,7 +175,7 @@ func (a *API) goingOn(ctx context.Context, keyID string) (list []contract.KeySch
 				return err
 			}
 			if s.DeletedAt.IsZero() && !s.Paused {
-				list = append(list, contract.KeySchedule{ID: s.ID, Name: s.Name})
+				list = append(list, contract.KeySchedule{ID: s.ID, Name: s.Name, MadeBy: s.MadeBy})
 			}
 		}
 		return nil
@@ -150,7 +193,9 @@ func (a *API) adoptKey(ctx context.Context, in *struct{ ByID }) (*One[contract.K
 }
 
 func key(k ledger.Key) contract.Key {
-	return contract.Key{ID: k.ID, OrganizationID: k.OrganizationID, UserID: k.UserID, Name: k.Name, Kind: string(k.Kind),
-		Role: string(k.Role), Caps: caps(k.Caps), Last4: k.Last4, CreatedBy: k.CreatedBy, ParentID: k.ParentID, CreatedAt: k.CreatedAt.UTC(),
+	return contract.Key{ID: k.ID, OrganizationID: k.OrganizationID, UserID: k.UserID, Name: k.Name,
+		Kind: string(k.Kind),
+		Role: string(k.Role), Caps: caps(k.Caps), Last4: k.Last4, CreatedBy: k.CreatedBy, ParentID: k.ParentID,
+		CreatedAt: k.CreatedAt.UTC(),
 		ExpiresAt: k.ExpiresAt.UTC(), RevokedAt: k.RevokedAt.UTC(), LastUsedAt: k.LastUsedAt.UTC()}
 }

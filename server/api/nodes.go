@@ -11,15 +11,18 @@ import (
 )
 
 func (a *API) nodes() {
-	handle(a, operation{http.MethodGet, "/nodes", "listNodes", "capacity", "List nodes, the newest first: to tenants those that they hold or have booked", 0}, a.listNodes)
+	handle(a, operation{http.MethodGet, "/nodes", "listNodes", "capacity",
+		"List nodes, the newest first: to tenants those that they hold or have booked", 0}, a.listNodes)
 	handle(a, operation{http.MethodGet, "/nodes/{id}", "getNode", "capacity", "Read a node", 0}, a.getNode)
 	for _, m := range []struct {
 		name, summary string
 		verb          func(context.Context, ledger.Actor, string) (node.Node, error)
 	}{
 		{"drain", "Let a node take no new work", a.Ledger.DrainNode},
-		{"resume", "Take a node back into use: a draining one at once, a quarantined one after its health gate", a.Ledger.ResumeNode},
-		{"quarantine", "Keep a node and its machine for inspection: holders stay, nothing new comes", a.Ledger.QuarantineNode},
+		{"resume", "Take a node back into use: a draining one at once, a quarantined one after its health gate",
+			a.Ledger.ResumeNode},
+		{"quarantine", "Keep a node and its machine for inspection: holders stay, nothing new comes",
+			a.Ledger.QuarantineNode},
 	} {
 		handle(a, operation{http.MethodPost, "/nodes/{id}/" + m.name, m.name + "Node", "capacity", m.summary, 0},
 			func(ctx context.Context, in *struct {
@@ -27,10 +30,11 @@ func (a *API) nodes() {
 				Idempotency
 			},
 			) (*Made[contract.Node], error) {
-				return once(ctx, a, "POST /v1/nodes/{id}/"+m.name, in.Idempotency, in.ID, func(ctx context.Context) (int, contract.Node, error) {
-					n, err := m.verb(ctx, auth.From(ctx), in.ID)
-					return http.StatusOK, encodeNode(auth.From(ctx), n), err
-				})
+				return once(ctx, a, "POST /v1/nodes/{id}/"+m.name, in.Idempotency, in.ID,
+					func(ctx context.Context) (int, contract.Node, error) {
+						n, err := m.verb(ctx, auth.From(ctx), in.ID)
+						return http.StatusOK, encodeNode(auth.From(ctx), n), err
+					})
 			})
 	}
 }
@@ -104,7 +108,8 @@ func encodeNode(actor ledger.Actor, n node.Node) contract.Node {
 	}
 	if actor.Role == ledger.Operator {
 		price := money(n.Source.Price)
-		out.Provisioner, out.Region, out.InstanceType, out.PricePerNodeHour = n.Source.Provisioner, n.Source.Region, n.Source.Type, &price
+		out.Provisioner, out.Region, out.InstanceType, out.PricePerNodeHour = n.Source.Provisioner, n.Source.Region,
+			n.Source.Type, &price
 		out.ProviderID, out.Address = n.ProviderID, n.Address
 		if n.ProviderID != "" { // what has no machine does not end by itself
 			out.ExpiresAt = n.ExpiresAt.UTC()

@@ -20,9 +20,12 @@ import (
 
 func (a *API) plans() {
 	a.kinds = a.planKinds()
-	handle(a, operation{http.MethodPost, "/plans", "createPlan", "plans", "See what a request would do, before it does it", 201}, a.createPlan)
-	handle(a, operation{http.MethodGet, "/plans/{id}", "getPlan", "plans", "Read a plan; an agent sees its own", 0}, a.getPlan)
-	handle(a, operation{http.MethodPost, "/plans/{id}/apply", "applyPlan", "plans", "Do exactly what a plan shows, or nothing", 0}, a.applyPlan)
+	handle(a, operation{http.MethodPost, "/plans", "createPlan", "plans",
+		"See what a request would do, before it does it", 201}, a.createPlan)
+	handle(a, operation{http.MethodGet, "/plans/{id}", "getPlan", "plans", "Read a plan; an agent sees its own", 0},
+		a.getPlan)
+	handle(a, operation{http.MethodPost, "/plans/{id}/apply", "applyPlan", "plans",
+		"Do exactly what a plan shows, or nothing", 0}, a.applyPlan)
 }
 
 // planKind is a verb that can be planned.
@@ -93,7 +96,8 @@ func (a *API) valid(schema *huma.Schema, request []byte) error {
 
 // dryRun answers what a request would answer, and changes nothing. Ids in it are
 // given to nothing.
-func dryRun[T, B any](ctx context.Context, a *API, actor ledger.Actor, body B, of func(*API, ledger.Actor, B) (ledger.Deed, error)) (*Made[T], error) {
+func dryRun[T, B any](ctx context.Context, a *API, actor ledger.Actor, body B,
+	of func(*API, ledger.Actor, B) (ledger.Deed, error)) (*Made[T], error) {
 	deed, err := of(a, actor, body)
 	if err != nil {
 		return nil, err
@@ -121,12 +125,14 @@ func (a *API) createPlan(ctx context.Context, in *struct {
 		return nil, err
 	}
 	p := ledger.ShownPlan{Kind: in.Body.Kind, Request: in.Body.Request}
-	p, err = a.Ledger.MakePlan(ctx, actor, p, deed, func(e ledger.Effect, answer []byte) ([]byte, error) { return shown(actor, e, answer) })
+	p, err = a.Ledger.MakePlan(ctx, actor, p, deed,
+		func(e ledger.Effect, answer []byte) ([]byte, error) { return shown(actor, e, answer) })
 	if err != nil {
 		return nil, err
 	}
 	body, err := a.encodePlan(p)
-	return &Made[contract.Plan]{Status: http.StatusCreated, Location: "/v1/plans/" + p.ID, ETag: etag(p.Version), Body: body}, err
+	return &Made[contract.Plan]{Status: http.StatusCreated, Location: "/v1/plans/" + p.ID, ETag: etag(p.Version),
+		Body: body}, err
 }
 
 func (a *API) getPlan(ctx context.Context, in *struct{ ByID }) (*One[contract.Plan], error) {
@@ -179,7 +185,8 @@ func (a *API) encodePlan(p ledger.ShownPlan) (contract.Plan, error) {
 }
 
 // deedOf calls one verb and encodes what it answers.
-func deedOf[T, O any](verb func(context.Context, *ledger.Ledger) (T, error), status func(T) int, encode func(T) O) ledger.Deed {
+func deedOf[T, O any](verb func(context.Context, *ledger.Ledger) (T, error), status func(T) int,
+	encode func(T) O) ledger.Deed {
 	return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
 		got, err := verb(ctx, l)
 		if err != nil {

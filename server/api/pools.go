@@ -17,7 +17,8 @@ import (
 func (a *API) pools() {
 	handle(a, operation{http.MethodPost, "/pools", "createPool", "capacity", "Define a pool", 201}, a.createPool)
 	handle(a, operation{http.MethodGet, "/pools", "listPools", "capacity", "List pools", 0}, a.listPools)
-	handle(a, operation{http.MethodGet, "/pools/{id}", "getPool", "capacity", "Read a pool by id or name", 0}, a.getPool)
+	handle(a, operation{http.MethodGet, "/pools/{id}", "getPool", "capacity", "Read a pool by id or name", 0},
+		a.getPool)
 	handle(a, operation{http.MethodPatch, "/pools/{id}", "patchPool", "capacity", "Change a pool", 0}, a.patchPool)
 }
 
@@ -35,16 +36,18 @@ func (a *API) createPool(ctx context.Context, in *struct {
 		PerNode: b.GPUsPerNode, MemoryMiB: b.GPUMemoryMiB, Price: micro(b.PricePerNodeHour),
 		MinBilling: seconds(b.MinBillingSeconds), Alternates: alternates(b.Alternates),
 		MinNodes: b.MinNodes, MaxNodes: b.MaxNodes, Simulated: b.Simulated,
-		Timers:   gpu.Timers{WarmHold: seconds(b.WarmHoldSeconds), MaxLease: seconds(b.MaxLeaseSeconds), Cleaning: seconds(b.CleaningSeconds)},
+		Timers: gpu.Timers{WarmHold: seconds(b.WarmHoldSeconds), MaxLease: seconds(b.MaxLeaseSeconds),
+			Cleaning: seconds(b.CleaningSeconds)},
 		NodeCPUs: b.NodeCPUs, NodeMemoryMiB: b.NodeMemoryMiB, OnlineShare: b.OnlineShare, BorrowIdle: b.BorrowIdle,
 		MaxCreates: b.MaxCreates, CreateWindow: seconds(b.CreateWindow),
 	}
 	setSeconds(&def.Timers.IdleRelease, b.IdleReleaseSeconds)
 	prior := plan.BootTimes{Prior50: fraction(b.BootP50Seconds), Prior95: fraction(b.BootP95Seconds)}
-	out, err := once(ctx, a, "POST /v1/pools", in.Idempotency, b, func(ctx context.Context) (int, contract.Pool, error) {
-		p, err := a.Ledger.CreatePool(ctx, auth.From(ctx), def, prior)
-		return http.StatusCreated, poolAt(a.Clock.Now())(p), err
-	})
+	out, err := once(ctx, a, "POST /v1/pools", in.Idempotency, b,
+		func(ctx context.Context) (int, contract.Pool, error) {
+			p, err := a.Ledger.CreatePool(ctx, auth.From(ctx), def, prior)
+			return http.StatusCreated, poolAt(a.Clock.Now())(p), err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +60,8 @@ func fraction(s float64) time.Duration { return time.Duration(s*1e6) * time.Micr
 
 func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Pool], err error) {
 	err = a.read(ctx, func(r ledger.Reader) error {
-		if out, err = paged(in.Page, "pol", r.Pools, func(p ledger.Pool) string { return p.ID }, poolAt(r.Now())); err != nil {
+		if out, err = paged(in.Page, "pol", r.Pools, func(p ledger.Pool) string { return p.ID },
+			poolAt(r.Now())); err != nil {
 			return err
 		}
 		troubles, err := a.Ledger.Troubles(r)
@@ -65,7 +69,7 @@ func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[c
 			return err
 		}
 		for i := range out.Body.Items {
-			if err := showPool(auth.From(ctx), r, &out.Body.Items[i], troubles); err != nil {
+			if err := a.showPool(auth.From(ctx), r, &out.Body.Items[i], troubles); err != nil {
 				return err
 			}
 		}
@@ -76,12 +80,15 @@ func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[c
 
 // showPool makes of a pool what the actor may see of it, with its counts. Where its
 // machines come from, and at what price, is only the operators'.
-func showPool(actor ledger.Actor, r ledger.Reader, p *contract.Pool, troubles ledger.Troubles) error {
+func (a *API) showPool(actor ledger.Actor, r ledger.Reader, p *contract.Pool, troubles ledger.Troubles) error {
 	state, err := r.PoolState(p.ID)
 	if err != nil {
 		return fmt.Errorf("reading pool: %w", err)
 	}
-	counts := gpuCounts(ledger.CountDevices(state.Devices(r.Now())))
+	now := r.Now()
+	seen := state.Snapshot()
+	p.CappedUntil, p.LeadSeconds = seen.Capped(now).UTC(), a.Ledger.Lead(state.Pool, now).Seconds()
+	counts := gpuCounts(ledger.CountDevices(state.Devices(now)))
 	p.GPUCounts, p.Failing = &counts, failure(actor, troubles.In(state))
 	if actor.Role != ledger.Operator {
 		p.Alternates, p.Sources = nil, []contract.SourceState{}
@@ -113,7 +120,7 @@ func (a *API) getPool(ctx context.Context, in *struct{ ByID }) (*One[contract.Po
 		if err != nil {
 			return err
 		}
-		return showPool(auth.From(ctx), r, &out.Body, troubles)
+		return a.showPool(auth.From(ctx), r, &out.Body, troubles)
 	})
 	return out, err
 }
@@ -128,7 +135,8 @@ func (a *API) patchPool(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	p, err := patchPool(ctx, a.Ledger, auth.From(ctx), contract.PlannedPool{PoolID: in.ID, Version: version, PoolPatch: in.Body})
+	p, err := patchPool(ctx, a.Ledger, auth.From(ctx),
+		contract.PlannedPool{PoolID: in.ID, Version: version, PoolPatch: in.Body})
 	return &One[contract.Pool]{ETag: etag(p.DefinitionVersion), Body: poolAt(a.Clock.Now())(p)}, err
 }
 
@@ -205,7 +213,8 @@ func states(p ledger.Pool, now time.Time) []contract.SourceState {
 		known := p.Of(p.Pool, s)
 		state := contract.SourceState{
 			Provisioner: s.Provisioner, Region: s.Region, InstanceType: s.Type, PricePerNodeHour: money(s.Price),
-			BootP50Seconds: known.Boot.P50().Seconds(), BootP95Seconds: known.Boot.P95().Seconds(), BootSamples: len(known.Boot.Seen),
+			BootP50Seconds: known.Boot.P50().Seconds(), BootP95Seconds: known.Boot.P95().Seconds(),
+			BootSamples: len(known.Boot.Seen),
 		}
 		if state.Stopped = known.Stopped(); state.Stopped == "" && known.BlockedUntil.After(now) {
 			state.BlockedUntil = known.BlockedUntil.UTC()
@@ -223,14 +232,19 @@ func poolAt(now time.Time) func(ledger.Pool) contract.Pool {
 func pool(p ledger.Pool, now time.Time) contract.Pool {
 	creates, window := plan.Creates(p.Pool)
 	return contract.Pool{
-		MaxCreates: creates, CreateWindow: int64(window / time.Second), CappedUntil: p.Capped(p.Pool, now).UTC(),
+		MaxCreates: creates, CreateWindow: int64(window / time.Second),
 		ID: p.ID, Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, InstanceType: p.Type, Model: p.Model,
-		GPUsPerNode: p.PerNode, GPUMemoryMiB: p.MemoryMiB, PricePerNodeHour: money(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
+		GPUsPerNode: p.PerNode, GPUMemoryMiB: p.MemoryMiB, PricePerNodeHour: money(p.Price), MinNodes: p.MinNodes,
+		MaxNodes:          p.MaxNodes,
 		MinBillingSeconds: int64(p.MinBilling / time.Second), Alternates: sources(p.Alternates),
-		WarmHoldSeconds: int64(p.Timers.WarmHold / time.Second), IdleReleaseSeconds: int64(p.Timers.IdleRelease / time.Second),
-		MaxLeaseSeconds: int64(p.Timers.MaxLease / time.Second), CleaningSeconds: int64(p.Timers.Cleaning / time.Second),
-		NodeCPUs: p.NodeCPUs, NodeMemoryMiB: p.NodeMemoryMiB, OnlineShare: p.OnlineShare, BorrowIdle: p.BorrowIdle, Paused: p.Paused, Simulated: p.Simulated,
+		WarmHoldSeconds:    int64(p.Timers.WarmHold / time.Second),
+		IdleReleaseSeconds: int64(p.Timers.IdleRelease / time.Second),
+		MaxLeaseSeconds:    int64(p.Timers.MaxLease / time.Second),
+		CleaningSeconds:    int64(p.Timers.Cleaning / time.Second),
+		NodeCPUs:           p.NodeCPUs, NodeMemoryMiB: p.NodeMemoryMiB, OnlineShare: p.OnlineShare, BorrowIdle: p.BorrowIdle,
+		Paused: p.Paused, Simulated: p.Simulated,
 		BootP50Seconds: p.Boot.P50().Seconds(), BootP95Seconds: p.Boot.P95().Seconds(), BootSamples: len(p.Boot.Seen),
-		Recovering: p.Recovery.Active(), BlockedUntil: p.AsksAgain(now).UTC(), Sources: states(p, now), CreatedAt: p.CreatedAt.UTC(), Version: p.DefinitionVersion,
+		Recovering: p.Recovery.Active(), BlockedUntil: p.AsksAgain(now).UTC(), Sources: states(p, now),
+		CreatedAt: p.CreatedAt.UTC(), Version: p.DefinitionVersion,
 	}
 }

@@ -12,9 +12,12 @@ import (
 )
 
 func (a *API) prewarm() {
-	handle(a, operation{http.MethodGet, "/prewarm", "getPrewarm", "capacity", "Whether guesses are warmed", 0}, a.getPrewarm)
-	handle(a, operation{http.MethodPost, "/prewarm/pause", "pausePrewarm", "capacity", "Warm nothing on a guess, for a while", 0}, a.pausePrewarm)
-	handle(a, operation{http.MethodPost, "/prewarm/resume", "resumePrewarm", "capacity", "Warm guesses again", 0}, a.resumePrewarm)
+	handle(a, operation{http.MethodGet, "/prewarm", "getPrewarm", "capacity", "Whether guesses are warmed", 0},
+		a.getPrewarm)
+	handle(a, operation{http.MethodPost, "/prewarm/pause", "pausePrewarm", "capacity",
+		"Warm nothing on a guess, for a while", 0}, a.pausePrewarm)
+	handle(a, operation{http.MethodPost, "/prewarm/resume", "resumePrewarm", "capacity", "Warm guesses again", 0},
+		a.resumePrewarm)
 }
 
 func (a *API) getPrewarm(ctx context.Context, _ *struct{}) (*One[contract.Prewarm], error) {
@@ -41,7 +44,8 @@ func encodePauses(actor ledger.Actor, found []ledger.Pause) contract.Prewarm {
 
 // encodePause leaves out who of the operators paused the installation.
 func encodePause(actor ledger.Actor, p ledger.Pause) contract.PrewarmPause {
-	out := contract.PrewarmPause{OrganizationID: p.OrganizationID, Installation: p.OrganizationID == "", Reason: p.Reason,
+	out := contract.PrewarmPause{OrganizationID: p.OrganizationID, Installation: p.OrganizationID == "",
+		Reason:   p.Reason,
 		PausedAt: p.At.UTC(), Until: p.Until.UTC()}
 	if !out.Installation || actor.Role == ledger.Operator {
 		out.PausedBy = p.By
@@ -62,10 +66,11 @@ func (a *API) pausePrewarm(ctx context.Context, in *struct {
 	if err := a.notTooFar("until", b.Until); err != nil {
 		return nil, err
 	}
-	return once(ctx, a, "POST /v1/prewarm/pause", in.Idempotency, b, func(ctx context.Context) (int, contract.Prewarm, error) {
-		all, err := a.Ledger.PausePrewarming(ctx, actor, who, b.Reason, stored(b.Until))
-		return http.StatusOK, encodePauses(actor, all), err
-	})
+	return once(ctx, a, "POST /v1/prewarm/pause", in.Idempotency, b,
+		func(ctx context.Context) (int, contract.Prewarm, error) {
+			all, err := a.Ledger.PausePrewarming(ctx, actor, who, b.Reason, stored(b.Until))
+			return http.StatusOK, encodePauses(actor, all), err
+		})
 }
 
 func (a *API) resumePrewarm(ctx context.Context, in *struct {
@@ -78,10 +83,11 @@ func (a *API) resumePrewarm(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return once(ctx, a, "POST /v1/prewarm/resume", in.Idempotency, b, func(ctx context.Context) (int, contract.Prewarm, error) {
-		left, err := a.Ledger.ResumePrewarming(ctx, actor, who)
-		return http.StatusOK, encodePauses(actor, left), err
-	})
+	return once(ctx, a, "POST /v1/prewarm/resume", in.Idempotency, b,
+		func(ctx context.Context) (int, contract.Prewarm, error) {
+			left, err := a.Ledger.ResumePrewarming(ctx, actor, who)
+			return http.StatusOK, encodePauses(actor, left), err
+		})
 }
 
 // paused is the organization that a pause is about; empty is the installation.

@@ -15,10 +15,14 @@ import (
 )
 
 func (a *API) quota() {
-	handle(a, operation{http.MethodGet, "/organizations/{id}/quota", "getQuota", "identity", "Read a tenant's limits", 0}, a.getQuota)
-	handle(a, operation{http.MethodPut, "/organizations/{id}/quota", "setQuota", "identity", "Replace a tenant's limits at once", 0}, a.setQuota)
-	handle(a, operation{http.MethodGet, "/organizations/{id}/usage", "getUsage", "identity", "What a tenant holds, is promised and has used", 0}, a.getUsage)
-	handle(a, operation{http.MethodPut, "/users/{id}/caps", "setUserCaps", "identity", "Cap what a person's keys may book", 0}, a.setUserCaps)
+	handle(a, operation{http.MethodGet, "/organizations/{id}/quota", "getQuota", "identity", "Read a tenant's limits",
+		0}, a.getQuota)
+	handle(a, operation{http.MethodPut, "/organizations/{id}/quota", "setQuota", "identity",
+		"Replace a tenant's limits at once", 0}, a.setQuota)
+	handle(a, operation{http.MethodGet, "/organizations/{id}/usage", "getUsage", "identity",
+		"What a tenant holds, is promised and has used", 0}, a.getUsage)
+	handle(a, operation{http.MethodPut, "/users/{id}/caps", "setUserCaps", "identity",
+		"Cap what a person's keys may book", 0}, a.setUserCaps)
 }
 
 func (a *API) getQuota(ctx context.Context, in *struct{ ByID }) (*One[contract.Quota], error) {
@@ -49,7 +53,8 @@ func (a *API) setQuota(ctx context.Context, in *struct {
 }
 
 func quotaChanged(c ledger.LimitsChange) contract.QuotaChanged {
-	return contract.QuotaChanged{Quota: encodeQuota(c.Organization), Degraded: problem.AtRisk(c.Degraded), Restored: c.Restored}
+	return contract.QuotaChanged{Quota: encodeQuota(c.Organization), Degraded: problem.AtRisk(c.Degraded),
+		Restored: c.Restored}
 }
 
 func (a *API) getUsage(ctx context.Context, in *struct {
@@ -89,7 +94,8 @@ func encodeQuota(o ledger.Organization) contract.Quota {
 func decodeLimits(l contract.Limits) quota.Limits {
 	out := quota.Limits{
 		GPUs: l.MaxGPUs, SpeculationPerDay: micro(l.SpeculationPerDay),
-		GPUMemoryMiB: limit(l.MaxGPUMemoryMiB), CPUs: limit(l.MaxCPUs), MemoryMiB: limit(l.MaxMemoryMiB), Jobs: limit(l.MaxJobs),
+		GPUMemoryMiB: limit(l.MaxGPUMemoryMiB), CPUs: limit(l.MaxCPUs), MemoryMiB: limit(l.MaxMemoryMiB),
+		Jobs:   limit(l.MaxJobs),
 		Cohort: l.Cohort, Borrowing: decodeBounds(l.Borrowing), Lending: decodeBounds(l.Lending),
 		Period: quota.Period(l.Period), GPUHours: limit(l.GPUHours), Weight: l.Weight,
 	}
@@ -102,8 +108,9 @@ func decodeLimits(l contract.Limits) quota.Limits {
 func encodeLimits(l quota.Limits) contract.Limits {
 	return contract.Limits{
 		MaxGPUs: l.GPUs, SpeculationPerDay: money(l.SpeculationPerDay),
-		MaxGPUMemoryMiB: bound(l.GPUMemoryMiB), MaxCPUs: bound(l.CPUs), MaxMemoryMiB: bound(l.MemoryMiB), MaxJobs: bound(l.Jobs),
-		Cohort: l.Cohort, Borrowing: encodeBounds(l.Borrowing), Lending: encodeBounds(l.Lending),
+		MaxGPUMemoryMiB: bound(l.GPUMemoryMiB), MaxCPUs: bound(l.CPUs), MaxMemoryMiB: bound(l.MemoryMiB),
+		MaxJobs: bound(l.Jobs),
+		Cohort:  l.Cohort, Borrowing: encodeBounds(l.Borrowing), Lending: encodeBounds(l.Lending),
 		Period: string(l.Period), GPUHours: bound(l.GPUHours), Money: optionalMoney(l.MoneyPerPeriod), Weight: l.Weight,
 	}
 }
@@ -138,7 +145,8 @@ func decodeBounds(b contract.Bounds) quota.Bounds {
 }
 
 func encodeBounds(b quota.Bounds) contract.Bounds {
-	return contract.Bounds{GPUs: bound(b[quota.GPUs]), GPUMemoryMiB: bound(b[quota.GPUMemoryMiB]), CPUs: bound(b[quota.CPUs]),
+	return contract.Bounds{GPUs: bound(b[quota.GPUs]), GPUMemoryMiB: bound(b[quota.GPUMemoryMiB]),
+		CPUs:      bound(b[quota.CPUs]),
 		MemoryMiB: bound(b[quota.MemoryMiB]), Jobs: bound(b[quota.Jobs])}
 }
 
@@ -152,7 +160,8 @@ func encodeUsage(u ledger.Usage) contract.QuotaUsage {
 	}
 	nominal := l.Nominal()
 	for r := range u.Now {
-		out.Resources = append(out.Resources, contract.ResourceUsage{Resource: quota.Resource(r).String(), Now: u.Now[r], Peak: u.Peak[r],
+		out.Resources = append(out.Resources, contract.ResourceUsage{Resource: quota.Resource(r).String(),
+			Now: u.Now[r], Peak: u.Peak[r],
 			Limit: bound(nominal[r]), Ceiling: ceiling(l, quota.Resource(r))})
 	}
 	return out
@@ -175,7 +184,8 @@ func decodeCaps(c *contract.Caps) quota.Caps {
 	if c == nil {
 		return quota.Caps{}
 	}
-	return quota.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: micro(c.MaxPerDay), MaxLead: seconds(c.MaxLeadSeconds), MaxWindow: seconds(c.MaxWindowSeconds),
+	return quota.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: micro(c.MaxPerDay), MaxLead: seconds(c.MaxLeadSeconds),
+		MaxWindow:      seconds(c.MaxWindowSeconds),
 		GPUHoursPerDay: limit(c.GPUHoursPerDay)}
 }
 
@@ -184,7 +194,8 @@ func caps(c quota.Caps) *contract.Caps {
 	if c == (quota.Caps{}) {
 		return nil
 	}
-	return &contract.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: money(c.MaxPerDay), MaxLeadSeconds: int64(c.MaxLead / time.Second),
+	return &contract.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: money(c.MaxPerDay),
+		MaxLeadSeconds:   int64(c.MaxLead / time.Second),
 		MaxWindowSeconds: int64(c.MaxWindow / time.Second), GPUHoursPerDay: bound(c.GPUHoursPerDay)}
 }
 
@@ -198,6 +209,7 @@ func capsUse(c quota.Caps, used *quota.Commitments, now time.Time) *contract.Cap
 	}
 	today := used.On(now)
 	ahead := calendar.Interval{Start: now, End: now.Add(c.MaxLead + c.MaxWindow)}
-	return &contract.CapsUse{GPUs: int(used.At(now)[quota.GPUs]), Peak: int(used.Peak(ahead)[quota.GPUs]), Spent: money(today.Cost),
+	return &contract.CapsUse{GPUs: int(used.At(now)[quota.GPUs]), Peak: int(used.Peak(ahead)[quota.GPUs]),
+		Spent:    money(today.Cost),
 		GPUHours: float64(today.GPUSeconds) / 3600}
 }

@@ -10,9 +10,12 @@ import (
 )
 
 func (a *API) recovery() {
-	handle(a, operation{http.MethodGet, "/recovery", "getRecovery", "capacity", "What only reconciles, and the machines that no node stands for", 0}, a.getRecovery)
-	handle(a, operation{http.MethodPost, "/recovery/begin", "beginRecovery", "capacity", "Make, end and hand out nothing until it is confirmed", 0}, a.beginRecovery)
-	handle(a, operation{http.MethodPost, "/recovery/confirm", "confirmRecovery", "capacity", "Work again on what the ledger knows now", 0}, a.confirmRecovery)
+	handle(a, operation{http.MethodGet, "/recovery", "getRecovery", "capacity",
+		"What only reconciles, and the machines that no node stands for", 0}, a.getRecovery)
+	handle(a, operation{http.MethodPost, "/recovery/begin", "beginRecovery", "capacity",
+		"Make, end and hand out nothing until it is confirmed", 0}, a.beginRecovery)
+	handle(a, operation{http.MethodPost, "/recovery/confirm", "confirmRecovery", "capacity",
+		"Work again on what the ledger knows now", 0}, a.confirmRecovery)
 	handle(a, operation{http.MethodPost, "/recovery/journal", "acceptJournal", "capacity",
 		"Accept the journal as it is, although seals of it are missing: seal again from here", 0}, a.acceptJournal)
 }
@@ -26,7 +29,8 @@ func (a *API) getRecovery(ctx context.Context, _ *struct{}) (*One[contract.Recov
 		}
 		for _, p := range pools {
 			if p.Recovery.Active() {
-				out.Pools = append(out.Pools, contract.RecoveringPool{PoolID: p.ID, Name: p.Name, Since: p.Recovery.Since.UTC(), Reason: p.Recovery.Reason})
+				out.Pools = append(out.Pools, contract.RecoveringPool{PoolID: p.ID, Name: p.Name,
+					Since: p.Recovery.Since.UTC(), Reason: p.Recovery.Reason})
 			}
 		}
 		gap, err := a.Ledger.JournalGap(r)

@@ -17,11 +17,16 @@ import (
 )
 
 func (a *API) reservations() {
-	handle(a, operation{http.MethodPost, "/reservations", "createReservation", "bookings", "Get a promise of GPUs over a window", 201}, a.createReservation)
-	handle(a, operation{http.MethodGet, "/reservations", "listReservations", "bookings", "List reservations, the newest first; an agent sees its own", 0}, a.listReservations)
-	handle(a, operation{http.MethodGet, "/reservations/{id}", "getReservation", "bookings", "Read a reservation", 0}, a.getReservation)
-	handle(a, operation{http.MethodDelete, "/reservations/{id}", "cancelReservation", "bookings", "Give a promise back", 0}, a.cancelReservation)
-	handle(a, operation{http.MethodPost, "/reservations/{id}/claim", "claimReservation", "bookings", "Turn a reservation into an allocation", 201}, a.claimReservation)
+	handle(a, operation{http.MethodPost, "/reservations", "createReservation", "bookings",
+		"Get a promise of GPUs over a window", 201}, a.createReservation)
+	handle(a, operation{http.MethodGet, "/reservations", "listReservations", "bookings",
+		"List reservations, the newest first; an agent sees its own", 0}, a.listReservations)
+	handle(a, operation{http.MethodGet, "/reservations/{id}", "getReservation", "bookings", "Read a reservation", 0},
+		a.getReservation)
+	handle(a, operation{http.MethodDelete, "/reservations/{id}", "cancelReservation", "bookings", "Give a promise back",
+		0}, a.cancelReservation)
+	handle(a, operation{http.MethodPost, "/reservations/{id}/claim", "claimReservation", "bookings",
+		"Turn a reservation into an allocation", 201}, a.claimReservation)
 }
 
 func (a *API) createReservation(ctx context.Context, in *struct {
@@ -41,10 +46,11 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 	if err := in.require(); err != nil {
 		return nil, err
 	}
-	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations", Key: in.Key, Uses: usesPool(b.Pool)}, b, func(ctx context.Context) (int, contract.Reservation, error) {
-		got, err := a.Ledger.Reserve(ctx, actor, req)
-		return promised(got), encodeReservation(got), err
-	})
+	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations", Key: in.Key, Uses: usesPool(b.Pool)}, b,
+		func(ctx context.Context) (int, contract.Reservation, error) {
+			got, err := a.Ledger.Reserve(ctx, actor, req)
+			return promised(got), encodeReservation(got), err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +60,11 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 
 // reserveRequest is what a body asks of the ledger.
 func (a *API) reserveRequest(b contract.ReservationCreate) (ledger.ReserveRequest, error) {
-	return ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs, Layout: layout(b.Layout),
-			Class: reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
-			Workload: gpu.Workload(b.Workload), Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)}, Range: timeRange(b.TimeRange)},
+	return ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs,
+			Layout: layout(b.Layout),
+			Class:  reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
+			Workload: gpu.Workload(b.Workload), Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)},
+			Range: timeRange(b.TimeRange)},
 		cmp.Or(a.notTooFar("start", b.Start), a.notTooFar("start_time_not_earlier_than", b.StartTimeNotEarlierThan))
 }
 
@@ -86,8 +94,9 @@ func (a *API) notTooFar(field string, t time.Time) error {
 func (a *API) listReservations(ctx context.Context, in *struct {
 	Page
 	BookingFilter
-	State  []string `query:"state" enum:"booked,waitlisted,warming,ready,claimed,cancelled,expired,failed"`
-	MadeBy string   `query:"made_by" maxLength:"64" doc:"Id or name of the key or schedule."`
+	State    []string `query:"state" enum:"booked,waitlisted,warming,ready,claimed,cancelled,expired,failed"`
+	MadeBy   string   `query:"made_by" maxLength:"64" doc:"Id or name of the key or schedule."`
+	Schedule string   `query:"schedule" maxLength:"64" doc:"Id or name of the schedule whose dates they are; instead of made_by."`
 },
 ) (out *ListOut[contract.Reservation], err error) {
 	actor := auth.From(ctx)
@@ -95,6 +104,14 @@ func (a *API) listReservations(ctx context.Context, in *struct {
 		s, f, err := a.bookings(ctx, r, in.BookingFilter, in.State, in.MadeBy, "made_by")
 		if err != nil {
 			return err
+		}
+		if in.Schedule != "" {
+			if in.MadeBy != "" {
+				return problem.Parameter("schedule", "must not be given with made_by")
+			}
+			if f.MadeBy, err = a.parameter(ctx, r, s, ledger.NounSchedule, "schedule", in.Schedule); err != nil {
+				return err
+			}
 		}
 		if actor.Kind == ledger.AgentKey {
 			f.MadeBy = actor.KeyID
@@ -131,7 +148,8 @@ func (a *API) cancelReservation(ctx context.Context, in *struct {
 	Idempotency
 },
 ) (*Made[contract.Reservation], error) {
-	return onceUsing(ctx, a, ledger.Once{Route: "DELETE /v1/reservations/{id}", Key: in.Key, Uses: &ledger.Uses{Reservation: in.ID}}, in.ID, func(ctx context.Context) (int, contract.Reservation, error) {
+	return onceUsing(ctx, a, ledger.Once{Route: "DELETE /v1/reservations/{id}", Key: in.Key,
+		Uses: &ledger.Uses{Reservation: in.ID}}, in.ID, func(ctx context.Context) (int, contract.Reservation, error) {
 		got, err := a.Ledger.CancelReservation(ctx, auth.From(ctx), in.ID)
 		return http.StatusOK, encodeReservation(got), err
 	})
@@ -146,13 +164,15 @@ func (a *API) claimReservation(ctx context.Context, in *struct {
 },
 ) (*waited, error) {
 	if in.DryRun {
-		return waitedFor(dryRun[contract.Allocation](ctx, a, auth.From(ctx), contract.PlannedClaim{ReservationID: in.ID, Claim: in.Body}, claimDeed))
+		return waitedFor(dryRun[contract.Allocation](ctx, a, auth.From(ctx),
+			contract.PlannedClaim{ReservationID: in.ID, Claim: in.Body}, claimDeed))
 	}
 	if err := in.require(); err != nil {
 		return nil, err
 	}
 	hashed := []any{in.ID, in.Body}
-	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations/{id}/claim", Key: in.Key, Uses: &ledger.Uses{Reservation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
+	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations/{id}/claim", Key: in.Key,
+		Uses: &ledger.Uses{Reservation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
 		got, err := a.Ledger.Claim(ctx, auth.From(ctx), in.ID, seconds(in.Body.LeaseSeconds), in.Body.Name)
 		return started(got), encodeAllocation(got), err
 	})
@@ -164,7 +184,8 @@ func (a *API) claimReservation(ctx context.Context, in *struct {
 
 func encodeReservation(r reservation.Reservation) contract.Reservation {
 	return contract.Reservation{
-		ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, Class: string(r.Class), Workload: string(r.Workload), Source: string(r.Source),
+		ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, Class: string(r.Class),
+		Workload: string(r.Workload), Source: string(r.Source),
 		MadeBy: r.MadeBy, State: string(r.State()), Degraded: r.Degraded, Reason: r.Reason, ReasonCode: r.ReasonCode,
 		Probability: r.Probability, GPUs: r.Shape.GPUs(), Nodes: r.Shape.Nodes, GPUsPerNode: r.Shape.PerNode,
 		Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: money(r.Cost), CreatedAt: r.CreatedAt.UTC(),

@@ -7,18 +7,25 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 )
 
 func (a *API) schedules() {
-	handle(a, operation{http.MethodPost, "/schedules", "createSchedule", "bookings", "Make reservations again and again", 201}, a.createSchedule)
-	handle(a, operation{http.MethodGet, "/schedules", "listSchedules", "bookings", "List schedules", 0}, a.listSchedules)
-	handle(a, operation{http.MethodGet, "/schedules/{id}", "getSchedule", "bookings", "Read a schedule", 0}, a.getSchedule)
-	handle(a, operation{http.MethodDelete, "/schedules/{id}", "deleteSchedule", "bookings", "End a schedule and give back what it booked", 204}, a.deleteSchedule)
-	handle(a, operation{http.MethodGet, "/schedules/{id}/occurrences", "listOccurrences", "bookings", "The next dates of a schedule, and what became of each", 0}, a.occurrences)
+	handle(a, operation{http.MethodPost, "/schedules", "createSchedule", "bookings",
+		"Make reservations again and again", 201}, a.createSchedule)
+	handle(a, operation{http.MethodGet, "/schedules", "listSchedules", "bookings", "List schedules", 0},
+		a.listSchedules)
+	handle(a, operation{http.MethodGet, "/schedules/{id}", "getSchedule", "bookings", "Read a schedule", 0},
+		a.getSchedule)
+	handle(a, operation{http.MethodDelete, "/schedules/{id}", "deleteSchedule", "bookings",
+		"End a schedule and give back what it booked", 0}, a.deleteSchedule)
+	handle(a, operation{http.MethodGet, "/schedules/{id}/occurrences", "listOccurrences", "bookings",
+		"The next dates of a schedule, and what became of each", 0}, a.occurrences)
 	for name, paused := range map[string]bool{"pause": true, "resume": false} {
-		handle(a, operation{http.MethodPost, "/schedules/{id}/" + name, name + "Schedule", "bookings", "Stop or go on; what is booked stays", 0},
+		handle(a, operation{http.MethodPost, "/schedules/{id}/" + name, name + "Schedule", "bookings",
+			"Stop or go on; what is booked stays", 0},
 			func(ctx context.Context, in *struct {
 				ByID
 				Idempotency
@@ -27,10 +34,11 @@ func (a *API) schedules() {
 				if _, err := a.schedule(ctx, in.ID); err != nil {
 					return nil, err
 				}
-				return once(ctx, a, "POST /v1/schedules/{id}/"+name, in.Idempotency, in.ID, func(ctx context.Context) (int, contract.Schedule, error) {
-					s, err := a.Ledger.PauseSchedule(ctx, auth.From(ctx), in.ID, paused)
-					return http.StatusOK, schedule(s), err
-				})
+				return once(ctx, a, "POST /v1/schedules/{id}/"+name, in.Idempotency, in.ID,
+					func(ctx context.Context) (int, contract.Schedule, error) {
+						s, err := a.Ledger.PauseSchedule(ctx, auth.From(ctx), in.ID, paused)
+						return http.StatusOK, schedule(s), err
+					})
 			})
 	}
 }
@@ -47,10 +55,11 @@ func (a *API) createSchedule(ctx context.Context, in *struct {
 	if err := in.require(); err != nil {
 		return nil, err
 	}
-	out, err := once(ctx, a, "POST /v1/schedules", in.Idempotency, in.Body, func(ctx context.Context) (int, contract.Schedule, error) {
-		s, err := a.Ledger.CreateSchedule(ctx, auth.From(ctx), wantedSchedule(in.Body))
-		return http.StatusCreated, scheduled(s), err
-	})
+	out, err := once(ctx, a, "POST /v1/schedules", in.Idempotency, in.Body,
+		func(ctx context.Context) (int, contract.Schedule, error) {
+			s, err := a.Ledger.CreateSchedule(ctx, auth.From(ctx), wantedSchedule(in.Body))
+			return http.StatusCreated, scheduled(s), err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +69,8 @@ func (a *API) createSchedule(ctx context.Context, in *struct {
 
 func wantedSchedule(b contract.ScheduleCreate) ledger.Schedule {
 	return ledger.Schedule{
-		PoolID: b.Pool, Name: b.Name, GPUs: b.GPUs, Layout: layout(b.Layout), StartLocal: b.StartLocal, Timezone: b.Timezone, RRule: b.RRule,
+		PoolID: b.Pool, Name: b.Name, GPUs: b.GPUs, Layout: layout(b.Layout), StartLocal: b.StartLocal,
+		Timezone: b.Timezone, RRule: b.RRule,
 		ExDates: b.ExDates, Length: seconds(b.DurationSeconds), DSTPolicy: b.DSTPolicy,
 	}
 }
@@ -104,11 +114,14 @@ func (a *API) getSchedule(ctx context.Context, in *struct{ ByID }) (*One[contrac
 	return &One[contract.Schedule]{ETag: etag(s.Version), Body: schedule(s)}, err
 }
 
-func (a *API) deleteSchedule(ctx context.Context, in *struct{ ByID }) (*struct{}, error) {
+func (a *API) deleteSchedule(ctx context.Context, in *struct{ ByID }) (*One[contract.Schedule], error) {
 	if _, err := a.schedule(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	return nil, a.Ledger.DeleteSchedule(ctx, auth.From(ctx), in.ID)
+	s, cancelled, err := a.Ledger.DeleteSchedule(ctx, auth.From(ctx), in.ID)
+	out := &One[contract.Schedule]{ETag: etag(s.Version), Body: schedule(s)}
+	out.Body.Cancelled = &cancelled
+	return out, err
 }
 
 func (a *API) occurrences(ctx context.Context, in *struct {
@@ -135,15 +148,26 @@ func (a *API) occurrences(ctx context.Context, in *struct {
 func occurrencesOf(dates []ledger.ScheduleDate) []contract.Occurrence {
 	out := make([]contract.Occurrence, len(dates))
 	for i, d := range dates {
-		out[i] = contract.Occurrence{Start: d.Start.UTC(), End: d.End.UTC(), LocalStart: d.LocalStart.Format(time.RFC3339), State: d.State,
-			ReservationID: d.ReservationID, Degraded: d.Degraded, Reason: d.Reason, Message: d.Message, AskedAt: d.AskedAt.UTC()}
+		out[i] = contract.Occurrence{Start: d.Start.UTC(), End: d.End.UTC(),
+			LocalStart: d.LocalStart.Format(time.RFC3339), State: d.State,
+			ReservationID: d.ReservationID, Degraded: d.Degraded, Reason: d.Reason, Message: d.Message,
+			AskedAt: d.AskedAt.UTC()}
+		if d.ReservationID != "" {
+			cost := money(d.Cost)
+			out[i].Cost = &cost
+		}
 	}
 	return out
 }
 
 func scheduled(s ledger.Scheduled) contract.Schedule {
 	out := schedule(s.Schedule)
-	out.Next = occurrencesOf(s.Dates)
+	var booked gpu.MicroUSD
+	for _, d := range s.Dates {
+		booked += d.Cost
+	}
+	cost := money(booked)
+	out.Next, out.Cost, out.Remarks = occurrencesOf(s.Dates), &cost, s.Remarks
 	return out
 }
 
@@ -154,8 +178,11 @@ func schedule(s ledger.Schedule) contract.Schedule {
 	}
 	return contract.Schedule{
 		Nodes: s.Layout.Nodes, GPUsPerNode: s.Layout.PerNode, Spread: spread,
-		ID: s.ID, OrganizationID: s.OrganizationID, PoolID: s.PoolID, Name: s.Name, GPUs: s.GPUs, StartLocal: s.StartLocal,
-		Timezone: s.Timezone, RRule: s.RRule, ExDates: append([]string{}, s.ExDates...), DurationSeconds: int64(s.Length / time.Second),
-		DSTPolicy: s.DSTPolicy, Paused: s.Paused, MadeBy: s.MadeBy, CreatedAt: s.CreatedAt.UTC(), DoneUntil: s.DoneUntil.UTC(), Version: s.Version,
+		ID: s.ID, OrganizationID: s.OrganizationID, PoolID: s.PoolID, Name: s.Name, GPUs: s.GPUs,
+		StartLocal: s.StartLocal,
+		Timezone:   s.Timezone, RRule: s.RRule, ExDates: append([]string{}, s.ExDates...),
+		DurationSeconds: int64(s.Length / time.Second),
+		DSTPolicy:       s.DSTPolicy, Paused: s.Paused, MadeBy: s.MadeBy, CreatedAt: s.CreatedAt.UTC(),
+		DoneUntil: s.DoneUntil.UTC(), Version: s.Version,
 	}
 }

@@ -64,7 +64,8 @@ func etag(version int) string { return strconv.Quote(strconv.Itoa(version)) }
 func (m Match) version() (int, error) {
 	if m.IfMatch == "" {
 		return 0, problem.New(contract.CodePreconditionRequired, "This request replaces what others may have changed.").
-			Field(contract.FieldError{Pointer: "If-Match", Code: "required", Message: "must be the ETag that was read"}).
+			Field(contract.FieldError{Pointer: "If-Match", Code: "required",
+				Message: "must be the ETag that was read"}).
 			Request("Read it, and send its ETag as If-Match")
 	}
 	v, err := strconv.Atoi(strings.Trim(m.IfMatch, `"`))
@@ -82,20 +83,25 @@ func (i KeyRequired) require() error {
 	if i.Key != "" {
 		return nil
 	}
-	return problem.New(contract.CodeMissingIdempotencyKey, "A request that books something must be safe to send twice.").
-		Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "required", Message: "must be a text that is new for each new request"}).
-		Request("Send the header Idempotency-Key with a new random text, and the same text again when you repeat the request")
+	return problem.New(contract.CodeMissingIdempotencyKey,
+		"A request that books something must be safe to send twice.").
+		Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "required",
+			Message: "must be a text that is new for each new request"}).
+		Request("Send the header Idempotency-Key with a new random text, and the same text again when you repeat " +
+			"the request")
 }
 
 // once runs fn at most once per idempotency key; hashed is what makes a request
 // the same one. Without a key it just runs.
-func once[T any](ctx context.Context, a *API, route string, i Idempotency, hashed any, fn func(context.Context) (int, T, error)) (*Made[T], error) {
+func once[T any](ctx context.Context, a *API, route string, i Idempotency, hashed any,
+	fn func(context.Context) (int, T, error)) (*Made[T], error) {
 	return onceUsing(ctx, a, ledger.Once{Route: route, Key: i.Key}, hashed, fn)
 }
 
 // onceUsing is once for a request that says what it will lock, so that it can
 // share a transaction with others.
-func onceUsing[T any](ctx context.Context, a *API, o ledger.Once, hashed any, fn func(context.Context) (int, T, error)) (*Made[T], error) {
+func onceUsing[T any](ctx context.Context, a *API, o ledger.Once, hashed any,
+	fn func(context.Context) (int, T, error)) (*Made[T], error) {
 	out := &Made[T]{}
 	if o.Key == "" {
 		var err error
@@ -108,15 +114,16 @@ func onceUsing[T any](ctx context.Context, a *API, o ledger.Once, hashed any, fn
 	}
 	sum := sha256.Sum256(canonical)
 	o.Hash = sum[:]
-	status, body, replayed, err := a.Ledger.Once(ctx, auth.From(ctx), o, func(ctx context.Context) (int, []byte, error) {
-		status, v, err := fn(ctx)
-		if err != nil {
-			return 0, nil, err
-		}
-		out.Body = v
-		body, err := json.Marshal(v)
-		return status, body, err
-	})
+	status, body, replayed, err := a.Ledger.Once(ctx, auth.From(ctx), o,
+		func(ctx context.Context) (int, []byte, error) {
+			status, v, err := fn(ctx)
+			if err != nil {
+				return 0, nil, err
+			}
+			out.Body = v
+			body, err := json.Marshal(v)
+			return status, body, err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +146,8 @@ func (a *API) read(ctx context.Context, fn func(ledger.Reader) error) error {
 
 // paged reads the newest rows, one more than asked for, to know whether there is
 // another page. kind keeps the cursor of one list from being used on another.
-func paged[R, T any](in Page, kind string, read func(ledger.Page) ([]R, error), id func(R) string, encode func(R) T) (*ListOut[T], error) {
+func paged[R, T any](in Page, kind string, read func(ledger.Page) ([]R, error), id func(R) string,
+	encode func(R) T) (*ListOut[T], error) {
 	after, err := parseCursor(kind, in.Cursor)
 	if err != nil {
 		return nil, err
@@ -173,7 +181,8 @@ func parseCursor(kind, text string) (string, error) {
 	id, found := strings.CutPrefix(string(raw), kind+":")
 	if err != nil || !found || !cursorID.MatchString(id) {
 		return "", problem.New(contract.CodeInvalidCursor, "The cursor was not given out by this list.").
-			Field(contract.FieldError{Pointer: "cursor", Code: "invalid", Message: "must be next_cursor of the page before"}).
+			Field(contract.FieldError{Pointer: "cursor", Code: "invalid",
+				Message: "must be next_cursor of the page before"}).
 			Request("Leave the cursor out to begin again")
 	}
 	return id, nil

@@ -10,7 +10,8 @@ import (
 )
 
 func (a *API) shares() {
-	handle(a, operation{http.MethodGet, "/pools/{id}/shares", "getShares", "capacity", "Fair shares of a pool", 0}, a.getShares)
+	handle(a, operation{http.MethodGet, "/pools/{id}/shares", "getShares", "capacity", "Fair shares of a pool", 0},
+		a.getShares)
 }
 
 func (a *API) getShares(ctx context.Context, in *struct{ ByID }) (*One[contract.Shares], error) {
@@ -20,8 +21,9 @@ func (a *API) getShares(ctx context.Context, in *struct{ ByID }) (*One[contract.
 	}
 	out := contract.Shares{PoolID: pool.ID, Items: make([]contract.Share, len(found))}
 	for i, s := range found {
-		out.Items[i] = contract.Share{OrganizationID: s.OrganizationID, Weight: s.Weight, Share: s.Share, IdleFactor: s.Factor,
-			GPUHours: s.Usage.Held[quota.GPUs] / 3600, IdleGPUHours: s.Usage.Idle[quota.GPUs] / 3600}
+		out.Items[i] = contract.Share{OrganizationID: s.OrganizationID, Weight: s.Weight, Share: s.Share,
+			IdleFactor: s.Factor,
+			GPUHours:   s.Usage.Held[quota.GPUs] / 3600, IdleGPUHours: s.Usage.Idle[quota.GPUs] / 3600}
 	}
 	return &One[contract.Shares]{Body: out}, nil
 }

@@ -54,7 +54,8 @@ type remembered struct {
 // New returns an authenticator that accepts secrets hashed under any of the
 // peppers.
 func New(l *ledger.Ledger, c clock.Clock, peppers []keys.Pepper) *Authenticator {
-	return &Authenticator{ledger: l, clock: c, peppers: peppers, lanes: lanes{open: map[netip.Prefix]*lane{}}, known: map[string]remembered{}}
+	return &Authenticator{ledger: l, clock: c, peppers: peppers, lanes: lanes{open: map[netip.Prefix]*lane{}},
+		known: map[string]remembered{}}
 }
 
 // WrongKeyError is the error of a key that does not open. It says so to its
@@ -213,7 +214,8 @@ func (a *Authenticator) forget(which func(ledger.Credential) bool) {
 
 func unknown(text string, k keys.Key) error {
 	before, _, _ := strings.Cut(text, "_"+k.ID+"_")
-	return &WrongKeyError{Prefix: before + "_" + k.ID, problem: unauthenticated("The API key is unknown, revoked or expired.")}
+	return &WrongKeyError{Prefix: before + "_" + k.ID,
+		problem: unauthenticated("The API key is unknown, revoked or expired.")}
 }
 
 func unauthenticated(detail string) *problem.Problem {

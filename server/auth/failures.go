@@ -34,7 +34,8 @@ type Failures struct {
 
 // NewFailures returns an empty count.
 func NewFailures(c clock.Clock) *Failures {
-	return &Failures{clock: c, rows: NewLimiter(Rate{PerSecond: rowsRate, Burst: rowsBurst}, c), count: map[ledger.FailedLogin]int{}}
+	return &Failures{clock: c, rows: NewLimiter(Rate{PerSecond: rowsRate, Burst: rowsBurst}, c),
+		count: map[ledger.FailedLogin]int{}}
 }
 
 // Note counts one failure at a door, such as "api". The prefix is that of the

@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"fmt"
+
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/problem"
@@ -146,11 +148,17 @@ func (p Policy) Allow(a ledger.Actor) error {
 			Fix("Use "+kindFor(p)+" key", "")
 	}
 	if !a.AtLeast(p.Role) {
-		return problem.New(contract.CodePermissionDenied, "This route needs the role "+string(p.Role)+".").
-			Fix("Ask for a key with the role "+string(p.Role), "")
+		return problem.New(contract.CodePermissionDenied,
+			fmt.Sprintf("It takes the role %s, and this key has the role %s.", p.Role, a.Role)).
+			Fix("Ask "+whoMay[p.Role]+" to do it, or for a key with the role "+string(p.Role), "")
 	}
 	return nil
 }
+
+// whoMay are the people who have a role.
+var whoMay = map[ledger.Role]string{ledger.Viewer: "an admin of your organization",
+	ledger.Member: "a member or an admin of your organization",
+	ledger.Admin:  "an admin of your organization", ledger.Operator: "an operator of the installation"}
 
 func kindFor(p Policy) string {
 	if p.Person {

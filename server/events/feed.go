@@ -39,7 +39,8 @@ type Feed struct {
 // NewFeed returns a feed that has seen nothing yet.
 func NewFeed(store ledger.Store, log *slog.Logger) *Feed {
 	done := make(chan struct{})
-	return &Feed{store: store, log: log, waiter: make(chan struct{}), done: done, stop: sync.OnceFunc(func() { close(done) })}
+	return &Feed{store: store, log: log, waiter: make(chan struct{}), done: done,
+		stop: sync.OnceFunc(func() { close(done) })}
 }
 
 // Changed returns a channel that is closed when there are events newer than

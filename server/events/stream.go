@@ -186,7 +186,7 @@ func (o *writer) end(after int64, why error) {
 		return // the client is gone
 	}
 	reason, text := contract.CodeUnavailable, "the key could not be checked"
-	p := (*problem.Problem)(nil)
+	var p *problem.Problem
 	switch {
 	case errors.As(why, &p):
 		reason, text = p.Code, p.Detail
@@ -196,7 +196,8 @@ func (o *writer) end(after int64, why error) {
 		reason, text = contract.CodePermissionDenied, why.Error()
 	}
 	o.renew()
-	data, err := json.Marshal(contract.Event{Seq: after, Type: contract.EventStreamEnded, Reason: reason, Message: text})
+	data, err := json.Marshal(contract.Event{Seq: after, Type: contract.EventStreamEnded, Reason: reason,
+		Message: text})
 	if err != nil {
 		return
 	}
@@ -211,7 +212,8 @@ func (o *writer) end(after int64, why error) {
 // Encode returns an event as it goes over the wire.
 func Encode(e ledger.Event) contract.Event {
 	return contract.Event{
-		Seq: e.Seq, Time: e.At.UTC(), Type: e.Type, Subject: e.Subject, OrganizationID: e.OrganizationID, PoolID: e.PoolID,
-		Actor: e.Actor, Via: e.Via, Reason: e.Reason, Message: e.Message,
+		Seq: e.Seq, Time: e.At.UTC(), Type: e.Type, Subject: e.Subject, OrganizationID: e.OrganizationID,
+		PoolID: e.PoolID,
+		Actor:  e.Actor, Via: e.Via, Reason: e.Reason, Message: e.Message,
 	}
 }

@@ -55,7 +55,8 @@ func (v *view) costs(r ledger.Reader, s ledger.Scope, costs ledger.Costs) error 
 		i, known := at[a]
 		if !known {
 			i, at[a] = len(sums), len(sums)
-			sums = append(sums, ledger.CostLine{Charge: cost.Charge{Payer: l.Payer, OrganizationID: l.OrganizationID, Cause: l.Cause}})
+			sums = append(sums,
+				ledger.CostLine{Charge: cost.Charge{Payer: l.Payer, OrganizationID: l.OrganizationID, Cause: l.Cause}})
 		}
 		sums[i].GPUTime += l.GPUTime
 		sums[i].Amount += l.Amount

@@ -49,7 +49,8 @@ type sessions struct {
 }
 
 func newSessions(c clock.Clock, random io.Reader, token obs.Secret) *sessions {
-	return &sessions{clock: c, random: random, all: map[string]session{}, token: token, tokenUntil: c.Now().Add(tokenLife)}
+	return &sessions{clock: c, random: random, all: map[string]session{}, token: token,
+		tokenUntil: c.Now().Add(tokenLife)}
 }
 
 func (s *sessions) find(id string) (session, bool) {
@@ -129,7 +130,8 @@ func (p *Page) signInForm(c *gin.Context) {
 		p.slowDown(c, after, "Too many wrong links came from this address. Wait a minute.")
 		return
 	}
-	p.render(c, http.StatusForbidden, "login.html", "This link was used already, or is too old. Sign in with an API key.")
+	p.render(c, http.StatusForbidden, "login.html",
+		"This link was used already, or is too old. Sign in with an API key.")
 }
 
 func (p *Page) signIn(c *gin.Context) {
@@ -156,8 +158,8 @@ func (p *Page) signIn(c *gin.Context) {
 
 // refuse answers a sign-in that failed, and counts it where the key was wrong.
 func (p *Page) refuse(c *gin.Context, from netip.Addr, err error) {
-	wrong := (*auth.WrongKeyError)(nil)
-	if !errors.As(err, &wrong) {
+	wrong, ok := errors.AsType[*auth.WrongKeyError](err)
+	if !ok {
 		p.Log.ErrorContext(c.Request.Context(), "signing in failed", "error", err)
 		p.render(c, http.StatusServiceUnavailable, "trouble.html", c.Writer.Header().Get("Request-Id"))
 		return

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -76,6 +77,7 @@ type eventRow struct {
 // view reads everything on one snapshot.
 func (p *Page) view(ctx context.Context, s ledger.Scope) (view, error) {
 	v := view{Version: p.Version, Open: p.Open}
+	recent := p.Feed.Recent(s, shownEvents)
 	err := p.Ledger.Store().Read(ctx, func(r ledger.Reader) error {
 		now := r.Now()
 		v.Now = now.UTC().Format("2006-01-02 15:04:05") + " UTC"
@@ -84,11 +86,11 @@ func (p *Page) view(ctx context.Context, s ledger.Scope) (view, error) {
 			return fmt.Errorf("adding up: %w", err)
 		}
 		v.numbers(report, s.All)
-		return v.tables(r, p.Ledger.Sight(s), s, now)
+		if err := v.tables(r, p.Ledger.Sight(s), s, now); err != nil {
+			return err
+		}
+		return v.events(r, s, recent)
 	})
-	for _, e := range p.Feed.Recent(s, shownEvents) {
-		v.Events = append(v.Events, eventRow{At: e.At.UTC().Format("15:04:05"), Type: e.Type, Subject: e.Subject, Message: e.Message, Actor: e.Actor})
-	}
 	return v, err
 }
 
@@ -103,9 +105,9 @@ func (v *view) numbers(r ledger.Report, whole bool) {
 		v.Waste, v.WasteShare = "–", "for operators to see, as nodes are shared"
 		return
 	}
-	waste := r.IdleCost + r.BootCost
+	waste := r.IdleWaste()
 	v.Waste, v.WasteShare = waste.String(), "nothing spent yet"
-	if all := waste + r.BusyCost; all > 0 {
+	if all := r.Spent(); all > 0 {
 		v.WasteShare = percent(float64(waste)/float64(all)) + " of " + all.String()
 	}
 }
@@ -124,22 +126,32 @@ func (v *view) tables(r ledger.Reader, sight ledger.Sight, s ledger.Scope, now t
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	reservations, err := r.Reservations(s, ledger.BookingFilter{Live: true}, page)
+	newest := ledger.Page{Limit: most, Newest: true}
+	reservations, err := r.Reservations(s, ledger.BookingFilter{Live: true}, newest)
 	if err != nil {
 		return fmt.Errorf("listing reservations: %w", err)
 	}
-	allocations, err := r.Allocations(s, ledger.BookingFilter{Live: true}, page)
+	allocations, err := r.Allocations(s, ledger.BookingFilter{Live: true}, newest)
 	if err != nil {
 		return fmt.Errorf("listing allocations: %w", err)
 	}
-	names := v.pools(pools, nodes, now)
+	paused, err := pausedFor(r, s)
+	if err != nil {
+		return err
+	}
+	makers, err := makersOf(r, s, reservations)
+	if err != nil {
+		return err
+	}
+	names := v.pools(pools, nodes, paused, now)
 	v.Tenant = !s.All
 	v.nodes(seen, names, now)
-	v.bookings(reservations, allocations, names, now)
+	v.reservations(reservations, names, makers)
+	v.allocations(allocations, names, now)
 	return v.money(r, s, now)
 }
 
-func (v *view) pools(pools []ledger.Pool, nodes []node.Node, now time.Time) map[string]string {
+func (v *view) pools(pools []ledger.Pool, nodes []node.Node, paused string, now time.Time) map[string]string {
 	names, ready, live := map[string]string{}, map[string]int{}, map[string]int{}
 	for _, n := range nodes {
 		live[n.PoolID]++
@@ -149,9 +161,11 @@ func (v *view) pools(pools []ledger.Pool, nodes []node.Node, now time.Time) map[
 	}
 	for _, p := range pools {
 		names[p.ID] = p.Name
-		row := poolRow{Name: p.Name, Model: fmt.Sprintf("%d × %s", p.PerNode, p.Model), Price: gpu.MicroUSD.String(p.Price) + "/h",
-			Nodes: fmt.Sprintf("%d ready, %d live, at most %d", ready[p.ID], live[p.ID], p.MaxNodes),
-			Boot:  p.Boot.P50().Round(time.Second).String() + " / " + p.Boot.P95().Round(time.Second).String(), Simulated: p.Simulated}
+		row := poolRow{Name: p.Name, Model: fmt.Sprintf("%d × %s", p.PerNode, p.Model),
+			Price:     gpu.MicroUSD.String(p.Price) + "/h",
+			Nodes:     fmt.Sprintf("%d ready, %d live, at most %d", ready[p.ID], live[p.ID], p.MaxNodes),
+			Boot:      p.Boot.P50().Round(time.Second).String() + " / " + p.Boot.P95().Round(time.Second).String(),
+			Simulated: p.Simulated}
 		switch {
 		case p.Recovery.Active():
 			row.Note = "only reconciles until an operator confirms: " + p.Recovery.Reason
@@ -159,6 +173,8 @@ func (v *view) pools(pools []ledger.Pool, nodes []node.Node, now time.Time) map[
 			row.Note = "no source had any; asks again in " + span(p.AsksAgain(now).Sub(now))
 		case p.Paused:
 			row.Note = "pre-warming is paused"
+		default:
+			row.Note = paused
 		}
 		v.Pools = append(v.Pools, row)
 	}
@@ -193,17 +209,23 @@ func place(s gpu.Source) string {
 	return s.Provisioner + " " + s.Region
 }
 
-func (v *view) bookings(rs []reservation.Reservation, as []allocation.Allocation, names map[string]string, now time.Time) {
+func (v *view) reservations(rs []reservation.Reservation, names, makers map[string]string) {
 	for _, r := range rs {
-		row := bookingRow{ID: r.ID, Name: r.Name, Pool: names[r.PoolID], State: string(r.State()), GPUs: strconv.Itoa(r.Shape.GPUs()),
-			When: clockSpan(r.Window.Start, r.Window.End), Note: string(r.Source) + ", " + string(r.Class)}
+		row := bookingRow{ID: r.ID, Name: r.Name, Pool: names[r.PoolID], State: string(r.State()),
+			GPUs: strconv.Itoa(r.Shape.GPUs()),
+			When: clockSpan(r.Window.Start, r.Window.End),
+			Note: cmp.Or(makers[r.MadeBy], string(r.Source)) + ", " + string(r.Class)}
 		if r.Degraded {
 			row.Note += ", will be late"
 		}
 		v.Reservations = append(v.Reservations, row)
 	}
+}
+
+func (v *view) allocations(as []allocation.Allocation, names map[string]string, now time.Time) {
 	for _, a := range as {
-		row := bookingRow{ID: a.ID, Name: a.Name, Pool: names[a.PoolID], State: string(a.State()), GPUs: strconv.Itoa(a.Shape.GPUs())}
+		row := bookingRow{ID: a.ID, Name: a.Name, Pool: names[a.PoolID], State: string(a.State()),
+			GPUs: strconv.Itoa(a.Shape.GPUs())}
 		if wait, ok := a.Wait(); ok {
 			row.When, row.Note = "lease ends in "+span(a.LeaseUntil.Sub(now)), "waited "+span(wait)
 		} else {

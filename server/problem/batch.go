@@ -18,11 +18,13 @@ func fromBatch(e *ledger.BatchError) *Problem {
 	fix := "Leave it out: what was recorded stays"
 	switch {
 	case errors.Is(e.Err, ledger.ErrNotFound):
-		code, rule, fix = contract.CodeNotFound, "does not exist, or this key may not see it", "Leave it out, or record the forecast first"
+		code, rule, fix = contract.CodeNotFound, "does not exist, or this key may not see it",
+			"Leave it out, or record the forecast first"
 	case errors.Is(e.Err, ledger.ErrNotOver):
 		fix = "Send it again when its window is over"
 	}
-	p := New(code, fmt.Sprintf("%d of the %s cannot be taken, so none was: the first %s.", len(e.Items), e.Field, rule)).Fix(fix, "")
+	p := New(code, fmt.Sprintf("%d of the %s cannot be taken, so none was: the first %s.", len(e.Items), e.Field,
+		rule)).Fix(fix, "")
 	for _, i := range e.Items {
 		p = p.Field(contract.FieldError{Pointer: pointer(fmt.Sprintf("%s[%d]", e.Field, i)), Code: code, Message: rule})
 	}
@@ -30,7 +32,8 @@ func fromBatch(e *ledger.BatchError) *Problem {
 }
 
 func fromTooMany(e *ledger.TooManyError) *Problem {
-	p := New(contract.CodeRateLimited, e.Error()+".").Request("Send fewer forecasts, or go on when the next UTC day begins")
+	p := New(contract.CodeRateLimited,
+		e.Error()+".").Request("Send fewer forecasts, or go on when the next UTC day begins")
 	p.RetryAfter = max(1, int(math.Ceil(e.After.Seconds())))
 	return p
 }

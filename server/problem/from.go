@@ -32,6 +32,7 @@ func From(err error) (*Problem, bool) {
 		inUse   *ledger.InUseError
 		full    *ledger.StorageFullError
 		holder  *ledger.NotHolderError
+		taken   *ledger.TakenError
 	)
 	switch {
 	case errors.As(err, &p):
@@ -57,6 +58,8 @@ func From(err error) (*Problem, bool) {
 	case errors.As(err, &holder):
 		return New(contract.CodePermissionDenied, holder.Error()+".").
 			Fix("Ask whoever holds the lease to extend it, or allocate with this key", ""), true
+	case errors.As(err, &taken):
+		return fromTaken(taken), true
 	case errors.As(err, &full):
 		return fromFull(full), false
 	}
@@ -64,6 +67,13 @@ func From(err error) (*Problem, bool) {
 		return p, false
 	}
 	return fromSentinel(err)
+}
+
+// fromTaken names what has the name.
+func fromTaken(e *ledger.TakenError) *Problem {
+	return New(contract.CodeNameTaken, strings.ToUpper(string(e.Noun[:1]))+e.Error()[1:]+".").
+		Fix("Choose another name", "").
+		Fix("Look at the other, and delete it if it is not needed", fmt.Sprintf("forewarm %ss show %s", e.Noun, e.ID))
 }
 
 func fromSentinel(err error) (*Problem, bool) {
@@ -74,25 +84,35 @@ func fromSentinel(err error) (*Problem, bool) {
 		return New(contract.CodePermissionDenied, "The key's role or organization does not allow this.").
 			Fix("Ask an admin of the organization, or an operator, for a key that may", ""), true
 	case errors.Is(err, ledger.ErrLastOperator):
-		return New(contract.CodeStateConflict, "No operator's key that lasts would be left, and with it no way back in.").
-			Fix("First make an operator's key that never expires, and adopt it: forewarm key create NAME --role operator --expires never", ""), true
+		return New(contract.CodeStateConflict,
+			"No operator's key that lasts would be left, and with it no way back in.").
+			Fix("First make an operator's key that never expires, and adopt it: forewarm key create NAME --role "+
+				"operator --expires never", ""), true
 	case errors.Is(err, ledger.ErrTaken):
 		return New(contract.CodeNameTaken, "Something of that name exists.").Fix("Choose another name", ""), true
 	case errors.Is(err, ledger.ErrRecovering):
-		return New(contract.CodeRecovering, "Nothing is made, ended or handed out until an operator has confirmed what was found at the provider.").
-			Fix("Operators look, and confirm", "forewarm recovery show").Fix("Others wait, or ask an operator", ""), true
+		return New(contract.CodeRecovering,
+				"Nothing is made, ended, promised or handed out until an operator has confirmed what was found at the "+
+					"provider.").
+				Fix("Operators look, and confirm", "forewarm recovery show").Fix("Others wait, or ask an operator", ""),
+			true
 	case errors.Is(err, ledger.ErrPlanExpired):
 		return New(contract.CodePlanExpired, "A plan is good for a few minutes.").Fix("Make the plan again", ""), true
 	case errors.Is(err, ledger.ErrConflict):
-		return New(contract.CodeETagMismatch, "If-Match names an older version; nothing was done.").Request("Read it again and repeat with the new ETag"), true
+		return New(contract.CodeETagMismatch,
+				"If-Match names an older version; nothing was done.").Request("Read it again and repeat with the new ETag"),
+			true
 	case errors.Is(err, ledger.ErrKeyReused):
 		return New(contract.CodeIdempotencyKeyReused, "The Idempotency-Key came before with another body.").
-			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "reused", Message: "must be new for a new request"}).
+			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "reused",
+				Message: "must be new for a new request"}).
 			Request("Send a new Idempotency-Key"), true
 	case errors.Is(err, ledger.ErrKeyExpired):
-		return New(contract.CodeIdempotencyKeyExpired, fmt.Sprintf("Answers are kept for %d days, and the Idempotency-Key says that it is older: "+
-			"whether its request was done cannot be told any more.", ledger.KeepAnswers/(24*time.Hour))).
-			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "expired", Message: "must be made when the request is"}).
+		return New(contract.CodeIdempotencyKeyExpired,
+			fmt.Sprintf("Answers are kept for %d days, and the Idempotency-Key says that it is older: "+
+				"whether its request was done cannot be told any more.", ledger.KeepAnswers/(24*time.Hour))).
+			Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "expired",
+				Message: "must be made when the request is"}).
 			Request("Look whether the request took effect; if it did not, send it with a new Idempotency-Key"), true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return New(contract.CodeTimeout, "The request was given up."), false
@@ -103,7 +123,8 @@ func fromSentinel(err error) (*Problem, bool) {
 // fromStale tells what stands in a plan's way now, with all blockers and offers
 // when the request would be refused.
 func fromStale(e *ledger.PlanStaleError) *Problem {
-	p := New(contract.CodePlanStale, e.Error()+"; nothing was changed").Fix("Make the plan again, and look at what it shows", "")
+	p := New(contract.CodePlanStale,
+		e.Error()+"; nothing was changed").Fix("Make the plan again, and look at what it shows", "")
 	var refused *ledger.RefusedError
 	if errors.As(e.Err, &refused) {
 		p.Blockers, p.Offers = Blockers(refused), Offers(refused)
@@ -123,38 +144,49 @@ type refusal struct {
 var refusals = []refusal{
 	{admission.WindowInPast, contract.CodeWindowInPast, "Choose a start in the future"},
 	{admission.NoMatchingHardware, contract.CodeNoMatchingHardware, "Ask for fewer GPUs, or another pool"},
-	{admission.ClaimTooEarly, contract.CodeClaimTooEarly, "Claim it when its time comes, or allocate GPUs now beside it"},
+	{admission.ClaimTooEarly, contract.CodeClaimTooEarly,
+		"Claim it when its time comes, or allocate GPUs now beside it"},
 	{admission.ClaimTooLong, contract.CodeClaimTooLong, "Claim it for as long as it is booked, and extend the lease"},
 	{admission.WindowTooLong, contract.CodeWindowTooLong, "Ask for a shorter time and extend it later"},
 	{admission.KeyCapExceeded, contract.CodeKeyCapExceeded, "Ask an admin for a key with larger caps"},
 	{admission.QuotaExceeded, contract.CodeQuotaExceeded, "Release something, or ask an operator for a larger quota"},
-	{admission.CohortExhausted, contract.CodeQuotaExceeded, "Wait until the others of the cohort use less, or ask an operator for a larger quota"},
+	{admission.CohortExhausted, contract.CodeQuotaExceeded,
+		"Wait until the others of the cohort use less, or ask an operator for a larger quota"},
 	{admission.UserCapExceeded, contract.CodeUserCapExceeded, "Ask an admin for larger caps"},
-	{admission.GPUHoursExceeded, contract.CodeQuotaExceeded, "Wait for the next period, or ask an operator for a larger quota"},
-	{admission.SpendingExceeded, contract.CodeSpendingExceeded, "Wait for the next period, or ask an operator for a larger money budget"},
-	{admission.BudgetExceeded, contract.CodeBudgetExceeded, "Wait for the next UTC day, or ask an operator for a larger speculation budget"},
-	{admission.PrewarmPaused, contract.CodePrewarmPaused, "Ask for a guaranteed reservation, or wait until pre-warming goes on"},
+	{admission.GPUHoursExceeded, contract.CodeQuotaExceeded,
+		"Wait for the next period, or ask an operator for a larger quota"},
+	{admission.SpendingExceeded, contract.CodeSpendingExceeded,
+		"Wait for the next period, or ask an operator for a larger money budget"},
+	{admission.BudgetExceeded, contract.CodeBudgetExceeded,
+		"Wait for the next UTC day, or ask an operator for a larger speculation budget"},
+	{admission.PrewarmPaused, contract.CodePrewarmPaused,
+		"Ask for a guaranteed reservation, or wait until pre-warming goes on"},
 	{admission.LeadTimeTooShort, contract.CodeLeadTimeTooShort, "Choose a later end, or ask for an allocation now"},
-	{admission.WorkloadShareExceeded, contract.CodeCapacityExhausted, "Take one of the offers, or wait until the workload uses less of the pool"},
-	{admission.CapacityExhausted, contract.CodeCapacityExhausted, "Take one of the offers"},
+	{admission.WorkloadShareExceeded, contract.CodeCapacityExhausted,
+		takeOffer + ", or wait until the workload uses less of the pool"},
+	{admission.CapacityExhausted, contract.CodeCapacityExhausted, takeOffer},
 }
 
-// withoutOffers is what can be done about a full pool where nothing is offered.
-const withoutOffers = "Wait until something ends, or ask for fewer GPUs or a shorter time"
+// takeOffer is what to do about a full pool, and withoutOffers where nothing is
+// offered.
+const (
+	takeOffer     = "Take one of the offers"
+	withoutOffers = "Wait until something ends, or ask for fewer GPUs or a shorter time"
+)
 
 // wayOut is the fix of a refusal, which names offers only if there are any.
 func (r refusal) wayOut(e *ledger.RefusedError) string {
-	if strings.HasPrefix(r.fix, "Take one of the offers") && len(e.Decision.Offers) == 0 {
+	if strings.HasPrefix(r.fix, takeOffer) && len(e.Decision.Offers) == 0 {
 		return withoutOffers
 	}
 	return r.fix
 }
 
-// FixFor says what changes a blocker of the code.
-func FixFor(code string) (label string, found bool) {
+// FixFor says what changes a blocker of the code in a refusal.
+func FixFor(code string, e *ledger.RefusedError) (label string, found bool) {
 	for _, row := range refusals {
 		if string(row.blocker) == code {
-			return row.fix, true
+			return row.wayOut(e), true
 		}
 	}
 	return "", false
@@ -201,7 +233,8 @@ func Blockers(e *ledger.RefusedError) []contract.Blocker {
 func Reasons(reasons []admission.Reason) []contract.Blocker {
 	var out []contract.Blocker
 	for _, r := range reasons {
-		out = append(out, contract.Blocker{Code: string(r.Code), Message: r.Message, Unit: r.Unit, Limit: r.Limit, Asked: r.Asked})
+		out = append(out, contract.Blocker{Code: string(r.Code), Message: r.Message, Unit: r.Unit, Limit: r.Limit,
+			Asked: r.Asked})
 	}
 	return out
 }
@@ -215,8 +248,9 @@ func Offers(e *ledger.RefusedError) []contract.Offer {
 func OfferList(offers []admission.Offer) []contract.Offer {
 	var out []contract.Offer
 	for _, o := range offers {
-		out = append(out, contract.Offer{PoolID: o.Pool, GPUs: o.Shape.GPUs(), Nodes: o.Shape.Nodes, GPUsPerNode: o.Shape.PerNode,
-			Start: o.Window.Start.UTC(), End: o.Window.End.UTC(), Cost: Money(o.Cost), ReservationID: o.Reservation})
+		out = append(out, contract.Offer{PoolID: o.Pool, GPUs: o.Shape.GPUs(), Nodes: o.Shape.Nodes,
+			GPUsPerNode: o.Shape.PerNode,
+			Start:       o.Window.Start.UTC(), End: o.Window.End.UTC(), Cost: Money(o.Cost), ReservationID: o.Reservation})
 	}
 	return out
 }

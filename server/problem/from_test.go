@@ -43,9 +43,10 @@ func TestFromGivesEveryFailureItsCode(t *testing.T) {
 		contract.CodeRecovering:           {ledger.ErrRecovering, 409, true},
 		contract.CodePoolBusy:             {ledger.ErrBusy, 503, false},
 		contract.CodeUnavailable:          {ledger.ErrUnavailable, 503, false},
-		contract.CodeStorageFull:          {&ledger.StorageFullError{Where: "/data", Err: errors.New("hunter2")}, 507, false},
-		contract.CodeTimeout:              {context.DeadlineExceeded, 504, false},
-		contract.CodeInternal:             {errors.New("password is hunter2"), 500, false},
+		contract.CodeStorageFull: {&ledger.StorageFullError{Where: "/data", Err: errors.New("hunter2")}, 507,
+			false},
+		contract.CodeTimeout:  {context.DeadlineExceeded, 504, false},
+		contract.CodeInternal: {errors.New("password is hunter2"), 500, false},
 	} {
 		p, whole := problem.From(fmt.Errorf("doing it: %w", tc.err))
 		require.Equal(t, want, p.Code)
@@ -63,6 +64,23 @@ func TestWhoeverMayNotExtendIsToldWhoMay(t *testing.T) {
 	require.Equal(t, contract.CodePermissionDenied, p.Code)
 	require.Contains(t, p.Detail, "alc_1")
 	require.NotEmpty(t, p.Fixes)
+}
+
+// Offers are named as a way out only where there are any.
+func TestOffersAreNamedOnlyWhereThereAreAny(t *testing.T) {
+	t.Parallel()
+	for _, code := range []admission.Code{admission.CapacityExhausted, admission.WorkloadShareExceeded} {
+		e := &ledger.RefusedError{Decision: admission.Decision{Reasons: []admission.Reason{{Code: code,
+			Message: "it is full"}}}}
+		label, found := problem.FixFor(string(code), e)
+		require.True(t, found)
+		require.Equal(t, "Wait until something ends, or ask for fewer GPUs or a shorter time", label)
+		e.Decision.Offers = []admission.Offer{{Pool: "pol_1"}}
+		label, _ = problem.FixFor(string(code), e)
+		require.Contains(t, label, "Take one of the offers")
+		p, _ := problem.From(e)
+		require.Equal(t, label, p.Fixes[0].Label)
+	}
 }
 
 func TestWhatWasNotTriedMayBeSentAgain(t *testing.T) {

@@ -2,7 +2,6 @@ package problem
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -105,14 +104,17 @@ func (p *Problem) describe(d *huma.ErrorDetail, names []string) *Problem {
 	if broke.code == required && bound != "" { // huma names the object that lacks it
 		location, bound = location+"."+bound, ""
 	}
-	return p.wrong(location, broke.at(lastPart(location), bound), fmt.Sprintf(broke.fix, called(location)))
+	return p.wrong(location, broke.at(lastPart(location), bound), broke.wayOut(called(location)))
 }
 
 func (p *Problem) unknownField(location string, fields []string) *Problem {
 	last, places := lastPart(location), places(fields)
 	names := slices.Sorted(maps.Keys(places))
 	e := contract.FieldError{Code: "unknown-field", Allowed: names, Message: "is not a field of this request"}
-	near, ok := Closest(last, names)
+	near, ok := sameThing(last, names)
+	if !ok {
+		near, ok = Closest(last, names)
+	}
 	switch {
 	case !ok:
 		return p.wrong(location, e, "Leave it out")
@@ -126,6 +128,18 @@ func (p *Problem) unknownField(location string, fields []string) *Problem {
 	}
 	e.Message = "is not a field here; it belongs " + place
 	return p.wrong(location, e, "Put it "+place)
+}
+
+// sameThing is the field that asks for what answers call by another name: their
+// pool_id is a request's pool, and the other way round.
+func sameThing(wrong string, names []string) (string, bool) {
+	bare := strings.TrimSuffix(strings.TrimSuffix(wrong, "_name"), "_id")
+	for _, name := range []string{wrong, bare, bare + "_id"} {
+		if slices.Contains(names, name) {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // places says of each name in a body what it is under; nothing is the top.
@@ -146,7 +160,10 @@ func (p *Problem) wrong(location string, e contract.FieldError, fix string) *Pro
 	if e.Pointer = locate(location); len(p.Errors) == 0 {
 		p.Detail = called(location) + " " + e.Message
 	}
-	return p.Field(e).Request(fix)
+	if p = p.Field(e); fix != "" {
+		p = p.Request(fix)
+	}
+	return p
 }
 
 // called is a place as a sentence names it.

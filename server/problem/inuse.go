@@ -25,7 +25,8 @@ func fromInUse(e *ledger.InUseError) *Problem {
 		if more := use.Count - len(use.IDs); more > 0 {
 			named += fmt.Sprintf(" and %d more", more)
 		}
-		p.Blockers = append(p.Blockers, contract.Blocker{Code: "live_" + use.Noun, Unit: use.Noun, Asked: int64(use.Count),
+		p.Blockers = append(p.Blockers, contract.Blocker{Code: "live_" + use.Noun, Unit: use.Noun,
+			Asked:   int64(use.Count),
 			Message: fmt.Sprintf("%s still has %d %s: %s", e.Subject, use.Count, use.Noun, named)})
 		p = p.Fix(endings[use.Noun], "")
 	}

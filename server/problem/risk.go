@@ -5,6 +5,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/admission"
+	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -12,11 +13,16 @@ import (
 const shownAtRisk = 20
 
 func fromRisk(e *ledger.PromisesAtRiskError) *Problem {
-	detail, choose := fmt.Sprintf("What is promised would be beyond these limits, in %d cases.", len(e.Promises)), "limits that keep them"
+	detail, choose := fmt.Sprintf("What is promised would be beyond these limits, in %s",
+		gpu.Count(len(e.Promises), "case")), "limits that keep them"
 	if e.Pool != "" {
-		detail, choose = fmt.Sprintf("Pool %s would have no place any more for %d of its promises.", e.Pool, len(e.Promises)), "a size that keeps them"
+		detail, choose = fmt.Sprintf("Pool %s would have no place any more for %d of its promises", e.Pool,
+			len(e.Promises)), "a size that keeps them"
 	}
-	p := New(contract.CodePromisesAtRisk, detail).
+	if more := len(e.Promises) - shownAtRisk; more > 0 {
+		detail += fmt.Sprintf("; the first %d are listed, and %d more are not", shownAtRisk, more)
+	}
+	p := New(contract.CodePromisesAtRisk, detail+".").
 		Fix("Choose "+choose+", or wait until they are over", "").
 		Repeat("force", true, "Or do it all the same: they are kept, marked degraded, and told of in the journal")
 	p.AtRisk = AtRisk(e.Promises[:min(len(e.Promises), shownAtRisk)])
@@ -27,8 +33,10 @@ func fromRisk(e *ledger.PromisesAtRiskError) *Problem {
 func AtRisk(promises []ledger.AtRisk) []contract.PromiseAtRisk {
 	out := make([]contract.PromiseAtRisk, len(promises))
 	for i, r := range promises {
-		out[i] = contract.PromiseAtRisk{ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, GPUs: r.Shape.GPUs(),
-			Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Blockers: Reasons(append(admission.LimitReasons(r.Violations), r.Lost...))}
+		out[i] = contract.PromiseAtRisk{ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID,
+			GPUs:  r.Shape.GPUs(),
+			Start: r.Window.Start.UTC(), End: r.Window.End.UTC(),
+			Blockers: Reasons(append(admission.LimitReasons(r.Violations), r.Lost...))}
 	}
 	return out
 }

@@ -16,7 +16,7 @@ type rule struct {
 	told    string // huma's format, with at most one verb, for what bounds the value
 	code    string
 	message string // %s: the bound
-	fix     string // %s: the field
+	fix     string // %s: the field; empty: nothing better than the rule can be advised
 }
 
 // required is the code of what is missing.
@@ -39,7 +39,8 @@ var rules = []rule{
 	{validation.MsgExpectedMaxLength, "max-length", "must be at most %s long", "Send a shorter %s"},
 	{validation.MsgExpectedMinItems, "min-items", "must hold at least %s", "Send more in %s"},
 	{validation.MsgExpectedMaxItems, "max-items", "must hold at most %s", "Send less in %s"},
-	{validation.MsgExpectedArrayItemsUnique, "unique-items", "must not hold anything twice", "Send each value of %s once"},
+	{validation.MsgExpectedArrayItemsUnique, "unique-items", "must not hold anything twice",
+		"Send each value of %s once"},
 	{validation.MsgExpectedOneOf, "enum", "must be one of %s", "Send one of these as %s"},
 	{validation.MsgExpectedRequiredProperty, required, "is missing", "Add %s"},
 	{"required query parameter is missing", required, "is missing", "Add %s"},
@@ -71,7 +72,7 @@ func broken(message string) (rule, string) {
 			return r, bound
 		}
 	}
-	return rule{code: "invalid", message: message, fix: "Correct %s"}, ""
+	return rule{code: "invalid", message: message}, ""
 }
 
 // bound reads back what a message was made from.
@@ -83,6 +84,14 @@ func (r rule) bound(message string) (string, bool) {
 	rest, begins := strings.CutPrefix(message, before)
 	bound, ends := strings.CutSuffix(rest, after[1:])
 	return bound, begins && ends
+}
+
+// wayOut says how to keep the rule for a field.
+func (r rule) wayOut(field string) string {
+	if r.fix == "" {
+		return ""
+	}
+	return fmt.Sprintf(r.fix, field)
 }
 
 // at is the rule as it binds the field of that name.

@@ -44,7 +44,8 @@ func fromStore(err error) *Problem {
 
 // fromFull tells that nothing can be written, and where room has to be made.
 func fromFull(e *ledger.StorageFullError) *Problem {
-	return later(afterFull, contract.CodeStorageFull, "There is no room to write. Nothing was changed; reading goes on.").
+	return later(afterFull, contract.CodeStorageFull,
+		"There is no room to write. Nothing was changed; reading goes on.").
 		Fix("Have an operator free space at "+e.Where+"; the server goes on by itself", "")
 }
 

@@ -77,7 +77,9 @@ func (s *Sweeper) suspect(ctx context.Context, p provisioners.Provisioner, i pro
 		return fmt.Errorf("stopping what acts on a database that does not know machine %s: %w", i.ID, err)
 	}
 	if began > 0 {
-		s.cfg.Logger.ErrorContext(ctx, "a machine has our tag and a node that this database never had: is it a restored backup, or does another installation have our name? Pools only reconcile until `forewarm recovery confirm`",
+		s.cfg.Logger.ErrorContext(ctx,
+			"a machine has our tag and a node that this database never had: is it a restored backup, or does "+
+				"another installation have our name? Pools only reconcile until `forewarm recovery confirm`",
 			"provisioner", p.Name(), "machine", i.ID, "node", i.NodeID, "pools", began)
 	}
 	return nil
@@ -190,7 +192,8 @@ func (s *Sweeper) open(ctx context.Context, provisioner string) (map[string]ledg
 // priced is a machine with the price that it was asked for at, where a node is
 // known that asked for it, and else the one its provider offers its type for: what
 // a provider says of a machine does not tell its region.
-func (s *Sweeper) priced(ctx context.Context, p provisioners.Provisioner, i provisioners.Instance) (ledger.Orphan, error) {
+func (s *Sweeper) priced(ctx context.Context, p provisioners.Provisioner,
+	i provisioners.Instance) (ledger.Orphan, error) {
 	o := ledger.Orphan{
 		Machine: i.ID, NodeID: i.NodeID, BilledFrom: i.CreatedAt,
 		Source: gpu.Source{Provisioner: p.Name(), Type: i.Type},
@@ -211,7 +214,8 @@ func (s *Sweeper) priced(ctx context.Context, p provisioners.Provisioner, i prov
 	case n.Source.Provisioner == p.Name() && n.Source.Type == i.Type:
 		o.Source = n.Source
 	case at < 0:
-		s.cfg.Logger.WarnContext(ctx, "a machine that no node stands for has a type that is offered no more: its price is not known",
+		s.cfg.Logger.WarnContext(ctx,
+			"a machine that no node stands for has a type that is offered no more: its price is not known",
 			"provisioner", p.Name(), "machine", i.ID, "type", i.Type)
 	}
 	return o, nil

@@ -86,7 +86,8 @@ func New(l *ledger.Ledger, byName map[string]provisioners.Provisioner, cfg Confi
 	if cfg.Deployment == "" {
 		return nil, fmt.Errorf("configuring the sweep: the deployment has no name")
 	}
-	return &Sweeper{ledger: l, provisioners: byName, cfg: cfg.WithDefaults(), seen: map[string]map[string]*sighting{}, settled: map[string]bool{}}, nil
+	return &Sweeper{ledger: l, provisioners: byName, cfg: cfg.WithDefaults(), seen: map[string]map[string]*sighting{},
+		settled: map[string]bool{}}, nil
 }
 
 // Handle is the handler of the sweep task of one provisioner. The task is run

@@ -59,10 +59,12 @@ func newSite(t *testing.T) *site {
 func (s *site) found() {
 	s.t.Helper()
 	ctx := s.t.Context()
-	_, err := s.ledger.Bootstrap(ctx, "acme", quota.Limits{GPUs: 1000}, ledger.Key{ID: "key_operator", Name: "operator", Hash: []byte{1}})
+	_, err := s.ledger.Bootstrap(ctx, "acme", quota.Limits{GPUs: 1000},
+		ledger.Key{ID: "key_operator", Name: "operator", Hash: []byte{1}})
 	require.NoError(s.t, err)
 	s.pool, err = s.ledger.CreatePool(ctx, ledger.SystemActor("test"), gpu.Pool{
-		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "sim-a100-8", Model: "a100-80g", PerNode: 8, MaxNodes: 40, Price: 20 * gpu.USD, MinBilling: time.Minute,
+		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "sim-a100-8", Model: "a100-80g", PerNode: 8,
+		MaxNodes: 40, Price: 20 * gpu.USD, MinBilling: time.Minute,
 		Timers: gpu.Timers{MaxLease: time.Hour},
 	}, plan.BootTimes{Prior50: time.Minute, Prior95: time.Minute})
 	require.NoError(s.t, err)
@@ -71,7 +73,8 @@ func (s *site) found() {
 // machine makes one at the cloud.
 func (s *site) machine(owner, nodeID, token string) provisioners.Instance {
 	s.t.Helper()
-	made, err := s.cloud.Create(s.t.Context(), token, provisioners.Spec{Type: "sim-a100-8", Region: "sim-1", Owner: owner, NodeID: nodeID})
+	made, err := s.cloud.Create(s.t.Context(), token,
+		provisioners.Spec{Type: "sim-a100-8", Region: "sim-1", Owner: owner, NodeID: nodeID})
 	require.NoError(s.t, err)
 	return made
 }
@@ -289,57 +292,6 @@ func TestAnEmptyListConcludesNothing(t *testing.T) {
 		return err
 	}))
 	require.Equal(t, node.Ready, after.State())
-}
-
-// A list may be older than the one before. What it lacks for that is charged again
-// when it is back.
-func TestAnOrphanThatAnOldListLacksIsChargedToItsEnd(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	i := s.machine("ours", "nod_unknown", "t")
-	s.sweeps(time.Minute)
-	s.cloud.SetListLag(5 * time.Minute)
-	s.sweeps(time.Minute)
-	require.NotZero(t, s.orphan().BilledUntil)
-	s.cloud.SetListLag(0)
-	s.sweeps(time.Minute)
-	require.Zero(t, s.orphan().BilledUntil, "it stands")
-	s.cloud.SetListLag(5 * time.Minute)
-	s.sweeps(time.Minute)
-	require.NoError(t, s.cloud.Kill(i.ID))
-	ended := s.clock.Now()
-	s.cloud.SetListLag(0)
-	s.sweeps(time.Minute)
-	require.Equal(t, ended, s.orphan().BilledUntil)
-}
-
-// What a machine costs depends on where it was asked for.
-func TestAnOrphanIsChargedAtThePriceOfItsRegion(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	near := sim.Config{}.WithDefaults().Offers[0]
-	far := near
-	far.Region, far.Price = "far-1", 2*near.Price
-	var err error
-	s.cloud, err = sim.New(sim.Config{Name: "sim", Offers: []sim.Offer{far, near}}, s.clock)
-	require.NoError(t, err)
-	n := s.node(0, "", node.Provision, node.Refuse)
-	s.machine("ours", n.ID, "t")
-	s.sweeps(time.Minute)
-	require.Equal(t, s.pool.Source(), s.orphan().Source)
-	require.Equal(t, near.GPUs, s.orphan().GPUs)
-}
-
-// orphan is the only one that is written down.
-func (s *site) orphan() ledger.Orphan {
-	s.t.Helper()
-	var all []ledger.Orphan
-	require.NoError(s.t, s.store.Read(s.t.Context(), func(r ledger.Reader) (err error) {
-		all, err = r.Orphans(ledger.OrphanFilter{})
-		return err
-	}))
-	require.Len(s.t, all, 1)
-	return all[0]
 }
 
 func TestANodeWithoutATaskGetsOne(t *testing.T) {

@@ -35,7 +35,8 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 		return Result{}, fmt.Errorf("listing machines: %w", err)
 	}
 	if !list.Complete {
-		s.cfg.Logger.WarnContext(ctx, "a provider's list is incomplete; nothing is concluded from it", "provisioner", p.Name())
+		s.cfg.Logger.WarnContext(ctx, "a provider's list is incomplete; nothing is concluded from it", "provisioner",
+			p.Name())
 		return Result{}, nil
 	}
 	view, err := s.look(ctx, p.Name())
@@ -61,7 +62,8 @@ func (s *Sweeper) Sweep(ctx context.Context, p provisioners.Provisioner) (Result
 	if most := max(s.cfg.KillMin, len(standing)*s.cfg.KillPercent/100); len(due) > most {
 		result.Capped, due = true, due[:most]
 		s.cfg.Metrics.Transition(obs.Node, "orphan_cap_reached")
-		s.cfg.Logger.ErrorContext(ctx, "more machines without a node than one sweep may end; is this the right database?",
+		s.cfg.Logger.ErrorContext(ctx,
+			"more machines without a node than one sweep may end; is this the right database?",
 			"provisioner", p.Name(), "orphans", len(orphans), "at_most", most)
 	}
 	result.Ended, err = s.end(ctx, p, due, view.now)
@@ -77,12 +79,14 @@ func (s *Sweeper) reportOffers(ctx context.Context, p provisioners.Provisioner) 
 	if err == nil {
 		offers := make([]ledger.Offer, len(all))
 		for i, o := range all {
-			offers[i] = ledger.Offer{Region: o.Region, Type: o.Type, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB}
+			offers[i] = ledger.Offer{Region: o.Region, Type: o.Type, Model: o.Model, GPUs: o.GPUs,
+				MemoryMiB: o.MemoryMiB}
 		}
 		err = s.ledger.ReportOffers(ctx, p.Name(), offers)
 	}
 	if err != nil {
-		s.cfg.Logger.WarnContext(ctx, "what a provisioner offers is not known; it is asked again", "provisioner", p.Name(), "error", err)
+		s.cfg.Logger.WarnContext(ctx, "what a provisioner offers is not known; it is asked again", "provisioner",
+			p.Name(), "error", err)
 	}
 }
 
@@ -151,7 +155,8 @@ func (s *Sweeper) due(provisioner string, orphans []provisioners.Instance, now t
 		}
 	}
 	s.seen[provisioner] = seen
-	slices.SortStableFunc(due, func(a, b provisioners.Instance) int { return cmp.Compare(seen[a.ID].tries, seen[b.ID].tries) })
+	slices.SortStableFunc(due,
+		func(a, b provisioners.Instance) int { return cmp.Compare(seen[a.ID].tries, seen[b.ID].tries) })
 	return due
 }
 
@@ -168,7 +173,8 @@ func (s *Sweeper) tried(provisioner, machine string) (first bool) {
 }
 
 // end asks for the end of each machine. One that fails does not keep the others.
-func (s *Sweeper) end(ctx context.Context, p provisioners.Provisioner, due []provisioners.Instance, now time.Time) (ended []string, err error) {
+func (s *Sweeper) end(ctx context.Context, p provisioners.Provisioner, due []provisioners.Instance,
+	now time.Time) (ended []string, err error) {
 	for _, o := range due {
 		asked, failed := s.endOne(ctx, p, o, now)
 		if asked {
@@ -183,7 +189,8 @@ func (s *Sweeper) end(ctx context.Context, p provisioners.Provisioner, due []pro
 }
 
 // endOne asks for the end of a machine after a last look at its node.
-func (s *Sweeper) endOne(ctx context.Context, p provisioners.Provisioner, o provisioners.Instance, now time.Time) (asked bool, err error) {
+func (s *Sweeper) endOne(ctx context.Context, p provisioners.Provisioner, o provisioners.Instance,
+	now time.Time) (asked bool, err error) {
 	if owned, err := s.owned(ctx, o); err != nil || owned {
 		return false, err
 	}

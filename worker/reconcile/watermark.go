@@ -2,16 +2,12 @@ package reconcile
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -23,8 +19,7 @@ import (
 // Losing the file loses only this warning; the sweep has another. What the sweep
 // cannot see is a lease that was lost on a machine that is not: the mark alone
 // keeps its GPUs from being given to a second holder. So it is written within a
-// second of any event, and at the end. It is not forced to the disk: a crash of
-// the machine may take its last seconds, a crash of the process does not.
+// second of any event, and at the end.
 type Watermark struct {
 	ledger *ledger.Ledger
 	path   string
@@ -90,7 +85,7 @@ func (w *Watermark) keep(ctx context.Context, now mark) {
 	if w.checked && w.kept && now == w.seen {
 		return
 	}
-	err := w.save(now)
+	err := statefile.Write(w.path, now)
 	if err != nil && (w.kept || !w.checked) {
 		w.log.WarnContext(ctx, "a restored database will not be noticed", "error", err)
 	}
@@ -99,7 +94,8 @@ func (w *Watermark) keep(ctx context.Context, now mark) {
 
 // recover has every pool only reconcile, and reads again how far the journal is.
 func (w *Watermark) recover(ctx context.Context, before, now mark) (mark, error) {
-	reason := fmt.Sprintf("the journal ends at event %d, and had come to %d: the database was restored from a backup", now.Seq, before.Seq)
+	reason := fmt.Sprintf("the journal ends at event %d, and had come to %d: the database was restored from a backup",
+		now.Seq, before.Seq)
 	began, err := w.ledger.BeginRecovery(ctx, ledger.SystemActor("reconcile"), "", reason)
 	if err != nil {
 		return now, fmt.Errorf("stopping what acts on a restored database: %w", err)
@@ -166,33 +162,8 @@ func (w *Watermark) read(ctx context.Context) (now mark, err error) {
 }
 
 func (w *Watermark) load() (before mark, err error) {
-	data, err := os.ReadFile(w.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return before, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &before)
-	}
-	if err != nil {
-		return before, fmt.Errorf("reading how far the journal had come, from %s: %w; remove the file if that does not matter", w.path, err)
+	if _, err = statefile.Read(w.path, &before); err != nil {
+		return before, fmt.Errorf("reading how far the journal had come: %w", err)
 	}
 	return before, nil
-}
-
-func (w *Watermark) save(now mark) error {
-	data, err := json.Marshal(now)
-	if err != nil {
-		return fmt.Errorf("writing how far the journal has come: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(w.path), 0o700); err != nil {
-		return fmt.Errorf("writing how far the journal has come: %w", err)
-	}
-	fresh := fmt.Sprintf("%s.%d.new", w.path, os.Getpid()) // a file is either the old one or the new one, whoever writes beside us
-	if err := os.WriteFile(fresh, data, 0o600); err != nil {
-		return fmt.Errorf("writing how far the journal has come: %w", err)
-	}
-	if err := os.Rename(fresh, w.path); err != nil {
-		return fmt.Errorf("writing how far the journal has come: %w", err)
-	}
-	return nil
 }

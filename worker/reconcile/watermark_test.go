@@ -64,7 +64,7 @@ func TestAnotherDatabaseAndADamagedMark(t *testing.T) {
 	require.NoError(t, s.watermark(path).Step(t.Context()))
 	require.False(t, s.recovery().Active())
 	require.NoError(t, os.WriteFile(path, []byte(`{"first`), 0o600))
-	require.ErrorContains(t, s.watermark(path).Step(t.Context()), "remove the file")
+	require.ErrorContains(t, s.watermark(path).Step(t.Context()), "move it away")
 }
 
 // What was committed in the last moment before the end counts, and so does a

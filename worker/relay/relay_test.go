@@ -49,7 +49,8 @@ func (d *desk) add(n int, after time.Duration) []string {
 		for range n {
 			id := d.ids.New(ids.Task)
 			all = append(all, id)
-			c.Tasks = append(c.Tasks, ledger.Task{ID: id, Kind: "test", Subject: "x", RunAt: tx.Now().Add(after), CreatedAt: tx.Now()})
+			c.Tasks = append(c.Tasks, ledger.Task{ID: id, Kind: "test", Subject: "x", RunAt: tx.Now().Add(after),
+				CreatedAt: tx.Now()})
 		}
 		return tx.Save(c)
 	}))

@@ -46,7 +46,8 @@ func (w Work) look(ctx context.Context, l looked) error {
 	case err != nil:
 		return err
 	case over(found.Phase):
-		return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID, ledger.Loss{Preempted: found.Preempted, Ended: found.EndedAt})
+		return w.Ledger.ReportMissing(ctx, l.Guard, l.node.ID,
+			ledger.Loss{Preempted: found.Preempted, Ended: found.EndedAt})
 	case found.Phase != provisioners.Running:
 		return w.Ledger.ReportBooting(ctx, l.Guard, l.node.ID)
 	default:
@@ -87,7 +88,8 @@ func (w Work) renew(ctx context.Context, l looked) error {
 		return nil
 	}
 	if err := renewer.Renew(ctx, l.node.ProviderID, until); err != nil {
-		w.Logger.WarnContext(ctx, "a machine could not be renewed; it is tried again", "expires_at", l.node.ExpiresAt, "error", err)
+		w.Logger.WarnContext(ctx, "a machine could not be renewed; it is tried again", "expires_at", l.node.ExpiresAt,
+			"error", err)
 		return nil
 	}
 	if err := w.Ledger.ReportRenewed(ctx, l.node.ID, until); err != nil {

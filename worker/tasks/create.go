@@ -72,6 +72,8 @@ func (w Work) refused(ctx context.Context, c Claim, intent ledger.CreateIntent, 
 		message = typed.Message
 	}
 	w.Logger.WarnContext(ctx, "the provider refused a machine",
-		"provisioner", intent.Node.Source.Provisioner, "pool", intent.Pool.Name, "refusal", string(kind), "error", refusal)
-	return w.Ledger.ReportRefused(ctx, c.Guard, intent.Node.ID, string(kind), obs.ScrubText(message), kind == provisioners.KindCapacity)
+		"provisioner", intent.Node.Source.Provisioner, "pool", intent.Pool.Name, "refusal", string(kind), "error",
+		refusal)
+	return w.Ledger.ReportRefused(ctx, c.Guard, intent.Node.ID, string(kind), obs.ScrubText(message),
+		kind == provisioners.KindCapacity)
 }

@@ -55,7 +55,8 @@ func (w Work) adopt(ctx context.Context, l looked) error {
 }
 
 func (w Work) end(ctx context.Context, l looked) error {
-	if err := l.provider.Delete(ctx, l.node.ProviderID); err != nil && provisioners.KindOf(err) != provisioners.KindNotFound {
+	if err := l.provider.Delete(ctx, l.node.ProviderID); err != nil &&
+		provisioners.KindOf(err) != provisioners.KindNotFound {
 		return w.still(ctx, l, fmt.Errorf("deleting: %w", err))
 	}
 	found, err := l.provider.Get(ctx, l.node.ProviderID)

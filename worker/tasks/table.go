@@ -84,7 +84,8 @@ func (w Work) seal(ctx context.Context, c Claim) error {
 		return fmt.Errorf("sealing the journal: %w", err)
 	}
 	if made.Number > 0 {
-		w.Logger.InfoContext(ctx, "sealed the journal", "seal", made.Anchor(), "first", made.First, "last", made.Last, "events", made.Count)
+		w.Logger.InfoContext(ctx, "sealed the journal", "seal", made.Anchor(), "first", made.First, "last", made.Last,
+			"events", made.Count)
 	}
 	return nil
 }

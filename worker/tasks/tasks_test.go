@@ -41,7 +41,8 @@ func newBench(t *testing.T, c clock.Clock) *bench {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.NoError(t, store.Migrate(t.Context()))
-	b := &bench{t: t, store: store, ledger: ledger.New(store, ids.UUID{}, ledger.Config{}), id: ids.UUID{}.New(ids.Task)}
+	b := &bench{t: t, store: store, ledger: ledger.New(store, ids.UUID{}, ledger.Config{}),
+		id: ids.UUID{}.New(ids.Task)}
 	require.NoError(t, store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
 		return tx.Save(ledger.Change{Tasks: []ledger.Task{{
 			ID: b.id, Kind: kind, Subject: "x", State: ledger.TaskReady, RunAt: tx.Now(), CreatedAt: tx.Now(),

@@ -35,7 +35,8 @@ func frontierChart(r backtest.Report) template.HTML {
 		if p.Chosen {
 			radius = 6
 		}
-		note := fmt.Sprintf("%s %s: overhead %s, mean wait %s, zero-wait %s", policyName(p.Policy), p.Setting, percent(&p.Overhead), wait(&p.Mean), percent(&p.ZeroWait))
+		note := fmt.Sprintf("%s %s: overhead %s, mean wait %s, zero-wait %s", policyName(p.Policy), p.Setting,
+			percent(&p.Overhead), wait(&p.Mean), percent(&p.ZeroWait))
 		d.mark(p.Policy, s.at(p), radius, note)
 	}
 	legend(d, spot{s.frame.left, 16})
@@ -49,7 +50,8 @@ func pointsOf(r backtest.Report) []backtest.Point {
 		switch p.Policy {
 		case backtest.Reactive, backtest.Schedule, backtest.Foresight:
 			if p.Overhead != nil && p.Mean != nil && p.ZeroWait != nil {
-				points = append(points, backtest.Point{Policy: p.Policy, Overhead: *p.Overhead, Mean: *p.Mean, ZeroWait: *p.ZeroWait, Chosen: true})
+				points = append(points, backtest.Point{Policy: p.Policy, Overhead: *p.Overhead, Mean: *p.Mean,
+					ZeroWait: *p.ZeroWait, Chosen: true})
 			}
 		}
 	}
@@ -118,13 +120,15 @@ func (s scale) axes(d *drawing) {
 			d.text("middle", spot{s.x(x), s.frame.bottom + 18}, fmt.Sprintf("%g%%", digit*math.Pow(10, power)))
 		}
 	}
-	d.text("middle", spot{(s.frame.left + s.frame.right) / 2, s.frame.bottom + 40}, "overhead: GPU-hours idle or booting, per 100 that jobs used")
+	d.text("middle", spot{(s.frame.left + s.frame.right) / 2, s.frame.bottom + 40},
+		"overhead: GPU-hours idle or booting, per 100 that jobs used")
 }
 
 // legend names the marks in a row.
 func legend(d *drawing, at spot) {
 	for _, policy := range []string{
-		backtest.Forewarm, backtest.KeepAlive, backtest.LastWeek, backtest.Schedule, backtest.Reactive, backtest.Foresight,
+		backtest.Forewarm, backtest.KeepAlive, backtest.LastWeek, backtest.Schedule, backtest.Reactive,
+		backtest.Foresight,
 	} {
 		name := policyName(policy)
 		d.mark(policy, at, 5, name)
@@ -162,7 +166,8 @@ func calibrationChart(r backtest.Report) template.HTML {
 	d.path("curve forewarm", line)
 	for i, c := range r.Calibration {
 		radius := 3 + 6*math.Sqrt(float64(c.N)/float64(most))
-		d.mark("forewarm", line[i], radius, fmt.Sprintf("said %.0f%%, seen %.0f%%, n %s", 100*c.Said, 100*c.Seen, count(c.N)))
+		d.mark("forewarm", line[i], radius, fmt.Sprintf("said %.0f%%, seen %.0f%%, n %s", 100*c.Said, 100*c.Seen,
+			count(c.N)))
 	}
 	return d.done()
 }
@@ -192,7 +197,8 @@ func weekChart(r backtest.Report) template.HTML {
 		d.text("end", spot{left - 8, y + 16}, backtest.Weekdays()[i])
 		for hour, h := range day {
 			shade := int(math.Ceil(shades * h.WaitHours / most))
-			note := fmt.Sprintf("%s %02d:00: %s h of waiting, %s jobs", backtest.Weekdays()[i], hour, number(&h.WaitHours), count(h.Jobs))
+			note := fmt.Sprintf("%s %02d:00: %s h of waiting, %s jobs", backtest.Weekdays()[i], hour,
+				number(&h.WaitHours), count(h.Jobs))
 			d.rect(fmt.Sprintf("cell s%d", shade), spot{left + float64(hour)*width, y}, width-1, height-1, note)
 		}
 	}
@@ -206,5 +212,6 @@ func weekLegend(d *drawing, at spot, most float64) {
 	for shade := range shades + 1 {
 		d.rect(fmt.Sprintf("cell s%d", shade), spot{at.x + float64(shade)*24, at.y}, 23, 16, "")
 	}
-	d.text("start", spot{at.x + (shades+1)*24 + 8, at.y + 13}, number(&most)+" hours of waiting in this hour of the week")
+	d.text("start", spot{at.x + (shades+1)*24 + 8, at.y + 13},
+		number(&most)+" hours of waiting in this hour of the week")
 }

@@ -51,9 +51,12 @@ func HTML(w io.Writer, r backtest.Report) error {
 	}
 	sum := sha256.Sum256([]byte(pageStyle))
 	p := page{
-		Policy: "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
-		Style:  template.CSS(pageStyle), Title: "Forewarm backtest", Lead: heading(r), LeftOut: leftOut(r.History), Advice: r.Advice,
-		BreakEven: breakEven(r), Policies: grid{policyHeads(r), policyRows(r)}, Frontier: grid{frontierHeads(), frontierRows(r)}, Budgets: grid{budgetHeads(r), budgetRows(r)},
+		Policy: "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-" +
+			base64.StdEncoding.EncodeToString(sum[:]) + "'",
+		Style: template.CSS(pageStyle), Title: "Forewarm backtest", Lead: heading(r), LeftOut: leftOut(r.History),
+		Advice:    r.Advice,
+		BreakEven: breakEven(r), Policies: grid{policyHeads(r), policyRows(r)},
+		Frontier: grid{frontierHeads(), frontierRows(r)}, Budgets: grid{budgetHeads(r), budgetRows(r)},
 		Spots: grid{spotHeads(), spotRows(r)}, Said: saidGrid(r), Week: weekGrid(r), Terms: terms(r),
 	}
 	p.Plots.Frontier, p.Plots.Calibration, p.Plots.Week = frontierChart(r), calibrationChart(r), weekChart(r)
@@ -70,7 +73,8 @@ func HTML(w io.Writer, r backtest.Report) error {
 func saidGrid(r backtest.Report) grid {
 	g := grid{Heads: []string{"said", "seen", "n"}}
 	for _, c := range r.Calibration {
-		g.Rows = append(g.Rows, []string{fmt.Sprintf("%.0f%%", 100*c.Said), fmt.Sprintf("%.0f%%", 100*c.Seen), count(c.N)})
+		g.Rows = append(g.Rows, []string{fmt.Sprintf("%.0f%%", 100*c.Said), fmt.Sprintf("%.0f%%", 100*c.Seen),
+			count(c.N)})
 	}
 	return g
 }

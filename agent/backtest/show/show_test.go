@@ -35,7 +35,8 @@ func input() backtest.Input {
 	in := backtest.Input{Report: history.Report{Broken: 2}}
 	add := func(tenant string, at time.Time, took time.Duration, gpus int, state history.State) {
 		r := history.Record{
-			ID: fmt.Sprintf("job-%04d", len(in.Records)), Tenant: tenant, Submitted: at, Duration: took, GPUs: gpus, State: state,
+			ID: fmt.Sprintf("job-%04d", len(in.Records)), Tenant: tenant, Submitted: at, Duration: took, GPUs: gpus,
+			State: state,
 		}
 		if tenant == "lab" {
 			r.Started = at.Add(time.Duration(len(in.Records)%5) * time.Minute)
@@ -47,7 +48,8 @@ func input() backtest.Input {
 		at := monday.Add(time.Duration(24*day) * time.Hour)
 		for i := range 6 {
 			if day%7 < 5 {
-				add("lab", at.Add(9*time.Hour+time.Duration(i*(11+day%4))*time.Minute), 40*time.Minute, 1+i%3, history.Completed)
+				add("lab", at.Add(9*time.Hour+time.Duration(i*(11+day%4))*time.Minute), 40*time.Minute, 1+i%3,
+					history.Completed)
 			}
 		}
 		add("night", at.Add(time.Duration(20+day%3)*time.Hour), 5*time.Hour, 4, history.Completed)
@@ -119,8 +121,10 @@ func TestThePageNeedsNothingElse(t *testing.T) {
 	policy := html.UnescapeString(policyOf.FindStringSubmatch(text)[1])
 	sum := sha256.Sum256([]byte(styleOf.FindStringSubmatch(text)[1]))
 	require.Contains(t, policy, "default-src 'none'")
-	require.Contains(t, policy, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'", "or the browser shows the page without style")
-	for _, outside := range []string{"<script", "http:", "https:", "//", "url(", "@import", " src=", " href=", " style=", " onload"} {
+	require.Contains(t, policy, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'",
+		"or the browser shows the page without style")
+	for _, outside := range []string{"<script", "http:", "https:", "//", "url(", "@import", " src=", " href=",
+		" style=", " onload"} {
 		require.NotContains(t, text, outside)
 	}
 	drawings := svgOf.FindAllString(text, -1)
@@ -130,9 +134,11 @@ func TestThePageNeedsNothingElse(t *testing.T) {
 		require.NotContains(t, d, "NaN")
 		require.NotContains(t, d, "Inf")
 	}
-	for _, class := range regexp.MustCompile(`class="([a-z_ 0-9]+)"`).FindAllStringSubmatch(strings.Join(drawings, ""), -1) {
+	for _, class := range regexp.MustCompile(`class="([a-z_ 0-9]+)"`).FindAllStringSubmatch(strings.Join(drawings, ""),
+		-1) {
 		for _, name := range strings.Fields(class[1]) {
-			require.True(t, name == "s5" || strings.Contains(text, "."+name+" "), "the style sheet does not know %q", name)
+			require.True(t, name == "s5" || strings.Contains(text, "."+name+" "), "the style sheet does not know %q",
+				name)
 		}
 	}
 }
@@ -183,7 +189,7 @@ func TestAReportOfAlmostNothingCanBeShown(t *testing.T) {
 	r, err := backtest.Run(t.Context(), in, backtest.Config{})
 	require.NoError(t, err)
 	text := page(t, r)
-	require.Contains(t, text, "Nothing can be said: 0 scored jobs")
+	require.Contains(t, text, "Nothing can be said: the history is too short, with too few jobs")
 	require.NotContains(t, text, "NaN")
 	require.Contains(t, page(t, backtest.Report{}), "Nothing was said")
 	require.NoError(t, show.Text(io.Discard, backtest.Report{}, true))

@@ -15,7 +15,8 @@ type drawing struct{ b strings.Builder }
 // newDrawing begins a drawing with a name for those who cannot see it.
 func newDrawing(width, height float64, name string) *drawing {
 	d := &drawing{}
-	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %s %s" role="img" aria-label="%s">`, px(width), px(height), html.EscapeString(name))
+	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %s %s" role="img" aria-label="%s">`, px(width), px(height),
+		html.EscapeString(name))
 	return d
 }
 
@@ -43,7 +44,8 @@ func (d *drawing) rect(class string, at spot, width, height float64, note string
 
 // text writes where anchor says: start, middle or end of the text.
 func (d *drawing) text(anchor string, at spot, text string) {
-	fmt.Fprintf(&d.b, `<text x="%s" y="%s" text-anchor="%s">%s</text>`, px(at.x), px(at.y), anchor, html.EscapeString(text))
+	fmt.Fprintf(&d.b, `<text x="%s" y="%s" text-anchor="%s">%s</text>`, px(at.x), px(at.y), anchor,
+		html.EscapeString(text))
 }
 
 // mark draws a small figure of the given radius: colour alone tells too few
@@ -59,7 +61,8 @@ func (d *drawing) mark(class string, at spot, r float64, note string) {
 	for _, c := range shape {
 		corners = append(corners, px(at.x+r*c.x)+","+px(at.y+r*c.y))
 	}
-	fmt.Fprintf(&d.b, `<polygon class="mark %s" points="%s"><title>%s</title></polygon>`, class, strings.Join(corners, " "), html.EscapeString(note))
+	fmt.Fprintf(&d.b, `<polygon class="mark %s" points="%s"><title>%s</title></polygon>`, class,
+		strings.Join(corners, " "), html.EscapeString(note))
 }
 
 // shapes are the corners of the marks that are no circles, for a radius of 1.
@@ -67,8 +70,9 @@ var shapes = map[string][]spot{
 	"keep_alive": {{-.9, -.9}, {.9, -.9}, {.9, .9}, {-.9, .9}},
 	"last_week":  {{0, -1.2}, {1.1, .8}, {-1.1, .8}},
 	"schedule":   {{0, -1.3}, {1.3, 0}, {0, 1.3}, {-1.3, 0}},
-	"reactive":   {{-1, -.4}, {-.4, -.4}, {-.4, -1}, {.4, -1}, {.4, -.4}, {1, -.4}, {1, .4}, {.4, .4}, {.4, 1}, {-.4, 1}, {-.4, .4}, {-1, .4}},
-	"foresight":  {{0, 1.2}, {1.1, -.8}, {-1.1, -.8}},
+	"reactive": {{-1, -.4}, {-.4, -.4}, {-.4, -1}, {.4, -1}, {.4, -.4}, {1, -.4}, {1, .4}, {.4, .4}, {.4, 1},
+		{-.4, 1}, {-.4, .4}, {-1, .4}},
+	"foresight": {{0, 1.2}, {1.1, -.8}, {-1.1, -.8}},
 }
 
 // spot is a place in a drawing: to the right and down from its corner.

@@ -76,7 +76,8 @@ func render(b *strings.Builder, heads []string, rows [][]string) {
 	t.SetStyle(style)
 	var configs []table.ColumnConfig
 	for i := 1; i < len(heads); i++ {
-		configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight,
+			AlignHeader: text.AlignRight})
 	}
 	t.SetColumnConfigs(configs)
 	t.AppendHeader(cells(heads))

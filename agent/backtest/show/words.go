@@ -15,7 +15,8 @@ const dash = "–"
 // heading says what the table is about.
 func heading(r backtest.Report) string {
 	h := r.History
-	return fmt.Sprintf("Walk-forward over %s GPU jobs, %s to %s (%s): each decision knows only what had happened before it.\n"+
+	return fmt.Sprintf("Walk-forward over %s GPU jobs, %s to %s (%s): each decision knows only what had happened "+
+		"before it.\n"+
 		"The first 30 %% of the time is only learned from; %s jobs count.",
 		count(h.Jobs), h.From.Format("2006-01-02"), h.To.Format("2006-01-02"), r.Settings.Zone, count(h.Scored))
 }
@@ -30,7 +31,8 @@ func leftOut(h backtest.Past) []string {
 		what string
 	}{
 		{c.Broken, "broken"}, {c.NeverRan, "never ran"}, {c.NoRunTime, "ended without a run time"},
-		{c.TooLarge, "of too many GPUs"}, {c.Repeated, "repeated"}, {c.NoGPU, "job steps or without a GPU"}, {c.Elsewhere, "not asked for"},
+		{c.TooLarge, "of too many GPUs"}, {c.Repeated, "repeated"}, {c.NoGPU, "job steps or without a GPU"},
+		{c.Elsewhere, "not asked for"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", count(int(p.n)), p.what))
@@ -41,11 +43,13 @@ func leftOut(h backtest.Past) []string {
 		lines = append(lines, fmt.Sprintf("Rows left out, of %s: %s.", count(int(c.Rows)), strings.Join(parts, ", ")))
 	}
 	if c.StillRuns > 0 {
-		lines = append(lines, fmt.Sprintf("Had not ended, and are taken to run to the history's end: %s.", count(int(c.StillRuns))))
+		lines = append(lines, fmt.Sprintf("Had not ended, and are taken to run to the history's end: %s.",
+			count(int(c.StillRuns))))
 	}
 	if s := h.Silence; s != nil {
-		lines = append(lines, fmt.Sprintf("No job from %s to %s: is a date wrong? If so, limit the history with --days.",
-			s.From.Format("2006-01-02"), s.To.Format("2006-01-02")))
+		lines = append(lines,
+			fmt.Sprintf("No job from %s to %s: is a date wrong? If so, limit the history with --days.",
+				s.From.Format("2006-01-02"), s.To.Format("2006-01-02")))
 	}
 	return lines
 }
@@ -70,7 +74,8 @@ func policyRows(r backtest.Report) [][]string {
 		if p.Policy == backtest.Reactive {
 			saved = nil
 		}
-		rows[i] = []string{p.Label, percent(p.ZeroWait), wait(p.Mean), wait(p.P95), unit(number(saved), " h"), waste, percent(p.Overhead), cost}
+		rows[i] = []string{p.Label, percent(p.ZeroWait), wait(p.Mean), wait(p.P95), unit(number(saved), " h"), waste,
+			percent(p.Overhead), cost}
 	}
 	return rows
 }
@@ -126,9 +131,11 @@ func breakEven(r backtest.Report) string {
 	against := policyName(b.Against)
 	switch b.Worth {
 	case backtest.Always:
-		return fmt.Sprintf("worth it at any price of waiting: it waits no longer and wastes no more than the best simpler rule (%s).", against)
+		return fmt.Sprintf("worth it at any price of waiting: it waits no longer and wastes no more than the best "+
+			"simpler rule (%s).", against)
 	case backtest.Never:
-		return fmt.Sprintf("not worth it at any price of waiting: the best simpler rule (%s) waits no longer and wastes no more.", against)
+		return fmt.Sprintf("not worth it at any price of waiting: the best simpler rule (%s) waits no longer and "+
+			"wastes no more.", against)
 	}
 	price := fmt.Sprintf("%s idle GPU-hours", number(b.WaitWorth))
 	if b.USD != nil {
@@ -138,7 +145,8 @@ func breakEven(r backtest.Report) string {
 	if b.Worth == backtest.Below {
 		word = "less"
 	}
-	return fmt.Sprintf("worth it while an hour of your waiting costs %s than %s, against the best simpler rule (%s).", word, price, against)
+	return fmt.Sprintf("worth it while an hour of your waiting costs %s than %s, against the best simpler rule (%s).",
+		word, price, against)
 }
 
 func spotHeads() []string { return []string{"weak spot", "n", "mean wait", "of what remains"} }

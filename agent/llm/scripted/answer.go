@@ -92,7 +92,8 @@ func (s *Server) text(user string) string {
 func spoilt(mode Mode, windows []window) []record {
 	var records []record
 	for _, at := range windows {
-		r := record{start: at.start, end: at.end, low: "1", mid: "2", high: "4", probability: "0.9", reason: "announced"}
+		r := record{start: at.start, end: at.end, low: "1", mid: "2", high: "4", probability: "0.9",
+			reason: "announced"}
 		switch mode {
 		case Injection:
 			r.low, r.mid, r.high, r.probability = "100000", "100000", "100000", "1"

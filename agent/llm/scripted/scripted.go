@@ -113,7 +113,8 @@ func (q question) check() string {
 		return "want one system and one user message"
 	case len(q.Tools) > 0:
 		return "tools are not served"
-	case q.ResponseFormat.Type != "json_schema" || !q.ResponseFormat.JSONSchema.Strict || !json.Valid(q.ResponseFormat.JSONSchema.Schema):
+	case q.ResponseFormat.Type != "json_schema" || !q.ResponseFormat.JSONSchema.Strict ||
+		!json.Valid(q.ResponseFormat.JSONSchema.Schema):
 		return "want response_format json_schema, strict"
 	default:
 		return ""

@@ -28,15 +28,18 @@ func TestServerHoldsItsCallersToTheProtocol(t *testing.T) {
 		method, path, body string
 		status             int
 	}{
-		"good":        {http.MethodPost, "/v1/chat/completions", "{" + messages + "," + format + "}", http.StatusOK},
-		"method":      {http.MethodGet, "/v1/chat/completions", "", http.StatusNotFound},
-		"path":        {http.MethodPost, "/v1/responses", "{" + messages + "," + format + "}", http.StatusNotFound},
-		"not json":    {http.MethodPost, "/v1/chat/completions", "x", http.StatusBadRequest},
-		"tools":       {http.MethodPost, "/v1/chat/completions", `{"tools":[{}],` + messages + "," + format + "}", http.StatusBadRequest},
-		"free form":   {http.MethodPost, "/v1/chat/completions", "{" + messages + "}", http.StatusBadRequest},
-		"not strict":  {http.MethodPost, "/v1/chat/completions", "{" + messages + "," + strings.Replace(format, "true", "false", 1) + "}", http.StatusBadRequest},
+		"good":     {http.MethodPost, "/v1/chat/completions", "{" + messages + "," + format + "}", http.StatusOK},
+		"method":   {http.MethodGet, "/v1/chat/completions", "", http.StatusNotFound},
+		"path":     {http.MethodPost, "/v1/responses", "{" + messages + "," + format + "}", http.StatusNotFound},
+		"not json": {http.MethodPost, "/v1/chat/completions", "x", http.StatusBadRequest},
+		"tools": {http.MethodPost, "/v1/chat/completions", `{"tools":[{}],` + messages + "," + format + "}",
+			http.StatusBadRequest},
+		"free form": {http.MethodPost, "/v1/chat/completions", "{" + messages + "}", http.StatusBadRequest},
+		"not strict": {http.MethodPost, "/v1/chat/completions",
+			"{" + messages + "," + strings.Replace(format, "true", "false", 1) + "}", http.StatusBadRequest},
 		"no messages": {http.MethodPost, "/v1/chat/completions", "{" + format + "}", http.StatusBadRequest},
-		"too long":    {http.MethodPost, "/v1/chat/completions", `{"x":"` + strings.Repeat("a", maxQuestion) + `"}`, http.StatusBadRequest},
+		"too long": {http.MethodPost, "/v1/chat/completions", `{"x":"` + strings.Repeat("a", maxQuestion) + `"}`,
+			http.StatusBadRequest},
 	} {
 		s := &Server{}
 		require.Equal(t, c.status, post(s, c.method, c.path, c.body).Code, name)

@@ -54,7 +54,8 @@ func (b *bench) start() {
 	b.group, err = glob.New(glob.Config{
 		Pattern: b.path(b.pattern), Name: "train", Checkpoint: b.checkpoint, Clock: b.clock, MaxFiles: b.most,
 		Open: func(path, name string, late bool) (source.Source, error) {
-			return tail.New(tail.Config{Path: path, Name: name, Checkpoint: b.checkpoint, Clock: b.clock, FromEnd: !late})
+			return tail.New(tail.Config{Path: path, Name: name, Checkpoint: b.checkpoint, Clock: b.clock,
+				FromEnd: !late})
 		},
 	})
 	require.NoError(b, err)
@@ -114,7 +115,8 @@ func TestRotationInsideThePattern(t *testing.T) {
 		want = append(want, text)
 		if i%3 == 2 {
 			for n := 5; n >= 1; n-- {
-				_ = os.Rename(b.path(fmt.Sprintf("logs/train.log.%d", n)), b.path(fmt.Sprintf("logs/train.log.%d", n+1)))
+				_ = os.Rename(b.path(fmt.Sprintf("logs/train.log.%d", n)),
+					b.path(fmt.Sprintf("logs/train.log.%d", n+1)))
 			}
 			require.NoError(t, os.Rename(b.path("logs/train.log"), b.path("logs/train.log.1")))
 		}
@@ -210,7 +212,8 @@ func TestPatterns(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	b.start()
-	for _, bad := range []glob.Config{{Pattern: "*"}, {Pattern: "[", Checkpoint: b.checkpoint, Open: noSource}, {Checkpoint: b.checkpoint, Open: noSource}} {
+	for _, bad := range []glob.Config{{Pattern: "*"}, {Pattern: "[", Checkpoint: b.checkpoint, Open: noSource},
+		{Checkpoint: b.checkpoint, Open: noSource}} {
 		_, err := glob.New(bad)
 		require.Error(t, err)
 	}

@@ -44,7 +44,8 @@ func (t *Tail) siblings() ([]sibling, error) {
 		if err != nil {
 			return nil, err
 		}
-		if last != nil && slices.EqualFunc(now, last, func(a, b sibling) bool { return a.path == b.path && a.id == b.id }) {
+		if last != nil && slices.EqualFunc(now, last,
+			func(a, b sibling) bool { return a.path == b.path && a.id == b.id }) {
 			return now, nil
 		}
 		last = now
@@ -61,7 +62,8 @@ func (t *Tail) list() ([]sibling, error) {
 	base := filepath.Base(t.cfg.Path)
 	for _, e := range entries {
 		suffix, ok := strings.CutPrefix(e.Name(), base)
-		if !ok || suffix == "" || (suffix[0] != '.' && suffix[0] != '-') || slices.Contains(compressed, filepath.Ext(suffix)) {
+		if !ok || suffix == "" || (suffix[0] != '.' && suffix[0] != '-') ||
+			slices.Contains(compressed, filepath.Ext(suffix)) {
 			continue
 		}
 		info, err := e.Info()

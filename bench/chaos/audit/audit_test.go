@@ -24,8 +24,9 @@ func at(seconds int) time.Time { return dawn.Add(time.Duration(seconds) * time.S
 // held is an allocation after the events.
 func held(t *testing.T, id, name string, events ...allocation.Event) allocation.Allocation {
 	t.Helper()
-	a := allocation.New(allocation.Allocation{ID: id, OrganizationID: "org", Name: name, Reservations: []string{"res_1"},
-		Devices: []allocation.Held{{NodeID: "nod_1", UUID: "gpu-b"}, {NodeID: "nod_1", UUID: "gpu-a"}}}, dawn)
+	a := allocation.New(allocation.Allocation{ID: id, OrganizationID: "org", Name: name,
+		Reservations: []string{"res_1"},
+		Devices:      []allocation.Held{{NodeID: "nod_1", UUID: "gpu-b"}, {NodeID: "nod_1", UUID: "gpu-a"}}}, dawn)
 	for _, e := range events {
 		var err error
 		a, err = a.Apply(e, "because", dawn)
@@ -36,7 +37,8 @@ func held(t *testing.T, id, name string, events ...allocation.Event) allocation.
 
 func promised(t *testing.T, id, name string, events ...reservation.Event) reservation.Reservation {
 	t.Helper()
-	r, err := reservation.New(reservation.Reservation{ID: id, OrganizationID: "org", Name: name}, reservation.Booked, dawn)
+	r, err := reservation.New(reservation.Reservation{ID: id, OrganizationID: "org", Name: name}, reservation.Booked,
+		dawn)
 	require.NoError(t, err)
 	for _, e := range events {
 		r, err = r.Apply(e, "because", dawn)
@@ -84,17 +86,20 @@ func TestEveryLossIsFound(t *testing.T) {
 		entries []load.Entry
 		says    string
 	}{
-		"a reservation":          {[]load.Entry{told(load.Reserve, "res_9", "r")}, "reserve of res_9, acknowledged at 06:00:00.000, is not there"},
-		"an item of a batch":     {[]load.Entry{told(load.Batch, "res_9", "r")}, "is not there"},
-		"a plan's reservation":   {[]load.Entry{told(load.Plan, "res_9", "")}, "is not there"},
-		"an allocation":          {[]load.Entry{told(load.Allocate, "alc_9", "a")}, "is not there"},
-		"its name":               {[]load.Entry{told(load.Reserve, "res_1", "x")}, `is "r" of org`},
-		"its owner":              {[]load.Entry{stranger}, `is "r" of org`},
-		"a cancellation":         {[]load.Entry{told(load.Cancel, "res_1", "")}, "is claimed"},
-		"what was claimed":       {[]load.Entry{claim}, "did not claim res_2"},
-		"the GPUs":               {[]load.Entry{gpus}, "was told of GPUs [gpu-a gpu-c] and held [gpu-a gpu-b]"},
-		"an extension":           {[]load.Entry{told(load.Extend, "alc_1", ""), told(load.Extend, "alc_1", "")}, "2 extensions of alc_1 were acknowledged, and 1 took place"},
-		"an extension of nobody": {[]load.Entry{told(load.Extend, "alc_9", "")}, "1 extensions of alc_9 were acknowledged, and 0 took place"},
+		"a reservation": {[]load.Entry{told(load.Reserve, "res_9", "r")},
+			"reserve of res_9, acknowledged at 06:00:00.000, is not there"},
+		"an item of a batch":   {[]load.Entry{told(load.Batch, "res_9", "r")}, "is not there"},
+		"a plan's reservation": {[]load.Entry{told(load.Plan, "res_9", "")}, "is not there"},
+		"an allocation":        {[]load.Entry{told(load.Allocate, "alc_9", "a")}, "is not there"},
+		"its name":             {[]load.Entry{told(load.Reserve, "res_1", "x")}, `is "r" of org`},
+		"its owner":            {[]load.Entry{stranger}, `is "r" of org`},
+		"a cancellation":       {[]load.Entry{told(load.Cancel, "res_1", "")}, "is claimed"},
+		"what was claimed":     {[]load.Entry{claim}, "did not claim res_2"},
+		"the GPUs":             {[]load.Entry{gpus}, "was told of GPUs [gpu-a gpu-c] and held [gpu-a gpu-b]"},
+		"an extension": {[]load.Entry{told(load.Extend, "alc_1", ""), told(load.Extend, "alc_1", "")},
+			"2 extensions of alc_1 were acknowledged, and 1 took place"},
+		"an extension of nobody": {[]load.Entry{told(load.Extend, "alc_9", "")},
+			"1 extensions of alc_9 were acknowledged, and 0 took place"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +125,8 @@ func TestEverythingThatIsThereTwiceIsFound(t *testing.T) {
 
 	rows.Reservations["res_2"] = promised(t, "res_2", "r")
 	rows.Allocations["alc_2"] = held(t, "alc_2", "a")
-	rows.Reservations["res_3"], rows.Reservations["res_4"] = promised(t, "res_3", ""), promised(t, "res_4", "") // an agent's have no names
+	rows.Reservations["res_3"], rows.Reservations["res_4"] = promised(t, "res_3", ""),
+		promised(t, "res_4", "") // an agent's have no names
 	rows.Overlaps = []string{"GPU x was held by two"}
 	require.Len(t, rows.Doubled(map[string]int{"alc_1": 1}), 3)
 }
@@ -131,7 +137,8 @@ func TestTwins(t *testing.T) {
 		return site.Machine{ID: id, Node: node, From: at(from), To: at(to)}
 	}
 	require.Empty(t, audit.Twins([]site.Machine{life("a", "1", 0, 10), life("b", "1", 10, 20), life("c", "2", 5, 15)}))
-	require.Equal(t, []string{"node 1 had a and b at one time"}, audit.Twins([]site.Machine{life("a", "1", 0, 10), life("b", "1", 9, 20)}))
+	require.Equal(t, []string{"node 1 had a and b at one time"},
+		audit.Twins([]site.Machine{life("a", "1", 0, 10), life("b", "1", 9, 20)}))
 }
 
 // made is a node with its machine, over since a moment.
@@ -152,7 +159,8 @@ func made(t *testing.T, id, machine string, gone int) node.Node {
 
 func TestOwnerless(t *testing.T) {
 	t.Parallel()
-	rows := audit.Rows{Nodes: []node.Node{made(t, "live", "m1", -1), made(t, "late", "", 30), made(t, "over", "m3", 50), made(t, "other", "m5", 90)}}
+	rows := audit.Rows{Nodes: []node.Node{made(t, "live", "m1", -1), made(t, "late", "", 30), made(t, "over", "m3", 50),
+		made(t, "other", "m5", 90)}}
 	machine := func(id, node string, from, to int, standing bool) site.Machine {
 		return site.Machine{ID: id, Node: node, From: at(from), To: at(to), Standing: standing}
 	}
@@ -178,24 +186,31 @@ func TestAccounts(t *testing.T) {
 	source := gpu.Source{Price: 3600 * gpu.USD}
 	n := made(t, "n", "m1", 50)
 	n.Source, n.BilledFrom, n.BilledUntil = source, at(0), at(10)
-	rows := audit.Rows{Nodes: []node.Node{n}, Orphans: []ledger.Orphan{{Machine: "m2", Source: source, BilledFrom: at(0), BilledUntil: at(5)}}}
+	rows := audit.Rows{Nodes: []node.Node{n},
+		Orphans: []ledger.Orphan{{Machine: "m2", Source: source, BilledFrom: at(0), BilledUntil: at(5)}}}
 	right := []site.Machine{
-		{ID: "m1", Node: "n", From: at(0), To: at(10), Cost: 10 * gpu.USD}, {ID: "m2", From: at(0), To: at(5), Cost: 5 * gpu.USD},
+		{ID: "m1", Node: "n", From: at(0), To: at(10), Cost: 10 * gpu.USD},
+		{ID: "m2", From: at(0), To: at(5), Cost: 5 * gpu.USD},
 	}
 	require.Empty(t, rows.Accounts(right))
 	require.Len(t, rows.Accounts(right[:1]), 1, "an account that the bill lacks")
-	require.Len(t, rows.Accounts(append(right, site.Machine{ID: "m3", Cost: 1})), 1, "a machine that nobody accounts for")
+	require.Len(t, rows.Accounts(append(right, site.Machine{ID: "m3", Cost: 1})), 1,
+		"a machine that nobody accounts for")
 	right[0].Cost++
-	require.Equal(t, []string{"machine m1 of node n, billed 10.000001 from 06:00:00.000 to 06:00:10.000, is in the ledger as 10.000000 of node n"},
+	require.Equal(t,
+		[]string{"machine m1 of node n, billed 10.000001 from 06:00:00.000 to 06:00:10.000, is in the ledger as " +
+			"10.000000 of node n"},
 		rows.Accounts(right))
-	rows.Orphans = append(rows.Orphans, ledger.Orphan{Machine: "m1", Source: source, BilledFrom: at(0), BilledUntil: at(1)})
+	rows.Orphans = append(rows.Orphans, ledger.Orphan{Machine: "m1", Source: source, BilledFrom: at(0),
+		BilledUntil: at(1)})
 	require.Contains(t, rows.Accounts(right)[0], "10.000000 of node n and 1.000000 of orphan")
 }
 
 func TestWorkThatTheCloudDidNotTake(t *testing.T) {
 	t.Parallel()
 	rows := audit.Rows{
-		Rows:  invariants.Rows{OverAllocations: []allocation.Allocation{held(t, "alc_1", "a", allocation.Activate, allocation.Fail)}},
+		Rows: invariants.Rows{OverAllocations: []allocation.Allocation{held(t, "alc_1", "a", allocation.Activate,
+			allocation.Fail)}},
 		Nodes: []node.Node{made(t, "nod_1", "m1", 50)},
 	}
 	require.Empty(t, rows.TakenAway(func(machine string) bool { return machine == "m1" }))

@@ -28,7 +28,8 @@ func (r Rows) Doubled(asked map[string]int) []string {
 	}
 	for id, n := range r.extensions() {
 		if n > asked[id] {
-			doubled = append(doubled, fmt.Sprintf("%d extensions of %s were asked for, and %d took place", asked[id], id, n))
+			doubled = append(doubled, fmt.Sprintf("%d extensions of %s were asked for, and %d took place", asked[id],
+				id, n))
 		}
 	}
 	slices.Sort(doubled)

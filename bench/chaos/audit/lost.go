@@ -25,7 +25,8 @@ func (r Rows) Lost(entries []load.Entry) []string {
 	}
 	for id, n := range told {
 		if extended[id] < n {
-			lost = append(lost, fmt.Sprintf("%d extensions of %s were acknowledged, and %d took place", n, id, extended[id]))
+			lost = append(lost, fmt.Sprintf("%d extensions of %s were acknowledged, and %d took place", n, id,
+				extended[id]))
 		}
 	}
 	slices.Sort(lost)
@@ -64,7 +65,8 @@ func (r Rows) allocated(e load.Entry) string {
 	if e.Op == load.Release && a.State() != allocation.Released && a.State() != allocation.Cancelled {
 		return "is " + string(a.State())
 	}
-	if e.Op == load.Claim && (!slices.Contains(a.Reservations, e.Reservation) || r.Reservations[e.Reservation].State() != reservation.Claimed) {
+	if e.Op == load.Claim && (!slices.Contains(a.Reservations, e.Reservation) ||
+		r.Reservations[e.Reservation].State() != reservation.Claimed) {
 		return "did not claim " + e.Reservation
 	}
 	if held := uuids(a); len(e.Devices) > 0 && !slices.Equal(held, e.Devices) {
@@ -110,7 +112,8 @@ func (r Rows) TakenAway(tookByCloud func(machine string) bool) []string {
 			byCloud = byCloud || tookByCloud(machine[d.NodeID])
 		}
 		if !byCloud {
-			lost = append(lost, fmt.Sprintf("%s failed (%s), and the cloud had taken none of its machines", a.ID, a.Reason))
+			lost = append(lost, fmt.Sprintf("%s failed (%s), and the cloud had taken none of its machines", a.ID,
+				a.Reason))
 		}
 	}
 	slices.Sort(lost)

@@ -21,11 +21,13 @@ func (r Rows) Accounts(bill []site.Machine) []string {
 	accounts := map[string][]account{}
 	for _, n := range r.Nodes {
 		if n.ProviderID != "" && !n.BilledFrom.IsZero() {
-			accounts[n.ProviderID] = append(accounts[n.ProviderID], account{"node " + n.ID, n.Source.Cost(n.BilledUntil.Sub(n.BilledFrom))})
+			accounts[n.ProviderID] = append(accounts[n.ProviderID],
+				account{"node " + n.ID, n.Source.Cost(n.BilledUntil.Sub(n.BilledFrom))})
 		}
 	}
 	for _, o := range r.Orphans {
-		accounts[o.Machine] = append(accounts[o.Machine], account{"orphan", o.Source.Cost(o.BilledUntil.Sub(o.BilledFrom))})
+		accounts[o.Machine] = append(accounts[o.Machine],
+			account{"orphan", o.Source.Cost(o.BilledUntil.Sub(o.BilledFrom))})
 	}
 	var wrong []string
 	for _, m := range bill {

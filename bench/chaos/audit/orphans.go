@@ -39,10 +39,12 @@ func (r Rows) Ownerless(bill []site.Machine, limit time.Duration) Ownerless {
 		out.Longest = max(out.Longest, stood)
 		switch {
 		case m.Standing:
-			out.Orphans = append(out.Orphans, fmt.Sprintf("machine %s of node %s stands, and no live node owns it", m.ID, m.Node))
+			out.Orphans = append(out.Orphans, fmt.Sprintf("machine %s of node %s stands, and no live node owns it",
+				m.ID, m.Node))
 		case stood > limit:
-			out.Orphans = append(out.Orphans, fmt.Sprintf("machine %s of node %s stood for %v without an owner, from %s on",
-				m.ID, m.Node, stood.Round(time.Second), since.Format(stamp)))
+			out.Orphans = append(out.Orphans,
+				fmt.Sprintf("machine %s of node %s stood for %v without an owner, from %s on",
+					m.ID, m.Node, stood.Round(time.Second), since.Format(stamp)))
 		}
 	}
 	slices.Sort(out.Orphans)

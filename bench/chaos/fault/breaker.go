@@ -72,7 +72,8 @@ func (b *Breaker) Run(ctx context.Context, plan []Planned) error {
 }
 
 func (b *Breaker) strike(ctx context.Context, p Planned) {
-	hit := &blow{site: b.site, owner: b, chance: rand.New(rand.NewPCG(p.Seed, 2))} //nolint:gosec // a run is to be repeatable
+	hit := &blow{site: b.site, owner: b,
+		chance: rand.New(rand.NewPCG(p.Seed, 2))} //nolint:gosec // a run is to be repeatable
 	defer hit.free()
 	whole := context.WithoutCancel(ctx) // what is broken is mended, also at the end
 	what, end, err := kinds[p.Kind].begin(whole, hit)

@@ -119,12 +119,14 @@ func final(e *client.Error) bool {
 // explained are the refusals that this load can cause.
 var explained = []string{
 	contract.CodeCapacityExhausted, contract.CodeStateConflict, contract.CodeQuotaExceeded, contract.CodeBudgetExceeded,
-	contract.CodeSpendingExceeded, contract.CodeKeyCapExceeded, contract.CodeWindowInPast, contract.CodeLeadTimeTooShort,
+	contract.CodeSpendingExceeded, contract.CodeKeyCapExceeded, contract.CodeWindowInPast,
+	contract.CodeLeadTimeTooShort,
 	contract.CodeClaimTooEarly, contract.CodeClaimTooLong,
 }
 
 func (c *caller) explain(op Op, e *client.Error) {
-	overtaken := op == Plan && e.Problem.Code == contract.CodeValidationFailed // its windows passed while nobody answered
+	overtaken := op == Plan &&
+		e.Problem.Code == contract.CodeValidationFailed // its windows passed while nobody answered
 	if !overtaken && !slices.Contains(explained, e.Problem.Code) {
 		c.journal.strange(fmt.Sprintf("%s was answered %d %s: %s", op, e.Problem.Status, e.Problem.Code, e.Error()))
 	}

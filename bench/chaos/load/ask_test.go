@@ -43,9 +43,10 @@ func problem(status int, code string) http.HandlerFunc {
 }
 
 func allocate(key string) request[contract.Allocation] {
-	return request[contract.Allocation]{Allocate, key, func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
-		return c.Allocate(ctx, contract.AllocationCreate{GPUs: 1}, client.Options{})
-	}, allocationID}
+	return request[contract.Allocation]{Allocate, key,
+		func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
+			return c.Allocate(ctx, contract.AllocationCreate{GPUs: 1}, client.Options{})
+		}, allocationID}
 }
 
 func TestARequestIsSentUntilItIsAnswered(t *testing.T) {

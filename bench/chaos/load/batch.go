@@ -21,7 +21,8 @@ func (p *person) batch(ctx context.Context, name string) {
 	for i := range items {
 		start := time.Now().UTC().Add(time.Duration(20+p.chance.IntN(300)) * time.Second)
 		items[i] = contract.ReservationCreate{
-			Pool: p.pool(), GPUs: p.gpus(), Start: start, End: start.Add(time.Duration(5+p.chance.IntN(20)) * time.Second),
+			Pool: p.pool(), GPUs: p.gpus(), Start: start,
+			End:  start.Add(time.Duration(5+p.chance.IntN(20)) * time.Second),
 			Name: fmt.Sprintf("%s-%d", name, i),
 		}
 	}
@@ -30,9 +31,10 @@ func (p *person) batch(ctx context.Context, name string) {
 		p.journal.strange("encoding a batch: " + err.Error())
 		return
 	}
-	results, ok := ask(ctx, p.caller, request[contract.BatchResults]{Batch, name, func(ctx context.Context, c *client.Client) (contract.BatchResults, error) {
-		return p.desk.send(ctx, c, name, body)
-	}, ids})
+	results, ok := ask(ctx, p.caller, request[contract.BatchResults]{Batch, name,
+		func(ctx context.Context, c *client.Client) (contract.BatchResults, error) {
+			return p.desk.send(ctx, c, name, body)
+		}, ids})
 	if !ok {
 		return
 	}
@@ -64,12 +66,14 @@ type desk struct {
 
 func (d desk) send(ctx context.Context, c *client.Client, key string, body []byte) (contract.BatchResults, error) {
 	var out contract.BatchResults
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.urls[c]+"/v1/reservations/batch", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.urls[c]+"/v1/reservations/batch",
+		bytes.NewReader(body))
 	if err != nil {
 		return out, fmt.Errorf("building a batch: %w", err)
 	}
 	req.Header = http.Header{
-		"Content-Type": {"application/json"}, "Authorization": {"Bearer " + d.key}, contract.HeaderIdempotencyKey: {key},
+		"Content-Type": {"application/json"}, "Authorization": {"Bearer " + d.key},
+		contract.HeaderIdempotencyKey: {key},
 	}
 	resp, err := d.http.Do(req)
 	if err != nil {

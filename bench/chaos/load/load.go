@@ -46,7 +46,8 @@ type Config struct {
 
 // New makes the tenants and their keys.
 func New(ctx context.Context, cfg Config, journal *Journal) (*Load, error) {
-	l := &Load{Journal: journal, servers: cfg.Servers, http: httpx.NewClient(httpx.Config{Timeout: answerIn, MaxBody: 32 << 20})}
+	l := &Load{Journal: journal, servers: cfg.Servers,
+		http: httpx.NewClient(httpx.Config{Timeout: answerIn, MaxBody: 32 << 20})}
 	operator, _, err := l.clients(cfg.Key)
 	if err != nil {
 		return nil, err
@@ -111,7 +112,8 @@ func (l *Load) settle(ctx context.Context, cfg Config, operator *client.Client, 
 			return err
 		}
 		c := l.caller(cfg.Seed, org.ID, servers)
-		l.people = append(l.people, &person{caller: c, desk: d, name: fmt.Sprintf("t%d-p%d", n+1, i+1), pools: cfg.Pools})
+		l.people = append(l.people, &person{caller: c, desk: d, name: fmt.Sprintf("t%d-p%d", n+1, i+1),
+			pools: cfg.Pools})
 	}
 	servers, _, err := key(contract.KeyCreate{Name: "agent", Kind: "agent", Role: "member", Caps: &contract.Caps{
 		MaxGPUs: 4, MaxPerDay: dollars("500"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
@@ -119,7 +121,8 @@ func (l *Load) settle(ctx context.Context, cfg Config, operator *client.Client, 
 	if err != nil {
 		return err
 	}
-	l.agents = append(l.agents, &agent{caller: l.caller(cfg.Seed, org.ID, servers), name: fmt.Sprintf("t%d-agent", n+1), pools: poolIDs})
+	l.agents = append(l.agents, &agent{caller: l.caller(cfg.Seed, org.ID, servers), name: fmt.Sprintf("t%d-agent", n+1),
+		pools: poolIDs})
 	return nil
 }
 

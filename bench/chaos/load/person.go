@@ -45,10 +45,12 @@ func (p *person) pool() string { return p.pools[p.chance.IntN(len(p.pools))] }
 func (p *person) gpus() int { return []int{1, 1, 1, 2, 2, 4}[p.chance.IntN(6)] }
 
 func (p *person) allocate(ctx context.Context, name string) {
-	in := contract.AllocationCreate{Pool: p.pool(), GPUs: p.gpus(), LeaseSeconds: int64(3 + p.chance.IntN(20)), Name: name}
-	a, ok := ask(ctx, p.caller, request[contract.Allocation]{Allocate, name, func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
-		return c.Allocate(ctx, in, client.Options{})
-	}, allocationID})
+	in := contract.AllocationCreate{Pool: p.pool(), GPUs: p.gpus(), LeaseSeconds: int64(3 + p.chance.IntN(20)),
+		Name: name}
+	a, ok := ask(ctx, p.caller, request[contract.Allocation]{Allocate, name,
+		func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
+			return c.Allocate(ctx, in, client.Options{})
+		}, allocationID})
 	if !ok {
 		return
 	}
@@ -79,9 +81,10 @@ func (p *person) use(ctx context.Context, id, name string) {
 }
 
 func (p *person) release(ctx context.Context, id, name string) {
-	_, ok := ask(ctx, p.caller, request[contract.Allocation]{Release, name + "-release", func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
-		return c.Release(ctx, id)
-	}, allocationID})
+	_, ok := ask(ctx, p.caller, request[contract.Allocation]{Release, name + "-release",
+		func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
+			return c.Release(ctx, id)
+		}, allocationID})
 	if ok {
 		p.acknowledged(Entry{Op: Release, ID: id})
 	}
@@ -90,11 +93,13 @@ func (p *person) release(ctx context.Context, id, name string) {
 func (p *person) reserve(ctx context.Context, name string) {
 	start := time.Now().UTC().Add(time.Duration(2+p.chance.IntN(12)) * time.Second)
 	in := contract.ReservationCreate{
-		Pool: p.pool(), GPUs: p.gpus(), Start: start, End: start.Add(time.Duration(4+p.chance.IntN(15)) * time.Second), Name: name,
+		Pool: p.pool(), GPUs: p.gpus(), Start: start, End: start.Add(time.Duration(4+p.chance.IntN(15)) * time.Second),
+		Name: name,
 	}
-	v, ok := ask(ctx, p.caller, request[contract.Reservation]{Reserve, name, func(ctx context.Context, c *client.Client) (contract.Reservation, error) {
-		return c.Reserve(ctx, in, client.Options{})
-	}, reservationID})
+	v, ok := ask(ctx, p.caller, request[contract.Reservation]{Reserve, name,
+		func(ctx context.Context, c *client.Client) (contract.Reservation, error) {
+			return c.Reserve(ctx, in, client.Options{})
+		}, reservationID})
 	if !ok {
 		return
 	}
@@ -109,9 +114,10 @@ func (p *person) reserve(ctx context.Context, name string) {
 }
 
 func (p *person) cancel(ctx context.Context, id, name string) {
-	_, ok := ask(ctx, p.caller, request[contract.Reservation]{Cancel, name + "-cancel", func(ctx context.Context, c *client.Client) (contract.Reservation, error) {
-		return c.CancelReservation(ctx, id)
-	}, reservationID})
+	_, ok := ask(ctx, p.caller, request[contract.Reservation]{Cancel, name + "-cancel",
+		func(ctx context.Context, c *client.Client) (contract.Reservation, error) {
+			return c.CancelReservation(ctx, id)
+		}, reservationID})
 	if ok {
 		p.acknowledged(Entry{Op: Cancel, ID: id})
 	}
@@ -119,9 +125,10 @@ func (p *person) cancel(ctx context.Context, id, name string) {
 
 func (p *person) claim(ctx context.Context, id, name string) {
 	in := contract.Claim{LeaseSeconds: int64(3 + p.chance.IntN(10)), Name: name}
-	a, ok := ask(ctx, p.caller, request[contract.Allocation]{Claim, name, func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
-		return c.Claim(ctx, id, in, client.Options{})
-	}, allocationID})
+	a, ok := ask(ctx, p.caller, request[contract.Allocation]{Claim, name,
+		func(ctx context.Context, c *client.Client) (contract.Allocation, error) {
+			return c.Claim(ctx, id, in, client.Options{})
+		}, allocationID})
 	if !ok {
 		return
 	}

@@ -58,8 +58,9 @@ type Machine struct {
 
 func newCloud() (*Cloud, error) {
 	r := fakeec2.New(fakeec2.Config{
-		Zones:   []string{zone},
-		Types:   []fakeec2.Type{{Name: kind, GPU: gpuName, GPUs: perNode, MemoryMiB: memory, VCPUs: 48, OnDemand: onDemand, Spot: spot}},
+		Zones: []string{zone},
+		Types: []fakeec2.Type{{Name: kind, GPU: gpuName, GPUs: perNode, MemoryMiB: memory, VCPUs: 48,
+			OnDemand: onDemand, Spot: spot}},
 		Pending: 2 * time.Second, Report: time.Millisecond, Ending: time.Second,
 	}, clock.System{})
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -68,7 +69,8 @@ func newCloud() (*Cloud, error) {
 	}
 	c := &Cloud{
 		region: r, server: httpx.NewServer("", r), Port: l.Addr().(*net.TCPAddr).Port, taken: map[string]bool{},
-		ForeignStands: r.Foreign(kind, map[string]string{ownerTag: "somebody-else", nodeTag: "nod_of_somebody_else", "forewarm:token": "x"}),
+		ForeignStands: r.Foreign(kind, map[string]string{ownerTag: "somebody-else", nodeTag: "nod_of_somebody_else",
+			"forewarm:token": "x"}),
 	}
 	go func() { _ = c.server.Serve(l) }() // it ends when the cloud is closed
 	return c, nil
@@ -90,7 +92,8 @@ func (c *Cloud) Bill() []Machine {
 			continue
 		}
 		standing := line.State == "pending" || line.State == "running"
-		all = append(all, Machine{ID: line.ID, Node: line.Tags[nodeTag], From: line.From, To: line.To, Standing: standing, Cost: line.Cost})
+		all = append(all, Machine{ID: line.ID, Node: line.Tags[nodeTag], From: line.From, To: line.To,
+			Standing: standing, Cost: line.Cost})
 	}
 	return all
 }
@@ -121,7 +124,8 @@ func (c *Cloud) LoseAnswers(action string, times int) {
 
 // Refuse answers the next calls, whatever they are, with the code.
 func (c *Cloud) Refuse(code string, times int) {
-	c.region.Inject(fakeec2.Fault{Effect: fakeec2.Refuse, Code: code, Message: "as the schedule wants it", Times: times})
+	c.region.Inject(fakeec2.Fault{Effect: fakeec2.Refuse, Code: code, Message: "as the schedule wants it",
+		Times: times})
 }
 
 // Ignore says of the next machines to be ended that they are ending, and lets

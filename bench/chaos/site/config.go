@@ -95,13 +95,15 @@ func (s *Site) forewarm(name string, env []string, args ...string) (func() *exec
 	}
 	env = append([]string{
 		"HOME=" + s.Dir, "PATH=" + os.Getenv("PATH"), "NO_COLOR=1", "GOMAXPROCS=2",
-		"FOREWARM_DATABASE=" + s.Postgres.through(s.Proxies[PostgresProxy].Port), "FOREWARM_REDIS=" + s.Redis.through(s.Proxies[RedisProxy].Port),
+		"FOREWARM_DATABASE=" + s.Postgres.through(s.Proxies[PostgresProxy].Port),
+		"FOREWARM_REDIS=" + s.Redis.through(s.Proxies[RedisProxy].Port),
 		"FOREWARM_PEPPER=1:" + s.pepper,
 		// The fake takes any credentials; the SDK wants some.
 		"AWS_ACCESS_KEY_ID=AKIACHAOS", "AWS_SECRET_ACCESS_KEY=chaos", "AWS_EC2_METADATA_DISABLED=true",
 	}, env...)
 	return func() *exec.Cmd {
-		cmd := exec.Command(s.Binary, append(args, "--config", config)...) //nolint:gosec,noctx // the program under test, which outlives the call that starts it
+		//nolint:gosec,noctx // the program under test, which outlives the call that starts it
+		cmd := exec.Command(s.Binary, append(args, "--config", config)...)
 		cmd.Env = env
 		return cmd
 	}, nil

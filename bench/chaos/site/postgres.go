@@ -36,7 +36,8 @@ func newPostgres(ctx context.Context, s *Site) (*Postgres, error) {
 	dir := filepath.Join(s.Dir, "postgres")
 	p := &Postgres{Port: port(), password: s.secret}
 	run := func(program string, args ...string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(bin, program), args...) //nolint:gosec,noctx // the installed server, which outlives the call that starts it
+		//nolint:gosec,noctx // the installed server, which outlives the call that starts it
+		cmd := exec.Command(filepath.Join(bin, program), args...)
 		cmd.Dir = "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
 		return cmd
@@ -45,7 +46,8 @@ func newPostgres(ctx context.Context, s *Site) (*Postgres, error) {
 		return nil, err
 	}
 	p.Process = s.process("postgres", func() *exec.Cmd {
-		return run("postgres", "-D", dir, "-p", strconv.Itoa(p.Port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+		return run("postgres", "-D", dir, "-p", strconv.Itoa(p.Port), "-c", "listen_addresses=127.0.0.1", "-c",
+			"unix_socket_directories=",
 			"-c", "max_connections=200", "-c", "log_checkpoints=off")
 	})
 	if err := p.Up(ctx); err != nil {
@@ -66,7 +68,8 @@ func (s *Site) initdb(ctx context.Context, dir string, run func(string, ...strin
 			}
 		}
 	}
-	cmd := run("initdb", "-D", dir, "-U", "forewarm", "-A", "scram-sha-256", "--pwfile="+secret, "--encoding=UTF8", "--locale=C", "--no-sync")
+	cmd := run("initdb", "-D", dir, "-U", "forewarm", "-A", "scram-sha-256", "--pwfile="+secret, "--encoding=UTF8",
+		"--locale=C", "--no-sync")
 	if out, err := output(ctx, cmd); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}

@@ -16,7 +16,8 @@ import (
 func program(t *testing.T, line string) *Process {
 	t.Helper()
 	n := newNursery()
-	p := &Process{Name: "test", nursery: n, log: filepath.Join(t.TempDir(), "log"), command: func() *exec.Cmd { return exec.Command("sh", "-c", line) }}
+	p := &Process{Name: "test", nursery: n, log: filepath.Join(t.TempDir(), "log"),
+		command: func() *exec.Cmd { return exec.Command("sh", "-c", line) }}
 	t.Cleanup(func() { p.Kill(); n.close() })
 	return p
 }

@@ -26,7 +26,8 @@ func newRedis(ctx context.Context, s *Site) (*Redis, error) {
 	}
 	r := &Redis{Port: port(), password: s.secret}
 	r.Process = s.process("redis", func() *exec.Cmd {
-		return exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(r.Port), "--requirepass", r.password, //nolint:gosec,noctx // the installed server, which outlives the call that starts it
+		//nolint:gosec,noctx // the installed server, which outlives the call that starts it
+		return exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(r.Port), "--requirepass", r.password,
 			"--dir", s.Dir, "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction")
 	})
 	if err := r.Up(ctx); err != nil {

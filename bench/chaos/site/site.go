@@ -103,7 +103,8 @@ func (s *Site) furnish(ctx context.Context) (err error) {
 	if s.Cloud, err = newCloud(); err != nil {
 		return err
 	}
-	for name, port := range map[string]int{PostgresProxy: s.Postgres.Port, RedisProxy: s.Redis.Port, CloudProxy: s.Cloud.Port} {
+	for name, port := range map[string]int{PostgresProxy: s.Postgres.Port, RedisProxy: s.Redis.Port,
+		CloudProxy: s.Cloud.Port} {
 		p, err := s.proxy(name, port)
 		if err != nil {
 			return err

@@ -29,13 +29,15 @@ func (r *Region) terminateInstances(c call) (any, error) {
 	for _, m := range all {
 		before := m.state(r.config, c.now)
 		if m.stop.IsZero() && c.fault.Effect != Ignore {
-			m.end(c.now, "Client.UserInitiatedShutdown", "User initiated shutdown", "User initiated ("+c.now.UTC().Format(gmt)+")")
+			m.end(c.now, "Client.UserInitiatedShutdown", "User initiated shutdown",
+				"User initiated ("+c.now.UTC().Format(gmt)+")")
 		}
 		now := m.state(r.config, c.now)
 		if c.fault.Effect == Ignore {
 			now = ending
 		}
-		a.Rows = append(a.Rows, stateChange{ID: m.id, Now: stateRow{stateCodes[now], now}, Before: stateRow{stateCodes[before], before}})
+		a.Rows = append(a.Rows, stateChange{ID: m.id, Now: stateRow{stateCodes[now], now},
+			Before: stateRow{stateCodes[before], before}})
 	}
 	return a, nil
 }
@@ -46,7 +48,8 @@ func (r *Region) createTags(c call) (any, error) {
 		return nil, err
 	}
 	for i := 1; c.form.Has(fmt.Sprintf("Tag.%d.Key", i)); i++ {
-		t := tag{key: c.form.Get(fmt.Sprintf("Tag.%d.Key", i)), value: c.form.Get(fmt.Sprintf("Tag.%d.Value", i)), at: c.now}
+		t := tag{key: c.form.Get(fmt.Sprintf("Tag.%d.Key", i)), value: c.form.Get(fmt.Sprintf("Tag.%d.Value", i)),
+			at: c.now}
 		if !metadataKey.MatchString(t.key) {
 			return nil, refuse("InvalidParameterValue", "'%s' is not a valid tag key", t.key)
 		}
@@ -102,7 +105,8 @@ func (r *Region) consoleOutput(c call) (any, error) {
 		Output  string   `xml:"output"`
 	}
 	text := all[0].console(r.config, c.now)
-	return answer{ID: all[0].id, At: c.now.UTC().Format(wireTime), Output: base64.StdEncoding.EncodeToString([]byte(text))}, nil
+	return answer{ID: all[0].id, At: c.now.UTC().Format(wireTime),
+		Output: base64.StdEncoding.EncodeToString([]byte(text))}, nil
 }
 
 // console is what the machine has printed so far, as its user data makes it.

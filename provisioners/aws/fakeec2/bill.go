@@ -52,7 +52,8 @@ func (m *machine) line(c Config, now time.Time) Line {
 	billed := max(to.Sub(m.born), MinBilled)
 	line := Line{
 		ID: m.id, Token: m.token, Type: m.kind.Name, Zone: m.zone, Market: m.market, Tags: map[string]string{},
-		State: m.state(c, now), DeletedDisks: m.ephemeral, From: m.born, To: to, Billed: billed, Cost: m.price.For(billed),
+		State: m.state(c, now), DeletedDisks: m.ephemeral, From: m.born, To: to, Billed: billed,
+		Cost: m.price.For(billed),
 	}
 	for _, row := range m.tagRows(now) {
 		line.Tags[row.Key] = row.Value
@@ -77,7 +78,8 @@ func (r *Region) Foreign(kind string, tags map[string]string) (stands func() boo
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.settle()
-	m := &machine{zone: r.config.Zones[0], image: r.config.Images[0].ID, market: "on-demand", born: now.Truncate(time.Second)}
+	m := &machine{zone: r.config.Zones[0], image: r.config.Images[0].ID, market: "on-demand",
+		born: now.Truncate(time.Second)}
 	m.kind, _ = r.config.kind(kind)
 	m.price = m.kind.OnDemand
 	for key, value := range tags {

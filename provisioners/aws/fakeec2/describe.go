@@ -27,7 +27,8 @@ func (r *Region) describeInstances(c call) (any, error) {
 	then := c.now.Add(-r.config.Lag)
 	ids := list(c.form, "InstanceId")
 	if len(ids) > 0 && c.form.Has("MaxResults") {
-		return nil, refuse("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+		return nil, refuse("InvalidParameterCombination",
+			"The parameter instancesSet cannot be used with the parameter maxResults")
 	}
 	var found []*machine
 	var err error
@@ -45,7 +46,8 @@ func (r *Region) describeInstances(c call) (any, error) {
 	}
 	answer := describeAnswer{Next: next}
 	for _, m := range page {
-		answer.Reservations = append(answer.Reservations, reservationRow{ID: "r-" + m.id[2:], Instances: []instanceRow{m.row(r.config, then)}})
+		answer.Reservations = append(answer.Reservations,
+			reservationRow{ID: "r-" + m.id[2:], Instances: []instanceRow{m.row(r.config, then)}})
 	}
 	return c.fault.spoil(answer), nil
 }
@@ -180,7 +182,8 @@ func (r *Region) page(form url.Values, rows []*machine) ([]*machine, string, err
 	if text := form.Get("MaxResults"); text != "" {
 		asked, err := strconv.Atoi(text)
 		if err != nil || asked < 5 || asked > 1000 {
-			return nil, "", refuse("InvalidParameterValue", "Value ( %s ) for parameter maxResults is invalid. Expecting a value between 5 and 1000.", text)
+			return nil, "", refuse("InvalidParameterValue",
+				"Value ( %s ) for parameter maxResults is invalid. Expecting a value between 5 and 1000.", text)
 		}
 		size = asked
 	}

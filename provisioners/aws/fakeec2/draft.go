@@ -14,7 +14,8 @@ import (
 func (r *Region) draft(c call) (*machine, error) {
 	form := c.form
 	m := &machine{
-		token: form.Get("ClientToken"), image: form.Get("ImageId"), subnet: form.Get("SubnetId"), key: form.Get("KeyName"),
+		token: form.Get("ClientToken"), image: form.Get("ImageId"), subnet: form.Get("SubnetId"),
+		key:  form.Get("KeyName"),
 		zone: form.Get("Placement.AvailabilityZone"), userData: form.Get("UserData"), market: marketOf(form),
 		reservation: form.Get("CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"),
 		born:        c.now.Truncate(time.Second),
@@ -23,9 +24,11 @@ func (r *Region) draft(c call) (*machine, error) {
 		return nil, refuse("InvalidParameterValue", "the fake launches one instance at a time")
 	}
 	if len(m.token) > 64 {
-		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter clientToken is invalid. The string must have at most 64 characters.", m.token)
+		return nil, refuse("InvalidParameterValue",
+			"Value (%s) for parameter clientToken is invalid. The string must have at most 64 characters.", m.token)
 	}
-	for _, check := range []func(*machine, url.Values) error{r.checkType, r.checkPlace, r.checkDisks, checkUserData, checkTags} {
+	for _, check := range []func(*machine, url.Values) error{r.checkType, r.checkPlace, r.checkDisks, checkUserData,
+		checkTags} {
 		if err := check(m, form); err != nil {
 			return nil, err
 		}
@@ -114,9 +117,11 @@ func checkTags(m *machine, form url.Values) error {
 	for i := 1; form.Has(fmt.Sprintf("TagSpecification.%d.ResourceType", i)); i++ {
 		prefix := fmt.Sprintf("TagSpecification.%d", i)
 		for j := 1; form.Has(fmt.Sprintf("%s.Tag.%d.Key", prefix, j)); j++ {
-			t := tag{key: form.Get(fmt.Sprintf("%s.Tag.%d.Key", prefix, j)), value: form.Get(fmt.Sprintf("%s.Tag.%d.Value", prefix, j)), at: m.born}
+			t := tag{key: form.Get(fmt.Sprintf("%s.Tag.%d.Key", prefix, j)),
+				value: form.Get(fmt.Sprintf("%s.Tag.%d.Value", prefix, j)), at: m.born}
 			if inMetadata && !metadataKey.MatchString(t.key) {
-				return refuse("InvalidParameterValue", "'%s' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\-_+=,.@:]{1,255})", t.key)
+				return refuse("InvalidParameterValue",
+					"'%s' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\-_+=,.@:]{1,255})", t.key)
 			}
 			if form.Get(prefix+".ResourceType") == "instance" {
 				m.tags = append(m.tags, t)

@@ -85,7 +85,8 @@ func (a account) try(action string, pairs ...string) (answer, int) {
 	req, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, a.url, strings.NewReader(form.Encode()))
 	require.NoError(a.t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKID/20260302/test-1/ec2/aws4_request, SignedHeaders=host, Signature=0")
+	req.Header.Set("Authorization",
+		"AWS4-HMAC-SHA256 Credential=AKID/20260302/test-1/ec2/aws4_request, SignedHeaders=host, Signature=0")
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(a.t, err)
 	defer resp.Body.Close()
@@ -156,21 +157,23 @@ func TestTokens(t *testing.T) {
 
 func TestWhatCannotBeMade(t *testing.T) {
 	t.Parallel()
-	block := fakeec2.Reservation{ID: "cr-1", Type: "p5.48xlarge", Zone: "test-1a", Count: 1, Block: true, Start: start.Add(time.Hour), End: start.Add(9 * time.Hour)}
+	block := fakeec2.Reservation{ID: "cr-1", Type: "p5.48xlarge", Zone: "test-1a", Count: 1, Block: true,
+		Start: start.Add(time.Hour), End: start.Add(9 * time.Hour)}
 	types := fakeec2.Config{}.WithDefaults().Types
 	types[1].MissesFrom = []string{"test-1b"}
 	a := open(t, fakeec2.Config{Types: types, VCPULimit: 200, Reservations: []fakeec2.Reservation{block}})
 	reserved := "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId="
 	for want, pairs := range map[string][]string{
-		"UnknownParameter":                      {"Colour=blue"},
-		"InvalidParameterValue":                 {"InstanceType=p99.large"},
-		"InvalidAMIID.NotFound":                 {"ImageId=ami-0"},
-		"InvalidSubnetID.NotFound":              {"SubnetId=subnet-0"},
-		"InvalidGroup.NotFound":                 {"SecurityGroupId.1=sg-0"},
-		"InvalidBlockDeviceMapping":             {"BlockDeviceMapping.1.DeviceName=/dev/sdz"},
-		"InvalidUserData.Malformed":             {"UserData=%%%"},
-		"Unsupported":                           {"InstanceType=g6.12xlarge", "Placement.AvailabilityZone=test-1b"},
-		"SpotMaxPriceTooLow":                    {"InstanceMarketOptions.MarketType=spot", "InstanceMarketOptions.SpotOptions.MaxPrice=0.10"},
+		"UnknownParameter":          {"Colour=blue"},
+		"InvalidParameterValue":     {"InstanceType=p99.large"},
+		"InvalidAMIID.NotFound":     {"ImageId=ami-0"},
+		"InvalidSubnetID.NotFound":  {"SubnetId=subnet-0"},
+		"InvalidGroup.NotFound":     {"SecurityGroupId.1=sg-0"},
+		"InvalidBlockDeviceMapping": {"BlockDeviceMapping.1.DeviceName=/dev/sdz"},
+		"InvalidUserData.Malformed": {"UserData=%%%"},
+		"Unsupported":               {"InstanceType=g6.12xlarge", "Placement.AvailabilityZone=test-1b"},
+		"SpotMaxPriceTooLow": {"InstanceMarketOptions.MarketType=spot",
+			"InstanceMarketOptions.SpotOptions.MaxPrice=0.10"},
 		"InvalidCapacityReservationId.NotFound": {reserved + "cr-0"},
 		"ReservationCapacityExceeded":           {reserved + "cr-1", "InstanceMarketOptions.MarketType=capacity-block"},
 	} {
@@ -179,7 +182,8 @@ func TestWhatCannotBeMade(t *testing.T) {
 	for _, pairs := range [][]string{
 		{"MaxCount=2"}, {"Placement.AvailabilityZone=mars-1a"}, {"ClientToken=" + strings.Repeat("t", 65)},
 		{"UserData=" + base64.StdEncoding.EncodeToString(make([]byte, 16_385))},
-		{"MetadataOptions.InstanceMetadataTags=enabled", "TagSpecification.1.ResourceType=instance", "TagSpecification.1.Tag.1.Key=a/b"},
+		{"MetadataOptions.InstanceMetadataTags=enabled", "TagSpecification.1.ResourceType=instance",
+			"TagSpecification.1.Tag.1.Key=a/b"},
 		{reserved + "cr-1"},
 	} {
 		require.Equal(t, "InvalidParameterValue", a.refused("RunInstances", with(pairs...)...), "%v", pairs)
@@ -187,7 +191,8 @@ func TestWhatCannotBeMade(t *testing.T) {
 	a.launch()
 	require.Equal(t, "VcpuLimitExceeded", a.refused("RunInstances", launch...))
 	a.SetStock("test-1a", "p5.48xlarge", 1)
-	require.Equal(t, "InsufficientInstanceCapacity", a.refused("RunInstances", with("InstanceMarketOptions.MarketType=spot")...))
+	require.Equal(t, "InsufficientInstanceCapacity",
+		a.refused("RunInstances", with("InstanceMarketOptions.MarketType=spot")...))
 	require.Equal(t, "InvalidAction", a.refused("LaunchRockets"))
 	require.Len(t, a.Bill(), 1)
 }
@@ -195,9 +200,11 @@ func TestWhatCannotBeMade(t *testing.T) {
 func TestBlocksEndEarly(t *testing.T) {
 	t.Parallel()
 	a := open(t, fakeec2.Config{Reservations: []fakeec2.Reservation{
-		{ID: "cr-1", Type: "p5.48xlarge", Zone: "test-1a", Count: 1, Block: true, Start: start, End: start.Add(2 * time.Hour)},
+		{ID: "cr-1", Type: "p5.48xlarge", Zone: "test-1a", Count: 1, Block: true, Start: start,
+			End: start.Add(2 * time.Hour)},
 	}})
-	made := a.launch("CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId=cr-1", "InstanceMarketOptions.MarketType=capacity-block")
+	made := a.launch("CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId=cr-1",
+		"InstanceMarketOptions.MarketType=capacity-block")
 	a.clock.Advance(90*time.Minute - time.Second)
 	require.Equal(t, "running", a.state(made.ID))
 	a.clock.Advance(time.Second)
@@ -208,7 +215,8 @@ func TestPagesAndFilters(t *testing.T) {
 	t.Parallel()
 	a := open(t, fakeec2.Config{PageSize: 2})
 	tags := func(value string) []string {
-		return []string{"TagSpecification.1.ResourceType=instance", "TagSpecification.1.Tag.1.Key=owner", "TagSpecification.1.Tag.1.Value=" + value}
+		return []string{"TagSpecification.1.ResourceType=instance", "TagSpecification.1.Tag.1.Key=owner",
+			"TagSpecification.1.Tag.1.Value=" + value}
 	}
 	for _, owner := range []string{"a", "a", "a", "ab", "a*"} {
 		a.launch(tags(owner)...)
@@ -231,7 +239,8 @@ func TestPagesAndFilters(t *testing.T) {
 	for pattern, want := range map[string]int{"a": 3, "a*": 5, "a?": 2, `a\*`: 1, "b": 0} {
 		require.Equal(t, want, count(pattern), pattern)
 	}
-	require.Equal(t, "InvalidParameterValue", a.refused("DescribeInstances", "Filter.1.Name=colour", "Filter.1.Value.1=x"))
+	require.Equal(t, "InvalidParameterValue", a.refused("DescribeInstances", "Filter.1.Name=colour",
+		"Filter.1.Value.1=x"))
 	require.Equal(t, "InvalidParameterValue", a.refused("DescribeInstances", "MaxResults=1"))
 	require.Equal(t, "InvalidPaginationToken", a.refused("DescribeInstances", "NextToken=x"))
 	id := a.Bill()[0].ID
@@ -246,7 +255,8 @@ func TestLag(t *testing.T) {
 	require.Equal(t, "InvalidInstanceID.NotFound", a.refused("DescribeInstances", "InstanceId.1="+made.ID))
 	require.Empty(t, a.call("DescribeInstances").Described)
 	require.Equal(t, made.ID, a.launch("ClientToken=token-1").ID, "a token is known at once")
-	require.Equal(t, "InvalidInstanceID.NotFound", a.refused("CreateTags", "ResourceId.1="+made.ID, "Tag.1.Key=k", "Tag.1.Value=v"))
+	require.Equal(t, "InvalidInstanceID.NotFound",
+		a.refused("CreateTags", "ResourceId.1="+made.ID, "Tag.1.Key=k", "Tag.1.Value=v"))
 	a.clock.Advance(10 * time.Second)
 	a.call("CreateTags", "ResourceId.1="+made.ID, "Tag.1.Key=k", "Tag.1.Value=v")
 	require.Empty(t, a.call("DescribeInstances").Described[0].Tags, "as it was")
@@ -291,13 +301,15 @@ func TestSpotReclaim(t *testing.T) {
 	require.Equal(t, "shutting-down", over.State)
 	require.Equal(t, "Server.SpotInstanceTermination", over.Reason)
 	require.Equal(t, "Service initiated (2026-03-02 10:02:00 GMT)", over.Transition)
-	require.Equal(t, "InvalidParameterValue", a.refused("DescribeSpotInstanceRequests", "Filter.1.Name=colour", "Filter.1.Value.1=x"))
+	require.Equal(t, "InvalidParameterValue", a.refused("DescribeSpotInstanceRequests", "Filter.1.Name=colour",
+		"Filter.1.Value.1=x"))
 }
 
 func TestTheGuestDoesWhatItsUserDataSays(t *testing.T) {
 	t.Parallel()
 	a := open(t, fakeec2.Config{})
-	data := "UserData=" + base64.StdEncoding.EncodeToString([]byte("forewarm-gpus forewarm:expires-at FOREWARM_UNCLAIMED_S=3600"))
+	data := "UserData=" +
+		base64.StdEncoding.EncodeToString([]byte("forewarm-gpus forewarm:expires-at FOREWARM_UNCLAIMED_S=3600"))
 	plain, ours := a.launch(), a.launch(data)
 	a.clock.Advance(3 * time.Minute)
 	output := func(id string) string {
@@ -328,8 +340,10 @@ func TestForeignMachinesAndEvents(t *testing.T) {
 	a.clock.Advance(time.Minute)
 	id := a.Bill()[0].ID
 	a.Schedule(id, "system-reboot", "reboot", start.Add(time.Hour))
-	require.Equal(t, []string{"system-reboot"}, a.call("DescribeInstanceStatus", "Filter.1.Name=event.code", "Filter.1.Value.1=system-reboot").Events)
-	require.Empty(t, a.call("DescribeInstanceStatus", "Filter.1.Name=event.code", "Filter.1.Value.1=instance-stop").Events)
+	require.Equal(t, []string{"system-reboot"}, a.call("DescribeInstanceStatus", "Filter.1.Name=event.code",
+		"Filter.1.Value.1=system-reboot").Events)
+	require.Empty(t, a.call("DescribeInstanceStatus", "Filter.1.Name=event.code",
+		"Filter.1.Value.1=instance-stop").Events)
 	require.True(t, stands())
 	a.call("TerminateInstances", "InstanceId.1="+id)
 	require.False(t, stands())

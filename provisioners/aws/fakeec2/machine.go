@@ -111,7 +111,8 @@ func (r *Region) settle() time.Time {
 		}
 		if !m.reclaim.IsZero() && !now.Before(m.reclaim.Add(2*time.Minute)) {
 			at := m.reclaim.Add(2 * time.Minute)
-			m.end(at, "Server.SpotInstanceTermination", "Spot instance termination", "Service initiated ("+at.Format(gmt)+")")
+			m.end(at, "Server.SpotInstanceTermination", "Spot instance termination",
+				"Service initiated ("+at.Format(gmt)+")")
 		}
 		if block, found := r.config.reservation(m.reservation); found && block.Block && !now.Before(block.ends()) {
 			at := block.ends()

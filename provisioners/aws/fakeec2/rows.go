@@ -48,7 +48,8 @@ func (m *machine) row(c Config, at time.Time) instanceRow {
 	state := m.state(c, at)
 	row := instanceRow{
 		ID: m.id, Image: m.image, State: stateRow{Code: stateCodes[state], Name: state}, Key: m.key, Type: m.kind.Name,
-		Launched: m.born.UTC().Format(wireTime), Zone: m.zone, Token: m.token, Reservation: m.reservation, Tags: m.tagRows(at),
+		Launched: m.born.UTC().Format(wireTime), Zone: m.zone, Token: m.token, Reservation: m.reservation,
+		Tags: m.tagRows(at),
 	}
 	if m.market != "on-demand" {
 		row.Lifecycle = m.market

@@ -73,9 +73,12 @@ func (r *Region) repeated(c call, key string) (*machine, error) {
 		delete(r.tokens, key)
 		return nil, nil
 	case known.parameters != c.form.Encode():
-		return nil, refuse("IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
+		return nil, refuse("IdempotentParameterMismatch",
+			"Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
 	case m.state(r.config, c.now) == terminated: // since January 2025, see boto/boto3#4406
-		return nil, refuse("IdempotentInstanceTerminated", "The client token you have provided is associated with a terminated instance. Please use a different client token.")
+		return nil, refuse("IdempotentInstanceTerminated",
+			"The client token you have provided is associated with a terminated instance. Please use a different "+
+				"client token.")
 	}
 	return m, nil
 }
@@ -114,7 +117,8 @@ func (r *Region) price(m *machine, c call) (gpu.MicroUSD, error) {
 			return 0, refuse("InvalidParameterValue", "Invalid spot price %s", text)
 		}
 		if text != "" && gpu.MicroUSD(most) < m.kind.Spot {
-			return 0, refuse("SpotMaxPriceTooLow", "Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %s.", text, m.kind.Spot.Decimal())
+			return 0, refuse("SpotMaxPriceTooLow",
+				"Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %s.", text, m.kind.Spot.Decimal())
 		}
 		return m.kind.Spot, nil
 	case "capacity-block":
@@ -129,11 +133,18 @@ func (r *Region) room(m *machine, now time.Time) error {
 		return r.reserved(m, now)
 	}
 	if slices.Contains(m.kind.MissesFrom, m.zone) {
-		return refuse("Unsupported", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).", m.kind.Name, m.zone)
+		return refuse("Unsupported",
+			"Your requested instance type (%s) is not supported in your requested Availability Zone (%s).", m.kind.Name,
+			m.zone)
 	}
 	stock, limited := r.stock[[2]string{m.zone, m.kind.Name}]
-	if taken := r.count(func(x *machine) bool { return x.zone == m.zone && x.kind.Name == m.kind.Name && x.reservation == "" }); limited && taken >= stock {
-		return refuse("InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", m.kind.Name, m.zone)
+	if taken := r.count(func(x *machine) bool {
+		return x.zone == m.zone && x.kind.Name == m.kind.Name &&
+			x.reservation == ""
+	}); limited && taken >= stock {
+		return refuse("InsufficientInstanceCapacity",
+			"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", m.kind.Name,
+			m.zone)
 	}
 	used := 0
 	for _, x := range r.machines {
@@ -142,7 +153,9 @@ func (r *Region) room(m *machine, now time.Time) error {
 		}
 	}
 	if limit := r.config.VCPULimit; limit > 0 && m.market == "on-demand" && used+m.kind.VCPUs > limit {
-		return refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to.", limit)
+		return refuse("VcpuLimitExceeded",
+			"You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance "+
+				"bucket that the specified instance type belongs to.", limit)
 	}
 	return nil
 }
@@ -151,12 +164,15 @@ func (r *Region) reserved(m *machine, now time.Time) error {
 	reservation, known := r.config.reservation(m.reservation)
 	switch {
 	case !known:
-		return refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation '%s' does not exist", m.reservation)
-	case reservation.Block != (m.market == "capacity-block"), reservation.Type != m.kind.Name, reservation.Zone != m.zone:
+		return refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation '%s' does not exist",
+			m.reservation)
+	case reservation.Block != (m.market == "capacity-block"), reservation.Type != m.kind.Name,
+		reservation.Zone != m.zone:
 		return refuse("InvalidParameterValue", "The capacity reservation %s does not match the request", m.reservation)
 	case reservation.Block && (now.Before(reservation.Start) || !now.Before(reservation.ends())),
 		r.count(func(x *machine) bool { return x.reservation == m.reservation }) >= reservation.Count:
-		return refuse("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
+		return refuse("ReservationCapacityExceeded",
+			"The requested reservation does not have sufficient compatible and available capacity for this request.")
 	}
 	return nil
 }

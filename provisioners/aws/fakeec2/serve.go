@@ -102,7 +102,8 @@ func (r *Region) authenticate(header string) error {
 
 // serverErrors are the codes that EC2 answers with a status of 500 or 503.
 var serverErrors = map[string]int{
-	"InternalError": 500, "InternalFailure": 500, "Unavailable": 503, "ServiceUnavailable": 503, "RequestLimitExceeded": 503,
+	"InternalError": 500, "InternalFailure": 500, "Unavailable": 503, "ServiceUnavailable": 503,
+	"RequestLimitExceeded":         503,
 	"InsufficientInstanceCapacity": 500, "InsufficientAddressCapacity": 500, "InsufficientHostCapacity": 500,
 	"InsufficientReservedInstanceCapacity": 500, "InsufficientVolumeCapacity": 500, "InsufficientCapacity": 500,
 	"UnauthorizedOperation": 403, "AuthFailure": 401, "OptInRequired": 401, "MissingAuthenticationToken": 403,

@@ -31,8 +31,13 @@ func (r *Region) describeSpot(c call) (any, error) {
 		if !m.reclaim.IsZero() {
 			at = m.reclaim
 		}
-		fields := map[string]string{"instance-id": m.id, "spot-instance-request-id": m.spotRequest(), "status-code": code}
-		fits, err := matches(c.form, func(name string) ([]string, bool) { v, ok := fields[name]; return []string{v}, ok })
+		fields := map[string]string{"instance-id": m.id, "spot-instance-request-id": m.spotRequest(),
+			"status-code": code}
+		fits, err := matches(c.form, func(name string) ([]string, bool) {
+			v, ok := fields[name]
+			return []string{v},
+				ok
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +79,8 @@ func (r *Region) describeStatus(c call) (any, error) {
 		for _, e := range r.events {
 			if e.id == m.id {
 				codes = append(codes, e.code)
-				x.Events = append(x.Events, event{Code: e.code, Description: e.description, NotBefore: e.notBefore.UTC().Format(wireTime)})
+				x.Events = append(x.Events, event{Code: e.code, Description: e.description,
+					NotBefore: e.notBefore.UTC().Format(wireTime)})
 			}
 		}
 		fits, err := matches(c.form, func(name string) ([]string, bool) { return codes, name == "event.code" })

@@ -60,7 +60,8 @@ func UserData(unclaimed time.Duration, extra []byte) ([]byte, error) {
 	if err := parts.SetBoundary(boundary); err != nil {
 		return nil, fmt.Errorf("setting the boundary: %w", err)
 	}
-	ours := strings.NewReplacer("{{guest}}", script, "{{unclaimed}}", strconv.Itoa(int(unclaimed.Seconds()))).Replace(install)
+	ours := strings.NewReplacer("{{guest}}", script, "{{unclaimed}}",
+		strconv.Itoa(int(unclaimed.Seconds()))).Replace(install)
 	if err := add(parts, "text/x-shellscript", []byte(ours)); err != nil {
 		return nil, err
 	}
@@ -77,7 +78,8 @@ func UserData(unclaimed time.Duration, extra []byte) ([]byte, error) {
 		return nil, fmt.Errorf("ending the document: %w", err)
 	}
 	if document.Len() > MaxUserData {
-		return nil, fmt.Errorf("the user data has %d bytes, of which %d are ours; EC2 takes %d", document.Len(), len(ours), MaxUserData)
+		return nil, fmt.Errorf("the user data has %d bytes, of which %d are ours; EC2 takes %d", document.Len(),
+			len(ours), MaxUserData)
 	}
 	return document.Bytes(), nil
 }

@@ -83,7 +83,8 @@ func TestUserDataThatIsRefused(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "never", guest.Expiry(time.Time{}))
-	require.Equal(t, "2026-03-02T08:00:00Z", guest.Expiry(time.Date(2026, 3, 2, 9, 0, 0, 5e8, time.FixedZone("", 3600))))
+	require.Equal(t, "2026-03-02T08:00:00Z",
+		guest.Expiry(time.Date(2026, 3, 2, 9, 0, 0, 5e8, time.FixedZone("", 3600))))
 }
 
 func TestFind(t *testing.T) {
@@ -96,17 +97,19 @@ func TestFind(t *testing.T) {
 		console string
 		want    string
 	}{
-		"nothing":          {"[    0.000000] Linux version 6.8\r\n", ""},
-		"one":              {"boot\r\n" + good + "login: ", "GPU-1"},
-		"the last":         {good + line(`{"v":1,"gpus":[{"uuid":"GPU-2","index":0,"name":"T4"}]}`), "GPU-2"},
-		"cut off":          {good + "forewarm-gpus eyJ2", "GPU-1"},
-		"written across":   {good + "forewarm-gpus eyJ2[ 12.1] usb 1-1: new\r\n", "GPU-1"},
-		"not base64":       {good + "forewarm-gpus =====\n", "GPU-1"},
-		"not json":         {good + line("{"), "GPU-1"},
-		"another version":  {good + line(`{"v":2,"gpus":[]}`), "GPU-1"},
-		"no uuid":          {good + line(`{"v":1,"gpus":[{"uuid":""}]}`), "GPU-1"},
-		"a name too long":  {good + line(`{"v":1,"gpus":[{"uuid":"x","name":"`+strings.Repeat("x", 200)+`"}]}`), "GPU-1"},
-		"too many":         {good + line(`{"v":1,"gpus":[`+strings.Repeat(`{"uuid":"x"},`, 64)+`{"uuid":"x"}]}`), "GPU-1"},
+		"nothing":         {"[    0.000000] Linux version 6.8\r\n", ""},
+		"one":             {"boot\r\n" + good + "login: ", "GPU-1"},
+		"the last":        {good + line(`{"v":1,"gpus":[{"uuid":"GPU-2","index":0,"name":"T4"}]}`), "GPU-2"},
+		"cut off":         {good + "forewarm-gpus eyJ2", "GPU-1"},
+		"written across":  {good + "forewarm-gpus eyJ2[ 12.1] usb 1-1: new\r\n", "GPU-1"},
+		"not base64":      {good + "forewarm-gpus =====\n", "GPU-1"},
+		"not json":        {good + line("{"), "GPU-1"},
+		"another version": {good + line(`{"v":2,"gpus":[]}`), "GPU-1"},
+		"no uuid":         {good + line(`{"v":1,"gpus":[{"uuid":""}]}`), "GPU-1"},
+		"a name too long": {good + line(`{"v":1,"gpus":[{"uuid":"x","name":"`+strings.Repeat("x", 200)+`"}]}`),
+			"GPU-1"},
+		"too many": {good + line(`{"v":1,"gpus":[`+strings.Repeat(`{"uuid":"x"},`, 64)+`{"uuid":"x"}]}`),
+			"GPU-1"},
 		"a negative index": {good + line(`{"v":1,"gpus":[{"uuid":"x","index":-1}]}`), "GPU-1"},
 		"only the mark":    {"forewarm-gpus ", ""},
 	} {

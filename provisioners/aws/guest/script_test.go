@@ -86,7 +86,8 @@ func (m machine) run(after time.Duration) {
 	cmd := exec.CommandContext(m.t.Context(), "sh", "guest.sh")
 	cmd.Env = []string{
 		"PATH=" + filepath.Join(m.here, "bin") + ":/usr/bin:/bin", "HERE=" + m.here,
-		"FOREWARM_STATE=" + filepath.Join(m.here, "state"), "FOREWARM_CONSOLE=" + filepath.Join(m.here, "console"), "FOREWARM_UNCLAIMED_S=3600",
+		"FOREWARM_STATE=" + filepath.Join(m.here, "state"), "FOREWARM_CONSOLE=" + filepath.Join(m.here, "console"),
+		"FOREWARM_UNCLAIMED_S=3600",
 	}
 	output, _ := cmd.CombinedOutput() // of its last command, which may be a test
 	require.Empty(m.t, string(output))
@@ -115,7 +116,8 @@ func TestScriptReports(t *testing.T) {
 		{UUID: "GPU-b", Index: 1, Name: "NVIDIA H100 80GB", MemoryMiB: 81_559},
 	}, report.GPUs)
 
-	m.write("gpus", "GPU-a, 0, NVIDIA H100 80GB HBM3, 81559, 3\nUnable to determine the device handle for GPU1: GPU is lost.\n")
+	m.write("gpus", "GPU-a, 0, NVIDIA H100 80GB HBM3, 81559, 3\nUnable to determine the device handle for GPU1: GPU "+
+		"is lost.\n")
 	m.write("lost", "")
 	m.run(time.Minute)
 	report, found = guest.Find(m.read("console"))

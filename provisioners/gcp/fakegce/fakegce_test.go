@@ -37,7 +37,8 @@ func newProject(t *testing.T, change ...func(*fakegce.Config)) project {
 	p := project{t: t, clock: clock.NewManual(start), start: start}
 	config := fakegce.Config{
 		Project: "acme", Zones: []string{zone, "europe-west4-b"},
-		Types: map[string]fakegce.Type{kind: {GPUs: 8, GPU: "NVIDIA H100", MemoryMiB: 81_559, Price: 36 * gpu.USD, Spot: 18 * gpu.USD}},
+		Types: map[string]fakegce.Type{kind: {GPUs: 8, GPU: "NVIDIA H100", MemoryMiB: 81_559, Price: 36 * gpu.USD,
+			Spot: 18 * gpu.USD}},
 	}
 	for _, c := range change {
 		c(&config)
@@ -55,7 +56,8 @@ func (p project) call(method, path string, body any) (int, object) {
 	text, err := json.Marshal(body)
 	require.NoError(p.t, err)
 	answer := httptest.NewRecorder()
-	request := httptest.NewRequestWithContext(p.t.Context(), method, "/compute/v1/projects/acme"+path, bytes.NewReader(text))
+	request := httptest.NewRequestWithContext(p.t.Context(), method, "/compute/v1/projects/acme"+path,
+		bytes.NewReader(text))
 	p.ServeHTTP(answer, request)
 	var decoded object
 	require.NoError(p.t, json.Unmarshal(answer.Body.Bytes(), &decoded), answer.Body.String())
@@ -73,8 +75,10 @@ func node(name string) object {
 	return object{
 		"name": name, "machineType": "zones/" + zone + "/machineTypes/" + kind, "disks": []object{{"boot": true}},
 		"networkInterfaces": []object{{}}, "labels": object{"owner": "a"},
-		"scheduling": object{"onHostMaintenance": "TERMINATE", "automaticRestart": false, "provisioningModel": "SPOT", "instanceTerminationAction": "DELETE"},
-		"metadata":   object{"items": []object{{"key": "enable-guest-attributes", "value": "TRUE"}, {"key": "startup-script", "value": "#!"}}},
+		"scheduling": object{"onHostMaintenance": "TERMINATE", "automaticRestart": false, "provisioningModel": "SPOT",
+			"instanceTerminationAction": "DELETE"},
+		"metadata": object{"items": []object{{"key": "enable-guest-attributes", "value": "TRUE"},
+			{"key": "startup-script", "value": "#!"}}},
 	}
 }
 
@@ -104,7 +108,8 @@ func TestLife(t *testing.T) {
 	status, _ := p.call(http.MethodGet, "instances/node-1/getGuestAttributes?queryPath=forewarm/", nil)
 	require.Equal(t, http.StatusNotFound, status)
 	p.clock.Advance(time.Minute)
-	require.Contains(t, p.ok(http.MethodGet, "instances/node-1/getGuestAttributes?queryPath=forewarm/", nil), "queryValue")
+	require.Contains(t, p.ok(http.MethodGet, "instances/node-1/getGuestAttributes?queryPath=forewarm/", nil),
+		"queryValue")
 	p.ok(http.MethodDelete, "instances/node-1", nil)
 	require.Equal(t, "STOPPING", p.status("node-1"))
 	status, _ = p.call(http.MethodDelete, "instances/node-1", nil)
@@ -127,7 +132,8 @@ func TestNamesAndRequests(t *testing.T) {
 	}
 	p.ok(http.MethodDelete, "instances/node-1", nil)
 	p.clock.Advance(time.Minute)
-	require.Equal(t, first["name"], p.ok(http.MethodPost, "instances?requestId="+aUUID, node("node-1"))["name"], "a repeat after the end")
+	require.Equal(t, first["name"], p.ok(http.MethodPost, "instances?requestId="+aUUID, node("node-1"))["name"],
+		"a repeat after the end")
 	require.Equal(t, "gone", p.status("node-1"))
 	second := p.ok(http.MethodPost, "instances", node("node-1"))
 	require.NotEqual(t, first["targetId"], second["targetId"], "names come twice, numbers do not")
@@ -181,7 +187,8 @@ func TestStockOutsAreInsideTheOperation(t *testing.T) {
 	p.clock.Advance(7 * time.Second)
 	require.Equal(t, "gone", p.status("node-2"))
 	name, _ := op["name"].(string)
-	require.Contains(t, jsonOf(t, p.ok(http.MethodGet, "operations/"+name, nil)), "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS")
+	require.Contains(t, jsonOf(t, p.ok(http.MethodGet, "operations/"+name, nil)),
+		"ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS")
 	require.Len(t, p.Bill(p.clock.Now()).Lines, 1)
 }
 
@@ -263,7 +270,9 @@ func TestPreemption(t *testing.T) {
 		p.clock.Advance(time.Hour)
 		p.Preempt(zone, "node-1")
 		require.Equal(t, "STOPPING", p.status("node-1"))
-		require.Contains(t, jsonOf(t, p.ok(http.MethodGet, "instances/node-1/getGuestAttributes?queryPath=forewarm/notice", nil)), "forewarm")
+		require.Contains(t,
+			jsonOf(t, p.ok(http.MethodGet, "instances/node-1/getGuestAttributes?queryPath=forewarm/notice", nil)),
+			"forewarm")
 		p.clock.Advance(30 * time.Second)
 		require.Equal(t, after, p.status("node-1"))
 		require.Equal(t, 1, p.count("operations?filter=operationType=compute.instances.preempted"))
@@ -277,7 +286,8 @@ func TestDeadMan(t *testing.T) {
 	body := node("node-1")
 	items := body["metadata"].(object)["items"].([]object)
 	expires := p.start.Add(10 * time.Minute)
-	body["metadata"] = object{"items": append(items, object{"key": "forewarm-expires-at", "value": jsonOf(t, expires.Unix())})}
+	body["metadata"] = object{"items": append(items,
+		object{"key": "forewarm-expires-at", "value": jsonOf(t, expires.Unix())})}
 	p.ok(http.MethodPost, "instances", body)
 	p.clock.Set(expires.Add(-time.Second))
 	require.Equal(t, "RUNNING", p.status("node-1"))
@@ -288,7 +298,8 @@ func TestDeadMan(t *testing.T) {
 	metadata, _ := p.ok(http.MethodGet, "instances/node-1", nil)["metadata"].(object)
 	status, _ := p.call(http.MethodPost, "instances/node-1/setMetadata", object{"fingerprint": "old"})
 	require.Equal(t, http.StatusPreconditionFailed, status)
-	metadata["items"] = append(metadata["items"].([]any)[:2], object{"key": "forewarm-expires-at", "value": jsonOf(t, expires.Add(2*time.Hour).Unix())})
+	metadata["items"] = append(metadata["items"].([]any)[:2],
+		object{"key": "forewarm-expires-at", "value": jsonOf(t, expires.Add(2*time.Hour).Unix())})
 	p.ok(http.MethodPost, "instances/node-1/setMetadata", metadata)
 	p.SetBusy(zone, "node-1", false)
 	require.Equal(t, "RUNNING", p.status("node-1"))
@@ -325,7 +336,8 @@ func TestOtherProjectsAndZones(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, status)
 	}
 	answer := httptest.NewRecorder()
-	p.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/compute/v1/projects/other/zones", nil))
+	p.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/compute/v1/projects/other/zones",
+		nil))
 	require.Equal(t, http.StatusNotFound, answer.Code)
 }
 

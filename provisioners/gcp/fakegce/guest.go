@@ -22,7 +22,8 @@ func (c *Cloud) setMetadata(r *http.Request, now time.Time) (any, error) {
 		m.changes++
 	}
 	if body["fingerprint"] != m.fingerprint() {
-		return nil, refuse(http.StatusPreconditionFailed, "conditionNotMet", "Supplied fingerprint does not match current metadata fingerprint.")
+		return nil, refuse(http.StatusPreconditionFailed, "conditionNotMet",
+			"Supplied fingerprint does not match current metadata fingerprint.")
 	}
 	items, _ := body["items"].([]any)
 	if err := checkItems(items); err != nil {
@@ -50,7 +51,8 @@ func (c *Cloud) guestAttributes(r *http.Request, now time.Time) (any, error) {
 		}
 	}
 	if len(items) == 0 {
-		return nil, refuse(http.StatusNotFound, "notFound", "The resource '%s' of type 'Guest Attribute' was not found.", prefix)
+		return nil, refuse(http.StatusNotFound, "notFound",
+			"The resource '%s' of type 'Guest Attribute' was not found.", prefix)
 	}
 	return object{"kind": "compute#guestAttributes", "queryPath": prefix, "queryValue": object{"items": items}}, nil
 }

@@ -34,7 +34,8 @@ func (c *Cloud) insert(r *http.Request, now time.Time) (any, error) {
 		return nil, err
 	}
 	if c.standing(m.zone, m.name, now) != nil {
-		return nil, refuse(http.StatusConflict, "alreadyExists", "The resource 'projects/%s/zones/%s/instances/%s' already exists", c.config.Project, m.zone, m.name)
+		return nil, refuse(http.StatusConflict, "alreadyExists",
+			"The resource 'projects/%s/zones/%s/instances/%s' already exists", c.config.Project, m.zone, m.name)
 	}
 	return c.renderOperation(c.make(m, requestID, faultOf(r), now), now), nil
 }
@@ -60,7 +61,8 @@ func (c *Cloud) make(m *machine, requestID string, fault Fault, now time.Time) *
 	case fault.Effect == Fail:
 		op.fail(fault.Reason, "injected failure", fault.QuotaMetric)
 	case bounded && left <= 0:
-		op.fail("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "The zone '"+m.zone+"' does not have enough resources available to fulfill the request.", "")
+		op.fail("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS",
+			"The zone '"+m.zone+"' does not have enough resources available to fulfill the request.", "")
 	case bounded:
 		c.stock[m.kind] = left - 1
 	}

@@ -11,7 +11,8 @@ func (c *Cloud) find(r *http.Request, now time.Time) (*machine, error) {
 	if m := c.standing(zone, name, now); m != nil {
 		return m, nil
 	}
-	return nil, refuse(http.StatusNotFound, "notFound", "The resource 'projects/%s/zones/%s/instances/%s' was not found", c.config.Project, zone, name)
+	return nil, refuse(http.StatusNotFound, "notFound",
+		"The resource 'projects/%s/zones/%s/instances/%s' was not found", c.config.Project, zone, name)
 }
 
 func (c *Cloud) standing(zone, name string, now time.Time) *machine {
@@ -37,7 +38,8 @@ func (c *Cloud) remove(r *http.Request, now time.Time) (any, error) {
 		return nil, err
 	}
 	if !m.gone.IsZero() && !m.never() && m.preempted.IsZero() {
-		return nil, refuse(http.StatusBadRequest, "resourceNotReady", "The resource '%s' is not ready", c.instanceLink(m))
+		return nil, refuse(http.StatusBadRequest, "resourceNotReady", "The resource '%s' is not ready",
+			c.instanceLink(m))
 	}
 	if faultOf(r).Effect == Ignore {
 		return c.renderOperation(c.record(&operation{kind: "delete", machine: m, begun: now, ended: now}), now), nil
@@ -50,9 +52,11 @@ func (c *Cloud) remove(r *http.Request, now time.Time) (any, error) {
 		m.stopped = m.gone
 	}
 	if m.insert != nil && !reached(m.insert.ended, now) { // it is cancelled by its own end
-		m.insert.ended, m.insert.code, m.insert.message = now, "CONFLICT", "The instance was deleted while it was being created."
+		m.insert.ended, m.insert.code, m.insert.message = now, "CONFLICT",
+			"The instance was deleted while it was being created."
 	}
-	op := c.record(&operation{kind: "delete", machine: m, requestID: r.URL.Query().Get("requestId"), begun: now, ended: m.gone})
+	op := c.record(&operation{kind: "delete", machine: m, requestID: r.URL.Query().Get("requestId"), begun: now,
+		ended: m.gone})
 	return c.renderOperation(op, now), nil
 }
 
@@ -82,7 +86,8 @@ func (c *Cloud) aggregatedList(r *http.Request, now time.Time) (any, error) {
 	missing := ""
 	if faultOf(r).Effect == Partial {
 		if missing = c.busiest(now); r.URL.Query().Get("returnPartialSuccess") != "true" {
-			return nil, refuse(http.StatusServiceUnavailable, "backendError", "The zone '%s' cannot be reached.", missing)
+			return nil, refuse(http.StatusServiceUnavailable, "backendError", "The zone '%s' cannot be reached.",
+				missing)
 		}
 	}
 	rows, next, err := c.page(r, c.shown(now, func(m *machine) bool { return m.zone != missing }))
@@ -111,7 +116,8 @@ func (c *Cloud) scope(zone, missing string, rows []object) object {
 		}
 	}
 	if instances == nil {
-		return object{"warning": object{"code": "NO_RESULTS_ON_PAGE", "message": "There are no results for scope 'zones/" + zone + "' on this page."}}
+		return object{"warning": object{"code": "NO_RESULTS_ON_PAGE",
+			"message": "There are no results for scope 'zones/" + zone + "' on this page."}}
 	}
 	return object{"instances": instances}
 }

@@ -50,7 +50,8 @@ func (c *Cloud) renderOperation(op *operation, now time.Time) object {
 	if op.code != "" {
 		failure := object{"code": op.code, "message": op.message}
 		if op.quota != "" {
-			failure["errorDetails"] = []object{{"quotaInfo": object{"metricName": op.quota, "limitName": op.quota + "-per-project-region", "limit": 8}}}
+			failure["errorDetails"] = []object{{"quotaInfo": object{"metricName": op.quota,
+				"limitName": op.quota + "-per-project-region", "limit": 8}}}
 		}
 		shown["error"] = object{"errors": []object{failure}}
 	}
@@ -64,7 +65,8 @@ func (c *Cloud) getOperation(r *http.Request, now time.Time) (any, error) {
 			return c.renderOperation(op, now), nil
 		}
 	}
-	return nil, refuse(http.StatusNotFound, "notFound", "The resource 'projects/%s/zones/%s/operations/%s' was not found",
+	return nil, refuse(http.StatusNotFound, "notFound",
+		"The resource 'projects/%s/zones/%s/operations/%s' was not found",
 		c.config.Project, r.PathValue("zone"), r.PathValue("operation"))
 }
 

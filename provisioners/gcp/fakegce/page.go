@@ -19,14 +19,16 @@ func (c *Cloud) page(r *http.Request, rows []object) (page []object, next string
 	size := maxPage
 	if text := r.URL.Query().Get("maxResults"); text != "" {
 		if size, err = strconv.Atoi(text); err != nil || size < 0 || size > maxPage {
-			return nil, "", refuse(http.StatusBadRequest, "invalid", "Invalid value for field 'maxResults': '%s'.", text)
+			return nil, "", refuse(http.StatusBadRequest, "invalid", "Invalid value for field 'maxResults': '%s'.",
+				text)
 		}
 	}
 	size = min(size, c.config.PageSize)
 	from := 0
 	if token := r.URL.Query().Get("pageToken"); token != "" {
 		if from, err = strconv.Atoi(strings.TrimPrefix(token, "page-")); err != nil || from > len(rows) {
-			return nil, "", refuse(http.StatusBadRequest, "invalid", "Invalid value for field 'pageToken': '%s'.", token)
+			return nil, "", refuse(http.StatusBadRequest, "invalid", "Invalid value for field 'pageToken': '%s'.",
+				token)
 		}
 	}
 	to := min(from+size, len(rows))
@@ -63,7 +65,8 @@ func filter(expression string) (keep func(object) bool, err error) {
 func parseTerm(text string) (func(object) bool, error) {
 	at := strings.IndexAny(text, "=:!")
 	if at <= 0 {
-		return nil, refuse(http.StatusBadRequest, "invalid", "Invalid value for field 'filter': '%s'. Invalid list filter expression.", text)
+		return nil, refuse(http.StatusBadRequest, "invalid",
+			"Invalid value for field 'filter': '%s'. Invalid list filter expression.", text)
 	}
 	path, operator, value := strings.TrimSpace(text[:at]), text[at:at+1], text[at+1:]
 	if operator == "!" {

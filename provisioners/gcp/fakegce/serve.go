@@ -67,7 +67,8 @@ func (c *Cloud) answer(call Call, r *http.Request, handle handler) (any, Fault, 
 		return nil, fault, refuse(http.StatusNotFound, "notFound", "The resource 'projects/%s' was not found", project)
 	}
 	if zone := r.PathValue("zone"); zone != "" && !slices.Contains(c.config.Zones, zone) {
-		return nil, fault, refuse(http.StatusNotFound, "notFound", "The resource 'projects/%s/zones/%s' was not found", c.config.Project, zone)
+		return nil, fault, refuse(http.StatusNotFound, "notFound", "The resource 'projects/%s/zones/%s' was not found",
+			c.config.Project, zone)
 	}
 	answer, err := handle(r.WithContext(withFault(r.Context(), fault)), now)
 	return answer, fault, err

@@ -41,9 +41,10 @@ case "$*" in
 *) [ "$(cat "$HOME/now")" -lt "$(cat "$HOME/busy-until" 2>/dev/null || echo 0)" ] && echo 4711 ;;
 esac
 true`,
-	"timeout":  "#!/bin/sh\nshift\nexec \"$@\"",
-	"date":     "#!/bin/sh\ncat \"$HOME/now\"",
-	"sleep":    "#!/bin/sh\necho $(($(cat \"$HOME/now\") + $1)) >\"$HOME/now.new\" && mv \"$HOME/now.new\" \"$HOME/now\"",
+	"timeout": "#!/bin/sh\nshift\nexec \"$@\"",
+	"date":    "#!/bin/sh\ncat \"$HOME/now\"",
+	"sleep": "#!/bin/sh\necho $(($(cat \"$HOME/now\") + $1)) >\"$HOME/now.new\" && mv \"$HOME/now.new\" " +
+		"\"$HOME/now\"",
 	"poweroff": "#!/bin/sh\ncat \"$HOME/now\" >\"$HOME/off\"",
 }
 
@@ -76,7 +77,8 @@ func (m machine) read(name string) string {
 func (m machine) boot(expires int) {
 	m.write("metadata/"+guest.ExpiresKey, fmt.Sprint(expires))
 	shell := exec.CommandContext(m.t.Context(), "sh", "-c", `. "$0"; wait`, filepath.Join(m.folder, "startup.sh"))
-	shell.Env = []string{"HOME=" + m.folder, "TMPDIR=" + m.folder, "PATH=" + filepath.Join(m.folder, "bin") + ":/usr/bin:/bin"}
+	shell.Env = []string{"HOME=" + m.folder, "TMPDIR=" + m.folder,
+		"PATH=" + filepath.Join(m.folder, "bin") + ":/usr/bin:/bin"}
 	output, err := shell.CombinedOutput()
 	require.NoError(m.t, err, "%s", output)
 }
@@ -143,7 +145,8 @@ func TestSpotMachineSaysWhenItIsTakenBack(t *testing.T) {
 func TestOperatorsScriptComesFirst(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.write("metadata/"+guest.UserKey, "#!/bin/bash\n[[ -f $HOME/written/gpus ]] && exit 1\nprintf '"+strings.ReplaceAll(driver, "\n", "\\n")+"' >$HOME/driver\n")
+	m.write("metadata/"+guest.UserKey, "#!/bin/bash\n[[ -f $HOME/written/gpus ]] && exit 1\nprintf '"+
+		strings.ReplaceAll(driver, "\n", "\\n")+"' >$HOME/driver\n")
 	m.boot(born + 150)
 	report, err := m.report()
 	require.NoError(t, err)

@@ -67,7 +67,8 @@ func (s *Server) bind(c call) answer {
 	next := object{kept.DeepCopy()}
 	_ = unstructured.SetNestedField(next.Object, binding.Target.Name, "spec", "nodeName")
 	s.keep(c.key(), next)
-	return answer{http.StatusCreated, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}}
+	return answer{http.StatusCreated, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status: metav1.StatusSuccess}}
 }
 
 func (s *Server) log(c call) answer {
@@ -76,7 +77,8 @@ func (s *Server) log(c call) answer {
 		return notFound(c)
 	}
 	if field(kept, "status", "phase") == string(corev1.PodPending) {
-		return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, "container is waiting to start: ContainerCreating", c)
+		return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest,
+			"container is waiting to start: ContainerCreating", c)
 	}
 	text := s.logs[c.namespace+"/"+c.name]
 	if limit, err := strconv.Atoi(c.param("limitBytes")); err == nil && len(text) > limit {

@@ -128,11 +128,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // groups is the list of API groups: that of the defined kinds, if there are any.
 func (s *Server) groups() answer {
-	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+		Groups: []metav1.APIGroup{}}
 	if s.kinds["provisioningrequests"] != "" {
 		version := metav1.GroupVersionForDiscovery{GroupVersion: "autoscaling.x-k8s.io/v1", Version: "v1"}
 		list.Groups = append(list.Groups, metav1.APIGroup{
-			Name: "autoscaling.x-k8s.io", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
+			Name: "autoscaling.x-k8s.io", Versions: []metav1.GroupVersionForDiscovery{version},
+			PreferredVersion: version,
 		})
 	}
 	return answer{http.StatusOK, list}
@@ -193,7 +195,8 @@ func parse(r *http.Request, body []byte) (call, bool) {
 }
 
 var verbs = map[string]string{
-	http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+	http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
+	http.MethodDelete: "delete",
 }
 
 // answer is what goes out.

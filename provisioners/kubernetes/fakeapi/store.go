@@ -76,7 +76,8 @@ func (s *Server) get(c call) answer {
 }
 
 func notFound(c call) answer {
-	return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", c.resource, c.name), c)
+	return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", c.resource, c.name),
+		c)
 }
 
 func (s *Server) create(c call) answer {
@@ -88,7 +89,8 @@ func (s *Server) create(c call) answer {
 		c.name = o.GetGenerateName() + strconv.FormatInt(s.version, 36)
 	}
 	if _, taken := s.objects[c.key()]; taken {
-		return refusal(http.StatusConflict, metav1.StatusReasonAlreadyExists, fmt.Sprintf("%s %q already exists", c.resource, c.name), c)
+		return refusal(http.StatusConflict, metav1.StatusReasonAlreadyExists,
+			fmt.Sprintf("%s %q already exists", c.resource, c.name), c)
 	}
 	o.SetName(c.name)
 	o.SetNamespace(c.namespace)
@@ -112,7 +114,8 @@ func stale(c call, kept object, uid types.UID, version string) (answer, bool) {
 		return answer{}, false
 	}
 	return refusal(http.StatusConflict, metav1.StatusReasonConflict,
-		fmt.Sprintf("Operation cannot be fulfilled on %s %q: the object has been modified", c.resource, c.name), c), true
+			fmt.Sprintf("Operation cannot be fulfilled on %s %q: the object has been modified", c.resource, c.name), c),
+		true
 }
 
 func (s *Server) update(c call) answer {
@@ -230,7 +233,8 @@ func (s *Server) list(c call, fault Fault) answer {
 	}
 	return answer{http.StatusOK, map[string]any{
 		"kind": s.kinds[c.resource] + "List", "apiVersion": version,
-		"metadata": map[string]any{"resourceVersion": strconv.FormatInt(s.version, 10), "continue": more}, "items": items,
+		"metadata": map[string]any{"resourceVersion": strconv.FormatInt(s.version, 10), "continue": more},
+		"items":    items,
 	}}
 }
 
@@ -254,7 +258,8 @@ func (s *Server) matching(c call) ([]string, error) {
 	}
 	var keys []string
 	for key, o := range s.shown(c) {
-		if strings.HasPrefix(key, prefix) && key > string(after) && byLabel.Matches(labels.Set(o.GetLabels())) && byField.Matches(pathSet(o.Object)) {
+		if strings.HasPrefix(key, prefix) && key > string(after) && byLabel.Matches(labels.Set(o.GetLabels())) &&
+			byField.Matches(pathSet(o.Object)) {
 			keys = append(keys, key)
 		}
 	}

@@ -36,12 +36,14 @@ func TestSMI(t *testing.T) {
 func TestSMIGetsTheQuery(t *testing.T) {
 	t.Parallel()
 	_, err := smi(`echo "$0 $1"; exit 3`).Devices(t.Context())
-	require.ErrorContains(t, err, "--query-gpu=index,uuid,memory.total,ecc.errors.uncorrected.volatile.total,name --format=csv,noheader,nounits")
+	require.ErrorContains(t, err,
+		"--query-gpu=index,uuid,memory.total,ecc.errors.uncorrected.volatile.total,name --format=csv,noheader,nounits")
 }
 
 func TestSMIFailures(t *testing.T) {
 	t.Parallel()
-	_, err := FirstOf{Library: absent, Command: SMI{Command: []string{"no-such-command-nvidia-smi"}}}.Devices(t.Context())
+	_, err := FirstOf{Library: absent,
+		Command: SMI{Command: []string{"no-such-command-nvidia-smi"}}}.Devices(t.Context())
 	require.ErrorIs(t, err, ErrNoDriver)
 	_, err = smi(`echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9`).Devices(t.Context())
 	require.ErrorIs(t, err, ErrNoDriver)
@@ -64,7 +66,8 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{
 		"text", "0, GPU-1, 10, 0", "x, GPU-1, 10, 0, A", "-1, GPU-1, 10, 0, A", "0, [N/A], 10, 0, A", "0, , 10, 0, A",
-		"0, GPU-1, ten, 0, A", "0, GPU-1, -1, 0, A", "0, GPU-1, 10, 0, [Unknown Error]", "0, GPU-1, 10, 0, ", "99999999, GPU-1, 10, 0, A",
+		"0, GPU-1, ten, 0, A", "0, GPU-1, -1, 0, A", "0, GPU-1, 10, 0, [Unknown Error]", "0, GPU-1, 10, 0, ",
+		"99999999, GPU-1, 10, 0, A",
 		"0, GPU-1, 10, many, A",
 	} {
 		_, err := parseSMI(row)

@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 		group.Go(func() { _, _ = NVML{Library: path}.Devices(context.Background()) })
 	}
 	group.Wait()
-	source := FirstOf{Library: NVML{Library: path}, Command: SMI{Command: []string{"sh", "-c", "echo '7, GPU-smi, 1, 0, smi'"}}}
+	source := FirstOf{Library: NVML{Library: path},
+		Command: SMI{Command: []string{"sh", "-c", "echo '7, GPU-smi, 1, 0, smi'"}}}
 	devices, err := source.Devices(context.Background())
 	fmt.Print(devices, " ", err, " ", errors.Is(err, ErrNoDriver))
 	os.Exit(0)
@@ -65,13 +66,15 @@ func TestNVML(t *testing.T) {
 
 func TestNVMLLeavesOutDamagedMemory(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "[{GPU-00000000-0000-0000-0000-000000000002 1 NVIDIA H100 80GB HBM3 0}] <nil> false", ask(t, "-DECC=2"))
+	require.Equal(t, "[{GPU-00000000-0000-0000-0000-000000000002 1 NVIDIA H100 80GB HBM3 0}] <nil> false",
+		ask(t, "-DECC=2"))
 }
 
 func TestNVMLFailures(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "[{GPU-smi 7 smi 1}] <nil> false", askFile(t, "/nonexistent/libnvidia-ml.so.1"))
-	require.Equal(t, "[] no NVIDIA driver found on this machine: the library is there, the kernel module is not loaded true",
+	require.Equal(t,
+		"[] no NVIDIA driver found on this machine: the library is there, the kernel module is not loaded true",
 		ask(t, "-DINIT=9"))
 	require.Equal(t, "[] starting NVML: error 999 false", ask(t, "-DINIT=999"))
 	// Calling the missing function would end the process.

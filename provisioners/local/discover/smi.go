@@ -24,7 +24,8 @@ type SMI struct {
 const smiTimeout = 20 * time.Second
 
 // The name comes last because it alone may hold a comma.
-var smiQuery = []string{"--query-gpu=index,uuid,memory.total,ecc.errors.uncorrected.volatile.total,name", "--format=csv,noheader,nounits"}
+var smiQuery = []string{"--query-gpu=index,uuid,memory.total,ecc.errors.uncorrected.volatile.total,name",
+	"--format=csv,noheader,nounits"}
 
 // Devices lists the GPUs.
 func (s SMI) Devices(ctx context.Context) ([]gpu.Device, error) {
@@ -98,7 +99,8 @@ func parseRow(line string) (device gpu.Device, damaged bool, err error) {
 	if fields[4] == "" || strings.HasPrefix(fields[4], "[") {
 		return gpu.Device{}, false, fmt.Errorf("%q is not a name", fields[4])
 	}
-	return gpu.Device{UUID: fields[1], Index: int(index), Model: fields[4], MemoryMiB: int(memory)}, uncorrected > 0, nil //nolint:gosec // 31 bits
+	return gpu.Device{UUID: fields[1], Index: int(index), Model: fields[4], MemoryMiB: int(memory)}, uncorrected > 0,
+		nil //nolint:gosec // 31 bits
 }
 
 // count reads a number. "[N/A]" and "[Not Supported]", where the GPU has no such

@@ -149,7 +149,8 @@ func (q *Queue) watch(ctx context.Context) {
 }
 
 func (q *Queue) pause(ctx context.Context) {
-	wait := q.cfg.LookEvery/2 + rand.N(q.cfg.LookEvery) //nolint:gosec,forbidigo // many workers lose it at once: they should not knock together
+	wait := q.cfg.LookEvery/2 +
+		rand.N(q.cfg.LookEvery) //nolint:gosec,forbidigo // many workers lose it at once: they should not knock together
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -119,7 +119,8 @@ func bubble(t *testing.T, prepare func(*service), story func(*rig)) {
 		prepare(r.service)
 		metrics, err := obs.NewMetrics(r.registry)
 		require.NoError(t, err)
-		r.q = standby.New(r.service, standby.Config{Name: "Redis", Logger: slog.New(slog.NewTextHandler(&r.log, nil)), Metrics: metrics})
+		r.q = standby.New(r.service, standby.Config{Name: "Redis", Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
+			Metrics: metrics})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- r.q.Run(ctx, 2, func(context.Context, queue.Message) { r.delivered.Add(1) }) }()
@@ -141,7 +142,8 @@ func TestWorkGoesOnWhileTheQueueIsAway(t *testing.T) {
 		r.send("b")
 		r.send("c")
 		require.EqualValues(r, 3, r.delivered.Load())
-		require.EqualValues(r, 2, r.service.asked.Load(), "a queue that is known to be away was asked again for each message")
+		require.EqualValues(r, 2, r.service.asked.Load(),
+			"a queue that is known to be away was asked again for each message")
 		r.up(0)
 		time.Sleep(77 * time.Second)
 		require.Contains(r, r.q.Note(), "Redis has not answered for 1m17s")

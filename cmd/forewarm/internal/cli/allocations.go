@@ -27,9 +27,12 @@ var allocationView = view[contract.Allocation]{
 		{head: "COST", right: true, cell: func(x contract.Allocation) string { return money(x.EstimatedCost) }},
 		{head: "REQUESTED", cell: func(x contract.Allocation) string { return stamp(x.RequestedAt) }, wide: true},
 		{head: "ENDED", cell: func(x contract.Allocation) string { return stamp(x.EndedAt) }, wide: true},
-		{head: "CLAIMED", cell: func(x contract.Allocation) string { return dash(strings.Join(x.ReservationIDs, " ")) }, wide: true},
-		{head: "HELD BY", cell: func(x contract.Allocation) string { return dash(first(x.HeldByName, x.HeldBy)) }, wide: true},
-		{head: "ORGANIZATION", cell: func(x contract.Allocation) string { return first(x.OrganizationName, x.OrganizationID) }, wide: true},
+		{head: "CLAIMED", cell: func(x contract.Allocation) string { return dash(strings.Join(x.ReservationIDs, " ")) },
+			wide: true},
+		{head: "HELD BY", cell: func(x contract.Allocation) string { return dash(first(x.HeldByName, x.HeldBy)) },
+			wide: true},
+		{head: "ORGANIZATION",
+			cell: func(x contract.Allocation) string { return first(x.OrganizationName, x.OrganizationID) }, wide: true},
 		{head: "DEVICES", cell: func(x contract.Allocation) string { return devices(x) }, wide: true},
 		{head: "REASON", cell: func(x contract.Allocation) string { return dash(x.Reason) }},
 	},
@@ -101,7 +104,8 @@ a queue. forewarm reserve --on-full queue keeps one.`,
 	f.IntVar(&in.GPUs, "gpus", 0, "how many")
 	layoutFlags(f, &in.Layout)
 	f.StringVar(&in.Model, "model", "", "GPU model, such as a100")
-	f.StringVar(&in.Pool, "pool", "", "id or name of a pool (default any that fits: warm ones first, then the cheapest)")
+	f.StringVar(&in.Pool, "pool", "",
+		"id or name of a pool (default any that fits: warm ones first, then the cheapest)")
 	needsFlags(f, &in.Needs)
 	f.StringVar(&in.Workload, "workload", "", "online or batch (default online)")
 	f.Var(&lease, "for", "length of the lease (default 1h)")
@@ -141,7 +145,8 @@ func next(x contract.Allocation) string {
 
 func (a *app) release() *cobra.Command {
 	return &cobra.Command{
-		Use: "release ALLOCATION", Short: "Give GPUs back", Args: named("ALLOCATION"), Annotations: map[string]string{"noun": "allocations"},
+		Use: "release ALLOCATION", Short: "Give GPUs back", Args: named("ALLOCATION"),
+		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := a.allocationID(cmd, args[0])
 			if err != nil {
@@ -213,7 +218,8 @@ func (a *app) allocations() *cobra.Command {
 			return one(a, cmd, allocationView, got)
 		},
 	}
-	return group("allocations", "See what is held now", bookings(a, "allocations", allocationView, (*client.Client).Allocations), show)
+	return group("allocations", "See what is held now",
+		bookings(a, "allocations", allocationView, (*client.Client).Allocations), show)
 }
 
 // explainer is the route that explains things of an id's kind.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -47,7 +48,8 @@ func payload(cmd *cobra.Command, data string) (string, error) {
 		return data, nil
 	}
 	if err != nil {
-		return "", &Error{Exit: ExitUsage, Message: "--data: " + err.Error(), Next: []string{"forewarm api --help"}, Err: err}
+		return "", &Error{Exit: ExitUsage, Message: "--data: " + err.Error(), Next: []string{"forewarm api --help"},
+			Err: err}
 	}
 	return string(all), nil
 }
@@ -57,6 +59,10 @@ func (a *app) raw(cmd *cobra.Command, method, path, body string) error {
 	t, err := a.target()
 	if err != nil {
 		return err
+	}
+	if whole, err := url.Parse(path); err == nil && whole.Host != "" {
+		return usagef("forewarm api "+method+" "+quoted(first(whole.RequestURI(), "/")),
+			"the path must have no server; that one is chosen by --server or --context")
 	}
 	if !strings.HasPrefix(path, "/") {
 		return usagef("forewarm api "+method+" /"+path, "the path must begin with /")

@@ -37,16 +37,19 @@ func unsealed(x contract.AuditPage) string {
 	if x.UnsealedSince == nil {
 		return "nothing"
 	}
-	return fmt.Sprintf("%d events, the oldest of %s", x.Unsealed, stamp(*x.UnsealedSince))
+	return fmt.Sprintf("%s, the oldest of %s", count(x.Unsealed, "event"), stamp(*x.UnsealedSince))
 }
 
 func (a *app) audit() *cobra.Command {
 	var anchor string
 	verify := &cobra.Command{
 		Use: "verify", Short: "Compare the whole journal with its seals (operators)", Args: noArgs,
-		Long: "Compares every event with the seal that covers it, and names the first one that was changed, removed, put\n" +
-			"between or moved. Keep the last seal that it prints where nobody who has the database or the pepper can write:\n" +
-			"with --anchor it proves later that nothing before it was written anew. Servers and workers keep the newest seal that\n" +
+		Long: "Compares every event with the seal that covers it, and names the first one that was changed, " +
+			"removed, put\n" +
+			"between or moved. Keep the last seal that it prints where nobody who has the database or the pepper " +
+			"can write:\n" +
+			"with --anchor it proves later that nothing before it was written anew. Servers and workers keep the " +
+			"newest seal that\n" +
 			"they saw in their data directories, and tell when it is gone: see forewarm recovery show.",
 		Example: "  forewarm audit verify\n  forewarm audit verify -o name > /media/notary/seal\n" +
 			"  forewarm audit verify --anchor \"$(cat /media/notary/seal)\"",
@@ -65,7 +68,8 @@ func (a *app) audit() *cobra.Command {
 			return tampered(all)
 		},
 	}
-	verify.Flags().StringVar(&anchor, "anchor", "", "a seal that was kept elsewhere, as it was printed: it must still be in the chain")
+	verify.Flags().StringVar(&anchor, "anchor", "",
+		"a seal that was kept elsewhere, as it was printed: it must still be in the chain")
 	return group("audit", "Prove that the journal was not changed", verify)
 }
 
@@ -82,7 +86,7 @@ func (a *app) verifyAll(cmd *cobra.Command, api *client.Client, anchor string) (
 		}
 		all = part
 		if all.More {
-			a.say(cmd, "seal %d of %d: %d events are as they were sealed", all.Seals, all.NewestSeal, all.Events)
+			a.say(cmd, "seal %d of %d: %s, as they were sealed", all.Seals, all.NewestSeal, count(all.Events, "event"))
 		}
 	}
 	return all, nil
@@ -95,13 +99,15 @@ func tampered(x contract.AuditPage) error {
 		return nil
 	}
 	about := fmt.Sprintf("seal %d ", f.Seal)
-	detail, next := fmt.Sprintf("%d events before it are as they were sealed.", x.Events), "forewarm events"
+	detail, next := fmt.Sprintf("%s before it %s as sealed.", count(x.Events, "event"), are(x.Events)),
+		"forewarm events"
 	switch {
 	case f.Seal == 0:
 		about, next = "", "forewarm recovery show"
-		detail = fmt.Sprintf("%d events are as their seals say.", x.Events)
+		detail = fmt.Sprintf("%s %s as sealed.", count(x.Events, "event"), are(x.Events))
 	case f.Event > 0:
 		about = fmt.Sprintf("event %d (seal %d) ", f.Event, f.Seal)
 	}
-	return &Error{Exit: ExitFailed, Message: fmt.Sprintf("%s%s [%s]", about, f.What, f.Kind), Detail: []string{detail}, Next: []string{next}}
+	return &Error{Exit: ExitFailed, Message: fmt.Sprintf("%s%s [%s]", about, f.What, f.Kind), Detail: []string{detail},
+		Next: []string{next}}
 }

@@ -19,12 +19,13 @@ func TestAuditVerify(t *testing.T) {
 	w := newTown(t)
 	since := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	var asked []string
-	finding := (*contract.AuditFinding)(nil)
+	var finding *contract.AuditFinding
 	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.Query().Get("after")+"|"+r.URL.Query().Get("anchor"))
 		page := contract.AuditPage{Seals: 20, Events: 1000, LastSeal: "20:aa", More: true, NewestSeal: 21}
 		if r.URL.Query().Get("after") != "" {
-			page = contract.AuditPage{Seals: 1, Events: 7, LastSeal: "21:bb", NewestSeal: 21, Unsealed: 3, UnsealedSince: &since, Finding: finding}
+			page = contract.AuditPage{Seals: 1, Events: 7, LastSeal: "21:bb", NewestSeal: 21, Unsealed: 3,
+				UnsealedSince: &since, Finding: finding}
 		}
 		out.Header().Set("Content-Type", "application/json")
 		_ = line(out, page)

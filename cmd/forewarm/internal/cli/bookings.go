@@ -11,16 +11,18 @@ import (
 
 // bookings is the list command of allocations or reservations, which people also
 // look for by name, by whose they are and by time.
-func bookings[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
+func bookings[T any](a *app, noun string, v view[T],
+	read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
 	var f client.Filter
 	var since, until, zone string
 	c := some(a, noun, v, func(api *client.Client, ctx context.Context, narrowed client.Filter) iter.Seq2[T, error] {
-		narrowed.Name, narrowed.User, narrowed.Since, narrowed.Until = f.Name, f.User, f.Since, f.Until
+		narrowed.Name, narrowed.User, narrowed.Since, narrowed.Until, narrowed.Schedule = f.Name, f.User, f.Since,
+			f.Until, f.Schedule
 		return read(api, ctx, narrowed)
 	})
 	run := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		in, err := a.zone(zone)
+		in, err := a.zone(cmd, zone)
 		if err != nil {
 			return err
 		}
@@ -36,8 +38,13 @@ func bookings[T any](a *app, noun string, v view[T], read func(*client.Client, c
 		return run(cmd, args)
 	}
 	c.Flags().StringVar(&f.Name, "name", "", "only those of this name")
-	c.Flags().StringVar(&f.User, "user", "", "only those that keys and schedules of this person booked: id, e-mail address or me")
-	c.Flags().StringVar(&since, "since", "", "only those that had not ended by then, over or not: a time, or how long ago, such as 7d")
+	if noun == "reservations" {
+		c.Flags().StringVar(&f.Schedule, "schedule", "", "only the dates of this schedule: id or name")
+	}
+	c.Flags().StringVar(&f.User, "user", "",
+		"only those that keys and schedules of this person booked: id, e-mail address or me")
+	c.Flags().StringVar(&since, "since", "",
+		"only those that had not ended by then, over or not: a time, or how long ago, such as 7d")
 	c.Flags().StringVar(&until, "until", "", "only those that had begun before, over or not: a time, or how long ago")
 	c.Flags().StringVar(&zone, "tz", "", "time zone of --since and --until (default the machine's)")
 	return c

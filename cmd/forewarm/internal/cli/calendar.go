@@ -31,8 +31,10 @@ var stepColumns = view[contract.CalendarStep]{
 	columns: []column[contract.CalendarStep]{
 		{head: "START"},
 		{head: "END"},
-		{head: "FREE GPUS", right: true, cell: func(x contract.CalendarStep) string { return strconv.Itoa(x.FreeGPUs) }},
-		{head: "FREE NODES", right: true, cell: func(x contract.CalendarStep) string { return strconv.Itoa(x.FreeNodes) }},
+		{head: "FREE GPUS", right: true,
+			cell: func(x contract.CalendarStep) string { return strconv.Itoa(x.FreeGPUs) }},
+		{head: "FREE NODES", right: true,
+			cell: func(x contract.CalendarStep) string { return strconv.Itoa(x.FreeNodes) }},
 		{head: "LARGEST", right: true, cell: func(x contract.CalendarStep) string { return shape(x.Largest) }},
 		{head: "ONLINE", right: true, cell: func(x contract.CalendarStep) string { return workload(x, 0) }, wide: true},
 		{head: "BATCH", right: true, cell: func(x contract.CalendarStep) string { return workload(x, 1) }, wide: true},
@@ -64,7 +66,7 @@ func (a *app) calendar() *cobra.Command {
 		Use: "calendar POOL", Short: "See when a pool has room", Args: named("POOL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			start := a.clock.Now()
-			in, err := a.zone(zone)
+			in, err := a.zone(cmd, zone)
 			if err != nil {
 				return err
 			}
@@ -92,7 +94,8 @@ func (a *app) calendar() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&from, "from", "", "start, such as 'mon 08:00' (default now)")
-	f.StringVar(&zone, "tz", "", "time zone of --from (default the machine's), and that times are shown in (default UTC)")
+	f.StringVar(&zone, "tz", "",
+		"time zone of --from (default the machine's), and that times are shown in (default UTC)")
 	f.Var(&length, "for", "how far")
 	f.Var(&step, "step", "length of a step; 0s: one at each change")
 	return c

@@ -17,7 +17,8 @@ var calibrationView = view[contract.SourceCalibration]{
 	columns: []column[contract.SourceCalibration]{
 		{head: "SOURCE", cell: func(x contract.SourceCalibration) string { return x.Source }},
 		{head: "N", right: true, cell: func(x contract.SourceCalibration) string { return strconv.Itoa(x.N) }},
-		{head: "PINBALL", right: true, cell: func(x contract.SourceCalibration) string { return fixed(&x.MeanPinball) }},
+		{head: "PINBALL", right: true,
+			cell: func(x contract.SourceCalibration) string { return fixed(&x.MeanPinball) }},
 		{head: "BRIER", right: true, cell: func(x contract.SourceCalibration) string { return fixed(&x.Brier) }},
 		{head: "LOG LOSS", right: true, cell: func(x contract.SourceCalibration) string { return fixed(&x.LogLoss) }},
 		{head: "INTERVAL", cell: func(x contract.SourceCalibration) string {
@@ -31,7 +32,8 @@ var calibrationView = view[contract.SourceCalibration]{
 		}},
 		{head: "INFLUENCE", right: true, cell: func(x contract.SourceCalibration) string { return fixed(x.Influence) }},
 		{head: "0.0 SAID 1.0", cell: func(x contract.SourceCalibration) string { return strip(x.Bins) }},
-		{head: "COMPARED", right: true, wide: true, cell: func(x contract.SourceCalibration) string { return compared(x) }},
+		{head: "COMPARED", right: true, wide: true,
+			cell: func(x contract.SourceCalibration) string { return compared(x) }},
 		{head: "UPLIFT", right: true, wide: true, cell: func(x contract.SourceCalibration) string {
 			return against(x, func(b contract.AgainstBaseline) *float64 { return &b.Uplift })
 		}},
@@ -81,7 +83,8 @@ func reliability(b contract.ReliabilityBin) byte {
 
 var binView = view[contract.ReliabilityBin]{
 	columns: []column[contract.ReliabilityBin]{
-		{head: "CHANCE", cell: func(x contract.ReliabilityBin) string { return fmt.Sprintf("%.1f to %.1f", x.From, x.To) }},
+		{head: "CHANCE",
+			cell: func(x contract.ReliabilityBin) string { return fmt.Sprintf("%.1f to %.1f", x.From, x.To) }},
 		{head: "N", right: true, cell: func(x contract.ReliabilityBin) string { return strconv.Itoa(x.N) }},
 		{head: "SAID", right: true, cell: func(x contract.ReliabilityBin) string { return fixed(x.Said) }},
 		{head: "SEEN", right: true, cell: func(x contract.ReliabilityBin) string { return fixed(x.Seen) }},
@@ -121,7 +124,11 @@ func (a *app) calibration() *cobra.Command {
 // with all bins of one.
 func (a *app) showCalibration(cmd *cobra.Command, got contract.CalibrationReport, bins bool) error {
 	if a.flags.output != table && a.flags.output != wide {
-		return one(a, cmd, view[contract.CalibrationReport]{name: func(x contract.CalibrationReport) string { return stamp(x.From) + "/" + stamp(x.To) }}, got)
+		return one(a, cmd,
+			view[contract.CalibrationReport]{name: func(x contract.CalibrationReport) string {
+				return stamp(x.From) +
+					"/" + stamp(x.To)
+			}}, got)
 	}
 	if err := list(a, cmd, calibrationView, got.Sources); err != nil || len(got.Sources) == 0 {
 		return err

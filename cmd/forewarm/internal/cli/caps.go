@@ -18,7 +18,10 @@ type capsFlags struct {
 	lead, window span
 }
 
-var capFlags = []string{"max-gpus", "max-per-day", "max-lead", "max-window"}
+var (
+	capFlags    = []string{"max-gpus", "max-per-day", "max-lead", "max-window"}
+	allCapFlags = append([]string{"gpu-hours-per-day"}, capFlags...)
+)
 
 // bind makes the flags; rest says what becomes of those left out.
 func (c *capsFlags) bind(f *pflag.FlagSet, rest string) {
@@ -26,12 +29,13 @@ func (c *capsFlags) bind(f *pflag.FlagSet, rest string) {
 	f.StringVar(&c.perDay, "max-per-day", "", "cap: USD of bookings a UTC day"+rest)
 	f.Var(&c.lead, "max-lead", "cap: how far ahead it may reserve"+rest)
 	f.Var(&c.window, "max-window", "cap: longest booking"+rest)
-	f.StringVar(&c.gpuHours, "gpu-hours-per-day", "", "cap: GPU-hours of bookings a UTC day, or none (default no limit)")
+	f.StringVar(&c.gpuHours, "gpu-hours-per-day", "",
+		"cap: GPU-hours of bookings a UTC day, or none (default no limit)")
 }
 
 // given reports whether any cap was.
 func (c *capsFlags) given(cmd *cobra.Command) bool {
-	return slices.ContainsFunc(append([]string{"gpu-hours-per-day"}, capFlags...), cmd.Flags().Changed)
+	return slices.ContainsFunc(allCapFlags, cmd.Flags().Changed)
 }
 
 // read is the caps there are with those that were given; nil: there are none yet.
@@ -85,6 +89,9 @@ The caps that are left out stay as they are. Who has none yet needs --max-gpus, 
 	}
 	flags.bind(c.Flags(), "")
 	c.Flags().BoolVar(&none, "none", false, "no caps any more")
+	for _, one := range allCapFlags {
+		c.MarkFlagsMutuallyExclusive("none", one)
+	}
 	return c
 }
 

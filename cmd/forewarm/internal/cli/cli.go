@@ -40,6 +40,7 @@ type app struct {
 	// planning and asking are set by the commands that make others show what they
 	// would do, or explain it.
 	planning, asking bool
+	question         string                                // what would be done for ever, of a command that asks before
 	filter           *filter                               // of --jq; nil for all
 	told             func(time.Duration, contract.Problem) // says what is waited for
 }
@@ -60,7 +61,8 @@ type globals struct {
 
 // Root returns the command tree, to which the caller may add its own commands.
 func Root(version string) *cobra.Command {
-	return newRoot(world{version: version, getenv: os.Getenv, clock: clock.System{}, pause: pause, terminal: isTerminal})
+	return newRoot(world{version: version, getenv: os.Getenv, clock: clock.System{}, pause: pause,
+		terminal: isTerminal})
 }
 
 func newRoot(w world) *cobra.Command {
@@ -79,13 +81,15 @@ func newRoot(w world) *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: "get", Title: "Get GPUs:"}, &cobra.Group{ID: "plan", Title: "Plan ahead:"},
 		&cobra.Group{ID: "fleet", Title: "See the fleet:"}, &cobra.Group{ID: "admin", Title: "Administer:"})
 	for group, commands := range map[string][]*cobra.Command{
-		"get":   {a.allocate(), a.release(), a.extend(), a.allocations(), a.waitFor(), a.explainWhy()},
-		"plan":  {a.reserve(), a.reservations(), a.schedules(), a.calendar(), a.prewarm(), a.plan(), a.apply()},
-		"fleet": {a.status(), a.pools(), a.shares(), a.nodes(), a.gpus(), a.events(), a.decisions(), a.forecasts(), a.report(), a.costs(), a.recovery(), a.audit()},
-		"admin": {a.login(), a.whoami(), a.contexts(), a.key(), a.org(), a.quota(), a.user(), a.api(), a.manual(), a.versionCommand()},
+		"get":  {a.allocate(), a.release(), a.extend(), a.allocations(), a.waitFor(), a.explainWhy()},
+		"plan": {a.reserve(), a.reservations(), a.schedules(), a.calendar(), a.prewarm(), a.plan(), a.apply()},
+		"fleet": {a.status(), a.pools(), a.shares(), a.nodes(), a.gpus(), a.events(), a.decisions(), a.forecasts(),
+			a.report(), a.costs(), a.recovery(), a.audit()},
+		"admin": {a.login(), a.whoami(), a.contexts(), a.key(), a.org(), a.quota(), a.user(), a.api(), a.manual(),
+			a.versionCommand()},
 	} {
 		for _, c := range commands {
-			c.GroupID = group
+			c.GroupID, c.Aliases = group, countable[c.Name()]
 		}
 		root.AddCommand(commands...)
 	}
@@ -96,7 +100,8 @@ func newRoot(w world) *cobra.Command {
 
 func (a *app) bind(root *cobra.Command) {
 	f, g := root.PersistentFlags(), &a.flags
-	f.StringVar(&g.server, "server", "", "address of the server (FOREWARM_API; default the context's, else "+DefaultServer+")")
+	f.StringVar(&g.server, "server", "", "address of the server (FOREWARM_API; default the context's, else "+
+		DefaultServer+")")
 	f.StringVar(&g.context, "context", "", "saved context to use (FOREWARM_CONTEXT)")
 	f.StringVarP(&g.output, "output", "o", "", "table, wide, json, jsonl, yaml or name (FOREWARM_OUTPUT)")
 	f.StringVar(&g.jq, "jq", "", "show what this jq expression makes of the JSON, such as '.[].name'")
@@ -128,7 +133,11 @@ func (a *app) checkFlags(cmd *cobra.Command, _ []string) error {
 		a.flags.output = table
 	}
 	if !known(a.flags.output) {
-		return usagef(cmd.CommandPath()+" --help", "there is no output format %q: want %s", a.flags.output, strings.Join(formats, ", "))
+		return usagef(cmd.CommandPath()+" --help", "there is no output format %q: want %s", a.flags.output,
+			strings.Join(formats, ", "))
+	}
+	if cmd.Flags().Changed("timeout") && cmd.Flags().Lookup("wait") != nil && !a.flags.wait {
+		return usagef(typedLine(cmd)+" --wait", "--timeout is how long --wait waits, which was not given")
 	}
 	if cmd.Flags().Changed(dryRuns) && cmd.Annotations[dryRuns] == "" {
 		return usagef(cmd.CommandPath()+" --help", "%s does not know --%s", cmd.CommandPath(), dryRuns)
@@ -146,7 +155,8 @@ func (a *app) checkFilter(cmd *cobra.Command) (err error) {
 		a.flags.output = asJSON
 	case asJSON, jsonl:
 	default:
-		return usagef(cmd.CommandPath()+" -o json --jq '"+a.flags.jq+"'", "--jq is of JSON, and not of -o %s", a.flags.output)
+		return usagef(cmd.CommandPath()+" -o json --jq '"+a.flags.jq+"'", "--jq is of JSON, and not of -o %s",
+			a.flags.output)
 	}
 	a.filter, err = parseFilter(a.flags.jq)
 	return err
@@ -198,7 +208,8 @@ func (a *app) client() (*client.Client, error) {
 	}
 	c, err := client.New(t.Server, t.Key, a.doer(time.Minute))
 	if err != nil {
-		return nil, &Error{Exit: ExitUsage, Message: err.Error(), Next: []string{"forewarm status --server " + DefaultServer}}
+		return nil, &Error{Exit: ExitUsage, Message: err.Error(),
+			Next: []string{"forewarm status --server " + DefaultServer}}
 	}
 	return c, nil
 }

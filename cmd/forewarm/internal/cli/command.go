@@ -74,7 +74,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if !cmd.HasSubCommands() {
 		return usagef(cmd.CommandPath()+" --help", "%q is one argument too many", args[0])
 	}
-	e := usagef(cmd.CommandPath()+" --help", "there is no command %q", strings.TrimPrefix(cmd.CommandPath()+" "+args[0], "forewarm "))
+	e := usagef(cmd.CommandPath()+" --help", "there is no command %q",
+		strings.TrimPrefix(cmd.CommandPath()+" "+args[0], "forewarm "))
 	var names []string
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
@@ -111,11 +112,14 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// aliased gives a command another name, which older scripts may use.
-func aliased(alias string, c *cobra.Command) *cobra.Command {
-	c.Aliases = append(c.Aliases, alias)
-	return c
-}
+// countable are the commands of a noun, which are found under both of its numbers.
+var countable = map[string][]string{"allocations": {"allocation"}, "reservations": {"reservation"},
+	"schedules": {"schedule"},
+	"pools":     {"pool"}, "shares": {"share"}, "nodes": {"node"}, "gpus": {"gpu"}, "events": {"event"},
+	"decisions": {"decision"},
+	"forecasts": {"forecast"}, "costs": {"cost"}, "contexts": {"context"}, "plan": {"plans"}, "key": {"keys"},
+	"quota": {"quotas"},
+	"orgs":  {"org", "organization", "organizations"}, "users": {"user"}, "report": {"reports"}}
 
 func flagNames(cmd *cobra.Command) []string {
 	var names []string
@@ -137,7 +141,8 @@ func need(cmd *cobra.Command, flags ...string) error {
 	case 1:
 		return usagef(cmd.CommandPath()+" --help", "%s is missing", missing[0])
 	default:
-		return usagef(cmd.CommandPath()+" --help", "%s and %s are missing", strings.Join(missing[:n-1], ", "), missing[n-1])
+		return usagef(cmd.CommandPath()+" --help", "%s and %s are missing", strings.Join(missing[:n-1], ", "),
+			missing[n-1])
 	}
 }
 
@@ -151,12 +156,14 @@ func (a *app) say(cmd *cobra.Command, format string, args ...any) {
 // confirm asks before something is destroyed. Without a terminal it fails with
 // the flag to add.
 func (a *app) confirm(cmd *cobra.Command, args []string, question string) error {
+	a.question = question
 	if a.flags.yes || a.flags.dryRun {
 		return nil
 	}
 	again := strings.Join(append([]string{cmd.CommandPath()}, append(args, "--yes")...), " ")
 	if !a.terminal(cmd.InOrStdin()) || !a.terminal(cmd.ErrOrStderr()) {
-		return &Error{Exit: ExitUsage, Message: question + ": this needs a yes, and there is no terminal to ask at", Next: []string{again}}
+		return &Error{Exit: ExitUsage, Message: question + ": this needs a yes, and there is no terminal to ask at",
+			Next: []string{again}}
 	}
 	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s? [y/N] ", plain(question))
 	answer, err := readLine(cmd.Context(), cmd.InOrStdin())

@@ -21,7 +21,8 @@ var complaints = []struct {
 	{regexp.MustCompile(`^unknown shorthand flag: '(.)' in -\S+$`), `there is no flag -$1`},
 	{regexp.MustCompile(`^flag needs an argument: '(.)' in -\S+$`), `-$1 needs a value`},
 	{regexp.MustCompile(`^flag needs an argument: (--\S+)$`), `$1 needs a value`},
-	{regexp.MustCompile(`^if any flags in the group \[(\S+) (\S+)\] are set none of the others can be; .*$`), `--$1 and --$2 cannot be given together`},
+	{regexp.MustCompile(`^if any flags in the group \[(\S+) (\S+)\] are set none of the others can be; .*$`),
+		`--$1 and --$2 cannot be given together`},
 }
 
 func flagComplaint(rule string) *regexp.Regexp {

@@ -22,7 +22,8 @@ const completeWithin = 2 * time.Second
 type names func(context.Context, *client.Client) []string
 
 // listing makes completions of a list: of each thing its name, or its id.
-func listing[T any](read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], of func(T) (name, about string)) names {
+func listing[T any](read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error],
+	of func(T) (name, about string)) names {
 	return func(ctx context.Context, api *client.Client) []string {
 		var found []string
 		for item, err := range read(api, ctx, client.Filter{}) {
@@ -40,10 +41,10 @@ func listing[T any](read func(*client.Client, context.Context, client.Filter) it
 // flags whose values have names.
 var placeholders = map[string]names{
 	"ALLOCATION": listing((*client.Client).Allocations, func(x contract.Allocation) (string, string) {
-		return first(x.Name, x.ID), fmt.Sprintf("%d GPUs, %s", x.GPUs, x.State)
+		return first(x.Name, x.ID), fmt.Sprintf("%s, %s", count(x.GPUs, "GPU"), x.State)
 	}),
 	"RESERVATION": listing((*client.Client).Reservations, func(x contract.Reservation) (string, string) {
-		return first(x.Name, x.ID), fmt.Sprintf("%d GPUs from %s, %s", x.GPUs, stamp(x.Start), x.State)
+		return first(x.Name, x.ID), fmt.Sprintf("%s from %s, %s", count(x.GPUs, "GPU"), stamp(x.Start), x.State)
 	}),
 	"SCHEDULE": listing((*client.Client).Schedules, func(x contract.Schedule) (string, string) {
 		return first(x.Name, x.ID), x.RRule
@@ -63,7 +64,7 @@ var placeholders = map[string]names{
 		return x.UUID, x.Model + ", " + x.State
 	}),
 	"ORGANIZATION": listing((*client.Client).Organizations, func(x contract.Organization) (string, string) {
-		return x.Name, fmt.Sprintf("%d GPUs", x.Limits.MaxGPUs)
+		return x.Name, count(x.Limits.MaxGPUs, "GPU")
 	}),
 	"USER": listing((*client.Client).Users, func(x contract.User) (string, string) {
 		return x.Email, x.Role
@@ -75,13 +76,16 @@ var placeholders = map[string]names{
 
 // choices are the flags whose values are known here.
 var choices = map[string][]string{
-	"output": formats, "class": {"guaranteed", "speculative"}, "workload": {"online", "batch"}, "on-full": {"fail", "queue"},
-	"dst": {"shift", "skip"}, "every": {"weekday", "weekend", "daily", "weekly", "monthly"}, "kind": {contract.KindPerson, contract.KindAgent},
+	"output": formats, "class": {"guaranteed", "speculative"}, "workload": {"online", "batch"},
+	"on-full": {"fail", "queue"},
+	"dst":     {"shift", "skip"}, "every": {"weekday", "weekend", "daily", "weekly", "monthly"},
+	"kind": {contract.KindPerson, contract.KindAgent},
 	"role": {"viewer", "member", "admin", "operator"}, "period": {"day", "month"},
 }
 
 // flagNouns are the flags whose values are names of things.
-var flagNouns = map[string]string{"pool": "POOL", "model": "MODEL", "org": "ORGANIZATION", "user": "USER", "node": "NODE"}
+var flagNouns = map[string]string{"pool": "POOL", "model": "MODEL", "org": "ORGANIZATION", "user": "USER",
+	"node": "NODE"}
 
 // completions gives a command's arguments and flags their names.
 func (a *app) completions(c *cobra.Command) {
@@ -95,7 +99,8 @@ func (a *app) completions(c *cobra.Command) {
 	}
 	for flag, noun := range flagNouns {
 		if c.LocalNonPersistentFlags().Lookup(flag) != nil {
-			_ = c.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			_ = c.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string,
+				_ string) ([]string, cobra.ShellCompDirective) {
 				return a.live(cmd, noun), cobra.ShellCompDirectiveNoFileComp
 			})
 		}

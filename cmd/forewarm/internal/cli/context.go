@@ -10,6 +10,8 @@ import (
 
 	yaml "go.yaml.in/yaml/v3"
 
+	"github.com/forewarm/forewarm/internal/obs"
+	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/internal/strictyaml"
 )
 
@@ -25,10 +27,70 @@ type contextFile struct {
 	Contexts map[string]Context `yaml:"contexts"`
 }
 
-// SaveContext saves a server and its key under a name and selects it. The file
-// is readable by its owner alone.
-func SaveContext(name string, c Context) error {
-	return saveContext(os.Getenv, name, c)
+// SavedContexts are the contexts in the settings of whoever runs this program. The
+// file is readable by its owner alone.
+type SavedContexts struct{}
+
+// Save saves a server and its key and selects them. The name is the one given, or,
+// where that is another server's, the first of NAME-2, NAME-3 and so on that is not.
+func (SavedContexts) Save(name, server string, key obs.Secret) (saved string, err error) {
+	err = changeContexts(func(f *contextFile) {
+		saved = f.nameFor(name, server)
+		f.Contexts[saved] = Context{Server: server, Key: key.Reveal()}
+		f.Current = saved
+	})
+	return saved, err
+}
+
+// Move has a context stand for the same key at another address of its server.
+func (SavedContexts) Move(name, server string) error {
+	return changeContexts(func(f *contextFile) {
+		f.Contexts[name] = Context{Server: server,
+			Key: f.Contexts[name].Key}
+	})
+}
+
+func changeContexts(change func(*contextFile)) error {
+	path, err := contextPath(os.Getenv)
+	if err != nil {
+		return err
+	}
+	f, err := loadContexts(path)
+	if err != nil {
+		return err
+	}
+	change(&f)
+	return writeContexts(path, f)
+}
+
+// nameFor is the name under which a server may be saved without another's being lost.
+func (f contextFile) nameFor(name, server string) string {
+	free := name
+	for n := 2; ; n++ {
+		if c, taken := f.Contexts[free]; !taken || c.Server == server {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
+}
+
+// Of returns the keys that are saved for a server, by the names of their contexts.
+func (SavedContexts) Of(server string) (map[string]obs.Secret, error) {
+	path, err := contextPath(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	f, err := loadContexts(path)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]obs.Secret{}
+	for name, c := range f.Contexts {
+		if c.Server == server {
+			found[name] = obs.NewSecret(c.Key)
+		}
+	}
+	return found, nil
 }
 
 func saveContext(getenv func(string) string, name string, c Context) error {
@@ -78,20 +140,8 @@ func writeContexts(path string, f contextFile) error {
 	if err != nil {
 		return fmt.Errorf("encoding contexts: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := statefile.Replace(path, data); err != nil {
 		return fmt.Errorf("saving contexts: %w", err)
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".contexts-*") // 0600
-	if err != nil {
-		return fmt.Errorf("saving contexts: %w", err)
-	}
-	_, werr := tmp.Write(data)
-	err = errors.Join(werr, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("saving contexts: %w", err), os.Remove(tmp.Name()))
 	}
 	return nil
 }
@@ -158,19 +208,26 @@ func (a *app) inContext(saved contextFile, name, source, server string) (Context
 	key, err := a.keyFromEnv()
 	switch {
 	case !ok:
-		return c, usagef("forewarm contexts list", "no context %q is saved", name)
+		return c, noContext(name)
 	case server == "" || server == c.Server:
 		return c, nil
 	case key != "" || err != nil:
 		return Context{Server: server}, err
 	}
 	e := usagef("forewarm login --server "+quoted(server)+" --name NAME",
-		"%s %s is not the server of context %q, which is %s, and a context's key goes to no other server", source, server, name, c.Server)
+		"%s %s is not the server of context %q, which is %s, and a context's key goes to no other server", source,
+		server, name, c.Server)
 	if other := saved.of(server); other != "" {
 		e.Next = []string{"forewarm status --context " + quoted(other)}
 	}
 	e.Err = errForeignKey
 	return Context{Server: server}, e
+}
+
+// noContext says that nothing is saved under a name.
+func noContext(name string) error {
+	return &Error{Exit: ExitNotFound, Message: fmt.Sprintf("no context %q is saved", name),
+		Next: []string{"forewarm contexts list"}}
 }
 
 // of is the first context of a server; empty when none is.
@@ -201,7 +258,8 @@ func (a *app) keyFromEnv() (string, error) {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return "", &Error{Exit: ExitLogin, Message: "reading FOREWARM_API_KEY_FILE: " + err.Error(), Next: []string{"forewarm login --key-file FILE"}, Err: err}
+		return "", &Error{Exit: ExitLogin, Message: "reading FOREWARM_API_KEY_FILE: " + err.Error(),
+			Next: []string{"forewarm login --key-file FILE"}, Err: err}
 	}
 	return strings.TrimSpace(string(data)), nil
 }

@@ -32,17 +32,26 @@ func TestWhichServer(t *testing.T) {
 		ada, bob     bool   // who is asked
 		key, refused string // with which key, or why not
 	}{
-		"a context":                           {args: []string{"--context", "ada"}, ada: true, key: "Bearer a"},
-		"the environment's context":           {env: map[string]string{"FOREWARM_CONTEXT": "ada"}, ada: true, key: "Bearer a"},
-		"the flag before the context in use":  {args: []string{"--server", "ADA"}, ada: true, key: "Bearer a"},
-		"the same server beside a context":    {args: []string{"--server", "ADA/", "--context", "ada"}, ada: true, key: "Bearer a"},
-		"another server beside a context":     {args: []string{"--server", "BOB", "--context", "ada"}, refused: "--server BOB is not the server of context \"ada\""},
-		"another beside the environment's":    {env: map[string]string{"FOREWARM_CONTEXT": "ada"}, args: []string{"--server", "BOB"}, refused: "--context bob"},
-		"both in the environment":             {env: map[string]string{"FOREWARM_CONTEXT": "ada", "FOREWARM_API": "BOB"}, refused: "FOREWARM_API BOB is not"},
-		"a server that no context has":        {env: map[string]string{"FOREWARM_CONTEXT": "ada"}, args: []string{"--server", "http://127.0.0.1:1"}, refused: "forewarm login --server http://127.0.0.1:1"},
-		"another server with a key":           {env: map[string]string{"FOREWARM_CONTEXT": "ada", "FOREWARM_API_KEY": "mine"}, args: []string{"--server", "BOB"}, bob: true, key: "Bearer mine"},
-		"the flag before the environment's":   {env: map[string]string{"FOREWARM_API": "BOB"}, args: []string{"--context", "ada"}, ada: true, key: "Bearer a"},
-		"the address before the context used": {env: map[string]string{"FOREWARM_API": "ADA"}, ada: true, key: "Bearer a"},
+		"a context": {args: []string{"--context", "ada"}, ada: true, key: "Bearer a"},
+		"the environment's context": {env: map[string]string{"FOREWARM_CONTEXT": "ada"}, ada: true,
+			key: "Bearer a"},
+		"the flag before the context in use": {args: []string{"--server", "ADA"}, ada: true, key: "Bearer a"},
+		"the same server beside a context": {args: []string{"--server", "ADA/", "--context", "ada"}, ada: true,
+			key: "Bearer a"},
+		"another server beside a context": {args: []string{"--server", "BOB", "--context", "ada"},
+			refused: "--server BOB is not the server of context \"ada\""},
+		"another beside the environment's": {env: map[string]string{"FOREWARM_CONTEXT": "ada"},
+			args: []string{"--server", "BOB"}, refused: "--context bob"},
+		"both in the environment": {env: map[string]string{"FOREWARM_CONTEXT": "ada",
+			"FOREWARM_API": "BOB"}, refused: "FOREWARM_API BOB is not"},
+		"a server that no context has": {env: map[string]string{"FOREWARM_CONTEXT": "ada"},
+			args: []string{"--server", "http://127.0.0.1:1"}, refused: "forewarm login --server http://127.0.0.1:1"},
+		"another server with a key": {env: map[string]string{"FOREWARM_CONTEXT": "ada",
+			"FOREWARM_API_KEY": "mine"}, args: []string{"--server", "BOB"}, bob: true, key: "Bearer mine"},
+		"the flag before the environment's": {env: map[string]string{"FOREWARM_API": "BOB"},
+			args: []string{"--context", "ada"}, ada: true, key: "Bearer a"},
+		"the address before the context used": {env: map[string]string{"FOREWARM_API": "ADA"}, ada: true,
+			key: "Bearer a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +62,9 @@ func TestWhichServer(t *testing.T) {
 			of := func(word string) string { return first(real[word], word) }
 			w.env = map[string]string{"XDG_CONFIG_HOME": w.env["XDG_CONFIG_HOME"]}
 			path := filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml")
-			require.NoError(t, writeContexts(path, contextFile{Current: "bob", Contexts: map[string]Context{"ada": {ada, "a"}, "bob": {bob, "b"}}}))
+			require.NoError(t,
+				writeContexts(path, contextFile{Current: "bob",
+					Contexts: map[string]Context{"ada": {ada, "a"}, "bob": {bob, "b"}}}))
 			for k, v := range c.env {
 				w.env[k] = of(v)
 			}
@@ -84,7 +95,8 @@ func TestLoginBesideAContext(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
 	path := filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml")
-	require.NoError(t, writeContexts(path, contextFile{Contexts: map[string]Context{"ada": {"http://127.0.0.1:1", "a"}}}))
+	require.NoError(t,
+		writeContexts(path, contextFile{Contexts: map[string]Context{"ada": {"http://127.0.0.1:1", "a"}}}))
 	w.env["FOREWARM_CONTEXT"], w.env["FOREWARM_API"], w.env["FOREWARM_API_KEY"], w.stdin = "ada", "", "", w.secret
 	w.must("login", "--server", w.url, "--key-file", "-", "--name", "lab")
 	require.Contains(t, w.must("status", "--context", "lab"), w.url)

@@ -25,12 +25,14 @@ func costView(total contract.Money, items []contract.CostLine) view[contract.Cos
 				}
 				return dash(first(x.OrganizationName, x.OrganizationID, strings.ReplaceAll(x.Cause, "_", " ")))
 			}},
-			{head: "POOL", cell: func(x contract.CostLine) string { return dash(first(x.PoolName, x.PoolID)) }, wide: true},
+			{head: "POOL", cell: func(x contract.CostLine) string { return dash(first(x.PoolName, x.PoolID)) },
+				wide: true},
 			{head: "PROVISIONER", cell: func(x contract.CostLine) string { return dash(x.Provisioner) }, wide: true},
 			{head: "MACHINES", right: true, cell: func(x contract.CostLine) string { return strconv.Itoa(x.Machines) }},
 			{head: "GPU-HOURS", right: true, cell: func(x contract.CostLine) string { return hours(x.GPUHours) }},
 			{head: "COST", right: true, cell: func(x contract.CostLine) string { return money(x.Amount) }},
-			{head: "SHARE", right: true, cell: func(x contract.CostLine) string { return percent(part(x.Amount, total)) }},
+			{head: "SHARE", right: true,
+				cell: func(x contract.CostLine) string { return percent(part(x.Amount, total)) }},
 		},
 	}
 }
@@ -66,7 +68,9 @@ func (a *app) costs() *cobra.Command {
 	var by string
 	c := &cobra.Command{
 		Use: "costs", Short: "See what machines cost, who pays for them, and what for", Args: noArgs,
-		Long: `Every moment of every GPU is in one line, so that the lines add up to the providers' bill.
+		Long: `Every moment of every GPU is in one line, so that the lines add up to the providers' bill, and to what
+forewarm report shows as busy and idle waste. A tenant pays for the time for which it held GPUs, at their
+machine's price: what its allocations cost, as long as the pool has one price.
 
 tenant      somebody held it
 warm pool   nobody did: the price of being ready
@@ -78,6 +82,7 @@ warm pool   nobody did: the price of being ready
   no show       ready for a reservation whose owner did not come
   quarantined   kept out of use and not held, until it was resumed or given up
   removal       from giving it up until it was gone
+  min billing   what the provider's minimum adds to a machine that lived shorter
 orphan      a machine that no node stood for`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if by != "" && by != "pool" && by != "provisioner" {
@@ -102,7 +107,11 @@ orphan      a machine that no node stood for`,
 
 func (a *app) showCosts(cmd *cobra.Command, got contract.CostReport, by string) error {
 	if a.flags.output != table && a.flags.output != wide {
-		return one(a, cmd, view[contract.CostReport]{name: func(x contract.CostReport) string { return stamp(x.From) + "/" + stamp(x.To) }}, got)
+		return one(a, cmd,
+			view[contract.CostReport]{name: func(x contract.CostReport) string {
+				return stamp(x.From) + "/" +
+					stamp(x.To)
+			}}, got)
 	}
 	v := costView(got.Total, got.Items)
 	for i := range v.columns {
@@ -114,7 +123,8 @@ func (a *app) showCosts(cmd *cobra.Command, got contract.CostReport, by string) 
 		return err
 	}
 	if got.WarmPool == nil || got.Orphans == nil {
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s in all, for GPUs that were held; what being ready costs is for operators to see\n", money(got.Total))
+		_, err := fmt.Fprintf(cmd.OutOrStdout(),
+			"\n%s in all, for GPUs that were held; what being ready costs is for operators to see\n", money(got.Total))
 		return err
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s in all: tenants %s, warm pool %s, orphans %s\n",

@@ -21,7 +21,8 @@ var decisionView = view[contract.Decision]{
 		{head: "EVENT", cell: func(x contract.Decision) string { return x.Event }},
 		{head: "SUBJECT", cell: func(x contract.Decision) string { return x.Subject }},
 		{head: "POOL", cell: func(x contract.Decision) string { return dash(first(x.PoolName, x.PoolID)) }, wide: true},
-		{head: "ACTOR", cell: func(x contract.Decision) string { return dash(first(x.ActorName, x.Actor)) }, wide: true},
+		{head: "ACTOR", cell: func(x contract.Decision) string { return dash(first(x.ActorName, x.Actor)) },
+			wide: true},
 		{head: "ENGINE", cell: func(x contract.Decision) string { return dash(x.Engine) }, wide: true},
 		{head: "REASON", cell: func(x contract.Decision) string { return dash(x.Reason) }},
 		{head: "MESSAGE", cell: func(x contract.Decision) string { return dash(x.Message) }},
@@ -34,8 +35,14 @@ func (a *app) decisions() *cobra.Command {
 	listed := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List why things happened, newest first", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if last < 0 {
+				return usagef("forewarm decisions list --help", "--last %d must be at least 0, which means all", last)
+			}
 			api, err := a.client()
 			if err != nil {
+				return err
+			}
+			if f.Subject, err = a.subject(cmd, api, f.Subject); err != nil {
 				return err
 			}
 			var found []contract.Decision
@@ -50,9 +57,10 @@ func (a *app) decisions() *cobra.Command {
 			return list(a, cmd, decisionView, found)
 		},
 	}
-	listed.Flags().StringVar(&f.Subject, "subject", "", "only those about this id")
+	listed.Flags().StringVar(&f.Subject, "subject", "", "only those about this: an id, or the name of a booking")
 	listed.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
-	listed.Flags().StringVar(&f.Kind, "kind", "", "only admission, waitlist, refusal, promotion, displacement, prewarm, reclaim or placement")
+	listed.Flags().StringVar(&f.Kind, "kind", "",
+		"only admission, waitlist, refusal, promotion, displacement, prewarm, reclaim or placement")
 	listed.Flags().IntVar(&last, "last", 50, "only the last so many; 0 means all")
 	return group("decisions", "See why, and compute it again", listed, a.decisionsShow(), a.decisionsReplay())
 }

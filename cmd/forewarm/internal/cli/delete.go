@@ -12,11 +12,13 @@ import (
 
 // removing is a command that ends something for ever: it says what goes, asks,
 // and tells.
-func (a *app) removing(noun, short, example string, what func(*cobra.Command, *client.Client, string) (id, goes string, err error),
+func (a *app) removing(noun, short, example string,
+	what func(*cobra.Command, *client.Client, string) (id, goes string, err error),
 	remove func(*cobra.Command, *client.Client, string) error,
 ) *cobra.Command {
 	return &cobra.Command{
-		Use: "delete " + noun, Aliases: []string{"rm"}, Short: short, Args: named(noun), Example: "  forewarm " + example,
+		Use: "delete " + noun, Aliases: []string{"rm"}, Short: short, Args: named(noun),
+		Example: "  forewarm " + example,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := a.client()
 			if err != nil {
@@ -39,10 +41,12 @@ func (a *app) removing(noun, short, example string, what func(*cobra.Command, *c
 }
 
 func (a *app) poolsDelete() *cobra.Command {
-	return a.removing("POOL", "End a pool in which nothing is left; its history stays (operators)", "pools delete spare --yes",
+	return a.removing("POOL", "End a pool in which nothing is left; its history stays (operators)",
+		"pools delete spare --yes",
 		func(cmd *cobra.Command, api *client.Client, ref string) (string, string, error) {
 			p, err := api.Pool(cmd.Context(), ref)
-			return p.ID, fmt.Sprintf("pool %s (%s, up to %d nodes of %d GPUs)", p.Name, p.Model, p.MaxNodes, p.GPUsPerNode), err
+			return p.ID, fmt.Sprintf("pool %s (%s, up to %s of %s)", p.Name, p.Model, count(p.MaxNodes, "node"),
+				count(p.GPUsPerNode, "GPU")), err
 		},
 		func(cmd *cobra.Command, api *client.Client, id string) error {
 			return api.DeletePool(a.send(cmd.Context()), id)
@@ -50,7 +54,9 @@ func (a *app) poolsDelete() *cobra.Command {
 }
 
 func (a *app) orgsDelete() *cobra.Command {
-	return a.removing("ORGANIZATION", "End a tenant that holds nothing, with its people and keys; its history stays (operators)", "orgs delete beta --yes",
+	return a.removing("ORGANIZATION",
+		"End a tenant that holds nothing, with its people and keys; its history stays (operators)",
+		"orgs delete beta --yes",
 		func(cmd *cobra.Command, api *client.Client, ref string) (string, string, error) {
 			o, err := api.Organization(cmd.Context(), ref)
 			if err != nil {
@@ -73,7 +79,8 @@ func (a *app) orgsDelete() *cobra.Command {
 					keys++
 				}
 			}
-			return o.ID, fmt.Sprintf("organization %s with its %d users and %d keys", o.Name, people, keys), nil
+			return o.ID, fmt.Sprintf("organization %s with its %s and %s", o.Name, count(people, "user"),
+				count(keys, "key")), nil
 		},
 		func(cmd *cobra.Command, api *client.Client, id string) error {
 			return api.DeleteOrganization(a.send(cmd.Context()), id)
@@ -81,7 +88,8 @@ func (a *app) orgsDelete() *cobra.Command {
 }
 
 func (a *app) usersDelete() *cobra.Command {
-	return a.removing("USER", "End a person, with their keys; what they booked stays (admins)", "users delete ada@example.com --yes",
+	return a.removing("USER", "End a person, with their keys; what they booked stays (admins)",
+		"users delete ada@example.com --yes",
 		func(cmd *cobra.Command, api *client.Client, ref string) (string, string, error) {
 			u, err := a.person(cmd, api, ref)
 			if err != nil {
@@ -114,5 +122,6 @@ func (a *app) person(cmd *cobra.Command, api *client.Client, ref string) (contra
 			return u, err
 		}
 	}
-	return contract.User{}, &Error{Exit: ExitNotFound, Message: fmt.Sprintf("there is no user %q", ref), Next: []string{"forewarm users list"}}
+	return contract.User{}, &Error{Exit: ExitNotFound, Message: fmt.Sprintf("there is no user %q", ref),
+		Next: []string{"forewarm users list"}}
 }

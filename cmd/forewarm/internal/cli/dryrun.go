@@ -1,18 +1,20 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
 )
 
 // rehearsal is what a dry run holds back: a request that would have changed
@@ -27,7 +29,8 @@ type rehearsal struct {
 func (r *rehearsal) Error() string { return "dry run: nothing was changed" }
 
 // withheld sends what changes nothing and holds back the rest, so that no
-// command can forget to ask whether this is a dry run.
+// command can forget to ask whether this is a dry run. What a request names is
+// looked for first: a dry run fails as the command would where there is none.
 type withheld struct{ next client.Doer }
 
 // Do sends a request that only reads or asks.
@@ -46,7 +49,144 @@ func (d withheld) Do(r *http.Request) (*http.Response, error) {
 		}
 		held.Body = body
 	}
+	if refused, err := d.unnamed(r, held); refused != nil || err != nil {
+		return refused, err
+	}
 	return nil, held
+}
+
+// collections are those of which one thing can be read by its id or name.
+var collections = []string{"allocations", "forecasts", "nodes", "organizations", "plans", "pools", "reservations",
+	"schedules", "users"}
+
+// namedIn are the collections of what the fields of a body name.
+var namedIn = map[string]string{"organization_id": "organizations", "user_id": "users", "pool": "pools"}
+
+// unnamed is the server's refusal of something that a request names; nil: all of
+// it is there.
+func (d withheld) unnamed(r *http.Request, held *rehearsal) (*http.Response, error) {
+	_, path, ok := strings.Cut(r.URL.EscapedPath(), "/v1/")
+	if parts := strings.Split(path, "/"); ok && len(parts) > 1 && slices.Contains(collections, parts[0]) {
+		if refused, err := d.look(r, parts[0], parts[1]); refused != nil || err != nil {
+			return refused, err
+		}
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(held.Body, &fields) != nil {
+		return nil, nil
+	}
+	for _, field := range sorted(namedIn) {
+		var named string
+		if json.Unmarshal(fields[field], &named) != nil || named == "" {
+			continue
+		}
+		refused, err := d.look(r, namedIn[field], url.PathEscape(named))
+		if err == nil && refused != nil {
+			err = blamed(refused, field)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// look reads what a request names, with the request's own key; nil: it is there.
+func (d withheld) look(r *http.Request, collection, escaped string) (*http.Response, error) {
+	target := *r.URL
+	before, _, _ := strings.Cut(target.EscapedPath(), "/v1/")
+	target.RawQuery, target.RawPath = "", before+"/v1/"+collection+"/"+escaped
+	var err error
+	if target.Path, err = url.PathUnescape(target.RawPath); err != nil {
+		return nil, fmt.Errorf("looking for what is named: %w", err)
+	}
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("looking for what is named: %w", err)
+	}
+	if key := r.Header.Get("Authorization"); key != "" {
+		req.Header.Set("Authorization", key)
+	}
+	resp, err := d.next.Do(req)
+	if err != nil || resp.StatusCode >= http.StatusBadRequest {
+		return resp, err
+	}
+	return nil, resp.Body.Close()
+}
+
+// blamed is the answer that a field of a body names nothing, as the server gives
+// it to the request itself.
+func blamed(refused *http.Response, field string) error {
+	defer func() { _ = refused.Body.Close() }()
+	body, err := io.ReadAll(refused.Body)
+	if err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	var e *client.Error
+	if err := problemOf(refused.StatusCode, body); !errors.As(err, &e) || refused.StatusCode != http.StatusNotFound {
+		return err
+	}
+	unknown := contract.FieldError{Pointer: "/" + field, Code: codeUnknown, Message: e.Problem.Detail}
+	return &client.Error{Problem: contract.Problem{Status: http.StatusUnprocessableEntity,
+		Code:   contract.CodeValidationFailed,
+		Detail: e.Problem.Detail, Errors: []contract.FieldError{unknown}}}
+}
+
+// rehearsed shows what a dry run held back, and ends well.
+func (a *app) rehearsed(cmd *cobra.Command, err error) error {
+	var held *rehearsal
+	if !errors.As(err, &held) {
+		return err
+	}
+	a.say(cmd, "Dry run: nothing was changed, and the server was not asked whether it would agree.")
+	return a.written(cmd, held.Path, held, func(w io.Writer) {
+		_, _ = fmt.Fprintln(w, "Would "+a.intent(cmd, held))
+		for _, l := range saidIn(held.Body, "") {
+			_, _ = fmt.Fprintf(w, "    %-22s %s\n", l[0], l[1])
+		}
+	})
+}
+
+// things are what the commands of a group are about, one of each.
+var things = map[string]string{"nodes": "node", "schedules": "schedule", "key": "key", "users": "user",
+	"orgs": "organization", "pools": "pool",
+	"prewarm": "pre-warming", "recovery": "recovery"}
+
+// intent says what a command would do, as far as it knows itself.
+func (a *app) intent(cmd *cobra.Command, held *rehearsal) string {
+	thing, ok := things[cmd.Parent().Name()]
+	switch {
+	case a.question != "":
+		return strings.ToLower(a.question[:1]) + a.question[1:]
+	case !ok:
+		return strings.Join([]string{cmd.Name(), held.Method, held.Path}, " ")
+	}
+	return strings.Join(append([]string{strings.ReplaceAll(cmd.Name(), "caps", "cap"), thing}, cmd.Flags().Args()...),
+		" ")
+}
+
+// saidIn are the fields of a body and their values, in words.
+func saidIn(body json.RawMessage, of string) (lines [][2]string) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil {
+		return nil
+	}
+	for _, field := range sorted(fields) {
+		value := fields[field]
+		words := strings.TrimSpace(of + " " + strings.ReplaceAll(field, "_", " "))
+		var n int64
+		switch text := bare(value); {
+		case text == "-":
+		case strings.HasPrefix(text, "{"):
+			lines = append(lines, saidIn(value, words)...)
+		case strings.HasSuffix(field, "_seconds") && json.Unmarshal(value, &n) == nil:
+			lines = append(lines, [2]string{strings.TrimSuffix(words, " seconds"),
+				short(time.Duration(n) * time.Second)})
+		default:
+			lines = append(lines, [2]string{words, text})
+		}
+	}
+	return lines
 }
 
 // asking are the routes that answer a POST and change nothing.
@@ -56,30 +196,6 @@ func harmless(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Query().Get("dry_run") == "true" {
 		return true
 	}
-	return r.Method == http.MethodPost && slices.ContainsFunc(asking, func(end string) bool { return strings.HasSuffix(r.URL.Path, "/v1"+end) })
-}
-
-// rehearsed shows what a dry run held back, as data, and ends well.
-func (a *app) rehearsed(cmd *cobra.Command, err error) error {
-	var held *rehearsal
-	if !errors.As(err, &held) {
-		return err
-	}
-	a.say(cmd, "Dry run: nothing was changed. The server has no preview of this; without -n it would be sent:")
-	switch a.flags.output {
-	case asJSON, asYAML:
-		return a.encode(cmd.OutOrStdout(), held)
-	case jsonl:
-		return a.line(cmd.OutOrStdout(), held)
-	}
-	if _, err := fmt.Fprintln(cmd.OutOrStdout(), held.Method, held.Path); err != nil || len(held.Body) == 0 {
-		return err
-	}
-	var body bytes.Buffer
-	if err := json.Indent(&body, held.Body, "", "  "); err != nil {
-		body.Reset()
-		body.Write(held.Body)
-	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), plainLines(body.String()))
-	return err
+	return r.Method == http.MethodPost && slices.ContainsFunc(asking,
+		func(end string) bool { return strings.HasSuffix(r.URL.Path, "/v1"+end) })
 }

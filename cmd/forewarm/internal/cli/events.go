@@ -21,7 +21,9 @@ var eventView = view[contract.Event]{
 		{head: "SUBJECT", cell: func(x contract.Event) string { return x.Subject }},
 		{head: "VIA", cell: func(x contract.Event) string { return dash(x.Via) }, wide: true},
 		{head: "ACTOR", cell: func(x contract.Event) string { return dash(first(x.ActorName, x.Actor)) }, wide: true},
-		{head: "ORGANIZATION", cell: func(x contract.Event) string { return dash(first(x.OrganizationName, x.OrganizationID)) }, wide: true},
+		{head: "ORGANIZATION",
+			cell: func(x contract.Event) string { return dash(first(x.OrganizationName, x.OrganizationID)) },
+			wide: true},
 		{head: "POOL", cell: func(x contract.Event) string { return dash(first(x.PoolName, x.PoolID)) }, wide: true},
 		{head: "REASON", cell: func(x contract.Event) string { return dash(x.Reason) }, wide: true},
 		{head: "MESSAGE", cell: func(x contract.Event) string { return dash(x.Message) }},
@@ -95,7 +97,7 @@ func (a *app) follow(cmd *cobra.Command, seq int64) error {
 	for {
 		for e, err := range api.Events(cmd.Context(), seq) {
 			if err != nil {
-				if problem := (*client.Error)(nil); errors.As(err, &problem) && !problem.Problem.Retryable {
+				if problem, ok := errors.AsType[*client.Error](err); ok && !problem.Problem.Retryable {
 					return err
 				}
 				a.say(cmd, "The stream broke (%v); trying again.", err)
@@ -121,7 +123,8 @@ func (a *app) event(cmd *cobra.Command, e contract.Event) error {
 	case jsonl, asJSON, asYAML, name:
 		return list(a, cmd, eventView, []contract.Event{e})
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %-24s  %s  %s\n", stamp(e.Time), plain(e.Type), plain(e.Subject), plain(e.Message))
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %-24s  %s  %s\n", stamp(e.Time), plain(e.Type), plain(e.Subject),
+		plain(e.Message))
 	if err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}

@@ -29,8 +29,10 @@ func village(t *testing.T) *town {
 	w.must("key", "create", "ci", "--role", "viewer")
 	w.must("allocate", "--gpus", "1", "--pool", "demo-a100", "--name", "otter", "--for", "2h", "--wait")
 	w.must("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "in 2m", "--for", "1h", "--name", "nightly")
-	w.must("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "mon 20:00", "--for", "1h", "--every", "daily", "--name", "standup")
-	w.must("api", "POST", "/v1/forecasts", "-d", forecastOf(w.must("pools", "show", "demo-a100", "--jq", ".id"), w.clock.Now().Add(time.Hour)))
+	w.must("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "mon 20:00", "--for", "1h", "--every", "daily",
+		"--name", "standup")
+	w.must("api", "POST", "/v1/forecasts", "-d", forecastOf(w.must("pools", "show", "demo-a100", "--jq", ".id"),
+		w.clock.Now().Add(time.Hour)))
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "my.key"), []byte(w.secret+"\n"), 0o600))
 	w.must("login", "--name", "default")
 	w.live(time.Minute)
@@ -39,7 +41,8 @@ func village(t *testing.T) *town {
 
 func forecastOf(pool string, start time.Time) string {
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-	return `{"forecasts":[{"id":"fct_06h05jkfp1rxn8ak4tjdkaxhc4","pool_id":"` + pool + `","start":"` + at(start) + `","end":"` + at(start.Add(time.Hour)) +
+	return `{"forecasts":[{"id":"fct_06h05jkfp1rxn8ak4tjdkaxhc4","pool_id":"` + pool + `","start":"` + at(start) +
+		`","end":"` + at(start.Add(time.Hour)) +
 		`","gpus":{"p10":1,"p50":2,"p90":4,"mean":2.2},"baseline_probability":0.5,"probability":0.8,"source":"statistics","reason_code":"recurring_pattern","issued_at":"` + at(start.Add(-time.Hour)) + `"}]}`
 }
 
@@ -57,7 +60,8 @@ func (w *town) real(command string) []string {
 			line = form.ReplaceAllLiteralString(line, w.must(append(find, "-q")...))
 		}
 	}
-	line = strings.NewReplacer("https://forewarm.example.com", w.url, "my.key", filepath.Join(w.dir, "my.key"), "agent.key", filepath.Join(w.dir, "agent.key"),
+	line = strings.NewReplacer("https://forewarm.example.com", w.url, "my.key", filepath.Join(w.dir, "my.key"),
+		"agent.key", filepath.Join(w.dir, "agent.key"),
 		"./man", filepath.Join(w.dir, "man"), `\'`, `'`).Replace(line)
 	return words(strings.TrimPrefix(line, "forewarm "))
 }
@@ -87,7 +91,8 @@ func (w *town) example(line string, more ...string) (stdout, stderr string, code
 // everything is what the installation holds, as far as anybody can see.
 func (w *town) everything() string {
 	var b strings.Builder
-	for _, command := range []string{"pools list", "nodes list --all", "allocations list --all", "reservations list --all", "schedules list", "orgs list",
+	for _, command := range []string{"pools list", "nodes list --all", "allocations list --all",
+		"reservations list --all", "schedules list", "orgs list",
 		"users list", "prewarm status", "recovery show", "contexts list", "events --last 0"} {
 		b.WriteString(w.must(append(strings.Fields(command), "-o", "jsonl")...) + "\n")
 	}
@@ -113,10 +118,13 @@ var resuming = map[string][]string{
 // changes are the commands that change something, in an order in which one
 // village can take all of them, and those that need one of their own.
 var changes = [][]string{
-	{"plan allocate", "plan reserve", "plan quota", "plan pool", "allocate", "extend", "release", "reserve", "reservations cancel", "schedules pause", "schedules resume", "schedules delete",
-		"pools create", "pools edit", "pools delete", "orgs create", "quota set", "orgs delete", "users create", "users caps", "users delete",
-		"key create", "key adopt", "key revoke", "api", "apply", "prewarm pause", "prewarm resume", "nodes drain", "nodes resume", "recovery begin",
-		"recovery confirm", "nodes quarantine", "login", "contexts use", "man"},
+	{"plan allocate", "plan reserve", "plan quota", "plan pool", "allocate", "extend", "release", "reserve",
+		"reservations cancel", "schedules pause", "schedules resume", "schedules delete",
+		"pools create", "pools edit", "pools delete", "orgs create", "quota set", "orgs delete", "users create",
+		"users caps", "users delete",
+		"key create", "key adopt", "key revoke", "api", "apply", "prewarm pause", "prewarm resume", "nodes drain",
+		"nodes resume", "recovery begin",
+		"recovery confirm", "nodes quarantine", "login", "contexts use", "contexts delete", "man"},
 	{"plan claim", "plan cancel", "plan release", "reservations claim"},
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -118,8 +119,10 @@ func explain(cmd *cobra.Command, err error) *Error {
 // cobraUsage recognises cobra's own errors about the command line, which have no
 // type.
 func cobraUsage(err error) bool {
-	for _, begins := range []string{"unknown command", "unknown flag", "unknown shorthand", "required flag", "accepts ", "requires at least",
-		"invalid argument", "flag needs an argument", "if any flags in the group", "at least one of the flags", "bad flag syntax"} {
+	for _, begins := range []string{"unknown command", "unknown flag", "unknown shorthand", "required flag", "accepts ",
+		"requires at least",
+		"invalid argument", "flag needs an argument", "if any flags in the group", "at least one of the flags",
+		"bad flag syntax"} {
 		if strings.HasPrefix(err.Error(), begins) {
 			return true
 		}
@@ -155,16 +158,27 @@ func flagError(cmd *cobra.Command, err error) error {
 // ExitFailed. Codes of the same status are told apart where scripts must.
 var (
 	statuses = map[int]int{
-		http.StatusBadRequest: ExitUsage, http.StatusMethodNotAllowed: ExitUsage, http.StatusRequestEntityTooLarge: ExitUsage,
-		http.StatusUnsupportedMediaType: ExitUsage, http.StatusUnprocessableEntity: ExitUsage, http.StatusUnauthorized: ExitLogin,
-		http.StatusForbidden: ExitPolicy, http.StatusNotFound: ExitNotFound, http.StatusConflict: ExitConflict, http.StatusGone: ExitConflict,
+		http.StatusBadRequest: ExitUsage, http.StatusMethodNotAllowed: ExitUsage,
+		http.StatusRequestEntityTooLarge: ExitUsage,
+		http.StatusUnsupportedMediaType:  ExitUsage, http.StatusUnprocessableEntity: ExitUsage,
+		http.StatusUnauthorized: ExitLogin,
+		http.StatusForbidden:    ExitPolicy, http.StatusNotFound: ExitNotFound, http.StatusConflict: ExitConflict,
+		http.StatusGone:               ExitConflict,
 		http.StatusPreconditionFailed: ExitConflict, http.StatusPreconditionRequired: ExitConflict,
 	}
-	codes = map[string]int{contract.CodeCapacityExhausted: ExitNoCapacity, contract.CodeIdempotencyKeyReused: ExitConflict}
+	codes = map[string]int{contract.CodeCapacityExhausted: ExitNoCapacity,
+		contract.CodeIdempotencyKeyReused: ExitConflict}
 )
 
-// exitOf is the exit code of a problem.
+// codeUnknown is of a field or parameter that names what is not there.
+const codeUnknown = "unknown"
+
+// exitOf is the exit code of a problem. What is not there has one code, whether
+// an argument or a flag named it.
 func exitOf(p contract.Problem) int {
+	if slices.ContainsFunc(p.Errors, func(f contract.FieldError) bool { return f.Code == codeUnknown }) {
+		return ExitNotFound
+	}
 	if code, ok := codes[p.Code]; ok {
 		return code
 	}
@@ -175,13 +189,19 @@ func exitOf(p contract.Problem) int {
 }
 
 // fallback is what to run when the server named no command.
-func fallback(cmd *cobra.Command, exit int) []string {
+func fallback(cmd *cobra.Command, exit int, code string) []string {
+	if exit == ExitNotFound && code != contract.CodeNotFound {
+		exit = ExitUsage // a flag names what is not there
+	}
 	switch exit {
 	case ExitLogin:
 		return []string{"forewarm login --key-file FILE"}
 	case ExitNotFound, ExitConflict:
 		return []string{listOf(cmd)}
 	case ExitPolicy:
+		if code == contract.CodePermissionDenied {
+			return []string{"forewarm whoami"}
+		}
 		return []string{"forewarm quota usage", "forewarm allocations list"}
 	case ExitNoCapacity:
 		return []string{"forewarm reservations list", "forewarm pools list"}
@@ -194,8 +214,10 @@ func fallback(cmd *cobra.Command, exit int) []string {
 
 // nounLists are the lists of what arguments name, where it is not the command's
 // own noun.
-var nounLists = map[string]string{"POOL": "forewarm pools list", "ORGANIZATION": "forewarm orgs list", "USER": "forewarm users list",
-	"PLAN": "forewarm plan --help"}
+var nounLists = map[string]string{"POOL": "forewarm pools list", "ORGANIZATION": "forewarm orgs list",
+	"USER": "forewarm users list",
+	"PLAN": "forewarm plan --help", "RESERVATION": "forewarm reservations list --all",
+	"ALLOCATION": "forewarm allocations list --all"}
 
 // prefixOf is what an id begins with, up to its underscore; empty: it is none.
 func prefixOf(text string) string {
@@ -207,7 +229,8 @@ func prefixOf(text string) string {
 }
 
 // prefixLists are the lists of what ids of these forms name.
-var prefixLists = map[string]string{"alc_": "forewarm allocations list --all", "rsv_": "forewarm reservations list --all", "nod_": "forewarm nodes list --all"}
+var prefixLists = map[string]string{"alc_": "forewarm allocations list --all",
+	"rsv_": "forewarm reservations list --all", "nod_": "forewarm nodes list --all"}
 
 // listOf is the command that lists what another is about.
 func listOf(cmd *cobra.Command) string {

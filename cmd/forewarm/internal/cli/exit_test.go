@@ -25,15 +25,22 @@ func TestExitCodes(t *testing.T) {
 		args    string
 		says    string
 	}{
-		"ok":          {ExitOK, nil, "status", ""},
-		"unreachable": {ExitFailed, func(w *town) { w.env["FOREWARM_API"] = "http://127.0.0.1:1" }, "status", "no server answers at http://127.0.0.1:1"},
-		"usage":       {ExitUsage, nil, "allocate", "--gpus is missing"},
-		"bad value":   {ExitUsage, (*town).pool, "allocate --gpus -1 --pool lab", "gpus"},
-		"bad URL":     {ExitUsage, nil, "status --server nowhere", "URL"},
-		"no key":      {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "" }, "pools list", "API key"},
-		"wrong key":   {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "gpa_nonsense" }, "pools list", "API key"},
-		"not found":   {ExitNotFound, nil, "allocations show alc_00000000000000000000000000", "There is no allocation \"alc_00000000000000000000000000\""},
-		"conflict":    {ExitConflict, (*town).pool, "pools create lab --provisioner sim --model a100 --gpus-per-node 4 --memory 80 --max-nodes 2 --price 1", "taken"},
+		"ok": {ExitOK, nil, "status", ""},
+		"unreachable": {ExitFailed, func(w *town) { w.env["FOREWARM_API"] = "http://127.0.0.1:1" }, "status",
+			"no server answers at http://127.0.0.1:1"},
+		"usage":     {ExitUsage, nil, "allocate", "--gpus is missing"},
+		"bad value": {ExitUsage, (*town).pool, "allocate --gpus -1 --pool lab", "gpus"},
+		"contradiction": {ExitUsage, nil, "users caps ann --none --max-gpus 3",
+			"--none and --max-gpus cannot be given together"},
+		"bad URL": {ExitUsage, nil, "status --server nowhere", "URL"},
+		"no key":  {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "" }, "pools list", "API key"},
+		"wrong key": {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "gpa_nonsense" }, "pools list",
+			"API key"},
+		"not found": {ExitNotFound, nil, "allocations show alc_00000000000000000000000000",
+			"There is no allocation \"alc_00000000000000000000000000\""},
+		"conflict": {ExitConflict, (*town).pool,
+			"pools create lab --provisioner sim --model a100 --gpus-per-node 4 --memory 80 --max-nodes 2 --price 1",
+			"taken"},
 		"quota": {ExitPolicy, func(w *town) {
 			w.pool()
 			w.must("allocate", "--gpus", "4", "--pool", "lab")
@@ -48,7 +55,8 @@ func TestExitCodes(t *testing.T) {
 			w.must("quota", "set", w.own(), "--max-gpus", "100")
 			w.must("allocate", "--gpus", "8", "--pool", "lab")
 		}, "allocate --gpus 4 --pool lab", "capacity"},
-		"wait timed out": {ExitTimeout, (*town).pool, "allocate --gpus 4 --pool lab --wait --timeout 3s", "forewarm wait alc_"},
+		"wait timed out": {ExitTimeout, (*town).pool, "allocate --gpus 4 --pool lab --wait --timeout 3s",
+			"forewarm wait alc_"},
 		"waited failed": {ExitWaitFailed, func(w *town) {
 			w.pool()
 			w.onPause = func() { w.onPause = nil; w.must("release", w.must("allocations", "list", "-o", "name")) }
@@ -68,6 +76,40 @@ func TestExitCodes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who may not is told who may, and nothing of quotas.
+func TestRolesAreTold(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.pool()
+	key := w.env["XDG_CONFIG_HOME"] + ".key"
+	w.must("key", "create", "guest", "--role", "viewer", "--out", key)
+	w.env["FOREWARM_API_KEY"], w.env["FOREWARM_API_KEY_FILE"] = "", key
+	for args, who := range map[string]string{
+		"nodes drain nod_1": "the role operator, and this key has the role viewer.\n  Ask an operator of " +
+			"the installation",
+		"prewarm pause": "the role admin, and this key has the role viewer.\n  Ask an admin of your " +
+			"organization",
+		"allocate --gpus 1 --pool lab": "the role member, and this key has the role viewer.\n  Ask a member or an " +
+			"admin of your organization",
+	} {
+		_, errs, code := w.forewarm(strings.Fields(args)...)
+		require.Equal(t, ExitPolicy, code, errs)
+		require.Contains(t, errs, who, args)
+		require.True(t, strings.HasSuffix(errs, "\nNext:  forewarm whoami\n"), errs)
+	}
+}
+
+// Things are counted as people write them.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"0 GPUs", "1 GPU", "2 GPUs"},
+		[]string{count(0, "GPU"), count(1, "GPU"), count(int64(2), "GPU")})
+	require.Equal(t, "1 GPU, $1.00 a day, 1h ahead, 1h long, 1 GPU-hour a day", caps(&contract.Caps{
+		MaxGPUs: 1, MaxPerDay: dollars("1"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
+		GPUHoursPerDay: new(int64(1)),
+	}))
 }
 
 // own is the id of the caller's organization.
@@ -130,7 +172,10 @@ func TestSavedKeyStaysWithItsServer(t *testing.T) {
 	require.Contains(t, w.must("status"), w.url)
 
 	seen := make(chan string, 1)
-	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("Authorization") }))
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter,
+		r *http.Request) {
+		seen <- r.Header.Get("Authorization")
+	}))
 	t.Cleanup(other.Close)
 	_, _, _ = w.forewarm("api", "GET", "/v1/whoami", "--server", other.URL)
 	require.Empty(t, <-seen)
@@ -150,7 +195,8 @@ func TestLoginRefusesAWrongKey(t *testing.T) {
 func TestDamagedContextsNameTheLine(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	require.NoError(t, writeContexts(filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml"), contextFile{}))
+	require.NoError(t, writeContexts(filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml"),
+		contextFile{}))
 	path := filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("curent: a\n"), 0o600))
 	_, errs, code := w.forewarm("status")
@@ -180,7 +226,8 @@ func TestRefusalsNameWhatThereIs(t *testing.T) {
 	offers := []ledger.Offer{{Region: "sim-1", Type: "a100-4", Model: "a100", GPUs: 4}}
 	require.NoError(t, w.ledger.ReportOffers(t.Context(), "sim", offers))
 	require.NoError(t, w.ledger.ReportOffers(t.Context(), "slurm-west", offers))
-	line := "pools create lab --model a100 --region sim-1 --instance-type a100-4 --gpus-per-node 4 --memory 80 --max-nodes 2 --price 1"
+	line := "pools create lab --model a100 --region sim-1 --instance-type a100-4 --gpus-per-node 4 --memory 80 " +
+		"--max-nodes 2 --price 1"
 	_, errs, code := w.forewarm(append(strings.Fields(line), "--provisioner", "skynet")...)
 	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "Name one of these, or start a worker that has it: sim, slurm-west\n")

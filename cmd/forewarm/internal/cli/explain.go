@@ -16,7 +16,8 @@ import (
 // explainWhy is the command that tells why something is as it is.
 func (a *app) explainWhy() *cobra.Command {
 	c := &cobra.Command{
-		Use: "explain ALLOCATION|RESERVATION|SCHEDULE|NODE|PLAN", Short: "See why, what stands in the way, and what happens next", Args: named("ALLOCATION"),
+		Use:   "explain ALLOCATION|RESERVATION|SCHEDULE|NODE|PLAN",
+		Short: "See why, what stands in the way, and what happens next", Args: named("ALLOCATION"),
 		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := a.explainable(cmd, args[0])
@@ -49,7 +50,7 @@ func (a *app) explainable(cmd *cobra.Command, ref string) (*client.Client, strin
 		return api, ref, err
 	}
 	api, id, err := a.bookingID(cmd, ref)
-	if unknown := (*Error)(nil); errors.As(err, &unknown) && unknown.Exit == ExitNotFound {
+	if unknown, ok := errors.AsType[*Error](err); ok && unknown.Exit == ExitNotFound {
 		if s, err := api.Schedule(cmd.Context(), ref); err == nil {
 			return api, s.ID, nil
 		}
@@ -100,7 +101,8 @@ func writeExplanation(w io.Writer, x contract.Explanation) {
 			_, _ = fmt.Fprintf(w, "  %-*s    %s\n", width, "", plain(e))
 		}
 		if b.Fix != nil {
-			_, _ = fmt.Fprintf(w, "  %-*s    %s\n", width, "", plain(strings.TrimSuffix(b.Fix.Label+": "+b.Fix.Command, ": ")))
+			_, _ = fmt.Fprintf(w, "  %-*s    %s\n", width, "",
+				plain(strings.TrimSuffix(b.Fix.Label+": "+b.Fix.Command, ": ")))
 		}
 	}
 	if x.Wait != nil {
@@ -113,13 +115,15 @@ func writeExplanation(w io.Writer, x contract.Explanation) {
 		_, _ = fmt.Fprintf(w, "Displaces %s\n", id)
 	}
 	if x.Others > 0 {
-		_, _ = fmt.Fprintf(w, "Displaces %d reservations of others\n", x.Others)
+		_, _ = fmt.Fprintf(w, "Displaces %s of others\n", count(x.Others, "reservation"))
 	}
 	for _, s := range x.Next {
-		_, _ = fmt.Fprintf(w, "Next      %s in %s: %s\n", stamp(s.At), short(s.At.Sub(x.At).Round(time.Second)), plain(s.Message))
+		_, _ = fmt.Fprintf(w, "Next      %s in %s: %s\n", stamp(s.At), short(s.At.Sub(x.At).Round(time.Second)),
+			plain(s.Message))
 	}
 	for _, d := range x.Decisions {
-		_, _ = fmt.Fprintf(w, "Because   %s %s  %s  (forewarm decisions show %s)\n", stamp(d.Time), d.Kind, plain(d.Message), d.ID)
+		_, _ = fmt.Fprintf(w, "Because   %s %s  %s  (forewarm decisions show %s)\n", stamp(d.Time), d.Kind,
+			plain(first(d.Message, strings.ReplaceAll(d.Reason, "_", " "))), d.ID)
 	}
 }
 

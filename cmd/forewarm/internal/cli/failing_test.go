@@ -19,7 +19,9 @@ func TestAProviderThatFailsAgainAndAgainIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
 	w.pool()
-	require.NoError(t, w.cloud.Inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindTransient, Times: 20}))
+	require.NoError(t,
+		w.cloud.Inject(sim.Fault{Op: sim.OpCreate, Effect: sim.FailBefore, Kind: provisioners.KindTransient,
+			Times: 20}))
 	id := w.must("allocate", "--pool", "lab", "--gpus", "4", "--for", "1h", "-o", "name")
 	w.live(2 * time.Minute)
 	nodeID := strings.Fields(w.must("nodes", "list", "-o", "name"))[0]
@@ -33,14 +35,16 @@ func TestAProviderThatFailsAgainAndAgainIsSeen(t *testing.T) {
 	require.Contains(t, why, "provider_failing")
 	require.Contains(t, why, "times in a row")
 	require.NotContains(t, why, "Likely", "nobody knows when it works again")
-	require.Equal(t, 1, strings.Count(w.must("events", "--last", "500"), "node.failing"), "once, and not for each attempt")
+	require.Equal(t, 1, strings.Count(w.must("events", "--last", "500"), "node.failing"),
+		"once, and not for each attempt")
 
 	var made contract.KeyCreated
 	require.NoError(t, json.Unmarshal([]byte(w.must("key", "create", "ann", "--role", "member", "-o", "json")), &made))
 	w.env["FOREWARM_API_KEY"] = made.Secret
 	why = w.must("explain", id)
 	require.Contains(t, why, "its provider refuses: ask an operator")
-	for _, text := range []string{why, w.must("nodes", "show", nodeID), w.must("pools", "show", "lab"), w.must("events", "--last", "500")} {
+	for _, text := range []string{why, w.must("nodes", "show", nodeID), w.must("pools", "show", "lab"),
+		w.must("events", "--last", "500")} {
 		require.NotContains(t, text, "transient", "what providers say is the operators'")
 	}
 

@@ -33,7 +33,8 @@ var forecastView = view[contract.Forecast]{
 		{head: "LOG LOSS", right: true, wide: true, cell: func(x contract.Forecast) string {
 			return scored(x, func(o contract.ForecastOutcome) float64 { return o.LogLoss })
 		}},
-		{head: "INFLUENCE", right: true, wide: true, cell: func(x contract.Forecast) string { return fixed(x.Influence) }},
+		{head: "INFLUENCE", right: true, wide: true,
+			cell: func(x contract.Forecast) string { return fixed(x.Influence) }},
 		{head: "POOL", wide: true, cell: func(x contract.Forecast) string { return x.PoolID }},
 		{head: "MADE BY", wide: true, cell: func(x contract.Forecast) string { return x.MadeBy }},
 		{head: "ISSUED", wide: true, cell: func(x contract.Forecast) string { return stamp(x.IssuedAt) }},
@@ -77,7 +78,8 @@ func (a *app) forecasts() *cobra.Command {
 	var last int
 	var from, to, zone string
 	listed := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List what was expected and what came, the latest first", Args: noArgs,
+		Use: "list", Aliases: []string{"ls"}, Short: "List what was expected and what came, the latest first",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if f.From, f.To, err = a.between(cmd, from, to, zone); err != nil {
@@ -111,7 +113,7 @@ func (a *app) forecasts() *cobra.Command {
 
 // between reads two times, either of which may be left out.
 func (a *app) between(cmd *cobra.Command, from, to, zone string) (begin, end time.Time, err error) {
-	in, err := a.zone(zone)
+	in, err := a.zone(cmd, zone)
 	if err == nil && from != "" {
 		begin, err = when(from, a.clock.Now(), in)
 		err = blame(cmd, "from", err)

@@ -21,7 +21,8 @@ var gpuView = view[contract.GPU]{
 		{head: "HELD BY", cell: func(x contract.GPU) string { return dash(first(x.AllocationName, x.AllocationID)) }},
 		{head: "HEALTH", cell: func(x contract.GPU) string { return x.Health }, wide: true},
 		{head: "NODE STATE", cell: func(x contract.GPU) string { return x.NodeState }, wide: true},
-		{head: "ORGANIZATION", cell: func(x contract.GPU) string { return dash(first(x.OrganizationName, x.OrganizationID)) }, wide: true},
+		{head: "ORGANIZATION",
+			cell: func(x contract.GPU) string { return dash(first(x.OrganizationName, x.OrganizationID)) }, wide: true},
 		{head: "UUID", cell: func(x contract.GPU) string { return dash(x.UUID) }, wide: true},
 	},
 }
@@ -32,7 +33,8 @@ func (a *app) gpus() *cobra.Command {
 	ls := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List GPUs, node by node, and who holds them", Args: noArgs,
 		Long: "List GPUs, node by node, and who holds them.\n\n" +
-			"Operators see all. Others see those that their organization holds, unless the installation shows them all (tenants_see_nodes).",
+			"Operators see all. Others see those that their organization holds, unless the installation shows them " +
+			"all (tenants_see_nodes).",
 		Example: "  forewarm gpus list --free\n  forewarm gpus list --pool demo-a100 -o wide",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			api, err := a.client()
@@ -56,7 +58,8 @@ func (a *app) gpus() *cobra.Command {
 	ls.Flags().StringVar(&f.Node, "node", "", "only those of this node")
 	ls.Flags().StringVar(&f.Organization, "org", "", "only those that this organization holds")
 	ls.Flags().StringVar(&f.Model, "model", "", "only those of this model")
-	ls.Flags().StringSliceVar(&f.State, "state", nil, "only those that are any of free, held, booked, coming, unavailable")
+	ls.Flags().StringSliceVar(&f.State, "state", nil,
+		"only those that are any of free, held, booked, coming, unavailable")
 	ls.Flags().StringSliceVar(&f.Health, "health", nil, "only those that are any of healthy, unhealthy, unknown")
 	ls.Flags().BoolVar(&free, "free", false, "the same as --state free")
 	ls.Flags().BoolVar(&held, "held", false, "the same as --state held")

@@ -34,7 +34,7 @@ More:{{range $cmds}}{{if (and (eq .GroupID "") (or .IsAvailableCommand (eq .Name
 Flags:
 {{.}}{{end}}
 
-Flags of every command, such as -o json and -n: {{.Root.Name}} options{{if .HasAvailableSubCommands}}
+Flags of every command, such as {{with index .Annotations "dry-run"}}-o json and -n{{else}}-q{{end}}: {{.Root.Name}} options{{if .HasAvailableSubCommands}}
 More about a command: {{.CommandPath}} [command] --help{{end}}
 `
 
@@ -46,6 +46,7 @@ var ownFlagsKnown = sync.OnceFunc(func() { cobra.AddTemplateFunc("ownFlags", own
 func (a *app) usages(root *cobra.Command) {
 	ownFlagsKnown()
 	root.SetUsageTemplate(usage)
+	root.SetHelpCommand(helpAbout())
 	root.AddCommand(a.options(), exitCodes())
 }
 
@@ -64,11 +65,69 @@ func ownFlags(c *cobra.Command) string {
 	return strings.TrimRight(own.FlagUsages(), "\n")
 }
 
+// helpAbout is cobra's help command that fails when there is no such command.
+func helpAbout() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about any command", Example: "  forewarm help pools create",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			about, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, c := range about.Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if err := noArgs(about, rest); err != nil {
+				return err
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
+}
+
+// without names the commands below one that do not know --dry-run.
+func without(c *cobra.Command) (names []string) {
+	if c.Runnable() && !c.HasSubCommands() && c.Annotations[dryRuns] == "" && ownCommand(c) {
+		names = append(names, strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
+	}
+	for _, sub := range c.Commands() {
+		names = append(names, without(sub)...)
+	}
+	return names
+}
+
+// ownCommand reports whether a command does something of forewarm's.
+func ownCommand(c *cobra.Command) bool {
+	path := strings.Fields(c.CommandPath())
+	return len(path) > 1 && path[1] != "help" && path[1] != "completion" && path[1] != cobra.ShellCompRequestCmd &&
+		path[1] != cobra.ShellCompNoDescRequestCmd
+}
+
+// flagsOfAll says which flags every command has, and which have not all of them.
+func flagsOfAll(root *cobra.Command) string {
+	text := "Every command has these flags"
+	if names := without(root); len(names) > 0 {
+		text += "; what runs or sets up the control plane has no --dry-run (" + strings.Join(names, ", ") + ")"
+	}
+	return text + ":\n\n" + root.PersistentFlags().FlagUsages()
+}
+
 func (a *app) options() *cobra.Command {
 	return &cobra.Command{
 		Use: "options", Short: "List the flags that every command has", Args: noArgs, Example: "  forewarm options",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(cmd.OutOrStdout(), "Every command has these flags:\n\n", cmd.Root().PersistentFlags().FlagUsages())
+			_, err := fmt.Fprint(cmd.OutOrStdout(), flagsOfAll(cmd.Root()))
 			return err
 		},
 	}
@@ -96,7 +155,8 @@ var exitMeanings = []struct {
 func exitCodes() *cobra.Command {
 	var b strings.Builder
 	writeExitCodes(&b)
-	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: "Scripts can choose by the exit code:\n\n" + strings.TrimRight(b.String(), "\n")}
+	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean",
+		Long: "Scripts can choose by the exit code:\n\n" + strings.TrimRight(b.String(), "\n")}
 }
 
 func writeExitCodes(w io.Writer) {

@@ -53,7 +53,8 @@ func TestExitCodesAreDocumented(t *testing.T) {
 		seen[e.code] = true
 		require.Contains(t, text, e.text)
 	}
-	for _, code := range []int{ExitOK, ExitFailed, ExitUsage, ExitLogin, ExitNotFound, ExitConflict, ExitPolicy, ExitNoCapacity, ExitTimeout,
+	for _, code := range []int{ExitOK, ExitFailed, ExitUsage, ExitLogin, ExitNotFound, ExitConflict, ExitPolicy,
+		ExitNoCapacity, ExitTimeout,
 		ExitWaitFailed, ExitInterrupt, ExitTerminated} {
 		require.True(t, seen[code], "%d", code)
 	}
@@ -91,7 +92,8 @@ func TestFilter(t *testing.T) {
 	require.Equal(t, "lab", w.must("api", "GET", "/v1/pools", "--jq", ".items[0].name"))
 	w.env["FOREWARM_OUTPUT"] = "yaml"
 	require.Equal(t, "lab", w.must("pools", "list", "--jq", ".[].name"), "--jq is of JSON whatever is usual")
-	for expression, code := range map[string]int{".[": ExitUsage, "nothing": ExitUsage, ".[].name.x": ExitFailed, `error("\u001b[2J")`: ExitFailed} {
+	for expression, code := range map[string]int{".[": ExitUsage, "nothing": ExitUsage, ".[].name.x": ExitFailed,
+		`error("\u001b[2J")`: ExitFailed} {
 		_, errs, got := w.forewarm("pools", "list", "--jq", expression)
 		require.Equal(t, code, got, "%s: %s", expression, errs)
 		require.Contains(t, errs, "Next:  forewarm ")

@@ -15,8 +15,10 @@ var orgView = view[contract.Organization]{
 	columns: []column[contract.Organization]{
 		{head: "ID", cell: func(x contract.Organization) string { return x.ID }},
 		{head: "NAME", cell: func(x contract.Organization) string { return x.Name }},
-		{head: "MAX GPUS", right: true, cell: func(x contract.Organization) string { return strconv.Itoa(x.Limits.MaxGPUs) }},
-		{head: "SPECULATION/DAY", right: true, cell: func(x contract.Organization) string { return money(x.Limits.SpeculationPerDay) }},
+		{head: "MAX GPUS", right: true,
+			cell: func(x contract.Organization) string { return strconv.Itoa(x.Limits.MaxGPUs) }},
+		{head: "SPECULATION/DAY", right: true,
+			cell: func(x contract.Organization) string { return money(x.Limits.SpeculationPerDay) }},
 		{head: "CREATED", cell: func(x contract.Organization) string { return stamp(x.CreatedAt) }, wide: true},
 	},
 }
@@ -36,7 +38,8 @@ func (a *app) org() *cobra.Command {
 			return one(a, cmd, orgView, got)
 		},
 	}
-	return aliased("org", group("orgs", "See and define tenants", all(a, "organizations", orgView, (*client.Client).Organizations), show, a.orgCreate(), a.orgsDelete()))
+	return group("orgs", "See and define tenants", all(a, "organizations", orgView, (*client.Client).Organizations),
+		show, a.orgCreate(), a.orgsDelete())
 }
 
 func atMostOne(cmd *cobra.Command, args []string) error {
@@ -90,7 +93,8 @@ var userView = view[contract.User]{
 		{head: "ROLE", cell: func(x contract.User) string { return x.Role }},
 		{head: "ACTIVE", cell: func(x contract.User) string { return yesNo(x.Active) }},
 		{head: "CAPS", cell: func(x contract.User) string { return caps(x.Caps) }, wide: true},
-		{head: "ORGANIZATION", cell: func(x contract.User) string { return first(x.OrganizationName, x.OrganizationID) }},
+		{head: "ORGANIZATION",
+			cell: func(x contract.User) string { return first(x.OrganizationName, x.OrganizationID) }},
 	},
 }
 
@@ -116,5 +120,6 @@ func (a *app) user() *cobra.Command {
 	}
 	create.Flags().StringVar(&in.Role, "role", "", "viewer, member or admin")
 	create.Flags().StringVar(&in.OrganizationID, "org", "", "id or name of the organization (default your own)")
-	return aliased("user", group("users", "See and make users", all(a, "users", userView, (*client.Client).Users), create, a.userCaps(), a.usersDelete()))
+	return group("users", "See and make users", all(a, "users", userView, (*client.Client).Users), create, a.userCaps(),
+		a.usersDelete())
 }

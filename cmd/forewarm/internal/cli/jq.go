@@ -18,7 +18,8 @@ type filter struct{ code *gojq.Code }
 func parseFilter(text string) (*filter, error) {
 	query, err := gojq.Parse(text)
 	if err != nil {
-		return nil, usagef("forewarm options", "--jq %q is not an expression of jq: %s", text, strings.TrimSpace(err.Error()))
+		return nil, usagef("forewarm options", "--jq %q is not an expression of jq: %s", text,
+			strings.TrimSpace(err.Error()))
 	}
 	code, err := gojq.Compile(query)
 	if err != nil {

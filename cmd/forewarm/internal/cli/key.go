@@ -2,7 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"net/http"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,14 +19,15 @@ var keyView = view[contract.Key]{
 		{head: "NAME", cell: func(x contract.Key) string { return x.Name }},
 		{head: "KIND", cell: func(x contract.Key) string { return x.Kind }},
 		{head: "ROLE", cell: func(x contract.Key) string { return x.Role }},
-		{head: "ENDS WITH", cell: func(x contract.Key) string { return x.Last4 }},
+		{head: "LAST 4", cell: func(x contract.Key) string { return "…" + x.Last4 }},
 		{head: "CAPS", cell: func(x contract.Key) string { return caps(x.Caps) }},
 		{head: "LAST USED", cell: func(x contract.Key) string { return stamp(x.LastUsedAt) }},
 		{head: "REVOKED", cell: func(x contract.Key) string { return stamp(x.RevokedAt) }},
 		{head: "EXPIRES", cell: func(x contract.Key) string { return stamp(x.ExpiresAt) }, wide: true},
 		{head: "RESTS ON", cell: func(x contract.Key) string { return dash(x.ParentID) }, wide: true},
 		{head: "USER", cell: func(x contract.Key) string { return dash(first(x.UserEmail, x.UserID)) }, wide: true},
-		{head: "ORGANIZATION", cell: func(x contract.Key) string { return dash(first(x.OrganizationName, x.OrganizationID)) }, wide: true},
+		{head: "ORGANIZATION",
+			cell: func(x contract.Key) string { return dash(first(x.OrganizationName, x.OrganizationID)) }, wide: true},
 	},
 }
 
@@ -32,9 +35,10 @@ func caps(c *contract.Caps) string {
 	if c == nil {
 		return "-"
 	}
-	text := fmt.Sprintf("%d GPUs, %s a day, %s ahead, %s long", c.MaxGPUs, money(c.MaxPerDay), seconds(c.MaxLeadSeconds), seconds(c.MaxWindowSeconds))
+	text := fmt.Sprintf("%s, %s a day, %s ahead, %s long", count(c.MaxGPUs, "GPU"), money(c.MaxPerDay),
+		seconds(c.MaxLeadSeconds), seconds(c.MaxWindowSeconds))
 	if c.GPUHoursPerDay != nil {
-		text += fmt.Sprintf(", %d GPU-hours a day", *c.GPUHoursPerDay)
+		text += ", " + count(*c.GPUHoursPerDay, "GPU-hour") + " a day"
 	}
 	return text
 }
@@ -82,7 +86,9 @@ func (a *app) keyCreate() *cobra.Command {
 	f.StringVar(&k.in.Role, "role", "member", "viewer, member, admin or operator")
 	f.StringVar(&k.in.UserID, "user", "", "id or e-mail address of the user that it acts for")
 	f.StringVar(&k.in.OrganizationID, "org", "", "id or name of the organization (default your own)")
-	f.Var(&k.expires, "expires", "how long it works, or never (default 90 days for a person's key, unless the server was told otherwise; never longer than yours)")
+	f.Var(&k.expires, "expires",
+		"how long it works, or never (default 90 days for a person's key, unless the server was told otherwise; "+
+			"never longer than yours)")
 	k.caps.bind(f, "; an agent's key, and any with caps, needs it")
 	f.StringVar(&k.out, "out", "", "write the secret to this new file, for its owner alone, and do not show it")
 	return c
@@ -106,7 +112,8 @@ func (a *app) makeKey(cmd *cobra.Command, k keyFlags) error {
 	if k.out != "" {
 		var err error
 		if out, err = os.OpenFile(k.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
-			return &Error{Exit: ExitUsage, Message: "--out: " + err.Error(), Next: []string{"forewarm key create --help"}, Err: err}
+			return &Error{Exit: ExitUsage, Message: "--out: " + err.Error(),
+				Next: []string{"forewarm key create --help"}, Err: err}
 		}
 		defer func() { _ = out.Close() }()
 	}
@@ -135,32 +142,88 @@ func (a *app) keyRevoke() *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke KEY", Short: "End a key for ever, and all keys that were made with it", Args: named("KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.confirm(cmd, args, "Revoke key "+args[0]); err != nil {
-				return err
-			}
 			api, err := a.client()
 			if err != nil {
+				return err
+			}
+			if err := a.keyIsThere(cmd, api, args[0]); err != nil {
+				return err
+			}
+			question, err := a.revokes(cmd, api, args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.confirm(cmd, args, question); err != nil {
 				return err
 			}
 			got, err := api.RevokeKey(a.send(cmd.Context()), args[0])
 			if err != nil {
 				return err
 			}
+			for _, k := range got.Ended {
+				a.say(cmd, "Key %s (%s) rested on it and ended with it.", k.Name, k.ID)
+			}
 			for _, s := range got.Schedules {
-				a.say(cmd, "Schedule %s (%s) was made with it and goes on; to end it: forewarm schedules delete %s", s.Name, s.ID, s.ID)
+				with := "it"
+				if s.MadeBy != got.ID {
+					with = "key " + first(s.MadeByName, s.MadeBy) + ", which ended with it,"
+				}
+				a.say(cmd, "Schedule %s (%s) was made with %s and goes on; to end it: forewarm schedules delete %s",
+					s.Name, s.ID, with, s.ID)
 			}
 			return one(a, cmd, keyView, got)
 		},
 	}
 }
 
+// revokes asks whether to end a key, and says which others end with it and whether
+// that ends the one in use.
+func (a *app) revokes(cmd *cobra.Command, api *client.Client, ref string) (string, error) {
+	keys, err := client.All(api.Keys(cmd.Context(), client.Filter{}))
+	if err != nil {
+		return "", err
+	}
+	ended := map[string]bool{}
+	for _, k := range keys {
+		if k.ID == ref {
+			ended[k.ID] = true
+		}
+	}
+	for _, k := range keys {
+		if len(ended) == 0 && k.Name == ref {
+			ended[k.ID] = true
+		}
+	}
+	var names []string
+	for range keys { // each round finds at least one more, or there is none
+		for _, k := range keys {
+			if !ended[k.ID] && k.ParentID != "" && ended[k.ParentID] {
+				ended[k.ID], names = true, append(names, k.Name)
+			}
+		}
+	}
+	question := "Revoke key " + ref
+	if len(names) > 0 {
+		question += fmt.Sprintf(", and with it %s: %s", count(len(names), "key"), strings.Join(names, ", "))
+	}
+	who, err := api.Whoami(cmd.Context())
+	if err == nil && ended[who.KeyID] {
+		question += "; that ends the key in use"
+	}
+	return question, err
+}
+
 // keyAdopt keeps a key from ending with the one that made it.
 func (a *app) keyAdopt() *cobra.Command {
 	return &cobra.Command{
-		Use: "adopt KEY", Short: "Have a key stand for itself: it no longer ends with the key that made it (operators)", Args: named("KEY"),
+		Use: "adopt KEY", Short: "Have a key stand for itself: it no longer ends with the key that made it (operators)",
+		Args: named("KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := a.client()
 			if err != nil {
+				return err
+			}
+			if err := a.keyIsThere(cmd, api, args[0]); err != nil {
 				return err
 			}
 			got, err := api.AdoptKey(a.send(cmd.Context()), args[0])
@@ -170,6 +233,20 @@ func (a *app) keyAdopt() *cobra.Command {
 			return one(a, cmd, keyView, got)
 		},
 	}
+}
+
+// keyIsThere looks, before a dry run, for a key, which cannot be read alone.
+func (a *app) keyIsThere(cmd *cobra.Command, api *client.Client, idOrName string) error {
+	if !a.flags.dryRun {
+		return nil
+	}
+	for k, err := range api.Keys(cmd.Context(), client.Filter{All: true}) {
+		if err != nil || k.ID == idOrName || k.Name == idOrName {
+			return err
+		}
+	}
+	return &client.Error{Problem: contract.Problem{Status: http.StatusNotFound, Code: contract.CodeNotFound,
+		Detail: fmt.Sprintf("There is no key %q.", idOrName)}}
 }
 
 // keyLife is how long a key works: a time, or never an end.

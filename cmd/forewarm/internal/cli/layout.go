@@ -17,7 +17,8 @@ import (
 func needsFlags(f *pflag.FlagSet, n *contract.Needs) {
 	f.StringVar(&n.Region, "region", "", "only in this region")
 	f.Var((*gibibytes)(&n.MinGPUMemoryMiB), "min-gpu-memory", "only GPUs with at least so many GiB of memory")
-	f.Var((*gibibytes)(&n.MinNodeMemoryMiB), "min-node-memory", "only nodes with at least so many GiB of memory of their own")
+	f.Var((*gibibytes)(&n.MinNodeMemoryMiB), "min-node-memory",
+		"only nodes with at least so many GiB of memory of their own")
 }
 
 // gibibytes is a flag that counts GiB and is kept in MiB.
@@ -48,7 +49,7 @@ func askedLayout(nodes, perNode int, spread string) string {
 	for _, part := range []struct {
 		said bool
 		text string
-	}{{nodes > 0, fmt.Sprintf("%d nodes", nodes)}, {perNode > 0, fmt.Sprintf("%d a node", perNode)}, {spread != "", spread}} {
+	}{{nodes > 0, count(nodes, "node")}, {perNode > 0, fmt.Sprintf("%d a node", perNode)}, {spread != "", spread}} {
 		if part.said {
 			parts = append(parts, part.text)
 		}

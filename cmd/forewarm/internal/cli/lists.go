@@ -14,7 +14,8 @@ import (
 type lists[T any] = func(context.Context, client.Filter) iter.Seq2[T, error]
 
 // all is the list command of things that can not be narrowed.
-func all[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
+func all[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T,
+	error]) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List " + noun, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runList(a, cmd, v, read, client.Filter{}) },
@@ -23,7 +24,8 @@ func all[T any](a *app, noun string, v view[T], read func(*client.Client, contex
 
 // some is the list command of things in pools that end, which shows those that
 // have not.
-func some[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
+func some[T any](a *app, noun string, v view[T],
+	read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
 	c, f := live(a, noun, v, read, "also those that are over")
 	c.Flags().StringSliceVar(&f.State, "state", nil, "only those in any of these states")
 	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
@@ -32,7 +34,9 @@ func some[T any](a *app, noun string, v view[T], read func(*client.Client, conte
 
 // live is the list command of things that end, which shows those that have not,
 // with the filter that its flags set; more says what --all adds.
-func live[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], more string) (*cobra.Command, *client.Filter) {
+func live[T any](a *app, noun string, v view[T],
+	read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error],
+	more string) (*cobra.Command, *client.Filter) {
 	f := &client.Filter{}
 	c := all(a, noun, v, read)
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return runList(a, cmd, v, read, *f) }
@@ -40,7 +44,8 @@ func live[T any](a *app, noun string, v view[T], read func(*client.Client, conte
 	return c, f
 }
 
-func runList[T any](a *app, cmd *cobra.Command, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], f client.Filter) error {
+func runList[T any](a *app, cmd *cobra.Command, v view[T],
+	read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], f client.Filter) error {
 	api, err := a.client()
 	if err != nil {
 		return err

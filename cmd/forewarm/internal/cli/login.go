@@ -29,20 +29,23 @@ func (a *app) login() *cobra.Command {
 			}
 			api, err := client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{UserAgent: a.agent()}))
 			if err != nil {
-				return &Error{Exit: ExitUsage, Message: err.Error(), Next: []string{"forewarm login --server " + DefaultServer}}
+				return &Error{Exit: ExitUsage, Message: err.Error(),
+					Next: []string{"forewarm login --server " + DefaultServer}}
 			}
 			who, err := api.Whoami(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if a.flags.dryRun {
-				a.say(cmd, "Dry run: nothing was changed. %s accepts the key %s, role %s; it would be saved as context %q.", t.Server, first(who.KeyName, who.KeyID), who.Role, as)
+				a.say(cmd, "Dry run: nothing was changed. %s accepts the key %s, role %s; it would be saved as "+
+					"context %q.", t.Server, first(who.KeyName, who.KeyID), who.Role, as)
 				return nil
 			}
 			if err := saveContext(a.getenv, as, t); err != nil {
 				return err
 			}
-			a.say(cmd, "Logged in to %s with key %s, role %s; saved as context %q.", t.Server, first(who.KeyName, who.KeyID), who.Role, as)
+			a.say(cmd, "Logged in to %s with key %s, role %s; saved as context %q.", t.Server,
+				first(who.KeyName, who.KeyID), who.Role, as)
 			a.say(cmd, "Next:  forewarm status")
 			return nil
 		},
@@ -66,13 +69,15 @@ func (a *app) newKey(cmd *cobra.Command, file, known string) (string, error) {
 	case file != "":
 		data, err := os.ReadFile(file)
 		if err != nil {
-			return "", &Error{Exit: ExitUsage, Message: "--key-file: " + err.Error(), Next: []string{"forewarm login --key-file FILE"}, Err: err}
+			return "", &Error{Exit: ExitUsage, Message: "--key-file: " + err.Error(),
+				Next: []string{"forewarm login --key-file FILE"}, Err: err}
 		}
 		return strings.TrimSpace(string(data)), nil
 	case known != "":
 		return known, nil
 	case !a.terminal(cmd.InOrStdin()):
-		return "", &Error{Exit: ExitLogin, Message: "no key was given, and there is no terminal to ask at", Next: []string{"forewarm login --key-file FILE"}}
+		return "", &Error{Exit: ExitLogin, Message: "no key was given, and there is no terminal to ask at",
+			Next: []string{"forewarm login --key-file FILE"}}
 	}
 	_, _ = fmt.Fprint(cmd.ErrOrStderr(), "API key (it will be visible): ")
 	text, err := readLine(cmd.Context(), cmd.InOrStdin())
@@ -118,17 +123,53 @@ func (a *app) contexts() *cobra.Command {
 				return err
 			}
 			if _, ok := f.Contexts[args[0]]; !ok {
-				return &Error{Exit: ExitNotFound, Message: fmt.Sprintf("no context %q is saved", args[0]), Next: []string{"forewarm contexts list"}}
+				return noContext(args[0])
 			}
 			if a.flags.dryRun {
-				a.say(cmd, "Dry run: nothing was changed. Later commands would use %q, %s.", args[0], f.Contexts[args[0]].Server)
+				a.say(cmd, "Dry run: nothing was changed. Later commands would use %q, %s.", args[0],
+					f.Contexts[args[0]].Server)
 				return nil
 			}
 			f.Current = args[0]
 			return writeContexts(path, f)
 		},
 	}
-	return group("contexts", "See and choose saved servers", ls, use)
+	return group("contexts", "See and choose saved servers", ls, use, a.deleteContext())
+}
+
+// deleteContext forgets a server and its key, which the server goes on knowing.
+func (a *app) deleteContext() *cobra.Command {
+	return &cobra.Command{
+		Use: "delete CONTEXT", Short: "Forget a saved server and its key", Args: named("CONTEXT"),
+		Long: "Forgets a saved server and the key for it. The key itself goes on working until it expires or is " +
+			"revoked.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, f, err := a.saved()
+			if err != nil {
+				return err
+			}
+			name := args[0]
+			forgotten, ok := f.Contexts[name]
+			if !ok {
+				return noContext(name)
+			}
+			if a.flags.dryRun {
+				a.say(cmd, "Dry run: nothing was changed. %q, %s, and its key would be forgotten.", name,
+					forgotten.Server)
+				return nil
+			}
+			delete(f.Contexts, name)
+			if f.Current == name {
+				f.Current = ""
+			}
+			if err := writeContexts(path, f); err != nil {
+				return err
+			}
+			a.say(cmd, "%q, %s, and its key are forgotten; the key works until it expires or is revoked.", name,
+				forgotten.Server)
+			return nil
+		},
+	}
 }
 
 func (a *app) saved() (string, contextFile, error) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,10 +46,35 @@ func (a *app) bookingID(cmd *cobra.Command, ref string) (*client.Client, string,
 	}
 	id, err := resolved(cmd.Context(), ref, calledAllocations(api), calledReservations(api))
 	if id == "" && err == nil {
-		err = &Error{Exit: ExitNotFound, Message: fmt.Sprintf("there is no allocation or reservation %q, or your key may not see it", ref),
-			Next: []string{"forewarm allocations list --all", "forewarm reservations list --all"}}
+		err = &Error{Exit: ExitNotFound,
+			Message: fmt.Sprintf("there is no allocation or reservation %q, or your key may not see it", ref),
+			Next:    []string{"forewarm allocations list --all", "forewarm reservations list --all"}}
 	}
 	return api, id, err
+}
+
+// idForms is how ids begin.
+var idForms = regexp.MustCompile(`^[a-z]{3}_`)
+
+// subject accepts a name where the id of what a decision is about is wanted.
+func (a *app) subject(cmd *cobra.Command, api *client.Client, ref string) (string, error) {
+	if ref == "" || idForms.MatchString(ref) {
+		return ref, nil
+	}
+	id, err := resolved(cmd.Context(), ref, calledAllocations(api), calledReservations(api))
+	if id != "" || err != nil {
+		return id, err
+	}
+	if s, err := api.Schedule(cmd.Context(), ref); err == nil {
+		return s.ID, nil
+	}
+	if p, err := api.Pool(cmd.Context(), ref); err == nil {
+		return p.ID, nil
+	}
+	return "", &Error{Exit: ExitNotFound,
+		Message: fmt.Sprintf("--subject: there is no allocation, reservation, schedule or pool %q, or your key may "+
+			"not see it", ref),
+		Next: []string{"forewarm allocations list --all", "forewarm reservations list --all"}}
 }
 
 // called is how things of a kind are found by their name.
@@ -99,7 +125,8 @@ func resolved(ctx context.Context, ref string, kinds ...called) (string, error) 
 			case len(found) == 1:
 				return found[0], nil
 			case len(found) > 1:
-				return "", &Error{Exit: ExitConflict, Message: fmt.Sprintf("%d %s are called %q: name one by its id", len(found), kind.noun, ref),
+				return "", &Error{Exit: ExitConflict, Message: fmt.Sprintf("%d %s are called %q: name one by its id",
+					len(found), kind.noun, ref),
 					Detail: found, Next: []string{"forewarm " + kind.noun + " list --name " + quoted(ref)}}
 			}
 		}

@@ -24,7 +24,8 @@ var nodeView = view[contract.Node]{
 		{head: "READY", cell: func(x contract.Node) string { return stamp(x.ReadyAt) }},
 		{head: "POOL", cell: func(x contract.Node) string { return first(x.PoolName, x.PoolID) }},
 		{head: "SLOT", right: true, cell: func(x contract.Node) string { return strconv.Itoa(x.Slot) }, wide: true},
-		{head: "SOURCE", cell: func(x contract.Node) string { return source(x.Provisioner, x.Region, x.InstanceType) }, wide: true},
+		{head: "SOURCE", cell: func(x contract.Node) string { return source(x.Provisioner, x.Region, x.InstanceType) },
+			wide: true},
 		{head: "$/H", right: true, cell: func(x contract.Node) string {
 			if x.PricePerNodeHour == nil {
 				return "-"
@@ -47,7 +48,8 @@ var nodeView = view[contract.Node]{
 
 // source names one place that machines come from.
 func source(provisioner, region, kind string) string {
-	return dash(strings.Join(slices.DeleteFunc([]string{provisioner, region, kind}, func(s string) bool { return s == "" }), "/"))
+	return dash(strings.Join(slices.DeleteFunc([]string{provisioner, region, kind},
+		func(s string) bool { return s == "" }), "/"))
 }
 
 func took(from, to time.Time) string {
@@ -57,13 +59,24 @@ func took(from, to time.Time) string {
 	return short(to.Sub(from))
 }
 
+// resumes says what becomes of a node that was told to take work again.
+func resumes(x contract.Node) string {
+	if x.State == "quarantined" {
+		return "Its health is checked first: if its GPUs prove usable, it takes work again; if not, it stays in " +
+			"quarantine.\nNext:  forewarm explain " + x.ID
+	}
+	return "It takes work again.\nNext:  forewarm nodes show " + x.ID
+}
+
 func (a *app) nodes() *cobra.Command {
-	do := func(use, short string, destroys bool, verb func(*client.Client, context.Context, string) (contract.Node, error)) *cobra.Command {
+	do := func(use, short string, destroys bool, verb func(*client.Client, context.Context,
+		string) (contract.Node, error)) *cobra.Command {
 		return &cobra.Command{
 			Use: use + " NODE", Short: short, Args: named("NODE"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if destroys {
-					if err := a.confirm(cmd, args, "Keep node "+args[0]+", at its price, until it is resumed or drained"); err != nil {
+					if err := a.confirm(cmd, args, "Keep node "+args[0]+
+						", at its price, until it is resumed or drained"); err != nil {
 						return err
 					}
 				}
@@ -75,13 +88,21 @@ func (a *app) nodes() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return one(a, cmd, nodeView, got)
+				if err := one(a, cmd, nodeView, got); err != nil {
+					return err
+				}
+				if use == "resume" {
+					a.say(cmd, "%s", resumes(got))
+				}
+				return nil
 			},
 		}
 	}
 	return group("nodes", "See and steer machines", some(a, "nodes", nodeView, (*client.Client).Nodes),
 		do("show", "Show one node", false, (*client.Client).Node),
 		do("drain", "Take no new work and retire when empty (operators)", false, (*client.Client).DrainNode),
-		do("resume", "Take work again (operators)", false, (*client.Client).ResumeNode),
-		do("quarantine", "Keep it and its machine for inspection: holders stay, nothing new comes (operators)", true, (*client.Client).QuarantineNode))
+		do("resume", "Take work again; out of quarantine only after a health check (operators)", false,
+			(*client.Client).ResumeNode),
+		do("quarantine", "Keep it and its machine for inspection: holders stay, nothing new comes (operators)", true,
+			(*client.Client).QuarantineNode))
 }

@@ -40,7 +40,8 @@ func offerCommands(cmd *cobra.Command, offers []contract.Offer) []string {
 	return commands
 }
 
-// oddOne reports whether another offer of the same is nearly as long, and rounder.
+// oddOne reports whether another offer of the same is nearly as long, and rounder;
+// of claims, whether another one may begin earlier.
 func oddOne(offers []contract.Offer, i int) bool {
 	o := offers[i]
 	length := o.End.Sub(o.Start)
@@ -49,6 +50,9 @@ func oddOne(offers []contract.Offer, i int) bool {
 		same := i != j && other.PoolID == o.PoolID && other.GPUs == o.GPUs && other.ReservationID == o.ReservationID
 		if !same || other.Start.Sub(o.Start).Abs() > time.Minute || (theirs-length).Abs() > max(theirs, length)/10 {
 			continue
+		}
+		if o.ReservationID != "" {
+			return other.Start.Before(o.Start)
 		}
 		if a, b := len(short(theirs)), len(short(length)); a < b || a == b && j < i {
 			return true
@@ -66,17 +70,36 @@ func offerCommand(cmd *cobra.Command, o contract.Offer) string {
 	pool := " --pool " + quoted(first(o.PoolName, o.PoolID))
 	switch {
 	case o.ReservationID != "":
-		return fmt.Sprintf("forewarm reservations claim %s%s   # from %s on, up to %s", o.ReservationID, kept(cmd, "for", "name", "wait", "timeout"), stamp(o.Start), money(o.Cost))
+		flags := kept(cmd, "name", "wait", "timeout")
+		if asksWithin(cmd, o.End.Sub(o.Start)) {
+			flags = kept(cmd, "for") + flags
+		}
+		return fmt.Sprintf("forewarm reservations claim %s%s   # from %s on, up to %s", o.ReservationID, flags,
+			stamp(o.Start), money(o.Cost))
 	case cmd.Name() == "claim":
 		if f := cmd.LocalFlags().Lookup("for"); f.Changed {
 			length = f.Value.String()
 		}
-		return fmt.Sprintf("forewarm allocate --gpus %d%s --for %s%s   # now, and beside the reservation, up to %s", o.GPUs, pool, length, kept(cmd, "name", "wait", "timeout"), money(o.Cost))
+		return fmt.Sprintf("forewarm allocate --gpus %d%s --for %s%s   # now, and beside the reservation, up to %s",
+			o.GPUs, pool, length, kept(cmd, "name", "wait", "timeout"), money(o.Cost))
 	case cmd.Name() == "allocate" && startsNow(cmd, o):
-		return fmt.Sprintf("forewarm allocate %s%s --for %s%s", gpus, pool, length, kept(cmd, "workload", "name", "wait", "timeout"))
+		return fmt.Sprintf("forewarm allocate %s%s --for %s%s", gpus, pool, length,
+			kept(cmd, "workload", "name", "wait", "timeout"))
 	default:
-		return fmt.Sprintf("forewarm reserve %s%s%s --at %s --for %s", gpus, pool, kept(cmd, "workload", "class", "name"), stamp(o.Start), length)
+		return fmt.Sprintf("forewarm reserve %s%s%s --at %s --for %s", gpus, pool,
+			kept(cmd, "workload", "class", "name"), stamp(o.Start), length)
 	}
+}
+
+// asksWithin reports whether --for asks for no more than a length. Without it a
+// claim lasts as long as it may.
+func asksWithin(cmd *cobra.Command, length time.Duration) bool {
+	f := cmd.LocalFlags().Lookup("for")
+	if f == nil || !f.Changed {
+		return false
+	}
+	d, ok := f.Value.(interface{ std() time.Duration })
+	return ok && d.std() <= length
 }
 
 // kept repeats those of some flags that were given.

@@ -15,7 +15,8 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-var listed = []string{"allocations list", "reservations list", "schedules list", "pools list", "nodes list", "gpus", "events", "key list", "org list", "user list"}
+var listed = []string{"allocations list", "reservations list", "schedules list", "pools list", "nodes list", "gpus",
+	"events", "key list", "org list", "user list"}
 
 // filled is a town in which every list has something.
 func filled(t *testing.T) *town {
@@ -24,7 +25,8 @@ func filled(t *testing.T) *town {
 	w.pool()
 	w.must("allocate", "--gpus", "2", "--pool", "lab", "--wait")
 	w.must("reserve", "--gpus", "2", "--pool", "lab", "--at", "in 2h", "--for", "1h")
-	w.must("reserve", "--gpus", "1", "--pool", "lab", "--at", "mon 09:00", "--for", "1h", "--every", "daily", "--name", "daily")
+	w.must("reserve", "--gpus", "1", "--pool", "lab", "--at", "mon 09:00", "--for", "1h", "--every", "daily", "--name",
+		"daily")
 	w.must("user", "create", "ada@example.com", "--role", "member")
 	return w
 }
@@ -58,7 +60,8 @@ func TestMachineFormats(t *testing.T) {
 func TestEmptyListsAreEmptyJSON(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	for _, command := range []string{"allocations list", "reservations list", "schedules list", "pools list", "nodes list", "gpus", "user list", "forecasts list"} {
+	for _, command := range []string{"allocations list", "reservations list", "schedules list", "pools list",
+		"nodes list", "gpus", "user list", "forecasts list"} {
 		require.Equal(t, "[]", w.must(append(strings.Fields(command), "-o", "json")...), command)
 		out, errs, code := w.forewarm(append(strings.Fields(command), "-q")...)
 		require.Empty(t, out+errs, command)
@@ -163,10 +166,14 @@ func TestWhen(t *testing.T) {
 	now := time.Date(2026, 3, 6, 13, 0, 0, 0, time.UTC) // a Friday, 14:00 in Berlin
 	for text, want := range map[string]string{
 		"now": "2026-03-06T14:00:00+01:00", "in 2h": "2026-03-06T16:00:00+01:00", "in 1d": "2026-03-07T14:00:00+01:00",
-		"15:30": "2026-03-06T15:30:00+01:00", "09:00": "2026-03-07T09:00:00+01:00", "today 13:00": "2026-03-06T13:00:00+01:00",
-		"tomorrow 09:00": "2026-03-07T09:00:00+01:00", "fri 15:00": "2026-03-06T15:00:00+01:00", "Friday 13:00": "2026-03-13T13:00:00+01:00",
-		"mon 09:00": "2026-03-09T09:00:00+01:00", "2026-07-01 09:00": "2026-07-01T09:00:00+02:00", "2026-03-29 04:00": "2026-03-29T04:00:00+02:00",
-		"2027-10-31 02:30": "2027-10-31T02:30:00+02:00", "2026-03-29 02:30": "2026-03-29T03:30:00+02:00", // twice the first; never: as schedules shift it
+		"15:30": "2026-03-06T15:30:00+01:00", "09:00": "2026-03-07T09:00:00+01:00",
+		"today 13:00":    "2026-03-06T13:00:00+01:00",
+		"tomorrow 09:00": "2026-03-07T09:00:00+01:00", "fri 15:00": "2026-03-06T15:00:00+01:00",
+		"Friday 13:00": "2026-03-13T13:00:00+01:00",
+		"mon 09:00":    "2026-03-09T09:00:00+01:00", "2026-07-01 09:00": "2026-07-01T09:00:00+02:00",
+		"2026-03-29 04:00":          "2026-03-29T04:00:00+02:00",
+		"2027-10-31 02:30":          "2027-10-31T02:30:00+02:00",
+		"2026-03-29 02:30":          "2026-03-29T03:30:00+02:00", // twice the first; never: as schedules shift it
 		"2027-10-31T02:30:00+01:00": "2027-10-31T02:30:00+01:00",
 		"2026-07-01T09:00:00Z":      "2026-07-01T11:00:00+02:00", "2026-07-01T09:00": "2026-07-01T09:00:00+02:00",
 	} {
@@ -174,7 +181,8 @@ func TestWhen(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, want, got.In(berlin).Format(time.RFC3339), text)
 	}
-	for _, text := range []string{"", "soon", "25:00", "tomorrow", "frisday 10:00", "in -2h", "in 2", "2026-13-01 09:00", "monday monday"} {
+	for _, text := range []string{"", "soon", "25:00", "tomorrow", "frisday 10:00", "in -2h", "in 2",
+		"2026-13-01 09:00", "monday monday"} {
 		_, err := when(text, now, berlin)
 		require.Error(t, err, text)
 	}
@@ -182,10 +190,12 @@ func TestWhen(t *testing.T) {
 
 func TestMoneyAndDurations(t *testing.T) {
 	t.Parallel()
-	for amount, want := range map[string]string{"": "$0.00", "4": "$4.00", "4.2": "$4.20", "0.000001": "<$0.01", "12.345678": "$12.35"} {
+	for amount, want := range map[string]string{"": "$0.00", "4": "$4.00", "4.2": "$4.20", "0.000001": "<$0.01",
+		"12.345678": "$12.35"} {
 		require.Equal(t, want, money(contract.Money{Amount: amount}), amount)
 	}
-	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Minute: "1h30m", 2 * time.Hour: "2h", 24 * time.Hour: "24h", 72 * time.Hour: "3d", 61 * time.Second: "1m1s", 500 * time.Millisecond: "0.5s"} {
+	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Minute: "1h30m", 2 * time.Hour: "2h",
+		24 * time.Hour: "24h", 72 * time.Hour: "3d", 61 * time.Second: "1m1s", 500 * time.Millisecond: "0.5s"} {
 		require.Equal(t, want, short(d))
 	}
 }

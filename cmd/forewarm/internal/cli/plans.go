@@ -32,11 +32,18 @@ func (a *app) plan() *cobra.Command {
 		},
 	}
 	c := group("plan", "See what a command would do, then apply exactly that", show)
-	for _, verb := range []*cobra.Command{a.reserveSingle(), a.allocate(), a.reservationsClaim(), a.release(), a.reservationsCancel(), a.quotaSet(), a.poolsEdit()} {
+	c.Long = "See what a command would do, then apply exactly that.\n\n" + planText
+	for _, verb := range []*cobra.Command{a.reserveSingle(), a.allocate(), a.reservationsClaim(), a.release(),
+		a.reservationsCancel(), a.quotaSet(), a.poolsEdit()} {
 		c.AddCommand(a.planned(verb))
 	}
 	return c
 }
+
+// planText is what every plan has in common.
+const planText = `A plan shows every row that would be made, changed or ended, what it costs, the quota before and after, what it displaces,
+and, where there is no room, why and what there is instead. Making one changes nothing and keeps no place. For five minutes
+forewarm apply does exactly what it shows, or nothing: if something else changed meanwhile, it says what.`
 
 // planned is a command that makes a plan of what it would do.
 func (a *app) planned(c *cobra.Command) *cobra.Command {
@@ -48,6 +55,8 @@ func (a *app) planned(c *cobra.Command) *cobra.Command {
 	case "edit":
 		c.Use = strings.Replace(c.Use, "edit", "pool", 1)
 	}
+	c.Long = first(c.Long, c.Short+".") +
+		"\n\nIt is shown and not done: forewarm apply does it. What a plan is: forewarm plan --help"
 	c.Annotations = nil // a plan is a dry run, and there is nothing to wait for
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		a.planning = true
@@ -108,8 +117,11 @@ func (a *app) writePlan(w io.Writer, p contract.Plan) {
 	case "expired":
 		state = "expired " + stamp(p.ExpiresAt)
 	}
-	_, _ = fmt.Fprintf(w, "Plan %s (%s) · %s · %d→%d of %d GPUs · cost %s\n", p.ID, p.Kind, state,
-		p.Quota.GPUsBefore, p.Quota.GPUsAfter, p.Quota.MaxGPUs, money(p.Cost))
+	gpus := ""
+	if q := p.Quota; q.MaxGPUs > 0 || q.OrganizationID != "" { // a pool's is about nobody's
+		gpus = fmt.Sprintf(" · %d→%d of %s", q.GPUsBefore, q.GPUsAfter, count(q.MaxGPUs, "GPU"))
+	}
+	_, _ = fmt.Fprintf(w, "Plan %s (%s) · %s%s · cost %s\n", p.ID, p.Kind, state, gpus, money(p.Cost))
 	signs := map[string]string{"created": "+", "changed": "~", "ended": "-"}
 	for _, row := range p.Diff {
 		_, _ = fmt.Fprintln(w, strings.TrimSpace(signs[row.Change]+" "+row.Kind+" "+row.ID))
@@ -121,13 +133,15 @@ func (a *app) writePlan(w io.Writer, p contract.Plan) {
 		_, _ = fmt.Fprintln(w, "Nothing would change.")
 	}
 	if m := madeBy(p); m.ID != "" {
-		_, _ = fmt.Fprintln(w, strings.Join(slices.DeleteFunc([]string{"Answer   ", m.ID, m.Name, m.State}, func(s string) bool { return s == "" }), " "))
+		_, _ = fmt.Fprintln(w,
+			strings.Join(slices.DeleteFunc([]string{"Answer   ", m.ID, m.Name, m.State},
+				func(s string) bool { return s == "" }), " "))
 	}
 	for _, id := range p.Displaced {
 		_, _ = fmt.Fprintf(w, "Displaces %s\n", id)
 	}
 	if p.Others > 0 {
-		_, _ = fmt.Fprintf(w, "Displaces %d reservations of others\n", p.Others)
+		_, _ = fmt.Fprintf(w, "Displaces %s of others\n", count(p.Others, "reservation"))
 	}
 	for _, r := range p.Reasons {
 		_, _ = fmt.Fprintf(w, "No place  %s\n", plain(r.Message))
@@ -167,13 +181,15 @@ func bare(v json.RawMessage) string {
 }
 
 func offerText(o contract.Offer) string {
-	return fmt.Sprintf("%d GPUs in %s from %s to %s", o.GPUs, first(o.PoolName, o.PoolID), stamp(o.Start), stamp(o.End))
+	return fmt.Sprintf("%s in %s from %s to %s", count(o.GPUs, "GPU"), first(o.PoolName, o.PoolID), stamp(o.Start),
+		stamp(o.End))
 }
 
 // waitText shows an interval and what it rests on.
 func waitText(x contract.WaitEstimate) string {
 	at := func(s float64) string { return short(time.Duration(s * float64(time.Second)).Round(time.Second)) }
-	return fmt.Sprintf("%s, likely %s to %s (80%%, %s)", at(x.P50Seconds), at(x.P10Seconds), at(x.P90Seconds), plain(x.Basis))
+	return fmt.Sprintf("%s, likely %s to %s (80%%, %s)", at(x.P50Seconds), at(x.P10Seconds), at(x.P90Seconds),
+		plain(x.Basis))
 }
 
 // showAgain is a dry run of applying: a plan shows what it would do.

@@ -20,18 +20,24 @@ var poolView = view[contract.Pool]{
 		{head: "MODEL", cell: func(x contract.Pool) string { return x.Model }},
 		{head: "GPUS/NODE", right: true, cell: func(x contract.Pool) string { return strconv.Itoa(x.GPUsPerNode) }},
 		{head: "MEMORY", right: true, cell: func(x contract.Pool) string { return gib(x.GPUMemoryMiB) }},
-		{head: "NODES", right: true, cell: func(x contract.Pool) string { return fmt.Sprintf("%d–%d", x.MinNodes, x.MaxNodes) }},
+		{head: "NODES", right: true,
+			cell: func(x contract.Pool) string { return fmt.Sprintf("%d–%d", x.MinNodes, x.MaxNodes) }},
 		{head: "FREE GPUS", right: true, cell: freeOf},
 		{head: "$/NODE-H", right: true, cell: func(x contract.Pool) string { return money(x.PricePerNodeHour) }},
-		{head: "BOOT P95", right: true, cell: func(x contract.Pool) string { return fmt.Sprintf("%.0fs", x.BootP95Seconds) }},
-		{head: "STATE", cell: func(x contract.Pool) string { return poolState(x) }},
+		{head: "BOOT P95", right: true,
+			cell: func(x contract.Pool) string { return fmt.Sprintf("%.0fs", x.BootP95Seconds) }},
+		{head: "STATE", cell: func(x contract.Pool) string { return poolState(x, "") }},
 		{head: "ID", cell: func(x contract.Pool) string { return x.ID }, wide: true},
 		{head: "LAST FAILURE", cell: func(x contract.Pool) string { return failureText(x.Failing) }, wide: true},
 		{head: "SOURCES", cell: sourcesOf, wide: true},
-		{head: "WARM HOLD", right: true, cell: func(x contract.Pool) string { return seconds(x.WarmHoldSeconds) }, wide: true},
-		{head: "IDLE RELEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.IdleReleaseSeconds) }, wide: true},
-		{head: "MAX LEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.MaxLeaseSeconds) }, wide: true},
-		{head: "CLEANING", right: true, cell: func(x contract.Pool) string { return seconds(x.CleaningSeconds) }, wide: true},
+		{head: "WARM HOLD", right: true, cell: func(x contract.Pool) string { return seconds(x.WarmHoldSeconds) },
+			wide: true},
+		{head: "IDLE RELEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.IdleReleaseSeconds) },
+			wide: true},
+		{head: "MAX LEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.MaxLeaseSeconds) },
+			wide: true},
+		{head: "CLEANING", right: true, cell: func(x contract.Pool) string { return seconds(x.CleaningSeconds) },
+			wide: true},
 		{head: "MAX CREATES", right: true, cell: func(x contract.Pool) string {
 			return fmt.Sprintf("%d in %s", x.MaxCreates, seconds(x.CreateWindow))
 		}, wide: true},
@@ -71,7 +77,8 @@ func split(x contract.Pool) string {
 func sourcesOf(x contract.Pool) string {
 	var all []string
 	for _, s := range x.Sources {
-		text := fmt.Sprintf("%s %s boots %.0fs/%.0fs (%d seen)", source(s.Provisioner, s.Region, s.InstanceType), money(s.PricePerNodeHour),
+		text := fmt.Sprintf("%s %s boots %.0fs/%.0fs (%d seen)", source(s.Provisioner, s.Region, s.InstanceType),
+			money(s.PricePerNodeHour),
 			s.BootP50Seconds, s.BootP95Seconds, s.BootSamples)
 		if s.Stopped != "" {
 			text += " stopped: " + s.Stopped
@@ -93,7 +100,9 @@ func badge(text string, simulated bool) string {
 
 func gib(mib int) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1, 64) + "GiB" }
 
-func poolState(x contract.Pool) string {
+// poolState is a word or two on a pool; paused is why its guesses are not warmed
+// though it is not paused itself; empty: they are.
+func poolState(x contract.Pool, paused string) string {
 	stopped := slices.IndexFunc(x.Sources, func(s contract.SourceState) bool { return s.Stopped != "" })
 	switch {
 	case x.Recovering:
@@ -109,8 +118,24 @@ func poolState(x contract.Pool) string {
 	case x.Paused:
 		return "pre-warming paused"
 	default:
-		return "ok"
+		return first(paused, "ok")
 	}
+}
+
+// poolsNow is how pools are shown, with a pause of pre-warming, which is no pool's.
+func (a *app) poolsNow(cmd *cobra.Command, api *client.Client) (view[contract.Pool], error) {
+	if a.flags.output != table && a.flags.output != wide {
+		return poolView, nil
+	}
+	now, err := api.Prewarm(cmd.Context())
+	v := poolView
+	v.columns = slices.Clone(v.columns)
+	for i := range v.columns {
+		if v.columns[i].head == "STATE" {
+			v.columns[i].cell = func(x contract.Pool) string { return poolState(x, pausedFor(now)) }
+		}
+	}
+	return v, err
 }
 
 func (a *app) pools() *cobra.Command {
@@ -125,10 +150,26 @@ func (a *app) pools() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, poolView, got)
+			v, err := a.poolsNow(cmd, api)
+			if err != nil {
+				return err
+			}
+			return one(a, cmd, v, got)
 		},
 	}
-	return group("pools", "See and define kinds of capacity", all(a, "pools", poolView, (*client.Client).Pools), show, a.poolsCreate(), a.poolsEdit(), a.poolsDelete())
+	ls := all(a, "pools", poolView, (*client.Client).Pools)
+	ls.RunE = func(cmd *cobra.Command, _ []string) error {
+		api, err := a.client()
+		if err != nil {
+			return err
+		}
+		v, err := a.poolsNow(cmd, api)
+		if err != nil {
+			return err
+		}
+		return runList(a, cmd, v, (*client.Client).Pools, client.Filter{})
+	}
+	return group("pools", "See and define kinds of capacity", ls, show, a.poolsCreate(), a.poolsEdit(), a.poolsDelete())
 }
 
 func (a *app) poolsCreate() *cobra.Command {
@@ -144,7 +185,8 @@ func (a *app) poolsCreate() *cobra.Command {
 				return err
 			}
 			if !(memory > 0) || memory > 1<<14 {
-				return usagef("forewarm pools create --help", "--memory %v is not a number of GiB from 1 to 16384", memory)
+				return usagef("forewarm pools create --help", "--memory %v is not a number of GiB from 1 to 16384",
+					memory)
 			}
 			in.Name, in.GPUMemoryMiB, in.PricePerNodeHour = args[0], int(math.Round(memory*1024)), dollars(price)
 			in.WarmHoldSeconds, in.MaxLeaseSeconds = hold.seconds(), lease.seconds()
@@ -175,11 +217,14 @@ func (a *app) poolsCreate() *cobra.Command {
 	f.Var(&idle, "idle-release", "how long an idle node is kept (default 10m)")
 	f.Var(&lease, "max-lease", "longest lease (default 7d)")
 	f.Var(&cleaning, "cleaning", "kept free on a node between two bookings (default 0s)")
-	f.IntVar(&in.MaxCreates, "max-creates", 0, "nodes that may be asked for in --create-window and have not served anybody (default three for each node, at least 10)")
+	f.IntVar(&in.MaxCreates, "max-creates", 0,
+		"nodes that may be asked for in --create-window and have not served anybody (default three for each node, "+
+			"at least 10)")
 	f.Var(&creating, "create-window", "see --max-creates (default 10m)")
 	f.IntVar(&in.NodeCPUs, "node-cpus", 0, "CPUs of one node, for quotas that count them")
 	f.IntVar(&in.NodeMemoryMiB, "node-memory-mib", 0, "memory of one node, for quotas that count it")
-	f.IntVar(&in.OnlineShare, "online-share", 0, "thousandths of the GPUs for online work, the rest for batch (default not split)")
+	f.IntVar(&in.OnlineShare, "online-share", 0,
+		"thousandths of the GPUs for online work, the rest for batch (default not split)")
 	f.BoolVar(&in.BorrowIdle, "borrow-idle", false, "a workload may use what the other leaves free")
 	f.BoolVar(&in.Simulated, "simulated", false, "mark its GPUs as simulated")
 	return c
@@ -224,13 +269,16 @@ func (a *app) poolsEdit() *cobra.Command {
 	f.Var(&idle, "idle-release", "how long an idle node is kept")
 	f.Var(&lease, "max-lease", "longest lease")
 	f.Var(&cleaning, "cleaning", "kept free on a node between two bookings")
-	f.IntVar(&creates, "max-creates", 0, "nodes that may be asked for in --create-window and have not served anybody; 0: three for each node, at least 10")
+	f.IntVar(&creates, "max-creates", 0,
+		"nodes that may be asked for in --create-window and have not served anybody; 0: three for each node, at "+
+			"least 10")
 	f.Var(&creating, "create-window", "see --max-creates")
 	f.IntVar(&cpus, "node-cpus", 0, "CPUs of one node")
 	f.IntVar(&memory, "node-memory-mib", 0, "memory of one node")
 	f.IntVar(&share, "online-share", 0, "thousandths of the GPUs for online work, the rest for batch; 0: not split")
 	f.BoolVar(&borrow, "borrow-idle", false, "a workload may use what the other leaves free")
-	f.BoolVar(&force, "force", false, "do it although a workload has booked more than its new share, or promises lose their place")
+	f.BoolVar(&force, "force", false,
+		"do it although a workload has booked more than its new share, or promises lose their place")
 	f.BoolVar(&paused, "paused", false, "switch speculative pre-warming off (true) or on (false)")
 	return c
 }
@@ -247,11 +295,15 @@ func (a *app) patchPool(cmd *cobra.Command, ref string, patch contract.PoolPatch
 		return err
 	}
 	if a.previews() {
-		return a.makePlan(cmd, api, contract.PlanPool, contract.PlannedPool{PoolID: pool.ID, Version: pool.Version, PoolPatch: patch})
+		return a.makePlan(cmd, api, contract.PlanPool,
+			contract.PlannedPool{PoolID: pool.ID, Version: pool.Version, PoolPatch: patch})
 	}
 	got, err := api.PatchPool(a.send(cmd.Context()), pool.ID, pool.Version, patch)
 	if err != nil {
 		return err
+	}
+	if got.GPUCounts == nil {
+		got.GPUCounts = pool.GPUCounts
 	}
 	return one(a, cmd, poolView, got)
 }

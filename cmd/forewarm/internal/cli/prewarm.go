@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,12 +17,13 @@ var pauseView = view[contract.PrewarmPause]{
 		{head: "SINCE", cell: func(x contract.PrewarmPause) string { return stamp(x.PausedAt) }},
 		{head: "UNTIL", cell: func(x contract.PrewarmPause) string {
 			if x.Until.IsZero() {
-				return "resumed"
+				return "it is resumed"
 			}
 			return stamp(x.Until)
 		}},
 		{head: "REASON", cell: func(x contract.PrewarmPause) string { return dash(x.Reason) }},
-		{head: "BY", cell: func(x contract.PrewarmPause) string { return dash(first(x.PausedByName, x.PausedBy)) }, wide: true},
+		{head: "BY", cell: func(x contract.PrewarmPause) string { return dash(first(x.PausedByName, x.PausedBy)) },
+			wide: true},
 	},
 }
 
@@ -30,6 +32,31 @@ func prewarmState(x contract.Prewarm) string {
 		return "paused"
 	}
 	return "running"
+}
+
+// pausedFor says for whom, the caller among them, guesses are not warmed; empty:
+// they are.
+func pausedFor(x contract.Prewarm) string {
+	switch {
+	case !x.Paused:
+		return ""
+	case slices.ContainsFunc(x.Pauses, func(p contract.PrewarmPause) bool { return p.Installation }):
+		return "pre-warming paused for everybody"
+	default:
+		return "pre-warming paused for your organization"
+	}
+}
+
+// pauseText says who has no guesses warmed, until when, and why.
+func pauseText(x contract.PrewarmPause) string {
+	text := "Pre-warming is paused for " + paused(x)
+	if !x.Until.IsZero() {
+		text += " until " + stamp(x.Until)
+	}
+	if x.Reason != "" {
+		text += ": " + x.Reason
+	}
+	return text
 }
 
 func paused(x contract.PrewarmPause) string {
@@ -105,7 +132,7 @@ func (a *app) ending(cmd *cobra.Command, length span, until, zone string) (time.
 	case until == "":
 		return time.Time{}, nil
 	}
-	in, err := a.zone(zone)
+	in, err := a.zone(cmd, zone)
 	if err != nil {
 		return time.Time{}, err
 	}

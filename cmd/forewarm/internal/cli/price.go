@@ -21,7 +21,8 @@ const askAbove = 100
 // at a terminal from askAbove on. preview answers a dry run. What it refuses, the
 // request itself will refuse with more to say; what was sent before under the same
 // idempotency key is not asked for again.
-func (a *app) agreeToCost(cmd *cobra.Command, args []string, preview func(context.Context) (contract.Allocation, error)) error {
+func (a *app) agreeToCost(cmd *cobra.Command, args []string,
+	preview func(context.Context) (contract.Allocation, error)) error {
 	if a.flags.dryRun || a.flags.idempotencyKey != "" {
 		return nil
 	}
@@ -37,15 +38,16 @@ func (a *app) agreeToCost(cmd *cobra.Command, args []string, preview func(contex
 	if cost < askAbove || !a.terminal(cmd.InOrStdin()) || !a.terminal(cmd.ErrOrStderr()) {
 		return nil
 	}
-	return a.confirm(cmd, typed(cmd, args), fmt.Sprintf("Take %d GPUs for up to %s", shown.GPUs, money(shown.EstimatedCost)))
+	return a.confirm(cmd, typed(cmd, args), fmt.Sprintf("Take %s for up to %s", count(shown.GPUs, "GPU"),
+		money(shown.EstimatedCost)))
 }
 
 // leaseText says for how long an allocation holds its GPUs.
 func leaseText(x contract.Allocation) string {
 	if x.LeaseUntil.IsZero() {
-		return fmt.Sprintf("%d GPUs for %s, counted from when they are there", x.GPUs, seconds(x.LeaseSeconds))
+		return fmt.Sprintf("%s for %s, counted from when they are there", count(x.GPUs, "GPU"), seconds(x.LeaseSeconds))
 	}
-	return fmt.Sprintf("%d GPUs from %s to %s (%s)", x.GPUs, stamp(x.ActiveAt), stamp(x.LeaseUntil),
+	return fmt.Sprintf("%s from %s to %s (%s)", count(x.GPUs, "GPU"), stamp(x.ActiveAt), stamp(x.LeaseUntil),
 		short(x.LeaseUntil.Sub(x.ActiveAt).Round(time.Second)))
 }
 

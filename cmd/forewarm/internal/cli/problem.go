@@ -27,11 +27,12 @@ func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
 	}
 	for _, b := range p.Blockers {
 		if !strings.Contains(p.Detail, b.Message) && !strings.Contains(e.Message, inWords(b.Message)) {
-			e.Detail = append(e.Detail, inWords(b.Message))
+			e.Detail = append(e.Detail, inFlags(cmd, inWords(b.Message)))
 		}
 	}
 	for _, r := range p.AtRisk {
-		e.Detail = append(e.Detail, fmt.Sprintf("%s: %d GPUs from %s to %s", r.ID, r.GPUs, stamp(r.Start), stamp(r.End)))
+		e.Detail = append(e.Detail, fmt.Sprintf("%s: %s from %s to %s", r.ID, count(r.GPUs, "GPU"), stamp(r.Start),
+			stamp(r.End)))
 	}
 	if p.Code == contract.CodePlanStale {
 		for _, o := range p.Offers {
@@ -47,7 +48,7 @@ func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
 	if p.RequestID != "" && e.Exit == ExitFailed {
 		e.Detail = append(e.Detail, "in the server's log: "+p.RequestID)
 	}
-	for _, next := range fallback(cmd, e.Exit) {
+	for _, next := range fallback(cmd, e.Exit, p.Code) {
 		if !slices.Contains(e.Next, next) {
 			e.Next = append(e.Next, next)
 		}
@@ -64,7 +65,7 @@ func (e *Error) advise(cmd *cobra.Command, f contract.Fix) {
 		e.Next = append(e.Next, line)
 		fallthrough
 	default:
-		e.Detail = append(e.Detail, inWords(f.Label))
+		e.Detail = append(e.Detail, inFlags(cmd, inWords(f.Label)))
 	}
 }
 
@@ -119,13 +120,15 @@ func flagText(d time.Duration) string {
 
 // whereNamed are the commands that show what a field could have been.
 var whereNamed = map[string]string{"pool": "forewarm pools list", "model": "forewarm pools list",
-	"region": "forewarm pools list -o wide", "min_gpu_memory_mib": "forewarm pools list", "min_node_memory_mib": "forewarm pools list -o wide",
-	"organization_id": "forewarm orgs list",
-	"user_id":         "forewarm users list", "provisioner": "forewarm pools list -o wide"}
+	"region": "forewarm pools list -o wide", "min_gpu_memory_mib": "forewarm pools list",
+	"min_node_memory_mib": "forewarm pools list -o wide",
+	"organization_id":     "forewarm orgs list",
+	"organization":        "forewarm orgs list", "user": "forewarm users list", "node": "forewarm nodes list",
+	"user_id": "forewarm users list", "provisioner": "forewarm pools list -o wide"}
 
 // headline is what happened, in a sentence.
 func headline(cmd *cobra.Command, p contract.Problem) string {
-	detail := inWords(p.Detail)
+	detail := inFlags(cmd, inWords(p.Detail))
 	switch p.Code {
 	case "":
 		return "what answers there is not Forewarm, or something in front of it is broken"
@@ -140,7 +143,7 @@ func headline(cmd *cobra.Command, p contract.Problem) string {
 	case contract.CodeIdempotencyKeyReused:
 		return "--idempotency-key was used before, for something else"
 	case contract.CodeNameTaken:
-		if n := cmd.Flags().Arg(0); n != "" {
+		if n := cmd.Flags().Arg(0); n != "" && !strings.Contains(detail, n) {
 			return fmt.Sprintf("the name %q is taken", n)
 		}
 	case contract.CodeWindowTooLong:
@@ -151,7 +154,7 @@ func headline(cmd *cobra.Command, p contract.Problem) string {
 		}
 	case contract.CodeNotFound:
 		if what := sought(cmd); what != "" && (detail == "" || strings.HasPrefix(detail, "It does not exist")) {
-			return "there is no " + what + ", or your key may not see it"
+			return "There is no " + what + "."
 		}
 		return detail
 	}
@@ -166,7 +169,8 @@ func sought(cmd *cobra.Command) string {
 	words, args := strings.Fields(cmd.Use), cmd.Flags().Args()
 	var all []string
 	for i, arg := range args {
-		if i+1 < len(words) && strings.ToUpper(words[i+1]) == words[i+1] && words[i+1] != "METHOD" && words[i+1] != "PATH" && words[i+1] != "NAME" {
+		if i+1 < len(words) && strings.ToUpper(words[i+1]) == words[i+1] && words[i+1] != "METHOD" &&
+			words[i+1] != "PATH" && words[i+1] != "NAME" {
 			noun := strings.ReplaceAll(strings.ToLower(strings.Trim(words[i+1], "[]")), "|", " or ")
 			all = append(all, fmt.Sprintf("%s %q", noun, arg))
 		}
@@ -181,17 +185,46 @@ func sought(cmd *cobra.Command) string {
 
 // fieldFlags names the flags of fields that are called otherwise.
 var fieldFlags = map[string][]string{
-	"lease_seconds": {"for"}, "duration_seconds": {"for"}, "min_duration_seconds": {"for"}, "max_duration_seconds": {"for"}, "by_seconds": {"by"},
-	"start": {"at"}, "start_local": {"at"}, "end": {"for"}, "rrule": {"every"}, "timezone": {"tz"}, "exdates": {"skip"}, "dst_policy": {"dst"},
+	"lease_seconds": {"for"}, "duration_seconds": {"for"}, "min_duration_seconds": {"for"},
+	"max_duration_seconds": {"for"}, "by_seconds": {"by"},
+	"start": {"at"}, "start_local": {"at"}, "end": {"for"}, "rrule": {"every"}, "timezone": {"tz"}, "exdates": {"skip"},
+	"dst_policy":     {"dst"},
 	"gpu_memory_mib": {"memory"}, "min_gpu_memory_mib": {"min-gpu-memory"}, "min_node_memory_mib": {"min-node-memory"},
-	"price_per_node_hour": {"price"}, "expires_in_seconds": {"expires"}, "organization_id": {"org"}, "user_id": {"user"},
-	"start_time_not_earlier_than": {"not-before"}, "end_time_not_later_than": {"not-after"}, "queue": {"on-full"}, "until": {"until", "for"},
-	"from": {"from", "last"}, "to": {"to", "last", "for"}, "step_seconds": {"step"}, "days": {"last"}, "hours": {"hours"}, "amount": {"price", "money"},
+	"price_per_node_hour": {"price"}, "expires_in_seconds": {"expires"}, "organization_id": {"org"},
+	"user_id":      {"user"},
+	"min_duration": {"for"}, "max_duration": {"for"}, "organization": {"org"},
+	"start_time_not_earlier_than": {"not-before"}, "end_time_not_later_than": {"not-after"}, "queue": {"on-full"},
+	"until": {"until", "for"},
+	"from":  {"from", "last"}, "to": {"to", "last", "for"}, "step_seconds": {"step"}, "days": {"last"},
+	"hours": {"hours"}, "amount": {"price", "money"},
+}
+
+// listPlace is where in a list a value stands.
+var listPlace = regexp.MustCompile(`\[\d+\]`)
+
+// snakeCase is how fields are written.
+var snakeCase = regexp.MustCompile(`\b(?:gpus|[a-z]+(?:_[a-z]+)+)\b`)
+
+// amongFlags is a word in a list of flags, which is one of them.
+var amongFlags = regexp.MustCompile(`(--[a-z-]+, )([a-z]+ or --)`)
+
+// inFlags writes the fields that a text names as the command's flags.
+func inFlags(cmd *cobra.Command, text string) string {
+	text = snakeCase.ReplaceAllStringFunc(text, func(field string) string {
+		kebab := strings.ReplaceAll(field, "_", "-")
+		for _, name := range append([]string{kebab, strings.TrimSuffix(kebab, "-seconds")}, fieldFlags[field]...) {
+			if cmd.Flags().Lookup(name) != nil {
+				return "--" + name
+			}
+		}
+		return field
+	})
+	return amongFlags.ReplaceAllString(text, "$1--$2")
 }
 
 // flagOf is the flag that a field's value came from; nil when there is none.
 func flagOf(cmd *cobra.Command, pointer string) *pflag.Flag {
-	parts := strings.Split(strings.Trim(pointer, "/"), "/")
+	parts := strings.Split(strings.Trim(listPlace.ReplaceAllString(pointer, ""), "/"), "/")
 	slices.Reverse(parts)
 	for _, part := range parts {
 		kebab := strings.ReplaceAll(part, "_", "-")
@@ -206,7 +239,7 @@ func flagOf(cmd *cobra.Command, pointer string) *pflag.Flag {
 
 // lastName is the last part of a pointer that is a name.
 func lastName(pointer string) string {
-	parts := strings.Split(strings.Trim(pointer, "/"), "/")
+	parts := strings.Split(strings.Trim(listPlace.ReplaceAllString(pointer, ""), "/"), "/")
 	for _, part := range slices.Backward(parts) {
 		if _, err := strconv.Atoi(part); err != nil {
 			return part
@@ -218,16 +251,18 @@ func lastName(pointer string) string {
 // fieldText says what is wrong with one value, by the name that it has here.
 func fieldText(cmd *cobra.Command, f contract.FieldError) string {
 	flag := flagOf(cmd, f.Pointer)
-	rule := inWords(ruleText(f, flag))
+	rule := inFlags(cmd, inWords(ruleText(f, flag)))
 	what := strings.ReplaceAll(lastName(f.Pointer), "_", " ")
 	if flag != nil {
 		switch what = "--" + flag.Name; {
-		case f.Code == "unknown": // the rule is a sentence of its own, and names the value
+		case f.Code == codeUnknown: // the rule is a sentence of its own, and names the value
 			what += ":"
-		case flag.Changed && !strings.HasPrefix(rule, `"`):
-			what += " " + quoted(flag.Value.String())
+		case flag.Changed && !strings.HasPrefix(rule, `"`) && !strings.Contains(rule, "; got ") &&
+			!strings.Contains(rule, ", not \""):
+			what += " " + quoted(strings.Trim(flag.Value.String(), "[]"))
 		}
-	} else if words := strings.Fields(cmd.Use); len(words) > 1 && strings.EqualFold(words[1], what) && cmd.Flags().NArg() > 0 {
+	} else if words := strings.Fields(cmd.Use); len(words) > 1 && strings.EqualFold(words[1], what) &&
+		cmd.Flags().NArg() > 0 {
 		what += " " + quoted(cmd.Flags().Arg(0))
 	}
 	return strings.TrimSpace(what + " " + strings.ReplaceAll(rule, " after from", ""))

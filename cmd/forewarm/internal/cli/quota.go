@@ -15,13 +15,15 @@ import (
 var quotaView = view[contract.Quota]{
 	name: func(x contract.Quota) string { return x.OrganizationID },
 	columns: []column[contract.Quota]{
-		{head: "ORGANIZATION", cell: func(x contract.Quota) string { return first(x.OrganizationName, x.OrganizationID) }},
+		{head: "ORGANIZATION",
+			cell: func(x contract.Quota) string { return first(x.OrganizationName, x.OrganizationID) }},
 		{head: "MAX GPUS", cell: func(x contract.Quota) string { return strconv.Itoa(x.Limits.MaxGPUs) }},
 		{head: "GPU MEMORY", cell: func(x contract.Quota) string { return limited(x.Limits.MaxGPUMemoryMiB, "MiB") }},
 		{head: "CPUS", cell: func(x contract.Quota) string { return limited(x.Limits.MaxCPUs, "") }},
 		{head: "MEMORY", cell: func(x contract.Quota) string { return limited(x.Limits.MaxMemoryMiB, "MiB") }},
 		{head: "JOBS", cell: func(x contract.Quota) string { return limited(x.Limits.MaxJobs, "") }},
-		{head: "GPU-HOURS", cell: func(x contract.Quota) string { return limited(x.Limits.GPUHours, " a "+x.Limits.Period) }},
+		{head: "GPU-HOURS",
+			cell: func(x contract.Quota) string { return limited(x.Limits.GPUHours, " a "+x.Limits.Period) }},
 		{head: "MONEY", cell: func(x contract.Quota) string { return spending(x.Limits) }},
 		{head: "SPECULATION/DAY", cell: func(x contract.Quota) string { return money(x.Limits.SpeculationPerDay) }},
 		{head: "COHORT", cell: func(x contract.Quota) string { return dash(x.Limits.Cohort) }},
@@ -55,7 +57,8 @@ func bounds(l contract.Limits, b contract.Bounds) string {
 	for _, one := range []struct {
 		of string
 		n  *int64
-	}{{"gpus", b.GPUs}, {"gpu_memory_mib", b.GPUMemoryMiB}, {"cpus", b.CPUs}, {"memory_mib", b.MemoryMiB}, {"jobs", b.Jobs}} {
+	}{{"GPUs", b.GPUs}, {"MiB of GPU memory", b.GPUMemoryMiB}, {"CPUs", b.CPUs}, {"MiB of memory", b.MemoryMiB},
+		{"jobs", b.Jobs}} {
 		if one.n != nil {
 			texts = append(texts, fmt.Sprintf("%d %s", *one.n, one.of))
 		}
@@ -71,9 +74,11 @@ var usageView = view[contract.ResourceUsage]{
 	columns: []column[contract.ResourceUsage]{
 		{head: "RESOURCE", cell: func(x contract.ResourceUsage) string { return x.Resource }},
 		{head: "NOW", right: true, cell: func(x contract.ResourceUsage) string { return strconv.FormatInt(x.Now, 10) }},
-		{head: "PEAK", right: true, cell: func(x contract.ResourceUsage) string { return strconv.FormatInt(x.Peak, 10) }},
+		{head: "PEAK", right: true,
+			cell: func(x contract.ResourceUsage) string { return strconv.FormatInt(x.Peak, 10) }},
 		{head: "LIMIT", right: true, cell: func(x contract.ResourceUsage) string { return limited(x.Limit, "") }},
-		{head: "WITH BORROWING", right: true, cell: func(x contract.ResourceUsage) string { return limited(x.Ceiling, "") }},
+		{head: "WITH BORROWING", right: true,
+			cell: func(x contract.ResourceUsage) string { return limited(x.Ceiling, "") }},
 	},
 }
 
@@ -135,7 +140,8 @@ func (a *app) quotaUsage() *cobra.Command {
 
 func (a *app) showUsage(cmd *cobra.Command, got contract.QuotaUsage) error {
 	if a.flags.output != table && a.flags.output != wide {
-		return one(a, cmd, view[contract.QuotaUsage]{name: func(x contract.QuotaUsage) string { return x.OrganizationID }}, got)
+		return one(a, cmd,
+			view[contract.QuotaUsage]{name: func(x contract.QuotaUsage) string { return x.OrganizationID }}, got)
 	}
 	if err := list(a, cmd, usageView, got.Resources); err != nil {
 		return err
@@ -145,8 +151,10 @@ func (a *app) showUsage(cmd *cobra.Command, got contract.QuotaUsage) error {
 	if p.MoneyLimit != nil {
 		limit = money(*p.MoneyLimit)
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\nThis %s (from %s)\nGPU-HOURS    %.1f of %s\nMONEY        %s of %s\nSPECULATION  %s of %s a day\n",
-		p.Period, stamp(p.Start), p.GPUHours, limited(p.GPUHoursLimit, ""), money(p.Money), limit, money(got.Speculation), money(got.SpeculationLimit))
+	_, err := fmt.Fprintf(cmd.OutOrStdout(),
+		"\nThis %s (from %s)\nGPU-HOURS    %.1f of %s\nMONEY        %s of %s\nSPECULATION  %s of %s a day\n",
+		p.Period, stamp(p.Start), p.GPUHours, limited(p.GPUHoursLimit, ""), money(p.Money), limit,
+		money(got.Speculation), money(got.SpeculationLimit))
 	return err
 }
 
@@ -162,7 +170,8 @@ type quotaFlags struct {
 func (a *app) quotaSet() *cobra.Command {
 	var q quotaFlags
 	c := &cobra.Command{
-		Use: "set ORGANIZATION", Short: "Change what a tenant may hold, at once (operators)", Args: named("ORGANIZATION"),
+		Use: "set ORGANIZATION", Short: "Change what a tenant may hold, at once (operators)",
+		Args: named("ORGANIZATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !anyChanged(cmd.LocalNonPersistentFlags(), "force") {
 				return usagef("forewarm quota set --help", "there is nothing to change")
@@ -238,7 +247,8 @@ func (q quotaFlags) change(cmd *cobra.Command, l *contract.Limits) error {
 		flag, text string
 		to         **int64
 	}{
-		{"max-gpu-memory-mib", q.memory, &l.MaxGPUMemoryMiB}, {"max-cpus", q.cpus, &l.MaxCPUs}, {"max-memory-mib", q.ram, &l.MaxMemoryMiB},
+		{"max-gpu-memory-mib", q.memory, &l.MaxGPUMemoryMiB}, {"max-cpus", q.cpus, &l.MaxCPUs},
+		{"max-memory-mib", q.ram, &l.MaxMemoryMiB},
 		{"max-jobs", q.jobs, &l.MaxJobs}, {"gpu-hours", q.gpuHours, &l.GPUHours},
 		{"borrowing", q.borrow, &l.Borrowing.GPUs}, {"lending", q.lending, &l.Lending.GPUs},
 	} {
@@ -276,7 +286,9 @@ func (a *app) changeQuota(cmd *cobra.Command, api *client.Client, now contract.Q
 		return err
 	}
 	if a.flags.output != table && a.flags.output != wide {
-		return one(a, cmd, view[contract.QuotaChanged]{name: func(x contract.QuotaChanged) string { return x.Quota.OrganizationID }}, got)
+		return one(a, cmd,
+			view[contract.QuotaChanged]{name: func(x contract.QuotaChanged) string { return x.Quota.OrganizationID }},
+			got)
 	}
 	if err := one(a, cmd, quotaView, got.Quota); err != nil {
 		return err
@@ -288,7 +300,7 @@ func (a *app) changeQuota(cmd *cobra.Command, api *client.Client, now contract.Q
 		}
 	}
 	if n := len(got.Restored); n > 0 {
-		a.say(cmd, "%d promises are within the quota again.", n)
+		a.say(cmd, "%s %s within the quota again.", count(n, "promise"), are(n))
 	}
 	return nil
 }

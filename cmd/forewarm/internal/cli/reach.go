@@ -26,7 +26,8 @@ func unreachable(err error) string {
 		}
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), asked != nil && asked.Timeout():
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), asked != nil &&
+		asked.Timeout():
 		return where + " did not answer in time"
 	case errors.As(err, &name):
 		return where + ": no machine has the name " + name.Name

@@ -52,11 +52,13 @@ func (a *app) recovery() *cobra.Command {
 			return api.ConfirmRecovery(cmd.Context())
 		})
 	confirm.Flags().BoolVar(&journal, "journal", false,
-		"also accept the journal as it is, although seals are missing that a server or worker has seen (see forewarm audit verify)")
+		"also accept the journal as it is, although seals are missing that a server or worker has seen (see "+
+			"forewarm audit verify)")
 	return group("recovery", "Only look, after a database was restored", show, begin, confirm)
 }
 
-func (a *app) recoveryCommand(name, short string, ask func(*cobra.Command, *client.Client) (contract.RecoveryState, error)) *cobra.Command {
+func (a *app) recoveryCommand(name, short string,
+	ask func(*cobra.Command, *client.Client) (contract.RecoveryState, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -75,7 +77,9 @@ func (a *app) recoveryCommand(name, short string, ask func(*cobra.Command, *clie
 
 func (a *app) showRecovery(cmd *cobra.Command, got contract.RecoveryState) error {
 	if a.flags.output != table && a.flags.output != wide {
-		return one(a, cmd, view[contract.RecoveryState]{name: func(x contract.RecoveryState) string { return yesNo(x.Recovering) }}, got)
+		return one(a, cmd,
+			view[contract.RecoveryState]{name: func(x contract.RecoveryState) string { return yesNo(x.Recovering) }},
+			got)
 	}
 	if gap := got.Journal; gap != nil {
 		a.say(cmd, "The journal needs attention since %s: %s.", stamp(gap.Since), gap.Reason)

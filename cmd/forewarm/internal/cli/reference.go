@@ -15,10 +15,14 @@ import (
 func (a *app) manual() *cobra.Command {
 	var markdown string
 	c := &cobra.Command{
-		Use: "man [DIR]", Short: "Write the manual pages of all commands", Example: "  forewarm man ./man",
+		Use: "man (DIR | --markdown FILE)", Short: "Write the manual pages of all commands",
+		Example: "  forewarm man ./man",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if markdown != "" {
 				return noArgs(cmd, args)
+			}
+			if len(args) == 0 {
+				return usagef("forewarm man ./man", "DIR is missing: the directory to write the pages to")
 			}
 			return named("DIR")(cmd, args)
 		},
@@ -35,11 +39,12 @@ func (a *app) manual() *cobra.Command {
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // for everybody to read
 				return written(err)
 			}
-			header := &doc.GenManHeader{Title: "FOREWARM", Section: "1", Source: "forewarm " + a.version, Manual: "Forewarm"}
+			header := &doc.GenManHeader{Title: "FOREWARM", Section: "1", Source: "forewarm " + a.version,
+				Manual: "Forewarm"}
 			return written(doc.GenManTree(cmd.Root(), header, args[0]))
 		},
 	}
-	c.Flags().StringVar(&markdown, "markdown", "", "write the reference of all commands to this file instead")
+	c.Flags().StringVar(&markdown, "markdown", "", "write the reference of all commands to this `FILE` instead")
 	return c
 }
 
@@ -47,7 +52,8 @@ func written(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Exit: ExitFailed, Message: "writing the manual: " + err.Error(), Next: []string{"forewarm man --help"}, Err: err}
+	return &Error{Exit: ExitFailed, Message: "writing the manual: " + err.Error(),
+		Next: []string{"forewarm man --help"}, Err: err}
 }
 
 // writeReference writes what --help says of every command, as one page.
@@ -55,9 +61,12 @@ func writeReference(w io.Writer, root *cobra.Command) {
 	_, _ = fmt.Fprint(w, "<!-- Written by make gen from the commands themselves. -->\n\n# The command line\n\n"+
 		"Data goes to standard output, everything else to standard error. Where an id is wanted, a name will do.\n"+
 		"Nothing asks a question unless a person sits at a terminal.\n\n"+
-		"Which server is asked: `--server`, else that of `--context`, else `FOREWARM_API`, else that of `FOREWARM_CONTEXT`, else\n"+
-		"that of the context in use. The key is `FOREWARM_API_KEY`, else what the file `FOREWARM_API_KEY_FILE` holds, else the\n"+
-		"context's, which goes to the context's own server and to no other: a context named beside another server is refused\n"+
+		"Which server is asked: `--server`, else that of `--context`, else `FOREWARM_API`, else that of "+
+		"`FOREWARM_CONTEXT`, else\n"+
+		"that of the context in use. The key is `FOREWARM_API_KEY`, else what the file `FOREWARM_API_KEY_FILE` "+
+		"holds, else the\n"+
+		"context's, which goes to the context's own server and to no other: a context named beside another server "+
+		"is refused\n"+
 		"unless the environment has a key.\n")
 	for _, g := range root.Groups() {
 		_, _ = fmt.Fprintf(w, "\n## %s\n", strings.TrimSuffix(g.Title, ":"))
@@ -67,7 +76,8 @@ func writeReference(w io.Writer, root *cobra.Command) {
 			}
 		}
 	}
-	_, _ = fmt.Fprintf(w, "\n## Flags of every command\n\n```text\n%s```\n\n## Exit codes\n\n```text\n", root.PersistentFlags().FlagUsages())
+	_, _ = fmt.Fprintf(w, "\n## Flags of every command\n\n```text\n%s```\n\n## Exit codes\n\n```text\n",
+		flagsOfAll(root))
 	writeExitCodes(w)
 	_, _ = fmt.Fprint(w, "```\n")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/gpu"
 )
 
 // The output formats.
@@ -140,7 +141,8 @@ func (a *app) table(w io.Writer, rows [][]string, heads []head) error {
 	for i, h := range heads {
 		header[i] = h.text
 		if h.right {
-			configs = append(configs, pretty.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+			configs = append(configs, pretty.ColumnConfig{Number: i + 1, Align: text.AlignRight,
+				AlignHeader: text.AlignRight})
 		}
 	}
 	t.SetColumnConfigs(configs)
@@ -176,21 +178,16 @@ func money(m contract.Money) string {
 }
 
 // short renders a duration without needless zeros: 2h, 90m as 1h30m, 45s.
-func short(d time.Duration) string {
-	if d < time.Second {
-		return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'g', 2, 64) + "s"
+func short(d time.Duration) string { return gpu.Length(d) }
+
+// count is a number of things, each of which has a name that takes an s.
+func count[N ~int | ~int64](n N, noun string) string { return gpu.Count(n, noun) }
+
+func are[N ~int | ~int64](n N) string {
+	if n == 1 {
+		return "is"
 	}
-	if day := 24 * time.Hour; d >= 2*day && d%day == 0 {
-		return strconv.Itoa(int(d/day)) + "d"
-	}
-	text := d.Round(time.Second).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return "are"
 }
 
 func seconds(s int64) string { return short(time.Duration(s) * time.Second) }

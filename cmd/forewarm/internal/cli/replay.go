@@ -21,7 +21,8 @@ type replayed struct {
 
 func (a *app) decisionsReplay() *cobra.Command {
 	return &cobra.Command{
-		Use: "replay DECISION", Short: "Compute a decision again from its record, here, and compare the bytes", Args: named("DECISION"),
+		Use: "replay DECISION", Short: "Compute a decision again from its record, here, and compare the bytes",
+		Args: named("DECISION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := a.decision(cmd, args[0])
 			if err != nil {
@@ -32,7 +33,8 @@ func (a *app) decisionsReplay() *cobra.Command {
 			}
 			x := replayed{ID: d.ID}
 			if x.Difference, err = recompute(d.Engine, d.Record); err != nil {
-				return &Error{Exit: ExitFailed, Message: d.ID + " cannot be computed again: " + err.Error(), Next: []string{"forewarm decisions show " + d.ID}, Err: err}
+				return &Error{Exit: ExitFailed, Message: d.ID + " cannot be computed again: " + err.Error(),
+					Next: []string{"forewarm decisions show " + d.ID}, Err: err}
 			}
 			x.Identical = x.Difference == ""
 			return a.showReplay(cmd, x)
@@ -47,7 +49,8 @@ func replayable(d contract.Decision) error {
 		return &Error{Exit: ExitPolicy, Message: d.ID + " holds the work of others: an operator can compute it again",
 			Next: []string{"forewarm decisions show " + d.ID}}
 	case len(d.Record) == 0:
-		return &Error{Exit: ExitFailed, Message: d.ID + " has no record: it was too long to be kept", Next: []string{"forewarm decisions show " + d.ID}}
+		return &Error{Exit: ExitFailed, Message: d.ID + " has no record: it was too long to be kept",
+			Next: []string{"forewarm decisions show " + d.ID}}
 	default:
 		return nil
 	}
@@ -64,7 +67,8 @@ func (a *app) showReplay(cmd *cobra.Command, x replayed) error {
 	if err != nil || x.Identical {
 		return err
 	}
-	return &Error{Exit: ExitFailed, Message: x.ID + " does not come out the same", Next: []string{"forewarm decisions show " + x.ID}}
+	return &Error{Exit: ExitFailed, Message: x.ID + " does not come out the same",
+		Next: []string{"forewarm decisions show " + x.ID}}
 }
 
 // recompute makes a decision again and says what differs, down to the bytes of
@@ -72,7 +76,8 @@ func (a *app) showReplay(cmd *cobra.Command, x replayed) error {
 func recompute(engine string, record []byte) (string, error) {
 	switch engine {
 	case "admission":
-		return computed(record, admission.DecodeRecord, func(r admission.Record) ([]byte, error) { return r.Encode() }, admission.Replay)
+		return computed(record, admission.DecodeRecord, func(r admission.Record) ([]byte, error) { return r.Encode() },
+			admission.Replay)
 	case "plan":
 		return computed(record, plan.DecodeRecord, plan.Record.Encode, plan.Replay)
 	default:
@@ -80,7 +85,8 @@ func recompute(engine string, record []byte) (string, error) {
 	}
 }
 
-func computed[R any](stored []byte, decode func([]byte) (R, error), encode func(R) ([]byte, error), replay func(R) (bool, string)) (string, error) {
+func computed[R any](stored []byte, decode func([]byte) (R, error), encode func(R) ([]byte, error),
+	replay func(R) (bool, string)) (string, error) {
 	r, err := decode(stored)
 	if err != nil {
 		return "", err

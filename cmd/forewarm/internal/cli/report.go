@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,12 +16,16 @@ var reportView = view[contract.Report]{
 	name: func(x contract.Report) string { return stamp(x.From) + "/" + stamp(x.To) },
 	columns: []column[contract.Report]{
 		{head: "ZERO-WAIT RATE", cell: func(x contract.Report) string {
-			return fmt.Sprintf("%s (%d of %d starts waited at most 5s)", percent(x.ZeroWaitRate), x.ZeroWaitStarts, x.Starts)
+			return fmt.Sprintf("%s (%d of %s waited at most 5s)", percent(x.ZeroWaitRate), x.ZeroWaitStarts,
+				count(x.Starts, "start"))
 		}},
 		{head: "IDLE WASTE", cell: func(x contract.Report) string {
 			return wasteText(x)
 		}},
-		{head: "WAIT", cell: func(x contract.Report) string { return fmt.Sprintf("mean %.1fs, p95 %.1fs", x.MeanWait, x.P95Wait) }},
+		{head: "WAIT", cell: func(x contract.Report) string {
+			return fmt.Sprintf("mean %.1fs, p95 %.1fs", x.MeanWait,
+				x.P95Wait)
+		}},
 		{head: "BUSY", cell: func(x contract.Report) string {
 			busy := fmt.Sprintf("%s, %s GPU-hours", money(x.BusyCost), hours(x.BusyGPUHours))
 			if x.IdleGPUHours == nil || x.BootGPUHours == nil {
@@ -38,7 +43,23 @@ func wasteText(x contract.Report) string {
 	if x.IdleWaste == nil || x.IdleCost == nil || x.BootCost == nil {
 		return "for operators to see: nodes are shared"
 	}
-	return fmt.Sprintf("%s (%s of all node cost: idle %s, booting %s)", money(*x.IdleWaste), percent(x.IdleWasteShare), money(*x.IdleCost), money(*x.BootCost))
+	parts := fmt.Sprintf("idle %s, booting and removal %s", money(*x.IdleCost), money(*x.BootCost))
+	if isSpent(x.MinBillingCost) {
+		parts += ", minimum billing " + money(*x.MinBillingCost)
+	}
+	if isSpent(x.OrphanCost) {
+		parts += ", orphans " + money(*x.OrphanCost)
+	}
+	all := "all node cost"
+	if x.TotalCost != nil {
+		all = money(*x.TotalCost) + " in all"
+	}
+	return fmt.Sprintf("%s (%s of %s: %s)", money(*x.IdleWaste), percent(x.IdleWasteShare), all, parts)
+}
+
+// isSpent says whether an amount is there and more than nothing.
+func isSpent(m *contract.Money) bool {
+	return m != nil && strings.Trim(m.Amount, "0.") != ""
 }
 
 func hours(h float64) string { return strconv.FormatFloat(h, 'f', 2, 64) }

@@ -26,7 +26,9 @@ var reservationView = view[contract.Reservation]{
 		{head: "END", cell: func(x contract.Reservation) string { return stamp(x.End) }},
 		{head: "COST", right: true, cell: func(x contract.Reservation) string { return money(x.Cost) }},
 		{head: "BY", cell: func(x contract.Reservation) string { return first(x.MadeByName, x.Source) }, wide: true},
-		{head: "ORGANIZATION", cell: func(x contract.Reservation) string { return first(x.OrganizationName, x.OrganizationID) }, wide: true},
+		{head: "ORGANIZATION",
+			cell: func(x contract.Reservation) string { return first(x.OrganizationName, x.OrganizationID) },
+			wide: true},
 		{head: "POOL", cell: func(x contract.Reservation) string { return first(x.PoolName, x.PoolID) }},
 		{head: "WHY", cell: func(x contract.Reservation) string { return dash(x.ReasonCode) }, wide: true},
 		{head: "READY", cell: func(x contract.Reservation) string { return stamp(x.ReadyAt) }, wide: true},
@@ -43,7 +45,8 @@ func reservationState(x contract.Reservation) string {
 
 func (a *app) reservations() *cobra.Command {
 	return group("reservations", "See and use what is promised",
-		bookings(a, "reservations", reservationView, (*client.Client).Reservations), a.reservationsShow(), a.reservationsCancel(), a.reservationsClaim())
+		bookings(a, "reservations", reservationView, (*client.Client).Reservations), a.reservationsShow(),
+		a.reservationsCancel(), a.reservationsClaim())
 }
 
 func (a *app) reservationsShow() *cobra.Command {

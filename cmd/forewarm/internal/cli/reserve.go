@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger/recurrence"
 )
 
@@ -33,17 +35,27 @@ func (a *app) reserve() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&r.every, "every", "", "repeat: weekday, weekend, daily, weekly, monthly or an RRULE")
 	f.StringSliceVar(&r.skip, "skip", nil, "with --every: local dates without it, such as 2026-12-24")
-	f.StringVar(&r.dst, "dst", "", "with --every: when summer time leaves the start out, shift or skip it (default shift)")
+	f.StringVar(&r.dst, "dst", "",
+		"with --every: when summer time leaves the start out, shift or skip it (default shift)")
 	return c
 }
+
+// reserveText says what the flags of reserve are together.
+const reserveText = `Which GPUs: --gpus, and --pool, or what the pool must have: --model, --region, --min-gpu-memory, --min-node-memory. How they lie
+on nodes: --nodes, --gpus-per-node, --spread; two of the three numbers give the third.
+When: --at and --for, in the zone --tz; or --not-before, --not-after or both with --for, for the first time at which there is
+room. Without room it fails and says what there is instead; --on-full queue takes a place in the queue.
+When the time has come: forewarm reservations claim. Who does not come loses the GPUs when the pool's warm hold is over.`
 
 // reserveSingle is reserve without what makes it recur.
 func (a *app) reserveSingle() *cobra.Command { return a.reserveCommand(&reserveFlags{}) }
 
 func (a *app) reserveCommand(r *reserveFlags) *cobra.Command {
 	c := &cobra.Command{
-		Use: "reserve --gpus N (--pool P | --model M | --region R …) --at TIME --for DURATION", Short: "Have GPUs warm at a time",
-		Args: noArgs, Annotations: map[string]string{waits: "yes", "noun": "reservations"},
+		Use:   "reserve --gpus N (--pool P | --model M | --region R …) (--at TIME | --not-before TIME) --for DURATION",
+		Short: "Have GPUs warm at a time",
+		Long:  "Have GPUs warm at a time.\n\n" + reserveText,
+		Args:  noArgs, Annotations: map[string]string{waits: "yes", "noun": "reservations"},
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runReserve(cmd, *r) },
 	}
 	f := c.Flags()
@@ -57,8 +69,9 @@ func (a *app) reserveCommand(r *reserveFlags) *cobra.Command {
 	f.Var(&r.length, "for", "how long, such as 3h")
 	f.StringVar(&r.zone, "tz", "", "time zone of --at, such as Europe/Berlin (default the machine's)")
 	f.StringVar(&r.onFull, "on-full", "fail", "when there is no room: fail or queue")
-	f.StringVar(&r.notBefore, "not-before", "", "instead of --at: the earliest start; the first time at which there is room is booked")
-	f.StringVar(&r.notAfter, "not-after", "", "with --not-before: the latest end")
+	f.StringVar(&r.notBefore, "not-before", "",
+		"instead of --at: the earliest start; the first time at which there is room is booked")
+	f.StringVar(&r.notAfter, "not-after", "", "instead of --at, alone or with --not-before: the latest end")
 	f.StringVar(&r.workload, "workload", "", "online or batch (default online)")
 	f.StringVar(&r.class, "class", "", "guaranteed or speculative (default guaranteed)")
 	return c
@@ -67,7 +80,8 @@ func (a *app) reserveCommand(r *reserveFlags) *cobra.Command {
 func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 	flexible := r.notBefore != "" || r.notAfter != ""
 	if flexible && (r.at != "" || r.every != "") {
-		return usagef("forewarm reserve --help", "--not-before and --not-after are instead of --at, and not for --every")
+		return usagef("forewarm reserve --help",
+			"--not-before and --not-after are instead of --at, and not for --every")
 	}
 	if err := cmp.Or(needGPUs(cmd), need(cmd, "for")); err != nil {
 		return err
@@ -80,7 +94,7 @@ func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 	if r.onFull != "fail" && r.onFull != "queue" {
 		return usagef("forewarm reserve --help", "--on-full %q is neither fail nor queue", r.onFull)
 	}
-	zone, err := a.zone(r.zone)
+	zone, err := a.zone(cmd, r.zone)
 	if err != nil {
 		return err
 	}
@@ -92,6 +106,12 @@ func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 		return blame(cmd, "at", err)
 	}
 	if r.every != "" {
+		if a.flags.wait {
+			e := usagef(typedLine(cmd, "wait", "timeout"),
+				"--wait is not for --every: each date of a schedule has a reservation of its own")
+			e.Detail = []string{"Leave --wait out, and wait for the reservation of a date: forewarm wait RESERVATION"}
+			return e
+		}
 		return a.reserveAgain(cmd, r, start, zone)
 	}
 	for _, flag := range []string{"skip", "dst"} {
@@ -135,7 +155,8 @@ func (a *app) reserveWithin(cmd *cobra.Command, r reserveFlags, zone *time.Locat
 
 // request is what the flags ask for, without its time.
 func (r reserveFlags) request() contract.ReservationCreate {
-	return contract.ReservationCreate{Pool: r.pool, Model: r.model, Needs: r.needs, GPUs: r.gpus, Layout: r.layout, Class: r.class, Name: r.name, Workload: r.workload,
+	return contract.ReservationCreate{Pool: r.pool, Model: r.model, Needs: r.needs, GPUs: r.gpus, Layout: r.layout,
+		Class: r.class, Name: r.name, Workload: r.workload,
 		Queue: r.onFull == "queue"}
 }
 
@@ -166,7 +187,11 @@ func (a *app) book(cmd *cobra.Command, in contract.ReservationCreate) error {
 	if err := one(a, cmd, reservationView, got); err != nil {
 		return err
 	}
-	a.say(cmd, "Next:  forewarm reservations claim %s  ·  forewarm reservations cancel %s", got.ID, got.ID)
+	next := "reservations claim"
+	if got.State == string(reservation.Waitlisted) {
+		next = "explain"
+	}
+	a.say(cmd, "Next:  forewarm %s %s  ·  forewarm reservations cancel %s", next, got.ID, got.ID)
 	return nil
 }
 
@@ -175,11 +200,13 @@ func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start moment, zon
 	if err != nil {
 		return err
 	}
-	if _, err := recurrence.Parse(recurrence.Spec{StartLocal: in.StartLocal, Timezone: in.Timezone, RRule: in.RRule, ExDates: in.ExDates,
-		Length: r.length.std(), Policy: recurrence.Policy(in.DSTPolicy)}); err != nil {
-		return wrongRule(err)
+	if _, err := recurrence.Parse(recurrence.Spec{StartLocal: in.StartLocal, Timezone: in.Timezone, RRule: in.RRule,
+		ExDates: in.ExDates,
+		Length:  r.length.std(), Policy: recurrence.Policy(in.DSTPolicy)}); err != nil {
+		return wrongRule(cmd, err)
 	}
-	a.say(cmd, "Read as   %s at %s for %s, %s", in.RRule, start.wall.Format("15:04"), short(r.length.std()), in.Timezone)
+	a.say(cmd, "Read as   %s at %s for %s, %s", in.RRule, start.wall.Format("15:04"), short(r.length.std()),
+		in.Timezone)
 	a.warn(cmd, start.warning(zone))
 	api, err := a.client()
 	if err != nil {
@@ -189,7 +216,8 @@ func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start moment, zon
 	if err != nil {
 		return err
 	}
-	a.say(cmd, "Warm-up   about %s before each start (p95 of %d boots)", short(time.Duration(pool.BootP95Seconds*float64(time.Second))), pool.BootSamples)
+	a.say(cmd, "Warm-up   about %s before each start (p95 of %s, and a margin)",
+		short(time.Duration(pool.LeadSeconds*float64(time.Second))), count(pool.BootSamples, "boot"))
 	got, err := api.CreateSchedule(a.send(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
 	if err != nil {
 		return err
@@ -203,6 +231,7 @@ func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start moment, zon
 	if err := one(a, cmd, scheduleView, got); err != nil {
 		return err
 	}
+	a.sayCost(cmd, got)
 	a.sayDates(cmd, got.Next)
 	if !a.flags.dryRun {
 		a.say(cmd, "Next:  forewarm schedules show %s  ·  forewarm schedules pause %s", got.ID, got.ID)
@@ -225,26 +254,33 @@ func (r reserveFlags) schedule(cmd *cobra.Command, start moment, zone *time.Loca
 	}
 	switch {
 	case r.pool == "":
-		return contract.ScheduleCreate{}, usagef("forewarm pools list", "--every needs --pool: a schedule belongs to one pool")
+		return contract.ScheduleCreate{}, usagef("forewarm pools list",
+			"--every needs --pool: a schedule belongs to one pool")
 	case r.model != "" || r.needs != (contract.Needs{}):
-		return contract.ScheduleCreate{}, usagef("forewarm reserve --help", "--every goes with --pool alone: a schedule belongs to one pool")
+		return contract.ScheduleCreate{}, usagef("forewarm reserve --help",
+			"--every goes with --pool alone: a schedule belongs to one pool")
 	case r.name == "":
-		return contract.ScheduleCreate{}, usagef(again(cmd, "--name NAME"), "--every needs --name: a schedule is known by its name")
+		return contract.ScheduleCreate{}, usagef(again(cmd, "--name NAME"),
+			"--every needs --name: a schedule is known by its name")
 	case r.class != "" || r.onFull != "fail":
-		return contract.ScheduleCreate{}, usagef("forewarm reserve --help", "--class and --on-full are not for --every: what a schedule books is guaranteed")
+		return contract.ScheduleCreate{}, usagef("forewarm reserve --help",
+			"--class and --on-full are not for --every: what a schedule books is guaranteed")
 	}
-	return contract.ScheduleCreate{Pool: r.pool, Name: r.name, GPUs: r.gpus, Layout: r.layout, StartLocal: start.wall.Format("2006-01-02T15:04:05"),
-		Timezone: zone.String(), RRule: rule, ExDates: r.skip, DurationSeconds: r.length.seconds(), DSTPolicy: r.dst}, nil
+	return contract.ScheduleCreate{Pool: r.pool, Name: r.name, GPUs: r.gpus, Layout: r.layout,
+			StartLocal: start.wall.Format("2006-01-02T15:04:05"),
+			Timezone:   zone.String(), RRule: rule, ExDates: r.skip, DurationSeconds: r.length.seconds(), DSTPolicy: r.dst},
+		nil
 }
 
-func wrongRule(err error) error {
+func wrongRule(cmd *cobra.Command, err error) error {
 	var e *recurrence.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	u := usagef("forewarm reserve --help", "%s %s", e.Field, e.Rule)
-	if e.Fix != "" {
-		u.Detail = []string{e.Fix}
+	u := usagef("forewarm reserve --help", "%s", fieldText(cmd,
+		contract.FieldError{Pointer: "/" + e.Field, Message: e.Rule}))
+	if e.Fix != "" && !strings.Contains(e.Rule, e.Fix) {
+		u.Detail = []string{"Such as " + e.Fix}
 	}
 	return u
 }

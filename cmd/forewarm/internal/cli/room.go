@@ -43,7 +43,8 @@ const roomEvery = 5 * time.Second
 // awaitRoom asks whether there is room by dry runs, which leave no refusals in
 // the journal.
 func (a *app) awaitRoom(cmd *cobra.Command, deadline time.Time, refused error, ask func(context.Context) error) error {
-	a.say(cmd, "No room now; asking again until %s. That is no place in a queue, as forewarm reserve --on-full queue gives one.", stamp(deadline))
+	a.say(cmd, "No room now; asking again until %s. That is no place in a queue, as forewarm reserve --on-full "+
+		"queue gives one.", stamp(deadline))
 	p := a.progress(cmd)
 	defer p.end()
 	for err := refused; err != nil; err = ask(cmd.Context()) {
@@ -58,7 +59,8 @@ func (a *app) awaitRoom(cmd *cobra.Command, deadline time.Time, refused error, a
 			return a.stillFull(cmd, refused)
 		}
 		if err := a.pause(cmd.Context(), min(roomEvery, max(lookEvery, deadline.Sub(a.clock.Now())))); err != nil {
-			return &Error{Exit: ExitInterrupt, Message: "no longer waiting; nothing was booked", Next: []string{typedLine(cmd)}, Err: err}
+			return &Error{Exit: ExitInterrupt, Message: "no longer waiting; nothing was booked",
+				Next: []string{typedLine(cmd)}, Err: err}
 		}
 	}
 	return nil

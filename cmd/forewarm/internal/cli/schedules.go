@@ -24,8 +24,11 @@ var scheduleView = view[contract.Schedule]{
 		{head: "FOR", right: true, cell: func(x contract.Schedule) string { return seconds(x.DurationSeconds) }},
 		{head: "PAUSED", cell: func(x contract.Schedule) string { return yesNo(x.Paused) }},
 		{head: "POOL", cell: func(x contract.Schedule) string { return first(x.PoolName, x.PoolID) }},
-		{head: "LAYOUT", cell: func(x contract.Schedule) string { return askedLayout(x.Nodes, x.GPUsPerNode, x.Spread) }, wide: true},
-		{head: "SKIPPED", cell: func(x contract.Schedule) string { return dash(strings.Join(x.ExDates, " ")) }, wide: true},
+		{head: "LAYOUT",
+			cell: func(x contract.Schedule) string { return askedLayout(x.Nodes, x.GPUsPerNode, x.Spread) },
+			wide: true},
+		{head: "SKIPPED", cell: func(x contract.Schedule) string { return dash(strings.Join(x.ExDates, " ")) },
+			wide: true},
 		{head: "DST", cell: func(x contract.Schedule) string { return x.DSTPolicy }, wide: true},
 	},
 }
@@ -39,7 +42,8 @@ func (a *app) schedules() *cobra.Command {
 
 func (a *app) schedulesShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show SCHEDULE", Short: "Show one schedule, its next dates and what became of each", Args: named("SCHEDULE"),
+		Use: "show SCHEDULE", Short: "Show one schedule, its next dates and what became of each",
+		Args: named("SCHEDULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, err := a.client()
 			if err != nil {
@@ -59,6 +63,24 @@ func (a *app) schedulesShow() *cobra.Command {
 			a.sayDates(cmd, coming)
 			return nil
 		},
+	}
+}
+
+// sayCost tells what the booked dates of a schedule cost in all, and what may not
+// have been meant.
+func (a *app) sayCost(cmd *cobra.Command, made contract.Schedule) {
+	booked := 0
+	for _, o := range made.Next {
+		if o.Cost != nil {
+			booked++
+		}
+	}
+	if made.Cost != nil && booked > 0 {
+		a.say(cmd, "Costs     %s: %s", money(*made.Cost),
+			count(booked, "date")+" so far, and each later one as much again")
+	}
+	for _, r := range made.Remarks {
+		a.warn(cmd, r)
 	}
 }
 
@@ -116,10 +138,13 @@ func (a *app) schedulesDelete() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := api.DeleteSchedule(a.send(cmd.Context()), args[0]); err != nil {
+			got, err := api.DeleteSchedule(a.send(cmd.Context()), args[0])
+			if err != nil {
 				return err
 			}
-			a.say(cmd, "Deleted %s.", args[0])
+			if got.Cancelled != nil {
+				a.say(cmd, "Deleted %s, and cancelled %s.", args[0], count(*got.Cancelled, "reservation"))
+			}
 			return nil
 		},
 	}

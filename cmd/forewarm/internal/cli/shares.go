@@ -12,12 +12,14 @@ import (
 var shareView = view[contract.Share]{
 	name: func(x contract.Share) string { return x.OrganizationID },
 	columns: []column[contract.Share]{
-		{head: "ORGANIZATION", cell: func(x contract.Share) string { return first(x.OrganizationName, x.OrganizationID) }},
+		{head: "ORGANIZATION",
+			cell: func(x contract.Share) string { return first(x.OrganizationName, x.OrganizationID) }},
 		{head: "SHARE", right: true, cell: func(x contract.Share) string { return fmt.Sprintf("%.4f", x.Share) }},
 		{head: "WEIGHT", right: true, cell: func(x contract.Share) string { return strconv.Itoa(x.Weight) }},
 		{head: "GPU-HOURS", right: true, cell: func(x contract.Share) string { return hours(x.GPUHours) }},
 		{head: "IDLE GPU-HOURS", right: true, cell: func(x contract.Share) string { return hours(x.IdleGPUHours) }},
-		{head: "IDLE FACTOR", right: true, cell: func(x contract.Share) string { return fmt.Sprintf("%.2f", x.IdleFactor) }},
+		{head: "IDLE FACTOR", right: true,
+			cell: func(x contract.Share) string { return fmt.Sprintf("%.2f", x.IdleFactor) }},
 	},
 }
 

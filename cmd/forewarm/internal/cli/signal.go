@@ -87,8 +87,9 @@ func (d answering) Do(r *http.Request) (*http.Response, error) {
 	if err == nil || r.Context().Err() == nil || harmless(r) {
 		return resp, err
 	}
-	return nil, &Error{Exit: ExitInterrupt, Message: "interrupted before the server answered: it may have done what was asked",
-		Next: []string{"forewarm events --last 5"}, Err: err}
+	return nil, &Error{Exit: ExitInterrupt,
+		Message: "interrupted before the server answered: it may have done what was asked",
+		Next:    []string{"forewarm events --last 5"}, Err: err}
 }
 
 // tellWait says why nothing seems to happen.

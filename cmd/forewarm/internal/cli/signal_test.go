@@ -89,23 +89,29 @@ func TestSignalContext(t *testing.T) { //nolint:paralleltest // the signal is th
 	require.Equal(t, syscall.SIGTERM, i.Signal)
 }
 
-// A server that asks to wait is asked again.
-func TestBusyServer(t *testing.T) {
-	t.Parallel()
-	w := newTown(t)
-	busy := true
-	real := w.server
+// firstAnswer has the first request answered by write, and the rest by the server.
+func (w *town) firstAnswer(write func(http.ResponseWriter)) {
+	asked, real := false, w.server
 	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		if busy {
-			out.Header().Set("Retry-After", "2")
-			out.WriteHeader(http.StatusTooManyRequests)
-			busy = false
+		if !asked {
+			asked = true
+			write(out)
 			return
 		}
 		real.ServeHTTP(out, r)
 	}))
-	t.Cleanup(s.Close)
+	w.t.Cleanup(s.Close)
 	w.env["FOREWARM_API"] = s.URL
+}
+
+// A server that asks to wait is asked again.
+func TestBusyServer(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.firstAnswer(func(out http.ResponseWriter) {
+		out.Header().Set("Retry-After", "2")
+		out.WriteHeader(http.StatusTooManyRequests)
+	})
 	before := w.clock.Now()
 	out, errs, code := w.forewarm("org", "list", "-o", "name")
 	require.Zero(t, code, errs)
@@ -118,20 +124,11 @@ func TestBusyServer(t *testing.T) {
 func TestAServerWithoutItsDatabaseIsNotCalledBusy(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	away := true
-	real := w.server
-	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		if away {
-			away = false
-			p := problem.New(contract.CodeUnavailable, "")
-			p.RetryAfter = 1
-			p.Write(out)
-			return
-		}
-		real.ServeHTTP(out, r)
-	}))
-	t.Cleanup(s.Close)
-	w.env["FOREWARM_API"] = s.URL
+	w.firstAnswer(func(out http.ResponseWriter) {
+		p := problem.New(contract.CodeUnavailable, "")
+		p.RetryAfter = 1
+		p.Write(out)
+	})
 	_, errs, code := w.forewarm("org", "list", "-o", "name")
 	require.Zero(t, code, errs)
 	require.Equal(t, "The server's database does not answer; trying again in 1s.\n", errs)

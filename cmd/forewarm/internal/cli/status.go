@@ -20,6 +20,7 @@ type overview struct {
 	Version contract.Build   `json:"version"`
 	Whoami  *contract.Whoami `json:"whoami,omitempty"`
 	Report  *contract.Report `json:"report,omitempty"`
+	Prewarm contract.Prewarm `json:"prewarm"`
 	Pools   []contract.Pool  `json:"pools"`
 	GPUs    []supply         `json:"gpus"`
 	Waiting []waiter         `json:"waiting"`
@@ -74,7 +75,8 @@ func waiterView(now time.Time) view[waiter] {
 			{head: "WAITS", cell: func(x waiter) string { return first(x.Name, x.ID) }},
 			{head: "GPUS", right: true, cell: func(x waiter) string { return strconv.Itoa(x.GPUs) }},
 			{head: "POOL", cell: func(x waiter) string { return dash(x.Pool) }},
-			{head: "FOR", right: true, cell: func(x waiter) string { return short(now.Sub(x.Since).Round(time.Second)) }},
+			{head: "FOR", right: true,
+				cell: func(x waiter) string { return short(now.Sub(x.Since).Round(time.Second)) }},
 			{head: "READY IN", cell: func(x waiter) string { return readyIn(x.Wait) }},
 			{head: "WHY", cell: func(x waiter) string { return dash(x.Because) }},
 		},
@@ -92,7 +94,8 @@ func readyIn(x *contract.WaitEstimate) string {
 
 func (a *app) status() *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "See GPUs, the two numbers and what waits on one screen", Args: noArgs, Example: "  forewarm status",
+		Use: "status", Short: "See GPUs, the two numbers and what waits on one screen", Args: noArgs,
+		Example: "  forewarm status",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := a.overview(cmd)
 			if err != nil {
@@ -108,12 +111,16 @@ func (a *app) status() *cobra.Command {
 
 func (a *app) showOverview(cmd *cobra.Command, o overview) error {
 	w := cmd.OutOrStdout()
-	_, _ = fmt.Fprintf(w, "Forewarm %s at %s · %s · role %s\n\n", plain(badge(o.Version.Version, o.Version.Simulation)), plain(o.Server),
+	_, _ = fmt.Fprintf(w, "Forewarm %s at %s · %s · role %s\n\n", plain(badge(o.Version.Version, o.Version.Simulation)),
+		plain(o.Server),
 		plain(dash(first(o.Whoami.OrganizationName, o.Whoami.OrganizationID))), o.Whoami.Role)
 	if err := one(a, cmd, view[contract.Report]{columns: reportView.columns[:2]}, *o.Report); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintln(w)
+	for _, p := range o.Prewarm.Pauses {
+		_, _ = fmt.Fprintf(w, "%s.\n\n", plain(pauseText(p)))
+	}
 	if len(o.GPUs) == 0 {
 		a.say(cmd, "There is no pool yet. Next:  forewarm pools create --help")
 		return nil
@@ -172,21 +179,26 @@ func (a *app) look(ctx context.Context, api *client.Client, o *overview) error {
 	if err != nil {
 		return err
 	}
+	if o.Prewarm, err = api.Prewarm(ctx); err != nil {
+		return err
+	}
 	o.Pools = append(o.Pools, pools...)
 	for _, p := range pools {
-		o.GPUs = append(o.GPUs, supplyOf(p, promised, a.clock.Now().Add(day)))
+		o.GPUs = append(o.GPUs, supplyOf(p, pausedFor(o.Prewarm), promised, a.clock.Now().Add(day)))
 	}
 	o.Waiting = append(o.Waiting, waiters(held, promised)...)
 	return because(ctx, api, o.Waiting)
 }
 
-func supplyOf(p contract.Pool, promised []contract.Reservation, until time.Time) supply {
-	s := supply{Pool: p.Name, Model: p.Model, State: poolState(p), Most: p.MaxNodes * p.GPUsPerNode, simulated: p.Simulated}
+func supplyOf(p contract.Pool, paused string, promised []contract.Reservation, until time.Time) supply {
+	s := supply{Pool: p.Name, Model: p.Model, State: poolState(p, paused), Most: p.MaxNodes * p.GPUsPerNode,
+		simulated: p.Simulated}
 	if n := p.GPUCounts; n != nil {
 		s.Up, s.Free, s.Held, s.Booting = n.Free+n.Held+n.Booked, n.Free, n.Held, n.Coming
 	}
 	for _, r := range promised {
-		if r.PoolID == p.ID && r.Start.Before(until) && slices.Contains([]string{"booked", "warming", "ready"}, r.State) {
+		if r.PoolID == p.ID && r.Start.Before(until) &&
+			slices.Contains([]string{"booked", "warming", "ready"}, r.State) {
 			s.Booked += r.GPUs
 		}
 	}
@@ -198,15 +210,18 @@ func waiters(held []contract.Allocation, promised []contract.Reservation) []wait
 	var all []waiter
 	for _, x := range held {
 		if x.State == "pending" {
-			all = append(all, waiter{ID: x.ID, Name: x.Name, Pool: first(x.PoolName, x.PoolID), GPUs: x.GPUs, State: x.State, Since: x.RequestedAt, Wait: x.Wait})
+			all = append(all, waiter{ID: x.ID, Name: x.Name, Pool: first(x.PoolName, x.PoolID), GPUs: x.GPUs,
+				State: x.State, Since: x.RequestedAt, Wait: x.Wait})
 		}
 	}
 	for _, r := range promised {
 		if r.State == "waitlisted" || r.Degraded {
-			all = append(all, waiter{ID: r.ID, Name: r.Name, Pool: first(r.PoolName, r.PoolID), GPUs: r.GPUs, State: r.State, Since: r.CreatedAt, Wait: r.Wait})
+			all = append(all, waiter{ID: r.ID, Name: r.Name, Pool: first(r.PoolName, r.PoolID), GPUs: r.GPUs,
+				State: r.State, Since: r.CreatedAt, Wait: r.Wait})
 		}
 	}
-	slices.SortStableFunc(all, func(x, y waiter) int { return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.ID, y.ID)) })
+	slices.SortStableFunc(all,
+		func(x, y waiter) int { return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.ID, y.ID)) })
 	return all
 }
 

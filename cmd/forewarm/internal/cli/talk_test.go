@@ -90,7 +90,8 @@ func normal(w *town, text, prefix string) string {
 		return ""
 	}
 	text = w.number(text)
-	text = strings.NewReplacer(w.url, "http://server", strings.TrimPrefix(w.url, "http://"), "server", runtime.Version(), "goX").Replace(text)
+	text = strings.NewReplacer(w.url, "http://server", strings.TrimPrefix(w.url, "http://"), "server",
+		runtime.Version(), "goX").Replace(text)
 	return prefix + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+prefix) + "\n"
 }
 

@@ -33,7 +33,8 @@ type progress struct {
 }
 
 func (a *app) progress(cmd *cobra.Command) *progress {
-	return &progress{w: cmd.ErrOrStderr(), live: a.terminal(cmd.ErrOrStderr()), quiet: a.flags.quiet, since: a.clock.Now()}
+	return &progress{w: cmd.ErrOrStderr(), live: a.terminal(cmd.ErrOrStderr()), quiet: a.flags.quiet,
+		since: a.clock.Now()}
 }
 
 func (p *progress) show(x watched, now time.Time) {
@@ -96,7 +97,8 @@ func (a *app) until(cmd *cobra.Command, failed []string, look func(context.Conte
 		case x.done && failures == 0:
 			return nil
 		case failures == 0 && slices.Contains(failed, x.state):
-			return &Error{Exit: ExitWaitFailed, Message: x.id + " is " + x.text, Next: []string{"forewarm events --last 20", "forewarm " + nounOf(x.id) + " show " + x.id}}
+			return &Error{Exit: ExitWaitFailed, Message: x.id + " is " + x.text,
+				Next: []string{"forewarm events --last 20", "forewarm " + nounOf(x.id) + " show " + x.id}}
 		case !a.clock.Now().Before(deadline):
 			return a.gaveUp(x, err)
 		}
@@ -122,7 +124,7 @@ func (a *app) broken(cmd *cobra.Command, p *progress, failures int, err error) {
 
 // troubled is what a person is told of a failure that may pass.
 func troubled(err error) string {
-	if problem := (*client.Error)(nil); errors.As(err, &problem) {
+	if problem, ok := errors.AsType[*client.Error](err); ok {
 		return first(problem.Problem.Detail, problem.Problem.Title)
 	}
 	return unreachable(err)
@@ -144,7 +146,8 @@ func (a *app) letGo(cmd *cobra.Command, x watched, err error) error {
 	if cmd.Context().Err() == nil || x.id == "" {
 		return err
 	}
-	return &Error{Exit: ExitInterrupt, Message: "no longer waiting; " + x.id + " goes on", Next: []string{"forewarm wait " + x.id}, Err: err}
+	return &Error{Exit: ExitInterrupt, Message: "no longer waiting; " + x.id + " goes on",
+		Next: []string{"forewarm wait " + x.id}, Err: err}
 }
 
 // passing reports whether a failed look may succeed in a moment: the server said
@@ -163,26 +166,31 @@ func passing(err error) bool {
 	return errors.As(err, &asked) && !unknown && !errors.As(err, &cert)
 }
 
-func (a *app) waitAllocation(cmd *cobra.Command, api *client.Client, x contract.Allocation) (contract.Allocation, error) {
-	err := a.until(cmd, []string{"failed", "expired", "cancelled", "released", "releasing"}, func(ctx context.Context) (watched, error) {
-		again, err := api.Allocation(ctx, x.ID)
-		if err != nil {
-			return watched{id: x.ID}, err
-		}
-		x = again
-		return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason), done: x.State == "active", wait: x.Wait}, nil
-	})
+func (a *app) waitAllocation(cmd *cobra.Command, api *client.Client,
+	x contract.Allocation) (contract.Allocation, error) {
+	err := a.until(cmd, []string{"failed", "expired", "cancelled", "released", "releasing"},
+		func(ctx context.Context) (watched, error) {
+			again, err := api.Allocation(ctx, x.ID)
+			if err != nil {
+				return watched{id: x.ID}, err
+			}
+			x = again
+			return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason), done: x.State == "active",
+				wait: x.Wait}, nil
+		})
 	return x, err
 }
 
-func (a *app) waitReservation(cmd *cobra.Command, api *client.Client, x contract.Reservation) (contract.Reservation, error) {
+func (a *app) waitReservation(cmd *cobra.Command, api *client.Client,
+	x contract.Reservation) (contract.Reservation, error) {
 	err := a.until(cmd, []string{"cancelled", "expired", "failed"}, func(ctx context.Context) (watched, error) {
 		again, err := api.Reservation(ctx, x.ID)
 		if err != nil {
 			return watched{id: x.ID}, err
 		}
 		x = again
-		return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason), done: x.State == "ready" || x.State == "claimed", wait: x.Wait}, nil
+		return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason),
+			done: x.State == "ready" || x.State == "claimed", wait: x.Wait}, nil
 	})
 	return x, err
 }
@@ -220,7 +228,8 @@ func (a *app) waitFor() *cobra.Command {
 }
 
 // finished waits for something and shows it.
-func finished[T any](a *app, cmd *cobra.Command, v view[T], x T, api *client.Client, wait func(*cobra.Command, *client.Client, T) (T, error)) error {
+func finished[T any](a *app, cmd *cobra.Command, v view[T], x T, api *client.Client,
+	wait func(*cobra.Command, *client.Client, T) (T, error)) error {
 	got, err := wait(cmd, api, x)
 	if err != nil {
 		return err

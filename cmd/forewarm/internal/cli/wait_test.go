@@ -76,11 +76,14 @@ func TestAllocateWaitsForRoom(t *testing.T) {
 			w.must("release", release)
 		}
 	}
-	out, errs, code := w.forewarm("allocate", "--gpus", "4", "--pool", "lab", "--name", "six", "--wait", "--timeout", "10m", "-o", "json")
+	out, errs, code := w.forewarm("allocate", "--gpus", "4", "--pool", "lab", "--name", "six", "--wait", "--timeout",
+		"10m", "-o", "json")
 	require.Equal(t, ExitOK, code, errs)
 	require.Contains(t, out, `"state": "active"`)
-	require.Contains(t, errs, "No room now; asking again until 2026-03-02T08:10:21Z. That is no place in a queue, as forewarm reserve --on-full queue gives one.\n")
-	require.Contains(t, errs, "no room  0 GPUs of pool lab are free")
+	require.Contains(t, errs,
+		"No room now; asking again until 2026-03-02T08:10:21Z. That is no place in a queue, as forewarm reserve "+
+			"--on-full queue gives one.\n")
+	require.Contains(t, errs, "no room  pool lab has 0 GPUs free")
 
 	w.onPause = nil
 	_, errs, code = w.forewarm("allocate", "--gpus", "8", "--pool", "lab", "--wait", "--timeout", "1m")

@@ -16,14 +16,15 @@ import (
 
 // zone finds the time zone that local times are meant in: the flag, TZ, the
 // machine's own, else UTC. It is always an IANA name, which schedules need.
-func (a *app) zone(flag string) (*time.Location, error) {
+func (a *app) zone(cmd *cobra.Command, flag string) (*time.Location, error) {
 	for _, from := range []struct{ text, source string }{{flag, "--tz"}, {a.getenv("TZ"), "TZ"}} {
 		if from.text == "" {
 			continue
 		}
 		zone, err := time.LoadLocation(strings.TrimPrefix(from.text, ":"))
 		if err != nil || from.text == "Local" {
-			return nil, usagef("forewarm reserve --help", "%s: there is no time zone %q; want a name such as Europe/Berlin", from.source, from.text)
+			return nil, usagef(cmd.CommandPath()+" --help",
+				"%s: there is no time zone %q; want a name such as Europe/Berlin", from.source, from.text)
 		}
 		return zone, nil
 	}
@@ -55,7 +56,8 @@ func onWall(wall time.Time, zone *time.Location) moment {
 // instant is a time that does not depend on a zone.
 func instant(t time.Time, zone *time.Location) moment {
 	l := t.In(zone)
-	return moment{at: t, wall: time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(), time.UTC)}
+	return moment{at: t, wall: time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(),
+		time.UTC)}
 }
 
 // when reads an instant as people write it; see whenOn.
@@ -102,7 +104,8 @@ func dayAndTime(text, lower string, now time.Time, zone *time.Location) (moment,
 	}
 	today := now.In(zone)
 	on := func(days int) moment {
-		return onWall(time.Date(today.Year(), today.Month(), today.Day()+days, at.Hour(), at.Minute(), 0, 0, time.UTC), zone)
+		return onWall(time.Date(today.Year(), today.Month(), today.Day()+days, at.Hour(), at.Minute(), 0, 0, time.UTC),
+			zone)
 	}
 	switch day {
 	case "":
@@ -135,7 +138,8 @@ func past(flag, text string, now time.Time, zone *time.Location) (time.Time, err
 	}
 	t, err := when(text, now, zone)
 	if err != nil {
-		return t, usagef("forewarm allocations list --help", "--%s %q is not a time; write '7d', '2026-11-20 09:00' or 'today 09:00'", flag, text)
+		return t, usagef("forewarm allocations list --help",
+			"--%s %q is not a time; write '7d', '2026-11-20 09:00' or 'today 09:00'", flag, text)
 	}
 	return t, nil
 }
@@ -150,11 +154,12 @@ func wrongTime(text string) error { return &notATime{text} }
 
 // blame names the flag whose value is not a time.
 func blame(cmd *cobra.Command, flag string, err error) error {
-	wrong := (*notATime)(nil)
-	if !errors.As(err, &wrong) {
+	wrong, ok := errors.AsType[*notATime](err)
+	if !ok {
 		return err
 	}
-	return usagef(cmd.CommandPath()+" --help", "--%s %q is not a time; write 'tomorrow 09:00', 'mon 14:30', '2026-11-20 09:00' or 'in 2h'", flag, wrong.text)
+	return usagef(cmd.CommandPath()+" --help",
+		"--%s %q is not a time; write 'tomorrow 09:00', 'mon 14:30', '2026-11-20 09:00' or 'in 2h'", flag, wrong.text)
 }
 
 // every turns the words of --every into a recurrence rule.
@@ -174,14 +179,19 @@ func every(text string) (string, error) {
 	if strings.Contains(text, "=") {
 		return strings.TrimPrefix(text, "RRULE:"), nil
 	}
-	return "", usagef("forewarm reserve --help", "--every %q is not known; want weekday, weekend, daily, weekly, monthly or a rule such as FREQ=WEEKLY;BYDAY=MO", text)
+	return "", usagef("forewarm reserve --help",
+		"--every %q is not known; want weekday, weekend, daily, weekly, monthly or a rule such as FREQ=WEEKLY;BYDAY=MO",
+		text)
 }
 
 // read says how a one-off time was understood.
 func read(start, end time.Time, zone *time.Location) string {
 	s, e := start.In(zone), end.In(zone)
 	until := e.Format("15:04")
-	if s.YearDay() != e.YearDay() || s.Year() != e.Year() {
+	switch {
+	case s.Year() != e.Year():
+		until = e.Format("Mon 2 Jan 2006 15:04")
+	case s.YearDay() != e.YearDay():
 		until = e.Format("Mon 2 Jan 15:04")
 	}
 	if offset(s) != offset(e) {
@@ -203,10 +213,12 @@ func (m moment) warning(zone *time.Location) string {
 	wall, date := m.wall.Format("15:04"), m.wall.Format("2 Jan 2006")
 	switch m.fold {
 	case recurrence.Twice:
-		return fmt.Sprintf("%s comes twice on %s, because clocks go back: this is the first, at %s; for the second write it with its offset", wall, date,
+		return fmt.Sprintf("%s comes twice on %s, because clocks go back: this is the first, at %s; for the second "+
+			"write it with its offset", wall, date,
 			m.at.In(zone).Format(time.RFC3339))
 	case recurrence.Never:
-		return fmt.Sprintf("%s does not come on %s, because clocks go forward: this is %s instead", wall, date, m.at.In(zone).Format(time.RFC3339))
+		return fmt.Sprintf("%s does not come on %s, because clocks go forward: this is %s instead", wall, date,
+			m.at.In(zone).Format(time.RFC3339))
 	default:
 		return ""
 	}

@@ -15,7 +15,8 @@ var whoamiView = view[contract.Whoami]{
 		{head: "KIND", cell: func(x contract.Whoami) string { return x.Kind }},
 		{head: "ROLE", cell: func(x contract.Whoami) string { return x.Role }},
 		{head: "USER", cell: func(x contract.Whoami) string { return dash(first(x.UserEmail, x.UserID)) }},
-		{head: "ORGANIZATION", cell: func(x contract.Whoami) string { return dash(first(x.OrganizationName, x.OrganizationID)) }},
+		{head: "ORGANIZATION",
+			cell: func(x contract.Whoami) string { return dash(first(x.OrganizationName, x.OrganizationID)) }},
 		{head: "KEY'S CAPS", cell: func(x contract.Whoami) string { return caps(x.Caps) }},
 		{head: "OF THEM USED", cell: func(x contract.Whoami) string { return capsUsed(x.Used) }},
 		{head: "USER'S CAPS", cell: func(x contract.Whoami) string { return caps(x.UserCaps) }},
@@ -28,7 +29,8 @@ func capsUsed(u *contract.CapsUse) string {
 	if u == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%d GPUs now and at most %d ahead, %s and %s GPU-hours today", u.GPUs, u.Peak, money(u.Spent), hours(u.GPUHours))
+	return fmt.Sprintf("%s now and at most %d ahead, %s and %s GPU-hours today", count(u.GPUs, "GPU"), u.Peak,
+		money(u.Spent), hours(u.GPUHours))
 }
 
 func (a *app) whoami() *cobra.Command {

@@ -16,7 +16,8 @@ func TestWhoIsCappedSeesIt(t *testing.T) {
 	w := newTown(t)
 	w.pool()
 	w.must("users", "create", "bob@example.com", "--role", "member")
-	w.must("users", "caps", "bob@example.com", "--max-gpus", "3", "--max-per-day", "50", "--max-lead", "1d", "--max-window", "4h")
+	w.must("users", "caps", "bob@example.com", "--max-gpus", "3", "--max-per-day", "50", "--max-lead", "1d",
+		"--max-window", "4h")
 	file := filepath.Join(t.TempDir(), "bob.key")
 	w.must("key", "create", "laptop", "--user", "bob@example.com", "--role", "member", "--out", file)
 	secret, err := os.ReadFile(file)
@@ -36,5 +37,5 @@ ORGANIZATION  acme
 KEY'S CAPS    -
 OF THEM USED  -
 USER'S CAPS   3 GPUs, $50.00 a day, 24h ahead, 4h long
-OF THEM USED  2 GPUs now and at most 3 ahead, $6.32 and 3.01 GPU-hours today`), w.must("whoami"))
+OF THEM USED  2 GPUs now and at most 3 ahead, $6.30 and 3.00 GPU-hours today`), w.must("whoami"))
 }

@@ -36,9 +36,6 @@ import (
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/worker"
 	"github.com/forewarm/forewarm/worker/queue"
-	"github.com/forewarm/forewarm/worker/queue/asynqueue"
-	"github.com/forewarm/forewarm/worker/queue/memqueue"
-	"github.com/forewarm/forewarm/worker/queue/standby"
 )
 
 // app is one process of the control plane with its adapters picked.
@@ -68,7 +65,8 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
-	a := &app{cfg: cfg, log: obs.NewLogger(os.Stderr, logging), clock: clock.System{}, registry: obs.NewRegistry(), context: "local"}
+	a := &app{cfg: cfg, log: obs.NewLogger(os.Stderr, logging), clock: clock.System{}, registry: obs.NewRegistry(),
+		context: "local"}
 	if a.metrics, err = obs.NewMetrics(a.registry); err != nil {
 		return nil, fmt.Errorf("making metrics: %w", err)
 	}
@@ -100,7 +98,8 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 func (a *app) connect(ctx context.Context) error {
 	return a.cfg.wait.await(ctx, a.database(), func(ctx context.Context) (err error) {
 		a.store, err = sqlledger.Open(ctx, sqlledger.Config{
-			URL: a.cfg.database(), Clock: a.clock, Logger: a.log, Seed: uint64(os.Getpid()), //nolint:gosec // a pid is not negative
+			URL: a.cfg.database(), Clock: a.clock, Logger: a.log,
+			Seed: uint64(os.Getpid()), //nolint:gosec // a pid is not negative
 		})
 		if err != nil {
 			return fmt.Errorf("opening the ledger at %s: %w", obs.ScrubURL(a.cfg.database()), err)
@@ -141,16 +140,6 @@ func pepper(cfg Config) (keys.Pepper, error) {
 	return keys.ParsePepper(string(bytes.TrimSpace(text)))
 }
 
-// writeNew makes a file that must not be there yet, whole and durable.
-func writeNew(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, werr := f.Write(data)
-	return errors.Join(werr, f.Sync(), f.Close())
-}
-
 func (a *app) provisioners() ([]provisioners.Provisioner, error) {
 	var provs []provisioners.Provisioner
 	for i := range a.cfg.Provisioners {
@@ -167,7 +156,8 @@ func (a *app) provisioners() ([]provisioners.Provisioner, error) {
 		case err != nil:
 			return nil, a.cfg.wrong(at, err.Error(), "change what the message names")
 		case slices.ContainsFunc(provs, func(o provisioners.Provisioner) bool { return o.Name() == prov.Name() }):
-			return nil, a.cfg.wrong(at, fmt.Sprintf("the name %q is taken", prov.Name()), "give each provisioner its own name in its config")
+			return nil, a.cfg.wrong(at, fmt.Sprintf("the name %q is taken", prov.Name()),
+				"give each provisioner its own name in its config")
 		}
 		provs = append(provs, prov)
 	}
@@ -197,30 +187,32 @@ func (a *app) knowsProvisioners() error {
 }
 
 func (a *app) noProvisioner(name, at string) error {
-	return a.cfg.wrong(at+".provisioner", fmt.Sprintf("there is no provisioner %q", name), "add it under provisioners, or name one that is there")
+	return a.cfg.wrong(at+".provisioner", fmt.Sprintf("there is no provisioner %q", name),
+		"add it under provisioners, or name one that is there")
 }
 
 // prepare brings the schema up to date, makes the first key and the declared
 // pools, and returns the first key's text if it was made now.
-func (a *app) prepare(ctx context.Context) (obs.Secret, error) {
+func (a *app) prepare(ctx context.Context) (obs.Secret, ledger.Started, error) {
 	pools, err := a.declared(ctx)
 	if err != nil {
-		return obs.Secret{}, err
+		return obs.Secret{}, ledger.Started{}, err
 	}
 	if err := a.migrate(ctx); err != nil {
-		return obs.Secret{}, err
+		return obs.Secret{}, ledger.Started{}, err
 	}
 	if err := a.checkPepper(ctx); err != nil {
-		return obs.Secret{}, err
+		return obs.Secret{}, ledger.Started{}, err
 	}
 	first, text, err := a.minter.Mint(ledger.Key{Name: "first key"})
 	if err != nil {
-		return obs.Secret{}, fmt.Errorf("minting the first key: %w", err)
+		return obs.Secret{}, ledger.Started{}, fmt.Errorf("minting the first key: %w", err)
 	}
-	if made, err := a.begin(ctx, first, pools); err != nil || !made {
-		return obs.Secret{}, err
+	started, err := a.begin(ctx, first, pools)
+	if err != nil || !started.FirstKey {
+		return obs.Secret{}, started, err
 	}
-	return text, nil
+	return text, started, nil
 }
 
 func (a *app) migrate(ctx context.Context) error {
@@ -231,20 +223,21 @@ func (a *app) migrate(ctx context.Context) error {
 }
 
 // begin makes, in one transaction, what is not there yet of the first key and the
-// declared pools, and reports whether the key was stored.
-func (a *app) begin(ctx context.Context, first ledger.Key, pools []ledger.NewPool) (bool, error) {
-	made, err := a.ledger.Start(ctx, ledger.FirstStart{
+// declared pools, and returns what it made.
+func (a *app) begin(ctx context.Context, first ledger.Key, pools []ledger.NewPool) (ledger.Started, error) {
+	started, err := a.ledger.Start(ctx, ledger.FirstStart{
 		Organization: a.cfg.Organization.Name, Limits: a.cfg.limits(), Operator: first, Pools: pools,
 	})
 	var pool *ledger.PoolError
 	var invalid *ledger.InvalidError
 	switch {
 	case errors.As(err, &pool) && errors.As(err, &invalid):
-		return false, a.cfg.wrong(fmt.Sprintf("pools.%d.%s", pool.Index, invalid.Field), invalid.Rule, cmp.Or(invalid.Fix, "correct the value"))
+		return started, a.cfg.wrong(fmt.Sprintf("pools.%d.%s", pool.Index, invalid.Field), invalid.Rule,
+			cmp.Or(invalid.Fix, "correct the value"))
 	case err != nil:
-		return false, fmt.Errorf("making the first key and the pools: %w", err)
+		return started, fmt.Errorf("making the first key and the pools: %w", err)
 	}
-	return made, nil
+	return started, nil
 }
 
 // declared checks the declared pools against what their provisioners offer and
@@ -265,7 +258,8 @@ func (a *app) declared(ctx context.Context) ([]ledger.NewPool, error) {
 		if def.Alternates, err = a.alternates(ctx, def, p.Alternates, at); err != nil {
 			return nil, err
 		}
-		pools[i] = ledger.NewPool{Definition: def, Prior: plan.BootTimes{Prior50: offer.Boot.P50, Prior95: offer.Boot.P95}}
+		pools[i] = ledger.NewPool{Definition: def, Prior: plan.BootTimes{Prior50: offer.Boot.P50,
+			Prior95: offer.Boot.P95}}
 	}
 	return pools, nil
 }
@@ -287,20 +281,24 @@ func (a *app) offered(ctx context.Context, def gpu.Pool, at string) (provisioner
 		}
 		known = append(known, fmt.Sprintf("%q in region %q", o.Type, o.Region))
 	}
-	return provisioners.Offer{}, a.cfg.wrong(at+".instance_type", fmt.Sprintf("provisioner %q offers no %q in region %q", def.Provisioner, def.Type, def.Region),
+	return provisioners.Offer{}, a.cfg.wrong(at+".instance_type",
+		fmt.Sprintf("provisioner %q offers no %q in region %q", def.Provisioner, def.Type, def.Region),
 		"choose one that it offers: "+strings.Join(known, ", "))
 }
 
 // completed takes from the offer what a pool leaves out, and refuses what no
 // machine of the offer could be: the health gate would never let one pass.
 func (a *app) completed(def gpu.Pool, o provisioners.Offer, at string) (gpu.Pool, error) {
-	def.PerNode, def.Model, def.Price = cmp.Or(def.PerNode, o.GPUs), cmp.Or(def.Model, o.Model), cmp.Or(def.Price, o.Price)
+	def.PerNode, def.Model, def.Price = cmp.Or(def.PerNode, o.GPUs), cmp.Or(def.Model, o.Model),
+		cmp.Or(def.Price, o.Price)
 	def.MemoryMiB, def.Simulated, def.MinBilling = cmp.Or(def.MemoryMiB, o.MemoryMiB), o.Simulated, o.MinBilling
 	if def.PerNode != o.GPUs {
-		return def, a.cfg.wrong(at+".gpus_per_node", fmt.Sprintf("is %d", def.PerNode), fmt.Sprintf("write %d: so many has a %s", o.GPUs, o.Type))
+		return def, a.cfg.wrong(at+".gpus_per_node", fmt.Sprintf("is %d", def.PerNode),
+			fmt.Sprintf("write %d: so many has a %s", o.GPUs, o.Type))
 	}
 	if !strings.EqualFold(def.Model, o.Model) {
-		return def, a.cfg.wrong(at+".model", fmt.Sprintf("is %q", def.Model), fmt.Sprintf("write %q: that is what a %s has", o.Model, o.Type))
+		return def, a.cfg.wrong(at+".model", fmt.Sprintf("is %q", def.Model),
+			fmt.Sprintf("write %q: that is what a %s has", o.Model, o.Type))
 	}
 	return def, nil
 }
@@ -312,7 +310,8 @@ func (a *app) alternates(ctx context.Context, def gpu.Pool, declared []PoolSourc
 	for i, d := range declared {
 		here := fmt.Sprintf("%s.alternates.%d", at, i)
 		same := def
-		same.Provisioner, same.Region, same.Type, same.Price = d.Provisioner, d.Region, d.InstanceType, gpu.MicroUSD(d.Price)
+		same.Provisioner, same.Region, same.Type, same.Price = d.Provisioner, d.Region, d.InstanceType,
+			gpu.MicroUSD(d.Price)
 		offer, err := a.offered(ctx, same, here)
 		if err != nil {
 			return nil, err
@@ -325,66 +324,27 @@ func (a *app) alternates(ctx context.Context, def gpu.Pool, declared []PoolSourc
 	return all, nil
 }
 
-// bell is a queue that can tell that it works without what it should work with.
-type bell interface {
-	queue.Queue
-	Note() string
-}
-
-type inProcess struct{ *memqueue.Queue }
-
-func (inProcess) Note() string { return "" }
-
-// checkRedis refuses a Redis that says no, such as for a database that it does not
-// have. One that does not answer, or cannot be reached from here, may come.
-func (c Config) checkRedis(ctx context.Context) error {
-	if c.embedded() {
-		return nil
-	}
-	q, err := asynqueue.New(asynqueue.Config{URL: c.Redis, Namespace: c.Deployment})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, redisLook)
-	defer cancel()
-	if err := q.Ping(ctx); err != nil && !passing(err) {
-		return errors.Join(err, q.Close())
-	}
-	return q.Close()
-}
-
 // redisLook is how long a server's start may take to look at Redis, which it does
 // not use.
 const redisLook = time.Second
 
-// queue opens the queue. Redis may be away: work is done without it. What it
-// answers, such as that the password is wrong, ends the start.
-func (a *app) queue(ctx context.Context) (bell, error) {
-	if a.cfg.embedded() {
-		return inProcess{memqueue.New(a.log)}, nil
-	}
-	q, err := asynqueue.New(asynqueue.Config{URL: a.cfg.Redis, Namespace: a.cfg.Deployment, Logger: a.log})
-	if err != nil {
-		return nil, err
-	}
-	if err := once(ctx, q.Ping); err != nil && !passing(err) {
-		return nil, errors.Join(err, q.Close())
-	}
-	name := "Redis at " + obs.ScrubURL(a.cfg.Redis.Reveal())
-	return standby.New(q, standby.Config{Name: name, Clock: a.clock, Logger: a.log, Metrics: a.metrics}), nil
-}
-
 func (a *app) worker(q queue.Queue) (*worker.Worker, error) {
 	cfg := a.cfg.worker()
 	cfg.Clock, cfg.Logger, cfg.Metrics = a.clock, a.log, a.metrics
-	cfg.Rand = mrand.New(mrand.NewPCG(uint64(os.Getpid()), 2)) //nolint:gosec // jitter needs no secrecy, and a pid is not negative
+	var err error
+	if cfg.Holder, cfg.Host, err = holder(a.cfg.DataDir); err != nil {
+		return nil, err
+	}
+	cfg.Rand = mrand.New(mrand.NewPCG(uint64(os.Getpid()),
+		2)) //nolint:gosec // jitter needs no secrecy, and a pid is not negative
 	return worker.New(a.ledger, q, a.provs, cfg)
 }
 
 // server makes the API of this process; change may adjust its configuration.
 func (a *app) server(change func(*server.Config)) (*server.Server, error) {
 	cfg := server.Config{
-		Ledger: a.ledger, Clock: a.clock, Logger: a.log, Metric: a.metrics, Gather: a.registry, Peppers: []keys.Pepper{a.pepper},
+		Ledger: a.ledger, Clock: a.clock, Logger: a.log, Metric: a.metrics, Gather: a.registry,
+		Peppers:     []keys.Pepper{a.pepper},
 		Environment: a.minter.Environment, KeyLife: a.cfg.Keys.DefaultLife.Std(), Version: a.version,
 	}
 	e, err := a.cfg.edge()

@@ -25,7 +25,8 @@ type flags struct {
 
 func (f *flags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.config, "config", "", "configuration file (forewarm.yaml)")
-	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "where an embedded run keeps its database, keys and simulated machines")
+	cmd.Flags().StringVar(&f.dataDir, "data-dir", "",
+		"where an embedded run keeps its database, keys and simulated machines")
 }
 
 func (f *flags) addListen(cmd *cobra.Command) {
@@ -35,7 +36,8 @@ func (f *flags) addListen(cmd *cobra.Command) {
 // addWait adds the patience of a start, unless the flag says otherwise.
 func (f *flags) addWait(cmd *cobra.Command, otherwise patience) {
 	f.wait = otherwise
-	cmd.Flags().Var(&f.wait, "wait-for-database", "how long to wait at the start for a database that cannot be reached; 0s: not at all, forever")
+	cmd.Flags().Var(&f.wait, "wait-for-database",
+		"how long to wait at the start for a database that cannot be reached; 0s: not at all, forever")
 }
 
 // read is the configuration: file, then environment, then flags.
@@ -54,19 +56,29 @@ func (f *flags) read() (Config, error) {
 	return cfg, cfg.listen()
 }
 
-// SaveContext remembers a server and its key for the people's commands.
-type SaveContext func(name, server string, key obs.Secret) error
+// Contexts is where the people's commands keep servers and the keys for them.
+type Contexts interface {
+	// Save keeps a server and its key under a name, or one made from it where that
+	// is another server's, selects it and returns its name.
+	Save(name, server string, key obs.Secret) (saved string, err error)
+	// Move has a name stand for the same key at another server.
+	Move(name, server string) error
+	// Of returns the keys that are kept for a server, by name.
+	Of(server string) (map[string]obs.Secret, error)
+}
 
-// Commands are up, server, worker and migrate. save is told of the first key of
-// an embedded run.
-func Commands(version string, save SaveContext) []*cobra.Command {
-	return []*cobra.Command{upCommand(version, save), serverCommand(version), workerCommand(version), migrateCommand()}
+// Commands are up, server, worker and migrate. The first key of an embedded run is
+// kept in contexts.
+func Commands(version string, contexts Contexts) []*cobra.Command {
+	return []*cobra.Command{upCommand(version, contexts), serverCommand(version), workerCommand(version),
+		migrateCommand()}
 }
 
 func migrateCommand() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use: "migrate", Short: "Bring the database's schema up to date, make the first key and the declared pools", Args: cobra.NoArgs,
+		Use: "migrate", Short: "Bring the database's schema up to date, make the first key and the declared pools",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.read()
 			if err != nil {
@@ -76,11 +88,14 @@ func migrateCommand() *cobra.Command {
 				return err
 			}
 			return withApp(cmd.Context(), cfg, "", func(ctx context.Context, a *app) error {
-				key, err := a.prepare(ctx)
+				key, started, err := a.prepare(ctx)
 				if err != nil {
 					return err
 				}
 				fmt.Fprintln(cmd.ErrOrStderr(), "the schema is up to date")
+				for _, p := range started.Pools {
+					fmt.Fprintln(cmd.ErrOrStderr(), became(p))
+				}
 				if !key.IsZero() {
 					fmt.Fprintln(cmd.ErrOrStderr(), "the first key, shown once:")
 					fmt.Fprintln(cmd.OutOrStdout(), key.Reveal())
@@ -92,6 +107,20 @@ func migrateCommand() *cobra.Command {
 	f.add(cmd)
 	f.addWait(cmd, patience(time.Minute))
 	return cmd
+}
+
+// became says what became of a declared pool.
+func became(p ledger.StartedPool) string {
+	switch {
+	case !p.Made:
+		return fmt.Sprintf("pool %q is there, and stays as it is: change it with forewarm pools edit", p.Name)
+	case p.DeletedAt.IsZero():
+		return fmt.Sprintf("pool %q was made", p.Name)
+	default:
+		return fmt.Sprintf("pool %q was made again, because the configuration declares it: it was deleted %s; take "+
+			"it out of the configuration to keep it away",
+			p.Name, p.DeletedAt.UTC().Format(time.RFC3339))
+	}
 }
 
 // withApp runs a part of the control plane and closes its ledger afterwards.
@@ -134,7 +163,8 @@ func (c Config) sharesPepper() error {
 	if !c.Pepper.IsZero() {
 		return nil
 	}
-	return errors.New("FOREWARM_PEPPER is not set: give forewarm migrate, every server and every worker the same one, or no key that one makes is known " +
+	return errors.New("FOREWARM_PEPPER is not set: give forewarm migrate, every server and every worker the same " +
+		"one, or no key that one makes is known " +
 		"to another. For a new installation, once: export FOREWARM_PEPPER=1:$(openssl rand -hex 32)")
 }
 
@@ -146,7 +176,8 @@ func (c Config) ownDatabase() bool { return strings.HasPrefix(c.database(), "sql
 func (a *app) checkPepper(ctx context.Context) error {
 	err := a.ledger.CheckPepper(ctx)
 	if errors.Is(err, ledger.ErrOtherPepper) {
-		return fmt.Errorf("%w: set FOREWARM_PEPPER to the one that forewarm migrate had, or bring back the file pepper of the data directory", err)
+		return fmt.Errorf("%w: set FOREWARM_PEPPER to the one that forewarm migrate had, or bring back the file "+
+			"pepper of the data directory", err)
 	}
 	return err
 }
@@ -170,7 +201,8 @@ func listen(ctx context.Context, address, setting string) (net.Listener, error) 
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use: another forewarm may be running; stop it, or choose another address with %s", address, setting)
+		return nil, fmt.Errorf("%s is in use: another forewarm may be running; stop it, or choose another address "+
+			"with %s", address, setting)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)

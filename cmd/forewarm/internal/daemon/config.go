@@ -11,6 +11,7 @@ import (
 	neturl "net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -135,7 +136,8 @@ type PoolSource struct {
 func defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8787", DataDir: defaultDataDir(), Deployment: "forewarm",
-		Server:       Server{MaxConnections: 8192, MaxPerAddress: 1024, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: 512},
+		Server: Server{MaxConnections: 8192, MaxPerAddress: 1024, MaxStreamsPerKey: 64,
+			MaxStreamsPerOrganization: 512},
 		Log:          Log{Level: "info", Format: "text"},
 		Organization: Organization{Name: "default", MaxGPUs: 64, SpeculationPerDay: provisioners.Price(50 * gpu.USD)},
 	}
@@ -157,7 +159,8 @@ func load(path string) (Config, error) {
 	if path != "" {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return cfg, &strictyaml.Error{Path: path, Message: "does not exist", Fix: "name an existing file with --config, or leave it out to run with the defaults"}
+			return cfg, &strictyaml.Error{Path: path, Message: "does not exist",
+				Fix: "name an existing file with --config, or leave it out to run with the defaults"}
 		}
 		if err != nil {
 			return cfg, fmt.Errorf("reading configuration: %w", err)
@@ -206,10 +209,12 @@ func (c Config) check() error {
 		return c.wrong("log", err.Error(), "use level debug, info, warn or error, and format text or json")
 	}
 	if err := provisioners.CheckName(c.Deployment); err != nil {
-		return c.wrong("deployment", err.Error(), "write a name that no other installation has, such as forewarm-berlin")
+		return c.wrong("deployment", err.Error(),
+			"write a name that no other installation has, such as forewarm-berlin")
 	}
 	if c.Organization.Name == "" || c.Organization.MaxGPUs < 0 {
-		return c.wrong("organization", "needs a name and a max_gpus of 0 or more", "name your team, and how many GPUs it may hold")
+		return c.wrong("organization", "needs a name and a max_gpus of 0 or more",
+			"name your team, and how many GPUs it may hold")
 	}
 	if _, err := c.edge(); err != nil {
 		return err
@@ -242,7 +247,8 @@ func (c Config) checkURLs() error {
 	if url := c.Database.Reveal(); url != "" && !strings.HasPrefix(url, "sqlite://") {
 		parsed, err := neturl.Parse(url)
 		if err != nil || parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
-			return c.wrong("database", "is not a URL of a database (FOREWARM_DATABASE)", "write sqlite:///path or postgres://user:password@host/name")
+			return c.wrong("database", "is not a URL of a database (FOREWARM_DATABASE)",
+				"write sqlite:///path or postgres://user:password@host/name")
 		}
 	}
 	if c.Redis.IsZero() {
@@ -250,7 +256,8 @@ func (c Config) checkURLs() error {
 	}
 	queue := asynqueue.Config{URL: c.Redis, Namespace: c.Deployment}.WithDefaults()
 	if err := queue.Validate(); err != nil {
-		return c.wrong("redis", "is not a URL of a Redis (FOREWARM_REDIS): "+err.Error(), "write redis://user:password@host:6379/0, or rediss:// for TLS")
+		return c.wrong("redis", "is not a URL of a Redis (FOREWARM_REDIS): "+err.Error(),
+			"write redis://user:password@host:6379/0, or rediss:// for TLS")
 	}
 	return nil
 }
@@ -269,15 +276,20 @@ func (c Config) listen() error {
 }
 
 func (c Config) checkAddress(key, address string) error {
-	host, _, err := net.SplitHostPort(address)
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return c.wrong(key, fmt.Sprintf("%q is not host:port", address), "write an address such as 127.0.0.1:8787")
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return c.wrong(key, fmt.Sprintf("%q is no port", port),
+			"write a number from 0 to 65535; with 0 the system chooses")
 	}
 	ip := net.ParseIP(host)
 	if c.OpenBind || host == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return c.wrong(key, address+" would serve plain HTTP beyond this machine", "put a TLS proxy before 127.0.0.1, or set open_bind: true")
+	return c.wrong(key, address+" would serve plain HTTP beyond this machine",
+		"put a TLS proxy before 127.0.0.1, or set open_bind: true")
 }
 
 // database is the URL of the ledger.
@@ -298,8 +310,10 @@ func (c Config) ledger() ledger.Config {
 	t := c.Timing
 	return ledger.Config{
 		Policy:      plan.Policy{Guard: t.Guard.Std(), BootTimeout: t.BootTimeout.Std()},
-		ConfirmGone: t.ConfirmGone.Std(), StockOut: t.StockOut.Std(), CheckEvery: t.CheckEvery.Std(), VerifyEvery: t.VerifyEvery.Std(),
-		DeadMan: t.DeadMan.Std(), SweepEvery: t.SweepEvery.Std(), Ahead: t.Ahead.Std(), TenantsSeeNodes: c.TenantsSeeNodes,
+		ConfirmGone: t.ConfirmGone.Std(), StockOut: t.StockOut.Std(), CheckEvery: t.CheckEvery.Std(),
+		VerifyEvery: t.VerifyEvery.Std(),
+		DeadMan:     t.DeadMan.Std(), SweepEvery: t.SweepEvery.Std(), Ahead: t.Ahead.Std(),
+		TenantsSeeNodes: c.TenantsSeeNodes,
 	}
 }
 
@@ -330,10 +344,12 @@ func (p Pool) definition() gpu.Pool {
 		return d.Std()
 	}
 	return gpu.Pool{
-		Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, Type: p.InstanceType, Model: p.Model, PerNode: p.GPUsPerNode,
+		Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, Type: p.InstanceType, Model: p.Model,
+		PerNode:   p.GPUsPerNode,
 		MemoryMiB: p.GPUMemoryMiB, Price: gpu.MicroUSD(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Std(),
-		Timers: gpu.Timers{WarmHold: or(p.WarmHold, defaultWarmHold), IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease)},
+		Timers: gpu.Timers{WarmHold: or(p.WarmHold, defaultWarmHold),
+			IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease)},
 	}
 }
 

@@ -68,7 +68,7 @@ func behaviour(t *testing.T, text string) string {
 		return "refused: " + err.Error()
 	}
 	defer func() { assert.NoError(t, a.store.Close()) }()
-	if _, err := a.prepare(t.Context()); err != nil {
+	if _, _, err := a.prepare(t.Context()); err != nil {
 		return "refused: " + err.Error()
 	}
 	var orgs []ledger.Organization
@@ -96,8 +96,10 @@ func behaviour(t *testing.T, text string) string {
 	require.NoError(t, err)
 	edge, err := cfg.edge()
 	require.NoError(t, err)
-	return strings.ReplaceAll(fmt.Sprintf("%+v %v %s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", edge, cfg.Keys, cfg.Listen, cfg.MetricsListen+" "+cfg.Server.MetricsListen, cfg.Deployment, q,
-		a.log.Enabled(t.Context(), slog.LevelDebug), inner(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools, cfg.ledger(), cfg.worker(), found, key.Hash), dir, "")
+	return strings.ReplaceAll(fmt.Sprintf("%+v %v %s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", edge, cfg.Keys,
+		cfg.Listen, cfg.MetricsListen+" "+cfg.Server.MetricsListen, cfg.Deployment, q,
+		a.log.Enabled(t.Context(), slog.LevelDebug), inner(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools,
+		cfg.ledger(), cfg.worker(), found, key.Hash), dir, "")
 }
 
 // inner is the type of the handler that our own one wraps.
@@ -111,45 +113,46 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // changes has another value for each key of the file. A change must be seen in
 // what the installation does, or be refused.
 var changes = map[string]struct{ was, is string }{
-	"listen":                               {"0.0.0.0:18787", "0.0.0.0:18788"},
-	"data_dir":                             {"data_dir: DIR", "data_dir: DIR/below"},
-	"database":                             {"log:", "database: nosuch://x\nlog:"},
-	"redis":                                {"log:", "redis: redis://127.0.0.1:1/0\nlog:"},
-	"pepper":                               {"cdcd", "abab"},
-	"keys.default_life":                    {"log:", "keys: {default_life: 7h}\nlog:"},
-	"metrics_listen":                       {"metrics_listen: 127.0.0.1:19464", "metrics_listen: 127.0.0.1:19465"},
-	"open_bind":                            {"open_bind: true", "open_bind: false"},
-	"tenants_see_nodes":                    {"log:", "tenants_see_nodes: true\nlog:"},
-	"server.trusted_proxies":               {"10.1.0.0/16", "10.2.0.0/16"},
-	"server.metrics_listen":                {"127.0.0.1:19466", "127.0.0.1:19467"},
-	"server.public_url":                    {"https://gpu.example", "http://gpu.example"},
-	"server.max_connections":               {"max_connections: 31", "max_connections: 33"},
-	"server.max_connections_per_address":   {"max_connections_per_address: 32", "max_connections_per_address: 34"},
-	"server.max_streams_per_key":           {"max_streams_per_key: 2", "max_streams_per_key: 1"},
-	"server.max_streams_per_organization":  {"max_streams_per_organization: 3", "max_streams_per_organization: 4"},
-	"log.level":                            {"level: debug", "level: error"},
-	"log.format":                           {"format: json", "format: text"},
-	"deployment":                           {"deployment: trap-n", "deployment: trap-m"},
-	"organization.name":                    {"name: trap", "name: other"},
-	"organization.max_gpus":                {"max_gpus: 7", "max_gpus: 8"},
-	"organization.speculation_per_day":     {"speculation_per_day: 3", "speculation_per_day: 4"},
-	"timing.guard":                         {"guard: 1s", "guard: 9s"},
-	"timing.boot_timeout":                  {"boot_timeout: 2s", "boot_timeout: 9s"},
-	"timing.confirm_gone":                  {"confirm_gone: 3s", "confirm_gone: 9s"},
-	"timing.stock_out":                     {"stock_out: 4s", "stock_out: 9s"},
-	"timing.check_every":                   {"check_every: 5s", "check_every: 9s"},
-	"timing.verify_every":                  {"verify_every: 6s", "verify_every: 9s"},
-	"timing.sweep_every":                   {"sweep_every: 7s", "sweep_every: 9s"},
-	"timing.dead_man":                      {"dead_man: 10h", "dead_man: 9h"},
-	"timing.settle":                        {"settle: 20s", "settle: 9s"},
-	"timing.orphan_grace":                  {"orphan_grace: 21s", "orphan_grace: 9s"},
-	"timing.orphan_apart":                  {"orphan_apart: 22s", "orphan_apart: 9s"},
-	"timing.schedules_ahead":               {"schedules_ahead: 8s", "schedules_ahead: 9s"},
-	"provisioners.kind":                    {"kind: sim", "kind: other"},
-	"provisioners.config":                  {"p95: 2s}}]", "p95: 3s}}], nonsense: 1"},
-	"pools.name":                           {"name: p1", "name: p2"},
-	"pools.provisioner":                    {"provisioner: cloud", "provisioner: other"},
-	"pools.region":                         {"{name: p1, provisioner: cloud, region: r1", "{name: p1, provisioner: cloud, region: r2"},
+	"listen":                              {"0.0.0.0:18787", "0.0.0.0:18788"},
+	"data_dir":                            {"data_dir: DIR", "data_dir: DIR/below"},
+	"database":                            {"log:", "database: nosuch://x\nlog:"},
+	"redis":                               {"log:", "redis: redis://127.0.0.1:1/0\nlog:"},
+	"pepper":                              {"cdcd", "abab"},
+	"keys.default_life":                   {"log:", "keys: {default_life: 7h}\nlog:"},
+	"metrics_listen":                      {"metrics_listen: 127.0.0.1:19464", "metrics_listen: 127.0.0.1:19465"},
+	"open_bind":                           {"open_bind: true", "open_bind: false"},
+	"tenants_see_nodes":                   {"log:", "tenants_see_nodes: true\nlog:"},
+	"server.trusted_proxies":              {"10.1.0.0/16", "10.2.0.0/16"},
+	"server.metrics_listen":               {"127.0.0.1:19466", "127.0.0.1:19467"},
+	"server.public_url":                   {"https://gpu.example", "http://gpu.example"},
+	"server.max_connections":              {"max_connections: 31", "max_connections: 33"},
+	"server.max_connections_per_address":  {"max_connections_per_address: 32", "max_connections_per_address: 34"},
+	"server.max_streams_per_key":          {"max_streams_per_key: 2", "max_streams_per_key: 1"},
+	"server.max_streams_per_organization": {"max_streams_per_organization: 3", "max_streams_per_organization: 4"},
+	"log.level":                           {"level: debug", "level: error"},
+	"log.format":                          {"format: json", "format: text"},
+	"deployment":                          {"deployment: trap-n", "deployment: trap-m"},
+	"organization.name":                   {"name: trap", "name: other"},
+	"organization.max_gpus":               {"max_gpus: 7", "max_gpus: 8"},
+	"organization.speculation_per_day":    {"speculation_per_day: 3", "speculation_per_day: 4"},
+	"timing.guard":                        {"guard: 1s", "guard: 9s"},
+	"timing.boot_timeout":                 {"boot_timeout: 2s", "boot_timeout: 9s"},
+	"timing.confirm_gone":                 {"confirm_gone: 3s", "confirm_gone: 9s"},
+	"timing.stock_out":                    {"stock_out: 4s", "stock_out: 9s"},
+	"timing.check_every":                  {"check_every: 5s", "check_every: 9s"},
+	"timing.verify_every":                 {"verify_every: 6s", "verify_every: 9s"},
+	"timing.sweep_every":                  {"sweep_every: 7s", "sweep_every: 9s"},
+	"timing.dead_man":                     {"dead_man: 10h", "dead_man: 9h"},
+	"timing.settle":                       {"settle: 20s", "settle: 9s"},
+	"timing.orphan_grace":                 {"orphan_grace: 21s", "orphan_grace: 9s"},
+	"timing.orphan_apart":                 {"orphan_apart: 22s", "orphan_apart: 9s"},
+	"timing.schedules_ahead":              {"schedules_ahead: 8s", "schedules_ahead: 9s"},
+	"provisioners.kind":                   {"kind: sim", "kind: other"},
+	"provisioners.config":                 {"p95: 2s}}]", "p95: 3s}}], nonsense: 1"},
+	"pools.name":                          {"name: p1", "name: p2"},
+	"pools.provisioner":                   {"provisioner: cloud", "provisioner: other"},
+	"pools.region": {"{name: p1, provisioner: cloud, region: r1",
+		"{name: p1, provisioner: cloud, region: r2"},
 	"pools.instance_type":                  {"instance_type: m2", "instance_type: m2b"},
 	"pools.model":                          {"instance_type: m2, model: a100", "instance_type: m2, model: h100"},
 	"pools.gpus_per_node":                  {"gpus_per_node: 2", "gpus_per_node: 3"},
@@ -192,7 +195,8 @@ func TestTrapNEveryKeyCounts(t *testing.T) {
 func TestTheEdgeIsChecked(t *testing.T) {
 	t.Parallel()
 	for was, is := range map[string]string{
-		"10.1.0.0/16": "10.1.0.0/99", "https://gpu.example": "gpu.example", `"https://gpu.example"`: `"https://gpu.example/below"`,
+		"10.1.0.0/16": "10.1.0.0/99", "https://gpu.example": "gpu.example",
+		`"https://gpu.example"`: `"https://gpu.example/below"`,
 	} {
 		require.Contains(t, behaviour(t, strings.Replace(base, was, is, 1)), "forewarm.yaml:5:")
 	}
@@ -213,8 +217,10 @@ func TestTheEdgeFromTheEnvironment(t *testing.T) {
 	require.True(t, told.PublicTLS)
 	require.Equal(t, 1024, told.OpenPerAddress)
 	require.Equal(t, server.StreamLimits{PerKey: 64, PerOrganization: 512, All: 4096}, told.Streams)
-	require.Equal(t, server.StreamLimits{PerKey: 5, PerOrganization: 10, All: 20}, Server{MaxConnections: 40, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: -1}.streams())
-	require.Equal(t, server.StreamLimits{PerKey: 64}, Server{MaxConnections: -1, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: -1}.streams())
+	require.Equal(t, server.StreamLimits{PerKey: 5, PerOrganization: 10, All: 20},
+		Server{MaxConnections: 40, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: -1}.streams())
+	require.Equal(t, server.StreamLimits{PerKey: 64},
+		Server{MaxConnections: -1, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: -1}.streams())
 	none, err := defaults().edge()
 	require.NoError(t, err)
 	require.False(t, none.proxies.Trust(netip.MustParseAddr("127.0.0.1")), "by default nobody is believed")
@@ -233,7 +239,8 @@ func leaves(t reflect.Type, at string) []string {
 			kind = kind.Elem()
 		}
 		switch {
-		case kind.Kind() == reflect.Struct && kind != reflect.TypeFor[yaml.Node]() && kind != reflect.TypeFor[obs.Secret]():
+		case kind.Kind() == reflect.Struct && kind != reflect.TypeFor[yaml.Node]() &&
+			kind != reflect.TypeFor[obs.Secret]():
 			keys = append(keys, leaves(kind, at+name+".")...)
 		default:
 			keys = append(keys, at+name)
@@ -247,7 +254,7 @@ func leaves(t reflect.Type, at string) []string {
 func TestTrapNEveryFlagCounts(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{"config": true, "data-dir": true, "listen": true, "demo": true, "wait-for-database": true}
-	for _, cmd := range Commands("test", func(string, string, obs.Secret) error { return nil }) {
+	for _, cmd := range Commands("test", nil) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			assert.True(t, known[f.Name], "--%s of %s: prove below that it counts", f.Name, cmd.Name())
 		})
@@ -258,7 +265,8 @@ func TestTrapNEveryFlagCounts(t *testing.T) {
 	f.add(cmd)
 	f.addListen(cmd)
 	f.addWait(cmd, forever)
-	require.NoError(t, cmd.ParseFlags([]string{"--data-dir", "/somewhere", "--listen", "127.0.0.1:1", "--wait-for-database", "7s"}))
+	require.NoError(t,
+		cmd.ParseFlags([]string{"--data-dir", "/somewhere", "--listen", "127.0.0.1:1", "--wait-for-database", "7s"}))
 	cfg, err := f.read()
 	require.NoError(t, err)
 	assert.Equal(t, "/somewhere", cfg.DataDir)

@@ -50,23 +50,26 @@ func demoConfig(cfg Config) (Config, error) {
 	cfg.Log.Level = "warn"
 	cfg.Deployment = "forewarm-demo"
 	cfg.Organization = Organization{Name: "demo", MaxGPUs: 16, SpeculationPerDay: provisioners.Price(200 * gpu.USD)}
-	cfg.Timing = Timing{Guard: seconds(5), ConfirmGone: seconds(5), CheckEvery: seconds(1), VerifyEvery: seconds(10), SweepEvery: seconds(10), StockOut: seconds(20)}
+	cfg.Timing = Timing{Guard: seconds(5), ConfirmGone: seconds(5), CheckEvery: seconds(1), VerifyEvery: seconds(10),
+		SweepEvery: seconds(10), StockOut: seconds(20)}
 	cfg.Provisioners = []Provisioner{{Kind: "sim", Config: *cloud.Content[0]}}
 	cfg.Pools = []Pool{{
-		Name: demoPool, Provisioner: "sim", InstanceType: "sim-4xa100", Model: "a100-80g", GPUsPerNode: 4, GPUMemoryMiB: 81920,
-		Price: provisioners.Price(1280 * gpu.USD / 100), MaxNodes: 4, WarmHold: seconds(60), IdleRelease: seconds(8),
+		Name: demoPool, Provisioner: "sim", InstanceType: "sim-4xa100", Model: "a100-80g", GPUsPerNode: 4,
+		GPUMemoryMiB: 81920,
+		Price:        provisioners.Price(1280 * gpu.USD / 100), MaxNodes: 4, WarmHold: seconds(60), IdleRelease: seconds(8),
 	}}
 	return cfg, nil
 }
 
 // runDemo shows the whole story on simulated machines. What it keeps is its own,
 // so it can be killed at any moment and started again.
-func runDemo(ctx context.Context, cfg Config, version string, save SaveContext, t *terminal) error {
+func runDemo(ctx context.Context, cfg Config, version string, contexts Contexts, t *terminal) error {
 	cfg, err := demoConfig(cfg)
 	if err != nil {
 		return err
 	}
-	t.line(t.paint("Forewarm demo", bold) + ": machines, job history, people and the model are simulated (SIM); everything else is the real thing.")
+	t.line(t.paint("Forewarm demo", bold) +
+		": machines, job history, people and the model are simulated (SIM); everything else is the real thing.")
 	release, err := hold(cfg.DataDir)
 	if err != nil {
 		return err
@@ -78,7 +81,10 @@ func runDemo(ctx context.Context, cfg Config, version string, save SaveContext, 
 	a.version, a.context = version, "demo"
 	t.began = time.Now()
 	open := func(c *server.Config) { c.OpenPage, c.Simulation = loopback(cfg.Listen), true }
-	err = a.run(ctx, save, t, open, func(ctx context.Context, base string) ([]actor, error) { return a.cast(ctx, base, t) })
+	err = a.run(ctx, contexts, t, open, func(ctx context.Context,
+		base string) ([]actor, error) {
+		return a.cast(ctx, base, t)
+	})
 	return errors.Join(err, a.store.Close(), release())
 }
 
@@ -94,9 +100,10 @@ func (a *app) cast(ctx context.Context, base string, t *terminal) ([]actor, erro
 	if err != nil {
 		return nil, err
 	}
-	agentKey, err := a.demoKey(ctx, "demo-agent", ledger.Key{Kind: ledger.AgentKey, Role: ledger.Member, Caps: quota.Caps{
-		MaxGPUs: 8, MaxPerDay: 200 * gpu.USD, MaxLead: time.Hour, MaxWindow: time.Hour,
-	}})
+	agentKey, err := a.demoKey(ctx, "demo-agent", ledger.Key{Kind: ledger.AgentKey, Role: ledger.Member,
+		Caps: quota.Caps{
+			MaxGPUs: 8, MaxPerDay: 200 * gpu.USD, MaxLead: time.Hour, MaxWindow: time.Hour,
+		}})
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +134,8 @@ func (a *app) cast(ctx context.Context, base string, t *terminal) ([]actor, erro
 	}
 	story := &demo.Story{Store: a.store, Tell: t.story}
 	p := &demo.Person{Rhythm: rhythm, Files: files, Client: person, Pool: demoPool, Log: a.log}
-	t.line("A demo's day is 2 minutes long; a sweep of 4 GPUs starts at about the same time of it. Ctrl-C ends the demo; its machines stay in the simulated cloud until the next start.")
+	t.line("A demo's day is 2 minutes long; a sweep of 4 GPUs starts at about the same time of it. Ctrl-C ends the " +
+		"demo; its machines stay in the simulated cloud until the next start.")
 	return []actor{serve(model, routes), story.Run, agent.Run, p.Run}, nil
 }
 

@@ -54,7 +54,8 @@ type edge struct {
 // streams are the bounds on streams, of which all together take half of the
 // connections, an organization a quarter and a key an eighth at most.
 func (s Server) streams() server.StreamLimits {
-	bounds := server.StreamLimits{PerKey: max(0, s.MaxStreamsPerKey), PerOrganization: max(0, s.MaxStreamsPerOrganization)}
+	bounds := server.StreamLimits{PerKey: max(0, s.MaxStreamsPerKey),
+		PerOrganization: max(0, s.MaxStreamsPerOrganization)}
 	part := func(set, of int) int {
 		most := max(1, s.MaxConnections/of)
 		if set == 0 {
@@ -63,7 +64,8 @@ func (s Server) streams() server.StreamLimits {
 		return min(set, most)
 	}
 	if s.MaxConnections > 0 {
-		bounds = server.StreamLimits{PerKey: part(bounds.PerKey, 8), PerOrganization: part(bounds.PerOrganization, 4), All: part(0, 2)}
+		bounds = server.StreamLimits{PerKey: part(bounds.PerKey, 8), PerOrganization: part(bounds.PerOrganization, 4),
+			All: part(0, 2)}
 	}
 	return bounds
 }
@@ -71,16 +73,20 @@ func (s Server) streams() server.StreamLimits {
 func (c Config) edge() (edge, error) {
 	proxies, err := httpx.ParseProxies(c.Server.TrustedProxies)
 	if err != nil {
-		return edge{}, c.wrong("server.trusted_proxies", err.Error(), "list the proxies before the API, such as [127.0.0.1, 10.1.0.0/16]")
+		return edge{}, c.wrong("server.trusted_proxies", err.Error(),
+			"list the proxies before the API, such as [127.0.0.1, 10.1.0.0/16]")
 	}
-	e := edge{proxies: proxies, limits: httpx.ConnLimits{All: max(0, c.Server.MaxConnections), PerAddress: max(0, c.Server.MaxPerAddress)}}
+	e := edge{proxies: proxies, limits: httpx.ConnLimits{All: max(0, c.Server.MaxConnections),
+		PerAddress: max(0, c.Server.MaxPerAddress)}}
 	e.streams = c.Server.streams()
 	if c.Server.PublicURL == "" {
 		return e, nil
 	}
 	public, err := url.Parse(c.Server.PublicURL)
-	if err != nil || public.Hostname() == "" || public.Scheme != "https" && public.Scheme != "http" || strings.Trim(public.Path, "/") != "" {
-		return edge{}, c.wrong("server.public_url", fmt.Sprintf("%q is not the URL of a host", c.Server.PublicURL), "write one such as https://forewarm.example.org")
+	if err != nil || public.Hostname() == "" || public.Scheme != "https" && public.Scheme != "http" ||
+		strings.Trim(public.Path, "/") != "" {
+		return edge{}, c.wrong("server.public_url", fmt.Sprintf("%q is not the URL of a host", c.Server.PublicURL),
+			"write one such as https://forewarm.example.org")
 	}
 	e.host, e.tls = strings.ToLower(public.Hostname()), public.Scheme == "https"
 	return e, nil

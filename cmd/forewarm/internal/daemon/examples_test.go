@@ -87,7 +87,8 @@ func TestEveryExampleIsRun(t *testing.T) {
 	for _, e := range examples(t) {
 		var keys map[string]yaml.Node
 		require.NoError(t, yaml.Unmarshal([]byte(firstDocument(e.text)), &keys), e.name)
-		if slices.ContainsFunc(slices.Collect(maps.Keys(keys)), func(k string) bool { return otherwise[k] != "" }) || otherwise[e.name] != "" {
+		if slices.ContainsFunc(slices.Collect(maps.Keys(keys)), func(k string) bool { return otherwise[k] != "" }) ||
+			otherwise[e.name] != "" {
 			continue
 		}
 		t.Run(e.name, func(t *testing.T) { runExample(t, e.text) })
@@ -124,7 +125,7 @@ func runExample(t *testing.T, text string) {
 	a, err := newApp(t.Context(), cfg, "test")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, a.store.Close()) }()
-	_, err = a.prepare(t.Context())
+	_, _, err = a.prepare(t.Context())
 	require.NoError(t, err)
 }
 
@@ -134,7 +135,8 @@ var commentedKey = regexp.MustCompile(`(?m)^( *)# ( *(?:- )?([a-z_]+):(?: .*)?)$
 
 // adapterKeys are those that the example shows as comments and Config does not
 // know.
-var adapterKeys = []string{"config", "name", "region", "price_per_hour", "model", "simulate", "simulated_memory_mib", "host_id",
+var adapterKeys = []string{"config", "name", "region", "price_per_hour", "model", "simulate", "simulated_memory_mib",
+	"host_id",
 	"state_file", "faults"}
 
 // What the example of the whole file shows as comments works, too, and it has
@@ -158,7 +160,8 @@ func TestTheWholeExampleIsComplete(t *testing.T) {
 	})
 	runExample(t, whole)
 	for _, last := range keys {
-		require.Regexp(t, `(?m)^\s*(- )?(\{.*)?`+last+`:|[{,] ?`+last+`:`, whole, "deploy/forewarm.example.yaml lacks %s", last)
+		require.Regexp(t, `(?m)^\s*(- )?(\{.*)?`+last+`:|[{,] ?`+last+`:`, whole,
+			"deploy/forewarm.example.yaml lacks %s", last)
 	}
 }
 
@@ -221,7 +224,8 @@ func TestUnits(t *testing.T) {
 		require.NoError(t, err)
 		found := execStart.FindSubmatch(text)
 		require.NotNil(t, found, unit)
-		require.True(t, slices.ContainsFunc(Commands("test", nil), func(c *cobra.Command) bool { return c.Name() == string(found[1]) }), unit)
+		require.True(t, slices.ContainsFunc(Commands("test", nil),
+			func(c *cobra.Command) bool { return c.Name() == string(found[1]) }), unit)
 		require.Contains(t, string(manual), string(found[2]))
 		require.Contains(t, string(manual), filepath.Base(unit))
 	}

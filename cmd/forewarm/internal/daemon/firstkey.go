@@ -25,11 +25,17 @@ func (a *app) beginEmbedded(ctx context.Context, pools []ledger.NewPool) (obs.Se
 	if err != nil {
 		return obs.Secret{}, err
 	}
-	made, err := a.begin(ctx, first, pools)
+	started, err := a.begin(ctx, first, pools)
 	if err != nil {
 		return obs.Secret{}, err
 	}
-	if made {
+	for _, p := range started.Pools {
+		if !p.DeletedAt.IsZero() {
+			a.log.Warn("a deleted pool is made again, because the configuration still declares it", "pool", p.Name,
+				"deleted_at", p.DeletedAt)
+		}
+	}
+	if started.FirstKey {
 		return text, nil
 	}
 	if _, err := a.ledger.Authenticate(ctx, first.ID); err == nil {

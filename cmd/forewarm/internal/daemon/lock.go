@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -28,4 +31,35 @@ func hold(dir string) (release func() error, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f.Close, nil
+}
+
+// holder names a data directory for ever, and the host that it is on: whoever works
+// with it has the files of provisioners that serve one worker at a time.
+func holder(dir string) (id, host string, err error) {
+	if host, err = os.Hostname(); err != nil {
+		host = "an unknown host"
+	}
+	path := filepath.Join(dir, "worker-id")
+	text, err := os.ReadFile(path)
+	if id = strings.TrimSpace(string(text)); err == nil && id != "" {
+		return id, host, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", "", fmt.Errorf("reading the name of the data directory: %w", err)
+	}
+	id = rand.Text()
+	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
+		return "", "", fmt.Errorf("naming the data directory: %w", err)
+	}
+	return id, host, nil
+}
+
+// writeNew makes a file that must not be there yet, whole and durable.
+func writeNew(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, werr := f.Write(data)
+	return errors.Join(werr, f.Sync(), f.Close())
 }

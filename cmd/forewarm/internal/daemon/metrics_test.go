@@ -19,11 +19,12 @@ func TestAWorkerShowsItsMetrics(t *testing.T) {
 	cfg.DataDir = t.TempDir()
 	a, err := newApp(t.Context(), cfg, "test")
 	require.NoError(t, err)
-	_, err = a.prepare(t.Context())
+	_, _, err = a.prepare(t.Context())
 	require.NoError(t, err)
 	ask := func(path string) *httptest.ResponseRecorder {
 		out := httptest.NewRecorder()
-		a.metricsHandler(func() string { return "Redis is away" }).ServeHTTP(out, httptest.NewRequest(http.MethodGet, path, nil))
+		a.metricsHandler(func() string { return "Redis is away" }).ServeHTTP(out,
+			httptest.NewRequest(http.MethodGet, path, nil))
 		return out
 	}
 	require.Equal(t, http.StatusOK, ask("/healthz").Code)
@@ -37,5 +38,6 @@ func TestAWorkerShowsItsMetrics(t *testing.T) {
 	require.NoError(t, a.store.Close())
 	a.clock = clock.NewManual(a.clock.Now().Add(time.Minute))
 	require.Equal(t, http.StatusServiceUnavailable, ask("/readyz").Code)
-	require.Contains(t, ask("/metrics").Body.String(), "forewarm_ready 0", "no database is needed to say that there is none")
+	require.Contains(t, ask("/metrics").Body.String(), "forewarm_ready 0",
+		"no database is needed to say that there is none")
 }

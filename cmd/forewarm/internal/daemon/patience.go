@@ -106,7 +106,8 @@ func (p patience) await(ctx context.Context, s service, try func(context.Context
 			s.log.WarnContext(ctx, "waiting for "+s.name, "error", err)
 			said = now
 		}
-		next := pause/2 + rand.N(pause/2) //nolint:gosec,forbidigo // many processes start at once: they should not knock together
+		next := pause/2 +
+			rand.N(pause/2) //nolint:gosec,forbidigo // many processes start at once: they should not knock together
 		if p != forever {
 			next = min(next, time.Duration(p)-waited)
 		}
@@ -129,5 +130,6 @@ func once(ctx context.Context, try func(context.Context) error) error {
 func passing(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return !errors.As(err, &certificate) &&
-		(errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, asynqueue.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded))
+		(errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, asynqueue.ErrUnreachable) ||
+			errors.Is(err, context.DeadlineExceeded))
 }

@@ -26,7 +26,8 @@ func TestAwaitWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines bytes.Buffer
 		var missing string
-		s := service{name: "it", log: slog.New(slog.NewTextHandler(&lines, nil)), missing: func(what string) { missing = what }}
+		s := service{name: "it", log: slog.New(slog.NewTextHandler(&lines, nil)),
+			missing: func(what string) { missing = what }}
 		began, tries := time.Now(), 0
 		require.NoError(t, forever.await(t.Context(), s, func(context.Context) error {
 			if tries++; time.Since(began) < 5*time.Minute {
@@ -52,16 +53,19 @@ func TestAwaitEnds(t *testing.T) {
 		after    time.Duration
 		says     string
 	}{
-		"an answer is final":      {forever, final, 0, final.Error()},
-		"no patience":             {0, errAway, 0, "it cannot be reached: knocking"},
-		"patience is over":        {patience(7 * time.Second), errAway, 7 * time.Second, "it cannot be reached after 7s: knocking"},
-		"a time-out is no answer": {patience(time.Second), context.DeadlineExceeded, time.Second, "cannot be reached after 1s"},
+		"an answer is final": {forever, final, 0, final.Error()},
+		"no patience":        {0, errAway, 0, "it cannot be reached: knocking"},
+		"patience is over": {patience(7 * time.Second), errAway, 7 * time.Second,
+			"it cannot be reached after 7s: knocking"},
+		"a time-out is no answer": {patience(time.Second), context.DeadlineExceeded, time.Second,
+			"cannot be reached after 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				err := c.patience.await(t.Context(), service{name: "it", log: slog.New(slog.DiscardHandler)}, func(context.Context) error { return c.answer })
+				err := c.patience.await(t.Context(), service{name: "it", log: slog.New(slog.DiscardHandler)},
+					func(context.Context) error { return c.answer })
 				require.ErrorContains(t, err, c.says)
 				require.Equal(t, c.after, time.Since(began))
 			})
@@ -79,11 +83,12 @@ func TestAwaitIsInterrupted(t *testing.T) {
 		tries := 0
 		time.AfterFunc(25*time.Second, func() { cancel(told) })
 		began := time.Now()
-		err := forever.await(ctx, service{name: "it", log: slog.New(slog.DiscardHandler)}, func(ctx context.Context) error {
-			tries++
-			<-ctx.Done()
-			return ctx.Err()
-		})
+		err := forever.await(ctx, service{name: "it", log: slog.New(slog.DiscardHandler)},
+			func(ctx context.Context) error {
+				tries++
+				<-ctx.Done()
+				return ctx.Err()
+			})
 		require.ErrorIs(t, err, told)
 		require.Equal(t, 25*time.Second, time.Since(began))
 		require.Equal(t, 3, tries)
@@ -112,7 +117,8 @@ func TestTheFrontSaysWhatIsMissing(t *testing.T) {
 		code int
 		says string
 	}{
-		"/healthz": {200, "ok"}, "/readyz": {503, "waiting for the database at postgres://db/name"}, "/v1/pools": {503, `"code":"store-unavailable"`},
+		"/healthz": {200, "ok"}, "/readyz": {503, "waiting for the database at postgres://db/name"},
+		"/v1/pools": {503, `"code":"store-unavailable"`},
 	} {
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", path, nil))

@@ -16,12 +16,15 @@ import (
 // RecoverCommand makes an operator's key on the host, where the data directory,
 // or the database's URL and the pepper, are proof enough. It may run beside the
 // server.
-func RecoverCommand(version string, save SaveContext) *cobra.Command {
+func RecoverCommand(version string, contexts Contexts) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use: "recover", Short: "Make an operator's key on the server's own host, when all others are lost", Args: cobra.NoArgs,
-		Long: "Makes an operator's key that never expires and stands for itself. It works on the data directory (--data-dir), also\n" +
-			"while forewarm up runs, or with FOREWARM_DATABASE and FOREWARM_PEPPER. The journal tells of it. The key is shown once.",
+		Use: "recover", Short: "Make an operator's key on the server's own host, when all others are lost",
+		Args: cobra.NoArgs,
+		Long: "Makes an operator's key that never expires and stands for itself. It works on the data directory " +
+			"(--data-dir), also\n" +
+			"while forewarm up runs, or with FOREWARM_DATABASE and FOREWARM_PEPPER. The journal tells of it. The " +
+			"key is shown once.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.read()
 			if err != nil {
@@ -31,7 +34,7 @@ func RecoverCommand(version string, save SaveContext) *cobra.Command {
 				return err
 			}
 			return withApp(cmd.Context(), cfg, version, func(ctx context.Context, a *app) error {
-				return a.recoverKey(ctx, cmd, save)
+				return a.recoverKey(ctx, cmd, contexts)
 			})
 		},
 	}
@@ -47,7 +50,8 @@ func (c Config) hasPepper() error {
 		return nil
 	}
 	if !c.Database.IsZero() {
-		return errors.New("FOREWARM_PEPPER is not set: take the one that the servers have, or no key that is made here opens them")
+		return errors.New("FOREWARM_PEPPER is not set: take the one that the servers have, or no key that is made " +
+			"here opens them")
 	}
 	_, err := os.Stat(filepath.Join(c.DataDir, "pepper"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +60,7 @@ func (c Config) hasPepper() error {
 	return err
 }
 
-func (a *app) recoverKey(ctx context.Context, cmd *cobra.Command, save SaveContext) error {
+func (a *app) recoverKey(ctx context.Context, cmd *cobra.Command, contexts Contexts) error {
 	if err := a.ready(ctx); err != nil {
 		return err
 	}
@@ -71,12 +75,29 @@ func (a *app) recoverKey(ctx context.Context, cmd *cobra.Command, save SaveConte
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "an operator's key, shown once:")
 	fmt.Fprintln(cmd.OutOrStdout(), text.Reveal())
-	if base := "http://" + a.cfg.Listen; a.cfg.embedded() {
-		if err := save(a.context, base, text); err != nil {
-			a.log.Warn("the context could not be saved", "error", err)
-			return nil
-		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "context %q saved and selected, for %s\n", a.context, base)
+	if !a.cfg.embedded() {
+		return nil
 	}
+	base, err := a.address(cmd)
+	if err != nil || base == "" {
+		fmt.Fprintln(cmd.ErrOrStderr(),
+			"no context was saved, for it is not known where the server listens; forewarm login --server URL saves one")
+		return err
+	}
+	saved, err := contexts.Save(a.context, base, text)
+	if err != nil {
+		a.log.Warn("the context could not be saved", "error", err)
+		return nil
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "context %q saved and selected, for %s\n", saved, base)
 	return nil
+}
+
+// address is where the server of the data directory is reached: as --listen says,
+// or where its last start listened; empty: neither tells.
+func (a *app) address(cmd *cobra.Command) (string, error) {
+	if cmd.Flags().Changed("listen") {
+		return "http://" + a.cfg.Listen, nil
+	}
+	return a.notedAddress()
 }

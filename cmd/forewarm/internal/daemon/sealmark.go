@@ -1,14 +1,12 @@
 package daemon
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 
+	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -27,44 +25,18 @@ func (c Config) sealMark(log *slog.Logger) sealMark {
 
 // Load implements ledger.SealMemory.
 func (m sealMark) Load() (mark ledger.SealMark, err error) {
-	text, err := os.ReadFile(m.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return mark, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &mark)
-	}
-	if err != nil {
-		return ledger.SealMark{}, fmt.Errorf("reading the newest seal that was seen, from %s: %w; remove the file if the journal is known to be right", m.path, err)
+	if _, err = statefile.Read(m.path, &mark); err != nil {
+		return ledger.SealMark{}, fmt.Errorf("reading the newest seal that was seen: %w", err)
 	}
 	return mark, nil
 }
 
 // Save implements ledger.SealMemory.
 func (m sealMark) Save(mark ledger.SealMark) {
-	if err := m.write(mark); err != nil {
-		m.log.Warn("seals that are removed from the database may not be missed: the newest could not be noted", "path", m.path, "error", err)
+	if err := statefile.Write(m.path, mark); err != nil {
+		m.log.Warn("seals that are removed from the database may not be missed: the newest could not be noted", "path",
+			m.path, "error", err)
 	}
-}
-
-// write replaces the file at once: two processes may share it.
-func (m sealMark) write(mark ledger.SealMark) error {
-	text, err := json.Marshal(mark)
-	if err != nil {
-		return err
-	}
-	fresh, err := os.CreateTemp(filepath.Dir(m.path), filepath.Base(m.path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = fresh.Write(text)
-	if err = errors.Join(err, fresh.Close()); err == nil {
-		err = os.Rename(fresh.Name(), m.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(fresh.Name()))
-	}
-	return nil
 }
 
 // Where implements ledger.SealMemory.

@@ -12,7 +12,8 @@ import (
 func serverCommand(version string) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use: "server", Short: "Run the API alone (production: with FOREWARM_DATABASE and FOREWARM_REDIS)", Args: cobra.NoArgs,
+		Use: "server", Short: "Run the API alone (production: with FOREWARM_DATABASE and FOREWARM_REDIS)",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.read()
 			if err != nil {
@@ -25,7 +26,8 @@ func serverCommand(version string) *cobra.Command {
 				return err
 			}
 			if cfg.embedded() {
-				return errors.New("a server alone needs FOREWARM_REDIS, or nobody would do its work; forewarm up runs everything in one process")
+				return errors.New("a server alone needs FOREWARM_REDIS, or nobody would do its work; forewarm up " +
+					"runs everything in one process")
 			}
 			return serveAPI(cmd.Context(), cfg, version)
 		},
@@ -90,10 +92,13 @@ func (a *app) trusted(ctx context.Context) (*reconcile.Watermark, error) {
 func workerCommand(version string) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use: "worker", Short: "Run a worker alone (any number, each with its own data directory, but one with sim or local)", Args: cobra.NoArgs,
-		Long: "Runs a worker alone. Any number may run against one database, each with its own data directory, if they have the same provisioners.\n" +
-			"What the provisioners sim and local know of their machines is a file of one worker's data directory: a second worker would end\n" +
-			"what the first has made. With these run exactly one.",
+		Use: "worker", Short: "Run a worker alone (any number, each with its own data directory, but one with sim " +
+			"or local)", Args: cobra.NoArgs,
+		Long: "Runs a worker alone. Any number may run against one database, each with its own data directory, if " +
+			"they have the same provisioners.\n" +
+			"What the provisioners sim and local know of their machines is a file of one worker's data directory: a " +
+			"second worker that has\n" +
+			"them waits until the first is gone.",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			cfg, err := f.read()
 			if err != nil {
@@ -132,7 +137,8 @@ func (c Config) besideMetrics(ctx context.Context, address string, f *front) ([]
 	if address == "" {
 		return nil, nil
 	}
-	l, err := listen(ctx, address, "metrics_listen (FOREWARM_METRICS_LISTEN of a worker, FOREWARM_SERVER_METRICS_LISTEN of a server)")
+	l, err := listen(ctx, address,
+		"metrics_listen (FOREWARM_METRICS_LISTEN of a worker, FOREWARM_SERVER_METRICS_LISTEN of a server)")
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +177,8 @@ func (a *app) work(ctx context.Context, up func(note func() string)) error {
 // tellEnd logs when the process is told to end, and, by what it returns, when its
 // work is over.
 func (a *app) tellEnd(ctx context.Context) (over func()) {
-	stop := context.AfterFunc(ctx, func() { a.log.Info("stopping: finishing what was begun", "cause", context.Cause(ctx)) })
+	stop := context.AfterFunc(ctx,
+		func() { a.log.Info("stopping: finishing what was begun", "cause", context.Cause(ctx)) })
 	return func() {
 		if !stop() {
 			a.log.Info("stopped")

@@ -65,5 +65,6 @@ func (t *terminal) tell(at time.Time, who, code, text string) {
 		since = 0
 	}
 	stamp := fmt.Sprintf("+%d:%02d", int(since.Minutes()), int(since.Seconds())%60)
-	t.line(fmt.Sprintf("%s %s %s", t.paint(fmt.Sprintf("%7s", stamp), dim), t.paint(fmt.Sprintf("%-12s", who), code), strings.TrimSpace(text)))
+	t.line(fmt.Sprintf("%s %s %s", t.paint(fmt.Sprintf("%7s", stamp), dim), t.paint(fmt.Sprintf("%-12s", who), code),
+		strings.TrimSpace(text)))
 }

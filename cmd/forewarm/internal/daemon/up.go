@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -16,7 +15,7 @@ import (
 	"github.com/forewarm/forewarm/server"
 )
 
-func upCommand(version string, save SaveContext) *cobra.Command {
+func upCommand(version string, contexts Contexts) *cobra.Command {
 	var f flags
 	var demo bool
 	cmd := &cobra.Command{
@@ -30,20 +29,22 @@ func upCommand(version string, save SaveContext) *cobra.Command {
 			}
 			t := newTerminal(cmd.OutOrStdout())
 			if demo {
-				return runDemo(cmd.Context(), cfg, version, save, t)
+				return runDemo(cmd.Context(), cfg, version, contexts, t)
 			}
-			return up(cmd.Context(), cfg, version, save, t)
+			return up(cmd.Context(), cfg, version, contexts, t)
 		},
 	}
 	f.add(cmd)
 	f.addListen(cmd)
-	cmd.Flags().BoolVar(&demo, "demo", false, "show the whole story with simulated machines, a synthetic history and a demo agent")
+	cmd.Flags().BoolVar(&demo, "demo", false,
+		"show the whole story with simulated machines, a synthetic history and a demo agent")
+	cmd.MarkFlagsMutuallyExclusive("demo", "config") // the demo is an installation of its own
 	return cmd
 }
 
 // up runs the control plane on this machine's GPUs, or on simulated ones where
 // it has none.
-func up(ctx context.Context, cfg Config, version string, save SaveContext, t *terminal) error {
+func up(ctx context.Context, cfg Config, version string, contexts Contexts, t *terminal) error {
 	if len(cfg.Provisioners) == 0 {
 		if err := cfg.declareLocal(ctx, t); err != nil {
 			return err
@@ -58,7 +59,7 @@ func up(ctx context.Context, cfg Config, version string, save SaveContext, t *te
 		return errors.Join(err, release())
 	}
 	a.version = version
-	err = a.run(ctx, save, t, nil, nil)
+	err = a.run(ctx, contexts, t, nil, nil)
 	return errors.Join(err, a.store.Close(), release())
 }
 
@@ -93,7 +94,8 @@ func reason(err error) string {
 
 // run serves the API and works until the context ends. change may adjust the
 // server; more are actors beside it, made once the API's address is known.
-func (a *app) run(ctx context.Context, save SaveContext, t *terminal, change func(*server.Config), more func(ctx context.Context, base string) ([]actor, error)) error {
+func (a *app) run(ctx context.Context, contexts Contexts, t *terminal, change func(*server.Config),
+	more func(ctx context.Context, base string) ([]actor, error)) error {
 	pools, err := a.declared(ctx)
 	if err != nil {
 		return err
@@ -137,7 +139,7 @@ func (a *app) run(ctx context.Context, save SaveContext, t *terminal, change fun
 	if _, err := a.trusted(ctx); err != nil {
 		return errors.Join(err, l.Close(), q.Close())
 	}
-	a.greet(t, l, key, save, signIn)
+	a.greet(ctx, t, greeting{base: base, key: key, signIn: signIn}, contexts)
 	actors := []actor{serve(l, s), s.Run, w.Run}
 	if more != nil {
 		extra, err := more(ctx, base)
@@ -158,28 +160,39 @@ func token() (obs.Secret, error) {
 	return obs.NewSecret(base64.RawURLEncoding.EncodeToString(random)), nil
 }
 
+// greeting is what a start has to tell.
+type greeting struct {
+	base   string     // URL
+	key    obs.Secret // the first one; zero: an earlier start told it
+	signIn obs.Secret // opens the page once
+}
+
 // greet says what is up and what to do next.
-func (a *app) greet(t *terminal, l net.Listener, key obs.Secret, save SaveContext, signIn obs.Secret) {
-	base := "http://" + l.Addr().String()
+func (a *app) greet(ctx context.Context, t *terminal, g greeting, contexts Contexts) {
 	t.note("store", a.cfg.masked())
-	t.note("API", base+"/v1   (description: "+base+"/docs)")
-	if signIn.IsZero() {
-		t.note("page", base+"/")
+	t.note("API", g.base+"/v1   (description: "+g.base+"/docs)")
+	if g.signIn.IsZero() {
+		t.note("page", g.base+"/")
 	} else {
-		t.note("page", base+"/login?t="+signIn.Reveal()+"   (opens once, for 10 minutes)")
+		t.note("page", g.base+"/login?t="+g.signIn.Reveal()+"   (opens once, for 10 minutes)")
 	}
-	if key.IsZero() {
-		t.note("context", fmt.Sprintf("%q, as its first start saved it; to have commands use it: forewarm contexts use %s", a.context, a.context))
+	before, err := a.notedAddress()
+	if err = errors.Join(err, a.noteAddress(g.base)); err != nil {
+		a.log.Warn("forewarm key recover may not know this address", "error", err)
+	}
+	if g.key.IsZero() {
+		t.note("context", a.savedContext(ctx, contexts, before, g.base))
 		return
 	}
-	if err := save(a.context, base, key); err != nil {
+	saved, err := contexts.Save(a.context, g.base, g.key)
+	if err != nil {
 		a.log.Warn("the context could not be saved; the key is in a file", "path", a.pendingKey(), "error", err)
 		return
 	}
 	if err := a.dropPending(); err != nil {
 		a.log.Warn("the first key is saved, and still in a file", "path", a.pendingKey(), "error", err)
 	}
-	t.note("context", fmt.Sprintf("%q saved and selected, with the first key", a.context))
+	t.note("context", fmt.Sprintf("%q saved and selected, with the first key", saved))
 	t.line("Next:  forewarm status   ·   forewarm allocate --pool " + a.firstPool() + " --gpus 1 --for 30m")
 }
 

@@ -70,7 +70,8 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 	a := &Agent{log: c.Log, tell: c.Tell}
 	at := func(name string) string { return filepath.Join(c.Files.Agent, name) }
 	var err error
-	if a.out, err = egress.New(egress.Config{ControlPlane: c.API, Model: c.Model, Ledger: at("egress.jsonl")}); err != nil {
+	if a.out, err = egress.New(egress.Config{ControlPlane: c.API, Model: c.Model,
+		Ledger: at("egress.jsonl")}); err != nil {
 		return nil, fmt.Errorf("opening the agent's door: %w", err)
 	}
 	control, err := client.New(c.API, c.Key.Reveal(), a.out.ControlPlane())
@@ -93,7 +94,8 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 		return nil, err
 	}
 	a.agent, err = agent.New(agent.Config{
-		Tenant: "demo", Secret: secret, PoolID: c.PoolID, Mode: agent.Auto, Clock: clock.System{}, Logger: c.Log, Predict: predictor, Scrub: scrub,
+		Tenant: "demo", Secret: secret, PoolID: c.PoolID, Mode: agent.Auto, Clock: clock.System{}, Logger: c.Log,
+		Predict: predictor, Scrub: scrub,
 		Control: control, Ledger: a.ledger, State: at("state.json"),
 		Place: place.Config{WaitWorth: waitWorth, Boot: Boot, MaxGPUs: sweepGPUs},
 	})
@@ -128,12 +130,14 @@ func (a *Agent) predictor(model string) (*predict.Predictor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the model's budget: %w", err)
 	}
-	forecaster, err := predict.NewForecaster(predict.ForecasterConfig{Name: scripted.ModelName}, asked, budget, rand.Reader)
+	forecaster, err := predict.NewForecaster(predict.ForecasterConfig{Name: scripted.ModelName}, asked, budget,
+		rand.Reader)
 	if err != nil {
 		return nil, err
 	}
 	return predict.New(predict.Config{
-		Series: forecast.Config{Period: Period, Bin: bin, Window: bin, PriorWeight: 2}, Window: bin, Horizon: Period, MaxGPUs: 8, Pace: pace,
+		Series: forecast.Config{Period: Period, Bin: bin, Window: bin, PriorWeight: 2}, Window: bin, Horizon: Period,
+		MaxGPUs: 8, Pace: pace,
 		Terms: evidence.Terms{WaitPrice: waitWorth, GPUPrice: 1, Boot: Boot},
 	}, forecaster)
 }

@@ -65,11 +65,13 @@ func (r Rhythm) Period(i int) []Arrival {
 	var jobs []Arrival
 	if skipped := draw(i, "skip")%12 == 0 && (i < -1 || i > 3); !skipped {
 		offset := 6*time.Second + time.Duration(draw(i, "sweep")%8)*time.Second
-		jobs = append(jobs, Arrival{At: start.Add(offset), GPUs: sweepGPUs, Name: fmt.Sprintf("sweep-%d", i+past), For: runFor})
+		jobs = append(jobs, Arrival{At: start.Add(offset), GPUs: sweepGPUs, Name: fmt.Sprintf("sweep-%d", i+past),
+			For: runFor})
 	}
 	if i != -1 && i != 0 && draw(i, "extra")%3 == 0 {
 		offset := 30*time.Second + time.Duration(draw(i, "when")%80)*time.Second
-		jobs = append(jobs, Arrival{At: start.Add(offset), GPUs: extraGPUs, Name: fmt.Sprintf("notebook-%d", i+past), For: runFor})
+		jobs = append(jobs, Arrival{At: start.Add(offset), GPUs: extraGPUs, Name: fmt.Sprintf("notebook-%d", i+past),
+			For: runFor})
 	}
 	return jobs
 }
@@ -143,5 +145,6 @@ func WriteHistory(w io.Writer, r Rhythm) error {
 }
 
 func row(a Arrival) []string {
-	return []string{a.Name, "", "demo", strconv.FormatInt(a.At.Unix(), 10), strconv.Itoa(int(a.For.Seconds())), strconv.Itoa(a.GPUs), ""}
+	return []string{a.Name, "", "demo", strconv.FormatInt(a.At.Unix(), 10), strconv.Itoa(int(a.For.Seconds())),
+		strconv.Itoa(a.GPUs), ""}
 }

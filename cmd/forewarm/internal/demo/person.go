@@ -37,7 +37,8 @@ func (p *Person) Run(ctx context.Context) error {
 				continue
 			}
 			if job.GPUs == sweepGPUs && p.sleep(ctx, job.At.Add(-announced)) == nil {
-				p.note(fmt.Sprintf("%s dataset ready, %s wants %d GPUs at %s", stamp(time.Now()), job.Name, job.GPUs, stamp(job.At)))
+				p.note(fmt.Sprintf("%s dataset ready, %s wants %d GPUs at %s", stamp(time.Now()), job.Name, job.GPUs,
+					stamp(job.At)))
 			}
 			if p.sleep(ctx, job.At) != nil {
 				return nil
@@ -66,7 +67,8 @@ func (p *Person) work(ctx context.Context, job Arrival) {
 	if err := p.record(job); err != nil {
 		p.Log.Warn("the synthetic history could not be written", "error", err)
 	}
-	a, err := p.Client.Allocate(ctx, contract.AllocationCreate{Pool: p.Pool, GPUs: job.GPUs, LeaseSeconds: int64(lease / time.Second), Name: job.Name}, client.Options{})
+	a, err := p.Client.Allocate(ctx, contract.AllocationCreate{Pool: p.Pool, GPUs: job.GPUs,
+		LeaseSeconds: int64(lease / time.Second), Name: job.Name}, client.Options{})
 	if err != nil {
 		p.Log.Warn("the demo's job got no place", "job", job.Name, "error", err)
 		return

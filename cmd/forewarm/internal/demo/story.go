@@ -81,7 +81,8 @@ func (s *Story) last(ctx context.Context) (int64, error) {
 }
 
 // untold are steps that say nothing to a watcher.
-var untold = map[string]bool{"node.requested": true, "node.provisioning": true, "node.draining": true, "allocation.releasing": true}
+var untold = map[string]bool{"node.requested": true, "node.provisioning": true, "node.draining": true,
+	"allocation.releasing": true}
 
 func (s *Story) one(e ledger.Event) {
 	who, what, ok := strings.Cut(e.Type, ".")
@@ -92,7 +93,8 @@ func (s *Story) one(e ledger.Event) {
 	switch {
 	case e.Type == "allocation.active" && strings.Contains(e.Message, "zero wait"):
 		weight = Good
-	case what == "degraded" || what == "failed" || what == "lost" || e.Type == "reservation.expired" || e.Type == "allocation.pending":
+	case what == "degraded" || what == "failed" || what == "lost" || e.Type == "reservation.expired" ||
+		e.Type == "allocation.pending":
 		weight = Bad
 	case what == "booting" || what == "gone" || what == "cancelled":
 		weight = Detail

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/provisioners/internal/statefile"
+	"github.com/forewarm/forewarm/internal/statefile"
 )
 
 type state struct{ Names []string }
@@ -51,7 +51,7 @@ func TestCrashInTheMiddleOfAWrite(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.json")
 	require.NoError(t, statefile.Write(path, state{Names: []string{"old"}}))
-	require.NoError(t, os.WriteFile(path+".new", []byte(`{"Na`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), ".state.json.1"), []byte(`{"Na`), 0o600))
 	var got state
 	_, err := statefile.Read(path, &got)
 	require.NoError(t, err)

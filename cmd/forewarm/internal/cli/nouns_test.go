@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// single are the commands whose names have one number only, or are verbs.
+var single = []string{"allocate", "api", "apply", "audit", "calendar", "completion", "explain", "extend", "help",
+	"login", "man", "options",
+	"exit-codes", "prewarm", "recovery", "release", "reserve", "status", "version", "wait", "whoami"}
+
+// What is about things is found under one of them and under many.
+func TestNounsHaveTwoNumbers(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	for _, c := range w.root().Commands() {
+		if slices.Contains(single, c.Name()) {
+			continue
+		}
+		other := c.Name() + "s"
+		if strings.HasSuffix(c.Name(), "s") {
+			other = strings.TrimSuffix(c.Name(), "s")
+		}
+		require.Contains(t, c.Aliases, other, c.Name())
+		require.Equal(t, w.must(c.Name(), "--help"), w.must(other, "--help"))
+	}
+	require.Equal(t, w.must("key", "list", "-o", "name"), w.must("keys", "list", "-o", "name"))
+	require.Equal(t, w.must("orgs", "list"), w.must("organization", "list"))
+}

@@ -1,0 +1,147 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/plan"
+)
+
+func (w *world) foresee() *plan.Outlook { return plan.Foresee(w.live(), w.policy, w.now) }
+
+func TestWhatStandsInTheWay(t *testing.T) {
+	t.Parallel()
+	at := func(hm string) time.Time { return clockTime(t, hm) }
+	failing := func(w *world) { w.Supply.Failures = 99 }
+	unfit := func(w *world) {
+		for range 2 {
+			w.Supply = w.Supply.FailedGate(w.now, w.now, time.Minute, "ecc")
+		}
+	}
+	nothing := func(*world) {}
+	for name, tc := range map[string]struct {
+		story string
+		set   func(*world)
+		of    string
+		want  []plan.Obstacle // without the node
+	}{
+		"a node, which is asked for": {
+			"allocation a 1x8 0 1h", nothing, "a",
+			[]plan.Obstacle{{Code: plan.LacksNode, Until: at("09:00")}},
+		},
+		"a node, which boots": {
+			"node n 0 booting\n allocation a 1x8 0 1h", nothing, "a",
+			[]plan.Obstacle{{Code: plan.LacksBoot}},
+		},
+		"a node that is on its way": {"node n 0 booting", nothing, "n", []plan.Obstacle{{Code: plan.LacksBoot}}},
+		"a ready one lacks nothing": {"node n 0 ready", nothing, "n", nil},
+		"a node that has to go": {
+			"pool nodes=1\n node n 0 draining\n allocation a 1x8 0 1h", nothing, "a",
+			[]plan.Obstacle{{Code: plan.LacksRemoval}},
+		},
+		"the provider has nothing": {
+			"block 09:20\n allocation a 1x8 0 1h", nothing, "a",
+			[]plan.Obstacle{{Code: plan.HeldRefused, Until: at("09:20")}},
+		},
+		"its machines are not fit": {"allocation a 1x8 0 1h", unfit, "a", []plan.Obstacle{{Code: plan.HeldUnfit}}},
+		"one node is tried first": {
+			"pool nodes=2\n node n 1 booting\n allocation a 2x8 0+1 1h", failing, "a",
+			[]plan.Obstacle{{Code: plan.HeldTrial}, {Code: plan.LacksBoot, Slot: 1}},
+		},
+		"nobody knows it": {"", nothing, "a", nil},
+		"a promise that warms": {
+			"reservation r 09:10-10:00 1x8 0 person\n event r warm", nothing, "r",
+			[]plan.Obstacle{{Code: plan.LacksNode, Until: at("09:00")}},
+		},
+		"one whose time has not come": {"reservation r 12:00-13:00 1x8 0 person", nothing, "r", nil},
+		"a guess that may not warm": {
+			"reservation r 09:10-10:00 1x8 0 agent speculative\n event r warm\n pause 09:30", nothing, "r",
+			[]plan.Obstacle{{Code: plan.LacksLeave, Slot: -1, Until: at("09:30")}},
+		},
+		"a promise that may": {
+			"reservation r 09:10-10:00 1x8 0 agent guaranteed\n event r warm\n pause 09:30", nothing, "r",
+			[]plan.Obstacle{{Code: plan.LacksNode, Until: at("09:00")}},
+		},
+		"a promise that lost its slot": {
+			"reservation r 12:00-13:00 4x8 0+1+2+3 person", func(w *world) { w.Pool.MaxNodes = 3 }, "r",
+			[]plan.Obstacle{{Code: plan.LacksSlot, Slot: 3}},
+		},
+		"one that waits for a place": {"reservation r 12:00-13:00 1x8 - person", nothing, "r", nil},
+	} {
+		w := told(t, tc.story)
+		tc.set(w)
+		got := w.foresee().Obstacles(tc.of)
+		for i := range got {
+			got[i].Node = nil
+		}
+		require.Equal(t, tc.want, got, name)
+	}
+}
+
+func TestDevicesInOtherHandsStandInTheWay(t *testing.T) {
+	t.Parallel()
+	w := told(t, "pool nodes=1\n node n1 0 ready\n allocation a 1x6 0 1h")
+	w.hold("a")
+	w.obey([]string{"clock", "09:20"})
+	w.Allocations[0].Window.End = w.now
+	w.obey([]string{"allocation", "b", "1x2", "0", "1h"})
+	o := w.foresee()
+	require.Empty(t, o.Obstacles("a"), "it has what it needs")
+	require.Empty(t, o.Obstacles("b"), "two are free")
+	w.Allocations[1].Shape.PerNode = 3
+	require.Equal(t, []plan.Obstacle{
+		{Code: plan.LacksDevices, Node: w.nodeOf("n1"), Until: clockTime(t, "10:00")},
+	}, w.foresee().Obstacles("b"))
+}
+
+func TestAWaitingAllocationThatLostItsSlot(t *testing.T) {
+	t.Parallel()
+	w := told(t, "allocation a 4x8 0+1+2+3 1h\n allocation b 1x8 0 1h")
+	w.Pool.MaxNodes = 3
+	require.Equal(t, []string{"a"}, w.foresee().Homeless())
+	w.Pool.MaxNodes = 4
+	require.Empty(t, w.foresee().Homeless())
+}
+
+func TestWhatComesNext(t *testing.T) {
+	t.Parallel()
+	at := func(hm string) time.Time { return clockTime(t, hm) }
+	lead := told(t, "").Boot.P95() + plan.Policy{}.WithDefaults().Guard
+	for name, tc := range map[string]struct {
+		story, of string
+		want      []plan.Step
+	}{
+		"a promise": {"reservation r 12:00-13:00 1x8 0 person", "r", []plan.Step{
+			{Code: plan.StepWarm, At: at("12:00").Add(-lead)}, {Code: plan.StepStart, At: at("12:00")},
+			{Code: plan.StepNoShow, At: at("12:15")}, {Code: plan.StepEnd, At: at("13:00")},
+		}},
+		"an agent's is never missed": {"reservation r 12:00-13:00 1x8 0 agent", "r", []plan.Step{
+			{Code: plan.StepWarm, At: at("12:00").Add(-lead)},
+			{Code: plan.StepStart, At: at("12:00")}, {Code: plan.StepEnd, At: at("13:00")},
+		}},
+		"as short as the hold": {"reservation r 12:00-12:15 1x8 0 person", "r", []plan.Step{
+			{Code: plan.StepWarm, At: at("12:00").Add(-lead)},
+			{Code: plan.StepStart, At: at("12:00")}, {Code: plan.StepEnd, At: at("12:15")},
+		}},
+		"a guess that is paused": {"pause 23:00\n reservation r 12:00-13:00 1x8 0 agent speculative", "r", []plan.Step{
+			{Code: plan.StepStart, At: at("12:00")}, {Code: plan.StepEnd, At: at("13:00")},
+		}},
+		"one that began": {"reservation r 09:00-10:00 1x8 0 person\n event r warm", "r", []plan.Step{
+			{Code: plan.StepNoShow, At: at("09:15")}, {Code: plan.StepEnd, At: at("10:00")},
+		}},
+		"one in the queue": {"reservation r 12:00-13:00 1x8 - person", "r", []plan.Step{
+			{Code: plan.StepGivesUp, At: at("13:00")},
+		}},
+		"who waits": {"allocation a 1x8 0 1h 5m", "a", []plan.Step{{Code: plan.StepGivesUp, At: at("10:05")}}},
+	} {
+		require.Equal(t, tc.want, told(t, tc.story).foresee().Next(tc.of), name)
+	}
+	w := told(t, "node n 0 ready\n allocation a 1x8 0 1h")
+	w.hold("a")
+	require.Equal(t, []plan.Step{{Code: plan.StepLease, At: at("10:00")}}, w.foresee().Next("a"))
+	w.allocation("a", allocation.Release)
+	require.Empty(t, w.foresee().Next("a"))
+}

@@ -1,0 +1,87 @@
+// Package statefile replaces small files at once: whatever kills the process or
+// the machine, and whoever writes beside it, a reader finds the old content or
+// the new.
+package statefile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Read decodes the JSON file into v, which must be a pointer. It returns false
+// when there is no file. A file that cannot be understood in full is an error and
+// is left as it is: who starts empty instead would deny what the file knows.
+func Read(path string, v any) (bool, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading state: %w", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(v); err != nil {
+		return false, damaged(path, err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return false, damaged(path, errors.New("text after the end"))
+	}
+	return true, nil
+}
+
+func damaged(path string, err error) error {
+	return fmt.Errorf("state file %s is damaged: %w; restore it, or move it away to begin without what it knows", path,
+		err)
+}
+
+// Write replaces the file with v, encoded as JSON, as Replace does.
+func Write(path string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding state: %w", err)
+	}
+	return Replace(path, append(data, '\n'))
+}
+
+// Replace puts data in the place of the file's content. When it returns nil the
+// new content survives a crash of the process and of the machine. The folder is
+// made when missing; only the user may read the file.
+func Replace(path string, data []byte) error {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("making the folder of %s: %w", path, err)
+	}
+	// A name of its own, for another process may write the same file.
+	file, err := os.CreateTemp(folder, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	_, err = file.Write(data)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(file.Name()))
+	}
+	return syncFolder(folder)
+}
+
+// syncFolder makes a rename in the folder durable.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("opening %s to sync it: %w", path, err)
+	}
+	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
+		return fmt.Errorf("syncing %s: %w", path, err)
+	}
+	return nil
+}

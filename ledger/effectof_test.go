@@ -1,0 +1,37 @@
+package ledger_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/quota"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// A plan that changes an organization counts that one's GPUs, whoever makes it,
+// and one that changes a pool nobody's.
+func TestAPlanIsAboutWhomItChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, boss := w.person("ann"), w.person("operators")
+	boss.Role = ledger.Operator
+	w.warm(1)
+	w.allocate(ann, 2)
+	shrink := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+		_, err := l.SetLimits(ctx, boss, ann.OrganizationID, 1, quota.Limits{GPUs: 1}, true)
+		return 0, nil, err
+	}
+	e, _, err := w.ledger.Rehearse(t.Context(), boss, shrink)
+	require.NoError(t, err)
+	require.Equal(t, []any{ann.OrganizationID, 2, 2, 1}, []any{e.OrganizationID, e.GPUsBefore, e.GPUsAfter, e.Limit})
+	e, _, err = w.ledger.Rehearse(t.Context(), boss, func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+		_, err := l.UpdatePool(ctx, boss, w.pool.ID, 1, func(p *gpu.Pool) { p.MaxNodes = 2 })
+		return 0, nil, err
+	})
+	require.NoError(t, err)
+	require.Empty(t, e.OrganizationID)
+	require.Zero(t, e.Limit)
+}

@@ -1,0 +1,79 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/plan"
+)
+
+// ExplainNode explains a node that the actor sees. What will use it is told to operators only: the
+// plans of others are theirs.
+func (l *Ledger) ExplainNode(ctx context.Context, actor Actor, id string) (Explanation, error) {
+	var e *explained
+	err := l.store.Read(ctx, func(rd Reader) error {
+		n, err := l.Sight(actor.Scope()).Node(rd, id)
+		if err != nil {
+			return err
+		}
+		if e, err = l.explained(rd, actor, id, n.PoolID); err != nil {
+			return err
+		}
+		e.node(n)
+		return e.leaving(rd, n)
+	})
+	if err != nil {
+		return Explanation{}, err
+	}
+	return e.done(), nil
+}
+
+func (e *explained) node(n node.Node) {
+	e.Kind, e.State, e.Reason, e.Since = "node", string(n.State()), n.Reason, n.RequestedAt
+	e.Summary = fmt.Sprintf("slot %d of %s: %s", n.Slot, e.state.Pool.Name, n.State())
+	switch {
+	case n.Coming():
+		e.obstacles()
+	case n.State() == node.Ready:
+		e.Since = n.ReadyAt
+	case n.Kept():
+		e.Since = n.Quarantine.Since()
+		e.Summary += ", kept for an operator, who resumes or drains it"
+	case n.State() == node.Draining, n.State() == node.Quarantined:
+		e.Summary += ", takes nothing new, and is removed when it is empty"
+	}
+	if pool := e.state.Pool; n.Slot >= pool.MaxNodes {
+		e.Summary += fmt.Sprintf("; %s was made smaller, and no longer has that slot", pool.Name)
+	}
+	if e.operator {
+		e.next(map[string]string{
+			plan.StepInUse: "uses it now; its lease ends then", plan.StepAwaited: "waits for it, and gives up then",
+			plan.StepNeeded: "is booked on it from then on",
+			plan.StepIdle:   "it is removed at the latest, unless something needs it",
+		})
+	}
+}
+
+// leaving tells since when a node takes nothing new, and why, as the journal has it.
+func (e *explained) leaving(r Reader, n node.Node) error {
+	if n.Coming() || n.State() == node.Ready || n.Kept() {
+		return nil
+	}
+	events, err := r.Events(Scope{All: true}, EventFilter{Subject: n.ID, Type: "node." + string(n.State())}, 500)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	last := events[len(events)-1]
+	e.Since = last.At
+	switch {
+	case last.Reason == "asked":
+		e.Summary += "; an operator asked for it"
+	case e.operator && last.Message != "":
+		e.Summary += "; " + last.Message
+	case last.Reason != "":
+		e.Summary += "; " + strings.ReplaceAll(last.Reason, "_", " ")
+	}
+	return nil
+}

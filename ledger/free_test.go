@@ -1,0 +1,30 @@
+package ledger_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// What a smaller pool has no slot for is not free, for nobody can have it.
+func TestWhatAPoolHasNoSlotForIsNotFree(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann := w.person("ann")
+	w.warm(2)
+	w.lease(ann, 1, boot)
+	counts := func() (c ledger.Counts) {
+		w.read(func(r ledger.Reader) error {
+			state, err := r.PoolState(w.pool.ID)
+			c = ledger.CountDevices(state.Devices(w.clock.Now()))
+			return err
+		})
+		return c
+	}
+	require.Equal(t, ledger.Counts{Free: 3, Held: 1}, counts())
+	w.change(func(p *gpu.Pool) { p.MaxNodes = 1 })
+	require.Equal(t, ledger.Counts{Free: 1, Held: 1, Unavailable: 2}, counts())
+}

@@ -1,0 +1,90 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/internal/ids"
+)
+
+// wakePlan has the pool planned as soon as this transaction is there.
+func (u *unit) wakePlan(poolID string) {
+	if key := PlanKey(poolID); !slices.Contains(u.wake, key) {
+		u.wake = append(u.wake, key)
+	}
+}
+
+// schedulesKey is the one row that materialises schedules.
+const schedulesKey = "schedules"
+
+func sweepKey(provisioner string) string { return "sweep:" + provisioner }
+
+func (u *unit) event(e Event) {
+	e.At, e.Actor, e.Via = u.now(), u.actor.KeyID, u.actor.Via
+	u.change.Events = append(u.change.Events, e)
+}
+
+func (u *unit) task(kind, subject string, at time.Time) {
+	u.change.Tasks = append(u.change.Tasks, Task{
+		ID: u.ids.New(ids.Task), Kind: kind, Subject: subject, State: TaskReady, RunAt: at, CreatedAt: u.now(),
+	})
+}
+
+func (u *unit) keyed(key, kind, subject string) {
+	u.change.Tasks = append(u.change.Tasks, Task{
+		ID: u.ids.New(ids.Task), Key: key, Kind: kind, Subject: subject, State: TaskReady, RunAt: u.now(),
+		CreatedAt: u.now(),
+	})
+}
+
+// stepNode moves a node by an event and journals it. The message may be empty.
+func (u *unit) stepNode(p *poolUnit, n node.Node, e node.Event, reason, message string) (node.Node, error) {
+	next, err := n.Apply(e, reason, u.now())
+	if err != nil {
+		return n, err
+	}
+	p.putNode(next)
+	u.event(Event{Type: "node." + string(next.State()), Subject: next.ID, PoolID: p.Pool.ID, Reason: reason,
+		Message: message})
+	return next, nil
+}
+
+func (u *unit) stepReservation(p *poolUnit, r reservation.Reservation, e reservation.Event, reason,
+	message string) (reservation.Reservation, error) {
+	next, err := r.Apply(e, reason, u.now())
+	if err != nil {
+		return r, err
+	}
+	if !next.Live() {
+		next.Cost = heldCost(p.Pool, next, u.now())
+	}
+	p.putReservation(next)
+	if !next.Live() {
+		u.chargeReservation(p, next)
+	}
+	u.event(Event{OrganizationID: next.OrganizationID, Type: "reservation." + string(next.State()), Subject: next.ID,
+		PoolID: p.Pool.ID, Reason: reason, Message: message})
+	return next, nil
+}
+
+func (u *unit) stepAllocation(p *poolUnit, a allocation.Allocation, e allocation.Event, reason,
+	message string) (allocation.Allocation, error) {
+	next, err := a.Apply(e, reason, u.now())
+	if err != nil {
+		return a, err
+	}
+	if !next.Live() {
+		next.Cost = heldUntilEnd(p.Pool, next)
+	}
+	p.putAllocation(next)
+	u.learnUse(p, a, next)
+	if !next.Live() {
+		u.chargeAllocation(p, next)
+	}
+	u.event(Event{OrganizationID: next.OrganizationID, Type: "allocation." + string(next.State()), Subject: next.ID,
+		PoolID: p.Pool.ID, Reason: reason, Message: message})
+	return next, nil
+}

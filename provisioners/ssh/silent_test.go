@@ -1,0 +1,60 @@
+package ssh_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+func TestHostThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 2)
+	f := l.open()
+	made := l.claim(f, 1)
+	down := l.on(made)
+	down.listen.Close()
+	_, err := f.Get(t.Context(), made.ID)
+	requireKind(t, provisioners.KindTransient, err)
+	requireKind(t, provisioners.KindTransient, f.Delete(t.Context(), made.ID))
+	list, err := f.List(t.Context(), "dep")
+	require.NoError(t, err)
+	require.False(t, list.Complete)
+	_, err = f.Create(t.Context(), "token-1", spec("nod_1"))
+	requireKind(t, provisioners.KindTransient, err)
+	require.ErrorContains(t, err, "out of service")
+
+	for i := range l.config.Hosts {
+		l.config.Hosts[i].OutOfService = l.config.Hosts[i].Name == down.name
+	}
+	f = l.open()
+	list, err = f.List(t.Context(), "dep")
+	require.NoError(t, err)
+	require.True(t, list.Complete)
+	require.Empty(t, list.Instances)
+	_, err = f.Get(t.Context(), made.ID)
+	requireKind(t, provisioners.KindNotFound, err)
+	require.NoError(t, f.Delete(t.Context(), made.ID))
+	require.NotEqual(t, down, l.on(l.claim(f, 2)))
+
+	for _, m := range l.machines {
+		m.listen.Close()
+	}
+	_, err = f.List(t.Context(), "dep")
+	requireKind(t, provisioners.KindTransient, err)
+}
+
+func TestContextEndsWhileTheHostIsSilent(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 1)
+	f := l.open()
+	l.machines[0].write("hang", "")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := f.Create(ctx, "token-1", spec("nod_1"))
+	requireKind(t, provisioners.KindTransient, err)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
