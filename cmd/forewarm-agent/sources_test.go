@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/internal/forklock"
 )
 
 // without is a configuration whose only source is the given one.
@@ -106,7 +108,7 @@ func TestInitWithoutAHistory(t *testing.T) {
 	} {
 		fresh()
 		if tool != "" {
-			require.NoError(t, os.WriteFile(filepath.Join(tools, tool), []byte("#!/bin/sh\n"), 0o700))
+			require.NoError(t, forklock.WriteProgram(filepath.Join(tools, tool), "#!/bin/sh\n"))
 		}
 		_, errs, code = w.run(t.Context(), "init")
 		require.Equal(t, exitOK, code, errs)

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/internal/httpx"
 )
 
@@ -249,8 +251,5 @@ func eventually(t *testing.T, within time.Duration, against func() string) {
 // freePort is an address that nothing listens on.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(forklock.FreePort()))
 }

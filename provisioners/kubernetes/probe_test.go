@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
 	"github.com/forewarm/forewarm/provisioners/kubernetes/fakeapi"
@@ -89,7 +90,7 @@ func shell(t *testing.T, probe kubernetes.Probe, programs map[string]string,
 	file = filepath.Join(folder, "expires-at")
 	require.NoError(t, os.WriteFile(file, []byte(expires), 0o600))
 	for program, text := range programs {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, program), []byte("#!/bin/sh\n"+text+"\n"), 0o700))
+		require.NoError(t, forklock.WriteProgram(filepath.Join(folder, program), "#!/bin/sh\n"+text+"\n"))
 	}
 	require.Equal(t, "/etc/forewarm/expires-at", command[len(command)-1])
 	run = exec.CommandContext(t.Context(), command[0], append(command[1:len(command)-1:len(command)-1], file)...)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/provisionertest"
 	"github.com/forewarm/forewarm/provisioners/slurm"
@@ -68,7 +69,7 @@ func realConfig(t *testing.T, partition string) slurm.Config {
 	dir := os.Getenv("FOREWARM_TEST_SLURM")
 	require.NotEmpty(t, dir, "run it with scripts/with-slurm")
 	faults := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(faults, "faulty"), []byte(faulty), 0o700))
+	require.NoError(t, forklock.WriteProgram(filepath.Join(faults, "faulty"), faulty))
 	return slurm.Config{
 		Name:          fmt.Sprint("lab-", labs.Add(1)),
 		CommandPrefix: []string{filepath.Join(faults, "faulty"), faults, "runuser", "-u", "nobody", "--"},

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/slurm"
 )
@@ -138,7 +139,7 @@ func TestCommandLines(t *testing.T) {
 		"sbatch": `env >"` + dir + `/env"; printf '%s\n' "$@" >"` + dir + `/args"; exit 1`,
 		"ssh":    `shift; exec sh -c "$*"`, // as sshd does it
 	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700))
+		require.NoError(t, forklock.WriteProgram(filepath.Join(dir, name), "#!/bin/sh\n"+text+"\n"))
 	}
 	for _, prefix := range [][]string{nil, {filepath.Join(dir, "ssh"), "login1"}} {
 		c := config(folder(dir))

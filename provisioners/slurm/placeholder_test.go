@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/slurm"
 )
@@ -45,8 +46,8 @@ func newStage(t *testing.T, spoil ...func(*slurm.Config)) stage {
 	t.Helper()
 	s := stage{t, t.TempDir()}
 	for name, text := range props {
-		s.write(name, "#!/bin/sh\ndir='"+s.dir+"'\n"+text+"\n")
-		require.NoError(t, os.Chmod(filepath.Join(s.dir, name), 0o700))
+		program := "#!/bin/sh\ndir='" + s.dir + "'\n" + text + "\n"
+		require.NoError(t, forklock.WriteProgram(filepath.Join(s.dir, name), program))
 	}
 	s.write("now", "1000000")
 	s.write("name", "forewarm-0123456789abcdef")

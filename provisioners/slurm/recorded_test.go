@@ -11,6 +11,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/slurm"
 )
@@ -29,7 +30,7 @@ func replay(t *testing.T, scripts map[string]string, spoil ...func(*slurm.Config
 		if _, err := os.Stat(filepath.Join(testdata, script)); err == nil {
 			script = fmt.Sprintf("cat '%s'", filepath.Join(testdata, script))
 		}
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+		require.NoError(t, forklock.WriteProgram(filepath.Join(dir, name), "#!/bin/sh\n"+script+"\n"))
 	}
 	c := config(folder(dir))
 	c.StateFile, c.Offers[0].Partition, c.Offers[1].Partition = "", "n1", "n1"

@@ -23,6 +23,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/internal/clock"
+	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/ssh"
 )
@@ -114,7 +115,7 @@ func (l *lab) add(name string, key xssh.PublicKey) *machine {
 	require.NoError(l.t, os.Mkdir(filepath.Join(m.home, "bin"), 0o700))
 	const smi = "#!/bin/sh\nif [ -e \"$HOME/hang\" ]; then exec sleep 1000; fi\ncat \"$HOME/gpus\"\n[ ! -e " +
 		"\"$HOME/broken\" ]\n"
-	require.NoError(l.t, os.WriteFile(filepath.Join(m.home, "bin", "nvidia-smi"), []byte(smi), 0o700))
+	require.NoError(l.t, forklock.WriteProgram(filepath.Join(m.home, "bin", "nvidia-smi"), smi))
 	settings := &xssh.ServerConfig{PublicKeyCallback: func(meta xssh.ConnMetadata,
 		offered xssh.PublicKey) (*xssh.Permissions, error) {
 		if meta.User() != "operator" || !bytes.Equal(offered.Marshal(), key.Marshal()) {

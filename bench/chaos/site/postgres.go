@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/forewarm/forewarm/internal/forklock"
 )
 
 // recovery is how long PostgreSQL may take to be up, after a crash too.
@@ -34,7 +36,7 @@ func newPostgres(ctx context.Context, s *Site) (*Postgres, error) {
 		return nil, err
 	}
 	dir := filepath.Join(s.Dir, "postgres")
-	p := &Postgres{Port: port(), password: s.secret}
+	p := &Postgres{Port: forklock.FreePort(), password: s.secret}
 	run := func(program string, args ...string) *exec.Cmd {
 		//nolint:gosec,noctx // the installed server, which outlives the call that starts it
 		cmd := exec.Command(filepath.Join(bin, program), args...)

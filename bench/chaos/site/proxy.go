@@ -11,6 +11,8 @@ import (
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+
+	"github.com/forewarm/forewarm/internal/forklock"
 )
 
 // Proxy stands between forewarm and one of its servers.
@@ -27,7 +29,7 @@ func newProxies() *toxiproxy.ApiServer {
 }
 
 func (s *Site) proxy(name string, upstream int) (*Proxy, error) {
-	port := port()
+	port := forklock.FreePort()
 	p := toxiproxy.NewProxy(s.proxies, name, loopback(port), loopback(upstream))
 	if err := p.Start(); err != nil {
 		return nil, fmt.Errorf("starting the proxy of %s: %w", name, err)

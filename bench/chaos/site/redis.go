@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strconv"
 	"time"
+
+	"github.com/forewarm/forewarm/internal/forklock"
 )
 
 // Redis is a Redis server of our own. It keeps nothing on disk: whoever trusts
@@ -24,7 +26,7 @@ func newRedis(ctx context.Context, s *Site) (*Redis, error) {
 	if err != nil {
 		return nil, errors.New("Redis is not installed (Debian and Ubuntu: apt-get install redis-server)")
 	}
-	r := &Redis{Port: port(), password: s.secret}
+	r := &Redis{Port: forklock.FreePort(), password: s.secret}
 	r.Process = s.process("redis", func() *exec.Cmd {
 		//nolint:gosec,noctx // the installed server, which outlives the call that starts it
 		return exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(r.Port), "--requirepass", r.password,

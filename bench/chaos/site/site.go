@@ -8,19 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 
+	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/internal/httpx"
 )
 
@@ -138,7 +136,7 @@ func (s *Site) migrate(ctx context.Context) error {
 // staff starts the servers and the workers.
 func (s *Site) staff(ctx context.Context, servers, workers int) error {
 	for i := range servers {
-		name, address := fmt.Sprintf("server-%d", i+1), fmt.Sprintf("127.0.0.1:%d", port())
+		name, address := fmt.Sprintf("server-%d", i+1), fmt.Sprintf("127.0.0.1:%d", forklock.FreePort())
 		command, err := s.forewarm(name, []string{"FOREWARM_LISTEN=" + address}, "server")
 		if err != nil {
 			return err
@@ -236,22 +234,4 @@ func (s *Site) Close() error {
 		return nil
 	}
 	return s.Cloud.close()
-}
-
-// handed counts the ports that were handed out, so that none is twice.
-var handed atomic.Int64
-
-// port is one that nothing listens on and that nobody else was given. It is below
-// the ports of outgoing connections, one of which could take it while its process
-// is dead.
-func port() int {
-	const lowest, ports = 20_000, 12_000
-	for {
-		port := lowest + (os.Getpid()+int(handed.Add(1)))%ports
-		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", loopback(port))
-		if err == nil {
-			_ = l.Close() // it was only asked whether it is free
-			return port
-		}
-	}
 }

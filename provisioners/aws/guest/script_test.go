@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners/aws/guest"
 )
 
@@ -56,7 +57,7 @@ func newMachine(t *testing.T) machine {
 	bin := filepath.Join(m.here, "bin")
 	require.NoError(t, os.Mkdir(bin, 0o755))
 	for name, text := range programs {
-		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
+		require.NoError(t, forklock.WriteProgram(filepath.Join(bin, name), text))
 	}
 	m.write("gpus", twoGPUs)
 	m.write("apps", "")

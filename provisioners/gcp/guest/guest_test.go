@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners/gcp/guest"
 )
 
@@ -61,7 +62,7 @@ func newMachine(t *testing.T) machine {
 func (m machine) write(name, text string) {
 	path := filepath.Join(m.folder, name)
 	require.NoError(m.t, os.MkdirAll(filepath.Dir(path), 0o700))
-	require.NoError(m.t, os.WriteFile(path, []byte(text), 0o700))
+	require.NoError(m.t, forklock.WriteProgram(path, text))
 }
 
 func (m machine) read(name string) string {
