@@ -56,7 +56,7 @@ test: ## run every test that needs no service (RACE=-race for the race detector)
 .PHONY: test/race
 test/race: ## run the tests of what is concurrent with the race detector, PostgreSQL and Redis included
 	scripts/with-services scripts/with-empty-tmp go test -p 2 -race -count=1 -timeout 20m -tags $(TAGS),services \
-		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|internal/sim$$|bench/forecast|agent/(redact|backtest)|cmd/forewarm/internal/cli$$)')
+		$$(go list -tags $(TAGS) ./... | grep -vE '/forewarm/(core/|test/sim$$|bench/forecast|agent/(redact|backtest)|cmd/forewarm/internal/cli$$)')
 	scripts/with-empty-tmp go test -p 2 -race -count=1 -tags $(TAGS) -run 'Signal|Wait|Busy|Restart|Follow|Stream' ./cmd/forewarm/internal/cli
 
 .PHONY: test/all
@@ -156,7 +156,7 @@ CHAOS_SEED ?= 0
 chaos: ## break everything for 10 minutes and count what was lost, doubled, orphaned or billed wrongly (CHAOS_MINUTES=n, CHAOS_SEED=n)
 	@echo "Building bin/forewarm-clouds (compiling the SDKs takes minutes the first time)"
 	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS),clouds -trimpath -o bin/forewarm-clouds ./cmd/forewarm
-	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-chaos ./bench/chaos
+	@CGO_ENABLED=0 go build -p 2 -tags $(TAGS) -trimpath -o bin/bench-chaos ./test/chaos
 	@bin/bench-chaos -binary bin/forewarm-clouds -minutes $(CHAOS_MINUTES) -seed $(CHAOS_SEED) $(ARGS)
 
 .PHONY: prior

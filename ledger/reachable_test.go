@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/machine"
+	"github.com/forewarm/forewarm/core/statemachine"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -33,7 +33,7 @@ func TestEveryStateAndEventIsReached(t *testing.T) {
 	}
 }
 
-func requireReached[S, E ~string](t *testing.T, table *machine.Table[S, E]) {
+func requireReached[S, E ~string](t *testing.T, table *statemachine.Table[S, E]) {
 	t.Helper()
 	reached := slices.Clone(table.Initial)
 	for range table.States {

@@ -19,7 +19,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
-	"github.com/forewarm/forewarm/internal/sim"
+	"github.com/forewarm/forewarm/test/sim"
 )
 
 func main() {

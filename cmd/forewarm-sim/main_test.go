@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/internal/sim"
+	"github.com/forewarm/forewarm/test/sim"
 )
 
 func TestFlagsAreChecked(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
-	"github.com/forewarm/forewarm/core/machine"
+	"github.com/forewarm/forewarm/core/statemachine"
 )
 
 // State is where an allocation is in its life.
@@ -40,11 +40,11 @@ const (
 )
 
 // Machine is the transition table of an allocation.
-var Machine = machine.Table[State, Event]{
+var Machine = statemachine.Table[State, Event]{
 	Name:    "allocation",
 	Initial: []State{Pending},
 	States:  []State{Pending, Active, Releasing, Released, Failed, Expired, Cancelled},
-	Transitions: []machine.Transition[State, Event]{
+	Transitions: []statemachine.Transition[State, Event]{
 		{From: Pending, Event: Activate, To: Active},
 		{From: Pending, Event: Cancel, To: Cancelled},
 		{From: Pending, Event: Expire, To: Expired},
@@ -114,7 +114,7 @@ func Restore(a Allocation, s State) (Allocation, error) {
 // State returns where the allocation is in its life.
 func (a Allocation) State() State { return a.state }
 
-// Apply returns the allocation after the event, or a *machine.IllegalError. The
+// Apply returns the allocation after the event, or a *statemachine.IllegalError. The
 // receiver is not changed. reason is a short code that is stored and shown.
 func (a Allocation) Apply(event Event, reason string, now time.Time) (Allocation, error) {
 	to, err := Machine.Next(a.state, event)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/gpu"
-	"github.com/forewarm/forewarm/core/machine"
+	"github.com/forewarm/forewarm/core/statemachine"
 )
 
 // State is where a node is in its life.
@@ -49,12 +49,12 @@ const (
 )
 
 // Machine is the transition table of a node.
-var Machine = machine.Table[State, Event]{
+var Machine = statemachine.Table[State, Event]{
 	Name:    "node",
 	Initial: []State{Requested},
 	States: []State{Requested, Provisioning, Booting, Ready, Draining, Deprovisioning, Gone,
 		Failed, Lost, Quarantined, NeedsAttention},
-	Transitions: []machine.Transition[State, Event]{
+	Transitions: []statemachine.Transition[State, Event]{
 		{From: Requested, Event: Provision, To: Provisioning},
 		{From: Requested, Event: Abandon, To: Gone},
 		{From: Provisioning, Event: Boot, To: Booting},
@@ -134,7 +134,7 @@ func Restore(n Node, s State) (Node, error) {
 // State returns where the node is in its life.
 func (n Node) State() State { return n.state }
 
-// Apply returns the node after the event, or a *machine.IllegalError. The
+// Apply returns the node after the event, or a *statemachine.IllegalError. The
 // receiver is not changed. reason is a short code that is stored and shown.
 func (n Node) Apply(event Event, reason string, now time.Time) (Node, error) {
 	to, err := Machine.Next(n.state, event)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/gpu"
-	"github.com/forewarm/forewarm/core/machine"
+	"github.com/forewarm/forewarm/core/statemachine"
 )
 
 // State is where a reservation is in its life.
@@ -44,11 +44,11 @@ const (
 )
 
 // Machine is the transition table of a reservation.
-var Machine = machine.Table[State, Event]{
+var Machine = statemachine.Table[State, Event]{
 	Name:    "reservation",
 	Initial: []State{Booked, Waitlisted},
 	States:  []State{Booked, Waitlisted, Warming, Ready, Claimed, Cancelled, Expired, Failed},
-	Transitions: []machine.Transition[State, Event]{
+	Transitions: []statemachine.Transition[State, Event]{
 		{From: Waitlisted, Event: Promote, To: Booked},
 		{From: Waitlisted, Event: Cancel, To: Cancelled},
 		{From: Waitlisted, Event: Expire, To: Expired},
@@ -145,7 +145,7 @@ func Restore(r Reservation, s State) (Reservation, error) {
 // State returns where the reservation is in its life.
 func (r Reservation) State() State { return r.state }
 
-// Apply returns the reservation after the event, or a *machine.IllegalError.
+// Apply returns the reservation after the event, or a *statemachine.IllegalError.
 // The receiver is not changed. reason is a short code that is stored and shown.
 func (r Reservation) Apply(event Event, reason string, now time.Time) (Reservation, error) {
 	to, err := Machine.Next(r.state, event)

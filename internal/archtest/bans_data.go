@@ -22,10 +22,10 @@ var bans = []Ban{
 		Why: "the vocabulary is not a transport",
 	},
 	{
-		Rule: "D4", In: []string{"..."}, Except: []string{"ledger/sqlledger/...", "bench/..."},
+		Rule: "D4", In: []string{"..."}, Except: []string{"ledger/sqlledger/...", "bench/...", "test/chaos/..."},
 		Imports: append([]string{"database/sql/..."}, sqlDrivers...),
 		Why: "one package speaks SQL: tenant scoping, fences and the two dialects are kept in one place; " +
-			"a benchmark has yardsticks, and counts what the program says it wrote",
+			"benchmarks and chaos have yardsticks, and count what the program says it wrote",
 	},
 	{
 		Rule: "D5", In: []string{"..."}, Except: []string{"server/...", "bench/..."}, Imports: webImports,
@@ -36,8 +36,8 @@ var bans = []Ban{
 		Why: "asynq only rings the bell; behind the port it can be replaced, and Redis may be lost at any moment",
 	},
 	{
-		Rule: "D12", In: []string{"..."}, Except: []string{"cmd/forewarm-sim/...", "internal/sim/..."},
-		Imports: []string{modulePath + "/internal/sim/..."},
+		Rule: "D12", In: []string{"..."}, Except: []string{"cmd/forewarm-sim/...", "test/sim/..."},
+		Imports: []string{modulePath + "/test/sim/..."},
 		Why:     "the simulator owns time; nothing that ships may",
 	},
 	{
@@ -65,7 +65,9 @@ var closures = []Closure{
 	},
 	{
 		Rule: "D12", Of: []string{"cmd/..."}, Imports: []string{"testing/..."},
-		Why: "a shipped binary carries no test machinery and no test flags",
+		Own: []string{"provisioners/aws/ec2test/...", "provisioners/gcp/gcetest/...",
+			"provisioners/kubernetes/apitest/..."},
+		Why: "a shipped binary carries no test machinery, no test flags and no fake cloud",
 	},
 }
 

@@ -126,7 +126,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 			"imports cmd/forewarm/cli"},
 		"a binary ships a suite": {"cmd/forewarm/a.go", imports("main", ours+"ledger/ledgertest"), "D12",
 			"cmd/forewarm imports"},
-		"a binary ships the simulator": {"cmd/forewarm/a.go", imports("main", ours+"internal/sim"), "D12",
+		"a binary ships the simulator": {"cmd/forewarm/a.go", imports("main", ours+"test/sim"), "D12",
 			"cmd/forewarm imports"},
 		"testing in shipped code":   {"ledger/a.go", imports("ledger", "testing"), "D12", "imports testing"},
 		"a package without comment": {"server/a.go", "package server\n", "D13", "has no package comment"},
@@ -168,7 +168,7 @@ var _ error = big
 func f() { zones := append([]string{}, zones...); _ = zones }
 `
 	for file, source := range map[string]string{
-		"core/plan/a.go": body("plan", ours+"core/machine",
+		"core/plan/a.go": body("plan", ours+"core/statemachine",
 			strings.ReplaceAll(table, "ErrX, zones = errorsLike, ", "zones = ")),
 		"core/gpu/a.go":           body("gpu", "errors", `var ErrSize = errors.New("size")`),
 		"core/calendar/a.go":      body("calendar", "time", "func f(a, b time.Time) bool { return a.After(b) }"),
@@ -180,7 +180,7 @@ func f() { zones := append([]string{}, zones...); _ = zones }
 		"agent/place/a.go":        imports("place", ours+"client"),
 		"cmd/forewarm/a.go": "// Command forewarm is planted.\npackage main\n\nimport _ \"" + ours +
 			"cmd/forewarm/cli\"\n",
-		"cmd/forewarm-sim/a.go":  imports("main", ours+"internal/sim"),
+		"cmd/forewarm-sim/a.go":  imports("main", ours+"test/sim"),
 		"ledger/sqlledger/a.go":  imports("sqlledger", "gorm.io/gorm"),
 		"ledger/ledgertest/a.go": imports("ledgertest", "testing"),
 	} {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/machine"
+	"github.com/forewarm/forewarm/core/statemachine"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -61,7 +61,7 @@ func nodes(rows Rows) map[string]row[node.State] {
 	return all
 }
 
-func moved[S, E ~string](table *machine.Table[S, E], before, after map[string]row[S]) []Violation {
+func moved[S, E ~string](table *statemachine.Table[S, E], before, after map[string]row[S]) []Violation {
 	var found []Violation
 	for id, now := range after {
 		was, known := before[id]
@@ -79,7 +79,7 @@ func moved[S, E ~string](table *machine.Table[S, E], before, after map[string]ro
 
 // reachable reports whether transitions of the table lead from one state to
 // another. A verb may take several at once.
-func reachable[S, E ~string](table *machine.Table[S, E], from, to S) bool {
+func reachable[S, E ~string](table *statemachine.Table[S, E], from, to S) bool {
 	seen, next := map[S]bool{from: true}, []S{from}
 	for len(next) > 0 {
 		at := next[0]

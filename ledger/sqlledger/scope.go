@@ -4,7 +4,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/machine"
+	"github.com/forewarm/forewarm/core/statemachine"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -64,7 +64,7 @@ var (
 	overAllocation  = "state IN ('released', 'failed', 'expired', 'cancelled')"
 )
 
-func live[S, E ~string](t *machine.Table[S, E]) string {
+func live[S, E ~string](t *statemachine.Table[S, E]) string {
 	list := ""
 	for _, s := range t.States {
 		if t.Terminal(s) {

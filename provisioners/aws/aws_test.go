@@ -15,7 +15,7 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/aws"
-	"github.com/forewarm/forewarm/provisioners/aws/fakeec2"
+	"github.com/forewarm/forewarm/provisioners/aws/ec2test"
 	"github.com/forewarm/forewarm/provisioners/provisionertest"
 )
 
@@ -23,7 +23,7 @@ var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 // site is one fake region and what is needed to reach it.
 type site struct {
-	*fakeec2.Region
+	*ec2test.Region
 	clock  *clock.Manual
 	config aws.Config
 }
@@ -35,11 +35,11 @@ func price(dollars gpu.MicroUSD) *provisioners.Price {
 
 const image = "ami-0123456789abcdef0"
 
-func region() fakeec2.Config {
-	return fakeec2.Config{
+func region() ec2test.Config {
+	return ec2test.Config{
 		PageSize: 2, AccessKeys: []string{"AKIDEXAMPLE"}, Groups: []string{"sg-1"},
 		Subnets: map[string]string{"subnet-b": "test-1b"},
-		Reservations: []fakeec2.Reservation{
+		Reservations: []ec2test.Reservation{
 			{ID: "cr-1", Type: "p5.48xlarge", Zone: "test-1a", Count: 1},
 			{ID: "cr-block", Type: "p5.48xlarge", Zone: "test-1a", Count: 1, Block: true, Start: start,
 				End: start.Add(24 * time.Hour)},
@@ -63,10 +63,10 @@ func offers() []aws.Offer {
 	return []aws.Offer{h100, spot, odcr, block, l4}
 }
 
-func newSite(t testing.TB, config fakeec2.Config) site {
+func newSite(t testing.TB, config ec2test.Config) site {
 	t.Helper()
 	manual := clock.NewManual(start)
-	s := site{Region: fakeec2.New(config, manual), clock: manual}
+	s := site{Region: ec2test.New(config, manual), clock: manual}
 	server := httptest.NewServer(s.Region)
 	t.Cleanup(server.Close)
 	credentials := filepath.Join(t.TempDir(), "credentials")
@@ -90,12 +90,12 @@ func (s site) open(t testing.TB) *aws.Provisioner {
 // attempts is how often the SDK tries a request: a fault must outlast them.
 const attempts = 3
 
-func (s site) fault(action string, effect fakeec2.Effect, code string) func() {
+func (s site) fault(action string, effect ec2test.Effect, code string) func() {
 	times := attempts
-	if effect == fakeec2.Ignore || effect == fakeec2.Garble {
+	if effect == ec2test.Ignore || effect == ec2test.Garble {
 		times = 1
 	}
-	return func() { s.Inject(fakeec2.Fault{Action: action, Effect: effect, Code: code, Times: times}) }
+	return func() { s.Inject(ec2test.Fault{Action: action, Effect: effect, Code: code, Times: times}) }
 }
 
 // subject is one offer of a fresh site under the suite.
@@ -111,16 +111,16 @@ func subject(t *testing.T, kind, other string) provisionertest.Subject {
 		Machines:    100,
 		Advance:     func(d time.Duration) { s.clock.Advance(d) },
 		BootWithin:  10 * time.Minute, GoneWithin: 5 * time.Minute,
-		TimeOutCreate: s.fault("RunInstances", fakeec2.LoseAnswer, ""),
-		TimeOutDelete: s.fault("TerminateInstances", fakeec2.LoseAnswer, ""),
-		TruncateList:  s.fault("DescribeInstances", fakeec2.Garble, ""),
+		TimeOutCreate: s.fault("RunInstances", ec2test.LoseAnswer, ""),
+		TimeOutDelete: s.fault("TerminateInstances", ec2test.LoseAnswer, ""),
+		TruncateList:  s.fault("DescribeInstances", ec2test.Garble, ""),
 		RunOut:        s.SellOut,
-		FailCreate:    s.fault("DescribeInstances", fakeec2.Refuse, "InternalError"), // Create looks before it leaps
-		FailDelete:    s.fault("TerminateInstances", fakeec2.Refuse, "InternalError"),
-		IgnoreDelete:  s.fault("TerminateInstances", fakeec2.Ignore, ""),
+		FailCreate:    s.fault("DescribeInstances", ec2test.Refuse, "InternalError"), // Create looks before it leaps
+		FailDelete:    s.fault("TerminateInstances", ec2test.Refuse, "InternalError"),
+		IgnoreDelete:  s.fault("TerminateInstances", ec2test.Ignore, ""),
 		Throttle: func(calls int) {
 			if s.Mend(); calls > 0 {
-				s.Inject(fakeec2.Fault{Effect: fakeec2.Refuse, Code: "RequestLimitExceeded", Times: calls})
+				s.Inject(ec2test.Fault{Effect: ec2test.Refuse, Code: "RequestLimitExceeded", Times: calls})
 			}
 		},
 		LagList:   func(lag time.Duration) { s.SetLag(lag, 0) },

@@ -16,7 +16,7 @@ import (
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/aws"
-	"github.com/forewarm/forewarm/provisioners/aws/fakeec2"
+	"github.com/forewarm/forewarm/provisioners/aws/ec2test"
 )
 
 func spec(kind string) provisioners.Spec {
@@ -177,7 +177,7 @@ func TestAnAnswerWithoutTags(t *testing.T) {
 	s := newSite(t, region())
 	create(t, s.open(t), "p5")
 	s.SetLag(time.Minute, 0)
-	s.Inject(fakeec2.Fault{Action: "RunInstances", Effect: fakeec2.Untagged})
+	s.Inject(ec2test.Fault{Action: "RunInstances", Effect: ec2test.Untagged})
 	again := create(t, s.open(t), "p5")
 	require.Equal(t, "dep", again.Owner)
 	require.Equal(t, "token-1", again.Token)
@@ -206,7 +206,7 @@ func TestAMachineThatCannotBeTaggedYet(t *testing.T) {
 func TestAMachineThatNobodyClaims(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, region())
-	s.Inject(fakeec2.Fault{Action: "CreateTags", Effect: fakeec2.Refuse, Code: "UnauthorizedOperation"})
+	s.Inject(ec2test.Fault{Action: "CreateTags", Effect: ec2test.Refuse, Code: "UnauthorizedOperation"})
 	_, err := s.open(t).Create(t.Context(), "token-1", spec("p5"))
 	requireKind(t, provisioners.KindUnknown, err)
 	s.clock.Advance(59 * time.Minute)
@@ -272,7 +272,7 @@ func TestTheSDKRepeats(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, region())
 	p := s.open(t)
-	s.Inject(fakeec2.Fault{Action: "RunInstances", Effect: fakeec2.LoseAnswer, Times: attempts - 1})
+	s.Inject(ec2test.Fault{Action: "RunInstances", Effect: ec2test.LoseAnswer, Times: attempts - 1})
 	create(t, p, "p5")
 	require.Len(t, s.Bill(), 1)
 	require.Equal(t, attempts, s.Calls("RunInstances"))
@@ -284,8 +284,8 @@ func TestARefusalAfterALostAnswer(t *testing.T) {
 	for _, code := range []string{"UnauthorizedOperation", "InsufficientInstanceCapacity", "InvalidParameterValue",
 		"RequestLimitExceeded"} {
 		s := newSite(t, region())
-		s.Inject(fakeec2.Fault{Action: "RunInstances", Effect: fakeec2.LoseAnswer})
-		s.Inject(fakeec2.Fault{Action: "RunInstances", Effect: fakeec2.Refuse, Code: code, Times: attempts - 1})
+		s.Inject(ec2test.Fault{Action: "RunInstances", Effect: ec2test.LoseAnswer})
+		s.Inject(ec2test.Fault{Action: "RunInstances", Effect: ec2test.Refuse, Code: code, Times: attempts - 1})
 		p := s.open(t)
 		_, err := p.Create(t.Context(), "token-1", spec("p5"))
 		requireKind(t, provisioners.KindUnknown, err)
@@ -299,7 +299,7 @@ func TestARefusalAfterALostAnswer(t *testing.T) {
 func TestAnnouncementsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, region())
-	s.Inject(fakeec2.Fault{Action: "DescribeInstanceStatus", Effect: fakeec2.Refuse, Code: "UnauthorizedOperation",
+	s.Inject(ec2test.Fault{Action: "DescribeInstanceStatus", Effect: ec2test.Refuse, Code: "UnauthorizedOperation",
 		Times: 2})
 	p := s.open(t)
 	made := create(t, p, "p5")

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/provisioners"
-	"github.com/forewarm/forewarm/provisioners/aws/fakeec2"
+	"github.com/forewarm/forewarm/provisioners/aws/ec2test"
 )
 
 // What EC2 answers to a launch, and what the control plane makes of it.
@@ -72,8 +72,8 @@ func TestErrorsOfALaunch(t *testing.T) {
 		t.Run(test.code+" "+test.offer, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, region())
-			s.Inject(fakeec2.Fault{
-				Action: "RunInstances", Effect: fakeec2.Refuse, Code: test.code, Message: "in their words",
+			s.Inject(ec2test.Fault{
+				Action: "RunInstances", Effect: ec2test.Refuse, Code: test.code, Message: "in their words",
 				Status: test.status, Times: attempts,
 			})
 			_, err := s.open(t).Create(t.Context(), "token-1", spec(test.offer))
@@ -107,7 +107,7 @@ func TestErrorsOfTheOtherCalls(t *testing.T) {
 			func() error { return p.Delete(t.Context(), made.ID) },
 		}
 		for i, call := range calls {
-			s.Inject(fakeec2.Fault{Effect: fakeec2.Refuse, Code: code, Times: attempts})
+			s.Inject(ec2test.Fault{Effect: ec2test.Refuse, Code: code, Times: attempts})
 			typed := requireKind(t, want[i/3], call())
 			require.Contains(t, typed.Message, code)
 			s.Mend()
@@ -120,12 +120,12 @@ func TestConnectionsThatBreak(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, region())
 	p := s.open(t)
-	s.Inject(fakeec2.Fault{Action: "RunInstances", Effect: fakeec2.Lose, Times: attempts})
+	s.Inject(ec2test.Fault{Action: "RunInstances", Effect: ec2test.Lose, Times: attempts})
 	_, err := p.Create(t.Context(), "token-1", spec("p5"))
 	requireKind(t, provisioners.KindUnknown, err)
 	require.NotContains(t, err.Error(), "Authorization")
 	made := create(t, p, "p5")
-	s.Inject(fakeec2.Fault{Action: "DescribeInstances", Effect: fakeec2.Lose, Times: attempts})
+	s.Inject(ec2test.Fault{Action: "DescribeInstances", Effect: ec2test.Lose, Times: attempts})
 	_, err = p.Get(t.Context(), made.ID)
 	requireKind(t, provisioners.KindTransient, err)
 }
@@ -133,7 +133,7 @@ func TestConnectionsThatBreak(t *testing.T) {
 func TestWaitingTimeIsPassedOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, region())
-	s.Inject(fakeec2.Fault{Effect: fakeec2.Refuse, Code: "RequestLimitExceeded", RetryAfter: 7 * time.Second,
+	s.Inject(ec2test.Fault{Effect: ec2test.Refuse, Code: "RequestLimitExceeded", RetryAfter: 7 * time.Second,
 		Times: attempts})
 	_, err := s.open(t).List(t.Context(), "dep")
 	require.Equal(t, 7*time.Second, requireKind(t, provisioners.KindThrottled, err).RetryAfter)
@@ -144,7 +144,7 @@ func TestNeitherSilenceNorLagIsProof(t *testing.T) {
 	s := newSite(t, region())
 	p := s.open(t)
 	made := create(t, p, "p5")
-	s.Inject(fakeec2.Fault{Action: "DescribeInstances", Effect: fakeec2.Empty})
+	s.Inject(ec2test.Fault{Action: "DescribeInstances", Effect: ec2test.Empty})
 	_, err := p.Get(t.Context(), made.ID)
 	requireKind(t, provisioners.KindTransient, err)
 
@@ -162,7 +162,7 @@ func TestListsThatEndNever(t *testing.T) {
 	s := newSite(t, region())
 	p := s.open(t)
 	create(t, p, "p5")
-	s.Inject(fakeec2.Fault{Action: "DescribeInstances", Effect: fakeec2.Loop, Times: 1000})
+	s.Inject(ec2test.Fault{Action: "DescribeInstances", Effect: ec2test.Loop, Times: 1000})
 	before := s.Calls("DescribeInstances")
 	list, err := p.List(t.Context(), "dep")
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/aws"
-	"github.com/forewarm/forewarm/provisioners/aws/fakeec2"
+	"github.com/forewarm/forewarm/provisioners/aws/ec2test"
 )
 
 func TestDevicesAreWhatTheMachineReports(t *testing.T) {
@@ -20,18 +20,18 @@ func TestDevicesAreWhatTheMachineReports(t *testing.T) {
 	errors := uint64(3)
 	for name, test := range map[string]struct {
 		kind    string
-		change  func([]fakeec2.GPU) []fakeec2.GPU
+		change  func([]ec2test.GPU) []ec2test.GPU
 		devices int
 		model   string
 		notice  provisioners.NoticeKind
 	}{
-		"as offered": {"p5", func(g []fakeec2.GPU) []fakeec2.GPU { return g }, 8, "h100-80g", ""},
-		"one lost":   {"p5", func(g []fakeec2.GPU) []fakeec2.GPU { return g[1:] }, 7, "h100-80g", ""},
-		"memory errors": {"p5", func(g []fakeec2.GPU) []fakeec2.GPU { g[2].ECC = &errors; return g }, 7, "h100-80g",
+		"as offered": {"p5", func(g []ec2test.GPU) []ec2test.GPU { return g }, 8, "h100-80g", ""},
+		"one lost":   {"p5", func(g []ec2test.GPU) []ec2test.GPU { return g[1:] }, 7, "h100-80g", ""},
+		"memory errors": {"p5", func(g []ec2test.GPU) []ec2test.GPU { g[2].ECC = &errors; return g }, 7, "h100-80g",
 			provisioners.NoticeDegraded},
-		"no counter":    {"p5", func(g []fakeec2.GPU) []fakeec2.GPU { g[2].ECC = nil; return g }, 8, "h100-80g", ""},
-		"the right GPU": {"g6", func(g []fakeec2.GPU) []fakeec2.GPU { return g }, 4, "l4-24g", ""},
-		"another GPU": {"g6", func(g []fakeec2.GPU) []fakeec2.GPU { g[0].Name = "NVIDIA T4"; return g }, 4,
+		"no counter":    {"p5", func(g []ec2test.GPU) []ec2test.GPU { g[2].ECC = nil; return g }, 8, "h100-80g", ""},
+		"the right GPU": {"g6", func(g []ec2test.GPU) []ec2test.GPU { return g }, 4, "l4-24g", ""},
+		"another GPU": {"g6", func(g []ec2test.GPU) []ec2test.GPU { g[0].Name = "NVIDIA T4"; return g }, 4,
 			"NVIDIA T4", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestAMachineThatDoesNotReportIsNotUp(t *testing.T) {
 	s := newSite(t, region())
 	p := s.open(t)
 	made := create(t, p, "p5")
-	s.SetGPUs(made.ID, func([]fakeec2.GPU) []fakeec2.GPU { return nil })
+	s.SetGPUs(made.ID, func([]ec2test.GPU) []ec2test.GPU { return nil })
 	for range 100 {
 		s.clock.Advance(2 * time.Second)
 		got, err := p.Get(t.Context(), made.ID)
@@ -83,8 +83,8 @@ func TestReportsAreReadAgain(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, 1, s.Calls("GetConsoleOutput"))
-	s.SetGPUs(made.ID, func(g []fakeec2.GPU) []fakeec2.GPU { return g[:7] })
-	s.Inject(fakeec2.Fault{Action: "GetConsoleOutput", Effect: fakeec2.Refuse, Code: "InternalError", Times: attempts})
+	s.SetGPUs(made.ID, func(g []ec2test.GPU) []ec2test.GPU { return g[:7] })
+	s.Inject(ec2test.Fault{Action: "GetConsoleOutput", Effect: ec2test.Refuse, Code: "InternalError", Times: attempts})
 	s.clock.Advance(6 * time.Minute)
 	got, err := p.Get(t.Context(), made.ID)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestReportsAreReadAgain(t *testing.T) {
 	got, err = p.Get(t.Context(), made.ID)
 	require.NoError(t, err)
 	require.Len(t, got.Devices, 7)
-	s.SetGPUs(made.ID, func([]fakeec2.GPU) []fakeec2.GPU { return nil }) // the line scrolled away
+	s.SetGPUs(made.ID, func([]ec2test.GPU) []ec2test.GPU { return nil }) // the line scrolled away
 	s.clock.Advance(11 * time.Minute)
 	got, err = p.Get(t.Context(), made.ID)
 	require.NoError(t, err)
@@ -251,5 +251,5 @@ func TestTheBillIsTheSumOfTheMachines(t *testing.T) {
 		}
 	}
 	require.Len(t, s.Bill(), 25)
-	require.Equal(t, fakeec2.Total(s.Bill()), sum)
+	require.Equal(t, ec2test.Total(s.Bill()), sum)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/gcp"
-	"github.com/forewarm/forewarm/provisioners/gcp/fakegce"
+	"github.com/forewarm/forewarm/provisioners/gcp/gcetest"
 )
 
 // The examples of the documentation are read as a configuration is.
@@ -124,7 +124,7 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 // A type in several zones needs the zone: the next call could mean another.
 func TestRegionMayBeLeftOutOnlyIfThereIsOne(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(_ *fakegce.Config, c *gcp.Config) {
+	w := newWorld(t, func(_ *gcetest.Config, c *gcp.Config) {
 		second := c.Offers[0]
 		second.Zone = otherZone
 		c.Offers = append(c.Offers, second)

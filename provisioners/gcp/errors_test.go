@@ -17,7 +17,7 @@ import (
 	"github.com/forewarm/forewarm/internal/statefile/statefiletest"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/gcp"
-	"github.com/forewarm/forewarm/provisioners/gcp/fakegce"
+	"github.com/forewarm/forewarm/provisioners/gcp/gcetest"
 )
 
 func kindOf(t *testing.T, err error) *provisioners.Error {
@@ -61,7 +61,7 @@ func TestOperationErrors(t *testing.T) {
 		"SOMETHING_NEW":                             {provisioners.KindUnknown, ""},
 	} {
 		w := newWorld(t)
-		w.cloud.Inject(fakegce.Fault{Call: fakegce.Insert, Effect: fakegce.Fail, Reason: code,
+		w.cloud.Inject(gcetest.Fault{Call: gcetest.Insert, Effect: gcetest.Fail, Reason: code,
 			QuotaMetric: "NVIDIA_H100_GPUS"})
 		_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
 		got := kindOf(t, err)
@@ -105,9 +105,9 @@ func TestRefusals(t *testing.T) {
 	} {
 		w := newWorld(t)
 		w.cloud.Inject(
-			fakegce.Fault{Call: fakegce.Insert, Effect: fakegce.Refuse, Status: test.status, Reason: test.reason,
+			gcetest.Fault{Call: gcetest.Insert, Effect: gcetest.Refuse, Status: test.status, Reason: test.reason,
 				Message: test.message, RetryAfter: 9 * time.Second},
-			fakegce.Fault{Call: fakegce.AggregatedList, Effect: fakegce.Refuse, Status: test.status,
+			gcetest.Fault{Call: gcetest.AggregatedList, Effect: gcetest.Refuse, Status: test.status,
 				Reason: test.reason, Message: test.message},
 		)
 		_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))

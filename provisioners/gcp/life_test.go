@@ -15,7 +15,7 @@ import (
 	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/gcp"
-	"github.com/forewarm/forewarm/provisioners/gcp/fakegce"
+	"github.com/forewarm/forewarm/provisioners/gcp/gcetest"
 )
 
 func spec(kind, region string) provisioners.Spec {
@@ -49,7 +49,7 @@ func (w *world) running(t *testing.T, id string) provisioners.Instance {
 // cost nothing, and its token stays used.
 func TestStockOutAfterTheAnswer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(f *fakegce.Config, _ *gcp.Config) { f.FailAfter = 25 * time.Second })
+	w := newWorld(t, func(f *gcetest.Config, _ *gcp.Config) { f.FailAfter = 25 * time.Second })
 	w.cloud.SetStock("a3-highgpu-8g", 0)
 	made := w.create(t, "token-1")
 	require.Equal(t, provisioners.Booting, made.Phase)
@@ -92,14 +92,14 @@ func TestTokenOutlivesGooglesMemory(t *testing.T) {
 	require.Equal(t, provisioners.Terminated, again.Phase)
 	require.Equal(t, made.ID, again.ID)
 	require.Equal(t, ended, again.EndedAt)
-	require.Equal(t, 1, w.cloud.Calls(fakegce.Insert))
+	require.Equal(t, 1, w.cloud.Calls(gcetest.Insert))
 }
 
 // Without a record the operations alone end a late duplicate, and they know
 // whether it asks for the same thing.
 func TestOperationsKnowTheToken(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(_ *fakegce.Config, c *gcp.Config) { c.StateFile = "" })
+	w := newWorld(t, func(_ *gcetest.Config, c *gcp.Config) { c.StateFile = "" })
 	made := w.create(t, "token-1")
 	require.NoError(t, w.Delete(t.Context(), made.ID))
 	w.clock.Advance(30 * time.Minute)
@@ -110,7 +110,7 @@ func TestOperationsKnowTheToken(t *testing.T) {
 	other.NodeID = "nod_2"
 	_, err := w.Create(t.Context(), "token-1", other)
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err))
-	require.Equal(t, 1, w.cloud.Calls(fakegce.Insert))
+	require.Equal(t, 1, w.cloud.Calls(gcetest.Insert))
 }
 
 // Processes that share nothing but the project make one machine for a token.
@@ -145,7 +145,7 @@ func TestSecondTryIsATry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 3 {
-		w.cloud.Inject(fakegce.Fault{Call: fakegce.Insert, Effect: fakegce.Fail, Reason: "INTERNAL_ERROR"})
+		w.cloud.Inject(gcetest.Fault{Call: gcetest.Insert, Effect: gcetest.Fail, Reason: "INTERNAL_ERROR"})
 		_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
 		require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
 		w.clock.Advance(time.Second)
@@ -159,7 +159,7 @@ func TestSecondTryIsATry(t *testing.T) {
 func TestLostAndSwept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.cloud.Inject(fakegce.Fault{Call: fakegce.Insert, Effect: fakegce.Break})
+	w.cloud.Inject(gcetest.Fault{Call: gcetest.Insert, Effect: gcetest.Break})
 	_, err := w.Create(t.Context(), "token-1", spec("h100-8", zone))
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
 	list, err := w.List(t.Context(), "deployment-a")
@@ -235,7 +235,7 @@ func TestStoppedMachineIsDeleted(t *testing.T) {
 	require.Equal(t, start.Add(time.Hour+5*time.Second), got.EndedAt)
 	require.NoError(t, w.Delete(t.Context(), made.ID))
 	require.NoError(t, w.Delete(t.Context(), made.ID), "it is on its way out")
-	require.Equal(t, 2, w.cloud.Calls(fakegce.Delete))
+	require.Equal(t, 2, w.cloud.Calls(gcetest.Delete))
 	w.clock.Advance(time.Minute)
 	require.Equal(t, got.EndedAt, w.get(t, made.ID).EndedAt, "its end does not move")
 }
@@ -251,7 +251,7 @@ func TestDeadMan(t *testing.T) {
 	w.clock.Set(start.Add(2 * time.Hour))
 	require.Equal(t, provisioners.Running, w.get(t, made.ID).Phase, "work is not cut short")
 
-	race := fakegce.Fault{Call: fakegce.SetMetadata, Effect: fakegce.Race}
+	race := gcetest.Fault{Call: gcetest.SetMetadata, Effect: gcetest.Race}
 	w.cloud.Inject(race, race)
 	require.NoError(t, w.Renew(t.Context(), made.ID, start.Add(3*time.Hour)), "others may change metadata too")
 	w.cloud.Inject(race, race, race)
@@ -259,9 +259,9 @@ func TestDeadMan(t *testing.T) {
 		provisioners.KindOf(w.Renew(t.Context(), made.ID, start.Add(4*time.Hour))))
 	w.cloud.SetBusy(zone, nameIn(made.ID), false)
 	unlimited := w.create(t, "token-2")
-	calls := w.cloud.Calls(fakegce.SetMetadata)
+	calls := w.cloud.Calls(gcetest.SetMetadata)
 	require.NoError(t, w.Renew(t.Context(), unlimited.ID, start.Add(3*time.Hour)))
-	require.Equal(t, calls, w.cloud.Calls(fakegce.SetMetadata), "a machine without an end keeps none")
+	require.Equal(t, calls, w.cloud.Calls(gcetest.SetMetadata), "a machine without an end keeps none")
 	require.Equal(t, provisioners.KindNotFound, provisioners.KindOf(w.Renew(t.Context(), "x", start)))
 }
 
@@ -281,7 +281,7 @@ func TestAbsenceNeedsProof(t *testing.T) {
 	require.Equal(t, provisioners.KindBadSpec, provisioners.KindOf(err), "%v", err)
 	w.config.Project = "acme-gpus"
 	w.reopen(t)
-	w.cloud.Inject(fakegce.Fault{Call: fakegce.Get, Effect: fakegce.Refuse, Status: http.StatusForbidden,
+	w.cloud.Inject(gcetest.Fault{Call: gcetest.Get, Effect: gcetest.Refuse, Status: http.StatusForbidden,
 		Reason: "forbidden"})
 	_, err = w.Get(t.Context(), made.ID)
 	require.Equal(t, provisioners.KindDenied, provisioners.KindOf(err))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/gcp"
-	"github.com/forewarm/forewarm/provisioners/gcp/fakegce"
+	"github.com/forewarm/forewarm/provisioners/gcp/gcetest"
 )
 
 // raw speaks the protocol itself, as another user of the project would.
@@ -51,8 +51,8 @@ func (w *world) metadata(t *testing.T, id string) map[string]string {
 
 func TestWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(f *fakegce.Config, c *gcp.Config) {
-		f.Types["n1-standard-8"] = fakegce.Type{GPUs: 1, GPU: "Tesla T4", MemoryMiB: 15_360}
+	w := newWorld(t, func(f *gcetest.Config, c *gcp.Config) {
+		f.Types["n1-standard-8"] = gcetest.Type{GPUs: 1, GPU: "Tesla T4", MemoryMiB: 15_360}
 		c.Tags, c.ServiceAccount, c.Subnetwork = []string{"forewarm-node"}, "node@acme-gpus.iam.gserviceaccount.com",
 			"gpu-nodes"
 		c.Offers = append(c.Offers,
@@ -192,7 +192,7 @@ func TestNotices(t *testing.T) {
 func TestReservationExpires(t *testing.T) {
 	t.Parallel()
 	until := start.Add(3 * time.Hour)
-	w := newWorld(t, func(_ *fakegce.Config, c *gcp.Config) {
+	w := newWorld(t, func(_ *gcetest.Config, c *gcp.Config) {
 		o := &c.Offers[1]
 		o.Market, o.Reservation, o.From, o.Until = gcp.Reservation, "march", start, until
 	})
@@ -216,16 +216,16 @@ func TestAttributesAreNotAskedTooOften(t *testing.T) {
 	w := newWorld(t)
 	made := w.create(t, "token-1")
 	w.clock.Advance(30 * time.Second)
-	before := w.cloud.Calls(fakegce.GuestAttributes)
+	before := w.cloud.Calls(gcetest.GuestAttributes)
 	for range 60 {
 		w.clock.Advance(time.Second)
 		w.get(t, made.ID)
 		_, err := w.List(t.Context(), "deployment-a")
 		require.NoError(t, err)
 	}
-	require.LessOrEqual(t, w.cloud.Calls(fakegce.GuestAttributes)-before, 7)
+	require.LessOrEqual(t, w.cloud.Calls(gcetest.GuestAttributes)-before, 7)
 	w.running(t, made.ID)
-	w.cloud.Inject(fakegce.Fault{Call: fakegce.GuestAttributes, Effect: fakegce.Refuse,
+	w.cloud.Inject(gcetest.Fault{Call: gcetest.GuestAttributes, Effect: gcetest.Refuse,
 		Status: http.StatusInternalServerError, Reason: "backendError"})
 	w.clock.Advance(time.Minute)
 	list, err := w.List(t.Context(), "deployment-a")
@@ -237,14 +237,14 @@ func TestAttributesAreNotAskedTooOften(t *testing.T) {
 
 func TestWithoutAProbe(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(_ *fakegce.Config, c *gcp.Config) { c.Probe = gcp.NoProbe })
+	w := newWorld(t, func(_ *gcetest.Config, c *gcp.Config) { c.Probe = gcp.NoProbe })
 	made := w.create(t, "token-1")
 	w.clock.Advance(15 * time.Second)
 	got := w.get(t, made.ID)
 	require.Equal(t, provisioners.Running, got.Phase)
 	require.Len(t, got.Devices, 8)
 	require.NotContains(t, w.metadata(t, made.ID), "enable-guest-attributes")
-	require.Zero(t, w.cloud.Calls(fakegce.GuestAttributes))
+	require.Zero(t, w.cloud.Calls(gcetest.GuestAttributes))
 	offers, err := w.Offers(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, offers[0].Notice, "nobody would see it")

@@ -16,7 +16,7 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/gcp"
-	"github.com/forewarm/forewarm/provisioners/gcp/fakegce"
+	"github.com/forewarm/forewarm/provisioners/gcp/gcetest"
 	"github.com/forewarm/forewarm/provisioners/provisionertest"
 )
 
@@ -27,19 +27,19 @@ const zone, otherZone = "us-central1-a", "europe-west4-b"
 // world is the fake cloud behind a real HTTP server, and the real adapter and
 // library in front of it.
 type world struct {
-	cloud  *fakegce.Cloud
+	cloud  *gcetest.Cloud
 	clock  *clock.Manual
 	config gcp.Config
 	server *httptest.Server
 	*gcp.Cloud
 }
 
-func newWorld(t *testing.T, changes ...func(*fakegce.Config, *gcp.Config)) *world {
+func newWorld(t *testing.T, changes ...func(*gcetest.Config, *gcp.Config)) *world {
 	t.Helper()
 	w := &world{clock: clock.NewManual(start)}
-	fake := fakegce.Config{
+	fake := gcetest.Config{
 		Project: "acme-gpus", Zones: []string{zone, otherZone}, PageSize: 2,
-		Types: map[string]fakegce.Type{
+		Types: map[string]gcetest.Type{
 			"a3-highgpu-8g": {GPUs: 8, GPU: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_559, Price: 88 * gpu.USD,
 				Spot: 36 * gpu.USD},
 			"g2-standard-4": {GPUs: 1, GPU: "NVIDIA L4", MemoryMiB: 23_034, Price: 720_000, Spot: 288_000},
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, changes ...func(*fakegce.Config, *gcp.Config)) *worl
 	for _, change := range changes {
 		change(&fake, &w.config)
 	}
-	w.cloud = fakegce.New(fake, w.clock)
+	w.cloud = gcetest.New(fake, w.clock)
 	w.server = httptest.NewServer(w.cloud)
 	t.Cleanup(w.server.Close)
 	w.config.Endpoint = w.server.URL
@@ -84,15 +84,15 @@ func place(id string) (zone, name string) {
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*fakegce.Config, *gcp.Config){
-		"usual": func(*fakegce.Config, *gcp.Config) {},
+	for name, change := range map[string]func(*gcetest.Config, *gcp.Config){
+		"usual": func(*gcetest.Config, *gcp.Config) {},
 		// The state file alone knows what was.
-		"operations that are forgotten at once": func(f *fakegce.Config, c *gcp.Config) {
+		"operations that are forgotten at once": func(f *gcetest.Config, c *gcp.Config) {
 			f.OperationMemory,
 				c.Probe = 1, gcp.NoProbe
 		},
 		// The operations alone know what was.
-		"no state file": func(_ *fakegce.Config, c *gcp.Config) { c.StateFile = "" },
+		"no state file": func(_ *gcetest.Config, c *gcp.Config) { c.StateFile = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +108,7 @@ func TestSuite(t *testing.T) {
 }
 
 func subject(t *testing.T, w *world) provisionertest.Subject {
-	hook := func(fault fakegce.Fault) func() { return func() { w.cloud.Inject(fault) } }
+	hook := func(fault gcetest.Fault) func() { return func() { w.cloud.Inject(fault) } }
 	return provisionertest.Subject{
 		Provisioner: w.Cloud,
 		Reopen:      w.reopen,
@@ -117,14 +117,14 @@ func subject(t *testing.T, w *world) provisionertest.Subject {
 		Machines:    100,
 		Advance:     func(d time.Duration) { w.clock.Advance(d) },
 		BootWithin:  5 * time.Minute, GoneWithin: time.Minute,
-		TimeOutCreate: hook(fakegce.Fault{Call: fakegce.Insert, Effect: fakegce.Break}),
-		TimeOutDelete: hook(fakegce.Fault{Call: fakegce.Delete, Effect: fakegce.Break}),
-		TruncateList:  hook(fakegce.Fault{Call: fakegce.AggregatedList, Effect: fakegce.Partial}),
+		TimeOutCreate: hook(gcetest.Fault{Call: gcetest.Insert, Effect: gcetest.Break}),
+		TimeOutDelete: hook(gcetest.Fault{Call: gcetest.Delete, Effect: gcetest.Break}),
+		TruncateList:  hook(gcetest.Fault{Call: gcetest.AggregatedList, Effect: gcetest.Partial}),
 		RunOut:        func() { w.cloud.SetStock("a3-highgpu-8g", 0) },
-		FailCreate:    hook(fakegce.Fault{Call: fakegce.Insert, Effect: fakegce.Fail, Reason: "INTERNAL_ERROR"}),
-		FailDelete: hook(fakegce.Fault{Call: fakegce.Delete, Effect: fakegce.Refuse,
+		FailCreate:    hook(gcetest.Fault{Call: gcetest.Insert, Effect: gcetest.Fail, Reason: "INTERNAL_ERROR"}),
+		FailDelete: hook(gcetest.Fault{Call: gcetest.Delete, Effect: gcetest.Refuse,
 			Status: http.StatusServiceUnavailable, Reason: "backendError"}),
-		IgnoreDelete: hook(fakegce.Fault{Call: fakegce.Delete, Effect: fakegce.Ignore}),
+		IgnoreDelete: hook(gcetest.Fault{Call: gcetest.Delete, Effect: gcetest.Ignore}),
 		Throttle:     w.cloud.Throttle,
 		LagList:      w.cloud.SetListLag,
 		Foreign:      func() func() bool { return w.cloud.AddForeign(zone, "their-node", "a3-highgpu-8g") },

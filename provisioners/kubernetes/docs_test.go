@@ -17,7 +17,7 @@ import (
 
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
-	"github.com/forewarm/forewarm/provisioners/kubernetes/fakeapi"
+	"github.com/forewarm/forewarm/provisioners/kubernetes/apitest"
 )
 
 var fenced = regexp.MustCompile("(?s)```yaml\n(.*?)```")
@@ -71,7 +71,7 @@ func strict(t *testing.T, text []byte, into any) {
 }
 
 // granted reads the rules of a manifest.
-func granted(t *testing.T, path string, rights map[fakeapi.Use]bool) {
+func granted(t *testing.T, path string, rights map[apitest.Use]bool) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func granted(t *testing.T, path string, rights map[fakeapi.Use]bool) {
 			require.Len(t, rule.APIGroups, 1)
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					rights[fakeapi.Use{Verb: verb, Group: rule.APIGroups[0], Resource: resource}] = true
+					rights[apitest.Use{Verb: verb, Group: rule.APIGroups[0], Resource: resource}] = true
 				}
 			}
 		}
@@ -104,9 +104,9 @@ func granted(t *testing.T, path string, rights map[fakeapi.Use]bool) {
 // The manifests grant what the adapter does, and nothing else.
 func TestRights(t *testing.T) {
 	t.Parallel()
-	rights := map[fakeapi.Use]bool{}
+	rights := map[apitest.Use]bool{}
 	granted(t, "../../deploy/kubernetes/rbac.yaml", rights)
-	require.NotContains(t, rights, fakeapi.Use{Verb: "patch", Resource: "nodes"})
+	require.NotContains(t, rights, apitest.Use{Verb: "patch", Resource: "nodes"})
 	granted(t, "../../deploy/kubernetes/rbac-cordon.yaml", rights)
 
 	w := newWorld(t, requesting, func(c *kubernetes.Config) { c.Probe, c.CordonOnDelete = kubernetes.ProbeLogs, true })

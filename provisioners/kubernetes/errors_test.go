@@ -14,11 +14,11 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
-	"github.com/forewarm/forewarm/provisioners/kubernetes/fakeapi"
+	"github.com/forewarm/forewarm/provisioners/kubernetes/apitest"
 )
 
-func quota() *fakeapi.Refusal {
-	return &fakeapi.Refusal{
+func quota() *apitest.Refusal {
+	return &apitest.Refusal{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Message: `pods "forewarm-1" is forbidden: exceeded quota: gpu-quota, requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8`,
 	}
@@ -26,10 +26,10 @@ func quota() *fakeapi.Refusal {
 
 func TestRefusalsOfCreate(t *testing.T) {
 	t.Parallel()
-	type refusal = fakeapi.Refusal
+	type refusal = apitest.Refusal
 	pod, record := uses("create", "pods"), uses("create", "configmaps")
 	for what, test := range map[string]struct {
-		on    []fakeapi.Use
+		on    []apitest.Use
 		with  refusal
 		kind  provisioners.Kind
 		scope string
@@ -57,7 +57,7 @@ func TestRefusalsOfCreate(t *testing.T) {
 		"broken before": {record, *broken(), provisioners.KindTransient, ""},
 	} {
 		w := newWorld(t)
-		w.server.Inject(fakeapi.Fault{On: test.on, Refuse: &test.with})
+		w.server.Inject(apitest.Fault{On: test.on, Refuse: &test.with})
 		_, err := w.Create(t.Context(), "token", w.spec())
 		var typed *provisioners.Error
 		require.ErrorAs(t, err, &typed, what)
@@ -72,7 +72,7 @@ func TestRefusalsOfCreate(t *testing.T) {
 func TestTheServersWaitIsHandedOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.Inject(fakeapi.Fault{Refuse: tooMany()})
+	w.server.Inject(apitest.Fault{Refuse: tooMany()})
 	_, err := w.List(t.Context(), "dep")
 	var typed *provisioners.Error
 	require.ErrorAs(t, err, &typed)
@@ -86,8 +86,8 @@ func TestAProxysNotFoundProvesNothing(t *testing.T) {
 	for _, resource := range []string{"configmaps", "pods", "nodes"} {
 		w := newWorld(t)
 		made := w.up(t)
-		w.server.Inject(fakeapi.Fault{
-			On: uses("get", resource), Refuse: &fakeapi.Refusal{Code: http.StatusNotFound,
+		w.server.Inject(apitest.Fault{
+			On: uses("get", resource), Refuse: &apitest.Refusal{Code: http.StatusNotFound,
 				Message: "404 page not found", Plain: true},
 		})
 		_, err := w.Get(t.Context(), made.ID)
@@ -120,13 +120,13 @@ func TestEveryStepCanFail(t *testing.T) {
 				if cut && (verb == "get" || verb == "list") {
 					continue // client-go repeats a read whose connection broke, and sleeps
 				}
-				everyCallFails(t, fakeapi.Fault{On: uses(verb, resource), Cut: cut})
+				everyCallFails(t, apitest.Fault{On: uses(verb, resource), Cut: cut})
 			}
 		}
 	}
 }
 
-func everyCallFails(t *testing.T, fault fakeapi.Fault) {
+func everyCallFails(t *testing.T, fault apitest.Fault) {
 	w := newWorld(t)
 	if !fault.Cut {
 		fault.Refuse = broken()

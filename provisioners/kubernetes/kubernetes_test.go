@@ -20,7 +20,7 @@ import (
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
-	"github.com/forewarm/forewarm/provisioners/kubernetes/fakeapi"
+	"github.com/forewarm/forewarm/provisioners/kubernetes/apitest"
 	"github.com/forewarm/forewarm/provisioners/provisionertest"
 )
 
@@ -30,7 +30,7 @@ var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 type world struct {
 	*kubernetes.Cluster
 	hands
-	server *fakeapi.Server
+	server *apitest.Server
 	config kubernetes.Config
 	url    string
 	clock  *clock.Manual
@@ -39,7 +39,7 @@ type world struct {
 func newWorld(t *testing.T, adjust ...func(*kubernetes.Config)) *world {
 	t.Helper()
 	w := &world{clock: clock.NewManual(start)}
-	w.server = fakeapi.New(w.clock)
+	w.server = apitest.New(w.clock)
 	http := httptest.NewServer(w.server)
 	t.Cleanup(http.Close)
 	core, err := corev1client.NewForConfig(&rest.Config{
@@ -99,23 +99,23 @@ var ofA100 = provisioners.Spec{Type: "a100-8", Region: "r1"}
 // subject is the adapter with every fault that an API server can have.
 func (w *world) subject(t *testing.T) provisionertest.Subject {
 	const deleting, update = "delete", "update"
-	endings := []fakeapi.Use{{Verb: update, Resource: "configmaps"}, {Verb: deleting, Resource: "pods"}}
+	endings := []apitest.Use{{Verb: update, Resource: "configmaps"}, {Verb: deleting, Resource: "pods"}}
 	return provisionertest.Subject{
 		Provisioner: w.Cluster,
 		Reopen:      func(t *testing.T) provisioners.Provisioner { return w.open(t) },
 		Spec:        ofA100, OtherSpec: provisioners.Spec{Type: "l4-2", Region: "r1"},
 		Machines: 8, Advance: w.advance, Now: w.clock.Now,
 		BootWithin: 10 * time.Minute, GoneWithin: 5 * time.Minute,
-		TimeOutCreate: func() { w.server.Inject(fakeapi.Fault{On: uses("create", "pods"), Cut: true}) },
-		TimeOutDelete: func() { w.server.Inject(fakeapi.Fault{On: uses(deleting, "pods"), Cut: true}) },
-		TruncateList:  func() { w.server.Inject(fakeapi.Fault{On: uses("list", "configmaps"), Lose: true}) },
-		FailCreate:    func() { w.server.Inject(fakeapi.Fault{On: uses("create", "configmaps"), Refuse: broken()}) },
-		FailDelete:    func() { w.server.Inject(fakeapi.Fault{On: endings, Refuse: broken()}) },
-		IgnoreDelete:  func() { w.server.Inject(fakeapi.Fault{On: uses(deleting, "pods"), Ignore: true}) },
+		TimeOutCreate: func() { w.server.Inject(apitest.Fault{On: uses("create", "pods"), Cut: true}) },
+		TimeOutDelete: func() { w.server.Inject(apitest.Fault{On: uses(deleting, "pods"), Cut: true}) },
+		TruncateList:  func() { w.server.Inject(apitest.Fault{On: uses("list", "configmaps"), Lose: true}) },
+		FailCreate:    func() { w.server.Inject(apitest.Fault{On: uses("create", "configmaps"), Refuse: broken()}) },
+		FailDelete:    func() { w.server.Inject(apitest.Fault{On: endings, Refuse: broken()}) },
+		IgnoreDelete:  func() { w.server.Inject(apitest.Fault{On: uses(deleting, "pods"), Ignore: true}) },
 		Throttle: func(calls int) {
 			w.server.Heal()
 			if calls > 0 {
-				w.server.Inject(fakeapi.Fault{Times: calls, Refuse: tooMany()})
+				w.server.Inject(apitest.Fault{Times: calls, Refuse: tooMany()})
 			}
 		},
 		LagList: w.server.Lag,
@@ -128,17 +128,17 @@ func (w *world) subject(t *testing.T) provisionertest.Subject {
 	}
 }
 
-func uses(verb, resource string) []fakeapi.Use {
-	return []fakeapi.Use{{Verb: verb, Resource: resource}}
+func uses(verb, resource string) []apitest.Use {
+	return []apitest.Use{{Verb: verb, Resource: resource}}
 }
 
-func broken() *fakeapi.Refusal {
-	return &fakeapi.Refusal{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+func broken() *apitest.Refusal {
+	return &apitest.Refusal{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
 		Message: "etcd has no leader"}
 }
 
-func tooMany() *fakeapi.Refusal {
-	return &fakeapi.Refusal{Code: http.StatusTooManyRequests, Message: "Too many requests, please try again later.",
+func tooMany() *apitest.Refusal {
+	return &apitest.Refusal{Code: http.StatusTooManyRequests, Message: "Too many requests, please try again later.",
 		RetryAfter: 7, Plain: true}
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
-	"github.com/forewarm/forewarm/provisioners/kubernetes/fakeapi"
+	"github.com/forewarm/forewarm/provisioners/kubernetes/apitest"
 )
 
 func (w *world) spec() provisioners.Spec {
@@ -152,7 +152,7 @@ func TestAVanishedMachineStaysGone(t *testing.T) {
 func TestACreateThatDiedIsTakenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.Inject(fakeapi.Fault{On: uses("update", "configmaps"), Refuse: broken()})
+	w.server.Inject(apitest.Fault{On: uses("update", "configmaps"), Refuse: broken()})
 	_, err := w.Create(t.Context(), "token", w.spec())
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
 	listed := w.listed(t)
@@ -167,7 +167,7 @@ func TestACreateThatDiedIsTakenUp(t *testing.T) {
 func TestALateDuplicateTakesItsPodBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server.Inject(fakeapi.Fault{On: uses("create", "pods"), Refuse: broken()})
+	w.server.Inject(apitest.Fault{On: uses("create", "pods"), Refuse: broken()})
 	_, err := w.Create(t.Context(), "token", w.spec())
 	require.Equal(t, provisioners.KindUnknown, provisioners.KindOf(err))
 	slow := newGate(t, w, http.MethodPost, "/pods")
@@ -257,7 +257,7 @@ func TestAGivenUpPlaceholderIsRemovedInTheEnd(t *testing.T) {
 	w.boot, w.room = time.Hour, 0
 	made := w.create(t)
 	w.advance(21 * time.Minute)
-	w.server.Inject(fakeapi.Fault{On: uses("delete", "pods"), Refuse: broken()})
+	w.server.Inject(apitest.Fault{On: uses("delete", "pods"), Refuse: broken()})
 	_, err := w.Get(t.Context(), made.ID)
 	require.Equal(t, provisioners.KindTransient, provisioners.KindOf(err))
 	require.Len(t, w.pods(), 1)
@@ -270,7 +270,7 @@ func TestRecordsAreForgottenAfterDays(t *testing.T) {
 	w := newWorld(t)
 	made := w.create(t)
 	require.NoError(t, w.Delete(t.Context(), made.ID))
-	w.server.Inject(fakeapi.Fault{On: uses("create", "pods"), Refuse: quota()})
+	w.server.Inject(apitest.Fault{On: uses("create", "pods"), Refuse: quota()})
 	spec := w.spec()
 	spec.NodeID = "nod_2"
 	_, err := w.Create(t.Context(), "token-2", spec)

@@ -20,12 +20,12 @@ import (
 	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
-	"github.com/forewarm/forewarm/provisioners/kubernetes/fakeapi"
+	"github.com/forewarm/forewarm/provisioners/kubernetes/apitest"
 )
 
-func denied(verb, resource string) fakeapi.Fault {
-	return fakeapi.Fault{On: uses(verb, resource),
-		Refuse: &fakeapi.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "no"}}
+func denied(verb, resource string) apitest.Fault {
+	return apitest.Fault{On: uses(verb, resource),
+		Refuse: &apitest.Refusal{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "no"}}
 }
 
 // The second GPU counts no memory errors, the third had some.

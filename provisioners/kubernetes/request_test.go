@@ -15,7 +15,7 @@ import (
 
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
-	"github.com/forewarm/forewarm/provisioners/kubernetes/fakeapi"
+	"github.com/forewarm/forewarm/provisioners/kubernetes/apitest"
 )
 
 const class = "check-capacity.autoscaling.x-k8s.io"
@@ -69,7 +69,7 @@ func TestAClusterWithoutProvisioningRequests(t *testing.T) {
 
 func TestARequestThatMayHaveFailedIsMadeByTheRepeat(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []fakeapi.Fault{
+	for _, fault := range []apitest.Fault{
 		{On: uses("create", "provisioningrequests"), Refuse: broken()},
 		{On: uses("create", "provisioningrequests"), Cut: true},
 		{On: uses("create", "podtemplates"), Cut: true},

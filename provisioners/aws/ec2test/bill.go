@@ -1,0 +1,95 @@
+package ec2test
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// Line is one machine on the bill.
+type Line struct {
+	ID, Token, Type, Zone, Market string
+	Tags                          map[string]string
+	State                         string
+	// DeletedDisks are its disks that ended with it, or will.
+	DeletedDisks []string
+	From, To     time.Time // To is the bill's time while the machine stands
+	Billed       time.Duration
+	Cost         gpu.MicroUSD
+}
+
+// MinBilled is the least that a machine is billed for.
+const MinBilled = time.Minute
+
+// Bill returns a line for every machine that was ever made, in the order of
+// their birth: seconds from launch to the beginning of the end, at least a
+// minute. (EC2 begins to bill when a machine runs, some seconds later.)
+func (r *Region) Bill() []Line {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.settle()
+	var lines []Line
+	for _, m := range r.machines {
+		lines = append(lines, m.line(r.config, now))
+	}
+	return lines
+}
+
+// Total adds up a bill.
+func Total(lines []Line) gpu.MicroUSD {
+	var sum gpu.MicroUSD
+	for _, line := range lines {
+		sum += line.Cost
+	}
+	return sum
+}
+
+func (m *machine) line(c Config, now time.Time) Line {
+	to := now.Truncate(time.Second)
+	if m.ended(now) {
+		to = m.stop
+	}
+	billed := max(to.Sub(m.born), MinBilled)
+	line := Line{
+		ID: m.id, Token: m.token, Type: m.kind.Name, Zone: m.zone, Market: m.market, Tags: map[string]string{},
+		State: m.state(c, now), DeletedDisks: m.ephemeral, From: m.born, To: to, Billed: billed,
+		Cost: m.price.For(billed),
+	}
+	for _, row := range m.tagRows(now) {
+		line.Tags[row.Key] = row.Value
+	}
+	return line
+}
+
+// Standing returns the lines of the machines whose end has not begun.
+func (r *Region) Standing() []Line {
+	var standing []Line
+	for _, line := range r.Bill() {
+		if line.State == pending || line.State == running {
+			standing = append(standing, line)
+		}
+	}
+	return standing
+}
+
+// Foreign makes a machine of somebody else in the account and returns whether it
+// still stands.
+func (r *Region) Foreign(kind string, tags map[string]string) (stands func() bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.settle()
+	m := &machine{zone: r.config.Zones[0], image: r.config.Images[0].ID, market: "on-demand",
+		born: now.Truncate(time.Second)}
+	m.kind, _ = r.config.kind(kind)
+	m.price = m.kind.OnDemand
+	for key, value := range tags {
+		m.tags = append(m.tags, tag{key: key, value: value, at: m.born})
+	}
+	r.add(m)
+	return func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.settle()
+		return m.stop.IsZero()
+	}
+}

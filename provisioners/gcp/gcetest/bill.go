@@ -1,0 +1,81 @@
+package gcetest
+
+import (
+	"time"
+
+	"github.com/forewarm/forewarm/core/gpu"
+)
+
+// minBilling is the shortest time that an instance is billed for.
+const minBilling = time.Minute
+
+// Bill is what the cloud charges for every instance there ever was.
+type Bill struct {
+	Lines []Line
+	Total gpu.MicroUSD
+}
+
+// Line is one instance on the bill.
+type Line struct {
+	ID         uint64
+	Zone, Name string
+	Type       string
+	Spot       bool
+	From, To   time.Time
+	Billed     time.Duration // whole seconds, at least a minute
+	Cost       gpu.MicroUSD
+}
+
+// Bill returns the bill as of now. It counts from the insert, which is the dear
+// reading: Google itself starts when an instance runs. An insert that failed
+// costs nothing.
+func (c *Cloud) Bill(now time.Time) Bill {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settle(now)
+	var bill Bill
+	for _, m := range c.machines {
+		if m.never() {
+			continue
+		}
+		line := m.line(now)
+		bill.Lines = append(bill.Lines, line)
+		bill.Total += line.Cost
+	}
+	return bill
+}
+
+func (m *machine) line(now time.Time) Line {
+	to := now
+	for _, end := range []time.Time{m.stopped, m.gone} {
+		if reached(end, to) {
+			to = end
+		}
+	}
+	price := m.typed.Price
+	if m.spot {
+		price = m.typed.Spot
+	}
+	billed := max(to.Sub(m.born), minBilling)
+	billed = (billed + time.Second - 1).Truncate(time.Second)
+	return Line{
+		ID: m.id, Zone: m.zone, Name: m.name, Type: m.kind, Spot: m.spot, From: m.born, To: to,
+		Billed: billed, Cost: price.For(billed),
+	}
+}
+
+// Live counts the instances that are neither on their way out nor gone, foreign
+// ones aside.
+func (c *Cloud) Live() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	c.settle(now)
+	live := 0
+	for _, m := range c.machines {
+		if m.there(now) && m.stopping.IsZero() && !m.foreign && !m.never() {
+			live++
+		}
+	}
+	return live
+}

@@ -1,0 +1,88 @@
+//go:build clouds
+
+package apitest
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const usualGrace = 30 // seconds
+
+// born gives a new pod what the server gives it.
+func born(o object) {
+	o.Object["status"] = map[string]any{"phase": string(corev1.PodPending)}
+	if _, found, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "terminationGracePeriodSeconds"); !found {
+		_ = unstructured.SetNestedField(o.Object, float64(usualGrace), "spec", "terminationGracePeriodSeconds")
+	}
+}
+
+func field(o object, path ...string) string {
+	text, _, _ := unstructured.NestedString(o.Object, path...)
+	return text
+}
+
+// endPod removes a pod that no kubelet has to end, and marks any other.
+func (s *Server) endPod(c call, kept object, grace *int64) answer {
+	seconds, _, _ := unstructured.NestedFieldNoCopy(kept.Object, "spec", "terminationGracePeriodSeconds")
+	wait := time.Duration(usualGrace) * time.Second
+	if number, is := seconds.(float64); is {
+		wait = time.Duration(number) * time.Second
+	}
+	if grace != nil {
+		wait = time.Duration(*grace) * time.Second
+	}
+	phase := corev1.PodPhase(field(kept, "status", "phase"))
+	if field(kept, "spec", "nodeName") == "" || phase == corev1.PodSucceeded || phase == corev1.PodFailed || wait == 0 {
+		s.drop(c.key())
+		return answer{http.StatusOK, kept}
+	}
+	if kept.GetDeletionTimestamp() != nil {
+		return answer{http.StatusOK, kept}
+	}
+	next := object{kept.DeepCopy()}
+	at := metav1.NewTime(s.clock.Now().Add(wait).Truncate(time.Second))
+	next.SetDeletionTimestamp(&at)
+	return answer{http.StatusOK, s.keep(c.key(), next)}
+}
+
+// bind is how a scheduler puts a pod on a node.
+func (s *Server) bind(c call) answer {
+	kept, found := s.objects[c.key()]
+	var binding corev1.Binding
+	switch {
+	case !found:
+		return notFound(c)
+	case json.Unmarshal(c.body, &binding) != nil:
+		return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, "no Binding", c)
+	case field(kept, "spec", "nodeName") != "" || kept.GetDeletionTimestamp() != nil:
+		return refusal(http.StatusConflict, metav1.StatusReasonConflict, "the pod is assigned or being deleted", c)
+	}
+	next := object{kept.DeepCopy()}
+	_ = unstructured.SetNestedField(next.Object, binding.Target.Name, "spec", "nodeName")
+	s.keep(c.key(), next)
+	return answer{http.StatusCreated, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status: metav1.StatusSuccess}}
+}
+
+func (s *Server) log(c call) answer {
+	kept, found := s.objects[c.key()]
+	if !found {
+		return notFound(c)
+	}
+	if field(kept, "status", "phase") == string(corev1.PodPending) {
+		return refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest,
+			"container is waiting to start: ContainerCreating", c)
+	}
+	text := s.logs[c.namespace+"/"+c.name]
+	if limit, err := strconv.Atoi(c.param("limitBytes")); err == nil && len(text) > limit {
+		text = text[:limit]
+	}
+	return answer{http.StatusOK, text}
+}

@@ -1,0 +1,231 @@
+//go:build clouds
+
+package apitest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forewarm/forewarm/internal/clock"
+)
+
+// Server is an http.Handler. It is safe for concurrent use.
+type Server struct {
+	clock clock.Clock
+
+	mu      sync.Mutex
+	kinds   map[string]string // by resource: what is served
+	objects map[string]object
+	past    []snapshot
+	lag     time.Duration
+	version int64
+	faults  []*Fault
+	logs    map[string]string
+	used    map[Use]bool
+}
+
+// Use is something that the user agent "forewarm" has done.
+type Use struct{ Verb, Group, Resource string }
+
+// New makes a server that keeps nothing yet.
+func New(clock clock.Clock) *Server {
+	return &Server{
+		clock: clock, objects: map[string]object{}, logs: map[string]string{}, used: map[Use]bool{},
+		kinds: map[string]string{
+			"pods": "Pod", "configmaps": "ConfigMap", "nodes": "Node", "events": "Event", "podtemplates": "PodTemplate",
+		},
+	}
+}
+
+// Define adds a kind, as a CustomResourceDefinition does.
+func (s *Server) Define(resource, kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kinds[resource] = kind
+}
+
+// SetLog is what the pod's container has written.
+func (s *Server) SetLog(namespace, pod, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logs[namespace+"/"+pod] = text
+}
+
+// Used returns everything that was done.
+func (s *Server) Used() map[Use]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := map[Use]bool{}
+	for use := range s.used {
+		used[use] = true
+	}
+	return used
+}
+
+// call is one request, taken apart.
+type call struct {
+	verb, group, version, resource, namespace, name, sub string
+
+	query map[string][]string
+	body  []byte
+	ours  bool // of the adapter under test
+}
+
+func (c call) param(name string) string {
+	if len(c.query[name]) == 0 {
+		return ""
+	}
+	return c.query[name][0]
+}
+
+// key is where the object of the call is kept.
+func (c call) key() string { return c.group + "/" + c.resource + "/" + c.namespace + "/" + c.name }
+
+const mostBody = 3 << 20 // as the real one
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, mostBody))
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.URL.Path == "/apis" {
+		s.groups().write(w)
+		return
+	}
+	c, ok := parse(r, body)
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	var fault Fault
+	if c.ours = strings.HasPrefix(r.UserAgent(), "forewarm"); c.ours {
+		fault = s.strike(c)
+		s.used[Use{c.verb, c.group, c.full()}] = true
+	}
+	if fault.Refuse != nil {
+		fault.refuse(w)
+		return
+	}
+	if s.kinds[c.resource] == "" {
+		http.NotFound(w, r) // a bare one, as the real server's
+		return
+	}
+	answer := s.answer(c, fault)
+	if fault.Cut {
+		panic(http.ErrAbortHandler) // which closes the connection without an answer
+	}
+	answer.write(w)
+}
+
+// groups is the list of API groups: that of the defined kinds, if there are any.
+func (s *Server) groups() answer {
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+		Groups: []metav1.APIGroup{}}
+	if s.kinds["provisioningrequests"] != "" {
+		version := metav1.GroupVersionForDiscovery{GroupVersion: "autoscaling.x-k8s.io/v1", Version: "v1"}
+		list.Groups = append(list.Groups, metav1.APIGroup{
+			Name: "autoscaling.x-k8s.io", Versions: []metav1.GroupVersionForDiscovery{version},
+			PreferredVersion: version,
+		})
+	}
+	return answer{http.StatusOK, list}
+}
+
+func (c call) full() string {
+	if c.sub == "" {
+		return c.resource
+	}
+	return c.resource + "/" + c.sub
+}
+
+func (s *Server) answer(c call, fault Fault) answer {
+	switch {
+	case c.sub == "log":
+		return s.log(c)
+	case c.sub == "binding":
+		return s.bind(c)
+	}
+	switch c.verb {
+	case "list":
+		return s.list(c, fault)
+	case "get":
+		return s.get(c)
+	case "create":
+		return s.create(c)
+	case "update":
+		return s.update(c)
+	case "patch":
+		return s.patch(c)
+	default:
+		return s.remove(c, fault)
+	}
+}
+
+// parse understands /api/v1/… and /apis/group/version/….
+func parse(r *http.Request, body []byte) (call, bool) {
+	c := call{query: r.URL.Query(), body: body}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		c.version, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		c.group, c.version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return c, false
+	}
+	if parts[0] == "namespaces" && len(parts) >= 3 {
+		c.namespace, parts = parts[1], parts[2:]
+	}
+	parts = append(parts, "", "")
+	c.resource, c.name, c.sub = parts[0], parts[1], parts[2]
+	c.verb = verbs[r.Method]
+	if c.verb == "get" && c.name == "" {
+		c.verb = "list"
+	}
+	return c, c.verb != ""
+}
+
+var verbs = map[string]string{
+	http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
+	http.MethodDelete: "delete",
+}
+
+// answer is what goes out.
+type answer struct {
+	code int
+	body any
+}
+
+func (a answer) write(w http.ResponseWriter) {
+	if text, plain := a.body.(string); plain {
+		w.Header().Set("Content-Type", "text/plain")
+		w.WriteHeader(a.code)
+		w.Write([]byte(text))
+		return
+	}
+	body, err := json.Marshal(a.body)
+	if err != nil {
+		panic(err) // it was made from JSON
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(a.code)
+	w.Write(body)
+}
+
+// refusal is a Status as the real server writes it.
+func refusal(code int, reason metav1.StatusReason, message string, c call) answer {
+	return answer{code, metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Code: int32(code), Reason: reason, Message: message,
+		Details: &metav1.StatusDetails{Name: c.name, Group: c.group, Kind: c.resource},
+	}}
+}

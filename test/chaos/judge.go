@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/test/chaos/audit"
+	"github.com/forewarm/forewarm/test/chaos/site"
+	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/internal/invariants"
+	"github.com/forewarm/forewarm/provisioners"
+)
+
+// verdict is what was found.
+type verdict struct {
+	lost, doubled, other []string
+	ownerless            audit.Ownerless
+	bill, costs          gpu.MicroUSD
+	accounts             []string
+}
+
+// judge compares what people were told, what the ledger has and what the cloud
+// has, and prints the figures. restless is what did not become quiet.
+func (g *game) judge(ctx context.Context, restless error) error {
+	if ctx.Err() != nil {
+		return nil // nobody waits for an answer
+	}
+	ctx, cancel := context.WithTimeout(ctx, opening)
+	defer cancel()
+	rows, err := audit.Read(ctx, g.site.Postgres.URL(), true)
+	if err != nil {
+		return err
+	}
+	bill := g.site.Cloud.Bill()
+	v := verdict{
+		lost:      append(rows.Lost(g.journal.Entries()), rows.TakenAway(g.site.Cloud.Took)...),
+		doubled:   append(append(g.journal.Doubled(), rows.Doubled(g.journal.Extensions())...), audit.Twins(bill)...),
+		ownerless: rows.Ownerless(bill, ownerless), accounts: rows.Accounts(bill),
+	}
+	for _, m := range bill {
+		v.bill += m.Cost
+	}
+	if v.costs, err = g.costs(ctx); err != nil {
+		return err
+	}
+	v.other = g.others(rows, restless)
+	g.print(rows, v)
+	return v.err(g.dir)
+}
+
+// costs is the total of the report, which all servers must agree on.
+func (g *game) costs(ctx context.Context) (gpu.MicroUSD, error) {
+	var total provisioners.Price
+	for i, s := range g.site.Servers {
+		api, err := g.load.Client(s.URL, g.site.Key)
+		if err != nil {
+			return 0, err
+		}
+		report, err := api.Costs(ctx, g.begun.Add(-time.Hour), time.Now().Add(time.Hour), "")
+		if err != nil {
+			return 0, fmt.Errorf("reading the report of costs: %w", err)
+		}
+		before := total
+		if err := total.UnmarshalText([]byte(report.Total.Amount)); err != nil {
+			return 0, fmt.Errorf("reading the total of the report of costs: %w", err)
+		}
+		if i > 0 && before != total {
+			return 0, fmt.Errorf("%s reports costs of %s, the server before it %s", s.Name,
+				gpu.MicroUSD(total).Decimal(), gpu.MicroUSD(before).Decimal())
+		}
+	}
+	return gpu.MicroUSD(total), nil
+}
+
+// others are faults that no figure counts.
+func (g *game) others(rows audit.Rows, restless error) []string {
+	var all []string
+	if restless != nil {
+		all = append(all, restless.Error())
+	}
+	for _, v := range invariants.Check(rows.Rows) {
+		all = append(all, "at the end: "+v.String())
+	}
+	g.mu.Lock()
+	all = append(all, slices.Sorted(maps.Keys(g.broken))...)
+	g.mu.Unlock()
+	if !g.site.Cloud.ForeignStands() {
+		all = append(all, "the machine of somebody else in the account was ended")
+	}
+	all = append(all, g.journal.Odd()...)
+	for _, p := range g.site.Forewarm() {
+		if line := panicked(p); line != "" {
+			all = append(all, fmt.Sprintf("%s: %s", p.Log(), line))
+		}
+	}
+	return all
+}
+
+// panicked returns the first line of a process's log that tells of a panic.
+func panicked(p *site.Process) string {
+	f, err := os.Open(p.Log())
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		if line := lines.Text(); strings.Contains(line, "panic:") || strings.Contains(line, "fatal error:") {
+			return line[:min(len(line), 300)]
+		}
+	}
+	return ""
+}
+
+func (v verdict) difference() gpu.MicroUSD {
+	if v.bill > v.costs {
+		return v.bill - v.costs
+	}
+	return v.costs - v.bill
+}
+
+// err is everything that is not as it must be.
+func (v verdict) err(dir string) error {
+	var all []string
+	for _, group := range []struct {
+		title string
+		found []string
+	}{
+		{"lost", v.lost}, {"doubled", v.doubled}, {"orphans", v.ownerless.Orphans}, {"also wrong", v.other},
+	} {
+		for _, text := range group.found {
+			all = append(all, group.title+": "+text)
+		}
+	}
+	if v.difference() != 0 {
+		all = append(all, fmt.Sprintf("the cloud's bill is %s, the report of costs says %s", v.bill.Decimal(),
+			v.costs.Decimal()))
+		all = append(all, v.accounts...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return errors.New("not everything is as it must be\n  " + strings.Join(all, "\n  ") +
+		"\nlogs, the journal and the database are in " + dir)
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/forewarm/forewarm/test/chaos/fault"
+	"github.com/forewarm/forewarm/test/chaos/load"
+	"github.com/forewarm/forewarm/test/chaos/site"
+)
+
+const (
+	opening  = 3 * time.Minute // to start everything, or to make it whole again
+	settling = 6 * time.Minute // until nothing is booked and no machine stands
+)
+
+// game is one run.
+type game struct {
+	options
+	begun   time.Time
+	site    *site.Site
+	load    *load.Load
+	journal *load.Journal
+	breaker *fault.Breaker
+
+	mu      sync.Mutex // of what follows
+	log     *os.File
+	broken  map[string]bool // statements that did not hold at some moment
+	samples int
+}
+
+// play starts everything, breaks it, makes it whole, and judges.
+func play(ctx context.Context, o options) (err error) {
+	g := &game{options: o, begun: time.Now(), broken: map[string]bool{}}
+	files, err := g.files()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, files()) }()
+	starting, cancel := context.WithTimeout(ctx, opening)
+	defer cancel()
+	if g.site, err = site.Open(starting, o.dir, o.binary, o.servers, o.workers); err != nil {
+		return fmt.Errorf("starting everything: %w", err)
+	}
+	defer func() { err = errors.Join(err, g.site.Close()) }()
+	if g.load, err = load.New(starting, g.people(), g.journal); err != nil {
+		return err
+	}
+	defer g.load.Close()
+	g.breaker = fault.New(g.site, g.note)
+	g.begun = time.Now()
+	if err := g.storm(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	return g.judge(ctx, g.settle(ctx))
+}
+
+// files opens the journal and the log of faults.
+func (g *game) files() (done func() error, err error) {
+	journal, err := os.Create(filepath.Join(g.dir, "journal.jsonl"))
+	if err != nil {
+		return nil, fmt.Errorf("making the journal: %w", err)
+	}
+	if g.log, err = os.Create(filepath.Join(g.dir, "faults.log")); err != nil {
+		return nil, errors.Join(fmt.Errorf("making the log of faults: %w", err), journal.Close())
+	}
+	g.journal = load.NewJournal(journal)
+	return func() error { return errors.Join(g.journal.Err(), journal.Close(), g.log.Close()) }, nil
+}
+
+func (g *game) people() load.Config {
+	c := load.Config{
+		Key: g.site.Key, Tenants: g.tenants, People: g.options.people, Pools: []string{site.Steady, site.Spot},
+		MaxGPUs: 64, Seed: g.seed,
+	}
+	for _, s := range g.site.Servers {
+		c.Servers = append(c.Servers, s.URL)
+	}
+	return c
+}
+
+// storm has everybody book while faults strike, and makes all whole again.
+func (g *game) storm(ctx context.Context) error {
+	stop := g.load.Drive(ctx)
+	watching, calm := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { g.watch(watching) })
+	err := g.breaker.Run(ctx, fault.Schedule(g.seed, g.length()))
+	if ctx.Err() == nil && err == nil {
+		healing, cancel := context.WithTimeout(ctx, opening)
+		defer cancel()
+		err = g.site.Heal(healing)
+		g.say("everything is whole again")
+	}
+	stop() // who asks is answered first
+	calm()
+	watch.Wait()
+	if err != nil {
+		return fmt.Errorf("breaking and mending: %w", err)
+	}
+	return nil
+}
+
+// note writes down a fault.
+func (g *game) note(text string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	fmt.Fprintf(g.log, "%s %s\n", time.Now().UTC().Format("15:04:05.000"), text)
+	if g.verbose {
+		fmt.Printf("%7.1fs  ! %s\n", time.Since(g.begun).Seconds(), text)
+	}
+}
+
+// say prints a line of progress.
+func (g *game) say(format string, args ...any) {
+	fmt.Printf("%7.1fs  %s\n", time.Since(g.begun).Seconds(), fmt.Sprintf(format, args...))
+}

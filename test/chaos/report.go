@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/forewarm/forewarm/test/chaos/audit"
+)
+
+// print tells what was done, and the figures.
+func (g *game) print(rows audit.Rows, v verdict) {
+	fmt.Println()
+	counts := g.journal.Counts()
+	for _, op := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Printf("answered: %s %d\n", op, counts[op])
+	}
+	fmt.Printf("acknowledged effects: %d; requests that were never answered: %d\n", len(g.journal.Entries()),
+		g.journal.Unsure())
+	struck, faults := g.breaker.Struck(), 0
+	for _, kind := range slices.Sorted(maps.Keys(struck)) {
+		fmt.Printf("fault: %s %d\n", kind, struck[kind])
+		faults += struck[kind]
+	}
+	for _, p := range g.site.Forewarm() {
+		fmt.Printf("%s ended by itself %d times\n", p.Name, p.Deaths())
+	}
+	fmt.Printf("machines: %d, of which %d stood without an owner, the longest for %.0f s; bill %s USD, costs %s USD\n",
+		len(g.site.Cloud.Bill()), v.ownerless.Machines, v.ownerless.Longest.Seconds(), v.bill.Decimal(),
+		v.costs.Decimal())
+	fmt.Printf("the statements about rows were checked at %d moments; the ledger has %d reservations, %d "+
+		"allocations, %d nodes\n",
+		g.samples, len(rows.Reservations), len(rows.Allocations), len(rows.Nodes))
+	figure := func(name string, value any, unit string) { fmt.Printf("figure: chaos_%s %v %s\n", name, value, unit) }
+	figure("operations", g.journal.Operations(), "operations")
+	figure("faults", faults, "faults")
+	figure("lost", len(v.lost), "operations")
+	figure("doubled", len(v.doubled), "effects")
+	figure("orphans", len(v.ownerless.Orphans), "machines")
+	figure("orphan_seconds", fmt.Sprintf("%.0f", v.ownerless.Total.Seconds()), "seconds")
+	figure("bill_difference_usd", v.difference().Decimal(), "USD")
+}

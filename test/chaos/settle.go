@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/forewarm/forewarm/test/chaos/audit"
+	"github.com/forewarm/forewarm/test/chaos/load"
+	"github.com/forewarm/forewarm/test/chaos/site"
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/node"
+)
+
+// settle gives everything back and waits until nothing is booked, no machine
+// stands, and the ledger has written down what the cloud has written down. It
+// returns what is not so after a bounded time, nothing when all is quiet.
+func (g *game) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settling)
+	defer cancel()
+	said := time.Now()
+	for {
+		err := errors.Join(g.unpin(ctx), g.give(ctx))
+		if err == nil {
+			err = g.restless(ctx)
+		}
+		if err == nil {
+			g.say("all is quiet")
+			return nil
+		}
+		if time.Since(said) > 2*watchEvery {
+			said = time.Now()
+			g.say("waiting: %v", err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not quiet after %v: %w", settling, err)
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// unpin lets pools keep no machine.
+func (g *game) unpin(ctx context.Context) error {
+	api, err := g.operator()
+	if err != nil {
+		return err
+	}
+	for p, err := range api.Pools(ctx, client.Filter{}) {
+		if err != nil {
+			return fmt.Errorf("listing pools: %w", err)
+		}
+		if p.MinNodes == 0 {
+			continue
+		}
+		none := 0
+		if _, err := api.PatchPool(ctx, p.ID, p.Version, contract.PoolPatch{MinNodes: &none}); err != nil {
+			return fmt.Errorf("letting pool %s go: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+func (g *game) operator() (*client.Client, error) {
+	return g.load.Client(g.site.Servers[0].URL, g.site.Key)
+}
+
+// give releases and cancels whatever anybody still has.
+func (g *game) give(ctx context.Context) error {
+	for _, t := range g.load.Tenants() {
+		if err := give(ctx, t); err != nil {
+			return fmt.Errorf("giving back what %s has: %w", t.ID, err)
+		}
+	}
+	return nil
+}
+
+func give(ctx context.Context, t *load.Tenant) error {
+	for a, err := range t.API[0].Allocations(ctx, client.Filter{}) {
+		if err != nil {
+			return err
+		}
+		if _, err := t.API[0].Release(ctx, a.ID); unexpected(err) {
+			return err
+		}
+	}
+	for v, err := range t.API[0].Reservations(ctx, client.Filter{}) {
+		if err != nil {
+			return err
+		}
+		if _, err := t.API[0].CancelReservation(ctx, v.ID); unexpected(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// unexpected is an error other than that it ended meanwhile.
+func unexpected(err error) bool {
+	var problem *client.Error
+	return err != nil && !(errors.As(err, &problem) && problem.Problem.Code == contract.CodeStateConflict)
+}
+
+// restless says what is not quiet yet.
+func (g *game) restless(ctx context.Context) error {
+	rows, err := audit.Read(ctx, g.site.Postgres.URL(), false)
+	if err != nil {
+		return err
+	}
+	for _, p := range rows.Pools {
+		if n := len(p.Reservations) + len(p.Allocations); n > 0 {
+			return fmt.Errorf("%d bookings live in pool %s", n, p.Pool.Name)
+		}
+	}
+	for _, n := range rows.Nodes {
+		if !node.Machine.Terminal(n.State()) {
+			return fmt.Errorf("node %s is %s (%s)", n.ID, n.State(), n.Reason)
+		}
+	}
+	bill := g.site.Cloud.Bill()
+	for _, m := range bill {
+		if m.Standing {
+			return fmt.Errorf("machine %s of node %s stands", m.ID, m.Node)
+		}
+	}
+	if wrong := rows.Accounts(bill); len(wrong) > 0 {
+		return errors.New(wrong[0])
+	}
+	return nil
+}
+
+// outage is for how long the sweep may be kept from its work by what else is
+// broken.
+const outage = time.Minute
+
+// ownerless is the longest that a machine may stand without an owner.
+const ownerless = site.Grace + site.Apart + 2*site.Sweep + outage
