@@ -41,7 +41,7 @@ const (
 // ControlPlane is all that the agent asks of the other side. Each may be sent
 // again: what is the same changes nothing.
 type ControlPlane interface {
-	PutPlan(ctx context.Context, plan contract.AgentPlan) (contract.PlanOutcome, error)
+	SetDemand(ctx context.Context, plan contract.AgentPlan) (contract.PlanOutcome, error)
 	// What it forecasts, before the windows begin, and how that came out.
 	outbox.Receiver
 }
@@ -219,7 +219,7 @@ func (a *Agent) Step(ctx context.Context) (Report, error) {
 	if err != nil || a.cfg.Mode != Auto {
 		return rep, err
 	}
-	if rep.Outcome, err = a.cfg.Control.PutPlan(ctx, rep.Plan); err != nil {
+	if rep.Outcome, err = a.cfg.Control.SetDemand(ctx, rep.Plan); err != nil {
 		return rep, fmt.Errorf("sending the plan: %w", err)
 	}
 	rep.Sent = true

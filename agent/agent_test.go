@@ -45,7 +45,7 @@ type control struct {
 	deaf      error // to forecasts
 }
 
-func (c *control) PutPlan(_ context.Context, plan contract.AgentPlan) (contract.PlanOutcome, error) {
+func (c *control) SetDemand(_ context.Context, plan contract.AgentPlan) (contract.PlanOutcome, error) {
 	if c.fails != nil {
 		return contract.PlanOutcome{}, c.fails
 	}

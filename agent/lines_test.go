@@ -16,7 +16,7 @@ import (
 	"github.com/forewarm/forewarm/agent/predict"
 	"github.com/forewarm/forewarm/agent/source"
 	"github.com/forewarm/forewarm/core/forecast"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 )
 
@@ -31,7 +31,7 @@ func newReader(t testing.TB) (bench, *[]string) {
 	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"},
 		&http.Client{Transport: memory{&scripted.Server{Say: say}}})
 	require.NoError(t, err)
-	caps := llm.BudgetConfig{Caps: llm.Caps{Calls: 9, Tokens: 1e6, Cost: gpu.USD}}
+	caps := llm.BudgetConfig{Caps: llm.Caps{Calls: 9, Tokens: 1e6, Cost: money.USD}}
 	budget, err := llm.NewBudget(caps, llm.BudgetState{}, clock.NewManual(today))
 	require.NoError(t, err)
 	model, err := predict.NewForecaster(predict.ForecasterConfig{Name: "m", MaxLines: 5}, client, budget,

@@ -18,7 +18,7 @@ import (
 	"github.com/forewarm/forewarm/agent/source"
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/forecast"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 )
 
@@ -46,7 +46,7 @@ type (
 	}
 )
 
-func (s *slowPlans) PutPlan(ctx context.Context, _ contract.AgentPlan) (contract.PlanOutcome, error) {
+func (s *slowPlans) SetDemand(ctx context.Context, _ contract.AgentPlan) (contract.PlanOutcome, error) {
 	return contract.PlanOutcome{}, s.wait(ctx)
 }
 
@@ -59,7 +59,7 @@ func asking(t *testing.T, c *agent.Config, h hanging) {
 	t.Helper()
 	client, err := llm.NewClient(llm.Config{BaseURL: "http://model.test/v1", Model: "m"}, &http.Client{Transport: h})
 	require.NoError(t, err)
-	budget, err := llm.NewBudget(llm.BudgetConfig{Caps: llm.Caps{Calls: 9, Tokens: 1e6, Cost: gpu.USD}},
+	budget, err := llm.NewBudget(llm.BudgetConfig{Caps: llm.Caps{Calls: 9, Tokens: 1e6, Cost: money.USD}},
 		llm.BudgetState{}, clock.NewManual(today))
 	require.NoError(t, err)
 	model, err := predict.NewForecaster(predict.ForecasterConfig{Name: "m", Timeout: time.Hour}, client, budget,

@@ -20,7 +20,7 @@ import (
 	"github.com/forewarm/forewarm/agent/source"
 	"github.com/forewarm/forewarm/core/evidence"
 	"github.com/forewarm/forewarm/core/forecast"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 )
 
@@ -79,7 +79,7 @@ func (l *listener) start(t *testing.T) {
 		&http.Client{Transport: memory{&scripted.Server{Say: believes}}})
 	require.NoError(t, err)
 	manual := clock.NewManual(l.now)
-	budget, err := llm.NewBudget(llm.BudgetConfig{Caps: llm.Caps{Calls: 1e6, Tokens: 1e9, Cost: 1000 * gpu.USD}},
+	budget, err := llm.NewBudget(llm.BudgetConfig{Caps: llm.Caps{Calls: 1e6, Tokens: 1e9, Cost: 1000 * money.USD}},
 		llm.BudgetState{}, manual)
 	require.NoError(t, err)
 	model, err := predict.NewForecaster(predict.ForecasterConfig{Name: scripted.ModelName}, client, budget,
@@ -129,7 +129,7 @@ func (l *listener) run(t *testing.T, comes bool) agent.Report {
 	return before
 }
 
-func (l *listener) standing() evidence.Standing { return l.predict.Standing(predict.Announced) }
+func (l *listener) standing() evidence.TrackRecord { return l.predict.Standing(predict.Announced) }
 
 func TestEvidenceEarnsItsSayAndLosesIt(t *testing.T) {
 	t.Parallel()

@@ -91,7 +91,7 @@ func (c *Client) Claim(ctx context.Context, id string, in contract.Claim, o Opti
 		query: o.query(), header: o.header()})
 }
 
-// PutPlan replaces the agent's whole plan for a pool.
-func (c *Client) PutPlan(ctx context.Context, in contract.AgentPlan) (contract.PlanOutcome, error) {
+// SetDemand replaces the agent's whole plan for a pool.
+func (c *Client) SetDemand(ctx context.Context, in contract.AgentPlan) (contract.PlanOutcome, error) {
 	return do[contract.PlanOutcome](ctx, c, call{method: http.MethodPut, path: []string{"agent", "plan"}, body: in})
 }

@@ -10,24 +10,24 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
 // MaxWindows is the most windows one desired plan may hold.
 const MaxWindows = 1000
 
-// DesiredPlan is everything that an agent wants kept warm in a pool. It is a
+// Demand is everything that an agent wants kept warm in a pool. It is a
 // statement of the whole, not a list of changes: sending it twice changes
 // nothing, and what it leaves out is given up.
-type DesiredPlan struct {
+type Demand struct {
 	Pool    string // id or name
-	Windows []DesiredWindow
+	Windows []DemandWindow
 }
 
-// DesiredWindow is a wish for GPUs to be warm in [Start, End), beyond what is
+// DemandWindow is a wish for GPUs to be warm in [Start, End), beyond what is
 // held already.
-type DesiredWindow struct {
+type DemandWindow struct {
 	Start, End  time.Time
 	GPUs        int
 	Probability float64
@@ -36,7 +36,7 @@ type DesiredWindow struct {
 
 // WindowOutcome says what became of one window.
 type WindowOutcome struct {
-	Window       DesiredWindow
+	Window       DemandWindow
 	Reservations []string
 	Kept, Placed int           // reservations
 	Refused      *RefusedError // why the rest got no place
@@ -46,11 +46,11 @@ type WindowOutcome struct {
 // are cut into whole nodes and a rest, so that each part can be claimed alone.
 type wish struct {
 	window int // index into the outcomes
-	shape  gpu.Shape
+	shape  capacity.Shape
 	span   calendar.Interval
 }
 
-func (p DesiredPlan) check() error {
+func (p Demand) check() error {
 	if len(p.Windows) > MaxWindows {
 		return &InvalidError{Field: "windows", Rule: fmt.Sprintf("may hold at most %d", MaxWindows)}
 	}
@@ -68,15 +68,15 @@ func (p DesiredPlan) check() error {
 	return nil
 }
 
-// PutPlan makes the actor's reservations in a pool what the plan says: it keeps
+// SetDemand makes the actor's reservations in a pool what the plan says: it keeps
 // those that serve a window already, shifting their ends, cancels the rest and
 // places what is missing. A window that gets no place does not stop the others.
-func (l *Ledger) PutPlan(ctx context.Context, actor Actor, want DesiredPlan) ([]WindowOutcome, error) {
+func (l *Ledger) SetDemand(ctx context.Context, actor Actor, want Demand) ([]WindowOutcome, error) {
 	if err := want.check(); err != nil {
 		return nil, err
 	}
 	var outcomes []WindowOutcome
-	err := l.share(ctx, actor, &Uses{Pool: want.Pool}, func(u *unit) error {
+	err := l.share(ctx, actor, &LockHint{Pool: want.Pool}, func(u *unit) error {
 		h, err := u.holding()
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func (l *Ledger) PutPlan(ctx context.Context, actor Actor, want DesiredPlan) ([]
 	return outcomes, err
 }
 
-func (u *unit) replan(p *poolUnit, h *holding, windows []DesiredWindow) ([]WindowOutcome, error) {
+func (u *unit) replan(p *poolUnit, h *holding, windows []DemandWindow) ([]WindowOutcome, error) {
 	outcomes := make([]WindowOutcome, len(windows))
 	for i, w := range windows {
 		outcomes[i].Window = w
@@ -127,7 +127,7 @@ func (u *unit) mine(p *poolUnit) []reservation.Reservation {
 	worth := map[reservation.State]int{reservation.Ready: 0, reservation.Warming: 1, reservation.Booked: 2}
 	var mine []reservation.Reservation
 	for r := range p.reservations.all() {
-		if r.MadeBy == u.actor.KeyID && r.Source == reservation.FromAgent && r.Placed() {
+		if r.MadeBy == u.actor.KeyID && r.Origin == reservation.FromAgent && r.Placed() {
 			mine = append(mine, r)
 		}
 	}
@@ -138,12 +138,12 @@ func (u *unit) mine(p *poolUnit) []reservation.Reservation {
 	return mine
 }
 
-func wishes(windows []DesiredWindow, perNode int) []wish {
+func wishes(windows []DemandWindow, perNode int) []wish {
 	var list []wish
 	for i, w := range windows {
 		span := calendar.Interval{Start: w.Start, End: w.End}
 		for left := w.GPUs; left > 0; left -= perNode {
-			list = append(list, wish{window: i, shape: gpu.Shape{Nodes: 1, PerNode: min(left, perNode)}, span: span})
+			list = append(list, wish{window: i, shape: capacity.Shape{Nodes: 1, PerNode: min(left, perNode)}, span: span})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b wish) int { return a.span.Start.Compare(b.span.Start) })

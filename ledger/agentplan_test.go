@@ -7,19 +7,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func desire(window calendar.Interval, gpus int) ledger.DesiredWindow {
-	return ledger.DesiredWindow{Start: window.Start, End: window.End, GPUs: gpus, Probability: 0.5,
+func desire(window calendar.Interval, gpus int) ledger.DemandWindow {
+	return ledger.DemandWindow{Start: window.Start, End: window.End, GPUs: gpus, Probability: 0.5,
 		ReasonCode: "recurring_pattern"}
 }
 
-func (w *world) put(by ledger.Actor, windows ...ledger.DesiredWindow) []ledger.WindowOutcome {
+func (w *world) put(by ledger.Actor, windows ...ledger.DemandWindow) []ledger.WindowOutcome {
 	w.Helper()
-	outcomes, err := w.ledger.PutPlan(w.Context(), by, ledger.DesiredPlan{Pool: "lab", Windows: windows})
+	outcomes, err := w.ledger.SetDemand(w.Context(), by, ledger.Demand{Pool: "lab", Windows: windows})
 	require.NoError(w, err)
 	require.Len(w, outcomes, len(windows))
 	return outcomes
@@ -39,7 +39,7 @@ func TestTheSamePlanTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := agent(w.person("ann"), "agent")
-	plan := []ledger.DesiredWindow{desire(w.after(time.Hour, 2*time.Hour), 3),
+	plan := []ledger.DemandWindow{desire(w.after(time.Hour, 2*time.Hour), 3),
 		desire(w.after(3*time.Hour, 4*time.Hour), 1)}
 	first := w.put(bot, plan...)
 	require.Equal(t, 2, first[0].Placed, "a whole node and a rest")
@@ -94,7 +94,7 @@ func TestWhatIsKeptIsCountedAtItsNewLength(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := agent(w.person("ann"), "agent")
-	bot.Caps.MaxPerDay = 4 * gpu.USD // a GPU-hour is a dollar
+	bot.Caps.MaxPerDay = 4 * money.USD // a GPU-hour is a dollar
 	w.put(bot, desire(w.after(time.Hour, 3*time.Hour), 2))
 	out := w.put(bot, desire(w.after(time.Hour, 2*time.Hour), 2), desire(w.after(4*time.Hour, 5*time.Hour), 2))
 	require.Nil(t, out[1].Refused, "what was given up pays for it")
@@ -156,18 +156,18 @@ func TestPlansThatCanNeverBeRight(t *testing.T) {
 	w := newWorld(t)
 	bot := agent(w.person("ann"), "agent")
 	hour := w.after(time.Hour, 2*time.Hour)
-	wrong := func(change func(*ledger.DesiredWindow)) []ledger.DesiredWindow {
+	wrong := func(change func(*ledger.DemandWindow)) []ledger.DemandWindow {
 		d := desire(hour, 1)
 		change(&d)
-		return []ledger.DesiredWindow{desire(hour, 1), d}
+		return []ledger.DemandWindow{desire(hour, 1), d}
 	}
-	for field, windows := range map[string][]ledger.DesiredWindow{
-		"windows":                make([]ledger.DesiredWindow, ledger.MaxWindows+1),
-		"windows[1].end":         wrong(func(d *ledger.DesiredWindow) { d.End = d.Start }),
-		"windows[1].gpus":        wrong(func(d *ledger.DesiredWindow) { d.GPUs = 0 }),
-		"windows[1].probability": wrong(func(d *ledger.DesiredWindow) { d.Probability = 1.5 }),
+	for field, windows := range map[string][]ledger.DemandWindow{
+		"windows":                make([]ledger.DemandWindow, ledger.MaxWindows+1),
+		"windows[1].end":         wrong(func(d *ledger.DemandWindow) { d.End = d.Start }),
+		"windows[1].gpus":        wrong(func(d *ledger.DemandWindow) { d.GPUs = 0 }),
+		"windows[1].probability": wrong(func(d *ledger.DemandWindow) { d.Probability = 1.5 }),
 	} {
-		_, err := w.ledger.PutPlan(t.Context(), bot, ledger.DesiredPlan{Pool: "lab", Windows: windows})
+		_, err := w.ledger.SetDemand(t.Context(), bot, ledger.Demand{Pool: "lab", Windows: windows})
 		var invalid *ledger.InvalidError
 		require.ErrorAs(t, err, &invalid, field)
 		require.Equal(t, field, invalid.Field)

@@ -9,7 +9,8 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -23,14 +24,14 @@ const DefaultLease = time.Hour
 type AllocateRequest struct {
 	Pool  string // id or name; empty: of Model, and such that it meets Needs and can serve: warm ones first, then the cheapest
 	Model string
-	Needs gpu.Needs
+	Needs capacity.Needs
 	GPUs  int // 0: those of Layout
 	// Layout is how they are to lie on nodes; zero: on as few as can be.
-	Layout gpu.Layout
+	Layout capacity.Layout
 	Lease  time.Duration // counts from activation; zero means DefaultLease
 	Name   string
 	// Workload is what it is for; empty: online.
-	Workload gpu.Workload
+	Workload capacity.Workload
 }
 
 func (r *AllocateRequest) check() (err error) {
@@ -117,11 +118,11 @@ func (u *unit) putReadyFirst(pools []*poolUnit, h *holding, ask func(*poolUnit) 
 }
 
 // uses names what the request will lock, if it names it.
-func (r AllocateRequest) uses() *Uses {
+func (r AllocateRequest) uses() *LockHint {
 	if r.Pool == "" {
 		return nil
 	}
-	return &Uses{Pool: r.Pool}
+	return &LockHint{Pool: r.Pool}
 }
 
 // holding is the locked organization that somebody takes GPUs for, with what it
@@ -195,12 +196,12 @@ func (p *poolUnit) takeable(orgID string, now time.Time, policy plan.Policy) []r
 
 // takeRequest is what Allocate and Claim have in common.
 type takeRequest struct {
-	shape    gpu.Shape
+	shape    capacity.Shape
 	lease    time.Duration
 	name     string
 	own      []reservation.Reservation // may be claimed; with explicit, all of them are
 	explicit bool
-	workload gpu.Workload
+	workload capacity.Workload
 	passed   passedPools // by the pools that were tried before
 }
 
@@ -241,7 +242,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 	}
 	u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation." + string(a.State()), Subject: a.ID,
 		PoolID: p.Pool.ID,
-		Message: fmt.Sprintf("%s in %s: waiting for nodes to boot%s", gpu.Count(req.shape.GPUs(), "GPU"), p.Pool.Name,
+		Message: fmt.Sprintf("%s in %s: waiting for nodes to boot%s", phrase.Count(req.shape.GPUs(), "GPU"), p.Pool.Name,
 			req.passed.note()), Decision: d.record(DecisionAdmission)})
 	return a, nil
 }
@@ -306,7 +307,7 @@ func (p *poolUnit) squeezed(h *holding, a allocation.Allocation, others []reserv
 
 // allows reports whether the organization may hold the reservation's GPUs beside
 // what it holds.
-func (h *holding) allows(p gpu.Pool, r reservation.Reservation) bool {
+func (h *holding) allows(p capacity.Pool, r reservation.Reservation) bool {
 	standing := quota.Measure(quota.Holdings{Limits: h.org.Limits, Committed: &h.commitments.All},
 		quota.Ask{Window: r.Window, Demand: quota.Demand(p, r.Shape)})
 	return !slices.ContainsFunc(standing.Violations(), func(v quota.Violation) bool {
@@ -319,9 +320,9 @@ func (h *holding) allows(p gpu.Pool, r reservation.Reservation) bool {
 func (u *unit) activate(p *poolUnit, a allocation.Allocation, held []allocation.Held) (allocation.Allocation, error) {
 	a.Devices = held
 	wait := u.now().Sub(a.RequestedAt)
-	message := fmt.Sprintf("%s in %s after %s", gpu.Count(len(held), "GPU"), p.Pool.Name, gpu.Span(wait))
+	message := fmt.Sprintf("%s in %s after %s", phrase.Count(len(held), "GPU"), p.Pool.Name, phrase.Span(wait))
 	if wait <= allocation.ZeroWait {
-		message = fmt.Sprintf("%s in %s with zero wait", gpu.Count(len(held), "GPU"), p.Pool.Name)
+		message = fmt.Sprintf("%s in %s with zero wait", phrase.Count(len(held), "GPU"), p.Pool.Name)
 	}
 	a, err := u.stepAllocation(p, a, allocation.Activate, plan.ReasonNodesReady, message)
 	if err != nil {

@@ -229,7 +229,7 @@ func TestALaterOfferHoldsBesideTheOwnReservations(t *testing.T) {
 	ours, theirs := w.person("ours"), w.person("theirs")
 	bot := agent(ours, "guesser")
 	bot.Caps.MaxGPUs = 4
-	_, err := w.ledger.PutPlan(w.Context(), bot, ledger.DesiredPlan{Pool: "lab", Windows: []ledger.DesiredWindow{
+	_, err := w.ledger.SetDemand(w.Context(), bot, ledger.Demand{Pool: "lab", Windows: []ledger.DemandWindow{
 		{Start: w.clock.Now().Add(time.Minute), End: w.clock.Now().Add(6 * time.Hour), GPUs: 1, Probability: 0.9}}})
 	require.NoError(t, err)
 	w.reserve(theirs, 6, w.after(time.Minute, 3*time.Hour))

@@ -119,7 +119,7 @@ func (w *writing) wait() error {
 }
 
 // BatchUses says what a batch will lock, for Once: its pool, if it has one.
-func BatchUses(batch []BatchItem) *Uses {
+func BatchUses(batch []BatchItem) *LockHint {
 	for _, item := range batch {
 		if item.Request.Pool != batch[0].Request.Pool {
 			return nil

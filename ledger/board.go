@@ -9,8 +9,8 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/fairshare"
-	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -51,7 +51,7 @@ type desk struct {
 	board *board
 	row   Pool // as it was last read or committed
 	stamp int64
-	def   gpu.Pool // as its bookings are counted
+	def   capacity.Pool // as its bookings are counted
 
 	nodes        table[node.Node]
 	reservations table[reservation.Reservation]
@@ -60,12 +60,12 @@ type desk struct {
 
 	places *calendar.Slots
 	// split is what each workload has booked of a split pool; nil otherwise.
-	split     map[gpu.Workload]*calendar.Profile
+	split     map[capacity.Workload]*calendar.Profile
 	occupied  map[int]string             // slot → id of its live node
 	preferred preference                 // the same, by how soon the slots are usable
 	taken     map[string]string          // device in somebody's hands → allocation
 	uses      map[string]fairshare.Usage // by organization
-	guesses   []admission.Guess          // see speculative; nil: to be listed again
+	guesses   []admission.Speculative    // see speculative; nil: to be listed again
 	mobile    []string                   // see movable; nil: to be listed again
 	cleaning  []plan.Cleaning            // what was given back and is not clean
 }
@@ -90,7 +90,7 @@ func (b *board) next() int64 {
 // load puts a pool on the board as it was read.
 func (b *board) load(s PoolState) *desk {
 	d := &desk{
-		board: b, row: s.Pool, stamp: s.Pool.Stamp, def: s.Pool.Pool, spent: map[spendKey]Spend{},
+		board: b, row: s.Pool, stamp: s.Pool.Revision, def: s.Pool.Pool, spent: map[spendKey]Spend{},
 		nodes:        newTable(s.Nodes, func(n *node.Node) string { return n.ID }),
 		reservations: newTable(s.Reservations, func(r *reservation.Reservation) string { return r.ID }),
 		allocations:  newTable(s.Allocations, func(a *allocation.Allocation) string { return a.ID }),
@@ -115,7 +115,7 @@ func (b *board) load(s PoolState) *desk {
 
 // rearrange builds the calendar for what the pool is now, and has everything
 // counted again by it.
-func (d *desk) rearrange(p gpu.Pool) {
+func (d *desk) rearrange(p capacity.Pool) {
 	d.def, d.board.tallies = p, nil
 	d.preferred = newPreference(p.MaxNodes)
 	for _, n := range d.nodes.rows {
@@ -125,7 +125,7 @@ func (d *desk) rearrange(p gpu.Pool) {
 	d.places.SetMargin(p.Timers.Cleaning)
 	d.split = nil
 	if p.OnlineShare > 0 {
-		d.split = map[gpu.Workload]*calendar.Profile{gpu.Online: {}, gpu.Batch: {}}
+		d.split = map[capacity.Workload]*calendar.Profile{capacity.Online: {}, capacity.Batch: {}}
 	}
 	for _, n := range d.nodes.rows {
 		d.block(*n)
@@ -148,7 +148,7 @@ func (d *desk) rearrange(p gpu.Pool) {
 }
 
 // share counts what a workload has booked of a split pool.
-func (d *desk) share(w gpu.Workload, iv calendar.Interval, gpus int) {
+func (d *desk) share(w capacity.Workload, iv calendar.Interval, gpus int) {
 	if used := d.split[w]; used != nil {
 		used.Add(iv, gpus)
 	}
@@ -339,7 +339,7 @@ func (u *unit) peek(id string) error {
 		if err != nil {
 			return err
 		}
-		if after.Stamp == state.Pool.Stamp {
+		if after.Revision == state.Pool.Revision {
 			u.board.load(state)
 			return nil
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/admission"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -17,8 +17,8 @@ import (
 func TestABudgetCountsWhatIsQuoted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	half := func(l *quota.Limits, more gpu.MicroUSD) quota.Limits {
-		l.GPUs, l.MoneyPerPeriod = 100, quota.AtMost(int64(gpu.USD+more)) // two GPUs for half an hour
+	half := func(l *quota.Limits, more money.MicroUSD) quota.Limits {
+		l.GPUs, l.MoneyPerPeriod = 100, quota.AtMost(int64(money.USD+more)) // two GPUs for half an hour
 		return *l
 	}
 	spent := func(by ledger.Actor) quota.Spend {
@@ -34,8 +34,8 @@ func TestABudgetCountsWhatIsQuoted(t *testing.T) {
 	ann := w.limited("ann", half(&quota.Limits{}, 0))
 	a, err := w.ledger.Allocate(t.Context(), ann, ask)
 	require.NoError(t, err, "the boot is not paid for")
-	require.Equal(t, gpu.USD, a.Cost)
-	whole := quota.Spend{Cost: gpu.USD, GPUSeconds: 3600}
+	require.Equal(t, money.USD, a.Cost)
+	whole := quota.Spend{Cost: money.USD, GPUSeconds: 3600}
 	require.Equal(t, whole, spent(ann), "while it waits")
 	w.pass(boot)
 	require.Equal(t, whole, spent(ann), "while it is held")
@@ -47,7 +47,7 @@ func TestABudgetCountsWhatIsQuoted(t *testing.T) {
 	require.NoError(t, err)
 	w.work()
 	require.Equal(t, w.allocation(a.ID).Cost, spent(ann).Cost)
-	require.Equal(t, (2 * gpu.USD).For(90*time.Second+290*time.Millisecond), spent(ann).Cost)
+	require.Equal(t, (2 * money.USD).For(90*time.Second+290*time.Millisecond), spent(ann).Cost)
 }
 
 // A key that may have leases of half an hour has one, however long nodes boot.
@@ -55,12 +55,12 @@ func TestABootIsNotPartOfALeasesLength(t *testing.T) {
 	t.Parallel()
 	k := newKeyring(t)
 	require.NoError(t, k.mint("root", "short", ledger.Member, func(key *ledger.Key) {
-		key.Caps = quota.Caps{MaxGPUs: 8, MaxPerDay: gpu.USD, MaxLead: time.Hour, MaxWindow: 30 * time.Minute}
+		key.Caps = quota.Caps{MaxGPUs: 8, MaxPerDay: money.USD, MaxLead: time.Hour, MaxWindow: 30 * time.Minute}
 	}))
 	a, err := k.ledger.Allocate(t.Context(), k.must("short"),
 		ledger.AllocateRequest{Pool: "lab", GPUs: 2, Lease: 30 * time.Minute})
 	require.NoError(t, err)
-	require.Equal(t, gpu.USD, a.Cost)
+	require.Equal(t, money.USD, a.Cost)
 }
 
 // However long a lease is asked for, the longest that would be given is offered.

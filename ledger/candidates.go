@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // wanted says which pools may serve a request: one that it names, or any that
@@ -16,11 +17,11 @@ import (
 type wanted struct {
 	pool  string // id or name
 	model string
-	needs gpu.Needs
+	needs capacity.Needs
 }
 
 func (w wanted) check() error {
-	if w.pool == "" && w.model == "" && w.needs == (gpu.Needs{}) {
+	if w.pool == "" && w.model == "" && w.needs == (capacity.Needs{}) {
 		return &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size",
 			Fix: "name one of the pools"}
 	}
@@ -62,8 +63,8 @@ func (u *unit) candidates(w wanted) ([]*poolUnit, error) {
 }
 
 // gpuPrice is that of one GPU for one hour.
-func (p *poolUnit) gpuPrice() gpu.MicroUSD {
-	return p.Pool.Price / gpu.MicroUSD(max(p.Pool.PerNode, 1))
+func (p *poolUnit) gpuPrice() money.MicroUSD {
+	return p.Pool.Price / money.MicroUSD(max(p.Pool.PerNode, 1))
 }
 
 // among keeps the pools that fit. If none does, the error names what the last
@@ -73,8 +74,8 @@ func (w wanted) among(all []Pool) ([]Pool, error) {
 		return nil, &InvalidError{Field: "pool", Rule: "cannot be chosen: there is none yet",
 			Fix: "have an operator make one"}
 	}
-	for _, only := range []wanted{{model: w.model}, {needs: gpu.Needs{Region: w.needs.Region}},
-		{needs: gpu.Needs{MemoryMiB: w.needs.MemoryMiB}}, {needs: gpu.Needs{NodeMemoryMiB: w.needs.NodeMemoryMiB}}} {
+	for _, only := range []wanted{{model: w.model}, {needs: capacity.Needs{Region: w.needs.Region}},
+		{needs: capacity.Needs{MemoryMiB: w.needs.MemoryMiB}}, {needs: capacity.Needs{NodeMemoryMiB: w.needs.NodeMemoryMiB}}} {
 		all = slices.DeleteFunc(slices.Clone(all), func(p Pool) bool { return only.unmetBy(p) != nil })
 		if len(all) == 0 {
 			return nil, only.inNoPool()
@@ -91,13 +92,13 @@ func (w wanted) unmetBy(p Pool) error {
 			Fix: "leave out pool or model"}
 	}
 	switch w.needs.Unmet(p.Pool) {
-	case gpu.NeedRegion:
+	case capacity.NeedRegion:
 		return &InvalidError{Field: "region", Rule: fmt.Sprintf("%q is not that of pool %s, which is in %q",
 			clip(w.needs.Region, 80), p.Name, p.Region)}
-	case gpu.NeedMemory:
+	case capacity.NeedMemory:
 		return &InvalidError{Field: "min_gpu_memory_mib",
 			Rule: fmt.Sprintf("must be at most %s, which a GPU of pool %s has", gibibytes(p.MemoryMiB), p.Name)}
-	case gpu.NeedNodeMemory:
+	case capacity.NeedNodeMemory:
 		if p.NodeMemoryMiB == 0 {
 			return &InvalidError{Field: "min_node_memory_mib",
 				Rule: fmt.Sprintf("cannot be met by pool %s, which does not say how much its nodes have", p.Name)}

@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/ledger"
 )
 
 // addPool makes another pool of h100, as the change says.
-func (w *world) addPool(name string, price gpu.MicroUSD, change func(*gpu.Pool)) ledger.Pool {
+func (w *world) addPool(name string, price money.MicroUSD, change func(*capacity.Pool)) ledger.Pool {
 	w.Helper()
 	p := w.pool.Pool
 	p.ID, p.Name, p.Price = "", name, price
@@ -31,8 +32,8 @@ func TestTheCheapestThatCanServe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.person("ann")
-	w.addPool("dear", 3*gpu.USD, func(p *gpu.Pool) { p.Provisioner = "old" })
-	cheap := w.addPool("cheap", gpu.USD, func(p *gpu.Pool) { p.MaxNodes = 1 })
+	w.addPool("dear", 3*money.USD, func(p *capacity.Pool) { p.Provisioner = "old" })
+	cheap := w.addPool("cheap", money.USD, func(p *capacity.Pool) { p.MaxNodes = 1 })
 	window := w.after(time.Hour, 2*time.Hour)
 	var order []string
 	for range 3 {
@@ -70,7 +71,7 @@ func TestReadyGPUsComeFirst(t *testing.T) {
 	w := newWorld(t)
 	ann := w.person("ann")
 	w.warm(1)
-	cheap := w.addPool("cheap", gpu.USD, nil)
+	cheap := w.addPool("cheap", money.USD, nil)
 	ask := ledger.AllocateRequest{Model: "h100", GPUs: 2, Lease: time.Hour}
 	a, err := w.ledger.Allocate(t.Context(), ann, ask)
 	require.NoError(t, err)
@@ -85,10 +86,10 @@ func TestNeedsChooseThePool(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.person("ann")
-	large := w.addPool("large", 9*gpu.USD, func(p *gpu.Pool) {
+	large := w.addPool("large", 9*money.USD, func(p *capacity.Pool) {
 		p.Model, p.MemoryMiB, p.NodeMemoryMiB, p.Region = "h200", 141<<10, 2<<20, "eu-1"
 	})
-	for name, needs := range map[string]gpu.Needs{
+	for name, needs := range map[string]capacity.Needs{
 		"region": {Region: "eu-1"}, "memory": {MemoryMiB: 100 << 10}, "node memory": {NodeMemoryMiB: 1},
 		"all": {Region: "eu-1", MemoryMiB: 1, NodeMemoryMiB: 1},
 	} {
@@ -98,19 +99,19 @@ func TestNeedsChooseThePool(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		pool, model string
-		needs       gpu.Needs
+		needs       capacity.Needs
 		field       string
 	}{
-		{"lab", "h200", gpu.Needs{}, "model"},
-		{"lab", "", gpu.Needs{Region: "eu-1"}, "region"},
-		{"lab", "", gpu.Needs{MemoryMiB: 100 << 10}, "min_gpu_memory_mib"},
-		{"lab", "", gpu.Needs{NodeMemoryMiB: 1}, "min_node_memory_mib"},
-		{"large", "", gpu.Needs{NodeMemoryMiB: 3 << 20}, "min_node_memory_mib"},
-		{"", "h100", gpu.Needs{Region: "eu-1"}, "region"},
-		{"", "", gpu.Needs{MemoryMiB: 1 << 20}, "min_gpu_memory_mib"},
-		{"", "h100", gpu.Needs{NodeMemoryMiB: 1}, "min_node_memory_mib"},
-		{"", "b200", gpu.Needs{Region: "eu-1"}, "model"},
-		{"", "", gpu.Needs{}, "pool"},
+		{"lab", "h200", capacity.Needs{}, "model"},
+		{"lab", "", capacity.Needs{Region: "eu-1"}, "region"},
+		{"lab", "", capacity.Needs{MemoryMiB: 100 << 10}, "min_gpu_memory_mib"},
+		{"lab", "", capacity.Needs{NodeMemoryMiB: 1}, "min_node_memory_mib"},
+		{"large", "", capacity.Needs{NodeMemoryMiB: 3 << 20}, "min_node_memory_mib"},
+		{"", "h100", capacity.Needs{Region: "eu-1"}, "region"},
+		{"", "", capacity.Needs{MemoryMiB: 1 << 20}, "min_gpu_memory_mib"},
+		{"", "h100", capacity.Needs{NodeMemoryMiB: 1}, "min_node_memory_mib"},
+		{"", "b200", capacity.Needs{Region: "eu-1"}, "model"},
+		{"", "", capacity.Needs{}, "pool"},
 	} {
 		_, err := w.ledger.Reserve(t.Context(), ann,
 			ledger.ReserveRequest{Pool: tc.pool, Model: tc.model, Needs: tc.needs, GPUs: 1,

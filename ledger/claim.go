@@ -26,7 +26,7 @@ import (
 func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, lease time.Duration,
 	name string) (allocation.Allocation, error) {
 	var out allocation.Allocation
-	err := l.share(ctx, actor, &Uses{Reservation: reservationID}, func(u *unit) error {
+	err := l.share(ctx, actor, &LockHint{Reservation: reservationID}, func(u *unit) error {
 		h, err := u.holding()
 		if err != nil {
 			return err

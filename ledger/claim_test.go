@@ -8,7 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -29,7 +29,7 @@ func TestAnEarlyClaimIsRefusedWithOffers(t *testing.T) {
 	w := newWorld(t)
 	ann := w.person("ann")
 	r := w.reserve(ann, 2, w.after(72*time.Hour, 73*time.Hour))
-	require.Equal(t, 2*gpu.USD, r.Cost)
+	require.Equal(t, 2*money.USD, r.Cost)
 	refused := w.refusedClaim(ann, r.ID, 0)
 	require.Equal(t, admission.ClaimTooEarly, refused.Decision.Reasons[0].Code)
 	require.Contains(t, refused.Error(), "would cost $146.00 in place of $2.00")
@@ -40,22 +40,22 @@ func TestAnEarlyClaimIsRefusedWithOffers(t *testing.T) {
 	from, now := r.Window.Start.Add(-boot-guard), w.clock.Now()
 	require.Equal(t, []admission.Offer{
 		{Pool: w.pool.ID, Shape: r.Shape, Window: calendar.Interval{Start: now, End: now.Add(time.Hour)},
-			Cost: 2 * gpu.USD},
+			Cost: 2 * money.USD},
 		{Pool: w.pool.ID, Shape: r.Shape, Window: calendar.Interval{Start: from, End: r.Window.End},
-			Cost: 220 * gpu.USD / 100, Reservation: r.ID},
-		{Pool: w.pool.ID, Shape: r.Shape, Window: r.Window, Cost: 2 * gpu.USD, Reservation: r.ID},
+			Cost: 220 * money.USD / 100, Reservation: r.ID},
+		{Pool: w.pool.ID, Shape: r.Shape, Window: r.Window, Cost: 2 * money.USD, Reservation: r.ID},
 	}, refused.Decision.Offers)
 
 	a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 2, Lease: time.Hour})
 	require.NoError(t, err)
-	require.Equal(t, 2*gpu.USD, a.Cost)
+	require.Equal(t, 2*money.USD, a.Cost)
 	require.Equal(t, reservation.Booked, w.reservation(r.ID).State(), "it is beside the reservation")
 	w.pass(from.Sub(now) - time.Second)
 	w.refusedClaim(ann, r.ID, 0)
 	w.pass(time.Second)
 	claimed, err := w.ledger.Claim(t.Context(), ann, r.ID, 0, "")
 	require.NoError(t, err)
-	require.Equal(t, 220*gpu.USD/100, claimed.Cost, "what was offered")
+	require.Equal(t, 220*money.USD/100, claimed.Cost, "what was offered")
 }
 
 // The offer to allocate at once is left out where there is no room for it.

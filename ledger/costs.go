@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/cost"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // CostLine is a sum of charges over machines of one pool from one provisioner.
@@ -25,8 +26,8 @@ type Costs struct {
 }
 
 // Total adds up the lines.
-func (c Costs) Total() gpu.MicroUSD {
-	var total gpu.MicroUSD
+func (c Costs) Total() money.MicroUSD {
+	var total money.MicroUSD
 	for _, l := range c.Lines {
 		total += l.Amount
 	}
@@ -53,12 +54,12 @@ func (r *Report) AddCosts(c Costs) {
 
 // IdleWaste is what machines cost while nobody held their GPUs. Idle alone could
 // be gamed by booting all the time.
-func (r Report) IdleWaste() gpu.MicroUSD {
+func (r Report) IdleWaste() money.MicroUSD {
 	return r.IdleCost + r.BootCost + r.MinBillingCost + r.OrphanCost
 }
 
 // Spent is what all machines cost: Costs.Total of the same period.
-func (r Report) Spent() gpu.MicroUSD { return r.BusyCost + r.IdleWaste() }
+func (r Report) Spent() money.MicroUSD { return r.BusyCost + r.IdleWaste() }
 
 // Orphan is a machine with our tag that no node stands for. It is billed like
 // any other, so it is written down from its birth to its end.
@@ -66,7 +67,7 @@ type Orphan struct {
 	Machine string // the provider's id
 	NodeID  string // as its tag says
 	GPUs    int
-	Source  gpu.Source
+	Source  capacity.Offering
 	// BilledFrom and BilledUntil are the provider's times; BilledUntil is zero
 	// while the machine stands.
 	BilledFrom, BilledUntil time.Time

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger/recurrence"
 )
@@ -27,10 +27,10 @@ type ScheduleDate struct {
 	State         string // of its reservation, or one of the Date constants
 	ReservationID string // empty: it has none
 	Degraded      bool
-	Cost          gpu.MicroUSD // of its reservation
-	Reason        string       // a code; may be empty
-	Message       string       // for people; may be empty
-	AskedAt       time.Time    // about when it is asked for; zero: it was, or never is
+	Cost          money.MicroUSD // of its reservation
+	Reason        string         // a code; may be empty
+	Message       string         // for people; may be empty
+	AskedAt       time.Time      // about when it is asked for; zero: it was, or never is
 }
 
 // Dates are listed as far ahead as a rule is run, and that many unless asked.

@@ -152,7 +152,7 @@ var plannedKinds = map[plan.Kind]DecisionKind{
 	plan.AbandonNode: DecisionReclaim, plan.DrainNode: DecisionReclaim, plan.RetireNode: DecisionReclaim,
 	plan.ExpireReserv: DecisionReclaim, plan.FailReservation: DecisionReclaim,
 	plan.ExpireAllocation: DecisionReclaim, plan.FailAllocation: DecisionReclaim,
-	plan.ReadyReservation: DecisionPlacement, plan.UnreadyReserv: DecisionPlacement,
+	plan.ReadyReservation: DecisionPlacement, plan.UnreadyReservation: DecisionPlacement,
 	plan.DegradeReserv: DecisionPlacement, plan.RestoreReserv: DecisionPlacement,
 	plan.MoveReservation: DecisionPlacement, plan.MoveAllocation: DecisionPlacement,
 	plan.ActivateAlloc: DecisionPlacement,

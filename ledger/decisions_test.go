@@ -89,7 +89,7 @@ func TestWhoGaveWayAndWhoCameInstead(t *testing.T) {
 	w := newWorld(t)
 	ours, theirs := w.person("ours"), w.person("theirs")
 	guesser := agent(ours, "guesser")
-	_, err := w.ledger.PutPlan(w.Context(), guesser, ledger.DesiredPlan{Pool: "lab", Windows: []ledger.DesiredWindow{
+	_, err := w.ledger.SetDemand(w.Context(), guesser, ledger.Demand{Pool: "lab", Windows: []ledger.DemandWindow{
 		{Start: w.clock.Now().Add(time.Hour), End: w.clock.Now().Add(2 * time.Hour), GPUs: 8, Probability: 0.5}}})
 	require.NoError(t, err)
 	taken := w.reserve(theirs, 8, w.after(time.Hour, 2*time.Hour))

@@ -6,7 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
@@ -69,10 +70,10 @@ func TestDeletePool(t *testing.T) {
 	require.Equal(t, a.ID, w.allocation(a.ID).ID, "history stays")
 	w.pass(time.Hour)
 
-	again, err := w.ledger.CreatePool(t.Context(), operator, gpu.Pool{
-		Name: "lab", Provisioner: "sim", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * gpu.USD, MaxNodes: 4,
+	again, err := w.ledger.CreatePool(t.Context(), operator, capacity.Pool{
+		Name: "lab", Provisioner: "sim", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * money.USD, MaxNodes: 4,
 		Simulated: true,
-		Timers:    gpu.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
+		Timers:    capacity.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(t, err, "the name is free")
 	require.Equal(t, again.ID, w.allocate(alice, 2).PoolID)
@@ -134,8 +135,8 @@ func TestDeleteOrganization(t *testing.T) {
 func TestDeleteOrganizationThatLends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	lender := w.limited("lender", quota.Limits{GPUs: 4, SpeculationPerDay: gpu.USD, Cohort: "research"})
-	borrower := w.limited("borrower", quota.Limits{GPUs: 2, SpeculationPerDay: gpu.USD, Cohort: "research"})
+	lender := w.limited("lender", quota.Limits{GPUs: 4, SpeculationPerDay: money.USD, Cohort: "research"})
+	borrower := w.limited("borrower", quota.Limits{GPUs: 2, SpeculationPerDay: money.USD, Cohort: "research"})
 	a := w.allocate(borrower, 4)
 	var risk *ledger.PromisesAtRiskError
 	_, err := w.ledger.DeleteOrganization(t.Context(), operator, lender.OrganizationID)

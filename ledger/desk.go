@@ -101,10 +101,10 @@ func (p *poolUnit) collect(c *Change) {
 	for _, id := range sortedKeys(p.charged) {
 		c.Uses = append(c.Uses, PoolUse{PoolID: p.Pool.ID, OrganizationID: id, Usage: p.uses[id]})
 	}
-	if c.Stamps == nil {
-		c.Stamps = map[string]int64{}
+	if c.Revisions == nil {
+		c.Revisions = map[string]int64{}
 	}
-	c.Stamps[p.Pool.ID] = p.board.next()
+	c.Revisions[p.Pool.ID] = p.board.next()
 }
 
 func (p *poolUnit) collectRows(c *Change) {
@@ -127,7 +127,7 @@ func (p *poolUnit) settle(stamp int64) {
 	if len(p.touched) == 0 && !p.ahead {
 		return
 	}
-	p.stamp, p.Pool.Stamp = stamp, stamp
+	p.stamp, p.Pool.Revision = stamp, stamp
 	p.settleRows()
 	p.row, p.board.stamps[p.Pool.ID] = p.Pool, stamp
 	p.board.see(p.unit.now())

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -28,10 +28,10 @@ const (
 
 // Device is one GPU of a live node and what becomes of it.
 type Device struct {
-	gpu.Device // of a node on its way: only what its pool promises
-	Node       node.Node
-	State      DeviceState
-	Holder     *allocation.Allocation // nil: none, or not to be seen
+	capacity.Device // of a node on its way: only what its pool promises
+	Node            node.Node
+	State           DeviceState
+	Holder          *allocation.Allocation // nil: none, or not to be seen
 }
 
 // Counts are the GPUs of a pool's live nodes by state.
@@ -117,13 +117,13 @@ func keep(due map[int]int, slots []int, gpus int) {
 
 // devicesOf are the devices that a node reported; of one on its way those that its
 // pool promises, without their UUIDs.
-func (s PoolState) devicesOf(n node.Node) []gpu.Device {
+func (s PoolState) devicesOf(n node.Node) []capacity.Device {
 	if len(n.Devices) > 0 || !n.Coming() {
 		return n.Devices
 	}
-	out := make([]gpu.Device, s.Pool.PerNode)
+	out := make([]capacity.Device, s.Pool.PerNode)
 	for i := range out {
-		out[i] = gpu.Device{Index: i, Model: s.Pool.Model, MemoryMiB: s.Pool.MemoryMiB}
+		out[i] = capacity.Device{Index: i, Model: s.Pool.Model, MemoryMiB: s.Pool.MemoryMiB}
 	}
 	return out
 }

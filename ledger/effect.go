@@ -9,7 +9,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -24,7 +24,7 @@ type Effect struct {
 	Nodes         []Pair[node.Node]
 	Reservations  []Pair[reservation.Reservation]
 	Allocations   []Pair[allocation.Allocation]
-	Cost          gpu.MicroUSD   // what it commits in addition
+	Cost          money.MicroUSD // what it commits in addition
 	Limit         int            // GPUs that the organization may hold
 	Wait          *plan.Estimate // of what does not get its GPUs at once, else nil
 	// OrganizationID is whose GPUs are counted: the organization that is changed, or

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -24,11 +24,11 @@ func TestAPlanIsAboutWhomItChanges(t *testing.T) {
 		_, err := l.SetLimits(ctx, boss, ann.OrganizationID, 1, quota.Limits{GPUs: 1}, true)
 		return 0, nil, err
 	}
-	e, _, err := w.ledger.Rehearse(t.Context(), boss, shrink)
+	e, _, err := w.ledger.DryRun(t.Context(), boss, shrink)
 	require.NoError(t, err)
 	require.Equal(t, []any{ann.OrganizationID, 2, 2, 1}, []any{e.OrganizationID, e.GPUsBefore, e.GPUsAfter, e.Limit})
-	e, _, err = w.ledger.Rehearse(t.Context(), boss, func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-		_, err := l.UpdatePool(ctx, boss, w.pool.ID, 1, func(p *gpu.Pool) { p.MaxNodes = 2 })
+	e, _, err = w.ledger.DryRun(t.Context(), boss, func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+		_, err := l.UpdatePool(ctx, boss, w.pool.ID, 1, func(p *capacity.Pool) { p.MaxNodes = 2 })
 		return 0, nil, err
 	})
 	require.NoError(t, err)

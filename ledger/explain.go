@@ -9,7 +9,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -190,13 +191,13 @@ func counterOffers(r reservation.Reservation, decisions []Event) ([]admission.Of
 // now; nil means that there is a place, which the planner is about to give it.
 func (l *Ledger) refusedNow(ctx context.Context, r reservation.Reservation) (*RefusedError, error) {
 	owner := Actor{KeyID: r.MadeBy, Kind: PersonKey, OrganizationID: r.OrganizationID, Role: Member, Via: "explain"}
-	_, _, err := l.Rehearse(ctx, owner, func(ctx context.Context, l *Ledger) (int, []byte, error) {
+	_, _, err := l.DryRun(ctx, owner, func(ctx context.Context, l *Ledger) (int, []byte, error) {
 		window := r.Window
 		if now := l.now(ctx); window.Start.Before(now) {
 			window.Start = now
 		}
 		_, err := l.Reserve(ctx, owner, ReserveRequest{Pool: r.PoolID, GPUs: r.Shape.GPUs(), Window: window,
-			Layout: gpu.Layout{Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode}, Class: r.Class})
+			Layout: capacity.Layout{Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode}, Class: r.Class})
 		return 0, nil, err
 	})
 	var refused *RefusedError
@@ -218,7 +219,7 @@ func (l *Ledger) now(ctx context.Context) time.Time {
 
 func (e *explained) reservation(r reservation.Reservation) {
 	e.Kind, e.State, e.Reason, e.Degraded, e.Since = "reservation", string(r.State()), r.Reason, r.Degraded, r.CreatedAt
-	what := fmt.Sprintf("%s in %s from %s to %s", gpu.Count(r.Shape.GPUs(), "GPU"), e.state.Pool.Name,
+	what := fmt.Sprintf("%s in %s from %s to %s", phrase.Count(r.Shape.GPUs(), "GPU"), e.state.Pool.Name,
 		stamp(r.Window.Start), stamp(r.Window.End))
 	boots := e.state.Pool.Boot
 	switch r.State() {
@@ -248,7 +249,7 @@ func (e *explained) reservation(r reservation.Reservation) {
 	e.next(map[string]string{
 		plan.StepGivesUp: "it expires if no place was found",
 		plan.StepWarm: fmt.Sprintf("warm-up begins: a boot takes up to %s here, and %s are added",
-			gpu.Span(boots.P95()), gpu.Length(e.cfg.Policy.Guard)),
+			phrase.Span(boots.P95()), phrase.Length(e.cfg.Policy.Guard)),
 		plan.StepStart: "its time begins", plan.StepNoShow: noShow, plan.StepEnd: "its time is over",
 	})
 }
@@ -299,7 +300,7 @@ func (l *Ledger) ExplainAllocation(ctx context.Context, actor Actor, id string) 
 
 func (e *explained) allocation(a allocation.Allocation) {
 	e.Kind, e.State, e.Reason, e.Since = "allocation", string(a.State()), a.Reason, a.RequestedAt
-	what := fmt.Sprintf("%s in %s", gpu.Count(a.Shape.GPUs(), "GPU"), e.state.Pool.Name)
+	what := fmt.Sprintf("%s in %s", phrase.Count(a.Shape.GPUs(), "GPU"), e.state.Pool.Name)
 	switch a.State() {
 	case allocation.Pending:
 		e.Summary = what + ": has its place; waits for nodes"
@@ -335,9 +336,9 @@ func (e *explained) recovering() {
 
 // ExplainRequest tells what would become of a request: its effect, or every
 // blocker and what would be accepted instead.
-func (l *Ledger) ExplainRequest(ctx context.Context, actor Actor, deed Deed) (Explanation, error) {
+func (l *Ledger) ExplainRequest(ctx context.Context, actor Actor, deed Operation) (Explanation, error) {
 	e := Explanation{Kind: "request", State: "accepted", Summary: "it would get its GPUs"}
-	effect, _, err := l.Rehearse(ctx, actor, deed)
+	effect, _, err := l.DryRun(ctx, actor, deed)
 	if errors.As(err, &e.Refused) {
 		e.State, e.Summary = "refused", e.Refused.Error()
 		return e, l.store.Read(ctx, func(r Reader) error {

@@ -9,14 +9,14 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func (w *world) change(change func(*gpu.Pool)) {
+func (w *world) change(change func(*capacity.Pool)) {
 	w.Helper()
 	var p ledger.Pool
 	w.read(func(r ledger.Reader) (err error) {
@@ -51,7 +51,7 @@ func TestBootsThatServeSomebodyMeetNoCap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.person("ann")
-	w.change(func(p *gpu.Pool) { p.Timers.IdleRelease = 0 })
+	w.change(func(p *capacity.Pool) { p.Timers.IdleRelease = 0 })
 	for range 6 {
 		a := w.allocate(ann, 8)
 		w.pass(boot)
@@ -69,7 +69,7 @@ func TestExplainNamesTheCapAndWhenItEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.person("ann")
-	w.change(func(p *gpu.Pool) { p.MaxCreates = 2 })
+	w.change(func(p *capacity.Pool) { p.MaxCreates = 2 })
 	first := w.allocate(ann, 4)
 	w.work()
 	_, err := w.ledger.Release(t.Context(), ann, first.ID) // before anything was ready
@@ -114,7 +114,7 @@ func TestALeaseDoesNotHoldItselfUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.person("ann")
-	w.change(func(p *gpu.Pool) { p.MaxCreates, p.CreateWindow = 1, 20*time.Minute })
+	w.change(func(p *capacity.Pool) { p.MaxCreates, p.CreateWindow = 1, 20*time.Minute })
 	a := w.allocate(ann, 6)
 	w.work()
 	require.Len(t, w.nodes(), 3, "all at once")
@@ -131,7 +131,7 @@ func TestAWaitCountsTheCleaning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.person("ann")
-	w.change(func(p *gpu.Pool) { p.Timers.Cleaning = 30 * time.Minute })
+	w.change(func(p *capacity.Pool) { p.Timers.Cleaning = 30 * time.Minute })
 	a := w.allocate(ann, 8)
 	w.pass(boot)
 	held := w.allocation(a.ID)
@@ -253,7 +253,7 @@ func TestExplainSaysWhyANodeIsDrained(t *testing.T) {
 	w.warm(1)
 	n := w.nodes(node.Ready)[0]
 	w.lease(ann, 1, time.Hour)
-	w.change(func(p *gpu.Pool) { p.MaxNodes = 1 })
+	w.change(func(p *capacity.Pool) { p.MaxNodes = 1 })
 	booked := w.reserve(ann, 2, w.after(2*time.Hour, 3*time.Hour))
 	w.pass(time.Minute)
 	before, err := w.ledger.ExplainNode(t.Context(), operator, n.ID)

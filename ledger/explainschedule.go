@@ -99,7 +99,7 @@ func (l *Ledger) dateRefusedNow(ctx context.Context, s Schedule, d ScheduleDate)
 	for i := range who.Makers { // it is asked for as late as they demand
 		who.Makers[i].Caps.MaxLead = max(who.Makers[i].Caps.MaxLead, d.Start.Sub(l.now(ctx)))
 	}
-	_, _, err = l.Rehearse(ctx, who, func(ctx context.Context, l *Ledger) (int, []byte, error) {
+	_, _, err = l.DryRun(ctx, who, func(ctx context.Context, l *Ledger) (int, []byte, error) {
 		_, err := l.Reserve(ctx, who, ReserveRequest{Pool: s.PoolID, GPUs: s.GPUs, Layout: s.Layout, madeBy: s.ID,
 			Window: calendar.Interval{Start: d.Start, End: d.End}, source: reservation.FromSchedule})
 		return 0, nil, err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -35,9 +35,9 @@ func (w *world) committed(org string) (c ledger.Commitments) {
 func TestAnExtensionOverMidnightCountsWhereTheLeaseBegan(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]quota.Limits{
-		"money":            {GPUs: 100, MoneyPerPeriod: quota.AtMost(int64(6 * gpu.USD))},
+		"money":            {GPUs: 100, MoneyPerPeriod: quota.AtMost(int64(6 * money.USD))},
 		"GPU-hours":        {GPUs: 100, GPUHours: quota.AtMost(6)},
-		"money, a month":   {GPUs: 100, Period: quota.PerMonth, MoneyPerPeriod: quota.AtMost(int64(6 * gpu.USD))},
+		"money, a month":   {GPUs: 100, Period: quota.PerMonth, MoneyPerPeriod: quota.AtMost(int64(6 * money.USD))},
 		"hours in a month": {GPUs: 100, Period: quota.PerMonth, GPUHours: quota.AtMost(6)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestWhoseCapsHoldForAnExtension(t *testing.T) {
 	k := newKeyring(t)
 	k.warm(2)
 	three := func(key *ledger.Key) {
-		key.Caps = quota.Caps{MaxGPUs: 8, MaxPerDay: 3 * gpu.USD, MaxLead: 24 * time.Hour, MaxWindow: 24 * time.Hour}
+		key.Caps = quota.Caps{MaxGPUs: 8, MaxPerDay: 3 * money.USD, MaxLead: 24 * time.Hour, MaxWindow: 24 * time.Hour}
 	}
 	require.NoError(t, k.mint("root", "free", ledger.Member))
 	require.NoError(t, k.mint("root", "capped", ledger.Admin, three))
@@ -129,7 +129,7 @@ func TestAPromotionCountsWhereItsWindowBegan(t *testing.T) {
 	w.clock.Set(time.Date(2026, 3, 2, 21, 0, 0, 0, time.UTC))
 	w.warm(4)
 	bob := w.person("bob")
-	ann := w.limited("ann", quota.Limits{GPUs: 100, MoneyPerPeriod: quota.AtMost(int64(4 * gpu.USD))})
+	ann := w.limited("ann", quota.Limits{GPUs: 100, MoneyPerPeriod: quota.AtMost(int64(4 * money.USD))})
 	most := w.lease(bob, 7, 6*time.Hour)
 	waiting := w.wait(ann, 2, w.after(2*time.Hour, 4*time.Hour)) // for 4 $
 	w.lease(ann, 1, 3*time.Hour)
@@ -139,7 +139,7 @@ func TestAPromotionCountsWhereItsWindowBegan(t *testing.T) {
 	w.pass(3 * boot)
 	require.False(t, w.reservation(waiting.ID).Placed())
 	c := w.committed(ann.OrganizationID)
-	require.Equal(t, 3*gpu.USD, c.All.On(waiting.Window.Start).Cost)
+	require.Equal(t, 3*money.USD, c.All.On(waiting.Window.Start).Cost)
 }
 
 // An agent's plan prolongs a reservation that it keeps.
@@ -147,12 +147,12 @@ func TestAKeptReservationCountsWhereItBegan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := agent(w.person("ann"), "bot")
-	bot.Caps.MaxWindow, bot.Caps.MaxPerDay = 3*time.Hour, 3*gpu.USD
-	want := ledger.DesiredWindow{Start: monday.Add(14 * time.Hour), End: monday.Add(16 * time.Hour), GPUs: 1,
+	bot.Caps.MaxWindow, bot.Caps.MaxPerDay = 3*time.Hour, 3*money.USD
+	want := ledger.DemandWindow{Start: monday.Add(14 * time.Hour), End: monday.Add(16 * time.Hour), GPUs: 1,
 		Probability: 0.5}
 	w.put(bot, want)
 	for _, caps := range []quota.Caps{
-		{MaxWindow: 3 * time.Hour, MaxPerDay: 100 * gpu.USD}, {MaxWindow: 24 * time.Hour, MaxPerDay: 3 * gpu.USD},
+		{MaxWindow: 3 * time.Hour, MaxPerDay: 100 * money.USD}, {MaxWindow: 24 * time.Hour, MaxPerDay: 3 * money.USD},
 	} {
 		bot.Caps.MaxWindow, bot.Caps.MaxPerDay = caps.MaxWindow, caps.MaxPerDay
 		want.End = monday.Add(18 * time.Hour) // the part after midnight is within every cap
@@ -175,7 +175,7 @@ func TestNoPeriodHasMoreThanItsLimit(t *testing.T) {
 		w.clock.Set(time.Date(2026, 3, 30, 20, 0, 0, 0, time.UTC))
 		w.warm(4)
 		caps := quota.Caps{
-			MaxGPUs: 8, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour, MaxPerDay: 3*gpu.USD + 1,
+			MaxGPUs: 8, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour, MaxPerDay: 3*money.USD + 1,
 			GPUHoursPerDay: quota.AtMost(4),
 		}
 		require.NoError(t, w.mint("root", "free", ledger.Member))
@@ -184,7 +184,7 @@ func TestNoPeriodHasMoreThanItsLimit(t *testing.T) {
 		ann, bot := w.must("free"), w.must("bot")
 		limits := quota.Limits{
 			GPUs: 100, Weight: 1, GPUHours: quota.AtMost(rapid.Int64Range(1, 12).Draw(r, "hours")),
-			MoneyPerPeriod: quota.AtMost(rapid.Int64Range(1, 12).Draw(r, "dollars") * int64(gpu.USD)),
+			MoneyPerPeriod: quota.AtMost(rapid.Int64Range(1, 12).Draw(r, "dollars") * int64(money.USD)),
 			Period:         rapid.SampledFrom([]quota.Period{quota.PerDay, quota.PerMonth}).Draw(r, "period"),
 		}
 		_, err := w.limit(ann, limits, false)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/fairshare"
-	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -24,8 +24,8 @@ type PoolUse struct {
 
 // capacity is all that a pool could hold. Jobs are not a part of it: there is no
 // number of them that a pool has.
-func capacity(p gpu.Pool) quota.Vector {
-	v := quota.Demand(p, gpu.Shape{Nodes: p.MaxNodes, PerNode: p.PerNode})
+func poolCapacity(p capacity.Pool) quota.Vector {
+	v := quota.Demand(p, capacity.Shape{Nodes: p.MaxNodes, PerNode: p.PerNode})
 	v[quota.Jobs] = 0
 	return v
 }
@@ -60,14 +60,14 @@ func (u *unit) chargeAllocation(p *poolUnit, a allocation.Allocation) {
 		return
 	}
 	p.usage(a.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
-		return f.Use(s, u.now(), quota.Demand(p.Pool.Pool, a.Shape), u.now().Sub(a.ActiveAt))
+		return f.ChargeUse(s, u.now(), quota.Demand(p.Pool.Pool, a.Shape), u.now().Sub(a.ActiveAt))
 	})
 }
 
 // chargeEntry counts that an allocation was admitted, before it has held anything.
 func (u *unit) chargeEntry(p *poolUnit, a allocation.Allocation) {
 	p.usage(a.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
-		return f.Enter(s, u.now(), quota.Demand(p.Pool.Pool, a.Shape))
+		return f.ChargeEntry(s, u.now(), quota.Demand(p.Pool.Pool, a.Shape))
 	})
 }
 
@@ -85,7 +85,7 @@ func (u *unit) chargeReservation(p *poolUnit, r reservation.Reservation) {
 	}
 	p.usage(r.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
 		if !r.WarmedAt.IsZero() {
-			s = f.Guessed(s, u.now(), quota.Demand(p.Pool.Pool, r.Shape), u.now().Sub(r.WarmedAt))
+			s = f.ChargeSpeculative(s, u.now(), quota.Demand(p.Pool.Pool, r.Shape), u.now().Sub(r.WarmedAt))
 		}
 		return f.Outcome(s, u.now(), r.Probability, r.Window.Length().Seconds()*float64(r.Shape.GPUs()), claimed)
 	})
@@ -120,16 +120,16 @@ func usageNow(f fairshare.Policy, uses map[string]fairshare.Usage, held []inUse,
 	}
 	for _, h := range held {
 		if length := now.Sub(h.since); h.guess {
-			all[h.organizationID] = f.Guessed(all[h.organizationID], now, h.demand, length)
+			all[h.organizationID] = f.ChargeSpeculative(all[h.organizationID], now, h.demand, length)
 		} else {
-			all[h.organizationID] = f.Use(all[h.organizationID], now, h.demand, length)
+			all[h.organizationID] = f.ChargeUse(all[h.organizationID], now, h.demand, length)
 		}
 	}
 	return all
 }
 
 // heldBy lists what is held in a pool now, in the order given.
-func heldBy(p gpu.Pool, reservations []*reservation.Reservation, allocations []*allocation.Allocation) []inUse {
+func heldBy(p capacity.Pool, reservations []*reservation.Reservation, allocations []*allocation.Allocation) []inUse {
 	var held []inUse
 	for _, a := range allocations {
 		if a.Live() && !a.ActiveAt.IsZero() {
@@ -162,7 +162,7 @@ func (u *unit) shares(p *poolUnit, all map[string]fairshare.Usage, organizations
 		if err != nil {
 			return nil, fmt.Errorf("reading organization: %w", err)
 		}
-		shares[org] = u.cfg.Fairness.Share(all[org], capacity(p.Pool.Pool), o.Limits.Weight)
+		shares[org] = u.cfg.Fairness.Share(all[org], poolCapacity(p.Pool.Pool), o.Limits.Weight)
 	}
 	return shares, nil
 }
@@ -179,7 +179,7 @@ func (u *unit) sharesOfWaiting(p *poolUnit) (map[string]float64, error) {
 }
 
 // ranked lists the bookings that give way with the shares of their holders.
-func (u *unit) ranked(p *poolUnit) ([]admission.Guess, error) {
+func (u *unit) ranked(p *poolUnit) ([]admission.Speculative, error) {
 	guesses := slices.Clone(p.speculative())
 	if len(guesses) == 0 {
 		return nil, nil
@@ -241,7 +241,7 @@ func (l *Ledger) sharesOf(r Reader, actor Actor, s PoolState) ([]Share, error) {
 		}
 		out = append(out, Share{OrganizationID: id, Weight: org.Limits.Weight, Usage: all[id],
 			Factor: l.cfg.Fairness.Factor(all[id]),
-			Share:  l.cfg.Fairness.Share(all[id], capacity(s.Pool.Pool), org.Limits.Weight)})
+			Share:  l.cfg.Fairness.Share(all[id], poolCapacity(s.Pool.Pool), org.Limits.Weight)})
 	}
 	slices.SortStableFunc(out, func(a, b Share) int {
 		switch {

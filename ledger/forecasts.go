@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/forecast"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // ForecastSource names what made a forecast. Each has a track record of its own.
@@ -138,5 +138,5 @@ type TooManyError struct {
 
 // Error names the limit.
 func (e *TooManyError) Error() string {
-	return fmt.Sprintf("a key may add %s in a UTC day", gpu.Count(e.Limit, "forecast"))
+	return fmt.Sprintf("a key may add %s in a UTC day", phrase.Count(e.Limit, "forecast"))
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -25,6 +25,6 @@ func TestWhatAPoolHasNoSlotForIsNotFree(t *testing.T) {
 		return c
 	}
 	require.Equal(t, ledger.Counts{Free: 3, Held: 1}, counts())
-	w.change(func(p *gpu.Pool) { p.MaxNodes = 1 })
+	w.change(func(p *capacity.Pool) { p.MaxNodes = 1 })
 	require.Equal(t, ledger.Counts{Free: 1, Held: 1, Unavailable: 2}, counts())
 }

@@ -8,7 +8,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
 )
@@ -27,7 +28,7 @@ type FreeStep struct {
 
 // WorkloadLevel is what a workload has of a split pool during one step, in GPUs.
 type WorkloadLevel struct {
-	Workload    gpu.Workload
+	Workload    capacity.Workload
 	Share, Used int
 	Free        int // what it may still have
 }
@@ -58,8 +59,8 @@ func (l *Ledger) FreeBusy(ctx context.Context, idOrName string, from, to time.Ti
 }
 
 // workloads adds up what each workload has booked of the pool.
-func (s PoolState) workloads() map[gpu.Workload]*calendar.Profile {
-	used := map[gpu.Workload]*calendar.Profile{gpu.Online: {}, gpu.Batch: {}}
+func (s PoolState) workloads() map[capacity.Workload]*calendar.Profile {
+	used := map[capacity.Workload]*calendar.Profile{capacity.Online: {}, capacity.Batch: {}}
 	for _, r := range s.Reservations {
 		if r.Placed() {
 			used[r.Workload].Add(r.Window, r.Shape.GPUs())
@@ -74,12 +75,12 @@ func (s PoolState) workloads() map[gpu.Workload]*calendar.Profile {
 }
 
 // split says what each workload of a split pool has and may still have.
-func split(p gpu.Pool, used map[gpu.Workload]*calendar.Profile, level calendar.Level) []WorkloadLevel {
+func split(p capacity.Pool, used map[capacity.Workload]*calendar.Profile, level calendar.Level) []WorkloadLevel {
 	if p.OnlineShare == 0 {
 		return nil
 	}
 	online, batch := admission.Shares(p)
-	levels := []WorkloadLevel{{Workload: gpu.Online, Share: online}, {Workload: gpu.Batch, Share: batch}}
+	levels := []WorkloadLevel{{Workload: capacity.Online, Share: online}, {Workload: capacity.Batch, Share: batch}}
 	for i := range levels {
 		l := &levels[i]
 		l.Used = used[l.Workload].Peak(calendar.Interval{Start: level.Start, End: level.End})
@@ -113,9 +114,9 @@ func (s PoolState) calendar() *calendar.Slots {
 // Recommendation is a reservation that succeeds when it is asked for at once.
 type Recommendation struct {
 	PoolID string
-	Shape  gpu.Shape
+	Shape  capacity.Shape
 	Window calendar.Interval
-	Cost   gpu.MicroUSD
+	Cost   money.MicroUSD
 }
 
 // Advise finds up to limit windows for a flexible request, the earliest first,

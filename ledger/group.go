@@ -186,7 +186,7 @@ func (c carrier) Value(key any) any {
 // reads the answers that are stored for its idempotency keys.
 func (u *unit) open(group []*item) error {
 	u.grouped = true
-	var o Opening
+	var o LockRequest
 	for _, it := range group {
 		if it.org != "" {
 			o.Organizations = append(o.Organizations, it.org)
@@ -218,8 +218,8 @@ func (u *unit) open(group []*item) error {
 
 // remember opens from memory, if everything is there and the store can check it
 // later.
-func (u *unit) remember(o Opening) bool {
-	a := Assumption{Pools: o.Pools, Stamps: u.board.stamps, NotBefore: u.board.seen}
+func (u *unit) remember(o LockRequest) bool {
+	a := Assumption{Pools: o.Pools, Revisions: u.board.stamps, NotBefore: u.board.seen}
 	for _, id := range o.Organizations {
 		org, ok := u.board.orgs[id]
 		if !ok {
@@ -227,13 +227,13 @@ func (u *unit) remember(o Opening) bool {
 		}
 		a.Organizations = append(a.Organizations, org)
 	}
-	for id, stamp := range a.Stamps {
+	for id, stamp := range a.Revisions {
 		if d := u.board.desks[id]; d == nil || d.stamp != stamp {
 			return false
 		}
 	}
 	for _, id := range o.Pools {
-		if _, ok := a.Stamps[id]; !ok {
+		if _, ok := a.Revisions[id]; !ok {
 			return false
 		}
 	}
@@ -243,7 +243,7 @@ func (u *unit) remember(o Opening) bool {
 	for _, org := range a.Organizations {
 		u.orgs[org.ID] = org
 	}
-	maps.Copy(u.stamps, a.Stamps)
+	maps.Copy(u.stamps, a.Revisions)
 	for _, id := range o.Pools {
 		d := u.board.desks[id]
 		u.pools[id] = &poolUnit{desk: d, unit: u, Pool: d.row, touched: map[string]int{}}
@@ -253,20 +253,20 @@ func (u *unit) remember(o Opening) bool {
 }
 
 // accept puts what was locked at the unit's hands.
-func (u *unit) accept(o Opened) error {
+func (u *unit) accept(o Locked) error {
 	for _, org := range o.Organizations {
 		u.orgs[org.ID], u.board.orgs[org.ID] = org, org
 	}
-	u.board.stamps, u.board.trusted = maps.Clone(o.Stamps), true
+	u.board.stamps, u.board.trusted = maps.Clone(o.Revisions), true
 	u.board.see(u.now())
-	for id, stamp := range o.Stamps {
+	for id, stamp := range o.Revisions {
 		if _, locked := u.pools[id]; !locked {
 			u.stamps[id] = stamp
 		}
 	}
 	for _, p := range o.Pools {
 		d := u.board.desks[p.ID]
-		if d == nil || d.stamp != p.Stamp {
+		if d == nil || d.stamp != p.Revision {
 			state, err := u.tx.PoolState(p.ID)
 			if err != nil {
 				return fmt.Errorf("reading pool: %w", err)
@@ -281,7 +281,7 @@ func (u *unit) accept(o Opened) error {
 }
 
 // find guesses the pool of a use from what the board has.
-func (b *board) find(uses Uses) (string, bool) {
+func (b *board) find(uses LockHint) (string, bool) {
 	if uses.Pool != "" {
 		if id, ok := b.names[uses.Pool]; ok {
 			return id, true

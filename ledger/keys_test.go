@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -78,7 +78,7 @@ func (k *keyring) mint(maker, id string, role ledger.Role, change ...func(*ledge
 
 func capped(gpus int) func(*ledger.Key) {
 	return func(k *ledger.Key) {
-		k.Caps = quota.Caps{MaxGPUs: gpus, MaxPerDay: 1000 * gpu.USD, MaxLead: 48 * time.Hour,
+		k.Caps = quota.Caps{MaxGPUs: gpus, MaxPerDay: 1000 * money.USD, MaxLead: 48 * time.Hour,
 			MaxWindow: 24 * time.Hour}
 	}
 }
@@ -242,7 +242,7 @@ func TestCapsHoldForAllThatWasMade(t *testing.T) {
 	require.ErrorAs(t, err, &refused, "no date could ever be within the cap")
 	require.Equal(t, "key_cap_exceeded", string(refused.Decision.Reasons[0].Code))
 	k.pass(time.Minute)
-	require.Empty(t, k.live(func(r reservation.Reservation) bool { return r.Source == reservation.FromSchedule }))
+	require.Empty(t, k.live(func(r reservation.Reservation) bool { return r.Origin == reservation.FromSchedule }))
 }
 
 func daily(gpus int) ledger.Schedule {
@@ -288,7 +288,7 @@ func TestAPersonsCapsHoldForWhatTheirKeysMade(t *testing.T) {
 	t.Parallel()
 	k := newKeyring(t)
 	ada := k.user("ada@example.org", ledger.Admin)
-	caps := quota.Caps{MaxGPUs: 1, MaxPerDay: 1000 * gpu.USD, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour}
+	caps := quota.Caps{MaxGPUs: 1, MaxPerDay: 1000 * money.USD, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour}
 	_, err := k.ledger.SetUserCaps(t.Context(), operator, ada.ID, 1, caps)
 	require.NoError(t, err)
 	require.NoError(t, k.mint("root", "ada", ledger.Admin, func(key *ledger.Key) { key.UserID = ada.ID }))

@@ -31,7 +31,7 @@ type lane struct {
 // item is one verb that waits for its turn.
 type item struct {
 	ctx  context.Context
-	uses *Uses // what it locks, if that is known before it runs; nil: it runs alone
+	uses *LockHint // what it locks, if that is known before it runs; nil: it runs alone
 	org  string
 	key  *ReplayKey
 	load int // how many requests it decides on; 0 is one
@@ -47,10 +47,10 @@ type item struct {
 	left     bool  // it failed, and the journal tells why
 }
 
-// Uses names what a verb will lock, as far as its caller can tell, so that it can
+// LockHint names what a verb will lock, as far as its caller can tell, so that it can
 // share a transaction with others. A wrong or missing name costs time, nothing
 // else.
-type Uses struct {
+type LockHint struct {
 	Pool        string // id or name
 	Reservation string
 	Allocation  string

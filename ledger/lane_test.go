@@ -210,7 +210,7 @@ func TestALostCommitIsNotRepeatedBlindly(t *testing.T) {
 			return book(t.Context(), i)
 		}
 		status, _, _, err := l.Once(t.Context(), ann,
-			ledger.Once{Route: "r", Key: fmt.Sprint(i), Uses: &ledger.Uses{Pool: "lab"}},
+			ledger.Once{Route: "r", Key: fmt.Sprint(i), LockHint: &ledger.LockHint{Pool: "lab"}},
 			func(ctx context.Context) (int, []byte, error) { return 201, nil, book(ctx, i) })
 		if err == nil && status != 201 {
 			return fmt.Errorf("status %d", status)
@@ -259,7 +259,7 @@ func TestTwinsInOneGroup(t *testing.T) {
 	bodies := make([]string, 2)
 	errs := together(l, g, 2, func(i int) error {
 		_, body, _, err := l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: "k", Hash: []byte("h"),
-			Uses: &ledger.Uses{Pool: "lab"}},
+			LockHint: &ledger.LockHint{Pool: "lab"}},
 			func(ctx context.Context) (int, []byte, error) {
 				r, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
 				return 201, []byte(r.ID), err
@@ -285,7 +285,7 @@ func TestAPanicStaysWithItsCaller(t *testing.T) {
 			}
 		}()
 		_, _, _, err = l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: string(rune('a' + i)),
-			Uses: &ledger.Uses{Pool: "lab"}},
+			LockHint: &ledger.LockHint{Pool: "lab"}},
 			func(ctx context.Context) (int, []byte, error) {
 				_, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
 				if i == 1 {

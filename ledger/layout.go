@@ -3,12 +3,13 @@ package ledger
 import (
 	"fmt"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // laidOut checks how many GPUs a request names and how they are to lie on nodes,
 // and returns their number, which the layout may give.
-func laidOut(gpus int, l gpu.Layout) (int, error) {
+func laidOut(gpus int, l capacity.Layout) (int, error) {
 	switch {
 	case l.Nodes < 0 || l.Nodes > MaxGPUs:
 		return 0, &InvalidError{Field: "nodes", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
@@ -24,7 +25,7 @@ func laidOut(gpus int, l gpu.Layout) (int, error) {
 	if _, ok := l.Shape(gpus, maxPerNode); ok {
 		return gpus, nil
 	}
-	if _, ok := (gpu.Layout{Nodes: l.Nodes, PerNode: l.PerNode}).Shape(gpus, maxPerNode); ok {
+	if _, ok := (capacity.Layout{Nodes: l.Nodes, PerNode: l.PerNode}).Shape(gpus, maxPerNode); ok {
 		return 0, &InvalidError{Field: "spread", Rule: fmt.Sprintf("cannot be even: %s cannot be parted evenly so",
 			asked(gpus, l)),
 			Fix: "leave spread out, and the last node has fewer, or name a number of GPUs that can be parted"}
@@ -35,10 +36,10 @@ func laidOut(gpus int, l gpu.Layout) (int, error) {
 }
 
 // asked says what a layout was asked for.
-func asked(gpus int, l gpu.Layout) string {
-	text := gpu.Count(gpus, "GPU")
+func asked(gpus int, l capacity.Layout) string {
+	text := phrase.Count(gpus, "GPU")
 	if l.Nodes > 0 {
-		text += " on " + gpu.Count(l.Nodes, "node")
+		text += " on " + phrase.Count(l.Nodes, "node")
 	}
 	if l.PerNode > 0 {
 		text += fmt.Sprintf(" with %d each", l.PerNode)

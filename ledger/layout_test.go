@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -38,16 +38,16 @@ func TestLayoutsThatCannotBe(t *testing.T) {
 	ann := w.person("ann")
 	for _, tc := range []struct {
 		gpus  int
-		l     gpu.Layout
+		l     capacity.Layout
 		field string
 	}{
-		{0, gpu.Layout{}, "gpus"},
-		{0, gpu.Layout{Nodes: 2}, "gpus"},
-		{5, gpu.Layout{Nodes: -1}, "nodes"},
-		{5, gpu.Layout{PerNode: -1}, "gpus_per_node"},
-		{5, gpu.Layout{Nodes: 4}, "nodes"},
-		{5, gpu.Layout{Nodes: 2, PerNode: 4, Even: true}, "spread"},
-		{0, gpu.Layout{Nodes: ledger.MaxGPUs, PerNode: 1024}, "gpus"},
+		{0, capacity.Layout{}, "gpus"},
+		{0, capacity.Layout{Nodes: 2}, "gpus"},
+		{5, capacity.Layout{Nodes: -1}, "nodes"},
+		{5, capacity.Layout{PerNode: -1}, "gpus_per_node"},
+		{5, capacity.Layout{Nodes: 4}, "nodes"},
+		{5, capacity.Layout{Nodes: 2, PerNode: 4, Even: true}, "spread"},
+		{0, capacity.Layout{Nodes: ledger.MaxGPUs, PerNode: 1024}, "gpus"},
 	} {
 		_, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: tc.gpus, Layout: tc.l})
 		var wrong *ledger.InvalidError
@@ -55,7 +55,7 @@ func TestLayoutsThatCannotBe(t *testing.T) {
 		require.Equal(t, tc.field, wrong.Field)
 	}
 	a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab",
-		Layout: gpu.Layout{Nodes: 4, PerNode: 1}})
+		Layout: capacity.Layout{Nodes: 4, PerNode: 1}})
 	require.NoError(t, err)
-	require.Equal(t, gpu.Shape{Nodes: 4, PerNode: 1}, a.Shape)
+	require.Equal(t, capacity.Shape{Nodes: 4, PerNode: 1}, a.Shape)
 }

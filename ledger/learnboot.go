@@ -23,9 +23,9 @@ func (u *unit) learnBoot(g Guard, p *poolUnit, n node.Node) error {
 	}
 	next := p.Pool
 	if seen {
-		next.Learned = next.Learned.Booted(next.Pool, n.Source, took, u.now())
+		next.Learned = next.Learned.Booted(next.Pool, n.Offering, took, u.now())
 	} else {
-		next.Learned = next.Learned.Served(next.Pool, n.Source, u.now())
+		next.Learned = next.Learned.Served(next.Pool, n.Offering, u.now())
 	}
 	p.putPool(next)
 	return nil

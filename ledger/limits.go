@@ -9,7 +9,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
@@ -22,7 +23,7 @@ type AtRisk struct {
 	ID             string // of a reservation or an allocation
 	OrganizationID string
 	PoolID         string
-	Shape          gpu.Shape
+	Shape          capacity.Shape
 	Window         calendar.Interval
 	Violations     []quota.Violation
 	Lost           []admission.Reason // why it would have no place
@@ -38,9 +39,9 @@ type PromisesAtRiskError struct {
 // Error says how many there are.
 func (e *PromisesAtRiskError) Error() string {
 	if e.Pool != "" {
-		return fmt.Sprintf("%s would have no place any more in pool %s", gpu.Count(len(e.Promises), "promise"), e.Pool)
+		return fmt.Sprintf("%s would have no place any more in pool %s", phrase.Count(len(e.Promises), "promise"), e.Pool)
 	}
-	return fmt.Sprintf("%s would be beyond the new limits", gpu.Count(len(e.Promises), "promise"))
+	return fmt.Sprintf("%s would be beyond the new limits", phrase.Count(len(e.Promises), "promise"))
 }
 
 // LimitsChange is what a change of limits did.
@@ -99,7 +100,7 @@ func (u *unit) setLimits(t *tenants, org Organization, limits quota.Limits, forc
 	}
 	u.change.Organizations = append(u.change.Organizations, org)
 	u.event(Event{OrganizationID: org.ID, Type: "organization.limited", Subject: org.ID,
-		Message: fmt.Sprintf("%s, %s of speculation a day", gpu.Count(limits.GPUs, "GPU"), limits.SpeculationPerDay)})
+		Message: fmt.Sprintf("%s, %s of speculation a day", phrase.Count(limits.GPUs, "GPU"), limits.SpeculationPerDay)})
 	for _, p := range out.Degraded {
 		u.degradeBeyond(p)
 	}
@@ -167,7 +168,7 @@ func (l *Ledger) Usage(ctx context.Context, actor Actor, orgID string, ahead tim
 		until := now.Add(ahead)
 		out = Usage{Organization: org, At: now, Until: until, Now: c.All.At(now),
 			Peak:   c.All.Peak(calendar.Interval{Start: now, End: until}),
-			Period: c.All.In(org.Limits.Period, now), Guessed: c.Guessed.On(now)}
+			Period: c.All.In(org.Limits.Period, now), Guessed: c.Speculative.On(now)}
 		return nil
 	})
 	return out, err
@@ -206,7 +207,7 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 		u.change.Users = append(u.change.Users, user)
 		message := "no caps"
 		if caps != (quota.Caps{}) {
-			message = fmt.Sprintf("%s, %s a day", gpu.Count(caps.MaxGPUs, "GPU"), caps.MaxPerDay)
+			message = fmt.Sprintf("%s, %s a day", phrase.Count(caps.MaxGPUs, "GPU"), caps.MaxPerDay)
 		}
 		u.event(Event{OrganizationID: user.OrganizationID, Type: "user.capped", Subject: user.ID, Message: message})
 		return nil

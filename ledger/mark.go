@@ -6,15 +6,15 @@ import (
 	"strings"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// Mark is the same for two effects that nobody would tell apart: the same rows
+// Fingerprint is the same for two effects that nobody would tell apart: the same rows
 // come, change and end, in the same places, at the same price. Times that only
 // say when the request ran do not count, nor do the ids of new rows, nor what else
 // the organization holds. It is a line for each row; see markLine.
-func (e Effect) Mark() string { return strings.Join(e.mark(false), "\n") }
+func (e Effect) Fingerprint() string { return strings.Join(e.mark(false), "\n") }
 
 // departs tells how the effect departs from the one of a mark; nothing: it is that
 // one. GPUs that are there at once are what was shown, too, where there was to be a
@@ -152,7 +152,7 @@ func inWords(actor Actor, shown, now []string) []string {
 		told = append(told[:mostTold], fmt.Sprintf("%d more differ", n))
 	}
 	if others > 0 {
-		told = append(told, fmt.Sprintf("what becomes of %s of others differs", gpu.Count(others, "booking")))
+		told = append(told, fmt.Sprintf("what becomes of %s of others differs", phrase.Count(others, "booking")))
 	}
 	return told
 }

@@ -218,7 +218,7 @@ func (u *unit) everServed(p *poolUnit, h *holding, s Schedule, rule recurrence.R
 	v := u.view(p, h, nil)
 	v.Now = ask.Window.Start.Add(-materialiseEvery) // as late as a date is sure to be asked for
 	v.PoolView = admission.PoolView{Pool: p.Pool.Pool, Slots: calendar.NewSlots(p.Pool.MaxNodes, p.Pool.PerNode)}
-	v.Committed, v.Guessed, v.Key.Spent, v.User.Spent = nil, nil, nil, nil
+	v.Committed, v.SpeculativeCommitments, v.Key.Spent, v.User.Spent = nil, nil, nil, nil
 	for i := range v.Makers {
 		v.Makers[i].Spent = nil
 	}

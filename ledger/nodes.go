@@ -8,15 +8,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
-// Machine is what a provider said of a machine, in plain values.
-type Machine struct {
+// Instance is what a provider said of a machine, in plain values.
+type Instance struct {
 	ProviderID string
 	Address    string
-	Devices    []gpu.Device
+	Devices    []capacity.Device
 	Simulated  bool
 	// Born and Ended are the provider's own times, by which it charges; zero
 	// where it does not say.
@@ -81,13 +82,13 @@ func (l *Ledger) BeginCreate(ctx context.Context, g Guard, nodeID string) (Creat
 			if n.State() == node.Provisioning {
 				return nil
 			}
-			n.Source, _ = p.choose(n, u.now())
+			n.Offering, _ = p.choose(n, u.now())
 			n.Token = token(n)
 			if l.cfg.DeadMan > 0 {
 				n.ExpiresAt = n.RequestedAt.Add(l.cfg.DeadMan)
 			}
 			var err error
-			intent.Node, err = u.stepNode(p, n, node.Provision, n.Reason, p.asking(n.Source))
+			intent.Node, err = u.stepNode(p, n, node.Provision, n.Reason, p.asking(n.Offering))
 			return err
 		default:
 			intent.Wanted = false
@@ -100,12 +101,12 @@ func (l *Ledger) BeginCreate(ctx context.Context, g Guard, nodeID string) (Creat
 // token names one machine for ever: the node, its generation and everything
 // that the provider is asked for.
 func token(n node.Node) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", n.ID, n.Generation, n.Source.Key()))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", n.ID, n.Generation, n.Offering.Key()))
 	return hex.EncodeToString(sum[:16])
 }
 
 // ReportCreated stores the machine's id as soon as it is known.
-func (l *Ledger) ReportCreated(ctx context.Context, g Guard, nodeID string, m Machine) error {
+func (l *Ledger) ReportCreated(ctx context.Context, g Guard, nodeID string, m Instance) error {
 	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
 		if n.State() == node.Provisioning {
 			n = known(n, m, u.now())
@@ -142,7 +143,7 @@ func (l *Ledger) ReportRefused(ctx context.Context, g Guard, nodeID, kind, messa
 
 // known returns the node with its machine. A provider that does not say when the
 // machine was born is believed to have made it now.
-func known(n node.Node, m Machine, now time.Time) node.Node {
+func known(n node.Node, m Instance, now time.Time) node.Node {
 	n.ProviderID, n.Address, n.BilledFrom = m.ProviderID, m.Address, m.Born
 	if n.BilledFrom.IsZero() {
 		n.BilledFrom = now
@@ -198,14 +199,14 @@ func (l *Ledger) ReportBooting(ctx context.Context, g Guard, _ string) error {
 
 // ReportUp passes a booting node, whose boot time is learned; a node that was
 // up already is looked at again later.
-func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Machine) error {
+func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Instance) error {
 	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
 		if n.State() == node.Booting {
 			took := u.now().Sub(n.RequestedAt)
 			n.Address, n.Devices = m.Address, m.Devices
-			if _, err := u.stepNode(p, n, node.BecomeOK, n.Reason,
-				fmt.Sprintf("%s proved usable after %s", gpu.Count(len(m.Devices), "GPU"),
-					gpu.Span(took))); err != nil {
+			if _, err := u.stepNode(p, n, node.BecomeReady, n.Reason,
+				fmt.Sprintf("%s proved usable after %s", phrase.Count(len(m.Devices), "GPU"),
+					phrase.Span(took))); err != nil {
 				return err
 			}
 			if err := u.learnBoot(g, p, n); err != nil {
@@ -224,7 +225,7 @@ func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Machine
 }
 
 // lookWithin is how long a node that is up is left alone.
-func (l *Ledger) lookWithin(m Machine) time.Duration {
+func (l *Ledger) lookWithin(m Instance) time.Duration {
 	if m.LookWithin > 0 {
 		return min(m.LookWithin, l.cfg.VerifyEvery)
 	}
@@ -277,7 +278,7 @@ func (l *Ledger) ReportMissing(ctx context.Context, g Guard, nodeID string, loss
 }
 
 // ReportAdopted stores a machine's id that was learned late.
-func (l *Ledger) ReportAdopted(ctx context.Context, nodeID string, m Machine) error {
+func (l *Ledger) ReportAdopted(ctx context.Context, nodeID string, m Instance) error {
 	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
 		if n.ProviderID == "" && !node.Machine.Terminal(n.State()) {
 			p.putNode(known(n, m, u.now()))

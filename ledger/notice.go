@@ -85,7 +85,7 @@ func (u *unit) giveUpBoot(p *poolUnit, n node.Node, g Guard, reason string) erro
 	} else if u.unfit(p, n, reason) {
 		u.event(Event{Type: "pool.stopped", Subject: p.Pool.ID, PoolID: p.Pool.ID, Reason: reason,
 			Message: fmt.Sprintf("no more machines are asked of %s: two in a row did not pass the health gate (%s); "+
-				"forewarm pools edit %s, with any change, has it asked again", n.Source.Provisioner, reason,
+				"forewarm pools edit %s, with any change, has it asked again", n.Offering.Provisioner, reason,
 				p.Pool.Name)})
 	}
 	return u.tx.Finish(g, time.Time{}, "")

@@ -3,7 +3,7 @@ package ledger
 import (
 	"fmt"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/plan"
 )
 
@@ -50,7 +50,7 @@ func (e *explained) obstacle(o plan.Obstacle) (*Blocker, string) {
 		return b, e.evidence(o)
 	}
 	b.Message, b.Fix = "its provider fails again and again; it is tried for ever", "forewarm nodes show "+o.Node.ID
-	return b, fmt.Sprintf("%s, %s in a row, last %s: %s", e.evidence(o), gpu.Count(t.Count, "time"), stamp(t.At),
+	return b, fmt.Sprintf("%s, %s in a row, last %s: %s", e.evidence(o), phrase.Count(t.Count, "time"), stamp(t.At),
 		t.Message)
 }
 
@@ -80,24 +80,24 @@ var lacking = map[string]string{
 func (e *explained) evidence(o plan.Obstacle) string {
 	switch {
 	case o.Node == nil && o.Code == plan.HeldUnfit:
-		return fmt.Sprintf("slot %d; %s in a row: %s", o.Slot, gpu.Count(e.state.Pool.UnfitInRow, "machine"),
+		return fmt.Sprintf("slot %d; %s in a row: %s", o.Slot, phrase.Count(e.state.Pool.UnfitInRow, "machine"),
 			e.state.Pool.Unfit)
 	case o.Node == nil && o.Code == plan.HeldRefused && e.state.Pool.Blocks > 0:
 		return fmt.Sprintf("slot %d; nothing %s in a row, and so perhaps the next time; at this hour %.0f %% are given",
-			o.Slot, gpu.Count(e.state.Pool.Blocks, "time"),
+			o.Slot, phrase.Count(e.state.Pool.Blocks, "time"),
 			100*e.state.Pool.Odds(e.At))
 	case o.Node == nil && o.Code == plan.HeldCapped:
 		limit, window := plan.Creates(e.state.Pool.Pool)
 		seen := e.state.Snapshot()
 		unserved := seen.Unserved(e.At)
 		return fmt.Sprintf("slot %d before %s; %d of at most %d in %s", o.Slot, stamp(o.Until),
-			unserved.Sum(window, e.At), limit, gpu.Length(window))
+			unserved.Sum(window, e.At), limit, phrase.Length(window))
 	case o.Slot < 0:
 		return e.state.Pool.Name
 	case o.Node == nil:
 		return fmt.Sprintf("slot %d", o.Slot)
 	case o.Node.Coming():
-		return fmt.Sprintf("%s %s for %s", o.Node.ID, o.Node.State(), gpu.Span(e.At.Sub(o.Node.RequestedAt)))
+		return fmt.Sprintf("%s %s for %s", o.Node.ID, o.Node.State(), phrase.Span(e.At.Sub(o.Node.RequestedAt)))
 	default:
 		return fmt.Sprintf("%s %s", o.Node.ID, o.Node.State())
 	}

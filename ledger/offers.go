@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // Offer is one kind of machine that a provisioner says it can make.
@@ -75,11 +75,11 @@ func recentProvisioners(r Reader) ([]Provisioner, error) {
 // checkOffered refuses a pool whose machines no provisioner makes, or whose
 // machines would never pass the health gate. Before any worker has reported there
 // is nothing to hold it against, and the gate alone decides.
-func checkOffered(p gpu.Pool, known []Provisioner) error {
+func checkOffered(p capacity.Pool, known []Provisioner) error {
 	if len(known) == 0 {
 		return nil
 	}
-	for i, s := range p.Sources() {
+	for i, s := range p.Offerings() {
 		at := ""
 		if i > 0 {
 			at = fmt.Sprintf("alternates[%d].", i-1)
@@ -91,7 +91,7 @@ func checkOffered(p gpu.Pool, known []Provisioner) error {
 	return nil
 }
 
-func checkSource(p gpu.Pool, s gpu.Source, at string, known []Provisioner) error {
+func checkSource(p capacity.Pool, s capacity.Offering, at string, known []Provisioner) error {
 	found := slices.IndexFunc(known, func(k Provisioner) bool { return k.Name == s.Provisioner })
 	if found < 0 {
 		var names []string
@@ -118,7 +118,7 @@ func checkSource(p gpu.Pool, s gpu.Source, at string, known []Provisioner) error
 }
 
 // checkMachine refuses what no machine of the offer could be.
-func checkMachine(p gpu.Pool, o Offer) error {
+func checkMachine(p capacity.Pool, o Offer) error {
 	switch {
 	case p.PerNode != o.GPUs:
 		return &InvalidError{Field: "gpus_per_node",

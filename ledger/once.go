@@ -12,9 +12,9 @@ type Once struct {
 	Route string // method and path template
 	Key   string // the client's idempotency key
 	Hash  []byte // of the request's body
-	// Uses is what the request will lock, if its caller can tell: then it shares a
+	// LockHint is what the request will lock, if its caller can tell: then it shares a
 	// transaction with others.
-	Uses *Uses
+	LockHint *LockHint
 	// Load is how many requests it decides on; zero is one. Those who decide on few
 	// go before those who decide on very many.
 	Load int
@@ -33,7 +33,7 @@ func (l *Ledger) Once(ctx context.Context, actor Actor, o Once,
 ) (status int, body []byte, replayed bool, err error) {
 	key := o.key(actor)
 	var r Replay
-	err = l.pass(&item{ctx: ctx, uses: o.Uses, load: o.Load, org: actor.OrganizationID, key: &key,
+	err = l.pass(&item{ctx: ctx, uses: o.LockHint, load: o.Load, org: actor.OrganizationID, key: &key,
 		fn: func(ctx context.Context, u *unit) error {
 			var err error
 			if r, replayed, err = o.stored(key, u.answer); err != nil || replayed {

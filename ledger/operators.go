@@ -24,7 +24,7 @@ func (u *unit) lockOperators() error {
 	if err != nil {
 		return err
 	}
-	opened, err := u.lock(Opening{Organizations: orgs})
+	opened, err := u.lock(LockRequest{Organizations: orgs})
 	if errors.Is(err, ErrNotFound) { // one was deleted while we waited
 		err = ErrConflict
 	}

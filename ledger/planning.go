@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -121,12 +122,12 @@ func (p *poolUnit) snapshot() plan.Snapshot {
 // price, odds and the time until it is needed, which is when the next reservation
 // on its slot begins. It also returns what is learned with that source's boots
 // and supply as the pool's.
-func (p *poolUnit) choose(n node.Node, now time.Time) (gpu.Source, plan.Learned) {
+func (p *poolUnit) choose(n node.Node, now time.Time) (capacity.Offering, plan.Learned) {
 	return p.Pool.choose(p.reservations.all(), n, now)
 }
 
 func (p Pool) choose(reservations iter.Seq[reservation.Reservation], n node.Node,
-	now time.Time) (gpu.Source, plan.Learned) {
+	now time.Time) (capacity.Offering, plan.Learned) {
 	deadline := time.Time{}
 	for r := range reservations {
 		due := r.Live() && r.Window.Start.After(now) && (n.Slot < 0 || slices.Contains(r.Slots, n.Slot))
@@ -142,7 +143,7 @@ func (p Pool) choose(reservations iter.Seq[reservation.Reservation], n node.Node
 }
 
 // asking says which source a node is asked of, in a pool where there is a choice.
-func (p *poolUnit) asking(s gpu.Source) string {
+func (p *poolUnit) asking(s capacity.Offering) string {
 	if len(p.Pool.Alternates) == 0 {
 		return ""
 	}
@@ -177,7 +178,7 @@ func (u *unit) act(p *poolUnit, a plan.Action) (bool, error) {
 		return true, u.requestNode(p, a)
 	case plan.AbandonNode, plan.DrainNode, plan.RetireNode:
 		return true, u.actOnNode(p, a)
-	case plan.WarmReservation, plan.ReadyReservation, plan.UnreadyReserv, plan.DegradeReserv,
+	case plan.WarmReservation, plan.ReadyReservation, plan.UnreadyReservation, plan.DegradeReserv,
 		plan.RestoreReserv, plan.ExpireReserv, plan.FailReservation, plan.MoveReservation:
 		return true, u.actOnReservation(p, a)
 	default:
@@ -192,7 +193,7 @@ func (u *unit) requestNode(p *poolUnit, a plan.Action) error {
 	}
 	n := node.New(u.ids.New(ids.Node), p.Pool.ID, a.Slot, before+1, u.now())
 	n.Reason, n.Simulated = a.Reason, p.Pool.Simulated
-	n.Source, _ = p.choose(n, u.now())
+	n.Offering, _ = p.choose(n, u.now())
 	p.putNode(n)
 	next := p.Pool
 	_, window := plan.Creates(p.Pool.Pool)
@@ -244,17 +245,17 @@ func whyEarly(a plan.Action) string {
 // refusing, or keeps making unfit machines, is not asked in a loop that costs money.
 func (u *unit) failed(p *poolUnit, n node.Node, ttl time.Duration) {
 	next := p.Pool
-	next.Learned = next.Learned.Refused(next.Pool, n.Source, n.RequestedAt, u.now(), ttl)
+	next.Learned = next.Learned.Refused(next.Pool, n.Offering, n.RequestedAt, u.now(), ttl)
 	p.putPool(next)
 }
 
 // unfit is failed for a machine with a fault of its kind. It reports whether that
 // stopped its source now.
 func (u *unit) unfit(p *poolUnit, n node.Node, fault string) bool {
-	next, before := p.Pool, p.Pool.Of(p.Pool.Pool, n.Source).Stopped()
-	next.Learned = next.Learned.FailedGate(next.Pool, n.Source, n.RequestedAt, u.now(), u.cfg.StockOut, fault)
+	next, before := p.Pool, p.Pool.Of(p.Pool.Pool, n.Offering).Stopped()
+	next.Learned = next.Learned.FailedGate(next.Pool, n.Offering, n.RequestedAt, u.now(), u.cfg.StockOut, fault)
 	p.putPool(next)
-	return before == "" && next.Of(next.Pool, n.Source).Stopped() != ""
+	return before == "" && next.Of(next.Pool, n.Offering).Stopped() != ""
 }
 
 func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
@@ -277,9 +278,9 @@ func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
 		return nil
 	}
 	events := map[plan.Kind]reservation.Event{
-		plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeOK,
-		plan.UnreadyReserv: reservation.LoseNode,
-		plan.ExpireReserv:  reservation.Expire, plan.FailReservation: reservation.FailWindow,
+		plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeReady,
+		plan.UnreadyReservation: reservation.LoseNode,
+		plan.ExpireReserv:       reservation.Expire, plan.FailReservation: reservation.FailWindow,
 	}
 	next, err := u.stepReservation(p, r, events[a.Kind], a.Reason, u.tell(p, r, a))
 	if err == nil && (!next.Live() || a.Reason == plan.ReasonPaused) {
@@ -312,16 +313,16 @@ func (u *unit) tell(p *poolUnit, r reservation.Reservation, a plan.Action) strin
 	case plan.WarmReservation:
 		when := "at once"
 		if ahead := u.ahead(r); ahead > 0 {
-			when = gpu.Span(ahead) + " ahead of the start"
+			when = phrase.Span(ahead) + " ahead of the start"
 		}
-		return fmt.Sprintf("%s in %s, %s (a boot takes up to %s here)", gpu.Count(r.Shape.GPUs(), "GPU"), p.Pool.Name,
+		return fmt.Sprintf("%s in %s, %s (a boot takes up to %s here)", phrase.Count(r.Shape.GPUs(), "GPU"), p.Pool.Name,
 			when,
-			gpu.Span(p.Pool.asked(u.now()).Boot.P95()))
+			phrase.Span(p.Pool.asked(u.now()).Boot.P95()))
 	case plan.ReadyReservation:
 		if r.ReadyAt.IsZero() {
-			return fmt.Sprintf("%s warm %s", gpu.Count(r.Shape.GPUs(), "GPU"), u.punctual(r))
+			return fmt.Sprintf("%s warm %s", phrase.Count(r.Shape.GPUs(), "GPU"), u.punctual(r))
 		}
-		return gpu.Count(r.Shape.GPUs(), "GPU") +
+		return phrase.Count(r.Shape.GPUs(), "GPU") +
 			" warm again" // it lost a node, or moved, and that is when it was ready first
 	case plan.ExpireReserv:
 		return "nobody came"
@@ -341,11 +342,11 @@ func (u *unit) punctual(r reservation.Reservation) string {
 	ahead := u.ahead(r)
 	switch {
 	case ahead >= 0:
-		return fmt.Sprintf("%s before they are needed", gpu.Span(ahead))
+		return fmt.Sprintf("%s before they are needed", phrase.Span(ahead))
 	case r.Window.Start.After(r.CreatedAt):
-		return fmt.Sprintf("%s late", gpu.Span(-ahead))
+		return fmt.Sprintf("%s late", phrase.Span(-ahead))
 	default:
-		return fmt.Sprintf("%s after they were asked for", gpu.Span(u.now().Sub(r.CreatedAt)))
+		return fmt.Sprintf("%s after they were asked for", phrase.Span(u.now().Sub(r.CreatedAt)))
 	}
 }
 

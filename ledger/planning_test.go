@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -22,7 +22,7 @@ func (w *world) resize(nodes int) {
 		return err
 	})
 	_, err := w.ledger.ForcePool(w.Context(), operator, w.pool.ID, current.DefinitionVersion,
-		func(p *gpu.Pool) { p.MaxNodes = nodes })
+		func(p *capacity.Pool) { p.MaxNodes = nodes })
 	require.NoError(w, err)
 	w.pass(time.Second)
 }

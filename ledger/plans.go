@@ -14,16 +14,16 @@ import (
 // shows holds nothing: others may take the place meanwhile.
 const planValid = 5 * time.Minute
 
-// ShownPlan is what somebody was shown before they say yes: a request, and the
+// Preview is what somebody was shown before they say yes: a request, and the
 // effect that it would have had. It is applied only if it still has that effect.
-type ShownPlan struct {
+type Preview struct {
 	ID             string
 	OrganizationID string // empty: an operator's
 	MadeBy         string // key id
 	Kind           string
 	Request        []byte // JSON
 	Effect         []byte // JSON, as it was shown
-	Mark           string // of the effect: see Effect.Mark
+	Fingerprint    string // of the effect: see Effect.Mark
 	CreatedAt      time.Time
 	ExpiresAt      time.Time
 	AppliedAt      time.Time // zero: not applied
@@ -32,9 +32,9 @@ type ShownPlan struct {
 	Version        int
 }
 
-// Deed is a request as code: it calls verbs of the ledger it is given, with the
+// Operation is a request as code: it calls verbs of the ledger it is given, with the
 // context it is given, and returns what the request answers.
-type Deed func(ctx context.Context, l *Ledger) (status int, answer []byte, err error)
+type Operation func(ctx context.Context, l *Ledger) (status int, answer []byte, err error)
 
 // ErrPlanExpired says that the plan is too old to be applied.
 var ErrPlanExpired = errors.New("the plan has expired")
@@ -61,9 +61,9 @@ func (e *PlanStaleError) Unwrap() error { return e.Err }
 // errRehearsed ends the transaction of a rehearsal.
 var errRehearsed = errors.New("only a rehearsal")
 
-// Rehearse runs a deed as it would be run, with everything that can make it
+// DryRun runs a deed as it would be run, with everything that can make it
 // fail, tells what it changed, and takes all of it back.
-func (l *Ledger) Rehearse(ctx context.Context, actor Actor, deed Deed) (Effect, []byte, error) {
+func (l *Ledger) DryRun(ctx context.Context, actor Actor, deed Operation) (Effect, []byte, error) {
 	var effect Effect
 	var answer []byte
 	err := l.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
@@ -98,31 +98,31 @@ func (l *Ledger) Rehearse(ctx context.Context, actor Actor, deed Deed) (Effect, 
 
 // MakePlan rehearses a request and stores what it showed, which show renders.
 // Nothing else changes.
-func (l *Ledger) MakePlan(ctx context.Context, actor Actor, p ShownPlan, deed Deed,
-	show func(Effect, []byte) ([]byte, error)) (ShownPlan, error) {
-	effect, answer, err := l.Rehearse(ctx, actor, deed)
+func (l *Ledger) MakePlan(ctx context.Context, actor Actor, p Preview, deed Operation,
+	show func(Effect, []byte) ([]byte, error)) (Preview, error) {
+	effect, answer, err := l.DryRun(ctx, actor, deed)
 	if err != nil {
 		return p, err
 	}
 	if p.Effect, err = show(effect, answer); err != nil {
 		return p, err
 	}
-	p.ID, p.OrganizationID, p.MadeBy, p.Mark = l.ids.New(ids.Plan), actor.OrganizationID, actor.KeyID, effect.Mark()
+	p.ID, p.OrganizationID, p.MadeBy, p.Fingerprint = l.ids.New(ids.Plan), actor.OrganizationID, actor.KeyID, effect.Fingerprint()
 	if actor.Role == Operator {
 		p.OrganizationID = "" // it may show the work of every tenant
 	}
 	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
 		p.CreatedAt = tx.Now()
 		p.ExpiresAt = p.CreatedAt.Add(planValid)
-		return tx.Save(Change{Plans: []ShownPlan{p}})
+		return tx.Save(Change{Plans: []Preview{p}})
 	})
 	p.Version++
 	return p, err
 }
 
 // PlanOf reads a plan that the actor may see; an agent sees its own.
-func (l *Ledger) PlanOf(ctx context.Context, actor Actor, id string) (ShownPlan, error) {
-	var p ShownPlan
+func (l *Ledger) PlanOf(ctx context.Context, actor Actor, id string) (Preview, error) {
+	var p Preview
 	err := l.store.Read(ctx, func(r Reader) (err error) {
 		p, err = visiblePlan(r, actor, id)
 		return err
@@ -130,10 +130,10 @@ func (l *Ledger) PlanOf(ctx context.Context, actor Actor, id string) (ShownPlan,
 	return p, err
 }
 
-func visiblePlan(r Reader, actor Actor, id string) (ShownPlan, error) {
-	p, err := r.ShownPlan(actor.Scope(), id)
+func visiblePlan(r Reader, actor Actor, id string) (Preview, error) {
+	p, err := r.Preview(actor.Scope(), id)
 	if err == nil && actor.Kind == AgentKey && p.MadeBy != actor.KeyID {
-		return ShownPlan{}, ErrNotFound
+		return Preview{}, ErrNotFound
 	}
 	return p, err
 }
@@ -141,8 +141,8 @@ func visiblePlan(r Reader, actor Actor, id string) (ShownPlan, error) {
 // ApplyPlan runs a plan's deed and commits it if its effect is the one that was
 // shown; otherwise it answers *PlanStaleError and nothing has changed. A plan
 // that was applied before answers what it answered then.
-func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Deed) (ShownPlan, error) {
-	var p ShownPlan
+func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Operation) (Preview, error) {
+	var p Preview
 	applied := false // by this call
 	err := l.store.InTx(ctx, func(ctx context.Context, tx Tx) (err error) {
 		if p, err = visiblePlan(tx, actor, id); err != nil || !p.AppliedAt.IsZero() {
@@ -156,11 +156,11 @@ func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Dee
 		if err != nil {
 			return stale(id, err)
 		}
-		if shown, now := effect.departs(p.Mark); len(shown)+len(now) > 0 {
+		if shown, now := effect.departs(p.Fingerprint); len(shown)+len(now) > 0 {
 			return &PlanStaleError{PlanID: id, Changes: inWords(actor, shown, now)}
 		}
 		p.AppliedAt, applied = tx.Now(), true
-		return tx.Save(Change{Plans: []ShownPlan{p}})
+		return tx.Save(Change{Plans: []Preview{p}})
 	})
 	if err == nil && applied {
 		p.Version++
@@ -184,7 +184,7 @@ func stale(id string, err error) error {
 
 // appliedMeanwhile looks whether a plan failed only because it was applied at
 // the same time: then that is the answer.
-func (l *Ledger) appliedMeanwhile(ctx context.Context, actor Actor, id string, failed error) (ShownPlan, error) {
+func (l *Ledger) appliedMeanwhile(ctx context.Context, actor Actor, id string, failed error) (Preview, error) {
 	p, err := l.PlanOf(ctx, actor, id)
 	if err == nil && !p.AppliedAt.IsZero() {
 		return p, nil

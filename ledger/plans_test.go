@@ -86,7 +86,7 @@ func answered(v any, err error) (int, []byte, error) {
 }
 
 // drawDeed draws a request of the actor's.
-func (w *world) drawDeed(t *rapid.T, by ledger.Actor) ledger.Deed {
+func (w *world) drawDeed(t *rapid.T, by ledger.Actor) ledger.Operation {
 	now, live := w.clock.Now(), w.rows()
 	gpus := rapid.IntRange(1, 6).Draw(t, "gpus")
 	start := now.Add(time.Duration(rapid.IntRange(0, 4).Draw(t, "start")) * time.Hour)
@@ -121,8 +121,8 @@ func (w *world) drawDeed(t *rapid.T, by ledger.Actor) ledger.Deed {
 	}
 }
 
-func (w *world) plan(by ledger.Actor, deed ledger.Deed) (ledger.ShownPlan, error) {
-	return w.ledger.MakePlan(w.Context(), by, ledger.ShownPlan{Kind: "drawn", Request: []byte("{}")}, deed,
+func (w *world) plan(by ledger.Actor, deed ledger.Operation) (ledger.Preview, error) {
+	return w.ledger.MakePlan(w.Context(), by, ledger.Preview{Kind: "drawn", Request: []byte("{}")}, deed,
 		func(ledger.Effect, []byte) ([]byte, error) { return []byte("{}"), nil })
 }
 
@@ -176,7 +176,7 @@ func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
 		require.Equal(w, before, after, "a stale plan changed something")
 		return
 	}
-	require.Equal(w, p.Mark, between(before, after).Mark(), "it did something else than it showed")
+	require.Equal(w, p.Fingerprint, between(before, after).Fingerprint(), "it did something else than it showed")
 	again, err := w.ledger.ApplyPlan(w.Context(), by, p.ID, deed)
 	require.NoError(w, err)
 	require.Equal(w, done, again)
@@ -194,7 +194,7 @@ func TestAPlanIsAppliedOnce(t *testing.T) {
 	p, err := w.plan(by, deed)
 	require.NoError(t, err)
 	var all sync.WaitGroup
-	answers, failures := make([]ledger.ShownPlan, 8), make([]error, 8)
+	answers, failures := make([]ledger.Preview, 8), make([]error, 8)
 	for i := range answers {
 		all.Go(func() { answers[i], failures[i] = w.ledger.ApplyPlan(w.Context(), by, p.ID, deed) })
 	}
@@ -215,7 +215,7 @@ func TestAPlanMayBeFulfilledSooner(t *testing.T) {
 	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
 		return answered(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 2}))
 	}
-	effect, _, err := w.ledger.Rehearse(w.Context(), by, deed)
+	effect, _, err := w.ledger.DryRun(w.Context(), by, deed)
 	require.NoError(t, err)
 	require.NotNil(t, effect.Wait)
 	require.Equal(t, allocation.Pending, effect.Allocations[0].After.State())

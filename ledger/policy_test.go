@@ -9,7 +9,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -113,7 +114,7 @@ func TestCapsOfAPersonHoldForAllTheirKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	laptop := w.person("ann")
-	laptop.UserID, laptop.UserCaps = "usr_ann", quota.Caps{MaxGPUs: 2, MaxPerDay: 100 * gpu.USD,
+	laptop.UserID, laptop.UserCaps = "usr_ann", quota.Caps{MaxGPUs: 2, MaxPerDay: 100 * money.USD,
 		MaxLead: 24 * time.Hour, MaxWindow: 4 * time.Hour}
 	desktop := laptop
 	desktop.KeyID = "another key of ann"
@@ -175,25 +176,25 @@ func TestASplitPoolKeepsAShareForEachWorkload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.person("ann")
-	change := func(to func(*gpu.Pool)) {
+	change := func(to func(*capacity.Pool)) {
 		p, err := w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, to)
 		require.NoError(t, err)
 		w.pool = p
 	}
-	change(func(p *gpu.Pool) { p.OnlineShare = 750 })
+	change(func(p *capacity.Pool) { p.OnlineShare = 750 })
 	window := w.after(time.Hour, 2*time.Hour)
 	batch := func(gpus int) error {
 		_, err := w.ledger.Reserve(t.Context(), ann,
-			ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, Workload: gpu.Batch})
+			ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, Workload: capacity.Batch})
 		return err
 	}
 	require.NoError(t, batch(2))
 	require.Contains(t, refusal(t, batch(1)), admission.WorkloadShareExceeded)
 	free, err := w.ledger.FreeBusy(t.Context(), "lab", window.Start, window.End, 0)
 	require.NoError(t, err)
-	require.Equal(t, []ledger.WorkloadLevel{{Workload: gpu.Online, Share: 6, Free: 6},
-		{Workload: gpu.Batch, Share: 2, Used: 2}}, free.Steps[0].Workloads)
-	change(func(p *gpu.Pool) { p.BorrowIdle = true })
+	require.Equal(t, []ledger.WorkloadLevel{{Workload: capacity.Online, Share: 6, Free: 6},
+		{Workload: capacity.Batch, Share: 2, Used: 2}}, free.Steps[0].Workloads)
+	change(func(p *capacity.Pool) { p.BorrowIdle = true })
 	require.NoError(t, batch(4), "it may borrow what is free")
 	require.Contains(t, refusal(t, batch(4)), admission.CapacityExhausted, "and no more")
 }
@@ -203,14 +204,14 @@ func TestAPoolMayShrinkBelowWhatIsPromised(t *testing.T) {
 	w := newWorld(t)
 	promised := w.reserve(w.person("ann"), 8, w.after(2*time.Hour, 3*time.Hour))
 	_, err := w.ledger.ForcePool(t.Context(), operator, "lab", w.pool.DefinitionVersion,
-		func(p *gpu.Pool) { p.MaxNodes = 2 })
+		func(p *capacity.Pool) { p.MaxNodes = 2 })
 	require.NoError(t, err)
 	w.work()
 	r := w.reservation(promised.ID)
 	require.True(t, r.Placed() && r.Degraded, "kept, and told of: %+v", r)
 	w.read(func(r ledger.Reader) (err error) { w.pool, err = r.Pool("lab"); return err })
 	_, err = w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion,
-		func(p *gpu.Pool) { p.MaxNodes = 4 })
+		func(p *capacity.Pool) { p.MaxNodes = 4 })
 	require.NoError(t, err)
 	w.pass(2 * time.Hour)
 	require.Len(t, w.nodes(node.Ready), 4)

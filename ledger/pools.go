@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/internal/ids"
 )
@@ -23,7 +25,7 @@ const (
 
 // CreatePool adds a kind of capacity. prior is what its provisioner says of its
 // boots, until better is known. Only an operator may.
-func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prior plan.BootTimes) (Pool, error) {
+func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def capacity.Pool, prior plan.BootTimes) (Pool, error) {
 	p := Pool{Pool: def, Learned: plan.Learned{Boot: prior}, DefinitionVersion: 1}
 	if err := checkPool(def); err != nil {
 		return p, err
@@ -39,7 +41,7 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prio
 		u.change.Pools = append(u.change.Pools, p)
 		u.keyed(PlanKey(p.ID), TaskPlan, p.ID)
 		u.event(Event{Type: "pool.created", Subject: p.ID, PoolID: p.ID,
-			Message: fmt.Sprintf("%s: up to %s of %d %s at %s an hour", p.Name, gpu.Count(p.MaxNodes, "node"),
+			Message: fmt.Sprintf("%s: up to %s of %d %s at %s an hour", p.Name, phrase.Count(p.MaxNodes, "node"),
 				p.PerNode, p.Model, p.Price)})
 		return nil
 	})
@@ -54,7 +56,7 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def gpu.Pool, prio
 // Sources that were stopped because of unfit machines are asked again.
 // ErrConflict means that version is not the current one of the definition.
 func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int,
-	change func(*gpu.Pool)) (Pool, error) {
+	change func(*capacity.Pool)) (Pool, error) {
 	return l.updatePool(ctx, actor, idOrName, version, change, false)
 }
 
@@ -62,11 +64,11 @@ func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, v
 // promises' places. What is beyond the new share stays, and the journal says how
 // much that is; promises without a place are flagged until the pool grows again.
 func (l *Ledger) ForcePool(ctx context.Context, actor Actor, idOrName string, version int,
-	change func(*gpu.Pool)) (Pool, error) {
+	change func(*capacity.Pool)) (Pool, error) {
 	return l.updatePool(ctx, actor, idOrName, version, change, true)
 }
 
-func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*gpu.Pool),
+func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*capacity.Pool),
 	force bool) (Pool, error) {
 	var out Pool
 	err := l.do(ctx, actor, func(u *unit) error {
@@ -120,7 +122,7 @@ func (l *Ledger) Lead(p Pool, now time.Time) time.Duration {
 }
 
 // checkOffered holds a pool against what workers have reported of provisioners.
-func (u *unit) checkOffered(p gpu.Pool) error {
+func (u *unit) checkOffered(p capacity.Pool) error {
 	known, err := recentProvisioners(u.tx)
 	if err != nil {
 		return err
@@ -130,13 +132,13 @@ func (u *unit) checkOffered(p gpu.Pool) error {
 
 // sameMachines reports whether two definitions of a pool ask for the same
 // machines of the same sources. What a source costs does not matter here.
-func sameMachines(a, b gpu.Pool) bool {
-	same := func(s, o gpu.Source) bool { return s.Key() == o.Key() }
+func sameMachines(a, b capacity.Pool) bool {
+	same := func(s, o capacity.Offering) bool { return s.Key() == o.Key() }
 	return a.PerNode == b.PerNode && a.Model == b.Model && a.MemoryMiB == b.MemoryMiB &&
-		slices.EqualFunc(a.Sources(), b.Sources(), same)
+		slices.EqualFunc(a.Offerings(), b.Offerings(), same)
 }
 
-func checkPoolChange(p *poolUnit, def gpu.Pool) error {
+func checkPoolChange(p *poolUnit, def capacity.Pool) error {
 	if err := checkPool(def); err != nil {
 		return err
 	}
@@ -149,17 +151,17 @@ func checkPoolChange(p *poolUnit, def gpu.Pool) error {
 }
 
 // maxPrice is the most that a node may cost in an hour: more is a typing error.
-const maxPrice = 100_000 * gpu.USD
+const maxPrice = 100_000 * money.USD
 
 // maxAlternates is how many places a pool's machines may come from besides the
 // first.
 const maxAlternates = 16
 
-func checkAlternates(p gpu.Pool) error {
+func checkAlternates(p capacity.Pool) error {
 	if len(p.Alternates) > maxAlternates {
 		return &InvalidError{Field: "alternates", Rule: fmt.Sprintf("must be at most %d", maxAlternates)}
 	}
-	seen := map[string]bool{p.Source().Key(): true}
+	seen := map[string]bool{p.Offering().Key(): true}
 	for i, a := range p.Alternates {
 		at := fmt.Sprintf("alternates[%d].", i)
 		switch {
@@ -196,7 +198,7 @@ func unitOf(field string) string {
 	return ""
 }
 
-func checkPool(p gpu.Pool) error {
+func checkPool(p capacity.Pool) error {
 	if err := checkName("name", p.Name); err != nil {
 		return err
 	}

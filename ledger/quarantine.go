@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -105,12 +105,12 @@ func (u *unit) vacateBooked(p *poolUnit, slot int) {
 
 // inspected goes on with a quarantined node whose machine was found in order: it
 // is taken back where that was asked for, and not forgotten where it was not.
-func (u *unit) inspected(p *poolUnit, n node.Node, m Machine) error {
+func (u *unit) inspected(p *poolUnit, n node.Node, m Instance) error {
 	switch {
 	case n.Quarantine.Resuming:
 		n.Address, n.Devices = m.Address, m.Devices
 		_, err := u.stepNode(p, n, node.Resume, "asked", fmt.Sprintf("%s passed the health gate after %s of quarantine",
-			gpu.Count(len(m.Devices), "GPU"), gpu.Span(u.now().Sub(n.Quarantine.Since()))))
+			phrase.Count(len(m.Devices), "GPU"), phrase.Span(u.now().Sub(n.Quarantine.Since()))))
 		u.wakePlan(p.Pool.ID)
 		return err
 	case n.Kept() && !u.now().Before(laterOf(n.Quarantine.WarnedAt, n.Quarantine.Since()).Add(remindAfter)):
@@ -118,8 +118,8 @@ func (u *unit) inspected(p *poolUnit, n node.Node, m Machine) error {
 		p.putNode(n)
 		kept := u.now().Sub(n.Quarantine.Since())
 		u.event(Event{Type: "node.still_quarantined", Subject: n.ID, PoolID: p.Pool.ID, Reason: ReasonForgotten,
-			Message: fmt.Sprintf("kept for %s, at a cost of %s: forewarm nodes resume, or drain", gpu.Span(kept),
-				n.Source.Price.For(kept))})
+			Message: fmt.Sprintf("kept for %s, at a cost of %s: forewarm nodes resume, or drain", phrase.Span(kept),
+				n.Offering.Price.For(kept))})
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (l *Ledger) EndRecovery(ctx context.Context, actor Actor) (int, error) {
 // source that the pool has no more is not known here; its own provisioner's
 // sweep looks after it.
 func uses(p Pool, provisioner string) bool {
-	for _, s := range p.Pool.Sources() {
+	for _, s := range p.Pool.Offerings() {
 		if s.Provisioner == provisioner {
 			return true
 		}

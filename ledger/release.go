@@ -9,7 +9,7 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -31,13 +31,13 @@ func (l *Ledger) Release(ctx context.Context, actor Actor, id string) (allocatio
 // release walks through releasing to released: nothing of the holder runs under
 // the control plane's care on the node, so there is nothing to wait for between.
 func (u *unit) release(p *poolUnit, a allocation.Allocation) (allocation.Allocation, error) {
-	held := gpu.Span(u.now().Sub(a.ActiveAt))
+	held := phrase.Span(u.now().Sub(a.ActiveAt))
 	a, err := u.stepAllocation(p, a, allocation.Release, "asked", "")
 	if err != nil {
 		return a, err
 	}
 	a, err = u.stepAllocation(p, a, allocation.Finish, "asked",
-		fmt.Sprintf("%s back after %s", gpu.Count(a.Shape.GPUs(), "GPU"), held))
+		fmt.Sprintf("%s back after %s", phrase.Count(a.Shape.GPUs(), "GPU"), held))
 	u.rest(p, a.Slots)
 	return a, err
 }
@@ -181,8 +181,8 @@ func (u *unit) admitExtension(p *poolUnit, h *holding, a allocation.Allocation, 
 func leaseTooLong(pool string, limit, whole time.Duration) admission.Reason {
 	return admission.Reason{Code: admission.WindowTooLong, Unit: "seconds", Limit: int64(limit / time.Second),
 		Asked: int64(whole / time.Second),
-		Message: fmt.Sprintf("pool %s allows leases of at most %s; with this it would be %s", pool, gpu.Length(limit),
-			gpu.Span(whole))}
+		Message: fmt.Sprintf("pool %s allows leases of at most %s; with this it would be %s", pool, phrase.Length(limit),
+			phrase.Span(whole))}
 }
 
 // withAllocation locks the organization and the pool of a visible allocation
@@ -191,7 +191,7 @@ func (l *Ledger) withAllocation(ctx context.Context, actor Actor, id string,
 	fn func(*unit, *poolUnit, allocation.Allocation) (allocation.Allocation, error),
 ) (allocation.Allocation, error) {
 	var out allocation.Allocation
-	err := l.share(ctx, actor, &Uses{Allocation: id}, func(u *unit) error {
+	err := l.share(ctx, actor, &LockHint{Allocation: id}, func(u *unit) error {
 		p, a, err := u.findAllocation(actor, id)
 		if err != nil {
 			return err

@@ -8,7 +8,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
 )
@@ -20,12 +21,12 @@ const MaxGPUs = 100_000
 type ReserveRequest struct {
 	Pool        string // id or name; empty: the cheapest of Model that meets Needs and can serve
 	Model       string
-	Needs       gpu.Needs
-	GPUs        int        // 0: those of Layout
-	Layout      gpu.Layout // how they are to lie on nodes; zero: on as few as can be
+	Needs       capacity.Needs
+	GPUs        int             // 0: those of Layout
+	Layout      capacity.Layout // how they are to lie on nodes; zero: on as few as can be
 	Window      calendar.Interval
 	Range       calendar.TimeRange // instead of Window: the earliest window in it that is accepted
-	Workload    gpu.Workload       // empty: online
+	Workload    capacity.Workload  // empty: online
 	Class       reservation.Class  // empty: guaranteed for people, speculative for agents
 	Name        string
 	Queue       bool // wait for a place when the pool is full
@@ -33,7 +34,7 @@ type ReserveRequest struct {
 	Probability float64
 
 	id     string             // derived, for what a schedule materialises
-	source reservation.Source // empty: by the actor
+	source reservation.Origin // empty: by the actor
 	madeBy string
 	passed passedPools // by the pools that were tried before
 }
@@ -106,11 +107,11 @@ func (l *Ledger) Reserve(ctx context.Context, actor Actor, req ReserveRequest) (
 }
 
 // uses names what the request will lock, if it names it.
-func (r ReserveRequest) uses() *Uses {
+func (r ReserveRequest) uses() *LockHint {
 	if r.Pool == "" {
 		return nil
 	}
-	return &Uses{Pool: r.Pool}
+	return &LockHint{Pool: r.Pool}
 }
 
 // reserveFirst books in the first pool that accepts.
@@ -164,7 +165,7 @@ func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation
 	u.wakePlan(p.Pool.ID)
 	u.event(Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID,
 		Reason: r.ReasonCode,
-		Message: fmt.Sprintf("%s in %s from %s to %s%s%s", gpu.Count(req.GPUs, "GPU"), p.Pool.Name,
+		Message: fmt.Sprintf("%s in %s from %s to %s%s%s", phrase.Count(req.GPUs, "GPU"), p.Pool.Name,
 			stamp(r.Window.Start), stamp(r.Window.End), chance(r), req.passed.note()),
 		Decision: d.record(kind)})
 	return r, nil
@@ -191,10 +192,10 @@ func (u *unit) decide(p *poolUnit, h *holding, r reservation.Reservation) (reser
 }
 
 func (u *unit) newReservation(p *poolUnit, org Organization, req ReserveRequest,
-	shape gpu.Shape) reservation.Reservation {
+	shape capacity.Shape) reservation.Reservation {
 	r := reservation.Reservation{
 		ID: req.id, OrganizationID: org.ID, PoolID: p.Pool.ID, Name: clip(req.Name, 80), Class: req.Class,
-		Source: req.source,
+		Origin: req.source,
 		MadeBy: req.madeBy, Workload: req.Workload, Window: req.Window, Shape: shape, ReasonCode: req.ReasonCode,
 		Probability: req.Probability,
 	}
@@ -205,13 +206,13 @@ func (u *unit) newReservation(p *poolUnit, org Organization, req ReserveRequest,
 		r.MadeBy, r.UserID = u.actor.KeyID, u.actor.UserID
 	}
 	if u.actor.Kind == AgentKey {
-		r.Class, r.Source = reservation.Speculative, reservation.FromAgent
+		r.Class, r.Origin = reservation.Speculative, reservation.FromAgent
 	}
 	if r.Class == "" {
 		r.Class = reservation.Guaranteed
 	}
-	if r.Source == "" {
-		r.Source = reservation.FromPerson
+	if r.Origin == "" {
+		r.Origin = reservation.FromPerson
 	}
 	return r
 }
@@ -261,7 +262,7 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 
 // askerOf is for whom a reservation was made, with the caps that hold now.
 func (u *unit) askerOf(r reservation.Reservation) (asker, error) {
-	if r.Source == reservation.FromSchedule {
+	if r.Origin == reservation.FromSchedule {
 		s, err := u.tx.Schedule(Scope{All: true}, r.MadeBy)
 		if ignoreMissing(err) != nil {
 			return asker{}, fmt.Errorf("reading schedule: %w", err)
@@ -307,7 +308,7 @@ func (l *Ledger) withReservation(ctx context.Context, actor Actor, id string,
 	fn func(*unit, *poolUnit, reservation.Reservation) (reservation.Reservation, error),
 ) (reservation.Reservation, error) {
 	var out reservation.Reservation
-	err := l.share(ctx, actor, &Uses{Reservation: id}, func(u *unit) error {
+	err := l.share(ctx, actor, &LockHint{Reservation: id}, func(u *unit) error {
 		p, r, err := u.findReservation(actor, id)
 		if err != nil {
 			return err

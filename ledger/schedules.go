@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger/recurrence"
@@ -79,7 +79,7 @@ func (u *unit) createSchedule(s Schedule, rule recurrence.Rule) (out Scheduled, 
 		return out, err
 	}
 	u.event(Event{OrganizationID: s.OrganizationID, Type: "schedule.created", Subject: s.ID, PoolID: s.PoolID,
-		Message: fmt.Sprintf("%s, %s %s", gpu.Count(s.GPUs, "GPU"), s.RRule, s.Timezone)})
+		Message: fmt.Sprintf("%s, %s %s", phrase.Count(s.GPUs, "GPU"), s.RRule, s.Timezone)})
 	err = u.join(who, func(u *unit) error {
 		out.Dates, err = u.bookFirst(p, h, &s, rule)
 		return err

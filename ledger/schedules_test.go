@@ -31,7 +31,7 @@ func TestAScheduleIsBookedOnce(t *testing.T) {
 	booked := w.live(s.ID)
 	require.Len(t, booked, 8, "as far ahead as the ledger looks")
 	for i, r := range booked {
-		require.Equal(t, reservation.FromSchedule, r.Source)
+		require.Equal(t, reservation.FromSchedule, r.Origin)
 		require.Equal(t, reservation.Guaranteed, r.Class)
 		require.Equal(t, ann.OrganizationID, r.OrganizationID)
 		require.NotEmpty(t, r.Slots, i)

@@ -7,12 +7,13 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // TakenShare is a workload's share of a pool that is less than it has booked.
 type TakenShare struct {
-	Workload gpu.Workload
+	Workload capacity.Workload
 	Share    int // GPUs that it would have
 	Booked   int // GPUs that it has booked, at the instant when they are most
 }
@@ -32,7 +33,7 @@ func (e *ShareTakenError) Error() string { return e.Taken[0].message(e.Pool) }
 
 func (t TakenShare) message(pool string) string {
 	return fmt.Sprintf("%s work has booked %s of pool %s, and would have a share of %d", t.Workload,
-		gpu.Count(t.Booked, "GPU"), pool, t.Share)
+		phrase.Count(t.Booked, "GPU"), pool, t.Share)
 }
 
 // Reasons are the shares as blockers.
@@ -54,14 +55,14 @@ func (e *ShareTakenError) overhang() string {
 	var parts []string
 	for _, t := range e.Taken {
 		parts = append(parts, fmt.Sprintf("%s has %s booked beyond its share of %d", t.Workload,
-			gpu.Count(t.Booked-t.Share, "GPU"), t.Share))
+			phrase.Count(t.Booked-t.Share, "GPU"), t.Share))
 	}
 	return ": " + strings.Join(parts, ", ")
 }
 
 // sharesTaken compares what each workload has booked from now on with the shares
 // of a new definition; nil: a new split takes nothing from anybody.
-func (p *poolUnit) sharesTaken(def gpu.Pool, now time.Time) *ShareTakenError {
+func (p *poolUnit) sharesTaken(def capacity.Pool, now time.Time) *ShareTakenError {
 	old := p.Pool.Pool
 	if def.OnlineShare == 0 || def.BorrowIdle || def.OnlineShare == old.OnlineShare &&
 		old.BorrowIdle == def.BorrowIdle {
@@ -86,10 +87,10 @@ func (p *poolUnit) sharesTaken(def gpu.Pool, now time.Time) *ShareTakenError {
 }
 
 // taken are the shares of a pool that are less than what is booked.
-func taken(def gpu.Pool, booked map[gpu.Workload]int) []TakenShare {
+func taken(def capacity.Pool, booked map[capacity.Workload]int) []TakenShare {
 	online, batch := admission.Shares(def)
 	var found []TakenShare
-	for _, t := range []TakenShare{{gpu.Online, online, booked[gpu.Online]}, {gpu.Batch, batch, booked[gpu.Batch]}} {
+	for _, t := range []TakenShare{{capacity.Online, online, booked[capacity.Online]}, {capacity.Batch, batch, booked[capacity.Batch]}} {
 		if t.Booked > t.Share {
 			found = append(found, t)
 		}
@@ -99,8 +100,8 @@ func taken(def gpu.Pool, booked map[gpu.Workload]int) []TakenShare {
 
 // bookedBy is the most GPUs that each workload has booked at any instant from now
 // on.
-func (p *poolUnit) bookedBy(now time.Time) map[gpu.Workload]int {
-	used := map[gpu.Workload]*calendar.Profile{gpu.Online: {}, gpu.Batch: {}}
+func (p *poolUnit) bookedBy(now time.Time) map[capacity.Workload]int {
+	used := map[capacity.Workload]*calendar.Profile{capacity.Online: {}, capacity.Batch: {}}
 	for r := range p.reservations.all() {
 		if r.Placed() && used[r.Workload] != nil {
 			used[r.Workload].Add(r.Window, r.Shape.GPUs())
@@ -112,5 +113,5 @@ func (p *poolUnit) bookedBy(now time.Time) map[gpu.Workload]int {
 		}
 	}
 	ahead := calendar.Interval{Start: now, End: now.Add(farAhead)}
-	return map[gpu.Workload]int{gpu.Online: used[gpu.Online].Peak(ahead), gpu.Batch: used[gpu.Batch].Peak(ahead)}
+	return map[capacity.Workload]int{capacity.Online: used[capacity.Online].Peak(ahead), capacity.Batch: used[capacity.Batch].Peak(ahead)}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -16,28 +16,28 @@ func TestAShareIsNotCutBelowWhatIsBooked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ann := w.person("ann")
-	split := func(online int, update func(share func(*gpu.Pool)) (ledger.Pool, error)) error {
-		p, err := update(func(p *gpu.Pool) { p.OnlineShare = online })
+	split := func(online int, update func(share func(*capacity.Pool)) (ledger.Pool, error)) error {
+		p, err := update(func(p *capacity.Pool) { p.OnlineShare = online })
 		if err == nil {
 			w.pool = p
 		}
 		return err
 	}
-	gently := func(share func(*gpu.Pool)) (ledger.Pool, error) {
+	gently := func(share func(*capacity.Pool)) (ledger.Pool, error) {
 		return w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, share)
 	}
 	require.NoError(t, split(500, gently))
 	_, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 4, Lease: time.Hour,
-		Workload: gpu.Batch})
+		Workload: capacity.Batch})
 	require.NoError(t, err)
 
 	var taken *ledger.ShareTakenError
 	require.ErrorAs(t, split(900, gently), &taken)
-	require.Equal(t, []ledger.TakenShare{{Workload: gpu.Batch, Share: 1, Booked: 4}}, taken.Taken)
+	require.Equal(t, []ledger.TakenShare{{Workload: capacity.Batch, Share: 1, Booked: 4}}, taken.Taken)
 	require.NoError(t, split(taken.Closest, gently), "what is offered holds")
 	require.NoError(t, split(400, gently))
 	require.Error(t, split(900, gently))
-	require.NoError(t, split(900, func(share func(*gpu.Pool)) (ledger.Pool, error) {
+	require.NoError(t, split(900, func(share func(*capacity.Pool)) (ledger.Pool, error) {
 		return w.ledger.ForcePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, share)
 	}))
 	updates := w.events("pool.updated")

@@ -6,7 +6,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -14,7 +15,7 @@ import (
 // losePlaces lists the promises that a smaller pool would hurt, in the order of
 // their starts: those that would have no place and have one now, which it asks of
 // the planner, and those whose ready nodes would not be the pool's any more.
-func (u *unit) losePlaces(p *poolUnit, def gpu.Pool) ([]AtRisk, error) {
+func (u *unit) losePlaces(p *poolUnit, def capacity.Pool) ([]AtRisk, error) {
 	if def.MaxNodes >= p.Pool.MaxNodes {
 		return nil, nil
 	}
@@ -44,12 +45,12 @@ func (u *unit) losePlaces(p *poolUnit, def gpu.Pool) ([]AtRisk, error) {
 }
 
 // lost is a promise that a smaller pool hurts, by what that pool would not have.
-func (p *poolUnit) lost(id string, def gpu.Pool, lacks string) AtRisk {
-	why := func(s gpu.Shape, w calendar.Interval) []admission.Reason {
+func (p *poolUnit) lost(id string, def capacity.Pool, lacks string) AtRisk {
+	why := func(s capacity.Shape, w calendar.Interval) []admission.Reason {
 		return []admission.Reason{{Code: admission.CapacityExhausted, Unit: "gpus",
 			Limit: int64(def.MaxNodes * def.PerNode), Asked: int64(s.GPUs()), At: w.Start,
-			Message: fmt.Sprintf("pool %s would have %s of %s, and %s", def.Name, gpu.Count(def.MaxNodes, "node"),
-				gpu.Count(def.PerNode, "GPU"), lacks)}}
+			Message: fmt.Sprintf("pool %s would have %s of %s, and %s", def.Name, phrase.Count(def.MaxNodes, "node"),
+				phrase.Count(def.PerNode, "GPU"), lacks)}}
 	}
 	if r, ok := p.reservation(id); ok {
 		return AtRisk{ID: id, OrganizationID: r.OrganizationID, PoolID: def.ID, Shape: r.Shape, Window: r.Window,

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -28,7 +28,7 @@ func (w *world) shrink(nodes int, force bool) error {
 	if force {
 		update = w.ledger.ForcePool
 	}
-	_, err := update(w.Context(), operator, p.ID, p.DefinitionVersion, func(p *gpu.Pool) { p.MaxNodes = nodes })
+	_, err := update(w.Context(), operator, p.ID, p.DefinitionVersion, func(p *capacity.Pool) { p.MaxNodes = nodes })
 	return err
 }
 
@@ -36,11 +36,11 @@ func (w *world) shrink(nodes int, force bool) error {
 func TestBoundsOfAPoolHaveUnits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for rule, change := range map[string]func(*gpu.Pool){
-		"cleaning_seconds must be between 0 s and 31622400 s (366 days)":  func(p *gpu.Pool) { p.Timers.Cleaning = -1 },
-		"max_lease_seconds must be between 1 s and 31622400 s (366 days)": func(p *gpu.Pool) { p.Timers.MaxLease = 0 },
-		"gpu_memory_mib must be between 0 and 16777216 MiB":               func(p *gpu.Pool) { p.MemoryMiB = -1 },
-		"max_nodes must be between 1 and 100000":                          func(p *gpu.Pool) { p.MaxNodes = 100_001 },
+	for rule, change := range map[string]func(*capacity.Pool){
+		"cleaning_seconds must be between 0 s and 31622400 s (366 days)":  func(p *capacity.Pool) { p.Timers.Cleaning = -1 },
+		"max_lease_seconds must be between 1 s and 31622400 s (366 days)": func(p *capacity.Pool) { p.Timers.MaxLease = 0 },
+		"gpu_memory_mib must be between 0 and 16777216 MiB":               func(p *capacity.Pool) { p.MemoryMiB = -1 },
+		"max_nodes must be between 1 and 100000":                          func(p *capacity.Pool) { p.MaxNodes = 100_001 },
 	} {
 		_, err := w.ledger.UpdatePool(t.Context(), operator, "lab", 1, change)
 		require.ErrorContains(t, err, rule)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 )
@@ -22,7 +22,7 @@ type FirstStart struct {
 // NewPool is a pool that is made unless its name is there; prior is what its
 // provisioner says of its boots.
 type NewPool struct {
-	Definition gpu.Pool
+	Definition capacity.Pool
 	Prior      plan.BootTimes
 }
 

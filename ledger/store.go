@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -120,8 +120,8 @@ type Reader interface {
 	Seals(after int64, limit int) ([]Seal, error)
 	// Decisions returns events that carry a decision record, newest first.
 	Decisions(s Scope, f DecisionFilter, limit int) ([]Event, error)
-	// ShownPlan reads a plan as it was shown.
-	ShownPlan(s Scope, id string) (ShownPlan, error)
+	// Preview reads a plan as it was shown.
+	Preview(s Scope, id string) (Preview, error)
 	// Task reads one task row.
 	Task(id string) (Task, error)
 	// Pending reports whether a task of the kind for the subject is ready or running.
@@ -160,13 +160,13 @@ type Reader interface {
 // Tx reads and writes. Locks are taken in the order organization, pool, task.
 type Tx interface {
 	Reader
-	// Open holds rows against other verbs: what an organization holds and is
+	// Lock holds rows against other verbs: what an organization holds and is
 	// promised changes only under its row's lock, and a pool's nodes and bookings
 	// only under its pool's. What it returns was read after the last lock, so it
 	// is what was committed last. It may be called again with ids that sort after
 	// those before, organizations only while no pool is held. ErrNotFound names
 	// what is missing.
-	Open(o Opening) (Opened, error)
+	Lock(o LockRequest) (Locked, error)
 	// Assume is Open for who remembers what it would answer. Nothing is asked; the
 	// first Save locks the rows, and is ErrStale, with nothing written, unless
 	// everything is still as assumed and Now was right within a fraction of a second.
@@ -196,9 +196,9 @@ type Tx interface {
 	Reap() (int, error)
 }
 
-// Opening says which rows a transaction is about, sorted by id: organizations
+// LockRequest says which rows a transaction is about, sorted by id: organizations
 // are locked before pools, each in that order, so that no two wait in a circle.
-type Opening struct {
+type LockRequest struct {
 	Organizations []string
 	Pools         []string
 	Replays       []ReplayKey // stored answers to look for; nothing is locked
@@ -215,7 +215,7 @@ type Rows struct {
 }
 
 // add names those of an Opening too.
-func (r *Rows) add(o Opening) {
+func (r *Rows) add(o LockRequest) {
 	r.Organizations = append(r.Organizations, o.Organizations...)
 	r.Pools = append(r.Pools, o.Pools...)
 }
@@ -240,11 +240,11 @@ type ReplayKey struct {
 	Key            string
 }
 
-// Opened is what was held by an Opening.
-type Opened struct {
+// Locked is what was held by an Opening.
+type Locked struct {
 	Organizations []Organization
 	Pools         []Pool
-	Stamps        map[string]int64 // of every pool there is
+	Revisions     map[string]int64 // of every pool there is
 	Replays       []Replay         // those that were found
 }
 
@@ -253,7 +253,7 @@ type Opened struct {
 type Assumption struct {
 	Organizations []Organization   // to be locked, sorted by id, in the versions remembered
 	Pools         []string         // to be locked, sorted
-	Stamps        map[string]int64 // of every pool there is
+	Revisions     map[string]int64 // of every pool there is
 	// NotBefore is when what is remembered was read or written last. An estimate of
 	// Now that lies before it is wrong, however little.
 	NotBefore time.Time
@@ -277,7 +277,7 @@ type Spend struct {
 	UserID         string            // the person whose key it was; empty: none
 	Class          reservation.Class // empty: allocations
 	Day            time.Time         // not before the UTC month in which it was read
-	Cost           gpu.MicroUSD
+	Cost           money.MicroUSD
 	GPUSeconds     int64 // whole seconds of each, times its GPUs
 }
 
@@ -291,10 +291,10 @@ func (s PoolState) Snapshot() plan.Snapshot {
 
 // Commitments are an organization's, whole and by part.
 type Commitments struct {
-	All     quota.Commitments
-	Guessed quota.Commitments             // speculative reservations
-	ByKey   map[string]*quota.Commitments // by the key or schedule that made or holds them
-	ByUser  map[string]*quota.Commitments // by the person whose key it is
+	All         quota.Commitments
+	Speculative quota.Commitments             // speculative reservations
+	ByKey       map[string]*quota.Commitments // by the key or schedule that made or holds them
+	ByUser      map[string]*quota.Commitments // by the person whose key it is
 }
 
 // NodeFilter narrows a list of nodes. Zero fields do not narrow.
@@ -365,7 +365,7 @@ type Change struct {
 	Seals         []Seal // new rows only; ErrTaken: there is one of that number
 	Tasks         []Task // new rows only; a Key that exists is left alone
 	Replays       []Replay
-	Plans         []ShownPlan
+	Plans         []Preview
 	Orphans       []Orphan      // replace what was known before
 	Provisioners  []Provisioner // replace what was reported before
 	Pauses        []Pause       // replace what was paused before
@@ -374,10 +374,10 @@ type Change struct {
 	// ClosedForecasts were read open: their Outcome is written, and nothing else.
 	// ErrConflict: one has an outcome already.
 	ClosedForecasts []Forecast
-	// Stamps are set on pools, whatever the version of their rows. A stamp that is
+	// Revisions are set on pools, whatever the version of their rows. A stamp that is
 	// drawn anew for each transaction stands for what the transaction left: who
 	// finds it again, under the pool's lock, knows all that is live there.
-	Stamps map[string]int64
+	Revisions map[string]int64
 	// Wake are keys of tasks that are to run at once; see Tx.Wake.
 	Wake []string
 	// Last says that nothing follows: the transaction is committed when Save

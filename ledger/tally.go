@@ -3,7 +3,7 @@ package ledger
 import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -17,7 +17,7 @@ func (c *Commitments) parts(class reservation.Class, madeBy, userID string) []*q
 		sums = append(sums, part(&c.ByUser, userID))
 	}
 	if class == reservation.Speculative {
-		sums = append(sums, &c.Guessed)
+		sums = append(sums, &c.Speculative)
 	}
 	return sums
 }
@@ -37,7 +37,7 @@ func part(of *map[string]*quota.Commitments, id string) *quota.Commitments {
 // Reservation counts a reservation of the pool, or takes it out. One that waits
 // for a place is not promised yet and costs nothing; what ended costs what it
 // held.
-func (c *Commitments) Reservation(p gpu.Pool, r *reservation.Reservation, out bool) {
+func (c *Commitments) Reservation(p capacity.Pool, r *reservation.Reservation, out bool) {
 	if r.Live() && !r.Placed() {
 		return
 	}
@@ -67,7 +67,7 @@ func reservationSpend(r *reservation.Reservation) quota.Spend {
 }
 
 // Allocation counts an allocation of the pool, or takes it out.
-func (c *Commitments) Allocation(p gpu.Pool, a *allocation.Allocation, out bool) {
+func (c *Commitments) Allocation(p capacity.Pool, a *allocation.Allocation, out bool) {
 	var held quota.Vector
 	if a.Live() {
 		held = quota.Demand(p, a.Shape)
@@ -84,7 +84,7 @@ func (c *Commitments) Allocation(p gpu.Pool, a *allocation.Allocation, out bool)
 // allocationSpend is what an allocation takes of a budget: its lease while it is
 // awaited or held, what it really held once it is over. The boot that it waits for
 // is in its Window, and costs it nothing.
-func allocationSpend(p gpu.Pool, a *allocation.Allocation) quota.Spend {
+func allocationSpend(p capacity.Pool, a *allocation.Allocation) quota.Spend {
 	length := a.Lease
 	switch {
 	case !a.Live() && a.ActiveAt.IsZero():

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // Dispatch marks up to limit due tasks as sent and returns them for a queue.
@@ -70,7 +70,7 @@ func (l *Ledger) RetryTask(ctx context.Context, g Guard, after time.Duration, fa
 			return nil
 		}
 		return u.tellTrouble(t, "failing", fmt.Sprintf("its provider failed %s in a row: %s",
-			gpu.Count(t.Failures, "time"), clip(failure, 200)))
+			phrase.Count(t.Failures, "time"), clip(failure, 200)))
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -24,7 +24,7 @@ type tenants struct {
 // promise is a booking as its organization's limits see it.
 type promise struct {
 	id, orgID, poolID string
-	shape             gpu.Shape
+	shape             capacity.Shape
 	ask               quota.Ask
 	rank              int // running work first, then guaranteed reservations, then guesses
 	created           time.Time
@@ -43,7 +43,7 @@ func (u *unit) lockTenants(orgID, cohort string, beside ...string) (*tenants, er
 	}
 	all := slices.Concat(ids, beside)
 	slices.Sort(all)
-	opened, err := u.lock(Opening{Organizations: slices.Compact(all)})
+	opened, err := u.lock(LockRequest{Organizations: slices.Compact(all)})
 	if err == nil {
 		err = u.accept(opened)
 	}
@@ -207,7 +207,7 @@ func (t *tenants) count(p promise, sign int) {
 	c := t.spent[p.orgID]
 	sums := []*quota.Commitments{&c.All}
 	if p.ask.Speculative {
-		sums = append(sums, &c.Guessed)
+		sums = append(sums, &c.Speculative)
 	}
 	for _, sum := range sums {
 		if sign > 0 {
@@ -219,13 +219,13 @@ func (t *tenants) count(p promise, sign int) {
 }
 
 // reservationAsk is what a reservation that has a place counts against limits.
-func reservationAsk(p gpu.Pool, r *reservation.Reservation) quota.Ask {
+func reservationAsk(p capacity.Pool, r *reservation.Reservation) quota.Ask {
 	return quota.Ask{Window: r.Window, Demand: quota.Demand(p, r.Shape), Spend: reservationSpend(r),
 		Speculative: r.Class == reservation.Speculative}
 }
 
 // allocationAsk is what an allocation that is not over counts against limits.
-func allocationAsk(p gpu.Pool, a *allocation.Allocation) quota.Ask {
+func allocationAsk(p capacity.Pool, a *allocation.Allocation) quota.Ask {
 	return quota.Ask{Window: a.Window, Demand: quota.Demand(p, a.Shape), Spend: allocationSpend(p, a)}
 }
 
@@ -257,7 +257,7 @@ func (t *tenants) beyond() []AtRisk {
 // holdings is an organization with the others of its cohort.
 func (t *tenants) holdings(id string) quota.Holdings {
 	limits := t.organizations[id].Limits
-	h := quota.Holdings{Limits: limits, Committed: &t.spent[id].All, Guessed: &t.spent[id].Guessed}
+	h := quota.Holdings{Limits: limits, Committed: &t.spent[id].All, Speculative: &t.spent[id].Speculative}
 	if limits.Cohort == "" {
 		return h
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // TroubleAfter is how many failures in a row make a trouble: fewer pass every day.
@@ -77,7 +77,7 @@ func (l *Ledger) ReportWorks(ctx context.Context, t Task) error {
 	}
 	return l.do(ctx, SystemActor("worker"), func(u *unit) error {
 		return u.tellTrouble(t, "works_again", fmt.Sprintf("its provider works again after %s in a row",
-			gpu.Count(t.Failures, "failure")))
+			phrase.Count(t.Failures, "failure")))
 	})
 }
 

@@ -3,7 +3,8 @@ package ledger
 import (
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 )
@@ -84,13 +85,13 @@ func (k Key) Valid(t time.Time) bool {
 
 // Pool is a pool's definition and what was learned about it.
 type Pool struct {
-	gpu.Pool
+	capacity.Pool
 	plan.Learned
 	// Recovery is why the pool only reconciles: see BeginRecovery.
 	Recovery  Recovery
 	CreatedAt time.Time
 	DeletedAt time.Time // deleted ones are in no list and take nothing; read by id they still tell their name
-	Stamp     int64     // see Change.Stamps; no part of what a version is of
+	Revision  int64     // see Change.Stamps; no part of what a version is of
 	// DefinitionVersion counts the changes of the definition alone: what somebody
 	// has read and is about to change is not another because a boot was measured.
 	DefinitionVersion int
@@ -108,7 +109,7 @@ func (p Pool) asked(now time.Time) Pool {
 // now because none had any; else the zero time.
 func (p Pool) AsksAgain(now time.Time) time.Time {
 	var soonest time.Time
-	for _, s := range p.Pool.Sources() {
+	for _, s := range p.Pool.Offerings() {
 		until := p.Of(p.Pool, s).BlockedUntil
 		if !until.After(now) {
 			return time.Time{}
@@ -127,7 +128,7 @@ type Schedule struct {
 	PoolID         string
 	Name           string
 	GPUs           int
-	Layout         gpu.Layout
+	Layout         capacity.Layout
 	StartLocal     string // first start, local wall time: 2006-01-02T15:04:05
 	Timezone       string // IANA name
 	RRule          string
@@ -234,12 +235,12 @@ type Report struct {
 	WaitP95   time.Duration
 
 	// What machines cost. The five costs add up to Costs.Total of the period.
-	BusyCost       gpu.MicroUSD // while somebody held the GPUs
-	IdleCost       gpu.MicroUSD // ready and not held
-	BootCost       gpu.MicroUSD // from birth to ready, and from the start of removal to its end
-	MinBillingCost gpu.MicroUSD // what providers' minimums add to lives that were shorter
-	OrphanCost     gpu.MicroUSD // of machines that no node stood for
-	BusyHours      float64      // in GPU-hours
+	BusyCost       money.MicroUSD // while somebody held the GPUs
+	IdleCost       money.MicroUSD // ready and not held
+	BootCost       money.MicroUSD // from birth to ready, and from the start of removal to its end
+	MinBillingCost money.MicroUSD // what providers' minimums add to lives that were shorter
+	OrphanCost     money.MicroUSD // of machines that no node stood for
+	BusyHours      float64        // in GPU-hours
 	IdleHours      float64
 	BootHours      float64
 }

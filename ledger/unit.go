@@ -49,12 +49,12 @@ func (l *Ledger) do(ctx context.Context, actor Actor, fn func(u *unit) error) er
 
 // share runs a verb in one transaction with others that wait, if it says what it
 // will lock.
-func (l *Ledger) share(ctx context.Context, actor Actor, uses *Uses, fn func(u *unit) error) error {
+func (l *Ledger) share(ctx context.Context, actor Actor, uses *LockHint, fn func(u *unit) error) error {
 	return l.shareLoad(ctx, actor, uses, 0, fn)
 }
 
 // shareLoad is share for a verb that decides on so many requests.
-func (l *Ledger) shareLoad(ctx context.Context, actor Actor, uses *Uses, load int, fn func(u *unit) error) error {
+func (l *Ledger) shareLoad(ctx context.Context, actor Actor, uses *LockHint, load int, fn func(u *unit) error) error {
 	if u, ok := ctx.Value(unitKey{l}).(*unit); ok {
 		return u.join(actor, fn)
 	}
@@ -112,7 +112,7 @@ func (u *unit) save() error {
 // publish brings the board to what is now committed.
 func (u *unit) publish() {
 	for _, p := range u.pools {
-		p.settle(u.change.Stamps[p.Pool.ID])
+		p.settle(u.change.Revisions[p.Pool.ID])
 	}
 	for _, org := range u.change.Organizations {
 		delete(u.board.orgs, org.ID)
@@ -121,13 +121,13 @@ func (u *unit) publish() {
 
 // lock is Tx.Open that notes what was asked for. It does not try what somebody
 // else is known to hold.
-func (u *unit) lock(o Opening) (Opened, error) {
+func (u *unit) lock(o LockRequest) (Locked, error) {
 	u.asked.add(o)
 	if one := u.gates.before(slices.Concat(o.Organizations, o.Pools)...); one != nil {
-		return Opened{}, fmt.Errorf("locking %s: %w", one.id, ErrBusy)
+		return Locked{}, fmt.Errorf("locking %s: %w", one.id, ErrBusy)
 	}
 	o.Patience = u.patience
-	return u.tx.Open(o)
+	return u.tx.Lock(o)
 }
 
 // lockPool locks a pool once per unit.
@@ -139,7 +139,7 @@ func (u *unit) lockPool(id string) (*poolUnit, error) {
 		u.misfit = true
 		return nil, errMisfit
 	}
-	opened, err := u.lock(Opening{Pools: []string{id}})
+	opened, err := u.lock(LockRequest{Pools: []string{id}})
 	if err != nil {
 		return nil, err
 	}

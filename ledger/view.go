@@ -7,20 +7,21 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
 // speculative lists the bookings that give way, without the shares of their
 // holders, which change with the clock: see ranked. The list is kept until one of
 // them changes.
-func (d *desk) speculative() []admission.Guess {
+func (d *desk) speculative() []admission.Speculative {
 	if d.guesses == nil {
-		d.guesses = []admission.Guess{}
+		d.guesses = []admission.Speculative{}
 		for r := range d.reservations.all() {
 			if r.Placed() && r.Class == reservation.Speculative {
-				d.guesses = append(d.guesses, admission.Guess{Booking: r.Booking(), Probability: r.Probability})
+				d.guesses = append(d.guesses, admission.Speculative{Booking: r.Booking(), Probability: r.Probability})
 			}
 		}
 	}
@@ -49,8 +50,8 @@ func (p *poolUnit) tooLate(slots []int, w calendar.Interval, now time.Time) []ad
 	return []admission.Reason{{
 		Code: admission.LeadTimeTooShort, Unit: "seconds", Limit: int64(boot / time.Second),
 		Asked: int64(w.End.Sub(now) / time.Second),
-		Message: fmt.Sprintf("the window ends in %s, and a node of pool %s takes %s to boot", gpu.Span(w.End.Sub(now)),
-			p.Pool.Name, gpu.Span(boot)),
+		Message: fmt.Sprintf("the window ends in %s, and a node of pool %s takes %s to boot", phrase.Span(w.End.Sub(now)),
+			p.Pool.Name, phrase.Span(boot)),
 	}}
 }
 
@@ -60,7 +61,7 @@ func (u *unit) view(p *poolUnit, h *holding, tiers calendar.Tiers) admission.Vie
 	v := admission.View{
 		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers,
 			Speculative: p.speculative(), Used: p.split},
-		Limits: h.org.Limits, Committed: &c.All, Guessed: &c.Guessed, Cohort: h.cohort,
+		Limits: h.org.Limits, Committed: &c.All, SpeculativeCommitments: &c.Speculative, Cohort: h.cohort,
 		Brief: u.brief(),
 	}
 	h.capped(&v)
@@ -122,7 +123,7 @@ func (p *poolUnit) free(a allocation.Allocation) ([]allocation.Held, bool) {
 }
 
 // heldCost is what a reservation that is over really held.
-func heldCost(p Pool, r reservation.Reservation, now time.Time) gpu.MicroUSD {
+func heldCost(p Pool, r reservation.Reservation, now time.Time) money.MicroUSD {
 	if r.WarmedAt.IsZero() {
 		return 0
 	}
@@ -131,12 +132,12 @@ func heldCost(p Pool, r reservation.Reservation, now time.Time) gpu.MicroUSD {
 
 // leaseCost is what a lease costs that is held from its activation to its end,
 // at the pool's price.
-func leaseCost(p Pool, a allocation.Allocation) gpu.MicroUSD {
+func leaseCost(p Pool, a allocation.Allocation) money.MicroUSD {
 	return admission.Cost(p.Pool, a.Shape, a.LeaseUntil.Sub(a.ActiveAt))
 }
 
 // heldUntilEnd is what an allocation that is over really held.
-func heldUntilEnd(p Pool, a allocation.Allocation) gpu.MicroUSD {
+func heldUntilEnd(p Pool, a allocation.Allocation) money.MicroUSD {
 	if a.ActiveAt.IsZero() {
 		return 0
 	}

@@ -9,7 +9,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -53,10 +54,10 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	require.NoError(t, w.store.Migrate(t.Context()))
 	w.ledger = w.restarted()
-	w.pool, err = w.ledger.CreatePool(t.Context(), operator, gpu.Pool{
-		Name: "lab", Provisioner: "sim", Type: "gpu-2", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * gpu.USD,
+	w.pool, err = w.ledger.CreatePool(t.Context(), operator, capacity.Pool{
+		Name: "lab", Provisioner: "sim", Type: "gpu-2", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * money.USD,
 		MaxNodes: 4, Simulated: true,
-		Timers: gpu.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
+		Timers: capacity.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(t, err)
 	return w
@@ -75,7 +76,7 @@ var operator = ledger.SystemActor("test")
 
 // person makes an organization and returns a member of it.
 func (w *world) person(name string) ledger.Actor {
-	return w.limited(name, quota.Limits{GPUs: 100, SpeculationPerDay: 1000 * gpu.USD})
+	return w.limited(name, quota.Limits{GPUs: 100, SpeculationPerDay: 1000 * money.USD})
 }
 
 func (w *world) limited(name string, limits quota.Limits) ledger.Actor {
@@ -89,7 +90,7 @@ func (w *world) limited(name string, limits quota.Limits) ledger.Actor {
 // agent returns an agent's key beside a person's.
 func agent(of ledger.Actor, name string) ledger.Actor {
 	of.KeyID, of.Kind = name, ledger.AgentKey
-	of.Caps = quota.Caps{MaxGPUs: 8, MaxPerDay: 1000 * gpu.USD, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour}
+	of.Caps = quota.Caps{MaxGPUs: 8, MaxPerDay: 1000 * money.USD, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour}
 	return of
 }
 
@@ -151,7 +152,7 @@ func (w *world) handle(task ledger.Task) error {
 			return w.ledger.ReportRefused(ctx, g, task.Subject, "no_capacity", "nothing left", true)
 		}
 		w.up[task.Subject] = w.clock.Now().Add(boot)
-		return w.ledger.ReportCreated(ctx, g, task.Subject, ledger.Machine{ProviderID: "machine of " + task.Subject})
+		return w.ledger.ReportCreated(ctx, g, task.Subject, ledger.Instance{ProviderID: "machine of " + task.Subject})
 	case ledger.TaskCheckNode:
 		return w.check(ctx, g, task.Subject)
 	default:
@@ -173,7 +174,7 @@ func (w *world) check(ctx context.Context, g ledger.Guard, nodeID string) error 
 	case w.clock.Now().Before(at):
 		return w.ledger.ReportBooting(ctx, g, nodeID)
 	}
-	return w.ledger.ReportUp(ctx, g, nodeID, ledger.Machine{LookWithin: w.look, Devices: []gpu.Device{
+	return w.ledger.ReportUp(ctx, g, nodeID, ledger.Instance{LookWithin: w.look, Devices: []capacity.Device{
 		{UUID: nodeID + "-0", Model: "h100", MemoryMiB: 81920},
 		{UUID: nodeID + "-1", Index: 1, Model: "h100", MemoryMiB: 81920},
 	}})

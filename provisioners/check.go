@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // Check returns KindBadSpec when the token or a tag is missing. A machine
@@ -35,7 +35,7 @@ func CheckName(name string) error {
 
 // Price is an hourly price as it is written in a configuration: dollars as a
 // decimal, such as 2.49, read without ever becoming a float.
-type Price gpu.MicroUSD
+type Price money.MicroUSD
 
 const (
 	priceDigits = 6         // places of a micro-dollar
@@ -57,9 +57,9 @@ func (p *Price) UnmarshalText(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("price %q: want dollars per hour, such as 2.49", text)
 	}
-	*p = Price(gpu.MicroUSD(dollars)*gpu.USD + gpu.MicroUSD(micros))
+	*p = Price(money.MicroUSD(dollars)*money.USD + money.MicroUSD(micros))
 	return nil
 }
 
 // MarshalText writes the exact decimal.
-func (p Price) MarshalText() ([]byte, error) { return []byte(gpu.MicroUSD(p).Decimal()), nil }
+func (p Price) MarshalText() ([]byte, error) { return []byte(money.MicroUSD(p).Decimal()), nil }

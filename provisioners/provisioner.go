@@ -26,7 +26,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // Provisioner makes, finds and removes machines. Implementations are safe for
@@ -87,7 +88,7 @@ type Offer struct {
 	Model      string
 	GPUs       int
 	MemoryMiB  int // of one GPU
-	Price      gpu.MicroUSD
+	Price      money.MicroUSD
 	MinBilling time.Duration // the shortest time that is billed
 	Boot       Boot
 	// Interruptible machines may be taken back by the provider at any time.
@@ -147,7 +148,7 @@ type Instance struct {
 	Type      string
 	Phase     Phase
 	Address   string // where it can be reached, empty while Booting
-	Devices   []gpu.Device
+	Devices   []capacity.Device
 	CreatedAt time.Time // the provider's time of birth, from which it is billed
 	EndedAt   time.Time // until when it is billed; zero while it stands, or where the provider does not say
 	// Preempted says of a machine that is over that its provider took it back for

@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -74,7 +75,7 @@ func newWorld(t *testing.T, change ...func(*server.Config)) *world {
 	w.minter = auth.Minter{Environment: "test", Pepper: pepper, Random: rand.NewChaCha8([32]byte{2})}
 	root, secret, err := w.minter.Mint(ledger.Key{Name: "root"})
 	require.NoError(t, err)
-	made, err := w.ledger.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 16, SpeculationPerDay: 100 * gpu.USD}, root)
+	made, err := w.ledger.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 16, SpeculationPerDay: 100 * money.USD}, root)
 	require.NoError(t, err)
 	require.True(t, made)
 	w.keys["root"] = secret.Reveal()
@@ -175,7 +176,7 @@ func (w *world) warm(p contract.Pool, slots int) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	_, err := w.ledger.UpdatePool(ctx, ledger.SystemActor("test"), p.ID, p.Version,
-		func(g *gpu.Pool) { g.MinNodes = slots })
+		func(g *capacity.Pool) { g.MinNodes = slots })
 	require.NoError(w.t, err)
 	w.work(p)
 }
@@ -200,9 +201,9 @@ func (w *world) work(p contract.Pool) {
 func (w *world) run(task ledger.Task) {
 	w.t.Helper()
 	ctx, g := w.t.Context(), ledger.Guard{TaskID: task.ID, Fence: task.Fence}
-	machine := ledger.Machine{ProviderID: "m-" + task.Subject, Address: "10.0.0.1", Simulated: true}
+	machine := ledger.Instance{ProviderID: "m-" + task.Subject, Address: "10.0.0.1", Simulated: true}
 	for i := range 4 {
-		machine.Devices = append(machine.Devices, gpu.Device{UUID: task.Subject + "-gpu" + string(rune('0'+i)),
+		machine.Devices = append(machine.Devices, capacity.Device{UUID: task.Subject + "-gpu" + string(rune('0'+i)),
 			Index: i, Model: "a100-80g", MemoryMiB: 81920})
 	}
 	var err error

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -34,7 +34,7 @@ func (w *world) live() map[string]int {
 }
 
 // bill is what the clouds charge until now.
-func (w *world) bill() (lines []sim.Line, total gpu.MicroUSD) {
+func (w *world) bill() (lines []sim.Line, total money.MicroUSD) {
 	for _, c := range w.clouds() {
 		b := c.Bill(w.clock.Now())
 		lines, total = append(lines, b.Lines...), total+b.Total.Cost

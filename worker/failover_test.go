@@ -6,7 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/provisioners"
@@ -27,7 +28,7 @@ func twoSources(t *testing.T) *world {
 // requireShares checks the costs of each source apart.
 func (w *world) requireShares() {
 	w.t.Helper()
-	shares := map[string]gpu.MicroUSD{}
+	shares := map[string]money.MicroUSD{}
 	for _, line := range w.costs().Lines {
 		shares[line.Provisioner] += line.Amount
 	}
@@ -39,7 +40,7 @@ func (w *world) requireShares() {
 func (w *world) sources() []string {
 	var all []string
 	for _, n := range w.nodes() {
-		all = append(all, n.Source.Provisioner)
+		all = append(all, n.Offering.Provisioner)
 	}
 	return all
 }
@@ -112,7 +113,7 @@ func TestAMachineIsLookedAfterWhereItWasMade(t *testing.T) {
 	w.drive(5 * time.Minute)
 	w.requireActive(a)
 	w.mend()
-	w.updatePool(func(p *gpu.Pool) { p.Alternates = nil })
+	w.updatePool(func(p *capacity.Pool) { p.Alternates = nil })
 	w.drive(10 * time.Minute)
 	w.requireActive(a)
 	require.NotContains(t, w.history(), "sweep.orphan_terminated")
@@ -139,7 +140,7 @@ func TestAMachineIsAdoptedWhereItWasMade(t *testing.T) {
 	w.drive(30 * time.Second)
 	require.Equal(t, []node.State{node.Failed, node.Provisioning}, w.states())
 	w.leave()
-	w.updatePool(func(p *gpu.Pool) { p.Alternates = nil })
+	w.updatePool(func(p *capacity.Pool) { p.Alternates = nil })
 	w.retire(w.nodes()[1])
 	w.drive(5 * time.Minute)
 	require.Equal(t, []node.State{node.Failed, node.Gone}, w.states())

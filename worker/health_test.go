@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
@@ -18,7 +18,7 @@ import (
 // ill is a provider whose machines show other devices than they should.
 type ill struct {
 	provisioners.Provisioner
-	change func([]gpu.Device) []gpu.Device
+	change func([]capacity.Device) []capacity.Device
 }
 
 func (p *ill) Get(ctx context.Context, id string) (provisioners.Instance, error) {
@@ -29,17 +29,17 @@ func (p *ill) Get(ctx context.Context, id string) (provisioners.Instance, error)
 	return i, err
 }
 
-var illnesses = map[string]func([]gpu.Device) []gpu.Device{
-	"gpu_count": func(d []gpu.Device) []gpu.Device { return d[1:] },
-	"gpu_identity": func(d []gpu.Device) []gpu.Device {
+var illnesses = map[string]func([]capacity.Device) []capacity.Device{
+	"gpu_count": func(d []capacity.Device) []capacity.Device { return d[1:] },
+	"gpu_identity": func(d []capacity.Device) []capacity.Device {
 		d[1].UUID = d[0].UUID
 		return d
 	},
-	"gpu_model": func(d []gpu.Device) []gpu.Device {
+	"gpu_model": func(d []capacity.Device) []capacity.Device {
 		d[0].Model = "t4"
 		return d
 	},
-	"gpu_memory": func(d []gpu.Device) []gpu.Device {
+	"gpu_memory": func(d []capacity.Device) []capacity.Device {
 		d[7].MemoryMiB = 70_000
 		return d
 	},
@@ -47,7 +47,7 @@ var illnesses = map[string]func([]gpu.Device) []gpu.Device{
 
 // exchanged is what can only be seen of a machine that was proved before: whoever
 // holds a GPU holds it by its UUID.
-func exchanged(d []gpu.Device) []gpu.Device {
+func exchanged(d []capacity.Device) []capacity.Device {
 	d[3].UUID = "GPU-another"
 	return d
 }
@@ -91,7 +91,7 @@ func TestTheHealthGateStopsAnIllMachine(t *testing.T) {
 			w.drive(20 * time.Minute)
 			require.NotContains(t, w.history(), "node.ready")
 			cloud.change = nil
-			w.updatePool(func(*gpu.Pool) {}) // what all of a kind have stops the buying until a person comes
+			w.updatePool(func(*capacity.Pool) {}) // what all of a kind have stops the buying until a person comes
 			w.drive(10 * time.Minute)
 			require.Equal(t, allocation.Active, w.allocation(a.ID).State())
 			require.Len(t, w.cloud.LivePerNode(), 1, "ill machines are left")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
@@ -156,7 +156,7 @@ func TestIncident05ATokenIsNeverUsedForAnotherSource(t *testing.T) {
 	for _, n := range w.nodes() {
 		tokens[n.Token] = true
 		if n.State() == node.Ready {
-			sources[n.Source.Provisioner]++
+			sources[n.Offering.Provisioner]++
 		}
 	}
 	require.Len(t, tokens, 3)
@@ -164,7 +164,7 @@ func TestIncident05ATokenIsNeverUsedForAnotherSource(t *testing.T) {
 	w.close()
 }
 
-func (w *world) updatePool(change func(*gpu.Pool)) {
+func (w *world) updatePool(change func(*capacity.Pool)) {
 	w.t.Helper()
 	now := fetch(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool(w.pool.ID) })
 	_, err := w.ledger.UpdatePool(w.t.Context(), w.actor, w.pool.ID, now.DefinitionVersion, change)
@@ -176,7 +176,7 @@ func TestIncident06ABurstLeaksNothing(t *testing.T) {
 	t.Parallel()
 	const burst = 30
 	w := newWorld(t)
-	w.updatePool(func(p *gpu.Pool) { p.MaxNodes = burst })
+	w.updatePool(func(p *capacity.Pool) { p.MaxNodes = burst })
 	chance := rand.New(rand.NewPCG(549, 0))
 	for range burst {
 		w.inject([]sim.Fault{

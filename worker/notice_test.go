@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/provisioners"
@@ -62,7 +62,7 @@ func TestAnInterruptionIsAnnouncedToWhoWorksThere(t *testing.T) {
 func TestAnInterruptedPromiseIsWarmElsewhere(t *testing.T) {
 	t.Parallel()
 	w := build(t, spot())
-	w.updatePool(func(p *gpu.Pool) { p.MinNodes = 2 })
+	w.updatePool(func(p *capacity.Pool) { p.MinNodes = 2 })
 	w.start(parts{})
 	w.drive(5 * time.Minute)
 	r := w.reserve(6*time.Minute, 30*time.Minute)
@@ -81,7 +81,7 @@ func TestAnInterruptedPromiseIsWarmElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	w.drive(10 * time.Minute)
 	w.requireActive(a)
-	w.updatePool(func(p *gpu.Pool) { p.MinNodes = 0 })
+	w.updatePool(func(p *capacity.Pool) { p.MinNodes = 0 })
 	w.close()
 }
 

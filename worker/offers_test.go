@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/internal/obs"
@@ -28,14 +28,14 @@ func TestAPoolIsHeldAgainstItsOffers(t *testing.T) {
 	w.start(parts{})
 	w.drive(time.Minute)
 
-	for field, spoil := range map[string]func(*gpu.Pool){
-		"provisioner":    func(p *gpu.Pool) { p.Provisioner = "nobody" },
-		"instance_type":  func(p *gpu.Pool) { p.Type = "t4-8" },
-		"gpus_per_node":  func(p *gpu.Pool) { p.PerNode = 4 },
-		"model":          func(p *gpu.Pool) { p.Model = "h100-80g" },
-		"gpu_memory_mib": func(p *gpu.Pool) { p.MemoryMiB = 100_000 },
-		"alternates[0].provisioner": func(p *gpu.Pool) {
-			p.Alternates = []gpu.Alternate{{Source: gpu.Source{Provisioner: "nobody", Region: "sim-1", Type: "a100-8"}}}
+	for field, spoil := range map[string]func(*capacity.Pool){
+		"provisioner":    func(p *capacity.Pool) { p.Provisioner = "nobody" },
+		"instance_type":  func(p *capacity.Pool) { p.Type = "t4-8" },
+		"gpus_per_node":  func(p *capacity.Pool) { p.PerNode = 4 },
+		"model":          func(p *capacity.Pool) { p.Model = "h100-80g" },
+		"gpu_memory_mib": func(p *capacity.Pool) { p.MemoryMiB = 100_000 },
+		"alternates[0].provisioner": func(p *capacity.Pool) {
+			p.Alternates = []capacity.Alternate{{Offering: capacity.Offering{Provisioner: "nobody", Region: "sim-1", Type: "a100-8"}}}
 		},
 	} {
 		def := w.pool.Pool
@@ -110,7 +110,7 @@ func TestUnfitMachinesStopTheBuying(t *testing.T) {
 	require.Contains(t, shown, "forewarm_node_requests_withheld_total")
 
 	sick.change = nil
-	_, err = w.ledger.UpdatePool(t.Context(), w.actor, "a100", pool.DefinitionVersion, func(*gpu.Pool) {})
+	_, err = w.ledger.UpdatePool(t.Context(), w.actor, "a100", pool.DefinitionVersion, func(*capacity.Pool) {})
 	require.NoError(t, err)
 	w.drive(3 * time.Minute)
 	require.Len(t, w.nodes(), 3)

@@ -212,7 +212,7 @@ func (w *world) retire(n node.Node) {
 		if err != nil {
 			return err
 		}
-		return tx.Save(ledger.Change{Nodes: []node.Node{n}, Stamps: map[string]int64{n.PoolID: 1},
+		return tx.Save(ledger.Change{Nodes: []node.Node{n}, Revisions: map[string]int64{n.PoolID: 1},
 			Tasks: []ledger.Task{{
 				ID: w.ids.New(ids.Task), Kind: ledger.TaskDeleteNode, Subject: n.ID, RunAt: tx.Now(), CreatedAt: tx.Now(),
 			}}})

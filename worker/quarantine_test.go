@@ -8,7 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/cost"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
@@ -48,7 +48,7 @@ func TestAQuarantinedNodeIsKept(t *testing.T) {
 	require.Equal(t, node.Quarantined, w.nodes()[0].State())
 	require.Equal(t, 1, w.live()[n.ID], "its machine stands")
 	require.Contains(t, w.history(), "node.still_quarantined")
-	require.InDelta(t, float64(27*36*gpu.USD), float64(w.charged(cost.Quarantine)), float64(3*36*gpu.USD))
+	require.InDelta(t, float64(27*36*money.USD), float64(w.charged(cost.Quarantine)), float64(3*36*money.USD))
 
 	_, err = w.ledger.ResumeNode(t.Context(), w.actor, n.ID)
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestAQuarantinedNodeIsKept(t *testing.T) {
 }
 
 // charged is what the warm pool paid for a cause.
-func (w *world) charged(cause cost.Cause) (sum gpu.MicroUSD) {
+func (w *world) charged(cause cost.Cause) (sum money.MicroUSD) {
 	w.t.Helper()
 	for _, l := range w.costs().Lines {
 		if l.Cause == cause {

@@ -15,7 +15,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -69,7 +70,7 @@ func cloudConfig() sim.Config {
 	return sim.Config{Name: "sim", Seed: 7, Terminating: 20 * time.Second, Remembered: 2 * time.Hour,
 		Offers: []sim.Offer{{
 			Type: "a100-8", Region: "sim-1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920,
-			Price: provisioners.Price(36 * gpu.USD), MinBilling: time.Minute,
+			Price: provisioners.Price(36 * money.USD), MinBilling: time.Minute,
 			Boot: sim.Boot{P50: 90 * time.Second, P95: 100 * time.Second, Min: 80 * time.Second},
 		}}}
 }
@@ -116,7 +117,7 @@ func build(t *testing.T, s site) *world {
 
 // sparePrice is so high that the first source is the better one again as soon
 // as it may be asked, although it has refused something lately.
-const sparePrice = 144 * gpu.USD
+const sparePrice = 144 * money.USD
 
 func (w *world) open(url string) {
 	w.t.Helper()
@@ -141,7 +142,7 @@ func (w *world) reopen(url string) *world {
 func (w *world) found() {
 	w.t.Helper()
 	ctx := w.t.Context()
-	limits := quota.Limits{GPUs: 256, SpeculationPerDay: 1000 * gpu.USD}
+	limits := quota.Limits{GPUs: 256, SpeculationPerDay: 1000 * money.USD}
 	made, err := w.ledger.Bootstrap(ctx, "acme", limits,
 		ledger.Key{ID: "key_operator", Name: "operator", Hash: []byte{1}})
 	require.NoError(w.t, err)
@@ -152,21 +153,21 @@ func (w *world) found() {
 			Role: ledger.Operator, Via: "api"}
 		return err
 	}))
-	w.pool, err = w.ledger.CreatePool(ctx, w.actor, gpu.Pool{
+	w.pool, err = w.ledger.CreatePool(ctx, w.actor, capacity.Pool{
 		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8,
 		MemoryMiB: 81_920,
-		Price:     36 * gpu.USD, MinBilling: time.Minute, MaxNodes: 4, Simulated: true, Alternates: w.alternates(),
-		Timers: gpu.Timers{WarmHold: 5 * time.Minute, IdleRelease: time.Minute, MaxLease: 24 * time.Hour},
+		Price:     36 * money.USD, MinBilling: time.Minute, MaxNodes: 4, Simulated: true, Alternates: w.alternates(),
+		Timers: capacity.Timers{WarmHold: 5 * time.Minute, IdleRelease: time.Minute, MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: 90 * time.Second, Prior95: 2 * time.Minute})
 	require.NoError(w.t, err)
 }
 
-func (w *world) alternates() []gpu.Alternate {
+func (w *world) alternates() []capacity.Alternate {
 	if w.spare == nil {
 		return nil
 	}
-	return []gpu.Alternate{{
-		Source: gpu.Source{Provisioner: w.spare.Name(), Region: "sim-1", Type: "a100-8", Price: sparePrice,
+	return []capacity.Alternate{{
+		Offering: capacity.Offering{Provisioner: w.spare.Name(), Region: "sim-1", Type: "a100-8", Price: sparePrice,
 			MinBilling: time.Minute},
 		Boot50: 90 * time.Second, Boot95: 3 * time.Minute,
 	}}

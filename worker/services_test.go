@@ -20,7 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -61,11 +62,11 @@ func brisk(t *testing.T, nodes int) *world {
 		Offers: []sim.Offer{offer}}, w.wall)
 	require.NoError(t, err)
 	w.found()
-	w.pool, err = w.ledger.CreatePool(t.Context(), w.actor, gpu.Pool{
+	w.pool, err = w.ledger.CreatePool(t.Context(), w.actor, capacity.Pool{
 		Name: "many", Provisioner: "sim", Region: "sim-1", Type: "a100-8", Model: "a100-80g", PerNode: 8,
 		MaxNodes: nodes,
-		Price:    36 * gpu.USD, MinBilling: time.Minute,
-		Simulated: true, Timers: gpu.Timers{IdleRelease: 100 * time.Millisecond, MaxLease: time.Hour},
+		Price:    36 * money.USD, MinBilling: time.Minute,
+		Simulated: true, Timers: capacity.Timers{IdleRelease: 100 * time.Millisecond, MaxLease: time.Hour},
 	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(t, err)
 	return w

@@ -114,7 +114,7 @@ func (w *watcher) Next() int64 { return w.next }
 // Target looks ahead and decides at each worth, as if that worth had been decided
 // at all along. It wants nothing itself.
 func (w *watcher) Target(now int64) int {
-	outlook := w.class.Look(now)
+	outlook := w.class.Observe(now)
 	w.said.look(now, outlook, w.plans.tally)
 	for i, worth := range w.plans.worths {
 		held := max(0, w.targets[i]-outlook.Demand)

@@ -8,21 +8,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 )
 
 // Caps bounds what may be spent in one UTC day. A cap of zero allows none.
 type Caps struct {
-	Calls  int64        `json:"calls"`
-	Tokens int64        `json:"tokens"` // prompt and answer together
-	Cost   gpu.MicroUSD `json:"micro_usd"`
+	Calls  int64          `json:"calls"`
+	Tokens int64          `json:"tokens"` // prompt and answer together
+	Cost   money.MicroUSD `json:"micro_usd"`
 }
 
 // Price is what a million tokens cost; zero for a model that costs nothing.
 type Price struct {
-	Prompt     gpu.MicroUSD
-	Completion gpu.MicroUSD
+	Prompt     money.MicroUSD
+	Completion money.MicroUSD
 }
 
 // BudgetConfig configures a Budget.
@@ -47,7 +47,7 @@ func (c BudgetConfig) WithDefaults() BudgetConfig {
 
 // maxPrice keeps the arithmetic of costs far from overflow: $10,000 per million
 // tokens.
-const maxPrice = 10_000 * gpu.USD
+const maxPrice = 10_000 * money.USD
 
 // Validate says what is wrong with c, or returns nil. It expects WithDefaults to
 // have been applied.
@@ -153,7 +153,7 @@ const maxTokens = 100_000_000
 func (b *Budget) price(prompt, completion int64) Caps {
 	prompt, completion = min(prompt, maxTokens), min(completion, maxTokens)
 	micro := float64(prompt)*float64(b.cfg.Price.Prompt) + float64(completion)*float64(b.cfg.Price.Completion)
-	return Caps{Calls: 1, Tokens: prompt + completion, Cost: gpu.MicroUSD(math.Ceil(micro / 1e6))}
+	return Caps{Calls: 1, Tokens: prompt + completion, Cost: money.MicroUSD(math.Ceil(micro / 1e6))}
 }
 
 // reserve books most on today, or says why not. It returns the day booked on.

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/agent/llm"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 )
 
@@ -57,9 +57,9 @@ func TestSpendingStaysWithinTheCaps(t *testing.T) {
 		caps := llm.Caps{
 			Calls:  rapid.Int64Range(0, 12).Draw(t, "calls"),
 			Tokens: rapid.Int64Range(0, 20_000).Draw(t, "tokens"),
-			Cost:   gpu.MicroUSD(rapid.Int64Range(0, 40_000).Draw(t, "cost")),
+			Cost:   money.MicroUSD(rapid.Int64Range(0, 40_000).Draw(t, "cost")),
 		}
-		c := llm.BudgetConfig{Caps: caps, Price: llm.Price{Prompt: 2 * gpu.USD, Completion: 8 * gpu.USD}, Failures: 100}
+		c := llm.BudgetConfig{Caps: caps, Price: llm.Price{Prompt: 2 * money.USD, Completion: 8 * money.USD}, Failures: 100}
 		clk := clock.NewManual(noon)
 		b := newBudget(t, c, llm.BudgetState{}, clk)
 		asked := map[string]int64{}

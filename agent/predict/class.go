@@ -84,7 +84,7 @@ func (c *class) lookUntil(at int64) {
 }
 
 func (c *class) look(at int64) forecast.Outlook {
-	o := c.tenant.Look(at)
+	o := c.tenant.Observe(at)
 	c.told, c.next = max(c.told, at), c.tenant.Next(at)
 	return o
 }

@@ -175,7 +175,7 @@ type Note struct {
 type Predictor struct {
 	cfg        Config
 	forecaster *Forecaster
-	fleet      *forecast.Fleet
+	fleet      *forecast.OnlineModel
 	tenants    map[string]*tenant
 	trust      *trust // in what models say, and what they said of times to come
 }

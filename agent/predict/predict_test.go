@@ -15,7 +15,7 @@ import (
 	"github.com/forewarm/forewarm/agent/llm/scripted"
 	"github.com/forewarm/forewarm/agent/redact"
 	"github.com/forewarm/forewarm/core/forecast"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 )
 
@@ -24,7 +24,7 @@ const tenantName = "lab"
 var (
 	monday = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 	now    = monday.AddDate(0, 0, 42).Add(8*time.Hour + 30*time.Minute)
-	caps   = llm.Caps{Calls: 4, Tokens: 200_000, Cost: 2 * gpu.USD}
+	caps   = llm.Caps{Calls: 4, Tokens: 200_000, Cost: 2 * money.USD}
 )
 
 // memory carries requests to a handler without a network, so that a test can own
@@ -51,7 +51,7 @@ func newBench(t testing.TB, mode scripted.Mode) bench {
 		&http.Client{Transport: memory{b.server}})
 	require.NoError(t, err)
 	b.budget, err = llm.NewBudget(llm.BudgetConfig{Caps: caps,
-		Price: llm.Price{Prompt: 3 * gpu.USD, Completion: 15 * gpu.USD}},
+		Price: llm.Price{Prompt: 3 * money.USD, Completion: 15 * money.USD}},
 		llm.BudgetState{}, clock.NewManual(now))
 	require.NoError(t, err)
 	forecaster, err := NewForecaster(ForecasterConfig{Name: scripted.ModelName}, client, b.budget,

@@ -41,7 +41,7 @@ const stateVersion = 2
 type state struct {
 	Version int                    `json:"version"`
 	Window  int64                  `json:"window_seconds"`
-	Fleet   *forecast.Fleet        `json:"fleet"`
+	Fleet   *forecast.OnlineModel  `json:"fleet"`
 	Tenants map[string]tenantState `json:"tenants"`
 	Trust   *trustState            `json:"trust,omitempty"` // nil in states that are older than it
 }

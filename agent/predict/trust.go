@@ -12,7 +12,7 @@ import (
 // trust is what the Predictor knows of its sources of evidence: their track
 // records, and what each tenant has heard.
 type trust struct {
-	book    *evidence.Book
+	book    *evidence.TrackRecords
 	tenants map[string]*heard
 	named   int64 // claims so far
 }
@@ -142,8 +142,8 @@ func (p *Predictor) Learn(e Entry, gpus int) {
 }
 
 // Standing returns where the evidence of a reason stands, to be shown.
-func (p *Predictor) Standing(r Reason) evidence.Standing {
-	return p.trust.book.Standing(string(LLM), string(r))
+func (p *Predictor) Standing(r Reason) evidence.TrackRecord {
+	return p.trust.book.TrackRecord(string(LLM), string(r))
 }
 
 // correct mixes the evidence that touches w into it, within the bounds and by the
@@ -174,7 +174,7 @@ func (p *Predictor) correct(w *Window, name string, largest int) {
 		return
 	}
 	bounds := forecast.Bounds{Max: p.cfg.MaxGPUs, Floor: p.limit(largest), Factor: 1}
-	said.Say = math.Min(p.cfg.Weight, p.trust.book.Say(string(LLM), string(said.Reason)))
+	said.Say = math.Min(p.cfg.Weight, p.trust.book.Weight(string(LLM), string(said.Reason)))
 	w.Said = &said
 	if said.Say > 0 {
 		w.Forecast = forecast.Blend(w.Statistics, bounds.Clamp(model, w.Statistics), said.Say)

@@ -8,9 +8,9 @@ import (
 
 // trustState is the stored form of trust.
 type trustState struct {
-	Book    *evidence.Book    `json:"book"`
-	Tenants map[string]*heard `json:"tenants"`
-	Named   int64             `json:"named"`
+	Book    *evidence.TrackRecords `json:"book"`
+	Tenants map[string]*heard      `json:"tenants"`
+	Named   int64                  `json:"named"`
 }
 
 func (t *trust) state() *trustState { return &trustState{t.book, t.tenants, t.named} }

@@ -86,7 +86,7 @@ func trustings(s *scenario) []setting {
 // is seen beside what statistics alone would have done.
 type hearing struct {
 	statistics backtest.Policy
-	book       *evidence.Book // of all tenants
+	book       *evidence.TrackRecords // of all tenants
 	watch      *evidence.Watch
 	terms      evidence.Terms
 	records    []evidence.Record // that have not begun, in the order in which their holds do
@@ -106,7 +106,7 @@ type held struct {
 // newest is the weight of the latest job in the running mean of job sizes.
 const newest = 0.05
 
-func newHearing(statistics backtest.Policy, book *evidence.Book, terms evidence.Terms,
+func newHearing(statistics backtest.Policy, book *evidence.TrackRecords, terms evidence.Terms,
 	records []evidence.Record) *hearing {
 	h := &hearing{statistics: statistics, book: book, terms: terms, watch: evidence.NewWatch(terms.Boot),
 		records: slices.Clone(records), last: math.MinInt64}

@@ -40,7 +40,7 @@ func claims(starts []int64, shift func(i int) int64) (records []evidence.Record)
 }
 
 func replay(t *testing.T, trace backtest.Trace,
-	records []evidence.Record) (with, without backtest.Outcome, s evidence.Standing) {
+	records []evidence.Record) (with, without backtest.Outcome, s evidence.TrackRecord) {
 	t.Helper()
 	nothing := func(int) backtest.Policy { return backtest.AlwaysOn(trace.Jobs[0].Submit, 0) }
 	without, err := backtest.Run(trace, backtest.Options{Boot: 300, Policy: nothing})
@@ -53,7 +53,7 @@ func replay(t *testing.T, trace backtest.Trace,
 	}})
 	require.NoError(t, err)
 	require.LessOrEqual(t, with.Longest, int64(300))
-	return with, without, book.Standing("test", "announced")
+	return with, without, book.TrackRecord("test", "announced")
 }
 
 // exact is a source that is right to the second.
@@ -95,7 +95,7 @@ func TestFalseMessagesCostAtMostTheBound(t *testing.T) {
 func TestASabotagedSourceCostsAtMostTheBound(t *testing.T) {
 	t.Parallel()
 	trace, starts := sparseTrace(300)
-	sabotage := func(from int) (backtest.Outcome, evidence.Standing) {
+	sabotage := func(from int) (backtest.Outcome, evidence.TrackRecord) {
 		records := claims(starts, func(i int) int64 {
 			if i >= from {
 				return wrong(i)

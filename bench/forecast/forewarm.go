@@ -75,7 +75,7 @@ func untaught(worths []float64, options ...forecast.Option) func(s *scenario) []
 
 // forewarned makes the policies of tenants that share a fleet. What they say is
 // checked unless c is nil.
-func forewarned(s *scenario, fleet *forecast.Fleet, worth float64, c *calibration) func(tenant int) backtest.Policy {
+func forewarned(s *scenario, fleet *forecast.OnlineModel, worth float64, c *calibration) func(tenant int) backtest.Policy {
 	p := forecast.Prices{WaitWorth: worth, Boot: float64(s.boot)}
 	return func(tenant int) backtest.Policy {
 		f := newForewarned(fleet, s.trace.Tenants[tenant], p)
@@ -96,7 +96,7 @@ type forewarnedTenant struct {
 	checks *checks // nil if nothing is checked
 }
 
-func newForewarned(fleet *forecast.Fleet, name string, p forecast.Prices) *forewarnedTenant {
+func newForewarned(fleet *forecast.OnlineModel, name string, p forecast.Prices) *forewarnedTenant {
 	t, err := fleet.Tenant(name)
 	must(err)
 	return &forewarnedTenant{tenant: t, prices: p, next: math.MaxInt64}
@@ -122,7 +122,7 @@ func (f *forewarnedTenant) Next() int64 { return f.next }
 
 // Target looks and decides.
 func (f *forewarnedTenant) Target(now int64) int {
-	o := f.tenant.Look(now)
+	o := f.tenant.Observe(now)
 	f.target = o.Demand + o.Hold(f.prices, max(0, f.target-o.Demand)).Levels
 	f.next = f.tenant.Next(now)
 	if f.checks != nil {

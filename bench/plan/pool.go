@@ -10,7 +10,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -36,7 +37,7 @@ type pool struct {
 	result plan.Result
 }
 
-var shapes = []gpu.Shape{
+var shapes = []capacity.Shape{
 	{Nodes: 1, PerNode: 1}, {Nodes: 1, PerNode: 2}, {Nodes: 1, PerNode: 4}, {Nodes: 1, PerNode: 8},
 	{Nodes: 2, PerNode: 8}, {Nodes: 4, PerNode: 8},
 }
@@ -44,8 +45,8 @@ var shapes = []gpu.Shape{
 func build(reservations int, seed uint64) (*pool, error) {
 	p := &pool{chance: rand.New(rand.NewPCG(seed, uint64(reservations))), slots: calendar.NewSlots(nodes, perNode),
 		states: map[int]node.State{}}
-	p.Pool = gpu.Pool{ID: "pool", PerNode: perNode, MaxNodes: nodes, MinNodes: 10, Price: 20 * gpu.USD,
-		Timers: gpu.Timers{WarmHold: 20 * time.Minute, IdleRelease: 4 * time.Hour}}
+	p.Pool = capacity.Pool{ID: "pool", PerNode: perNode, MaxNodes: nodes, MinNodes: 10, Price: 20 * money.USD,
+		Timers: capacity.Timers{WarmHold: 20 * time.Minute, IdleRelease: 4 * time.Hour}}
 	p.learn()
 	for i := range ondemand {
 		p.allocate(i)
@@ -119,11 +120,11 @@ func (p *pool) reserve(i int) error {
 	start := now.Add(-4*time.Hour + time.Duration(p.chance.Int64N(int64(horizon+4*time.Hour)))).Truncate(time.Minute)
 	r := reservation.Reservation{
 		ID: fmt.Sprintf("r%06d", i), OrganizationID: p.organization(), Shape: shapes[p.chance.IntN(len(shapes))],
-		Class: reservation.Guaranteed, Source: reservation.FromPerson,
+		Class: reservation.Guaranteed, Origin: reservation.FromPerson,
 		Window: calendar.Interval{Start: start, End: start.Add(p.length())},
 	}
 	if p.chance.IntN(3) == 0 {
-		r.Class, r.Source = reservation.Speculative, reservation.FromAgent
+		r.Class, r.Origin = reservation.Speculative, reservation.FromAgent
 	}
 	if !r.Window.End.After(now) {
 		r.Window.End = now.Add(p.length())
@@ -167,7 +168,7 @@ func (p *pool) warm(r reservation.Reservation, nodes node.State) error {
 		}
 	}
 	if !slices.ContainsFunc(r.Slots, func(slot int) bool { return p.states[slot] != node.Ready }) {
-		events = append(events, reservation.BecomeOK)
+		events = append(events, reservation.BecomeReady)
 	}
 	return p.add(r, reservation.Booked, events...)
 }
@@ -192,10 +193,10 @@ func (p *pool) add(r reservation.Reservation, s reservation.State, events ...res
 func nodeID(slot int) string { return fmt.Sprintf("n%04d", slot) }
 
 var ways = map[node.State][]node.Event{
-	node.Booting: {node.Provision, node.Boot}, node.Ready: {node.Provision, node.Boot, node.BecomeOK},
-	node.Draining:       {node.Provision, node.Boot, node.BecomeOK, node.Drain},
-	node.Lost:           {node.Provision, node.Boot, node.BecomeOK, node.Lose},
-	node.Deprovisioning: {node.Provision, node.Boot, node.BecomeOK, node.Drain, node.Retire},
+	node.Booting: {node.Provision, node.Boot}, node.Ready: {node.Provision, node.Boot, node.BecomeReady},
+	node.Draining:       {node.Provision, node.Boot, node.BecomeReady, node.Drain},
+	node.Lost:           {node.Provision, node.Boot, node.BecomeReady, node.Lose},
+	node.Deprovisioning: {node.Provision, node.Boot, node.BecomeReady, node.Drain, node.Retire},
 }
 
 // makeNodes makes the nodes that are used, idle ones, and a few on their way out.

@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -78,7 +79,7 @@ func (i *Installation) fill(ctx context.Context, store *sqlledger.Store, l *ledg
 	if err != nil {
 		return fmt.Errorf("minting a key: %w", err)
 	}
-	if _, err = l.Bootstrap(ctx, "bench", quota.Limits{GPUs: ledger.MaxGPUs, SpeculationPerDay: 1_000_000 * gpu.USD},
+	if _, err = l.Bootstrap(ctx, "bench", quota.Limits{GPUs: ledger.MaxGPUs, SpeculationPerDay: 1_000_000 * money.USD},
 		key); err != nil {
 		return fmt.Errorf("bootstrapping: %w", err)
 	}
@@ -88,11 +89,11 @@ func (i *Installation) fill(ctx context.Context, store *sqlledger.Store, l *ledg
 	}
 	i.Key = text
 	i.Actor = found.Actor()
-	_, err = l.CreatePool(ctx, ledger.SystemActor("bench"), gpu.Pool{
+	_, err = l.CreatePool(ctx, ledger.SystemActor("bench"), capacity.Pool{
 		Name: PoolName, Provisioner: "sim", Type: machine, Model: model, PerNode: PerNode, MemoryMiB: 81_920,
-		Price:    20 * gpu.USD,
+		Price:    20 * money.USD,
 		MaxNodes: PoolNodes, Simulated: true,
-		Timers: gpu.Timers{WarmHold: 24 * time.Hour, IdleRelease: 24 * time.Hour, MaxLease: 7 * 24 * time.Hour},
+		Timers: capacity.Timers{WarmHold: 24 * time.Hour, IdleRelease: 24 * time.Hour, MaxLease: 7 * 24 * time.Hour},
 	}, plan.BootTimes{Prior50: boot, Prior95: boot})
 	if err != nil {
 		return fmt.Errorf("making the pool: %w", err)

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
@@ -58,7 +58,7 @@ func (i *Installation) Warm(ctx context.Context, n int) (ids []string, err error
 
 func simulated(l *ledger.Ledger) (*worker.Worker, error) {
 	cloud, err := sim.New(sim.Config{Name: "sim", Seed: 1, Offers: []sim.Offer{{
-		Type: machine, Model: model, GPUs: PerNode, MemoryMiB: 81_920, Price: provisioners.Price(20 * gpu.USD),
+		Type: machine, Model: model, GPUs: PerNode, MemoryMiB: 81_920, Price: provisioners.Price(20 * money.USD),
 		Boot: sim.Boot{P50: bootTime, P95: bootTime, Min: bootTime},
 	}}}, clock.System{})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/forewarm/forewarm/agent/predict"
 	"github.com/forewarm/forewarm/core/evidence"
 	"github.com/forewarm/forewarm/core/forecast"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/internal/strictyaml"
 )
@@ -308,4 +308,4 @@ func (l llmConfig) budget() llm.BudgetConfig {
 	}
 }
 
-func usd(v float64) gpu.MicroUSD { return gpu.MicroUSD(math.Round(v * float64(gpu.USD))) }
+func usd(v float64) money.MicroUSD { return money.MicroUSD(math.Round(v * float64(money.USD))) }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/agent"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/obs"
 	"github.com/forewarm/forewarm/internal/strictyaml"
 )
@@ -72,15 +72,15 @@ var used = map[string]struct {
 		require.EqualValues(t, 7, c.LLM.budget().Caps.Tokens)
 	}},
 	"llm.max_usd_per_day": {model("max_usd_per_day: 0.2"), func(t *testing.T, c config) {
-		require.Equal(t, 200_000*gpu.MicroUSD(1), c.LLM.budget().Caps.Cost)
+		require.Equal(t, 200_000*money.MicroUSD(1), c.LLM.budget().Caps.Cost)
 	}},
 	"llm.usd_per_million_prompt_tokens": {model("usd_per_million_prompt_tokens: 0.25, max_usd_per_day: 1"),
 		func(t *testing.T, c config) {
-			require.Equal(t, gpu.USD/4, c.LLM.budget().Price.Prompt)
+			require.Equal(t, money.USD/4, c.LLM.budget().Price.Prompt)
 		}},
 	"llm.usd_per_million_answer_tokens": {model("usd_per_million_answer_tokens: 2, max_usd_per_day: 1"),
 		func(t *testing.T, c config) {
-			require.Equal(t, 2*gpu.USD, c.LLM.budget().Price.Completion)
+			require.Equal(t, 2*money.USD, c.LLM.budget().Price.Completion)
 		}},
 	"forecast.bin": {"forecast: {bin: 30m}",
 		func(t *testing.T, c config) { require.Equal(t, 30*time.Minute, c.predict().Series.Bin) }},

@@ -18,7 +18,7 @@ import (
 	"github.com/forewarm/forewarm/agent/llm/scripted"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -73,7 +73,7 @@ func (w *home) serve() {
 	root, secret, err := auth.Minter{Environment: "test", Pepper: pepper,
 		Random: rand.NewChaCha8([32]byte{2})}.Mint(ledger.Key{Name: "root"})
 	require.NoError(w.t, err)
-	_, err = l.Bootstrap(ctx, "acme", quota.Limits{GPUs: 16, SpeculationPerDay: 1000 * gpu.USD}, root)
+	_, err = l.Bootstrap(ctx, "acme", quota.Limits{GPUs: 16, SpeculationPerDay: 1000 * money.USD}, root)
 	require.NoError(w.t, err)
 	listening := httptest.NewServer(s)
 	w.t.Cleanup(listening.Close)

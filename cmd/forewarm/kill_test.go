@@ -15,7 +15,7 @@ import (
 
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners/sim"
 )
@@ -50,7 +50,7 @@ pools:
 const floor = 1
 
 // price is one node's per hour, the same in the cloud and in the pool.
-const price = 36 * gpu.USD
+const price = 36 * money.USD
 
 func (h home) cloudFile() string { return filepath.Join(h.dir, "cloud.json") }
 
@@ -244,7 +244,7 @@ func checkLines(t *testing.T, bill sim.Bill, known map[string]contract.Node) {
 	}
 	assert.GreaterOrEqual(t, charged, paid)
 	assert.Less(t, charged-paid, time.Duration(len(bill.Lines))*20*time.Second, "node time that no machine explains")
-	assert.Equal(t, gpu.MicroUSD(price).For(paid)/gpu.USD, bill.Total.Cost/gpu.USD)
+	assert.Equal(t, money.MicroUSD(price).For(paid)/money.USD, bill.Total.Cost/money.USD)
 	t.Logf("%d machines, %v on the bill, %v in the ledger", len(bill.Lines), paid.Round(time.Second),
 		charged.Round(time.Second))
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -34,7 +35,7 @@ const (
 	askers   = 200
 	perNode  = 4
 	slots    = askers / 2 / perNode
-	capacity = slots * perNode
+	poolGPUs = slots * perNode
 	servers  = 3
 )
 
@@ -59,7 +60,7 @@ func raceForGPUs(t *testing.T, url string) {
 	r := newRace(t, url)
 	watched := r.watch(t)
 	won := r.allocate(t)
-	require.Len(t, won, capacity, "as many as fit, and all of them")
+	require.Len(t, won, poolGPUs, "as many as fit, and all of them")
 	eventually(t, patience, func() string { return r.unserved(t) })
 	r.checkHeld(t)
 	r.release(t, won)
@@ -109,10 +110,10 @@ func (r *race) found(t *testing.T) {
 	require.NoError(t, err)
 	r.actor = ledger.Actor{KeyID: key.ID, Kind: key.Kind, OrganizationID: stored[0].Key.OrganizationID,
 		Role: ledger.Member, Via: "api"}
-	r.pool, err = r.ledgers[0].CreatePool(t.Context(), ledger.SystemActor("config"), gpu.Pool{
+	r.pool, err = r.ledgers[0].CreatePool(t.Context(), ledger.SystemActor("config"), capacity.Pool{
 		Name: "race", Provisioner: "sim", Type: "sim-4", Model: "a100", PerNode: perNode, MemoryMiB: 81920,
-		Price: gpu.USD, MaxNodes: slots,
-		Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: time.Second, MaxLease: time.Hour}, Simulated: true,
+		Price: money.USD, MaxNodes: slots,
+		Timers: capacity.Timers{WarmHold: time.Minute, IdleRelease: time.Second, MaxLease: time.Hour}, Simulated: true,
 	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(t, err)
 }
@@ -209,7 +210,7 @@ func (r *race) checkHeld(t *testing.T) {
 			holder[d.UUID] = a.ID
 		}
 	}
-	assert.LessOrEqual(t, asked, capacity)
+	assert.LessOrEqual(t, asked, poolGPUs)
 	assert.LessOrEqual(t, len(state.Nodes), slots)
 }
 
@@ -222,8 +223,8 @@ func (r *race) unserved(t *testing.T) string {
 			held += len(a.Devices)
 		}
 	}
-	if used := r.used(t); held != capacity || used != capacity {
-		return fmt.Sprintf("%d GPUs are held and %d are on the books, of %d", held, used, capacity)
+	if used := r.used(t); held != poolGPUs || used != poolGPUs {
+		return fmt.Sprintf("%d GPUs are held and %d are on the books, of %d", held, used, poolGPUs)
 	}
 	return ""
 }

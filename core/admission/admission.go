@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -20,8 +21,8 @@ import (
 // Request asks for a shape over a window.
 type Request struct {
 	Class    reservation.Class `json:",omitzero"`
-	Workload gpu.Workload      `json:",omitzero"` // empty: online
-	Shape    gpu.Shape         `json:",omitzero"`
+	Workload capacity.Workload `json:",omitzero"` // empty: online
+	Shape    capacity.Shape    `json:",omitzero"`
 	Window   calendar.Interval `json:",omitzero"`
 	// Range, if it is not zero, is given instead of Window, which is then part of
 	// the answer. It should pass its Check.
@@ -46,13 +47,13 @@ type View struct {
 	// Others are the pools that offers may name instead, the preferred ones first.
 	Others []PoolView
 
-	Limits    quota.Limits
-	Committed *quota.Commitments // of the organization, every pool
-	Guessed   *quota.Commitments // the speculative part of it
-	Cohort    []quota.Member     // the other members of its cohort
-	Key       Capped             // who asks, and which of their caps hold
-	User      Capped
-	Makers    []Capped // the keys, and their people, that made the key: all that was made under each counts for it
+	Limits                 quota.Limits
+	Committed              *quota.Commitments // of the organization, every pool
+	SpeculativeCommitments *quota.Commitments // the speculative part of it
+	Cohort                 []quota.Member     // the other members of its cohort
+	Key                    Capped             // who asks, and which of their caps hold
+	User                   Capped
+	Makers                 []Capped // the keys, and their people, that made the key: all that was made under each counts for it
 
 	// Pause is what keeps guesses from being made ready in every pool; nil is nothing.
 	Pause *Pause
@@ -76,20 +77,20 @@ type Pause struct {
 
 // PoolView is one pool and what is booked in it.
 type PoolView struct {
-	Pool  gpu.Pool
+	Pool  capacity.Pool
 	Slots *calendar.Slots
 	Tiers calendar.Tiers // which slots are preferred; nil: none is
 	// Speculative are the bookings that give way to guaranteed ones, in any order.
-	Speculative []Guess
+	Speculative []Speculative
 	// Movable are the ids of bookings that may be given other slots: those for
 	// which no node is being made ready. They are moved before any is displaced.
 	Movable []string
 	// Used is what each workload has booked of a split pool; nil is nothing.
-	Used map[gpu.Workload]*calendar.Profile
+	Used map[capacity.Workload]*calendar.Profile
 }
 
-// Guess is a speculative booking.
-type Guess struct {
+// Speculative is a speculative booking.
+type Speculative struct {
 	calendar.Booking
 	Share       float64 // the fair share that its holder has had, of core/fairshare
 	Probability float64 // of being claimed
@@ -109,7 +110,7 @@ type Decision struct {
 	Slots     []int             `json:",omitempty"`
 	Moves     []calendar.Move   `json:",omitempty"`
 	Displaced []Displacement    `json:",omitempty"`
-	Cost      gpu.MicroUSD      `json:",omitzero"`
+	Cost      money.MicroUSD    `json:",omitzero"`
 	Reasons   []Reason          `json:",omitempty"`
 	Offers    []Offer           `json:",omitempty"`
 }
@@ -125,9 +126,9 @@ type Displacement struct {
 // Offer is a request that would be accepted now.
 type Offer struct {
 	Pool   string // id of the pool; the one that was asked, or one of View.Others
-	Shape  gpu.Shape
+	Shape  capacity.Shape
 	Window calendar.Interval
-	Cost   gpu.MicroUSD
+	Cost   money.MicroUSD
 	// Reservation is to be claimed at the start of Window or later, in place of a
 	// booking of its own; empty: the offer is a new booking.
 	Reservation string `json:",omitzero"`
@@ -164,9 +165,9 @@ func Decide(r Request, v View) Decision {
 
 // Cost is what the shape costs for the length: the share of the nodes' price
 // that its GPUs are.
-func Cost(p gpu.Pool, s gpu.Shape, length time.Duration) gpu.MicroUSD {
+func Cost(p capacity.Pool, s capacity.Shape, length time.Duration) money.MicroUSD {
 	if p.PerNode == 0 || length <= 0 || !s.Valid() {
 		return 0
 	}
-	return (p.Price * gpu.MicroUSD(s.GPUs()) / gpu.MicroUSD(p.PerNode)).For(length)
+	return (p.Price * money.MicroUSD(s.GPUs()) / money.MicroUSD(p.PerNode)).For(length)
 }

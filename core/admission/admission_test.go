@@ -8,7 +8,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -22,23 +23,23 @@ func hours(from, to int) calendar.Interval {
 }
 
 // pool has 4 nodes of 8 GPUs at $8 an hour: a dollar per GPU and hour.
-func pool() gpu.Pool {
-	return gpu.Pool{Name: "a100", PerNode: 8, MaxNodes: 4, Price: 8 * gpu.USD,
-		Timers: gpu.Timers{MaxLease: 24 * time.Hour}}
+func pool() capacity.Pool {
+	return capacity.Pool{Name: "a100", PerNode: 8, MaxNodes: 4, Price: 8 * money.USD,
+		Timers: capacity.Timers{MaxLease: 24 * time.Hour}}
 }
 
 // view is an empty pool and an organization that may do anything.
 func view() admission.View {
 	return admission.View{
 		Now: now, PoolView: admission.PoolView{Pool: pool(), Slots: calendar.NewSlots(4, 8)},
-		Limits:    quota.Limits{GPUs: 1000, SpeculationPerDay: 10_000 * gpu.USD},
-		Committed: &quota.Commitments{}, Guessed: &quota.Commitments{},
+		Limits:    quota.Limits{GPUs: 1000, SpeculationPerDay: 10_000 * money.USD},
+		Committed: &quota.Commitments{}, SpeculativeCommitments: &quota.Commitments{},
 	}
 }
 
 // capped gives the view a key that may do anything, and returns its caps.
 func capped(v *admission.View) *quota.Caps {
-	caps := &quota.Caps{MaxGPUs: 1000, MaxPerDay: 10_000 * gpu.USD, MaxLead: 14 * 24 * time.Hour,
+	caps := &quota.Caps{MaxGPUs: 1000, MaxPerDay: 10_000 * money.USD, MaxLead: 14 * 24 * time.Hour,
 		MaxWindow: 24 * time.Hour}
 	v.Key = admission.Capped{Caps: caps, Spent: &quota.Commitments{}}
 	return caps
@@ -46,16 +47,16 @@ func capped(v *admission.View) *quota.Caps {
 
 func gpus(n int) quota.Vector { return quota.Vector{quota.GPUs: int64(n)} }
 
-func usd(m gpu.MicroUSD) quota.Spend { return quota.Spend{Cost: m} }
+func usd(m money.MicroUSD) quota.Spend { return quota.Spend{Cost: m} }
 
 func ask(class reservation.Class, nodes, perNode int, w calendar.Interval) admission.Request {
-	return admission.Request{Class: class, Shape: gpu.Shape{Nodes: nodes, PerNode: perNode}, Window: w}
+	return admission.Request{Class: class, Shape: capacity.Shape{Nodes: nodes, PerNode: perNode}, Window: w}
 }
 
 func guess(v *admission.View, id string, w calendar.Interval, gpus int, slots ...int) {
 	b := calendar.Booking{ID: id, Interval: w, Slots: slots, GPUs: gpus}
 	v.Slots.Force(b)
-	v.Speculative = append(v.Speculative, admission.Guess{Booking: b, Probability: float64(len(v.Speculative)) / 100})
+	v.Speculative = append(v.Speculative, admission.Speculative{Booking: b, Probability: float64(len(v.Speculative)) / 100})
 }
 
 func promise(v *admission.View, id string, w calendar.Interval, gpus int, slots ...int) {
@@ -77,7 +78,7 @@ func TestAcceptedHasAPlaceAndAPrice(t *testing.T) {
 	d := admission.Decide(ask(reservation.Guaranteed, 1, 4, hours(1, 3)), v)
 	require.True(t, d.Accepted())
 	require.Equal(t, []int{2}, d.Slots, "best fit")
-	require.Equal(t, 8*gpu.USD, d.Cost, "4 GPUs, 2 hours, a dollar each")
+	require.Equal(t, 8*money.USD, d.Cost, "4 GPUs, 2 hours, a dollar each")
 	require.Empty(t, d.Offers)
 	require.Empty(t, d.Displaced)
 	require.False(t, d.OnlyCapacity())
@@ -96,16 +97,16 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 			v.Committed.Hold(hours(0, 2), gpus(6+int(over)))
 		}, admission.QuotaExceeded},
 		"speculation budget": {two, func(v *admission.View, over int64) {
-			v.Limits.SpeculationPerDay = 20 * gpu.USD
-			v.Guessed.Add(hours(10, 11), gpus(1), usd(12*gpu.USD+gpu.MicroUSD(over)))
+			v.Limits.SpeculationPerDay = 20 * money.USD
+			v.SpeculativeCommitments.Add(hours(10, 11), gpus(1), usd(12*money.USD+money.MicroUSD(over)))
 		}, admission.BudgetExceeded},
 		"key GPUs": {two, func(v *admission.View, over int64) {
 			capped(v).MaxGPUs = 10
 			v.Key.Spent.Hold(hours(2, 5), gpus(6+int(over)))
 		}, admission.KeyCapExceeded},
 		"key money": {two, func(v *admission.View, over int64) {
-			capped(v).MaxPerDay = 20 * gpu.USD
-			v.Key.Spent.Add(hours(10, 11), gpus(1), usd(12*gpu.USD+gpu.MicroUSD(over)))
+			capped(v).MaxPerDay = 20 * money.USD
+			v.Key.Spent.Add(hours(10, 11), gpus(1), usd(12*money.USD+money.MicroUSD(over)))
 		}, admission.KeyCapExceeded},
 		"key lead": {two, func(v *admission.View, over int64) {
 			capped(v).MaxLead = time.Hour - time.Duration(over)
@@ -142,8 +143,8 @@ func TestEachLimitHoldsExactly(t *testing.T) {
 func TestAnotherDayIsAnotherBudget(t *testing.T) {
 	t.Parallel()
 	v := view()
-	v.Limits.SpeculationPerDay = 10 * gpu.USD
-	v.Guessed.Add(hours(1, 2), gpus(1), usd(10*gpu.USD))
+	v.Limits.SpeculationPerDay = 10 * money.USD
+	v.SpeculativeCommitments.Add(hours(1, 2), gpus(1), usd(10*money.USD))
 	require.Equal(t, []admission.Code{admission.BudgetExceeded},
 		codes(admission.Decide(ask(reservation.Speculative, 1, 1, hours(15, 16)), v)))
 	require.True(t, admission.Decide(ask(reservation.Speculative, 1, 1, hours(16, 17)), v).Accepted(),
@@ -154,7 +155,7 @@ func TestEveryBlockerIsListed(t *testing.T) {
 	t.Parallel()
 	v := view()
 	v.Pool.Paused = true
-	v.Limits = quota.Limits{GPUs: 4, SpeculationPerDay: gpu.USD}
+	v.Limits = quota.Limits{GPUs: 4, SpeculationPerDay: money.USD}
 	v.Key.Caps = &quota.Caps{}
 	promise(&v, "full", hours(-2, 30), 8, 0, 1, 2)
 	req := ask(reservation.Speculative, 2, 8, hours(-1, 24))
@@ -177,7 +178,7 @@ func TestEveryBlockerIsListed(t *testing.T) {
 
 func TestWhatThePoolCanNeverHold(t *testing.T) {
 	t.Parallel()
-	for name, shape := range map[string]gpu.Shape{
+	for name, shape := range map[string]capacity.Shape{
 		"more nodes than it has": {Nodes: 5, PerNode: 1}, "more GPUs than a node has": {Nodes: 1, PerNode: 9},
 		"nothing": {}, "less than nothing": {Nodes: -1, PerNode: -1},
 	} {
@@ -199,7 +200,7 @@ func TestAWindowMustHaveAFuture(t *testing.T) {
 		require.Equal(t, []admission.Code{admission.WindowInPast},
 			codes(admission.Decide(ask(reservation.Guaranteed, 1, 1, w), view())), name)
 	}
-	late := admission.Request{Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 1},
+	late := admission.Request{Class: reservation.Guaranteed, Shape: capacity.Shape{Nodes: 1, PerNode: 1},
 		Window: hours(-1, 1), Now: true}
 	require.True(t, admission.Decide(late, view()).Accepted(), "a request for now is never late")
 }
@@ -264,13 +265,13 @@ func TestOffers(t *testing.T) {
 	promise(&v, "part", hours(0, 9), 5, 3)
 	d := admission.Decide(ask(reservation.Guaranteed, 2, 8, hours(1, 3)), v)
 	require.Equal(t, []admission.Offer{
-		{Shape: gpu.Shape{Nodes: 2, PerNode: 8}, Window: hours(5, 7), Cost: 32 * gpu.USD},
-		{Shape: gpu.Shape{Nodes: 1, PerNode: 3}, Window: hours(1, 3), Cost: 6 * gpu.USD},
+		{Shape: capacity.Shape{Nodes: 2, PerNode: 8}, Window: hours(5, 7), Cost: 32 * money.USD},
+		{Shape: capacity.Shape{Nodes: 1, PerNode: 3}, Window: hours(1, 3), Cost: 6 * money.USD},
 	}, d.Offers)
 
 	v.Limits.GPUs = 2
 	d = admission.Decide(ask(reservation.Guaranteed, 2, 8, hours(1, 3)), v)
 	require.Equal(t,
-		[]admission.Offer{{Shape: gpu.Shape{Nodes: 1, PerNode: 2}, Window: hours(1, 3), Cost: 4 * gpu.USD}}, d.Offers,
+		[]admission.Offer{{Shape: capacity.Shape{Nodes: 1, PerNode: 2}, Window: hours(1, 3), Cost: 4 * money.USD}}, d.Offers,
 		"no later start helps against a quota")
 }

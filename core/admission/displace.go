@@ -19,7 +19,7 @@ const probeID = "\x00request"
 // request that has no place even without all of them displaces none.
 func makeRoom(f *Facts, r *Request, v *View) {
 	p := &v.PoolView
-	var inTheWay []Guess
+	var inTheWay []Speculative
 	for _, g := range p.Speculative {
 		if g.Interval.Overlaps(f.Window) {
 			inTheWay = append(inTheWay, g)
@@ -52,7 +52,7 @@ func makeRoom(f *Facts, r *Request, v *View) {
 
 // settle puts back those of the removed bookings that have their place beside
 // the request, says where the others would have one, and leaves all out again.
-func settle(f *Facts, r *Request, p *PoolView, removed []Guess) []Candidate {
+func settle(f *Facts, r *Request, p *PoolView, removed []Speculative) []Candidate {
 	request := calendar.Booking{ID: probeID, Interval: f.Window, Slots: f.Room.Slots, GPUs: r.Shape.PerNode,
 		Short: r.Shape.Short}
 	p.Slots.Force(request)

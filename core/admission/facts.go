@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
@@ -14,8 +15,8 @@ type Facts struct {
 	Now    time.Time         `json:",omitzero"`
 	Pool   PoolFacts         `json:",omitzero"`
 	Window calendar.Interval `json:",omitzero"` // what is judged
-	Cost   gpu.MicroUSD      `json:",omitzero"`
-	Limits quota.Standing    `json:",omitzero"` // of the organization
+	Cost   money.MicroUSD    `json:",omitzero"`
+	Limits quota.UsageReport `json:",omitzero"` // of the organization
 	Key    CapFacts          `json:",omitzero"`
 	User   CapFacts          `json:",omitzero"`
 	Makers []CapFacts        `json:",omitempty"` // of the keys and people that made the key
@@ -35,7 +36,7 @@ type PoolFacts struct {
 	Paused   bool          `json:",omitzero"`
 }
 
-func (p *PoolFacts) everHolds(s gpu.Shape) bool {
+func (p *PoolFacts) everHolds(s capacity.Shape) bool {
 	return s.Valid() && s.PerNode <= p.PerNode && s.Nodes <= p.MaxNodes
 }
 

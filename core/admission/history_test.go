@@ -9,7 +9,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -31,7 +32,7 @@ type entry struct {
 
 func (h *history) view(org int) admission.View {
 	v := view()
-	v.Slots, v.Limits, v.Committed, v.Guessed = h.slots, h.members[org].Limits, h.members[org].Committed, h.guessed[org]
+	v.Slots, v.Limits, v.Committed, v.SpeculativeCommitments = h.slots, h.members[org].Limits, h.members[org].Committed, h.guessed[org]
 	for i, m := range h.members {
 		if i != org {
 			v.Cohort = append(v.Cohort, m)
@@ -40,7 +41,7 @@ func (h *history) view(org int) admission.View {
 	for id, e := range h.kept {
 		v.Movable = append(v.Movable, id)
 		if e.class == reservation.Speculative {
-			v.Speculative = append(v.Speculative, admission.Guess{Booking: e.b, Share: float64(e.org),
+			v.Speculative = append(v.Speculative, admission.Speculative{Booking: e.b, Share: float64(e.org),
 				Probability: 0.5})
 		}
 	}
@@ -116,7 +117,7 @@ func TestHistoriesHold(t *testing.T) {
 		h := &history{slots: calendar.NewSlots(4, 8), kept: map[string]entry{}}
 		for range 3 {
 			m := quota.Member{Committed: &quota.Commitments{}, Limits: quota.Limits{
-				GPUs: rapid.IntRange(4, 16).Draw(t, "nominal"), SpeculationPerDay: 500 * gpu.USD, Cohort: "all",
+				GPUs: rapid.IntRange(4, 16).Draw(t, "nominal"), SpeculationPerDay: 500 * money.USD, Cohort: "all",
 				Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(rapid.Int64Range(0, 12).Draw(t, "borrows"))},
 				Lending:   quota.Bounds{quota.GPUs: quota.AtMost(rapid.Int64Range(0, 12).Draw(t, "lends"))},
 				GPUHours:  quota.AtMost(rapid.Int64Range(20, 400).Draw(t, "GPU-hours")),
@@ -125,7 +126,7 @@ func TestHistoriesHold(t *testing.T) {
 		}
 		for i := range rapid.IntRange(1, 25).Draw(t, "steps") {
 			org := rapid.IntRange(0, 2).Draw(t, "organization")
-			shape, _ := gpu.ShapeFor(rapid.IntRange(1, 16).Draw(t, "gpus"), 8)
+			shape, _ := capacity.ShapeFor(rapid.IntRange(1, 16).Draw(t, "gpus"), 8)
 			r := admission.Request{Shape: shape,
 				Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(t,
 					"class")}
@@ -152,7 +153,7 @@ func TestAFlexibleRequestFindsItsWindow(t *testing.T) {
 	v := view()
 	promise(&v, "morning", hours(0, 5), 8, 0, 1, 2, 3)
 	promise(&v, "evening", hours(8, 20), 8, 0, 1, 2, 3)
-	r := admission.Request{Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 8},
+	r := admission.Request{Class: reservation.Guaranteed, Shape: capacity.Shape{Nodes: 1, PerNode: 8},
 		Range: calendar.TimeRange{
 			StartNotEarlierThan: hours(1, 2).Start, EndNotLaterThan: hours(0, 12).End, MinDuration: hours(0, 2).Length(),
 			MaxDuration: hours(0, 6).Length(),
@@ -160,7 +161,7 @@ func TestAFlexibleRequestFindsItsWindow(t *testing.T) {
 	d := admission.Decide(r, v)
 	require.Empty(t, codes(d))
 	require.Equal(t, hours(5, 8), d.Window, "the earliest start, then the longest")
-	require.Equal(t, 24*gpu.USD, d.Cost)
+	require.Equal(t, 24*money.USD, d.Cost)
 
 	v.Committed.Hold(hours(5, 6), gpus(1000))
 	require.Equal(t, hours(6, 8), admission.Decide(r, v).Window, "when the quota allows it")
@@ -199,14 +200,14 @@ func TestTheDisplacedAreOfferedAnotherPlace(t *testing.T) {
 	v.Speculative[1].Share = 0.5
 	d := admission.Decide(ask(reservation.Guaranteed, 1, 8, hours(1, 6)), v)
 	require.Equal(t, []admission.Displacement{{ID: "b", Offer: &admission.Offer{
-		Shape: gpu.Shape{Nodes: 1, PerNode: 8}, Window: hours(4, 8), Cost: 32 * gpu.USD,
+		Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Window: hours(4, 8), Cost: 32 * money.USD,
 	}}}, d.Displaced, "the largest share gives way, though it is likelier")
 }
 
 func TestSharesLoseNoGPU(t *testing.T) {
 	t.Parallel()
 	for permille := range 1001 {
-		p := gpu.Pool{PerNode: 1, MaxNodes: 7, OnlineShare: permille}
+		p := capacity.Pool{PerNode: 1, MaxNodes: 7, OnlineShare: permille}
 		online, batch := admission.Shares(p)
 		if permille == 0 {
 			require.Equal(t, []int{7, 7}, []int{online, batch}, "not split")
@@ -221,8 +222,8 @@ func TestASplitPoolKeepsItsShares(t *testing.T) {
 	t.Parallel()
 	v := view()
 	v.Pool.OnlineShare = 500 // 16 of 32 GPUs
-	v.Used = map[gpu.Workload]*calendar.Profile{gpu.Online: {}}
-	v.Used[gpu.Online].Add(hours(0, 4), 10)
+	v.Used = map[capacity.Workload]*calendar.Profile{capacity.Online: {}}
+	v.Used[capacity.Online].Add(hours(0, 4), 10)
 	r := ask(reservation.Guaranteed, 1, 6, hours(1, 3))
 	require.Empty(t, codes(admission.Decide(r, v)), "at the share")
 	r.Shape.PerNode = 7
@@ -232,9 +233,9 @@ func TestASplitPoolKeepsItsShares(t *testing.T) {
 	require.Equal(t, []int64{16, 17}, []int64{d.Reasons[0].Limit, d.Reasons[0].Asked})
 	require.True(t, d.OnlyCapacity(), "waiting helps")
 	require.Equal(t, hours(4, 6), d.Offers[0].Window)
-	r.Workload = gpu.Batch
+	r.Workload = capacity.Batch
 	require.Empty(t, codes(admission.Decide(r, v)), "batch has its own share")
-	r.Workload, v.Pool.BorrowIdle = gpu.Online, true
+	r.Workload, v.Pool.BorrowIdle = capacity.Online, true
 	require.Empty(t, codes(admission.Decide(r, v)), "what is free may be borrowed")
 	guess(&v, "guess", hours(0, 9), 8, 0, 1, 2, 3)
 	require.Equal(t, []admission.Code{admission.CapacityExhausted}, codes(admission.Decide(r, v)),

@@ -51,8 +51,8 @@ func displaced(candidates []Candidate) []Displacement {
 }
 
 // givingWay orders speculative bookings, the first to give way first.
-func givingWay(guesses []Guess) {
-	slices.SortFunc(guesses, func(a, b Guess) int {
+func givingWay(guesses []Speculative) {
+	slices.SortFunc(guesses, func(a, b Speculative) int {
 		return fairshare.DisplaceBefore(
 			fairshare.Claimant{ID: a.ID, Share: a.Share, Probability: a.Probability},
 			fairshare.Claimant{ID: b.ID, Share: b.Share, Probability: b.Probability})

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
@@ -27,11 +28,11 @@ func limitReason(v quota.Violation) Reason {
 	case quota.RuleMoney:
 		r.Code, r.Unit = SpendingExceeded, "micro_usd"
 		r.Message = fmt.Sprintf("the organization may spend %s a %s; with this it would spend %s",
-			gpu.MicroUSD(v.Limit), v.Period, gpu.MicroUSD(v.Asked))
+			money.MicroUSD(v.Limit), v.Period, money.MicroUSD(v.Asked))
 	default:
 		r.Code, r.Unit = BudgetExceeded, "micro_usd"
 		r.Message = fmt.Sprintf("speculation may cost %s on that day; with this it would cost %s",
-			gpu.MicroUSD(v.Limit), gpu.MicroUSD(v.Asked))
+			money.MicroUSD(v.Limit), money.MicroUSD(v.Asked))
 	}
 	return r
 }
@@ -43,11 +44,11 @@ func capReason(code Code, who string, v quota.Violation) Reason {
 	switch v.Rule {
 	case quota.RuleNominal:
 		r.Unit, r.Message = v.Resource.String(),
-			fmt.Sprintf("%s may promise itself %s at once; with this it would be %d", who, gpu.Count(v.Limit, "GPU"),
+			fmt.Sprintf("%s may promise itself %s at once; with this it would be %d", who, phrase.Count(v.Limit, "GPU"),
 				v.Asked)
 	case quota.RuleMoney:
 		r.Unit, r.Message = "micro_usd", fmt.Sprintf("%s may commit %s a day; with this it would commit %s", who,
-			gpu.MicroUSD(v.Limit), gpu.MicroUSD(v.Asked))
+			money.MicroUSD(v.Limit), money.MicroUSD(v.Asked))
 	case quota.RuleGPUHours:
 		r.Unit, r.Message = "gpu_seconds", fmt.Sprintf("%s may commit %s a day; with this it would commit %s", who,
 			gpuHours(v.Limit), gpuHours(v.Asked))
@@ -65,10 +66,10 @@ func amount(n int64, r quota.Resource) string {
 		return fmt.Sprintf("%d %s", n, [...]string{quota.GPUMemoryMiB: "MiB of GPU memory",
 			quota.MemoryMiB: "MiB of memory"}[r])
 	default:
-		return gpu.Count(n, [...]string{quota.GPUs: "GPU", quota.CPUs: "CPU", quota.Jobs: "job"}[r])
+		return phrase.Count(n, [...]string{quota.GPUs: "GPU", quota.CPUs: "CPU", quota.Jobs: "job"}[r])
 	}
 }
 
 func gpuHours(s int64) string { return fmt.Sprintf("%.1f GPU-hours", float64(s)/3600) }
 
-func seconds(n int64) string { return gpu.Length(time.Duration(n) * time.Second) }
+func seconds(n int64) string { return phrase.Length(time.Duration(n) * time.Second) }

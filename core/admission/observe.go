@@ -2,7 +2,8 @@ package admission
 
 import (
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -49,7 +50,7 @@ func measure(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 }
 
 // measuring is quota.Measure, or what is like it and faster.
-type measuring func(quota.Holdings, quota.Ask) quota.Standing
+type measuring func(quota.Holdings, quota.Ask) quota.UsageReport
 
 // limit fills in how the organization, the key and the user stand.
 func limit(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
@@ -57,7 +58,7 @@ func limit(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 		Window: f.Window, Since: r.Since, Boot: r.Boot, Demand: quota.Demand(p.Pool, r.Shape),
 		Spend: added(f, r, &p.Pool), Speculative: r.Class == reservation.Speculative,
 	}
-	f.Limits = how(quota.Holdings{Limits: v.Limits, Committed: v.Committed, Guessed: v.Guessed, Cohort: v.Cohort}, ask)
+	f.Limits = how(quota.Holdings{Limits: v.Limits, Committed: v.Committed, Speculative: v.SpeculativeCommitments, Cohort: v.Cohort}, ask)
 	f.Key = capFacts(&v.Key, ask, v)
 	f.User = capFacts(&v.User, ask, v)
 	if f.Pause = nil; r.Class == reservation.Speculative {
@@ -71,7 +72,7 @@ func limit(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 
 // added is what the request adds to what is spent. What prolongs a booking adds
 // what the whole of it costs more than before: costs are rounded once for each.
-func added(f *Facts, r *Request, p *gpu.Pool) quota.Spend {
+func added(f *Facts, r *Request, p *capacity.Pool) quota.Spend {
 	if r.Since.IsZero() {
 		return quota.SpendOf(r.charged(f.Window), r.Shape.GPUs(), f.Cost)
 	}
@@ -91,7 +92,7 @@ func (r *Request) charged(w calendar.Interval) calendar.Interval {
 }
 
 // cost is what the request costs for a window.
-func (r *Request) cost(p *gpu.Pool, w calendar.Interval) gpu.MicroUSD {
+func (r *Request) cost(p *capacity.Pool, w calendar.Interval) money.MicroUSD {
 	return Cost(*p, r.Shape, r.charged(w).Length())
 }
 

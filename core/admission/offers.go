@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
@@ -127,7 +127,7 @@ func smaller(r *Request, v *View, f *Facts) (Probe, bool) {
 	}
 	try := func(n int) Request {
 		q := *r
-		q.Shape, _ = gpu.ShapeFor(n, v.Pool.PerNode)
+		q.Shape, _ = capacity.ShapeFor(n, v.Pool.PerNode)
 		return q
 	}
 	most := min(r.Shape.GPUs()-1, v.Pool.PerNode*v.Pool.MaxNodes)
@@ -195,7 +195,7 @@ func elsewhere(r *Request, v *View) []Probe {
 	var found []Probe
 	for i := range v.Others {
 		q := *r
-		shape, ok := gpu.ShapeFor(r.Shape.GPUs(), v.Others[i].Pool.PerNode)
+		shape, ok := capacity.ShapeFor(r.Shape.GPUs(), v.Others[i].Pool.PerNode)
 		if !ok || len(found) == otherPools {
 			break
 		}

@@ -9,7 +9,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -72,7 +73,7 @@ func TestALaterOfferBeginsWhenThereIsRoom(t *testing.T) {
 func TestALaterOfferWaitsForEveryLimit(t *testing.T) {
 	t.Parallel()
 	r := ask(reservation.Guaranteed, 1, 8, hours(1, 3))
-	dollar := usd(gpu.USD)
+	dollar := usd(money.USD)
 	for name, tc := range map[string]struct {
 		set  func(v *admission.View)
 		want []calendar.Interval
@@ -88,32 +89,32 @@ func TestALaterOfferWaitsForEveryLimit(t *testing.T) {
 			v.Committed.Hold(hours(0, 6), quota.Vector{quota.CPUs: 1})
 		}, []calendar.Interval{hours(6, 8)}},
 		"the key's day": {func(v *admission.View) {
-			capped(v).MaxPerDay = 16 * gpu.USD
+			capped(v).MaxPerDay = 16 * money.USD
 			v.Key.Spent.Spend(now, dollar)
 			v.Key.Spent.Spend(now.AddDate(0, 0, 1), dollar)
 		}, []calendar.Interval{hours(40, 42)}},
 		"the user's day": {func(v *admission.View) {
 			caps := *capped(v)
-			caps.MaxPerDay = 16 * gpu.USD
+			caps.MaxPerDay = 16 * money.USD
 			v.Key, v.User = admission.Capped{}, admission.Capped{Caps: &caps, Spent: &quota.Commitments{}}
 			v.User.Spent.Spend(now, dollar)
 		}, []calendar.Interval{hours(16, 18)}},
 		"the maker's day": {func(v *admission.View) {
-			capped(v).MaxPerDay = 16 * gpu.USD
+			capped(v).MaxPerDay = 16 * money.USD
 			v.Key.Spent.Spend(now, dollar)
 			v.Key, v.Makers = admission.Capped{}, []admission.Capped{v.Key}
 		}, []calendar.Interval{hours(16, 18)}},
 		"a share, whatever changes before": {func(v *admission.View) {
 			v.Pool.OnlineShare = 500
-			v.Used = map[gpu.Workload]*calendar.Profile{gpu.Online: {}}
-			v.Used[gpu.Online].Add(hours(0, 5), 9)
+			v.Used = map[capacity.Workload]*calendar.Profile{capacity.Online: {}}
+			v.Used[capacity.Online].Add(hours(0, 5), 9)
 			v.Committed.Hold(hours(2, 4), gpus(1))
 			v.Committed.Hold(hours(7, 9), gpus(1))
 		}, []calendar.Interval{hours(5, 7)}},
 		"a share, with nothing committed": {func(v *admission.View) {
 			v.Pool.OnlineShare, v.Committed = 500, nil
-			v.Used = map[gpu.Workload]*calendar.Profile{gpu.Online: {}}
-			v.Used[gpu.Online].Add(hours(0, 5), 9)
+			v.Used = map[capacity.Workload]*calendar.Profile{capacity.Online: {}}
+			v.Used[capacity.Online].Add(hours(0, 5), 9)
 		}, []calendar.Interval{hours(5, 7)}},
 		"none that time alone lifts": {func(v *admission.View) { capped(v).MaxGPUs = 7 }, nil},
 		"none that a later start makes worse": {func(v *admission.View) {
@@ -135,9 +136,9 @@ func TestALaterOfferIsTriedEightTimes(t *testing.T) {
 	t.Parallel()
 	for days, found := range map[int]bool{7: true, 8: false} {
 		v := view()
-		capped(&v).MaxPerDay = 16 * gpu.USD
+		capped(&v).MaxPerDay = 16 * money.USD
 		for day := range days {
-			v.Key.Spent.Spend(now.AddDate(0, 0, day), usd(gpu.USD))
+			v.Key.Spent.Spend(now.AddDate(0, 0, day), usd(money.USD))
 		}
 		r := ask(reservation.Guaranteed, 1, 8, hours(1, 3))
 		require.Equal(t, found, len(starting(r, admission.Decide(r, v))) == 1, "%d days are spent", days)
@@ -195,52 +196,52 @@ func TestNoShorterOfferOfWhatCannotBe(t *testing.T) {
 func TestASmallerOfferIsWithinThePoolAndTheLimits(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		asked gpu.Shape
+		asked capacity.Shape
 		set   func(v *admission.View)
-		want  gpu.Shape
+		want  capacity.Shape
 	}{
 		"the whole pool": {
-			gpu.Shape{Nodes: 99, PerNode: 8}, func(*admission.View) {}, gpu.Shape{Nodes: 4, PerNode: 8},
+			capacity.Shape{Nodes: 99, PerNode: 8}, func(*admission.View) {}, capacity.Shape{Nodes: 4, PerNode: 8},
 		},
 		"one less": {
-			gpu.Shape{Nodes: 1, PerNode: 8},
-			func(v *admission.View) { v.Limits.GPUs = 7 }, gpu.Shape{Nodes: 1, PerNode: 7},
+			capacity.Shape{Nodes: 1, PerNode: 8},
+			func(v *admission.View) { v.Limits.GPUs = 7 }, capacity.Shape{Nodes: 1, PerNode: 7},
 		},
 		"one GPU": {
-			gpu.Shape{Nodes: 1, PerNode: 2},
-			func(v *admission.View) { v.Limits.GPUs = 1 }, gpu.Shape{Nodes: 1, PerNode: 1},
+			capacity.Shape{Nodes: 1, PerNode: 2},
+			func(v *admission.View) { v.Limits.GPUs = 1 }, capacity.Shape{Nodes: 1, PerNode: 1},
 		},
 		"none": {
-			gpu.Shape{Nodes: 1, PerNode: 1}, func(v *admission.View) { v.Limits.GPUs = 0 }, gpu.Shape{},
+			capacity.Shape{Nodes: 1, PerNode: 1}, func(v *admission.View) { v.Limits.GPUs = 0 }, capacity.Shape{},
 		},
 		"none where none is": {
-			gpu.Shape{Nodes: 1, PerNode: 8}, func(v *admission.View) { full(v, "all", hours(0, 9)) }, gpu.Shape{},
+			capacity.Shape{Nodes: 1, PerNode: 8}, func(v *admission.View) { full(v, "all", hours(0, 9)) }, capacity.Shape{},
 		},
 		"what is in one piece": {
-			gpu.Shape{Nodes: 1, PerNode: 8},
-			func(v *admission.View) { promise(v, "some", hours(0, 9), 5, 0, 1, 2, 3) }, gpu.Shape{Nodes: 1, PerNode: 3},
+			capacity.Shape{Nodes: 1, PerNode: 8},
+			func(v *admission.View) { promise(v, "some", hours(0, 9), 5, 0, 1, 2, 3) }, capacity.Shape{Nodes: 1, PerNode: 3},
 		},
 		"an unequal last node": {
-			gpu.Shape{Nodes: 4, PerNode: 8},
+			capacity.Shape{Nodes: 4, PerNode: 8},
 			func(v *admission.View) { promise(v, "some", hours(0, 9), 5, 3) },
-			gpu.Shape{Nodes: 4, PerNode: 8, Short: 5},
+			capacity.Shape{Nodes: 4, PerNode: 8, Short: 5},
 		},
 		"what the key may spend": {
-			gpu.Shape{Nodes: 1, PerNode: 8},
-			func(v *admission.View) { capped(v).MaxPerDay = 11 * gpu.USD }, gpu.Shape{Nodes: 1, PerNode: 5},
+			capacity.Shape{Nodes: 1, PerNode: 8},
+			func(v *admission.View) { capped(v).MaxPerDay = 11 * money.USD }, capacity.Shape{Nodes: 1, PerNode: 5},
 		},
-		"what the share leaves": {gpu.Shape{Nodes: 1, PerNode: 8}, func(v *admission.View) {
+		"what the share leaves": {capacity.Shape{Nodes: 1, PerNode: 8}, func(v *admission.View) {
 			v.Pool.OnlineShare = 500
-			v.Used = map[gpu.Workload]*calendar.Profile{gpu.Online: {}}
-			v.Used[gpu.Online].Add(hours(0, 9), 12)
-		}, gpu.Shape{Nodes: 1, PerNode: 4}},
+			v.Used = map[capacity.Workload]*calendar.Profile{capacity.Online: {}}
+			v.Used[capacity.Online].Add(hours(0, 9), 12)
+		}, capacity.Shape{Nodes: 1, PerNode: 4}},
 	} {
 		v := view()
 		tc.set(&v)
 		r := admission.Request{Class: reservation.Guaranteed, Shape: tc.asked, Window: hours(1, 3)}
 		d := admission.Decide(r, v)
 		require.False(t, d.Accepted(), name)
-		var offered gpu.Shape
+		var offered capacity.Shape
 		for _, o := range d.Offers {
 			if o.Window == r.Window {
 				offered = o.Shape
@@ -258,7 +259,7 @@ func TestASmallerOfferIsSmaller(t *testing.T) {
 	promise(&v, "some", hours(0, 9), 5, 1)
 	promise(&v, "rest", hours(0, 9), 8, 2, 3)
 	d := admission.Decide(ask(reservation.Guaranteed, 2, 5, hours(1, 3)), v)
-	require.Equal(t, gpu.Shape{Nodes: 2, PerNode: 8, Short: 7}, d.Offers[1].Shape, "9 of 10, though 11 have a place")
+	require.Equal(t, capacity.Shape{Nodes: 2, PerNode: 8, Short: 7}, d.Offers[1].Shape, "9 of 10, though 11 have a place")
 	require.Len(t, d.Offers, 2)
 }
 
@@ -268,7 +269,7 @@ func TestACalendarOfSmallerNodesThanItsPool(t *testing.T) {
 	v.Slots = calendar.NewSlots(1, 7)
 	d := admission.Decide(ask(reservation.Guaranteed, 2, 8, hours(1, 3)), v)
 	require.Equal(t,
-		[]admission.Offer{{Shape: gpu.Shape{Nodes: 1, PerNode: 7}, Window: hours(1, 3), Cost: 14 * gpu.USD}}, d.Offers)
+		[]admission.Offer{{Shape: capacity.Shape{Nodes: 1, PerNode: 7}, Window: hours(1, 3), Cost: 14 * money.USD}}, d.Offers)
 }
 
 func TestOtherPoolsAreOfferedInTheirOrder(t *testing.T) {
@@ -289,9 +290,9 @@ func TestOtherPoolsAreOfferedInTheirOrder(t *testing.T) {
 	}
 	d := admission.Decide(ask(reservation.Guaranteed, 1, 8, hours(1, 3)), v)
 	require.Equal(t, []admission.Offer{
-		{Pool: "small", Shape: gpu.Shape{Nodes: 2, PerNode: 4}, Window: hours(1, 3), Cost: 32 * gpu.USD},
-		{Pool: "large", Shape: gpu.Shape{Nodes: 1, PerNode: 8}, Window: hours(1, 3), Cost: 8 * gpu.USD},
-		{Pool: "third", Shape: gpu.Shape{Nodes: 1, PerNode: 8}, Window: hours(1, 3), Cost: 16 * gpu.USD},
+		{Pool: "small", Shape: capacity.Shape{Nodes: 2, PerNode: 4}, Window: hours(1, 3), Cost: 32 * money.USD},
+		{Pool: "large", Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Window: hours(1, 3), Cost: 8 * money.USD},
+		{Pool: "third", Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Window: hours(1, 3), Cost: 16 * money.USD},
 	}, d.Offers, "three of those with room")
 }
 
@@ -316,12 +317,12 @@ func TestAnOfferIsAtNobodysExpense(t *testing.T) {
 func TestCostIsPriceTimesGPUsTimesTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		p := gpu.Pool{
+		p := capacity.Pool{
 			PerNode:  rapid.IntRange(1, 16).Draw(t, "per node"),
 			MaxNodes: 99,
-			Price:    gpu.MicroUSD(rapid.IntRange(0, 90_000_000).Draw(t, "price")),
+			Price:    money.MicroUSD(rapid.IntRange(0, 90_000_000).Draw(t, "price")),
 		}
-		s, ok := gpu.ShapeFor(rapid.IntRange(1, 500).Draw(t, "gpus"), p.PerNode)
+		s, ok := capacity.ShapeFor(rapid.IntRange(1, 500).Draw(t, "gpus"), p.PerNode)
 		require.True(t, ok)
 		length := time.Duration(rapid.IntRange(-1, 100_000).Draw(t, "seconds")) * time.Second
 		want := max(0, float64(p.Price)*float64(s.GPUs())/float64(p.PerNode)*length.Hours())
@@ -329,8 +330,8 @@ func TestCostIsPriceTimesGPUsTimesTime(t *testing.T) {
 	})
 	require.Zero(
 		t,
-		admission.Cost(gpu.Pool{Price: 1}, gpu.Shape{Nodes: 1, PerNode: 1}, time.Hour),
+		admission.Cost(capacity.Pool{Price: 1}, capacity.Shape{Nodes: 1, PerNode: 1}, time.Hour),
 		"a pool without GPUs",
 	)
-	require.Zero(t, admission.Cost(pool(), gpu.Shape{Nodes: 1}, time.Hour), "a shape without GPUs")
+	require.Zero(t, admission.Cost(pool(), capacity.Shape{Nodes: 1}, time.Hour), "a shape without GPUs")
 }

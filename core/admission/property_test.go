@@ -10,7 +10,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -27,7 +28,7 @@ func drawWorld(t *rapid.T) world {
 	v.Pool.ID = "own"
 	v.Pool.OnlineShare, v.Pool.BorrowIdle = rapid.SampledFrom([]int{0, 0, 300, 500}).Draw(t, "online share"),
 		rapid.Bool().Draw(t, "borrow")
-	v.Used = map[gpu.Workload]*calendar.Profile{gpu.Online: {}, gpu.Batch: {}}
+	v.Used = map[capacity.Workload]*calendar.Profile{capacity.Online: {}, capacity.Batch: {}}
 	w := world{}
 	for i := range rapid.IntRange(0, 18).Draw(t, "bookings") {
 		b := calendar.Booking{
@@ -44,7 +45,7 @@ func drawWorld(t *rapid.T) world {
 			v.Movable = append(v.Movable, b.ID)
 		}
 		if rapid.Bool().Draw(t, "gives way") {
-			v.Speculative = append(v.Speculative, admission.Guess{
+			v.Speculative = append(v.Speculative, admission.Speculative{
 				Booking: b, Share: float64(rapid.IntRange(0, 2).Draw(t, "share")),
 				Probability: float64(rapid.IntRange(0, 2).Draw(t, "probability")) / 2,
 			})
@@ -54,7 +55,7 @@ func drawWorld(t *rapid.T) world {
 	v.Limits = quota.Limits{GPUs: rapid.IntRange(8, 40).Draw(t, "quota"), SpeculationPerDay: dollars(t, "budget")}
 	caps := capped(&v)
 	caps.MaxGPUs, caps.MaxPerDay = rapid.IntRange(4, 40).Draw(t, "cap"), dollars(t, "cap money")
-	for _, c := range []*quota.Commitments{v.Committed, v.Guessed, v.Key.Spent} {
+	for _, c := range []*quota.Commitments{v.Committed, v.SpeculativeCommitments, v.Key.Spent} {
 		for range rapid.IntRange(0, 3).Draw(t, "commitments") {
 			c.Add(drawWindow(t), gpus(rapid.IntRange(1, 8).Draw(t, "committed")), usd(dollars(t, "cost")/4))
 		}
@@ -63,13 +64,13 @@ func drawWorld(t *rapid.T) world {
 		v.Key.Caps = nil
 	}
 	v.User = admission.Capped{Caps: &quota.Caps{
-		MaxGPUs: rapid.IntRange(4, 40).Draw(t, "user's cap"), MaxPerDay: 10_000 * gpu.USD, MaxLead: 20 * time.Hour,
+		MaxGPUs: rapid.IntRange(4, 40).Draw(t, "user's cap"), MaxPerDay: 10_000 * money.USD, MaxLead: 20 * time.Hour,
 		MaxWindow:      9 * time.Hour,
 		GPUHoursPerDay: quota.AtMost(rapid.Int64Range(-1, 200).Draw(t, "GPU-hours")),
 	}, Spent: v.Committed}
 	v.Others = []admission.PoolView{drawOther(t)}
 	w.view = v
-	shape, _ := gpu.ShapeFor(rapid.IntRange(1, 40).Draw(t, "asked"), 8)
+	shape, _ := capacity.ShapeFor(rapid.IntRange(1, 40).Draw(t, "asked"), 8)
 	w.req = admission.Request{
 		Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(t, "class"),
 		Shape: shape, Window: drawWindow(t), Now: rapid.Bool().Draw(t, "now"), Workload: drawWorkload(t),
@@ -85,8 +86,8 @@ func drawShort(t *rapid.T, nodes, gpus int) int {
 	return rapid.IntRange(1, gpus-1).Draw(t, "short")
 }
 
-func drawWorkload(t *rapid.T) gpu.Workload {
-	return rapid.SampledFrom([]gpu.Workload{gpu.Online, gpu.Batch}).Draw(t, "workload")
+func drawWorkload(t *rapid.T) capacity.Workload {
+	return rapid.SampledFrom([]capacity.Workload{capacity.Online, capacity.Batch}).Draw(t, "workload")
 }
 
 // drawOther is another pool, of nodes half as large.
@@ -107,8 +108,8 @@ func drawWindow(t *rapid.T) calendar.Interval {
 	return hours(from, from+rapid.IntRange(1, 10).Draw(t, "length"))
 }
 
-func dollars(t *rapid.T, label string) gpu.MicroUSD {
-	return gpu.MicroUSD(rapid.IntRange(0, 400).Draw(t, label)) * gpu.USD
+func dollars(t *rapid.T, label string) money.MicroUSD {
+	return money.MicroUSD(rapid.IntRange(0, 400).Draw(t, label)) * money.USD
 }
 
 // rebuilt is the calendar made again without some of the bookings.
@@ -134,7 +135,7 @@ func written(v admission.View) string {
 		booked += fmt.Sprintln(v.Slots.On(slot, hours(-1000, 1000)), v.Slots.Fits(slot, 1, hours(0, 9)),
 			v.Slots.Fits(slot, 8, hours(9, 20)))
 	}
-	return booked + fmt.Sprint(v.Speculative, *v.Committed, *v.Guessed, *v.Key.Spent, v.Limits, v.Key.Caps, v.Pool)
+	return booked + fmt.Sprint(v.Speculative, *v.Committed, *v.SpeculativeCommitments, *v.Key.Spent, v.Limits, v.Key.Caps, v.Pool)
 }
 
 func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
@@ -169,7 +170,7 @@ func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
 // withinItsShare checks that only borrowing exceeds what a split gives.
 func (w world) withinItsShare(t *rapid.T) {
 	online, batch := admission.Shares(w.view.Pool)
-	share := map[gpu.Workload]int{gpu.Online: online, gpu.Batch: batch}[w.req.Workload]
+	share := map[capacity.Workload]int{capacity.Online: online, capacity.Batch: batch}[w.req.Workload]
 	if !w.view.Pool.BorrowIdle {
 		require.LessOrEqual(t, w.view.Used[w.req.Workload].Peak(w.req.Window)*min(1, w.view.Pool.OnlineShare)+
 			w.req.Shape.GPUs(), share)
@@ -191,7 +192,7 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 	}
 	online, batch := admission.Shares(w.view.Pool)
 	if used := w.view.Used[w.req.Workload].Peak(w.req.Window) + w.req.Shape.GPUs(); w.view.Pool.OnlineShare > 0 {
-		require.LessOrEqual(t, used, map[gpu.Workload]int{gpu.Online: online, gpu.Batch: batch}[w.req.Workload],
+		require.LessOrEqual(t, used, map[capacity.Workload]int{capacity.Online: online, capacity.Batch: batch}[w.req.Workload],
 			"who borrows pushes nobody out")
 	}
 	after := w.rebuilt(d.DisplacedIDs())
@@ -233,7 +234,7 @@ func TestOffersTakenAtOnceSucceed(t *testing.T) {
 			require.Equal(t, o.Cost, retry.Cost)
 			require.True(t, retry.Accepted(), "%s at %s: %v", o.Shape, o.Window.Start, codes(retry))
 			require.Empty(t, retry.Displaced, "an offer pushes nobody out")
-			whole, ok := gpu.ShapeFor(o.Shape.GPUs(), from.Pool.PerNode)
+			whole, ok := capacity.ShapeFor(o.Shape.GPUs(), from.Pool.PerNode)
 			require.True(t, ok)
 			if o.Shape != w.req.Shape {
 				require.Equal(t, whole, o.Shape, "asking for the offered number gives the offered shape")
@@ -260,7 +261,7 @@ func TestTheSmallerOfferIsTheLargest(t *testing.T) {
 		}
 		for n := w.req.Shape.GPUs() - 1; n > offered; n-- {
 			again := w.req
-			again.Shape, _ = gpu.ShapeFor(n, 8)
+			again.Shape, _ = capacity.ShapeFor(n, 8)
 			better := admission.Decide(again, w.view)
 			require.False(t, better.Accepted() && len(better.Displaced)+len(better.Moves) == 0,
 				"%d GPUs would do, %d were offered", n, offered)
@@ -283,7 +284,7 @@ func TestHugeRequestsAreAnsweredSoon(t *testing.T) {
 		v.Slots.Force(calendar.Booking{ID: fmt.Sprint("b", i), Interval: hours(i%20, i%20+5), Slots: slots, GPUs: 8})
 	}
 	for _, n := range []int{99_991, 100_000, 159_999, 1_000_000} {
-		shape, ok := gpu.ShapeFor(n, 8)
+		shape, ok := capacity.ShapeFor(n, 8)
 		require.True(t, ok)
 		d := admission.Decide(admission.Request{Class: reservation.Guaranteed, Shape: shape, Window: hours(0, 24)}, v)
 		require.False(t, d.Accepted())

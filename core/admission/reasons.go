@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -110,7 +111,7 @@ func windowReasons(r *Request, f *Facts) []Reason {
 	if limit := f.Pool.MaxLease; f.Window.Length() > limit {
 		reasons = append(reasons, over(WindowTooLong, "seconds", int64(limit/time.Second),
 			int64(f.Window.Length()/time.Second),
-			fmt.Sprintf("pool %s allows windows of at most %s", f.Pool.Name, gpu.Length(limit))))
+			fmt.Sprintf("pool %s allows windows of at most %s", f.Pool.Name, phrase.Length(limit))))
 	}
 	return reasons
 }
@@ -123,7 +124,7 @@ func past(r *Request, f *Facts) (string, bool) {
 	case r.Now:
 		return "", false
 	case f.Window.Start.Before(f.Now.Add(-startGrace)):
-		return fmt.Sprintf("the window starts %s in the past", gpu.Span(f.Now.Sub(f.Window.Start))), true
+		return fmt.Sprintf("the window starts %s in the past", phrase.Span(f.Now.Sub(f.Window.Start))), true
 	default:
 		return "the window is over", !f.Window.End.After(f.Now)
 	}
@@ -161,15 +162,15 @@ func over(c Code, unit string, limit, asked int64, message string) Reason {
 
 func noHardware(r *Request, p *PoolFacts) Reason {
 	return over(NoMatchingHardware, "gpus", int64(p.PerNode*p.MaxNodes), int64(r.Shape.GPUs()),
-		fmt.Sprintf("pool %s has at most %s of %s; %s never fits", p.Name, gpu.Count(p.MaxNodes, "node"),
-			gpu.Count(p.PerNode, "GPU"), r.Shape))
+		fmt.Sprintf("pool %s has at most %s of %s; %s never fits", p.Name, phrase.Count(p.MaxNodes, "node"),
+			phrase.Count(p.PerNode, "GPU"), r.Shape))
 }
 
 func noShare(r *Request, f *Facts) Reason {
 	asked := f.Split.Used + r.Shape.GPUs()
 	reason := over(WorkloadShareExceeded, "gpus", int64(f.Split.Share), int64(asked),
 		fmt.Sprintf("%s work may have %s of pool %s; with this it would have %d", f.Split.Workload,
-			gpu.Count(f.Split.Share, "GPU"), f.Pool.Name, asked))
+			phrase.Count(f.Split.Share, "GPU"), f.Pool.Name, asked))
 	reason.At, reason.ClearsAt = f.Window.Start, f.Split.ClearsAt
 	return reason
 }
@@ -177,13 +178,13 @@ func noShare(r *Request, f *Facts) Reason {
 func noCapacity(r *Request, f *Facts) Reason {
 	reason := over(CapacityExhausted, "gpus", int64(f.Room.Free), int64(r.Shape.GPUs()),
 		fmt.Sprintf("pool %s has %s free during the whole window; %s has no place", f.Pool.Name,
-			gpu.Count(f.Room.Free, "GPU"), r.Shape))
+			phrase.Count(f.Room.Free, "GPU"), r.Shape))
 	reason.At, reason.ClearsAt = f.Window.Start, f.Room.Earliest
 	return reason
 }
 
 // poolFacts are those of a pool.
-func poolFacts(p *gpu.Pool) PoolFacts {
+func poolFacts(p *capacity.Pool) PoolFacts {
 	return PoolFacts{ID: p.ID, Name: p.Name, PerNode: p.PerNode, MaxNodes: p.MaxNodes, MaxLease: p.Timers.MaxLease,
 		Paused: p.Paused}
 }

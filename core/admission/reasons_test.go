@@ -9,7 +9,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -53,8 +54,8 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 		}},
 		"share": {r, func(v *admission.View) {
 			v.Pool.OnlineShare = 250
-			v.Used = map[gpu.Workload]*calendar.Profile{gpu.Online: {}}
-			v.Used[gpu.Online].Add(hours(2, 4), 3)
+			v.Used = map[capacity.Workload]*calendar.Profile{capacity.Online: {}}
+			v.Used[capacity.Online].Add(hours(2, 4), 3)
 		}, admission.Reason{
 			Code:    admission.WorkloadShareExceeded,
 			Message: "online work may have 8 GPUs of pool a100; with this it would have 11",
@@ -65,7 +66,7 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 			Message: "this key may promise itself 7 GPUs at once; with this it would be 8",
 			Unit:    "gpus", Limit: 7, Asked: 8, At: start,
 		}},
-		"key's money": {r, key(func(c *quota.Caps) { c.MaxPerDay = gpu.USD }), admission.Reason{
+		"key's money": {r, key(func(c *quota.Caps) { c.MaxPerDay = money.USD }), admission.Reason{
 			Code:    admission.KeyCapExceeded,
 			Message: "this key may commit $1.00 a day; with this it would commit $16.00",
 			Unit:    "micro_usd", Limit: 1_000_000, Asked: 16_000_000, At: today,
@@ -109,8 +110,8 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 			Unit:    "gpu_seconds", Limit: 57_600, Asked: 59_400, At: today, ClearsAt: midnight,
 		}},
 		"money": {r, func(v *admission.View) {
-			v.Limits.MoneyPerPeriod, v.Limits.Period = quota.AtMost(int64(16*gpu.USD)), quota.PerMonth
-			v.Committed.Spend(now, usd(gpu.USD))
+			v.Limits.MoneyPerPeriod, v.Limits.Period = quota.AtMost(int64(16*money.USD)), quota.PerMonth
+			v.Committed.Spend(now, usd(money.USD))
 		}, admission.Reason{
 			Code:    admission.SpendingExceeded,
 			Message: "the organization may spend $16.00 a month; with this it would spend $17.00", Unit: "micro_usd",
@@ -118,8 +119,8 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 			ClearsAt: time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC),
 		}},
 		"guesses": {ask(reservation.Speculative, 1, 8, hours(1, 3)), func(v *admission.View) {
-			v.Limits.SpeculationPerDay = 16 * gpu.USD
-			v.Guessed.Spend(now, usd(1))
+			v.Limits.SpeculationPerDay = 16 * money.USD
+			v.SpeculativeCommitments.Spend(now, usd(1))
 		}, admission.Reason{
 			Code:    admission.BudgetExceeded,
 			Message: "speculation may cost $16.00 on that day; with this it would cost $16.00",
@@ -140,8 +141,8 @@ func TestWhatIsProlongedAddsTheDifference(t *testing.T) {
 	r.Since, r.Prolongs = hours(-10, 0).Start, true
 	v := view()
 	caps := capped(&v)
-	caps.MaxPerDay, caps.GPUHoursPerDay, caps.MaxWindow = 100*gpu.USD, quota.AtMost(100), 13*time.Hour
-	v.Key.Spent.Spend(r.Since, quota.Spend{Cost: 84 * gpu.USD, GPUSeconds: 84 * 3600})
+	caps.MaxPerDay, caps.GPUHoursPerDay, caps.MaxWindow = 100*money.USD, quota.AtMost(100), 13*time.Hour
+	v.Key.Spent.Spend(r.Since, quota.Spend{Cost: 84 * money.USD, GPUSeconds: 84 * 3600})
 	require.Empty(t, admission.Decide(r, v).Reasons, "two hours of 8 GPUs are $16")
 	v.Key.Spent.Spend(r.Since, quota.Spend{Cost: 1, GPUSeconds: 1})
 	caps.MaxWindow--
@@ -157,7 +158,7 @@ func TestWhatIsProlongedAddsTheDifference(t *testing.T) {
 
 	r.Prolongs = false
 	v.Key.Spent = &quota.Commitments{}
-	caps.MaxPerDay, caps.GPUHoursPerDay, caps.MaxWindow = 104*gpu.USD, quota.AtMost(104), 13*time.Hour
+	caps.MaxPerDay, caps.GPUHoursPerDay, caps.MaxWindow = 104*money.USD, quota.AtMost(104), 13*time.Hour
 	require.Empty(t, admission.Decide(r, v).Reasons, "what counts anew counts as a whole: 13 hours of 8 GPUs")
 	caps.MaxPerDay--
 	require.Equal(t, []admission.Code{admission.KeyCapExceeded}, codes(admission.Decide(r, v)))
@@ -192,7 +193,7 @@ func TestARangeIsNarrowedToTheLongestLease(t *testing.T) {
 			calendar.TimeRange{StartNotEarlierThan: hours(1, 2).Start, MinDuration: 2 * time.Hour}, hours(1, 3), nil,
 		},
 	} {
-		r := admission.Request{Class: reservation.Guaranteed, Shape: gpu.Shape{Nodes: 1, PerNode: 8}, Range: tc.span}
+		r := admission.Request{Class: reservation.Guaranteed, Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Range: tc.span}
 		d := admission.Decide(r, view())
 		require.Equal(t, tc.code, codes(d), name)
 		require.Equal(t, tc.want, d.Window, name)
@@ -206,7 +207,7 @@ func TestSharesAreRoundedByLargestRemainder(t *testing.T) {
 		{10, 250, 3}, {10, 249, 2}, {10, 251, 3}, {10, 1000, 10}, {10, 2000, 10},
 		{3, 500, 2}, {4, 500, 2}, {1, 499, 0}, {1, 500, 1}, {10, 1, 0},
 	} {
-		online, batch := admission.Shares(gpu.Pool{PerNode: 1, MaxNodes: tc.gpus, OnlineShare: tc.permille})
+		online, batch := admission.Shares(capacity.Pool{PerNode: 1, MaxNodes: tc.gpus, OnlineShare: tc.permille})
 		require.Equal(
 			t,
 			[]int{tc.online, tc.gpus - tc.online},
@@ -216,6 +217,6 @@ func TestSharesAreRoundedByLargestRemainder(t *testing.T) {
 			tc.permille,
 		)
 	}
-	online, batch := admission.Shares(gpu.Pool{PerNode: 8, MaxNodes: 4, OnlineShare: 500})
+	online, batch := admission.Shares(capacity.Pool{PerNode: 8, MaxNodes: 4, OnlineShare: 500})
 	require.Equal(t, []int{16, 16}, []int{online, batch})
 }

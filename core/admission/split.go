@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // permille is the whole of a pool, in the unit of its shares.
@@ -13,7 +13,7 @@ const permille = 1000
 // Shares splits the pool's GPUs between its workloads by largest remainder
 // (Hamilton's method), so that none is lost to rounding; the one that two equal
 // remainders leave is online's. A pool that is not split gives all to both.
-func Shares(p gpu.Pool) (online, batch int) {
+func Shares(p capacity.Pool) (online, batch int) {
 	total := p.PerNode * p.MaxNodes
 	if p.OnlineShare <= 0 {
 		return total, total
@@ -28,10 +28,10 @@ func Shares(p gpu.Pool) (online, batch int) {
 
 // SplitFacts say how a split pool stands for the request's workload.
 type SplitFacts struct {
-	Workload gpu.Workload `json:",omitzero"`
-	Share    int          `json:",omitzero"` // GPUs of the pool that are the workload's
-	Used     int          `json:",omitzero"` // the most it has booked at any instant of the window
-	Borrow   bool         `json:",omitzero"` // it may have more, where it is free
+	Workload capacity.Workload `json:",omitzero"`
+	Share    int               `json:",omitzero"` // GPUs of the pool that are the workload's
+	Used     int               `json:",omitzero"` // the most it has booked at any instant of the window
+	Borrow   bool              `json:",omitzero"` // it may have more, where it is free
 	// ClearsAt is the first start at which it would be within the share; zero: it is,
 	// or none within the horizon.
 	ClearsAt time.Time `json:",omitzero"`
@@ -45,9 +45,9 @@ func splitFacts(r *Request, p *PoolView, w calendar.Interval) SplitFacts {
 		return SplitFacts{}
 	}
 	online, batch := Shares(p.Pool)
-	s := SplitFacts{Workload: gpu.Online, Share: online, Borrow: p.Pool.BorrowIdle}
-	if r.Workload == gpu.Batch {
-		s.Workload, s.Share = gpu.Batch, batch
+	s := SplitFacts{Workload: capacity.Online, Share: online, Borrow: p.Pool.BorrowIdle}
+	if r.Workload == capacity.Batch {
+		s.Workload, s.Share = capacity.Batch, batch
 	}
 	if used := p.Used[s.Workload]; used != nil {
 		s.Used = used.Peak(w)

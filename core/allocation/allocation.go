@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/statemachine"
 )
 
@@ -67,10 +68,10 @@ type Allocation struct {
 	OrganizationID string
 	PoolID         string
 	Name           string
-	Workload       gpu.Workload // New makes it online when it is empty
-	HeldBy         string       // key that asked for it
-	UserID         string       // person whose key it is; empty: none
-	Shape          gpu.Shape
+	Workload       capacity.Workload // New makes it online when it is empty
+	HeldBy         string            // key that asked for it
+	UserID         string            // person whose key it is; empty: none
+	Shape          capacity.Shape
 	Slots          []int
 	Devices        []Held            // what it holds, from activation on
 	Reservations   []string          // what it claimed
@@ -79,7 +80,7 @@ type Allocation struct {
 	Reason         string            // why it is in its state, a code
 	// Cost is what the lease costs if it is held to its end, at the pool's price
 	// when the lease was last set; once ended, what was really held.
-	Cost gpu.MicroUSD
+	Cost money.MicroUSD
 
 	RequestedAt time.Time
 	ActiveAt    time.Time
@@ -98,7 +99,7 @@ type Held struct {
 
 // New returns a pending allocation.
 func New(a Allocation, now time.Time) Allocation {
-	a.state, a.RequestedAt, a.Workload = Pending, now, cmp.Or(a.Workload, gpu.Online)
+	a.state, a.RequestedAt, a.Workload = Pending, now, cmp.Or(a.Workload, capacity.Online)
 	return a
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 var now = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
@@ -17,7 +17,7 @@ func TestTheLeaseCountsFromActivation(t *testing.T) {
 	t.Parallel()
 	window := calendar.Interval{Start: now, End: now.Add(2 * time.Hour)}
 	a := allocation.New(allocation.Allocation{
-		ID: "a", Lease: time.Hour, Window: window, Shape: gpu.Shape{Nodes: 1, PerNode: 4}, Slots: []int{2},
+		ID: "a", Lease: time.Hour, Window: window, Shape: capacity.Shape{Nodes: 1, PerNode: 4}, Slots: []int{2},
 	}, now)
 	require.Equal(t, allocation.Pending, a.State())
 	require.Equal(t, calendar.Booking{ID: "a", Interval: window, Slots: []int{2}, GPUs: 4}, a.Booking())

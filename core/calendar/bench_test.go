@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // crowd is the pool that the figures are about: 1,250 nodes of 8 GPUs, and
@@ -25,8 +25,8 @@ func (c *crowd) window() calendar.Interval {
 	return calendar.Interval{Start: start, End: start.Add(time.Duration(30+c.rng.IntN(15*60)) * time.Minute)}
 }
 
-func (c *crowd) shape() gpu.Shape {
-	return gpu.Shape{Nodes: 1 + c.rng.IntN(2)*c.rng.IntN(4), PerNode: 1 << c.rng.IntN(4)}
+func (c *crowd) shape() capacity.Shape {
+	return capacity.Shape{Nodes: 1 + c.rng.IntN(2)*c.rng.IntN(4), PerNode: 1 << c.rng.IntN(4)}
 }
 
 func newCrowd(n int) *crowd {
@@ -48,7 +48,7 @@ func newCrowd(n int) *crowd {
 
 type question struct {
 	iv    calendar.Interval
-	shape gpu.Shape
+	shape capacity.Shape
 }
 
 func (c *crowd) questions() []question {
@@ -115,7 +115,7 @@ func BenchmarkFindNothing(b *testing.B) {
 	each(b, "calendar_find_nothing", func(b *testing.B, c *crowd, asked []question) {
 		dst := make([]int, 0, 1250)
 		for i := range b.N {
-			dst, _ = c.slots.FindInto(dst[:0], gpu.Shape{Nodes: 1250, PerNode: 8}, asked[i%len(asked)].iv, nil)
+			dst, _ = c.slots.FindInto(dst[:0], capacity.Shape{Nodes: 1250, PerNode: 8}, asked[i%len(asked)].iv, nil)
 		}
 	})
 }
@@ -158,7 +158,7 @@ func BenchmarkForceRemove(b *testing.B) {
 func BenchmarkEarliest(b *testing.B) {
 	each(b, "calendar_earliest", func(b *testing.B, c *crowd, asked []question) {
 		for i := range b.N {
-			c.slots.Earliest(gpu.Shape{Nodes: 1100, PerNode: 8}, 4*time.Hour, asked[i%len(asked)].iv.Start, at(24*60))
+			c.slots.Earliest(capacity.Shape{Nodes: 1100, PerNode: 8}, 4*time.Hour, asked[i%len(asked)].iv.Start, at(24*60))
 		}
 	})
 }
@@ -170,6 +170,6 @@ func BenchmarkSmallPool(b *testing.B) {
 		for j := range 40 {
 			s.Force(booking(fmt.Sprint("b", j), hours(j, j+1+i%3), 2, j%8))
 		}
-		s.Find(gpu.Shape{Nodes: 2, PerNode: 4}, hours(3, 9), nil)
+		s.Find(capacity.Shape{Nodes: 2, PerNode: 4}, hours(3, 9), nil)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // Earliest returns the first start in [from, until] at which the shape is free
 // for length, with its slots.
-func (s *Slots) Earliest(shape gpu.Shape, length time.Duration, from, until time.Time) (time.Time, []int, bool) {
+func (s *Slots) Earliest(shape capacity.Shape, length time.Duration, from, until time.Time) (time.Time, []int, bool) {
 	if length <= 0 {
 		return time.Time{}, nil, false
 	}
@@ -28,7 +28,7 @@ func (s *Slots) Earliest(shape gpu.Shape, length time.Duration, from, until time
 // wish is a search for a start in [from, until]: from then on the shape must be
 // free for the length, and until the end if that is later.
 type wish struct {
-	shape       gpu.Shape
+	shape       capacity.Shape
 	length      time.Duration
 	from, until int64
 	end         int64 // firstInstant is none
@@ -51,7 +51,7 @@ type need struct {
 }
 
 // needsOf returns what a start must give, the fewest GPUs first.
-func needsOf(shape gpu.Shape) []need {
+func needsOf(shape capacity.Shape) []need {
 	full := need{shape.Full(), shape.PerNode}
 	if shape.Short == 0 {
 		return []need{full}

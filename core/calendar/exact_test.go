@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // The last node of a shape has a place of its own, as the full ones have: neither
@@ -26,7 +26,7 @@ func TestTheSmallestNodeNeedsAPlaceToo(t *testing.T) {
 		}
 		s.Force(booking("whole", hours(0, 5), 6, 1))
 		s.Force(booking("after", hours(12, 20), 6, 1))
-		shape := gpu.Shape{Nodes: 2, PerNode: 8, Short: 5}
+		shape := capacity.Shape{Nodes: 2, PerNode: 8, Short: 5}
 		start, on, ok := s.Earliest(shape, 2*time.Hour, at(1), at(30))
 		require.True(t, ok)
 		require.Equal(t, at(5), start, "one slot is free all the time, and the other has 2 of 3 until then")
@@ -54,7 +54,7 @@ func TestEarliestLeavesTimeToClean(t *testing.T) {
 		require.Equal(t, time.Hour, s.Margin())
 		s.Force(booking("a", hours(2, 4), 1, 0))
 		s.Force(booking("b", hours(9, 10), 1, 0))
-		whole := gpu.Shape{Nodes: 1, PerNode: 8}
+		whole := capacity.Shape{Nodes: 1, PerNode: 8}
 		for hour, tc := range map[int]struct{ length, want int }{
 			0: {1, 0}, 1: {3, 5}, 3: {3, 5}, 4: {4, 11}, 5: {3, 5}, 6: {3, 11}, 7: {1, 7}, 8: {1, 11},
 		} {
@@ -69,7 +69,7 @@ func TestTheFirstAndTheLastStartCount(t *testing.T) {
 	t.Parallel()
 	s := calendar.NewSlots(1, 8)
 	s.Force(booking("a", hours(0, 5), 8, 0))
-	one := gpu.Shape{Nodes: 1, PerNode: 1}
+	one := capacity.Shape{Nodes: 1, PerNode: 1}
 	for until, want := range map[time.Time]bool{at(5): true, at(5).Add(-1): false, at(6): true} {
 		_, _, ok := s.Earliest(one, time.Hour, at(1), until)
 		require.Equal(t, want, ok, until)
@@ -144,7 +144,7 @@ func TestChangesAreWhereTheLevelChanges(t *testing.T) {
 func TestTimesBeyondAllCounting(t *testing.T) {
 	t.Parallel()
 	s := calendar.NewSlots(1, 8)
-	one := gpu.Shape{Nodes: 1, PerNode: 8}
+	one := capacity.Shape{Nodes: 1, PerNode: 8}
 	s.Force(booking("ages", calendar.Interval{Start: time.Time{}, End: monday}, 8, 0))
 	start, _, ok := s.Earliest(one, time.Hour, monday.AddDate(-300, 0, 0), monday.AddDate(1, 0, 0))
 	require.True(t, ok)

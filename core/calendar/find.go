@@ -3,11 +3,11 @@ package calendar
 import (
 	"math/bits"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // Find is FindInto for a preference told as a Rank. The slice is the caller's.
-func (s *Slots) Find(shape gpu.Shape, iv Interval, rank Rank) ([]int, bool) {
+func (s *Slots) Find(shape capacity.Shape, iv Interval, rank Rank) ([]int, bool) {
 	if !s.askable(shape, iv) {
 		return nil, false
 	}
@@ -27,7 +27,7 @@ func (s *Slots) Find(shape gpu.Shape, iv Interval, rank Rank) ([]int, bool) {
 // itself, come last of their tier. An empty shape or interval has no place. The
 // node that has fewer GPUs than the others gets its slot last, the best of those
 // that are left.
-func (s *Slots) FindInto(dst []int, shape gpu.Shape, iv Interval, tiers Tiers) ([]int, bool) {
+func (s *Slots) FindInto(dst []int, shape capacity.Shape, iv Interval, tiers Tiers) ([]int, bool) {
 	if !s.askable(shape, iv) {
 		return dst, false
 	}
@@ -74,7 +74,7 @@ func (s *Slots) pickByTier(dst []int, want, need int, tiers Tiers) []int {
 }
 
 // askable reports whether the pool could ever hold the shape.
-func (s *Slots) askable(shape gpu.Shape, iv Interval) bool {
+func (s *Slots) askable(shape capacity.Shape, iv Interval) bool {
 	return iv.Valid() && shape.Valid() && shape.PerNode <= s.perSlot && shape.Nodes <= len(s.lines) &&
 		instant(iv.Start) < instant(iv.End)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // MaxLevels is the most levels that one FreeBusy returns: a month in steps of
@@ -17,8 +17,8 @@ const MaxLevels = 10_000
 type Level struct {
 	Start, End time.Time
 	FreeGPUs   int
-	FreeSlots  int       // slots of which every GPU is free
-	Largest    gpu.Shape // with the most GPUs that one booking of the whole time could have; zero when there is none
+	FreeSlots  int            // slots of which every GPU is free
+	Largest    capacity.Shape // with the most GPUs that one booking of the whole time could have; zero when there is none
 }
 
 // FreeBusy returns what is free in each step of [from, to), the last of which may
@@ -132,9 +132,9 @@ func (t *tally) level(perSlot int) Level {
 		if room += t.slots[g]; room == 0 {
 			continue
 		}
-		shape := gpu.Shape{Nodes: room, PerNode: g}
+		shape := capacity.Shape{Nodes: room, PerNode: g}
 		if rest := t.most(g); rest > 0 {
-			shape = gpu.Shape{Nodes: room + 1, PerNode: g, Short: g - rest}
+			shape = capacity.Shape{Nodes: room + 1, PerNode: g, Short: g - rest}
 		}
 		if shape.GPUs() > l.Largest.GPUs() {
 			l.Largest = shape

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // quarter returns the instant so many quarters of an hour after monday: whole
@@ -85,7 +85,7 @@ func (m *model) step(t *rapid.T) {
 		m.n = max(1, m.n+rapid.IntRange(-3, 3).Draw(t, "grow"))
 		m.slots.Resize(m.n)
 	default: // questions in between build the index, which must then follow
-		m.slots.Find(gpu.Shape{Nodes: 1, PerNode: 1}, quarters(0, 8), nil)
+		m.slots.Find(capacity.Shape{Nodes: 1, PerNode: 1}, quarters(0, 8), nil)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestFindAgainstAModel(t *testing.T) {
 		m := drawModel(t)
 		tiers, ranks := drawTiers(t, m.n)
 		iv := drawQuarters(t)
-		shape := gpu.Shape{Nodes: rapid.SampledFrom([]int{1, 2, m.n / 2, m.n - 1, m.n, m.n + 1}).Draw(t, "nodes"),
+		shape := capacity.Shape{Nodes: rapid.SampledFrom([]int{1, 2, m.n / 2, m.n - 1, m.n, m.n + 1}).Draw(t, "nodes"),
 			PerNode: rapid.IntRange(0, m.perSlot+1).Draw(t, "per node")}
 		shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 		rooms := make([]int, m.perSlot+1)
@@ -198,7 +198,7 @@ func TestFindAgainstAModel(t *testing.T) {
 
 // checkFound checks that slots are free, once each, ordered by tier, and that no
 // slot of a better tier was left out.
-func (m *model) checkFound(t *rapid.T, found []int, shape gpu.Shape, iv calendar.Interval, ranks []int) {
+func (m *model) checkFound(t *rapid.T, found []int, shape capacity.Shape, iv calendar.Interval, ranks []int) {
 	require.Len(t, found, shape.Nodes)
 	full, last := found[:shape.Full()], found[shape.Full():]
 	m.checkBest(t, full, nil, shape.PerNode, iv, ranks)
@@ -208,7 +208,7 @@ func (m *model) checkFound(t *rapid.T, found []int, shape gpu.Shape, iv calendar
 }
 
 // enough reports whether the counted rooms hold the shape.
-func enough(rooms []int, shape gpu.Shape) bool {
+func enough(rooms []int, shape capacity.Shape) bool {
 	return rooms[shape.PerNode] >= shape.Full() && rooms[shape.PerNode-shape.Short] >= shape.Nodes
 }
 
@@ -272,7 +272,7 @@ func TestBestFitInWholeHours(t *testing.T) {
 		if len(want) == 0 {
 			return
 		}
-		got, ok := m.slots.Find(gpu.Shape{Nodes: len(want), PerNode: need}, iv, nil)
+		got, ok := m.slots.Find(capacity.Shape{Nodes: len(want), PerNode: need}, iv, nil)
 		require.True(t, ok)
 		require.Equal(t, want, got)
 	})
@@ -325,7 +325,7 @@ func TestEarliestAgainstAModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawModel(t)
-		shape := gpu.Shape{Nodes: rapid.SampledFrom([]int{1, m.n - 1, m.n}).Draw(t, "nodes"),
+		shape := capacity.Shape{Nodes: rapid.SampledFrom([]int{1, m.n - 1, m.n}).Draw(t, "nodes"),
 			PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
 		shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 		length := rapid.SampledFrom([]int{1, 3, 8, 14, 40}).Draw(t, "length")
@@ -350,7 +350,7 @@ func TestABookingOfACenturyIsCheap(t *testing.T) {
 	s.Force(calendar.Booking{ID: "for ever", Interval: calendar.Interval{Start: time.Time{},
 		End: monday.AddDate(900, 0, 0)}, Slots: []int{3}, GPUs: 8})
 	s.Force(booking("long", calendar.Interval{Start: monday, End: monday.AddDate(100, 0, 0)}, 8, 4))
-	slots, ok := s.Find(gpu.Shape{Nodes: 98, PerNode: 8}, hours(5, 6), nil)
+	slots, ok := s.Find(capacity.Shape{Nodes: 98, PerNode: 8}, hours(5, 6), nil)
 	require.True(t, ok)
 	require.NotContains(t, slots, 3)
 	require.NotContains(t, slots, 4)

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 func TestARangeNamesWhatIsWrong(t *testing.T) {
@@ -43,7 +43,7 @@ func TestARangeNamesWhatIsWrong(t *testing.T) {
 		var wrong *calendar.RangeError
 		require.ErrorAs(t, r.Check(), &wrong, tc.name)
 		require.Equal(t, tc.field, wrong.Field, tc.name)
-		_, _, ok := calendar.NewSlots(2, 8).FindRange(gpu.Shape{Nodes: 1, PerNode: 1}, r, nil)
+		_, _, ok := calendar.NewSlots(2, 8).FindRange(capacity.Shape{Nodes: 1, PerNode: 1}, r, nil)
 		require.False(t, ok, tc.name)
 	}
 }
@@ -89,7 +89,7 @@ func TestFindRangeAgainstAModel(t *testing.T) {
 		if r.Check() != nil {
 			return
 		}
-		shape := gpu.Shape{Nodes: rapid.SampledFrom([]int{1, 2, m.n}).Draw(t, "nodes"),
+		shape := capacity.Shape{Nodes: rapid.SampledFrom([]int{1, 2, m.n}).Draw(t, "nodes"),
 			PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
 		shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 		got, slots, ok := m.slots.FindRange(shape, r, tiers)
@@ -106,7 +106,7 @@ func TestFindRangeAgainstAModel(t *testing.T) {
 
 // firstInRange tries every start and length of the grid, the longest first. Most
 // windows are told apart by a few slots, so that counting stops early.
-func (m *model) firstInRange(r calendar.TimeRange, shape gpu.Shape, ranks []int,
+func (m *model) firstInRange(r calendar.TimeRange, shape capacity.Shape, ranks []int,
 	hint calendar.Interval) (calendar.Interval, bool) {
 	last := 60
 	if !hint.Start.IsZero() { // a later start cannot be right; an earlier one would be wrong
@@ -124,7 +124,7 @@ func (m *model) firstInRange(r calendar.TimeRange, shape gpu.Shape, ranks []int,
 	return calendar.Interval{}, false
 }
 
-func (m *model) has(shape gpu.Shape, iv calendar.Interval, ranks []int) bool {
+func (m *model) has(shape capacity.Shape, iv calendar.Interval, ranks []int) bool {
 	rooms := make([]int, m.perSlot+1)
 	for slot := range m.n {
 		for g := 1; ranks[slot] >= 0 && g <= m.free(slot, iv); g++ {
@@ -178,7 +178,7 @@ func (m *model) checkLevel(t *rapid.T, l calendar.Level) {
 		for rest := range g + 1 {
 			if full := rooms[g]; rest == 0 || rest == g {
 				largest = max(largest, g*full)
-			} else if shape := (gpu.Shape{Nodes: full + 1, PerNode: g, Short: g - rest}); full > 0 &&
+			} else if shape := (capacity.Shape{Nodes: full + 1, PerNode: g, Short: g - rest}); full > 0 &&
 				enough(rooms, shape) {
 				largest = max(largest, shape.GPUs())
 			}
@@ -207,6 +207,6 @@ func TestFreeBusyEndsEarly(t *testing.T) {
 	require.Empty(t, calendar.NewSlots(3, 8).FreeBusy(at(1), at(1), 0))
 	require.Equal(t,
 		[]calendar.Level{{Start: at(0), End: at(9), FreeGPUs: 24, FreeSlots: 3,
-			Largest: gpu.Shape{Nodes: 3, PerNode: 8}}},
+			Largest: capacity.Shape{Nodes: 3, PerNode: 8}}},
 		calendar.NewSlots(3, 8).FreeBusy(at(0), at(9), 0))
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // A Repack tries to clear so many slots at most, each in so many ways.
@@ -31,7 +31,7 @@ type Move struct {
 // that takes chains of moves may be missed, one that takes a single move of one of
 // them is not. The slots of full nodes are cleared before that of a smaller last
 // one, which may be missed if those moves take its room.
-func (s *Slots) Repack(movable []string, shape gpu.Shape, iv Interval,
+func (s *Slots) Repack(movable []string, shape capacity.Shape, iv Interval,
 	tiers Tiers) (slots []int, moves []Move, ok bool) {
 	if slots, ok = s.FindInto(nil, shape, iv, tiers); ok || !s.askable(shape, iv) {
 		return slots, nil, ok
@@ -239,7 +239,7 @@ func (r *repacking) elsewhere(b Booking, slot int) (int, bool) {
 			others[i].Remove(own)
 		}
 	}
-	to, ok := r.FindInto(nil, gpu.Shape{Nodes: 1, PerNode: b.On(slot)}, b.Interval, others)
+	to, ok := r.FindInto(nil, capacity.Shape{Nodes: 1, PerNode: b.On(slot)}, b.Interval, others)
 	if !ok {
 		return 0, false
 	}

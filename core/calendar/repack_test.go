@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 func TestRepackMakesRoom(t *testing.T) {
@@ -19,7 +19,7 @@ func TestRepackMakesRoom(t *testing.T) {
 	for slot, id := range []string{"a", "b", "c"} {
 		s.Force(booking(id, hours(9, 12), 4-slot, slot)) // 4, 3 and 2 GPUs
 	}
-	whole := gpu.Shape{Nodes: 1, PerNode: 8}
+	whole := capacity.Shape{Nodes: 1, PerNode: 8}
 	slots, moves, ok := s.Repack([]string{"a", "b", "c", "unknown"}, whole, hours(10, 11), nil)
 	require.True(t, ok)
 	require.Len(t, moves, 1, "one move is enough")
@@ -28,13 +28,13 @@ func TestRepackMakesRoom(t *testing.T) {
 	}
 	require.NoError(t, s.Place(booking("new", hours(10, 11), 8, slots...)))
 
-	_, _, ok = s.Repack([]string{"a", "b", "c"}, gpu.Shape{Nodes: 2, PerNode: 8}, hours(10, 11), nil)
+	_, _, ok = s.Repack([]string{"a", "b", "c"}, capacity.Shape{Nodes: 2, PerNode: 8}, hours(10, 11), nil)
 	require.False(t, ok, "nine GPUs do not fit on the one slot left")
 	slots, moves, ok = s.Repack(nil, whole, hours(12, 13), nil)
 	require.True(t, ok)
 	require.Empty(t, moves, "there is a place as it is")
 	require.Equal(t, []int{0}, slots)
-	_, _, ok = s.Repack([]string{"a"}, gpu.Shape{Nodes: 1, PerNode: 9}, hours(12, 13), nil)
+	_, _, ok = s.Repack([]string{"a"}, capacity.Shape{Nodes: 1, PerNode: 9}, hours(12, 13), nil)
 	require.False(t, ok)
 }
 
@@ -43,13 +43,13 @@ func TestRepackMovesOnlyWhatMayMove(t *testing.T) {
 	s := calendar.NewSlots(2, 8)
 	s.Force(booking("warm", hours(9, 12), 1, 0))
 	s.Force(booking("cold", hours(9, 12), 1, 1))
-	slots, moves, ok := s.Repack([]string{"cold"}, gpu.Shape{Nodes: 1, PerNode: 8}, hours(9, 12), nil)
+	slots, moves, ok := s.Repack([]string{"cold"}, capacity.Shape{Nodes: 1, PerNode: 8}, hours(9, 12), nil)
 	require.True(t, ok)
 	require.Equal(t, []int{1}, slots)
 	require.Equal(t, []calendar.Move{{ID: "cold", From: []int{1}, To: []int{0}}}, moves)
-	_, _, ok = s.Repack(nil, gpu.Shape{Nodes: 1, PerNode: 8}, hours(9, 12), nil)
+	_, _, ok = s.Repack(nil, capacity.Shape{Nodes: 1, PerNode: 8}, hours(9, 12), nil)
 	require.False(t, ok)
-	_, _, ok = s.Repack([]string{"warm"}, gpu.Shape{Nodes: 1, PerNode: 8}, hours(9, 12),
+	_, _, ok = s.Repack([]string{"warm"}, capacity.Shape{Nodes: 1, PerNode: 8}, hours(9, 12),
 		calendar.TiersOf(2, func(slot int) int { return -slot }))
 	require.False(t, ok, "slot 1 is excluded, also for what moves")
 }
@@ -61,7 +61,7 @@ func TestRepackKeepsWhatItCleared(t *testing.T) {
 	for slot, gpus := range []int{4, 4, 2, 4} {
 		s.Force(booking(fmt.Sprint("b", slot), hours(9, 12), gpus, slot))
 	}
-	slots, moves, ok := s.Repack([]string{"b0", "b1"}, gpu.Shape{Nodes: 2, PerNode: 8}, hours(10, 11),
+	slots, moves, ok := s.Repack([]string{"b0", "b1"}, capacity.Shape{Nodes: 2, PerNode: 8}, hours(10, 11),
 		calendar.TiersOf(4, func(slot int) int { return min(slot, 1) }))
 	require.True(t, ok)
 	require.Equal(t, []int{0, 1}, slots)
@@ -78,7 +78,7 @@ func TestRepackTriesWhatElseCouldMove(t *testing.T) {
 	s.Force(booking("short", hours(9, 12), 4, 0))
 	s.Force(booking("stuck", hours(9, 15), 4, 0))
 	s.Force(booking("later", hours(12, 15), 6, 1))
-	slots, moves, ok := s.Repack([]string{"short", "stuck"}, gpu.Shape{Nodes: 1, PerNode: 4}, hours(11, 13), nil)
+	slots, moves, ok := s.Repack([]string{"short", "stuck"}, capacity.Shape{Nodes: 1, PerNode: 4}, hours(11, 13), nil)
 	require.True(t, ok)
 	require.Equal(t, []int{0}, slots)
 	require.Equal(t, []calendar.Move{{ID: "short", From: []int{0}, To: []int{1}}}, moves)
@@ -123,14 +123,14 @@ func TestRepackFindsASingleMove(t *testing.T) {
 		iv := crowdedWindow(t)
 		need := rapid.IntRange(1, m.perSlot).Draw(t, "per node")
 		movable := []string{}
-		enough := m.has(gpu.Shape{Nodes: 1, PerNode: need}, iv, make([]int, m.n))
+		enough := m.has(capacity.Shape{Nodes: 1, PerNode: need}, iv, make([]int, m.n))
 		for _, b := range m.bookings {
 			if b.ID != "rest" {
 				movable = append(movable, b.ID)
 				enough = enough || m.makesRoom(b, need, iv)
 			}
 		}
-		_, _, ok := m.slots.Repack(movable, gpu.Shape{Nodes: 1, PerNode: need}, iv, nil)
+		_, _, ok := m.slots.Repack(movable, capacity.Shape{Nodes: 1, PerNode: need}, iv, nil)
 		require.True(t, ok || !enough)
 	})
 }
@@ -159,7 +159,7 @@ func TestRepackBreaksNothing(t *testing.T) {
 			}
 		}
 		iv := crowdedWindow(t)
-		shape := gpu.Shape{Nodes: rapid.IntRange(1, 3).Draw(t, "nodes"),
+		shape := capacity.Shape{Nodes: rapid.IntRange(1, 3).Draw(t, "nodes"),
 			PerNode: rapid.IntRange(1, m.perSlot).Draw(t, "per node")}
 		shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 		before := m.slots.Dump()

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // ErrNoRoom is wrapped by the errors of Place and Move when a slot has too few
@@ -26,8 +26,8 @@ type Booking struct {
 }
 
 // Shape returns the shape of what is booked.
-func (b *Booking) Shape() gpu.Shape {
-	return gpu.Shape{Nodes: len(b.Slots), PerNode: b.GPUs, Short: b.Short}
+func (b *Booking) Shape() capacity.Shape {
+	return capacity.Shape{Nodes: len(b.Slots), PerNode: b.GPUs, Short: b.Short}
 }
 
 // On returns how many devices the booking takes of a slot; 0 when the slot is not

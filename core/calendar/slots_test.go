@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 func booking(id string, iv calendar.Interval, gpus int, slots ...int) calendar.Booking {
@@ -54,22 +54,22 @@ func TestFindChoosesTheBest(t *testing.T) {
 	require.NoError(t, s.Place(booking("most", hours(9, 12), 6, 3)))
 	for _, tc := range []struct {
 		name  string
-		shape gpu.Shape
+		shape capacity.Shape
 		iv    calendar.Interval
 		rank  calendar.Rank
 		want  []int
 	}{
-		{"best fit", gpu.Shape{Nodes: 1, PerNode: 2}, hours(9, 10), nil, []int{3}},
-		{"the next best", gpu.Shape{Nodes: 2, PerNode: 3}, hours(9, 10), nil, []int{2, 0}},
-		{"lowest numbers", gpu.Shape{Nodes: 2, PerNode: 8}, hours(9, 10), nil, []int{0, 1}},
-		{"too many nodes", gpu.Shape{Nodes: 3, PerNode: 8}, hours(9, 10), nil, nil},
-		{"later all are free", gpu.Shape{Nodes: 4, PerNode: 8}, hours(12, 13), nil, []int{0, 1, 2, 3}},
-		{"rank before fit", gpu.Shape{Nodes: 2, PerNode: 1}, hours(9, 10),
+		{"best fit", capacity.Shape{Nodes: 1, PerNode: 2}, hours(9, 10), nil, []int{3}},
+		{"the next best", capacity.Shape{Nodes: 2, PerNode: 3}, hours(9, 10), nil, []int{2, 0}},
+		{"lowest numbers", capacity.Shape{Nodes: 2, PerNode: 8}, hours(9, 10), nil, []int{0, 1}},
+		{"too many nodes", capacity.Shape{Nodes: 3, PerNode: 8}, hours(9, 10), nil, nil},
+		{"later all are free", capacity.Shape{Nodes: 4, PerNode: 8}, hours(12, 13), nil, []int{0, 1, 2, 3}},
+		{"rank before fit", capacity.Shape{Nodes: 2, PerNode: 1}, hours(9, 10),
 			func(s int) int { return []int{2, 1, 3, 4}[s] }, []int{1, 0}},
-		{"excluded slots", gpu.Shape{Nodes: 1, PerNode: 1}, hours(9, 10), func(int) int { return -1 }, nil},
-		{"larger than a node", gpu.Shape{Nodes: 1, PerNode: 9}, hours(20, 21), nil, nil},
-		{"an empty shape", gpu.Shape{}, hours(9, 10), nil, nil},
-		{"an empty window", gpu.Shape{Nodes: 1, PerNode: 1}, hours(9, 9), nil, nil},
+		{"excluded slots", capacity.Shape{Nodes: 1, PerNode: 1}, hours(9, 10), func(int) int { return -1 }, nil},
+		{"larger than a node", capacity.Shape{Nodes: 1, PerNode: 9}, hours(20, 21), nil, nil},
+		{"an empty shape", capacity.Shape{}, hours(9, 10), nil, nil},
+		{"an empty window", capacity.Shape{Nodes: 1, PerNode: 1}, hours(9, 9), nil, nil},
 	} {
 		got, ok := s.Find(tc.shape, tc.iv, tc.rank)
 		require.Equal(t, tc.want, got, tc.name)
@@ -157,7 +157,7 @@ func (d drawn) room(gpus int, iv calendar.Interval) int {
 	return n
 }
 
-func (d drawn) holds(shape gpu.Shape, iv calendar.Interval) bool {
+func (d drawn) holds(shape capacity.Shape, iv calendar.Interval) bool {
 	return d.room(shape.PerNode, iv) >= shape.Full() && d.room(shape.Least(), iv) >= shape.Nodes
 }
 
@@ -185,8 +185,8 @@ func TestPlaceAndRemoveRestore(t *testing.T) {
 	})
 }
 
-func drawShape(t *rapid.T) gpu.Shape {
-	shape := gpu.Shape{Nodes: rapid.IntRange(1, 5).Draw(t, "nodes"),
+func drawShape(t *rapid.T) capacity.Shape {
+	shape := capacity.Shape{Nodes: rapid.IntRange(1, 5).Draw(t, "nodes"),
 		PerNode: rapid.IntRange(1, perSlot+1).Draw(t, "per node")}
 	shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 	return shape
@@ -245,23 +245,23 @@ func TestEarliestTouchesItsNeighbours(t *testing.T) {
 	for _, tc := range []struct{ from, length, want int }{
 		{6, 3, 6}, {7, 3, 16}, {7, 2, 7}, {8, 2, 12}, {10, 2, 12}, {10, 3, 16}, {16, 9, 16},
 	} {
-		start, slots, ok := s.Earliest(gpu.Shape{Nodes: 1, PerNode: 1}, time.Duration(tc.length)*time.Hour, at(tc.from),
+		start, slots, ok := s.Earliest(capacity.Shape{Nodes: 1, PerNode: 1}, time.Duration(tc.length)*time.Hour, at(tc.from),
 			at(16))
 		require.True(t, ok)
 		require.Equal(t, at(tc.want), start, "%d hours from %d", tc.length, tc.from)
 		require.Equal(t, []int{0}, slots)
 	}
-	_, _, ok := s.Earliest(gpu.Shape{Nodes: 1, PerNode: 1}, 3*time.Hour, at(7), at(15))
+	_, _, ok := s.Earliest(capacity.Shape{Nodes: 1, PerNode: 1}, 3*time.Hour, at(7), at(15))
 	require.False(t, ok, "the first free start is too late")
 }
 
 func TestEarliestOfNothing(t *testing.T) {
 	t.Parallel()
 	s := calendar.NewSlots(2, 8)
-	for _, shape := range []gpu.Shape{{}, {Nodes: 3, PerNode: 1}, {Nodes: 1, PerNode: 9}, {Nodes: -1, PerNode: -1}} {
+	for _, shape := range []capacity.Shape{{}, {Nodes: 3, PerNode: 1}, {Nodes: 1, PerNode: 9}, {Nodes: -1, PerNode: -1}} {
 		_, _, ok := s.Earliest(shape, time.Hour, at(0), at(24))
 		require.False(t, ok, shape)
 	}
-	_, _, ok := s.Earliest(gpu.Shape{Nodes: 1, PerNode: 1}, 0, at(0), at(24))
+	_, _, ok := s.Earliest(capacity.Shape{Nodes: 1, PerNode: 1}, 0, at(0), at(24))
 	require.False(t, ok)
 }

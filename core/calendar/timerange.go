@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // TimeRange is a window that may move and stretch, in the terms of Google's
@@ -63,7 +63,7 @@ func (r TimeRange) Check() error {
 // FindRange returns the earliest window in the range in which the shape has a
 // place, of those that start then the longest, and the best slots for it (see
 // FindInto). A range that fails Check has none.
-func (s *Slots) FindRange(shape gpu.Shape, r TimeRange, tiers Tiers) (Interval, []int, bool) {
+func (s *Slots) FindRange(shape capacity.Shape, r TimeRange, tiers Tiers) (Interval, []int, bool) {
 	if r.Check() != nil {
 		return Interval{}, nil, false
 	}
@@ -82,7 +82,7 @@ func (s *Slots) FindRange(shape gpu.Shape, r TimeRange, tiers Tiers) (Interval, 
 }
 
 // wish is the search for the earliest start.
-func (r TimeRange) wish(shape gpu.Shape, tiers Tiers) wish {
+func (r TimeRange) wish(shape capacity.Shape, tiers Tiers) wish {
 	w := wish{shape: shape, length: max(r.MinDuration, 1), tiers: tiers,
 		from: instant(r.StartNotEarlierThan), until: lastInstant, end: firstInstant}
 	if !r.EndNotEarlierThan.IsZero() {

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // Payer is who a charge is for.
@@ -40,9 +41,9 @@ const (
 	MinBilling Cause = "min_billing"  // what the shortest billed time adds to a life that was shorter
 )
 
-// Machine is one machine's life as it is charged.
-type Machine struct {
-	Price gpu.Source
+// Instance is one machine's life as it is charged.
+type Instance struct {
+	Price capacity.Offering
 	GPUs  int
 	// Billed is from birth to the end of the bill, or to now while it stands.
 	Billed calendar.Interval
@@ -73,7 +74,7 @@ type Charge struct {
 	OrganizationID string        // of a tenant
 	Cause          Cause         // of the warm pool
 	GPUTime        time.Duration // of all its GPUs together
-	Amount         gpu.MicroUSD
+	Amount         money.MicroUSD
 }
 
 type account struct {
@@ -86,7 +87,7 @@ type account struct {
 // of adjoining periods add up to those of the whole, and those of a machine's
 // life to Price.Cost of it. Time is charged at the price; what the provider's
 // minimum adds is a charge of its own, without time, in the period of the birth.
-func Divide(m Machine, period calendar.Interval) []Charge {
+func Divide(m Instance, period calendar.Interval) []Charge {
 	spent := map[account]time.Duration{}
 	life := m.Billed.From(period.Start)
 	life.End = earlier(life.End, period.End)
@@ -101,7 +102,7 @@ func Divide(m Machine, period calendar.Interval) []Charge {
 }
 
 // owe charges what the provider's minimum adds. An orphan has one charge.
-func (m Machine) owe(charges []Charge, added gpu.MicroUSD) []Charge {
+func (m Instance) owe(charges []Charge, added money.MicroUSD) []Charge {
 	a := m.account(MinBilling)
 	for i := range charges {
 		if charges[i].Payer == a.payer && charges[i].Cause == a.cause {
@@ -113,19 +114,19 @@ func (m Machine) owe(charges []Charge, added gpu.MicroUSD) []Charge {
 }
 
 // until is what its time has cost before t.
-func (m Machine) until(t time.Time) gpu.MicroUSD {
+func (m Instance) until(t time.Time) money.MicroUSD {
 	return m.Price.Price.For(max(0, earlier(t, m.Billed.End).Sub(m.Billed.Start)))
 }
 
 // minimum is what the provider's shortest billed time adds to its life.
-func (m Machine) minimum() gpu.MicroUSD {
+func (m Instance) minimum() money.MicroUSD {
 	life := m.Billed.Length()
 	return m.Price.Cost(life) - m.Price.Price.For(life)
 }
 
 // timelines are the holds of each GPU in their order; a GPU that nobody ever
 // held has an empty one.
-func (m Machine) timelines() [][]Hold {
+func (m Instance) timelines() [][]Hold {
 	byGPU := map[string][]Hold{}
 	for _, h := range m.Holds {
 		byGPU[h.GPU] = append(byGPU[h.GPU], h)
@@ -143,7 +144,7 @@ func (m Machine) timelines() [][]Hold {
 
 // spend divides one GPU's part of life among its holders and the gaps between
 // them.
-func (m Machine) spend(spent map[account]time.Duration, life calendar.Interval, holds []Hold) {
+func (m Instance) spend(spent map[account]time.Duration, life calendar.Interval, holds []Hold) {
 	at := life.Start
 	for _, h := range holds {
 		held := calendar.Interval{Start: later(h.Held.Start, at), End: earlier(h.Held.End, life.End)}
@@ -169,7 +170,7 @@ func (m Machine) spend(spent map[account]time.Duration, life calendar.Interval, 
 
 // gap divides a time in which nobody held a GPU by the phases of the machine's
 // life; idle is the cause of what was ready.
-func (m Machine) gap(spent map[account]time.Duration, gap calendar.Interval, idle Cause) {
+func (m Instance) gap(spent map[account]time.Duration, gap calendar.Interval, idle Cause) {
 	add := func(start, end time.Time, cause Cause) {
 		if start, end = later(start, gap.Start), earlier(end, gap.End); start.Before(end) {
 			spent[m.account(cause)] += end.Sub(start)
@@ -205,7 +206,7 @@ type part struct {
 
 // apart are the parts of the machine's ready time that were not merely idle, by
 // start. Where two overlap, the first goes on.
-func (m Machine) apart(until time.Time) []part {
+func (m Instance) apart(until time.Time) []part {
 	parts := make([]part, 0, len(m.Missed)+len(m.Quarantined))
 	for _, missed := range m.Missed {
 		parts = append(parts, part{missed, NoShow})
@@ -220,7 +221,7 @@ func (m Machine) apart(until time.Time) []part {
 	return parts
 }
 
-func (m Machine) waiting() Cause {
+func (m Instance) waiting() Cause {
 	switch {
 	case !m.Ready.IsZero():
 		return Removal
@@ -231,7 +232,7 @@ func (m Machine) waiting() Cause {
 	}
 }
 
-func (m Machine) account(cause Cause) account {
+func (m Instance) account(cause Cause) account {
 	if m.Orphan {
 		return account{payer: Orphan}
 	}
@@ -241,7 +242,7 @@ func (m Machine) account(cause Cause) account {
 // share divides the total by time. Each part is rounded down, and what is left
 // over goes, micro-dollar by micro-dollar, to the largest remainders (Hamilton's
 // method of apportionment), so that the parts add up.
-func share(spent map[account]time.Duration, total gpu.MicroUSD) []Charge {
+func share(spent map[account]time.Duration, total money.MicroUSD) []Charge {
 	type portion struct {
 		Charge
 		left uint64
@@ -256,7 +257,7 @@ func share(spent map[account]time.Duration, total gpu.MicroUSD) []Charge {
 		if all > 0 && total > 0 {
 			hi, lo := bits.Mul64(uint64(total), uint64(d))
 			quotient, left := bits.Div64(hi, lo, uint64(all))
-			p.Amount, p.left = gpu.MicroUSD(quotient), left
+			p.Amount, p.left = money.MicroUSD(quotient), left
 		}
 		rest -= p.Amount
 		parts = append(parts, p)
@@ -267,7 +268,7 @@ func share(spent map[account]time.Duration, total gpu.MicroUSD) []Charge {
 	})
 	charges := make([]Charge, len(parts))
 	for i := range parts {
-		if each := rest / gpu.MicroUSD(len(parts)-i); each > 0 || rest > 0 {
+		if each := rest / money.MicroUSD(len(parts)-i); each > 0 || rest > 0 {
 			each = max(each, 1)
 			parts[i].Amount += each
 			rest -= each

@@ -9,8 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/calendar"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/cost"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 var dawn = time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
@@ -20,9 +21,9 @@ func at(minutes int) time.Time { return dawn.Add(time.Duration(minutes) * time.M
 func span(from, to int) calendar.Interval { return calendar.Interval{Start: at(from), End: at(to)} }
 
 // node is a machine of two GPUs for 6 $ an hour: a GPU-minute costs 5 cents.
-func node() cost.Machine {
-	return cost.Machine{
-		Price: gpu.Source{Price: 6 * gpu.USD, MinBilling: time.Minute}, GPUs: 2,
+func node() cost.Instance {
+	return cost.Instance{
+		Price: capacity.Offering{Price: 6 * money.USD, MinBilling: time.Minute}, GPUs: 2,
 		Billed: span(0, 100), Ready: at(10), Retired: at(90),
 	}
 }
@@ -111,7 +112,7 @@ func TestEveryMomentIsChargedOnce(t *testing.T) {
 			m.Billed.End = m.Billed.Start
 		}
 		cuts := []int{-5, rapid.IntRange(-5, 300).Draw(t, "cut"), 301}
-		var paid gpu.MicroUSD
+		var paid money.MicroUSD
 		var charged time.Duration
 		for i := range 2 {
 			for _, c := range cost.Divide(m, span(cuts[i], cuts[i+1])) {
@@ -125,12 +126,12 @@ func TestEveryMomentIsChargedOnce(t *testing.T) {
 	})
 }
 
-func drawMachine(t *rapid.T) cost.Machine {
+func drawMachine(t *rapid.T) cost.Instance {
 	minute := func(name string) int { return rapid.IntRange(0, 300).Draw(t, name) }
 	born := minute("born")
-	m := cost.Machine{
-		Price: gpu.Source{
-			Price:      gpu.MicroUSD(rapid.Int64Range(0, 40_000_001).Draw(t, "price")),
+	m := cost.Instance{
+		Price: capacity.Offering{
+			Price:      money.MicroUSD(rapid.Int64Range(0, 40_000_001).Draw(t, "price")),
 			MinBilling: time.Duration(minute("minimum")) * time.Second,
 		},
 		GPUs: rapid.IntRange(1, 3).Draw(t, "gpus"), Billed: span(born, born+minute("life")),

@@ -45,8 +45,8 @@ const (
 	maxOpen    = 4096
 )
 
-// Book keeps the track records of all sources. It is not safe for concurrent use.
-type Book struct {
+// TrackRecords keeps the track records of all sources. It is not safe for concurrent use.
+type TrackRecords struct {
 	cfg     Config
 	kinds   map[string]*kind
 	sources map[string]*account
@@ -60,14 +60,14 @@ type kind struct {
 	Tenants  map[string]*track `json:"tenants"`
 	Said     float64           `json:"said"` // mean calibrated chance of its records
 	Standing standing          `json:"standing"`
-	Voice    voice             `json:"voice"`
+	Voice    calibration       `json:"voice"`
 }
 
 // account is what is known of one source.
 type account struct {
-	Purse    purse    `json:"purse"`
-	Standing standing `json:"standing"` // of acting on its records
-	Voice    standing `json:"voice"`    // of its say in forecasts
+	Purse    spendingBudget `json:"purse"`
+	Standing standing       `json:"standing"` // of acting on its records
+	Voice    standing       `json:"voice"`    // of its say in forecasts
 }
 
 // opened is a record that is not closed yet.
@@ -81,16 +81,16 @@ type opened struct {
 }
 
 // New returns an empty Book.
-func New(c Config) (*Book, error) {
+func New(c Config) (*TrackRecords, error) {
 	c = c.WithDefaults()
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the evidence configuration: %w", err)
 	}
-	return &Book{cfg: c, kinds: map[string]*kind{}, sources: map[string]*account{}, open: map[string]opened{}}, nil
+	return &TrackRecords{cfg: c, kinds: map[string]*kind{}, sources: map[string]*account{}, open: map[string]opened{}}, nil
 }
 
 // Reconfigure changes what sources may lose from now on.
-func (b *Book) Reconfigure(c Config) error {
+func (b *TrackRecords) Reconfigure(c Config) error {
 	c = c.WithDefaults()
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("checking the evidence configuration: %w", err)
@@ -109,7 +109,7 @@ var (
 // judged when it is closed, accepted or not. The cost of an accepted one is set
 // aside until then. A record that is invalid, too late or one too many is not
 // opened.
-func (b *Book) Consider(now time.Time, id string, r Record, t Terms) (Decision, error) {
+func (b *TrackRecords) Consider(now time.Time, id string, r Record, t Terms) (Decision, error) {
 	if _, ok := b.open[id]; ok {
 		return Decision{}, fmt.Errorf("considering record %q: %w", id, ErrOpen)
 	}
@@ -168,7 +168,7 @@ type Outcome struct {
 
 // Close judges an open record by its outcome and takes it off the book. Numbers
 // that cannot be are brought within what can be.
-func (b *Book) Close(now time.Time, id string, out Outcome) error {
+func (b *TrackRecords) Close(now time.Time, id string, out Outcome) error {
 	o, ok := b.open[id]
 	if !ok {
 		return fmt.Errorf("closing record %q: %w", id, ErrUnknown)
@@ -212,7 +212,7 @@ func (s *account) judge(of *standing, which func(*account) *standing, gain float
 }
 
 // Open reports whether a record of the id is open, and what was decided.
-func (b *Book) Open(id string) (Record, Decision, bool) {
+func (b *TrackRecords) Open(id string) (Record, Decision, bool) {
 	o, ok := b.open[id]
 	return o.Record, o.Decision, ok
 }

@@ -28,7 +28,7 @@ func outcome(came bool) evidence.Outcome {
 
 // play lets a source speak once and returns the decision and what it really cost
 // and earned, in GPU-hours.
-func play(t testing.TB, b *evidence.Book, now time.Time, came bool) (evidence.Decision, float64) {
+func play(t testing.TB, b *evidence.TrackRecords, now time.Time, came bool) (evidence.Decision, float64) {
 	t.Helper()
 	d, err := b.Consider(now, "x", ahead(now), terms())
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func play(t testing.TB, b *evidence.Book, now time.Time, came bool) (evidence.De
 }
 
 // run plays n times, and returns what it lost.
-func run(t testing.TB, b *evidence.Book, now *time.Time, n int, came bool) (acted int, loss float64) {
+func run(t testing.TB, b *evidence.TrackRecords, now *time.Time, n int, came bool) (acted int, loss float64) {
 	t.Helper()
 	for range n {
 		d, l := play(t, b, *now, came)
@@ -64,11 +64,11 @@ func TestASabotagedSourceIsDemotedWithinTwentyCloses(t *testing.T) {
 	b, now := newBook(t, evidence.Config{Allowance: 0.02 * budget}), noon
 	_, loss := run(t, b, &now, 100, true)
 	require.Less(t, loss, -100.0, "a good source earns")
-	require.True(t, b.Standing("llm", "announced").Acting)
+	require.True(t, b.TrackRecord("llm", "announced").Acting)
 	acted, loss := run(t, b, &now, 20, false)
 	require.Positive(t, acted)
 	require.Positive(t, loss)
-	require.False(t, b.Standing("llm", "announced").Acting)
+	require.False(t, b.TrackRecord("llm", "announced").Acting)
 	more, _ := run(t, b, &now, 500, false)
 	require.Zero(t, more, "one that is demoted is only watched")
 	require.Less(t, loss, 0.02*budget, "all that the sabotage cost")
@@ -108,7 +108,7 @@ func TestADemotedSourceComesBackWhenItHelpsAgain(t *testing.T) {
 	b, now := newBook(t, evidence.Config{Allowance: 10}), noon
 	run(t, b, &now, 100, true)
 	run(t, b, &now, 60, false)
-	require.False(t, b.Standing("llm", "announced").Acting)
+	require.False(t, b.TrackRecord("llm", "announced").Acting)
 	acted, _ := run(t, b, &now, 19, true)
 	require.Zero(t, acted, "19 good closes are not enough")
 	acted, loss := run(t, b, &now, 60, true)
@@ -132,13 +132,13 @@ func TestALostAllowanceIsRefilledSlowly(t *testing.T) {
 	b, now := newBook(t, evidence.Config{Allowance: 0.7, Refill: 10 * 24 * time.Hour}), noon
 	acted, loss := run(t, b, &now, 10, false)
 	require.LessOrEqual(t, acted, 3, "two GPUs, then one, then none")
-	require.InDelta(t, 0.7, loss+b.Standing("llm", "announced").Left, 0.1)
-	require.Less(t, b.Standing("llm", "announced").Left, 0.4)
+	require.InDelta(t, 0.7, loss+b.TrackRecord("llm", "announced").Left, 0.1)
+	require.Less(t, b.TrackRecord("llm", "announced").Left, 0.4)
 	b, now = newBook(t, b.Config()), noon
 	run(t, b, &now, 3, false)
 	now = now.Add(10 * 24 * time.Hour)
 	run(t, b, &now, 1, false)
-	require.InDelta(t, 0.7, b.Standing("llm", "announced").Left, 0.01)
+	require.InDelta(t, 0.7, b.TrackRecord("llm", "announced").Left, 0.01)
 }
 
 // A reason that does harm is not listened to; the source's good one is.
@@ -155,9 +155,9 @@ func TestReasonsOfASourceStandForThemselves(t *testing.T) {
 			require.NoError(t, b.Close(now.Add(time.Hour), reason, outcome(reason == "announced")))
 		}
 	}
-	require.True(t, b.Standing("llm", "announced").Acting)
-	require.Less(t, b.Standing("llm", "retry").Trust, 0.05)
-	require.Greater(t, b.Standing("llm", "announced").Trust, 0.8)
+	require.True(t, b.TrackRecord("llm", "announced").Acting)
+	require.Less(t, b.TrackRecord("llm", "retry").Trust, 0.05)
+	require.Greater(t, b.TrackRecord("llm", "announced").Trust, 0.8)
 }
 
 // A message that is right only because statistics had it covered earns nothing.
@@ -170,7 +170,7 @@ func TestBeingRightWithoutUpliftEarnsNoTrust(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, b.Close(now, "x", evidence.Outcome{}))
 	}
-	s := b.Standing("llm", "announced")
+	s := b.TrackRecord("llm", "announced")
 	require.Less(t, s.Trust, 0.05)
 	require.Zero(t, s.Earned)
 }
@@ -235,7 +235,7 @@ func TestAnyAdversaryIsBounded(t *testing.T) {
 }
 
 // settle closes a record with any outcome and returns what it really lost.
-func settle(t *rapid.T, b *evidence.Book, now time.Time, id string) float64 {
+func settle(t *rapid.T, b *evidence.TrackRecords, now time.Time, id string) float64 {
 	_, d, _ := b.Open(id)
 	out, lost := wild(t), 0.0
 	if d.Verdict == evidence.Accepted {
@@ -286,8 +286,8 @@ func TestWildOutcomesLeaveASoundState(t *testing.T) {
 		}
 		data, err := b.MarshalJSON()
 		require.NoError(t, err)
-		require.NoError(t, new(evidence.Book).UnmarshalJSON(data))
-		s := b.Standing("llm", "announced")
+		require.NoError(t, new(evidence.TrackRecords).UnmarshalJSON(data))
+		s := b.TrackRecord("llm", "announced")
 		for _, x := range []float64{s.Trust, s.Say, s.Left, s.Spent, s.Earned} {
 			require.False(t, math.IsNaN(x) || math.IsInf(x, 0) || x < 0, "%+v", s)
 		}

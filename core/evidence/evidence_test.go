@@ -34,7 +34,7 @@ func terms() evidence.Terms {
 	return evidence.Terms{WaitPrice: 32, GPUPrice: 1, Boot: 5 * time.Minute, JobGPUs: 1}
 }
 
-func newBook(t testing.TB, c evidence.Config) *evidence.Book {
+func newBook(t testing.TB, c evidence.Config) *evidence.TrackRecords {
 	t.Helper()
 	b, err := evidence.New(c)
 	require.NoError(t, err)

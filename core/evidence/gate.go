@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // Terms say what waiting and idling cost, and how a hold is made. Prices are in
@@ -92,7 +92,7 @@ func (d Decision) Explain() string {
 		d.Trust, d.Saved, d.Gain, d.Idle, d.Cost)
 	switch d.Verdict {
 	case Accepted:
-		return fmt.Sprintf("hold %s from %s to %s: %s", gpu.Count(d.GPUs, "GPU"), d.From.UTC().Format(time.TimeOnly),
+		return fmt.Sprintf("hold %s from %s to %s: %s", phrase.Count(d.GPUs, "GPU"), d.From.UTC().Format(time.TimeOnly),
 			d.Until.UTC().Format(time.TimeOnly), numbers)
 	case Unworthy:
 		return "hold none: " + numbers

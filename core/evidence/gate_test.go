@@ -153,7 +153,7 @@ func someBook(t *rapid.T) []byte {
 }
 
 func decide(t *rapid.T, state []byte, r evidence.Record, at evidence.Terms) evidence.Decision {
-	var b evidence.Book
+	var b evidence.TrackRecords
 	require.NoError(t, b.UnmarshalJSON(state))
 	d, err := b.Consider(noon, "x", r, at)
 	require.NoError(t, err)

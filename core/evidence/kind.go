@@ -1,16 +1,16 @@
 package evidence
 
 // kind returns the record's kind, nil if there are too many.
-func (b *Book) kind(r Record) *kind {
+func (b *TrackRecords) kind(r Record) *kind {
 	k, ok := b.kinds[r.kind()]
 	if !ok && len(b.kinds) < maxKinds {
-		k = &kind{Source: r.Source, Tenants: map[string]*track{}, Voice: newVoice()}
+		k = &kind{Source: r.Source, Tenants: map[string]*track{}, Voice: newCalibration()}
 		b.kinds[r.kind()] = k
 	}
 	return k
 }
 
-func (b *Book) account(source string) *account {
+func (b *TrackRecords) account(source string) *account {
 	s, ok := b.sources[source]
 	if !ok && len(b.sources) < maxKinds {
 		s = &account{}
@@ -56,17 +56,17 @@ func (k *kind) learn(r Record, came result) {
 // Chance returns what statistics expect with the probability given, after a
 // source has stated a chance for the same: its odds changed by the calibrated
 // likelihood ratio of such a statement.
-func (b *Book) Chance(r Record, baseline float64) float64 {
-	v := newVoice()
+func (b *TrackRecords) Chance(r Record, baseline float64) float64 {
+	v := newCalibration()
 	if k := b.kinds[r.kind()]; k != nil {
 		v = k.Voice
 	}
 	return v.chance(r.Probability, baseline)
 }
 
-// Say returns the weight of the source in a forecast made of both, 0 to MostSay.
+// Weight returns the weight of the source in a forecast made of both, 0 to MostSay.
 // It is 0 while the source or the kind is demoted.
-func (b *Book) Say(source, reason string) float64 {
+func (b *TrackRecords) Weight(source, reason string) float64 {
 	if s := b.sources[source]; s != nil && s.Voice.Demoted {
 		return 0
 	}
@@ -84,7 +84,7 @@ func (b *Book) Say(source, reason string) float64 {
 // Score learns from a forecast that the record touched and that is closed: what
 // statistics alone had expected, and whether it came. It is called whether the
 // record had any say or not, so that one who is demoted can come back.
-func (b *Book) Score(r Record, baseline float64, came bool) {
+func (b *TrackRecords) Score(r Record, baseline float64, came bool) {
 	if r.Check() != nil || !sound(baseline) {
 		return
 	}
@@ -95,8 +95,8 @@ func (b *Book) Score(r Record, baseline float64, came bool) {
 	s.judge(&k.Voice.Standing, (*account).speaking, k.Voice.score(r.Probability, baseline, came))
 }
 
-// Standing is where a source and one of its kinds stand, to be shown.
-type Standing struct {
+// TrackRecord is where a source and one of its kinds stand, to be shown.
+type TrackRecord struct {
 	Records float64 `json:"records"` // decayed count
 	Trust   float64 `json:"trust"`   // share of the claimed jobs that its records would have spared a wait
 	Say     float64 `json:"say"`     // in forecasts
@@ -106,9 +106,9 @@ type Standing struct {
 	Earned  float64 `json:"earned"`  // GPU-hours that its spared waits were worth
 }
 
-// Standing returns where a kind stands.
-func (b *Book) Standing(source, reason string) Standing {
-	out := Standing{Trust: priorTrust, Say: b.Say(source, reason), Acting: true, Left: b.cfg.Allowance}
+// TrackRecord returns where a kind stands.
+func (b *TrackRecords) TrackRecord(source, reason string) TrackRecord {
+	out := TrackRecord{Trust: priorTrust, Say: b.Weight(source, reason), Acting: true, Left: b.cfg.Allowance}
 	if k := b.kinds[source+"/"+reason]; k != nil {
 		out.Records, out.Trust, out.Acting = k.Fleet.N, k.Fleet.update(unknown()).trust, !k.Standing.Demoted
 	}

@@ -2,13 +2,13 @@ package evidence
 
 import "time"
 
-// purse bounds what one source can cost, in GPU-hours. It holds what the source
+// spendingBudget bounds what one source can cost, in GPU-hours. It holds what the source
 // may still lose: an allowance at first, more when records saved waits, less when
 // they idled, never more than the allowance, and again by one allowance in each
 // Refill. A record is paid for in advance, at its worst. So what the source lost
 // more than it earned is never above one allowance and what was refilled, counted
 // from any moment on: a record of a hundred good messages buys no bigger harm.
-type purse struct {
+type spendingBudget struct {
 	Balance float64   `json:"balance"`
 	Held    float64   `json:"held"`  // set aside for open records, not part of Balance
 	Since   time.Time `json:"since"` // refilled up to here
@@ -16,7 +16,7 @@ type purse struct {
 	Earned  float64   `json:"earned"`
 }
 
-func (p *purse) refill(now time.Time, c Config) {
+func (p *spendingBudget) refill(now time.Time, c Config) {
 	if p.Since.IsZero() {
 		p.Balance, p.Since = c.Allowance, now
 	}
@@ -28,12 +28,14 @@ func (p *purse) refill(now time.Time, c Config) {
 }
 
 // top keeps what can be lost, set aside or not, within one allowance.
-func (p *purse) top(c Config) { p.Balance = max(0, min(p.Balance, c.Allowance-p.Held)) }
+func (p *spendingBudget) top(c Config) { p.Balance = max(0, min(p.Balance, c.Allowance-p.Held)) }
 
-func (p *purse) reserve(hours float64) { p.Balance, p.Held = max(0, p.Balance-hours), p.Held+hours }
+func (p *spendingBudget) reserve(hours float64) {
+	p.Balance, p.Held = max(0, p.Balance-hours), p.Held+hours
+}
 
 // settle ends a reservation with what it really cost and earned.
-func (p *purse) settle(reserved, spent, earned float64, c Config) {
+func (p *spendingBudget) settle(reserved, spent, earned float64, c Config) {
 	spent = bounded(spent, 0, reserved)
 	earned = bounded(earned, 0, MaxGPUs)
 	p.Held = max(0, p.Held-reserved)
@@ -42,6 +44,6 @@ func (p *purse) settle(reserved, spent, earned float64, c Config) {
 	p.top(c)
 }
 
-func (p purse) sound() bool {
+func (p spendingBudget) sound() bool {
 	return sound(p.Balance, p.Held, p.Spent, p.Earned) && p.Balance >= 0 && p.Held >= 0 && p.Spent >= 0 && p.Earned >= 0
 }

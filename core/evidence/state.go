@@ -20,13 +20,13 @@ type state struct {
 
 // MarshalJSON writes the whole state, open records included. Read back, it gives
 // the same decisions to the last bit.
-func (b *Book) MarshalJSON() ([]byte, error) {
+func (b *TrackRecords) MarshalJSON() ([]byte, error) {
 	return json.Marshal(state{stateVersion, b.cfg, b.kinds, b.sources, b.open})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. A state of another version, or one
 // that cannot have come from counting, is an error and b stays as it was.
-func (b *Book) UnmarshalJSON(data []byte) error {
+func (b *TrackRecords) UnmarshalJSON(data []byte) error {
 	s := state{Kinds: map[string]*kind{}, Sources: map[string]*account{}, Open: map[string]opened{}}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -36,12 +36,12 @@ func (b *Book) UnmarshalJSON(data []byte) error {
 	if err := s.check(); err != nil {
 		return fmt.Errorf("checking an evidence state: %w", err)
 	}
-	*b = Book{cfg: s.Config, kinds: s.Kinds, sources: s.Sources, open: s.Open}
+	*b = TrackRecords{cfg: s.Config, kinds: s.Kinds, sources: s.Sources, open: s.Open}
 	return nil
 }
 
 // Config returns the configuration of the Book.
-func (b *Book) Config() Config { return b.cfg }
+func (b *TrackRecords) Config() Config { return b.cfg }
 
 func (s state) check() error {
 	if s.Version != stateVersion {

@@ -21,9 +21,9 @@ func TestStateRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	data, err := json.Marshal(b)
 	require.NoError(t, err)
-	var back evidence.Book
+	var back evidence.TrackRecords
 	require.NoError(t, json.Unmarshal(data, &back))
-	require.Equal(t, b.Standing("llm", "announced"), back.Standing("llm", "announced"))
+	require.Equal(t, b.TrackRecord("llm", "announced"), back.TrackRecord("llm", "announced"))
 
 	want, loss := play(t, b, now, true)
 	got, same := play(t, &back, now, true)

@@ -12,12 +12,12 @@ const (
 	maxRatio = 150
 )
 
-// voice is how a kind speaks in forecasts: what its stated chances are worth, and
+// calibration is how a kind speaks in forecasts: what its stated chances are worth, and
 // how its say is shared with statistics. The weight follows the likelihoods of
 // both (Vovk's aggregating algorithm for log loss), so that what the mixture loses
 // against statistics stays below ln(1/(1-firstSay)) and a hundredth per close,
 // however wrong the evidence is.
-type voice struct {
+type calibration struct {
 	Platt    platt    `json:"platt"`
 	Base     float64  `json:"base"` // mean log-odds that statistics gave where this kind spoke
 	N        float64  `json:"n"`    // decayed closes behind Base
@@ -25,24 +25,24 @@ type voice struct {
 	Standing standing `json:"standing"`
 }
 
-func newVoice() voice { return voice{Platt: newPlatt(), Weight: firstSay} }
+func newCalibration() calibration { return calibration{Platt: newPlatt(), Weight: firstSay} }
 
 // ratio is the calibrated likelihood ratio of a stated chance: by how much hearing
 // it changes the odds of what statistics expect. It is the odds that the kind's
 // record gives such a statement over the odds that statistics usually have when
 // the kind speaks; with no record yet, when they have it now.
-func (v voice) ratio(stated, baseline float64) float64 {
+func (v calibration) ratio(stated, baseline float64) float64 {
 	base := (priorWeight*logit(baseline) + v.Base*v.N) / (priorWeight + v.N)
 	return bounded(math.Exp(logit(v.Platt.of(stated))-base), 1.0/maxRatio, maxRatio)
 }
 
-func (v voice) chance(stated, baseline float64) float64 {
+func (v calibration) chance(stated, baseline float64) float64 {
 	return bounded(logistic(logit(baseline)+math.Log(v.ratio(stated, baseline))), floor, surest)
 }
 
 // score learns from one close and returns by how much log loss was lower with the
 // evidence than without.
-func (v *voice) score(stated, baseline float64, came bool) float64 {
+func (v *calibration) score(stated, baseline float64, came bool) float64 {
 	with, without := likelihood(v.chance(stated, baseline), came), likelihood(baseline, came)
 	v.Weight = bounded(v.Weight*with/(v.Weight*with+(1-v.Weight)*without), leastSay, MostSay)
 	keep := math.Exp2(-1.0 / halfLife)
@@ -59,7 +59,7 @@ func likelihood(p float64, came bool) float64 {
 	return 1 - p
 }
 
-func (v voice) sound() bool {
+func (v calibration) sound() bool {
 	return v.Platt.sound() && sound(v.Base, v.N, v.Weight) && v.N >= 0 && v.N <= most && v.Weight >= 0 &&
 		v.Weight <= MostSay && v.Standing.sound()
 }

@@ -18,8 +18,8 @@ func logLoss(p float64, came bool) float64 {
 }
 
 // mixture is what a forecast made of both says.
-func mixture(b *evidence.Book, r evidence.Record, baseline float64) float64 {
-	say := b.Say(r.Source, r.Reason)
+func mixture(b *evidence.TrackRecords, r evidence.Record, baseline float64) float64 {
+	say := b.Weight(r.Source, r.Reason)
 	return (1-say)*baseline + say*b.Chance(r, baseline)
 }
 
@@ -36,7 +36,7 @@ func TestTheRegretAgainstStatisticsIsBounded(t *testing.T) {
 			r := good()
 			r.Probability = rapid.OneOf(probability, rapid.Just(0.0), rapid.Just(1.0)).Draw(t, "stated")
 			baseline, came := probability.Draw(t, "baseline"), rapid.Bool().Draw(t, "came")
-			say := b.Say(r.Source, r.Reason)
+			say := b.Weight(r.Source, r.Reason)
 			require.True(t, say >= 0 && say <= evidence.MostSay)
 			p := mixture(b, r, baseline)
 			require.True(t, p > 0 && p < 1)
@@ -51,7 +51,7 @@ func TestTheRegretAgainstStatisticsIsBounded(t *testing.T) {
 
 // say plays closes in which need comes every third time; a true source knows
 // when, an inverted one says the opposite.
-func say(b *evidence.Book, closes int, inverted bool) (gain float64) {
+func say(b *evidence.TrackRecords, closes int, inverted bool) (gain float64) {
 	for i := range closes {
 		came := i%3 == 0
 		r := good()
@@ -68,15 +68,15 @@ func say(b *evidence.Book, closes int, inverted bool) (gain float64) {
 func TestASabotagedForecasterIsDemotedWithinTwentyCloses(t *testing.T) {
 	t.Parallel()
 	b := newBook(t, evidence.Config{Allowance: 1})
-	require.InDelta(t, 0.25, b.Say("llm", "announced"), 1e-12, "a new source has a quarter of the say")
+	require.InDelta(t, 0.25, b.Weight("llm", "announced"), 1e-12, "a new source has a quarter of the say")
 	require.Greater(t, say(b, 100, false), 20.0)
-	require.Equal(t, evidence.MostSay, b.Say("llm", "announced"), "and never more than half")
+	require.Equal(t, evidence.MostSay, b.Weight("llm", "announced"), "and never more than half")
 	require.Greater(t, say(b, 20, true), -20.0)
-	require.Zero(t, b.Say("llm", "announced"))
+	require.Zero(t, b.Weight("llm", "announced"))
 	require.Zero(t, say(b, 7, true), "who is demoted has no say")
-	require.Zero(t, b.Say("llm", "other"), "with any reason")
+	require.Zero(t, b.Weight("llm", "other"), "with any reason")
 	say(b, 60, false)
-	require.Positive(t, b.Say("llm", "announced"), "and is listened to when right again")
+	require.Positive(t, b.Weight("llm", "announced"), "and is listened to when right again")
 }
 
 func TestStatedChancesAreCalibrated(t *testing.T) {

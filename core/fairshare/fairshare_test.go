@@ -26,7 +26,7 @@ func policy() fairshare.Policy {
 func TestUseIsForgottenByHalves(t *testing.T) {
 	t.Parallel()
 	p := policy()
-	u := p.Use(fairshare.Usage{}, monday, gpus(8), time.Hour)
+	u := p.ChargeUse(fairshare.Usage{}, monday, gpus(8), time.Hour)
 	now := p.Share(u, gpus(16), 1)
 	require.Positive(t, now)
 	require.InDelta(t, now/2, p.Share(p.Advance(u, after(24)), gpus(16), 1), 1e-12)
@@ -40,10 +40,10 @@ func TestSteadyUseIsItsShare(t *testing.T) {
 	p := policy()
 	u := fairshare.Usage{}
 	for h := range 2000 {
-		u = p.Use(u, after(float64(h)), gpus(4), time.Hour)
+		u = p.ChargeUse(u, after(float64(h)), gpus(4), time.Hour)
 	}
 	require.InDelta(t, 0.25, p.Share(u, gpus(16), 1), 1e-6)
-	require.InDelta(t, 0.25, p.Share(p.Use(fairshare.Usage{}, monday, gpus(4), 10_000*time.Hour), gpus(16), 1), 1e-6,
+	require.InDelta(t, 0.25, p.Share(p.ChargeUse(fairshare.Usage{}, monday, gpus(4), 10_000*time.Hour), gpus(16), 1), 1e-6,
 		"in one piece, too")
 }
 
@@ -51,7 +51,7 @@ func TestTheDominantResourceCounts(t *testing.T) {
 	t.Parallel()
 	p := policy()
 	capacity := quota.Vector{quota.GPUs: 100, quota.CPUs: 100}
-	u := p.Use(fairshare.Usage{}, monday, quota.Vector{quota.GPUs: 10, quota.CPUs: 40, quota.Jobs: 99},
+	u := p.ChargeUse(fairshare.Usage{}, monday, quota.Vector{quota.GPUs: 10, quota.CPUs: 40, quota.Jobs: 99},
 		10_000*time.Hour)
 	require.InDelta(t, 0.4, p.Share(u, capacity, 1), 1e-6, "jobs are not limited, and do not count")
 	require.Zero(t, p.Share(u, quota.Vector{}, 1))
@@ -62,14 +62,14 @@ func TestABurstCountsAtOnce(t *testing.T) {
 	p := policy()
 	burst := fairshare.Usage{}
 	for range 10 {
-		burst = p.Enter(burst, monday, gpus(8))
+		burst = p.ChargeEntry(burst, monday, gpus(8))
 	}
-	steady := p.Use(fairshare.Usage{}, monday, gpus(8), 2*time.Hour)
+	steady := p.ChargeUse(fairshare.Usage{}, monday, gpus(8), 2*time.Hour)
 	require.Greater(t, p.Share(burst, gpus(16), 1), p.Share(steady, gpus(16), 1))
 	require.Less(t, p.Share(p.Advance(burst, after(12)), gpus(16), 1),
 		p.Share(p.Advance(steady, after(12)), gpus(16), 1), "and not for long")
 	p.Entry = 0
-	require.Zero(t, p.Share(p.Enter(fairshare.Usage{}, monday, gpus(8)), gpus(16), 1))
+	require.Zero(t, p.Share(p.ChargeEntry(fairshare.Usage{}, monday, gpus(8)), gpus(16), 1))
 }
 
 func TestCalibrationWeighsIdleTime(t *testing.T) {
@@ -119,10 +119,10 @@ func TestUsageIsStoredExactly(t *testing.T) {
 		for range rapid.IntRange(0, 8).Draw(t, "events") {
 			now := after(rapid.Float64Range(0, 500).Draw(t, "hour"))
 			n := gpus(rapid.Int64Range(1, 64).Draw(t, "gpus"))
-			u = p.Use(u, now, n, time.Duration(rapid.Int64Range(0, 1e14).Draw(t, "held")))
-			u = p.Guessed(u, now, n, time.Hour)
+			u = p.ChargeUse(u, now, n, time.Duration(rapid.Int64Range(0, 1e14).Draw(t, "held")))
+			u = p.ChargeSpeculative(u, now, n, time.Hour)
 			u = p.Outcome(u, now, rapid.Float64Range(-1, 2).Draw(t, "p"), 1e4, rapid.Bool().Draw(t, "claimed"))
-			u = p.Enter(u, now, n)
+			u = p.ChargeEntry(u, now, n)
 		}
 		text, err := json.Marshal(u)
 		require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestAPolicyWithoutAHalfLifeHasAWeek(t *testing.T) {
 		p := week
 		p.HalfLife = none
 		use := func(p fairshare.Policy) fairshare.Usage {
-			return p.Advance(p.Use(fairshare.Usage{}, monday, gpus(8), time.Hour), after(100))
+			return p.Advance(p.ChargeUse(fairshare.Usage{}, monday, gpus(8), time.Hour), after(100))
 		}
 		require.Equal(t, use(week), use(p), none)
 		require.InDelta(t, week.Share(use(week), gpus(16), 1), p.Share(use(p), gpus(16), 1), 0)
@@ -157,5 +157,5 @@ func TestEntryIsAShareOfAllThatCounts(t *testing.T) {
 	t.Parallel()
 	p := policy()
 	want := 8.0 * 3600 / (24 * 3600 / math.Ln2) / 16
-	require.InDelta(t, want, p.Share(p.Enter(fairshare.Usage{}, monday, gpus(8)), gpus(16), 1), 1e-12)
+	require.InDelta(t, want, p.Share(p.ChargeEntry(fairshare.Usage{}, monday, gpus(8)), gpus(16), 1), 1e-12)
 }

@@ -54,8 +54,8 @@ func (c *contest) hour(now time.Time, guess, need [2]int, sureness [2]float64) {
 		came := min(need[i], guess[i])
 		u := c.policy.Outcome(c.usage[i], now, sureness[i], float64(guess[i])*3600, false)
 		u.Claimed += float64(came) * 3600
-		u = c.policy.Guessed(u, now.Add(time.Hour), quota.Vector{quota.GPUs: int64(idle)}, time.Hour)
-		c.usage[i] = c.policy.Use(u, now.Add(time.Hour), quota.Vector{quota.GPUs: int64(got[i])}, time.Hour)
+		u = c.policy.ChargeSpeculative(u, now.Add(time.Hour), quota.Vector{quota.GPUs: int64(idle)}, time.Hour)
+		c.usage[i] = c.policy.ChargeUse(u, now.Add(time.Hour), quota.Vector{quota.GPUs: int64(got[i])}, time.Hour)
 	}
 }
 

@@ -80,23 +80,23 @@ func (p Policy) Advance(u Usage, now time.Time) Usage {
 // left is the part that is not forgotten after d.
 func left(d, halfLife time.Duration) float64 { return math.Exp2(-float64(d) / float64(halfLife)) }
 
-// Use adds what was held over the time d that ends now.
-func (p Policy) Use(u Usage, now time.Time, v quota.Vector, d time.Duration) Usage {
+// ChargeUse adds what was held over the time d that ends now.
+func (p Policy) ChargeUse(u Usage, now time.Time, v quota.Vector, d time.Duration) Usage {
 	u = p.Advance(u, now)
 	u.Held = u.Held.add(v, p.weight(d))
 	return u
 }
 
-// Guessed adds what was kept ready, over the time d that ends now, for a guess
+// ChargeSpeculative adds what was kept ready, over the time d that ends now, for a guess
 // that nobody had claimed yet. It counts Factor times.
-func (p Policy) Guessed(u Usage, now time.Time, v quota.Vector, d time.Duration) Usage {
+func (p Policy) ChargeSpeculative(u Usage, now time.Time, v quota.Vector, d time.Duration) Usage {
 	u = p.Advance(u, now)
 	u.Idle = u.Idle.add(v, p.weight(d)*p.Factor(u))
 	return u
 }
 
-// Enter charges an admission of v at once.
-func (p Policy) Enter(u Usage, now time.Time, v quota.Vector) Usage {
+// ChargeEntry charges an admission of v at once.
+func (p Policy) ChargeEntry(u Usage, now time.Time, v quota.Vector) Usage {
 	u = p.Advance(u, now)
 	u.Entered = u.Entered.add(v, max(p.Entry, 0).Seconds())
 	return u

@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// Fleet predicts for any number of tenant classes, and learns from all of them
+// OnlineModel predicts for any number of tenant classes, and learns from all of them
 // what is alike. Times are Unix seconds. The same calls give the same numbers,
 // and no number depends on anything later than its call. A Fleet is not safe for
 // concurrent use.
-type Fleet struct {
+type OnlineModel struct {
 	model   *model
 	pace    int64 // of its clock: see Pace
 	hidden  []Part
@@ -26,8 +26,8 @@ const maxClasses = 10_000
 var ErrClasses = errors.New("too many tenant classes")
 
 // NewFleet returns a Fleet that begins with what the prior knows.
-func NewFleet(p Prior, options ...Option) *Fleet {
-	f := &Fleet{model: newModel(), pace: 1, tenants: map[string]*Tenant{}}
+func NewFleet(p Prior, options ...Option) *OnlineModel {
+	f := &OnlineModel{model: newModel(), pace: 1, tenants: map[string]*Tenant{}}
 	for _, o := range options {
 		o(f)
 	}
@@ -40,7 +40,7 @@ func NewFleet(p Prior, options ...Option) *Fleet {
 }
 
 // Tenant returns the class of that name, which is made if it is new.
-func (f *Fleet) Tenant(name string) (*Tenant, error) {
+func (f *OnlineModel) Tenant(name string) (*Tenant, error) {
 	if t, ok := f.tenants[name]; ok {
 		return t, nil
 	}
@@ -54,7 +54,7 @@ func (f *Fleet) Tenant(name string) (*Tenant, error) {
 
 // Tenant is one tenant class of a Fleet: jobs that share GPUs.
 type Tenant struct {
-	fleet    *Fleet
+	fleet    *OnlineModel
 	number   int
 	past     past
 	looked   int64 // second of the last look
@@ -131,10 +131,10 @@ func (t *Tenant) Lasts(quantile float64) float64 {
 	return t.past.lasts(quantile) / float64(t.fleet.pace)
 }
 
-// Look returns what is to be expected from now on. What earlier looks came to is
+// Observe returns what is to be expected from now on. What earlier looks came to is
 // learned from on the way. A second that lies before what was told last counts as
 // that one.
-func (t *Tenant) Look(now int64) Outlook {
+func (t *Tenant) Observe(now int64) Outlook {
 	now = max(now*t.fleet.pace, t.past.Last)
 	t.past.fade(now)
 	t.learn(now)

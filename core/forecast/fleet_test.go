@@ -13,15 +13,15 @@ const origin = 1_700_000_000
 
 // class returns a tenant class that has seen a job of one GPU come and go every
 // few minutes for some hours.
-func class(t testing.TB, f *Fleet, hours int) (*Tenant, int64) {
+func class(t testing.TB, f *OnlineModel, hours int) (*Tenant, int64) {
 	x, err := f.Tenant("a")
 	require.NoError(t, err)
 	now := int64(origin)
 	for range hours * 12 {
 		require.NoError(t, x.Submit(now, 1))
-		x.Look(now)
+		x.Observe(now)
 		require.NoError(t, x.End(now+120, 1, now))
-		x.Look(now + 120)
+		x.Observe(now + 120)
 		now += 300
 	}
 	return x, now
@@ -30,10 +30,10 @@ func class(t testing.TB, f *Fleet, hours int) (*Tenant, int64) {
 func TestABusyTenantIsExpectedAndASilentOneIsNot(t *testing.T) {
 	t.Parallel()
 	x, now := class(t, NewFleet(BuiltIn()), 24)
-	busy := x.Look(now)
+	busy := x.Observe(now)
 	require.Greater(t, busy.Chance(1, 600), 0.25)
 	require.Less(t, busy.Chance(8, 600), 0.05)
-	silent := x.Look(now + 5*86400)
+	silent := x.Observe(now + 5*86400)
 	require.Less(t, silent.Chance(1, 600), busy.Chance(1, 600)/2)
 }
 
@@ -41,8 +41,8 @@ func TestABusyTenantIsExpectedAndASilentOneIsNot(t *testing.T) {
 func TestARhythmIsLearnedFromNothing(t *testing.T) {
 	t.Parallel()
 	x, now := class(t, NewFleet(Prior{}), 24*7)
-	require.Greater(t, x.Look(now).Chance(1, 600), 0.5)
-	require.Less(t, x.Look(now+3*86400).Chance(1, 600), 0.2)
+	require.Greater(t, x.Observe(now).Chance(1, 600), 0.5)
+	require.Less(t, x.Observe(now+3*86400).Chance(1, 600), 0.2)
 }
 
 func TestNothingIsExpectedOfANewTenant(t *testing.T) {
@@ -50,7 +50,7 @@ func TestNothingIsExpectedOfANewTenant(t *testing.T) {
 	x, err := NewFleet(BuiltIn()).Tenant("new")
 	require.NoError(t, err)
 	require.EqualValues(t, math.MaxInt64, x.Next(origin))
-	held := x.Look(origin).Hold(Prices{WaitWorth: 32, Boot: 300}, 0)
+	held := x.Observe(origin).Hold(Prices{WaitWorth: 32, Boot: 300}, 0)
 	require.Zero(t, held.Levels)
 	require.Contains(t, held.Explain(), "hold none")
 }
@@ -60,7 +60,7 @@ func TestChancesAreConsistent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		x := walk(t, NewFleet(BuiltIn()), 60)
-		o := x.Look(x.past.Last + rapid.Int64Range(0, 4000).Draw(t, "later"))
+		o := x.Observe(x.past.Last + rapid.Int64Range(0, 4000).Draw(t, "later"))
 		for level := 1; level <= topLevel+1; level++ {
 			for s := 30.0; s < 3000; s *= 1.7 {
 				p := o.Chance(level, s)
@@ -75,7 +75,7 @@ func TestChancesAreConsistent(t *testing.T) {
 }
 
 // walk lets random jobs come and go.
-func walk(t *rapid.T, f *Fleet, events int) *Tenant {
+func walk(t *rapid.T, f *OnlineModel, events int) *Tenant {
 	x, err := f.Tenant("walk")
 	require.NoError(t, err)
 	now := int64(origin)
@@ -94,7 +94,7 @@ func walk(t *rapid.T, f *Fleet, events int) *Tenant {
 			require.NoError(t, x.Submit(now, j.gpus))
 			jobs = append(jobs, j)
 		}
-		x.Look(now)
+		x.Observe(now)
 	}
 	return x
 }
@@ -210,12 +210,12 @@ func TestStateGivesTheSameNumbers(t *testing.T) {
 	x, now := class(t, f, 24)
 	data, err := json.Marshal(f)
 	require.NoError(t, err)
-	var back Fleet
+	var back OnlineModel
 	require.NoError(t, json.Unmarshal(data, &back))
 	y, err := back.Tenant("a")
 	require.NoError(t, err)
 	require.Equal(t, x.past, y.past)
-	require.InDelta(t, x.Look(now+9).Chance(1, 600), y.Look(now+9).Chance(1, 600), 0.01,
+	require.InDelta(t, x.Observe(now+9).Chance(1, 600), y.Observe(now+9).Chance(1, 600), 0.01,
 		"but for the looks that waited")
 
 	stored, err := json.Marshal(x.past)
@@ -252,10 +252,10 @@ func TestLooksAreCausal(t *testing.T) {
 	t.Parallel()
 	say := func(more bool) Outlook {
 		x, now := class(t, NewFleet(BuiltIn()), 5)
-		o := x.Look(now)
+		o := x.Observe(now)
 		if more {
 			require.NoError(t, x.Submit(now+1, 64))
-			x.Look(now + 5000)
+			x.Observe(now + 5000)
 		}
 		return o
 	}
@@ -270,7 +270,7 @@ func TestLooksGrowRare(t *testing.T) {
 	for next := x.Next(now); next != math.MaxInt64; next = x.Next(now) {
 		require.Greater(t, next, now)
 		last, now = next-now, next
-		x.Look(now)
+		x.Observe(now)
 		n++
 	}
 	require.EqualValues(t, lookEvery, last)
@@ -302,9 +302,9 @@ func BenchmarkLook(b *testing.B) {
 	for b.Loop() {
 		now += 60
 		_ = x.Submit(now, 1)
-		x.Look(now).Hold(Prices{WaitWorth: 32, Boot: 300}, 1)
+		x.Observe(now).Hold(Prices{WaitWorth: 32, Boot: 300}, 1)
 		_ = x.End(now+20, 1, now)
-		x.Look(now+20).Hold(Prices{WaitWorth: 32, Boot: 300}, 1)
+		x.Observe(now+20).Hold(Prices{WaitWorth: 32, Boot: 300}, 1)
 		now += 20
 	}
 }
@@ -316,7 +316,7 @@ func TestQuantilesOfStartAndDuration(t *testing.T) {
 	low, high := x.Lasts(0.1), x.Lasts(0.9)
 	require.True(t, 64 <= low && low < high && high <= 128, "jobs of 120 s: %v to %v", low, high)
 
-	o := x.Look(now)
+	o := x.Observe(now)
 	likely := o.Chance(1, longestKnot)
 	early, ok := o.Start(1, likely/3)
 	require.True(t, ok)

@@ -29,7 +29,7 @@ type tenantState struct {
 }
 
 // MarshalJSON writes what was learned.
-func (f *Fleet) MarshalJSON() ([]byte, error) {
+func (f *OnlineModel) MarshalJSON() ([]byte, error) {
 	s := fleetState{Version: fleetVersion, Pace: f.pace, Network: f.model.network.store(),
 		Crosses: f.model.crosses.store(), Learned: f.model.crosses.learned, Tenants: map[string]tenantState{}}
 	for name, t := range f.tenants {
@@ -40,7 +40,7 @@ func (f *Fleet) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote. A state of another version, or one
 // that cannot have come from counting, is an error, and f stays as it was.
-func (f *Fleet) UnmarshalJSON(data []byte) error {
+func (f *OnlineModel) UnmarshalJSON(data []byte) error {
 	var s fleetState
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -53,7 +53,7 @@ func (f *Fleet) UnmarshalJSON(data []byte) error {
 	if s.Pace < 1 || s.Pace > MaxPace {
 		return fmt.Errorf("the forecaster's state has a clock of pace %d: %w", s.Pace, errState)
 	}
-	fresh := &Fleet{model: newModel(), pace: s.Pace, tenants: map[string]*Tenant{}}
+	fresh := &OnlineModel{model: newModel(), pace: s.Pace, tenants: map[string]*Tenant{}}
 	if err := errors.Join(fresh.model.network.restore(s.Network), fresh.model.crosses.restore(s.Crosses)); err != nil {
 		return fmt.Errorf("restoring the forecaster's model: %w", err)
 	}

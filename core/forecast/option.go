@@ -13,7 +13,7 @@ const (
 )
 
 // Option changes a new Fleet.
-type Option func(*Fleet)
+type Option func(*OnlineModel)
 
 // MaxPace bounds Pace: with it, a second counts as half an hour.
 const MaxPace = 1800
@@ -24,7 +24,7 @@ const MaxPace = 1800
 // rhythms last minutes, as in a demo, the world's minutes are too coarse. The
 // hours of the week mean nothing then. It shows in the state of the Fleet.
 func Pace(times int) Option {
-	return func(f *Fleet) { f.pace = int64(min(max(1, times), MaxPace)) }
+	return func(f *OnlineModel) { f.pace = int64(min(max(1, times), MaxPace)) }
 }
 
 // Teaching is for a Fleet that a prior is learned with. Its crosses take larger
@@ -33,16 +33,16 @@ func Pace(times int) Option {
 // steps the waits of other traces are a little lower still, but where nothing can
 // be foreseen the prior holds GPUs for nothing.
 func Teaching() Option {
-	return func(f *Fleet) { f.model.crosses.rate, f.model.crosses.learned = teachingRate, math.MaxFloat64 }
+	return func(f *OnlineModel) { f.model.crosses.rate, f.model.crosses.learned = teachingRate, math.MaxFloat64 }
 }
 
 // Pace returns how many times faster than the world's the Fleet's clock runs.
-func (f *Fleet) Pace() int { return int(f.pace) }
+func (f *OnlineModel) Pace() int { return int(f.pace) }
 
 // Without hides a part from the model. It is for measuring what the part is worth
 // and for nothing else: neither a stored state nor a prior says that it was
 // hidden.
-func Without(p Part) Option { return func(f *Fleet) { f.hidden = append(f.hidden, p) } }
+func Without(p Part) Option { return func(f *OnlineModel) { f.hidden = append(f.hidden, p) } }
 
 // hide sets the inputs of a part to 0.
 func (l *look) hide(p Part) {

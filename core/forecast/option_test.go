@@ -39,7 +39,7 @@ func TestAFleetWithoutAPartSaysSomethingElse(t *testing.T) {
 	t.Parallel()
 	whole, now := class(t, NewFleet(Prior{}), 24)
 	without, _ := class(t, NewFleet(Prior{}, Without(Calibration)), 24)
-	require.NotEqual(t, whole.Look(now).Chance(1, 600), without.Look(now).Chance(1, 600))
+	require.NotEqual(t, whole.Observe(now).Chance(1, 600), without.Observe(now).Chance(1, 600))
 }
 
 // A Fleet whose clock runs k times faster says of t seconds what another one says
@@ -56,13 +56,13 @@ func TestPaceOnlyChangesTheUnit(t *testing.T) {
 	for range 200 {
 		require.NoError(t, x.Submit(now, 4))
 		require.NoError(t, y.Submit(now*k, 4))
-		x.Look(now)
-		y.Look(now * k)
+		x.Observe(now)
+		y.Observe(now * k)
 		require.NoError(t, x.End(now+10, 4, now))
 		require.NoError(t, y.End((now+10)*k, 4, now*k))
 		now += 40
 	}
-	a, b := x.Look(now), y.Look(now*k)
+	a, b := x.Observe(now), y.Observe(now*k)
 	require.Positive(t, a.Chance(4, 24))
 	require.InDelta(t, b.Chance(4, 24*k), a.Chance(4, 24), 1e-12)
 	require.InDelta(t, y.Lasts(0.5), x.Lasts(0.5)*k, 1e-9)

@@ -43,7 +43,7 @@ func ParsePrior(data []byte) (Prior, error) {
 func (p Prior) Bytes() []byte { return p.data }
 
 // Prior returns what the fleet has learned that holds for others, too.
-func (f *Fleet) Prior() Prior { return Prior{f.model.network.store()} }
+func (f *OnlineModel) Prior() Prior { return Prior{f.model.network.store()} }
 
 // store writes the network, but for what is worked out from it.
 func (n *network) store() []byte {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/statemachine"
 )
 
@@ -34,18 +34,18 @@ type Event string
 
 // The events of a node.
 const (
-	Provision  Event = "provision"  // the intent was committed with its token
-	Abandon    Event = "abandon"    // not wanted any more before anything was asked
-	Boot       Event = "boot"       // the provider made the machine
-	Refuse     Event = "refuse"     // the provider refused for good
-	BecomeOK   Event = "ready"      // the machine proved usable
-	Drain      Event = "drain"      // not wanted any more
-	Resume     Event = "resume"     // wanted again
-	Lose       Event = "lose"       // the provider does not know it
-	Quarantine Event = "quarantine" // it proved unhealthy, or an operator keeps it
-	Retire     Event = "retire"     // remove it
-	Confirm    Event = "confirm"    // the provider said twice that it is gone
-	GiveUp     Event = "give_up"    // removal failed for too long: a person must look
+	Provision   Event = "provision"  // the intent was committed with its token
+	Abandon     Event = "abandon"    // not wanted any more before anything was asked
+	Boot        Event = "boot"       // the provider made the machine
+	Refuse      Event = "refuse"     // the provider refused for good
+	BecomeReady Event = "ready"      // the machine proved usable
+	Drain       Event = "drain"      // not wanted any more
+	Resume      Event = "resume"     // wanted again
+	Lose        Event = "lose"       // the provider does not know it
+	Quarantine  Event = "quarantine" // it proved unhealthy, or an operator keeps it
+	Retire      Event = "retire"     // remove it
+	Confirm     Event = "confirm"    // the provider said twice that it is gone
+	GiveUp      Event = "give_up"    // removal failed for too long: a person must look
 )
 
 // Machine is the transition table of a node.
@@ -60,7 +60,7 @@ var Machine = statemachine.Table[State, Event]{
 		{From: Provisioning, Event: Boot, To: Booting},
 		{From: Provisioning, Event: Refuse, To: Failed},
 		{From: Provisioning, Event: Retire, To: Deprovisioning},
-		{From: Booting, Event: BecomeOK, To: Ready},
+		{From: Booting, Event: BecomeReady, To: Ready},
 		{From: Booting, Event: Lose, To: Lost},
 		{From: Booting, Event: Retire, To: Deprovisioning},
 		{From: Ready, Event: Drain, To: Draining},
@@ -90,12 +90,12 @@ type Node struct {
 	Token      string // idempotency token of its creation
 	ProviderID string
 	Address    string
-	Devices    []gpu.Device
+	Devices    []capacity.Device
 	Simulated  bool
 	Reason     string // why it is in its state, a code
-	// Source is where its machine comes from, fixed together with the token: all
+	// Offering is where its machine comes from, fixed together with the token: all
 	// that is asked about it later is asked there, and its price is what it costs.
-	Source gpu.Source
+	Offering capacity.Offering
 	// BilledFrom and BilledUntil are the provider's own times of the machine's
 	// birth and end; zero while there is none, or it is not known.
 	BilledFrom, BilledUntil time.Time

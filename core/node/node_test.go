@@ -22,7 +22,7 @@ func TestANodesWholeLife(t *testing.T) {
 	}{
 		{node.Provision, true, true},
 		{node.Boot, true, true},
-		{node.BecomeOK, false, true},
+		{node.BecomeReady, false, true},
 		{node.Drain, false, true},
 		{node.Resume, false, true},
 		{node.Quarantine, false, true},

@@ -78,9 +78,9 @@ var rules = map[Kind]func(Facts) string{
 		return when(!f.Paused && f.reached(f.Start.Add(-f.Lead-f.Guard)),
 			ReasonLead)
 	},
-	ReadyReservation: func(f Facts) string { return when(f.Standing == ready.String(), ReasonNodesReady) },
-	UnreadyReserv:    judgeUnready,
-	DegradeReserv:    judgeDegrade,
+	ReadyReservation:   func(f Facts) string { return when(f.Standing == ready.String(), ReasonNodesReady) },
+	UnreadyReservation: judgeUnready,
+	DegradeReserv:      judgeDegrade,
 	RestoreReserv: func(f Facts) string {
 		return when(f.Degraded && f.Condition == ReasonShrunk && !f.Outside, ReasonRestored)
 	},

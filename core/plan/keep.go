@@ -6,34 +6,34 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/forecast"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // KeepFacts is everything that decides whether an idle node is worth keeping.
 type KeepFacts struct {
-	Price    gpu.MicroUSD  `json:"price"`               // of the node per hour
-	Wait     gpu.MicroUSD  `json:"wait_worth"`          // what an hour of somebody's waiting is worth
-	Boot     time.Duration `json:"boot_ns"`             // how long a new node takes, which somebody waits for
-	Idle     time.Duration `json:"idle_ns"`             // nobody has used it for so long
-	Latest   time.Duration `json:"latest_ns"`           // idle for so long, it goes: the pool's idle_release
-	Prepaid  time.Duration `json:"prepaid_ns"`          // so much more is paid for already
-	Booked   time.Duration `json:"booked_ns,omitempty"` // until the next booking that it could serve; 0 is none
-	Expected float64       `json:"expected"`            // nodes that starts without a reservation take in the time left until Latest
-	Ahead    int           `json:"ahead"`               // idle nodes that would be taken before it
-	Watched  float64       `json:"watched_hours"`       // hours of demand that Expected was learned from
-	Patience float64       `json:"patience"`            // part of the break-even that an unlikely node idles for, from 0 to 1
-	Evidence float64       `json:"evidence_hours"`      // hours that must have been watched for it to count
+	Price    money.MicroUSD `json:"price"`               // of the node per hour
+	Wait     money.MicroUSD `json:"wait_worth"`          // what an hour of somebody's waiting is worth
+	Boot     time.Duration  `json:"boot_ns"`             // how long a new node takes, which somebody waits for
+	Idle     time.Duration  `json:"idle_ns"`             // nobody has used it for so long
+	Latest   time.Duration  `json:"latest_ns"`           // idle for so long, it goes: the pool's idle_release
+	Prepaid  time.Duration  `json:"prepaid_ns"`          // so much more is paid for already
+	Booked   time.Duration  `json:"booked_ns,omitempty"` // until the next booking that it could serve; 0 is none
+	Expected float64        `json:"expected"`            // nodes that starts without a reservation take in the time left until Latest
+	Ahead    int            `json:"ahead"`               // idle nodes that would be taken before it
+	Watched  float64        `json:"watched_hours"`       // hours of demand that Expected was learned from
+	Patience float64        `json:"patience"`            // part of the break-even that an unlikely node idles for, from 0 to 1
+	Evidence float64        `json:"evidence_hours"`      // hours that must have been watched for it to count
 }
 
 // Verdict says whether an idle node is kept, with the numbers behind it.
 type Verdict struct {
-	Keep      bool          `json:"keep"`
-	Reason    string        `json:"reason"`       // a code
-	Until     time.Duration `json:"until_ns"`     // of idling, when it goes if nothing changes
-	Use       float64       `json:"use"`          // chance that somebody takes it before then
-	Holding   gpu.MicroUSD  `json:"holding"`      // expected cost of keeping it
-	Releasing gpu.MicroUSD  `json:"releasing"`    // expected cost of making a new one instead
-	BreakEven time.Duration `json:"breakeven_ns"` // idling that costs as much as one new node
+	Keep      bool           `json:"keep"`
+	Reason    string         `json:"reason"`       // a code
+	Until     time.Duration  `json:"until_ns"`     // of idling, when it goes if nothing changes
+	Use       float64        `json:"use"`          // chance that somebody takes it before then
+	Holding   money.MicroUSD `json:"holding"`      // expected cost of keeping it
+	Releasing money.MicroUSD `json:"releasing"`    // expected cost of making a new one instead
+	BreakEven time.Duration  `json:"breakeven_ns"` // idling that costs as much as one new node
 }
 
 // Codes of verdicts.
@@ -99,7 +99,7 @@ func (f KeepFacts) weigh() (Verdict, bool) {
 	if booked { // the node of a booking is made in time, so that nobody waits
 		releasing += (1 - v.Use) * boot * price
 	}
-	v.Holding, v.Releasing = gpu.MicroUSD(math.Round(holding)), gpu.MicroUSD(math.Round(releasing))
+	v.Holding, v.Releasing = money.MicroUSD(math.Round(holding)), money.MicroUSD(math.Round(releasing))
 	if f.Price > 0 {
 		v.BreakEven = scaled(f.Boot, 1+float64(f.Wait)/price)
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 )
 
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	idle := plan.KeepFacts{
-		Price: 20 * gpu.USD, Wait: 100 * gpu.USD, Boot: 5 * time.Minute, Idle: 20 * time.Minute, Latest: 4 * time.Hour,
+		Price: 20 * money.USD, Wait: 100 * money.USD, Boot: 5 * time.Minute, Idle: 20 * time.Minute, Latest: 4 * time.Hour,
 		Watched: 200, Evidence: 24, Patience: 0.5,
 	}
 	for name, c := range map[string]struct {
@@ -63,11 +63,11 @@ func TestKeep(t *testing.T) {
 func TestTheNumbersOfAVerdict(t *testing.T) {
 	t.Parallel()
 	f := plan.KeepFacts{
-		Price: 20 * gpu.USD, Wait: 100 * gpu.USD, Boot: 6 * time.Minute, Idle: time.Hour, Latest: 4 * time.Hour,
+		Price: 20 * money.USD, Wait: 100 * money.USD, Boot: 6 * time.Minute, Idle: time.Hour, Latest: 4 * time.Hour,
 		Expected: 1, Watched: 24, Evidence: 24,
 	}
 	used := 1 - math.Exp(-1)
-	micro := func(dollars float64) gpu.MicroUSD { return gpu.MicroUSD(math.Round(dollars * float64(gpu.USD))) }
+	micro := func(dollars float64) money.MicroUSD { return money.MicroUSD(math.Round(dollars * float64(money.USD))) }
 	v := plan.Keep(f)
 	require.InDelta(t, used, v.Use, 1e-9)
 	require.NotEqual(t, plan.ReasonNoEvidence, v.Reason, "a day of evidence is enough")
@@ -100,8 +100,8 @@ func drawKeep(r *rapid.T) plan.KeepFacts {
 		return time.Duration(rapid.IntRange(from, to).Draw(r, label)) * time.Minute
 	}
 	return plan.KeepFacts{
-		Price: gpu.MicroUSD(rapid.IntRange(1, 100).Draw(r, "price")) * gpu.USD,
-		Wait:  gpu.MicroUSD(rapid.IntRange(0, 1000).Draw(r, "wait")) * gpu.USD,
+		Price: money.MicroUSD(rapid.IntRange(1, 100).Draw(r, "price")) * money.USD,
+		Wait:  money.MicroUSD(rapid.IntRange(0, 1000).Draw(r, "wait")) * money.USD,
 		Boot:  minutes("boot", 1, 20), Idle: minutes("idle", 0, 300), Latest: minutes("latest", 0, 300),
 		Prepaid: minutes("prepaid", 0, 60),
 		Booked:  minutes("booked", 0, 300), Expected: float64(rapid.IntRange(0, 400).Draw(r, "expected")) / 10,
@@ -117,11 +117,11 @@ func TestKeepingIsMonotone(t *testing.T) {
 		v := plan.Keep(f)
 		require.Equal(r, v, plan.Keep(f))
 		require.InDelta(r, 0.5, v.Use, 0.5)
-		require.GreaterOrEqual(r, v.Holding, gpu.MicroUSD(0))
+		require.GreaterOrEqual(r, v.Holding, money.MicroUSD(0))
 		require.False(r, v.Keep && f.Idle >= f.Latest, "never longer than the timer")
 		likelier, dearer, first := f, f, f
 		likelier.Expected += float64(rapid.IntRange(1, 100).Draw(r, "more")) / 10
-		dearer.Price += gpu.MicroUSD(rapid.IntRange(1, 100).Draw(r, "dearer")) * gpu.USD
+		dearer.Price += money.MicroUSD(rapid.IntRange(1, 100).Draw(r, "dearer")) * money.USD
 		first.Ahead = rapid.IntRange(0, f.Ahead).Draw(r, "fewer ahead")
 		require.False(r, v.Keep && !plan.Keep(likelier).Keep, "likelier: %v then %v", v, plan.Keep(likelier))
 		require.False(r, !v.Keep && plan.Keep(dearer).Keep, "dearer: %v then %v", v, plan.Keep(dearer))

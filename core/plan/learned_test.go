@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 )
 
@@ -98,7 +98,7 @@ func TestAWindowCountsWhatSlides(t *testing.T) {
 }
 
 func drawOffering(r *rapid.T, id string) plan.Offering {
-	o := plan.Offering{ID: id, Price: gpu.MicroUSD(rapid.IntRange(0, 50).Draw(r, "price")) * gpu.USD}
+	o := plan.Offering{ID: id, Price: money.MicroUSD(rapid.IntRange(0, 50).Draw(r, "price")) * money.USD}
 	o.Boot.Prior50 = time.Duration(rapid.IntRange(1, 600).Draw(r, "p50")) * time.Second
 	o.Boot.Prior95 = o.Boot.Prior50 + time.Duration(rapid.IntRange(0, 600).Draw(r, "p95"))*time.Second
 	for range rapid.IntRange(0, 5).Draw(r, "given") {
@@ -144,8 +144,8 @@ func rank(offers []plan.Offering, deadline time.Time) int {
 func TestFailoverWeighsPriceOddsAndDeadline(t *testing.T) {
 	t.Parallel()
 	boot := plan.BootTimes{Prior50: 4 * time.Minute, Prior95: 8 * time.Minute}
-	cheap := plan.Offering{ID: "cheap", Price: 10 * gpu.USD, Boot: boot}
-	fast := plan.Offering{ID: "fast", Price: 20 * gpu.USD,
+	cheap := plan.Offering{ID: "cheap", Price: 10 * money.USD, Boot: boot}
+	fast := plan.Offering{ID: "fast", Price: 20 * money.USD,
 		Boot: plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute}}
 	order := func(deadline time.Duration) []string {
 		var ids []string

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -18,8 +19,8 @@ import (
 // wide is a pool of so many nodes whose boots take four minutes.
 func wide(t require.TestingT, nodes int) *world {
 	w := &world{t: t, now: dawn}
-	w.Pool = gpu.Pool{ID: "pool", PerNode: 8, MaxNodes: nodes,
-		Timers: gpu.Timers{WarmHold: 15 * time.Minute, IdleRelease: 4 * time.Hour}}
+	w.Pool = capacity.Pool{ID: "pool", PerNode: 8, MaxNodes: nodes,
+		Timers: capacity.Timers{WarmHold: 15 * time.Minute, IdleRelease: 4 * time.Hour}}
 	w.Boot = plan.BootTimes{Prior50: 5 * time.Minute, Prior95: 8 * time.Minute}
 	return w
 }
@@ -32,7 +33,7 @@ func (w *world) readyNodes(n int, idleFor time.Duration) {
 }
 
 func (w *world) promise(id string, nodes int, from, to time.Duration) {
-	r := reservation.Reservation{ID: id, Shape: gpu.Shape{Nodes: nodes, PerNode: 8}, Class: reservation.Guaranteed,
+	r := reservation.Reservation{ID: id, Shape: capacity.Shape{Nodes: nodes, PerNode: 8}, Class: reservation.Guaranteed,
 		Window: calendar.Interval{Start: w.now.Add(from), End: w.now.Add(to)}}
 	state := reservation.Waitlisted
 	if slots, ok := w.calendar().Find(r.Shape, r.Window, nil); ok {
@@ -135,9 +136,9 @@ func TestEachNodeThatTheCapHoldsBackIsToldItsTurn(t *testing.T) {
 func (w *world) ready(id string) {
 	switch n := w.nodeOf(id); n.State() {
 	case node.Requested:
-		w.node(id, node.Provision, node.Boot, node.BecomeOK)
+		w.node(id, node.Provision, node.Boot, node.BecomeReady)
 	case node.Booting:
-		w.node(id, node.BecomeOK)
+		w.node(id, node.BecomeReady)
 	}
 }
 
@@ -155,7 +156,7 @@ func TestAHalfOpenBreakerLetsOneTry(t *testing.T) {
 	require.Equal(t, 1, w.kinds()[plan.BootNode], "half open")
 	w.settle(func(plan.Result) {})
 	require.NotContains(t, w.kinds(), plan.BootNode, "one is on its way")
-	w.node("n1", node.Provision, node.Boot, node.BecomeOK)
+	w.node("n1", node.Provision, node.Boot, node.BecomeReady)
 	w.Supply = w.Supply.Ready(w.now)
 	require.Equal(t, 9, w.kinds()[plan.BootNode], "closed")
 }
@@ -195,17 +196,17 @@ func TestAnExpectationReleasesEarlierNeverLater(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		arrivals plan.Arrivals
-		price    gpu.MicroUSD
+		price    money.MicroUSD
 		idle     time.Duration
 		released int
 	}{
-		"nobody comes, but the break-even is far": {seen(0), 20 * gpu.USD, time.Hour, 0},
-		"nobody comes":                     {seen(0), 20 * gpu.USD, 2 * time.Hour, 2},
-		"one comes each hour: one is kept": {seen(1.2), 20 * gpu.USD, 2 * time.Hour, 0},
-		"one comes each half day":          {seen(0.08), 20 * gpu.USD, 2 * time.Hour, 2},
-		"nothing was watched":              {plan.Arrivals{}, 20 * gpu.USD, 2 * time.Hour, 0},
+		"nobody comes, but the break-even is far": {seen(0), 20 * money.USD, time.Hour, 0},
+		"nobody comes":                     {seen(0), 20 * money.USD, 2 * time.Hour, 2},
+		"one comes each hour: one is kept": {seen(1.2), 20 * money.USD, 2 * time.Hour, 0},
+		"one comes each half day":          {seen(0.08), 20 * money.USD, 2 * time.Hour, 2},
+		"nothing was watched":              {plan.Arrivals{}, 20 * money.USD, 2 * time.Hour, 0},
 		"no price":                         {seen(0), 0, 2 * time.Hour, 0},
-		"the timer is over, many come":     {seen(50), 20 * gpu.USD, 4 * time.Hour, 2},
+		"the timer is over, many come":     {seen(50), 20 * money.USD, 4 * time.Hour, 2},
 	} {
 		w := wide(t, 2)
 		w.Pool.Price, w.Arrivals = c.price, c.arrivals
@@ -225,7 +226,7 @@ func TestTheWaitlistIsServedByShareAndInOrder(t *testing.T) {
 	w.promise("holder", 4, time.Hour, 8*time.Hour)
 	add := func(id, organization string, class reservation.Class, nodes int, from, to, age time.Duration) {
 		r, err := reservation.New(reservation.Reservation{
-			ID: id, OrganizationID: organization, Class: class, Shape: gpu.Shape{Nodes: nodes, PerNode: 8},
+			ID: id, OrganizationID: organization, Class: class, Shape: capacity.Shape{Nodes: nodes, PerNode: 8},
 			Window: calendar.Interval{Start: w.now.Add(from), End: w.now.Add(to)},
 		}, reservation.Waitlisted, w.now.Add(-age))
 		require.NoError(t, err)
@@ -288,7 +289,7 @@ func TestAPromotionInsideItsLeadIsNotLate(t *testing.T) {
 	t.Parallel()
 	w := wide(t, 1)
 	r, err := reservation.New(reservation.Reservation{ID: "r", Class: reservation.Guaranteed,
-		Shape:  gpu.Shape{Nodes: 1, PerNode: 8},
+		Shape:  capacity.Shape{Nodes: 1, PerNode: 8},
 		Window: calendar.Interval{Start: w.now.Add(time.Minute), End: w.now.Add(time.Hour)}}, reservation.Waitlisted,
 		w.now.Add(-5*time.Hour))
 	require.NoError(t, err)
@@ -311,7 +312,7 @@ func TestAnIdleNodeServesAnotherSlotsPromise(t *testing.T) {
 		w.Nodes[i].BootingAt = w.now.Add(-time.Duration(i+1) * 7 * time.Minute) // the first is paid for longest
 	}
 	r, err := reservation.New(reservation.Reservation{ID: "r", Class: reservation.Guaranteed,
-		Shape: gpu.Shape{Nodes: 1, PerNode: 8}, Slots: []int{5},
+		Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Slots: []int{5},
 		Window: calendar.Interval{Start: w.now.Add(12 * time.Minute), End: w.now.Add(time.Hour)}}, reservation.Booked,
 		w.now.Add(-time.Hour))
 	require.NoError(t, err)

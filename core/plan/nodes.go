@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 )
 
@@ -129,7 +129,7 @@ func (c *computation) release(n *node.Node, ahead, usable int) bool {
 	idle := max(0, c.now.Sub(n.IdleSince))
 	latest := n.IdleSince.Add(c.Pool.Timers.IdleRelease)
 	k := KeepFacts{
-		Price: c.Pool.Price, Wait: gpu.MicroUSD(float64(c.Pool.Price) * c.policy.WaitWorth), Boot: c.boot50, Idle: idle,
+		Price: c.Pool.Price, Wait: money.MicroUSD(float64(c.Pool.Price) * c.policy.WaitWorth), Boot: c.boot50, Idle: idle,
 		Latest:  c.Pool.Timers.IdleRelease,
 		Prepaid: c.prepaid(n), Booked: c.ahead(), Expected: c.Arrivals.Expected(c.now, latest), Ahead: ahead,
 		Watched: c.watched, Patience: c.policy.Patience, Evidence: c.policy.Evidence,

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // Offering is one place where a node could be had: a pool, and with it a machine
 // type in a region of a provider.
 type Offering struct {
 	ID     string
-	Price  gpu.MicroUSD // of the node per hour
+	Price  money.MicroUSD // of the node per hour
 	Boot   BootTimes
 	Supply Supply
 }
@@ -34,7 +34,7 @@ type Choice struct {
 func FailoverOrder(offers []Offering, deadline, now time.Time) []Choice {
 	type ranked struct {
 		Choice
-		price gpu.MicroUSD
+		price money.MicroUSD
 	}
 	order := make([]ranked, len(offers))
 	for i, o := range offers {
@@ -42,7 +42,7 @@ func FailoverOrder(offers []Offering, deadline, now time.Time) []Choice {
 		c := Choice{ID: o.ID, OnTime: o.Supply.Odds(ask) * o.Boot.Within(deadline.Sub(ask))}
 		c.Cost = math.Inf(1)
 		if c.OnTime > 0 {
-			c.Cost = float64(o.Price) / float64(gpu.USD) / c.OnTime
+			c.Cost = float64(o.Price) / float64(money.USD) / c.OnTime
 		}
 		order[i] = ranked{c, o.Price}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -52,7 +52,7 @@ func (o *Outlook) Obstacles(id string) []Obstacle {
 		return o.ofReservation(r)
 	}
 	if n, ok := o.node(id); ok && n.Coming() {
-		return o.c.lacking([]int{n.Slot}, gpu.Shape{})
+		return o.c.lacking([]int{n.Slot}, capacity.Shape{})
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (o *Outlook) ofReservation(r *reservation.Reservation) []Obstacle {
 	case r.State() == reservation.Warming:
 		return o.c.lacking(slots, r.Shape)
 	case r.State() == reservation.Booked: // its nodes are not asked for yet, but they never could be where the slot is gone
-		return slices.DeleteFunc(o.c.lacking(slots, gpu.Shape{}), func(x Obstacle) bool { return x.Code != LacksSlot })
+		return slices.DeleteFunc(o.c.lacking(slots, capacity.Shape{}), func(x Obstacle) bool { return x.Code != LacksSlot })
 	default:
 		return nil
 	}
@@ -87,7 +87,7 @@ func (o *Outlook) Homeless() []string {
 	return ids
 }
 
-func (c *computation) lacking(slots []int, shape gpu.Shape) []Obstacle {
+func (c *computation) lacking(slots []int, shape capacity.Shape) []Obstacle {
 	var all []Obstacle
 	for i, slot := range slots {
 		n := c.bySlot[slot]
@@ -197,7 +197,7 @@ func (o *Outlook) nextOfReservation(r *reservation.Reservation) []Step {
 	default:
 		return nil
 	}
-	if r.Source != reservation.FromAgent && hold.Before(r.Window.End) {
+	if r.Origin != reservation.FromAgent && hold.Before(r.Window.End) {
 		steps = append(steps, Step{Code: StepNoShow, At: hold})
 	}
 	return steps

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 )
 
@@ -183,7 +183,7 @@ func (c *computation) least() int {
 // better looks for slots that serve a booking sooner than its own: ready nodes
 // rather than booting ones, a free slot rather than one whose node is on its way
 // out. It returns false when moving gains nothing.
-func (c *computation) better(b calendar.Booking, shape gpu.Shape) ([]int, bool) {
+func (c *computation) better(b calendar.Booking, shape capacity.Shape) ([]int, bool) {
 	now := c.cost(b.Slots)
 	if len(b.Slots) == 0 || now <= c.least()*len(b.Slots) {
 		return nil, false
@@ -199,7 +199,7 @@ func (c *computation) better(b calendar.Booking, shape gpu.Shape) ([]int, bool) 
 
 // find returns the best slots for a booking that now sits on own: the sooner
 // usable the better, staying before moving. They are overwritten by the next.
-func (c *computation) find(shape gpu.Shape, window calendar.Interval, own []int) ([]int, bool) {
+func (c *computation) find(shape capacity.Shape, window calendar.Interval, own []int) ([]int, bool) {
 	tiers := c.tiers()
 	for _, slot := range own {
 		if slot < c.Pool.MaxNodes {
@@ -234,7 +234,7 @@ func (c *computation) tiers() calendar.Tiers {
 
 // relocate moves a booking to better slots if there are any, and returns its
 // slots.
-func (c *computation) relocate(kind Kind, b calendar.Booking, shape gpu.Shape) []int {
+func (c *computation) relocate(kind Kind, b calendar.Booking, shape capacity.Shape) []int {
 	if slots, ok := c.better(b, shape); ok {
 		c.move(Action{Kind: kind, Subject: b.ID, Slots: slots, Facts: Facts{Outside: c.homeless(b.Slots)}}, b)
 		return slots
@@ -245,7 +245,7 @@ func (c *computation) relocate(kind Kind, b calendar.Booking, shape gpu.Shape) [
 // hasten moves a booking that waits for nodes to slots whose nodes come sooner, if
 // somebody left any behind, and returns its slots: what boots the longest serves
 // whoever waits the longest.
-func (c *computation) hasten(kind Kind, b calendar.Booking, shape gpu.Shape) []int {
+func (c *computation) hasten(kind Kind, b calendar.Booking, shape capacity.Shape) []int {
 	own := c.asked(b.Slots)
 	if own.IsZero() || !c.oldest.Before(own) {
 		return b.Slots

@@ -13,7 +13,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -25,14 +25,14 @@ type Learned struct {
 	Arrivals Arrivals
 	Leases   LeaseUse
 	Cleaning []Cleaning // not learned, but kept with it: what was given back and is not clean
-	// Sources is what is known of the pool's alternates, by gpu.Source.Key. Boot
+	// Sources is what is known of the pool's alternates, by capacity.Source.Key. Boot
 	// and Supply are its first source's.
 	Sources map[string]SourceLearned
 }
 
 // Snapshot is one pool at one moment: everything in it that is not over.
 type Snapshot struct {
-	Pool gpu.Pool
+	Pool capacity.Pool
 	Learned
 	Billing      Billing
 	Nodes        []node.Node
@@ -74,23 +74,23 @@ type Kind string
 
 // The actions.
 const (
-	BootNode         Kind = "boot_node"           // make a node on Slot
-	AbandonNode      Kind = "abandon_node"        // drop a node that was never asked for
-	DrainNode        Kind = "drain_node"          // take no more work on it
-	RetireNode       Kind = "retire_node"         // remove it
-	WarmReservation  Kind = "warm_reservation"    // its lead time has come
-	ReadyReservation Kind = "ready_reservation"   // all its nodes are ready
-	UnreadyReserv    Kind = "unready_reservation" // a node under it was lost, or is not held for it any more
-	DegradeReserv    Kind = "degrade_reservation" // it will be late, or has lost its place
-	RestoreReserv    Kind = "restore_reservation" // it has a place again
-	ExpireReserv     Kind = "expire_reservation"
-	FailReservation  Kind = "fail_reservation"
-	MoveReservation  Kind = "move_reservation" // to Slots
-	RetryWaitlisted  Kind = "retry_waitlisted"
-	ActivateAlloc    Kind = "activate_allocation"
-	ExpireAllocation Kind = "expire_allocation"
-	FailAllocation   Kind = "fail_allocation"
-	MoveAllocation   Kind = "move_allocation" // to Slots
+	BootNode           Kind = "boot_node"           // make a node on Slot
+	AbandonNode        Kind = "abandon_node"        // drop a node that was never asked for
+	DrainNode          Kind = "drain_node"          // take no more work on it
+	RetireNode         Kind = "retire_node"         // remove it
+	WarmReservation    Kind = "warm_reservation"    // its lead time has come
+	ReadyReservation   Kind = "ready_reservation"   // all its nodes are ready
+	UnreadyReservation Kind = "unready_reservation" // a node under it was lost, or is not held for it any more
+	DegradeReserv      Kind = "degrade_reservation" // it will be late, or has lost its place
+	RestoreReserv      Kind = "restore_reservation" // it has a place again
+	ExpireReserv       Kind = "expire_reservation"
+	FailReservation    Kind = "fail_reservation"
+	MoveReservation    Kind = "move_reservation" // to Slots
+	RetryWaitlisted    Kind = "retry_waitlisted"
+	ActivateAlloc      Kind = "activate_allocation"
+	ExpireAllocation   Kind = "expire_allocation"
+	FailAllocation     Kind = "fail_allocation"
+	MoveAllocation     Kind = "move_allocation" // to Slots
 )
 
 // Action is one decision. Subject is the id of what it is about, empty for

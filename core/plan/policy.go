@@ -3,7 +3,7 @@ package plan
 import (
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // Policy tunes the planner. Zero fields mean the defaults.
@@ -48,7 +48,7 @@ func fill[T comparable](field *T, value T) {
 // Creates returns how many nodes a pool may ask for, and in which length of time,
 // that have not served anybody. The cap stops what makes nodes in a loop and does
 // no work with them; a node that an allocation used does not count against it.
-func Creates(pool gpu.Pool) (limit int, window time.Duration) {
+func Creates(pool capacity.Pool) (limit int, window time.Duration) {
 	limit, window = max(10, 3*pool.MaxNodes), 10*time.Minute
 	if pool.MaxCreates > 0 {
 		limit = pool.MaxCreates

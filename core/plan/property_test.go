@@ -11,7 +11,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -33,10 +33,10 @@ var dawn = time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
 func begin(r *rapid.T) *history {
 	h := &history{r: r, due: map[string]time.Time{}, said: map[string]claim{},
 		world: &world{t: r, now: dawn, policy: plan.Policy{Guard: time.Minute}}}
-	h.Pool = gpu.Pool{
+	h.Pool = capacity.Pool{
 		ID: "pool", PerNode: rapid.SampledFrom([]int{1, 4, 8}).Draw(r, "per node"),
 		MaxNodes: rapid.IntRange(1, 4).Draw(r, "slots"),
-		Timers:   gpu.Timers{WarmHold: h.minutes("hold", 0, 20), IdleRelease: h.minutes("idle", 0, 30)},
+		Timers:   capacity.Timers{WarmHold: h.minutes("hold", 0, 20), IdleRelease: h.minutes("idle", 0, 30)},
 	}
 	h.Pool.MaxCreates = rapid.IntRange(1, 8).Draw(r, "cap")
 	h.Pool.CreateWindow = h.minutes("create window", 1, 30)
@@ -55,8 +55,8 @@ func (h *history) name(kind string) string {
 	return fmt.Sprintf("%s%03d", kind, h.ordinal)
 }
 
-func (h *history) shape() gpu.Shape {
-	shape, _ := gpu.ShapeFor(rapid.IntRange(1, h.Pool.PerNode*h.Pool.MaxNodes).Draw(h.r, "gpus"), h.Pool.PerNode)
+func (h *history) shape() capacity.Shape {
+	shape, _ := capacity.ShapeFor(rapid.IntRange(1, h.Pool.PerNode*h.Pool.MaxNodes).Draw(h.r, "gpus"), h.Pool.PerNode)
 	return shape
 }
 
@@ -115,7 +115,7 @@ func (h *history) reserve() {
 	r := reservation.Reservation{
 		ID: h.name("r"), Shape: h.shape(), Window: calendar.Interval{Start: start,
 			End: start.Add(h.minutes("window", 1, 120))},
-		Source: rapid.SampledFrom([]reservation.Source{reservation.FromPerson, reservation.FromAgent}).Draw(h.r,
+		Origin: rapid.SampledFrom([]reservation.Origin{reservation.FromPerson, reservation.FromAgent}).Draw(h.r,
 			"source"),
 		Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed,
 			reservation.Speculative}).Draw(h.r, "class"),
@@ -219,7 +219,7 @@ func (h *history) borrowed(result plan.Result) {
 // kept fails when a promise is ended before its time, or touched by a pause.
 func (h *history) kept(a plan.Action) {
 	switch a.Kind {
-	case plan.ExpireReserv, plan.FailReservation, plan.UnreadyReserv, plan.DegradeReserv:
+	case plan.ExpireReserv, plan.FailReservation, plan.UnreadyReservation, plan.DegradeReserv:
 	default:
 		return
 	}

@@ -56,7 +56,7 @@ func (h *history) advanceNode(n node.Node) {
 		h.node(n.ID, node.Boot)
 	case node.Booting:
 		h.forget(plan.StepWarm) // its time is learned
-		h.node(n.ID, node.BecomeOK)
+		h.node(n.ID, node.BecomeReady)
 		h.Boot = h.Boot.Learn(h.now.Sub(n.RequestedAt))
 	default:
 		h.node(n.ID, node.Confirm)
@@ -70,7 +70,7 @@ func (h *history) obligingProvider() {
 		case n.State() == node.Requested:
 			h.node(n.ID, node.Provision, node.Boot)
 		case n.State() == node.Booting && !n.RequestedAt.Add(h.Boot.P95()).After(h.now):
-			h.node(n.ID, node.BecomeOK)
+			h.node(n.ID, node.BecomeReady)
 		case n.State() == node.Deprovisioning:
 			h.node(n.ID, node.Confirm)
 		}

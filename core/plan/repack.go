@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // attempts bounds how many slots are tried to be cleared for one booking.
@@ -14,7 +14,7 @@ const attempts = 16
 // moving promises that are not warm yet and whose own time has not come. It
 // moves all that it takes, or nothing, and returns the booking's slots. Of a shape
 // whose last node has fewer GPUs that node's slot is cleared last.
-func (c *computation) makeRoom(b calendar.Booking, shape gpu.Shape) []int {
+func (c *computation) makeRoom(b calendar.Booking, shape capacity.Shape) []int {
 	allowed := c.cost(b.Slots)/max(1, len(b.Slots)) - 1 // better than what it has on average
 	window := b.Interval.From(c.now)
 	c.places.Remove(b.ID)
@@ -47,7 +47,7 @@ func (c *computation) makeRoom(b calendar.Booking, shape gpu.Shape) []int {
 type clearing struct {
 	*computation
 	window calendar.Interval
-	shape  gpu.Shape
+	shape  capacity.Shape
 	tried  int
 	slots  []int
 	moves  []relocation
@@ -98,7 +98,7 @@ var afar = []int{costMissing: 0, costStuck: 1, costComing: 2, costReady: 3}
 
 // shift moves one slot of a booking to one that is not being cleared.
 func (c *clearing) shift(b calendar.Booking, slot int) bool {
-	found, ok := c.places.Find(gpu.Shape{Nodes: 1, PerNode: b.On(slot)}, b.Interval, func(other int) int {
+	found, ok := c.places.Find(capacity.Shape{Nodes: 1, PerNode: b.On(slot)}, b.Interval, func(other int) int {
 		if other == slot || slices.Contains(b.Slots, other) || slices.Contains(c.slots, other) {
 			return -1
 		}

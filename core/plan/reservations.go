@@ -24,7 +24,7 @@ func (c *computation) reservations() {
 // facts are those that are the same for every decision about a reservation.
 func (c *computation) facts(r *reservation.Reservation) Facts {
 	return Facts{
-		State: string(r.State()), Source: string(r.Source), Start: r.Window.Start, End: r.Window.End,
+		State: string(r.State()), Source: string(r.Origin), Start: r.Window.Start, End: r.Window.End,
 		BookedAt: booked(r),
 		Lead:     c.boot95, Guard: c.policy.Guard, Boot50: c.boot50, Paused: c.paused(r), Degraded: r.Degraded,
 		Condition: r.Reason,
@@ -184,14 +184,14 @@ func (c *computation) ready(r *reservation.Reservation) {
 	hold := later(r.Window.Start, r.ReadyAt).Add(c.Pool.Timers.WarmHold)
 	f := c.facts(r)
 	f.Due, f.Standing, f.Outside = hold, c.standing(r.Slots).String(), c.homeless(r.Slots)
-	if r.Source != reservation.FromAgent && f.Standing == ready.String() {
+	if r.Origin != reservation.FromAgent && f.Standing == ready.String() {
 		c.at(hold)
 	}
 	c.at(r.Window.End)
 	switch {
 	case c.judge(Action{Kind: ExpireReserv, Subject: r.ID, Facts: f}):
 		c.keep(r.Slots)
-	case c.judge(Action{Kind: UnreadyReserv, Subject: r.ID, Facts: f}):
+	case c.judge(Action{Kind: UnreadyReservation, Subject: r.ID, Facts: f}):
 		if f.Paused {
 			c.keep(r.Slots)
 			return

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // SourceLearned is what is known of one alternate of a pool. Created and Removed
@@ -17,11 +17,11 @@ type SourceLearned struct {
 // Choose returns the source that a node needed at deadline is asked of, by
 // FailoverOrder, and what is learned with that source's boots and supply in
 // place of the pool's own. A pool with one source has no choice.
-func (l Learned) Choose(p gpu.Pool, deadline, now time.Time) (gpu.Source, Learned) {
+func (l Learned) Choose(p capacity.Pool, deadline, now time.Time) (capacity.Offering, Learned) {
 	if len(p.Alternates) == 0 {
-		return p.Source(), l
+		return p.Offering(), l
 	}
-	sources := p.Sources()
+	sources := p.Offerings()
 	offers := make([]Offering, len(sources))
 	for i, s := range sources {
 		known := l.Of(p, s)
@@ -36,12 +36,12 @@ func (l Learned) Choose(p gpu.Pool, deadline, now time.Time) (gpu.Source, Learne
 			return s, l
 		}
 	}
-	return p.Source(), l
+	return p.Offering(), l
 }
 
 // Of returns what is known of one of the pool's sources.
-func (l Learned) Of(p gpu.Pool, s gpu.Source) SourceLearned {
-	if s.Key() == p.Source().Key() {
+func (l Learned) Of(p capacity.Pool, s capacity.Offering) SourceLearned {
+	if s.Key() == p.Offering().Key() {
 		return SourceLearned{Boot: l.Boot, Supply: l.Supply}
 	}
 	if known, ok := l.Sources[s.Key()]; ok {
@@ -56,7 +56,7 @@ func (l Learned) Of(p gpu.Pool, s gpu.Source) SourceLearned {
 }
 
 // Booted returns what is learned after a node of the source became ready.
-func (l Learned) Booted(p gpu.Pool, s gpu.Source, took time.Duration, now time.Time) Learned {
+func (l Learned) Booted(p capacity.Pool, s capacity.Offering, took time.Duration, now time.Time) Learned {
 	return l.change(p, s, func(k SourceLearned) SourceLearned {
 		return SourceLearned{Boot: k.Boot.Learn(took), Supply: k.Supply.Ready(now)}
 	})
@@ -64,7 +64,7 @@ func (l Learned) Booted(p gpu.Pool, s gpu.Source, took time.Duration, now time.T
 
 // Served returns what is learned after a node of the source became ready and nobody
 // saw when: that it gives nodes, and nothing of how long it takes.
-func (l Learned) Served(p gpu.Pool, s gpu.Source, now time.Time) Learned {
+func (l Learned) Served(p capacity.Pool, s capacity.Offering, now time.Time) Learned {
 	return l.change(p, s, func(k SourceLearned) SourceLearned {
 		return SourceLearned{Boot: k.Boot, Supply: k.Supply.Ready(now)}
 	})
@@ -72,7 +72,7 @@ func (l Learned) Served(p gpu.Pool, s gpu.Source, now time.Time) Learned {
 
 // Refused returns what is learned after a node that was asked of the source at
 // asked was refused, or given up before it was ready: see Supply.Failed.
-func (l Learned) Refused(p gpu.Pool, s gpu.Source, asked, now time.Time, ttl time.Duration) Learned {
+func (l Learned) Refused(p capacity.Pool, s capacity.Offering, asked, now time.Time, ttl time.Duration) Learned {
 	return l.change(p, s, func(k SourceLearned) SourceLearned {
 		return SourceLearned{Boot: k.Boot, Supply: k.Supply.Failed(asked, now, ttl)}
 	})
@@ -80,7 +80,7 @@ func (l Learned) Refused(p gpu.Pool, s gpu.Source, asked, now time.Time, ttl tim
 
 // FailedGate returns what is learned after a machine that was asked of the source at
 // asked did not pass the health gate: see Supply.FailedGate.
-func (l Learned) FailedGate(p gpu.Pool, s gpu.Source, asked, now time.Time, ttl time.Duration, fault string) Learned {
+func (l Learned) FailedGate(p capacity.Pool, s capacity.Offering, asked, now time.Time, ttl time.Duration, fault string) Learned {
 	return l.change(p, s, func(k SourceLearned) SourceLearned {
 		return SourceLearned{Boot: k.Boot, Supply: k.Supply.FailedGate(asked, now, ttl, fault)}
 	})
@@ -88,8 +88,8 @@ func (l Learned) FailedGate(p gpu.Pool, s gpu.Source, asked, now time.Time, ttl 
 
 // RetryStopped returns what is learned after a person changed the pool: sources
 // that were stopped are asked again.
-func (l Learned) RetryStopped(p gpu.Pool) Learned {
-	for _, s := range p.Sources() {
+func (l Learned) RetryStopped(p capacity.Pool) Learned {
+	for _, s := range p.Offerings() {
 		if known := l.Of(p, s); known.Stopped() != "" {
 			l = l.change(p, s, func(k SourceLearned) SourceLearned {
 				return SourceLearned{Boot: k.Boot, Supply: k.Supply.retry()}
@@ -99,9 +99,9 @@ func (l Learned) RetryStopped(p gpu.Pool) Learned {
 	return l
 }
 
-func (l Learned) change(p gpu.Pool, s gpu.Source, to func(SourceLearned) SourceLearned) Learned {
+func (l Learned) change(p capacity.Pool, s capacity.Offering, to func(SourceLearned) SourceLearned) Learned {
 	next := to(l.Of(p, s))
-	if s.Key() == p.Source().Key() {
+	if s.Key() == p.Offering().Key() {
 		l.Boot, l.Supply = next.Boot, next.Supply
 		return l
 	}

@@ -6,7 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 )
 
@@ -14,13 +15,13 @@ var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 // threeSources are a pool's own source, one that is cheaper and slow, and one
 // that is dear and fast.
-func threeSources() (p gpu.Pool, own, slow, fast gpu.Source) {
-	own = gpu.Source{Provisioner: "aws", Region: "r", Type: "own", Price: 10 * gpu.USD}
-	slow = gpu.Source{Provisioner: "aws", Region: "r", Type: "slow", Price: 5 * gpu.USD}
-	fast = gpu.Source{Provisioner: "aws", Region: "r", Type: "fast", Price: 40 * gpu.USD}
-	p = gpu.Pool{Provisioner: "aws", Region: "r", Type: "own", Price: 10 * gpu.USD, Alternates: []gpu.Alternate{
-		{Source: slow, Boot50: time.Hour, Boot95: 2 * time.Hour},
-		{Source: fast, Boot50: time.Minute, Boot95: 2 * time.Minute},
+func threeSources() (p capacity.Pool, own, slow, fast capacity.Offering) {
+	own = capacity.Offering{Provisioner: "aws", Region: "r", Type: "own", Price: 10 * money.USD}
+	slow = capacity.Offering{Provisioner: "aws", Region: "r", Type: "slow", Price: 5 * money.USD}
+	fast = capacity.Offering{Provisioner: "aws", Region: "r", Type: "fast", Price: 40 * money.USD}
+	p = capacity.Pool{Provisioner: "aws", Region: "r", Type: "own", Price: 10 * money.USD, Alternates: []capacity.Alternate{
+		{Offering: slow, Boot50: time.Hour, Boot95: 2 * time.Hour},
+		{Offering: fast, Boot50: time.Minute, Boot95: 2 * time.Minute},
 	}}
 	return p, own, slow, fast
 }
@@ -37,7 +38,7 @@ func TestANodeIsAskedOfTheSourceThatIsCheapestInTime(t *testing.T) {
 	l.Removed = l.Removed.Add(2, time.Hour, noon)
 	for name, tc := range map[string]struct {
 		within time.Duration
-		want   gpu.Source
+		want   capacity.Offering
 	}{
 		"time enough for the slow one": {5 * time.Hour, slow}, "enough for its own": {20 * time.Minute, own},
 		"little time": {2 * time.Minute, fast},
@@ -65,7 +66,7 @@ func TestWhatIsKnownOfASource(t *testing.T) {
 	require.Equal(t, plan.SourceLearned{Boot: l.Boot}, l.Of(p, own))
 	prior := func(p50, p95 time.Duration) plan.BootTimes { return plan.BootTimes{Prior50: p50, Prior95: p95} }
 	require.Equal(t, plan.SourceLearned{Boot: prior(time.Hour, 2*time.Hour)}, l.Of(p, slow))
-	gone := gpu.Source{Provisioner: "gcp"}
+	gone := capacity.Offering{Provisioner: "gcp"}
 	require.Equal(t, plan.SourceLearned{Boot: l.Boot}, l.Of(p, gone),
 		"what is no source any more is taken to be like the pool")
 	l = l.Booted(p, own, time.Minute, noon)
@@ -78,20 +79,22 @@ func TestWhatIsKnownOfASource(t *testing.T) {
 func TestASourceLearnsForItself(t *testing.T) {
 	t.Parallel()
 	p, own, slow, fast := threeSources()
-	for name, learn := range map[string]func(plan.Learned, gpu.Source) plan.Learned{
-		"booted":  func(l plan.Learned, s gpu.Source) plan.Learned { return l.Booted(p, s, time.Minute, noon) },
-		"served":  func(l plan.Learned, s gpu.Source) plan.Learned { return l.Served(p, s, noon) },
-		"refused": func(l plan.Learned, s gpu.Source) plan.Learned { return l.Refused(p, s, noon, noon, time.Minute) },
-		"unfit": func(l plan.Learned, s gpu.Source) plan.Learned {
+	for name, learn := range map[string]func(plan.Learned, capacity.Offering) plan.Learned{
+		"booted": func(l plan.Learned, s capacity.Offering) plan.Learned { return l.Booted(p, s, time.Minute, noon) },
+		"served": func(l plan.Learned, s capacity.Offering) plan.Learned { return l.Served(p, s, noon) },
+		"refused": func(l plan.Learned, s capacity.Offering) plan.Learned {
+			return l.Refused(p, s, noon, noon, time.Minute)
+		},
+		"unfit": func(l plan.Learned, s capacity.Offering) plan.Learned {
 			return l.FailedGate(p, s, noon, noon, time.Minute, "ecc")
 		},
 	} {
-		for _, s := range []gpu.Source{own, slow, fast} {
+		for _, s := range []capacity.Offering{own, slow, fast} {
 			l := ownBoots()
 			l.Sources = map[string]plan.SourceLearned{fast.Key(): {Boot: plan.BootTimes{Prior50: time.Second}}}
 			before := l.Of(p, s)
 			next := learn(l, s)
-			for _, other := range []gpu.Source{own, slow, fast} {
+			for _, other := range []capacity.Offering{own, slow, fast} {
 				if other == s {
 					require.NotEqual(t, before, next.Of(p, other), "%s %s", name, s.Type)
 				} else {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -156,8 +156,8 @@ func (w *world) setPool(options []string) {
 // ways are the events that bring a new node to a state.
 var ways = map[string][]node.Event{
 	"requested": nil, "provisioning": {node.Provision}, "booting": {node.Provision, node.Boot},
-	"ready":    {node.Provision, node.Boot, node.BecomeOK},
-	"draining": {node.Provision, node.Boot, node.BecomeOK, node.Drain},
+	"ready":    {node.Provision, node.Boot, node.BecomeReady},
+	"draining": {node.Provision, node.Boot, node.BecomeReady, node.Drain},
 }
 
 func (w *world) addNode(s []string) {
@@ -174,7 +174,7 @@ func (w *world) addReservation(s []string) {
 	from, to, _ := strings.Cut(s[1], "-")
 	r, state := reservation.Reservation{
 		ID: s[0], Window: calendar.Interval{Start: clockTime(w.t, from), End: clockTime(w.t, to)},
-		Shape: shapeOf(s[2]), Slots: w.slotsOf(s[3]), Source: reservation.Source(s[4]), Class: reservation.Guaranteed,
+		Shape: shapeOf(s[2]), Slots: w.slotsOf(s[3]), Origin: reservation.Origin(s[4]), Class: reservation.Guaranteed,
 	}, reservation.Booked
 	if len(s) > 5 {
 		r.Class = reservation.Class(s[5])
@@ -201,11 +201,11 @@ func (w *world) addAllocation(s []string) {
 	}, w.now))
 }
 
-func shapeOf(s string) gpu.Shape {
+func shapeOf(s string) capacity.Shape {
 	nodes, perNode, _ := strings.Cut(s, "x")
 	n, _ := strconv.Atoi(nodes)
 	g, _ := strconv.Atoi(perNode)
-	return gpu.Shape{Nodes: n, PerNode: g}
+	return capacity.Shape{Nodes: n, PerNode: g}
 }
 
 // slotsOf reads 0+2; a dash is none.

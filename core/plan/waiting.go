@@ -7,7 +7,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 )
@@ -49,7 +49,7 @@ func (o *Outlook) waiting(id string) (WaitFacts, bool) {
 
 // waitOn is the wait for the nodes of slots that somebody has, and for the devices
 // of the shape on each that are in hands other than the holder's.
-func (c *computation) waitOn(slots []int, shape gpu.Shape, holder string) WaitFacts {
+func (c *computation) waitOn(slots []int, shape capacity.Shape, holder string) WaitFacts {
 	f := WaitFacts{Boot: c.Boot, Leases: c.Leases}
 	for i, slot := range slots {
 		n := c.bySlot[slot]
@@ -92,7 +92,7 @@ func (f *WaitFacts) missing(c *computation, slot int) {
 // instead notes, while the provider has nothing, the ready nodes that somebody who
 // waits for a node could be moved to when the leases on them end. Only one missing
 // node is looked at: for more, it is the provider who must have some.
-func (f *WaitFacts) instead(c *computation, id string, shape gpu.Shape, window calendar.Interval) {
+func (f *WaitFacts) instead(c *computation, id string, shape capacity.Shape, window calendar.Interval) {
 	if f.Stock == nil || f.Missing != 1 || shape.Nodes != 1 {
 		return
 	}
@@ -171,7 +171,7 @@ func (c *computation) waitForPlace(r *reservation.Reservation) (WaitFacts, bool)
 	for i := range slots {
 		slots[i] = rooms[i].slot
 	}
-	nodes := c.waitOn(slots, gpu.Shape{}, "")
+	nodes := c.waitOn(slots, capacity.Shape{}, "")
 	f.Ages, f.Missing, f.Blocked, f.Trials, f.Stock = nodes.Ages, nodes.Missing, nodes.Blocked, nodes.Trials,
 		nodes.Stock
 	for _, x := range rooms[:min(len(rooms), max(candidates, f.Need))] {

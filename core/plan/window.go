@@ -8,10 +8,10 @@ import (
 // Window counts events over a sliding length of time. Those of one grain count as
 // the latest of them, so that few numbers are kept: each counts for the length,
 // and for no more than a grain longer.
-type Window []Mark
+type Window []EventCount
 
-// Mark is a number of events at a time. A Window's are in order.
-type Mark struct {
+// EventCount is a number of events at a time. A Window's are in order.
+type EventCount struct {
 	At time.Time
 	N  int
 }
@@ -26,10 +26,10 @@ func (w Window) Add(n int, length time.Duration, now time.Time) Window {
 	}
 	grain, last := length/grains, len(w)-1
 	if last >= 0 && !w[last].At.Truncate(grain).Before(now.Truncate(grain)) {
-		w[last] = Mark{At: now, N: w[last].N + n}
+		w[last] = EventCount{At: now, N: w[last].N + n}
 		return w
 	}
-	return append(w, Mark{At: now, N: n})
+	return append(w, EventCount{At: now, N: n})
 }
 
 // Take returns the window without n of its events, the latest first. There are

@@ -156,9 +156,9 @@ func (w *world) commit(a plan.Action) bool {
 		r.Degraded, r.Reason = false, a.Reason
 	default:
 		w.reservation(a.Subject, map[plan.Kind]reservation.Event{
-			plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeOK,
-			plan.UnreadyReserv: reservation.LoseNode,
-			plan.ExpireReserv:  reservation.Expire, plan.FailReservation: reservation.FailWindow,
+			plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeReady,
+			plan.UnreadyReservation: reservation.LoseNode,
+			plan.ExpireReserv:       reservation.Expire, plan.FailReservation: reservation.FailWindow,
 		}[a.Kind])
 		if a.Reason == plan.ReasonPaused {
 			w.rest(w.reservationOf(a.Subject).Slots)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
@@ -16,12 +16,12 @@ import (
 func TestACapSaysWhatWouldBe(t *testing.T) {
 	t.Parallel()
 	var c quota.Commitments
-	c.Add(hours(30, 34), gpus(6), quota.Spend{Cost: 12 * gpu.USD, GPUSeconds: 5 * 3600})
+	c.Add(hours(30, 34), gpus(6), quota.Spend{Cost: 12 * money.USD, GPUSeconds: 5 * 3600})
 	caps := quota.Caps{
-		MaxGPUs: 9, MaxPerDay: 19 * gpu.USD, MaxLead: 90 * time.Minute, MaxWindow: 2 * time.Minute,
+		MaxGPUs: 9, MaxPerDay: 19 * money.USD, MaxLead: 90 * time.Minute, MaxWindow: 2 * time.Minute,
 		GPUHoursPerDay: quota.AtMost(6),
 	}
-	a := quota.Ask{Window: hours(31, 33), Demand: gpus(4), Spend: quota.Spend{Cost: 8 * gpu.USD, GPUSeconds: 2 * 3600}}
+	a := quota.Ask{Window: hours(31, 33), Demand: gpus(4), Spend: quota.Spend{Cost: 8 * money.USD, GPUSeconds: 2 * 3600}}
 	start, day := quota.Times{At: a.Window.Start}, quota.Times{At: hours(24, 25).Start}
 	require.Equal(t, []quota.Violation{
 		{Rule: quota.RuleNominal, Limit: 9, Asked: 10, Times: start},
@@ -35,13 +35,13 @@ func TestACapSaysWhatWouldBe(t *testing.T) {
 func TestWhatProlongsCountsFromWhereTheBookingBegan(t *testing.T) {
 	t.Parallel()
 	var c quota.Commitments
-	c.Add(hours(22, 25), gpus(1), quota.Spend{Cost: 3 * gpu.USD})
-	caps := quota.Caps{MaxGPUs: 9, MaxPerDay: 4 * gpu.USD, MaxLead: 99 * time.Hour, MaxWindow: 4 * time.Hour}
+	c.Add(hours(22, 25), gpus(1), quota.Spend{Cost: 3 * money.USD})
+	caps := quota.Caps{MaxGPUs: 9, MaxPerDay: 4 * money.USD, MaxLead: 99 * time.Hour, MaxWindow: 4 * time.Hour}
 	a := quota.Ask{
 		Window: hours(25, 27),
 		Since:  hours(22, 23).Start,
 		Demand: gpus(1),
-		Spend:  quota.Spend{Cost: 2 * gpu.USD},
+		Spend:  quota.Spend{Cost: 2 * money.USD},
 	}
 	require.Equal(t, []quota.Violation{
 		{

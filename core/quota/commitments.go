@@ -5,19 +5,19 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // Spend is what a booking uses up of a budget. All of it falls on the UTC day in
 // which the booking starts, what it is prolonged by, too.
 type Spend struct {
-	Cost       gpu.MicroUSD `json:",omitzero"`
-	GPUSeconds int64        `json:",omitzero"`
+	Cost       money.MicroUSD `json:",omitzero"`
+	GPUSeconds int64          `json:",omitzero"`
 }
 
 // SpendOf is the spend of GPUs held for a window at a cost. Part of a second
 // counts as a whole one.
-func SpendOf(w calendar.Interval, gpus int, cost gpu.MicroUSD) Spend {
+func SpendOf(w calendar.Interval, gpus int, cost money.MicroUSD) Spend {
 	length := max(w.Length(), 0)
 	return Spend{Cost: cost, GPUSeconds: int64((length+time.Second-1)/time.Second) * int64(gpus)}
 }

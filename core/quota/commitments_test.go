@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
@@ -81,18 +81,18 @@ func TestSpendingIsFoundInItsPeriodAlone(t *testing.T) {
 
 func TestDemandOfAnUnequalShape(t *testing.T) {
 	t.Parallel()
-	p := gpu.Pool{PerNode: 8, MemoryMiB: 10, NodeCPUs: 100, NodeMemoryMiB: 800}
+	p := capacity.Pool{PerNode: 8, MemoryMiB: 10, NodeCPUs: 100, NodeMemoryMiB: 800}
 	require.Equal(
 		t,
 		quota.Vector{11, 110, 100 + 38, 800 + 300, 1},
-		quota.Demand(p, gpu.Shape{Nodes: 2, PerNode: 8, Short: 5}),
+		quota.Demand(p, capacity.Shape{Nodes: 2, PerNode: 8, Short: 5}),
 	)
-	require.Equal(t, quota.Vector{1, 10, 13, 100, 1}, quota.Demand(p, gpu.Shape{Nodes: 1, PerNode: 1}))
+	require.Equal(t, quota.Vector{1, 10, 13, 100, 1}, quota.Demand(p, capacity.Shape{Nodes: 1, PerNode: 1}))
 	p.PerNode = 0
 	require.Equal(
 		t,
 		quota.Vector{8, 80, 0, 0, 1},
-		quota.Demand(p, gpu.Shape{Nodes: 1, PerNode: 8}),
+		quota.Demand(p, capacity.Shape{Nodes: 1, PerNode: 8}),
 		"no share of nothing",
 	)
 }

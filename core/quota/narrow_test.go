@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
 func drawCaps(t *rapid.T, name string) quota.Caps {
 	return quota.Caps{
 		MaxGPUs:        rapid.IntRange(0, 3).Draw(t, name+" gpus"),
-		MaxPerDay:      gpu.MicroUSD(rapid.IntRange(0, 3).Draw(t, name+" cost")),
+		MaxPerDay:      money.MicroUSD(rapid.IntRange(0, 3).Draw(t, name+" cost")),
 		MaxLead:        time.Duration(rapid.IntRange(0, 3).Draw(t, name+" lead")) * time.Hour,
 		MaxWindow:      time.Duration(rapid.IntRange(0, 3).Draw(t, name+" window")) * time.Hour,
 		GPUHoursPerDay: quota.AtMost(rapid.Int64Range(-1, 3).Draw(t, name+" hours")),
@@ -33,7 +33,7 @@ func TestTheTightestOfTwoCapsAllowsWhatBothAllow(t *testing.T) {
 		ask := quota.Ask{
 			Window: hours(1, 1+rapid.IntRange(1, 4).Draw(t, "length")),
 			Demand: gpus(rapid.Int64Range(0, 4).Draw(t, "gpus")),
-			Spend: quota.Spend{Cost: gpu.MicroUSD(rapid.IntRange(0, 4).Draw(t, "cost")),
+			Spend: quota.Spend{Cost: money.MicroUSD(rapid.IntRange(0, 4).Draw(t, "cost")),
 				GPUSeconds: 3600 * rapid.Int64Range(0, 4).Draw(t, "hours")},
 		}
 		allows := func(c quota.Caps) bool { return len(quota.MeasureCaps(c, nil, ask, monday).Violations()) == 0 }
@@ -59,7 +59,7 @@ func TestSumAddsUpItsParts(t *testing.T) {
 				from := rapid.IntRange(0, 60).Draw(t, "from")
 				iv, n := hours(from, from+rapid.IntRange(1, 9).Draw(t, "length")),
 					gpus(rapid.Int64Range(1, 4).Draw(t, "n"))
-				spend := quota.Spend{Cost: gpu.USD, GPUSeconds: 7}
+				spend := quota.Spend{Cost: money.USD, GPUSeconds: 7}
 				parts[i].Add(iv, n, spend)
 				whole.Add(iv, n, spend)
 			}

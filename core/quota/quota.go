@@ -11,20 +11,20 @@ import (
 	"math"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // Limits are an organization's. GPUs and SpeculationPerDay at zero mean none of
 // it; the zero Limit and the zero Bounds mean no limit.
 type Limits struct {
-	GPUs              int          `json:",omitzero"` // held and promised at any one instant
-	SpeculationPerDay gpu.MicroUSD `json:",omitzero"` // cost of speculative reservations that start in one UTC day
+	GPUs              int            `json:",omitzero"` // held and promised at any one instant
+	SpeculationPerDay money.MicroUSD `json:",omitzero"` // cost of speculative reservations that start in one UTC day
 
 	// Held and promised at any one instant.
 	GPUMemoryMiB Limit `json:",omitzero"`
 	CPUs         Limit `json:",omitzero"`
 	MemoryMiB    Limit `json:",omitzero"`
-	Jobs         Limit `json:",omitzero"` // reservations and allocations
+	Bookings     Limit `json:",omitzero"` // reservations and allocations
 
 	// Cohort names the organizations that lend each other what they do not use;
 	// empty: none. Without a cohort Borrowing and Lending mean nothing.
@@ -61,7 +61,7 @@ func (l *Limits) nominal(r Resource) Limit {
 	case MemoryMiB:
 		return l.MemoryMiB
 	default:
-		return l.Jobs
+		return l.Bookings
 	}
 }
 
@@ -95,11 +95,11 @@ const secondsPerHour = 60 * 60
 // an agent's own configuration can only be stricter. Zero means none of it, and
 // the zero Limit no limit.
 type Caps struct {
-	MaxGPUs        int           `json:",omitzero"` // promised at any one instant
-	MaxPerDay      gpu.MicroUSD  `json:",omitzero"` // cost of reservations that start in one UTC day
-	MaxLead        time.Duration `json:",omitzero"` // how far ahead a reservation may start
-	MaxWindow      time.Duration `json:",omitzero"` // the longest single reservation
-	GPUHoursPerDay Limit         `json:",omitzero"` // of reservations that start in one UTC day
+	MaxGPUs        int            `json:",omitzero"` // promised at any one instant
+	MaxPerDay      money.MicroUSD `json:",omitzero"` // cost of reservations that start in one UTC day
+	MaxLead        time.Duration  `json:",omitzero"` // how far ahead a reservation may start
+	MaxWindow      time.Duration  `json:",omitzero"` // the longest single reservation
+	GPUHoursPerDay Limit          `json:",omitzero"` // of reservations that start in one UTC day
 }
 
 // Period is what a budget is for.

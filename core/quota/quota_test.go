@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
@@ -60,13 +61,13 @@ func TestTheWorstInstantCounts(t *testing.T) {
 func TestAViolationSaysWhen(t *testing.T) {
 	t.Parallel()
 	var c quota.Commitments
-	c.Add(hours(9, 12), gpus(4), quota.Spend{Cost: 9 * gpu.USD, GPUSeconds: 12 * 3600})
+	c.Add(hours(9, 12), gpus(4), quota.Spend{Cost: 9 * money.USD, GPUSeconds: 12 * 3600})
 	c.Hold(hours(11, 14), gpus(3))
 	h := quota.Holdings{Committed: &c, Limits: quota.Limits{
-		GPUs: 8, GPUHours: quota.AtMost(20), MoneyPerPeriod: quota.AtMost(int64(10 * gpu.USD)),
-		SpeculationPerDay: gpu.USD,
-	}, Guessed: &c}
-	a := quota.Ask{Window: hours(8, 13), Demand: gpus(2), Spend: quota.Spend{Cost: gpu.USD + 1, GPUSeconds: 10 * 3600},
+		GPUs: 8, GPUHours: quota.AtMost(20), MoneyPerPeriod: quota.AtMost(int64(10 * money.USD)),
+		SpeculationPerDay: money.USD,
+	}, Speculative: &c}
+	a := quota.Ask{Window: hours(8, 13), Demand: gpus(2), Spend: quota.Spend{Cost: money.USD + 1, GPUSeconds: 10 * 3600},
 		Speculative: true}
 	midnight := hours(24, 25).Start
 	require.Equal(t, []quota.Violation{
@@ -86,7 +87,7 @@ func TestEachResourceHasItsLimit(t *testing.T) {
 	var c quota.Commitments
 	c.Hold(hours(0, 9), quota.Vector{1, 10, 100, 1000, 2})
 	exact := quota.Limits{GPUs: 2, GPUMemoryMiB: quota.AtMost(20), CPUs: quota.AtMost(200),
-		MemoryMiB: quota.AtMost(2000), Jobs: quota.AtMost(3)}
+		MemoryMiB: quota.AtMost(2000), Bookings: quota.AtMost(3)}
 	a := quota.Ask{Window: hours(8, 10), Demand: quota.Vector{1, 10, 100, 1000, 1}}
 	require.Empty(t, quota.Measure(quota.Holdings{Limits: exact, Committed: &c}, a).Violations())
 	for r := quota.GPUs; r <= quota.Jobs; r++ {
@@ -107,10 +108,10 @@ func TestEachResourceHasItsLimit(t *testing.T) {
 func TestCapsHoldExactly(t *testing.T) {
 	t.Parallel()
 	var c quota.Commitments
-	c.Add(hours(30, 34), gpus(6), quota.Spend{Cost: 12 * gpu.USD, GPUSeconds: 24 * 3600})
-	caps := quota.Caps{MaxGPUs: 10, MaxPerDay: 20 * gpu.USD, MaxLead: 31 * time.Hour, MaxWindow: 2 * time.Hour,
+	c.Add(hours(30, 34), gpus(6), quota.Spend{Cost: 12 * money.USD, GPUSeconds: 24 * 3600})
+	caps := quota.Caps{MaxGPUs: 10, MaxPerDay: 20 * money.USD, MaxLead: 31 * time.Hour, MaxWindow: 2 * time.Hour,
 		GPUHoursPerDay: quota.AtMost(32)}
-	a := quota.Ask{Window: hours(31, 33), Demand: gpus(4), Spend: quota.Spend{Cost: 8 * gpu.USD, GPUSeconds: 8 * 3600}}
+	a := quota.Ask{Window: hours(31, 33), Demand: gpus(4), Spend: quota.Spend{Cost: 8 * money.USD, GPUSeconds: 8 * 3600}}
 	require.Empty(t, quota.MeasureCaps(caps, &c, a, monday).Violations())
 	require.Equal(t, []quota.Rule{quota.RuleNominal, quota.RuleMoney, quota.RuleLead, quota.RuleWindow},
 		rules(quota.MeasureCaps(quota.Caps{}, &c, a, monday).Violations()), "zero is none of it")
@@ -122,12 +123,12 @@ func TestCostFallsOnTheDayOfTheStart(t *testing.T) {
 	t.Parallel()
 	var c quota.Commitments
 	require.Zero(t, c.On(monday), "nothing is committed yet")
-	five := quota.Spend{Cost: 5 * gpu.USD, GPUSeconds: 7}
+	five := quota.Spend{Cost: 5 * money.USD, GPUSeconds: 7}
 	c.Add(hours(23, 30), gpus(1), five)
 	c.Spend(monday.AddDate(0, 0, 29), five) // the last of March
 	require.Equal(t, five, c.On(monday.Add(12*time.Hour)))
 	require.Zero(t, c.On(monday.Add(24*time.Hour)))
-	require.Equal(t, quota.Spend{Cost: 10 * gpu.USD, GPUSeconds: 14}, c.In(quota.PerMonth, monday))
+	require.Equal(t, quota.Spend{Cost: 10 * money.USD, GPUSeconds: 14}, c.In(quota.PerMonth, monday))
 	require.Zero(t, c.In(quota.PerMonth, monday.AddDate(0, 1, 0)))
 	require.Equal(t, []time.Time{monday, monday.AddDate(0, 0, 29)}, c.Days())
 
@@ -152,16 +153,16 @@ func TestPeriods(t *testing.T) {
 
 func TestDemandCountsANodesShare(t *testing.T) {
 	t.Parallel()
-	p := gpu.Pool{PerNode: 8, MemoryMiB: 81920, NodeCPUs: 100, NodeMemoryMiB: 1 << 20}
+	p := capacity.Pool{PerNode: 8, MemoryMiB: 81920, NodeCPUs: 100, NodeMemoryMiB: 1 << 20}
 	require.Equal(t, quota.Vector{6, 6 * 81920, 2 * 38, 2 * 393216, 1},
-		quota.Demand(p, gpu.Shape{Nodes: 2, PerNode: 3}), "12.5 CPUs a GPU, rounded up on each node")
-	require.Zero(t, quota.Demand(p, gpu.Shape{}))
-	require.Zero(t, quota.Demand(p, gpu.Shape{Nodes: -1, PerNode: -1}))
+		quota.Demand(p, capacity.Shape{Nodes: 2, PerNode: 3}), "12.5 CPUs a GPU, rounded up on each node")
+	require.Zero(t, quota.Demand(p, capacity.Shape{}))
+	require.Zero(t, quota.Demand(p, capacity.Shape{Nodes: -1, PerNode: -1}))
 }
 
 func TestLimitsOnTheWire(t *testing.T) {
 	t.Parallel()
-	limits := quota.Limits{GPUs: 3, Jobs: quota.AtMost(0), Lending: quota.Bounds{quota.CPUs: quota.AtMost(7)},
+	limits := quota.Limits{GPUs: 3, Bookings: quota.AtMost(0), Lending: quota.Bounds{quota.CPUs: quota.AtMost(7)},
 		Cohort: "research", Period: quota.PerMonth}
 	text, err := json.Marshal(limits)
 	require.NoError(t, err)
@@ -191,7 +192,7 @@ func TestCommitmentsCancelOut(t *testing.T) {
 			from := rapid.IntRange(0, 100).Draw(t, "from")
 			e := entry{
 				hours(from, from+rapid.IntRange(1, 40).Draw(t, "length")), drawVector(t, 9),
-				quota.Spend{Cost: gpu.MicroUSD(rapid.Int64Range(0, 1e12).Draw(t, "cost")),
+				quota.Spend{Cost: money.MicroUSD(rapid.Int64Range(0, 1e12).Draw(t, "cost")),
 					GPUSeconds: rapid.Int64Range(0, 1e9).Draw(t, "seconds")},
 			}
 			all = append(all, e)

@@ -2,7 +2,7 @@ package quota
 
 import (
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // Resource is what a limit counts.
@@ -35,7 +35,7 @@ type Bounds [resources]Limit
 // Demand is what a shape takes of a pool while it is held: its GPUs and their
 // memory, its nodes' CPUs and memory in the proportion of their GPUs, each
 // node's share rounded up, and one job. A shape without GPUs takes nothing.
-func Demand(p gpu.Pool, s gpu.Shape) Vector {
+func Demand(p capacity.Pool, s capacity.Shape) Vector {
 	n := int64(s.GPUs())
 	if n <= 0 || s.Nodes < 0 {
 		return Vector{}
@@ -46,7 +46,7 @@ func Demand(p gpu.Pool, s gpu.Shape) Vector {
 	}
 }
 
-func nodeShare(ofNode int, p gpu.Pool, s gpu.Shape) int64 {
+func nodeShare(ofNode int, p capacity.Pool, s capacity.Shape) int64 {
 	if p.PerNode <= 0 {
 		return 0
 	}

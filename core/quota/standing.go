@@ -31,10 +31,10 @@ func (a *Ask) began() time.Time {
 // Holdings are an organization's limits and what counts against them. A nil
 // Commitments is nothing.
 type Holdings struct {
-	Limits    Limits
-	Committed *Commitments
-	Guessed   *Commitments // the speculative part of Committed
-	Cohort    []Member     // the other members of its cohort, in any order
+	Limits      Limits
+	Committed   *Commitments
+	Speculative *Commitments // the speculative part of Committed
+	Cohort      []Member     // the other members of its cohort, in any order
 }
 
 // Member is another organization of a cohort.
@@ -43,15 +43,15 @@ type Member struct {
 	Committed *Commitments
 }
 
-// Standing is every number that a check of an organization's limits looks at.
-type Standing struct {
-	Limits  Limits  `json:",omitzero"`
-	Ask     Ask     `json:",omitzero"`
-	Peak    Vector  `json:",omitzero"`  // the most held of each resource at any instant of the window, without the ask
-	Period  Spend   `json:",omitzero"`  // committed in the period in which the booking began
-	Guessed Spend   `json:",omitzero"`  // speculative, on the day on which it began
-	Shared  Shared  `json:",omitzero"`  // of the cohort, if there is one
-	Times   []Times `json:",omitempty"` // of each violation, in their order
+// UsageReport is every number that a check of an organization's limits looks at.
+type UsageReport struct {
+	Limits      Limits  `json:",omitzero"`
+	Ask         Ask     `json:",omitzero"`
+	Peak        Vector  `json:",omitzero"`  // the most held of each resource at any instant of the window, without the ask
+	Period      Spend   `json:",omitzero"`  // committed in the period in which the booking began
+	Speculative Spend   `json:",omitzero"`  // speculative, on the day on which it began
+	Shared      Shared  `json:",omitzero"`  // of the cohort, if there is one
+	Times       []Times `json:",omitempty"` // of each violation, in their order
 }
 
 // Times say when a limit would be exceeded first, and the first start known at
@@ -63,7 +63,7 @@ type Times struct {
 
 // Measure gathers what Violations judges. It changes nothing, and allocates
 // nothing while everything is within its limits.
-func Measure(h Holdings, a Ask) Standing {
+func Measure(h Holdings, a Ask) UsageReport {
 	s := MeasureWithoutTimes(h, a)
 	for _, v := range s.Violations() {
 		s.Times = append(s.Times, timesOf(&h, &a, v))
@@ -73,13 +73,13 @@ func Measure(h Holdings, a Ask) Standing {
 
 // MeasureWithoutTimes is Measure for who only wants to know whether there is a
 // violation: the times, which take a search, stay empty.
-func MeasureWithoutTimes(h Holdings, a Ask) Standing {
-	s := Standing{
+func MeasureWithoutTimes(h Holdings, a Ask) UsageReport {
+	s := UsageReport{
 		Limits: h.Limits, Ask: a, Peak: peak(h.Committed, a.Window),
 		Period: spent(h.Committed, h.Limits.Period, a.began()),
 	}
 	if a.Speculative {
-		s.Guessed = spent(h.Guessed, PerDay, a.began())
+		s.Speculative = spent(h.Speculative, PerDay, a.began())
 	}
 	if h.Limits.Cohort != "" {
 		s.Shared = measureShared(&h, &a, s.Peak)
@@ -127,7 +127,7 @@ type Violation struct {
 
 // Violations lists every limit that the ask would exceed: by resource, then what
 // a period may use. It is a function of the Standing alone.
-func (s Standing) Violations() []Violation {
+func (s UsageReport) Violations() []Violation {
 	var found []Violation
 	ceiling := s.Limits.ceiling()
 	for r := range resources {
@@ -148,7 +148,7 @@ func (s Standing) Violations() []Violation {
 	return found
 }
 
-func (s *Standing) periodViolations() []Violation {
+func (s *UsageReport) periodViolations() []Violation {
 	var found []Violation
 	total := s.Period.plus(s.Ask.Spend)
 	if limit := s.Limits.gpuSeconds(); !limit.Allows(total.GPUSeconds) {
@@ -159,7 +159,7 @@ func (s *Standing) periodViolations() []Violation {
 		found = append(found, Violation{Rule: RuleMoney, Period: s.Limits.Period.orDay(), Limit: limit.Int64(),
 			Asked: int64(total.Cost)})
 	}
-	if cost := s.Guessed.Cost + s.Ask.Spend.Cost; s.Ask.Speculative && cost > s.Limits.SpeculationPerDay {
+	if cost := s.Speculative.Cost + s.Ask.Spend.Cost; s.Ask.Speculative && cost > s.Limits.SpeculationPerDay {
 		found = append(found, Violation{Rule: RuleSpeculation, Period: PerDay, Limit: int64(s.Limits.SpeculationPerDay),
 			Asked: int64(cost)})
 	}

@@ -70,9 +70,9 @@ func clearsInPeriod(h *Holdings, a *Ask, v Violation) time.Time {
 		return time.Time{}
 	}
 	for t, n := v.Period.Next(a.Window.Start), 0; n < lookAhead; t, n = v.Period.Next(t), n+1 {
-		later := Standing{Limits: h.Limits, Ask: *again(a, t), Period: spent(h.Committed, h.Limits.Period, t)}
+		later := UsageReport{Limits: h.Limits, Ask: *again(a, t), Period: spent(h.Committed, h.Limits.Period, t)}
 		if a.Speculative {
-			later.Guessed = spent(h.Guessed, PerDay, t)
+			later.Speculative = spent(h.Speculative, PerDay, t)
 		}
 		if !later.exceeds(v.Rule) {
 			return t
@@ -81,7 +81,7 @@ func clearsInPeriod(h *Holdings, a *Ask, v Violation) time.Time {
 	return time.Time{}
 }
 
-func (s *Standing) exceeds(rule Rule) bool {
+func (s *UsageReport) exceeds(rule Rule) bool {
 	for _, v := range s.periodViolations() {
 		if v.Rule == rule {
 			return true

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 )
 
@@ -63,10 +63,10 @@ func TestABudgetClearsOnTheFirstDayWithRoom(t *testing.T) {
 	for full, found := range map[int]bool{1: true, 3: true, lookAhead: true, lookAhead + 1: false} {
 		var c quota.Commitments
 		for day := range full {
-			c.Spend(monday.AddDate(0, 0, day), quota.Spend{Cost: 2 * gpu.USD})
+			c.Spend(monday.AddDate(0, 0, day), quota.Spend{Cost: 2 * money.USD})
 		}
-		h := quota.Holdings{Limits: quota.Limits{MoneyPerPeriod: quota.AtMost(int64(2 * gpu.USD))}, Committed: &c}
-		violations := quota.Measure(h, quota.Ask{Window: hours(5, 6), Spend: quota.Spend{Cost: 2 * gpu.USD}}).
+		h := quota.Holdings{Limits: quota.Limits{MoneyPerPeriod: quota.AtMost(int64(2 * money.USD))}, Committed: &c}
+		violations := quota.Measure(h, quota.Ask{Window: hours(5, 6), Spend: quota.Spend{Cost: 2 * money.USD}}).
 			Violations()
 		want := quota.Times{At: monday}
 		if found {

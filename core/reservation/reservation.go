@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/statemachine"
 )
 
@@ -33,14 +34,14 @@ type Event string
 
 // The events of a reservation.
 const (
-	Promote    Event = "promote" // a place was found
-	Warm       Event = "warm"    // the lead time has come
-	BecomeOK   Event = "ready"   // every node is ready
-	LoseNode   Event = "lose_node"
-	Claim      Event = "claim"
-	Cancel     Event = "cancel"
-	Expire     Event = "expire"
-	FailWindow Event = "fail"
+	Promote     Event = "promote" // a place was found
+	Warm        Event = "warm"    // the lead time has come
+	BecomeReady Event = "ready"   // every node is ready
+	LoseNode    Event = "lose_node"
+	Claim       Event = "claim"
+	Cancel      Event = "cancel"
+	Expire      Event = "expire"
+	FailWindow  Event = "fail"
 )
 
 // Machine is the transition table of a reservation.
@@ -57,7 +58,7 @@ var Machine = statemachine.Table[State, Event]{
 		{From: Booked, Event: Cancel, To: Cancelled},
 		{From: Booked, Event: Expire, To: Expired},
 		{From: Booked, Event: FailWindow, To: Failed},
-		{From: Warming, Event: BecomeOK, To: Ready},
+		{From: Warming, Event: BecomeReady, To: Ready},
 		{From: Warming, Event: Claim, To: Claimed},
 		{From: Warming, Event: Cancel, To: Cancelled},
 		{From: Warming, Event: Expire, To: Expired},
@@ -78,14 +79,14 @@ const (
 	Speculative Class = "speculative" // gives way to people and guaranteed reservations
 )
 
-// Source says who made a reservation.
-type Source string
+// Origin says who made a reservation.
+type Origin string
 
 // The sources of a reservation.
 const (
-	FromPerson   Source = "person"
-	FromSchedule Source = "schedule"
-	FromAgent    Source = "agent"
+	FromPerson   Origin = "person"
+	FromSchedule Origin = "schedule"
+	FromAgent    Origin = "agent"
 )
 
 // Reservation is a promise at one moment. Its state changes only through Apply.
@@ -95,19 +96,19 @@ type Reservation struct {
 	PoolID         string
 	Name           string
 	Class          Class
-	Source         Source
-	MadeBy         string       // key of the person or agent, or id of the schedule
-	UserID         string       // person whose key made it; empty: none
-	Workload       gpu.Workload // New makes it online when it is empty
+	Origin         Origin
+	MadeBy         string            // key of the person or agent, or id of the schedule
+	UserID         string            // person whose key made it; empty: none
+	Workload       capacity.Workload // New makes it online when it is empty
 	Window         calendar.Interval
-	Shape          gpu.Shape
+	Shape          capacity.Shape
 	Slots          []int // its places in the pool; empty until booked
 	ReasonCode     string
 	Probability    float64 // an agent's stated chance that it is claimed, else 0
 	Degraded       bool    // the promise will be, or was, late
 	Reason         string  // why it is in its state, a code
 
-	Cost gpu.MicroUSD // what it commits; once ended, what it really held
+	Cost money.MicroUSD // what it commits; once ended, what it really held
 
 	CreatedAt time.Time
 	BookedAt  time.Time // when it was given its place; zero while it has none
@@ -123,7 +124,7 @@ type Reservation struct {
 func New(r Reservation, s State, now time.Time) (Reservation, error) {
 	for _, initial := range Machine.Initial {
 		if s == initial {
-			r.state, r.CreatedAt, r.Workload = s, now, cmp.Or(r.Workload, gpu.Online)
+			r.state, r.CreatedAt, r.Workload = s, now, cmp.Or(r.Workload, capacity.Online)
 			if s == Booked {
 				r.BookedAt = now
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
@@ -43,13 +43,13 @@ func TestItsTimesAndItsEntry(t *testing.T) {
 	t.Parallel()
 	window := calendar.Interval{Start: now.Add(time.Hour), End: now.Add(2 * time.Hour)}
 	r, err := reservation.New(reservation.Reservation{
-		ID: "r", Window: window, Shape: gpu.Shape{Nodes: 2, PerNode: 6}, Slots: []int{4, 1},
+		ID: "r", Window: window, Shape: capacity.Shape{Nodes: 2, PerNode: 6}, Slots: []int{4, 1},
 	}, reservation.Booked, now)
 	require.NoError(t, err)
 	require.Equal(t, calendar.Booking{ID: "r", Interval: window, Slots: []int{4, 1}, GPUs: 6}, r.Booking())
 	minute := func(n int) time.Time { return now.Add(time.Duration(n) * time.Minute) }
-	for i, e := range []reservation.Event{reservation.Warm, reservation.BecomeOK, reservation.LoseNode,
-		reservation.BecomeOK, reservation.Claim} {
+	for i, e := range []reservation.Event{reservation.Warm, reservation.BecomeReady, reservation.LoseNode,
+		reservation.BecomeReady, reservation.Claim} {
 		r, err = r.Apply(e, string(e), minute(i+1))
 		require.NoError(t, err)
 	}

@@ -73,11 +73,11 @@ func TestMatch(t *testing.T) {
 		pattern, path string
 		want          bool
 	}{
-		{"core/gpu", "core/gpu", true},
-		{"core/gpu", "core/gpus", false},
-		{"core/gpu", "core/gpu/x", false},
+		{"core/capacity", "core/capacity", true},
+		{"core/capacity", "core/capacitys", false},
+		{"core/capacity", "core/capacity/x", false},
 		{"core/...", "core", true},
-		{"core/...", "core/gpu/x", true},
+		{"core/...", "core/capacity/x", true},
 		{"core/...", "corelib", false},
 		{"...", "anything/at/all", true},
 		{"...test", "ledger/ledgertest", true},

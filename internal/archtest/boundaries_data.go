@@ -48,30 +48,30 @@ var boundaries = []Boundary{
 		Why: "workers reach machines through the port and truth through the ledger, and answer no requests",
 	},
 	{
-		Rule: "D7", Of: []string{"provisioners"}, Own: []string{"core/gpu"}, StdOnly: true,
+		Rule: "D7", Of: []string{"provisioners"}, Own: []string{"core/money", "core/phrase", "core/capacity"}, StdOnly: true,
 		Why: "the port is what adapters agree on; a provider's SDK in it would be everybody's",
 	},
 	{
 		Rule: "D8", Of: []string{"provisioners/builtin"},
-		Own: []string{"provisioners/...", "core/gpu", "internal/clock"},
+		Own: []string{"provisioners/...", "core/money", "core/phrase", "core/capacity", "internal/clock"},
 		Why: "the explicit list is the one place that knows the adapters",
 	},
 	{
 		Rule: "D8", Of: []string{"provisioners/..."}, Folder: true,
-		Own: []string{"provisioners", "core/gpu",
+		Own: []string{"provisioners", "core/money", "core/phrase", "core/capacity",
 			"internal/httpx", "internal/clock", "internal/ids", "internal/statefile"},
 		Why: "an adapter knows the nouns and its provider, never a sibling",
 	},
 	{
 		Rule: "D9", Of: []string{"agent/..."},
-		Own: []string{"agent/...", "contract/...", "client", "prompts", "core/statemachine", "core/gpu", "core/calendar",
+		Own: []string{"agent/...", "contract/...", "client", "prompts", "core/statemachine", "core/money", "core/phrase", "core/capacity", "core/calendar",
 			"core/forecast", "core/backtest", "core/evidence",
 			"internal/clock", "internal/ids", "internal/httpx", "internal/obs", "internal/statefile"},
 		Why: "the agent runs at the customer's: it may hold nothing of the control plane but its vocabulary",
 	},
 	{
 		Rule: "D9", Of: []string{"node/..."},
-		Own: []string{"node/...", "contract/...", "client", "core/statemachine", "core/gpu", "core/job",
+		Own: []string{"node/...", "contract/...", "client", "core/statemachine", "core/money", "core/phrase", "core/capacity", "core/job",
 			"internal/clock", "internal/ids", "internal/httpx", "internal/obs"},
 		Why: "the node daemon sits beside other people's jobs: it may hold nothing of the control plane but its " +
 			"vocabulary",

@@ -46,11 +46,11 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 	t.Parallel()
 	const ours = modulePath + "/"
 	for name, c := range map[string]struct{ file, source, rule, what string }{
-		"core imports a later package": {"core/gpu/a.go", imports("gpu", ours+"core/plan"), "D1",
-			"core/gpu imports"},
+		"core imports a later package": {"core/capacity/a.go", imports("capacity", ours+"core/plan"), "D1",
+			"core/capacity imports"},
 		"core imports a sibling": {"core/node/a.go", imports("node", ours+"core/job"), "D1",
 			"core/node imports"},
-		"core opens files":     {"core/gpu/a.go", imports("gpu", "os"), "D1", "imports os"},
+		"core opens files":     {"core/capacity/a.go", imports("capacity", "os"), "D1", "imports os"},
 		"core takes a context": {"core/plan/a.go", imports("plan", "context"), "D1", "imports context"},
 		"core uses a module": {"core/plan/a.go", imports("plan", "github.com/google/uuid"), "D1",
 			"imports github.com/google/uuid"},
@@ -74,9 +74,9 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		"core has a package without place": {"core/magic/a.go", imports("magic", "sort"), "D13", "no boundary names"},
 		"contract speaks HTTP": {"contract/a.go", imports("contract", "net/http"), "D2",
 			"imports net/http"},
-		"contract imports core": {"contract/a.go", imports("contract", ours+"core/gpu"), "D2",
+		"contract imports core": {"contract/a.go", imports("contract", ours+"core/capacity"), "D2",
 			"contract imports"},
-		"client imports core": {"client/a.go", imports("client", ours+"core/gpu"), "D2",
+		"client imports core": {"client/a.go", imports("client", ours+"core/capacity"), "D2",
 			"client imports"},
 		"ledger speaks SQL": {"ledger/a.go", imports("ledger", "database/sql"), "D4",
 			"imports database/sql"},
@@ -113,7 +113,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 			"// Command x.\npackage main\n\nimport \"net/http\"\n\nvar c = http.DefaultClient\n", "D9",
 			"uses http.DefaultClient"},
 		"migrations compute": {"migrations/a.go", imports("migrations", "os"), "D10", "imports os"},
-		"prompts import core": {"prompts/a.go", imports("prompts", ours+"core/gpu"), "D10",
+		"prompts import core": {"prompts/a.go", imports("prompts", ours+"core/capacity"), "D10",
 			"prompts imports"},
 		"web serves itself": {"web/a.go", imports("web", "net/http"), "D10", "imports net/http"},
 		"ground floor imports us": {"internal/httpx/a.go", imports("httpx", ours+"internal/clock"), "D10",
@@ -170,9 +170,9 @@ func f() { zones := append([]string{}, zones...); _ = zones }
 	for file, source := range map[string]string{
 		"core/plan/a.go": body("plan", ours+"core/statemachine",
 			strings.ReplaceAll(table, "ErrX, zones = errorsLike, ", "zones = ")),
-		"core/gpu/a.go":           body("gpu", "errors", `var ErrSize = errors.New("size")`),
+		"core/capacity/a.go":      body("capacity", "errors", `var ErrSize = errors.New("size")`),
 		"core/calendar/a.go":      body("calendar", "time", "func f(a, b time.Time) bool { return a.After(b) }"),
-		"core/gpu/a_test.go":      imports("gpu_test", "os"),
+		"core/capacity/a_test.go": imports("capacity_test", "os"),
 		"server/a_test.go":        imports("server_test", ours+"ledger/sqlledger"),
 		"agent/llm/a.go":          body("llm", "net/http", "func f(c *http.Client) *http.Client { return c }"),
 		"agent/egress/a.go":       body("egress", "net/http", "var c = &http.Client{}"),
@@ -238,6 +238,6 @@ func TestGhosts(t *testing.T) {
 
 func TestViolationNamesRuleFileAndReason(t *testing.T) {
 	t.Parallel()
-	v := Violation{"D1", "core/gpu/a.go:3", "imports os", "no I/O"}
-	require.Equal(t, "D1 core/gpu/a.go:3: imports os (why: no I/O)", v.String())
+	v := Violation{"D1", "core/capacity/a.go:3", "imports os", "no I/O"}
+	require.Equal(t, "D1 core/capacity/a.go:3: imports os (why: no I/O)", v.String())
 }

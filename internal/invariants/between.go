@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/statemachine"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/core/statemachine"
 )
 
 // Between returns what must not have happened from one moment to a later one:

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -79,7 +79,7 @@ func slots(p ledger.PoolState) []Violation {
 // the pool. What lost its place when the pool shrank is marked as degraded.
 func places(p ledger.PoolState) []Violation {
 	var found []Violation
-	check := func(id string, shape gpu.Shape, on []int, excused bool) {
+	check := func(id string, shape capacity.Shape, on []int, excused bool) {
 		if !shape.Valid() {
 			found = append(found, Violation{Capacity, id,
 				fmt.Sprintf("has the shape %+v, which nothing can have", shape)})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -25,7 +25,7 @@ func hours(from, to int) calendar.Interval {
 
 func booked(id string, window calendar.Interval, perNode int, slots ...int) reservation.Reservation {
 	r, err := reservation.New(reservation.Reservation{ID: id, OrganizationID: "org", Window: window, Version: 1,
-		Shape: gpu.Shape{Nodes: len(slots), PerNode: perNode}, Slots: slots}, reservation.Booked, monday)
+		Shape: capacity.Shape{Nodes: len(slots), PerNode: perNode}, Slots: slots}, reservation.Booked, monday)
 	if err != nil {
 		panic(err)
 	}
@@ -44,7 +44,7 @@ func cancelled(r reservation.Reservation, reason string) reservation.Reservation
 func active(id string, window calendar.Interval, slot int, devices ...string) allocation.Allocation {
 	a := allocation.New(allocation.Allocation{ID: id, OrganizationID: "org", Window: window, Version: 1,
 		Lease: window.Length(),
-		Shape: gpu.Shape{Nodes: 1, PerNode: len(devices)}, Slots: []int{slot}}, monday)
+		Shape: capacity.Shape{Nodes: 1, PerNode: len(devices)}, Slots: []int{slot}}, monday)
 	for _, d := range devices {
 		a.Devices = append(a.Devices, allocation.Held{NodeID: "nod", UUID: d})
 	}
@@ -71,7 +71,7 @@ func sound() invariants.Rows {
 	return invariants.Rows{
 		Organizations: []ledger.Organization{{ID: "org", Limits: quota.Limits{GPUs: 4}}},
 		Pools: []ledger.PoolState{{
-			Pool:  ledger.Pool{Pool: gpu.Pool{ID: "pol", PerNode: 2, MaxNodes: 2}},
+			Pool:  ledger.Pool{Pool: capacity.Pool{ID: "pol", PerNode: 2, MaxNodes: 2}},
 			Nodes: []node.Node{node.New("nod", "pol", 0, 1, monday)},
 			Reservations: []reservation.Reservation{booked("rsv_1", hours(1, 3), 1, 0, 1),
 				booked("rsv_2", hours(3, 4), 2, 0, 1)},

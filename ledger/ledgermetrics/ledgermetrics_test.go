@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -128,10 +128,10 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 		return err
 	}))
 	actor := ledger.Actor{OrganizationID: org.ID, KeyID: "key_1", Role: ledger.Operator}
-	_, err = l.CreatePool(t.Context(), actor, gpu.Pool{
+	_, err = l.CreatePool(t.Context(), actor, capacity.Pool{
 		Name: "lab", Provisioner: "sim", Region: "r", Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2,
 		OnlineShare: 500, Simulated: true,
-		Timers: gpu.Timers{MaxLease: time.Hour, WarmHold: time.Minute, IdleRelease: time.Minute},
+		Timers: capacity.Timers{MaxLease: time.Hour, WarmHold: time.Minute, IdleRelease: time.Minute},
 	}, plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute})
 	require.NoError(t, err)
 	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 4, Lease: 30 * time.Minute})
@@ -151,7 +151,7 @@ func TestLevelsOfAPoolAndItsTenants(t *testing.T) {
 
 	// What was read is served again for a while, and then read anew.
 	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: 30 * time.Minute,
-		Workload: gpu.Batch})
+		Workload: capacity.Batch})
 	require.NoError(t, err)
 	require.Equal(t, got, levels(t, collector))
 	w.clock.Advance(5 * time.Second)
@@ -185,10 +185,10 @@ func TestBookedGPUsAreNotFree(t *testing.T) {
 		actor = ledger.Actor{OrganizationID: all[0].ID, KeyID: "key_1", Role: ledger.Operator}
 		return err
 	}))
-	pool, err := l.CreatePool(t.Context(), actor, gpu.Pool{
+	pool, err := l.CreatePool(t.Context(), actor, capacity.Pool{
 		Name: "lab", Provisioner: "sim", Region: "r", Type: "m", Model: "a100", PerNode: 4, MaxNodes: 2,
 		Simulated: true,
-		Timers:    gpu.Timers{MaxLease: time.Hour, WarmHold: time.Minute, IdleRelease: time.Minute},
+		Timers:    capacity.Timers{MaxLease: time.Hour, WarmHold: time.Minute, IdleRelease: time.Minute},
 	}, plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute})
 	require.NoError(t, err)
 	_, err = l.Allocate(t.Context(), actor, ledger.AllocateRequest{Pool: "lab", GPUs: 6, Lease: 30 * time.Minute})
@@ -196,9 +196,9 @@ func TestBookedGPUsAreNotFree(t *testing.T) {
 	up := node.New("nod_1", pool.ID, 0, 1, begin)
 	up.Token = "token"
 	for i := range 4 {
-		up.Devices = append(up.Devices, gpu.Device{UUID: fmt.Sprint("GPU-", i), Index: i, Model: "a100"})
+		up.Devices = append(up.Devices, capacity.Device{UUID: fmt.Sprint("GPU-", i), Index: i, Model: "a100"})
 	}
-	for _, e := range []node.Event{node.Provision, node.Boot, node.BecomeOK} {
+	for _, e := range []node.Event{node.Provision, node.Boot, node.BecomeReady} {
 		up, err = up.Apply(e, "", begin)
 		require.NoError(t, err)
 	}

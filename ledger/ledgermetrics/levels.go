@@ -10,7 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -75,7 +75,7 @@ func (l *levels) takePool(s ledger.PoolState, now time.Time) {
 	l.add(recovering, btoi(s.Pool.Recovery.Active()), pool)
 	l.takeNodes(s, now)
 	byState, waitlisted := map[string]int{}, 0
-	used := map[gpu.Workload]int{}
+	used := map[capacity.Workload]int{}
 	for _, r := range s.Reservations {
 		byState[string(r.State())]++
 		if r.State() == reservation.Waitlisted {
@@ -100,7 +100,7 @@ func (l *levels) takePool(s ledger.PoolState, now time.Time) {
 	l.addStates(allocations, pool, byState, string(allocation.Active), string(allocation.Pending))
 	if s.Pool.OnlineShare > 0 {
 		online, batch := admission.Shares(s.Pool.Pool)
-		for workload, limit := range map[gpu.Workload]int{gpu.Online: online, gpu.Batch: batch} {
+		for workload, limit := range map[capacity.Workload]int{capacity.Online: online, capacity.Batch: batch} {
 			l.add(workloadUsed, used[workload], pool, string(workload))
 			l.add(workloadLimit, limit, pool, string(workload))
 		}

@@ -97,7 +97,7 @@ func aPoolsStateIsWhatIsLive(w *world) {
 	}
 	require.Equal(w, want, get(w, live))
 	require.NoError(w, w.tx(func(tx ledger.Tx) error {
-		_, err := tx.Open(ledger.Opening{Pools: []string{"pol_1"}})
+		_, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}})
 		require.NoError(w, err)
 		seen, err := live(tx)
 		require.NoError(w, err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/cost"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -30,7 +30,7 @@ func costsAreDivided(w *world) {
 	n = step(w, n, at(301), node.Confirm)
 	missed := booked(w, "rsv_1", "org_2", "pol_1", at(200))
 	missed.Slots = []int{1, 2}
-	missed = step(w, step(w, missed, at(210), reservation.Warm, reservation.BecomeOK), at(240), reservation.Expire)
+	missed = step(w, step(w, missed, at(210), reservation.Warm, reservation.BecomeReady), at(240), reservation.Expire)
 	orphan := ledger.Orphan{Machine: "i-1", GPUs: 4, Source: source(), BilledFrom: at(120), BilledUntil: at(180)}
 	w.must(ledger.Change{
 		Nodes: []node.Node{n}, Orphans: []ledger.Orphan{orphan}, Reservations: []reservation.Reservation{missed},
@@ -40,7 +40,7 @@ func costsAreDivided(w *world) {
 		l := ledger.CostLine{PoolID: "pol_1", Provisioner: "sim", Machines: 1, Charge: cost.Charge{
 			Payer: payer, OrganizationID: organization, Cause: cause, GPUTime: time.Duration(gpuMinutes) * time.Minute,
 		}}
-		l.Amount = gpu.MicroUSD(gpuMinutes) * 2 * gpu.USD / 60
+		l.Amount = money.MicroUSD(gpuMinutes) * 2 * money.USD / 60
 		return l
 	}
 	stray := line(cost.Orphan, "", "", 240)

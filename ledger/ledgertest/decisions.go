@@ -8,10 +8,10 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func shownPlan(id, org string) ledger.ShownPlan {
-	return ledger.ShownPlan{
+func shownPlan(id, org string) ledger.Preview {
+	return ledger.Preview{
 		ID: id, OrganizationID: org, MadeBy: "key_1", Kind: "reserve", Request: []byte(`{"gpus":1}`),
-		Effect: []byte(`{}`), Mark: "3f",
+		Effect: []byte(`{}`), Fingerprint: "3f",
 		CreatedAt: day, ExpiresAt: day.Add(5 * time.Minute), AppliedAt: day.Add(time.Minute), Status: 201,
 		Answer: []byte(`{"id":"x"}`),
 	}

@@ -8,7 +8,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -26,8 +27,8 @@ func organization(id string) ledger.Organization {
 	return ledger.Organization{
 		ID: id, Name: "name of " + id, CreatedAt: day,
 		Limits: quota.Limits{
-			GPUs: 64, SpeculationPerDay: 7 * gpu.USD, GPUMemoryMiB: quota.AtMost(1), CPUs: quota.AtMost(2),
-			MemoryMiB: quota.AtMost(3), Jobs: quota.AtMost(0),
+			GPUs: 64, SpeculationPerDay: 7 * money.USD, GPUMemoryMiB: quota.AtMost(1), CPUs: quota.AtMost(2),
+			MemoryMiB: quota.AtMost(3), Bookings: quota.AtMost(0),
 			Cohort: "research", Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(4)},
 			Lending: quota.Bounds{quota.Jobs: quota.AtMost(5)},
 			Period:  quota.PerMonth, GPUHours: quota.AtMost(6), MoneyPerPeriod: quota.AtMost(7), Weight: 8,
@@ -38,7 +39,7 @@ func organization(id string) ledger.Organization {
 func user(id, org string) ledger.User {
 	return ledger.User{
 		ID: id, OrganizationID: org, Email: id + "@example.org", Role: ledger.Admin, Active: true, CreatedAt: day,
-		Caps: quota.Caps{MaxGPUs: 9, MaxPerDay: 6 * gpu.USD, MaxLead: 3 * time.Hour, MaxWindow: 4 * time.Hour,
+		Caps: quota.Caps{MaxGPUs: 9, MaxPerDay: 6 * money.USD, MaxLead: 3 * time.Hour, MaxWindow: 4 * time.Hour,
 			GPUHoursPerDay: quota.AtMost(5)},
 	}
 }
@@ -46,7 +47,7 @@ func user(id, org string) ledger.User {
 func key(id, org string) ledger.Key {
 	return ledger.Key{
 		ID: id, OrganizationID: org, UserID: "usr_1", Name: "laptop", Kind: ledger.AgentKey, Role: ledger.Member,
-		Caps: quota.Caps{MaxGPUs: 8, MaxPerDay: 5 * gpu.USD, MaxLead: time.Hour, MaxWindow: 2 * time.Hour,
+		Caps: quota.Caps{MaxGPUs: 8, MaxPerDay: 5 * money.USD, MaxLead: time.Hour, MaxWindow: 2 * time.Hour,
 			GPUHoursPerDay: quota.AtMost(0)},
 		Hash: []byte{1, 0, 255}, PepperVersion: 3, Last4: "wxyz", CreatedBy: "key_0", ParentID: "key_0", CreatedAt: day,
 		ExpiresAt: day.Add(time.Microsecond), RevokedAt: day.Add(2 * time.Microsecond),
@@ -56,22 +57,22 @@ func key(id, org string) ledger.Key {
 
 func pool(id string) ledger.Pool {
 	return ledger.Pool{
-		Pool: gpu.Pool{
+		Pool: capacity.Pool{
 			ID: id, Name: "name of " + id, Provisioner: "sim", Region: "eu", Type: "p4d", Model: "a100-80g",
 			PerNode: 4, MemoryMiB: 81920, NodeCPUs: 96, NodeMemoryMiB: 1 << 20, OnlineShare: 700, BorrowIdle: true,
-			Price: 8 * gpu.USD, MinBilling: time.Minute, MinNodes: 1, MaxNodes: 16, MaxCreates: 5,
+			Price: 8 * money.USD, MinBilling: time.Minute, MinNodes: 1, MaxNodes: 16, MaxCreates: 5,
 			CreateWindow: 7 * time.Minute, Paused: true, Simulated: true,
-			Alternates: []gpu.Alternate{{
-				Source: gpu.Source{Provisioner: "aws", Region: "us", Type: "p4d-spot", Price: 3 * gpu.USD,
+			Alternates: []capacity.Alternate{{
+				Offering: capacity.Offering{Provisioner: "aws", Region: "us", Type: "p4d-spot", Price: 3 * money.USD,
 					MinBilling: time.Second},
 				Boot50: time.Minute, Boot95: time.Hour,
 			}},
-			Timers: gpu.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour,
+			Timers: capacity.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour,
 				Cleaning: 4 * time.Minute},
 		},
 		Learned:   learned(),
 		Recovery:  ledger.Recovery{Since: day, Reason: "restored"},
-		CreatedAt: day, Stamp: 11, DefinitionVersion: 12,
+		CreatedAt: day, Revision: 11, DefinitionVersion: 12,
 	}
 }
 
@@ -102,14 +103,14 @@ func readyNode(w *world, id, poolID string, slot int, at time.Time) node.Node {
 	w.Helper()
 	n := node.New(id, poolID, slot, 1, at.Add(-time.Minute))
 	n.Token, n.ProviderID, n.Address, n.Simulated = "token of "+id, "provider's "+id, "10.0.0.1", true
-	n.Source, n.BilledFrom = source(), at.Add(-30*time.Second)
+	n.Offering, n.BilledFrom = source(), at.Add(-30*time.Second)
 	for i := range 4 {
-		n.Devices = append(n.Devices, gpu.Device{UUID: uuid(id, i), Index: i, Model: "A100", MemoryMiB: 81920})
+		n.Devices = append(n.Devices, capacity.Device{UUID: uuid(id, i), Index: i, Model: "A100", MemoryMiB: 81920})
 	}
-	return step(w, n, at.Add(-30*time.Second), node.Provision, node.Boot, node.BecomeOK)
+	return step(w, n, at.Add(-30*time.Second), node.Provision, node.Boot, node.BecomeReady)
 }
 
-func source() gpu.Source { return pool("").Source() }
+func source() capacity.Offering { return pool("").Offering() }
 
 func uuid(nodeID string, i int) string { return fmt.Sprintf("GPU-%s-%d", nodeID, i) }
 
@@ -147,11 +148,11 @@ func booked(w *world, id, org, poolID string, start time.Time) reservation.Reser
 	w.Helper()
 	r, err := reservation.New(reservation.Reservation{
 		ID: id, OrganizationID: org, PoolID: poolID, Name: "nightly", Class: reservation.Speculative,
-		Source: reservation.FromAgent, MadeBy: "key_1", UserID: "usr_1", Workload: gpu.Batch,
+		Origin: reservation.FromAgent, MadeBy: "key_1", UserID: "usr_1", Workload: capacity.Batch,
 		Window: calendar.Interval{Start: start, End: start.Add(time.Hour)},
-		Shape:  gpu.Shape{Nodes: 2, PerNode: 4, Short: 3},
+		Shape:  capacity.Shape{Nodes: 2, PerNode: 4, Short: 3},
 		Slots:  []int{3, 1}, ReasonCode: "pattern.weekday", Probability: 0.8125, Degraded: true, Reason: "fits",
-		Cost: 16 * gpu.USD,
+		Cost: 16 * money.USD,
 	}, reservation.Booked, day)
 	require.NoError(w, err)
 	return r
@@ -161,17 +162,17 @@ func booked(w *world, id, org, poolID string, start time.Time) reservation.Reser
 func fullReservation(w *world, id, org, poolID string) reservation.Reservation {
 	w.Helper()
 	r := booked(w, id, org, poolID, day.Add(time.Hour))
-	return step(w, r, day.Add(2*time.Hour), reservation.Warm, reservation.BecomeOK, reservation.Claim)
+	return step(w, r, day.Add(2*time.Hour), reservation.Warm, reservation.BecomeReady, reservation.Claim)
 }
 
 // pending returns an allocation that has a place and holds nothing yet.
 func pending(id, org, poolID string, at time.Time) allocation.Allocation {
 	return allocation.New(allocation.Allocation{
 		ID: id, OrganizationID: org, PoolID: poolID, Name: "training", HeldBy: "key_1", UserID: "usr_1",
-		Workload: gpu.Batch,
-		Shape:    gpu.Shape{Nodes: 1, PerNode: 2}, Slots: []int{2}, Reservations: []string{"rsv_2", "rsv_1"},
+		Workload: capacity.Batch,
+		Shape:    capacity.Shape{Nodes: 1, PerNode: 2}, Slots: []int{2}, Reservations: []string{"rsv_2", "rsv_1"},
 		Lease: time.Hour, Window: calendar.Interval{Start: at, End: at.Add(time.Hour)}, Reason: "warm",
-		Cost: 4 * gpu.USD,
+		Cost: 4 * money.USD,
 	}, at)
 }
 
@@ -179,7 +180,7 @@ func pending(id, org, poolID string, at time.Time) allocation.Allocation {
 func active(w *world, id, org string, n node.Node, at time.Time, gpus ...int) allocation.Allocation {
 	w.Helper()
 	a := pending(id, org, n.PoolID, at)
-	a.Shape = gpu.Shape{Nodes: 1, PerNode: len(gpus)}
+	a.Shape = capacity.Shape{Nodes: 1, PerNode: len(gpus)}
 	for _, i := range gpus {
 		a.Devices = append(a.Devices, allocation.Held{NodeID: n.ID, UUID: uuid(n.ID, i)})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -90,9 +90,9 @@ func manyMachinesAndTheirDevices(w *world) {
 	w.must(ledger.Change{Nodes: nodes, Allocations: held})
 	for i := range n {
 		nodes[i].Version, held[i].Version = 1, 1
-		nodes[i].Devices = append([]gpu.Device{{UUID: uuid(nodes[i].ID, 9), Index: 4, Model: "H100", MemoryMiB: 9}},
+		nodes[i].Devices = append([]capacity.Device{{UUID: uuid(nodes[i].ID, 9), Index: 4, Model: "H100", MemoryMiB: 9}},
 			nodes[i].Devices[1:]...)
-		slices.SortFunc(nodes[i].Devices, func(a, b gpu.Device) int { return a.Index - b.Index })
+		slices.SortFunc(nodes[i].Devices, func(a, b capacity.Device) int { return a.Index - b.Index })
 		held[i] = over(w, held[i], day.Add(time.Hour))
 	}
 	var again []allocation.Allocation

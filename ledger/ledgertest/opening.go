@@ -18,7 +18,7 @@ func openingReadsWhatItLocks(w *world) {
 		return ledger.ReplayKey{OrganizationID: org, Route: stored.Route, Key: key}
 	}
 	require.NoError(w, w.tx(func(tx ledger.Tx) error {
-		opened, err := tx.Open(ledger.Opening{
+		opened, err := tx.Lock(ledger.LockRequest{
 			Organizations: []string{"org_1", "org_2"}, Pools: []string{"pol_1"},
 			Replays: []ledger.ReplayKey{key("org_1", "a"), key("org_1", "b"), key("org_3", "a")},
 		})
@@ -28,16 +28,16 @@ func openingReadsWhatItLocks(w *world) {
 		p := pool("pol_1")
 		p.Version = 1
 		require.Equal(w, p, opened.Pools[0])
-		require.Equal(w, map[string]int64{"pol_1": p.Stamp, "pol_2": p.Stamp}, opened.Stamps)
+		require.Equal(w, map[string]int64{"pol_1": p.Revision, "pol_2": p.Revision}, opened.Revisions)
 		require.Equal(w, []ledger.Replay{stored}, opened.Replays)
-		again, err := tx.Open(ledger.Opening{Pools: []string{"pol_2"}})
+		again, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_2"}})
 		require.NoError(w, err)
 		require.Equal(w, "pol_2", again.Pools[0].ID)
 		require.Empty(w, again.Organizations)
 		return nil
 	}))
 	require.ErrorContains(w, w.tx(func(tx ledger.Tx) error {
-		_, err := tx.Open(ledger.Opening{Organizations: []string{"org_1", "org_404"}, Pools: []string{"pol_1"}})
+		_, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1", "org_404"}, Pools: []string{"pol_1"}})
 		require.ErrorIs(w, err, ledger.ErrNotFound)
 		return err
 	}), "org_404")
@@ -45,43 +45,43 @@ func openingReadsWhatItLocks(w *world) {
 
 func stampsAreApartFromVersions(w *world) {
 	ground(w)
-	w.must(ledger.Change{Stamps: map[string]int64{"pol_1": 1 << 62, "pol_2": 0}})
+	w.must(ledger.Change{Revisions: map[string]int64{"pol_1": 1 << 62, "pol_2": 0}})
 	stamped := get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
-	require.Equal(w, int64(1<<62), stamped.Stamp)
+	require.Equal(w, int64(1<<62), stamped.Revision)
 	require.Equal(w, 1, stamped.Version)
 	changed := stamped
-	changed.Stamp, changed.Failures = 5, 9
+	changed.Revision, changed.Failures = 5, 9
 	w.must(ledger.Change{Pools: []ledger.Pool{changed}})
 	stamped.Failures, stamped.Version = 9, 2
 	require.Equal(w, stamped, get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") }),
 		"only Stamps set a stamp")
 	changed.Version = 2
-	w.must(ledger.Change{Pools: []ledger.Pool{changed}, Stamps: map[string]int64{"pol_1": -7}})
+	w.must(ledger.Change{Pools: []ledger.Pool{changed}, Revisions: map[string]int64{"pol_1": -7}})
 	require.NoError(w, w.tx(func(tx ledger.Tx) error {
-		opened, err := tx.Open(ledger.Opening{})
-		require.Equal(w, map[string]int64{"pol_1": -7, "pol_2": 0}, opened.Stamps)
+		opened, err := tx.Lock(ledger.LockRequest{})
+		require.Equal(w, map[string]int64{"pol_1": -7, "pol_2": 0}, opened.Revisions)
 		return err
 	}))
-	require.ErrorIs(w, w.save(ledger.Change{Stamps: map[string]int64{"pol_404": 1}}), ledger.ErrNotFound)
+	require.ErrorIs(w, w.save(ledger.Change{Revisions: map[string]int64{"pol_404": 1}}), ledger.ErrNotFound)
 }
 
 // stampsAreThoseCommittedLast: who waited for a lock sees what its holder left.
 func stampsAreThoseCommittedLast(w *world) {
 	ground(w)
-	w.must(ledger.Change{Stamps: map[string]int64{"pol_1": 0}})
+	w.must(ledger.Change{Revisions: map[string]int64{"pol_1": 0}})
 	const writers = 64
 	together(w, writers, func(tx ledger.Tx) error {
-		opened, err := tx.Open(ledger.Opening{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}})
+		opened, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}})
 		if err != nil {
 			return err
 		}
-		if opened.Stamps["pol_1"] != opened.Pools[0].Stamp {
+		if opened.Revisions["pol_1"] != opened.Pools[0].Revision {
 			return fmt.Errorf("two stamps of one pool: %v", opened)
 		}
-		return tx.Save(ledger.Change{Stamps: map[string]int64{"pol_1": opened.Stamps["pol_1"] + 1}})
+		return tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": opened.Revisions["pol_1"] + 1}})
 	})
 	p := get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
-	require.Equal(w, int64(writers), p.Stamp)
+	require.Equal(w, int64(writers), p.Revision)
 }
 
 func wakingWithinAChange(w *world) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/fairshare"
-	"github.com/forewarm/forewarm/core/gpu"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -74,11 +74,11 @@ func everyFieldComesBack(w *world) {
 	comesBack(w, rsv, ledger.Change{Reservations: []reservation.Reservation{rsv}},
 		func(r ledger.Reader) (reservation.Reservation, error) { return r.Reservation(scope, "rsv_3") })
 	a := over(w, active(w, "alc_3", "org_3", n, day, 3, 0), day.Add(time.Hour))
-	a.Shape = gpu.Shape{Nodes: 2, PerNode: 3, Short: 1}
+	a.Shape = capacity.Shape{Nodes: 2, PerNode: 3, Short: 1}
 	comesBack(w, a, ledger.Change{Allocations: []allocation.Allocation{a}},
 		func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(scope, "alc_3") })
 	s := schedule("sch_3", "org_3", "pol_3")
-	s.Layout = gpu.Layout{Nodes: 2, PerNode: 3, Even: true}
+	s.Layout = capacity.Layout{Nodes: 2, PerNode: 3, Even: true}
 	comesBack(w, s, ledger.Change{Schedules: []ledger.Schedule{s}},
 		func(r ledger.Reader) (ledger.Schedule, error) { return r.Schedule(scope, "sch_3") })
 	answer := replay("org_3", "once")
@@ -89,8 +89,8 @@ func everyFieldComesBack(w *world) {
 			return found, err
 		})
 	shown := shownPlan("pln_3", "org_3")
-	comesBack(w, shown, ledger.Change{Plans: []ledger.ShownPlan{shown}},
-		func(r ledger.Reader) (ledger.ShownPlan, error) { return r.ShownPlan(scope, "pln_3") })
+	comesBack(w, shown, ledger.Change{Plans: []ledger.Preview{shown}},
+		func(r ledger.Reader) (ledger.Preview, error) { return r.Preview(scope, "pln_3") })
 	p1 := pause("org_3")
 	comesBack(w, p1, ledger.Change{Pauses: []ledger.Pause{p1}}, func(r ledger.Reader) (ledger.Pause, error) {
 		found, err := r.Pauses()
@@ -147,7 +147,7 @@ func everyFieldCanChange(w *world) {
 	p, bare := pool("pol_3"), pool("pol_3")
 	bare.Learned = plan.Learned{}
 	bare.Price, bare.MinNodes, bare.Paused, bare.Simulated = 0, 0, false, false
-	bare.Region, bare.Timers = "", gpu.Timers{}
+	bare.Region, bare.Timers = "", capacity.Timers{}
 	for i, version := range []ledger.Pool{p, bare, p} {
 		version.Version = i
 		w.must(ledger.Change{Pools: []ledger.Pool{version}})
@@ -167,16 +167,16 @@ func everyFieldCanChange(w *world) {
 	}
 	shown, open := shownPlan("pln_3", "org_1"), shownPlan("pln_3", "org_1")
 	open.AppliedAt, open.Status, open.Answer = time.Time{}, 0, []byte{}
-	for i, version := range []ledger.ShownPlan{open, shown, open} {
+	for i, version := range []ledger.Preview{open, shown, open} {
 		version.Version = i
-		w.must(ledger.Change{Plans: []ledger.ShownPlan{version}})
+		w.must(ledger.Change{Plans: []ledger.Preview{version}})
 		version.Version++
 		require.Equal(w, version,
-			get(w, func(r ledger.Reader) (ledger.ShownPlan, error) { return r.ShownPlan(everything, "pln_3") }))
+			get(w, func(r ledger.Reader) (ledger.Preview, error) { return r.Preview(everything, "pln_3") }))
 	}
 	n := readyNode(w, "nod_3", "pol_3", 5, day)
 	swapped := n
-	swapped.Devices = []gpu.Device{{UUID: "GPU-new", Index: 0, Model: "H100", MemoryMiB: 1}}
+	swapped.Devices = []capacity.Device{{UUID: "GPU-new", Index: 0, Model: "H100", MemoryMiB: 1}}
 	for i, version := range []node.Node{n, swapped, n} {
 		version.Version = i
 		w.must(ledger.Change{Nodes: []node.Node{version}})
@@ -203,8 +203,8 @@ func whatIsMissingIsNotFound(w *world) {
 		}
 		return nil
 	})
-	for _, o := range []ledger.Opening{{Pools: []string{"x"}}, {Organizations: []string{"x"}}} {
-		err := w.tx(func(tx ledger.Tx) error { _, err := tx.Open(o); return err })
+	for _, o := range []ledger.LockRequest{{Pools: []string{"x"}}, {Organizations: []string{"x"}}} {
+		err := w.tx(func(tx ledger.Tx) error { _, err := tx.Lock(o); return err })
 		require.ErrorIs(w, err, ledger.ErrNotFound)
 		require.ErrorContains(w, err, " x")
 	}

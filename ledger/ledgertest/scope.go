@@ -32,7 +32,7 @@ var scopedArguments = map[string][]any{
 	"Schedules":     {ledger.Page{}},
 	"Events":        {ledger.EventFilter{}, 50},
 	"Decisions":     {ledger.DecisionFilter{}, 50},
-	"ShownPlan":     {"pln_1"},
+	"Preview":     {"pln_1"},
 	"Forecasts":     {ledger.ForecastFilter{}, 50},
 	"Calibrations":  {ledger.CalibrationFilter{}},
 	"Report":        {day.Add(-time.Hour), day.Add(time.Hour)},
@@ -106,7 +106,7 @@ func listsAreFiltered(w *world) {
 	first := ground(w)
 	elsewhere := pool("pol_3")
 	abroad := node.New("nod_3", "pol_3", 0, 1, day)
-	abroad.Source.Provisioner = "aws"
+	abroad.Offering.Provisioner = "aws"
 	mine, other := pending("alc_3", "org_1", "pol_2", day), fullReservation(w, "rsv_2", "org_1", "pol_2")
 	mine.HeldBy, other.MadeBy = "key_2", "key_2"
 	mine.UserID, other.UserID, mine.Name, other.Name = "usr_2", "usr_2", "otter", "otter"

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -57,12 +57,12 @@ func spentIsTheSum(w *world) {
 	})
 	guess := func(org, key string, day time.Time, n, seconds int) ledger.Spend {
 		return ledger.Spend{OrganizationID: org, MadeBy: key, UserID: "usr_1", Class: reservation.Speculative, Day: day,
-			Cost: gpu.MicroUSD(n) * 16 * gpu.USD, GPUSeconds: int64(seconds)}
+			Cost: money.MicroUSD(n) * 16 * money.USD, GPUSeconds: int64(seconds)}
 	}
 	first := []ledger.Spend{guess("org_1", "key_1", today, 2, 5*60+5), guess("org_1", "key_2", month, 1, 5)}
 	first = append(first, guess("org_1", "key_3", today, 1, 0), guess("org_2", "key_1", today, 1, 10))
 	want := append(first, ledger.Spend{OrganizationID: "org_1", MadeBy: "key_1", UserID: "usr_1", Day: today,
-		GPUSeconds: 3*3600 + 1, Cost: 6*gpu.USD + (2 * gpu.USD).For(time.Second)})
+		GPUSeconds: 3*3600 + 1, Cost: 6*money.USD + (2 * money.USD).For(time.Second)})
 	state := get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") })
 	require.Equal(w, want, state.Spent)
 }
@@ -77,7 +77,7 @@ func spentCountsWhereLeasesBegan(w *world) {
 	w.must(ledger.Change{Allocations: []allocation.Allocation{
 		over(w, active(w, "alc_1", "org_1", n, first, 0), first.Add(time.Hour)),
 	}})
-	spent := func() gpu.MicroUSD {
+	spent := func() money.MicroUSD {
 		c := get(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments("org_1") })
 		var pool ledger.Commitments
 		for _, s := range get(w,
@@ -90,7 +90,7 @@ func spentCountsWhereLeasesBegan(w *world) {
 	require.Zero(w, spent(), "nothing can be added to that month")
 	w.must(ledger.Change{Reservations: []reservation.Reservation{booked(w, "rsv_1", "org_2", "pol_2",
 		month.Add(-time.Second))}})
-	require.Equal(w, 2*gpu.USD, spent())
+	require.Equal(w, 2*money.USD, spent())
 }
 
 func elsewhere(r reservation.Reservation, org, pool string) reservation.Reservation {
@@ -134,7 +134,7 @@ func liveAndSpentAreCommitments(w *world) {
 			}
 		}
 		same(w, &want.All, &got.All, now)
-		same(w, &want.Guessed, &got.Guessed, now)
+		same(w, &want.Speculative, &got.Speculative, now)
 		sameParts(w, want.ByKey, got.ByKey, now)
 		sameParts(w, want.ByUser, got.ByUser, now)
 	}

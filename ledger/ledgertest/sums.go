@@ -11,7 +11,8 @@ import (
 	"github.com/forewarm/forewarm/core/admission"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -26,7 +27,7 @@ var paths = []struct {
 	{reservation.Waitlisted, nil},
 	{reservation.Booked, nil},
 	{reservation.Booked, []reservation.Event{reservation.Warm}},
-	{reservation.Booked, []reservation.Event{reservation.Warm, reservation.BecomeOK}},
+	{reservation.Booked, []reservation.Event{reservation.Warm, reservation.BecomeReady}},
 	{reservation.Booked, []reservation.Event{reservation.Claim}},
 	{reservation.Booked, []reservation.Event{reservation.Cancel}},
 	{reservation.Booked, []reservation.Event{reservation.Expire}},
@@ -44,10 +45,10 @@ func scatter(w *world, rng *rand.Rand, now time.Time) []reservation.Reservation 
 		r, err := reservation.New(reservation.Reservation{
 			ID: fmt.Sprintf("rsv_%03d", i), OrganizationID: fmt.Sprintf("org_%d", 1+rng.IntN(2)), PoolID: "pol_1",
 			Class:  []reservation.Class{reservation.Guaranteed, reservation.Speculative}[rng.IntN(2)],
-			Source: reservation.FromAgent, MadeBy: fmt.Sprintf("key_%d", rng.IntN(3)),
+			Origin: reservation.FromAgent, MadeBy: fmt.Sprintf("key_%d", rng.IntN(3)),
 			Window: calendar.Interval{Start: begin, End: begin.Add(time.Duration(1+rng.IntN(9)) * time.Hour)},
-			Shape:  gpu.Shape{Nodes: 1 + rng.IntN(3), PerNode: 1 + rng.IntN(4)},
-			Cost:   gpu.MicroUSD(1 + rng.IntN(1_000_000)),
+			Shape:  capacity.Shape{Nodes: 1 + rng.IntN(3), PerNode: 1 + rng.IntN(4)},
+			Cost:   money.MicroUSD(1 + rng.IntN(1_000_000)),
 		}, path.from, now)
 		require.NoError(w, err)
 		all = append(all, step(w, r, now, path.events...))
@@ -86,7 +87,7 @@ func recount(all []reservation.Reservation, held []allocation.Allocation, org st
 					quota.SpendOf(a.Window, a.Shape.GPUs(), price))
 			case !a.Window.Start.Before(month):
 				held := seconds(a.ActiveAt, a.EndedAt, a.Shape)
-				sum.Spend(a.Window.Start, quota.Spend{Cost: (2 * gpu.USD).For(time.Duration(held) * time.Second),
+				sum.Spend(a.Window.Start, quota.Spend{Cost: (2 * money.USD).For(time.Duration(held) * time.Second),
 					GPUSeconds: held})
 			}
 		}
@@ -95,7 +96,7 @@ func recount(all []reservation.Reservation, held []allocation.Allocation, org st
 }
 
 // seconds are the GPU-seconds of a shape that is held for a while.
-func seconds(from, to time.Time, s gpu.Shape) int64 {
+func seconds(from, to time.Time, s capacity.Shape) int64 {
 	if from.IsZero() {
 		return 0
 	}
@@ -118,7 +119,7 @@ func sumsOf(c *ledger.Commitments, key, user string, class reservation.Class) []
 		sums = append(sums, of(&c.ByUser, user))
 	}
 	if class == reservation.Speculative {
-		sums = append(sums, &c.Guessed)
+		sums = append(sums, &c.Speculative)
 	}
 	return sums
 }
@@ -136,7 +137,7 @@ func commitmentsAreTheSum(w *world) {
 		got := get(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments(org) })
 		want := recount(all, held, org, now)
 		same(w, &want.All, &got.All, now)
-		same(w, &want.Guessed, &got.Guessed, now)
+		same(w, &want.Speculative, &got.Speculative, now)
 		sameParts(w, want.ByKey, got.ByKey, now)
 		sameParts(w, want.ByUser, got.ByUser, now)
 	}
@@ -182,8 +183,8 @@ func theReportMatches(w *world) {
 	})
 	boots := func(id string, slot, requested, ready int) node.Node {
 		n := node.New(id, "pol_1", slot, 1, at(requested))
-		n.Source, n.BilledFrom = source(), at(requested)
-		return step(w, step(w, n, at(requested), node.Provision, node.Boot), at(ready), node.BecomeOK)
+		n.Offering, n.BilledFrom = source(), at(requested)
+		return step(w, step(w, n, at(requested), node.Provision, node.Boot), at(ready), node.BecomeReady)
 	}
 	first, second := boots("nod_1", 0, 0, 30), boots("nod_2", 1, 330, 360)
 	first = step(w, first, at(270), node.Drain, node.Retire)
@@ -208,17 +209,17 @@ func theReportMatches(w *world) {
 	}
 	require.Equal(w, ledger.Report{
 		Starts: 3, ZeroWaits: 2, WaitTotal: time.Minute, WaitP95: time.Minute,
-		BusyCost: (8 + 4 + 16) * gpu.USD, BusyHours: 4 + 2 + 8,
-		IdleCost: 20 * gpu.USD, IdleHours: 10, BootCost: (8 + 4) * gpu.USD, BootHours: 4 + 2,
+		BusyCost: (8 + 4 + 16) * money.USD, BusyHours: 4 + 2 + 8,
+		IdleCost: 20 * money.USD, IdleHours: 10, BootCost: (8 + 4) * money.USD, BootHours: 4 + 2,
 	}, report(everything, 0, 480))
 	require.Equal(w, ledger.Report{
 		Starts: 1, WaitTotal: time.Minute, WaitP95: time.Minute,
-		BusyCost: 6 * gpu.USD, BusyHours: 3, IdleCost: 2 * gpu.USD, IdleHours: 1,
+		BusyCost: 6 * money.USD, BusyHours: 3, IdleCost: 2 * money.USD, IdleHours: 1,
 	}, report(everything, 120, 180), "an hour from the middle")
-	require.Equal(w, ledger.Report{Starts: 2, ZeroWaits: 2, BusyCost: 24 * gpu.USD, BusyHours: 12},
+	require.Equal(w, ledger.Report{Starts: 2, ZeroWaits: 2, BusyCost: 24 * money.USD, BusyHours: 12},
 		report(ledger.Scope{OrganizationID: "org_1"}, 0, 480))
 	require.Equal(w, ledger.Report{
-		Starts: 1, WaitTotal: time.Minute, WaitP95: time.Minute, BusyCost: 4 * gpu.USD, BusyHours: 2,
+		Starts: 1, WaitTotal: time.Minute, WaitP95: time.Minute, BusyCost: 4 * money.USD, BusyHours: 2,
 	}, report(ledger.Scope{OrganizationID: "org_2"}, 0, 480))
 }
 
@@ -230,7 +231,7 @@ func theReportAddsUpToCosts(w *world) {
 	w.must(ledger.Change{Organizations: []ledger.Organization{organization("org_1")},
 		Pools: []ledger.Pool{pool("pol_1")}})
 	n := readyNode(w, "nod_1", "pol_1", 0, at(10).Add(30*time.Second))
-	n.Source.MinBilling = time.Hour
+	n.Offering.MinBilling = time.Hour
 	n.BilledFrom, n.BilledUntil = at(0), at(30)
 	n = step(w, step(w, n, at(25), node.Drain, node.Retire), at(30), node.Confirm)
 	w.must(ledger.Change{
@@ -241,12 +242,12 @@ func theReportAddsUpToCosts(w *world) {
 	})
 	got := get(w, func(r ledger.Reader) (ledger.Report, error) { return r.Report(everything, at(-60), at(120)) })
 	costs := get(w, func(r ledger.Reader) (ledger.Costs, error) { return r.Costs(everything, at(-60), at(120)) })
-	cents := func(minutes int) gpu.MicroUSD { return gpu.MicroUSD(minutes) * 8 * gpu.USD / 60 }
-	require.Equal(w, []gpu.MicroUSD{cents(6), cents(9), cents(15), cents(30), 8 * gpu.USD},
-		[]gpu.MicroUSD{got.BusyCost, got.IdleCost, got.BootCost, got.MinBillingCost, got.OrphanCost})
+	cents := func(minutes int) money.MicroUSD { return money.MicroUSD(minutes) * 8 * money.USD / 60 }
+	require.Equal(w, []money.MicroUSD{cents(6), cents(9), cents(15), cents(30), 8 * money.USD},
+		[]money.MicroUSD{got.BusyCost, got.IdleCost, got.BootCost, got.MinBillingCost, got.OrphanCost})
 	require.Equal(w, costs.Total(), got.Spent())
-	require.Equal(w, 16*gpu.USD, got.Spent(), "two machines were billed for an hour")
-	require.Equal(w, 16*gpu.USD-cents(6), got.IdleWaste())
+	require.Equal(w, 16*money.USD, got.Spent(), "two machines were billed for an hour")
+	require.Equal(w, 16*money.USD-cents(6), got.IdleWaste())
 }
 
 func aReportOfNothing(w *world) {

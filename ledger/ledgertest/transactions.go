@@ -56,7 +56,7 @@ func everyKind(w *world) ledger.Change {
 		Events:        []ledger.Event{decided("org_1", "nod_1", ledger.DecisionPrewarm)},
 		Tasks:         []ledger.Task{task("tsk_1", day)},
 		Replays:       []ledger.Replay{replay("org_1", "a")},
-		Plans:         []ledger.ShownPlan{shownPlan("pln_1", "org_1")},
+		Plans:         []ledger.Preview{shownPlan("pln_1", "org_1")},
 		Forecasts:     []ledger.Forecast{cameOut(expected("fct_1", "org_1"), 2)},
 	}
 }
@@ -151,7 +151,7 @@ func aLockKeepsUpdates(w *world) {
 	ground(w)
 	const writers = 64
 	together(w, writers, func(tx ledger.Tx) error {
-		opened, err := tx.Open(ledger.Opening{Pools: []string{"pol_1"}})
+		opened, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}})
 		if err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func aLockKeepsUpdates(w *world) {
 	p := get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
 	require.Equal(w, pool("pol_1").Failures+writers, p.Failures)
 	together(w, writers, func(tx ledger.Tx) error {
-		opened, err := tx.Open(ledger.Opening{Organizations: []string{"org_1"}})
+		opened, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}})
 		if err != nil {
 			return err
 		}

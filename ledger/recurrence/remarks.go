@@ -8,7 +8,7 @@ import (
 
 	"github.com/teambition/rrule-go"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // CheckSkipped refuses dates to leave out that the rule does not have: leaving them
@@ -77,10 +77,10 @@ func (r Rule) overlaps(from time.Time) string {
 		return ""
 	case n == len(dates)-1:
 		return fmt.Sprintf("each date overlaps the next, by up to %s: meanwhile it holds its GPUs twice",
-			gpu.Length(most))
+			phrase.Length(most))
 	default:
 		return fmt.Sprintf("%d of the coming %d dates overlap the next, by up to %s: meanwhile it holds its GPUs twice",
-			n, len(dates), gpu.Length(most))
+			n, len(dates), phrase.Length(most))
 	}
 }
 

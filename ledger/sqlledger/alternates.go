@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // alternateText is one of a pool's alternates as it is stored; durations are
@@ -19,7 +20,7 @@ type alternateText struct {
 	Boot95      int64  `json:"boot95"`
 }
 
-func packAlternates(alternates []gpu.Alternate) string {
+func packAlternates(alternates []capacity.Alternate) string {
 	texts := make([]alternateText, 0, len(alternates))
 	for _, a := range alternates {
 		texts = append(texts, alternateText{a.Provisioner, a.Region, a.Type, int64(a.Price),
@@ -32,16 +33,16 @@ func packAlternates(alternates []gpu.Alternate) string {
 	return string(text)
 }
 
-func unpackAlternates(text string) ([]gpu.Alternate, error) {
+func unpackAlternates(text string) ([]capacity.Alternate, error) {
 	var texts []alternateText
 	if err := json.Unmarshal([]byte(text), &texts); err != nil {
 		return nil, fmt.Errorf("column alternates holds nothing that can be read: %q", text)
 	}
-	var alternates []gpu.Alternate
+	var alternates []capacity.Alternate
 	for _, t := range texts {
-		alternates = append(alternates, gpu.Alternate{
-			Source: gpu.Source{Provisioner: t.Provisioner, Region: t.Region, Type: t.Type,
-				Price: gpu.MicroUSD(t.Price), MinBilling: span(t.MinBilling)},
+		alternates = append(alternates, capacity.Alternate{
+			Offering: capacity.Offering{Provisioner: t.Provisioner, Region: t.Region, Type: t.Type,
+				Price: money.MicroUSD(t.Price), MinBilling: span(t.MinBilling)},
 			Boot50: span(t.Boot50), Boot95: span(t.Boot95),
 		})
 	}

@@ -60,18 +60,18 @@ func (t *tx) Assume(a ledger.Assumption) bool {
 	}
 	held := make([]int64, len(a.Pools))
 	for i, id := range a.Pools {
-		held[i] = a.Stamps[id]
+		held[i] = a.Revisions[id]
 	}
-	all := slices.Sorted(maps.Keys(a.Stamps))
+	all := slices.Sorted(maps.Keys(a.Revisions))
 	stamps := make([]int64, len(all))
 	for i, id := range all {
-		stamps[i] = a.Stamps[id]
+		stamps[i] = a.Revisions[id]
 	}
 	t.assumed = []statement{
 		assumed("organizations", "version", organizations, versions), assumed("pools", "stamp", a.Pools, held),
 		unchanged(all, stamps), t.onTime(),
 	}
-	t.hold(ledger.Opened{Organizations: a.Organizations})
+	t.hold(ledger.Locked{Organizations: a.Organizations})
 	for _, id := range a.Pools {
 		t.held[id] = true
 	}

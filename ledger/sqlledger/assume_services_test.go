@@ -19,14 +19,14 @@ import (
 func assuming(t *testing.T, s ledger.Store, a ledger.Assumption) error {
 	t.Helper()
 	require.NoError(t, s.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
-		_, err := tx.Open(ledger.Opening{})
+		_, err := tx.Lock(ledger.LockRequest{})
 		return err
 	}))
 	return s.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
 		require.True(t, tx.Assume(a))
 		return tx.Save(ledger.Change{
-			Events: []ledger.Event{{At: tx.Now(), Type: "test.assumed", Subject: "x"}},
-			Stamps: map[string]int64{"pol_1": a.Stamps["pol_1"] + 1}, Last: true,
+			Events:    []ledger.Event{{At: tx.Now(), Type: "test.assumed", Subject: "x"}},
+			Revisions: map[string]int64{"pol_1": a.Revisions["pol_1"] + 1}, Last: true,
 		})
 	})
 }
@@ -50,13 +50,13 @@ func TestWhatIsRememberedIsChecked(t *testing.T) {
 	t.Parallel()
 	address := shared(t)
 	store, other := instance(t, address), instance(t, address)
-	var opened ledger.Opened
+	var opened ledger.Locked
 	require.NoError(t, store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) (err error) {
 		require.False(t, tx.Assume(ledger.Assumption{}), "nobody told the time yet")
-		opened, err = tx.Open(ledger.Opening{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}})
+		opened, err = tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}})
 		return err
 	}))
-	a := ledger.Assumption{Organizations: opened.Organizations, Pools: []string{"pol_1"}, Stamps: opened.Stamps}
+	a := ledger.Assumption{Organizations: opened.Organizations, Pools: []string{"pol_1"}, Revisions: opened.Revisions}
 	early := a
 	require.NoError(t, store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
 		early.NotBefore = time.Now().Add(time.Minute)
@@ -64,30 +64,30 @@ func TestWhatIsRememberedIsChecked(t *testing.T) {
 		return nil
 	}))
 	holds(t, store, a)
-	require.Equal(t, opened.Stamps["pol_1"]+1, stampOf(t, other))
+	require.Equal(t, opened.Revisions["pol_1"]+1, stampOf(t, other))
 	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "its own stamp is another one now")
 
-	a.Stamps["pol_1"]++
+	a.Revisions["pol_1"]++
 	holds(t, store, a)
-	a.Stamps["pol_1"]++
-	require.NoError(t, save(t, other, ledger.Change{Stamps: map[string]int64{"pol_2": 77}}))
+	a.Revisions["pol_1"]++
+	require.NoError(t, save(t, other, ledger.Change{Revisions: map[string]int64{"pol_2": 77}}))
 	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "a pool that is not locked counts too")
 
-	a.Stamps["pol_2"] = 77
+	a.Revisions["pol_2"] = 77
 	org := a.Organizations[0]
 	require.NoError(t, save(t, other, ledger.Change{Organizations: []ledger.Organization{org}}))
 	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "the organization has another version")
 	a.Organizations[0].Version++
 	holds(t, store, a)
 
-	a.Stamps["pol_1"]++
-	a.Stamps["pol_3"] = 1
+	a.Revisions["pol_1"]++
+	a.Revisions["pol_3"] = 1
 	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "there is no such pool")
-	require.Equal(t, a.Stamps["pol_1"], stampOf(t, other), "what was refused wrote nothing")
+	require.Equal(t, a.Revisions["pol_1"], stampOf(t, other), "what was refused wrote nothing")
 }
 
 // stampOf reads the stamp of the first pool.
 func stampOf(t *testing.T, s ledger.Store) int64 {
 	t.Helper()
-	return pools(t, s)[0].Stamp
+	return pools(t, s)[0].Revision
 }

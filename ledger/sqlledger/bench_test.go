@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
@@ -54,7 +54,7 @@ func furnished(tb testing.TB, store *sqlledger.Store) {
 	write(tb, store, func(tx ledger.Tx) error {
 		return tx.Save(ledger.Change{
 			Organizations: []ledger.Organization{{ID: "org_1", Name: "a"}},
-			Pools:         []ledger.Pool{{Pool: gpu.Pool{ID: "pol_1", Name: "a", PerNode: 8}}},
+			Pools:         []ledger.Pool{{Pool: capacity.Pool{ID: "pol_1", Name: "a", PerNode: 8}}},
 		})
 	})
 }
@@ -69,8 +69,8 @@ func bookings(tb testing.TB, made *int, n int) ledger.Change {
 		r, err := reservation.New(reservation.Reservation{
 			ID: fmt.Sprintf("rsv_%012d", *made), OrganizationID: "org_1", PoolID: "pol_1",
 			Class:  reservation.Guaranteed,
-			Source: reservation.FromAgent, MadeBy: "key_1", Workload: gpu.Online,
-			Shape: gpu.Shape{Nodes: 1, PerNode: 4}, Slots: []int{*made % 1250},
+			Origin: reservation.FromAgent, MadeBy: "key_1", Workload: capacity.Online,
+			Shape: capacity.Shape{Nodes: 1, PerNode: 4}, Slots: []int{*made % 1250},
 			Window: calendar.Interval{Start: begin, End: begin.Add(time.Hour)},
 		}, reservation.Booked, start)
 		require.NoError(tb, err)
@@ -95,11 +95,11 @@ func BenchmarkSave(b *testing.B) {
 				var change ledger.Change
 				before := func() {
 					change = bookings(b, &made, rows)
-					change.Last, change.Stamps = true, map[string]int64{"pol_1": int64(made)}
+					change.Last, change.Revisions = true, map[string]int64{"pol_1": int64(made)}
 				}
 				measured(b, fmt.Sprintf("save_%s_%d", name, rows), before, func() {
 					write(b, store, func(tx ledger.Tx) error {
-						if _, err := tx.Open(ledger.Opening{Organizations: []string{"org_1"},
+						if _, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"},
 							Pools: []string{"pol_1"}}); err != nil {
 							return err
 						}

@@ -32,7 +32,7 @@ func (r *reader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, error)
 	}
 	sums := map[lineKey]*ledger.CostLine{}
 	for _, m := range machines {
-		for _, c := range cost.Divide(m.Machine, period) {
+		for _, c := range cost.Divide(m.Instance, period) {
 			add(sums, m, c)
 		}
 	}
@@ -52,7 +52,7 @@ func (r *reader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, error)
 // billedMachine is a machine with whose it was.
 type billedMachine struct {
 	pool string
-	cost.Machine
+	cost.Instance
 }
 
 type lineKey struct {
@@ -99,8 +99,8 @@ func (r *reader) machines(period calendar.Interval) ([]billedMachine, error) {
 		if err != nil {
 			return nil, err
 		}
-		machines = append(machines, billedMachine{n.PoolID, cost.Machine{
-			Price: n.Source, GPUs: pools[n.PoolID], Ready: n.ReadyAt, Retired: n.RetiredAt,
+		machines = append(machines, billedMachine{n.PoolID, cost.Instance{
+			Price: n.Offering, GPUs: pools[n.PoolID], Ready: n.ReadyAt, Retired: n.RetiredAt,
 			Billed: r.billedOver(n.BilledFrom, n.BilledUntil), Holds: holds[n.ID],
 			Missed:      missed[place{n.PoolID, n.Slot}],
 			Quarantined: n.Quarantine.Spans, Booting: n.Coming(),
@@ -121,7 +121,7 @@ func (r *reader) withOrphans(machines []billedMachine, period calendar.Interval)
 	orphans, err := list[orphanRow](r.query().Where(billed, end, start, start).Order("provisioner, machine"),
 		"reading orphans")
 	for _, o := range orphans {
-		machines = append(machines, billedMachine{"", cost.Machine{
+		machines = append(machines, billedMachine{"", cost.Instance{
 			Price: o.Source, GPUs: max(o.GPUs, 1), Billed: r.billedOver(o.BilledFrom, o.BilledUntil), Orphan: true,
 		}})
 	}

@@ -47,24 +47,24 @@ type planRow struct {
 func (planRow) TableName() string { return "plans" }
 func (r planRow) identity() head  { return r.Head }
 
-func planToRow(p ledger.ShownPlan) planRow {
+func planToRow(p ledger.Preview) planRow {
 	return planRow{
 		Head: next(p.ID, p.Version), OrganizationID: p.OrganizationID, MadeBy: p.MadeBy, Kind: p.Kind,
-		Request: string(p.Request), Effect: string(p.Effect), Mark: p.Mark, Created: micros(p.CreatedAt),
+		Request: string(p.Request), Effect: string(p.Effect), Mark: p.Fingerprint, Created: micros(p.CreatedAt),
 		Expires: micros(p.ExpiresAt),
 		Applied: micros(p.AppliedAt), Status: p.Status, Answer: string(p.Answer),
 	}
 }
 
-func (r planRow) value() (ledger.ShownPlan, error) {
-	return ledger.ShownPlan{
+func (r planRow) value() (ledger.Preview, error) {
+	return ledger.Preview{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, Kind: r.Kind, Request: []byte(r.Request),
-		Effect: []byte(r.Effect), Mark: r.Mark, CreatedAt: moment(r.Created), ExpiresAt: moment(r.Expires),
+		Effect: []byte(r.Effect), Fingerprint: r.Mark, CreatedAt: moment(r.Created), ExpiresAt: moment(r.Expires),
 		AppliedAt: moment(r.Applied),
 		Status:    r.Status, Answer: []byte(r.Answer), Version: r.Head.Version,
 	}, nil
 }
 
-func (r *reader) ShownPlan(s ledger.Scope, id string) (ledger.ShownPlan, error) {
+func (r *reader) Preview(s ledger.Scope, id string) (ledger.Preview, error) {
 	return one[planRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading plan "+id)
 }

@@ -57,7 +57,7 @@ func TestAStandbyIsNoticed(t *testing.T) {
 	require.NoError(t, instance(t, address).CheckWrites(t.Context()))
 	standby := instance(t, address+"&default_transaction_read_only=on")
 	require.ErrorIs(t, standby.CheckWrites(t.Context()), ledger.ErrReadOnly)
-	require.ErrorIs(t, save(t, standby, ledger.Change{Stamps: map[string]int64{"pol_1": 4}}), ledger.ErrReadOnly)
+	require.ErrorIs(t, save(t, standby, ledger.Change{Revisions: map[string]int64{"pol_1": 4}}), ledger.ErrReadOnly)
 	require.Len(t, pools(t, standby), 2)
 }
 

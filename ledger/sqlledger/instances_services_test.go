@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
@@ -34,12 +34,12 @@ func shared(t *testing.T) string {
 	require.NoError(t, store.Migrate(t.Context()))
 	furnished(t, store)
 	require.NoError(t, save(t, store, ledger.Change{
-		Pools: []ledger.Pool{{Pool: gpu.Pool{ID: "pol_2", Name: "b", PerNode: 8}}},
+		Pools: []ledger.Pool{{Pool: capacity.Pool{ID: "pol_2", Name: "b", PerNode: 8}}},
 	}))
 	return address
 }
 
-func opening(ids ...string) ledger.Opening { return ledger.Opening{Pools: ids} }
+func opening(ids ...string) ledger.LockRequest { return ledger.LockRequest{Pools: ids} }
 
 // TestInstancesSeeEachOthersStamps: who gets the lock finds the stamp of whoever
 // had it before, in whichever process, and never one that was given up.
@@ -56,22 +56,22 @@ func TestInstancesSeeEachOthersStamps(t *testing.T) {
 			for i := range int64(each) {
 				mine := 1 + worker*each + i
 				err := store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
-					opened, err := tx.Open(opening("pol_1"))
+					opened, err := tx.Lock(opening("pol_1"))
 					if err != nil {
 						return err
 					}
 					mu.Lock()
 					defer mu.Unlock()
-					if opened.Stamps["pol_1"] != last || opened.Pools[0].Stamp != last {
+					if opened.Revisions["pol_1"] != last || opened.Pools[0].Revision != last {
 						return errors.New("another stamp than the last one")
 					}
 					if i%5 == 4 {
-						if err := tx.Save(ledger.Change{Stamps: map[string]int64{"pol_1": -mine}}); err != nil {
+						if err := tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": -mine}}); err != nil {
 							return err
 						}
 						return errGivenUp
 					}
-					err = tx.Save(ledger.Change{Stamps: map[string]int64{"pol_1": mine}, Last: true})
+					err = tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": mine}, Last: true})
 					if err == nil {
 						last = mine
 					}
@@ -97,19 +97,19 @@ func TestALockedPoolHasTheStampOfItsHolder(t *testing.T) {
 		<-isHeld
 		var stamps map[string]int64
 		_ = there.InTx(context.Background(), func(_ context.Context, tx ledger.Tx) error {
-			opened, err := tx.Open(opening("pol_2"))
-			stamps = opened.Stamps
+			opened, err := tx.Lock(opening("pol_2"))
+			stamps = opened.Revisions
 			return err
 		})
 		waited <- stamps
 	}()
 	require.NoError(t, here.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
-		if _, err := tx.Open(opening("pol_2")); err != nil {
+		if _, err := tx.Lock(opening("pol_2")); err != nil {
 			return err
 		}
 		close(isHeld)
 		require.Eventually(t, func() bool { return waiting(t, address) == 1 }, patience, tick)
-		return tx.Save(ledger.Change{Stamps: map[string]int64{"pol_1": 5, "pol_2": 6}, Last: true})
+		return tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": 5, "pol_2": 6}, Last: true})
 	}))
 	require.Equal(t, map[string]int64{"pol_1": 5, "pol_2": 6}, <-waited)
 }
@@ -122,9 +122,9 @@ func TestAVerbCostsTwoRoundTrips(t *testing.T) {
 	made := 0
 	verb := func() {
 		change := bookings(t, &made, 3)
-		change.Last, change.Stamps, change.Wake = true, map[string]int64{"pol_1": int64(made)}, []string{"plan:pol_1"}
+		change.Last, change.Revisions, change.Wake = true, map[string]int64{"pol_1": int64(made)}, []string{"plan:pol_1"}
 		write(t, store, func(tx ledger.Tx) error {
-			_, err := tx.Open(ledger.Opening{
+			_, err := tx.Lock(ledger.LockRequest{
 				Organizations: []string{"org_1"}, Pools: []string{"pol_1"},
 				Replays: []ledger.ReplayKey{{OrganizationID: "org_1", Route: "r", Key: "k"}},
 			})
@@ -151,11 +151,11 @@ func TestALostAnswerIsAnError(t *testing.T) {
 			address := shared(t)
 			p, detour := through(t, address)
 			store, runs := instance(t, detour), 0
-			require.NoError(t, save(t, store, ledger.Change{Stamps: map[string]int64{"pol_1": 6}}),
+			require.NoError(t, save(t, store, ledger.Change{Revisions: map[string]int64{"pol_1": 6}}),
 				"statements are prepared")
 			err := store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
 				runs++
-				change := ledger.Change{Stamps: map[string]int64{"pol_1": 7}, Last: last}
+				change := ledger.Change{Revisions: map[string]int64{"pol_1": 7}, Last: last}
 				if last {
 					p.lost.Store(true)
 					return tx.Save(change)
@@ -167,9 +167,9 @@ func TestALostAnswerIsAnError(t *testing.T) {
 			require.Error(t, err)
 			require.Equal(t, 1, runs)
 			witness := instance(t, address)
-			require.Eventually(t, func() bool { return pools(t, witness)[0].Stamp == 7 }, patience, tick)
+			require.Eventually(t, func() bool { return pools(t, witness)[0].Revision == 7 }, patience, tick)
 			p.lost.Store(false)
-			require.NoError(t, save(t, store, ledger.Change{Stamps: map[string]int64{"pol_1": 8}}),
+			require.NoError(t, save(t, store, ledger.Change{Revisions: map[string]int64{"pol_1": 8}}),
 				"the next connection works")
 		})
 	}
@@ -188,14 +188,14 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 			n := 0
 			err := store.InTx(context.Background(), func(_ context.Context, tx ledger.Tx) error {
 				n++
-				if _, err := tx.Open(opening(order[0])); err != nil {
+				if _, err := tx.Lock(opening(order[0])); err != nil {
 					return err
 				}
 				if n == 1 { // each has its first lock before it asks for the other's
 					both.Done()
 					both.Wait()
 				}
-				opened, err := tx.Open(opening(order[1]))
+				opened, err := tx.Lock(opening(order[1]))
 				if err != nil {
 					return err
 				}

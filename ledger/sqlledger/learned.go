@@ -152,7 +152,7 @@ func unpackWindow(marks [][2]int64, counted [3]int64) plan.Window {
 		marks = [][2]int64{{counted[0], n}}
 	}
 	for _, m := range marks {
-		w = append(w, plan.Mark{At: moment(m[0]), N: int(m[1])})
+		w = append(w, plan.EventCount{At: moment(m[0]), N: int(m[1])})
 	}
 	return w
 }

@@ -14,13 +14,13 @@ import (
 // it: there the transaction holds everything anyway.
 var rowLock = clause.Locking{Strength: "NO KEY UPDATE"}
 
-// Open locks and reads. What others committed while it waited is seen: each
+// Lock locks and reads. What others committed while it waited is seen: each
 // statement has a snapshot of its own.
-func (t *tx) Open(o ledger.Opening) (ledger.Opened, error) {
+func (t *tx) Lock(o ledger.LockRequest) (ledger.Locked, error) {
 	if t.session != nil {
 		return t.openBatch(o)
 	}
-	opened := ledger.Opened{Stamps: map[string]int64{}}
+	opened := ledger.Locked{Revisions: map[string]int64{}}
 	var err error
 	opened.Organizations, err = locked[organizationRow](t, "organization", o.Organizations)
 	if err != nil {
@@ -34,7 +34,7 @@ func (t *tx) Open(o ledger.Opening) (ledger.Opened, error) {
 		return opened, wrap("reading stamps", err)
 	}
 	for _, row := range stamps {
-		opened.Stamps[row.ID] = row.Stamp
+		opened.Revisions[row.ID] = row.Stamp
 	}
 	for _, key := range o.Replays {
 		replay, found, err := t.Replay(key.OrganizationID, key.Route, key.Key)
@@ -97,8 +97,8 @@ func found[R lockable[T], T any](doing string, ids []string, rows []R) ([]T, err
 }
 
 // openBatch is Open in one round trip. The clock is read after the last lock.
-func (t *tx) openBatch(o ledger.Opening) (ledger.Opened, error) {
-	opened := ledger.Opened{Stamps: map[string]int64{}}
+func (t *tx) openBatch(o ledger.LockRequest) (ledger.Locked, error) {
+	opened := ledger.Locked{Revisions: map[string]int64{}}
 	var organizations []organizationRow
 	var pools []poolRow
 	var list []statement
@@ -114,7 +114,7 @@ func (t *tx) openBatch(o ledger.Opening) (ledger.Opened, error) {
 	if t.now.IsZero() || len(o.Pools) > 0 { // who held a pool meanwhile was at work until a moment ago
 		list = append(list, t.clock())
 	}
-	list = append(list, stamps(opened.Stamps))
+	list = append(list, stamps(opened.Revisions))
 	var replays []replayRow
 	if len(o.Replays) > 0 {
 		list = append(list, answers(o.Replays, &replays))
@@ -135,7 +135,7 @@ func (t *tx) openBatch(o ledger.Opening) (ledger.Opened, error) {
 }
 
 // hold remembers what is there for as long as the transaction is.
-func (t *tx) hold(opened ledger.Opened) {
+func (t *tx) hold(opened ledger.Locked) {
 	if t.held == nil {
 		t.held = map[string]bool{}
 	}

@@ -1,7 +1,8 @@
 package sqlledger
 
 import (
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -36,8 +37,8 @@ func orphanToRow(o ledger.Orphan) orphanRow {
 func (r orphanRow) value() (ledger.Orphan, error) {
 	return ledger.Orphan{
 		Machine: r.Machine, NodeID: r.NodeID, GPUs: r.GPUs,
-		Source: gpu.Source{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
-			Price: gpu.MicroUSD(r.Price), MinBilling: span(r.MinBilling)},
+		Source: capacity.Offering{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
+			Price: money.MicroUSD(r.Price), MinBilling: span(r.MinBilling)},
 		BilledFrom: moment(r.BilledFrom), BilledUntil: moment(r.BilledUntil),
 	}, nil
 }

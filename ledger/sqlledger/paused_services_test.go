@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
@@ -31,9 +31,9 @@ func site(t *testing.T) (address string, l *ledger.Ledger) {
 		change.Organizations = append(change.Organizations, ledger.Organization{
 			ID: fmt.Sprintf("org_%d", i+1), Name: fmt.Sprint("tenant ", i+1), Limits: quota.Limits{GPUs: 10_000},
 		})
-		change.Pools = append(change.Pools, ledger.Pool{Pool: gpu.Pool{
+		change.Pools = append(change.Pools, ledger.Pool{Pool: capacity.Pool{
 			ID: fmt.Sprintf("pol_%d", i+1), Name: fmt.Sprint("pool", i+1), Model: "a100", PerNode: 8, MaxNodes: 100,
-			Provisioner: "sim", Region: "r", Type: "m", Timers: gpu.Timers{MaxLease: 24 * time.Hour},
+			Provisioner: "sim", Region: "r", Type: "m", Timers: capacity.Timers{MaxLease: 24 * time.Hour},
 		}})
 	}
 	require.NoError(t, save(t, store, change))
@@ -135,7 +135,7 @@ func TestALostConnectionIsTriedAgain(t *testing.T) {
 	address, l := site(t)
 	runs := 0
 	require.NoError(t, l.Store().InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
-		opened, err := tx.Open(opening("pol_1"))
+		opened, err := tx.Lock(opening("pol_1"))
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func TestALostConnectionIsTriedAgain(t *testing.T) {
 			administer(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in "+
 				"transaction' AND datname = '"+nameOf(t, address)+"'")
 		}
-		return tx.Save(ledger.Change{Stamps: map[string]int64{"pol_1": opened.Stamps["pol_1"] + 1}, Last: true})
+		return tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": opened.Revisions["pol_1"] + 1}, Last: true})
 	}))
 	require.Equal(t, 2, runs)
 }
@@ -164,8 +164,8 @@ func TestAVerbThatWaitedReadsTheClockAgain(t *testing.T) {
 	began := make(chan time.Time, 1)
 	go func() {
 		_ = l.Store().InTx(context.Background(), func(_ context.Context, tx ledger.Tx) error {
-			for _, o := range []ledger.Opening{{Organizations: []string{"org_1"}}, {Pools: []string{"pol_1"}}} {
-				if _, err := tx.Open(o); err != nil {
+			for _, o := range []ledger.LockRequest{{Organizations: []string{"org_1"}}, {Pools: []string{"pol_1"}}} {
+				if _, err := tx.Lock(o); err != nil {
 					return err
 				}
 			}

@@ -5,7 +5,8 @@ import (
 
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -45,7 +46,7 @@ func (r reservationRow) identity() head  { return r.Head }
 func reservationToRow(r reservation.Reservation) reservationRow {
 	return reservationRow{
 		Head: next(r.ID, r.Version), OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
-		Class: string(r.Class), Source: string(r.Source), MadeBy: r.MadeBy, UserID: r.UserID,
+		Class: string(r.Class), Source: string(r.Origin), MadeBy: r.MadeBy, UserID: r.UserID,
 		Workload: string(r.Workload),
 		Start:    micros(r.Window.Start), End: micros(r.Window.End),
 		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Short: r.Shape.Short, Slots: pack(r.Slots),
@@ -63,11 +64,11 @@ func (r reservationRow) value() (reservation.Reservation, error) {
 	}
 	return reservation.Restore(reservation.Reservation{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
-		Class: reservation.Class(r.Class), Source: reservation.Source(r.Source), MadeBy: r.MadeBy, UserID: r.UserID,
-		Workload: gpu.Workload(r.Workload),
+		Class: reservation.Class(r.Class), Origin: reservation.Origin(r.Source), MadeBy: r.MadeBy, UserID: r.UserID,
+		Workload: capacity.Workload(r.Workload),
 		Window:   calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
-		Shape:    gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, ReasonCode: r.ReasonCode,
-		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: gpu.MicroUSD(r.Cost),
+		Shape:    capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, ReasonCode: r.ReasonCode,
+		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: money.MicroUSD(r.Cost),
 		CreatedAt: moment(r.Created), BookedAt: moment(r.Booked), WarmedAt: moment(r.Warmed), ReadyAt: moment(r.Ready),
 		EndedAt: moment(r.Ended), Version: r.Head.Version,
 	}, reservation.State(r.State))
@@ -122,11 +123,11 @@ func (r allocationRow) value() (allocation.Allocation, error) {
 	}
 	return allocation.Restore(allocation.Allocation{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, HeldBy: r.HeldBy,
-		UserID: r.UserID, Workload: gpu.Workload(r.Workload),
-		Shape: gpu.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, Reservations: claimed,
+		UserID: r.UserID, Workload: capacity.Workload(r.Workload),
+		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, Reservations: claimed,
 		Lease: span(r.Lease), Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
 		Reason: r.Reason, RequestedAt: moment(r.Requested), ActiveAt: moment(r.Active),
-		LeaseUntil: moment(r.LeaseUntil), EndedAt: moment(r.Ended), Cost: gpu.MicroUSD(r.Cost), Version: r.Head.Version,
+		LeaseUntil: moment(r.LeaseUntil), EndedAt: moment(r.Ended), Cost: money.MicroUSD(r.Cost), Version: r.Head.Version,
 	}, allocation.State(r.State))
 }
 
@@ -182,7 +183,7 @@ func (r scheduleRow) value() (ledger.Schedule, error) {
 	skipped, err := unpack[string]("ex_dates", r.ExDates)
 	return ledger.Schedule{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, GPUs: r.GPUs,
-		Layout:     gpu.Layout{Nodes: r.Nodes, PerNode: r.PerNode, Even: r.Even},
+		Layout:     capacity.Layout{Nodes: r.Nodes, PerNode: r.PerNode, Even: r.Even},
 		StartLocal: r.StartLocal, Timezone: r.Timezone, RRule: r.RRule, ExDates: skipped,
 		Length: span(r.Length), DSTPolicy: r.DSTPolicy, Paused: r.Paused, MadeBy: r.MadeBy,
 		CreatedAt: moment(r.Created), DoneUntil: moment(r.DoneUntil),

@@ -3,7 +3,8 @@ package sqlledger
 import (
 	"errors"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -58,7 +59,7 @@ func poolToRow(p ledger.Pool) poolRow {
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Microseconds(),
 		RecoveringAt: micros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Learned: packLearned(p.Learned),
-		Created: micros(p.CreatedAt), Deleted: micros(p.DeletedAt), Stamp: p.Stamp,
+		Created: micros(p.CreatedAt), Deleted: micros(p.DeletedAt), Stamp: p.Revision,
 		Definition: p.DefinitionVersion,
 	}
 }
@@ -67,18 +68,18 @@ func (r poolRow) value() (ledger.Pool, error) {
 	learned, err := unpackLearned(r.Learned)
 	alternates, damaged := unpackAlternates(r.Alternates)
 	return ledger.Pool{
-		Pool: gpu.Pool{
+		Pool: capacity.Pool{
 			ID: r.Head.ID, Name: r.Name, Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
-			Model: r.Model, PerNode: r.PerNode, MemoryMiB: r.MemoryMiB, Price: gpu.MicroUSD(r.Price),
+			Model: r.Model, PerNode: r.PerNode, MemoryMiB: r.MemoryMiB, Price: money.MicroUSD(r.Price),
 			MinBilling: span(r.MinBilling), Alternates: alternates, MinNodes: r.MinNodes, MaxNodes: r.MaxNodes,
-			Timers: gpu.Timers{WarmHold: span(r.WarmHold), IdleRelease: span(r.IdleRelease),
+			Timers: capacity.Timers{WarmHold: span(r.WarmHold), IdleRelease: span(r.IdleRelease),
 				MaxLease: span(r.MaxLease), Cleaning: span(r.Cleaning)},
 			NodeCPUs: r.NodeCPUs, NodeMemoryMiB: r.NodeMemory, OnlineShare: r.OnlineShare, BorrowIdle: r.BorrowIdle,
 			MaxCreates: r.MaxCreates, CreateWindow: span(r.CreateWindow), Paused: r.Paused, Simulated: r.Simulated,
 		},
 		Learned:   learned,
 		Recovery:  ledger.Recovery{Since: moment(r.RecoveringAt), Reason: r.RecoveringWhy},
-		CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Stamp: r.Stamp, Version: r.Head.Version,
+		CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Revision: r.Stamp, Version: r.Head.Version,
 		DefinitionVersion: r.Definition,
 	}, errors.Join(err, damaged)
 }
@@ -122,8 +123,8 @@ func nodeToRow(n node.Node) nodeRow {
 		Reason: n.Reason, State: string(n.State()), Requested: micros(n.RequestedAt),
 		Booting: micros(n.BootingAt), Ready: micros(n.ReadyAt), IdleSince: micros(n.IdleSince),
 		Retired: micros(n.RetiredAt), Absent: micros(n.AbsentAt), Gone: micros(n.GoneAt),
-		Provisioner: n.Source.Provisioner, Region: n.Source.Region, Type: n.Source.Type,
-		Price: int64(n.Source.Price), MinBilling: n.Source.MinBilling.Microseconds(),
+		Provisioner: n.Offering.Provisioner, Region: n.Offering.Region, Type: n.Offering.Type,
+		Price: int64(n.Offering.Price), MinBilling: n.Offering.MinBilling.Microseconds(),
 		BilledFrom: micros(n.BilledFrom), BilledUntil: micros(n.BilledUntil), Expires: micros(n.ExpiresAt),
 		Quarantine: packQuarantine(n.Quarantine),
 	}
@@ -141,8 +142,8 @@ func (r nodeRow) value() (node.Node, error) {
 		RequestedAt: moment(r.Requested), BootingAt: moment(r.Booting), ReadyAt: moment(r.Ready),
 		IdleSince: moment(r.IdleSince), RetiredAt: moment(r.Retired), AbsentAt: moment(r.Absent),
 		GoneAt: moment(r.Gone), Version: r.Head.Version,
-		Source: gpu.Source{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
-			Price: gpu.MicroUSD(r.Price), MinBilling: span(r.MinBilling)},
+		Offering: capacity.Offering{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
+			Price: money.MicroUSD(r.Price), MinBilling: span(r.MinBilling)},
 		BilledFrom: moment(r.BilledFrom), BilledUntil: moment(r.BilledUntil), ExpiresAt: moment(r.Expires),
 		Quarantine: quarantine,
 	}, node.State(r.State))
@@ -158,6 +159,6 @@ type gpuRow struct {
 
 func (gpuRow) TableName() string { return "gpus" }
 
-func (r gpuRow) device() gpu.Device {
-	return gpu.Device{UUID: r.UUID, Index: r.Index, Model: r.Model, MemoryMiB: r.MemoryMiB}
+func (r gpuRow) device() capacity.Device {
+	return capacity.Device{UUID: r.UUID, Index: r.Index, Model: r.Model, MemoryMiB: r.MemoryMiB}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -48,7 +48,7 @@ func organizationToRow(o ledger.Organization) organizationRow {
 	return organizationRow{
 		Head: next(o.ID, o.Version), Name: o.Name, MaxGPUs: l.GPUs, SpeculationPerDay: int64(l.SpeculationPerDay),
 		MaxGPUMemoryMiB: l.GPUMemoryMiB.Int64(), MaxCPUs: l.CPUs.Int64(), MaxMemoryMiB: l.MemoryMiB.Int64(),
-		MaxJobs: l.Jobs.Int64(),
+		MaxJobs: l.Bookings.Int64(),
 		Cohort:  l.Cohort, Borrowing: packBounds(l.Borrowing), Lending: packBounds(l.Lending),
 		Period: string(cmp.Or(l.Period, quota.PerDay)), GPUHours: l.GPUHours.Int64(), Money: l.MoneyPerPeriod.Int64(),
 		Weight:  cmp.Or(l.Weight, 1),
@@ -62,9 +62,9 @@ func (r organizationRow) value() (ledger.Organization, error) {
 	return ledger.Organization{
 		ID: r.Head.ID, Name: r.Name,
 		Limits: quota.Limits{
-			GPUs: r.MaxGPUs, SpeculationPerDay: gpu.MicroUSD(r.SpeculationPerDay),
+			GPUs: r.MaxGPUs, SpeculationPerDay: money.MicroUSD(r.SpeculationPerDay),
 			GPUMemoryMiB: quota.AtMost(r.MaxGPUMemoryMiB), CPUs: quota.AtMost(r.MaxCPUs),
-			MemoryMiB: quota.AtMost(r.MaxMemoryMiB), Jobs: quota.AtMost(r.MaxJobs),
+			MemoryMiB: quota.AtMost(r.MaxMemoryMiB), Bookings: quota.AtMost(r.MaxJobs),
 			Cohort: r.Cohort, Borrowing: borrowing, Lending: lending,
 			Period: quota.Period(r.Period), GPUHours: quota.AtMost(r.GPUHours), MoneyPerPeriod: quota.AtMost(r.Money),
 			Weight: r.Weight,
@@ -127,7 +127,7 @@ func (r userRow) value() (ledger.User, error) {
 	return ledger.User{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, Email: r.Email, Role: ledger.Role(r.Role),
 		Caps: quota.Caps{
-			MaxGPUs: r.CapGPUs, MaxPerDay: gpu.MicroUSD(r.CapPerDay),
+			MaxGPUs: r.CapGPUs, MaxPerDay: money.MicroUSD(r.CapPerDay),
 			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
 		},
 		Active: r.Active, CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Version: r.Head.Version,
@@ -179,7 +179,7 @@ func (r keyRow) value() (ledger.Key, error) {
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, UserID: r.UserID, Name: r.Name,
 		Kind: ledger.KeyKind(r.Kind), Role: ledger.Role(r.Role),
 		Caps: quota.Caps{
-			MaxGPUs: r.CapGPUs, MaxPerDay: gpu.MicroUSD(r.CapPerDay),
+			MaxGPUs: r.CapGPUs, MaxPerDay: money.MicroUSD(r.CapPerDay),
 			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
 		},
 		Hash: r.Hash, PepperVersion: r.PepperVersion, Last4: r.Last4, CreatedBy: r.CreatedBy, ParentID: r.ParentID,

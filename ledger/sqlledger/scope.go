@@ -4,9 +4,9 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/statemachine"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/core/statemachine"
 	"github.com/forewarm/forewarm/ledger"
 )
 

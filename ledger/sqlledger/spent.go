@@ -3,7 +3,7 @@ package sqlledger
 import (
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -78,7 +78,7 @@ func (r *reader) month() int64 {
 func (r spentRow) value(pool ledger.Pool) ledger.Spend {
 	s := ledger.Spend{
 		OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, UserID: r.UserID, Class: reservation.Class(r.Class),
-		Day: moment(r.Day * dayMicros), Cost: gpu.MicroUSD(r.Cost), GPUSeconds: r.GPUSeconds,
+		Day: moment(r.Day * dayMicros), Cost: money.MicroUSD(r.Cost), GPUSeconds: r.GPUSeconds,
 	}
 	if s.Class == "" { // an allocation's row holds no cost
 		s.Cost = priceOf(pool, r.GPUMicros)
@@ -89,9 +89,9 @@ func (r spentRow) value(pool ledger.Pool) ledger.Spend {
 // priceOf is the price of GPU-microseconds: the part of the nodes' price that the
 // GPUs are, as admission.Cost has it. Whole hours apart, so that a month of a large
 // pool fits.
-func priceOf(pool ledger.Pool, gpuMicros int64) gpu.MicroUSD {
+func priceOf(pool ledger.Pool, gpuMicros int64) money.MicroUSD {
 	const hour = int64(time.Hour / time.Microsecond)
-	perGPU := pool.Price / gpu.MicroUSD(max(pool.PerNode, 1))
+	perGPU := pool.Price / money.MicroUSD(max(pool.PerNode, 1))
 	rest := time.Duration(gpuMicros%hour) * time.Microsecond
-	return perGPU*gpu.MicroUSD(gpuMicros/hour) + perGPU.For(rest)
+	return perGPU*money.MicroUSD(gpuMicros/hour) + perGPU.For(rest)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
@@ -40,7 +40,7 @@ func TestEveryDatabaseIsItsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			here, there := openSQLite(t, urls[0]), openSQLite(t, urls[1])
-			pool := ledger.Pool{Pool: gpu.Pool{ID: "pol_1", Name: "a", PerNode: 8}}
+			pool := ledger.Pool{Pool: capacity.Pool{ID: "pol_1", Name: "a", PerNode: 8}}
 			require.NoError(t, save(t, here, ledger.Change{Pools: []ledger.Pool{pool}}))
 			require.Len(t, pools(t, here), 1)
 			require.Empty(t, pools(t, there))

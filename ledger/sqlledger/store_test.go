@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
@@ -43,7 +43,7 @@ func TestProcessesShareAFile(t *testing.T) {
 	t.Parallel()
 	url := inFile(t)
 	stores := []*sqlledger.Store{openSQLite(t, url), openSQLite(t, url)}
-	create := ledger.Pool{Pool: gpu.Pool{ID: "pol_1", Name: "a", PerNode: 8}}
+	create := ledger.Pool{Pool: capacity.Pool{ID: "pol_1", Name: "a", PerNode: 8}}
 	require.NoError(t, save(t, stores[0], ledger.Change{Pools: []ledger.Pool{create}}))
 	const each = 20
 	failures := make(chan error, 2*each)
@@ -52,7 +52,7 @@ func TestProcessesShareAFile(t *testing.T) {
 		group.Go(func() {
 			for range each {
 				failures <- store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
-					opened, err := tx.Open(ledger.Opening{Pools: []string{"pol_1"}})
+					opened, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}})
 					if err != nil {
 						return err
 					}
@@ -85,7 +85,7 @@ func TestLogsHoldNoValues(t *testing.T) {
 	require.Contains(t, log.String(), "api_keys")
 	require.NotContains(t, log.String(), "hunter2")
 	log.Reset()
-	pool := ledger.Pool{Pool: gpu.Pool{ID: "pol_1", Name: "a", PerNode: 8}}
+	pool := ledger.Pool{Pool: capacity.Pool{ID: "pol_1", Name: "a", PerNode: 8}}
 	require.ErrorIs(t, save(t, store, ledger.Change{Pools: []ledger.Pool{pool, pool}}), ledger.ErrTaken)
 	require.Empty(t, log.String(), "a name that is taken is no fault")
 }

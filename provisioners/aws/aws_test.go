@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/aws"
@@ -28,7 +28,7 @@ type site struct {
 	config aws.Config
 }
 
-func price(dollars gpu.MicroUSD) *provisioners.Price {
+func price(dollars money.MicroUSD) *provisioners.Price {
 	p := provisioners.Price(dollars)
 	return &p
 }
@@ -49,12 +49,12 @@ func region() ec2test.Config {
 
 func offers() []aws.Offer {
 	h100 := aws.Offer{InstanceType: "p5.48xlarge", Zone: "test-1a", Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559,
-		Price: price(55 * gpu.USD)}
+		Price: price(55 * money.USD)}
 	spot, odcr, block := h100, h100, h100
 	h100.Type, spot.Type, odcr.Type, block.Type = "p5", "p5-spot", "p5-odcr", "p5-block"
-	spot.Market, spot.Price = aws.Spot, price(20*gpu.USD)
+	spot.Market, spot.Price = aws.Spot, price(20*money.USD)
 	odcr.Market, odcr.ReservationID = aws.CapacityReservation, "cr-1"
-	block.Market, block.ReservationID, block.Price = aws.CapacityBlock, "cr-block", price(31*gpu.USD)
+	block.Market, block.ReservationID, block.Price = aws.CapacityBlock, "cr-block", price(31*money.USD)
 	block.From, block.Until = start, start.Add(24*time.Hour)
 	l4 := aws.Offer{
 		Type: "g6", InstanceType: "g6.12xlarge", Subnet: "subnet-b", Model: "l4-24g", GPUs: 4, MemoryMiB: 23_034,

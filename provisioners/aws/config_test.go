@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/aws"
@@ -120,7 +120,7 @@ func TestCatalogue(t *testing.T) {
 		{Type: "a", Region: "test-central-1", Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559, Price: 55_040_000,
 			MinBilling: time.Minute,
 			Boot:       provisioners.Boot{P50: 5 * time.Minute, P95: 12 * time.Minute}},
-		{Type: "b", Region: "test-central-1", Model: "mine", GPUs: 8, MemoryMiB: 81_559, Price: gpu.MicroUSD(7),
+		{Type: "b", Region: "test-central-1", Model: "mine", GPUs: 8, MemoryMiB: 81_559, Price: money.MicroUSD(7),
 			MinBilling: time.Minute,
 			Boot:       provisioners.Boot{P50: 5 * time.Minute, P95: 12 * time.Minute}, Interruptible: true,
 			Notice: 2 * time.Minute},

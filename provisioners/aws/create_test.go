@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/aws"
 	"github.com/forewarm/forewarm/provisioners/aws/ec2test"
@@ -65,10 +65,10 @@ func TestMarkets(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]struct {
 		market string
-		price  gpu.MicroUSD
+		price  money.MicroUSD
 	}{
-		"p5": {"on-demand", 55 * gpu.USD}, "p5-spot": {"spot", 20 * gpu.USD}, "p5-odcr": {"on-demand", 55 * gpu.USD},
-		"p5-block": {"capacity-block", 31 * gpu.USD}, "g6": {"on-demand", 4_601_600},
+		"p5": {"on-demand", 55 * money.USD}, "p5-spot": {"spot", 20 * money.USD}, "p5-odcr": {"on-demand", 55 * money.USD},
+		"p5-block": {"capacity-block", 31 * money.USD}, "g6": {"on-demand", 4_601_600},
 	} {
 		s := newSite(t, region())
 		s.SellOut() // what is reserved is there all the same

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -41,7 +41,7 @@ func (p *Provisioner) Offers(ctx context.Context) ([]provisioners.Offer, error) 
 func (o Offer) port(region string) provisioners.Offer {
 	offer := provisioners.Offer{
 		Type: o.Type, Region: region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
-		Price: gpu.MicroUSD(*o.Price), MinBilling: minBilling,
+		Price: money.MicroUSD(*o.Price), MinBilling: minBilling,
 		Boot: provisioners.Boot{P50: o.Boot.P50, P95: o.Boot.P95}, From: o.From, Until: o.usableUntil(),
 	}
 	if o.Market == Spot {

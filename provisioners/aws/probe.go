@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/aws/guest"
 )
@@ -67,7 +67,7 @@ func (p *Provisioner) prove(ctx context.Context, row types.Instance) error {
 // with memory errors that could not be corrected is left out, so that the
 // control plane's gate counts too few and takes the machine out of use; the
 // notice says why.
-func (p *Provisioner) devices(row types.Instance, notice *provisioners.Notice) ([]gpu.Device, *provisioners.Notice) {
+func (p *Provisioner) devices(row types.Instance, notice *provisioners.Notice) ([]capacity.Device, *provisioners.Notice) {
 	offer, known := p.offer(tagOf(row, tagType))
 	if p.config.Probe == ProbeNone {
 		return offer.believed(sdk.ToString(row.InstanceId)), notice
@@ -76,7 +76,7 @@ func (p *Provisioner) devices(row types.Instance, notice *provisioners.Notice) (
 	if !s.proved {
 		return nil, notice
 	}
-	devices := []gpu.Device{}
+	devices := []capacity.Device{}
 	for _, g := range s.report.GPUs {
 		if g.ECC != nil && *g.ECC > 0 {
 			notice = cmp.Or(notice, &provisioners.Notice{
@@ -85,21 +85,21 @@ func (p *Provisioner) devices(row types.Instance, notice *provisioners.Notice) (
 			})
 			continue
 		}
-		device := gpu.Device{UUID: g.UUID, Index: g.Index, Model: g.Name, MemoryMiB: g.MemoryMiB}
+		device := capacity.Device{UUID: g.UUID, Index: g.Index, Model: g.Name, MemoryMiB: g.MemoryMiB}
 		if known && (offer.GPUName == "" || strings.EqualFold(offer.GPUName, g.Name)) {
 			device.Model = offer.Model
 		}
 		devices = append(devices, device)
 	}
-	slices.SortStableFunc(devices, func(a, b gpu.Device) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortStableFunc(devices, func(a, b capacity.Device) int { return cmp.Compare(a.Index, b.Index) })
 	return devices, notice
 }
 
 // believed are the devices of a machine that nobody looked at.
-func (o Offer) believed(id string) []gpu.Device {
-	devices := []gpu.Device{}
+func (o Offer) believed(id string) []capacity.Device {
+	devices := []capacity.Device{}
 	for i := range o.GPUs {
-		devices = append(devices, gpu.Device{UUID: fmt.Sprintf("%s-gpu-%d", id, i), Index: i, Model: o.Model,
+		devices = append(devices, capacity.Device{UUID: fmt.Sprintf("%s-gpu-%d", id, i), Index: i, Model: o.Model,
 			MemoryMiB: o.MemoryMiB})
 	}
 	return devices

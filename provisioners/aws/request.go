@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/aws/guest"
 )
@@ -71,7 +71,7 @@ func (o Offer) pay(input *ec2.RunInstancesInput) {
 			InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate,
 		}
 		if o.MaxSpotPrice != nil {
-			spot.MaxPrice = sdk.String(gpu.MicroUSD(*o.MaxSpotPrice).Decimal())
+			spot.MaxPrice = sdk.String(money.MicroUSD(*o.MaxSpotPrice).Decimal())
 		}
 		input.InstanceMarketOptions = &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot,
 			SpotOptions: spot}

@@ -9,7 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/aws"
 	"github.com/forewarm/forewarm/provisioners/aws/ec2test"
@@ -127,7 +128,7 @@ func TestNoProbe(t *testing.T) {
 	require.Contains(t, got.Address, "198.")
 	require.Len(t, got.Devices, 4)
 	for i, device := range got.Devices {
-		require.Equal(t, gpu.Device{UUID: fmt.Sprintf("%s-gpu-%d", made.ID, i), Index: i, Model: "l4-24g",
+		require.Equal(t, capacity.Device{UUID: fmt.Sprintf("%s-gpu-%d", made.ID, i), Index: i, Model: "l4-24g",
 			MemoryMiB: 23_034}, device)
 	}
 	require.Zero(t, s.Calls("GetConsoleOutput"))
@@ -222,10 +223,10 @@ func TestTheBillIsTheSumOfTheMachines(t *testing.T) {
 	p := s.open(t)
 	offers, err := p.Offers(t.Context())
 	require.NoError(t, err)
-	var sum gpu.MicroUSD
+	var sum money.MicroUSD
 	for i, life := range []time.Duration{3 * time.Second, 59 * time.Second, 61*time.Second + 700*time.Millisecond,
 		47 * time.Minute, 7*time.Hour + time.Millisecond} {
-		ids := map[string]gpu.MicroUSD{}
+		ids := map[string]money.MicroUSD{}
 		for _, offer := range offers {
 			wanted := spec(offer.Type)
 			wanted.NodeID = fmt.Sprint("nod_", offer.Type, i)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/builtin"
@@ -58,7 +58,7 @@ faults:
 	require.NoError(t, err)
 	offers, err = host.Offers(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, gpu.USD, offers[0].Price)
+	require.Equal(t, money.USD, offers[0].Price)
 }
 
 // Every kind works with the least there is to say, under its own name, and

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/exec"
@@ -15,7 +15,7 @@ import (
 
 func offers() []exec.Offer {
 	big := exec.Offer{
-		Type: "big", Region: "here", Model: "h100", GPUs: 8, MemoryMiB: 81_920, Price: provisioners.Price(20 * gpu.USD),
+		Type: "big", Region: "here", Model: "h100", GPUs: 8, MemoryMiB: 81_920, Price: provisioners.Price(20 * money.USD),
 		MinBilling: time.Minute, Boot: exec.Boot{P50: time.Minute, P95: 2 * time.Minute}, Interruptible: true,
 		Notice: warning,
 	}

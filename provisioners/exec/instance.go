@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -53,7 +53,7 @@ func (w wireInstance) port(simulated bool) (provisioners.Instance, error) {
 	if w.Phase == provisioners.Running {
 		instance.Address = w.Address
 		for _, d := range w.Devices {
-			instance.Devices = append(instance.Devices, gpu.Device(d))
+			instance.Devices = append(instance.Devices, capacity.Device(d))
 		}
 	}
 	if w.Notice != nil {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -128,7 +128,7 @@ func seconds(n int64) time.Duration {
 func (o Offer) port(simulated bool) provisioners.Offer {
 	return provisioners.Offer{
 		Type: o.Type, Region: o.Region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
-		Price: gpu.MicroUSD(o.Price), MinBilling: o.MinBilling,
+		Price: money.MicroUSD(o.Price), MinBilling: o.MinBilling,
 		Boot:          provisioners.Boot{P50: o.Boot.P50, P95: o.Boot.P95},
 		Interruptible: o.Interruptible, Notice: o.Notice, Simulated: simulated,
 	}

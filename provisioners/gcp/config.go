@@ -5,7 +5,7 @@ package gcp
 import (
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -140,7 +140,7 @@ func defaultTo[T comparable](field *T, value T) {
 func (o Offer) port(probe Probe) provisioners.Offer {
 	offer := provisioners.Offer{
 		Type: o.Type, Region: o.Zone, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
-		Price: gpu.MicroUSD(o.Price), MinBilling: o.MinBilling,
+		Price: money.MicroUSD(o.Price), MinBilling: o.MinBilling,
 		Boot:          provisioners.Boot{P50: o.Boot.P50, P95: o.Boot.P95},
 		Interruptible: o.Market == Spot, From: o.From, Until: o.Until,
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/gcp"
 	"github.com/forewarm/forewarm/provisioners/gcp/gcetest"
@@ -179,7 +179,7 @@ func TestBill(t *testing.T) {
 	for seed := range uint64(10) {
 		w := newWorld(t)
 		chance := rand.New(rand.NewPCG(seed, 7))
-		prices := map[string]gpu.MicroUSD{}
+		prices := map[string]money.MicroUSD{}
 		offers, err := w.Offers(t.Context())
 		require.NoError(t, err)
 		for _, offer := range offers {
@@ -198,7 +198,7 @@ func TestBill(t *testing.T) {
 			}
 		}
 		w.clock.Advance(10 * time.Minute)
-		var total gpu.MicroUSD
+		var total money.MicroUSD
 		for id, kind := range made {
 			require.NoError(t, w.Delete(t.Context(), id))
 			w.clock.Advance(time.Minute)

@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/api/compute/v1"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/gcp/guest"
 )
@@ -93,11 +93,11 @@ func (c *Cloud) lastProbe(ctx context.Context, place ref) (reading, error) {
 // devices are the machine's GPUs under the one model that it is offered as,
 // which is what the health gate looks for. Without a probe their ids are made
 // up from Google's number of the machine, which never comes twice.
-func (c *Cloud) devices(place ref, offer Offer, read reading) []gpu.Device {
-	var devices []gpu.Device
+func (c *Cloud) devices(place ref, offer Offer, read reading) []capacity.Device {
+	var devices []capacity.Device
 	if c.config.Probe == NoProbe {
 		for i := range offer.GPUs {
-			devices = append(devices, gpu.Device{
+			devices = append(devices, capacity.Device{
 				UUID: fmt.Sprintf("GPU-UNPROBED-%d-%d", place.number, i), Index: i, Model: offer.Model,
 				MemoryMiB: offer.MemoryMiB,
 			})
@@ -109,7 +109,7 @@ func (c *Cloud) devices(place ref, offer Offer, read reading) []gpu.Device {
 		if model == "" {
 			model = g.Name
 		}
-		devices = append(devices, gpu.Device{UUID: g.UUID, Index: g.Index, Model: model, MemoryMiB: g.MemoryMiB})
+		devices = append(devices, capacity.Device{UUID: g.UUID, Index: g.Index, Model: model, MemoryMiB: g.MemoryMiB})
 	}
 	return devices
 }

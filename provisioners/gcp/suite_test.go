@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/gcp"
@@ -40,8 +40,8 @@ func newWorld(t *testing.T, changes ...func(*gcetest.Config, *gcp.Config)) *worl
 	fake := gcetest.Config{
 		Project: "acme-gpus", Zones: []string{zone, otherZone}, PageSize: 2,
 		Types: map[string]gcetest.Type{
-			"a3-highgpu-8g": {GPUs: 8, GPU: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_559, Price: 88 * gpu.USD,
-				Spot: 36 * gpu.USD},
+			"a3-highgpu-8g": {GPUs: 8, GPU: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_559, Price: 88 * money.USD,
+				Spot: 36 * money.USD},
 			"g2-standard-4": {GPUs: 1, GPU: "NVIDIA L4", MemoryMiB: 23_034, Price: 720_000, Spot: 288_000},
 		},
 	}
@@ -50,9 +50,9 @@ func newWorld(t *testing.T, changes ...func(*gcetest.Config, *gcp.Config)) *worl
 		StateFile: filepath.Join(t.TempDir(), "gcp.json"),
 		Offers: []gcp.Offer{
 			{Type: "h100-8-spot", MachineType: "a3-highgpu-8g", Zone: zone, Market: gcp.Spot, Model: "h100-80g",
-				GPUs: 8, MemoryMiB: 81_559, Price: provisioners.Price(36 * gpu.USD)},
+				GPUs: 8, MemoryMiB: 81_559, Price: provisioners.Price(36 * money.USD)},
 			{Type: "h100-8", MachineType: "a3-highgpu-8g", Zone: zone, Model: "h100-80g", GPUs: 8, MemoryMiB: 81_559,
-				Price: provisioners.Price(88 * gpu.USD)},
+				Price: provisioners.Price(88 * money.USD)},
 			{Type: "L4 small", MachineType: "g2-standard-4", Zone: otherZone, Model: "l4", GPUs: 1, MemoryMiB: 23_034,
 				Price: 720_000},
 		},

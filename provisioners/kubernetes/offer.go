@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -133,7 +133,7 @@ func extendedName(name string) bool {
 func (o Offer) port() provisioners.Offer {
 	return provisioners.Offer{
 		Type: o.Type, Region: o.Region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
-		Price: gpu.MicroUSD(o.Price), MinBilling: o.MinBilling,
+		Price: money.MicroUSD(o.Price), MinBilling: o.MinBilling,
 		Boot:          provisioners.Boot{P50: o.Boot.P50, P95: o.Boot.P95},
 		Interruptible: o.Interruptible || o.Notice > 0, Notice: o.Notice,
 	}

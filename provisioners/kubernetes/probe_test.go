@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/kubernetes"
@@ -52,7 +52,7 @@ func TestProbe(t *testing.T) {
 	require.ErrorContains(t, err, "wrong number of fields")
 	w.server.SetLog("forewarm", name(made.ID), "hello\n"+packed(table))
 	got := w.phase(t, made.ID, provisioners.Running)
-	want := []gpu.Device{
+	want := []capacity.Device{
 		{UUID: "GPU-8f1c", Index: 0, Model: "l4", MemoryMiB: 23_034},
 		{UUID: "GPU-77aa", Index: 1, Model: "l4", MemoryMiB: 23_034},
 	}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -73,10 +73,10 @@ type device struct {
 	MemoryMiB int    `json:"memory_mib"`
 }
 
-func (r record) devices() []gpu.Device {
-	devices := make([]gpu.Device, len(r.Devices))
+func (r record) devices() []capacity.Device {
+	devices := make([]capacity.Device, len(r.Devices))
 	for i, d := range r.Devices {
-		devices[i] = gpu.Device{UUID: d.UUID, Index: d.Index, Model: r.Want.Model, MemoryMiB: d.MemoryMiB}
+		devices[i] = capacity.Device{UUID: d.UUID, Index: d.Index, Model: r.Want.Model, MemoryMiB: d.MemoryMiB}
 	}
 	return devices
 }

@@ -12,7 +12,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/local/discover"
@@ -63,7 +64,7 @@ func (h *Host) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	offer := provisioners.Offer{
 		Type: Type, Region: h.config.Region, Model: devices[0].Model, GPUs: len(devices),
 		MemoryMiB: devices[0].MemoryMiB,
-		Price:     gpu.MicroUSD(h.config.Price), Simulated: h.config.Simulate > 0,
+		Price:     money.MicroUSD(h.config.Price), Simulated: h.config.Simulate > 0,
 	}
 	for _, device := range devices {
 		offer.MemoryMiB = min(offer.MemoryMiB, device.MemoryMiB)
@@ -72,7 +73,7 @@ func (h *Host) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 }
 
 // devices asks the source and turns "nothing here" into advice.
-func (h *Host) devices(ctx context.Context) ([]gpu.Device, error) {
+func (h *Host) devices(ctx context.Context) ([]capacity.Device, error) {
 	if err := provisioners.Ended(ctx); err != nil {
 		return nil, err
 	}
@@ -94,11 +95,11 @@ func (h *Host) devices(ctx context.Context) ([]gpu.Device, error) {
 
 // named gives all devices the one model that the machine is offered as, which is
 // what the health gate will look for.
-func (h *Host) named(devices []gpu.Device) []gpu.Device {
+func (h *Host) named(devices []capacity.Device) []capacity.Device {
 	model := h.config.Model
 	if model == "" {
 		model = devices[0].Model
-		if slices.ContainsFunc(devices, func(d gpu.Device) bool { return d.Model != model }) {
+		if slices.ContainsFunc(devices, func(d capacity.Device) bool { return d.Model != model }) {
 			model = "mixed"
 		}
 	}

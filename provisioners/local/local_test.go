@@ -10,7 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/statefile/statefiletest"
 	"github.com/forewarm/forewarm/provisioners"
@@ -23,14 +24,14 @@ var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 // devices is a machine whose GPUs are known, or the reason why they are not.
 type devices struct {
-	found []gpu.Device
+	found []capacity.Device
 	err   error
 }
 
-func (d devices) Devices(context.Context) ([]gpu.Device, error) { return d.found, d.err }
+func (d devices) Devices(context.Context) ([]capacity.Device, error) { return d.found, d.err }
 
-func two() []gpu.Device {
-	return []gpu.Device{
+func two() []capacity.Device {
+	return []capacity.Device{
 		{UUID: "GPU-1", Index: 0, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_559},
 		{UUID: "GPU-2", Index: 1, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_000},
 	}
@@ -78,11 +79,11 @@ func TestConformance(t *testing.T) {
 
 func TestOffer(t *testing.T) {
 	t.Parallel()
-	host, _ := open(t, local.Config{Source: devices{found: two()}, Price: provisioners.Price(3 * gpu.USD)})
+	host, _ := open(t, local.Config{Source: devices{found: two()}, Price: provisioners.Price(3 * money.USD)})
 	offers, err := host.Offers(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []provisioners.Offer{{
-		Type: "local", Region: "local", Model: "NVIDIA H100 80GB HBM3", GPUs: 2, MemoryMiB: 81_000, Price: 3 * gpu.USD,
+		Type: "local", Region: "local", Model: "NVIDIA H100 80GB HBM3", GPUs: 2, MemoryMiB: 81_000, Price: 3 * money.USD,
 	}}, offers)
 
 	host, _ = open(t, local.Config{Source: devices{found: two()}, Model: "h100-80g"})

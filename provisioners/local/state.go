@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/internal/statefile"
 	"github.com/forewarm/forewarm/provisioners"
 )
@@ -32,7 +32,7 @@ type adoption struct {
 	Spec      provisioners.Spec
 	Born      time.Time
 	Ended     time.Time // zero while it lasts
-	Devices   []gpu.Device
+	Devices   []capacity.Device
 	Simulated bool
 }
 

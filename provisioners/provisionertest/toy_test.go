@@ -9,7 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners"
 	"github.com/forewarm/forewarm/provisioners/provisionertest"
@@ -42,7 +43,7 @@ func (a toy) Name() string { return "toy" }
 
 func (a toy) Offers(ctx context.Context) ([]provisioners.Offer, error) {
 	return []provisioners.Offer{{
-		Type: toyType, Model: "toy", GPUs: 1, Price: gpu.USD, Simulated: true,
+		Type: toyType, Model: "toy", GPUs: 1, Price: money.USD, Simulated: true,
 		Boot: provisioners.Boot{P50: toyBoot, P95: toyBoot},
 	}}, provisioners.Ended(ctx)
 }
@@ -139,7 +140,7 @@ func (s *shop) instance(b *box) provisioners.Instance {
 		i.Phase = provisioners.Terminated
 	case s.clock.Now().Sub(b.born) >= toyBoot:
 		i.Phase, i.Address = provisioners.Running, b.id+".toy.invalid"
-		i.Devices = []gpu.Device{{UUID: "GPU-" + b.id, Model: "toy"}}
+		i.Devices = []capacity.Device{{UUID: "GPU-" + b.id, Model: "toy"}}
 	}
 	return i
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // Bill is what the cloud charges for everything it ever made, counted by the
@@ -30,7 +30,7 @@ type Line struct {
 type Sum struct {
 	Machines int
 	Billed   time.Duration // from creation to the end of termination, at least the minimum
-	Cost     gpu.MicroUSD
+	Cost     money.MicroUSD
 }
 
 func (s Sum) plus(other Sum) Sum {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -80,7 +80,7 @@ func (c Config) WithDefaults() Config {
 	if c.Offers == nil {
 		c.Offers = []Offer{{
 			Type: "sim-a100-8", Region: "sim-1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920,
-			Price: provisioners.Price(20 * gpu.USD), MinBilling: time.Minute,
+			Price: provisioners.Price(20 * money.USD), MinBilling: time.Minute,
 			Boot: Boot{P50: 4 * time.Minute, P95: 9 * time.Minute, Min: time.Minute},
 		}}
 	}
@@ -152,7 +152,7 @@ func (o Offer) validate() error {
 func (o Offer) port() provisioners.Offer {
 	return provisioners.Offer{
 		Type: o.Type, Region: o.Region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
-		Price: gpu.MicroUSD(o.Price), MinBilling: o.MinBilling,
+		Price: money.MicroUSD(o.Price), MinBilling: o.MinBilling,
 		Boot: provisioners.Boot{P50: max(o.Boot.P50, o.Boot.Min), P95: max(o.Boot.P95, o.Boot.Min)}, Simulated: true,
 		Interruptible: o.ReclaimAfter > 0 || o.Notice > 0, Notice: o.Notice,
 	}

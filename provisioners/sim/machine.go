@@ -3,7 +3,8 @@ package sim
 import (
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -83,13 +84,13 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-func (m *machine) devices() []gpu.Device {
-	devices := make([]gpu.Device, m.Offer.GPUs)
+func (m *machine) devices() []capacity.Device {
+	devices := make([]capacity.Device, m.Offer.GPUs)
 	for i := range devices {
-		devices[i] = gpu.Device{UUID: deviceUUID(m.ID, i), Index: i, Model: m.Offer.Model, MemoryMiB: m.Offer.MemoryMiB}
+		devices[i] = capacity.Device{UUID: deviceUUID(m.ID, i), Index: i, Model: m.Offer.Model, MemoryMiB: m.Offer.MemoryMiB}
 	}
 	return devices
 }
 
 // price of the machine per hour.
-func (m *machine) price() gpu.MicroUSD { return gpu.MicroUSD(m.Offer.Price) }
+func (m *machine) price() money.MicroUSD { return money.MicroUSD(m.Offer.Price) }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/statefile/statefiletest"
 	"github.com/forewarm/forewarm/provisioners"
@@ -24,7 +24,7 @@ var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 func offer() sim.Offer {
 	return sim.Offer{
 		Type: "a100-8", Region: "sim-1", Model: "a100-80g", GPUs: 8, MemoryMiB: 81_920,
-		Price: provisioners.Price(36 * gpu.USD), MinBilling: time.Minute,
+		Price: provisioners.Price(36 * money.USD), MinBilling: time.Minute,
 		Boot:   sim.Boot{P50: 4 * time.Minute, P95: 9 * time.Minute, Min: 2 * time.Minute},
 		Notice: 30 * time.Second,
 	}

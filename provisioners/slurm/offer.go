@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -115,7 +115,7 @@ func (c Config) offer(kind string) (Offer, bool) {
 func (o Offer) port(region string) provisioners.Offer {
 	return provisioners.Offer{
 		Type: o.Type, Region: region, Model: o.Model, GPUs: o.GPUs, MemoryMiB: o.MemoryMiB,
-		Price:      gpu.MicroUSD(o.Price),
+		Price:      money.MicroUSD(o.Price),
 		MinBilling: o.MinBilling, Boot: provisioners.Boot{P50: o.Boot.P50, P95: o.Boot.P95},
 		Interruptible: o.Interruptible, Notice: o.PreemptionWarning,
 	}

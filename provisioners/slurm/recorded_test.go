@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners"
@@ -68,7 +68,7 @@ func TestRecordedJobs(t *testing.T) {
 	}
 	running := bare("1", "7b595a319b05a67c", 1, provisioners.Running)
 	running.Address = "slurm://n1?job=1"
-	running.Devices = []gpu.Device{
+	running.Devices = []capacity.Device{
 		{UUID: "GPU-n1-0000-0000-0", Index: 0, Model: "a100-80g", MemoryMiB: 81_559},
 		{UUID: "GPU-n1-0000-0000-1", Index: 1, Model: "a100-80g", MemoryMiB: 81_559},
 	}

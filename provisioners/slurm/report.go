@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // report is what a placeholder found on its node: nothing as long as its probe
 // has not passed. Devices carry the names that the probe gave them; unprobed
 // ones have only indexes.
 type report struct {
-	devices   []gpu.Device
+	devices   []capacity.Device
 	unprobed  bool
 	eccErrors int
 }
@@ -31,7 +31,7 @@ func parseReport(values url.Values) (report, error) {
 			if err != nil {
 				return report{}, fmt.Errorf("the index of a GPU: %w", err)
 			}
-			found.devices = append(found.devices, gpu.Device{Index: int(index)})
+			found.devices = append(found.devices, capacity.Device{Index: int(index)})
 		}
 		return found, nil
 	}
@@ -51,27 +51,27 @@ func parseReport(values url.Values) (report, error) {
 	return found, nil
 }
 
-func parseDevice(text string) (device gpu.Device, eccErrors int, err error) {
+func parseDevice(text string) (device capacity.Device, eccErrors int, err error) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 4 || parts[1] == "" {
-		return gpu.Device{}, 0, fmt.Errorf("want index, UUID, memory and errors, have %d parts", len(parts))
+		return capacity.Device{}, 0, fmt.Errorf("want index, UUID, memory and errors, have %d parts", len(parts))
 	}
 	var numbers [3]int
 	for i, part := range []string{parts[0], parts[2], parts[3]} {
 		number, err := strconv.ParseUint(part, 10, 31)
 		if err != nil {
-			return gpu.Device{}, 0, err
+			return capacity.Device{}, 0, err
 		}
 		numbers[i] = int(number)
 	}
-	return gpu.Device{UUID: "GPU-" + parts[1], Index: numbers[0], MemoryMiB: numbers[1]}, numbers[2], nil
+	return capacity.Device{UUID: "GPU-" + parts[1], Index: numbers[0], MemoryMiB: numbers[1]}, numbers[2], nil
 }
 
 // devicesOf gives a job's GPUs the model that they are offered as, where the
 // probe does not contradict.
-func (c *Cluster) devicesOf(j job) []gpu.Device {
+func (c *Cluster) devicesOf(j job) []capacity.Device {
 	offer, _ := c.config.offer(j.tags.kind)
-	devices := make([]gpu.Device, len(j.found.devices))
+	devices := make([]capacity.Device, len(j.found.devices))
 	for i, device := range j.found.devices {
 		if j.found.unprobed {
 			device.UUID, device.MemoryMiB, device.Model = c.unprobedUUID(j.node, device.Index), offer.MemoryMiB,

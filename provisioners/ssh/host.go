@@ -6,7 +6,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -81,7 +81,7 @@ func (h Host) reach() string {
 func (h Host) offer(boot Boot) provisioners.Offer {
 	return provisioners.Offer{
 		Type: h.Type, Region: h.Region, Model: h.Model, GPUs: h.GPUs, MemoryMiB: h.MemoryMiB,
-		Price: gpu.MicroUSD(h.Price),
+		Price: money.MicroUSD(h.Price),
 		Boot:  provisioners.Boot{P50: boot.P50, P95: boot.P95},
 	}
 }

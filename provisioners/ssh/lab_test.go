@@ -21,7 +21,7 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/forklock"
 	"github.com/forewarm/forewarm/provisioners"
@@ -77,7 +77,7 @@ func newLab(t *testing.T, n int) *lab {
 		host := ssh.Host{
 			Name: m.name, Address: m.listen.Addr().String(), Type: "big", Region: "lab", Model: "h100-80g", GPUs: 2,
 			MemoryMiB: 81_920,
-			Price:     provisioners.Price(2 * gpu.USD),
+			Price:     provisioners.Price(2 * money.USD),
 		}
 		if i == n {
 			host.Type, host.GPUs = "small", 1

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // leastMemory is the share of the configured memory, in percent, that a GPU must
@@ -15,7 +15,7 @@ const leastMemory = 90
 
 // seen is a GPU as the probe shows it.
 type seen struct {
-	gpu.Device
+	capacity.Device
 	name string // the driver's
 	ecc  uint64 // uncorrected errors
 }
@@ -23,11 +23,11 @@ type seen struct {
 // judge returns the GPUs that are fit and what is wrong with the machine, empty
 // for nothing. A GPU that is not fit is left out, so that the health gate counts
 // too few: a machine that is failing is not handed out.
-func (r report) judge(h Host) ([]gpu.Device, string) {
+func (r report) judge(h Host) ([]capacity.Device, string) {
 	if r.probe != "0" {
 		return nil, fmt.Sprintf("the probe ended with %s: %.200s", r.probe, strings.Join(r.gpus, " / "))
 	}
-	var devices []gpu.Device
+	var devices []capacity.Device
 	var faults []string
 	for _, line := range r.gpus {
 		if strings.TrimSpace(line) == "" {
@@ -48,7 +48,7 @@ func (r report) judge(h Host) ([]gpu.Device, string) {
 	if len(devices) != h.GPUs {
 		faults = append(faults, fmt.Sprintf("%d of %d GPUs are fit", len(devices), h.GPUs))
 	}
-	slices.SortFunc(devices, func(a, b gpu.Device) int { return a.Index - b.Index })
+	slices.SortFunc(devices, func(a, b capacity.Device) int { return a.Index - b.Index })
 	return devices, strings.Join(faults, "; ")
 }
 

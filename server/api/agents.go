@@ -27,7 +27,7 @@ func (a *API) putPlan(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	got, err := a.Ledger.PutPlan(ctx, auth.From(ctx), want)
+	got, err := a.Ledger.SetDemand(ctx, auth.From(ctx), want)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +35,8 @@ func (a *API) putPlan(ctx context.Context, in *struct {
 }
 
 // desiredPlan is what a body asks of the ledger.
-func (a *API) desiredPlan(b contract.AgentPlan) (ledger.DesiredPlan, error) {
-	want := ledger.DesiredPlan{Pool: b.PoolID}
+func (a *API) desiredPlan(b contract.AgentPlan) (ledger.Demand, error) {
+	want := ledger.Demand{Pool: b.PoolID}
 	for i, w := range b.Windows {
 		at := func(field string) string { return fmt.Sprintf("windows[%d].%s", i, field) }
 		if err := a.notTooFar(at("start"), w.Start); err != nil {
@@ -45,7 +45,7 @@ func (a *API) desiredPlan(b contract.AgentPlan) (ledger.DesiredPlan, error) {
 		if !w.End.After(a.Clock.Now()) {
 			return want, problem.Invalid(at("end"), "must be in the future", "")
 		}
-		want.Windows = append(want.Windows, ledger.DesiredWindow{Start: stored(w.Start), End: stored(w.End),
+		want.Windows = append(want.Windows, ledger.DemandWindow{Start: stored(w.Start), End: stored(w.End),
 			GPUs:        w.GPUs,
 			Probability: w.Probability, ReasonCode: w.ReasonCode})
 	}

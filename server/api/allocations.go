@@ -11,7 +11,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/problem"
@@ -47,7 +47,7 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 	if err := in.require(); err != nil {
 		return nil, err
 	}
-	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations", Key: in.Key, Uses: usesPool(b.Pool)}, b,
+	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations", Key: in.Key, LockHint: usesPool(b.Pool)}, b,
 		func(ctx context.Context) (int, contract.Allocation, error) {
 			got, err := a.Ledger.Allocate(ctx, actor, req)
 			return started(got), encodeAllocation(got), err
@@ -62,16 +62,16 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 func allocateRequest(b contract.AllocationCreate) ledger.AllocateRequest {
 	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs,
 		Layout: layout(b.Layout),
-		Lease:  seconds(b.LeaseSeconds), Name: b.Name, Workload: gpu.Workload(b.Workload)}
+		Lease:  seconds(b.LeaseSeconds), Name: b.Name, Workload: capacity.Workload(b.Workload)}
 }
 
 // layout is how GPUs are to lie on nodes.
-func needs(n contract.Needs) gpu.Needs {
-	return gpu.Needs{Region: n.Region, MemoryMiB: n.MinGPUMemoryMiB, NodeMemoryMiB: n.MinNodeMemoryMiB}
+func needs(n contract.Needs) capacity.Needs {
+	return capacity.Needs{Region: n.Region, MemoryMiB: n.MinGPUMemoryMiB, NodeMemoryMiB: n.MinNodeMemoryMiB}
 }
 
-func layout(l contract.Layout) gpu.Layout {
-	return gpu.Layout{Nodes: l.Nodes, PerNode: l.GPUsPerNode, Even: l.Spread == "even"}
+func layout(l contract.Layout) capacity.Layout {
+	return capacity.Layout{Nodes: l.Nodes, PerNode: l.GPUsPerNode, Even: l.Spread == "even"}
 }
 
 // started is the status of a new allocation: 202 while it has to wait.
@@ -93,7 +93,7 @@ type waited struct {
 }
 
 // waitedFor is the answer of a dry run, which waits for nothing.
-func waitedFor(out *Made[contract.Allocation], err error) (*waited, error) {
+func waitedFor(out *Created[contract.Allocation], err error) (*waited, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func waitedFor(out *Made[contract.Allocation], err error) (*waited, error) {
 
 // settled completes the answer of a new allocation, after having waited for its
 // GPUs as long as was asked and is allowed.
-func (a *API) settled(ctx context.Context, made *Made[contract.Allocation], prefer string) (*waited, error) {
+func (a *API) settled(ctx context.Context, made *Created[contract.Allocation], prefer string) (*waited, error) {
 	out, wait := &waited{Status: made.Status, Replayed: made.Replayed, Body: made.Body}, Wait(prefer)
 	if wait > 0 {
 		out.Applied = fmt.Sprintf("wait=%d", wait/time.Second)
@@ -269,13 +269,13 @@ func (a *API) getAllocation(ctx context.Context, in *struct{ ByID }) (*One[contr
 func (a *API) releaseAllocation(route string) func(context.Context, *struct {
 	ByID
 	Idempotency
-}) (*Made[contract.Allocation], error) {
+}) (*Created[contract.Allocation], error) {
 	return func(ctx context.Context, in *struct {
 		ByID
 		Idempotency
 	},
-	) (*Made[contract.Allocation], error) {
-		return onceUsing(ctx, a, ledger.Once{Route: route, Key: in.Key, Uses: &ledger.Uses{Allocation: in.ID}}, in.ID,
+	) (*Created[contract.Allocation], error) {
+		return onceUsing(ctx, a, ledger.Once{Route: route, Key: in.Key, LockHint: &ledger.LockHint{Allocation: in.ID}}, in.ID,
 			func(ctx context.Context) (int, contract.Allocation, error) {
 				got, err := a.Ledger.Release(ctx, auth.From(ctx), in.ID)
 				return http.StatusOK, encodeAllocation(got), err
@@ -289,17 +289,17 @@ func (a *API) extendAllocation(ctx context.Context, in *struct {
 	DryRun bool `query:"dry_run" doc:"Answer what would happen and change nothing."`
 	Body   contract.Extend
 },
-) (*Made[contract.Allocation], error) {
+) (*Created[contract.Allocation], error) {
 	by := seconds(in.Body.BySeconds)
 	if in.DryRun {
 		return dryRun[contract.Allocation](ctx, a, auth.From(ctx), in.ID,
-			func(_ *API, actor ledger.Actor, id string) (ledger.Deed, error) {
+			func(_ *API, actor ledger.Actor, id string) (ledger.Operation, error) {
 				return extendDeed(actor, id, by), nil
 			})
 	}
 	hashed := []any{in.ID, in.Body}
 	return onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations/{id}/extend", Key: in.Key,
-		Uses: &ledger.Uses{Allocation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
+		LockHint: &ledger.LockHint{Allocation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
 		got, err := a.Ledger.Extend(ctx, auth.From(ctx), in.ID, by)
 		return http.StatusOK, encodeAllocation(got), err
 	})
@@ -314,7 +314,7 @@ func encodeAllocation(a allocation.Allocation) contract.Allocation {
 		LeaseSeconds: int64(a.Lease / time.Second),
 		RequestedAt:  a.RequestedAt.UTC(), ActiveAt: a.ActiveAt.UTC(), LeaseUntil: a.LeaseUntil.UTC(),
 		EndedAt: a.EndedAt.UTC(), Version: a.Version,
-		EstimatedCost: money(a.Cost),
+		EstimatedCost: formatMoney(a.Cost),
 	}
 	for _, h := range a.Devices {
 		out.Devices = append(out.Devices, contract.Device{NodeID: h.NodeID, UUID: h.UUID})

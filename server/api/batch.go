@@ -45,7 +45,7 @@ func (a *API) batches() {
 		KeyRequired
 		RawBody []byte
 	},
-	) (*Made[contract.BatchResults], error) {
+	) (*Created[contract.BatchResults], error) {
 		out, err := a.createReservations(ctx, in.KeyRequired, in.RawBody)
 		if err != nil {
 			return nil, a.fail(ctx, operation{id: "createReservations"}, "", err)
@@ -55,7 +55,7 @@ func (a *API) batches() {
 }
 
 func (a *API) createReservations(ctx context.Context, in KeyRequired,
-	body []byte) (*Made[contract.BatchResults], error) {
+	body []byte) (*Created[contract.BatchResults], error) {
 	if err := in.require(); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (a *API) createReservations(ctx context.Context, in KeyRequired,
 	if err != nil {
 		return nil, err
 	}
-	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, Uses: ledger.BatchUses(batch), Load: len(batch)}
+	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, LockHint: ledger.BatchUses(batch), Load: len(batch)}
 	sum := sha256.Sum256(body) // of the text: a sequence of JSON values is none itself
 	return onceUsing(ctx, a, o, sum[:], func(ctx context.Context) (int, contract.BatchResults, error) {
 		outcomes, err := a.Ledger.ReserveMany(ctx, auth.From(ctx), batch)

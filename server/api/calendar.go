@@ -10,7 +10,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
@@ -76,7 +76,7 @@ func (a *API) adviseCalendar(ctx context.Context, in *struct {
 	b := in.Body
 	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs,
 		Layout: layout(b.Layout),
-		Class:  reservation.Class(b.Class), Workload: gpu.Workload(b.Workload),
+		Class:  reservation.Class(b.Class), Workload: capacity.Workload(b.Workload),
 		Range: timeRange(contract.TimeRange{StartTimeNotEarlierThan: b.StartTimeNotEarlierThan,
 			StartTimeNotLaterThan: b.StartTimeNotLaterThan,
 			EndTimeNotEarlierThan: b.EndTimeNotEarlierThan, EndTimeNotLaterThan: b.EndTimeNotLaterThan,
@@ -94,7 +94,7 @@ func (a *API) adviseCalendar(ctx context.Context, in *struct {
 	for _, r := range found {
 		out.Recommendations = append(out.Recommendations,
 			contract.Recommendation{PoolID: r.PoolID, GPUs: r.Shape.GPUs(), Nodes: r.Shape.Nodes,
-				GPUsPerNode: r.Shape.PerNode, Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: money(r.Cost)})
+				GPUsPerNode: r.Shape.PerNode, Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: formatMoney(r.Cost)})
 	}
 	return &One[contract.CalendarAdvice]{Body: out}, err
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/cost"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -68,19 +68,19 @@ func folded(lines []ledger.CostLine, by string) []ledger.CostLine {
 }
 
 func costReport(c ledger.Costs, whole bool) contract.CostReport {
-	sums := map[cost.Payer]gpu.MicroUSD{}
-	out := contract.CostReport{From: c.From.UTC(), To: c.To.UTC(), Total: money(c.Total()),
+	sums := map[cost.Payer]money.MicroUSD{}
+	out := contract.CostReport{From: c.From.UTC(), To: c.To.UTC(), Total: formatMoney(c.Total()),
 		Items: []contract.CostLine{}}
 	for _, l := range c.Lines {
 		sums[l.Payer] += l.Amount
 		out.Items = append(out.Items, contract.CostLine{
 			PoolID: l.PoolID, Provisioner: l.Provisioner, Payer: string(l.Payer), OrganizationID: l.OrganizationID,
-			Cause: string(l.Cause), Machines: l.Machines, GPUHours: l.GPUTime.Hours(), Amount: money(l.Amount),
+			Cause: string(l.Cause), Machines: l.Machines, GPUHours: l.GPUTime.Hours(), Amount: formatMoney(l.Amount),
 		})
 	}
-	out.Tenants = money(sums[cost.Tenant])
+	out.Tenants = formatMoney(sums[cost.Tenant])
 	if whole {
-		pool, orphans := money(sums[cost.WarmPool]), money(sums[cost.Orphan])
+		pool, orphans := formatMoney(sums[cost.WarmPool]), formatMoney(sums[cost.Orphan])
 		out.WarmPool, out.Orphans = &pool, &orphans
 	}
 	return out

@@ -19,7 +19,7 @@ import (
 // belongs to other tenants is only counted.
 func shown(actor ledger.Actor, e ledger.Effect, answer []byte) ([]byte, error) {
 	p := contract.Plan{Displaced: []string{}, Reasons: []contract.Blocker{}, Offers: []contract.Offer{},
-		Cost: money(e.Cost), Wait: waitOf(e.Wait),
+		Cost: formatMoney(e.Cost), Wait: waitOf(e.Wait),
 		Quota: contract.QuotaChange{OrganizationID: e.OrganizationID, GPUsBefore: e.GPUsBefore, GPUsAfter: e.GPUsAfter,
 			MaxGPUs: e.Limit}}
 	p.Displaced, p.Others = displaced(actor, e)

@@ -42,7 +42,7 @@ func (a *API) explainRequest(ctx context.Context, in *struct {
 },
 ) (*One[contract.Explanation], error) {
 	actor, b := auth.From(ctx), in.Body
-	var deed ledger.Deed
+	var deed ledger.Operation
 	var err error
 	switch {
 	case b.Reservation != nil && b.Allocation == nil:

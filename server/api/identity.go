@@ -72,7 +72,7 @@ func (a *API) createOrganization(ctx context.Context, in *struct {
 	Idempotency
 	Body contract.OrganizationCreate
 },
-) (*Made[contract.Organization], error) {
+) (*Created[contract.Organization], error) {
 	out, err := once(ctx, a, "POST /v1/organizations", in.Idempotency, in.Body,
 		func(ctx context.Context) (int, contract.Organization, error) {
 			o, err := a.Ledger.CreateOrganization(ctx, auth.From(ctx), in.Body.Name, decodeLimits(in.Body.Limits))
@@ -109,7 +109,7 @@ func (a *API) createUser(ctx context.Context, in *struct {
 	Idempotency
 	Body contract.UserCreate
 },
-) (*Made[contract.User], error) {
+) (*Created[contract.User], error) {
 	actor := auth.From(ctx)
 	owner, err := a.owner(ctx, actor, in.Body.OrganizationID)
 	if err != nil {

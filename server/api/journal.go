@@ -146,7 +146,7 @@ func (a *API) summary(ctx context.Context, in *struct {
 func report(r ledger.Report, whole bool) contract.Report {
 	out := contract.Report{
 		From: r.From.UTC(), To: r.To.UTC(), Starts: r.Starts, ZeroWaitStarts: r.ZeroWaits, P95Wait: r.WaitP95.Seconds(),
-		BusyCost: money(r.BusyCost), BusyGPUHours: r.BusyHours,
+		BusyCost: formatMoney(r.BusyCost), BusyGPUHours: r.BusyHours,
 	}
 	if whole {
 		addWaste(&out, r)
@@ -160,8 +160,8 @@ func report(r ledger.Report, whole bool) contract.Report {
 
 // addWaste adds what nodes cost that did not compute.
 func addWaste(out *contract.Report, r ledger.Report) {
-	spent, waste, idle, boot := money(r.Spent()), money(r.IdleWaste()), money(r.IdleCost), money(r.BootCost)
-	minimum, orphans := money(r.MinBillingCost), money(r.OrphanCost)
+	spent, waste, idle, boot := formatMoney(r.Spent()), formatMoney(r.IdleWaste()), formatMoney(r.IdleCost), formatMoney(r.BootCost)
+	minimum, orphans := formatMoney(r.MinBillingCost), formatMoney(r.OrphanCost)
 	out.TotalCost, out.IdleWaste, out.IdleCost, out.BootCost = &spent, &waste, &idle, &boot
 	out.MinBillingCost, out.OrphanCost = &minimum, &orphans
 	out.IdleGPUHours, out.BootGPUHours = &r.IdleHours, &r.BootHours

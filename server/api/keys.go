@@ -30,7 +30,7 @@ func (a *API) keys() {
 func (a *API) createKey(ctx context.Context, in *struct {
 	Body contract.KeyCreate
 },
-) (*Made[contract.KeyCreated], error) {
+) (*Created[contract.KeyCreated], error) {
 	actor, b := auth.From(ctx), in.Body
 	if err := checkCaps(b); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (a *API) createKey(ctx context.Context, in *struct {
 	if k, err = a.Ledger.CreateKey(ctx, actor, k); err != nil {
 		return nil, err
 	}
-	return &Made[contract.KeyCreated]{Status: http.StatusCreated, Location: "/v1/keys/" + k.ID,
+	return &Created[contract.KeyCreated]{Status: http.StatusCreated, Location: "/v1/keys/" + k.ID,
 		Body: contract.KeyCreated{Key: key(k), Secret: secret.Reveal()}}, nil
 }
 

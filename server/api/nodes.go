@@ -29,7 +29,7 @@ func (a *API) nodes() {
 				ByID
 				Idempotency
 			},
-			) (*Made[contract.Node], error) {
+			) (*Created[contract.Node], error) {
 				return once(ctx, a, "POST /v1/nodes/{id}/"+m.name, in.Idempotency, in.ID,
 					func(ctx context.Context) (int, contract.Node, error) {
 						n, err := m.verb(ctx, auth.From(ctx), in.ID)
@@ -107,9 +107,9 @@ func encodeNode(actor ledger.Actor, n node.Node) contract.Node {
 		ReadyAt: n.ReadyAt.UTC(), RetiredAt: n.RetiredAt.UTC(), GoneAt: n.GoneAt.UTC(), Version: n.Version,
 	}
 	if actor.Role == ledger.Operator {
-		price := money(n.Source.Price)
-		out.Provisioner, out.Region, out.InstanceType, out.PricePerNodeHour = n.Source.Provisioner, n.Source.Region,
-			n.Source.Type, &price
+		price := formatMoney(n.Offering.Price)
+		out.Provisioner, out.Region, out.InstanceType, out.PricePerNodeHour = n.Offering.Provisioner, n.Offering.Region,
+			n.Offering.Type, &price
 		out.ProviderID, out.Address = n.ProviderID, n.Address
 		if n.ProviderID != "" { // what has no machine does not end by itself
 			out.ExpiresAt = n.ExpiresAt.UTC()

@@ -32,14 +32,14 @@ func (a *API) plans() {
 type planKind struct {
 	route  string // whose policy holds for it
 	schema *huma.Schema
-	deed   func(a *API, actor ledger.Actor, request []byte) (ledger.Deed, error)
+	deed   func(a *API, actor ledger.Actor, request []byte) (ledger.Operation, error)
 }
 
 // kindOf describes a kind whose request is a T.
-func kindOf[T any](a *API, route string, deed func(*API, ledger.Actor, T) (ledger.Deed, error)) planKind {
+func kindOf[T any](a *API, route string, deed func(*API, ledger.Actor, T) (ledger.Operation, error)) planKind {
 	return planKind{
 		route: route, schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, ""),
-		deed: func(a *API, actor ledger.Actor, request []byte) (ledger.Deed, error) {
+		deed: func(a *API, actor ledger.Actor, request []byte) (ledger.Operation, error) {
 			var body T
 			if err := json.Unmarshal(request, &body); err != nil {
 				return nil, problem.Invalid("request", "must be the body of the kind's own route", "")
@@ -64,7 +64,7 @@ func (a *API) planKinds() map[string]planKind {
 
 // deed turns a plan's request into code, if the actor may use the verb's own
 // route and the request would pass there.
-func (a *API) deed(actor ledger.Actor, kind string, request []byte) (ledger.Deed, error) {
+func (a *API) deed(actor ledger.Actor, kind string, request []byte) (ledger.Operation, error) {
 	k, ok := a.kinds[kind]
 	if !ok {
 		return nil, problem.Invalid("kind", "must be one of the kinds of plan", "")
@@ -97,16 +97,16 @@ func (a *API) valid(schema *huma.Schema, request []byte) error {
 // dryRun answers what a request would answer, and changes nothing. Ids in it are
 // given to nothing.
 func dryRun[T, B any](ctx context.Context, a *API, actor ledger.Actor, body B,
-	of func(*API, ledger.Actor, B) (ledger.Deed, error)) (*Made[T], error) {
+	of func(*API, ledger.Actor, B) (ledger.Operation, error)) (*Created[T], error) {
 	deed, err := of(a, actor, body)
 	if err != nil {
 		return nil, err
 	}
-	_, answer, err := a.Ledger.Rehearse(ctx, actor, deed)
+	_, answer, err := a.Ledger.DryRun(ctx, actor, deed)
 	if err != nil {
 		return nil, err
 	}
-	out := &Made[T]{Status: http.StatusOK}
+	out := &Created[T]{Status: http.StatusOK}
 	if err := json.Unmarshal(answer, &out.Body); err != nil {
 		return nil, fmt.Errorf("decoding what a dry run answered: %w", err)
 	}
@@ -118,20 +118,20 @@ func (a *API) createPlan(ctx context.Context, in *struct {
 	Idempotency
 	Body contract.PlanCreate
 },
-) (*Made[contract.Plan], error) {
+) (*Created[contract.Plan], error) {
 	actor := auth.From(ctx)
 	deed, err := a.deed(actor, in.Body.Kind, in.Body.Request)
 	if err != nil {
 		return nil, err
 	}
-	p := ledger.ShownPlan{Kind: in.Body.Kind, Request: in.Body.Request}
+	p := ledger.Preview{Kind: in.Body.Kind, Request: in.Body.Request}
 	p, err = a.Ledger.MakePlan(ctx, actor, p, deed,
 		func(e ledger.Effect, answer []byte) ([]byte, error) { return shown(actor, e, answer) })
 	if err != nil {
 		return nil, err
 	}
 	body, err := a.encodePlan(p)
-	return &Made[contract.Plan]{Status: http.StatusCreated, Location: "/v1/plans/" + p.ID, ETag: etag(p.Version),
+	return &Created[contract.Plan]{Status: http.StatusCreated, Location: "/v1/plans/" + p.ID, ETag: etag(p.Version),
 		Body: body}, err
 }
 
@@ -168,7 +168,7 @@ func (a *API) applyPlan(ctx context.Context, in *struct {
 }
 
 // encodePlan adds to what was shown how far the plan is.
-func (a *API) encodePlan(p ledger.ShownPlan) (contract.Plan, error) {
+func (a *API) encodePlan(p ledger.Preview) (contract.Plan, error) {
 	var out contract.Plan
 	if err := json.Unmarshal(p.Effect, &out); err != nil {
 		return out, fmt.Errorf("decoding plan %s: %w", p.ID, err)
@@ -186,7 +186,7 @@ func (a *API) encodePlan(p ledger.ShownPlan) (contract.Plan, error) {
 
 // deedOf calls one verb and encodes what it answers.
 func deedOf[T, O any](verb func(context.Context, *ledger.Ledger) (T, error), status func(T) int,
-	encode func(T) O) ledger.Deed {
+	encode func(T) O) ledger.Operation {
 	return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
 		got, err := verb(ctx, l)
 		if err != nil {
@@ -199,7 +199,7 @@ func deedOf[T, O any](verb func(context.Context, *ledger.Ledger) (T, error), sta
 
 func ok[T any](T) int { return http.StatusOK }
 
-func reserveDeed(a *API, actor ledger.Actor, b contract.ReservationCreate) (ledger.Deed, error) {
+func reserveDeed(a *API, actor ledger.Actor, b contract.ReservationCreate) (ledger.Operation, error) {
 	req, err := a.reserveRequest(b)
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (reservation.Reservation, error) {
 		return l.Reserve(ctx, actor, req)
@@ -207,7 +207,7 @@ func reserveDeed(a *API, actor ledger.Actor, b contract.ReservationCreate) (ledg
 		promised, encodeReservation), err
 }
 
-func allocateDeed(_ *API, actor ledger.Actor, b contract.AllocationCreate) (ledger.Deed, error) {
+func allocateDeed(_ *API, actor ledger.Actor, b contract.AllocationCreate) (ledger.Operation, error) {
 	req := allocateRequest(b)
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
 		return l.Allocate(ctx, actor, req)
@@ -215,47 +215,47 @@ func allocateDeed(_ *API, actor ledger.Actor, b contract.AllocationCreate) (ledg
 		started, encodeAllocation), nil
 }
 
-func claimDeed(_ *API, actor ledger.Actor, b contract.PlannedClaim) (ledger.Deed, error) {
+func claimDeed(_ *API, actor ledger.Actor, b contract.PlannedClaim) (ledger.Operation, error) {
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
 		return l.Claim(ctx, actor, b.ReservationID, seconds(b.LeaseSeconds), b.Name)
 	}, started, encodeAllocation), nil
 }
 
-func extendDeed(actor ledger.Actor, id string, by time.Duration) ledger.Deed {
+func extendDeed(actor ledger.Actor, id string, by time.Duration) ledger.Operation {
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
 		return l.Extend(ctx, actor, id, by)
 	}, ok, encodeAllocation)
 }
 
-func releaseDeed(_ *API, actor ledger.Actor, b contract.PlannedRelease) (ledger.Deed, error) {
+func releaseDeed(_ *API, actor ledger.Actor, b contract.PlannedRelease) (ledger.Operation, error) {
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
 		return l.Release(ctx, actor, b.AllocationID)
 	},
 		ok, encodeAllocation), nil
 }
 
-func cancelDeed(_ *API, actor ledger.Actor, b contract.PlannedCancel) (ledger.Deed, error) {
+func cancelDeed(_ *API, actor ledger.Actor, b contract.PlannedCancel) (ledger.Operation, error) {
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (reservation.Reservation, error) {
 		return l.CancelReservation(ctx, actor, b.ReservationID)
 	}, ok, encodeReservation), nil
 }
 
-func quotaDeed(_ *API, actor ledger.Actor, b contract.PlannedQuota) (ledger.Deed, error) {
+func quotaDeed(_ *API, actor ledger.Actor, b contract.PlannedQuota) (ledger.Operation, error) {
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (ledger.LimitsChange, error) {
 		return l.SetLimits(ctx, actor, b.OrganizationID, b.Version, decodeLimits(b.Limits), b.Force)
 	}, ok, quotaChanged), nil
 }
 
-func poolDeed(_ *API, actor ledger.Actor, b contract.PlannedPool) (ledger.Deed, error) {
+func poolDeed(_ *API, actor ledger.Actor, b contract.PlannedPool) (ledger.Operation, error) {
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (ledger.Pool, error) {
 		return patchPool(ctx, l, actor, b)
 	}, ok, poolAt(time.Time{})), nil // the same whenever it is looked at
 }
 
-func agentPlanDeed(a *API, actor ledger.Actor, b contract.AgentPlan) (ledger.Deed, error) {
+func agentPlanDeed(a *API, actor ledger.Actor, b contract.AgentPlan) (ledger.Operation, error) {
 	want, err := a.desiredPlan(b)
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) ([]ledger.WindowOutcome, error) {
-		return l.PutPlan(ctx, actor, want)
+		return l.SetDemand(ctx, actor, want)
 	},
 		ok, outcomes), err
 }

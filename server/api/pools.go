@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
@@ -26,17 +26,17 @@ func (a *API) createPool(ctx context.Context, in *struct {
 	Idempotency
 	Body contract.PoolCreate
 },
-) (*Made[contract.Pool], error) {
+) (*Created[contract.Pool], error) {
 	b := in.Body
 	if b.BootP95Seconds < b.BootP50Seconds {
 		return nil, problem.Invalid("boot_p95_seconds", "must not be less than boot_p50_seconds", "")
 	}
-	def := gpu.Pool{
+	def := capacity.Pool{
 		Name: b.Name, Provisioner: b.Provisioner, Region: b.Region, Type: b.InstanceType, Model: b.Model,
-		PerNode: b.GPUsPerNode, MemoryMiB: b.GPUMemoryMiB, Price: micro(b.PricePerNodeHour),
+		PerNode: b.GPUsPerNode, MemoryMiB: b.GPUMemoryMiB, Price: parseMoney(b.PricePerNodeHour),
 		MinBilling: seconds(b.MinBillingSeconds), Alternates: alternates(b.Alternates),
 		MinNodes: b.MinNodes, MaxNodes: b.MaxNodes, Simulated: b.Simulated,
-		Timers: gpu.Timers{WarmHold: seconds(b.WarmHoldSeconds), MaxLease: seconds(b.MaxLeaseSeconds),
+		Timers: capacity.Timers{WarmHold: seconds(b.WarmHoldSeconds), MaxLease: seconds(b.MaxLeaseSeconds),
 			Cleaning: seconds(b.CleaningSeconds)},
 		NodeCPUs: b.NodeCPUs, NodeMemoryMiB: b.NodeMemoryMiB, OnlineShare: b.OnlineShare, BorrowIdle: b.BorrowIdle,
 		MaxCreates: b.MaxCreates, CreateWindow: seconds(b.CreateWindow),
@@ -146,12 +146,12 @@ func patchPool(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b cont
 	if b.Force {
 		update = l.ForcePool
 	}
-	return update(ctx, actor, b.PoolID, b.Version, func(p *gpu.Pool) { change(p, b.PoolPatch) })
+	return update(ctx, actor, b.PoolID, b.Version, func(p *capacity.Pool) { change(p, b.PoolPatch) })
 }
 
-func change(p *gpu.Pool, b contract.PoolPatch) {
+func change(p *capacity.Pool, b contract.PoolPatch) {
 	if b.PricePerNodeHour != nil {
-		p.Price = micro(*b.PricePerNodeHour)
+		p.Price = parseMoney(*b.PricePerNodeHour)
 	}
 	if b.Alternates != nil {
 		p.Alternates = alternates(*b.Alternates)
@@ -183,23 +183,23 @@ func set[T any](to, from *T) {
 	}
 }
 
-func alternates(in []contract.PoolSource) []gpu.Alternate {
-	var out []gpu.Alternate
+func alternates(in []contract.PoolSource) []capacity.Alternate {
+	var out []capacity.Alternate
 	for _, s := range in {
-		out = append(out, gpu.Alternate{
-			Source: gpu.Source{Provisioner: s.Provisioner, Region: s.Region, Type: s.InstanceType,
-				Price: micro(s.PricePerNodeHour), MinBilling: seconds(s.MinBillingSeconds)},
+		out = append(out, capacity.Alternate{
+			Offering: capacity.Offering{Provisioner: s.Provisioner, Region: s.Region, Type: s.InstanceType,
+				Price: parseMoney(s.PricePerNodeHour), MinBilling: seconds(s.MinBillingSeconds)},
 			Boot50: fraction(s.BootP50Seconds), Boot95: fraction(s.BootP95Seconds),
 		})
 	}
 	return out
 }
 
-func sources(in []gpu.Alternate) []contract.PoolSource {
+func sources(in []capacity.Alternate) []contract.PoolSource {
 	var out []contract.PoolSource
 	for _, a := range in {
 		out = append(out, contract.PoolSource{
-			Provisioner: a.Provisioner, Region: a.Region, InstanceType: a.Type, PricePerNodeHour: money(a.Price),
+			Provisioner: a.Provisioner, Region: a.Region, InstanceType: a.Type, PricePerNodeHour: formatMoney(a.Price),
 			MinBillingSeconds: int64(a.MinBilling / time.Second),
 			BootP50Seconds:    a.Boot50.Seconds(), BootP95Seconds: a.Boot95.Seconds(),
 		})
@@ -209,10 +209,10 @@ func sources(in []gpu.Alternate) []contract.PoolSource {
 
 func states(p ledger.Pool, now time.Time) []contract.SourceState {
 	var out []contract.SourceState
-	for _, s := range p.Pool.Sources() {
+	for _, s := range p.Pool.Offerings() {
 		known := p.Of(p.Pool, s)
 		state := contract.SourceState{
-			Provisioner: s.Provisioner, Region: s.Region, InstanceType: s.Type, PricePerNodeHour: money(s.Price),
+			Provisioner: s.Provisioner, Region: s.Region, InstanceType: s.Type, PricePerNodeHour: formatMoney(s.Price),
 			BootP50Seconds: known.Boot.P50().Seconds(), BootP95Seconds: known.Boot.P95().Seconds(),
 			BootSamples: len(known.Boot.Seen),
 		}
@@ -234,7 +234,7 @@ func pool(p ledger.Pool, now time.Time) contract.Pool {
 	return contract.Pool{
 		MaxCreates: creates, CreateWindow: int64(window / time.Second),
 		ID: p.ID, Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, InstanceType: p.Type, Model: p.Model,
-		GPUsPerNode: p.PerNode, GPUMemoryMiB: p.MemoryMiB, PricePerNodeHour: money(p.Price), MinNodes: p.MinNodes,
+		GPUsPerNode: p.PerNode, GPUMemoryMiB: p.MemoryMiB, PricePerNodeHour: formatMoney(p.Price), MinNodes: p.MinNodes,
 		MaxNodes:          p.MaxNodes,
 		MinBillingSeconds: int64(p.MinBilling / time.Second), Alternates: sources(p.Alternates),
 		WarmHoldSeconds:    int64(p.Timers.WarmHold / time.Second),

@@ -57,7 +57,7 @@ func (a *API) pausePrewarm(ctx context.Context, in *struct {
 	Idempotency
 	Body contract.PrewarmPauseCreate
 },
-) (*Made[contract.Prewarm], error) {
+) (*Created[contract.Prewarm], error) {
 	actor, b := auth.From(ctx), in.Body
 	who, err := a.paused(ctx, actor, b.OrganizationID, b.Installation)
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *API) resumePrewarm(ctx context.Context, in *struct {
 	Idempotency
 	Body contract.PrewarmResume
 },
-) (*Made[contract.Prewarm], error) {
+) (*Created[contract.Prewarm], error) {
 	actor, b := auth.From(ctx), in.Body
 	who, err := a.paused(ctx, actor, b.OrganizationID, b.Installation)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
@@ -93,23 +93,23 @@ func encodeQuota(o ledger.Organization) contract.Quota {
 
 func decodeLimits(l contract.Limits) quota.Limits {
 	out := quota.Limits{
-		GPUs: l.MaxGPUs, SpeculationPerDay: micro(l.SpeculationPerDay),
+		GPUs: l.MaxGPUs, SpeculationPerDay: parseMoney(l.SpeculationPerDay),
 		GPUMemoryMiB: limit(l.MaxGPUMemoryMiB), CPUs: limit(l.MaxCPUs), MemoryMiB: limit(l.MaxMemoryMiB),
-		Jobs:   limit(l.MaxJobs),
-		Cohort: l.Cohort, Borrowing: decodeBounds(l.Borrowing), Lending: decodeBounds(l.Lending),
+		Bookings: limit(l.MaxJobs),
+		Cohort:   l.Cohort, Borrowing: decodeBounds(l.Borrowing), Lending: decodeBounds(l.Lending),
 		Period: quota.Period(l.Period), GPUHours: limit(l.GPUHours), Weight: l.Weight,
 	}
 	if l.Money != nil {
-		out.MoneyPerPeriod = quota.AtMost(int64(micro(*l.Money)))
+		out.MoneyPerPeriod = quota.AtMost(int64(parseMoney(*l.Money)))
 	}
 	return out
 }
 
 func encodeLimits(l quota.Limits) contract.Limits {
 	return contract.Limits{
-		MaxGPUs: l.GPUs, SpeculationPerDay: money(l.SpeculationPerDay),
+		MaxGPUs: l.GPUs, SpeculationPerDay: formatMoney(l.SpeculationPerDay),
 		MaxGPUMemoryMiB: bound(l.GPUMemoryMiB), MaxCPUs: bound(l.CPUs), MaxMemoryMiB: bound(l.MemoryMiB),
-		MaxJobs: bound(l.Jobs),
+		MaxJobs: bound(l.Bookings),
 		Cohort:  l.Cohort, Borrowing: encodeBounds(l.Borrowing), Lending: encodeBounds(l.Lending),
 		Period: string(l.Period), GPUHours: bound(l.GPUHours), Money: optionalMoney(l.MoneyPerPeriod), Weight: l.Weight,
 	}
@@ -135,7 +135,7 @@ func optionalMoney(l quota.Limit) *contract.Money {
 	if !ok {
 		return nil
 	}
-	m := money(gpu.MicroUSD(n))
+	m := formatMoney(money.MicroUSD(n))
 	return &m
 }
 
@@ -153,10 +153,10 @@ func encodeBounds(b quota.Bounds) contract.Bounds {
 func encodeUsage(u ledger.Usage) contract.QuotaUsage {
 	l := u.Organization.Limits
 	out := contract.QuotaUsage{OrganizationID: u.Organization.ID, At: u.At.UTC(), Until: u.Until.UTC(),
-		Speculation: money(u.Guessed.Cost), SpeculationLimit: money(l.SpeculationPerDay),
+		Speculation: formatMoney(u.Guessed.Cost), SpeculationLimit: formatMoney(l.SpeculationPerDay),
 		Period: contract.PeriodUsage{Period: string(l.Period), Start: l.Period.Start(u.At), End: l.Period.Next(u.At),
 			GPUHours: float64(u.Period.GPUSeconds) / 3600, GPUHoursLimit: bound(l.GPUHours),
-			Money: money(u.Period.Cost), MoneyLimit: optionalMoney(l.MoneyPerPeriod)},
+			Money: formatMoney(u.Period.Cost), MoneyLimit: optionalMoney(l.MoneyPerPeriod)},
 	}
 	nominal := l.Nominal()
 	for r := range u.Now {
@@ -184,7 +184,7 @@ func decodeCaps(c *contract.Caps) quota.Caps {
 	if c == nil {
 		return quota.Caps{}
 	}
-	return quota.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: micro(c.MaxPerDay), MaxLead: seconds(c.MaxLeadSeconds),
+	return quota.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: parseMoney(c.MaxPerDay), MaxLead: seconds(c.MaxLeadSeconds),
 		MaxWindow:      seconds(c.MaxWindowSeconds),
 		GPUHoursPerDay: limit(c.GPUHoursPerDay)}
 }
@@ -194,7 +194,7 @@ func caps(c quota.Caps) *contract.Caps {
 	if c == (quota.Caps{}) {
 		return nil
 	}
-	return &contract.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: money(c.MaxPerDay),
+	return &contract.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: formatMoney(c.MaxPerDay),
 		MaxLeadSeconds:   int64(c.MaxLead / time.Second),
 		MaxWindowSeconds: int64(c.MaxWindow / time.Second), GPUHoursPerDay: bound(c.GPUHoursPerDay)}
 }
@@ -210,6 +210,6 @@ func capsUse(c quota.Caps, used *quota.Commitments, now time.Time) *contract.Cap
 	today := used.On(now)
 	ahead := calendar.Interval{Start: now, End: now.Add(c.MaxLead + c.MaxWindow)}
 	return &contract.CapsUse{GPUs: int(used.At(now)[quota.GPUs]), Peak: int(used.Peak(ahead)[quota.GPUs]),
-		Spent:    money(today.Cost),
+		Spent:    formatMoney(today.Cost),
 		GPUHours: float64(today.GPUSeconds) / 3600}
 }

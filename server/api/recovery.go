@@ -44,7 +44,7 @@ func (a *API) getRecovery(ctx context.Context, _ *struct{}) (*One[contract.Recov
 		for _, o := range orphans {
 			out.Orphans = append(out.Orphans, contract.OrphanMachine{
 				Machine: o.Machine, Provisioner: o.Source.Provisioner, NodeID: o.NodeID, InstanceType: o.Source.Type,
-				PricePerNodeHour: money(o.Source.Price), BilledFrom: o.BilledFrom.UTC(),
+				PricePerNodeHour: formatMoney(o.Source.Price), BilledFrom: o.BilledFrom.UTC(),
 			})
 		}
 		return err

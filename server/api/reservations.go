@@ -9,7 +9,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/calendar"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
@@ -34,7 +34,7 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 	DryRun bool `query:"dry_run" doc:"Answer what would happen and change nothing."`
 	Body   contract.ReservationCreate
 },
-) (*Made[contract.Reservation], error) {
+) (*Created[contract.Reservation], error) {
 	actor, b := auth.From(ctx), in.Body
 	if in.DryRun {
 		return dryRun[contract.Reservation](ctx, a, actor, b, reserveDeed)
@@ -46,7 +46,7 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 	if err := in.require(); err != nil {
 		return nil, err
 	}
-	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations", Key: in.Key, Uses: usesPool(b.Pool)}, b,
+	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations", Key: in.Key, LockHint: usesPool(b.Pool)}, b,
 		func(ctx context.Context) (int, contract.Reservation, error) {
 			got, err := a.Ledger.Reserve(ctx, actor, req)
 			return promised(got), encodeReservation(got), err
@@ -63,17 +63,17 @@ func (a *API) reserveRequest(b contract.ReservationCreate) (ledger.ReserveReques
 	return ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs,
 			Layout: layout(b.Layout),
 			Class:  reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
-			Workload: gpu.Workload(b.Workload), Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)},
+			Workload: capacity.Workload(b.Workload), Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)},
 			Range: timeRange(b.TimeRange)},
 		cmp.Or(a.notTooFar("start", b.Start), a.notTooFar("start_time_not_earlier_than", b.StartTimeNotEarlierThan))
 }
 
 // usesPool says which pool a request will lock, if it names one.
-func usesPool(idOrName string) *ledger.Uses {
+func usesPool(idOrName string) *ledger.LockHint {
 	if idOrName == "" {
 		return nil
 	}
-	return &ledger.Uses{Pool: idOrName}
+	return &ledger.LockHint{Pool: idOrName}
 }
 
 // promised is the status of a new reservation: 202 while it has no place.
@@ -147,9 +147,9 @@ func (a *API) cancelReservation(ctx context.Context, in *struct {
 	ByID
 	Idempotency
 },
-) (*Made[contract.Reservation], error) {
+) (*Created[contract.Reservation], error) {
 	return onceUsing(ctx, a, ledger.Once{Route: "DELETE /v1/reservations/{id}", Key: in.Key,
-		Uses: &ledger.Uses{Reservation: in.ID}}, in.ID, func(ctx context.Context) (int, contract.Reservation, error) {
+		LockHint: &ledger.LockHint{Reservation: in.ID}}, in.ID, func(ctx context.Context) (int, contract.Reservation, error) {
 		got, err := a.Ledger.CancelReservation(ctx, auth.From(ctx), in.ID)
 		return http.StatusOK, encodeReservation(got), err
 	})
@@ -172,7 +172,7 @@ func (a *API) claimReservation(ctx context.Context, in *struct {
 	}
 	hashed := []any{in.ID, in.Body}
 	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations/{id}/claim", Key: in.Key,
-		Uses: &ledger.Uses{Reservation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
+		LockHint: &ledger.LockHint{Reservation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
 		got, err := a.Ledger.Claim(ctx, auth.From(ctx), in.ID, seconds(in.Body.LeaseSeconds), in.Body.Name)
 		return started(got), encodeAllocation(got), err
 	})
@@ -185,10 +185,10 @@ func (a *API) claimReservation(ctx context.Context, in *struct {
 func encodeReservation(r reservation.Reservation) contract.Reservation {
 	return contract.Reservation{
 		ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, Class: string(r.Class),
-		Workload: string(r.Workload), Source: string(r.Source),
+		Workload: string(r.Workload), Source: string(r.Origin),
 		MadeBy: r.MadeBy, State: string(r.State()), Degraded: r.Degraded, Reason: r.Reason, ReasonCode: r.ReasonCode,
 		Probability: r.Probability, GPUs: r.Shape.GPUs(), Nodes: r.Shape.Nodes, GPUsPerNode: r.Shape.PerNode,
-		Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: money(r.Cost), CreatedAt: r.CreatedAt.UTC(),
+		Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: formatMoney(r.Cost), CreatedAt: r.CreatedAt.UTC(),
 		WarmedAt: r.WarmedAt.UTC(), ReadyAt: r.ReadyAt.UTC(), EndedAt: r.EndedAt.UTC(), Version: r.Version,
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 )
@@ -30,7 +30,7 @@ func (a *API) schedules() {
 				ByID
 				Idempotency
 			},
-			) (*Made[contract.Schedule], error) {
+			) (*Created[contract.Schedule], error) {
 				if _, err := a.schedule(ctx, in.ID); err != nil {
 					return nil, err
 				}
@@ -48,7 +48,7 @@ func (a *API) createSchedule(ctx context.Context, in *struct {
 	DryRun bool `query:"dry_run" doc:"Answer what would happen and change nothing."`
 	Body   contract.ScheduleCreate
 },
-) (*Made[contract.Schedule], error) {
+) (*Created[contract.Schedule], error) {
 	if in.DryRun {
 		return dryRun[contract.Schedule](ctx, a, auth.From(ctx), in.Body, scheduleDeed)
 	}
@@ -75,7 +75,7 @@ func wantedSchedule(b contract.ScheduleCreate) ledger.Schedule {
 	}
 }
 
-func scheduleDeed(_ *API, actor ledger.Actor, b contract.ScheduleCreate) (ledger.Deed, error) {
+func scheduleDeed(_ *API, actor ledger.Actor, b contract.ScheduleCreate) (ledger.Operation, error) {
 	return deedOf(func(ctx context.Context, l *ledger.Ledger) (ledger.Scheduled, error) {
 		return l.CreateSchedule(ctx, actor, wantedSchedule(b))
 	}, ok, scheduled), nil
@@ -153,7 +153,7 @@ func occurrencesOf(dates []ledger.ScheduleDate) []contract.Occurrence {
 			ReservationID: d.ReservationID, Degraded: d.Degraded, Reason: d.Reason, Message: d.Message,
 			AskedAt: d.AskedAt.UTC()}
 		if d.ReservationID != "" {
-			cost := money(d.Cost)
+			cost := formatMoney(d.Cost)
 			out[i].Cost = &cost
 		}
 	}
@@ -162,11 +162,11 @@ func occurrencesOf(dates []ledger.ScheduleDate) []contract.Occurrence {
 
 func scheduled(s ledger.Scheduled) contract.Schedule {
 	out := schedule(s.Schedule)
-	var booked gpu.MicroUSD
+	var booked money.MicroUSD
 	for _, d := range s.Dates {
 		booked += d.Cost
 	}
-	cost := money(booked)
+	cost := formatMoney(booked)
 	out.Next, out.Cost, out.Remarks = occurrencesOf(s.Dates), &cost, s.Remarks
 	return out
 }

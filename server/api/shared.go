@@ -49,8 +49,8 @@ type One[T any] struct {
 	Body T
 }
 
-// Made answers a request that may have made something.
-type Made[T any] struct {
+// Created answers a request that may have made something.
+type Created[T any] struct {
 	Status   int
 	Location string `header:"Location"`
 	ETag     string `header:"ETag"`
@@ -94,15 +94,15 @@ func (i KeyRequired) require() error {
 // once runs fn at most once per idempotency key; hashed is what makes a request
 // the same one. Without a key it just runs.
 func once[T any](ctx context.Context, a *API, route string, i Idempotency, hashed any,
-	fn func(context.Context) (int, T, error)) (*Made[T], error) {
+	fn func(context.Context) (int, T, error)) (*Created[T], error) {
 	return onceUsing(ctx, a, ledger.Once{Route: route, Key: i.Key}, hashed, fn)
 }
 
 // onceUsing is once for a request that says what it will lock, so that it can
 // share a transaction with others.
 func onceUsing[T any](ctx context.Context, a *API, o ledger.Once, hashed any,
-	fn func(context.Context) (int, T, error)) (*Made[T], error) {
-	out := &Made[T]{}
+	fn func(context.Context) (int, T, error)) (*Created[T], error) {
+	out := &Created[T]{}
 	if o.Key == "" {
 		var err error
 		out.Status, out.Body, err = fn(ctx)

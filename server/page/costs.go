@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/cost"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -78,7 +78,7 @@ func (v *view) costs(r ledger.Reader, s ledger.Scope, costs ledger.Costs) error 
 
 func words(code string) string { return strings.ReplaceAll(code, "_", " ") }
 
-func part(amount, total gpu.MicroUSD) string {
+func part(amount, total money.MicroUSD) string {
 	if total == 0 {
 		return ""
 	}

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
@@ -162,7 +163,7 @@ func (v *view) pools(pools []ledger.Pool, nodes []node.Node, paused string, now 
 	for _, p := range pools {
 		names[p.ID] = p.Name
 		row := poolRow{Name: p.Name, Model: fmt.Sprintf("%d × %s", p.PerNode, p.Model),
-			Price:     gpu.MicroUSD.String(p.Price) + "/h",
+			Price:     money.MicroUSD.String(p.Price) + "/h",
 			Nodes:     fmt.Sprintf("%d ready, %d live, at most %d", ready[p.ID], live[p.ID], p.MaxNodes),
 			Boot:      p.Boot.P50().Round(time.Second).String() + " / " + p.Boot.P95().Round(time.Second).String(),
 			Simulated: p.Simulated}
@@ -192,9 +193,9 @@ func (v *view) nodes(nodes []node.Node, names map[string]string, now time.Time) 
 		row := nodeRow{ID: n.ID, Pool: names[n.PoolID], State: string(n.State()), Age: span(now.Sub(since)),
 			Reason: n.Reason, GPUs: strconv.Itoa(len(n.Devices)), Simulated: n.Simulated}
 		if !v.Tenant { // where machines are, and what they cost, is the operators'
-			row.Source = place(n.Source)
+			row.Source = place(n.Offering)
 			if !n.BilledFrom.IsZero() {
-				row.Cost = n.Source.Cost(now.Sub(n.BilledFrom)).String()
+				row.Cost = n.Offering.Cost(now.Sub(n.BilledFrom)).String()
 			}
 		}
 		v.Nodes = append(v.Nodes, row)
@@ -202,7 +203,7 @@ func (v *view) nodes(nodes []node.Node, names map[string]string, now time.Time) 
 }
 
 // place is where a machine comes from, as short as it can be.
-func place(s gpu.Source) string {
+func place(s capacity.Offering) string {
 	if s.Region == "" {
 		return s.Provisioner
 	}
@@ -214,7 +215,7 @@ func (v *view) reservations(rs []reservation.Reservation, names, makers map[stri
 		row := bookingRow{ID: r.ID, Name: r.Name, Pool: names[r.PoolID], State: string(r.State()),
 			GPUs: strconv.Itoa(r.Shape.GPUs()),
 			When: clockSpan(r.Window.Start, r.Window.End),
-			Note: cmp.Or(makers[r.MadeBy], string(r.Source)) + ", " + string(r.Class)}
+			Note: cmp.Or(makers[r.MadeBy], string(r.Origin)) + ", " + string(r.Class)}
 		if r.Degraded {
 			row.Note += ", will be late"
 		}

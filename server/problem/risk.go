@@ -5,7 +5,7 @@ import (
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/admission"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -14,7 +14,7 @@ const shownAtRisk = 20
 
 func fromRisk(e *ledger.PromisesAtRiskError) *Problem {
 	detail, choose := fmt.Sprintf("What is promised would be beyond these limits, in %s",
-		gpu.Count(len(e.Promises), "case")), "limits that keep them"
+		phrase.Count(len(e.Promises), "case")), "limits that keep them"
 	if e.Pool != "" {
 		detail, choose = fmt.Sprintf("Pool %s would have no place any more for %d of its promises", e.Pool,
 			len(e.Promises)), "a size that keeps them"

@@ -11,18 +11,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forewarm/forewarm/test/chaos/audit"
-	"github.com/forewarm/forewarm/test/chaos/site"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/invariants"
 	"github.com/forewarm/forewarm/provisioners"
+	"github.com/forewarm/forewarm/test/chaos/audit"
+	"github.com/forewarm/forewarm/test/chaos/site"
 )
 
 // verdict is what was found.
 type verdict struct {
 	lost, doubled, other []string
 	ownerless            audit.Ownerless
-	bill, costs          gpu.MicroUSD
+	bill, costs          money.MicroUSD
 	accounts             []string
 }
 
@@ -56,7 +56,7 @@ func (g *game) judge(ctx context.Context, restless error) error {
 }
 
 // costs is the total of the report, which all servers must agree on.
-func (g *game) costs(ctx context.Context) (gpu.MicroUSD, error) {
+func (g *game) costs(ctx context.Context) (money.MicroUSD, error) {
 	var total provisioners.Price
 	for i, s := range g.site.Servers {
 		api, err := g.load.Client(s.URL, g.site.Key)
@@ -73,10 +73,10 @@ func (g *game) costs(ctx context.Context) (gpu.MicroUSD, error) {
 		}
 		if i > 0 && before != total {
 			return 0, fmt.Errorf("%s reports costs of %s, the server before it %s", s.Name,
-				gpu.MicroUSD(total).Decimal(), gpu.MicroUSD(before).Decimal())
+				money.MicroUSD(total).Decimal(), money.MicroUSD(before).Decimal())
 		}
 	}
-	return gpu.MicroUSD(total), nil
+	return money.MicroUSD(total), nil
 }
 
 // others are faults that no figure counts.
@@ -120,7 +120,7 @@ func panicked(p *site.Process) string {
 	return ""
 }
 
-func (v verdict) difference() gpu.MicroUSD {
+func (v verdict) difference() money.MicroUSD {
 	if v.bill > v.costs {
 		return v.bill - v.costs
 	}

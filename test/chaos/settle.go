@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/forewarm/forewarm/test/chaos/audit"
-	"github.com/forewarm/forewarm/test/chaos/load"
-	"github.com/forewarm/forewarm/test/chaos/site"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/test/chaos/audit"
+	"github.com/forewarm/forewarm/test/chaos/load"
+	"github.com/forewarm/forewarm/test/chaos/site"
 )
 
 // settle gives everything back and waits until nothing is booked, no machine

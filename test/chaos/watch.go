@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forewarm/forewarm/test/chaos/audit"
 	"github.com/forewarm/forewarm/internal/invariants"
+	"github.com/forewarm/forewarm/test/chaos/audit"
 )
 
 // watchEvery is how often a line of progress is printed and the rows are looked

@@ -129,7 +129,7 @@ func (w *world) allocate(c chance) error {
 
 // rehearse tries a verb and keeps nothing of it.
 func (w *world) rehearse(by ledger.Actor, verb func(context.Context, *ledger.Ledger) error) error {
-	_, _, err := w.ledger.Rehearse(w.ctx, by, func(ctx context.Context,
+	_, _, err := w.ledger.DryRun(w.ctx, by, func(ctx context.Context,
 		l *ledger.Ledger) (int, []byte, error) {
 		return 0, nil, verb(ctx, l)
 	})

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/forewarm/forewarm/client"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -81,14 +82,14 @@ func openLedger(t *testing.T, url string, seed uint64, migrate bool) *ledger.Led
 func (s *site) furnish(key ledger.Key, w want) {
 	s.t.Helper()
 	ctx := s.t.Context()
-	made, err := s.ledgers[0].Bootstrap(ctx, "acme", quota.Limits{GPUs: w.quota, SpeculationPerDay: 1000 * gpu.USD},
+	made, err := s.ledgers[0].Bootstrap(ctx, "acme", quota.Limits{GPUs: w.quota, SpeculationPerDay: 1000 * money.USD},
 		key)
 	require.NoError(s.t, err)
 	require.True(s.t, made)
-	s.pool, err = s.ledgers[0].CreatePool(ctx, ledger.SystemActor("test"), gpu.Pool{
+	s.pool, err = s.ledgers[0].CreatePool(ctx, ledger.SystemActor("test"), capacity.Pool{
 		Name: "lab", Provisioner: "sim", Type: "gpu", Model: "h100", PerNode: w.perNode, MemoryMiB: 81920,
-		Price: 2 * gpu.USD, MaxNodes: w.nodes,
-		Simulated: true, Timers: gpu.Timers{WarmHold: time.Hour, IdleRelease: time.Hour, MaxLease: 7 * 24 * time.Hour},
+		Price: 2 * money.USD, MaxNodes: w.nodes,
+		Simulated: true, Timers: capacity.Timers{WarmHold: time.Hour, IdleRelease: time.Hour, MaxLease: 7 * 24 * time.Hour},
 	}, plan.BootTimes{Prior50: time.Second, Prior95: time.Second})
 	require.NoError(s.t, err)
 	found, err := s.ledgers[0].Authenticate(ctx, key.ID)
@@ -119,7 +120,7 @@ func (s *site) warm(nodes int) {
 	s.t.Helper()
 	ctx, l := s.t.Context(), s.ledgers[0]
 	_, err := l.UpdatePool(ctx, ledger.SystemActor("test"), s.pool.ID, s.pool.DefinitionVersion,
-		func(g *gpu.Pool) { g.MinNodes = nodes })
+		func(g *capacity.Pool) { g.MinNodes = nodes })
 	require.NoError(s.t, err)
 	require.Eventually(s.t, func() bool {
 		due, err := l.Dispatch(ctx, 100, time.Minute)
@@ -141,9 +142,9 @@ func (s *site) warm(nodes int) {
 
 func (s *site) handle(ctx context.Context, task ledger.Task) error {
 	g, l := ledger.Guard{TaskID: task.ID, Fence: task.Fence}, s.ledgers[0]
-	machine := ledger.Machine{ProviderID: "machine of " + task.Subject}
+	machine := ledger.Instance{ProviderID: "machine of " + task.Subject}
 	for i := range s.pool.PerNode {
-		machine.Devices = append(machine.Devices, gpu.Device{UUID: task.Subject + "-" + string(rune('0'+i)), Index: i,
+		machine.Devices = append(machine.Devices, capacity.Device{UUID: task.Subject + "-" + string(rune('0'+i)), Index: i,
 			Model: "h100", MemoryMiB: 81920})
 	}
 	switch task.Kind {

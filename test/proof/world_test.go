@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -79,10 +80,10 @@ func (w *world) furnish() {
 	w.t.Helper()
 	operator := ledger.SystemActor("test")
 	var err error
-	w.pool, err = w.ledger.CreatePool(w.ctx, operator, gpu.Pool{
+	w.pool, err = w.ledger.CreatePool(w.ctx, operator, capacity.Pool{
 		Name: "lab", Provisioner: "sim", Type: "gpu-2", Model: "h100", PerNode: perNode, MemoryMiB: 81920,
-		Price: 2 * gpu.USD, MaxNodes: slots,
-		Simulated: true, Timers: gpu.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute,
+		Price: 2 * money.USD, MaxNodes: slots,
+		Simulated: true, Timers: capacity.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute,
 			MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(w.t, err)
@@ -91,13 +92,13 @@ func (w *world) furnish() {
 		gpus int
 	}{{"wide", 100}, {"narrow", 5}} {
 		org, err := w.ledger.CreateOrganization(w.ctx, operator, o.name,
-			quota.Limits{GPUs: o.gpus, SpeculationPerDay: 40 * gpu.USD})
+			quota.Limits{GPUs: o.gpus, SpeculationPerDay: 40 * money.USD})
 		require.NoError(w.t, err)
 		person := ledger.Actor{KeyID: "person of " + o.name, Kind: ledger.PersonKey, OrganizationID: org.ID,
 			Role: ledger.Member, Via: "api"}
 		agent := person
 		agent.KeyID, agent.Kind = "agent of "+o.name, ledger.AgentKey
-		agent.Caps = quota.Caps{MaxGPUs: 4, MaxPerDay: 30 * gpu.USD, MaxLead: 12 * time.Hour, MaxWindow: 6 * time.Hour}
+		agent.Caps = quota.Caps{MaxGPUs: 4, MaxPerDay: 30 * money.USD, MaxLead: 12 * time.Hour, MaxWindow: 6 * time.Hour}
 		w.actors = append(w.actors, person, agent)
 	}
 }
@@ -158,7 +159,7 @@ func (w *world) handle(task ledger.Task) error {
 			return err
 		}
 		w.up[task.Subject] = w.now.Add(boot)
-		return w.ledger.ReportCreated(w.ctx, g, task.Subject, ledger.Machine{ProviderID: "machine of " + task.Subject})
+		return w.ledger.ReportCreated(w.ctx, g, task.Subject, ledger.Instance{ProviderID: "machine of " + task.Subject})
 	case ledger.TaskCheckNode:
 		return w.check(g, task.Subject)
 	case ledger.TaskDeleteNode:
@@ -182,9 +183,9 @@ func (w *world) check(g ledger.Guard, nodeID string) error {
 	case w.now.Before(at):
 		return w.ledger.ReportBooting(w.ctx, g, nodeID)
 	}
-	machine := ledger.Machine{}
+	machine := ledger.Instance{}
 	for i := range perNode {
-		machine.Devices = append(machine.Devices, gpu.Device{UUID: nodeID + "-" + string(rune('0'+i)), Index: i,
+		machine.Devices = append(machine.Devices, capacity.Device{UUID: nodeID + "-" + string(rune('0'+i)), Index: i,
 			Model: "h100", MemoryMiB: 81920})
 	}
 	return w.ledger.ReportUp(w.ctx, g, nodeID, machine)

@@ -10,7 +10,7 @@ import (
 	"github.com/forewarm/forewarm/agent/predict"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -25,11 +25,11 @@ func TestTheOutboxUnderstandsTheRouter(t *testing.T) {
 	own, err := w.newTenant(t.Context(), 0, "lab", 10)
 	require.NoError(t, err)
 	org, err := w.ledger.CreateOrganization(t.Context(), ledger.SystemActor("test"), "lab",
-		quota.Limits{GPUs: 8, SpeculationPerDay: gpu.USD})
+		quota.Limits{GPUs: 8, SpeculationPerDay: money.USD})
 	require.NoError(t, err)
 	control, err := w.keyFor(t.Context(), ledger.Key{OrganizationID: org.ID, Name: "agent", Kind: ledger.AgentKey,
 		Role: ledger.Member, Caps: quota.Caps{
-			MaxGPUs: 8, MaxPerDay: gpu.USD, MaxLead: 24 * time.Hour, MaxWindow: 24 * time.Hour,
+			MaxGPUs: 8, MaxPerDay: money.USD, MaxLead: 24 * time.Hour, MaxWindow: 24 * time.Hour,
 		}})
 	require.NoError(t, err)
 

@@ -80,7 +80,7 @@ func (f *foresee) teach(past []moment) error {
 	for i, m := range past {
 		if i > 0 {
 			for next := f.class.Next(past[i-1].at); next < m.at; next = f.class.Next(next) {
-				f.class.Look(next)
+				f.class.Observe(next)
 			}
 		}
 		err := error(nil)
@@ -93,12 +93,12 @@ func (f *foresee) teach(past []moment) error {
 			return err
 		}
 		if m.at < f.from && (i+1 == len(past) || past[i+1].at > m.at) {
-			f.class.Look(m.at)
+			f.class.Observe(m.at)
 		}
 	}
 	if n := len(past); n > 0 {
 		for next := f.class.Next(past[n-1].at); next < f.from; next = f.class.Next(next) {
-			f.class.Look(next)
+			f.class.Observe(next)
 		}
 	}
 	return nil
@@ -135,7 +135,7 @@ func (f *foresee) Next() int64 { return f.next }
 
 // Target looks.
 func (f *foresee) Target(now int64) int {
-	o := f.class.Look(now)
+	o := f.class.Observe(now)
 	f.target = o.Demand + o.Hold(f.prices, max(0, f.target-o.Demand)).Levels
 	if f.next = f.class.Next(now); f.next <= now {
 		f.next = math.MaxInt64

@@ -17,9 +17,10 @@ import (
 	"github.com/forewarm/forewarm/agent/predict"
 	"github.com/forewarm/forewarm/agent/redact"
 	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/evidence"
 	"github.com/forewarm/forewarm/core/forecast"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -74,7 +75,7 @@ func newWorld(ctx context.Context, at time.Time, opt Options) (*World, error) {
 	w.cloud, err = provsim.New(provsim.Config{
 		Name: "sim", Seed: opt.Seed, Terminating: time.Second, Remembered: time.Second,
 		Offers: []provsim.Offer{{Type: "gpu-1", Model: "sim", GPUs: opt.PerNode, MemoryMiB: 81920,
-			Price: provisioners.Price(gpu.USD),
+			Price: provisioners.Price(money.USD),
 			Boot:  provsim.Boot{P50: opt.Boot, P95: opt.Boot, Min: opt.Boot}}},
 	}, w.clock)
 	if err != nil {
@@ -139,15 +140,15 @@ const unlimited = 20_000
 func (w *World) newTenant(ctx context.Context, i int, name string, nodes int) (*tenant, error) {
 	actor := ledger.SystemActor("replay")
 	org, err := w.ledger.CreateOrganization(ctx, actor, fmt.Sprintf("tenant-%02d %s", i, name),
-		quota.Limits{GPUs: unlimited, SpeculationPerDay: 1_000_000 * gpu.USD})
+		quota.Limits{GPUs: unlimited, SpeculationPerDay: 1_000_000 * money.USD})
 	if err != nil {
 		return nil, fmt.Errorf("creating organization: %w", err)
 	}
-	pool, err := w.ledger.CreatePool(ctx, actor, gpu.Pool{
+	pool, err := w.ledger.CreatePool(ctx, actor, capacity.Pool{
 		Name: fmt.Sprintf("pool-%02d", i), Provisioner: "sim", Type: "gpu-1", Model: "sim", PerNode: w.opt.PerNode,
 		MemoryMiB: 81920,
-		Price:     gpu.MicroUSD(w.opt.PerNode) * gpu.USD, MaxNodes: nodes, MaxCreates: unlimited, Simulated: true,
-		Timers: gpu.Timers{IdleRelease: w.opt.KeepAlive, WarmHold: 20 * time.Minute, MaxLease: 365 * 24 * time.Hour},
+		Price:     money.MicroUSD(w.opt.PerNode) * money.USD, MaxNodes: nodes, MaxCreates: unlimited, Simulated: true,
+		Timers: capacity.Timers{IdleRelease: w.opt.KeepAlive, WarmHold: 20 * time.Minute, MaxLease: 365 * 24 * time.Hour},
 	}, plan.BootTimes{Prior50: w.opt.Boot, Prior95: w.opt.Boot})
 	if err != nil {
 		return nil, fmt.Errorf("creating pool: %w", err)
@@ -162,7 +163,7 @@ func (w *World) newTenant(ctx context.Context, i int, name string, nodes int) (*
 	}
 	control, err := w.keyFor(ctx, ledger.Key{OrganizationID: org.ID, Name: "agent", Kind: ledger.AgentKey,
 		Role: ledger.Member, Caps: quota.Caps{
-			MaxGPUs: unlimited, MaxPerDay: 1_000_000 * gpu.USD, MaxLead: 7 * 24 * time.Hour, MaxWindow: 7 * 24 * time.Hour,
+			MaxGPUs: unlimited, MaxPerDay: 1_000_000 * money.USD, MaxLead: 7 * 24 * time.Hour, MaxWindow: 7 * 24 * time.Hour,
 		}})
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
@@ -196,7 +196,7 @@ func (s *Sweeper) priced(ctx context.Context, p provisioners.Provisioner,
 	i provisioners.Instance) (ledger.Orphan, error) {
 	o := ledger.Orphan{
 		Machine: i.ID, NodeID: i.NodeID, BilledFrom: i.CreatedAt,
-		Source: gpu.Source{Provisioner: p.Name(), Type: i.Type},
+		Source: capacity.Offering{Provisioner: p.Name(), Type: i.Type},
 	}
 	offers, err := p.Offers(ctx)
 	if err != nil {
@@ -211,8 +211,8 @@ func (s *Sweeper) priced(ctx context.Context, p provisioners.Provisioner,
 	switch {
 	case err != nil:
 		return o, err
-	case n.Source.Provisioner == p.Name() && n.Source.Type == i.Type:
-		o.Source = n.Source
+	case n.Offering.Provisioner == p.Name() && n.Offering.Type == i.Type:
+		o.Source = n.Offering
 	case at < 0:
 		s.cfg.Logger.WarnContext(ctx,
 			"a machine that no node stands for has a type that is offered no more: its price is not known",

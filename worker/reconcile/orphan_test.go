@@ -46,7 +46,7 @@ func TestAnOrphanIsChargedAtThePriceOfItsRegion(t *testing.T) {
 	n := s.node(0, "", node.Provision, node.Refuse)
 	s.machine("ours", n.ID, "t")
 	s.sweeps(time.Minute)
-	require.Equal(t, s.pool.Source(), s.orphan().Source)
+	require.Equal(t, s.pool.Offering(), s.orphan().Source)
 	require.Equal(t, near.GPUs, s.orphan().GPUs)
 }
 

@@ -10,7 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
@@ -62,10 +63,10 @@ func (s *site) found() {
 	_, err := s.ledger.Bootstrap(ctx, "acme", quota.Limits{GPUs: 1000},
 		ledger.Key{ID: "key_operator", Name: "operator", Hash: []byte{1}})
 	require.NoError(s.t, err)
-	s.pool, err = s.ledger.CreatePool(ctx, ledger.SystemActor("test"), gpu.Pool{
+	s.pool, err = s.ledger.CreatePool(ctx, ledger.SystemActor("test"), capacity.Pool{
 		Name: "a100", Provisioner: "sim", Region: "sim-1", Type: "sim-a100-8", Model: "a100-80g", PerNode: 8,
-		MaxNodes: 40, Price: 20 * gpu.USD, MinBilling: time.Minute,
-		Timers: gpu.Timers{MaxLease: time.Hour},
+		MaxNodes: 40, Price: 20 * money.USD, MinBilling: time.Minute,
+		Timers: capacity.Timers{MaxLease: time.Hour},
 	}, plan.BootTimes{Prior50: time.Minute, Prior95: time.Minute})
 	require.NoError(s.t, err)
 }
@@ -84,7 +85,7 @@ func (s *site) machine(owner, nodeID, token string) provisioners.Instance {
 func (s *site) node(slot int, providerID string, events ...node.Event) node.Node {
 	s.t.Helper()
 	n := node.New(s.ids.New(ids.Node), s.pool.ID, slot, 1, s.clock.Now())
-	n.Source = s.pool.Source()
+	n.Offering = s.pool.Offering()
 	for _, e := range events {
 		var err error
 		n, err = n.Apply(e, "test", s.clock.Now())
@@ -129,7 +130,7 @@ func (s *site) stands(i provisioners.Instance) bool {
 	return p == provisioners.Booting || p == provisioners.Running
 }
 
-var upAndRunning = []node.Event{node.Provision, node.Boot, node.BecomeOK}
+var upAndRunning = []node.Event{node.Provision, node.Boot, node.BecomeReady}
 
 func TestAMachineWithoutANodeIsEnded(t *testing.T) {
 	t.Parallel()
@@ -214,8 +215,8 @@ func (s *site) give(n node.Node, i provisioners.Instance) {
 func TestTheLastLookSavesANodeOfAnotherName(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	other, err := s.ledger.CreatePool(t.Context(), ledger.SystemActor("test"), gpu.Pool{
-		Name: "other", Provisioner: "sim-2", PerNode: 8, MaxNodes: 1, Timers: gpu.Timers{MaxLease: time.Hour},
+	other, err := s.ledger.CreatePool(t.Context(), ledger.SystemActor("test"), capacity.Pool{
+		Name: "other", Provisioner: "sim-2", PerNode: 8, MaxNodes: 1, Timers: capacity.Timers{MaxLease: time.Hour},
 	}, plan.BootTimes{})
 	require.NoError(t, err)
 	s.pool = other

@@ -65,7 +65,7 @@ func (s *Sweeper) recovering(ctx context.Context, provisioner string) (found boo
 	err = s.ledger.Store().Read(ctx, func(r ledger.Reader) error {
 		pools, err := r.Pools(ledger.Page{})
 		for _, p := range pools {
-			for _, source := range p.Pool.Sources() {
+			for _, source := range p.Pool.Offerings() {
 				found = found || p.Recovery.Active() && source.Provisioner == provisioner
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/provisioners"
@@ -28,7 +28,7 @@ func (w Work) check(ctx context.Context, c Claim) error {
 	if !wanted {
 		return nil
 	}
-	p, err := w.provisioner(n.Source.Provisioner)
+	p, err := w.provisioner(n.Offering.Provisioner)
 	if err == nil {
 		err = w.look(ctx, looked{Claim: c, node: n, pool: pool, provider: p})
 	}
@@ -100,7 +100,7 @@ func (w Work) renew(ctx context.Context, l looked) error {
 
 // same reports whether a machine still has the GPUs that its node was proved
 // with: whoever holds one holds it by its UUID.
-func same(proved, found []gpu.Device) bool {
+func same(proved, found []capacity.Device) bool {
 	known := map[string]bool{}
 	for _, d := range proved {
 		known[d.UUID] = true
@@ -119,7 +119,7 @@ const memoryShort = 90
 
 // unfit returns the code of what is wrong with a machine's devices, empty for
 // nothing. A second device with the same UUID is one device seen twice.
-func unfit(pool ledger.Pool, devices []gpu.Device) string {
+func unfit(pool ledger.Pool, devices []capacity.Device) string {
 	if len(devices) != pool.PerNode {
 		return "gpu_count"
 	}

@@ -22,12 +22,12 @@ func (w Work) create(ctx context.Context, c Claim) error {
 	if !intent.Wanted {
 		return nil
 	}
-	p, err := w.provisioner(intent.Node.Source.Provisioner)
+	p, err := w.provisioner(intent.Node.Offering.Provisioner)
 	if err != nil {
 		return w.unmade(ctx, c, intent, err)
 	}
 	made, err := p.Create(ctx, intent.Node.Token, provisioners.Spec{
-		Type: intent.Node.Source.Type, Region: intent.Node.Source.Region, Owner: w.Deployment, NodeID: intent.Node.ID,
+		Type: intent.Node.Offering.Type, Region: intent.Node.Offering.Region, Owner: w.Deployment, NodeID: intent.Node.ID,
 		ExpiresAt: intent.Node.ExpiresAt,
 	})
 	switch {
@@ -43,7 +43,7 @@ func (w Work) create(ctx context.Context, c Claim) error {
 }
 
 // born is what a provider said of a machine that is made or found now.
-func born(p provisioners.Provisioner, i provisioners.Instance) ledger.Machine {
+func born(p provisioners.Provisioner, i provisioners.Instance) ledger.Instance {
 	m := machine(i)
 	_, renews := p.(provisioners.Renewer)
 	m.Endless = !renews
@@ -53,7 +53,7 @@ func born(p provisioners.Provisioner, i provisioners.Instance) ledger.Machine {
 // unmade handles a node whose provisioner this worker does not have. Another may
 // have it and try next; where none does, waiting would help nobody.
 func (w Work) unmade(ctx context.Context, c Claim, intent ledger.CreateIntent, missing error) error {
-	elsewhere, err := w.Ledger.KnowsProvisioner(ctx, intent.Node.Source.Provisioner)
+	elsewhere, err := w.Ledger.KnowsProvisioner(ctx, intent.Node.Offering.Provisioner)
 	if err == nil && !elsewhere {
 		err = w.Ledger.ReportRefused(ctx, c.Guard, intent.Node.ID, "no_provisioner", missing.Error(), false)
 	} else {
@@ -72,7 +72,7 @@ func (w Work) refused(ctx context.Context, c Claim, intent ledger.CreateIntent, 
 		message = typed.Message
 	}
 	w.Logger.WarnContext(ctx, "the provider refused a machine",
-		"provisioner", intent.Node.Source.Provisioner, "pool", intent.Pool.Name, "refusal", string(kind), "error",
+		"provisioner", intent.Node.Offering.Provisioner, "pool", intent.Pool.Name, "refusal", string(kind), "error",
 		refusal)
 	return w.Ledger.ReportRefused(ctx, c.Guard, intent.Node.ID, string(kind), obs.ScrubText(message),
 		kind == provisioners.KindCapacity)

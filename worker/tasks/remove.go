@@ -18,7 +18,7 @@ func (w Work) remove(ctx context.Context, c Claim) error {
 	if !wanted {
 		return nil
 	}
-	p, err := w.provisioner(n.Source.Provisioner)
+	p, err := w.provisioner(n.Offering.Provisioner)
 	if err != nil {
 		return fmt.Errorf("deleting node %s: %w", n.ID, err)
 	}

@@ -113,8 +113,8 @@ func (w Work) fresh(n node.Node, now time.Time) bool {
 }
 
 // machine is what the provider said, in the ledger's words.
-func machine(i provisioners.Instance) ledger.Machine {
-	return ledger.Machine{
+func machine(i provisioners.Instance) ledger.Instance {
+	return ledger.Instance{
 		ProviderID: i.ID, Address: i.Address, Devices: i.Devices, Simulated: i.Simulated,
 		Born: i.CreatedAt, Ended: i.EndedAt, LookWithin: i.LookWithin,
 	}

@@ -56,8 +56,8 @@ func terms(r backtest.Report) []term {
 func worth(r backtest.Report) string {
 	text := fmt.Sprintf("An hour of one waiting job counts as %s idle GPU-hours", number(&r.Settings.WaitWorth))
 	if r.Settings.WaitPrice != nil {
-		text += fmt.Sprintf(", which is %s at %s for a GPU-hour", money(r.Settings.WaitPrice),
-			money(r.Settings.GPUPrice))
+		text += fmt.Sprintf(", which is %s at %s for a GPU-hour", formatMoney(r.Settings.WaitPrice),
+			formatMoney(r.Settings.GPUPrice))
 	}
 	return text + "."
 }

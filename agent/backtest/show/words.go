@@ -68,7 +68,7 @@ func policyRows(r backtest.Report) [][]string {
 		waste := number(p.Waste)
 		cost := number(p.Cost)
 		if price := r.Settings.GPUPrice; price != nil {
-			waste, cost = money(p.WasteUSD), money(times(p.Cost, *price))
+			waste, cost = formatMoney(p.WasteUSD), formatMoney(times(p.Cost, *price))
 		}
 		saved := p.Saved
 		if p.Policy == backtest.Reactive {
@@ -139,7 +139,7 @@ func breakEven(r backtest.Report) string {
 	}
 	price := fmt.Sprintf("%s idle GPU-hours", number(b.WaitWorth))
 	if b.USD != nil {
-		price = money(b.USD)
+		price = formatMoney(b.USD)
 	}
 	word := "more"
 	if b.Worth == backtest.Below {
@@ -221,7 +221,7 @@ func number(x *float64) string {
 	}
 }
 
-func money(x *float64) string {
+func formatMoney(x *float64) string {
 	switch {
 	case x == nil:
 		return dash

@@ -3,7 +3,7 @@ package ec2test
 import (
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // Line is one machine on the bill.
@@ -15,7 +15,7 @@ type Line struct {
 	DeletedDisks []string
 	From, To     time.Time // To is the bill's time while the machine stands
 	Billed       time.Duration
-	Cost         gpu.MicroUSD
+	Cost         money.MicroUSD
 }
 
 // MinBilled is the least that a machine is billed for.
@@ -36,8 +36,8 @@ func (r *Region) Bill() []Line {
 }
 
 // Total adds up a bill.
-func Total(lines []Line) gpu.MicroUSD {
-	var sum gpu.MicroUSD
+func Total(lines []Line) money.MicroUSD {
+	var sum money.MicroUSD
 	for _, line := range lines {
 		sum += line.Cost
 	}

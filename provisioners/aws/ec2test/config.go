@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // Config describes a region. The zero value is one with a type of 8 and a type
@@ -43,9 +43,9 @@ type Type struct {
 	GPUs       int
 	MemoryMiB  int // of one GPU
 	VCPUs      int
-	OnDemand   gpu.MicroUSD // an hour
-	Spot       gpu.MicroUSD
-	Block      gpu.MicroUSD
+	OnDemand   money.MicroUSD // an hour
+	Spot       money.MicroUSD
+	Block      money.MicroUSD
 	Stock      int      // machines at once in each zone; 0 is without limit
 	MissesFrom []string // zones that do not have the type at all
 }
@@ -72,9 +72,9 @@ func (c Config) WithDefaults() Config {
 	if c.Types == nil {
 		c.Types = []Type{
 			{Name: "p5.48xlarge", GPU: "NVIDIA H100 80GB HBM3", GPUs: 8, MemoryMiB: 81_559, VCPUs: 192,
-				OnDemand: 55 * gpu.USD, Spot: 20 * gpu.USD, Block: 31 * gpu.USD},
+				OnDemand: 55 * money.USD, Spot: 20 * money.USD, Block: 31 * money.USD},
 			{Name: "g6.12xlarge", GPU: "NVIDIA L4", GPUs: 4, MemoryMiB: 23_034, VCPUs: 48,
-				OnDemand: 4_601_600, Spot: 1_500_000, Block: 3 * gpu.USD},
+				OnDemand: 4_601_600, Spot: 1_500_000, Block: 3 * money.USD},
 		}
 	}
 	if c.Images == nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners/aws/ec2test"
 )
@@ -357,8 +357,8 @@ func TestTheBill(t *testing.T) {
 	a.call("TerminateInstances", "InstanceId.1="+short.ID)
 	a.clock.Advance(time.Hour - 10*time.Second)
 	lines := a.Bill()
-	require.Equal(t, (55 * gpu.USD).For(time.Minute), lines[0].Cost, "a minute at least")
-	require.Equal(t, 20*gpu.USD, lines[1].Cost)
+	require.Equal(t, (55 * money.USD).For(time.Minute), lines[0].Cost, "a minute at least")
+	require.Equal(t, 20*money.USD, lines[1].Cost)
 	require.Equal(t, lines[0].Cost+lines[1].Cost, ec2test.Total(lines))
 	require.Equal(t, []ec2test.Line{lines[1]}, a.Standing())
 	require.Equal(t, long.ID, lines[1].ID)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // GPU is one device of a machine as its driver would report it.
@@ -25,7 +25,7 @@ type machine struct {
 	kind                                Type
 	market                              string // on-demand, spot or capacity-block
 	reservation                         string
-	price                               gpu.MicroUSD
+	price                               money.MicroUSD
 	userData                            string
 	ephemeral                           []string // its disks that end with it
 	tags                                []tag

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/provisioners"
 )
 
@@ -107,7 +107,7 @@ func (r *Region) add(m *machine) {
 	r.machines, r.byID[m.id] = append(r.machines, m), m
 }
 
-func (r *Region) price(m *machine, c call) (gpu.MicroUSD, error) {
+func (r *Region) price(m *machine, c call) (money.MicroUSD, error) {
 	switch m.market {
 	case "spot":
 		m.spot = "fulfilled"
@@ -116,7 +116,7 @@ func (r *Region) price(m *machine, c call) (gpu.MicroUSD, error) {
 		if text != "" && most.UnmarshalText([]byte(text)) != nil {
 			return 0, refuse("InvalidParameterValue", "Invalid spot price %s", text)
 		}
-		if text != "" && gpu.MicroUSD(most) < m.kind.Spot {
+		if text != "" && money.MicroUSD(most) < m.kind.Spot {
 			return 0, refuse("SpotMaxPriceTooLow",
 				"Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %s.", text, m.kind.Spot.Decimal())
 		}

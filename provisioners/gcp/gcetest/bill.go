@@ -3,7 +3,7 @@ package gcetest
 import (
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 )
 
 // minBilling is the shortest time that an instance is billed for.
@@ -12,7 +12,7 @@ const minBilling = time.Minute
 // Bill is what the cloud charges for every instance there ever was.
 type Bill struct {
 	Lines []Line
-	Total gpu.MicroUSD
+	Total money.MicroUSD
 }
 
 // Line is one instance on the bill.
@@ -23,7 +23,7 @@ type Line struct {
 	Spot       bool
 	From, To   time.Time
 	Billed     time.Duration // whole seconds, at least a minute
-	Cost       gpu.MicroUSD
+	Cost       money.MicroUSD
 }
 
 // Bill returns the bill as of now. It counts from the insert, which is the dear

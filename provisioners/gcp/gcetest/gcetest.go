@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 )
 
@@ -48,7 +48,7 @@ type Type struct {
 	GPUs        int
 	GPU         string // as nvidia-smi calls it
 	MemoryMiB   int    // of one GPU
-	Price, Spot gpu.MicroUSD
+	Price, Spot money.MicroUSD
 }
 
 func (c Config) withDefaults() Config {

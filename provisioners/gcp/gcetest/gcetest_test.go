@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/provisioners/gcp/gcetest"
 )
@@ -37,8 +37,8 @@ func newProject(t *testing.T, change ...func(*gcetest.Config)) project {
 	p := project{t: t, clock: clock.NewManual(start), start: start}
 	config := gcetest.Config{
 		Project: "acme", Zones: []string{zone, "europe-west4-b"},
-		Types: map[string]gcetest.Type{kind: {GPUs: 8, GPU: "NVIDIA H100", MemoryMiB: 81_559, Price: 36 * gpu.USD,
-			Spot: 18 * gpu.USD}},
+		Types: map[string]gcetest.Type{kind: {GPUs: 8, GPU: "NVIDIA H100", MemoryMiB: 81_559, Price: 36 * money.USD,
+			Spot: 18 * money.USD}},
 	}
 	for _, c := range change {
 		c(&config)
@@ -323,9 +323,9 @@ func TestBill(t *testing.T) {
 	require.Len(t, bill.Lines, 2)
 	require.Equal(t, time.Minute, bill.Lines[0].Billed, "30 s are a minute")
 	require.True(t, bill.Lines[0].Spot)
-	require.Equal(t, gpu.MicroUSD(300_000), bill.Lines[0].Cost)
-	require.Equal(t, 36*gpu.USD, bill.Lines[1].Cost)
-	require.Equal(t, gpu.MicroUSD(36_300_000), bill.Total)
+	require.Equal(t, money.MicroUSD(300_000), bill.Lines[0].Cost)
+	require.Equal(t, 36*money.USD, bill.Lines[1].Cost)
+	require.Equal(t, money.MicroUSD(36_300_000), bill.Total)
 }
 
 func TestOtherProjectsAndZones(t *testing.T) {

@@ -10,14 +10,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // Source lists the GPUs of one machine in the order of their indexes, without
 // those whose memory has had errors that it could not correct since the driver
 // was loaded: nothing may be promised on them. It is safe for concurrent use.
 type Source interface {
-	Devices(ctx context.Context) ([]gpu.Device, error)
+	Devices(ctx context.Context) ([]capacity.Device, error)
 }
 
 // ErrNoDriver says that this machine has no working NVIDIA driver.
@@ -38,7 +38,7 @@ type FirstOf struct {
 
 // Devices lists the GPUs. The error is ErrNoDriver when neither source finds a
 // driver.
-func (f FirstOf) Devices(ctx context.Context) ([]gpu.Device, error) {
+func (f FirstOf) Devices(ctx context.Context) ([]capacity.Device, error) {
 	devices, err := f.Library.Devices(ctx)
 	if !errors.Is(err, errNoLibrary) {
 		return devices, err
@@ -56,15 +56,15 @@ type Simulated struct {
 }
 
 // Devices lists the simulated GPUs.
-func (s Simulated) Devices(ctx context.Context) ([]gpu.Device, error) {
+func (s Simulated) Devices(ctx context.Context) ([]capacity.Device, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	devices := make([]gpu.Device, s.Count)
+	devices := make([]capacity.Device, s.Count)
 	for i := range devices {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%q %d", s.Host, i))
 		text := hex.EncodeToString(sum[:16])
-		devices[i] = gpu.Device{
+		devices[i] = capacity.Device{
 			UUID:  "GPU-SIM-" + text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:],
 			Index: i, Model: s.Model, MemoryMiB: s.MemoryMiB,
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // absent is a library that is not there, so that the tests do not depend on the
@@ -27,7 +27,7 @@ func TestSMI(t *testing.T) {
 		'1, GPU-0b7e6f2c-1111-2222-3333-444455556666, [N/A], [N/A], NVIDIA GB10' \
 		'2, GPU-broken, 81920, 3, NVIDIA A100-SXM4-80GB' ''`).Devices(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []gpu.Device{
+	require.Equal(t, []capacity.Device{
 		{UUID: "GPU-5f1d3c2a-9a56-5d0e-b8ab-0a0c8a1f2b3c", Index: 0, Model: "NVIDIA A100-SXM4-80GB", MemoryMiB: 81_920},
 		{UUID: "GPU-0b7e6f2c-1111-2222-3333-444455556666", Index: 1, Model: "NVIDIA GB10"},
 	}, devices)
@@ -75,7 +75,7 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 	}
 	devices, err := parseSMI("3, GPU-1, 10, 0, A, with a comma\n")
 	require.NoError(t, err)
-	require.Equal(t, []gpu.Device{{UUID: "GPU-1", Index: 3, Model: "A, with a comma", MemoryMiB: 10}}, devices)
+	require.Equal(t, []capacity.Device{{UUID: "GPU-1", Index: 3, Model: "A, with a comma", MemoryMiB: 10}}, devices)
 }
 
 func FuzzParseSMI(f *testing.F) {

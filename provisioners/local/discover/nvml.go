@@ -9,7 +9,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // NVML asks NVIDIA's management library. Library is the file to load; empty
@@ -29,7 +29,7 @@ var required = []string{
 
 // Devices lists the GPUs. A call into the driver cannot be interrupted: the
 // context is only looked at before it.
-func (n NVML) Devices(ctx context.Context) ([]gpu.Device, error) {
+func (n NVML) Devices(ctx context.Context) ([]capacity.Device, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -62,12 +62,12 @@ func (n NVML) library() nvml.Interface {
 	return nvml.New(nvml.WithLibraryPath(n.Library))
 }
 
-func readAll(library nvml.Interface) ([]gpu.Device, error) {
+func readAll(library nvml.Interface) ([]capacity.Device, error) {
 	count, code := library.DeviceGetCount()
 	if code != nvml.SUCCESS {
 		return nil, fmt.Errorf("counting GPUs: NVML error %d", code)
 	}
-	devices := make([]gpu.Device, 0, count)
+	devices := make([]capacity.Device, 0, count)
 	for index := range count {
 		handle, code := library.DeviceGetHandleByIndex(index)
 		if code != nvml.SUCCESS {
@@ -90,19 +90,19 @@ func damaged(handle nvml.Device) bool {
 	return code == nvml.SUCCESS && uncorrected > 0
 }
 
-func read(handle nvml.Device, index int) (gpu.Device, error) {
+func read(handle nvml.Device, index int) (capacity.Device, error) {
 	uuid, code := handle.GetUUID()
 	if code != nvml.SUCCESS {
-		return gpu.Device{}, fmt.Errorf("reading its UUID: NVML error %d", code)
+		return capacity.Device{}, fmt.Errorf("reading its UUID: NVML error %d", code)
 	}
 	name, code := handle.GetName()
 	if code != nvml.SUCCESS {
-		return gpu.Device{}, fmt.Errorf("reading its name: NVML error %d", code)
+		return capacity.Device{}, fmt.Errorf("reading its name: NVML error %d", code)
 	}
 	memory, code := handle.GetMemoryInfo()
 	// Machines whose GPU shares the host's memory have no figure of their own.
 	if code != nvml.SUCCESS && code != nvml.ERROR_NOT_SUPPORTED {
-		return gpu.Device{}, fmt.Errorf("reading its memory: NVML error %d", code)
+		return capacity.Device{}, fmt.Errorf("reading its memory: NVML error %d", code)
 	}
-	return gpu.Device{UUID: uuid, Index: index, Model: name, MemoryMiB: int(memory.Total >> 20)}, nil
+	return capacity.Device{UUID: uuid, Index: index, Model: name, MemoryMiB: int(memory.Total >> 20)}, nil
 }

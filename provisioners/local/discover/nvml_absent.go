@@ -5,7 +5,7 @@ package discover
 import (
 	"context"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // NVML stands for the management library in a program that was built without
@@ -13,4 +13,4 @@ import (
 type NVML struct{ Library string }
 
 // Devices says that there is no library.
-func (NVML) Devices(context.Context) ([]gpu.Device, error) { return nil, errNoLibrary }
+func (NVML) Devices(context.Context) ([]capacity.Device, error) { return nil, errNoLibrary }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
 )
 
 // SMI asks the nvidia-smi command. Command is the program and its first
@@ -28,7 +28,7 @@ var smiQuery = []string{"--query-gpu=index,uuid,memory.total,ecc.errors.uncorrec
 	"--format=csv,noheader,nounits"}
 
 // Devices lists the GPUs.
-func (s SMI) Devices(ctx context.Context) ([]gpu.Device, error) {
+func (s SMI) Devices(ctx context.Context) ([]capacity.Device, error) {
 	command, timeout := s.Command, s.Timeout
 	if len(command) == 0 {
 		command = []string{"nvidia-smi"}
@@ -56,8 +56,8 @@ func (s SMI) Devices(ctx context.Context) ([]gpu.Device, error) {
 	return parseSMI(string(output))
 }
 
-func parseSMI(output string) ([]gpu.Device, error) {
-	var devices []gpu.Device
+func parseSMI(output string) ([]capacity.Device, error) {
+	var devices []capacity.Device
 	for line := range strings.Lines(output) {
 		if strings.TrimSpace(line) == "" {
 			continue
@@ -73,33 +73,33 @@ func parseSMI(output string) ([]gpu.Device, error) {
 	return devices, nil
 }
 
-func parseRow(line string) (device gpu.Device, damaged bool, err error) {
+func parseRow(line string) (device capacity.Device, damaged bool, err error) {
 	fields := strings.SplitN(line, ",", 5)
 	if len(fields) != 5 {
-		return gpu.Device{}, false, fmt.Errorf("want 5 fields, have %d", len(fields))
+		return capacity.Device{}, false, fmt.Errorf("want 5 fields, have %d", len(fields))
 	}
 	for i := range fields {
 		fields[i] = strings.TrimSpace(fields[i])
 	}
 	index, err := strconv.ParseUint(fields[0], 10, 16)
 	if err != nil {
-		return gpu.Device{}, false, fmt.Errorf("index: %w", err)
+		return capacity.Device{}, false, fmt.Errorf("index: %w", err)
 	}
 	if !strings.HasPrefix(fields[1], "GPU-") {
-		return gpu.Device{}, false, fmt.Errorf("%q is not the UUID of a GPU", fields[1])
+		return capacity.Device{}, false, fmt.Errorf("%q is not the UUID of a GPU", fields[1])
 	}
 	memory, err := count(fields[2], 31)
 	if err != nil { // without a figure, the GPU shares the host's memory
-		return gpu.Device{}, false, fmt.Errorf("memory: %w", err)
+		return capacity.Device{}, false, fmt.Errorf("memory: %w", err)
 	}
 	uncorrected, err := count(fields[3], 64)
 	if err != nil {
-		return gpu.Device{}, false, fmt.Errorf("memory errors: %w", err)
+		return capacity.Device{}, false, fmt.Errorf("memory errors: %w", err)
 	}
 	if fields[4] == "" || strings.HasPrefix(fields[4], "[") {
-		return gpu.Device{}, false, fmt.Errorf("%q is not a name", fields[4])
+		return capacity.Device{}, false, fmt.Errorf("%q is not a name", fields[4])
 	}
-	return gpu.Device{UUID: fields[1], Index: int(index), Model: fields[4], MemoryMiB: int(memory)}, uncorrected > 0,
+	return capacity.Device{UUID: fields[1], Index: int(index), Model: fields[4], MemoryMiB: int(memory)}, uncorrected > 0,
 		nil //nolint:gosec // 31 bits
 }
 

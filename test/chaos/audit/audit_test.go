@@ -6,15 +6,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/test/chaos/audit"
-	"github.com/forewarm/forewarm/test/chaos/load"
-	"github.com/forewarm/forewarm/test/chaos/site"
 	"github.com/forewarm/forewarm/core/allocation"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/internal/invariants"
 	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/test/chaos/audit"
+	"github.com/forewarm/forewarm/test/chaos/load"
+	"github.com/forewarm/forewarm/test/chaos/site"
 )
 
 var dawn = time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
@@ -183,14 +184,14 @@ func TestOwnerless(t *testing.T) {
 
 func TestAccounts(t *testing.T) {
 	t.Parallel()
-	source := gpu.Source{Price: 3600 * gpu.USD}
+	source := capacity.Offering{Price: 3600 * money.USD}
 	n := made(t, "n", "m1", 50)
-	n.Source, n.BilledFrom, n.BilledUntil = source, at(0), at(10)
+	n.Offering, n.BilledFrom, n.BilledUntil = source, at(0), at(10)
 	rows := audit.Rows{Nodes: []node.Node{n},
 		Orphans: []ledger.Orphan{{Machine: "m2", Source: source, BilledFrom: at(0), BilledUntil: at(5)}}}
 	right := []site.Machine{
-		{ID: "m1", Node: "n", From: at(0), To: at(10), Cost: 10 * gpu.USD},
-		{ID: "m2", From: at(0), To: at(5), Cost: 5 * gpu.USD},
+		{ID: "m1", Node: "n", From: at(0), To: at(10), Cost: 10 * money.USD},
+		{ID: "m2", From: at(0), To: at(5), Cost: 5 * money.USD},
 	}
 	require.Empty(t, rows.Accounts(right))
 	require.Len(t, rows.Accounts(right[:1]), 1, "an account that the bill lacks")

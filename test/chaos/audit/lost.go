@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/forewarm/forewarm/test/chaos/load"
 	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/reservation"
+	"github.com/forewarm/forewarm/test/chaos/load"
 )
 
 // Lost returns what was acknowledged and is not there, or had no effect.

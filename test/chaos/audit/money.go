@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/test/chaos/site"
-	"github.com/forewarm/forewarm/core/gpu"
 )
 
 // account is what the ledger knows of one machine's money.
 type account struct {
 	owner string
-	gpu.MicroUSD
+	money.MicroUSD
 }
 
 // Accounts compares the bill with the ledger line by line. It explains a
@@ -22,7 +22,7 @@ func (r Rows) Accounts(bill []site.Machine) []string {
 	for _, n := range r.Nodes {
 		if n.ProviderID != "" && !n.BilledFrom.IsZero() {
 			accounts[n.ProviderID] = append(accounts[n.ProviderID],
-				account{"node " + n.ID, n.Source.Cost(n.BilledUntil.Sub(n.BilledFrom))})
+				account{"node " + n.ID, n.Offering.Cost(n.BilledUntil.Sub(n.BilledFrom))})
 		}
 	}
 	for _, o := range r.Orphans {

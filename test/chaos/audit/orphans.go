@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forewarm/forewarm/test/chaos/site"
 	"github.com/forewarm/forewarm/core/node"
+	"github.com/forewarm/forewarm/test/chaos/site"
 )
 
 // Ownerless is for how long machines stood that no node owned.

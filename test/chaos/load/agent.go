@@ -40,7 +40,9 @@ func (a *agent) window() contract.AgentWindow {
 
 func (a *agent) put(ctx context.Context, plan contract.AgentPlan) {
 	outcome, ok := ask(ctx, a.caller, request[contract.PlanOutcome]{Plan, fmt.Sprintf("%s-%d", a.name, a.count),
-		func(ctx context.Context, c *client.Client) (contract.PlanOutcome, error) { return c.PutPlan(ctx, plan) },
+		func(ctx context.Context, c *client.Client) (contract.PlanOutcome, error) {
+			return c.SetDemand(ctx, plan)
+		},
 		planned})
 	if !ok {
 		return

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/provisioners/aws/ec2test"
@@ -53,7 +53,7 @@ type Machine struct {
 	ID, Node string
 	From, To time.Time // To is now while it stands
 	Standing bool
-	Cost     gpu.MicroUSD
+	Cost     money.MicroUSD
 }
 
 func newCloud() (*Cloud, error) {

@@ -24,7 +24,7 @@ var allocationView = view[contract.Allocation]{
 		}, wide: true},
 		{head: "WAITED", right: true, cell: func(x contract.Allocation) string { return waited(x) }},
 		{head: "LEASE UNTIL", cell: func(x contract.Allocation) string { return stamp(x.LeaseUntil) }},
-		{head: "COST", right: true, cell: func(x contract.Allocation) string { return money(x.EstimatedCost) }},
+		{head: "COST", right: true, cell: func(x contract.Allocation) string { return formatMoney(x.EstimatedCost) }},
 		{head: "REQUESTED", cell: func(x contract.Allocation) string { return stamp(x.RequestedAt) }, wide: true},
 		{head: "ENDED", cell: func(x contract.Allocation) string { return stamp(x.EndedAt) }, wide: true},
 		{head: "CLAIMED", cell: func(x contract.Allocation) string { return dash(strings.Join(x.ReservationIDs, " ")) },

@@ -30,7 +30,7 @@ func costView(total contract.Money, items []contract.CostLine) view[contract.Cos
 			{head: "PROVISIONER", cell: func(x contract.CostLine) string { return dash(x.Provisioner) }, wide: true},
 			{head: "MACHINES", right: true, cell: func(x contract.CostLine) string { return strconv.Itoa(x.Machines) }},
 			{head: "GPU-HOURS", right: true, cell: func(x contract.CostLine) string { return hours(x.GPUHours) }},
-			{head: "COST", right: true, cell: func(x contract.CostLine) string { return money(x.Amount) }},
+			{head: "COST", right: true, cell: func(x contract.CostLine) string { return formatMoney(x.Amount) }},
 			{head: "SHARE", right: true,
 				cell: func(x contract.CostLine) string { return percent(part(x.Amount, total)) }},
 		},
@@ -124,10 +124,10 @@ func (a *app) showCosts(cmd *cobra.Command, got contract.CostReport, by string) 
 	}
 	if got.WarmPool == nil || got.Orphans == nil {
 		_, err := fmt.Fprintf(cmd.OutOrStdout(),
-			"\n%s in all, for GPUs that were held; what being ready costs is for operators to see\n", money(got.Total))
+			"\n%s in all, for GPUs that were held; what being ready costs is for operators to see\n", formatMoney(got.Total))
 		return err
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s in all: tenants %s, warm pool %s, orphans %s\n",
-		money(got.Total), money(got.Tenants), money(*got.WarmPool), money(*got.Orphans))
+		formatMoney(got.Total), formatMoney(got.Tenants), formatMoney(*got.WarmPool), formatMoney(*got.Orphans))
 	return err
 }

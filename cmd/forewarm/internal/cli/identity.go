@@ -18,7 +18,7 @@ var orgView = view[contract.Organization]{
 		{head: "MAX GPUS", right: true,
 			cell: func(x contract.Organization) string { return strconv.Itoa(x.Limits.MaxGPUs) }},
 		{head: "SPECULATION/DAY", right: true,
-			cell: func(x contract.Organization) string { return money(x.Limits.SpeculationPerDay) }},
+			cell: func(x contract.Organization) string { return formatMoney(x.Limits.SpeculationPerDay) }},
 		{head: "CREATED", cell: func(x contract.Organization) string { return stamp(x.CreatedAt) }, wide: true},
 	},
 }

@@ -35,7 +35,7 @@ func caps(c *contract.Caps) string {
 	if c == nil {
 		return "-"
 	}
-	text := fmt.Sprintf("%s, %s a day, %s ahead, %s long", count(c.MaxGPUs, "GPU"), money(c.MaxPerDay),
+	text := fmt.Sprintf("%s, %s a day, %s ahead, %s long", count(c.MaxGPUs, "GPU"), formatMoney(c.MaxPerDay),
 		seconds(c.MaxLeadSeconds), seconds(c.MaxWindowSeconds))
 	if c.GPUHoursPerDay != nil {
 		text += ", " + count(*c.GPUHoursPerDay, "GPU-hour") + " a day"

@@ -30,7 +30,7 @@ var nodeView = view[contract.Node]{
 			if x.PricePerNodeHour == nil {
 				return "-"
 			}
-			return money(*x.PricePerNodeHour)
+			return formatMoney(*x.PricePerNodeHour)
 		}, wide: true},
 		{head: "PROVIDER ID", cell: func(x contract.Node) string { return dash(x.ProviderID) }, wide: true},
 		{head: "ADDRESS", cell: func(x contract.Node) string { return dash(x.Address) }, wide: true},

@@ -75,13 +75,13 @@ func offerCommand(cmd *cobra.Command, o contract.Offer) string {
 			flags = kept(cmd, "for") + flags
 		}
 		return fmt.Sprintf("forewarm reservations claim %s%s   # from %s on, up to %s", o.ReservationID, flags,
-			stamp(o.Start), money(o.Cost))
+			stamp(o.Start), formatMoney(o.Cost))
 	case cmd.Name() == "claim":
 		if f := cmd.LocalFlags().Lookup("for"); f.Changed {
 			length = f.Value.String()
 		}
 		return fmt.Sprintf("forewarm allocate --gpus %d%s --for %s%s   # now, and beside the reservation, up to %s",
-			o.GPUs, pool, length, kept(cmd, "name", "wait", "timeout"), money(o.Cost))
+			o.GPUs, pool, length, kept(cmd, "name", "wait", "timeout"), formatMoney(o.Cost))
 	case cmd.Name() == "allocate" && startsNow(cmd, o):
 		return fmt.Sprintf("forewarm allocate %s%s --for %s%s", gpus, pool, length,
 			kept(cmd, "workload", "name", "wait", "timeout"))

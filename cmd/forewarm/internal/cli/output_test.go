@@ -192,7 +192,7 @@ func TestMoneyAndDurations(t *testing.T) {
 	t.Parallel()
 	for amount, want := range map[string]string{"": "$0.00", "4": "$4.00", "4.2": "$4.20", "0.000001": "<$0.01",
 		"12.345678": "$12.35"} {
-		require.Equal(t, want, money(contract.Money{Amount: amount}), amount)
+		require.Equal(t, want, formatMoney(contract.Money{Amount: amount}), amount)
 	}
 	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Minute: "1h30m", 2 * time.Hour: "2h",
 		24 * time.Hour: "24h", 72 * time.Hour: "3d", 61 * time.Second: "1m1s", 500 * time.Millisecond: "0.5s"} {

@@ -121,7 +121,7 @@ func (a *app) writePlan(w io.Writer, p contract.Plan) {
 	if q := p.Quota; q.MaxGPUs > 0 || q.OrganizationID != "" { // a pool's is about nobody's
 		gpus = fmt.Sprintf(" · %d→%d of %s", q.GPUsBefore, q.GPUsAfter, count(q.MaxGPUs, "GPU"))
 	}
-	_, _ = fmt.Fprintf(w, "Plan %s (%s) · %s%s · cost %s\n", p.ID, p.Kind, state, gpus, money(p.Cost))
+	_, _ = fmt.Fprintf(w, "Plan %s (%s) · %s%s · cost %s\n", p.ID, p.Kind, state, gpus, formatMoney(p.Cost))
 	signs := map[string]string{"created": "+", "changed": "~", "ended": "-"}
 	for _, row := range p.Diff {
 		_, _ = fmt.Fprintln(w, strings.TrimSpace(signs[row.Change]+" "+row.Kind+" "+row.ID))
@@ -172,7 +172,7 @@ func bare(v json.RawMessage) string {
 	}
 	var m contract.Money
 	if err := json.Unmarshal(v, &m); err == nil && m.Amount != "" {
-		return money(m)
+		return formatMoney(m)
 	}
 	if string(v) == "null" {
 		return "-"

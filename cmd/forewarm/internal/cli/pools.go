@@ -23,7 +23,7 @@ var poolView = view[contract.Pool]{
 		{head: "NODES", right: true,
 			cell: func(x contract.Pool) string { return fmt.Sprintf("%d–%d", x.MinNodes, x.MaxNodes) }},
 		{head: "FREE GPUS", right: true, cell: freeOf},
-		{head: "$/NODE-H", right: true, cell: func(x contract.Pool) string { return money(x.PricePerNodeHour) }},
+		{head: "$/NODE-H", right: true, cell: func(x contract.Pool) string { return formatMoney(x.PricePerNodeHour) }},
 		{head: "BOOT P95", right: true,
 			cell: func(x contract.Pool) string { return fmt.Sprintf("%.0fs", x.BootP95Seconds) }},
 		{head: "STATE", cell: func(x contract.Pool) string { return poolState(x, "") }},
@@ -78,7 +78,7 @@ func sourcesOf(x contract.Pool) string {
 	var all []string
 	for _, s := range x.Sources {
 		text := fmt.Sprintf("%s %s boots %.0fs/%.0fs (%d seen)", source(s.Provisioner, s.Region, s.InstanceType),
-			money(s.PricePerNodeHour),
+			formatMoney(s.PricePerNodeHour),
 			s.BootP50Seconds, s.BootP95Seconds, s.BootSamples)
 		if s.Stopped != "" {
 			text += " stopped: " + s.Stopped

@@ -34,12 +34,12 @@ func (a *app) agreeToCost(cmd *cobra.Command, args []string,
 	if err != nil {
 		return fmt.Errorf("reading the estimated cost: %w", err)
 	}
-	a.say(cmd, "Costs up to %s: %s.", money(shown.EstimatedCost), leaseText(shown))
+	a.say(cmd, "Costs up to %s: %s.", formatMoney(shown.EstimatedCost), leaseText(shown))
 	if cost < askAbove || !a.terminal(cmd.InOrStdin()) || !a.terminal(cmd.ErrOrStderr()) {
 		return nil
 	}
 	return a.confirm(cmd, typed(cmd, args), fmt.Sprintf("Take %s for up to %s", count(shown.GPUs, "GPU"),
-		money(shown.EstimatedCost)))
+		formatMoney(shown.EstimatedCost)))
 }
 
 // leaseText says for how long an allocation holds its GPUs.

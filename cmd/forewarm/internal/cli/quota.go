@@ -25,7 +25,7 @@ var quotaView = view[contract.Quota]{
 		{head: "GPU-HOURS",
 			cell: func(x contract.Quota) string { return limited(x.Limits.GPUHours, " a "+x.Limits.Period) }},
 		{head: "MONEY", cell: func(x contract.Quota) string { return spending(x.Limits) }},
-		{head: "SPECULATION/DAY", cell: func(x contract.Quota) string { return money(x.Limits.SpeculationPerDay) }},
+		{head: "SPECULATION/DAY", cell: func(x contract.Quota) string { return formatMoney(x.Limits.SpeculationPerDay) }},
 		{head: "COHORT", cell: func(x contract.Quota) string { return dash(x.Limits.Cohort) }},
 		{head: "BORROWING", cell: func(x contract.Quota) string { return bounds(x.Limits, x.Limits.Borrowing) }},
 		{head: "LENDING", cell: func(x contract.Quota) string { return bounds(x.Limits, x.Limits.Lending) }},
@@ -45,7 +45,7 @@ func spending(l contract.Limits) string {
 	if l.Money == nil {
 		return "no limit"
 	}
-	return money(*l.Money) + " a " + l.Period
+	return formatMoney(*l.Money) + " a " + l.Period
 }
 
 // bounds renders what may be borrowed or lent.
@@ -149,12 +149,12 @@ func (a *app) showUsage(cmd *cobra.Command, got contract.QuotaUsage) error {
 	p := got.Period
 	limit := "no limit"
 	if p.MoneyLimit != nil {
-		limit = money(*p.MoneyLimit)
+		limit = formatMoney(*p.MoneyLimit)
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(),
 		"\nThis %s (from %s)\nGPU-HOURS    %.1f of %s\nMONEY        %s of %s\nSPECULATION  %s of %s a day\n",
-		p.Period, stamp(p.Start), p.GPUHours, limited(p.GPUHoursLimit, ""), money(p.Money), limit,
-		money(got.Speculation), money(got.SpeculationLimit))
+		p.Period, stamp(p.Start), p.GPUHours, limited(p.GPUHoursLimit, ""), formatMoney(p.Money), limit,
+		formatMoney(got.Speculation), formatMoney(got.SpeculationLimit))
 	return err
 }
 

@@ -25,7 +25,7 @@ var orphanView = view[contract.OrphanMachine]{
 		{head: "PROVISIONER", cell: func(x contract.OrphanMachine) string { return x.Provisioner }},
 		{head: "TYPE", cell: func(x contract.OrphanMachine) string { return dash(x.InstanceType) }},
 		{head: "TAGGED FOR", cell: func(x contract.OrphanMachine) string { return dash(x.NodeID) }},
-		{head: "$/H", right: true, cell: func(x contract.OrphanMachine) string { return money(x.PricePerNodeHour) }},
+		{head: "$/H", right: true, cell: func(x contract.OrphanMachine) string { return formatMoney(x.PricePerNodeHour) }},
 		{head: "BILLED SINCE", cell: func(x contract.OrphanMachine) string { return stamp(x.BilledFrom) }},
 	},
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/contract"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 // The output formats.
@@ -164,8 +164,8 @@ func (a *app) table(w io.Writer, rows [][]string, heads []head) error {
 	return nil
 }
 
-// money renders an amount to the cent, as people write it.
-func money(m contract.Money) string {
+// formatMoney renders an amount to the cent, as people write it.
+func formatMoney(m contract.Money) string {
 	v, err := strconv.ParseFloat(first(m.Amount, "0"), 64)
 	switch {
 	case err != nil:
@@ -178,10 +178,10 @@ func money(m contract.Money) string {
 }
 
 // short renders a duration without needless zeros: 2h, 90m as 1h30m, 45s.
-func short(d time.Duration) string { return gpu.Length(d) }
+func short(d time.Duration) string { return phrase.Length(d) }
 
 // count is a number of things, each of which has a name that takes an s.
-func count[N ~int | ~int64](n N, noun string) string { return gpu.Count(n, noun) }
+func count[N ~int | ~int64](n N, noun string) string { return phrase.Count(n, noun) }
 
 func are[N ~int | ~int64](n N) string {
 	if n == 1 {

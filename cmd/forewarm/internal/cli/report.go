@@ -27,7 +27,7 @@ var reportView = view[contract.Report]{
 				x.P95Wait)
 		}},
 		{head: "BUSY", cell: func(x contract.Report) string {
-			busy := fmt.Sprintf("%s, %s GPU-hours", money(x.BusyCost), hours(x.BusyGPUHours))
+			busy := fmt.Sprintf("%s, %s GPU-hours", formatMoney(x.BusyCost), hours(x.BusyGPUHours))
 			if x.IdleGPUHours == nil || x.BootGPUHours == nil {
 				return busy
 			}
@@ -43,18 +43,18 @@ func wasteText(x contract.Report) string {
 	if x.IdleWaste == nil || x.IdleCost == nil || x.BootCost == nil {
 		return "for operators to see: nodes are shared"
 	}
-	parts := fmt.Sprintf("idle %s, booting and removal %s", money(*x.IdleCost), money(*x.BootCost))
+	parts := fmt.Sprintf("idle %s, booting and removal %s", formatMoney(*x.IdleCost), formatMoney(*x.BootCost))
 	if isSpent(x.MinBillingCost) {
-		parts += ", minimum billing " + money(*x.MinBillingCost)
+		parts += ", minimum billing " + formatMoney(*x.MinBillingCost)
 	}
 	if isSpent(x.OrphanCost) {
-		parts += ", orphans " + money(*x.OrphanCost)
+		parts += ", orphans " + formatMoney(*x.OrphanCost)
 	}
 	all := "all node cost"
 	if x.TotalCost != nil {
-		all = money(*x.TotalCost) + " in all"
+		all = formatMoney(*x.TotalCost) + " in all"
 	}
-	return fmt.Sprintf("%s (%s of %s: %s)", money(*x.IdleWaste), percent(x.IdleWasteShare), all, parts)
+	return fmt.Sprintf("%s (%s of %s: %s)", formatMoney(*x.IdleWaste), percent(x.IdleWasteShare), all, parts)
 }
 
 // isSpent says whether an amount is there and more than nothing.

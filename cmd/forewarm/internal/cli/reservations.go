@@ -24,7 +24,7 @@ var reservationView = view[contract.Reservation]{
 		{head: "GPUS", right: true, cell: func(x contract.Reservation) string { return strconv.Itoa(x.GPUs) }},
 		{head: "START", cell: func(x contract.Reservation) string { return stamp(x.Start) }},
 		{head: "END", cell: func(x contract.Reservation) string { return stamp(x.End) }},
-		{head: "COST", right: true, cell: func(x contract.Reservation) string { return money(x.Cost) }},
+		{head: "COST", right: true, cell: func(x contract.Reservation) string { return formatMoney(x.Cost) }},
 		{head: "BY", cell: func(x contract.Reservation) string { return first(x.MadeByName, x.Source) }, wide: true},
 		{head: "ORGANIZATION",
 			cell: func(x contract.Reservation) string { return first(x.OrganizationName, x.OrganizationID) },

@@ -76,7 +76,7 @@ func (a *app) sayCost(cmd *cobra.Command, made contract.Schedule) {
 		}
 	}
 	if made.Cost != nil && booked > 0 {
-		a.say(cmd, "Costs     %s: %s", money(*made.Cost),
+		a.say(cmd, "Costs     %s: %s", formatMoney(*made.Cost),
 			count(booked, "date")+" so far, and each later one as much again")
 	}
 	for _, r := range made.Remarks {

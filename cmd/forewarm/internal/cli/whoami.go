@@ -30,7 +30,7 @@ func capsUsed(u *contract.CapsUse) string {
 		return "-"
 	}
 	return fmt.Sprintf("%s now and at most %d ahead, %s and %s GPU-hours today", count(u.GPUs, "GPU"), u.Peak,
-		money(u.Spent), hours(u.GPUHours))
+		formatMoney(u.Spent), hours(u.GPUHours))
 }
 
 func (a *app) whoami() *cobra.Command {

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -68,11 +68,11 @@ func (w *town) build(t *testing.T) {
 	t.Helper()
 	cloud, err := sim.New(sim.Config{Name: "sim", Seed: 7, Offers: []sim.Offer{{
 		Type: "a100-4", Region: "sim-1", Model: "a100", GPUs: 4, MemoryMiB: 81_920,
-		Price: provisioners.Price(8 * gpu.USD),
+		Price: provisioners.Price(8 * money.USD),
 		Boot:  sim.Boot{P50: 20 * time.Second, P95: 20 * time.Second, Min: 20 * time.Second},
 	}, { // as in the demo
 		Type: "sim-4xa100", Model: "a100-80g", GPUs: 4, MemoryMiB: 81_920,
-		Price: provisioners.Price(12*gpu.USD + 800_000),
+		Price: provisioners.Price(12*money.USD + 800_000),
 		Boot:  sim.Boot{P50: 12 * time.Second, P95: 12 * time.Second, Min: 12 * time.Second},
 	}}}, w.clock)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func (w *town) build(t *testing.T) {
 	root, secret, err := auth.Minter{Environment: "test", Pepper: pepper,
 		Random: rand.NewChaCha8([32]byte{2})}.Mint(ledger.Key{Name: "root"})
 	require.NoError(t, err)
-	_, err = w.ledger.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 8, SpeculationPerDay: 100 * gpu.USD}, root)
+	_, err = w.ledger.Bootstrap(t.Context(), "acme", quota.Limits{GPUs: 8, SpeculationPerDay: 100 * money.USD}, root)
 	require.NoError(t, err)
 	listening := httptest.NewServer(w.server)
 	t.Cleanup(listening.Close)

@@ -19,7 +19,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/ids"
@@ -265,7 +266,7 @@ func (a *app) declared(ctx context.Context) ([]ledger.NewPool, error) {
 }
 
 // offered finds the machine that a pool is made of.
-func (a *app) offered(ctx context.Context, def gpu.Pool, at string) (provisioners.Offer, error) {
+func (a *app) offered(ctx context.Context, def capacity.Pool, at string) (provisioners.Offer, error) {
 	i := slices.IndexFunc(a.provs, func(o provisioners.Provisioner) bool { return o.Name() == def.Provisioner })
 	if i < 0 {
 		return provisioners.Offer{}, a.noProvisioner(def.Provisioner, at)
@@ -288,7 +289,7 @@ func (a *app) offered(ctx context.Context, def gpu.Pool, at string) (provisioner
 
 // completed takes from the offer what a pool leaves out, and refuses what no
 // machine of the offer could be: the health gate would never let one pass.
-func (a *app) completed(def gpu.Pool, o provisioners.Offer, at string) (gpu.Pool, error) {
+func (a *app) completed(def capacity.Pool, o provisioners.Offer, at string) (capacity.Pool, error) {
 	def.PerNode, def.Model, def.Price = cmp.Or(def.PerNode, o.GPUs), cmp.Or(def.Model, o.Model),
 		cmp.Or(def.Price, o.Price)
 	def.MemoryMiB, def.Simulated, def.MinBilling = cmp.Or(def.MemoryMiB, o.MemoryMiB), o.Simulated, o.MinBilling
@@ -305,13 +306,13 @@ func (a *app) completed(def gpu.Pool, o provisioners.Offer, at string) (gpu.Pool
 
 // alternates completes the other places where a pool's machines can be had. They
 // must be of the same GPUs.
-func (a *app) alternates(ctx context.Context, def gpu.Pool, declared []PoolSource, at string) ([]gpu.Alternate, error) {
-	var all []gpu.Alternate
+func (a *app) alternates(ctx context.Context, def capacity.Pool, declared []PoolSource, at string) ([]capacity.Alternate, error) {
+	var all []capacity.Alternate
 	for i, d := range declared {
 		here := fmt.Sprintf("%s.alternates.%d", at, i)
 		same := def
 		same.Provisioner, same.Region, same.Type, same.Price = d.Provisioner, d.Region, d.InstanceType,
-			gpu.MicroUSD(d.Price)
+			money.MicroUSD(d.Price)
 		offer, err := a.offered(ctx, same, here)
 		if err != nil {
 			return nil, err
@@ -319,7 +320,7 @@ func (a *app) alternates(ctx context.Context, def gpu.Pool, declared []PoolSourc
 		if same, err = a.completed(same, offer, here); err != nil {
 			return nil, err
 		}
-		all = append(all, gpu.Alternate{Source: same.Source(), Boot50: offer.Boot.P50, Boot95: offer.Boot.P95})
+		all = append(all, capacity.Alternate{Offering: same.Offering(), Boot50: offer.Boot.P50, Boot95: offer.Boot.P95})
 	}
 	return all, nil
 }

@@ -17,7 +17,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/plan"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/obs"
@@ -139,7 +140,7 @@ func defaults() Config {
 		Server: Server{MaxConnections: 8192, MaxPerAddress: 1024, MaxStreamsPerKey: 64,
 			MaxStreamsPerOrganization: 512},
 		Log:          Log{Level: "info", Format: "text"},
-		Organization: Organization{Name: "default", MaxGPUs: 64, SpeculationPerDay: provisioners.Price(50 * gpu.USD)},
+		Organization: Organization{Name: "default", MaxGPUs: 64, SpeculationPerDay: provisioners.Price(50 * money.USD)},
 	}
 }
 
@@ -303,7 +304,7 @@ func (c Config) database() string {
 func (c Config) embedded() bool { return c.Redis.IsZero() }
 
 func (c Config) limits() quota.Limits {
-	return quota.Limits{GPUs: c.Organization.MaxGPUs, SpeculationPerDay: gpu.MicroUSD(c.Organization.SpeculationPerDay)}
+	return quota.Limits{GPUs: c.Organization.MaxGPUs, SpeculationPerDay: money.MicroUSD(c.Organization.SpeculationPerDay)}
 }
 
 func (c Config) ledger() ledger.Config {
@@ -336,19 +337,19 @@ const (
 	defaultMaxLease    = 7 * 24 * time.Hour
 )
 
-func (p Pool) definition() gpu.Pool {
+func (p Pool) definition() capacity.Pool {
 	or := func(d strictyaml.Duration, otherwise time.Duration) time.Duration {
 		if d == 0 {
 			return otherwise
 		}
 		return d.Std()
 	}
-	return gpu.Pool{
+	return capacity.Pool{
 		Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, Type: p.InstanceType, Model: p.Model,
 		PerNode:   p.GPUsPerNode,
-		MemoryMiB: p.GPUMemoryMiB, Price: gpu.MicroUSD(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
+		MemoryMiB: p.GPUMemoryMiB, Price: money.MicroUSD(p.Price), MinNodes: p.MinNodes, MaxNodes: p.MaxNodes,
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Std(),
-		Timers: gpu.Timers{WarmHold: or(p.WarmHold, defaultWarmHold),
+		Timers: capacity.Timers{WarmHold: or(p.WarmHold, defaultWarmHold),
 			IdleRelease: or(p.IdleRelease, defaultIdleRelease), MaxLease: or(p.MaxLease, defaultMaxLease)},
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/forewarm/forewarm/agent/llm/scripted"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/cmd/forewarm/internal/demo"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/httpx"
 	"github.com/forewarm/forewarm/internal/obs"
@@ -49,14 +49,14 @@ func demoConfig(cfg Config) (Config, error) {
 	cfg.Database, cfg.Redis = obs.Secret{}, obs.Secret{}
 	cfg.Log.Level = "warn"
 	cfg.Deployment = "forewarm-demo"
-	cfg.Organization = Organization{Name: "demo", MaxGPUs: 16, SpeculationPerDay: provisioners.Price(200 * gpu.USD)}
+	cfg.Organization = Organization{Name: "demo", MaxGPUs: 16, SpeculationPerDay: provisioners.Price(200 * money.USD)}
 	cfg.Timing = Timing{Guard: seconds(5), ConfirmGone: seconds(5), CheckEvery: seconds(1), VerifyEvery: seconds(10),
 		SweepEvery: seconds(10), StockOut: seconds(20)}
 	cfg.Provisioners = []Provisioner{{Kind: "sim", Config: *cloud.Content[0]}}
 	cfg.Pools = []Pool{{
 		Name: demoPool, Provisioner: "sim", InstanceType: "sim-4xa100", Model: "a100-80g", GPUsPerNode: 4,
 		GPUMemoryMiB: 81920,
-		Price:        provisioners.Price(1280 * gpu.USD / 100), MaxNodes: 4, WarmHold: seconds(60), IdleRelease: seconds(8),
+		Price:        provisioners.Price(1280 * money.USD / 100), MaxNodes: 4, WarmHold: seconds(60), IdleRelease: seconds(8),
 	}}
 	return cfg, nil
 }
@@ -102,7 +102,7 @@ func (a *app) cast(ctx context.Context, base string, t *terminal) ([]actor, erro
 	}
 	agentKey, err := a.demoKey(ctx, "demo-agent", ledger.Key{Kind: ledger.AgentKey, Role: ledger.Member,
 		Caps: quota.Caps{
-			MaxGPUs: 8, MaxPerDay: 200 * gpu.USD, MaxLead: time.Hour, MaxWindow: time.Hour,
+			MaxGPUs: 8, MaxPerDay: 200 * money.USD, MaxLead: time.Hour, MaxWindow: time.Hour,
 		}})
 	if err != nil {
 		return nil, err

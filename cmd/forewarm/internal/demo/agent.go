@@ -25,7 +25,7 @@ import (
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/core/evidence"
 	"github.com/forewarm/forewarm/core/forecast"
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/internal/clock"
 	"github.com/forewarm/forewarm/internal/obs"
 )
@@ -125,7 +125,7 @@ func (a *Agent) predictor(model string) (*predict.Predictor, error) {
 		return nil, fmt.Errorf("making the model's client: %w", err)
 	}
 	budget, err := llm.NewBudget(llm.BudgetConfig{
-		Caps: llm.Caps{Calls: 2000, Tokens: 20_000_000, Cost: gpu.USD / 5}, Price: llm.Price{},
+		Caps: llm.Caps{Calls: 2000, Tokens: 20_000_000, Cost: money.USD / 5}, Price: llm.Price{},
 	}, llm.BudgetState{}, clock.System{})
 	if err != nil {
 		return nil, fmt.Errorf("making the model's budget: %w", err)

@@ -1,4 +1,4 @@
-package gpu
+package capacity
 
 // Needs is what a request asks of the machines that serve it, beside their model.
 // What is zero asks nothing.

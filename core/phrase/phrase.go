@@ -1,4 +1,5 @@
-package gpu
+// Package phrase writes counts and lengths of time for people to read.
+package phrase
 
 import (
 	"strconv"

@@ -1,4 +1,4 @@
-package gpu_test
+package phrase_test
 
 import (
 	"testing"
@@ -6,14 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/forewarm/forewarm/core/gpu"
+	"github.com/forewarm/forewarm/core/phrase"
 )
 
 func TestCount(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "0 GPUs", gpu.Count(0, "GPU"))
-	require.Equal(t, "1 GPU", gpu.Count(1, "GPU"))
-	require.Equal(t, "2 nodes", gpu.Count(int64(2), "node"))
+	require.Equal(t, "0 GPUs", phrase.Count(0, "GPU"))
+	require.Equal(t, "1 GPU", phrase.Count(1, "GPU"))
+	require.Equal(t, "2 nodes", phrase.Count(int64(2), "node"))
 }
 
 func TestLengthsInWords(t *testing.T) {
@@ -34,7 +34,7 @@ func TestLengthsInWords(t *testing.T) {
 		169*time.Hour + 59*time.Minute + 50*time.Second: {"169h59m50s", "7d2h"},
 		30*24*time.Hour + time.Hour:                     {"721h", "30d1h"},
 	} {
-		require.Equal(t, want[0], gpu.Length(d))
-		require.Equal(t, want[1], gpu.Span(d))
+		require.Equal(t, want[0], phrase.Length(d))
+		require.Equal(t, want[1], phrase.Span(d))
 	}
 }
