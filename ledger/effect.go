@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -171,31 +170,23 @@ func gpusOf(r Reader, organizationID string) (*calendar.Profile, error) {
 	return c.All.Of(quota.GPUs), nil
 }
 
-// observed returns a ledger that tells what it changes. It has no memory of its
-// own, so that nothing of what is taken back stays in this one.
-func (l *Ledger) observed(e *Effect) *Ledger {
-	shadow := New(&observedStore{Store: l.store, effect: e}, l.ids, l.cfg)
+// observed returns a ledger that works in tx and tells what it changes. It has no
+// memory of its own, so that nothing of what is taken back stays in this one.
+func (l *Ledger) observed(tx Tx, e *Effect) *Ledger {
+	shadow := New(&nestedStore{Store: l.store, tx: &observedTx{Tx: tx, effect: e}}, l.ids, l.cfg)
 	shadow.rehearsing = true
 	return shadow
 }
 
-// observedStore notes every row that is saved through it.
-type observedStore struct {
-	Store
-	effect *Effect
-}
-
-// InTx runs fn like the store below, on a transaction that is watched.
-func (s *observedStore) InTx(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error {
-	return s.Store.InTx(ctx, func(ctx context.Context,
-		tx Tx) error {
-		return fn(ctx, &observedTx{Tx: tx, effect: s.effect})
-	})
-}
-
+// observedTx notes every row that is saved through it.
 type observedTx struct {
 	Tx
 	effect *Effect
+}
+
+// Nested has what fn saves noted too.
+func (t *observedTx) Nested(fn func(tx Tx) error) error {
+	return t.Tx.Nested(func(tx Tx) error { return fn(&observedTx{Tx: tx, effect: t.effect}) })
 }
 
 // Save notes the rows as they were, then saves them.

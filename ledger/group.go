@@ -47,14 +47,14 @@ func (l *Ledger) attempt(group []*item, assume bool) (Rows, error) {
 		defer cancel()
 	}
 	patience := patienceOf(group)
-	err := l.store.InTx(Hurried(ctx), func(ctx context.Context, tx Tx) error {
+	err := l.store.InTx(Hurried(ctx), func(tx Tx) error {
 		if u != nil { // the database asked for another try
 			u.giveUp()
 		}
 		u = &unit{Ledger: l, tx: tx, pools: map[string]*poolUnit{}, orgs: map[string]Organization{},
 			stamps: map[string]int64{},
 			assume: assume && patience == 0, patience: patience}
-		return u.run(ctx, group)
+		return u.run(group)
 	})
 	var asked Rows
 	if u != nil {
@@ -121,7 +121,7 @@ func hopeless(err error) bool {
 var errNothing = errors.New("nothing to commit")
 
 // run lets each of a group do its work and saves what they changed.
-func (u *unit) run(ctx context.Context, group []*item) error {
+func (u *unit) run(group []*item) error {
 	if group[0].uses == nil {
 		u.assume = false
 	} else if err := u.open(group); err != nil {
@@ -131,7 +131,7 @@ func (u *unit) run(ctx context.Context, group []*item) error {
 	for i, it := range group {
 		u.serial = i + 1
 		it.err, it.again, it.left = nil, false, false
-		u.serve(ctx, it)
+		u.serve(it)
 		if it.err == nil && !it.again || it.left {
 			kept++
 		}
@@ -146,7 +146,7 @@ func (u *unit) run(ctx context.Context, group []*item) error {
 }
 
 // serve runs one of a group. What it cannot do here it does again alone.
-func (u *unit) serve(ctx context.Context, it *item) {
+func (u *unit) serve(it *item) {
 	changed, woken, undos := u.change, u.wake, len(u.undos)
 	u.misfit, u.clash = false, false
 	defer func() {
@@ -165,21 +165,7 @@ func (u *unit) serve(ctx context.Context, it *item) {
 		}
 		it.left = !it.again && u.leave(it.err)
 	}()
-	it.err = it.fn(context.WithValue(carrier{it.ctx, ctx}, unitKey{u.Ledger}, u), u)
-}
-
-// carrier is an item's context inside a transaction that another one leads.
-type carrier struct {
-	context.Context
-	tx context.Context
-}
-
-// Value looks in the item's own context first.
-func (c carrier) Value(key any) any {
-	if v := c.Context.Value(key); v != nil {
-		return v
-	}
-	return c.tx.Value(key)
+	it.err = it.fn(it.ctx, u)
 }
 
 // open locks what a group said it would use, organizations before pools, and

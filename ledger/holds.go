@@ -30,7 +30,7 @@ func (e *ProvisionerHeldError) Error() string {
 // Repeated by the same holder, it prolongs the hold. *ProvisionerHeldError: another
 // holds it.
 func (l *Ledger) HoldProvisioner(ctx context.Context, h ProvisionerHold, lasts time.Duration) error {
-	return l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+	return l.store.InTx(ctx, func(tx Tx) error {
 		h.Until = tx.Now().Add(lasts)
 		now, err := tx.HoldProvisioner(h)
 		if err == nil && now.Holder != h.Holder {

@@ -27,7 +27,7 @@ type gate struct {
 	held         chan struct{} // not nil: transactions wait until it is closed
 }
 
-func (g *gate) InTx(ctx context.Context, fn func(context.Context, ledger.Tx) error) error {
+func (g *gate) InTx(ctx context.Context, fn func(ledger.Tx) error) error {
 	g.mu.Lock()
 	g.transactions++
 	held, failed, lost := g.held, g.fail > 0, g.lose > 0
@@ -37,11 +37,11 @@ func (g *gate) InTx(ctx context.Context, fn func(context.Context, ledger.Tx) err
 	if held != nil {
 		<-held
 	}
-	err := g.Store.InTx(ctx, func(ctx context.Context, tx ledger.Tx) error {
+	err := g.Store.InTx(ctx, func(tx ledger.Tx) error {
 		if failed {
 			tx = full{tx}
 		}
-		return fn(ctx, tx)
+		return fn(tx)
 	})
 	if err == nil && lost {
 		return ledger.ErrOutcomeUnknown
@@ -200,18 +200,18 @@ func TestALostCommitIsNotRepeatedBlindly(t *testing.T) {
 	w := newWorld(t)
 	l, g := w.gated()
 	ann := w.person("ann")
-	book := func(ctx context.Context, i int) error {
+	book := func(ctx context.Context, l *ledger.Ledger, i int) error {
 		_, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7 + i)})
 		return err
 	}
 	g.lose = 2 // of the one that holds the others back, and of the group
 	errs := together(l, g, 6, func(i int) error {
 		if i%2 == 0 {
-			return book(t.Context(), i)
+			return book(t.Context(), l, i)
 		}
 		status, _, _, err := l.Once(t.Context(), ann,
 			ledger.Once{Route: "r", Key: fmt.Sprint(i), LockHint: &ledger.LockHint{Pool: "lab"}},
-			func(ctx context.Context) (int, []byte, error) { return 201, nil, book(ctx, i) })
+			func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) { return 201, nil, book(ctx, l, i) })
 		if err == nil && status != 201 {
 			return fmt.Errorf("status %d", status)
 		}
@@ -260,7 +260,7 @@ func TestTwinsInOneGroup(t *testing.T) {
 	errs := together(l, g, 2, func(i int) error {
 		_, body, _, err := l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: "k", Hash: []byte("h"),
 			LockHint: &ledger.LockHint{Pool: "lab"}},
-			func(ctx context.Context) (int, []byte, error) {
+			func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
 				r, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
 				return 201, []byte(r.ID), err
 			})
@@ -286,7 +286,7 @@ func TestAPanicStaysWithItsCaller(t *testing.T) {
 		}()
 		_, _, _, err = l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: string(rune('a' + i)),
 			LockHint: &ledger.LockHint{Pool: "lab"}},
-			func(ctx context.Context) (int, []byte, error) {
+			func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
 				_, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
 				if i == 1 {
 					panic("a bug")

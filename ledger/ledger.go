@@ -95,18 +95,21 @@ type Ledger struct {
 	store Store
 	ids   ids.Source
 	cfg   Config
-	lane  lane
-	gates gates
+	lane  *lane
+	gates *gates
+	// joined is the transaction that its verbs work in; nil: each begins its own.
+	joined *unit
 	// rehearsing is set where nothing is kept: then refusals leave no event.
 	rehearsing bool
 	board      *board
-	watch      sealWatch
+	watch      *sealWatch
 	refusals   *refusals
 }
 
 // New returns a ledger over the store.
 func New(store Store, source ids.Source, cfg Config) *Ledger {
-	return &Ledger{store: store, ids: source, cfg: cfg.WithDefaults(), board: newBoard(), refusals: &refusals{}}
+	return &Ledger{store: store, ids: source, cfg: cfg.WithDefaults(), board: newBoard(), refusals: &refusals{},
+		lane: &lane{}, gates: &gates{}, watch: &sealWatch{}}
 }
 
 // Store returns the port, for reads that need no verb.

@@ -55,7 +55,7 @@ func (l *Ledger) Materialise(ctx context.Context, g Guard) error {
 			again = now
 		}
 	}
-	return l.store.InTx(ctx, func(_ context.Context, tx Tx) error { return tx.Finish(g, again, "") })
+	return l.store.InTx(ctx, func(tx Tx) error { return tx.Finish(g, again, "") })
 }
 
 // materialise books one schedule's occurrences and reports whether there are

@@ -173,7 +173,7 @@ func (l *Ledger) BeginDelete(ctx context.Context, g Guard,
 
 func (l *Ledger) begin(ctx context.Context, g Guard, nodeID string,
 	in ...node.State) (n node.Node, p Pool, wanted bool, err error) {
-	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+	err = l.store.InTx(ctx, func(tx Tx) error {
 		if n, err = tx.Node(nodeID); err != nil {
 			return fmt.Errorf("reading node: %w", err)
 		}
@@ -381,7 +381,7 @@ func (l *Ledger) EmitNodeTask(ctx context.Context, nodeID, kind string) error {
 
 // again has a guarded task run once more after a while.
 func (l *Ledger) again(ctx context.Context, g Guard, after time.Duration, failure string) error {
-	return l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+	return l.store.InTx(ctx, func(tx Tx) error {
 		return tx.Finish(g, tx.Now().Add(after), failure)
 	})
 }

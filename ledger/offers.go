@@ -39,7 +39,7 @@ const (
 func (l *Ledger) ReportOffers(ctx context.Context, name string, offers []Offer) error {
 	offers = slices.Clone(offers)
 	slices.SortFunc(offers, func(a, b Offer) int { return strings.Compare(a.Region+"/"+a.Type, b.Region+"/"+b.Type) })
-	return l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+	return l.store.InTx(ctx, func(tx Tx) error {
 		known, err := tx.Provisioners()
 		if err != nil {
 			return fmt.Errorf("reading provisioners: %w", err)

@@ -20,8 +20,7 @@ type Once struct {
 	Load int
 }
 
-// Once runs fn and stores its answer in fn's own transaction: verbs that are
-// called with fn's context join it. The same request again gets the stored
+// Once runs fn and stores its answer in fn's own transaction. The same request again gets the stored
 // answer, for as long as KeepAnswers; the same key with another body is
 // ErrKeyReused, and a key that says itself that it is older than any answer is
 // ErrKeyExpired. When fn fails nothing
@@ -29,7 +28,7 @@ type Once struct {
 //
 // Of two at the same time one takes effect, and the other gets its answer.
 func (l *Ledger) Once(ctx context.Context, actor Actor, o Once,
-	fn func(ctx context.Context) (status int, body []byte, err error),
+	fn Operation,
 ) (status int, body []byte, replayed bool, err error) {
 	key := o.key(actor)
 	var r Replay
@@ -42,7 +41,7 @@ func (l *Ledger) Once(ctx context.Context, actor Actor, o Once,
 			if o.lapsed(u.now()) {
 				return ErrKeyExpired
 			}
-			if r.Status, r.Body, err = fn(ctx); err != nil {
+			if r.Status, r.Body, err = fn(ctx, u.ledger()); err != nil {
 				return err
 			}
 			r.CreatedAt = u.now()

@@ -15,8 +15,8 @@ import (
 func (w *world) allocateOnce(by ledger.Actor, key, body string) (string, bool, error) {
 	status, answer, replayed, err := w.ledger.Once(w.Context(), by,
 		ledger.Once{Route: "POST /v1/allocations", Key: key, Hash: []byte(body)},
-		func(ctx context.Context) (int, []byte, error) {
-			a, err := w.ledger.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 2})
+		func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+			a, err := l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 2})
 			return 202, []byte(a.ID), err
 		})
 	if err == nil && status != 202 {
@@ -82,8 +82,8 @@ func TestAnAnswerThatCannotBeStoredUndoesItsEffect(t *testing.T) {
 	ann := w.person("ann")
 	broken := errors.New("encoding failed")
 	_, _, _, err := w.ledger.Once(t.Context(), ann, ledger.Once{Route: "r", Key: "k"},
-		func(ctx context.Context) (int, []byte, error) {
-			_, err := w.ledger.Allocate(ctx, ann, ledger.AllocateRequest{Pool: "lab", GPUs: 2})
+		func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+			_, err := l.Allocate(ctx, ann, ledger.AllocateRequest{Pool: "lab", GPUs: 2})
 			require.NoError(t, err)
 			return 0, nil, broken
 		})

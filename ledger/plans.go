@@ -32,8 +32,8 @@ type Preview struct {
 	Version        int
 }
 
-// Operation is a request as code: it calls verbs of the ledger it is given, with the
-// context it is given, and returns what the request answers.
+// Operation is a request as code: it calls verbs of the ledger that it is given,
+// which work in one transaction, and returns what the request answers.
 type Operation func(ctx context.Context, l *Ledger) (status int, answer []byte, err error)
 
 // ErrPlanExpired says that the plan is too old to be applied.
@@ -66,13 +66,13 @@ var errRehearsed = errors.New("only a rehearsal")
 func (l *Ledger) DryRun(ctx context.Context, actor Actor, deed Operation) (Effect, []byte, error) {
 	var effect Effect
 	var answer []byte
-	err := l.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+	err := l.store.InTx(ctx, func(tx Tx) error {
 		before, err := gpusOf(tx, actor.OrganizationID)
 		if err != nil {
 			return err
 		}
 		effect = Effect{}
-		if _, answer, err = deed(ctx, l.observed(&effect)); err != nil {
+		if _, answer, err = deed(ctx, l.observed(tx, &effect)); err != nil {
 			return err
 		}
 		before = effect.about(actor, before)
@@ -111,7 +111,7 @@ func (l *Ledger) MakePlan(ctx context.Context, actor Actor, p Preview, deed Oper
 	if actor.Role == Operator {
 		p.OrganizationID = "" // it may show the work of every tenant
 	}
-	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+	err = l.store.InTx(ctx, func(tx Tx) error {
 		p.CreatedAt = tx.Now()
 		p.ExpiresAt = p.CreatedAt.Add(planValid)
 		return tx.Save(Change{Plans: []Preview{p}})
@@ -144,12 +144,12 @@ func visiblePlan(r Reader, actor Actor, id string) (Preview, error) {
 func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Operation) (Preview, error) {
 	var p Preview
 	applied := false // by this call
-	err := l.store.InTx(ctx, func(ctx context.Context, tx Tx) (err error) {
+	err := l.store.InTx(ctx, func(tx Tx) (err error) {
 		if p, err = visiblePlan(tx, actor, id); err != nil || !p.AppliedAt.IsZero() {
 			return err
 		}
 		var effect Effect
-		p.Status, p.Answer, err = deed(ctx, l.observed(&effect))
+		p.Status, p.Answer, err = deed(ctx, l.observed(tx, &effect))
 		if !tx.Now().Before(p.ExpiresAt) { // asked after the verb's locks, so that its time is not older than they
 			return ErrPlanExpired
 		}

@@ -44,7 +44,7 @@ func (l *Ledger) RecordForecasts(ctx context.Context, actor Actor, list []Foreca
 func (l *Ledger) measure(ctx context.Context, fn func(tx Tx) error) error {
 	var err error
 	for range 3 {
-		err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error { return fn(tx) })
+		err = l.store.InTx(ctx, func(tx Tx) error { return fn(tx) })
 		if !errors.Is(err, ErrTaken) && !errors.Is(err, ErrConflict) {
 			return err
 		}

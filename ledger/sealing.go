@@ -39,7 +39,7 @@ func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 	}
 	made, newest := Seal{}, before
 	var now time.Time
-	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+	err = l.store.InTx(ctx, func(tx Tx) error {
 		now = tx.Now()
 		next := now.Add(sealEvery)
 		if len(events) == sealMost {

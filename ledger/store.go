@@ -21,14 +21,13 @@ type Store interface {
 	// afterwards or nothing. When the database asks for a retry (serialization
 	// failure, deadlock), fn runs again from the start, so it must not have
 	// effects of its own. So it does when the connection was lost before the order
-	// to commit was sent; afterwards the error is ErrOutcomeUnknown. A call with a
-	// context that already carries a transaction of this store joins it.
+	// to commit was sent; afterwards the error is ErrOutcomeUnknown.
 	//
 	// A row that somebody else holds is waited for a short time, again and again;
 	// with a Hurried context once. The error is then ErrBusy. The others that come
 	// from the database's state are ErrUnavailable, ErrReadOnly and
 	// *StorageFullError.
-	InTx(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error
+	InTx(ctx context.Context, fn func(tx Tx) error) error
 	// Read runs fn on one consistent snapshot without locks.
 	Read(ctx context.Context, fn func(r Reader) error) error
 	// Held returns those of the rows that somebody else holds now. It waits for
@@ -160,6 +159,10 @@ type Reader interface {
 // Tx reads and writes. Locks are taken in the order organization, pool, task.
 type Tx interface {
 	Reader
+	// Nested runs fn as a part of this transaction. When fn fails after it wrote
+	// something, the whole transaction is lost, whatever its caller does about the
+	// error: half of what fn did must not be committed.
+	Nested(fn func(tx Tx) error) error
 	// Lock holds rows against other verbs: what an organization holds and is
 	// promised changes only under its row's lock, and a pool's nodes and bookings
 	// only under its pool's. What it returns was read after the last lock, so it

@@ -11,7 +11,7 @@ import (
 // Dispatch marks up to limit due tasks as sent and returns them for a queue.
 // What is lost on the way is due again after window.
 func (l *Ledger) Dispatch(ctx context.Context, limit int, window time.Duration) (tasks []Task, err error) {
-	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+	err = l.store.InTx(ctx, func(tx Tx) error {
 		tasks, err = tx.Dispatch(limit, window)
 		return err
 	})
@@ -29,7 +29,7 @@ func (l *Ledger) NextTask(ctx context.Context) (at time.Time, err error) {
 
 // Reap makes tasks whose worker fell silent ready again.
 func (l *Ledger) Reap(ctx context.Context) (n int, err error) {
-	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+	err = l.store.InTx(ctx, func(tx Tx) error {
 		n, err = tx.Reap()
 		return err
 	})
@@ -39,7 +39,7 @@ func (l *Ledger) Reap(ctx context.Context) (n int, err error) {
 // ClaimTask gives one attempt of a task to the caller for the lease. ErrFenced
 // means that the message was late or a duplicate, and must be dropped.
 func (l *Ledger) ClaimTask(ctx context.Context, id string, attempt int, lease time.Duration) (t Task, err error) {
-	err = l.store.InTx(ctx, func(_ context.Context, tx Tx) error {
+	err = l.store.InTx(ctx, func(tx Tx) error {
 		t, err = tx.ClaimTask(id, attempt, lease)
 		return err
 	})
@@ -48,7 +48,7 @@ func (l *Ledger) ClaimTask(ctx context.Context, id string, attempt int, lease ti
 
 // ExtendTask prolongs the lease of a claimed task.
 func (l *Ledger) ExtendTask(ctx context.Context, g Guard, lease time.Duration) error {
-	return l.store.InTx(ctx, func(_ context.Context, tx Tx) error { return tx.Extend(g, lease) })
+	return l.store.InTx(ctx, func(tx Tx) error { return tx.Extend(g, lease) })
 }
 
 // RetryTask has a claimed task run again after a while. Where it failed as often in
@@ -76,7 +76,7 @@ func (l *Ledger) RetryTask(ctx context.Context, g Guard, after time.Duration, fa
 
 // FinishTask ends a claimed task; a keyed one sleeps until it is woken.
 func (l *Ledger) FinishTask(ctx context.Context, g Guard) error {
-	return l.store.InTx(ctx, func(_ context.Context, tx Tx) error { return tx.Finish(g, time.Time{}, "") })
+	return l.store.InTx(ctx, func(tx Tx) error { return tx.Finish(g, time.Time{}, "") })
 }
 
 // EnsureSweep has a provisioner's list compared with the ledger again and again.

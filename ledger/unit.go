@@ -39,9 +39,6 @@ type unit struct {
 // errMisfit ends a verb that has to run alone.
 var errMisfit = errors.New("needs a transaction of its own")
 
-// unitKey is where a context carries the unit that verbs called with it join.
-type unitKey struct{ *Ledger }
-
 // do runs a verb that locks what it finds, in a transaction of its own.
 func (l *Ledger) do(ctx context.Context, actor Actor, fn func(u *unit) error) error {
 	return l.share(ctx, actor, nil, fn)
@@ -55,8 +52,8 @@ func (l *Ledger) share(ctx context.Context, actor Actor, uses *LockHint, fn func
 
 // shareLoad is share for a verb that decides on so many requests.
 func (l *Ledger) shareLoad(ctx context.Context, actor Actor, uses *LockHint, load int, fn func(u *unit) error) error {
-	if u, ok := ctx.Value(unitKey{l}).(*unit); ok {
-		return u.join(actor, fn)
+	if l.joined != nil {
+		return l.joined.join(actor, fn)
 	}
 	return l.pass(&item{ctx: ctx, uses: uses, org: actor.OrganizationID, load: load,
 		fn: func(_ context.Context, u *unit) error {
@@ -75,6 +72,14 @@ func (u *unit) join(actor Actor, fn func(u *unit) error) error {
 		u.change, u.wake = changed, woken
 	}
 	return err
+}
+
+// ledger returns the ledger whose verbs work in this transaction. It must not be
+// used after the transaction has ended.
+func (u *unit) ledger() *Ledger {
+	bound := *u.Ledger
+	bound.joined, bound.store = u, &nestedStore{Store: u.store, tx: u.tx}
+	return &bound
 }
 
 // undo takes back what was changed on the board since there were n changes.

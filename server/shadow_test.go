@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"net/http"
 	"testing"
 
@@ -15,7 +14,7 @@ import (
 func (w *world) plant(c ledger.Change) {
 	w.t.Helper()
 	require.NoError(w.t, w.ledger.Store().InTx(w.t.Context(),
-		func(_ context.Context, tx ledger.Tx) error { return tx.Save(c) }))
+		func(tx ledger.Tx) error { return tx.Save(c) }))
 }
 
 // copyOf reads what is copied to be planted under another id.

@@ -123,7 +123,7 @@ type mortalStore struct {
 	*death
 }
 
-func (m mortalStore) InTx(ctx context.Context, fn func(context.Context, ledger.Tx) error) error {
+func (m mortalStore) InTx(ctx context.Context, fn func(ledger.Tx) error) error {
 	if len(obs.Attrs(ctx)) == 0 && !m.came() {
 		return m.Store.InTx(ctx, fn)
 	}

@@ -77,7 +77,7 @@ type conflicted struct {
 	left *int
 }
 
-func (c conflicted) InTx(ctx context.Context, fn func(context.Context, ledger.Tx) error) error {
+func (c conflicted) InTx(ctx context.Context, fn func(ledger.Tx) error) error {
 	if *c.left > 0 {
 		*c.left--
 		return ledger.ErrConflict

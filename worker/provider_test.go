@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -207,7 +206,7 @@ func TestAMachineThatWasWronglyBelievedGoneIsEndedAndCharged(t *testing.T) {
 // retire has a node removed, as the planner does.
 func (w *world) retire(n node.Node) {
 	w.t.Helper()
-	require.NoError(w.t, w.store.InTx(w.t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	require.NoError(w.t, w.store.InTx(w.t.Context(), func(tx ledger.Tx) error {
 		n, err := n.Apply(node.Retire, "test", tx.Now())
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package ledgermetrics_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -77,14 +76,14 @@ func TestOnlyWhatIsCommittedIsTold(t *testing.T) {
 	save := func(tx ledger.Tx, kind string) {
 		require.NoError(t, tx.Save(ledger.Change{Events: []ledger.Event{event(kind, "nod_1")}}))
 	}
-	require.ErrorIs(t, w.store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	require.ErrorIs(t, w.store.InTx(t.Context(), func(tx ledger.Tx) error {
 		save(tx, "node.lost")
 		return gone
 	}), gone)
 	require.Empty(t, w.tally.transitions)
-	require.NoError(t, w.store.InTx(t.Context(), func(ctx context.Context, tx ledger.Tx) error {
+	require.NoError(t, w.store.InTx(t.Context(), func(tx ledger.Tx) error {
 		save(tx, "node.ready")
-		require.NoError(t, w.store.InTx(ctx, func(_ context.Context, joined ledger.Tx) error {
+		require.NoError(t, tx.Nested(func(joined ledger.Tx) error {
 			save(joined, "node.draining")
 			return nil
 		}))
@@ -202,7 +201,7 @@ func TestBookedGPUsAreNotFree(t *testing.T) {
 		up, err = up.Apply(e, "", begin)
 		require.NoError(t, err)
 	}
-	require.NoError(t, w.store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	require.NoError(t, w.store.InTx(t.Context(), func(tx ledger.Tx) error {
 		return tx.Save(ledger.Change{Nodes: []node.Node{up}})
 	}))
 	got := levels(t, ledgermetrics.NewCollector(w.store, w.clock))

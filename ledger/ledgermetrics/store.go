@@ -33,10 +33,6 @@ type observedStore struct {
 	recorder Recorder
 }
 
-// collectedKey is where a context carries what a transaction of the store has
-// saved so far, so that one that joins it reports with it.
-type collectedKey struct{ *observedStore }
-
 // collected is what one transaction has saved.
 type collected struct {
 	events []ledger.Event
@@ -44,16 +40,11 @@ type collected struct {
 }
 
 // InTx runs fn like the store below, and tells the recorder once it is committed.
-func (s *observedStore) InTx(ctx context.Context, fn func(ctx context.Context, tx ledger.Tx) error) error {
-	if outer, joined := ctx.Value(collectedKey{s}).(*collected); joined {
-		return s.Store.InTx(ctx, func(ctx context.Context, tx ledger.Tx) error {
-			return fn(ctx, &observedTx{Tx: tx, saved: outer})
-		})
-	}
+func (s *observedStore) InTx(ctx context.Context, fn func(tx ledger.Tx) error) error {
 	saved := &collected{}
-	err := s.Store.InTx(context.WithValue(ctx, collectedKey{s}, saved), func(ctx context.Context, tx ledger.Tx) error {
+	err := s.Store.InTx(ctx, func(tx ledger.Tx) error {
 		*saved = collected{} // the database may have asked for another try
-		return fn(ctx, &observedTx{Tx: tx, saved: saved})
+		return fn(&observedTx{Tx: tx, saved: saved})
 	})
 	if err == nil {
 		s.record(saved)
@@ -74,6 +65,11 @@ func (s *observedStore) record(saved *collected) {
 type observedTx struct {
 	ledger.Tx
 	saved *collected
+}
+
+// Nested has what fn saves noted too.
+func (t *observedTx) Nested(fn func(tx ledger.Tx) error) error {
+	return t.Tx.Nested(func(tx ledger.Tx) error { return fn(&observedTx{Tx: tx, saved: t.saved}) })
 }
 
 // Save saves the change and notes what the recorder has to know of it.

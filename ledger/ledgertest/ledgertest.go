@@ -7,7 +7,6 @@
 package ledgertest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -34,7 +33,7 @@ func Exercise(t *testing.T, open func(t *testing.T) ledger.Store) {
 		"what a key made is found": whatAKeyMadeIsFound, "nobody sees another tenant": nobodySeesAnotherTenant,
 		"a failed transaction leaves nothing":    aFailedTransactionLeavesNothing,
 		"a swallowed failure leaves nothing":     aSwallowedFailureLeavesNothing,
-		"a joined transaction is one":            aJoinedTransactionIsOne,
+		"a nested transaction is one":            aNestedTransactionIsOne,
 		"a lost half loses the whole":            aLostHalfLosesTheWhole,
 		"time stands still in a transaction":     timeStandsStill,
 		"a lock keeps updates from being lost":   aLockKeepsUpdates,
@@ -109,7 +108,7 @@ func (w *world) must(c ledger.Change) {
 }
 
 func (w *world) tx(fn func(tx ledger.Tx) error) error {
-	return w.store.InTx(w.Context(), func(_ context.Context, tx ledger.Tx) error { return fn(tx) })
+	return w.store.InTx(w.Context(), func(tx ledger.Tx) error { return fn(tx) })
 }
 
 func (w *world) read(fn func(r ledger.Reader) error) {

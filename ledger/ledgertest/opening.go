@@ -1,7 +1,6 @@
 package ledgertest
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -118,14 +117,14 @@ func theLastSaveCommits(w *world) {
 	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error {
 		return tx.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}, Last: true})
 	}), ledger.ErrTaken)
-	require.ErrorIs(w, w.store.InTx(w.Context(), func(ctx context.Context, outer ledger.Tx) error {
-		err := w.store.InTx(ctx, func(_ context.Context, inner ledger.Tx) error {
+	require.ErrorIs(w, w.store.InTx(w.Context(), func(outer ledger.Tx) error {
+		err := outer.Nested(func(inner ledger.Tx) error {
 			return inner.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_3")}, Last: true})
 		})
 		require.NoError(w, err)
 		require.NoError(w, outer.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_4")}}))
 		return errGivenUp
-	}), errGivenUp, "in a joined transaction others follow")
+	}), errGivenUp, "in a nested transaction others follow")
 	all := get(w, func(r ledger.Reader) ([]ledger.Pool, error) { return r.Pools(ledger.Page{}) })
 	require.Len(w, all, 1)
 	require.Equal(w, "pol_1", all[0].ID)

@@ -32,7 +32,7 @@ var scopedArguments = map[string][]any{
 	"Schedules":     {ledger.Page{}},
 	"Events":        {ledger.EventFilter{}, 50},
 	"Decisions":     {ledger.DecisionFilter{}, 50},
-	"Preview":     {"pln_1"},
+	"Preview":       {"pln_1"},
 	"Forecasts":     {ledger.ForecastFilter{}, 50},
 	"Calibrations":  {ledger.CalibrationFilter{}},
 	"Report":        {day.Add(-time.Hour), day.Add(time.Hour)},

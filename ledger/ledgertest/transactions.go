@@ -92,13 +92,13 @@ func aSwallowedFailureLeavesNothing(w *world) {
 	empty(w)
 }
 
-func aJoinedTransactionIsOne(w *world) {
+func aNestedTransactionIsOne(w *world) {
 	nested := func(outcome error) error {
-		return w.store.InTx(w.Context(), func(ctx context.Context, outer ledger.Tx) error {
+		return w.store.InTx(w.Context(), func(outer ledger.Tx) error {
 			if err := outer.Save(ledger.Change{Organizations: []ledger.Organization{organization("org_1")}}); err != nil {
 				return err
 			}
-			err := w.store.InTx(ctx, func(_ context.Context, inner ledger.Tx) error {
+			err := outer.Nested(func(inner ledger.Tx) error {
 				if _, err := inner.Organization(everything, "org_1"); err != nil {
 					return err // what the outer one wrote is seen
 				}
@@ -107,7 +107,7 @@ func aJoinedTransactionIsOne(w *world) {
 			if err != nil {
 				return err
 			}
-			err = w.store.Read(ctx, func(r ledger.Reader) error { _, err := r.Pool("pol_1"); return err })
+			_, err = outer.Pool("pol_1")
 			return errors.Join(err, outcome)
 		})
 	}
@@ -119,8 +119,8 @@ func aJoinedTransactionIsOne(w *world) {
 
 func aLostHalfLosesTheWhole(w *world) {
 	half := func(write bool) error {
-		return w.store.InTx(w.Context(), func(ctx context.Context, outer ledger.Tx) error {
-			_ = w.store.InTx(ctx, func(_ context.Context, inner ledger.Tx) error {
+		return w.store.InTx(w.Context(), func(outer ledger.Tx) error {
+			_ = outer.Nested(func(inner ledger.Tx) error {
 				if write {
 					require.NoError(w, inner.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}}))
 				}
@@ -189,7 +189,7 @@ func together(w *world, n int, fn func(tx ledger.Tx) error) {
 
 func aClosedContextStops(w *world) {
 	ctx, cancel := context.WithCancel(w.Context())
-	err := w.store.InTx(ctx, func(_ context.Context, tx ledger.Tx) error {
+	err := w.store.InTx(ctx, func(tx ledger.Tx) error {
 		require.NoError(w, tx.Save(everyKind(w)))
 		cancel()
 		return nil

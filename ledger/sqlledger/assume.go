@@ -42,7 +42,7 @@ func (e *estimate) now(at time.Time) (time.Time, bool) {
 
 // Assume spares PostgreSQL a round trip. SQLite has none to spare.
 func (t *tx) Assume(a ledger.Assumption) bool {
-	if t.session == nil || t.session.begun || t.joined > 0 || !t.now.IsZero() {
+	if t.session == nil || t.session.begun || t.nested > 0 || !t.now.IsZero() {
 		return false
 	}
 	if _, real := t.store.clock.(clock.System); !real { // it says nothing of the database's

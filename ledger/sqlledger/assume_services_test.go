@@ -3,7 +3,6 @@
 package sqlledger_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -18,11 +17,11 @@ import (
 // the two makes it stale.
 func assuming(t *testing.T, s ledger.Store, a ledger.Assumption) error {
 	t.Helper()
-	require.NoError(t, s.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	require.NoError(t, s.InTx(t.Context(), func(tx ledger.Tx) error {
 		_, err := tx.Lock(ledger.LockRequest{})
 		return err
 	}))
-	return s.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	return s.InTx(t.Context(), func(tx ledger.Tx) error {
 		require.True(t, tx.Assume(a))
 		return tx.Save(ledger.Change{
 			Events:    []ledger.Event{{At: tx.Now(), Type: "test.assumed", Subject: "x"}},
@@ -51,14 +50,14 @@ func TestWhatIsRememberedIsChecked(t *testing.T) {
 	address := shared(t)
 	store, other := instance(t, address), instance(t, address)
 	var opened ledger.Locked
-	require.NoError(t, store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) (err error) {
+	require.NoError(t, store.InTx(t.Context(), func(tx ledger.Tx) (err error) {
 		require.False(t, tx.Assume(ledger.Assumption{}), "nobody told the time yet")
 		opened, err = tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}})
 		return err
 	}))
 	a := ledger.Assumption{Organizations: opened.Organizations, Pools: []string{"pol_1"}, Revisions: opened.Revisions}
 	early := a
-	require.NoError(t, store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	require.NoError(t, store.InTx(t.Context(), func(tx ledger.Tx) error {
 		early.NotBefore = time.Now().Add(time.Minute)
 		require.False(t, tx.Assume(early), "an estimate before what is remembered is wrong")
 		return nil

@@ -1,7 +1,6 @@
 package sqlledger_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,7 +44,7 @@ func measured(b *testing.B, name string, before, fn func()) {
 
 func write(tb testing.TB, store *sqlledger.Store, fn func(tx ledger.Tx) error) {
 	tb.Helper()
-	require.NoError(tb, store.InTx(tb.Context(), func(_ context.Context, tx ledger.Tx) error { return fn(tx) }))
+	require.NoError(tb, store.InTx(tb.Context(), func(tx ledger.Tx) error { return fn(tx) }))
 }
 
 // furnished makes what bookings refer to.

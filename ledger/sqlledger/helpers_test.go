@@ -1,7 +1,6 @@
 package sqlledger_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +10,7 @@ import (
 
 func save(t *testing.T, s ledger.Store, c ledger.Change) error {
 	t.Helper()
-	return s.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error { return tx.Save(c) })
+	return s.InTx(t.Context(), func(tx ledger.Tx) error { return tx.Save(c) })
 }
 
 func pools(t *testing.T, s ledger.Store) []ledger.Pool {

@@ -55,7 +55,7 @@ func TestInstancesSeeEachOthersStamps(t *testing.T) {
 		group.Go(func() {
 			for i := range int64(each) {
 				mine := 1 + worker*each + i
-				err := store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+				err := store.InTx(t.Context(), func(tx ledger.Tx) error {
 					opened, err := tx.Lock(opening("pol_1"))
 					if err != nil {
 						return err
@@ -96,14 +96,14 @@ func TestALockedPoolHasTheStampOfItsHolder(t *testing.T) {
 	go func() {
 		<-isHeld
 		var stamps map[string]int64
-		_ = there.InTx(context.Background(), func(_ context.Context, tx ledger.Tx) error {
+		_ = there.InTx(context.Background(), func(tx ledger.Tx) error {
 			opened, err := tx.Lock(opening("pol_2"))
 			stamps = opened.Revisions
 			return err
 		})
 		waited <- stamps
 	}()
-	require.NoError(t, here.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	require.NoError(t, here.InTx(t.Context(), func(tx ledger.Tx) error {
 		if _, err := tx.Lock(opening("pol_2")); err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func TestALostAnswerIsAnError(t *testing.T) {
 			store, runs := instance(t, detour), 0
 			require.NoError(t, save(t, store, ledger.Change{Revisions: map[string]int64{"pol_1": 6}}),
 				"statements are prepared")
-			err := store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+			err := store.InTx(t.Context(), func(tx ledger.Tx) error {
 				runs++
 				change := ledger.Change{Revisions: map[string]int64{"pol_1": 7}, Last: last}
 				if last {
@@ -186,7 +186,7 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 		store := instance(t, address+"&deadlock_timeout=10ms")
 		go func() {
 			n := 0
-			err := store.InTx(context.Background(), func(_ context.Context, tx ledger.Tx) error {
+			err := store.InTx(context.Background(), func(tx ledger.Tx) error {
 				n++
 				if _, err := tx.Lock(opening(order[0])); err != nil {
 					return err

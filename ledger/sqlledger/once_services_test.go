@@ -30,7 +30,7 @@ func TestTwinsGetOneAnswer(t *testing.T) {
 			firstIsIn, secondIsIn, firstIsOver := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			go func() {
 				_, _, _, err := there.Once(context.Background(), actor, same,
-					func(context.Context) (int, []byte, error) {
+					func(context.Context, *ledger.Ledger) (int, []byte, error) {
 						close(firstIsIn)
 						<-secondIsIn
 						return 201, []byte("first"), nil
@@ -39,7 +39,7 @@ func TestTwinsGetOneAnswer(t *testing.T) {
 			}()
 			<-firstIsIn
 			status, body, replayed, err := here.Once(t.Context(), actor, same,
-				func(context.Context) (int, []byte, error) {
+				func(context.Context, *ledger.Ledger) (int, []byte, error) {
 					close(secondIsIn)
 					if err := <-firstIsOver; err != nil {
 						return 0, nil, err

@@ -134,7 +134,7 @@ func TestALostConnectionIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	address, l := site(t)
 	runs := 0
-	require.NoError(t, l.Store().InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	require.NoError(t, l.Store().InTx(t.Context(), func(tx ledger.Tx) error {
 		opened, err := tx.Lock(opening("pol_1"))
 		if err != nil {
 			return err
@@ -163,7 +163,7 @@ func TestAVerbThatWaitedReadsTheClockAgain(t *testing.T) {
 	holder := paused(t, address, "1min", "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE")
 	began := make(chan time.Time, 1)
 	go func() {
-		_ = l.Store().InTx(context.Background(), func(_ context.Context, tx ledger.Tx) error {
+		_ = l.Store().InTx(context.Background(), func(tx ledger.Tx) error {
 			for _, o := range []ledger.LockRequest{{Organizations: []string{"org_1"}}, {Pools: []string{"pol_1"}}} {
 				if _, err := tx.Lock(o); err != nil {
 					return err

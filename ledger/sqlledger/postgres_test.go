@@ -79,7 +79,7 @@ func TestEventsWaitForTheirElders(t *testing.T) {
 		return ledger.Change{Events: []ledger.Event{{Type: "test", Subject: subject}}}
 	}
 	go func() {
-		slow <- store.InTx(context.Background(), func(_ context.Context, tx ledger.Tx) error {
+		slow <- store.InTx(context.Background(), func(tx ledger.Tx) error {
 			err := tx.Save(tell("elder"))
 			close(written)
 			<-release

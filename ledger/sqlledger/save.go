@@ -47,7 +47,7 @@ func (t *tx) Save(c ledger.Change) error {
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(c.Wake))) {
 		wake(s, key, t.Now())
 	}
-	return s.flush(c.Last && t.joined == 0)
+	return s.flush(c.Last && t.nested == 0)
 }
 
 // references are the organizations and pools of new bookings and forecasts, each

@@ -1,7 +1,6 @@
 package sqlledger
 
 import (
-	"context"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -125,7 +124,7 @@ func onePool() (p ledger.Pool) {
 
 func inOneTx(t *testing.T, s *Store, fn func(tx ledger.Tx) error) {
 	t.Helper()
-	require.NoError(t, s.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error { return fn(tx) }))
+	require.NoError(t, s.InTx(t.Context(), func(tx ledger.Tx) error { return fn(tx) }))
 }
 
 // TestFinishedWorkIsSwept: rows that are over go after their time, not before,

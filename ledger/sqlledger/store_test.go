@@ -2,7 +2,6 @@ package sqlledger_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"os"
 	"strings"
@@ -51,7 +50,7 @@ func TestProcessesShareAFile(t *testing.T) {
 	for _, store := range stores {
 		group.Go(func() {
 			for range each {
-				failures <- store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+				failures <- store.InTx(t.Context(), func(tx ledger.Tx) error {
 					opened, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}})
 					if err != nil {
 						return err

@@ -36,7 +36,7 @@ type reader struct {
 type tx struct {
 	reader
 	held   map[string]bool // ids of organizations and pools, on PostgreSQL
-	joined int             // how many InTx are inside each other
+	nested int             // how many Nested are inside each other
 	over   bool            // it was committed, on SQLite
 
 	assumed []statement // what the first write checks before; see Assume
@@ -44,21 +44,9 @@ type tx struct {
 
 var _ ledger.Tx = (*tx)(nil)
 
-// txKey is where a context carries a transaction of the store.
-type txKey struct{ store *Store }
-
-func (s *Store) carried(ctx context.Context) (*tx, bool) {
-	t, ok := ctx.Value(txKey{s}).(*tx)
-	return t, ok
-}
-
-// InTx runs fn in one transaction, or in the one that ctx carries, trying again
-// when the database asks for it, a row is held, or the connection was lost before
-// anything could be committed.
-func (s *Store) InTx(ctx context.Context, fn func(ctx context.Context, tx ledger.Tx) error) error {
-	if t, ok := s.carried(ctx); ok {
-		return t.join(ctx, fn)
-	}
+// InTx runs fn in one transaction, trying again when the database asks for it, a
+// row is held, or the connection was lost before anything could be committed.
+func (s *Store) InTx(ctx context.Context, fn func(tx ledger.Tx) error) error {
 	var err error
 	for try := range maxTries {
 		if err = s.placed(s.once(ctx, fn)); !retryable(err) || ledger.IsHurried(ctx) && errors.Is(err, ledger.ErrBusy) {
@@ -83,13 +71,13 @@ func (s *Store) placed(err error) error {
 	return err
 }
 
-func (s *Store) once(ctx context.Context, fn func(ctx context.Context, tx ledger.Tx) error) error {
+func (s *Store) once(ctx context.Context, fn func(tx ledger.Tx) error) error {
 	t, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer t.close() // also when fn panics
-	if err := t.outcome(fn(context.WithValue(ctx, txKey{s}, t), t)); err != nil {
+	if err := t.outcome(fn(t)); err != nil {
 		return err
 	}
 	return t.commit()
@@ -141,13 +129,12 @@ func (r *reader) batch(list []statement) error {
 	return err
 }
 
-// join runs fn in t. If fn fails after it wrote something, the whole transaction
-// is lost: half of what fn did must not be committed by a caller that goes on.
-func (t *tx) join(ctx context.Context, fn func(ctx context.Context, tx ledger.Tx) error) error {
-	t.joined++
-	defer func() { t.joined-- }()
+// Nested runs fn in t, and spoils t when fn fails after it wrote something.
+func (t *tx) Nested(fn func(tx ledger.Tx) error) error {
+	t.nested++
+	defer func() { t.nested-- }()
 	before := t.writes
-	err := fn(ctx, t)
+	err := fn(t)
 	if err != nil && t.writes != before {
 		return t.spoil(err)
 	}
@@ -182,11 +169,8 @@ func (s *Store) pause(ctx context.Context, try int, failed error) error {
 	}
 }
 
-// Read runs fn on one snapshot, or in the transaction that ctx carries.
+// Read runs fn on one snapshot.
 func (s *Store) Read(ctx context.Context, fn func(r ledger.Reader) error) error {
-	if t, ok := s.carried(ctx); ok {
-		return fn(t)
-	}
 	options := s.dialect.snapshot
 	db := s.read.WithContext(ctx).Begin(&options)
 	if db.Error != nil {

@@ -48,7 +48,7 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 		return nil, err
 	}
 	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations", Key: in.Key, LockHint: usesPool(b.Pool)}, b,
-		func(ctx context.Context) (int, contract.Allocation, error) {
+		func(ctx context.Context, a *API) (int, contract.Allocation, error) {
 			got, err := a.Ledger.Allocate(ctx, actor, req)
 			return started(got), encodeAllocation(got), err
 		})
@@ -276,7 +276,7 @@ func (a *API) releaseAllocation(route string) func(context.Context, *struct {
 	},
 	) (*Created[contract.Allocation], error) {
 		return onceUsing(ctx, a, ledger.Once{Route: route, Key: in.Key, LockHint: &ledger.LockHint{Allocation: in.ID}}, in.ID,
-			func(ctx context.Context) (int, contract.Allocation, error) {
+			func(ctx context.Context, a *API) (int, contract.Allocation, error) {
 				got, err := a.Ledger.Release(ctx, auth.From(ctx), in.ID)
 				return http.StatusOK, encodeAllocation(got), err
 			})
@@ -299,7 +299,7 @@ func (a *API) extendAllocation(ctx context.Context, in *struct {
 	}
 	hashed := []any{in.ID, in.Body}
 	return onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations/{id}/extend", Key: in.Key,
-		LockHint: &ledger.LockHint{Allocation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
+		LockHint: &ledger.LockHint{Allocation: in.ID}}, hashed, func(ctx context.Context, a *API) (int, contract.Allocation, error) {
 		got, err := a.Ledger.Extend(ctx, auth.From(ctx), in.ID, by)
 		return http.StatusOK, encodeAllocation(got), err
 	})

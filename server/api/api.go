@@ -47,14 +47,14 @@ type Config struct {
 type API struct {
 	Config
 	huma  huma.API
-	names names
+	names *names
 	kinds map[string]planKind // what can be planned
 }
 
 // Register adds every operation to the engine and returns their description.
 func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	problem.Install()
-	a := &API{Config: cfg, huma: humagin.New(engine, describe())}
+	a := &API{Config: cfg, huma: humagin.New(engine, describe()), names: &names{}}
 	a.identity()
 	a.quota()
 	a.keys()

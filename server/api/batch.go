@@ -65,7 +65,7 @@ func (a *API) createReservations(ctx context.Context, in KeyRequired,
 	}
 	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, LockHint: ledger.BatchUses(batch), Load: len(batch)}
 	sum := sha256.Sum256(body) // of the text: a sequence of JSON values is none itself
-	return onceUsing(ctx, a, o, sum[:], func(ctx context.Context) (int, contract.BatchResults, error) {
+	return onceUsing(ctx, a, o, sum[:], func(ctx context.Context, a *API) (int, contract.BatchResults, error) {
 		outcomes, err := a.Ledger.ReserveMany(ctx, auth.From(ctx), batch)
 		if err != nil {
 			return 0, contract.BatchResults{}, err

@@ -74,7 +74,7 @@ func (a *API) createOrganization(ctx context.Context, in *struct {
 },
 ) (*Created[contract.Organization], error) {
 	out, err := once(ctx, a, "POST /v1/organizations", in.Idempotency, in.Body,
-		func(ctx context.Context) (int, contract.Organization, error) {
+		func(ctx context.Context, a *API) (int, contract.Organization, error) {
 			o, err := a.Ledger.CreateOrganization(ctx, auth.From(ctx), in.Body.Name, decodeLimits(in.Body.Limits))
 			return http.StatusCreated, organization(o), err
 		})
@@ -116,7 +116,7 @@ func (a *API) createUser(ctx context.Context, in *struct {
 		return nil, err
 	}
 	out, err := once(ctx, a, "POST /v1/users", in.Idempotency, in.Body,
-		func(ctx context.Context) (int, contract.User, error) {
+		func(ctx context.Context, a *API) (int, contract.User, error) {
 			u, err := a.Ledger.CreateUser(ctx, actor, ledger.User{OrganizationID: owner,
 				Email: in.Body.Email, Role: ledger.Role(in.Body.Role)})
 			return http.StatusCreated, user(u), err

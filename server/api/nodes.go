@@ -16,13 +16,13 @@ func (a *API) nodes() {
 	handle(a, operation{http.MethodGet, "/nodes/{id}", "getNode", "capacity", "Read a node", 0}, a.getNode)
 	for _, m := range []struct {
 		name, summary string
-		verb          func(context.Context, ledger.Actor, string) (node.Node, error)
+		verb          func(*ledger.Ledger, context.Context, ledger.Actor, string) (node.Node, error)
 	}{
-		{"drain", "Let a node take no new work", a.Ledger.DrainNode},
+		{"drain", "Let a node take no new work", (*ledger.Ledger).DrainNode},
 		{"resume", "Take a node back into use: a draining one at once, a quarantined one after its health gate",
-			a.Ledger.ResumeNode},
+			(*ledger.Ledger).ResumeNode},
 		{"quarantine", "Keep a node and its machine for inspection: holders stay, nothing new comes",
-			a.Ledger.QuarantineNode},
+			(*ledger.Ledger).QuarantineNode},
 	} {
 		handle(a, operation{http.MethodPost, "/nodes/{id}/" + m.name, m.name + "Node", "capacity", m.summary, 0},
 			func(ctx context.Context, in *struct {
@@ -31,8 +31,8 @@ func (a *API) nodes() {
 			},
 			) (*Created[contract.Node], error) {
 				return once(ctx, a, "POST /v1/nodes/{id}/"+m.name, in.Idempotency, in.ID,
-					func(ctx context.Context) (int, contract.Node, error) {
-						n, err := m.verb(ctx, auth.From(ctx), in.ID)
+					func(ctx context.Context, a *API) (int, contract.Node, error) {
+						n, err := m.verb(a.Ledger, ctx, auth.From(ctx), in.ID)
 						return http.StatusOK, encodeNode(auth.From(ctx), n), err
 					})
 			})

@@ -44,7 +44,7 @@ func (a *API) createPool(ctx context.Context, in *struct {
 	setSeconds(&def.Timers.IdleRelease, b.IdleReleaseSeconds)
 	prior := plan.BootTimes{Prior50: fraction(b.BootP50Seconds), Prior95: fraction(b.BootP95Seconds)}
 	out, err := once(ctx, a, "POST /v1/pools", in.Idempotency, b,
-		func(ctx context.Context) (int, contract.Pool, error) {
+		func(ctx context.Context, a *API) (int, contract.Pool, error) {
 			p, err := a.Ledger.CreatePool(ctx, auth.From(ctx), def, prior)
 			return http.StatusCreated, poolAt(a.Clock.Now())(p), err
 		})

@@ -67,7 +67,7 @@ func (a *API) pausePrewarm(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return once(ctx, a, "POST /v1/prewarm/pause", in.Idempotency, b,
-		func(ctx context.Context) (int, contract.Prewarm, error) {
+		func(ctx context.Context, a *API) (int, contract.Prewarm, error) {
 			all, err := a.Ledger.PausePrewarming(ctx, actor, who, b.Reason, stored(b.Until))
 			return http.StatusOK, encodePauses(actor, all), err
 		})
@@ -84,7 +84,7 @@ func (a *API) resumePrewarm(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return once(ctx, a, "POST /v1/prewarm/resume", in.Idempotency, b,
-		func(ctx context.Context) (int, contract.Prewarm, error) {
+		func(ctx context.Context, a *API) (int, contract.Prewarm, error) {
 			left, err := a.Ledger.ResumePrewarming(ctx, actor, who)
 			return http.StatusOK, encodePauses(actor, left), err
 		})

@@ -47,7 +47,7 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 		return nil, err
 	}
 	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations", Key: in.Key, LockHint: usesPool(b.Pool)}, b,
-		func(ctx context.Context) (int, contract.Reservation, error) {
+		func(ctx context.Context, a *API) (int, contract.Reservation, error) {
 			got, err := a.Ledger.Reserve(ctx, actor, req)
 			return promised(got), encodeReservation(got), err
 		})
@@ -149,7 +149,7 @@ func (a *API) cancelReservation(ctx context.Context, in *struct {
 },
 ) (*Created[contract.Reservation], error) {
 	return onceUsing(ctx, a, ledger.Once{Route: "DELETE /v1/reservations/{id}", Key: in.Key,
-		LockHint: &ledger.LockHint{Reservation: in.ID}}, in.ID, func(ctx context.Context) (int, contract.Reservation, error) {
+		LockHint: &ledger.LockHint{Reservation: in.ID}}, in.ID, func(ctx context.Context, a *API) (int, contract.Reservation, error) {
 		got, err := a.Ledger.CancelReservation(ctx, auth.From(ctx), in.ID)
 		return http.StatusOK, encodeReservation(got), err
 	})
@@ -172,7 +172,7 @@ func (a *API) claimReservation(ctx context.Context, in *struct {
 	}
 	hashed := []any{in.ID, in.Body}
 	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations/{id}/claim", Key: in.Key,
-		LockHint: &ledger.LockHint{Reservation: in.ID}}, hashed, func(ctx context.Context) (int, contract.Allocation, error) {
+		LockHint: &ledger.LockHint{Reservation: in.ID}}, hashed, func(ctx context.Context, a *API) (int, contract.Allocation, error) {
 		got, err := a.Ledger.Claim(ctx, auth.From(ctx), in.ID, seconds(in.Body.LeaseSeconds), in.Body.Name)
 		return started(got), encodeAllocation(got), err
 	})

@@ -35,7 +35,7 @@ func (a *API) schedules() {
 					return nil, err
 				}
 				return once(ctx, a, "POST /v1/schedules/{id}/"+name, in.Idempotency, in.ID,
-					func(ctx context.Context) (int, contract.Schedule, error) {
+					func(ctx context.Context, a *API) (int, contract.Schedule, error) {
 						s, err := a.Ledger.PauseSchedule(ctx, auth.From(ctx), in.ID, paused)
 						return http.StatusOK, schedule(s), err
 					})
@@ -56,7 +56,7 @@ func (a *API) createSchedule(ctx context.Context, in *struct {
 		return nil, err
 	}
 	out, err := once(ctx, a, "POST /v1/schedules", in.Idempotency, in.Body,
-		func(ctx context.Context) (int, contract.Schedule, error) {
+		func(ctx context.Context, a *API) (int, contract.Schedule, error) {
 			s, err := a.Ledger.CreateSchedule(ctx, auth.From(ctx), wantedSchedule(in.Body))
 			return http.StatusCreated, scheduled(s), err
 		})

@@ -94,18 +94,18 @@ func (i KeyRequired) require() error {
 // once runs fn at most once per idempotency key; hashed is what makes a request
 // the same one. Without a key it just runs.
 func once[T any](ctx context.Context, a *API, route string, i Idempotency, hashed any,
-	fn func(context.Context) (int, T, error)) (*Created[T], error) {
+	fn func(context.Context, *API) (int, T, error)) (*Created[T], error) {
 	return onceUsing(ctx, a, ledger.Once{Route: route, Key: i.Key}, hashed, fn)
 }
 
 // onceUsing is once for a request that says what it will lock, so that it can
 // share a transaction with others.
 func onceUsing[T any](ctx context.Context, a *API, o ledger.Once, hashed any,
-	fn func(context.Context) (int, T, error)) (*Created[T], error) {
+	fn func(context.Context, *API) (int, T, error)) (*Created[T], error) {
 	out := &Created[T]{}
 	if o.Key == "" {
 		var err error
-		out.Status, out.Body, err = fn(ctx)
+		out.Status, out.Body, err = fn(ctx, a)
 		return out, err
 	}
 	canonical, err := json.Marshal(hashed)
@@ -115,8 +115,8 @@ func onceUsing[T any](ctx context.Context, a *API, o ledger.Once, hashed any,
 	sum := sha256.Sum256(canonical)
 	o.Hash = sum[:]
 	status, body, replayed, err := a.Ledger.Once(ctx, auth.From(ctx), o,
-		func(ctx context.Context) (int, []byte, error) {
-			status, v, err := fn(ctx)
+		func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+			status, v, err := fn(ctx, a.on(l))
 			if err != nil {
 				return 0, nil, err
 			}
@@ -137,6 +137,13 @@ func onceUsing[T any](ctx context.Context, a *API, o ledger.Once, hashed any,
 	}
 	out.Body = stored
 	return out, nil
+}
+
+// on returns the API over a ledger whose verbs work in one transaction.
+func (a *API) on(l *ledger.Ledger) *API {
+	bound := *a
+	bound.Ledger = l
+	return &bound
 }
 
 // read runs fn on one snapshot.

@@ -2,7 +2,6 @@ package reconcile_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -92,7 +91,7 @@ func (s *site) node(slot int, providerID string, events ...node.Event) node.Node
 		require.NoError(s.t, err)
 	}
 	n.ProviderID = providerID
-	require.NoError(s.t, s.store.InTx(s.t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	require.NoError(s.t, s.store.InTx(s.t.Context(), func(tx ledger.Tx) error {
 		return tx.Save(ledger.Change{Nodes: []node.Node{n}})
 	}))
 	return n
@@ -205,7 +204,7 @@ func TestWhatIsOwnedOrForeignIsLeftAlone(t *testing.T) {
 func (s *site) give(n node.Node, i provisioners.Instance) {
 	s.t.Helper()
 	n.ProviderID, n.Version = i.ID, 1
-	require.NoError(s.t, s.store.InTx(s.t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	require.NoError(s.t, s.store.InTx(s.t.Context(), func(tx ledger.Tx) error {
 		return tx.Save(ledger.Change{Nodes: []node.Node{n}})
 	}))
 }

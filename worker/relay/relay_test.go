@@ -44,7 +44,7 @@ func newDesk(t *testing.T, c clock.Clock) *desk {
 func (d *desk) add(n int, after time.Duration) []string {
 	d.t.Helper()
 	var all []string
-	require.NoError(d.t, d.store.InTx(d.t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	require.NoError(d.t, d.store.InTx(d.t.Context(), func(tx ledger.Tx) error {
 		var c ledger.Change
 		for range n {
 			id := d.ids.New(ids.Task)

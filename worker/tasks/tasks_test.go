@@ -43,7 +43,7 @@ func newBench(t *testing.T, c clock.Clock) *bench {
 	require.NoError(t, store.Migrate(t.Context()))
 	b := &bench{t: t, store: store, ledger: ledger.New(store, ids.UUID{}, ledger.Config{}),
 		id: ids.UUID{}.New(ids.Task)}
-	require.NoError(t, store.InTx(t.Context(), func(_ context.Context, tx ledger.Tx) error {
+	require.NoError(t, store.InTx(t.Context(), func(tx ledger.Tx) error {
 		return tx.Save(ledger.Change{Tasks: []ledger.Task{{
 			ID: b.id, Kind: kind, Subject: "x", State: ledger.TaskReady, RunAt: tx.Now(), CreatedAt: tx.Now(),
 		}}})
@@ -264,7 +264,7 @@ type cutOff struct {
 	off atomic.Bool
 }
 
-func (c *cutOff) InTx(ctx context.Context, fn func(context.Context, ledger.Tx) error) error {
+func (c *cutOff) InTx(ctx context.Context, fn func(ledger.Tx) error) error {
 	if c.off.Load() {
 		return errors.New("no route to host")
 	}
