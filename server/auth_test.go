@@ -54,8 +54,8 @@ func TestKeysThatDoNotOpen(t *testing.T) {
 func TestKeysEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	short := w.keep("short", `{"name":"short","kind":"person","role":"viewer","expires_in_seconds":60}`)
-	gone := w.key("gone", "viewer")
+	short := w.keepKey("short", `{"name":"short","kind":"person","role":"viewer","expires_in_seconds":60}`)
+	gone := w.createKey("gone", "viewer")
 	require.Equal(t, 200, w.send("short", http.MethodGet, "/v1/whoami", "").Code)
 	require.Equal(t, 200, w.send("gone", http.MethodGet, "/v1/whoami", "").Code)
 	ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+gone.ID, "")
@@ -68,7 +68,7 @@ func TestKeysEnd(t *testing.T) {
 func TestRevocationIsSeenWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	k := w.key("alice", "viewer")
+	k := w.createKey("alice", "viewer")
 	require.Equal(t, 200, w.send("alice", http.MethodGet, "/v1/whoami", "").Code)
 	_, err := w.ledger.RevokeKey(t.Context(), rootActor(), k.ID)
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestAKeyIsNoStrongerThanItsPerson(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	u := ask[contract.User](w, "root", http.MethodPost, "/v1/users", `{"email":"ada@example.org","role":"admin"}`)
-	w.keep("ada", `{"name":"ada","kind":"person","role":"admin","user_id":"`+u.ID+`"}`)
+	w.keepKey("ada", `{"name":"ada","kind":"person","role":"admin","user_id":"`+u.ID+`"}`)
 	require.Equal(t, 200, w.send("ada", http.MethodGet, "/v1/keys", "").Code)
 	u = ask[contract.User](w, "root", http.MethodPatch, "/v1/users/"+u.ID, `{"role":"viewer"}`, "If-Match", `"1"`)
 	w.clock.Advance(auth.CacheFor)
@@ -91,8 +91,8 @@ func TestAKeyIsNoStrongerThanItsPerson(t *testing.T) {
 	require.Equal(t, 401, w.send("ada", http.MethodGet, "/v1/whoami", "").Code)
 }
 
-// from sends a request with a key from an address.
-func (w *world) from(address, key, method, path string, headers ...string) *httptest.ResponseRecorder {
+// sendFrom sends a request with a key from an address.
+func (w *world) sendFrom(address, key, method, path string, headers ...string) *httptest.ResponseRecorder {
 	w.t.Helper()
 	r, out := newRequest(method, path, "")
 	r.Host, r.RemoteAddr = "localhost", address+":4711"
@@ -104,8 +104,8 @@ func (w *world) from(address, key, method, path string, headers ...string) *http
 	return out
 }
 
-// stranger makes a key that is good in form and stored nowhere.
-func (w *world) stranger(name string) {
+// mintStrangerKey makes a key that is good in form and stored nowhere.
+func (w *world) mintStrangerKey(name string) {
 	w.t.Helper()
 	_, secret, err := w.minter.Mint(keyOf(name))
 	require.NoError(w.t, err)
@@ -136,13 +136,13 @@ func TestWrongKeysAreLimitedByKeyAndAddress(t *testing.T) {
 		c.Limits = unlimited
 		c.Limits.Failures = auth.Rate{PerSecond: 0.2, Burst: 3}
 	})
-	w.key("never seen", "viewer")
+	w.createKey("never seen", "viewer")
 	w.keys["nonsense"] = "gpa_test_nonsense"
-	w.stranger("bad")
-	w.stranger("other")
+	w.mintStrangerKey("bad")
+	w.mintStrangerKey("other")
 	w.keys["same id"] = w.otherSecret("never seen")
 	get := func(address, key string, headers ...string) int {
-		return w.from(address, key, http.MethodGet, "/v1/whoami", headers...).Code
+		return w.sendFrom(address, key, http.MethodGet, "/v1/whoami", headers...).Code
 	}
 	for _, bad := range []string{"nonsense", "bad"} {
 		for range 3 {
@@ -168,10 +168,10 @@ func TestWrongKeysAreLimitedByKeyAndAddress(t *testing.T) {
 func TestAddressesOfANetworkAreOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) { c.Limits.Failures = auth.Rate{PerSecond: 0.2, Burst: 1} })
-	w.stranger("bad")
-	require.Equal(t, 401, w.from("[2001:db8::1]", "bad", http.MethodGet, "/v1/whoami").Code)
-	require.Equal(t, 429, w.from("[2001:db8::ffff:2]", "bad", http.MethodGet, "/v1/whoami").Code)
-	require.Equal(t, 401, w.from("[2001:db8:0:1::1]", "bad", http.MethodGet, "/v1/whoami").Code)
+	w.mintStrangerKey("bad")
+	require.Equal(t, 401, w.sendFrom("[2001:db8::1]", "bad", http.MethodGet, "/v1/whoami").Code)
+	require.Equal(t, 429, w.sendFrom("[2001:db8::ffff:2]", "bad", http.MethodGet, "/v1/whoami").Code)
+	require.Equal(t, 401, w.sendFrom("[2001:db8:0:1::1]", "bad", http.MethodGet, "/v1/whoami").Code)
 }
 
 // While others of its address try as many keys as they can, a key that this
@@ -181,10 +181,10 @@ func TestAFloodOfWrongKeysStarvesNobody(t *testing.T) {
 	w := newWorld(t)
 	const good, strangers = 20, 16
 	for i := range good {
-		w.key(fmt.Sprint("good", i), "viewer")
+		w.createKey(fmt.Sprint("good", i), "viewer")
 	}
 	for i := range strangers {
-		w.stranger(fmt.Sprint("bad", i))
+		w.mintStrangerKey(fmt.Sprint("bad", i))
 	}
 	stop, wait := make(chan struct{}), sync.WaitGroup{}
 	for i := range strangers {
@@ -194,13 +194,13 @@ func TestAFloodOfWrongKeysStarvesNobody(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					w.from("192.0.2.1", fmt.Sprint("bad", i), http.MethodGet, "/v1/whoami")
+					w.sendFrom("192.0.2.1", fmt.Sprint("bad", i), http.MethodGet, "/v1/whoami")
 				}
 			}
 		})
 	}
 	for i := range good {
-		require.Equal(t, 200, w.from("192.0.2.1", fmt.Sprint("good", i), http.MethodGet, "/v1/whoami").Code)
+		require.Equal(t, 200, w.sendFrom("192.0.2.1", fmt.Sprint("good", i), http.MethodGet, "/v1/whoami").Code)
 	}
 	close(stop)
 	wait.Wait()
@@ -210,7 +210,7 @@ func TestAFloodOfWrongKeysStarvesNobody(t *testing.T) {
 func TestAWrongSecretIsNoUse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	k := w.key("alice", "viewer")
+	k := w.createKey("alice", "viewer")
 	w.keys["bad"] = w.otherSecret("alice")
 	require.Equal(t, 401, w.send("bad", http.MethodGet, "/v1/whoami", "").Code)
 	used := func() bool {
@@ -231,14 +231,14 @@ func TestAWrongSecretIsNoUse(t *testing.T) {
 func TestFailedSignInsAreInTheJournal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) { c.SignInToken = obs.NewSecret("once") })
-	w.tenant("other")
-	w.stranger("bad")
+	w.createTenant("other")
+	w.mintStrangerKey("bad")
 	prefix := strings.Join(strings.Split(w.keys["bad"], "_")[:3], "_")
 	for range 7 {
-		w.from("192.0.2.7", "bad", http.MethodGet, "/v1/whoami")
+		w.sendFrom("192.0.2.7", "bad", http.MethodGet, "/v1/whoami")
 	}
-	w.browse(http.MethodPost, "/login", url.Values{"key": {w.keys["bad"]}}.Encode(), nil)
-	w.browse(http.MethodGet, "/login?t=no", "", nil)
+	w.browsePage(http.MethodPost, "/login", url.Values{"key": {w.keys["bad"]}}.Encode(), nil)
+	w.browsePage(http.MethodGet, "/login?t=no", "", nil)
 	require.NoError(t, w.server.Step(t.Context()))
 	failed := func(key string) []contract.Event {
 		return ask[contract.EventList](w, key, http.MethodGet, "/v1/events?type=login.failed&limit=500", "").Items
@@ -265,7 +265,7 @@ func TestFailedSignInsDoNotFillTheJournal(t *testing.T) {
 	for range 30 { // minutes
 		for i := range 50 {
 			w.keys["bad"] = "nonsense"
-			w.from(fmt.Sprintf("198.51.100.%d", i), "bad", http.MethodGet, "/v1/whoami")
+			w.sendFrom(fmt.Sprintf("198.51.100.%d", i), "bad", http.MethodGet, "/v1/whoami")
 			sent++
 		}
 		require.NoError(t, w.server.Step(t.Context()))
@@ -313,9 +313,9 @@ func TestWritesAreLimitedByOrganization(t *testing.T) {
 		c.Limits = unlimited
 		c.Limits.OrganizationWrites = auth.Rate{PerSecond: 1, Burst: 5}
 	})
-	w.key("a", "admin")
-	w.key("b", "admin")
-	w.tenant("beta") // two writes of the first organization, of five
+	w.createKey("a", "admin")
+	w.createKey("b", "admin")
+	w.createTenant("beta") // two writes of the first organization, of five
 	write := func(key string) int { return w.send(key, http.MethodPost, "/v1/prewarm/resume", `{}`).Code }
 	require.Equal(t, []int{200, 429, 429, 200}, []int{write("a"), write("b"), write("a"), write("beta")})
 	p := w.refuse("b", http.MethodPost, "/v1/prewarm/resume", `{}`)
@@ -332,7 +332,7 @@ func TestAShutOutPersonIsOutAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	u := ask[contract.User](w, "root", http.MethodPost, "/v1/users", `{"email":"ada@example.org","role":"admin"}`)
-	w.keep("ada", `{"name":"ada","kind":"person","role":"admin","user_id":"`+u.ID+`"}`)
+	w.keepKey("ada", `{"name":"ada","kind":"person","role":"admin","user_id":"`+u.ID+`"}`)
 	made := ask[contract.KeyCreated](w, "ada", http.MethodPost, "/v1/keys",
 		`{"name":"child","kind":"person","role":"admin"}`)
 	w.keys["child"] = made.Secret
@@ -354,7 +354,7 @@ func TestAShutOutPersonIsOutAtOnce(t *testing.T) {
 	require.Equal(t, []int{200, 200}, codes())
 	ask[contract.User](w, "root", http.MethodPut, "/v1/users/"+u.ID+"/caps", `{"caps":`+agentCaps+`}`, "If-Match",
 		`"5"`)
-	w.pool()
+	w.createPool()
 	require.Equal(t, contract.CodeUserCapExceeded,
 		w.refuse("ada", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":5}`, "Idempotency-Key", "k").Code,
 		"capped")
@@ -367,8 +367,8 @@ func TestRequestsAreLimitedByKeyAndKind(t *testing.T) {
 		c.Limits.Reads = auth.Rate{PerSecond: 1, Burst: 2}
 		c.Limits.Agents = auth.Rate{PerSecond: 1, Burst: 1}
 	})
-	w.key("alice", "member")
-	w.agent("bot")
+	w.createKey("alice", "member")
+	w.createAgentKey("bot")
 	get := func(key string) int { return w.send(key, http.MethodGet, "/v1/whoami", "").Code }
 	require.Equal(t, []int{200, 200, 429}, []int{get("alice"), get("alice"), get("alice")})
 	require.Equal(t, []int{200, 429}, []int{get("bot"), get("bot")})

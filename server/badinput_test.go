@@ -57,7 +57,7 @@ func (w *world) refuseAll(cases map[string]bad) {
 func TestTrapG(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	cases := map[string]bad{}
 	for name, value := range map[string]string{
 		"negative": "-1", "zero": "0", "huge": "1000000000", "fraction": "1.5", "text": `"2"`, "true": "true",
@@ -92,10 +92,10 @@ func TestTrapG(t *testing.T) {
 func TestTrapH(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	other := w.tenant("other")
-	w.key("member", "member")
-	w.key("admin", "admin")
+	w.createPool()
+	other := w.createTenant("other")
+	w.createKey("member", "member")
+	w.createKey("admin", "admin")
 	cases := map[string]bad{}
 	for field, value := range map[string]string{
 		"id": `"alc_1"`, "state": `"active"`, "organization_id": `"` + other.ID + `"`, "held_by": `"somebody"`,
@@ -128,7 +128,7 @@ func TestTrapH(t *testing.T) {
 func TestWrongWindowsZonesAndRules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	reserve := func(start, end string) string {
 		return fmt.Sprintf(`{"pool":"lab","gpus":1,"start":%q,"end":%q}`, start, end)
 	}
@@ -212,7 +212,7 @@ func TestWrongWindowsZonesAndRules(t *testing.T) {
 func TestZeroIsNoDefault(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	cases := map[string]bad{
 		"lease": {path: "/v1/allocations", body: `{"pool":"lab","gpus":1,"lease_seconds":0}`,
 			pointer: "/lease_seconds"},
@@ -250,7 +250,7 @@ func TestZeroIsNoDefault(t *testing.T) {
 func TestWrongForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	w.refuseAll(map[string]bad{
 		"broken": {path: "/v1/allocations", body: `{"gpus":1`, code: contract.CodeMalformedJSON, pointer: ""},
 		"two values": {path: "/v1/allocations", body: `{"gpus":1}{}`, code: contract.CodeMalformedJSON,
@@ -298,7 +298,7 @@ func TestWrongForm(t *testing.T) {
 func TestUnknownFieldsNameTheClosest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	p := w.refuse("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1,"lease_second":60}`,
 		"Idempotency-Key", "k")
 	require.Equal(t, contract.CodeValidationFailed, p.Code)

@@ -16,7 +16,7 @@ import (
 func TestARequestOfABatchIsCheckedLikeOneAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	const good = `{"pool":"lab","gpus":1,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`
 	bad := []struct{ change, field string }{
 		{`"workload":"odd"`, "/workload"},

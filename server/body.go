@@ -53,21 +53,21 @@ func (s *Server) checkBody(c *gin.Context) {
 	if c.Request.Body == nil || c.Request.Body == http.NoBody || limit == 0 {
 		return
 	}
-	body, done := s.paced(c)
+	body, done := s.pacedBodyOf(c)
 	data, err := httpx.ReadBody(body, limit)
 	if _, tooLarge := errors.AsType[*httpx.TooLargeError](err); tooLarge {
-		abort(c, problem.New(contract.CodeBodyTooLarge,
+		abortWith(c, problem.New(contract.CodeBodyTooLarge,
 			fmt.Sprintf("A body may have %d bytes.", limit)).Request("Send less at once"))
 		return
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.Header("Connection", "close")
-		abort(c, problem.New(contract.CodeBodyTooSlow,
+		abortWith(c, problem.New(contract.CodeBodyTooSlow,
 			"The body did not come fast enough.").Request("Send it again, whole"))
 		return
 	}
 	if err != nil {
-		abort(c, problem.New(contract.CodeMalformedJSON, "The body could not be read to its end."))
+		abortWith(c, problem.New(contract.CodeMalformedJSON, "The body could not be read to its end."))
 		return
 	}
 	done()
@@ -77,12 +77,12 @@ func (s *Server) checkBody(c *gin.Context) {
 		return
 	case limit == api.MaxBatchBody: // whose form is checked as it is read
 		if p := checkBatch(data); p != nil {
-			abort(c, p)
+			abortWith(c, p)
 		}
 		return
 	}
 	if !isJSON(c.Request) {
-		abort(c, problem.New(contract.CodeUnsupportedMediaType, "The body must be JSON.").
+		abortWith(c, problem.New(contract.CodeUnsupportedMediaType, "The body must be JSON.").
 			Request("Send the header Content-Type: application/json"))
 		return
 	}
@@ -91,7 +91,7 @@ func (s *Server) checkBody(c *gin.Context) {
 		p = checkPatch(data)
 	}
 	if p != nil {
-		abort(c, p)
+		abortWith(c, p)
 	}
 }
 
@@ -125,46 +125,46 @@ func checkPatch(data []byte) *problem.Problem {
 // place: syntax, depth, a name that comes twice, a number no float holds.
 func checkJSON(data []byte) *problem.Problem {
 	if !utf8.Valid(data) {
-		return malformed("", "is not UTF-8")
+		return malformedProblem("", "is not UTF-8")
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	w := walker{dec: dec}
-	if p := w.value("", 0); p != nil {
+	if p := w.checkValue("", 0); p != nil {
 		return p
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return malformed("", "has something after its JSON value")
+		return malformedProblem("", "has something after its JSON value")
 	}
 	return nil
 }
 
 type walker struct{ dec *json.Decoder }
 
-// value reads one value at the place.
-func (w walker) value(place string, depth int) *problem.Problem {
+// checkValue reads one value at the place.
+func (w walker) checkValue(place string, depth int) *problem.Problem {
 	if depth > httpx.MaxDepth {
-		return malformed(place, fmt.Sprintf("nests deeper than %d levels", httpx.MaxDepth))
+		return malformedProblem(place, fmt.Sprintf("nests deeper than %d levels", httpx.MaxDepth))
 	}
 	token, err := w.dec.Token()
 	if err != nil {
-		return malformed(place, fmt.Sprintf("is not valid JSON (at byte %d); numbers must be finite, and NaN is none",
+		return malformedProblem(place, fmt.Sprintf("is not valid JSON (at byte %d); numbers must be finite, and NaN is none",
 			w.dec.InputOffset()))
 	}
 	switch t := token.(type) {
 	case string:
-		return plain(place, t)
+		return checkPlainText(place, t)
 	case json.Number:
 		if f, err := strconv.ParseFloat(t.String(), 64); err != nil || math.IsInf(f, 0) {
-			return malformed(place, "is a number beyond all bounds")
+			return malformedProblem(place, "is a number beyond all bounds")
 		}
 	case json.Delim:
-		return w.composite(t, place, depth)
+		return w.checkComposite(t, place, depth)
 	}
 	return nil
 }
 
-func (w walker) composite(open json.Delim, place string, depth int) *problem.Problem {
+func (w walker) checkComposite(open json.Delim, place string, depth int) *problem.Problem {
 	seen, last := map[string]bool{}, place
 	for i := 0; w.dec.More(); i++ {
 		at := place + "/" + strconv.Itoa(i)
@@ -172,28 +172,28 @@ func (w walker) composite(open json.Delim, place string, depth int) *problem.Pro
 			token, err := w.dec.Token()
 			name, ok := token.(string)
 			if err != nil || !ok { // what is wrong is between the value before and here
-				return malformed(last, fmt.Sprintf("is not valid JSON (at byte %d)", w.dec.InputOffset()))
+				return malformedProblem(last, fmt.Sprintf("is not valid JSON (at byte %d)", w.dec.InputOffset()))
 			}
 			if at = place + "/" + name; seen[name] {
-				return malformed(at, "comes twice")
+				return malformedProblem(at, "comes twice")
 			}
 			seen[name] = true
-			if p := plain(place, name); p != nil {
+			if p := checkPlainText(place, name); p != nil {
 				return p
 			}
 		}
-		if p := w.value(at, depth+1); p != nil {
+		if p := w.checkValue(at, depth+1); p != nil {
 			return p
 		}
 		last = at
 	}
 	if _, err := w.dec.Token(); err != nil {
-		return malformed(place, fmt.Sprintf("is not valid JSON (at byte %d)", w.dec.InputOffset()))
+		return malformedProblem(place, fmt.Sprintf("is not valid JSON (at byte %d)", w.dec.InputOffset()))
 	}
 	return nil
 }
 
-func malformed(place, message string) *problem.Problem {
+func malformedProblem(place, message string) *problem.Problem {
 	what := place
 	if what == "" {
 		what = "the body"

@@ -52,7 +52,7 @@ type from struct {
 
 func (f from) RemoteAddr() net.Addr { return f.addr }
 
-func (p *pipes) dial() net.Conn {
+func (p *pipes) connect() net.Conn {
 	ours, theirs := net.Pipe()
 	p.conns <- from{theirs, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 4711}}
 	return ours
@@ -79,18 +79,18 @@ type line struct {
 	in   *bufio.Reader
 }
 
-func (w *world) dial(p *pipes) *line {
+func (w *world) openLine(p *pipes) *line {
 	w.t.Helper()
-	conn := p.dial()
+	conn := p.connect()
 	w.t.Cleanup(func() { _ = conn.Close() })
 	return &line{w.t, conn, bufio.NewReader(conn)}
 }
 
-// write sends text; that the server no longer listens shows in the answer.
-func (l *line) write(text string) { _, _ = io.WriteString(l.conn, text) }
+// writeText sends text; that the server no longer listens shows in the answer.
+func (l *line) writeText(text string) { _, _ = io.WriteString(l.conn, text) }
 
-// answer reads one answer whole.
-func (l *line) answer() (int, http.Header, string) {
+// readAnswer reads one answer whole.
+func (l *line) readAnswer() (int, http.Header, string) {
 	l.t.Helper()
 	resp, err := http.ReadResponse(l.in, nil)
 	require.NoError(l.t, err)
@@ -100,22 +100,22 @@ func (l *line) answer() (int, http.Header, string) {
 	return resp.StatusCode, resp.Header, string(body)
 }
 
-// ended reports whether the server has closed the connection.
-func (l *line) ended() bool {
+// isClosed reports whether the server has closed the connection.
+func (l *line) isClosed() bool {
 	_, err := l.in.ReadByte()
 	return err != nil
 }
 
-// head is the beginning of a request of the root key.
-func (w *world) head(method, path string, headers ...string) string {
+// requestHead is the beginning of a request of the root key.
+func (w *world) requestHead(method, path string, headers ...string) string {
 	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: localhost",
 		"Authorization: Bearer " + w.keys["root"]}, headers...)
 	return strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
 
-func (w *world) allocate(key string, headers ...string) string {
+func (w *world) allocateRequest(key string, headers ...string) string {
 	body := `{"pool":"lab","gpus":2}`
-	return w.head(http.MethodPost, "/v1/allocations",
+	return w.requestHead(http.MethodPost, "/v1/allocations",
 		append(headers, "Idempotency-Key: "+key, "Content-Type: application/json",
 			fmt.Sprintf("Content-Length: %d", len(body)))...) + body
 }
@@ -126,18 +126,18 @@ func TestAConnectionOutlivesAWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *server.Config) { c.Clock = clock.System{} })
-		w.pool()
-		l := w.dial(w.inMemory())
+		w.createPool()
+		l := w.openLine(w.inMemory())
 		for prefer, want := range map[string]time.Duration{"wait=30": 30 * time.Second, "wait=600": 55 * time.Second} {
 			begun := time.Now()
-			go l.write(w.allocate(prefer, "Prefer: "+prefer))
-			status, header, body := l.answer()
+			go l.writeText(w.allocateRequest(prefer, "Prefer: "+prefer))
+			status, header, body := l.readAnswer()
 			require.Equal(t, 202, status, body)
 			require.Contains(t, body, "pending")
 			require.Equal(t, fmt.Sprintf("wait=%d", want/time.Second), header.Get("Preference-Applied"))
 			require.Equal(t, want, time.Since(begun))
-			go l.write(w.head(http.MethodGet, "/v1/whoami"))
-			status, _, body = l.answer()
+			go l.writeText(w.requestHead(http.MethodGet, "/v1/whoami"))
+			status, _, body = l.readAnswer()
 			require.Equal(t, 200, status, body)
 		}
 	})
@@ -147,7 +147,7 @@ func TestAConnectionOutlivesAWait(t *testing.T) {
 func TestADeadlineOfABodyEndsWithIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) { c.Timeouts.Body = 500 * time.Millisecond })
-	w.pool()
+	w.createPool()
 	s := httptest.NewUnstartedServer(nil)
 	s.Config = httpx.NewServer("", w.handler)
 	s.Start()
@@ -156,11 +156,11 @@ func TestADeadlineOfABodyEndsWithIt(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	l := &line{t, conn, bufio.NewReader(conn)}
-	l.write(w.allocate("k", "Prefer: wait=1"))
-	status, _, body := l.answer()
+	l.writeText(w.allocateRequest("k", "Prefer: wait=1"))
+	status, _, body := l.readAnswer()
 	require.Equal(t, 202, status, body)
-	l.write(w.allocate("k"))
-	status, header, body := l.answer()
+	l.writeText(w.allocateRequest("k"))
+	status, header, body := l.readAnswer()
 	require.Equal(t, 202, status, body)
 	require.Equal(t, "true", header.Get("Idempotency-Replayed"))
 }
@@ -176,8 +176,8 @@ func TestSlowBodiesEnd(t *testing.T) {
 			head   string
 			status int
 		}{
-			"with a key":    {w.head(http.MethodPost, "/v1/allocations", "Content-Length: 1000"), 408},
-			"chunked":       {w.head(http.MethodPost, "/v1/allocations", "Transfer-Encoding: chunked"), 408},
+			"with a key":    {w.requestHead(http.MethodPost, "/v1/allocations", "Content-Length: 1000"), 408},
+			"chunked":       {w.requestHead(http.MethodPost, "/v1/allocations", "Transfer-Encoding: chunked"), 408},
 			"without a key": {"POST /v1/allocations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 401},
 			"no route":      {"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 404},
 			"other host":    {"POST / HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 1000\r\n\r\n", 421},
@@ -186,20 +186,20 @@ func TestSlowBodiesEnd(t *testing.T) {
 			"sign-out": {"POST /logout HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 408},
 			"a probe":  {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", 200},
 		} {
-			l := w.dial(p)
+			l := w.openLine(p)
 			begun := time.Now()
 			sent := make(chan struct{})
 			go func() {
 				defer close(sent)
-				l.write(c.head)
+				l.writeText(c.head)
 				for range 100 { // a byte a second
 					time.Sleep(time.Second)
-					l.write(" ")
+					l.writeText(" ")
 				}
 			}()
-			status, _, body := l.answer()
+			status, _, body := l.readAnswer()
 			require.Equal(t, c.status, status, "%s: %s", name, body)
-			require.True(t, l.ended(), name)
+			require.True(t, l.isClosed(), name)
 			require.Less(t, time.Since(begun), 8*time.Second, name)
 			<-sent
 		}
@@ -213,20 +213,20 @@ func TestSteadyBodiesAreRead(t *testing.T) {
 	for rate, want := range map[int]int{32 << 10: 422, 16 << 10: 408, 8 << 10: 408} { // bytes a second
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, func(c *server.Config) { c.Clock = clock.System{} })
-			l, sent := w.dial(w.inMemory()), make(chan struct{})
+			l, sent := w.openLine(w.inMemory()), make(chan struct{})
 			defer func() { <-sent }()
 			go func() {
 				defer close(sent)
-				l.write(w.head(http.MethodPost, "/v1/allocations", fmt.Sprintf("Content-Length: %d", bodySize),
+				l.writeText(w.requestHead(http.MethodPost, "/v1/allocations", fmt.Sprintf("Content-Length: %d", bodySize),
 					"Content-Type: application/json"))
-				l.write(`{"pool":"lab","gpus":0`)
+				l.writeText(`{"pool":"lab","gpus":0`)
 				for left := bodySize - len(`{"pool":"lab","gpus":0}`); left > 0; left -= rate {
-					l.write(strings.Repeat(" ", min(rate, left)))
+					l.writeText(strings.Repeat(" ", min(rate, left)))
 					time.Sleep(time.Second)
 				}
-				l.write("}")
+				l.writeText("}")
 			}()
-			status, _, body := l.answer()
+			status, _, body := l.readAnswer()
 			require.Equal(t, want, status, body)
 		})
 	}
@@ -237,8 +237,8 @@ func TestAnswersThatNobodyTakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *server.Config) { c.Clock = clock.System{} })
-		l := w.dial(w.inMemory())
-		l.write("GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		l := w.openLine(w.inMemory())
+		l.writeText("GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		_, err := l.in.Peek(1)
 		require.NoError(t, err)
 		time.Sleep(3 * time.Minute)
@@ -258,8 +258,8 @@ func TestStreamsOutliveAllDeadlines(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- w.server.Run(ctx) }()
 		defer func() { cancel(); require.NoError(t, <-done) }()
-		l := w.dial(w.inMemory())
-		l.write(w.head(http.MethodGet, "/v1/events/stream?type=pool.", "Accept: application/x-ndjson"))
+		l := w.openLine(w.inMemory())
+		l.writeText(w.requestHead(http.MethodGet, "/v1/events/stream?type=pool.", "Accept: application/x-ndjson"))
 		resp, err := http.ReadResponse(l.in, nil)
 		require.NoError(t, err)
 		lines, seen := bufio.NewScanner(resp.Body), make(chan string)
@@ -272,7 +272,7 @@ func TestStreamsOutliveAllDeadlines(t *testing.T) {
 			close(seen)
 		}()
 		time.Sleep(time.Hour)
-		w.pool()
+		w.createPool()
 		require.Contains(t, <-seen, "pool.created")
 		go func() {
 			for range seen {
@@ -312,11 +312,11 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 				w.clock.Set(time.Now())
 				u := ask[contract.User](w, "root", http.MethodPost, "/v1/users",
 					`{"email":"ada@example.org","role":"viewer"}`)
-				k := w.keep("ada", `{"name":"ada","kind":"person","role":"viewer","user_id":"`+u.ID+
+				k := w.keepKey("ada", `{"name":"ada","kind":"person","role":"viewer","user_id":"`+u.ID+
 					`","expires_in_seconds":90}`)
 				w.keys["root"], w.keys["operator"] = w.keys["ada"], w.keys["root"]
-				l := w.dial(w.inMemory())
-				go l.write(w.head(http.MethodGet, "/v1/events/stream?after=1000", "Accept: "+c.accept))
+				l := w.openLine(w.inMemory())
+				go l.writeText(w.requestHead(http.MethodGet, "/v1/events/stream?after=1000", "Accept: "+c.accept))
 				resp, err := http.ReadResponse(l.in, nil)
 				require.NoError(t, err)
 				w.keys["root"] = w.keys["operator"]

@@ -15,7 +15,7 @@ import (
 func TestControlCharactersAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	cases := map[string]bad{}
 	for name, c := range map[string]string{
 		"NUL": `\u0000`, "escape": `\u001b[2J`, "newline": `\n`, "tab": `\t`, "C1": `\u009b`, "C1 itself": "\u009b",

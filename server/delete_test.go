@@ -14,14 +14,14 @@ import (
 func TestDeleting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	other := w.tenant("other")
-	w.key("admin", "admin")
+	w.createPool()
+	other := w.createTenant("other")
+	w.createKey("admin", "admin")
 	a := ask[contract.Allocation](w, "other", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`,
 		"Idempotency-Key", "a")
 	person := ask[contract.User](w, "other", http.MethodPost, "/v1/users",
 		`{"email":"ada@example.org","role":"member"}`, "Idempotency-Key", "u")
-	w.keep("ada", `{"name":"ada","kind":"person","role":"member","organization_id":"`+other.ID+`","user_id":"`+
+	w.keepKey("ada", `{"name":"ada","kind":"person","role":"member","organization_id":"`+other.ID+`","user_id":"`+
 		person.ID+`"}`)
 	require.Equal(t, 200, w.send("ada", http.MethodGet, "/v1/whoami", "").Code)
 
@@ -58,5 +58,5 @@ func TestDeleting(t *testing.T) {
 	for _, kind := range []string{"user.deleted", "organization.deleted", "pool.deleted"} {
 		require.Len(t, ask[contract.EventList](w, "root", http.MethodGet, "/v1/events?type="+kind, "").Items, 1, kind)
 	}
-	w.pool() // the name is free
+	w.createPool() // the name is free
 }

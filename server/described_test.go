@@ -32,7 +32,7 @@ var reached sync.Map
 func (d described) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tee := &teeWriter{ResponseWriter: w, status: http.StatusOK}
 	d.next.ServeHTTP(tee, r)
-	for _, wrong := range d.compare(r, tee) {
+	for _, wrong := range d.compareExchange(r, tee) {
 		d.t.Errorf("%s %s is answered with %d, and contract/openapi.yaml does not say so: %s", r.Method, r.URL,
 			tee.status, wrong)
 	}
@@ -45,9 +45,9 @@ var ourHeaders = []string{
 	contract.HeaderIdempotencyReplayed, contract.HeaderRequestID,
 }
 
-// compare returns what the description does not say.
-func (d described) compare(r *http.Request, got *teeWriter) []string {
-	path, item := d.path(r.URL.Path)
+// compareExchange returns what the description does not say.
+func (d described) compareExchange(r *http.Request, got *teeWriter) []string {
+	path, item := d.findPath(r.URL.Path)
 	var op *huma.Operation
 	if item != nil {
 		op = operationOf(item, r.Method)
@@ -82,17 +82,17 @@ func (d described) compare(r *http.Request, got *teeWriter) []string {
 	return wrong
 }
 
-// path finds the pattern of a path, the one with the fewest parameters.
-func (d described) path(asked string) (best string, item *huma.PathItem) {
+// findPath finds the pattern of a path, the one with the fewest parameters.
+func (d described) findPath(asked string) (best string, item *huma.PathItem) {
 	for pattern, i := range d.doc.Paths {
-		if matches(pattern, asked) && (item == nil || strings.Count(pattern, "{") < strings.Count(best, "{")) {
+		if pathMatches(pattern, asked) && (item == nil || strings.Count(pattern, "{") < strings.Count(best, "{")) {
 			best, item = pattern, i
 		}
 	}
 	return best, item
 }
 
-func matches(pattern, asked string) bool {
+func pathMatches(pattern, asked string) bool {
 	want, got := strings.Split(pattern, "/"), strings.Split(asked, "/")
 	return slices.EqualFunc(want, got, func(want, got string) bool {
 		return want == got || strings.HasPrefix(want, "{") && got != ""

@@ -18,8 +18,8 @@ import (
 func TestHeadIsAnsweredLikeGet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	s := w.listen()
+	w.createPool()
+	s := w.listenHTTP()
 	noRedirect := *s.Client()
 	noRedirect.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	ask := func(method, path string) (int, http.Header, string) { // of the body a GET may stream, nothing is read
@@ -59,7 +59,7 @@ func TestHeadIsAnsweredLikeGet(t *testing.T) {
 func TestPatchesAreMergePatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	merge := "application/merge-patch+json"
 	changed := ask[contract.Pool](w, "root", http.MethodPatch, "/v1/pools/lab", `{"max_nodes":3}`, "If-Match", `"1"`,
 		"Content-Type", merge)
@@ -80,7 +80,7 @@ func TestPatchesAreMergePatches(t *testing.T) {
 func TestTheDescriptionIsCompared(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	doc := w.server.Description()
 	pool := doc.Paths["/v1/pools/{id}"].Get
 	compared := func(path string, headers ...string) string {
@@ -92,7 +92,7 @@ func TestTheDescriptionIsCompared(t *testing.T) {
 		}
 		out := &teeWriter{ResponseWriter: httptest.NewRecorder(), status: http.StatusOK}
 		w.server.ServeHTTP(out, r)
-		return strings.Join(described{t, doc, w.server}.compare(r, out), "; ")
+		return strings.Join(described{t, doc, w.server}.compareExchange(r, out), "; ")
 	}
 	require.Empty(t, compared("/v1/pools/lab"))
 	require.Equal(t, "the header Prefer of the request", compared("/v1/pools/lab", "Prefer", "wait=1"))

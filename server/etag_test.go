@@ -18,7 +18,7 @@ func TestWhatAPoolLearnsIsNoConflict(t *testing.T) {
 	p := ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools",
 		strings.Replace(poolBody, `"simulated"`, `"min_nodes":1,"simulated"`, 1))
 	read := w.send("root", http.MethodGet, "/v1/pools/lab", "").Header().Get("ETag")
-	w.work(p)
+	w.runDueTasks(p)
 	learned := w.send("root", http.MethodGet, "/v1/pools/lab", "")
 	require.Contains(t, learned.Body.String(), `"boot_samples":1`)
 	require.Equal(t, read, learned.Header().Get("ETag"))

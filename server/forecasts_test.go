@@ -17,8 +17,8 @@ import (
 	"github.com/forewarm/forewarm/server"
 )
 
-// expect is a forecast of the hour that begins now.
-func (w *world) expect(id string) contract.AgentForecast {
+// newForecast is a forecast of the hour that begins now.
+func (w *world) newForecast(id string) contract.AgentForecast {
 	w.t.Helper()
 	now, half := w.clock.Now(), 0.5
 	return contract.AgentForecast{
@@ -31,16 +31,16 @@ func (w *world) expect(id string) contract.AgentForecast {
 	}
 }
 
-// forecast records one and returns its id.
-func (w *world) forecast(key, id string) string {
+// recordForecast records one and returns its id.
+func (w *world) recordForecast(key, id string) string {
 	w.t.Helper()
 	got := ask[contract.Recorded](w, key, http.MethodPost, "/v1/forecasts",
-		w.body(contract.AgentForecasts{Forecasts: []contract.AgentForecast{w.expect(id)}}))
+		w.encodeBody(contract.AgentForecasts{Forecasts: []contract.AgentForecast{w.newForecast(id)}}))
 	require.Equal(w.t, contract.Recorded{New: 1}, got)
 	return id
 }
 
-func (w *world) body(v any) string {
+func (w *world) encodeBody(v any) string {
 	w.t.Helper()
 	text, err := json.Marshal(v)
 	require.NoError(w.t, err)
@@ -52,11 +52,11 @@ func (w *world) body(v any) string {
 func TestAFullBatchOfForecasts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	w.agent("bot")
+	w.createPool()
+	w.createAgentKey("bot")
 	var batch contract.AgentForecasts
 	var outcomes contract.AgentOutcomes
-	want := w.expect("")
+	want := w.newForecast("")
 	want.Model, want.Probability, want.GPUs.Mean = strings.Repeat("m", 64), 1/3.0, math.Pi
 	for i := range 1000 {
 		want.ID = fmt.Sprintf("fct_%026d", i)
@@ -64,12 +64,12 @@ func TestAFullBatchOfForecasts(t *testing.T) {
 		outcomes.Outcomes = append(outcomes.Outcomes, contract.AgentOutcome{ID: want.ID, GPUs: 3, CountedAt: want.End})
 	}
 	require.Equal(t, contract.Recorded{New: 1000},
-		ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts", w.body(batch)))
+		ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts", w.encodeBody(batch)))
 	w.clock.Advance(time.Hour)
 	require.Equal(t, contract.Recorded{New: 1000},
-		ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts/outcomes", w.body(outcomes)))
+		ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts/outcomes", w.encodeBody(outcomes)))
 	require.Equal(t, contract.Recorded{Known: 1000},
-		ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts", w.body(batch)))
+		ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts", w.encodeBody(batch)))
 	for i, path := 999, "/v1/forecasts?limit=200"; path != ""; {
 		page := ask[contract.List[contract.Forecast]](w, "bot", http.MethodGet, path, "")
 		for _, f := range page.Items {
@@ -91,10 +91,10 @@ func TestAFullBatchOfForecasts(t *testing.T) {
 	}
 	w.refuseAll(map[string]bad{
 		"one too many": {key: "bot", path: "/v1/forecasts",
-			body: w.body(contract.AgentForecasts{Forecasts: append(batch.Forecasts, want)}),
+			body: w.encodeBody(contract.AgentForecasts{Forecasts: append(batch.Forecasts, want)}),
 			code: contract.CodeValidationFailed, pointer: "/forecasts"},
 		"one outcome too many": {key: "bot", path: "/v1/forecasts/outcomes",
-			body: w.body(contract.AgentOutcomes{Outcomes: append(outcomes.Outcomes, outcomes.Outcomes[0])}),
+			body: w.encodeBody(contract.AgentOutcomes{Outcomes: append(outcomes.Outcomes, outcomes.Outcomes[0])}),
 			code: contract.CodeValidationFailed, pointer: "/outcomes"},
 	})
 }
@@ -103,9 +103,9 @@ func TestAFullBatchOfForecasts(t *testing.T) {
 func TestForecastsHoldNoWords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	w.agent("bot")
-	good := w.body(contract.AgentForecasts{Forecasts: []contract.AgentForecast{w.expect("fct_00000000000000000000000001")}})
+	w.createPool()
+	w.createAgentKey("bot")
+	good := w.encodeBody(contract.AgentForecasts{Forecasts: []contract.AgentForecast{w.newForecast("fct_00000000000000000000000001")}})
 	cases := map[string]bad{}
 	for name, c := range map[string]struct{ from, to, pointer string }{
 		"words in model":    {`"model":"m"`, `"model":"the boss said so"`, "/model"},
@@ -158,14 +158,14 @@ func TestAKeyRecordsSoManyForecastsADay(t *testing.T) {
 	w := newWorld(t, func(c *server.Config) {
 		c.Ledger = ledger.New(c.Ledger.Store(), ids.UUID{}, ledger.Config{ForecastsPerDay: 1})
 	})
-	w.pool()
-	w.agent("bot")
-	first := w.forecast("bot", "fct_00000000000000000000000001")
-	batch := contract.AgentForecasts{Forecasts: []contract.AgentForecast{w.expect("fct_00000000000000000000000002")}}
-	got := w.send("bot", http.MethodPost, "/v1/forecasts", w.body(batch))
+	w.createPool()
+	w.createAgentKey("bot")
+	first := w.recordForecast("bot", "fct_00000000000000000000000001")
+	batch := contract.AgentForecasts{Forecasts: []contract.AgentForecast{w.newForecast("fct_00000000000000000000000002")}}
+	got := w.send("bot", http.MethodPost, "/v1/forecasts", w.encodeBody(batch))
 	require.Equal(t, http.StatusTooManyRequests, got.Code, got.Body)
 	require.Equal(t, "57600", got.Header().Get("Retry-After"), "until the next UTC day")
-	require.Equal(t, contract.CodeRateLimited, w.refuse("bot", http.MethodPost, "/v1/forecasts", w.body(batch)).Code)
+	require.Equal(t, contract.CodeRateLimited, w.refuse("bot", http.MethodPost, "/v1/forecasts", w.encodeBody(batch)).Code)
 	list := ask[contract.List[contract.Forecast]](w, "bot", http.MethodGet, "/v1/forecasts", "").Items
 	require.Len(t, list, 1)
 	require.Equal(t, first, list[0].ID)
@@ -176,8 +176,8 @@ func TestAKeyRecordsSoManyForecastsADay(t *testing.T) {
 func TestCalibrationReport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	w.agent("bot")
+	w.createPool()
+	w.createAgentKey("bot")
 	var batch contract.AgentForecasts
 	var outcomes contract.AgentOutcomes
 	for i, c := range []struct {
@@ -185,7 +185,7 @@ func TestCalibrationReport(t *testing.T) {
 		baseline float64 // below 0: none
 		gpus     int
 	}{{0.9, 0.5, 4}, {0.95, 0.5, 1}, {0.2, 0.5, 0}, {0.25, -1, 9}} {
-		f := w.expect(fmt.Sprintf("fct_%026d", i))
+		f := w.newForecast(fmt.Sprintf("fct_%026d", i))
 		f.Probability, f.BaselineProbability = c.said, &c.baseline
 		if c.baseline < 0 {
 			f.BaselineProbability = nil
@@ -193,11 +193,11 @@ func TestCalibrationReport(t *testing.T) {
 		batch.Forecasts = append(batch.Forecasts, f)
 		outcomes.Outcomes = append(outcomes.Outcomes, contract.AgentOutcome{ID: f.ID, GPUs: c.gpus, CountedAt: f.End})
 	}
-	ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts", w.body(batch))
+	ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts", w.encodeBody(batch))
 	require.Empty(t, ask[contract.CalibrationReport](w, "root", http.MethodGet, "/v1/reports/calibration", "").Sources,
 		"nothing is closed")
 	w.clock.Advance(time.Hour)
-	ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts/outcomes", w.body(outcomes))
+	ask[contract.Recorded](w, "bot", http.MethodPost, "/v1/forecasts/outcomes", w.encodeBody(outcomes))
 
 	got := ask[contract.CalibrationReport](w, "root", http.MethodGet, "/v1/reports/calibration?source=llm&days=1", "")
 	require.Equal(t, w.clock.Now().Add(-24*time.Hour), got.From)

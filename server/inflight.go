@@ -18,7 +18,7 @@ type inFlight struct {
 	open map[netip.Prefix]int
 }
 
-func (f *inFlight) enter(from netip.Prefix) bool {
+func (f *inFlight) admitRequest(from netip.Prefix) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.most > 0 && f.open[from] >= f.most {
@@ -28,7 +28,7 @@ func (f *inFlight) enter(from netip.Prefix) bool {
 	return true
 }
 
-func (f *inFlight) leave(from netip.Prefix) {
+func (f *inFlight) releaseRequest(from netip.Prefix) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.open[from]--; f.open[from] == 0 {
@@ -42,10 +42,10 @@ func (s *Server) countOpen(c *gin.Context) {
 		return
 	}
 	from := httpx.Network(s.cfg.Proxies.Client(c.Request))
-	if !s.open.enter(from) {
-		abort(c, slowDown("Too many requests of this address are open.", 0))
+	if !s.open.admitRequest(from) {
+		abortWith(c, slowDown("Too many requests of this address are open.", 0))
 		return
 	}
-	defer s.open.leave(from)
+	defer s.open.releaseRequest(from)
 	c.Next()
 }

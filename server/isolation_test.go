@@ -27,16 +27,16 @@ func bodyOf(t *testing.T, text []byte) string {
 	return string(out)
 }
 
-// named puts an id where the text leaves a place for one.
-func named(text, id string) string { return strings.ReplaceAll(text, "%s", id) }
+// insertID puts an id where the text leaves a place for one.
+func insertID(text, id string) string { return strings.ReplaceAll(text, "%s", id) }
 
 // Another tenant's id gets the same answer, to the byte, as one that nobody has.
 func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	w.tenant("other")
-	w.key("alice", "admin")
+	w.createPool()
+	w.createTenant("other")
+	w.createKey("alice", "admin")
 	allocated := ask[contract.Allocation](w, "alice", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`,
 		"Idempotency-Key", "a")
 	reserved := ask[contract.Reservation](w, "alice", http.MethodPost, "/v1/reservations",
@@ -44,7 +44,7 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	scheduled := ask[contract.Schedule](w, "alice", http.MethodPost, "/v1/schedules",
 		`{"pool":"lab","name":"x","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"UTC","rrule":"FREQ=DAILY","duration_seconds":60}`, "Idempotency-Key", "s")
 	person := ask[contract.User](w, "alice", http.MethodPost, "/v1/users", `{"email":"a@example.org","role":"member"}`)
-	key := w.key("bob", "member")
+	key := w.createKey("bob", "member")
 	planned := ask[contract.Plan](w, "alice", http.MethodPost, "/v1/plans",
 		`{"kind":"allocate","request":{"pool":"lab","gpus":1}}`)
 	own := ask[contract.Whoami](w, "alice", http.MethodGet, "/v1/whoami", "")
@@ -55,8 +55,8 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	require.Len(t, refused, 1)
 	ask[contract.Prewarm](w, "alice", http.MethodPost, "/v1/prewarm/pause", `{"reason":"ours"}`, "Idempotency-Key", "p")
 
-	w.agent("bot")
-	forecast := w.forecast("bot", "fct_00000000000000000000000001")
+	w.createAgentKey("bot")
+	forecast := w.recordForecast("bot", "fct_00000000000000000000000001")
 
 	before := w.journalLength()
 	for i, c := range []struct{ method, path, id, body string }{
@@ -96,7 +96,7 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 	} {
 		unknown := c.id[:len(c.id)-1] + "z"
 		send := func(id, key string) *httptest.ResponseRecorder {
-			return w.send("other", c.method, named(c.path, id), named(c.body, id), "If-Match", `"1"`, "Idempotency-Key",
+			return w.send("other", c.method, insertID(c.path, id), insertID(c.body, id), "If-Match", `"1"`, "Idempotency-Key",
 				fmt.Sprint(key, i))
 		}
 		theirs, nobodys := send(c.id, "theirs"), send(unknown, "nobodys")
@@ -131,7 +131,7 @@ func TestTenantsDoNotExistForEachOther(t *testing.T) {
 		require.Len(t, ask[contract.CalibrationReport](w, key, http.MethodGet, "/v1/reports/calibration", "").Sources,
 			n)
 	}
-	require.Equal(t, forecast, w.forecast("other", forecast), "ids are each tenant's own")
+	require.Equal(t, forecast, w.recordForecast("other", forecast), "ids are each tenant's own")
 	for _, e := range ask[contract.EventList](w, "other", http.MethodGet, "/v1/events", "").Items {
 		require.NotEqual(t, own.OrganizationID, e.OrganizationID)
 	}
@@ -177,7 +177,7 @@ func TestTrapF(t *testing.T) {
 func TestOneKeyManyTimesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	var all sync.WaitGroup
 	var ids sync.Map
 	for range 16 {

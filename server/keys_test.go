@@ -17,14 +17,14 @@ func TestTheWayBackInIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	root := ask[contract.Whoami](w, "root", http.MethodGet, "/v1/whoami", "").KeyID
-	w.key("admin", "admin")
+	w.createKey("admin", "admin")
 	p := w.refuse("admin", http.MethodDelete, "/v1/keys/"+root, "")
 	require.Equal(t, contract.CodePermissionDenied, p.Code)
 	p = w.refuse("root", http.MethodDelete, "/v1/keys/"+root, "")
 	require.Equal(t, contract.CodeStateConflict, p.Code)
 	require.Contains(t, p.Fixes[0].Label, "never expires")
 
-	heir := w.keep("heir", `{"name":"heir","kind":"person","role":"operator","never_expires":true}`)
+	heir := w.keepKey("heir", `{"name":"heir","kind":"person","role":"operator","never_expires":true}`)
 	require.Equal(t, root, heir.ParentID)
 	require.Equal(t, 403, w.send("admin", http.MethodPost, "/v1/keys/"+heir.ID+"/adopt", "").Code)
 	require.Empty(t, ask[contract.Key](w, "root", http.MethodPost, "/v1/keys/"+heir.ID+"/adopt", "").ParentID)
@@ -38,14 +38,14 @@ func TestKeysDoNotLastForEverUnsaid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	caps := `"caps":{"max_gpus":1,"max_per_day":{"amount":"1","currency":"USD"},"max_lead_seconds":60,"max_window_seconds":60}`
-	require.Equal(t, begin.Add(server.DefaultKeyLife), w.key("usual", "admin").ExpiresAt)
-	require.Zero(t, w.keep("for ever", `{"name":"x","kind":"person","role":"admin","never_expires":true}`).ExpiresAt)
-	require.Zero(t, w.keep("agent", `{"name":"x","kind":"agent","role":"member",`+caps+`}`).ExpiresAt)
+	require.Equal(t, begin.Add(server.DefaultKeyLife), w.createKey("usual", "admin").ExpiresAt)
+	require.Zero(t, w.keepKey("for ever", `{"name":"x","kind":"person","role":"admin","never_expires":true}`).ExpiresAt)
+	require.Zero(t, w.keepKey("agent", `{"name":"x","kind":"agent","role":"member",`+caps+`}`).ExpiresAt)
 	both := w.refuse("root", http.MethodPost, "/v1/keys",
 		`{"name":"x","kind":"person","role":"admin","never_expires":true,"expires_in_seconds":60}`)
 	require.Equal(t, contract.CodeValidationFailed, both.Code)
 
-	w.keep("minute", `{"name":"x","kind":"person","role":"admin","expires_in_seconds":60}`)
+	w.keepKey("minute", `{"name":"x","kind":"person","role":"admin","expires_in_seconds":60}`)
 	for _, body := range []string{`"kind":"person"`, `"kind":"agent",` + caps} {
 		made := ask[contract.KeyCreated](w, "minute", http.MethodPost, "/v1/keys",
 			`{"name":"x","role":"member",`+body+`}`)
@@ -57,15 +57,15 @@ func TestKeysDoNotLastForEverUnsaid(t *testing.T) {
 		require.Contains(t, p.Detail, "must not outlive")
 	}
 	set := newWorld(t, func(c *server.Config) { c.KeyLife = time.Hour })
-	require.Equal(t, begin.Add(time.Hour), set.key("brief", "viewer").ExpiresAt)
+	require.Equal(t, begin.Add(time.Hour), set.createKey("brief", "viewer").ExpiresAt)
 }
 
 // A list of keys is of those that work, as every list is of what is live.
 func TestKeysThatEndedAreListedWhenAskedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	gone := w.key("gone", "viewer")
-	w.keep("brief", `{"name":"brief","kind":"person","role":"viewer","expires_in_seconds":60}`)
+	gone := w.createKey("gone", "viewer")
+	w.keepKey("brief", `{"name":"brief","kind":"person","role":"viewer","expires_in_seconds":60}`)
 	ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+gone.ID, "")
 	list := func(query string) (names []string) {
 		for _, k := range ask[contract.List[contract.Key]](w, "root", http.MethodGet, "/v1/keys"+query, "").Items {
@@ -83,8 +83,8 @@ func TestKeysThatEndedAreListedWhenAskedFor(t *testing.T) {
 func TestCapsAreSharedByWhatAKeyMakes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	w.keep("one", `{"name":"one","kind":"person","role":"admin",
+	w.createPool()
+	w.keepKey("one", `{"name":"one","kind":"person","role":"admin",
 		"caps":{"max_gpus":1,"max_per_day":{"amount":"100","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":86400}}`)
 	refused := 0
 	for range 10 {
@@ -107,8 +107,8 @@ func TestCapsAreSharedByWhatAKeyMakes(t *testing.T) {
 func TestARevocationNamesTheSchedulesThatGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	maker := w.key("maker", "admin")
+	w.createPool()
+	maker := w.createKey("maker", "admin")
 	made := ask[contract.KeyCreated](w, "maker", http.MethodPost, "/v1/keys",
 		`{"name":"child","kind":"person","role":"member"}`)
 	w.keys["child"] = made.Secret

@@ -14,8 +14,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// stamped gives keys that say when they were made.
-func stamped(at time.Time) map[string]string {
+// datedKeys gives keys that say when they were made.
+func datedKeys(at time.Time) map[string]string {
 	millis := at.UnixMilli()
 	ulid, rest := []byte("0000000000ABCDEFGHJKMNPQRS"), millis
 	for i := 9; i >= 0; i-- {
@@ -33,18 +33,18 @@ func stamped(at time.Time) map[string]string {
 func TestIdempotencyKeysExpire(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	send := func(key string) *httptest.ResponseRecorder {
 		return w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", key)
 	}
-	for kind, key := range stamped(begin.Add(-ledger.KeepAnswers - time.Second)) {
+	for kind, key := range datedKeys(begin.Add(-ledger.KeepAnswers - time.Second)) {
 		p := w.refuse("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":1}`, "Idempotency-Key", key)
 		require.Equal(t, contract.CodeIdempotencyKeyExpired, p.Code, kind)
 		require.Equal(t, contract.HeaderIdempotencyKey, p.Errors[0].Pointer)
 		require.Contains(t, p.Detail, "7 days")
 		require.NotEmpty(t, p.Fixes)
 	}
-	for kind, key := range stamped(begin.Add(-ledger.KeepAnswers + time.Second)) {
+	for kind, key := range datedKeys(begin.Add(-ledger.KeepAnswers + time.Second)) {
 		require.Equal(t, 202, send(key).Code, kind)
 		w.clock.Advance(2 * time.Second)
 		require.Equal(t, "true", send(key).Header().Get("Idempotency-Replayed"), "%s: what is still kept is answered",

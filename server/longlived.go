@@ -33,8 +33,8 @@ func newLongLived(limits StreamLimits) *longLived {
 	return &longLived{limits: limits, keys: map[string]int{}, tenant: map[string]int{}}
 }
 
-// enter counts one more, or says whose bound is reached.
-func (l *longLived) enter(a ledger.Actor) (refused string) {
+// admitActor counts one more, or says whose bound is reached.
+func (l *longLived) admitActor(a ledger.Actor) (refused string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, b := range []struct {
@@ -57,16 +57,16 @@ func (l *longLived) enter(a ledger.Actor) (refused string) {
 	return ""
 }
 
-func (l *longLived) leave(a ledger.Actor) {
+func (l *longLived) releaseActor(a ledger.Actor) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all--
-	drop(l.keys, a.KeyID)
-	drop(l.tenant, a.OrganizationID)
+	decrement(l.keys, a.KeyID)
+	decrement(l.tenant, a.OrganizationID)
 }
 
-// drop takes one from a count.
-func drop(counts map[string]int, key string) {
+// decrement takes one from a count.
+func decrement(counts map[string]int, key string) {
 	if counts[key]--; counts[key] == 0 {
 		delete(counts, key)
 	}
@@ -76,15 +76,15 @@ func drop(counts map[string]int, key string) {
 // organization takes the connections of all others.
 func (s *Server) countLongLived(c *gin.Context) {
 	stream := c.FullPath() == "/v1/events/stream" && c.Request.Method == http.MethodGet
-	if !stream && s.granted(c) == 0 {
+	if !stream && s.grantedWait(c) == 0 {
 		return
 	}
 	actor := auth.From(c.Request.Context())
-	if refused := s.long.enter(actor); refused != "" {
-		abort(c, slowDown(refused,
+	if refused := s.long.admitActor(actor); refused != "" {
+		abortWith(c, slowDown(refused,
 			retryStreams).Request("Close one of them, follow one stream for all, or ask without Prefer: wait"))
 		return
 	}
-	defer s.long.leave(actor)
+	defer s.long.releaseActor(actor)
 	c.Next()
 }

@@ -29,12 +29,12 @@ func TestStreamsAndWaitsAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(cfg *server.Config) { cfg.Streams = c.limits })
-			w.pool()
-			w.tenant("beta")
+			w.createPool()
+			w.createTenant("beta")
 			p := w.inMemory()
 			follow := func(key string) (*line, int) {
-				l := w.dial(p)
-				go l.write("GET /v1/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + w.keys[key] +
+				l := w.openLine(p)
+				go l.writeText("GET /v1/events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + w.keys[key] +
 					"\r\n\r\n")
 				resp, err := http.ReadResponse(l.in, nil)
 				require.NoError(t, err)

@@ -23,9 +23,9 @@ import (
 
 var requestIDs = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,64}$`)
 
-// identify gives the request an id, keeps a client's that is harmless, and logs
+// logRequest gives the request an id, keeps a client's that is harmless, and logs
 // the answer. Logged are patterns and ids, never headers, queries or bodies.
-func (s *Server) identify(c *gin.Context) {
+func (s *Server) logRequest(c *gin.Context) {
 	id := c.GetHeader(contract.HeaderRequestID)
 	if !requestIDs.MatchString(id) {
 		id = s.cfg.IDs.New(ids.Request)
@@ -45,8 +45,8 @@ func (s *Server) identify(c *gin.Context) {
 		s.cfg.Proxies.Client(c.Request).String())
 }
 
-// recover answers a handler's panic and tells the log where it was.
-func (s *Server) recover(c *gin.Context) {
+// recoverPanic answers a handler's panic and tells the log where it was.
+func (s *Server) recoverPanic(c *gin.Context) {
 	defer func() {
 		v := recover()
 		if v == nil {
@@ -58,14 +58,14 @@ func (s *Server) recover(c *gin.Context) {
 		s.cfg.Logger.ErrorContext(c.Request.Context(), "handler panicked", "panic", fmt.Sprint(v), "stack",
 			string(debug.Stack()))
 		if !c.Writer.Written() {
-			abort(c, problem.New(contract.CodeInternal, "The failure is in the server's log under this request id."))
+			abortWith(c, problem.New(contract.CodeInternal, "The failure is in the server's log under this request id."))
 		}
 	}()
 	c.Next()
 }
 
-// abort answers with a problem and lets nothing further run.
-func abort(c *gin.Context, p *problem.Problem) {
+// abortWith answers with a problem and lets nothing further run.
+func abortWith(c *gin.Context, p *problem.Problem) {
 	c.Abort()
 	p.About(c.Writer.Header().Get(contract.HeaderRequestID), c.Request.URL.Path).Write(c.Writer)
 }
@@ -82,15 +82,15 @@ func (s *Server) securityHeaders(c *gin.Context) {
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
-	if s.secure(c.Request) {
+	if s.speaksTLS(c.Request) {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 	c.Next()
 }
 
-// secure reports whether the client speaks TLS: to us, to a proxy of ours that
+// speaksTLS reports whether the client speaks TLS: to us, to a proxy of ours that
 // says so, or because nobody is to come otherwise.
-func (s *Server) secure(r *http.Request) bool {
+func (s *Server) speaksTLS(r *http.Request) bool {
 	return s.cfg.PublicTLS || s.cfg.Proxies.Secure(r)
 }
 
@@ -98,7 +98,7 @@ func (s *Server) secure(r *http.Request) bool {
 // addresses pass, which health probes use.
 func (s *Server) checkHost(c *gin.Context) {
 	if !s.knownHost(c.Request.Host) {
-		abort(c, problem.New(contract.CodeHostNotAllowed, "The server does not answer under this host name.").
+		abortWith(c, problem.New(contract.CodeHostNotAllowed, "The server does not answer under this host name.").
 			Fix("Call it by address or localhost, or add the name to the server's list of hosts", ""))
 	}
 }
@@ -116,11 +116,11 @@ func (s *Server) knownHost(host string) bool {
 }
 
 func notFound(c *gin.Context) {
-	abort(c, problem.New(contract.CodeNotFound,
+	abortWith(c, problem.New(contract.CodeNotFound,
 		"There is no such route.").Request("Look at the routes in /openapi.json"))
 }
 
 func methodNotAllowed(c *gin.Context) {
-	abort(c, problem.New(contract.CodeMethodNotAllowed, "The route exists, but not for "+c.Request.Method+".").
+	abortWith(c, problem.New(contract.CodeMethodNotAllowed, "The route exists, but not for "+c.Request.Method+".").
 		Request("Use one of: "+c.Writer.Header().Get("Allow")))
 }

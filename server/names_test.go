@@ -20,11 +20,11 @@ const standup = `{"pool":"lab","name":"standup","gpus":1,"start_local":"2026-06-
 func TestNamesWhereIdsAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	pool := w.pool()
-	w.warm(pool, 1)
+	pool := w.createPool()
+	w.warmNodes(pool, 1)
 	person := ask[contract.User](w, "root", http.MethodPost, "/v1/users",
 		`{"email":"ada@example.org","role":"member","organization_id":"acme"}`, "Idempotency-Key", "u")
-	key := w.keep("laptop",
+	key := w.keepKey("laptop",
 		`{"name":"laptop","kind":"person","role":"admin","organization_id":"acme","user_id":"ada@example.org"}`)
 	require.Equal(t, person.ID, key.UserID)
 	s := ask[contract.Schedule](w, "laptop", http.MethodPost, "/v1/schedules", standup, "Idempotency-Key", "s")
@@ -131,9 +131,9 @@ func orEmpty(v any) any {
 func TestNamesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	w.tenant("other")
-	w.key("alice", "admin")
+	w.createPool()
+	w.createTenant("other")
+	w.createKey("alice", "admin")
 	mine := ask[contract.Schedule](w, "alice", http.MethodPost, "/v1/schedules", standup, "Idempotency-Key", "s")
 	p := w.refuse("alice", http.MethodGet, "/v1/schedules/stand-up", "")
 	require.Equal(t, contract.CodeNotFound, p.Code)
@@ -170,9 +170,9 @@ func TestNamesThatDoNotFit(t *testing.T) {
 func TestNamesOfOthersDoNotExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	w.tenant("other")
-	w.key("secretkey", "member")
+	w.createPool()
+	w.createTenant("other")
+	w.createKey("secretkey", "member")
 	ask[contract.Schedule](w, "root", http.MethodPost, "/v1/schedules",
 		strings.Replace(standup, "standup", "secretplan", 1), "Idempotency-Key", "s")
 	ask[contract.User](w, "root", http.MethodPost, "/v1/users", `{"email":"secret@example.org","role":"member"}`,
@@ -203,7 +203,7 @@ func TestNamesOfOthersDoNotExist(t *testing.T) {
 	} {
 		unknown := strings.Repeat("z", len(c.name))
 		ask := func(name, key string) (int, string) {
-			out := w.send("other", c.method, named(c.path, url.QueryEscape(name)), named(c.body, name), "If-Match",
+			out := w.send("other", c.method, insertID(c.path, url.QueryEscape(name)), insertID(c.body, name), "If-Match",
 				`"1"`, "Idempotency-Key", fmt.Sprint(key, i))
 			return out.Code, strings.ReplaceAll(bodyOf(t, out.Body.Bytes()), name, "%s")
 		}
@@ -227,7 +227,7 @@ func TestNamesOfOthersDoNotExist(t *testing.T) {
 func TestListsShowWhatIsLiveAndNew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	var made []string
 	for i := range 5 {
 		made = append([]string{ask[contract.Allocation](w, "root", http.MethodPost, "/v1/allocations",

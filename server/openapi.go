@@ -29,7 +29,7 @@ func OpenAPI() ([]byte, error) {
 	return doc.YAML()
 }
 
-func (s *Server) openAPIJSON(c *gin.Context) {
+func (s *Server) serveOpenAPIJSON(c *gin.Context) {
 	text, err := s.doc.MarshalJSON()
 	if err != nil {
 		panic(err)
@@ -37,7 +37,7 @@ func (s *Server) openAPIJSON(c *gin.Context) {
 	c.Data(http.StatusOK, openAPIInJSON+"; version=3.1", text)
 }
 
-func (s *Server) openAPIYAML(c *gin.Context) {
+func (s *Server) serveOpenAPIYAML(c *gin.Context) {
 	text, err := s.doc.YAML()
 	if err != nil {
 		panic(err)
@@ -55,8 +55,8 @@ type row struct {
 	Method, Path, Summary, Tag string
 }
 
-// docs lists the routes for people; the whole is in the document.
-func (s *Server) docs(c *gin.Context) {
+// serveDocs lists the routes for people; the whole is in the document.
+func (s *Server) serveDocs(c *gin.Context) {
 	var rows []row
 	for path, item := range s.doc.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden compares got with a file, which -update rewrites.
-func golden(t *testing.T, path string, got []byte) {
+// compareGolden compares got with a file, which -update rewrites.
+func compareGolden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
 		require.NoError(t, os.WriteFile(path, got, 0o644))
@@ -27,5 +27,5 @@ func TestOpenAPI(t *testing.T) {
 	t.Parallel()
 	text, err := server.OpenAPI()
 	require.NoError(t, err)
-	golden(t, "../contract/openapi.yaml", text)
+	compareGolden(t, "../contract/openapi.yaml", text)
 }

@@ -16,7 +16,7 @@ import (
 func TestANodeIsDrainedResumedExplainedAndQuarantined(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.warm(w.pool(), 1)
+	w.warmNodes(w.createPool(), 1)
 	node := ask[contract.List[contract.Node]](w, "root", http.MethodGet, "/v1/nodes", "").Items[0]
 	require.Equal(t, "ready", node.State)
 	path := "/v1/nodes/" + node.ID
@@ -30,7 +30,7 @@ func TestANodeIsDrainedResumedExplainedAndQuarantined(t *testing.T) {
 func TestAScheduleGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	body := `{"pool":"lab","name":"daily","gpus":1,"start_local":"2026-03-02T09:00:00","timezone":"Europe/Berlin","rrule":"FREQ=DAILY","duration_seconds":3600}`
 	dry := ask[contract.Schedule](w, "root", http.MethodPost, "/v1/schedules?dry_run=true", body)
 	require.Empty(t, ask[contract.List[contract.Schedule]](w, "root", http.MethodGet, "/v1/schedules", "").Items,
@@ -67,7 +67,7 @@ func TestAScheduleGoesOn(t *testing.T) {
 func TestAClaimWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	at := w.clock.Now().Add(time.Second)
 	r := ask[contract.Reservation](w, "root", http.MethodPost, "/v1/reservations",
 		fmt.Sprintf(`{"pool":"lab","gpus":1,"start":%q,"end":%q}`,
@@ -92,7 +92,7 @@ func TestCapsOfAPerson(t *testing.T) {
 func TestRecoveryBeginsAndIsConfirmed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.pool()
+	p := w.createPool()
 	begun := ask[contract.RecoveryState](w, "root", http.MethodPost, "/v1/recovery/begin",
 		`{"reason":"restored from a copy"}`)
 	require.True(t, begun.Recovering)

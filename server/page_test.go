@@ -19,8 +19,8 @@ import (
 	"github.com/forewarm/forewarm/server/auth"
 )
 
-// browse sends what a browser sends.
-func (w *world) browse(method, path, form string, cookies []*http.Cookie,
+// browsePage sends what a browser sends.
+func (w *world) browsePage(method, path, form string, cookies []*http.Cookie,
 	headers ...string) *httptest.ResponseRecorder {
 	w.t.Helper()
 	r, out := newRequest(method, path, form)
@@ -41,20 +41,20 @@ func (w *world) browse(method, path, form string, cookies []*http.Cookie,
 func TestThePageShowsTheStory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) { c.OpenPage = true })
-	empty := w.browse(http.MethodGet, "/", "", nil).Body.String()
+	empty := w.browsePage(http.MethodGet, "/", "", nil).Body.String()
 	for _, text := range []string{"no starts yet", "the share of starts", "There is no pool yet", "Nobody holds GPUs",
 		"Nothing is promised", "<code>forewarm "} {
 		require.Contains(t, empty, text)
 	}
-	p := w.pool()
+	p := w.createPool()
 	out := w.send("root", http.MethodPost, "/v1/allocations",
 		`{"pool":"lab","gpus":2,"name":"<script>alert(1)</script>"}`, "Idempotency-Key", "k")
 	require.Equal(t, 202, out.Code, out.Body.String())
 	ask[contract.Reservation](w, "root", http.MethodPost, "/v1/reservations",
 		`{"pool":"lab","gpus":1,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "r")
-	w.work(p)
+	w.runDueTasks(p)
 	w.clock.Advance(time.Minute)
-	page := w.browse(http.MethodGet, "/", "", nil)
+	page := w.browsePage(http.MethodGet, "/", "", nil)
 	body := page.Body.String()
 	for _, text := range []string{"100.0%", "of 1 starts", "SIM", "lab", "node.ready", "allocation.active",
 		"waited 5 s", "ready", "booked", "of $"} {
@@ -66,82 +66,82 @@ func TestThePageShowsTheStory(t *testing.T) {
 	require.Equal(t, "no-store", page.Header().Get("Cache-Control"))
 	for _, file := range []string{"page.css", "page.js"} {
 		require.Contains(t, body, "/assets/"+file)
-		require.Equal(t, 200, w.browse(http.MethodGet, "/assets/"+file, "", nil).Code)
+		require.Equal(t, 200, w.browsePage(http.MethodGet, "/assets/"+file, "", nil).Code)
 	}
-	require.Equal(t, 404, w.browse(http.MethodGet, "/assets/..%2Fpage.go", "", nil).Code)
+	require.Equal(t, 404, w.browsePage(http.MethodGet, "/assets/..%2Fpage.go", "", nil).Code)
 }
 
 // The page names and orders what it shows as the CLI does, and says who has nothing warmed.
 func TestThePageReadsLikeTheCLI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) { c.OpenPage = true })
-	w.pool()
+	w.createPool()
 	for i, name := range []string{"first", "second"} {
 		w.clock.Advance(time.Minute)
 		ask[contract.Reservation](w, "root", http.MethodPost, "/v1/reservations",
 			fmt.Sprintf(`{"pool":"lab","gpus":1,"name":%q,"start":"2026-03-02T1%d:00:00Z","end":"2026-03-02T1%d:30:00Z"}`, name, i, i), "Idempotency-Key", name)
 	}
-	body := w.browse(http.MethodGet, "/", "", nil).Body.String()
+	body := w.browsePage(http.MethodGet, "/", "", nil).Body.String()
 	require.Less(t, strings.Index(body, "<td>second"), strings.Index(body, "<td>first"), "the newest first")
 	require.Contains(t, body, `<td data-is="by">root, `, "made by")
 	require.Contains(t, body, "<td data-is=\"by\">root\n", "by")
 	require.NotContains(t, body, "paused")
-	_, err := w.ledger.PausePrewarming(t.Context(), w.actor("root"), "", "", time.Time{})
+	_, err := w.ledger.PausePrewarming(t.Context(), w.actorOf("root"), "", "", time.Time{})
 	require.NoError(t, err)
-	require.Contains(t, w.browse(http.MethodGet, "/", "", nil).Body.String(), "pre-warming is paused for everybody")
+	require.Contains(t, w.browsePage(http.MethodGet, "/", "", nil).Body.String(), "pre-warming is paused for everybody")
 }
 
 func TestTheOneTimeLink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) { c.SignInToken = obs.NewSecret("once") })
-	require.Equal(t, 403, w.browse(http.MethodGet, "/login?t=twice", "", nil).Code)
-	in := w.browse(http.MethodGet, "/login?t=once", "", nil)
+	require.Equal(t, 403, w.browsePage(http.MethodGet, "/login?t=twice", "", nil).Code)
+	in := w.browsePage(http.MethodGet, "/login?t=once", "", nil)
 	require.Equal(t, 303, in.Code)
 	cookies := in.Result().Cookies()
 	require.Len(t, cookies, 1)
 	require.True(t, cookies[0].HttpOnly)
 	require.Equal(t, http.SameSiteLaxMode, cookies[0].SameSite)
-	require.Equal(t, 200, w.browse(http.MethodGet, "/", "", cookies).Code)
-	require.Equal(t, 403, w.browse(http.MethodGet, "/login?t=once", "", nil).Code, "once is once")
+	require.Equal(t, 200, w.browsePage(http.MethodGet, "/", "", cookies).Code)
+	require.Equal(t, 403, w.browsePage(http.MethodGet, "/login?t=once", "", nil).Code, "once is once")
 	w.clock.Advance(12 * time.Hour)
-	require.Equal(t, 303, w.browse(http.MethodGet, "/", "", cookies).Code, "a session ends")
+	require.Equal(t, 303, w.browsePage(http.MethodGet, "/", "", cookies).Code, "a session ends")
 
 	late := newWorld(t, func(c *server.Config) { c.SignInToken = obs.NewSecret("once") })
 	late.clock.Advance(10 * time.Minute)
-	require.Equal(t, 403, late.browse(http.MethodGet, "/login?t=once", "", nil).Code)
+	require.Equal(t, 403, late.browsePage(http.MethodGet, "/login?t=once", "", nil).Code)
 }
 
 func TestSigningInWithAKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	w.tenant("other")
-	w.agent("bot")
+	w.createPool()
+	w.createTenant("other")
+	w.createAgentKey("bot")
 	ask[contract.Reservation](w, "root", http.MethodPost, "/v1/reservations",
 		`{"pool":"lab","gpus":1,"name":"private","start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`,
 		"Idempotency-Key", "r")
 	form := func(key string) string { return url.Values{"key": {key}}.Encode() }
-	require.Equal(t, 200, w.browse(http.MethodGet, "/login", "", nil).Code)
-	require.Equal(t, 403, w.browse(http.MethodPost, "/login", form("nonsense"), nil).Code)
-	require.Equal(t, 403, w.browse(http.MethodPost, "/login", form(w.keys["bot"]), nil).Code, "the page is for people")
-	require.Equal(t, 403, w.browse(http.MethodPost, "/login", form(w.keys["root"]), nil, "Sec-Fetch-Site",
+	require.Equal(t, 200, w.browsePage(http.MethodGet, "/login", "", nil).Code)
+	require.Equal(t, 403, w.browsePage(http.MethodPost, "/login", form("nonsense"), nil).Code)
+	require.Equal(t, 403, w.browsePage(http.MethodPost, "/login", form(w.keys["bot"]), nil).Code, "the page is for people")
+	require.Equal(t, 403, w.browsePage(http.MethodPost, "/login", form(w.keys["root"]), nil, "Sec-Fetch-Site",
 		"cross-site").Code)
 
-	mine := w.browse(http.MethodPost, "/login", form(w.keys["root"]), nil).Result().Cookies()
-	theirs := w.browse(http.MethodPost, "/login", form(w.keys["other"]), nil).Result().Cookies()
-	require.Contains(t, w.browse(http.MethodGet, "/", "", mine).Body.String(), "private")
-	require.NotContains(t, w.browse(http.MethodGet, "/", "", theirs).Body.String(), "private",
+	mine := w.browsePage(http.MethodPost, "/login", form(w.keys["root"]), nil).Result().Cookies()
+	theirs := w.browsePage(http.MethodPost, "/login", form(w.keys["other"]), nil).Result().Cookies()
+	require.Contains(t, w.browsePage(http.MethodGet, "/", "", mine).Body.String(), "private")
+	require.NotContains(t, w.browsePage(http.MethodGet, "/", "", theirs).Body.String(), "private",
 		"a session sees what its key sees")
-	require.Equal(t, 401, w.browse(http.MethodGet, "/v1/whoami", "", mine).Code, "a cookie is no API key")
+	require.Equal(t, 401, w.browsePage(http.MethodGet, "/v1/whoami", "", mine).Code, "a cookie is no API key")
 
-	require.Equal(t, 403, w.browse(http.MethodPost, "/logout", "", mine, "Sec-Fetch-Site", "cross-site").Code)
-	require.Equal(t, 303, w.browse(http.MethodPost, "/logout", "", mine).Code)
-	require.Equal(t, 303, w.browse(http.MethodGet, "/", "", mine).Code)
+	require.Equal(t, 403, w.browsePage(http.MethodPost, "/logout", "", mine, "Sec-Fetch-Site", "cross-site").Code)
+	require.Equal(t, 303, w.browsePage(http.MethodPost, "/logout", "", mine).Code)
+	require.Equal(t, 303, w.browsePage(http.MethodGet, "/", "", mine).Code)
 
 	id := strings.Split(w.keys["other"], "_")[2]
 	ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+id, "")
 	w.clock.Advance(auth.CacheFor)
-	require.Equal(t, 303, w.browse(http.MethodGet, "/", "", theirs).Code, "a session ends with its key")
+	require.Equal(t, 303, w.browsePage(http.MethodGet, "/", "", theirs).Code, "a session ends with its key")
 	require.NotContains(t, w.log.String(), w.keys["root"])
 }
 
@@ -155,15 +155,15 @@ func TestStrangersLockNobodyOut(t *testing.T) {
 	})
 	form := func(key string) string { return url.Values{"key": {key}}.Encode() }
 	for i, want := range []int{403, 403, 403, 429, 429} {
-		require.Equal(t, want, w.browse(http.MethodGet, "/login?t=x", "", nil).Code, i)
-		require.Equal(t, want, w.browse(http.MethodPost, "/login", form("nonsense"), nil).Code, i)
+		require.Equal(t, want, w.browsePage(http.MethodGet, "/login?t=x", "", nil).Code, i)
+		require.Equal(t, want, w.browsePage(http.MethodPost, "/login", form("nonsense"), nil).Code, i)
 	}
-	require.Equal(t, "5", w.browse(http.MethodGet, "/login?t=x", "", nil).Header().Get("Retry-After"))
+	require.Equal(t, "5", w.browsePage(http.MethodGet, "/login?t=x", "", nil).Header().Get("Retry-After"))
 	w.keys["bad"] = "nonsense"
 	require.Equal(t, 401, w.send("bad", http.MethodGet, "/v1/whoami", "").Code, "the API counts apart")
 	require.Equal(t, 200, w.send("root", http.MethodGet, "/v1/whoami", "").Code)
-	require.Equal(t, 303, w.browse(http.MethodPost, "/login", form(w.keys["root"]), nil).Code)
-	require.Equal(t, 303, w.browse(http.MethodGet, "/login?t=once", "", nil).Code)
+	require.Equal(t, 303, w.browsePage(http.MethodPost, "/login", form(w.keys["root"]), nil).Code)
+	require.Equal(t, 303, w.browsePage(http.MethodGet, "/login?t=once", "", nil).Code)
 }
 
 // Signing in again and again ends one's own oldest session and nobody else's,
@@ -174,11 +174,11 @@ func TestSessionsOfOthersLast(t *testing.T) {
 		c.Limits = unlimited
 		c.Limits.Logins = auth.Rate{PerSecond: 1, Burst: 30}
 	})
-	w.key("viewer", "viewer")
+	w.createKey("viewer", "viewer")
 	in := func(key string) *httptest.ResponseRecorder {
-		return w.browse(http.MethodPost, "/login", url.Values{"key": {w.keys[key]}}.Encode(), nil)
+		return w.browsePage(http.MethodPost, "/login", url.Values{"key": {w.keys[key]}}.Encode(), nil)
 	}
-	seen := func(cookies []*http.Cookie) int { return w.browse(http.MethodGet, "/", "", cookies).Code }
+	seen := func(cookies []*http.Cookie) int { return w.browsePage(http.MethodGet, "/", "", cookies).Code }
 	operator := in("root").Result().Cookies()
 	first := in("viewer").Result().Cookies()
 	w.clock.Advance(time.Second)
@@ -205,9 +205,9 @@ func TestSessionsOfOthersLast(t *testing.T) {
 func TestSessionsOfOtherOrganizationsLast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.tenant("other")
+	w.createTenant("other")
 	in := func(key string) []*http.Cookie {
-		return w.browse(http.MethodPost, "/login", url.Values{"key": {w.keys[key]}}.Encode(), nil).Result().Cookies()
+		return w.browsePage(http.MethodPost, "/login", url.Values{"key": {w.keys[key]}}.Encode(), nil).Result().Cookies()
 	}
 	operator := in("root")
 	first := in("other")
@@ -220,8 +220,8 @@ func TestSessionsOfOtherOrganizationsLast(t *testing.T) {
 			in(key)
 		}
 	}
-	require.Equal(t, 303, w.browse(http.MethodGet, "/", "", first).Code, "a thousand are kept")
-	require.Equal(t, 200, w.browse(http.MethodGet, "/", "", operator).Code)
+	require.Equal(t, 303, w.browsePage(http.MethodGet, "/", "", first).Code, "a thousand are kept")
+	require.Equal(t, 200, w.browsePage(http.MethodGet, "/", "", operator).Code)
 }
 
 func TestCookiesBehindTLS(t *testing.T) {
@@ -244,16 +244,16 @@ func TestCookiesBehindTLS(t *testing.T) {
 		"the public URL has it": {func(c *server.Config) { c.PublicTLS = true }, nil, true},
 	} {
 		w := newWorld(t, func(cfg *server.Config) { c.change(cfg); cfg.SignInToken = obs.NewSecret("once") })
-		in := w.browse(http.MethodGet, "/login?t=once", "", nil, c.headers...)
+		in := w.browsePage(http.MethodGet, "/login?t=once", "", nil, c.headers...)
 		cookie := in.Result().Cookies()[0]
 		require.Equal(t, c.secure, cookie.Secure, name)
 		require.Equal(t, c.secure, strings.HasPrefix(cookie.Name, "__Host-"), name)
 		require.True(t, cookie.HttpOnly && cookie.Path == "/" && cookie.Domain == "", name)
 		require.Equal(t, c.secure, in.Header().Get("Strict-Transport-Security") != "", name)
-		require.Equal(t, 200, w.browse(http.MethodGet, "/", "", []*http.Cookie{cookie}, c.headers...).Code, name)
-		out := w.browse(http.MethodPost, "/logout", "", []*http.Cookie{cookie}, c.headers...)
+		require.Equal(t, 200, w.browsePage(http.MethodGet, "/", "", []*http.Cookie{cookie}, c.headers...).Code, name)
+		out := w.browsePage(http.MethodPost, "/logout", "", []*http.Cookie{cookie}, c.headers...)
 		require.Equal(t, cookie.Name, out.Result().Cookies()[0].Name, name)
-		require.Equal(t, 303, w.browse(http.MethodGet, "/", "", []*http.Cookie{cookie}, c.headers...).Code, name)
+		require.Equal(t, 303, w.browsePage(http.MethodGet, "/", "", []*http.Cookie{cookie}, c.headers...).Code, name)
 	}
 }
 
@@ -262,17 +262,17 @@ func TestCookiesBehindTLS(t *testing.T) {
 func TestThePageEscapesControls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *server.Config) { c.OpenPage = true })
-	w.pool()
-	_, err := w.ledger.Allocate(t.Context(), w.actor("root"),
+	w.createPool()
+	_, err := w.ledger.Allocate(t.Context(), w.actorOf("root"),
 		ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: time.Hour, Name: "a\u202eb\u009b2Jc"})
 	require.NoError(t, err)
-	body := w.browse(http.MethodGet, "/", "", nil).Body.String()
+	body := w.browsePage(http.MethodGet, "/", "", nil).Body.String()
 	require.Contains(t, body, `a\u202eb\u009b2Jc`)
 	require.NotContains(t, body, "\u202e")
 }
 
-// actor is who a key acts for.
-func (w *world) actor(key string) ledger.Actor {
+// actorOf is who a key acts for.
+func (w *world) actorOf(key string) ledger.Actor {
 	w.t.Helper()
 	me := ask[contract.Whoami](w, key, http.MethodGet, "/v1/whoami", "")
 	return ledger.Actor{KeyID: me.KeyID, Kind: ledger.PersonKey, OrganizationID: me.OrganizationID,

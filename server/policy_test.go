@@ -37,9 +37,9 @@ func TestEveryRouteRefuses(t *testing.T) {
 	w := newWorld(t)
 	ranks := []string{"viewer", "member", "admin", "operator"}
 	for _, role := range ranks {
-		w.key(role, role)
+		w.createKey(role, role)
 	}
-	w.agent("agent")
+	w.createAgentKey("agent")
 	for _, route := range w.server.Routes() {
 		policy := auth.Policies[route]
 		if policy.Public {

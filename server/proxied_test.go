@@ -23,9 +23,9 @@ func TestForwardedClients(t *testing.T) {
 		c.Limits, c.Proxies = unlimited, proxies
 		c.Limits.Failures = auth.Rate{PerSecond: 0.2, Burst: 1}
 	})
-	w.stranger("bad")
+	w.mintStrangerKey("bad")
 	get := func(client string) int {
-		return w.from("10.1.1.1", "bad", http.MethodGet, "/v1/whoami", "X-Forwarded-For", client).Code
+		return w.sendFrom("10.1.1.1", "bad", http.MethodGet, "/v1/whoami", "X-Forwarded-For", client).Code
 	}
 	require.Equal(t, []int{401, 429, 401, 429}, []int{get("198.51.100.1"), get("8.8.8.8, 198.51.100.1"),
 		get("198.51.100.2"), get("198.51.100.1")})
@@ -39,22 +39,22 @@ func TestRequestsOfAClientAreBounded(t *testing.T) {
 		proxies, err := httpx.ParseProxies([]string{"192.0.2.0/24"})
 		require.NoError(t, err)
 		w := newWorld(t, func(c *server.Config) { c.Clock, c.Proxies, c.OpenPerAddress = clock.System{}, proxies, 2 })
-		w.pool()
+		w.createPool()
 		p := w.inMemory()
 		waiting := make(chan int)
 		for _, key := range []string{"a", "b"} {
-			l := w.dial(p)
+			l := w.openLine(p)
 			go func() {
-				l.write(w.allocate(key, "Prefer: wait=30", "X-Forwarded-For: 198.51.100.1"))
-				status, _, _ := l.answer()
+				l.writeText(w.allocateRequest(key, "Prefer: wait=30", "X-Forwarded-For: 198.51.100.1"))
+				status, _, _ := l.readAnswer()
 				waiting <- status
 			}()
 		}
 		time.Sleep(time.Second)
 		ask := func(client string) int {
-			l := w.dial(p)
-			go l.write(w.head(http.MethodGet, "/v1/whoami", "X-Forwarded-For: "+client))
-			status, _, _ := l.answer()
+			l := w.openLine(p)
+			go l.writeText(w.requestHead(http.MethodGet, "/v1/whoami", "X-Forwarded-For: "+client))
+			status, _, _ := l.readAnswer()
 			return status
 		}
 		require.Equal(t, 429, ask("198.51.100.1"))

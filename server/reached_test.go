@@ -23,7 +23,7 @@ func (r reaching) Run() int {
 	if code != 0 || flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" {
 		return code
 	}
-	missing, err := unseen()
+	missing, err := unseenOutcomes()
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("the description has outcomes that no test of this package brings about, by operation and "+
 			"status:\n  %s",
@@ -36,8 +36,8 @@ func (r reaching) Run() int {
 	return code
 }
 
-// unseen lists the described outcomes of success that were not reached.
-func unseen() (missing []string, err error) {
+// unseenOutcomes lists the described outcomes of success that were not reached.
+func unseenOutcomes() (missing []string, err error) {
 	text, err := server.OpenAPI()
 	if err != nil {
 		return nil, err

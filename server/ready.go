@@ -82,15 +82,15 @@ func (r *Readiness) Look(ctx context.Context) string {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTime) // it is not only this one's answer
 	defer cancel()
-	r.trouble, r.at = r.find(ctx), now
+	r.trouble, r.at = r.findHindrance(ctx), now
 	r.Metric.Ready(r.trouble == "")
 	return r.trouble
 }
 
-func (r *Readiness) find(ctx context.Context) string {
+func (r *Readiness) findHindrance(ctx context.Context) string {
 	if err := r.Store.CheckWrites(ctx); err != nil {
 		r.Logger.WarnContext(ctx, "not ready", "error", err)
-		return "the database does not accept writes: " + hindrance(err)
+		return "the database does not accept writes: " + describeHindrance(err)
 	}
 	lag, err := lagOf(ctx, r.Store)
 	switch {
@@ -116,9 +116,9 @@ func lagOf(ctx context.Context, store ledger.Store) (lag time.Duration, err erro
 	return lag, err
 }
 
-// hindrance tells anybody why nothing can be written, without the database's own
+// describeHindrance tells anybody why nothing can be written, without the database's own
 // words.
-func hindrance(err error) string {
+func describeHindrance(err error) string {
 	var full *ledger.StorageFullError
 	var schema *ledger.SchemaError
 	switch {

@@ -81,9 +81,9 @@ func TestTheJournalIsVerified(t *testing.T) {
 		l = c.Ledger
 	})
 	for i := range 3 {
-		w.key(fmt.Sprint("someone", i), "viewer") // an event
+		w.createKey(fmt.Sprint("someone", i), "viewer") // an event
 		w.clock.Advance(time.Minute)
-		sealed(t, l)
+		sealJournal(t, l)
 	}
 	first := ask[contract.AuditPage](w, "root", http.MethodGet, "/v1/audit/verify?limit=2", "")
 	require.True(t, first.More)
@@ -103,8 +103,8 @@ func TestTheJournalIsVerified(t *testing.T) {
 		"").Code, "it has no key for seals")
 }
 
-// sealed runs the task that seals.
-func sealed(t *testing.T, l *ledger.Ledger) {
+// sealJournal runs the task that seals.
+func sealJournal(t *testing.T, l *ledger.Ledger) {
 	t.Helper()
 	require.NoError(t, l.EnsureSweep(t.Context(), "sim"))
 	for {

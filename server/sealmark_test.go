@@ -58,7 +58,7 @@ func TestSealsThatAreGoneAreMissed(t *testing.T) {
 	told := ask[contract.EventList](w, "root", http.MethodGet, "/v1/events?subject=journal", "").Items
 	require.Len(t, told, 1, "once")
 	require.Equal(t, "journal.behind", told[0].Type)
-	w.key("admin", "admin")
+	w.createKey("admin", "admin")
 	require.Empty(t, ask[contract.EventList](w, "admin", http.MethodGet, "/v1/events?subject=journal", "").Items,
 		"it is the operators'")
 	gap := ask[contract.RecoveryState](w, "root", http.MethodGet, "/v1/recovery", "").Journal

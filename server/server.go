@@ -1,7 +1,7 @@
 // Package server answers HTTP: the API under /v1, its description and a page for
 // people, health and metrics.
 //
-// Every request passes the same wall, in this order: the connection's deadlines, a
+// Every request passes the same middleware, in this order: the connection's deadlines, a
 // request id and an access log without secrets, recovery, security headers, the
 // host name, the requests that its client has open, the form of path, query and
 // headers, the route's policy (a route without one answers nobody) with key and
@@ -180,7 +180,7 @@ func New(cfg Config) (*Server, error) {
 	if err := s.engine.SetTrustedProxies(nil); err != nil { // ours are asked, not gin's
 		return nil, err
 	}
-	s.routes()
+	s.registerRoutes()
 	return s, nil
 }
 
@@ -192,12 +192,12 @@ func newEngine() *gin.Engine {
 	return gin.New()
 }
 
-func (s *Server) routes() {
+func (s *Server) registerRoutes() {
 	e := s.engine
 	e.HandleMethodNotAllowed = true
 	e.UseRawPath, e.RedirectTrailingSlash = true, false
-	e.Use(s.guardConnection, s.identify, s.recover, s.securityHeaders, s.checkHost, s.countOpen, s.checkText,
-		s.authorize, s.countLongLived, s.checkBody, s.deadline)
+	e.Use(s.guardConnection, s.logRequest, s.recoverPanic, s.securityHeaders, s.checkHost, s.countOpen, s.checkText,
+		s.authorizeRoute, s.countLongLived, s.checkBody, s.boundAnswer)
 	s.doc = api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
 		Minter:  auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
@@ -205,11 +205,11 @@ func (s *Server) routes() {
 		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(),
 			Simulation: s.cfg.Simulation},
 	})
-	s.system()
+	s.registerSystem()
 	page.Register(e, page.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth, Random: s.cfg.Random,
 		Open: s.cfg.OpenPage, Token: s.cfg.SignInToken, Version: s.cfg.Version,
-		Proxies: s.cfg.Proxies, Secure: s.secure, Failed: s.failures.Note, Limits: page.Limits{
+		Proxies: s.cfg.Proxies, Secure: s.speaksTLS, Failed: s.failures.Note, Limits: page.Limits{
 			Keys:   auth.NewLimiter(s.cfg.Limits.Failures, s.cfg.Clock),
 			Links:  auth.NewLimiter(s.cfg.Limits.Links, s.cfg.Clock),
 			Logins: auth.NewLimiter(s.cfg.Limits.Logins, s.cfg.Clock),

@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// plant stores what no verb would store any more.
-func (w *world) plant(c ledger.Change) {
+// plantRows stores what no verb would store any more.
+func (w *world) plantRows(c ledger.Change) {
 	w.t.Helper()
 	require.NoError(w.t, w.ledger.Store().InTx(w.t.Context(),
 		func(tx ledger.Tx) error { return tx.Save(c) }))
@@ -27,14 +27,14 @@ func copyOf[T any](w *world, read func(ledger.Reader) (T, error)) (out T) {
 	return out
 }
 
-// shadowed is a world where each thing that has a name is in the shadow of
+// newShadowedWorld is a world where each thing that has a name is in the shadow of
 // another one, which has the first one's id as its name, as older versions took it.
-func shadowed(t *testing.T) (w *world, victims map[ledger.Noun]string) {
+func newShadowedWorld(t *testing.T) (w *world, victims map[ledger.Noun]string) {
 	w = newWorld(t)
 	all := ledger.Scope{All: true}
-	beta := w.tenant("beta")
-	pool := w.pool()
-	key := w.key("victim", "member")
+	beta := w.createTenant("beta")
+	pool := w.createPool()
+	key := w.createKey("victim", "member")
 	person := ask[contract.User](w, "root", http.MethodPost, "/v1/users", `{"email":"ada@example.org","role":"viewer"}`)
 	s := ask[contract.Schedule](w, "victim", http.MethodPost, "/v1/schedules", standup, "Idempotency-Key", "s")
 
@@ -53,7 +53,7 @@ func shadowed(t *testing.T) (w *world, victims map[ledger.Noun]string) {
 	other.ID, other.Name, other.OrganizationID, other.Version = "sch_decoy", s.ID, beta.ID, 0
 	byKey := other
 	byKey.ID, byKey.Name = "sch_decoy2", key.ID
-	w.plant(ledger.Change{Keys: []ledger.Key{k}, Users: []ledger.User{u}, Organizations: []ledger.Organization{o},
+	w.plantRows(ledger.Change{Keys: []ledger.Key{k}, Users: []ledger.User{u}, Organizations: []ledger.Organization{o},
 		Pools:     []ledger.Pool{p},
 		Schedules: []ledger.Schedule{other, byKey}})
 	return w, map[ledger.Noun]string{ledger.NounKey: key.ID, ledger.NounUser: person.ID,
@@ -65,7 +65,7 @@ func shadowed(t *testing.T) (w *world, victims map[ledger.Noun]string) {
 // paths, queries and bodies.
 func TestNoNameShadowsAnId(t *testing.T) {
 	t.Parallel()
-	w, id := shadowed(t)
+	w, id := newShadowedWorld(t)
 	for path, want := range map[string]string{
 		"/v1/organizations/" + id[ledger.NounOrganization]: id[ledger.NounOrganization],
 		"/v1/pools/" + id[ledger.NounPool]:                 id[ledger.NounPool],
@@ -106,7 +106,7 @@ func TestNoNameShadowsAnId(t *testing.T) {
 // it for a name.
 func TestTheKeyThatIsNamedByItsIdIsTheOneThatEnds(t *testing.T) {
 	t.Parallel()
-	w, id := shadowed(t)
+	w, id := newShadowedWorld(t)
 	key := id[ledger.NounKey]
 	require.Equal(t, key, ask[contract.Key](w, "root", http.MethodPost, "/v1/keys/"+key+"/adopt", "").ID)
 	require.Equal(t, key, ask[contract.Key](w, "root", http.MethodDelete, "/v1/keys/"+key, "").ID)
@@ -121,8 +121,8 @@ func TestTheKeyThatIsNamedByItsIdIsTheOneThatEnds(t *testing.T) {
 func TestNamesDoNotHaveTheFormOfAnId(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	w.key("admin", "admin")
+	w.createPool()
+	w.createKey("admin", "admin")
 	root := ask[contract.Whoami](w, "root", http.MethodGet, "/v1/whoami", "").KeyID
 	for _, name := range []string{"rsv_01ke4j5m3zf8k9v7q2x6t0b1cd", "key_00000000000000000000000001", "Ab3dE5fG7h",
 		root} {
@@ -139,8 +139,8 @@ func TestNamesDoNotHaveTheFormOfAnId(t *testing.T) {
 			require.Contains(t, []string{"/name", "/email"}, p.Errors[0].Pointer, "%s %s", path, name)
 		}
 	}
-	w.key("production", "viewer")
-	w.key("Laptop2026", "viewer")
+	w.createKey("production", "viewer")
+	w.createKey("Laptop2026", "viewer")
 }
 
 func TestAPersonsAddressIsBare(t *testing.T) {

@@ -91,16 +91,16 @@ func TestShapesOfRequests(t *testing.T) {
 			422, false},
 	} {
 		l := dial()
-		l.write(c.request)
-		status, _, body := l.answer()
+		l.writeText(c.request)
+		status, _, body := l.readAnswer()
 		require.Equal(t, c.status, status, "%s: %s", name, body)
 		if c.stays {
-			l.write(smuggled)
-			status, _, _ = l.answer()
+			l.writeText(smuggled)
+			status, _, _ = l.readAnswer()
 			require.Equal(t, 200, status, name)
 			continue
 		}
-		require.True(t, l.ended(), "%s: the connection is closed, and nothing more on it is answered", name)
+		require.True(t, l.isClosed(), "%s: the connection is closed, and nothing more on it is answered", name)
 	}
 }
 
@@ -111,13 +111,13 @@ func TestPipelines(t *testing.T) {
 	l := w.onWire()()
 	var all strings.Builder
 	for range 20 {
-		all.WriteString(w.head(http.MethodGet, "/v1/whoami") + "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		all.WriteString(w.requestHead(http.MethodGet, "/v1/whoami") + "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	}
-	l.write(all.String())
+	l.writeText(all.String())
 	for range 20 {
-		status, _, _ := l.answer()
+		status, _, _ := l.readAnswer()
 		require.Equal(t, 200, status)
-		status, _, _ = l.answer()
+		status, _, _ = l.readAnswer()
 		require.Equal(t, 404, status)
 	}
 }
@@ -130,20 +130,20 @@ func TestBodiesAreAskedForOnceTheKeyIsGood(t *testing.T) {
 	expect := []string{"Expect: 100-continue", "Content-Type: application/json",
 		fmt.Sprintf("Content-Length: %d", len(body))}
 	good := dial()
-	good.write(w.head(http.MethodPost, "/v1/keys", expect...))
+	good.writeText(w.requestHead(http.MethodPost, "/v1/keys", expect...))
 	text, err := good.in.ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "HTTP/1.1 100 Continue\r\n", text)
 	_, err = good.in.ReadString('\n')
 	require.NoError(t, err)
-	good.write(body)
-	status, _, _ := good.answer()
+	good.writeText(body)
+	status, _, _ := good.readAnswer()
 	require.Equal(t, 201, status)
 
 	w.keys["root"] = "nonsense"
 	wrong := dial()
-	wrong.write(w.head(http.MethodPost, "/v1/keys", expect...))
-	status, _, _ = wrong.answer()
+	wrong.writeText(w.requestHead(http.MethodPost, "/v1/keys", expect...))
+	status, _, _ = wrong.readAnswer()
 	require.Equal(t, 401, status, "and not 100 before it")
 	_, err = wrong.in.ReadByte()
 	require.ErrorIs(t, err, io.EOF)

@@ -33,13 +33,13 @@ func (w *world) pageOf(key string) string {
 	return out.Body.String()
 }
 
-// shared is a pool of two ready nodes, of one of which another tenant holds two
+// shareNode is a pool of two ready nodes, of one of which another tenant holds two
 // GPUs and we, as a member, one.
-func (w *world) shared() (ours, theirs contract.Allocation) {
+func (w *world) shareNode() (ours, theirs contract.Allocation) {
 	w.t.Helper()
-	w.warm(w.pool(), 2)
-	w.tenant("theirs")
-	w.key("member", "member")
+	w.warmNodes(w.createPool(), 2)
+	w.createTenant("theirs")
+	w.createKey("member", "member")
 	theirs = ask[contract.Allocation](w, "theirs", http.MethodPost, "/v1/allocations",
 		`{"pool":"lab","gpus":2,"name":"secret-run"}`, "Idempotency-Key", "theirs")
 	ours = ask[contract.Allocation](w, "member", http.MethodPost, "/v1/allocations",
@@ -53,8 +53,8 @@ func (w *world) shared() (ours, theirs contract.Allocation) {
 func TestTenantsSeeTheirOwnNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ours, theirs := w.shared()
-	w.tenant("nobody")
+	ours, theirs := w.shareNode()
+	w.createTenant("nobody")
 	mine := ours.Devices[0].NodeID
 	all := ask[contract.List[contract.Node]](w, "root", http.MethodGet, "/v1/nodes", "").Items
 	require.Len(t, all, 2)
@@ -116,8 +116,8 @@ func TestTenantsSeeTheirOwnNodes(t *testing.T) {
 func TestABookingShowsItsNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.warm(w.pool(), 2)
-	w.key("member", "member")
+	w.warmNodes(w.createPool(), 2)
+	w.createKey("member", "member")
 	require.Empty(t, ask[contract.List[contract.Node]](w, "member", http.MethodGet, "/v1/nodes", "").Items)
 	ask[contract.Reservation](w, "member", http.MethodPost, "/v1/reservations",
 		`{"pool":"lab","gpus":1,"start":"2026-03-02T10:00:00Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "r")
@@ -132,7 +132,7 @@ func TestTenantsMaySeeAllNodes(t *testing.T) {
 	w := newWorld(t, func(c *server.Config) {
 		c.Ledger = ledger.New(c.Ledger.Store(), ids.UUID{}, ledger.Config{TenantsSeeNodes: true})
 	})
-	ours, theirs := w.shared()
+	ours, theirs := w.shareNode()
 	nodes := ask[contract.List[contract.Node]](w, "member", http.MethodGet, "/v1/nodes", "").Items
 	require.Len(t, nodes, 2)
 	require.Nil(t, nodes[0].PricePerNodeHour)
@@ -156,7 +156,7 @@ func TestTenantsMaySeeAllNodes(t *testing.T) {
 func TestGPUs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ours, theirs := w.shared()
+	ours, theirs := w.shareNode()
 	get := func(query string) contract.GPUList {
 		return ask[contract.GPUList](w, "root", http.MethodGet, "/v1/gpus"+query, "")
 	}
@@ -210,11 +210,11 @@ func TestGPUs(t *testing.T) {
 func TestGPUsBookedAndComing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.pool()
-	w.warm(p, 1)
+	p := w.createPool()
+	w.warmNodes(p, 1)
 	ask[contract.Reservation](w, "root", http.MethodPost, "/v1/reservations",
 		`{"pool":"lab","gpus":3,"start":"2026-03-02T08:00:30Z","end":"2026-03-02T11:00:00Z"}`, "Idempotency-Key", "r")
-	w.work(p)
+	w.runDueTasks(p)
 	require.Equal(t, contract.GPUCounts{Total: 4, Free: 1, Booked: 3},
 		ask[contract.GPUList](w, "root", http.MethodGet, "/v1/gpus", "").Totals)
 	ask[contract.Allocation](w, "root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":4}`,
@@ -226,7 +226,7 @@ func TestGPUsBookedAndComing(t *testing.T) {
 			if task.Kind == ledger.TaskPlan {
 				claimed, err := w.ledger.ClaimTask(t.Context(), task.ID, task.Attempt, 1e9)
 				require.NoError(t, err)
-				w.run(claimed)
+				w.runTask(claimed)
 			}
 		}
 	}
@@ -245,7 +245,7 @@ func TestVersionNamesSimulatedPools(t *testing.T) {
 	ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools", real)
 	require.False(t, version().Simulation)
 	require.Empty(t, version().SimulatedPools)
-	w.pool()
+	w.createPool()
 	require.True(t, version().Simulation)
 	require.Equal(t, []string{"lab"}, version().SimulatedPools)
 }

@@ -12,10 +12,10 @@ import (
 func TestAllocateAndRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.pool()
+	p := w.createPool()
 	out := w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":2}`, "Idempotency-Key", "one")
 	require.Equal(t, 202, out.Code, out.Body.String())
-	w.work(p)
+	w.runDueTasks(p)
 	a := ask[contract.Allocation](w, "root", http.MethodGet, out.Header().Get("Location"), "")
 	require.Equal(t, "active", a.State, w.log.String())
 	a = ask[contract.Allocation](w, "root", http.MethodPost, "/v1/allocations/"+a.ID+"/release", "")

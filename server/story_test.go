@@ -44,7 +44,7 @@ func TestStories(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			s := &story{world: newWorld(t), saved: map[string]string{}}
-			golden(t, file, s.tell(string(text)))
+			compareGolden(t, file, s.replay(string(text)))
 		})
 	}
 }
@@ -57,8 +57,8 @@ type story struct {
 	saved map[string]string
 }
 
-// tell replays a file and returns it with the answers that came.
-func (s *story) tell(text string) []byte {
+// replay replays a file and returns it with the answers that came.
+func (s *story) replay(text string) []byte {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
@@ -68,7 +68,7 @@ func (s *story) tell(text string) []byte {
 		fmt.Fprintln(&s.out, line)
 		switch {
 		case strings.HasPrefix(line, "!"):
-			s.direct(strings.Fields(line)[1:])
+			s.followDirective(strings.Fields(line)[1:])
 		case strings.HasPrefix(line, ">"):
 			body := ""
 			if i+1 < len(lines) && strings.HasPrefix(lines[i+1], "{") {
@@ -76,36 +76,36 @@ func (s *story) tell(text string) []byte {
 				body = lines[i]
 				fmt.Fprintln(&s.out, body)
 			}
-			s.converse(strings.Fields(s.fill(line))[1:], s.fill(body))
+			s.exchange(strings.Fields(s.fillSaved(line))[1:], s.fillSaved(body))
 		}
 	}
 	return s.out.Bytes()
 }
 
-func (s *story) fill(text string) string {
+func (s *story) fillSaved(text string) string {
 	for name, id := range s.saved {
 		text = strings.ReplaceAll(text, "${"+name+"}", id)
 	}
 	return text
 }
 
-func (s *story) direct(words []string) {
+func (s *story) followDirective(words []string) {
 	s.t.Helper()
 	switch words[0] {
 	case "pool":
-		s.made = s.pool()
+		s.made = s.createPool()
 	case "warm":
 		n, err := strconv.Atoi(words[1])
 		require.NoError(s.t, err)
-		s.warm(s.made, n)
+		s.warmNodes(s.made, n)
 	case "work":
-		s.work(s.made)
+		s.runDueTasks(s.made)
 	case "key":
-		s.key(words[1], words[2])
+		s.createKey(words[1], words[2])
 	case "agent":
-		s.agent(words[1])
+		s.createAgentKey(words[1])
 	case "tenant":
-		s.saved[words[1]] = s.tenant(words[1]).ID
+		s.saved[words[1]] = s.createTenant(words[1]).ID
 	case "advance":
 		d, err := time.ParseDuration(words[1])
 		require.NoError(s.t, err)
@@ -122,7 +122,7 @@ func (s *story) direct(words []string) {
 	}
 }
 
-func (s *story) converse(words []string, body string) {
+func (s *story) exchange(words []string, body string) {
 	s.t.Helper()
 	key := words[0]
 	if key == "nobody" {

@@ -24,17 +24,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(reaching{m}, goleak.IgnoreAnyFunction("database/sql.(*DB).connectionOpener"))
 }
 
-// listen serves the world over a real connection.
-func (w *world) listen() *httptest.Server {
+// listenHTTP serves the world over a real connection.
+func (w *world) listenHTTP() *httptest.Server {
 	w.t.Helper()
 	s := httptest.NewServer(w.handler)
 	w.t.Cleanup(s.Close)
 	return s
 }
 
-func (w *world) client(key string) *client.Client {
+func (w *world) newClient(key string) *client.Client {
 	w.t.Helper()
-	s := w.listen()
+	s := w.listenHTTP()
 	c, err := client.New(s.URL, w.keys[key], s.Client())
 	require.NoError(w.t, err)
 	return c
@@ -43,7 +43,7 @@ func (w *world) client(key string) *client.Client {
 func TestEventsAreFollowed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := w.client("root")
+	c := w.newClient("root")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var seen []string
@@ -52,7 +52,7 @@ func TestEventsAreFollowed(t *testing.T) {
 		seen = append(seen, e.Type)
 		switch len(seen) {
 		case 1: // what was there is sent; then something happens
-			w.pool()
+			w.createPool()
 			require.NoError(t, w.server.Step(ctx))
 		case 2:
 			cancel()
@@ -64,9 +64,9 @@ func TestEventsAreFollowed(t *testing.T) {
 func TestStreamsResumeAndFilter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
-	w.tenant("other")
-	s := w.listen()
+	w.createPool()
+	w.createTenant("other")
+	s := w.listenHTTP()
 	read := func(key string, lines int, path string, headers ...string) string {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -107,8 +107,8 @@ func TestStreamsResumeAndFilter(t *testing.T) {
 func TestPreferWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.pool()
-	c := w.client("root")
+	p := w.createPool()
+	c := w.newClient("root")
 	got := make(chan contract.Allocation)
 	failed := make(chan error, 1)
 	go func() {
@@ -118,7 +118,7 @@ func TestPreferWait(t *testing.T) {
 		got <- a
 	}()
 	for {
-		w.work(p)
+		w.runDueTasks(p)
 		require.NoError(t, w.server.Step(t.Context()))
 		live := ask[contract.List[contract.Allocation]](w, "root", http.MethodGet, "/v1/allocations?state=active", "")
 		if len(live.Items) > 0 {
@@ -134,7 +134,7 @@ func TestPreferWait(t *testing.T) {
 func TestPreferWaitEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pool()
+	w.createPool()
 	out := w.send("root", http.MethodPost, "/v1/allocations", `{"pool":"lab","gpus":2}`, "Idempotency-Key", "k",
 		"Prefer", "respond-async, wait=1")
 	require.Equal(t, 202, out.Code)
@@ -147,7 +147,7 @@ func TestRunEndsStreams(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.server.Run(ctx) }()
-	s := w.listen()
+	s := w.listenHTTP()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/events/stream", nil)
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+w.keys["root"])
@@ -164,7 +164,7 @@ func TestRunEndsStreams(t *testing.T) {
 func TestTheSDK(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c, ctx := w.client("root"), t.Context()
+	c, ctx := w.newClient("root"), t.Context()
 	p, err := c.CreatePool(ctx, contract.PoolCreate{Name: "lab", Provisioner: "sim", Model: "a100-80g", GPUsPerNode: 4,
 		GPUMemoryMiB:     81920,
 		PricePerNodeHour: contract.Money{Amount: "8.4", Currency: contract.Currency}, MaxNodes: 2,

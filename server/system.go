@@ -7,15 +7,15 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// system adds what is not part of the API: health, metrics and the API's own
+// registerSystem adds what is not part of the API: health, metrics and the API's own
 // description.
-func (s *Server) system() {
+func (s *Server) registerSystem() {
 	s.engine.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	s.engine.GET("/readyz", gin.WrapH(s.readiness))
 	s.engine.GET("/metrics", gin.WrapH(s.readiness.Metrics(s.cfg.Gather)))
-	s.engine.GET("/openapi.json", s.openAPIJSON)
-	s.engine.GET("/openapi.yaml", s.openAPIYAML)
-	s.engine.GET("/docs", s.docs)
+	s.engine.GET("/openapi.json", s.serveOpenAPIJSON)
+	s.engine.GET("/openapi.yaml", s.serveOpenAPIYAML)
+	s.engine.GET("/docs", s.serveDocs)
 }
 
 // answerHead lets every route that answers GET answer HEAD, which probes and

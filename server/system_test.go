@@ -27,7 +27,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	w := newWorld(t)
 	require.Equal(t, 200, w.send("", http.MethodGet, "/healthz", "").Code)
 	require.Equal(t, 200, w.send("", http.MethodGet, "/readyz", "").Code)
-	w.pool() // its plan is due now, and nobody works, though it is sent to a queue again and again
+	w.createPool() // its plan is due now, and nobody works, though it is sent to a queue again and again
 	send := func() []ledger.Task {
 		sent, err := w.ledger.Dispatch(t.Context(), 10, 5*time.Second)
 		require.NoError(t, err)
@@ -74,8 +74,8 @@ func TestHeaders(t *testing.T) {
 	require.Contains(t, w.log.String(), "mine-1")
 }
 
-// host sends a request under a host name.
-func (w *world) host(name, path string) int {
+// statusForHost sends a request under a host name.
+func (w *world) statusForHost(name, path string) int {
 	w.t.Helper()
 	r, out := newRequest(http.MethodGet, path, "")
 	r.Host = name
@@ -93,14 +93,14 @@ func TestTrapN(t *testing.T) {
 				newWorld(t, func(c *server.Config) { c.Hosts = []string{"*"} })
 			for _, name := range []string{"localhost", "localhost:8787", "127.0.0.1", "127.0.0.1:8787", "[::1]:8787",
 				"10.1.2.3"} {
-				require.Equal(t, 200, strict.host(name, "/healthz"), name)
+				require.Equal(t, 200, strict.statusForHost(name, "/healthz"), name)
 			}
 			for _, name := range []string{"evil.example", "localhost.evil.example", "gpu.example", ""} {
-				require.Equal(t, 421, strict.host(name, "/healthz"), name)
+				require.Equal(t, 421, strict.statusForHost(name, "/healthz"), name)
 			}
-			require.Equal(t, 200, open.host("GPU.example:443", "/healthz"))
-			require.Equal(t, 421, open.host("evil.example", "/healthz"))
-			require.Equal(t, 200, any.host("evil.example", "/healthz"))
+			require.Equal(t, 200, open.statusForHost("GPU.example:443", "/healthz"))
+			require.Equal(t, 421, open.statusForHost("evil.example", "/healthz"))
+			require.Equal(t, 200, any.statusForHost("evil.example", "/healthz"))
 		},
 		"OpenMetrics": func(t *testing.T) {
 			require.Equal(t, 401, newWorld(t).send("", http.MethodGet, "/metrics", "").Code)
@@ -124,7 +124,7 @@ func TestTrapN(t *testing.T) {
 		},
 		"KeyLife": func(t *testing.T) {
 			require.Equal(t, begin.Add(time.Hour), newWorld(t,
-				func(c *server.Config) { c.KeyLife = time.Hour }).key("brief", "viewer").ExpiresAt)
+				func(c *server.Config) { c.KeyLife = time.Hour }).createKey("brief", "viewer").ExpiresAt)
 		},
 		"SignInToken": func(t *testing.T) {
 			require.Equal(t, 403, newWorld(t).send("", http.MethodGet, "/login?t=once", "").Code)
@@ -133,7 +133,7 @@ func TestTrapN(t *testing.T) {
 		},
 		"Environment": func(t *testing.T) {
 			w := newWorld(t, func(c *server.Config) { c.Environment = "demo" })
-			w.key("alice", "viewer")
+			w.createKey("alice", "viewer")
 			require.True(t, strings.HasPrefix(w.keys["alice"], "gpa_demo_"))
 		},
 		"Version": func(t *testing.T) {

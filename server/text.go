@@ -25,23 +25,23 @@ var single = []string{"Authorization", "Content-Type", contract.HeaderIdempotenc
 func (s *Server) checkText(c *gin.Context) {
 	for _, name := range single {
 		if len(c.Request.Header.Values(name)) > 1 {
-			abort(c, problem.Parameter(name, "must come once"))
+			abortWith(c, problem.Parameter(name, "must come once"))
 			return
 		}
 	}
-	if !legible(c.Request.URL.Path) {
-		abort(c, problem.Parameter("path", "must be UTF-8 without control or invisible characters"))
+	if !onlyLegible(c.Request.URL.Path) {
+		abortWith(c, problem.Parameter("path", "must be UTF-8 without control or invisible characters"))
 		return
 	}
 	query, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
-		abort(c, problem.Parameter("query", "must be pairs of name=value, joined by & and escaped"))
+		abortWith(c, problem.Parameter("query", "must be pairs of name=value, joined by & and escaped"))
 		return
 	}
 	for name, values := range query {
 		for _, value := range append(values, name) {
-			if !legible(value) {
-				abort(c, problem.Parameter(plaintext.Escape(name),
+			if !onlyLegible(value) {
+				abortWith(c, problem.Parameter(plaintext.Escape(name),
 					"must be UTF-8 without control or invisible characters"))
 				return
 			}
@@ -49,13 +49,13 @@ func (s *Server) checkText(c *gin.Context) {
 	}
 }
 
-func legible(text string) bool {
+func onlyLegible(text string) bool {
 	return utf8.ValidString(text) && plaintext.Find(text) == ""
 }
 
-// plain refuses text that would do something where it is shown, or that one of
+// checkPlainText refuses text that would do something where it is shown, or that one of
 // the databases cannot hold.
-func plain(place, text string) *problem.Problem {
+func checkPlainText(place, text string) *problem.Problem {
 	found := plaintext.Find(text)
 	if found == "" {
 		return nil
@@ -73,7 +73,7 @@ func checkBatch(data []byte) *problem.Problem {
 		return nil
 	}
 	if !utf8.Valid(data) {
-		return malformed("", "is not UTF-8")
+		return malformedProblem("", "is not UTF-8")
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -83,7 +83,7 @@ func checkBatch(data []byte) *problem.Problem {
 		if array {
 			place = ""
 		}
-		if p := (walker{dec: dec}).value(place, 0); p != nil {
+		if p := (walker{dec: dec}).checkValue(place, 0); p != nil {
 			return onlyText(p)
 		}
 	}

@@ -59,7 +59,7 @@ func (s *Server) guardConnection(c *gin.Context) {
 	if c.Request.Body != nil && c.Request.Body != http.NoBody {
 		_ = conn.SetReadDeadline(s.cfg.Timeouts.bodyDue(now, 0)) // a recorder of tests has none
 	}
-	_ = conn.SetWriteDeadline(now.Add(s.cfg.Timeouts.Answer + s.granted(c) + s.cfg.Timeouts.Longest +
+	_ = conn.SetWriteDeadline(now.Add(s.cfg.Timeouts.Answer + s.grantedWait(c) + s.cfg.Timeouts.Longest +
 		s.cfg.Timeouts.Send))
 	if len(c.Request.TransferEncoding) > 0 {
 		// A Content-Length beside it was dropped. Where a proxy went by that one,
@@ -98,9 +98,9 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// paced returns the request's body, to be read at a rate, and what clears its
+// pacedBodyOf returns the request's body, to be read at a rate, and what clears its
 // deadline once it was read to its end.
-func (s *Server) paced(c *gin.Context) (io.Reader, func()) {
+func (s *Server) pacedBodyOf(c *gin.Context) (io.Reader, func()) {
 	w, _ := c.Writer.(connWriter) // guardConnection made it one
 	conn := http.NewResponseController(w.ResponseWriter)
 	body := &pacedBody{body: c.Request.Body, conn: conn, limit: s.cfg.Timeouts,
@@ -108,18 +108,18 @@ func (s *Server) paced(c *gin.Context) (io.Reader, func()) {
 	return body, func() { _ = conn.SetReadDeadline(time.Time{}) }
 }
 
-// granted is how long the route lets the request wait for its outcome.
-func (s *Server) granted(c *gin.Context) time.Duration {
+// grantedWait is how long the route lets the request wait for its outcome.
+func (s *Server) grantedWait(c *gin.Context) time.Duration {
 	return api.GrantedWait(c.Request.Method+" "+c.FullPath(), c.GetHeader("Prefer"))
 }
 
-// deadline bounds everything but streams, which live as long as their client. It
+// boundAnswer bounds everything but streams, which live as long as their client. It
 // counts from the end of the body, whose time is bounded apart.
-func (s *Server) deadline(c *gin.Context) {
+func (s *Server) boundAnswer(c *gin.Context) {
 	if c.FullPath() == "/v1/events/stream" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), s.cfg.Timeouts.Answer+s.granted(c))
+	ctx, cancel := context.WithTimeout(c.Request.Context(), s.cfg.Timeouts.Answer+s.grantedWait(c))
 	defer cancel()
 	c.Request = c.Request.WithContext(ctx)
 	c.Next()

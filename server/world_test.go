@@ -135,19 +135,19 @@ var notOurWords = regexp.MustCompile(`expected |\binvalid (integer|float|boolean
 const poolBody = `{"name":"lab","provisioner":"sim","model":"a100-80g","gpus_per_node":4,"gpu_memory_mib":81920,` +
 	`"price_per_node_hour":{"amount":"8.40","currency":"USD"},"max_nodes":2,"simulated":true}`
 
-// pool makes the pool of most tests: two nodes of four GPUs.
-func (w *world) pool() contract.Pool {
+// createPool makes the pool of most tests: two nodes of four GPUs.
+func (w *world) createPool() contract.Pool {
 	w.t.Helper()
 	return ask[contract.Pool](w, "root", http.MethodPost, "/v1/pools", poolBody)
 }
 
-// key makes a key in the first organization and remembers it by name.
-func (w *world) key(name, role string) contract.Key {
+// createKey makes a key in the first organization and remembers it by name.
+func (w *world) createKey(name, role string) contract.Key {
 	w.t.Helper()
-	return w.keep(name, `{"name":"`+name+`","kind":"person","role":"`+role+`"}`)
+	return w.keepKey(name, `{"name":"`+name+`","kind":"person","role":"`+role+`"}`)
 }
 
-func (w *world) keep(name, body string) contract.Key {
+func (w *world) keepKey(name, body string) contract.Key {
 	w.t.Helper()
 	made := ask[contract.KeyCreated](w, "root", http.MethodPost, "/v1/keys", body)
 	w.keys[name] = made.Secret
@@ -156,34 +156,34 @@ func (w *world) keep(name, body string) contract.Key {
 
 const agentCaps = `{"max_gpus":4,"max_per_day":{"amount":"20","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":14400}`
 
-// agent makes an agent's key.
-func (w *world) agent(name string) contract.Key {
+// createAgentKey makes an agent's key.
+func (w *world) createAgentKey(name string) contract.Key {
 	w.t.Helper()
-	return w.keep(name, `{"name":"`+name+`","kind":"agent","role":"member","caps":`+agentCaps+`}`)
+	return w.keepKey(name, `{"name":"`+name+`","kind":"agent","role":"member","caps":`+agentCaps+`}`)
 }
 
-// tenant makes another organization with an admin's key.
-func (w *world) tenant(name string) contract.Organization {
+// createTenant makes another organization with an admin's key.
+func (w *world) createTenant(name string) contract.Organization {
 	w.t.Helper()
 	o := ask[contract.Organization](w, "root", http.MethodPost, "/v1/organizations",
 		`{"name":"`+name+`","limits":{"max_gpus":8,"speculation_per_day":{"amount":"10","currency":"USD"}}}`)
-	w.keep(name, `{"name":"`+name+`","kind":"person","role":"admin","organization_id":"`+o.ID+`"}`)
+	w.keepKey(name, `{"name":"`+name+`","kind":"person","role":"admin","organization_id":"`+o.ID+`"}`)
 	return o
 }
 
-// warm brings up nodes of the pool as the planner and a worker would.
-func (w *world) warm(p contract.Pool, slots int) {
+// warmNodes brings up nodes of the pool as the planner and a worker would.
+func (w *world) warmNodes(p contract.Pool, slots int) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	_, err := w.ledger.UpdatePool(ctx, ledger.SystemActor("test"), p.ID, p.Version,
 		func(g *capacity.Pool) { g.MinNodes = slots })
 	require.NoError(w.t, err)
-	w.work(p)
+	w.runDueTasks(p)
 }
 
-// work runs due tasks for six seconds, answering for a provider that boots at
+// runDueTasks runs due tasks for six seconds, answering for a provider that boots at
 // once.
-func (w *world) work(p contract.Pool) {
+func (w *world) runDueTasks(p contract.Pool) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	for range 6 {
@@ -193,12 +193,12 @@ func (w *world) work(p contract.Pool) {
 		for _, task := range tasks {
 			claimed, err := w.ledger.ClaimTask(ctx, task.ID, task.Attempt, time.Minute)
 			require.NoError(w.t, err)
-			w.run(claimed)
+			w.runTask(claimed)
 		}
 	}
 }
 
-func (w *world) run(task ledger.Task) {
+func (w *world) runTask(task ledger.Task) {
 	w.t.Helper()
 	ctx, g := w.t.Context(), ledger.Guard{TaskID: task.ID, Fence: task.Fence}
 	machine := ledger.Instance{ProviderID: "m-" + task.Subject, Address: "10.0.0.1", Simulated: true}

@@ -11,14 +11,14 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) agents() {
-	handle(a, operation{http.MethodPut, "/agent/plan", "putAgentPlan", "agents",
-		"Replace an agent's whole plan for a pool", 0}, a.putPlan)
+func (a *API) registerAgents() {
+	registerOperation(a, operation{http.MethodPut, "/agent/plan", "putAgentPlan", "agents",
+		"Replace an agent's whole plan for a pool", 0}, a.putAgentPlan)
 }
 
-// putPlan takes an idempotency key and needs none: the plan is the whole, so
+// putAgentPlan takes an idempotency key and needs none: the plan is the whole, so
 // that sending it twice changes nothing.
-func (a *API) putPlan(ctx context.Context, in *struct {
+func (a *API) putAgentPlan(ctx context.Context, in *struct {
 	Idempotency
 	Body contract.AgentPlan
 },
@@ -31,7 +31,7 @@ func (a *API) putPlan(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &One[contract.PlanOutcome]{Body: outcomes(got)}, nil
+	return &One[contract.PlanOutcome]{Body: encodePlanOutcome(got)}, nil
 }
 
 // desiredPlan is what a body asks of the ledger.
@@ -45,22 +45,22 @@ func (a *API) desiredPlan(b contract.AgentPlan) (ledger.Demand, error) {
 		if !w.End.After(a.Clock.Now()) {
 			return want, problem.Invalid(at("end"), "must be in the future", "")
 		}
-		want.Windows = append(want.Windows, ledger.DemandWindow{Start: stored(w.Start), End: stored(w.End),
+		want.Windows = append(want.Windows, ledger.DemandWindow{Start: truncateTime(w.Start), End: truncateTime(w.End),
 			GPUs:        w.GPUs,
 			Probability: w.Probability, ReasonCode: w.ReasonCode})
 	}
 	return want, nil
 }
 
-func outcomes(got []ledger.WindowOutcome) contract.PlanOutcome {
+func encodePlanOutcome(got []ledger.WindowOutcome) contract.PlanOutcome {
 	out := contract.PlanOutcome{Windows: make([]contract.WindowOutcome, 0, len(got))}
 	for _, o := range got {
-		out.Windows = append(out.Windows, outcome(o))
+		out.Windows = append(out.Windows, encodeWindowOutcome(o))
 	}
 	return out
 }
 
-func outcome(o ledger.WindowOutcome) contract.WindowOutcome {
+func encodeWindowOutcome(o ledger.WindowOutcome) contract.WindowOutcome {
 	out := contract.WindowOutcome{Start: o.Window.Start.UTC(), End: o.Window.End.UTC(), GPUs: o.Window.GPUs,
 		ReservationIDs: append([]string{}, o.Reservations...), Kept: o.Kept, Placed: o.Placed}
 	if o.Refused != nil {

@@ -17,18 +17,18 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) allocations() {
-	handle(a, operation{http.MethodPost, "/allocations", "createAllocation", "bookings",
+func (a *API) registerAllocations() {
+	registerOperation(a, operation{http.MethodPost, "/allocations", "createAllocation", "bookings",
 		"Get GPUs now, or a place to wait in", 201}, a.createAllocation)
-	handle(a, operation{http.MethodGet, "/allocations", "listAllocations", "bookings",
+	registerOperation(a, operation{http.MethodGet, "/allocations", "listAllocations", "bookings",
 		"List allocations, the newest first", 0}, a.listAllocations)
-	handle(a, operation{http.MethodGet, "/allocations/{id}", "getAllocation", "bookings", "Read an allocation", 0},
+	registerOperation(a, operation{http.MethodGet, "/allocations/{id}", "getAllocation", "bookings", "Read an allocation", 0},
 		a.getAllocation)
-	handle(a, operation{http.MethodDelete, "/allocations/{id}", "deleteAllocation", "bookings", "Give the GPUs back",
+	registerOperation(a, operation{http.MethodDelete, "/allocations/{id}", "deleteAllocation", "bookings", "Give the GPUs back",
 		0}, a.releaseAllocation("DELETE /v1/allocations/{id}"))
-	handle(a, operation{http.MethodPost, "/allocations/{id}/release", "releaseAllocation", "bookings",
+	registerOperation(a, operation{http.MethodPost, "/allocations/{id}/release", "releaseAllocation", "bookings",
 		"Give the GPUs back", 0}, a.releaseAllocation("POST /v1/allocations/{id}/release"))
-	handle(a, operation{http.MethodPost, "/allocations/{id}/extend", "extendAllocation", "bookings",
+	registerOperation(a, operation{http.MethodPost, "/allocations/{id}/extend", "extendAllocation", "bookings",
 		"Prolong the lease", 0}, a.extendAllocation)
 }
 
@@ -38,52 +38,52 @@ func (a *API) createAllocation(ctx context.Context, in *struct {
 	Prefer string `header:"Prefer" maxLength:"64" doc:"wait=30 holds the answer for up to so many seconds, at most 55, until the GPUs are there; Preference-Applied says how many."`
 	Body   contract.AllocationCreate
 },
-) (*waited, error) {
+) (*allocationOut, error) {
 	actor, b := auth.From(ctx), in.Body
 	if in.DryRun {
-		return waitedFor(dryRun[contract.Allocation](ctx, a, actor, b, allocateDeed))
+		return dryRunOut(dryRun[contract.Allocation](ctx, a, actor, b, allocateOperation))
 	}
 	req := allocateRequest(b)
-	if err := in.require(); err != nil {
+	if err := in.requireKey(); err != nil {
 		return nil, err
 	}
-	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations", Key: in.Key, LockHint: usesPool(b.Pool)}, b,
+	out, err := runOnceLocking(ctx, a, ledger.Once{Route: "POST /v1/allocations", Key: in.Key, LockHint: poolLock(b.Pool)}, b,
 		func(ctx context.Context, a *API) (int, contract.Allocation, error) {
 			got, err := a.Ledger.Allocate(ctx, actor, req)
-			return started(got), encodeAllocation(got), err
+			return allocationStatus(got), encodeAllocation(got), err
 		})
 	if err != nil {
 		return nil, err
 	}
-	return a.settled(ctx, out, in.Prefer)
+	return a.awaitAllocation(ctx, out, in.Prefer)
 }
 
 // allocateRequest is what a body asks of the ledger.
 func allocateRequest(b contract.AllocationCreate) ledger.AllocateRequest {
-	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs,
-		Layout: layout(b.Layout),
+	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, Needs: decodeNeeds(b.Needs), GPUs: b.GPUs,
+		Layout: decodeLayout(b.Layout),
 		Lease:  seconds(b.LeaseSeconds), Name: b.Name, Workload: capacity.Workload(b.Workload)}
 }
 
 // layout is how GPUs are to lie on nodes.
-func needs(n contract.Needs) capacity.Needs {
+func decodeNeeds(n contract.Needs) capacity.Needs {
 	return capacity.Needs{Region: n.Region, MemoryMiB: n.MinGPUMemoryMiB, NodeMemoryMiB: n.MinNodeMemoryMiB}
 }
 
-func layout(l contract.Layout) capacity.Layout {
+func decodeLayout(l contract.Layout) capacity.Layout {
 	return capacity.Layout{Nodes: l.Nodes, PerNode: l.GPUsPerNode, Even: l.Spread == "even"}
 }
 
-// started is the status of a new allocation: 202 while it has to wait.
-func started(got allocation.Allocation) int {
+// allocationStatus is the status of a new allocation: 202 while it has to wait.
+func allocationStatus(got allocation.Allocation) int {
 	if got.State() == allocation.Pending {
 		return http.StatusAccepted
 	}
 	return http.StatusCreated
 }
 
-// waited is Made of a request that could prefer to wait.
-type waited struct {
+// allocationOut is Created of a request that could prefer to wait.
+type allocationOut struct {
 	Status   int
 	Location string `header:"Location"`
 	ETag     string `header:"ETag"`
@@ -92,40 +92,40 @@ type waited struct {
 	Body     contract.Allocation
 }
 
-// waitedFor is the answer of a dry run, which waits for nothing.
-func waitedFor(out *Created[contract.Allocation], err error) (*waited, error) {
+// dryRunOut is the answer of a dry run, which waits for nothing.
+func dryRunOut(out *Created[contract.Allocation], err error) (*allocationOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &waited{Status: out.Status, Body: out.Body}, nil
+	return &allocationOut{Status: out.Status, Body: out.Body}, nil
 }
 
-// settled completes the answer of a new allocation, after having waited for its
+// awaitAllocation completes the answer of a new allocation, after having waited for its
 // GPUs as long as was asked and is allowed.
-func (a *API) settled(ctx context.Context, made *Created[contract.Allocation], prefer string) (*waited, error) {
-	out, wait := &waited{Status: made.Status, Replayed: made.Replayed, Body: made.Body}, Wait(prefer)
+func (a *API) awaitAllocation(ctx context.Context, made *Created[contract.Allocation], prefer string) (*allocationOut, error) {
+	out, wait := &allocationOut{Status: made.Status, Replayed: made.Replayed, Body: made.Body}, Wait(prefer)
 	if wait > 0 {
 		out.Applied = fmt.Sprintf("wait=%d", wait/time.Second)
 	}
 	if wait > 0 && out.Body.State == string(allocation.Pending) {
-		got, err := a.await(ctx, out.Body.ID, wait)
+		got, err := a.awaitActive(ctx, out.Body.ID, wait)
 		if err != nil {
 			return nil, err
 		}
-		out.Status, out.Body = started(got), encodeAllocation(got)
+		out.Status, out.Body = allocationStatus(got), encodeAllocation(got)
 	}
-	out.Location, out.ETag = "/v1/allocations/"+out.Body.ID, etag(out.Body.Version)
+	out.Location, out.ETag = "/v1/allocations/"+out.Body.ID, formatETag(out.Body.Version)
 	return out, nil
 }
 
-// await returns the allocation when it is no longer pending, or as it is when
+// awaitActive returns the allocation when it is no longer pending, or as it is when
 // the time is up.
-func (a *API) await(ctx context.Context, id string, wait time.Duration) (allocation.Allocation, error) {
+func (a *API) awaitActive(ctx context.Context, id string, wait time.Duration) (allocation.Allocation, error) {
 	up := time.NewTimer(wait)
 	defer up.Stop()
 	for {
 		changed := a.Feed.Changed()
-		got, err := a.allocation(ctx, id)
+		got, err := a.readAllocation(ctx, id)
 		if err != nil || got.State() != allocation.Pending {
 			return got, err
 		}
@@ -175,8 +175,8 @@ type BookingFilter struct {
 	All   bool      `query:"all" doc:"Also those that are over. Without it, and without a state or a time, only those that are not."`
 }
 
-// filter is what the parameters say without names to resolve.
-func (in BookingFilter) filter(state []string) (ledger.BookingFilter, error) {
+// toLedger is what the parameters say without names to resolve.
+func (in BookingFilter) toLedger(state []string) (ledger.BookingFilter, error) {
 	f := ledger.BookingFilter{State: state, Name: in.Name, Since: in.Since, Until: in.Until}
 	timed := !in.Since.IsZero() || !in.Until.IsZero()
 	f.Live = !in.All && len(state) == 0 && !timed
@@ -186,41 +186,41 @@ func (in BookingFilter) filter(state []string) (ledger.BookingFilter, error) {
 	return f, nil
 }
 
-// bookings is what a request may see and wants to of reservations or
+// bookingFilter is what a request may see and wants to of reservations or
 // allocations. by is the key or schedule that they are of.
-func (a *API) bookings(ctx context.Context, r ledger.Reader, in BookingFilter, state []string, by,
+func (a *API) bookingFilter(ctx context.Context, r ledger.Reader, in BookingFilter, state []string, by,
 	parameter string) (ledger.Scope, ledger.BookingFilter, error) {
-	s, err := a.scope(ctx, r, in.OfOrganization)
+	s, err := a.requestedScope(ctx, r, in.OfOrganization)
 	if err != nil {
 		return s, ledger.BookingFilter{}, err
 	}
-	f, err := in.filter(state)
+	f, err := in.toLedger(state)
 	if err != nil {
 		return s, f, err
 	}
-	if f.PoolID, err = a.poolID(ctx, r, in.Pool); err != nil {
+	if f.PoolID, err = a.resolvePool(ctx, r, in.Pool); err != nil {
 		return s, f, err
 	}
-	if f.UserID, err = a.parameter(ctx, r, s, ledger.NounUser, "user", in.User); err != nil {
+	if f.UserID, err = a.resolveParameter(ctx, r, s, ledger.NounUser, "user", in.User); err != nil {
 		return s, f, err
 	}
-	f.MadeBy, err = a.maker(ctx, r, s, by, parameter)
+	f.MadeBy, err = a.findMaker(ctx, r, s, by, parameter)
 	return s, f, err
 }
 
-// maker resolves the key or schedule that bookings are of, by id or name. Where
+// findMaker resolves the key or schedule that bookings are of, by id or name. Where
 // both have the name it is the key's.
-func (a *API) maker(ctx context.Context, r ledger.Reader, s ledger.Scope, by, parameter string) (string, error) {
+func (a *API) findMaker(ctx context.Context, r ledger.Reader, s ledger.Scope, by, parameter string) (string, error) {
 	noun := nounOf(ledger.NounKey, by)
 	if by != "" && noun == ledger.NounKey {
-		_, err := find(r, s, ledger.NounKey, by)
+		_, err := findByName(r, s, ledger.NounKey, by)
 		if errors.Is(err, ledger.ErrNotFound) {
 			if schedules, err := r.FindNamed(s, ledger.NounSchedule, by); err == nil && len(schedules) > 0 {
 				noun = ledger.NounSchedule
 			}
 		}
 	}
-	return a.parameter(ctx, r, s, noun, parameter, by)
+	return a.resolveParameter(ctx, r, s, noun, parameter, by)
 }
 
 func (a *API) listAllocations(ctx context.Context, in *struct {
@@ -230,22 +230,22 @@ func (a *API) listAllocations(ctx context.Context, in *struct {
 	HeldBy string   `query:"held_by" maxLength:"64" doc:"Id or name of the key that asked."`
 },
 ) (out *ListOut[contract.Allocation], err error) {
-	err = a.read(ctx, func(r ledger.Reader) error {
-		s, f, err := a.bookings(ctx, r, in.BookingFilter, in.State, in.HeldBy, "held_by")
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		s, f, err := a.bookingFilter(ctx, r, in.BookingFilter, in.State, in.HeldBy, "held_by")
 		if err != nil {
 			return err
 		}
-		waits := a.waiting(r)
-		out, err = paged(in.Page, "alc", func(p ledger.Page) ([]allocation.Allocation, error) {
+		waits := a.newWaitEncoder(r)
+		out, err = readPage(in.Page, "alc", func(p ledger.Page) ([]allocation.Allocation, error) {
 			return r.Allocations(s, f, p)
-		}, func(a allocation.Allocation) string { return a.ID }, waits.allocation)
+		}, func(a allocation.Allocation) string { return a.ID }, waits.encodeAllocation)
 		return errors.Join(err, waits.err)
 	})
 	return out, err
 }
 
-func (a *API) allocation(ctx context.Context, id string) (got allocation.Allocation, err error) {
-	err = a.read(ctx, func(r ledger.Reader) error {
+func (a *API) readAllocation(ctx context.Context, id string) (got allocation.Allocation, err error) {
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		got, err = r.Allocation(auth.From(ctx).Scope(), id)
 		return err
 	})
@@ -254,13 +254,13 @@ func (a *API) allocation(ctx context.Context, id string) (got allocation.Allocat
 
 func (a *API) getAllocation(ctx context.Context, in *struct{ ByID }) (*One[contract.Allocation], error) {
 	out := &One[contract.Allocation]{}
-	err := a.read(ctx, func(r ledger.Reader) error {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		got, err := r.Allocation(auth.From(ctx).Scope(), in.ID)
 		if err != nil {
 			return err
 		}
-		waits := a.waiting(r)
-		out.ETag, out.Body = etag(got.Version), waits.allocation(got)
+		waits := a.newWaitEncoder(r)
+		out.ETag, out.Body = formatETag(got.Version), waits.encodeAllocation(got)
 		return waits.err
 	})
 	return out, err
@@ -275,7 +275,7 @@ func (a *API) releaseAllocation(route string) func(context.Context, *struct {
 		Idempotency
 	},
 	) (*Created[contract.Allocation], error) {
-		return onceUsing(ctx, a, ledger.Once{Route: route, Key: in.Key, LockHint: &ledger.LockHint{Allocation: in.ID}}, in.ID,
+		return runOnceLocking(ctx, a, ledger.Once{Route: route, Key: in.Key, LockHint: &ledger.LockHint{Allocation: in.ID}}, in.ID,
 			func(ctx context.Context, a *API) (int, contract.Allocation, error) {
 				got, err := a.Ledger.Release(ctx, auth.From(ctx), in.ID)
 				return http.StatusOK, encodeAllocation(got), err
@@ -294,11 +294,11 @@ func (a *API) extendAllocation(ctx context.Context, in *struct {
 	if in.DryRun {
 		return dryRun[contract.Allocation](ctx, a, auth.From(ctx), in.ID,
 			func(_ *API, actor ledger.Actor, id string) (ledger.Operation, error) {
-				return extendDeed(actor, id, by), nil
+				return extendOperation(actor, id, by), nil
 			})
 	}
 	hashed := []any{in.ID, in.Body}
-	return onceUsing(ctx, a, ledger.Once{Route: "POST /v1/allocations/{id}/extend", Key: in.Key,
+	return runOnceLocking(ctx, a, ledger.Once{Route: "POST /v1/allocations/{id}/extend", Key: in.Key,
 		LockHint: &ledger.LockHint{Allocation: in.ID}}, hashed, func(ctx context.Context, a *API) (int, contract.Allocation, error) {
 		got, err := a.Ledger.Extend(ctx, auth.From(ctx), in.ID, by)
 		return http.StatusOK, encodeAllocation(got), err

@@ -54,39 +54,39 @@ type API struct {
 // Register adds every operation to the engine and returns their description.
 func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
 	problem.Install()
-	a := &API{Config: cfg, huma: humagin.New(engine, describe()), names: &names{}}
-	a.identity()
-	a.quota()
-	a.keys()
-	a.pools()
-	a.nodes()
-	a.gpus()
-	a.prewarm()
-	a.calendar()
-	a.shares()
-	a.allocations()
-	a.reservations()
-	a.batches()
-	a.schedules()
-	a.agents()
-	a.forecasts()
-	a.journal()
-	a.decisions()
-	a.explanations()
-	a.plans()
-	a.recovery()
-	a.deletions()
-	a.audit()
+	a := &API{Config: cfg, huma: humagin.New(engine, describeAPI()), names: &names{}}
+	a.registerIdentity()
+	a.registerQuota()
+	a.registerKeys()
+	a.registerPools()
+	a.registerNodes()
+	a.registerGPUs()
+	a.registerPrewarm()
+	a.registerCalendar()
+	a.registerShares()
+	a.registerAllocations()
+	a.registerReservations()
+	a.registerBatches()
+	a.registerSchedules()
+	a.registerAgents()
+	a.registerForecasts()
+	a.registerJournal()
+	a.registerDecisions()
+	a.registerExplanations()
+	a.registerPlans()
+	a.registerRecovery()
+	a.registerDeletions()
+	a.registerAudit()
 	doc := a.huma.OpenAPI()
 	for _, op := range cfg.Beside {
 		doc.AddOperation(&op)
 	}
-	complete(doc)
+	completeDocument(doc)
 	return doc
 }
 
-// describe is what the document says of the API as a whole.
-func describe() huma.Config {
+// describeAPI is what the document says of the API as a whole.
+func describeAPI() huma.Config {
 	c := huma.DefaultConfig("Forewarm", contract.Version)
 	c.CreateHooks, c.OpenAPIPath, c.DocsPath, c.SchemasPath = nil, "", "", ""
 	c.RejectUnknownQueryParameters = true
@@ -124,59 +124,59 @@ type operation struct {
 	status       int // of success; zero means 200
 }
 
-// handle adds an operation whose errors of any kind become problems.
-func handle[I, O any](a *API, op operation, h func(context.Context, *I) (*O, error)) {
+// registerOperation adds an operation whose errors of any kind become problems.
+func registerOperation[I, O any](a *API, op operation, h func(context.Context, *I) (*O, error)) {
 	huma.Register(a.huma, huma.Operation{
 		OperationID: op.id, Method: op.method, Path: "/v1" + op.path, Summary: op.summary, Tags: []string{op.tag},
-		DefaultStatus: op.status, Metadata: metadata(reflect.TypeFor[I]()),
+		DefaultStatus: op.status, Metadata: inputMetadata(reflect.TypeFor[I]()),
 	}, func(ctx context.Context, in *I) (*O, error) {
 		asked, _ := pathID(in)
 		name := asked.String()
-		err := a.byName(ctx, op, in)
+		err := a.resolvePathID(ctx, op, in)
 		var out *O
 		if err == nil {
 			out, err = h(ctx, in)
 		}
 		if err != nil {
-			return nil, a.fail(ctx, op, name, err)
+			return nil, a.toProblem(ctx, op, name, err)
 		}
-		a.name(ctx, op, out)
+		a.addNames(ctx, op, out)
 		return out, nil
 	})
 }
 
-// name puts names beside the ids of an answer. What was asked for is done: that
+// addNames puts names beside the ids of an answer. What was asked for is done: that
 // the names cannot be read makes the answer poorer and no failure.
-func (a *API) name(ctx context.Context, op operation, answer any) {
-	if err := a.fill(ctx, auth.From(ctx).Scope(), answer); err != nil {
+func (a *API) addNames(ctx context.Context, op operation, answer any) {
+	if err := a.fillNames(ctx, auth.From(ctx).Scope(), answer); err != nil {
 		a.Log.WarnContext(ctx, "an answer has no names", "operation", op.id, "error", err)
 	}
 }
 
-// fail translates an error and logs what the caller is not told. asked is what
+// toProblem translates an error and logs what the caller is not told. asked is what
 // the path named, which is then told by name.
-func (a *API) fail(ctx context.Context, op operation, asked string, err error) error {
+func (a *API) toProblem(ctx context.Context, op operation, asked string, err error) error {
 	p, told := problem.From(err)
 	if !told {
 		a.Log.ErrorContext(ctx, "request failed", "operation", op.id, "error", err)
 	}
 	invalid, isInvalid := errors.AsType[*ledger.InvalidError](err)
 	parameter, isParameter := errors.AsType[*nothingNamed](err)
-	switch subject := op.subject(); {
+	switch subject := op.pathResource(); {
 	case isParameter:
-		return a.blame(ctx, parameter.noun, parameter.name, ledger.ErrNotFound, contract.CodeInvalidParameter,
+		return a.problemAt(ctx, parameter.noun, parameter.name, ledger.ErrNotFound, contract.CodeInvalidParameter,
 			parameter.parameter)
 	case subject != nil && p.Code == contract.CodeNotFound && p.Detail == problem.NotFound:
-		p = a.missing(ctx, *subject, asked)
+		p = a.notFoundProblem(ctx, *subject, asked)
 	case isInvalid && invalid.Missing != nil:
-		return a.blame(ctx, invalid.Missing.Noun, invalid.Missing.Name, ledger.ErrNotFound, p.Code, p.Errors[0].Pointer)
+		return a.problemAt(ctx, invalid.Missing.Noun, invalid.Missing.Name, ledger.ErrNotFound, p.Code, p.Errors[0].Pointer)
 	}
-	a.name(ctx, op, p)
+	a.addNames(ctx, op, p)
 	return p
 }
 
-// metadata is what the type of an input says beyond huma's tags.
-func metadata(input reflect.Type) map[string]any {
+// inputMetadata is what the type of an input says beyond huma's tags.
+func inputMetadata(input reflect.Type) map[string]any {
 	_, required := input.FieldByName("KeyRequired")
 	return map[string]any{problem.FieldsKey: bodyFields(input), keyRequired: required}
 }

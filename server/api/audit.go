@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) audit() {
-	handle(a, operation{http.MethodGet, "/audit/verify", "verifyJournal", "decisions",
+func (a *API) registerAudit() {
+	registerOperation(a, operation{http.MethodGet, "/audit/verify", "verifyJournal", "decisions",
 		"Compare a part of the journal with its seals", 0}, a.verifyJournal)
 }
 

@@ -26,7 +26,7 @@ const BatchPath = "/v1/reservations/batch"
 // MaxBatchBody is the largest body of a batch: some 800 bytes for each request.
 const MaxBatchBody = 8 << 20
 
-func (a *API) batches() {
+func (a *API) registerBatches() {
 	schema := a.reservationSchema()
 	huma.Register(a.huma, huma.Operation{
 		OperationID: "createReservations", Method: http.MethodPost, Path: BatchPath, Tags: []string{"bookings"},
@@ -48,7 +48,7 @@ func (a *API) batches() {
 	) (*Created[contract.BatchResults], error) {
 		out, err := a.createReservations(ctx, in.KeyRequired, in.RawBody)
 		if err != nil {
-			return nil, a.fail(ctx, operation{id: "createReservations"}, "", err)
+			return nil, a.toProblem(ctx, operation{id: "createReservations"}, "", err)
 		}
 		return out, nil
 	})
@@ -56,7 +56,7 @@ func (a *API) batches() {
 
 func (a *API) createReservations(ctx context.Context, in KeyRequired,
 	body []byte) (*Created[contract.BatchResults], error) {
-	if err := in.require(); err != nil {
+	if err := in.requireKey(); err != nil {
 		return nil, err
 	}
 	batch, err := a.decodeBatch(body)
@@ -65,7 +65,7 @@ func (a *API) createReservations(ctx context.Context, in KeyRequired,
 	}
 	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, LockHint: ledger.BatchUses(batch), Load: len(batch)}
 	sum := sha256.Sum256(body) // of the text: a sequence of JSON values is none itself
-	return onceUsing(ctx, a, o, sum[:], func(ctx context.Context, a *API) (int, contract.BatchResults, error) {
+	return runOnceLocking(ctx, a, o, sum[:], func(ctx context.Context, a *API) (int, contract.BatchResults, error) {
 		outcomes, err := a.Ledger.ReserveMany(ctx, auth.From(ctx), batch)
 		if err != nil {
 			return 0, contract.BatchResults{}, err
@@ -112,7 +112,7 @@ func (a *API) decodeBatch(body []byte) ([]ledger.BatchItem, error) {
 
 // batchItem reads one request, and checks what is checked of one that comes alone.
 func (a *API) batchItem(raw json.RawMessage, check *itemCheck) ledger.BatchItem {
-	if p := check.wrong(raw); p != nil {
+	if p := check.findProblem(raw); p != nil {
 		return ledger.BatchItem{Invalid: p}
 	}
 	var b contract.ReservationCreate
@@ -137,7 +137,7 @@ func encodeBatch(outcomes []ledger.Outcome) contract.BatchResults {
 	for i, o := range outcomes {
 		if o.Err == nil {
 			out.Accepted++
-			out.Items[i] = contract.BatchResult{Index: i, Status: promised(o.Reservation), ID: o.Reservation.ID,
+			out.Items[i] = contract.BatchResult{Index: i, Status: reservationStatus(o.Reservation), ID: o.Reservation.ID,
 				State: string(o.Reservation.State())}
 			continue
 		}

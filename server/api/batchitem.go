@@ -38,8 +38,8 @@ func (a *API) reservationSchema() *huma.Schema {
 		"ReservationCreate")
 }
 
-// wrong says what is wrong with one request; nil: nothing.
-func (c *itemCheck) wrong(raw json.RawMessage) *problem.Problem {
+// findProblem says what is wrong with one request; nil: nothing.
+func (c *itemCheck) findProblem(raw json.RawMessage) *problem.Problem {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil { // a number that no float holds
 		return malformedItem("", strings.TrimPrefix(err.Error(), "json: "))

@@ -17,10 +17,10 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) calendar() {
-	handle(a, operation{http.MethodGet, "/pools/{id}/calendar", "getCalendar", "bookings", "When a pool has room", 0},
+func (a *API) registerCalendar() {
+	registerOperation(a, operation{http.MethodGet, "/pools/{id}/calendar", "getCalendar", "bookings", "When a pool has room", 0},
 		a.getCalendar)
-	handle(a, operation{http.MethodPost, "/advice/calendar", "adviseCalendar", "bookings",
+	registerOperation(a, operation{http.MethodPost, "/advice/calendar", "adviseCalendar", "bookings",
 		"Windows in which a request has a place", 0}, a.adviseCalendar)
 }
 
@@ -38,7 +38,7 @@ func (a *API) getCalendar(ctx context.Context, in *struct {
 	if from.IsZero() {
 		from = a.Clock.Now()
 	}
-	from, to, err := period(from, in.To, from, from.Add(shownAhead))
+	from, to, err := parsePeriod(from, in.To, from, from.Add(shownAhead))
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +74,10 @@ func (a *API) adviseCalendar(ctx context.Context, in *struct {
 },
 ) (*One[contract.CalendarAdvice], error) {
 	b := in.Body
-	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs,
-		Layout: layout(b.Layout),
+	req := ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: decodeNeeds(b.Needs), GPUs: b.GPUs,
+		Layout: decodeLayout(b.Layout),
 		Class:  reservation.Class(b.Class), Workload: capacity.Workload(b.Workload),
-		Range: timeRange(contract.TimeRange{StartTimeNotEarlierThan: b.StartTimeNotEarlierThan,
+		Range: decodeTimeRange(contract.TimeRange{StartTimeNotEarlierThan: b.StartTimeNotEarlierThan,
 			StartTimeNotLaterThan: b.StartTimeNotLaterThan,
 			EndTimeNotEarlierThan: b.EndTimeNotEarlierThan, EndTimeNotLaterThan: b.EndTimeNotLaterThan,
 			MinDurationSeconds: b.MinDurationSeconds, MaxDurationSeconds: cmp.Or(b.MaxDurationSeconds,
@@ -99,10 +99,10 @@ func (a *API) adviseCalendar(ctx context.Context, in *struct {
 	return &One[contract.CalendarAdvice]{Body: out}, err
 }
 
-func timeRange(r contract.TimeRange) calendar.TimeRange {
+func decodeTimeRange(r contract.TimeRange) calendar.TimeRange {
 	return calendar.TimeRange{
-		StartNotEarlierThan: stored(r.StartTimeNotEarlierThan), StartNotLaterThan: stored(r.StartTimeNotLaterThan),
-		EndNotEarlierThan: stored(r.EndTimeNotEarlierThan), EndNotLaterThan: stored(r.EndTimeNotLaterThan),
+		StartNotEarlierThan: truncateTime(r.StartTimeNotEarlierThan), StartNotLaterThan: truncateTime(r.StartTimeNotLaterThan),
+		EndNotEarlierThan: truncateTime(r.EndTimeNotEarlierThan), EndNotLaterThan: truncateTime(r.EndTimeNotLaterThan),
 		MinDuration: seconds(r.MinDurationSeconds), MaxDuration: seconds(r.MaxDurationSeconds),
 	}
 }

@@ -25,18 +25,18 @@ const calibrationText = "Closed forecasts whose windows started in the period, b
 	"with n forecasts the share strays by about the square root of said x (1 - said) / n. " +
 	"Outcomes are as their senders counted them."
 
-func (a *API) calibration(ctx context.Context, in *struct {
+func (a *API) reportCalibration(ctx context.Context, in *struct {
 	OfOrganization
 	Source string `query:"source" enum:"statistics,llm,extractor,rule,person" doc:"All, when left out."`
 	Days   int    `query:"days" minimum:"1" maximum:"366" default:"30" doc:"Windows that started in the last so many days."`
 },
 ) (*One[contract.CalibrationReport], error) {
-	to := stored(a.Clock.Now())
+	to := truncateTime(a.Clock.Now())
 	from := to.Add(-time.Duration(in.Days) * 24 * time.Hour)
 	out := contract.CalibrationReport{From: from, To: to, Definition: calibrationText,
 		Sources: []contract.SourceCalibration{}}
-	err := a.read(ctx, func(r ledger.Reader) error {
-		s, err := a.scope(ctx, r, in.OfOrganization)
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
+		s, err := a.requestedScope(ctx, r, in.OfOrganization)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func encodeCalibration(c ledger.Calibration) contract.SourceCalibration {
 	return contract.SourceCalibration{
 		Source: string(c.Source), N: c.N, MeanPinball: c.Pinball, Brier: c.Brier, LogLoss: c.LogLoss,
 		Interval: contract.IntervalCoverage{Said: 0.8, Seen: c.Inside, N: c.N},
-		Baseline: againstBaseline(c), Influence: perhaps(c.Influence), Bins: encodeBins(c.Bins),
+		Baseline: againstBaseline(c), Influence: encodeFraction(c.Influence), Bins: encodeBins(c.Bins),
 	}
 }
 

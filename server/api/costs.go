@@ -10,7 +10,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func (a *API) costs(ctx context.Context, in *struct {
+func (a *API) reportCosts(ctx context.Context, in *struct {
 	OfOrganization
 	From time.Time `query:"from" doc:"Seven days before to, when left out."`
 	To   time.Time `query:"to" doc:"Now, when left out."`
@@ -21,27 +21,27 @@ func (a *API) costs(ctx context.Context, in *struct {
 	if to.IsZero() {
 		to = a.Clock.Now()
 	}
-	from, to, err := period(in.From, to, to.Add(-reportPeriod), to)
+	from, to, err := parsePeriod(in.From, to, to.Add(-reportPeriod), to)
 	if err != nil {
 		return nil, err
 	}
 	var got ledger.Costs
 	whole := false
-	err = a.read(ctx, func(r ledger.Reader) error {
-		s, err := a.scope(ctx, r, in.OfOrganization)
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		s, err := a.requestedScope(ctx, r, in.OfOrganization)
 		if err == nil {
 			whole = s.All
 			got, err = r.Costs(s, from, to)
 		}
 		return err
 	})
-	got.Lines = folded(got.Lines, in.By)
-	return &One[contract.CostReport]{Body: costReport(got, whole)}, err
+	got.Lines = mergeCostLines(got.Lines, in.By)
+	return &One[contract.CostReport]{Body: encodeCosts(got, whole)}, err
 }
 
-// folded adds up the lines that differ only in what is not asked for. A machine
+// mergeCostLines adds up the lines that differ only in what is not asked for. A machine
 // is of one pool and one provisioner, so machines add up too.
-func folded(lines []ledger.CostLine, by string) []ledger.CostLine {
+func mergeCostLines(lines []ledger.CostLine, by string) []ledger.CostLine {
 	var out []ledger.CostLine
 	at := map[ledger.CostLine]int{}
 	for _, l := range lines {
@@ -67,7 +67,7 @@ func folded(lines []ledger.CostLine, by string) []ledger.CostLine {
 	return out
 }
 
-func costReport(c ledger.Costs, whole bool) contract.CostReport {
+func encodeCosts(c ledger.Costs, whole bool) contract.CostReport {
 	sums := map[cost.Payer]money.MicroUSD{}
 	out := contract.CostReport{From: c.From.UTC(), To: c.To.UTC(), Total: formatMoney(c.Total()),
 		Items: []contract.CostLine{}}

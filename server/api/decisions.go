@@ -15,10 +15,10 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) decisions() {
-	handle(a, operation{http.MethodGet, "/decisions", "listDecisions", "decisions",
+func (a *API) registerDecisions() {
+	registerOperation(a, operation{http.MethodGet, "/decisions", "listDecisions", "decisions",
 		"Why things happened, newest first; an agent sees its own", 0}, a.listDecisions)
-	handle(a, operation{http.MethodGet, "/decisions/{id}", "getDecision", "decisions",
+	registerOperation(a, operation{http.MethodGet, "/decisions/{id}", "getDecision", "decisions",
 		"Read a decision with the record to compute it again from", 0}, a.getDecision)
 }
 
@@ -31,18 +31,18 @@ func (a *API) listDecisions(ctx context.Context, in *struct {
 },
 ) (out *ListOut[contract.Decision], err error) {
 	actor := auth.From(ctx)
-	err = a.read(ctx, func(r ledger.Reader) error {
-		s, err := a.scope(ctx, r, in.OfOrganization)
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		s, err := a.requestedScope(ctx, r, in.OfOrganization)
 		if err != nil {
 			return err
 		}
-		id, err := a.poolID(ctx, r, in.Pool)
+		id, err := a.resolvePool(ctx, r, in.Pool)
 		if err != nil {
 			return err
 		}
 		f := ledger.DecisionFilter{Subject: in.Subject, PoolID: id, Kind: ledger.DecisionKind(in.Kind),
-			Actor: onlyOwn(actor)}
-		out, err = paged(in.Page, "dec", func(p ledger.Page) ([]ledger.Event, error) {
+			Actor: ownKeyOnly(actor)}
+		out, err = readPage(in.Page, "dec", func(p ledger.Page) ([]ledger.Event, error) {
 			if f.Before, err = strconv.ParseInt("0"+p.After, 10, 64); err != nil {
 				return nil, problem.Parameter("cursor", "must be next_cursor of the page before")
 			}
@@ -53,8 +53,8 @@ func (a *API) listDecisions(ctx context.Context, in *struct {
 	return out, err
 }
 
-// onlyOwn narrows what an agent sees to what it did itself.
-func onlyOwn(actor ledger.Actor) string {
+// ownKeyOnly narrows what an agent sees to what it did itself.
+func ownKeyOnly(actor ledger.Actor) string {
 	if actor.Kind == ledger.AgentKey {
 		return actor.KeyID
 	}
@@ -66,10 +66,10 @@ func onlyOwn(actor ledger.Actor) string {
 func (a *API) getDecision(ctx context.Context, in *struct{ ByID }) (*One[contract.Decision], error) {
 	actor := auth.From(ctx)
 	out := &One[contract.Decision]{}
-	err := a.read(ctx, func(r ledger.Reader) error {
-		f := ledger.DecisionFilter{Actor: onlyOwn(actor), Subject: in.ID}
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
+		f := ledger.DecisionFilter{Actor: ownKeyOnly(actor), Subject: in.ID}
 		if seq, ok := decisionSeq(in.ID); ok {
-			f = ledger.DecisionFilter{Actor: onlyOwn(actor), Seq: seq}
+			f = ledger.DecisionFilter{Actor: ownKeyOnly(actor), Seq: seq}
 		}
 		found, err := r.Decisions(actor.Scope(), f, 1)
 		if err != nil {

@@ -18,10 +18,10 @@ import (
 // without an idempotency key.
 const keyRequired = "idempotency-key-required"
 
-// complete adds to the document what holds for operations of a kind, whatever
+// completeDocument adds to the document what holds for operations of a kind, whatever
 // their types say: which problems they answer with, and the headers of all
 // answers.
-func complete(doc *huma.OpenAPI) {
+func completeDocument(doc *huma.OpenAPI) {
 	doc.Components.Responses = problemResponses(doc.Components.Schemas)
 	doc.Components.Parameters = map[string]*huma.Param{contract.HeaderRequestID: {
 		Name: contract.HeaderRequestID, In: "header",
@@ -112,7 +112,7 @@ func completeOperation(op *huma.Operation) {
 	for _, p := range op.Parameters {
 		if p.Name == contract.HeaderIdempotencyKey && op.Metadata[keyRequired] == true {
 			p.Required = true
-			if parameter(op, "dry_run") {
+			if hasParameter(op, "dry_run") {
 				p.Description += " A request with dry_run needs none."
 			}
 		}
@@ -132,11 +132,11 @@ func describeOutcomes(op *huma.Operation) {
 			"application/x-ndjson": {Schema: &huma.Schema{Ref: "#/components/schemas/Event"}},
 		}
 	}
-	if parameter(op, "dry_run") && op.DefaultStatus != http.StatusOK {
+	if hasParameter(op, "dry_run") && op.DefaultStatus != http.StatusOK {
 		op.Responses["200"] = &huma.Response{Description: "What would happen, of a request with dry_run",
 			Content: usual.Content}
 	}
-	if parameter(op, "Prefer") || op.OperationID == "createReservation" {
+	if hasParameter(op, "Prefer") || op.OperationID == "createReservation" {
 		op.Responses["202"] = &huma.Response{
 			Description: "It is made, and waits for its GPUs; read it at Location", Content: usual.Content,
 			Headers: maps.Clone(usual.Headers),
@@ -165,7 +165,7 @@ func problemsOf(op *huma.Operation) []int {
 	if op.Method != http.MethodGet {
 		statuses = append(statuses, 422, 507)
 	}
-	if parameter(op, "If-Match") {
+	if hasParameter(op, "If-Match") {
 		statuses = append(statuses, 412, 428)
 	}
 	if op.OperationID == "applyPlan" {
@@ -174,6 +174,6 @@ func problemsOf(op *huma.Operation) []int {
 	return statuses
 }
 
-func parameter(op *huma.Operation, name string) bool {
+func hasParameter(op *huma.Operation, name string) bool {
 	return slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.Name == name })
 }

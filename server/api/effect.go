@@ -15,16 +15,16 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// shown renders an effect as the part of a plan that is stored with it. What
+// renderEffect renders an effect as the part of a plan that is stored with it. What
 // belongs to other tenants is only counted.
-func shown(actor ledger.Actor, e ledger.Effect, answer []byte) ([]byte, error) {
+func renderEffect(actor ledger.Actor, e ledger.Effect, answer []byte) ([]byte, error) {
 	p := contract.Plan{Displaced: []string{}, Reasons: []contract.Blocker{}, Offers: []contract.Offer{},
-		Cost: formatMoney(e.Cost), Wait: waitOf(e.Wait),
+		Cost: formatMoney(e.Cost), Wait: encodeWait(e.Wait),
 		Quota: contract.QuotaChange{OrganizationID: e.OrganizationID, GPUsBefore: e.GPUsBefore, GPUsAfter: e.GPUsAfter,
 			MaxGPUs: e.Limit}}
-	p.Displaced, p.Others = displaced(actor, e)
+	p.Displaced, p.Others = splitDisplaced(actor, e)
 	var err error
-	if p.Diff, err = diff(actor, e); err != nil {
+	if p.Diff, err = diffRows(actor, e); err != nil {
 		return nil, err
 	}
 	var outcome contract.PlanOutcome // of an agent's plan; other answers have no windows
@@ -37,7 +37,7 @@ func shown(actor ledger.Actor, e ledger.Effect, answer []byte) ([]byte, error) {
 	return json.Marshal(p)
 }
 
-func displaced(actor ledger.Actor, e ledger.Effect) (own []string, others int) {
+func splitDisplaced(actor ledger.Actor, e ledger.Effect) (own []string, others int) {
 	own = []string{}
 	for _, r := range e.Displaced() {
 		if mayKnow(actor, r.OrganizationID) {
@@ -53,43 +53,43 @@ func mayKnow(actor ledger.Actor, organizationID string) bool {
 	return actor.Role == ledger.Operator || actor.OrganizationID == organizationID
 }
 
-// diff lists the rows whose fields, as the API shows them, differ.
-func diff(actor ledger.Actor, e ledger.Effect) ([]contract.RowChange, error) {
-	d := differ{changes: []contract.RowChange{}}
+// diffRows lists the rows whose fields, as the API shows them, differ.
+func diffRows(actor ledger.Actor, e ledger.Effect) ([]contract.RowChange, error) {
+	d := rowDiff{changes: []contract.RowChange{}}
 	for _, p := range e.Organizations {
-		changes(&d, "organization", p, func(o ledger.Organization) string { return o.ID }, organization, alive)
+		appendChange(&d, "organization", p, func(o ledger.Organization) string { return o.ID }, encodeOrganization, alwaysLive)
 	}
 	for _, p := range e.Pools {
-		changes(&d, "pool", p, func(p ledger.Pool) string { return p.ID }, poolAt(time.Time{}), alive)
+		appendChange(&d, "pool", p, func(p ledger.Pool) string { return p.ID }, encodePoolAt(time.Time{}), alwaysLive)
 	}
 	for _, p := range e.Nodes {
-		changes(&d, "node", p, nodeID, func(n node.Node) contract.Node { return encodeNode(actor, n) },
+		appendChange(&d, "node", p, nodeID, func(n node.Node) contract.Node { return encodeNode(actor, n) },
 			func(n node.Node) bool { return !node.Machine.Terminal(n.State()) })
 	}
 	for _, p := range e.Reservations {
 		if mayKnow(actor, p.After.OrganizationID) {
-			changes(&d, "reservation", p, func(r reservation.Reservation) string { return r.ID }, encodeReservation,
+			appendChange(&d, "reservation", p, func(r reservation.Reservation) string { return r.ID }, encodeReservation,
 				reservation.Reservation.Live)
 		}
 	}
 	for _, p := range e.Allocations {
 		if mayKnow(actor, p.After.OrganizationID) {
-			changes(&d, "allocation", p, func(a allocation.Allocation) string { return a.ID }, encodeAllocation,
+			appendChange(&d, "allocation", p, func(a allocation.Allocation) string { return a.ID }, encodeAllocation,
 				allocation.Allocation.Live)
 		}
 	}
 	return d.changes, d.err
 }
 
-func alive[T any](T) bool { return true }
+func alwaysLive[T any](T) bool { return true }
 
-// differ collects changes until something goes wrong.
-type differ struct {
+// rowDiff collects changes until something goes wrong.
+type rowDiff struct {
 	changes []contract.RowChange
 	err     error
 }
 
-func changes[T, C any](d *differ, kind string, p ledger.Pair[T], id func(T) string, encode func(T) C,
+func appendChange[T, C any](d *rowDiff, kind string, p ledger.Pair[T], id func(T) string, encode func(T) C,
 	live func(T) bool) {
 	if d.err != nil {
 		return
@@ -141,7 +141,7 @@ func fieldChanges(before, after map[string]json.RawMessage) []contract.FieldChan
 	var list []contract.FieldChange
 	for _, name := range slices.Compact(names) {
 		from, to := orNull(before[name]), orNull(after[name])
-		if !bytes.Equal(from, to) && (before != nil || !empty(to)) {
+		if !bytes.Equal(from, to) && (before != nil || !isEmptyValue(to)) {
 			list = append(list, contract.FieldChange{Name: name, From: from, To: to})
 		}
 	}
@@ -155,15 +155,15 @@ func orNull(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// empty reports whether a new row says nothing by a value.
-func empty(v json.RawMessage) bool {
+// isEmptyValue reports whether a new row says nothing by a value.
+func isEmptyValue(v json.RawMessage) bool {
 	return slices.Contains([]string{"null", "[]", `""`, "false", "0"}, string(v))
 }
 
 // tenth is as exact as an estimate is told.
 const tenth = 100 * time.Millisecond
 
-func waitOf(e *plan.Estimate) *contract.WaitEstimate {
+func encodeWait(e *plan.Estimate) *contract.WaitEstimate {
 	if e == nil {
 		return nil
 	}

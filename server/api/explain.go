@@ -11,7 +11,7 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) explanations() {
+func (a *API) registerExplanations() {
 	for _, k := range []struct {
 		noun, id, summary string
 		explain           func(context.Context, ledger.Actor, string) (ledger.Explanation, error)
@@ -24,14 +24,14 @@ func (a *API) explanations() {
 			a.Ledger.ExplainSchedule},
 		{"nodes", "explainNode", "Why a node is as it is, and what happens next", a.Ledger.ExplainNode},
 	} {
-		handle(a, operation{http.MethodGet, "/" + k.noun + "/{id}/explain", k.id, "decisions", k.summary, 0},
+		registerOperation(a, operation{http.MethodGet, "/" + k.noun + "/{id}/explain", k.id, "decisions", k.summary, 0},
 			func(ctx context.Context, in *struct{ ByID }) (*One[contract.Explanation], error) {
 				actor := auth.From(ctx)
 				e, err := k.explain(ctx, actor, in.ID)
-				return &One[contract.Explanation]{Body: explanation(actor, e)}, err
+				return &One[contract.Explanation]{Body: encodeExplanation(actor, e)}, err
 			})
 	}
-	handle(a, operation{http.MethodPost, "/explain", "explainRequest", "decisions",
+	registerOperation(a, operation{http.MethodPost, "/explain", "explainRequest", "decisions",
 		"What would become of a request: every blocker, offers, the wait", 0}, a.explainRequest)
 }
 
@@ -42,34 +42,34 @@ func (a *API) explainRequest(ctx context.Context, in *struct {
 },
 ) (*One[contract.Explanation], error) {
 	actor, b := auth.From(ctx), in.Body
-	var deed ledger.Operation
+	var op ledger.Operation
 	var err error
 	switch {
 	case b.Reservation != nil && b.Allocation == nil:
-		deed, err = reserveDeed(a, actor, *b.Reservation)
+		op, err = reserveOperation(a, actor, *b.Reservation)
 	case b.Allocation != nil && b.Reservation == nil:
-		deed, err = allocateDeed(a, actor, *b.Allocation)
+		op, err = allocateOperation(a, actor, *b.Allocation)
 	default:
 		err = problem.Invalid("reservation", "or allocation must be given, and not both", "")
 	}
 	if err != nil {
 		return nil, err
 	}
-	e, err := a.Ledger.ExplainRequest(ctx, actor, deed)
-	return &One[contract.Explanation]{Body: explanation(actor, e)}, err
+	e, err := a.Ledger.ExplainRequest(ctx, actor, op)
+	return &One[contract.Explanation]{Body: encodeExplanation(actor, e)}, err
 }
 
-func explanation(actor ledger.Actor, e ledger.Explanation) contract.Explanation {
+func encodeExplanation(actor ledger.Actor, e ledger.Explanation) contract.Explanation {
 	out := contract.Explanation{Subject: e.Subject, Kind: e.Kind, State: e.State, Reason: e.Reason, Summary: e.Summary,
 		PoolID: e.PoolID,
 		Since:  e.Since.UTC(), Degraded: e.Degraded, Blockers: []contract.BlockedBy{}, Offers: []contract.Offer{},
-		Wait: waitOf(e.Wait),
+		Wait: encodeWait(e.Wait),
 		Next: []contract.NextStep{}, Decisions: []contract.Decision{}, At: e.At.UTC()}
 	for _, b := range e.Blockers {
-		out.Blockers = append(out.Blockers, blockedBy(b))
+		out.Blockers = append(out.Blockers, encodeBlocker(b))
 	}
 	if e.Refused != nil {
-		out.Blockers = append(out.Blockers, refusedBy(e)...)
+		out.Blockers = append(out.Blockers, encodeRefusal(e)...)
 		out.Offers = append(out.Offers, problem.Offers(e.Refused)...)
 	}
 	out.Offers = append(out.Offers, problem.OfferList(e.Instead)...)
@@ -79,20 +79,20 @@ func explanation(actor ledger.Actor, e ledger.Explanation) contract.Explanation 
 	for _, d := range e.Decisions {
 		out.Decisions = append(out.Decisions, encodeDecision(d))
 	}
-	out.Displaced, out.Others = displaced(actor, e.Effect)
+	out.Displaced, out.Others = splitDisplaced(actor, e.Effect)
 	return out
 }
 
-func blockedBy(b ledger.Blocker) contract.BlockedBy {
+func encodeBlocker(b ledger.Blocker) contract.BlockedBy {
 	out := contract.BlockedBy{Code: b.Code, Message: b.Message, Evidence: slices.Concat([]string{}, b.Evidence),
-		ClearsAt: band(b.ClearsAt)}
+		ClearsAt: encodeBand(b.ClearsAt)}
 	if b.Fix != "" {
 		out.Fix = &contract.Fix{Label: "Try", Command: b.Fix}
 	}
 	return out
 }
 
-func band(b *ledger.Band) *contract.InstantBand {
+func encodeBand(b *ledger.Band) *contract.InstantBand {
 	if b == nil {
 		return nil
 	}
@@ -100,8 +100,8 @@ func band(b *ledger.Band) *contract.InstantBand {
 		P90: b.P90.UTC().Round(tenth)}
 }
 
-// refusedBy lists what admission says, each with its way out.
-func refusedBy(e ledger.Explanation) []contract.BlockedBy {
+// encodeRefusal lists what admission says, each with its way out.
+func encodeRefusal(e ledger.Explanation) []contract.BlockedBy {
 	var out []contract.BlockedBy
 	for _, b := range problem.Blockers(e.Refused) {
 		x := contract.BlockedBy{Code: b.Code, Message: b.Message, Evidence: []string{}, Unit: b.Unit, Limit: b.Limit,
@@ -110,7 +110,7 @@ func refusedBy(e ledger.Explanation) []contract.BlockedBy {
 			x.Fix = &contract.Fix{Label: label}
 		}
 		if b.Code == "capacity_exhausted" {
-			x.ClearsAt = band(e.ClearsAt())
+			x.ClearsAt = encodeBand(e.ClearsAt())
 		}
 		out = append(out, x)
 	}

@@ -46,8 +46,8 @@ var resourcesByNoun = func() map[ledger.Noun]resource {
 	return out
 }()
 
-// subject is the resource that the {id} of a path is of; nil: it has none.
-func (o operation) subject() *resource {
+// pathResource is the resource that the {id} of a path is of; nil: it has none.
+func (o operation) pathResource() *resource {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(o.path, "/"), "/")
 	if !strings.HasPrefix(rest, "{") {
 		return nil
@@ -66,10 +66,10 @@ func pathID(in any) (reflect.Value, bool) {
 	return id, id.IsValid() && id.Kind() == reflect.String
 }
 
-// byName replaces a name in the path of a request by the id that it stands for,
+// resolvePathID replaces a name in the path of a request by the id that it stands for,
 // so that every route takes both.
-func (a *API) byName(ctx context.Context, op operation, in any) error {
-	subject := op.subject()
+func (a *API) resolvePathID(ctx context.Context, op operation, in any) error {
+	subject := op.pathResource()
 	if subject == nil || subject.noun == "" {
 		return nil
 	}
@@ -81,8 +81,8 @@ func (a *API) byName(ctx context.Context, op operation, in any) error {
 	if subject.noun == ledger.NounNode && actor.Role != ledger.Operator {
 		return ledger.ErrNotFound // providers' ids are the operators'
 	}
-	return a.read(ctx, func(r ledger.Reader) error {
-		id, err := find(r, actor.Scope(), subject.noun, place.String())
+	return a.readSnapshot(ctx, func(r ledger.Reader) error {
+		id, err := findByName(r, actor.Scope(), subject.noun, place.String())
 		if err == nil {
 			place.SetString(id)
 		}
@@ -93,11 +93,11 @@ func (a *API) byName(ctx context.Context, op operation, in any) error {
 // isID reports whether text has the form of the resource's ids.
 func (r resource) isID(text string) bool { return r.prefix != "" && ids.Check(r.prefix, text) == nil }
 
-// find returns the id of what has an id or name. An id always wins, so that
+// findByName returns the id of what has an id or name. An id always wins, so that
 // nobody can hide a thing behind another's name. ErrNotFound when there is none
 // that the scope may see, and a problem with the candidates when there are
 // several.
-func find(r ledger.Reader, s ledger.Scope, n ledger.Noun, idOrName string) (string, error) {
+func findByName(r ledger.Reader, s ledger.Scope, n ledger.Noun, idOrName string) (string, error) {
 	known, err := r.Names(s, n, []string{idOrName})
 	if err != nil || len(known) > 0 {
 		return idOrName, err
@@ -112,13 +112,13 @@ func find(r ledger.Reader, s ledger.Scope, n ledger.Noun, idOrName string) (stri
 	case len(found) == 0:
 		return "", ledger.ErrNotFound
 	case len(found) > 1:
-		return "", ambiguous(r, n, idOrName, found)
+		return "", ambiguousName(r, n, idOrName, found)
 	}
 	return found[0].ID, nil
 }
 
-// ambiguous refuses a name that several things have.
-func ambiguous(r ledger.Reader, n ledger.Noun, name string, found []ledger.Named) error {
+// ambiguousName refuses a name that several things have.
+func ambiguousName(r ledger.Reader, n ledger.Noun, name string, found []ledger.Named) error {
 	word := resourcesByNoun[n].word
 	owners := map[string]string{}
 	p := problem.New(contract.CodeAmbiguousName, fmt.Sprintf("%d %ss are named %q.", len(found), word, name))
@@ -138,8 +138,8 @@ func ambiguous(r ledger.Reader, n ledger.Noun, name string, found []ledger.Named
 		Allowed: allowed})
 }
 
-// missing says what there is not, where, and which name is close.
-func (a *API) missing(ctx context.Context, subject resource, name string) *problem.Problem {
+// notFoundProblem says what there is not, where, and which name is close.
+func (a *API) notFoundProblem(ctx context.Context, subject resource, name string) *problem.Problem {
 	actor := auth.From(ctx)
 	detail := fmt.Sprintf("There is no %s %q", subject.word, name)
 	if own := a.ownName(ctx, actor); own != "" && actor.Role != ledger.Operator && subject.noun != ledger.NounPool &&
@@ -147,7 +147,7 @@ func (a *API) missing(ctx context.Context, subject resource, name string) *probl
 		detail += fmt.Sprintf(" in organization %q", own)
 	}
 	p := problem.New(contract.CodeNotFound, detail+".")
-	if near := a.nearest(ctx, actor, subject, name); near != "" {
+	if near := a.nearestName(ctx, actor, subject, name); near != "" {
 		p.Detail += fmt.Sprintf(" Did you mean %q?", near)
 	}
 	return p
@@ -156,17 +156,17 @@ func (a *API) missing(ctx context.Context, subject resource, name string) *probl
 // ownName is the name of the actor's organization; empty when there is none.
 func (a *API) ownName(ctx context.Context, actor ledger.Actor) string {
 	out := contract.Whoami{OrganizationID: actor.OrganizationID}
-	_ = a.fill(ctx, actor.Scope(), &out) // without it the sentence is shorter
+	_ = a.fillNames(ctx, actor.Scope(), &out) // without it the sentence is shorter
 	return out.OrganizationName
 }
 
-// nearest is the name that was probably meant; empty when none is close.
-func (a *API) nearest(ctx context.Context, actor ledger.Actor, subject resource, name string) string {
+// nearestName is the name that was probably meant; empty when none is close.
+func (a *API) nearestName(ctx context.Context, actor ledger.Actor, subject resource, name string) string {
 	if subject.noun == "" || subject.noun == ledger.NounNode || subject.isID(name) {
 		return ""
 	}
 	var near string
-	_ = a.read(ctx, func(r ledger.Reader) error { // without it there is no advice
+	_ = a.readSnapshot(ctx, func(r ledger.Reader) error { // without it there is no advice
 		known, err := r.ListNames(actor.Scope(), subject.noun)
 		all := make([]string, len(known))
 		for i, n := range known {
@@ -178,17 +178,17 @@ func (a *API) nearest(ctx context.Context, actor ledger.Actor, subject resource,
 	return near
 }
 
-// parameter resolves a query parameter that names something; empty is nothing.
-func (a *API) parameter(ctx context.Context, r ledger.Reader, s ledger.Scope, n ledger.Noun, name,
+// resolveParameter resolves a query parameter that names something; empty is nothing.
+func (a *API) resolveParameter(ctx context.Context, r ledger.Reader, s ledger.Scope, n ledger.Noun, name,
 	idOrName string) (string, error) {
 	if idOrName == "" {
 		return "", nil
 	}
-	id, err := find(r, s, n, idOrName)
+	id, err := findByName(r, s, n, idOrName)
 	if errors.Is(err, ledger.ErrNotFound) {
 		return "", &nothingNamed{noun: n, name: idOrName, parameter: name}
 	}
-	return id, a.blame(ctx, n, idOrName, err, contract.CodeInvalidParameter, name)
+	return id, a.problemAt(ctx, n, idOrName, err, contract.CodeInvalidParameter, name)
 }
 
 // nothingNamed is a query parameter that names nothing. What could be meant is looked up
@@ -205,27 +205,27 @@ func (e *nothingNamed) Error() string { return fmt.Sprintf("%s: there is no %q",
 // Unwrap makes it what anything is that there is not.
 func (e *nothingNamed) Unwrap() error { return ledger.ErrNotFound }
 
-// field resolves a field of a body that names something; empty is nothing.
-func (a *API) field(ctx context.Context, n ledger.Noun, name, idOrName string) (id string, err error) {
+// resolveField resolves a field of a body that names something; empty is nothing.
+func (a *API) resolveField(ctx context.Context, n ledger.Noun, name, idOrName string) (id string, err error) {
 	if idOrName == "" {
 		return "", nil
 	}
-	err = a.read(ctx, func(r ledger.Reader) error {
-		id, err = find(r, auth.From(ctx).Scope(), n, idOrName)
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		id, err = findByName(r, auth.From(ctx).Scope(), n, idOrName)
 		return err
 	})
-	return id, a.blame(ctx, n, idOrName, err, contract.CodeValidationFailed, "/"+name)
+	return id, a.problemAt(ctx, n, idOrName, err, contract.CodeValidationFailed, "/"+name)
 }
 
-// blame turns what is not there, or is there more than once, into a problem of
+// problemAt turns what is not there, or is there more than once, into a problem of
 // the place that named it.
-func (a *API) blame(ctx context.Context, n ledger.Noun, idOrName string, err error, code, pointer string) error {
+func (a *API) problemAt(ctx context.Context, n ledger.Noun, idOrName string, err error, code, pointer string) error {
 	p, _ := problem.From(err)
 	switch {
 	case err == nil:
 		return nil
 	case p.Code == contract.CodeNotFound:
-		found := a.missing(ctx, resourcesByNoun[n], idOrName)
+		found := a.notFoundProblem(ctx, resourcesByNoun[n], idOrName)
 		p = problem.New(code, found.Detail).Field(contract.FieldError{Pointer: pointer, Code: "unknown",
 			Message: found.Detail})
 		p.Fixes = found.Fixes
@@ -242,10 +242,10 @@ type OfOrganization struct {
 	Organization string `query:"organization" maxLength:"64" doc:"Id or name. Left out: your own, or to operators all."`
 }
 
-// scope is what a request may see and wants to.
-func (a *API) scope(ctx context.Context, r ledger.Reader, in OfOrganization) (ledger.Scope, error) {
+// requestedScope is what a request may see and wants to.
+func (a *API) requestedScope(ctx context.Context, r ledger.Reader, in OfOrganization) (ledger.Scope, error) {
 	s := auth.From(ctx).Scope()
-	id, err := a.parameter(ctx, r, s, ledger.NounOrganization, "organization", in.Organization)
+	id, err := a.resolveParameter(ctx, r, s, ledger.NounOrganization, "organization", in.Organization)
 	if id != "" {
 		s = ledger.Scope{OrganizationID: id}
 	}

@@ -14,17 +14,17 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) forecasts() {
-	handle(a, operation{http.MethodPost, "/forecasts", "recordForecasts", "forecasts",
+func (a *API) registerForecasts() {
+	registerOperation(a, operation{http.MethodPost, "/forecasts", "recordForecasts", "forecasts",
 		"Record up to 1,000 forecasts before their windows begin, all or none", 0}, a.recordForecasts)
-	handle(a, operation{http.MethodPost, "/forecasts/outcomes", "closeForecasts", "forecasts",
+	registerOperation(a, operation{http.MethodPost, "/forecasts/outcomes", "closeForecasts", "forecasts",
 		"Say how up to 1,000 forecasts came out, once, all or none", 0}, a.closeForecasts)
-	handle(a, operation{http.MethodGet, "/forecasts", "listForecasts", "forecasts",
+	registerOperation(a, operation{http.MethodGet, "/forecasts", "listForecasts", "forecasts",
 		"List forecasts, the latest first; an agent sees its own", 0}, a.listForecasts)
-	handle(a, operation{http.MethodGet, "/forecasts/{id}", "getForecast", "forecasts", "Read a forecast", 0},
+	registerOperation(a, operation{http.MethodGet, "/forecasts/{id}", "getForecast", "forecasts", "Read a forecast", 0},
 		a.getForecast)
-	handle(a, operation{http.MethodGet, "/reports/calibration", "calibration", "forecasts",
-		"How far forecasts can be believed, by source", 0}, a.calibration)
+	registerOperation(a, operation{http.MethodGet, "/reports/calibration", "calibration", "forecasts",
+		"How far forecasts can be believed, by source", 0}, a.reportCalibration)
 }
 
 // recordForecasts takes an idempotency key and needs none: forecasts have ids of
@@ -42,10 +42,10 @@ func (a *API) recordForecasts(ctx context.Context, in *struct {
 		list[i] = decodeForecast(f)
 	}
 	added, err := a.Ledger.RecordForecasts(ctx, auth.From(ctx), list)
-	return recorded(len(list), added, err)
+	return encodeRecorded(len(list), added, err)
 }
 
-func recorded(sent, added int, err error) (*One[contract.Recorded], error) {
+func encodeRecorded(sent, added int, err error) (*One[contract.Recorded], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -56,21 +56,21 @@ func decodeForecast(f contract.AgentForecast) ledger.Forecast {
 	return ledger.Forecast{
 		ID: f.ID, PoolID: f.PoolID, Source: ledger.ForecastSource(f.Source), ReasonCode: f.ReasonCode,
 		Model: f.Model, PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash,
-		IssuedAt: stored(f.IssuedAt), Start: stored(f.Start), End: stored(f.End),
+		IssuedAt: truncateTime(f.IssuedAt), Start: truncateTime(f.Start), End: truncateTime(f.End),
 		Said: forecast.Summary{P10: f.GPUs.P10, P50: f.GPUs.P50, P90: f.GPUs.P90, Any: f.Probability,
 			Mean: f.GPUs.Mean},
-		Baseline: maybe(f.BaselineProbability), Influence: maybe(f.Influence),
+		Baseline: decodeFraction(f.BaselineProbability), Influence: decodeFraction(f.Influence),
 	}
 }
 
-func maybe(x *float64) ledger.Fraction {
+func decodeFraction(x *float64) ledger.Fraction {
 	if x == nil {
 		return ledger.Fraction{}
 	}
 	return ledger.FractionOf(*x)
 }
 
-func perhaps(f ledger.Fraction) *float64 {
+func encodeFraction(f ledger.Fraction) *float64 {
 	if x, ok := f.Value(); ok {
 		return &x
 	}
@@ -84,10 +84,10 @@ func (a *API) closeForecasts(ctx context.Context, in *struct {
 ) (*One[contract.Recorded], error) {
 	list := make([]ledger.ForecastClosing, len(in.Body.Outcomes))
 	for i, o := range in.Body.Outcomes {
-		list[i] = ledger.ForecastClosing{ID: o.ID, GPUs: o.GPUs, CountedAt: stored(o.CountedAt)}
+		list[i] = ledger.ForecastClosing{ID: o.ID, GPUs: o.GPUs, CountedAt: truncateTime(o.CountedAt)}
 	}
 	closed, err := a.Ledger.CloseForecasts(ctx, auth.From(ctx), list)
-	return recorded(len(list), closed, err)
+	return encodeRecorded(len(list), closed, err)
 }
 
 func (a *API) listForecasts(ctx context.Context, in *struct {
@@ -104,18 +104,18 @@ func (a *API) listForecasts(ctx context.Context, in *struct {
 		return nil, problem.Parameter("to", "must be after from")
 	}
 	actor := auth.From(ctx)
-	err = a.read(ctx, func(r ledger.Reader) error {
-		s, err := a.scope(ctx, r, in.OfOrganization)
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		s, err := a.requestedScope(ctx, r, in.OfOrganization)
 		if err != nil {
 			return err
 		}
-		pool, err := a.poolID(ctx, r, in.Pool)
+		pool, err := a.resolvePool(ctx, r, in.Pool)
 		if err != nil {
 			return err
 		}
-		f := ledger.ForecastFilter{Source: ledger.ForecastSource(in.Source), PoolID: pool, MadeBy: onlyOwn(actor),
+		f := ledger.ForecastFilter{Source: ledger.ForecastSource(in.Source), PoolID: pool, MadeBy: ownKeyOnly(actor),
 			State: ledger.ForecastState(in.State), From: in.From, To: in.To}
-		out, err = paged(in.Page, "fct", func(p ledger.Page) ([]ledger.Forecast, error) {
+		out, err = readPage(in.Page, "fct", func(p ledger.Page) ([]ledger.Forecast, error) {
 			if f.Before, err = strconv.ParseInt("0"+p.After, 10, 64); err != nil {
 				return nil, problem.Parameter("cursor", "must be next_cursor of the page before")
 			}
@@ -130,8 +130,8 @@ func (a *API) listForecasts(ctx context.Context, in *struct {
 func (a *API) getForecast(ctx context.Context, in *struct{ ByID }) (*One[contract.Forecast], error) {
 	actor := auth.From(ctx)
 	out := &One[contract.Forecast]{}
-	err := a.read(ctx, func(r ledger.Reader) error {
-		found, err := r.Forecasts(actor.Scope(), ledger.ForecastFilter{IDs: []string{in.ID}, MadeBy: onlyOwn(actor)}, 1)
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
+		found, err := r.Forecasts(actor.Scope(), ledger.ForecastFilter{IDs: []string{in.ID}, MadeBy: ownKeyOnly(actor)}, 1)
 		if err != nil {
 			return err
 		}
@@ -152,14 +152,14 @@ func encodeForecast(f ledger.Forecast) contract.Forecast {
 		EvidenceHash: f.EvidenceHash,
 		IssuedAt:     f.IssuedAt.UTC(), RecordedAt: f.RecordedAt.UTC(), Start: f.Start.UTC(), End: f.End.UTC(),
 		GPUs:        contract.Quantiles{P10: f.Said.P10, P50: f.Said.P50, P90: f.Said.P90, Mean: f.Said.Mean},
-		Probability: f.Said.Any, BaselineProbability: perhaps(f.Baseline), Influence: perhaps(f.Influence),
+		Probability: f.Said.Any, BaselineProbability: encodeFraction(f.Baseline), Influence: encodeFraction(f.Influence),
 	}
 	if o := f.Outcome; f.Closed() {
 		out.State = string(ledger.ForecastClosed)
 		out.Outcome = &contract.ForecastOutcome{
 			GPUs: o.GPUs, CountedAt: o.CountedAt.UTC(), ClosedAt: o.ClosedAt.UTC(), Pinball: o.Score.Pinball,
 			Brier:   o.Score.Brier,
-			LogLoss: o.Score.LogLoss, Inside: o.Score.Inside, BaselineBrier: perhaps(o.BaselineBrier),
+			LogLoss: o.Score.LogLoss, Inside: o.Score.Inside, BaselineBrier: encodeFraction(o.BaselineBrier),
 		}
 	}
 	return out

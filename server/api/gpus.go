@@ -15,10 +15,10 @@ import (
 	"github.com/forewarm/forewarm/server/auth"
 )
 
-func (a *API) gpus() {
-	handle(a, operation{http.MethodGet, "/gpus", "listGPUs", "capacity",
+func (a *API) registerGPUs() {
+	registerOperation(a, operation{http.MethodGet, "/gpus", "listGPUs", "capacity",
 		"List the devices of live nodes by node and index: to tenants those that they hold", 0}, a.listGPUs)
-	handle(a, operation{http.MethodGet, "/gpus/{uuid}", "getGPU", "capacity", "Read a device of a live node", 0},
+	registerOperation(a, operation{http.MethodGet, "/gpus/{uuid}", "getGPU", "capacity", "Read a device of a live node", 0},
 		a.getGPU)
 }
 
@@ -47,27 +47,27 @@ func (a *API) listGPUs(ctx context.Context, in *struct {
 		return nil, err
 	}
 	actor, out := auth.From(ctx), &GPUsOut{}
-	err = a.read(ctx, func(r ledger.Reader) error {
-		if in.Pool, err = a.poolID(ctx, r, in.Pool); err != nil {
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		if in.Pool, err = a.resolvePool(ctx, r, in.Pool); err != nil {
 			return err
 		}
-		if in.Organization, err = a.parameter(ctx, r, actor.Scope(), ledger.NounOrganization, "organization",
+		if in.Organization, err = a.resolveParameter(ctx, r, actor.Scope(), ledger.NounOrganization, "organization",
 			in.Organization); err != nil {
 			return err
 		}
-		all, err := a.devices(actor, r, in.Pool)
+		all, err := a.listDevices(actor, r, in.Pool)
 		if err != nil {
 			return err
 		}
-		if err := a.thatNode(ctx, r, in.Node, all); err != nil {
+		if err := a.checkNode(ctx, r, in.Node, all); err != nil {
 			return err
 		}
-		all = slices.DeleteFunc(all, func(d ledger.Device) bool { return !in.takes(actor, d) })
-		out.Body.Totals = gpuCounts(ledger.CountDevices(all))
-		all = slices.DeleteFunc(all, func(d ledger.Device) bool { return after != "" && !behind(d, after) })
+		all = slices.DeleteFunc(all, func(d ledger.Device) bool { return !in.matchesDevice(actor, d) })
+		out.Body.Totals = encodeGPUCounts(ledger.CountDevices(all))
+		all = slices.DeleteFunc(all, func(d ledger.Device) bool { return after != "" && !sortsAfter(d, after) })
 		if len(all) > in.Limit {
 			all = all[:in.Limit]
-			out.Body.NextCursor = cursor("gpu", deviceKey(all[in.Limit-1]))
+			out.Body.NextCursor = formatCursor("gpu", deviceKey(all[in.Limit-1]))
 		}
 		out.Body.Items = []contract.GPU{}
 		for _, d := range all {
@@ -83,8 +83,8 @@ func (a *API) getGPU(ctx context.Context, in *struct {
 },
 ) (*One[contract.GPU], error) {
 	var found *contract.GPU
-	err := a.read(ctx, func(r ledger.Reader) error {
-		all, err := a.devices(auth.From(ctx), r, "")
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
+		all, err := a.listDevices(auth.From(ctx), r, "")
 		for _, d := range all {
 			if d.UUID == in.ID {
 				x := encodeGPU(d)
@@ -102,8 +102,8 @@ func (a *API) getGPU(ctx context.Context, in *struct {
 	return &One[contract.GPU]{Body: *found}, nil
 }
 
-// devices are those that an actor sees of a pool, or of all, in their order.
-func (a *API) devices(actor ledger.Actor, r ledger.Reader, poolID string) ([]ledger.Device, error) {
+// listDevices are those that an actor sees of a pool, or of all, in their order.
+func (a *API) listDevices(actor ledger.Actor, r ledger.Reader, poolID string) ([]ledger.Device, error) {
 	ids := []string{poolID}
 	if poolID == "" {
 		pools, err := r.ListNames(actor.Scope(), ledger.NounPool)
@@ -127,17 +127,17 @@ func (a *API) devices(actor ledger.Actor, r ledger.Reader, poolID string) ([]led
 	return all, nil
 }
 
-func (f GPUFilter) takes(actor ledger.Actor, d ledger.Device) bool {
+func (f GPUFilter) matchesDevice(actor ledger.Actor, d ledger.Device) bool {
 	return (f.Node == "" || d.Node.ID == f.Node || actor.Role == ledger.Operator && d.Node.ProviderID == f.Node) &&
 		(f.Model == "" || d.Model == f.Model) &&
 		(f.Organization == "" || d.Holder != nil && d.Holder.OrganizationID == f.Organization) &&
 		(len(f.State) == 0 || slices.Contains(f.State, string(d.State))) &&
-		(len(f.Health) == 0 || slices.Contains(f.Health, health(d.Node)))
+		(len(f.Health) == 0 || slices.Contains(f.Health, deviceHealth(d.Node)))
 }
 
-// thatNode refuses a node that there is not. One without devices is there to
+// checkNode refuses a node that there is not. One without devices is there to
 // operators; others know of nodes by the devices that they see.
-func (a *API) thatNode(ctx context.Context, r ledger.Reader, idOrName string, seen []ledger.Device) error {
+func (a *API) checkNode(ctx context.Context, r ledger.Reader, idOrName string, seen []ledger.Device) error {
 	actor := auth.From(ctx)
 	here := func(d ledger.Device) bool {
 		return d.Node.ID == idOrName || actor.Role == ledger.Operator && d.Node.ProviderID == idOrName
@@ -148,22 +148,22 @@ func (a *API) thatNode(ctx context.Context, r ledger.Reader, idOrName string, se
 	if actor.Role != ledger.Operator {
 		return &nothingNamed{noun: ledger.NounNode, name: idOrName, parameter: "node"}
 	}
-	_, err := a.parameter(ctx, r, actor.Scope(), ledger.NounNode, "node", idOrName)
+	_, err := a.resolveParameter(ctx, r, actor.Scope(), ledger.NounNode, "node", idOrName)
 	return err
 }
 
 // deviceKey is the place of a device in the list.
 func deviceKey(d ledger.Device) string { return d.Node.ID + "_" + strconv.Itoa(d.Index) }
 
-// behind reports whether a device comes after the place that a key names.
-func behind(d ledger.Device, key string) bool {
+// sortsAfter reports whether a device comes after the place that a key names.
+func sortsAfter(d ledger.Device, key string) bool {
 	cut := max(strings.LastIndexByte(key, '_'), 0)
 	index, _ := strconv.Atoi(strings.TrimPrefix(key[cut:], "_"))
 	return cmp.Or(cmp.Compare(d.Node.ID, key[:cut]), cmp.Compare(d.Index, index)) > 0
 }
 
-// health is what is known of a node's devices.
-func health(n node.Node) string {
+// deviceHealth is what is known of a node's devices.
+func deviceHealth(n node.Node) string {
 	switch {
 	case n.State() == node.Ready || n.State() == node.Draining:
 		return "healthy"
@@ -177,14 +177,14 @@ func health(n node.Node) string {
 func encodeGPU(d ledger.Device) contract.GPU {
 	out := contract.GPU{UUID: d.UUID, NodeID: d.Node.ID, PoolID: d.Node.PoolID, Index: d.Index, Model: d.Model,
 		MemoryMiB: d.MemoryMiB,
-		State:     string(d.State), Health: health(d.Node), NodeState: string(d.Node.State()), Simulated: d.Node.Simulated}
+		State:     string(d.State), Health: deviceHealth(d.Node), NodeState: string(d.Node.State()), Simulated: d.Node.Simulated}
 	if d.Holder != nil {
 		out.AllocationID, out.AllocationName, out.OrganizationID = d.Holder.ID, d.Holder.Name, d.Holder.OrganizationID
 	}
 	return out
 }
 
-func gpuCounts(c ledger.Counts) contract.GPUCounts {
+func encodeGPUCounts(c ledger.Counts) contract.GPUCounts {
 	return contract.GPUCounts{Total: c.Free + c.Held + c.Booked + c.Coming + c.Unavailable,
 		Free: c.Free, Held: c.Held, Booked: c.Booked, Coming: c.Coming, Unavailable: c.Unavailable}
 }

@@ -10,41 +10,41 @@ import (
 	"github.com/forewarm/forewarm/server/auth"
 )
 
-func (a *API) identity() {
-	handle(a, operation{http.MethodGet, "/whoami", "whoami", "identity", "Who the key is", 0}, a.whoami)
-	handle(a, operation{http.MethodGet, "/version", "version", "system", "Which program answers", 0}, a.version)
-	handle(a, operation{http.MethodPost, "/organizations", "createOrganization", "identity", "Make a tenant", 201},
+func (a *API) registerIdentity() {
+	registerOperation(a, operation{http.MethodGet, "/whoami", "whoami", "identity", "Who the key is", 0}, a.getWhoami)
+	registerOperation(a, operation{http.MethodGet, "/version", "version", "system", "Which program answers", 0}, a.getVersion)
+	registerOperation(a, operation{http.MethodPost, "/organizations", "createOrganization", "identity", "Make a tenant", 201},
 		a.createOrganization)
-	handle(a, operation{http.MethodGet, "/organizations", "listOrganizations", "identity", "List tenants", 0},
+	registerOperation(a, operation{http.MethodGet, "/organizations", "listOrganizations", "identity", "List tenants", 0},
 		a.listOrganizations)
-	handle(a, operation{http.MethodGet, "/organizations/{id}", "getOrganization", "identity", "Read a tenant", 0},
+	registerOperation(a, operation{http.MethodGet, "/organizations/{id}", "getOrganization", "identity", "Read a tenant", 0},
 		a.getOrganization)
-	handle(a, operation{http.MethodPost, "/users", "createUser", "identity", "Add a person", 201}, a.createUser)
-	handle(a, operation{http.MethodGet, "/users", "listUsers", "identity", "List people", 0}, a.listUsers)
-	handle(a, operation{http.MethodGet, "/users/{id}", "getUser", "identity", "Read a person", 0}, a.getUser)
-	handle(a, operation{http.MethodPatch, "/users/{id}", "patchUser", "identity",
+	registerOperation(a, operation{http.MethodPost, "/users", "createUser", "identity", "Add a person", 201}, a.createUser)
+	registerOperation(a, operation{http.MethodGet, "/users", "listUsers", "identity", "List people", 0}, a.listUsers)
+	registerOperation(a, operation{http.MethodGet, "/users/{id}", "getUser", "identity", "Read a person", 0}, a.getUser)
+	registerOperation(a, operation{http.MethodPatch, "/users/{id}", "patchUser", "identity",
 		"Change a person's role, or shut them out", 0}, a.patchUser)
 }
 
-func (a *API) whoami(ctx context.Context, _ *struct{}) (*One[contract.Whoami], error) {
+func (a *API) getWhoami(ctx context.Context, _ *struct{}) (*One[contract.Whoami], error) {
 	actor := auth.From(ctx)
 	out := contract.Whoami{KeyID: actor.KeyID, Kind: string(actor.Kind), OrganizationID: actor.OrganizationID,
-		UserID: actor.UserID, Role: string(actor.Role), Caps: caps(actor.Caps), UserCaps: caps(actor.UserCaps)}
+		UserID: actor.UserID, Role: string(actor.Role), Caps: encodeCaps(actor.Caps), UserCaps: encodeCaps(actor.UserCaps)}
 	if out.Caps == nil && out.UserCaps == nil {
 		return &One[contract.Whoami]{Body: out}, nil
 	}
-	err := a.read(ctx, func(r ledger.Reader) error {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		c, err := r.Commitments(actor.OrganizationID)
-		out.Used = capsUse(actor.Caps, c.ByKey[actor.KeyID], r.Now())
-		out.UserUsed = capsUse(actor.UserCaps, c.ByUser[actor.UserID], r.Now())
+		out.Used = encodeCapsUse(actor.Caps, c.ByKey[actor.KeyID], r.Now())
+		out.UserUsed = encodeCapsUse(actor.UserCaps, c.ByUser[actor.UserID], r.Now())
 		return err
 	})
 	return &One[contract.Whoami]{Body: out}, err
 }
 
-func (a *API) version(ctx context.Context, _ *struct{}) (*One[contract.Build], error) {
+func (a *API) getVersion(ctx context.Context, _ *struct{}) (*One[contract.Build], error) {
 	out := &One[contract.Build]{Body: a.Build}
-	err := a.read(ctx, func(r ledger.Reader) error {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		for page := (ledger.Page{Limit: allPools}); ; {
 			pools, err := r.Pools(page)
 			if err != nil {
@@ -73,24 +73,24 @@ func (a *API) createOrganization(ctx context.Context, in *struct {
 	Body contract.OrganizationCreate
 },
 ) (*Created[contract.Organization], error) {
-	out, err := once(ctx, a, "POST /v1/organizations", in.Idempotency, in.Body,
+	out, err := runOnce(ctx, a, "POST /v1/organizations", in.Idempotency, in.Body,
 		func(ctx context.Context, a *API) (int, contract.Organization, error) {
 			o, err := a.Ledger.CreateOrganization(ctx, auth.From(ctx), in.Body.Name, decodeLimits(in.Body.Limits))
-			return http.StatusCreated, organization(o), err
+			return http.StatusCreated, encodeOrganization(o), err
 		})
 	if err != nil {
 		return nil, err
 	}
-	out.Location, out.ETag = "/v1/organizations/"+out.Body.ID, etag(out.Body.Version)
+	out.Location, out.ETag = "/v1/organizations/"+out.Body.ID, formatETag(out.Body.Version)
 	return out, nil
 }
 
 func (a *API) listOrganizations(ctx context.Context,
 	in *struct{ Page }) (out *ListOut[contract.Organization], err error) {
-	err = a.read(ctx, func(r ledger.Reader) error {
-		out, err = paged(in.Page, "org", func(p ledger.Page) ([]ledger.Organization, error) {
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		out, err = readPage(in.Page, "org", func(p ledger.Page) ([]ledger.Organization, error) {
 			return r.Organizations(auth.From(ctx).Scope(), p)
-		}, func(o ledger.Organization) string { return o.ID }, organization)
+		}, func(o ledger.Organization) string { return o.ID }, encodeOrganization)
 		return err
 	})
 	return out, err
@@ -98,11 +98,11 @@ func (a *API) listOrganizations(ctx context.Context,
 
 func (a *API) getOrganization(ctx context.Context, in *struct{ ByID }) (*One[contract.Organization], error) {
 	var o ledger.Organization
-	err := a.read(ctx, func(r ledger.Reader) (err error) {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) (err error) {
 		o, err = ledger.LiveOrganization(r, auth.From(ctx).Scope(), in.ID)
 		return err
 	})
-	return &One[contract.Organization]{ETag: etag(o.Version), Body: organization(o)}, err
+	return &One[contract.Organization]{ETag: formatETag(o.Version), Body: encodeOrganization(o)}, err
 }
 
 func (a *API) createUser(ctx context.Context, in *struct {
@@ -111,20 +111,20 @@ func (a *API) createUser(ctx context.Context, in *struct {
 },
 ) (*Created[contract.User], error) {
 	actor := auth.From(ctx)
-	owner, err := a.owner(ctx, actor, in.Body.OrganizationID)
+	owner, err := a.resolveOwner(ctx, actor, in.Body.OrganizationID)
 	if err != nil {
 		return nil, err
 	}
-	out, err := once(ctx, a, "POST /v1/users", in.Idempotency, in.Body,
+	out, err := runOnce(ctx, a, "POST /v1/users", in.Idempotency, in.Body,
 		func(ctx context.Context, a *API) (int, contract.User, error) {
 			u, err := a.Ledger.CreateUser(ctx, actor, ledger.User{OrganizationID: owner,
 				Email: in.Body.Email, Role: ledger.Role(in.Body.Role)})
-			return http.StatusCreated, user(u), err
+			return http.StatusCreated, encodeUser(u), err
 		})
 	if err != nil {
 		return nil, err
 	}
-	out.ETag = etag(out.Body.Version)
+	out.ETag = formatETag(out.Body.Version)
 	return out, nil
 }
 
@@ -133,14 +133,14 @@ func (a *API) listUsers(ctx context.Context, in *struct {
 	OfOrganization
 },
 ) (out *ListOut[contract.User], err error) {
-	err = a.read(ctx, func(r ledger.Reader) error {
-		s, err := a.scope(ctx, r, in.OfOrganization)
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		s, err := a.requestedScope(ctx, r, in.OfOrganization)
 		if err != nil {
 			return err
 		}
-		out, err = paged(in.Page, "usr", func(p ledger.Page) ([]ledger.User, error) {
+		out, err = readPage(in.Page, "usr", func(p ledger.Page) ([]ledger.User, error) {
 			return r.Users(s, p)
-		}, func(u ledger.User) string { return u.ID }, user)
+		}, func(u ledger.User) string { return u.ID }, encodeUser)
 		return err
 	})
 	return out, err
@@ -148,11 +148,11 @@ func (a *API) listUsers(ctx context.Context, in *struct {
 
 func (a *API) getUser(ctx context.Context, in *struct{ ByID }) (*One[contract.User], error) {
 	var u ledger.User
-	err := a.read(ctx, func(r ledger.Reader) (err error) {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) (err error) {
 		u, err = ledger.LiveUser(r, auth.From(ctx).Scope(), in.ID)
 		return err
 	})
-	return &One[contract.User]{ETag: etag(u.Version), Body: user(u)}, err
+	return &One[contract.User]{ETag: formatETag(u.Version), Body: encodeUser(u)}, err
 }
 
 func (a *API) patchUser(ctx context.Context, in *struct {
@@ -161,13 +161,13 @@ func (a *API) patchUser(ctx context.Context, in *struct {
 	Body contract.UserPatch
 },
 ) (*One[contract.User], error) {
-	version, err := in.version()
+	version, err := in.parseIfMatch()
 	if err != nil {
 		return nil, err
 	}
 	actor := auth.From(ctx)
 	var u ledger.User
-	if err := a.read(ctx, func(r ledger.Reader) (err error) {
+	if err := a.readSnapshot(ctx, func(r ledger.Reader) (err error) {
 		u, err = ledger.LiveUser(r, actor.Scope(), in.ID)
 		return err
 	}); err != nil {
@@ -183,30 +183,30 @@ func (a *API) patchUser(ctx context.Context, in *struct {
 		return nil, err
 	}
 	a.Auth.ForgetPerson(u.ID)
-	return &One[contract.User]{ETag: etag(u.Version), Body: user(u)}, nil
+	return &One[contract.User]{ETag: formatETag(u.Version), Body: encodeUser(u)}, nil
 }
 
-// owner is the organization that a request names by id or name, or the actor's
+// resolveOwner is the organization that a request names by id or name, or the actor's
 // own when it names none. Only operators may name another: to everybody else it
 // is refused whether it exists or not.
-func (a *API) owner(ctx context.Context, actor ledger.Actor, named string) (string, error) {
+func (a *API) resolveOwner(ctx context.Context, actor ledger.Actor, named string) (string, error) {
 	if named == "" {
 		return actor.OrganizationID, nil
 	}
-	id, err := a.field(ctx, ledger.NounOrganization, "organization_id", named)
+	id, err := a.resolveField(ctx, ledger.NounOrganization, "organization_id", named)
 	if err != nil && actor.Role != ledger.Operator {
 		return "", ledger.ErrDenied
 	}
 	return id, err
 }
 
-func organization(o ledger.Organization) contract.Organization {
+func encodeOrganization(o ledger.Organization) contract.Organization {
 	return contract.Organization{ID: o.ID, Name: o.Name, CreatedAt: o.CreatedAt.UTC(), Version: o.Version,
 		Limits: encodeLimits(o.Limits)}
 }
 
-func user(u ledger.User) contract.User {
+func encodeUser(u ledger.User) contract.User {
 	return contract.User{ID: u.ID, OrganizationID: u.OrganizationID, Email: u.Email, Role: string(u.Role),
 		Active: u.Active,
-		Caps:   caps(u.Caps), CreatedAt: u.CreatedAt.UTC(), Version: u.Version}
+		Caps:   encodeCaps(u.Caps), CreatedAt: u.CreatedAt.UTC(), Version: u.Version}
 }

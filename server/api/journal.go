@@ -16,15 +16,15 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) journal() {
-	handle(a, operation{http.MethodGet, "/events", "listEvents", "journal", "What happened, oldest first", 0},
+func (a *API) registerJournal() {
+	registerOperation(a, operation{http.MethodGet, "/events", "listEvents", "journal", "What happened, oldest first", 0},
 		a.listEvents)
-	handle(a, operation{http.MethodGet, "/events/stream", "streamEvents", "journal",
+	registerOperation(a, operation{http.MethodGet, "/events/stream", "streamEvents", "journal",
 		"What happens, as server-sent events or lines of JSON, until the key ends", 0}, a.streamEvents)
-	handle(a, operation{http.MethodGet, "/reports/costs", "costs", "journal",
-		"What machines cost in a period, by who pays and why", 0}, a.costs)
-	handle(a, operation{http.MethodGet, "/reports/summary", "summary", "journal",
-		"Zero-wait rate and idle waste of a period", 0}, a.summary)
+	registerOperation(a, operation{http.MethodGet, "/reports/costs", "costs", "journal",
+		"What machines cost in a period, by who pays and why", 0}, a.reportCosts)
+	registerOperation(a, operation{http.MethodGet, "/reports/summary", "summary", "journal",
+		"Zero-wait rate and idle waste of a period", 0}, a.reportSummary)
 }
 
 // EventFilter narrows the journal.
@@ -35,7 +35,7 @@ type EventFilter struct {
 	Type    string `query:"type" maxLength:"64" doc:"A beginning, such as node. or reservation.ready"`
 }
 
-func (f EventFilter) of() ledger.EventFilter {
+func (f EventFilter) toLedger() ledger.EventFilter {
 	return ledger.EventFilter{After: f.After, Subject: f.Subject, Type: f.Type}
 }
 
@@ -45,12 +45,12 @@ func (a *API) listEvents(ctx context.Context, in *struct {
 },
 ) (*struct{ Body contract.EventList }, error) {
 	out := &struct{ Body contract.EventList }{contract.EventList{Items: []contract.Event{}, Next: in.After}}
-	err := a.read(ctx, func(r ledger.Reader) error {
-		s, err := a.scope(ctx, r, in.OfOrganization)
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
+		s, err := a.requestedScope(ctx, r, in.OfOrganization)
 		if err != nil {
 			return err
 		}
-		found, err := r.Events(s, in.of(), in.Limit)
+		found, err := r.Events(s, in.toLedger(), in.Limit)
 		for _, e := range found {
 			out.Body.Items, out.Body.Next = append(out.Body.Items, events.Encode(e)), e.Seq
 		}
@@ -64,7 +64,7 @@ func (a *API) streamEvents(ctx context.Context, in *struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"20" doc:"Resume after this one."`
 },
 ) (*huma.StreamResponse, error) {
-	filter := in.of()
+	filter := in.toLedger()
 	if in.LastEventID != "" {
 		last, err := strconv.ParseInt(in.LastEventID, 10, 64)
 		if err != nil || last < 0 {
@@ -73,8 +73,8 @@ func (a *API) streamEvents(ctx context.Context, in *struct {
 		filter.After = last
 	}
 	var s ledger.Scope
-	if err := a.read(ctx, func(r ledger.Reader) (err error) {
-		s, err = a.scope(ctx, r, in.OfOrganization)
+	if err := a.readSnapshot(ctx, func(r ledger.Reader) (err error) {
+		s, err = a.requestedScope(ctx, r, in.OfOrganization)
 		return err
 	}); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (a *API) streamEvents(ctx context.Context, in *struct {
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		c := humagin.Unwrap(ctx)
 		a.Feed.Stream(c.Writer, c.Request, events.Following{
-			Viewer: a.viewer(auth.From(c.Request.Context()).KeyID, s), Filter: filter, Name: a.nameEvents,
+			Viewer: a.viewerOf(auth.From(c.Request.Context()).KeyID, s), Filter: filter, Name: a.nameEvents,
 		})
 	}}, nil
 }
@@ -90,14 +90,14 @@ func (a *API) streamEvents(ctx context.Context, in *struct {
 // nameEvents puts names beside the ids of a stream's events, as lists have them.
 // An event that cannot be named now is sent without.
 func (a *API) nameEvents(ctx context.Context, s ledger.Scope, sent []contract.Event) {
-	if err := a.fill(ctx, s, sent); err != nil {
+	if err := a.fillNames(ctx, s, sent); err != nil {
 		a.Log.WarnContext(ctx, "events have no names", "operation", "streamEvents", "error", err)
 	}
 }
 
-// viewer is what a key may see of a stream and wants to, for as long as the key
+// viewerOf is what a key may see of a stream and wants to, for as long as the key
 // may follow one.
-func (a *API) viewer(keyID string, wanted ledger.Scope) events.Viewer {
+func (a *API) viewerOf(keyID string, wanted ledger.Scope) events.Viewer {
 	return func(ctx context.Context) (ledger.Scope, time.Duration, error) {
 		actor, holds, err := a.Auth.Watch(ctx, keyID)
 		if err != nil {
@@ -114,7 +114,7 @@ func (a *API) viewer(keyID string, wanted ledger.Scope) events.Viewer {
 // reportPeriod is what a report covers unless asked otherwise.
 const reportPeriod = 7 * 24 * time.Hour
 
-func (a *API) summary(ctx context.Context, in *struct {
+func (a *API) reportSummary(ctx context.Context, in *struct {
 	OfOrganization
 	From time.Time `query:"from" doc:"Seven days before to, when left out."`
 	To   time.Time `query:"to" doc:"Now, when left out."`
@@ -124,26 +124,26 @@ func (a *API) summary(ctx context.Context, in *struct {
 	if to.IsZero() {
 		to = a.Clock.Now()
 	}
-	from, to, err := period(in.From, to, to.Add(-reportPeriod), to)
+	from, to, err := parsePeriod(in.From, to, to.Add(-reportPeriod), to)
 	if err != nil {
 		return nil, err
 	}
 	var out contract.Report
-	err = a.read(ctx, func(r ledger.Reader) error {
-		s, err := a.scope(ctx, r, in.OfOrganization)
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		s, err := a.requestedScope(ctx, r, in.OfOrganization)
 		if err != nil {
 			return err
 		}
 		got, err := r.Report(s, from, to)
-		out = report(got, s.All)
+		out = encodeReport(got, s.All)
 		return err
 	})
 	return &One[contract.Report]{Body: out}, err
 }
 
-// report returns a report as it goes over the wire; whole is one of the whole
+// encodeReport returns a report as it goes over the wire; whole is one of the whole
 // installation.
-func report(r ledger.Report, whole bool) contract.Report {
+func encodeReport(r ledger.Report, whole bool) contract.Report {
 	out := contract.Report{
 		From: r.From.UTC(), To: r.To.UTC(), Starts: r.Starts, ZeroWaitStarts: r.ZeroWaits, P95Wait: r.WaitP95.Seconds(),
 		BusyCost: formatMoney(r.BusyCost), BusyGPUHours: r.BusyHours,

@@ -14,14 +14,14 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) keys() {
-	handle(a, operation{http.MethodPost, "/keys", "createKey", "identity", "Make an API key; its secret is shown once",
+func (a *API) registerKeys() {
+	registerOperation(a, operation{http.MethodPost, "/keys", "createKey", "identity", "Make an API key; its secret is shown once",
 		201}, a.createKey)
-	handle(a, operation{http.MethodGet, "/keys", "listKeys", "identity", "List keys without their secrets", 0},
+	registerOperation(a, operation{http.MethodGet, "/keys", "listKeys", "identity", "List keys without their secrets", 0},
 		a.listKeys)
-	handle(a, operation{http.MethodDelete, "/keys/{id}", "revokeKey", "identity",
+	registerOperation(a, operation{http.MethodDelete, "/keys/{id}", "revokeKey", "identity",
 		"End a key, and all that it made, within five seconds everywhere", 0}, a.revokeKey)
-	handle(a, operation{http.MethodPost, "/keys/{id}/adopt", "adoptKey", "identity",
+	registerOperation(a, operation{http.MethodPost, "/keys/{id}/adopt", "adoptKey", "identity",
 		"Have a key stand for itself, whatever becomes of the one that made it", 0}, a.adoptKey)
 }
 
@@ -35,11 +35,11 @@ func (a *API) createKey(ctx context.Context, in *struct {
 	if err := checkCaps(b); err != nil {
 		return nil, err
 	}
-	owner, err := a.owner(ctx, actor, b.OrganizationID)
+	owner, err := a.resolveOwner(ctx, actor, b.OrganizationID)
 	if err != nil {
 		return nil, err
 	}
-	userID, err := a.field(ctx, ledger.NounUser, "user_id", b.UserID)
+	userID, err := a.resolveField(ctx, ledger.NounUser, "user_id", b.UserID)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (a *API) createKey(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return &Created[contract.KeyCreated]{Status: http.StatusCreated, Location: "/v1/keys/" + k.ID,
-		Body: contract.KeyCreated{Key: key(k), Secret: secret.Reveal()}}, nil
+		Body: contract.KeyCreated{Key: encodeKey(k), Secret: secret.Reveal()}}, nil
 }
 
 // keyEnd is when a new key expires; zero means never. What nobody said is never
@@ -92,8 +92,8 @@ func (a *API) listKeys(ctx context.Context, in *struct {
 	All bool `query:"all" doc:"Also those that are revoked or expired. Without it, only those that work."`
 },
 ) (out *ListOut[contract.Key], err error) {
-	err = a.read(ctx, func(r ledger.Reader) error {
-		s, err := a.scope(ctx, r, in.OfOrganization)
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		s, err := a.requestedScope(ctx, r, in.OfOrganization)
 		if err != nil {
 			return err
 		}
@@ -101,9 +101,9 @@ func (a *API) listKeys(ctx context.Context, in *struct {
 		if in.All {
 			f = ledger.KeyFilter{}
 		}
-		out, err = paged(in.Page, "key", func(p ledger.Page) ([]ledger.Key, error) {
+		out, err = readPage(in.Page, "key", func(p ledger.Page) ([]ledger.Key, error) {
 			return r.Keys(s, f, p)
-		}, func(k ledger.Key) string { return k.ID }, key)
+		}, func(k ledger.Key) string { return k.ID }, encodeKey)
 		return err
 	})
 	return out, err
@@ -115,16 +115,16 @@ func (a *API) revokeKey(ctx context.Context, in *struct{ ByID }) (*One[contract.
 		return nil, err
 	}
 	a.Auth.Forget(k.ID)
-	out := &One[contract.Key]{Body: key(k)}
-	if out.Body.Schedules, err = a.goingOn(ctx, k.ID); err == nil {
-		out.Body.Ended, err = a.endedWith(ctx, k.ID)
+	out := &One[contract.Key]{Body: encodeKey(k)}
+	if out.Body.Schedules, err = a.schedulesOfKey(ctx, k.ID); err == nil {
+		out.Body.Ended, err = a.keysEndedWith(ctx, k.ID)
 	}
 	return out, err
 }
 
-// endedWith are the keys that worked until the one ended that they rest on.
-func (a *API) endedWith(ctx context.Context, keyID string) (list []contract.KeyEnded, err error) {
-	err = a.read(ctx, func(r ledger.Reader) error {
+// keysEndedWith are the keys that worked until the one ended that they rest on.
+func (a *API) keysEndedWith(ctx context.Context, keyID string) (list []contract.KeyEnded, err error) {
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		list = nil
 		made, err := r.Offspring(ledger.KeyRoot{KeyID: keyID})
 		if err != nil {
@@ -157,10 +157,10 @@ func (a *API) endedWith(ctx context.Context, keyID string) (list []contract.KeyE
 	return list, err
 }
 
-// goingOn are the schedules that a key made, or one that rests on it, and that
+// schedulesOfKey are the schedules that a key made, or one that rests on it, and that
 // are neither deleted nor paused.
-func (a *API) goingOn(ctx context.Context, keyID string) (list []contract.KeySchedule, err error) {
-	err = a.read(ctx, func(r ledger.Reader) error {
+func (a *API) schedulesOfKey(ctx context.Context, keyID string) (list []contract.KeySchedule, err error) {
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		list = nil
 		made, err := r.Offspring(ledger.KeyRoot{KeyID: keyID})
 		if err != nil {
@@ -189,13 +189,13 @@ func (a *API) adoptKey(ctx context.Context, in *struct{ ByID }) (*One[contract.K
 		return nil, err
 	}
 	a.Auth.Forget(k.ID)
-	return &One[contract.Key]{Body: key(k)}, nil
+	return &One[contract.Key]{Body: encodeKey(k)}, nil
 }
 
-func key(k ledger.Key) contract.Key {
+func encodeKey(k ledger.Key) contract.Key {
 	return contract.Key{ID: k.ID, OrganizationID: k.OrganizationID, UserID: k.UserID, Name: k.Name,
 		Kind: string(k.Kind),
-		Role: string(k.Role), Caps: caps(k.Caps), Last4: k.Last4, CreatedBy: k.CreatedBy, ParentID: k.ParentID,
+		Role: string(k.Role), Caps: encodeCaps(k.Caps), Last4: k.Last4, CreatedBy: k.CreatedBy, ParentID: k.ParentID,
 		CreatedAt: k.CreatedAt.UTC(),
 		ExpiresAt: k.ExpiresAt.UTC(), RevokedAt: k.RevokedAt.UTC(), LastUsedAt: k.LastUsedAt.UTC()}
 }

@@ -46,9 +46,9 @@ type names struct {
 	known map[string]ledger.Named // by id
 }
 
-// fill puts names beside the ids of an answer, as far as the actor may see them:
+// fillNames puts names beside the ids of an answer, as far as the actor may see them:
 // a key of another organization keeps its name to itself.
-func (a *API) fill(ctx context.Context, s ledger.Scope, answer any) error {
+func (a *API) fillNames(ctx context.Context, s ledger.Scope, answer any) error {
 	var fields []unnamed
 	collectUnnamed(reflect.ValueOf(answer), &fields)
 	if len(fields) == 0 {
@@ -85,7 +85,7 @@ func (a *API) learnNames(ctx context.Context, fields []unnamed) error {
 		return nil
 	}
 	var found []ledger.Named
-	err := a.read(ctx, func(r ledger.Reader) error {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		found = nil
 		for noun, ids := range wanted {
 			some, err := r.Names(ledger.Scope{All: true}, noun, ids)

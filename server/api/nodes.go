@@ -10,10 +10,10 @@ import (
 	"github.com/forewarm/forewarm/server/auth"
 )
 
-func (a *API) nodes() {
-	handle(a, operation{http.MethodGet, "/nodes", "listNodes", "capacity",
+func (a *API) registerNodes() {
+	registerOperation(a, operation{http.MethodGet, "/nodes", "listNodes", "capacity",
 		"List nodes, the newest first: to tenants those that they hold or have booked", 0}, a.listNodes)
-	handle(a, operation{http.MethodGet, "/nodes/{id}", "getNode", "capacity", "Read a node", 0}, a.getNode)
+	registerOperation(a, operation{http.MethodGet, "/nodes/{id}", "getNode", "capacity", "Read a node", 0}, a.getNode)
 	for _, m := range []struct {
 		name, summary string
 		verb          func(*ledger.Ledger, context.Context, ledger.Actor, string) (node.Node, error)
@@ -24,13 +24,13 @@ func (a *API) nodes() {
 		{"quarantine", "Keep a node and its machine for inspection: holders stay, nothing new comes",
 			(*ledger.Ledger).QuarantineNode},
 	} {
-		handle(a, operation{http.MethodPost, "/nodes/{id}/" + m.name, m.name + "Node", "capacity", m.summary, 0},
+		registerOperation(a, operation{http.MethodPost, "/nodes/{id}/" + m.name, m.name + "Node", "capacity", m.summary, 0},
 			func(ctx context.Context, in *struct {
 				ByID
 				Idempotency
 			},
 			) (*Created[contract.Node], error) {
-				return once(ctx, a, "POST /v1/nodes/{id}/"+m.name, in.Idempotency, in.ID,
+				return runOnce(ctx, a, "POST /v1/nodes/{id}/"+m.name, in.Idempotency, in.ID,
 					func(ctx context.Context, a *API) (int, contract.Node, error) {
 						n, err := m.verb(a.Ledger, ctx, auth.From(ctx), in.ID)
 						return http.StatusOK, encodeNode(auth.From(ctx), n), err
@@ -47,7 +47,7 @@ type NodeFilter struct {
 }
 
 func (a *API) nodeFilter(ctx context.Context, r ledger.Reader, f NodeFilter) (ledger.NodeFilter, error) {
-	id, err := a.poolID(ctx, r, f.Pool)
+	id, err := a.resolvePool(ctx, r, f.Pool)
 	out := ledger.NodeFilter{PoolID: id, Live: !f.All && len(f.State) == 0}
 	for _, s := range f.State {
 		out.State = append(out.State, node.State(s))
@@ -61,20 +61,20 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 },
 ) (out *ListOut[contract.Node], err error) {
 	actor := auth.From(ctx)
-	err = a.read(ctx, func(r ledger.Reader) error {
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		f, err := a.nodeFilter(ctx, r, in.NodeFilter)
 		if err != nil {
 			return err
 		}
 		sight := a.Ledger.Sight(actor.Scope())
-		out, err = paged(in.Page, "nod", func(p ledger.Page) ([]node.Node, error) { return sight.Nodes(r, f, p) },
+		out, err = readPage(in.Page, "nod", func(p ledger.Page) ([]node.Node, error) { return sight.Nodes(r, f, p) },
 			nodeID, func(n node.Node) contract.Node { return encodeNode(actor, n) })
 		if err != nil {
 			return err
 		}
 		troubles, err := a.Ledger.Troubles(r)
 		for i := range out.Body.Items {
-			out.Body.Items[i].Failing = failure(actor, troubles.Of(out.Body.Items[i].ID))
+			out.Body.Items[i].Failing = encodeTrouble(actor, troubles.Of(out.Body.Items[i].ID))
 		}
 		return err
 	})
@@ -83,14 +83,14 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 
 func (a *API) getNode(ctx context.Context, in *struct{ ByID }) (*One[contract.Node], error) {
 	out, actor := &One[contract.Node]{}, auth.From(ctx)
-	err := a.read(ctx, func(r ledger.Reader) error {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		n, err := a.Ledger.Sight(actor.Scope()).Node(r, in.ID)
 		if err != nil {
 			return err
 		}
 		troubles, err := a.Ledger.Troubles(r)
-		out.ETag, out.Body = etag(n.Version), encodeNode(actor, n)
-		out.Body.Failing = failure(actor, troubles.Of(n.ID))
+		out.ETag, out.Body = formatETag(n.Version), encodeNode(actor, n)
+		out.Body.Failing = encodeTrouble(actor, troubles.Of(n.ID))
 		return err
 	})
 	return out, err

@@ -18,53 +18,53 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) plans() {
+func (a *API) registerPlans() {
 	a.kinds = a.planKinds()
-	handle(a, operation{http.MethodPost, "/plans", "createPlan", "plans",
+	registerOperation(a, operation{http.MethodPost, "/plans", "createPlan", "plans",
 		"See what a request would do, before it does it", 201}, a.createPlan)
-	handle(a, operation{http.MethodGet, "/plans/{id}", "getPlan", "plans", "Read a plan; an agent sees its own", 0},
+	registerOperation(a, operation{http.MethodGet, "/plans/{id}", "getPlan", "plans", "Read a plan; an agent sees its own", 0},
 		a.getPlan)
-	handle(a, operation{http.MethodPost, "/plans/{id}/apply", "applyPlan", "plans",
+	registerOperation(a, operation{http.MethodPost, "/plans/{id}/apply", "applyPlan", "plans",
 		"Do exactly what a plan shows, or nothing", 0}, a.applyPlan)
 }
 
 // planKind is a verb that can be planned.
 type planKind struct {
-	route  string // whose policy holds for it
-	schema *huma.Schema
-	deed   func(a *API, actor ledger.Actor, request []byte) (ledger.Operation, error)
+	route     string // whose policy holds for it
+	schema    *huma.Schema
+	operation func(a *API, actor ledger.Actor, request []byte) (ledger.Operation, error)
 }
 
 // kindOf describes a kind whose request is a T.
-func kindOf[T any](a *API, route string, deed func(*API, ledger.Actor, T) (ledger.Operation, error)) planKind {
+func kindOf[T any](a *API, route string, op func(*API, ledger.Actor, T) (ledger.Operation, error)) planKind {
 	return planKind{
 		route: route, schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, ""),
-		deed: func(a *API, actor ledger.Actor, request []byte) (ledger.Operation, error) {
+		operation: func(a *API, actor ledger.Actor, request []byte) (ledger.Operation, error) {
 			var body T
 			if err := json.Unmarshal(request, &body); err != nil {
 				return nil, problem.Invalid("request", "must be the body of the kind's own route", "")
 			}
-			return deed(a, actor, body)
+			return op(a, actor, body)
 		},
 	}
 }
 
 func (a *API) planKinds() map[string]planKind {
 	return map[string]planKind{
-		contract.PlanReserve:   kindOf(a, "POST /v1/reservations", reserveDeed),
-		contract.PlanAllocate:  kindOf(a, "POST /v1/allocations", allocateDeed),
-		contract.PlanClaim:     kindOf(a, "POST /v1/reservations/:id/claim", claimDeed),
-		contract.PlanRelease:   kindOf(a, "POST /v1/allocations/:id/release", releaseDeed),
-		contract.PlanCancel:    kindOf(a, "DELETE /v1/reservations/:id", cancelDeed),
-		contract.PlanQuota:     kindOf(a, "PUT /v1/organizations/:id/quota", quotaDeed),
-		contract.PlanPool:      kindOf(a, "PATCH /v1/pools/:id", poolDeed),
-		contract.PlanAgentPlan: kindOf(a, "PUT /v1/agent/plan", agentPlanDeed),
+		contract.PlanReserve:   kindOf(a, "POST /v1/reservations", reserveOperation),
+		contract.PlanAllocate:  kindOf(a, "POST /v1/allocations", allocateOperation),
+		contract.PlanClaim:     kindOf(a, "POST /v1/reservations/:id/claim", claimOperation),
+		contract.PlanRelease:   kindOf(a, "POST /v1/allocations/:id/release", releaseOperation),
+		contract.PlanCancel:    kindOf(a, "DELETE /v1/reservations/:id", cancelOperation),
+		contract.PlanQuota:     kindOf(a, "PUT /v1/organizations/:id/quota", quotaOperation),
+		contract.PlanPool:      kindOf(a, "PATCH /v1/pools/:id", poolOperation),
+		contract.PlanAgentPlan: kindOf(a, "PUT /v1/agent/plan", agentPlanOperation),
 	}
 }
 
-// deed turns a plan's request into code, if the actor may use the verb's own
+// planOperation turns a plan's request into code, if the actor may use the verb's own
 // route and the request would pass there.
-func (a *API) deed(actor ledger.Actor, kind string, request []byte) (ledger.Operation, error) {
+func (a *API) planOperation(actor ledger.Actor, kind string, request []byte) (ledger.Operation, error) {
 	k, ok := a.kinds[kind]
 	if !ok {
 		return nil, problem.Invalid("kind", "must be one of the kinds of plan", "")
@@ -72,14 +72,14 @@ func (a *API) deed(actor ledger.Actor, kind string, request []byte) (ledger.Oper
 	if err := auth.Policies[k.route].Allow(actor); err != nil {
 		return nil, err
 	}
-	if err := a.valid(k.schema, request); err != nil {
+	if err := a.checkPlanRequest(k.schema, request); err != nil {
 		return nil, err
 	}
-	return k.deed(a, actor, request)
+	return k.operation(a, actor, request)
 }
 
-// valid checks a request that lies inside a body by the rules of its own route.
-func (a *API) valid(schema *huma.Schema, request []byte) error {
+// checkPlanRequest checks a request that lies inside a body by the rules of its own route.
+func (a *API) checkPlanRequest(schema *huma.Schema, request []byte) error {
 	var v any
 	if err := json.Unmarshal(request, &v); err != nil {
 		return problem.Invalid("request", "must be a JSON object", "")
@@ -98,11 +98,11 @@ func (a *API) valid(schema *huma.Schema, request []byte) error {
 // given to nothing.
 func dryRun[T, B any](ctx context.Context, a *API, actor ledger.Actor, body B,
 	of func(*API, ledger.Actor, B) (ledger.Operation, error)) (*Created[T], error) {
-	deed, err := of(a, actor, body)
+	op, err := of(a, actor, body)
 	if err != nil {
 		return nil, err
 	}
-	_, answer, err := a.Ledger.DryRun(ctx, actor, deed)
+	_, answer, err := a.Ledger.DryRun(ctx, actor, op)
 	if err != nil {
 		return nil, err
 	}
@@ -120,18 +120,18 @@ func (a *API) createPlan(ctx context.Context, in *struct {
 },
 ) (*Created[contract.Plan], error) {
 	actor := auth.From(ctx)
-	deed, err := a.deed(actor, in.Body.Kind, in.Body.Request)
+	op, err := a.planOperation(actor, in.Body.Kind, in.Body.Request)
 	if err != nil {
 		return nil, err
 	}
 	p := ledger.Preview{Kind: in.Body.Kind, Request: in.Body.Request}
-	p, err = a.Ledger.MakePlan(ctx, actor, p, deed,
-		func(e ledger.Effect, answer []byte) ([]byte, error) { return shown(actor, e, answer) })
+	p, err = a.Ledger.MakePlan(ctx, actor, p, op,
+		func(e ledger.Effect, answer []byte) ([]byte, error) { return renderEffect(actor, e, answer) })
 	if err != nil {
 		return nil, err
 	}
 	body, err := a.encodePlan(p)
-	return &Created[contract.Plan]{Status: http.StatusCreated, Location: "/v1/plans/" + p.ID, ETag: etag(p.Version),
+	return &Created[contract.Plan]{Status: http.StatusCreated, Location: "/v1/plans/" + p.ID, ETag: formatETag(p.Version),
 		Body: body}, err
 }
 
@@ -141,7 +141,7 @@ func (a *API) getPlan(ctx context.Context, in *struct{ ByID }) (*One[contract.Pl
 		return nil, err
 	}
 	body, err := a.encodePlan(p)
-	return &One[contract.Plan]{ETag: etag(p.Version), Body: body}, err
+	return &One[contract.Plan]{ETag: formatETag(p.Version), Body: body}, err
 }
 
 // applyPlan needs no idempotency key: a plan is applied once, however often that
@@ -156,15 +156,15 @@ func (a *API) applyPlan(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	deed, err := a.deed(actor, p.Kind, p.Request)
+	op, err := a.planOperation(actor, p.Kind, p.Request)
 	if err != nil {
 		return nil, err
 	}
-	if p, err = a.Ledger.ApplyPlan(ctx, actor, in.ID, deed); err != nil {
+	if p, err = a.Ledger.ApplyPlan(ctx, actor, in.ID, op); err != nil {
 		return nil, err
 	}
 	body, err := a.encodePlan(p)
-	return &One[contract.Plan]{ETag: etag(p.Version), Body: body}, err
+	return &One[contract.Plan]{ETag: formatETag(p.Version), Body: body}, err
 }
 
 // encodePlan adds to what was shown how far the plan is.
@@ -184,8 +184,8 @@ func (a *API) encodePlan(p ledger.Preview) (contract.Plan, error) {
 	return out, nil
 }
 
-// deedOf calls one verb and encodes what it answers.
-func deedOf[T, O any](verb func(context.Context, *ledger.Ledger) (T, error), status func(T) int,
+// newOperation calls one verb and encodes what it answers.
+func newOperation[T, O any](verb func(context.Context, *ledger.Ledger) (T, error), status func(T) int,
 	encode func(T) O) ledger.Operation {
 	return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
 		got, err := verb(ctx, l)
@@ -197,65 +197,65 @@ func deedOf[T, O any](verb func(context.Context, *ledger.Ledger) (T, error), sta
 	}
 }
 
-func ok[T any](T) int { return http.StatusOK }
+func statusOK[T any](T) int { return http.StatusOK }
 
-func reserveDeed(a *API, actor ledger.Actor, b contract.ReservationCreate) (ledger.Operation, error) {
+func reserveOperation(a *API, actor ledger.Actor, b contract.ReservationCreate) (ledger.Operation, error) {
 	req, err := a.reserveRequest(b)
-	return deedOf(func(ctx context.Context, l *ledger.Ledger) (reservation.Reservation, error) {
+	return newOperation(func(ctx context.Context, l *ledger.Ledger) (reservation.Reservation, error) {
 		return l.Reserve(ctx, actor, req)
 	},
-		promised, encodeReservation), err
+		reservationStatus, encodeReservation), err
 }
 
-func allocateDeed(_ *API, actor ledger.Actor, b contract.AllocationCreate) (ledger.Operation, error) {
+func allocateOperation(_ *API, actor ledger.Actor, b contract.AllocationCreate) (ledger.Operation, error) {
 	req := allocateRequest(b)
-	return deedOf(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
+	return newOperation(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
 		return l.Allocate(ctx, actor, req)
 	},
-		started, encodeAllocation), nil
+		allocationStatus, encodeAllocation), nil
 }
 
-func claimDeed(_ *API, actor ledger.Actor, b contract.PlannedClaim) (ledger.Operation, error) {
-	return deedOf(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
+func claimOperation(_ *API, actor ledger.Actor, b contract.PlannedClaim) (ledger.Operation, error) {
+	return newOperation(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
 		return l.Claim(ctx, actor, b.ReservationID, seconds(b.LeaseSeconds), b.Name)
-	}, started, encodeAllocation), nil
+	}, allocationStatus, encodeAllocation), nil
 }
 
-func extendDeed(actor ledger.Actor, id string, by time.Duration) ledger.Operation {
-	return deedOf(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
+func extendOperation(actor ledger.Actor, id string, by time.Duration) ledger.Operation {
+	return newOperation(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
 		return l.Extend(ctx, actor, id, by)
-	}, ok, encodeAllocation)
+	}, statusOK, encodeAllocation)
 }
 
-func releaseDeed(_ *API, actor ledger.Actor, b contract.PlannedRelease) (ledger.Operation, error) {
-	return deedOf(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
+func releaseOperation(_ *API, actor ledger.Actor, b contract.PlannedRelease) (ledger.Operation, error) {
+	return newOperation(func(ctx context.Context, l *ledger.Ledger) (allocation.Allocation, error) {
 		return l.Release(ctx, actor, b.AllocationID)
 	},
-		ok, encodeAllocation), nil
+		statusOK, encodeAllocation), nil
 }
 
-func cancelDeed(_ *API, actor ledger.Actor, b contract.PlannedCancel) (ledger.Operation, error) {
-	return deedOf(func(ctx context.Context, l *ledger.Ledger) (reservation.Reservation, error) {
+func cancelOperation(_ *API, actor ledger.Actor, b contract.PlannedCancel) (ledger.Operation, error) {
+	return newOperation(func(ctx context.Context, l *ledger.Ledger) (reservation.Reservation, error) {
 		return l.CancelReservation(ctx, actor, b.ReservationID)
-	}, ok, encodeReservation), nil
+	}, statusOK, encodeReservation), nil
 }
 
-func quotaDeed(_ *API, actor ledger.Actor, b contract.PlannedQuota) (ledger.Operation, error) {
-	return deedOf(func(ctx context.Context, l *ledger.Ledger) (ledger.LimitsChange, error) {
+func quotaOperation(_ *API, actor ledger.Actor, b contract.PlannedQuota) (ledger.Operation, error) {
+	return newOperation(func(ctx context.Context, l *ledger.Ledger) (ledger.LimitsChange, error) {
 		return l.SetLimits(ctx, actor, b.OrganizationID, b.Version, decodeLimits(b.Limits), b.Force)
-	}, ok, quotaChanged), nil
+	}, statusOK, encodeQuotaChange), nil
 }
 
-func poolDeed(_ *API, actor ledger.Actor, b contract.PlannedPool) (ledger.Operation, error) {
-	return deedOf(func(ctx context.Context, l *ledger.Ledger) (ledger.Pool, error) {
+func poolOperation(_ *API, actor ledger.Actor, b contract.PlannedPool) (ledger.Operation, error) {
+	return newOperation(func(ctx context.Context, l *ledger.Ledger) (ledger.Pool, error) {
 		return patchPool(ctx, l, actor, b)
-	}, ok, poolAt(time.Time{})), nil // the same whenever it is looked at
+	}, statusOK, encodePoolAt(time.Time{})), nil // the same whenever it is looked at
 }
 
-func agentPlanDeed(a *API, actor ledger.Actor, b contract.AgentPlan) (ledger.Operation, error) {
+func agentPlanOperation(a *API, actor ledger.Actor, b contract.AgentPlan) (ledger.Operation, error) {
 	want, err := a.desiredPlan(b)
-	return deedOf(func(ctx context.Context, l *ledger.Ledger) ([]ledger.WindowOutcome, error) {
+	return newOperation(func(ctx context.Context, l *ledger.Ledger) ([]ledger.WindowOutcome, error) {
 		return l.SetDemand(ctx, actor, want)
 	},
-		ok, outcomes), err
+		statusOK, encodePlanOutcome), err
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) pools() {
-	handle(a, operation{http.MethodPost, "/pools", "createPool", "capacity", "Define a pool", 201}, a.createPool)
-	handle(a, operation{http.MethodGet, "/pools", "listPools", "capacity", "List pools", 0}, a.listPools)
-	handle(a, operation{http.MethodGet, "/pools/{id}", "getPool", "capacity", "Read a pool by id or name", 0},
+func (a *API) registerPools() {
+	registerOperation(a, operation{http.MethodPost, "/pools", "createPool", "capacity", "Define a pool", 201}, a.createPool)
+	registerOperation(a, operation{http.MethodGet, "/pools", "listPools", "capacity", "List pools", 0}, a.listPools)
+	registerOperation(a, operation{http.MethodGet, "/pools/{id}", "getPool", "capacity", "Read a pool by id or name", 0},
 		a.getPool)
-	handle(a, operation{http.MethodPatch, "/pools/{id}", "patchPool", "capacity", "Change a pool", 0}, a.patchPool)
+	registerOperation(a, operation{http.MethodPatch, "/pools/{id}", "patchPool", "capacity", "Change a pool", 0}, a.patchPool)
 }
 
 func (a *API) createPool(ctx context.Context, in *struct {
@@ -34,7 +34,7 @@ func (a *API) createPool(ctx context.Context, in *struct {
 	def := capacity.Pool{
 		Name: b.Name, Provisioner: b.Provisioner, Region: b.Region, Type: b.InstanceType, Model: b.Model,
 		PerNode: b.GPUsPerNode, MemoryMiB: b.GPUMemoryMiB, Price: parseMoney(b.PricePerNodeHour),
-		MinBilling: seconds(b.MinBillingSeconds), Alternates: alternates(b.Alternates),
+		MinBilling: seconds(b.MinBillingSeconds), Alternates: decodeAlternates(b.Alternates),
 		MinNodes: b.MinNodes, MaxNodes: b.MaxNodes, Simulated: b.Simulated,
 		Timers: capacity.Timers{WarmHold: seconds(b.WarmHoldSeconds), MaxLease: seconds(b.MaxLeaseSeconds),
 			Cleaning: seconds(b.CleaningSeconds)},
@@ -42,26 +42,26 @@ func (a *API) createPool(ctx context.Context, in *struct {
 		MaxCreates: b.MaxCreates, CreateWindow: seconds(b.CreateWindow),
 	}
 	setSeconds(&def.Timers.IdleRelease, b.IdleReleaseSeconds)
-	prior := plan.BootTimes{Prior50: fraction(b.BootP50Seconds), Prior95: fraction(b.BootP95Seconds)}
-	out, err := once(ctx, a, "POST /v1/pools", in.Idempotency, b,
+	prior := plan.BootTimes{Prior50: fractionalSeconds(b.BootP50Seconds), Prior95: fractionalSeconds(b.BootP95Seconds)}
+	out, err := runOnce(ctx, a, "POST /v1/pools", in.Idempotency, b,
 		func(ctx context.Context, a *API) (int, contract.Pool, error) {
 			p, err := a.Ledger.CreatePool(ctx, auth.From(ctx), def, prior)
-			return http.StatusCreated, poolAt(a.Clock.Now())(p), err
+			return http.StatusCreated, encodePoolAt(a.Clock.Now())(p), err
 		})
 	if err != nil {
 		return nil, err
 	}
-	out.Location, out.ETag = "/v1/pools/"+out.Body.ID, etag(out.Body.Version)
+	out.Location, out.ETag = "/v1/pools/"+out.Body.ID, formatETag(out.Body.Version)
 	return out, nil
 }
 
-// fraction turns seconds into a duration to the microsecond.
-func fraction(s float64) time.Duration { return time.Duration(s*1e6) * time.Microsecond }
+// fractionalSeconds turns seconds into a duration to the microsecond.
+func fractionalSeconds(s float64) time.Duration { return time.Duration(s*1e6) * time.Microsecond }
 
 func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Pool], err error) {
-	err = a.read(ctx, func(r ledger.Reader) error {
-		if out, err = paged(in.Page, "pol", r.Pools, func(p ledger.Pool) string { return p.ID },
-			poolAt(r.Now())); err != nil {
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		if out, err = readPage(in.Page, "pol", r.Pools, func(p ledger.Pool) string { return p.ID },
+			encodePoolAt(r.Now())); err != nil {
 			return err
 		}
 		troubles, err := a.Ledger.Troubles(r)
@@ -88,16 +88,16 @@ func (a *API) showPool(actor ledger.Actor, r ledger.Reader, p *contract.Pool, tr
 	now := r.Now()
 	seen := state.Snapshot()
 	p.CappedUntil, p.LeadSeconds = seen.Capped(now).UTC(), a.Ledger.Lead(state.Pool, now).Seconds()
-	counts := gpuCounts(ledger.CountDevices(state.Devices(now)))
-	p.GPUCounts, p.Failing = &counts, failure(actor, troubles.In(state))
+	counts := encodeGPUCounts(ledger.CountDevices(state.Devices(now)))
+	p.GPUCounts, p.Failing = &counts, encodeTrouble(actor, troubles.In(state))
 	if actor.Role != ledger.Operator {
 		p.Alternates, p.Sources = nil, []contract.SourceState{}
 	}
 	return nil
 }
 
-// failure is a trouble as the actor may see it: what providers say is operators'.
-func failure(actor ledger.Actor, t *ledger.Trouble) *contract.Failure {
+// encodeTrouble is a trouble as the actor may see it: what providers say is operators'.
+func encodeTrouble(actor ledger.Actor, t *ledger.Trouble) *contract.Failure {
 	if t == nil {
 		return nil
 	}
@@ -110,12 +110,12 @@ func failure(actor ledger.Actor, t *ledger.Trouble) *contract.Failure {
 
 func (a *API) getPool(ctx context.Context, in *struct{ ByID }) (*One[contract.Pool], error) {
 	out := &One[contract.Pool]{}
-	err := a.read(ctx, func(r ledger.Reader) error {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		p, err := ledger.LivePool(r, in.ID)
 		if err != nil {
 			return err
 		}
-		out.ETag, out.Body = etag(p.DefinitionVersion), pool(p, r.Now())
+		out.ETag, out.Body = formatETag(p.DefinitionVersion), encodePool(p, r.Now())
 		troubles, err := a.Ledger.Troubles(r)
 		if err != nil {
 			return err
@@ -131,13 +131,13 @@ func (a *API) patchPool(ctx context.Context, in *struct {
 	Body contract.PoolPatch
 },
 ) (*One[contract.Pool], error) {
-	version, err := in.version()
+	version, err := in.parseIfMatch()
 	if err != nil {
 		return nil, err
 	}
 	p, err := patchPool(ctx, a.Ledger, auth.From(ctx),
 		contract.PlannedPool{PoolID: in.ID, Version: version, PoolPatch: in.Body})
-	return &One[contract.Pool]{ETag: etag(p.DefinitionVersion), Body: poolAt(a.Clock.Now())(p)}, err
+	return &One[contract.Pool]{ETag: formatETag(p.DefinitionVersion), Body: encodePoolAt(a.Clock.Now())(p)}, err
 }
 
 // patchPool changes a pool as a patch says.
@@ -146,29 +146,29 @@ func patchPool(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b cont
 	if b.Force {
 		update = l.ForcePool
 	}
-	return update(ctx, actor, b.PoolID, b.Version, func(p *capacity.Pool) { change(p, b.PoolPatch) })
+	return update(ctx, actor, b.PoolID, b.Version, func(p *capacity.Pool) { applyPatch(p, b.PoolPatch) })
 }
 
-func change(p *capacity.Pool, b contract.PoolPatch) {
+func applyPatch(p *capacity.Pool, b contract.PoolPatch) {
 	if b.PricePerNodeHour != nil {
 		p.Price = parseMoney(*b.PricePerNodeHour)
 	}
 	if b.Alternates != nil {
-		p.Alternates = alternates(*b.Alternates)
+		p.Alternates = decodeAlternates(*b.Alternates)
 	}
-	set(&p.MinNodes, b.MinNodes)
-	set(&p.MaxNodes, b.MaxNodes)
-	set(&p.Paused, b.Paused)
+	setValue(&p.MinNodes, b.MinNodes)
+	setValue(&p.MaxNodes, b.MaxNodes)
+	setValue(&p.Paused, b.Paused)
 	setSeconds(&p.Timers.WarmHold, b.WarmHoldSeconds)
 	setSeconds(&p.Timers.IdleRelease, b.IdleReleaseSeconds)
 	setSeconds(&p.Timers.MaxLease, b.MaxLeaseSeconds)
 	setSeconds(&p.Timers.Cleaning, b.CleaningSeconds)
-	set(&p.MaxCreates, b.MaxCreates)
+	setValue(&p.MaxCreates, b.MaxCreates)
 	setSeconds(&p.CreateWindow, b.CreateWindow)
-	set(&p.NodeCPUs, b.NodeCPUs)
-	set(&p.NodeMemoryMiB, b.NodeMemoryMiB)
-	set(&p.OnlineShare, b.OnlineShare)
-	set(&p.BorrowIdle, b.BorrowIdle)
+	setValue(&p.NodeCPUs, b.NodeCPUs)
+	setValue(&p.NodeMemoryMiB, b.NodeMemoryMiB)
+	setValue(&p.OnlineShare, b.OnlineShare)
+	setValue(&p.BorrowIdle, b.BorrowIdle)
 }
 
 func setSeconds(to *time.Duration, from *int64) {
@@ -177,25 +177,25 @@ func setSeconds(to *time.Duration, from *int64) {
 	}
 }
 
-func set[T any](to, from *T) {
+func setValue[T any](to, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-func alternates(in []contract.PoolSource) []capacity.Alternate {
+func decodeAlternates(in []contract.PoolSource) []capacity.Alternate {
 	var out []capacity.Alternate
 	for _, s := range in {
 		out = append(out, capacity.Alternate{
 			Offering: capacity.Offering{Provisioner: s.Provisioner, Region: s.Region, Type: s.InstanceType,
 				Price: parseMoney(s.PricePerNodeHour), MinBilling: seconds(s.MinBillingSeconds)},
-			Boot50: fraction(s.BootP50Seconds), Boot95: fraction(s.BootP95Seconds),
+			Boot50: fractionalSeconds(s.BootP50Seconds), Boot95: fractionalSeconds(s.BootP95Seconds),
 		})
 	}
 	return out
 }
 
-func sources(in []capacity.Alternate) []contract.PoolSource {
+func encodeAlternates(in []capacity.Alternate) []contract.PoolSource {
 	var out []contract.PoolSource
 	for _, a := range in {
 		out = append(out, contract.PoolSource{
@@ -207,7 +207,7 @@ func sources(in []capacity.Alternate) []contract.PoolSource {
 	return out
 }
 
-func states(p ledger.Pool, now time.Time) []contract.SourceState {
+func encodeOfferings(p ledger.Pool, now time.Time) []contract.SourceState {
 	var out []contract.SourceState
 	for _, s := range p.Pool.Offerings() {
 		known := p.Of(p.Pool, s)
@@ -224,19 +224,19 @@ func states(p ledger.Pool, now time.Time) []contract.SourceState {
 	return out
 }
 
-// poolAt encodes pools as they are at a time: what is blocked until then is not.
-func poolAt(now time.Time) func(ledger.Pool) contract.Pool {
-	return func(p ledger.Pool) contract.Pool { return pool(p, now) }
+// encodePoolAt encodes pools as they are at a time: what is blocked until then is not.
+func encodePoolAt(now time.Time) func(ledger.Pool) contract.Pool {
+	return func(p ledger.Pool) contract.Pool { return encodePool(p, now) }
 }
 
-func pool(p ledger.Pool, now time.Time) contract.Pool {
+func encodePool(p ledger.Pool, now time.Time) contract.Pool {
 	creates, window := plan.Creates(p.Pool)
 	return contract.Pool{
 		MaxCreates: creates, CreateWindow: int64(window / time.Second),
 		ID: p.ID, Name: p.Name, Provisioner: p.Provisioner, Region: p.Region, InstanceType: p.Type, Model: p.Model,
 		GPUsPerNode: p.PerNode, GPUMemoryMiB: p.MemoryMiB, PricePerNodeHour: formatMoney(p.Price), MinNodes: p.MinNodes,
 		MaxNodes:          p.MaxNodes,
-		MinBillingSeconds: int64(p.MinBilling / time.Second), Alternates: sources(p.Alternates),
+		MinBillingSeconds: int64(p.MinBilling / time.Second), Alternates: encodeAlternates(p.Alternates),
 		WarmHoldSeconds:    int64(p.Timers.WarmHold / time.Second),
 		IdleReleaseSeconds: int64(p.Timers.IdleRelease / time.Second),
 		MaxLeaseSeconds:    int64(p.Timers.MaxLease / time.Second),
@@ -244,7 +244,7 @@ func pool(p ledger.Pool, now time.Time) contract.Pool {
 		NodeCPUs:           p.NodeCPUs, NodeMemoryMiB: p.NodeMemoryMiB, OnlineShare: p.OnlineShare, BorrowIdle: p.BorrowIdle,
 		Paused: p.Paused, Simulated: p.Simulated,
 		BootP50Seconds: p.Boot.P50().Seconds(), BootP95Seconds: p.Boot.P95().Seconds(), BootSamples: len(p.Boot.Seen),
-		Recovering: p.Recovery.Active(), BlockedUntil: p.AsksAgain(now).UTC(), Sources: states(p, now),
+		Recovering: p.Recovery.Active(), BlockedUntil: p.AsksAgain(now).UTC(), Sources: encodeOfferings(p, now),
 		CreatedAt: p.CreatedAt.UTC(), Version: p.DefinitionVersion,
 	}
 }

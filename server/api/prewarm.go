@@ -11,18 +11,18 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) prewarm() {
-	handle(a, operation{http.MethodGet, "/prewarm", "getPrewarm", "capacity", "Whether guesses are warmed", 0},
+func (a *API) registerPrewarm() {
+	registerOperation(a, operation{http.MethodGet, "/prewarm", "getPrewarm", "capacity", "Whether guesses are warmed", 0},
 		a.getPrewarm)
-	handle(a, operation{http.MethodPost, "/prewarm/pause", "pausePrewarm", "capacity",
+	registerOperation(a, operation{http.MethodPost, "/prewarm/pause", "pausePrewarm", "capacity",
 		"Warm nothing on a guess, for a while", 0}, a.pausePrewarm)
-	handle(a, operation{http.MethodPost, "/prewarm/resume", "resumePrewarm", "capacity", "Warm guesses again", 0},
+	registerOperation(a, operation{http.MethodPost, "/prewarm/resume", "resumePrewarm", "capacity", "Warm guesses again", 0},
 		a.resumePrewarm)
 }
 
 func (a *API) getPrewarm(ctx context.Context, _ *struct{}) (*One[contract.Prewarm], error) {
 	var found []ledger.Pause
-	err := a.read(ctx, func(r ledger.Reader) (err error) {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) (err error) {
 		found, err = r.Pauses()
 		return err
 	})
@@ -59,16 +59,16 @@ func (a *API) pausePrewarm(ctx context.Context, in *struct {
 },
 ) (*Created[contract.Prewarm], error) {
 	actor, b := auth.From(ctx), in.Body
-	who, err := a.paused(ctx, actor, b.OrganizationID, b.Installation)
+	who, err := a.pauseSubject(ctx, actor, b.OrganizationID, b.Installation)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.notTooFar("until", b.Until); err != nil {
 		return nil, err
 	}
-	return once(ctx, a, "POST /v1/prewarm/pause", in.Idempotency, b,
+	return runOnce(ctx, a, "POST /v1/prewarm/pause", in.Idempotency, b,
 		func(ctx context.Context, a *API) (int, contract.Prewarm, error) {
-			all, err := a.Ledger.PausePrewarming(ctx, actor, who, b.Reason, stored(b.Until))
+			all, err := a.Ledger.PausePrewarming(ctx, actor, who, b.Reason, truncateTime(b.Until))
 			return http.StatusOK, encodePauses(actor, all), err
 		})
 }
@@ -79,20 +79,20 @@ func (a *API) resumePrewarm(ctx context.Context, in *struct {
 },
 ) (*Created[contract.Prewarm], error) {
 	actor, b := auth.From(ctx), in.Body
-	who, err := a.paused(ctx, actor, b.OrganizationID, b.Installation)
+	who, err := a.pauseSubject(ctx, actor, b.OrganizationID, b.Installation)
 	if err != nil {
 		return nil, err
 	}
-	return once(ctx, a, "POST /v1/prewarm/resume", in.Idempotency, b,
+	return runOnce(ctx, a, "POST /v1/prewarm/resume", in.Idempotency, b,
 		func(ctx context.Context, a *API) (int, contract.Prewarm, error) {
 			left, err := a.Ledger.ResumePrewarming(ctx, actor, who)
 			return http.StatusOK, encodePauses(actor, left), err
 		})
 }
 
-// paused is the organization that a pause is about; empty is the installation.
-func (a *API) paused(ctx context.Context, actor ledger.Actor, named string, installation bool) (string, error) {
-	who, err := a.field(ctx, ledger.NounOrganization, "organization_id", named)
+// pauseSubject is the organization that a pause is about; empty is the installation.
+func (a *API) pauseSubject(ctx context.Context, actor ledger.Actor, named string, installation bool) (string, error) {
+	who, err := a.resolveField(ctx, ledger.NounOrganization, "organization_id", named)
 	if err != nil {
 		return "", err
 	}

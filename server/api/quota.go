@@ -14,24 +14,24 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) quota() {
-	handle(a, operation{http.MethodGet, "/organizations/{id}/quota", "getQuota", "identity", "Read a tenant's limits",
+func (a *API) registerQuota() {
+	registerOperation(a, operation{http.MethodGet, "/organizations/{id}/quota", "getQuota", "identity", "Read a tenant's limits",
 		0}, a.getQuota)
-	handle(a, operation{http.MethodPut, "/organizations/{id}/quota", "setQuota", "identity",
+	registerOperation(a, operation{http.MethodPut, "/organizations/{id}/quota", "setQuota", "identity",
 		"Replace a tenant's limits at once", 0}, a.setQuota)
-	handle(a, operation{http.MethodGet, "/organizations/{id}/usage", "getUsage", "identity",
+	registerOperation(a, operation{http.MethodGet, "/organizations/{id}/usage", "getUsage", "identity",
 		"What a tenant holds, is promised and has used", 0}, a.getUsage)
-	handle(a, operation{http.MethodPut, "/users/{id}/caps", "setUserCaps", "identity",
+	registerOperation(a, operation{http.MethodPut, "/users/{id}/caps", "setUserCaps", "identity",
 		"Cap what a person's keys may book", 0}, a.setUserCaps)
 }
 
 func (a *API) getQuota(ctx context.Context, in *struct{ ByID }) (*One[contract.Quota], error) {
 	var o ledger.Organization
-	err := a.read(ctx, func(r ledger.Reader) (err error) {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) (err error) {
 		o, err = ledger.LiveOrganization(r, auth.From(ctx).Scope(), in.ID)
 		return err
 	})
-	return &One[contract.Quota]{ETag: etag(o.Version), Body: encodeQuota(o)}, err
+	return &One[contract.Quota]{ETag: formatETag(o.Version), Body: encodeQuota(o)}, err
 }
 
 func (a *API) setQuota(ctx context.Context, in *struct {
@@ -41,7 +41,7 @@ func (a *API) setQuota(ctx context.Context, in *struct {
 	Body  contract.Limits
 },
 ) (*One[contract.QuotaChanged], error) {
-	version, err := in.version()
+	version, err := in.parseIfMatch()
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +49,10 @@ func (a *API) setQuota(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &One[contract.QuotaChanged]{ETag: etag(got.Organization.Version), Body: quotaChanged(got)}, nil
+	return &One[contract.QuotaChanged]{ETag: formatETag(got.Organization.Version), Body: encodeQuotaChange(got)}, nil
 }
 
-func quotaChanged(c ledger.LimitsChange) contract.QuotaChanged {
+func encodeQuotaChange(c ledger.LimitsChange) contract.QuotaChanged {
 	return contract.QuotaChanged{Quota: encodeQuota(c.Organization), Degraded: problem.AtRisk(c.Degraded),
 		Restored: c.Restored}
 }
@@ -75,7 +75,7 @@ func (a *API) setUserCaps(ctx context.Context, in *struct {
 	Body contract.UserCaps
 },
 ) (*One[contract.User], error) {
-	version, err := in.version()
+	version, err := in.parseIfMatch()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (a *API) setUserCaps(ctx context.Context, in *struct {
 		return nil, err
 	}
 	a.Auth.ForgetPerson(u.ID)
-	return &One[contract.User]{ETag: etag(u.Version), Body: user(u)}, nil
+	return &One[contract.User]{ETag: formatETag(u.Version), Body: encodeUser(u)}, nil
 }
 
 func encodeQuota(o ledger.Organization) contract.Quota {
@@ -94,10 +94,10 @@ func encodeQuota(o ledger.Organization) contract.Quota {
 func decodeLimits(l contract.Limits) quota.Limits {
 	out := quota.Limits{
 		GPUs: l.MaxGPUs, SpeculationPerDay: parseMoney(l.SpeculationPerDay),
-		GPUMemoryMiB: limit(l.MaxGPUMemoryMiB), CPUs: limit(l.MaxCPUs), MemoryMiB: limit(l.MaxMemoryMiB),
-		Bookings: limit(l.MaxJobs),
+		GPUMemoryMiB: decodeLimit(l.MaxGPUMemoryMiB), CPUs: decodeLimit(l.MaxCPUs), MemoryMiB: decodeLimit(l.MaxMemoryMiB),
+		Bookings: decodeLimit(l.MaxJobs),
 		Cohort:   l.Cohort, Borrowing: decodeBounds(l.Borrowing), Lending: decodeBounds(l.Lending),
-		Period: quota.Period(l.Period), GPUHours: limit(l.GPUHours), Weight: l.Weight,
+		Period: quota.Period(l.Period), GPUHours: decodeLimit(l.GPUHours), Weight: l.Weight,
 	}
 	if l.Money != nil {
 		out.MoneyPerPeriod = quota.AtMost(int64(parseMoney(*l.Money)))
@@ -108,22 +108,22 @@ func decodeLimits(l contract.Limits) quota.Limits {
 func encodeLimits(l quota.Limits) contract.Limits {
 	return contract.Limits{
 		MaxGPUs: l.GPUs, SpeculationPerDay: formatMoney(l.SpeculationPerDay),
-		MaxGPUMemoryMiB: bound(l.GPUMemoryMiB), MaxCPUs: bound(l.CPUs), MaxMemoryMiB: bound(l.MemoryMiB),
-		MaxJobs: bound(l.Bookings),
+		MaxGPUMemoryMiB: encodeLimit(l.GPUMemoryMiB), MaxCPUs: encodeLimit(l.CPUs), MaxMemoryMiB: encodeLimit(l.MemoryMiB),
+		MaxJobs: encodeLimit(l.Bookings),
 		Cohort:  l.Cohort, Borrowing: encodeBounds(l.Borrowing), Lending: encodeBounds(l.Lending),
-		Period: string(l.Period), GPUHours: bound(l.GPUHours), Money: optionalMoney(l.MoneyPerPeriod), Weight: l.Weight,
+		Period: string(l.Period), GPUHours: encodeLimit(l.GPUHours), Money: optionalMoney(l.MoneyPerPeriod), Weight: l.Weight,
 	}
 }
 
-// limit is the limit that a number states; none is no limit.
-func limit(n *int64) quota.Limit {
+// decodeLimit is the limit that a number states; none is no limit.
+func decodeLimit(n *int64) quota.Limit {
 	if n == nil {
 		return quota.Limit{}
 	}
 	return quota.AtMost(*n)
 }
 
-func bound(l quota.Limit) *int64 {
+func encodeLimit(l quota.Limit) *int64 {
 	if n, ok := l.Bound(); ok {
 		return &n
 	}
@@ -140,14 +140,14 @@ func optionalMoney(l quota.Limit) *contract.Money {
 }
 
 func decodeBounds(b contract.Bounds) quota.Bounds {
-	return quota.Bounds{quota.GPUs: limit(b.GPUs), quota.GPUMemoryMiB: limit(b.GPUMemoryMiB), quota.CPUs: limit(b.CPUs),
-		quota.MemoryMiB: limit(b.MemoryMiB), quota.Jobs: limit(b.Jobs)}
+	return quota.Bounds{quota.GPUs: decodeLimit(b.GPUs), quota.GPUMemoryMiB: decodeLimit(b.GPUMemoryMiB), quota.CPUs: decodeLimit(b.CPUs),
+		quota.MemoryMiB: decodeLimit(b.MemoryMiB), quota.Jobs: decodeLimit(b.Jobs)}
 }
 
 func encodeBounds(b quota.Bounds) contract.Bounds {
-	return contract.Bounds{GPUs: bound(b[quota.GPUs]), GPUMemoryMiB: bound(b[quota.GPUMemoryMiB]),
-		CPUs:      bound(b[quota.CPUs]),
-		MemoryMiB: bound(b[quota.MemoryMiB]), Jobs: bound(b[quota.Jobs])}
+	return contract.Bounds{GPUs: encodeLimit(b[quota.GPUs]), GPUMemoryMiB: encodeLimit(b[quota.GPUMemoryMiB]),
+		CPUs:      encodeLimit(b[quota.CPUs]),
+		MemoryMiB: encodeLimit(b[quota.MemoryMiB]), Jobs: encodeLimit(b[quota.Jobs])}
 }
 
 func encodeUsage(u ledger.Usage) contract.QuotaUsage {
@@ -155,21 +155,21 @@ func encodeUsage(u ledger.Usage) contract.QuotaUsage {
 	out := contract.QuotaUsage{OrganizationID: u.Organization.ID, At: u.At.UTC(), Until: u.Until.UTC(),
 		Speculation: formatMoney(u.Guessed.Cost), SpeculationLimit: formatMoney(l.SpeculationPerDay),
 		Period: contract.PeriodUsage{Period: string(l.Period), Start: l.Period.Start(u.At), End: l.Period.Next(u.At),
-			GPUHours: float64(u.Period.GPUSeconds) / 3600, GPUHoursLimit: bound(l.GPUHours),
+			GPUHours: float64(u.Period.GPUSeconds) / 3600, GPUHoursLimit: encodeLimit(l.GPUHours),
 			Money: formatMoney(u.Period.Cost), MoneyLimit: optionalMoney(l.MoneyPerPeriod)},
 	}
 	nominal := l.Nominal()
 	for r := range u.Now {
 		out.Resources = append(out.Resources, contract.ResourceUsage{Resource: quota.Resource(r).String(),
 			Now: u.Now[r], Peak: u.Peak[r],
-			Limit: bound(nominal[r]), Ceiling: ceiling(l, quota.Resource(r))})
+			Limit: encodeLimit(nominal[r]), Ceiling: ceilingOf(l, quota.Resource(r))})
 	}
 	return out
 }
 
-// ceiling is how far an organization may go with what it borrows; nil: there is
+// ceilingOf is how far an organization may go with what it borrows; nil: there is
 // no limit.
-func ceiling(l quota.Limits, r quota.Resource) *int64 {
+func ceilingOf(l quota.Limits, r quota.Resource) *int64 {
 	own, limited := l.Nominal()[r].Bound()
 	switch borrowed, capped := l.Borrowing[r].Bound(); {
 	case !limited || l.Cohort != "" && !capped:
@@ -186,21 +186,21 @@ func decodeCaps(c *contract.Caps) quota.Caps {
 	}
 	return quota.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: parseMoney(c.MaxPerDay), MaxLead: seconds(c.MaxLeadSeconds),
 		MaxWindow:      seconds(c.MaxWindowSeconds),
-		GPUHoursPerDay: limit(c.GPUHoursPerDay)}
+		GPUHoursPerDay: decodeLimit(c.GPUHoursPerDay)}
 }
 
-// caps encodes caps that hold; nil when there are none.
-func caps(c quota.Caps) *contract.Caps {
+// encodeCaps encodes caps that hold; nil when there are none.
+func encodeCaps(c quota.Caps) *contract.Caps {
 	if c == (quota.Caps{}) {
 		return nil
 	}
 	return &contract.Caps{MaxGPUs: c.MaxGPUs, MaxPerDay: formatMoney(c.MaxPerDay),
 		MaxLeadSeconds:   int64(c.MaxLead / time.Second),
-		MaxWindowSeconds: int64(c.MaxWindow / time.Second), GPUHoursPerDay: bound(c.GPUHoursPerDay)}
+		MaxWindowSeconds: int64(c.MaxWindow / time.Second), GPUHoursPerDay: encodeLimit(c.GPUHoursPerDay)}
 }
 
-// capsUse is what is used of caps; nil when there are none.
-func capsUse(c quota.Caps, used *quota.Commitments, now time.Time) *contract.CapsUse {
+// encodeCapsUse is what is used of caps; nil when there are none.
+func encodeCapsUse(c quota.Caps, used *quota.Commitments, now time.Time) *contract.CapsUse {
 	if c == (quota.Caps{}) {
 		return nil
 	}

@@ -9,20 +9,20 @@ import (
 	"github.com/forewarm/forewarm/server/auth"
 )
 
-func (a *API) recovery() {
-	handle(a, operation{http.MethodGet, "/recovery", "getRecovery", "capacity",
+func (a *API) registerRecovery() {
+	registerOperation(a, operation{http.MethodGet, "/recovery", "getRecovery", "capacity",
 		"What only reconciles, and the machines that no node stands for", 0}, a.getRecovery)
-	handle(a, operation{http.MethodPost, "/recovery/begin", "beginRecovery", "capacity",
+	registerOperation(a, operation{http.MethodPost, "/recovery/begin", "beginRecovery", "capacity",
 		"Make, end and hand out nothing until it is confirmed", 0}, a.beginRecovery)
-	handle(a, operation{http.MethodPost, "/recovery/confirm", "confirmRecovery", "capacity",
+	registerOperation(a, operation{http.MethodPost, "/recovery/confirm", "confirmRecovery", "capacity",
 		"Work again on what the ledger knows now", 0}, a.confirmRecovery)
-	handle(a, operation{http.MethodPost, "/recovery/journal", "acceptJournal", "capacity",
+	registerOperation(a, operation{http.MethodPost, "/recovery/journal", "acceptJournal", "capacity",
 		"Accept the journal as it is, although seals of it are missing: seal again from here", 0}, a.acceptJournal)
 }
 
 func (a *API) getRecovery(ctx context.Context, _ *struct{}) (*One[contract.RecoveryState], error) {
 	out := contract.RecoveryState{Pools: []contract.RecoveringPool{}, Orphans: []contract.OrphanMachine{}}
-	err := a.read(ctx, func(r ledger.Reader) error {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		pools, err := r.Pools(ledger.Page{})
 		if err != nil {
 			return err

@@ -16,16 +16,16 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) reservations() {
-	handle(a, operation{http.MethodPost, "/reservations", "createReservation", "bookings",
+func (a *API) registerReservations() {
+	registerOperation(a, operation{http.MethodPost, "/reservations", "createReservation", "bookings",
 		"Get a promise of GPUs over a window", 201}, a.createReservation)
-	handle(a, operation{http.MethodGet, "/reservations", "listReservations", "bookings",
+	registerOperation(a, operation{http.MethodGet, "/reservations", "listReservations", "bookings",
 		"List reservations, the newest first; an agent sees its own", 0}, a.listReservations)
-	handle(a, operation{http.MethodGet, "/reservations/{id}", "getReservation", "bookings", "Read a reservation", 0},
+	registerOperation(a, operation{http.MethodGet, "/reservations/{id}", "getReservation", "bookings", "Read a reservation", 0},
 		a.getReservation)
-	handle(a, operation{http.MethodDelete, "/reservations/{id}", "cancelReservation", "bookings", "Give a promise back",
+	registerOperation(a, operation{http.MethodDelete, "/reservations/{id}", "cancelReservation", "bookings", "Give a promise back",
 		0}, a.cancelReservation)
-	handle(a, operation{http.MethodPost, "/reservations/{id}/claim", "claimReservation", "bookings",
+	registerOperation(a, operation{http.MethodPost, "/reservations/{id}/claim", "claimReservation", "bookings",
 		"Turn a reservation into an allocation", 201}, a.claimReservation)
 }
 
@@ -37,47 +37,47 @@ func (a *API) createReservation(ctx context.Context, in *struct {
 ) (*Created[contract.Reservation], error) {
 	actor, b := auth.From(ctx), in.Body
 	if in.DryRun {
-		return dryRun[contract.Reservation](ctx, a, actor, b, reserveDeed)
+		return dryRun[contract.Reservation](ctx, a, actor, b, reserveOperation)
 	}
 	req, err := a.reserveRequest(b)
 	if err != nil {
 		return nil, err
 	}
-	if err := in.require(); err != nil {
+	if err := in.requireKey(); err != nil {
 		return nil, err
 	}
-	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations", Key: in.Key, LockHint: usesPool(b.Pool)}, b,
+	out, err := runOnceLocking(ctx, a, ledger.Once{Route: "POST /v1/reservations", Key: in.Key, LockHint: poolLock(b.Pool)}, b,
 		func(ctx context.Context, a *API) (int, contract.Reservation, error) {
 			got, err := a.Ledger.Reserve(ctx, actor, req)
-			return promised(got), encodeReservation(got), err
+			return reservationStatus(got), encodeReservation(got), err
 		})
 	if err != nil {
 		return nil, err
 	}
-	out.Location, out.ETag = "/v1/reservations/"+out.Body.ID, etag(out.Body.Version)
+	out.Location, out.ETag = "/v1/reservations/"+out.Body.ID, formatETag(out.Body.Version)
 	return out, nil
 }
 
 // reserveRequest is what a body asks of the ledger.
 func (a *API) reserveRequest(b contract.ReservationCreate) (ledger.ReserveRequest, error) {
-	return ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: needs(b.Needs), GPUs: b.GPUs,
-			Layout: layout(b.Layout),
+	return ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: decodeNeeds(b.Needs), GPUs: b.GPUs,
+			Layout: decodeLayout(b.Layout),
 			Class:  reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
-			Workload: capacity.Workload(b.Workload), Window: calendar.Interval{Start: stored(b.Start), End: stored(b.End)},
-			Range: timeRange(b.TimeRange)},
+			Workload: capacity.Workload(b.Workload), Window: calendar.Interval{Start: truncateTime(b.Start), End: truncateTime(b.End)},
+			Range: decodeTimeRange(b.TimeRange)},
 		cmp.Or(a.notTooFar("start", b.Start), a.notTooFar("start_time_not_earlier_than", b.StartTimeNotEarlierThan))
 }
 
-// usesPool says which pool a request will lock, if it names one.
-func usesPool(idOrName string) *ledger.LockHint {
+// poolLock says which pool a request will lock, if it names one.
+func poolLock(idOrName string) *ledger.LockHint {
 	if idOrName == "" {
 		return nil
 	}
 	return &ledger.LockHint{Pool: idOrName}
 }
 
-// promised is the status of a new reservation: 202 while it has no place.
-func promised(got reservation.Reservation) int {
+// reservationStatus is the status of a new reservation: 202 while it has no place.
+func reservationStatus(got reservation.Reservation) int {
 	if got.Placed() {
 		return http.StatusCreated
 	}
@@ -100,8 +100,8 @@ func (a *API) listReservations(ctx context.Context, in *struct {
 },
 ) (out *ListOut[contract.Reservation], err error) {
 	actor := auth.From(ctx)
-	err = a.read(ctx, func(r ledger.Reader) error {
-		s, f, err := a.bookings(ctx, r, in.BookingFilter, in.State, in.MadeBy, "made_by")
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		s, f, err := a.bookingFilter(ctx, r, in.BookingFilter, in.State, in.MadeBy, "made_by")
 		if err != nil {
 			return err
 		}
@@ -109,17 +109,17 @@ func (a *API) listReservations(ctx context.Context, in *struct {
 			if in.MadeBy != "" {
 				return problem.Parameter("schedule", "must not be given with made_by")
 			}
-			if f.MadeBy, err = a.parameter(ctx, r, s, ledger.NounSchedule, "schedule", in.Schedule); err != nil {
+			if f.MadeBy, err = a.resolveParameter(ctx, r, s, ledger.NounSchedule, "schedule", in.Schedule); err != nil {
 				return err
 			}
 		}
 		if actor.Kind == ledger.AgentKey {
 			f.MadeBy = actor.KeyID
 		}
-		waits := a.waiting(r)
-		out, err = paged(in.Page, "rsv", func(p ledger.Page) ([]reservation.Reservation, error) {
+		waits := a.newWaitEncoder(r)
+		out, err = readPage(in.Page, "rsv", func(p ledger.Page) ([]reservation.Reservation, error) {
 			return r.Reservations(s, f, p)
-		}, func(r reservation.Reservation) string { return r.ID }, waits.reservation)
+		}, func(r reservation.Reservation) string { return r.ID }, waits.encodeReservation)
 		return errors.Join(err, waits.err)
 	})
 	return out, err
@@ -128,7 +128,7 @@ func (a *API) listReservations(ctx context.Context, in *struct {
 func (a *API) getReservation(ctx context.Context, in *struct{ ByID }) (*One[contract.Reservation], error) {
 	actor := auth.From(ctx)
 	out := &One[contract.Reservation]{}
-	err := a.read(ctx, func(r ledger.Reader) error {
+	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		got, err := r.Reservation(actor.Scope(), in.ID)
 		if err != nil {
 			return err
@@ -136,8 +136,8 @@ func (a *API) getReservation(ctx context.Context, in *struct{ ByID }) (*One[cont
 		if actor.Kind == ledger.AgentKey && got.MadeBy != actor.KeyID {
 			return ledger.ErrNotFound
 		}
-		waits := a.waiting(r)
-		out.ETag, out.Body = etag(got.Version), waits.reservation(got)
+		waits := a.newWaitEncoder(r)
+		out.ETag, out.Body = formatETag(got.Version), waits.encodeReservation(got)
 		return waits.err
 	})
 	return out, err
@@ -148,7 +148,7 @@ func (a *API) cancelReservation(ctx context.Context, in *struct {
 	Idempotency
 },
 ) (*Created[contract.Reservation], error) {
-	return onceUsing(ctx, a, ledger.Once{Route: "DELETE /v1/reservations/{id}", Key: in.Key,
+	return runOnceLocking(ctx, a, ledger.Once{Route: "DELETE /v1/reservations/{id}", Key: in.Key,
 		LockHint: &ledger.LockHint{Reservation: in.ID}}, in.ID, func(ctx context.Context, a *API) (int, contract.Reservation, error) {
 		got, err := a.Ledger.CancelReservation(ctx, auth.From(ctx), in.ID)
 		return http.StatusOK, encodeReservation(got), err
@@ -162,24 +162,24 @@ func (a *API) claimReservation(ctx context.Context, in *struct {
 	Prefer string `header:"Prefer" maxLength:"64" doc:"As of createAllocation."`
 	Body   contract.Claim
 },
-) (*waited, error) {
+) (*allocationOut, error) {
 	if in.DryRun {
-		return waitedFor(dryRun[contract.Allocation](ctx, a, auth.From(ctx),
-			contract.PlannedClaim{ReservationID: in.ID, Claim: in.Body}, claimDeed))
+		return dryRunOut(dryRun[contract.Allocation](ctx, a, auth.From(ctx),
+			contract.PlannedClaim{ReservationID: in.ID, Claim: in.Body}, claimOperation))
 	}
-	if err := in.require(); err != nil {
+	if err := in.requireKey(); err != nil {
 		return nil, err
 	}
 	hashed := []any{in.ID, in.Body}
-	out, err := onceUsing(ctx, a, ledger.Once{Route: "POST /v1/reservations/{id}/claim", Key: in.Key,
+	out, err := runOnceLocking(ctx, a, ledger.Once{Route: "POST /v1/reservations/{id}/claim", Key: in.Key,
 		LockHint: &ledger.LockHint{Reservation: in.ID}}, hashed, func(ctx context.Context, a *API) (int, contract.Allocation, error) {
 		got, err := a.Ledger.Claim(ctx, auth.From(ctx), in.ID, seconds(in.Body.LeaseSeconds), in.Body.Name)
-		return started(got), encodeAllocation(got), err
+		return allocationStatus(got), encodeAllocation(got), err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return a.settled(ctx, out, in.Prefer)
+	return a.awaitAllocation(ctx, out, in.Prefer)
 }
 
 func encodeReservation(r reservation.Reservation) contract.Reservation {

@@ -12,32 +12,32 @@ import (
 	"github.com/forewarm/forewarm/server/auth"
 )
 
-func (a *API) schedules() {
-	handle(a, operation{http.MethodPost, "/schedules", "createSchedule", "bookings",
+func (a *API) registerSchedules() {
+	registerOperation(a, operation{http.MethodPost, "/schedules", "createSchedule", "bookings",
 		"Make reservations again and again", 201}, a.createSchedule)
-	handle(a, operation{http.MethodGet, "/schedules", "listSchedules", "bookings", "List schedules", 0},
+	registerOperation(a, operation{http.MethodGet, "/schedules", "listSchedules", "bookings", "List schedules", 0},
 		a.listSchedules)
-	handle(a, operation{http.MethodGet, "/schedules/{id}", "getSchedule", "bookings", "Read a schedule", 0},
+	registerOperation(a, operation{http.MethodGet, "/schedules/{id}", "getSchedule", "bookings", "Read a schedule", 0},
 		a.getSchedule)
-	handle(a, operation{http.MethodDelete, "/schedules/{id}", "deleteSchedule", "bookings",
+	registerOperation(a, operation{http.MethodDelete, "/schedules/{id}", "deleteSchedule", "bookings",
 		"End a schedule and give back what it booked", 0}, a.deleteSchedule)
-	handle(a, operation{http.MethodGet, "/schedules/{id}/occurrences", "listOccurrences", "bookings",
-		"The next dates of a schedule, and what became of each", 0}, a.occurrences)
+	registerOperation(a, operation{http.MethodGet, "/schedules/{id}/occurrences", "listOccurrences", "bookings",
+		"The next dates of a schedule, and what became of each", 0}, a.listOccurrences)
 	for name, paused := range map[string]bool{"pause": true, "resume": false} {
-		handle(a, operation{http.MethodPost, "/schedules/{id}/" + name, name + "Schedule", "bookings",
+		registerOperation(a, operation{http.MethodPost, "/schedules/{id}/" + name, name + "Schedule", "bookings",
 			"Stop or go on; what is booked stays", 0},
 			func(ctx context.Context, in *struct {
 				ByID
 				Idempotency
 			},
 			) (*Created[contract.Schedule], error) {
-				if _, err := a.schedule(ctx, in.ID); err != nil {
+				if _, err := a.readSchedule(ctx, in.ID); err != nil {
 					return nil, err
 				}
-				return once(ctx, a, "POST /v1/schedules/{id}/"+name, in.Idempotency, in.ID,
+				return runOnce(ctx, a, "POST /v1/schedules/{id}/"+name, in.Idempotency, in.ID,
 					func(ctx context.Context, a *API) (int, contract.Schedule, error) {
 						s, err := a.Ledger.PauseSchedule(ctx, auth.From(ctx), in.ID, paused)
-						return http.StatusOK, schedule(s), err
+						return http.StatusOK, encodeSchedule(s), err
 					})
 			})
 	}
@@ -50,35 +50,35 @@ func (a *API) createSchedule(ctx context.Context, in *struct {
 },
 ) (*Created[contract.Schedule], error) {
 	if in.DryRun {
-		return dryRun[contract.Schedule](ctx, a, auth.From(ctx), in.Body, scheduleDeed)
+		return dryRun[contract.Schedule](ctx, a, auth.From(ctx), in.Body, scheduleOperation)
 	}
-	if err := in.require(); err != nil {
+	if err := in.requireKey(); err != nil {
 		return nil, err
 	}
-	out, err := once(ctx, a, "POST /v1/schedules", in.Idempotency, in.Body,
+	out, err := runOnce(ctx, a, "POST /v1/schedules", in.Idempotency, in.Body,
 		func(ctx context.Context, a *API) (int, contract.Schedule, error) {
-			s, err := a.Ledger.CreateSchedule(ctx, auth.From(ctx), wantedSchedule(in.Body))
-			return http.StatusCreated, scheduled(s), err
+			s, err := a.Ledger.CreateSchedule(ctx, auth.From(ctx), decodeSchedule(in.Body))
+			return http.StatusCreated, encodeScheduled(s), err
 		})
 	if err != nil {
 		return nil, err
 	}
-	out.Location, out.ETag = "/v1/schedules/"+out.Body.ID, etag(out.Body.Version)
+	out.Location, out.ETag = "/v1/schedules/"+out.Body.ID, formatETag(out.Body.Version)
 	return out, nil
 }
 
-func wantedSchedule(b contract.ScheduleCreate) ledger.Schedule {
+func decodeSchedule(b contract.ScheduleCreate) ledger.Schedule {
 	return ledger.Schedule{
-		PoolID: b.Pool, Name: b.Name, GPUs: b.GPUs, Layout: layout(b.Layout), StartLocal: b.StartLocal,
+		PoolID: b.Pool, Name: b.Name, GPUs: b.GPUs, Layout: decodeLayout(b.Layout), StartLocal: b.StartLocal,
 		Timezone: b.Timezone, RRule: b.RRule,
 		ExDates: b.ExDates, Length: seconds(b.DurationSeconds), DSTPolicy: b.DSTPolicy,
 	}
 }
 
-func scheduleDeed(_ *API, actor ledger.Actor, b contract.ScheduleCreate) (ledger.Operation, error) {
-	return deedOf(func(ctx context.Context, l *ledger.Ledger) (ledger.Scheduled, error) {
-		return l.CreateSchedule(ctx, actor, wantedSchedule(b))
-	}, ok, scheduled), nil
+func scheduleOperation(_ *API, actor ledger.Actor, b contract.ScheduleCreate) (ledger.Operation, error) {
+	return newOperation(func(ctx context.Context, l *ledger.Ledger) (ledger.Scheduled, error) {
+		return l.CreateSchedule(ctx, actor, decodeSchedule(b))
+	}, statusOK, encodeScheduled), nil
 }
 
 func (a *API) listSchedules(ctx context.Context, in *struct {
@@ -86,21 +86,21 @@ func (a *API) listSchedules(ctx context.Context, in *struct {
 	OfOrganization
 },
 ) (out *ListOut[contract.Schedule], err error) {
-	err = a.read(ctx, func(r ledger.Reader) error {
-		s, err := a.scope(ctx, r, in.OfOrganization)
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
+		s, err := a.requestedScope(ctx, r, in.OfOrganization)
 		if err != nil {
 			return err
 		}
-		out, err = paged(in.Page, "sch", func(p ledger.Page) ([]ledger.Schedule, error) {
+		out, err = readPage(in.Page, "sch", func(p ledger.Page) ([]ledger.Schedule, error) {
 			return r.Schedules(s, p)
-		}, func(s ledger.Schedule) string { return s.ID }, schedule)
+		}, func(s ledger.Schedule) string { return s.ID }, encodeSchedule)
 		return err
 	})
 	return out, err
 }
 
-func (a *API) schedule(ctx context.Context, id string) (s ledger.Schedule, err error) {
-	err = a.read(ctx, func(r ledger.Reader) error {
+func (a *API) readSchedule(ctx context.Context, id string) (s ledger.Schedule, err error) {
+	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		if s, err = r.Schedule(auth.From(ctx).Scope(), id); err == nil && !s.DeletedAt.IsZero() {
 			err = ledger.ErrNotFound
 		}
@@ -110,21 +110,21 @@ func (a *API) schedule(ctx context.Context, id string) (s ledger.Schedule, err e
 }
 
 func (a *API) getSchedule(ctx context.Context, in *struct{ ByID }) (*One[contract.Schedule], error) {
-	s, err := a.schedule(ctx, in.ID)
-	return &One[contract.Schedule]{ETag: etag(s.Version), Body: schedule(s)}, err
+	s, err := a.readSchedule(ctx, in.ID)
+	return &One[contract.Schedule]{ETag: formatETag(s.Version), Body: encodeSchedule(s)}, err
 }
 
 func (a *API) deleteSchedule(ctx context.Context, in *struct{ ByID }) (*One[contract.Schedule], error) {
-	if _, err := a.schedule(ctx, in.ID); err != nil {
+	if _, err := a.readSchedule(ctx, in.ID); err != nil {
 		return nil, err
 	}
 	s, cancelled, err := a.Ledger.DeleteSchedule(ctx, auth.From(ctx), in.ID)
-	out := &One[contract.Schedule]{ETag: etag(s.Version), Body: schedule(s)}
+	out := &One[contract.Schedule]{ETag: formatETag(s.Version), Body: encodeSchedule(s)}
 	out.Body.Cancelled = &cancelled
 	return out, err
 }
 
-func (a *API) occurrences(ctx context.Context, in *struct {
+func (a *API) listOccurrences(ctx context.Context, in *struct {
 	ByID
 	From  time.Time `query:"from" doc:"Now, when left out."`
 	To    time.Time `query:"to" doc:"As far ahead as there are any, when left out."`
@@ -132,20 +132,20 @@ func (a *API) occurrences(ctx context.Context, in *struct {
 },
 ) (*ListOut[contract.Occurrence], error) {
 	if !in.To.IsZero() {
-		from, to, err := period(in.From, in.To, a.Clock.Now(), in.To)
+		from, to, err := parsePeriod(in.From, in.To, a.Clock.Now(), in.To)
 		if err != nil {
 			return nil, err
 		}
 		in.From, in.To, in.Limit = from, to, cmp.Or(in.Limit, 100)
 	}
-	dates, err := a.Ledger.Dates(ctx, auth.From(ctx), in.ID, stored(in.From), in.To, in.Limit)
+	dates, err := a.Ledger.Dates(ctx, auth.From(ctx), in.ID, truncateTime(in.From), in.To, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return &ListOut[contract.Occurrence]{Body: contract.List[contract.Occurrence]{Items: occurrencesOf(dates)}}, nil
+	return &ListOut[contract.Occurrence]{Body: contract.List[contract.Occurrence]{Items: encodeDates(dates)}}, nil
 }
 
-func occurrencesOf(dates []ledger.ScheduleDate) []contract.Occurrence {
+func encodeDates(dates []ledger.ScheduleDate) []contract.Occurrence {
 	out := make([]contract.Occurrence, len(dates))
 	for i, d := range dates {
 		out[i] = contract.Occurrence{Start: d.Start.UTC(), End: d.End.UTC(),
@@ -160,18 +160,18 @@ func occurrencesOf(dates []ledger.ScheduleDate) []contract.Occurrence {
 	return out
 }
 
-func scheduled(s ledger.Scheduled) contract.Schedule {
-	out := schedule(s.Schedule)
+func encodeScheduled(s ledger.Scheduled) contract.Schedule {
+	out := encodeSchedule(s.Schedule)
 	var booked money.MicroUSD
 	for _, d := range s.Dates {
 		booked += d.Cost
 	}
 	cost := formatMoney(booked)
-	out.Next, out.Cost, out.Remarks = occurrencesOf(s.Dates), &cost, s.Remarks
+	out.Next, out.Cost, out.Remarks = encodeDates(s.Dates), &cost, s.Remarks
 	return out
 }
 
-func schedule(s ledger.Schedule) contract.Schedule {
+func encodeSchedule(s ledger.Schedule) contract.Schedule {
 	spread := ""
 	if s.Layout.Even {
 		spread = "even"

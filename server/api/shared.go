@@ -33,7 +33,7 @@ type Match struct {
 	IfMatch string `header:"If-Match" maxLength:"32" doc:"The ETag that was read."`
 }
 
-// ByID names one resource by its id, or by the name of what has one (see byName).
+// ByID names one resource by its id, or by the name of what has one (see resolvePathID).
 type ByID struct {
 	ID string `path:"id" maxLength:"254" doc:"Id, or the name of what has one: of a pool, organization, key or schedule its name, of a user the e-mail address, of a node to operators the provider's id. An id counts before a name."`
 }
@@ -58,10 +58,10 @@ type Created[T any] struct {
 	Body     T
 }
 
-func etag(version int) string { return strconv.Quote(strconv.Itoa(version)) }
+func formatETag(version int) string { return strconv.Quote(strconv.Itoa(version)) }
 
-// version reads If-Match, which the route requires.
-func (m Match) version() (int, error) {
+// parseIfMatch reads If-Match, which the route requires.
+func (m Match) parseIfMatch() (int, error) {
 	if m.IfMatch == "" {
 		return 0, problem.New(contract.CodePreconditionRequired, "This request replaces what others may have changed.").
 			Field(contract.FieldError{Pointer: "If-Match", Code: "required",
@@ -78,8 +78,8 @@ func (m Match) version() (int, error) {
 // KeyRequired is the idempotency key of a request that is refused without one.
 type KeyRequired struct{ Idempotency }
 
-// require demands an idempotency key of a request that spends money.
-func (i KeyRequired) require() error {
+// requireKey demands an idempotency key of a request that spends money.
+func (i KeyRequired) requireKey() error {
 	if i.Key != "" {
 		return nil
 	}
@@ -91,16 +91,16 @@ func (i KeyRequired) require() error {
 			"the request")
 }
 
-// once runs fn at most once per idempotency key; hashed is what makes a request
+// runOnce runs fn at most once per idempotency key; hashed is what makes a request
 // the same one. Without a key it just runs.
-func once[T any](ctx context.Context, a *API, route string, i Idempotency, hashed any,
+func runOnce[T any](ctx context.Context, a *API, route string, i Idempotency, hashed any,
 	fn func(context.Context, *API) (int, T, error)) (*Created[T], error) {
-	return onceUsing(ctx, a, ledger.Once{Route: route, Key: i.Key}, hashed, fn)
+	return runOnceLocking(ctx, a, ledger.Once{Route: route, Key: i.Key}, hashed, fn)
 }
 
-// onceUsing is once for a request that says what it will lock, so that it can
+// runOnceLocking is once for a request that says what it will lock, so that it can
 // share a transaction with others.
-func onceUsing[T any](ctx context.Context, a *API, o ledger.Once, hashed any,
+func runOnceLocking[T any](ctx context.Context, a *API, o ledger.Once, hashed any,
 	fn func(context.Context, *API) (int, T, error)) (*Created[T], error) {
 	out := &Created[T]{}
 	if o.Key == "" {
@@ -116,7 +116,7 @@ func onceUsing[T any](ctx context.Context, a *API, o ledger.Once, hashed any,
 	o.Hash = sum[:]
 	status, body, replayed, err := a.Ledger.Once(ctx, auth.From(ctx), o,
 		func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-			status, v, err := fn(ctx, a.on(l))
+			status, v, err := fn(ctx, a.withLedger(l))
 			if err != nil {
 				return 0, nil, err
 			}
@@ -139,21 +139,21 @@ func onceUsing[T any](ctx context.Context, a *API, o ledger.Once, hashed any,
 	return out, nil
 }
 
-// on returns the API over a ledger whose verbs work in one transaction.
-func (a *API) on(l *ledger.Ledger) *API {
+// withLedger returns the API over a ledger whose verbs work in one transaction.
+func (a *API) withLedger(l *ledger.Ledger) *API {
 	bound := *a
 	bound.Ledger = l
 	return &bound
 }
 
-// read runs fn on one snapshot.
-func (a *API) read(ctx context.Context, fn func(ledger.Reader) error) error {
+// readSnapshot runs fn on one snapshot.
+func (a *API) readSnapshot(ctx context.Context, fn func(ledger.Reader) error) error {
 	return a.Ledger.Store().Read(ctx, fn)
 }
 
-// paged reads the newest rows, one more than asked for, to know whether there is
+// readPage reads the newest rows, one more than asked for, to know whether there is
 // another page. kind keeps the cursor of one list from being used on another.
-func paged[R, T any](in Page, kind string, read func(ledger.Page) ([]R, error), id func(R) string,
+func readPage[R, T any](in Page, kind string, read func(ledger.Page) ([]R, error), id func(R) string,
 	encode func(R) T) (*ListOut[T], error) {
 	after, err := parseCursor(kind, in.Cursor)
 	if err != nil {
@@ -166,7 +166,7 @@ func paged[R, T any](in Page, kind string, read func(ledger.Page) ([]R, error), 
 	out := &ListOut[T]{Body: contract.List[T]{Items: make([]T, 0, len(rows))}}
 	if len(rows) > in.Limit {
 		rows = rows[:in.Limit]
-		out.Body.NextCursor = cursor(kind, id(rows[len(rows)-1]))
+		out.Body.NextCursor = formatCursor(kind, id(rows[len(rows)-1]))
 	}
 	for _, r := range rows {
 		out.Body.Items = append(out.Body.Items, encode(r))
@@ -176,7 +176,7 @@ func paged[R, T any](in Page, kind string, read func(ledger.Page) ([]R, error), 
 
 var cursorID = regexp.MustCompile(`^[0-9A-Za-z_]{1,64}$`)
 
-func cursor(kind, id string) string {
+func formatCursor(kind, id string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(kind + ":" + id))
 }
 
@@ -195,22 +195,22 @@ func parseCursor(kind, text string) (string, error) {
 	return id, nil
 }
 
-// poolID resolves a filter that names a pool.
-func (a *API) poolID(ctx context.Context, r ledger.Reader, idOrName string) (string, error) {
-	return a.parameter(ctx, r, auth.From(ctx).Scope(), ledger.NounPool, "pool", idOrName)
+// resolvePool resolves a filter that names a pool.
+func (a *API) resolvePool(ctx context.Context, r ledger.Reader, idOrName string) (string, error) {
+	return a.resolveParameter(ctx, r, auth.From(ctx).Scope(), ledger.NounPool, "pool", idOrName)
 }
 
 // furthest is how far ahead anything may be asked for, and how long a period may
 // be.
 const furthest = 366 * 24 * time.Hour
 
-// stored cuts a time to the resolution that is kept.
-func stored(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+// truncateTime cuts a time to the resolution that is kept.
+func truncateTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// period reads a pair of query parameters; zero times get the defaults.
-func period(from, to, defaultFrom, defaultTo time.Time) (time.Time, time.Time, error) {
+// parsePeriod reads a pair of query parameters; zero times get the defaults.
+func parsePeriod(from, to, defaultFrom, defaultTo time.Time) (time.Time, time.Time, error) {
 	if from.IsZero() {
 		from = defaultFrom
 	}
@@ -223,5 +223,5 @@ func period(from, to, defaultFrom, defaultTo time.Time) (time.Time, time.Time, e
 	case to.Sub(from) > furthest:
 		return from, to, problem.Parameter("to", "must be at most 366 days after from")
 	}
-	return stored(from), stored(to), nil
+	return truncateTime(from), truncateTime(to), nil
 }

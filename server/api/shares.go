@@ -9,8 +9,8 @@ import (
 	"github.com/forewarm/forewarm/server/auth"
 )
 
-func (a *API) shares() {
-	handle(a, operation{http.MethodGet, "/pools/{id}/shares", "getShares", "capacity", "Fair shares of a pool", 0},
+func (a *API) registerShares() {
+	registerOperation(a, operation{http.MethodGet, "/pools/{id}/shares", "getShares", "capacity", "Fair shares of a pool", 0},
 		a.getShares)
 }
 

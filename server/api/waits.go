@@ -10,28 +10,30 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// waiting encodes what is read with how much longer it waits. The first failure
+// waitEncoder encodes what is read with how much longer it waits. The first failure
 // is kept in err.
-type waiting struct {
+type waitEncoder struct {
 	waits *ledger.Waits
 	err   error
 }
 
-func (a *API) waiting(r ledger.Reader) *waiting { return &waiting{waits: a.Ledger.Waits(r)} }
+func (a *API) newWaitEncoder(r ledger.Reader) *waitEncoder {
+	return &waitEncoder{waits: a.Ledger.Waits(r)}
+}
 
-func (w *waiting) allocation(a allocation.Allocation) contract.Allocation {
+func (w *waitEncoder) encodeAllocation(a allocation.Allocation) contract.Allocation {
 	out := encodeAllocation(a)
-	out.Wait = w.keep(w.waits.Allocation(a))
+	out.Wait = w.keepError(w.waits.Allocation(a))
 	return out
 }
 
-func (w *waiting) reservation(r reservation.Reservation) contract.Reservation {
+func (w *waitEncoder) encodeReservation(r reservation.Reservation) contract.Reservation {
 	out := encodeReservation(r)
-	out.Wait = w.keep(w.waits.Reservation(r))
+	out.Wait = w.keepError(w.waits.Reservation(r))
 	return out
 }
 
-func (w *waiting) keep(e *plan.Estimate, err error) *contract.WaitEstimate {
+func (w *waitEncoder) keepError(e *plan.Estimate, err error) *contract.WaitEstimate {
 	w.err = errors.Join(w.err, err)
-	return waitOf(e)
+	return encodeWait(e)
 }

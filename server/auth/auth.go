@@ -39,7 +39,7 @@ type Authenticator struct {
 	clock   clock.Clock
 	peppers []keys.Pepper
 
-	lanes lanes
+	lookups lookupQueues
 
 	mu    sync.Mutex
 	known map[string]remembered
@@ -54,7 +54,7 @@ type remembered struct {
 // New returns an authenticator that accepts secrets hashed under any of the
 // peppers.
 func New(l *ledger.Ledger, c clock.Clock, peppers []keys.Pepper) *Authenticator {
-	return &Authenticator{ledger: l, clock: c, peppers: peppers, lanes: lanes{open: map[netip.Prefix]*lane{}},
+	return &Authenticator{ledger: l, clock: c, peppers: peppers, lookups: lookupQueues{open: map[netip.Prefix]*lookupQueue{}},
 		known: map[string]remembered{}}
 }
 
@@ -77,7 +77,7 @@ func (e *WrongKeyError) Unwrap() error { return e.problem }
 func (a *Authenticator) Request(r *http.Request, from netip.Addr) (ledger.Actor, error) {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || text == "" {
-		return ledger.Actor{}, unauthenticated("This route needs an API key.")
+		return ledger.Actor{}, unauthenticatedProblem("This route needs an API key.")
 	}
 	return a.Key(r.Context(), strings.TrimSpace(text), from)
 }
@@ -87,21 +87,21 @@ func (a *Authenticator) Request(r *http.Request, from netip.Addr) (ledger.Actor,
 func (a *Authenticator) Key(ctx context.Context, text string, from netip.Addr) (ledger.Actor, error) {
 	key, err := keys.Parse(text)
 	if err != nil {
-		return ledger.Actor{}, &WrongKeyError{problem: unauthenticated(err.Error())}
+		return ledger.Actor{}, &WrongKeyError{problem: unauthenticatedProblem(err.Error())}
 	}
-	found, err := a.find(ctx, key.ID, httpx.Network(from))
+	found, err := a.findKey(ctx, key.ID, httpx.Network(from))
 	if errors.Is(err, ledger.ErrNotFound) {
-		return ledger.Actor{}, unknown(text, key)
+		return ledger.Actor{}, unknownKey(text, key)
 	}
 	if err != nil {
 		return ledger.Actor{}, fmt.Errorf("looking up key %s: %w", key.ID, err)
 	}
 	for _, p := range a.peppers {
 		if p.Verify(key.Secret, string(found.key.Hash)) {
-			return found.Actor(), a.touch(ctx, found.key)
+			return found.Actor(), a.touchKey(ctx, found.key)
 		}
 	}
-	return ledger.Actor{}, unknown(text, key)
+	return ledger.Actor{}, unknownKey(text, key)
 }
 
 // ByID returns the actor of a key that was proved before, such as a session's,
@@ -114,17 +114,17 @@ func (a *Authenticator) ByID(ctx context.Context, keyID string) (ledger.Actor, e
 // Watch is ByID for who goes on using the key: it also returns for how long the
 // answer holds, at most CacheFor after the store was asked.
 func (a *Authenticator) Watch(ctx context.Context, keyID string) (ledger.Actor, time.Duration, error) {
-	found, err := a.find(ctx, keyID, netip.Prefix{})
+	found, err := a.findKey(ctx, keyID, netip.Prefix{})
 	if err != nil {
 		return ledger.Actor{}, 0, err
 	}
-	return found.Actor(), found.until.Sub(a.clock.Now()), a.touch(ctx, found.key)
+	return found.Actor(), found.until.Sub(a.clock.Now()), a.touchKey(ctx, found.key)
 }
 
-// find looks up a key. One that was found before is looked up at once when it
-// has to be again; others wait in the lane of the network that they come from,
+// findKey looks up a key. One that was found before is looked up at once when it
+// has to be again; others wait in the queue of the network that they come from,
 // so that who tries many keeps only itself waiting.
-func (a *Authenticator) find(ctx context.Context, id string, from netip.Prefix) (remembered, error) {
+func (a *Authenticator) findKey(ctx context.Context, id string, from netip.Prefix) (remembered, error) {
 	a.mu.Lock()
 	found, ok := a.known[id]
 	a.mu.Unlock()
@@ -132,7 +132,7 @@ func (a *Authenticator) find(ctx context.Context, id string, from netip.Prefix) 
 		return found, nil
 	}
 	if !ok {
-		leave, err := a.lanes.enter(ctx, from)
+		leave, err := a.lookups.waitTurn(ctx, from)
 		if err != nil {
 			return remembered{}, err
 		}
@@ -167,8 +167,8 @@ func (a *Authenticator) lookUp(ctx context.Context, id string) (remembered, erro
 // kept to the minute.
 const touchEvery = time.Minute
 
-// touch notes the use of a key, whose secret was proved, once a minute.
-func (a *Authenticator) touch(ctx context.Context, k ledger.Key) error {
+// touchKey notes the use of a key, whose secret was proved, once a minute.
+func (a *Authenticator) touchKey(ctx context.Context, k ledger.Key) error {
 	now := a.clock.Now()
 	a.mu.Lock()
 	found, ok := a.known[k.ID]
@@ -193,16 +193,16 @@ func (a *Authenticator) touch(ctx context.Context, k ledger.Key) error {
 // Forget drops what is remembered of a key, and of those that rest on it, so that
 // its end shows at once in this process.
 func (a *Authenticator) Forget(keyID string) {
-	a.forget(func(c ledger.Credential) bool { return c.RestsOn(keyID) })
+	a.forgetMatching(func(c ledger.Credential) bool { return c.RestsOn(keyID) })
 }
 
 // ForgetPerson drops what is remembered of a person's keys, and of those that rest
 // on them, so that a change of the person shows at once in this process.
 func (a *Authenticator) ForgetPerson(userID string) {
-	a.forget(func(c ledger.Credential) bool { return c.ActsFor(userID) })
+	a.forgetMatching(func(c ledger.Credential) bool { return c.ActsFor(userID) })
 }
 
-func (a *Authenticator) forget(which func(ledger.Credential) bool) {
+func (a *Authenticator) forgetMatching(which func(ledger.Credential) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, known := range a.known {
@@ -212,13 +212,13 @@ func (a *Authenticator) forget(which func(ledger.Credential) bool) {
 	}
 }
 
-func unknown(text string, k keys.Key) error {
+func unknownKey(text string, k keys.Key) error {
 	before, _, _ := strings.Cut(text, "_"+k.ID+"_")
 	return &WrongKeyError{Prefix: before + "_" + k.ID,
-		problem: unauthenticated("The API key is unknown, revoked or expired.")}
+		problem: unauthenticatedProblem("The API key is unknown, revoked or expired.")}
 }
 
-func unauthenticated(detail string) *problem.Problem {
+func unauthenticatedProblem(detail string) *problem.Problem {
 	return problem.New(contract.CodeUnauthenticated, detail).
 		Request("Send the header Authorization: Bearer <API key>")
 }

@@ -64,15 +64,15 @@ func (f *Failures) Flush(ctx context.Context, l *ledger.Ledger) error {
 	if len(count) == 0 {
 		return nil
 	}
-	if err := l.RecordFailedLogins(ctx, f.list(count, since)); err != nil {
-		f.restore(count, since)
+	if err := l.RecordFailedLogins(ctx, f.summarize(count, since)); err != nil {
+		f.restoreCounts(count, since)
 		return err
 	}
 	return nil
 }
 
-// list orders what was counted and sums up what there is no row for.
-func (f *Failures) list(count map[ledger.FailedLogin]int, since time.Time) []ledger.FailedLogin {
+// summarize orders what was counted and sums up what there is no row for.
+func (f *Failures) summarize(count map[ledger.FailedLogin]int, since time.Time) []ledger.FailedLogin {
 	var all, listed []ledger.FailedLogin
 	for same, n := range count {
 		same.Count, same.Since, same.Until = n, since, f.clock.Now()
@@ -95,7 +95,7 @@ func (f *Failures) list(count map[ledger.FailedLogin]int, since time.Time) []led
 	return append(listed, rest)
 }
 
-func (f *Failures) restore(count map[ledger.FailedLogin]int, since time.Time) {
+func (f *Failures) restoreCounts(count map[ledger.FailedLogin]int, since time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.since = since

@@ -47,9 +47,9 @@ func (l *Limiter) Allow(key string) (bool, time.Duration) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.fill(key)
+	b := l.refill(key)
 	if b.tokens < 1 {
-		return false, l.until(b)
+		return false, l.waitFor(b)
 	}
 	b.tokens--
 	l.buckets[key] = b
@@ -63,18 +63,18 @@ func (l *Limiter) Check(key string) (bool, time.Duration) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b := l.fill(key); b.tokens < 1 {
-		return false, l.until(b)
+	if b := l.refill(key); b.tokens < 1 {
+		return false, l.waitFor(b)
 	}
 	return true, 0
 }
 
-func (l *Limiter) fill(key string) bucket {
+func (l *Limiter) refill(key string) bucket {
 	now := l.clock.Now()
 	b, ok := l.buckets[key]
 	if !ok {
 		if len(l.buckets) >= maxBuckets {
-			l.sweep(now)
+			l.sweepFull(now)
 		}
 		return bucket{tokens: float64(l.rate.Burst), at: now}
 	}
@@ -85,9 +85,9 @@ func (l *Limiter) fill(key string) bucket {
 	return b
 }
 
-// sweep forgets the buckets that are full again: a new one is the same. If every
+// sweepFull forgets the buckets that are full again: a new one is the same. If every
 // one is in use, all are forgotten, since memory must not grow.
-func (l *Limiter) sweep(now time.Time) {
+func (l *Limiter) sweepFull(now time.Time) {
 	for key, b := range l.buckets {
 		if b.tokens+now.Sub(b.at).Seconds()*l.rate.PerSecond >= float64(l.rate.Burst) {
 			delete(l.buckets, key)
@@ -98,7 +98,7 @@ func (l *Limiter) sweep(now time.Time) {
 	}
 }
 
-func (l *Limiter) until(b bucket) time.Duration {
+func (l *Limiter) waitFor(b bucket) time.Duration {
 	if l.rate.PerSecond == 0 {
 		return time.Hour
 	}

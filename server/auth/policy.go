@@ -29,7 +29,7 @@ var (
 
 // Policies has a row for every route, by method and pattern. A route without a
 // row answers nobody. Rights inside an organization are the ledger's business:
-// this is the outer wall.
+// this is the outer check.
 var Policies = map[string]Policy{
 	"GET /healthz":      public,
 	"GET /readyz":       public,

@@ -72,15 +72,15 @@ func (f *Feed) Recent(s ledger.Scope, n int) []ledger.Event {
 func (f *Feed) Step(ctx context.Context) error {
 	f.step.Lock()
 	defer f.step.Unlock()
-	if err := f.seek(ctx); err != nil {
+	if err := f.findEnd(ctx); err != nil {
 		return err
 	}
 	for {
-		fresh, err := f.after(ctx, f.last, page)
+		fresh, err := f.readAfter(ctx, f.last, page)
 		if err != nil {
 			return err
 		}
-		f.see(fresh)
+		f.publish(fresh)
 		if len(fresh) < page {
 			return nil
 		}
@@ -108,7 +108,7 @@ func (f *Feed) Run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-func (f *Feed) see(fresh []ledger.Event) {
+func (f *Feed) publish(fresh []ledger.Event) {
 	if len(fresh) == 0 {
 		return
 	}
@@ -121,15 +121,15 @@ func (f *Feed) see(fresh []ledger.Event) {
 	f.waiter = make(chan struct{})
 }
 
-// seek finds the end of a journal that may be long, by doubling and halving,
+// findEnd finds the end of a journal that may be long, by doubling and halving,
 // and stands a little before it.
-func (f *Feed) seek(ctx context.Context) error {
+func (f *Feed) findEnd(ctx context.Context) error {
 	if f.sought {
 		return nil
 	}
 	low, high := int64(0), int64(1)
 	for {
-		more, err := f.after(ctx, high, 1)
+		more, err := f.readAfter(ctx, high, 1)
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (f *Feed) seek(ctx context.Context) error {
 	}
 	for high-low > 1 {
 		mid := low + (high-low)/2
-		more, err := f.after(ctx, mid, 1)
+		more, err := f.readAfter(ctx, mid, 1)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (f *Feed) seek(ctx context.Context) error {
 	return nil
 }
 
-func (f *Feed) after(ctx context.Context, seq int64, limit int) (found []ledger.Event, err error) {
+func (f *Feed) readAfter(ctx context.Context, seq int64, limit int) (found []ledger.Event, err error) {
 	err = f.store.Read(ctx, func(r ledger.Reader) error {
 		found, err = r.Events(ledger.Scope{All: true}, ledger.EventFilter{After: seq}, limit)
 		return err

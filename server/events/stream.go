@@ -44,14 +44,14 @@ type Following struct {
 // says so. HEAD is answered with the headers alone.
 func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, what Following) {
 	conn := http.NewResponseController(w)
-	out := writer{w: w, conn: conn, flush: conn.Flush, lines: strings.Contains(r.Header.Get("Accept"), lines)}
-	out.begin()
+	out := streamWriter{w: w, conn: conn, flush: conn.Flush, lines: strings.Contains(r.Header.Get("Accept"), lines)}
+	out.writeHeader()
 	if r.Method == http.MethodHead {
 		return
 	}
 	scope, holds, err := what.Viewer(r.Context())
 	if err != nil {
-		out.end(what.Filter.After, err)
+		out.writeEnd(what.Filter.After, err)
 		return
 	}
 	beat, check := time.NewTicker(Heartbeat), time.NewTimer(holds)
@@ -59,7 +59,7 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, what Following) {
 	defer check.Stop()
 	for {
 		changed := f.Changed() // before the read, so that nothing falls between
-		last, err := f.send(r.Context(), &out, scope, what)
+		last, err := f.sendNew(r.Context(), &out, scope, what)
 		if err != nil {
 			return // the client is gone, or will come back with its last id
 		}
@@ -72,7 +72,7 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, what Following) {
 		case <-changed:
 		case <-check.C:
 		case <-beat.C:
-			if out.heartbeat() != nil {
+			if out.writeHeartbeat() != nil {
 				return
 			}
 		}
@@ -81,7 +81,7 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, what Following) {
 			err = errRightsChanged
 		}
 		if err != nil {
-			out.end(what.Filter.After, err)
+			out.writeEnd(what.Filter.After, err)
 			return
 		}
 		check.Reset(max(holds, time.Millisecond))
@@ -92,8 +92,8 @@ func (f *Feed) Stream(w http.ResponseWriter, r *http.Request, what Following) {
 // with.
 var errRightsChanged = errors.New("what the key may see has changed: follow again")
 
-// send writes everything that is there and returns where it got to.
-func (f *Feed) send(ctx context.Context, out *writer, s ledger.Scope, what Following) (int64, error) {
+// sendNew writes everything that is there and returns where it got to.
+func (f *Feed) sendNew(ctx context.Context, out *streamWriter, s ledger.Scope, what Following) (int64, error) {
 	filter := what.Filter
 	for {
 		var found []ledger.Event
@@ -104,7 +104,7 @@ func (f *Feed) send(ctx context.Context, out *writer, s ledger.Scope, what Follo
 		if err != nil {
 			return filter.After, err
 		}
-		out.renew()
+		out.extendDeadline()
 		encoded := make([]contract.Event, 0, len(found))
 		for _, e := range found {
 			encoded = append(encoded, Encode(e))
@@ -113,7 +113,7 @@ func (f *Feed) send(ctx context.Context, out *writer, s ledger.Scope, what Follo
 			what.Name(ctx, s, encoded)
 		}
 		for _, e := range encoded {
-			if err := out.event(e); err != nil {
+			if err := out.writeEvent(e); err != nil {
 				return filter.After, err
 			}
 			filter.After = e.Seq
@@ -124,23 +124,23 @@ func (f *Feed) send(ctx context.Context, out *writer, s ledger.Scope, what Follo
 	}
 }
 
-// writer sends one of the two formats.
-type writer struct {
+// streamWriter sends one of the two formats.
+type streamWriter struct {
 	w     http.ResponseWriter
 	conn  *http.ResponseController
 	flush func() error
 	lines bool
 }
 
-// renew gives the client time for the next part of the stream: it is cut off
+// extendDeadline gives the client time for the next part of the stream: it is cut off
 // when it no longer reads, however long it lives.
-func (o *writer) renew() {
+func (o *streamWriter) extendDeadline() {
 	// A recorder of tests has no deadline to set.
 	_ = o.conn.SetWriteDeadline(time.Now().Add(takeWithin)) //nolint:forbidigo // a socket's deadline is the machine's
 }
 
-func (o *writer) begin() {
-	o.renew()
+func (o *streamWriter) writeHeader() {
+	o.extendDeadline()
 	h := o.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	if o.lines {
@@ -154,7 +154,7 @@ func (o *writer) begin() {
 	}
 }
 
-func (o *writer) event(e contract.Event) error {
+func (o *streamWriter) writeEvent(e contract.Event) error {
 	data, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encoding event %d: %w", e.Seq, err)
@@ -167,8 +167,8 @@ func (o *writer) event(e contract.Event) error {
 	return err
 }
 
-func (o *writer) heartbeat() error {
-	o.renew()
+func (o *streamWriter) writeHeartbeat() error {
+	o.extendDeadline()
 	text := ": still here\n\n"
 	if o.lines {
 		text = "\n"
@@ -179,9 +179,9 @@ func (o *writer) heartbeat() error {
 	return o.flush()
 }
 
-// end says why nothing more comes. It has no id: a client goes on after the last
+// writeEnd says why nothing more comes. It has no id: a client goes on after the last
 // event that it got.
-func (o *writer) end(after int64, why error) {
+func (o *streamWriter) writeEnd(after int64, why error) {
 	if errors.Is(why, context.Canceled) {
 		return // the client is gone
 	}
@@ -195,7 +195,7 @@ func (o *writer) end(after int64, why error) {
 	case errors.Is(why, errRightsChanged):
 		reason, text = contract.CodePermissionDenied, why.Error()
 	}
-	o.renew()
+	o.extendDeadline()
 	data, err := json.Marshal(contract.Event{Seq: after, Type: contract.EventStreamEnded, Reason: reason,
 		Message: text})
 	if err != nil {

@@ -18,14 +18,14 @@ type orphanRow struct {
 	Machine, Provisioner, Node, Age, Cost string
 }
 
-// money fills what machines cost, by payer and cause, and the machines that no
+// addMoney fills what machines cost, by payer and cause, and the machines that no
 // node stands for, which only an operator sees.
-func (v *view) money(r ledger.Reader, s ledger.Scope, now time.Time) error {
+func (v *view) addMoney(r ledger.Reader, s ledger.Scope, now time.Time) error {
 	costs, err := r.Costs(s, now.Add(-period), now)
 	if err != nil {
 		return fmt.Errorf("dividing costs: %w", err)
 	}
-	if err := v.costs(r, s, costs); err != nil {
+	if err := v.addCosts(r, s, costs); err != nil {
 		return err
 	}
 	if !s.All {
@@ -37,12 +37,12 @@ func (v *view) money(r ledger.Reader, s ledger.Scope, now time.Time) error {
 	}
 	for _, o := range orphans {
 		v.Orphans = append(v.Orphans, orphanRow{Machine: o.Machine, Provisioner: o.Source.Provisioner, Node: o.NodeID,
-			Age: span(now.Sub(o.BilledFrom)), Cost: o.Source.Cost(now.Sub(o.BilledFrom)).String()})
+			Age: formatSpan(now.Sub(o.BilledFrom)), Cost: o.Source.Cost(now.Sub(o.BilledFrom)).String()})
 	}
 	return nil
 }
 
-func (v *view) costs(r ledger.Reader, s ledger.Scope, costs ledger.Costs) error {
+func (v *view) addCosts(r ledger.Reader, s ledger.Scope, costs ledger.Costs) error {
 	type account struct {
 		payer cost.Payer
 		of    string
@@ -62,7 +62,7 @@ func (v *view) costs(r ledger.Reader, s ledger.Scope, costs ledger.Costs) error 
 		sums[i].Amount += l.Amount
 	}
 	for _, l := range sums {
-		what := words(string(l.Cause))
+		what := codeWords(string(l.Cause))
 		if l.Payer == cost.Tenant {
 			o, err := r.Organization(s, l.OrganizationID)
 			if err != nil {
@@ -70,17 +70,17 @@ func (v *view) costs(r ledger.Reader, s ledger.Scope, costs ledger.Costs) error 
 			}
 			what = o.Name
 		}
-		v.Costs = append(v.Costs, costRow{Payer: words(string(l.Payer)), For: what,
-			Hours: fmt.Sprintf("%.2f", l.GPUTime.Hours()), Amount: l.Amount.String(), Share: part(l.Amount, total)})
+		v.Costs = append(v.Costs, costRow{Payer: codeWords(string(l.Payer)), For: what,
+			Hours: fmt.Sprintf("%.2f", l.GPUTime.Hours()), Amount: l.Amount.String(), Share: shareOf(l.Amount, total)})
 	}
 	return nil
 }
 
-func words(code string) string { return strings.ReplaceAll(code, "_", " ") }
+func codeWords(code string) string { return strings.ReplaceAll(code, "_", " ") }
 
-func part(amount, total money.MicroUSD) string {
+func shareOf(amount, total money.MicroUSD) string {
 	if total == 0 {
 		return ""
 	}
-	return percent(float64(amount) / float64(total))
+	return formatPercent(float64(amount) / float64(total))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// events shows what happened, and who did it by the name of a key or schedule that the reader may see.
-func (v *view) events(r ledger.Reader, s ledger.Scope, recent []ledger.Event) error {
+// addEvents shows what happened, and who did it by the name of a key or schedule that the reader may see.
+func (v *view) addEvents(r ledger.Reader, s ledger.Scope, recent []ledger.Event) error {
 	var actors []string
 	for _, e := range recent {
 		actors = append(actors, e.Actor)

@@ -66,16 +66,16 @@ type Page struct {
 // Register adds the page's routes.
 func Register(e *gin.Engine, cfg Config) {
 	p := &Page{Config: cfg, sessions: newSessions(cfg.Clock, cfg.Random, cfg.Token)}
-	e.GET("/", p.show)
+	e.GET("/", p.showPage)
 	e.GET("/login", p.signInForm)
 	e.POST("/login", p.signIn)
 	e.POST("/logout", p.signOut)
-	e.GET("/assets/:file", asset)
+	e.GET("/assets/:file", serveAsset)
 }
 
-// show renders the page, or leads to the sign-in.
-func (p *Page) show(c *gin.Context) {
-	scope, ok := p.scope(c)
+// showPage renders the page, or leads to the sign-in.
+func (p *Page) showPage(c *gin.Context) {
+	scope, ok := p.visitorScope(c)
 	if !ok {
 		c.Redirect(http.StatusSeeOther, "/login")
 		return
@@ -83,17 +83,17 @@ func (p *Page) show(c *gin.Context) {
 	if err := p.Feed.Step(c.Request.Context()); err != nil {
 		p.Log.WarnContext(c.Request.Context(), "looking for new events failed", "error", err)
 	}
-	v, err := p.view(c.Request.Context(), scope)
+	v, err := p.readView(c.Request.Context(), scope)
 	if err != nil {
 		p.Log.ErrorContext(c.Request.Context(), "reading for the page failed", "error", err)
-		p.render(c, http.StatusServiceUnavailable, "trouble.html", c.Writer.Header().Get("Request-Id"))
+		p.renderTemplate(c, http.StatusServiceUnavailable, "trouble.html", c.Writer.Header().Get("Request-Id"))
 		return
 	}
-	p.render(c, http.StatusOK, "page.html", v)
+	p.renderTemplate(c, http.StatusOK, "page.html", v)
 }
 
-// scope is what the visitor may see.
-func (p *Page) scope(c *gin.Context) (ledger.Scope, bool) {
+// visitorScope is what the visitor may see.
+func (p *Page) visitorScope(c *gin.Context) (ledger.Scope, bool) {
 	if p.Open {
 		return ledger.Scope{All: true}, true
 	}
@@ -101,7 +101,7 @@ func (p *Page) scope(c *gin.Context) (ledger.Scope, bool) {
 	if err != nil {
 		return ledger.Scope{}, false
 	}
-	s, ok := p.sessions.find(cookie)
+	s, ok := p.sessions.findSession(cookie)
 	if !ok {
 		return ledger.Scope{}, false
 	}
@@ -116,9 +116,9 @@ func (p *Page) scope(c *gin.Context) (ledger.Scope, bool) {
 	return actor.Scope(), true
 }
 
-// render sends a template, whole or not at all. What was stored before such
+// renderTemplate sends a template, whole or not at all. What was stored before such
 // characters were refused, or comes from a provider, shows and does nothing.
-func (p *Page) render(c *gin.Context, status int, name string, data any) {
+func (p *Page) renderTemplate(c *gin.Context, status int, name string, data any) {
 	var out bytes.Buffer
 	if err := pages.ExecuteTemplate(&out, name, data); err != nil {
 		p.Log.ErrorContext(c.Request.Context(), "rendering the page failed", "error", err)
@@ -130,7 +130,7 @@ func (p *Page) render(c *gin.Context, status int, name string, data any) {
 
 var kinds = map[string]string{"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
 
-func asset(c *gin.Context) {
+func serveAsset(c *gin.Context) {
 	kind, ok := kinds[c.Param("file")]
 	if !ok {
 		c.String(http.StatusNotFound, "There is no such file.\n")

@@ -53,17 +53,17 @@ func newSessions(c clock.Clock, random io.Reader, token obs.Secret) *sessions {
 		tokenUntil: c.Now().Add(tokenLife)}
 }
 
-func (s *sessions) find(id string) (session, bool) {
+func (s *sessions) findSession(id string) (session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, ok := s.all[id]
 	return found, ok && s.clock.Now().Before(found.begun.Add(sessionLife))
 }
 
-// begin makes a session and returns its id, which is its only proof. Beyond the
+// beginSession makes a session and returns its id, which is its only proof. Beyond the
 // bounds it ends the oldest one of the same key, or else organization: nobody is
 // signed out by a stranger.
-func (s *sessions) begin(keyID, organization string) (string, error) {
+func (s *sessions) beginSession(keyID, organization string) (string, error) {
 	var raw [32]byte
 	if _, err := io.ReadFull(s.random, raw[:]); err != nil {
 		return "", err
@@ -95,14 +95,14 @@ func (s *sessions) endOldest(most int, same func(session) bool) {
 	}
 }
 
-func (s *sessions) end(id string) {
+func (s *sessions) endSession(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, id)
 }
 
-// redeem uses up the one-time link.
-func (s *sessions) redeem(token string) bool {
+// redeemToken uses up the one-time link.
+func (s *sessions) redeemToken(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.token.IsZero() || !s.clock.Now().Before(s.tokenUntil) || !s.token.Equal(obs.NewSecret(token)) {
@@ -117,11 +117,11 @@ func (s *sessions) redeem(token string) bool {
 func (p *Page) signInForm(c *gin.Context) {
 	token := c.Query("t")
 	if token == "" {
-		p.render(c, http.StatusOK, "login.html", "")
+		p.renderTemplate(c, http.StatusOK, "login.html", "")
 		return
 	}
-	if p.sessions.redeem(token) {
-		p.enter(c, "", "")
+	if p.sessions.redeemToken(token) {
+		p.enterSession(c, "", "")
 		return
 	}
 	from := p.Proxies.Client(c.Request)
@@ -130,38 +130,38 @@ func (p *Page) signInForm(c *gin.Context) {
 		p.slowDown(c, after, "Too many wrong links came from this address. Wait a minute.")
 		return
 	}
-	p.render(c, http.StatusForbidden, "login.html",
+	p.renderTemplate(c, http.StatusForbidden, "login.html",
 		"This link was used already, or is too old. Sign in with an API key.")
 }
 
 func (p *Page) signIn(c *gin.Context) {
 	if err := http.NewCrossOriginProtection().Check(c.Request); err != nil {
-		p.render(c, http.StatusForbidden, "login.html", "The form must be sent from this page.")
+		p.renderTemplate(c, http.StatusForbidden, "login.html", "The form must be sent from this page.")
 		return
 	}
 	from := p.Proxies.Client(c.Request)
 	actor, err := p.Auth.Key(c.Request.Context(), c.PostForm("key"), from)
 	if err == nil && actor.Kind == ledger.AgentKey {
-		p.render(c, http.StatusForbidden, "login.html", "That is not a person's valid API key.")
+		p.renderTemplate(c, http.StatusForbidden, "login.html", "That is not a person's valid API key.")
 		return
 	}
 	if err != nil {
-		p.refuse(c, from, err)
+		p.refuseSignIn(c, from, err)
 		return
 	}
 	if ok, after := p.Limits.Logins.Allow(actor.KeyID); !ok {
 		p.slowDown(c, after, "This key signs in too often. Wait a minute.")
 		return
 	}
-	p.enter(c, actor.KeyID, actor.OrganizationID)
+	p.enterSession(c, actor.KeyID, actor.OrganizationID)
 }
 
-// refuse answers a sign-in that failed, and counts it where the key was wrong.
-func (p *Page) refuse(c *gin.Context, from netip.Addr, err error) {
+// refuseSignIn answers a sign-in that failed, and counts it where the key was wrong.
+func (p *Page) refuseSignIn(c *gin.Context, from netip.Addr, err error) {
 	wrong, ok := errors.AsType[*auth.WrongKeyError](err)
 	if !ok {
 		p.Log.ErrorContext(c.Request.Context(), "signing in failed", "error", err)
-		p.render(c, http.StatusServiceUnavailable, "trouble.html", c.Writer.Header().Get("Request-Id"))
+		p.renderTemplate(c, http.StatusServiceUnavailable, "trouble.html", c.Writer.Header().Get("Request-Id"))
 		return
 	}
 	p.Failed("page", wrong.Prefix, from)
@@ -169,19 +169,19 @@ func (p *Page) refuse(c *gin.Context, from netip.Addr, err error) {
 		p.slowDown(c, after, "This key is wrong, and came too often from this address. Wait a minute.")
 		return
 	}
-	p.render(c, http.StatusForbidden, "login.html", "That is not a person's valid API key.")
+	p.renderTemplate(c, http.StatusForbidden, "login.html", "That is not a person's valid API key.")
 }
 
 func (p *Page) slowDown(c *gin.Context, after time.Duration, text string) {
 	c.Header("Retry-After", strconv.Itoa(max(1, int(math.Ceil(after.Seconds())))))
-	p.render(c, http.StatusTooManyRequests, "login.html", text)
+	p.renderTemplate(c, http.StatusTooManyRequests, "login.html", text)
 }
 
-func (p *Page) enter(c *gin.Context, keyID, organization string) {
-	id, err := p.sessions.begin(keyID, organization)
+func (p *Page) enterSession(c *gin.Context, keyID, organization string) {
+	id, err := p.sessions.beginSession(keyID, organization)
 	if err != nil {
 		p.Log.ErrorContext(c.Request.Context(), "beginning a session failed", "error", err)
-		p.render(c, http.StatusInternalServerError, "login.html", "The session could not be begun.")
+		p.renderTemplate(c, http.StatusInternalServerError, "login.html", "The session could not be begun.")
 		return
 	}
 	p.setCookie(c, id, int(sessionLife/time.Second))
@@ -190,11 +190,11 @@ func (p *Page) enter(c *gin.Context, keyID, organization string) {
 
 func (p *Page) signOut(c *gin.Context) {
 	if err := http.NewCrossOriginProtection().Check(c.Request); err != nil {
-		p.render(c, http.StatusForbidden, "login.html", "The form must be sent from this page.")
+		p.renderTemplate(c, http.StatusForbidden, "login.html", "The form must be sent from this page.")
 		return
 	}
 	if id, err := c.Cookie(p.cookieName(c)); err == nil {
-		p.sessions.end(id)
+		p.sessions.endSession(id)
 	}
 	p.setCookie(c, "", -1)
 	c.Redirect(http.StatusSeeOther, "/login")

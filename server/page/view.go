@@ -75,8 +75,8 @@ type eventRow struct {
 	At, Type, Subject, Message, Actor string
 }
 
-// view reads everything on one snapshot.
-func (p *Page) view(ctx context.Context, s ledger.Scope) (view, error) {
+// readView reads everything on one snapshot.
+func (p *Page) readView(ctx context.Context, s ledger.Scope) (view, error) {
 	v := view{Version: p.Version, Open: p.Open}
 	recent := p.Feed.Recent(s, shownEvents)
 	err := p.Ledger.Store().Read(ctx, func(r ledger.Reader) error {
@@ -86,21 +86,21 @@ func (p *Page) view(ctx context.Context, s ledger.Scope) (view, error) {
 		if err != nil {
 			return fmt.Errorf("adding up: %w", err)
 		}
-		v.numbers(report, s.All)
-		if err := v.tables(r, p.Ledger.Sight(s), s, now); err != nil {
+		v.addNumbers(report, s.All)
+		if err := v.addTables(r, p.Ledger.Sight(s), s, now); err != nil {
 			return err
 		}
-		return v.events(r, s, recent)
+		return v.addEvents(r, s, recent)
 	})
 	return v, err
 }
 
-// numbers shows the two of them. What being ready costs is of the whole
+// addNumbers shows the two of them. What being ready costs is of the whole
 // installation, and for those to see who see all of it.
-func (v *view) numbers(r ledger.Report, whole bool) {
+func (v *view) addNumbers(r ledger.Report, whole bool) {
 	v.ZeroWait, v.Starts = "no starts yet", r.Starts
 	if r.Starts > 0 {
-		v.ZeroWait = percent(float64(r.ZeroWaits) / float64(r.Starts))
+		v.ZeroWait = formatPercent(float64(r.ZeroWaits) / float64(r.Starts))
 	}
 	if !whole {
 		v.Waste, v.WasteShare = "–", "for operators to see, as nodes are shared"
@@ -109,11 +109,11 @@ func (v *view) numbers(r ledger.Report, whole bool) {
 	waste := r.IdleWaste()
 	v.Waste, v.WasteShare = waste.String(), "nothing spent yet"
 	if all := r.Spent(); all > 0 {
-		v.WasteShare = percent(float64(waste)/float64(all)) + " of " + all.String()
+		v.WasteShare = formatPercent(float64(waste)/float64(all)) + " of " + all.String()
 	}
 }
 
-func (v *view) tables(r ledger.Reader, sight ledger.Sight, s ledger.Scope, now time.Time) error {
+func (v *view) addTables(r ledger.Reader, sight ledger.Sight, s ledger.Scope, now time.Time) error {
 	page := ledger.Page{Limit: most}
 	pools, err := r.Pools(page)
 	if err != nil {
@@ -144,15 +144,15 @@ func (v *view) tables(r ledger.Reader, sight ledger.Sight, s ledger.Scope, now t
 	if err != nil {
 		return err
 	}
-	names := v.pools(pools, nodes, paused, now)
+	names := v.addPools(pools, nodes, paused, now)
 	v.Tenant = !s.All
-	v.nodes(seen, names, now)
-	v.reservations(reservations, names, makers)
-	v.allocations(allocations, names, now)
-	return v.money(r, s, now)
+	v.addNodes(seen, names, now)
+	v.addReservations(reservations, names, makers)
+	v.addAllocations(allocations, names, now)
+	return v.addMoney(r, s, now)
 }
 
-func (v *view) pools(pools []ledger.Pool, nodes []node.Node, paused string, now time.Time) map[string]string {
+func (v *view) addPools(pools []ledger.Pool, nodes []node.Node, paused string, now time.Time) map[string]string {
 	names, ready, live := map[string]string{}, map[string]int{}, map[string]int{}
 	for _, n := range nodes {
 		live[n.PoolID]++
@@ -171,7 +171,7 @@ func (v *view) pools(pools []ledger.Pool, nodes []node.Node, paused string, now 
 		case p.Recovery.Active():
 			row.Note = "only reconciles until an operator confirms: " + p.Recovery.Reason
 		case !p.AsksAgain(now).IsZero():
-			row.Note = "no source had any; asks again in " + span(p.AsksAgain(now).Sub(now))
+			row.Note = "no source had any; asks again in " + formatSpan(p.AsksAgain(now).Sub(now))
 		case p.Paused:
 			row.Note = "pre-warming is paused"
 		default:
@@ -182,7 +182,7 @@ func (v *view) pools(pools []ledger.Pool, nodes []node.Node, paused string, now 
 	return names
 }
 
-func (v *view) nodes(nodes []node.Node, names map[string]string, now time.Time) {
+func (v *view) addNodes(nodes []node.Node, names map[string]string, now time.Time) {
 	for _, n := range nodes {
 		since := n.RequestedAt
 		for _, t := range []time.Time{n.BootingAt, n.ReadyAt, n.RetiredAt} {
@@ -190,10 +190,10 @@ func (v *view) nodes(nodes []node.Node, names map[string]string, now time.Time) 
 				since = t
 			}
 		}
-		row := nodeRow{ID: n.ID, Pool: names[n.PoolID], State: string(n.State()), Age: span(now.Sub(since)),
+		row := nodeRow{ID: n.ID, Pool: names[n.PoolID], State: string(n.State()), Age: formatSpan(now.Sub(since)),
 			Reason: n.Reason, GPUs: strconv.Itoa(len(n.Devices)), Simulated: n.Simulated}
 		if !v.Tenant { // where machines are, and what they cost, is the operators'
-			row.Source = place(n.Offering)
+			row.Source = offeringPlace(n.Offering)
 			if !n.BilledFrom.IsZero() {
 				row.Cost = n.Offering.Cost(now.Sub(n.BilledFrom)).String()
 			}
@@ -202,19 +202,19 @@ func (v *view) nodes(nodes []node.Node, names map[string]string, now time.Time) 
 	}
 }
 
-// place is where a machine comes from, as short as it can be.
-func place(s capacity.Offering) string {
+// offeringPlace is where a machine comes from, as short as it can be.
+func offeringPlace(s capacity.Offering) string {
 	if s.Region == "" {
 		return s.Provisioner
 	}
 	return s.Provisioner + " " + s.Region
 }
 
-func (v *view) reservations(rs []reservation.Reservation, names, makers map[string]string) {
+func (v *view) addReservations(rs []reservation.Reservation, names, makers map[string]string) {
 	for _, r := range rs {
 		row := bookingRow{ID: r.ID, Name: r.Name, Pool: names[r.PoolID], State: string(r.State()),
 			GPUs: strconv.Itoa(r.Shape.GPUs()),
-			When: clockSpan(r.Window.Start, r.Window.End),
+			When: formatWindow(r.Window.Start, r.Window.End),
 			Note: cmp.Or(makers[r.MadeBy], string(r.Origin)) + ", " + string(r.Class)}
 		if r.Degraded {
 			row.Note += ", will be late"
@@ -223,23 +223,23 @@ func (v *view) reservations(rs []reservation.Reservation, names, makers map[stri
 	}
 }
 
-func (v *view) allocations(as []allocation.Allocation, names map[string]string, now time.Time) {
+func (v *view) addAllocations(as []allocation.Allocation, names map[string]string, now time.Time) {
 	for _, a := range as {
 		row := bookingRow{ID: a.ID, Name: a.Name, Pool: names[a.PoolID], State: string(a.State()),
 			GPUs: strconv.Itoa(a.Shape.GPUs())}
 		if wait, ok := a.Wait(); ok {
-			row.When, row.Note = "lease ends in "+span(a.LeaseUntil.Sub(now)), "waited "+span(wait)
+			row.When, row.Note = "lease ends in "+formatSpan(a.LeaseUntil.Sub(now)), "waited "+formatSpan(wait)
 		} else {
-			row.Note = "waits since " + span(now.Sub(a.RequestedAt))
+			row.Note = "waits since " + formatSpan(now.Sub(a.RequestedAt))
 		}
 		v.Allocations = append(v.Allocations, row)
 	}
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.1f%%", share*100) }
+func formatPercent(share float64) string { return fmt.Sprintf("%.1f%%", share*100) }
 
-// clockSpan renders a window as short as it can be.
-func clockSpan(from, to time.Time) string {
+// formatWindow renders a window as short as it can be.
+func formatWindow(from, to time.Time) string {
 	end := "15:04:05"
 	if from.UTC().YearDay() != to.UTC().YearDay() {
 		end = "Jan 2 15:04:05"
@@ -247,8 +247,8 @@ func clockSpan(from, to time.Time) string {
 	return from.UTC().Format("Jan 2 15:04:05") + "–" + to.UTC().Format(end)
 }
 
-// span renders a duration to its two largest units.
-func span(d time.Duration) string {
+// formatSpan renders a duration to its two largest units.
+func formatSpan(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:
 		return fmt.Sprintf("%d s", int(d.Seconds()))

@@ -5,16 +5,16 @@ package problem
 func Closest(wrong string, names []string) (string, bool) {
 	best, least := "", max(2, len(wrong)/3)+1
 	for _, name := range names {
-		if d := distance(wrong, name); d < least {
+		if d := editDistance(wrong, name); d < least {
 			best, least = name, d
 		}
 	}
 	return best, best != ""
 }
 
-// distance counts the insertions, deletions and replacements of bytes that turn
+// editDistance counts the insertions, deletions and replacements of bytes that turn
 // a into b (Levenshtein 1966). What is far too long is not compared.
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	if len(a) > 64 {
 		return len(a)
 	}
@@ -27,14 +27,14 @@ func distance(a, b string) int {
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
 			above := row[j]
-			row[j] = min(above+1, row[j-1]+1, diagonal+differ(a[i-1], b[j-1]))
+			row[j] = min(above+1, row[j-1]+1, diagonal+replacementCost(a[i-1], b[j-1]))
 			diagonal = above
 		}
 	}
 	return row[len(b)]
 }
 
-func differ(a, b byte) int {
+func replacementCost(a, b byte) int {
 	if a == b {
 		return 0
 	}

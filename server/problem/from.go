@@ -196,10 +196,10 @@ func fromRefused(e *ledger.RefusedError) *Problem {
 	for _, row := range refusals {
 		for _, r := range e.Decision.Reasons {
 			if r.Code == row.blocker {
-				p := New(row.problem, r.Message+others(e)).Fix(row.wayOut(e), "")
+				p := New(row.problem, r.Message+otherPools(e)).Fix(row.wayOut(e), "")
 				p.Blockers, p.Offers, p.DecisionID = Blockers(e), Offers(e), e.DecisionID
 				if f, ok := fields[r.Code]; ok {
-					p = p.Field(contract.FieldError{Pointer: pointer(f), Code: string(r.Code), Message: r.Message})
+					p = p.Field(contract.FieldError{Pointer: jsonPointer(f), Code: string(r.Code), Message: r.Message})
 				}
 				return p
 			}
@@ -208,8 +208,8 @@ func fromRefused(e *ledger.RefusedError) *Problem {
 	return New(contract.CodeCapacityExhausted, e.Error())
 }
 
-// others says why the other pools that fit could not serve either.
-func others(e *ledger.RefusedError) string {
+// otherPools says why the other pools that fit could not serve either.
+func otherPools(e *ledger.RefusedError) string {
 	var b strings.Builder
 	for _, o := range e.Others {
 		fmt.Fprintf(&b, "; nor in %s: %s", o.Pool, o.Message)
@@ -260,22 +260,22 @@ func fromInvalid(e *ledger.InvalidError) *Problem {
 	p.Errors[0].Allowed = e.Allowed
 	switch e.Field {
 	case "timezone":
-		return recode(p, contract.CodeUnknownTimeZone)
+		return withCode(p, contract.CodeUnknownTimeZone)
 	case "rrule":
-		return recode(p, contract.CodeUnsupportedRRule)
+		return withCode(p, contract.CodeUnsupportedRRule)
 	}
 	return p
 }
 
-// recode gives p another code of the catalogue and keeps what it says.
-func recode(p *Problem, code string) *Problem {
+// withCode gives p another code of the catalogue and keeps what it says.
+func withCode(p *Problem, code string) *Problem {
 	q := New(code, p.Detail)
 	q.Errors, q.Fixes = p.Errors, p.Fixes
 	return q
 }
 
-// pointer turns a field such as windows[3].end into the JSON pointer
+// jsonPointer turns a field such as windows[3].end into the JSON pointer
 // /windows/3/end.
-func pointer(field string) string {
+func jsonPointer(field string) string {
 	return "/" + strings.NewReplacer("].", "/", "[", "/", "]", "", ".", "/").Replace(field)
 }

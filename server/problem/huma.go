@@ -41,7 +41,7 @@ func OfSchema(names []string, errs []error) *Problem {
 	for _, err := range errs {
 		var detail *huma.ErrorDetail
 		if errors.As(err, &detail) {
-			p = p.describe(detail, names)
+			p = p.addDetail(detail, names)
 		}
 	}
 	return p
@@ -59,7 +59,7 @@ func fromHuma(names []string, status int, message string, errs []error) huma.Sta
 	for _, err := range errs {
 		var detail *huma.ErrorDetail
 		if errors.As(err, &detail) {
-			p = p.describe(detail, names)
+			p = p.addDetail(detail, names)
 		}
 	}
 	return p
@@ -93,22 +93,22 @@ func codeFor(status int, errs []error) string {
 	return contract.CodeInternal
 }
 
-// describe adds what is wrong with one value, and for a name that does not
+// addDetail adds what is wrong with one value, and for a name that does not
 // exist the closest one that does.
-func (p *Problem) describe(d *huma.ErrorDetail, names []string) *Problem {
+func (p *Problem) addDetail(d *huma.ErrorDetail, names []string) *Problem {
 	if d.Message == validation.MsgUnexpectedProperty {
 		return p.unknownField(d.Location, names)
 	}
 	location := d.Location
-	broke, bound := broken(d.Message)
+	broke, bound := findBrokenRule(d.Message)
 	if broke.code == required && bound != "" { // huma names the object that lacks it
 		location, bound = location+"."+bound, ""
 	}
-	return p.wrong(location, broke.at(lastPart(location), bound), broke.wayOut(called(location)))
+	return p.addError(location, broke.fieldError(lastPart(location), bound), broke.wayOut(nameOfPlace(location)))
 }
 
 func (p *Problem) unknownField(location string, fields []string) *Problem {
-	last, places := lastPart(location), places(fields)
+	last, places := lastPart(location), parentsOf(fields)
 	names := slices.Sorted(maps.Keys(places))
 	e := contract.FieldError{Code: "unknown-field", Allowed: names, Message: "is not a field of this request"}
 	near, ok := sameThing(last, names)
@@ -117,17 +117,17 @@ func (p *Problem) unknownField(location string, fields []string) *Problem {
 	}
 	switch {
 	case !ok:
-		return p.wrong(location, e, "Leave it out")
+		return p.addError(location, e, "Leave it out")
 	case near != last:
 		e.Message += "; did you mean " + near + "?"
-		return p.wrong(location, e, "Rename it to "+near)
+		return p.addError(location, e, "Rename it to "+near)
 	}
 	place := "under " + places[last]
 	if places[last] == "" {
 		place = "at the top of the body"
 	}
 	e.Message = "is not a field here; it belongs " + place
-	return p.wrong(location, e, "Put it "+place)
+	return p.addError(location, e, "Put it "+place)
 }
 
 // sameThing is the field that asks for what answers call by another name: their
@@ -142,8 +142,8 @@ func sameThing(wrong string, names []string) (string, bool) {
 	return "", false
 }
 
-// places says of each name in a body what it is under; nothing is the top.
-func places(fields []string) map[string]string {
+// parentsOf says of each name in a body what it is under; nothing is the top.
+func parentsOf(fields []string) map[string]string {
 	at := map[string]string{}
 	for _, path := range fields {
 		dot := strings.LastIndexByte(path, '.')
@@ -155,10 +155,10 @@ func places(fields []string) map[string]string {
 	return at
 }
 
-// wrong adds what is wrong at a place. The first is what the problem is about.
-func (p *Problem) wrong(location string, e contract.FieldError, fix string) *Problem {
-	if e.Pointer = locate(location); len(p.Errors) == 0 {
-		p.Detail = called(location) + " " + e.Message
+// addError adds what is wrong at a place. The first is what the problem is about.
+func (p *Problem) addError(location string, e contract.FieldError, fix string) *Problem {
+	if e.Pointer = pointerTo(location); len(p.Errors) == 0 {
+		p.Detail = nameOfPlace(location) + " " + e.Message
 	}
 	if p = p.Field(e); fix != "" {
 		p = p.Request(fix)
@@ -166,8 +166,8 @@ func (p *Problem) wrong(location string, e contract.FieldError, fix string) *Pro
 	return p
 }
 
-// called is a place as a sentence names it.
-func called(location string) string {
+// nameOfPlace is a place as a sentence names it.
+func nameOfPlace(location string) string {
 	in, rest, _ := strings.Cut(location, ".")
 	switch {
 	case rest != "":
@@ -179,17 +179,17 @@ func called(location string) string {
 	}
 }
 
-// locate turns huma's body.windows[0].gpus into /windows/0/gpus, and
+// pointerTo turns huma's body.windows[0].gpus into /windows/0/gpus, and
 // query.limit into limit.
-func locate(location string) string {
+func pointerTo(location string) string {
 	in, rest, _ := strings.Cut(location, ".")
 	switch {
 	case in != "body" && strings.HasPrefix(in, "body["):
-		return pointer(strings.TrimPrefix(in, "body") + "." + rest)
+		return jsonPointer(strings.TrimPrefix(in, "body") + "." + rest)
 	case in == "body" && rest == "":
 		return ""
 	case in == "body":
-		return pointer(rest)
+		return jsonPointer(rest)
 	default:
 		return rest
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// endings says what ends each kind of thing that keeps another from being
+// waysToEnd says what ends each kind of thing that keeps another from being
 // deleted.
-var endings = map[string]string{
+var waysToEnd = map[string]string{
 	"nodes":        "Lower min_nodes to 0 and drain its nodes, or wait until they are gone",
 	"reservations": "Cancel its reservations, or wait until they are over",
 	"allocations":  "Release its allocations, or wait until they are over",
@@ -28,7 +28,7 @@ func fromInUse(e *ledger.InUseError) *Problem {
 		p.Blockers = append(p.Blockers, contract.Blocker{Code: "live_" + use.Noun, Unit: use.Noun,
 			Asked:   int64(use.Count),
 			Message: fmt.Sprintf("%s still has %d %s: %s", e.Subject, use.Count, use.Noun, named)})
-		p = p.Fix(endings[use.Noun], "")
+		p = p.Fix(waysToEnd[use.Noun], "")
 	}
 	return p
 }

@@ -86,7 +86,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 // Invalid returns the problem of one field of a body.
 func Invalid(field, rule, fix string) *Problem {
 	p := New(contract.CodeValidationFailed, field+" "+rule).
-		Field(contract.FieldError{Pointer: pointer(field), Code: "invalid", Message: rule})
+		Field(contract.FieldError{Pointer: jsonPointer(field), Code: "invalid", Message: rule})
 	if fix != "" {
 		p = p.Fix(strings.ToUpper(fix[:1])+fix[1:], "")
 	}

@@ -64,19 +64,19 @@ var rules = []rule{
 	{"expected at most one value, but received multiple values", "max-items", "must come once", "Send %s once"},
 }
 
-// broken finds the rule that a message of huma's tells of, and what it bounds the
+// findBrokenRule finds the rule that a message of huma's tells of, and what it bounds the
 // value by. What no rule fits is told as it came.
-func broken(message string) (rule, string) {
+func findBrokenRule(message string) (rule, string) {
 	for _, r := range rules {
-		if bound, ok := r.bound(message); ok {
+		if bound, ok := r.parseBound(message); ok {
 			return r, bound
 		}
 	}
 	return rule{code: "invalid", message: message}, ""
 }
 
-// bound reads back what a message was made from.
-func (r rule) bound(message string) (string, bool) {
+// parseBound reads back what a message was made from.
+func (r rule) parseBound(message string) (string, bool) {
 	before, after, verb := strings.Cut(r.told, "%")
 	if !verb {
 		return "", message == r.told
@@ -94,14 +94,14 @@ func (r rule) wayOut(field string) string {
 	return fmt.Sprintf(r.fix, field)
 }
 
-// at is the rule as it binds the field of that name.
-func (r rule) at(name, bound string) contract.FieldError {
+// fieldError is the rule as it binds the field of that name.
+func (r rule) fieldError(name, bound string) contract.FieldError {
 	e := contract.FieldError{Code: r.code, Message: r.message}
 	switch {
 	case r.code == "enum":
 		e.Allowed = strings.Split(bound, ", ")
 	case r.code != "pattern" && bound != "":
-		bound = r.limit(&e, name, bound)
+		bound = r.noteLimit(&e, name, bound)
 	}
 	switch {
 	case e.Limit != nil && *e.Limit == 1 && strings.HasPrefix(r.code, "min-"):
@@ -112,8 +112,8 @@ func (r rule) at(name, bound string) contract.FieldError {
 	return e
 }
 
-// limit notes a bound that is a number, and returns it as people read it.
-func (r rule) limit(e *contract.FieldError, name, bound string) string {
+// noteLimit notes a bound that is a number, and returns it as people read it.
+func (r rule) noteLimit(e *contract.FieldError, name, bound string) string {
 	limit, err := strconv.ParseFloat(bound, 64)
 	if err != nil {
 		return bound
@@ -127,7 +127,7 @@ func (r rule) limit(e *contract.FieldError, name, bound string) string {
 		e.Unit = unitOf(name)
 	}
 	e.Limit = &limit
-	return quantity(limit, e.Unit)
+	return formatQuantity(limit, e.Unit)
 }
 
 // unitOf is what the number in a field counts, which its name ends in.
@@ -145,34 +145,34 @@ func unitOf(name string) string {
 	return ""
 }
 
-// quantity writes a number of a unit, without exponents.
-func quantity(n float64, unit string) string {
+// formatQuantity writes a number of a unit, without exponents.
+func formatQuantity(n float64, unit string) string {
 	text := strconv.FormatFloat(n, 'f', -1, 64)
 	switch unit {
 	case contract.UnitSeconds:
-		return text + " s" + longer(n)
+		return text + " s" + inLargestUnit(n)
 	case contract.UnitMiB:
 		return text + " MiB"
 	case contract.UnitDays, contract.UnitHours, contract.UnitCharacters:
-		return counted(text, strings.TrimSuffix(unit, "s"))
+		return formatCount(text, strings.TrimSuffix(unit, "s"))
 	}
 	return text
 }
 
-// longer tells a number of seconds again in the largest unit that divides it.
-func longer(n float64) string {
+// inLargestUnit tells a number of seconds again in the largest unit that divides it.
+func inLargestUnit(n float64) string {
 	for _, unit := range []struct {
 		name    string
 		seconds int64
 	}{{"day", 86400}, {"hour", 3600}, {"minute", 60}} {
 		if whole := int64(n); float64(whole) == n && whole > 0 && whole%unit.seconds == 0 {
-			return " (" + counted(strconv.FormatInt(whole/unit.seconds, 10), unit.name) + ")"
+			return " (" + formatCount(strconv.FormatInt(whole/unit.seconds, 10), unit.name) + ")"
 		}
 	}
 	return ""
 }
 
-func counted(n, noun string) string {
+func formatCount(n, noun string) string {
 	if n == "1" {
 		return n + " " + noun
 	}

@@ -39,8 +39,8 @@ type ruled struct {
 	Part         struct{}  `json:"part,omitzero"`
 }
 
-// told is what is said of a body that breaks one rule.
-func told(t *testing.T, of any, body string) *Problem {
+// problemOf is what is said of a body that breaks one rule.
+func problemOf(t *testing.T, of any, body string) *Problem {
 	t.Helper()
 	Install()
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
@@ -113,7 +113,7 @@ func TestRulesInOurWords(t *testing.T) {
 			fix: "Send a whole number as items[1]"},
 		`[]`: {code: "type", message: "must be an object", fix: "Send an object as the body"},
 	} {
-		p := told(t, ruled{}, body)
+		p := problemOf(t, ruled{}, body)
 		e := p.Errors[0]
 		require.Equal(t, want.code, e.Code, body)
 		require.Equal(t, want.message, e.Message, body)
@@ -124,8 +124,8 @@ func TestRulesInOurWords(t *testing.T) {
 			require.InDelta(t, want.limit, *e.Limit, 0, body)
 		}
 	}
-	require.Equal(t, []string{"guaranteed", "speculative"}, told(t, ruled{}, `{"class":"sure"}`).Errors[0].Allowed)
-	missing := told(t, struct {
+	require.Equal(t, []string{"guaranteed", "speculative"}, problemOf(t, ruled{}, `{"class":"sure"}`).Errors[0].Allowed)
+	missing := problemOf(t, struct {
 		GPUs int `json:"gpus"`
 	}{}, `{}`)
 	require.Equal(t, "gpus is missing", missing.Detail)

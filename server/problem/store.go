@@ -20,23 +20,23 @@ const (
 func fromStore(err error) *Problem {
 	switch {
 	case errors.Is(err, ledger.ErrOutcomeUnknown):
-		return later(afterAway, contract.CodeUnavailable,
+		return retryLater(afterAway, contract.CodeUnavailable,
 			"The database was lost while it committed: the request took effect whole, or not at all.").
 			Request("Send it again with the same Idempotency-Key; without one, look first whether it took effect")
 	case errors.Is(err, ledger.ErrBusy):
-		return later(afterBusy, contract.CodePoolBusy,
+		return retryLater(afterBusy, contract.CodePoolBusy,
 			"Another process holds the pool or the organization, and did not let go in time. Nothing was changed.").
 			Request("Send the request again")
 	case errors.Is(err, ledger.ErrNotTried):
-		return later(afterBusy, contract.CodePoolBusy,
+		return retryLater(afterBusy, contract.CodePoolBusy,
 			"The requests before it took all the time that a batch has: it was not tried. Nothing was booked for it.").
 			Request("Send those that were not tried in another batch")
 	case errors.Is(err, ledger.ErrReadOnly):
-		return later(afterAway, contract.CodeUnavailable,
+		return retryLater(afterAway, contract.CodeUnavailable,
 			"The database takes no writes: it is read-only, as a standby is. Nothing was changed; reading goes on.").
 			Fix("Wait, or have an operator look at /readyz and where the server's database URL leads", "")
 	case errors.Is(err, ledger.ErrUnavailable):
-		return later(afterAway, contract.CodeUnavailable, "The database does not answer. Nothing was changed.").
+		return retryLater(afterAway, contract.CodeUnavailable, "The database does not answer. Nothing was changed.").
 			Request("Send the request again")
 	}
 	return nil
@@ -44,12 +44,12 @@ func fromStore(err error) *Problem {
 
 // fromFull tells that nothing can be written, and where room has to be made.
 func fromFull(e *ledger.StorageFullError) *Problem {
-	return later(afterFull, contract.CodeStorageFull,
+	return retryLater(afterFull, contract.CodeStorageFull,
 		"There is no room to write. Nothing was changed; reading goes on.").
 		Fix("Have an operator free space at "+e.Where+"; the server goes on by itself", "")
 }
 
-func later(seconds int, code, detail string) *Problem {
+func retryLater(seconds int, code, detail string) *Problem {
 	p := New(code, detail)
 	p.RetryAfter = seconds
 	return p

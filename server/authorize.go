@@ -28,8 +28,8 @@ func newLimiters(cfg Config) limiters {
 	return limiters{limit(l.Reads), limit(l.Writes), limit(l.Agents), limit(l.Failures), limit(l.OrganizationWrites)}
 }
 
-// authorize lets a request on to its route, or answers why not.
-func (s *Server) authorize(c *gin.Context) {
+// authorizeRoute lets a request on to its route, or answers why not.
+func (s *Server) authorizeRoute(c *gin.Context) {
 	if c.FullPath() == "" {
 		return // there is no route: NoRoute and NoMethod say so
 	}
@@ -43,44 +43,44 @@ func (s *Server) authorize(c *gin.Context) {
 	}
 	switch {
 	case !ok:
-		abort(c, problem.New(contract.CodePermissionDenied, "This route has no policy, so it answers nobody."))
+		abortWith(c, problem.New(contract.CodePermissionDenied, "This route has no policy, so it answers nobody."))
 	case !policy.Public:
-		s.admit(c, policy)
+		s.admitKey(c, policy)
 	}
 }
 
-func (s *Server) admit(c *gin.Context, policy auth.Policy) {
+func (s *Server) admitKey(c *gin.Context, policy auth.Policy) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), s.cfg.Timeouts.Answer)
 	defer cancel()
 	from := s.cfg.Proxies.Client(c.Request)
 	actor, err := s.auth.Request(c.Request.WithContext(ctx), from)
 	if err != nil {
-		s.refuse(c, from, err)
+		s.refuseKey(c, from, err)
 		return
 	}
 	httpx.Proved(c.Request.Context())
 	c.Request = c.Request.WithContext(auth.With(c.Request.Context(), actor))
-	if ok, after := s.bucket(actor, c.Request.Method).Allow(actor.KeyID); !ok {
-		abort(c, slowDown("This key sends more requests than it may.", after))
+	if ok, after := s.limiterOf(actor, c.Request.Method).Allow(actor.KeyID); !ok {
+		abortWith(c, slowDown("This key sends more requests than it may.", after))
 		return
 	}
 	if ok, after := s.organizationWrites(actor, c.Request.Method); !ok {
-		abort(c, slowDown("The keys of this organization together write more often than they may.", after))
+		abortWith(c, slowDown("The keys of this organization together write more often than they may.", after))
 		return
 	}
 	if err := policy.Allow(actor); err != nil {
 		p, _ := problem.From(err)
-		abort(c, p)
+		abortWith(c, p)
 	}
 }
 
-// refuse answers who could not be let in. A wrong key is counted by its prefix
+// refuseKey answers who could not be let in. A wrong key is counted by its prefix
 // and address together: no other key, and no right one, pays for it.
-func (s *Server) refuse(c *gin.Context, from netip.Addr, err error) {
+func (s *Server) refuseKey(c *gin.Context, from netip.Addr, err error) {
 	if wrong, ok := errors.AsType[*auth.WrongKeyError](err); ok {
 		s.failures.Note("api", wrong.Prefix, from)
 		if ok, after := s.limits.failures.Allow(wrong.Prefix + " " + httpx.Network(from).String()); !ok {
-			abort(c, slowDown("This key is wrong, and came too often from this address.", after))
+			abortWith(c, slowDown("This key is wrong, and came too often from this address.", after))
 			return
 		}
 	}
@@ -92,14 +92,14 @@ func (s *Server) refuse(c *gin.Context, from netip.Addr, err error) {
 	default:
 		s.cfg.Logger.ErrorContext(c.Request.Context(), "looking up a key failed", "error", err)
 	}
-	abort(c, p)
+	abortWith(c, p)
 }
 
-func (s *Server) bucket(a ledger.Actor, method string) *auth.Limiter {
+func (s *Server) limiterOf(a ledger.Actor, method string) *auth.Limiter {
 	switch {
 	case a.Kind == ledger.AgentKey:
 		return s.limits.agents
-	case reads(method):
+	case isRead(method):
 		return s.limits.reads
 	default:
 		return s.limits.writes
@@ -109,13 +109,13 @@ func (s *Server) bucket(a ledger.Actor, method string) *auth.Limiter {
 // organizationWrites bounds what the keys of an organization write together: who
 // makes more keys may not write more.
 func (s *Server) organizationWrites(a ledger.Actor, method string) (bool, time.Duration) {
-	if reads(method) {
+	if isRead(method) {
 		return true, 0
 	}
 	return s.limits.organizations.Allow(a.OrganizationID)
 }
 
-func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
+func isRead(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 func slowDown(detail string, after time.Duration) *problem.Problem {
 	p := problem.New(contract.CodeRateLimited, detail)
