@@ -207,7 +207,7 @@ func (l *Ledger) refusedNow(ctx context.Context, r reservation.Reservation) (*Re
 	return nil, err
 }
 
-// now is the time of the transaction that ctx carries.
+// now is the time of the transaction that the ledger works in, or of a new one.
 func (l *Ledger) now(ctx context.Context) time.Time {
 	var now time.Time
 	_ = l.store.Read(ctx, func(r Reader) error { // reading the time of a transaction does not fail by itself
