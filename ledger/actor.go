@@ -54,7 +54,7 @@ type asker struct {
 	makers        []Bound
 }
 
-func (a Actor) asker() asker {
+func (a Actor) askerFor() asker {
 	who := asker{keyID: a.KeyID, userID: a.UserID, mayMake: a.Kind == PersonKey, makers: a.Makers}
 	if a.Kind == AgentKey || a.Caps != (quota.Caps{}) {
 		who.key = &a.Caps
@@ -65,8 +65,8 @@ func (a Actor) asker() asker {
 	return who
 }
 
-// holder is the organization that the actor books for, or ErrDenied.
-func (a Actor) holder() (string, error) {
+// bookingOrganization is the organization that the actor books for, or ErrDenied.
+func (a Actor) bookingOrganization() (string, error) {
 	if a.OrganizationID == "" {
 		return "", ErrDenied
 	}

@@ -50,7 +50,7 @@ type wish struct {
 	span   calendar.Interval
 }
 
-func (p Demand) check() error {
+func (p Demand) checkDemand() error {
 	if len(p.Windows) > MaxWindows {
 		return &InvalidError{Field: "windows", Rule: fmt.Sprintf("may hold at most %d", MaxWindows)}
 	}
@@ -72,61 +72,61 @@ func (p Demand) check() error {
 // those that serve a window already, shifting their ends, cancels the rest and
 // places what is missing. A window that gets no place does not stop the others.
 func (l *Ledger) SetDemand(ctx context.Context, actor Actor, want Demand) ([]WindowOutcome, error) {
-	if err := want.check(); err != nil {
+	if err := want.checkDemand(); err != nil {
 		return nil, err
 	}
 	var outcomes []WindowOutcome
-	err := l.share(ctx, actor, &LockHint{Pool: want.Pool}, func(u *unit) error {
-		h, err := u.holding()
+	err := l.inGroup(ctx, actor, &LockHint{Pool: want.Pool}, func(u *groupTx) error {
+		h, err := u.readHolding()
 		if err != nil {
 			return err
 		}
-		pools, err := u.candidates(wanted{pool: want.Pool})
+		pools, err := u.lockCandidates(poolNeeds{pool: want.Pool})
 		if err != nil {
 			return err
 		}
-		outcomes, err = u.replan(pools[0], h, want.Windows)
+		outcomes, err = u.applyDemand(pools[0], h, want.Windows)
 		return err
 	})
 	return outcomes, err
 }
 
-func (u *unit) replan(p *poolUnit, h *holding, windows []DemandWindow) ([]WindowOutcome, error) {
+func (u *groupTx) applyDemand(p *poolTx, h *holding, windows []DemandWindow) ([]WindowOutcome, error) {
 	outcomes := make([]WindowOutcome, len(windows))
 	for i, w := range windows {
 		outcomes[i].Window = w
 	}
-	mine := u.mine(p)
+	mine := u.ownReservations(p)
 	var missing []wish
-	for _, w := range wishes(windows, p.Pool.PerNode) {
-		i := match(mine, w)
+	for _, w := range wishesOf(windows, p.Pool.PerNode) {
+		i := matchReservation(mine, w)
 		if i < 0 {
 			missing = append(missing, w)
 			continue
 		}
-		r := u.keep(p, h, mine[i], w)
+		r := u.keepReservation(p, h, mine[i], w)
 		mine = slices.Delete(mine, i, i+1)
 		o := &outcomes[w.window]
 		o.Kept++
 		o.Reservations = append(o.Reservations, r.ID)
 	}
-	if err := u.drop(p, mine); err != nil {
+	if err := u.cancelUnwanted(p, mine); err != nil {
 		return nil, err
 	}
 	for _, w := range missing {
-		if err := u.grant(p, h, w, &outcomes[w.window]); err != nil {
+		if err := u.placeWish(p, h, w, &outcomes[w.window]); err != nil {
 			return nil, err
 		}
 	}
 	return outcomes, nil
 }
 
-// mine lists the actor's live reservations in the pool, the most valuable to
+// ownReservations lists the actor's live reservations in the pool, the most valuable to
 // keep first.
-func (u *unit) mine(p *poolUnit) []reservation.Reservation {
+func (u *groupTx) ownReservations(p *poolTx) []reservation.Reservation {
 	worth := map[reservation.State]int{reservation.Ready: 0, reservation.Warming: 1, reservation.Booked: 2}
 	var mine []reservation.Reservation
-	for r := range p.reservations.all() {
+	for r := range p.reservations.allRows() {
 		if r.MadeBy == u.actor.KeyID && r.Origin == reservation.FromAgent && r.Placed() {
 			mine = append(mine, r)
 		}
@@ -138,7 +138,7 @@ func (u *unit) mine(p *poolUnit) []reservation.Reservation {
 	return mine
 }
 
-func wishes(windows []DemandWindow, perNode int) []wish {
+func wishesOf(windows []DemandWindow, perNode int) []wish {
 	var list []wish
 	for i, w := range windows {
 		span := calendar.Interval{Start: w.Start, End: w.End}
@@ -150,25 +150,25 @@ func wishes(windows []DemandWindow, perNode int) []wish {
 	return list
 }
 
-// match finds a reservation that serves the wish already: the same shape, the
+// matchReservation finds a reservation that serves the wish already: the same shape, the
 // same start or both begun, and windows that meet.
-func match(mine []reservation.Reservation, w wish) int {
+func matchReservation(mine []reservation.Reservation, w wish) int {
 	return slices.IndexFunc(mine, func(r reservation.Reservation) bool {
 		return r.Shape == w.shape && r.Window.Overlaps(w.span) && !w.span.Start.Before(r.Window.Start)
 	})
 }
 
-// keep shifts a kept reservation's end to the wish's, if its place and the limits
+// keepReservation shifts a kept reservation's end to the wish's, if its place and the limits
 // allow it: what is added counts where the reservation does. The stated probability stays: its
 // outcome is scored against it.
-func (u *unit) keep(p *poolUnit, h *holding, r reservation.Reservation, w wish) reservation.Reservation {
+func (u *groupTx) keepReservation(p *poolTx, h *holding, r reservation.Reservation, w wish) reservation.Reservation {
 	next := r
 	next.Window.End = w.span.End
 	if r.Window.End.Equal(next.Window.End) {
 		return r
 	}
 	if next.Window.End.After(r.Window.End) {
-		view := u.view(p, h, onlyOn(r.Slots))
+		view := u.admissionView(p, h, onlyOn(r.Slots))
 		d := admission.Decide(admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Now: true,
 			Window: calendar.Interval{Start: r.Window.End, End: next.Window.End}, Since: r.Window.Start,
 			Prolongs: true}, view)
@@ -182,25 +182,25 @@ func (u *unit) keep(p *poolUnit, h *holding, r reservation.Reservation, w wish) 
 	return next
 }
 
-// drop cancels the reservations that the plan no longer asks for.
-func (u *unit) drop(p *poolUnit, rest []reservation.Reservation) error {
+// cancelUnwanted cancels the reservations that the plan no longer asks for.
+func (u *groupTx) cancelUnwanted(p *poolTx, rest []reservation.Reservation) error {
 	for _, r := range rest {
 		if _, err := u.stepReservation(p, r, reservation.Cancel, "replanned", "no longer expected"); err != nil {
 			return fmt.Errorf("cancelling %s: %w", r.ID, err)
 		}
-		u.rest(p, r.Slots)
+		u.markIdle(p, r.Slots)
 		u.wakePlan(p.Pool.ID)
 	}
 	return nil
 }
 
-// grant places one wish, or notes why it got no place.
-func (u *unit) grant(p *poolUnit, h *holding, w wish, o *WindowOutcome) error {
-	r, err := u.reserve(p, h, ReserveRequest{
+// placeWish places one wish, or notes why it got no place.
+func (u *groupTx) placeWish(p *poolTx, h *holding, w wish, o *WindowOutcome) error {
+	r, err := u.reserveIn(p, h, ReserveRequest{
 		GPUs: w.shape.GPUs(), Window: w.span, Probability: o.Window.Probability, ReasonCode: o.Window.ReasonCode,
 	})
 	if re, ok := errors.AsType[*RefusedError](err); ok {
-		u.leave(err)
+		u.journalRefusal(err)
 		o.Refused = re
 		return nil
 	}

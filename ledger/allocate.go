@@ -34,35 +34,37 @@ type AllocateRequest struct {
 	Workload capacity.Workload
 }
 
-func (r *AllocateRequest) check() (err error) {
-	if r.GPUs, err = laidOut(r.GPUs, r.Layout); err != nil {
+func (r *AllocateRequest) checkRequest() (err error) {
+	if r.GPUs, err = layOut(r.GPUs, r.Layout); err != nil {
 		return err
 	}
 	if r.Lease < 0 || (r.Lease > 0 && r.Lease < time.Second) {
 		return &InvalidError{Field: "lease_seconds", Rule: "must be at least 1 s"}
 	}
-	return r.wanted().check()
+	return r.poolNeeds().checkNeeds()
 }
 
-func (r AllocateRequest) wanted() wanted { return wanted{pool: r.Pool, model: r.Model, needs: r.Needs} }
+func (r AllocateRequest) poolNeeds() poolNeeds {
+	return poolNeeds{pool: r.Pool, model: r.Model, needs: r.Needs}
+}
 
 // Allocate gives GPUs to the actor's organization: warm ones at once, first
 // those that its own speculative reservations hold, or a place and a boot to
 // wait for. It answers *RefusedError with every blocker.
 func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest) (allocation.Allocation, error) {
 	var out allocation.Allocation
-	if err := req.check(); err != nil {
+	if err := req.checkRequest(); err != nil {
 		return out, err
 	}
 	if req.Lease == 0 {
 		req.Lease = DefaultLease
 	}
-	err := l.share(ctx, actor, req.uses(), func(u *unit) error {
-		h, err := u.holding()
+	err := l.inGroup(ctx, actor, req.lockHint(), func(u *groupTx) error {
+		h, err := u.readHolding()
 		if err != nil {
 			return err
 		}
-		pools, err := u.candidates(req.wanted())
+		pools, err := u.lockCandidates(req.poolNeeds())
 		if err != nil {
 			return err
 		}
@@ -74,11 +76,11 @@ func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest)
 
 // allocateFirst takes GPUs in the first pool that accepts: one where they are
 // ready at once, if there is one.
-func (u *unit) allocateFirst(pools []*poolUnit, h *holding, req AllocateRequest) (allocation.Allocation, error) {
-	ask := func(p *poolUnit) takeRequest {
+func (u *groupTx) allocateFirst(pools []*poolTx, h *holding, req AllocateRequest) (allocation.Allocation, error) {
+	ask := func(p *poolTx) takeRequest {
 		shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 		return takeRequest{shape: shape, lease: req.Lease, name: req.Name,
-			own: p.takeable(h.org.ID, u.now(), u.cfg.Policy), workload: req.Workload}
+			own: p.claimableNow(h.org.ID, u.now(), u.cfg.Policy), workload: req.Workload}
 	}
 	if err := u.putReadyFirst(pools, h, ask); err != nil {
 		return allocation.Allocation{}, err
@@ -87,19 +89,19 @@ func (u *unit) allocateFirst(pools []*poolUnit, h *holding, req AllocateRequest)
 	for _, p := range pools {
 		take := ask(p)
 		take.passed = passed
-		a, err := u.take(p, h, take)
-		if passed.tell(p, err) {
+		a, err := u.takeGPUs(p, h, take)
+		if passed.passOver(p, err) {
 			continue
 		}
-		a.Version = p.stored(a.ID, a.Version)
+		a.Version = p.committedVersion(a.ID, a.Version)
 		return a, err
 	}
-	return allocation.Allocation{}, passed.answer()
+	return allocation.Allocation{}, passed.refusalOfAll()
 }
 
 // putReadyFirst moves the pools to the front in which the request would begin at
 // once.
-func (u *unit) putReadyFirst(pools []*poolUnit, h *holding, ask func(*poolUnit) takeRequest) error {
+func (u *groupTx) putReadyFirst(pools []*poolTx, h *holding, ask func(*poolTx) takeRequest) error {
 	if len(pools) < 2 {
 		return nil
 	}
@@ -113,12 +115,12 @@ func (u *unit) putReadyFirst(pools []*poolUnit, h *holding, ask func(*poolUnit) 
 			cold[p.Pool.ID] = 1
 		}
 	}
-	slices.SortStableFunc(pools, func(a, b *poolUnit) int { return cold[a.Pool.ID] - cold[b.Pool.ID] })
+	slices.SortStableFunc(pools, func(a, b *poolTx) int { return cold[a.Pool.ID] - cold[b.Pool.ID] })
 	return nil
 }
 
-// uses names what the request will lock, if it names it.
-func (r AllocateRequest) uses() *LockHint {
+// lockHint names what the request will lock, if it names it.
+func (r AllocateRequest) lockHint() *LockHint {
 	if r.Pool == "" {
 		return nil
 	}
@@ -136,15 +138,15 @@ type holding struct {
 	pause       *admission.Pause // why nothing is warmed for it on a guess, else nil
 }
 
-func (u *unit) holding() (*holding, error) {
-	orgID, err := u.actor.holder()
+func (u *groupTx) readHolding() (*holding, error) {
+	orgID, err := u.actor.bookingOrganization()
 	if err != nil {
 		return nil, err
 	}
-	return u.holds(orgID, u.actor.asker())
+	return u.readHoldingOf(orgID, u.actor.askerFor())
 }
 
-func (u *unit) holds(organizationID string, who asker) (*holding, error) {
+func (u *groupTx) readHoldingOf(organizationID string, who asker) (*holding, error) {
 	org, others, err := u.lockSharers(organizationID)
 	if err != nil {
 		return nil, fmt.Errorf("locking organization: %w", err)
@@ -169,23 +171,23 @@ func (u *unit) holds(organizationID string, who asker) (*holding, error) {
 	return h, nil
 }
 
-// mayGuess notes whether the organization may have something warmed on a guess.
-func (u *unit) mayGuess(h *holding) error {
-	paused, err := u.pauses()
+// readPause notes whether the organization may have something warmed on a guess.
+func (u *groupTx) readPause(h *holding) error {
+	paused, err := u.readPauses()
 	if err == nil {
-		if p, held := paused.of(h.org.ID); held {
+		if p, held := paused.pauseOf(h.org.ID); held {
 			h.pause = &admission.Pause{Everybody: p.OrganizationID == "", Reason: p.Reason, Until: p.Until}
 		}
 	}
 	return err
 }
 
-// takeable lists the organization's own speculative reservations that work
+// claimableNow lists the organization's own speculative reservations that work
 // starting now may use: the ones ready, or due within their lead time.
-func (p *poolUnit) takeable(orgID string, now time.Time, policy plan.Policy) []reservation.Reservation {
-	soon := now.Add(plan.Lead(p.Pool.asked(now).Boot, policy))
+func (p *poolTx) claimableNow(orgID string, now time.Time, policy plan.Policy) []reservation.Reservation {
+	soon := now.Add(plan.Lead(p.Pool.asPlanned(now).Boot, policy))
 	var own []reservation.Reservation
-	for r := range p.reservations.all() {
+	for r := range p.reservations.allRows() {
 		if r.OrganizationID == orgID && r.Class == reservation.Speculative && r.Placed() &&
 			!r.Window.Start.After(soon) {
 			own = append(own, r)
@@ -205,9 +207,9 @@ type takeRequest struct {
 	passed   passedPools // by the pools that were tried before
 }
 
-// take finds a place for an allocation that starts now, claims what it uses of
+// takeGPUs finds a place for an allocation that starts now, claims what it uses of
 // the own reservations, and activates it if its nodes are ready.
-func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Allocation, error) {
+func (u *groupTx) takeGPUs(p *poolTx, h *holding, req takeRequest) (allocation.Allocation, error) {
 	if p.Pool.Recovery.Active() {
 		return allocation.Allocation{}, fmt.Errorf("pool %s: %w", p.Pool.Name, ErrRecovering)
 	}
@@ -216,10 +218,10 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 		return allocation.Allocation{}, err
 	}
 	if !d.Accepted() {
-		return allocation.Allocation{}, u.refuse(p, h.org.ID, "allocation", d)
+		return allocation.Allocation{}, u.refuseRequest(p, h.org.ID, "allocation", d)
 	}
 	a := allocation.New(allocation.Allocation{
-		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clip(req.name, 80),
+		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clipText(req.name, 80),
 		HeldBy: u.actor.KeyID, UserID: u.actor.UserID,
 		Workload: req.workload, Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 		Cost: admission.Cost(p.Pool.Pool, req.shape, req.lease),
@@ -227,7 +229,7 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 	if err = u.makeWay(p, d); err != nil {
 		return a, err
 	}
-	claimed, err := u.claim(p, h, a, req, d)
+	claimed, err := u.claimOwn(p, h, a, req, d)
 	if err != nil {
 		return a, err
 	}
@@ -235,25 +237,25 @@ func (u *unit) take(p *poolUnit, h *holding, req takeRequest) (allocation.Alloca
 	p.putAllocation(a)
 	u.chargeEntry(p, a)
 	u.wakePlan(p.Pool.ID)
-	if held, ok := p.free(a); ok {
-		a, err = u.activate(p, a, held)
-		u.because(d.record(DecisionAdmission))
+	if held, ok := p.freeDevices(a); ok {
+		a, err = u.activateAllocation(p, a, held)
+		u.attachDecision(d.decisionRecord(DecisionAdmission))
 		return a, err
 	}
-	u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation." + string(a.State()), Subject: a.ID,
+	u.addEvent(Event{OrganizationID: a.OrganizationID, Type: "allocation." + string(a.State()), Subject: a.ID,
 		PoolID: p.Pool.ID,
 		Message: fmt.Sprintf("%s in %s: waiting for nodes to boot%s", phrase.Count(req.shape.GPUs(), "GPU"), p.Pool.Name,
-			req.passed.note()), Decision: d.record(DecisionAdmission)})
+			req.passed.describePassed()), Decision: d.decisionRecord(DecisionAdmission)})
 	return a, nil
 }
 
-func (p *poolUnit) allReady(slots []int) bool {
-	return !slices.ContainsFunc(slots, func(slot int) bool { return p.standing(slot) != standingReady })
+func (p *poolTx) allReady(slots []int) bool {
+	return !slices.ContainsFunc(slots, func(slot int) bool { return p.slotReadiness(slot) != standingReady })
 }
 
-// claim takes over the own reservations whose places the allocation uses, up to
+// claimOwn takes over the own reservations whose places the allocation uses, up to
 // its GPUs on each; the others stay, or give way where they no longer fit.
-func (u *unit) claim(p *poolUnit, h *holding, a allocation.Allocation, req takeRequest, v verdict) ([]string, error) {
+func (u *groupTx) claimOwn(p *poolTx, h *holding, a allocation.Allocation, req takeRequest, v verdict) ([]string, error) {
 	left := map[int]int{}
 	for i, slot := range a.Slots {
 		left[slot] = a.Shape.On(i)
@@ -272,25 +274,25 @@ func (u *unit) claim(p *poolUnit, h *holding, a allocation.Allocation, req takeR
 			others = append(others, r)
 			continue
 		}
-		if _, err := u.stepReservation(p, r, reservation.Claim, "claimed", "claimed by "+name(a)); err != nil {
+		if _, err := u.stepReservation(p, r, reservation.Claim, "claimed", "claimed by "+allocationName(a)); err != nil {
 			return nil, err
 		}
 		claimed = append(claimed, r.ID)
 	}
-	return claimed, u.displace(p, p.squeezed(h, a, others), v)
+	return claimed, u.displaceReservations(p, p.displacedBy(h, a, others), v)
 }
 
-// squeezed lists those of the reservations that have no room beside the
+// displacedBy lists those of the reservations that have no room beside the
 // allocation any more: no place, or nothing left of what the organization may
 // hold. The board stays as it is.
-func (p *poolUnit) squeezed(h *holding, a allocation.Allocation, others []reservation.Reservation) []string {
+func (p *poolTx) displacedBy(h *holding, a allocation.Allocation, others []reservation.Reservation) []string {
 	for _, r := range others {
 		p.setReservation(&r, nil)
 	}
 	p.setAllocation(nil, &a)
 	var out []reservation.Reservation
 	for _, r := range others {
-		if p.places.FitsAll(r.Booking()) && h.allows(p.Pool.Pool, r) {
+		if p.places.FitsAll(r.Booking()) && h.allowsReservation(p.Pool.Pool, r) {
 			p.setReservation(nil, &r)
 		} else {
 			out = append(out, r)
@@ -305,9 +307,9 @@ func (p *poolUnit) squeezed(h *holding, a allocation.Allocation, others []reserv
 	return ids
 }
 
-// allows reports whether the organization may hold the reservation's GPUs beside
+// allowsReservation reports whether the organization may hold the reservation's GPUs beside
 // what it holds.
-func (h *holding) allows(p capacity.Pool, r reservation.Reservation) bool {
+func (h *holding) allowsReservation(p capacity.Pool, r reservation.Reservation) bool {
 	standing := quota.Measure(quota.Holdings{Limits: h.org.Limits, Committed: &h.commitments.All},
 		quota.Ask{Window: r.Window, Demand: quota.Demand(p, r.Shape)})
 	return !slices.ContainsFunc(standing.Violations(), func(v quota.Violation) bool {
@@ -315,9 +317,9 @@ func (h *holding) allows(p capacity.Pool, r reservation.Reservation) bool {
 	})
 }
 
-// activate hands the devices over. The lease counts from now, as far as the
+// activateAllocation hands the devices over. The lease counts from now, as far as the
 // calendar allows it.
-func (u *unit) activate(p *poolUnit, a allocation.Allocation, held []allocation.Held) (allocation.Allocation, error) {
+func (u *groupTx) activateAllocation(p *poolTx, a allocation.Allocation, held []allocation.Held) (allocation.Allocation, error) {
 	a.Devices = held
 	wait := u.now().Sub(a.RequestedAt)
 	message := fmt.Sprintf("%s in %s after %s", phrase.Count(len(held), "GPU"), p.Pool.Name, phrase.Span(wait))
@@ -342,7 +344,7 @@ func (u *unit) activate(p *poolUnit, a allocation.Allocation, held []allocation.
 	return a, nil
 }
 
-func name(a allocation.Allocation) string {
+func allocationName(a allocation.Allocation) string {
 	if a.Name != "" {
 		return a.Name
 	}

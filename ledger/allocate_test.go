@@ -15,8 +15,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// refusal returns the blockers that err names.
-func refusal(t *testing.T, err error) (codes []admission.Code) {
+// itemErrors returns the blockers that err names.
+func itemErrors(t *testing.T, err error) (codes []admission.Code) {
 	t.Helper()
 	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
@@ -29,52 +29,52 @@ func refusal(t *testing.T, err error) (codes []admission.Code) {
 func TestAllocatePrefersWhatIsUsableSoonest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	w.warm(2)
-	guess := w.reserve(agent(ann, "agent"), 2, w.after(0, time.Hour))
-	w.work()
-	require.Equal(t, reservation.Ready, w.reservation(guess.ID).State())
+	ann := w.newPerson("ann")
+	w.warmNodes(2)
+	guess := w.mustReserve(agentBeside(ann, "agent"), 2, w.windowAfter(0, time.Hour))
+	w.doDueWork()
+	require.Equal(t, reservation.Ready, w.readReservation(guess.ID).State())
 
-	first := w.allocate(ann, 2)
+	first := w.mustAllocate(ann, 2)
 	require.Equal(t, allocation.Active, first.State(), "zero wait")
 	require.Equal(t, []string{guess.ID}, first.Reservations, "its own reservation comes first")
 	require.Equal(t, guess.Slots, first.Slots)
-	require.Equal(t, reservation.Claimed, w.reservation(guess.ID).State())
+	require.Equal(t, reservation.Claimed, w.readReservation(guess.ID).State())
 
-	second := w.allocate(ann, 2)
+	second := w.mustAllocate(ann, 2)
 	require.Equal(t, allocation.Active, second.State(), "the idle warm node is next")
 	require.Empty(t, second.Reservations)
 
-	third := w.allocate(ann, 1)
+	third := w.mustAllocate(ann, 1)
 	require.Equal(t, allocation.Pending, third.State(), "the rest is cold")
-	w.work()
+	w.doDueWork()
 	w.pass(time.Minute)
-	fourth := w.allocate(ann, 1)
+	fourth := w.mustAllocate(ann, 1)
 	require.Equal(t, third.Slots, fourth.Slots, "a node that comes is better than none")
-	w.work()
-	require.Len(t, w.nodes(node.Ready, node.Booting), 3)
+	w.doDueWork()
+	require.Len(t, w.readNodes(node.Ready, node.Booting), 3)
 }
 
 func TestAColdLeaseIsWholeAfterTheBoot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := w.allocate(w.person("ann"), 2)
+	a := w.mustAllocate(w.newPerson("ann"), 2)
 	require.Equal(t, allocation.Pending, a.State())
 	w.pass(boot)
-	a = w.allocation(a.ID)
+	a = w.readAllocation(a.ID)
 	require.Equal(t, allocation.Active, a.State())
 	require.Equal(t, boot, a.ActiveAt.Sub(a.RequestedAt))
 	require.Equal(t, a.ActiveAt.Add(time.Hour), a.LeaseUntil, "the hour counts from when the GPUs were there")
 	require.Equal(t, a.LeaseUntil, a.Window.End)
 	require.Len(t, a.Devices, 2)
 	w.pass(time.Hour)
-	require.Equal(t, allocation.Expired, w.allocation(a.ID).State())
+	require.Equal(t, allocation.Expired, w.readAllocation(a.ID).State())
 }
 
 func TestAllocateByModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Model: "h100", GPUs: 1})
 	require.NoError(t, err)
 	require.Equal(t, w.pool.ID, a.PoolID)
@@ -106,8 +106,8 @@ func TestClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			ann := w.person("ann")
-			r := w.reserve(ann, 2, w.after(time.Hour, 2*time.Hour))
+			ann := w.newPerson("ann")
+			r := w.mustReserve(ann, 2, w.windowAfter(time.Hour, 2*time.Hour))
 			w.pass(tc.wait)
 			a, err := w.ledger.Claim(t.Context(), ann, r.ID, 0, "train")
 			require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestClaim(t *testing.T) {
 			require.Equal(t, []string{r.ID}, a.Reservations)
 			require.Equal(t, r.Slots, a.Slots)
 			require.Equal(t, tc.lease, a.Lease, "what is left of the window")
-			require.Equal(t, reservation.Claimed, w.reservation(r.ID).State())
+			require.Equal(t, reservation.Claimed, w.readReservation(r.ID).State())
 
 			var state *ledger.StateError
 			_, err = w.ledger.Claim(t.Context(), ann, r.ID, 0, "again")
@@ -127,12 +127,12 @@ func TestClaim(t *testing.T) {
 func TestWhatCannotBeClaimed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, bob := w.person("ann"), w.person("bob")
-	r := w.reserve(ann, 2, w.after(0, time.Hour))
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
+	r := w.mustReserve(ann, 2, w.windowAfter(0, time.Hour))
 	_, err := w.ledger.Claim(t.Context(), bob, r.ID, 0, "")
 	require.ErrorIs(t, err, ledger.ErrNotFound, "another organization's does not exist")
 	w.pass(2 * time.Hour)
-	require.Equal(t, reservation.Expired, w.reservation(r.ID).State())
+	require.Equal(t, reservation.Expired, w.readReservation(r.ID).State())
 	var state *ledger.StateError
 	_, err = w.ledger.Claim(t.Context(), ann, r.ID, 0, "")
 	require.ErrorAs(t, err, &state)
@@ -142,49 +142,49 @@ func TestWhatCannotBeClaimed(t *testing.T) {
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	waiting := w.allocate(ann, 2)
+	ann := w.newPerson("ann")
+	waiting := w.mustAllocate(ann, 2)
 	cancelled, err := w.ledger.Release(t.Context(), ann, waiting.ID)
 	require.NoError(t, err)
 	require.Equal(t, allocation.Cancelled, cancelled.State())
 
-	active := w.allocate(ann, 2)
+	active := w.mustAllocate(ann, 2)
 	w.pass(boot)
 	released, err := w.ledger.Release(t.Context(), ann, active.ID)
 	require.NoError(t, err)
 	require.Equal(t, allocation.Released, released.State())
-	require.Equal(t, w.allocation(active.ID), released, "what is answered is what is stored")
+	require.Equal(t, w.readAllocation(active.ID), released, "what is answered is what is stored")
 	for _, id := range []string{waiting.ID, active.ID} {
 		var state *ledger.StateError
 		_, err = w.ledger.Release(t.Context(), ann, id)
 		require.ErrorAs(t, err, &state)
 	}
-	_, err = w.ledger.Release(t.Context(), w.person("bob"), active.ID)
+	_, err = w.ledger.Release(t.Context(), w.newPerson("bob"), active.ID)
 	require.ErrorIs(t, err, ledger.ErrNotFound)
 }
 
 func TestExtend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	a := w.allocate(ann, 8)
+	ann := w.newPerson("ann")
+	a := w.mustAllocate(ann, 8)
 	_, err := w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
 	var state *ledger.StateError
 	require.ErrorAs(t, err, &state, "nothing to extend yet")
 	w.pass(boot)
-	a = w.allocation(a.ID)
+	a = w.readAllocation(a.ID)
 
 	longer, err := w.ledger.Extend(t.Context(), ann, a.ID, 30*time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, a.LeaseUntil.Add(30*time.Minute), longer.LeaseUntil)
 
-	w.reserve(w.person("bob"), 1, w.after(2*time.Hour, 3*time.Hour))
+	w.mustReserve(w.newPerson("bob"), 1, w.windowAfter(2*time.Hour, 3*time.Hour))
 	_, err = w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
-	require.Equal(t, []admission.Code{admission.CapacityExhausted}, refusal(t, err))
+	require.Equal(t, []admission.Code{admission.CapacityExhausted}, itemErrors(t, err))
 	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, longer.LeaseUntil, refused.Decision.Offers[0].Window.Start, "an extension has no other start")
-	require.Equal(t, longer.LeaseUntil, w.allocation(a.ID).LeaseUntil)
+	require.Equal(t, longer.LeaseUntil, w.readAllocation(a.ID).LeaseUntil)
 
 	_, err = w.ledger.Extend(t.Context(), ann, a.ID, 25*time.Minute)
 	require.NoError(t, err, "up to the booking there is room")
@@ -193,32 +193,32 @@ func TestExtend(t *testing.T) {
 func TestExtendDisplacesAGuess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	a := w.allocate(ann, 8)
+	ann := w.newPerson("ann")
+	a := w.mustAllocate(ann, 8)
 	w.pass(boot)
-	guess := w.reserve(agent(w.person("bob"), "agent"), 2, w.after(65*time.Minute, 3*time.Hour))
+	guess := w.mustReserve(agentBeside(w.newPerson("bob"), "agent"), 2, w.windowAfter(65*time.Minute, 3*time.Hour))
 	_, err := w.ledger.Extend(t.Context(), ann, a.ID, time.Hour)
 	require.NoError(t, err)
-	require.Equal(t, reservation.Cancelled, w.reservation(guess.ID).State())
+	require.Equal(t, reservation.Cancelled, w.readReservation(guess.ID).State())
 }
 
 func TestQuotaHoldsAndIsGivenBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.limited("ann", quota.Limits{GPUs: 4})
-	held := w.allocate(ann, 2)
-	promised := w.reserve(ann, 2, w.after(10*time.Minute, 20*time.Minute))
+	ann := w.newLimitedPerson("ann", quota.Limits{GPUs: 4})
+	held := w.mustAllocate(ann, 2)
+	promised := w.mustReserve(ann, 2, w.windowAfter(10*time.Minute, 20*time.Minute))
 	_, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 1})
-	require.Equal(t, []admission.Code{admission.QuotaExceeded}, refusal(t, err))
+	require.Equal(t, []admission.Code{admission.QuotaExceeded}, itemErrors(t, err))
 
 	_, err = w.ledger.CancelReservation(t.Context(), ann, promised.ID)
 	require.NoError(t, err)
-	w.allocate(ann, 2)
+	w.mustAllocate(ann, 2)
 	_, err = w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 1})
-	require.Equal(t, []admission.Code{admission.QuotaExceeded}, refusal(t, err))
+	require.Equal(t, []admission.Code{admission.QuotaExceeded}, itemErrors(t, err))
 	_, err = w.ledger.Release(t.Context(), ann, held.ID)
 	require.NoError(t, err)
-	w.allocate(ann, 1)
+	w.mustAllocate(ann, 1)
 }
 
 // Work that starts now takes over what its agent guessed; a later start, which is
@@ -226,13 +226,13 @@ func TestQuotaHoldsAndIsGivenBack(t *testing.T) {
 func TestALaterOfferHoldsBesideTheOwnReservations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ours, theirs := w.person("ours"), w.person("theirs")
-	bot := agent(ours, "guesser")
+	ours, theirs := w.newPerson("ours"), w.newPerson("theirs")
+	bot := agentBeside(ours, "guesser")
 	bot.Caps.MaxGPUs = 4
 	_, err := w.ledger.SetDemand(w.Context(), bot, ledger.Demand{Pool: "lab", Windows: []ledger.DemandWindow{
 		{Start: w.clock.Now().Add(time.Minute), End: w.clock.Now().Add(6 * time.Hour), GPUs: 1, Probability: 0.9}}})
 	require.NoError(t, err)
-	w.reserve(theirs, 6, w.after(time.Minute, 3*time.Hour))
+	w.mustReserve(theirs, 6, w.windowAfter(time.Minute, 3*time.Hour))
 	_, err = w.ledger.Allocate(w.Context(), bot, ledger.AllocateRequest{Pool: "lab", GPUs: 4, Lease: 4 * time.Hour})
 	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
@@ -249,11 +249,11 @@ func TestALaterOfferHoldsBesideTheOwnReservations(t *testing.T) {
 func TestARefusedExtensionOffersTheLongest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, bob := w.person("ann"), w.person("bob")
-	a := w.allocate(ann, 8)
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
+	a := w.mustAllocate(ann, 8)
 	w.pass(boot)
-	until := w.allocation(a.ID).LeaseUntil
-	w.reserve(bob, 8, calendar.Interval{Start: until.Add(2 * time.Hour), End: until.Add(3 * time.Hour)})
+	until := w.readAllocation(a.ID).LeaseUntil
+	w.mustReserve(bob, 8, calendar.Interval{Start: until.Add(2 * time.Hour), End: until.Add(3 * time.Hour)})
 	_, err := w.ledger.Extend(t.Context(), ann, a.ID, 3*time.Hour)
 	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)

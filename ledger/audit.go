@@ -72,11 +72,11 @@ func (l *Ledger) VerifyJournal(ctx context.Context, actor Actor, req AuditReques
 	var now time.Time
 	err := l.store.Read(ctx, func(r Reader) (err error) {
 		now = r.Now()
-		found, err = audit{Reader: r, key: l.cfg.Seals, req: req}.run()
+		found, err = audit{Reader: r, key: l.cfg.Seals, req: req}.runAudit()
 		if err != nil || found.More || found.Finding != nil && found.Finding.Kind != AuditUnsealed {
 			return err
 		}
-		missed, err := l.missed(r)
+		missed, err := l.missedSeals(r)
 		if missed != nil {
 			found.Finding = missed
 		}
@@ -86,13 +86,13 @@ func (l *Ledger) VerifyJournal(ctx context.Context, actor Actor, req AuditReques
 		return Audit{}, fmt.Errorf("verifying the journal: %w", err)
 	}
 	if found.Finding == nil && !found.More {
-		l.remember(found.Last, now)
+		l.rememberSeal(found.Last, now)
 	}
 	return found, nil
 }
 
-// missed tells of seals that were seen, and are not in a chain that holds.
-func (l *Ledger) missed(r Reader) (*AuditFinding, error) {
+// missedSeals tells of seals that were seen, and are not in a chain that holds.
+func (l *Ledger) missedSeals(r Reader) (*AuditFinding, error) {
 	gap, err := l.JournalGap(r)
 	if err != nil || gap == nil {
 		return nil, err
@@ -107,13 +107,13 @@ type audit struct {
 	req AuditRequest
 }
 
-func (a audit) run() (found Audit, err error) {
+func (a audit) runAudit() (found Audit, err error) {
 	newest, err := a.LastSeal()
 	if err != nil {
 		return found, err
 	}
 	found.Newest = newest.Number
-	if found.Last, found.Finding, err = a.begin(); err != nil || found.Finding != nil {
+	if found.Last, found.Finding, err = a.lastChecked(); err != nil || found.Finding != nil {
 		return found, err
 	}
 	seals, err := a.Seals(found.Last.Number, a.req.Limit)
@@ -121,7 +121,7 @@ func (a audit) run() (found Audit, err error) {
 		return found, err
 	}
 	for _, s := range seals {
-		if found.Finding, err = a.check(found.Last, s); err != nil || found.Finding != nil {
+		if found.Finding, err = a.checkSeal(found.Last, s); err != nil || found.Finding != nil {
 			return found, err
 		}
 		found.Last = s
@@ -137,11 +137,11 @@ func (a audit) run() (found Audit, err error) {
 			found.Last.Number)}
 		return found, nil
 	}
-	return found, a.tail(&found)
+	return found, a.checkUnsealed(&found)
 }
 
-// begin finds the seal that was checked last.
-func (a audit) begin() (Seal, *AuditFinding, error) {
+// lastChecked finds the seal that was checked last.
+func (a audit) lastChecked() (Seal, *AuditFinding, error) {
 	if a.req.After == (Anchor{}) {
 		return Seal{}, nil, nil
 	}
@@ -149,15 +149,15 @@ func (a audit) begin() (Seal, *AuditFinding, error) {
 	if err != nil {
 		return Seal{}, nil, err
 	}
-	if len(list) == 0 || !a.req.After.names(list[0]) {
+	if len(list) == 0 || !a.req.After.isOf(list[0]) {
 		return Seal{}, &AuditFinding{Kind: AuditSealChanged, Seal: a.req.After.Number,
 			What: "is not the one that was there a moment ago"}, nil
 	}
 	return list[0], nil, nil
 }
 
-// check compares one seal with the one before and with its events.
-func (a audit) check(before, s Seal) (*AuditFinding, error) {
+// checkSeal compares one seal with the one before and with its events.
+func (a audit) checkSeal(before, s Seal) (*AuditFinding, error) {
 	finding := func(kind, what string) (*AuditFinding, error) {
 		return &AuditFinding{Kind: kind, Seal: s.Number, What: what}, nil
 	}
@@ -168,13 +168,13 @@ func (a audit) check(before, s Seal) (*AuditFinding, error) {
 		return finding(AuditOtherKey, fmt.Sprintf(
 			"was made with key %s, and this server has %s: servers and workers need the same FOREWARM_PEPPER", s.KeyID,
 			a.key.id))
-	case !hmac.Equal(s.MAC, a.key.mac(before, s)):
+	case !hmac.Equal(s.MAC, a.key.sealMAC(before, s)):
 		return finding(AuditSealChanged, "is not as it was made")
-	case a.req.Known.Number == s.Number && !a.req.Known.names(s):
+	case a.req.Known.Number == s.Number && !a.req.Known.isOf(s):
 		return finding(AuditAnchor,
 			"is not the one that was kept: the journal was written anew, or an older copy restored")
 	}
-	sealed, err := s.tags(before.Last)
+	sealed, err := s.readTags(before.Last)
 	if err != nil {
 		return finding(AuditSealChanged, err.Error())
 	}
@@ -182,11 +182,11 @@ func (a audit) check(before, s Seal) (*AuditFinding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.compare(s, sealed, events)
+	return a.compareEvents(s, sealed, events)
 }
 
-// compare finds the first event that is not as it was sealed.
-func (a audit) compare(s Seal, sealed []tagged, events []Event) (*AuditFinding, error) {
+// compareEvents finds the first event that is not as it was sealed.
+func (a audit) compareEvents(s Seal, sealed []tagged, events []Event) (*AuditFinding, error) {
 	places := make(map[tag]int64, len(sealed))
 	for _, t := range sealed {
 		places[t.tag] = t.seq
@@ -198,7 +198,7 @@ func (a audit) compare(s Seal, sealed []tagged, events []Event) (*AuditFinding, 
 		if i >= len(events) || events[i].Seq > want.seq {
 			return finding(AuditMissing, want.seq, "was removed")
 		}
-		got, err := a.key.tag(s.Format, events[i])
+		got, err := a.key.tagEvent(s.Format, events[i])
 		if err != nil {
 			return nil, err
 		}
@@ -219,8 +219,8 @@ func (a audit) compare(s Seal, sealed []tagged, events []Event) (*AuditFinding, 
 	return nil, nil //nolint:nilnil // no finding, no failure
 }
 
-// tail looks at what no seal covers yet.
-func (a audit) tail(found *Audit) error {
+// checkUnsealed looks at what no seal covers yet.
+func (a audit) checkUnsealed(found *Audit) error {
 	open, err := a.Journal(found.Last.Last, 0, 1)
 	if err != nil || len(open) == 0 {
 		return err

@@ -34,24 +34,24 @@ func (l *Ledger) ReserveMany(ctx context.Context, actor Actor, batch []BatchItem
 		return nil, &InvalidError{Field: "items", Rule: fmt.Sprintf("must be between 1 and %d", MaxBatch)}
 	}
 	var outcomes []Outcome
-	err := l.shareLoad(ctx, actor, BatchUses(batch), len(batch), func(u *unit) error {
-		h, err := u.holding()
+	err := l.inGroupOf(ctx, actor, BatchLockHint(batch), len(batch), func(u *groupTx) error {
+		h, err := u.readHolding()
 		if err != nil {
 			return err
 		}
 		deciding, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.BatchTime)
 		defer cancel()
-		outcomes, err = u.reserveAll(deciding, h, batch)
+		outcomes, err = u.reserveBatch(deciding, h, batch)
 		return err
 	})
 	return outcomes, err
 }
 
-func (u *unit) reserveAll(deciding context.Context, h *holding, batch []BatchItem) (outcomes []Outcome, err error) {
+func (u *groupTx) reserveBatch(deciding context.Context, h *holding, batch []BatchItem) (outcomes []Outcome, err error) {
 	outcomes = make([]Outcome, len(batch))
 	defer u.beginBatch()()
-	var written writing
-	defer func() { err = errors.Join(err, written.wait()) }()
+	var written backgroundWrite
+	defer func() { err = errors.Join(err, written.waitForWrite()) }()
 	for i, item := range batch {
 		if i > 0 && deciding.Err() != nil {
 			for ; i < len(batch); i++ {
@@ -59,11 +59,11 @@ func (u *unit) reserveAll(deciding context.Context, h *holding, batch []BatchIte
 			}
 			break
 		}
-		if outcomes[i], err = u.reserveOne(h, item); err != nil {
+		if outcomes[i], err = u.reserveItem(h, item); err != nil {
 			return nil, fmt.Errorf("booking item %d: %w", i, err)
 		}
-		if i%ahead == ahead-1 && len(batch) >= large && simple(batch[0].Request.Pool, batch[i+1:]) {
-			if err := written.begin(u); err != nil {
+		if i%ahead == ahead-1 && len(batch) >= large && decidedFromMemory(batch[0].Request.Pool, batch[i+1:]) {
+			if err := written.beginWrite(u); err != nil {
 				return nil, err
 			}
 		}
@@ -80,21 +80,21 @@ const (
 	ahead = 1000
 )
 
-// simple reports whether the requests can be decided without asking the database,
+// decidedFromMemory reports whether the requests can be decided without asking the database,
 // which is busy writing: promises in a pool that is at hand.
-func simple(pool string, rest []BatchItem) bool {
+func decidedFromMemory(pool string, rest []BatchItem) bool {
 	return !slices.ContainsFunc(rest, func(item BatchItem) bool {
 		r := item.Request
-		return r.Pool != pool || r.Pool == "" || r.flexible() || r.Class == reservation.Speculative
+		return r.Pool != pool || r.Pool == "" || r.isFlexible() || r.Class == reservation.Speculative
 	})
 }
 
-// writing is a part of a batch on its way to the database, in the background.
-type writing struct{ done chan error }
+// backgroundWrite is a part of a batch on its way to the database, in the background.
+type backgroundWrite struct{ done chan error }
 
-// begin writes what the unit has so far, after the part before.
-func (w *writing) begin(u *unit) error {
-	if err := w.wait(); err != nil {
+// beginWrite writes what the unit has so far, after the part before.
+func (w *backgroundWrite) beginWrite(u *groupTx) error {
+	if err := w.waitForWrite(); err != nil {
 		return err
 	}
 	part := u.change
@@ -108,8 +108,8 @@ func (w *writing) begin(u *unit) error {
 	return nil
 }
 
-// wait returns when nothing is being written.
-func (w *writing) wait() error {
+// waitForWrite returns when nothing is being written.
+func (w *backgroundWrite) waitForWrite() error {
 	if w.done == nil {
 		return nil
 	}
@@ -118,30 +118,30 @@ func (w *writing) wait() error {
 	return err
 }
 
-// BatchUses says what a batch will lock, for Once: its pool, if it has one.
-func BatchUses(batch []BatchItem) *LockHint {
+// BatchLockHint says what a batch will lock, for Once: its pool, if it has one.
+func BatchLockHint(batch []BatchItem) *LockHint {
 	for _, item := range batch {
 		if item.Request.Pool != batch[0].Request.Pool {
 			return nil
 		}
 	}
-	uses := batch[0].Request.uses()
+	uses := batch[0].Request.lockHint()
 	if uses != nil {
 		uses.Alone = len(batch) >= large
 	}
 	return uses
 }
 
-// reserveOne books one of a batch. The error is a fault, not a refusal.
-func (u *unit) reserveOne(h *holding, item BatchItem) (Outcome, error) {
+// reserveItem books one of a batch. The error is a fault, not a refusal.
+func (u *groupTx) reserveItem(h *holding, item BatchItem) (Outcome, error) {
 	req := item.Request
 	if item.Invalid != nil {
 		return Outcome{Err: item.Invalid}, nil
 	}
-	if err := req.check(); err != nil {
+	if err := req.checkRequest(); err != nil {
 		return Outcome{Err: err}, nil
 	}
-	pools, err := u.candidates(req.wanted())
+	pools, err := u.lockCandidates(req.poolNeeds())
 	if err == nil {
 		var r reservation.Reservation
 		if r, err = u.reserveFirst(pools, h, req); err == nil {
@@ -151,7 +151,7 @@ func (u *unit) reserveOne(h *holding, item BatchItem) (Outcome, error) {
 	_, refused := errors.AsType[*RefusedError](err)
 	_, invalid := errors.AsType[*InvalidError](err)
 	if refused || invalid {
-		u.leave(err)
+		u.journalRefusal(err)
 		return Outcome{Err: err}, nil
 	}
 	return Outcome{}, err

@@ -11,8 +11,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// hourly asks for the whole pool in each of n hours, and again in every tenth.
-func hourly(n int) []ledger.BatchItem {
+// hourlyBatch asks for the whole pool in each of n hours, and again in every tenth.
+func hourlyBatch(n int) []ledger.BatchItem {
 	var batch []ledger.BatchItem
 	for i := range n {
 		start := monday.Add(48*time.Hour + time.Duration(i)*time.Hour)
@@ -25,7 +25,7 @@ func hourly(n int) []ledger.BatchItem {
 	return batch
 }
 
-func (w *world) booked() int {
+func (w *world) countBooked() int {
 	var n int
 	w.read(func(r ledger.Reader) error {
 		state, err := r.PoolState(w.pool.ID)
@@ -35,11 +35,11 @@ func (w *world) booked() int {
 	return n
 }
 
-// guess books a guess where the first of hourly will be.
-func (w *world) guess(t *testing.T, l *ledger.Ledger, by ledger.Actor) string {
+// bookSpeculative books a guess where the first of hourly will be.
+func (w *world) bookSpeculative(t *testing.T, l *ledger.Ledger, by ledger.Actor) string {
 	t.Helper()
 	r, err := l.Reserve(t.Context(), by, ledger.ReserveRequest{
-		Pool: "lab", GPUs: 2, Window: hourly(1)[0].Request.Window, Class: reservation.Speculative, Probability: 0.5,
+		Pool: "lab", GPUs: 2, Window: hourlyBatch(1)[0].Request.Window, Class: reservation.Speculative, Probability: 0.5,
 	})
 	require.NoError(t, err)
 	return r.ID
@@ -50,14 +50,14 @@ func (w *world) guess(t *testing.T, l *ledger.Ledger, by ledger.Actor) string {
 func TestALargeBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	outcomes, err := w.ledger.ReserveMany(t.Context(), ann, hourly(2100))
+	ann := w.newPerson("ann")
+	outcomes, err := w.ledger.ReserveMany(t.Context(), ann, hourlyBatch(2100))
 	require.NoError(t, err)
 	refused := 0
 	for _, o := range outcomes {
 		if o.Err == nil {
 			require.Equal(t, 1, o.Reservation.Version)
-			require.Equal(t, o.Reservation.Window, w.reservation(o.Reservation.ID).Window)
+			require.Equal(t, o.Reservation.Window, w.readReservation(o.Reservation.ID).Window)
 			continue
 		}
 		var full *ledger.RefusedError
@@ -65,7 +65,7 @@ func TestALargeBatch(t *testing.T) {
 		refused++
 	}
 	require.Equal(t, 210, refused)
-	require.Equal(t, 2100, w.booked())
+	require.Equal(t, 2100, w.countBooked())
 	_, err = w.ledger.CancelReservation(t.Context(), ann, outcomes[0].Reservation.ID)
 	require.NoError(t, err, "the board has the version that is stored")
 }
@@ -74,19 +74,19 @@ func TestALargeBatch(t *testing.T) {
 func TestALargeBatchThatFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, g := w.gated()
-	ann := w.person("ann")
-	guess := w.guess(t, l, ann)
+	l, g := w.gatedLedger()
+	ann := w.newPerson("ann")
+	guess := w.bookSpeculative(t, l, ann)
 	g.mu.Lock()
 	g.fail = 1
 	g.mu.Unlock()
-	_, err := l.ReserveMany(t.Context(), ann, hourly(2100))
+	_, err := l.ReserveMany(t.Context(), ann, hourlyBatch(2100))
 	require.ErrorIs(t, err, errFull)
-	require.Equal(t, 2, w.booked(), "only what was there before")
-	require.Equal(t, reservation.Booked, w.reservation(guess).State(), "it did not give way")
-	outcomes, err := l.ReserveMany(t.Context(), ann, hourly(2100))
+	require.Equal(t, 2, w.countBooked(), "only what was there before")
+	require.Equal(t, reservation.Booked, w.readReservation(guess).State(), "it did not give way")
+	outcomes, err := l.ReserveMany(t.Context(), ann, hourlyBatch(2100))
 	require.NoError(t, err)
 	require.NoError(t, outcomes[0].Err)
-	require.Equal(t, 2101, w.booked())
-	require.Equal(t, reservation.Cancelled, w.reservation(guess).State())
+	require.Equal(t, 2101, w.countBooked())
+	require.Equal(t, reservation.Cancelled, w.readReservation(guess).State())
 }

@@ -22,16 +22,16 @@ func TestABudgetCountsWhatIsQuoted(t *testing.T) {
 		return *l
 	}
 	spent := func(by ledger.Actor) quota.Spend {
-		c := w.committed(by.OrganizationID)
+		c := w.readCommitments(by.OrganizationID)
 		return c.All.On(w.clock.Now())
 	}
 	ask := ledger.AllocateRequest{Pool: "lab", GPUs: 2, Lease: 30 * time.Minute}
 
-	poor := w.limited("poor", half(&quota.Limits{}, -1))
+	poor := w.newLimitedPerson("poor", half(&quota.Limits{}, -1))
 	_, err := w.ledger.Allocate(t.Context(), poor, ask)
-	require.Equal(t, []admission.Code{admission.SpendingExceeded}, refusal(t, err))
+	require.Equal(t, []admission.Code{admission.SpendingExceeded}, itemErrors(t, err))
 
-	ann := w.limited("ann", half(&quota.Limits{}, 0))
+	ann := w.newLimitedPerson("ann", half(&quota.Limits{}, 0))
 	a, err := w.ledger.Allocate(t.Context(), ann, ask)
 	require.NoError(t, err, "the boot is not paid for")
 	require.Equal(t, money.USD, a.Cost)
@@ -40,13 +40,13 @@ func TestABudgetCountsWhatIsQuoted(t *testing.T) {
 	w.pass(boot)
 	require.Equal(t, whole, spent(ann), "while it is held")
 	_, err = w.ledger.Extend(t.Context(), ann, a.ID, time.Second)
-	require.Equal(t, []admission.Code{admission.SpendingExceeded}, refusal(t, err))
+	require.Equal(t, []admission.Code{admission.SpendingExceeded}, itemErrors(t, err))
 
 	w.clock.Advance(90*time.Second + 290*time.Millisecond)
 	a, err = w.ledger.Release(t.Context(), ann, a.ID)
 	require.NoError(t, err)
-	w.work()
-	require.Equal(t, w.allocation(a.ID).Cost, spent(ann).Cost)
+	w.doDueWork()
+	require.Equal(t, w.readAllocation(a.ID).Cost, spent(ann).Cost)
 	require.Equal(t, (2 * money.USD).For(90*time.Second+290*time.Millisecond), spent(ann).Cost)
 }
 
@@ -54,10 +54,10 @@ func TestABudgetCountsWhatIsQuoted(t *testing.T) {
 func TestABootIsNotPartOfALeasesLength(t *testing.T) {
 	t.Parallel()
 	k := newKeyring(t)
-	require.NoError(t, k.mint("root", "short", ledger.Member, func(key *ledger.Key) {
+	require.NoError(t, k.mintKey("root", "short", ledger.Member, func(key *ledger.Key) {
 		key.Caps = quota.Caps{MaxGPUs: 8, MaxPerDay: money.USD, MaxLead: time.Hour, MaxWindow: 30 * time.Minute}
 	}))
-	a, err := k.ledger.Allocate(t.Context(), k.must("short"),
+	a, err := k.ledger.Allocate(t.Context(), k.mustActor("short"),
 		ledger.AllocateRequest{Pool: "lab", GPUs: 2, Lease: 30 * time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, money.USD, a.Cost)
@@ -67,18 +67,18 @@ func TestABootIsNotPartOfALeasesLength(t *testing.T) {
 func TestTheLongestLeaseIsOffered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.warm(1)
-	ann := w.person("ann")
+	w.warmNodes(1)
+	ann := w.newPerson("ann")
 	for _, length := range []time.Duration{25 * time.Hour, 30 * 24 * time.Hour, 1_000_000 * time.Hour} {
 		_, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 1, Lease: length})
-		require.Contains(t, lengths(t, err), 24*time.Hour, "allocate for %s", length)
-		window := w.after(time.Hour, time.Hour+length)
+		require.Contains(t, offeredLengths(t, err), 24*time.Hour, "allocate for %s", length)
+		window := w.windowAfter(time.Hour, time.Hour+length)
 		_, err = w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window})
-		require.Contains(t, lengths(t, err), 24*time.Hour, "reserve for %s", length)
+		require.Contains(t, offeredLengths(t, err), 24*time.Hour, "reserve for %s", length)
 	}
 }
 
-func lengths(t *testing.T, err error) (offered []time.Duration) {
+func offeredLengths(t *testing.T, err error) (offered []time.Duration) {
 	t.Helper()
 	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)

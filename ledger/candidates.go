@@ -12,15 +12,15 @@ import (
 	"github.com/forewarm/forewarm/core/money"
 )
 
-// wanted says which pools may serve a request: one that it names, or any that
+// poolNeeds says which pools may serve a request: one that it names, or any that
 // has the model and meets the needs. What is empty does not bind.
-type wanted struct {
+type poolNeeds struct {
 	pool  string // id or name
 	model string
 	needs capacity.Needs
 }
 
-func (w wanted) check() error {
+func (w poolNeeds) checkNeeds() error {
 	if w.pool == "" && w.model == "" && w.needs == (capacity.Needs{}) {
 		return &InvalidError{Field: "pool", Rule: "must be given, or a model, a region or a memory size",
 			Fix: "name one of the pools"}
@@ -28,29 +28,29 @@ func (w wanted) check() error {
 	return nil
 }
 
-// candidates locks the pools that a request may use, in the order of their ids,
+// lockCandidates locks the pools that a request may use, in the order of their ids,
 // and returns them with the cheapest first.
-func (u *unit) candidates(w wanted) ([]*poolUnit, error) {
+func (u *groupTx) lockCandidates(w poolNeeds) ([]*poolTx, error) {
 	if w.pool != "" {
 		p, err := u.livePool(w.pool)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			return nil, noPool(w.pool)
+			return nil, errNoSuchPool(w.pool)
 		case err != nil:
 			return nil, err
 		}
-		return []*poolUnit{p}, w.unmetBy(p.Pool)
+		return []*poolTx{p}, w.unmetBy(p.Pool)
 	}
 	all, err := u.tx.Pools(Page{Limit: 500})
 	if err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)
 	}
-	fit, err := w.among(all)
+	fit, err := w.filterPools(all)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(fit, func(a, b Pool) int { return cmp.Compare(a.ID, b.ID) })
-	pools := make([]*poolUnit, 0, len(fit))
+	pools := make([]*poolTx, 0, len(fit))
 	for _, found := range fit {
 		p, err := u.lockPool(found.ID)
 		if err != nil {
@@ -58,23 +58,23 @@ func (u *unit) candidates(w wanted) ([]*poolUnit, error) {
 		}
 		pools = append(pools, p)
 	}
-	slices.SortStableFunc(pools, func(a, b *poolUnit) int { return cmp.Compare(a.gpuPrice(), b.gpuPrice()) })
+	slices.SortStableFunc(pools, func(a, b *poolTx) int { return cmp.Compare(a.gpuPrice(), b.gpuPrice()) })
 	return pools, nil
 }
 
 // gpuPrice is that of one GPU for one hour.
-func (p *poolUnit) gpuPrice() money.MicroUSD {
+func (p *poolTx) gpuPrice() money.MicroUSD {
 	return p.Pool.Price / money.MicroUSD(max(p.Pool.PerNode, 1))
 }
 
-// among keeps the pools that fit. If none does, the error names what the last
+// filterPools keeps the pools that fit. If none does, the error names what the last
 // ones lacked that were left.
-func (w wanted) among(all []Pool) ([]Pool, error) {
+func (w poolNeeds) filterPools(all []Pool) ([]Pool, error) {
 	if len(all) == 0 {
 		return nil, &InvalidError{Field: "pool", Rule: "cannot be chosen: there is none yet",
 			Fix: "have an operator make one"}
 	}
-	for _, only := range []wanted{{model: w.model}, {needs: capacity.Needs{Region: w.needs.Region}},
+	for _, only := range []poolNeeds{{model: w.model}, {needs: capacity.Needs{Region: w.needs.Region}},
 		{needs: capacity.Needs{MemoryMiB: w.needs.MemoryMiB}}, {needs: capacity.Needs{NodeMemoryMiB: w.needs.NodeMemoryMiB}}} {
 		all = slices.DeleteFunc(slices.Clone(all), func(p Pool) bool { return only.unmetBy(p) != nil })
 		if len(all) == 0 {
@@ -85,48 +85,48 @@ func (w wanted) among(all []Pool) ([]Pool, error) {
 }
 
 // unmetBy says what the pool lacks, as *InvalidError; nil: nothing.
-func (w wanted) unmetBy(p Pool) error {
+func (w poolNeeds) unmetBy(p Pool) error {
 	if w.model != "" && w.model != p.Model {
 		return &InvalidError{Field: "model", Rule: fmt.Sprintf("%q is not that of pool %s, which has %s",
-			clip(w.model, 80), p.Name, p.Model),
+			clipText(w.model, 80), p.Name, p.Model),
 			Fix: "leave out pool or model"}
 	}
 	switch w.needs.Unmet(p.Pool) {
 	case capacity.NeedRegion:
 		return &InvalidError{Field: "region", Rule: fmt.Sprintf("%q is not that of pool %s, which is in %q",
-			clip(w.needs.Region, 80), p.Name, p.Region)}
+			clipText(w.needs.Region, 80), p.Name, p.Region)}
 	case capacity.NeedMemory:
 		return &InvalidError{Field: "min_gpu_memory_mib",
-			Rule: fmt.Sprintf("must be at most %s, which a GPU of pool %s has", gibibytes(p.MemoryMiB), p.Name)}
+			Rule: fmt.Sprintf("must be at most %s, which a GPU of pool %s has", formatGiB(p.MemoryMiB), p.Name)}
 	case capacity.NeedNodeMemory:
 		if p.NodeMemoryMiB == 0 {
 			return &InvalidError{Field: "min_node_memory_mib",
 				Rule: fmt.Sprintf("cannot be met by pool %s, which does not say how much its nodes have", p.Name)}
 		}
 		return &InvalidError{Field: "min_node_memory_mib",
-			Rule: fmt.Sprintf("must be at most %s, which a node of pool %s has", gibibytes(p.NodeMemoryMiB), p.Name)}
+			Rule: fmt.Sprintf("must be at most %s, which a node of pool %s has", formatGiB(p.NodeMemoryMiB), p.Name)}
 	default:
 		return nil
 	}
 }
 
-func gibibytes(mib int) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1, 64) + " GiB" }
+func formatGiB(mib int) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1, 64) + " GiB" }
 
 // inNoPool says that no pool that would fit otherwise has the one thing wanted.
-func (w wanted) inNoPool() error {
+func (w poolNeeds) inNoPool() error {
 	e := &InvalidError{Fix: "ask for what one of the pools has"}
 	switch {
 	case w.model != "":
-		e.Field, e.Rule = "model", fmt.Sprintf("%q is in no pool", clip(w.model, 80))
+		e.Field, e.Rule = "model", fmt.Sprintf("%q is in no pool", clipText(w.model, 80))
 	case w.needs.Region != "":
-		e.Field, e.Rule = "region", fmt.Sprintf("%q is that of no pool that would fit", clip(w.needs.Region, 80))
+		e.Field, e.Rule = "region", fmt.Sprintf("%q is that of no pool that would fit", clipText(w.needs.Region, 80))
 	case w.needs.MemoryMiB > 0:
 		e.Field, e.Rule = "min_gpu_memory_mib",
-			fmt.Sprintf("must be less than %s: no pool that would fit has such GPUs", gibibytes(w.needs.MemoryMiB))
+			fmt.Sprintf("must be less than %s: no pool that would fit has such GPUs", formatGiB(w.needs.MemoryMiB))
 	default:
 		e.Field, e.Rule = "min_node_memory_mib",
 			fmt.Sprintf("must be less than %s: no pool that would fit is known to have such nodes",
-				gibibytes(w.needs.NodeMemoryMiB))
+				formatGiB(w.needs.NodeMemoryMiB))
 	}
 	return e
 }
@@ -140,8 +140,8 @@ type passedPool struct {
 	err  error
 }
 
-// tell puts down that a pool cannot serve, and reports whether the next one may.
-func (r *passedPools) tell(p *poolUnit, err error) bool {
+// passOver puts down that a pool cannot serve, and reports whether the next one may.
+func (r *passedPools) passOver(p *poolTx, err error) bool {
 	var refused *RefusedError
 	if !errors.As(err, &refused) && !errors.Is(err, ErrRecovering) {
 		return false
@@ -150,9 +150,9 @@ func (r *passedPools) tell(p *poolUnit, err error) bool {
 	return true
 }
 
-// answer is what is said when no pool was left: the refusal by the first, which
+// refusalOfAll is what is said when no pool was left: the refusal by the first, which
 // names the others.
-func (r passedPools) answer() error {
+func (r passedPools) refusalOfAll() error {
 	for i, first := range r {
 		var refused *RefusedError
 		if !errors.As(first.err, &refused) {
@@ -171,12 +171,12 @@ func (r passedPools) answer() error {
 	return r[0].err
 }
 
-// note says which cheaper or warmer pools were passed over, for the event of what
+// describePassed says which cheaper or warmer pools were passed over, for the event of what
 // another one served.
-func (r passedPools) note() string {
+func (r passedPools) describePassed() string {
 	var b strings.Builder
 	for _, passed := range r {
 		fmt.Fprintf(&b, "; not in %s: %s", passed.name, passed.err)
 	}
-	return clip(b.String(), 400)
+	return clipText(b.String(), 400)
 }

@@ -31,10 +31,10 @@ func (w *world) addPool(name string, price money.MicroUSD, change func(*capacity
 func TestTheCheapestThatCanServe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	w.addPool("dear", 3*money.USD, func(p *capacity.Pool) { p.Provisioner = "old" })
 	cheap := w.addPool("cheap", money.USD, func(p *capacity.Pool) { p.MaxNodes = 1 })
-	window := w.after(time.Hour, 2*time.Hour)
+	window := w.windowAfter(time.Hour, 2*time.Hour)
 	var order []string
 	for range 3 {
 		r, err := w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Model: "h100", GPUs: 2, Window: window})
@@ -42,7 +42,7 @@ func TestTheCheapestThatCanServe(t *testing.T) {
 		order = append(order, r.PoolID)
 	}
 	require.Equal(t, []string{cheap.ID, w.pool.ID, w.pool.ID}, order)
-	booked := w.events("reservation.booked")
+	booked := w.readEvents("reservation.booked")
 	require.NotContains(t, booked[0].Message, "not in")
 	require.Contains(t, booked[1].Message, "; not in cheap: ")
 
@@ -69,8 +69,8 @@ func TestTheCheapestThatCanServe(t *testing.T) {
 func TestReadyGPUsComeFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	w.warm(1)
+	ann := w.newPerson("ann")
+	w.warmNodes(1)
 	cheap := w.addPool("cheap", money.USD, nil)
 	ask := ledger.AllocateRequest{Model: "h100", GPUs: 2, Lease: time.Hour}
 	a, err := w.ledger.Allocate(t.Context(), ann, ask)
@@ -85,7 +85,7 @@ func TestReadyGPUsComeFirst(t *testing.T) {
 func TestNeedsChooseThePool(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	large := w.addPool("large", 9*money.USD, func(p *capacity.Pool) {
 		p.Model, p.MemoryMiB, p.NodeMemoryMiB, p.Region = "h200", 141<<10, 2<<20, "eu-1"
 	})
@@ -115,7 +115,7 @@ func TestNeedsChooseThePool(t *testing.T) {
 	} {
 		_, err := w.ledger.Reserve(t.Context(), ann,
 			ledger.ReserveRequest{Pool: tc.pool, Model: tc.model, Needs: tc.needs, GPUs: 1,
-				Window: w.after(0, time.Hour)})
+				Window: w.windowAfter(0, time.Hour)})
 		var wrong *ledger.InvalidError
 		require.ErrorAs(t, err, &wrong, "%+v", tc)
 		require.Equal(t, tc.field, wrong.Field, "%+v", tc)

@@ -26,8 +26,8 @@ import (
 func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, lease time.Duration,
 	name string) (allocation.Allocation, error) {
 	var out allocation.Allocation
-	err := l.share(ctx, actor, &LockHint{Reservation: reservationID}, func(u *unit) error {
-		h, err := u.holding()
+	err := l.inGroup(ctx, actor, &LockHint{Reservation: reservationID}, func(u *groupTx) error {
+		h, err := u.readHolding()
 		if err != nil {
 			return err
 		}
@@ -38,17 +38,17 @@ func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, l
 		if p == nil || !r.Placed() || r.OrganizationID != h.org.ID {
 			return &StateError{Subject: r.ID, State: string(r.State()), Asked: "claim it"}
 		}
-		if err := u.claimable(p, h, r, lease); err != nil {
+		if err := u.checkClaim(p, h, r, lease); err != nil {
 			return err
 		}
 		if lease == 0 {
 			lease = u.claimedLease(p, r)
 		}
-		out, err = u.take(p, h, takeRequest{
+		out, err = u.takeGPUs(p, h, takeRequest{
 			shape: r.Shape, workload: r.Workload, lease: lease, name: cmp.Or(name, r.Name),
 			own: []reservation.Reservation{r}, explicit: true,
 		})
-		out.Version = p.stored(out.ID, out.Version)
+		out.Version = p.committedVersion(out.ID, out.Version)
 		return err
 	})
 	return out, err
@@ -59,20 +59,20 @@ func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, l
 const leastLease = time.Minute
 
 // claimedLease is the lease of a claim that names none.
-func (u *unit) claimedLease(p *poolUnit, r reservation.Reservation) time.Duration {
+func (u *groupTx) claimedLease(p *poolTx, r reservation.Reservation) time.Duration {
 	lease := max(r.Window.End.Sub(u.now()), min(leastLease, r.Window.Length()))
 	return min(lease, p.Pool.Timers.MaxLease)
 }
 
 // claimFrom is when a reservation may be claimed first: when its nodes begin to
 // be warmed.
-func (p *poolUnit) claimFrom(r reservation.Reservation, now time.Time, policy plan.Policy) time.Time {
-	return r.Window.Start.Add(-plan.Lead(p.Pool.asked(now).Boot, policy))
+func (p *poolTx) claimFrom(r reservation.Reservation, now time.Time, policy plan.Policy) time.Time {
+	return r.Window.Start.Add(-plan.Lead(p.Pool.asPlanned(now).Boot, policy))
 }
 
-// claimable refuses a claim that comes too early, or asks for a longer lease than
+// checkClaim refuses a claim that comes too early, or asks for a longer lease than
 // was reserved: either would cost more than the booking said.
-func (u *unit) claimable(p *poolUnit, h *holding, r reservation.Reservation, lease time.Duration) error {
+func (u *groupTx) checkClaim(p *poolTx, h *holding, r reservation.Reservation, lease time.Duration) error {
 	from := p.claimFrom(r, u.now(), u.cfg.Policy)
 	longest := max(u.claimedLease(p, r), r.Window.Length())
 	var reasons []admission.Reason
@@ -83,7 +83,7 @@ func (u *unit) claimable(p *poolUnit, h *holding, r reservation.Reservation, lea
 			Asked: int64(r.Window.Start.Sub(u.now()) / time.Second),
 			Message: fmt.Sprintf("%s is booked from %s on, and may be claimed from %s on: a lease from now to its "+
 				"end would cost %s in place of %s",
-				r.ID, instant(r.Window.Start), instant(from),
+				r.ID, formatInstant(r.Window.Start), formatInstant(from),
 				admission.Cost(p.Pool.Pool, r.Shape, r.Window.End.Sub(u.now())), r.Cost),
 		})
 	}
@@ -104,7 +104,7 @@ func (u *unit) claimable(p *poolUnit, h *holding, r reservation.Reservation, lea
 
 // refuseClaim offers the claim as it would be accepted, now or from its time on.
 // Before that time it also offers the same GPUs at once, beside the reservation.
-func (u *unit) refuseClaim(p *poolUnit, h *holding, r reservation.Reservation, from time.Time,
+func (u *groupTx) refuseClaim(p *poolTx, h *holding, r reservation.Reservation, from time.Time,
 	reasons []admission.Reason) error {
 	now := u.now()
 	lease := min(r.Window.Length(), p.Pool.Timers.MaxLease)
@@ -119,13 +119,13 @@ func (u *unit) refuseClaim(p *poolUnit, h *holding, r reservation.Reservation, f
 	} else {
 		offers = append(offers, p.offerClaim(r, now, now.Add(u.claimedLease(p, r))))
 	}
-	d.overrule(reasons)
+	d.refuseFor(reasons)
 	d.Offers = offers
-	return u.refuse(p, h.org.ID, "allocation", d)
+	return u.refuseRequest(p, h.org.ID, "allocation", d)
 }
 
 // offerClaim offers to claim the reservation at start, with a lease until end.
-func (p *poolUnit) offerClaim(r reservation.Reservation, start, end time.Time) admission.Offer {
+func (p *poolTx) offerClaim(r reservation.Reservation, start, end time.Time) admission.Offer {
 	w := calendar.Interval{Start: start, End: end}
 	return admission.Offer{Pool: p.Pool.ID, Shape: r.Shape, Window: w,
 		Cost: admission.Cost(p.Pool.Pool, r.Shape, w.Length()), Reservation: r.ID}
@@ -133,7 +133,7 @@ func (p *poolUnit) offerClaim(r reservation.Reservation, start, end time.Time) a
 
 // offersBeside are what can be allocated at once, by a decision that knows of the
 // reservation: nothing that would push the reservation out.
-func (u *unit) offersBeside(p *poolUnit, r reservation.Reservation, d verdict, lease time.Duration) []admission.Offer {
+func (u *groupTx) offersBeside(p *poolTx, r reservation.Reservation, d verdict, lease time.Duration) []admission.Offer {
 	switch {
 	case slices.Contains(d.DisplacedIDs(), r.ID):
 		return nil
@@ -147,5 +147,5 @@ func (u *unit) offersBeside(p *poolUnit, r reservation.Reservation, d verdict, l
 	})
 }
 
-// instant renders a time that may be days away.
-func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// formatInstant renders a time that may be days away.
+func formatInstant(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -27,15 +27,15 @@ func (w *world) refusedClaim(by ledger.Actor, id string, lease time.Duration) *l
 func TestAnEarlyClaimIsRefusedWithOffers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	r := w.reserve(ann, 2, w.after(72*time.Hour, 73*time.Hour))
+	ann := w.newPerson("ann")
+	r := w.mustReserve(ann, 2, w.windowAfter(72*time.Hour, 73*time.Hour))
 	require.Equal(t, 2*money.USD, r.Cost)
 	refused := w.refusedClaim(ann, r.ID, 0)
 	require.Equal(t, admission.ClaimTooEarly, refused.Decision.Reasons[0].Code)
 	require.Contains(t, refused.Error(), "would cost $146.00 in place of $2.00")
 	require.Contains(t, refused.Error(), "2026-03-05T08:54:00Z", "with its date")
 	require.NotEmpty(t, refused.DecisionID)
-	require.Equal(t, reservation.Booked, w.reservation(r.ID).State())
+	require.Equal(t, reservation.Booked, w.readReservation(r.ID).State())
 
 	from, now := r.Window.Start.Add(-boot-guard), w.clock.Now()
 	require.Equal(t, []admission.Offer{
@@ -49,7 +49,7 @@ func TestAnEarlyClaimIsRefusedWithOffers(t *testing.T) {
 	a, err := w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 2, Lease: time.Hour})
 	require.NoError(t, err)
 	require.Equal(t, 2*money.USD, a.Cost)
-	require.Equal(t, reservation.Booked, w.reservation(r.ID).State(), "it is beside the reservation")
+	require.Equal(t, reservation.Booked, w.readReservation(r.ID).State(), "it is beside the reservation")
 	w.pass(from.Sub(now) - time.Second)
 	w.refusedClaim(ann, r.ID, 0)
 	w.pass(time.Second)
@@ -62,9 +62,9 @@ func TestAnEarlyClaimIsRefusedWithOffers(t *testing.T) {
 func TestAnEarlyClaimInAFullPoolIsOfferedItsTimes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, bob := w.person("ann"), w.person("bob")
-	r := w.reserve(ann, 2, w.after(2*time.Hour, 3*time.Hour))
-	w.allocate(bob, 8)
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
+	r := w.mustReserve(ann, 2, w.windowAfter(2*time.Hour, 3*time.Hour))
+	w.mustAllocate(bob, 8)
 	for _, o := range w.refusedClaim(ann, r.ID, 0).Decision.Offers {
 		require.Equal(t, r.ID, o.Reservation)
 	}
@@ -75,8 +75,8 @@ func TestAnEarlyClaimInAFullPoolIsOfferedItsTimes(t *testing.T) {
 func TestAClaimIsNotLongerThanWhatWasBooked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	r := w.reserve(ann, 2, w.after(time.Hour, 2*time.Hour))
+	ann := w.newPerson("ann")
+	r := w.mustReserve(ann, 2, w.windowAfter(time.Hour, 2*time.Hour))
 	w.pass(65 * time.Minute)
 	refused := w.refusedClaim(ann, r.ID, time.Hour+time.Second)
 	require.Equal(t, admission.ClaimTooLong, refused.Decision.Reasons[0].Code)

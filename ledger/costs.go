@@ -77,7 +77,7 @@ type Orphan struct {
 // provider that does not say when one was born is believed to have made it now.
 // Repeated, it changes nothing.
 func (l *Ledger) ReportOrphan(ctx context.Context, orphans ...Orphan) error {
-	return l.do(ctx, SystemActor("reconcile"), func(u *unit) error {
+	return l.inOwnTx(ctx, SystemActor("reconcile"), func(u *groupTx) error {
 		for _, o := range orphans {
 			if o.BilledFrom.IsZero() {
 				o.BilledFrom = u.now()
@@ -91,10 +91,10 @@ func (l *Ledger) ReportOrphan(ctx context.Context, orphans ...Orphan) error {
 // ReportOrphanEnded journals that the end of a machine that no node stands for
 // was asked for.
 func (l *Ledger) ReportOrphanEnded(ctx context.Context, provisioner, machine, nodeID string) error {
-	return l.do(ctx, SystemActor("reconcile"), func(u *unit) error {
-		u.event(Event{Type: "sweep.orphan_terminated", Subject: machine, Reason: "no_node",
-			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", clip(machine, 80), provisioner,
-				clip(nodeID, 40))})
+	return l.inOwnTx(ctx, SystemActor("reconcile"), func(u *groupTx) error {
+		u.addEvent(Event{Type: "sweep.orphan_terminated", Subject: machine, Reason: "no_node",
+			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", clipText(machine, 80), provisioner,
+				clipText(nodeID, 40))})
 		return nil
 	})
 }

@@ -68,7 +68,7 @@ func (c Credential) Actor() Actor {
 	k, user := c[0].Key, c[0].User
 	return Actor{
 		KeyID: k.ID, Kind: k.Kind, OrganizationID: k.OrganizationID, UserID: k.UserID, Role: c.Role(),
-		Caps: k.Caps, UserCaps: user.Caps, Makers: c[1:].bounds(k.UserID), ExpiresAt: c.ExpiresAt(), Via: "api",
+		Caps: k.Caps, UserCaps: user.Caps, Makers: c[1:].capBounds(k.UserID), ExpiresAt: c.ExpiresAt(), Via: "api",
 	}
 }
 
@@ -79,9 +79,9 @@ type Bound struct {
 	Caps quota.Caps
 }
 
-// bounds lists the caps of keys and of their people, but for one person, whose
+// capBounds lists the caps of keys and of their people, but for one person, whose
 // caps are known already.
-func (c Credential) bounds(but string) []Bound {
+func (c Credential) capBounds(but string) []Bound {
 	var all []Bound
 	seen := []string{but}
 	for _, h := range c {
@@ -96,9 +96,9 @@ func (c Credential) bounds(but string) []Bound {
 	return all
 }
 
-// caps are the tightest of all that hold for it; false means that none do.
-func (c Credential) caps() (quota.Caps, bool) {
-	all := c.bounds("")
+// tightestCaps are the tightest of all that hold for it; false means that none do.
+func (c Credential) tightestCaps() (quota.Caps, bool) {
+	all := c.capBounds("")
 	if len(all) == 0 {
 		return quota.Caps{}, false
 	}
@@ -167,9 +167,9 @@ func (l *Ledger) Authenticate(ctx context.Context, keyID string) (Credential, er
 	return c, err
 }
 
-// confirm returns the actor's credential as it is in this transaction: what was
+// confirmCredential returns the actor's credential as it is in this transaction: what was
 // proved a moment ago may be revoked. The installation itself has none.
-func (u *unit) confirm(actor Actor) (Credential, error) {
+func (u *groupTx) confirmCredential(actor Actor) (Credential, error) {
 	if actor.isSystem() {
 		return nil, nil
 	}

@@ -39,12 +39,12 @@ const (
 	nextDates    = 5
 )
 
-func (s Schedule) got(o recurrence.Occurrence, r reservation.Reservation) ScheduleDate {
+func (s Schedule) bookedDate(o recurrence.Occurrence, r reservation.Reservation) ScheduleDate {
 	return ScheduleDate{Occurrence: o, State: string(r.State()), ReservationID: r.ID, Degraded: r.Degraded,
 		Cost: r.Cost, Reason: r.Reason}
 }
 
-func (s Schedule) later(o recurrence.Occurrence, ahead time.Duration) ScheduleDate {
+func (s Schedule) laterDate(o recurrence.Occurrence, ahead time.Duration) ScheduleDate {
 	return ScheduleDate{Occurrence: o, State: DateComing, AskedAt: o.Start.Add(-ahead)}
 }
 
@@ -66,7 +66,7 @@ func (l *Ledger) Dates(ctx context.Context, actor Actor, id string, from, to tim
 		if from.IsZero() {
 			from = r.Now()
 		}
-		dates, err = l.dates(r, s, from, to, limit)
+		dates, err = l.readDates(r, s, from, to, limit)
 		return err
 	})
 	return dates, err
@@ -80,7 +80,7 @@ func liveSchedule(r Reader, scope Scope, id string) (Schedule, error) {
 	return s, err
 }
 
-func (l *Ledger) dates(r Reader, s Schedule, from, to time.Time, limit int) ([]ScheduleDate, error) {
+func (l *Ledger) readDates(r Reader, s Schedule, from, to time.Time, limit int) ([]ScheduleDate, error) {
 	if to.IsZero() {
 		to = from.Add(furthestDate)
 	}
@@ -102,7 +102,7 @@ func (l *Ledger) dates(r Reader, s Schedule, from, to time.Time, limit int) ([]S
 	b.ahead = l.cfg.aheadFor(who)
 	dates := make([]ScheduleDate, len(found))
 	for i, o := range found {
-		if dates[i], err = b.date(o); err != nil {
+		if dates[i], err = b.dateFor(o); err != nil {
 			return nil, err
 		}
 	}
@@ -117,10 +117,10 @@ type dateBook struct {
 	refused map[string]Event // by local date
 }
 
-func (b dateBook) date(o recurrence.Occurrence) (ScheduleDate, error) {
+func (b dateBook) dateFor(o recurrence.Occurrence) (ScheduleDate, error) {
 	r, err := b.r.Reservation(Scope{OrganizationID: b.s.OrganizationID}, b.s.reservationID(o))
 	if err == nil {
-		return b.s.got(o, r), nil
+		return b.s.bookedDate(o, r), nil
 	}
 	if !errors.Is(err, ErrNotFound) {
 		return ScheduleDate{}, fmt.Errorf("reading the reservation of a date: %w", err)
@@ -135,7 +135,7 @@ func (b dateBook) date(o recurrence.Occurrence) (ScheduleDate, error) {
 	case b.s.Paused:
 		return ScheduleDate{Occurrence: o, State: DatePaused}, nil
 	default:
-		return b.s.later(o, b.ahead), nil
+		return b.s.laterDate(o, b.ahead), nil
 	}
 }
 

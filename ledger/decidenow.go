@@ -11,7 +11,7 @@ import (
 
 // decideNow decides on a request that starts now. An offer of a later start is
 // taken by reserving, beside the own reservations, so it must hold with them, too.
-func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (verdict, calendar.Interval, error) {
+func (u *groupTx) decideNow(p *poolTx, h *holding, req takeRequest) (verdict, calendar.Interval, error) {
 	d, window, err := u.decideInstead(p, h, req)
 	if err != nil || d.Accepted() || len(req.own) == 0 {
 		return d, window, err
@@ -22,7 +22,7 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (verdict, cal
 		}
 		ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: o.Shape,
 			Window: o.Window}
-		again := decide(ask, u.view(p, h, p.tiersFor(o.Window, u.now(), u.cfg.Policy)))
+		again := judgeRequest(ask, u.admissionView(p, h, p.tiersFor(o.Window, u.now(), u.cfg.Policy)))
 		return !again.Accepted()
 	})
 	return d, window, nil
@@ -33,28 +33,28 @@ func (u *unit) decideNow(p *poolUnit, h *holding, req takeRequest) (verdict, cal
 // admitted again with the boot's time added, so that its lease is whole. Which
 // bookings give way may be what it must wait for: each of the two is therefore
 // asked again with the shares.
-func (u *unit) decideInstead(p *poolUnit, h *holding, req takeRequest) (verdict, calendar.Interval, error) {
+func (u *groupTx) decideInstead(p *poolTx, h *holding, req takeRequest) (verdict, calendar.Interval, error) {
 	for _, r := range req.own {
 		p.setReservation(&r, nil)
 		defer p.setReservation(nil, &r)
 	}
-	view := u.view(p, h, p.tiersNow(req.own, req.explicit))
+	view := u.admissionView(p, h, p.tiersNow(req.own, req.explicit))
 	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
 	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Window: window,
 		Now: true}
 	d, window := u.decideBoot(p, ask, view)
-	if d.untouched() {
+	if d.leavesCalendar() {
 		return d, window, nil
 	}
-	ranked, err := u.ranked(p)
+	ranked, err := u.rankSpeculative(p)
 	if err != nil {
 		return d, window, err
 	}
-	if view.Movable, view.Speculative = p.movable(), ranked; len(view.Movable) > 0 || len(ranked) > 0 {
+	if view.Movable, view.Speculative = p.movableBookings(), ranked; len(view.Movable) > 0 || len(ranked) > 0 {
 		d, window = u.decideBoot(p, ask, view)
 	}
 	if !d.Accepted() {
-		d.Offers = u.tenable(p, ask, view, d.Offers)
+		d.Offers = u.acceptableOffers(p, ask, view, d.Offers)
 	}
 	return d, window, nil
 }
@@ -62,16 +62,16 @@ func (u *unit) decideInstead(p *poolUnit, h *holding, req takeRequest) (verdict,
 // decideBoot admits a request that starts now, and again with a boot's time added
 // if its nodes are not all ready. Of a request that is refused, it offers what
 // either of the two would.
-func (u *unit) decideBoot(p *poolUnit, ask admission.Request, view admission.View) (verdict, calendar.Interval) {
-	warm := decide(ask, view)
+func (u *groupTx) decideBoot(p *poolTx, ask admission.Request, view admission.View) (verdict, calendar.Interval) {
+	warm := judgeRequest(ask, view)
 	if warm.Accepted() && p.allReady(warm.Slots) {
 		return warm, ask.Window
 	}
-	boot := p.Pool.asked(u.now()).Boot.P95() + u.cfg.Policy.Guard
+	boot := p.Pool.asPlanned(u.now()).Boot.P95() + u.cfg.Policy.Guard
 	long := ask
 	long.Window.End, long.Boot = ask.Window.End.Add(boot), boot
 	view.Pool.Timers.MaxLease += boot
-	cold := decide(long, view)
+	cold := judgeRequest(long, view)
 	if warm.Accepted() && cold.Accepted() {
 		return cold, long.Window
 	}
@@ -90,9 +90,9 @@ func (u *unit) decideBoot(p *poolUnit, ask admission.Request, view admission.Vie
 	return warm, ask.Window
 }
 
-// tenable keeps the offers that would be accepted if they were taken at once: an
+// acceptableOffers keeps the offers that would be accepted if they were taken at once: an
 // offer to begin now may have to wait for a boot, too.
-func (u *unit) tenable(p *poolUnit, ask admission.Request, view admission.View,
+func (u *groupTx) acceptableOffers(p *poolTx, ask admission.Request, view admission.View,
 	offers []admission.Offer) []admission.Offer {
 	return slices.DeleteFunc(offers, func(o admission.Offer) bool {
 		if o.Window.Start.After(u.now()) {

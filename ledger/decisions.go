@@ -53,10 +53,10 @@ type DecisionRecord struct {
 // request could fill would be a way to fill the disk.
 const maxRecord = 64 << 10
 
-// encode returns the stored form, which begins with the kind, so that a list can
+// encodeRecord returns the stored form, which begins with the kind, so that a list can
 // be narrowed without an index of its own. The record is not encoded again: its
 // bytes are what a replay is compared with.
-func (r DecisionRecord) encode() []byte {
+func (r DecisionRecord) encodeRecord() []byte {
 	record := []byte(r.Record)
 	if len(record) == 0 || len(record) > maxRecord {
 		record = []byte("null")
@@ -98,21 +98,21 @@ type verdict struct {
 	also    []admission.Reason // why it was overruled
 }
 
-// decide judges a request, and keeps the facts.
-func decide(r admission.Request, v admission.View) verdict {
+// judgeRequest judges a request, and keeps the facts.
+func judgeRequest(r admission.Request, v admission.View) verdict {
 	f := admission.Observe(r, v)
 	return verdict{Decision: admission.Judge(r, f), request: r, facts: f}
 }
 
-// overrule refuses what admission accepted, for reasons that it does not know.
-func (v *verdict) overrule(reasons []admission.Reason) {
+// refuseFor refuses what admission accepted, for reasons that it does not know.
+func (v *verdict) refuseFor(reasons []admission.Reason) {
 	if len(reasons) > 0 {
 		v.Reasons, v.also = reasons, reasons
 	}
 }
 
-// record is the verdict as an event's Decision.
-func (v verdict) record(kind DecisionKind) []byte {
+// decisionRecord is the verdict as an event's Decision.
+func (v verdict) decisionRecord(kind DecisionKind) []byte {
 	decided := v.Decision
 	if !v.Accepted() { // what is answered may name fewer offers, or other reasons
 		decided = admission.Judge(v.request, v.facts)
@@ -122,19 +122,19 @@ func (v verdict) record(kind DecisionKind) []byte {
 	if err != nil {
 		text = nil // numbers, times and names can always be encoded; a record is no reason to fail a verb
 	}
-	return DecisionRecord{Kind: kind, Engine: AdmissionEngine, Record: text, Also: v.also}.encode()
+	return DecisionRecord{Kind: kind, Engine: AdmissionEngine, Record: text, Also: v.also}.encodeRecord()
 }
 
-// because attaches a decision to the event that was journaled last.
-func (u *unit) because(decision []byte) {
+// attachDecision attaches a decision to the event that was journaled last.
+func (u *groupTx) attachDecision(decision []byte) {
 	if n := len(u.change.Events); n > 0 {
 		u.change.Events[n-1].Decision = decision
 	}
 }
 
-// becausePlanned attaches a planner's decision to the first event that carrying
+// attachPlannerDecision attaches a planner's decision to the first event that carrying
 // it out left, if it left one since there were n.
-func (u *unit) becausePlanned(n int, a plan.Action) error {
+func (u *groupTx) attachPlannerDecision(n int, a plan.Action) error {
 	if len(u.change.Events) == n {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (u *unit) becausePlanned(n int, a plan.Action) error {
 	if err != nil {
 		return err
 	}
-	u.change.Events[n].Decision = DecisionRecord{Kind: plannedKinds[a.Kind], Engine: PlanEngine, Record: text}.encode()
+	u.change.Events[n].Decision = DecisionRecord{Kind: plannedKinds[a.Kind], Engine: PlanEngine, Record: text}.encodeRecord()
 	return nil
 }
 
@@ -158,21 +158,21 @@ var plannedKinds = map[plan.Kind]DecisionKind{
 	plan.ActivateAlloc: DecisionPlacement,
 }
 
-// refuse makes the error of a request that gets no place, and, but for a
+// refuseRequest makes the error of a request that gets no place, and, but for a
 // rehearsal and for one of very many (see refusals), the event that it leaves
 // under an id of its own. What was asked for
 // is a reservation or an allocation.
-func (u *unit) refuse(p *poolUnit, organizationID, what string, v verdict) *RefusedError {
+func (u *groupTx) refuseRequest(p *poolTx, organizationID, what string, v verdict) *RefusedError {
 	e := &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: v.Decision}
-	if u.rehearsing || !u.journals(organizationID, v.Reasons[0].Code) {
+	if u.dryRun || !u.mayJournal(organizationID, v.Reasons[0].Code) {
 		return e
 	}
 	e.DecisionID = u.ids.New(ids.Decision)
 	e.leaves = &Event{
 		OrganizationID: organizationID, At: u.now(), Type: what + ".refused", Subject: e.DecisionID, PoolID: p.Pool.ID,
 		Actor: u.actor.KeyID,
-		Via:   u.actor.Via, Reason: string(v.Reasons[0].Code), Message: clip(e.Error(), 200),
-		Decision: v.record(DecisionRefusal),
+		Via:   u.actor.Via, Reason: string(v.Reasons[0].Code), Message: clipText(e.Error(), 200),
+		Decision: v.decisionRecord(DecisionRefusal),
 	}
 	return e
 }
@@ -187,9 +187,9 @@ func onlyAsked(err error) error {
 	return err
 }
 
-// leave journals a refusal, if err is one that is to be, and reports whether it
+// journalRefusal journals a refusal, if err is one that is to be, and reports whether it
 // did.
-func (u *unit) leave(err error) bool {
+func (u *groupTx) journalRefusal(err error) bool {
 	var refused *RefusedError
 	if !errors.As(err, &refused) || refused.leaves == nil {
 		return false

@@ -16,8 +16,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// decisions reads every decision that was left, newest first.
-func (w *world) decisions(f ledger.DecisionFilter) (all []ledger.Event) {
+// readDecisions reads every decision that was left, newest first.
+func (w *world) readDecisions(f ledger.DecisionFilter) (all []ledger.Event) {
 	w.Helper()
 	w.read(func(r ledger.Reader) error {
 		for {
@@ -32,8 +32,8 @@ func (w *world) decisions(f ledger.DecisionFilter) (all []ledger.Event) {
 	return all
 }
 
-// replay computes a stored decision again and returns what differs.
-func replay(t require.TestingT, e ledger.Event) string {
+// replayDecision computes a stored decision again and returns what differs.
+func replayDecision(t require.TestingT, e ledger.Event) string {
 	d, err := ledger.ReadDecision(e.Decision)
 	require.NoError(t, err, "%s", e.Decision)
 	require.NotNil(t, d.Record, "%s of %s has no record", e.Type, e.Subject)
@@ -63,14 +63,14 @@ func TestEveryDecisionCanBeComputedAgain(t *testing.T) {
 	seen := map[ledger.DecisionKind]int{}
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(t)
-		ours, theirs := w.person("ours"), w.person("theirs")
+		ours, theirs := w.newPerson("ours"), w.newPerson("theirs")
 		for range rapid.IntRange(2, 6).Draw(r, "steps") {
-			by := rapid.SampledFrom([]ledger.Actor{ours, theirs, agent(ours, "guesser")}).Draw(r, "actor")
+			by := rapid.SampledFrom([]ledger.Actor{ours, theirs, agentBeside(ours, "guesser")}).Draw(r, "actor")
 			_, _, _ = w.drawDeed(r, by)(w.Context(), w.ledger) // a refusal is a decision, too
 			w.pass(time.Duration(rapid.IntRange(0, 90).Draw(r, "minutes")) * time.Minute)
 		}
-		for _, e := range w.decisions(ledger.DecisionFilter{}) {
-			require.Empty(t, replay(t, e), "%s of %s: %s", e.Type, e.Subject, e.Decision)
+		for _, e := range w.readDecisions(ledger.DecisionFilter{}) {
+			require.Empty(t, replayDecision(t, e), "%s of %s: %s", e.Type, e.Subject, e.Decision)
 			d, err := ledger.ReadDecision(e.Decision)
 			require.NoError(t, err)
 			seen[d.Kind]++
@@ -87,32 +87,32 @@ func TestEveryDecisionCanBeComputedAgain(t *testing.T) {
 func TestWhoGaveWayAndWhoCameInstead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ours, theirs := w.person("ours"), w.person("theirs")
-	guesser := agent(ours, "guesser")
+	ours, theirs := w.newPerson("ours"), w.newPerson("theirs")
+	guesser := agentBeside(ours, "guesser")
 	_, err := w.ledger.SetDemand(w.Context(), guesser, ledger.Demand{Pool: "lab", Windows: []ledger.DemandWindow{
 		{Start: w.clock.Now().Add(time.Hour), End: w.clock.Now().Add(2 * time.Hour), GPUs: 8, Probability: 0.5}}})
 	require.NoError(t, err)
-	taken := w.reserve(theirs, 8, w.after(time.Hour, 2*time.Hour))
-	gone := w.decisions(ledger.DecisionFilter{Kind: ledger.DecisionDisplacement})
+	taken := w.mustReserve(theirs, 8, w.windowAfter(time.Hour, 2*time.Hour))
+	gone := w.readDecisions(ledger.DecisionFilter{Kind: ledger.DecisionDisplacement})
 	require.Len(t, gone, 4)
 	for _, e := range gone {
 		require.Equal(t, ours.OrganizationID, e.OrganizationID)
 		require.Equal(t, "displaced", e.Reason)
-		require.Empty(t, replay(t, e))
+		require.Empty(t, replayDecision(t, e))
 	}
 	waits, err := w.ledger.Reserve(w.Context(), ours,
-		ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: w.after(time.Hour, 2*time.Hour), Queue: true})
+		ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: w.windowAfter(time.Hour, 2*time.Hour), Queue: true})
 	require.NoError(t, err)
 	require.Equal(t, reservation.Waitlisted, waits.State())
-	require.Len(t, w.decisions(ledger.DecisionFilter{Kind: ledger.DecisionWaitlist, Subject: waits.ID}), 1)
+	require.Len(t, w.readDecisions(ledger.DecisionFilter{Kind: ledger.DecisionWaitlist, Subject: waits.ID}), 1)
 	_, err = w.ledger.CancelReservation(w.Context(), theirs, taken.ID)
 	require.NoError(t, err)
-	w.work()
-	promoted := w.decisions(ledger.DecisionFilter{Kind: ledger.DecisionPromotion, Subject: waits.ID})
+	w.doDueWork()
+	promoted := w.readDecisions(ledger.DecisionFilter{Kind: ledger.DecisionPromotion, Subject: waits.ID})
 	require.Len(t, promoted, 1)
-	require.Empty(t, replay(t, promoted[0]))
-	for _, e := range w.decisions(ledger.DecisionFilter{}) {
-		require.Empty(t, replay(t, e), "%s: %s", e.Type, e.Decision)
+	require.Empty(t, replayDecision(t, promoted[0]))
+	for _, e := range w.readDecisions(ledger.DecisionFilter{}) {
+		require.Empty(t, replayDecision(t, e), "%s: %s", e.Type, e.Decision)
 	}
 }
 
@@ -121,23 +121,23 @@ func TestWhoGaveWayAndWhoCameInstead(t *testing.T) {
 func TestARefusalIsJournaled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	by := w.person("acme")
-	before := w.rows()
+	by := w.newPerson("acme")
+	before := w.readRows()
 	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-		return answered(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 50}))
+		return answerWith(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 50}))
 	}
-	_, err := w.plan(by, deed)
+	_, err := w.makePlan(by, deed)
 	require.ErrorAs(t, err, new(*ledger.RefusedError))
-	require.Equal(t, before, w.rows(), "a plan left a refusal")
+	require.Equal(t, before, w.readRows(), "a plan left a refusal")
 	_, _, err = deed(w.Context(), w.ledger)
 	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
-	left := w.decisions(ledger.DecisionFilter{Kind: ledger.DecisionRefusal})
+	left := w.readDecisions(ledger.DecisionFilter{Kind: ledger.DecisionRefusal})
 	require.Len(t, left, 1)
 	require.Equal(t, refused.DecisionID, left[0].Subject)
 	require.Equal(t, "allocation.refused", left[0].Type)
-	require.Empty(t, replay(t, left[0]))
-	after := w.rows()
+	require.Empty(t, replayDecision(t, left[0]))
+	after := w.readRows()
 	require.Equal(t, before.Events+1, after.Events)
 	after.Events--
 	require.Equal(t, before, after)
@@ -147,11 +147,11 @@ func TestARefusalIsJournaled(t *testing.T) {
 func TestATamperedRecordDiffers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	by := w.person("acme")
-	w.allocate(by, 2)
+	by := w.newPerson("acme")
+	w.mustAllocate(by, 2)
 	w.pass(2 * time.Hour)
 	changed := 0
-	for _, e := range w.decisions(ledger.DecisionFilter{}) {
+	for _, e := range w.readDecisions(ledger.DecisionFilter{}) {
 		d, err := ledger.ReadDecision(e.Decision)
 		require.NoError(t, err)
 		if d.Engine != ledger.PlanEngine {
@@ -164,7 +164,7 @@ func TestATamperedRecordDiffers(t *testing.T) {
 		require.NoError(t, err)
 		e.Decision, err = json.Marshal(d)
 		require.NoError(t, err)
-		require.NotEmpty(t, replay(t, e))
+		require.NotEmpty(t, replayDecision(t, e))
 		changed++
 	}
 	require.Positive(t, changed)

@@ -40,13 +40,13 @@ const shownInUse = 5
 // remains collects what is there of each kind.
 type remains []Use
 
-func (in *remains) add(noun string, ids []string) {
+func (in *remains) addRemaining(noun string, ids []string) {
 	if len(ids) > 0 {
 		*in = append(*in, Use{Noun: noun, Count: len(ids), IDs: ids[:min(len(ids), shownInUse)]})
 	}
 }
 
-func (in remains) error(subject string) error {
+func (in remains) inUseError(subject string) error {
 	if len(in) == 0 {
 		return nil
 	}
@@ -70,10 +70,10 @@ func LivePool(r Reader, idOrName string) (Pool, error) {
 	return p, err
 }
 
-// noPool says that a request names a pool that there is not.
-func noPool(idOrName string) error {
-	return &InvalidError{Field: "pool", Rule: fmt.Sprintf("%q does not exist", clip(idOrName, 80)),
-		Missing: &Missing{Noun: NounPool, Name: clip(idOrName, 80)}}
+// errNoSuchPool says that a request names a pool that there is not.
+func errNoSuchPool(idOrName string) error {
+	return &InvalidError{Field: "pool", Rule: fmt.Sprintf("%q does not exist", clipText(idOrName, 80)),
+		Missing: &Missing{Noun: NounPool, Name: clipText(idOrName, 80)}}
 }
 
 // LiveOrganization reads an organization. One that is deleted is ErrNotFound.
@@ -98,7 +98,7 @@ func LiveUser(r Reader, s Scope, id string) (User, error) {
 // nodes, bookings or schedules it is *InUseError. Its history stays, and its name
 // may be used again. Only an operator may.
 func (l *Ledger) DeletePool(ctx context.Context, actor Actor, idOrName string) error {
-	return l.do(ctx, actor, func(u *unit) error {
+	return l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
@@ -112,28 +112,28 @@ func (l *Ledger) DeletePool(ctx context.Context, actor Actor, idOrName string) e
 		gone := p.Pool
 		gone.DeletedAt = u.now()
 		p.putPool(gone)
-		u.event(Event{Type: "pool.deleted", Subject: gone.ID, PoolID: gone.ID, Message: gone.Name})
+		u.addEvent(Event{Type: "pool.deleted", Subject: gone.ID, PoolID: gone.ID, Message: gone.Name})
 		return nil
 	})
 }
 
 // poolInUse reports what is live in a locked pool.
-func (u *unit) poolInUse(p *poolUnit) error {
-	s := p.snapshot()
+func (u *groupTx) poolInUse(p *poolTx) error {
+	s := p.plannerSnapshot()
 	var in remains
-	in.add("nodes", idsOf(s.Nodes, func(n node.Node) string { return n.ID }))
-	in.add("reservations", idsOf(s.Reservations, func(r reservation.Reservation) string { return r.ID }))
-	in.add("allocations", idsOf(s.Allocations, func(a allocation.Allocation) string { return a.ID }))
+	in.addRemaining("nodes", idsOf(s.Nodes, func(n node.Node) string { return n.ID }))
+	in.addRemaining("reservations", idsOf(s.Reservations, func(r reservation.Reservation) string { return r.ID }))
+	in.addRemaining("allocations", idsOf(s.Allocations, func(a allocation.Allocation) string { return a.ID }))
 	schedules, err := u.liveSchedules(Scope{All: true}, func(s Schedule) bool { return s.PoolID == p.Pool.ID })
 	if err != nil {
 		return err
 	}
-	in.add("schedules", schedules)
-	return in.error("pool " + p.Pool.Name)
+	in.addRemaining("schedules", schedules)
+	return in.inUseError("pool " + p.Pool.Name)
 }
 
 // liveSchedules lists the ids of schedules for which a condition holds.
-func (u *unit) liveSchedules(s Scope, condition func(Schedule) bool) ([]string, error) {
+func (u *groupTx) liveSchedules(s Scope, condition func(Schedule) bool) ([]string, error) {
 	var found []string
 	for after := ""; ; {
 		page, err := u.tx.Schedules(s, Page{After: after, Limit: 500})
@@ -156,7 +156,7 @@ func (u *unit) liveSchedules(s Scope, condition func(Schedule) bool) ([]string, 
 // of its cohort borrow from it. Its people and keys end with it, which are
 // returned; its history stays. Only an operator may, and not its own.
 func (l *Ledger) DeleteOrganization(ctx context.Context, actor Actor, id string) (keyIDs []string, err error) {
-	err = l.do(ctx, actor, func(u *unit) error {
+	err = l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		switch {
 		case actor.Role != Operator:
 			return ErrDenied
@@ -188,46 +188,46 @@ func (l *Ledger) DeleteOrganization(ctx context.Context, actor Actor, id string)
 		}
 		org.DeletedAt = u.now()
 		u.change.Organizations = append(u.change.Organizations, org)
-		u.event(Event{OrganizationID: id, Type: "organization.deleted", Subject: id, Message: org.Name})
+		u.addEvent(Event{OrganizationID: id, Type: "organization.deleted", Subject: id, Message: org.Name})
 		return u.keepOperator()
 	})
 	return keyIDs, err
 }
 
 // organizationInUse reports what is live of a locked organization.
-func (u *unit) organizationInUse(org Organization) error {
+func (u *groupTx) organizationInUse(org Organization) error {
 	s, live, page := Scope{OrganizationID: org.ID}, BookingFilter{Live: true}, Page{Limit: 500}
 	var in remains
 	reservations, err := u.tx.Reservations(s, live, page)
 	if err != nil {
 		return fmt.Errorf("listing reservations: %w", err)
 	}
-	in.add("reservations", idsOf(reservations, func(r reservation.Reservation) string { return r.ID }))
+	in.addRemaining("reservations", idsOf(reservations, func(r reservation.Reservation) string { return r.ID }))
 	allocations, err := u.tx.Allocations(s, live, page)
 	if err != nil {
 		return fmt.Errorf("listing allocations: %w", err)
 	}
-	in.add("allocations", idsOf(allocations, func(a allocation.Allocation) string { return a.ID }))
+	in.addRemaining("allocations", idsOf(allocations, func(a allocation.Allocation) string { return a.ID }))
 	schedules, err := u.liveSchedules(s, func(Schedule) bool { return true })
 	if err != nil {
 		return err
 	}
-	in.add("schedules", schedules)
-	return in.error("organization " + org.Name)
+	in.addRemaining("schedules", schedules)
+	return in.inUseError("organization " + org.Name)
 }
 
 // leaveCohort refuses to take an organization out of its cohort while others are
 // promised what they borrow from it.
-func (u *unit) leaveCohort(t *tenants, id string) error {
+func (u *groupTx) leaveCohort(t *tenants, id string) error {
 	if t.organizations[id].Limits.Cohort == "" {
 		return nil
 	}
 	if err := u.gatherPromises(t); err != nil {
 		return err
 	}
-	before := t.beyond()
+	before := t.beyondLimits()
 	delete(t.organizations, id)
-	broken := slices.DeleteFunc(t.beyond(), func(p AtRisk) bool {
+	broken := slices.DeleteFunc(t.beyondLimits(), func(p AtRisk) bool {
 		return slices.ContainsFunc(before, func(o AtRisk) bool { return o.ID == p.ID })
 	})
 	if len(broken) > 0 {
@@ -238,7 +238,7 @@ func (u *unit) leaveCohort(t *tenants, id string) error {
 
 // endMembers deletes an organization's people and revokes its keys, whose ids it
 // returns.
-func (u *unit) endMembers(org Organization) ([]string, error) {
+func (u *groupTx) endMembers(org Organization) ([]string, error) {
 	for after := ""; ; {
 		page, err := u.tx.Users(Scope{OrganizationID: org.ID}, Page{After: after, Limit: 500})
 		if err != nil {
@@ -254,16 +254,16 @@ func (u *unit) endMembers(org Organization) ([]string, error) {
 	}
 }
 
-func (u *unit) endUser(user User) {
+func (u *groupTx) endUser(user User) {
 	user.DeletedAt, user.Active = u.now(), false
 	u.change.Users = append(u.change.Users, user)
-	u.event(Event{OrganizationID: user.OrganizationID, Type: "user.deleted", Subject: user.ID,
+	u.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.deleted", Subject: user.ID,
 		Message: string(user.Role)})
 }
 
 // endKeys revokes the keys of an organization for which a condition holds and
 // returns their ids.
-func (u *unit) endKeys(organizationID string, condition func(Key) bool) ([]string, error) {
+func (u *groupTx) endKeys(organizationID string, condition func(Key) bool) ([]string, error) {
 	var ended []string
 	for after := ""; ; {
 		page, err := u.tx.Keys(Scope{OrganizationID: organizationID}, KeyFilter{}, Page{After: after, Limit: 500})
@@ -275,23 +275,23 @@ func (u *unit) endKeys(organizationID string, condition func(Key) bool) ([]strin
 		}
 		for _, k := range page {
 			if after = k.ID; k.RevokedAt.IsZero() && condition(k) {
-				u.revoke(k)
+				u.revokeKey(k)
 				ended = append(ended, k.ID)
 			}
 		}
 	}
 }
 
-func (u *unit) revoke(k Key) Key {
+func (u *groupTx) revokeKey(k Key) Key {
 	k.RevokedAt = u.now()
 	u.change.Keys = append(u.change.Keys, k)
-	u.event(Event{OrganizationID: k.OrganizationID, Type: "key.revoked", Subject: k.ID, Message: k.Name})
+	u.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.revoked", Subject: k.ID, Message: k.Name})
 	return k
 }
 
 // endPause ends the pause of an organization, if there is one.
-func (u *unit) endPause(organizationID string) error {
-	paused, err := u.pauses()
+func (u *groupTx) endPause(organizationID string) error {
+	paused, err := u.readPauses()
 	if err != nil {
 		return err
 	}
@@ -306,12 +306,12 @@ func (u *unit) endPause(organizationID string) error {
 // keys end with them, which are returned; what these booked stays the
 // organization's.
 func (l *Ledger) DeleteUser(ctx context.Context, actor Actor, id string) (keyIDs []string, err error) {
-	err = l.do(ctx, actor, func(u *unit) error {
+	err = l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		user, err := LiveUser(u.tx, actor.Scope(), id)
 		if err != nil {
 			return err
 		}
-		if err := actor.administers(user.OrganizationID); err != nil {
+		if err := actor.checkAdministers(user.OrganizationID); err != nil {
 			return err
 		}
 		if !actor.AtLeast(user.Role) {

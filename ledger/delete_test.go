@@ -31,9 +31,9 @@ func inUse(t *testing.T, err error) map[string]int {
 func TestDeletePool(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	alice := w.person("acme")
-	a := w.allocate(alice, 2)
-	r := w.reserve(alice, 2, w.after(2*time.Hour, 3*time.Hour))
+	alice := w.newPerson("acme")
+	a := w.mustAllocate(alice, 2)
+	r := w.mustReserve(alice, 2, w.windowAfter(2*time.Hour, 3*time.Hour))
 	s, err := w.ledger.CreateSchedule(t.Context(), alice, ledger.Schedule{PoolID: "lab", Name: "standup", GPUs: 1,
 		StartLocal: "2026-04-02T09:00:00", Timezone: "UTC", RRule: "FREQ=DAILY", Length: time.Hour, DSTPolicy: "shift"})
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestDeletePool(t *testing.T) {
 	require.Equal(t, map[string]int{"nodes": 1}, inUse(t, w.ledger.DeletePool(t.Context(), operator, "lab")))
 	w.pass(time.Hour) // its node goes
 	require.NoError(t, w.ledger.DeletePool(t.Context(), operator, "lab"))
-	require.Len(t, w.events("pool.deleted"), 1)
+	require.Len(t, w.readEvents("pool.deleted"), 1)
 
 	require.ErrorIs(t, w.ledger.DeletePool(t.Context(), operator, "lab"), ledger.ErrNotFound)
 	require.ErrorIs(t, w.ledger.DeletePool(t.Context(), operator, w.pool.ID), ledger.ErrNotFound)
@@ -67,7 +67,7 @@ func TestDeletePool(t *testing.T) {
 	_, err = w.ledger.CreateSchedule(t.Context(), alice, ledger.Schedule{PoolID: w.pool.ID, Name: "late", GPUs: 1,
 		StartLocal: "2026-04-02T09:00:00", Timezone: "UTC", RRule: "FREQ=DAILY", Length: time.Hour, DSTPolicy: "shift"})
 	require.ErrorAs(t, err, &invalid)
-	require.Equal(t, a.ID, w.allocation(a.ID).ID, "history stays")
+	require.Equal(t, a.ID, w.readAllocation(a.ID).ID, "history stays")
 	w.pass(time.Hour)
 
 	again, err := w.ledger.CreatePool(t.Context(), operator, capacity.Pool{
@@ -76,14 +76,14 @@ func TestDeletePool(t *testing.T) {
 		Timers:    capacity.Timers{WarmHold: 10 * time.Minute, IdleRelease: 10 * time.Minute, MaxLease: 24 * time.Hour},
 	}, plan.BootTimes{Prior50: boot, Prior95: boot})
 	require.NoError(t, err, "the name is free")
-	require.Equal(t, again.ID, w.allocate(alice, 2).PoolID)
+	require.Equal(t, again.ID, w.mustAllocate(alice, 2).PoolID)
 }
 
 // A tenant goes when it holds nothing, and its people and keys with it.
 func TestDeleteOrganization(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	alice := w.person("acme")
+	alice := w.newPerson("acme")
 	ada, err := w.ledger.CreateUser(t.Context(), operator,
 		ledger.User{OrganizationID: alice.OrganizationID, Email: "ada@example.org", Role: ledger.Admin})
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestDeleteOrganization(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.ledger.PausePrewarming(t.Context(), operator, alice.OrganizationID, "", time.Time{})
 	require.NoError(t, err)
-	a := w.allocate(alice, 2)
+	a := w.mustAllocate(alice, 2)
 
 	_, err = w.ledger.DeleteOrganization(t.Context(), alice, alice.OrganizationID)
 	require.ErrorIs(t, err, ledger.ErrDenied)
@@ -115,17 +115,17 @@ func TestDeleteOrganization(t *testing.T) {
 		ledger.User{OrganizationID: alice.OrganizationID, Email: "bob@example.org", Role: ledger.Admin})
 	require.ErrorIs(t, err, ledger.ErrNotFound)
 	for _, kind := range []string{"organization.deleted", "user.deleted", "key.revoked"} {
-		require.Len(t, w.events(kind), 1, kind)
+		require.Len(t, w.readEvents(kind), 1, kind)
 	}
 	w.read(func(r ledger.Reader) error {
 		pauses, err := r.Pauses()
 		require.Empty(t, pauses)
 		return err
 	})
-	w.person("acme") // the name is free
+	w.newPerson("acme") // the name is free
 
 	own := operator
-	own.OrganizationID = w.person("home").OrganizationID
+	own.OrganizationID = w.newPerson("home").OrganizationID
 	var state *ledger.StateError
 	_, err = w.ledger.DeleteOrganization(t.Context(), own, own.OrganizationID)
 	require.ErrorAs(t, err, &state, "not the one it stands on")
@@ -135,9 +135,9 @@ func TestDeleteOrganization(t *testing.T) {
 func TestDeleteOrganizationThatLends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	lender := w.limited("lender", quota.Limits{GPUs: 4, SpeculationPerDay: money.USD, Cohort: "research"})
-	borrower := w.limited("borrower", quota.Limits{GPUs: 2, SpeculationPerDay: money.USD, Cohort: "research"})
-	a := w.allocate(borrower, 4)
+	lender := w.newLimitedPerson("lender", quota.Limits{GPUs: 4, SpeculationPerDay: money.USD, Cohort: "research"})
+	borrower := w.newLimitedPerson("borrower", quota.Limits{GPUs: 2, SpeculationPerDay: money.USD, Cohort: "research"})
+	a := w.mustAllocate(borrower, 4)
 	var risk *ledger.PromisesAtRiskError
 	_, err := w.ledger.DeleteOrganization(t.Context(), operator, lender.OrganizationID)
 	require.ErrorAs(t, err, &risk)
@@ -152,7 +152,7 @@ func TestDeleteOrganizationThatLends(t *testing.T) {
 func TestDeleteUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	acme := w.person("acme")
+	acme := w.newPerson("acme")
 	admin := acme
 	admin.Role = ledger.Admin
 	person := func(email, key string) ledger.User {
@@ -167,7 +167,7 @@ func TestDeleteUser(t *testing.T) {
 	}
 	ada := person("ada@example.org", "key_ada")
 	person("bob@example.org", "key_bob")
-	other := w.person("other")
+	other := w.newPerson("other")
 	other.Role = ledger.Admin
 	_, err := w.ledger.DeleteUser(t.Context(), other, ada.ID)
 	require.ErrorIs(t, err, ledger.ErrNotFound)

@@ -6,13 +6,13 @@ import (
 	"github.com/forewarm/forewarm/core/plan"
 )
 
-// watch lets the pool learn when people come without having reserved. Only a
+// learnArrivals lets the pool learn when people come without having reserved. Only a
 // start, or an hour that is over, is worth a write. Who came and went between two
 // plans is not seen: every start has the pool planned.
-func (u *unit) watch(p *poolUnit) {
+func (u *groupTx) learnArrivals(p *poolTx) {
 	seen := p.Pool.Arrivals.Until
 	var starts []plan.Start
-	for a := range p.allocations.all() {
+	for a := range p.allocations.allRows() {
 		if len(a.Reservations) == 0 && a.RequestedAt.After(seen) {
 			starts = append(starts, plan.Start{At: a.RequestedAt,
 				Nodes: float64(a.Shape.GPUs()) / float64(max(1, p.Pool.PerNode))})
@@ -26,9 +26,9 @@ func (u *unit) watch(p *poolUnit) {
 	p.putPool(next)
 }
 
-// until is until when each organization's pre-warming is paused, as the planner
+// pausedUntil is until when each organization's pre-warming is paused, as the planner
 // takes it.
-func (p pauses) until() map[string]time.Time {
+func (p pauses) pausedUntil() map[string]time.Time {
 	until := make(map[string]time.Time, len(p))
 	for organization, pause := range p {
 		until[organization] = pause.Until

@@ -68,12 +68,12 @@ func (s PoolState) Devices(now time.Time) []Device {
 			holders[d.UUID] = &s.Allocations[i]
 		}
 		if a.State() == allocation.Pending {
-			keep(due, a.Slots, a.Shape.PerNode)
+			keepFirst(due, a.Slots, a.Shape.PerNode)
 		}
 	}
 	for _, r := range s.Reservations {
 		if r.State() == reservation.Warming || r.State() == reservation.Ready {
-			keep(due, r.Slots, r.Shape.PerNode)
+			keepFirst(due, r.Slots, r.Shape.PerNode)
 		}
 	}
 	dirty := map[string]bool{}
@@ -109,7 +109,7 @@ func (s PoolState) Devices(now time.Time) []Device {
 	return out
 }
 
-func keep(due map[int]int, slots []int, gpus int) {
+func keepFirst(due map[int]int, slots []int, gpus int) {
 	for _, slot := range slots {
 		due[slot] += gpus
 	}

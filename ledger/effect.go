@@ -36,14 +36,14 @@ type Effect struct {
 	held *calendar.Profile // of the changed organization, before
 }
 
-// about says whose GPUs the effect is about, and what they held before; own is what
+// setSubject says whose GPUs the effect is about, and what they held before; own is what
 // the actor's organization held.
-func (e *Effect) about(actor Actor, own *calendar.Profile) *calendar.Profile {
+func (e *Effect) setSubject(actor Actor, own *calendar.Profile) *calendar.Profile {
 	switch {
 	case e.held != nil:
 		e.OrganizationID = e.Organizations[0].After.ID
 		return e.held
-	case slices.ContainsFunc(e.Pools, redefined):
+	case slices.ContainsFunc(e.Pools, isRedefined):
 		return &calendar.Profile{}
 	default:
 		e.OrganizationID = actor.OrganizationID
@@ -51,8 +51,8 @@ func (e *Effect) about(actor Actor, own *calendar.Profile) *calendar.Profile {
 	}
 }
 
-// redefined reports whether people changed what the pool is, or made it.
-func redefined(p Pair[Pool]) bool {
+// isRedefined reports whether people changed what the pool is, or made it.
+func isRedefined(p Pair[Pool]) bool {
 	return p.Before == nil || p.Before.DefinitionVersion != p.After.DefinitionVersion
 }
 
@@ -74,9 +74,9 @@ func (e Effect) Displaced() []reservation.Reservation {
 	return gone
 }
 
-// span is the time, from now on, that the changed bookings are about; now, when
+// changedSpan is the time, from now on, that the changed bookings are about; now, when
 // there are none.
-func (e Effect) span() calendar.Interval {
+func (e Effect) changedSpan() calendar.Interval {
 	var iv calendar.Interval
 	widen := func(w calendar.Interval) {
 		if w.Start.Before(e.At) {
@@ -101,13 +101,13 @@ func (e Effect) span() calendar.Interval {
 	return iv
 }
 
-func (e *Effect) count(before, after *calendar.Profile) {
-	e.GPUsBefore, e.GPUsAfter = before.Peak(e.span()), after.Peak(e.span())
+func (e *Effect) countGPUs(before, after *calendar.Profile) {
+	e.GPUsBefore, e.GPUsAfter = before.Peak(e.changedSpan()), after.Peak(e.changedSpan())
 }
 
-// price adds up what new promises and allocations commit beyond the promises
+// addUpCost adds up what new promises and allocations commit beyond the promises
 // that they take over, and reads the limit that all stays under.
-func (e *Effect) price(r Reader, organizationID string) error {
+func (e *Effect) addUpCost(r Reader, organizationID string) error {
 	for _, p := range e.Reservations {
 		switch {
 		case p.Before == nil:
@@ -133,8 +133,8 @@ func (e *Effect) price(r Reader, organizationID string) error {
 	return nil
 }
 
-// waits estimates the longest wait among what is new.
-func (e *Effect) waits(waits *Waits) error {
+// estimateWaits estimates the longest wait among what is new.
+func (e *Effect) estimateWaits(waits *Waits) error {
 	longer := func(x *plan.Estimate, err error) error {
 		if err == nil && x != nil && (e.Wait == nil || x.P50 > e.Wait.P50) {
 			e.Wait = x
@@ -170,11 +170,11 @@ func gpusOf(r Reader, organizationID string) (*calendar.Profile, error) {
 	return c.All.Of(quota.GPUs), nil
 }
 
-// observed returns a ledger that works in tx and tells what it changes. It has no
+// observing returns a ledger that works in tx and tells what it changes. It has no
 // memory of its own, so that nothing of what is taken back stays in this one.
-func (l *Ledger) observed(tx Tx, e *Effect) *Ledger {
+func (l *Ledger) observing(tx Tx, e *Effect) *Ledger {
 	shadow := New(&nestedStore{Store: l.store, tx: &observedTx{Tx: tx, effect: e}}, l.ids, l.cfg)
-	shadow.rehearsing = true
+	shadow.dryRun = true
 	return shadow
 }
 
@@ -191,13 +191,13 @@ func (t *observedTx) Nested(fn func(tx Tx) error) error {
 
 // Save notes the rows as they were, then saves them.
 func (t *observedTx) Save(c Change) error {
-	if err := t.note(c); err != nil {
+	if err := t.noteChange(c); err != nil {
 		return err
 	}
 	return t.Tx.Save(c)
 }
 
-func (t *observedTx) note(c Change) error {
+func (t *observedTx) noteChange(c Change) error {
 	all := Scope{All: true}
 	var err error
 	e := t.effect
@@ -206,33 +206,33 @@ func (t *observedTx) note(c Change) error {
 			return err
 		}
 	}
-	if e.Organizations, err = noted(e.Organizations, c.Organizations,
+	if e.Organizations, err = addNoted(e.Organizations, c.Organizations,
 		func(o Organization) (string, int) { return o.ID, o.Version },
 		func(id string) (Organization, error) { return t.Organization(all, id) }); err != nil {
 		return err
 	}
-	if e.Pools, err = noted(e.Pools, c.Pools, func(p Pool) (string, int) { return p.ID, p.Version },
+	if e.Pools, err = addNoted(e.Pools, c.Pools, func(p Pool) (string, int) { return p.ID, p.Version },
 		t.Pool); err != nil {
 		return err
 	}
-	if e.Nodes, err = noted(e.Nodes, c.Nodes, func(n node.Node) (string, int) { return n.ID, n.Version },
+	if e.Nodes, err = addNoted(e.Nodes, c.Nodes, func(n node.Node) (string, int) { return n.ID, n.Version },
 		t.Node); err != nil {
 		return err
 	}
-	if e.Reservations, err = noted(e.Reservations, c.Reservations,
+	if e.Reservations, err = addNoted(e.Reservations, c.Reservations,
 		func(r reservation.Reservation) (string, int) { return r.ID, r.Version },
 		func(id string) (reservation.Reservation, error) { return t.Reservation(all, id) }); err != nil {
 		return err
 	}
-	e.Allocations, err = noted(e.Allocations, c.Allocations,
+	e.Allocations, err = addNoted(e.Allocations, c.Allocations,
 		func(a allocation.Allocation) (string, int) { return a.ID, a.Version },
 		func(id string) (allocation.Allocation, error) { return t.Allocation(all, id) })
 	return err
 }
 
-// noted adds rows that are about to be saved to those noted before, with what is
+// addNoted adds rows that are about to be saved to those noted before, with what is
 // stored now for the ones that were not noted yet.
-func noted[T any](pairs []Pair[T], rows []T, head func(T) (id string, version int),
+func addNoted[T any](pairs []Pair[T], rows []T, head func(T) (id string, version int),
 	read func(id string) (T, error)) ([]Pair[T], error) {
 	for _, row := range rows {
 		id, version := head(row)

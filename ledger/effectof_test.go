@@ -16,10 +16,10 @@ import (
 func TestAPlanIsAboutWhomItChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, boss := w.person("ann"), w.person("operators")
+	ann, boss := w.newPerson("ann"), w.newPerson("operators")
 	boss.Role = ledger.Operator
-	w.warm(1)
-	w.allocate(ann, 2)
+	w.warmNodes(1)
+	w.mustAllocate(ann, 2)
 	shrink := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
 		_, err := l.SetLimits(ctx, boss, ann.OrganizationID, 1, quota.Limits{GPUs: 1}, true)
 		return 0, nil, err

@@ -76,18 +76,18 @@ type explained struct {
 // CodeRecovering is the blocker of a pool that only reconciles.
 const CodeRecovering = "recovering"
 
-func (l *Ledger) explained(r Reader, actor Actor, subject, poolID string) (*explained, error) {
+func (l *Ledger) beginExplanation(r Reader, actor Actor, subject, poolID string) (*explained, error) {
 	state, err := r.PoolState(poolID)
 	if err != nil {
 		return nil, fmt.Errorf("reading pool: %w", err)
 	}
 	e := &explained{state: state, cfg: l.cfg, waits: l.Waits(r), operator: actor.Role == Operator}
 	e.At, e.Subject, e.PoolID = r.Now(), subject, poolID
-	if e.outlook, err = e.waits.foresee(state); err != nil {
+	if e.outlook, err = e.waits.foreseePool(state); err != nil {
 		return nil, err
 	}
-	e.state.Pool = state.Pool.asked(e.At)
-	if e.troubles, err = troubles(r); err != nil {
+	e.state.Pool = state.Pool.asPlanned(e.At)
+	if e.troubles, err = readTroubles(r); err != nil {
 		return nil, err
 	}
 	e.Decisions, err = r.Decisions(actor.Scope(), DecisionFilter{Subject: subject}, recentDecisions)
@@ -103,8 +103,8 @@ func (e Explanation) ClearsAt() *Band {
 	return &Band{P10: e.At.Add(e.Wait.P10), P50: e.At.Add(e.Wait.P50), P90: e.At.Add(e.Wait.P90)}
 }
 
-// next tells what the planner has next for the subject.
-func (e *explained) next(messages map[string]string) {
+// describeNextSteps tells what the planner has next for the subject.
+func (e *explained) describeNextSteps(messages map[string]string) {
 	for _, s := range e.outlook.Next(e.Subject) {
 		if message, ok := messages[s.Code]; ok {
 			if s.Subject != "" {
@@ -115,7 +115,7 @@ func (e *explained) next(messages map[string]string) {
 	}
 }
 
-func (e *explained) done() Explanation {
+func (e *explained) finishExplanation() Explanation {
 	if e.hopeless {
 		e.Wait = nil
 	}
@@ -139,7 +139,7 @@ func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string)
 		if actor.Kind == AgentKey && r.MadeBy != actor.KeyID {
 			return ErrNotFound
 		}
-		if e, err = l.explained(rd, actor, id, r.PoolID); err != nil {
+		if e, err = l.beginExplanation(rd, actor, id, r.PoolID); err != nil {
 			return err
 		}
 		if e.expires, err = e.waits.Expires(r); err != nil {
@@ -151,7 +151,7 @@ func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string)
 	if err != nil {
 		return Explanation{}, err
 	}
-	e.reservation(r)
+	e.explainReservation(r)
 	if e.Instead, err = counterOffers(r, e.Decisions); err != nil {
 		return Explanation{}, err
 	}
@@ -160,7 +160,7 @@ func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string)
 			return Explanation{}, err
 		}
 	}
-	return e.done(), nil
+	return e.finishExplanation(), nil
 }
 
 // counterOffers finds what a displaced reservation was offered by the decision
@@ -193,7 +193,7 @@ func (l *Ledger) refusedNow(ctx context.Context, r reservation.Reservation) (*Re
 	owner := Actor{KeyID: r.MadeBy, Kind: PersonKey, OrganizationID: r.OrganizationID, Role: Member, Via: "explain"}
 	_, _, err := l.DryRun(ctx, owner, func(ctx context.Context, l *Ledger) (int, []byte, error) {
 		window := r.Window
-		if now := l.now(ctx); window.Start.Before(now) {
+		if now := l.readNow(ctx); window.Start.Before(now) {
 			window.Start = now
 		}
 		_, err := l.Reserve(ctx, owner, ReserveRequest{Pool: r.PoolID, GPUs: r.Shape.GPUs(), Window: window,
@@ -207,8 +207,8 @@ func (l *Ledger) refusedNow(ctx context.Context, r reservation.Reservation) (*Re
 	return nil, err
 }
 
-// now is the time of the transaction that the ledger works in, or of a new one.
-func (l *Ledger) now(ctx context.Context) time.Time {
+// readNow is the time of the transaction that the ledger works in, or of a new one.
+func (l *Ledger) readNow(ctx context.Context) time.Time {
 	var now time.Time
 	_ = l.store.Read(ctx, func(r Reader) error { // reading the time of a transaction does not fail by itself
 		now = r.Now()
@@ -217,10 +217,10 @@ func (l *Ledger) now(ctx context.Context) time.Time {
 	return now
 }
 
-func (e *explained) reservation(r reservation.Reservation) {
+func (e *explained) explainReservation(r reservation.Reservation) {
 	e.Kind, e.State, e.Reason, e.Degraded, e.Since = "reservation", string(r.State()), r.Reason, r.Degraded, r.CreatedAt
 	what := fmt.Sprintf("%s in %s from %s to %s", phrase.Count(r.Shape.GPUs(), "GPU"), e.state.Pool.Name,
-		stamp(r.Window.Start), stamp(r.Window.End))
+		formatTime(r.Window.Start), formatTime(r.Window.End))
 	boots := e.state.Pool.Boot
 	switch r.State() {
 	case reservation.Waitlisted:
@@ -229,11 +229,11 @@ func (e *explained) reservation(r reservation.Reservation) {
 			e.Summary += ", and none is expected before it expires"
 		}
 	case reservation.Booked:
-		e.Summary = what + ": " + e.place(r)
+		e.Summary = what + ": " + e.describePlace(r)
 	case reservation.Warming:
 		e.Since, e.Summary = r.WarmedAt, what+": its nodes are made ready"
-		if e.homeless(r.ID) {
-			e.Summary = what + ": " + e.shrunk()
+		if e.lacksPlace(r.ID) {
+			e.Summary = what + ": " + e.whyNoPlace()
 		}
 	case reservation.Ready:
 		e.Since, e.Summary = r.ReadyAt, what+": warm, waiting to be claimed"
@@ -241,12 +241,12 @@ func (e *explained) reservation(r reservation.Reservation) {
 		e.Since, e.Summary = r.EndedAt, fmt.Sprintf("%s: %s", what, r.State())
 		return
 	}
-	e.obstacles()
+	e.addObstacles()
 	noShow := "it ends if nobody has claimed it"
 	if r.State() != reservation.Ready {
 		noShow = "it ends if nobody has claimed it, and not before it was ready for so long"
 	}
-	e.next(map[string]string{
+	e.describeNextSteps(map[string]string{
 		plan.StepGivesUp: "it expires if no place was found",
 		plan.StepWarm: fmt.Sprintf("warm-up begins: a boot takes up to %s here, and %s are added",
 			phrase.Span(boots.P95()), phrase.Length(e.cfg.Policy.Guard)),
@@ -254,12 +254,12 @@ func (e *explained) reservation(r reservation.Reservation) {
 	})
 }
 
-// place says of a booked reservation whether it has its place. That is the plan's
+// describePlace says of a booked reservation whether it has its place. That is the plan's
 // to say: what the planner flagged may be healed, or found out, only now.
-func (e *explained) place(r reservation.Reservation) string {
+func (e *explained) describePlace(r reservation.Reservation) string {
 	switch {
-	case e.homeless(r.ID):
-		return e.shrunk()
+	case e.lacksPlace(r.ID):
+		return e.whyNoPlace()
 	case r.Degraded && r.Reason == ReasonQuotaReduced:
 		e.Blockers = append(e.Blockers, Blocker{Code: ReasonQuotaReduced,
 			Message: "the quota was reduced, and no longer allows it; its place is kept"})
@@ -269,11 +269,11 @@ func (e *explained) place(r reservation.Reservation) string {
 	}
 }
 
-// homeless reports whether a promise has no place in the pool any more.
-func (e *explained) homeless(id string) bool { return slices.Contains(e.outlook.Homeless(), id) }
+// lacksPlace reports whether a promise has no place in the pool any more.
+func (e *explained) lacksPlace(id string) bool { return slices.Contains(e.outlook.Homeless(), id) }
 
-// shrunk says why a promise has no place.
-func (e *explained) shrunk() string {
+// whyNoPlace says why a promise has no place.
+func (e *explained) whyNoPlace() string {
 	return e.state.Pool.Name + " was made smaller, and has no place for it now"
 }
 
@@ -285,29 +285,29 @@ func (l *Ledger) ExplainAllocation(ctx context.Context, actor Actor, id string) 
 		if err != nil {
 			return err
 		}
-		if e, err = l.explained(rd, actor, id, a.PoolID); err != nil {
+		if e, err = l.beginExplanation(rd, actor, id, a.PoolID); err != nil {
 			return err
 		}
-		e.allocation(a)
+		e.explainAllocation(a)
 		e.Wait, err = e.waits.Allocation(a)
 		return err
 	})
 	if err != nil {
 		return Explanation{}, err
 	}
-	return e.done(), nil
+	return e.finishExplanation(), nil
 }
 
-func (e *explained) allocation(a allocation.Allocation) {
+func (e *explained) explainAllocation(a allocation.Allocation) {
 	e.Kind, e.State, e.Reason, e.Since = "allocation", string(a.State()), a.Reason, a.RequestedAt
 	what := fmt.Sprintf("%s in %s", phrase.Count(a.Shape.GPUs(), "GPU"), e.state.Pool.Name)
 	switch a.State() {
 	case allocation.Pending:
 		e.Summary = what + ": has its place; waits for nodes"
-		if e.homeless(a.ID) {
-			e.Summary = what + ": " + e.shrunk()
+		if e.lacksPlace(a.ID) {
+			e.Summary = what + ": " + e.whyNoPlace()
 		}
-		e.obstacles()
+		e.addObstacles()
 	case allocation.Active:
 		e.Since, e.Summary = a.ActiveAt, what+": in use"
 	case allocation.Releasing:
@@ -315,17 +315,17 @@ func (e *explained) allocation(a allocation.Allocation) {
 	default:
 		e.Since, e.Summary = a.EndedAt, fmt.Sprintf("%s: %s", what, a.State())
 	}
-	e.next(map[string]string{plan.StepGivesUp: "it expires if the nodes are not there by then",
+	e.describeNextSteps(map[string]string{plan.StepGivesUp: "it expires if the nodes are not there by then",
 		plan.StepLease: "its lease ends"})
 }
 
-// recovering stands in the way of everything; time alone does not clear it, so
+// blockByRecovery stands in the way of everything; time alone does not clear it, so
 // that no wait is estimated.
-func (e *explained) recovering() {
+func (e *explained) blockByRecovery() {
 	b := Blocker{
 		Code:     CodeRecovering,
 		Message:  "the pool only reconciles until an operator confirms what was found at its provider",
-		Evidence: []string{"since " + stamp(e.state.Pool.Recovery.Since)},
+		Evidence: []string{"since " + formatTime(e.state.Pool.Recovery.Since)},
 	}
 	if e.operator {
 		b.Evidence = append(b.Evidence, e.state.Pool.Recovery.Reason)

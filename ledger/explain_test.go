@@ -16,7 +16,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func (w *world) change(change func(*capacity.Pool)) {
+func (w *world) changePool(change func(*capacity.Pool)) {
 	w.Helper()
 	var p ledger.Pool
 	w.read(func(r ledger.Reader) (err error) {
@@ -27,8 +27,8 @@ func (w *world) change(change func(*capacity.Pool)) {
 	require.NoError(w, err)
 }
 
-// wait reserves, on the waitlist where there is no place.
-func (w *world) wait(by ledger.Actor, gpus int, window calendar.Interval) reservation.Reservation {
+// reserveWaiting reserves, on the waitlist where there is no place.
+func (w *world) reserveWaiting(by ledger.Actor, gpus int, window calendar.Interval) reservation.Reservation {
 	w.Helper()
 	r, err := w.ledger.Reserve(w.Context(), by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window,
 		Queue: true})
@@ -36,7 +36,7 @@ func (w *world) wait(by ledger.Actor, gpus int, window calendar.Interval) reserv
 	return r
 }
 
-func (w *world) learned() (learned plan.Learned) {
+func (w *world) readLearned() (learned plan.Learned) {
 	w.read(func(r ledger.Reader) error {
 		p, err := r.Pool(w.pool.ID)
 		learned = p.Learned
@@ -50,55 +50,55 @@ func (w *world) learned() (learned plan.Learned) {
 func TestBootsThatServeSomebodyMeetNoCap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	w.change(func(p *capacity.Pool) { p.Timers.IdleRelease = 0 })
+	ann := w.newPerson("ann")
+	w.changePool(func(p *capacity.Pool) { p.Timers.IdleRelease = 0 })
 	for range 6 {
-		a := w.allocate(ann, 8)
+		a := w.mustAllocate(ann, 8)
 		w.pass(boot)
-		require.Equal(t, allocation.Active, w.allocation(a.ID).State())
+		require.Equal(t, allocation.Active, w.readAllocation(a.ID).State())
 		_, err := w.ledger.Release(t.Context(), ann, a.ID)
 		require.NoError(t, err)
 		w.pass(time.Minute)
-		require.Empty(t, w.nodes(node.Ready))
+		require.Empty(t, w.readNodes(node.Ready))
 	}
-	require.Len(t, w.nodes(), 24, "in half an hour")
+	require.Len(t, w.readNodes(), 24, "in half an hour")
 }
 
 // Nodes that serve nobody meet it, and explain says so, until when, and is right.
 func TestExplainNamesTheCapAndWhenItEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	w.change(func(p *capacity.Pool) { p.MaxCreates = 2 })
-	first := w.allocate(ann, 4)
-	w.work()
+	ann := w.newPerson("ann")
+	w.changePool(func(p *capacity.Pool) { p.MaxCreates = 2 })
+	first := w.mustAllocate(ann, 4)
+	w.doDueWork()
 	_, err := w.ledger.Release(t.Context(), ann, first.ID) // before anything was ready
 	require.NoError(t, err)
 	w.pass(boot)
-	w.reserve(ann, 4, w.after(time.Minute, 3*time.Hour)) // for what is ready
-	require.Equal(t, 2, w.learned().Created.Sum(10*time.Minute, w.clock.Now()))
-	a := w.allocate(ann, 2) // a node that the cap holds back
-	w.work()
+	w.mustReserve(ann, 4, w.windowAfter(time.Minute, 3*time.Hour)) // for what is ready
+	require.Equal(t, 2, w.readLearned().Created.Sum(10*time.Minute, w.clock.Now()))
+	a := w.mustAllocate(ann, 2) // a node that the cap holds back
+	w.doDueWork()
 	e, err := w.ledger.ExplainAllocation(t.Context(), ann, a.ID)
 	require.NoError(t, err)
 	require.Len(t, e.Blockers, 1)
 	require.Equal(t, plan.HeldCapped, e.Blockers[0].Code)
 	until := e.Blockers[0].ClearsAt.P90
-	require.Equal(t, until, w.capped(), "and the pool says the same")
-	require.Equal(t, w.nodes()[0].RequestedAt.Add(10*time.Minute), until)
+	require.Equal(t, until, w.cappedUntil(), "and the pool says the same")
+	require.Equal(t, w.readNodes()[0].RequestedAt.Add(10*time.Minute), until)
 	require.True(t, until.After(w.clock.Now().Add(time.Minute)))
 	require.GreaterOrEqual(t, e.Wait.P10, until.Sub(w.clock.Now()), "no estimate ends before the node is asked for")
 	w.pass(until.Sub(w.clock.Now()) - time.Second)
-	require.Len(t, w.nodes(), 2)
+	require.Len(t, w.readNodes(), 2)
 	w.pass(time.Second + time.Millisecond)
-	require.Len(t, w.nodes(), 3, "asked for when it was said")
+	require.Len(t, w.readNodes(), 3, "asked for when it was said")
 	w.pass(boot)
-	require.Equal(t, allocation.Active, w.allocation(a.ID).State())
-	require.Zero(t, w.learned().Created.Sum(10*time.Minute, w.clock.Now()))
+	require.Equal(t, allocation.Active, w.readAllocation(a.ID).State())
+	require.Zero(t, w.readLearned().Created.Sum(10*time.Minute, w.clock.Now()))
 }
 
-// capped is until when the pool says that it asks for no node.
-func (w *world) capped() (until time.Time) {
+// cappedUntil is until when the pool says that it asks for no node.
+func (w *world) cappedUntil() (until time.Time) {
 	w.read(func(r ledger.Reader) error {
 		state, err := r.PoolState(w.pool.ID)
 		seen := state.Snapshot()
@@ -113,16 +113,16 @@ func (w *world) capped() (until time.Time) {
 func TestALeaseDoesNotHoldItselfUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	w.change(func(p *capacity.Pool) { p.MaxCreates, p.CreateWindow = 1, 20*time.Minute })
-	a := w.allocate(ann, 6)
-	w.work()
-	require.Len(t, w.nodes(), 3, "all at once")
-	require.Zero(t, w.capped())
+	ann := w.newPerson("ann")
+	w.changePool(func(p *capacity.Pool) { p.MaxCreates, p.CreateWindow = 1, 20*time.Minute })
+	a := w.mustAllocate(ann, 6)
+	w.doDueWork()
+	require.Len(t, w.readNodes(), 3, "all at once")
+	require.Zero(t, w.cappedUntil())
 	_, err := w.ledger.Release(t.Context(), ann, a.ID)
 	require.NoError(t, err)
 	w.pass(time.Second)
-	require.Equal(t, w.nodes()[0].RequestedAt.Add(20*time.Minute), w.capped())
+	require.Equal(t, w.readNodes()[0].RequestedAt.Add(20*time.Minute), w.cappedUntil())
 }
 
 // With half an hour of cleaning the first place comes half an hour after a lease,
@@ -130,13 +130,13 @@ func TestALeaseDoesNotHoldItselfUp(t *testing.T) {
 func TestAWaitCountsTheCleaning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	w.change(func(p *capacity.Pool) { p.Timers.Cleaning = 30 * time.Minute })
-	a := w.allocate(ann, 8)
+	ann := w.newPerson("ann")
+	w.changePool(func(p *capacity.Pool) { p.Timers.Cleaning = 30 * time.Minute })
+	a := w.mustAllocate(ann, 8)
 	w.pass(boot)
-	held := w.allocation(a.ID)
+	held := w.readAllocation(a.ID)
 	require.Equal(t, allocation.Active, held.State())
-	r := w.wait(ann, 2, w.after(0, 8*time.Hour))
+	r := w.reserveWaiting(ann, 2, w.windowAfter(0, 8*time.Hour))
 	require.Equal(t, reservation.Waitlisted, r.State())
 	e, err := w.ledger.ExplainReservation(t.Context(), ann, r.ID)
 	require.NoError(t, err)
@@ -148,21 +148,21 @@ func TestAWaitCountsTheCleaning(t *testing.T) {
 	_, err = w.ledger.Allocate(t.Context(), ann, ledger.AllocateRequest{Pool: "lab", GPUs: 2, Lease: time.Hour})
 	require.Error(t, err, "nothing is clean")
 	w.pass(29 * time.Minute)
-	require.Equal(t, reservation.Waitlisted, w.reservation(r.ID).State())
+	require.Equal(t, reservation.Waitlisted, w.readReservation(r.ID).State())
 	w.pass(time.Minute + time.Second)
-	require.NotEqual(t, reservation.Waitlisted, w.reservation(r.ID).State())
-	require.Empty(t, w.learned().Cleaning)
+	require.NotEqual(t, reservation.Waitlisted, w.readReservation(r.ID).State())
+	require.Empty(t, w.readLearned().Cleaning)
 }
 
 // Leases that end early shorten the wait of whoever waits for one to end.
 func TestLeasesThatEndEarlyShortenAWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	ask := func() *plan.Estimate {
-		a := w.allocate(ann, 8)
+		a := w.mustAllocate(ann, 8)
 		w.pass(boot)
-		r := w.wait(ann, 8, w.after(0, 8*time.Hour))
+		r := w.reserveWaiting(ann, 8, w.windowAfter(0, 8*time.Hour))
 		e, err := w.ledger.ExplainReservation(t.Context(), ann, r.ID)
 		require.NoError(t, err)
 		_, err = w.ledger.CancelReservation(t.Context(), ann, r.ID)
@@ -181,7 +181,7 @@ func TestLeasesThatEndEarlyShortenAWait(t *testing.T) {
 	after := ask()
 	require.Contains(t, after.Basis, "lease_use")
 	require.Equal(t, 13, after.Samples)
-	require.Len(t, w.learned().Leases.Seen, 14)
+	require.Len(t, w.readLearned().Leases.Seen, 14)
 	require.Less(t, after.P90, before.P50, "%s, and %s before", after.P90, before.P50)
 	require.LessOrEqual(t, after.P10, 6*time.Minute+time.Second)
 	require.GreaterOrEqual(t, after.P90, 5*time.Minute+50*time.Second)
@@ -192,17 +192,17 @@ func TestLeasesThatEndEarlyShortenAWait(t *testing.T) {
 func TestNoPlaceIsExpectedAfterItExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	w.allocate(ann, 8) // for an hour
+	ann := w.newPerson("ann")
+	w.mustAllocate(ann, 8) // for an hour
 	w.pass(boot)
-	soon := w.wait(ann, 8, w.after(0, 20*time.Minute))
+	soon := w.reserveWaiting(ann, 8, w.windowAfter(0, 20*time.Minute))
 	e, err := w.ledger.ExplainReservation(t.Context(), ann, soon.ID)
 	require.NoError(t, err)
 	require.Nil(t, e.Wait)
 	require.Contains(t, e.Summary, "no place yet, and none is expected before it expires")
 	_, err = w.ledger.CancelReservation(t.Context(), ann, soon.ID)
 	require.NoError(t, err)
-	later := w.wait(ann, 2, w.after(0, 8*time.Hour))
+	later := w.reserveWaiting(ann, 2, w.windowAfter(0, 8*time.Hour))
 	e, err = w.ledger.ExplainReservation(t.Context(), ann, later.ID)
 	require.NoError(t, err)
 	require.NotNil(t, e.Wait)
@@ -215,12 +215,12 @@ func TestNoPlaceIsExpectedAfterItExpires(t *testing.T) {
 func TestAWaitCountsStockOuts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, bob := w.person("ann"), w.person("bob")
-	w.allocate(ann, 2)
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
+	w.mustAllocate(ann, 2)
 	w.pass(boot)
 	w.soldOut = true
-	a := w.allocate(bob, 2)
-	w.work()
+	a := w.mustAllocate(bob, 2)
+	w.doDueWork()
 	e, err := w.ledger.ExplainAllocation(t.Context(), bob, a.ID)
 	require.NoError(t, err)
 	require.Contains(t, e.Wait.Basis, plan.BasisStock)
@@ -233,15 +233,15 @@ func TestAWaitCountsStockOuts(t *testing.T) {
 func TestANodeInUseIsUsedNow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := w.allocate(w.person("ann"), 2)
+	a := w.mustAllocate(w.newPerson("ann"), 2)
 	w.pass(boot)
-	n := w.nodes(node.Ready)[0]
+	n := w.readNodes(node.Ready)[0]
 	_, err := w.ledger.DrainNode(t.Context(), operator, n.ID)
 	require.NoError(t, err)
 	e, err := w.ledger.ExplainNode(t.Context(), operator, n.ID)
 	require.NoError(t, err)
 	require.Equal(t, a.ID+" uses it now; its lease ends then", e.Next[0].Message)
-	require.Equal(t, w.allocation(a.ID).LeaseUntil, e.Next[0].At)
+	require.Equal(t, w.readAllocation(a.ID).LeaseUntil, e.Next[0].At)
 	require.Contains(t, e.Summary, "removed when it is empty")
 }
 
@@ -249,12 +249,12 @@ func TestANodeInUseIsUsedNow(t *testing.T) {
 func TestExplainSaysWhyANodeIsDrained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	w.warm(1)
-	n := w.nodes(node.Ready)[0]
-	w.lease(ann, 1, time.Hour)
-	w.change(func(p *capacity.Pool) { p.MaxNodes = 1 })
-	booked := w.reserve(ann, 2, w.after(2*time.Hour, 3*time.Hour))
+	ann := w.newPerson("ann")
+	w.warmNodes(1)
+	n := w.readNodes(node.Ready)[0]
+	w.allocateFor(ann, 1, time.Hour)
+	w.changePool(func(p *capacity.Pool) { p.MaxNodes = 1 })
+	booked := w.mustReserve(ann, 2, w.windowAfter(2*time.Hour, 3*time.Hour))
 	w.pass(time.Minute)
 	before, err := w.ledger.ExplainNode(t.Context(), operator, n.ID)
 	require.NoError(t, err)

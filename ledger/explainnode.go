@@ -18,24 +18,24 @@ func (l *Ledger) ExplainNode(ctx context.Context, actor Actor, id string) (Expla
 		if err != nil {
 			return err
 		}
-		if e, err = l.explained(rd, actor, id, n.PoolID); err != nil {
+		if e, err = l.beginExplanation(rd, actor, id, n.PoolID); err != nil {
 			return err
 		}
-		e.node(n)
-		return e.leaving(rd, n)
+		e.explainNode(n)
+		return e.explainDraining(rd, n)
 	})
 	if err != nil {
 		return Explanation{}, err
 	}
-	return e.done(), nil
+	return e.finishExplanation(), nil
 }
 
-func (e *explained) node(n node.Node) {
+func (e *explained) explainNode(n node.Node) {
 	e.Kind, e.State, e.Reason, e.Since = "node", string(n.State()), n.Reason, n.RequestedAt
 	e.Summary = fmt.Sprintf("slot %d of %s: %s", n.Slot, e.state.Pool.Name, n.State())
 	switch {
 	case n.Coming():
-		e.obstacles()
+		e.addObstacles()
 	case n.State() == node.Ready:
 		e.Since = n.ReadyAt
 	case n.Kept():
@@ -48,7 +48,7 @@ func (e *explained) node(n node.Node) {
 		e.Summary += fmt.Sprintf("; %s was made smaller, and no longer has that slot", pool.Name)
 	}
 	if e.operator {
-		e.next(map[string]string{
+		e.describeNextSteps(map[string]string{
 			plan.StepInUse: "uses it now; its lease ends then", plan.StepAwaited: "waits for it, and gives up then",
 			plan.StepNeeded: "is booked on it from then on",
 			plan.StepIdle:   "it is removed at the latest, unless something needs it",
@@ -56,8 +56,8 @@ func (e *explained) node(n node.Node) {
 	}
 }
 
-// leaving tells since when a node takes nothing new, and why, as the journal has it.
-func (e *explained) leaving(r Reader, n node.Node) error {
+// explainDraining tells since when a node takes nothing new, and why, as the journal has it.
+func (e *explained) explainDraining(r Reader, n node.Node) error {
 	if n.Coming() || n.State() == node.Ready || n.Kept() {
 		return nil
 	}

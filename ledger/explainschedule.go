@@ -21,7 +21,7 @@ func (l *Ledger) ExplainSchedule(ctx context.Context, actor Actor, id string) (E
 			return err
 		}
 		e.At, e.PoolID, e.Since = r.Now(), s.PoolID, s.CreatedAt
-		if dates, err = l.dates(r, s, e.At, time.Time{}, 1); err != nil {
+		if dates, err = l.readDates(r, s, e.At, time.Time{}, 1); err != nil {
 			return err
 		}
 		e.Decisions, err = r.Decisions(actor.Scope(), DecisionFilter{Subject: id}, recentDecisions)
@@ -44,7 +44,7 @@ func (l *Ledger) ExplainSchedule(ctx context.Context, actor Actor, id string) (E
 // explainDate adds the next date to what is known of its schedule.
 func (l *Ledger) explainDate(ctx context.Context, actor Actor, s Schedule, d ScheduleDate,
 	e Explanation) (Explanation, error) {
-	e.Summary = fmt.Sprintf("the next date is %s: %s", d.LocalStart.Format("Mon 2 Jan 2006 15:04 -07:00"), d.says())
+	e.Summary = fmt.Sprintf("the next date is %s: %s", d.LocalStart.Format("Mon 2 Jan 2006 15:04 -07:00"), d.describeDate())
 	e.Reason, e.Degraded = d.Reason, d.Degraded
 	if d.ReservationID != "" {
 		r, err := l.ExplainReservation(ctx, actor, d.ReservationID)
@@ -67,8 +67,8 @@ func (l *Ledger) explainDate(ctx context.Context, actor Actor, s Schedule, d Sch
 	return e, err
 }
 
-// says tells in a few words what became of a date.
-func (d ScheduleDate) says() string {
+// describeDate tells in a few words what became of a date.
+func (d ScheduleDate) describeDate() string {
 	switch d.State {
 	case DateComing:
 		return "not asked for yet"
@@ -97,7 +97,7 @@ func (l *Ledger) dateRefusedNow(ctx context.Context, s Schedule, d ScheduleDate)
 		return nil, err
 	}
 	for i := range who.Makers { // it is asked for as late as they demand
-		who.Makers[i].Caps.MaxLead = max(who.Makers[i].Caps.MaxLead, d.Start.Sub(l.now(ctx)))
+		who.Makers[i].Caps.MaxLead = max(who.Makers[i].Caps.MaxLead, d.Start.Sub(l.readNow(ctx)))
 	}
 	_, _, err = l.DryRun(ctx, who, func(ctx context.Context, l *Ledger) (int, []byte, error) {
 		_, err := l.Reserve(ctx, who, ReserveRequest{Pool: s.PoolID, GPUs: s.GPUs, Layout: s.Layout, madeBy: s.ID,

@@ -2,7 +2,7 @@ package ledger
 
 // Waiting returns how many verbs wait for their turn.
 func (l *Ledger) Waiting() int {
-	l.lane.mu.Lock()
-	defer l.lane.mu.Unlock()
-	return len(l.lane.queue)
+	l.commits.mu.Lock()
+	defer l.commits.mu.Unlock()
+	return len(l.commits.queue)
 }

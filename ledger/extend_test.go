@@ -16,16 +16,16 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// lease allocates GPUs at once, on a node that is ready.
-func (w *world) lease(by ledger.Actor, gpus int, lease time.Duration) allocation.Allocation {
+// allocateFor allocates GPUs at once, on a node that is ready.
+func (w *world) allocateFor(by ledger.Actor, gpus int, lease time.Duration) allocation.Allocation {
 	w.Helper()
 	a, err := w.ledger.Allocate(w.Context(), by, ledger.AllocateRequest{Pool: "lab", GPUs: gpus, Lease: lease})
 	require.NoError(w, err)
 	return a
 }
 
-// committed is what an organization is committed to, counted from its rows.
-func (w *world) committed(org string) (c ledger.Commitments) {
+// readCommitments is what an organization is committed to, counted from its rows.
+func (w *world) readCommitments(org string) (c ledger.Commitments) {
 	w.Helper()
 	w.read(func(r ledger.Reader) (err error) { c, err = r.Commitments(org); return err })
 	return c
@@ -44,20 +44,20 @@ func TestAnExtensionOverMidnightCountsWhereTheLeaseBegan(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.clock.Set(time.Date(2026, 3, 31, 22, 0, 0, 0, time.UTC))
-			w.warm(1)
+			w.warmNodes(1)
 			w.clock.Set(time.Date(2026, 3, 31, 22, 59, 0, 0, time.UTC))
-			ann := w.limited("ann", limits)
-			other := w.lease(ann, 1, 2*time.Hour) // it spends a minute's worth of its day, as it is released
-			a := w.lease(ann, 1, 2*time.Hour)
+			ann := w.newLimitedPerson("ann", limits)
+			other := w.allocateFor(ann, 1, 2*time.Hour) // it spends a minute's worth of its day, as it is released
+			a := w.allocateFor(ann, 1, 2*time.Hour)
 			w.clock.Set(w.clock.Now().Add(time.Hour))
 			_, err := w.ledger.Release(t.Context(), ann, other.ID)
 			require.NoError(t, err) // 1 of 6 is spent, 2 are promised
 			w.clock.Set(time.Date(2026, 4, 1, 0, 10, 0, 0, time.UTC))
 
-			restarted := w.restarted()
+			restarted := w.restartedLedger()
 			for _, l := range []*ledger.Ledger{restarted, w.ledger} {
 				_, err = l.Extend(t.Context(), ann, a.ID, 3*time.Hour+time.Second)
-				codes := refusal(t, err)
+				codes := itemErrors(t, err)
 				require.Len(t, codes, 1)
 				require.Contains(t, []admission.Code{admission.SpendingExceeded, admission.GPUHoursExceeded}, codes[0])
 				require.ErrorContains(t, err, "2026-03-31", "it says where the lease counts")
@@ -66,7 +66,7 @@ func TestAnExtensionOverMidnightCountsWhereTheLeaseBegan(t *testing.T) {
 			require.NoError(t, err, "up to the limit")
 			_, err = w.ledger.Extend(t.Context(), ann, a.ID, time.Second)
 			require.Error(t, err)
-			w.lease(ann, 1, 6*time.Hour) // the new period is untouched
+			w.allocateFor(ann, 1, 6*time.Hour) // the new period is untouched
 		})
 	}
 }
@@ -74,16 +74,16 @@ func TestAnExtensionOverMidnightCountsWhereTheLeaseBegan(t *testing.T) {
 func TestTheWindowOfACapIsTheWholeLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.warm(1)
-	bot := agent(w.person("ann"), "bot")
+	w.warmNodes(1)
+	bot := agentBeside(w.newPerson("ann"), "bot")
 	bot.Caps.MaxWindow = 10 * time.Minute
-	a := w.lease(bot, 1, 9*time.Minute)
+	a := w.allocateFor(bot, 1, 9*time.Minute)
 	_, err := w.ledger.Extend(t.Context(), bot, a.ID, 61*time.Second)
-	require.Equal(t, []admission.Code{admission.KeyCapExceeded}, refusal(t, err))
+	require.Equal(t, []admission.Code{admission.KeyCapExceeded}, itemErrors(t, err))
 	_, err = w.ledger.Extend(t.Context(), bot, a.ID, time.Minute)
 	require.NoError(t, err)
 	_, err = w.ledger.Extend(t.Context(), bot, a.ID, time.Second)
-	require.Equal(t, []admission.Code{admission.KeyCapExceeded}, refusal(t, err))
+	require.Equal(t, []admission.Code{admission.KeyCapExceeded}, itemErrors(t, err))
 }
 
 // What an extension costs counts for the holder, so the holder's caps hold, and a
@@ -91,34 +91,34 @@ func TestTheWindowOfACapIsTheWholeLease(t *testing.T) {
 func TestWhoseCapsHoldForAnExtension(t *testing.T) {
 	t.Parallel()
 	k := newKeyring(t)
-	k.warm(2)
+	k.warmNodes(2)
 	three := func(key *ledger.Key) {
 		key.Caps = quota.Caps{MaxGPUs: 8, MaxPerDay: 3 * money.USD, MaxLead: 24 * time.Hour, MaxWindow: 24 * time.Hour}
 	}
-	require.NoError(t, k.mint("root", "free", ledger.Member))
-	require.NoError(t, k.mint("root", "capped", ledger.Admin, three))
-	require.NoError(t, k.mint("capped", "child", ledger.Member, three))
-	free, capped, child := k.must("free"), k.must("capped"), k.must("child")
+	require.NoError(t, k.mintKey("root", "free", ledger.Member))
+	require.NoError(t, k.mintKey("root", "capped", ledger.Admin, three))
+	require.NoError(t, k.mintKey("capped", "child", ledger.Member, three))
+	free, capped, child := k.mustActor("free"), k.mustActor("capped"), k.mustActor("child")
 	extend := func(by ledger.Actor, a allocation.Allocation, d time.Duration) error {
 		_, err := k.ledger.Extend(t.Context(), by, a.ID, d)
 		return err
 	}
 
-	theirs := k.lease(free, 1, time.Hour)
+	theirs := k.allocateFor(free, 1, time.Hour)
 	require.ErrorAs(t, extend(capped, theirs, time.Hour), new(*ledger.NotHolderError),
 		"it would count for the colleague")
 	require.ErrorAs(t, extend(child, theirs, time.Hour), new(*ledger.NotHolderError))
-	require.Equal(t, theirs.LeaseUntil, k.allocation(theirs.ID).LeaseUntil)
+	require.Equal(t, theirs.LeaseUntil, k.readAllocation(theirs.ID).LeaseUntil)
 
-	own := k.lease(capped, 1, time.Hour)
+	own := k.allocateFor(capped, 1, time.Hour)
 	require.ErrorAs(t, extend(child, own, time.Minute), new(*ledger.NotHolderError), "it does not count for the child")
-	require.Equal(t, []admission.Code{admission.KeyCapExceeded}, refusal(t, extend(free, own, 2*time.Hour+time.Second)),
+	require.Equal(t, []admission.Code{admission.KeyCapExceeded}, itemErrors(t, extend(free, own, 2*time.Hour+time.Second)),
 		"the holder's caps hold, whoever asks")
 	require.NoError(t, extend(free, own, time.Hour))
 
-	made := k.lease(child, 1, 30*time.Minute) // the maker has 30 minutes left
+	made := k.allocateFor(child, 1, 30*time.Minute) // the maker has 30 minutes left
 	require.Equal(t, []admission.Code{admission.KeyCapExceeded},
-		refusal(t, extend(capped, made, 30*time.Minute+time.Second)))
+		itemErrors(t, extend(capped, made, 30*time.Minute+time.Second)))
 	require.NoError(t, extend(capped, made, 30*time.Minute), "what counts for its caps it may extend")
 }
 
@@ -127,18 +127,18 @@ func TestAPromotionCountsWhereItsWindowBegan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.clock.Set(time.Date(2026, 3, 2, 21, 0, 0, 0, time.UTC))
-	w.warm(4)
-	bob := w.person("bob")
-	ann := w.limited("ann", quota.Limits{GPUs: 100, MoneyPerPeriod: quota.AtMost(int64(4 * money.USD))})
-	most := w.lease(bob, 7, 6*time.Hour)
-	waiting := w.wait(ann, 2, w.after(2*time.Hour, 4*time.Hour)) // for 4 $
-	w.lease(ann, 1, 3*time.Hour)
+	w.warmNodes(4)
+	bob := w.newPerson("bob")
+	ann := w.newLimitedPerson("ann", quota.Limits{GPUs: 100, MoneyPerPeriod: quota.AtMost(int64(4 * money.USD))})
+	most := w.allocateFor(bob, 7, 6*time.Hour)
+	waiting := w.reserveWaiting(ann, 2, w.windowAfter(2*time.Hour, 4*time.Hour)) // for 4 $
+	w.allocateFor(ann, 1, 3*time.Hour)
 	w.pass(3*time.Hour - 2*boot)
 	_, err := w.ledger.Release(t.Context(), bob, most.ID)
 	require.NoError(t, err)
 	w.pass(3 * boot)
-	require.False(t, w.reservation(waiting.ID).Placed())
-	c := w.committed(ann.OrganizationID)
+	require.False(t, w.readReservation(waiting.ID).Placed())
+	c := w.readCommitments(ann.OrganizationID)
 	require.Equal(t, 3*money.USD, c.All.On(waiting.Window.Start).Cost)
 }
 
@@ -146,24 +146,24 @@ func TestAPromotionCountsWhereItsWindowBegan(t *testing.T) {
 func TestAKeptReservationCountsWhereItBegan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	bot := agent(w.person("ann"), "bot")
+	bot := agentBeside(w.newPerson("ann"), "bot")
 	bot.Caps.MaxWindow, bot.Caps.MaxPerDay = 3*time.Hour, 3*money.USD
 	want := ledger.DemandWindow{Start: monday.Add(14 * time.Hour), End: monday.Add(16 * time.Hour), GPUs: 1,
 		Probability: 0.5}
-	w.put(bot, want)
+	w.setDemand(bot, want)
 	for _, caps := range []quota.Caps{
 		{MaxWindow: 3 * time.Hour, MaxPerDay: 100 * money.USD}, {MaxWindow: 24 * time.Hour, MaxPerDay: 3 * money.USD},
 	} {
 		bot.Caps.MaxWindow, bot.Caps.MaxPerDay = caps.MaxWindow, caps.MaxPerDay
 		want.End = monday.Add(18 * time.Hour) // the part after midnight is within every cap
-		w.put(bot, want)
-		for window := range w.spans(bot) {
+		w.setDemand(bot, want)
+		for window := range w.coveredWindows(bot) {
 			require.LessOrEqual(t, window.Length(), 3*time.Hour)
 		}
 	}
 	want.End = monday.Add(17 * time.Hour)
-	w.put(bot, want)
-	require.Len(t, w.spans(bot), 1)
+	w.setDemand(bot, want)
+	require.Len(t, w.coveredWindows(bot), 1)
 }
 
 // Whatever is allocated, extended, reserved, cancelled and released, and whenever,
@@ -173,21 +173,21 @@ func TestNoPeriodHasMoreThanItsLimit(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newKeyring(t)
 		w.clock.Set(time.Date(2026, 3, 30, 20, 0, 0, 0, time.UTC))
-		w.warm(4)
+		w.warmNodes(4)
 		caps := quota.Caps{
 			MaxGPUs: 8, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour, MaxPerDay: 3*money.USD + 1,
 			GPUHoursPerDay: quota.AtMost(4),
 		}
-		require.NoError(t, w.mint("root", "free", ledger.Member))
-		require.NoError(t, w.mint("root", "bot", ledger.Member,
+		require.NoError(t, w.mintKey("root", "free", ledger.Member))
+		require.NoError(t, w.mintKey("root", "bot", ledger.Member,
 			func(k *ledger.Key) { k.Kind, k.Caps = ledger.AgentKey, caps }))
-		ann, bot := w.must("free"), w.must("bot")
+		ann, bot := w.mustActor("free"), w.mustActor("bot")
 		limits := quota.Limits{
 			GPUs: 100, Weight: 1, GPUHours: quota.AtMost(rapid.Int64Range(1, 12).Draw(r, "hours")),
 			MoneyPerPeriod: quota.AtMost(rapid.Int64Range(1, 12).Draw(r, "dollars") * int64(money.USD)),
 			Period:         rapid.SampledFrom([]quota.Period{quota.PerDay, quota.PerMonth}).Draw(r, "period"),
 		}
-		_, err := w.limit(ann, limits, false)
+		_, err := w.setLimits(ann, limits, false)
 		require.NoError(t, err)
 		var held []string
 		for range rapid.IntRange(4, 16).Draw(r, "steps") {
@@ -203,12 +203,12 @@ func TestNoPeriodHasMoreThanItsLimit(t *testing.T) {
 				}
 			case "reserve":
 				_, _ = w.ledger.Reserve(w.Context(), by, ledger.ReserveRequest{
-					Pool: "lab", GPUs: 1, Class: reservation.Guaranteed, Window: w.after(minutes, minutes+time.Hour),
+					Pool: "lab", GPUs: 1, Class: reservation.Guaranteed, Window: w.windowAfter(minutes, minutes+time.Hour),
 				})
 			case "pass":
 				w.pass(minutes)
 			case "restart":
-				w.ledger = w.restarted()
+				w.ledger = w.restartedLedger()
 			default:
 				if len(held) == 0 {
 					continue
@@ -226,7 +226,7 @@ func TestNoPeriodHasMoreThanItsLimit(t *testing.T) {
 }
 
 func (w *world) withinLimits(t require.TestingT, org string, limits quota.Limits, bot ledger.Actor) {
-	c := w.committed(org)
+	c := w.readCommitments(org)
 	for _, day := range []int{30, 31, 32, 33, 34, 35, 36, 37} {
 		at := time.Date(2026, 3, day, 12, 0, 0, 0, time.UTC)
 		sum := c.All.In(limits.Period, at)

@@ -31,14 +31,14 @@ func (f FailedLogin) Compare(o FailedLogin) int {
 		cmp.Compare(f.Door, o.Door))
 }
 
-func (f FailedLogin) subject() string {
+func (f FailedLogin) eventSubject() string {
 	if f.KeyPrefix == "" && f.From.IsValid() {
 		return f.From.String()
 	}
 	return f.KeyPrefix
 }
 
-func (f FailedLogin) text() string {
+func (f FailedLogin) eventText() string {
 	from := "addresses that are not listed"
 	if f.From.IsValid() {
 		from = f.From.String()
@@ -49,9 +49,9 @@ func (f FailedLogin) text() string {
 // RecordFailedLogins writes failed sign-ins into the journal, where operators
 // alone see them: they belong to no organization.
 func (l *Ledger) RecordFailedLogins(ctx context.Context, failed []FailedLogin) error {
-	return l.do(ctx, SystemActor("api"), func(u *unit) error {
+	return l.inOwnTx(ctx, SystemActor("api"), func(u *groupTx) error {
 		for _, f := range failed {
-			u.event(Event{Type: "login.failed", Subject: f.subject(), Reason: f.Door, Message: f.text()})
+			u.addEvent(Event{Type: "login.failed", Subject: f.eventSubject(), Reason: f.Door, Message: f.eventText()})
 		}
 		return nil
 	})

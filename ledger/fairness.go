@@ -30,11 +30,11 @@ func poolCapacity(p capacity.Pool) quota.Vector {
 	return v
 }
 
-// usage changes what an organization has used of the pool.
-func (p *poolUnit) usage(organizationID string, change func(fairshare.Policy, fairshare.Usage) fairshare.Usage) {
+// changeUsage changes what an organization has used of the pool.
+func (p *poolTx) changeUsage(organizationID string, change func(fairshare.Policy, fairshare.Usage) fairshare.Usage) {
 	before, known := p.uses[organizationID]
 	p.uses[organizationID] = change(p.unit.cfg.Fairness, before)
-	p.touchUse(organizationID)
+	p.markUseTouched(organizationID)
 	p.unit.undos = append(p.unit.undos, func() {
 		if p.uses[organizationID] = before; !known {
 			delete(p.uses, organizationID)
@@ -42,8 +42,8 @@ func (p *poolUnit) usage(organizationID string, change func(fairshare.Policy, fa
 	})
 }
 
-// touchUse notes that an organization's use is to be written.
-func (p *poolUnit) touchUse(organizationID string) {
+// markUseTouched notes that an organization's use is to be written.
+func (p *poolTx) markUseTouched(organizationID string) {
 	if p.charged[organizationID] {
 		return
 	}
@@ -55,18 +55,18 @@ func (p *poolUnit) touchUse(organizationID string) {
 }
 
 // chargeAllocation counts what an allocation that is over has held.
-func (u *unit) chargeAllocation(p *poolUnit, a allocation.Allocation) {
+func (u *groupTx) chargeAllocation(p *poolTx, a allocation.Allocation) {
 	if a.ActiveAt.IsZero() {
 		return
 	}
-	p.usage(a.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
+	p.changeUsage(a.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
 		return f.ChargeUse(s, u.now(), quota.Demand(p.Pool.Pool, a.Shape), u.now().Sub(a.ActiveAt))
 	})
 }
 
 // chargeEntry counts that an allocation was admitted, before it has held anything.
-func (u *unit) chargeEntry(p *poolUnit, a allocation.Allocation) {
-	p.usage(a.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
+func (u *groupTx) chargeEntry(p *poolTx, a allocation.Allocation) {
+	p.changeUsage(a.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
 		return f.ChargeEntry(s, u.now(), quota.Demand(p.Pool.Pool, a.Shape))
 	})
 }
@@ -74,7 +74,7 @@ func (u *unit) chargeEntry(p *poolUnit, a allocation.Allocation) {
 // chargeReservation counts what a guess that is over has kept warm, and whether
 // it came true. One that was given up before anything was warmed, or that gave
 // way to others, says nothing of its maker's guesses.
-func (u *unit) chargeReservation(p *poolUnit, r reservation.Reservation) {
+func (u *groupTx) chargeReservation(p *poolTx, r reservation.Reservation) {
 	if r.Class != reservation.Speculative {
 		return
 	}
@@ -83,7 +83,7 @@ func (u *unit) chargeReservation(p *poolUnit, r reservation.Reservation) {
 	if !judged {
 		return
 	}
-	p.usage(r.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
+	p.changeUsage(r.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
 		if !r.WarmedAt.IsZero() {
 			s = f.ChargeSpeculative(s, u.now(), quota.Demand(p.Pool.Pool, r.Shape), u.now().Sub(r.WarmedAt))
 		}
@@ -147,12 +147,12 @@ func heldBy(p capacity.Pool, reservations []*reservation.Reservation, allocation
 }
 
 // useNow is what each organization has used of the pool, or holds of it.
-func (u *unit) useNow(p *poolUnit) map[string]fairshare.Usage {
+func (u *groupTx) useNow(p *poolTx) map[string]fairshare.Usage {
 	return usageNow(u.cfg.Fairness, p.uses, heldBy(p.Pool.Pool, p.reservations.rows, p.allocations.rows), u.now())
 }
 
-// shares returns the fair share of each organization that is in both.
-func (u *unit) shares(p *poolUnit, all map[string]fairshare.Usage, organizations []string) (map[string]float64, error) {
+// readShares returns the fair share of each organization that is in both.
+func (u *groupTx) readShares(p *poolTx, all map[string]fairshare.Usage, organizations []string) (map[string]float64, error) {
 	shares := make(map[string]float64, len(organizations))
 	for _, org := range organizations {
 		if _, known := all[org]; !known {
@@ -169,30 +169,30 @@ func (u *unit) shares(p *poolUnit, all map[string]fairshare.Usage, organizations
 
 // sharesOfWaiting returns the shares if anybody waits for a place: only then
 // does their order matter.
-func (u *unit) sharesOfWaiting(p *poolUnit) (map[string]float64, error) {
+func (u *groupTx) sharesOfWaiting(p *poolTx) (map[string]float64, error) {
 	if !slices.ContainsFunc(p.reservations.rows,
 		func(r *reservation.Reservation) bool { return r.State() == reservation.Waitlisted }) {
 		return nil, nil
 	}
 	all := u.useNow(p)
-	return u.shares(p, all, sortedKeys(all))
+	return u.readShares(p, all, sortedKeys(all))
 }
 
-// ranked lists the bookings that give way with the shares of their holders.
-func (u *unit) ranked(p *poolUnit) ([]admission.Speculative, error) {
-	guesses := slices.Clone(p.speculative())
+// rankSpeculative lists the bookings that give way with the shares of their holders.
+func (u *groupTx) rankSpeculative(p *poolTx) ([]admission.Speculative, error) {
+	guesses := slices.Clone(p.speculativeBookings())
 	if len(guesses) == 0 {
 		return nil, nil
 	}
 	holders := make([]string, len(guesses))
 	for i, g := range guesses {
-		r, ok := p.reservation(g.ID)
+		r, ok := p.findReservation(g.ID)
 		if !ok {
 			return nil, fmt.Errorf("ranking guesses: %s is not in the pool", g.ID)
 		}
 		holders[i] = r.OrganizationID
 	}
-	shares, err := u.shares(p, u.useNow(p), slices.Compact(slices.Sorted(slices.Values(holders))))
+	shares, err := u.readShares(p, u.useNow(p), slices.Compact(slices.Sorted(slices.Values(holders))))
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (l *Ledger) sharesOf(r Reader, actor Actor, s PoolState) ([]Share, error) {
 	for _, use := range s.Uses {
 		uses[use.OrganizationID] = use.Usage
 	}
-	all := usageNow(l.cfg.Fairness, uses, heldBy(s.Pool.Pool, pointers(s.Reservations), pointers(s.Allocations)),
+	all := usageNow(l.cfg.Fairness, uses, heldBy(s.Pool.Pool, pointersTo(s.Reservations), pointersTo(s.Allocations)),
 		r.Now())
 	out := []Share{}
 	for _, id := range sortedKeys(all) {
@@ -256,7 +256,7 @@ func (l *Ledger) sharesOf(r Reader, actor Actor, s PoolState) ([]Share, error) {
 	return out, nil
 }
 
-func pointers[T any](rows []T) []*T {
+func pointersTo[T any](rows []T) []*T {
 	out := make([]*T, len(rows))
 	for i := range rows {
 		out[i] = &rows[i]

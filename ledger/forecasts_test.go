@@ -15,8 +15,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// expect is a forecast of the hour after next.
-func (w *world) expect(id string, change ...func(*ledger.Forecast)) ledger.Forecast {
+// newForecast is a forecast of the hour after next.
+func (w *world) newForecast(id string, change ...func(*ledger.Forecast)) ledger.Forecast {
 	now := w.clock.Now()
 	f := ledger.Forecast{
 		ID: id, PoolID: w.pool.ID, Source: ledger.ByLLM, ReasonCode: "announced_work", Model: "m", IssuedAt: now,
@@ -30,11 +30,11 @@ func (w *world) expect(id string, change ...func(*ledger.Forecast)) ledger.Forec
 	return f
 }
 
-func (w *world) record(by ledger.Actor, list ...ledger.Forecast) (int, error) {
+func (w *world) recordForecasts(by ledger.Actor, list ...ledger.Forecast) (int, error) {
 	return w.ledger.RecordForecasts(w.Context(), by, list)
 }
 
-func (w *world) close(by ledger.Actor, gpus int, names ...string) (int, error) {
+func (w *world) closeForecasts(by ledger.Actor, gpus int, names ...string) (int, error) {
 	var list []ledger.ForecastClosing
 	for _, id := range names {
 		list = append(list, ledger.ForecastClosing{ID: id, GPUs: gpus, CountedAt: w.clock.Now()})
@@ -42,7 +42,7 @@ func (w *world) close(by ledger.Actor, gpus int, names ...string) (int, error) {
 	return w.ledger.CloseForecasts(w.Context(), by, list)
 }
 
-func (w *world) forecasts(s ledger.Scope) (list []ledger.Forecast) {
+func (w *world) readForecasts(s ledger.Scope) (list []ledger.Forecast) {
 	w.Helper()
 	w.read(func(r ledger.Reader) (err error) {
 		list, err = r.Forecasts(s, ledger.ForecastFilter{}, 500)
@@ -62,20 +62,20 @@ func refusedItems(t require.TestingT, err, reason error) []int {
 func TestAForecastIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	bot := agent(w.person("ada"), "bot")
-	first := w.expect("fct_1")
+	bot := agentBeside(w.newPerson("ada"), "bot")
+	first := w.newForecast("fct_1")
 	for i, want := range []int{1, 0} {
-		n, err := w.record(bot, first, first)
+		n, err := w.recordForecasts(bot, first, first)
 		require.NoError(t, err)
 		require.Equal(t, want, n, i)
 		w.clock.Advance(3 * time.Hour) // a repeat may come when a new one would be too late
 	}
-	stored := w.forecasts(bot.Scope())
+	stored := w.readForecasts(bot.Scope())
 	require.Len(t, stored, 1)
 	require.Equal(t, monday, stored[0].RecordedAt)
 	require.Equal(t, "bot", stored[0].MadeBy)
 	require.Equal(t, first.Said, stored[0].Said)
-	require.Empty(t, w.events("forecast"), "measurements leave no events")
+	require.Empty(t, w.readEvents("forecast"), "measurements leave no events")
 
 	for name, change := range map[string]func(*ledger.Forecast){
 		"quantile": func(f *ledger.Forecast) { f.Said.P90++ }, "chance": func(f *ledger.Forecast) { f.Said.Any = 0.76 },
@@ -88,20 +88,20 @@ func TestAForecastIsRecordedOnce(t *testing.T) {
 	} {
 		other := first
 		change(&other)
-		_, err := w.record(bot, w.expect("fct_2"), other)
+		_, err := w.recordForecasts(bot, w.newForecast("fct_2"), other)
 		require.Equal(t, []int{1}, refusedItems(t, err, ledger.ErrDiffers), name)
 	}
-	twin := w.expect("fct_2")
+	twin := w.newForecast("fct_2")
 	twin.Said.P90 = 99
-	_, err := w.record(bot, w.expect("fct_2"), twin, w.expect("fct_3"))
+	_, err := w.recordForecasts(bot, w.newForecast("fct_2"), twin, w.newForecast("fct_3"))
 	require.Equal(t, []int{1}, refusedItems(t, err, ledger.ErrDiffers), "within one batch")
-	require.Equal(t, stored, w.forecasts(bot.Scope()), "nothing of a refused batch is there")
+	require.Equal(t, stored, w.readForecasts(bot.Scope()), "nothing of a refused batch is there")
 }
 
 func TestForecastsThatAreNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ada := w.person("ada")
+	ada := w.newPerson("ada")
 	for field, change := range map[string]func(*ledger.Forecast){
 		"end":                  func(f *ledger.Forecast) { f.End = f.Start },
 		"end ":                 func(f *ledger.Forecast) { f.End = f.Start.AddDate(0, 0, 32) },
@@ -122,27 +122,27 @@ func TestForecastsThatAreNone(t *testing.T) {
 		"pool_id":              func(f *ledger.Forecast) { f.PoolID = "pol_404" },
 		"pool_id ":             func(f *ledger.Forecast) { f.PoolID = w.pool.Name },
 	} {
-		_, err := w.record(ada, w.expect("fct_1"), w.expect("fct_2", change))
+		_, err := w.recordForecasts(ada, w.newForecast("fct_1"), w.newForecast("fct_2", change))
 		var invalid *ledger.InvalidError
 		require.ErrorAs(t, err, &invalid, field)
-		require.Equal(t, "forecasts[1]."+trimmed(field), invalid.Field)
+		require.Equal(t, "forecasts[1]."+trimName(field), invalid.Field)
 	}
 	for _, n := range []int{0, ledger.MaxForecasts + 1} {
-		_, err := w.record(ada, make([]ledger.Forecast, n)...)
+		_, err := w.recordForecasts(ada, make([]ledger.Forecast, n)...)
 		require.ErrorContains(t, err, "must hold 1 to 1000")
 	}
-	_, err := w.record(operator, w.expect("fct_1"))
+	_, err := w.recordForecasts(operator, w.newForecast("fct_1"))
 	require.ErrorIs(t, err, ledger.ErrDenied, "whoever belongs to nobody expects nothing")
-	require.Empty(t, w.forecasts(ledger.Scope{All: true}))
-	begun := w.expect("fct_1",
+	require.Empty(t, w.readForecasts(ledger.Scope{All: true}))
+	begun := w.newForecast("fct_1",
 		func(f *ledger.Forecast) { f.Start = w.clock.Now().Add(-time.Minute); f.IssuedAt = f.Start })
-	n, err := w.record(ada, begun)
+	n, err := w.recordForecasts(ada, begun)
 	require.NoError(t, err, "a retry may take a moment")
 	require.Equal(t, 1, n)
 }
 
-// trimmed takes off what makes names of cases differ.
-func trimmed(name string) string {
+// trimName takes off what makes names of cases differ.
+func trimName(name string) string {
 	for len(name) > 0 && name[len(name)-1] == ' ' {
 		name = name[:len(name)-1]
 	}
@@ -152,13 +152,13 @@ func trimmed(name string) string {
 func TestAForecastIsScoredWhenItsWindowIsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ada := w.person("ada")
-	bot, twin, eve := agent(ada, "bot"), agent(ada, "twin"), w.person("eve")
-	_, err := w.record(bot, w.expect("fct_1"), w.expect("fct_2",
-		func(f *ledger.Forecast) { f.Baseline = ledger.Fraction{} }), w.expect("fct_3"))
+	ada := w.newPerson("ada")
+	bot, twin, eve := agentBeside(ada, "bot"), agentBeside(ada, "twin"), w.newPerson("eve")
+	_, err := w.recordForecasts(bot, w.newForecast("fct_1"), w.newForecast("fct_2",
+		func(f *ledger.Forecast) { f.Baseline = ledger.Fraction{} }), w.newForecast("fct_3"))
 	require.NoError(t, err)
 	w.clock.Advance(2*time.Hour - time.Microsecond)
-	_, err = w.close(bot, 3, "fct_1", "fct_3")
+	_, err = w.closeForecasts(bot, 3, "fct_1", "fct_3")
 	require.Equal(t, []int{0, 1}, refusedItems(t, err, ledger.ErrNotOver))
 	early := ledger.ForecastClosing{ID: "fct_1", GPUs: 3, CountedAt: w.clock.Now()}
 	w.clock.Advance(time.Microsecond)
@@ -168,23 +168,23 @@ func TestAForecastIsScoredWhenItsWindowIsOver(t *testing.T) {
 		require.ErrorContains(t, err, "outcomes[0].counted_at must be between")
 	}
 	for name, by := range map[string]ledger.Actor{"another tenant": eve, "another agent": twin} {
-		_, err = w.close(by, 3, "fct_1")
+		_, err = w.closeForecasts(by, 3, "fct_1")
 		require.Equal(t, []int{0}, refusedItems(t, err, ledger.ErrNotFound), name)
 	}
-	_, err = w.close(bot, 3, "fct_1", "fct_404", "fct_405")
+	_, err = w.closeForecasts(bot, 3, "fct_1", "fct_404", "fct_405")
 	require.Equal(t, []int{1, 2}, refusedItems(t, err, ledger.ErrNotFound))
-	n, err := w.close(bot, 3, "fct_1", "fct_2", "fct_1")
+	n, err := w.closeForecasts(bot, 3, "fct_1", "fct_2", "fct_1")
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	_, err = w.close(ada, 3, "fct_2", "fct_3")
+	_, err = w.closeForecasts(ada, 3, "fct_2", "fct_3")
 	require.Equal(t, []int{0, 1}, refusedItems(t, err, ledger.ErrNotFound), "a member whose key did not make them")
 	admin := ada
 	admin.Role = ledger.Admin
-	n, err = w.close(admin, 3, "fct_2", "fct_3")
+	n, err = w.closeForecasts(admin, 3, "fct_2", "fct_3")
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 
-	stored := w.forecasts(ada.Scope())
+	stored := w.readForecasts(ada.Scope())
 	for i, baseline := range []ledger.Fraction{ledger.FractionOf(0.5625), {}, ledger.FractionOf(0.5625)} {
 		o := stored[i].Outcome
 		require.Equal(t, 3, o.GPUs)
@@ -193,14 +193,14 @@ func TestAForecastIsScoredWhenItsWindowIsOver(t *testing.T) {
 		require.Equal(t, baseline, o.BaselineBrier)
 	}
 	w.clock.Advance(time.Hour)
-	_, err = w.close(bot, 4, "fct_1")
+	_, err = w.closeForecasts(bot, 4, "fct_1")
 	require.Equal(t, []int{0}, refusedItems(t, err, ledger.ErrDiffers))
-	require.Equal(t, stored, w.forecasts(ada.Scope()), "the first outcome stays")
+	require.Equal(t, stored, w.readForecasts(ada.Scope()), "the first outcome stays")
 	for _, gpus := range []int{-1, 100_001} {
-		_, err = w.close(bot, gpus, "fct_1")
+		_, err = w.closeForecasts(bot, gpus, "fct_1")
 		require.ErrorContains(t, err, "outcomes[0].gpus")
 	}
-	_, err = w.close(bot, 0)
+	_, err = w.closeForecasts(bot, 0)
 	require.ErrorContains(t, err, "must hold 1 to 1000")
 }
 
@@ -209,11 +209,11 @@ func TestAForecastIsScoredWhenItsWindowIsOver(t *testing.T) {
 func TestManySendersAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	bot := agent(w.person("ada"), "bot")
+	bot := agentBeside(w.newPerson("ada"), "bot")
 	var list []ledger.Forecast
 	var names []string
 	for i := range 20 {
-		list = append(list, w.expect(fmt.Sprintf("fct_%02d", i)))
+		list = append(list, w.newForecast(fmt.Sprintf("fct_%02d", i)))
 		names = append(names, list[i].ID)
 	}
 	atOnce := func(send func() (int, error)) int {
@@ -231,33 +231,33 @@ func TestManySendersAtOnce(t *testing.T) {
 		}
 		return sum
 	}
-	require.Equal(t, len(list), atOnce(func() (int, error) { return w.record(bot, list...) }))
+	require.Equal(t, len(list), atOnce(func() (int, error) { return w.recordForecasts(bot, list...) }))
 	w.clock.Advance(2 * time.Hour)
-	require.Equal(t, len(list), atOnce(func() (int, error) { return w.close(bot, 2, names...) }))
+	require.Equal(t, len(list), atOnce(func() (int, error) { return w.closeForecasts(bot, 2, names...) }))
 }
 
 func TestAKeyAddsSoManyForecastsADay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	bot := agent(w.person("ada"), "bot")
+	bot := agentBeside(w.newPerson("ada"), "bot")
 	w.ledger = ledger.New(w.store, &ids.Sequence{}, ledger.Config{ForecastsPerDay: 3})
-	_, err := w.record(bot, w.expect("fct_1"), w.expect("fct_2"))
+	_, err := w.recordForecasts(bot, w.newForecast("fct_1"), w.newForecast("fct_2"))
 	require.NoError(t, err)
-	_, err = w.record(agent(w.person("eve"), "another"), w.expect("fct_1"))
+	_, err = w.recordForecasts(agentBeside(w.newPerson("eve"), "another"), w.newForecast("fct_1"))
 	require.NoError(t, err)
-	_, err = w.record(bot, w.expect("fct_a"), w.expect("fct_b"))
+	_, err = w.recordForecasts(bot, w.newForecast("fct_a"), w.newForecast("fct_b"))
 	var many *ledger.TooManyError
 	require.ErrorAs(t, err, &many)
 	require.Equal(t, 15*time.Hour, many.After)
-	_, err = w.record(bot, w.expect("fct_a"))
+	_, err = w.recordForecasts(bot, w.newForecast("fct_a"))
 	require.NoError(t, err, "the last of the day")
-	_, err = w.record(bot, w.expect("fct_b"))
+	_, err = w.recordForecasts(bot, w.newForecast("fct_b"))
 	require.ErrorAs(t, err, &many)
-	n, err := w.record(bot, w.expect("fct_a"))
+	n, err := w.recordForecasts(bot, w.newForecast("fct_a"))
 	require.NoError(t, err, "what is known costs nothing")
 	require.Zero(t, n)
 	w.clock.Advance(many.After)
-	_, err = w.record(bot, w.expect("fct_b"))
+	_, err = w.recordForecasts(bot, w.newForecast("fct_b"))
 	require.NoError(t, err)
 }
 
@@ -266,24 +266,24 @@ func TestAKeyAddsSoManyForecastsADay(t *testing.T) {
 func TestForecastsKeepTheirWord(t *testing.T) {
 	t.Parallel()
 	w, run := newWorld(t), 0
-	ada := w.person("ada")
+	ada := w.newPerson("ada")
 	rapid.Check(t, func(r *rapid.T) {
 		run++
-		bot := agent(ada, fmt.Sprint("bot ", run))
+		bot := agentBeside(ada, fmt.Sprint("bot ", run))
 		said, seen := map[string]ledger.Forecast{}, map[string]int{}
 		for range rapid.IntRange(1, 12).Draw(r, "steps") {
 			id := fmt.Sprintf("fct_%d_%d", run, rapid.IntRange(0, 3).Draw(r, "id"))
 			gpus := rapid.IntRange(0, 3).Draw(r, "gpus")
 			switch rapid.IntRange(0, 2).Draw(r, "what") {
 			case 0:
-				f := w.expect(id, func(f *ledger.Forecast) { f.Said.P90 += gpus })
-				if _, err := w.record(bot, f); err == nil {
+				f := w.newForecast(id, func(f *ledger.Forecast) { f.Said.P90 += gpus })
+				if _, err := w.recordForecasts(bot, f); err == nil {
 					if _, known := said[id]; !known {
 						said[id] = f
 					}
 				}
 			case 1:
-				if _, err := w.close(bot, gpus, id); err == nil {
+				if _, err := w.closeForecasts(bot, gpus, id); err == nil {
 					if _, known := seen[id]; !known {
 						seen[id] = gpus
 					}
@@ -315,23 +315,23 @@ func TestForecastsKeepTheirWord(t *testing.T) {
 func TestMembersCloseWhatTheirAgentsExpected(t *testing.T) {
 	t.Parallel()
 	k := newKeyring(t)
-	ada, bob := k.user("ada@example.com", ledger.Member), k.user("bob@example.com", ledger.Member)
+	ada, bob := k.addUser("ada@example.com", ledger.Member), k.addUser("bob@example.com", ledger.Member)
 	of := func(u ledger.User, kind ledger.KeyKind) func(*ledger.Key) {
 		return func(key *ledger.Key) {
 			if key.Kind, key.UserID = kind, u.ID; kind == ledger.AgentKey {
-				capped(8)(key)
+				withGPUCap(8)(key)
 			}
 		}
 	}
-	require.NoError(t, k.mint("root", "ada", ledger.Member, of(ada, ledger.PersonKey)))
-	require.NoError(t, k.mint("root", "bob", ledger.Member, of(bob, ledger.PersonKey)))
-	require.NoError(t, k.mint("root", "bot", ledger.Member, of(ada, ledger.AgentKey)))
-	_, err := k.record(k.must("bot"), k.expect("fct_1"))
+	require.NoError(t, k.mintKey("root", "ada", ledger.Member, of(ada, ledger.PersonKey)))
+	require.NoError(t, k.mintKey("root", "bob", ledger.Member, of(bob, ledger.PersonKey)))
+	require.NoError(t, k.mintKey("root", "bot", ledger.Member, of(ada, ledger.AgentKey)))
+	_, err := k.recordForecasts(k.mustActor("bot"), k.newForecast("fct_1"))
 	require.NoError(t, err)
 	k.clock.Advance(2 * time.Hour)
-	_, err = k.close(k.must("bob"), 3, "fct_1")
+	_, err = k.closeForecasts(k.mustActor("bob"), 3, "fct_1")
 	require.Equal(t, []int{0}, refusedItems(t, err, ledger.ErrNotFound))
-	n, err := k.close(k.must("ada"), 3, "fct_1")
+	n, err := k.closeForecasts(k.mustActor("ada"), 3, "fct_1")
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 }

@@ -13,9 +13,9 @@ import (
 func TestWhatAPoolHasNoSlotForIsNotFree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	w.warm(2)
-	w.lease(ann, 1, boot)
+	ann := w.newPerson("ann")
+	w.warmNodes(2)
+	w.allocateFor(ann, 1, boot)
 	counts := func() (c ledger.Counts) {
 		w.read(func(r ledger.Reader) error {
 			state, err := r.PoolState(w.pool.ID)
@@ -25,6 +25,6 @@ func TestWhatAPoolHasNoSlotForIsNotFree(t *testing.T) {
 		return c
 	}
 	require.Equal(t, ledger.Counts{Free: 3, Held: 1}, counts())
-	w.change(func(p *capacity.Pool) { p.MaxNodes = 1 })
+	w.changePool(func(p *capacity.Pool) { p.MaxNodes = 1 })
 	require.Equal(t, ledger.Counts{Free: 1, Held: 1, Unavailable: 2}, counts())
 }

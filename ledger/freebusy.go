@@ -49,17 +49,17 @@ func (l *Ledger) FreeBusy(ctx context.Context, idOrName string, from, to time.Ti
 			return fmt.Errorf("reading pool: %w", err)
 		}
 		out = FreeBusy{Pool: state.Pool}
-		used := state.workloads()
-		for _, level := range state.calendar().FreeBusy(from, to, step) {
-			out.Steps = append(out.Steps, FreeStep{Level: level, Workloads: split(pool.Pool, used, level)})
+		used := state.bookedByWorkload()
+		for _, level := range state.buildCalendar().FreeBusy(from, to, step) {
+			out.Steps = append(out.Steps, FreeStep{Level: level, Workloads: splitLevels(pool.Pool, used, level)})
 		}
 		return nil
 	})
 	return out, err
 }
 
-// workloads adds up what each workload has booked of the pool.
-func (s PoolState) workloads() map[capacity.Workload]*calendar.Profile {
+// bookedByWorkload adds up what each workload has booked of the pool.
+func (s PoolState) bookedByWorkload() map[capacity.Workload]*calendar.Profile {
 	used := map[capacity.Workload]*calendar.Profile{capacity.Online: {}, capacity.Batch: {}}
 	for _, r := range s.Reservations {
 		if r.Placed() {
@@ -74,8 +74,8 @@ func (s PoolState) workloads() map[capacity.Workload]*calendar.Profile {
 	return used
 }
 
-// split says what each workload of a split pool has and may still have.
-func split(p capacity.Pool, used map[capacity.Workload]*calendar.Profile, level calendar.Level) []WorkloadLevel {
+// splitLevels says what each workload of a split pool has and may still have.
+func splitLevels(p capacity.Pool, used map[capacity.Workload]*calendar.Profile, level calendar.Level) []WorkloadLevel {
 	if p.OnlineShare == 0 {
 		return nil
 	}
@@ -91,8 +91,8 @@ func split(p capacity.Pool, used map[capacity.Workload]*calendar.Profile, level 
 	return levels
 }
 
-// calendar builds the calendar of what is live in the pool.
-func (s PoolState) calendar() *calendar.Slots {
+// buildCalendar builds the calendar of what is live in the pool.
+func (s PoolState) buildCalendar() *calendar.Slots {
 	places := calendar.NewSlots(s.Pool.MaxNodes, s.Pool.PerNode)
 	places.SetMargin(s.Pool.Timers.Cleaning)
 	for _, r := range s.Reservations {
@@ -123,30 +123,30 @@ type Recommendation struct {
 // each of which Reserve would accept now. Without any, the error is the
 // *RefusedError of the cheapest pool, which names the others.
 func (l *Ledger) Advise(ctx context.Context, actor Actor, req ReserveRequest, limit int) ([]Recommendation, error) {
-	if err := req.check(); err != nil {
+	if err := req.checkRequest(); err != nil {
 		return nil, err
 	}
 	var found []Recommendation
-	err := l.do(ctx, actor, func(u *unit) error {
-		h, err := u.holding()
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+		h, err := u.readHolding()
 		if err != nil {
 			return err
 		}
-		pools, err := u.candidates(req.wanted())
+		pools, err := u.lockCandidates(req.poolNeeds())
 		if err != nil {
 			return err
 		}
-		found, err = u.advise(pools, h, req, limit)
+		found, err = u.adviseWindows(pools, h, req, limit)
 		return err
 	})
 	return found, err
 }
 
-func (u *unit) advise(pools []*poolUnit, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
+func (u *groupTx) adviseWindows(pools []*poolTx, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
 	var found []Recommendation
 	for _, p := range pools {
-		some, err := u.windows(p, h, req, limit)
-		if req.passed.tell(p, err) {
+		some, err := u.acceptableWindows(p, h, req, limit)
+		if req.passed.passOver(p, err) {
 			continue
 		}
 		if err != nil {
@@ -155,7 +155,7 @@ func (u *unit) advise(pools []*poolUnit, h *holding, req ReserveRequest, limit i
 		found = append(found, some...)
 	}
 	if len(found) == 0 {
-		return nil, onlyAsked(req.passed.answer())
+		return nil, onlyAsked(req.passed.refusalOfAll())
 	}
 	slices.SortStableFunc(found, func(a, b Recommendation) int { return a.Window.Start.Compare(b.Window.Start) })
 	return found[:min(limit, len(found))], nil
@@ -169,12 +169,12 @@ const (
 	nudge = 15 * time.Minute
 )
 
-// windows lists up to limit windows of a flexible request that a pool and the
+// acceptableWindows lists up to limit windows of a flexible request that a pool and the
 // limits accept; none is *RefusedError.
-func (u *unit) windows(p *poolUnit, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
+func (u *groupTx) acceptableWindows(p *poolTx, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
 	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 	left := req.Range
-	left.StartNotEarlierThan = latest(left.StartNotEarlierThan, u.now())
+	left.StartNotEarlierThan = latestOf(left.StartNotEarlierThan, u.now())
 	var found []Recommendation
 	var last verdict
 	for range triedWindows {
@@ -182,7 +182,7 @@ func (u *unit) windows(p *poolUnit, h *holding, req ReserveRequest, limit int) (
 		if !ok || len(found) == limit {
 			break
 		}
-		iv, d, err := u.within(p, h, req, iv)
+		iv, d, err := u.shrinkToFit(p, h, req, iv)
 		if err != nil {
 			return nil, err
 		}
@@ -200,24 +200,24 @@ func (u *unit) windows(p *poolUnit, h *holding, req ReserveRequest, limit int) (
 		first := calendar.Interval{Start: left.StartNotEarlierThan,
 			End: left.StartNotEarlierThan.Add(max(left.MinDuration, time.Second))}
 		var err error
-		if _, last, err = u.judge(p, h, req, first); err != nil {
+		if _, last, err = u.judgeWindow(p, h, req, first); err != nil {
 			return nil, err
 		}
 	}
-	return nil, u.refuse(p, h.org.ID, "reservation", last)
+	return nil, u.refuseRequest(p, h.org.ID, "reservation", last)
 }
 
-// within decides on a window, and on the shortest one that starts with it if the
+// shrinkToFit decides on a window, and on the shortest one that starts with it if the
 // whole of it is refused: limits may bind where the calendar does not.
-func (u *unit) within(p *poolUnit, h *holding, req ReserveRequest,
+func (u *groupTx) shrinkToFit(p *poolTx, h *holding, req ReserveRequest,
 	iv calendar.Interval) (calendar.Interval, verdict, error) {
-	_, d, err := u.judge(p, h, req, iv)
-	short := calendar.Interval{Start: iv.Start, End: latest(iv.Start.Add(req.Range.MinDuration),
+	_, d, err := u.judgeWindow(p, h, req, iv)
+	short := calendar.Interval{Start: iv.Start, End: latestOf(iv.Start.Add(req.Range.MinDuration),
 		req.Range.EndNotEarlierThan)}
 	if err != nil || d.Accepted() || !short.Valid() || !short.End.Before(iv.End) {
 		return iv, d, err
 	}
-	_, shorter, err := u.judge(p, h, req, short)
+	_, shorter, err := u.judgeWindow(p, h, req, short)
 	if shorter.Accepted() {
 		return short, shorter, err
 	}
@@ -233,18 +233,18 @@ func (h *holding) changeAfter(t time.Time) time.Time {
 	return t.Add(nudge)
 }
 
-// judge decides on one window of a request as Reserve would.
-func (u *unit) judge(p *poolUnit, h *holding, req ReserveRequest,
+// judgeWindow decides on one window of a request as Reserve would.
+func (u *groupTx) judgeWindow(p *poolTx, h *holding, req ReserveRequest,
 	w calendar.Interval) (reservation.Reservation, verdict, error) {
 	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 	req.Window = w
 	if req.id == "" {
 		req.id = ids.Reservation // it is only looked at
 	}
-	return u.decide(p, h, u.newReservation(p, h.org, req, shape))
+	return u.decideReservation(p, h, u.newReservation(p, h.org, req, shape))
 }
 
-func latest(a, b time.Time) time.Time {
+func latestOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

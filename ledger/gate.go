@@ -36,22 +36,22 @@ type gate struct {
 	open  chan struct{} // closed when nobody holds the rows
 }
 
-// close makes gates for what is held, where there are none.
-func (g *gates) close(held Rows) {
+// closeGates makes gates for what is held, where there are none.
+func (g *gates) closeGates(held Rows) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed == nil {
 		g.closed = map[string]*gate{}
 	}
 	for _, id := range held.Organizations {
-		g.shut(id, Rows{Organizations: []string{id}})
+		g.closeGate(id, Rows{Organizations: []string{id}})
 	}
 	for _, id := range held.Pools {
-		g.shut(id, Rows{Pools: []string{id}})
+		g.closeGate(id, Rows{Pools: []string{id}})
 	}
 }
 
-func (g *gates) shut(id string, rows Rows) {
+func (g *gates) closeGate(id string, rows Rows) {
 	if _, there := g.closed[id]; there {
 		return
 	}
@@ -60,8 +60,8 @@ func (g *gates) shut(id string, rows Rows) {
 	g.closed[id] = one
 }
 
-// before returns the first closed gate before one of the ids, or nil.
-func (g *gates) before(ids ...string) *gate {
+// firstClosed returns the first closed gate before one of the ids, or nil.
+func (g *gates) firstClosed(ids ...string) *gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, id := range ids {
@@ -72,8 +72,8 @@ func (g *gates) before(ids ...string) *gate {
 	return nil
 }
 
-// wait returns when the gate is open, or ErrBusy when ctx ends before.
-func (g *gates) wait(ctx context.Context, one *gate, store Store) error {
+// waitAtGate returns when the gate is open, or ErrBusy when ctx ends before.
+func (g *gates) waitAtGate(ctx context.Context, one *gate, store Store) error {
 	select {
 	case <-one.open:
 		return nil
@@ -95,8 +95,8 @@ func (g *gates) wait(ctx context.Context, one *gate, store Store) error {
 	return nil
 }
 
-// patient bounds how long a verb waits at gates.
-func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+// withGatePatience bounds how long a verb waits at gates.
+func withGatePatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, busyPatience)
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -106,73 +106,73 @@ func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return early, func() { stop(); cancel() }
 }
 
-// standBack returns those of a group that are not before a closed gate. The
+// stopAtGates returns those of a group that are not before a closed gate. The
 // others leave the lane and wait there.
-func (l *Ledger) standBack(group []*item) []*item {
-	return slices.DeleteFunc(slices.Clone(group), func(it *item) bool {
-		return it.stop(l.gates.before(l.needs(it)...))
+func (l *Ledger) stopAtGates(group []*pendingTx) []*pendingTx {
+	return slices.DeleteFunc(slices.Clone(group), func(it *pendingTx) bool {
+		return it.stopAt(l.gates.firstClosed(l.neededRows(it)...))
 	})
 }
 
-// stop sends an item to a gate, if there is one, and reports whether there is.
-func (it *item) stop(one *gate) bool {
+// stopAt sends an item to a gate, if there is one, and reports whether there is.
+func (it *pendingTx) stopAt(one *gate) bool {
 	if one != nil {
-		it.gate, it.again, it.err = one, false, nil
+		it.gate, it.rerun, it.err = one, false, nil
 	}
 	return one != nil
 }
 
-// needs are the rows that an item will lock, as far as it is known.
-func (l *Ledger) needs(it *item) []string {
-	if it.uses == nil {
+// neededRows are the rows that an item will lock, as far as it is known.
+func (l *Ledger) neededRows(it *pendingTx) []string {
+	if it.hint == nil {
 		return nil
 	}
 	ids := []string{it.org}
-	if id, ok := l.board.find(*it.uses); ok {
+	if id, ok := l.cache.findPoolOf(*it.hint); ok {
 		ids = append(ids, id)
 	}
 	return ids
 }
 
-// yield ends the turn of a group that met a row that somebody else holds. Those
+// yieldToHolders ends the turn of a group that met a row that somebody else holds. Those
 // who need it wait beside the lane; the others run again, without them.
-func (l *Ledger) yield(group []*item, asked Rows, failed error) {
-	held, err := l.held(group, asked)
-	if err != nil || l.rehearsing { // within another's transaction, which is lost
-		l.refuse(group, errors.Join(failed, err))
+func (l *Ledger) yieldToHolders(group []*pendingTx, asked Rows, failed error) {
+	held, err := l.heldByOthers(group, asked)
+	if err != nil || l.dryRun { // within another's transaction, which is lost
+		l.failAll(group, errors.Join(failed, err))
 		return
 	}
-	l.gates.close(held)
-	rest := l.standBack(group)
+	l.gates.closeGates(held)
+	rest := l.stopAtGates(group)
 	if len(group) == 1 { // what it locks was found out by running it
-		rest = slices.DeleteFunc(rest, func(it *item) bool {
-			return it.stop(l.gates.before(slices.Concat(held.Organizations, held.Pools)...))
+		rest = slices.DeleteFunc(rest, func(it *pendingTx) bool {
+			return it.stopAt(l.gates.firstClosed(slices.Concat(held.Organizations, held.Pools)...))
 		})
 	}
 	if len(rest) < len(group) {
-		l.run(rest)
+		l.runGroup(rest)
 		return
 	}
-	if slices.ContainsFunc(rest, func(it *item) bool { return !it.patient }) { // they are free by now
+	if slices.ContainsFunc(rest, func(it *pendingTx) bool { return !it.patient }) { // they are free by now
 		for _, it := range rest {
 			it.patient = true
 		}
-		l.run(rest)
+		l.runGroup(rest)
 		return
 	}
-	l.refuse(rest, failed)
+	l.failAll(rest, failed)
 }
 
-// held asks which of the rows somebody else holds.
-func (l *Ledger) held(group []*item, asked Rows) (Rows, error) {
+// heldByOthers asks which of the rows somebody else holds.
+func (l *Ledger) heldByOthers(group []*pendingTx, asked Rows) (Rows, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(group[0].ctx), lockPatience)
 	defer cancel()
 	return l.store.Held(ctx, asked)
 }
 
-// refuse gives all of a group the same error.
-func (l *Ledger) refuse(group []*item, err error) {
+// failAll gives all of a group the same error.
+func (l *Ledger) failAll(group []*pendingTx, err error) {
 	for _, it := range group {
-		it.again, it.err = false, err
+		it.rerun, it.err = false, err
 	}
 }

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// commit has a group run, but for those who have to wait beside the lane.
-func (l *Ledger) commit(group []*item) { l.run(l.standBack(group)) }
+// commitGroup has a group run, but for those who have to wait beside the lane.
+func (l *Ledger) commitGroup(group []*pendingTx) { l.runGroup(l.stopAtGates(group)) }
 
-// run runs a group in one transaction and sets what became of each. What is
+// runGroup runs a group in one transaction and sets what became of each. What is
 // remembered is assumed at first, which spares a round trip; when it was not so,
 // nothing was done, and the group is run again on what is. When the transaction
 // fails, each of the group gets one of its own.
-func (l *Ledger) run(group []*item) {
+func (l *Ledger) runGroup(group []*pendingTx) {
 	if len(group) == 0 {
 		return
 	}
-	asked, err := l.attempt(group, l.board.trusted)
+	asked, err := l.attemptGroup(group, l.cache.trusted)
 	if errors.Is(err, ErrStale) {
-		l.board.trusted = false
-		asked, err = l.attempt(group, false)
+		l.cache.trusted = false
+		asked, err = l.attemptGroup(group, false)
 	}
 	switch {
 	case errors.Is(err, ErrBusy):
-		l.yield(group, asked, err)
+		l.yieldToHolders(group, asked, err)
 	case err != nil:
-		l.apart(group, err)
+		l.runApart(group, err)
 	}
 }
 
@@ -37,9 +37,9 @@ func (l *Ledger) run(group []*item) {
 // statements, but may be out of reach.
 const groupTime = 12 * time.Second
 
-// attempt runs a group in one transaction, and returns what it wanted to lock.
-func (l *Ledger) attempt(group []*item, assume bool) (Rows, error) {
-	var u *unit
+// attemptGroup runs a group in one transaction, and returns what it wanted to lock.
+func (l *Ledger) attemptGroup(group []*pendingTx, assume bool) (Rows, error) {
+	var u *groupTx
 	ctx := group[0].ctx
 	if len(group) > 1 { // it is not only the first one's
 		var cancel context.CancelFunc
@@ -51,10 +51,10 @@ func (l *Ledger) attempt(group []*item, assume bool) (Rows, error) {
 		if u != nil { // the database asked for another try
 			u.giveUp()
 		}
-		u = &unit{Ledger: l, tx: tx, pools: map[string]*poolUnit{}, orgs: map[string]Organization{},
-			stamps: map[string]int64{},
-			assume: assume && patience == 0, patience: patience}
-		return u.run(group)
+		u = &groupTx{Ledger: l, tx: tx, pools: map[string]*poolTx{}, orgs: map[string]Organization{},
+			revisions: map[string]int64{},
+			assume:    assume && patience == 0, lockPatience1: patience}
+		return u.runMembers(group)
 	})
 	var asked Rows
 	if u != nil {
@@ -62,11 +62,11 @@ func (l *Ledger) attempt(group []*item, assume bool) (Rows, error) {
 	}
 	switch {
 	case err == nil:
-		u.publish()
-		l.refusals.remember(u)
+		u.publishCommitted()
+		l.refusals.rememberRefused(u)
 	case errors.Is(err, errNothing): // but that it was refused
 		u.giveUp()
-		l.refusals.remember(u)
+		l.refusals.rememberRefused(u)
 	case u != nil:
 		u.giveUp()
 	}
@@ -80,19 +80,19 @@ func (l *Ledger) attempt(group []*item, assume bool) (Rows, error) {
 }
 
 // patienceOf is how long a group waits for locks; zero: as the store does.
-func patienceOf(group []*item) time.Duration {
-	if slices.ContainsFunc(group, func(it *item) bool { return it.patient }) {
+func patienceOf(group []*pendingTx) time.Duration {
+	if slices.ContainsFunc(group, func(it *pendingTx) bool { return it.patient }) {
 		return lockPatience
 	}
 	return 0
 }
 
-// apart gives each of a group whose transaction failed one of its own, unless
+// runApart gives each of a group whose transaction failed one of its own, unless
 // that cannot help, or could do twice what may have been done already: then only
 // those run again whose stored answer would be found.
-func (l *Ledger) apart(group []*item, err error) {
-	l.refuse(group, err)
-	if len(group) == 1 || hopeless(err) {
+func (l *Ledger) runApart(group []*pendingTx, err error) {
+	l.failAll(group, err)
+	if len(group) == 1 || isHopeless(err) {
 		return
 	}
 	unknown := errors.Is(err, ErrOutcomeUnknown)
@@ -100,18 +100,18 @@ func (l *Ledger) apart(group []*item, err error) {
 		if unknown && it.key == nil {
 			continue
 		}
-		it.uses, it.err = nil, nil
-		l.run([]*item{it})
-		if hopeless(it.err) {
-			l.refuse(group[i+1:], it.err)
+		it.hint, it.err = nil, nil
+		l.runGroup([]*pendingTx{it})
+		if isHopeless(it.err) {
+			l.failAll(group[i+1:], it.err)
 			return
 		}
 	}
 }
 
-// hopeless reports whether a failure is the database's, so that no other
+// isHopeless reports whether a failure is the database's, so that no other
 // transaction would fare better now.
-func hopeless(err error) bool {
+func isHopeless(err error) bool {
 	var full *StorageFullError
 	return errors.As(err, &full) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrReadOnly) ||
 		errors.Is(err, context.DeadlineExceeded)
@@ -120,19 +120,19 @@ func hopeless(err error) bool {
 // errNothing ends a transaction in which nothing is to be kept.
 var errNothing = errors.New("nothing to commit")
 
-// run lets each of a group do its work and saves what they changed.
-func (u *unit) run(group []*item) error {
-	if group[0].uses == nil {
+// runMembers lets each of a group do its work and saves what they changed.
+func (u *groupTx) runMembers(group []*pendingTx) error {
+	if group[0].hint == nil {
 		u.assume = false
-	} else if err := u.open(group); err != nil {
+	} else if err := u.openGroup(group); err != nil {
 		return err
 	}
 	kept := 0
 	for i, it := range group {
-		u.serial = i + 1
-		it.err, it.again, it.left = nil, false, false
-		u.serve(it)
-		if it.err == nil && !it.again || it.left {
+		u.member = i + 1
+		it.err, it.rerun, it.journaled = nil, false, false
+		u.runMember(it)
+		if it.err == nil && !it.rerun || it.journaled {
 			kept++
 		}
 	}
@@ -142,42 +142,42 @@ func (u *unit) run(group []*item) error {
 	case kept == 0:
 		return errNothing
 	}
-	return u.save()
+	return u.saveChange()
 }
 
-// serve runs one of a group. What it cannot do here it does again alone.
-func (u *unit) serve(it *item) {
+// runMember runs one of a group. What it cannot do here it does again alone.
+func (u *groupTx) runMember(it *pendingTx) {
 	changed, woken, undos := u.change, u.wake, len(u.undos)
-	u.misfit, u.clash = false, false
+	u.needsOwnTx, u.writeConflict = false, false
 	defer func() {
 		if it.panicked = recover(); it.panicked != nil {
 			it.err = fmt.Errorf("panic: %v", it.panicked)
 		}
-		if u.misfit || u.clash {
-			it.again = true
+		if u.needsOwnTx || u.writeConflict {
+			it.rerun = true
 		}
-		if u.misfit {
-			it.uses = nil
+		if u.needsOwnTx {
+			it.hint = nil
 		}
-		if it.err != nil || it.again {
-			u.undo(undos)
+		if it.err != nil || it.rerun {
+			u.undoTo(undos)
 			u.change, u.wake = changed, woken
 		}
-		it.left = !it.again && u.leave(it.err)
+		it.journaled = !it.rerun && u.journalRefusal(it.err)
 	}()
 	it.err = it.fn(it.ctx, u)
 }
 
-// open locks what a group said it would use, organizations before pools, and
+// openGroup locks what a group said it would use, organizations before pools, and
 // reads the answers that are stored for its idempotency keys.
-func (u *unit) open(group []*item) error {
+func (u *groupTx) openGroup(group []*pendingTx) error {
 	u.grouped = true
 	var o LockRequest
 	for _, it := range group {
 		if it.org != "" {
 			o.Organizations = append(o.Organizations, it.org)
 		}
-		if id, ok := u.board.find(*it.uses); ok {
+		if id, ok := u.cache.findPoolOf(*it.hint); ok {
 			o.Pools = append(o.Pools, id)
 		}
 		if it.key != nil {
@@ -188,10 +188,10 @@ func (u *unit) open(group []*item) error {
 	slices.Sort(o.Pools)
 	o.Organizations, o.Pools = slices.Compact(o.Organizations), slices.Compact(o.Pools)
 	u.asked.add(o)
-	if u.assume = u.assume && u.remember(o); u.assume {
+	if u.assume = u.assume && u.openFromMemory(o); u.assume {
 		return nil
 	}
-	opened, err := u.lock(o)
+	opened, err := u.lockRows(o)
 	if err != nil {
 		return fmt.Errorf("locking for a group: %w", err)
 	}
@@ -199,22 +199,22 @@ func (u *unit) open(group []*item) error {
 	for _, r := range opened.Replays {
 		u.replays[ReplayKey{OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key}] = r
 	}
-	return u.accept(opened)
+	return u.acceptLocked(opened)
 }
 
-// remember opens from memory, if everything is there and the store can check it
+// openFromMemory opens from memory, if everything is there and the store can check it
 // later.
-func (u *unit) remember(o LockRequest) bool {
-	a := Assumption{Pools: o.Pools, Revisions: u.board.stamps, NotBefore: u.board.seen}
+func (u *groupTx) openFromMemory(o LockRequest) bool {
+	a := Assumption{Pools: o.Pools, Revisions: u.cache.revisions, NotBefore: u.cache.seen}
 	for _, id := range o.Organizations {
-		org, ok := u.board.orgs[id]
+		org, ok := u.cache.orgs[id]
 		if !ok {
 			return false
 		}
 		a.Organizations = append(a.Organizations, org)
 	}
 	for id, stamp := range a.Revisions {
-		if d := u.board.desks[id]; d == nil || d.stamp != stamp {
+		if d := u.cache.pools[id]; d == nil || d.revision != stamp {
 			return false
 		}
 	}
@@ -229,57 +229,57 @@ func (u *unit) remember(o LockRequest) bool {
 	for _, org := range a.Organizations {
 		u.orgs[org.ID] = org
 	}
-	maps.Copy(u.stamps, a.Revisions)
+	maps.Copy(u.revisions, a.Revisions)
 	for _, id := range o.Pools {
-		d := u.board.desks[id]
-		u.pools[id] = &poolUnit{desk: d, unit: u, Pool: d.row, touched: map[string]int{}}
+		d := u.cache.pools[id]
+		u.pools[id] = &poolTx{cachedPool: d, unit: u, Pool: d.row, touched: map[string]int{}}
 	}
 	u.replays = map[ReplayKey]Replay{}
 	return true
 }
 
-// accept puts what was locked at the unit's hands.
-func (u *unit) accept(o Locked) error {
+// acceptLocked puts what was locked at the unit's hands.
+func (u *groupTx) acceptLocked(o Locked) error {
 	for _, org := range o.Organizations {
-		u.orgs[org.ID], u.board.orgs[org.ID] = org, org
+		u.orgs[org.ID], u.cache.orgs[org.ID] = org, org
 	}
-	u.board.stamps, u.board.trusted = maps.Clone(o.Revisions), true
-	u.board.see(u.now())
+	u.cache.revisions, u.cache.trusted = maps.Clone(o.Revisions), true
+	u.cache.noteTime(u.now())
 	for id, stamp := range o.Revisions {
 		if _, locked := u.pools[id]; !locked {
-			u.stamps[id] = stamp
+			u.revisions[id] = stamp
 		}
 	}
 	for _, p := range o.Pools {
-		d := u.board.desks[p.ID]
-		if d == nil || d.stamp != p.Revision {
+		d := u.cache.pools[p.ID]
+		if d == nil || d.revision != p.Revision {
 			state, err := u.tx.PoolState(p.ID)
 			if err != nil {
 				return fmt.Errorf("reading pool: %w", err)
 			}
-			d = u.board.load(state)
+			d = u.cache.loadPool(state)
 		}
 		d.row = p
-		u.board.names[p.Name] = p.ID
-		u.pools[p.ID] = &poolUnit{desk: d, unit: u, Pool: p, touched: map[string]int{}}
+		u.cache.names[p.Name] = p.ID
+		u.pools[p.ID] = &poolTx{cachedPool: d, unit: u, Pool: p, touched: map[string]int{}}
 	}
 	return nil
 }
 
-// find guesses the pool of a use from what the board has.
-func (b *board) find(uses LockHint) (string, bool) {
+// findPoolOf guesses the pool of a use from what the board has.
+func (b *poolCache) findPoolOf(uses LockHint) (string, bool) {
 	if uses.Pool != "" {
 		if id, ok := b.names[uses.Pool]; ok {
 			return id, true
 		}
-		_, ok := b.desks[uses.Pool]
+		_, ok := b.pools[uses.Pool]
 		return uses.Pool, ok
 	}
-	for id, d := range b.desks {
-		if _, ok := d.reservations.find(uses.Reservation); ok && uses.Reservation != "" {
+	for id, d := range b.pools {
+		if _, ok := d.reservations.indexOf(uses.Reservation); ok && uses.Reservation != "" {
 			return id, true
 		}
-		if _, ok := d.allocations.find(uses.Allocation); ok && uses.Allocation != "" {
+		if _, ok := d.allocations.indexOf(uses.Allocation); ok && uses.Allocation != "" {
 			return id, true
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // installation. On any other it does nothing and returns false.
 func (l *Ledger) Bootstrap(ctx context.Context, organization string, limits quota.Limits, operator Key) (bool, error) {
 	created := false
-	err := l.do(ctx, SystemActor("bootstrap"), func(u *unit) error {
+	err := l.inOwnTx(ctx, SystemActor("bootstrap"), func(u *groupTx) error {
 		created = false
 		existing, err := u.tx.Keys(Scope{All: true}, KeyFilter{}, Page{Limit: 1})
 		if err != nil {
@@ -23,13 +23,13 @@ func (l *Ledger) Bootstrap(ctx context.Context, organization string, limits quot
 		if len(existing) > 0 {
 			return nil
 		}
-		org := Organization{ID: u.ids.New(ids.Organization), Name: organization, Limits: normal(limits),
+		org := Organization{ID: u.ids.New(ids.Organization), Name: organization, Limits: withDefaultLimits(limits),
 			CreatedAt: u.now()}
 		operator = u.newOperator(operator, org.ID)
 		u.change.Organizations = append(u.change.Organizations, org)
 		u.change.Keys = append(u.change.Keys, operator)
-		u.event(Event{OrganizationID: org.ID, Type: "organization.created", Subject: org.ID, Message: org.Name})
-		u.event(Event{OrganizationID: org.ID, Type: "key.created", Subject: operator.ID, Message: operator.Name})
+		u.addEvent(Event{OrganizationID: org.ID, Type: "organization.created", Subject: org.ID, Message: org.Name})
+		u.addEvent(Event{OrganizationID: org.ID, Type: "key.created", Subject: operator.ID, Message: operator.Name})
 		created = true
 		return nil
 	})
@@ -43,17 +43,17 @@ func (l *Ledger) CreateOrganization(ctx context.Context, actor Actor, name strin
 	if err := checkName("name", name); err != nil {
 		return org, err
 	}
-	limits = normal(limits)
+	limits = withDefaultLimits(limits)
 	if err := checkLimits(limits); err != nil {
 		return org, err
 	}
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
 		org = Organization{ID: u.ids.New(ids.Organization), Name: name, Limits: limits, CreatedAt: u.now()}
 		u.change.Organizations = append(u.change.Organizations, org)
-		u.event(Event{OrganizationID: org.ID, Type: "organization.created", Subject: org.ID, Message: name})
+		u.addEvent(Event{OrganizationID: org.ID, Type: "organization.created", Subject: org.ID, Message: name})
 		return nil
 	})
 	org.Version = 1
@@ -70,8 +70,8 @@ func (l *Ledger) CreateUser(ctx context.Context, actor Actor, user User) (User, 
 	if !slices.Contains([]Role{Viewer, Member, Admin}, user.Role) {
 		return user, &InvalidError{Field: "role", Rule: "must be viewer, member or admin"}
 	}
-	err := l.do(ctx, actor, func(u *unit) error {
-		if err := actor.administers(user.OrganizationID); err != nil {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+		if err := actor.checkAdministers(user.OrganizationID); err != nil {
 			return err
 		}
 		if _, err := LiveOrganization(u.tx, actor.Scope(), user.OrganizationID); err != nil {
@@ -79,7 +79,7 @@ func (l *Ledger) CreateUser(ctx context.Context, actor Actor, user User) (User, 
 		}
 		user.ID, user.Active, user.CreatedAt, user.Version = u.ids.New(ids.User), true, u.now(), 0
 		u.change.Users = append(u.change.Users, user)
-		u.event(Event{OrganizationID: user.OrganizationID, Type: "user.created", Subject: user.ID,
+		u.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.created", Subject: user.ID,
 			Message: string(user.Role)})
 		return nil
 	})
@@ -94,18 +94,18 @@ func (l *Ledger) UpdateUser(ctx context.Context, actor Actor, id string, version
 	if !slices.Contains([]Role{Viewer, Member, Admin}, role) {
 		return user, &InvalidError{Field: "role", Rule: "must be viewer, member or admin"}
 	}
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		var err error
 		if user, err = LiveUser(u.tx, actor.Scope(), id); err != nil {
 			return err
 		}
-		if err := actor.administers(user.OrganizationID); err != nil {
+		if err := actor.checkAdministers(user.OrganizationID); err != nil {
 			return err
 		}
 		if !actor.AtLeast(user.Role) {
 			return ErrDenied
 		}
-		if _, err := u.confirm(actor); err != nil {
+		if _, err := u.confirmCredential(actor); err != nil {
 			return err
 		}
 		if user.Version != version {
@@ -119,7 +119,7 @@ func (l *Ledger) UpdateUser(ctx context.Context, actor Actor, id string, version
 		}
 		user.Role, user.Active = role, active
 		u.change.Users = append(u.change.Users, user)
-		u.event(Event{OrganizationID: user.OrganizationID, Type: "user.updated", Subject: user.ID,
+		u.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.updated", Subject: user.ID,
 			Message: string(role)})
 		if carriesOperator {
 			return u.keepOperator()
@@ -130,9 +130,9 @@ func (l *Ledger) UpdateUser(ctx context.Context, actor Actor, id string, version
 	return user, err
 }
 
-// administers reports nil when the actor may change people and keys of the
+// checkAdministers reports nil when the actor may change people and keys of the
 // organization.
-func (a Actor) administers(orgID string) error {
+func (a Actor) checkAdministers(orgID string) error {
 	if a.Role == Operator || (a.Role == Admin && a.OrganizationID == orgID && a.Kind == PersonKey) {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (a Actor) administers(orgID string) error {
 }
 
 func checkName(field, s string) error {
-	if s == "" || len(s) > 80 || clip(s, 80) != s {
+	if s == "" || len(s) > 80 || clipText(s, 80) != s {
 		return &InvalidError{Field: field, Rule: "must be 1 to 80 characters on one line, without spaces at its ends"}
 	}
 	if ids.Resembles(s) {
@@ -157,7 +157,7 @@ func namedLikeID(field string) error {
 
 // checkFree refuses a name that is the id of a key, whatever its form: in some
 // places both are taken, and there the id counts.
-func (u *unit) checkFree(field, name string) error {
+func (u *groupTx) checkFree(field, name string) error {
 	known, err := u.tx.Names(Scope{All: true}, NounKey, []string{name})
 	if err != nil {
 		return fmt.Errorf("comparing a name with ids: %w", err)

@@ -15,7 +15,7 @@ const touchEvery = time.Minute
 
 // TouchKey notes that a key was used.
 func (l *Ledger) TouchKey(ctx context.Context, keyID string) error {
-	err := l.do(ctx, SystemActor("api"), func(u *unit) error {
+	err := l.inOwnTx(ctx, SystemActor("api"), func(u *groupTx) error {
 		k, err := u.tx.Key(Scope{All: true}, keyID)
 		if err != nil || u.now().Sub(k.LastUsedAt) < touchEvery {
 			return err
@@ -38,12 +38,12 @@ func (l *Ledger) CreateKey(ctx context.Context, actor Actor, k Key) (Key, error)
 	if err := checkKey(actor, k); err != nil {
 		return k, err
 	}
-	err := l.do(ctx, actor, func(u *unit) error {
-		maker, err := u.confirm(actor)
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+		maker, err := u.confirmCredential(actor)
 		if err != nil {
 			return err
 		}
-		if err := actor.administers(k.OrganizationID); err != nil {
+		if err := actor.checkAdministers(k.OrganizationID); err != nil {
 			return err
 		}
 		if _, err := LiveOrganization(u.tx, actor.Scope(), k.OrganizationID); err != nil {
@@ -61,12 +61,12 @@ func (l *Ledger) CreateKey(ctx context.Context, actor Actor, k Key) (Key, error)
 		if err := u.checkFree("name", k.Name); err != nil {
 			return err
 		}
-		if k, err = maker.bequeath(k); err != nil {
+		if k, err = maker.mintKey(k); err != nil {
 			return err
 		}
 		k.CreatedBy, k.CreatedAt, k.Version = actor.KeyID, u.now(), 0
 		u.change.Keys = append(u.change.Keys, k)
-		u.event(Event{OrganizationID: k.OrganizationID, Type: "key.created", Subject: k.ID,
+		u.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.created", Subject: k.ID,
 			Message: string(k.Kind) + " " + k.Name})
 		return nil
 	})
@@ -74,9 +74,9 @@ func (l *Ledger) CreateKey(ctx context.Context, actor Actor, k Key) (Key, error)
 	return k, err
 }
 
-// bequeath puts a new key under its maker, with the maker's bounds. One that the
+// mintKey puts a new key under its maker, with the maker's bounds. One that the
 // installation makes stands for itself.
-func (c Credential) bequeath(k Key) (Key, error) {
+func (c Credential) mintKey(k Key) (Key, error) {
 	if len(c) == 0 {
 		k.ParentID = ""
 		return k, nil
@@ -93,7 +93,7 @@ func (c Credential) bequeath(k Key) (Key, error) {
 			Rule: "must not outlive the key that makes it, which ends " + end.UTC().Format(time.RFC3339),
 			Fix:  "leave it out to end with that key, or use a key that lasts longer"}
 	}
-	limit, bounded := c.caps()
+	limit, bounded := c.tightestCaps()
 	switch {
 	case !bounded:
 		return k, nil
@@ -114,7 +114,7 @@ func (c Credential) bequeath(k Key) (Key, error) {
 // last of an operator: ErrLastOperator.
 func (l *Ledger) RevokeKey(ctx context.Context, actor Actor, id string) (Key, error) {
 	var k Key
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		seen, err := u.tx.Key(actor.Scope(), id)
 		if err == nil && seen.Role == Operator {
 			err = u.lockOperators()
@@ -125,7 +125,7 @@ func (l *Ledger) RevokeKey(ctx context.Context, actor Actor, id string) (Key, er
 		if k, err = u.keyToChange(actor, id); err != nil || !k.RevokedAt.IsZero() {
 			return err
 		}
-		k = u.revoke(k)
+		k = u.revokeKey(k)
 		if k.Role == Operator {
 			return u.keepOperator()
 		}
@@ -135,18 +135,18 @@ func (l *Ledger) RevokeKey(ctx context.Context, actor Actor, id string) (Key, er
 }
 
 // keyToChange reads a key that the actor may end.
-func (u *unit) keyToChange(actor Actor, id string) (Key, error) {
+func (u *groupTx) keyToChange(actor Actor, id string) (Key, error) {
 	k, err := u.tx.Key(actor.Scope(), id)
 	if err != nil {
 		return k, err
 	}
-	if err := actor.administers(k.OrganizationID); err != nil {
+	if err := actor.checkAdministers(k.OrganizationID); err != nil {
 		return k, err
 	}
 	if !actor.AtLeast(k.Role) {
 		return k, ErrDenied
 	}
-	_, err = u.confirm(actor)
+	_, err = u.confirmCredential(actor)
 	return k, err
 }
 
@@ -156,18 +156,18 @@ func (u *unit) keyToChange(actor Actor, id string) (Key, error) {
 // Repeated, it changes nothing.
 func (l *Ledger) AdoptKey(ctx context.Context, actor Actor, id string) (Key, error) {
 	var k Key
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
-		by, err := u.confirm(actor)
+		by, err := u.confirmCredential(actor)
 		if err != nil {
 			return err
 		}
 		if k, err = u.tx.Key(actor.Scope(), id); err != nil {
 			return err
 		}
-		_, capped := by.caps()
+		_, capped := by.tightestCaps()
 		switch {
 		case capped || by.RestsOn(id):
 			return ErrDenied
@@ -179,7 +179,7 @@ func (l *Ledger) AdoptKey(ctx context.Context, actor Actor, id string) (Key, err
 		maker := k.ParentID
 		k.ParentID = ""
 		u.change.Keys = append(u.change.Keys, k)
-		u.event(Event{OrganizationID: k.OrganizationID, Type: "key.adopted", Subject: k.ID,
+		u.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.adopted", Subject: k.ID,
 			Message: k.Name + ", until now a key of " + maker})
 		return nil
 	})

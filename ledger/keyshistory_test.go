@@ -21,16 +21,16 @@ func TestKeysKeepTheirBoundsInAnyHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		k := newKeyring(t)
-		people := []ledger.User{k.user("a@example.org", ledger.Admin), k.user("b@example.org", ledger.Admin)}
+		people := []ledger.User{k.addUser("a@example.org", ledger.Admin), k.addUser("b@example.org", ledger.Admin)}
 		for step := range rapid.IntRange(10, 40).Draw(rt, "steps") {
-			k.step(rt, step, people)
-			k.check(rt, people)
+			k.takeStep(rt, step, people)
+			k.checkBounds(rt, people)
 		}
 	})
 }
 
-func (k *keyring) step(rt *rapid.T, n int, people []ledger.User) {
-	actor, ok := k.as(rapid.SampledFrom(k.made).Draw(rt, "actor"))
+func (k *keyring) takeStep(rt *rapid.T, n int, people []ledger.User) {
+	actor, ok := k.actorOf(rapid.SampledFrom(k.made).Draw(rt, "actor"))
 	if !ok {
 		return
 	}
@@ -38,10 +38,10 @@ func (k *keyring) step(rt *rapid.T, n int, people []ledger.User) {
 	switch rapid.IntRange(0, 15).Draw(rt, "what") {
 	case 0, 1, 2, 3:
 		roles := []ledger.Role{ledger.Viewer, ledger.Member, ledger.Admin, ledger.Operator}
-		_ = k.mint(actor.KeyID, "key-"+strconv.Itoa(n), rapid.SampledFrom(roles).Draw(rt, "role"),
+		_ = k.mintKey(actor.KeyID, "key-"+strconv.Itoa(n), rapid.SampledFrom(roles).Draw(rt, "role"),
 			func(key *ledger.Key) {
 				if rapid.Bool().Draw(rt, "capped") {
-					capped(rapid.IntRange(1, 2).Draw(rt, "gpus"))(key)
+					withGPUCap(rapid.IntRange(1, 2).Draw(rt, "gpus"))(key)
 				}
 				if hours := rapid.IntRange(0, 2).Draw(rt, "life"); hours > 0 {
 					key.ExpiresAt = k.clock.Now().Add(time.Duration(hours) * time.Hour)
@@ -52,7 +52,7 @@ func (k *keyring) step(rt *rapid.T, n int, people []ledger.User) {
 			})
 	case 4:
 		_, err := k.ledger.RevokeKey(k.Context(), actor, target)
-		if !actor.AtLeast(k.key(target).Role) {
+		if !actor.AtLeast(k.readKey(target).Role) {
 			require.Error(rt, err)
 		}
 	case 5:
@@ -71,7 +71,7 @@ func (k *keyring) step(rt *rapid.T, n int, people []ledger.User) {
 		k.clock.Advance(20 * time.Minute)
 	default:
 		if actor.AtLeast(ledger.Member) {
-			window := k.after(0, time.Hour)
+			window := k.windowAfter(0, time.Hour)
 			window.Start = monday.Add(30 * time.Hour)
 			window.End = window.Start.Add(time.Hour)
 			_, _ = k.ledger.Reserve(k.Context(), actor,
@@ -80,13 +80,13 @@ func (k *keyring) step(rt *rapid.T, n int, people []ledger.User) {
 	}
 }
 
-func (k *keyring) check(rt *rapid.T, people []ledger.User) {
+func (k *keyring) checkBounds(rt *rapid.T, people []ledger.User) {
 	now, lasting, all := k.clock.Now(), 0, map[string]ledger.Key{}
 	for _, id := range k.made {
-		all[id] = k.key(id)
+		all[id] = k.readKey(id)
 	}
 	held := map[string]int{}
-	for _, r := range k.live(func(reservation.Reservation) bool { return true }) {
+	for _, r := range k.liveReservations(func(reservation.Reservation) bool { return true }) {
 		for id := r.MadeBy; id != ""; id = k.maker[id] {
 			held[id] += r.Shape.GPUs()
 		}
@@ -97,12 +97,12 @@ func (k *keyring) check(rt *rapid.T, people []ledger.User) {
 			key := all[at]
 			works = works && key.RevokedAt.IsZero() && (key.ExpiresAt.IsZero() || now.Before(key.ExpiresAt))
 			expires = expires || !key.ExpiresAt.IsZero()
-			role = lesser(role, key.Role)
+			role = lesserRole(role, key.Role)
 			if i := slices.IndexFunc(people, func(u ledger.User) bool { return u.ID == key.UserID }); i >= 0 {
-				works, role = works && people[i].Active, lesser(role, people[i].Role)
+				works, role = works && people[i].Active, lesserRole(role, people[i].Role)
 			}
 		}
-		actor, ok := k.as(id)
+		actor, ok := k.actorOf(id)
 		require.Equal(rt, works, ok, id)
 		if works {
 			require.Equal(rt, role, actor.Role, id)
@@ -117,7 +117,7 @@ func (k *keyring) check(rt *rapid.T, people []ledger.User) {
 	require.Positive(rt, lasting, "an operator's key that lasts")
 }
 
-func lesser(a, b ledger.Role) ledger.Role {
+func lesserRole(a, b ledger.Role) ledger.Role {
 	roles := []ledger.Role{ledger.Viewer, ledger.Member, ledger.Admin, ledger.Operator}
 	if slices.Index(roles, b) < slices.Index(roles, a) {
 		return b

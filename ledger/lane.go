@@ -11,7 +11,7 @@ import (
 // groupMost is how many verbs one transaction carries at most.
 const groupMost = 512
 
-// lane has the verbs of one process take turns, and gathers those that wait into
+// groupCommit has the verbs of one process take turns, and gathers those that wait into
 // one transaction: group commit, as databases do it for their own log (DeWitt et
 // al., SIGMOD 1984). Nobody waits for company: a group is whoever came while the
 // one before was being committed, so a lone verb is committed at once.
@@ -21,30 +21,30 @@ const groupMost = 512
 //
 // A verb that has very much to do, such as a large batch, is heavy. After each
 // such the others come first, all that wait: so nobody waits for more than one.
-type lane struct {
+type groupCommit struct {
 	mu    sync.Mutex
-	queue []*item
+	queue []*pendingTx
 	busy  bool
 	heavy bool // the group at work is
 }
 
-// item is one verb that waits for its turn.
-type item struct {
+// pendingTx is one verb that waits for its turn.
+type pendingTx struct {
 	ctx  context.Context
-	uses *LockHint // what it locks, if that is known before it runs; nil: it runs alone
+	hint *LockHint // what it locks, if that is known before it runs; nil: it runs alone
 	org  string
 	key  *ReplayKey
 	load int // how many requests it decides on; 0 is one
-	fn   func(ctx context.Context, u *unit) error
+	fn   func(ctx context.Context, u *groupTx) error
 
-	turn     chan struct{} // closed when it is to lead
-	done     chan struct{} // closed when err is set
-	err      error
-	panicked any
-	again    bool  // has to run again, in another group
-	gate     *gate // it left the lane and has to wait there
-	patient  bool  // what it needs was free a moment ago: it may wait longer for locks
-	left     bool  // it failed, and the journal tells why
+	turn      chan struct{} // closed when it is to lead
+	done      chan struct{} // closed when err is set
+	err       error
+	panicked  any
+	rerun     bool  // has to run again, in another group
+	gate      *gate // it left the lane and has to wait there
+	patient   bool  // what it needs was free a moment ago: it may wait longer for locks
+	journaled bool  // it failed, and the journal tells why
 }
 
 // LockHint names what a verb will lock, as far as its caller can tell, so that it can
@@ -58,53 +58,53 @@ type LockHint struct {
 	Alone bool
 }
 
-func (it *item) shares() bool { return it.uses != nil && !it.uses.Alone }
+func (it *pendingTx) mayShare() bool { return it.hint != nil && !it.hint.Alone }
 
 // heavyLoad is from how many requests on a verb is heavy; a group decides on no
 // more than as many, beside its first.
 const heavyLoad = 250
 
-func (it *item) heavy() bool { return it.load >= heavyLoad }
+func (it *pendingTx) isHeavy() bool { return it.load >= heavyLoad }
 
-// pass runs an item's verb and returns its outcome. An item that is withdrawn
+// submitTx runs an item's verb and returns its outcome. An item that is withdrawn
 // while it waits had no effect. One that meets a row that somebody else holds
 // waits for it beside the lane, and then runs from the start.
-func (l *Ledger) pass(it *item) error {
-	if err := l.take(it); err != nil || it.gate == nil {
+func (l *Ledger) submitTx(it *pendingTx) error {
+	if err := l.waitTurn(it); err != nil || it.gate == nil {
 		return err
 	}
-	ctx, cancel := patient(it.ctx)
+	ctx, cancel := withGatePatience(it.ctx)
 	defer cancel()
 	for it.gate != nil {
-		if err := l.gates.wait(ctx, it.gate, l.store); err != nil {
+		if err := l.gates.waitAtGate(ctx, it.gate, l.store); err != nil {
 			return err
 		}
 		it.gate, it.patient = nil, true
-		if err := l.take(it); err != nil {
+		if err := l.waitTurn(it); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take waits for the item's turn, and returns when it is over.
-func (l *Ledger) take(it *item) error {
+// waitTurn waits for the item's turn, and returns when it is over.
+func (l *Ledger) waitTurn(it *pendingTx) error {
 	it.turn, it.done = make(chan struct{}), make(chan struct{})
-	if l.lane.enter(it) {
-		l.lead()
+	if l.commits.enqueue(it) {
+		l.leadGroup()
 	} else {
 		select {
 		case <-it.done:
 		case <-it.turn:
-			l.lead()
+			l.leadGroup()
 		case <-it.ctx.Done():
-			if l.lane.withdraw(it) {
-				return withdrawn(it.ctx)
+			if l.commits.withdrawTx(it) {
+				return withdrawnError(it.ctx)
 			}
 			select { // it is at work already, or its turn to lead has just come
 			case <-it.done:
 			case <-it.turn:
-				l.lead()
+				l.leadGroup()
 			}
 		}
 	}
@@ -114,24 +114,24 @@ func (l *Ledger) take(it *item) error {
 	return it.err
 }
 
-// withdrawn is the error of an item whose turn did not come: nothing was done.
-func withdrawn(ctx context.Context) error {
+// withdrawnError is the error of an item whose turn did not come: nothing was done.
+func withdrawnError(ctx context.Context) error {
 	if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return fmt.Errorf("waiting for a turn: %w", ErrUnavailable)
 }
 
-// lead runs the first group in the queue and hands the lane over.
-func (l *Ledger) lead() {
-	group := l.lane.take()
-	defer l.lane.leave()
+// leadGroup runs the first group in the queue and hands the lane over.
+func (l *Ledger) leadGroup() {
+	group := l.commits.takeGroup()
+	defer l.commits.handOver()
 	for len(group) > 0 {
-		l.commit(group)
+		l.commitGroup(group)
 		rest := group[:0:0]
 		for _, it := range group {
-			if it.again {
-				it.again = false
+			if it.rerun {
+				it.rerun = false
 				rest = append(rest, it)
 			} else {
 				close(it.done)
@@ -141,8 +141,8 @@ func (l *Ledger) lead() {
 	}
 }
 
-// enter queues the item and reports whether it must lead.
-func (ln *lane) enter(it *item) bool {
+// enqueue queues the item and reports whether it must lead.
+func (ln *groupCommit) enqueue(it *pendingTx) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	ln.queue = append(ln.queue, it)
@@ -153,17 +153,17 @@ func (ln *lane) enter(it *item) bool {
 	return true
 }
 
-// take removes the next group: the first item, and if that one can share, all
+// takeGroup removes the next group: the first item, and if that one can share, all
 // that can. Items that cannot keep their place, and come first in the end.
-func (ln *lane) take() []*item {
+func (ln *groupCommit) takeGroup() []*pendingTx {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	group := []*item{ln.queue[0]}
-	ln.heavy = group[0].heavy()
+	group := []*pendingTx{ln.queue[0]}
+	ln.heavy = group[0].isHeavy()
 	rest := ln.queue[:0:0]
 	load := 0
 	for _, it := range ln.queue[1:] {
-		if group[0].shares() && it.shares() && !ln.heavy && load+it.load < heavyLoad && len(group) < groupMost {
+		if group[0].mayShare() && it.mayShare() && !ln.heavy && load+it.load < heavyLoad && len(group) < groupMost {
 			group, load = append(group, it), load+it.load
 		} else {
 			rest = append(rest, it)
@@ -173,12 +173,12 @@ func (ln *lane) take() []*item {
 	return group
 }
 
-// leave hands the lane to whoever waits longest; after what was heavy, of those
+// handOver hands the lane to whoever waits longest; after what was heavy, of those
 // who are not, if there are any.
-func (ln *lane) leave() {
+func (ln *groupCommit) handOver() {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	if i := slices.IndexFunc(ln.queue, func(it *item) bool { return !it.heavy() }); ln.heavy && i > 0 {
+	if i := slices.IndexFunc(ln.queue, func(it *pendingTx) bool { return !it.isHeavy() }); ln.heavy && i > 0 {
 		first := ln.queue[i]
 		copy(ln.queue[1:], ln.queue[:i])
 		ln.queue[0] = first
@@ -190,9 +190,9 @@ func (ln *lane) leave() {
 	ln.busy = false
 }
 
-// withdraw removes a waiting item; false means that it is not waiting any more,
+// withdrawTx removes a waiting item; false means that it is not waiting any more,
 // or has been told to lead.
-func (ln *lane) withdraw(it *item) bool {
+func (ln *groupCommit) withdrawTx(it *pendingTx) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	for i, other := range ln.queue {

@@ -55,12 +55,12 @@ type full struct{ ledger.Tx }
 
 func (full) Save(ledger.Change) error { return errFull }
 
-// gated is a ledger beside the world's own, over the same database.
-func (w *world) gated() (*ledger.Ledger, *gate) {
+// gatedLedger is a ledger beside the world's own, over the same database.
+func (w *world) gatedLedger() (*ledger.Ledger, *gate) {
 	w.Helper()
 	g := &gate{Store: w.store}
 	l := ledger.New(g, &random{}, ledger.Config{BatchTime: time.Hour})
-	_, err := l.Reserve(w.Context(), w.person("carl"), ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(99)})
+	_, err := l.Reserve(w.Context(), w.newPerson("carl"), ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(99)})
 	require.NoError(w, err) // now the board knows the pool
 	g.transactions = 0
 	return l, g
@@ -69,8 +69,8 @@ func (w *world) gated() (*ledger.Ledger, *gate) {
 // random are ids that do not meet those of the world's ledger.
 type random struct{ ids.UUID }
 
-// hold has a transaction at work until release is called.
-func (g *gate) hold(l *ledger.Ledger) (release func()) {
+// holdTransaction has a transaction at work until release is called.
+func (g *gate) holdTransaction(l *ledger.Ledger) (release func()) {
 	g.mu.Lock()
 	g.held = make(chan struct{})
 	g.mu.Unlock()
@@ -90,28 +90,28 @@ func (g *gate) hold(l *ledger.Ledger) (release func()) {
 	}
 }
 
-func wait(l *ledger.Ledger, n int) {
+func waitForQueue(l *ledger.Ledger, n int) {
 	for l.Waiting() < n {
 		runtime.Gosched()
 	}
 }
 
-// together sends n requests so that all of them wait, in their order, while one
+// sendTogether sends n requests so that all of them wait, in their order, while one
 // transaction is at work, and returns what became of each.
-func together(l *ledger.Ledger, g *gate, n int, send func(i int) error) []error {
-	release := g.hold(l)
+func sendTogether(l *ledger.Ledger, g *gate, n int, send func(i int) error) []error {
+	release := g.holdTransaction(l)
 	var all sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
 		all.Go(func() { errs[i] = send(i) })
-		wait(l, i+1)
+		waitForQueue(l, i+1)
 	}
 	release()
 	all.Wait()
 	return errs
 }
 
-func day(n int) calendar.Interval {
+func dayWindow(n int) calendar.Interval {
 	start := monday.AddDate(0, 0, n)
 	return calendar.Interval{Start: start, End: start.Add(time.Hour)}
 }
@@ -119,27 +119,27 @@ func day(n int) calendar.Interval {
 func TestVerbsThatWaitShareATransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, g := w.gated()
-	ann, bob := w.person("ann"), w.limited("bob", quota.Limits{GPUs: 4})
-	errs := together(l, g, 20, func(i int) error {
+	l, g := w.gatedLedger()
+	ann, bob := w.newPerson("ann"), w.newLimitedPerson("bob", quota.Limits{GPUs: 4})
+	errs := sendTogether(l, g, 20, func(i int) error {
 		_, err := l.Reserve(t.Context(), []ledger.Actor{ann, bob}[i%2],
-			ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: day(7 + i)})
+			ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: dayWindow(7 + i)})
 		return err
 	})
 	require.NoError(t, errors.Join(errs...))
 	require.Equal(t, 2, g.transactions, "the one they waited for, and their own")
-	require.Len(t, w.live("key of ann"), 10)
-	require.Len(t, w.live("key of bob"), 10)
+	require.Len(t, w.liveOf("key of ann"), 10)
+	require.Len(t, w.liveOf("key of bob"), 10)
 }
 
 // Each decides on what the ones before it in the group left.
 func TestAGroupNeverExceedsAQuotaOrAPool(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, g := w.gated()
-	bob := w.limited("bob", quota.Limits{GPUs: 3})
-	errs := together(l, g, 6, func(int) error {
-		_, err := l.Reserve(t.Context(), bob, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
+	l, g := w.gatedLedger()
+	bob := w.newLimitedPerson("bob", quota.Limits{GPUs: 3})
+	errs := sendTogether(l, g, 6, func(int) error {
+		_, err := l.Reserve(t.Context(), bob, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(7)})
 		return err
 	})
 	for i, err := range errs {
@@ -157,18 +157,18 @@ func TestAGroupNeverExceedsAQuotaOrAPool(t *testing.T) {
 func TestTwoOfOneRowDoNotShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, g := w.gated()
-	ann := w.person("ann")
-	r, err := l.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
+	l, g := w.gatedLedger()
+	ann := w.newPerson("ann")
+	r, err := l.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(7)})
 	require.NoError(t, err)
-	errs := together(l, g, 2, func(int) error {
+	errs := sendTogether(l, g, 2, func(int) error {
 		_, err := l.CancelReservation(t.Context(), ann, r.ID)
 		return err
 	})
 	require.NoError(t, errs[0])
 	var state *ledger.StateError
 	require.ErrorAs(t, errs[1], &state, "it was cancelled before")
-	require.Equal(t, 2, w.reservation(r.ID).Version)
+	require.Equal(t, 2, w.readReservation(r.ID).Version)
 }
 
 // When a group cannot be saved, each of it is tried alone: one bad apple does not
@@ -176,19 +176,19 @@ func TestTwoOfOneRowDoNotShare(t *testing.T) {
 func TestAGroupThatFailsIsTakenApart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, g := w.gated()
-	ann := w.person("ann")
+	l, g := w.gatedLedger()
+	ann := w.newPerson("ann")
 	g.mu.Lock()
 	g.fail = 3 // the one they wait for, their group, and the first alone
 	g.mu.Unlock()
-	errs := together(l, g, 4, func(int) error {
-		_, err := l.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: day(7)})
+	errs := sendTogether(l, g, 4, func(int) error {
+		_, err := l.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: dayWindow(7)})
 		return err
 	})
 	require.ErrorIs(t, errs[0], errFull)
 	require.NoError(t, errors.Join(errs[1:]...))
-	require.Len(t, w.live("key of ann"), 3)
-	_, err := l.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: day(7)})
+	require.Len(t, w.liveOf("key of ann"), 3)
+	_, err := l.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: dayWindow(7)})
 	require.NoError(t, err, "what failed holds no place")
 }
 
@@ -198,14 +198,14 @@ func TestAGroupThatFailsIsTakenApart(t *testing.T) {
 func TestALostCommitIsNotRepeatedBlindly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, g := w.gated()
-	ann := w.person("ann")
+	l, g := w.gatedLedger()
+	ann := w.newPerson("ann")
 	book := func(ctx context.Context, l *ledger.Ledger, i int) error {
-		_, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7 + i)})
+		_, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(7 + i)})
 		return err
 	}
 	g.lose = 2 // of the one that holds the others back, and of the group
-	errs := together(l, g, 6, func(i int) error {
+	errs := sendTogether(l, g, 6, func(i int) error {
 		if i%2 == 0 {
 			return book(t.Context(), l, i)
 		}
@@ -235,15 +235,15 @@ func TestALostCommitIsNotRepeatedBlindly(t *testing.T) {
 func TestTheBoardIsNeverStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, _ := w.gated()
-	ann := w.person("ann")
+	l, _ := w.gatedLedger()
+	ann := w.newPerson("ann")
 	for i := range 8 {
 		by := []*ledger.Ledger{l, w.ledger}[i%2]
-		_, err := by.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
+		_, err := by.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(7)})
 		require.NoError(t, err)
 	}
 	for _, by := range []*ledger.Ledger{l, w.ledger} {
-		_, err := by.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
+		_, err := by.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(7)})
 		var refused *ledger.RefusedError
 		require.ErrorAs(t, err, &refused)
 	}
@@ -254,14 +254,14 @@ func TestTheBoardIsNeverStale(t *testing.T) {
 func TestTwinsInOneGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, g := w.gated()
-	ann := w.person("ann")
+	l, g := w.gatedLedger()
+	ann := w.newPerson("ann")
 	bodies := make([]string, 2)
-	errs := together(l, g, 2, func(i int) error {
+	errs := sendTogether(l, g, 2, func(i int) error {
 		_, body, _, err := l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: "k", Hash: []byte("h"),
 			LockHint: &ledger.LockHint{Pool: "lab"}},
 			func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-				r, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
+				r, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(7)})
 				return 201, []byte(r.ID), err
 			})
 		bodies[i] = string(body)
@@ -269,16 +269,16 @@ func TestTwinsInOneGroup(t *testing.T) {
 	})
 	require.NoError(t, errors.Join(errs...))
 	require.Equal(t, bodies[0], bodies[1])
-	require.Len(t, w.live("key of ann"), 1)
+	require.Len(t, w.liveOf("key of ann"), 1)
 }
 
 // A verb that panics harms nobody but its caller.
 func TestAPanicStaysWithItsCaller(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, g := w.gated()
-	ann := w.person("ann")
-	errs := together(l, g, 3, func(i int) (err error) {
+	l, g := w.gatedLedger()
+	ann := w.newPerson("ann")
+	errs := sendTogether(l, g, 3, func(i int) (err error) {
 		defer func() {
 			if v := recover(); v != nil {
 				err = errors.New("panicked")
@@ -287,7 +287,7 @@ func TestAPanicStaysWithItsCaller(t *testing.T) {
 		_, _, _, err = l.Once(t.Context(), ann, ledger.Once{Route: "r", Key: string(rune('a' + i)),
 			LockHint: &ledger.LockHint{Pool: "lab"}},
 			func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-				_, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
+				_, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(7)})
 				if i == 1 {
 					panic("a bug")
 				}
@@ -298,27 +298,27 @@ func TestAPanicStaysWithItsCaller(t *testing.T) {
 	require.NoError(t, errs[0])
 	require.ErrorContains(t, errs[1], "panicked")
 	require.NoError(t, errs[2])
-	require.Len(t, w.live("key of ann"), 2, "what the panicking one had booked is gone")
+	require.Len(t, w.liveOf("key of ann"), 2, "what the panicking one had booked is gone")
 }
 
 // Who gives up while waiting has no effect, and holds up nobody.
 func TestGivingUpWhileWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	l, g := w.gated()
-	ann := w.person("ann")
+	l, g := w.gatedLedger()
+	ann := w.newPerson("ann")
 	ctx, cancel := context.WithCancel(t.Context())
-	release := g.hold(l)
+	release := g.holdTransaction(l)
 	gone := make(chan error, 1)
 	go func() {
-		_, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(7)})
+		_, err := l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(7)})
 		gone <- err
 	}()
-	wait(l, 1)
+	waitForQueue(l, 1)
 	cancel()
 	require.ErrorIs(t, <-gone, context.Canceled)
 	release()
-	_, err := l.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: day(8)})
+	_, err := l.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(8)})
 	require.NoError(t, err)
-	require.Len(t, w.live("key of ann"), 1)
+	require.Len(t, w.liveOf("key of ann"), 1)
 }

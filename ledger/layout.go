@@ -7,9 +7,9 @@ import (
 	"github.com/forewarm/forewarm/core/phrase"
 )
 
-// laidOut checks how many GPUs a request names and how they are to lie on nodes,
+// layOut checks how many GPUs a request names and how they are to lie on nodes,
 // and returns their number, which the layout may give.
-func laidOut(gpus int, l capacity.Layout) (int, error) {
+func layOut(gpus int, l capacity.Layout) (int, error) {
 	switch {
 	case l.Nodes < 0 || l.Nodes > MaxGPUs:
 		return 0, &InvalidError{Field: "nodes", Rule: fmt.Sprintf("must be between 1 and %d", MaxGPUs)}
@@ -27,16 +27,16 @@ func laidOut(gpus int, l capacity.Layout) (int, error) {
 	}
 	if _, ok := (capacity.Layout{Nodes: l.Nodes, PerNode: l.PerNode}).Shape(gpus, maxPerNode); ok {
 		return 0, &InvalidError{Field: "spread", Rule: fmt.Sprintf("cannot be even: %s cannot be parted evenly so",
-			asked(gpus, l)),
+			describeLayout(gpus, l)),
 			Fix: "leave spread out, and the last node has fewer, or name a number of GPUs that can be parted"}
 	}
 	return 0, &InvalidError{Field: "nodes",
-		Rule: fmt.Sprintf("do not go with gpus: %s cannot lie so that only the last node has fewer", asked(gpus, l)),
+		Rule: fmt.Sprintf("do not go with gpus: %s cannot lie so that only the last node has fewer", describeLayout(gpus, l)),
 		Fix:  "leave out gpus, nodes or gpus_per_node: two of them give the third"}
 }
 
-// asked says what a layout was asked for.
-func asked(gpus int, l capacity.Layout) string {
+// describeLayout says what a layout was asked for.
+func describeLayout(gpus int, l capacity.Layout) string {
 	text := phrase.Count(gpus, "GPU")
 	if l.Nodes > 0 {
 		text += " on " + phrase.Count(l.Nodes, "node")

@@ -16,7 +16,7 @@ import (
 func TestUnequalShapesShareANode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	for _, want := range []string{"2×2+1", "1×2+1"} {
 		gpus := map[string]int{"2×2+1": 5, "1×2+1": 3}[want]
 		r, err := w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: gpus,
@@ -35,7 +35,7 @@ func TestUnequalShapesShareANode(t *testing.T) {
 func TestLayoutsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	for _, tc := range []struct {
 		gpus  int
 		l     capacity.Layout

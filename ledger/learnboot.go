@@ -11,7 +11,7 @@ import (
 // learnBoot learns how long a boot took: from when the provider was asked until it
 // was seen to be over. What we ourselves were late with, because no worker was
 // there, says nothing of the provider.
-func (u *unit) learnBoot(g Guard, p *poolUnit, n node.Node) error {
+func (u *groupTx) learnBoot(g Guard, p *poolTx, n node.Node) error {
 	asked, err := u.askedAt(n)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (u *unit) learnBoot(g Guard, p *poolUnit, n node.Node) error {
 
 // askedAt is when a worker began to ask the provider for a node, as the journal has
 // it, else when it was wanted.
-func (u *unit) askedAt(n node.Node) (time.Time, error) {
+func (u *groupTx) askedAt(n node.Node) (time.Time, error) {
 	events, err := u.tx.Events(Scope{All: true}, EventFilter{Subject: n.ID, Type: "node." + string(node.Provisioning)},
 		1)
 	if err != nil {
@@ -50,7 +50,7 @@ const lateLook = 4
 
 // seenInTime reports whether the look that found a boot over came when it was due,
 // or so little later that it matters not; and that the looks before it succeeded.
-func (u *unit) seenInTime(g Guard, took time.Duration) (bool, error) {
+func (u *groupTx) seenInTime(g Guard, took time.Duration) (bool, error) {
 	task, err := u.tx.Task(g.TaskID)
 	if errors.Is(err, ErrNotFound) {
 		return true, nil

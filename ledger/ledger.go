@@ -92,24 +92,24 @@ func (c Config) WithDefaults() Config {
 // Ledger offers the verbs. What it holds is a copy of what is stored (see
 // board), so it can be lost at any time. It is safe for concurrent use.
 type Ledger struct {
-	store Store
-	ids   ids.Source
-	cfg   Config
-	lane  *lane
-	gates *gates
+	store   Store
+	ids     ids.Source
+	cfg     Config
+	commits *groupCommit
+	gates   *gates
 	// joined is the transaction that its verbs work in; nil: each begins its own.
-	joined *unit
-	// rehearsing is set where nothing is kept: then refusals leave no event.
-	rehearsing bool
-	board      *board
-	watch      *sealWatch
-	refusals   *refusals
+	joined *groupTx
+	// dryRun is set where nothing is kept: then refusals leave no event.
+	dryRun   bool
+	cache    *poolCache
+	watch    *sealWatch
+	refusals *refusals
 }
 
 // New returns a ledger over the store.
 func New(store Store, source ids.Source, cfg Config) *Ledger {
-	return &Ledger{store: store, ids: source, cfg: cfg.WithDefaults(), board: newBoard(), refusals: &refusals{},
-		lane: &lane{}, gates: &gates{}, watch: &sealWatch{}}
+	return &Ledger{store: store, ids: source, cfg: cfg.WithDefaults(), cache: newPoolCache(), refusals: &refusals{},
+		commits: &groupCommit{}, gates: &gates{}, watch: &sealWatch{}}
 }
 
 // Store returns the port, for reads that need no verb.

@@ -59,11 +59,11 @@ type LimitsChange struct {
 func (l *Ledger) SetLimits(ctx context.Context, actor Actor, orgID string, version int, limits quota.Limits,
 	force bool) (LimitsChange, error) {
 	var out LimitsChange
-	limits = normal(limits)
+	limits = withDefaultLimits(limits)
 	if err := checkLimits(limits); err != nil {
 		return out, err
 	}
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
@@ -81,14 +81,14 @@ func (l *Ledger) SetLimits(ctx context.Context, actor Actor, orgID string, versi
 	return out, err
 }
 
-func (u *unit) setLimits(t *tenants, org Organization, limits quota.Limits, force bool) (LimitsChange, error) {
+func (u *groupTx) setLimits(t *tenants, org Organization, limits quota.Limits, force bool) (LimitsChange, error) {
 	if err := u.gatherPromises(t); err != nil {
 		return LimitsChange{}, err
 	}
-	before := t.beyond()
+	before := t.beyondLimits()
 	org.Limits = limits
 	t.organizations[org.ID] = org
-	after := t.beyond()
+	after := t.beyondLimits()
 	out := LimitsChange{Organization: org}
 	for _, p := range after {
 		if !slices.ContainsFunc(before, func(o AtRisk) bool { return o.ID == p.ID }) {
@@ -99,7 +99,7 @@ func (u *unit) setLimits(t *tenants, org Organization, limits quota.Limits, forc
 		return LimitsChange{}, &PromisesAtRiskError{Promises: out.Degraded}
 	}
 	u.change.Organizations = append(u.change.Organizations, org)
-	u.event(Event{OrganizationID: org.ID, Type: "organization.limited", Subject: org.ID,
+	u.addEvent(Event{OrganizationID: org.ID, Type: "organization.limited", Subject: org.ID,
 		Message: fmt.Sprintf("%s, %s of speculation a day", phrase.Count(limits.GPUs, "GPU"), limits.SpeculationPerDay)})
 	for _, p := range out.Degraded {
 		u.degradeBeyond(p)
@@ -111,31 +111,31 @@ func (u *unit) setLimits(t *tenants, org Organization, limits quota.Limits, forc
 
 // degradeBeyond marks a promise that new limits do not allow. An allocation
 // keeps what it holds: the event alone tells of it.
-func (u *unit) degradeBeyond(a AtRisk) {
+func (u *groupTx) degradeBeyond(a AtRisk) {
 	p := u.pools[a.PoolID]
 	kind := "allocation.over_quota"
-	if r, ok := p.reservation(a.ID); ok {
+	if r, ok := p.findReservation(a.ID); ok {
 		r.Degraded, r.Reason = true, ReasonQuotaReduced
 		p.putReservation(r)
 		kind = "reservation.degraded"
 	}
-	u.event(Event{OrganizationID: a.OrganizationID, Type: kind, Subject: a.ID, PoolID: a.PoolID,
+	u.addEvent(Event{OrganizationID: a.OrganizationID, Type: kind, Subject: a.ID, PoolID: a.PoolID,
 		Reason:  ReasonQuotaReduced,
 		Message: "beyond the quota: " + admission.LimitReasons(a.Violations)[0].Message})
 }
 
 // restoreWithin clears the mark of promises that are within the limits again.
-func (u *unit) restoreWithin(t *tenants, beyond []AtRisk) []string {
+func (u *groupTx) restoreWithin(t *tenants, beyond []AtRisk) []string {
 	restored := []string{}
 	for _, b := range t.promises {
-		r, ok := u.pools[b.poolID].reservation(b.id)
+		r, ok := u.pools[b.poolID].findReservation(b.id)
 		if !ok || !r.Degraded || r.Reason != ReasonQuotaReduced ||
 			slices.ContainsFunc(beyond, func(o AtRisk) bool { return o.ID == b.id }) {
 			continue
 		}
 		r.Degraded, r.Reason = false, ""
 		u.pools[b.poolID].putReservation(r)
-		u.event(Event{OrganizationID: r.OrganizationID, Type: "reservation.restored", Subject: r.ID, PoolID: r.PoolID,
+		u.addEvent(Event{OrganizationID: r.OrganizationID, Type: "reservation.restored", Subject: r.ID, PoolID: r.PoolID,
 			Message: "within the quota again"})
 		restored = append(restored, r.ID)
 	}
@@ -181,22 +181,22 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 	if err := checkCaps(caps); err != nil {
 		return user, err
 	}
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		var err error
 		if user, err = LiveUser(u.tx, actor.Scope(), id); err != nil {
 			return err
 		}
-		if err := actor.administers(user.OrganizationID); err != nil {
+		if err := actor.checkAdministers(user.OrganizationID); err != nil {
 			return err
 		}
 		if !actor.AtLeast(user.Role) {
 			return ErrDenied
 		}
-		asker, err := u.confirm(actor)
+		asker, err := u.confirmCredential(actor)
 		if err != nil {
 			return err
 		}
-		if asker.ActsFor(id) && looser(caps, user.Caps) {
+		if asker.ActsFor(id) && isLooser(caps, user.Caps) {
 			return &InvalidError{Field: "caps", Rule: "must not be loosened with a key of the person whom they bind",
 				Fix: "ask another admin, or an operator"}
 		}
@@ -209,16 +209,16 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 		if caps != (quota.Caps{}) {
 			message = fmt.Sprintf("%s, %s a day", phrase.Count(caps.MaxGPUs, "GPU"), caps.MaxPerDay)
 		}
-		u.event(Event{OrganizationID: user.OrganizationID, Type: "user.capped", Subject: user.ID, Message: message})
+		u.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.capped", Subject: user.ID, Message: message})
 		return nil
 	})
 	user.Version++
 	return user, err
 }
 
-// looser reports whether caps, of which zero is none, allow anything that those
+// isLooser reports whether caps, of which zero is none, allow anything that those
 // before did not.
-func looser(caps, before quota.Caps) bool {
+func isLooser(caps, before quota.Caps) bool {
 	return before != (quota.Caps{}) && (caps == (quota.Caps{}) || caps.Beyond(before) != "")
 }
 
@@ -229,8 +229,8 @@ func checkCaps(c quota.Caps) error {
 	return nil
 }
 
-// normal writes out what an organization's limits leave to their defaults.
-func normal(l quota.Limits) quota.Limits {
+// withDefaultLimits writes out what an organization's limits leave to their defaults.
+func withDefaultLimits(l quota.Limits) quota.Limits {
 	l.Period, l.Weight = cmp.Or(l.Period, quota.PerDay), cmp.Or(l.Weight, 1)
 	return l
 }

@@ -13,26 +13,26 @@ import (
 // Fingerprint is the same for two effects that nobody would tell apart: the same rows
 // come, change and end, in the same places, at the same price. Times that only
 // say when the request ran do not count, nor do the ids of new rows, nor what else
-// the organization holds. It is a line for each row; see markLine.
-func (e Effect) Fingerprint() string { return strings.Join(e.mark(false), "\n") }
+// the organization holds. It is a line for each row; see fingerprintLine.
+func (e Effect) Fingerprint() string { return strings.Join(e.fingerprintLines(false), "\n") }
 
-// departs tells how the effect departs from the one of a mark; nothing: it is that
+// compareTo tells how the effect departs from the one of a mark; nothing: it is that
 // one. GPUs that are there at once are what was shown, too, where there was to be a
 // wait.
-func (e Effect) departs(mark string) (shown, now []string) {
-	shown, now = differing(strings.Split(mark, "\n"), e.mark(false))
-	if waiting, then := differing(strings.Split(mark, "\n"), e.mark(true)); len(waiting)+len(then) < len(shown)+
+func (e Effect) compareTo(mark string) (shown, now []string) {
+	shown, now = differingLines(strings.Split(mark, "\n"), e.fingerprintLines(false))
+	if waiting, then := differingLines(strings.Split(mark, "\n"), e.fingerprintLines(true)); len(waiting)+len(then) < len(shown)+
 		len(now) {
 		return waiting, then
 	}
 	return shown, now
 }
 
-// mark lists the lines of Mark; with wait, as if new allocations had to wait.
-func (e Effect) mark(wait bool) []string {
+// fingerprintLines lists the lines of Mark; with wait, as if new allocations had to wait.
+func (e Effect) fingerprintLines(wait bool) []string {
 	var lines []string
 	for _, p := range e.Organizations {
-		lines = append(lines, markLine("organization", p.After.ID, p.After.ID, "limits", p.After.Limits))
+		lines = append(lines, fingerprintLine("organization", p.After.ID, p.After.ID, "limits", p.After.Limits))
 	}
 	for _, p := range e.Pools {
 		before, after := "", fmt.Sprintf("%+v", p.After.Pool)
@@ -40,61 +40,61 @@ func (e Effect) mark(wait bool) []string {
 			before = fmt.Sprintf("%+v", p.Before.Pool)
 		}
 		if before != after { // else only what was learned changed
-			lines = append(lines, markLine("pool", p.After.ID, "", "definition", after))
+			lines = append(lines, fingerprintLine("pool", p.After.ID, "", "definition", after))
 		}
 	}
 	for _, p := range e.Nodes {
 		if p.Before == nil || p.Before.State() != p.After.State() {
-			lines = append(lines, markLine("node", existing(p.Before != nil, p.After.ID), "", "slot", p.After.Slot,
+			lines = append(lines, fingerprintLine("node", existingID(p.Before != nil, p.After.ID), "", "slot", p.After.Slot,
 				"state", p.After.State()))
 		}
 	}
 	for _, p := range e.Reservations {
-		lines = append(lines, markReservation(p))
+		lines = append(lines, fingerprintReservation(p))
 	}
 	for _, p := range e.Allocations {
-		lines = append(lines, markAllocation(p, wait))
+		lines = append(lines, fingerprintAllocation(p, wait))
 	}
 	slices.Sort(lines)
 	return lines
 }
 
-// existing is the id of a row that was there before.
-func existing(before bool, id string) string {
+// existingID is the id of a row that was there before.
+func existingID(before bool, id string) string {
 	if before {
 		return id
 	}
 	return "new"
 }
 
-func markReservation(p Pair[reservation.Reservation]) string {
+func fingerprintReservation(p Pair[reservation.Reservation]) string {
 	r := p.After
 	cost := r.Cost
 	if !r.Live() {
 		cost = 0 // what it really held grows with the time until it ends
 	}
-	return markLine("reservation", existing(p.Before != nil, r.ID), r.OrganizationID, "pool", r.PoolID, "class",
+	return fingerprintLine("reservation", existingID(p.Before != nil, r.ID), r.OrganizationID, "pool", r.PoolID, "class",
 		r.Class, "state", r.State(),
 		"displaced", r.Reason == "displaced", "shape", r.Shape, "places", r.Slots,
-		"window", fmt.Sprintf("%s to %s", stamp(r.Window.Start), stamp(r.Window.End)), "microseconds",
+		"window", fmt.Sprintf("%s to %s", formatTime(r.Window.Start), formatTime(r.Window.End)), "microseconds",
 		fmt.Sprintf("%d-%d", r.Window.Start.UnixMicro(), r.Window.End.UnixMicro()), "cost", cost, "micro-dollars",
 		int64(cost), "degraded", r.Degraded)
 }
 
-func markAllocation(p Pair[allocation.Allocation], wait bool) string {
+func fingerprintAllocation(p Pair[allocation.Allocation], wait bool) string {
 	a := p.After
 	state := a.State()
 	if wait && p.Before == nil {
 		state = allocation.Pending
 	}
-	return markLine("allocation", existing(p.Before != nil, a.ID), a.OrganizationID, "pool", a.PoolID, "state", state,
+	return fingerprintLine("allocation", existingID(p.Before != nil, a.ID), a.OrganizationID, "pool", a.PoolID, "state", state,
 		"shape", a.Shape, "places", a.Slots,
 		"lease", a.Lease, "reservations", a.Reservations)
 }
 
-// markLine is what matters of a row: its kind, its id, whose it is, and its fields
+// fingerprintLine is what matters of a row: its kind, its id, whose it is, and its fields
 // by name.
-func markLine(kind, id, organization string, fields ...any) string {
+func fingerprintLine(kind, id, organization string, fields ...any) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\t%s\t%s", kind, id, organization)
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -103,8 +103,8 @@ func markLine(kind, id, organization string, fields ...any) string {
 	return b.String()
 }
 
-// differing are the lines that only one of two sorted lists has.
-func differing(a, b []string) (onlyA, onlyB []string) {
+// differingLines are the lines that only one of two sorted lists has.
+func differingLines(a, b []string) (onlyA, onlyB []string) {
 	b = slices.Clone(b)
 	for _, line := range a {
 		if i := slices.Index(b, line); i >= 0 {
@@ -119,9 +119,9 @@ func differing(a, b []string) (onlyA, onlyB []string) {
 // mostTold is how many differences are told one by one.
 const mostTold = 5
 
-// inWords tells an actor what a plan showed and what it would do now. The rows of
+// describeChanges tells an actor what a plan showed and what it would do now. The rows of
 // others are only counted.
-func inWords(actor Actor, shown, now []string) []string {
+func describeChanges(actor Actor, shown, now []string) []string {
 	var told []string
 	others := 0
 	tell := func(line, text string) {
@@ -130,10 +130,10 @@ func inWords(actor Actor, shown, now []string) []string {
 			others++
 			return
 		}
-		told = append(told, subject(line)+" "+text)
+		told = append(told, subjectOf(line)+" "+text)
 	}
 	for _, line := range shown {
-		i := slices.IndexFunc(now, func(n string) bool { return subject(n) == subject(line) })
+		i := slices.IndexFunc(now, func(n string) bool { return subjectOf(n) == subjectOf(line) })
 		if i < 0 {
 			tell(line, "would not be there, or not change")
 			continue
@@ -157,7 +157,7 @@ func inWords(actor Actor, shown, now []string) []string {
 	return told
 }
 
-func subject(line string) string {
+func subjectOf(line string) string {
 	parts := strings.SplitN(line, "\t", 3)
 	if parts[1] == "new" {
 		return "the new " + parts[0]

@@ -47,7 +47,7 @@ func (l *Ledger) Materialise(ctx context.Context, g Guard) error {
 		if s.Paused {
 			continue
 		}
-		more, err := l.materialise(ctx, s, now)
+		more, err := l.materialiseSchedule(ctx, s, now)
 		if err != nil {
 			return fmt.Errorf("materialising %s: %w", s.ID, err)
 		}
@@ -58,9 +58,9 @@ func (l *Ledger) Materialise(ctx context.Context, g Guard) error {
 	return l.store.InTx(ctx, func(tx Tx) error { return tx.Finish(g, again, "") })
 }
 
-// materialise books one schedule's occurrences and reports whether there are
+// materialiseSchedule books one schedule's occurrences and reports whether there are
 // more to book now.
-func (l *Ledger) materialise(ctx context.Context, s Schedule, now time.Time) (more bool, err error) {
+func (l *Ledger) materialiseSchedule(ctx context.Context, s Schedule, now time.Time) (more bool, err error) {
 	rule, err := recurrence.Parse(s.Spec())
 	if err != nil {
 		return false, nil // a rule that no longer parses (a zone was dropped) is shown by the API, and stops nothing
@@ -75,7 +75,7 @@ func (l *Ledger) materialise(ctx context.Context, s Schedule, now time.Time) (mo
 	}
 	found := rule.Between(from, to, materialiseMost)
 	for _, o := range found {
-		switch err := l.book(ctx, actor, s, o); {
+		switch err := l.bookOccurrence(ctx, actor, s, o); {
 		case errors.Is(err, ErrRecovering):
 			return false, nil // its dates are booked when an operator has confirmed
 		case err != nil:
@@ -90,7 +90,7 @@ func (l *Ledger) materialise(ctx context.Context, s Schedule, now time.Time) (mo
 		return more, nil
 	}
 	s.DoneUntil = to
-	err = l.do(ctx, actor, func(u *unit) error {
+	err = l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		u.change.Schedules = append(u.change.Schedules, s)
 		return nil
 	})
@@ -119,9 +119,9 @@ func (c Config) aheadFor(actor Actor) time.Duration {
 	return ahead
 }
 
-// request asks for one date of a schedule. Its id is derived, so that the date is
+// reserveRequest asks for one date of a schedule. Its id is derived, so that the date is
 // booked once.
-func (s Schedule) request(o recurrence.Occurrence) ReserveRequest {
+func (s Schedule) reserveRequest(o recurrence.Occurrence) ReserveRequest {
 	return ReserveRequest{
 		Pool: s.PoolID, GPUs: s.GPUs, Layout: s.Layout, Window: calendar.Interval{Start: o.Start, End: o.End},
 		Name: s.Name + " " + o.Date, Queue: true,
@@ -133,8 +133,8 @@ func (s Schedule) reservationID(o recurrence.Occurrence) string {
 	return ids.Derived(ids.Reservation, s.ID, o.Date)
 }
 
-func (l *Ledger) book(ctx context.Context, actor Actor, s Schedule, o recurrence.Occurrence) error {
-	_, err := l.Reserve(ctx, actor, s.request(o))
+func (l *Ledger) bookOccurrence(ctx context.Context, actor Actor, s Schedule, o recurrence.Occurrence) error {
+	_, err := l.Reserve(ctx, actor, s.reserveRequest(o))
 	if errors.Is(err, ErrTaken) {
 		return nil
 	}
@@ -142,16 +142,16 @@ func (l *Ledger) book(ctx context.Context, actor Actor, s Schedule, o recurrence
 	if !ok {
 		return err
 	}
-	return l.do(ctx, actor, func(u *unit) error {
+	return l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		u.refusedDate(s, o, refused)
 		return nil
 	})
 }
 
 // refusedDate notes that a date of a schedule got nothing, and why.
-func (u *unit) refusedDate(s Schedule, o recurrence.Occurrence, refused *RefusedError) {
-	u.event(Event{OrganizationID: s.OrganizationID, Type: dateRefused, Subject: s.ID, PoolID: s.PoolID,
-		Reason: string(refused.Decision.Reasons[0].Code), Message: o.Date + dateEnds + clip(refused.Error(), 200)})
+func (u *groupTx) refusedDate(s Schedule, o recurrence.Occurrence, refused *RefusedError) {
+	u.addEvent(Event{OrganizationID: s.OrganizationID, Type: dateRefused, Subject: s.ID, PoolID: s.PoolID,
+		Reason: string(refused.Decision.Reasons[0].Code), Message: o.Date + dateEnds + clipText(refused.Error(), 200)})
 }
 
 // How a date that was refused stands in the journal: its message begins with the
@@ -166,7 +166,7 @@ const firstDates = 31
 
 // bookFirst books the coming dates of a schedule that is being made, and says
 // what each got.
-func (u *unit) bookFirst(p *poolUnit, h *holding, s *Schedule, rule recurrence.Rule) ([]ScheduleDate, error) {
+func (u *groupTx) bookFirst(p *poolTx, h *holding, s *Schedule, rule recurrence.Rule) ([]ScheduleDate, error) {
 	to := u.now().Add(u.cfg.aheadFor(u.actor))
 	found := rule.Between(u.now(), to, firstDates)
 	if len(found) == firstDates {
@@ -185,28 +185,28 @@ func (u *unit) bookFirst(p *poolUnit, h *holding, s *Schedule, rule recurrence.R
 	}
 	s.DoneUntil = to
 	for _, o := range rule.Between(to, to.Add(furthestDate), nextDates-len(dates)) {
-		dates = append(dates, s.later(o, u.cfg.aheadFor(u.actor)))
+		dates = append(dates, s.laterDate(o, u.cfg.aheadFor(u.actor)))
 	}
 	return dates, nil
 }
 
-func (u *unit) bookDate(p *poolUnit, h *holding, s Schedule, o recurrence.Occurrence) (ScheduleDate, error) {
-	r, err := u.reserveFirst([]*poolUnit{p}, h, s.request(o))
+func (u *groupTx) bookDate(p *poolTx, h *holding, s Schedule, o recurrence.Occurrence) (ScheduleDate, error) {
+	r, err := u.reserveFirst([]*poolTx{p}, h, s.reserveRequest(o))
 	if err == nil {
-		return s.got(o, r), nil
+		return s.bookedDate(o, r), nil
 	}
 	refused, ok := errors.AsType[*RefusedError](err)
 	if !ok {
 		return ScheduleDate{}, err
 	}
-	u.leave(refused)
+	u.journalRefusal(refused)
 	u.refusedDate(s, o, refused)
 	return refusedFor(o, string(refused.Decision.Reasons[0].Code), refused.Error()), nil
 }
 
-// everServed refuses a schedule of which no date could ever be booked: not in an
+// checkEverServed refuses a schedule of which no date could ever be booked: not in an
 // empty pool, by somebody who holds nothing.
-func (u *unit) everServed(p *poolUnit, h *holding, s Schedule, rule recurrence.Rule) error {
+func (u *groupTx) checkEverServed(p *poolTx, h *holding, s Schedule, rule recurrence.Rule) error {
 	first := rule.Between(u.now(), u.now().Add(furthestDate), 1)
 	if len(first) == 0 {
 		return &InvalidError{Field: recurrence.FieldRRule, Rule: "must have a date that is still to come",
@@ -215,7 +215,7 @@ func (u *unit) everServed(p *poolUnit, h *holding, s Schedule, rule recurrence.R
 	shape, _ := s.Layout.Shape(s.GPUs, p.Pool.PerNode)
 	ask := admission.Request{Class: reservation.Guaranteed, Shape: shape,
 		Window: calendar.Interval{Start: first[0].Start, End: first[0].End}}
-	v := u.view(p, h, nil)
+	v := u.admissionView(p, h, nil)
 	v.Now = ask.Window.Start.Add(-materialiseEvery) // as late as a date is sure to be asked for
 	v.PoolView = admission.PoolView{Pool: p.Pool.Pool, Slots: calendar.NewSlots(p.Pool.MaxNodes, p.Pool.PerNode)}
 	v.Committed, v.SpeculativeCommitments, v.Key.Spent, v.User.Spent = nil, nil, nil, nil
@@ -226,10 +226,10 @@ func (u *unit) everServed(p *poolUnit, h *holding, s Schedule, rule recurrence.R
 	for _, m := range h.cohort {
 		v.Cohort = append(v.Cohort, quota.Member{Limits: m.Limits})
 	}
-	d := decide(ask, v)
+	d := judgeRequest(ask, v)
 	if d.Accepted() {
 		return nil
 	}
 	d.Offers = nil // they would be single dates
-	return u.refuse(p, s.OrganizationID, "schedule", d)
+	return u.refuseRequest(p, s.OrganizationID, "schedule", d)
 }

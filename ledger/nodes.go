@@ -48,8 +48,8 @@ type CreateIntent struct {
 const giveUpAfter = 10
 
 // onNode locks a node's pool and runs fn; the pool is planned afterwards.
-func (l *Ledger) onNode(ctx context.Context, id string, fn func(u *unit, p *poolUnit, n node.Node) error) error {
-	return l.do(ctx, SystemActor("worker"), func(u *unit) error {
+func (l *Ledger) onNode(ctx context.Context, id string, fn func(u *groupTx, p *poolTx, n node.Node) error) error {
+	return l.inOwnTx(ctx, SystemActor("worker"), func(u *groupTx) error {
 		seen, err := u.tx.Node(id)
 		if err != nil {
 			return fmt.Errorf("reading node: %w", err)
@@ -58,7 +58,7 @@ func (l *Ledger) onNode(ctx context.Context, id string, fn func(u *unit, p *pool
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
-		n, ok := p.node(id)
+		n, ok := p.findNode(id)
 		if !ok { // it is over
 			if n, err = u.tx.Node(id); err != nil {
 				return fmt.Errorf("reading node: %w", err)
@@ -72,7 +72,7 @@ func (l *Ledger) onNode(ctx context.Context, id string, fn func(u *unit, p *pool
 // before anything is asked of a provider. Repeated, it returns the same token.
 func (l *Ledger) BeginCreate(ctx context.Context, g Guard, nodeID string) (CreateIntent, error) {
 	var intent CreateIntent
-	err := l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
+	err := l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
 		intent = CreateIntent{Node: n, Pool: p.Pool, Wanted: true}
 		switch n.State() {
 		case node.Requested, node.Provisioning:
@@ -82,13 +82,13 @@ func (l *Ledger) BeginCreate(ctx context.Context, g Guard, nodeID string) (Creat
 			if n.State() == node.Provisioning {
 				return nil
 			}
-			n.Offering, _ = p.choose(n, u.now())
-			n.Token = token(n)
+			n.Offering, _ = p.chooseOffering(n, u.now())
+			n.Token = createToken(n)
 			if l.cfg.DeadMan > 0 {
 				n.ExpiresAt = n.RequestedAt.Add(l.cfg.DeadMan)
 			}
 			var err error
-			intent.Node, err = u.stepNode(p, n, node.Provision, n.Reason, p.asking(n.Offering))
+			intent.Node, err = u.stepNode(p, n, node.Provision, n.Reason, p.describeOffering(n.Offering))
 			return err
 		default:
 			intent.Wanted = false
@@ -98,24 +98,24 @@ func (l *Ledger) BeginCreate(ctx context.Context, g Guard, nodeID string) (Creat
 	return intent, err
 }
 
-// token names one machine for ever: the node, its generation and everything
+// createToken names one machine for ever: the node, its generation and everything
 // that the provider is asked for.
-func token(n node.Node) string {
+func createToken(n node.Node) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", n.ID, n.Generation, n.Offering.Key()))
 	return hex.EncodeToString(sum[:16])
 }
 
 // ReportCreated stores the machine's id as soon as it is known.
 func (l *Ledger) ReportCreated(ctx context.Context, g Guard, nodeID string, m Instance) error {
-	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
+	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
 		if n.State() == node.Provisioning {
-			n = known(n, m, u.now())
+			n = withInstance(n, m, u.now())
 			n.Simulated = m.Simulated
 			n, err := u.stepNode(p, n, node.Boot, n.Reason, fmt.Sprintf("%s is booting", m.ProviderID))
 			if err != nil {
 				return err
 			}
-			u.task(TaskCheckNode, n.ID, u.now().Add(l.cfg.CheckEvery))
+			u.addTask(TaskCheckNode, n.ID, u.now().Add(l.cfg.CheckEvery))
 		}
 		u.wakePlan(p.Pool.ID)
 		return u.tx.Finish(g, time.Time{}, "")
@@ -125,25 +125,25 @@ func (l *Ledger) ReportCreated(ctx context.Context, g Guard, nodeID string, m In
 // ReportRefused ends a node that the provider will not make. The pool asks for
 // nothing until some time later, twice as long after each refusal in a row.
 func (l *Ledger) ReportRefused(ctx context.Context, g Guard, nodeID, kind, message string, stockOut bool) error {
-	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
+	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
 		if n.State() == node.Provisioning {
-			if _, err := u.stepNode(p, n, node.Refuse, kind, clip(message, 200)); err != nil {
+			if _, err := u.stepNode(p, n, node.Refuse, kind, clipText(message, 200)); err != nil {
 				return err
 			}
 			wait := l.cfg.StockOut
 			if !stockOut { // a quota, rights or the request itself: time alone does not mend it
 				wait *= 10
 			}
-			u.failed(p, n, wait)
+			u.noteFailedBoot(p, n, wait)
 		}
 		u.wakePlan(p.Pool.ID)
 		return u.tx.Finish(g, time.Time{}, "")
 	})
 }
 
-// known returns the node with its machine. A provider that does not say when the
+// withInstance returns the node with its machine. A provider that does not say when the
 // machine was born is believed to have made it now.
-func known(n node.Node, m Instance, now time.Time) node.Node {
+func withInstance(n node.Node, m Instance, now time.Time) node.Node {
 	n.ProviderID, n.Address, n.BilledFrom = m.ProviderID, m.Address, m.Born
 	if n.BilledFrom.IsZero() {
 		n.BilledFrom = now
@@ -157,21 +157,21 @@ func known(n node.Node, m Instance, now time.Time) node.Node {
 // BeginCheck reads what there is to check of a node; wanted is false when there
 // is nothing, and the task is finished.
 func (l *Ledger) BeginCheck(ctx context.Context, g Guard, nodeID string) (n node.Node, p Pool, wanted bool, err error) {
-	return l.begin(ctx, g, nodeID, node.Booting, node.Ready, node.Draining, node.Quarantined)
+	return l.beginNodeTask(ctx, g, nodeID, node.Booting, node.Ready, node.Draining, node.Quarantined)
 }
 
 // BeginDelete reads what there is to remove of a node; wanted is false when
 // there is nothing, and the task is finished.
 func (l *Ledger) BeginDelete(ctx context.Context, g Guard,
 	nodeID string) (n node.Node, p Pool, wanted bool, err error) {
-	n, p, wanted, err = l.begin(ctx, g, nodeID, node.Deprovisioning, node.NeedsAttention)
+	n, p, wanted, err = l.beginNodeTask(ctx, g, nodeID, node.Deprovisioning, node.NeedsAttention)
 	if err == nil && wanted && p.Recovery.Active() {
 		err = fmt.Errorf("%s: %w", p.Name, ErrRecovering)
 	}
 	return n, p, wanted, err
 }
 
-func (l *Ledger) begin(ctx context.Context, g Guard, nodeID string,
+func (l *Ledger) beginNodeTask(ctx context.Context, g Guard, nodeID string,
 	in ...node.State) (n node.Node, p Pool, wanted bool, err error) {
 	err = l.store.InTx(ctx, func(tx Tx) error {
 		if n, err = tx.Node(nodeID); err != nil {
@@ -194,13 +194,13 @@ func (l *Ledger) begin(ctx context.Context, g Guard, nodeID string,
 
 // ReportBooting looks again soon.
 func (l *Ledger) ReportBooting(ctx context.Context, g Guard, _ string) error {
-	return l.again(ctx, g, l.cfg.CheckEvery, "")
+	return l.retryTask(ctx, g, l.cfg.CheckEvery, "")
 }
 
 // ReportUp passes a booting node, whose boot time is learned; a node that was
 // up already is looked at again later.
 func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Instance) error {
-	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
+	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
 		if n.State() == node.Booting {
 			took := u.now().Sub(n.RequestedAt)
 			n.Address, n.Devices = m.Address, m.Devices
@@ -216,7 +216,7 @@ func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Instanc
 		}
 		if n.State() == node.Quarantined {
 			resuming := n.Quarantine.Resuming
-			if err := u.inspected(p, n, m); err != nil || resuming {
+			if err := u.finishInspection(p, n, m); err != nil || resuming {
 				return errors.Join(err, u.tx.Finish(g, time.Time{}, "")) // ResumeNode made one more check
 			}
 		}
@@ -235,7 +235,7 @@ func (l *Ledger) lookWithin(m Instance) time.Duration {
 // ReportUnhealthy takes a node out of use, and goes on looking at it. A booting
 // one is given up, and counts against the pool like a refusal.
 func (l *Ledger) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason string) error {
-	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
+	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
 		u.wakePlan(p.Pool.ID)
 		switch n.State() {
 		case node.Ready:
@@ -247,7 +247,7 @@ func (l *Ledger) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason st
 			return u.giveUpBoot(p, n, g, reason)
 		case node.Quarantined:
 			if n.Quarantine.Resuming {
-				u.notResumed(p, n, reason)
+				u.keepQuarantined(p, n, reason)
 			}
 		}
 		return u.tx.Finish(g, time.Time{}, "")
@@ -258,7 +258,7 @@ func (l *Ledger) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason st
 // more, or says that it is over. It is removed like any other: only the provider's
 // word, twice, ends it. Nothing is charged after the end that the provider names.
 func (l *Ledger) ReportMissing(ctx context.Context, g Guard, nodeID string, loss Loss) error {
-	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
+	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
 		if _, err := node.Machine.Next(n.State(), node.Lose); err == nil {
 			reason, message := "missing", "its provider does not know it"
 			if loss.Preempted {
@@ -279,9 +279,9 @@ func (l *Ledger) ReportMissing(ctx context.Context, g Guard, nodeID string, loss
 
 // ReportAdopted stores a machine's id that was learned late.
 func (l *Ledger) ReportAdopted(ctx context.Context, nodeID string, m Instance) error {
-	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
+	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
 		if n.ProviderID == "" && !node.Machine.Terminal(n.State()) {
-			p.putNode(known(n, m, u.now()))
+			p.putNode(withInstance(n, m, u.now()))
 		}
 		return nil
 	})
@@ -291,7 +291,7 @@ func (l *Ledger) ReportAdopted(ctx context.Context, nodeID string, m Instance) e
 // far enough apart, it is believed. ended is until when the provider charges;
 // zero where it does not say, and then it is when it was first gone.
 func (l *Ledger) ReportAbsent(ctx context.Context, g Guard, nodeID string, ended time.Time) error {
-	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
+	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
 		if node.Machine.Terminal(n.State()) {
 			return u.tx.Finish(g, time.Time{}, "")
 		}
@@ -332,7 +332,7 @@ func billedUntil(n node.Node, ended time.Time) node.Node {
 // machine, it changes nothing.
 func (l *Ledger) ReportBilled(ctx context.Context, nodeID, machine string, until time.Time) error {
 	until = until.Truncate(time.Microsecond)
-	return l.onNode(ctx, nodeID, func(u *unit, _ *poolUnit, n node.Node) error {
+	return l.onNode(ctx, nodeID, func(u *groupTx, _ *poolTx, n node.Node) error {
 		if n.ProviderID != machine || !node.Machine.Terminal(n.State()) || n.BilledUntil.Equal(until) ||
 			until.Before(n.BilledFrom) {
 			return nil
@@ -346,7 +346,7 @@ func (l *Ledger) ReportBilled(ctx context.Context, nodeID, machine string, until
 // ReportStillThere tries a removal again later, less and less often, for ever;
 // after many tries a person is asked to look.
 func (l *Ledger) ReportStillThere(ctx context.Context, g Guard, nodeID, failure string) error {
-	return l.onNode(ctx, nodeID, func(u *unit, p *poolUnit, n node.Node) error {
+	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
 		if !n.AbsentAt.IsZero() {
 			n.AbsentAt, n.BilledUntil = time.Time{}, time.Time{}
 			p.putNode(n)
@@ -356,7 +356,7 @@ func (l *Ledger) ReportStillThere(ctx context.Context, g Guard, nodeID, failure 
 			return fmt.Errorf("reading task: %w", err)
 		}
 		if t.Attempt >= giveUpAfter && n.State() == node.Deprovisioning {
-			if _, err := u.stepNode(p, n, node.GiveUp, "not_removed", clip(failure, 200)); err != nil {
+			if _, err := u.stepNode(p, n, node.GiveUp, "not_removed", clipText(failure, 200)); err != nil {
 				return err
 			}
 		}
@@ -367,20 +367,20 @@ func (l *Ledger) ReportStillThere(ctx context.Context, g Guard, nodeID, failure 
 // EmitNodeTask makes sure that a node which needs a kind of task has one on its
 // way: work that was lost is asked for again. A task that exists is left alone.
 func (l *Ledger) EmitNodeTask(ctx context.Context, nodeID, kind string) error {
-	return l.onNode(ctx, nodeID, func(u *unit, _ *poolUnit, _ node.Node) error {
+	return l.onNode(ctx, nodeID, func(u *groupTx, _ *poolTx, _ node.Node) error {
 		pending, err := u.tx.Pending(kind, nodeID)
 		if err != nil {
 			return fmt.Errorf("looking for a pending task: %w", err)
 		}
 		if !pending {
-			u.task(kind, nodeID, u.now())
+			u.addTask(kind, nodeID, u.now())
 		}
 		return nil
 	})
 }
 
-// again has a guarded task run once more after a while.
-func (l *Ledger) again(ctx context.Context, g Guard, after time.Duration, failure string) error {
+// retryTask has a guarded task run once more after a while.
+func (l *Ledger) retryTask(ctx context.Context, g Guard, after time.Duration, failure string) error {
 	return l.store.InTx(ctx, func(tx Tx) error {
 		return tx.Finish(g, tx.Now().Add(after), failure)
 	})

@@ -7,15 +7,15 @@ import (
 	"github.com/forewarm/forewarm/core/plan"
 )
 
-// obstacles tells what the subject's nodes still lack.
-func (e *explained) obstacles() {
+// addObstacles tells what the subject's nodes still lack.
+func (e *explained) addObstacles() {
 	if e.state.Pool.Recovery.Active() {
-		e.recovering()
+		e.blockByRecovery()
 		return
 	}
 	found := map[string]*Blocker{}
 	for _, o := range e.outlook.Obstacles(e.Subject) {
-		b, evidence := e.obstacle(o)
+		b, evidence := e.describeObstacle(o)
 		if known := found[b.Code]; known != nil {
 			b = known
 		}
@@ -28,29 +28,29 @@ func (e *explained) obstacles() {
 	for _, code := range sortedKeys(found) {
 		b := found[code]
 		if b.ClearsAt != nil {
-			b.Message = fmt.Sprintf("%s before %s", b.Message, stamp(b.ClearsAt.P90))
+			b.Message = fmt.Sprintf("%s before %s", b.Message, formatTime(b.ClearsAt.P90))
 		}
 		e.Blockers = append(e.Blockers, *b)
 	}
 }
 
-// obstacle is what one comes to, and the evidence. Of a provider that fails again
+// describeObstacle is what one comes to, and the evidence. Of a provider that fails again
 // and again no time is promised.
-func (e *explained) obstacle(o plan.Obstacle) (*Blocker, string) {
+func (e *explained) describeObstacle(o plan.Obstacle) (*Blocker, string) {
 	if o.Node == nil || !o.Node.Coming() {
-		return &Blocker{Code: o.Code, Message: lacking[o.Code]}, e.evidence(o)
+		return &Blocker{Code: o.Code, Message: lacking[o.Code]}, e.obstacleEvidence(o)
 	}
 	t := e.troubles.Of(o.Node.ID)
 	if t == nil {
-		return &Blocker{Code: o.Code, Message: lacking[o.Code]}, e.evidence(o)
+		return &Blocker{Code: o.Code, Message: lacking[o.Code]}, e.obstacleEvidence(o)
 	}
 	e.hopeless = true
 	b := &Blocker{Code: CodeProviderFailing, Message: ProviderRefuses}
 	if !e.operator {
-		return b, e.evidence(o)
+		return b, e.obstacleEvidence(o)
 	}
 	b.Message, b.Fix = "its provider fails again and again; it is tried for ever", "forewarm nodes show "+o.Node.ID
-	return b, fmt.Sprintf("%s, %s in a row, last %s: %s", e.evidence(o), phrase.Count(t.Count, "time"), stamp(t.At),
+	return b, fmt.Sprintf("%s, %s in a row, last %s: %s", e.obstacleEvidence(o), phrase.Count(t.Count, "time"), formatTime(t.At),
 		t.Message)
 }
 
@@ -77,7 +77,7 @@ var lacking = map[string]string{
 		"not asked for",
 }
 
-func (e *explained) evidence(o plan.Obstacle) string {
+func (e *explained) obstacleEvidence(o plan.Obstacle) string {
 	switch {
 	case o.Node == nil && o.Code == plan.HeldUnfit:
 		return fmt.Sprintf("slot %d; %s in a row: %s", o.Slot, phrase.Count(e.state.Pool.UnfitInRow, "machine"),
@@ -90,7 +90,7 @@ func (e *explained) evidence(o plan.Obstacle) string {
 		limit, window := plan.Creates(e.state.Pool.Pool)
 		seen := e.state.Snapshot()
 		unserved := seen.Unserved(e.At)
-		return fmt.Sprintf("slot %d before %s; %d of at most %d in %s", o.Slot, stamp(o.Until),
+		return fmt.Sprintf("slot %d before %s; %d of at most %d in %s", o.Slot, formatTime(o.Until),
 			unserved.Sum(window, e.At), limit, phrase.Length(window))
 	case o.Slot < 0:
 		return e.state.Pool.Name

@@ -21,7 +21,7 @@ type offspring struct {
 //
 // What is read here need not be locked. A key that is made later books later,
 // under the organization's lock, which the transaction holds or is about to check.
-func (u *unit) offspringOf(who asker) (offspring, error) {
+func (u *groupTx) offspringOf(who asker) (offspring, error) {
 	var o offspring
 	var err error
 	if who.key != nil && who.mayMake {
@@ -41,19 +41,19 @@ func (u *unit) offspringOf(who asker) (offspring, error) {
 	return o, err
 }
 
-// capped sets which caps hold for the holding's asker, and what counts for each.
-func (h *holding) capped(v *admission.View) {
+// addCaps sets which caps hold for the holding's asker, and what counts for each.
+func (h *holding) addCaps(v *admission.View) {
 	c := h.commitments
 	v.Key = admission.Capped{Caps: h.who.key, Spent: c.ByKey[h.who.keyID]}
 	if len(h.offspring.key) > 1 {
-		v.Key.Spent = c.by(h.offspring.key)
+		v.Key.Spent = c.sumOf(h.offspring.key)
 	}
 	v.User = admission.Capped{Caps: h.who.user, Spent: c.ByUser[h.who.userID]}
 	if len(h.offspring.user) > 0 {
-		v.User.Spent = c.by(h.offspring.user)
+		v.User.Spent = c.sumOf(h.offspring.user)
 	}
 	for i := range h.who.makers {
-		v.Makers = append(v.Makers, admission.Capped{Caps: &h.who.makers[i].Caps, Spent: c.by(h.offspring.makers[i])})
+		v.Makers = append(v.Makers, admission.Capped{Caps: &h.who.makers[i].Caps, Spent: c.sumOf(h.offspring.makers[i])})
 	}
 }
 
@@ -64,8 +64,8 @@ func (h *holding) countToo(id string) {
 	}
 }
 
-// by adds up what keys and schedules made or hold.
-func (c *Commitments) by(ids []string) *quota.Commitments {
+// sumOf adds up what keys and schedules made or hold.
+func (c *Commitments) sumOf(ids []string) *quota.Commitments {
 	parts := make([]*quota.Commitments, len(ids))
 	for i, id := range ids {
 		parts[i] = c.ByKey[id]

@@ -30,18 +30,18 @@ type Once struct {
 func (l *Ledger) Once(ctx context.Context, actor Actor, o Once,
 	fn Operation,
 ) (status int, body []byte, replayed bool, err error) {
-	key := o.key(actor)
+	key := o.replayKey(actor)
 	var r Replay
-	err = l.pass(&item{ctx: ctx, uses: o.LockHint, load: o.Load, org: actor.OrganizationID, key: &key,
-		fn: func(ctx context.Context, u *unit) error {
+	err = l.submitTx(&pendingTx{ctx: ctx, hint: o.LockHint, load: o.Load, org: actor.OrganizationID, key: &key,
+		fn: func(ctx context.Context, u *groupTx) error {
 			var err error
-			if r, replayed, err = o.stored(key, u.answer); err != nil || replayed {
+			if r, replayed, err = o.replayOf(key, u.storedAnswer); err != nil || replayed {
 				return err
 			}
-			if o.lapsed(u.now()) {
+			if o.isLapsed(u.now()) {
 				return ErrKeyExpired
 			}
-			if r.Status, r.Body, err = fn(ctx, u.ledger()); err != nil {
+			if r.Status, r.Body, err = fn(ctx, u.boundLedger()); err != nil {
 				return err
 			}
 			r.CreatedAt = u.now()
@@ -51,15 +51,15 @@ func (l *Ledger) Once(ctx context.Context, actor Actor, o Once,
 	if err == nil {
 		return r.Status, r.Body, replayed, nil
 	}
-	return l.afterTwin(ctx, o, key, err)
+	return l.answerOfTwin(ctx, o, key, err)
 }
 
-// answer looks for a stored answer among those that were read when the group was
+// storedAnswer looks for a stored answer among those that were read when the group was
 // opened. One that another of the group is about to store comes with the next.
-func (u *unit) answer(key ReplayKey) (Replay, bool, error) {
+func (u *groupTx) storedAnswer(key ReplayKey) (Replay, bool, error) {
 	for _, r := range u.change.Replays {
 		if (ReplayKey{r.OrganizationID, r.Route, r.Key}) == key {
-			u.clash = true
+			u.writeConflict = true
 		}
 	}
 	if u.replays == nil {
@@ -69,9 +69,9 @@ func (u *unit) answer(key ReplayKey) (Replay, bool, error) {
 	return r, ok, nil
 }
 
-// afterTwin looks whether a request failed only because its twin came first, in
+// answerOfTwin looks whether a request failed only because its twin came first, in
 // another process: it took the key, or what fn wanted to take.
-func (l *Ledger) afterTwin(ctx context.Context, o Once, key ReplayKey,
+func (l *Ledger) answerOfTwin(ctx context.Context, o Once, key ReplayKey,
 	failed error) (status int, body []byte, replayed bool, err error) {
 	if errors.Is(failed, ErrKeyReused) {
 		return 0, nil, false, failed
@@ -79,7 +79,7 @@ func (l *Ledger) afterTwin(ctx context.Context, o Once, key ReplayKey,
 	var r Replay
 	err = l.store.Read(ctx, func(rd Reader) error {
 		var err error
-		r, replayed, err = o.stored(key, func(k ReplayKey) (Replay, bool, error) {
+		r, replayed, err = o.replayOf(key, func(k ReplayKey) (Replay, bool, error) {
 			return rd.Replay(k.OrganizationID, k.Route, k.Key)
 		})
 		return err
@@ -94,7 +94,7 @@ func (l *Ledger) afterTwin(ctx context.Context, o Once, key ReplayKey,
 	}
 }
 
-func (o Once) key(actor Actor) ReplayKey {
+func (o Once) replayKey(actor Actor) ReplayKey {
 	owner := actor.OrganizationID
 	if owner == "" {
 		owner = actor.KeyID
@@ -102,8 +102,8 @@ func (o Once) key(actor Actor) ReplayKey {
 	return ReplayKey{OrganizationID: owner, Route: o.Route, Key: o.Key}
 }
 
-// stored looks for the answer, and returns an empty one to fill if there is none.
-func (o Once) stored(key ReplayKey, look func(ReplayKey) (Replay, bool, error)) (Replay, bool, error) {
+// replayOf looks for the answer, and returns an empty one to fill if there is none.
+func (o Once) replayOf(key ReplayKey, look func(ReplayKey) (Replay, bool, error)) (Replay, bool, error) {
 	stored, found, err := look(key)
 	switch {
 	case err != nil:

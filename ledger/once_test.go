@@ -25,7 +25,7 @@ func (w *world) allocateOnce(by ledger.Actor, key, body string) (string, bool, e
 	return string(answer), replayed, err
 }
 
-func (w *world) held() (ids []string) {
+func (w *world) heldAllocations() (ids []string) {
 	w.Helper()
 	w.read(func(r ledger.Reader) error {
 		list, err := r.Allocations(ledger.Scope{All: true}, ledger.BookingFilter{Live: true}, ledger.Page{Limit: 500})
@@ -40,7 +40,7 @@ func (w *world) held() (ids []string) {
 func TestARequestSentAgainGetsItsAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, bob := w.person("ann"), w.person("bob")
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
 	first, replayed, err := w.allocateOnce(ann, "k", "body")
 	require.NoError(t, err)
 	require.False(t, replayed)
@@ -49,7 +49,7 @@ func TestARequestSentAgainGetsItsAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, replayed)
 	require.Equal(t, first, again)
-	require.Equal(t, []string{first}, w.held(), "and no second effect")
+	require.Equal(t, []string{first}, w.heldAllocations(), "and no second effect")
 
 	_, _, err = w.allocateOnce(ann, "k", "another body")
 	require.ErrorIs(t, err, ledger.ErrKeyReused)
@@ -57,14 +57,14 @@ func TestARequestSentAgainGetsItsAnswer(t *testing.T) {
 	_, replayed, err = w.allocateOnce(bob, "k", "another body")
 	require.NoError(t, err)
 	require.False(t, replayed, "keys of other organizations are other keys")
-	require.Len(t, w.held(), 2)
+	require.Len(t, w.heldAllocations(), 2)
 }
 
 func TestAFailureIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	full := w.allocate(w.person("bob"), 8)
+	ann := w.newPerson("ann")
+	full := w.mustAllocate(w.newPerson("bob"), 8)
 	_, _, err := w.allocateOnce(ann, "k", "body")
 	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
@@ -73,13 +73,13 @@ func TestAFailureIsNotRemembered(t *testing.T) {
 	id, replayed, err := w.allocateOnce(ann, "k", "body")
 	require.NoError(t, err, "the repeat is decided afresh")
 	require.False(t, replayed)
-	require.Equal(t, []string{id}, w.held())
+	require.Equal(t, []string{id}, w.heldAllocations())
 }
 
 func TestAnAnswerThatCannotBeStoredUndoesItsEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	broken := errors.New("encoding failed")
 	_, _, _, err := w.ledger.Once(t.Context(), ann, ledger.Once{Route: "r", Key: "k"},
 		func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
@@ -88,20 +88,20 @@ func TestAnAnswerThatCannotBeStoredUndoesItsEffect(t *testing.T) {
 			return 0, nil, broken
 		})
 	require.ErrorIs(t, err, broken)
-	require.Empty(t, w.held())
+	require.Empty(t, w.heldAllocations())
 }
 
 func TestManyTwinsHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	answers, errs := make([]string, 8), make([]error, 8)
 	var all sync.WaitGroup
 	for i := range answers {
 		all.Go(func() { answers[i], _, errs[i] = w.allocateOnce(ann, "k", "body") })
 	}
 	all.Wait()
-	held := w.held()
+	held := w.heldAllocations()
 	require.Len(t, held, 1)
 	for i := range answers {
 		require.NoError(t, errs[i])

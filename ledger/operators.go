@@ -15,27 +15,27 @@ var ErrLastOperator = errors.New("no operator's key that lasts would be left")
 // lockOperators holds the organizations of all operators' keys, so that of two
 // who end each other's keys at the same time one waits for the other, and then
 // sees what it did. Whatever may end the last of them must have called it first.
-func (u *unit) lockOperators() error {
+func (u *groupTx) lockOperators() error {
 	if u.grouped {
-		u.misfit = true
-		return errMisfit
+		u.needsOwnTx = true
+		return errNeedsOwnTx
 	}
 	orgs, err := u.operatorOrganizations()
 	if err != nil {
 		return err
 	}
-	opened, err := u.lock(LockRequest{Organizations: orgs})
+	opened, err := u.lockRows(LockRequest{Organizations: orgs})
 	if errors.Is(err, ErrNotFound) { // one was deleted while we waited
 		err = ErrConflict
 	}
 	if err != nil {
 		return fmt.Errorf("locking the operators' organizations: %w", err)
 	}
-	return u.accept(opened)
+	return u.acceptLocked(opened)
 }
 
 // operatorOrganizations lists whose keys operators have, in order.
-func (u *unit) operatorOrganizations() ([]string, error) {
+func (u *groupTx) operatorOrganizations() ([]string, error) {
 	keys, err := u.tx.OperatorKeys()
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func countOperators(r identities, keys []Key, at time.Time) (now, lasting int, e
 // keepOperator refuses what the unit is about to do when it would leave nobody
 // who may do everything: neither now, nor once keys expire. lockOperators was
 // called before.
-func (u *unit) keepOperator() error {
+func (u *groupTx) keepOperator() error {
 	keys, err := u.tx.OperatorKeys()
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (l *Ledger) RecoverOperator(ctx context.Context, k Key) (Key, error) {
 	if err := checkName("name", k.Name); err != nil {
 		return k, err
 	}
-	err := l.do(ctx, SystemActor("host"), func(u *unit) error {
+	err := l.inOwnTx(ctx, SystemActor("host"), func(u *groupTx) error {
 		orgs, err := u.tx.Organizations(Scope{All: true}, Page{Limit: 1})
 		if err != nil {
 			return err
@@ -129,7 +129,7 @@ func (l *Ledger) RecoverOperator(ctx context.Context, k Key) (Key, error) {
 		}
 		k = u.newOperator(k, orgs[0].ID)
 		u.change.Keys = append(u.change.Keys, k)
-		u.event(Event{OrganizationID: k.OrganizationID, Type: "key.recovered", Subject: k.ID, Message: k.Name})
+		u.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.recovered", Subject: k.ID, Message: k.Name})
 		return nil
 	})
 	k.Version = 1
@@ -137,7 +137,7 @@ func (l *Ledger) RecoverOperator(ctx context.Context, k Key) (Key, error) {
 }
 
 // newOperator is a key that nobody made.
-func (u *unit) newOperator(k Key, organizationID string) Key {
+func (u *groupTx) newOperator(k Key, organizationID string) Key {
 	return Key{
 		ID: k.ID, OrganizationID: organizationID, Name: k.Name, Kind: PersonKey, Role: Operator,
 		Hash: k.Hash, PepperVersion: k.PepperVersion, Last4: k.Last4, CreatedAt: u.now(),

@@ -23,7 +23,7 @@ type ForecastClosing struct {
 // one that there is not. An agent closes its own, people below
 // admins what their keys made.
 func (l *Ledger) CloseForecasts(ctx context.Context, actor Actor, list []ForecastClosing) (int, error) {
-	owner, err := actor.holder()
+	owner, err := actor.bookingOrganization()
 	if err != nil {
 		return 0, err
 	}
@@ -31,8 +31,8 @@ func (l *Ledger) CloseForecasts(ctx context.Context, actor Actor, list []Forecas
 		return 0, err
 	}
 	n := 0
-	err = l.measure(ctx, func(tx Tx) error {
-		closed, err := closings(tx, actor, owner, list)
+	err = l.runMeasuring(ctx, func(tx Tx) error {
+		closed, err := closedForecasts(tx, actor, owner, list)
 		if n = len(closed); err != nil || n == 0 {
 			return err
 		}
@@ -54,11 +54,11 @@ func checkClosings(list []ForecastClosing) error {
 	return nil
 }
 
-// refusal collects the items of a batch that cannot be taken, by reason.
-type refusal struct{ missing, different, early []int }
+// itemErrors collects the items of a batch that cannot be taken, by reason.
+type itemErrors struct{ missing, different, early []int }
 
-// err is the first reason's error, or nil.
-func (r refusal) err() error {
+// firstError is the first reason's error, or nil.
+func (r itemErrors) firstError() error {
 	for _, group := range []struct {
 		items []int
 		err   error
@@ -70,15 +70,15 @@ func (r refusal) err() error {
 	return nil
 }
 
-// closings are the forecasts that a batch closes, scored.
-func closings(tx Tx, actor Actor, owner string, list []ForecastClosing) ([]Forecast, error) {
+// closedForecasts are the forecasts that a batch closes, scored.
+func closedForecasts(tx Tx, actor Actor, owner string, list []ForecastClosing) ([]Forecast, error) {
 	known, err := forecastsByID(tx, owner, list, func(c ForecastClosing) string { return c.ID })
 	if err != nil {
 		return nil, err
 	}
-	own := closable(tx, actor)
+	own := mayClose(tx, actor)
 	var closed []Forecast
-	var refused refusal
+	var refused itemErrors
 	for i, c := range list {
 		f, ok := known[c.ID]
 		switch {
@@ -90,23 +90,23 @@ func closings(tx Tx, actor Actor, owner string, list []ForecastClosing) ([]Forec
 		case tx.Now().Before(f.End):
 			refused.early = append(refused.early, i)
 		default:
-			if err := c.timely(f, tx.Now(), i); err != nil {
+			if err := c.checkTimely(f, tx.Now(), i); err != nil {
 				return nil, err
 			}
-			f.Outcome = c.outcome(f, tx.Now())
+			f.Outcome = c.outcomeOf(f, tx.Now())
 			known[c.ID], closed = f, append(closed, f)
 		}
 	}
 	// In one order everywhere, so that two senders of the same do not wait for each
 	// other in a circle.
 	slices.SortFunc(closed, func(a, b Forecast) int { return cmp.Compare(a.Seq, b.Seq) })
-	return closed, refused.err()
+	return closed, refused.firstError()
 }
 
-// closable tells of which forecasts an actor may say how they came out: an agent of
+// mayClose tells of which forecasts an actor may say how they came out: an agent of
 // its own, admins of all, and other people of those that a key of theirs made, be
 // it an agent's.
-func closable(tx Tx, actor Actor) func(Forecast) bool {
+func mayClose(tx Tx, actor Actor) func(Forecast) bool {
 	if actor.Kind != AgentKey && actor.AtLeast(Admin) {
 		return func(Forecast) bool { return true }
 	}
@@ -122,9 +122,9 @@ func closable(tx Tx, actor Actor) func(Forecast) bool {
 	}
 }
 
-// timely refuses a count that was made before the window was over, or later than
+// checkTimely refuses a count that was made before the window was over, or later than
 // now.
-func (c ForecastClosing) timely(f Forecast, now time.Time, i int) error {
+func (c ForecastClosing) checkTimely(f Forecast, now time.Time, i int) error {
 	if c.CountedAt.Before(f.End) || c.CountedAt.After(now.Add(clockSkew)) {
 		return &InvalidError{Field: fmt.Sprintf("outcomes[%d].counted_at", i),
 			Rule: "must be between the end of the window and now"}
@@ -132,8 +132,8 @@ func (c ForecastClosing) timely(f Forecast, now time.Time, i int) error {
 	return nil
 }
 
-// outcome scores a forecast.
-func (c ForecastClosing) outcome(f Forecast, now time.Time) ForecastOutcome {
+// outcomeOf scores a forecast.
+func (c ForecastClosing) outcomeOf(f Forecast, now time.Time) ForecastOutcome {
 	o := ForecastOutcome{GPUs: c.GPUs, CountedAt: c.CountedAt, ClosedAt: now, Score: f.Said.Evaluate(c.GPUs)}
 	if p, ok := f.Baseline.Value(); ok {
 		o.BaselineBrier = FractionOf(forecast.Brier(p, c.GPUs > 0))

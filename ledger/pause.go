@@ -29,18 +29,18 @@ const Installation = "installation"
 func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationID, reason string,
 	until time.Time) ([]Pause, error) {
 	var all []Pause
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		if err := u.mayPause(organizationID); err != nil {
 			return err
 		}
 		if !until.IsZero() && !until.After(u.now()) {
 			return &InvalidError{Field: "until", Rule: "must be in the future"}
 		}
-		p := Pause{OrganizationID: organizationID, Reason: clip(reason, 200), By: u.actor.KeyID, At: u.now(),
+		p := Pause{OrganizationID: organizationID, Reason: clipText(reason, 200), By: u.actor.KeyID, At: u.now(),
 			Until: until}
 		message := "until somebody resumes"
 		if !until.IsZero() {
-			message = "until " + stamp(until)
+			message = "until " + formatTime(until)
 		}
 		if err := u.setPause(p, "prewarm.paused", message); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationI
 }
 
 // pausesWith lists the pauses that hold once p is stored.
-func (u *unit) pausesWith(p Pause) ([]Pause, error) {
+func (u *groupTx) pausesWith(p Pause) ([]Pause, error) {
 	stored, err := u.tx.Pauses()
 	if err != nil {
 		return nil, fmt.Errorf("reading what is paused: %w", err)
@@ -71,17 +71,17 @@ func (u *unit) pausesWith(p Pause) ([]Pause, error) {
 // nothing changes.
 func (l *Ledger) ResumePrewarming(ctx context.Context, actor Actor, organizationID string) ([]Pause, error) {
 	var left []Pause
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		if err := u.mayPause(organizationID); err != nil {
 			return err
 		}
-		paused, err := u.pauses()
+		paused, err := u.readPauses()
 		if err != nil {
 			return err
 		}
 		p, ok := paused[organizationID]
 		if p.OrganizationID, p.Until = organizationID, u.now(); ok {
-			if err := u.setPause(p, "prewarm.resumed", "paused since "+stamp(p.At)); err != nil {
+			if err := u.setPause(p, "prewarm.resumed", "paused since "+formatTime(p.At)); err != nil {
 				return err
 			}
 		}
@@ -91,7 +91,7 @@ func (l *Ledger) ResumePrewarming(ctx context.Context, actor Actor, organization
 	return left, err
 }
 
-func (u *unit) mayPause(organizationID string) error {
+func (u *groupTx) mayPause(organizationID string) error {
 	if organizationID == "" {
 		if u.actor.Role != Operator {
 			return ErrDenied
@@ -101,14 +101,14 @@ func (u *unit) mayPause(organizationID string) error {
 	if _, err := LiveOrganization(u.tx, u.actor.Scope(), organizationID); err != nil {
 		return err
 	}
-	return u.actor.administers(organizationID)
+	return u.actor.checkAdministers(organizationID)
 }
 
 // setPause stores a pause and has every pool planned anew: what is warm on a
 // guess is let go, or what was put off is made up for.
-func (u *unit) setPause(p Pause, kind, message string) error {
+func (u *groupTx) setPause(p Pause, kind, message string) error {
 	u.change.Pauses = append(u.change.Pauses, p)
-	u.event(Event{OrganizationID: p.OrganizationID, Type: kind, Subject: cmp.Or(p.OrganizationID, Installation),
+	u.addEvent(Event{OrganizationID: p.OrganizationID, Type: kind, Subject: cmp.Or(p.OrganizationID, Installation),
 		Reason: "asked", Message: message})
 	for after := ""; ; {
 		pools, err := u.tx.Pools(Page{After: after, Limit: 500})
@@ -129,8 +129,8 @@ func (u *unit) setPause(p Pause, kind, message string) error {
 // under the empty name.
 type pauses map[string]Pause
 
-// pauses reads what is paused now.
-func (u *unit) pauses() (pauses, error) {
+// readPauses reads what is paused now.
+func (u *groupTx) readPauses() (pauses, error) {
 	found, err := u.tx.Pauses()
 	if err != nil {
 		return nil, fmt.Errorf("reading what is paused: %w", err)
@@ -146,8 +146,8 @@ func byOrganization(found []Pause) pauses {
 	return by
 }
 
-// of returns the pause that an organization is under, its own or everybody's.
-func (p pauses) of(organizationID string) (Pause, bool) {
+// pauseOf returns the pause that an organization is under, its own or everybody's.
+func (p pauses) pauseOf(organizationID string) (Pause, bool) {
 	if own, ok := p[organizationID]; ok {
 		return own, true
 	}

@@ -15,15 +15,15 @@ import (
 func TestARefusalSaysWhatIsPaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	admin := ann
 	admin.Role = ledger.Admin
 	until := w.clock.Now().Add(2 * time.Hour)
 	refused := func() admission.Reason {
 		_, err := w.ledger.Reserve(t.Context(), ann,
-			ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: w.after(time.Hour, 3*time.Hour),
+			ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: w.windowAfter(time.Hour, 3*time.Hour),
 				Class: reservation.Speculative, Probability: 0.5})
-		require.Equal(t, []admission.Code{admission.PrewarmPaused}, refusal(t, err))
+		require.Equal(t, []admission.Code{admission.PrewarmPaused}, itemErrors(t, err))
 		var found *ledger.RefusedError
 		require.ErrorAs(t, err, &found)
 		return found.Decision.Reasons[0]
@@ -41,7 +41,7 @@ func TestARefusalSaysWhatIsPaused(t *testing.T) {
 
 func operatorIn(t *testing.T, w *world) ledger.Actor {
 	t.Helper()
-	by := w.person("operators")
+	by := w.newPerson("operators")
 	by.Role = ledger.Operator
 	return by
 }

@@ -30,7 +30,7 @@ type Planned struct {
 // is left to do now, and has itself woken when something will be.
 func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) (Planned, error) {
 	var out Planned
-	err := l.do(ctx, SystemActor("planner"), func(u *unit) error {
+	err := l.inOwnTx(ctx, SystemActor("planner"), func(u *groupTx) error {
 		out = Planned{}
 		p, err := u.lockPool(poolID)
 		if err != nil {
@@ -42,22 +42,22 @@ func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) (Planned, err
 		if p.Pool.Recovery.Active() {
 			return u.tx.Finish(g, u.now().Add(retryWaitlisted), "")
 		}
-		paused, err := u.pauses()
+		paused, err := u.readPauses()
 		if err != nil {
 			return err
 		}
-		u.watch(p)
-		u.cleaned(p)
+		u.learnArrivals(p)
+		u.endCleaning(p)
 		var next time.Time
 		for range rounds {
-			s := p.snapshot()
-			s.Paused = paused.until()
+			s := p.plannerSnapshot()
+			s.Paused = paused.pausedUntil()
 			if s.Shares, err = u.sharesOfWaiting(p); err != nil {
 				return err
 			}
 			result := plan.Compute(s, l.cfg.Policy, u.now())
 			next, out.Withheld = result.Next, result.Withheld
-			done, retry, err := u.perform(p, result.Actions)
+			done, retry, err := u.performActions(p, result.Actions)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) (Planned, err
 				break
 			}
 		}
-		return u.tx.Finish(g, sooner(next, out.Waitlisted, u.now()), "")
+		return u.tx.Finish(g, soonestRetry(next, out.Waitlisted, u.now()), "")
 	})
 	return out, err
 }
@@ -75,42 +75,42 @@ func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) (Planned, err
 // whoever was to try their promotion may have died before doing so.
 const retryWaitlisted = time.Minute
 
-func sooner(next time.Time, waitlisted []string, now time.Time) time.Time {
+func soonestRetry(next time.Time, waitlisted []string, now time.Time) time.Time {
 	again := now.Add(retryWaitlisted)
 	if len(waitlisted) > 0 && (next.IsZero() || again.Before(next)) {
 		return again
 	}
-	return stored(next)
+	return roundToStored(next)
 }
 
-// stored rounds up to what can be stored. Cut instead, a plan would run just
+// roundToStored rounds up to what can be stored. Cut instead, a plan would run just
 // before the instant that it waits for, find nothing to do, and run again.
-func stored(t time.Time) time.Time {
+func roundToStored(t time.Time) time.Time {
 	if cut := t.Truncate(time.Microsecond); !cut.Equal(t) {
 		return cut.Add(time.Microsecond)
 	}
 	return t
 }
 
-// snapshot is the pool as the planner sees it, without what ended in this
+// plannerSnapshot is the pool as the planner sees it, without what ended in this
 // transaction.
-func (p *poolUnit) snapshot() plan.Snapshot {
+func (p *poolTx) plannerSnapshot() plan.Snapshot {
 	s := PoolState{Pool: p.Pool}.Snapshot()
 	if len(p.Pool.Alternates) > 0 {
-		_, s.Learned = p.choose(node.Node{Slot: -1}, p.unit.now())
+		_, s.Learned = p.chooseOffering(node.Node{Slot: -1}, p.unit.now())
 	}
 	s.Slots = p.places
-	for n := range p.nodes.all() {
+	for n := range p.nodes.allRows() {
 		if !node.Machine.Terminal(n.State()) {
 			s.Nodes = append(s.Nodes, n)
 		}
 	}
-	for r := range p.reservations.all() {
+	for r := range p.reservations.allRows() {
 		if r.Live() {
 			s.Reservations = append(s.Reservations, r)
 		}
 	}
-	for a := range p.allocations.all() {
+	for a := range p.allocations.allRows() {
 		if a.Live() {
 			s.Allocations = append(s.Allocations, a)
 		}
@@ -118,15 +118,15 @@ func (p *poolUnit) snapshot() plan.Snapshot {
 	return s
 }
 
-// choose returns the source that the machine of a node is asked of: the best by
+// chooseOffering returns the source that the machine of a node is asked of: the best by
 // price, odds and the time until it is needed, which is when the next reservation
 // on its slot begins. It also returns what is learned with that source's boots
 // and supply as the pool's.
-func (p *poolUnit) choose(n node.Node, now time.Time) (capacity.Offering, plan.Learned) {
-	return p.Pool.choose(p.reservations.all(), n, now)
+func (p *poolTx) chooseOffering(n node.Node, now time.Time) (capacity.Offering, plan.Learned) {
+	return p.Pool.chooseOffering(p.reservations.allRows(), n, now)
 }
 
-func (p Pool) choose(reservations iter.Seq[reservation.Reservation], n node.Node,
+func (p Pool) chooseOffering(reservations iter.Seq[reservation.Reservation], n node.Node,
 	now time.Time) (capacity.Offering, plan.Learned) {
 	deadline := time.Time{}
 	for r := range reservations {
@@ -142,26 +142,26 @@ func (p Pool) choose(reservations iter.Seq[reservation.Reservation], n node.Node
 	return p.Learned.Choose(p.Pool, deadline, now)
 }
 
-// asking says which source a node is asked of, in a pool where there is a choice.
-func (p *poolUnit) asking(s capacity.Offering) string {
+// describeOffering says which source a node is asked of, in a pool where there is a choice.
+func (p *poolTx) describeOffering(s capacity.Offering) string {
 	if len(p.Pool.Alternates) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("asks %s, %s an hour", s.Key(), s.Price)
 }
 
-// perform applies the actions of one plan. It reports whether any changed
+// performActions applies the actions of one plan. It reports whether any changed
 // something, and which waitlisted reservations to try again.
-func (u *unit) perform(p *poolUnit, actions []plan.Action) (changed bool, waitlisted []string, err error) {
+func (u *groupTx) performActions(p *poolTx, actions []plan.Action) (changed bool, waitlisted []string, err error) {
 	for _, a := range actions {
 		if a.Kind == plan.RetryWaitlisted {
 			waitlisted = append(waitlisted, a.Subject)
 			continue
 		}
 		journaled := len(u.change.Events)
-		did, err := u.act(p, a)
+		did, err := u.performAction(p, a)
 		if err == nil {
-			err = u.becausePlanned(journaled, a)
+			err = u.attachPlannerDecision(journaled, a)
 		}
 		if err != nil {
 			return false, nil, fmt.Errorf("planning %s of %s: %w", a.Kind, a.Subject, err)
@@ -171,8 +171,8 @@ func (u *unit) perform(p *poolUnit, actions []plan.Action) (changed bool, waitli
 	return changed, waitlisted, nil
 }
 
-// act commits one action. It returns false when nothing had to change.
-func (u *unit) act(p *poolUnit, a plan.Action) (bool, error) {
+// performAction commits one action. It returns false when nothing had to change.
+func (u *groupTx) performAction(p *poolTx, a plan.Action) (bool, error) {
 	switch a.Kind {
 	case plan.BootNode:
 		return true, u.requestNode(p, a)
@@ -186,27 +186,27 @@ func (u *unit) act(p *poolUnit, a plan.Action) (bool, error) {
 	}
 }
 
-func (u *unit) requestNode(p *poolUnit, a plan.Action) error {
+func (u *groupTx) requestNode(p *poolTx, a plan.Action) error {
 	before, err := u.tx.Generation(p.Pool.ID, a.Slot)
 	if err != nil {
 		return fmt.Errorf("counting the slot's nodes: %w", err)
 	}
 	n := node.New(u.ids.New(ids.Node), p.Pool.ID, a.Slot, before+1, u.now())
 	n.Reason, n.Simulated = a.Reason, p.Pool.Simulated
-	n.Offering, _ = p.choose(n, u.now())
+	n.Offering, _ = p.chooseOffering(n, u.now())
 	p.putNode(n)
 	next := p.Pool
 	_, window := plan.Creates(p.Pool.Pool)
 	next.Created = next.Created.Add(1, window, u.now())
 	p.putPool(next)
-	u.task(TaskCreateNode, n.ID, u.now())
-	u.event(Event{Type: "node." + string(n.State()), Subject: n.ID, PoolID: p.Pool.ID, Reason: a.Reason,
+	u.addTask(TaskCreateNode, n.ID, u.now())
+	u.addEvent(Event{Type: "node." + string(n.State()), Subject: n.ID, PoolID: p.Pool.ID, Reason: a.Reason,
 		Message: fmt.Sprintf("for slot %d of %s", a.Slot, p.Pool.Name)})
 	return nil
 }
 
-func (u *unit) actOnNode(p *poolUnit, a plan.Action) error {
-	n, ok := p.node(a.Subject)
+func (u *groupTx) actOnNode(p *poolTx, a plan.Action) error {
+	n, ok := p.findNode(a.Subject)
 	if !ok {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (u *unit) actOnNode(p *poolUnit, a plan.Action) error {
 	}
 	n, err := u.stepNode(p, n, events[a.Kind], reason, whyEarly(a))
 	if err == nil && n.State() == node.Deprovisioning {
-		u.task(TaskDeleteNode, n.ID, u.now())
+		u.addTask(TaskDeleteNode, n.ID, u.now())
 	}
 	switch {
 	case a.Kind == plan.DrainNode:
@@ -226,7 +226,7 @@ func (u *unit) actOnNode(p *poolUnit, a plan.Action) error {
 		next.Removed = next.Removed.Add(1, u.cfg.Policy.RemoveWindow, u.now())
 		p.putPool(next)
 	case a.Reason == plan.ReasonBootTimeout:
-		u.failed(p, n, u.cfg.StockOut)
+		u.noteFailedBoot(p, n, u.cfg.StockOut)
 	}
 	return err
 }
@@ -240,26 +240,26 @@ func whyEarly(a plan.Action) string {
 	return plan.Keep(*a.Facts.Keep).String()
 }
 
-// failed notes that a node was asked for and never became ready: its source is asked
+// noteFailedBoot notes that a node was asked for and never became ready: its source is asked
 // for nothing for a while, twice as long each time in a row. A provider that keeps
 // refusing, or keeps making unfit machines, is not asked in a loop that costs money.
-func (u *unit) failed(p *poolUnit, n node.Node, ttl time.Duration) {
+func (u *groupTx) noteFailedBoot(p *poolTx, n node.Node, ttl time.Duration) {
 	next := p.Pool
 	next.Learned = next.Learned.Refused(next.Pool, n.Offering, n.RequestedAt, u.now(), ttl)
 	p.putPool(next)
 }
 
-// unfit is failed for a machine with a fault of its kind. It reports whether that
+// noteUnfit is failed for a machine with a fault of its kind. It reports whether that
 // stopped its source now.
-func (u *unit) unfit(p *poolUnit, n node.Node, fault string) bool {
+func (u *groupTx) noteUnfit(p *poolTx, n node.Node, fault string) bool {
 	next, before := p.Pool, p.Pool.Of(p.Pool.Pool, n.Offering).Stopped()
 	next.Learned = next.Learned.FailedGate(next.Pool, n.Offering, n.RequestedAt, u.now(), u.cfg.StockOut, fault)
 	p.putPool(next)
 	return before == "" && next.Of(next.Pool, n.Offering).Stopped() != ""
 }
 
-func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
-	r, ok := p.reservation(a.Subject)
+func (u *groupTx) actOnReservation(p *poolTx, a plan.Action) error {
+	r, ok := p.findReservation(a.Subject)
 	if !ok {
 		return nil
 	}
@@ -268,13 +268,13 @@ func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
 		r.Slots = a.Slots
 		p.putReservation(r)
 		if a.Reason == plan.ReasonShrunk { // the others are the planner's own affair: a promise is of GPUs, not of a slot
-			u.event(Event{OrganizationID: r.OrganizationID, Type: "reservation.moved", Subject: r.ID, PoolID: p.Pool.ID,
+			u.addEvent(Event{OrganizationID: r.OrganizationID, Type: "reservation.moved", Subject: r.ID, PoolID: p.Pool.ID,
 				Reason:  a.Reason,
 				Message: fmt.Sprintf("%s was made smaller, and has another place for it", p.Pool.Name)})
 		}
 		return nil
 	case plan.DegradeReserv, plan.RestoreReserv:
-		u.flag(p, r, a)
+		u.flagReservation(p, r, a)
 		return nil
 	}
 	events := map[plan.Kind]reservation.Event{
@@ -282,17 +282,17 @@ func (u *unit) actOnReservation(p *poolUnit, a plan.Action) error {
 		plan.UnreadyReservation: reservation.LoseNode,
 		plan.ExpireReserv:       reservation.Expire, plan.FailReservation: reservation.FailWindow,
 	}
-	next, err := u.stepReservation(p, r, events[a.Kind], a.Reason, u.tell(p, r, a))
+	next, err := u.stepReservation(p, r, events[a.Kind], a.Reason, u.describeForOwner(p, r, a))
 	if err == nil && (!next.Live() || a.Reason == plan.ReasonPaused) {
-		u.rest(p, r.Slots)
+		u.markIdle(p, r.Slots)
 	}
 	return err
 }
 
-// flag marks a promise as degraded, or as whole again. The reason of a lost place
+// flagReservation marks a promise as degraded, or as whole again. The reason of a lost place
 // is kept with it: the planner heals that one when the place is back.
-func (u *unit) flag(p *poolUnit, r reservation.Reservation, a plan.Action) {
-	kind, message := "reservation.degraded", fmt.Sprintf("will not be ready at %s", stamp(r.Window.Start))
+func (u *groupTx) flagReservation(p *poolTx, r reservation.Reservation, a plan.Action) {
+	kind, message := "reservation.degraded", fmt.Sprintf("will not be ready at %s", formatTime(r.Window.Start))
 	switch {
 	case a.Kind == plan.RestoreReserv:
 		kind, message = "reservation.restored", "has its place again"
@@ -303,24 +303,24 @@ func (u *unit) flag(p *poolUnit, r reservation.Reservation, a plan.Action) {
 	}
 	r.Degraded = a.Kind == plan.DegradeReserv
 	p.putReservation(r)
-	u.event(Event{OrganizationID: r.OrganizationID, Type: kind, Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason,
+	u.addEvent(Event{OrganizationID: r.OrganizationID, Type: kind, Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason,
 		Message: message})
 }
 
-// tell says in one sentence what a planner's step means for the owner.
-func (u *unit) tell(p *poolUnit, r reservation.Reservation, a plan.Action) string {
+// describeForOwner says in one sentence what a planner's step means for the owner.
+func (u *groupTx) describeForOwner(p *poolTx, r reservation.Reservation, a plan.Action) string {
 	switch a.Kind {
 	case plan.WarmReservation:
 		when := "at once"
-		if ahead := u.ahead(r); ahead > 0 {
+		if ahead := u.secondsAhead(r); ahead > 0 {
 			when = phrase.Span(ahead) + " ahead of the start"
 		}
 		return fmt.Sprintf("%s in %s, %s (a boot takes up to %s here)", phrase.Count(r.Shape.GPUs(), "GPU"), p.Pool.Name,
 			when,
-			phrase.Span(p.Pool.asked(u.now()).Boot.P95()))
+			phrase.Span(p.Pool.asPlanned(u.now()).Boot.P95()))
 	case plan.ReadyReservation:
 		if r.ReadyAt.IsZero() {
-			return fmt.Sprintf("%s warm %s", phrase.Count(r.Shape.GPUs(), "GPU"), u.punctual(r))
+			return fmt.Sprintf("%s warm %s", phrase.Count(r.Shape.GPUs(), "GPU"), u.describePunctuality(r))
 		}
 		return phrase.Count(r.Shape.GPUs(), "GPU") +
 			" warm again" // it lost a node, or moved, and that is when it was ready first
@@ -331,15 +331,15 @@ func (u *unit) tell(p *poolUnit, r reservation.Reservation, a plan.Action) strin
 	}
 }
 
-// ahead is how long a reservation's start is ahead, in seconds.
-func (u *unit) ahead(r reservation.Reservation) time.Duration {
+// secondsAhead is how long a reservation's start is ahead, in seconds.
+func (u *groupTx) secondsAhead(r reservation.Reservation) time.Duration {
 	return r.Window.Start.Sub(u.now()).Round(time.Second)
 }
 
-// punctual says how well in time a reservation's GPUs are ready. One that was
+// describePunctuality says how well in time a reservation's GPUs are ready. One that was
 // made for the moment it was made in cannot be late.
-func (u *unit) punctual(r reservation.Reservation) string {
-	ahead := u.ahead(r)
+func (u *groupTx) describePunctuality(r reservation.Reservation) string {
+	ahead := u.secondsAhead(r)
 	switch {
 	case ahead >= 0:
 		return fmt.Sprintf("%s before they are needed", phrase.Span(ahead))
@@ -350,8 +350,8 @@ func (u *unit) punctual(r reservation.Reservation) string {
 	}
 }
 
-func (u *unit) actOnAllocation(p *poolUnit, a plan.Action) (bool, error) {
-	al, ok := p.allocation(a.Subject)
+func (u *groupTx) actOnAllocation(p *poolTx, a plan.Action) (bool, error) {
+	al, ok := p.findAllocation(a.Subject)
 	if !ok {
 		return false, nil
 	}
@@ -361,19 +361,19 @@ func (u *unit) actOnAllocation(p *poolUnit, a plan.Action) (bool, error) {
 		p.putAllocation(al)
 		return true, nil
 	case plan.ActivateAlloc:
-		held, free := p.free(al)
+		held, free := p.freeDevices(al)
 		if !free {
 			return false, nil
 		}
-		_, err := u.activate(p, al, held)
+		_, err := u.activateAllocation(p, al, held)
 		return true, err
 	case plan.ExpireAllocation:
 		_, err := u.stepAllocation(p, al, allocation.Expire, a.Reason, "its time is over")
-		u.rest(p, al.Slots)
+		u.markIdle(p, al.Slots)
 		return true, err
 	case plan.FailAllocation:
 		_, err := u.stepAllocation(p, al, allocation.Fail, a.Reason, "a node under it was lost")
-		u.rest(p, al.Slots)
+		u.markIdle(p, al.Slots)
 		return true, err
 	default:
 		return false, fmt.Errorf("unknown action %s", a.Kind)

@@ -14,7 +14,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func (w *world) resize(nodes int) {
+func (w *world) resizePool(nodes int) {
 	var current ledger.Pool
 	w.read(func(r ledger.Reader) error {
 		var err error
@@ -30,19 +30,19 @@ func (w *world) resize(nodes int) {
 func TestAShrunkPoolKeepsMovesOrFlagsItsPromises(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	window := w.after(10*time.Hour, 11*time.Hour)
+	ann := w.newPerson("ann")
+	window := w.windowAfter(10*time.Hour, 11*time.Hour)
 	var promises []reservation.Reservation
 	for range 4 {
-		promises = append(promises, w.reserve(ann, 2, window))
+		promises = append(promises, w.mustReserve(ann, 2, window))
 	}
-	elsewhen := w.reserve(ann, 8, w.after(20*time.Hour, 21*time.Hour))
+	elsewhen := w.mustReserve(ann, 8, w.windowAfter(20*time.Hour, 21*time.Hour))
 	_, err := w.ledger.CancelReservation(t.Context(), ann, promises[0].ID)
 	require.NoError(t, err)
-	w.resize(2)
+	w.resizePool(2)
 	flagged, moved := 0, 0
 	for _, p := range promises[1:] {
-		now := w.reservation(p.ID)
+		now := w.readReservation(p.ID)
 		require.Equal(t, reservation.Booked, now.State(), "nothing is dropped")
 		if now.Degraded {
 			flagged++
@@ -56,60 +56,60 @@ func TestAShrunkPoolKeepsMovesOrFlagsItsPromises(t *testing.T) {
 	}
 	require.Equal(t, 1, flagged, "two of three have a place")
 	require.Equal(t, 1, moved)
-	require.True(t, w.reservation(elsewhen.ID).Degraded)
-	require.Len(t, w.events("reservation.degraded"), 2)
-	require.Len(t, w.events("reservation.moved"), 1)
-	w.resize(4)
+	require.True(t, w.readReservation(elsewhen.ID).Degraded)
+	require.Len(t, w.readEvents("reservation.degraded"), 2)
+	require.Len(t, w.readEvents("reservation.moved"), 1)
+	w.resizePool(4)
 	for _, id := range []string{promises[1].ID, promises[2].ID, promises[3].ID, elsewhen.ID} {
-		require.False(t, w.reservation(id).Degraded)
+		require.False(t, w.readReservation(id).Degraded)
 	}
-	require.Len(t, w.events("reservation.restored"), 2)
+	require.Len(t, w.readEvents("reservation.restored"), 2)
 }
 
 func TestANodeBeyondAShrunkPoolServesOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	a := w.allocate(ann, 8)
+	ann := w.newPerson("ann")
+	a := w.mustAllocate(ann, 8)
 	w.pass(2 * boot)
-	w.resize(1)
-	require.Equal(t, allocation.Active, w.allocation(a.ID).State())
-	r := w.reserve(ann, 2, w.after(24*time.Hour, 25*time.Hour))
+	w.resizePool(1)
+	require.Equal(t, allocation.Active, w.readAllocation(a.ID).State())
+	r := w.mustReserve(ann, 2, w.windowAfter(24*time.Hour, 25*time.Hour))
 	require.Equal(t, []int{0}, r.Slots)
 	w.pass(time.Minute)
 	_, err := w.ledger.Release(t.Context(), ann, a.ID)
 	require.NoError(t, err)
 	w.pass(time.Hour)
-	require.Empty(t, w.nodes(node.Ready, node.Draining))
+	require.Empty(t, w.readNodes(node.Ready, node.Draining))
 }
 
 func TestAPauseStopsGuessesAndSparesPromises(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	guess := w.reserve(agent(ann, "agent"), 2, w.after(time.Hour, 3*time.Hour))
-	promise := w.reserve(ann, 2, w.after(time.Hour, 3*time.Hour))
+	ann := w.newPerson("ann")
+	guess := w.mustReserve(agentBeside(ann, "agent"), 2, w.windowAfter(time.Hour, 3*time.Hour))
+	promise := w.mustReserve(ann, 2, w.windowAfter(time.Hour, 3*time.Hour))
 	w.pass(time.Hour)
-	require.Equal(t, reservation.Ready, w.reservation(guess.ID).State())
+	require.Equal(t, reservation.Ready, w.readReservation(guess.ID).State())
 	until := w.clock.Now().Add(time.Hour)
 	admin := ann
 	admin.Role = ledger.Admin
 	_, err := w.ledger.PausePrewarming(t.Context(), admin, ann.OrganizationID, "too dear", until)
 	require.NoError(t, err)
 	w.pass(time.Minute)
-	require.Equal(t, reservation.Warming, w.reservation(guess.ID).State())
-	require.Equal(t, plan.ReasonPaused, w.reservation(guess.ID).Reason)
-	require.Equal(t, reservation.Ready, w.reservation(promise.ID).State())
+	require.Equal(t, reservation.Warming, w.readReservation(guess.ID).State())
+	require.Equal(t, plan.ReasonPaused, w.readReservation(guess.ID).Reason)
+	require.Equal(t, reservation.Ready, w.readReservation(promise.ID).State())
 	w.pass(time.Hour + 2*boot)
-	require.Equal(t, reservation.Ready, w.reservation(guess.ID).State(), "it ended by itself")
+	require.Equal(t, reservation.Ready, w.readReservation(guess.ID).State(), "it ended by itself")
 }
 
 func TestAPoolLearnsWhatHappensToIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	w.pass(time.Minute)
-	w.allocate(ann, 4)
+	w.mustAllocate(ann, 4)
 	w.pass(3 * time.Hour)
 	var p ledger.Pool
 	w.read(func(r ledger.Reader) error {
@@ -133,15 +133,15 @@ func TestAPoolLearnsWhatHappensToIt(t *testing.T) {
 func TestOnlyTheFirstWarmUpIsPunctual(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.reserve(w.person("ann"), 2, w.after(0, time.Hour))
+	r := w.mustReserve(w.newPerson("ann"), 2, w.windowAfter(0, time.Hour))
 	w.pass(boot)
-	require.Equal(t, reservation.Ready, w.reservation(r.ID).State())
-	require.Contains(t, w.events("reservation.ready")[0].Message, "2 GPUs warm ")
-	_, err := w.ledger.DrainNode(t.Context(), operator, w.nodes(node.Ready)[0].ID)
+	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
+	require.Contains(t, w.readEvents("reservation.ready")[0].Message, "2 GPUs warm ")
+	_, err := w.ledger.DrainNode(t.Context(), operator, w.readNodes(node.Ready)[0].ID)
 	require.NoError(t, err)
 	w.pass(2 * boot)
-	require.Equal(t, reservation.Ready, w.reservation(r.ID).State())
-	told := w.events("reservation.ready")
+	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
+	told := w.readEvents("reservation.ready")
 	require.Len(t, told, 2)
 	require.Equal(t, "2 GPUs warm again", told[1].Message)
 }

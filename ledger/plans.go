@@ -58,8 +58,8 @@ func (e *PlanStaleError) Error() string {
 // Unwrap returns what stands in the way.
 func (e *PlanStaleError) Unwrap() error { return e.Err }
 
-// errRehearsed ends the transaction of a rehearsal.
-var errRehearsed = errors.New("only a rehearsal")
+// errDryRun ends the transaction of a rehearsal.
+var errDryRun = errors.New("only a rehearsal")
 
 // DryRun runs a deed as it would be run, with everything that can make it
 // fail, tells what it changed, and takes all of it back.
@@ -72,25 +72,25 @@ func (l *Ledger) DryRun(ctx context.Context, actor Actor, deed Operation) (Effec
 			return err
 		}
 		effect = Effect{}
-		if _, answer, err = deed(ctx, l.observed(tx, &effect)); err != nil {
+		if _, answer, err = deed(ctx, l.observing(tx, &effect)); err != nil {
 			return err
 		}
-		before = effect.about(actor, before)
+		before = effect.setSubject(actor, before)
 		after, err := gpusOf(tx, effect.OrganizationID)
 		if err != nil {
 			return err
 		}
 		effect.At = tx.Now()
-		effect.count(before, after)
-		if err := effect.price(tx, effect.OrganizationID); err != nil {
+		effect.countGPUs(before, after)
+		if err := effect.addUpCost(tx, effect.OrganizationID); err != nil {
 			return err
 		}
-		if err := effect.waits(l.Waits(tx)); err != nil {
+		if err := effect.estimateWaits(l.Waits(tx)); err != nil {
 			return err
 		}
-		return errRehearsed
+		return errDryRun
 	})
-	if errors.Is(err, errRehearsed) {
+	if errors.Is(err, errDryRun) {
 		err = nil
 	}
 	return effect, answer, err
@@ -149,15 +149,15 @@ func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Ope
 			return err
 		}
 		var effect Effect
-		p.Status, p.Answer, err = deed(ctx, l.observed(tx, &effect))
+		p.Status, p.Answer, err = deed(ctx, l.observing(tx, &effect))
 		if !tx.Now().Before(p.ExpiresAt) { // asked after the verb's locks, so that its time is not older than they
 			return ErrPlanExpired
 		}
 		if err != nil {
-			return stale(id, err)
+			return staleError(id, err)
 		}
-		if shown, now := effect.departs(p.Fingerprint); len(shown)+len(now) > 0 {
-			return &PlanStaleError{PlanID: id, Changes: inWords(actor, shown, now)}
+		if shown, now := effect.compareTo(p.Fingerprint); len(shown)+len(now) > 0 {
+			return &PlanStaleError{PlanID: id, Changes: describeChanges(actor, shown, now)}
 		}
 		p.AppliedAt, applied = tx.Now(), true
 		return tx.Save(Change{Plans: []Preview{p}})
@@ -171,8 +171,8 @@ func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Ope
 	return l.appliedMeanwhile(ctx, actor, id, err)
 }
 
-// stale tells what makes a plan stale from what would fail at any time.
-func stale(id string, err error) error {
+// staleError tells what makes a plan stale from what would fail at any time.
+func staleError(id string, err error) error {
 	var refused *RefusedError
 	var state *StateError
 	if errors.As(err, &refused) || errors.As(err, &state) || errors.Is(err, ErrNotFound) ||

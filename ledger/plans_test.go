@@ -27,7 +27,7 @@ type rows struct {
 	Events       int
 }
 
-func (w *world) rows() rows {
+func (w *world) readRows() rows {
 	w.Helper()
 	var all rows
 	w.read(func(r ledger.Reader) error {
@@ -48,22 +48,22 @@ func (w *world) rows() rows {
 	return all
 }
 
-// between is the effect that turns one set of rows into another, found without
+// effectBetween is the effect that turns one set of rows into another, found without
 // the code that notes effects.
-func between(before, after rows) ledger.Effect {
+func effectBetween(before, after rows) ledger.Effect {
 	var e ledger.Effect
-	e.Reservations = pairs(before.Reservations, after.Reservations,
+	e.Reservations = changedPairs(before.Reservations, after.Reservations,
 		func(r reservation.Reservation) (string, int) { return r.ID, r.Version })
-	e.Allocations = pairs(before.Allocations, after.Allocations,
+	e.Allocations = changedPairs(before.Allocations, after.Allocations,
 		func(a allocation.Allocation) (string, int) { return a.ID, a.Version })
-	e.Nodes = pairs(before.Nodes, after.Nodes, func(n node.Node) (string, int) { return n.ID, n.Version })
+	e.Nodes = changedPairs(before.Nodes, after.Nodes, func(n node.Node) (string, int) { return n.ID, n.Version })
 	if before.Pool.Version != after.Pool.Version {
 		e.Pools = append(e.Pools, ledger.Pair[ledger.Pool]{Before: &before.Pool, After: after.Pool})
 	}
 	return e
 }
 
-func pairs[T any](before, after []T, head func(T) (string, int)) []ledger.Pair[T] {
+func changedPairs[T any](before, after []T, head func(T) (string, int)) []ledger.Pair[T] {
 	var list []ledger.Pair[T]
 	for _, now := range after {
 		id, version := head(now)
@@ -77,7 +77,7 @@ func pairs[T any](before, after []T, head func(T) (string, int)) []ledger.Pair[T
 	return list
 }
 
-func answered(v any, err error) (int, []byte, error) {
+func answerWith(v any, err error) (int, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
@@ -87,41 +87,41 @@ func answered(v any, err error) (int, []byte, error) {
 
 // drawDeed draws a request of the actor's.
 func (w *world) drawDeed(t *rapid.T, by ledger.Actor) ledger.Operation {
-	now, live := w.clock.Now(), w.rows()
+	now, live := w.clock.Now(), w.readRows()
 	gpus := rapid.IntRange(1, 6).Draw(t, "gpus")
 	start := now.Add(time.Duration(rapid.IntRange(0, 4).Draw(t, "start")) * time.Hour)
-	window := w.after(start.Sub(now), start.Sub(now)+time.Duration(rapid.IntRange(1, 3).Draw(t, "hours"))*time.Hour)
+	window := w.windowAfter(start.Sub(now), start.Sub(now)+time.Duration(rapid.IntRange(1, 3).Draw(t, "hours"))*time.Hour)
 	queue := rapid.Bool().Draw(t, "queue")
 	pick := rapid.IntRange(0, 4).Draw(t, "verb")
 	switch {
 	case pick == 0:
 		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-			return answered(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: gpus, Lease: time.Hour}))
+			return answerWith(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: gpus, Lease: time.Hour}))
 		}
 	case pick == 1 && len(live.Allocations) > 0:
 		id := rapid.SampledFrom(live.Allocations).Draw(t, "allocation").ID
 		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-			return answered(l.Release(ctx, by, id))
+			return answerWith(l.Release(ctx, by, id))
 		}
 	case pick == 2 && len(live.Reservations) > 0:
 		id := rapid.SampledFrom(live.Reservations).Draw(t, "reservation").ID
 		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-			return answered(l.Claim(ctx, by, id, time.Hour, ""))
+			return answerWith(l.Claim(ctx, by, id, time.Hour, ""))
 		}
 	case pick == 3 && len(live.Reservations) > 0:
 		id := rapid.SampledFrom(live.Reservations).Draw(t, "reservation").ID
 		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-			return answered(l.CancelReservation(ctx, by, id))
+			return answerWith(l.CancelReservation(ctx, by, id))
 		}
 	default:
 		return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-			return answered(l.Reserve(ctx, by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window,
+			return answerWith(l.Reserve(ctx, by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window,
 				Queue: queue}))
 		}
 	}
 }
 
-func (w *world) plan(by ledger.Actor, deed ledger.Operation) (ledger.Preview, error) {
+func (w *world) makePlan(by ledger.Actor, deed ledger.Operation) (ledger.Preview, error) {
 	return w.ledger.MakePlan(w.Context(), by, ledger.Preview{Kind: "drawn", Request: []byte("{}")}, deed,
 		func(ledger.Effect, []byte) ([]byte, error) { return []byte("{}"), nil })
 }
@@ -133,13 +133,13 @@ func TestAPlanDoesWhatItShows(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(t)
 		if rapid.Bool().Draw(r, "a warm node") {
-			w.warm(1)
+			w.warmNodes(1)
 		}
-		ours, theirs := w.person("ours"), w.person("theirs")
+		ours, theirs := w.newPerson("ours"), w.newPerson("theirs")
 		for range rapid.IntRange(1, 3).Draw(r, "steps") {
 			by := ours
 			if rapid.IntRange(0, 3).Draw(r, "as an agent") == 0 {
-				by = agent(ours, "guesser")
+				by = agentBeside(ours, "guesser")
 			}
 			w.planOne(r, by, theirs)
 		}
@@ -147,10 +147,10 @@ func TestAPlanDoesWhatItShows(t *testing.T) {
 }
 
 func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
-	before := w.rows()
+	before := w.readRows()
 	deed := w.drawDeed(r, by)
-	p, failed := w.plan(by, deed)
-	require.Equal(w, before, w.rows(), "a plan changed something")
+	p, failed := w.makePlan(by, deed)
+	require.Equal(w, before, w.readRows(), "a plan changed something")
 	if failed != nil {
 		_, _, err := deed(w.Context(), w.ledger)
 		require.Error(w, err)
@@ -163,9 +163,9 @@ func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
 	if rapid.Bool().Draw(r, "somebody acts meanwhile") {
 		_, _, _ = w.drawDeed(r, other)(w.Context(), w.ledger) // whether it succeeds is theirs to know
 	}
-	before = w.rows()
+	before = w.readRows()
 	done, err := w.ledger.ApplyPlan(w.Context(), by, p.ID, deed)
-	after := w.rows()
+	after := w.readRows()
 	if err != nil {
 		var stale *ledger.PlanStaleError
 		require.ErrorAs(w, err, &stale)
@@ -176,22 +176,22 @@ func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
 		require.Equal(w, before, after, "a stale plan changed something")
 		return
 	}
-	require.Equal(w, p.Fingerprint, between(before, after).Fingerprint(), "it did something else than it showed")
+	require.Equal(w, p.Fingerprint, effectBetween(before, after).Fingerprint(), "it did something else than it showed")
 	again, err := w.ledger.ApplyPlan(w.Context(), by, p.ID, deed)
 	require.NoError(w, err)
 	require.Equal(w, done, again)
-	require.Equal(w, after, w.rows(), "applied twice, it changed something twice")
+	require.Equal(w, after, w.readRows(), "applied twice, it changed something twice")
 }
 
 // Of many that apply the same plan at once one does it, and all get its answer.
 func TestAPlanIsAppliedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	by := w.person("acme")
+	by := w.newPerson("acme")
 	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-		return answered(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 8}))
+		return answerWith(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 8}))
 	}
-	p, err := w.plan(by, deed)
+	p, err := w.makePlan(by, deed)
 	require.NoError(t, err)
 	var all sync.WaitGroup
 	answers, failures := make([]ledger.Preview, 8), make([]error, 8)
@@ -203,7 +203,7 @@ func TestAPlanIsAppliedOnce(t *testing.T) {
 		require.NoError(t, failures[i])
 		require.Equal(t, answers[0], a)
 	}
-	require.Len(t, w.rows().Allocations, 1)
+	require.Len(t, w.readRows().Allocations, 1)
 }
 
 // A wait that turned into none is what was shown; one that came instead of none
@@ -211,17 +211,17 @@ func TestAPlanIsAppliedOnce(t *testing.T) {
 func TestAPlanMayBeFulfilledSooner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	by := w.person("acme")
+	by := w.newPerson("acme")
 	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-		return answered(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 2}))
+		return answerWith(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 2}))
 	}
 	effect, _, err := w.ledger.DryRun(w.Context(), by, deed)
 	require.NoError(t, err)
 	require.NotNil(t, effect.Wait)
 	require.Equal(t, allocation.Pending, effect.Allocations[0].After.State())
-	cold, err := w.plan(by, deed)
+	cold, err := w.makePlan(by, deed)
 	require.NoError(t, err)
-	held := w.allocate(by, 8)
+	held := w.mustAllocate(by, 8)
 	w.pass(boot - time.Minute)
 	_, err = w.ledger.ApplyPlan(w.Context(), by, cold.ID, deed)
 	require.ErrorAs(t, err, new(*ledger.PlanStaleError), "the place is taken")
@@ -230,7 +230,7 @@ func TestAPlanMayBeFulfilledSooner(t *testing.T) {
 	w.pass(time.Minute - time.Second)
 	_, err = w.ledger.ApplyPlan(w.Context(), by, cold.ID, deed)
 	require.NoError(t, err)
-	warm, err := w.plan(by, deed)
+	warm, err := w.makePlan(by, deed)
 	require.NoError(t, err)
 	w.pass(5 * time.Minute)
 	_, err = w.ledger.ApplyPlan(w.Context(), by, warm.ID, deed)
@@ -242,16 +242,16 @@ func TestAPlanMayBeFulfilledSooner(t *testing.T) {
 func TestAStalePlanSaysWhatIsOtherwise(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, bob := w.person("ann"), w.person("bob")
-	window := w.after(2*time.Hour, 3*time.Hour)
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
+	window := w.windowAfter(2*time.Hour, 3*time.Hour)
 	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-		return answered(l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 8, Window: window, Queue: true}))
+		return answerWith(l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 8, Window: window, Queue: true}))
 	}
-	p, err := w.plan(ann, deed)
+	p, err := w.makePlan(ann, deed)
 	require.NoError(t, err)
-	w.reserve(ann, 2, w.after(5*time.Hour, 6*time.Hour)) // only a counter changes
-	w.reserve(bob, 1, w.after(9*time.Hour, 10*time.Hour))
-	first := w.reserve(bob, 2, window)
+	w.mustReserve(ann, 2, w.windowAfter(5*time.Hour, 6*time.Hour)) // only a counter changes
+	w.mustReserve(bob, 1, w.windowAfter(9*time.Hour, 10*time.Hour))
+	first := w.mustReserve(bob, 2, window)
 	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, deed)
 	var stale *ledger.PlanStaleError
 	require.ErrorAs(t, err, &stale)
@@ -262,7 +262,7 @@ func TestAStalePlanSaysWhatIsOtherwise(t *testing.T) {
 	_, err = w.ledger.CancelReservation(w.Context(), bob, first.ID)
 	require.NoError(t, err)
 
-	guess, err := w.ledger.Reserve(w.Context(), agent(bob, "guesser"),
+	guess, err := w.ledger.Reserve(w.Context(), agentBeside(bob, "guesser"),
 		ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: window})
 	require.NoError(t, err)
 	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, deed)

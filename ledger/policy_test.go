@@ -17,7 +17,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func (w *world) organization(id string) (o ledger.Organization) {
+func (w *world) readOrganization(id string) (o ledger.Organization) {
 	w.Helper()
 	w.read(func(r ledger.Reader) (err error) {
 		o, err = r.Organization(ledger.Scope{All: true}, id)
@@ -26,43 +26,43 @@ func (w *world) organization(id string) (o ledger.Organization) {
 	return o
 }
 
-// limit sets the limits of a person's organization, whatever its version is.
-func (w *world) limit(of ledger.Actor, limits quota.Limits, force bool) (ledger.LimitsChange, error) {
+// setLimits sets the limits of a person's organization, whatever its version is.
+func (w *world) setLimits(of ledger.Actor, limits quota.Limits, force bool) (ledger.LimitsChange, error) {
 	w.Helper()
-	return w.ledger.SetLimits(w.Context(), operator, of.OrganizationID, w.organization(of.OrganizationID).Version,
+	return w.ledger.SetLimits(w.Context(), operator, of.OrganizationID, w.readOrganization(of.OrganizationID).Version,
 		limits, force)
 }
 
 func TestLimitsAreNotSetBehindTheBackOfPromises(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	window := w.after(time.Hour, 2*time.Hour)
-	first := w.reserve(ann, 4, window)
-	second := w.reserve(ann, 2, window)
-	later := w.reserve(ann, 4, w.after(3*time.Hour, 4*time.Hour))
+	ann := w.newPerson("ann")
+	window := w.windowAfter(time.Hour, 2*time.Hour)
+	first := w.mustReserve(ann, 4, window)
+	second := w.mustReserve(ann, 2, window)
+	later := w.mustReserve(ann, 4, w.windowAfter(3*time.Hour, 4*time.Hour))
 
 	four := quota.Limits{GPUs: 4}
 	var risk *ledger.PromisesAtRiskError
-	_, err := w.limit(ann, four, false)
+	_, err := w.setLimits(ann, four, false)
 	require.ErrorAs(t, err, &risk)
 	require.Len(t, risk.Promises, 1)
 	require.Equal(t, second.ID, risk.Promises[0].ID)
-	require.Equal(t, 100, w.organization(ann.OrganizationID).Limits.GPUs, "nothing was changed")
+	require.Equal(t, 100, w.readOrganization(ann.OrganizationID).Limits.GPUs, "nothing was changed")
 
-	changed, err := w.limit(ann, four, true)
+	changed, err := w.setLimits(ann, four, true)
 	require.NoError(t, err)
 	require.Len(t, changed.Degraded, 1)
-	require.Equal(t, ledger.ReasonQuotaReduced, w.reservation(second.ID).Reason)
+	require.Equal(t, ledger.ReasonQuotaReduced, w.readReservation(second.ID).Reason)
 	for id, degraded := range map[string]bool{first.ID: false, second.ID: true, later.ID: false} {
-		r := w.reservation(id)
+		r := w.readReservation(id)
 		require.True(t, r.Placed(), "nothing is dropped")
 		require.Equal(t, degraded, r.Degraded)
 	}
-	changed, err = w.limit(ann, quota.Limits{GPUs: 6}, false)
+	changed, err = w.setLimits(ann, quota.Limits{GPUs: 6}, false)
 	require.NoError(t, err)
 	require.Equal(t, []string{second.ID}, changed.Restored)
-	require.False(t, w.reservation(second.ID).Degraded)
+	require.False(t, w.readReservation(second.ID).Degraded)
 }
 
 // However limits are set and bookings made at the same time, what is promised
@@ -70,23 +70,23 @@ func TestLimitsAreNotSetBehindTheBackOfPromises(t *testing.T) {
 func TestLimitsAndBookingsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.limited("ann", quota.Limits{GPUs: 8})
-	window := w.after(time.Hour, 2*time.Hour)
+	ann := w.newLimitedPerson("ann", quota.Limits{GPUs: 8})
+	window := w.windowAfter(time.Hour, 2*time.Hour)
 	var all sync.WaitGroup
 	for i := range 20 {
-		all.Go(func() { _, _ = w.limit(ann, quota.Limits{GPUs: 2 + i%5}, i%2 == 0) })
+		all.Go(func() { _, _ = w.setLimits(ann, quota.Limits{GPUs: 2 + i%5}, i%2 == 0) })
 		all.Go(func() {
 			_, _ = w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window})
 		})
 	}
 	all.Wait()
 	held := 0
-	for _, r := range w.live(ann.KeyID) {
+	for _, r := range w.liveOf(ann.KeyID) {
 		if !r.Degraded {
 			held += r.Shape.GPUs()
 		}
 	}
-	require.LessOrEqual(t, held, w.organization(ann.OrganizationID).Limits.GPUs)
+	require.LessOrEqual(t, held, w.readOrganization(ann.OrganizationID).Limits.GPUs)
 	require.Positive(t, held)
 }
 
@@ -94,18 +94,18 @@ func TestACohortLendsAndGetsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	member := quota.Limits{GPUs: 4, Cohort: "research", Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(2)}}
-	ann, bob := w.limited("ann", member), w.limited("bob", member)
-	window := w.after(time.Hour, 2*time.Hour)
-	borrowed := w.reserve(ann, 6, window)
+	ann, bob := w.newLimitedPerson("ann", member), w.newLimitedPerson("bob", member)
+	window := w.windowAfter(time.Hour, 2*time.Hour)
+	borrowed := w.mustReserve(ann, 6, window)
 	_, err := w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window})
-	require.Contains(t, refusal(t, err), admission.QuotaExceeded, "it may borrow two")
+	require.Contains(t, itemErrors(t, err), admission.QuotaExceeded, "it may borrow two")
 	_, err = w.ledger.Reserve(t.Context(), bob, ledger.ReserveRequest{Pool: "lab", GPUs: 3, Window: window})
-	require.Contains(t, refusal(t, err), admission.CohortExhausted, "two of its own are lent")
-	w.reserve(bob, 2, window)
+	require.Contains(t, itemErrors(t, err), admission.CohortExhausted, "two of its own are lent")
+	w.mustReserve(bob, 2, window)
 	_, err = w.ledger.CancelReservation(t.Context(), ann, borrowed.ID)
 	require.NoError(t, err)
-	w.reserve(bob, 4, window)
-	_, err = w.limit(bob, quota.Limits{GPUs: 4}, false)
+	w.mustReserve(bob, 4, window)
+	_, err = w.setLimits(bob, quota.Limits{GPUs: 4}, false)
 	var risk *ledger.PromisesAtRiskError
 	require.ErrorAs(t, err, &risk, "who leaves the cohort borrows nothing")
 }
@@ -113,45 +113,45 @@ func TestACohortLendsAndGetsBack(t *testing.T) {
 func TestCapsOfAPersonHoldForAllTheirKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	laptop := w.person("ann")
+	laptop := w.newPerson("ann")
 	laptop.UserID, laptop.UserCaps = "usr_ann", quota.Caps{MaxGPUs: 2, MaxPerDay: 100 * money.USD,
 		MaxLead: 24 * time.Hour, MaxWindow: 4 * time.Hour}
 	desktop := laptop
 	desktop.KeyID = "another key of ann"
-	window := w.after(time.Hour, 2*time.Hour)
-	w.reserve(laptop, 2, window)
+	window := w.windowAfter(time.Hour, 2*time.Hour)
+	w.mustReserve(laptop, 2, window)
 	_, err := w.ledger.Reserve(t.Context(), desktop, ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: window})
-	require.Contains(t, refusal(t, err), admission.UserCapExceeded)
-	w.reserve(desktop, 2, w.after(3*time.Hour, 4*time.Hour))
+	require.Contains(t, itemErrors(t, err), admission.UserCapExceeded)
+	w.mustReserve(desktop, 2, w.windowAfter(3*time.Hour, 4*time.Hour))
 }
 
 func TestAPauseStopsGuessesAndEndsByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	bot := agent(ann, "agent")
-	guess := w.reserve(bot, 2, w.after(62*time.Minute, 2*time.Hour))
-	promise := w.reserve(ann, 2, w.after(20*time.Minute, 2*time.Hour))
+	ann := w.newPerson("ann")
+	bot := agentBeside(ann, "agent")
+	guess := w.mustReserve(bot, 2, w.windowAfter(62*time.Minute, 2*time.Hour))
+	promise := w.mustReserve(ann, 2, w.windowAfter(20*time.Minute, 2*time.Hour))
 	_, err := w.ledger.PausePrewarming(t.Context(), operator, ann.OrganizationID, "budget",
 		w.clock.Now().Add(time.Hour))
 	require.NoError(t, err)
 	_, err = w.ledger.Reserve(t.Context(), bot, ledger.ReserveRequest{Pool: "lab", GPUs: 1,
-		Window: w.after(time.Hour, 2*time.Hour)})
-	require.Contains(t, refusal(t, err), admission.PrewarmPaused)
+		Window: w.windowAfter(time.Hour, 2*time.Hour)})
+	require.Contains(t, itemErrors(t, err), admission.PrewarmPaused)
 	w.pass(25 * time.Minute)
-	require.Equal(t, reservation.Ready, w.reservation(promise.ID).State(), "promises are kept")
+	require.Equal(t, reservation.Ready, w.readReservation(promise.ID).State(), "promises are kept")
 	w.pass(34 * time.Minute)
-	require.Equal(t, reservation.Booked, w.reservation(guess.ID).State(),
+	require.Equal(t, reservation.Booked, w.readReservation(guess.ID).State(),
 		"its lead time has come, but a guess is not warmed")
 	w.pass(9 * time.Minute)
-	require.Equal(t, reservation.Ready, w.reservation(guess.ID).State(), "it is made up for once the pause is over")
+	require.Equal(t, reservation.Ready, w.readReservation(guess.ID).State(), "it is made up for once the pause is over")
 }
 
 func TestFlexibleWindows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, bob := w.person("ann"), w.person("bob")
-	full := w.reserve(ann, 8, w.after(time.Hour, 3*time.Hour))
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
+	full := w.mustReserve(ann, 8, w.windowAfter(time.Hour, 3*time.Hour))
 	ask := ledger.ReserveRequest{Pool: "lab", GPUs: 4, Range: calendar.TimeRange{
 		StartNotEarlierThan: full.Window.Start, MinDuration: time.Hour, MaxDuration: 2 * time.Hour,
 		EndNotLaterThan: w.clock.Now().Add(8 * time.Hour),
@@ -169,77 +169,77 @@ func TestFlexibleWindows(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, full.Window.End, got.Window.Start, "the earliest is booked")
 	_, err = w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 16, Range: ask.Range})
-	require.Contains(t, refusal(t, err), admission.NoMatchingHardware)
+	require.Contains(t, itemErrors(t, err), admission.NoMatchingHardware)
 }
 
 func TestASplitPoolKeepsAShareForEachWorkload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	change := func(to func(*capacity.Pool)) {
 		p, err := w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, to)
 		require.NoError(t, err)
 		w.pool = p
 	}
 	change(func(p *capacity.Pool) { p.OnlineShare = 750 })
-	window := w.after(time.Hour, 2*time.Hour)
+	window := w.windowAfter(time.Hour, 2*time.Hour)
 	batch := func(gpus int) error {
 		_, err := w.ledger.Reserve(t.Context(), ann,
 			ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window, Workload: capacity.Batch})
 		return err
 	}
 	require.NoError(t, batch(2))
-	require.Contains(t, refusal(t, batch(1)), admission.WorkloadShareExceeded)
+	require.Contains(t, itemErrors(t, batch(1)), admission.WorkloadShareExceeded)
 	free, err := w.ledger.FreeBusy(t.Context(), "lab", window.Start, window.End, 0)
 	require.NoError(t, err)
 	require.Equal(t, []ledger.WorkloadLevel{{Workload: capacity.Online, Share: 6, Free: 6},
 		{Workload: capacity.Batch, Share: 2, Used: 2}}, free.Steps[0].Workloads)
 	change(func(p *capacity.Pool) { p.BorrowIdle = true })
 	require.NoError(t, batch(4), "it may borrow what is free")
-	require.Contains(t, refusal(t, batch(4)), admission.CapacityExhausted, "and no more")
+	require.Contains(t, itemErrors(t, batch(4)), admission.CapacityExhausted, "and no more")
 }
 
 func TestAPoolMayShrinkBelowWhatIsPromised(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	promised := w.reserve(w.person("ann"), 8, w.after(2*time.Hour, 3*time.Hour))
+	promised := w.mustReserve(w.newPerson("ann"), 8, w.windowAfter(2*time.Hour, 3*time.Hour))
 	_, err := w.ledger.ForcePool(t.Context(), operator, "lab", w.pool.DefinitionVersion,
 		func(p *capacity.Pool) { p.MaxNodes = 2 })
 	require.NoError(t, err)
-	w.work()
-	r := w.reservation(promised.ID)
+	w.doDueWork()
+	r := w.readReservation(promised.ID)
 	require.True(t, r.Placed() && r.Degraded, "kept, and told of: %+v", r)
 	w.read(func(r ledger.Reader) (err error) { w.pool, err = r.Pool("lab"); return err })
 	_, err = w.ledger.UpdatePool(t.Context(), operator, "lab", w.pool.DefinitionVersion,
 		func(p *capacity.Pool) { p.MaxNodes = 4 })
 	require.NoError(t, err)
 	w.pass(2 * time.Hour)
-	require.Len(t, w.nodes(node.Ready), 4)
-	require.False(t, w.reservation(promised.ID).Degraded, "growing heals")
+	require.Len(t, w.readNodes(node.Ready), 4)
+	require.False(t, w.readReservation(promised.ID).Degraded, "growing heals")
 }
 
 func TestALeaseIsNotExtendedBeyondTheLongest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.warm(1)
-	ann := w.person("ann")
-	a := w.allocate(ann, 1)
+	w.warmNodes(1)
+	ann := w.newPerson("ann")
+	a := w.mustAllocate(ann, 1)
 	_, err := w.ledger.Extend(t.Context(), ann, a.ID, 20*time.Hour)
 	require.NoError(t, err)
 	_, err = w.ledger.Extend(t.Context(), ann, a.ID, 4*time.Hour)
-	require.Contains(t, refusal(t, err), admission.WindowTooLong, "the whole lease counts")
+	require.Contains(t, itemErrors(t, err), admission.WindowTooLong, "the whole lease counts")
 }
 
 // Who has used less of the pool is served first, though the other waits longer.
 func TestTheWaitlistIsServedByFairShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, bob, cid := w.person("ann"), w.person("bob"), w.person("cid")
-	a := w.allocate(ann, 8)
+	ann, bob, cid := w.newPerson("ann"), w.newPerson("bob"), w.newPerson("cid")
+	a := w.mustAllocate(ann, 8)
 	w.pass(50 * time.Minute)
 	_, err := w.ledger.Release(t.Context(), ann, a.ID)
 	require.NoError(t, err)
-	full := w.reserve(cid, 8, w.after(2*time.Hour, 3*time.Hour))
+	full := w.mustReserve(cid, 8, w.windowAfter(2*time.Hour, 3*time.Hour))
 	var waiting []reservation.Reservation
 	for _, by := range []ledger.Actor{ann, bob} {
 		r, err := w.ledger.Reserve(t.Context(), by, ledger.ReserveRequest{Pool: "lab", GPUs: 8, Window: full.Window,
@@ -252,8 +252,8 @@ func TestTheWaitlistIsServedByFairShare(t *testing.T) {
 	_, err = w.ledger.CancelReservation(t.Context(), cid, full.ID)
 	require.NoError(t, err)
 	w.pass(2 * time.Minute)
-	require.Equal(t, reservation.Waitlisted, w.reservation(waiting[0].ID).State(), "ann had the whole pool just now")
-	require.Equal(t, reservation.Booked, w.reservation(waiting[1].ID).State())
+	require.Equal(t, reservation.Waitlisted, w.readReservation(waiting[0].ID).State(), "ann had the whole pool just now")
+	require.Equal(t, reservation.Booked, w.readReservation(waiting[1].ID).State())
 	_, shares, err := w.ledger.Shares(t.Context(), operator, "lab")
 	require.NoError(t, err)
 	require.Equal(t, ann.OrganizationID, shares[0].OrganizationID)

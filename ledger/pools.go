@@ -30,7 +30,7 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def capacity.Pool,
 	if err := checkPool(def); err != nil {
 		return p, err
 	}
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
@@ -39,8 +39,8 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def capacity.Pool,
 		}
 		p.ID, p.CreatedAt = u.ids.New(ids.Pool), u.now()
 		u.change.Pools = append(u.change.Pools, p)
-		u.keyed(PlanKey(p.ID), TaskPlan, p.ID)
-		u.event(Event{Type: "pool.created", Subject: p.ID, PoolID: p.ID,
+		u.addKeyedTask(PlanKey(p.ID), TaskPlan, p.ID)
+		u.addEvent(Event{Type: "pool.created", Subject: p.ID, PoolID: p.ID,
 			Message: fmt.Sprintf("%s: up to %s of %d %s at %s an hour", p.Name, phrase.Count(p.MaxNodes, "node"),
 				p.PerNode, p.Model, p.Price)})
 		return nil
@@ -71,7 +71,7 @@ func (l *Ledger) ForcePool(ctx context.Context, actor Actor, idOrName string, ve
 func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*capacity.Pool),
 	force bool) (Pool, error) {
 	var out Pool
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
@@ -109,7 +109,7 @@ func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, v
 		u.degradeLost(p, lost)
 		out = p.Pool
 		u.wakePlan(def.ID)
-		u.event(Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name + taken.overhang()})
+		u.addEvent(Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name + taken.describeOverhang()})
 		return nil
 	})
 	out.Version++
@@ -118,11 +118,11 @@ func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, v
 
 // Lead is how long before its start a promise of the pool begins to be warmed.
 func (l *Ledger) Lead(p Pool, now time.Time) time.Duration {
-	return plan.Lead(p.asked(now).Boot, l.cfg.Policy)
+	return plan.Lead(p.asPlanned(now).Boot, l.cfg.Policy)
 }
 
 // checkOffered holds a pool against what workers have reported of provisioners.
-func (u *unit) checkOffered(p capacity.Pool) error {
+func (u *groupTx) checkOffered(p capacity.Pool) error {
 	known, err := recentProvisioners(u.tx)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func sameMachines(a, b capacity.Pool) bool {
 		slices.EqualFunc(a.Offerings(), b.Offerings(), same)
 }
 
-func checkPoolChange(p *poolUnit, def capacity.Pool) error {
+func checkPoolChange(p *poolTx, def capacity.Pool) error {
 	if err := checkPool(def); err != nil {
 		return err
 	}
@@ -244,17 +244,17 @@ func checkPool(p capacity.Pool) error {
 
 // DrainNode takes no more work on a node and removes it once it is empty.
 func (l *Ledger) DrainNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return l.moveNode(ctx, actor, nodeID, "drain it", func(u *unit, p *poolUnit, n node.Node) (node.Node, error) {
+	return l.moveNode(ctx, actor, nodeID, "drain it", func(u *groupTx, p *poolTx, n node.Node) (node.Node, error) {
 		return u.stepNode(p, n, node.Drain, "asked", "")
 	})
 }
 
 // moveNode changes a node for an operator.
 func (l *Ledger) moveNode(ctx context.Context, actor Actor, id, asked string,
-	move func(*unit, *poolUnit, node.Node) (node.Node, error),
+	move func(*groupTx, *poolTx, node.Node) (node.Node, error),
 ) (node.Node, error) {
 	var out node.Node
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
@@ -266,7 +266,7 @@ func (l *Ledger) moveNode(ctx context.Context, actor Actor, id, asked string,
 		if err != nil {
 			return err
 		}
-		n, ok := p.node(id)
+		n, ok := p.findNode(id)
 		if !ok {
 			n = seen
 		}

@@ -9,18 +9,18 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// standing is how soon work on a slot could begin, the soonest first.
-type standing int
+// readiness is how soon work on a slot could begin, the soonest first.
+type readiness int
 
 const (
-	standingReady standing = iota
+	standingReady readiness = iota
 	standingComing
 	standingEmpty
 	standingLeaving // its node must go before another can be made
 	standings
 )
 
-func standingOf(n node.Node) standing {
+func readinessOf(n node.Node) readiness {
 	switch {
 	case n.State() == node.Ready:
 		return standingReady
@@ -52,8 +52,8 @@ func newPreference(n int) preference {
 	return p
 }
 
-// put notes how a slot stands now.
-func (p *preference) put(slot int, to standing) {
+// setReadiness notes how a slot stands now.
+func (p *preference) setReadiness(slot int, to readiness) {
 	if slot >= p.n {
 		return
 	}
@@ -64,16 +64,16 @@ func (p *preference) put(slot int, to standing) {
 	p.soon, p.later = nil, nil
 }
 
-// tiers makes both orders. Their sets are copies: an order that was handed out
+// slotTiers makes both orders. Their sets are copies: an order that was handed out
 // stays what it was.
-func (p *preference) tiers() (soon, later calendar.Tiers) {
+func (p *preference) slotTiers() (soon, later calendar.Tiers) {
 	if p.soon != nil {
 		return p.soon, p.later
 	}
 	staying := p.slots[standingReady].Clone()
 	for s := range p.slots {
 		p.soon = append(p.soon, p.slots[s].Clone())
-		if standing(s) == standingLeaving {
+		if readiness(s) == standingLeaving {
 			continue
 		}
 		for slot := range p.slots[s].All() {
@@ -87,9 +87,9 @@ func (p *preference) tiers() (soon, later calendar.Tiers) {
 // tiersFor orders slots for a window. One that starts within its lead time wants
 // what is usable soonest; a later one only avoids slots whose node is on its way
 // out.
-func (p *poolUnit) tiersFor(w calendar.Interval, now time.Time, policy plan.Policy) calendar.Tiers {
-	soon, later := p.preferred.tiers()
-	if !w.Start.After(now.Add(plan.Lead(p.Pool.asked(now).Boot, policy))) {
+func (p *poolTx) tiersFor(w calendar.Interval, now time.Time, policy plan.Policy) calendar.Tiers {
+	soon, later := p.preferred.slotTiers()
+	if !w.Start.After(now.Add(plan.Lead(p.Pool.asPlanned(now).Boot, policy))) {
 		return soon
 	}
 	return later
@@ -98,12 +98,12 @@ func (p *poolUnit) tiersFor(w calendar.Interval, now time.Time, policy plan.Poli
 // tiersNow prefers the places of the own reservations, then whatever is usable
 // soonest. The places of an explicit claim come before everything, others only
 // where they are ready.
-func (p *poolUnit) tiersNow(own []reservation.Reservation, explicit bool) calendar.Tiers {
-	soon, _ := p.preferred.tiers()
+func (p *poolTx) tiersNow(own []reservation.Reservation, explicit bool) calendar.Tiers {
+	soon, _ := p.preferred.slotTiers()
 	mine := calendar.NewSlotSet(p.Pool.MaxNodes)
 	for _, r := range own {
 		for _, slot := range r.Slots {
-			if slot < p.Pool.MaxNodes && (explicit || p.standing(slot) == standingReady) {
+			if slot < p.Pool.MaxNodes && (explicit || p.slotReadiness(slot) == standingReady) {
 				mine.Add(slot)
 			}
 		}
@@ -120,10 +120,10 @@ func onlyOn(slots []int) calendar.Tiers {
 	return calendar.Tiers{set}
 }
 
-func (p *poolUnit) standing(slot int) standing {
-	n, ok := p.onSlot(slot)
+func (p *poolTx) slotReadiness(slot int) readiness {
+	n, ok := p.nodeOnSlot(slot)
 	if !ok {
 		return standingEmpty
 	}
-	return standingOf(n)
+	return readinessOf(n)
 }

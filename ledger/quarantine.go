@@ -30,7 +30,7 @@ const remindAfter = 24 * time.Hour
 // there is one. A node that its health gate has quarantined already is kept, too,
 // as long as it is there.
 func (l *Ledger) QuarantineNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return l.moveNode(ctx, actor, nodeID, "quarantine it", func(u *unit, p *poolUnit, n node.Node) (node.Node, error) {
+	return l.moveNode(ctx, actor, nodeID, "quarantine it", func(u *groupTx, p *poolTx, n node.Node) (node.Node, error) {
 		if n.Kept() {
 			return n, errKept
 		}
@@ -57,15 +57,15 @@ var errKept = errors.New("it is kept already")
 // as soon as it has passed the health gate, which looks at it now. One that does
 // not pass stays in quarantine, and the journal says why.
 func (l *Ledger) ResumeNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return l.moveNode(ctx, actor, nodeID, "resume it", func(u *unit, p *poolUnit, n node.Node) (node.Node, error) {
+	return l.moveNode(ctx, actor, nodeID, "resume it", func(u *groupTx, p *poolTx, n node.Node) (node.Node, error) {
 		if n.State() != node.Quarantined {
 			return u.stepNode(p, n, node.Resume, "asked", "")
 		}
 		if !n.Quarantine.Resuming {
 			n.Quarantine.Kept, n.Quarantine.Resuming = true, true
 			p.putNode(n)
-			u.task(TaskCheckNode, n.ID, u.now())
-			u.event(Event{Type: "node.resuming", Subject: n.ID, PoolID: p.Pool.ID, Reason: "asked",
+			u.addTask(TaskCheckNode, n.ID, u.now())
+			u.addEvent(Event{Type: "node.resuming", Subject: n.ID, PoolID: p.Pool.ID, Reason: "asked",
 				Message: "its health gate looks at it first"})
 		}
 		return n, nil
@@ -73,10 +73,10 @@ func (l *Ledger) ResumeNode(ctx context.Context, actor Actor, nodeID string) (no
 }
 
 // tellHolders tells everybody who works on the node.
-func (u *unit) tellHolders(p *poolUnit, n node.Node, reason, message string) {
-	for a := range p.allocations.all() {
+func (u *groupTx) tellHolders(p *poolTx, n node.Node, reason, message string) {
+	for a := range p.allocations.allRows() {
 		if a.State() == allocation.Active && slices.Contains(a.Slots, n.Slot) {
-			u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID, PoolID: p.Pool.ID,
+			u.addEvent(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID, PoolID: p.Pool.ID,
 				Reason: reason, Message: message})
 		}
 	}
@@ -84,14 +84,14 @@ func (u *unit) tellHolders(p *poolUnit, n node.Node, reason, message string) {
 
 // vacateBooked gives the promises on a slot other places, as far as there are any:
 // those for which nothing was warmed yet. The planner looks after the rest.
-func (u *unit) vacateBooked(p *poolUnit, slot int) {
+func (u *groupTx) vacateBooked(p *poolTx, slot int) {
 	var booked []reservation.Reservation
-	for r := range p.reservations.all() {
+	for r := range p.reservations.allRows() {
 		if r.State() == reservation.Booked && slices.Contains(r.Slots, slot) {
 			booked = append(booked, r)
 		}
 	}
-	_, later := p.preferred.tiers()
+	_, later := p.preferred.slotTiers()
 	for _, r := range booked {
 		p.places.Remove(r.ID)
 		slots, ok := p.places.FindInto(nil, r.Shape, r.Window, later)
@@ -103,9 +103,9 @@ func (u *unit) vacateBooked(p *poolUnit, slot int) {
 	}
 }
 
-// inspected goes on with a quarantined node whose machine was found in order: it
+// finishInspection goes on with a quarantined node whose machine was found in order: it
 // is taken back where that was asked for, and not forgotten where it was not.
-func (u *unit) inspected(p *poolUnit, n node.Node, m Instance) error {
+func (u *groupTx) finishInspection(p *poolTx, n node.Node, m Instance) error {
 	switch {
 	case n.Quarantine.Resuming:
 		n.Address, n.Devices = m.Address, m.Devices
@@ -117,18 +117,18 @@ func (u *unit) inspected(p *poolUnit, n node.Node, m Instance) error {
 		n.Quarantine.WarnedAt = u.now()
 		p.putNode(n)
 		kept := u.now().Sub(n.Quarantine.Since())
-		u.event(Event{Type: "node.still_quarantined", Subject: n.ID, PoolID: p.Pool.ID, Reason: ReasonForgotten,
+		u.addEvent(Event{Type: "node.still_quarantined", Subject: n.ID, PoolID: p.Pool.ID, Reason: ReasonForgotten,
 			Message: fmt.Sprintf("kept for %s, at a cost of %s: forewarm nodes resume, or drain", phrase.Span(kept),
 				n.Offering.Price.For(kept))})
 	}
 	return nil
 }
 
-// notResumed keeps a quarantined node that did not pass its health gate.
-func (u *unit) notResumed(p *poolUnit, n node.Node, fault string) {
+// keepQuarantined keeps a quarantined node that did not pass its health gate.
+func (u *groupTx) keepQuarantined(p *poolTx, n node.Node, fault string) {
 	n.Quarantine.Resuming = false
 	p.putNode(n)
-	u.event(Event{Type: "node.resume_refused", Subject: n.ID, PoolID: p.Pool.ID, Reason: fault,
+	u.addEvent(Event{Type: "node.resume_refused", Subject: n.ID, PoolID: p.Pool.ID, Reason: fault,
 		Message: "it did not pass its health gate, and stays in quarantine"})
 }
 
@@ -142,34 +142,34 @@ func laterOf(a, b time.Time) time.Time {
 // farAhead ends what nobody knows the end of.
 const farAhead = 100 * 366 * 24 * time.Hour
 
-// block keeps the slot of a node that an operator keeps from all bookings, or
+// setSlotBlocked keeps the slot of a node that an operator keeps from all bookings, or
 // opens it again.
-func (d *desk) block(n node.Node) {
+func (d *cachedPool) setSlotBlocked(n node.Node) {
 	if d.places == nil {
 		return
 	}
 	if !n.Kept() {
-		d.open(n)
+		d.openSlot(n)
 		return
 	}
 	d.places.Force(plan.Kept(&n, d.def.PerNode))
 }
 
-func (d *desk) open(n node.Node) { d.places.Remove(plan.KeptID(&n)) }
+func (d *cachedPool) openSlot(n node.Node) { d.places.Remove(plan.KeptID(&n)) }
 
-// openFor opens the slots of an allocation whose nodes are kept until the caller
+// openSlotsOf opens the slots of an allocation whose nodes are kept until the caller
 // calls back: what runs there may run on.
-func (p *poolUnit) openFor(a allocation.Allocation) (back func()) {
+func (p *poolTx) openSlotsOf(a allocation.Allocation) (back func()) {
 	var kept []node.Node
 	for _, slot := range a.Slots {
-		if n, ok := p.onSlot(slot); ok && n.Kept() {
-			p.open(n)
+		if n, ok := p.nodeOnSlot(slot); ok && n.Kept() {
+			p.openSlot(n)
 			kept = append(kept, n)
 		}
 	}
 	return func() {
 		for _, n := range kept {
-			p.block(n)
+			p.setSlotBlocked(n)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestEveryStateAndEventIsReached(t *testing.T) {
 	requireReached(t, &reservation.Machine)
 	requireReached(t, &allocation.Machine)
 	requireReached(t, &node.Machine)
-	text := sources(t, ".", "../core/plan")
+	text := readSources(t, ".", "../core/plan")
 	for _, pkg := range []string{"reservation", "allocation", "node"} {
 		for _, event := range eventsOf(t, pkg) {
 			require.Contains(t, text, pkg+"."+event, "nothing but tests applies this event")
@@ -63,8 +63,8 @@ func eventsOf(t *testing.T, pkg string) (names []string) {
 	return names
 }
 
-// sources are the programs of folders, without their tests.
-func sources(t *testing.T, folders ...string) string {
+// readSources are the programs of folders, without their tests.
+func readSources(t *testing.T, folders ...string) string {
 	t.Helper()
 	var all strings.Builder
 	for _, folder := range folders {

@@ -13,7 +13,7 @@ import (
 // that was recorded before with the same content is not added again; with other
 // content it is a *BatchError.
 func (l *Ledger) RecordForecasts(ctx context.Context, actor Actor, list []Forecast) (int, error) {
-	owner, err := actor.holder()
+	owner, err := actor.bookingOrganization()
 	if err != nil {
 		return 0, err
 	}
@@ -21,7 +21,7 @@ func (l *Ledger) RecordForecasts(ctx context.Context, actor Actor, list []Foreca
 		return 0, err
 	}
 	added := 0
-	err = l.measure(ctx, func(tx Tx) error {
+	err = l.runMeasuring(ctx, func(tx Tx) error {
 		fresh, err := newForecasts(tx, owner, list)
 		added = len(fresh)
 		if err != nil || added == 0 {
@@ -30,7 +30,7 @@ func (l *Ledger) RecordForecasts(ctx context.Context, actor Actor, list []Foreca
 		for i := range fresh {
 			fresh[i].MadeBy, fresh[i].RecordedAt = actor.KeyID, tx.Now()
 		}
-		if err := l.mayAdd(tx, actor, added); err != nil {
+		if err := l.checkDailyForecasts(tx, actor, added); err != nil {
 			return err
 		}
 		return tx.Save(Change{Forecasts: fresh})
@@ -38,10 +38,10 @@ func (l *Ledger) RecordForecasts(ctx context.Context, actor Actor, list []Foreca
 	return added, err
 }
 
-// measure runs a verb that locks nothing beside the lane, so that whoever books
+// runMeasuring runs a verb that locks nothing beside the lane, so that whoever books
 // waits for it only where the database has one writer. It runs again when another
 // wrote the same rows meanwhile.
-func (l *Ledger) measure(ctx context.Context, fn func(tx Tx) error) error {
+func (l *Ledger) runMeasuring(ctx context.Context, fn func(tx Tx) error) error {
 	var err error
 	for range 3 {
 		err = l.store.InTx(ctx, func(tx Tx) error { return fn(tx) })
@@ -65,11 +65,11 @@ func newForecasts(tx Tx, owner string, list []Forecast) ([]Forecast, error) {
 		f.OrganizationID = owner
 		before, ok := known[f.ID]
 		switch {
-		case ok && before.stated() != f.stated():
+		case ok && before.asStated() != f.asStated():
 			different = append(different, i)
 		case ok:
 		default:
-			if err := f.timely(tx.Now(), i); err != nil {
+			if err := f.checkTimely(tx.Now(), i); err != nil {
 				return nil, err
 			}
 			if err := findPool(tx, f.PoolID, pools, i); err != nil {
@@ -112,8 +112,8 @@ func findPool(tx Tx, id string, known map[string]bool, i int) error {
 	return err
 }
 
-// mayAdd bounds what one key adds in a day.
-func (l *Ledger) mayAdd(tx Tx, actor Actor, n int) error {
+// checkDailyForecasts bounds what one key adds in a day.
+func (l *Ledger) checkDailyForecasts(tx Tx, actor Actor, n int) error {
 	today := tx.Now().UTC().Truncate(24 * time.Hour)
 	before, err := tx.ForecastCount(actor.KeyID, today)
 	if err == nil && before+n > l.cfg.ForecastsPerDay {
@@ -124,9 +124,9 @@ func (l *Ledger) mayAdd(tx Tx, actor Actor, n int) error {
 
 func forecastField(i int, name string) string { return fmt.Sprintf("forecasts[%d].%s", i, name) }
 
-// timely refuses a forecast that comes too late to be one. Whoever knows the
+// checkTimely refuses a forecast that comes too late to be one. Whoever knows the
 // window already would always look right.
-func (f Forecast) timely(now time.Time, i int) error {
+func (f Forecast) checkTimely(now time.Time, i int) error {
 	switch {
 	case f.Start.Before(now.Add(-lateForecast)):
 		return &InvalidError{Field: forecastField(i, "start"),
@@ -143,15 +143,15 @@ func checkForecasts(list []Forecast) error {
 		return &InvalidError{Field: "forecasts", Rule: fmt.Sprintf("must hold 1 to %d", MaxForecasts)}
 	}
 	for i, f := range list {
-		if name, rule := f.wrong(); name != "" {
+		if name, rule := f.brokenRule(); name != "" {
 			return &InvalidError{Field: forecastField(i, name), Rule: rule}
 		}
 	}
 	return nil
 }
 
-// wrong names a field and the rule that it breaks; empty: none does.
-func (f Forecast) wrong() (field, rule string) {
+// brokenRule names a field and the rule that it breaks; empty: none does.
+func (f Forecast) brokenRule() (field, rule string) {
 	s := f.Said
 	switch {
 	case !f.Start.Before(f.End):
@@ -164,11 +164,11 @@ func (f Forecast) wrong() (field, rule string) {
 		return "gpus", fmt.Sprintf("must have 0 <= p10 <= p50 <= p90 <= %d", maxExpected)
 	case !(s.Mean >= 0 && s.Mean <= maxExpected):
 		return "gpus.mean", fmt.Sprintf("must be between 0 and %d", maxExpected)
-	case !fraction(s.Any):
+	case !isFraction(s.Any):
 		return "probability", "must be between 0 and 1"
-	case f.Baseline.known && !fraction(f.Baseline.value):
+	case f.Baseline.known && !isFraction(f.Baseline.value):
 		return "baseline_probability", "must be between 0 and 1"
-	case f.Influence.known && !fraction(f.Influence.value):
+	case f.Influence.known && !isFraction(f.Influence.value):
 		return "influence", "must be between 0 and 1"
 	case !slices.Contains(ForecastSources, f.Source):
 		return "source", "must be one of the sources"
@@ -176,4 +176,4 @@ func (f Forecast) wrong() (field, rule string) {
 	return "", ""
 }
 
-func fraction(x float64) bool { return x >= 0 && x <= 1 && !math.IsNaN(x) }
+func isFraction(x float64) bool { return x >= 0 && x <= 1 && !math.IsNaN(x) }

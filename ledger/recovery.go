@@ -28,14 +28,14 @@ func (r Recovery) Active() bool { return !r.Since.IsZero() }
 // machines from the provisioner, or all if it is empty. Pools that do so already
 // keep their reason. It returns how many began.
 func (l *Ledger) BeginRecovery(ctx context.Context, actor Actor, provisioner, reason string) (int, error) {
-	return l.eachPool(ctx, actor, func(u *unit, p *poolUnit) bool {
-		if p.Pool.Recovery.Active() || (provisioner != "" && !uses(p.Pool, provisioner)) {
+	return l.eachPool(ctx, actor, func(u *groupTx, p *poolTx) bool {
+		if p.Pool.Recovery.Active() || (provisioner != "" && !usesProvisioner(p.Pool, provisioner)) {
 			return false
 		}
 		next := p.Pool
-		next.Recovery = Recovery{Since: u.now(), Reason: clip(reason, 200)}
+		next.Recovery = Recovery{Since: u.now(), Reason: clipText(reason, 200)}
 		p.putPool(next)
-		u.event(Event{Type: "pool.recovering", Subject: next.ID, PoolID: next.ID, Reason: "recovery",
+		u.addEvent(Event{Type: "pool.recovering", Subject: next.ID, PoolID: next.ID, Reason: "recovery",
 			Message: fmt.Sprintf("%s only reconciles until an operator confirms: %s", next.Name, next.Recovery.Reason)})
 		return true
 	})
@@ -45,7 +45,7 @@ func (l *Ledger) BeginRecovery(ctx context.Context, actor Actor, provisioner, re
 // found that no node stands for is then ended like any orphan. It returns how
 // many pools were recovering. Only an operator may.
 func (l *Ledger) EndRecovery(ctx context.Context, actor Actor) (int, error) {
-	return l.eachPool(ctx, actor, func(u *unit, p *poolUnit) bool {
+	return l.eachPool(ctx, actor, func(u *groupTx, p *poolTx) bool {
 		if !p.Pool.Recovery.Active() {
 			return false
 		}
@@ -54,16 +54,16 @@ func (l *Ledger) EndRecovery(ctx context.Context, actor Actor) (int, error) {
 		p.putPool(next)
 		u.wakePlan(next.ID)
 		u.wake = append(u.wake, schedulesKey)
-		u.event(Event{Type: "pool.recovered", Subject: next.ID, PoolID: next.ID, Reason: "confirmed",
+		u.addEvent(Event{Type: "pool.recovered", Subject: next.ID, PoolID: next.ID, Reason: "confirmed",
 			Message: next.Name + " works again: an operator confirmed what was found"})
 		return true
 	})
 }
 
-// uses reports whether a pool may have machines of the provisioner. A node of a
+// usesProvisioner reports whether a pool may have machines of the provisioner. A node of a
 // source that the pool has no more is not known here; its own provisioner's
 // sweep looks after it.
-func uses(p Pool, provisioner string) bool {
+func usesProvisioner(p Pool, provisioner string) bool {
 	for _, s := range p.Pool.Offerings() {
 		if s.Provisioner == provisioner {
 			return true
@@ -73,9 +73,9 @@ func uses(p Pool, provisioner string) bool {
 }
 
 // eachPool changes pools in one transaction and counts those that changed.
-func (l *Ledger) eachPool(ctx context.Context, actor Actor, change func(u *unit, p *poolUnit) bool) (int, error) {
+func (l *Ledger) eachPool(ctx context.Context, actor Actor, change func(u *groupTx, p *poolTx) bool) (int, error) {
 	changed := 0
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
@@ -99,7 +99,7 @@ func (l *Ledger) eachPool(ctx context.Context, actor Actor, change func(u *unit,
 }
 
 // allPools are the ids of every pool, in the order of locks.
-func (u *unit) allPools() ([]string, error) {
+func (u *groupTx) allPools() ([]string, error) {
 	var all []string
 	for page := (Page{Limit: 500}); ; {
 		pools, err := u.tx.Pools(page)

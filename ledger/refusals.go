@@ -36,36 +36,36 @@ type refusedBy struct {
 	reason                   admission.Code
 }
 
-// turn begins the count of a new minute.
-func (r *refusals) turn(now time.Time) {
+// turnMinute begins the count of a new minute.
+func (r *refusals) turnMinute(now time.Time) {
 	if minute := now.Truncate(time.Minute); !minute.Equal(r.minute) {
-		r.untold = append(r.untold, r.counted.events(r.minute)...)
+		r.untold = append(r.untold, r.counted.refusalEvents(r.minute)...)
 		r.minute, r.journals, r.counted = minute, map[string]int{}, refusalCounts{}
 	}
 }
 
-// add adds up what others counted.
-func (c refusalCounts) add(o refusalCounts) {
+// addCounts adds up what others counted.
+func (c refusalCounts) addCounts(o refusalCounts) {
 	for by, n := range o {
 		c[by] += n
 	}
 }
 
-// events tells of what was counted, an event for each key of an organization.
-func (c refusalCounts) events(since time.Time) []Event {
+// refusalEvents tells of what was counted, an event for each key of an organization.
+func (c refusalCounts) refusalEvents(since time.Time) []Event {
 	reasons := map[refusedBy][]string{}
-	for _, by := range c.sorted() {
+	for _, by := range c.sortedKeys() {
 		who := by
 		who.reason = ""
 		reasons[who] = append(reasons[who], fmt.Sprintf("%d for %s", c[by], by.reason))
 	}
 	var events []Event
-	for _, by := range refusalCountsOf(reasons).sorted() {
+	for _, by := range refusalCountsOf(reasons).sortedKeys() {
 		message := fmt.Sprintf("since %s beyond those that are listed: %s", since.UTC().Format(time.TimeOnly),
 			strings.Join(reasons[by], ", "))
 		events = append(events, Event{
 			OrganizationID: by.organization, Type: "requests.refused", Subject: by.actor, Actor: by.actor, Via: by.via,
-			Message: clip(message, 200),
+			Message: clipText(message, 200),
 		})
 	}
 	return events
@@ -79,7 +79,7 @@ func refusalCountsOf[V any](m map[refusedBy]V) refusalCounts {
 	return c
 }
 
-func (c refusalCounts) sorted() []refusedBy {
+func (c refusalCounts) sortedKeys() []refusedBy {
 	var keys []refusedBy
 	for by := range c {
 		keys = append(keys, by)
@@ -106,23 +106,23 @@ type batchRefusals struct {
 	counted refusalCounts
 }
 
-// brief reports whether a refusal would only be counted, and its answer holds no
+// onlyCounts reports whether a refusal would only be counted, and its answer holds no
 // offers, so that none need be looked for.
-func (u *unit) brief() bool { return u.refused.batch != nil && u.refused.batch.left == 0 }
+func (u *groupTx) onlyCounts() bool { return u.refused.batch != nil && u.refused.batch.left == 0 }
 
-// journals reports whether a refusal may have an event of its own; if not, it is
+// mayJournal reports whether a refusal may have an event of its own; if not, it is
 // counted.
-func (u *unit) journals(organizationID string, reason admission.Code) bool {
+func (u *groupTx) mayJournal(organizationID string, reason admission.Code) bool {
 	by := refusedBy{organizationID, u.actor.KeyID, u.actor.Via, reason}
 	batch := u.refused.batch
 	switch {
 	case u.actor.isSystem():
 		return true
-	case u.brief():
+	case u.onlyCounts():
 		batch.counted[by]++
 		return false
-	case u.journaled(by.actor) >= refusalsPerMinute:
-		u.refused.count(by, 1)
+	case u.journaledThisMinute(by.actor) >= refusalsPerMinute:
+		u.refused.countRefused(by, 1)
 		return false
 	}
 	if batch != nil {
@@ -135,8 +135,8 @@ func (u *unit) journals(organizationID string, reason admission.Code) bool {
 	return true
 }
 
-// journaled is how many refusals of a key were journaled in this minute.
-func (u *unit) journaled(key string) int {
+// journaledThisMinute is how many refusals of a key were journaled in this minute.
+func (u *groupTx) journaledThisMinute(key string) int {
 	n := u.refused.journals[key]
 	if u.Ledger.refusals.minute.Equal(u.now().Truncate(time.Minute)) {
 		n += u.Ledger.refusals.journals[key]
@@ -144,7 +144,7 @@ func (u *unit) journaled(key string) int {
 	return n
 }
 
-func (r *refused) count(by refusedBy, n int) {
+func (r *refused) countRefused(by refusedBy, n int) {
 	if r.counted == nil {
 		r.counted = refusalCounts{}
 	}
@@ -153,30 +153,30 @@ func (r *refused) count(by refusedBy, n int) {
 
 // beginBatch bounds the refusals that are journaled until the function that it
 // returns is called, which tells of the rest.
-func (u *unit) beginBatch() (end func()) {
+func (u *groupTx) beginBatch() (end func()) {
 	b := &batchRefusals{left: refusalsPerBatch, counted: refusalCounts{}}
 	u.refused.batch = b
 	return func() {
 		u.refused.batch = nil
-		if u.journaled(u.actor.KeyID) >= refusalsPerMinute {
+		if u.journaledThisMinute(u.actor.KeyID) >= refusalsPerMinute {
 			for by, n := range b.counted {
-				u.refused.count(by, n)
+				u.refused.countRefused(by, n)
 			}
 			return
 		}
-		for _, e := range b.counted.events(u.now()) {
-			u.event(e)
+		for _, e := range b.counted.refusalEvents(u.now()) {
+			u.addEvent(e)
 		}
 	}
 }
 
 // tellRefusals journals what was counted in minutes that are over, whoever's turn
 // it is.
-func (u *unit) tellRefusals() {
-	if u.rehearsing {
+func (u *groupTx) tellRefusals() {
+	if u.dryRun {
 		return
 	}
-	u.Ledger.refusals.turn(u.now())
+	u.Ledger.refusals.turnMinute(u.now())
 	for _, e := range u.Ledger.refusals.untold {
 		e.At = u.now()
 		u.change.Events = append(u.change.Events, e)
@@ -184,15 +184,15 @@ func (u *unit) tellRefusals() {
 	u.refused.told = len(u.Ledger.refusals.untold)
 }
 
-// remember keeps what a unit refused, once it is over.
-func (r *refusals) remember(u *unit) {
+// rememberRefused keeps what a unit refused, once it is over.
+func (r *refusals) rememberRefused(u *groupTx) {
 	if u.refused.told == 0 && len(u.refused.journals) == 0 && len(u.refused.counted) == 0 {
 		return
 	}
-	r.turn(u.now())
+	r.turnMinute(u.now())
 	r.untold = r.untold[u.refused.told:]
 	for key, n := range u.refused.journals {
 		r.journals[key] += n
 	}
-	r.counted.add(u.refused.counted)
+	r.counted.addCounts(u.refused.counted)
 }

@@ -15,22 +15,22 @@ import (
 
 // Release ends an allocation. One that still waits is cancelled.
 func (l *Ledger) Release(ctx context.Context, actor Actor, id string) (allocation.Allocation, error) {
-	return l.withAllocation(ctx, actor, id, func(u *unit, p *poolUnit,
+	return l.withAllocation(ctx, actor, id, func(u *groupTx, p *poolTx,
 		a allocation.Allocation) (allocation.Allocation, error) {
 		switch a.State() {
 		case allocation.Pending:
 			return u.stepAllocation(p, a, allocation.Cancel, "asked", "gave up waiting")
 		case allocation.Active:
-			return u.release(p, a)
+			return u.releaseAllocation(p, a)
 		default:
 			return a, &StateError{Subject: a.ID, State: string(a.State()), Asked: "release it"}
 		}
 	})
 }
 
-// release walks through releasing to released: nothing of the holder runs under
+// releaseAllocation walks through releasing to released: nothing of the holder runs under
 // the control plane's care on the node, so there is nothing to wait for between.
-func (u *unit) release(p *poolUnit, a allocation.Allocation) (allocation.Allocation, error) {
+func (u *groupTx) releaseAllocation(p *poolTx, a allocation.Allocation) (allocation.Allocation, error) {
 	held := phrase.Span(u.now().Sub(a.ActiveAt))
 	a, err := u.stepAllocation(p, a, allocation.Release, "asked", "")
 	if err != nil {
@@ -38,7 +38,7 @@ func (u *unit) release(p *poolUnit, a allocation.Allocation) (allocation.Allocat
 	}
 	a, err = u.stepAllocation(p, a, allocation.Finish, "asked",
 		fmt.Sprintf("%s back after %s", phrase.Count(a.Shape.GPUs(), "GPU"), held))
-	u.rest(p, a.Slots)
+	u.markIdle(p, a.Slots)
 	return a, err
 }
 
@@ -49,7 +49,7 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 	if by < time.Second {
 		return allocation.Allocation{}, &InvalidError{Field: "by_seconds", Rule: "must be at least 1 s"}
 	}
-	return l.withAllocation(ctx, actor, id, func(u *unit, p *poolUnit,
+	return l.withAllocation(ctx, actor, id, func(u *groupTx, p *poolTx,
 		a allocation.Allocation) (allocation.Allocation, error) {
 		if a.State() != allocation.Active {
 			return a, &StateError{Subject: a.ID, State: string(a.State()), Asked: "extend it"}
@@ -58,7 +58,7 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 		if err != nil {
 			return a, err
 		}
-		h, err := u.holds(a.OrganizationID, who)
+		h, err := u.readHoldingOf(a.OrganizationID, who)
 		if err != nil {
 			return a, err
 		}
@@ -67,18 +67,18 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 			return a, err
 		}
 		if !d.Accepted() {
-			return a, u.refuse(p, a.OrganizationID, "allocation", d)
+			return a, u.refuseRequest(p, a.OrganizationID, "allocation", d)
 		}
-		if err := u.displace(p, d.DisplacedIDs(), d); err != nil {
+		if err := u.displaceReservations(p, d.DisplacedIDs(), d); err != nil {
 			return a, err
 		}
 		a.LeaseUntil = a.LeaseUntil.Add(by)
 		a.Window.End = a.LeaseUntil
 		a.Cost = leaseCost(p.Pool, a)
 		p.putAllocation(a)
-		u.event(Event{OrganizationID: a.OrganizationID, Type: "allocation.extended", Subject: a.ID, PoolID: a.PoolID,
-			Message:  fmt.Sprintf("lease now ends %s and costs up to %s", stamp(a.LeaseUntil), a.Cost),
-			Decision: d.record(DecisionAdmission)})
+		u.addEvent(Event{OrganizationID: a.OrganizationID, Type: "allocation.extended", Subject: a.ID, PoolID: a.PoolID,
+			Message:  fmt.Sprintf("lease now ends %s and costs up to %s", formatTime(a.LeaseUntil), a.Cost),
+			Decision: d.decisionRecord(DecisionAdmission)})
 		return a, nil
 	})
 }
@@ -86,11 +86,11 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 // extendsFor is for whom an extension counts: the holder. Whoever has caps must
 // not get around them by having it count for another: they extend what counts
 // for theirs alone.
-func (u *unit) extendsFor(a allocation.Allocation) (asker, error) {
+func (u *groupTx) extendsFor(a allocation.Allocation) (asker, error) {
 	if a.HeldBy == u.actor.KeyID {
-		return u.actor.asker(), nil
+		return u.actor.askerFor(), nil
 	}
-	counts, err := u.countsFor(u.actor.asker(), a)
+	counts, err := u.countsFor(u.actor.askerFor(), a)
 	if err != nil {
 		return asker{}, err
 	}
@@ -103,11 +103,11 @@ func (u *unit) extendsFor(a allocation.Allocation) (asker, error) {
 	}
 	who := c.Actor()
 	who.KeyID, who.UserID = a.HeldBy, a.UserID
-	return who.asker(), nil
+	return who.askerFor(), nil
 }
 
 // countsFor reports whether an allocation counts for all the caps of an asker.
-func (u *unit) countsFor(who asker, a allocation.Allocation) (bool, error) {
+func (u *groupTx) countsFor(who asker, a allocation.Allocation) (bool, error) {
 	made, err := u.offspringOf(who)
 	if err != nil {
 		return false, fmt.Errorf("reading what keys made: %w", err)
@@ -124,7 +124,7 @@ func (u *unit) countsFor(who asker, a allocation.Allocation) (bool, error) {
 // decideExtension decides on added time. Of one that is refused it offers the longest
 // that is not, if there is one: an extension begins where the lease ends, or not at
 // all.
-func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
+func (u *groupTx) decideExtension(p *poolTx, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
 	d, err := u.admitExtension(p, h, a, by)
 	if err != nil || d.Accepted() {
 		return d, err
@@ -154,24 +154,24 @@ func (u *unit) decideExtension(p *poolUnit, h *holding, a allocation.Allocation,
 }
 
 // admitExtension admits the added time on the slots that the allocation has.
-func (u *unit) admitExtension(p *poolUnit, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
-	defer p.openFor(a)()
-	view := u.view(p, h, onlyOn(a.Slots))
+func (u *groupTx) admitExtension(p *poolTx, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
+	defer p.openSlotsOf(a)()
+	view := u.admissionView(p, h, onlyOn(a.Slots))
 	ask := admission.Request{
 		Class: reservation.Guaranteed, Workload: a.Workload, Shape: a.Shape, Now: true,
 		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)}, Since: a.Window.Start,
 		Boot: a.ActiveAt.Sub(a.Window.Start), Prolongs: true,
 	}
-	d := decide(ask, view)
+	d := judgeRequest(ask, view)
 	if d.makesRoom() {
 		var err error
-		if d, err = u.again(p, ask, view, d); err != nil {
+		if d, err = u.admitDisplacing(p, ask, view, d); err != nil {
 			return d, err
 		}
 	}
 	d.Offers = nil
 	if limit, whole := p.Pool.Timers.MaxLease, a.LeaseUntil.Add(by).Sub(a.ActiveAt); whole > limit {
-		d.overrule(append(d.Reasons, leaseTooLong(p.Pool.Name, limit, whole)))
+		d.refuseFor(append(d.Reasons, leaseTooLong(p.Pool.Name, limit, whole)))
 	}
 	return d, nil
 }
@@ -188,10 +188,10 @@ func leaseTooLong(pool string, limit, whole time.Duration) admission.Reason {
 // withAllocation locks the organization and the pool of a visible allocation
 // and runs fn on it.
 func (l *Ledger) withAllocation(ctx context.Context, actor Actor, id string,
-	fn func(*unit, *poolUnit, allocation.Allocation) (allocation.Allocation, error),
+	fn func(*groupTx, *poolTx, allocation.Allocation) (allocation.Allocation, error),
 ) (allocation.Allocation, error) {
 	var out allocation.Allocation
-	err := l.share(ctx, actor, &LockHint{Allocation: id}, func(u *unit) error {
+	err := l.inGroup(ctx, actor, &LockHint{Allocation: id}, func(u *groupTx) error {
 		p, a, err := u.findAllocation(actor, id)
 		if err != nil {
 			return err
@@ -200,7 +200,7 @@ func (l *Ledger) withAllocation(ctx context.Context, actor Actor, id string,
 			u.wakePlan(p.Pool.ID)
 		}
 		if out, err = fn(u, p, a); err == nil {
-			out.Version = p.stored(id, out.Version)
+			out.Version = p.committedVersion(id, out.Version)
 		}
 		return err
 	})
@@ -209,9 +209,9 @@ func (l *Ledger) withAllocation(ctx context.Context, actor Actor, id string,
 
 // findAllocation returns a visible allocation with its organization and pool
 // locked, or, when it is over, without.
-func (u *unit) findAllocation(actor Actor, id string) (*poolUnit, allocation.Allocation, error) {
+func (u *groupTx) findAllocation(actor Actor, id string) (*poolTx, allocation.Allocation, error) {
 	for _, p := range u.pools {
-		a, ok := p.allocation(id)
+		a, ok := p.findAllocation(id)
 		if !ok {
 			continue
 		}
@@ -232,7 +232,7 @@ func (u *unit) findAllocation(actor Actor, id string) (*poolUnit, allocation.All
 	if err != nil {
 		return nil, seen, fmt.Errorf("locking pool: %w", err)
 	}
-	if a, ok := p.allocation(id); ok {
+	if a, ok := p.findAllocation(id); ok {
 		return p, a, nil
 	}
 	seen, err = u.tx.Allocation(actor.Scope(), id) // it ended meanwhile

@@ -39,15 +39,15 @@ type ReserveRequest struct {
 	passed passedPools // by the pools that were tried before
 }
 
-func (r *ReserveRequest) check() (err error) {
-	if r.GPUs, err = laidOut(r.GPUs, r.Layout); err != nil {
+func (r *ReserveRequest) checkRequest() (err error) {
+	if r.GPUs, err = layOut(r.GPUs, r.Layout); err != nil {
 		return err
 	}
-	if err := r.wanted().check(); err != nil {
+	if err := r.poolNeeds().checkNeeds(); err != nil {
 		return err
 	}
 	switch {
-	case r.flexible():
+	case r.isFlexible():
 		return r.checkRange()
 	case !r.Window.Valid():
 		return &InvalidError{Field: "end", Rule: "must be after start"}
@@ -57,10 +57,12 @@ func (r *ReserveRequest) check() (err error) {
 	return nil
 }
 
-func (r ReserveRequest) wanted() wanted { return wanted{pool: r.Pool, model: r.Model, needs: r.Needs} }
+func (r ReserveRequest) poolNeeds() poolNeeds {
+	return poolNeeds{pool: r.Pool, model: r.Model, needs: r.Needs}
+}
 
-// flexible reports whether the request leaves the window open.
-func (r ReserveRequest) flexible() bool { return r.Range != (calendar.TimeRange{}) }
+// isFlexible reports whether the request leaves the window open.
+func (r ReserveRequest) isFlexible() bool { return r.Range != (calendar.TimeRange{}) }
 
 func (r ReserveRequest) checkRange() error {
 	if r.Window != (calendar.Interval{}) {
@@ -88,15 +90,15 @@ var rangeFields = map[string]string{
 // recovers books nothing: ErrRecovering.
 func (l *Ledger) Reserve(ctx context.Context, actor Actor, req ReserveRequest) (reservation.Reservation, error) {
 	var out reservation.Reservation
-	if err := req.check(); err != nil {
+	if err := req.checkRequest(); err != nil {
 		return out, err
 	}
-	err := l.share(ctx, actor, req.uses(), func(u *unit) error {
-		h, err := u.holding()
+	err := l.inGroup(ctx, actor, req.lockHint(), func(u *groupTx) error {
+		h, err := u.readHolding()
 		if err != nil {
 			return err
 		}
-		pools, err := u.candidates(req.wanted())
+		pools, err := u.lockCandidates(req.poolNeeds())
 		if err != nil {
 			return err
 		}
@@ -106,8 +108,8 @@ func (l *Ledger) Reserve(ctx context.Context, actor Actor, req ReserveRequest) (
 	return out, err
 }
 
-// uses names what the request will lock, if it names it.
-func (r ReserveRequest) uses() *LockHint {
+// lockHint names what the request will lock, if it names it.
+func (r ReserveRequest) lockHint() *LockHint {
 	if r.Pool == "" {
 		return nil
 	}
@@ -115,33 +117,33 @@ func (r ReserveRequest) uses() *LockHint {
 }
 
 // reserveFirst books in the first pool that accepts.
-func (u *unit) reserveFirst(pools []*poolUnit, h *holding, req ReserveRequest) (reservation.Reservation, error) {
+func (u *groupTx) reserveFirst(pools []*poolTx, h *holding, req ReserveRequest) (reservation.Reservation, error) {
 	for _, p := range pools {
-		r, err := u.reserve(p, h, req)
-		if req.passed.tell(p, err) {
+		r, err := u.reserveIn(p, h, req)
+		if req.passed.passOver(p, err) {
 			continue
 		}
-		r.Version = p.stored(r.ID, r.Version)
+		r.Version = p.committedVersion(r.ID, r.Version)
 		return r, err
 	}
-	return reservation.Reservation{}, req.passed.answer()
+	return reservation.Reservation{}, req.passed.refusalOfAll()
 }
 
-// reserve books in a pool. One that recovers promises nothing: its calendar may lack
+// reserveIn books in a pool. One that recovers promises nothing: its calendar may lack
 // what was promised after the backup that it came from.
-func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation.Reservation, error) {
+func (u *groupTx) reserveIn(p *poolTx, h *holding, req ReserveRequest) (reservation.Reservation, error) {
 	if p.Pool.Recovery.Active() {
 		return reservation.Reservation{}, fmt.Errorf("pool %s: %w", p.Pool.Name, ErrRecovering)
 	}
 	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
-	if req.flexible() {
-		found, err := u.windows(p, h, req, 1)
+	if req.isFlexible() {
+		found, err := u.acceptableWindows(p, h, req, 1)
 		if err != nil {
 			return reservation.Reservation{}, err
 		}
 		req.Window = found[0].Window
 	}
-	r, d, err := u.decide(p, h, u.newReservation(p, h.org, req, shape))
+	r, d, err := u.decideReservation(p, h, u.newReservation(p, h.org, req, shape))
 	if err != nil {
 		return r, err
 	}
@@ -152,7 +154,7 @@ func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation
 	case d.OnlyCapacity() && req.Queue:
 		state, kind = reservation.Waitlisted, DecisionWaitlist
 	default:
-		return r, u.refuse(p, h.org.ID, "reservation", d)
+		return r, u.refuseRequest(p, h.org.ID, "reservation", d)
 	}
 	r, err = reservation.New(r, state, u.now())
 	if err != nil {
@@ -163,38 +165,38 @@ func (u *unit) reserve(p *poolUnit, h *holding, req ReserveRequest) (reservation
 	}
 	p.putReservation(r)
 	u.wakePlan(p.Pool.ID)
-	u.event(Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID,
+	u.addEvent(Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID,
 		Reason: r.ReasonCode,
 		Message: fmt.Sprintf("%s in %s from %s to %s%s%s", phrase.Count(req.GPUs, "GPU"), p.Pool.Name,
-			stamp(r.Window.Start), stamp(r.Window.End), chance(r), req.passed.note()),
-		Decision: d.record(kind)})
+			formatTime(r.Window.Start), formatTime(r.Window.End), formatChance(r), req.passed.describePassed()),
+		Decision: d.decisionRecord(kind)})
 	return r, nil
 }
 
-// decide admits a reservation or says why not, and sets what it costs.
-func (u *unit) decide(p *poolUnit, h *holding, r reservation.Reservation) (reservation.Reservation, verdict, error) {
+// decideReservation admits a reservation or says why not, and sets what it costs.
+func (u *groupTx) decideReservation(p *poolTx, h *holding, r reservation.Reservation) (reservation.Reservation, verdict, error) {
 	guess := r.Class == reservation.Speculative
 	if guess {
-		if err := u.mayGuess(h); err != nil {
+		if err := u.readPause(h); err != nil {
 			return r, verdict{}, err
 		}
 	}
-	d, err := u.weigh(p, admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window},
-		u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
+	d, err := u.admit(p, admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window},
+		u.admissionView(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 	if err != nil {
 		return r, d, err
 	}
 	r.Cost = d.Cost
 	if d.Accepted() && guess {
-		d.overrule(p.tooLate(d.Slots, r.Window, u.now()))
+		d.refuseFor(p.refuseTooLate(d.Slots, r.Window, u.now()))
 	}
 	return r, d, nil
 }
 
-func (u *unit) newReservation(p *poolUnit, org Organization, req ReserveRequest,
+func (u *groupTx) newReservation(p *poolTx, org Organization, req ReserveRequest,
 	shape capacity.Shape) reservation.Reservation {
 	r := reservation.Reservation{
-		ID: req.id, OrganizationID: org.ID, PoolID: p.Pool.ID, Name: clip(req.Name, 80), Class: req.Class,
+		ID: req.id, OrganizationID: org.ID, PoolID: p.Pool.ID, Name: clipText(req.Name, 80), Class: req.Class,
 		Origin: req.source,
 		MadeBy: req.madeBy, Workload: req.Workload, Window: req.Window, Shape: shape, ReasonCode: req.ReasonCode,
 		Probability: req.Probability,
@@ -220,7 +222,7 @@ func (u *unit) newReservation(p *poolUnit, org Organization, req ReserveRequest,
 // Promote gives a waitlisted reservation a place if there is one now. Nothing
 // happens when it is not waitlisted any more.
 func (l *Ledger) Promote(ctx context.Context, id string) error {
-	return l.do(ctx, SystemActor("planner"), func(u *unit) error {
+	return l.inOwnTx(ctx, SystemActor("planner"), func(u *groupTx) error {
 		r, err := u.tx.Reservation(Scope{All: true}, id)
 		if err != nil || r.State() != reservation.Waitlisted {
 			return ignoreMissing(err)
@@ -229,7 +231,7 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		h, err := u.holds(r.OrganizationID, who)
+		h, err := u.readHoldingOf(r.OrganizationID, who)
 		if err != nil {
 			return err
 		}
@@ -237,13 +239,13 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
-		r, ok := p.reservation(id)
+		r, ok := p.findReservation(id)
 		if !ok || r.State() != reservation.Waitlisted || p.Pool.Recovery.Active() {
 			return nil
 		}
 		ask := admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(u.now()),
 			Since: r.Window.Start}
-		d, err := u.weigh(p, ask, u.view(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
+		d, err := u.admit(p, ask, u.admissionView(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
 		if err != nil || !d.Accepted() {
 			return err
 		}
@@ -254,21 +256,21 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if _, err = u.stepReservation(p, r, reservation.Promote, "place_found", "a place was found"); err != nil {
 			return err
 		}
-		u.because(d.record(DecisionPromotion))
+		u.attachDecision(d.decisionRecord(DecisionPromotion))
 		u.wakePlan(p.Pool.ID)
 		return nil
 	})
 }
 
 // askerOf is for whom a reservation was made, with the caps that hold now.
-func (u *unit) askerOf(r reservation.Reservation) (asker, error) {
+func (u *groupTx) askerOf(r reservation.Reservation) (asker, error) {
 	if r.Origin == reservation.FromSchedule {
 		s, err := u.tx.Schedule(Scope{All: true}, r.MadeBy)
 		if ignoreMissing(err) != nil {
 			return asker{}, fmt.Errorf("reading schedule: %w", err)
 		}
 		makers, err := scheduleBounds(u.tx, s)
-		return Actor{KeyID: r.MadeBy, Makers: makers}.asker(), err
+		return Actor{KeyID: r.MadeBy, Makers: makers}.askerFor(), err
 	}
 	c, err := readCredential(u.tx, r.MadeBy)
 	if ignoreMissing(err) != nil {
@@ -276,7 +278,7 @@ func (u *unit) askerOf(r reservation.Reservation) (asker, error) {
 	}
 	who := c.Actor()
 	who.KeyID, who.UserID = r.MadeBy, r.UserID
-	return who.asker(), nil
+	return who.askerFor(), nil
 }
 
 // scheduleBounds lists the caps that hold for what a schedule books: those of the
@@ -286,29 +288,29 @@ func scheduleBounds(r identities, s Schedule) ([]Bound, error) {
 	if ignoreMissing(err) != nil {
 		return nil, fmt.Errorf("reading the schedule's key: %w", err)
 	}
-	return c.bounds(""), nil
+	return c.capBounds(""), nil
 }
 
 // CancelReservation ends a promise of the actor's organization; an agent may
 // end only its own.
 func (l *Ledger) CancelReservation(ctx context.Context, actor Actor, id string) (reservation.Reservation, error) {
-	return l.withReservation(ctx, actor, id, func(u *unit, p *poolUnit,
+	return l.withReservation(ctx, actor, id, func(u *groupTx, p *poolTx,
 		r reservation.Reservation) (reservation.Reservation, error) {
 		next, err := u.stepReservation(p, r, reservation.Cancel, "asked", "cancelled by its owner")
 		if err != nil {
 			return r, &StateError{Subject: r.ID, State: string(r.State()), Asked: "cancel it"}
 		}
-		u.rest(p, r.Slots)
+		u.markIdle(p, r.Slots)
 		return next, nil
 	})
 }
 
 // withReservation locks the pool of a visible reservation and runs fn on it.
 func (l *Ledger) withReservation(ctx context.Context, actor Actor, id string,
-	fn func(*unit, *poolUnit, reservation.Reservation) (reservation.Reservation, error),
+	fn func(*groupTx, *poolTx, reservation.Reservation) (reservation.Reservation, error),
 ) (reservation.Reservation, error) {
 	var out reservation.Reservation
-	err := l.share(ctx, actor, &LockHint{Reservation: id}, func(u *unit) error {
+	err := l.inGroup(ctx, actor, &LockHint{Reservation: id}, func(u *groupTx) error {
 		p, r, err := u.findReservation(actor, id)
 		if err != nil {
 			return err
@@ -317,7 +319,7 @@ func (l *Ledger) withReservation(ctx context.Context, actor Actor, id string,
 			u.wakePlan(p.Pool.ID)
 		}
 		if out, err = fn(u, p, r); err == nil {
-			out.Version = p.stored(id, out.Version)
+			out.Version = p.committedVersion(id, out.Version)
 		}
 		return err
 	})
@@ -326,13 +328,13 @@ func (l *Ledger) withReservation(ctx context.Context, actor Actor, id string,
 
 // findReservation returns a visible reservation with its locked pool, or, when it
 // is over, without.
-func (u *unit) findReservation(actor Actor, id string) (*poolUnit, reservation.Reservation, error) {
+func (u *groupTx) findReservation(actor Actor, id string) (*poolTx, reservation.Reservation, error) {
 	hidden := func(r reservation.Reservation) bool {
 		return !actor.Scope().All && r.OrganizationID != actor.OrganizationID || actor.Kind == AgentKey &&
 			r.MadeBy != actor.KeyID
 	}
 	for _, p := range u.pools {
-		if r, ok := p.reservation(id); ok {
+		if r, ok := p.findReservation(id); ok {
 			if hidden(r) {
 				return nil, r, fmt.Errorf("reading reservation %s: %w", id, ErrNotFound)
 			}
@@ -353,7 +355,7 @@ func (u *unit) findReservation(actor Actor, id string) (*poolUnit, reservation.R
 	if err != nil {
 		return nil, seen, fmt.Errorf("locking pool: %w", err)
 	}
-	if r, ok := p.reservation(id); ok {
+	if r, ok := p.findReservation(id); ok {
 		return p, r, nil
 	}
 	seen, err = u.tx.Reservation(actor.Scope(), id) // it ended meanwhile
@@ -367,10 +369,10 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// stamp renders a time for a message, always in UTC.
-func stamp(t time.Time) string { return t.UTC().Format("Mon 15:04:05") + "Z" }
+// formatTime renders a time for a message, always in UTC.
+func formatTime(t time.Time) string { return t.UTC().Format("Mon 15:04:05") + "Z" }
 
-func chance(r reservation.Reservation) string {
+func formatChance(r reservation.Reservation) string {
 	if r.Probability == 0 {
 		return ""
 	}

@@ -7,48 +7,48 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// untouched reports whether the verdict accepts the request into the calendar as
+// leavesCalendar reports whether the verdict accepts the request into the calendar as
 // it is.
-func (v verdict) untouched() bool { return v.Accepted() && len(v.Displaced) == 0 }
+func (v verdict) leavesCalendar() bool { return v.Accepted() && len(v.Displaced) == 0 }
 
-// weigh decides a request. Only where the calendar as it is has no place it
+// admit decides a request. Only where the calendar as it is has no place it
 // looks, at greater cost, for bookings that could be moved so that nobody has to
 // give way, for the shares by which some give way before others, and for other
 // pools to offer.
-func (u *unit) weigh(p *poolUnit, ask admission.Request, view admission.View) (verdict, error) {
-	d := decide(ask, view)
-	if d.untouched() {
+func (u *groupTx) admit(p *poolTx, ask admission.Request, view admission.View) (verdict, error) {
+	d := judgeRequest(ask, view)
+	if d.leavesCalendar() {
 		return d, nil
 	}
-	view.Movable = p.movable()
+	view.Movable = p.movableBookings()
 	if !view.Brief {
-		view.Others = u.others(p)
+		view.Others = u.otherPools(p)
 	}
 	if len(view.Movable) == 0 && len(view.Others) == 0 && !d.makesRoom() {
 		return d, nil
 	}
-	return u.again(p, ask, view, d)
+	return u.admitDisplacing(p, ask, view, d)
 }
 
-// again decides a request that d, without the shares, found no free place for.
-func (u *unit) again(p *poolUnit, ask admission.Request, view admission.View, d verdict) (verdict, error) {
+// admitDisplacing decides a request that d, without the shares, found no free place for.
+func (u *groupTx) admitDisplacing(p *poolTx, ask admission.Request, view admission.View, d verdict) (verdict, error) {
 	if d.makesRoom() {
-		ranked, err := u.ranked(p)
+		ranked, err := u.rankSpeculative(p)
 		if err != nil {
 			return d, err
 		}
 		view.Speculative = ranked
 	}
-	return decide(ask, view), nil
+	return judgeRequest(ask, view), nil
 }
 
 // makesRoom reports whether room was made among bookings that give way. Whether
 // that helps does not depend on their order, and so not on their shares.
 func (v verdict) makesRoom() bool { return len(v.facts.Room.Candidates) > 0 }
 
-// movable lists the bookings that may be given other slots: those for which
+// movableBookings lists the bookings that may be given other slots: those for which
 // nothing has been warmed. The list is kept until a booking changes.
-func (d *desk) movable() []string {
+func (d *cachedPool) movableBookings() []string {
 	if d.mobile == nil {
 		d.mobile = []string{}
 		for _, r := range d.reservations.rows {
@@ -60,17 +60,17 @@ func (d *desk) movable() []string {
 	return d.mobile
 }
 
-// others are the pools with GPUs of the same model, which a refusal may offer
+// otherPools are the pools with GPUs of the same model, which a refusal may offer
 // instead. They are not locked: what is offered is there at this moment.
-func (u *unit) others(p *poolUnit) []admission.PoolView {
+func (u *groupTx) otherPools(p *poolTx) []admission.PoolView {
 	var found []admission.PoolView
-	for _, id := range sortedKeys(u.board.desks) {
-		d := u.board.desks[id]
-		if _, known := u.stamps[id]; !known || !d.row.DeletedAt.IsZero() || id == p.Pool.ID ||
+	for _, id := range sortedKeys(u.cache.pools) {
+		d := u.cache.pools[id]
+		if _, known := u.revisions[id]; !known || !d.row.DeletedAt.IsZero() || id == p.Pool.ID ||
 			d.def.Model != p.Pool.Model {
 			continue
 		}
-		soon, _ := d.preferred.tiers()
+		soon, _ := d.preferred.slotTiers()
 		found = append(found, admission.PoolView{Pool: d.def, Slots: d.places, Tiers: soon, Used: d.split})
 	}
 	return found
@@ -78,14 +78,14 @@ func (u *unit) others(p *poolUnit) []admission.PoolView {
 
 // makeWay moves what a decision moves, in its order, and cancels what it pushes
 // out. A promise is of GPUs, not of slots: that it was moved is nobody's news.
-func (u *unit) makeWay(p *poolUnit, d verdict) error {
+func (u *groupTx) makeWay(p *poolTx, d verdict) error {
 	for _, m := range d.Moves {
-		r, ok := p.reservation(m.ID)
+		r, ok := p.findReservation(m.ID)
 		if !ok {
 			return fmt.Errorf("making way: %s is not in the pool", m.ID)
 		}
 		r.Slots = m.To
 		p.putReservation(r)
 	}
-	return u.displace(p, d.DisplacedIDs(), d)
+	return u.displaceReservations(p, d.DisplacedIDs(), d)
 }

@@ -35,12 +35,12 @@ func (l *Ledger) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (S
 	out := Scheduled{Schedule: s}
 	rule, err := checkSchedule(s)
 	if err == nil {
-		s.GPUs, err = laidOut(s.GPUs, s.Layout)
+		s.GPUs, err = layOut(s.GPUs, s.Layout)
 	}
 	if err != nil {
 		return out, err
 	}
-	err = l.do(ctx, actor, func(u *unit) error {
+	err = l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		var err error
 		out, err = u.createSchedule(s, rule)
 		return err
@@ -49,8 +49,8 @@ func (l *Ledger) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (S
 	return out, err
 }
 
-func (u *unit) createSchedule(s Schedule, rule recurrence.Rule) (out Scheduled, err error) {
-	if s.OrganizationID, err = u.actor.holder(); err != nil {
+func (u *groupTx) createSchedule(s Schedule, rule recurrence.Rule) (out Scheduled, err error) {
+	if s.OrganizationID, err = u.actor.bookingOrganization(); err != nil {
 		return out, err
 	}
 	if err := u.checkFree("name", s.Name); err != nil {
@@ -61,38 +61,38 @@ func (u *unit) createSchedule(s Schedule, rule recurrence.Rule) (out Scheduled, 
 	if err != nil {
 		return out, err
 	}
-	h, err := u.holds(s.OrganizationID, who.asker())
+	h, err := u.readHoldingOf(s.OrganizationID, who.askerFor())
 	if err != nil {
 		return out, err
 	}
 	h.countToo(s.ID)
-	pools, err := u.candidates(wanted{pool: s.PoolID}) // under its lock: one that is being deleted must not get another schedule
+	pools, err := u.lockCandidates(poolNeeds{pool: s.PoolID}) // under its lock: one that is being deleted must not get another schedule
 	if err != nil {
 		return out, err
 	}
 	p := pools[0]
 	s.PoolID = p.Pool.ID
-	if err := u.everServed(p, h, s, rule); err != nil {
+	if err := u.checkEverServed(p, h, s, rule); err != nil {
 		return out, err
 	}
 	if err := u.freeScheduleName(s.OrganizationID, s.Name); err != nil {
 		return out, err
 	}
-	u.event(Event{OrganizationID: s.OrganizationID, Type: "schedule.created", Subject: s.ID, PoolID: s.PoolID,
+	u.addEvent(Event{OrganizationID: s.OrganizationID, Type: "schedule.created", Subject: s.ID, PoolID: s.PoolID,
 		Message: fmt.Sprintf("%s, %s %s", phrase.Count(s.GPUs, "GPU"), s.RRule, s.Timezone)})
-	err = u.join(who, func(u *unit) error {
+	err = u.runVerb(who, func(u *groupTx) error {
 		out.Dates, err = u.bookFirst(p, h, &s, rule)
 		return err
 	})
 	out.Schedule, out.Remarks = s, rule.Remarks(u.now())
 	u.change.Schedules = append(u.change.Schedules, s)
-	u.keyed(schedulesKey, TaskSchedules, "all")
+	u.addKeyedTask(schedulesKey, TaskSchedules, "all")
 	u.wake = append(u.wake, schedulesKey)
 	return out, err
 }
 
-// example is advice to write a value like another; empty when there is none.
-func example(value string) string {
+// exampleAdvice is advice to write a value like another; empty when there is none.
+func exampleAdvice(value string) string {
 	if value == "" {
 		return ""
 	}
@@ -108,13 +108,13 @@ func checkSchedule(s Schedule) (recurrence.Rule, error) {
 		err = s.Spec().CheckSkipped()
 	}
 	if re, ok := errors.AsType[*recurrence.Error](err); ok {
-		err = &InvalidError{Field: re.Field, Rule: re.Rule, Fix: example(re.Fix)}
+		err = &InvalidError{Field: re.Field, Rule: re.Rule, Fix: exampleAdvice(re.Fix)}
 	}
 	return rule, err
 }
 
-// schedule reads a schedule that the actor may see and that is not deleted.
-func (u *unit) schedule(id string) (Schedule, error) {
+// readSchedule reads a schedule that the actor may see and that is not deleted.
+func (u *groupTx) readSchedule(id string) (Schedule, error) {
 	s, err := u.tx.Schedule(u.actor.Scope(), id)
 	if err == nil && !s.DeletedAt.IsZero() {
 		err = ErrNotFound
@@ -125,16 +125,16 @@ func (u *unit) schedule(id string) (Schedule, error) {
 // PauseSchedule stops or resumes a schedule. What it has booked already stays.
 func (l *Ledger) PauseSchedule(ctx context.Context, actor Actor, id string, paused bool) (Schedule, error) {
 	var s Schedule
-	err := l.do(ctx, actor, func(u *unit) error {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		var err error
-		if s, err = u.schedule(id); err != nil {
+		if s, err = u.readSchedule(id); err != nil {
 			return err
 		}
 		s.Paused = paused
 		u.change.Schedules = append(u.change.Schedules, s)
 		u.wake = append(u.wake, schedulesKey)
 		what := map[bool]string{true: "schedule.paused", false: "schedule.resumed"}[paused]
-		u.event(Event{OrganizationID: s.OrganizationID, Type: what, Subject: s.ID, PoolID: s.PoolID, Message: s.Name})
+		u.addEvent(Event{OrganizationID: s.OrganizationID, Type: what, Subject: s.ID, PoolID: s.PoolID, Message: s.Name})
 		return nil
 	})
 	s.Version++
@@ -145,9 +145,9 @@ func (l *Ledger) PauseSchedule(ctx context.Context, actor Actor, id string, paus
 // returns the schedule, and how many bookings those were.
 func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor,
 	id string) (ended Schedule, cancelled int, err error) {
-	err = l.do(ctx, actor, func(u *unit) error {
+	err = l.inOwnTx(ctx, actor, func(u *groupTx) error {
 		cancelled = 0
-		s, err := u.schedule(id)
+		s, err := u.readSchedule(id)
 		if err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor,
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
-		for r := range p.reservations.all() {
+		for r := range p.reservations.allRows() {
 			if r.MadeBy != s.ID || !r.Live() {
 				continue
 			}
@@ -166,13 +166,13 @@ func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor,
 				"its schedule was deleted"); err != nil {
 				return err
 			}
-			u.rest(p, r.Slots)
+			u.markIdle(p, r.Slots)
 			cancelled++
 		}
 		s.DeletedAt = u.now()
 		u.change.Schedules = append(u.change.Schedules, s)
 		u.wakePlan(p.Pool.ID)
-		u.event(Event{OrganizationID: s.OrganizationID, Type: "schedule.deleted", Subject: s.ID, PoolID: s.PoolID,
+		u.addEvent(Event{OrganizationID: s.OrganizationID, Type: "schedule.deleted", Subject: s.ID, PoolID: s.PoolID,
 			Message: s.Name})
 		ended = s
 		return nil
@@ -184,7 +184,7 @@ func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor,
 // freeScheduleName refuses a name that another schedule of the organization goes
 // by: *TakenError. One that has no dates left gives its name up. The organization's
 // lock, which the caller holds, keeps two from taking one name at once.
-func (u *unit) freeScheduleName(organizationID, name string) error {
+func (u *groupTx) freeScheduleName(organizationID, name string) error {
 	found, err := u.tx.FindNamed(Scope{OrganizationID: organizationID}, NounSchedule, name)
 	if err != nil {
 		return fmt.Errorf("looking for schedules of that name: %w", err)
@@ -194,12 +194,12 @@ func (u *unit) freeScheduleName(organizationID, name string) error {
 		if err != nil {
 			return fmt.Errorf("reading the schedule of that name: %w", err)
 		}
-		if !other.over(u.now()) {
+		if !other.isOver(u.now()) {
 			return &TakenError{Noun: NounSchedule, ID: other.ID, Name: name}
 		}
 		other.DeletedAt = u.now()
 		u.change.Schedules = append(u.change.Schedules, other)
-		u.event(Event{OrganizationID: organizationID, Type: "schedule.deleted", Subject: other.ID, PoolID: other.PoolID,
+		u.addEvent(Event{OrganizationID: organizationID, Type: "schedule.deleted", Subject: other.ID, PoolID: other.PoolID,
 			Reason:  "no_dates_left",
 			Message: name + " had no dates left, and another schedule takes its name"})
 	}
@@ -209,9 +209,9 @@ func (u *unit) freeScheduleName(organizationID, name string) error {
 // endless is further ahead than any schedule is asked about.
 const endless = 100 * 366 * 24 * time.Hour
 
-// over reports whether a schedule has no date that is still to come or going on. A
+// isOver reports whether a schedule has no date that is still to come or going on. A
 // rule that no longer parses is not known to be over.
-func (s Schedule) over(now time.Time) bool {
+func (s Schedule) isOver(now time.Time) bool {
 	rule, err := recurrence.Parse(s.Spec())
 	return err == nil && len(rule.Between(now.Add(-s.Length), now.Add(endless), 1)) == 0
 }

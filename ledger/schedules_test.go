@@ -13,8 +13,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// nightly is every evening at nine in Berlin.
-func nightly(pool string) ledger.Schedule {
+// nightlySchedule is every evening at nine in Berlin.
+func nightlySchedule(pool string) ledger.Schedule {
 	return ledger.Schedule{
 		PoolID: pool, Name: "nightly", GPUs: 2, StartLocal: "2026-03-02T21:00:00", Timezone: "Europe/Berlin",
 		RRule: "FREQ=DAILY", Length: time.Hour, DSTPolicy: "shift",
@@ -24,11 +24,11 @@ func nightly(pool string) ledger.Schedule {
 func TestAScheduleIsBookedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	ann := w.newPerson("ann")
+	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightlySchedule("lab"))
 	require.NoError(t, err)
-	w.work()
-	booked := w.live(s.ID)
+	w.doDueWork()
+	booked := w.liveOf(s.ID)
 	require.Len(t, booked, 8, "as far ahead as the ledger looks")
 	for i, r := range booked {
 		require.Equal(t, reservation.FromSchedule, r.Origin)
@@ -37,14 +37,14 @@ func TestAScheduleIsBookedOnce(t *testing.T) {
 		require.NotEmpty(t, r.Slots, i)
 	}
 	w.pass(3 * time.Hour)
-	require.Equal(t, booked, w.live(s.ID), "looking again books nothing")
+	require.Equal(t, booked, w.liveOf(s.ID), "looking again books nothing")
 	w.pass(24 * time.Hour)
-	require.Len(t, w.live(s.ID), 8, "one is over, one came")
+	require.Len(t, w.liveOf(s.ID), 8, "one is over, one came")
 	starts := map[time.Time]bool{}
-	for _, e := range w.events("reservation.booked") {
-		starts[w.reservation(e.Subject).Window.Start] = true
+	for _, e := range w.readEvents("reservation.booked") {
+		starts[w.readReservation(e.Subject).Window.Start] = true
 	}
-	require.Len(t, starts, len(w.events("reservation.booked")), "no date twice")
+	require.Len(t, starts, len(w.readEvents("reservation.booked")), "no date twice")
 }
 
 // A name addresses one schedule of an organization. One that has no dates left, or
@@ -52,28 +52,28 @@ func TestAScheduleIsBookedOnce(t *testing.T) {
 func TestASchedulesNameIsItsOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, once := w.person("ann"), nightly("lab")
+	ann, once := w.newPerson("ann"), nightlySchedule("lab")
 	once.RRule = "FREQ=DAILY;COUNT=1"
 	first, err := w.ledger.CreateSchedule(t.Context(), ann, once)
 	require.NoError(t, err)
 	var taken *ledger.TakenError
-	_, err = w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	_, err = w.ledger.CreateSchedule(t.Context(), ann, nightlySchedule("lab"))
 	require.ErrorAs(t, err, &taken)
 	require.ErrorIs(t, err, ledger.ErrTaken)
 	require.Equal(t, "schedule "+first.ID+` is named "nightly"`, err.Error())
-	_, err = w.ledger.CreateSchedule(t.Context(), w.person("bob"), nightly("lab"))
+	_, err = w.ledger.CreateSchedule(t.Context(), w.newPerson("bob"), nightlySchedule("lab"))
 	require.NoError(t, err, "another organization has names of its own")
 
 	w.pass(11*time.Hour + 30*time.Minute) // its only date goes on
-	_, err = w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	_, err = w.ledger.CreateSchedule(t.Context(), ann, nightlySchedule("lab"))
 	require.ErrorAs(t, err, &taken)
 	w.pass(time.Hour)
-	second, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	second, err := w.ledger.CreateSchedule(t.Context(), ann, nightlySchedule("lab"))
 	require.NoError(t, err)
-	require.Equal(t, first.ID, w.events("schedule.deleted")[0].Subject)
+	require.Equal(t, first.ID, w.readEvents("schedule.deleted")[0].Subject)
 	_, _, err = w.ledger.DeleteSchedule(t.Context(), ann, second.ID)
 	require.NoError(t, err)
-	_, err = w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	_, err = w.ledger.CreateSchedule(t.Context(), ann, nightlySchedule("lab"))
 	require.NoError(t, err)
 }
 
@@ -82,45 +82,45 @@ func TestASchedulesNameIsItsOwn(t *testing.T) {
 func TestAPoolThatRecoversPromisesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	ann := w.newPerson("ann")
+	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightlySchedule("lab"))
 	require.NoError(t, err)
 	_, err = w.ledger.BeginRecovery(t.Context(), operator, "", "a backup was restored")
 	require.NoError(t, err)
 	_, err = w.ledger.Reserve(t.Context(), ann, ledger.ReserveRequest{Pool: "lab", GPUs: 2,
-		Window: w.after(time.Hour, 2*time.Hour), Queue: true})
+		Window: w.windowAfter(time.Hour, 2*time.Hour), Queue: true})
 	require.ErrorIs(t, err, ledger.ErrRecovering)
-	before := len(w.live(s.ID))
+	before := len(w.liveOf(s.ID))
 
 	other := w.pool.Pool
 	other.ID, other.Name = "", "other"
 	_, err = w.ledger.CreatePool(t.Context(), operator, other, w.pool.Boot)
 	require.NoError(t, err)
-	wish := nightly("other")
+	wish := nightlySchedule("other")
 	wish.Name = "elsewhere"
 	goes, err := w.ledger.CreateSchedule(t.Context(), ann, wish)
 	require.NoError(t, err)
 	w.pass(25 * time.Hour)
-	require.Len(t, w.live(s.ID), before, "nothing is booked, and nothing ends")
-	require.Len(t, w.live(goes.ID), 8)
+	require.Len(t, w.liveOf(s.ID), before, "nothing is booked, and nothing ends")
+	require.Len(t, w.liveOf(goes.ID), 8)
 
 	_, err = w.ledger.EndRecovery(t.Context(), operator)
 	require.NoError(t, err)
-	w.work()
-	require.Len(t, w.live(s.ID), 8, "the dates that were missing are booked at once")
+	w.doDueWork()
+	require.Len(t, w.liveOf(s.ID), 8, "the dates that were missing are booked at once")
 }
 
 func TestWallTimeIsKeptAcrossTheClockChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.clock.Set(time.Date(2026, 3, 26, 12, 0, 0, 0, time.UTC)) // clocks go forward on the 29th
-	s, err := w.ledger.CreateSchedule(t.Context(), w.person("ann"), nightly("lab"))
+	s, err := w.ledger.CreateSchedule(t.Context(), w.newPerson("ann"), nightlySchedule("lab"))
 	require.NoError(t, err)
-	w.work()
+	w.doDueWork()
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
 	hours := map[int]int{}
-	for _, r := range w.live(s.ID) {
+	for _, r := range w.liveOf(s.ID) {
 		require.Equal(t, 21, r.Window.Start.In(berlin).Hour())
 		require.Equal(t, time.Hour, r.Window.Length())
 		hours[r.Window.Start.UTC().Hour()]++
@@ -131,41 +131,41 @@ func TestWallTimeIsKeptAcrossTheClockChange(t *testing.T) {
 func TestPauseResumeDelete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	ann := w.newPerson("ann")
+	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightlySchedule("lab"))
 	require.NoError(t, err)
-	w.work()
+	w.doDueWork()
 	paused, err := w.ledger.PauseSchedule(t.Context(), ann, s.ID, true)
 	require.NoError(t, err)
 	require.True(t, paused.Paused)
 	w.pass(48 * time.Hour)
-	require.Len(t, w.live(s.ID), 6, "what was booked stays, nothing is added")
+	require.Len(t, w.liveOf(s.ID), 6, "what was booked stays, nothing is added")
 
 	_, err = w.ledger.PauseSchedule(t.Context(), ann, s.ID, false)
 	require.NoError(t, err)
-	w.work()
-	require.Len(t, w.live(s.ID), 8)
+	w.doDueWork()
+	require.Len(t, w.liveOf(s.ID), 8)
 
 	_, _, err = w.ledger.DeleteSchedule(t.Context(), ann, s.ID)
 	require.NoError(t, err)
-	require.Empty(t, w.live(s.ID))
+	require.Empty(t, w.liveOf(s.ID))
 	w.pass(2 * time.Hour)
-	require.Empty(t, w.live(s.ID))
+	require.Empty(t, w.liveOf(s.ID))
 
-	events := len(w.events("schedule."))
+	events := len(w.readEvents("schedule."))
 	_, _, err = w.ledger.DeleteSchedule(t.Context(), ann, s.ID)
 	require.ErrorIs(t, err, ledger.ErrNotFound, "it is gone")
 	_, err = w.ledger.PauseSchedule(t.Context(), ann, s.ID, true)
 	require.ErrorIs(t, err, ledger.ErrNotFound)
-	require.Len(t, w.events("schedule."), events)
+	require.Len(t, w.readEvents("schedule."), events)
 }
 
 func TestSchedulesOfOthersDoNotExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s, err := w.ledger.CreateSchedule(t.Context(), w.person("ann"), nightly("lab"))
+	s, err := w.ledger.CreateSchedule(t.Context(), w.newPerson("ann"), nightlySchedule("lab"))
 	require.NoError(t, err)
-	bob := w.person("bob")
+	bob := w.newPerson("bob")
 	_, err = w.ledger.PauseSchedule(t.Context(), bob, s.ID, true)
 	require.ErrorIs(t, err, ledger.ErrNotFound)
 	_, _, err = w.ledger.DeleteSchedule(t.Context(), bob, s.ID)
@@ -175,11 +175,11 @@ func TestSchedulesOfOthersDoNotExist(t *testing.T) {
 func TestASchedulesRefusedDateStopsNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.limited("ann", quota.Limits{GPUs: 2})
+	ann := w.newLimitedPerson("ann", quota.Limits{GPUs: 2})
 	evening := calendar.Interval{Start: time.Date(2026, 3, 4, 20, 0, 0, 0, time.UTC),
 		End: time.Date(2026, 3, 4, 21, 0, 0, 0, time.UTC)}
-	w.reserve(ann, 1, evening) // so that this date is beyond the quota
-	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	w.mustReserve(ann, 1, evening) // so that this date is beyond the quota
+	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightlySchedule("lab"))
 	require.NoError(t, err)
 	require.Len(t, s.Dates, 8)
 	for _, d := range s.Dates {
@@ -191,13 +191,13 @@ func TestASchedulesRefusedDateStopsNoOther(t *testing.T) {
 			continue
 		}
 		require.Equal(t, "booked", d.State)
-		require.Equal(t, d.Start, w.reservation(d.ReservationID).Window.Start)
+		require.Equal(t, d.Start, w.readReservation(d.ReservationID).Window.Start)
 	}
-	w.work()
-	require.Len(t, w.live(s.ID), 7)
-	require.Len(t, w.events("schedule.refused"), 1)
+	w.doDueWork()
+	require.Len(t, w.liveOf(s.ID), 7)
+	require.Len(t, w.readEvents("schedule.refused"), 1)
 	w.pass(3 * time.Hour)
-	require.Len(t, w.events("schedule.refused"), 1, "told once")
+	require.Len(t, w.readEvents("schedule.refused"), 1, "told once")
 	dates, err := w.ledger.Dates(t.Context(), ann, s.ID, time.Time{}, time.Time{}, 8)
 	require.NoError(t, err)
 	require.Equal(t, s.Dates[0], dates[0], "looking later shows what was answered")
@@ -217,14 +217,14 @@ func TestAScheduleThatCanNeverBeServedIsRefused(t *testing.T) {
 		"longer than a lease": {func(_ *world, _ ledger.Actor, s *ledger.Schedule) { s.Length = 25 * time.Hour },
 			admission.WindowTooLong},
 		"more than the quota": {func(w *world, by ledger.Actor, _ *ledger.Schedule) {
-			_, err := w.limit(by, quota.Limits{GPUs: 1}, true)
+			_, err := w.setLimits(by, quota.Limits{GPUs: 1}, true)
 			require.NoError(w, err)
 		}, admission.QuotaExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			ann, wish := w.person("ann"), nightly("lab")
+			ann, wish := w.newPerson("ann"), nightlySchedule("lab")
 			c.change(w, ann, &wish)
 			_, err := w.ledger.CreateSchedule(t.Context(), ann, wish)
 			var refused *ledger.RefusedError
@@ -237,7 +237,7 @@ func TestAScheduleThatCanNeverBeServedIsRefused(t *testing.T) {
 			require.ErrorAs(t, err, &single)
 			require.Equal(t, c.code, refused.Decision.Reasons[0].Code)
 			require.Equal(t, single.Error(), refused.Error(), "the single request's blocker")
-			require.Empty(t, w.events("schedule.created"))
+			require.Empty(t, w.readEvents("schedule.created"))
 		})
 	}
 }
@@ -245,11 +245,11 @@ func TestAScheduleThatCanNeverBeServedIsRefused(t *testing.T) {
 func TestASchedulesDatesSayWhatTheyGot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, bob := w.person("ann"), w.person("bob")
+	ann, bob := w.newPerson("ann"), w.newPerson("bob")
 	evening := calendar.Interval{Start: time.Date(2026, 3, 3, 20, 0, 0, 0, time.UTC),
 		End: time.Date(2026, 3, 3, 21, 0, 0, 0, time.UTC)}
-	w.reserve(bob, 8, evening) // the whole pool
-	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightly("lab"))
+	w.mustReserve(bob, 8, evening) // the whole pool
+	s, err := w.ledger.CreateSchedule(t.Context(), ann, nightlySchedule("lab"))
 	require.NoError(t, err)
 	require.Equal(t, "waitlisted", s.Dates[1].State)
 	_, err = w.ledger.CancelReservation(t.Context(), ann, s.Dates[2].ReservationID)
@@ -290,7 +290,7 @@ func TestASchedulesDatesSayWhatTheyGot(t *testing.T) {
 func TestTheNextDatesAreToldHoweverFarTheyAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, wish := w.person("ann"), nightly("lab")
+	ann, wish := w.newPerson("ann"), nightlySchedule("lab")
 	wish.StartLocal = "2027-10-01T21:00:00"
 	s, err := w.ledger.CreateSchedule(t.Context(), ann, wish)
 	require.NoError(t, err)
@@ -309,7 +309,7 @@ func TestTheNextDatesAreToldHoweverFarTheyAre(t *testing.T) {
 func TestSchedulesThatCanNeverBeRight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	for field, change := range map[string]func(*ledger.Schedule){
 		"gpus":             func(s *ledger.Schedule) { s.GPUs = 0 },
 		"timezone":         func(s *ledger.Schedule) { s.Timezone = "Mars/Olympus" },
@@ -317,7 +317,7 @@ func TestSchedulesThatCanNeverBeRight(t *testing.T) {
 		"pool":             func(s *ledger.Schedule) { s.PoolID = "nowhere" },
 		"duration_seconds": func(s *ledger.Schedule) { s.Length = 0 },
 	} {
-		s := nightly("lab")
+		s := nightlySchedule("lab")
 		change(&s)
 		_, err := w.ledger.CreateSchedule(t.Context(), ann, s)
 		var invalid *ledger.InvalidError

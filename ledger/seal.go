@@ -53,8 +53,8 @@ func ParseAnchor(text string) (Anchor, error) {
 	return Anchor{Number: n, MAC: mac}, nil
 }
 
-// names reports whether the anchor is this seal's.
-func (a Anchor) names(s Seal) bool { return s.Anchor() == fmt.Sprintf("%d:%s", a.Number, a.MAC) }
+// isOf reports whether the anchor is this seal's.
+func (a Anchor) isOf(s Seal) bool { return s.Anchor() == fmt.Sprintf("%d:%s", a.Number, a.MAC) }
 
 // SealKey makes and checks seals. Whoever has it can forge them; it is not in the
 // database. The zero value seals nothing.
@@ -63,7 +63,7 @@ type SealKey struct{ id, key string }
 // NewSealKey returns the key of 32 bytes or more of secret material.
 func NewSealKey(material []byte) SealKey {
 	k := SealKey{key: string(material)}
-	k.id = hex.EncodeToString(k.hash(labelID).Sum(nil)[:8])
+	k.id = hex.EncodeToString(k.keyedHash(labelID).Sum(nil)[:8])
 	return k
 }
 
@@ -81,7 +81,7 @@ const (
 	labelAccept
 )
 
-func (k SealKey) hash(label byte) hash.Hash {
+func (k SealKey) keyedHash(label byte) hash.Hash {
 	h := hmac.New(sha256.New, []byte(k.key))
 	_, _ = h.Write([]byte{label}) // a hash never fails to write
 	return h
@@ -91,10 +91,10 @@ func (k SealKey) hash(label byte) hash.Hash {
 // to events gets a new format: seals of older ones go on as they were.
 const sealFormat = 1
 
-// canonical returns what is sealed of an event, the same from either database:
+// canonicalEvent returns what is sealed of an event, the same from either database:
 // each text after its length, times in microseconds. The number is not in it: the
 // seal binds it, so that an event that moved can be told from one that changed.
-func canonical(format int, e Event) ([]byte, error) {
+func canonicalEvent(format int, e Event) ([]byte, error) {
 	if format != 1 {
 		return nil, fmt.Errorf("format %d is not known to this version", format)
 	}
@@ -117,12 +117,12 @@ const tagSize = sha256.Size / 2
 
 type tag [tagSize]byte
 
-func (k SealKey) tag(format int, e Event) (t tag, err error) {
-	b, err := canonical(format, e)
+func (k SealKey) tagEvent(format int, e Event) (t tag, err error) {
+	b, err := canonicalEvent(format, e)
 	if err != nil {
 		return t, err
 	}
-	h := k.hash(labelEvent)
+	h := k.keyedHash(labelEvent)
 	_, _ = h.Write(b)
 	copy(t[:], h.Sum(nil))
 	return t, nil
@@ -140,8 +140,8 @@ func appendTag(b []byte, before int64, t tagged) []byte {
 	return append(binary.AppendUvarint(b, uint64(t.seq-before)), t.tag[:]...) //nolint:gosec // numbers grow
 }
 
-// tags reads them again.
-func (s Seal) tags(before int64) ([]tagged, error) {
+// readTags reads them again.
+func (s Seal) readTags(before int64) ([]tagged, error) {
 	var list []tagged
 	for b := s.Tags; len(b) > 0; {
 		step, n := binary.Uvarint(b)
@@ -155,9 +155,9 @@ func (s Seal) tags(before int64) ([]tagged, error) {
 	return list, nil
 }
 
-// mac binds a seal to all that it says and to the seal before.
-func (k SealKey) mac(before, s Seal) []byte {
-	h := k.hash(labelSeal)
+// sealMAC binds a seal to all that it says and to the seal before.
+func (k SealKey) sealMAC(before, s Seal) []byte {
+	h := k.keyedHash(labelSeal)
 	var b []byte
 	for _, n := range []int64{int64(s.Format), s.Number, s.First, s.Last, int64(s.Count), s.SealedAt.UnixMicro()} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n)) //nolint:gosec // the same bits
@@ -169,22 +169,22 @@ func (k SealKey) mac(before, s Seal) []byte {
 	return h.Sum(nil)
 }
 
-// seal makes the seal after another, of one or more events in their order.
-func (k SealKey) seal(before Seal, events []Event, now time.Time) (Seal, error) {
+// makeSeal makes the seal after another, of one or more events in their order.
+func (k SealKey) makeSeal(before Seal, events []Event, now time.Time) (Seal, error) {
 	s := Seal{
 		Number: before.Number + 1, Format: sealFormat, KeyID: k.id, SealedAt: now,
 		First: events[0].Seq, Last: events[len(events)-1].Seq, Count: len(events),
 	}
 	last := before.Last
 	for _, e := range events {
-		t, err := k.tag(s.Format, e)
+		t, err := k.tagEvent(s.Format, e)
 		if err != nil {
 			return s, err
 		}
 		s.Tags = appendTag(s.Tags, last, tagged{e.Seq, t})
 		last = e.Seq
 	}
-	s.MAC = k.mac(before, s)
+	s.MAC = k.sealMAC(before, s)
 	return s, nil
 }
 

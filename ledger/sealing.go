@@ -46,7 +46,7 @@ func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 			next = now
 		}
 		if len(events) > 0 {
-			if made, err = l.cfg.Seals.seal(before, events, now); err != nil {
+			if made, err = l.cfg.Seals.makeSeal(before, events, now); err != nil {
 				return err
 			}
 			newest = made
@@ -59,7 +59,7 @@ func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 	if err != nil {
 		return Seal{}, fmt.Errorf("sealing the journal: %w", err)
 	}
-	l.remember(newest, now)
+	l.rememberSeal(newest, now)
 	return made, nil
 }
 

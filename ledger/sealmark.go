@@ -19,8 +19,8 @@ type SealMark struct {
 	At     time.Time `json:"at"`  // by the database's clock
 }
 
-// is reports whether the mark is of this seal.
-func (m SealMark) is(s Seal) bool { return Anchor{m.Number, m.MAC}.names(s) }
+// isOf reports whether the mark is of this seal.
+func (m SealMark) isOf(s Seal) bool { return Anchor{m.Number, m.MAC}.isOf(s) }
 
 // SealMemory keeps a mark where who writes to the database cannot write, so that
 // seals that are removed are missed. Implementations are safe for concurrent use.
@@ -78,16 +78,16 @@ func (l *Ledger) WatchSeals(ctx context.Context) error {
 	if err != nil {
 		return l.tellBehind(ctx, fmt.Errorf("comparing the journal's seals with those seen before: %w", err))
 	}
-	l.remember(last, now)
+	l.rememberSeal(last, now)
 	return nil
 }
 
-// remember keeps the newest seal that was seen.
-func (l *Ledger) remember(s Seal, now time.Time) {
+// rememberSeal keeps the newest seal that was seen.
+func (l *Ledger) rememberSeal(s Seal, now time.Time) {
 	if l.cfg.SealMemory == nil {
 		return
 	}
-	if before, err := l.cfg.SealMemory.Load(); err == nil && before.is(s) {
+	if before, err := l.cfg.SealMemory.Load(); err == nil && before.isOf(s) {
 		return
 	}
 	l.cfg.SealMemory.Save(SealMark{Number: s.Number, MAC: hex.EncodeToString(s.MAC), At: now})
@@ -103,7 +103,7 @@ func (l *Ledger) checkMark(r Reader) error {
 	if err != nil || mark.Number == 0 {
 		return err
 	}
-	here, err := holds(r, Anchor{mark.Number, mark.MAC})
+	here, err := sealInChain(r, Anchor{mark.Number, mark.MAC})
 	if err != nil || here {
 		return err
 	}
@@ -120,13 +120,13 @@ func (l *Ledger) checkMark(r Reader) error {
 		mark.Number, mark.MAC, l.cfg.SealMemory.Where(), mark.At.UTC().Format(time.RFC3339), last.Number)}
 }
 
-// holds reports whether a seal is in the chain; the zero one always is.
-func holds(r Reader, a Anchor) (bool, error) {
+// sealInChain reports whether a seal is in the chain; the zero one always is.
+func sealInChain(r Reader, a Anchor) (bool, error) {
 	if a.Number == 0 {
 		return true, nil
 	}
 	list, err := r.Seals(a.Number-1, 1)
-	return len(list) > 0 && a.names(list[0]), err
+	return len(list) > 0 && a.isOf(list[0]), err
 }
 
 // tellBehind writes an event when the error says that the journal is behind,
@@ -136,12 +136,12 @@ func (l *Ledger) tellBehind(ctx context.Context, err error) error {
 	if !ok {
 		return err
 	}
-	return errors.Join(err, l.do(ctx, SystemActor("seals"), func(u *unit) error {
+	return errors.Join(err, l.inOwnTx(ctx, SystemActor("seals"), func(u *groupTx) error {
 		gap, gapErr := l.toldGap(u.tx)
 		if gapErr != nil || gap != nil || !l.watch.mayTell(u.now()) {
 			return gapErr
 		}
-		u.event(Event{Type: journalBehind, Subject: journalSubject, Reason: "seal-missing", Message: behind.What})
+		u.addEvent(Event{Type: journalBehind, Subject: journalSubject, Reason: "seal-missing", Message: behind.What})
 		return nil
 	}))
 }
@@ -182,7 +182,7 @@ func (l *Ledger) toldGap(r Reader) (gap *JournalGap, err error) {
 		switch {
 		case e.Type == journalBehind && gap == nil:
 			gap = &JournalGap{Since: e.At, What: e.Message}
-		case e.Type == journalAccepted && l.proved(e) != nil:
+		case e.Type == journalAccepted && l.acceptedAnchor(e) != nil:
 			gap = nil
 		}
 		return nil
@@ -194,11 +194,11 @@ func (l *Ledger) toldGap(r Reader) (gap *JournalGap, err error) {
 // this one is the continuation.
 func (l *Ledger) acceptedSince(r Reader, since time.Time) (accepted bool, err error) {
 	err = l.aboutJournal(r, func(e Event) error {
-		base := l.proved(e)
+		base := l.acceptedAnchor(e)
 		if base == nil || !e.At.After(since) {
 			return nil
 		}
-		here, err := holds(r, *base)
+		here, err := sealInChain(r, *base)
 		accepted = accepted || here
 		return err
 	})
@@ -242,34 +242,34 @@ func (l *Ledger) AcceptJournal(ctx context.Context, actor Actor) error {
 	}
 	var last Seal
 	var now time.Time
-	err := l.do(ctx, actor, func(u *unit) (err error) {
+	err := l.inOwnTx(ctx, actor, func(u *groupTx) (err error) {
 		if last, err = u.tx.LastSeal(); err != nil {
 			return fmt.Errorf("reading the last seal: %w", err)
 		}
 		now = u.now()
-		proof := hex.EncodeToString(l.cfg.Seals.accept(now, last.Anchor()))
-		u.event(Event{Type: journalAccepted, Subject: journalSubject, Reason: "accepted",
+		proof := hex.EncodeToString(l.cfg.Seals.acceptanceProof(now, last.Anchor()))
+		u.addEvent(Event{Type: journalAccepted, Subject: journalSubject, Reason: "accepted",
 			Message: fmt.Sprintf(acceptedText, last.Anchor(), proof)})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	l.remember(last, now)
+	l.rememberSeal(last, now)
 	return nil
 }
 
-// accept is the proof of an acceptance at a time.
-func (k SealKey) accept(at time.Time, anchor string) []byte {
-	h := k.hash(labelAccept)
+// acceptanceProof is the proof of an acceptance at a time.
+func (k SealKey) acceptanceProof(at time.Time, anchor string) []byte {
+	h := k.keyedHash(labelAccept)
 	_, _ = h.Write(appendText(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())),
 		anchor)) //nolint:gosec // the same bits
 	return h.Sum(nil)
 }
 
-// proved returns the last seal of what an event accepts; nil: it accepts nothing,
+// acceptedAnchor returns the last seal of what an event accepts; nil: it accepts nothing,
 // or nobody with the key has written it.
-func (l *Ledger) proved(e Event) *Anchor {
+func (l *Ledger) acceptedAnchor(e Event) *Anchor {
 	var anchor, proof string
 	if e.Type != journalAccepted || l.cfg.Seals == (SealKey{}) {
 		return nil
@@ -278,7 +278,7 @@ func (l *Ledger) proved(e Event) *Anchor {
 		return nil
 	}
 	raw, err := hex.DecodeString(proof)
-	if err != nil || !hmac.Equal(raw, l.cfg.Seals.accept(e.At, anchor)) {
+	if err != nil || !hmac.Equal(raw, l.cfg.Seals.acceptanceProof(e.At, anchor)) {
 		return nil
 	}
 	if anchor == (Seal{}).Anchor() {

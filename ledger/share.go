@@ -29,9 +29,9 @@ type ShareTakenError struct {
 }
 
 // Error names the first share.
-func (e *ShareTakenError) Error() string { return e.Taken[0].message(e.Pool) }
+func (e *ShareTakenError) Error() string { return e.Taken[0].describeShare(e.Pool) }
 
-func (t TakenShare) message(pool string) string {
+func (t TakenShare) describeShare(pool string) string {
 	return fmt.Sprintf("%s work has booked %s of pool %s, and would have a share of %d", t.Workload,
 		phrase.Count(t.Booked, "GPU"), pool, t.Share)
 }
@@ -42,13 +42,13 @@ func (e *ShareTakenError) Reasons() []admission.Reason {
 	for _, t := range e.Taken {
 		reasons = append(reasons, admission.Reason{Code: admission.WorkloadShareExceeded, Unit: "gpus",
 			Limit: int64(t.Share), Asked: int64(t.Booked),
-			Message: t.message(e.Pool)})
+			Message: t.describeShare(e.Pool)})
 	}
 	return reasons
 }
 
-// overhang says what is beyond its share; nothing for nil.
-func (e *ShareTakenError) overhang() string {
+// describeOverhang says what is beyond its share; nothing for nil.
+func (e *ShareTakenError) describeOverhang() string {
 	if e == nil {
 		return ""
 	}
@@ -62,14 +62,14 @@ func (e *ShareTakenError) overhang() string {
 
 // sharesTaken compares what each workload has booked from now on with the shares
 // of a new definition; nil: a new split takes nothing from anybody.
-func (p *poolUnit) sharesTaken(def capacity.Pool, now time.Time) *ShareTakenError {
+func (p *poolTx) sharesTaken(def capacity.Pool, now time.Time) *ShareTakenError {
 	old := p.Pool.Pool
 	if def.OnlineShare == 0 || def.BorrowIdle || def.OnlineShare == old.OnlineShare &&
 		old.BorrowIdle == def.BorrowIdle {
 		return nil
 	}
 	booked := p.bookedBy(now)
-	e := &ShareTakenError{Pool: old.Name, Taken: taken(def, booked)}
+	e := &ShareTakenError{Pool: old.Name, Taken: takenShares(def, booked)}
 	if len(e.Taken) == 0 {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (p *poolUnit) sharesTaken(def capacity.Pool, now time.Time) *ShareTakenErro
 		for _, share := range []int{def.OnlineShare + off, def.OnlineShare - off} {
 			try := def
 			try.OnlineShare = share
-			if share > 0 && share <= 1000 && len(taken(try, booked)) == 0 {
+			if share > 0 && share <= 1000 && len(takenShares(try, booked)) == 0 {
 				e.Closest = share
 				break
 			}
@@ -86,8 +86,8 @@ func (p *poolUnit) sharesTaken(def capacity.Pool, now time.Time) *ShareTakenErro
 	return e
 }
 
-// taken are the shares of a pool that are less than what is booked.
-func taken(def capacity.Pool, booked map[capacity.Workload]int) []TakenShare {
+// takenShares are the shares of a pool that are less than what is booked.
+func takenShares(def capacity.Pool, booked map[capacity.Workload]int) []TakenShare {
 	online, batch := admission.Shares(def)
 	var found []TakenShare
 	for _, t := range []TakenShare{{capacity.Online, online, booked[capacity.Online]}, {capacity.Batch, batch, booked[capacity.Batch]}} {
@@ -100,14 +100,14 @@ func taken(def capacity.Pool, booked map[capacity.Workload]int) []TakenShare {
 
 // bookedBy is the most GPUs that each workload has booked at any instant from now
 // on.
-func (p *poolUnit) bookedBy(now time.Time) map[capacity.Workload]int {
+func (p *poolTx) bookedBy(now time.Time) map[capacity.Workload]int {
 	used := map[capacity.Workload]*calendar.Profile{capacity.Online: {}, capacity.Batch: {}}
-	for r := range p.reservations.all() {
+	for r := range p.reservations.allRows() {
 		if r.Placed() && used[r.Workload] != nil {
 			used[r.Workload].Add(r.Window, r.Shape.GPUs())
 		}
 	}
-	for a := range p.allocations.all() {
+	for a := range p.allocations.allRows() {
 		if a.Live() && used[a.Workload] != nil {
 			used[a.Workload].Add(a.Window, a.Shape.GPUs())
 		}

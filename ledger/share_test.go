@@ -15,7 +15,7 @@ import (
 func TestAShareIsNotCutBelowWhatIsBooked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
+	ann := w.newPerson("ann")
 	split := func(online int, update func(share func(*capacity.Pool)) (ledger.Pool, error)) error {
 		p, err := update(func(p *capacity.Pool) { p.OnlineShare = online })
 		if err == nil {
@@ -40,6 +40,6 @@ func TestAShareIsNotCutBelowWhatIsBooked(t *testing.T) {
 	require.NoError(t, split(900, func(share func(*capacity.Pool)) (ledger.Pool, error) {
 		return w.ledger.ForcePool(t.Context(), operator, "lab", w.pool.DefinitionVersion, share)
 	}))
-	updates := w.events("pool.updated")
+	updates := w.readEvents("pool.updated")
 	require.Contains(t, updates[len(updates)-1].Message, "batch has 3 GPUs booked beyond its share of 1")
 }

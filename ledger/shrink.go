@@ -15,48 +15,48 @@ import (
 // losePlaces lists the promises that a smaller pool would hurt, in the order of
 // their starts: those that would have no place and have one now, which it asks of
 // the planner, and those whose ready nodes would not be the pool's any more.
-func (u *unit) losePlaces(p *poolUnit, def capacity.Pool) ([]AtRisk, error) {
+func (u *groupTx) losePlaces(p *poolTx, def capacity.Pool) ([]AtRisk, error) {
 	if def.MaxNodes >= p.Pool.MaxNodes {
 		return nil, nil
 	}
-	paused, err := u.pauses()
+	paused, err := u.readPauses()
 	if err != nil {
 		return nil, err
 	}
-	s := p.snapshot()
-	s.Paused = paused.until()
+	s := p.plannerSnapshot()
+	s.Paused = paused.pausedUntil()
 	before := plan.Foresee(s, u.cfg.Policy, u.now()).Homeless()
 	s.Pool = def
 	var lost []AtRisk
 	for _, id := range plan.Foresee(s, u.cfg.Policy, u.now()).Homeless() {
 		if !slices.Contains(before, id) {
-			lost = append(lost, p.lost(id, def, "no place for it"))
+			lost = append(lost, p.lostPromise(id, def, "no place for it"))
 		}
 	}
-	for r := range p.reservations.all() {
+	for r := range p.reservations.allRows() {
 		named := slices.ContainsFunc(lost, func(x AtRisk) bool { return x.ID == r.ID })
 		if !named && r.State() == reservation.Ready &&
 			slices.ContainsFunc(r.Slots, func(slot int) bool { return slot >= def.MaxNodes }) {
-			lost = append(lost, p.lost(r.ID, def, "no ready nodes for it"))
+			lost = append(lost, p.lostPromise(r.ID, def, "no ready nodes for it"))
 		}
 	}
 	slices.SortStableFunc(lost, func(a, b AtRisk) int { return a.Window.Start.Compare(b.Window.Start) })
 	return lost, nil
 }
 
-// lost is a promise that a smaller pool hurts, by what that pool would not have.
-func (p *poolUnit) lost(id string, def capacity.Pool, lacks string) AtRisk {
+// lostPromise is a promise that a smaller pool hurts, by what that pool would not have.
+func (p *poolTx) lostPromise(id string, def capacity.Pool, lacks string) AtRisk {
 	why := func(s capacity.Shape, w calendar.Interval) []admission.Reason {
 		return []admission.Reason{{Code: admission.CapacityExhausted, Unit: "gpus",
 			Limit: int64(def.MaxNodes * def.PerNode), Asked: int64(s.GPUs()), At: w.Start,
 			Message: fmt.Sprintf("pool %s would have %s of %s, and %s", def.Name, phrase.Count(def.MaxNodes, "node"),
 				phrase.Count(def.PerNode, "GPU"), lacks)}}
 	}
-	if r, ok := p.reservation(id); ok {
+	if r, ok := p.findReservation(id); ok {
 		return AtRisk{ID: id, OrganizationID: r.OrganizationID, PoolID: def.ID, Shape: r.Shape, Window: r.Window,
 			Lost: why(r.Shape, r.Window)}
 	}
-	a, _ := p.allocation(id)
+	a, _ := p.findAllocation(id)
 	return AtRisk{ID: id, OrganizationID: a.OrganizationID, PoolID: def.ID, Shape: a.Shape, Window: a.Window,
 		Lost: why(a.Shape, a.Window)}
 }
@@ -64,15 +64,15 @@ func (p *poolUnit) lost(id string, def capacity.Pool, lacks string) AtRisk {
 // degradeLost flags the reservations that have no place any more, as the planner
 // would. It heals them when they have one again. Whether one that was ready is late
 // on other nodes is the planner's to find.
-func (u *unit) degradeLost(p *poolUnit, lost []AtRisk) {
+func (u *groupTx) degradeLost(p *poolTx, lost []AtRisk) {
 	for _, x := range lost {
-		r, ok := p.reservation(x.ID)
+		r, ok := p.findReservation(x.ID)
 		if !ok || r.Degraded || r.State() == reservation.Ready {
 			continue
 		}
 		r.Degraded, r.Reason = true, plan.ReasonShrunk
 		p.putReservation(r)
-		u.event(Event{OrganizationID: r.OrganizationID, Type: "reservation.degraded", Subject: r.ID, PoolID: p.Pool.ID,
+		u.addEvent(Event{OrganizationID: r.OrganizationID, Type: "reservation.degraded", Subject: r.ID, PoolID: p.Pool.ID,
 			Reason:  plan.ReasonShrunk,
 			Message: fmt.Sprintf("%s was made smaller, and has no place for it now", p.Pool.Name)})
 	}

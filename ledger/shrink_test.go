@@ -16,8 +16,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// shrink makes the pool smaller, or says what stands in the way.
-func (w *world) shrink(nodes int, force bool) error {
+// shrinkPool makes the pool smaller, or says what stands in the way.
+func (w *world) shrinkPool(nodes int, force bool) error {
 	w.Helper()
 	var p ledger.Pool
 	w.read(func(r ledger.Reader) (err error) {
@@ -52,22 +52,22 @@ func TestBoundsOfAPoolHaveUnits(t *testing.T) {
 func TestAPoolIsNotMadeSmallerThanItsPromises(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	fits := w.reserve(ann, 2, w.after(2*time.Hour, 3*time.Hour)) // slot 0
-	lost := w.reserve(ann, 6, w.after(5*time.Hour, 6*time.Hour))
+	ann := w.newPerson("ann")
+	fits := w.mustReserve(ann, 2, w.windowAfter(2*time.Hour, 3*time.Hour)) // slot 0
+	lost := w.mustReserve(ann, 6, w.windowAfter(5*time.Hour, 6*time.Hour))
 	var risk *ledger.PromisesAtRiskError
-	require.ErrorAs(t, w.shrink(2, false), &risk)
+	require.ErrorAs(t, w.shrinkPool(2, false), &risk)
 	require.Equal(t, "lab", risk.Pool)
 	require.Len(t, risk.Promises, 1)
 	require.Equal(t, lost.ID, risk.Promises[0].ID)
 	require.Equal(t, "pool lab would have 2 nodes of 2 GPUs, and no place for it", risk.Promises[0].Lost[0].Message)
-	w.work()
-	require.False(t, w.reservation(lost.ID).Degraded, "nothing was changed")
+	w.doDueWork()
+	require.False(t, w.readReservation(lost.ID).Degraded, "nothing was changed")
 
-	require.NoError(t, w.shrink(2, true))
-	require.True(t, w.reservation(lost.ID).Degraded)
-	require.NoError(t, w.shrink(1, false), "what is lost already is not lost again")
-	w.work()
+	require.NoError(t, w.shrinkPool(2, true))
+	require.True(t, w.readReservation(lost.ID).Degraded)
+	require.NoError(t, w.shrinkPool(1, false), "what is lost already is not lost again")
+	w.doDueWork()
 	e, err := w.ledger.ExplainReservation(t.Context(), ann, lost.ID)
 	require.NoError(t, err)
 	require.Contains(t, e.Summary, "lab was made smaller, and has no place for it now")
@@ -76,11 +76,11 @@ func TestAPoolIsNotMadeSmallerThanItsPromises(t *testing.T) {
 	e, err = w.ledger.ExplainReservation(t.Context(), ann, fits.ID)
 	require.NoError(t, err)
 	require.Contains(t, e.Summary, "has its place")
-	require.Len(t, w.events("reservation.degraded"), 1)
+	require.Len(t, w.readEvents("reservation.degraded"), 1)
 
-	require.NoError(t, w.shrink(4, false))
-	w.work()
-	require.False(t, w.reservation(lost.ID).Degraded)
+	require.NoError(t, w.shrinkPool(4, false))
+	w.doDueWork()
+	require.False(t, w.readReservation(lost.ID).Degraded)
 	e, err = w.ledger.ExplainReservation(t.Context(), ann, lost.ID)
 	require.NoError(t, err)
 	require.Contains(t, e.Summary, "has its place")
@@ -92,15 +92,15 @@ func TestAPoolIsNotMadeSmallerThanItsPromises(t *testing.T) {
 func TestAKeptNodeIsNoPlaceInAnExplanation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	w.warm(1)
-	n := w.nodes()[0]
+	ann := w.newPerson("ann")
+	w.warmNodes(1)
+	n := w.readNodes()[0]
 	_, err := w.ledger.QuarantineNode(t.Context(), operator, n.ID)
 	require.NoError(t, err)
-	lost := w.reserve(ann, 2, w.after(5*time.Hour, 6*time.Hour))
-	require.NoError(t, w.shrink(1, true)) // the one slot left is the kept node's
-	w.work()
-	require.True(t, w.reservation(lost.ID).Degraded)
+	lost := w.mustReserve(ann, 2, w.windowAfter(5*time.Hour, 6*time.Hour))
+	require.NoError(t, w.shrinkPool(1, true)) // the one slot left is the kept node's
+	w.doDueWork()
+	require.True(t, w.readReservation(lost.ID).Degraded)
 	e, err := w.ledger.ExplainReservation(t.Context(), ann, lost.ID)
 	require.NoError(t, err)
 	require.Contains(t, e.Summary, "has no place for it now")
@@ -111,25 +111,25 @@ func TestAKeptNodeIsNoPlaceInAnExplanation(t *testing.T) {
 func TestANodeBeyondASmallerPoolIsPromisedToNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	short, long := w.allocate(ann, 2), w.allocate(ann, 2)
+	ann := w.newPerson("ann")
+	short, long := w.mustAllocate(ann, 2), w.mustAllocate(ann, 2)
 	w.pass(boot)
-	fits := w.reserve(ann, 2, w.after(3*time.Hour, 4*time.Hour))
-	lost := w.reserve(ann, 2, w.after(3*time.Hour, 4*time.Hour))
+	fits := w.mustReserve(ann, 2, w.windowAfter(3*time.Hour, 4*time.Hour))
+	lost := w.mustReserve(ann, 2, w.windowAfter(3*time.Hour, 4*time.Hour))
 	_, err := w.ledger.Release(t.Context(), ann, short.ID)
 	require.NoError(t, err)
-	require.Equal(t, []int{1}, w.allocation(long.ID).Slots)
-	require.Equal(t, []int{1}, w.reservation(lost.ID).Slots)
+	require.Equal(t, []int{1}, w.readAllocation(long.ID).Slots)
+	require.Equal(t, []int{1}, w.readReservation(lost.ID).Slots)
 	var risk *ledger.PromisesAtRiskError
-	require.ErrorAs(t, w.shrink(1, false), &risk)
+	require.ErrorAs(t, w.shrinkPool(1, false), &risk)
 	require.Len(t, risk.Promises, 1, "what runs stays where it is")
 	require.Equal(t, lost.ID, risk.Promises[0].ID)
 
-	require.NoError(t, w.shrink(1, true))
-	require.True(t, w.reservation(lost.ID).Degraded)
-	w.work()
-	require.Equal(t, allocation.Active, w.allocation(long.ID).State())
-	n := w.nodes(node.Draining)[0]
+	require.NoError(t, w.shrinkPool(1, true))
+	require.True(t, w.readReservation(lost.ID).Degraded)
+	w.doDueWork()
+	require.Equal(t, allocation.Active, w.readAllocation(long.ID).State())
+	n := w.readNodes(node.Draining)[0]
 	require.Equal(t, 1, n.Slot)
 	e, err := w.ledger.ExplainNode(t.Context(), operator, n.ID)
 	require.NoError(t, err)
@@ -139,16 +139,16 @@ func TestANodeBeyondASmallerPoolIsPromisedToNobody(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, e.Summary, "lab was made smaller, and has no place for it now")
 	w.pass(2 * time.Hour) // the lease is over
-	require.Empty(t, w.nodes(node.Draining, node.Ready, node.Deprovisioning))
+	require.Empty(t, w.readNodes(node.Draining, node.Ready, node.Deprovisioning))
 
 	w.pass(50 * time.Minute)
-	require.Equal(t, reservation.Booked, w.reservation(lost.ID).State(),
+	require.Equal(t, reservation.Booked, w.readReservation(lost.ID).State(),
 		"nothing is warmed on a slot that is not there")
 	_, err = w.ledger.CancelReservation(t.Context(), ann, fits.ID)
 	require.NoError(t, err)
 	w.pass(15 * time.Minute)
-	require.Equal(t, []int{0}, w.reservation(lost.ID).Slots)
-	require.False(t, w.reservation(lost.ID).Degraded, "there is a place again")
+	require.Equal(t, []int{0}, w.readReservation(lost.ID).Slots)
+	require.False(t, w.readReservation(lost.ID).Degraded, "there is a place again")
 }
 
 // A reservation that is ready on a node beyond a smaller pool is named, too: it must
@@ -156,25 +156,25 @@ func TestANodeBeyondASmallerPoolIsPromisedToNobody(t *testing.T) {
 func TestWhatIsReadyBeyondASmallerPoolMovesIntoIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann := w.person("ann")
-	first, r := w.allocate(ann, 6), w.reserve(ann, 2, w.after(time.Minute, 4*time.Hour))
+	ann := w.newPerson("ann")
+	first, r := w.mustAllocate(ann, 6), w.mustReserve(ann, 2, w.windowAfter(time.Minute, 4*time.Hour))
 	w.pass(boot)
-	require.Equal(t, reservation.Ready, w.reservation(r.ID).State())
-	require.Equal(t, []int{3}, w.reservation(r.ID).Slots)
+	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State())
+	require.Equal(t, []int{3}, w.readReservation(r.ID).Slots)
 	_, err := w.ledger.Release(t.Context(), ann, first.ID)
 	require.NoError(t, err)
 	var risk *ledger.PromisesAtRiskError
-	require.ErrorAs(t, w.shrink(1, false), &risk)
+	require.ErrorAs(t, w.shrinkPool(1, false), &risk)
 	require.Equal(t, "pool lab would have 1 node of 2 GPUs, and no ready nodes for it",
 		risk.Promises[0].Lost[0].Message)
-	require.NoError(t, w.shrink(1, true))
-	w.work()
-	require.Equal(t, []int{0}, w.reservation(r.ID).Slots)
-	require.Equal(t, reservation.Ready, w.reservation(r.ID).State(), "slot 0 has a ready node")
+	require.NoError(t, w.shrinkPool(1, true))
+	w.doDueWork()
+	require.Equal(t, []int{0}, w.readReservation(r.ID).Slots)
+	require.Equal(t, reservation.Ready, w.readReservation(r.ID).State(), "slot 0 has a ready node")
 	_, err = w.ledger.Claim(t.Context(), ann, r.ID, 0, "")
 	require.NoError(t, err)
 	w.pass(time.Minute)
-	require.Len(t, w.nodes(node.Ready), 1)
+	require.Len(t, w.readNodes(node.Ready), 1)
 }
 
 // Whatever is booked and whatever runs: a pool that is made smaller without force hurts nobody, and
@@ -183,34 +183,34 @@ func TestWhoIsHurtByASmallerPoolIsNamed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(t)
-		ann := w.person("ann")
+		ann := w.newPerson("ann")
 		for range rapid.IntRange(0, 4).Draw(r, "nodes in use") {
-			w.allocate(ann, 2)
+			w.mustAllocate(ann, 2)
 		}
 		w.pass(boot)
 		for range rapid.IntRange(1, 6).Draw(r, "reservations") {
 			from := time.Duration(rapid.IntRange(1, 12).Draw(r, "from")) * time.Hour
 			_, err := w.ledger.Reserve(t.Context(), ann,
 				ledger.ReserveRequest{Pool: "lab", GPUs: rapid.IntRange(1, 8).Draw(r, "gpus"),
-					Window: w.after(from, from+time.Duration(rapid.IntRange(1, 4).Draw(r, "hours"))*time.Hour)})
+					Window: w.windowAfter(from, from+time.Duration(rapid.IntRange(1, 4).Draw(r, "hours"))*time.Hour)})
 			var refused *ledger.RefusedError
 			if err != nil {
 				require.ErrorAs(r, err, &refused)
 			}
 		}
-		w.work()
+		w.doDueWork()
 		size, named := rapid.IntRange(1, 3).Draw(r, "nodes"), []string{}
-		if err := w.shrink(size, false); err != nil {
+		if err := w.shrinkPool(size, false); err != nil {
 			var risk *ledger.PromisesAtRiskError
 			require.ErrorAs(r, err, &risk)
 			for _, p := range risk.Promises {
 				named = append(named, p.ID)
 			}
-			require.NoError(r, w.shrink(size, true))
+			require.NoError(r, w.shrinkPool(size, true))
 		}
-		w.work()
+		w.doDueWork()
 		var hurt []string
-		for _, x := range w.live(ann.KeyID) {
+		for _, x := range w.liveOf(ann.KeyID) {
 			if x.Degraded && x.State() == reservation.Booked {
 				hurt = append(hurt, x.ID)
 			}

@@ -34,7 +34,7 @@ func (s Sight) Nodes(r Reader, f NodeFilter, p Page) ([]node.Node, error) {
 	if s.open {
 		return r.Nodes(f, p)
 	}
-	places, err := s.places(r)
+	places, err := s.seenPlaces(r)
 	if err != nil || len(places) == 0 {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (s Sight) Node(r Reader, id string) (node.Node, error) {
 	if err != nil || s.open {
 		return n, err
 	}
-	places, err := s.places(r)
+	places, err := s.seenPlaces(r)
 	if err != nil {
 		return node.Node{}, err
 	}
@@ -75,8 +75,8 @@ func (s Sight) Devices(p PoolState, now time.Time) []Device {
 	return out
 }
 
-// places are the slots on which the scope holds something or has it booked.
-func (s Sight) places(r Reader) ([]Place, error) {
+// seenPlaces are the slots on which the scope holds something or has it booked.
+func (s Sight) seenPlaces(r Reader) ([]Place, error) {
 	var out []Place
 	held, err := pagesOf(func(p Page) ([]booked, error) {
 		list, err := r.Allocations(s.scope, BookingFilter{Live: true}, p)

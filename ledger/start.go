@@ -59,7 +59,7 @@ func (e *PoolError) Unwrap() error { return e.Err }
 // declared. ErrOtherPepper: the installation was made with another one.
 func (l *Ledger) Start(ctx context.Context, s FirstStart) (Started, error) {
 	var out Started
-	err := l.pass(&item{ctx: ctx, fn: func(ctx context.Context, u *unit) error {
+	err := l.submitTx(&pendingTx{ctx: ctx, fn: func(ctx context.Context, u *groupTx) error {
 		if err := l.samePepper(u.tx); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (l *Ledger) Start(ctx context.Context, s FirstStart) (Started, error) {
 }
 
 // startPool makes a declared pool unless its name is there.
-func (l *Ledger) startPool(ctx context.Context, u *unit, p NewPool) (StartedPool, error) {
+func (l *Ledger) startPool(ctx context.Context, u *groupTx, p NewPool) (StartedPool, error) {
 	out := StartedPool{Name: p.Definition.Name}
 	if _, err := u.tx.Pool(out.Name); !errors.Is(err, ErrNotFound) {
 		return out, err

@@ -11,7 +11,7 @@ import (
 )
 
 // wakePlan has the pool planned as soon as this transaction is there.
-func (u *unit) wakePlan(poolID string) {
+func (u *groupTx) wakePlan(poolID string) {
 	if key := PlanKey(poolID); !slices.Contains(u.wake, key) {
 		u.wake = append(u.wake, key)
 	}
@@ -22,18 +22,18 @@ const schedulesKey = "schedules"
 
 func sweepKey(provisioner string) string { return "sweep:" + provisioner }
 
-func (u *unit) event(e Event) {
+func (u *groupTx) addEvent(e Event) {
 	e.At, e.Actor, e.Via = u.now(), u.actor.KeyID, u.actor.Via
 	u.change.Events = append(u.change.Events, e)
 }
 
-func (u *unit) task(kind, subject string, at time.Time) {
+func (u *groupTx) addTask(kind, subject string, at time.Time) {
 	u.change.Tasks = append(u.change.Tasks, Task{
 		ID: u.ids.New(ids.Task), Kind: kind, Subject: subject, State: TaskReady, RunAt: at, CreatedAt: u.now(),
 	})
 }
 
-func (u *unit) keyed(key, kind, subject string) {
+func (u *groupTx) addKeyedTask(key, kind, subject string) {
 	u.change.Tasks = append(u.change.Tasks, Task{
 		ID: u.ids.New(ids.Task), Key: key, Kind: kind, Subject: subject, State: TaskReady, RunAt: u.now(),
 		CreatedAt: u.now(),
@@ -41,18 +41,18 @@ func (u *unit) keyed(key, kind, subject string) {
 }
 
 // stepNode moves a node by an event and journals it. The message may be empty.
-func (u *unit) stepNode(p *poolUnit, n node.Node, e node.Event, reason, message string) (node.Node, error) {
+func (u *groupTx) stepNode(p *poolTx, n node.Node, e node.Event, reason, message string) (node.Node, error) {
 	next, err := n.Apply(e, reason, u.now())
 	if err != nil {
 		return n, err
 	}
 	p.putNode(next)
-	u.event(Event{Type: "node." + string(next.State()), Subject: next.ID, PoolID: p.Pool.ID, Reason: reason,
+	u.addEvent(Event{Type: "node." + string(next.State()), Subject: next.ID, PoolID: p.Pool.ID, Reason: reason,
 		Message: message})
 	return next, nil
 }
 
-func (u *unit) stepReservation(p *poolUnit, r reservation.Reservation, e reservation.Event, reason,
+func (u *groupTx) stepReservation(p *poolTx, r reservation.Reservation, e reservation.Event, reason,
 	message string) (reservation.Reservation, error) {
 	next, err := r.Apply(e, reason, u.now())
 	if err != nil {
@@ -65,12 +65,12 @@ func (u *unit) stepReservation(p *poolUnit, r reservation.Reservation, e reserva
 	if !next.Live() {
 		u.chargeReservation(p, next)
 	}
-	u.event(Event{OrganizationID: next.OrganizationID, Type: "reservation." + string(next.State()), Subject: next.ID,
+	u.addEvent(Event{OrganizationID: next.OrganizationID, Type: "reservation." + string(next.State()), Subject: next.ID,
 		PoolID: p.Pool.ID, Reason: reason, Message: message})
 	return next, nil
 }
 
-func (u *unit) stepAllocation(p *poolUnit, a allocation.Allocation, e allocation.Event, reason,
+func (u *groupTx) stepAllocation(p *poolTx, a allocation.Allocation, e allocation.Event, reason,
 	message string) (allocation.Allocation, error) {
 	next, err := a.Apply(e, reason, u.now())
 	if err != nil {
@@ -84,7 +84,7 @@ func (u *unit) stepAllocation(p *poolUnit, a allocation.Allocation, e allocation
 	if !next.Live() {
 		u.chargeAllocation(p, next)
 	}
-	u.event(Event{OrganizationID: next.OrganizationID, Type: "allocation." + string(next.State()), Subject: next.ID,
+	u.addEvent(Event{OrganizationID: next.OrganizationID, Type: "allocation." + string(next.State()), Subject: next.ID,
 		PoolID: p.Pool.ID, Reason: reason, Message: message})
 	return next, nil
 }

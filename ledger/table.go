@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// table holds rows in the order of their ids. The rows are never changed in
+// rowTable holds rows in the order of their ids. The rows are never changed in
 // place: whoever got one may keep it.
-type table[T any] struct {
+type rowTable[T any] struct {
 	rows []*T
 	id   func(*T) string
 }
 
-func newTable[T any](rows []T, id func(*T) string) table[T] {
-	t := table[T]{id: id, rows: make([]*T, len(rows))}
+func newRowTable[T any](rows []T, id func(*T) string) rowTable[T] {
+	t := rowTable[T]{id: id, rows: make([]*T, len(rows))}
 	for i := range rows {
 		t.rows[i] = &rows[i]
 	}
@@ -22,7 +22,7 @@ func newTable[T any](rows []T, id func(*T) string) table[T] {
 	return t
 }
 
-func (t *table[T]) find(id string) (int, bool) {
+func (t *rowTable[T]) indexOf(id string) (int, bool) {
 	// Ids grow with time, so most new rows come last.
 	if n := len(t.rows); n == 0 || t.id(t.rows[n-1]) < id {
 		return n, false
@@ -30,16 +30,16 @@ func (t *table[T]) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(t.rows, id, func(row *T, id string) int { return cmp.Compare(t.id(row), id) })
 }
 
-func (t *table[T]) get(id string) (T, bool) {
-	if i, ok := t.find(id); ok {
+func (t *rowTable[T]) getRow(id string) (T, bool) {
+	if i, ok := t.indexOf(id); ok {
 		return *t.rows[i], true
 	}
 	var none T
 	return none, false
 }
 
-func (t *table[T]) set(row T) {
-	i, ok := t.find(t.id(&row))
+func (t *rowTable[T]) setRow(row T) {
+	i, ok := t.indexOf(t.id(&row))
 	if ok {
 		t.rows[i] = &row
 		return
@@ -47,15 +47,15 @@ func (t *table[T]) set(row T) {
 	t.rows = slices.Insert(t.rows, i, &row)
 }
 
-func (t *table[T]) remove(id string) {
-	if i, ok := t.find(id); ok {
+func (t *rowTable[T]) removeRow(id string) {
+	if i, ok := t.indexOf(id); ok {
 		t.rows = slices.Delete(t.rows, i, i+1)
 	}
 }
 
-// all yields the rows in the order of their ids. Rows may be replaced meanwhile,
+// allRows yields the rows in the order of their ids. Rows may be replaced meanwhile,
 // not added or removed.
-func (t *table[T]) all() iter.Seq[T] {
+func (t *rowTable[T]) allRows() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for _, row := range t.rows {
 			if !yield(*row) {

@@ -8,13 +8,13 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// parts lists the sums that what a key made in a class belongs to: the
+// partsFor lists the sums that what a key made in a class belongs to: the
 // organization's, the key's, the person's if it is somebody's key, and that of
 // guesses.
-func (c *Commitments) parts(class reservation.Class, madeBy, userID string) []*quota.Commitments {
-	sums := append(make([]*quota.Commitments, 0, 4), &c.All, part(&c.ByKey, madeBy))
+func (c *Commitments) partsFor(class reservation.Class, madeBy, userID string) []*quota.Commitments {
+	sums := append(make([]*quota.Commitments, 0, 4), &c.All, partOf(&c.ByKey, madeBy))
 	if userID != "" {
-		sums = append(sums, part(&c.ByUser, userID))
+		sums = append(sums, partOf(&c.ByUser, userID))
 	}
 	if class == reservation.Speculative {
 		sums = append(sums, &c.Speculative)
@@ -22,7 +22,7 @@ func (c *Commitments) parts(class reservation.Class, madeBy, userID string) []*q
 	return sums
 }
 
-func part(of *map[string]*quota.Commitments, id string) *quota.Commitments {
+func partOf(of *map[string]*quota.Commitments, id string) *quota.Commitments {
 	if *of == nil {
 		*of = map[string]*quota.Commitments{}
 	}
@@ -45,7 +45,7 @@ func (c *Commitments) Reservation(p capacity.Pool, r *reservation.Reservation, o
 	if r.Placed() {
 		held = quota.Demand(p, r.Shape)
 	}
-	for _, part := range c.parts(r.Class, r.MadeBy, r.UserID) {
+	for _, part := range c.partsFor(r.Class, r.MadeBy, r.UserID) {
 		if out {
 			part.Remove(r.Window, held, reservationSpend(r))
 		} else {
@@ -72,7 +72,7 @@ func (c *Commitments) Allocation(p capacity.Pool, a *allocation.Allocation, out 
 	if a.Live() {
 		held = quota.Demand(p, a.Shape)
 	}
-	for _, part := range c.parts("", a.HeldBy, a.UserID) {
+	for _, part := range c.partsFor("", a.HeldBy, a.UserID) {
 		if out {
 			part.Remove(a.Window, held, allocationSpend(p, a))
 		} else {
@@ -100,7 +100,7 @@ func allocationSpend(p capacity.Pool, a *allocation.Allocation) quota.Spend {
 
 // Spend counts what ended.
 func (c *Commitments) Spend(s Spend) {
-	for _, part := range c.parts(s.Class, s.MadeBy, s.UserID) {
+	for _, part := range c.partsFor(s.Class, s.MadeBy, s.UserID) {
 		part.Spend(s.Day, quota.Spend{Cost: s.Cost, GPUSeconds: s.GPUSeconds})
 	}
 }

@@ -55,9 +55,9 @@ func (l *Ledger) ExtendTask(ctx context.Context, g Guard, lease time.Duration) e
 // a row as makes it a trouble, the journal tells of it, once.
 func (l *Ledger) RetryTask(ctx context.Context, g Guard, after time.Duration, failure string) error {
 	if failure == "" {
-		return l.again(ctx, g, after, "")
+		return l.retryTask(ctx, g, after, "")
 	}
-	return l.do(ctx, SystemActor("worker"), func(u *unit) error {
+	return l.inOwnTx(ctx, SystemActor("worker"), func(u *groupTx) error {
 		t, err := u.tx.Task(g.TaskID)
 		if err != nil {
 			return fmt.Errorf("reading task: %w", err)
@@ -70,7 +70,7 @@ func (l *Ledger) RetryTask(ctx context.Context, g Guard, after time.Duration, fa
 			return nil
 		}
 		return u.tellTrouble(t, "failing", fmt.Sprintf("its provider failed %s in a row: %s",
-			phrase.Count(t.Failures, "time"), clip(failure, 200)))
+			phrase.Count(t.Failures, "time"), clipText(failure, 200)))
 	})
 }
 
@@ -81,11 +81,11 @@ func (l *Ledger) FinishTask(ctx context.Context, g Guard) error {
 
 // EnsureSweep has a provisioner's list compared with the ledger again and again.
 func (l *Ledger) EnsureSweep(ctx context.Context, provisioner string) error {
-	return l.do(ctx, SystemActor("worker"), func(u *unit) error {
-		u.keyed(sweepKey(provisioner), TaskSweep, provisioner)
-		u.keyed(schedulesKey, TaskSchedules, "all")
+	return l.inOwnTx(ctx, SystemActor("worker"), func(u *groupTx) error {
+		u.addKeyedTask(sweepKey(provisioner), TaskSweep, provisioner)
+		u.addKeyedTask(schedulesKey, TaskSchedules, "all")
 		if l.cfg.Seals != (SealKey{}) {
-			u.keyed(sealsKey, TaskSeal, "journal")
+			u.addKeyedTask(sealsKey, TaskSeal, "journal")
 		}
 		return nil
 	})

@@ -32,20 +32,20 @@ type promise struct {
 
 // lockTenants locks an organization and all with whom it shares a cohort, now or
 // once it is in another one; and others beside them, which are not returned.
-func (u *unit) lockTenants(orgID, cohort string, beside ...string) (*tenants, error) {
+func (u *groupTx) lockTenants(orgID, cohort string, beside ...string) (*tenants, error) {
 	org, err := LiveOrganization(u.tx, Scope{All: true}, orgID)
 	if err != nil {
 		return nil, err
 	}
-	ids, err := u.sharers(orgID, org.Limits.Cohort, cohort)
+	ids, err := u.cohortMembers(orgID, org.Limits.Cohort, cohort)
 	if err != nil {
 		return nil, err
 	}
 	all := slices.Concat(ids, beside)
 	slices.Sort(all)
-	opened, err := u.lock(LockRequest{Organizations: slices.Compact(all)})
+	opened, err := u.lockRows(LockRequest{Organizations: slices.Compact(all)})
 	if err == nil {
-		err = u.accept(opened)
+		err = u.acceptLocked(opened)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("locking organizations: %w", err)
@@ -56,7 +56,7 @@ func (u *unit) lockTenants(orgID, cohort string, beside ...string) (*tenants, er
 			t.organizations[o.ID] = o
 		}
 	}
-	again, err := u.sharers(orgID, t.organizations[orgID].Limits.Cohort, cohort)
+	again, err := u.cohortMembers(orgID, t.organizations[orgID].Limits.Cohort, cohort)
 	if err == nil && !slices.Equal(ids, again) {
 		err = fmt.Errorf("the cohort of %s: %w", orgID, ErrConflict)
 	}
@@ -65,13 +65,13 @@ func (u *unit) lockTenants(orgID, cohort string, beside ...string) (*tenants, er
 
 // lockSharers locks an organization with all of its cohort, and returns it and
 // the others.
-func (u *unit) lockSharers(orgID string) (Organization, []Organization, error) {
+func (u *groupTx) lockSharers(orgID string) (Organization, []Organization, error) {
 	if org, ok := u.orgs[orgID]; ok && (org.Limits.Cohort == "" || u.whole[org.Limits.Cohort]) {
 		return org, u.othersOf(org), nil
 	}
 	if u.grouped {
-		u.misfit = true
-		return Organization{}, nil, errMisfit
+		u.needsOwnTx = true
+		return Organization{}, nil, errNeedsOwnTx
 	}
 	t, err := u.lockTenants(orgID, "")
 	if err != nil {
@@ -87,7 +87,7 @@ func (u *unit) lockSharers(orgID string) (Organization, []Organization, error) {
 
 // othersOf lists the locked organizations of the same cohort, in the order of
 // their ids.
-func (u *unit) othersOf(org Organization) []Organization {
+func (u *groupTx) othersOf(org Organization) []Organization {
 	if org.Limits.Cohort == "" {
 		return nil
 	}
@@ -100,9 +100,9 @@ func (u *unit) othersOf(org Organization) []Organization {
 	return others
 }
 
-// sharers lists an organization and the members of cohorts, in the order of
+// cohortMembers lists an organization and the members of cohorts, in the order of
 // their ids.
-func (u *unit) sharers(orgID string, cohorts ...string) ([]string, error) {
+func (u *groupTx) cohortMembers(orgID string, cohorts ...string) ([]string, error) {
 	ids := []string{orgID}
 	for _, name := range cohorts {
 		if name == "" {
@@ -121,7 +121,7 @@ func (u *unit) sharers(orgID string, cohorts ...string) ([]string, error) {
 }
 
 // gatherPromises reads and locks what is live of the tenants.
-func (u *unit) gatherPromises(t *tenants) error {
+func (u *groupTx) gatherPromises(t *tenants) error {
 	t.spent = map[string]*Commitments{}
 	where := map[string]bool{}
 	for _, id := range sortedKeys(t.organizations) {
@@ -139,7 +139,7 @@ func (u *unit) gatherPromises(t *tenants) error {
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
-		t.gather(p)
+		t.gatherIn(p)
 	}
 	slices.SortFunc(t.promises, func(a, b promise) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), a.created.Compare(b.created), cmp.Compare(a.id, b.id))
@@ -148,7 +148,7 @@ func (u *unit) gatherPromises(t *tenants) error {
 }
 
 // reservedIn adds the pools in which an organization has live reservations.
-func (u *unit) reservedIn(orgID string, where map[string]bool) error {
+func (u *groupTx) reservedIn(orgID string, where map[string]bool) error {
 	for after := ""; ; {
 		page, err := u.tx.Reservations(Scope{OrganizationID: orgID}, BookingFilter{Live: true},
 			Page{After: after, Limit: 500})
@@ -162,7 +162,7 @@ func (u *unit) reservedIn(orgID string, where map[string]bool) error {
 }
 
 // allocatedIn adds the pools in which an organization has live allocations.
-func (u *unit) allocatedIn(orgID string, where map[string]bool) error {
+func (u *groupTx) allocatedIn(orgID string, where map[string]bool) error {
 	for after := ""; ; {
 		page, err := u.tx.Allocations(Scope{OrganizationID: orgID}, BookingFilter{Live: true},
 			Page{After: after, Limit: 500})
@@ -175,10 +175,10 @@ func (u *unit) allocatedIn(orgID string, where map[string]bool) error {
 	}
 }
 
-// gather takes the tenants' bookings in a pool out of what is spent, into the
+// gatherIn takes the tenants' bookings in a pool out of what is spent, into the
 // list of promises.
-func (t *tenants) gather(p *poolUnit) {
-	for r := range p.reservations.all() {
+func (t *tenants) gatherIn(p *poolTx) {
+	for r := range p.reservations.allRows() {
 		if t.spent[r.OrganizationID] == nil || !r.Placed() {
 			continue
 		}
@@ -187,23 +187,23 @@ func (t *tenants) gather(p *poolUnit) {
 		if r.Class == reservation.Speculative {
 			one.rank = 2
 		}
-		t.count(one, -1)
+		t.countPromise(one, -1)
 		t.promises = append(t.promises, one)
 	}
-	for a := range p.allocations.all() {
+	for a := range p.allocations.allRows() {
 		if t.spent[a.OrganizationID] == nil || !a.Live() {
 			continue
 		}
 		one := promise{id: a.ID, orgID: a.OrganizationID, poolID: a.PoolID, shape: a.Shape,
 			ask: allocationAsk(p.Pool.Pool, &a), created: a.RequestedAt}
-		t.count(one, -1)
+		t.countPromise(one, -1)
 		t.promises = append(t.promises, one)
 	}
 }
 
-// count adds a promise to what its organization has committed, or with sign -1
+// countPromise adds a promise to what its organization has committed, or with sign -1
 // takes it out.
-func (t *tenants) count(p promise, sign int) {
+func (t *tenants) countPromise(p promise, sign int) {
 	c := t.spent[p.orgID]
 	sums := []*quota.Commitments{&c.All}
 	if p.ask.Speculative {
@@ -229,14 +229,14 @@ func allocationAsk(p capacity.Pool, a *allocation.Allocation) quota.Ask {
 	return quota.Ask{Window: a.Window, Demand: quota.Demand(p, a.Shape), Spend: allocationSpend(p, a)}
 }
 
-// beyond lists the promises that the limits as they are now do not allow, when
+// beyondLimits lists the promises that the limits as they are now do not allow, when
 // they are given out in order. What is refused takes nothing from the next.
-func (t *tenants) beyond() []AtRisk {
+func (t *tenants) beyondLimits() []AtRisk {
 	var found []AtRisk
 	var counted []promise
 	holdings := map[string]quota.Holdings{}
 	for id := range t.organizations {
-		holdings[id] = t.holdings(id)
+		holdings[id] = t.holdingsOf(id)
 	}
 	for _, p := range t.promises {
 		violations := quota.Measure(holdings[p.orgID], p.ask).Violations()
@@ -245,17 +245,17 @@ func (t *tenants) beyond() []AtRisk {
 				Window: p.ask.Window, Violations: violations})
 			continue
 		}
-		t.count(p, 1)
+		t.countPromise(p, 1)
 		counted = append(counted, p)
 	}
 	for _, p := range counted {
-		t.count(p, -1)
+		t.countPromise(p, -1)
 	}
 	return found
 }
 
-// holdings is an organization with the others of its cohort.
-func (t *tenants) holdings(id string) quota.Holdings {
+// holdingsOf is an organization with the others of its cohort.
+func (t *tenants) holdingsOf(id string) quota.Holdings {
 	limits := t.organizations[id].Limits
 	h := quota.Holdings{Limits: limits, Committed: &t.spent[id].All, Speculative: &t.spent[id].Speculative}
 	if limits.Cohort == "" {

@@ -29,9 +29,9 @@ var troublesome = []string{TaskCreateNode, TaskCheckNode, TaskSweep}
 type Troubles []Trouble
 
 // Troubles reads what fails again and again.
-func (l *Ledger) Troubles(r Reader) (Troubles, error) { return troubles(r) }
+func (l *Ledger) Troubles(r Reader) (Troubles, error) { return readTroubles(r) }
 
-func troubles(r Reader) (Troubles, error) {
+func readTroubles(r Reader) (Troubles, error) {
 	failing, err := r.Failing(TroubleAfter)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func troubles(r Reader) (Troubles, error) {
 	for _, t := range failing {
 		if slices.Contains(troublesome, t.Kind) {
 			all = append(all, Trouble{Kind: t.Kind, Subject: t.Subject, Count: t.Failures, At: t.FailedAt,
-				Message: clip(t.LastError, 300)})
+				Message: clipText(t.LastError, 300)})
 		}
 	}
 	return all, nil
@@ -48,7 +48,7 @@ func troubles(r Reader) (Troubles, error) {
 
 // Of returns the trouble with a node, nil if there is none.
 func (t Troubles) Of(nodeID string) *Trouble {
-	return t.first(func(x Trouble) bool { return x.Kind != TaskSweep && x.Subject == nodeID })
+	return t.firstTrouble(func(x Trouble) bool { return x.Kind != TaskSweep && x.Subject == nodeID })
 }
 
 // In returns the worst trouble of a pool: with one of its nodes, or with listing
@@ -58,12 +58,12 @@ func (t Troubles) In(s PoolState) *Trouble {
 	for _, n := range s.Nodes {
 		ids[n.ID] = true
 	}
-	return t.first(func(x Trouble) bool {
-		return x.Kind != TaskSweep && ids[x.Subject] || x.Kind == TaskSweep && uses(s.Pool, x.Subject)
+	return t.firstTrouble(func(x Trouble) bool {
+		return x.Kind != TaskSweep && ids[x.Subject] || x.Kind == TaskSweep && usesProvisioner(s.Pool, x.Subject)
 	})
 }
 
-func (t Troubles) first(is func(Trouble) bool) *Trouble {
+func (t Troubles) firstTrouble(is func(Trouble) bool) *Trouble {
 	if i := slices.IndexFunc(t, is); i >= 0 {
 		return &t[i]
 	}
@@ -75,23 +75,23 @@ func (l *Ledger) ReportWorks(ctx context.Context, t Task) error {
 	if t.Failures < TroubleAfter {
 		return nil
 	}
-	return l.do(ctx, SystemActor("worker"), func(u *unit) error {
+	return l.inOwnTx(ctx, SystemActor("worker"), func(u *groupTx) error {
 		return u.tellTrouble(t, "works_again", fmt.Sprintf("its provider works again after %s in a row",
 			phrase.Count(t.Failures, "failure")))
 	})
 }
 
 // tellTrouble journals what a provider's trouble came to. Only operators see it.
-func (u *unit) tellTrouble(t Task, what, message string) error {
+func (u *groupTx) tellTrouble(t Task, what, message string) error {
 	switch t.Kind {
 	case TaskSweep:
-		u.event(Event{Type: "provisioner." + what, Subject: t.Subject, Reason: "provider_failing", Message: message})
+		u.addEvent(Event{Type: "provisioner." + what, Subject: t.Subject, Reason: "provider_failing", Message: message})
 	case TaskCreateNode, TaskCheckNode:
 		n, err := u.tx.Node(t.Subject)
 		if err != nil {
 			return fmt.Errorf("reading node: %w", err)
 		}
-		u.event(Event{Type: "node." + what, Subject: n.ID, PoolID: n.PoolID, Reason: "provider_failing",
+		u.addEvent(Event{Type: "node." + what, Subject: n.ID, PoolID: n.PoolID, Reason: "provider_failing",
 			Message: message})
 	}
 	return nil

@@ -12,22 +12,22 @@ import (
 // begins, that its nodes are of use to somebody; from one that its holder or its
 // lease ended, how much of a lease is used. What a lost node ended says nothing of
 // that.
-func (u *unit) learnUse(p *poolUnit, from, to allocation.Allocation) {
+func (u *groupTx) learnUse(p *poolTx, from, to allocation.Allocation) {
 	switch {
 	case to.State() == allocation.Active:
-		u.served(p, to)
+		u.countServed(p, to)
 	case from.State() == allocation.Active && (to.State() == allocation.Releasing || to.State() == allocation.Expired):
 		next := p.Pool.Learned
 		next.Leases = next.Leases.Learn(u.now().Sub(from.ActiveAt), from.LeaseUntil.Sub(from.ActiveAt))
-		p.learn(next)
+		p.setLearned(next)
 	}
 	if to.State() == allocation.Released || to.State() == allocation.Expired {
-		u.clean(p, to)
+		u.beginCleaning(p, to)
 	}
 }
 
-// clean keeps what an allocation gave back free while it is cleaned.
-func (u *unit) clean(p *poolUnit, a allocation.Allocation) {
+// beginCleaning keeps what an allocation gave back free while it is cleaned.
+func (u *groupTx) beginCleaning(p *poolTx, a allocation.Allocation) {
 	if p.Pool.Timers.Cleaning == 0 || len(a.Devices) == 0 {
 		return
 	}
@@ -38,23 +38,23 @@ func (u *unit) clean(p *poolUnit, a allocation.Allocation) {
 	p.setCleaning(append(slices.Clip(p.cleaning), x))
 }
 
-// cleaned ends the cleaning that has lasted long enough.
-func (u *unit) cleaned(p *poolUnit) {
+// endCleaning ends the cleaning that has lasted long enough.
+func (u *groupTx) endCleaning(p *poolTx) {
 	if dirty, clean := plan.Cleaned(p.cleaning, p.Pool.Timers.Cleaning, u.now()); len(clean) > 0 {
 		p.setCleaning(dirty)
 	}
 }
 
-func (p *poolUnit) setCleaning(all []plan.Cleaning) {
+func (p *poolTx) setCleaning(all []plan.Cleaning) {
 	before := p.cleaning
 	p.unit.undos = append(p.unit.undos, func() { p.replaceCleaning(before) })
 	p.replaceCleaning(all)
 	next := p.Pool.Learned
 	next.Cleaning = all
-	p.learn(next)
+	p.setLearned(next)
 }
 
-func (p *poolUnit) replaceCleaning(all []plan.Cleaning) {
+func (p *poolTx) replaceCleaning(all []plan.Cleaning) {
 	for _, x := range p.cleaning {
 		p.places.Remove(x.Booking().ID)
 	}
@@ -64,33 +64,33 @@ func (p *poolUnit) replaceCleaning(all []plan.Cleaning) {
 	}
 }
 
-// dirty reports whether a device is being cleaned.
-func (p *poolUnit) dirty(uuid string) bool {
+// isDirty reports whether a device is being cleaned.
+func (p *poolTx) isDirty(uuid string) bool {
 	dirty, _ := plan.Cleaned(p.cleaning, p.Pool.Timers.Cleaning, p.unit.now())
 	return slices.ContainsFunc(dirty, func(x plan.Cleaning) bool { return slices.Contains(x.UUIDs, uuid) })
 }
 
-// served takes the nodes of an allocation that nobody used before off the creates
+// countServed takes the nodes of an allocation that nobody used before off the creates
 // that are capped.
-func (u *unit) served(p *poolUnit, a allocation.Allocation) {
+func (u *groupTx) countServed(p *poolTx, a allocation.Allocation) {
 	_, window := plan.Creates(p.Pool.Pool)
 	first := 0
 	for _, slot := range a.Slots {
-		n, ok := p.onSlot(slot)
-		if ok && u.now().Sub(n.RequestedAt) < window && p.unused(n, a.ID) {
+		n, ok := p.nodeOnSlot(slot)
+		if ok && u.now().Sub(n.RequestedAt) < window && p.neverUsed(n, a.ID) {
 			first++
 		}
 	}
 	if first > 0 {
 		next := p.Pool.Learned
 		next.Created = next.Created.Take(first, window, u.now())
-		p.learn(next)
+		p.setLearned(next)
 	}
 }
 
-// unused reports whether nobody but the holder ever used a node: whoever ends
+// neverUsed reports whether nobody but the holder ever used a node: whoever ends
 // leaves it idle since then.
-func (p *poolUnit) unused(n node.Node, holder string) bool {
+func (p *poolTx) neverUsed(n node.Node, holder string) bool {
 	if !n.IdleSince.Equal(n.ReadyAt) {
 		return false
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// speculative lists the bookings that give way, without the shares of their
+// speculativeBookings lists the bookings that give way, without the shares of their
 // holders, which change with the clock: see ranked. The list is kept until one of
 // them changes.
-func (d *desk) speculative() []admission.Speculative {
+func (d *cachedPool) speculativeBookings() []admission.Speculative {
 	if d.guesses == nil {
 		d.guesses = []admission.Speculative{}
-		for r := range d.reservations.all() {
+		for r := range d.reservations.allRows() {
 			if r.Placed() && r.Class == reservation.Speculative {
 				d.guesses = append(d.guesses, admission.Speculative{Booking: r.Booking(), Probability: r.Probability})
 			}
@@ -28,16 +28,16 @@ func (d *desk) speculative() []admission.Speculative {
 	return d.guesses
 }
 
-// tooLate refuses a guess that would be over before its nodes are likely to be
+// refuseTooLate refuses a guess that would be over before its nodes are likely to be
 // up: it could only cost.
-func (p *poolUnit) tooLate(slots []int, w calendar.Interval, now time.Time) []admission.Reason {
-	boot := p.Pool.asked(now).Boot.P50()
+func (p *poolTx) refuseTooLate(slots []int, w calendar.Interval, now time.Time) []admission.Reason {
+	boot := p.Pool.asPlanned(now).Boot.P50()
 	usable := now
 	for _, slot := range slots {
 		due := now
-		if n, ok := p.onSlot(slot); ok && n.Coming() {
+		if n, ok := p.nodeOnSlot(slot); ok && n.Coming() {
 			due = n.RequestedAt.Add(boot)
-		} else if p.standing(slot) != standingReady {
+		} else if p.slotReadiness(slot) != standingReady {
 			due = now.Add(boot)
 		}
 		if due.After(usable) {
@@ -55,24 +55,24 @@ func (p *poolUnit) tooLate(slots []int, w calendar.Interval, now time.Time) []ad
 	}}
 }
 
-// view gathers what admission looks at for one organization in one pool.
-func (u *unit) view(p *poolUnit, h *holding, tiers calendar.Tiers) admission.View {
+// admissionView gathers what admission looks at for one organization in one pool.
+func (u *groupTx) admissionView(p *poolTx, h *holding, tiers calendar.Tiers) admission.View {
 	c := h.commitments
 	v := admission.View{
 		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers,
-			Speculative: p.speculative(), Used: p.split},
+			Speculative: p.speculativeBookings(), Used: p.split},
 		Limits: h.org.Limits, Committed: &c.All, SpeculativeCommitments: &c.Speculative, Cohort: h.cohort,
-		Brief: u.brief(),
+		Brief: u.onlyCounts(),
 	}
-	h.capped(&v)
+	h.addCaps(&v)
 	v.Pause = h.pause
 	return v
 }
 
-// displace cancels the speculative reservations that a decision pushes out.
-func (u *unit) displace(p *poolUnit, ids []string, by verdict) error {
+// displaceReservations cancels the speculative reservations that a decision pushes out.
+func (u *groupTx) displaceReservations(p *poolTx, ids []string, by verdict) error {
 	for _, id := range ids {
-		r, ok := p.reservation(id)
+		r, ok := p.findReservation(id)
 		if !ok {
 			continue
 		}
@@ -80,37 +80,37 @@ func (u *unit) displace(p *poolUnit, ids []string, by verdict) error {
 		if _, err := u.stepReservation(p, r, reservation.Cancel, "displaced", message); err != nil {
 			return err
 		}
-		u.because(by.record(DecisionDisplacement))
+		u.attachDecision(by.decisionRecord(DecisionDisplacement))
 		if r.OrganizationID != u.actor.OrganizationID { // who took the place is not its owner's to know
 			u.change.Events[len(u.change.Events)-1].Actor = SystemActor("").KeyID
 		}
-		u.rest(p, r.Slots)
+		u.markIdle(p, r.Slots)
 	}
 	return nil
 }
 
-// rest notes that work on the slots ended now, from which idleness counts.
-func (u *unit) rest(p *poolUnit, slots []int) {
+// markIdle notes that work on the slots ended now, from which idleness counts.
+func (u *groupTx) markIdle(p *poolTx, slots []int) {
 	for _, slot := range slots {
-		if n, ok := p.onSlot(slot); ok && n.State() == node.Ready {
+		if n, ok := p.nodeOnSlot(slot); ok && n.State() == node.Ready {
 			n.IdleSince = u.now()
 			p.putNode(n)
 		}
 	}
 }
 
-// free picks the allocation's devices on its slots, or reports that a node is
+// freeDevices picks the allocation's devices on its slots, or reports that a node is
 // not ready or not empty enough.
-func (p *poolUnit) free(a allocation.Allocation) ([]allocation.Held, bool) {
+func (p *poolTx) freeDevices(a allocation.Allocation) ([]allocation.Held, bool) {
 	var held []allocation.Held
 	for i, slot := range a.Slots {
-		n, ok := p.onSlot(slot)
+		n, ok := p.nodeOnSlot(slot)
 		if !ok || n.State() != node.Ready {
 			return nil, false
 		}
 		left := a.Shape.On(i)
 		for _, d := range n.Devices {
-			if left > 0 && p.taken[d.UUID] == "" && !p.dirty(d.UUID) {
+			if left > 0 && p.taken[d.UUID] == "" && !p.isDirty(d.UUID) {
 				held = append(held, allocation.Held{NodeID: n.ID, UUID: d.UUID})
 				left--
 			}

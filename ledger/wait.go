@@ -24,8 +24,8 @@ func (l *Ledger) Waits(r Reader) *Waits {
 	return &Waits{r: r, cfg: l.cfg, outlooks: map[string]*plan.Outlook{}}
 }
 
-// outlook is the plan of a pool.
-func (w *Waits) outlook(poolID string) (*plan.Outlook, error) {
+// poolOutlook is the plan of a pool.
+func (w *Waits) poolOutlook(poolID string) (*plan.Outlook, error) {
 	if o, ok := w.outlooks[poolID]; ok {
 		return o, nil
 	}
@@ -33,20 +33,20 @@ func (w *Waits) outlook(poolID string) (*plan.Outlook, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading pool: %w", err)
 	}
-	return w.foresee(state)
+	return w.foreseePool(state)
 }
 
-// foresee plans a pool from what the planner would have: the same learned values,
+// foreseePool plans a pool from what the planner would have: the same learned values,
 // the same pauses.
-func (w *Waits) foresee(state PoolState) (*plan.Outlook, error) {
+func (w *Waits) foreseePool(state PoolState) (*plan.Outlook, error) {
 	paused, err := w.r.Pauses()
 	if err != nil {
 		return nil, fmt.Errorf("reading what is paused: %w", err)
 	}
 	s := state.Snapshot()
-	s.Paused = byOrganization(paused).until()
+	s.Paused = byOrganization(paused).pausedUntil()
 	if len(state.Pool.Alternates) > 0 {
-		_, s.Learned = state.Pool.choose(slices.Values(state.Reservations), node.Node{Slot: -1}, w.r.Now())
+		_, s.Learned = state.Pool.chooseOffering(slices.Values(state.Reservations), node.Node{Slot: -1}, w.r.Now())
 	}
 	o := plan.Foresee(s, w.cfg.Policy, w.r.Now())
 	w.outlooks[state.Pool.ID] = o
@@ -59,7 +59,7 @@ func (w *Waits) Allocation(a allocation.Allocation) (*plan.Estimate, error) {
 	if a.State() != allocation.Pending {
 		return nil, nil
 	}
-	return w.estimate(a.PoolID, a.ID, a.Window.End)
+	return w.estimateWait(a.PoolID, a.ID, a.Window.End)
 }
 
 // Reservation estimates when a reservation gets a place, or when its nodes are
@@ -69,7 +69,7 @@ func (w *Waits) Reservation(r reservation.Reservation) (*plan.Estimate, error) {
 	if r.State() != reservation.Waitlisted && r.State() != reservation.Warming {
 		return nil, nil
 	}
-	return w.estimate(r.PoolID, r.ID, r.Window.End)
+	return w.estimateWait(r.PoolID, r.ID, r.Window.End)
 }
 
 // Expires reports whether a waitlisted reservation is likely to expire before it has
@@ -78,7 +78,7 @@ func (w *Waits) Expires(r reservation.Reservation) (bool, error) {
 	if r.State() != reservation.Waitlisted {
 		return false, nil
 	}
-	o, err := w.outlook(r.PoolID)
+	o, err := w.poolOutlook(r.PoolID)
 	if err != nil {
 		return false, err
 	}
@@ -90,9 +90,9 @@ func (w *Waits) Expires(r reservation.Reservation) (bool, error) {
 	return !inTime, nil
 }
 
-// estimate is none where the wait is likely to last until somebody gives up.
-func (w *Waits) estimate(poolID, id string, until time.Time) (*plan.Estimate, error) {
-	o, err := w.outlook(poolID)
+// estimateWait is none where the wait is likely to last until somebody gives up.
+func (w *Waits) estimateWait(poolID, id string, until time.Time) (*plan.Estimate, error) {
+	o, err := w.poolOutlook(poolID)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	require.NoError(t, w.store.Migrate(t.Context()))
-	w.ledger = w.restarted()
+	w.ledger = w.restartedLedger()
 	w.pool, err = w.ledger.CreatePool(t.Context(), operator, capacity.Pool{
 		Name: "lab", Provisioner: "sim", Type: "gpu-2", Model: "h100", PerNode: 2, MemoryMiB: 81920, Price: 2 * money.USD,
 		MaxNodes: 4, Simulated: true,
@@ -63,8 +63,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restarted is the ledger of another process: it remembers nothing.
-func (w *world) restarted() *ledger.Ledger {
+// restartedLedger is the ledger of another process: it remembers nothing.
+func (w *world) restartedLedger() *ledger.Ledger {
 	return ledger.New(w.store, &w.ids, ledger.Config{
 		Policy: plan.Policy{Guard: guard}, CheckEvery: boot, VerifyEvery: 24 * time.Hour, ConfirmGone: time.Second,
 		Ahead:     8 * 24 * time.Hour,
@@ -74,12 +74,12 @@ func (w *world) restarted() *ledger.Ledger {
 
 var operator = ledger.SystemActor("test")
 
-// person makes an organization and returns a member of it.
-func (w *world) person(name string) ledger.Actor {
-	return w.limited(name, quota.Limits{GPUs: 100, SpeculationPerDay: 1000 * money.USD})
+// newPerson makes an organization and returns a member of it.
+func (w *world) newPerson(name string) ledger.Actor {
+	return w.newLimitedPerson(name, quota.Limits{GPUs: 100, SpeculationPerDay: 1000 * money.USD})
 }
 
-func (w *world) limited(name string, limits quota.Limits) ledger.Actor {
+func (w *world) newLimitedPerson(name string, limits quota.Limits) ledger.Actor {
 	w.Helper()
 	org, err := w.ledger.CreateOrganization(w.Context(), operator, name, limits)
 	require.NoError(w, err)
@@ -87,15 +87,15 @@ func (w *world) limited(name string, limits quota.Limits) ledger.Actor {
 		Via: "api"}
 }
 
-// agent returns an agent's key beside a person's.
-func agent(of ledger.Actor, name string) ledger.Actor {
+// agentBeside returns an agent's key beside a person's.
+func agentBeside(of ledger.Actor, name string) ledger.Actor {
 	of.KeyID, of.Kind = name, ledger.AgentKey
 	of.Caps = quota.Caps{MaxGPUs: 8, MaxPerDay: 1000 * money.USD, MaxLead: 48 * time.Hour, MaxWindow: 24 * time.Hour}
 	return of
 }
 
-// after is a window that begins and ends a while from now.
-func (w *world) after(from, to time.Duration) calendar.Interval {
+// windowAfter is a window that begins and ends a while from now.
+func (w *world) windowAfter(from, to time.Duration) calendar.Interval {
 	return calendar.Interval{Start: w.clock.Now().Add(from), End: w.clock.Now().Add(to)}
 }
 
@@ -103,7 +103,7 @@ func (w *world) after(from, to time.Duration) calendar.Interval {
 func (w *world) pass(d time.Duration) {
 	w.Helper()
 	end := w.clock.Now().Add(d)
-	for w.work(); ; w.work() {
+	for w.doDueWork(); ; w.doDueWork() {
 		next, err := w.ledger.NextTask(w.Context())
 		require.NoError(w, err)
 		if next.IsZero() || next.After(end) {
@@ -114,8 +114,8 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// work does what is due now.
-func (w *world) work() {
+// doDueWork does what is due now.
+func (w *world) doDueWork() {
 	w.Helper()
 	for range 100 {
 		due, err := w.ledger.Dispatch(w.Context(), 100, time.Minute)
@@ -126,13 +126,13 @@ func (w *world) work() {
 		for _, task := range due {
 			task, err = w.ledger.ClaimTask(w.Context(), task.ID, task.Attempt, time.Hour)
 			require.NoError(w, err)
-			require.NoError(w, w.handle(task), task.Kind)
+			require.NoError(w, w.handleTask(task), task.Kind)
 		}
 	}
 	require.Fail(w, "the work does not end")
 }
 
-func (w *world) handle(task ledger.Task) error {
+func (w *world) handleTask(task ledger.Task) error {
 	ctx, g := w.Context(), ledger.Guard{TaskID: task.ID, Fence: task.Fence}
 	switch task.Kind {
 	case ledger.TaskPlan:
@@ -154,7 +154,7 @@ func (w *world) handle(task ledger.Task) error {
 		w.up[task.Subject] = w.clock.Now().Add(boot)
 		return w.ledger.ReportCreated(ctx, g, task.Subject, ledger.Instance{ProviderID: "machine of " + task.Subject})
 	case ledger.TaskCheckNode:
-		return w.check(ctx, g, task.Subject)
+		return w.checkNode(ctx, g, task.Subject)
 	default:
 		if _, _, wanted, err := w.ledger.BeginDelete(ctx, g, task.Subject); err != nil || !wanted {
 			return err
@@ -164,7 +164,7 @@ func (w *world) handle(task ledger.Task) error {
 	}
 }
 
-func (w *world) check(ctx context.Context, g ledger.Guard, nodeID string) error {
+func (w *world) checkNode(ctx context.Context, g ledger.Guard, nodeID string) error {
 	if _, _, wanted, err := w.ledger.BeginCheck(ctx, g, nodeID); err != nil || !wanted {
 		return err
 	}
@@ -180,19 +180,19 @@ func (w *world) check(ctx context.Context, g ledger.Guard, nodeID string) error 
 	}})
 }
 
-// warm makes n nodes ready that nobody holds.
-func (w *world) warm(n int) {
+// warmNodes makes n nodes ready that nobody holds.
+func (w *world) warmNodes(n int) {
 	w.Helper()
-	by := w.person("warmer " + w.clock.Now().String())
-	a := w.allocate(by, 2*n)
+	by := w.newPerson("warmer " + w.clock.Now().String())
+	a := w.mustAllocate(by, 2*n)
 	w.pass(boot)
 	_, err := w.ledger.Release(w.Context(), by, a.ID)
 	require.NoError(w, err)
-	w.work()
-	require.Len(w, w.nodes(node.Ready), n)
+	w.doDueWork()
+	require.Len(w, w.readNodes(node.Ready), n)
 }
 
-func (w *world) nodes(in ...node.State) (list []node.Node) {
+func (w *world) readNodes(in ...node.State) (list []node.Node) {
 	w.Helper()
 	w.read(func(r ledger.Reader) (err error) {
 		list, err = r.Nodes(ledger.NodeFilter{State: in}, ledger.Page{Limit: 500})
@@ -206,21 +206,21 @@ func (w *world) read(fn func(ledger.Reader) error) {
 	require.NoError(w, w.store.Read(w.Context(), fn))
 }
 
-func (w *world) allocate(by ledger.Actor, gpus int) allocation.Allocation {
+func (w *world) mustAllocate(by ledger.Actor, gpus int) allocation.Allocation {
 	w.Helper()
 	a, err := w.ledger.Allocate(w.Context(), by, ledger.AllocateRequest{Pool: "lab", GPUs: gpus, Lease: time.Hour})
 	require.NoError(w, err)
 	return a
 }
 
-func (w *world) reserve(by ledger.Actor, gpus int, window calendar.Interval) reservation.Reservation {
+func (w *world) mustReserve(by ledger.Actor, gpus int, window calendar.Interval) reservation.Reservation {
 	w.Helper()
 	r, err := w.ledger.Reserve(w.Context(), by, ledger.ReserveRequest{Pool: "lab", GPUs: gpus, Window: window})
 	require.NoError(w, err)
 	return r
 }
 
-func (w *world) reservation(id string) (found reservation.Reservation) {
+func (w *world) readReservation(id string) (found reservation.Reservation) {
 	w.Helper()
 	w.read(func(r ledger.Reader) (err error) {
 		found, err = r.Reservation(ledger.Scope{All: true}, id)
@@ -229,7 +229,7 @@ func (w *world) reservation(id string) (found reservation.Reservation) {
 	return found
 }
 
-func (w *world) allocation(id string) (found allocation.Allocation) {
+func (w *world) readAllocation(id string) (found allocation.Allocation) {
 	w.Helper()
 	w.read(func(r ledger.Reader) (err error) {
 		found, err = r.Allocation(ledger.Scope{All: true}, id)
@@ -238,8 +238,8 @@ func (w *world) allocation(id string) (found allocation.Allocation) {
 	return found
 }
 
-// events lists what happened, or with a type only that.
-func (w *world) events(kind string) (found []ledger.Event) {
+// readEvents lists what happened, or with a type only that.
+func (w *world) readEvents(kind string) (found []ledger.Event) {
 	w.Helper()
 	w.read(func(r ledger.Reader) (err error) {
 		found, err = r.Events(ledger.Scope{All: true}, ledger.EventFilter{Type: kind}, 500)
@@ -248,8 +248,8 @@ func (w *world) events(kind string) (found []ledger.Event) {
 	return found
 }
 
-// live lists the live reservations made by a key or schedule.
-func (w *world) live(by string) (found []reservation.Reservation) {
+// liveOf lists the live reservations made by a key or schedule.
+func (w *world) liveOf(by string) (found []reservation.Reservation) {
 	w.Helper()
 	w.read(func(r ledger.Reader) (err error) {
 		found, err = r.Reservations(ledger.Scope{All: true}, ledger.BookingFilter{MadeBy: by, Live: true},

@@ -63,7 +63,7 @@ func (a *API) createReservations(ctx context.Context, in KeyRequired,
 	if err != nil {
 		return nil, err
 	}
-	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, LockHint: ledger.BatchUses(batch), Load: len(batch)}
+	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, LockHint: ledger.BatchLockHint(batch), Load: len(batch)}
 	sum := sha256.Sum256(body) // of the text: a sequence of JSON values is none itself
 	return runOnceLocking(ctx, a, o, sum[:], func(ctx context.Context, a *API) (int, contract.BatchResults, error) {
 		outcomes, err := a.Ledger.ReserveMany(ctx, auth.From(ctx), batch)
