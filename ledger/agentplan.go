@@ -76,27 +76,27 @@ func (l *Ledger) SetDemand(ctx context.Context, actor Actor, want Demand) ([]Win
 		return nil, err
 	}
 	var outcomes []WindowOutcome
-	err := l.inGroup(ctx, actor, &LockHint{Pool: want.Pool}, func(u *groupTx) error {
-		h, err := u.readHolding()
+	err := l.inGroup(ctx, actor, &LockHint{Pool: want.Pool}, func(tx *groupTx) error {
+		h, err := readHolding(tx)
 		if err != nil {
 			return err
 		}
-		pools, err := u.lockCandidates(poolNeeds{pool: want.Pool})
+		pools, err := lockCandidates(tx, poolNeeds{pool: want.Pool})
 		if err != nil {
 			return err
 		}
-		outcomes, err = u.applyDemand(pools[0], h, want.Windows)
+		outcomes, err = applyDemand(tx, pools[0], h, want.Windows)
 		return err
 	})
 	return outcomes, err
 }
 
-func (u *groupTx) applyDemand(p *poolTx, h *holding, windows []DemandWindow) ([]WindowOutcome, error) {
+func applyDemand(tx *groupTx, p *poolTx, h *holding, windows []DemandWindow) ([]WindowOutcome, error) {
 	outcomes := make([]WindowOutcome, len(windows))
 	for i, w := range windows {
 		outcomes[i].Window = w
 	}
-	mine := u.ownReservations(p)
+	mine := ownReservations(tx, p)
 	var missing []wish
 	for _, w := range wishesOf(windows, p.Pool.PerNode) {
 		i := matchReservation(mine, w)
@@ -104,17 +104,17 @@ func (u *groupTx) applyDemand(p *poolTx, h *holding, windows []DemandWindow) ([]
 			missing = append(missing, w)
 			continue
 		}
-		r := u.keepReservation(p, h, mine[i], w)
+		r := keepReservation(tx, p, h, mine[i], w)
 		mine = slices.Delete(mine, i, i+1)
 		o := &outcomes[w.window]
 		o.Kept++
 		o.Reservations = append(o.Reservations, r.ID)
 	}
-	if err := u.cancelUnwanted(p, mine); err != nil {
+	if err := cancelUnwanted(tx, p, mine); err != nil {
 		return nil, err
 	}
 	for _, w := range missing {
-		if err := u.placeWish(p, h, w, &outcomes[w.window]); err != nil {
+		if err := placeWish(tx, p, h, w, &outcomes[w.window]); err != nil {
 			return nil, err
 		}
 	}
@@ -123,11 +123,11 @@ func (u *groupTx) applyDemand(p *poolTx, h *holding, windows []DemandWindow) ([]
 
 // ownReservations lists the actor's live reservations in the pool, the most valuable to
 // keep first.
-func (u *groupTx) ownReservations(p *poolTx) []reservation.Reservation {
+func ownReservations(tx *groupTx, p *poolTx) []reservation.Reservation {
 	worth := map[reservation.State]int{reservation.Ready: 0, reservation.Warming: 1, reservation.Booked: 2}
 	var mine []reservation.Reservation
 	for r := range p.reservations.allRows() {
-		if r.MadeBy == u.actor.KeyID && r.Origin == reservation.FromAgent && r.Placed() {
+		if r.MadeBy == tx.actor.KeyID && r.Origin == reservation.FromAgent && r.Placed() {
 			mine = append(mine, r)
 		}
 	}
@@ -161,14 +161,14 @@ func matchReservation(mine []reservation.Reservation, w wish) int {
 // keepReservation shifts a kept reservation's end to the wish's, if its place and the limits
 // allow it: what is added counts where the reservation does. The stated probability stays: its
 // outcome is scored against it.
-func (u *groupTx) keepReservation(p *poolTx, h *holding, r reservation.Reservation, w wish) reservation.Reservation {
+func keepReservation(tx *groupTx, p *poolTx, h *holding, r reservation.Reservation, w wish) reservation.Reservation {
 	next := r
 	next.Window.End = w.span.End
 	if r.Window.End.Equal(next.Window.End) {
 		return r
 	}
 	if next.Window.End.After(r.Window.End) {
-		view := u.admissionView(p, h, onlyOn(r.Slots))
+		view := admissionView(tx, p, h, onlyOn(r.Slots))
 		d := admission.Decide(admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Now: true,
 			Window: calendar.Interval{Start: r.Window.End, End: next.Window.End}, Since: r.Window.Start,
 			Prolongs: true}, view)
@@ -178,29 +178,29 @@ func (u *groupTx) keepReservation(p *poolTx, h *holding, r reservation.Reservati
 	}
 	next.Cost = admission.Cost(p.Pool.Pool, next.Shape, next.Window.Length())
 	p.putReservation(next)
-	u.wakePlan(p.Pool.ID)
+	tx.wakePlan(p.Pool.ID)
 	return next
 }
 
 // cancelUnwanted cancels the reservations that the plan no longer asks for.
-func (u *groupTx) cancelUnwanted(p *poolTx, rest []reservation.Reservation) error {
+func cancelUnwanted(tx *groupTx, p *poolTx, rest []reservation.Reservation) error {
 	for _, r := range rest {
-		if _, err := u.stepReservation(p, r, reservation.Cancel, "replanned", "no longer expected"); err != nil {
+		if _, err := tx.stepReservation(p, r, reservation.Cancel, "replanned", "no longer expected"); err != nil {
 			return fmt.Errorf("cancelling %s: %w", r.ID, err)
 		}
-		u.markIdle(p, r.Slots)
-		u.wakePlan(p.Pool.ID)
+		markIdle(tx, p, r.Slots)
+		tx.wakePlan(p.Pool.ID)
 	}
 	return nil
 }
 
 // placeWish places one wish, or notes why it got no place.
-func (u *groupTx) placeWish(p *poolTx, h *holding, w wish, o *WindowOutcome) error {
-	r, err := u.reserveIn(p, h, ReserveRequest{
+func placeWish(tx *groupTx, p *poolTx, h *holding, w wish, o *WindowOutcome) error {
+	r, err := reserveIn(tx, p, h, ReserveRequest{
 		GPUs: w.shape.GPUs(), Window: w.span, Probability: o.Window.Probability, ReasonCode: o.Window.ReasonCode,
 	})
 	if re, ok := errors.AsType[*RefusedError](err); ok {
-		u.journalRefusal(err)
+		tx.journalRefusal(err)
 		o.Refused = re
 		return nil
 	}

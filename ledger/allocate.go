@@ -59,16 +59,16 @@ func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest)
 	if req.Lease == 0 {
 		req.Lease = DefaultLease
 	}
-	err := l.inGroup(ctx, actor, req.lockHint(), func(u *groupTx) error {
-		h, err := u.readHolding()
+	err := l.inGroup(ctx, actor, req.lockHint(), func(tx *groupTx) error {
+		h, err := readHolding(tx)
 		if err != nil {
 			return err
 		}
-		pools, err := u.lockCandidates(req.poolNeeds())
+		pools, err := lockCandidates(tx, req.poolNeeds())
 		if err != nil {
 			return err
 		}
-		out, err = u.allocateFirst(pools, h, req)
+		out, err = allocateFirst(tx, pools, h, req)
 		return err
 	})
 	return out, err
@@ -76,20 +76,20 @@ func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest)
 
 // allocateFirst takes GPUs in the first pool that accepts: one where they are
 // ready at once, if there is one.
-func (u *groupTx) allocateFirst(pools []*poolTx, h *holding, req AllocateRequest) (allocation.Allocation, error) {
+func allocateFirst(tx *groupTx, pools []*poolTx, h *holding, req AllocateRequest) (allocation.Allocation, error) {
 	ask := func(p *poolTx) takeRequest {
 		shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 		return takeRequest{shape: shape, lease: req.Lease, name: req.Name,
-			own: p.claimableNow(h.org.ID, u.now(), u.cfg.Policy), workload: req.Workload}
+			own: claimableNow(p, h.org.ID, tx.now(), tx.cfg.Policy), workload: req.Workload}
 	}
-	if err := u.putReadyFirst(pools, h, ask); err != nil {
+	if err := putReadyFirst(tx, pools, h, ask); err != nil {
 		return allocation.Allocation{}, err
 	}
 	var passed passedPools
 	for _, p := range pools {
 		take := ask(p)
 		take.passed = passed
-		a, err := u.takeGPUs(p, h, take)
+		a, err := takeGPUs(tx, p, h, take)
 		if passed.passOver(p, err) {
 			continue
 		}
@@ -101,17 +101,17 @@ func (u *groupTx) allocateFirst(pools []*poolTx, h *holding, req AllocateRequest
 
 // putReadyFirst moves the pools to the front in which the request would begin at
 // once.
-func (u *groupTx) putReadyFirst(pools []*poolTx, h *holding, ask func(*poolTx) takeRequest) error {
+func putReadyFirst(tx *groupTx, pools []*poolTx, h *holding, ask func(*poolTx) takeRequest) error {
 	if len(pools) < 2 {
 		return nil
 	}
 	cold := map[string]int{}
 	for _, p := range pools {
-		d, _, err := u.decideNow(p, h, ask(p))
+		d, _, err := decideNow(tx, p, h, ask(p))
 		if err != nil {
 			return err
 		}
-		if !d.Accepted() || !p.allReady(d.Slots) {
+		if !d.Accepted() || !allReady(p, d.Slots) {
 			cold[p.Pool.ID] = 1
 		}
 	}
@@ -138,16 +138,16 @@ type holding struct {
 	pause       *admission.Pause // why nothing is warmed for it on a guess, else nil
 }
 
-func (u *groupTx) readHolding() (*holding, error) {
-	orgID, err := u.actor.bookingOrganization()
+func readHolding(tx *groupTx) (*holding, error) {
+	orgID, err := tx.actor.bookingOrganization()
 	if err != nil {
 		return nil, err
 	}
-	return u.readHoldingOf(orgID, u.actor.askerFor())
+	return readHoldingOf(tx, orgID, tx.actor.askerFor())
 }
 
-func (u *groupTx) readHoldingOf(organizationID string, who asker) (*holding, error) {
-	org, others, err := u.lockSharers(organizationID)
+func readHoldingOf(tx *groupTx, organizationID string, who asker) (*holding, error) {
+	org, others, err := lockSharers(tx, organizationID)
 	if err != nil {
 		return nil, fmt.Errorf("locking organization: %w", err)
 	}
@@ -155,14 +155,14 @@ func (u *groupTx) readHoldingOf(organizationID string, who asker) (*holding, err
 		return nil, ErrDenied // a key of it that was looked up a moment ago
 	}
 	h := &holding{org: org, who: who}
-	if h.offspring, err = u.offspringOf(who); err != nil {
+	if h.offspring, err = offspringOf(tx, who); err != nil {
 		return nil, fmt.Errorf("reading what keys made: %w", err)
 	}
-	if h.commitments, err = u.commitments(organizationID); err != nil {
+	if h.commitments, err = tx.commitments(organizationID); err != nil {
 		return nil, fmt.Errorf("reading commitments: %w", err)
 	}
 	for _, o := range others {
-		c, err := u.commitments(o.ID)
+		c, err := tx.commitments(o.ID)
 		if err != nil {
 			return nil, fmt.Errorf("reading commitments of the cohort: %w", err)
 		}
@@ -172,8 +172,8 @@ func (u *groupTx) readHoldingOf(organizationID string, who asker) (*holding, err
 }
 
 // readPause notes whether the organization may have something warmed on a guess.
-func (u *groupTx) readPause(h *holding) error {
-	paused, err := u.readPauses()
+func readPause(tx *groupTx, h *holding) error {
+	paused, err := readPauses(tx)
 	if err == nil {
 		if p, held := paused.pauseOf(h.org.ID); held {
 			h.pause = &admission.Pause{Everybody: p.OrganizationID == "", Reason: p.Reason, Until: p.Until}
@@ -184,7 +184,7 @@ func (u *groupTx) readPause(h *holding) error {
 
 // claimableNow lists the organization's own speculative reservations that work
 // starting now may use: the ones ready, or due within their lead time.
-func (p *poolTx) claimableNow(orgID string, now time.Time, policy plan.Policy) []reservation.Reservation {
+func claimableNow(p *poolTx, orgID string, now time.Time, policy plan.Policy) []reservation.Reservation {
 	soon := now.Add(plan.Lead(p.Pool.asPlanned(now).Boot, policy))
 	var own []reservation.Reservation
 	for r := range p.reservations.allRows() {
@@ -209,53 +209,53 @@ type takeRequest struct {
 
 // takeGPUs finds a place for an allocation that starts now, claims what it uses of
 // the own reservations, and activates it if its nodes are ready.
-func (u *groupTx) takeGPUs(p *poolTx, h *holding, req takeRequest) (allocation.Allocation, error) {
+func takeGPUs(tx *groupTx, p *poolTx, h *holding, req takeRequest) (allocation.Allocation, error) {
 	if p.Pool.Recovery.Active() {
 		return allocation.Allocation{}, fmt.Errorf("pool %s: %w", p.Pool.Name, ErrRecovering)
 	}
-	d, window, err := u.decideNow(p, h, req)
+	d, window, err := decideNow(tx, p, h, req)
 	if err != nil {
 		return allocation.Allocation{}, err
 	}
 	if !d.Accepted() {
-		return allocation.Allocation{}, u.refuseRequest(p, h.org.ID, "allocation", d)
+		return allocation.Allocation{}, refuseRequest(tx, p, h.org.ID, "allocation", d)
 	}
 	a := allocation.New(allocation.Allocation{
-		ID: u.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clipText(req.name, 80),
-		HeldBy: u.actor.KeyID, UserID: u.actor.UserID,
+		ID: tx.ids.New(ids.Allocation), OrganizationID: h.org.ID, PoolID: p.Pool.ID, Name: clipText(req.name, 80),
+		HeldBy: tx.actor.KeyID, UserID: tx.actor.UserID,
 		Workload: req.workload, Shape: req.shape, Slots: d.Slots, Lease: req.lease, Window: window,
 		Cost: admission.Cost(p.Pool.Pool, req.shape, req.lease),
-	}, u.now())
-	if err = u.makeWay(p, d); err != nil {
+	}, tx.now())
+	if err = makeWay(tx, p, d); err != nil {
 		return a, err
 	}
-	claimed, err := u.claimOwn(p, h, a, req, d)
+	claimed, err := claimOwn(tx, p, h, a, req, d)
 	if err != nil {
 		return a, err
 	}
 	a.Reservations = claimed
 	p.putAllocation(a)
-	u.chargeEntry(p, a)
-	u.wakePlan(p.Pool.ID)
-	if held, ok := p.freeDevices(a); ok {
-		a, err = u.activateAllocation(p, a, held)
-		u.attachDecision(d.decisionRecord(DecisionAdmission))
+	chargeEntry(tx, p, a)
+	tx.wakePlan(p.Pool.ID)
+	if held, ok := freeDevices(p, a); ok {
+		a, err = activateAllocation(tx, p, a, held)
+		tx.attachDecision(d.decisionRecord(DecisionAdmission))
 		return a, err
 	}
-	u.addEvent(Event{OrganizationID: a.OrganizationID, Type: "allocation." + string(a.State()), Subject: a.ID,
+	tx.addEvent(Event{OrganizationID: a.OrganizationID, Type: "allocation." + string(a.State()), Subject: a.ID,
 		PoolID: p.Pool.ID,
 		Message: fmt.Sprintf("%s in %s: waiting for nodes to boot%s", phrase.Count(req.shape.GPUs(), "GPU"), p.Pool.Name,
 			req.passed.describePassed()), Decision: d.decisionRecord(DecisionAdmission)})
 	return a, nil
 }
 
-func (p *poolTx) allReady(slots []int) bool {
+func allReady(p *poolTx, slots []int) bool {
 	return !slices.ContainsFunc(slots, func(slot int) bool { return p.slotReadiness(slot) != standingReady })
 }
 
 // claimOwn takes over the own reservations whose places the allocation uses, up to
 // its GPUs on each; the others stay, or give way where they no longer fit.
-func (u *groupTx) claimOwn(p *poolTx, h *holding, a allocation.Allocation, req takeRequest, v verdict) ([]string, error) {
+func claimOwn(tx *groupTx, p *poolTx, h *holding, a allocation.Allocation, req takeRequest, v verdict) ([]string, error) {
 	left := map[int]int{}
 	for i, slot := range a.Slots {
 		left[slot] = a.Shape.On(i)
@@ -274,18 +274,18 @@ func (u *groupTx) claimOwn(p *poolTx, h *holding, a allocation.Allocation, req t
 			others = append(others, r)
 			continue
 		}
-		if _, err := u.stepReservation(p, r, reservation.Claim, "claimed", "claimed by "+allocationName(a)); err != nil {
+		if _, err := tx.stepReservation(p, r, reservation.Claim, "claimed", "claimed by "+allocationName(a)); err != nil {
 			return nil, err
 		}
 		claimed = append(claimed, r.ID)
 	}
-	return claimed, u.displaceReservations(p, p.displacedBy(h, a, others), v)
+	return claimed, displaceReservations(tx, p, displacedBy(p, h, a, others), v)
 }
 
 // displacedBy lists those of the reservations that have no room beside the
 // allocation any more: no place, or nothing left of what the organization may
 // hold. The board stays as it is.
-func (p *poolTx) displacedBy(h *holding, a allocation.Allocation, others []reservation.Reservation) []string {
+func displacedBy(p *poolTx, h *holding, a allocation.Allocation, others []reservation.Reservation) []string {
 	for _, r := range others {
 		p.setReservation(&r, nil)
 	}
@@ -319,20 +319,20 @@ func (h *holding) allowsReservation(p capacity.Pool, r reservation.Reservation) 
 
 // activateAllocation hands the devices over. The lease counts from now, as far as the
 // calendar allows it.
-func (u *groupTx) activateAllocation(p *poolTx, a allocation.Allocation, held []allocation.Held) (allocation.Allocation, error) {
+func activateAllocation(tx *groupTx, p *poolTx, a allocation.Allocation, held []allocation.Held) (allocation.Allocation, error) {
 	a.Devices = held
-	wait := u.now().Sub(a.RequestedAt)
+	wait := tx.now().Sub(a.RequestedAt)
 	message := fmt.Sprintf("%s in %s after %s", phrase.Count(len(held), "GPU"), p.Pool.Name, phrase.Span(wait))
 	if wait <= allocation.ZeroWait {
 		message = fmt.Sprintf("%s in %s with zero wait", phrase.Count(len(held), "GPU"), p.Pool.Name)
 	}
-	a, err := u.stepAllocation(p, a, allocation.Activate, plan.ReasonNodesReady, message)
+	a, err := tx.stepAllocation(p, a, allocation.Activate, plan.ReasonNodesReady, message)
 	if err != nil {
 		return a, err
 	}
 	p.places.Remove(a.ID)
 	whole := a.Booking()
-	whole.Interval = calendar.Interval{Start: u.now(), End: a.LeaseUntil}
+	whole.Interval = calendar.Interval{Start: tx.now(), End: a.LeaseUntil}
 	fits := p.places.FitsAll(whole)
 	p.places.Force(a.Booking())
 	if !fits {

@@ -76,7 +76,7 @@ func (l *Ledger) VerifyJournal(ctx context.Context, actor Actor, req AuditReques
 		if err != nil || found.More || found.Finding != nil && found.Finding.Kind != AuditUnsealed {
 			return err
 		}
-		missed, err := l.missedSeals(r)
+		missed, err := missedSeals(l, r)
 		if missed != nil {
 			found.Finding = missed
 		}
@@ -86,13 +86,13 @@ func (l *Ledger) VerifyJournal(ctx context.Context, actor Actor, req AuditReques
 		return Audit{}, fmt.Errorf("verifying the journal: %w", err)
 	}
 	if found.Finding == nil && !found.More {
-		l.rememberSeal(found.Last, now)
+		rememberSeal(l, found.Last, now)
 	}
 	return found, nil
 }
 
 // missedSeals tells of seals that were seen, and are not in a chain that holds.
-func (l *Ledger) missedSeals(r Reader) (*AuditFinding, error) {
+func missedSeals(l *Ledger, r Reader) (*AuditFinding, error) {
 	gap, err := l.JournalGap(r)
 	if err != nil || gap == nil {
 		return nil, err

@@ -34,22 +34,22 @@ func (l *Ledger) ReserveMany(ctx context.Context, actor Actor, batch []BatchItem
 		return nil, &InvalidError{Field: "items", Rule: fmt.Sprintf("must be between 1 and %d", MaxBatch)}
 	}
 	var outcomes []Outcome
-	err := l.inGroupOf(ctx, actor, BatchLockHint(batch), len(batch), func(u *groupTx) error {
-		h, err := u.readHolding()
+	err := l.inGroupOf(ctx, actor, BatchLockHint(batch), len(batch), func(tx *groupTx) error {
+		h, err := readHolding(tx)
 		if err != nil {
 			return err
 		}
 		deciding, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.cfg.BatchTime)
 		defer cancel()
-		outcomes, err = u.reserveBatch(deciding, h, batch)
+		outcomes, err = reserveBatch(tx, deciding, h, batch)
 		return err
 	})
 	return outcomes, err
 }
 
-func (u *groupTx) reserveBatch(deciding context.Context, h *holding, batch []BatchItem) (outcomes []Outcome, err error) {
+func reserveBatch(tx *groupTx, deciding context.Context, h *holding, batch []BatchItem) (outcomes []Outcome, err error) {
 	outcomes = make([]Outcome, len(batch))
-	defer u.beginBatch()()
+	defer tx.beginBatch()()
 	var written backgroundWrite
 	defer func() { err = errors.Join(err, written.waitForWrite()) }()
 	for i, item := range batch {
@@ -59,11 +59,11 @@ func (u *groupTx) reserveBatch(deciding context.Context, h *holding, batch []Bat
 			}
 			break
 		}
-		if outcomes[i], err = u.reserveItem(h, item); err != nil {
+		if outcomes[i], err = reserveItem(tx, h, item); err != nil {
 			return nil, fmt.Errorf("booking item %d: %w", i, err)
 		}
 		if i%ahead == ahead-1 && len(batch) >= large && decidedFromMemory(batch[0].Request.Pool, batch[i+1:]) {
-			if err := written.beginWrite(u); err != nil {
+			if err := written.beginWrite(tx); err != nil {
 				return nil, err
 			}
 		}
@@ -93,18 +93,18 @@ func decidedFromMemory(pool string, rest []BatchItem) bool {
 type backgroundWrite struct{ done chan error }
 
 // beginWrite writes what the unit has so far, after the part before.
-func (w *backgroundWrite) beginWrite(u *groupTx) error {
+func (w *backgroundWrite) beginWrite(tx *groupTx) error {
 	if err := w.waitForWrite(); err != nil {
 		return err
 	}
-	part := u.change
-	u.change = Change{}
-	for _, id := range sortedKeys(u.pools) {
-		u.pools[id].writeAhead(&part)
+	part := tx.change
+	tx.change = Change{}
+	for _, id := range sortedKeys(tx.pools) {
+		tx.pools[id].writeAhead(&part)
 	}
 	done := make(chan error, 1)
 	w.done = done
-	go func() { done <- u.tx.Save(part) }()
+	go func() { done <- tx.port.Save(part) }()
 	return nil
 }
 
@@ -133,7 +133,7 @@ func BatchLockHint(batch []BatchItem) *LockHint {
 }
 
 // reserveItem books one of a batch. The error is a fault, not a refusal.
-func (u *groupTx) reserveItem(h *holding, item BatchItem) (Outcome, error) {
+func reserveItem(tx *groupTx, h *holding, item BatchItem) (Outcome, error) {
 	req := item.Request
 	if item.Invalid != nil {
 		return Outcome{Err: item.Invalid}, nil
@@ -141,17 +141,17 @@ func (u *groupTx) reserveItem(h *holding, item BatchItem) (Outcome, error) {
 	if err := req.checkRequest(); err != nil {
 		return Outcome{Err: err}, nil
 	}
-	pools, err := u.lockCandidates(req.poolNeeds())
+	pools, err := lockCandidates(tx, req.poolNeeds())
 	if err == nil {
 		var r reservation.Reservation
-		if r, err = u.reserveFirst(pools, h, req); err == nil {
+		if r, err = reserveFirst(tx, pools, h, req); err == nil {
 			return Outcome{Reservation: r}, nil
 		}
 	}
 	_, refused := errors.AsType[*RefusedError](err)
 	_, invalid := errors.AsType[*InvalidError](err)
 	if refused || invalid {
-		u.journalRefusal(err)
+		tx.journalRefusal(err)
 		return Outcome{Err: err}, nil
 	}
 	return Outcome{}, err

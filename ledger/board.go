@@ -25,10 +25,10 @@ import (
 // the row's lock and while the stamp is the one it was left with. The lane has
 // one verb at a time use it.
 type poolCache struct {
-	pools       map[string]*cachedPool // by pool id
-	names       map[string]string      // pool name → id; a hint, checked under the lock
-	commitments map[string]*Commitments
-	stamp       uint64
+	pools        map[string]*cachedPool // by pool id
+	names        map[string]string      // pool name → id; a hint, checked under the lock
+	commitments  map[string]*Commitments
+	lastRevision uint64
 
 	// What the last Open answered, kept in step with what was committed since, for
 	// Assume. trusted is set while nobody else was seen to write.
@@ -48,7 +48,7 @@ func (b *poolCache) noteTime(at time.Time) {
 
 // cachedPool is one pool on the board.
 type cachedPool struct {
-	board    *poolCache
+	cache    *poolCache
 	row      Pool // as it was last read or committed
 	revision int64
 	def      capacity.Pool // as its bookings are counted
@@ -75,7 +75,7 @@ func newPoolCache() *poolCache {
 		revisions: map[string]int64{}}
 	var start [8]byte
 	_, _ = rand.Read(start[:]) // never fails
-	b.stamp = binary.LittleEndian.Uint64(start[:])
+	b.lastRevision = binary.LittleEndian.Uint64(start[:])
 	return b
 }
 
@@ -83,14 +83,14 @@ func newPoolCache() *poolCache {
 // has written: after a failover to a copy of the database that lagged, counting
 // on would meet old numbers with other content.
 func (b *poolCache) nextRevision() int64 {
-	b.stamp++
-	return int64(b.stamp &^ (1 << 63))
+	b.lastRevision++
+	return int64(b.lastRevision &^ (1 << 63))
 }
 
 // loadPool puts a pool on the board as it was read.
 func (b *poolCache) loadPool(s PoolState) *cachedPool {
 	d := &cachedPool{
-		board: b, row: s.Pool, revision: s.Pool.Revision, def: s.Pool.Pool, spent: map[spendKey]Spend{},
+		cache: b, row: s.Pool, revision: s.Pool.Revision, def: s.Pool.Pool, spent: map[spendKey]Spend{},
 		nodes:        newRowTable(s.Nodes, func(n *node.Node) string { return n.ID }),
 		reservations: newRowTable(s.Reservations, func(r *reservation.Reservation) string { return r.ID }),
 		allocations:  newRowTable(s.Allocations, func(a *allocation.Allocation) string { return a.ID }),
@@ -116,7 +116,7 @@ func (b *poolCache) loadPool(s PoolState) *cachedPool {
 // rebuildCalendar builds the calendar for what the pool is now, and has everything
 // counted again by it.
 func (d *cachedPool) rebuildCalendar(p capacity.Pool) {
-	d.def, d.board.commitments = p, nil
+	d.def, d.cache.commitments = p, nil
 	d.preferred = newPreference(p.MaxNodes)
 	for _, n := range d.nodes.rows {
 		d.assignSlot(*n)
@@ -300,27 +300,27 @@ func (b *poolCache) recount() {
 }
 
 func (d *cachedPool) countReservation(r *reservation.Reservation, out bool) {
-	if d.board.commitments != nil {
-		d.board.commitmentsOf(r.OrganizationID).Reservation(d.def, r, out)
+	if d.cache.commitments != nil {
+		d.cache.commitmentsOf(r.OrganizationID).Reservation(d.def, r, out)
 	}
 }
 
 func (d *cachedPool) countAllocation(a *allocation.Allocation, out bool) {
-	if d.board.commitments != nil {
-		d.board.commitmentsOf(a.OrganizationID).Allocation(d.def, a, out)
+	if d.cache.commitments != nil {
+		d.cache.commitmentsOf(a.OrganizationID).Allocation(d.def, a, out)
 	}
 }
 
 // refreshOthers loads what other processes changed meanwhile in pools that are not
 // locked, so that what an organization holds there is counted. Nothing can be
 // added to it there: that takes the organization's lock.
-func (u *groupTx) refreshOthers() error {
-	for _, id := range sortedKeys(u.revisions) {
-		d := u.cache.pools[id]
-		if _, locked := u.pools[id]; locked || d != nil && d.revision == u.revisions[id] {
+func (tx *groupTx) refreshOthers() error {
+	for _, id := range sortedKeys(tx.revisions) {
+		d := tx.cache.pools[id]
+		if _, locked := tx.pools[id]; locked || d != nil && d.revision == tx.revisions[id] {
 			continue
 		}
-		if err := u.loadUnlocked(id); err != nil {
+		if err := tx.loadUnlocked(id); err != nil {
 			return fmt.Errorf("reading pool %s: %w", id, err)
 		}
 	}
@@ -329,18 +329,18 @@ func (u *groupTx) refreshOthers() error {
 
 // loadUnlocked loads a pool without its lock: what was read is whole if the stamp is the
 // same afterwards.
-func (u *groupTx) loadUnlocked(id string) error {
+func (tx *groupTx) loadUnlocked(id string) error {
 	for range 10 {
-		state, err := u.tx.PoolState(id)
+		state, err := tx.port.PoolState(id)
 		if err != nil {
 			return err
 		}
-		after, err := u.tx.Pool(id)
+		after, err := tx.port.Pool(id)
 		if err != nil {
 			return err
 		}
 		if after.Revision == state.Pool.Revision {
-			u.cache.loadPool(state)
+			tx.cache.loadPool(state)
 			return nil
 		}
 	}

@@ -30,9 +30,9 @@ func (w poolNeeds) checkNeeds() error {
 
 // lockCandidates locks the pools that a request may use, in the order of their ids,
 // and returns them with the cheapest first.
-func (u *groupTx) lockCandidates(w poolNeeds) ([]*poolTx, error) {
+func lockCandidates(tx *groupTx, w poolNeeds) ([]*poolTx, error) {
 	if w.pool != "" {
-		p, err := u.livePool(w.pool)
+		p, err := tx.livePool(w.pool)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return nil, errNoSuchPool(w.pool)
@@ -41,7 +41,7 @@ func (u *groupTx) lockCandidates(w poolNeeds) ([]*poolTx, error) {
 		}
 		return []*poolTx{p}, w.unmetBy(p.Pool)
 	}
-	all, err := u.tx.Pools(Page{Limit: 500})
+	all, err := tx.port.Pools(Page{Limit: 500})
 	if err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)
 	}
@@ -52,18 +52,18 @@ func (u *groupTx) lockCandidates(w poolNeeds) ([]*poolTx, error) {
 	slices.SortFunc(fit, func(a, b Pool) int { return cmp.Compare(a.ID, b.ID) })
 	pools := make([]*poolTx, 0, len(fit))
 	for _, found := range fit {
-		p, err := u.lockPool(found.ID)
+		p, err := tx.lockPool(found.ID)
 		if err != nil {
 			return nil, fmt.Errorf("locking pool: %w", err)
 		}
 		pools = append(pools, p)
 	}
-	slices.SortStableFunc(pools, func(a, b *poolTx) int { return cmp.Compare(a.gpuPrice(), b.gpuPrice()) })
+	slices.SortStableFunc(pools, func(a, b *poolTx) int { return cmp.Compare(gpuPrice(a), gpuPrice(b)) })
 	return pools, nil
 }
 
 // gpuPrice is that of one GPU for one hour.
-func (p *poolTx) gpuPrice() money.MicroUSD {
+func gpuPrice(p *poolTx) money.MicroUSD {
 	return p.Pool.Price / money.MicroUSD(max(p.Pool.PerNode, 1))
 }
 

@@ -26,25 +26,25 @@ import (
 func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, lease time.Duration,
 	name string) (allocation.Allocation, error) {
 	var out allocation.Allocation
-	err := l.inGroup(ctx, actor, &LockHint{Reservation: reservationID}, func(u *groupTx) error {
-		h, err := u.readHolding()
+	err := l.inGroup(ctx, actor, &LockHint{Reservation: reservationID}, func(tx *groupTx) error {
+		h, err := readHolding(tx)
 		if err != nil {
 			return err
 		}
-		p, r, err := u.findReservation(actor, reservationID)
+		p, r, err := findReservation(tx, actor, reservationID)
 		if err != nil {
 			return err
 		}
 		if p == nil || !r.Placed() || r.OrganizationID != h.org.ID {
 			return &StateError{Subject: r.ID, State: string(r.State()), Asked: "claim it"}
 		}
-		if err := u.checkClaim(p, h, r, lease); err != nil {
+		if err := checkClaim(tx, p, h, r, lease); err != nil {
 			return err
 		}
 		if lease == 0 {
-			lease = u.claimedLease(p, r)
+			lease = claimedLease(tx, p, r)
 		}
-		out, err = u.takeGPUs(p, h, takeRequest{
+		out, err = takeGPUs(tx, p, h, takeRequest{
 			shape: r.Shape, workload: r.Workload, lease: lease, name: cmp.Or(name, r.Name),
 			own: []reservation.Reservation{r}, explicit: true,
 		})
@@ -59,32 +59,32 @@ func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, l
 const leastLease = time.Minute
 
 // claimedLease is the lease of a claim that names none.
-func (u *groupTx) claimedLease(p *poolTx, r reservation.Reservation) time.Duration {
-	lease := max(r.Window.End.Sub(u.now()), min(leastLease, r.Window.Length()))
+func claimedLease(tx *groupTx, p *poolTx, r reservation.Reservation) time.Duration {
+	lease := max(r.Window.End.Sub(tx.now()), min(leastLease, r.Window.Length()))
 	return min(lease, p.Pool.Timers.MaxLease)
 }
 
 // claimFrom is when a reservation may be claimed first: when its nodes begin to
 // be warmed.
-func (p *poolTx) claimFrom(r reservation.Reservation, now time.Time, policy plan.Policy) time.Time {
+func claimFrom(p *poolTx, r reservation.Reservation, now time.Time, policy plan.Policy) time.Time {
 	return r.Window.Start.Add(-plan.Lead(p.Pool.asPlanned(now).Boot, policy))
 }
 
 // checkClaim refuses a claim that comes too early, or asks for a longer lease than
 // was reserved: either would cost more than the booking said.
-func (u *groupTx) checkClaim(p *poolTx, h *holding, r reservation.Reservation, lease time.Duration) error {
-	from := p.claimFrom(r, u.now(), u.cfg.Policy)
-	longest := max(u.claimedLease(p, r), r.Window.Length())
+func checkClaim(tx *groupTx, p *poolTx, h *holding, r reservation.Reservation, lease time.Duration) error {
+	from := claimFrom(p, r, tx.now(), tx.cfg.Policy)
+	longest := max(claimedLease(tx, p, r), r.Window.Length())
 	var reasons []admission.Reason
-	if early := from.Sub(u.now()); early > 0 {
+	if early := from.Sub(tx.now()); early > 0 {
 		reasons = append(reasons, admission.Reason{
 			Code: admission.ClaimTooEarly, Unit: "seconds", Limit: int64(r.Window.Start.Sub(from) / time.Second),
 			At: r.Window.Start, ClearsAt: from,
-			Asked: int64(r.Window.Start.Sub(u.now()) / time.Second),
+			Asked: int64(r.Window.Start.Sub(tx.now()) / time.Second),
 			Message: fmt.Sprintf("%s is booked from %s on, and may be claimed from %s on: a lease from now to its "+
 				"end would cost %s in place of %s",
 				r.ID, formatInstant(r.Window.Start), formatInstant(from),
-				admission.Cost(p.Pool.Pool, r.Shape, r.Window.End.Sub(u.now())), r.Cost),
+				admission.Cost(p.Pool.Pool, r.Shape, r.Window.End.Sub(tx.now())), r.Cost),
 		})
 	}
 	if lease > longest {
@@ -99,33 +99,33 @@ func (u *groupTx) checkClaim(p *poolTx, h *holding, r reservation.Reservation, l
 	if len(reasons) == 0 {
 		return nil
 	}
-	return u.refuseClaim(p, h, r, from, reasons)
+	return refuseClaim(tx, p, h, r, from, reasons)
 }
 
 // refuseClaim offers the claim as it would be accepted, now or from its time on.
 // Before that time it also offers the same GPUs at once, beside the reservation.
-func (u *groupTx) refuseClaim(p *poolTx, h *holding, r reservation.Reservation, from time.Time,
+func refuseClaim(tx *groupTx, p *poolTx, h *holding, r reservation.Reservation, from time.Time,
 	reasons []admission.Reason) error {
-	now := u.now()
+	now := tx.now()
 	lease := min(r.Window.Length(), p.Pool.Timers.MaxLease)
-	d, _, err := u.decideNow(p, h, takeRequest{shape: r.Shape, lease: lease, workload: r.Workload})
+	d, _, err := decideNow(tx, p, h, takeRequest{shape: r.Shape, lease: lease, workload: r.Workload})
 	if err != nil {
 		return err
 	}
 	var offers []admission.Offer
 	if from.After(now) {
-		offers = append(u.offersBeside(p, r, d, lease), p.offerClaim(r, from, r.Window.End),
-			p.offerClaim(r, r.Window.Start, r.Window.End))
+		offers = append(offersBeside(tx, p, r, d, lease), offerClaim(p, r, from, r.Window.End),
+			offerClaim(p, r, r.Window.Start, r.Window.End))
 	} else {
-		offers = append(offers, p.offerClaim(r, now, now.Add(u.claimedLease(p, r))))
+		offers = append(offers, offerClaim(p, r, now, now.Add(claimedLease(tx, p, r))))
 	}
 	d.refuseFor(reasons)
 	d.Offers = offers
-	return u.refuseRequest(p, h.org.ID, "allocation", d)
+	return refuseRequest(tx, p, h.org.ID, "allocation", d)
 }
 
 // offerClaim offers to claim the reservation at start, with a lease until end.
-func (p *poolTx) offerClaim(r reservation.Reservation, start, end time.Time) admission.Offer {
+func offerClaim(p *poolTx, r reservation.Reservation, start, end time.Time) admission.Offer {
 	w := calendar.Interval{Start: start, End: end}
 	return admission.Offer{Pool: p.Pool.ID, Shape: r.Shape, Window: w,
 		Cost: admission.Cost(p.Pool.Pool, r.Shape, w.Length()), Reservation: r.ID}
@@ -133,17 +133,17 @@ func (p *poolTx) offerClaim(r reservation.Reservation, start, end time.Time) adm
 
 // offersBeside are what can be allocated at once, by a decision that knows of the
 // reservation: nothing that would push the reservation out.
-func (u *groupTx) offersBeside(p *poolTx, r reservation.Reservation, d verdict, lease time.Duration) []admission.Offer {
+func offersBeside(tx *groupTx, p *poolTx, r reservation.Reservation, d verdict, lease time.Duration) []admission.Offer {
 	switch {
 	case slices.Contains(d.DisplacedIDs(), r.ID):
 		return nil
 	case d.Accepted():
-		w := calendar.Interval{Start: u.now(), End: u.now().Add(lease)}
+		w := calendar.Interval{Start: tx.now(), End: tx.now().Add(lease)}
 		return []admission.Offer{{Pool: p.Pool.ID, Shape: r.Shape, Window: w,
 			Cost: admission.Cost(p.Pool.Pool, r.Shape, lease)}}
 	}
 	return slices.DeleteFunc(slices.Clone(d.Offers), func(o admission.Offer) bool {
-		return o.Window.Start.After(u.now()) || o.Pool != p.Pool.ID
+		return o.Window.Start.After(tx.now()) || o.Pool != p.Pool.ID
 	})
 }
 

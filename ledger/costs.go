@@ -77,12 +77,12 @@ type Orphan struct {
 // provider that does not say when one was born is believed to have made it now.
 // Repeated, it changes nothing.
 func (l *Ledger) ReportOrphan(ctx context.Context, orphans ...Orphan) error {
-	return l.inOwnTx(ctx, SystemActor("reconcile"), func(u *groupTx) error {
+	return l.inOwnTx(ctx, SystemActor("reconcile"), func(tx *groupTx) error {
 		for _, o := range orphans {
 			if o.BilledFrom.IsZero() {
-				o.BilledFrom = u.now()
+				o.BilledFrom = tx.now()
 			}
-			u.change.Orphans = append(u.change.Orphans, o)
+			tx.change.Orphans = append(tx.change.Orphans, o)
 		}
 		return nil
 	})
@@ -91,8 +91,8 @@ func (l *Ledger) ReportOrphan(ctx context.Context, orphans ...Orphan) error {
 // ReportOrphanEnded journals that the end of a machine that no node stands for
 // was asked for.
 func (l *Ledger) ReportOrphanEnded(ctx context.Context, provisioner, machine, nodeID string) error {
-	return l.inOwnTx(ctx, SystemActor("reconcile"), func(u *groupTx) error {
-		u.addEvent(Event{Type: "sweep.orphan_terminated", Subject: machine, Reason: "no_node",
+	return l.inOwnTx(ctx, SystemActor("reconcile"), func(tx *groupTx) error {
+		tx.addEvent(Event{Type: "sweep.orphan_terminated", Subject: machine, Reason: "no_node",
 			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", clipText(machine, 80), provisioner,
 				clipText(nodeID, 40))})
 		return nil

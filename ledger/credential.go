@@ -169,12 +169,12 @@ func (l *Ledger) Authenticate(ctx context.Context, keyID string) (Credential, er
 
 // confirmCredential returns the actor's credential as it is in this transaction: what was
 // proved a moment ago may be revoked. The installation itself has none.
-func (u *groupTx) confirmCredential(actor Actor) (Credential, error) {
+func confirmCredential(tx *groupTx, actor Actor) (Credential, error) {
 	if actor.isSystem() {
 		return nil, nil
 	}
-	c, err := readCredential(u.tx, actor.KeyID)
-	if errors.Is(err, ErrNotFound) || err == nil && !(c.Valid(u.now()) && c.Role().includes(actor.Role)) {
+	c, err := readCredential(tx.port, actor.KeyID)
+	if errors.Is(err, ErrNotFound) || err == nil && !(c.Valid(tx.now()) && c.Role().includes(actor.Role)) {
 		return nil, ErrDenied
 	}
 	return c, err

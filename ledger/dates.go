@@ -66,7 +66,7 @@ func (l *Ledger) Dates(ctx context.Context, actor Actor, id string, from, to tim
 		if from.IsZero() {
 			from = r.Now()
 		}
-		dates, err = l.readDates(r, s, from, to, limit)
+		dates, err = readDates(l, r, s, from, to, limit)
 		return err
 	})
 	return dates, err
@@ -80,7 +80,7 @@ func liveSchedule(r Reader, scope Scope, id string) (Schedule, error) {
 	return s, err
 }
 
-func (l *Ledger) readDates(r Reader, s Schedule, from, to time.Time, limit int) ([]ScheduleDate, error) {
+func readDates(l *Ledger, r Reader, s Schedule, from, to time.Time, limit int) ([]ScheduleDate, error) {
 	if to.IsZero() {
 		to = from.Add(furthestDate)
 	}

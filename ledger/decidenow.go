@@ -11,18 +11,18 @@ import (
 
 // decideNow decides on a request that starts now. An offer of a later start is
 // taken by reserving, beside the own reservations, so it must hold with them, too.
-func (u *groupTx) decideNow(p *poolTx, h *holding, req takeRequest) (verdict, calendar.Interval, error) {
-	d, window, err := u.decideInstead(p, h, req)
+func decideNow(tx *groupTx, p *poolTx, h *holding, req takeRequest) (verdict, calendar.Interval, error) {
+	d, window, err := decideInstead(tx, p, h, req)
 	if err != nil || d.Accepted() || len(req.own) == 0 {
 		return d, window, err
 	}
 	d.Offers = slices.DeleteFunc(d.Offers, func(o admission.Offer) bool {
-		if !o.Window.Start.After(u.now()) {
+		if !o.Window.Start.After(tx.now()) {
 			return false
 		}
 		ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: o.Shape,
 			Window: o.Window}
-		again := judgeRequest(ask, u.admissionView(p, h, p.tiersFor(o.Window, u.now(), u.cfg.Policy)))
+		again := judgeRequest(ask, admissionView(tx, p, h, tiersFor(p, o.Window, tx.now(), tx.cfg.Policy)))
 		return !again.Accepted()
 	})
 	return d, window, nil
@@ -33,28 +33,28 @@ func (u *groupTx) decideNow(p *poolTx, h *holding, req takeRequest) (verdict, ca
 // admitted again with the boot's time added, so that its lease is whole. Which
 // bookings give way may be what it must wait for: each of the two is therefore
 // asked again with the shares.
-func (u *groupTx) decideInstead(p *poolTx, h *holding, req takeRequest) (verdict, calendar.Interval, error) {
+func decideInstead(tx *groupTx, p *poolTx, h *holding, req takeRequest) (verdict, calendar.Interval, error) {
 	for _, r := range req.own {
 		p.setReservation(&r, nil)
 		defer p.setReservation(nil, &r)
 	}
-	view := u.admissionView(p, h, p.tiersNow(req.own, req.explicit))
-	window := calendar.Interval{Start: u.now(), End: u.now().Add(req.lease)}
+	view := admissionView(tx, p, h, tiersNow(p, req.own, req.explicit))
+	window := calendar.Interval{Start: tx.now(), End: tx.now().Add(req.lease)}
 	ask := admission.Request{Class: reservation.Guaranteed, Workload: req.workload, Shape: req.shape, Window: window,
 		Now: true}
-	d, window := u.decideBoot(p, ask, view)
+	d, window := decideBoot(tx, p, ask, view)
 	if d.leavesCalendar() {
 		return d, window, nil
 	}
-	ranked, err := u.rankSpeculative(p)
+	ranked, err := rankSpeculative(tx, p)
 	if err != nil {
 		return d, window, err
 	}
 	if view.Movable, view.Speculative = p.movableBookings(), ranked; len(view.Movable) > 0 || len(ranked) > 0 {
-		d, window = u.decideBoot(p, ask, view)
+		d, window = decideBoot(tx, p, ask, view)
 	}
 	if !d.Accepted() {
-		d.Offers = u.acceptableOffers(p, ask, view, d.Offers)
+		d.Offers = acceptableOffers(tx, p, ask, view, d.Offers)
 	}
 	return d, window, nil
 }
@@ -62,12 +62,12 @@ func (u *groupTx) decideInstead(p *poolTx, h *holding, req takeRequest) (verdict
 // decideBoot admits a request that starts now, and again with a boot's time added
 // if its nodes are not all ready. Of a request that is refused, it offers what
 // either of the two would.
-func (u *groupTx) decideBoot(p *poolTx, ask admission.Request, view admission.View) (verdict, calendar.Interval) {
+func decideBoot(tx *groupTx, p *poolTx, ask admission.Request, view admission.View) (verdict, calendar.Interval) {
 	warm := judgeRequest(ask, view)
-	if warm.Accepted() && p.allReady(warm.Slots) {
+	if warm.Accepted() && allReady(p, warm.Slots) {
 		return warm, ask.Window
 	}
-	boot := p.Pool.asPlanned(u.now()).Boot.P95() + u.cfg.Policy.Guard
+	boot := p.Pool.asPlanned(tx.now()).Boot.P95() + tx.cfg.Policy.Guard
 	long := ask
 	long.Window.End, long.Boot = ask.Window.End.Add(boot), boot
 	view.Pool.Timers.MaxLease += boot
@@ -92,17 +92,17 @@ func (u *groupTx) decideBoot(p *poolTx, ask admission.Request, view admission.Vi
 
 // acceptableOffers keeps the offers that would be accepted if they were taken at once: an
 // offer to begin now may have to wait for a boot, too.
-func (u *groupTx) acceptableOffers(p *poolTx, ask admission.Request, view admission.View,
+func acceptableOffers(tx *groupTx, p *poolTx, ask admission.Request, view admission.View,
 	offers []admission.Offer) []admission.Offer {
 	return slices.DeleteFunc(offers, func(o admission.Offer) bool {
-		if o.Window.Start.After(u.now()) {
+		if o.Window.Start.After(tx.now()) {
 			return false
 		}
 		if o.Window.Length() < time.Second {
 			return true
 		}
 		ask.Shape, ask.Window = o.Shape, o.Window
-		d, _ := u.decideBoot(p, ask, view)
+		d, _ := decideBoot(tx, p, ask, view)
 		return !d.Accepted()
 	})
 }

@@ -126,23 +126,23 @@ func (v verdict) decisionRecord(kind DecisionKind) []byte {
 }
 
 // attachDecision attaches a decision to the event that was journaled last.
-func (u *groupTx) attachDecision(decision []byte) {
-	if n := len(u.change.Events); n > 0 {
-		u.change.Events[n-1].Decision = decision
+func (tx *groupTx) attachDecision(decision []byte) {
+	if n := len(tx.change.Events); n > 0 {
+		tx.change.Events[n-1].Decision = decision
 	}
 }
 
 // attachPlannerDecision attaches a planner's decision to the first event that carrying
 // it out left, if it left one since there were n.
-func (u *groupTx) attachPlannerDecision(n int, a plan.Action) error {
-	if len(u.change.Events) == n {
+func attachPlannerDecision(tx *groupTx, n int, a plan.Action) error {
+	if len(tx.change.Events) == n {
 		return nil
 	}
 	text, err := a.Record().Encode()
 	if err != nil {
 		return err
 	}
-	u.change.Events[n].Decision = DecisionRecord{Kind: plannedKinds[a.Kind], Engine: PlanEngine, Record: text}.encodeRecord()
+	tx.change.Events[n].Decision = DecisionRecord{Kind: plannedKinds[a.Kind], Engine: PlanEngine, Record: text}.encodeRecord()
 	return nil
 }
 
@@ -162,16 +162,16 @@ var plannedKinds = map[plan.Kind]DecisionKind{
 // rehearsal and for one of very many (see refusals), the event that it leaves
 // under an id of its own. What was asked for
 // is a reservation or an allocation.
-func (u *groupTx) refuseRequest(p *poolTx, organizationID, what string, v verdict) *RefusedError {
+func refuseRequest(tx *groupTx, p *poolTx, organizationID, what string, v verdict) *RefusedError {
 	e := &RefusedError{Pool: p.Pool.Name, PerNode: p.Pool.PerNode, Decision: v.Decision}
-	if u.dryRun || !u.mayJournal(organizationID, v.Reasons[0].Code) {
+	if tx.dryRun || !tx.mayJournal(organizationID, v.Reasons[0].Code) {
 		return e
 	}
-	e.DecisionID = u.ids.New(ids.Decision)
+	e.DecisionID = tx.ids.New(ids.Decision)
 	e.leaves = &Event{
-		OrganizationID: organizationID, At: u.now(), Type: what + ".refused", Subject: e.DecisionID, PoolID: p.Pool.ID,
-		Actor: u.actor.KeyID,
-		Via:   u.actor.Via, Reason: string(v.Reasons[0].Code), Message: clipText(e.Error(), 200),
+		OrganizationID: organizationID, At: tx.now(), Type: what + ".refused", Subject: e.DecisionID, PoolID: p.Pool.ID,
+		Actor: tx.actor.KeyID,
+		Via:   tx.actor.Via, Reason: string(v.Reasons[0].Code), Message: clipText(e.Error(), 200),
 		Decision: v.decisionRecord(DecisionRefusal),
 	}
 	return e
@@ -189,12 +189,12 @@ func onlyAsked(err error) error {
 
 // journalRefusal journals a refusal, if err is one that is to be, and reports whether it
 // did.
-func (u *groupTx) journalRefusal(err error) bool {
+func (tx *groupTx) journalRefusal(err error) bool {
 	var refused *RefusedError
 	if !errors.As(err, &refused) || refused.leaves == nil {
 		return false
 	}
-	u.change.Events = append(u.change.Events, *refused.leaves)
+	tx.change.Events = append(tx.change.Events, *refused.leaves)
 	return true
 }
 

@@ -98,33 +98,33 @@ func LiveUser(r Reader, s Scope, id string) (User, error) {
 // nodes, bookings or schedules it is *InUseError. Its history stays, and its name
 // may be used again. Only an operator may.
 func (l *Ledger) DeletePool(ctx context.Context, actor Actor, idOrName string) error {
-	return l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	return l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
-		p, err := u.livePool(idOrName)
+		p, err := tx.livePool(idOrName)
 		if err != nil {
 			return err
 		}
-		if err := u.poolInUse(p); err != nil {
+		if err := poolInUse(tx, p); err != nil {
 			return err
 		}
 		gone := p.Pool
-		gone.DeletedAt = u.now()
+		gone.DeletedAt = tx.now()
 		p.putPool(gone)
-		u.addEvent(Event{Type: "pool.deleted", Subject: gone.ID, PoolID: gone.ID, Message: gone.Name})
+		tx.addEvent(Event{Type: "pool.deleted", Subject: gone.ID, PoolID: gone.ID, Message: gone.Name})
 		return nil
 	})
 }
 
 // poolInUse reports what is live in a locked pool.
-func (u *groupTx) poolInUse(p *poolTx) error {
-	s := p.plannerSnapshot()
+func poolInUse(tx *groupTx, p *poolTx) error {
+	s := plannerSnapshot(p)
 	var in remains
 	in.addRemaining("nodes", idsOf(s.Nodes, func(n node.Node) string { return n.ID }))
 	in.addRemaining("reservations", idsOf(s.Reservations, func(r reservation.Reservation) string { return r.ID }))
 	in.addRemaining("allocations", idsOf(s.Allocations, func(a allocation.Allocation) string { return a.ID }))
-	schedules, err := u.liveSchedules(Scope{All: true}, func(s Schedule) bool { return s.PoolID == p.Pool.ID })
+	schedules, err := liveSchedules(tx, Scope{All: true}, func(s Schedule) bool { return s.PoolID == p.Pool.ID })
 	if err != nil {
 		return err
 	}
@@ -133,10 +133,10 @@ func (u *groupTx) poolInUse(p *poolTx) error {
 }
 
 // liveSchedules lists the ids of schedules for which a condition holds.
-func (u *groupTx) liveSchedules(s Scope, condition func(Schedule) bool) ([]string, error) {
+func liveSchedules(tx *groupTx, s Scope, condition func(Schedule) bool) ([]string, error) {
 	var found []string
 	for after := ""; ; {
-		page, err := u.tx.Schedules(s, Page{After: after, Limit: 500})
+		page, err := tx.port.Schedules(s, Page{After: after, Limit: 500})
 		if err != nil {
 			return nil, fmt.Errorf("listing schedules: %w", err)
 		}
@@ -156,7 +156,7 @@ func (u *groupTx) liveSchedules(s Scope, condition func(Schedule) bool) ([]strin
 // of its cohort borrow from it. Its people and keys end with it, which are
 // returned; its history stays. Only an operator may, and not its own.
 func (l *Ledger) DeleteOrganization(ctx context.Context, actor Actor, id string) (keyIDs []string, err error) {
-	err = l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err = l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		switch {
 		case actor.Role != Operator:
 			return ErrDenied
@@ -164,51 +164,51 @@ func (l *Ledger) DeleteOrganization(ctx context.Context, actor Actor, id string)
 			return &StateError{Subject: "organization " + id, State: "the one that this key belongs to",
 				Asked: "delete it"}
 		}
-		operators, err := u.operatorOrganizations()
+		operators, err := operatorOrganizations(tx)
 		if err != nil {
 			return err
 		}
-		t, err := u.lockTenants(id, "", operators...)
+		t, err := lockTenants(tx, id, "", operators...)
 		if err != nil {
 			return err
 		}
 		org := t.organizations[id]
-		if err := u.organizationInUse(org); err != nil {
+		if err := organizationInUse(tx, org); err != nil {
 			return err
 		}
-		if err := u.leaveCohort(t, id); err != nil {
+		if err := leaveCohort(tx, t, id); err != nil {
 			return err
 		}
-		keyIDs, err = u.endMembers(org)
+		keyIDs, err = endMembers(tx, org)
 		if err != nil {
 			return err
 		}
-		if err := u.endPause(id); err != nil {
+		if err := endPause(tx, id); err != nil {
 			return err
 		}
-		org.DeletedAt = u.now()
-		u.change.Organizations = append(u.change.Organizations, org)
-		u.addEvent(Event{OrganizationID: id, Type: "organization.deleted", Subject: id, Message: org.Name})
-		return u.keepOperator()
+		org.DeletedAt = tx.now()
+		tx.change.Organizations = append(tx.change.Organizations, org)
+		tx.addEvent(Event{OrganizationID: id, Type: "organization.deleted", Subject: id, Message: org.Name})
+		return keepOperator(tx)
 	})
 	return keyIDs, err
 }
 
 // organizationInUse reports what is live of a locked organization.
-func (u *groupTx) organizationInUse(org Organization) error {
+func organizationInUse(tx *groupTx, org Organization) error {
 	s, live, page := Scope{OrganizationID: org.ID}, BookingFilter{Live: true}, Page{Limit: 500}
 	var in remains
-	reservations, err := u.tx.Reservations(s, live, page)
+	reservations, err := tx.port.Reservations(s, live, page)
 	if err != nil {
 		return fmt.Errorf("listing reservations: %w", err)
 	}
 	in.addRemaining("reservations", idsOf(reservations, func(r reservation.Reservation) string { return r.ID }))
-	allocations, err := u.tx.Allocations(s, live, page)
+	allocations, err := tx.port.Allocations(s, live, page)
 	if err != nil {
 		return fmt.Errorf("listing allocations: %w", err)
 	}
 	in.addRemaining("allocations", idsOf(allocations, func(a allocation.Allocation) string { return a.ID }))
-	schedules, err := u.liveSchedules(s, func(Schedule) bool { return true })
+	schedules, err := liveSchedules(tx, s, func(Schedule) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -218,11 +218,11 @@ func (u *groupTx) organizationInUse(org Organization) error {
 
 // leaveCohort refuses to take an organization out of its cohort while others are
 // promised what they borrow from it.
-func (u *groupTx) leaveCohort(t *tenants, id string) error {
+func leaveCohort(tx *groupTx, t *tenants, id string) error {
 	if t.organizations[id].Limits.Cohort == "" {
 		return nil
 	}
-	if err := u.gatherPromises(t); err != nil {
+	if err := gatherPromises(tx, t); err != nil {
 		return err
 	}
 	before := t.beyondLimits()
@@ -238,35 +238,35 @@ func (u *groupTx) leaveCohort(t *tenants, id string) error {
 
 // endMembers deletes an organization's people and revokes its keys, whose ids it
 // returns.
-func (u *groupTx) endMembers(org Organization) ([]string, error) {
+func endMembers(tx *groupTx, org Organization) ([]string, error) {
 	for after := ""; ; {
-		page, err := u.tx.Users(Scope{OrganizationID: org.ID}, Page{After: after, Limit: 500})
+		page, err := tx.port.Users(Scope{OrganizationID: org.ID}, Page{After: after, Limit: 500})
 		if err != nil {
 			return nil, fmt.Errorf("listing users: %w", err)
 		}
 		if len(page) == 0 {
-			return u.endKeys(org.ID, func(Key) bool { return true })
+			return endKeys(tx, org.ID, func(Key) bool { return true })
 		}
 		for _, user := range page {
 			after = user.ID
-			u.endUser(user)
+			endUser(tx, user)
 		}
 	}
 }
 
-func (u *groupTx) endUser(user User) {
-	user.DeletedAt, user.Active = u.now(), false
-	u.change.Users = append(u.change.Users, user)
-	u.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.deleted", Subject: user.ID,
+func endUser(tx *groupTx, user User) {
+	user.DeletedAt, user.Active = tx.now(), false
+	tx.change.Users = append(tx.change.Users, user)
+	tx.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.deleted", Subject: user.ID,
 		Message: string(user.Role)})
 }
 
 // endKeys revokes the keys of an organization for which a condition holds and
 // returns their ids.
-func (u *groupTx) endKeys(organizationID string, condition func(Key) bool) ([]string, error) {
+func endKeys(tx *groupTx, organizationID string, condition func(Key) bool) ([]string, error) {
 	var ended []string
 	for after := ""; ; {
-		page, err := u.tx.Keys(Scope{OrganizationID: organizationID}, KeyFilter{}, Page{After: after, Limit: 500})
+		page, err := tx.port.Keys(Scope{OrganizationID: organizationID}, KeyFilter{}, Page{After: after, Limit: 500})
 		if err != nil {
 			return nil, fmt.Errorf("listing keys: %w", err)
 		}
@@ -275,29 +275,29 @@ func (u *groupTx) endKeys(organizationID string, condition func(Key) bool) ([]st
 		}
 		for _, k := range page {
 			if after = k.ID; k.RevokedAt.IsZero() && condition(k) {
-				u.revokeKey(k)
+				revokeKey(tx, k)
 				ended = append(ended, k.ID)
 			}
 		}
 	}
 }
 
-func (u *groupTx) revokeKey(k Key) Key {
-	k.RevokedAt = u.now()
-	u.change.Keys = append(u.change.Keys, k)
-	u.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.revoked", Subject: k.ID, Message: k.Name})
+func revokeKey(tx *groupTx, k Key) Key {
+	k.RevokedAt = tx.now()
+	tx.change.Keys = append(tx.change.Keys, k)
+	tx.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.revoked", Subject: k.ID, Message: k.Name})
 	return k
 }
 
 // endPause ends the pause of an organization, if there is one.
-func (u *groupTx) endPause(organizationID string) error {
-	paused, err := u.readPauses()
+func endPause(tx *groupTx, organizationID string) error {
+	paused, err := readPauses(tx)
 	if err != nil {
 		return err
 	}
 	if p, ok := paused[organizationID]; ok {
-		p.Until = u.now()
-		u.change.Pauses = append(u.change.Pauses, p)
+		p.Until = tx.now()
+		tx.change.Pauses = append(tx.change.Pauses, p)
 	}
 	return nil
 }
@@ -306,8 +306,8 @@ func (u *groupTx) endPause(organizationID string) error {
 // keys end with them, which are returned; what these booked stays the
 // organization's.
 func (l *Ledger) DeleteUser(ctx context.Context, actor Actor, id string) (keyIDs []string, err error) {
-	err = l.inOwnTx(ctx, actor, func(u *groupTx) error {
-		user, err := LiveUser(u.tx, actor.Scope(), id)
+	err = l.inOwnTx(ctx, actor, func(tx *groupTx) error {
+		user, err := LiveUser(tx.port, actor.Scope(), id)
 		if err != nil {
 			return err
 		}
@@ -318,16 +318,16 @@ func (l *Ledger) DeleteUser(ctx context.Context, actor Actor, id string) (keyIDs
 			return ErrDenied
 		}
 		if user.Role == Operator {
-			if err := u.lockOperators(); err != nil {
+			if err := lockOperators(tx); err != nil {
 				return err
 			}
 		}
-		if keyIDs, err = u.endKeys(user.OrganizationID, func(k Key) bool { return k.UserID == id }); err != nil {
+		if keyIDs, err = endKeys(tx, user.OrganizationID, func(k Key) bool { return k.UserID == id }); err != nil {
 			return err
 		}
-		u.endUser(user)
+		endUser(tx, user)
 		if user.Role == Operator {
-			return u.keepOperator()
+			return keepOperator(tx)
 		}
 		return nil
 	})

@@ -9,7 +9,7 @@ import (
 // learnArrivals lets the pool learn when people come without having reserved. Only a
 // start, or an hour that is over, is worth a write. Who came and went between two
 // plans is not seen: every start has the pool planned.
-func (u *groupTx) learnArrivals(p *poolTx) {
+func learnArrivals(tx *groupTx, p *poolTx) {
 	seen := p.Pool.Arrivals.Until
 	var starts []plan.Start
 	for a := range p.allocations.allRows() {
@@ -18,11 +18,11 @@ func (u *groupTx) learnArrivals(p *poolTx) {
 				Nodes: float64(a.Shape.GPUs()) / float64(max(1, p.Pool.PerNode))})
 		}
 	}
-	if len(starts) == 0 && u.now().Truncate(time.Hour).Equal(seen.Truncate(time.Hour)) {
+	if len(starts) == 0 && tx.now().Truncate(time.Hour).Equal(seen.Truncate(time.Hour)) {
 		return
 	}
 	next := p.Pool
-	next.Arrivals = next.Arrivals.Observe(starts, u.now())
+	next.Arrivals = next.Arrivals.Observe(starts, tx.now())
 	p.putPool(next)
 }
 

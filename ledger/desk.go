@@ -15,7 +15,7 @@ import (
 // poolTx is a locked pool in the hands of a unit.
 type poolTx struct {
 	*cachedPool
-	unit         *groupTx
+	tx           *groupTx
 	Pool         Pool            // the row
 	touched      map[string]int  // id of a row that changed → which of the group changed it
 	writtenAhead bool            // rows were written ahead of the rest
@@ -26,13 +26,13 @@ type poolTx struct {
 // it would be written once, and one version would stand for both.
 func (p *poolTx) markTouched(id string) {
 	if by, ok := p.touched[id]; ok {
-		if by != p.unit.member {
-			p.unit.writeConflict = true
+		if by != p.tx.member {
+			p.tx.writeConflict = true
 		}
 		return
 	}
-	p.touched[id] = p.unit.member
-	p.unit.undos = append(p.unit.undos, func() { delete(p.touched, id) })
+	p.touched[id] = p.tx.member
+	p.tx.undos = append(p.tx.undos, func() { delete(p.touched, id) })
 }
 
 func (p *poolTx) putPool(next Pool) {
@@ -45,7 +45,7 @@ func (p *poolTx) putPool(next Pool) {
 	if p.Pool = next; changed {
 		p.rebuildCalendar(next.Pool)
 	}
-	p.unit.undos = append(p.unit.undos, func() {
+	p.tx.undos = append(p.tx.undos, func() {
 		if p.Pool = before; changed {
 			p.rebuildCalendar(before.Pool)
 		}
@@ -61,28 +61,28 @@ func (p *poolTx) setLearned(next plan.Learned) {
 		p.markTouched(p.Pool.ID)
 	}
 	p.Pool.Learned = next
-	p.unit.undos = append(p.unit.undos, func() { p.Pool.Learned = before })
+	p.tx.undos = append(p.tx.undos, func() { p.Pool.Learned = before })
 }
 
 func (p *poolTx) putNode(n node.Node) {
 	p.markTouched(n.ID)
 	before := pointerIf(p.nodes.getRow(n.ID))
 	p.setNode(before, &n)
-	p.unit.undos = append(p.unit.undos, func() { p.setNode(&n, before) })
+	p.tx.undos = append(p.tx.undos, func() { p.setNode(&n, before) })
 }
 
 func (p *poolTx) putReservation(r reservation.Reservation) {
 	p.markTouched(r.ID)
 	before := pointerIf(p.reservations.getRow(r.ID))
 	p.setReservation(before, &r)
-	p.unit.undos = append(p.unit.undos, func() { p.setReservation(&r, before) })
+	p.tx.undos = append(p.tx.undos, func() { p.setReservation(&r, before) })
 }
 
 func (p *poolTx) putAllocation(a allocation.Allocation) {
 	p.markTouched(a.ID)
 	before := pointerIf(p.allocations.getRow(a.ID))
 	p.setAllocation(before, &a)
-	p.unit.undos = append(p.unit.undos, func() { p.setAllocation(&a, before) })
+	p.tx.undos = append(p.tx.undos, func() { p.setAllocation(&a, before) })
 }
 
 func pointerIf[T any](row T, ok bool) *T {
@@ -104,7 +104,7 @@ func (p *poolTx) collectChanges(c *Change) {
 	if c.Revisions == nil {
 		c.Revisions = map[string]int64{}
 	}
-	c.Revisions[p.Pool.ID] = p.board.nextRevision()
+	c.Revisions[p.Pool.ID] = p.cache.nextRevision()
 }
 
 func (p *poolTx) collectRows(c *Change) {
@@ -129,8 +129,8 @@ func (p *poolTx) advanceToCommitted(stamp int64) {
 	}
 	p.revision, p.Pool.Revision = stamp, stamp
 	p.advanceRows()
-	p.row, p.board.revisions[p.Pool.ID] = p.Pool, stamp
-	p.board.noteTime(p.unit.now())
+	p.row, p.cache.revisions[p.Pool.ID] = p.Pool, stamp
+	p.cache.noteTime(p.tx.now())
 }
 
 // writeAhead takes the rows that changed so far: they are written before the

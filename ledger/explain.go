@@ -76,7 +76,7 @@ type explained struct {
 // CodeRecovering is the blocker of a pool that only reconciles.
 const CodeRecovering = "recovering"
 
-func (l *Ledger) beginExplanation(r Reader, actor Actor, subject, poolID string) (*explained, error) {
+func beginExplanation(l *Ledger, r Reader, actor Actor, subject, poolID string) (*explained, error) {
 	state, err := r.PoolState(poolID)
 	if err != nil {
 		return nil, fmt.Errorf("reading pool: %w", err)
@@ -139,7 +139,7 @@ func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string)
 		if actor.Kind == AgentKey && r.MadeBy != actor.KeyID {
 			return ErrNotFound
 		}
-		if e, err = l.beginExplanation(rd, actor, id, r.PoolID); err != nil {
+		if e, err = beginExplanation(l, rd, actor, id, r.PoolID); err != nil {
 			return err
 		}
 		if e.expires, err = e.waits.Expires(r); err != nil {
@@ -156,7 +156,7 @@ func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string)
 		return Explanation{}, err
 	}
 	if r.State() == reservation.Waitlisted {
-		if e.Refused, err = l.refusedNow(ctx, r); err != nil {
+		if e.Refused, err = refusedNow(l, ctx, r); err != nil {
 			return Explanation{}, err
 		}
 	}
@@ -189,11 +189,11 @@ func counterOffers(r reservation.Reservation, decisions []Event) ([]admission.Of
 
 // refusedNow asks what a waitlisted reservation would be told if it were made
 // now; nil means that there is a place, which the planner is about to give it.
-func (l *Ledger) refusedNow(ctx context.Context, r reservation.Reservation) (*RefusedError, error) {
+func refusedNow(l *Ledger, ctx context.Context, r reservation.Reservation) (*RefusedError, error) {
 	owner := Actor{KeyID: r.MadeBy, Kind: PersonKey, OrganizationID: r.OrganizationID, Role: Member, Via: "explain"}
 	_, _, err := l.DryRun(ctx, owner, func(ctx context.Context, l *Ledger) (int, []byte, error) {
 		window := r.Window
-		if now := l.readNow(ctx); window.Start.Before(now) {
+		if now := readNow(l, ctx); window.Start.Before(now) {
 			window.Start = now
 		}
 		_, err := l.Reserve(ctx, owner, ReserveRequest{Pool: r.PoolID, GPUs: r.Shape.GPUs(), Window: window,
@@ -208,7 +208,7 @@ func (l *Ledger) refusedNow(ctx context.Context, r reservation.Reservation) (*Re
 }
 
 // readNow is the time of the transaction that the ledger works in, or of a new one.
-func (l *Ledger) readNow(ctx context.Context) time.Time {
+func readNow(l *Ledger, ctx context.Context) time.Time {
 	var now time.Time
 	_ = l.store.Read(ctx, func(r Reader) error { // reading the time of a transaction does not fail by itself
 		now = r.Now()
@@ -285,7 +285,7 @@ func (l *Ledger) ExplainAllocation(ctx context.Context, actor Actor, id string) 
 		if err != nil {
 			return err
 		}
-		if e, err = l.beginExplanation(rd, actor, id, a.PoolID); err != nil {
+		if e, err = beginExplanation(l, rd, actor, id, a.PoolID); err != nil {
 			return err
 		}
 		e.explainAllocation(a)

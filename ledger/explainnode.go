@@ -18,7 +18,7 @@ func (l *Ledger) ExplainNode(ctx context.Context, actor Actor, id string) (Expla
 		if err != nil {
 			return err
 		}
-		if e, err = l.beginExplanation(rd, actor, id, n.PoolID); err != nil {
+		if e, err = beginExplanation(l, rd, actor, id, n.PoolID); err != nil {
 			return err
 		}
 		e.explainNode(n)

@@ -33,9 +33,9 @@ func poolCapacity(p capacity.Pool) quota.Vector {
 // changeUsage changes what an organization has used of the pool.
 func (p *poolTx) changeUsage(organizationID string, change func(fairshare.Policy, fairshare.Usage) fairshare.Usage) {
 	before, known := p.uses[organizationID]
-	p.uses[organizationID] = change(p.unit.cfg.Fairness, before)
+	p.uses[organizationID] = change(p.tx.cfg.Fairness, before)
 	p.markUseTouched(organizationID)
-	p.unit.undos = append(p.unit.undos, func() {
+	p.tx.undos = append(p.tx.undos, func() {
 		if p.uses[organizationID] = before; !known {
 			delete(p.uses, organizationID)
 		}
@@ -51,30 +51,30 @@ func (p *poolTx) markUseTouched(organizationID string) {
 		p.charged = map[string]bool{}
 	}
 	p.charged[organizationID] = true
-	p.unit.undos = append(p.unit.undos, func() { delete(p.charged, organizationID) })
+	p.tx.undos = append(p.tx.undos, func() { delete(p.charged, organizationID) })
 }
 
 // chargeAllocation counts what an allocation that is over has held.
-func (u *groupTx) chargeAllocation(p *poolTx, a allocation.Allocation) {
+func chargeAllocation(tx *groupTx, p *poolTx, a allocation.Allocation) {
 	if a.ActiveAt.IsZero() {
 		return
 	}
 	p.changeUsage(a.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
-		return f.ChargeUse(s, u.now(), quota.Demand(p.Pool.Pool, a.Shape), u.now().Sub(a.ActiveAt))
+		return f.ChargeUse(s, tx.now(), quota.Demand(p.Pool.Pool, a.Shape), tx.now().Sub(a.ActiveAt))
 	})
 }
 
 // chargeEntry counts that an allocation was admitted, before it has held anything.
-func (u *groupTx) chargeEntry(p *poolTx, a allocation.Allocation) {
+func chargeEntry(tx *groupTx, p *poolTx, a allocation.Allocation) {
 	p.changeUsage(a.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
-		return f.ChargeEntry(s, u.now(), quota.Demand(p.Pool.Pool, a.Shape))
+		return f.ChargeEntry(s, tx.now(), quota.Demand(p.Pool.Pool, a.Shape))
 	})
 }
 
 // chargeReservation counts what a guess that is over has kept warm, and whether
 // it came true. One that was given up before anything was warmed, or that gave
 // way to others, says nothing of its maker's guesses.
-func (u *groupTx) chargeReservation(p *poolTx, r reservation.Reservation) {
+func chargeReservation(tx *groupTx, p *poolTx, r reservation.Reservation) {
 	if r.Class != reservation.Speculative {
 		return
 	}
@@ -85,9 +85,9 @@ func (u *groupTx) chargeReservation(p *poolTx, r reservation.Reservation) {
 	}
 	p.changeUsage(r.OrganizationID, func(f fairshare.Policy, s fairshare.Usage) fairshare.Usage {
 		if !r.WarmedAt.IsZero() {
-			s = f.ChargeSpeculative(s, u.now(), quota.Demand(p.Pool.Pool, r.Shape), u.now().Sub(r.WarmedAt))
+			s = f.ChargeSpeculative(s, tx.now(), quota.Demand(p.Pool.Pool, r.Shape), tx.now().Sub(r.WarmedAt))
 		}
-		return f.Outcome(s, u.now(), r.Probability, r.Window.Length().Seconds()*float64(r.Shape.GPUs()), claimed)
+		return f.Outcome(s, tx.now(), r.Probability, r.Window.Length().Seconds()*float64(r.Shape.GPUs()), claimed)
 	})
 }
 
@@ -147,39 +147,39 @@ func heldBy(p capacity.Pool, reservations []*reservation.Reservation, allocation
 }
 
 // useNow is what each organization has used of the pool, or holds of it.
-func (u *groupTx) useNow(p *poolTx) map[string]fairshare.Usage {
-	return usageNow(u.cfg.Fairness, p.uses, heldBy(p.Pool.Pool, p.reservations.rows, p.allocations.rows), u.now())
+func useNow(tx *groupTx, p *poolTx) map[string]fairshare.Usage {
+	return usageNow(tx.cfg.Fairness, p.uses, heldBy(p.Pool.Pool, p.reservations.rows, p.allocations.rows), tx.now())
 }
 
 // readShares returns the fair share of each organization that is in both.
-func (u *groupTx) readShares(p *poolTx, all map[string]fairshare.Usage, organizations []string) (map[string]float64, error) {
+func readShares(tx *groupTx, p *poolTx, all map[string]fairshare.Usage, organizations []string) (map[string]float64, error) {
 	shares := make(map[string]float64, len(organizations))
 	for _, org := range organizations {
 		if _, known := all[org]; !known {
 			continue
 		}
-		o, err := u.tx.Organization(Scope{All: true}, org)
+		o, err := tx.port.Organization(Scope{All: true}, org)
 		if err != nil {
 			return nil, fmt.Errorf("reading organization: %w", err)
 		}
-		shares[org] = u.cfg.Fairness.Share(all[org], poolCapacity(p.Pool.Pool), o.Limits.Weight)
+		shares[org] = tx.cfg.Fairness.Share(all[org], poolCapacity(p.Pool.Pool), o.Limits.Weight)
 	}
 	return shares, nil
 }
 
 // sharesOfWaiting returns the shares if anybody waits for a place: only then
 // does their order matter.
-func (u *groupTx) sharesOfWaiting(p *poolTx) (map[string]float64, error) {
+func sharesOfWaiting(tx *groupTx, p *poolTx) (map[string]float64, error) {
 	if !slices.ContainsFunc(p.reservations.rows,
 		func(r *reservation.Reservation) bool { return r.State() == reservation.Waitlisted }) {
 		return nil, nil
 	}
-	all := u.useNow(p)
-	return u.readShares(p, all, sortedKeys(all))
+	all := useNow(tx, p)
+	return readShares(tx, p, all, sortedKeys(all))
 }
 
 // rankSpeculative lists the bookings that give way with the shares of their holders.
-func (u *groupTx) rankSpeculative(p *poolTx) ([]admission.Speculative, error) {
+func rankSpeculative(tx *groupTx, p *poolTx) ([]admission.Speculative, error) {
 	guesses := slices.Clone(p.speculativeBookings())
 	if len(guesses) == 0 {
 		return nil, nil
@@ -192,7 +192,7 @@ func (u *groupTx) rankSpeculative(p *poolTx) ([]admission.Speculative, error) {
 		}
 		holders[i] = r.OrganizationID
 	}
-	shares, err := u.readShares(p, u.useNow(p), slices.Compact(slices.Sorted(slices.Values(holders))))
+	shares, err := readShares(tx, p, useNow(tx, p), slices.Compact(slices.Sorted(slices.Values(holders))))
 	if err != nil {
 		return nil, err
 	}
@@ -217,13 +217,13 @@ func (l *Ledger) Shares(ctx context.Context, actor Actor, idOrName string) (Pool
 			return fmt.Errorf("reading pool: %w", err)
 		}
 		pool = state.Pool
-		out, err = l.sharesOf(r, actor, state)
+		out, err = sharesOf(l, r, actor, state)
 		return err
 	})
 	return pool, out, err
 }
 
-func (l *Ledger) sharesOf(r Reader, actor Actor, s PoolState) ([]Share, error) {
+func sharesOf(l *Ledger, r Reader, actor Actor, s PoolState) ([]Share, error) {
 	uses := map[string]fairshare.Usage{}
 	for _, use := range s.Uses {
 		uses[use.OrganizationID] = use.Usage

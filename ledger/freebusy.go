@@ -127,25 +127,25 @@ func (l *Ledger) Advise(ctx context.Context, actor Actor, req ReserveRequest, li
 		return nil, err
 	}
 	var found []Recommendation
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
-		h, err := u.readHolding()
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
+		h, err := readHolding(tx)
 		if err != nil {
 			return err
 		}
-		pools, err := u.lockCandidates(req.poolNeeds())
+		pools, err := lockCandidates(tx, req.poolNeeds())
 		if err != nil {
 			return err
 		}
-		found, err = u.adviseWindows(pools, h, req, limit)
+		found, err = adviseWindows(tx, pools, h, req, limit)
 		return err
 	})
 	return found, err
 }
 
-func (u *groupTx) adviseWindows(pools []*poolTx, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
+func adviseWindows(tx *groupTx, pools []*poolTx, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
 	var found []Recommendation
 	for _, p := range pools {
-		some, err := u.acceptableWindows(p, h, req, limit)
+		some, err := acceptableWindows(tx, p, h, req, limit)
 		if req.passed.passOver(p, err) {
 			continue
 		}
@@ -171,10 +171,10 @@ const (
 
 // acceptableWindows lists up to limit windows of a flexible request that a pool and the
 // limits accept; none is *RefusedError.
-func (u *groupTx) acceptableWindows(p *poolTx, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
+func acceptableWindows(tx *groupTx, p *poolTx, h *holding, req ReserveRequest, limit int) ([]Recommendation, error) {
 	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 	left := req.Range
-	left.StartNotEarlierThan = latestOf(left.StartNotEarlierThan, u.now())
+	left.StartNotEarlierThan = latestOf(left.StartNotEarlierThan, tx.now())
 	var found []Recommendation
 	var last verdict
 	for range triedWindows {
@@ -182,7 +182,7 @@ func (u *groupTx) acceptableWindows(p *poolTx, h *holding, req ReserveRequest, l
 		if !ok || len(found) == limit {
 			break
 		}
-		iv, d, err := u.shrinkToFit(p, h, req, iv)
+		iv, d, err := shrinkToFit(tx, p, h, req, iv)
 		if err != nil {
 			return nil, err
 		}
@@ -200,24 +200,24 @@ func (u *groupTx) acceptableWindows(p *poolTx, h *holding, req ReserveRequest, l
 		first := calendar.Interval{Start: left.StartNotEarlierThan,
 			End: left.StartNotEarlierThan.Add(max(left.MinDuration, time.Second))}
 		var err error
-		if _, last, err = u.judgeWindow(p, h, req, first); err != nil {
+		if _, last, err = judgeWindow(tx, p, h, req, first); err != nil {
 			return nil, err
 		}
 	}
-	return nil, u.refuseRequest(p, h.org.ID, "reservation", last)
+	return nil, refuseRequest(tx, p, h.org.ID, "reservation", last)
 }
 
 // shrinkToFit decides on a window, and on the shortest one that starts with it if the
 // whole of it is refused: limits may bind where the calendar does not.
-func (u *groupTx) shrinkToFit(p *poolTx, h *holding, req ReserveRequest,
+func shrinkToFit(tx *groupTx, p *poolTx, h *holding, req ReserveRequest,
 	iv calendar.Interval) (calendar.Interval, verdict, error) {
-	_, d, err := u.judgeWindow(p, h, req, iv)
+	_, d, err := judgeWindow(tx, p, h, req, iv)
 	short := calendar.Interval{Start: iv.Start, End: latestOf(iv.Start.Add(req.Range.MinDuration),
 		req.Range.EndNotEarlierThan)}
 	if err != nil || d.Accepted() || !short.Valid() || !short.End.Before(iv.End) {
 		return iv, d, err
 	}
-	_, shorter, err := u.judgeWindow(p, h, req, short)
+	_, shorter, err := judgeWindow(tx, p, h, req, short)
 	if shorter.Accepted() {
 		return short, shorter, err
 	}
@@ -234,14 +234,14 @@ func (h *holding) changeAfter(t time.Time) time.Time {
 }
 
 // judgeWindow decides on one window of a request as Reserve would.
-func (u *groupTx) judgeWindow(p *poolTx, h *holding, req ReserveRequest,
+func judgeWindow(tx *groupTx, p *poolTx, h *holding, req ReserveRequest,
 	w calendar.Interval) (reservation.Reservation, verdict, error) {
 	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 	req.Window = w
 	if req.id == "" {
 		req.id = ids.Reservation // it is only looked at
 	}
-	return u.decideReservation(p, h, u.newReservation(p, h.org, req, shape))
+	return decideReservation(tx, p, h, newReservation(tx, p, h.org, req, shape))
 }
 
 func latestOf(a, b time.Time) time.Time {

@@ -108,9 +108,9 @@ func withGatePatience(ctx context.Context) (context.Context, context.CancelFunc)
 
 // stopAtGates returns those of a group that are not before a closed gate. The
 // others leave the lane and wait there.
-func (l *Ledger) stopAtGates(group []*pendingTx) []*pendingTx {
+func stopAtGates(l *Ledger, group []*pendingTx) []*pendingTx {
 	return slices.DeleteFunc(slices.Clone(group), func(it *pendingTx) bool {
-		return it.stopAt(l.gates.firstClosed(l.neededRows(it)...))
+		return it.stopAt(l.gates.firstClosed(neededRows(l, it)...))
 	})
 }
 
@@ -123,7 +123,7 @@ func (it *pendingTx) stopAt(one *gate) bool {
 }
 
 // neededRows are the rows that an item will lock, as far as it is known.
-func (l *Ledger) neededRows(it *pendingTx) []string {
+func neededRows(l *Ledger, it *pendingTx) []string {
 	if it.hint == nil {
 		return nil
 	}
@@ -136,42 +136,42 @@ func (l *Ledger) neededRows(it *pendingTx) []string {
 
 // yieldToHolders ends the turn of a group that met a row that somebody else holds. Those
 // who need it wait beside the lane; the others run again, without them.
-func (l *Ledger) yieldToHolders(group []*pendingTx, asked Rows, failed error) {
-	held, err := l.heldByOthers(group, asked)
+func yieldToHolders(l *Ledger, group []*pendingTx, asked Rows, failed error) {
+	held, err := heldByOthers(l, group, asked)
 	if err != nil || l.dryRun { // within another's transaction, which is lost
-		l.failAll(group, errors.Join(failed, err))
+		failAll(l, group, errors.Join(failed, err))
 		return
 	}
 	l.gates.closeGates(held)
-	rest := l.stopAtGates(group)
+	rest := stopAtGates(l, group)
 	if len(group) == 1 { // what it locks was found out by running it
 		rest = slices.DeleteFunc(rest, func(it *pendingTx) bool {
 			return it.stopAt(l.gates.firstClosed(slices.Concat(held.Organizations, held.Pools)...))
 		})
 	}
 	if len(rest) < len(group) {
-		l.runGroup(rest)
+		runGroup(l, rest)
 		return
 	}
 	if slices.ContainsFunc(rest, func(it *pendingTx) bool { return !it.patient }) { // they are free by now
 		for _, it := range rest {
 			it.patient = true
 		}
-		l.runGroup(rest)
+		runGroup(l, rest)
 		return
 	}
-	l.failAll(rest, failed)
+	failAll(l, rest, failed)
 }
 
 // heldByOthers asks which of the rows somebody else holds.
-func (l *Ledger) heldByOthers(group []*pendingTx, asked Rows) (Rows, error) {
+func heldByOthers(l *Ledger, group []*pendingTx, asked Rows) (Rows, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(group[0].ctx), lockPatience)
 	defer cancel()
 	return l.store.Held(ctx, asked)
 }
 
 // failAll gives all of a group the same error.
-func (l *Ledger) failAll(group []*pendingTx, err error) {
+func failAll(l *Ledger, group []*pendingTx, err error) {
 	for _, it := range group {
 		it.rerun, it.err = false, err
 	}

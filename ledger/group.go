@@ -10,26 +10,26 @@ import (
 )
 
 // commitGroup has a group run, but for those who have to wait beside the lane.
-func (l *Ledger) commitGroup(group []*pendingTx) { l.runGroup(l.stopAtGates(group)) }
+func commitGroup(l *Ledger, group []*pendingTx) { runGroup(l, stopAtGates(l, group)) }
 
 // runGroup runs a group in one transaction and sets what became of each. What is
 // remembered is assumed at first, which spares a round trip; when it was not so,
 // nothing was done, and the group is run again on what is. When the transaction
 // fails, each of the group gets one of its own.
-func (l *Ledger) runGroup(group []*pendingTx) {
+func runGroup(l *Ledger, group []*pendingTx) {
 	if len(group) == 0 {
 		return
 	}
-	asked, err := l.attemptGroup(group, l.cache.trusted)
+	asked, err := attemptGroup(l, group, l.cache.trusted)
 	if errors.Is(err, ErrStale) {
 		l.cache.trusted = false
-		asked, err = l.attemptGroup(group, false)
+		asked, err = attemptGroup(l, group, false)
 	}
 	switch {
 	case errors.Is(err, ErrBusy):
-		l.yieldToHolders(group, asked, err)
+		yieldToHolders(l, group, asked, err)
 	case err != nil:
-		l.runApart(group, err)
+		runApart(l, group, err)
 	}
 }
 
@@ -38,7 +38,7 @@ func (l *Ledger) runGroup(group []*pendingTx) {
 const groupTime = 12 * time.Second
 
 // attemptGroup runs a group in one transaction, and returns what it wanted to lock.
-func (l *Ledger) attemptGroup(group []*pendingTx, assume bool) (Rows, error) {
+func attemptGroup(l *Ledger, group []*pendingTx, assume bool) (Rows, error) {
 	var u *groupTx
 	ctx := group[0].ctx
 	if len(group) > 1 { // it is not only the first one's
@@ -51,7 +51,7 @@ func (l *Ledger) attemptGroup(group []*pendingTx, assume bool) (Rows, error) {
 		if u != nil { // the database asked for another try
 			u.giveUp()
 		}
-		u = &groupTx{Ledger: l, tx: tx, pools: map[string]*poolTx{}, orgs: map[string]Organization{},
+		u = &groupTx{Ledger: l, port: tx, pools: map[string]*poolTx{}, orgs: map[string]Organization{},
 			revisions: map[string]int64{},
 			assume:    assume && patience == 0, lockPatience1: patience}
 		return u.runMembers(group)
@@ -90,8 +90,8 @@ func patienceOf(group []*pendingTx) time.Duration {
 // runApart gives each of a group whose transaction failed one of its own, unless
 // that cannot help, or could do twice what may have been done already: then only
 // those run again whose stored answer would be found.
-func (l *Ledger) runApart(group []*pendingTx, err error) {
-	l.failAll(group, err)
+func runApart(l *Ledger, group []*pendingTx, err error) {
+	failAll(l, group, err)
 	if len(group) == 1 || isHopeless(err) {
 		return
 	}
@@ -101,9 +101,9 @@ func (l *Ledger) runApart(group []*pendingTx, err error) {
 			continue
 		}
 		it.hint, it.err = nil, nil
-		l.runGroup([]*pendingTx{it})
+		runGroup(l, []*pendingTx{it})
 		if isHopeless(it.err) {
-			l.failAll(group[i+1:], it.err)
+			failAll(l, group[i+1:], it.err)
 			return
 		}
 	}
@@ -121,63 +121,63 @@ func isHopeless(err error) bool {
 var errNothing = errors.New("nothing to commit")
 
 // runMembers lets each of a group do its work and saves what they changed.
-func (u *groupTx) runMembers(group []*pendingTx) error {
+func (tx *groupTx) runMembers(group []*pendingTx) error {
 	if group[0].hint == nil {
-		u.assume = false
-	} else if err := u.openGroup(group); err != nil {
+		tx.assume = false
+	} else if err := tx.openGroup(group); err != nil {
 		return err
 	}
 	kept := 0
 	for i, it := range group {
-		u.member = i + 1
+		tx.member = i + 1
 		it.err, it.rerun, it.journaled = nil, false, false
-		u.runMember(it)
+		tx.runMember(it)
 		if it.err == nil && !it.rerun || it.journaled {
 			kept++
 		}
 	}
 	switch {
-	case kept == 0 && u.assume:
+	case kept == 0 && tx.assume:
 		return ErrStale // a refusal may rest on what is not so any more
 	case kept == 0:
 		return errNothing
 	}
-	return u.saveChange()
+	return tx.saveChange()
 }
 
 // runMember runs one of a group. What it cannot do here it does again alone.
-func (u *groupTx) runMember(it *pendingTx) {
-	changed, woken, undos := u.change, u.wake, len(u.undos)
-	u.needsOwnTx, u.writeConflict = false, false
+func (tx *groupTx) runMember(it *pendingTx) {
+	changed, woken, undos := tx.change, tx.wake, len(tx.undos)
+	tx.needsOwnTx, tx.writeConflict = false, false
 	defer func() {
 		if it.panicked = recover(); it.panicked != nil {
 			it.err = fmt.Errorf("panic: %v", it.panicked)
 		}
-		if u.needsOwnTx || u.writeConflict {
+		if tx.needsOwnTx || tx.writeConflict {
 			it.rerun = true
 		}
-		if u.needsOwnTx {
+		if tx.needsOwnTx {
 			it.hint = nil
 		}
 		if it.err != nil || it.rerun {
-			u.undoTo(undos)
-			u.change, u.wake = changed, woken
+			tx.undoTo(undos)
+			tx.change, tx.wake = changed, woken
 		}
-		it.journaled = !it.rerun && u.journalRefusal(it.err)
+		it.journaled = !it.rerun && tx.journalRefusal(it.err)
 	}()
-	it.err = it.fn(it.ctx, u)
+	it.err = it.fn(it.ctx, tx)
 }
 
 // openGroup locks what a group said it would use, organizations before pools, and
 // reads the answers that are stored for its idempotency keys.
-func (u *groupTx) openGroup(group []*pendingTx) error {
-	u.grouped = true
+func (tx *groupTx) openGroup(group []*pendingTx) error {
+	tx.grouped = true
 	var o LockRequest
 	for _, it := range group {
 		if it.org != "" {
 			o.Organizations = append(o.Organizations, it.org)
 		}
-		if id, ok := u.cache.findPoolOf(*it.hint); ok {
+		if id, ok := tx.cache.findPoolOf(*it.hint); ok {
 			o.Pools = append(o.Pools, id)
 		}
 		if it.key != nil {
@@ -187,34 +187,34 @@ func (u *groupTx) openGroup(group []*pendingTx) error {
 	slices.Sort(o.Organizations)
 	slices.Sort(o.Pools)
 	o.Organizations, o.Pools = slices.Compact(o.Organizations), slices.Compact(o.Pools)
-	u.asked.add(o)
-	if u.assume = u.assume && u.openFromMemory(o); u.assume {
+	tx.asked.add(o)
+	if tx.assume = tx.assume && tx.openFromMemory(o); tx.assume {
 		return nil
 	}
-	opened, err := u.lockRows(o)
+	opened, err := tx.lockRows(o)
 	if err != nil {
 		return fmt.Errorf("locking for a group: %w", err)
 	}
-	u.replays = make(map[ReplayKey]Replay, len(opened.Replays))
+	tx.replays = make(map[ReplayKey]Replay, len(opened.Replays))
 	for _, r := range opened.Replays {
-		u.replays[ReplayKey{OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key}] = r
+		tx.replays[ReplayKey{OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key}] = r
 	}
-	return u.acceptLocked(opened)
+	return tx.acceptLocked(opened)
 }
 
 // openFromMemory opens from memory, if everything is there and the store can check it
 // later.
-func (u *groupTx) openFromMemory(o LockRequest) bool {
-	a := Assumption{Pools: o.Pools, Revisions: u.cache.revisions, NotBefore: u.cache.seen}
+func (tx *groupTx) openFromMemory(o LockRequest) bool {
+	a := Assumption{Pools: o.Pools, Revisions: tx.cache.revisions, NotBefore: tx.cache.seen}
 	for _, id := range o.Organizations {
-		org, ok := u.cache.orgs[id]
+		org, ok := tx.cache.orgs[id]
 		if !ok {
 			return false
 		}
 		a.Organizations = append(a.Organizations, org)
 	}
 	for id, stamp := range a.Revisions {
-		if d := u.cache.pools[id]; d == nil || d.revision != stamp {
+		if d := tx.cache.pools[id]; d == nil || d.revision != stamp {
 			return false
 		}
 	}
@@ -223,45 +223,45 @@ func (u *groupTx) openFromMemory(o LockRequest) bool {
 			return false
 		}
 	}
-	if !u.tx.Assume(a) {
+	if !tx.port.Assume(a) {
 		return false
 	}
 	for _, org := range a.Organizations {
-		u.orgs[org.ID] = org
+		tx.orgs[org.ID] = org
 	}
-	maps.Copy(u.revisions, a.Revisions)
+	maps.Copy(tx.revisions, a.Revisions)
 	for _, id := range o.Pools {
-		d := u.cache.pools[id]
-		u.pools[id] = &poolTx{cachedPool: d, unit: u, Pool: d.row, touched: map[string]int{}}
+		d := tx.cache.pools[id]
+		tx.pools[id] = &poolTx{cachedPool: d, tx: tx, Pool: d.row, touched: map[string]int{}}
 	}
-	u.replays = map[ReplayKey]Replay{}
+	tx.replays = map[ReplayKey]Replay{}
 	return true
 }
 
 // acceptLocked puts what was locked at the unit's hands.
-func (u *groupTx) acceptLocked(o Locked) error {
+func (tx *groupTx) acceptLocked(o Locked) error {
 	for _, org := range o.Organizations {
-		u.orgs[org.ID], u.cache.orgs[org.ID] = org, org
+		tx.orgs[org.ID], tx.cache.orgs[org.ID] = org, org
 	}
-	u.cache.revisions, u.cache.trusted = maps.Clone(o.Revisions), true
-	u.cache.noteTime(u.now())
+	tx.cache.revisions, tx.cache.trusted = maps.Clone(o.Revisions), true
+	tx.cache.noteTime(tx.now())
 	for id, stamp := range o.Revisions {
-		if _, locked := u.pools[id]; !locked {
-			u.revisions[id] = stamp
+		if _, locked := tx.pools[id]; !locked {
+			tx.revisions[id] = stamp
 		}
 	}
 	for _, p := range o.Pools {
-		d := u.cache.pools[p.ID]
+		d := tx.cache.pools[p.ID]
 		if d == nil || d.revision != p.Revision {
-			state, err := u.tx.PoolState(p.ID)
+			state, err := tx.port.PoolState(p.ID)
 			if err != nil {
 				return fmt.Errorf("reading pool: %w", err)
 			}
-			d = u.cache.loadPool(state)
+			d = tx.cache.loadPool(state)
 		}
 		d.row = p
-		u.cache.names[p.Name] = p.ID
-		u.pools[p.ID] = &poolTx{cachedPool: d, unit: u, Pool: p, touched: map[string]int{}}
+		tx.cache.names[p.Name] = p.ID
+		tx.pools[p.ID] = &poolTx{cachedPool: d, tx: tx, Pool: p, touched: map[string]int{}}
 	}
 	return nil
 }

@@ -14,22 +14,22 @@ import (
 // installation. On any other it does nothing and returns false.
 func (l *Ledger) Bootstrap(ctx context.Context, organization string, limits quota.Limits, operator Key) (bool, error) {
 	created := false
-	err := l.inOwnTx(ctx, SystemActor("bootstrap"), func(u *groupTx) error {
+	err := l.inOwnTx(ctx, SystemActor("bootstrap"), func(tx *groupTx) error {
 		created = false
-		existing, err := u.tx.Keys(Scope{All: true}, KeyFilter{}, Page{Limit: 1})
+		existing, err := tx.port.Keys(Scope{All: true}, KeyFilter{}, Page{Limit: 1})
 		if err != nil {
 			return fmt.Errorf("looking for keys: %w", err)
 		}
 		if len(existing) > 0 {
 			return nil
 		}
-		org := Organization{ID: u.ids.New(ids.Organization), Name: organization, Limits: withDefaultLimits(limits),
-			CreatedAt: u.now()}
-		operator = u.newOperator(operator, org.ID)
-		u.change.Organizations = append(u.change.Organizations, org)
-		u.change.Keys = append(u.change.Keys, operator)
-		u.addEvent(Event{OrganizationID: org.ID, Type: "organization.created", Subject: org.ID, Message: org.Name})
-		u.addEvent(Event{OrganizationID: org.ID, Type: "key.created", Subject: operator.ID, Message: operator.Name})
+		org := Organization{ID: tx.ids.New(ids.Organization), Name: organization, Limits: withDefaultLimits(limits),
+			CreatedAt: tx.now()}
+		operator = newOperator(tx, operator, org.ID)
+		tx.change.Organizations = append(tx.change.Organizations, org)
+		tx.change.Keys = append(tx.change.Keys, operator)
+		tx.addEvent(Event{OrganizationID: org.ID, Type: "organization.created", Subject: org.ID, Message: org.Name})
+		tx.addEvent(Event{OrganizationID: org.ID, Type: "key.created", Subject: operator.ID, Message: operator.Name})
 		created = true
 		return nil
 	})
@@ -47,13 +47,13 @@ func (l *Ledger) CreateOrganization(ctx context.Context, actor Actor, name strin
 	if err := checkLimits(limits); err != nil {
 		return org, err
 	}
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
-		org = Organization{ID: u.ids.New(ids.Organization), Name: name, Limits: limits, CreatedAt: u.now()}
-		u.change.Organizations = append(u.change.Organizations, org)
-		u.addEvent(Event{OrganizationID: org.ID, Type: "organization.created", Subject: org.ID, Message: name})
+		org = Organization{ID: tx.ids.New(ids.Organization), Name: name, Limits: limits, CreatedAt: tx.now()}
+		tx.change.Organizations = append(tx.change.Organizations, org)
+		tx.addEvent(Event{OrganizationID: org.ID, Type: "organization.created", Subject: org.ID, Message: name})
 		return nil
 	})
 	org.Version = 1
@@ -70,16 +70,16 @@ func (l *Ledger) CreateUser(ctx context.Context, actor Actor, user User) (User, 
 	if !slices.Contains([]Role{Viewer, Member, Admin}, user.Role) {
 		return user, &InvalidError{Field: "role", Rule: "must be viewer, member or admin"}
 	}
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if err := actor.checkAdministers(user.OrganizationID); err != nil {
 			return err
 		}
-		if _, err := LiveOrganization(u.tx, actor.Scope(), user.OrganizationID); err != nil {
+		if _, err := LiveOrganization(tx.port, actor.Scope(), user.OrganizationID); err != nil {
 			return err
 		}
-		user.ID, user.Active, user.CreatedAt, user.Version = u.ids.New(ids.User), true, u.now(), 0
-		u.change.Users = append(u.change.Users, user)
-		u.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.created", Subject: user.ID,
+		user.ID, user.Active, user.CreatedAt, user.Version = tx.ids.New(ids.User), true, tx.now(), 0
+		tx.change.Users = append(tx.change.Users, user)
+		tx.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.created", Subject: user.ID,
 			Message: string(user.Role)})
 		return nil
 	})
@@ -94,9 +94,9 @@ func (l *Ledger) UpdateUser(ctx context.Context, actor Actor, id string, version
 	if !slices.Contains([]Role{Viewer, Member, Admin}, role) {
 		return user, &InvalidError{Field: "role", Rule: "must be viewer, member or admin"}
 	}
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		var err error
-		if user, err = LiveUser(u.tx, actor.Scope(), id); err != nil {
+		if user, err = LiveUser(tx.port, actor.Scope(), id); err != nil {
 			return err
 		}
 		if err := actor.checkAdministers(user.OrganizationID); err != nil {
@@ -105,7 +105,7 @@ func (l *Ledger) UpdateUser(ctx context.Context, actor Actor, id string, version
 		if !actor.AtLeast(user.Role) {
 			return ErrDenied
 		}
-		if _, err := u.confirmCredential(actor); err != nil {
+		if _, err := confirmCredential(tx, actor); err != nil {
 			return err
 		}
 		if user.Version != version {
@@ -113,16 +113,16 @@ func (l *Ledger) UpdateUser(ctx context.Context, actor Actor, id string, version
 		}
 		carriesOperator := user.Role == Operator
 		if carriesOperator {
-			if err := u.lockOperators(); err != nil {
+			if err := lockOperators(tx); err != nil {
 				return err
 			}
 		}
 		user.Role, user.Active = role, active
-		u.change.Users = append(u.change.Users, user)
-		u.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.updated", Subject: user.ID,
+		tx.change.Users = append(tx.change.Users, user)
+		tx.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.updated", Subject: user.ID,
 			Message: string(role)})
 		if carriesOperator {
-			return u.keepOperator()
+			return keepOperator(tx)
 		}
 		return nil
 	})
@@ -157,8 +157,8 @@ func namedLikeID(field string) error {
 
 // checkFree refuses a name that is the id of a key, whatever its form: in some
 // places both are taken, and there the id counts.
-func (u *groupTx) checkFree(field, name string) error {
-	known, err := u.tx.Names(Scope{All: true}, NounKey, []string{name})
+func checkFree(tx *groupTx, field, name string) error {
+	known, err := tx.port.Names(Scope{All: true}, NounKey, []string{name})
 	if err != nil {
 		return fmt.Errorf("comparing a name with ids: %w", err)
 	}

@@ -15,13 +15,13 @@ const touchEvery = time.Minute
 
 // TouchKey notes that a key was used.
 func (l *Ledger) TouchKey(ctx context.Context, keyID string) error {
-	err := l.inOwnTx(ctx, SystemActor("api"), func(u *groupTx) error {
-		k, err := u.tx.Key(Scope{All: true}, keyID)
-		if err != nil || u.now().Sub(k.LastUsedAt) < touchEvery {
+	err := l.inOwnTx(ctx, SystemActor("api"), func(tx *groupTx) error {
+		k, err := tx.port.Key(Scope{All: true}, keyID)
+		if err != nil || tx.now().Sub(k.LastUsedAt) < touchEvery {
 			return err
 		}
-		k.LastUsedAt = u.now()
-		u.change.Keys = append(u.change.Keys, k)
+		k.LastUsedAt = tx.now()
+		tx.change.Keys = append(tx.change.Keys, k)
 		return nil
 	})
 	if errors.Is(err, ErrConflict) { // somebody else noted it in the same moment
@@ -38,35 +38,35 @@ func (l *Ledger) CreateKey(ctx context.Context, actor Actor, k Key) (Key, error)
 	if err := checkKey(actor, k); err != nil {
 		return k, err
 	}
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
-		maker, err := u.confirmCredential(actor)
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
+		maker, err := confirmCredential(tx, actor)
 		if err != nil {
 			return err
 		}
 		if err := actor.checkAdministers(k.OrganizationID); err != nil {
 			return err
 		}
-		if _, err := LiveOrganization(u.tx, actor.Scope(), k.OrganizationID); err != nil {
+		if _, err := LiveOrganization(tx.port, actor.Scope(), k.OrganizationID); err != nil {
 			return err
 		}
 		if k.UserID != "" {
-			user, err := LiveUser(u.tx, actor.Scope(), k.UserID)
+			user, err := LiveUser(tx.port, actor.Scope(), k.UserID)
 			if err != nil || user.OrganizationID != k.OrganizationID {
 				return &InvalidError{Field: "user_id", Rule: "must be a user of the same organization"}
 			}
 		}
-		if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(u.now()) {
+		if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(tx.now()) {
 			return &InvalidError{Field: "expires_at", Rule: "must be in the future"}
 		}
-		if err := u.checkFree("name", k.Name); err != nil {
+		if err := checkFree(tx, "name", k.Name); err != nil {
 			return err
 		}
 		if k, err = maker.mintKey(k); err != nil {
 			return err
 		}
-		k.CreatedBy, k.CreatedAt, k.Version = actor.KeyID, u.now(), 0
-		u.change.Keys = append(u.change.Keys, k)
-		u.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.created", Subject: k.ID,
+		k.CreatedBy, k.CreatedAt, k.Version = actor.KeyID, tx.now(), 0
+		tx.change.Keys = append(tx.change.Keys, k)
+		tx.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.created", Subject: k.ID,
 			Message: string(k.Kind) + " " + k.Name})
 		return nil
 	})
@@ -114,20 +114,20 @@ func (c Credential) mintKey(k Key) (Key, error) {
 // last of an operator: ErrLastOperator.
 func (l *Ledger) RevokeKey(ctx context.Context, actor Actor, id string) (Key, error) {
 	var k Key
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
-		seen, err := u.tx.Key(actor.Scope(), id)
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
+		seen, err := tx.port.Key(actor.Scope(), id)
 		if err == nil && seen.Role == Operator {
-			err = u.lockOperators()
+			err = lockOperators(tx)
 		}
 		if err != nil {
 			return err
 		}
-		if k, err = u.keyToChange(actor, id); err != nil || !k.RevokedAt.IsZero() {
+		if k, err = keyToChange(tx, actor, id); err != nil || !k.RevokedAt.IsZero() {
 			return err
 		}
-		k = u.revokeKey(k)
+		k = revokeKey(tx, k)
 		if k.Role == Operator {
-			return u.keepOperator()
+			return keepOperator(tx)
 		}
 		return nil
 	})
@@ -135,8 +135,8 @@ func (l *Ledger) RevokeKey(ctx context.Context, actor Actor, id string) (Key, er
 }
 
 // keyToChange reads a key that the actor may end.
-func (u *groupTx) keyToChange(actor Actor, id string) (Key, error) {
-	k, err := u.tx.Key(actor.Scope(), id)
+func keyToChange(tx *groupTx, actor Actor, id string) (Key, error) {
+	k, err := tx.port.Key(actor.Scope(), id)
 	if err != nil {
 		return k, err
 	}
@@ -146,7 +146,7 @@ func (u *groupTx) keyToChange(actor Actor, id string) (Key, error) {
 	if !actor.AtLeast(k.Role) {
 		return k, ErrDenied
 	}
-	_, err = u.confirmCredential(actor)
+	_, err = confirmCredential(tx, actor)
 	return k, err
 }
 
@@ -156,15 +156,15 @@ func (u *groupTx) keyToChange(actor Actor, id string) (Key, error) {
 // Repeated, it changes nothing.
 func (l *Ledger) AdoptKey(ctx context.Context, actor Actor, id string) (Key, error) {
 	var k Key
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
-		by, err := u.confirmCredential(actor)
+		by, err := confirmCredential(tx, actor)
 		if err != nil {
 			return err
 		}
-		if k, err = u.tx.Key(actor.Scope(), id); err != nil {
+		if k, err = tx.port.Key(actor.Scope(), id); err != nil {
 			return err
 		}
 		_, capped := by.tightestCaps()
@@ -178,8 +178,8 @@ func (l *Ledger) AdoptKey(ctx context.Context, actor Actor, id string) (Key, err
 		}
 		maker := k.ParentID
 		k.ParentID = ""
-		u.change.Keys = append(u.change.Keys, k)
-		u.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.adopted", Subject: k.ID,
+		tx.change.Keys = append(tx.change.Keys, k)
+		tx.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.adopted", Subject: k.ID,
 			Message: k.Name + ", until now a key of " + maker})
 		return nil
 	})

@@ -69,8 +69,8 @@ func (it *pendingTx) isHeavy() bool { return it.load >= heavyLoad }
 // submitTx runs an item's verb and returns its outcome. An item that is withdrawn
 // while it waits had no effect. One that meets a row that somebody else holds
 // waits for it beside the lane, and then runs from the start.
-func (l *Ledger) submitTx(it *pendingTx) error {
-	if err := l.waitTurn(it); err != nil || it.gate == nil {
+func submitTx(l *Ledger, it *pendingTx) error {
+	if err := waitTurn(l, it); err != nil || it.gate == nil {
 		return err
 	}
 	ctx, cancel := withGatePatience(it.ctx)
@@ -80,7 +80,7 @@ func (l *Ledger) submitTx(it *pendingTx) error {
 			return err
 		}
 		it.gate, it.patient = nil, true
-		if err := l.waitTurn(it); err != nil {
+		if err := waitTurn(l, it); err != nil {
 			return err
 		}
 	}
@@ -88,15 +88,15 @@ func (l *Ledger) submitTx(it *pendingTx) error {
 }
 
 // waitTurn waits for the item's turn, and returns when it is over.
-func (l *Ledger) waitTurn(it *pendingTx) error {
+func waitTurn(l *Ledger, it *pendingTx) error {
 	it.turn, it.done = make(chan struct{}), make(chan struct{})
 	if l.commits.enqueue(it) {
-		l.leadGroup()
+		leadGroup(l)
 	} else {
 		select {
 		case <-it.done:
 		case <-it.turn:
-			l.leadGroup()
+			leadGroup(l)
 		case <-it.ctx.Done():
 			if l.commits.withdrawTx(it) {
 				return withdrawnError(it.ctx)
@@ -104,7 +104,7 @@ func (l *Ledger) waitTurn(it *pendingTx) error {
 			select { // it is at work already, or its turn to lead has just come
 			case <-it.done:
 			case <-it.turn:
-				l.leadGroup()
+				leadGroup(l)
 			}
 		}
 	}
@@ -123,11 +123,11 @@ func withdrawnError(ctx context.Context) error {
 }
 
 // leadGroup runs the first group in the queue and hands the lane over.
-func (l *Ledger) leadGroup() {
+func leadGroup(l *Ledger) {
 	group := l.commits.takeGroup()
 	defer l.commits.handOver()
 	for len(group) > 0 {
-		l.commitGroup(group)
+		commitGroup(l, group)
 		rest := group[:0:0]
 		for _, it := range group {
 			if it.rerun {

@@ -11,21 +11,21 @@ import (
 // learnBoot learns how long a boot took: from when the provider was asked until it
 // was seen to be over. What we ourselves were late with, because no worker was
 // there, says nothing of the provider.
-func (u *groupTx) learnBoot(g Guard, p *poolTx, n node.Node) error {
-	asked, err := u.askedAt(n)
+func learnBoot(tx *groupTx, g Guard, p *poolTx, n node.Node) error {
+	asked, err := askedAt(tx, n)
 	if err != nil {
 		return err
 	}
-	took := u.now().Sub(asked)
-	seen, err := u.seenInTime(g, took)
+	took := tx.now().Sub(asked)
+	seen, err := seenInTime(tx, g, took)
 	if err != nil {
 		return err
 	}
 	next := p.Pool
 	if seen {
-		next.Learned = next.Learned.Booted(next.Pool, n.Offering, took, u.now())
+		next.Learned = next.Learned.Booted(next.Pool, n.Offering, took, tx.now())
 	} else {
-		next.Learned = next.Learned.Served(next.Pool, n.Offering, u.now())
+		next.Learned = next.Learned.Served(next.Pool, n.Offering, tx.now())
 	}
 	p.putPool(next)
 	return nil
@@ -33,8 +33,8 @@ func (u *groupTx) learnBoot(g Guard, p *poolTx, n node.Node) error {
 
 // askedAt is when a worker began to ask the provider for a node, as the journal has
 // it, else when it was wanted.
-func (u *groupTx) askedAt(n node.Node) (time.Time, error) {
-	events, err := u.tx.Events(Scope{All: true}, EventFilter{Subject: n.ID, Type: "node." + string(node.Provisioning)},
+func askedAt(tx *groupTx, n node.Node) (time.Time, error) {
+	events, err := tx.port.Events(Scope{All: true}, EventFilter{Subject: n.ID, Type: "node." + string(node.Provisioning)},
 		1)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading when the provider was asked: %w", err)
@@ -50,14 +50,14 @@ const lateLook = 4
 
 // seenInTime reports whether the look that found a boot over came when it was due,
 // or so little later that it matters not; and that the looks before it succeeded.
-func (u *groupTx) seenInTime(g Guard, took time.Duration) (bool, error) {
-	task, err := u.tx.Task(g.TaskID)
+func seenInTime(tx *groupTx, g Guard, took time.Duration) (bool, error) {
+	task, err := tx.port.Task(g.TaskID)
 	if errors.Is(err, ErrNotFound) {
 		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading when a look was due: %w", err)
 	}
-	late := u.now().Sub(task.RunAt)
-	return task.Failures == 0 && late <= max(u.cfg.CheckEvery, took/lateLook), nil
+	late := tx.now().Sub(task.RunAt)
+	return task.Failures == 0 && late <= max(tx.cfg.CheckEvery, took/lateLook), nil
 }

@@ -63,11 +63,11 @@ func (l *Ledger) SetLimits(ctx context.Context, actor Actor, orgID string, versi
 	if err := checkLimits(limits); err != nil {
 		return out, err
 	}
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
-		t, err := u.lockTenants(orgID, limits.Cohort)
+		t, err := lockTenants(tx, orgID, limits.Cohort)
 		if err != nil {
 			return err
 		}
@@ -75,14 +75,14 @@ func (l *Ledger) SetLimits(ctx context.Context, actor Actor, orgID string, versi
 		if org.Version != version {
 			return ErrConflict
 		}
-		out, err = u.setLimits(t, org, limits, force)
+		out, err = setLimits(tx, t, org, limits, force)
 		return err
 	})
 	return out, err
 }
 
-func (u *groupTx) setLimits(t *tenants, org Organization, limits quota.Limits, force bool) (LimitsChange, error) {
-	if err := u.gatherPromises(t); err != nil {
+func setLimits(tx *groupTx, t *tenants, org Organization, limits quota.Limits, force bool) (LimitsChange, error) {
+	if err := gatherPromises(tx, t); err != nil {
 		return LimitsChange{}, err
 	}
 	before := t.beyondLimits()
@@ -98,44 +98,44 @@ func (u *groupTx) setLimits(t *tenants, org Organization, limits quota.Limits, f
 	if len(out.Degraded) > 0 && !force {
 		return LimitsChange{}, &PromisesAtRiskError{Promises: out.Degraded}
 	}
-	u.change.Organizations = append(u.change.Organizations, org)
-	u.addEvent(Event{OrganizationID: org.ID, Type: "organization.limited", Subject: org.ID,
+	tx.change.Organizations = append(tx.change.Organizations, org)
+	tx.addEvent(Event{OrganizationID: org.ID, Type: "organization.limited", Subject: org.ID,
 		Message: fmt.Sprintf("%s, %s of speculation a day", phrase.Count(limits.GPUs, "GPU"), limits.SpeculationPerDay)})
 	for _, p := range out.Degraded {
-		u.degradeBeyond(p)
+		degradeBeyond(tx, p)
 	}
-	out.Restored = u.restoreWithin(t, after)
+	out.Restored = restoreWithin(tx, t, after)
 	out.Organization.Version++
 	return out, nil
 }
 
 // degradeBeyond marks a promise that new limits do not allow. An allocation
 // keeps what it holds: the event alone tells of it.
-func (u *groupTx) degradeBeyond(a AtRisk) {
-	p := u.pools[a.PoolID]
+func degradeBeyond(tx *groupTx, a AtRisk) {
+	p := tx.pools[a.PoolID]
 	kind := "allocation.over_quota"
 	if r, ok := p.findReservation(a.ID); ok {
 		r.Degraded, r.Reason = true, ReasonQuotaReduced
 		p.putReservation(r)
 		kind = "reservation.degraded"
 	}
-	u.addEvent(Event{OrganizationID: a.OrganizationID, Type: kind, Subject: a.ID, PoolID: a.PoolID,
+	tx.addEvent(Event{OrganizationID: a.OrganizationID, Type: kind, Subject: a.ID, PoolID: a.PoolID,
 		Reason:  ReasonQuotaReduced,
 		Message: "beyond the quota: " + admission.LimitReasons(a.Violations)[0].Message})
 }
 
 // restoreWithin clears the mark of promises that are within the limits again.
-func (u *groupTx) restoreWithin(t *tenants, beyond []AtRisk) []string {
+func restoreWithin(tx *groupTx, t *tenants, beyond []AtRisk) []string {
 	restored := []string{}
 	for _, b := range t.promises {
-		r, ok := u.pools[b.poolID].findReservation(b.id)
+		r, ok := tx.pools[b.poolID].findReservation(b.id)
 		if !ok || !r.Degraded || r.Reason != ReasonQuotaReduced ||
 			slices.ContainsFunc(beyond, func(o AtRisk) bool { return o.ID == b.id }) {
 			continue
 		}
 		r.Degraded, r.Reason = false, ""
-		u.pools[b.poolID].putReservation(r)
-		u.addEvent(Event{OrganizationID: r.OrganizationID, Type: "reservation.restored", Subject: r.ID, PoolID: r.PoolID,
+		tx.pools[b.poolID].putReservation(r)
+		tx.addEvent(Event{OrganizationID: r.OrganizationID, Type: "reservation.restored", Subject: r.ID, PoolID: r.PoolID,
 			Message: "within the quota again"})
 		restored = append(restored, r.ID)
 	}
@@ -181,9 +181,9 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 	if err := checkCaps(caps); err != nil {
 		return user, err
 	}
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		var err error
-		if user, err = LiveUser(u.tx, actor.Scope(), id); err != nil {
+		if user, err = LiveUser(tx.port, actor.Scope(), id); err != nil {
 			return err
 		}
 		if err := actor.checkAdministers(user.OrganizationID); err != nil {
@@ -192,7 +192,7 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 		if !actor.AtLeast(user.Role) {
 			return ErrDenied
 		}
-		asker, err := u.confirmCredential(actor)
+		asker, err := confirmCredential(tx, actor)
 		if err != nil {
 			return err
 		}
@@ -204,12 +204,12 @@ func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, versio
 			return ErrConflict
 		}
 		user.Caps = caps
-		u.change.Users = append(u.change.Users, user)
+		tx.change.Users = append(tx.change.Users, user)
 		message := "no caps"
 		if caps != (quota.Caps{}) {
 			message = fmt.Sprintf("%s, %s a day", phrase.Count(caps.MaxGPUs, "GPU"), caps.MaxPerDay)
 		}
-		u.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.capped", Subject: user.ID, Message: message})
+		tx.addEvent(Event{OrganizationID: user.OrganizationID, Type: "user.capped", Subject: user.ID, Message: message})
 		return nil
 	})
 	user.Version++

@@ -47,7 +47,7 @@ func (l *Ledger) Materialise(ctx context.Context, g Guard) error {
 		if s.Paused {
 			continue
 		}
-		more, err := l.materialiseSchedule(ctx, s, now)
+		more, err := materialiseSchedule(l, ctx, s, now)
 		if err != nil {
 			return fmt.Errorf("materialising %s: %w", s.ID, err)
 		}
@@ -60,7 +60,7 @@ func (l *Ledger) Materialise(ctx context.Context, g Guard) error {
 
 // materialiseSchedule books one schedule's occurrences and reports whether there are
 // more to book now.
-func (l *Ledger) materialiseSchedule(ctx context.Context, s Schedule, now time.Time) (more bool, err error) {
+func materialiseSchedule(l *Ledger, ctx context.Context, s Schedule, now time.Time) (more bool, err error) {
 	rule, err := recurrence.Parse(s.Spec())
 	if err != nil {
 		return false, nil // a rule that no longer parses (a zone was dropped) is shown by the API, and stops nothing
@@ -75,7 +75,7 @@ func (l *Ledger) materialiseSchedule(ctx context.Context, s Schedule, now time.T
 	}
 	found := rule.Between(from, to, materialiseMost)
 	for _, o := range found {
-		switch err := l.bookOccurrence(ctx, actor, s, o); {
+		switch err := bookOccurrence(l, ctx, actor, s, o); {
 		case errors.Is(err, ErrRecovering):
 			return false, nil // its dates are booked when an operator has confirmed
 		case err != nil:
@@ -90,8 +90,8 @@ func (l *Ledger) materialiseSchedule(ctx context.Context, s Schedule, now time.T
 		return more, nil
 	}
 	s.DoneUntil = to
-	err = l.inOwnTx(ctx, actor, func(u *groupTx) error {
-		u.change.Schedules = append(u.change.Schedules, s)
+	err = l.inOwnTx(ctx, actor, func(tx *groupTx) error {
+		tx.change.Schedules = append(tx.change.Schedules, s)
 		return nil
 	})
 	if errors.Is(err, ErrConflict) { // it was changed meanwhile: the next run sees that
@@ -133,7 +133,7 @@ func (s Schedule) reservationID(o recurrence.Occurrence) string {
 	return ids.Derived(ids.Reservation, s.ID, o.Date)
 }
 
-func (l *Ledger) bookOccurrence(ctx context.Context, actor Actor, s Schedule, o recurrence.Occurrence) error {
+func bookOccurrence(l *Ledger, ctx context.Context, actor Actor, s Schedule, o recurrence.Occurrence) error {
 	_, err := l.Reserve(ctx, actor, s.reserveRequest(o))
 	if errors.Is(err, ErrTaken) {
 		return nil
@@ -142,15 +142,15 @@ func (l *Ledger) bookOccurrence(ctx context.Context, actor Actor, s Schedule, o 
 	if !ok {
 		return err
 	}
-	return l.inOwnTx(ctx, actor, func(u *groupTx) error {
-		u.refusedDate(s, o, refused)
+	return l.inOwnTx(ctx, actor, func(tx *groupTx) error {
+		refusedDate(tx, s, o, refused)
 		return nil
 	})
 }
 
 // refusedDate notes that a date of a schedule got nothing, and why.
-func (u *groupTx) refusedDate(s Schedule, o recurrence.Occurrence, refused *RefusedError) {
-	u.addEvent(Event{OrganizationID: s.OrganizationID, Type: dateRefused, Subject: s.ID, PoolID: s.PoolID,
+func refusedDate(tx *groupTx, s Schedule, o recurrence.Occurrence, refused *RefusedError) {
+	tx.addEvent(Event{OrganizationID: s.OrganizationID, Type: dateRefused, Subject: s.ID, PoolID: s.PoolID,
 		Reason: string(refused.Decision.Reasons[0].Code), Message: o.Date + dateEnds + clipText(refused.Error(), 200)})
 }
 
@@ -166,15 +166,15 @@ const firstDates = 31
 
 // bookFirst books the coming dates of a schedule that is being made, and says
 // what each got.
-func (u *groupTx) bookFirst(p *poolTx, h *holding, s *Schedule, rule recurrence.Rule) ([]ScheduleDate, error) {
-	to := u.now().Add(u.cfg.aheadFor(u.actor))
-	found := rule.Between(u.now(), to, firstDates)
+func bookFirst(tx *groupTx, p *poolTx, h *holding, s *Schedule, rule recurrence.Rule) ([]ScheduleDate, error) {
+	to := tx.now().Add(tx.cfg.aheadFor(tx.actor))
+	found := rule.Between(tx.now(), to, firstDates)
 	if len(found) == firstDates {
 		to = found[len(found)-1].Start.Add(time.Microsecond)
 	}
 	dates := make([]ScheduleDate, 0, len(found))
 	for _, o := range found {
-		date, err := u.bookDate(p, h, *s, o)
+		date, err := bookDate(tx, p, h, *s, o)
 		if errors.Is(err, ErrRecovering) {
 			return dates, nil // its dates are booked when an operator has confirmed
 		}
@@ -185,13 +185,13 @@ func (u *groupTx) bookFirst(p *poolTx, h *holding, s *Schedule, rule recurrence.
 	}
 	s.DoneUntil = to
 	for _, o := range rule.Between(to, to.Add(furthestDate), nextDates-len(dates)) {
-		dates = append(dates, s.laterDate(o, u.cfg.aheadFor(u.actor)))
+		dates = append(dates, s.laterDate(o, tx.cfg.aheadFor(tx.actor)))
 	}
 	return dates, nil
 }
 
-func (u *groupTx) bookDate(p *poolTx, h *holding, s Schedule, o recurrence.Occurrence) (ScheduleDate, error) {
-	r, err := u.reserveFirst([]*poolTx{p}, h, s.reserveRequest(o))
+func bookDate(tx *groupTx, p *poolTx, h *holding, s Schedule, o recurrence.Occurrence) (ScheduleDate, error) {
+	r, err := reserveFirst(tx, []*poolTx{p}, h, s.reserveRequest(o))
 	if err == nil {
 		return s.bookedDate(o, r), nil
 	}
@@ -199,15 +199,15 @@ func (u *groupTx) bookDate(p *poolTx, h *holding, s Schedule, o recurrence.Occur
 	if !ok {
 		return ScheduleDate{}, err
 	}
-	u.journalRefusal(refused)
-	u.refusedDate(s, o, refused)
+	tx.journalRefusal(refused)
+	refusedDate(tx, s, o, refused)
 	return refusedFor(o, string(refused.Decision.Reasons[0].Code), refused.Error()), nil
 }
 
 // checkEverServed refuses a schedule of which no date could ever be booked: not in an
 // empty pool, by somebody who holds nothing.
-func (u *groupTx) checkEverServed(p *poolTx, h *holding, s Schedule, rule recurrence.Rule) error {
-	first := rule.Between(u.now(), u.now().Add(furthestDate), 1)
+func checkEverServed(tx *groupTx, p *poolTx, h *holding, s Schedule, rule recurrence.Rule) error {
+	first := rule.Between(tx.now(), tx.now().Add(furthestDate), 1)
 	if len(first) == 0 {
 		return &InvalidError{Field: recurrence.FieldRRule, Rule: "must have a date that is still to come",
 			Fix: "choose a later until, or leave it out"}
@@ -215,7 +215,7 @@ func (u *groupTx) checkEverServed(p *poolTx, h *holding, s Schedule, rule recurr
 	shape, _ := s.Layout.Shape(s.GPUs, p.Pool.PerNode)
 	ask := admission.Request{Class: reservation.Guaranteed, Shape: shape,
 		Window: calendar.Interval{Start: first[0].Start, End: first[0].End}}
-	v := u.admissionView(p, h, nil)
+	v := admissionView(tx, p, h, nil)
 	v.Now = ask.Window.Start.Add(-materialiseEvery) // as late as a date is sure to be asked for
 	v.PoolView = admission.PoolView{Pool: p.Pool.Pool, Slots: calendar.NewSlots(p.Pool.MaxNodes, p.Pool.PerNode)}
 	v.Committed, v.SpeculativeCommitments, v.Key.Spent, v.User.Spent = nil, nil, nil, nil
@@ -231,5 +231,5 @@ func (u *groupTx) checkEverServed(p *poolTx, h *holding, s Schedule, rule recurr
 		return nil
 	}
 	d.Offers = nil // they would be single dates
-	return u.refuseRequest(p, s.OrganizationID, "schedule", d)
+	return refuseRequest(tx, p, s.OrganizationID, "schedule", d)
 }

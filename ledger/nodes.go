@@ -48,23 +48,23 @@ type CreateIntent struct {
 const giveUpAfter = 10
 
 // onNode locks a node's pool and runs fn; the pool is planned afterwards.
-func (l *Ledger) onNode(ctx context.Context, id string, fn func(u *groupTx, p *poolTx, n node.Node) error) error {
-	return l.inOwnTx(ctx, SystemActor("worker"), func(u *groupTx) error {
-		seen, err := u.tx.Node(id)
+func onNode(l *Ledger, ctx context.Context, id string, fn func(tx *groupTx, p *poolTx, n node.Node) error) error {
+	return l.inOwnTx(ctx, SystemActor("worker"), func(tx *groupTx) error {
+		seen, err := tx.port.Node(id)
 		if err != nil {
 			return fmt.Errorf("reading node: %w", err)
 		}
-		p, err := u.lockPool(seen.PoolID)
+		p, err := tx.lockPool(seen.PoolID)
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
 		n, ok := p.findNode(id)
 		if !ok { // it is over
-			if n, err = u.tx.Node(id); err != nil {
+			if n, err = tx.port.Node(id); err != nil {
 				return fmt.Errorf("reading node: %w", err)
 			}
 		}
-		return fn(u, p, n)
+		return fn(tx, p, n)
 	})
 }
 
@@ -72,7 +72,7 @@ func (l *Ledger) onNode(ctx context.Context, id string, fn func(u *groupTx, p *p
 // before anything is asked of a provider. Repeated, it returns the same token.
 func (l *Ledger) BeginCreate(ctx context.Context, g Guard, nodeID string) (CreateIntent, error) {
 	var intent CreateIntent
-	err := l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
+	err := onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		intent = CreateIntent{Node: n, Pool: p.Pool, Wanted: true}
 		switch n.State() {
 		case node.Requested, node.Provisioning:
@@ -82,17 +82,17 @@ func (l *Ledger) BeginCreate(ctx context.Context, g Guard, nodeID string) (Creat
 			if n.State() == node.Provisioning {
 				return nil
 			}
-			n.Offering, _ = p.chooseOffering(n, u.now())
+			n.Offering, _ = chooseOffering(p, n, tx.now())
 			n.Token = createToken(n)
 			if l.cfg.DeadMan > 0 {
 				n.ExpiresAt = n.RequestedAt.Add(l.cfg.DeadMan)
 			}
 			var err error
-			intent.Node, err = u.stepNode(p, n, node.Provision, n.Reason, p.describeOffering(n.Offering))
+			intent.Node, err = tx.stepNode(p, n, node.Provision, n.Reason, describeOffering(p, n.Offering))
 			return err
 		default:
 			intent.Wanted = false
-			return u.tx.Finish(g, time.Time{}, "")
+			return tx.port.Finish(g, time.Time{}, "")
 		}
 	})
 	return intent, err
@@ -107,37 +107,37 @@ func createToken(n node.Node) string {
 
 // ReportCreated stores the machine's id as soon as it is known.
 func (l *Ledger) ReportCreated(ctx context.Context, g Guard, nodeID string, m Instance) error {
-	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
+	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if n.State() == node.Provisioning {
-			n = withInstance(n, m, u.now())
+			n = withInstance(n, m, tx.now())
 			n.Simulated = m.Simulated
-			n, err := u.stepNode(p, n, node.Boot, n.Reason, fmt.Sprintf("%s is booting", m.ProviderID))
+			n, err := tx.stepNode(p, n, node.Boot, n.Reason, fmt.Sprintf("%s is booting", m.ProviderID))
 			if err != nil {
 				return err
 			}
-			u.addTask(TaskCheckNode, n.ID, u.now().Add(l.cfg.CheckEvery))
+			tx.addTask(TaskCheckNode, n.ID, tx.now().Add(l.cfg.CheckEvery))
 		}
-		u.wakePlan(p.Pool.ID)
-		return u.tx.Finish(g, time.Time{}, "")
+		tx.wakePlan(p.Pool.ID)
+		return tx.port.Finish(g, time.Time{}, "")
 	})
 }
 
 // ReportRefused ends a node that the provider will not make. The pool asks for
 // nothing until some time later, twice as long after each refusal in a row.
 func (l *Ledger) ReportRefused(ctx context.Context, g Guard, nodeID, kind, message string, stockOut bool) error {
-	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
+	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if n.State() == node.Provisioning {
-			if _, err := u.stepNode(p, n, node.Refuse, kind, clipText(message, 200)); err != nil {
+			if _, err := tx.stepNode(p, n, node.Refuse, kind, clipText(message, 200)); err != nil {
 				return err
 			}
 			wait := l.cfg.StockOut
 			if !stockOut { // a quota, rights or the request itself: time alone does not mend it
 				wait *= 10
 			}
-			u.noteFailedBoot(p, n, wait)
+			noteFailedBoot(tx, p, n, wait)
 		}
-		u.wakePlan(p.Pool.ID)
-		return u.tx.Finish(g, time.Time{}, "")
+		tx.wakePlan(p.Pool.ID)
+		return tx.port.Finish(g, time.Time{}, "")
 	})
 }
 
@@ -157,21 +157,21 @@ func withInstance(n node.Node, m Instance, now time.Time) node.Node {
 // BeginCheck reads what there is to check of a node; wanted is false when there
 // is nothing, and the task is finished.
 func (l *Ledger) BeginCheck(ctx context.Context, g Guard, nodeID string) (n node.Node, p Pool, wanted bool, err error) {
-	return l.beginNodeTask(ctx, g, nodeID, node.Booting, node.Ready, node.Draining, node.Quarantined)
+	return beginNodeTask(l, ctx, g, nodeID, node.Booting, node.Ready, node.Draining, node.Quarantined)
 }
 
 // BeginDelete reads what there is to remove of a node; wanted is false when
 // there is nothing, and the task is finished.
 func (l *Ledger) BeginDelete(ctx context.Context, g Guard,
 	nodeID string) (n node.Node, p Pool, wanted bool, err error) {
-	n, p, wanted, err = l.beginNodeTask(ctx, g, nodeID, node.Deprovisioning, node.NeedsAttention)
+	n, p, wanted, err = beginNodeTask(l, ctx, g, nodeID, node.Deprovisioning, node.NeedsAttention)
 	if err == nil && wanted && p.Recovery.Active() {
 		err = fmt.Errorf("%s: %w", p.Name, ErrRecovering)
 	}
 	return n, p, wanted, err
 }
 
-func (l *Ledger) beginNodeTask(ctx context.Context, g Guard, nodeID string,
+func beginNodeTask(l *Ledger, ctx context.Context, g Guard, nodeID string,
 	in ...node.State) (n node.Node, p Pool, wanted bool, err error) {
 	err = l.store.InTx(ctx, func(tx Tx) error {
 		if n, err = tx.Node(nodeID); err != nil {
@@ -194,38 +194,38 @@ func (l *Ledger) beginNodeTask(ctx context.Context, g Guard, nodeID string,
 
 // ReportBooting looks again soon.
 func (l *Ledger) ReportBooting(ctx context.Context, g Guard, _ string) error {
-	return l.retryTask(ctx, g, l.cfg.CheckEvery, "")
+	return retryTask(l, ctx, g, l.cfg.CheckEvery, "")
 }
 
 // ReportUp passes a booting node, whose boot time is learned; a node that was
 // up already is looked at again later.
 func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Instance) error {
-	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
+	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if n.State() == node.Booting {
-			took := u.now().Sub(n.RequestedAt)
+			took := tx.now().Sub(n.RequestedAt)
 			n.Address, n.Devices = m.Address, m.Devices
-			if _, err := u.stepNode(p, n, node.BecomeReady, n.Reason,
+			if _, err := tx.stepNode(p, n, node.BecomeReady, n.Reason,
 				fmt.Sprintf("%s proved usable after %s", phrase.Count(len(m.Devices), "GPU"),
 					phrase.Span(took))); err != nil {
 				return err
 			}
-			if err := u.learnBoot(g, p, n); err != nil {
+			if err := learnBoot(tx, g, p, n); err != nil {
 				return err
 			}
-			u.wakePlan(p.Pool.ID)
+			tx.wakePlan(p.Pool.ID)
 		}
 		if n.State() == node.Quarantined {
 			resuming := n.Quarantine.Resuming
-			if err := u.finishInspection(p, n, m); err != nil || resuming {
-				return errors.Join(err, u.tx.Finish(g, time.Time{}, "")) // ResumeNode made one more check
+			if err := finishInspection(tx, p, n, m); err != nil || resuming {
+				return errors.Join(err, tx.port.Finish(g, time.Time{}, "")) // ResumeNode made one more check
 			}
 		}
-		return u.tx.Finish(g, u.now().Add(l.lookWithin(m)), "")
+		return tx.port.Finish(g, tx.now().Add(lookWithin(l, m)), "")
 	})
 }
 
 // lookWithin is how long a node that is up is left alone.
-func (l *Ledger) lookWithin(m Instance) time.Duration {
+func lookWithin(l *Ledger, m Instance) time.Duration {
 	if m.LookWithin > 0 {
 		return min(m.LookWithin, l.cfg.VerifyEvery)
 	}
@@ -235,22 +235,22 @@ func (l *Ledger) lookWithin(m Instance) time.Duration {
 // ReportUnhealthy takes a node out of use, and goes on looking at it. A booting
 // one is given up, and counts against the pool like a refusal.
 func (l *Ledger) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason string) error {
-	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
-		u.wakePlan(p.Pool.ID)
+	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+		tx.wakePlan(p.Pool.ID)
 		switch n.State() {
 		case node.Ready:
-			if _, err := u.stepNode(p, n, node.Quarantine, reason, ""); err != nil {
+			if _, err := tx.stepNode(p, n, node.Quarantine, reason, ""); err != nil {
 				return err
 			}
-			return u.tx.Finish(g, u.now().Add(l.cfg.VerifyEvery), "")
+			return tx.port.Finish(g, tx.now().Add(l.cfg.VerifyEvery), "")
 		case node.Booting:
-			return u.giveUpBoot(p, n, g, reason)
+			return giveUpBoot(tx, p, n, g, reason)
 		case node.Quarantined:
 			if n.Quarantine.Resuming {
-				u.keepQuarantined(p, n, reason)
+				keepQuarantined(tx, p, n, reason)
 			}
 		}
-		return u.tx.Finish(g, time.Time{}, "")
+		return tx.port.Finish(g, time.Time{}, "")
 	})
 }
 
@@ -258,7 +258,7 @@ func (l *Ledger) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason st
 // more, or says that it is over. It is removed like any other: only the provider's
 // word, twice, ends it. Nothing is charged after the end that the provider names.
 func (l *Ledger) ReportMissing(ctx context.Context, g Guard, nodeID string, loss Loss) error {
-	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
+	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if _, err := node.Machine.Next(n.State(), node.Lose); err == nil {
 			reason, message := "missing", "its provider does not know it"
 			if loss.Preempted {
@@ -268,20 +268,20 @@ func (l *Ledger) ReportMissing(ctx context.Context, g Guard, nodeID string, loss
 				n = billedUntil(n, loss.Ended.Truncate(time.Microsecond))
 				message += "; it is not billed after " + loss.Ended.UTC().Format(time.RFC3339)
 			}
-			if _, err := u.stepNode(p, n, node.Lose, reason, message); err != nil {
+			if _, err := tx.stepNode(p, n, node.Lose, reason, message); err != nil {
 				return err
 			}
 		}
-		u.wakePlan(p.Pool.ID)
-		return u.tx.Finish(g, time.Time{}, "")
+		tx.wakePlan(p.Pool.ID)
+		return tx.port.Finish(g, time.Time{}, "")
 	})
 }
 
 // ReportAdopted stores a machine's id that was learned late.
 func (l *Ledger) ReportAdopted(ctx context.Context, nodeID string, m Instance) error {
-	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
+	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if n.ProviderID == "" && !node.Machine.Terminal(n.State()) {
-			p.putNode(withInstance(n, m, u.now()))
+			p.putNode(withInstance(n, m, tx.now()))
 		}
 		return nil
 	})
@@ -291,24 +291,24 @@ func (l *Ledger) ReportAdopted(ctx context.Context, nodeID string, m Instance) e
 // far enough apart, it is believed. ended is until when the provider charges;
 // zero where it does not say, and then it is when it was first gone.
 func (l *Ledger) ReportAbsent(ctx context.Context, g Guard, nodeID string, ended time.Time) error {
-	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
+	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if node.Machine.Terminal(n.State()) {
-			return u.tx.Finish(g, time.Time{}, "")
+			return tx.port.Finish(g, time.Time{}, "")
 		}
 		if n.AbsentAt.IsZero() {
-			n.AbsentAt = u.now()
+			n.AbsentAt = tx.now()
 			p.putNode(billedUntil(n, ended))
-			return u.tx.Finish(g, u.now().Add(l.cfg.ConfirmGone), "")
+			return tx.port.Finish(g, tx.now().Add(l.cfg.ConfirmGone), "")
 		}
-		if due := n.AbsentAt.Add(l.cfg.ConfirmGone); u.now().Before(due) {
-			return u.tx.Finish(g, due, "")
+		if due := n.AbsentAt.Add(l.cfg.ConfirmGone); tx.now().Before(due) {
+			return tx.port.Finish(g, due, "")
 		}
-		if _, err := u.stepNode(p, billedUntil(n, ended), node.Confirm, n.Reason,
+		if _, err := tx.stepNode(p, billedUntil(n, ended), node.Confirm, n.Reason,
 			"its provider said so twice"); err != nil {
 			return err
 		}
-		u.wakePlan(p.Pool.ID)
-		return u.tx.Finish(g, time.Time{}, "")
+		tx.wakePlan(p.Pool.ID)
+		return tx.port.Finish(g, time.Time{}, "")
 	})
 }
 
@@ -332,13 +332,13 @@ func billedUntil(n node.Node, ended time.Time) node.Node {
 // machine, it changes nothing.
 func (l *Ledger) ReportBilled(ctx context.Context, nodeID, machine string, until time.Time) error {
 	until = until.Truncate(time.Microsecond)
-	return l.onNode(ctx, nodeID, func(u *groupTx, _ *poolTx, n node.Node) error {
+	return onNode(l, ctx, nodeID, func(tx *groupTx, _ *poolTx, n node.Node) error {
 		if n.ProviderID != machine || !node.Machine.Terminal(n.State()) || n.BilledUntil.Equal(until) ||
 			until.Before(n.BilledFrom) {
 			return nil
 		}
 		n.BilledUntil = until
-		u.change.Nodes = append(u.change.Nodes, n)
+		tx.change.Nodes = append(tx.change.Nodes, n)
 		return nil
 	})
 }
@@ -346,41 +346,41 @@ func (l *Ledger) ReportBilled(ctx context.Context, nodeID, machine string, until
 // ReportStillThere tries a removal again later, less and less often, for ever;
 // after many tries a person is asked to look.
 func (l *Ledger) ReportStillThere(ctx context.Context, g Guard, nodeID, failure string) error {
-	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
+	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if !n.AbsentAt.IsZero() {
 			n.AbsentAt, n.BilledUntil = time.Time{}, time.Time{}
 			p.putNode(n)
 		}
-		t, err := u.tx.Task(g.TaskID)
+		t, err := tx.port.Task(g.TaskID)
 		if err != nil {
 			return fmt.Errorf("reading task: %w", err)
 		}
 		if t.Attempt >= giveUpAfter && n.State() == node.Deprovisioning {
-			if _, err := u.stepNode(p, n, node.GiveUp, "not_removed", clipText(failure, 200)); err != nil {
+			if _, err := tx.stepNode(p, n, node.GiveUp, "not_removed", clipText(failure, 200)); err != nil {
 				return err
 			}
 		}
-		return u.tx.Finish(g, u.now().Add(l.cfg.RemoveEvery<<min(t.Attempt, 7)), failure)
+		return tx.port.Finish(g, tx.now().Add(l.cfg.RemoveEvery<<min(t.Attempt, 7)), failure)
 	})
 }
 
 // EmitNodeTask makes sure that a node which needs a kind of task has one on its
 // way: work that was lost is asked for again. A task that exists is left alone.
 func (l *Ledger) EmitNodeTask(ctx context.Context, nodeID, kind string) error {
-	return l.onNode(ctx, nodeID, func(u *groupTx, _ *poolTx, _ node.Node) error {
-		pending, err := u.tx.Pending(kind, nodeID)
+	return onNode(l, ctx, nodeID, func(tx *groupTx, _ *poolTx, _ node.Node) error {
+		pending, err := tx.port.Pending(kind, nodeID)
 		if err != nil {
 			return fmt.Errorf("looking for a pending task: %w", err)
 		}
 		if !pending {
-			u.addTask(kind, nodeID, u.now())
+			tx.addTask(kind, nodeID, tx.now())
 		}
 		return nil
 	})
 }
 
 // retryTask has a guarded task run once more after a while.
-func (l *Ledger) retryTask(ctx context.Context, g Guard, after time.Duration, failure string) error {
+func retryTask(l *Ledger, ctx context.Context, g Guard, after time.Duration, failure string) error {
 	return l.store.InTx(ctx, func(tx Tx) error {
 		return tx.Finish(g, tx.Now().Add(after), failure)
 	})

@@ -22,30 +22,30 @@ type Notice struct {
 // it is empty. A booting one is given up like an unfit one. Repeated, it changes
 // nothing.
 func (l *Ledger) ReportNotice(ctx context.Context, g Guard, nodeID string, notice Notice) error {
-	return l.onNode(ctx, nodeID, func(u *groupTx, p *poolTx, n node.Node) error {
-		u.wakePlan(p.Pool.ID)
+	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+		tx.wakePlan(p.Pool.ID)
 		switch n.State() {
 		case node.Booting:
-			return u.giveUpBoot(p, n, g, notice.Kind)
+			return giveUpBoot(tx, p, n, g, notice.Kind)
 		case node.Ready:
-			if _, err := u.stepNode(p, n, node.Drain, notice.Kind, notice.noticeText()); err != nil {
+			if _, err := tx.stepNode(p, n, node.Drain, notice.Kind, notice.noticeText()); err != nil {
 				return err
 			}
-			u.warnHolders(p, n, notice)
+			warnHolders(tx, p, n, notice)
 		}
-		return u.tx.Finish(g, u.now().Add(l.cfg.CheckEvery), "")
+		return tx.port.Finish(g, tx.now().Add(l.cfg.CheckEvery), "")
 	})
 }
 
 // warnHolders tells everybody who works on the node.
-func (u *groupTx) warnHolders(p *poolTx, n node.Node, notice Notice) {
+func warnHolders(tx *groupTx, p *poolTx, n node.Node, notice Notice) {
 	for a := range p.allocations.allRows() {
 		if a.State() != allocation.Active {
 			continue
 		}
 		for _, slot := range a.Slots {
 			if slot == n.Slot {
-				u.addEvent(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID,
+				tx.addEvent(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID,
 					PoolID: p.Pool.ID,
 					Reason: notice.Kind, Message: fmt.Sprintf("node %s: %s", n.ID, notice.noticeText())})
 			}
@@ -74,21 +74,21 @@ var kindFaults = map[string]bool{"gpu_model": true, "gpu_count": true, "gpu_memo
 
 // giveUpBoot removes a booting node, which counts against its source like a
 // refusal.
-func (u *groupTx) giveUpBoot(p *poolTx, n node.Node, g Guard, reason string) error {
-	n, err := u.stepNode(p, n, node.Retire, reason, "")
+func giveUpBoot(tx *groupTx, p *poolTx, n node.Node, g Guard, reason string) error {
+	n, err := tx.stepNode(p, n, node.Retire, reason, "")
 	if err != nil {
 		return err
 	}
-	u.addTask(TaskDeleteNode, n.ID, u.now())
+	tx.addTask(TaskDeleteNode, n.ID, tx.now())
 	if !kindFaults[reason] {
-		u.noteFailedBoot(p, n, u.cfg.StockOut)
-	} else if u.noteUnfit(p, n, reason) {
-		u.addEvent(Event{Type: "pool.stopped", Subject: p.Pool.ID, PoolID: p.Pool.ID, Reason: reason,
+		noteFailedBoot(tx, p, n, tx.cfg.StockOut)
+	} else if noteUnfit(tx, p, n, reason) {
+		tx.addEvent(Event{Type: "pool.stopped", Subject: p.Pool.ID, PoolID: p.Pool.ID, Reason: reason,
 			Message: fmt.Sprintf("no more machines are asked of %s: two in a row did not pass the health gate (%s); "+
 				"forewarm pools edit %s, with any change, has it asked again", n.Offering.Provisioner, reason,
 				p.Pool.Name)})
 	}
-	return u.tx.Finish(g, time.Time{}, "")
+	return tx.port.Finish(g, time.Time{}, "")
 }
 
 // Renewal returns until when the machine of a node should live now, and whether
@@ -103,7 +103,7 @@ func (l *Ledger) Renewal(n node.Node, now time.Time) (until time.Time, due bool)
 // ReportRenewed stores until when a node's machine lives unless it is renewed
 // again.
 func (l *Ledger) ReportRenewed(ctx context.Context, nodeID string, until time.Time) error {
-	return l.onNode(ctx, nodeID, func(_ *groupTx, p *poolTx, n node.Node) error {
+	return onNode(l, ctx, nodeID, func(_ *groupTx, p *poolTx, n node.Node) error {
 		if !node.Machine.Terminal(n.State()) && until.After(n.ExpiresAt) {
 			n.ExpiresAt = until
 			p.putNode(n)

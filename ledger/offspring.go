@@ -21,21 +21,21 @@ type offspring struct {
 //
 // What is read here need not be locked. A key that is made later books later,
 // under the organization's lock, which the transaction holds or is about to check.
-func (u *groupTx) offspringOf(who asker) (offspring, error) {
+func offspringOf(tx *groupTx, who asker) (offspring, error) {
 	var o offspring
 	var err error
 	if who.key != nil && who.mayMake {
-		o.key, err = u.tx.Offspring(KeyRoot{KeyID: who.keyID})
+		o.key, err = tx.port.Offspring(KeyRoot{KeyID: who.keyID})
 	}
 	if err == nil && who.user != nil {
-		o.user, err = u.tx.Offspring(KeyRoot{UserID: who.userID})
+		o.user, err = tx.port.Offspring(KeyRoot{UserID: who.userID})
 	}
 	for _, bound := range who.makers {
 		if err != nil {
 			return o, err
 		}
 		var ids []string
-		ids, err = u.tx.Offspring(bound.KeyRoot)
+		ids, err = tx.port.Offspring(bound.KeyRoot)
 		o.makers = append(o.makers, ids)
 	}
 	return o, err

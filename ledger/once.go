@@ -32,46 +32,46 @@ func (l *Ledger) Once(ctx context.Context, actor Actor, o Once,
 ) (status int, body []byte, replayed bool, err error) {
 	key := o.replayKey(actor)
 	var r Replay
-	err = l.submitTx(&pendingTx{ctx: ctx, hint: o.LockHint, load: o.Load, org: actor.OrganizationID, key: &key,
-		fn: func(ctx context.Context, u *groupTx) error {
+	err = submitTx(l, &pendingTx{ctx: ctx, hint: o.LockHint, load: o.Load, org: actor.OrganizationID, key: &key,
+		fn: func(ctx context.Context, tx *groupTx) error {
 			var err error
-			if r, replayed, err = o.replayOf(key, u.storedAnswer); err != nil || replayed {
+			if r, replayed, err = o.replayOf(key, tx.storedAnswer); err != nil || replayed {
 				return err
 			}
-			if o.isLapsed(u.now()) {
+			if o.isLapsed(tx.now()) {
 				return ErrKeyExpired
 			}
-			if r.Status, r.Body, err = fn(ctx, u.boundLedger()); err != nil {
+			if r.Status, r.Body, err = fn(ctx, tx.boundLedger()); err != nil {
 				return err
 			}
-			r.CreatedAt = u.now()
-			u.change.Replays = append(u.change.Replays, r)
+			r.CreatedAt = tx.now()
+			tx.change.Replays = append(tx.change.Replays, r)
 			return nil
 		}})
 	if err == nil {
 		return r.Status, r.Body, replayed, nil
 	}
-	return l.answerOfTwin(ctx, o, key, err)
+	return answerOfTwin(l, ctx, o, key, err)
 }
 
 // storedAnswer looks for a stored answer among those that were read when the group was
 // opened. One that another of the group is about to store comes with the next.
-func (u *groupTx) storedAnswer(key ReplayKey) (Replay, bool, error) {
-	for _, r := range u.change.Replays {
+func (tx *groupTx) storedAnswer(key ReplayKey) (Replay, bool, error) {
+	for _, r := range tx.change.Replays {
 		if (ReplayKey{r.OrganizationID, r.Route, r.Key}) == key {
-			u.writeConflict = true
+			tx.writeConflict = true
 		}
 	}
-	if u.replays == nil {
-		return u.tx.Replay(key.OrganizationID, key.Route, key.Key)
+	if tx.replays == nil {
+		return tx.port.Replay(key.OrganizationID, key.Route, key.Key)
 	}
-	r, ok := u.replays[key]
+	r, ok := tx.replays[key]
 	return r, ok, nil
 }
 
 // answerOfTwin looks whether a request failed only because its twin came first, in
 // another process: it took the key, or what fn wanted to take.
-func (l *Ledger) answerOfTwin(ctx context.Context, o Once, key ReplayKey,
+func answerOfTwin(l *Ledger, ctx context.Context, o Once, key ReplayKey,
 	failed error) (status int, body []byte, replayed bool, err error) {
 	if errors.Is(failed, ErrKeyReused) {
 		return 0, nil, false, failed

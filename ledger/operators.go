@@ -15,28 +15,28 @@ var ErrLastOperator = errors.New("no operator's key that lasts would be left")
 // lockOperators holds the organizations of all operators' keys, so that of two
 // who end each other's keys at the same time one waits for the other, and then
 // sees what it did. Whatever may end the last of them must have called it first.
-func (u *groupTx) lockOperators() error {
-	if u.grouped {
-		u.needsOwnTx = true
+func lockOperators(tx *groupTx) error {
+	if tx.grouped {
+		tx.needsOwnTx = true
 		return errNeedsOwnTx
 	}
-	orgs, err := u.operatorOrganizations()
+	orgs, err := operatorOrganizations(tx)
 	if err != nil {
 		return err
 	}
-	opened, err := u.lockRows(LockRequest{Organizations: orgs})
+	opened, err := tx.lockRows(LockRequest{Organizations: orgs})
 	if errors.Is(err, ErrNotFound) { // one was deleted while we waited
 		err = ErrConflict
 	}
 	if err != nil {
 		return fmt.Errorf("locking the operators' organizations: %w", err)
 	}
-	return u.acceptLocked(opened)
+	return tx.acceptLocked(opened)
 }
 
 // operatorOrganizations lists whose keys operators have, in order.
-func (u *groupTx) operatorOrganizations() ([]string, error) {
-	keys, err := u.tx.OperatorKeys()
+func operatorOrganizations(tx *groupTx) ([]string, error) {
+	keys, err := tx.port.OperatorKeys()
 	if err != nil {
 		return nil, err
 	}
@@ -71,16 +71,16 @@ func countOperators(r identities, keys []Key, at time.Time) (now, lasting int, e
 // keepOperator refuses what the unit is about to do when it would leave nobody
 // who may do everything: neither now, nor once keys expire. lockOperators was
 // called before.
-func (u *groupTx) keepOperator() error {
-	keys, err := u.tx.OperatorKeys()
+func keepOperator(tx *groupTx) error {
+	keys, err := tx.port.OperatorKeys()
 	if err != nil {
 		return err
 	}
-	before, lastedBefore, err := countOperators(u.tx, keys, u.now())
+	before, lastedBefore, err := countOperators(tx.port, keys, tx.now())
 	if err != nil {
 		return err
 	}
-	after, lastAfter, err := countOperators(intended{u.tx, &u.change}, keys, u.now())
+	after, lastAfter, err := countOperators(intended{tx.port, &tx.change}, keys, tx.now())
 	if err == nil && (before > 0 && after == 0 || lastedBefore > 0 && lastAfter == 0) {
 		err = ErrLastOperator
 	}
@@ -119,17 +119,17 @@ func (l *Ledger) RecoverOperator(ctx context.Context, k Key) (Key, error) {
 	if err := checkName("name", k.Name); err != nil {
 		return k, err
 	}
-	err := l.inOwnTx(ctx, SystemActor("host"), func(u *groupTx) error {
-		orgs, err := u.tx.Organizations(Scope{All: true}, Page{Limit: 1})
+	err := l.inOwnTx(ctx, SystemActor("host"), func(tx *groupTx) error {
+		orgs, err := tx.port.Organizations(Scope{All: true}, Page{Limit: 1})
 		if err != nil {
 			return err
 		}
 		if len(orgs) == 0 {
 			return fmt.Errorf("finding an organization: %w", ErrNotFound)
 		}
-		k = u.newOperator(k, orgs[0].ID)
-		u.change.Keys = append(u.change.Keys, k)
-		u.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.recovered", Subject: k.ID, Message: k.Name})
+		k = newOperator(tx, k, orgs[0].ID)
+		tx.change.Keys = append(tx.change.Keys, k)
+		tx.addEvent(Event{OrganizationID: k.OrganizationID, Type: "key.recovered", Subject: k.ID, Message: k.Name})
 		return nil
 	})
 	k.Version = 1
@@ -137,9 +137,9 @@ func (l *Ledger) RecoverOperator(ctx context.Context, k Key) (Key, error) {
 }
 
 // newOperator is a key that nobody made.
-func (u *groupTx) newOperator(k Key, organizationID string) Key {
+func newOperator(tx *groupTx, k Key, organizationID string) Key {
 	return Key{
 		ID: k.ID, OrganizationID: organizationID, Name: k.Name, Kind: PersonKey, Role: Operator,
-		Hash: k.Hash, PepperVersion: k.PepperVersion, Last4: k.Last4, CreatedAt: u.now(),
+		Hash: k.Hash, PepperVersion: k.PepperVersion, Last4: k.Last4, CreatedAt: tx.now(),
 	}
 }

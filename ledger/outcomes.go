@@ -31,7 +31,7 @@ func (l *Ledger) CloseForecasts(ctx context.Context, actor Actor, list []Forecas
 		return 0, err
 	}
 	n := 0
-	err = l.runMeasuring(ctx, func(tx Tx) error {
+	err = runMeasuring(l, ctx, func(tx Tx) error {
 		closed, err := closedForecasts(tx, actor, owner, list)
 		if n = len(closed); err != nil || n == 0 {
 			return err

@@ -29,37 +29,37 @@ const Installation = "installation"
 func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationID, reason string,
 	until time.Time) ([]Pause, error) {
 	var all []Pause
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
-		if err := u.mayPause(organizationID); err != nil {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
+		if err := mayPause(tx, organizationID); err != nil {
 			return err
 		}
-		if !until.IsZero() && !until.After(u.now()) {
+		if !until.IsZero() && !until.After(tx.now()) {
 			return &InvalidError{Field: "until", Rule: "must be in the future"}
 		}
-		p := Pause{OrganizationID: organizationID, Reason: clipText(reason, 200), By: u.actor.KeyID, At: u.now(),
+		p := Pause{OrganizationID: organizationID, Reason: clipText(reason, 200), By: tx.actor.KeyID, At: tx.now(),
 			Until: until}
 		message := "until somebody resumes"
 		if !until.IsZero() {
 			message = "until " + formatTime(until)
 		}
-		if err := u.setPause(p, "prewarm.paused", message); err != nil {
+		if err := setPause(tx, p, "prewarm.paused", message); err != nil {
 			return err
 		}
 		var err error
-		all, err = u.pausesWith(p)
+		all, err = pausesWith(tx, p)
 		return err
 	})
 	return all, err
 }
 
 // pausesWith lists the pauses that hold once p is stored.
-func (u *groupTx) pausesWith(p Pause) ([]Pause, error) {
-	stored, err := u.tx.Pauses()
+func pausesWith(tx *groupTx, p Pause) ([]Pause, error) {
+	stored, err := tx.port.Pauses()
 	if err != nil {
 		return nil, fmt.Errorf("reading what is paused: %w", err)
 	}
 	all := slices.DeleteFunc(stored, func(o Pause) bool { return o.OrganizationID == p.OrganizationID })
-	if p.Until.IsZero() || p.Until.After(u.now()) {
+	if p.Until.IsZero() || p.Until.After(tx.now()) {
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b Pause) int { return cmp.Compare(a.OrganizationID, b.OrganizationID) })
@@ -71,47 +71,47 @@ func (u *groupTx) pausesWith(p Pause) ([]Pause, error) {
 // nothing changes.
 func (l *Ledger) ResumePrewarming(ctx context.Context, actor Actor, organizationID string) ([]Pause, error) {
 	var left []Pause
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
-		if err := u.mayPause(organizationID); err != nil {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
+		if err := mayPause(tx, organizationID); err != nil {
 			return err
 		}
-		paused, err := u.readPauses()
+		paused, err := readPauses(tx)
 		if err != nil {
 			return err
 		}
 		p, ok := paused[organizationID]
-		if p.OrganizationID, p.Until = organizationID, u.now(); ok {
-			if err := u.setPause(p, "prewarm.resumed", "paused since "+formatTime(p.At)); err != nil {
+		if p.OrganizationID, p.Until = organizationID, tx.now(); ok {
+			if err := setPause(tx, p, "prewarm.resumed", "paused since "+formatTime(p.At)); err != nil {
 				return err
 			}
 		}
-		left, err = u.pausesWith(p)
+		left, err = pausesWith(tx, p)
 		return err
 	})
 	return left, err
 }
 
-func (u *groupTx) mayPause(organizationID string) error {
+func mayPause(tx *groupTx, organizationID string) error {
 	if organizationID == "" {
-		if u.actor.Role != Operator {
+		if tx.actor.Role != Operator {
 			return ErrDenied
 		}
 		return nil
 	}
-	if _, err := LiveOrganization(u.tx, u.actor.Scope(), organizationID); err != nil {
+	if _, err := LiveOrganization(tx.port, tx.actor.Scope(), organizationID); err != nil {
 		return err
 	}
-	return u.actor.checkAdministers(organizationID)
+	return tx.actor.checkAdministers(organizationID)
 }
 
 // setPause stores a pause and has every pool planned anew: what is warm on a
 // guess is let go, or what was put off is made up for.
-func (u *groupTx) setPause(p Pause, kind, message string) error {
-	u.change.Pauses = append(u.change.Pauses, p)
-	u.addEvent(Event{OrganizationID: p.OrganizationID, Type: kind, Subject: cmp.Or(p.OrganizationID, Installation),
+func setPause(tx *groupTx, p Pause, kind, message string) error {
+	tx.change.Pauses = append(tx.change.Pauses, p)
+	tx.addEvent(Event{OrganizationID: p.OrganizationID, Type: kind, Subject: cmp.Or(p.OrganizationID, Installation),
 		Reason: "asked", Message: message})
 	for after := ""; ; {
-		pools, err := u.tx.Pools(Page{After: after, Limit: 500})
+		pools, err := tx.port.Pools(Page{After: after, Limit: 500})
 		if err != nil {
 			return fmt.Errorf("listing pools: %w", err)
 		}
@@ -119,7 +119,7 @@ func (u *groupTx) setPause(p Pause, kind, message string) error {
 			return nil
 		}
 		for _, pool := range pools {
-			u.wakePlan(pool.ID)
+			tx.wakePlan(pool.ID)
 			after = pool.ID
 		}
 	}
@@ -130,8 +130,8 @@ func (u *groupTx) setPause(p Pause, kind, message string) error {
 type pauses map[string]Pause
 
 // readPauses reads what is paused now.
-func (u *groupTx) readPauses() (pauses, error) {
-	found, err := u.tx.Pauses()
+func readPauses(tx *groupTx) (pauses, error) {
+	found, err := tx.port.Pauses()
 	if err != nil {
 		return nil, fmt.Errorf("reading what is paused: %w", err)
 	}

@@ -30,34 +30,34 @@ type Planned struct {
 // is left to do now, and has itself woken when something will be.
 func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) (Planned, error) {
 	var out Planned
-	err := l.inOwnTx(ctx, SystemActor("planner"), func(u *groupTx) error {
+	err := l.inOwnTx(ctx, SystemActor("planner"), func(tx *groupTx) error {
 		out = Planned{}
-		p, err := u.lockPool(poolID)
+		p, err := tx.lockPool(poolID)
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
 		if !p.Pool.DeletedAt.IsZero() {
-			return u.tx.Finish(g, time.Time{}, "")
+			return tx.port.Finish(g, time.Time{}, "")
 		}
 		if p.Pool.Recovery.Active() {
-			return u.tx.Finish(g, u.now().Add(retryWaitlisted), "")
+			return tx.port.Finish(g, tx.now().Add(retryWaitlisted), "")
 		}
-		paused, err := u.readPauses()
+		paused, err := readPauses(tx)
 		if err != nil {
 			return err
 		}
-		u.learnArrivals(p)
-		u.endCleaning(p)
+		learnArrivals(tx, p)
+		endCleaning(tx, p)
 		var next time.Time
 		for range rounds {
-			s := p.plannerSnapshot()
+			s := plannerSnapshot(p)
 			s.Paused = paused.pausedUntil()
-			if s.Shares, err = u.sharesOfWaiting(p); err != nil {
+			if s.Shares, err = sharesOfWaiting(tx, p); err != nil {
 				return err
 			}
-			result := plan.Compute(s, l.cfg.Policy, u.now())
+			result := plan.Compute(s, l.cfg.Policy, tx.now())
 			next, out.Withheld = result.Next, result.Withheld
-			done, retry, err := u.performActions(p, result.Actions)
+			done, retry, err := performActions(tx, p, result.Actions)
 			if err != nil {
 				return err
 			}
@@ -66,7 +66,7 @@ func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) (Planned, err
 				break
 			}
 		}
-		return u.tx.Finish(g, soonestRetry(next, out.Waitlisted, u.now()), "")
+		return tx.port.Finish(g, soonestRetry(next, out.Waitlisted, tx.now()), "")
 	})
 	return out, err
 }
@@ -94,10 +94,10 @@ func roundToStored(t time.Time) time.Time {
 
 // plannerSnapshot is the pool as the planner sees it, without what ended in this
 // transaction.
-func (p *poolTx) plannerSnapshot() plan.Snapshot {
+func plannerSnapshot(p *poolTx) plan.Snapshot {
 	s := PoolState{Pool: p.Pool}.Snapshot()
 	if len(p.Pool.Alternates) > 0 {
-		_, s.Learned = p.chooseOffering(node.Node{Slot: -1}, p.unit.now())
+		_, s.Learned = chooseOffering(p, node.Node{Slot: -1}, p.tx.now())
 	}
 	s.Slots = p.places
 	for n := range p.nodes.allRows() {
@@ -122,7 +122,7 @@ func (p *poolTx) plannerSnapshot() plan.Snapshot {
 // price, odds and the time until it is needed, which is when the next reservation
 // on its slot begins. It also returns what is learned with that source's boots
 // and supply as the pool's.
-func (p *poolTx) chooseOffering(n node.Node, now time.Time) (capacity.Offering, plan.Learned) {
+func chooseOffering(p *poolTx, n node.Node, now time.Time) (capacity.Offering, plan.Learned) {
 	return p.Pool.chooseOffering(p.reservations.allRows(), n, now)
 }
 
@@ -143,7 +143,7 @@ func (p Pool) chooseOffering(reservations iter.Seq[reservation.Reservation], n n
 }
 
 // describeOffering says which source a node is asked of, in a pool where there is a choice.
-func (p *poolTx) describeOffering(s capacity.Offering) string {
+func describeOffering(p *poolTx, s capacity.Offering) string {
 	if len(p.Pool.Alternates) == 0 {
 		return ""
 	}
@@ -152,16 +152,16 @@ func (p *poolTx) describeOffering(s capacity.Offering) string {
 
 // performActions applies the actions of one plan. It reports whether any changed
 // something, and which waitlisted reservations to try again.
-func (u *groupTx) performActions(p *poolTx, actions []plan.Action) (changed bool, waitlisted []string, err error) {
+func performActions(tx *groupTx, p *poolTx, actions []plan.Action) (changed bool, waitlisted []string, err error) {
 	for _, a := range actions {
 		if a.Kind == plan.RetryWaitlisted {
 			waitlisted = append(waitlisted, a.Subject)
 			continue
 		}
-		journaled := len(u.change.Events)
-		did, err := u.performAction(p, a)
+		journaled := len(tx.change.Events)
+		did, err := performAction(tx, p, a)
 		if err == nil {
-			err = u.attachPlannerDecision(journaled, a)
+			err = attachPlannerDecision(tx, journaled, a)
 		}
 		if err != nil {
 			return false, nil, fmt.Errorf("planning %s of %s: %w", a.Kind, a.Subject, err)
@@ -172,40 +172,40 @@ func (u *groupTx) performActions(p *poolTx, actions []plan.Action) (changed bool
 }
 
 // performAction commits one action. It returns false when nothing had to change.
-func (u *groupTx) performAction(p *poolTx, a plan.Action) (bool, error) {
+func performAction(tx *groupTx, p *poolTx, a plan.Action) (bool, error) {
 	switch a.Kind {
 	case plan.BootNode:
-		return true, u.requestNode(p, a)
+		return true, requestNode(tx, p, a)
 	case plan.AbandonNode, plan.DrainNode, plan.RetireNode:
-		return true, u.actOnNode(p, a)
+		return true, actOnNode(tx, p, a)
 	case plan.WarmReservation, plan.ReadyReservation, plan.UnreadyReservation, plan.DegradeReserv,
 		plan.RestoreReserv, plan.ExpireReserv, plan.FailReservation, plan.MoveReservation:
-		return true, u.actOnReservation(p, a)
+		return true, actOnReservation(tx, p, a)
 	default:
-		return u.actOnAllocation(p, a)
+		return actOnAllocation(tx, p, a)
 	}
 }
 
-func (u *groupTx) requestNode(p *poolTx, a plan.Action) error {
-	before, err := u.tx.Generation(p.Pool.ID, a.Slot)
+func requestNode(tx *groupTx, p *poolTx, a plan.Action) error {
+	before, err := tx.port.Generation(p.Pool.ID, a.Slot)
 	if err != nil {
 		return fmt.Errorf("counting the slot's nodes: %w", err)
 	}
-	n := node.New(u.ids.New(ids.Node), p.Pool.ID, a.Slot, before+1, u.now())
+	n := node.New(tx.ids.New(ids.Node), p.Pool.ID, a.Slot, before+1, tx.now())
 	n.Reason, n.Simulated = a.Reason, p.Pool.Simulated
-	n.Offering, _ = p.chooseOffering(n, u.now())
+	n.Offering, _ = chooseOffering(p, n, tx.now())
 	p.putNode(n)
 	next := p.Pool
 	_, window := plan.Creates(p.Pool.Pool)
-	next.Created = next.Created.Add(1, window, u.now())
+	next.Created = next.Created.Add(1, window, tx.now())
 	p.putPool(next)
-	u.addTask(TaskCreateNode, n.ID, u.now())
-	u.addEvent(Event{Type: "node." + string(n.State()), Subject: n.ID, PoolID: p.Pool.ID, Reason: a.Reason,
+	tx.addTask(TaskCreateNode, n.ID, tx.now())
+	tx.addEvent(Event{Type: "node." + string(n.State()), Subject: n.ID, PoolID: p.Pool.ID, Reason: a.Reason,
 		Message: fmt.Sprintf("for slot %d of %s", a.Slot, p.Pool.Name)})
 	return nil
 }
 
-func (u *groupTx) actOnNode(p *poolTx, a plan.Action) error {
+func actOnNode(tx *groupTx, p *poolTx, a plan.Action) error {
 	n, ok := p.findNode(a.Subject)
 	if !ok {
 		return nil
@@ -216,17 +216,17 @@ func (u *groupTx) actOnNode(p *poolTx, a plan.Action) error {
 	if n.State() == node.Lost && n.Reason != "" {
 		reason = n.Reason // why it was lost says more than that it was
 	}
-	n, err := u.stepNode(p, n, events[a.Kind], reason, whyEarly(a))
+	n, err := tx.stepNode(p, n, events[a.Kind], reason, whyEarly(a))
 	if err == nil && n.State() == node.Deprovisioning {
-		u.addTask(TaskDeleteNode, n.ID, u.now())
+		tx.addTask(TaskDeleteNode, n.ID, tx.now())
 	}
 	switch {
 	case a.Kind == plan.DrainNode:
 		next := p.Pool
-		next.Removed = next.Removed.Add(1, u.cfg.Policy.RemoveWindow, u.now())
+		next.Removed = next.Removed.Add(1, tx.cfg.Policy.RemoveWindow, tx.now())
 		p.putPool(next)
 	case a.Reason == plan.ReasonBootTimeout:
-		u.noteFailedBoot(p, n, u.cfg.StockOut)
+		noteFailedBoot(tx, p, n, tx.cfg.StockOut)
 	}
 	return err
 }
@@ -243,22 +243,22 @@ func whyEarly(a plan.Action) string {
 // noteFailedBoot notes that a node was asked for and never became ready: its source is asked
 // for nothing for a while, twice as long each time in a row. A provider that keeps
 // refusing, or keeps making unfit machines, is not asked in a loop that costs money.
-func (u *groupTx) noteFailedBoot(p *poolTx, n node.Node, ttl time.Duration) {
+func noteFailedBoot(tx *groupTx, p *poolTx, n node.Node, ttl time.Duration) {
 	next := p.Pool
-	next.Learned = next.Learned.Refused(next.Pool, n.Offering, n.RequestedAt, u.now(), ttl)
+	next.Learned = next.Learned.Refused(next.Pool, n.Offering, n.RequestedAt, tx.now(), ttl)
 	p.putPool(next)
 }
 
 // noteUnfit is failed for a machine with a fault of its kind. It reports whether that
 // stopped its source now.
-func (u *groupTx) noteUnfit(p *poolTx, n node.Node, fault string) bool {
+func noteUnfit(tx *groupTx, p *poolTx, n node.Node, fault string) bool {
 	next, before := p.Pool, p.Pool.Of(p.Pool.Pool, n.Offering).Stopped()
-	next.Learned = next.Learned.FailedGate(next.Pool, n.Offering, n.RequestedAt, u.now(), u.cfg.StockOut, fault)
+	next.Learned = next.Learned.FailedGate(next.Pool, n.Offering, n.RequestedAt, tx.now(), tx.cfg.StockOut, fault)
 	p.putPool(next)
 	return before == "" && next.Of(next.Pool, n.Offering).Stopped() != ""
 }
 
-func (u *groupTx) actOnReservation(p *poolTx, a plan.Action) error {
+func actOnReservation(tx *groupTx, p *poolTx, a plan.Action) error {
 	r, ok := p.findReservation(a.Subject)
 	if !ok {
 		return nil
@@ -268,13 +268,13 @@ func (u *groupTx) actOnReservation(p *poolTx, a plan.Action) error {
 		r.Slots = a.Slots
 		p.putReservation(r)
 		if a.Reason == plan.ReasonShrunk { // the others are the planner's own affair: a promise is of GPUs, not of a slot
-			u.addEvent(Event{OrganizationID: r.OrganizationID, Type: "reservation.moved", Subject: r.ID, PoolID: p.Pool.ID,
+			tx.addEvent(Event{OrganizationID: r.OrganizationID, Type: "reservation.moved", Subject: r.ID, PoolID: p.Pool.ID,
 				Reason:  a.Reason,
 				Message: fmt.Sprintf("%s was made smaller, and has another place for it", p.Pool.Name)})
 		}
 		return nil
 	case plan.DegradeReserv, plan.RestoreReserv:
-		u.flagReservation(p, r, a)
+		flagReservation(tx, p, r, a)
 		return nil
 	}
 	events := map[plan.Kind]reservation.Event{
@@ -282,16 +282,16 @@ func (u *groupTx) actOnReservation(p *poolTx, a plan.Action) error {
 		plan.UnreadyReservation: reservation.LoseNode,
 		plan.ExpireReserv:       reservation.Expire, plan.FailReservation: reservation.FailWindow,
 	}
-	next, err := u.stepReservation(p, r, events[a.Kind], a.Reason, u.describeForOwner(p, r, a))
+	next, err := tx.stepReservation(p, r, events[a.Kind], a.Reason, describeForOwner(tx, p, r, a))
 	if err == nil && (!next.Live() || a.Reason == plan.ReasonPaused) {
-		u.markIdle(p, r.Slots)
+		markIdle(tx, p, r.Slots)
 	}
 	return err
 }
 
 // flagReservation marks a promise as degraded, or as whole again. The reason of a lost place
 // is kept with it: the planner heals that one when the place is back.
-func (u *groupTx) flagReservation(p *poolTx, r reservation.Reservation, a plan.Action) {
+func flagReservation(tx *groupTx, p *poolTx, r reservation.Reservation, a plan.Action) {
 	kind, message := "reservation.degraded", fmt.Sprintf("will not be ready at %s", formatTime(r.Window.Start))
 	switch {
 	case a.Kind == plan.RestoreReserv:
@@ -303,24 +303,24 @@ func (u *groupTx) flagReservation(p *poolTx, r reservation.Reservation, a plan.A
 	}
 	r.Degraded = a.Kind == plan.DegradeReserv
 	p.putReservation(r)
-	u.addEvent(Event{OrganizationID: r.OrganizationID, Type: kind, Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason,
+	tx.addEvent(Event{OrganizationID: r.OrganizationID, Type: kind, Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason,
 		Message: message})
 }
 
 // describeForOwner says in one sentence what a planner's step means for the owner.
-func (u *groupTx) describeForOwner(p *poolTx, r reservation.Reservation, a plan.Action) string {
+func describeForOwner(tx *groupTx, p *poolTx, r reservation.Reservation, a plan.Action) string {
 	switch a.Kind {
 	case plan.WarmReservation:
 		when := "at once"
-		if ahead := u.secondsAhead(r); ahead > 0 {
+		if ahead := secondsAhead(tx, r); ahead > 0 {
 			when = phrase.Span(ahead) + " ahead of the start"
 		}
 		return fmt.Sprintf("%s in %s, %s (a boot takes up to %s here)", phrase.Count(r.Shape.GPUs(), "GPU"), p.Pool.Name,
 			when,
-			phrase.Span(p.Pool.asPlanned(u.now()).Boot.P95()))
+			phrase.Span(p.Pool.asPlanned(tx.now()).Boot.P95()))
 	case plan.ReadyReservation:
 		if r.ReadyAt.IsZero() {
-			return fmt.Sprintf("%s warm %s", phrase.Count(r.Shape.GPUs(), "GPU"), u.describePunctuality(r))
+			return fmt.Sprintf("%s warm %s", phrase.Count(r.Shape.GPUs(), "GPU"), describePunctuality(tx, r))
 		}
 		return phrase.Count(r.Shape.GPUs(), "GPU") +
 			" warm again" // it lost a node, or moved, and that is when it was ready first
@@ -332,25 +332,25 @@ func (u *groupTx) describeForOwner(p *poolTx, r reservation.Reservation, a plan.
 }
 
 // secondsAhead is how long a reservation's start is ahead, in seconds.
-func (u *groupTx) secondsAhead(r reservation.Reservation) time.Duration {
-	return r.Window.Start.Sub(u.now()).Round(time.Second)
+func secondsAhead(tx *groupTx, r reservation.Reservation) time.Duration {
+	return r.Window.Start.Sub(tx.now()).Round(time.Second)
 }
 
 // describePunctuality says how well in time a reservation's GPUs are ready. One that was
 // made for the moment it was made in cannot be late.
-func (u *groupTx) describePunctuality(r reservation.Reservation) string {
-	ahead := u.secondsAhead(r)
+func describePunctuality(tx *groupTx, r reservation.Reservation) string {
+	ahead := secondsAhead(tx, r)
 	switch {
 	case ahead >= 0:
 		return fmt.Sprintf("%s before they are needed", phrase.Span(ahead))
 	case r.Window.Start.After(r.CreatedAt):
 		return fmt.Sprintf("%s late", phrase.Span(-ahead))
 	default:
-		return fmt.Sprintf("%s after they were asked for", phrase.Span(u.now().Sub(r.CreatedAt)))
+		return fmt.Sprintf("%s after they were asked for", phrase.Span(tx.now().Sub(r.CreatedAt)))
 	}
 }
 
-func (u *groupTx) actOnAllocation(p *poolTx, a plan.Action) (bool, error) {
+func actOnAllocation(tx *groupTx, p *poolTx, a plan.Action) (bool, error) {
 	al, ok := p.findAllocation(a.Subject)
 	if !ok {
 		return false, nil
@@ -361,19 +361,19 @@ func (u *groupTx) actOnAllocation(p *poolTx, a plan.Action) (bool, error) {
 		p.putAllocation(al)
 		return true, nil
 	case plan.ActivateAlloc:
-		held, free := p.freeDevices(al)
+		held, free := freeDevices(p, al)
 		if !free {
 			return false, nil
 		}
-		_, err := u.activateAllocation(p, al, held)
+		_, err := activateAllocation(tx, p, al, held)
 		return true, err
 	case plan.ExpireAllocation:
-		_, err := u.stepAllocation(p, al, allocation.Expire, a.Reason, "its time is over")
-		u.markIdle(p, al.Slots)
+		_, err := tx.stepAllocation(p, al, allocation.Expire, a.Reason, "its time is over")
+		markIdle(tx, p, al.Slots)
 		return true, err
 	case plan.FailAllocation:
-		_, err := u.stepAllocation(p, al, allocation.Fail, a.Reason, "a node under it was lost")
-		u.markIdle(p, al.Slots)
+		_, err := tx.stepAllocation(p, al, allocation.Fail, a.Reason, "a node under it was lost")
+		markIdle(tx, p, al.Slots)
 		return true, err
 	default:
 		return false, fmt.Errorf("unknown action %s", a.Kind)

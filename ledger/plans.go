@@ -72,7 +72,7 @@ func (l *Ledger) DryRun(ctx context.Context, actor Actor, deed Operation) (Effec
 			return err
 		}
 		effect = Effect{}
-		if _, answer, err = deed(ctx, l.observing(tx, &effect)); err != nil {
+		if _, answer, err = deed(ctx, observing(l, tx, &effect)); err != nil {
 			return err
 		}
 		before = effect.setSubject(actor, before)
@@ -149,7 +149,7 @@ func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Ope
 			return err
 		}
 		var effect Effect
-		p.Status, p.Answer, err = deed(ctx, l.observing(tx, &effect))
+		p.Status, p.Answer, err = deed(ctx, observing(l, tx, &effect))
 		if !tx.Now().Before(p.ExpiresAt) { // asked after the verb's locks, so that its time is not older than they
 			return ErrPlanExpired
 		}
@@ -168,7 +168,7 @@ func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Ope
 	if err == nil {
 		return p, nil
 	}
-	return l.appliedMeanwhile(ctx, actor, id, err)
+	return appliedMeanwhile(l, ctx, actor, id, err)
 }
 
 // staleError tells what makes a plan stale from what would fail at any time.
@@ -184,7 +184,7 @@ func staleError(id string, err error) error {
 
 // appliedMeanwhile looks whether a plan failed only because it was applied at
 // the same time: then that is the answer.
-func (l *Ledger) appliedMeanwhile(ctx context.Context, actor Actor, id string, failed error) (Preview, error) {
+func appliedMeanwhile(l *Ledger, ctx context.Context, actor Actor, id string, failed error) (Preview, error) {
 	p, err := l.PlanOf(ctx, actor, id)
 	if err == nil && !p.AppliedAt.IsZero() {
 		return p, nil

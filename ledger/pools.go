@@ -30,17 +30,17 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def capacity.Pool,
 	if err := checkPool(def); err != nil {
 		return p, err
 	}
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
-		if err := u.checkOffered(def); err != nil {
+		if err := checkPoolOffered(tx, def); err != nil {
 			return err
 		}
-		p.ID, p.CreatedAt = u.ids.New(ids.Pool), u.now()
-		u.change.Pools = append(u.change.Pools, p)
-		u.addKeyedTask(PlanKey(p.ID), TaskPlan, p.ID)
-		u.addEvent(Event{Type: "pool.created", Subject: p.ID, PoolID: p.ID,
+		p.ID, p.CreatedAt = tx.ids.New(ids.Pool), tx.now()
+		tx.change.Pools = append(tx.change.Pools, p)
+		tx.addKeyedTask(PlanKey(p.ID), TaskPlan, p.ID)
+		tx.addEvent(Event{Type: "pool.created", Subject: p.ID, PoolID: p.ID,
 			Message: fmt.Sprintf("%s: up to %s of %d %s at %s an hour", p.Name, phrase.Count(p.MaxNodes, "node"),
 				p.PerNode, p.Model, p.Price)})
 		return nil
@@ -57,7 +57,7 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def capacity.Pool,
 // ErrConflict means that version is not the current one of the definition.
 func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int,
 	change func(*capacity.Pool)) (Pool, error) {
-	return l.updatePool(ctx, actor, idOrName, version, change, false)
+	return updatePool(l, ctx, actor, idOrName, version, change, false)
 }
 
 // ForcePool is UpdatePool that also cuts shares below what is booked, and takes
@@ -65,17 +65,17 @@ func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, v
 // much that is; promises without a place are flagged until the pool grows again.
 func (l *Ledger) ForcePool(ctx context.Context, actor Actor, idOrName string, version int,
 	change func(*capacity.Pool)) (Pool, error) {
-	return l.updatePool(ctx, actor, idOrName, version, change, true)
+	return updatePool(l, ctx, actor, idOrName, version, change, true)
 }
 
-func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, version int, change func(*capacity.Pool),
+func updatePool(l *Ledger, ctx context.Context, actor Actor, idOrName string, version int, change func(*capacity.Pool),
 	force bool) (Pool, error) {
 	var out Pool
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
-		p, err := u.livePool(idOrName)
+		p, err := tx.livePool(idOrName)
 		if err != nil {
 			return err
 		}
@@ -88,15 +88,15 @@ func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, v
 			return err
 		}
 		if !sameMachines(p.Pool.Pool, def) {
-			if err := u.checkOffered(def); err != nil {
+			if err := checkPoolOffered(tx, def); err != nil {
 				return err
 			}
 		}
-		taken := p.sharesTaken(def, u.now())
+		taken := sharesTaken(p, def, tx.now())
 		if taken != nil && !force {
 			return taken
 		}
-		lost, err := u.losePlaces(p, def)
+		lost, err := losePlaces(tx, p, def)
 		if err != nil {
 			return err
 		}
@@ -106,10 +106,10 @@ func (l *Ledger) updatePool(ctx context.Context, actor Actor, idOrName string, v
 		out = p.Pool
 		out.Pool, out.Learned = def, out.RetryStopped(def)
 		p.putPool(out)
-		u.degradeLost(p, lost)
+		degradeLost(tx, p, lost)
 		out = p.Pool
-		u.wakePlan(def.ID)
-		u.addEvent(Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name + taken.describeOverhang()})
+		tx.wakePlan(def.ID)
+		tx.addEvent(Event{Type: "pool.updated", Subject: def.ID, PoolID: def.ID, Message: def.Name + taken.describeOverhang()})
 		return nil
 	})
 	out.Version++
@@ -121,9 +121,9 @@ func (l *Ledger) Lead(p Pool, now time.Time) time.Duration {
 	return plan.Lead(p.asPlanned(now).Boot, l.cfg.Policy)
 }
 
-// checkOffered holds a pool against what workers have reported of provisioners.
-func (u *groupTx) checkOffered(p capacity.Pool) error {
-	known, err := recentProvisioners(u.tx)
+// checkPoolOffered holds a pool against what workers have reported of provisioners.
+func checkPoolOffered(tx *groupTx, p capacity.Pool) error {
+	known, err := recentProvisioners(tx.port)
 	if err != nil {
 		return err
 	}
@@ -244,25 +244,25 @@ func checkPool(p capacity.Pool) error {
 
 // DrainNode takes no more work on a node and removes it once it is empty.
 func (l *Ledger) DrainNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return l.moveNode(ctx, actor, nodeID, "drain it", func(u *groupTx, p *poolTx, n node.Node) (node.Node, error) {
-		return u.stepNode(p, n, node.Drain, "asked", "")
+	return moveNode(l, ctx, actor, nodeID, "drain it", func(tx *groupTx, p *poolTx, n node.Node) (node.Node, error) {
+		return tx.stepNode(p, n, node.Drain, "asked", "")
 	})
 }
 
 // moveNode changes a node for an operator.
-func (l *Ledger) moveNode(ctx context.Context, actor Actor, id, asked string,
+func moveNode(l *Ledger, ctx context.Context, actor Actor, id, asked string,
 	move func(*groupTx, *poolTx, node.Node) (node.Node, error),
 ) (node.Node, error) {
 	var out node.Node
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
-		seen, err := u.tx.Node(id)
+		seen, err := tx.port.Node(id)
 		if err != nil {
 			return err
 		}
-		p, err := u.lockPool(seen.PoolID)
+		p, err := tx.lockPool(seen.PoolID)
 		if err != nil {
 			return err
 		}
@@ -270,10 +270,10 @@ func (l *Ledger) moveNode(ctx context.Context, actor Actor, id, asked string,
 		if !ok {
 			n = seen
 		}
-		if out, err = move(u, p, n); err != nil {
+		if out, err = move(tx, p, n); err != nil {
 			return &StateError{Subject: n.ID, State: string(n.State()), Asked: asked}
 		}
-		u.wakePlan(p.Pool.ID)
+		tx.wakePlan(p.Pool.ID)
 		return nil
 	})
 	out.Version++

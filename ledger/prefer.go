@@ -87,7 +87,7 @@ func (p *preference) slotTiers() (soon, later calendar.Tiers) {
 // tiersFor orders slots for a window. One that starts within its lead time wants
 // what is usable soonest; a later one only avoids slots whose node is on its way
 // out.
-func (p *poolTx) tiersFor(w calendar.Interval, now time.Time, policy plan.Policy) calendar.Tiers {
+func tiersFor(p *poolTx, w calendar.Interval, now time.Time, policy plan.Policy) calendar.Tiers {
 	soon, later := p.preferred.slotTiers()
 	if !w.Start.After(now.Add(plan.Lead(p.Pool.asPlanned(now).Boot, policy))) {
 		return soon
@@ -98,7 +98,7 @@ func (p *poolTx) tiersFor(w calendar.Interval, now time.Time, policy plan.Policy
 // tiersNow prefers the places of the own reservations, then whatever is usable
 // soonest. The places of an explicit claim come before everything, others only
 // where they are ready.
-func (p *poolTx) tiersNow(own []reservation.Reservation, explicit bool) calendar.Tiers {
+func tiersNow(p *poolTx, own []reservation.Reservation, explicit bool) calendar.Tiers {
 	soon, _ := p.preferred.slotTiers()
 	mine := calendar.NewSlotSet(p.Pool.MaxNodes)
 	for _, r := range own {

@@ -30,23 +30,23 @@ const remindAfter = 24 * time.Hour
 // there is one. A node that its health gate has quarantined already is kept, too,
 // as long as it is there.
 func (l *Ledger) QuarantineNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return l.moveNode(ctx, actor, nodeID, "quarantine it", func(u *groupTx, p *poolTx, n node.Node) (node.Node, error) {
+	return moveNode(l, ctx, actor, nodeID, "quarantine it", func(tx *groupTx, p *poolTx, n node.Node) (node.Node, error) {
 		if n.Kept() {
 			return n, errKept
 		}
 		if n.State() != node.Quarantined {
 			var err error
-			if n, err = u.stepNode(p, n, node.Quarantine, ReasonInspection,
+			if n, err = tx.stepNode(p, n, node.Quarantine, ReasonInspection,
 				"its machine is kept until it is resumed or drained"); err != nil {
 				return n, err
 			}
 		}
 		n.Quarantine.Kept = true
 		p.putNode(n)
-		u.tellHolders(p, n, ReasonInspection,
+		tellHolders(tx, p, n, ReasonInspection,
 			fmt.Sprintf("node %s is quarantined for inspection: the lease goes on, and nothing new is placed there",
 				n.ID))
-		u.vacateBooked(p, n.Slot)
+		vacateBooked(tx, p, n.Slot)
 		return n, nil
 	})
 }
@@ -57,15 +57,15 @@ var errKept = errors.New("it is kept already")
 // as soon as it has passed the health gate, which looks at it now. One that does
 // not pass stays in quarantine, and the journal says why.
 func (l *Ledger) ResumeNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return l.moveNode(ctx, actor, nodeID, "resume it", func(u *groupTx, p *poolTx, n node.Node) (node.Node, error) {
+	return moveNode(l, ctx, actor, nodeID, "resume it", func(tx *groupTx, p *poolTx, n node.Node) (node.Node, error) {
 		if n.State() != node.Quarantined {
-			return u.stepNode(p, n, node.Resume, "asked", "")
+			return tx.stepNode(p, n, node.Resume, "asked", "")
 		}
 		if !n.Quarantine.Resuming {
 			n.Quarantine.Kept, n.Quarantine.Resuming = true, true
 			p.putNode(n)
-			u.addTask(TaskCheckNode, n.ID, u.now())
-			u.addEvent(Event{Type: "node.resuming", Subject: n.ID, PoolID: p.Pool.ID, Reason: "asked",
+			tx.addTask(TaskCheckNode, n.ID, tx.now())
+			tx.addEvent(Event{Type: "node.resuming", Subject: n.ID, PoolID: p.Pool.ID, Reason: "asked",
 				Message: "its health gate looks at it first"})
 		}
 		return n, nil
@@ -73,10 +73,10 @@ func (l *Ledger) ResumeNode(ctx context.Context, actor Actor, nodeID string) (no
 }
 
 // tellHolders tells everybody who works on the node.
-func (u *groupTx) tellHolders(p *poolTx, n node.Node, reason, message string) {
+func tellHolders(tx *groupTx, p *poolTx, n node.Node, reason, message string) {
 	for a := range p.allocations.allRows() {
 		if a.State() == allocation.Active && slices.Contains(a.Slots, n.Slot) {
-			u.addEvent(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID, PoolID: p.Pool.ID,
+			tx.addEvent(Event{OrganizationID: a.OrganizationID, Type: "allocation.warned", Subject: a.ID, PoolID: p.Pool.ID,
 				Reason: reason, Message: message})
 		}
 	}
@@ -84,7 +84,7 @@ func (u *groupTx) tellHolders(p *poolTx, n node.Node, reason, message string) {
 
 // vacateBooked gives the promises on a slot other places, as far as there are any:
 // those for which nothing was warmed yet. The planner looks after the rest.
-func (u *groupTx) vacateBooked(p *poolTx, slot int) {
+func vacateBooked(tx *groupTx, p *poolTx, slot int) {
 	var booked []reservation.Reservation
 	for r := range p.reservations.allRows() {
 		if r.State() == reservation.Booked && slices.Contains(r.Slots, slot) {
@@ -105,19 +105,19 @@ func (u *groupTx) vacateBooked(p *poolTx, slot int) {
 
 // finishInspection goes on with a quarantined node whose machine was found in order: it
 // is taken back where that was asked for, and not forgotten where it was not.
-func (u *groupTx) finishInspection(p *poolTx, n node.Node, m Instance) error {
+func finishInspection(tx *groupTx, p *poolTx, n node.Node, m Instance) error {
 	switch {
 	case n.Quarantine.Resuming:
 		n.Address, n.Devices = m.Address, m.Devices
-		_, err := u.stepNode(p, n, node.Resume, "asked", fmt.Sprintf("%s passed the health gate after %s of quarantine",
-			phrase.Count(len(m.Devices), "GPU"), phrase.Span(u.now().Sub(n.Quarantine.Since()))))
-		u.wakePlan(p.Pool.ID)
+		_, err := tx.stepNode(p, n, node.Resume, "asked", fmt.Sprintf("%s passed the health gate after %s of quarantine",
+			phrase.Count(len(m.Devices), "GPU"), phrase.Span(tx.now().Sub(n.Quarantine.Since()))))
+		tx.wakePlan(p.Pool.ID)
 		return err
-	case n.Kept() && !u.now().Before(laterOf(n.Quarantine.WarnedAt, n.Quarantine.Since()).Add(remindAfter)):
-		n.Quarantine.WarnedAt = u.now()
+	case n.Kept() && !tx.now().Before(laterOf(n.Quarantine.WarnedAt, n.Quarantine.Since()).Add(remindAfter)):
+		n.Quarantine.WarnedAt = tx.now()
 		p.putNode(n)
-		kept := u.now().Sub(n.Quarantine.Since())
-		u.addEvent(Event{Type: "node.still_quarantined", Subject: n.ID, PoolID: p.Pool.ID, Reason: ReasonForgotten,
+		kept := tx.now().Sub(n.Quarantine.Since())
+		tx.addEvent(Event{Type: "node.still_quarantined", Subject: n.ID, PoolID: p.Pool.ID, Reason: ReasonForgotten,
 			Message: fmt.Sprintf("kept for %s, at a cost of %s: forewarm nodes resume, or drain", phrase.Span(kept),
 				n.Offering.Price.For(kept))})
 	}
@@ -125,10 +125,10 @@ func (u *groupTx) finishInspection(p *poolTx, n node.Node, m Instance) error {
 }
 
 // keepQuarantined keeps a quarantined node that did not pass its health gate.
-func (u *groupTx) keepQuarantined(p *poolTx, n node.Node, fault string) {
+func keepQuarantined(tx *groupTx, p *poolTx, n node.Node, fault string) {
 	n.Quarantine.Resuming = false
 	p.putNode(n)
-	u.addEvent(Event{Type: "node.resume_refused", Subject: n.ID, PoolID: p.Pool.ID, Reason: fault,
+	tx.addEvent(Event{Type: "node.resume_refused", Subject: n.ID, PoolID: p.Pool.ID, Reason: fault,
 		Message: "it did not pass its health gate, and stays in quarantine"})
 }
 
@@ -159,7 +159,7 @@ func (d *cachedPool) openSlot(n node.Node) { d.places.Remove(plan.KeptID(&n)) }
 
 // openSlotsOf opens the slots of an allocation whose nodes are kept until the caller
 // calls back: what runs there may run on.
-func (p *poolTx) openSlotsOf(a allocation.Allocation) (back func()) {
+func openSlotsOf(p *poolTx, a allocation.Allocation) (back func()) {
 	var kept []node.Node
 	for _, slot := range a.Slots {
 		if n, ok := p.nodeOnSlot(slot); ok && n.Kept() {

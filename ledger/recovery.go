@@ -28,14 +28,14 @@ func (r Recovery) Active() bool { return !r.Since.IsZero() }
 // machines from the provisioner, or all if it is empty. Pools that do so already
 // keep their reason. It returns how many began.
 func (l *Ledger) BeginRecovery(ctx context.Context, actor Actor, provisioner, reason string) (int, error) {
-	return l.eachPool(ctx, actor, func(u *groupTx, p *poolTx) bool {
+	return eachPool(l, ctx, actor, func(tx *groupTx, p *poolTx) bool {
 		if p.Pool.Recovery.Active() || (provisioner != "" && !usesProvisioner(p.Pool, provisioner)) {
 			return false
 		}
 		next := p.Pool
-		next.Recovery = Recovery{Since: u.now(), Reason: clipText(reason, 200)}
+		next.Recovery = Recovery{Since: tx.now(), Reason: clipText(reason, 200)}
 		p.putPool(next)
-		u.addEvent(Event{Type: "pool.recovering", Subject: next.ID, PoolID: next.ID, Reason: "recovery",
+		tx.addEvent(Event{Type: "pool.recovering", Subject: next.ID, PoolID: next.ID, Reason: "recovery",
 			Message: fmt.Sprintf("%s only reconciles until an operator confirms: %s", next.Name, next.Recovery.Reason)})
 		return true
 	})
@@ -45,16 +45,16 @@ func (l *Ledger) BeginRecovery(ctx context.Context, actor Actor, provisioner, re
 // found that no node stands for is then ended like any orphan. It returns how
 // many pools were recovering. Only an operator may.
 func (l *Ledger) EndRecovery(ctx context.Context, actor Actor) (int, error) {
-	return l.eachPool(ctx, actor, func(u *groupTx, p *poolTx) bool {
+	return eachPool(l, ctx, actor, func(tx *groupTx, p *poolTx) bool {
 		if !p.Pool.Recovery.Active() {
 			return false
 		}
 		next := p.Pool
 		next.Recovery = Recovery{}
 		p.putPool(next)
-		u.wakePlan(next.ID)
-		u.wake = append(u.wake, schedulesKey)
-		u.addEvent(Event{Type: "pool.recovered", Subject: next.ID, PoolID: next.ID, Reason: "confirmed",
+		tx.wakePlan(next.ID)
+		tx.wake = append(tx.wake, schedulesKey)
+		tx.addEvent(Event{Type: "pool.recovered", Subject: next.ID, PoolID: next.ID, Reason: "confirmed",
 			Message: next.Name + " works again: an operator confirmed what was found"})
 		return true
 	})
@@ -73,23 +73,23 @@ func usesProvisioner(p Pool, provisioner string) bool {
 }
 
 // eachPool changes pools in one transaction and counts those that changed.
-func (l *Ledger) eachPool(ctx context.Context, actor Actor, change func(u *groupTx, p *poolTx) bool) (int, error) {
+func eachPool(l *Ledger, ctx context.Context, actor Actor, change func(tx *groupTx, p *poolTx) bool) (int, error) {
 	changed := 0
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
 		}
 		changed = 0
-		all, err := u.allPools()
+		all, err := allPools(tx)
 		if err != nil {
 			return err
 		}
 		for _, id := range all {
-			p, err := u.lockPool(id)
+			p, err := tx.lockPool(id)
 			if err != nil {
 				return fmt.Errorf("locking pool: %w", err)
 			}
-			if change(u, p) {
+			if change(tx, p) {
 				changed++
 			}
 		}
@@ -99,10 +99,10 @@ func (l *Ledger) eachPool(ctx context.Context, actor Actor, change func(u *group
 }
 
 // allPools are the ids of every pool, in the order of locks.
-func (u *groupTx) allPools() ([]string, error) {
+func allPools(tx *groupTx) ([]string, error) {
 	var all []string
 	for page := (Page{Limit: 500}); ; {
-		pools, err := u.tx.Pools(page)
+		pools, err := tx.port.Pools(page)
 		if err != nil {
 			return nil, fmt.Errorf("reading pools: %w", err)
 		}

@@ -108,38 +108,38 @@ type batchRefusals struct {
 
 // onlyCounts reports whether a refusal would only be counted, and its answer holds no
 // offers, so that none need be looked for.
-func (u *groupTx) onlyCounts() bool { return u.refused.batch != nil && u.refused.batch.left == 0 }
+func (tx *groupTx) onlyCounts() bool { return tx.refused.batch != nil && tx.refused.batch.left == 0 }
 
 // mayJournal reports whether a refusal may have an event of its own; if not, it is
 // counted.
-func (u *groupTx) mayJournal(organizationID string, reason admission.Code) bool {
-	by := refusedBy{organizationID, u.actor.KeyID, u.actor.Via, reason}
-	batch := u.refused.batch
+func (tx *groupTx) mayJournal(organizationID string, reason admission.Code) bool {
+	by := refusedBy{organizationID, tx.actor.KeyID, tx.actor.Via, reason}
+	batch := tx.refused.batch
 	switch {
-	case u.actor.isSystem():
+	case tx.actor.isSystem():
 		return true
-	case u.onlyCounts():
+	case tx.onlyCounts():
 		batch.counted[by]++
 		return false
-	case u.journaledThisMinute(by.actor) >= refusalsPerMinute:
-		u.refused.countRefused(by, 1)
+	case tx.journaledThisMinute(by.actor) >= refusalsPerMinute:
+		tx.refused.countRefused(by, 1)
 		return false
 	}
 	if batch != nil {
 		batch.left--
 	}
-	if u.refused.journals == nil {
-		u.refused.journals = map[string]int{}
+	if tx.refused.journals == nil {
+		tx.refused.journals = map[string]int{}
 	}
-	u.refused.journals[by.actor]++
+	tx.refused.journals[by.actor]++
 	return true
 }
 
 // journaledThisMinute is how many refusals of a key were journaled in this minute.
-func (u *groupTx) journaledThisMinute(key string) int {
-	n := u.refused.journals[key]
-	if u.Ledger.refusals.minute.Equal(u.now().Truncate(time.Minute)) {
-		n += u.Ledger.refusals.journals[key]
+func (tx *groupTx) journaledThisMinute(key string) int {
+	n := tx.refused.journals[key]
+	if tx.Ledger.refusals.minute.Equal(tx.now().Truncate(time.Minute)) {
+		n += tx.Ledger.refusals.journals[key]
 	}
 	return n
 }
@@ -153,46 +153,46 @@ func (r *refused) countRefused(by refusedBy, n int) {
 
 // beginBatch bounds the refusals that are journaled until the function that it
 // returns is called, which tells of the rest.
-func (u *groupTx) beginBatch() (end func()) {
+func (tx *groupTx) beginBatch() (end func()) {
 	b := &batchRefusals{left: refusalsPerBatch, counted: refusalCounts{}}
-	u.refused.batch = b
+	tx.refused.batch = b
 	return func() {
-		u.refused.batch = nil
-		if u.journaledThisMinute(u.actor.KeyID) >= refusalsPerMinute {
+		tx.refused.batch = nil
+		if tx.journaledThisMinute(tx.actor.KeyID) >= refusalsPerMinute {
 			for by, n := range b.counted {
-				u.refused.countRefused(by, n)
+				tx.refused.countRefused(by, n)
 			}
 			return
 		}
-		for _, e := range b.counted.refusalEvents(u.now()) {
-			u.addEvent(e)
+		for _, e := range b.counted.refusalEvents(tx.now()) {
+			tx.addEvent(e)
 		}
 	}
 }
 
 // tellRefusals journals what was counted in minutes that are over, whoever's turn
 // it is.
-func (u *groupTx) tellRefusals() {
-	if u.dryRun {
+func (tx *groupTx) tellRefusals() {
+	if tx.dryRun {
 		return
 	}
-	u.Ledger.refusals.turnMinute(u.now())
-	for _, e := range u.Ledger.refusals.untold {
-		e.At = u.now()
-		u.change.Events = append(u.change.Events, e)
+	tx.Ledger.refusals.turnMinute(tx.now())
+	for _, e := range tx.Ledger.refusals.untold {
+		e.At = tx.now()
+		tx.change.Events = append(tx.change.Events, e)
 	}
-	u.refused.told = len(u.Ledger.refusals.untold)
+	tx.refused.told = len(tx.Ledger.refusals.untold)
 }
 
 // rememberRefused keeps what a unit refused, once it is over.
-func (r *refusals) rememberRefused(u *groupTx) {
-	if u.refused.told == 0 && len(u.refused.journals) == 0 && len(u.refused.counted) == 0 {
+func (r *refusals) rememberRefused(tx *groupTx) {
+	if tx.refused.told == 0 && len(tx.refused.journals) == 0 && len(tx.refused.counted) == 0 {
 		return
 	}
-	r.turnMinute(u.now())
-	r.untold = r.untold[u.refused.told:]
-	for key, n := range u.refused.journals {
+	r.turnMinute(tx.now())
+	r.untold = r.untold[tx.refused.told:]
+	for key, n := range tx.refused.journals {
 		r.journals[key] += n
 	}
-	r.counted.addCounts(u.refused.counted)
+	r.counted.addCounts(tx.refused.counted)
 }

@@ -15,13 +15,13 @@ import (
 
 // Release ends an allocation. One that still waits is cancelled.
 func (l *Ledger) Release(ctx context.Context, actor Actor, id string) (allocation.Allocation, error) {
-	return l.withAllocation(ctx, actor, id, func(u *groupTx, p *poolTx,
+	return withAllocation(l, ctx, actor, id, func(tx *groupTx, p *poolTx,
 		a allocation.Allocation) (allocation.Allocation, error) {
 		switch a.State() {
 		case allocation.Pending:
-			return u.stepAllocation(p, a, allocation.Cancel, "asked", "gave up waiting")
+			return tx.stepAllocation(p, a, allocation.Cancel, "asked", "gave up waiting")
 		case allocation.Active:
-			return u.releaseAllocation(p, a)
+			return releaseAllocation(tx, p, a)
 		default:
 			return a, &StateError{Subject: a.ID, State: string(a.State()), Asked: "release it"}
 		}
@@ -30,15 +30,15 @@ func (l *Ledger) Release(ctx context.Context, actor Actor, id string) (allocatio
 
 // releaseAllocation walks through releasing to released: nothing of the holder runs under
 // the control plane's care on the node, so there is nothing to wait for between.
-func (u *groupTx) releaseAllocation(p *poolTx, a allocation.Allocation) (allocation.Allocation, error) {
-	held := phrase.Span(u.now().Sub(a.ActiveAt))
-	a, err := u.stepAllocation(p, a, allocation.Release, "asked", "")
+func releaseAllocation(tx *groupTx, p *poolTx, a allocation.Allocation) (allocation.Allocation, error) {
+	held := phrase.Span(tx.now().Sub(a.ActiveAt))
+	a, err := tx.stepAllocation(p, a, allocation.Release, "asked", "")
 	if err != nil {
 		return a, err
 	}
-	a, err = u.stepAllocation(p, a, allocation.Finish, "asked",
+	a, err = tx.stepAllocation(p, a, allocation.Finish, "asked",
 		fmt.Sprintf("%s back after %s", phrase.Count(a.Shape.GPUs(), "GPU"), held))
-	u.markIdle(p, a.Slots)
+	markIdle(tx, p, a.Slots)
 	return a, err
 }
 
@@ -49,34 +49,34 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 	if by < time.Second {
 		return allocation.Allocation{}, &InvalidError{Field: "by_seconds", Rule: "must be at least 1 s"}
 	}
-	return l.withAllocation(ctx, actor, id, func(u *groupTx, p *poolTx,
+	return withAllocation(l, ctx, actor, id, func(tx *groupTx, p *poolTx,
 		a allocation.Allocation) (allocation.Allocation, error) {
 		if a.State() != allocation.Active {
 			return a, &StateError{Subject: a.ID, State: string(a.State()), Asked: "extend it"}
 		}
-		who, err := u.extendsFor(a)
+		who, err := extendsFor(tx, a)
 		if err != nil {
 			return a, err
 		}
-		h, err := u.readHoldingOf(a.OrganizationID, who)
+		h, err := readHoldingOf(tx, a.OrganizationID, who)
 		if err != nil {
 			return a, err
 		}
-		d, err := u.decideExtension(p, h, a, by)
+		d, err := decideExtension(tx, p, h, a, by)
 		if err != nil {
 			return a, err
 		}
 		if !d.Accepted() {
-			return a, u.refuseRequest(p, a.OrganizationID, "allocation", d)
+			return a, refuseRequest(tx, p, a.OrganizationID, "allocation", d)
 		}
-		if err := u.displaceReservations(p, d.DisplacedIDs(), d); err != nil {
+		if err := displaceReservations(tx, p, d.DisplacedIDs(), d); err != nil {
 			return a, err
 		}
 		a.LeaseUntil = a.LeaseUntil.Add(by)
 		a.Window.End = a.LeaseUntil
 		a.Cost = leaseCost(p.Pool, a)
 		p.putAllocation(a)
-		u.addEvent(Event{OrganizationID: a.OrganizationID, Type: "allocation.extended", Subject: a.ID, PoolID: a.PoolID,
+		tx.addEvent(Event{OrganizationID: a.OrganizationID, Type: "allocation.extended", Subject: a.ID, PoolID: a.PoolID,
 			Message:  fmt.Sprintf("lease now ends %s and costs up to %s", formatTime(a.LeaseUntil), a.Cost),
 			Decision: d.decisionRecord(DecisionAdmission)})
 		return a, nil
@@ -86,18 +86,18 @@ func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Dur
 // extendsFor is for whom an extension counts: the holder. Whoever has caps must
 // not get around them by having it count for another: they extend what counts
 // for theirs alone.
-func (u *groupTx) extendsFor(a allocation.Allocation) (asker, error) {
-	if a.HeldBy == u.actor.KeyID {
-		return u.actor.askerFor(), nil
+func extendsFor(tx *groupTx, a allocation.Allocation) (asker, error) {
+	if a.HeldBy == tx.actor.KeyID {
+		return tx.actor.askerFor(), nil
 	}
-	counts, err := u.countsFor(u.actor.askerFor(), a)
+	counts, err := countsFor(tx, tx.actor.askerFor(), a)
 	if err != nil {
 		return asker{}, err
 	}
 	if !counts {
 		return asker{}, &NotHolderError{Allocation: a.ID}
 	}
-	c, err := readCredential(u.tx, a.HeldBy)
+	c, err := readCredential(tx.port, a.HeldBy)
 	if ignoreMissing(err) != nil {
 		return asker{}, fmt.Errorf("reading the holder's key: %w", err)
 	}
@@ -107,8 +107,8 @@ func (u *groupTx) extendsFor(a allocation.Allocation) (asker, error) {
 }
 
 // countsFor reports whether an allocation counts for all the caps of an asker.
-func (u *groupTx) countsFor(who asker, a allocation.Allocation) (bool, error) {
-	made, err := u.offspringOf(who)
+func countsFor(tx *groupTx, who asker, a allocation.Allocation) (bool, error) {
+	made, err := offspringOf(tx, who)
 	if err != nil {
 		return false, fmt.Errorf("reading what keys made: %w", err)
 	}
@@ -124,15 +124,15 @@ func (u *groupTx) countsFor(who asker, a allocation.Allocation) (bool, error) {
 // decideExtension decides on added time. Of one that is refused it offers the longest
 // that is not, if there is one: an extension begins where the lease ends, or not at
 // all.
-func (u *groupTx) decideExtension(p *poolTx, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
-	d, err := u.admitExtension(p, h, a, by)
+func decideExtension(tx *groupTx, p *poolTx, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
+	d, err := admitExtension(tx, p, h, a, by)
 	if err != nil || d.Accepted() {
 		return d, err
 	}
 	longest := time.Duration(0) // that is accepted, found by halving: less is never refused where more is not
 	for low, high := time.Duration(0), by/time.Second; high-low > 1; {
 		half := low + (high-low)/2
-		shorter, err := u.admitExtension(p, h, a, half*time.Second)
+		shorter, err := admitExtension(tx, p, h, a, half*time.Second)
 		if err != nil {
 			return d, err
 		}
@@ -154,9 +154,9 @@ func (u *groupTx) decideExtension(p *poolTx, h *holding, a allocation.Allocation
 }
 
 // admitExtension admits the added time on the slots that the allocation has.
-func (u *groupTx) admitExtension(p *poolTx, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
-	defer p.openSlotsOf(a)()
-	view := u.admissionView(p, h, onlyOn(a.Slots))
+func admitExtension(tx *groupTx, p *poolTx, h *holding, a allocation.Allocation, by time.Duration) (verdict, error) {
+	defer openSlotsOf(p, a)()
+	view := admissionView(tx, p, h, onlyOn(a.Slots))
 	ask := admission.Request{
 		Class: reservation.Guaranteed, Workload: a.Workload, Shape: a.Shape, Now: true,
 		Window: calendar.Interval{Start: a.LeaseUntil, End: a.LeaseUntil.Add(by)}, Since: a.Window.Start,
@@ -165,7 +165,7 @@ func (u *groupTx) admitExtension(p *poolTx, h *holding, a allocation.Allocation,
 	d := judgeRequest(ask, view)
 	if d.makesRoom() {
 		var err error
-		if d, err = u.admitDisplacing(p, ask, view, d); err != nil {
+		if d, err = admitDisplacing(tx, p, ask, view, d); err != nil {
 			return d, err
 		}
 	}
@@ -187,19 +187,19 @@ func leaseTooLong(pool string, limit, whole time.Duration) admission.Reason {
 
 // withAllocation locks the organization and the pool of a visible allocation
 // and runs fn on it.
-func (l *Ledger) withAllocation(ctx context.Context, actor Actor, id string,
+func withAllocation(l *Ledger, ctx context.Context, actor Actor, id string,
 	fn func(*groupTx, *poolTx, allocation.Allocation) (allocation.Allocation, error),
 ) (allocation.Allocation, error) {
 	var out allocation.Allocation
-	err := l.inGroup(ctx, actor, &LockHint{Allocation: id}, func(u *groupTx) error {
-		p, a, err := u.findAllocation(actor, id)
+	err := l.inGroup(ctx, actor, &LockHint{Allocation: id}, func(tx *groupTx) error {
+		p, a, err := findAllocation(tx, actor, id)
 		if err != nil {
 			return err
 		}
 		if p != nil {
-			u.wakePlan(p.Pool.ID)
+			tx.wakePlan(p.Pool.ID)
 		}
-		if out, err = fn(u, p, a); err == nil {
+		if out, err = fn(tx, p, a); err == nil {
 			out.Version = p.committedVersion(id, out.Version)
 		}
 		return err
@@ -209,8 +209,8 @@ func (l *Ledger) withAllocation(ctx context.Context, actor Actor, id string,
 
 // findAllocation returns a visible allocation with its organization and pool
 // locked, or, when it is over, without.
-func (u *groupTx) findAllocation(actor Actor, id string) (*poolTx, allocation.Allocation, error) {
-	for _, p := range u.pools {
+func findAllocation(tx *groupTx, actor Actor, id string) (*poolTx, allocation.Allocation, error) {
+	for _, p := range tx.pools {
 		a, ok := p.findAllocation(id)
 		if !ok {
 			continue
@@ -218,23 +218,23 @@ func (u *groupTx) findAllocation(actor Actor, id string) (*poolTx, allocation.Al
 		if !actor.Scope().All && a.OrganizationID != actor.OrganizationID {
 			return nil, a, fmt.Errorf("reading allocation %s: %w", id, ErrNotFound)
 		}
-		_, _, err := u.lockSharers(a.OrganizationID)
+		_, _, err := lockSharers(tx, a.OrganizationID)
 		return p, a, err
 	}
-	seen, err := u.tx.Allocation(actor.Scope(), id)
+	seen, err := tx.port.Allocation(actor.Scope(), id)
 	if err != nil || !seen.Live() {
 		return nil, seen, err
 	}
-	if _, _, err = u.lockSharers(seen.OrganizationID); err != nil {
+	if _, _, err = lockSharers(tx, seen.OrganizationID); err != nil {
 		return nil, seen, fmt.Errorf("locking organization: %w", err)
 	}
-	p, err := u.lockPool(seen.PoolID)
+	p, err := tx.lockPool(seen.PoolID)
 	if err != nil {
 		return nil, seen, fmt.Errorf("locking pool: %w", err)
 	}
 	if a, ok := p.findAllocation(id); ok {
 		return p, a, nil
 	}
-	seen, err = u.tx.Allocation(actor.Scope(), id) // it ended meanwhile
+	seen, err = tx.port.Allocation(actor.Scope(), id) // it ended meanwhile
 	return nil, seen, err
 }

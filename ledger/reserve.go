@@ -93,16 +93,16 @@ func (l *Ledger) Reserve(ctx context.Context, actor Actor, req ReserveRequest) (
 	if err := req.checkRequest(); err != nil {
 		return out, err
 	}
-	err := l.inGroup(ctx, actor, req.lockHint(), func(u *groupTx) error {
-		h, err := u.readHolding()
+	err := l.inGroup(ctx, actor, req.lockHint(), func(tx *groupTx) error {
+		h, err := readHolding(tx)
 		if err != nil {
 			return err
 		}
-		pools, err := u.lockCandidates(req.poolNeeds())
+		pools, err := lockCandidates(tx, req.poolNeeds())
 		if err != nil {
 			return err
 		}
-		out, err = u.reserveFirst(pools, h, req)
+		out, err = reserveFirst(tx, pools, h, req)
 		return err
 	})
 	return out, err
@@ -117,9 +117,9 @@ func (r ReserveRequest) lockHint() *LockHint {
 }
 
 // reserveFirst books in the first pool that accepts.
-func (u *groupTx) reserveFirst(pools []*poolTx, h *holding, req ReserveRequest) (reservation.Reservation, error) {
+func reserveFirst(tx *groupTx, pools []*poolTx, h *holding, req ReserveRequest) (reservation.Reservation, error) {
 	for _, p := range pools {
-		r, err := u.reserveIn(p, h, req)
+		r, err := reserveIn(tx, p, h, req)
 		if req.passed.passOver(p, err) {
 			continue
 		}
@@ -131,19 +131,19 @@ func (u *groupTx) reserveFirst(pools []*poolTx, h *holding, req ReserveRequest) 
 
 // reserveIn books in a pool. One that recovers promises nothing: its calendar may lack
 // what was promised after the backup that it came from.
-func (u *groupTx) reserveIn(p *poolTx, h *holding, req ReserveRequest) (reservation.Reservation, error) {
+func reserveIn(tx *groupTx, p *poolTx, h *holding, req ReserveRequest) (reservation.Reservation, error) {
 	if p.Pool.Recovery.Active() {
 		return reservation.Reservation{}, fmt.Errorf("pool %s: %w", p.Pool.Name, ErrRecovering)
 	}
 	shape, _ := req.Layout.Shape(req.GPUs, p.Pool.PerNode)
 	if req.isFlexible() {
-		found, err := u.acceptableWindows(p, h, req, 1)
+		found, err := acceptableWindows(tx, p, h, req, 1)
 		if err != nil {
 			return reservation.Reservation{}, err
 		}
 		req.Window = found[0].Window
 	}
-	r, d, err := u.decideReservation(p, h, u.newReservation(p, h.org, req, shape))
+	r, d, err := decideReservation(tx, p, h, newReservation(tx, p, h.org, req, shape))
 	if err != nil {
 		return r, err
 	}
@@ -154,18 +154,18 @@ func (u *groupTx) reserveIn(p *poolTx, h *holding, req ReserveRequest) (reservat
 	case d.OnlyCapacity() && req.Queue:
 		state, kind = reservation.Waitlisted, DecisionWaitlist
 	default:
-		return r, u.refuseRequest(p, h.org.ID, "reservation", d)
+		return r, refuseRequest(tx, p, h.org.ID, "reservation", d)
 	}
-	r, err = reservation.New(r, state, u.now())
+	r, err = reservation.New(r, state, tx.now())
 	if err != nil {
 		return r, err
 	}
-	if err := u.makeWay(p, d); err != nil {
+	if err := makeWay(tx, p, d); err != nil {
 		return r, err
 	}
 	p.putReservation(r)
-	u.wakePlan(p.Pool.ID)
-	u.addEvent(Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID,
+	tx.wakePlan(p.Pool.ID)
+	tx.addEvent(Event{OrganizationID: h.org.ID, Type: "reservation." + string(state), Subject: r.ID, PoolID: p.Pool.ID,
 		Reason: r.ReasonCode,
 		Message: fmt.Sprintf("%s in %s from %s to %s%s%s", phrase.Count(req.GPUs, "GPU"), p.Pool.Name,
 			formatTime(r.Window.Start), formatTime(r.Window.End), formatChance(r), req.passed.describePassed()),
@@ -174,26 +174,26 @@ func (u *groupTx) reserveIn(p *poolTx, h *holding, req ReserveRequest) (reservat
 }
 
 // decideReservation admits a reservation or says why not, and sets what it costs.
-func (u *groupTx) decideReservation(p *poolTx, h *holding, r reservation.Reservation) (reservation.Reservation, verdict, error) {
+func decideReservation(tx *groupTx, p *poolTx, h *holding, r reservation.Reservation) (reservation.Reservation, verdict, error) {
 	guess := r.Class == reservation.Speculative
 	if guess {
-		if err := u.readPause(h); err != nil {
+		if err := readPause(tx, h); err != nil {
 			return r, verdict{}, err
 		}
 	}
-	d, err := u.admit(p, admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window},
-		u.admissionView(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
+	d, err := admit(tx, p, admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window},
+		admissionView(tx, p, h, tiersFor(p, r.Window, tx.now(), tx.cfg.Policy)))
 	if err != nil {
 		return r, d, err
 	}
 	r.Cost = d.Cost
 	if d.Accepted() && guess {
-		d.refuseFor(p.refuseTooLate(d.Slots, r.Window, u.now()))
+		d.refuseFor(refuseTooLate(p, d.Slots, r.Window, tx.now()))
 	}
 	return r, d, nil
 }
 
-func (u *groupTx) newReservation(p *poolTx, org Organization, req ReserveRequest,
+func newReservation(tx *groupTx, p *poolTx, org Organization, req ReserveRequest,
 	shape capacity.Shape) reservation.Reservation {
 	r := reservation.Reservation{
 		ID: req.id, OrganizationID: org.ID, PoolID: p.Pool.ID, Name: clipText(req.Name, 80), Class: req.Class,
@@ -202,12 +202,12 @@ func (u *groupTx) newReservation(p *poolTx, org Organization, req ReserveRequest
 		Probability: req.Probability,
 	}
 	if r.ID == "" {
-		r.ID = u.ids.New(ids.Reservation)
+		r.ID = tx.ids.New(ids.Reservation)
 	}
 	if r.MadeBy == "" {
-		r.MadeBy, r.UserID = u.actor.KeyID, u.actor.UserID
+		r.MadeBy, r.UserID = tx.actor.KeyID, tx.actor.UserID
 	}
-	if u.actor.Kind == AgentKey {
+	if tx.actor.Kind == AgentKey {
 		r.Class, r.Origin = reservation.Speculative, reservation.FromAgent
 	}
 	if r.Class == "" {
@@ -222,20 +222,20 @@ func (u *groupTx) newReservation(p *poolTx, org Organization, req ReserveRequest
 // Promote gives a waitlisted reservation a place if there is one now. Nothing
 // happens when it is not waitlisted any more.
 func (l *Ledger) Promote(ctx context.Context, id string) error {
-	return l.inOwnTx(ctx, SystemActor("planner"), func(u *groupTx) error {
-		r, err := u.tx.Reservation(Scope{All: true}, id)
+	return l.inOwnTx(ctx, SystemActor("planner"), func(tx *groupTx) error {
+		r, err := tx.port.Reservation(Scope{All: true}, id)
 		if err != nil || r.State() != reservation.Waitlisted {
 			return ignoreMissing(err)
 		}
-		who, err := u.askerOf(r)
+		who, err := askerOf(tx, r)
 		if err != nil {
 			return err
 		}
-		h, err := u.readHoldingOf(r.OrganizationID, who)
+		h, err := readHoldingOf(tx, r.OrganizationID, who)
 		if err != nil {
 			return err
 		}
-		p, err := u.lockPool(r.PoolID)
+		p, err := tx.lockPool(r.PoolID)
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
@@ -243,36 +243,36 @@ func (l *Ledger) Promote(ctx context.Context, id string) error {
 		if !ok || r.State() != reservation.Waitlisted || p.Pool.Recovery.Active() {
 			return nil
 		}
-		ask := admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(u.now()),
+		ask := admission.Request{Class: r.Class, Workload: r.Workload, Shape: r.Shape, Window: r.Window.From(tx.now()),
 			Since: r.Window.Start}
-		d, err := u.admit(p, ask, u.admissionView(p, h, p.tiersFor(r.Window, u.now(), u.cfg.Policy)))
+		d, err := admit(tx, p, ask, admissionView(tx, p, h, tiersFor(p, r.Window, tx.now(), tx.cfg.Policy)))
 		if err != nil || !d.Accepted() {
 			return err
 		}
-		if err = u.makeWay(p, d); err != nil {
+		if err = makeWay(tx, p, d); err != nil {
 			return err
 		}
 		r.Slots = d.Slots
-		if _, err = u.stepReservation(p, r, reservation.Promote, "place_found", "a place was found"); err != nil {
+		if _, err = tx.stepReservation(p, r, reservation.Promote, "place_found", "a place was found"); err != nil {
 			return err
 		}
-		u.attachDecision(d.decisionRecord(DecisionPromotion))
-		u.wakePlan(p.Pool.ID)
+		tx.attachDecision(d.decisionRecord(DecisionPromotion))
+		tx.wakePlan(p.Pool.ID)
 		return nil
 	})
 }
 
 // askerOf is for whom a reservation was made, with the caps that hold now.
-func (u *groupTx) askerOf(r reservation.Reservation) (asker, error) {
+func askerOf(tx *groupTx, r reservation.Reservation) (asker, error) {
 	if r.Origin == reservation.FromSchedule {
-		s, err := u.tx.Schedule(Scope{All: true}, r.MadeBy)
+		s, err := tx.port.Schedule(Scope{All: true}, r.MadeBy)
 		if ignoreMissing(err) != nil {
 			return asker{}, fmt.Errorf("reading schedule: %w", err)
 		}
-		makers, err := scheduleBounds(u.tx, s)
+		makers, err := scheduleBounds(tx.port, s)
 		return Actor{KeyID: r.MadeBy, Makers: makers}.askerFor(), err
 	}
-	c, err := readCredential(u.tx, r.MadeBy)
+	c, err := readCredential(tx.port, r.MadeBy)
 	if ignoreMissing(err) != nil {
 		return asker{}, fmt.Errorf("reading key: %w", err)
 	}
@@ -294,31 +294,31 @@ func scheduleBounds(r identities, s Schedule) ([]Bound, error) {
 // CancelReservation ends a promise of the actor's organization; an agent may
 // end only its own.
 func (l *Ledger) CancelReservation(ctx context.Context, actor Actor, id string) (reservation.Reservation, error) {
-	return l.withReservation(ctx, actor, id, func(u *groupTx, p *poolTx,
+	return withReservation(l, ctx, actor, id, func(tx *groupTx, p *poolTx,
 		r reservation.Reservation) (reservation.Reservation, error) {
-		next, err := u.stepReservation(p, r, reservation.Cancel, "asked", "cancelled by its owner")
+		next, err := tx.stepReservation(p, r, reservation.Cancel, "asked", "cancelled by its owner")
 		if err != nil {
 			return r, &StateError{Subject: r.ID, State: string(r.State()), Asked: "cancel it"}
 		}
-		u.markIdle(p, r.Slots)
+		markIdle(tx, p, r.Slots)
 		return next, nil
 	})
 }
 
 // withReservation locks the pool of a visible reservation and runs fn on it.
-func (l *Ledger) withReservation(ctx context.Context, actor Actor, id string,
+func withReservation(l *Ledger, ctx context.Context, actor Actor, id string,
 	fn func(*groupTx, *poolTx, reservation.Reservation) (reservation.Reservation, error),
 ) (reservation.Reservation, error) {
 	var out reservation.Reservation
-	err := l.inGroup(ctx, actor, &LockHint{Reservation: id}, func(u *groupTx) error {
-		p, r, err := u.findReservation(actor, id)
+	err := l.inGroup(ctx, actor, &LockHint{Reservation: id}, func(tx *groupTx) error {
+		p, r, err := findReservation(tx, actor, id)
 		if err != nil {
 			return err
 		}
 		if p != nil {
-			u.wakePlan(p.Pool.ID)
+			tx.wakePlan(p.Pool.ID)
 		}
-		if out, err = fn(u, p, r); err == nil {
+		if out, err = fn(tx, p, r); err == nil {
 			out.Version = p.committedVersion(id, out.Version)
 		}
 		return err
@@ -328,12 +328,12 @@ func (l *Ledger) withReservation(ctx context.Context, actor Actor, id string,
 
 // findReservation returns a visible reservation with its locked pool, or, when it
 // is over, without.
-func (u *groupTx) findReservation(actor Actor, id string) (*poolTx, reservation.Reservation, error) {
+func findReservation(tx *groupTx, actor Actor, id string) (*poolTx, reservation.Reservation, error) {
 	hidden := func(r reservation.Reservation) bool {
 		return !actor.Scope().All && r.OrganizationID != actor.OrganizationID || actor.Kind == AgentKey &&
 			r.MadeBy != actor.KeyID
 	}
-	for _, p := range u.pools {
+	for _, p := range tx.pools {
 		if r, ok := p.findReservation(id); ok {
 			if hidden(r) {
 				return nil, r, fmt.Errorf("reading reservation %s: %w", id, ErrNotFound)
@@ -341,7 +341,7 @@ func (u *groupTx) findReservation(actor Actor, id string) (*poolTx, reservation.
 			return p, r, nil
 		}
 	}
-	seen, err := u.tx.Reservation(actor.Scope(), id)
+	seen, err := tx.port.Reservation(actor.Scope(), id)
 	if err != nil {
 		return nil, seen, err
 	}
@@ -351,14 +351,14 @@ func (u *groupTx) findReservation(actor Actor, id string) (*poolTx, reservation.
 	if !seen.Live() {
 		return nil, seen, nil
 	}
-	p, err := u.lockPool(seen.PoolID)
+	p, err := tx.lockPool(seen.PoolID)
 	if err != nil {
 		return nil, seen, fmt.Errorf("locking pool: %w", err)
 	}
 	if r, ok := p.findReservation(id); ok {
 		return p, r, nil
 	}
-	seen, err = u.tx.Reservation(actor.Scope(), id) // it ended meanwhile
+	seen, err = tx.port.Reservation(actor.Scope(), id) // it ended meanwhile
 	return nil, seen, err
 }
 

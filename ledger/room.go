@@ -15,25 +15,25 @@ func (v verdict) leavesCalendar() bool { return v.Accepted() && len(v.Displaced)
 // looks, at greater cost, for bookings that could be moved so that nobody has to
 // give way, for the shares by which some give way before others, and for other
 // pools to offer.
-func (u *groupTx) admit(p *poolTx, ask admission.Request, view admission.View) (verdict, error) {
+func admit(tx *groupTx, p *poolTx, ask admission.Request, view admission.View) (verdict, error) {
 	d := judgeRequest(ask, view)
 	if d.leavesCalendar() {
 		return d, nil
 	}
 	view.Movable = p.movableBookings()
 	if !view.Brief {
-		view.Others = u.otherPools(p)
+		view.Others = otherPools(tx, p)
 	}
 	if len(view.Movable) == 0 && len(view.Others) == 0 && !d.makesRoom() {
 		return d, nil
 	}
-	return u.admitDisplacing(p, ask, view, d)
+	return admitDisplacing(tx, p, ask, view, d)
 }
 
 // admitDisplacing decides a request that d, without the shares, found no free place for.
-func (u *groupTx) admitDisplacing(p *poolTx, ask admission.Request, view admission.View, d verdict) (verdict, error) {
+func admitDisplacing(tx *groupTx, p *poolTx, ask admission.Request, view admission.View, d verdict) (verdict, error) {
 	if d.makesRoom() {
-		ranked, err := u.rankSpeculative(p)
+		ranked, err := rankSpeculative(tx, p)
 		if err != nil {
 			return d, err
 		}
@@ -62,11 +62,11 @@ func (d *cachedPool) movableBookings() []string {
 
 // otherPools are the pools with GPUs of the same model, which a refusal may offer
 // instead. They are not locked: what is offered is there at this moment.
-func (u *groupTx) otherPools(p *poolTx) []admission.PoolView {
+func otherPools(tx *groupTx, p *poolTx) []admission.PoolView {
 	var found []admission.PoolView
-	for _, id := range sortedKeys(u.cache.pools) {
-		d := u.cache.pools[id]
-		if _, known := u.revisions[id]; !known || !d.row.DeletedAt.IsZero() || id == p.Pool.ID ||
+	for _, id := range sortedKeys(tx.cache.pools) {
+		d := tx.cache.pools[id]
+		if _, known := tx.revisions[id]; !known || !d.row.DeletedAt.IsZero() || id == p.Pool.ID ||
 			d.def.Model != p.Pool.Model {
 			continue
 		}
@@ -78,7 +78,7 @@ func (u *groupTx) otherPools(p *poolTx) []admission.PoolView {
 
 // makeWay moves what a decision moves, in its order, and cancels what it pushes
 // out. A promise is of GPUs, not of slots: that it was moved is nobody's news.
-func (u *groupTx) makeWay(p *poolTx, d verdict) error {
+func makeWay(tx *groupTx, p *poolTx, d verdict) error {
 	for _, m := range d.Moves {
 		r, ok := p.findReservation(m.ID)
 		if !ok {
@@ -87,5 +87,5 @@ func (u *groupTx) makeWay(p *poolTx, d verdict) error {
 		r.Slots = m.To
 		p.putReservation(r)
 	}
-	return u.displaceReservations(p, d.DisplacedIDs(), d)
+	return displaceReservations(tx, p, d.DisplacedIDs(), d)
 }

@@ -40,54 +40,54 @@ func (l *Ledger) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (S
 	if err != nil {
 		return out, err
 	}
-	err = l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err = l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		var err error
-		out, err = u.createSchedule(s, rule)
+		out, err = createSchedule(tx, s, rule)
 		return err
 	})
 	out.Version = 1
 	return out, err
 }
 
-func (u *groupTx) createSchedule(s Schedule, rule recurrence.Rule) (out Scheduled, err error) {
-	if s.OrganizationID, err = u.actor.bookingOrganization(); err != nil {
+func createSchedule(tx *groupTx, s Schedule, rule recurrence.Rule) (out Scheduled, err error) {
+	if s.OrganizationID, err = tx.actor.bookingOrganization(); err != nil {
 		return out, err
 	}
-	if err := u.checkFree("name", s.Name); err != nil {
+	if err := checkFree(tx, "name", s.Name); err != nil {
 		return out, err
 	}
-	s.ID, s.MadeBy, s.CreatedAt, s.Version = u.ids.New(ids.Schedule), u.actor.KeyID, u.now(), 0
-	who, err := scheduleActor(u.tx, s)
+	s.ID, s.MadeBy, s.CreatedAt, s.Version = tx.ids.New(ids.Schedule), tx.actor.KeyID, tx.now(), 0
+	who, err := scheduleActor(tx.port, s)
 	if err != nil {
 		return out, err
 	}
-	h, err := u.readHoldingOf(s.OrganizationID, who.askerFor())
+	h, err := readHoldingOf(tx, s.OrganizationID, who.askerFor())
 	if err != nil {
 		return out, err
 	}
 	h.countToo(s.ID)
-	pools, err := u.lockCandidates(poolNeeds{pool: s.PoolID}) // under its lock: one that is being deleted must not get another schedule
+	pools, err := lockCandidates(tx, poolNeeds{pool: s.PoolID}) // under its lock: one that is being deleted must not get another schedule
 	if err != nil {
 		return out, err
 	}
 	p := pools[0]
 	s.PoolID = p.Pool.ID
-	if err := u.checkEverServed(p, h, s, rule); err != nil {
+	if err := checkEverServed(tx, p, h, s, rule); err != nil {
 		return out, err
 	}
-	if err := u.freeScheduleName(s.OrganizationID, s.Name); err != nil {
+	if err := freeScheduleName(tx, s.OrganizationID, s.Name); err != nil {
 		return out, err
 	}
-	u.addEvent(Event{OrganizationID: s.OrganizationID, Type: "schedule.created", Subject: s.ID, PoolID: s.PoolID,
+	tx.addEvent(Event{OrganizationID: s.OrganizationID, Type: "schedule.created", Subject: s.ID, PoolID: s.PoolID,
 		Message: fmt.Sprintf("%s, %s %s", phrase.Count(s.GPUs, "GPU"), s.RRule, s.Timezone)})
-	err = u.runVerb(who, func(u *groupTx) error {
-		out.Dates, err = u.bookFirst(p, h, &s, rule)
+	err = tx.runVerb(who, func(tx *groupTx) error {
+		out.Dates, err = bookFirst(tx, p, h, &s, rule)
 		return err
 	})
-	out.Schedule, out.Remarks = s, rule.Remarks(u.now())
-	u.change.Schedules = append(u.change.Schedules, s)
-	u.addKeyedTask(schedulesKey, TaskSchedules, "all")
-	u.wake = append(u.wake, schedulesKey)
+	out.Schedule, out.Remarks = s, rule.Remarks(tx.now())
+	tx.change.Schedules = append(tx.change.Schedules, s)
+	tx.addKeyedTask(schedulesKey, TaskSchedules, "all")
+	tx.wake = append(tx.wake, schedulesKey)
 	return out, err
 }
 
@@ -114,8 +114,8 @@ func checkSchedule(s Schedule) (recurrence.Rule, error) {
 }
 
 // readSchedule reads a schedule that the actor may see and that is not deleted.
-func (u *groupTx) readSchedule(id string) (Schedule, error) {
-	s, err := u.tx.Schedule(u.actor.Scope(), id)
+func readSchedule(tx *groupTx, id string) (Schedule, error) {
+	s, err := tx.port.Schedule(tx.actor.Scope(), id)
 	if err == nil && !s.DeletedAt.IsZero() {
 		err = ErrNotFound
 	}
@@ -125,16 +125,16 @@ func (u *groupTx) readSchedule(id string) (Schedule, error) {
 // PauseSchedule stops or resumes a schedule. What it has booked already stays.
 func (l *Ledger) PauseSchedule(ctx context.Context, actor Actor, id string, paused bool) (Schedule, error) {
 	var s Schedule
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		var err error
-		if s, err = u.readSchedule(id); err != nil {
+		if s, err = readSchedule(tx, id); err != nil {
 			return err
 		}
 		s.Paused = paused
-		u.change.Schedules = append(u.change.Schedules, s)
-		u.wake = append(u.wake, schedulesKey)
+		tx.change.Schedules = append(tx.change.Schedules, s)
+		tx.wake = append(tx.wake, schedulesKey)
 		what := map[bool]string{true: "schedule.paused", false: "schedule.resumed"}[paused]
-		u.addEvent(Event{OrganizationID: s.OrganizationID, Type: what, Subject: s.ID, PoolID: s.PoolID, Message: s.Name})
+		tx.addEvent(Event{OrganizationID: s.OrganizationID, Type: what, Subject: s.ID, PoolID: s.PoolID, Message: s.Name})
 		return nil
 	})
 	s.Version++
@@ -145,16 +145,16 @@ func (l *Ledger) PauseSchedule(ctx context.Context, actor Actor, id string, paus
 // returns the schedule, and how many bookings those were.
 func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor,
 	id string) (ended Schedule, cancelled int, err error) {
-	err = l.inOwnTx(ctx, actor, func(u *groupTx) error {
+	err = l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		cancelled = 0
-		s, err := u.readSchedule(id)
+		s, err := readSchedule(tx, id)
 		if err != nil {
 			return err
 		}
-		if _, _, err := u.lockSharers(s.OrganizationID); err != nil {
+		if _, _, err := lockSharers(tx, s.OrganizationID); err != nil {
 			return fmt.Errorf("locking organization: %w", err)
 		}
-		p, err := u.lockPool(s.PoolID)
+		p, err := tx.lockPool(s.PoolID)
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
@@ -162,17 +162,17 @@ func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor,
 			if r.MadeBy != s.ID || !r.Live() {
 				continue
 			}
-			if _, err := u.stepReservation(p, r, reservation.Cancel, "schedule_deleted",
+			if _, err := tx.stepReservation(p, r, reservation.Cancel, "schedule_deleted",
 				"its schedule was deleted"); err != nil {
 				return err
 			}
-			u.markIdle(p, r.Slots)
+			markIdle(tx, p, r.Slots)
 			cancelled++
 		}
-		s.DeletedAt = u.now()
-		u.change.Schedules = append(u.change.Schedules, s)
-		u.wakePlan(p.Pool.ID)
-		u.addEvent(Event{OrganizationID: s.OrganizationID, Type: "schedule.deleted", Subject: s.ID, PoolID: s.PoolID,
+		s.DeletedAt = tx.now()
+		tx.change.Schedules = append(tx.change.Schedules, s)
+		tx.wakePlan(p.Pool.ID)
+		tx.addEvent(Event{OrganizationID: s.OrganizationID, Type: "schedule.deleted", Subject: s.ID, PoolID: s.PoolID,
 			Message: s.Name})
 		ended = s
 		return nil
@@ -184,22 +184,22 @@ func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor,
 // freeScheduleName refuses a name that another schedule of the organization goes
 // by: *TakenError. One that has no dates left gives its name up. The organization's
 // lock, which the caller holds, keeps two from taking one name at once.
-func (u *groupTx) freeScheduleName(organizationID, name string) error {
-	found, err := u.tx.FindNamed(Scope{OrganizationID: organizationID}, NounSchedule, name)
+func freeScheduleName(tx *groupTx, organizationID, name string) error {
+	found, err := tx.port.FindNamed(Scope{OrganizationID: organizationID}, NounSchedule, name)
 	if err != nil {
 		return fmt.Errorf("looking for schedules of that name: %w", err)
 	}
 	for _, one := range found {
-		other, err := u.tx.Schedule(Scope{OrganizationID: organizationID}, one.ID)
+		other, err := tx.port.Schedule(Scope{OrganizationID: organizationID}, one.ID)
 		if err != nil {
 			return fmt.Errorf("reading the schedule of that name: %w", err)
 		}
-		if !other.isOver(u.now()) {
+		if !other.isOver(tx.now()) {
 			return &TakenError{Noun: NounSchedule, ID: other.ID, Name: name}
 		}
-		other.DeletedAt = u.now()
-		u.change.Schedules = append(u.change.Schedules, other)
-		u.addEvent(Event{OrganizationID: organizationID, Type: "schedule.deleted", Subject: other.ID, PoolID: other.PoolID,
+		other.DeletedAt = tx.now()
+		tx.change.Schedules = append(tx.change.Schedules, other)
+		tx.addEvent(Event{OrganizationID: organizationID, Type: "schedule.deleted", Subject: other.ID, PoolID: other.PoolID,
 			Reason:  "no_dates_left",
 			Message: name + " had no dates left, and another schedule takes its name"})
 	}

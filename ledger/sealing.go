@@ -25,7 +25,7 @@ func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 	var before Seal
 	var events []Event
 	err := l.store.Read(ctx, func(r Reader) (err error) {
-		if err = l.checkMark(r); err != nil {
+		if err = checkMark(l, r); err != nil {
 			return err
 		}
 		if before, err = r.LastSeal(); err != nil {
@@ -35,7 +35,7 @@ func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 		return err
 	})
 	if err != nil || l.cfg.Seals == (SealKey{}) {
-		return Seal{}, l.tellBehind(ctx, errOrKeyless(err))
+		return Seal{}, tellBehind(l, ctx, errOrKeyless(err))
 	}
 	made, newest := Seal{}, before
 	var now time.Time
@@ -59,7 +59,7 @@ func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 	if err != nil {
 		return Seal{}, fmt.Errorf("sealing the journal: %w", err)
 	}
-	l.rememberSeal(newest, now)
+	rememberSeal(l, newest, now)
 	return made, nil
 }
 

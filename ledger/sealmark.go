@@ -68,7 +68,7 @@ func (l *Ledger) WatchSeals(ctx context.Context) error {
 	var last Seal
 	var now time.Time
 	err := l.store.Read(ctx, func(r Reader) (err error) {
-		if err = l.checkMark(r); err != nil {
+		if err = checkMark(l, r); err != nil {
 			return err
 		}
 		now = r.Now()
@@ -76,14 +76,14 @@ func (l *Ledger) WatchSeals(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return l.tellBehind(ctx, fmt.Errorf("comparing the journal's seals with those seen before: %w", err))
+		return tellBehind(l, ctx, fmt.Errorf("comparing the journal's seals with those seen before: %w", err))
 	}
-	l.rememberSeal(last, now)
+	rememberSeal(l, last, now)
 	return nil
 }
 
 // rememberSeal keeps the newest seal that was seen.
-func (l *Ledger) rememberSeal(s Seal, now time.Time) {
+func rememberSeal(l *Ledger, s Seal, now time.Time) {
 	if l.cfg.SealMemory == nil {
 		return
 	}
@@ -95,7 +95,7 @@ func (l *Ledger) rememberSeal(s Seal, now time.Time) {
 
 // checkMark fails with *JournalBehindError when the newest seal that this process
 // has seen is not in the journal, and no operator has accepted that since.
-func (l *Ledger) checkMark(r Reader) error {
+func checkMark(l *Ledger, r Reader) error {
 	if l.cfg.SealMemory == nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (l *Ledger) checkMark(r Reader) error {
 	if err != nil || here {
 		return err
 	}
-	if accepted, err := l.acceptedSince(r, mark.At); err != nil || accepted {
+	if accepted, err := acceptedSince(l, r, mark.At); err != nil || accepted {
 		return err
 	}
 	last, err := r.LastSeal()
@@ -131,17 +131,17 @@ func sealInChain(r Reader, a Anchor) (bool, error) {
 
 // tellBehind writes an event when the error says that the journal is behind,
 // unless one stands. It returns the error.
-func (l *Ledger) tellBehind(ctx context.Context, err error) error {
+func tellBehind(l *Ledger, ctx context.Context, err error) error {
 	behind, ok := errors.AsType[*JournalBehindError](err)
 	if !ok {
 		return err
 	}
-	return errors.Join(err, l.inOwnTx(ctx, SystemActor("seals"), func(u *groupTx) error {
-		gap, gapErr := l.toldGap(u.tx)
-		if gapErr != nil || gap != nil || !l.watch.mayTell(u.now()) {
+	return errors.Join(err, l.inOwnTx(ctx, SystemActor("seals"), func(tx *groupTx) error {
+		gap, gapErr := toldGap(l, tx.port)
+		if gapErr != nil || gap != nil || !l.watch.mayTell(tx.now()) {
 			return gapErr
 		}
-		u.addEvent(Event{Type: journalBehind, Subject: journalSubject, Reason: "seal-missing", Message: behind.What})
+		tx.addEvent(Event{Type: journalBehind, Subject: journalSubject, Reason: "seal-missing", Message: behind.What})
 		return nil
 	}))
 }
@@ -165,11 +165,11 @@ type JournalGap struct {
 // JournalGap returns what some process has told to be missing, or this one
 // misses, and no operator has accepted; nil: nothing.
 func (l *Ledger) JournalGap(r Reader) (*JournalGap, error) {
-	gap, err := l.toldGap(r)
+	gap, err := toldGap(l, r)
 	if err != nil || gap != nil || l.cfg.Seals == (SealKey{}) {
 		return gap, err
 	}
-	err = l.checkMark(r)
+	err = checkMark(l, r)
 	if behind, ok := errors.AsType[*JournalBehindError](err); ok {
 		return &JournalGap{Since: r.Now(), What: behind.What}, nil
 	}
@@ -177,12 +177,12 @@ func (l *Ledger) JournalGap(r Reader) (*JournalGap, error) {
 }
 
 // toldGap is the first that was told since an operator last accepted the journal.
-func (l *Ledger) toldGap(r Reader) (gap *JournalGap, err error) {
-	err = l.aboutJournal(r, func(e Event) error {
+func toldGap(l *Ledger, r Reader) (gap *JournalGap, err error) {
+	err = aboutJournal(l, r, func(e Event) error {
 		switch {
 		case e.Type == journalBehind && gap == nil:
 			gap = &JournalGap{Since: e.At, What: e.Message}
-		case e.Type == journalAccepted && l.acceptedAnchor(e) != nil:
+		case e.Type == journalAccepted && acceptedAnchor(l, e) != nil:
 			gap = nil
 		}
 		return nil
@@ -192,9 +192,9 @@ func (l *Ledger) toldGap(r Reader) (gap *JournalGap, err error) {
 
 // acceptedSince reports whether an operator has accepted a journal since, of which
 // this one is the continuation.
-func (l *Ledger) acceptedSince(r Reader, since time.Time) (accepted bool, err error) {
-	err = l.aboutJournal(r, func(e Event) error {
-		base := l.acceptedAnchor(e)
+func acceptedSince(l *Ledger, r Reader, since time.Time) (accepted bool, err error) {
+	err = aboutJournal(l, r, func(e Event) error {
+		base := acceptedAnchor(l, e)
 		if base == nil || !e.At.After(since) {
 			return nil
 		}
@@ -206,7 +206,7 @@ func (l *Ledger) acceptedSince(r Reader, since time.Time) (accepted bool, err er
 }
 
 // aboutJournal reads the events about the journal itself.
-func (l *Ledger) aboutJournal(r Reader, each func(Event) error) error {
+func aboutJournal(l *Ledger, r Reader, each func(Event) error) error {
 	const page = 500
 	for after := int64(0); ; {
 		found, err := r.Events(Scope{All: true}, EventFilter{After: after, Subject: journalSubject, Type: "journal."},
@@ -242,20 +242,20 @@ func (l *Ledger) AcceptJournal(ctx context.Context, actor Actor) error {
 	}
 	var last Seal
 	var now time.Time
-	err := l.inOwnTx(ctx, actor, func(u *groupTx) (err error) {
-		if last, err = u.tx.LastSeal(); err != nil {
+	err := l.inOwnTx(ctx, actor, func(tx *groupTx) (err error) {
+		if last, err = tx.port.LastSeal(); err != nil {
 			return fmt.Errorf("reading the last seal: %w", err)
 		}
-		now = u.now()
+		now = tx.now()
 		proof := hex.EncodeToString(l.cfg.Seals.acceptanceProof(now, last.Anchor()))
-		u.addEvent(Event{Type: journalAccepted, Subject: journalSubject, Reason: "accepted",
+		tx.addEvent(Event{Type: journalAccepted, Subject: journalSubject, Reason: "accepted",
 			Message: fmt.Sprintf(acceptedText, last.Anchor(), proof)})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	l.rememberSeal(last, now)
+	rememberSeal(l, last, now)
 	return nil
 }
 
@@ -269,7 +269,7 @@ func (k SealKey) acceptanceProof(at time.Time, anchor string) []byte {
 
 // acceptedAnchor returns the last seal of what an event accepts; nil: it accepts nothing,
 // or nobody with the key has written it.
-func (l *Ledger) acceptedAnchor(e Event) *Anchor {
+func acceptedAnchor(l *Ledger, e Event) *Anchor {
 	var anchor, proof string
 	if e.Type != journalAccepted || l.cfg.Seals == (SealKey{}) {
 		return nil

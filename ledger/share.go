@@ -62,13 +62,13 @@ func (e *ShareTakenError) describeOverhang() string {
 
 // sharesTaken compares what each workload has booked from now on with the shares
 // of a new definition; nil: a new split takes nothing from anybody.
-func (p *poolTx) sharesTaken(def capacity.Pool, now time.Time) *ShareTakenError {
+func sharesTaken(p *poolTx, def capacity.Pool, now time.Time) *ShareTakenError {
 	old := p.Pool.Pool
 	if def.OnlineShare == 0 || def.BorrowIdle || def.OnlineShare == old.OnlineShare &&
 		old.BorrowIdle == def.BorrowIdle {
 		return nil
 	}
-	booked := p.bookedBy(now)
+	booked := bookedBy(p, now)
 	e := &ShareTakenError{Pool: old.Name, Taken: takenShares(def, booked)}
 	if len(e.Taken) == 0 {
 		return nil
@@ -100,7 +100,7 @@ func takenShares(def capacity.Pool, booked map[capacity.Workload]int) []TakenSha
 
 // bookedBy is the most GPUs that each workload has booked at any instant from now
 // on.
-func (p *poolTx) bookedBy(now time.Time) map[capacity.Workload]int {
+func bookedBy(p *poolTx, now time.Time) map[capacity.Workload]int {
 	used := map[capacity.Workload]*calendar.Profile{capacity.Online: {}, capacity.Batch: {}}
 	for r := range p.reservations.allRows() {
 		if r.Placed() && used[r.Workload] != nil {

@@ -15,29 +15,29 @@ import (
 // losePlaces lists the promises that a smaller pool would hurt, in the order of
 // their starts: those that would have no place and have one now, which it asks of
 // the planner, and those whose ready nodes would not be the pool's any more.
-func (u *groupTx) losePlaces(p *poolTx, def capacity.Pool) ([]AtRisk, error) {
+func losePlaces(tx *groupTx, p *poolTx, def capacity.Pool) ([]AtRisk, error) {
 	if def.MaxNodes >= p.Pool.MaxNodes {
 		return nil, nil
 	}
-	paused, err := u.readPauses()
+	paused, err := readPauses(tx)
 	if err != nil {
 		return nil, err
 	}
-	s := p.plannerSnapshot()
+	s := plannerSnapshot(p)
 	s.Paused = paused.pausedUntil()
-	before := plan.Foresee(s, u.cfg.Policy, u.now()).Homeless()
+	before := plan.Foresee(s, tx.cfg.Policy, tx.now()).Homeless()
 	s.Pool = def
 	var lost []AtRisk
-	for _, id := range plan.Foresee(s, u.cfg.Policy, u.now()).Homeless() {
+	for _, id := range plan.Foresee(s, tx.cfg.Policy, tx.now()).Homeless() {
 		if !slices.Contains(before, id) {
-			lost = append(lost, p.lostPromise(id, def, "no place for it"))
+			lost = append(lost, lostPromise(p, id, def, "no place for it"))
 		}
 	}
 	for r := range p.reservations.allRows() {
 		named := slices.ContainsFunc(lost, func(x AtRisk) bool { return x.ID == r.ID })
 		if !named && r.State() == reservation.Ready &&
 			slices.ContainsFunc(r.Slots, func(slot int) bool { return slot >= def.MaxNodes }) {
-			lost = append(lost, p.lostPromise(r.ID, def, "no ready nodes for it"))
+			lost = append(lost, lostPromise(p, r.ID, def, "no ready nodes for it"))
 		}
 	}
 	slices.SortStableFunc(lost, func(a, b AtRisk) int { return a.Window.Start.Compare(b.Window.Start) })
@@ -45,7 +45,7 @@ func (u *groupTx) losePlaces(p *poolTx, def capacity.Pool) ([]AtRisk, error) {
 }
 
 // lostPromise is a promise that a smaller pool hurts, by what that pool would not have.
-func (p *poolTx) lostPromise(id string, def capacity.Pool, lacks string) AtRisk {
+func lostPromise(p *poolTx, id string, def capacity.Pool, lacks string) AtRisk {
 	why := func(s capacity.Shape, w calendar.Interval) []admission.Reason {
 		return []admission.Reason{{Code: admission.CapacityExhausted, Unit: "gpus",
 			Limit: int64(def.MaxNodes * def.PerNode), Asked: int64(s.GPUs()), At: w.Start,
@@ -64,7 +64,7 @@ func (p *poolTx) lostPromise(id string, def capacity.Pool, lacks string) AtRisk 
 // degradeLost flags the reservations that have no place any more, as the planner
 // would. It heals them when they have one again. Whether one that was ready is late
 // on other nodes is the planner's to find.
-func (u *groupTx) degradeLost(p *poolTx, lost []AtRisk) {
+func degradeLost(tx *groupTx, p *poolTx, lost []AtRisk) {
 	for _, x := range lost {
 		r, ok := p.findReservation(x.ID)
 		if !ok || r.Degraded || r.State() == reservation.Ready {
@@ -72,7 +72,7 @@ func (u *groupTx) degradeLost(p *poolTx, lost []AtRisk) {
 		}
 		r.Degraded, r.Reason = true, plan.ReasonShrunk
 		p.putReservation(r)
-		u.addEvent(Event{OrganizationID: r.OrganizationID, Type: "reservation.degraded", Subject: r.ID, PoolID: p.Pool.ID,
+		tx.addEvent(Event{OrganizationID: r.OrganizationID, Type: "reservation.degraded", Subject: r.ID, PoolID: p.Pool.ID,
 			Reason:  plan.ReasonShrunk,
 			Message: fmt.Sprintf("%s was made smaller, and has no place for it now", p.Pool.Name)})
 	}

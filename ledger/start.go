@@ -59,18 +59,18 @@ func (e *PoolError) Unwrap() error { return e.Err }
 // declared. ErrOtherPepper: the installation was made with another one.
 func (l *Ledger) Start(ctx context.Context, s FirstStart) (Started, error) {
 	var out Started
-	err := l.submitTx(&pendingTx{ctx: ctx, fn: func(ctx context.Context, u *groupTx) error {
-		if err := l.samePepper(u.tx); err != nil {
+	err := submitTx(l, &pendingTx{ctx: ctx, fn: func(ctx context.Context, tx *groupTx) error {
+		if err := samePepper(l, tx.port); err != nil {
 			return err
 		}
-		u.change.PepperCheck = l.cfg.PepperCheck
+		tx.change.PepperCheck = l.cfg.PepperCheck
 		out = Started{}
 		var err error
 		if out.FirstKey, err = l.Bootstrap(ctx, s.Organization, s.Limits, s.Operator); err != nil {
 			return err
 		}
 		for i, p := range s.Pools {
-			started, err := l.startPool(ctx, u, p)
+			started, err := startPool(l, ctx, tx, p)
 			if err != nil {
 				return &PoolError{Index: i, Err: err}
 			}
@@ -85,12 +85,12 @@ func (l *Ledger) Start(ctx context.Context, s FirstStart) (Started, error) {
 }
 
 // startPool makes a declared pool unless its name is there.
-func (l *Ledger) startPool(ctx context.Context, u *groupTx, p NewPool) (StartedPool, error) {
+func startPool(l *Ledger, ctx context.Context, tx *groupTx, p NewPool) (StartedPool, error) {
 	out := StartedPool{Name: p.Definition.Name}
-	if _, err := u.tx.Pool(out.Name); !errors.Is(err, ErrNotFound) {
+	if _, err := tx.port.Pool(out.Name); !errors.Is(err, ErrNotFound) {
 		return out, err
 	}
-	gone, err := u.tx.DeletedPool(out.Name)
+	gone, err := tx.port.DeletedPool(out.Name)
 	if ignoreMissing(err) != nil {
 		return out, fmt.Errorf("looking for a deleted pool of that name: %w", err)
 	}
@@ -105,9 +105,11 @@ var ErrOtherPepper = errors.New("the keys here were made with another pepper")
 
 // CheckPepper compares the pepper with that of the first start, and the key of
 // the journal's newest seal, which is made from it, with the ledger's own.
-func (l *Ledger) CheckPepper(ctx context.Context) error { return l.store.Read(ctx, l.samePepper) }
+func (l *Ledger) CheckPepper(ctx context.Context) error {
+	return l.store.Read(ctx, func(r Reader) error { return samePepper(l, r) })
+}
 
-func (l *Ledger) samePepper(r Reader) error {
+func samePepper(l *Ledger, r Reader) error {
 	first, err := r.PepperCheck()
 	if err != nil {
 		return fmt.Errorf("reading the check of the pepper: %w", err)

@@ -11,9 +11,9 @@ import (
 )
 
 // wakePlan has the pool planned as soon as this transaction is there.
-func (u *groupTx) wakePlan(poolID string) {
-	if key := PlanKey(poolID); !slices.Contains(u.wake, key) {
-		u.wake = append(u.wake, key)
+func (tx *groupTx) wakePlan(poolID string) {
+	if key := PlanKey(poolID); !slices.Contains(tx.wake, key) {
+		tx.wake = append(tx.wake, key)
 	}
 }
 
@@ -22,57 +22,57 @@ const schedulesKey = "schedules"
 
 func sweepKey(provisioner string) string { return "sweep:" + provisioner }
 
-func (u *groupTx) addEvent(e Event) {
-	e.At, e.Actor, e.Via = u.now(), u.actor.KeyID, u.actor.Via
-	u.change.Events = append(u.change.Events, e)
+func (tx *groupTx) addEvent(e Event) {
+	e.At, e.Actor, e.Via = tx.now(), tx.actor.KeyID, tx.actor.Via
+	tx.change.Events = append(tx.change.Events, e)
 }
 
-func (u *groupTx) addTask(kind, subject string, at time.Time) {
-	u.change.Tasks = append(u.change.Tasks, Task{
-		ID: u.ids.New(ids.Task), Kind: kind, Subject: subject, State: TaskReady, RunAt: at, CreatedAt: u.now(),
+func (tx *groupTx) addTask(kind, subject string, at time.Time) {
+	tx.change.Tasks = append(tx.change.Tasks, Task{
+		ID: tx.ids.New(ids.Task), Kind: kind, Subject: subject, State: TaskReady, RunAt: at, CreatedAt: tx.now(),
 	})
 }
 
-func (u *groupTx) addKeyedTask(key, kind, subject string) {
-	u.change.Tasks = append(u.change.Tasks, Task{
-		ID: u.ids.New(ids.Task), Key: key, Kind: kind, Subject: subject, State: TaskReady, RunAt: u.now(),
-		CreatedAt: u.now(),
+func (tx *groupTx) addKeyedTask(key, kind, subject string) {
+	tx.change.Tasks = append(tx.change.Tasks, Task{
+		ID: tx.ids.New(ids.Task), Key: key, Kind: kind, Subject: subject, State: TaskReady, RunAt: tx.now(),
+		CreatedAt: tx.now(),
 	})
 }
 
 // stepNode moves a node by an event and journals it. The message may be empty.
-func (u *groupTx) stepNode(p *poolTx, n node.Node, e node.Event, reason, message string) (node.Node, error) {
-	next, err := n.Apply(e, reason, u.now())
+func (tx *groupTx) stepNode(p *poolTx, n node.Node, e node.Event, reason, message string) (node.Node, error) {
+	next, err := n.Apply(e, reason, tx.now())
 	if err != nil {
 		return n, err
 	}
 	p.putNode(next)
-	u.addEvent(Event{Type: "node." + string(next.State()), Subject: next.ID, PoolID: p.Pool.ID, Reason: reason,
+	tx.addEvent(Event{Type: "node." + string(next.State()), Subject: next.ID, PoolID: p.Pool.ID, Reason: reason,
 		Message: message})
 	return next, nil
 }
 
-func (u *groupTx) stepReservation(p *poolTx, r reservation.Reservation, e reservation.Event, reason,
+func (tx *groupTx) stepReservation(p *poolTx, r reservation.Reservation, e reservation.Event, reason,
 	message string) (reservation.Reservation, error) {
-	next, err := r.Apply(e, reason, u.now())
+	next, err := r.Apply(e, reason, tx.now())
 	if err != nil {
 		return r, err
 	}
 	if !next.Live() {
-		next.Cost = heldCost(p.Pool, next, u.now())
+		next.Cost = heldCost(p.Pool, next, tx.now())
 	}
 	p.putReservation(next)
 	if !next.Live() {
-		u.chargeReservation(p, next)
+		chargeReservation(tx, p, next)
 	}
-	u.addEvent(Event{OrganizationID: next.OrganizationID, Type: "reservation." + string(next.State()), Subject: next.ID,
+	tx.addEvent(Event{OrganizationID: next.OrganizationID, Type: "reservation." + string(next.State()), Subject: next.ID,
 		PoolID: p.Pool.ID, Reason: reason, Message: message})
 	return next, nil
 }
 
-func (u *groupTx) stepAllocation(p *poolTx, a allocation.Allocation, e allocation.Event, reason,
+func (tx *groupTx) stepAllocation(p *poolTx, a allocation.Allocation, e allocation.Event, reason,
 	message string) (allocation.Allocation, error) {
-	next, err := a.Apply(e, reason, u.now())
+	next, err := a.Apply(e, reason, tx.now())
 	if err != nil {
 		return a, err
 	}
@@ -80,11 +80,11 @@ func (u *groupTx) stepAllocation(p *poolTx, a allocation.Allocation, e allocatio
 		next.Cost = heldUntilEnd(p.Pool, next)
 	}
 	p.putAllocation(next)
-	u.learnUse(p, a, next)
+	learnUse(tx, p, a, next)
 	if !next.Live() {
-		u.chargeAllocation(p, next)
+		chargeAllocation(tx, p, next)
 	}
-	u.addEvent(Event{OrganizationID: next.OrganizationID, Type: "allocation." + string(next.State()), Subject: next.ID,
+	tx.addEvent(Event{OrganizationID: next.OrganizationID, Type: "allocation." + string(next.State()), Subject: next.ID,
 		PoolID: p.Pool.ID, Reason: reason, Message: message})
 	return next, nil
 }

@@ -55,21 +55,21 @@ func (l *Ledger) ExtendTask(ctx context.Context, g Guard, lease time.Duration) e
 // a row as makes it a trouble, the journal tells of it, once.
 func (l *Ledger) RetryTask(ctx context.Context, g Guard, after time.Duration, failure string) error {
 	if failure == "" {
-		return l.retryTask(ctx, g, after, "")
+		return retryTask(l, ctx, g, after, "")
 	}
-	return l.inOwnTx(ctx, SystemActor("worker"), func(u *groupTx) error {
-		t, err := u.tx.Task(g.TaskID)
+	return l.inOwnTx(ctx, SystemActor("worker"), func(tx *groupTx) error {
+		t, err := tx.port.Task(g.TaskID)
 		if err != nil {
 			return fmt.Errorf("reading task: %w", err)
 		}
 		t.Failures, t.LastError = t.Failures+1, failure
-		if err := u.tx.Finish(g, u.now().Add(after), failure); err != nil {
+		if err := tx.port.Finish(g, tx.now().Add(after), failure); err != nil {
 			return err
 		}
 		if t.Failures != TroubleAfter {
 			return nil
 		}
-		return u.tellTrouble(t, "failing", fmt.Sprintf("its provider failed %s in a row: %s",
+		return tellTrouble(tx, t, "failing", fmt.Sprintf("its provider failed %s in a row: %s",
 			phrase.Count(t.Failures, "time"), clipText(failure, 200)))
 	})
 }
@@ -81,11 +81,11 @@ func (l *Ledger) FinishTask(ctx context.Context, g Guard) error {
 
 // EnsureSweep has a provisioner's list compared with the ledger again and again.
 func (l *Ledger) EnsureSweep(ctx context.Context, provisioner string) error {
-	return l.inOwnTx(ctx, SystemActor("worker"), func(u *groupTx) error {
-		u.addKeyedTask(sweepKey(provisioner), TaskSweep, provisioner)
-		u.addKeyedTask(schedulesKey, TaskSchedules, "all")
+	return l.inOwnTx(ctx, SystemActor("worker"), func(tx *groupTx) error {
+		tx.addKeyedTask(sweepKey(provisioner), TaskSweep, provisioner)
+		tx.addKeyedTask(schedulesKey, TaskSchedules, "all")
 		if l.cfg.Seals != (SealKey{}) {
-			u.addKeyedTask(sealsKey, TaskSeal, "journal")
+			tx.addKeyedTask(sealsKey, TaskSeal, "journal")
 		}
 		return nil
 	})

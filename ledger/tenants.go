@@ -32,20 +32,20 @@ type promise struct {
 
 // lockTenants locks an organization and all with whom it shares a cohort, now or
 // once it is in another one; and others beside them, which are not returned.
-func (u *groupTx) lockTenants(orgID, cohort string, beside ...string) (*tenants, error) {
-	org, err := LiveOrganization(u.tx, Scope{All: true}, orgID)
+func lockTenants(tx *groupTx, orgID, cohort string, beside ...string) (*tenants, error) {
+	org, err := LiveOrganization(tx.port, Scope{All: true}, orgID)
 	if err != nil {
 		return nil, err
 	}
-	ids, err := u.cohortMembers(orgID, org.Limits.Cohort, cohort)
+	ids, err := cohortMembers(tx, orgID, org.Limits.Cohort, cohort)
 	if err != nil {
 		return nil, err
 	}
 	all := slices.Concat(ids, beside)
 	slices.Sort(all)
-	opened, err := u.lockRows(LockRequest{Organizations: slices.Compact(all)})
+	opened, err := tx.lockRows(LockRequest{Organizations: slices.Compact(all)})
 	if err == nil {
-		err = u.acceptLocked(opened)
+		err = tx.acceptLocked(opened)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("locking organizations: %w", err)
@@ -56,7 +56,7 @@ func (u *groupTx) lockTenants(orgID, cohort string, beside ...string) (*tenants,
 			t.organizations[o.ID] = o
 		}
 	}
-	again, err := u.cohortMembers(orgID, t.organizations[orgID].Limits.Cohort, cohort)
+	again, err := cohortMembers(tx, orgID, t.organizations[orgID].Limits.Cohort, cohort)
 	if err == nil && !slices.Equal(ids, again) {
 		err = fmt.Errorf("the cohort of %s: %w", orgID, ErrConflict)
 	}
@@ -65,35 +65,35 @@ func (u *groupTx) lockTenants(orgID, cohort string, beside ...string) (*tenants,
 
 // lockSharers locks an organization with all of its cohort, and returns it and
 // the others.
-func (u *groupTx) lockSharers(orgID string) (Organization, []Organization, error) {
-	if org, ok := u.orgs[orgID]; ok && (org.Limits.Cohort == "" || u.whole[org.Limits.Cohort]) {
-		return org, u.othersOf(org), nil
+func lockSharers(tx *groupTx, orgID string) (Organization, []Organization, error) {
+	if org, ok := tx.orgs[orgID]; ok && (org.Limits.Cohort == "" || tx.whole[org.Limits.Cohort]) {
+		return org, othersOf(tx, org), nil
 	}
-	if u.grouped {
-		u.needsOwnTx = true
+	if tx.grouped {
+		tx.needsOwnTx = true
 		return Organization{}, nil, errNeedsOwnTx
 	}
-	t, err := u.lockTenants(orgID, "")
+	t, err := lockTenants(tx, orgID, "")
 	if err != nil {
 		return Organization{}, nil, err
 	}
 	org := t.organizations[orgID]
-	if u.whole == nil {
-		u.whole = map[string]bool{}
+	if tx.whole == nil {
+		tx.whole = map[string]bool{}
 	}
-	u.whole[org.Limits.Cohort] = true
-	return org, u.othersOf(org), nil
+	tx.whole[org.Limits.Cohort] = true
+	return org, othersOf(tx, org), nil
 }
 
 // othersOf lists the locked organizations of the same cohort, in the order of
 // their ids.
-func (u *groupTx) othersOf(org Organization) []Organization {
+func othersOf(tx *groupTx, org Organization) []Organization {
 	if org.Limits.Cohort == "" {
 		return nil
 	}
 	var others []Organization
-	for _, id := range sortedKeys(u.orgs) {
-		if o := u.orgs[id]; id != org.ID && o.Limits.Cohort == org.Limits.Cohort {
+	for _, id := range sortedKeys(tx.orgs) {
+		if o := tx.orgs[id]; id != org.ID && o.Limits.Cohort == org.Limits.Cohort {
 			others = append(others, o)
 		}
 	}
@@ -102,13 +102,13 @@ func (u *groupTx) othersOf(org Organization) []Organization {
 
 // cohortMembers lists an organization and the members of cohorts, in the order of
 // their ids.
-func (u *groupTx) cohortMembers(orgID string, cohorts ...string) ([]string, error) {
+func cohortMembers(tx *groupTx, orgID string, cohorts ...string) ([]string, error) {
 	ids := []string{orgID}
 	for _, name := range cohorts {
 		if name == "" {
 			continue
 		}
-		members, err := u.tx.Cohort(name)
+		members, err := tx.port.Cohort(name)
 		if err != nil {
 			return nil, fmt.Errorf("reading cohort: %w", err)
 		}
@@ -121,21 +121,21 @@ func (u *groupTx) cohortMembers(orgID string, cohorts ...string) ([]string, erro
 }
 
 // gatherPromises reads and locks what is live of the tenants.
-func (u *groupTx) gatherPromises(t *tenants) error {
+func gatherPromises(tx *groupTx, t *tenants) error {
 	t.spent = map[string]*Commitments{}
 	where := map[string]bool{}
 	for _, id := range sortedKeys(t.organizations) {
-		c, err := u.tx.Commitments(id)
+		c, err := tx.port.Commitments(id)
 		if err != nil {
 			return fmt.Errorf("reading commitments: %w", err)
 		}
 		t.spent[id] = &c
-		if err := errors.Join(u.reservedIn(id, where), u.allocatedIn(id, where)); err != nil {
+		if err := errors.Join(reservedIn(tx, id, where), allocatedIn(tx, id, where)); err != nil {
 			return err
 		}
 	}
 	for _, id := range sortedKeys(where) {
-		p, err := u.lockPool(id)
+		p, err := tx.lockPool(id)
 		if err != nil {
 			return fmt.Errorf("locking pool: %w", err)
 		}
@@ -148,9 +148,9 @@ func (u *groupTx) gatherPromises(t *tenants) error {
 }
 
 // reservedIn adds the pools in which an organization has live reservations.
-func (u *groupTx) reservedIn(orgID string, where map[string]bool) error {
+func reservedIn(tx *groupTx, orgID string, where map[string]bool) error {
 	for after := ""; ; {
-		page, err := u.tx.Reservations(Scope{OrganizationID: orgID}, BookingFilter{Live: true},
+		page, err := tx.port.Reservations(Scope{OrganizationID: orgID}, BookingFilter{Live: true},
 			Page{After: after, Limit: 500})
 		if err != nil || len(page) == 0 {
 			return err
@@ -162,9 +162,9 @@ func (u *groupTx) reservedIn(orgID string, where map[string]bool) error {
 }
 
 // allocatedIn adds the pools in which an organization has live allocations.
-func (u *groupTx) allocatedIn(orgID string, where map[string]bool) error {
+func allocatedIn(tx *groupTx, orgID string, where map[string]bool) error {
 	for after := ""; ; {
-		page, err := u.tx.Allocations(Scope{OrganizationID: orgID}, BookingFilter{Live: true},
+		page, err := tx.port.Allocations(Scope{OrganizationID: orgID}, BookingFilter{Live: true},
 			Page{After: after, Limit: 500})
 		if err != nil || len(page) == 0 {
 			return err

@@ -75,23 +75,23 @@ func (l *Ledger) ReportWorks(ctx context.Context, t Task) error {
 	if t.Failures < TroubleAfter {
 		return nil
 	}
-	return l.inOwnTx(ctx, SystemActor("worker"), func(u *groupTx) error {
-		return u.tellTrouble(t, "works_again", fmt.Sprintf("its provider works again after %s in a row",
+	return l.inOwnTx(ctx, SystemActor("worker"), func(tx *groupTx) error {
+		return tellTrouble(tx, t, "works_again", fmt.Sprintf("its provider works again after %s in a row",
 			phrase.Count(t.Failures, "failure")))
 	})
 }
 
 // tellTrouble journals what a provider's trouble came to. Only operators see it.
-func (u *groupTx) tellTrouble(t Task, what, message string) error {
+func tellTrouble(tx *groupTx, t Task, what, message string) error {
 	switch t.Kind {
 	case TaskSweep:
-		u.addEvent(Event{Type: "provisioner." + what, Subject: t.Subject, Reason: "provider_failing", Message: message})
+		tx.addEvent(Event{Type: "provisioner." + what, Subject: t.Subject, Reason: "provider_failing", Message: message})
 	case TaskCreateNode, TaskCheckNode:
-		n, err := u.tx.Node(t.Subject)
+		n, err := tx.port.Node(t.Subject)
 		if err != nil {
 			return fmt.Errorf("reading node: %w", err)
 		}
-		u.addEvent(Event{Type: "node." + what, Subject: n.ID, PoolID: n.PoolID, Reason: "provider_failing",
+		tx.addEvent(Event{Type: "node." + what, Subject: n.ID, PoolID: n.PoolID, Reason: "provider_failing",
 			Message: message})
 	}
 	return nil

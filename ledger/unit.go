@@ -14,7 +14,7 @@ import (
 // everything is saved together with its events and the tasks it causes.
 type groupTx struct {
 	*Ledger
-	tx            Tx
+	port          Tx
 	actor         Actor
 	grouped       bool // shares the transaction: everything it needs was locked at its beginning
 	orgs          map[string]Organization
@@ -40,142 +40,142 @@ type groupTx struct {
 var errNeedsOwnTx = errors.New("needs a transaction of its own")
 
 // inOwnTx runs a verb that locks what it finds, in a transaction of its own.
-func (l *Ledger) inOwnTx(ctx context.Context, actor Actor, fn func(u *groupTx) error) error {
+func (l *Ledger) inOwnTx(ctx context.Context, actor Actor, fn func(tx *groupTx) error) error {
 	return l.inGroup(ctx, actor, nil, fn)
 }
 
 // inGroup runs a verb in one transaction with others that wait, if it says what it
 // will lock.
-func (l *Ledger) inGroup(ctx context.Context, actor Actor, uses *LockHint, fn func(u *groupTx) error) error {
+func (l *Ledger) inGroup(ctx context.Context, actor Actor, uses *LockHint, fn func(tx *groupTx) error) error {
 	return l.inGroupOf(ctx, actor, uses, 0, fn)
 }
 
 // inGroupOf is share for a verb that decides on so many requests.
-func (l *Ledger) inGroupOf(ctx context.Context, actor Actor, uses *LockHint, load int, fn func(u *groupTx) error) error {
+func (l *Ledger) inGroupOf(ctx context.Context, actor Actor, uses *LockHint, load int, fn func(tx *groupTx) error) error {
 	if l.joined != nil {
 		return l.joined.runVerb(actor, fn)
 	}
-	return l.submitTx(&pendingTx{ctx: ctx, hint: uses, org: actor.OrganizationID, load: load,
-		fn: func(_ context.Context, u *groupTx) error {
-			return u.runVerb(actor, fn)
+	return submitTx(l, &pendingTx{ctx: ctx, hint: uses, org: actor.OrganizationID, load: load,
+		fn: func(_ context.Context, tx *groupTx) error {
+			return tx.runVerb(actor, fn)
 		}})
 }
 
 // runVerb runs one verb. When it fails, nothing that it changed stays.
-func (u *groupTx) runVerb(actor Actor, fn func(u *groupTx) error) error {
-	before, changed, woken, undos := u.actor, u.change, u.wake, len(u.undos)
-	u.actor = actor
-	err := fn(u)
-	u.actor = before
+func (tx *groupTx) runVerb(actor Actor, fn func(tx *groupTx) error) error {
+	before, changed, woken, undos := tx.actor, tx.change, tx.wake, len(tx.undos)
+	tx.actor = actor
+	err := fn(tx)
+	tx.actor = before
 	if err != nil {
-		u.undoTo(undos)
-		u.change, u.wake = changed, woken
+		tx.undoTo(undos)
+		tx.change, tx.wake = changed, woken
 	}
 	return err
 }
 
 // boundLedger returns the ledger whose verbs work in this transaction. It must not be
 // used after the transaction has ended.
-func (u *groupTx) boundLedger() *Ledger {
-	bound := *u.Ledger
-	bound.joined, bound.store = u, &nestedStore{Store: u.store, tx: u.tx}
+func (tx *groupTx) boundLedger() *Ledger {
+	bound := *tx.Ledger
+	bound.joined, bound.store = tx, &nestedStore{Store: tx.store, tx: tx.port}
 	return &bound
 }
 
 // undoTo takes back what was changed on the board since there were n changes.
-func (u *groupTx) undoTo(n int) {
-	for i := len(u.undos) - 1; i >= n; i-- {
-		u.undos[i]()
+func (tx *groupTx) undoTo(n int) {
+	for i := len(tx.undos) - 1; i >= n; i-- {
+		tx.undos[i]()
 	}
-	u.undos = u.undos[:n]
+	tx.undos = tx.undos[:n]
 }
 
 // giveUp takes back everything. Of a pool whose rows were written ahead more has
 // changed than there is an undo for: it is forgotten, and read again.
-func (u *groupTx) giveUp() {
-	u.undoTo(0)
-	for id, p := range u.pools {
+func (tx *groupTx) giveUp() {
+	tx.undoTo(0)
+	for id, p := range tx.pools {
 		if p.writtenAhead {
-			delete(u.cache.pools, id)
-			u.cache.commitments = nil
+			delete(tx.cache.pools, id)
+			tx.cache.commitments = nil
 		}
 	}
 }
 
-func (u *groupTx) now() time.Time { return u.tx.Now() }
+func (tx *groupTx) now() time.Time { return tx.port.Now() }
 
 // saveChange writes everything the group changed.
-func (u *groupTx) saveChange() error {
-	for _, id := range sortedKeys(u.pools) {
-		u.pools[id].collectChanges(&u.change)
+func (tx *groupTx) saveChange() error {
+	for _, id := range sortedKeys(tx.pools) {
+		tx.pools[id].collectChanges(&tx.change)
 	}
-	u.tellRefusals()
-	u.change.Wake, u.change.Last = u.wake, true
-	return u.tx.Save(u.change)
+	tx.tellRefusals()
+	tx.change.Wake, tx.change.Last = tx.wake, true
+	return tx.port.Save(tx.change)
 }
 
 // publishCommitted brings the board to what is now committed.
-func (u *groupTx) publishCommitted() {
-	for _, p := range u.pools {
-		p.advanceToCommitted(u.change.Revisions[p.Pool.ID])
+func (tx *groupTx) publishCommitted() {
+	for _, p := range tx.pools {
+		p.advanceToCommitted(tx.change.Revisions[p.Pool.ID])
 	}
-	for _, org := range u.change.Organizations {
-		delete(u.cache.orgs, org.ID)
+	for _, org := range tx.change.Organizations {
+		delete(tx.cache.orgs, org.ID)
 	}
 }
 
 // lockRows is Tx.Open that notes what was asked for. It does not try what somebody
 // else is known to hold.
-func (u *groupTx) lockRows(o LockRequest) (Locked, error) {
-	u.asked.add(o)
-	if one := u.gates.firstClosed(slices.Concat(o.Organizations, o.Pools)...); one != nil {
+func (tx *groupTx) lockRows(o LockRequest) (Locked, error) {
+	tx.asked.add(o)
+	if one := tx.gates.firstClosed(slices.Concat(o.Organizations, o.Pools)...); one != nil {
 		return Locked{}, fmt.Errorf("locking %s: %w", one.id, ErrBusy)
 	}
-	o.Patience = u.lockPatience1
-	return u.tx.Lock(o)
+	o.Patience = tx.lockPatience1
+	return tx.port.Lock(o)
 }
 
 // lockPool locks a pool once per unit.
-func (u *groupTx) lockPool(id string) (*poolTx, error) {
-	if p, ok := u.pools[id]; ok {
+func (tx *groupTx) lockPool(id string) (*poolTx, error) {
+	if p, ok := tx.pools[id]; ok {
 		return p, nil
 	}
-	if u.grouped {
-		u.needsOwnTx = true
+	if tx.grouped {
+		tx.needsOwnTx = true
 		return nil, errNeedsOwnTx
 	}
-	opened, err := u.lockRows(LockRequest{Pools: []string{id}})
+	opened, err := tx.lockRows(LockRequest{Pools: []string{id}})
 	if err != nil {
 		return nil, err
 	}
-	if err := u.acceptLocked(opened); err != nil {
+	if err := tx.acceptLocked(opened); err != nil {
 		return nil, err
 	}
-	return u.pools[id], nil
+	return tx.pools[id], nil
 }
 
 // poolNamed finds and locks a pool.
-func (u *groupTx) poolNamed(idOrName string) (*poolTx, error) {
-	for _, p := range u.pools {
+func (tx *groupTx) poolNamed(idOrName string) (*poolTx, error) {
+	for _, p := range tx.pools {
 		if p.Pool.ID == idOrName {
 			return p, nil
 		}
 	}
-	if id, ok := u.cache.names[idOrName]; ok {
-		if p, locked := u.pools[id]; locked && p.Pool.Name == idOrName {
+	if id, ok := tx.cache.names[idOrName]; ok {
+		if p, locked := tx.pools[id]; locked && p.Pool.Name == idOrName {
 			return p, nil
 		}
 	}
-	found, err := u.tx.Pool(idOrName)
+	found, err := tx.port.Pool(idOrName)
 	if err != nil {
 		return nil, err
 	}
-	return u.lockPool(found.ID)
+	return tx.lockPool(found.ID)
 }
 
 // livePool finds and locks a pool that is not deleted.
-func (u *groupTx) livePool(idOrName string) (*poolTx, error) {
-	p, err := u.poolNamed(idOrName)
+func (tx *groupTx) livePool(idOrName string) (*poolTx, error) {
+	p, err := tx.poolNamed(idOrName)
 	if err == nil && !p.Pool.DeletedAt.IsZero() {
 		return nil, ErrNotFound
 	}
@@ -184,11 +184,11 @@ func (u *groupTx) livePool(idOrName string) (*poolTx, error) {
 
 // commitments returns what a locked organization is committed to. It follows
 // what the unit changes.
-func (u *groupTx) commitments(organizationID string) (*Commitments, error) {
-	if err := u.refreshOthers(); err != nil {
+func (tx *groupTx) commitments(organizationID string) (*Commitments, error) {
+	if err := tx.refreshOthers(); err != nil {
 		return nil, err
 	}
-	return u.cache.commitmentsOf(organizationID), nil
+	return tx.cache.commitmentsOf(organizationID), nil
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -12,26 +12,26 @@ import (
 // begins, that its nodes are of use to somebody; from one that its holder or its
 // lease ended, how much of a lease is used. What a lost node ended says nothing of
 // that.
-func (u *groupTx) learnUse(p *poolTx, from, to allocation.Allocation) {
+func learnUse(tx *groupTx, p *poolTx, from, to allocation.Allocation) {
 	switch {
 	case to.State() == allocation.Active:
-		u.countServed(p, to)
+		countServed(tx, p, to)
 	case from.State() == allocation.Active && (to.State() == allocation.Releasing || to.State() == allocation.Expired):
 		next := p.Pool.Learned
-		next.Leases = next.Leases.Learn(u.now().Sub(from.ActiveAt), from.LeaseUntil.Sub(from.ActiveAt))
+		next.Leases = next.Leases.Learn(tx.now().Sub(from.ActiveAt), from.LeaseUntil.Sub(from.ActiveAt))
 		p.setLearned(next)
 	}
 	if to.State() == allocation.Released || to.State() == allocation.Expired {
-		u.beginCleaning(p, to)
+		beginCleaning(tx, p, to)
 	}
 }
 
 // beginCleaning keeps what an allocation gave back free while it is cleaned.
-func (u *groupTx) beginCleaning(p *poolTx, a allocation.Allocation) {
+func beginCleaning(tx *groupTx, p *poolTx, a allocation.Allocation) {
 	if p.Pool.Timers.Cleaning == 0 || len(a.Devices) == 0 {
 		return
 	}
-	x := plan.Cleaning{ID: a.ID, Since: u.now(), Slots: a.Slots, GPUs: a.Shape.PerNode, Short: a.Shape.Short}
+	x := plan.Cleaning{ID: a.ID, Since: tx.now(), Slots: a.Slots, GPUs: a.Shape.PerNode, Short: a.Shape.Short}
 	for _, h := range a.Devices {
 		x.UUIDs = append(x.UUIDs, h.UUID)
 	}
@@ -39,15 +39,15 @@ func (u *groupTx) beginCleaning(p *poolTx, a allocation.Allocation) {
 }
 
 // endCleaning ends the cleaning that has lasted long enough.
-func (u *groupTx) endCleaning(p *poolTx) {
-	if dirty, clean := plan.Cleaned(p.cleaning, p.Pool.Timers.Cleaning, u.now()); len(clean) > 0 {
+func endCleaning(tx *groupTx, p *poolTx) {
+	if dirty, clean := plan.Cleaned(p.cleaning, p.Pool.Timers.Cleaning, tx.now()); len(clean) > 0 {
 		p.setCleaning(dirty)
 	}
 }
 
 func (p *poolTx) setCleaning(all []plan.Cleaning) {
 	before := p.cleaning
-	p.unit.undos = append(p.unit.undos, func() { p.replaceCleaning(before) })
+	p.tx.undos = append(p.tx.undos, func() { p.replaceCleaning(before) })
 	p.replaceCleaning(all)
 	next := p.Pool.Learned
 	next.Cleaning = all
@@ -66,31 +66,31 @@ func (p *poolTx) replaceCleaning(all []plan.Cleaning) {
 
 // isDirty reports whether a device is being cleaned.
 func (p *poolTx) isDirty(uuid string) bool {
-	dirty, _ := plan.Cleaned(p.cleaning, p.Pool.Timers.Cleaning, p.unit.now())
+	dirty, _ := plan.Cleaned(p.cleaning, p.Pool.Timers.Cleaning, p.tx.now())
 	return slices.ContainsFunc(dirty, func(x plan.Cleaning) bool { return slices.Contains(x.UUIDs, uuid) })
 }
 
 // countServed takes the nodes of an allocation that nobody used before off the creates
 // that are capped.
-func (u *groupTx) countServed(p *poolTx, a allocation.Allocation) {
+func countServed(tx *groupTx, p *poolTx, a allocation.Allocation) {
 	_, window := plan.Creates(p.Pool.Pool)
 	first := 0
 	for _, slot := range a.Slots {
 		n, ok := p.nodeOnSlot(slot)
-		if ok && u.now().Sub(n.RequestedAt) < window && p.neverUsed(n, a.ID) {
+		if ok && tx.now().Sub(n.RequestedAt) < window && neverUsed(p, n, a.ID) {
 			first++
 		}
 	}
 	if first > 0 {
 		next := p.Pool.Learned
-		next.Created = next.Created.Take(first, window, u.now())
+		next.Created = next.Created.Take(first, window, tx.now())
 		p.setLearned(next)
 	}
 }
 
 // neverUsed reports whether nobody but the holder ever used a node: whoever ends
 // leaves it idle since then.
-func (p *poolTx) neverUsed(n node.Node, holder string) bool {
+func neverUsed(p *poolTx, n node.Node, holder string) bool {
 	if !n.IdleSince.Equal(n.ReadyAt) {
 		return false
 	}

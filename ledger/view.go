@@ -30,7 +30,7 @@ func (d *cachedPool) speculativeBookings() []admission.Speculative {
 
 // refuseTooLate refuses a guess that would be over before its nodes are likely to be
 // up: it could only cost.
-func (p *poolTx) refuseTooLate(slots []int, w calendar.Interval, now time.Time) []admission.Reason {
+func refuseTooLate(p *poolTx, slots []int, w calendar.Interval, now time.Time) []admission.Reason {
 	boot := p.Pool.asPlanned(now).Boot.P50()
 	usable := now
 	for _, slot := range slots {
@@ -56,13 +56,13 @@ func (p *poolTx) refuseTooLate(slots []int, w calendar.Interval, now time.Time) 
 }
 
 // admissionView gathers what admission looks at for one organization in one pool.
-func (u *groupTx) admissionView(p *poolTx, h *holding, tiers calendar.Tiers) admission.View {
+func admissionView(tx *groupTx, p *poolTx, h *holding, tiers calendar.Tiers) admission.View {
 	c := h.commitments
 	v := admission.View{
-		Now: u.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers,
+		Now: tx.now(), PoolView: admission.PoolView{Pool: p.Pool.Pool, Slots: p.places, Tiers: tiers,
 			Speculative: p.speculativeBookings(), Used: p.split},
 		Limits: h.org.Limits, Committed: &c.All, SpeculativeCommitments: &c.Speculative, Cohort: h.cohort,
-		Brief: u.onlyCounts(),
+		Brief: tx.onlyCounts(),
 	}
 	h.addCaps(&v)
 	v.Pause = h.pause
@@ -70,30 +70,30 @@ func (u *groupTx) admissionView(p *poolTx, h *holding, tiers calendar.Tiers) adm
 }
 
 // displaceReservations cancels the speculative reservations that a decision pushes out.
-func (u *groupTx) displaceReservations(p *poolTx, ids []string, by verdict) error {
+func displaceReservations(tx *groupTx, p *poolTx, ids []string, by verdict) error {
 	for _, id := range ids {
 		r, ok := p.findReservation(id)
 		if !ok {
 			continue
 		}
 		message := "gave way to a request that outranks it"
-		if _, err := u.stepReservation(p, r, reservation.Cancel, "displaced", message); err != nil {
+		if _, err := tx.stepReservation(p, r, reservation.Cancel, "displaced", message); err != nil {
 			return err
 		}
-		u.attachDecision(by.decisionRecord(DecisionDisplacement))
-		if r.OrganizationID != u.actor.OrganizationID { // who took the place is not its owner's to know
-			u.change.Events[len(u.change.Events)-1].Actor = SystemActor("").KeyID
+		tx.attachDecision(by.decisionRecord(DecisionDisplacement))
+		if r.OrganizationID != tx.actor.OrganizationID { // who took the place is not its owner's to know
+			tx.change.Events[len(tx.change.Events)-1].Actor = SystemActor("").KeyID
 		}
-		u.markIdle(p, r.Slots)
+		markIdle(tx, p, r.Slots)
 	}
 	return nil
 }
 
 // markIdle notes that work on the slots ended now, from which idleness counts.
-func (u *groupTx) markIdle(p *poolTx, slots []int) {
+func markIdle(tx *groupTx, p *poolTx, slots []int) {
 	for _, slot := range slots {
 		if n, ok := p.nodeOnSlot(slot); ok && n.State() == node.Ready {
-			n.IdleSince = u.now()
+			n.IdleSince = tx.now()
 			p.putNode(n)
 		}
 	}
@@ -101,7 +101,7 @@ func (u *groupTx) markIdle(p *poolTx, slots []int) {
 
 // freeDevices picks the allocation's devices on its slots, or reports that a node is
 // not ready or not empty enough.
-func (p *poolTx) freeDevices(a allocation.Allocation) ([]allocation.Held, bool) {
+func freeDevices(p *poolTx, a allocation.Allocation) ([]allocation.Held, bool) {
 	var held []allocation.Held
 	for i, slot := range a.Slots {
 		n, ok := p.nodeOnSlot(slot)
