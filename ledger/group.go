@@ -39,7 +39,7 @@ const groupTime = 12 * time.Second
 
 // attemptGroup runs a group in one transaction, and returns what it wanted to lock.
 func attemptGroup(l *Ledger, group []*pendingTx, assume bool) (Rows, error) {
-	var u *groupTx
+	var tx *groupTx
 	ctx := group[0].ctx
 	if len(group) > 1 { // it is not only the first one's
 		var cancel context.CancelFunc
@@ -47,28 +47,28 @@ func attemptGroup(l *Ledger, group []*pendingTx, assume bool) (Rows, error) {
 		defer cancel()
 	}
 	patience := patienceOf(group)
-	err := l.store.InTx(Hurried(ctx), func(tx Tx) error {
-		if u != nil { // the database asked for another try
-			u.giveUp()
+	err := l.store.InTx(Hurried(ctx), func(port Tx) error {
+		if tx != nil { // the database asked for another try
+			tx.giveUp()
 		}
-		u = &groupTx{Ledger: l, port: tx, pools: map[string]*poolTx{}, orgs: map[string]Organization{},
+		tx = &groupTx{Ledger: l, port: port, pools: map[string]*poolTx{}, orgs: map[string]Organization{},
 			revisions: map[string]int64{},
-			assume:    assume && patience == 0, lockPatience1: patience}
-		return u.runMembers(group)
+			assume:    assume && patience == 0, patience: patience}
+		return tx.runMembers(group)
 	})
 	var asked Rows
-	if u != nil {
-		asked = u.asked
+	if tx != nil {
+		asked = tx.asked
 	}
 	switch {
 	case err == nil:
-		u.publishCommitted()
-		l.refusals.rememberRefused(u)
+		tx.publishCommitted()
+		l.refusals.rememberRefused(tx)
 	case errors.Is(err, errNothing): // but that it was refused
-		u.giveUp()
-		l.refusals.rememberRefused(u)
-	case u != nil:
-		u.giveUp()
+		tx.giveUp()
+		l.refusals.rememberRefused(tx)
+	case tx != nil:
+		tx.giveUp()
 	}
 	if errors.Is(err, errNothing) {
 		return asked, nil

@@ -32,8 +32,8 @@ type groupTx struct {
 
 	refused refused
 
-	asked         Rows          // what it locked, or wanted to
-	lockPatience1 time.Duration // for locks; zero: the store's
+	asked    Rows          // what it locked, or wanted to
+	patience time.Duration // for locks; zero: the store's
 }
 
 // errNeedsOwnTx ends a verb that has to run alone.
@@ -131,7 +131,7 @@ func (tx *groupTx) lockRows(o LockRequest) (Locked, error) {
 	if one := tx.gates.firstClosed(slices.Concat(o.Organizations, o.Pools)...); one != nil {
 		return Locked{}, fmt.Errorf("locking %s: %w", one.id, ErrBusy)
 	}
-	o.Patience = tx.lockPatience1
+	o.Patience = tx.patience
 	return tx.port.Lock(o)
 }
 
