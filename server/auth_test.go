@@ -31,7 +31,7 @@ func TestKeysThatDoNotOpen(t *testing.T) {
 	_ = other // made, but stored nowhere
 	typo := []byte(good)
 	typo[20] ^= 1
-	swapped := good[:len("gpa_test_0123456789_")] + secret.Reveal()[len("gpa_test_0123456789_"):]
+	swapped := good[:len("fw_test_0123456789_")] + secret.Reveal()[len("fw_test_0123456789_"):]
 	for name, text := range map[string]string{
 		"typing error": string(typo), "unknown": secret.Reveal(), "another's secret": swapped, "no key": "hello",
 		"cut":   good[:40],
@@ -137,7 +137,7 @@ func TestWrongKeysAreLimitedByKeyAndAddress(t *testing.T) {
 		c.Limits.Failures = auth.Rate{PerSecond: 0.2, Burst: 3}
 	})
 	w.createKey("never seen", "viewer")
-	w.keys["nonsense"] = "gpa_test_nonsense"
+	w.keys["nonsense"] = "fw_test_nonsense"
 	w.mintStrangerKey("bad")
 	w.mintStrangerKey("other")
 	w.keys["same id"] = w.otherSecret("never seen")

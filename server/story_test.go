@@ -144,6 +144,6 @@ func (s *story) exchange(words []string, body string) {
 	}
 	var pretty bytes.Buffer
 	if json.Indent(&pretty, bytes.TrimSpace(s.last), "< ", "  ") == nil && pretty.Len() > 0 {
-		fmt.Fprintf(&s.out, "< %s\n", secrets.ReplaceAllString(pretty.String(), "gpa_test_***"))
+		fmt.Fprintf(&s.out, "< %s\n", secrets.ReplaceAllString(pretty.String(), "fw_test_***"))
 	}
 }

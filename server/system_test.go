@@ -134,7 +134,7 @@ func TestTrapN(t *testing.T) {
 		"Environment": func(t *testing.T) {
 			w := newWorld(t, func(c *server.Config) { c.Environment = "demo" })
 			w.createKey("alice", "viewer")
-			require.True(t, strings.HasPrefix(w.keys["alice"], "gpa_demo_"))
+			require.True(t, strings.HasPrefix(w.keys["alice"], "fw_demo_"))
 		},
 		"Version": func(t *testing.T) {
 			w := newWorld(t, func(c *server.Config) { c.Version, c.Simulation = "7.7.7", true })

@@ -96,7 +96,7 @@ func (d detector) atWords() detector {
 func atStart(pattern string) *regexp.Regexp { return regexp.MustCompile(`^(?:` + pattern + `)`) }
 
 var knownRules = []detector{
-	re("forewarm-key", "gpa_", `gpa_[A-Za-z0-9]{1,16}_[A-Za-z0-9]{6,32}_[A-Za-z0-9]{20,}(?:_[A-Za-z0-9]{1,12})?`),
+	re("forewarm-key", "fw_", `fw_[A-Za-z0-9]{1,16}_[A-Za-z0-9]{6,32}_[A-Za-z0-9]{20,}(?:_[A-Za-z0-9]{1,12})?`),
 	re("private-key", "begin & --", `-{2,}\s*BEGIN[^-]{0,60}(?:KEY|CERTIFICATE|MESSAGE)[^-]{0,20}-{2,}.*`),
 	re("private-key", "age-secret-key-1", `AGE-SECRET-KEY-1[0-9A-Z]{20,}`),
 	re("ssh-key", "aaaa & ssh-|ecdsa-|sk-",

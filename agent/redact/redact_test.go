@@ -27,7 +27,7 @@ const (
 
 // canaries are lines and the text in them that must not come out.
 var canaries = []struct{ name, line, secret string }{
-	{"own key", "FOREWARM_KEY is gpa_live_a1b2c3d4e5_" + r40 + "Abc_x9Y8z7 ok", r40},
+	{"own key", "FOREWARM_KEY is fw_live_a1b2c3d4e5_" + r40 + "Abc_x9Y8z7 ok", r40},
 	{"aws id", "using AKIA" + "IOSFODNN7EXAMPLE in eu-west-1", "IOSFODNN7EXAMPLE"},
 	{"aws session id", "ASIA" + "IOSFODNN7EXAMPLE", "IOSFODNN7EXAMPLE"},
 	{"aws glued", "keyAKIA" + "IOSFODNN7EXAMPLEx", "IOSFODNN7EXAMPLE"},
@@ -266,7 +266,7 @@ func planted(t *rapid.T) (text, secret string) {
 		-1).Draw(t, "body")
 	prefix := rapid.SampledFrom([]string{
 		"ghp_", "sk-ant-api03-", "sk-", "hf_", "glpat-", "xoxb-", "sk_live_", "nvapi-", "AIza", "npm_",
-		"password=", "token: ", "Authorization: Bearer ", "gpa_live_a1b2c3d4e5_",
+		"password=", "token: ", "Authorization: Bearer ", "fw_live_a1b2c3d4e5_",
 	}).Draw(t, "prefix")
 	return prefix + body, body
 }

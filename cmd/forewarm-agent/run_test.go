@@ -253,7 +253,7 @@ func TestExitCodes(t *testing.T) {
 		"unknown key": {func(w *home) { w.config("mod: auto\n") }, []string{"run"}, exitUsage,
 			"agent.yaml:1: there is no key mod\n  fix: write mode"},
 		"wrong key": {func(w *home) {
-			w.config("mode: auto\napi: {endpoint: '" + w.url + "', key: gpa_nonsense}\n")
+			w.config("mode: auto\napi: {endpoint: '" + w.url + "', key: fw_nonsense}\n")
 		}, []string{"run", "--once"}, exitLogin, "API key"},
 		"wrong pool": {func(w *home) {
 			w.config(w.auto())

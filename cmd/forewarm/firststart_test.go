@@ -138,7 +138,7 @@ func TestALostKeyIsRecovered(t *testing.T) {
 	p := h.start(t, nil, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
 	lost := h.key(t, p)
 	again := h.start(t, nil, "key", "recover", "--data-dir", h.data())
-	_, found := again.line(t, 0, patience, regexp.MustCompile(`^(gpa_live_\S+|fw_live_\S+)$`))
+	_, found := again.line(t, 0, patience, regexp.MustCompile(`^(fw_live_\S+)$`))
 	require.Zero(t, again.wait(t, patience))
 	require.NotEqual(t, lost, found[1])
 	require.Equal(t, found[1], h.savedKey(t), "for the address at which the server is")

@@ -38,7 +38,7 @@ func TestThePepperOfAnInstallation(t *testing.T) {
 	server := h.start(t, right, "server", "--data-dir", h.data())
 	untilReady(t, address, "/readyz")
 	again := h.start(t, right, "key", "recover", "--data-dir", h.data())
-	_, found := again.line(t, 0, patience, regexp.MustCompile(`^(gpa_live_\S+)$`))
+	_, found := again.line(t, 0, patience, regexp.MustCompile(`^(fw_live_\S+)$`))
 	require.Zero(t, again.wait(t, patience), again.errors.String())
 	opensAt(t, "http://"+address, found[1])
 	require.Zero(t, server.stop(t, ending), server.errors.String())

@@ -1,6 +1,6 @@
 // Package keys makes, reads and hashes API keys.
 //
-// A key is gpa_<env>_<id>_<secret>_<checksum>: a fixed prefix that scanners for
+// A key is fw_<env>_<id>_<secret>_<checksum>: a fixed prefix that scanners for
 // leaked secrets find, the environment it belongs to, 10 characters that name
 // it, 43 characters of secret (256 bits) and the CRC-32 of all before it. All
 // parts are base62 and "_", so that a double click selects the whole. The
@@ -25,10 +25,10 @@ import (
 
 // Pattern finds keys in any text, in the RE2 syntax. It is published for secret
 // scanners.
-const Pattern = `gpa_[a-z][a-z0-9]{0,15}_[0-9A-Za-z]{10}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}`
+const Pattern = `fw_[a-z][a-z0-9]{0,15}_[0-9A-Za-z]{10}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}`
 
 const (
-	prefix         = "gpa"
+	prefix         = "fw"
 	idLength       = 10
 	secretLength   = 43
 	checksumLength = 6
@@ -39,7 +39,7 @@ const (
 
 var (
 	// ErrMalformed is the error of a text that does not have the form of a key.
-	ErrMalformed = errors.New("this is not an API key: want gpa_<env>_<id>_<secret>_<checksum>")
+	ErrMalformed = errors.New("this is not an API key: want fw_<env>_<id>_<secret>_<checksum>")
 	// ErrChecksum is the error of a text that has the form of a key, but was
 	// mistyped or cut and pasted badly.
 	ErrChecksum = errors.New("this API key has a typing error: its checksum does not match")

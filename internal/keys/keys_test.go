@@ -24,8 +24,8 @@ import (
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // example has a checksum that was worked out outside of this program: the CRC-32
-// of what is before it is 0x31c9e1dd, which is 0uWtMj in base62.
-const example = "gpa_live_0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ_0uWtMj"
+// of what is before it is 0x493e0345, which is 1L9vEL in base62.
+const example = "fw_live_0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ_1L9vEL"
 
 func mint(t require.TestingT, env string) keys.Key {
 	k, err := keys.Mint(env, rand.Reader)
@@ -76,7 +76,7 @@ func TestThePatternFindsKeysInText(t *testing.T) {
 func TestTypingErrorsAreFound(t *testing.T) {
 	t.Parallel()
 	text := mint(t, "live").Text.Reveal()
-	secretAt := len("gpa_live_")
+	secretAt := len("fw_live_")
 	for i := secretAt; i < len(text); i++ {
 		if text[i] == '_' {
 			continue
@@ -101,9 +101,9 @@ func TestWhatIsNotAKey(t *testing.T) {
 	t.Parallel()
 	text := mint(t, "live").Text.Reveal()
 	for _, bad := range []string{
-		"", "gpa", "gpa_live", "Bearer " + text, text + "\n", "\n" + text, " " + text, text + "x", text[1:],
+		"", "fw", "fw_live", "Bearer " + text, text + "\n", "\n" + text, " " + text, text + "x", text[1:],
 		text[:len(text)-1],
-		strings.ToUpper(text), strings.Replace(text, "gpa_", "gpb_", 1), strings.Replace(text, "_", "-", 1),
+		strings.ToUpper(text), strings.Replace(text, "fw_", "fv_", 1), strings.Replace(text, "_", "-", 1),
 		strings.Replace(text, "live", "", 1), strings.Replace(text, "live", "LIVE", 1),
 		strings.Replace(text, "live", "l_ve", 1),
 		strings.Replace(text, "live", strings.Repeat("a", 17), 1), text[:20] + "é" + text[22:],
@@ -230,14 +230,14 @@ func TestPepperRefuses(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(example)
 	f.Add("")
-	f.Add("gpa_live_0123456789_")
+	f.Add("fw_live_0123456789_")
 	f.Add(strings.Repeat("_", 83))
 	pattern := regexp.MustCompile(`^` + keys.Pattern + `$`)
 	f.Fuzz(func(t *testing.T, text string) {
 		k, err := keys.Parse(text)
 		switch {
 		case err == nil:
-			again := fmt.Sprintf("gpa_%s_%s_%s_%s", k.Env, k.ID, k.Secret.Reveal(), text[len(text)-6:])
+			again := fmt.Sprintf("fw_%s_%s_%s_%s", k.Env, k.ID, k.Secret.Reveal(), text[len(text)-6:])
 			require.Equal(t, text, again)
 			require.Equal(t, text, k.Text.Reveal())
 			require.Regexp(t, pattern, text)

@@ -100,7 +100,7 @@ func describeAPI() huma.Config {
 		Description: "The server that gave you this document, or where you reach your own"}}
 	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"key": {Type: "http", Scheme: "bearer", BearerFormat: "gpa_<env>_<id>_<secret>_<checksum>"},
+		"key": {Type: "http", Scheme: "bearer", BearerFormat: "fw_<env>_<id>_<secret>_<checksum>"},
 	}
 	c.Security = []map[string][]string{{"key": {}}}
 	return c

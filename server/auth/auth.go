@@ -1,7 +1,7 @@
 // Package auth proves who sends a request, and says what each route demands of
 // them.
 //
-// A request carries an API key as "Authorization: Bearer gpa_…". Its checksum is
+// A request carries an API key as "Authorization: Bearer fw_…". Its checksum is
 // checked before anything is looked up, so that typing errors and random text
 // cost nothing; its secret is compared by keyed hash in constant time. A key
 // that was found good is remembered for at most CacheFor, which is therefore how

@@ -34,7 +34,7 @@ func TestExitCodes(t *testing.T) {
 			"--none and --max-gpus cannot be given together"},
 		"bad URL": {ExitUsage, nil, "status --server nowhere", "URL"},
 		"no key":  {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "" }, "pools list", "API key"},
-		"wrong key": {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "gpa_nonsense" }, "pools list",
+		"wrong key": {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "fw_nonsense" }, "pools list",
 			"API key"},
 		"not found": {ExitNotFound, nil, "allocations show alc_00000000000000000000000000",
 			"There is no allocation \"alc_00000000000000000000000000\""},
@@ -185,7 +185,7 @@ func TestLoginRefusesAWrongKey(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
 	w.env["FOREWARM_API_KEY"] = ""
-	w.stdin = "gpa_nonsense\n"
+	w.stdin = "fw_nonsense\n"
 	_, _, code := w.forewarm("login", "--key-file", "-")
 	require.Equal(t, ExitLogin, code)
 	_, err := os.Stat(filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm"))
