@@ -84,7 +84,7 @@ type Reservation struct {
 	PoolName         string        `json:"pool_name,omitempty"`
 	Name             string        `json:"name,omitempty"`
 	Class            string        `json:"class" enum:"guaranteed,speculative"`
-	Source           string        `json:"source" enum:"person,schedule,agent"`
+	Origin           string        `json:"origin" enum:"person,schedule,agent"`
 	Workload         string        `json:"workload" enum:"online,batch"`
 	MadeBy           string        `json:"made_by"`
 	MadeByName       string        `json:"made_by_name,omitempty" doc:"Of the key or schedule."`

@@ -10,7 +10,7 @@ var (
 		"failed",
 		"lost", "quarantined", "needs_attention"}
 	Classes = []string{"guaranteed", "speculative"}
-	Sources = []string{"person", "schedule", "agent"}
+	Origins = []string{"person", "schedule", "agent"}
 	Roles   = []string{"viewer", "member", "admin", "operator"}
 	// ReasonCodes are why an agent expects a need. It cannot say it in words: a
 	// sentence could quote what the agent has read.

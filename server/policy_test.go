@@ -89,7 +89,7 @@ func TestEnumsAreThoseOfCore(t *testing.T) {
 	require.Equal(t, node.Machine.Names(), contract.NodeStates)
 	require.Equal(t, []string{string(reservation.Guaranteed), string(reservation.Speculative)}, contract.Classes)
 	require.Equal(t, []string{string(reservation.FromPerson), string(reservation.FromSchedule),
-		string(reservation.FromAgent)}, contract.Sources)
+		string(reservation.FromAgent)}, contract.Origins)
 	require.Len(t, contract.DecisionKinds, len(ledger.DecisionKinds))
 	for i, k := range ledger.DecisionKinds {
 		require.Equal(t, string(k), contract.DecisionKinds[i])
@@ -107,7 +107,7 @@ func TestEnumsAreThoseOfCore(t *testing.T) {
 		{contract.Allocation{}, "State", contract.AllocationStates},
 		{contract.Reservation{}, "State", contract.ReservationStates},
 		{contract.Node{}, "State", contract.NodeStates}, {contract.GPU{}, "NodeState", contract.NodeStates},
-		{contract.Reservation{}, "Class", contract.Classes}, {contract.Reservation{}, "Source", contract.Sources},
+		{contract.Reservation{}, "Class", contract.Classes}, {contract.Reservation{}, "Origin", contract.Origins},
 		{contract.Key{}, "Role", contract.Roles}, {contract.AgentWindow{}, "ReasonCode", contract.ReasonCodes},
 		{contract.Decision{}, "Kind", contract.DecisionKinds}, {contract.PlanCreate{}, "Kind", contract.PlanKinds},
 		{contract.Plan{}, "Kind", contract.PlanKinds},

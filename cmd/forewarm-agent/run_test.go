@@ -30,7 +30,7 @@ func TestFromHistoryToReservation(t *testing.T) {
 	require.NotEmpty(t, placed)
 	for _, r := range placed {
 		require.Equal(t, "speculative", r.Class)
-		require.Equal(t, "agent", r.Source)
+		require.Equal(t, "agent", r.Origin)
 		require.Contains(t, contract.ReasonCodes, r.ReasonCode)
 	}
 

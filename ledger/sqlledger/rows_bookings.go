@@ -17,7 +17,7 @@ type reservationRow struct {
 	PoolID         string  `gorm:"column:pool_id"`
 	Name           string  `gorm:"column:name"`
 	Class          string  `gorm:"column:class"`
-	Source         string  `gorm:"column:source"`
+	Origin         string  `gorm:"column:origin"`
 	MadeBy         string  `gorm:"column:made_by"`
 	UserID         string  `gorm:"column:user_id"`
 	Workload       string  `gorm:"column:workload"`
@@ -46,7 +46,7 @@ func (r reservationRow) identity() head  { return r.Head }
 func reservationToRow(r reservation.Reservation) reservationRow {
 	return reservationRow{
 		Head: next(r.ID, r.Version), OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
-		Class: string(r.Class), Source: string(r.Origin), MadeBy: r.MadeBy, UserID: r.UserID,
+		Class: string(r.Class), Origin: string(r.Origin), MadeBy: r.MadeBy, UserID: r.UserID,
 		Workload: string(r.Workload),
 		Start:    micros(r.Window.Start), End: micros(r.Window.End),
 		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Short: r.Shape.Short, Slots: pack(r.Slots),
@@ -64,7 +64,7 @@ func (r reservationRow) value() (reservation.Reservation, error) {
 	}
 	return reservation.Restore(reservation.Reservation{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
-		Class: reservation.Class(r.Class), Origin: reservation.Origin(r.Source), MadeBy: r.MadeBy, UserID: r.UserID,
+		Class: reservation.Class(r.Class), Origin: reservation.Origin(r.Origin), MadeBy: r.MadeBy, UserID: r.UserID,
 		Workload: capacity.Workload(r.Workload),
 		Window:   calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
 		Shape:    capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, ReasonCode: r.ReasonCode,

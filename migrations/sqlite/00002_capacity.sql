@@ -115,7 +115,7 @@ CREATE TABLE reservations (
     pool_id          TEXT    NOT NULL REFERENCES pools (id),
     name             TEXT    NOT NULL,
     class            TEXT    NOT NULL CHECK (class IN ('guaranteed', 'speculative')),
-    source           TEXT    NOT NULL CHECK (source IN ('person', 'schedule', 'agent')),
+    origin           TEXT    NOT NULL CHECK (origin IN ('person', 'schedule', 'agent')),
     made_by          TEXT    NOT NULL,
     user_id          TEXT    NOT NULL,
     workload         TEXT    NOT NULL CHECK (workload IN ('online', 'batch')),

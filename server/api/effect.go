@@ -122,7 +122,7 @@ func fieldsOf(row any) (map[string]json.RawMessage, error) {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, fmt.Errorf("reading a row's fields: %w", err)
 	}
-	for _, name := range []string{"id", "version", "organization_id", "made_by", "held_by", "source", "created_at",
+	for _, name := range []string{"id", "version", "organization_id", "made_by", "held_by", "origin", "created_at",
 		"requested_at"} {
 		delete(fields, name)
 	}

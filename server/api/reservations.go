@@ -185,7 +185,7 @@ func (a *API) claimReservation(ctx context.Context, in *struct {
 func encodeReservation(r reservation.Reservation) contract.Reservation {
 	return contract.Reservation{
 		ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, Class: string(r.Class),
-		Workload: string(r.Workload), Source: string(r.Origin),
+		Workload: string(r.Workload), Origin: string(r.Origin),
 		MadeBy: r.MadeBy, State: string(r.State()), Degraded: r.Degraded, Reason: r.Reason, ReasonCode: r.ReasonCode,
 		Probability: r.Probability, GPUs: r.Shape.GPUs(), Nodes: r.Shape.Nodes, GPUsPerNode: r.Shape.PerNode,
 		Start: r.Window.Start.UTC(), End: r.Window.End.UTC(), Cost: formatMoney(r.Cost), CreatedAt: r.CreatedAt.UTC(),

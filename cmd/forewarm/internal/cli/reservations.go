@@ -25,7 +25,7 @@ var reservationView = view[contract.Reservation]{
 		{head: "START", cell: func(x contract.Reservation) string { return stamp(x.Start) }},
 		{head: "END", cell: func(x contract.Reservation) string { return stamp(x.End) }},
 		{head: "COST", right: true, cell: func(x contract.Reservation) string { return formatMoney(x.Cost) }},
-		{head: "BY", cell: func(x contract.Reservation) string { return first(x.MadeByName, x.Source) }, wide: true},
+		{head: "BY", cell: func(x contract.Reservation) string { return first(x.MadeByName, x.Origin) }, wide: true},
 		{head: "ORGANIZATION",
 			cell: func(x contract.Reservation) string { return first(x.OrganizationName, x.OrganizationID) },
 			wide: true},
