@@ -10,7 +10,7 @@ type Limits struct {
 	MaxGPUMemoryMiB   *int64 `json:"max_gpu_memory_mib,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false" doc:"At one instant, as the next three."`
 	MaxCPUs           *int64 `json:"max_cpus,omitempty" minimum:"0" maximum:"1000000000" nullable:"false"`
 	MaxMemoryMiB      *int64 `json:"max_memory_mib,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
-	MaxJobs           *int64 `json:"max_jobs,omitempty" minimum:"0" maximum:"1000000000" nullable:"false" doc:"Reservations and allocations."`
+	MaxBookings       *int64 `json:"max_bookings,omitempty" minimum:"0" maximum:"1000000000" nullable:"false" doc:"Reservations and allocations."`
 	Cohort            string `json:"cohort,omitempty" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$" patternDescription:"lower-case letters, digits and hyphens, a letter or digit first" doc:"Organizations of one cohort lend each other what they do not use."`
 	Borrowing         Bounds `json:"borrowing,omitzero" doc:"How far beyond its own limits it may go in its cohort; absent: as far as the others lend."`
 	Lending           Bounds `json:"lending,omitzero" doc:"How much of its own limits the cohort may use; absent: all."`
@@ -26,7 +26,7 @@ type Bounds struct {
 	GPUMemoryMiB *int64 `json:"gpu_memory_mib,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
 	CPUs         *int64 `json:"cpus,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
 	MemoryMiB    *int64 `json:"memory_mib,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
-	Jobs         *int64 `json:"jobs,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
+	Bookings     *int64 `json:"bookings,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
 }
 
 // Quota is an organization's limits. The version is the organization's, which
@@ -62,7 +62,7 @@ type PromiseAtRisk struct {
 
 // ResourceUsage is what is held and promised of one resource, and what may be.
 type ResourceUsage struct {
-	Resource string `json:"resource" enum:"gpus,gpu_memory_mib,cpus,memory_mib,jobs"`
+	Resource string `json:"resource" enum:"gpus,gpu_memory_mib,cpus,memory_mib,bookings"`
 	Now      int64  `json:"now"`
 	Peak     int64  `json:"peak" doc:"The most at any one instant from now to until."`
 	Limit    *int64 `json:"limit,omitempty" doc:"The organization's own; absent: none."`

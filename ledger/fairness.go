@@ -22,11 +22,11 @@ type PoolUse struct {
 	Usage          fairshare.Usage
 }
 
-// capacity is all that a pool could hold. Jobs are not a part of it: there is no
+// capacity is all that a pool could hold. Bookings are not a part of it: there is no
 // number of them that a pool has.
 func poolCapacity(p capacity.Pool) quota.Vector {
 	v := quota.Demand(p, capacity.Shape{Nodes: p.MaxNodes, PerNode: p.PerNode})
-	v[quota.Jobs] = 0
+	v[quota.Bookings] = 0
 	return v
 }
 

@@ -66,7 +66,7 @@ func amount(n int64, r quota.Resource) string {
 		return fmt.Sprintf("%d %s", n, [...]string{quota.GPUMemoryMiB: "MiB of GPU memory",
 			quota.MemoryMiB: "MiB of memory"}[r])
 	default:
-		return phrase.Count(n, [...]string{quota.GPUs: "GPU", quota.CPUs: "CPU", quota.Jobs: "job"}[r])
+		return phrase.Count(n, [...]string{quota.GPUs: "GPU", quota.CPUs: "CPU", quota.Bookings: "booking"}[r])
 	}
 }
 

@@ -51,7 +51,7 @@ func TestTheDominantResourceCounts(t *testing.T) {
 	t.Parallel()
 	p := policy()
 	capacity := quota.Vector{quota.GPUs: 100, quota.CPUs: 100}
-	u := p.ChargeUse(fairshare.Usage{}, monday, quota.Vector{quota.GPUs: 10, quota.CPUs: 40, quota.Jobs: 99},
+	u := p.ChargeUse(fairshare.Usage{}, monday, quota.Vector{quota.GPUs: 10, quota.CPUs: 40, quota.Bookings: 99},
 		10_000*time.Hour)
 	require.InDelta(t, 0.4, p.Share(u, capacity, 1), 1e-6, "jobs are not limited, and do not count")
 	require.Zero(t, p.Share(u, quota.Vector{}, 1))

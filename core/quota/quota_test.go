@@ -90,7 +90,7 @@ func TestEachResourceHasItsLimit(t *testing.T) {
 		MemoryMiB: quota.AtMost(2000), Bookings: quota.AtMost(3)}
 	a := quota.Ask{Window: hours(8, 10), Demand: quota.Vector{1, 10, 100, 1000, 1}}
 	require.Empty(t, quota.Measure(quota.Holdings{Limits: exact, Committed: &c}, a).Violations())
-	for r := quota.GPUs; r <= quota.Jobs; r++ {
+	for r := quota.GPUs; r <= quota.Bookings; r++ {
 		more := a
 		more.Demand[r]++
 		found := quota.Measure(quota.Holdings{Limits: exact, Committed: &c}, more).Violations()
@@ -171,8 +171,8 @@ func TestLimitsOnTheWire(t *testing.T) {
 	require.Equal(t, limits, again)
 	require.Equal(t, int64(quota.Unlimited), again.CPUs.Int64())
 	require.Equal(t, quota.Limit{}, quota.AtMost(quota.Unlimited))
-	require.Error(t, json.Unmarshal([]byte(`{"Jobs":-2}`), &again))
-	require.Error(t, json.Unmarshal([]byte(`{"Jobs":"many"}`), &again))
+	require.Error(t, json.Unmarshal([]byte(`{"Bookings":-2}`), &again))
+	require.Error(t, json.Unmarshal([]byte(`{"Bookings":"many"}`), &again))
 	huge := quota.Limits{GPUHours: quota.AtMost(math.MaxInt64)}
 	require.Empty(t, quota.Measure(quota.Holdings{Limits: huge},
 		quota.Ask{Window: hours(0, 1), Spend: quota.Spend{GPUSeconds: math.MaxInt64}}).Violations())

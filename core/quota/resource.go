@@ -14,13 +14,13 @@ const (
 	GPUMemoryMiB
 	CPUs
 	MemoryMiB
-	Jobs
+	Bookings
 	resources
 )
 
 // String is the resource's name on the wire and in tables.
 func (r Resource) String() string {
-	return [resources]string{"gpus", "gpu_memory_mib", "cpus", "memory_mib", "jobs"}[r]
+	return [resources]string{"gpus", "gpu_memory_mib", "cpus", "memory_mib", "bookings"}[r]
 }
 
 // Vector is an amount of each Resource.
@@ -34,14 +34,14 @@ type Bounds [resources]Limit
 
 // Demand is what a shape takes of a pool while it is held: its GPUs and their
 // memory, its nodes' CPUs and memory in the proportion of their GPUs, each
-// node's share rounded up, and one job. A shape without GPUs takes nothing.
+// node's share rounded up, and one booking. A shape without GPUs takes nothing.
 func Demand(p capacity.Pool, s capacity.Shape) Vector {
 	n := int64(s.GPUs())
 	if n <= 0 || s.Nodes < 0 {
 		return Vector{}
 	}
 	return Vector{
-		GPUs: n, GPUMemoryMiB: n * int64(p.MemoryMiB), Jobs: 1,
+		GPUs: n, GPUMemoryMiB: n * int64(p.MemoryMiB), Bookings: 1,
 		CPUs: nodeShare(p.NodeCPUs, p, s), MemoryMiB: nodeShare(p.NodeMemoryMiB, p, s),
 	}
 }

@@ -30,7 +30,7 @@ func organization(id string) ledger.Organization {
 			GPUs: 64, SpeculationPerDay: 7 * money.USD, GPUMemoryMiB: quota.AtMost(1), CPUs: quota.AtMost(2),
 			MemoryMiB: quota.AtMost(3), Bookings: quota.AtMost(0),
 			Cohort: "research", Borrowing: quota.Bounds{quota.GPUs: quota.AtMost(4)},
-			Lending: quota.Bounds{quota.Jobs: quota.AtMost(5)},
+			Lending: quota.Bounds{quota.Bookings: quota.AtMost(5)},
 			Period:  quota.PerMonth, GPUHours: quota.AtMost(6), MoneyPerPeriod: quota.AtMost(7), Weight: 8,
 		},
 	}

@@ -28,7 +28,7 @@ type organizationRow struct {
 	MaxGPUMemoryMiB   int64  `gorm:"column:max_gpu_memory_mib"`
 	MaxCPUs           int64  `gorm:"column:max_cpus"`
 	MaxMemoryMiB      int64  `gorm:"column:max_memory_mib"`
-	MaxJobs           int64  `gorm:"column:max_jobs"`
+	MaxBookings       int64  `gorm:"column:max_bookings"`
 	Cohort            string `gorm:"column:cohort"`
 	Borrowing         string `gorm:"column:borrowing"`
 	Lending           string `gorm:"column:lending"`
@@ -48,8 +48,8 @@ func organizationToRow(o ledger.Organization) organizationRow {
 	return organizationRow{
 		Head: next(o.ID, o.Version), Name: o.Name, MaxGPUs: l.GPUs, SpeculationPerDay: int64(l.SpeculationPerDay),
 		MaxGPUMemoryMiB: l.GPUMemoryMiB.Int64(), MaxCPUs: l.CPUs.Int64(), MaxMemoryMiB: l.MemoryMiB.Int64(),
-		MaxJobs: l.Bookings.Int64(),
-		Cohort:  l.Cohort, Borrowing: packBounds(l.Borrowing), Lending: packBounds(l.Lending),
+		MaxBookings: l.Bookings.Int64(),
+		Cohort:      l.Cohort, Borrowing: packBounds(l.Borrowing), Lending: packBounds(l.Lending),
 		Period: string(cmp.Or(l.Period, quota.PerDay)), GPUHours: l.GPUHours.Int64(), Money: l.MoneyPerPeriod.Int64(),
 		Weight:  cmp.Or(l.Weight, 1),
 		Created: micros(o.CreatedAt), Deleted: micros(o.DeletedAt),
@@ -64,7 +64,7 @@ func (r organizationRow) value() (ledger.Organization, error) {
 		Limits: quota.Limits{
 			GPUs: r.MaxGPUs, SpeculationPerDay: money.MicroUSD(r.SpeculationPerDay),
 			GPUMemoryMiB: quota.AtMost(r.MaxGPUMemoryMiB), CPUs: quota.AtMost(r.MaxCPUs),
-			MemoryMiB: quota.AtMost(r.MaxMemoryMiB), Bookings: quota.AtMost(r.MaxJobs),
+			MemoryMiB: quota.AtMost(r.MaxMemoryMiB), Bookings: quota.AtMost(r.MaxBookings),
 			Cohort: r.Cohort, Borrowing: borrowing, Lending: lending,
 			Period: quota.Period(r.Period), GPUHours: quota.AtMost(r.GPUHours), MoneyPerPeriod: quota.AtMost(r.Money),
 			Weight: r.Weight,

@@ -10,7 +10,7 @@ CREATE TABLE organizations (
     max_gpu_memory_mib   BIGINT NOT NULL CHECK (max_gpu_memory_mib >= -1),
     max_cpus             BIGINT NOT NULL CHECK (max_cpus >= -1),
     max_memory_mib       BIGINT NOT NULL CHECK (max_memory_mib >= -1),
-    max_jobs             BIGINT NOT NULL CHECK (max_jobs >= -1),
+    max_bookings         BIGINT NOT NULL CHECK (max_bookings >= -1),
     cohort               TEXT   NOT NULL,
     borrowing            TEXT   NOT NULL, -- a JSON list of a limit for each resource
     lending              TEXT   NOT NULL,

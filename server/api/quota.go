@@ -95,7 +95,7 @@ func decodeLimits(l contract.Limits) quota.Limits {
 	out := quota.Limits{
 		GPUs: l.MaxGPUs, SpeculationPerDay: parseMoney(l.SpeculationPerDay),
 		GPUMemoryMiB: decodeLimit(l.MaxGPUMemoryMiB), CPUs: decodeLimit(l.MaxCPUs), MemoryMiB: decodeLimit(l.MaxMemoryMiB),
-		Bookings: decodeLimit(l.MaxJobs),
+		Bookings: decodeLimit(l.MaxBookings),
 		Cohort:   l.Cohort, Borrowing: decodeBounds(l.Borrowing), Lending: decodeBounds(l.Lending),
 		Period: quota.Period(l.Period), GPUHours: decodeLimit(l.GPUHours), Weight: l.Weight,
 	}
@@ -109,8 +109,8 @@ func encodeLimits(l quota.Limits) contract.Limits {
 	return contract.Limits{
 		MaxGPUs: l.GPUs, SpeculationPerDay: formatMoney(l.SpeculationPerDay),
 		MaxGPUMemoryMiB: encodeLimit(l.GPUMemoryMiB), MaxCPUs: encodeLimit(l.CPUs), MaxMemoryMiB: encodeLimit(l.MemoryMiB),
-		MaxJobs: encodeLimit(l.Bookings),
-		Cohort:  l.Cohort, Borrowing: encodeBounds(l.Borrowing), Lending: encodeBounds(l.Lending),
+		MaxBookings: encodeLimit(l.Bookings),
+		Cohort:      l.Cohort, Borrowing: encodeBounds(l.Borrowing), Lending: encodeBounds(l.Lending),
 		Period: string(l.Period), GPUHours: encodeLimit(l.GPUHours), Money: optionalMoney(l.MoneyPerPeriod), Weight: l.Weight,
 	}
 }
@@ -141,13 +141,13 @@ func optionalMoney(l quota.Limit) *contract.Money {
 
 func decodeBounds(b contract.Bounds) quota.Bounds {
 	return quota.Bounds{quota.GPUs: decodeLimit(b.GPUs), quota.GPUMemoryMiB: decodeLimit(b.GPUMemoryMiB), quota.CPUs: decodeLimit(b.CPUs),
-		quota.MemoryMiB: decodeLimit(b.MemoryMiB), quota.Jobs: decodeLimit(b.Jobs)}
+		quota.MemoryMiB: decodeLimit(b.MemoryMiB), quota.Bookings: decodeLimit(b.Bookings)}
 }
 
 func encodeBounds(b quota.Bounds) contract.Bounds {
 	return contract.Bounds{GPUs: encodeLimit(b[quota.GPUs]), GPUMemoryMiB: encodeLimit(b[quota.GPUMemoryMiB]),
 		CPUs:      encodeLimit(b[quota.CPUs]),
-		MemoryMiB: encodeLimit(b[quota.MemoryMiB]), Jobs: encodeLimit(b[quota.Jobs])}
+		MemoryMiB: encodeLimit(b[quota.MemoryMiB]), Bookings: encodeLimit(b[quota.Bookings])}
 }
 
 func encodeUsage(u ledger.Usage) contract.QuotaUsage {

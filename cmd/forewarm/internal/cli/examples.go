@@ -80,7 +80,7 @@ var examplesOf = map[string]string{
 	"orgs delete":     "forewarm orgs delete beta --yes",
 	"quota show":      "forewarm quota show beta",
 	"quota usage":     "forewarm quota usage beta --hours 24",
-	"quota set":       "forewarm quota set beta --max-gpus 32 --max-jobs none --cohort research --borrowing 8",
+	"quota set":       "forewarm quota set beta --max-gpus 32 --max-bookings none --cohort research --borrowing 8",
 	"users list":      "forewarm users list",
 	"users create":    "forewarm users create bob@example.com --role member",
 	"users caps": "forewarm users caps ada@example.com --max-gpus 4 --max-per-day 50 --max-lead 7d " +

@@ -21,7 +21,7 @@ var quotaView = view[contract.Quota]{
 		{head: "GPU MEMORY", cell: func(x contract.Quota) string { return limited(x.Limits.MaxGPUMemoryMiB, "MiB") }},
 		{head: "CPUS", cell: func(x contract.Quota) string { return limited(x.Limits.MaxCPUs, "") }},
 		{head: "MEMORY", cell: func(x contract.Quota) string { return limited(x.Limits.MaxMemoryMiB, "MiB") }},
-		{head: "JOBS", cell: func(x contract.Quota) string { return limited(x.Limits.MaxJobs, "") }},
+		{head: "BOOKINGS", cell: func(x contract.Quota) string { return limited(x.Limits.MaxBookings, "") }},
 		{head: "GPU-HOURS",
 			cell: func(x contract.Quota) string { return limited(x.Limits.GPUHours, " a "+x.Limits.Period) }},
 		{head: "MONEY", cell: func(x contract.Quota) string { return spending(x.Limits) }},
@@ -58,7 +58,7 @@ func bounds(l contract.Limits, b contract.Bounds) string {
 		of string
 		n  *int64
 	}{{"GPUs", b.GPUs}, {"MiB of GPU memory", b.GPUMemoryMiB}, {"CPUs", b.CPUs}, {"MiB of memory", b.MemoryMiB},
-		{"jobs", b.Jobs}} {
+		{"bookings", b.Bookings}} {
 		if one.n != nil {
 			texts = append(texts, fmt.Sprintf("%d %s", *one.n, one.of))
 		}
@@ -161,7 +161,7 @@ func (a *app) showUsage(cmd *cobra.Command, got contract.QuotaUsage) error {
 // quotaFlags are what forewarm quota set is told. A limit is a number, or none.
 type quotaFlags struct {
 	gpus, weight                    int
-	memory, cpus, ram, jobs         string
+	memory, cpus, ram, bookings     string
 	gpuHours, money, speculation    string
 	cohort, period, borrow, lending string
 	force                           bool
@@ -195,7 +195,7 @@ func (a *app) quotaSet() *cobra.Command {
 	f.StringVar(&q.memory, "max-gpu-memory-mib", "", "memory of GPUs at once, or none")
 	f.StringVar(&q.cpus, "max-cpus", "", "CPUs at once, or none")
 	f.StringVar(&q.ram, "max-memory-mib", "", "memory of nodes at once, or none")
-	f.StringVar(&q.jobs, "max-jobs", "", "reservations and allocations at once, or none")
+	f.StringVar(&q.bookings, "max-bookings", "", "reservations and allocations at once, or none")
 	f.StringVar(&q.period, "period", "", "day or month: what --gpu-hours and --money are for")
 	f.StringVar(&q.gpuHours, "gpu-hours", "", "GPU-hours of what starts in a period, or none")
 	f.StringVar(&q.money, "money", "", "USD of what starts in a period, or none")
@@ -249,7 +249,7 @@ func (q quotaFlags) change(cmd *cobra.Command, l *contract.Limits) error {
 	}{
 		{"max-gpu-memory-mib", q.memory, &l.MaxGPUMemoryMiB}, {"max-cpus", q.cpus, &l.MaxCPUs},
 		{"max-memory-mib", q.ram, &l.MaxMemoryMiB},
-		{"max-jobs", q.jobs, &l.MaxJobs}, {"gpu-hours", q.gpuHours, &l.GPUHours},
+		{"max-bookings", q.bookings, &l.MaxBookings}, {"gpu-hours", q.gpuHours, &l.GPUHours},
 		{"borrowing", q.borrow, &l.Borrowing.GPUs}, {"lending", q.lending, &l.Lending.GPUs},
 	} {
 		if given(one.flag) {
