@@ -377,7 +377,7 @@ type Change struct {
 	// ClosedForecasts were read open: their Outcome is written, and nothing else.
 	// ErrConflict: one has an outcome already.
 	ClosedForecasts []Forecast
-	// Revisions are set on pools, whatever the version of their rows. A stamp that is
+	// Revisions are set on pools, whatever the version of their rows. A revision that is
 	// drawn anew for each transaction stands for what the transaction left: who
 	// finds it again, under the pool's lock, knows all that is live there.
 	Revisions map[string]int64

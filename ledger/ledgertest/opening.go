@@ -42,7 +42,7 @@ func openingReadsWhatItLocks(w *world) {
 	}), "org_404")
 }
 
-func stampsAreApartFromVersions(w *world) {
+func revisionsAreApartFromVersions(w *world) {
 	ground(w)
 	w.must(ledger.Change{Revisions: map[string]int64{"pol_1": 1 << 62, "pol_2": 0}})
 	stamped := get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
@@ -53,7 +53,7 @@ func stampsAreApartFromVersions(w *world) {
 	w.must(ledger.Change{Pools: []ledger.Pool{changed}})
 	stamped.Failures, stamped.Version = 9, 2
 	require.Equal(w, stamped, get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") }),
-		"only Stamps set a stamp")
+		"only Revisions set a revision")
 	changed.Version = 2
 	w.must(ledger.Change{Pools: []ledger.Pool{changed}, Revisions: map[string]int64{"pol_1": -7}})
 	require.NoError(w, w.tx(func(tx ledger.Tx) error {
@@ -64,8 +64,8 @@ func stampsAreApartFromVersions(w *world) {
 	require.ErrorIs(w, w.save(ledger.Change{Revisions: map[string]int64{"pol_404": 1}}), ledger.ErrNotFound)
 }
 
-// stampsAreThoseCommittedLast: who waited for a lock sees what its holder left.
-func stampsAreThoseCommittedLast(w *world) {
+// revisionsAreThoseCommittedLast: who waited for a lock sees what its holder left.
+func revisionsAreThoseCommittedLast(w *world) {
 	ground(w)
 	w.must(ledger.Change{Revisions: map[string]int64{"pol_1": 0}})
 	const writers = 64
@@ -75,7 +75,7 @@ func stampsAreThoseCommittedLast(w *world) {
 			return err
 		}
 		if opened.Revisions["pol_1"] != opened.Pools[0].Revision {
-			return fmt.Errorf("two stamps of one pool: %v", opened)
+			return fmt.Errorf("two revisions of one pool: %v", opened)
 		}
 		return tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": opened.Revisions["pol_1"] + 1}})
 	})

@@ -63,13 +63,13 @@ func (t *tx) Assume(a ledger.Assumption) bool {
 		held[i] = a.Revisions[id]
 	}
 	all := slices.Sorted(maps.Keys(a.Revisions))
-	stamps := make([]int64, len(all))
+	revisions := make([]int64, len(all))
 	for i, id := range all {
-		stamps[i] = a.Revisions[id]
+		revisions[i] = a.Revisions[id]
 	}
 	t.assumed = []statement{
-		assumed("organizations", "version", organizations, versions), assumed("pools", "stamp", a.Pools, held),
-		unchanged(all, stamps), t.onTime(),
+		assumed("organizations", "version", organizations, versions), assumed("pools", "revision", a.Pools, held),
+		unchanged(all, revisions), t.onTime(),
 	}
 	t.hold(ledger.Locked{Organizations: a.Organizations})
 	for _, id := range a.Pools {
@@ -91,13 +91,13 @@ func assumed(table, column string, ids []string, numbers []int64) statement {
 	}
 }
 
-// unchanged fails unless the pools there are have these stamps.
-func unchanged(ids []string, stamps []int64) statement {
+// unchanged fails unless the pools there are have these revisions.
+func unchanged(ids []string, revisions []int64) statement {
 	return statement{
-		doing: "checking the stamps of all pools", unmet: ledger.ErrStale,
+		doing: "checking the revisions of all pools", unmet: ledger.ErrStale,
 		text: `SELECT 1 / (count(*) = $3 AND count(k.id) = $3)::int FROM pools AS r
-			LEFT JOIN unnest($1::text[], $2::bigint[]) AS k (id, n) ON r.id = k.id AND r.stamp = k.n`,
-		args: [][]byte{wordArray(ids), wholeArray(stamps), wholeValue(int64(len(ids)))},
+			LEFT JOIN unnest($1::text[], $2::bigint[]) AS k (id, n) ON r.id = k.id AND r.revision = k.n`,
+		args: [][]byte{wordArray(ids), wholeArray(revisions), wholeValue(int64(len(ids)))},
 	}
 }
 

@@ -63,8 +63,8 @@ func TestWhatIsRememberedIsChecked(t *testing.T) {
 		return nil
 	}))
 	holds(t, store, a)
-	require.Equal(t, opened.Revisions["pol_1"]+1, stampOf(t, other))
-	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "its own stamp is another one now")
+	require.Equal(t, opened.Revisions["pol_1"]+1, revisionOf(t, other))
+	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "its own revision is another one now")
 
 	a.Revisions["pol_1"]++
 	holds(t, store, a)
@@ -82,11 +82,11 @@ func TestWhatIsRememberedIsChecked(t *testing.T) {
 	a.Revisions["pol_1"]++
 	a.Revisions["pol_3"] = 1
 	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "there is no such pool")
-	require.Equal(t, a.Revisions["pol_1"], stampOf(t, other), "what was refused wrote nothing")
+	require.Equal(t, a.Revisions["pol_1"], revisionOf(t, other), "what was refused wrote nothing")
 }
 
-// stampOf reads the stamp of the first pool.
-func stampOf(t *testing.T, s ledger.Store) int64 {
+// revisionOf reads the revision of the first pool.
+func revisionOf(t *testing.T, s ledger.Store) int64 {
 	t.Helper()
 	return pools(t, s)[0].Revision
 }

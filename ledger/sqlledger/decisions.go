@@ -36,7 +36,7 @@ type planRow struct {
 	Kind           string `gorm:"column:kind"`
 	Request        string `gorm:"column:request"`
 	Effect         string `gorm:"column:effect"`
-	Mark           string `gorm:"column:mark"`
+	Fingerprint    string `gorm:"column:fingerprint"`
 	Created        int64  `gorm:"column:created_at"`
 	Expires        int64  `gorm:"column:expires_at"`
 	Applied        int64  `gorm:"column:applied_at"`
@@ -50,7 +50,7 @@ func (r planRow) identity() head  { return r.Head }
 func planToRow(p ledger.Preview) planRow {
 	return planRow{
 		Head: next(p.ID, p.Version), OrganizationID: p.OrganizationID, MadeBy: p.MadeBy, Kind: p.Kind,
-		Request: string(p.Request), Effect: string(p.Effect), Mark: p.Fingerprint, Created: micros(p.CreatedAt),
+		Request: string(p.Request), Effect: string(p.Effect), Fingerprint: p.Fingerprint, Created: micros(p.CreatedAt),
 		Expires: micros(p.ExpiresAt),
 		Applied: micros(p.AppliedAt), Status: p.Status, Answer: string(p.Answer),
 	}
@@ -59,7 +59,7 @@ func planToRow(p ledger.Preview) planRow {
 func (r planRow) value() (ledger.Preview, error) {
 	return ledger.Preview{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, Kind: r.Kind, Request: []byte(r.Request),
-		Effect: []byte(r.Effect), Fingerprint: r.Mark, CreatedAt: moment(r.Created), ExpiresAt: moment(r.Expires),
+		Effect: []byte(r.Effect), Fingerprint: r.Fingerprint, CreatedAt: moment(r.Created), ExpiresAt: moment(r.Expires),
 		AppliedAt: moment(r.Applied),
 		Status:    r.Status, Answer: []byte(r.Answer), Version: r.Head.Version,
 	}, nil

@@ -41,9 +41,9 @@ func shared(t *testing.T) string {
 
 func opening(ids ...string) ledger.LockRequest { return ledger.LockRequest{Pools: ids} }
 
-// TestInstancesSeeEachOthersStamps: who gets the lock finds the stamp of whoever
+// TestInstancesSeeEachOthersRevisions: who gets the lock finds the revision of whoever
 // had it before, in whichever process, and never one that was given up.
-func TestInstancesSeeEachOthersStamps(t *testing.T) {
+func TestInstancesSeeEachOthersRevisions(t *testing.T) {
 	t.Parallel()
 	address := shared(t)
 	const each = 50
@@ -63,7 +63,7 @@ func TestInstancesSeeEachOthersStamps(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					if opened.Revisions["pol_1"] != last || opened.Pools[0].Revision != last {
-						return errors.New("another stamp than the last one")
+						return errors.New("another revision than the last one")
 					}
 					if i%5 == 4 {
 						if err := tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": -mine}}); err != nil {
@@ -86,22 +86,22 @@ func TestInstancesSeeEachOthersStamps(t *testing.T) {
 	group.Wait()
 }
 
-// TestALockedPoolHasTheStampOfItsHolder: it was waited for, so a snapshot from
+// TestALockedPoolHasTheRevisionOfItsHolder: it was waited for, so a snapshot from
 // before the waiting would show an older one.
-func TestALockedPoolHasTheStampOfItsHolder(t *testing.T) {
+func TestALockedPoolHasTheRevisionOfItsHolder(t *testing.T) {
 	t.Parallel()
 	address := shared(t)
 	here, there := instance(t, address), instance(t, address)
 	isHeld, waited := make(chan struct{}), make(chan map[string]int64, 1)
 	go func() {
 		<-isHeld
-		var stamps map[string]int64
+		var revisions map[string]int64
 		_ = there.InTx(context.Background(), func(tx ledger.Tx) error {
 			opened, err := tx.Lock(opening("pol_2"))
-			stamps = opened.Revisions
+			revisions = opened.Revisions
 			return err
 		})
-		waited <- stamps
+		waited <- revisions
 	}()
 	require.NoError(t, here.InTx(t.Context(), func(tx ledger.Tx) error {
 		if _, err := tx.Lock(opening("pol_2")); err != nil {

@@ -29,12 +29,12 @@ func (t *tx) Lock(o ledger.LockRequest) (ledger.Locked, error) {
 	if opened.Pools, err = locked[poolRow](t, "pool", o.Pools); err != nil {
 		return opened, err
 	}
-	var stamps []stampRow
-	if err := t.query().Select("id, stamp").Find(&stamps).Error; err != nil {
-		return opened, wrap("reading stamps", err)
+	var revisions []revisionRow
+	if err := t.query().Select("id, revision").Find(&revisions).Error; err != nil {
+		return opened, wrap("reading revisions", err)
 	}
-	for _, row := range stamps {
-		opened.Revisions[row.ID] = row.Stamp
+	for _, row := range revisions {
+		opened.Revisions[row.ID] = row.Revision
 	}
 	for _, key := range o.Replays {
 		replay, found, err := t.Replay(key.OrganizationID, key.Route, key.Key)
@@ -48,13 +48,13 @@ func (t *tx) Lock(o ledger.LockRequest) (ledger.Locked, error) {
 	return opened, nil
 }
 
-// stampRow is as much of a pool as Open reads of all of them.
-type stampRow struct {
-	ID    string `gorm:"column:id"`
-	Stamp int64  `gorm:"column:stamp"`
+// revisionRow is as much of a pool as Open reads of all of them.
+type revisionRow struct {
+	ID       string `gorm:"column:id"`
+	Revision int64  `gorm:"column:revision"`
 }
 
-func (stampRow) TableName() string { return "pools" }
+func (revisionRow) TableName() string { return "pools" }
 
 // lockable is a row that Open can hold.
 type lockable[T any] interface {
@@ -114,7 +114,7 @@ func (t *tx) openBatch(o ledger.LockRequest) (ledger.Locked, error) {
 	if t.now.IsZero() || len(o.Pools) > 0 { // who held a pool meanwhile was at work until a moment ago
 		list = append(list, t.clock())
 	}
-	list = append(list, stamps(opened.Revisions))
+	list = append(list, readRevisions(opened.Revisions))
 	var replays []replayRow
 	if len(o.Replays) > 0 {
 		list = append(list, answers(o.Replays, &replays))
@@ -167,13 +167,13 @@ func (t *tx) clock() statement {
 	}
 }
 
-// stamps reads those of all pools, which are few.
-func stamps(to map[string]int64) statement {
+// readRevisions reads those of all pools, which are few.
+func readRevisions(to map[string]int64) statement {
 	return statement{
-		doing: "reading stamps", text: "SELECT id, stamp FROM pools", args: [][]byte{},
+		doing: "reading revisions", text: "SELECT id, revision FROM pools", args: [][]byte{},
 		receive: func(values [][]byte) error {
-			stamp, err := readWhole(values[1])
-			to[string(values[0])] = stamp
+			revision, err := readWhole(values[1])
+			to[string(values[0])] = revision
 			return err
 		},
 	}

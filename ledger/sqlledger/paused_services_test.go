@@ -73,7 +73,7 @@ func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 		"the pool's row":      "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE",
 		"the organization's":  "SELECT 1 FROM organizations WHERE id = 'org_1' FOR NO KEY UPDATE",
 		"the row of its plan": "UPDATE tasks SET last_error = 'x' WHERE key = 'plan:pol_1'",
-		"a stamp and the plan's": "UPDATE pools SET stamp = 1 WHERE id = 'pol_1'; UPDATE tasks SET last_error = 'x' " +
+		"a revision and the plan's": "UPDATE pools SET revision = 1 WHERE id = 'pol_1'; UPDATE tasks SET last_error = 'x' " +
 			"WHERE key = 'plan:pol_1'",
 	} {
 		t.Run(name, func(t *testing.T) {

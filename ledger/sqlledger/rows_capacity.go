@@ -40,7 +40,7 @@ type poolRow struct {
 	Learned       string `gorm:"column:learned"`
 	Created       int64  `gorm:"column:created_at"`
 	Deleted       int64  `gorm:"column:deleted_at"`
-	Stamp         int64  `gorm:"column:stamp;<-:create"`
+	Revision      int64  `gorm:"column:revision;<-:create"`
 	Definition    int    `gorm:"column:definition_version"`
 }
 
@@ -59,7 +59,7 @@ func poolToRow(p ledger.Pool) poolRow {
 		MaxCreates: p.MaxCreates, CreateWindow: p.CreateWindow.Microseconds(),
 		RecoveringAt: micros(p.Recovery.Since), RecoveringWhy: p.Recovery.Reason,
 		Paused: p.Paused, Simulated: p.Simulated, Learned: packLearned(p.Learned),
-		Created: micros(p.CreatedAt), Deleted: micros(p.DeletedAt), Stamp: p.Revision,
+		Created: micros(p.CreatedAt), Deleted: micros(p.DeletedAt), Revision: p.Revision,
 		Definition: p.DefinitionVersion,
 	}
 }
@@ -79,7 +79,7 @@ func (r poolRow) value() (ledger.Pool, error) {
 		},
 		Learned:   learned,
 		Recovery:  ledger.Recovery{Since: moment(r.RecoveringAt), Reason: r.RecoveringWhy},
-		CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Revision: r.Stamp, Version: r.Head.Version,
+		CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Revision: r.Revision, Version: r.Head.Version,
 		DefinitionVersion: r.Definition,
 	}, errors.Join(err, damaged)
 }

@@ -41,7 +41,7 @@ func (t *tx) Save(c ledger.Change) error {
 	insertRows(s, "events", rowsOf(c.Events, eventToRow), "")
 	insertRows(s, "seals", rowsOf(c.Seals, sealToRow), "")
 	for _, poolID := range slices.Sorted(maps.Keys(c.Revisions)) {
-		s.exec("stamping pool "+poolID, "UPDATE pools SET stamp = ? WHERE id = ?", ledger.ErrNotFound, c.Revisions[poolID],
+		s.exec("setting the revision of pool "+poolID, "UPDATE pools SET revision = ? WHERE id = ?", ledger.ErrNotFound, c.Revisions[poolID],
 			poolID)
 	}
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(c.Wake))) {

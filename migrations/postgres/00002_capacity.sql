@@ -32,7 +32,7 @@ CREATE TABLE pools (
     learned        TEXT    NOT NULL, -- JSON: boots, supply, demand
     created_at     BIGINT  NOT NULL,
     deleted_at     BIGINT  NOT NULL,
-    stamp          BIGINT  NOT NULL DEFAULT 0, -- of the transaction that last changed what is live in the pool
+    revision       BIGINT  NOT NULL DEFAULT 0, -- of the transaction that last changed what is live in the pool
     definition_version BIGINT NOT NULL CHECK (definition_version >= 0), -- of what people set, not of what is learned
     version        BIGINT  NOT NULL CHECK (version > 0)
 );

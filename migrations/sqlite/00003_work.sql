@@ -60,7 +60,7 @@ CREATE TABLE plans (
     kind             TEXT   NOT NULL,
     request          TEXT   NOT NULL,
     effect           TEXT   NOT NULL,
-    mark             TEXT   NOT NULL,
+    fingerprint      TEXT   NOT NULL,
     created_at       BIGINT NOT NULL,
     expires_at       BIGINT NOT NULL,
     applied_at       BIGINT NOT NULL,
