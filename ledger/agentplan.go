@@ -71,7 +71,7 @@ func (p Demand) checkDemand() error {
 // SetDemand makes the actor's reservations in a pool what the plan says: it keeps
 // those that serve a window already, shifting their ends, cancels the rest and
 // places what is missing. A window that gets no place does not stop the others.
-func (l *Ledger) SetDemand(ctx context.Context, actor Actor, want Demand) ([]WindowOutcome, error) {
+func (l Booking) SetDemand(ctx context.Context, actor Actor, want Demand) ([]WindowOutcome, error) {
 	if err := want.checkDemand(); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (r AllocateRequest) poolNeeds() poolNeeds {
 // Allocate gives GPUs to the actor's organization: warm ones at once, first
 // those that its own speculative reservations hold, or a place and a boot to
 // wait for. It answers *RefusedError with every blocker.
-func (l *Ledger) Allocate(ctx context.Context, actor Actor, req AllocateRequest) (allocation.Allocation, error) {
+func (l Booking) Allocate(ctx context.Context, actor Actor, req AllocateRequest) (allocation.Allocation, error) {
 	var out allocation.Allocation
 	if err := req.checkRequest(); err != nil {
 		return out, err
@@ -128,7 +128,7 @@ func (r AllocateRequest) lockHint() *LockHint {
 }
 
 // holding is the locked organization that somebody takes GPUs for, with what it
-// and those of its cohort are committed to; that follows what the unit changes.
+// and those of its cohort are committed to; that follows what the transaction changes.
 type holding struct {
 	org         Organization
 	commitments *Commitments
@@ -284,7 +284,7 @@ func claimOwn(tx *groupTx, p *poolTx, h *holding, a allocation.Allocation, req t
 
 // displacedBy lists those of the reservations that have no room beside the
 // allocation any more: no place, or nothing left of what the organization may
-// hold. The board stays as it is.
+// hold. The cache stays as it is.
 func displacedBy(p *poolTx, h *holding, a allocation.Allocation, others []reservation.Reservation) []string {
 	for _, r := range others {
 		p.setReservation(&r, nil)

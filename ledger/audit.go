@@ -58,7 +58,7 @@ type AuditFinding struct {
 
 // VerifyJournal compares a part of the journal with its seals, up to the first
 // thing that is not as it was. Only an operator may: it reads every tenant's events.
-func (l *Ledger) VerifyJournal(ctx context.Context, actor Actor, req AuditRequest) (Audit, error) {
+func (l Journal) VerifyJournal(ctx context.Context, actor Actor, req AuditRequest) (Audit, error) {
 	if actor.Role != Operator {
 		return Audit{}, ErrDenied
 	}
@@ -76,7 +76,7 @@ func (l *Ledger) VerifyJournal(ctx context.Context, actor Actor, req AuditReques
 		if err != nil || found.More || found.Finding != nil && found.Finding.Kind != AuditUnsealed {
 			return err
 		}
-		missed, err := missedSeals(l, r)
+		missed, err := missedSeals(l.engine, r)
 		if missed != nil {
 			found.Finding = missed
 		}
@@ -86,14 +86,14 @@ func (l *Ledger) VerifyJournal(ctx context.Context, actor Actor, req AuditReques
 		return Audit{}, fmt.Errorf("verifying the journal: %w", err)
 	}
 	if found.Finding == nil && !found.More {
-		rememberSeal(l, found.Last, now)
+		rememberSeal(l.engine, found.Last, now)
 	}
 	return found, nil
 }
 
 // missedSeals tells of seals that were seen, and are not in a chain that holds.
-func missedSeals(l *Ledger, r Reader) (*AuditFinding, error) {
-	gap, err := l.JournalGap(r)
+func missedSeals(l *engine, r Reader) (*AuditFinding, error) {
+	gap, err := Journal{l}.JournalGap(r)
 	if err != nil || gap == nil {
 		return nil, err
 	}

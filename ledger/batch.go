@@ -29,7 +29,7 @@ type Outcome struct {
 // deciding on what the ones before it left. One that is refused does not stop the
 // others; when the transaction fails, none of them is there. Those for which
 // Config.BatchTime leaves no time are not tried (ErrNotTried).
-func (l *Ledger) ReserveMany(ctx context.Context, actor Actor, batch []BatchItem) ([]Outcome, error) {
+func (l Booking) ReserveMany(ctx context.Context, actor Actor, batch []BatchItem) ([]Outcome, error) {
 	if len(batch) == 0 || len(batch) > MaxBatch {
 		return nil, &InvalidError{Field: "items", Rule: fmt.Sprintf("must be between 1 and %d", MaxBatch)}
 	}
@@ -92,7 +92,7 @@ func decidedFromMemory(pool string, rest []BatchItem) bool {
 // backgroundWrite is a part of a batch on its way to the database, in the background.
 type backgroundWrite struct{ done chan error }
 
-// beginWrite writes what the unit has so far, after the part before.
+// beginWrite writes what the transaction has so far, after the part before.
 func (w *backgroundWrite) beginWrite(tx *groupTx) error {
 	if err := w.waitForWrite(); err != nil {
 		return err

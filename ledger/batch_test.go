@@ -67,10 +67,10 @@ func TestALargeBatch(t *testing.T) {
 	require.Equal(t, 210, refused)
 	require.Equal(t, 2100, w.countBooked())
 	_, err = w.ledger.CancelReservation(t.Context(), ann, outcomes[0].Reservation.ID)
-	require.NoError(t, err, "the board has the version that is stored")
+	require.NoError(t, err, "the cache has the version that is stored")
 }
 
-// When a part cannot be written nothing is there, on the board either.
+// When a part cannot be written nothing is there, in the cache either.
 func TestALargeBatchThatFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

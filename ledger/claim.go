@@ -23,7 +23,7 @@ import (
 // reservation's. Anything else is
 // a *RefusedError, whose offers say when it may be claimed, and what may be
 // allocated until then beside the reservation.
-func (l *Ledger) Claim(ctx context.Context, actor Actor, reservationID string, lease time.Duration,
+func (l Booking) Claim(ctx context.Context, actor Actor, reservationID string, lease time.Duration,
 	name string) (allocation.Allocation, error) {
 	var out allocation.Allocation
 	err := l.inGroup(ctx, actor, &LockHint{Reservation: reservationID}, func(tx *groupTx) error {

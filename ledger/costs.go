@@ -76,7 +76,7 @@ type Orphan struct {
 // ReportOrphan writes down what is known of machines that no node stands for. A
 // provider that does not say when one was born is believed to have made it now.
 // Repeated, it changes nothing.
-func (l *Ledger) ReportOrphan(ctx context.Context, orphans ...Orphan) error {
+func (l Fleet) ReportOrphan(ctx context.Context, orphans ...Orphan) error {
 	return l.inOwnTx(ctx, SystemActor("reconcile"), func(tx *groupTx) error {
 		for _, o := range orphans {
 			if o.BilledFrom.IsZero() {
@@ -90,7 +90,7 @@ func (l *Ledger) ReportOrphan(ctx context.Context, orphans ...Orphan) error {
 
 // ReportOrphanEnded journals that the end of a machine that no node stands for
 // was asked for.
-func (l *Ledger) ReportOrphanEnded(ctx context.Context, provisioner, machine, nodeID string) error {
+func (l Fleet) ReportOrphanEnded(ctx context.Context, provisioner, machine, nodeID string) error {
 	return l.inOwnTx(ctx, SystemActor("reconcile"), func(tx *groupTx) error {
 		tx.addEvent(Event{Type: "sweep.orphan_terminated", Subject: machine, Reason: "no_node",
 			Message: fmt.Sprintf("%s of %s, tagged for %s, belongs to no live node", clipText(machine, 80), provisioner,

@@ -150,7 +150,7 @@ func readCredential(r identities, keyID string) (Credential, error) {
 
 // Authenticate returns the credential of a key that may be used now. Everything
 // else is ErrNotFound.
-func (l *Ledger) Authenticate(ctx context.Context, keyID string) (Credential, error) {
+func (l Tenancy) Authenticate(ctx context.Context, keyID string) (Credential, error) {
 	var c Credential
 	err := l.store.Read(ctx, func(r Reader) (err error) {
 		if c, err = readCredential(r, keyID); err != nil {

@@ -55,7 +55,7 @@ func refusedFor(o recurrence.Occurrence, code, message string) ScheduleDate {
 // Dates lists the dates of a visible schedule that start in [from, to), at most
 // limit of them, and what became of each. A zero to is as far ahead as there are
 // any; a limit of 0 is the next few.
-func (l *Ledger) Dates(ctx context.Context, actor Actor, id string, from, to time.Time,
+func (l Booking) Dates(ctx context.Context, actor Actor, id string, from, to time.Time,
 	limit int) ([]ScheduleDate, error) {
 	var dates []ScheduleDate
 	err := l.store.Read(ctx, func(r Reader) error {
@@ -66,7 +66,7 @@ func (l *Ledger) Dates(ctx context.Context, actor Actor, id string, from, to tim
 		if from.IsZero() {
 			from = r.Now()
 		}
-		dates, err = readDates(l, r, s, from, to, limit)
+		dates, err = readDates(l.engine, r, s, from, to, limit)
 		return err
 	})
 	return dates, err
@@ -80,7 +80,7 @@ func liveSchedule(r Reader, scope Scope, id string) (Schedule, error) {
 	return s, err
 }
 
-func readDates(l *Ledger, r Reader, s Schedule, from, to time.Time, limit int) ([]ScheduleDate, error) {
+func readDates(l *engine, r Reader, s Schedule, from, to time.Time, limit int) ([]ScheduleDate, error) {
 	if to.IsZero() {
 		to = from.Add(furthestDate)
 	}

@@ -117,19 +117,19 @@ func TestWhoGaveWayAndWhoCameInstead(t *testing.T) {
 }
 
 // A refusal changes nothing but the journal, and is told by its own id; what was
-// only rehearsed leaves nothing.
+// only tried in a dry run leaves nothing.
 func TestARefusalIsJournaled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	by := w.newPerson("acme")
 	before := w.readRows()
-	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+	op := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
 		return answerWith(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 50}))
 	}
-	_, err := w.makePlan(by, deed)
+	_, err := w.makePlan(by, op)
 	require.ErrorAs(t, err, new(*ledger.RefusedError))
 	require.Equal(t, before, w.readRows(), "a plan left a refusal")
-	_, _, err = deed(w.Context(), w.ledger)
+	_, _, err = op(w.Context(), w.ledger)
 	var refused *ledger.RefusedError
 	require.ErrorAs(t, err, &refused)
 	left := w.readDecisions(ledger.DecisionFilter{Kind: ledger.DecisionRefusal})

@@ -97,7 +97,7 @@ func LiveUser(r Reader, s Scope, id string) (User, error) {
 // DeletePool ends a pool, by id or name, in which nothing is left: with live
 // nodes, bookings or schedules it is *InUseError. Its history stays, and its name
 // may be used again. Only an operator may.
-func (l *Ledger) DeletePool(ctx context.Context, actor Actor, idOrName string) error {
+func (l Fleet) DeletePool(ctx context.Context, actor Actor, idOrName string) error {
 	return l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if actor.Role != Operator {
 			return ErrDenied
@@ -155,7 +155,7 @@ func liveSchedules(tx *groupTx, s Scope, condition func(Schedule) bool) ([]strin
 // bookings or schedules it is *InUseError, and *PromisesAtRiskError where others
 // of its cohort borrow from it. Its people and keys end with it, which are
 // returned; its history stays. Only an operator may, and not its own.
-func (l *Ledger) DeleteOrganization(ctx context.Context, actor Actor, id string) (keyIDs []string, err error) {
+func (l Tenancy) DeleteOrganization(ctx context.Context, actor Actor, id string) (keyIDs []string, err error) {
 	err = l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		switch {
 		case actor.Role != Operator:
@@ -305,7 +305,7 @@ func endPause(tx *groupTx, organizationID string) error {
 // DeleteUser ends a person of an organization that the actor administers. Their
 // keys end with them, which are returned; what these booked stays the
 // organization's.
-func (l *Ledger) DeleteUser(ctx context.Context, actor Actor, id string) (keyIDs []string, err error) {
+func (l Tenancy) DeleteUser(ctx context.Context, actor Actor, id string) (keyIDs []string, err error) {
 	err = l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		user, err := LiveUser(tx.port, actor.Scope(), id)
 		if err != nil {

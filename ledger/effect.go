@@ -172,7 +172,7 @@ func gpusOf(r Reader, organizationID string) (*calendar.Profile, error) {
 
 // observing returns a ledger that works in tx and tells what it changes. It has no
 // memory of its own, so that nothing of what is taken back stays in this one.
-func observing(l *Ledger, tx Tx, e *Effect) *Ledger {
+func observing(l *engine, tx Tx, e *Effect) *Ledger {
 	shadow := New(&nestedStore{Store: l.store, tx: &observedTx{Tx: tx, effect: e}}, l.ids, l.cfg)
 	shadow.dryRun = true
 	return shadow

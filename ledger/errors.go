@@ -60,7 +60,7 @@ type RefusedError struct {
 	PerNode  int
 	Decision admission.Decision
 	// DecisionID is what the refusal is called in the journal; empty for a
-	// rehearsal, which leaves nothing there, and for one of very many, of which
+	// dry run, which leaves nothing there, and for one of very many, of which
 	// only the number is told.
 	DecisionID string
 	Others     []PoolRefusal // the other pools that might have served, and could not

@@ -76,12 +76,12 @@ type explained struct {
 // CodeRecovering is the blocker of a pool that only reconciles.
 const CodeRecovering = "recovering"
 
-func beginExplanation(l *Ledger, r Reader, actor Actor, subject, poolID string) (*explained, error) {
+func beginExplanation(l *engine, r Reader, actor Actor, subject, poolID string) (*explained, error) {
 	state, err := r.PoolState(poolID)
 	if err != nil {
 		return nil, fmt.Errorf("reading pool: %w", err)
 	}
-	e := &explained{state: state, cfg: l.cfg, waits: l.Waits(r), operator: actor.Role == Operator}
+	e := &explained{state: state, cfg: l.cfg, waits: Reporting{l}.Waits(r), operator: actor.Role == Operator}
 	e.At, e.Subject, e.PoolID = r.Now(), subject, poolID
 	if e.outlook, err = e.waits.foreseePool(state); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (e *explained) finishExplanation() Explanation {
 
 // ExplainReservation explains a reservation that the actor may see; an agent
 // sees its own.
-func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string) (Explanation, error) {
+func (l Reporting) ExplainReservation(ctx context.Context, actor Actor, id string) (Explanation, error) {
 	var e *explained
 	var r reservation.Reservation
 	err := l.store.Read(ctx, func(rd Reader) (err error) {
@@ -139,7 +139,7 @@ func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string)
 		if actor.Kind == AgentKey && r.MadeBy != actor.KeyID {
 			return ErrNotFound
 		}
-		if e, err = beginExplanation(l, rd, actor, id, r.PoolID); err != nil {
+		if e, err = beginExplanation(l.engine, rd, actor, id, r.PoolID); err != nil {
 			return err
 		}
 		if e.expires, err = e.waits.Expires(r); err != nil {
@@ -156,7 +156,7 @@ func (l *Ledger) ExplainReservation(ctx context.Context, actor Actor, id string)
 		return Explanation{}, err
 	}
 	if r.State() == reservation.Waitlisted {
-		if e.Refused, err = refusedNow(l, ctx, r); err != nil {
+		if e.Refused, err = refusedNow(ctx, l.engine, r); err != nil {
 			return Explanation{}, err
 		}
 	}
@@ -189,11 +189,11 @@ func counterOffers(r reservation.Reservation, decisions []Event) ([]admission.Of
 
 // refusedNow asks what a waitlisted reservation would be told if it were made
 // now; nil means that there is a place, which the planner is about to give it.
-func refusedNow(l *Ledger, ctx context.Context, r reservation.Reservation) (*RefusedError, error) {
+func refusedNow(ctx context.Context, l *engine, r reservation.Reservation) (*RefusedError, error) {
 	owner := Actor{KeyID: r.MadeBy, Kind: PersonKey, OrganizationID: r.OrganizationID, Role: Member, Via: "explain"}
-	_, _, err := l.DryRun(ctx, owner, func(ctx context.Context, l *Ledger) (int, []byte, error) {
+	_, _, err := Previews{l}.DryRun(ctx, owner, func(ctx context.Context, l *Ledger) (int, []byte, error) {
 		window := r.Window
-		if now := readNow(l, ctx); window.Start.Before(now) {
+		if now := readNow(ctx, l.engine); window.Start.Before(now) {
 			window.Start = now
 		}
 		_, err := l.Reserve(ctx, owner, ReserveRequest{Pool: r.PoolID, GPUs: r.Shape.GPUs(), Window: window,
@@ -208,7 +208,7 @@ func refusedNow(l *Ledger, ctx context.Context, r reservation.Reservation) (*Ref
 }
 
 // readNow is the time of the transaction that the ledger works in, or of a new one.
-func readNow(l *Ledger, ctx context.Context) time.Time {
+func readNow(ctx context.Context, l *engine) time.Time {
 	var now time.Time
 	_ = l.store.Read(ctx, func(r Reader) error { // reading the time of a transaction does not fail by itself
 		now = r.Now()
@@ -278,14 +278,14 @@ func (e *explained) whyNoPlace() string {
 }
 
 // ExplainAllocation explains an allocation that the actor may see.
-func (l *Ledger) ExplainAllocation(ctx context.Context, actor Actor, id string) (Explanation, error) {
+func (l Reporting) ExplainAllocation(ctx context.Context, actor Actor, id string) (Explanation, error) {
 	var e *explained
 	err := l.store.Read(ctx, func(rd Reader) error {
 		a, err := rd.Allocation(actor.Scope(), id)
 		if err != nil {
 			return err
 		}
-		if e, err = beginExplanation(l, rd, actor, id, a.PoolID); err != nil {
+		if e, err = beginExplanation(l.engine, rd, actor, id, a.PoolID); err != nil {
 			return err
 		}
 		e.explainAllocation(a)
@@ -336,9 +336,9 @@ func (e *explained) blockByRecovery() {
 
 // ExplainRequest tells what would become of a request: its effect, or every
 // blocker and what would be accepted instead.
-func (l *Ledger) ExplainRequest(ctx context.Context, actor Actor, deed Operation) (Explanation, error) {
+func (l Reporting) ExplainRequest(ctx context.Context, actor Actor, op Operation) (Explanation, error) {
 	e := Explanation{Kind: "request", State: "accepted", Summary: "it would get its GPUs"}
-	effect, _, err := l.DryRun(ctx, actor, deed)
+	effect, _, err := Previews{l.engine}.DryRun(ctx, actor, op)
 	if errors.As(err, &e.Refused) {
 		e.State, e.Summary = "refused", e.Refused.Error()
 		return e, l.store.Read(ctx, func(r Reader) error {

@@ -11,14 +11,14 @@ import (
 
 // ExplainNode explains a node that the actor sees. What will use it is told to operators only: the
 // plans of others are theirs.
-func (l *Ledger) ExplainNode(ctx context.Context, actor Actor, id string) (Explanation, error) {
+func (l Reporting) ExplainNode(ctx context.Context, actor Actor, id string) (Explanation, error) {
 	var e *explained
 	err := l.store.Read(ctx, func(rd Reader) error {
 		n, err := l.Sight(actor.Scope()).Node(rd, id)
 		if err != nil {
 			return err
 		}
-		if e, err = beginExplanation(l, rd, actor, id, n.PoolID); err != nil {
+		if e, err = beginExplanation(l.engine, rd, actor, id, n.PoolID); err != nil {
 			return err
 		}
 		e.explainNode(n)

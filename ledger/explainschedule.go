@@ -12,7 +12,7 @@ import (
 
 // ExplainSchedule explains a schedule that the actor may see by its next date:
 // what that got and what stands in its way, or what would become of it now.
-func (l *Ledger) ExplainSchedule(ctx context.Context, actor Actor, id string) (Explanation, error) {
+func (l Reporting) ExplainSchedule(ctx context.Context, actor Actor, id string) (Explanation, error) {
 	var s Schedule
 	var dates []ScheduleDate
 	e := Explanation{Kind: "schedule", Subject: id}
@@ -21,7 +21,7 @@ func (l *Ledger) ExplainSchedule(ctx context.Context, actor Actor, id string) (E
 			return err
 		}
 		e.At, e.PoolID, e.Since = r.Now(), s.PoolID, s.CreatedAt
-		if dates, err = readDates(l, r, s, e.At, time.Time{}, 1); err != nil {
+		if dates, err = readDates(l.engine, r, s, e.At, time.Time{}, 1); err != nil {
 			return err
 		}
 		e.Decisions, err = r.Decisions(actor.Scope(), DecisionFilter{Subject: id}, recentDecisions)
@@ -38,16 +38,16 @@ func (l *Ledger) ExplainSchedule(ctx context.Context, actor Actor, id string) (E
 		e.State, e.Summary = "ended", "it has no date to come"
 		return e, nil
 	}
-	return explainDate(l, ctx, actor, s, dates[0], e)
+	return explainDate(ctx, l.engine, actor, s, dates[0], e)
 }
 
 // explainDate adds the next date to what is known of its schedule.
-func explainDate(l *Ledger, ctx context.Context, actor Actor, s Schedule, d ScheduleDate,
+func explainDate(ctx context.Context, l *engine, actor Actor, s Schedule, d ScheduleDate,
 	e Explanation) (Explanation, error) {
 	e.Summary = fmt.Sprintf("the next date is %s: %s", d.LocalStart.Format("Mon 2 Jan 2006 15:04 -07:00"), d.describeDate())
 	e.Reason, e.Degraded = d.Reason, d.Degraded
 	if d.ReservationID != "" {
-		r, err := l.ExplainReservation(ctx, actor, d.ReservationID)
+		r, err := Reporting{l}.ExplainReservation(ctx, actor, d.ReservationID)
 		if err != nil {
 			return e, err
 		}
@@ -60,7 +60,7 @@ func explainDate(l *Ledger, ctx context.Context, actor Actor, s Schedule, d Sche
 	}
 	e.Next = append(e.Next, Step{Code: "start", At: d.Start, Message: "its time begins"})
 	var err error
-	e.Refused, err = dateRefusedNow(l, ctx, s, d)
+	e.Refused, err = dateRefusedNow(ctx, l, s, d)
 	if err == nil && e.Refused == nil && d.State == DateRefused {
 		e.Summary += "; it would get its place now, but is not asked for again: reserve it by itself"
 	}
@@ -87,7 +87,7 @@ func (d ScheduleDate) describeDate() string {
 
 // dateRefusedNow asks what a date would be told if it were asked for now; nil
 // means that it would get its place.
-func dateRefusedNow(l *Ledger, ctx context.Context, s Schedule, d ScheduleDate) (*RefusedError, error) {
+func dateRefusedNow(ctx context.Context, l *engine, s Schedule, d ScheduleDate) (*RefusedError, error) {
 	var who Actor
 	err := l.store.Read(ctx, func(r Reader) (err error) {
 		who, err = scheduleActor(r, s)
@@ -97,9 +97,9 @@ func dateRefusedNow(l *Ledger, ctx context.Context, s Schedule, d ScheduleDate) 
 		return nil, err
 	}
 	for i := range who.Makers { // it is asked for as late as they demand
-		who.Makers[i].Caps.MaxLead = max(who.Makers[i].Caps.MaxLead, d.Start.Sub(readNow(l, ctx)))
+		who.Makers[i].Caps.MaxLead = max(who.Makers[i].Caps.MaxLead, d.Start.Sub(readNow(ctx, l)))
 	}
-	_, _, err = l.DryRun(ctx, who, func(ctx context.Context, l *Ledger) (int, []byte, error) {
+	_, _, err = Previews{l}.DryRun(ctx, who, func(ctx context.Context, l *Ledger) (int, []byte, error) {
 		_, err := l.Reserve(ctx, who, ReserveRequest{Pool: s.PoolID, GPUs: s.GPUs, Layout: s.Layout, madeBy: s.ID,
 			Window: calendar.Interval{Start: d.Start, End: d.End}, source: reservation.FromSchedule})
 		return 0, nil, err

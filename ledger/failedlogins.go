@@ -48,7 +48,7 @@ func (f FailedLogin) eventText() string {
 
 // RecordFailedLogins writes failed sign-ins into the journal, where operators
 // alone see them: they belong to no organization.
-func (l *Ledger) RecordFailedLogins(ctx context.Context, failed []FailedLogin) error {
+func (l Tenancy) RecordFailedLogins(ctx context.Context, failed []FailedLogin) error {
 	return l.inOwnTx(ctx, SystemActor("api"), func(tx *groupTx) error {
 		for _, f := range failed {
 			tx.addEvent(Event{Type: "login.failed", Subject: f.eventSubject(), Reason: f.Door, Message: f.eventText()})

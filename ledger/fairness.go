@@ -204,7 +204,7 @@ func rankSpeculative(tx *groupTx, p *poolTx) ([]admission.Speculative, error) {
 
 // Shares reads the fair shares of a pool, by id or name, that the actor may see:
 // an organization its own, an operator all. The largest comes first.
-func (l *Ledger) Shares(ctx context.Context, actor Actor, idOrName string) (Pool, []Share, error) {
+func (l Reporting) Shares(ctx context.Context, actor Actor, idOrName string) (Pool, []Share, error) {
 	var pool Pool
 	var out []Share
 	err := l.store.Read(ctx, func(r Reader) error {
@@ -217,13 +217,13 @@ func (l *Ledger) Shares(ctx context.Context, actor Actor, idOrName string) (Pool
 			return fmt.Errorf("reading pool: %w", err)
 		}
 		pool = state.Pool
-		out, err = sharesOf(l, r, actor, state)
+		out, err = sharesOf(l.engine, r, actor, state)
 		return err
 	})
 	return pool, out, err
 }
 
-func sharesOf(l *Ledger, r Reader, actor Actor, s PoolState) ([]Share, error) {
+func sharesOf(l *engine, r Reader, actor Actor, s PoolState) ([]Share, error) {
 	uses := map[string]fairshare.Usage{}
 	for _, use := range s.Uses {
 		uses[use.OrganizationID] = use.Usage

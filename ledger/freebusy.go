@@ -36,7 +36,7 @@ type WorkloadLevel struct {
 // FreeBusy reads what is free of a pool, by id or name, from one time to
 // another: the exact minimum of each step, or with a step of 0 a step at each
 // change. It says nothing of whose the rest is.
-func (l *Ledger) FreeBusy(ctx context.Context, idOrName string, from, to time.Time,
+func (l Booking) FreeBusy(ctx context.Context, idOrName string, from, to time.Time,
 	step time.Duration) (FreeBusy, error) {
 	var out FreeBusy
 	err := l.store.Read(ctx, func(r Reader) error {
@@ -122,7 +122,7 @@ type Recommendation struct {
 // Advise finds up to limit windows for a flexible request, the earliest first,
 // each of which Reserve would accept now. Without any, the error is the
 // *RefusedError of the cheapest pool, which names the others.
-func (l *Ledger) Advise(ctx context.Context, actor Actor, req ReserveRequest, limit int) ([]Recommendation, error) {
+func (l Booking) Advise(ctx context.Context, actor Actor, req ReserveRequest, limit int) ([]Recommendation, error) {
 	if err := req.checkRequest(); err != nil {
 		return nil, err
 	}

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// commitGroup has a group run, but for those who have to wait beside the lane.
-func commitGroup(l *Ledger, group []*pendingTx) { runGroup(l, stopAtGates(l, group)) }
+// commitGroup has a group run, but for those who have to wait outside the group commit.
+func commitGroup(l *engine, group []*pendingTx) { runGroup(l, stopAtGates(l, group)) }
 
 // runGroup runs a group in one transaction and sets what became of each. What is
 // remembered is assumed at first, which spares a round trip; when it was not so,
 // nothing was done, and the group is run again on what is. When the transaction
 // fails, each of the group gets one of its own.
-func runGroup(l *Ledger, group []*pendingTx) {
+func runGroup(l *engine, group []*pendingTx) {
 	if len(group) == 0 {
 		return
 	}
@@ -38,7 +38,7 @@ func runGroup(l *Ledger, group []*pendingTx) {
 const groupTime = 12 * time.Second
 
 // attemptGroup runs a group in one transaction, and returns what it wanted to lock.
-func attemptGroup(l *Ledger, group []*pendingTx, assume bool) (Rows, error) {
+func attemptGroup(l *engine, group []*pendingTx, assume bool) (Rows, error) {
 	var tx *groupTx
 	ctx := group[0].ctx
 	if len(group) > 1 { // it is not only the first one's
@@ -51,7 +51,7 @@ func attemptGroup(l *Ledger, group []*pendingTx, assume bool) (Rows, error) {
 		if tx != nil { // the database asked for another try
 			tx.giveUp()
 		}
-		tx = &groupTx{Ledger: l, port: port, pools: map[string]*poolTx{}, orgs: map[string]Organization{},
+		tx = &groupTx{engine: l, port: port, pools: map[string]*poolTx{}, orgs: map[string]Organization{},
 			revisions: map[string]int64{},
 			assume:    assume && patience == 0, patience: patience}
 		return tx.runMembers(group)
@@ -90,7 +90,7 @@ func patienceOf(group []*pendingTx) time.Duration {
 // runApart gives each of a group whose transaction failed one of its own, unless
 // that cannot help, or could do twice what may have been done already: then only
 // those run again whose stored answer would be found.
-func runApart(l *Ledger, group []*pendingTx, err error) {
+func runApart(l *engine, group []*pendingTx, err error) {
 	failAll(l, group, err)
 	if len(group) == 1 || isHopeless(err) {
 		return
@@ -213,8 +213,8 @@ func (tx *groupTx) openFromMemory(o LockRequest) bool {
 		}
 		a.Organizations = append(a.Organizations, org)
 	}
-	for id, stamp := range a.Revisions {
-		if d := tx.cache.pools[id]; d == nil || d.revision != stamp {
+	for id, revision := range a.Revisions {
+		if d := tx.cache.pools[id]; d == nil || d.revision != revision {
 			return false
 		}
 	}
@@ -238,16 +238,16 @@ func (tx *groupTx) openFromMemory(o LockRequest) bool {
 	return true
 }
 
-// acceptLocked puts what was locked at the unit's hands.
+// acceptLocked makes the locked rows available to the transaction.
 func (tx *groupTx) acceptLocked(o Locked) error {
 	for _, org := range o.Organizations {
 		tx.orgs[org.ID], tx.cache.orgs[org.ID] = org, org
 	}
 	tx.cache.revisions, tx.cache.trusted = maps.Clone(o.Revisions), true
 	tx.cache.noteTime(tx.now())
-	for id, stamp := range o.Revisions {
+	for id, revision := range o.Revisions {
 		if _, locked := tx.pools[id]; !locked {
-			tx.revisions[id] = stamp
+			tx.revisions[id] = revision
 		}
 	}
 	for _, p := range o.Pools {
@@ -266,7 +266,7 @@ func (tx *groupTx) acceptLocked(o Locked) error {
 	return nil
 }
 
-// findPoolOf guesses the pool of a use from what the board has.
+// findPoolOf guesses the pool of a use from what the cache has.
 func (b *poolCache) findPoolOf(uses LockHint) (string, bool) {
 	if uses.Pool != "" {
 		if id, ok := b.names[uses.Pool]; ok {

@@ -12,7 +12,7 @@ import (
 
 // Bootstrap makes the first organization and the first key of an empty
 // installation. On any other it does nothing and returns false.
-func (l *Ledger) Bootstrap(ctx context.Context, organization string, limits quota.Limits, operator Key) (bool, error) {
+func (l Tenancy) Bootstrap(ctx context.Context, organization string, limits quota.Limits, operator Key) (bool, error) {
 	created := false
 	err := l.inOwnTx(ctx, SystemActor("bootstrap"), func(tx *groupTx) error {
 		created = false
@@ -37,7 +37,7 @@ func (l *Ledger) Bootstrap(ctx context.Context, organization string, limits quot
 }
 
 // CreateOrganization makes a tenant. Only an operator may.
-func (l *Ledger) CreateOrganization(ctx context.Context, actor Actor, name string,
+func (l Tenancy) CreateOrganization(ctx context.Context, actor Actor, name string,
 	limits quota.Limits) (Organization, error) {
 	var org Organization
 	if err := checkName("name", name); err != nil {
@@ -61,7 +61,7 @@ func (l *Ledger) CreateOrganization(ctx context.Context, actor Actor, name strin
 }
 
 // CreateUser adds a person to an organization that the actor administers.
-func (l *Ledger) CreateUser(ctx context.Context, actor Actor, user User) (User, error) {
+func (l Tenancy) CreateUser(ctx context.Context, actor Actor, user User) (User, error) {
 	if parsed, err := mail.ParseAddress(user.Email); err != nil || parsed.Address != user.Email ||
 		len(user.Email) > 254 {
 		return user, &InvalidError{Field: "email", Rule: "must be an e-mail address alone",
@@ -88,7 +88,7 @@ func (l *Ledger) CreateUser(ctx context.Context, actor Actor, user User) (User, 
 }
 
 // UpdateUser changes a person's role or shuts them out.
-func (l *Ledger) UpdateUser(ctx context.Context, actor Actor, id string, version int, role Role,
+func (l Tenancy) UpdateUser(ctx context.Context, actor Actor, id string, version int, role Role,
 	active bool) (User, error) {
 	var user User
 	if !slices.Contains([]Role{Viewer, Member, Admin}, role) {

@@ -14,7 +14,7 @@ import (
 const touchEvery = time.Minute
 
 // TouchKey notes that a key was used.
-func (l *Ledger) TouchKey(ctx context.Context, keyID string) error {
+func (l Tenancy) TouchKey(ctx context.Context, keyID string) error {
 	err := l.inOwnTx(ctx, SystemActor("api"), func(tx *groupTx) error {
 		k, err := tx.port.Key(Scope{All: true}, keyID)
 		if err != nil || tx.now().Sub(k.LastUsedAt) < touchEvery {
@@ -34,7 +34,7 @@ func (l *Ledger) TouchKey(ctx context.Context, keyID string) error {
 // exceeds the key that makes it, on which it rests from then on (see Credential):
 // not its role, nor its caps, which it inherits where none are given, nor its
 // life. A zero ExpiresAt means never, and is refused where the maker expires.
-func (l *Ledger) CreateKey(ctx context.Context, actor Actor, k Key) (Key, error) {
+func (l Tenancy) CreateKey(ctx context.Context, actor Actor, k Key) (Key, error) {
 	if err := checkKey(actor, k); err != nil {
 		return k, err
 	}
@@ -112,7 +112,7 @@ func (c Credential) mintKey(k Key) (Key, error) {
 // RevokeKey ends a key, and with it every key that rests on it. Repeated, it
 // changes nothing. Nobody ends a key of a role above their own, and nobody the
 // last of an operator: ErrLastOperator.
-func (l *Ledger) RevokeKey(ctx context.Context, actor Actor, id string) (Key, error) {
+func (l Tenancy) RevokeKey(ctx context.Context, actor Actor, id string) (Key, error) {
 	var k Key
 	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		seen, err := tx.port.Key(actor.Scope(), id)
@@ -154,7 +154,7 @@ func keyToChange(tx *groupTx, actor Actor, id string) (Key, error) {
 // that made it, and is bound by its own caps, role and end alone. Only an operator
 // may whose own key has no caps and does not rest on the one that is adopted.
 // Repeated, it changes nothing.
-func (l *Ledger) AdoptKey(ctx context.Context, actor Actor, id string) (Key, error) {
+func (l Tenancy) AdoptKey(ctx context.Context, actor Actor, id string) (Key, error) {
 	var k Key
 	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if actor.Role != Operator {

@@ -5,7 +5,7 @@
 // next state, the event that tells of it and the task rows it causes, all
 // together or not at all. Nothing else in the program changes stored state, and
 // queues, loops and caches hold nothing that cannot be lost. Verbs that wait at
-// the same time share a transaction (see lane).
+// the same time share a transaction (see groupCommit).
 package ledger
 
 import (
@@ -89,9 +89,42 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Ledger offers the verbs. What it holds is a copy of what is stored (see
-// board), so it can be lost at any time. It is safe for concurrent use.
+// Ledger offers the verbs, by noun. What it holds is a copy of what is stored (see
+// poolCache), so it can be lost at any time. It is safe for concurrent use.
 type Ledger struct {
+	*engine
+	Tenancy
+	Booking
+	Fleet
+	Tasks
+	Journal
+	Forecasting
+	Previews
+	Reporting
+}
+
+// The verbs of each noun. They are reached through a Ledger.
+type (
+	// Tenancy is organizations, their people, keys and limits.
+	Tenancy struct{ *engine }
+	// Booking is reservations, schedules, allocations and what an agent asks for.
+	Booking struct{ *engine }
+	// Fleet is pools, their nodes, and what provisioners report.
+	Fleet struct{ *engine }
+	// Tasks is the work that verbs cause: claimed, extended, done.
+	Tasks struct{ *engine }
+	// Journal is the sealed record of what happened.
+	Journal struct{ *engine }
+	// Forecasting is what agents expected, and what came of it.
+	Forecasting struct{ *engine }
+	// Previews is what a request would do: dry runs, and plans that are applied.
+	Previews struct{ *engine }
+	// Reporting is what is read and explained.
+	Reporting struct{ *engine }
+)
+
+// engine is what all verbs work with: the store, and the transactions over it.
+type engine struct {
 	store   Store
 	ids     ids.Source
 	cfg     Config
@@ -108,9 +141,14 @@ type Ledger struct {
 
 // New returns a ledger over the store.
 func New(store Store, source ids.Source, cfg Config) *Ledger {
-	return &Ledger{store: store, ids: source, cfg: cfg.WithDefaults(), cache: newPoolCache(), refusals: &refusals{},
-		commits: &groupCommit{}, gates: &gates{}, watch: &sealWatch{}}
+	return newLedger(&engine{store: store, ids: source, cfg: cfg.WithDefaults(), cache: newPoolCache(),
+		refusals: &refusals{}, commits: &groupCommit{}, gates: &gates{}, watch: &sealWatch{}})
+}
+
+func newLedger(e *engine) *Ledger {
+	return &Ledger{engine: e, Tenancy: Tenancy{e}, Booking: Booking{e}, Fleet: Fleet{e}, Tasks: Tasks{e},
+		Journal: Journal{e}, Forecasting: Forecasting{e}, Previews: Previews{e}, Reporting: Reporting{e}}
 }
 
 // Store returns the port, for reads that need no verb.
-func (l *Ledger) Store() Store { return l.store }
+func (l *engine) Store() Store { return l.store }

@@ -56,7 +56,7 @@ type LimitsChange struct {
 // is changed and the error is *PromisesAtRiskError; with force the promises
 // beyond the limits are kept, marked degraded and named. ErrConflict means that
 // version is not the current one.
-func (l *Ledger) SetLimits(ctx context.Context, actor Actor, orgID string, version int, limits quota.Limits,
+func (l Tenancy) SetLimits(ctx context.Context, actor Actor, orgID string, version int, limits quota.Limits,
 	force bool) (LimitsChange, error) {
 	var out LimitsChange
 	limits = withDefaultLimits(limits)
@@ -153,7 +153,7 @@ type Usage struct {
 }
 
 // Usage reads what a visible organization holds from now on for a while.
-func (l *Ledger) Usage(ctx context.Context, actor Actor, orgID string, ahead time.Duration) (Usage, error) {
+func (l Tenancy) Usage(ctx context.Context, actor Actor, orgID string, ahead time.Duration) (Usage, error) {
 	var out Usage
 	err := l.store.Read(ctx, func(r Reader) error {
 		org, err := LiveOrganization(r, actor.Scope(), orgID)
@@ -176,7 +176,7 @@ func (l *Ledger) Usage(ctx context.Context, actor Actor, orgID string, ahead tim
 
 // SetUserCaps changes what a person's keys may book, all together; zero caps are
 // none. ErrConflict means that version is not the current one.
-func (l *Ledger) SetUserCaps(ctx context.Context, actor Actor, id string, version int, caps quota.Caps) (User, error) {
+func (l Tenancy) SetUserCaps(ctx context.Context, actor Actor, id string, version int, caps quota.Caps) (User, error) {
 	var user User
 	if err := checkCaps(caps); err != nil {
 		return user, err

@@ -24,7 +24,7 @@ const (
 // Materialise books what schedules ask for in the time ahead. Each occurrence
 // has an id derived from its schedule and local date, so it is booked once
 // however often this runs and whoever runs it.
-func (l *Ledger) Materialise(ctx context.Context, g Guard) error {
+func (l Booking) Materialise(ctx context.Context, g Guard) error {
 	var due []Schedule
 	var now time.Time
 	err := l.store.Read(ctx, func(r Reader) error {
@@ -47,7 +47,7 @@ func (l *Ledger) Materialise(ctx context.Context, g Guard) error {
 		if s.Paused {
 			continue
 		}
-		more, err := materialiseSchedule(l, ctx, s, now)
+		more, err := materialiseSchedule(ctx, l.engine, s, now)
 		if err != nil {
 			return fmt.Errorf("materialising %s: %w", s.ID, err)
 		}
@@ -60,7 +60,7 @@ func (l *Ledger) Materialise(ctx context.Context, g Guard) error {
 
 // materialiseSchedule books one schedule's occurrences and reports whether there are
 // more to book now.
-func materialiseSchedule(l *Ledger, ctx context.Context, s Schedule, now time.Time) (more bool, err error) {
+func materialiseSchedule(ctx context.Context, l *engine, s Schedule, now time.Time) (more bool, err error) {
 	rule, err := recurrence.Parse(s.Spec())
 	if err != nil {
 		return false, nil // a rule that no longer parses (a zone was dropped) is shown by the API, and stops nothing
@@ -75,7 +75,7 @@ func materialiseSchedule(l *Ledger, ctx context.Context, s Schedule, now time.Ti
 	}
 	found := rule.Between(from, to, materialiseMost)
 	for _, o := range found {
-		switch err := bookOccurrence(l, ctx, actor, s, o); {
+		switch err := bookOccurrence(ctx, l, actor, s, o); {
 		case errors.Is(err, ErrRecovering):
 			return false, nil // its dates are booked when an operator has confirmed
 		case err != nil:
@@ -133,8 +133,8 @@ func (s Schedule) reservationID(o recurrence.Occurrence) string {
 	return ids.Derived(ids.Reservation, s.ID, o.Date)
 }
 
-func bookOccurrence(l *Ledger, ctx context.Context, actor Actor, s Schedule, o recurrence.Occurrence) error {
-	_, err := l.Reserve(ctx, actor, s.reserveRequest(o))
+func bookOccurrence(ctx context.Context, l *engine, actor Actor, s Schedule, o recurrence.Occurrence) error {
+	_, err := Booking{l}.Reserve(ctx, actor, s.reserveRequest(o))
 	if errors.Is(err, ErrTaken) {
 		return nil
 	}

@@ -48,7 +48,7 @@ type CreateIntent struct {
 const giveUpAfter = 10
 
 // onNode locks a node's pool and runs fn; the pool is planned afterwards.
-func onNode(l *Ledger, ctx context.Context, id string, fn func(tx *groupTx, p *poolTx, n node.Node) error) error {
+func onNode(ctx context.Context, l *engine, id string, fn func(tx *groupTx, p *poolTx, n node.Node) error) error {
 	return l.inOwnTx(ctx, SystemActor("worker"), func(tx *groupTx) error {
 		seen, err := tx.port.Node(id)
 		if err != nil {
@@ -70,9 +70,9 @@ func onNode(l *Ledger, ctx context.Context, id string, fn func(tx *groupTx, p *p
 
 // BeginCreate commits the intent to make a node's machine, with its token,
 // before anything is asked of a provider. Repeated, it returns the same token.
-func (l *Ledger) BeginCreate(ctx context.Context, g Guard, nodeID string) (CreateIntent, error) {
+func (l Fleet) BeginCreate(ctx context.Context, g Guard, nodeID string) (CreateIntent, error) {
 	var intent CreateIntent
-	err := onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+	err := onNode(ctx, l.engine, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		intent = CreateIntent{Node: n, Pool: p.Pool, Wanted: true}
 		switch n.State() {
 		case node.Requested, node.Provisioning:
@@ -106,8 +106,8 @@ func createToken(n node.Node) string {
 }
 
 // ReportCreated stores the machine's id as soon as it is known.
-func (l *Ledger) ReportCreated(ctx context.Context, g Guard, nodeID string, m Instance) error {
-	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+func (l Fleet) ReportCreated(ctx context.Context, g Guard, nodeID string, m Instance) error {
+	return onNode(ctx, l.engine, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if n.State() == node.Provisioning {
 			n = withInstance(n, m, tx.now())
 			n.Simulated = m.Simulated
@@ -124,8 +124,8 @@ func (l *Ledger) ReportCreated(ctx context.Context, g Guard, nodeID string, m In
 
 // ReportRefused ends a node that the provider will not make. The pool asks for
 // nothing until some time later, twice as long after each refusal in a row.
-func (l *Ledger) ReportRefused(ctx context.Context, g Guard, nodeID, kind, message string, stockOut bool) error {
-	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+func (l Fleet) ReportRefused(ctx context.Context, g Guard, nodeID, kind, message string, stockOut bool) error {
+	return onNode(ctx, l.engine, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if n.State() == node.Provisioning {
 			if _, err := tx.stepNode(p, n, node.Refuse, kind, clipText(message, 200)); err != nil {
 				return err
@@ -156,22 +156,22 @@ func withInstance(n node.Node, m Instance, now time.Time) node.Node {
 
 // BeginCheck reads what there is to check of a node; wanted is false when there
 // is nothing, and the task is finished.
-func (l *Ledger) BeginCheck(ctx context.Context, g Guard, nodeID string) (n node.Node, p Pool, wanted bool, err error) {
-	return beginNodeTask(l, ctx, g, nodeID, node.Booting, node.Ready, node.Draining, node.Quarantined)
+func (l Fleet) BeginCheck(ctx context.Context, g Guard, nodeID string) (n node.Node, p Pool, wanted bool, err error) {
+	return beginNodeTask(ctx, l.engine, g, nodeID, node.Booting, node.Ready, node.Draining, node.Quarantined)
 }
 
 // BeginDelete reads what there is to remove of a node; wanted is false when
 // there is nothing, and the task is finished.
-func (l *Ledger) BeginDelete(ctx context.Context, g Guard,
+func (l Fleet) BeginDelete(ctx context.Context, g Guard,
 	nodeID string) (n node.Node, p Pool, wanted bool, err error) {
-	n, p, wanted, err = beginNodeTask(l, ctx, g, nodeID, node.Deprovisioning, node.NeedsAttention)
+	n, p, wanted, err = beginNodeTask(ctx, l.engine, g, nodeID, node.Deprovisioning, node.NeedsAttention)
 	if err == nil && wanted && p.Recovery.Active() {
 		err = fmt.Errorf("%s: %w", p.Name, ErrRecovering)
 	}
 	return n, p, wanted, err
 }
 
-func beginNodeTask(l *Ledger, ctx context.Context, g Guard, nodeID string,
+func beginNodeTask(ctx context.Context, l *engine, g Guard, nodeID string,
 	in ...node.State) (n node.Node, p Pool, wanted bool, err error) {
 	err = l.store.InTx(ctx, func(tx Tx) error {
 		if n, err = tx.Node(nodeID); err != nil {
@@ -193,14 +193,14 @@ func beginNodeTask(l *Ledger, ctx context.Context, g Guard, nodeID string,
 }
 
 // ReportBooting looks again soon.
-func (l *Ledger) ReportBooting(ctx context.Context, g Guard, _ string) error {
-	return retryTask(l, ctx, g, l.cfg.CheckEvery, "")
+func (l Fleet) ReportBooting(ctx context.Context, g Guard, _ string) error {
+	return retryTask(ctx, l.engine, g, l.cfg.CheckEvery, "")
 }
 
 // ReportUp passes a booting node, whose boot time is learned; a node that was
 // up already is looked at again later.
-func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Instance) error {
-	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+func (l Fleet) ReportUp(ctx context.Context, g Guard, nodeID string, m Instance) error {
+	return onNode(ctx, l.engine, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if n.State() == node.Booting {
 			took := tx.now().Sub(n.RequestedAt)
 			n.Address, n.Devices = m.Address, m.Devices
@@ -220,12 +220,12 @@ func (l *Ledger) ReportUp(ctx context.Context, g Guard, nodeID string, m Instanc
 				return errors.Join(err, tx.port.Finish(g, time.Time{}, "")) // ResumeNode made one more check
 			}
 		}
-		return tx.port.Finish(g, tx.now().Add(lookWithin(l, m)), "")
+		return tx.port.Finish(g, tx.now().Add(lookWithin(l.engine, m)), "")
 	})
 }
 
 // lookWithin is how long a node that is up is left alone.
-func lookWithin(l *Ledger, m Instance) time.Duration {
+func lookWithin(l *engine, m Instance) time.Duration {
 	if m.LookWithin > 0 {
 		return min(m.LookWithin, l.cfg.VerifyEvery)
 	}
@@ -234,8 +234,8 @@ func lookWithin(l *Ledger, m Instance) time.Duration {
 
 // ReportUnhealthy takes a node out of use, and goes on looking at it. A booting
 // one is given up, and counts against the pool like a refusal.
-func (l *Ledger) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason string) error {
-	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+func (l Fleet) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason string) error {
+	return onNode(ctx, l.engine, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		tx.wakePlan(p.Pool.ID)
 		switch n.State() {
 		case node.Ready:
@@ -257,8 +257,8 @@ func (l *Ledger) ReportUnhealthy(ctx context.Context, g Guard, nodeID, reason st
 // ReportMissing notes that the provider does not know a node's machine any
 // more, or says that it is over. It is removed like any other: only the provider's
 // word, twice, ends it. Nothing is charged after the end that the provider names.
-func (l *Ledger) ReportMissing(ctx context.Context, g Guard, nodeID string, loss Loss) error {
-	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+func (l Fleet) ReportMissing(ctx context.Context, g Guard, nodeID string, loss Loss) error {
+	return onNode(ctx, l.engine, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if _, err := node.Machine.Next(n.State(), node.Lose); err == nil {
 			reason, message := "missing", "its provider does not know it"
 			if loss.Preempted {
@@ -278,8 +278,8 @@ func (l *Ledger) ReportMissing(ctx context.Context, g Guard, nodeID string, loss
 }
 
 // ReportAdopted stores a machine's id that was learned late.
-func (l *Ledger) ReportAdopted(ctx context.Context, nodeID string, m Instance) error {
-	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+func (l Fleet) ReportAdopted(ctx context.Context, nodeID string, m Instance) error {
+	return onNode(ctx, l.engine, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if n.ProviderID == "" && !node.Machine.Terminal(n.State()) {
 			p.putNode(withInstance(n, m, tx.now()))
 		}
@@ -290,8 +290,8 @@ func (l *Ledger) ReportAdopted(ctx context.Context, nodeID string, m Instance) e
 // ReportAbsent notes that the provider says that a machine is gone. Said twice,
 // far enough apart, it is believed. ended is until when the provider charges;
 // zero where it does not say, and then it is when it was first gone.
-func (l *Ledger) ReportAbsent(ctx context.Context, g Guard, nodeID string, ended time.Time) error {
-	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+func (l Fleet) ReportAbsent(ctx context.Context, g Guard, nodeID string, ended time.Time) error {
+	return onNode(ctx, l.engine, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if node.Machine.Terminal(n.State()) {
 			return tx.port.Finish(g, time.Time{}, "")
 		}
@@ -330,9 +330,9 @@ func billedUntil(n node.Node, ended time.Time) node.Node {
 // ReportBilled corrects until when the machine of a node that is over was billed,
 // where its provider knows better than it did. Of any other node, or another
 // machine, it changes nothing.
-func (l *Ledger) ReportBilled(ctx context.Context, nodeID, machine string, until time.Time) error {
+func (l Fleet) ReportBilled(ctx context.Context, nodeID, machine string, until time.Time) error {
 	until = until.Truncate(time.Microsecond)
-	return onNode(l, ctx, nodeID, func(tx *groupTx, _ *poolTx, n node.Node) error {
+	return onNode(ctx, l.engine, nodeID, func(tx *groupTx, _ *poolTx, n node.Node) error {
 		if n.ProviderID != machine || !node.Machine.Terminal(n.State()) || n.BilledUntil.Equal(until) ||
 			until.Before(n.BilledFrom) {
 			return nil
@@ -345,8 +345,8 @@ func (l *Ledger) ReportBilled(ctx context.Context, nodeID, machine string, until
 
 // ReportStillThere tries a removal again later, less and less often, for ever;
 // after many tries a person is asked to look.
-func (l *Ledger) ReportStillThere(ctx context.Context, g Guard, nodeID, failure string) error {
-	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+func (l Fleet) ReportStillThere(ctx context.Context, g Guard, nodeID, failure string) error {
+	return onNode(ctx, l.engine, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		if !n.AbsentAt.IsZero() {
 			n.AbsentAt, n.BilledUntil = time.Time{}, time.Time{}
 			p.putNode(n)
@@ -366,8 +366,8 @@ func (l *Ledger) ReportStillThere(ctx context.Context, g Guard, nodeID, failure 
 
 // EmitNodeTask makes sure that a node which needs a kind of task has one on its
 // way: work that was lost is asked for again. A task that exists is left alone.
-func (l *Ledger) EmitNodeTask(ctx context.Context, nodeID, kind string) error {
-	return onNode(l, ctx, nodeID, func(tx *groupTx, _ *poolTx, _ node.Node) error {
+func (l Fleet) EmitNodeTask(ctx context.Context, nodeID, kind string) error {
+	return onNode(ctx, l.engine, nodeID, func(tx *groupTx, _ *poolTx, _ node.Node) error {
 		pending, err := tx.port.Pending(kind, nodeID)
 		if err != nil {
 			return fmt.Errorf("looking for a pending task: %w", err)
@@ -380,7 +380,7 @@ func (l *Ledger) EmitNodeTask(ctx context.Context, nodeID, kind string) error {
 }
 
 // retryTask has a guarded task run once more after a while.
-func retryTask(l *Ledger, ctx context.Context, g Guard, after time.Duration, failure string) error {
+func retryTask(ctx context.Context, l *engine, g Guard, after time.Duration, failure string) error {
 	return l.store.InTx(ctx, func(tx Tx) error {
 		return tx.Finish(g, tx.Now().Add(after), failure)
 	})

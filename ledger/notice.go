@@ -21,8 +21,8 @@ type Notice struct {
 // healed elsewhere, who works on it is told until when, and it is removed once
 // it is empty. A booting one is given up like an unfit one. Repeated, it changes
 // nothing.
-func (l *Ledger) ReportNotice(ctx context.Context, g Guard, nodeID string, notice Notice) error {
-	return onNode(l, ctx, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
+func (l Fleet) ReportNotice(ctx context.Context, g Guard, nodeID string, notice Notice) error {
+	return onNode(ctx, l.engine, nodeID, func(tx *groupTx, p *poolTx, n node.Node) error {
 		tx.wakePlan(p.Pool.ID)
 		switch n.State() {
 		case node.Booting:
@@ -93,7 +93,7 @@ func giveUpBoot(tx *groupTx, p *poolTx, n node.Node, g Guard, reason string) err
 
 // Renewal returns until when the machine of a node should live now, and whether
 // that has to be said to its provider: half of its time is over.
-func (l *Ledger) Renewal(n node.Node, now time.Time) (until time.Time, due bool) {
+func (l Fleet) Renewal(n node.Node, now time.Time) (until time.Time, due bool) {
 	if l.cfg.DeadMan < 0 || n.ExpiresAt.IsZero() || n.ExpiresAt.Sub(now) > l.cfg.DeadMan/2 {
 		return time.Time{}, false
 	}
@@ -102,8 +102,8 @@ func (l *Ledger) Renewal(n node.Node, now time.Time) (until time.Time, due bool)
 
 // ReportRenewed stores until when a node's machine lives unless it is renewed
 // again.
-func (l *Ledger) ReportRenewed(ctx context.Context, nodeID string, until time.Time) error {
-	return onNode(l, ctx, nodeID, func(_ *groupTx, p *poolTx, n node.Node) error {
+func (l Fleet) ReportRenewed(ctx context.Context, nodeID string, until time.Time) error {
+	return onNode(ctx, l.engine, nodeID, func(_ *groupTx, p *poolTx, n node.Node) error {
 		if !node.Machine.Terminal(n.State()) && until.After(n.ExpiresAt) {
 			n.ExpiresAt = until
 			p.putNode(n)

@@ -36,7 +36,7 @@ const (
 // ReportOffers writes down what a provisioner offers, so that pools can be held
 // against it by processes that are not configured with it. Repeated, it changes
 // nothing for a while.
-func (l *Ledger) ReportOffers(ctx context.Context, name string, offers []Offer) error {
+func (l Fleet) ReportOffers(ctx context.Context, name string, offers []Offer) error {
 	offers = slices.Clone(offers)
 	slices.SortFunc(offers, func(a, b Offer) int { return strings.Compare(a.Region+"/"+a.Type, b.Region+"/"+b.Type) })
 	return l.store.InTx(ctx, func(tx Tx) error {
@@ -55,7 +55,7 @@ func (l *Ledger) ReportOffers(ctx context.Context, name string, offers []Offer) 
 
 // KnowsProvisioner reports whether any worker has said of late that it is
 // configured with the provisioner.
-func (l *Ledger) KnowsProvisioner(ctx context.Context, name string) (known bool, err error) {
+func (l Fleet) KnowsProvisioner(ctx context.Context, name string) (known bool, err error) {
 	err = l.store.Read(ctx, func(r Reader) error {
 		all, err := recentProvisioners(r)
 		known = slices.ContainsFunc(all, func(p Provisioner) bool { return p.Name == name })

@@ -27,7 +27,7 @@ type Once struct {
 // is stored, since nothing happened: the repeat is decided afresh.
 //
 // Of two at the same time one takes effect, and the other gets its answer.
-func (l *Ledger) Once(ctx context.Context, actor Actor, o Once,
+func (l *engine) Once(ctx context.Context, actor Actor, o Once,
 	fn Operation,
 ) (status int, body []byte, replayed bool, err error) {
 	key := o.replayKey(actor)
@@ -51,7 +51,7 @@ func (l *Ledger) Once(ctx context.Context, actor Actor, o Once,
 	if err == nil {
 		return r.Status, r.Body, replayed, nil
 	}
-	return answerOfTwin(l, ctx, o, key, err)
+	return answerOfTwin(ctx, l, o, key, err)
 }
 
 // storedAnswer looks for a stored answer among those that were read when the group was
@@ -71,7 +71,7 @@ func (tx *groupTx) storedAnswer(key ReplayKey) (Replay, bool, error) {
 
 // answerOfTwin looks whether a request failed only because its twin came first, in
 // another process: it took the key, or what fn wanted to take.
-func answerOfTwin(l *Ledger, ctx context.Context, o Once, key ReplayKey,
+func answerOfTwin(ctx context.Context, l *engine, o Once, key ReplayKey,
 	failed error) (status int, body []byte, replayed bool, err error) {
 	if errors.Is(failed, ErrKeyReused) {
 		return 0, nil, false, failed

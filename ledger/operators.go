@@ -68,7 +68,7 @@ func countOperators(r identities, keys []Key, at time.Time) (now, lasting int, e
 	return now, lasting, nil
 }
 
-// keepOperator refuses what the unit is about to do when it would leave nobody
+// keepOperator refuses what the transaction is about to do when it would leave nobody
 // who may do everything: neither now, nor once keys expire. lockOperators was
 // called before.
 func keepOperator(tx *groupTx) error {
@@ -115,7 +115,7 @@ func (i intended) User(s Scope, id string) (User, error) {
 // expires, made by who holds the installation's data, whatever became of all
 // other keys. Its secret was made and hashed by the caller. ErrNotFound: nothing
 // was set up here yet.
-func (l *Ledger) RecoverOperator(ctx context.Context, k Key) (Key, error) {
+func (l Tenancy) RecoverOperator(ctx context.Context, k Key) (Key, error) {
 	if err := checkName("name", k.Name); err != nil {
 		return k, err
 	}

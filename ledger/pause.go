@@ -26,7 +26,7 @@ const Installation = "installation"
 // PausePrewarming begins a pause, or changes the one there is. An admin may
 // pause the own organization, an operator any and the installation (an empty
 // organizationID). It returns every pause that holds then.
-func (l *Ledger) PausePrewarming(ctx context.Context, actor Actor, organizationID, reason string,
+func (l Tenancy) PausePrewarming(ctx context.Context, actor Actor, organizationID, reason string,
 	until time.Time) ([]Pause, error) {
 	var all []Pause
 	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
@@ -69,7 +69,7 @@ func pausesWith(tx *groupTx, p Pause) ([]Pause, error) {
 // ResumePrewarming ends the pause of an organization, or of the installation
 // (an empty organizationID), and returns those that still hold. Without one
 // nothing changes.
-func (l *Ledger) ResumePrewarming(ctx context.Context, actor Actor, organizationID string) ([]Pause, error) {
+func (l Tenancy) ResumePrewarming(ctx context.Context, actor Actor, organizationID string) ([]Pause, error) {
 	var left []Pause
 	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if err := mayPause(tx, organizationID); err != nil {

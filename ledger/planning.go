@@ -28,7 +28,7 @@ type Planned struct {
 
 // Plan computes the pool's plan and commits it, again and again until nothing
 // is left to do now, and has itself woken when something will be.
-func (l *Ledger) Plan(ctx context.Context, g Guard, poolID string) (Planned, error) {
+func (l Fleet) Plan(ctx context.Context, g Guard, poolID string) (Planned, error) {
 	var out Planned
 	err := l.inOwnTx(ctx, SystemActor("planner"), func(tx *groupTx) error {
 		out = Planned{}

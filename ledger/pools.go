@@ -25,7 +25,7 @@ const (
 
 // CreatePool adds a kind of capacity. prior is what its provisioner says of its
 // boots, until better is known. Only an operator may.
-func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def capacity.Pool, prior plan.BootTimes) (Pool, error) {
+func (l Fleet) CreatePool(ctx context.Context, actor Actor, def capacity.Pool, prior plan.BootTimes) (Pool, error) {
 	p := Pool{Pool: def, Learned: plan.Learned{Boot: prior}, DefinitionVersion: 1}
 	if err := checkPool(def); err != nil {
 		return p, err
@@ -55,20 +55,20 @@ func (l *Ledger) CreatePool(ctx context.Context, actor Actor, def capacity.Pool,
 // is *PromisesAtRiskError. A share cannot be cut below what its workload has booked: that is *ShareTakenError.
 // Sources that were stopped because of unfit machines are asked again.
 // ErrConflict means that version is not the current one of the definition.
-func (l *Ledger) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int,
+func (l Fleet) UpdatePool(ctx context.Context, actor Actor, idOrName string, version int,
 	change func(*capacity.Pool)) (Pool, error) {
-	return updatePool(l, ctx, actor, idOrName, version, change, false)
+	return updatePool(ctx, l.engine, actor, idOrName, version, change, false)
 }
 
 // ForcePool is UpdatePool that also cuts shares below what is booked, and takes
 // promises' places. What is beyond the new share stays, and the journal says how
 // much that is; promises without a place are flagged until the pool grows again.
-func (l *Ledger) ForcePool(ctx context.Context, actor Actor, idOrName string, version int,
+func (l Fleet) ForcePool(ctx context.Context, actor Actor, idOrName string, version int,
 	change func(*capacity.Pool)) (Pool, error) {
-	return updatePool(l, ctx, actor, idOrName, version, change, true)
+	return updatePool(ctx, l.engine, actor, idOrName, version, change, true)
 }
 
-func updatePool(l *Ledger, ctx context.Context, actor Actor, idOrName string, version int, change func(*capacity.Pool),
+func updatePool(ctx context.Context, l *engine, actor Actor, idOrName string, version int, change func(*capacity.Pool),
 	force bool) (Pool, error) {
 	var out Pool
 	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
@@ -117,7 +117,7 @@ func updatePool(l *Ledger, ctx context.Context, actor Actor, idOrName string, ve
 }
 
 // Lead is how long before its start a promise of the pool begins to be warmed.
-func (l *Ledger) Lead(p Pool, now time.Time) time.Duration {
+func (l Fleet) Lead(p Pool, now time.Time) time.Duration {
 	return plan.Lead(p.asPlanned(now).Boot, l.cfg.Policy)
 }
 
@@ -243,14 +243,14 @@ func checkPool(p capacity.Pool) error {
 }
 
 // DrainNode takes no more work on a node and removes it once it is empty.
-func (l *Ledger) DrainNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return moveNode(l, ctx, actor, nodeID, "drain it", func(tx *groupTx, p *poolTx, n node.Node) (node.Node, error) {
+func (l Fleet) DrainNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
+	return moveNode(ctx, l.engine, actor, nodeID, "drain it", func(tx *groupTx, p *poolTx, n node.Node) (node.Node, error) {
 		return tx.stepNode(p, n, node.Drain, "asked", "")
 	})
 }
 
 // moveNode changes a node for an operator.
-func moveNode(l *Ledger, ctx context.Context, actor Actor, id, asked string,
+func moveNode(ctx context.Context, l *engine, actor Actor, id, asked string,
 	move func(*groupTx, *poolTx, node.Node) (node.Node, error),
 ) (node.Node, error) {
 	var out node.Node

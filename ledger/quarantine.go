@@ -29,8 +29,8 @@ const remindAfter = 24 * time.Hour
 // the lease and is told, no new work comes to it, and what was promised on it gets another place where
 // there is one. A node that its health gate has quarantined already is kept, too,
 // as long as it is there.
-func (l *Ledger) QuarantineNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return moveNode(l, ctx, actor, nodeID, "quarantine it", func(tx *groupTx, p *poolTx, n node.Node) (node.Node, error) {
+func (l Fleet) QuarantineNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
+	return moveNode(ctx, l.engine, actor, nodeID, "quarantine it", func(tx *groupTx, p *poolTx, n node.Node) (node.Node, error) {
 		if n.Kept() {
 			return n, errKept
 		}
@@ -56,8 +56,8 @@ var errKept = errors.New("it is kept already")
 // ResumeNode takes a node back into use: a draining one at once, a quarantined one
 // as soon as it has passed the health gate, which looks at it now. One that does
 // not pass stays in quarantine, and the journal says why.
-func (l *Ledger) ResumeNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
-	return moveNode(l, ctx, actor, nodeID, "resume it", func(tx *groupTx, p *poolTx, n node.Node) (node.Node, error) {
+func (l Fleet) ResumeNode(ctx context.Context, actor Actor, nodeID string) (node.Node, error) {
+	return moveNode(ctx, l.engine, actor, nodeID, "resume it", func(tx *groupTx, p *poolTx, n node.Node) (node.Node, error) {
 		if n.State() != node.Quarantined {
 			return tx.stepNode(p, n, node.Resume, "asked", "")
 		}

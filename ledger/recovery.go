@@ -27,8 +27,8 @@ func (r Recovery) Active() bool { return !r.Since.IsZero() }
 // BeginRecovery has pools only reconcile, until EndRecovery: those that have
 // machines from the provisioner, or all if it is empty. Pools that do so already
 // keep their reason. It returns how many began.
-func (l *Ledger) BeginRecovery(ctx context.Context, actor Actor, provisioner, reason string) (int, error) {
-	return eachPool(l, ctx, actor, func(tx *groupTx, p *poolTx) bool {
+func (l Fleet) BeginRecovery(ctx context.Context, actor Actor, provisioner, reason string) (int, error) {
+	return eachPool(ctx, l.engine, actor, func(tx *groupTx, p *poolTx) bool {
 		if p.Pool.Recovery.Active() || (provisioner != "" && !usesProvisioner(p.Pool, provisioner)) {
 			return false
 		}
@@ -44,8 +44,8 @@ func (l *Ledger) BeginRecovery(ctx context.Context, actor Actor, provisioner, re
 // EndRecovery has all pools work again on what the ledger knows now. What it
 // found that no node stands for is then ended like any orphan. It returns how
 // many pools were recovering. Only an operator may.
-func (l *Ledger) EndRecovery(ctx context.Context, actor Actor) (int, error) {
-	return eachPool(l, ctx, actor, func(tx *groupTx, p *poolTx) bool {
+func (l Fleet) EndRecovery(ctx context.Context, actor Actor) (int, error) {
+	return eachPool(ctx, l.engine, actor, func(tx *groupTx, p *poolTx) bool {
 		if !p.Pool.Recovery.Active() {
 			return false
 		}
@@ -73,7 +73,7 @@ func usesProvisioner(p Pool, provisioner string) bool {
 }
 
 // eachPool changes pools in one transaction and counts those that changed.
-func eachPool(l *Ledger, ctx context.Context, actor Actor, change func(tx *groupTx, p *poolTx) bool) (int, error) {
+func eachPool(ctx context.Context, l *engine, actor Actor, change func(tx *groupTx, p *poolTx) bool) (int, error) {
 	changed := 0
 	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		if actor.Role != Operator {

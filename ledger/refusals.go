@@ -19,7 +19,7 @@ const (
 )
 
 // refusals is what this process knows of the refusals of a minute. Only whoever
-// leads the lane uses it. What is counted and not told yet is lost with the process.
+// leads the group uses it. What is counted and not told yet is lost with the process.
 type refusals struct {
 	minute   time.Time
 	journals map[string]int // by key: journaled with their decisions
@@ -92,7 +92,7 @@ func (c refusalCounts) sortedKeys() []refusedBy {
 	return keys
 }
 
-// refused is what a unit refused: known for good when it is over.
+// refused is what a transaction refused: known for good when it is over.
 type refused struct {
 	journals map[string]int
 	counted  refusalCounts
@@ -138,8 +138,8 @@ func (tx *groupTx) mayJournal(organizationID string, reason admission.Code) bool
 // journaledThisMinute is how many refusals of a key were journaled in this minute.
 func (tx *groupTx) journaledThisMinute(key string) int {
 	n := tx.refused.journals[key]
-	if tx.Ledger.refusals.minute.Equal(tx.now().Truncate(time.Minute)) {
-		n += tx.Ledger.refusals.journals[key]
+	if tx.engine.refusals.minute.Equal(tx.now().Truncate(time.Minute)) {
+		n += tx.engine.refusals.journals[key]
 	}
 	return n
 }
@@ -176,15 +176,15 @@ func (tx *groupTx) tellRefusals() {
 	if tx.dryRun {
 		return
 	}
-	tx.Ledger.refusals.turnMinute(tx.now())
-	for _, e := range tx.Ledger.refusals.untold {
+	tx.engine.refusals.turnMinute(tx.now())
+	for _, e := range tx.engine.refusals.untold {
 		e.At = tx.now()
 		tx.change.Events = append(tx.change.Events, e)
 	}
-	tx.refused.told = len(tx.Ledger.refusals.untold)
+	tx.refused.told = len(tx.engine.refusals.untold)
 }
 
-// rememberRefused keeps what a unit refused, once it is over.
+// rememberRefused keeps what a transaction refused, once it is over.
 func (r *refusals) rememberRefused(tx *groupTx) {
 	if tx.refused.told == 0 && len(tx.refused.journals) == 0 && len(tx.refused.counted) == 0 {
 		return

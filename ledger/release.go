@@ -14,8 +14,8 @@ import (
 )
 
 // Release ends an allocation. One that still waits is cancelled.
-func (l *Ledger) Release(ctx context.Context, actor Actor, id string) (allocation.Allocation, error) {
-	return withAllocation(l, ctx, actor, id, func(tx *groupTx, p *poolTx,
+func (l Booking) Release(ctx context.Context, actor Actor, id string) (allocation.Allocation, error) {
+	return withAllocation(ctx, l.engine, actor, id, func(tx *groupTx, p *poolTx,
 		a allocation.Allocation) (allocation.Allocation, error) {
 		switch a.State() {
 		case allocation.Pending:
@@ -45,11 +45,11 @@ func releaseAllocation(tx *groupTx, p *poolTx, a allocation.Allocation) (allocat
 // Extend prolongs the lease of an active allocation, if the calendar and the
 // quota allow it on the GPUs it holds. What is added counts where the lease does:
 // for its holder, whose caps hold, and in the periods in which it began.
-func (l *Ledger) Extend(ctx context.Context, actor Actor, id string, by time.Duration) (allocation.Allocation, error) {
+func (l Booking) Extend(ctx context.Context, actor Actor, id string, by time.Duration) (allocation.Allocation, error) {
 	if by < time.Second {
 		return allocation.Allocation{}, &InvalidError{Field: "by_seconds", Rule: "must be at least 1 s"}
 	}
-	return withAllocation(l, ctx, actor, id, func(tx *groupTx, p *poolTx,
+	return withAllocation(ctx, l.engine, actor, id, func(tx *groupTx, p *poolTx,
 		a allocation.Allocation) (allocation.Allocation, error) {
 		if a.State() != allocation.Active {
 			return a, &StateError{Subject: a.ID, State: string(a.State()), Asked: "extend it"}
@@ -187,7 +187,7 @@ func leaseTooLong(pool string, limit, whole time.Duration) admission.Reason {
 
 // withAllocation locks the organization and the pool of a visible allocation
 // and runs fn on it.
-func withAllocation(l *Ledger, ctx context.Context, actor Actor, id string,
+func withAllocation(ctx context.Context, l *engine, actor Actor, id string,
 	fn func(*groupTx, *poolTx, allocation.Allocation) (allocation.Allocation, error),
 ) (allocation.Allocation, error) {
 	var out allocation.Allocation

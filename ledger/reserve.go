@@ -88,7 +88,7 @@ var rangeFields = map[string]string{
 
 // Reserve books a promise, or answers *RefusedError with every blocker. A pool that
 // recovers books nothing: ErrRecovering.
-func (l *Ledger) Reserve(ctx context.Context, actor Actor, req ReserveRequest) (reservation.Reservation, error) {
+func (l Booking) Reserve(ctx context.Context, actor Actor, req ReserveRequest) (reservation.Reservation, error) {
 	var out reservation.Reservation
 	if err := req.checkRequest(); err != nil {
 		return out, err
@@ -221,7 +221,7 @@ func newReservation(tx *groupTx, p *poolTx, org Organization, req ReserveRequest
 
 // Promote gives a waitlisted reservation a place if there is one now. Nothing
 // happens when it is not waitlisted any more.
-func (l *Ledger) Promote(ctx context.Context, id string) error {
+func (l Booking) Promote(ctx context.Context, id string) error {
 	return l.inOwnTx(ctx, SystemActor("planner"), func(tx *groupTx) error {
 		r, err := tx.port.Reservation(Scope{All: true}, id)
 		if err != nil || r.State() != reservation.Waitlisted {
@@ -293,8 +293,8 @@ func scheduleBounds(r identities, s Schedule) ([]Bound, error) {
 
 // CancelReservation ends a promise of the actor's organization; an agent may
 // end only its own.
-func (l *Ledger) CancelReservation(ctx context.Context, actor Actor, id string) (reservation.Reservation, error) {
-	return withReservation(l, ctx, actor, id, func(tx *groupTx, p *poolTx,
+func (l Booking) CancelReservation(ctx context.Context, actor Actor, id string) (reservation.Reservation, error) {
+	return withReservation(ctx, l.engine, actor, id, func(tx *groupTx, p *poolTx,
 		r reservation.Reservation) (reservation.Reservation, error) {
 		next, err := tx.stepReservation(p, r, reservation.Cancel, "asked", "cancelled by its owner")
 		if err != nil {
@@ -306,7 +306,7 @@ func (l *Ledger) CancelReservation(ctx context.Context, actor Actor, id string) 
 }
 
 // withReservation locks the pool of a visible reservation and runs fn on it.
-func withReservation(l *Ledger, ctx context.Context, actor Actor, id string,
+func withReservation(ctx context.Context, l *engine, actor Actor, id string,
 	fn func(*groupTx, *poolTx, reservation.Reservation) (reservation.Reservation, error),
 ) (reservation.Reservation, error) {
 	var out reservation.Reservation

@@ -31,7 +31,7 @@ type Scheduled struct {
 // they are booked now; the rest follows as time goes on. What no date could ever
 // get is refused, as the single request would be: *RefusedError. A name that another
 // schedule of the organization goes by is *TakenError.
-func (l *Ledger) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (Scheduled, error) {
+func (l Booking) CreateSchedule(ctx context.Context, actor Actor, s Schedule) (Scheduled, error) {
 	out := Scheduled{Schedule: s}
 	rule, err := checkSchedule(s)
 	if err == nil {
@@ -123,7 +123,7 @@ func readSchedule(tx *groupTx, id string) (Schedule, error) {
 }
 
 // PauseSchedule stops or resumes a schedule. What it has booked already stays.
-func (l *Ledger) PauseSchedule(ctx context.Context, actor Actor, id string, paused bool) (Schedule, error) {
+func (l Booking) PauseSchedule(ctx context.Context, actor Actor, id string, paused bool) (Schedule, error) {
 	var s Schedule
 	err := l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		var err error
@@ -143,7 +143,7 @@ func (l *Ledger) PauseSchedule(ctx context.Context, actor Actor, id string, paus
 
 // DeleteSchedule ends a schedule and cancels what it booked and nobody claimed. It
 // returns the schedule, and how many bookings those were.
-func (l *Ledger) DeleteSchedule(ctx context.Context, actor Actor,
+func (l Booking) DeleteSchedule(ctx context.Context, actor Actor,
 	id string) (ended Schedule, cancelled int, err error) {
 	err = l.inOwnTx(ctx, actor, func(tx *groupTx) error {
 		cancelled = 0

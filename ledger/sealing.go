@@ -21,11 +21,11 @@ const sealsKey = "seals"
 // there was nothing to seal, and *JournalBehindError when seals are missing: then
 // it seals nothing, for nobody shall take what was written anew for what was
 // there (see WatchSeals).
-func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
+func (l Journal) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 	var before Seal
 	var events []Event
 	err := l.store.Read(ctx, func(r Reader) (err error) {
-		if err = checkMark(l, r); err != nil {
+		if err = checkMark(l.engine, r); err != nil {
 			return err
 		}
 		if before, err = r.LastSeal(); err != nil {
@@ -35,7 +35,7 @@ func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 		return err
 	})
 	if err != nil || l.cfg.Seals == (SealKey{}) {
-		return Seal{}, tellBehind(l, ctx, errOrKeyless(err))
+		return Seal{}, tellBehind(ctx, l.engine, errOrKeyless(err))
 	}
 	made, newest := Seal{}, before
 	var now time.Time
@@ -59,7 +59,7 @@ func (l *Ledger) SealJournal(ctx context.Context, g Guard) (Seal, error) {
 	if err != nil {
 		return Seal{}, fmt.Errorf("sealing the journal: %w", err)
 	}
-	rememberSeal(l, newest, now)
+	rememberSeal(l.engine, newest, now)
 	return made, nil
 }
 

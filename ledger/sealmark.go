@@ -61,14 +61,14 @@ const tellEvery = time.Minute
 // there any more: the journal was written anew or cut off, or an older copy
 // restored. An event then tells of it, and nothing is sealed before an operator
 // accepts the journal as it is.
-func (l *Ledger) WatchSeals(ctx context.Context) error {
+func (l Journal) WatchSeals(ctx context.Context) error {
 	if l.cfg.Seals == (SealKey{}) || l.cfg.SealMemory == nil {
 		return nil
 	}
 	var last Seal
 	var now time.Time
 	err := l.store.Read(ctx, func(r Reader) (err error) {
-		if err = checkMark(l, r); err != nil {
+		if err = checkMark(l.engine, r); err != nil {
 			return err
 		}
 		now = r.Now()
@@ -76,14 +76,14 @@ func (l *Ledger) WatchSeals(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return tellBehind(l, ctx, fmt.Errorf("comparing the journal's seals with those seen before: %w", err))
+		return tellBehind(ctx, l.engine, fmt.Errorf("comparing the journal's seals with those seen before: %w", err))
 	}
-	rememberSeal(l, last, now)
+	rememberSeal(l.engine, last, now)
 	return nil
 }
 
 // rememberSeal keeps the newest seal that was seen.
-func rememberSeal(l *Ledger, s Seal, now time.Time) {
+func rememberSeal(l *engine, s Seal, now time.Time) {
 	if l.cfg.SealMemory == nil {
 		return
 	}
@@ -95,7 +95,7 @@ func rememberSeal(l *Ledger, s Seal, now time.Time) {
 
 // checkMark fails with *JournalBehindError when the newest seal that this process
 // has seen is not in the journal, and no operator has accepted that since.
-func checkMark(l *Ledger, r Reader) error {
+func checkMark(l *engine, r Reader) error {
 	if l.cfg.SealMemory == nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ func sealInChain(r Reader, a Anchor) (bool, error) {
 
 // tellBehind writes an event when the error says that the journal is behind,
 // unless one stands. It returns the error.
-func tellBehind(l *Ledger, ctx context.Context, err error) error {
+func tellBehind(ctx context.Context, l *engine, err error) error {
 	behind, ok := errors.AsType[*JournalBehindError](err)
 	if !ok {
 		return err
@@ -164,12 +164,12 @@ type JournalGap struct {
 
 // JournalGap returns what some process has told to be missing, or this one
 // misses, and no operator has accepted; nil: nothing.
-func (l *Ledger) JournalGap(r Reader) (*JournalGap, error) {
-	gap, err := toldGap(l, r)
+func (l Journal) JournalGap(r Reader) (*JournalGap, error) {
+	gap, err := toldGap(l.engine, r)
 	if err != nil || gap != nil || l.cfg.Seals == (SealKey{}) {
 		return gap, err
 	}
-	err = checkMark(l, r)
+	err = checkMark(l.engine, r)
 	if behind, ok := errors.AsType[*JournalBehindError](err); ok {
 		return &JournalGap{Since: r.Now(), What: behind.What}, nil
 	}
@@ -177,7 +177,7 @@ func (l *Ledger) JournalGap(r Reader) (*JournalGap, error) {
 }
 
 // toldGap is the first that was told since an operator last accepted the journal.
-func toldGap(l *Ledger, r Reader) (gap *JournalGap, err error) {
+func toldGap(l *engine, r Reader) (gap *JournalGap, err error) {
 	err = aboutJournal(l, r, func(e Event) error {
 		switch {
 		case e.Type == journalBehind && gap == nil:
@@ -192,7 +192,7 @@ func toldGap(l *Ledger, r Reader) (gap *JournalGap, err error) {
 
 // acceptedSince reports whether an operator has accepted a journal since, of which
 // this one is the continuation.
-func acceptedSince(l *Ledger, r Reader, since time.Time) (accepted bool, err error) {
+func acceptedSince(l *engine, r Reader, since time.Time) (accepted bool, err error) {
 	err = aboutJournal(l, r, func(e Event) error {
 		base := acceptedAnchor(l, e)
 		if base == nil || !e.At.After(since) {
@@ -206,7 +206,7 @@ func acceptedSince(l *Ledger, r Reader, since time.Time) (accepted bool, err err
 }
 
 // aboutJournal reads the events about the journal itself.
-func aboutJournal(l *Ledger, r Reader, each func(Event) error) error {
+func aboutJournal(l *engine, r Reader, each func(Event) error) error {
 	const page = 500
 	for after := int64(0); ; {
 		found, err := r.Events(Scope{All: true}, EventFilter{After: after, Subject: journalSubject, Type: "journal."},
@@ -233,7 +233,7 @@ const acceptedText = "an operator accepted the journal as it is, up to seal %s w
 // AcceptJournal says that the journal is right although seals are missing that
 // some process has seen: the database was restored from a backup, or what is
 // missing was looked into. Sealing then goes on. Only an operator may.
-func (l *Ledger) AcceptJournal(ctx context.Context, actor Actor) error {
+func (l Journal) AcceptJournal(ctx context.Context, actor Actor) error {
 	if actor.Role != Operator {
 		return ErrDenied
 	}
@@ -255,7 +255,7 @@ func (l *Ledger) AcceptJournal(ctx context.Context, actor Actor) error {
 	if err != nil {
 		return err
 	}
-	rememberSeal(l, last, now)
+	rememberSeal(l.engine, last, now)
 	return nil
 }
 
@@ -269,7 +269,7 @@ func (k SealKey) acceptanceProof(at time.Time, anchor string) []byte {
 
 // acceptedAnchor returns the last seal of what an event accepts; nil: it accepts nothing,
 // or nobody with the key has written it.
-func acceptedAnchor(l *Ledger, e Event) *Anchor {
+func acceptedAnchor(l *engine, e Event) *Anchor {
 	var anchor, proof string
 	if e.Type != journalAccepted || l.cfg.Seals == (SealKey{}) {
 		return nil

@@ -19,7 +19,7 @@ type Sight struct {
 }
 
 // Sight returns what a scope sees of nodes.
-func (l *Ledger) Sight(s Scope) Sight {
+func (l Reporting) Sight(s Scope) Sight {
 	return Sight{scope: s, open: s.All || l.cfg.TenantsSeeNodes && s.OrganizationID != ""}
 }
 

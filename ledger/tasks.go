@@ -10,7 +10,7 @@ import (
 
 // Dispatch marks up to limit due tasks as sent and returns them for a queue.
 // What is lost on the way is due again after window.
-func (l *Ledger) Dispatch(ctx context.Context, limit int, window time.Duration) (tasks []Task, err error) {
+func (l Tasks) Dispatch(ctx context.Context, limit int, window time.Duration) (tasks []Task, err error) {
 	err = l.store.InTx(ctx, func(tx Tx) error {
 		tasks, err = tx.Dispatch(limit, window)
 		return err
@@ -19,7 +19,7 @@ func (l *Ledger) Dispatch(ctx context.Context, limit int, window time.Duration) 
 }
 
 // NextTask is when the first waiting task is due; zero means that none waits.
-func (l *Ledger) NextTask(ctx context.Context) (at time.Time, err error) {
+func (l Tasks) NextTask(ctx context.Context) (at time.Time, err error) {
 	err = l.store.Read(ctx, func(r Reader) error {
 		at, err = r.NextTask()
 		return err
@@ -28,7 +28,7 @@ func (l *Ledger) NextTask(ctx context.Context) (at time.Time, err error) {
 }
 
 // Reap makes tasks whose worker fell silent ready again.
-func (l *Ledger) Reap(ctx context.Context) (n int, err error) {
+func (l Tasks) Reap(ctx context.Context) (n int, err error) {
 	err = l.store.InTx(ctx, func(tx Tx) error {
 		n, err = tx.Reap()
 		return err
@@ -38,7 +38,7 @@ func (l *Ledger) Reap(ctx context.Context) (n int, err error) {
 
 // ClaimTask gives one attempt of a task to the caller for the lease. ErrFenced
 // means that the message was late or a duplicate, and must be dropped.
-func (l *Ledger) ClaimTask(ctx context.Context, id string, attempt int, lease time.Duration) (t Task, err error) {
+func (l Tasks) ClaimTask(ctx context.Context, id string, attempt int, lease time.Duration) (t Task, err error) {
 	err = l.store.InTx(ctx, func(tx Tx) error {
 		t, err = tx.ClaimTask(id, attempt, lease)
 		return err
@@ -47,15 +47,15 @@ func (l *Ledger) ClaimTask(ctx context.Context, id string, attempt int, lease ti
 }
 
 // ExtendTask prolongs the lease of a claimed task.
-func (l *Ledger) ExtendTask(ctx context.Context, g Guard, lease time.Duration) error {
+func (l Tasks) ExtendTask(ctx context.Context, g Guard, lease time.Duration) error {
 	return l.store.InTx(ctx, func(tx Tx) error { return tx.Extend(g, lease) })
 }
 
 // RetryTask has a claimed task run again after a while. Where it failed as often in
 // a row as makes it a trouble, the journal tells of it, once.
-func (l *Ledger) RetryTask(ctx context.Context, g Guard, after time.Duration, failure string) error {
+func (l Tasks) RetryTask(ctx context.Context, g Guard, after time.Duration, failure string) error {
 	if failure == "" {
-		return retryTask(l, ctx, g, after, "")
+		return retryTask(ctx, l.engine, g, after, "")
 	}
 	return l.inOwnTx(ctx, SystemActor("worker"), func(tx *groupTx) error {
 		t, err := tx.port.Task(g.TaskID)
@@ -75,12 +75,12 @@ func (l *Ledger) RetryTask(ctx context.Context, g Guard, after time.Duration, fa
 }
 
 // FinishTask ends a claimed task; a keyed one sleeps until it is woken.
-func (l *Ledger) FinishTask(ctx context.Context, g Guard) error {
+func (l Tasks) FinishTask(ctx context.Context, g Guard) error {
 	return l.store.InTx(ctx, func(tx Tx) error { return tx.Finish(g, time.Time{}, "") })
 }
 
 // EnsureSweep has a provisioner's list compared with the ledger again and again.
-func (l *Ledger) EnsureSweep(ctx context.Context, provisioner string) error {
+func (l Tasks) EnsureSweep(ctx context.Context, provisioner string) error {
 	return l.inOwnTx(ctx, SystemActor("worker"), func(tx *groupTx) error {
 		tx.addKeyedTask(sweepKey(provisioner), TaskSweep, provisioner)
 		tx.addKeyedTask(schedulesKey, TaskSchedules, "all")
@@ -92,4 +92,4 @@ func (l *Ledger) EnsureSweep(ctx context.Context, provisioner string) error {
 }
 
 // SweepEvery is how long a finished sweep sleeps.
-func (l *Ledger) SweepEvery() time.Duration { return l.cfg.SweepEvery }
+func (l Tasks) SweepEvery() time.Duration { return l.cfg.SweepEvery }

@@ -29,7 +29,7 @@ var troublesome = []string{TaskCreateNode, TaskCheckNode, TaskSweep}
 type Troubles []Trouble
 
 // Troubles reads what fails again and again.
-func (l *Ledger) Troubles(r Reader) (Troubles, error) { return readTroubles(r) }
+func (l Reporting) Troubles(r Reader) (Troubles, error) { return readTroubles(r) }
 
 func readTroubles(r Reader) (Troubles, error) {
 	failing, err := r.Failing(TroubleAfter)
@@ -71,7 +71,7 @@ func (t Troubles) firstTrouble(is func(Trouble) bool) *Trouble {
 }
 
 // ReportWorks tells the journal, once, that a task which was a trouble works.
-func (l *Ledger) ReportWorks(ctx context.Context, t Task) error {
+func (l Tasks) ReportWorks(ctx context.Context, t Task) error {
 	if t.Failures < TroubleAfter {
 		return nil
 	}

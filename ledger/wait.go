@@ -20,7 +20,7 @@ type Waits struct {
 }
 
 // Waits returns estimates on what r reads.
-func (l *Ledger) Waits(r Reader) *Waits {
+func (l Reporting) Waits(r Reader) *Waits {
 	return &Waits{r: r, cfg: l.cfg, outlooks: map[string]*plan.Outlook{}}
 }
 

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Bounds of waiting for what somebody else holds. In the lane a verb waits only
-// as long as the store's short lock time-out; beside it as long as busyPatience,
+// Bounds of waiting for what somebody else holds. A group waits only as long as
+// the store's short lock time-out; beside it as long as busyPatience,
 // and so that a second is left to say what happened. A verb whose rows were free
-// in between has lockPatience in the lane: their holder is alive.
+// in between has lockPatience in the queue: their holder is alive.
 const (
 	busyPatience = 8 * time.Second
 	answerTime   = time.Second
 	lockPatience = 2 * time.Second
 )
 
-// gates keep verbs out of the lane while a process that was paused, or works
-// long, holds what they need: everybody else in the lane would wait with them.
+// gates keep verbs out of the queue while a process that was paused, or works
+// long, holds what they need: everybody else in the queue would wait with them.
 // There is a gate for each row that is known to be held.
 type gates struct {
 	mu     sync.Mutex
@@ -107,8 +107,8 @@ func withGatePatience(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // stopAtGates returns those of a group that are not before a closed gate. The
-// others leave the lane and wait there.
-func stopAtGates(l *Ledger, group []*pendingTx) []*pendingTx {
+// others leave the queue and wait there.
+func stopAtGates(l *engine, group []*pendingTx) []*pendingTx {
 	return slices.DeleteFunc(slices.Clone(group), func(it *pendingTx) bool {
 		return it.stopAt(l.gates.firstClosed(neededRows(l, it)...))
 	})
@@ -123,7 +123,7 @@ func (it *pendingTx) stopAt(one *gate) bool {
 }
 
 // neededRows are the rows that an item will lock, as far as it is known.
-func neededRows(l *Ledger, it *pendingTx) []string {
+func neededRows(l *engine, it *pendingTx) []string {
 	if it.hint == nil {
 		return nil
 	}
@@ -135,8 +135,8 @@ func neededRows(l *Ledger, it *pendingTx) []string {
 }
 
 // yieldToHolders ends the turn of a group that met a row that somebody else holds. Those
-// who need it wait beside the lane; the others run again, without them.
-func yieldToHolders(l *Ledger, group []*pendingTx, asked Rows, failed error) {
+// who need it wait outside the group commit; the others run again, without them.
+func yieldToHolders(l *engine, group []*pendingTx, asked Rows, failed error) {
 	held, err := heldByOthers(l, group, asked)
 	if err != nil || l.dryRun { // within another's transaction, which is lost
 		failAll(l, group, errors.Join(failed, err))
@@ -164,14 +164,14 @@ func yieldToHolders(l *Ledger, group []*pendingTx, asked Rows, failed error) {
 }
 
 // heldByOthers asks which of the rows somebody else holds.
-func heldByOthers(l *Ledger, group []*pendingTx, asked Rows) (Rows, error) {
+func heldByOthers(l *engine, group []*pendingTx, asked Rows) (Rows, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(group[0].ctx), lockPatience)
 	defer cancel()
 	return l.store.Held(ctx, asked)
 }
 
 // failAll gives all of a group the same error.
-func failAll(l *Ledger, group []*pendingTx, err error) {
+func failAll(l *engine, group []*pendingTx, err error) {
 	for _, it := range group {
 		it.rerun, it.err = false, err
 	}

@@ -121,8 +121,8 @@ func (w *world) drawDeed(t *rapid.T, by ledger.Actor) ledger.Operation {
 	}
 }
 
-func (w *world) makePlan(by ledger.Actor, deed ledger.Operation) (ledger.Preview, error) {
-	return w.ledger.MakePlan(w.Context(), by, ledger.Preview{Kind: "drawn", Request: []byte("{}")}, deed,
+func (w *world) makePlan(by ledger.Actor, op ledger.Operation) (ledger.Preview, error) {
+	return w.ledger.MakePlan(w.Context(), by, ledger.Preview{Kind: "drawn", Request: []byte("{}")}, op,
 		func(ledger.Effect, []byte) ([]byte, error) { return []byte("{}"), nil })
 }
 
@@ -148,11 +148,11 @@ func TestAPlanDoesWhatItShows(t *testing.T) {
 
 func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
 	before := w.readRows()
-	deed := w.drawDeed(r, by)
-	p, failed := w.makePlan(by, deed)
+	op := w.drawDeed(r, by)
+	p, failed := w.makePlan(by, op)
 	require.Equal(w, before, w.readRows(), "a plan changed something")
 	if failed != nil {
-		_, _, err := deed(w.Context(), w.ledger)
+		_, _, err := op(w.Context(), w.ledger)
 		require.Error(w, err)
 		if !errors.Is(failed, ledger.ErrNotFound) ||
 			!errors.Is(err, ledger.ErrNotFound) { // who looked for it may have been named
@@ -164,7 +164,7 @@ func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
 		_, _, _ = w.drawDeed(r, other)(w.Context(), w.ledger) // whether it succeeds is theirs to know
 	}
 	before = w.readRows()
-	done, err := w.ledger.ApplyPlan(w.Context(), by, p.ID, deed)
+	done, err := w.ledger.ApplyPlan(w.Context(), by, p.ID, op)
 	after := w.readRows()
 	if err != nil {
 		var stale *ledger.PlanStaleError
@@ -177,7 +177,7 @@ func (w *world) planOne(r *rapid.T, by, other ledger.Actor) {
 		return
 	}
 	require.Equal(w, p.Fingerprint, effectBetween(before, after).Fingerprint(), "it did something else than it showed")
-	again, err := w.ledger.ApplyPlan(w.Context(), by, p.ID, deed)
+	again, err := w.ledger.ApplyPlan(w.Context(), by, p.ID, op)
 	require.NoError(w, err)
 	require.Equal(w, done, again)
 	require.Equal(w, after, w.readRows(), "applied twice, it changed something twice")
@@ -188,15 +188,15 @@ func TestAPlanIsAppliedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	by := w.newPerson("acme")
-	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+	op := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
 		return answerWith(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 8}))
 	}
-	p, err := w.makePlan(by, deed)
+	p, err := w.makePlan(by, op)
 	require.NoError(t, err)
 	var all sync.WaitGroup
 	answers, failures := make([]ledger.Preview, 8), make([]error, 8)
 	for i := range answers {
-		all.Go(func() { answers[i], failures[i] = w.ledger.ApplyPlan(w.Context(), by, p.ID, deed) })
+		all.Go(func() { answers[i], failures[i] = w.ledger.ApplyPlan(w.Context(), by, p.ID, op) })
 	}
 	all.Wait()
 	for i, a := range answers {
@@ -212,28 +212,28 @@ func TestAPlanMayBeFulfilledSooner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	by := w.newPerson("acme")
-	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+	op := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
 		return answerWith(l.Allocate(ctx, by, ledger.AllocateRequest{Pool: "lab", GPUs: 2}))
 	}
-	effect, _, err := w.ledger.DryRun(w.Context(), by, deed)
+	effect, _, err := w.ledger.DryRun(w.Context(), by, op)
 	require.NoError(t, err)
 	require.NotNil(t, effect.Wait)
 	require.Equal(t, allocation.Pending, effect.Allocations[0].After.State())
-	cold, err := w.makePlan(by, deed)
+	cold, err := w.makePlan(by, op)
 	require.NoError(t, err)
 	held := w.mustAllocate(by, 8)
 	w.pass(boot - time.Minute)
-	_, err = w.ledger.ApplyPlan(w.Context(), by, cold.ID, deed)
+	_, err = w.ledger.ApplyPlan(w.Context(), by, cold.ID, op)
 	require.ErrorAs(t, err, new(*ledger.PlanStaleError), "the place is taken")
 	_, err = w.ledger.Release(w.Context(), by, held.ID)
 	require.NoError(t, err)
 	w.pass(time.Minute - time.Second)
-	_, err = w.ledger.ApplyPlan(w.Context(), by, cold.ID, deed)
+	_, err = w.ledger.ApplyPlan(w.Context(), by, cold.ID, op)
 	require.NoError(t, err)
-	warm, err := w.makePlan(by, deed)
+	warm, err := w.makePlan(by, op)
 	require.NoError(t, err)
 	w.pass(5 * time.Minute)
-	_, err = w.ledger.ApplyPlan(w.Context(), by, warm.ID, deed)
+	_, err = w.ledger.ApplyPlan(w.Context(), by, warm.ID, op)
 	require.ErrorIs(t, err, ledger.ErrPlanExpired)
 }
 
@@ -244,15 +244,15 @@ func TestAStalePlanSaysWhatIsOtherwise(t *testing.T) {
 	w := newWorld(t)
 	ann, bob := w.newPerson("ann"), w.newPerson("bob")
 	window := w.windowAfter(2*time.Hour, 3*time.Hour)
-	deed := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+	op := func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
 		return answerWith(l.Reserve(ctx, ann, ledger.ReserveRequest{Pool: "lab", GPUs: 8, Window: window, Queue: true}))
 	}
-	p, err := w.makePlan(ann, deed)
+	p, err := w.makePlan(ann, op)
 	require.NoError(t, err)
 	w.mustReserve(ann, 2, w.windowAfter(5*time.Hour, 6*time.Hour)) // only a counter changes
 	w.mustReserve(bob, 1, w.windowAfter(9*time.Hour, 10*time.Hour))
 	first := w.mustReserve(bob, 2, window)
-	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, deed)
+	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, op)
 	var stale *ledger.PlanStaleError
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t,
@@ -265,12 +265,12 @@ func TestAStalePlanSaysWhatIsOtherwise(t *testing.T) {
 	guess, err := w.ledger.Reserve(w.Context(), agentBeside(bob, "guesser"),
 		ledger.ReserveRequest{Pool: "lab", GPUs: 2, Window: window})
 	require.NoError(t, err)
-	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, deed)
+	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, op)
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, []string{"what becomes of 1 booking of others differs"}, stale.Changes,
 		"whose they are is not told")
 	_, err = w.ledger.CancelReservation(w.Context(), bob, guess.ID)
 	require.NoError(t, err)
-	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, deed)
+	_, err = w.ledger.ApplyPlan(w.Context(), ann, p.ID, op)
 	require.NoError(t, err, "the rest does not matter")
 }

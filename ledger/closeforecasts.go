@@ -22,7 +22,7 @@ type ForecastClosing struct {
 // it is; with another number it is a *BatchError, as are one that is not over and
 // one that there is not. An agent closes its own, people below
 // admins what their keys made.
-func (l *Ledger) CloseForecasts(ctx context.Context, actor Actor, list []ForecastClosing) (int, error) {
+func (l Forecasting) CloseForecasts(ctx context.Context, actor Actor, list []ForecastClosing) (int, error) {
 	owner, err := actor.bookingOrganization()
 	if err != nil {
 		return 0, err
@@ -31,7 +31,7 @@ func (l *Ledger) CloseForecasts(ctx context.Context, actor Actor, list []Forecas
 		return 0, err
 	}
 	n := 0
-	err = runMeasuring(l, ctx, func(tx Tx) error {
+	err = runMeasuring(ctx, l.engine, func(tx Tx) error {
 		closed, err := closedForecasts(tx, actor, owner, list)
 		if n = len(closed); err != nil || n == 0 {
 			return err

@@ -12,7 +12,7 @@ import (
 // RecordForecasts adds forecasts, all or none, and returns how many were new. One
 // that was recorded before with the same content is not added again; with other
 // content it is a *BatchError.
-func (l *Ledger) RecordForecasts(ctx context.Context, actor Actor, list []Forecast) (int, error) {
+func (l Forecasting) RecordForecasts(ctx context.Context, actor Actor, list []Forecast) (int, error) {
 	owner, err := actor.bookingOrganization()
 	if err != nil {
 		return 0, err
@@ -21,7 +21,7 @@ func (l *Ledger) RecordForecasts(ctx context.Context, actor Actor, list []Foreca
 		return 0, err
 	}
 	added := 0
-	err = runMeasuring(l, ctx, func(tx Tx) error {
+	err = runMeasuring(ctx, l.engine, func(tx Tx) error {
 		fresh, err := newForecasts(tx, owner, list)
 		added = len(fresh)
 		if err != nil || added == 0 {
@@ -30,7 +30,7 @@ func (l *Ledger) RecordForecasts(ctx context.Context, actor Actor, list []Foreca
 		for i := range fresh {
 			fresh[i].MadeBy, fresh[i].RecordedAt = actor.KeyID, tx.Now()
 		}
-		if err := checkDailyForecasts(l, tx, actor, added); err != nil {
+		if err := checkDailyForecasts(l.engine, tx, actor, added); err != nil {
 			return err
 		}
 		return tx.Save(Change{Forecasts: fresh})
@@ -38,10 +38,10 @@ func (l *Ledger) RecordForecasts(ctx context.Context, actor Actor, list []Foreca
 	return added, err
 }
 
-// runMeasuring runs a verb that locks nothing beside the lane, so that whoever books
+// runMeasuring runs a verb that locks nothing outside the group commit, so that whoever books
 // waits for it only where the database has one writer. It runs again when another
 // wrote the same rows meanwhile.
-func runMeasuring(l *Ledger, ctx context.Context, fn func(tx Tx) error) error {
+func runMeasuring(ctx context.Context, l *engine, fn func(tx Tx) error) error {
 	var err error
 	for range 3 {
 		err = l.store.InTx(ctx, func(tx Tx) error { return fn(tx) })
@@ -113,7 +113,7 @@ func findPool(tx Tx, id string, known map[string]bool, i int) error {
 }
 
 // checkDailyForecasts bounds what one key adds in a day.
-func checkDailyForecasts(l *Ledger, tx Tx, actor Actor, n int) error {
+func checkDailyForecasts(l *engine, tx Tx, actor Actor, n int) error {
 	today := tx.Now().UTC().Truncate(24 * time.Hour)
 	before, err := tx.ForecastCount(actor.KeyID, today)
 	if err == nil && before+n > l.cfg.ForecastsPerDay {

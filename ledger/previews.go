@@ -58,12 +58,12 @@ func (e *PlanStaleError) Error() string {
 // Unwrap returns what stands in the way.
 func (e *PlanStaleError) Unwrap() error { return e.Err }
 
-// errDryRun ends the transaction of a rehearsal.
-var errDryRun = errors.New("only a rehearsal")
+// errDryRun ends the transaction of a dry run.
+var errDryRun = errors.New("only a dry run")
 
-// DryRun runs a deed as it would be run, with everything that can make it
+// DryRun runs an operation as it would be run, with everything that can make it
 // fail, tells what it changed, and takes all of it back.
-func (l *Ledger) DryRun(ctx context.Context, actor Actor, deed Operation) (Effect, []byte, error) {
+func (l Previews) DryRun(ctx context.Context, actor Actor, op Operation) (Effect, []byte, error) {
 	var effect Effect
 	var answer []byte
 	err := l.store.InTx(ctx, func(tx Tx) error {
@@ -72,7 +72,7 @@ func (l *Ledger) DryRun(ctx context.Context, actor Actor, deed Operation) (Effec
 			return err
 		}
 		effect = Effect{}
-		if _, answer, err = deed(ctx, observing(l, tx, &effect)); err != nil {
+		if _, answer, err = op(ctx, observing(l.engine, tx, &effect)); err != nil {
 			return err
 		}
 		before = effect.setSubject(actor, before)
@@ -85,7 +85,7 @@ func (l *Ledger) DryRun(ctx context.Context, actor Actor, deed Operation) (Effec
 		if err := effect.addUpCost(tx, effect.OrganizationID); err != nil {
 			return err
 		}
-		if err := effect.estimateWaits(l.Waits(tx)); err != nil {
+		if err := effect.estimateWaits(Reporting{l.engine}.Waits(tx)); err != nil {
 			return err
 		}
 		return errDryRun
@@ -96,11 +96,11 @@ func (l *Ledger) DryRun(ctx context.Context, actor Actor, deed Operation) (Effec
 	return effect, answer, err
 }
 
-// MakePlan rehearses a request and stores what it showed, which show renders.
+// MakePlan tries a request and stores what it showed, which show renders.
 // Nothing else changes.
-func (l *Ledger) MakePlan(ctx context.Context, actor Actor, p Preview, deed Operation,
+func (l Previews) MakePlan(ctx context.Context, actor Actor, p Preview, op Operation,
 	show func(Effect, []byte) ([]byte, error)) (Preview, error) {
-	effect, answer, err := l.DryRun(ctx, actor, deed)
+	effect, answer, err := l.DryRun(ctx, actor, op)
 	if err != nil {
 		return p, err
 	}
@@ -121,7 +121,7 @@ func (l *Ledger) MakePlan(ctx context.Context, actor Actor, p Preview, deed Oper
 }
 
 // PlanOf reads a plan that the actor may see; an agent sees its own.
-func (l *Ledger) PlanOf(ctx context.Context, actor Actor, id string) (Preview, error) {
+func (l Previews) PlanOf(ctx context.Context, actor Actor, id string) (Preview, error) {
 	var p Preview
 	err := l.store.Read(ctx, func(r Reader) (err error) {
 		p, err = visiblePlan(r, actor, id)
@@ -138,10 +138,10 @@ func visiblePlan(r Reader, actor Actor, id string) (Preview, error) {
 	return p, err
 }
 
-// ApplyPlan runs a plan's deed and commits it if its effect is the one that was
+// ApplyPlan runs a plan's operation and commits it if its effect is the one that was
 // shown; otherwise it answers *PlanStaleError and nothing has changed. A plan
 // that was applied before answers what it answered then.
-func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Operation) (Preview, error) {
+func (l Previews) ApplyPlan(ctx context.Context, actor Actor, id string, op Operation) (Preview, error) {
 	var p Preview
 	applied := false // by this call
 	err := l.store.InTx(ctx, func(tx Tx) (err error) {
@@ -149,7 +149,7 @@ func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Ope
 			return err
 		}
 		var effect Effect
-		p.Status, p.Answer, err = deed(ctx, observing(l, tx, &effect))
+		p.Status, p.Answer, err = op(ctx, observing(l.engine, tx, &effect))
 		if !tx.Now().Before(p.ExpiresAt) { // asked after the verb's locks, so that its time is not older than they
 			return ErrPlanExpired
 		}
@@ -168,7 +168,7 @@ func (l *Ledger) ApplyPlan(ctx context.Context, actor Actor, id string, deed Ope
 	if err == nil {
 		return p, nil
 	}
-	return appliedMeanwhile(l, ctx, actor, id, err)
+	return appliedMeanwhile(ctx, l.engine, actor, id, err)
 }
 
 // staleError tells what makes a plan stale from what would fail at any time.
@@ -184,8 +184,8 @@ func staleError(id string, err error) error {
 
 // appliedMeanwhile looks whether a plan failed only because it was applied at
 // the same time: then that is the answer.
-func appliedMeanwhile(l *Ledger, ctx context.Context, actor Actor, id string, failed error) (Preview, error) {
-	p, err := l.PlanOf(ctx, actor, id)
+func appliedMeanwhile(ctx context.Context, l *engine, actor Actor, id string, failed error) (Preview, error) {
+	p, err := Previews{l}.PlanOf(ctx, actor, id)
 	if err == nil && !p.AppliedAt.IsZero() {
 		return p, nil
 	}

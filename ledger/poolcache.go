@@ -21,8 +21,8 @@ import (
 // would cost more than the verb.
 //
 // It is a copy that cannot be stale: every transaction that changes something in
-// a pool writes a new stamp into the pool's row, and a desk is used only under
-// the row's lock and while the stamp is the one it was left with. The lane has
+// a pool writes a new revision into the pool's row, and a cached pool is used only under
+// the row's lock and while the revision is the one it was left with. The group commit has
 // one verb at a time use it.
 type poolCache struct {
 	pools        map[string]*cachedPool // by pool id
@@ -38,7 +38,7 @@ type poolCache struct {
 	seen      time.Time // when any of this was read or written last, by the database's clock
 }
 
-// noteTime notes when the board was read or written: no later transaction may have an
+// noteTime notes when the cache was read or written: no later transaction may have an
 // earlier time, or what it hands out would overlap what was given back before.
 func (b *poolCache) noteTime(at time.Time) {
 	if at.After(b.seen) {
@@ -46,7 +46,7 @@ func (b *poolCache) noteTime(at time.Time) {
 	}
 }
 
-// cachedPool is one pool on the board.
+// cachedPool is one pool in the cache.
 type cachedPool struct {
 	cache    *poolCache
 	row      Pool // as it was last read or committed
@@ -79,7 +79,7 @@ func newPoolCache() *poolCache {
 	return b
 }
 
-// nextRevision returns a stamp that no other process and no earlier life of this one
+// nextRevision returns a revision that no other process and no earlier life of this one
 // has written: after a failover to a copy of the database that lagged, counting
 // on would meet old numbers with other content.
 func (b *poolCache) nextRevision() int64 {
@@ -87,7 +87,7 @@ func (b *poolCache) nextRevision() int64 {
 	return int64(b.lastRevision &^ (1 << 63))
 }
 
-// loadPool puts a pool on the board as it was read.
+// loadPool puts a pool in the cache as it was read.
 func (b *poolCache) loadPool(s PoolState) *cachedPool {
 	d := &cachedPool{
 		cache: b, row: s.Pool, revision: s.Pool.Revision, def: s.Pool.Pool, spent: map[spendKey]Spend{},
@@ -269,7 +269,7 @@ func (d *cachedPool) setNode(from, to *node.Node) {
 }
 
 // commitmentsOf returns what an organization is committed to, counted over every pool.
-// Whoever asks holds the organization's lock and has checked the stamps.
+// Whoever asks holds the organization's lock and has checked the revisions.
 func (b *poolCache) commitmentsOf(organizationID string) *Commitments {
 	if b.commitments == nil {
 		b.recount()
@@ -327,7 +327,7 @@ func (tx *groupTx) refreshOthers() error {
 	return nil
 }
 
-// loadUnlocked loads a pool without its lock: what was read is whole if the stamp is the
+// loadUnlocked loads a pool without its lock: what was read is whole if the revision is the
 // same afterwards.
 func (tx *groupTx) loadUnlocked(id string) error {
 	for range 10 {

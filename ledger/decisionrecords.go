@@ -159,7 +159,7 @@ var plannedKinds = map[plan.Kind]DecisionKind{
 }
 
 // refuseRequest makes the error of a request that gets no place, and, but for a
-// rehearsal and for one of very many (see refusals), the event that it leaves
+// dry run and for one of very many (see refusals), the event that it leaves
 // under an id of its own. What was asked for
 // is a reservation or an allocation.
 func refuseRequest(tx *groupTx, p *poolTx, organizationID, what string, v verdict) *RefusedError {

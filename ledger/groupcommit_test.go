@@ -61,7 +61,7 @@ func (w *world) gatedLedger() (*ledger.Ledger, *gate) {
 	g := &gate{Store: w.store}
 	l := ledger.New(g, &random{}, ledger.Config{BatchTime: time.Hour})
 	_, err := l.Reserve(w.Context(), w.newPerson("carl"), ledger.ReserveRequest{Pool: "lab", GPUs: 1, Window: dayWindow(99)})
-	require.NoError(w, err) // now the board knows the pool
+	require.NoError(w, err) // now the cache knows the pool
 	g.transactions = 0
 	return l, g
 }

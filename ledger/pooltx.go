@@ -12,7 +12,7 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// poolTx is a locked pool in the hands of a unit.
+// poolTx is a locked pool in the hands of a transaction.
 type poolTx struct {
 	*cachedPool
 	tx           *groupTx
@@ -92,7 +92,7 @@ func pointerIf[T any](row T, ok bool) *T {
 	return &row
 }
 
-// collectChanges adds the rows that changed, in the order of their ids, and a new stamp.
+// collectChanges adds the rows that changed, in the order of their ids, and a new revision.
 func (p *poolTx) collectChanges(c *Change) {
 	if len(p.touched) == 0 && !p.writtenAhead {
 		return
@@ -121,15 +121,15 @@ func (p *poolTx) collectRows(c *Change) {
 	}
 }
 
-// advanceToCommitted brings the desk to what was committed under a stamp: rows have the next
+// advanceToCommitted brings the cached pool to what was committed under a revision: rows have the next
 // version, and what ended leaves.
-func (p *poolTx) advanceToCommitted(stamp int64) {
+func (p *poolTx) advanceToCommitted(revision int64) {
 	if len(p.touched) == 0 && !p.writtenAhead {
 		return
 	}
-	p.revision, p.Pool.Revision = stamp, stamp
+	p.revision, p.Pool.Revision = revision, revision
 	p.advanceRows()
-	p.row, p.cache.revisions[p.Pool.ID] = p.Pool, stamp
+	p.row, p.cache.revisions[p.Pool.ID] = p.Pool, revision
 	p.cache.noteTime(p.tx.now())
 }
 
@@ -188,7 +188,7 @@ func (p *poolTx) advanceAllocation(i int) {
 		Cost: s.Cost, GPUSeconds: s.GPUSeconds})
 }
 
-// committedVersion returns the version that a row will have once the unit is committed.
+// committedVersion returns the version that a row will have once the transaction is committed.
 func (p *poolTx) committedVersion(id string, version int) int {
 	if p == nil {
 		return version

@@ -29,7 +29,7 @@ func (e *ProvisionerHeldError) Error() string {
 // HoldProvisioner has a provisioner serve one worker alone for a while from now.
 // Repeated by the same holder, it prolongs the hold. *ProvisionerHeldError: another
 // holds it.
-func (l *Ledger) HoldProvisioner(ctx context.Context, h ProvisionerHold, lasts time.Duration) error {
+func (l Fleet) HoldProvisioner(ctx context.Context, h ProvisionerHold, lasts time.Duration) error {
 	return l.store.InTx(ctx, func(tx Tx) error {
 		h.Until = tx.Now().Add(lasts)
 		now, err := tx.HoldProvisioner(h)
@@ -42,7 +42,7 @@ func (l *Ledger) HoldProvisioner(ctx context.Context, h ProvisionerHold, lasts t
 
 // ReleaseProvisioner ends a hold at once, so that the next worker need not wait for
 // its end. Of one that another has it changes nothing.
-func (l *Ledger) ReleaseProvisioner(ctx context.Context, h ProvisionerHold) error {
+func (l Fleet) ReleaseProvisioner(ctx context.Context, h ProvisionerHold) error {
 	err := l.HoldProvisioner(ctx, h, 0)
 	if _, held := errors.AsType[*ProvisionerHeldError](err); held {
 		return nil

@@ -13,7 +13,7 @@ import (
 // change, so that each row is written once however often it changed, and
 // everything is saved together with its events and the tasks it causes.
 type groupTx struct {
-	*Ledger
+	*engine
 	port          Tx
 	actor         Actor
 	grouped       bool // shares the transaction: everything it needs was locked at its beginning
@@ -40,18 +40,18 @@ type groupTx struct {
 var errNeedsOwnTx = errors.New("needs a transaction of its own")
 
 // inOwnTx runs a verb that locks what it finds, in a transaction of its own.
-func (l *Ledger) inOwnTx(ctx context.Context, actor Actor, fn func(tx *groupTx) error) error {
+func (l *engine) inOwnTx(ctx context.Context, actor Actor, fn func(tx *groupTx) error) error {
 	return l.inGroup(ctx, actor, nil, fn)
 }
 
 // inGroup runs a verb in one transaction with others that wait, if it says what it
 // will lock.
-func (l *Ledger) inGroup(ctx context.Context, actor Actor, uses *LockHint, fn func(tx *groupTx) error) error {
+func (l *engine) inGroup(ctx context.Context, actor Actor, uses *LockHint, fn func(tx *groupTx) error) error {
 	return l.inGroupOf(ctx, actor, uses, 0, fn)
 }
 
 // inGroupOf is share for a verb that decides on so many requests.
-func (l *Ledger) inGroupOf(ctx context.Context, actor Actor, uses *LockHint, load int, fn func(tx *groupTx) error) error {
+func (l *engine) inGroupOf(ctx context.Context, actor Actor, uses *LockHint, load int, fn func(tx *groupTx) error) error {
 	if l.joined != nil {
 		return l.joined.runVerb(actor, fn)
 	}
@@ -77,12 +77,12 @@ func (tx *groupTx) runVerb(actor Actor, fn func(tx *groupTx) error) error {
 // boundLedger returns the ledger whose verbs work in this transaction. It must not be
 // used after the transaction has ended.
 func (tx *groupTx) boundLedger() *Ledger {
-	bound := *tx.Ledger
+	bound := *tx.engine
 	bound.joined, bound.store = tx, &nestedStore{Store: tx.store, tx: tx.port}
-	return &bound
+	return newLedger(&bound)
 }
 
-// undoTo takes back what was changed on the board since there were n changes.
+// undoTo takes back what was changed in the cache since there were n changes.
 func (tx *groupTx) undoTo(n int) {
 	for i := len(tx.undos) - 1; i >= n; i-- {
 		tx.undos[i]()
@@ -114,7 +114,7 @@ func (tx *groupTx) saveChange() error {
 	return tx.port.Save(tx.change)
 }
 
-// publishCommitted brings the board to what is now committed.
+// publishCommitted brings the cache to what is now committed.
 func (tx *groupTx) publishCommitted() {
 	for _, p := range tx.pools {
 		p.advanceToCommitted(tx.change.Revisions[p.Pool.ID])
@@ -135,7 +135,7 @@ func (tx *groupTx) lockRows(o LockRequest) (Locked, error) {
 	return tx.port.Lock(o)
 }
 
-// lockPool locks a pool once per unit.
+// lockPool locks a pool once per transaction.
 func (tx *groupTx) lockPool(id string) (*poolTx, error) {
 	if p, ok := tx.pools[id]; ok {
 		return p, nil
@@ -183,7 +183,7 @@ func (tx *groupTx) livePool(idOrName string) (*poolTx, error) {
 }
 
 // commitments returns what a locked organization is committed to. It follows
-// what the unit changes.
+// what the transaction changes.
 func (tx *groupTx) commitments(organizationID string) (*Commitments, error) {
 	if err := tx.refreshOthers(); err != nil {
 		return nil, err

@@ -57,10 +57,10 @@ func (e *PoolError) Unwrap() error { return e.Err }
 // cannot be made, nothing: a key that is stored is one with which the
 // installation works. A pool that was deleted is made again as long as it is
 // declared. ErrOtherPepper: the installation was made with another one.
-func (l *Ledger) Start(ctx context.Context, s FirstStart) (Started, error) {
+func (l Tenancy) Start(ctx context.Context, s FirstStart) (Started, error) {
 	var out Started
-	err := submitTx(l, &pendingTx{ctx: ctx, fn: func(ctx context.Context, tx *groupTx) error {
-		if err := samePepper(l, tx.port); err != nil {
+	err := submitTx(l.engine, &pendingTx{ctx: ctx, fn: func(ctx context.Context, tx *groupTx) error {
+		if err := samePepper(l.engine, tx.port); err != nil {
 			return err
 		}
 		tx.change.PepperCheck = l.cfg.PepperCheck
@@ -70,7 +70,7 @@ func (l *Ledger) Start(ctx context.Context, s FirstStart) (Started, error) {
 			return err
 		}
 		for i, p := range s.Pools {
-			started, err := startPool(l, ctx, tx, p)
+			started, err := startPool(ctx, l.engine, tx, p)
 			if err != nil {
 				return &PoolError{Index: i, Err: err}
 			}
@@ -85,7 +85,7 @@ func (l *Ledger) Start(ctx context.Context, s FirstStart) (Started, error) {
 }
 
 // startPool makes a declared pool unless its name is there.
-func startPool(l *Ledger, ctx context.Context, tx *groupTx, p NewPool) (StartedPool, error) {
+func startPool(ctx context.Context, l *engine, tx *groupTx, p NewPool) (StartedPool, error) {
 	out := StartedPool{Name: p.Definition.Name}
 	if _, err := tx.port.Pool(out.Name); !errors.Is(err, ErrNotFound) {
 		return out, err
@@ -95,7 +95,7 @@ func startPool(l *Ledger, ctx context.Context, tx *groupTx, p NewPool) (StartedP
 		return out, fmt.Errorf("looking for a deleted pool of that name: %w", err)
 	}
 	out.Made, out.DeletedAt = true, gone.DeletedAt
-	_, err = l.CreatePool(ctx, SystemActor("config"), p.Definition, p.Prior)
+	_, err = Fleet{l}.CreatePool(ctx, SystemActor("config"), p.Definition, p.Prior)
 	return out, err
 }
 
@@ -105,11 +105,11 @@ var ErrOtherPepper = errors.New("the keys here were made with another pepper")
 
 // CheckPepper compares the pepper with that of the first start, and the key of
 // the journal's newest seal, which is made from it, with the ledger's own.
-func (l *Ledger) CheckPepper(ctx context.Context) error {
-	return l.store.Read(ctx, func(r Reader) error { return samePepper(l, r) })
+func (l Tenancy) CheckPepper(ctx context.Context) error {
+	return l.store.Read(ctx, func(r Reader) error { return samePepper(l.engine, r) })
 }
 
-func samePepper(l *Ledger, r Reader) error {
+func samePepper(l *engine, r Reader) error {
 	first, err := r.PepperCheck()
 	if err != nil {
 		return fmt.Errorf("reading the check of the pepper: %w", err)

@@ -16,8 +16,8 @@ const groupMost = 512
 // al., SIGMOD 1984). Nobody waits for company: a group is whoever came while the
 // one before was being committed, so a lone verb is committed at once.
 //
-// Whoever finds the lane empty leads: it runs the group, its own verb included,
-// and hands the lane over. There is no goroutine to stop and no queue to drain.
+// Whoever finds nobody at work leads: it runs the group, its own verb included,
+// and hands the lead over. There is no goroutine to stop and no queue to drain.
 //
 // A verb that has very much to do, such as a large batch, is heavy. After each
 // such the others come first, all that wait: so nobody waits for more than one.
@@ -42,7 +42,7 @@ type pendingTx struct {
 	err       error
 	panicked  any
 	rerun     bool  // has to run again, in another group
-	gate      *gate // it left the lane and has to wait there
+	gate      *gate // it left the queue and has to wait there
 	patient   bool  // what it needs was free a moment ago: it may wait longer for locks
 	journaled bool  // it failed, and the journal tells why
 }
@@ -68,8 +68,8 @@ func (it *pendingTx) isHeavy() bool { return it.load >= heavyLoad }
 
 // submitTx runs an item's verb and returns its outcome. An item that is withdrawn
 // while it waits had no effect. One that meets a row that somebody else holds
-// waits for it beside the lane, and then runs from the start.
-func submitTx(l *Ledger, it *pendingTx) error {
+// waits for it outside the group commit, and then runs from the start.
+func submitTx(l *engine, it *pendingTx) error {
 	if err := waitTurn(l, it); err != nil || it.gate == nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func submitTx(l *Ledger, it *pendingTx) error {
 }
 
 // waitTurn waits for the item's turn, and returns when it is over.
-func waitTurn(l *Ledger, it *pendingTx) error {
+func waitTurn(l *engine, it *pendingTx) error {
 	it.turn, it.done = make(chan struct{}), make(chan struct{})
 	if l.commits.enqueue(it) {
 		leadGroup(l)
@@ -122,8 +122,8 @@ func withdrawnError(ctx context.Context) error {
 	return fmt.Errorf("waiting for a turn: %w", ErrUnavailable)
 }
 
-// leadGroup runs the first group in the queue and hands the lane over.
-func leadGroup(l *Ledger) {
+// leadGroup runs the first group in the queue and hands the lead over.
+func leadGroup(l *engine) {
 	group := l.commits.takeGroup()
 	defer l.commits.handOver()
 	for len(group) > 0 {
@@ -173,7 +173,7 @@ func (ln *groupCommit) takeGroup() []*pendingTx {
 	return group
 }
 
-// handOver hands the lane to whoever waits longest; after what was heavy, of those
+// handOver hands the lead to whoever waits longest; after what was heavy, of those
 // who are not, if there are any.
 func (ln *groupCommit) handOver() {
 	ln.mu.Lock()
