@@ -13,18 +13,18 @@ import (
 )
 
 func oneSlotHasOneMachine(w *world) {
-	first := ground(w)
+	first := saveGround(w)
 	second := node.New("nod_2", "pol_1", 0, 2, day)
 	require.ErrorIs(w, w.save(ledger.Change{Nodes: []node.Node{second}}), ledger.ErrTaken)
-	w.must(ledger.Change{Nodes: []node.Node{node.New("nod_3", "pol_2", 0, 1, day)}}) // another pool's slot
+	w.mustSave(ledger.Change{Nodes: []node.Node{node.New("nod_3", "pol_2", 0, 1, day)}}) // another pool's slot
 	first.Version = 1
-	first = step(w, first, day.Add(time.Hour), node.Drain, node.Retire)
+	first = applyEvents(w, first, day.Add(time.Hour), node.Drain, node.Retire)
 	require.ErrorIs(w, w.save(ledger.Change{Nodes: []node.Node{first, second}}), ledger.ErrTaken, "it is still billed")
-	first = step(w, first, day.Add(time.Hour), node.Confirm)
+	first = applyEvents(w, first, day.Add(time.Hour), node.Confirm)
 	// In one change the slot can be freed and taken, in whatever order it is named.
-	w.must(ledger.Change{Nodes: []node.Node{second, first}})
+	w.mustSave(ledger.Change{Nodes: []node.Node{second, first}})
 	generation := func(slot int) int {
-		return get(w, func(r ledger.Reader) (int, error) { return r.Generation("pol_1", slot) })
+		return readValue(w, func(r ledger.Reader) (int, error) { return r.Generation("pol_1", slot) })
 	}
 	require.Equal(w, 2, generation(0))
 	require.Equal(w, 0, generation(1))
@@ -40,14 +40,14 @@ func aDeletedPoolIsFoundByItsName(w *world) {
 		return p, err
 	}
 	for i, id := range []string{"pol_1", "pol_2", "pol_3"} { // the last one lives
-		p := pool(id)
+		p := newPool(id)
 		p.Name = "lab"
 		if i < 2 {
 			p.DeletedAt = day.Add(time.Duration(i) * time.Hour)
 		}
 		_, err := lost("lab")
 		require.Equal(w, i == 0, errors.Is(err, ledger.ErrNotFound))
-		w.must(ledger.Change{Pools: []ledger.Pool{p}})
+		w.mustSave(ledger.Change{Pools: []ledger.Pool{p}})
 	}
 	found, err := lost("lab")
 	require.NoError(w, err)
@@ -57,34 +57,34 @@ func aDeletedPoolIsFoundByItsName(w *world) {
 }
 
 func oneGPUHasOneHolder(w *world) {
-	n := ground(w)
-	first, second := active(w, "alc_1", "org_1", n, day, 0, 1), active(w, "alc_2", "org_2", n, day, 1, 2)
-	w.must(ledger.Change{Allocations: []allocation.Allocation{first}})
+	n := saveGround(w)
+	first, second := activeAllocation(w, "alc_1", "org_1", n, day, 0, 1), activeAllocation(w, "alc_2", "org_2", n, day, 1, 2)
+	w.mustSave(ledger.Change{Allocations: []allocation.Allocation{first}})
 	require.ErrorIs(w, w.save(ledger.Change{Allocations: []allocation.Allocation{second}}), ledger.ErrTaken)
 	first.Version = 1
 	extended := first
 	extended.LeaseUntil = extended.LeaseUntil.Add(time.Hour)
-	w.must(ledger.Change{Allocations: []allocation.Allocation{extended}}) // holding it still is no second hold
+	w.mustSave(ledger.Change{Allocations: []allocation.Allocation{extended}}) // holding it still is no second hold
 	first.Version = 2
-	first = over(w, first, day.Add(time.Hour))
-	w.must(ledger.Change{Allocations: []allocation.Allocation{second, first}})
-	ended := get(w, func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(everything, "alc_1") })
+	first = releasedAllocation(w, first, day.Add(time.Hour))
+	w.mustSave(ledger.Change{Allocations: []allocation.Allocation{second, first}})
+	ended := readValue(w, func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(everything, "alc_1") })
 	require.Equal(w, first.Devices, ended.Devices, "what it held is still known")
 }
 
 func aPoolsStateIsWhatIsLive(w *world) {
-	n := ground(w)
+	n := saveGround(w)
 	n.Version = 1
-	held, waiting := active(w, "alc_1", "org_1", n, day, 2, 0), pending("alc_2", "org_2", "pol_1", day)
-	ended := over(w, active(w, "alc_3", "org_1", n, day, 3), day.Add(time.Hour))
-	promise := booked(w, "rsv_1", "org_1", "pol_1", day)
-	w.must(ledger.Change{
+	held, waiting := activeAllocation(w, "alc_1", "org_1", n, day, 2, 0), pendingAllocation("alc_2", "org_2", "pol_1", day)
+	ended := releasedAllocation(w, activeAllocation(w, "alc_3", "org_1", n, day, 3), day.Add(time.Hour))
+	promise := bookedReservation(w, "rsv_1", "org_1", "pol_1", day)
+	w.mustSave(ledger.Change{
 		Nodes: []node.Node{fullNode(w, "nod_2", "pol_1", 3), readyNode(w, "nod_3", "pol_2", 0, day)},
 		Reservations: []reservation.Reservation{promise, fullReservation(w, "rsv_2", "org_1", "pol_1"),
-			booked(w, "rsv_3", "org_1", "pol_2", day)},
-		Allocations: []allocation.Allocation{held, waiting, ended, pending("alc_4", "org_1", "pol_2", day)},
+			bookedReservation(w, "rsv_3", "org_1", "pol_2", day)},
+		Allocations: []allocation.Allocation{held, waiting, ended, pendingAllocation("alc_4", "org_1", "pol_2", day)},
 	})
-	p := pool("pol_1")
+	p := newPool("pol_1")
 	p.Version, held.Version, waiting.Version, promise.Version = 1, 1, 1, 1
 	want := ledger.PoolState{
 		Pool: p, Nodes: []node.Node{n}, Reservations: []reservation.Reservation{promise},
@@ -95,8 +95,8 @@ func aPoolsStateIsWhatIsLive(w *world) {
 		state.Spent = nil // see spentIsTheSum
 		return state, err
 	}
-	require.Equal(w, want, get(w, live))
-	require.NoError(w, w.tx(func(tx ledger.Tx) error {
+	require.Equal(w, want, readValue(w, live))
+	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
 		_, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}})
 		require.NoError(w, err)
 		seen, err := live(tx)
@@ -111,7 +111,7 @@ func aPoolsStateIsWhatIsLive(w *world) {
 func oneWorkerHoldsAProvisioner(w *world) {
 	hold := func(holder string, lasts time.Duration) ledger.ProvisionerHold {
 		var now ledger.ProvisionerHold
-		require.NoError(w, w.tx(func(tx ledger.Tx) (err error) {
+		require.NoError(w, w.inTx(func(tx ledger.Tx) (err error) {
 			now, err = tx.HoldProvisioner(ledger.ProvisionerHold{Name: "sim", Holder: holder, Host: "host of " + holder,
 				Until: tx.Now().Add(lasts)})
 			return err
@@ -122,14 +122,14 @@ func oneWorkerHoldsAProvisioner(w *world) {
 	other := hold("two", time.Hour)
 	require.Equal(w, "one", other.Holder)
 	require.Equal(w, "host of one", other.Host)
-	w.must(ledger.Change{Provisioners: []ledger.Provisioner{{Name: "sim", ReportedAt: day}}})
+	w.mustSave(ledger.Change{Provisioners: []ledger.Provisioner{{Name: "sim", ReportedAt: day}}})
 	require.Equal(w, "one", hold("two", time.Hour).Holder, "a report changes nothing")
 	longer := hold("one", 2*time.Hour)
 	require.True(w, longer.Until.After(other.Until), "it prolongs its own")
 	require.Equal(w, "one", hold("one", -time.Second).Holder)
 	require.Equal(w, "two", hold("two", time.Hour).Holder, "it was over")
 	require.Equal(w, "two", hold("one", time.Hour).Holder)
-	reported := get(w, func(r ledger.Reader) ([]ledger.Provisioner, error) { return r.Provisioners() })
+	reported := readValue(w, func(r ledger.Reader) ([]ledger.Provisioner, error) { return r.Provisioners() })
 	require.Equal(w, []ledger.Provisioner{{Name: "sim", ReportedAt: day}}, reported,
 		"a hold changes nothing that was reported")
 }

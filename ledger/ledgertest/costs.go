@@ -22,19 +22,19 @@ import (
 func costsAreDivided(w *world) {
 	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
 	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
-	w.must(ledger.Change{Organizations: []ledger.Organization{organization("org_1"), organization("org_2")},
-		Pools: []ledger.Pool{pool("pol_1")}})
+	w.mustSave(ledger.Change{Organizations: []ledger.Organization{newOrganization("org_1"), newOrganization("org_2")},
+		Pools: []ledger.Pool{newPool("pol_1")}})
 	n := readyNode(w, "nod_1", "pol_1", 2, at(30).Add(30*time.Second))
 	n.BilledFrom, n.BilledUntil = at(0), at(300)
-	n = step(w, n, at(270), node.Drain, node.Retire)
-	n = step(w, n, at(301), node.Confirm)
-	missed := booked(w, "rsv_1", "org_2", "pol_1", at(200))
+	n = applyEvents(w, n, at(270), node.Drain, node.Retire)
+	n = applyEvents(w, n, at(301), node.Confirm)
+	missed := bookedReservation(w, "rsv_1", "org_2", "pol_1", at(200))
 	missed.Slots = []int{1, 2}
-	missed = step(w, step(w, missed, at(210), reservation.Warm, reservation.BecomeReady), at(240), reservation.Expire)
-	orphan := ledger.Orphan{Machine: "i-1", GPUs: 4, Source: source(), BilledFrom: at(120), BilledUntil: at(180)}
-	w.must(ledger.Change{
+	missed = applyEvents(w, applyEvents(w, missed, at(210), reservation.Warm, reservation.BecomeReady), at(240), reservation.Expire)
+	orphan := ledger.Orphan{Machine: "i-1", GPUs: 4, Source: poolOffering(), BilledFrom: at(120), BilledUntil: at(180)}
+	w.mustSave(ledger.Change{
 		Nodes: []node.Node{n}, Orphans: []ledger.Orphan{orphan}, Reservations: []reservation.Reservation{missed},
-		Allocations: []allocation.Allocation{over(w, active(w, "alc_1", "org_1", n, at(60), 0, 1), at(180))},
+		Allocations: []allocation.Allocation{releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", n, at(60), 0, 1), at(180))},
 	})
 	line := func(payer cost.Payer, organization string, cause cost.Cause, gpuMinutes int) ledger.CostLine {
 		l := ledger.CostLine{PoolID: "pol_1", Provisioner: "sim", Machines: 1, Charge: cost.Charge{
@@ -47,7 +47,7 @@ func costsAreDivided(w *world) {
 	stray.PoolID = ""
 	held := line(cost.Tenant, "org_1", "", 240)
 	costs := func(s ledger.Scope, from, to int) []ledger.CostLine {
-		return get(w, func(r ledger.Reader) (ledger.Costs, error) { return r.Costs(s, at(from), at(to)) }).Lines
+		return readValue(w, func(r ledger.Reader) (ledger.Costs, error) { return r.Costs(s, at(from), at(to)) }).Lines
 	}
 	require.Equal(w, []ledger.CostLine{
 		stray, held,
@@ -66,17 +66,17 @@ func costsAreDivided(w *world) {
 
 // A provider that does not say when a machine was born is believed once.
 func anOrphansBirthStays(w *world) {
-	o := ledger.Orphan{Machine: "i-1", GPUs: 4, Source: source(), BilledFrom: day}
-	w.must(ledger.Change{Orphans: []ledger.Orphan{o}})
+	o := ledger.Orphan{Machine: "i-1", GPUs: 4, Source: poolOffering(), BilledFrom: day}
+	w.mustSave(ledger.Change{Orphans: []ledger.Orphan{o}})
 	later := o
 	later.BilledFrom = day.Add(time.Hour)
-	w.must(ledger.Change{Orphans: []ledger.Orphan{later}})
+	w.mustSave(ledger.Change{Orphans: []ledger.Orphan{later}})
 	orphans := func(f ledger.OrphanFilter) []ledger.Orphan {
-		return get(w, func(r ledger.Reader) ([]ledger.Orphan, error) { return r.Orphans(f) })
+		return readValue(w, func(r ledger.Reader) ([]ledger.Orphan, error) { return r.Orphans(f) })
 	}
 	require.Equal(w, []ledger.Orphan{o}, orphans(ledger.OrphanFilter{Provisioner: "sim", Standing: true}))
 	o.BilledUntil = day.Add(2 * time.Hour)
-	w.must(ledger.Change{Orphans: []ledger.Orphan{o}})
+	w.mustSave(ledger.Change{Orphans: []ledger.Orphan{o}})
 	require.Equal(w, []ledger.Orphan{o}, orphans(ledger.OrphanFilter{}))
 	require.Empty(w, orphans(ledger.OrphanFilter{Standing: true}))
 	require.Empty(w, orphans(ledger.OrphanFilter{Provisioner: "aws"}))

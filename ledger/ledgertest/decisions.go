@@ -8,7 +8,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func shownPlan(id, org string) ledger.Preview {
+func newPreview(id, org string) ledger.Preview {
 	return ledger.Preview{
 		ID: id, OrganizationID: org, MadeBy: "key_1", Kind: "reserve", Request: []byte(`{"gpus":1}`),
 		Effect: []byte(`{}`), Fingerprint: "3f",
@@ -17,21 +17,21 @@ func shownPlan(id, org string) ledger.Preview {
 	}
 }
 
-// decided is an event that carries a decision of the kind.
-func decided(org, subject string, kind ledger.DecisionKind) ledger.Event {
-	e := event(org, subject)
+// decisionEvent is an event that carries a decision of the kind.
+func decisionEvent(org, subject string, kind ledger.DecisionKind) ledger.Event {
+	e := newEvent(org, subject)
 	e.Decision = []byte(ledger.DecisionPrefix(kind) + `"engine":"plan","record":{}}`)
 	return e
 }
 
 func decisionsComeNewestFirst(w *world) {
 	all := []ledger.Event{
-		decided("org_1", "rsv_1", ledger.DecisionAdmission), decided("org_2", "rsv_2", ledger.DecisionRefusal),
-		decided("", "nod_1", ledger.DecisionPrewarm), decided("org_1", "rsv_1", ledger.DecisionReclaim),
+		decisionEvent("org_1", "rsv_1", ledger.DecisionAdmission), decisionEvent("org_2", "rsv_2", ledger.DecisionRefusal),
+		decisionEvent("", "nod_1", ledger.DecisionPrewarm), decisionEvent("org_1", "rsv_1", ledger.DecisionReclaim),
 	}
 	all[1].PoolID, all[3].Actor = "pol_2", "key_7"
-	w.must(ledger.Change{Events: append([]ledger.Event{event("org_1", "rsv_1")}, all...)})
-	for i, e := range settle(w, 5)[1:] {
+	w.mustSave(ledger.Change{Events: append([]ledger.Event{newEvent("org_1", "rsv_1")}, all...)})
+	for i, e := range awaitEvents(w, 5)[1:] {
 		require.Nil(w, e.Decision, "the journal comes without records")
 		all[i].Seq = e.Seq
 	}
@@ -52,7 +52,7 @@ func decisionsComeNewestFirst(w *world) {
 		"one":     {everything, ledger.DecisionFilter{Seq: all[1].Seq}, 0, []ledger.Event{all[1]}},
 		"hidden":  {ledger.Scope{OrganizationID: "org_1"}, ledger.DecisionFilter{Seq: all[1].Seq}, 0, []ledger.Event{}},
 	} {
-		got := get(w, func(r ledger.Reader) ([]ledger.Event, error) { return r.Decisions(c.scope, c.filter, c.limit) })
+		got := readValue(w, func(r ledger.Reader) ([]ledger.Event, error) { return r.Decisions(c.scope, c.filter, c.limit) })
 		require.Equal(w, c.want, got, name)
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// settle reads events until there are n, which may wait for transactions of
+// awaitEvents reads events until there are n, which may wait for transactions of
 // others in the same server.
-func settle(w *world, n int) []ledger.Event {
+func awaitEvents(w *world, n int) []ledger.Event {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	for {
-		events := follow(w, 0)
+		events := readEvents(w, 0)
 		if len(events) >= n {
 			require.Len(w, events, n)
 			return events
@@ -27,21 +27,21 @@ func settle(w *world, n int) []ledger.Event {
 	}
 }
 
-// follow reads everything after a number.
-func follow(w *world, after int64) []ledger.Event {
+// readEvents reads everything after a number.
+func readEvents(w *world, after int64) []ledger.Event {
 	w.Helper()
-	return get(w, func(r ledger.Reader) ([]ledger.Event, error) {
+	return readValue(w, func(r ledger.Reader) ([]ledger.Event, error) {
 		return r.Events(everything, ledger.EventFilter{After: after}, 500)
 	})
 }
 
 func eventsAreInOrder(w *world) {
-	want := []ledger.Event{event("org_1", "nod_1"), event("", "pol_1"), event("org_1", "rsv_1"),
-		event("org_2", "nod_1")}
+	want := []ledger.Event{newEvent("org_1", "nod_1"), newEvent("", "pol_1"), newEvent("org_1", "rsv_1"),
+		newEvent("org_2", "nod_1")}
 	want[1].Type, want[2].Type, want[3].Type = "node.gone", "reservation.ready", "nodes"
-	w.must(ledger.Change{Events: want[:3]})
-	w.must(ledger.Change{Events: want[3:]})
-	got := settle(w, 4)
+	w.mustSave(ledger.Change{Events: want[:3]})
+	w.mustSave(ledger.Change{Events: want[3:]})
+	got := awaitEvents(w, 4)
 	for i := range got {
 		require.Positive(w, got[i].Seq)
 		if i > 0 {
@@ -63,7 +63,7 @@ func eventsAreInOrder(w *world) {
 		{everything, ledger.EventFilter{Type: "n%"}, 0, []ledger.Event{}},
 		{ledger.Scope{OrganizationID: "org_1"}, ledger.EventFilter{Subject: "nod_1"}, 0, got[:1]},
 	} {
-		w.read(func(r ledger.Reader) error {
+		w.readSnapshot(func(r ledger.Reader) error {
 			events, err := r.Events(c.scope, c.filter, c.limit)
 			require.Equal(w, c.want, events, "%+v", c.filter)
 			return err
@@ -81,8 +81,8 @@ func aFollowerMissesNone(w *world) {
 	for writer := range writers {
 		group.Go(func() {
 			for i := range each {
-				failures <- w.tx(func(tx ledger.Tx) error {
-					if err := tx.Save(ledger.Change{Events: []ledger.Event{event("org_1",
+				failures <- w.inTx(func(tx ledger.Tx) error {
+					if err := tx.Save(ledger.Change{Events: []ledger.Event{newEvent("org_1",
 						fmt.Sprintf("%d/%d", writer, i))}}); err != nil {
 						return err
 					}
@@ -101,7 +101,7 @@ func aFollowerMissesNone(w *world) {
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	for len(seen) < writers*each {
-		for _, e := range follow(w, last) {
+		for _, e := range readEvents(w, last) {
 			require.Greater(w, e.Seq, last)
 			require.False(w, seen[e.Subject], "%s came twice", e.Subject)
 			last, seen[e.Subject] = e.Seq, true

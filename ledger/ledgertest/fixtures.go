@@ -23,7 +23,7 @@ var day = time.Date(2026, 3, 2, 9, 0, 0, 123456000, time.UTC)
 // Fixtures set every field, each to another value, so that a column that is
 // forgotten or mixed up shows.
 
-func organization(id string) ledger.Organization {
+func newOrganization(id string) ledger.Organization {
 	return ledger.Organization{
 		ID: id, Name: "name of " + id, CreatedAt: day,
 		Limits: quota.Limits{
@@ -36,7 +36,7 @@ func organization(id string) ledger.Organization {
 	}
 }
 
-func user(id, org string) ledger.User {
+func newUser(id, org string) ledger.User {
 	return ledger.User{
 		ID: id, OrganizationID: org, Email: id + "@example.org", Role: ledger.Admin, Active: true, CreatedAt: day,
 		Caps: quota.Caps{MaxGPUs: 9, MaxPerDay: 6 * money.USD, MaxLead: 3 * time.Hour, MaxWindow: 4 * time.Hour,
@@ -44,7 +44,7 @@ func user(id, org string) ledger.User {
 	}
 }
 
-func key(id, org string) ledger.Key {
+func newKey(id, org string) ledger.Key {
 	return ledger.Key{
 		ID: id, OrganizationID: org, UserID: "usr_1", Name: "laptop", Kind: ledger.AgentKey, Role: ledger.Member,
 		Caps: quota.Caps{MaxGPUs: 8, MaxPerDay: 5 * money.USD, MaxLead: time.Hour, MaxWindow: 2 * time.Hour,
@@ -55,7 +55,7 @@ func key(id, org string) ledger.Key {
 	}
 }
 
-func pool(id string) ledger.Pool {
+func newPool(id string) ledger.Pool {
 	return ledger.Pool{
 		Pool: capacity.Pool{
 			ID: id, Name: "name of " + id, Provisioner: "sim", Region: "eu", Type: "p4d", Model: "a100-80g",
@@ -70,13 +70,13 @@ func pool(id string) ledger.Pool {
 			Timers: capacity.Timers{WarmHold: time.Minute, IdleRelease: 2 * time.Minute, MaxLease: 3 * time.Hour,
 				Cleaning: 4 * time.Minute},
 		},
-		Learned:   learned(),
+		Learned:   newLearned(),
 		Recovery:  ledger.Recovery{Since: day, Reason: "restored"},
 		CreatedAt: day, Revision: 11, DefinitionVersion: 12,
 	}
 }
 
-func learned() plan.Learned {
+func newLearned() plan.Learned {
 	return plan.Learned{
 		Boot: plan.BootTimes{Prior50: time.Second, Prior95: 2 * time.Second, Faded: 5,
 			Seen: []time.Duration{3 * time.Microsecond, time.Minute}},
@@ -103,24 +103,24 @@ func readyNode(w *world, id, poolID string, slot int, at time.Time) node.Node {
 	w.Helper()
 	n := node.New(id, poolID, slot, 1, at.Add(-time.Minute))
 	n.Token, n.ProviderID, n.Address, n.Simulated = "token of "+id, "provider's "+id, "10.0.0.1", true
-	n.Offering, n.BilledFrom = source(), at.Add(-30*time.Second)
+	n.Offering, n.BilledFrom = poolOffering(), at.Add(-30*time.Second)
 	for i := range 4 {
-		n.Devices = append(n.Devices, capacity.Device{UUID: uuid(id, i), Index: i, Model: "A100", MemoryMiB: 81920})
+		n.Devices = append(n.Devices, capacity.Device{UUID: gpuUUID(id, i), Index: i, Model: "A100", MemoryMiB: 81920})
 	}
-	return step(w, n, at.Add(-30*time.Second), node.Provision, node.Boot, node.BecomeReady)
+	return applyEvents(w, n, at.Add(-30*time.Second), node.Provision, node.Boot, node.BecomeReady)
 }
 
-func source() capacity.Offering { return pool("").Offering() }
+func poolOffering() capacity.Offering { return newPool("").Offering() }
 
-func uuid(nodeID string, i int) string { return fmt.Sprintf("GPU-%s-%d", nodeID, i) }
+func gpuUUID(nodeID string, i int) string { return fmt.Sprintf("GPU-%s-%d", nodeID, i) }
 
-// machine is what nodes, reservations and allocations have in common.
-type machine[M any, E any] interface {
+// statefulValue is what nodes, reservations and allocations have in common.
+type statefulValue[M any, E any] interface {
 	Apply(event E, reason string, now time.Time) (M, error)
 }
 
-// step applies events in turn.
-func step[M machine[M, E], E any](w *world, m M, at time.Time, events ...E) M {
+// applyEvents applies events in turn.
+func applyEvents[M statefulValue[M, E], E any](w *world, m M, at time.Time, events ...E) M {
 	w.Helper()
 	for _, e := range events {
 		var err error
@@ -134,7 +134,7 @@ func step[M machine[M, E], E any](w *world, m M, at time.Time, events ...E) M {
 func fullNode(w *world, id, poolID string, slot int) node.Node {
 	w.Helper()
 	n := readyNode(w, id, poolID, slot, day)
-	n = step(w, n, day.Add(time.Hour), node.Drain, node.Retire, node.Confirm)
+	n = applyEvents(w, n, day.Add(time.Hour), node.Drain, node.Retire, node.Confirm)
 	n.AbsentAt, n.BilledUntil, n.ExpiresAt = day.Add(50*time.Minute), day.Add(49*time.Minute), day.Add(24*time.Hour)
 	n.Quarantine = node.Quarantines{Kept: true, Resuming: true, WarnedAt: day, Spans: []calendar.Interval{
 		{Start: day, End: day.Add(time.Minute)}, {Start: day.Add(time.Hour)},
@@ -142,9 +142,9 @@ func fullNode(w *world, id, poolID string, slot int) node.Node {
 	return n
 }
 
-// booked returns a reservation that has a place, with every field set that a
+// bookedReservation returns a reservation that has a place, with every field set that a
 // live one can have.
-func booked(w *world, id, org, poolID string, start time.Time) reservation.Reservation {
+func bookedReservation(w *world, id, org, poolID string, start time.Time) reservation.Reservation {
 	w.Helper()
 	r, err := reservation.New(reservation.Reservation{
 		ID: id, OrganizationID: org, PoolID: poolID, Name: "nightly", Class: reservation.Speculative,
@@ -161,12 +161,12 @@ func booked(w *world, id, org, poolID string, start time.Time) reservation.Reser
 // fullReservation returns a reservation with every field set.
 func fullReservation(w *world, id, org, poolID string) reservation.Reservation {
 	w.Helper()
-	r := booked(w, id, org, poolID, day.Add(time.Hour))
-	return step(w, r, day.Add(2*time.Hour), reservation.Warm, reservation.BecomeReady, reservation.Claim)
+	r := bookedReservation(w, id, org, poolID, day.Add(time.Hour))
+	return applyEvents(w, r, day.Add(2*time.Hour), reservation.Warm, reservation.BecomeReady, reservation.Claim)
 }
 
-// pending returns an allocation that has a place and holds nothing yet.
-func pending(id, org, poolID string, at time.Time) allocation.Allocation {
+// pendingAllocation returns an allocation that has a place and holds nothing yet.
+func pendingAllocation(id, org, poolID string, at time.Time) allocation.Allocation {
 	return allocation.New(allocation.Allocation{
 		ID: id, OrganizationID: org, PoolID: poolID, Name: "training", HeldBy: "key_1", UserID: "usr_1",
 		Workload: capacity.Batch,
@@ -176,24 +176,24 @@ func pending(id, org, poolID string, at time.Time) allocation.Allocation {
 	}, at)
 }
 
-// active returns an allocation that holds some GPUs of a node.
-func active(w *world, id, org string, n node.Node, at time.Time, gpus ...int) allocation.Allocation {
+// activeAllocation returns an allocation that holds some GPUs of a node.
+func activeAllocation(w *world, id, org string, n node.Node, at time.Time, gpus ...int) allocation.Allocation {
 	w.Helper()
-	a := pending(id, org, n.PoolID, at)
+	a := pendingAllocation(id, org, n.PoolID, at)
 	a.Shape = capacity.Shape{Nodes: 1, PerNode: len(gpus)}
 	for _, i := range gpus {
-		a.Devices = append(a.Devices, allocation.Held{NodeID: n.ID, UUID: uuid(n.ID, i)})
+		a.Devices = append(a.Devices, allocation.Held{NodeID: n.ID, UUID: gpuUUID(n.ID, i)})
 	}
-	return step(w, a, at, allocation.Activate)
+	return applyEvents(w, a, at, allocation.Activate)
 }
 
-// over returns the allocation after it was given back.
-func over(w *world, a allocation.Allocation, at time.Time) allocation.Allocation {
+// releasedAllocation returns the allocation after it was given back.
+func releasedAllocation(w *world, a allocation.Allocation, at time.Time) allocation.Allocation {
 	w.Helper()
-	return step(w, a, at, allocation.Release, allocation.Finish)
+	return applyEvents(w, a, at, allocation.Release, allocation.Finish)
 }
 
-func schedule(id, org, poolID string) ledger.Schedule {
+func newSchedule(id, org, poolID string) ledger.Schedule {
 	return ledger.Schedule{
 		ID: id, OrganizationID: org, PoolID: poolID, Name: "weekdays", GPUs: 4, StartLocal: "2026-03-02T09:00:00",
 		Timezone: "Europe/Berlin", RRule: "FREQ=WEEKLY;BYDAY=MO,TU", ExDates: []string{"2026-03-09", "2026-03-10"},
@@ -202,38 +202,38 @@ func schedule(id, org, poolID string) ledger.Schedule {
 	}
 }
 
-func event(org, subject string) ledger.Event {
+func newEvent(org, subject string) ledger.Event {
 	return ledger.Event{
 		OrganizationID: org, At: day, Type: "node.ready", Subject: subject, PoolID: "pol_1", Actor: "planner",
 		Via: "worker", Reason: "boot", Message: "The node is ready.",
 	}
 }
 
-func pause(org string) ledger.Pause {
+func newPause(org string) ledger.Pause {
 	return ledger.Pause{OrganizationID: org, Reason: "stocktaking", By: "key_1", At: day, Until: day.AddDate(100, 0, 0)}
 }
 
-func task(id string, at time.Time) ledger.Task {
+func newTask(id string, at time.Time) ledger.Task {
 	return ledger.Task{
 		ID: id, Kind: ledger.TaskCheckNode, Subject: "nod_1", State: ledger.TaskReady, RunAt: at, CreatedAt: day,
 	}
 }
 
-func replay(org, key string) ledger.Replay {
+func newReplay(org, key string) ledger.Replay {
 	return ledger.Replay{
 		OrganizationID: org, Route: "POST /v1/reservations", Key: key, Hash: []byte{9, 0}, Status: 201,
 		Body: []byte(`{"id":"rsv_1"}`), CreatedAt: day,
 	}
 }
 
-// ground saves two organizations, two pools and a ready node on slot 0 of the
+// saveGround saves two organizations, two pools and a ready node on slot 0 of the
 // first pool, and returns the node.
-func ground(w *world) node.Node {
+func saveGround(w *world) node.Node {
 	w.Helper()
 	n := readyNode(w, "nod_1", "pol_1", 0, day)
-	w.must(ledger.Change{
-		Organizations: []ledger.Organization{organization("org_1"), organization("org_2")},
-		Pools:         []ledger.Pool{pool("pol_1"), pool("pol_2")},
+	w.mustSave(ledger.Change{
+		Organizations: []ledger.Organization{newOrganization("org_1"), newOrganization("org_2")},
+		Pools:         []ledger.Pool{newPool("pol_1"), newPool("pol_2")},
 		Nodes:         []node.Node{n},
 	})
 	return n

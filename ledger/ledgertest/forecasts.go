@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// expected is an open forecast of the hour after day.
-func expected(id, org string) ledger.Forecast {
+// openForecast is an open forecast of the hour after day.
+func openForecast(id, org string) ledger.Forecast {
 	return ledger.Forecast{
 		ID: id, OrganizationID: org, PoolID: "pol_1", MadeBy: "key_1", Source: ledger.ByLLM,
 		ReasonCode: "announced_work",
@@ -35,16 +35,16 @@ func cameOut(f ledger.Forecast, gpus int) ledger.Forecast {
 	return f
 }
 
-func forecasts(w *world, s ledger.Scope, f ledger.ForecastFilter, limit int) []ledger.Forecast {
+func listForecasts(w *world, s ledger.Scope, f ledger.ForecastFilter, limit int) []ledger.Forecast {
 	w.Helper()
-	return get(w, func(r ledger.Reader) ([]ledger.Forecast, error) { return r.Forecasts(s, f, limit) })
+	return readValue(w, func(r ledger.Reader) ([]ledger.Forecast, error) { return r.Forecasts(s, f, limit) })
 }
 
 // aForecastIsClosedOnce: what was said stays, and so does what came of it.
 func aForecastIsClosedOnce(w *world) {
-	ground(w)
-	w.must(ledger.Change{Forecasts: []ledger.Forecast{expected("fct_1", "org_1"), expected("fct_2", "org_1")}})
-	stored := forecasts(w, everything, ledger.ForecastFilter{}, 0)
+	saveGround(w)
+	w.mustSave(ledger.Change{Forecasts: []ledger.Forecast{openForecast("fct_1", "org_1"), openForecast("fct_2", "org_1")}})
+	stored := listForecasts(w, everything, ledger.ForecastFilter{}, 0)
 	require.Len(w, stored, 2)
 	require.Greater(w, stored[0].Seq, stored[1].Seq, "the latest first")
 	open := stored[1]
@@ -52,37 +52,37 @@ func aForecastIsClosedOnce(w *world) {
 	lying := closed
 	lying.Said, lying.Source, lying.Baseline = forecast.Summary{P10: 8, P50: 8, P90: 8, Any: 1, Mean: 8},
 		ledger.ByPerson, ledger.Fraction{}
-	w.must(ledger.Change{ClosedForecasts: []ledger.Forecast{lying}})
-	require.Equal(w, []ledger.Forecast{closed}, forecasts(w, everything, ledger.ForecastFilter{IDs: []string{"fct_1"}},
+	w.mustSave(ledger.Change{ClosedForecasts: []ledger.Forecast{lying}})
+	require.Equal(w, []ledger.Forecast{closed}, listForecasts(w, everything, ledger.ForecastFilter{IDs: []string{"fct_1"}},
 		0))
 	for name, again := range map[string]ledger.Change{
 		"the same":      {ClosedForecasts: []ledger.Forecast{closed}},
 		"another":       {ClosedForecasts: []ledger.Forecast{cameOut(open, 0)}},
 		"one of two":    {ClosedForecasts: []ledger.Forecast{cameOut(stored[0], 1), cameOut(open, 1)}},
-		"never existed": {ClosedForecasts: []ledger.Forecast{cameOut(expected("fct_9", "org_1"), 1)}},
+		"never existed": {ClosedForecasts: []ledger.Forecast{cameOut(openForecast("fct_9", "org_1"), 1)}},
 	} {
 		require.ErrorIs(w, w.save(again), ledger.ErrConflict, name)
 	}
-	require.Equal(w, []ledger.Forecast{stored[0], closed}, forecasts(w, everything, ledger.ForecastFilter{}, 0),
+	require.Equal(w, []ledger.Forecast{stored[0], closed}, listForecasts(w, everything, ledger.ForecastFilter{}, 0),
 		"nothing of a failed change is there")
 	require.ErrorIs(w,
-		w.save(ledger.Change{Forecasts: []ledger.Forecast{expected("fct_3", "org_1"), expected("fct_1", "org_1")}}),
+		w.save(ledger.Change{Forecasts: []ledger.Forecast{openForecast("fct_3", "org_1"), openForecast("fct_1", "org_1")}}),
 		ledger.ErrTaken)
-	require.Len(w, forecasts(w, everything, ledger.ForecastFilter{}, 0), 2)
-	w.must(ledger.Change{Forecasts: []ledger.Forecast{expected("fct_1", "org_2")}}) // another tenant has ids of its own
+	require.Len(w, listForecasts(w, everything, ledger.ForecastFilter{}, 0), 2)
+	w.mustSave(ledger.Change{Forecasts: []ledger.Forecast{openForecast("fct_1", "org_2")}}) // another tenant has ids of its own
 }
 
 func forecastsAreFiltered(w *world) {
-	ground(w)
+	saveGround(w)
 	list := make([]ledger.Forecast, 5)
 	for i := range list {
-		list[i] = expected(fmt.Sprintf("fct_%d", i), "org_1")
+		list[i] = openForecast(fmt.Sprintf("fct_%d", i), "org_1")
 		list[i].Start, list[i].End = day.Add(time.Duration(i)*time.Hour), day.Add(time.Duration(i+1)*time.Hour)
 	}
 	list[0].Source, list[1].PoolID, list[2].MadeBy, list[3].OrganizationID = ledger.ByPerson, "pol_2", "key_2", "org_2"
 	list[4] = cameOut(list[4], 3)
-	w.must(ledger.Change{Forecasts: list})
-	all := forecasts(w, everything, ledger.ForecastFilter{}, 0)
+	w.mustSave(ledger.Change{Forecasts: list})
+	all := listForecasts(w, everything, ledger.ForecastFilter{}, 0)
 	for name, c := range map[string]struct {
 		scope  ledger.Scope
 		filter ledger.ForecastFilter
@@ -106,39 +106,39 @@ func forecastsAreFiltered(w *world) {
 		"from, to": {everything, ledger.ForecastFilter{From: day.Add(time.Hour), To: day.Add(2 * time.Hour)}, 0,
 			[]string{"fct_1"}},
 	} {
-		got := forecasts(w, c.scope, c.filter, c.limit)
-		require.Equal(w, c.want, names(got, func(f ledger.Forecast) string { return f.ID }), name)
+		got := listForecasts(w, c.scope, c.filter, c.limit)
+		require.Equal(w, c.want, namesOf(got, func(f ledger.Forecast) string { return f.ID }), name)
 	}
 	for since, want := range map[time.Time]int{day.Add(-time.Second): 4, day.Add(-time.Second + time.Microsecond): 0} {
-		require.Equal(w, want, get(w, func(r ledger.Reader) (int, error) { return r.ForecastCount("key_1", since) }))
+		require.Equal(w, want, readValue(w, func(r ledger.Reader) (int, error) { return r.ForecastCount("key_1", since) }))
 	}
 }
 
 // manyForecasts: a whole batch is written and closed as few are.
 func manyForecasts(w *world) {
-	ground(w)
+	saveGround(w)
 	list := make([]ledger.Forecast, ledger.MaxForecasts)
 	ids := make([]string, len(list))
 	for i := range list {
-		list[i] = expected(fmt.Sprintf("fct_%04d", i), "org_1")
+		list[i] = openForecast(fmt.Sprintf("fct_%04d", i), "org_1")
 		ids[i] = list[i].ID
 	}
-	w.must(ledger.Change{Forecasts: list})
-	stored := forecasts(w, everything, ledger.ForecastFilter{IDs: ids}, 0)
+	w.mustSave(ledger.Change{Forecasts: list})
+	stored := listForecasts(w, everything, ledger.ForecastFilter{IDs: ids}, 0)
 	require.Len(w, stored, len(list))
 	for i := range stored {
 		stored[i] = cameOut(stored[i], i%10)
 	}
-	w.must(ledger.Change{ClosedForecasts: stored})
-	require.Equal(w, stored, forecasts(w, everything, ledger.ForecastFilter{IDs: ids}, 0))
+	w.mustSave(ledger.Change{ClosedForecasts: stored})
+	require.Equal(w, stored, listForecasts(w, everything, ledger.ForecastFilter{IDs: ids}, 0))
 }
 
 // calibrationsMatch compares the sums with sums made by hand.
 func calibrationsMatch(w *world) {
-	ground(w)
+	saveGround(w)
 	var list []ledger.Forecast
 	add := func(source ledger.ForecastSource, probability float64, gpus int, change ...func(*ledger.Forecast)) {
-		f := expected(fmt.Sprintf("fct_%03d", len(list)), "org_1")
+		f := openForecast(fmt.Sprintf("fct_%03d", len(list)), "org_1")
 		f.Source, f.Said.Any = source, probability
 		for _, c := range change {
 			c(&f)
@@ -156,11 +156,11 @@ func calibrationsMatch(w *world) {
 	add(ledger.ByStatistics, 0.5, 0, alone)
 	add(ledger.ByLLM, 0.95, 5, later)
 	add(ledger.ByLLM, 0.95, 5, theirs)
-	w.must(ledger.Change{Forecasts: append(list, expected("fct_open", "org_1"))})
+	w.mustSave(ledger.Change{Forecasts: append(list, openForecast("fct_open", "org_1"))})
 
 	filter := ledger.CalibrationFilter{From: day, To: day.Add(time.Hour)}
 	ask := func(s ledger.Scope, f ledger.CalibrationFilter) []ledger.Calibration {
-		return get(w, func(r ledger.Reader) ([]ledger.Calibration, error) { return r.Calibrations(s, f) })
+		return readValue(w, func(r ledger.Reader) ([]ledger.Calibration, error) { return r.Calibrations(s, f) })
 	}
 	own := ask(ledger.Scope{OrganizationID: "org_1"}, filter)
 	require.Len(w, own, 2)

@@ -98,20 +98,20 @@ type world struct {
 
 // save writes a change in a transaction of its own.
 func (w *world) save(c ledger.Change) error {
-	return w.tx(func(tx ledger.Tx) error { return tx.Save(c) })
+	return w.inTx(func(tx ledger.Tx) error { return tx.Save(c) })
 }
 
-// must writes a change that has to succeed.
-func (w *world) must(c ledger.Change) {
+// mustSave writes a change that has to succeed.
+func (w *world) mustSave(c ledger.Change) {
 	w.Helper()
 	require.NoError(w, w.save(c))
 }
 
-func (w *world) tx(fn func(tx ledger.Tx) error) error {
+func (w *world) inTx(fn func(tx ledger.Tx) error) error {
 	return w.store.InTx(w.Context(), func(tx ledger.Tx) error { return fn(tx) })
 }
 
-func (w *world) read(fn func(r ledger.Reader) error) {
+func (w *world) readSnapshot(fn func(r ledger.Reader) error) {
 	w.Helper()
 	require.NoError(w, w.store.Read(w.Context(), fn))
 }
@@ -119,18 +119,18 @@ func (w *world) read(fn func(r ledger.Reader) error) {
 // now is the store's time.
 func (w *world) now() time.Time {
 	var now time.Time
-	w.read(func(r ledger.Reader) error {
+	w.readSnapshot(func(r ledger.Reader) error {
 		now = r.Now()
 		return nil
 	})
 	return now
 }
 
-// get reads one value.
-func get[T any](w *world, read func(r ledger.Reader) (T, error)) T {
+// readValue reads one value.
+func readValue[T any](w *world, read func(r ledger.Reader) (T, error)) T {
 	w.Helper()
 	var value T
-	w.read(func(r ledger.Reader) (err error) {
+	w.readSnapshot(func(r ledger.Reader) (err error) {
 		value, err = read(r)
 		return err
 	})

@@ -11,18 +11,18 @@ import (
 // whatAKeyMadeIsFound: a key's offspring is itself, what was made with it or with
 // those, and their schedules; a person's is that of all of their keys.
 func whatAKeyMadeIsFound(w *world) {
-	ground(w)
+	saveGround(w)
 	made := func(id, parent, user string, role ledger.Role) ledger.Key {
-		k := key(id, "org_1")
+		k := newKey(id, "org_1")
 		k.ParentID, k.UserID, k.Role, k.RevokedAt = parent, user, role, day
 		return k
 	}
 	revoked := made("key_z", "", "", ledger.Operator)
 	root := made("key_r", "", "", ledger.Operator)
 	root.RevokedAt = time.Time{}
-	s := schedule("sch_t", "org_1", "pol_1")
+	s := newSchedule("sch_t", "org_1", "pol_1")
 	s.MadeBy = "key_c"
-	w.must(ledger.Change{
+	w.mustSave(ledger.Change{
 		Keys: []ledger.Key{
 			root, revoked, made("key_b", "key_r", "usr_7", ledger.Admin), made("key_c", "key_b", "", ledger.Member),
 			made("key_d", "", "", ledger.Admin),
@@ -37,10 +37,10 @@ func whatAKeyMadeIsFound(w *world) {
 		{UserID: "nobody"}: {},
 		{}:                 {},
 	} {
-		got := get(w, func(r ledger.Reader) ([]string, error) { return r.Offspring(root) })
+		got := readValue(w, func(r ledger.Reader) ([]string, error) { return r.Offspring(root) })
 		require.Equal(w, want, got, "%+v", root)
 	}
-	operators := get(w, func(r ledger.Reader) ([]ledger.Key, error) { return r.OperatorKeys() })
+	operators := readValue(w, func(r ledger.Reader) ([]ledger.Key, error) { return r.OperatorKeys() })
 	require.Len(w, operators, 1, "one is revoked")
 	require.Equal(w, "key_r", operators[0].ID)
 }

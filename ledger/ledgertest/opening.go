@@ -10,13 +10,13 @@ import (
 )
 
 func openingReadsWhatItLocks(w *world) {
-	ground(w)
-	stored := replay("org_1", "a")
-	w.must(ledger.Change{Replays: []ledger.Replay{stored, replay("org_2", "a")}})
+	saveGround(w)
+	stored := newReplay("org_1", "a")
+	w.mustSave(ledger.Change{Replays: []ledger.Replay{stored, newReplay("org_2", "a")}})
 	key := func(org, key string) ledger.ReplayKey {
 		return ledger.ReplayKey{OrganizationID: org, Route: stored.Route, Key: key}
 	}
-	require.NoError(w, w.tx(func(tx ledger.Tx) error {
+	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
 		opened, err := tx.Lock(ledger.LockRequest{
 			Organizations: []string{"org_1", "org_2"}, Pools: []string{"pol_1"},
 			Replays: []ledger.ReplayKey{key("org_1", "a"), key("org_1", "b"), key("org_3", "a")},
@@ -24,7 +24,7 @@ func openingReadsWhatItLocks(w *world) {
 		require.NoError(w, err)
 		require.Equal(w, []string{"org_1", "org_2"}, []string{opened.Organizations[0].ID, opened.Organizations[1].ID})
 		require.Len(w, opened.Pools, 1)
-		p := pool("pol_1")
+		p := newPool("pol_1")
 		p.Version = 1
 		require.Equal(w, p, opened.Pools[0])
 		require.Equal(w, map[string]int64{"pol_1": p.Revision, "pol_2": p.Revision}, opened.Revisions)
@@ -35,7 +35,7 @@ func openingReadsWhatItLocks(w *world) {
 		require.Empty(w, again.Organizations)
 		return nil
 	}))
-	require.ErrorContains(w, w.tx(func(tx ledger.Tx) error {
+	require.ErrorContains(w, w.inTx(func(tx ledger.Tx) error {
 		_, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1", "org_404"}, Pools: []string{"pol_1"}})
 		require.ErrorIs(w, err, ledger.ErrNotFound)
 		return err
@@ -43,20 +43,20 @@ func openingReadsWhatItLocks(w *world) {
 }
 
 func revisionsAreApartFromVersions(w *world) {
-	ground(w)
-	w.must(ledger.Change{Revisions: map[string]int64{"pol_1": 1 << 62, "pol_2": 0}})
-	stamped := get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
+	saveGround(w)
+	w.mustSave(ledger.Change{Revisions: map[string]int64{"pol_1": 1 << 62, "pol_2": 0}})
+	stamped := readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
 	require.Equal(w, int64(1<<62), stamped.Revision)
 	require.Equal(w, 1, stamped.Version)
 	changed := stamped
 	changed.Revision, changed.Failures = 5, 9
-	w.must(ledger.Change{Pools: []ledger.Pool{changed}})
+	w.mustSave(ledger.Change{Pools: []ledger.Pool{changed}})
 	stamped.Failures, stamped.Version = 9, 2
-	require.Equal(w, stamped, get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") }),
+	require.Equal(w, stamped, readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") }),
 		"only Revisions set a revision")
 	changed.Version = 2
-	w.must(ledger.Change{Pools: []ledger.Pool{changed}, Revisions: map[string]int64{"pol_1": -7}})
-	require.NoError(w, w.tx(func(tx ledger.Tx) error {
+	w.mustSave(ledger.Change{Pools: []ledger.Pool{changed}, Revisions: map[string]int64{"pol_1": -7}})
+	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
 		opened, err := tx.Lock(ledger.LockRequest{})
 		require.Equal(w, map[string]int64{"pol_1": -7, "pol_2": 0}, opened.Revisions)
 		return err
@@ -66,10 +66,10 @@ func revisionsAreApartFromVersions(w *world) {
 
 // revisionsAreThoseCommittedLast: who waited for a lock sees what its holder left.
 func revisionsAreThoseCommittedLast(w *world) {
-	ground(w)
-	w.must(ledger.Change{Revisions: map[string]int64{"pol_1": 0}})
+	saveGround(w)
+	w.mustSave(ledger.Change{Revisions: map[string]int64{"pol_1": 0}})
 	const writers = 64
-	together(w, writers, func(tx ledger.Tx) error {
+	runConcurrently(w, writers, func(tx ledger.Tx) error {
 		opened, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}, Pools: []string{"pol_1"}})
 		if err != nil {
 			return err
@@ -79,53 +79,53 @@ func revisionsAreThoseCommittedLast(w *world) {
 		}
 		return tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": opened.Revisions["pol_1"] + 1}})
 	})
-	p := get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
+	p := readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
 	require.Equal(w, int64(writers), p.Revision)
 }
 
 func wakingWithinAChange(w *world) {
 	far := w.now().Add(1000 * time.Hour)
 	keyed := func(id, key string) ledger.Task {
-		t := task(id, far)
+		t := newTask(id, far)
 		t.Key = key
 		return t
 	}
-	w.must(ledger.Change{Tasks: []ledger.Task{keyed("tsk_1", "plan:a"), keyed("tsk_2", "plan:b")}})
+	w.mustSave(ledger.Change{Tasks: []ledger.Task{keyed("tsk_1", "plan:a"), keyed("tsk_2", "plan:b")}})
 	var now time.Time
-	require.NoError(w, w.tx(func(tx ledger.Tx) error {
+	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
 		now = tx.Now()
 		return tx.Save(ledger.Change{
 			Tasks: []ledger.Task{keyed("tsk_3", "plan:c")}, Wake: []string{"plan:c", "plan:404", "plan:a", "plan:a"},
 		})
 	}))
 	for id, want := range map[string]time.Time{"tsk_1": now, "tsk_2": far, "tsk_3": now} {
-		got := get(w, func(r ledger.Reader) (ledger.Task, error) { return r.Task(id) })
+		got := readValue(w, func(r ledger.Reader) (ledger.Task, error) { return r.Task(id) })
 		require.Equal(w, want, got.RunAt, id)
 	}
 }
 
 func theLastSaveCommits(w *world) {
-	require.Error(w, w.tx(func(tx ledger.Tx) error {
-		require.NoError(w, tx.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}, Last: true}))
-		seen := get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
+	require.Error(w, w.inTx(func(tx ledger.Tx) error {
+		require.NoError(w, tx.Save(ledger.Change{Pools: []ledger.Pool{newPool("pol_1")}, Last: true}))
+		seen := readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
 		require.Equal(w, "pol_1", seen.ID, "others see it at once")
-		return tx.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_2")}})
+		return tx.Save(ledger.Change{Pools: []ledger.Pool{newPool("pol_2")}})
 	}), "nothing can follow")
-	require.NoError(w, w.tx(func(tx ledger.Tx) error {
+	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
 		return tx.Save(ledger.Change{Last: true})
 	}), "even when there is nothing to save")
-	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error {
-		return tx.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}, Last: true})
+	require.ErrorIs(w, w.inTx(func(tx ledger.Tx) error {
+		return tx.Save(ledger.Change{Pools: []ledger.Pool{newPool("pol_1")}, Last: true})
 	}), ledger.ErrTaken)
 	require.ErrorIs(w, w.store.InTx(w.Context(), func(outer ledger.Tx) error {
 		err := outer.Nested(func(inner ledger.Tx) error {
-			return inner.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_3")}, Last: true})
+			return inner.Save(ledger.Change{Pools: []ledger.Pool{newPool("pol_3")}, Last: true})
 		})
 		require.NoError(w, err)
-		require.NoError(w, outer.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_4")}}))
+		require.NoError(w, outer.Save(ledger.Change{Pools: []ledger.Pool{newPool("pol_4")}}))
 		return errGivenUp
 	}), errGivenUp, "in a nested transaction others follow")
-	all := get(w, func(r ledger.Reader) ([]ledger.Pool, error) { return r.Pools(ledger.Page{}) })
+	all := readValue(w, func(r ledger.Reader) ([]ledger.Pool, error) { return r.Pools(ledger.Page{}) })
 	require.Len(w, all, 1)
 	require.Equal(w, "pol_1", all[0].ID)
 }

@@ -41,29 +41,29 @@ func comesBack[T any](w *world, want T, change ledger.Change, read func(r ledger
 	w.Helper()
 	setEverywhere(w, reflect.ValueOf(want), "", ".Version", ".Pool.Version", ".Limits.Cohort", ".Limits.Borrowing",
 		".Limits.Lending", ".Limits.Period", ".Limits.Weight")
-	w.must(change)
+	w.mustSave(change)
 	version := reflect.ValueOf(&want).Elem().FieldByName("Version")
 	if version.IsValid() {
 		version.SetInt(1)
 	}
-	require.Equal(w, want, get(w, read))
+	require.Equal(w, want, readValue(w, read))
 }
 
 func everyFieldComesBack(w *world) {
-	n := ground(w)
+	n := saveGround(w)
 	scope := ledger.Scope{OrganizationID: "org_3"}
-	o := organization("org_3")
+	o := newOrganization("org_3")
 	o.DeletedAt = day.Add(time.Hour)
 	comesBack(w, o, ledger.Change{Organizations: []ledger.Organization{o}},
 		func(r ledger.Reader) (ledger.Organization, error) { return r.Organization(scope, "org_3") })
-	u := user("usr_3", "org_3")
+	u := newUser("usr_3", "org_3")
 	u.DeletedAt = day.Add(time.Hour)
 	comesBack(w, u, ledger.Change{Users: []ledger.User{u}},
 		func(r ledger.Reader) (ledger.User, error) { return r.User(scope, "usr_3") })
-	k := key("key_3", "org_3")
+	k := newKey("key_3", "org_3")
 	comesBack(w, k, ledger.Change{Keys: []ledger.Key{k}},
 		func(r ledger.Reader) (ledger.Key, error) { return r.Key(scope, "key_3") })
-	p := pool("pol_3")
+	p := newPool("pol_3")
 	p.DeletedAt = day.Add(time.Hour)
 	comesBack(w, p, ledger.Change{Pools: []ledger.Pool{p}},
 		func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_3") })
@@ -73,25 +73,25 @@ func everyFieldComesBack(w *world) {
 	rsv := fullReservation(w, "rsv_3", "org_3", "pol_3")
 	comesBack(w, rsv, ledger.Change{Reservations: []reservation.Reservation{rsv}},
 		func(r ledger.Reader) (reservation.Reservation, error) { return r.Reservation(scope, "rsv_3") })
-	a := over(w, active(w, "alc_3", "org_3", n, day, 3, 0), day.Add(time.Hour))
+	a := releasedAllocation(w, activeAllocation(w, "alc_3", "org_3", n, day, 3, 0), day.Add(time.Hour))
 	a.Shape = capacity.Shape{Nodes: 2, PerNode: 3, Short: 1}
 	comesBack(w, a, ledger.Change{Allocations: []allocation.Allocation{a}},
 		func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(scope, "alc_3") })
-	s := schedule("sch_3", "org_3", "pol_3")
+	s := newSchedule("sch_3", "org_3", "pol_3")
 	s.Layout = capacity.Layout{Nodes: 2, PerNode: 3, Even: true}
 	comesBack(w, s, ledger.Change{Schedules: []ledger.Schedule{s}},
 		func(r ledger.Reader) (ledger.Schedule, error) { return r.Schedule(scope, "sch_3") })
-	answer := replay("org_3", "once")
+	answer := newReplay("org_3", "once")
 	comesBack(w, answer, ledger.Change{Replays: []ledger.Replay{answer}},
 		func(r ledger.Reader) (ledger.Replay, error) {
 			found, ok, err := r.Replay("org_3", answer.Route, "once")
 			require.True(w, ok)
 			return found, err
 		})
-	shown := shownPlan("pln_3", "org_3")
+	shown := newPreview("pln_3", "org_3")
 	comesBack(w, shown, ledger.Change{Plans: []ledger.Preview{shown}},
 		func(r ledger.Reader) (ledger.Preview, error) { return r.Preview(scope, "pln_3") })
-	p1 := pause("org_3")
+	p1 := newPause("org_3")
 	comesBack(w, p1, ledger.Change{Pauses: []ledger.Pause{p1}}, func(r ledger.Reader) (ledger.Pause, error) {
 		found, err := r.Pauses()
 		require.Len(w, found, 1)
@@ -103,7 +103,7 @@ func everyFieldComesBack(w *world) {
 	for _, version := range []ledger.PoolUse{{PoolID: "pol_3", OrganizationID: "org_3"}, used} {
 		comesBackAs(w, version)
 	}
-	said := cameOut(expected("fct_3", "org_3"), 5)
+	said := cameOut(openForecast("fct_3", "org_3"), 5)
 	said.Seq = 1
 	comesBack(w, said, ledger.Change{Forecasts: []ledger.Forecast{said}},
 		func(r ledger.Reader) (ledger.Forecast, error) {
@@ -111,7 +111,7 @@ func everyFieldComesBack(w *world) {
 			require.Len(w, found, 1)
 			return found[0], err
 		})
-	orphan := ledger.Orphan{Machine: "i-1", NodeID: "nod_404", GPUs: 8, Source: source(), BilledFrom: day,
+	orphan := ledger.Orphan{Machine: "i-1", NodeID: "nod_404", GPUs: 8, Source: poolOffering(), BilledFrom: day,
 		BilledUntil: day.Add(time.Hour)}
 	comesBack(w, orphan, ledger.Change{Orphans: []ledger.Orphan{orphan}}, func(r ledger.Reader) (ledger.Orphan, error) {
 		found, err := r.Orphans(ledger.OrphanFilter{})
@@ -120,7 +120,7 @@ func everyFieldComesBack(w *world) {
 	})
 	made := ledger.Provisioner{Name: "sim", ReportedAt: day,
 		Offers: []ledger.Offer{{Region: "r", Type: "m", Model: "a100", GPUs: 8, MemoryMiB: 1024}}}
-	w.must(ledger.Change{Provisioners: []ledger.Provisioner{{Name: "sim", ReportedAt: day.Add(-time.Hour)}}})
+	w.mustSave(ledger.Change{Provisioners: []ledger.Provisioner{{Name: "sim", ReportedAt: day.Add(-time.Hour)}}})
 	comesBack(w, made, ledger.Change{Provisioners: []ledger.Provisioner{made}},
 		func(r ledger.Reader) (ledger.Provisioner, error) {
 			found, err := r.Provisioners()
@@ -135,58 +135,58 @@ func everyFieldComesBack(w *world) {
 // comesBackAs stores what an organization used of a pool over what was known.
 func comesBackAs(w *world, use ledger.PoolUse) {
 	w.Helper()
-	w.must(ledger.Change{Uses: []ledger.PoolUse{use}})
-	state := get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState(use.PoolID) })
+	w.mustSave(ledger.Change{Uses: []ledger.PoolUse{use}})
+	state := readValue(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState(use.PoolID) })
 	require.Equal(w, []ledger.PoolUse{use}, state.Uses)
 }
 
 // everyFieldCanChange stores bare rows first and full ones over them: an update
 // that names too few columns, or skips zeros, shows in one of the directions.
 func everyFieldCanChange(w *world) {
-	ground(w)
-	p, bare := pool("pol_3"), pool("pol_3")
+	saveGround(w)
+	p, bare := newPool("pol_3"), newPool("pol_3")
 	bare.Learned = plan.Learned{}
 	bare.Price, bare.MinNodes, bare.Paused, bare.Simulated = 0, 0, false, false
 	bare.Region, bare.Timers = "", capacity.Timers{}
 	for i, version := range []ledger.Pool{p, bare, p} {
 		version.Version = i
-		w.must(ledger.Change{Pools: []ledger.Pool{version}})
+		w.mustSave(ledger.Change{Pools: []ledger.Pool{version}})
 		version.Version++
-		require.Equal(w, version, get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_3") }))
+		require.Equal(w, version, readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_3") }))
 	}
-	r := booked(w, "rsv_3", "org_1", "pol_3", day)
+	r := bookedReservation(w, "rsv_3", "org_1", "pol_3", day)
 	empty := r
 	empty.Slots, empty.Degraded, empty.Probability, empty.Cost, empty.Name, empty.Reason = nil, false, 0, 0, "", ""
 	for i, version := range []reservation.Reservation{r, empty, r} {
 		version.Version = i
-		w.must(ledger.Change{Reservations: []reservation.Reservation{version}})
+		w.mustSave(ledger.Change{Reservations: []reservation.Reservation{version}})
 		version.Version++
-		require.Equal(w, version, get(w, func(r ledger.Reader) (reservation.Reservation, error) {
+		require.Equal(w, version, readValue(w, func(r ledger.Reader) (reservation.Reservation, error) {
 			return r.Reservation(everything, "rsv_3")
 		}))
 	}
-	shown, open := shownPlan("pln_3", "org_1"), shownPlan("pln_3", "org_1")
+	shown, open := newPreview("pln_3", "org_1"), newPreview("pln_3", "org_1")
 	open.AppliedAt, open.Status, open.Answer = time.Time{}, 0, []byte{}
 	for i, version := range []ledger.Preview{open, shown, open} {
 		version.Version = i
-		w.must(ledger.Change{Plans: []ledger.Preview{version}})
+		w.mustSave(ledger.Change{Plans: []ledger.Preview{version}})
 		version.Version++
 		require.Equal(w, version,
-			get(w, func(r ledger.Reader) (ledger.Preview, error) { return r.Preview(everything, "pln_3") }))
+			readValue(w, func(r ledger.Reader) (ledger.Preview, error) { return r.Preview(everything, "pln_3") }))
 	}
 	n := readyNode(w, "nod_3", "pol_3", 5, day)
 	swapped := n
 	swapped.Devices = []capacity.Device{{UUID: "GPU-new", Index: 0, Model: "H100", MemoryMiB: 1}}
 	for i, version := range []node.Node{n, swapped, n} {
 		version.Version = i
-		w.must(ledger.Change{Nodes: []node.Node{version}})
+		w.mustSave(ledger.Change{Nodes: []node.Node{version}})
 		version.Version++
-		require.Equal(w, version, get(w, func(r ledger.Reader) (node.Node, error) { return r.Node("nod_3") }))
+		require.Equal(w, version, readValue(w, func(r ledger.Reader) (node.Node, error) { return r.Node("nod_3") }))
 	}
 }
 
 func whatIsMissingIsNotFound(w *world) {
-	w.read(func(r ledger.Reader) error {
+	w.readSnapshot(func(r ledger.Reader) error {
 		for name, ask := range map[string]func() error{
 			"organization": func() error { _, err := r.Organization(everything, "x"); return err },
 			"user":         func() error { _, err := r.User(everything, "x"); return err },
@@ -204,24 +204,24 @@ func whatIsMissingIsNotFound(w *world) {
 		return nil
 	})
 	for _, o := range []ledger.LockRequest{{Pools: []string{"x"}}, {Organizations: []string{"x"}}} {
-		err := w.tx(func(tx ledger.Tx) error { _, err := tx.Lock(o); return err })
+		err := w.inTx(func(tx ledger.Tx) error { _, err := tx.Lock(o); return err })
 		require.ErrorIs(w, err, ledger.ErrNotFound)
 		require.ErrorContains(w, err, " x")
 	}
 }
 
 func anOldVersionIsRefused(w *world) {
-	ground(w)
+	saveGround(w)
 	read := func() ledger.Pool {
-		return get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
+		return readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
 	}
 	first, second := read(), read()
 	first.Failures = 10
-	w.must(ledger.Change{Pools: []ledger.Pool{first}})
+	w.mustSave(ledger.Change{Pools: []ledger.Pool{first}})
 	second.Failures = 20
 	require.ErrorIs(w, w.save(ledger.Change{Pools: []ledger.Pool{second}}), ledger.ErrConflict)
 	require.Equal(w, 10, read().Failures)
-	require.NoError(w, w.tx(func(tx ledger.Tx) error {
+	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
 		for range 3 { // read again in between, a row can be saved again
 			p, err := tx.Pool("pol_1")
 			if err != nil {
@@ -235,38 +235,38 @@ func anOldVersionIsRefused(w *world) {
 		return nil
 	}))
 	require.Equal(w, 13, read().Failures)
-	missing := pool("pol_9")
+	missing := newPool("pol_9")
 	missing.Version = 4
 	require.ErrorIs(w, w.save(ledger.Change{Pools: []ledger.Pool{missing}}), ledger.ErrConflict)
 }
 
 func aTakenNameIsRefused(w *world) {
-	ground(w)
-	w.must(ledger.Change{Users: []ledger.User{user("usr_1", "org_1")}, Replays: []ledger.Replay{replay("org_1", "a")}})
-	o, p, u := organization("org_9"), pool("pol_9"), user("usr_9", "org_1")
+	saveGround(w)
+	w.mustSave(ledger.Change{Users: []ledger.User{newUser("usr_1", "org_1")}, Replays: []ledger.Replay{newReplay("org_1", "a")}})
+	o, p, u := newOrganization("org_9"), newPool("pol_9"), newUser("usr_9", "org_1")
 	o.Name, p.Name, u.Email = "name of org_1", "name of pol_1", "usr_1@example.org"
 	for name, change := range map[string]ledger.Change{
 		"organization": {Organizations: []ledger.Organization{o}},
 		"pool":         {Pools: []ledger.Pool{p}},
 		"user":         {Users: []ledger.User{u}},
-		"same id":      {Pools: []ledger.Pool{pool("pol_1")}},
-		"answer":       {Replays: []ledger.Replay{replay("org_1", "a")}},
+		"same id":      {Pools: []ledger.Pool{newPool("pol_1")}},
+		"answer":       {Replays: []ledger.Replay{newReplay("org_1", "a")}},
 	} {
 		require.ErrorIs(w, w.save(change), ledger.ErrTaken, name)
 	}
 	u.OrganizationID = "org_2" // the same person may be in two organizations
-	w.must(ledger.Change{Users: []ledger.User{u}})
+	w.mustSave(ledger.Change{Users: []ledger.User{u}})
 }
 
 func nonsenseIsRefused(w *world) {
-	ground(w)
-	p, o, k, s := pool("pol_9"), organization("org_9"), key("key_9", "org_1"), schedule("sch_9", "org_1", "pol_1")
-	r, backwards := booked(w, "rsv_9", "org_1", "pol_1", day), booked(w, "rsv_8", "org_1", "pol_1", day)
+	saveGround(w)
+	p, o, k, s := newPool("pol_9"), newOrganization("org_9"), newKey("key_9", "org_1"), newSchedule("sch_9", "org_1", "pol_1")
+	r, backwards := bookedReservation(w, "rsv_9", "org_1", "pol_1", day), bookedReservation(w, "rsv_8", "org_1", "pol_1", day)
 	p.Price, o.Limits.GPUs, k.Role, s.Length, r.Class = -1, -1, "king", -1, "wishful"
 	backwards.Window.Start = backwards.Window.End.Add(time.Microsecond)
-	guess, crossed, surer := expected("fct_9", "org_1"), expected("fct_9", "org_1"), expected("fct_9", "org_1")
+	guess, crossed, surer := openForecast("fct_9", "org_1"), openForecast("fct_9", "org_1"), openForecast("fct_9", "org_1")
 	guess.Source, crossed.Said.P50, surer.Said.Any = "stars", 0, 1.5
-	orphan := booked(w, "rsv_7", "org_404", "pol_1", day)
+	orphan := bookedReservation(w, "rsv_7", "org_404", "pol_1", day)
 	for name, change := range map[string]ledger.Change{
 		"negative price":     {Pools: []ledger.Pool{p}},
 		"negative limit":     {Organizations: []ledger.Organization{o}},
@@ -277,7 +277,7 @@ func nonsenseIsRefused(w *world) {
 		"unknown source":     {Forecasts: []ledger.Forecast{guess}},
 		"crossed quantiles":  {Forecasts: []ledger.Forecast{crossed}},
 		"more than certain":  {Forecasts: []ledger.Forecast{surer}},
-		"nobody's guess":     {Forecasts: []ledger.Forecast{expected("fct_9", "org_404")}},
+		"nobody's guess":     {Forecasts: []ledger.Forecast{openForecast("fct_9", "org_404")}},
 		"nobody's":           {Reservations: []reservation.Reservation{orphan}},
 		"stateless":          {Nodes: []node.Node{{ID: "nod_9", PoolID: "pol_1", Slot: 9}}},
 		"in a pool of dream": {Nodes: []node.Node{node.New("nod_9", "pol_404", 0, 1, day)}},
@@ -292,11 +292,11 @@ func nonsenseIsRefused(w *world) {
 func listsComeInPages(w *world) {
 	var orgs []ledger.Organization
 	for i := range 510 {
-		orgs = append(orgs, organization(fmt.Sprintf("org_%04d", i)))
+		orgs = append(orgs, newOrganization(fmt.Sprintf("org_%04d", i)))
 	}
-	w.must(ledger.Change{Organizations: orgs})
+	w.mustSave(ledger.Change{Organizations: orgs})
 	page := func(p ledger.Page) []ledger.Organization {
-		return get(w, func(r ledger.Reader) ([]ledger.Organization, error) { return r.Organizations(everything, p) })
+		return readValue(w, func(r ledger.Reader) ([]ledger.Organization, error) { return r.Organizations(everything, p) })
 	}
 	require.Len(w, page(ledger.Page{}), 50)
 	require.Len(w, page(ledger.Page{Limit: 10_000}), 500)
@@ -315,7 +315,7 @@ func listsComeInPages(w *world) {
 	require.Equal(w, 510, seen)
 	newest := page(ledger.Page{Limit: 2, Newest: true})
 	require.Equal(w, []string{"org_0509", "org_0508"},
-		names(newest, func(o ledger.Organization) string { return o.ID }))
+		namesOf(newest, func(o ledger.Organization) string { return o.ID }))
 	require.Equal(w, "org_0507", page(ledger.Page{Limit: 1, Newest: true, After: "org_0508"})[0].ID)
 	newestFirst(w)
 }
@@ -325,14 +325,14 @@ func newestFirst(w *world) {
 	w.Helper()
 	var keys []ledger.Key
 	for i, id := range []string{"key_b", "key_c", "key_a", "key_d"} {
-		k := key(id, "org_0001")
+		k := newKey(id, "org_0001")
 		k.CreatedAt = day.Add(time.Duration(i/2) * time.Hour) // two at a time
 		keys = append(keys, k)
 	}
-	w.must(ledger.Change{Keys: keys})
+	w.mustSave(ledger.Change{Keys: keys})
 	var got []string
 	for after := ""; ; {
-		page := get(w, func(r ledger.Reader) ([]ledger.Key, error) {
+		page := readValue(w, func(r ledger.Reader) ([]ledger.Key, error) {
 			return r.Keys(everything, ledger.KeyFilter{}, ledger.Page{Limit: 1, Newest: true, After: after})
 		})
 		if len(page) == 0 {
@@ -347,18 +347,18 @@ func newestFirst(w *world) {
 // endedKeysAreLeftOut unless they are asked for: a key ends when it is revoked, and
 // at the instant at which it expires.
 func endedKeysAreLeftOut(w *world) {
-	ground(w)
+	saveGround(w)
 	made := func(id string, expires, revoked time.Time) ledger.Key {
-		k := key(id, "org_1")
+		k := newKey(id, "org_1")
 		k.ExpiresAt, k.RevokedAt = expires, revoked
 		return k
 	}
-	w.must(ledger.Change{Keys: []ledger.Key{
+	w.mustSave(ledger.Change{Keys: []ledger.Key{
 		made("key_lasts", time.Time{}, time.Time{}), made("key_later", day.Add(time.Microsecond), time.Time{}),
 		made("key_now", day, time.Time{}), made("key_revoked", time.Time{}, day.Add(-time.Hour)),
 	}})
 	list := func(f ledger.KeyFilter) []string {
-		return names(get(w, func(r ledger.Reader) ([]ledger.Key, error) {
+		return namesOf(readValue(w, func(r ledger.Reader) ([]ledger.Key, error) {
 			return r.Keys(everything, f, ledger.Page{})
 		}), func(k ledger.Key) string { return k.ID })
 	}
@@ -367,18 +367,18 @@ func endedKeysAreLeftOut(w *world) {
 }
 
 func answersAreStoredOnce(w *world) {
-	ground(w)
-	w.must(ledger.Change{Replays: []ledger.Replay{replay("org_1", "a")}})
+	saveGround(w)
+	w.mustSave(ledger.Change{Replays: []ledger.Replay{newReplay("org_1", "a")}})
 	for name, ask := range map[string][3]string{
 		"other organization": {"org_2", "POST /v1/reservations", "a"},
 		"other route":        {"org_1", "POST /v1/allocations", "a"},
 		"other key":          {"org_1", "POST /v1/reservations", "b"},
 	} {
-		w.read(func(r ledger.Reader) error {
+		w.readSnapshot(func(r ledger.Reader) error {
 			_, ok, err := r.Replay(ask[0], ask[1], ask[2])
 			require.False(w, ok, name)
 			return err
 		})
 	}
-	w.must(ledger.Change{Replays: []ledger.Replay{replay("org_2", "a")}})
+	w.mustSave(ledger.Change{Replays: []ledger.Replay{newReplay("org_2", "a")}})
 }

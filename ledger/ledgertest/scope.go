@@ -43,12 +43,12 @@ var scopedArguments = map[string][]any{
 // that is missing in scopedArguments fails the test: none is ever forgotten.
 func nobodySeesAnotherTenant(w *world) {
 	change := everyKind(w)
-	change.Organizations = append(change.Organizations, organization("org_2"))
+	change.Organizations = append(change.Organizations, newOrganization("org_2"))
 	change.Schedules[0].DeletedAt = time.Time{}
-	w.must(change)
-	settle(w, 1)
+	w.mustSave(change)
+	awaitEvents(w, 1)
 	tried := 0
-	w.read(func(r ledger.Reader) error {
+	w.readSnapshot(func(r ledger.Reader) error {
 		for method := range reflect.TypeFor[ledger.Reader]().Methods() {
 			if method.Type.NumIn() == 0 || method.Type.In(0) != reflect.TypeFor[ledger.Scope]() {
 				continue
@@ -58,7 +58,7 @@ func nobodySeesAnotherTenant(w *world) {
 			tried++
 			call := reflect.ValueOf(r).MethodByName(method.Name)
 			for _, s := range []ledger.Scope{{OrganizationID: "org_1"}, everything} {
-				require.True(w, sees(w, call, s, arguments), "%s with %+v", method.Name, s)
+				require.True(w, seesTenant(w, call, s, arguments), "%s with %+v", method.Name, s)
 			}
 			others := []ledger.Scope{{}, {OrganizationID: "org_2"}, {OrganizationID: "org_404"},
 				{OrganizationID: "' OR 1=1 --"}}
@@ -66,7 +66,7 @@ func nobodySeesAnotherTenant(w *world) {
 				if method.Name == "Organizations" && s.OrganizationID == "org_2" {
 					continue // it sees itself
 				}
-				require.False(w, sees(w, call, s, arguments), "%s with %+v", method.Name, s)
+				require.False(w, seesTenant(w, call, s, arguments), "%s with %+v", method.Name, s)
 			}
 		}
 		return nil
@@ -74,8 +74,8 @@ func nobodySeesAnotherTenant(w *world) {
 	require.Equal(w, len(scopedArguments), tried)
 }
 
-// sees reports whether a call gave anything of org_1 away.
-func sees(w *world, call reflect.Value, s ledger.Scope, arguments []any) bool {
+// seesTenant reports whether a call gave anything of org_1 away.
+func seesTenant(w *world, call reflect.Value, s ledger.Scope, arguments []any) bool {
 	w.Helper()
 	in := []reflect.Value{reflect.ValueOf(s)}
 	for _, a := range arguments {
@@ -103,32 +103,32 @@ func sees(w *world, call reflect.Value, s ledger.Scope, arguments []any) bool {
 }
 
 func listsAreFiltered(w *world) {
-	first := ground(w)
-	elsewhere := pool("pol_3")
+	first := saveGround(w)
+	elsewhere := newPool("pol_3")
 	abroad := node.New("nod_3", "pol_3", 0, 1, day)
 	abroad.Offering.Provisioner = "aws"
-	mine, other := pending("alc_3", "org_1", "pol_2", day), fullReservation(w, "rsv_2", "org_1", "pol_2")
+	mine, other := pendingAllocation("alc_3", "org_1", "pol_2", day), fullReservation(w, "rsv_2", "org_1", "pol_2")
 	mine.HeldBy, other.MadeBy = "key_2", "key_2"
 	mine.UserID, other.UserID, mine.Name, other.Name = "usr_2", "usr_2", "otter", "otter"
-	over := step(w, pending("alc_4", "org_1", "pol_2", day.Add(time.Minute)), day.Add(10*time.Minute),
+	over := applyEvents(w, pendingAllocation("alc_4", "org_1", "pol_2", day.Add(time.Minute)), day.Add(10*time.Minute),
 		allocation.Cancel)
-	kept := schedule("sch_2", "org_1", "pol_1")
+	kept := newSchedule("sch_2", "org_1", "pol_1")
 	kept.DeletedAt = time.Time{}
-	w.must(ledger.Change{
+	w.mustSave(ledger.Change{
 		Pools:        []ledger.Pool{elsewhere},
 		Nodes:        []node.Node{fullNode(w, "nod_2", "pol_1", 0), abroad},
-		Reservations: []reservation.Reservation{booked(w, "rsv_1", "org_1", "pol_1", day), other},
+		Reservations: []reservation.Reservation{bookedReservation(w, "rsv_1", "org_1", "pol_1", day), other},
 		Allocations: []allocation.Allocation{
-			active(w, "alc_1", "org_1", first, day, 0), pending("alc_2", "org_2", "pol_2", day), mine, over,
+			activeAllocation(w, "alc_1", "org_1", first, day, 0), pendingAllocation("alc_2", "org_2", "pol_2", day), mine, over,
 		},
-		Schedules: []ledger.Schedule{schedule("sch_1", "org_1", "pol_1"), kept},
+		Schedules: []ledger.Schedule{newSchedule("sch_1", "org_1", "pol_1"), kept},
 	})
-	w.read(func(r ledger.Reader) error {
+	w.readSnapshot(func(r ledger.Reader) error {
 		nodesAreFiltered(w, r, first)
 		bookingsAreFiltered(w, r)
 		schedules, err := r.Schedules(everything, ledger.Page{})
 		require.NoError(w, err)
-		require.Equal(w, []string{"sch_2"}, names(schedules, func(s ledger.Schedule) string { return s.ID }))
+		require.Equal(w, []string{"sch_2"}, namesOf(schedules, func(s ledger.Schedule) string { return s.ID }))
 		p, err := r.Pool("name of pol_3")
 		require.NoError(w, err)
 		require.Equal(w, "pol_3", p.ID)
@@ -150,7 +150,7 @@ func nodesAreFiltered(w *world, r ledger.Reader, first node.Node) {
 	} {
 		nodes, err := r.Nodes(c.filter, ledger.Page{})
 		require.NoError(w, err)
-		require.Equal(w, c.want, names(nodes, func(n node.Node) string { return n.ID }), "%+v", c.filter)
+		require.Equal(w, c.want, namesOf(nodes, func(n node.Node) string { return n.ID }), "%+v", c.filter)
 		if nodes[0].ID == first.ID {
 			require.Equal(w, first.Devices, nodes[0].Devices)
 		}
@@ -179,16 +179,16 @@ func bookingsAreFiltered(w *world, r ledger.Reader) {
 	} {
 		reservations, err := r.Reservations(everything, c.filter, ledger.Page{})
 		require.NoError(w, err)
-		require.Equal(w, c.reservations, names(reservations, func(r reservation.Reservation) string { return r.ID }),
+		require.Equal(w, c.reservations, namesOf(reservations, func(r reservation.Reservation) string { return r.ID }),
 			"%+v", c.filter)
 		allocations, err := r.Allocations(everything, c.filter, ledger.Page{})
 		require.NoError(w, err)
-		require.Equal(w, c.allocations, names(allocations, func(a allocation.Allocation) string { return a.ID }), "%+v",
+		require.Equal(w, c.allocations, namesOf(allocations, func(a allocation.Allocation) string { return a.ID }), "%+v",
 			c.filter)
 	}
 }
 
-func names[T any](list []T, name func(T) string) []string {
+func namesOf[T any](list []T, name func(T) string) []string {
 	all := make([]string, len(list))
 	for i, item := range list {
 		all[i] = name(item)
@@ -198,15 +198,15 @@ func names[T any](list []T, name func(T) string) []string {
 
 // namesAreFound: by id of everything, by name of what is not over.
 func namesAreFound(w *world) {
-	ground(w)
-	over := organization("org_3")
+	saveGround(w)
+	over := newOrganization("org_3")
 	over.DeletedAt = day
-	again := organization("org_4")
+	again := newOrganization("org_4")
 	again.Name = over.Name
-	w.must(ledger.Change{Organizations: []ledger.Organization{over, again},
-		Users: []ledger.User{user("usr_1", "org_1"), user("usr_2", "org_2")}})
+	w.mustSave(ledger.Change{Organizations: []ledger.Organization{over, again},
+		Users: []ledger.User{newUser("usr_1", "org_1"), newUser("usr_2", "org_2")}})
 	named := func(id, name, org string) ledger.Named { return ledger.Named{ID: id, Name: name, OrganizationID: org} }
-	w.read(func(r ledger.Reader) error {
+	w.readSnapshot(func(r ledger.Reader) error {
 		found, err := r.FindNamed(everything, ledger.NounOrganization, over.Name)
 		require.NoError(w, err)
 		require.Equal(w, []ledger.Named{named("org_4", over.Name, "org_4")}, found)
@@ -218,7 +218,7 @@ func namesAreFound(w *world) {
 		require.Equal(w, []ledger.Named{named("pol_1", "name of pol_1", "")}, found)
 		found, err = r.FindNamed(everything, ledger.NounNode, "provider's nod_1")
 		require.NoError(w, err)
-		require.Equal(w, []string{"nod_1"}, names(found, func(n ledger.Named) string { return n.ID }))
+		require.Equal(w, []string{"nod_1"}, namesOf(found, func(n ledger.Named) string { return n.ID }))
 		found, err = r.ListNames(ledger.Scope{OrganizationID: "org_2"}, ledger.NounUser)
 		require.NoError(w, err)
 		require.Equal(w, []ledger.Named{named("usr_2", "usr_2@example.org", "org_2")}, found)

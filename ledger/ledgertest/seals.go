@@ -10,25 +10,25 @@ import (
 
 // sealsComeBack writes seals and reads them, and the journal whole.
 func sealsComeBack(w *world) {
-	w.read(func(r ledger.Reader) error {
+	w.readSnapshot(func(r ledger.Reader) error {
 		none, err := r.LastSeal()
 		require.Zero(w, none)
 		return err
 	})
-	told := event("org_1", "nod_1")
+	told := newEvent("org_1", "nod_1")
 	told.Decision = []byte(`{"kind":"test"}`)
-	w.must(ledger.Change{Events: []ledger.Event{told, event("", "pol_1")}})
-	events := settle(w, 2)
+	w.mustSave(ledger.Change{Events: []ledger.Event{told, newEvent("", "pol_1")}})
+	events := awaitEvents(w, 2)
 	first := ledger.Seal{
 		Number: 1, Format: 1, KeyID: "abcd", First: events[0].Seq, Last: events[0].Seq, Count: 1,
 		SealedAt: w.now().Truncate(time.Microsecond), Tags: []byte{0, 255, 1}, MAC: []byte{3},
 	}
 	second := first
 	second.Number, second.First, second.Last, second.MAC = 2, events[1].Seq, events[1].Seq, []byte{4}
-	w.must(ledger.Change{Seals: []ledger.Seal{first}})
-	w.must(ledger.Change{Seals: []ledger.Seal{second}})
+	w.mustSave(ledger.Change{Seals: []ledger.Seal{first}})
+	w.mustSave(ledger.Change{Seals: []ledger.Seal{second}})
 	require.ErrorIs(w, w.save(ledger.Change{Seals: []ledger.Seal{second}}), ledger.ErrTaken)
-	w.read(func(r ledger.Reader) error {
+	w.readSnapshot(func(r ledger.Reader) error {
 		last, err := r.LastSeal()
 		require.NoError(w, err)
 		require.Equal(w, second, last)
@@ -41,7 +41,7 @@ func sealsComeBack(w *world) {
 	})
 	told.Seq = events[0].Seq
 	for _, last := range []int64{0, events[0].Seq} {
-		whole := get(w, func(r ledger.Reader) ([]ledger.Event, error) { return r.Journal(0, last, 1) })
+		whole := readValue(w, func(r ledger.Reader) ([]ledger.Event, error) { return r.Journal(0, last, 1) })
 		require.Equal(w, []ledger.Event{told}, whole, "with its decision")
 	}
 }
@@ -59,8 +59,8 @@ func aWriteIsChecked(w *world) {
 // theFirstPepperStays: what proves a pepper is written once.
 func theFirstPepperStays(w *world) {
 	check := func(r ledger.Reader) (string, error) { return r.PepperCheck() }
-	require.Empty(w, get(w, check))
-	w.must(ledger.Change{PepperCheck: "aa"})
-	w.must(ledger.Change{PepperCheck: "bb"})
-	require.Equal(w, "aa", get(w, check))
+	require.Empty(w, readValue(w, check))
+	w.mustSave(ledger.Change{PepperCheck: "aa"})
+	w.mustSave(ledger.Change{PepperCheck: "bb"})
+	require.Equal(w, "aa", readValue(w, check))
 }

@@ -17,23 +17,23 @@ import (
 // spentIsTheSum follows numbers by hand. A node of four GPUs costs 8 $/h, so a
 // GPU-hour costs 2 $.
 func spentIsTheSum(w *world) {
-	n := ground(w)
+	n := saveGround(w)
 	now := w.now()
 	today := quota.Day(now)
 	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) time.Time { return today.Add(d) }
 	promise := func(id, key string, start time.Time, events ...reservation.Event) reservation.Reservation {
-		r := booked(w, id, "org_1", "pol_1", start)
+		r := bookedReservation(w, id, "org_1", "pol_1", start)
 		r.MadeBy = key
-		return step(w, r, start, events...)
+		return applyEvents(w, r, start, events...)
 	}
 	ended := func(r reservation.Reservation, by reservation.Event, after time.Duration) reservation.Reservation {
-		return step(w, r, r.WarmedAt.Add(after), by)
+		return applyEvents(w, r, r.WarmedAt.Add(after), by)
 	}
 	warmed := func(id, key string, start time.Time) reservation.Reservation {
 		return promise(id, key, start, reservation.Warm)
 	}
-	w.must(ledger.Change{
+	w.mustSave(ledger.Change{
 		Reservations: []reservation.Reservation{
 			ended(warmed("rsv_1", "key_1", at(0)), reservation.Cancel, time.Minute), // 5 GPUs
 			ended(warmed("rsv_2", "key_1", at(time.Hour)), reservation.FailWindow, 1500*time.Millisecond),
@@ -44,15 +44,15 @@ func spentIsTheSum(w *world) {
 				time.Second), // another month's
 			warmed("rsv_6", "key_1",
 				at(0)), // lives
-			elsewhere(ended(warmed("rsv_7", "key_1", at(0)), reservation.Cancel, time.Second), "org_2",
+			moveReservation(ended(warmed("rsv_7", "key_1", at(0)), reservation.Cancel, time.Second), "org_2",
 				"pol_2"), // elsewhere
-			elsewhere(ended(warmed("rsv_8", "key_1", at(0)), reservation.Cancel, 2*time.Second), "org_2", "pol_1"),
+			moveReservation(ended(warmed("rsv_8", "key_1", at(0)), reservation.Cancel, 2*time.Second), "org_2", "pol_1"),
 		},
 		Allocations: []allocation.Allocation{
-			over(w, active(w, "alc_1", "org_1", n, at(0), 0, 1), at(90*time.Minute)), // 3 GPU-hours
-			over(w, active(w, "alc_2", "org_1", n, at(time.Hour), 2), at(time.Hour+time.Second)),
-			active(w, "alc_3", "org_1", n, at(0), 3),
-			step(w, pending("alc_4", "org_1", "pol_1", at(0)), at(time.Hour), allocation.Cancel), // held nothing
+			releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", n, at(0), 0, 1), at(90*time.Minute)), // 3 GPU-hours
+			releasedAllocation(w, activeAllocation(w, "alc_2", "org_1", n, at(time.Hour), 2), at(time.Hour+time.Second)),
+			activeAllocation(w, "alc_3", "org_1", n, at(0), 3),
+			applyEvents(w, pendingAllocation("alc_4", "org_1", "pol_1", at(0)), at(time.Hour), allocation.Cancel), // held nothing
 		},
 	})
 	guess := func(org, key string, day time.Time, n, seconds int) ledger.Spend {
@@ -63,24 +63,24 @@ func spentIsTheSum(w *world) {
 	first = append(first, guess("org_1", "key_3", today, 1, 0), guess("org_2", "key_1", today, 1, 10))
 	want := append(first, ledger.Spend{OrganizationID: "org_1", MadeBy: "key_1", UserID: "usr_1", Day: today,
 		GPUSeconds: 3*3600 + 1, Cost: 6*money.USD + (2 * money.USD).For(time.Second)})
-	state := get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") })
+	state := readValue(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") })
 	require.Equal(w, want, state.Spent)
 }
 
 // spentCountsWhereLeasesBegan: what lives can be prolonged, which counts in the
 // month in which it began; so what ended in that month counts still.
 func spentCountsWhereLeasesBegan(w *world) {
-	n := ground(w)
+	n := saveGround(w)
 	now := w.now()
 	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
 	first := month.AddDate(0, -1, 0) // of the month before
-	w.must(ledger.Change{Allocations: []allocation.Allocation{
-		over(w, active(w, "alc_1", "org_1", n, first, 0), first.Add(time.Hour)),
+	w.mustSave(ledger.Change{Allocations: []allocation.Allocation{
+		releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", n, first, 0), first.Add(time.Hour)),
 	}})
 	spent := func() money.MicroUSD {
-		c := get(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments("org_1") })
+		c := readValue(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments("org_1") })
 		var pool ledger.Commitments
-		for _, s := range get(w,
+		for _, s := range readValue(w,
 			func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") }).Spent {
 			pool.Spend(s)
 		}
@@ -88,12 +88,12 @@ func spentCountsWhereLeasesBegan(w *world) {
 		return pool.All.In(quota.PerMonth, first).Cost
 	}
 	require.Zero(w, spent(), "nothing can be added to that month")
-	w.must(ledger.Change{Reservations: []reservation.Reservation{booked(w, "rsv_1", "org_2", "pol_2",
+	w.mustSave(ledger.Change{Reservations: []reservation.Reservation{bookedReservation(w, "rsv_1", "org_2", "pol_2",
 		month.Add(-time.Second))}})
 	require.Equal(w, 2*money.USD, spent())
 }
 
-func elsewhere(r reservation.Reservation, org, pool string) reservation.Reservation {
+func moveReservation(r reservation.Reservation, org, pool string) reservation.Reservation {
 	r.OrganizationID, r.PoolID = org, pool
 	return r
 }
@@ -101,22 +101,22 @@ func elsewhere(r reservation.Reservation, org, pool string) reservation.Reservat
 // liveAndSpentAreCommitments: what is live in all pools and what the rest has
 // spent there add up to what Commitments say.
 func liveAndSpentAreCommitments(w *world) {
-	n := ground(w)
+	n := saveGround(w)
 	now := w.now()
 	rng := rand.New(rand.NewPCG(3, 4))
-	all := scatter(w, rng, now)
+	all := randomReservations(w, rng, now)
 	for i := range all {
 		all[i].PoolID = fmt.Sprintf("pol_%d", 1+rng.IntN(2))
 	}
-	w.must(ledger.Change{Reservations: all, Allocations: []allocation.Allocation{
-		active(w, "alc_1", "org_1", n, now, 0, 1), pending("alc_2", "org_1", "pol_2", now),
-		over(w, active(w, "alc_3", "org_1", n, now.Add(-time.Hour), 2), now),
+	w.mustSave(ledger.Change{Reservations: all, Allocations: []allocation.Allocation{
+		activeAllocation(w, "alc_1", "org_1", n, now, 0, 1), pendingAllocation("alc_2", "org_1", "pol_2", now),
+		releasedAllocation(w, activeAllocation(w, "alc_3", "org_1", n, now.Add(-time.Hour), 2), now),
 	}})
 	for _, org := range []string{"org_1", "org_2"} {
-		want := get(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments(org) })
+		want := readValue(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments(org) })
 		var got ledger.Commitments
 		for _, id := range []string{"pol_1", "pol_2"} {
-			state := get(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState(id) })
+			state := readValue(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState(id) })
 			for i := range state.Reservations {
 				if r := &state.Reservations[i]; r.OrganizationID == org {
 					got.Reservation(state.Pool.Pool, r, false)
@@ -133,8 +133,8 @@ func liveAndSpentAreCommitments(w *world) {
 				}
 			}
 		}
-		same(w, &want.All, &got.All, now)
-		same(w, &want.Speculative, &got.Speculative, now)
+		requireSameSums(w, &want.All, &got.All, now)
+		requireSameSums(w, &want.Speculative, &got.Speculative, now)
 		sameParts(w, want.ByKey, got.ByKey, now)
 		sameParts(w, want.ByUser, got.ByUser, now)
 	}

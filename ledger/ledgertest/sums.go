@@ -34,9 +34,9 @@ var paths = []struct {
 	{reservation.Booked, []reservation.Event{reservation.FailWindow}},
 }
 
-// scatter returns reservations of two organizations in every state, over some
+// randomReservations returns reservations of two organizations in every state, over some
 // days around now.
-func scatter(w *world, rng *rand.Rand, now time.Time) []reservation.Reservation {
+func randomReservations(w *world, rng *rand.Rand, now time.Time) []reservation.Reservation {
 	w.Helper()
 	var all []reservation.Reservation
 	for i := range 120 {
@@ -51,13 +51,13 @@ func scatter(w *world, rng *rand.Rand, now time.Time) []reservation.Reservation 
 			Cost:   money.MicroUSD(1 + rng.IntN(1_000_000)),
 		}, path.from, now)
 		require.NoError(w, err)
-		all = append(all, step(w, r, now, path.events...))
+		all = append(all, applyEvents(w, r, now, path.events...))
 	}
 	return all
 }
 
-// recount adds up what Commitments must say.
-func recount(all []reservation.Reservation, held []allocation.Allocation, org string,
+// sumByHand adds up what Commitments must say.
+func sumByHand(all []reservation.Reservation, held []allocation.Allocation, org string,
 	now time.Time) ledger.Commitments {
 	var want ledger.Commitments
 	month := quota.PerMonth.Start(now)
@@ -68,11 +68,11 @@ func recount(all []reservation.Reservation, held []allocation.Allocation, org st
 		for _, sum := range sumsOf(&want, r.MadeBy, r.UserID, r.Class) {
 			switch {
 			case r.Placed():
-				sum.Add(r.Window, quota.Demand(pool("pol_1").Pool, r.Shape),
+				sum.Add(r.Window, quota.Demand(newPool("pol_1").Pool, r.Shape),
 					quota.SpendOf(r.Window, r.Shape.GPUs(), r.Cost))
 			case !r.Live() && !r.Window.Start.Before(month):
 				sum.Spend(r.Window.Start, quota.Spend{Cost: r.Cost,
-					GPUSeconds: seconds(r.WarmedAt, r.EndedAt, r.Shape)})
+					GPUSeconds: gpuSeconds(r.WarmedAt, r.EndedAt, r.Shape)})
 			}
 		}
 	}
@@ -81,12 +81,12 @@ func recount(all []reservation.Reservation, held []allocation.Allocation, org st
 			continue
 		}
 		for _, sum := range sumsOf(&want, a.HeldBy, a.UserID, reservation.Guaranteed) {
-			switch price := admission.Cost(pool("pol_1").Pool, a.Shape, a.Window.Length()); {
+			switch price := admission.Cost(newPool("pol_1").Pool, a.Shape, a.Window.Length()); {
 			case a.Live():
-				sum.Add(a.Window, quota.Demand(pool("pol_1").Pool, a.Shape),
+				sum.Add(a.Window, quota.Demand(newPool("pol_1").Pool, a.Shape),
 					quota.SpendOf(a.Window, a.Shape.GPUs(), price))
 			case !a.Window.Start.Before(month):
-				held := seconds(a.ActiveAt, a.EndedAt, a.Shape)
+				held := gpuSeconds(a.ActiveAt, a.EndedAt, a.Shape)
 				sum.Spend(a.Window.Start, quota.Spend{Cost: (2 * money.USD).For(time.Duration(held) * time.Second),
 					GPUSeconds: held})
 			}
@@ -95,8 +95,8 @@ func recount(all []reservation.Reservation, held []allocation.Allocation, org st
 	return want
 }
 
-// seconds are the GPU-seconds of a shape that is held for a while.
-func seconds(from, to time.Time, s capacity.Shape) int64 {
+// gpuSeconds are the GPU-seconds of a shape that is held for a while.
+func gpuSeconds(from, to time.Time, s capacity.Shape) int64 {
 	if from.IsZero() {
 		return 0
 	}
@@ -125,19 +125,19 @@ func sumsOf(c *ledger.Commitments, key, user string, class reservation.Class) []
 }
 
 func commitmentsAreTheSum(w *world) {
-	n := ground(w)
+	n := saveGround(w)
 	now := w.now()
-	all := scatter(w, rand.New(rand.NewPCG(1, 2)), now)
+	all := randomReservations(w, rand.New(rand.NewPCG(1, 2)), now)
 	held := []allocation.Allocation{
-		active(w, "alc_1", "org_1", n, now, 0, 1), pending("alc_2", "org_1", "pol_2", now),
-		over(w, active(w, "alc_3", "org_1", n, now.Add(-time.Hour), 2), now), active(w, "alc_4", "org_2", n, now, 3),
+		activeAllocation(w, "alc_1", "org_1", n, now, 0, 1), pendingAllocation("alc_2", "org_1", "pol_2", now),
+		releasedAllocation(w, activeAllocation(w, "alc_3", "org_1", n, now.Add(-time.Hour), 2), now), activeAllocation(w, "alc_4", "org_2", n, now, 3),
 	}
-	w.must(ledger.Change{Reservations: all, Allocations: held})
+	w.mustSave(ledger.Change{Reservations: all, Allocations: held})
 	for _, org := range []string{"org_1", "org_2", "org_404"} {
-		got := get(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments(org) })
-		want := recount(all, held, org, now)
-		same(w, &want.All, &got.All, now)
-		same(w, &want.Speculative, &got.Speculative, now)
+		got := readValue(w, func(r ledger.Reader) (ledger.Commitments, error) { return r.Commitments(org) })
+		want := sumByHand(all, held, org, now)
+		requireSameSums(w, &want.All, &got.All, now)
+		requireSameSums(w, &want.Speculative, &got.Speculative, now)
 		sameParts(w, want.ByKey, got.ByKey, now)
 		sameParts(w, want.ByUser, got.ByUser, now)
 	}
@@ -149,15 +149,15 @@ func sameParts(w *world, want, got map[string]*quota.Commitments, now time.Time)
 	w.Helper()
 	nothing := &quota.Commitments{}
 	for id, sum := range want {
-		same(w, sum, cmp.Or(got[id], nothing), now)
+		requireSameSums(w, sum, cmp.Or(got[id], nothing), now)
 	}
 	for id, sum := range got {
-		same(w, cmp.Or(want[id], nothing), sum, now)
+		requireSameSums(w, cmp.Or(want[id], nothing), sum, now)
 	}
 }
 
-// same compares two sums over some days, hour by hour.
-func same(w *world, want, got *quota.Commitments, now time.Time) {
+// requireSameSums compares two sums over some days, hour by hour.
+func requireSameSums(w *world, want, got *quota.Commitments, now time.Time) {
 	w.Helper()
 	for h := -40 * 24; h < 96; h++ {
 		at := now.Add(time.Duration(h) * time.Hour)
@@ -177,31 +177,31 @@ func same(w *world, want, got *quota.Commitments, now time.Time) {
 func theReportMatches(w *world) {
 	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
 	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
-	w.must(ledger.Change{
-		Organizations: []ledger.Organization{organization("org_1"), organization("org_2")},
-		Pools:         []ledger.Pool{pool("pol_1")},
+	w.mustSave(ledger.Change{
+		Organizations: []ledger.Organization{newOrganization("org_1"), newOrganization("org_2")},
+		Pools:         []ledger.Pool{newPool("pol_1")},
 	})
 	boots := func(id string, slot, requested, ready int) node.Node {
 		n := node.New(id, "pol_1", slot, 1, at(requested))
-		n.Offering, n.BilledFrom = source(), at(requested)
-		return step(w, step(w, n, at(requested), node.Provision, node.Boot), at(ready), node.BecomeReady)
+		n.Offering, n.BilledFrom = poolOffering(), at(requested)
+		return applyEvents(w, applyEvents(w, n, at(requested), node.Provision, node.Boot), at(ready), node.BecomeReady)
 	}
 	first, second := boots("nod_1", 0, 0, 30), boots("nod_2", 1, 330, 360)
-	first = step(w, first, at(270), node.Drain, node.Retire)
-	first = step(w, first, at(300), node.Confirm)
+	first = applyEvents(w, first, at(270), node.Drain, node.Retire)
+	first = applyEvents(w, first, at(300), node.Confirm)
 	first.BilledUntil = at(300)
-	refused := step(w, node.New("nod_3", "pol_1", 2, 1, at(0)), at(60), node.Provision, node.Refuse)
-	late := active(w, "alc_2", "org_2", first, at(120), 2)
+	refused := applyEvents(w, node.New("nod_3", "pol_1", 2, 1, at(0)), at(60), node.Provision, node.Refuse)
+	late := activeAllocation(w, "alc_2", "org_2", first, at(120), 2)
 	late.RequestedAt = at(119)
-	w.must(ledger.Change{
+	w.mustSave(ledger.Change{
 		Nodes: []node.Node{first, second, refused},
 		Allocations: []allocation.Allocation{
-			over(w, active(w, "alc_1", "org_1", first, at(60), 0, 1), at(180)), over(w, late, at(240)),
-			active(w, "alc_3", "org_1", second, at(360), 0, 1, 2, 3), pending("alc_4", "org_1", "pol_1", at(100)),
+			releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", first, at(60), 0, 1), at(180)), releasedAllocation(w, late, at(240)),
+			activeAllocation(w, "alc_3", "org_1", second, at(360), 0, 1, 2, 3), pendingAllocation("alc_4", "org_1", "pol_1", at(100)),
 		},
 	})
 	report := func(s ledger.Scope, from, to int) ledger.Report {
-		got := get(w, func(r ledger.Reader) (ledger.Report, error) { return r.Report(s, at(from), at(to)) })
+		got := readValue(w, func(r ledger.Reader) (ledger.Report, error) { return r.Report(s, at(from), at(to)) })
 		require.Equal(w, at(from), got.From)
 		require.Equal(w, at(to), got.To)
 		got.From, got.To = time.Time{}, time.Time{}
@@ -228,20 +228,20 @@ func theReportMatches(w *world) {
 func theReportAddsUpToCosts(w *world) {
 	begin := w.now().Add(-10 * time.Hour).Truncate(time.Hour)
 	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
-	w.must(ledger.Change{Organizations: []ledger.Organization{organization("org_1")},
-		Pools: []ledger.Pool{pool("pol_1")}})
+	w.mustSave(ledger.Change{Organizations: []ledger.Organization{newOrganization("org_1")},
+		Pools: []ledger.Pool{newPool("pol_1")}})
 	n := readyNode(w, "nod_1", "pol_1", 0, at(10).Add(30*time.Second))
 	n.Offering.MinBilling = time.Hour
 	n.BilledFrom, n.BilledUntil = at(0), at(30)
-	n = step(w, step(w, n, at(25), node.Drain, node.Retire), at(30), node.Confirm)
-	w.must(ledger.Change{
+	n = applyEvents(w, applyEvents(w, n, at(25), node.Drain, node.Retire), at(30), node.Confirm)
+	w.mustSave(ledger.Change{
 		Nodes:       []node.Node{n},
-		Allocations: []allocation.Allocation{over(w, active(w, "alc_1", "org_1", n, at(15), 0, 1, 2, 3), at(21))},
-		Orphans: []ledger.Orphan{{Machine: "i-1", GPUs: 4, Source: source(), BilledFrom: at(0),
+		Allocations: []allocation.Allocation{releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", n, at(15), 0, 1, 2, 3), at(21))},
+		Orphans: []ledger.Orphan{{Machine: "i-1", GPUs: 4, Source: poolOffering(), BilledFrom: at(0),
 			BilledUntil: at(60)}},
 	})
-	got := get(w, func(r ledger.Reader) (ledger.Report, error) { return r.Report(everything, at(-60), at(120)) })
-	costs := get(w, func(r ledger.Reader) (ledger.Costs, error) { return r.Costs(everything, at(-60), at(120)) })
+	got := readValue(w, func(r ledger.Reader) (ledger.Report, error) { return r.Report(everything, at(-60), at(120)) })
+	costs := readValue(w, func(r ledger.Reader) (ledger.Costs, error) { return r.Costs(everything, at(-60), at(120)) })
 	cents := func(minutes int) money.MicroUSD { return money.MicroUSD(minutes) * 8 * money.USD / 60 }
 	require.Equal(w, []money.MicroUSD{cents(6), cents(9), cents(15), cents(30), 8 * money.USD},
 		[]money.MicroUSD{got.BusyCost, got.IdleCost, got.BootCost, got.MinBillingCost, got.OrphanCost})
@@ -254,7 +254,7 @@ func aReportOfNothing(w *world) {
 	now := w.now()
 	for _, span := range []time.Duration{time.Hour, 0, -time.Hour} {
 		to := now.Add(span)
-		got := get(w, func(r ledger.Reader) (ledger.Report, error) { return r.Report(everything, now, to) })
+		got := readValue(w, func(r ledger.Reader) (ledger.Report, error) { return r.Report(everything, now, to) })
 		require.Equal(w, ledger.Report{From: now, To: to}, got)
 	}
 }

@@ -16,10 +16,10 @@ import (
 
 var errGivenUp = errors.New("given up")
 
-// empty reports that none of everyKind is there.
-func empty(w *world) {
+// requireEmpty reports that none of everyKind is there.
+func requireEmpty(w *world) {
 	w.Helper()
-	w.read(func(r ledger.Reader) error {
+	w.readSnapshot(func(r ledger.Reader) error {
 		orgs, err1 := r.Organizations(everything, ledger.Page{})
 		pools, err2 := r.Pools(ledger.Page{})
 		nodes, err3 := r.Nodes(ledger.NodeFilter{}, ledger.Page{})
@@ -45,64 +45,64 @@ func everyKind(w *world) ledger.Change {
 	w.Helper()
 	n := readyNode(w, "nod_1", "pol_1", 0, day)
 	return ledger.Change{
-		Organizations: []ledger.Organization{organization("org_1")},
-		Users:         []ledger.User{user("usr_1", "org_1")},
-		Keys:          []ledger.Key{key("key_1", "org_1")},
-		Pools:         []ledger.Pool{pool("pol_1")},
+		Organizations: []ledger.Organization{newOrganization("org_1")},
+		Users:         []ledger.User{newUser("usr_1", "org_1")},
+		Keys:          []ledger.Key{newKey("key_1", "org_1")},
+		Pools:         []ledger.Pool{newPool("pol_1")},
 		Nodes:         []node.Node{n},
-		Reservations:  []reservation.Reservation{booked(w, "rsv_1", "org_1", "pol_1", day)},
-		Allocations:   []allocation.Allocation{active(w, "alc_1", "org_1", n, day, 0)},
-		Schedules:     []ledger.Schedule{schedule("sch_1", "org_1", "pol_1")},
-		Events:        []ledger.Event{decided("org_1", "nod_1", ledger.DecisionPrewarm)},
-		Tasks:         []ledger.Task{task("tsk_1", day)},
-		Replays:       []ledger.Replay{replay("org_1", "a")},
-		Plans:         []ledger.Preview{shownPlan("pln_1", "org_1")},
-		Forecasts:     []ledger.Forecast{cameOut(expected("fct_1", "org_1"), 2)},
+		Reservations:  []reservation.Reservation{bookedReservation(w, "rsv_1", "org_1", "pol_1", day)},
+		Allocations:   []allocation.Allocation{activeAllocation(w, "alc_1", "org_1", n, day, 0)},
+		Schedules:     []ledger.Schedule{newSchedule("sch_1", "org_1", "pol_1")},
+		Events:        []ledger.Event{decisionEvent("org_1", "nod_1", ledger.DecisionPrewarm)},
+		Tasks:         []ledger.Task{newTask("tsk_1", day)},
+		Replays:       []ledger.Replay{newReplay("org_1", "a")},
+		Plans:         []ledger.Preview{newPreview("pln_1", "org_1")},
+		Forecasts:     []ledger.Forecast{cameOut(openForecast("fct_1", "org_1"), 2)},
 	}
 }
 
 func aFailedTransactionLeavesNothing(w *world) {
-	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error {
+	require.ErrorIs(w, w.inTx(func(tx ledger.Tx) error {
 		if err := tx.Save(everyKind(w)); err != nil {
 			return err
 		}
 		return errGivenUp
 	}), errGivenUp)
-	empty(w)
+	requireEmpty(w)
 	require.Panics(w, func() {
-		_ = w.tx(func(tx ledger.Tx) error {
+		_ = w.inTx(func(tx ledger.Tx) error {
 			require.NoError(w, tx.Save(everyKind(w)))
 			panic("in the middle")
 		})
 	})
-	empty(w)
-	w.must(everyKind(w)) // nothing is left that could be in the way
+	requireEmpty(w)
+	w.mustSave(everyKind(w)) // nothing is left that could be in the way
 }
 
 // aSwallowedFailureLeavesNothing: on PostgreSQL a statement that failed ends the
 // transaction, so a caller that goes on must fail everywhere.
 func aSwallowedFailureLeavesNothing(w *world) {
-	require.ErrorIs(w, w.tx(func(tx ledger.Tx) error {
-		if err := tx.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}}); err != nil {
+	require.ErrorIs(w, w.inTx(func(tx ledger.Tx) error {
+		if err := tx.Save(ledger.Change{Pools: []ledger.Pool{newPool("pol_1")}}); err != nil {
 			return err
 		}
-		require.ErrorIs(w, tx.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}}), ledger.ErrTaken)
+		require.ErrorIs(w, tx.Save(ledger.Change{Pools: []ledger.Pool{newPool("pol_1")}}), ledger.ErrTaken)
 		return nil
 	}), ledger.ErrTaken)
-	empty(w)
+	requireEmpty(w)
 }
 
 func aNestedTransactionIsOne(w *world) {
 	nested := func(outcome error) error {
 		return w.store.InTx(w.Context(), func(outer ledger.Tx) error {
-			if err := outer.Save(ledger.Change{Organizations: []ledger.Organization{organization("org_1")}}); err != nil {
+			if err := outer.Save(ledger.Change{Organizations: []ledger.Organization{newOrganization("org_1")}}); err != nil {
 				return err
 			}
 			err := outer.Nested(func(inner ledger.Tx) error {
 				if _, err := inner.Organization(everything, "org_1"); err != nil {
 					return err // what the outer one wrote is seen
 				}
-				return inner.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}})
+				return inner.Save(ledger.Change{Pools: []ledger.Pool{newPool("pol_1")}})
 			})
 			if err != nil {
 				return err
@@ -112,9 +112,9 @@ func aNestedTransactionIsOne(w *world) {
 		})
 	}
 	require.ErrorIs(w, nested(errGivenUp), errGivenUp)
-	empty(w)
+	requireEmpty(w)
 	require.NoError(w, nested(nil))
-	require.Len(w, get(w, func(r ledger.Reader) ([]ledger.Pool, error) { return r.Pools(ledger.Page{}) }), 1)
+	require.Len(w, readValue(w, func(r ledger.Reader) ([]ledger.Pool, error) { return r.Pools(ledger.Page{}) }), 1)
 }
 
 func aLostHalfLosesTheWhole(w *world) {
@@ -122,20 +122,20 @@ func aLostHalfLosesTheWhole(w *world) {
 		return w.store.InTx(w.Context(), func(outer ledger.Tx) error {
 			_ = outer.Nested(func(inner ledger.Tx) error {
 				if write {
-					require.NoError(w, inner.Save(ledger.Change{Pools: []ledger.Pool{pool("pol_1")}}))
+					require.NoError(w, inner.Save(ledger.Change{Pools: []ledger.Pool{newPool("pol_1")}}))
 				}
 				return errGivenUp
 			})
-			return outer.Save(ledger.Change{Organizations: []ledger.Organization{organization("org_1")}})
+			return outer.Save(ledger.Change{Organizations: []ledger.Organization{newOrganization("org_1")}})
 		})
 	}
 	require.ErrorIs(w, half(true), errGivenUp)
-	empty(w)
+	requireEmpty(w)
 	require.NoError(w, half(false), "a refusal that wrote nothing may be overcome")
 }
 
 func timeStandsStill(w *world) {
-	require.NoError(w, w.tx(func(tx ledger.Tx) error {
+	require.NoError(w, w.inTx(func(tx ledger.Tx) error {
 		now := tx.Now()
 		require.Equal(w, now, now.UTC().Truncate(time.Microsecond))
 		require.True(w, now.After(day))
@@ -148,9 +148,9 @@ func timeStandsStill(w *world) {
 }
 
 func aLockKeepsUpdates(w *world) {
-	ground(w)
+	saveGround(w)
 	const writers = 64
-	together(w, writers, func(tx ledger.Tx) error {
+	runConcurrently(w, writers, func(tx ledger.Tx) error {
 		opened, err := tx.Lock(ledger.LockRequest{Pools: []string{"pol_1"}})
 		if err != nil {
 			return err
@@ -158,9 +158,9 @@ func aLockKeepsUpdates(w *world) {
 		opened.Pools[0].Failures++
 		return tx.Save(ledger.Change{Pools: opened.Pools})
 	})
-	p := get(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
-	require.Equal(w, pool("pol_1").Failures+writers, p.Failures)
-	together(w, writers, func(tx ledger.Tx) error {
+	p := readValue(w, func(r ledger.Reader) (ledger.Pool, error) { return r.Pool("pol_1") })
+	require.Equal(w, newPool("pol_1").Failures+writers, p.Failures)
+	runConcurrently(w, writers, func(tx ledger.Tx) error {
 		opened, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"}})
 		if err != nil {
 			return err
@@ -168,17 +168,17 @@ func aLockKeepsUpdates(w *world) {
 		opened.Organizations[0].Limits.GPUs++
 		return tx.Save(ledger.Change{Organizations: opened.Organizations})
 	})
-	o := get(w, func(r ledger.Reader) (ledger.Organization, error) { return r.Organization(everything, "org_1") })
-	require.Equal(w, organization("org_1").Limits.GPUs+writers, o.Limits.GPUs)
+	o := readValue(w, func(r ledger.Reader) (ledger.Organization, error) { return r.Organization(everything, "org_1") })
+	require.Equal(w, newOrganization("org_1").Limits.GPUs+writers, o.Limits.GPUs)
 }
 
-// together runs a transaction n times at once; none may fail.
-func together(w *world, n int, fn func(tx ledger.Tx) error) {
+// runConcurrently runs a transaction n times at once; none may fail.
+func runConcurrently(w *world, n int, fn func(tx ledger.Tx) error) {
 	w.Helper()
 	failures := make(chan error, n)
 	var group sync.WaitGroup
 	for range n {
-		group.Go(func() { failures <- w.tx(fn) })
+		group.Go(func() { failures <- w.inTx(fn) })
 	}
 	group.Wait()
 	close(failures)
@@ -195,5 +195,5 @@ func aClosedContextStops(w *world) {
 		return nil
 	})
 	require.ErrorIs(w, err, context.Canceled)
-	empty(w)
+	requireEmpty(w)
 }

@@ -42,8 +42,8 @@ func unpackAlternates(text string) ([]capacity.Alternate, error) {
 	for _, t := range texts {
 		alternates = append(alternates, capacity.Alternate{
 			Offering: capacity.Offering{Provisioner: t.Provisioner, Region: t.Region, Type: t.Type,
-				Price: money.MicroUSD(t.Price), MinBilling: span(t.MinBilling)},
-			Boot50: span(t.Boot50), Boot95: span(t.Boot95),
+				Price: money.MicroUSD(t.Price), MinBilling: toDuration(t.MinBilling)},
+			Boot50: toDuration(t.Boot50), Boot95: toDuration(t.Boot95),
 		})
 	}
 	return alternates, nil

@@ -13,23 +13,23 @@ import (
 // its source), since going through a driver's type mapping costs several times
 // as much for ten thousand rows.
 
-// array holds the values of one column of rows, which is a slice of structs.
-func (c column) array(rows reflect.Value) []byte {
-	b := arrayHead(c.kind, rows.Len())
+// encodeArray holds the values of one column of rows, which is a slice of structs.
+func (c column) encodeArray(rows reflect.Value) []byte {
+	b := beginArray(c.kind, rows.Len())
 	for i := range rows.Len() {
-		b = c.append(b, rows.Index(i).FieldByIndex(c.index))
+		b = c.appendElement(b, rows.Index(i).FieldByIndex(c.index))
 	}
 	return b
 }
 
-// arrayHead begins an array of n elements, counted from 1.
-func arrayHead(k kind, n int) []byte {
+// beginArray begins an array of n elements, counted from 1.
+func beginArray(k columnKind, n int) []byte {
 	b := make([]byte, 0, 20+24*n)
 	dimensions, nulls := uint32(1), uint32(0)
 	if n == 0 {
 		dimensions = 0
 	}
-	if k == perhaps {
+	if k == nullableKind {
 		nulls = 1
 	}
 	b = binary.BigEndian.AppendUint32(b, dimensions)
@@ -42,32 +42,32 @@ func arrayHead(k kind, n int) []byte {
 	return binary.BigEndian.AppendUint32(b, 1)
 }
 
-// append adds one element: its length, then its value.
-func (c column) append(b []byte, v reflect.Value) []byte {
+// appendElement adds one element: its length, then its value.
+func (c column) appendElement(b []byte, v reflect.Value) []byte {
 	switch c.kind {
-	case whole:
-		return appendWhole(b, v.Int())
-	case perhaps:
+	case integerKind:
+		return appendInteger(b, v.Int())
+	case nullableKind:
 		if v.IsNil() {
 			return binary.BigEndian.AppendUint32(b, math.MaxUint32)
 		}
-		return appendWhole(b, v.Elem().Int())
-	case words:
+		return appendInteger(b, v.Elem().Int())
+	case textKind:
 		return append(appendLength(b, v.Len()), v.String()...)
-	case truth:
+	case boolKind:
 		b = appendLength(b, 1)
 		if v.Bool() {
 			return append(b, 1)
 		}
 		return append(b, 0)
-	case real:
+	case floatKind:
 		return binary.BigEndian.AppendUint64(appendLength(b, 8), math.Float64bits(v.Float()))
 	default:
 		return append(appendLength(b, v.Len()), v.Bytes()...)
 	}
 }
 
-func appendWhole(b []byte, n int64) []byte {
+func appendInteger(b []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(appendLength(b, 8), uint64(n)) // two's complement, as it is sent
 }
 
@@ -75,85 +75,85 @@ func appendLength(b []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(n)) // no value is that long
 }
 
-// parameters are one row's values; again leaves out those that are written once.
-func (t *rowType) parameters(row reflect.Value, again bool) [][]byte {
+// encodeParameters are one row's values; again leaves out those that are written once.
+func (t *rowType) encodeParameters(row reflect.Value, again bool) [][]byte {
 	args := make([][]byte, 0, len(t.columns))
 	for _, c := range t.columns {
-		if again && c.once {
+		if again && c.createOnly {
 			continue
 		}
 		field := row.FieldByIndex(c.index)
-		if c.kind == perhaps && field.IsNil() {
+		if c.kind == nullableKind && field.IsNil() {
 			args = append(args, nil)
 			continue
 		}
-		args = append(args, c.append(nil, field)[4:])
+		args = append(args, c.appendElement(nil, field)[4:])
 	}
 	return args
 }
 
-// wordArray is an array of strings that are no column of rows.
-func wordArray(list []string) []byte {
-	b := arrayHead(words, len(list))
+// textArray is an array of strings that are no column of rows.
+func textArray(list []string) []byte {
+	b := beginArray(textKind, len(list))
 	for _, s := range list {
 		b = append(appendLength(b, len(s)), s...)
 	}
 	return b
 }
 
-// wholeArray is an array of numbers that are no column of rows.
-func wholeArray(list []int64) []byte {
-	b := arrayHead(whole, len(list))
+// integerArray is an array of numbers that are no column of rows.
+func integerArray(list []int64) []byte {
+	b := beginArray(integerKind, len(list))
 	for _, n := range list {
-		b = appendWhole(b, n)
+		b = appendInteger(b, n)
 	}
 	return b
 }
 
-// wholeValue is one number.
-func wholeValue(n int64) []byte { return appendWhole(nil, n)[4:] }
+// encodeInteger is one number.
+func encodeInteger(n int64) []byte { return appendInteger(nil, n)[4:] }
 
-// readWhole is the reverse of wholeValue.
-func readWhole(b []byte) (int64, error) {
+// decodeInteger is the reverse of encodeInteger.
+func decodeInteger(b []byte) (int64, error) {
 	if len(b) != 8 {
 		return 0, fmt.Errorf("a number came in %d bytes", len(b))
 	}
 	return int64(binary.BigEndian.Uint64(b)), nil // two's complement, as it was sent
 }
 
-// scan sets a row's fields from values in binary format, one for each column.
-func (t *rowType) scan(values [][]byte, row reflect.Value) error {
+// scanRow sets a row's fields from values in binary format, one for each column.
+func (t *rowType) scanRow(values [][]byte, row reflect.Value) error {
 	if len(values) != len(t.columns) {
 		return fmt.Errorf("%d values came for %d columns", len(values), len(t.columns))
 	}
 	for i, c := range t.columns {
-		if err := c.set(row.FieldByIndex(c.index), values[i]); err != nil {
+		if err := c.setField(row.FieldByIndex(c.index), values[i]); err != nil {
 			return fmt.Errorf("reading column %s: %w", c.name, err)
 		}
 	}
 	return nil
 }
 
-func (c column) set(field reflect.Value, b []byte) error {
+func (c column) setField(field reflect.Value, b []byte) error {
 	switch c.kind {
-	case words:
+	case textKind:
 		field.SetString(string(b))
-	case truth:
+	case boolKind:
 		field.SetBool(len(b) == 1 && b[0] == 1)
-	case blob:
+	case bytesKind:
 		field.SetBytes(bytes.Clone(b))
-	case whole, real, perhaps:
-		if b == nil && c.kind == perhaps {
+	case integerKind, floatKind, nullableKind:
+		if b == nil && c.kind == nullableKind {
 			return nil // NULL
 		}
-		n, err := readWhole(b)
+		n, err := decodeInteger(b)
 		if err != nil {
 			return err
 		}
 		switch c.kind {
-		case real:
+		case floatKind:
 			field.SetFloat(math.Float64frombits(uint64(n))) // the same bits
-		case perhaps:
+		case nullableKind:
 			field.Set(reflect.ValueOf(&n))
 		default:
 			field.SetInt(n)

@@ -11,7 +11,7 @@ import (
 
 // oddRow has a column of every kind.
 type oddRow struct {
-	Head  head    `gorm:"embedded"`
+	Head  rowHead `gorm:"embedded"`
 	Seq   int64   `gorm:"column:seq;primaryKey;autoIncrement"`
 	Wide  int64   `gorm:"column:wide"`
 	Until *int64  `gorm:"column:until"`
@@ -27,13 +27,13 @@ func (oddRow) TableName() string { return "odd" }
 func TestColumnsAreReadOffFields(t *testing.T) {
 	t.Parallel()
 	rt := typeOf[oddRow]()
-	require.Equal(t, "id, version, wide, until, name, yes, share, body, stamp", rt.list("%s"))
+	require.Equal(t, "id, version, wide, until, name, yes, share, body, stamp", rt.columnList("%s"))
 	require.Same(t, rt, typeOf[oddRow]())
 	require.Equal(t,
 		"UPDATE odd SET version = ?, wide = ?, until = ?, name = ?, yes = ?, share = ?, body = ? WHERE id = ? AND "+
 			"version = ?",
-		rt.texts.updateOne, "the id and what is written once stay")
-	require.Contains(t, rt.texts.unnest, "$4::bigint[], $5::text[], $6::boolean[], $7::double precision[], $8::bytea[]")
+		rt.statements.updateOne, "the id and what is written once stay")
+	require.Contains(t, rt.statements.unnest, "$4::bigint[], $5::text[], $6::boolean[], $7::double precision[], $8::bytea[]")
 }
 
 // TestArrays compares with what "SELECT encode(array_send(ARRAY[1, -2]), 'hex')"
@@ -50,9 +50,9 @@ func TestArrays(t *testing.T) {
 			"ffffffff",
 		4: "00000001" + "00000000" + "00000019" + "00000002" + "00000001" + "00000001" + "61" + "00000000",
 	} {
-		require.Equal(t, want, hex.EncodeToString(rt.columns[i].array(rows)), rt.columns[i].name)
+		require.Equal(t, want, hex.EncodeToString(rt.columns[i].encodeArray(rows)), rt.columns[i].name)
 	}
-	require.Equal(t, "00000000"+"00000000"+"00000019", hex.EncodeToString(wordArray(nil)))
+	require.Equal(t, "00000000"+"00000000"+"00000019", hex.EncodeToString(textArray(nil)))
 }
 
 // TestValuesComeBack: what array writes for one row, scan reads.
@@ -62,26 +62,26 @@ func TestValuesComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		until := rapid.Int64().Draw(t, "until")
 		row := oddRow{
-			Head: head{ID: rapid.String().Draw(t, "id"), Version: rapid.Int().Draw(t, "version")},
+			Head: rowHead{ID: rapid.String().Draw(t, "id"), Version: rapid.Int().Draw(t, "version")},
 			Wide: rapid.Int64().Draw(t, "wide"), Until: &until, Name: rapid.String().Draw(t, "name"),
 			Yes: rapid.Bool().Draw(t, "yes"), Share: rapid.Float64().Draw(t, "share"),
 			Body: rapid.SliceOf(rapid.Byte()).Draw(t, "body"), Stamp: rapid.Int64().Draw(t, "stamp"),
 		}
 		rt := typeOf[oddRow]()
 		var values [][]byte
-		for _, array := range rt.asArrays(reflect.ValueOf([]oddRow{row})) {
+		for _, array := range rt.encodeColumns(reflect.ValueOf([]oddRow{row})) {
 			values = append(values, array[before:])
 		}
 		var back oddRow
-		require.NoError(t, rt.scan(values, reflect.ValueOf(&back).Elem()))
+		require.NoError(t, rt.scanRow(values, reflect.ValueOf(&back).Elem()))
 		require.Equal(t, row, back)
 	})
 	var back oddRow
-	missing := [][]byte{[]byte("a"), wholeValue(1), wholeValue(2), nil, []byte(""), {1}, wholeValue(0), {},
-		wholeValue(3)}
-	require.NoError(t, typeOf[oddRow]().scan(missing, reflect.ValueOf(&back).Elem()))
+	missing := [][]byte{[]byte("a"), encodeInteger(1), encodeInteger(2), nil, []byte(""), {1}, encodeInteger(0), {},
+		encodeInteger(3)}
+	require.NoError(t, typeOf[oddRow]().scanRow(missing, reflect.ValueOf(&back).Elem()))
 	require.Nil(t, back.Until, "NULL")
 	missing[2] = nil
-	require.ErrorContains(t, typeOf[oddRow]().scan(missing, reflect.ValueOf(&back).Elem()), "wide")
-	require.Error(t, typeOf[oddRow]().scan(nil, reflect.ValueOf(&back).Elem()))
+	require.ErrorContains(t, typeOf[oddRow]().scanRow(missing, reflect.ValueOf(&back).Elem()), "wide")
+	require.Error(t, typeOf[oddRow]().scanRow(nil, reflect.ValueOf(&back).Elem()))
 }

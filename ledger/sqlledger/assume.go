@@ -14,30 +14,30 @@ import (
 // than fresh, counted on by this machine's clock, and the database refuses it if
 // it is off by more than slack, as it is when this machine's clock was set.
 const (
-	fresh = 10 * time.Second
-	slack = 200 * time.Millisecond
+	estimateLife      = 10 * time.Second
+	estimateTolerance = 200 * time.Millisecond
 )
 
-// estimate is the database's time as it was last told, and when.
-type estimate struct {
+// timeEstimate is the database's time as it was last told, and when.
+type timeEstimate struct {
 	mu   sync.Mutex
 	told time.Time
 	at   time.Time // by this machine's clock
 }
 
-// note keeps what the database just said.
-func (e *estimate) note(told, at time.Time) {
+// setTime keeps what the database just said.
+func (e *timeEstimate) setTime(told, at time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.told, e.at = told, at
 }
 
-// now returns the database's time, or false when it was not told lately.
-func (e *estimate) now(at time.Time) (time.Time, bool) {
+// estimateNow returns the database's time, or false when it was not told lately.
+func (e *timeEstimate) estimateNow(at time.Time) (time.Time, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	age := at.Sub(e.at)
-	return moment(micros(e.told.Add(age))), !e.told.IsZero() && age >= 0 && age < fresh
+	return toTime(toMicros(e.told.Add(age))), !e.told.IsZero() && age >= 0 && age < estimateLife
 }
 
 // Assume spares PostgreSQL a round trip. SQLite has none to spare.
@@ -48,7 +48,7 @@ func (t *tx) Assume(a ledger.Assumption) bool {
 	if _, real := t.store.clock.(clock.System); !real { // it says nothing of the database's
 		return false
 	}
-	now, ok := t.store.time.now(t.store.clock.Now())
+	now, ok := t.store.dbTime.estimateNow(t.store.clock.Now())
 	if !ok || now.Before(a.NotBefore) {
 		return false
 	}
@@ -67,46 +67,46 @@ func (t *tx) Assume(a ledger.Assumption) bool {
 	for i, id := range all {
 		revisions[i] = a.Revisions[id]
 	}
-	t.assumed = []statement{
-		assumed("organizations", "version", organizations, versions), assumed("pools", "revision", a.Pools, held),
-		unchanged(all, revisions), t.onTime(),
+	t.assumptions = []statement{
+		checkNumbers("organizations", "version", organizations, versions), checkNumbers("pools", "revision", a.Pools, held),
+		checkRevisions(all, revisions), t.checkTime(),
 	}
-	t.hold(ledger.Locked{Organizations: a.Organizations})
+	t.markHeld(ledger.Locked{Organizations: a.Organizations})
 	for _, id := range a.Pools {
 		t.held[id] = true
 	}
 	return true
 }
 
-// assumed locks rows in the order of their ids, and fails unless each has the
+// checkNumbers locks rows in the order of their ids, and fails unless each has the
 // number that is remembered. Whoever had to wait for a lock sees what it was
 // waiting for: the condition is checked again on the new row.
-func assumed(table, column string, ids []string, numbers []int64) statement {
+func checkNumbers(table, column string, ids []string, numbers []int64) statement {
 	return statement{
 		doing: "checking what is remembered of " + table, unmet: ledger.ErrStale,
 		text: "SELECT 1 / (count(*) = $3)::int FROM (SELECT 1 FROM " + table +
 			" AS r JOIN unnest($1::text[], $2::bigint[]) AS k (id, n)" +
 			" ON r.id = k.id AND r." + column + " = k.n ORDER BY r.id FOR NO KEY UPDATE OF r) AS held",
-		args: [][]byte{wordArray(ids), wholeArray(numbers), wholeValue(int64(len(ids)))},
+		args: [][]byte{textArray(ids), integerArray(numbers), encodeInteger(int64(len(ids)))},
 	}
 }
 
-// unchanged fails unless the pools there are have these revisions.
-func unchanged(ids []string, revisions []int64) statement {
+// checkRevisions fails unless the pools there are have these revisions.
+func checkRevisions(ids []string, revisions []int64) statement {
 	return statement{
 		doing: "checking the revisions of all pools", unmet: ledger.ErrStale,
 		text: `SELECT 1 / (count(*) = $3 AND count(k.id) = $3)::int FROM pools AS r
 			LEFT JOIN unnest($1::text[], $2::bigint[]) AS k (id, n) ON r.id = k.id AND r.revision = k.n`,
-		args: [][]byte{wordArray(ids), wholeArray(revisions), wholeValue(int64(len(ids)))},
+		args: [][]byte{textArray(ids), integerArray(revisions), encodeInteger(int64(len(ids)))},
 	}
 }
 
-// onTime fails when the estimated time is off.
-func (t *tx) onTime() statement {
+// checkTime fails when the estimated time is off.
+func (t *tx) checkTime() statement {
 	return statement{
 		doing: "checking the estimated time", unmet: ledger.ErrStale,
 		text: "SELECT 1 / (abs(CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) - $1::bigint) <= " +
 			"$2::bigint)::int",
-		args: [][]byte{wholeValue(micros(t.now)), wholeValue(slack.Microseconds())},
+		args: [][]byte{encodeInteger(toMicros(t.now)), encodeInteger(estimateTolerance.Microseconds())},
 	}
 }

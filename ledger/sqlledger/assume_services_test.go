@@ -12,10 +12,10 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// assuming saves an event on what is remembered, and reports what came of it.
+// saveAssuming saves an event on what is remembered, and reports what came of it.
 // The time is asked for anew, so that only a machine that stands still between
 // the two makes it stale.
-func assuming(t *testing.T, s ledger.Store, a ledger.Assumption) error {
+func saveAssuming(t *testing.T, s ledger.Store, a ledger.Assumption) error {
 	t.Helper()
 	require.NoError(t, s.InTx(t.Context(), func(tx ledger.Tx) error {
 		_, err := tx.Lock(ledger.LockRequest{})
@@ -30,13 +30,13 @@ func assuming(t *testing.T, s ledger.Store, a ledger.Assumption) error {
 	})
 }
 
-// holds fails the test unless what is remembered is accepted. A machine that
+// requireAccepted fails the test unless what is remembered is accepted. A machine that
 // stood still for a moment is given other chances: nothing was written then.
-func holds(t *testing.T, s ledger.Store, a ledger.Assumption) {
+func requireAccepted(t *testing.T, s ledger.Store, a ledger.Assumption) {
 	t.Helper()
 	var err error
 	for range 20 {
-		if err = assuming(t, s, a); !errors.Is(err, ledger.ErrStale) {
+		if err = saveAssuming(t, s, a); !errors.Is(err, ledger.ErrStale) {
 			break
 		}
 	}
@@ -47,8 +47,8 @@ func holds(t *testing.T, s ledger.Store, a ledger.Assumption) {
 // everything remembered is still so, and nothing at all if anything is not.
 func TestWhatIsRememberedIsChecked(t *testing.T) {
 	t.Parallel()
-	address := shared(t)
-	store, other := instance(t, address), instance(t, address)
+	address := sharedDatabase(t)
+	store, other := openInstance(t, address), openInstance(t, address)
 	var opened ledger.Locked
 	require.NoError(t, store.InTx(t.Context(), func(tx ledger.Tx) (err error) {
 		require.False(t, tx.Assume(ledger.Assumption{}), "nobody told the time yet")
@@ -62,31 +62,31 @@ func TestWhatIsRememberedIsChecked(t *testing.T) {
 		require.False(t, tx.Assume(early), "an estimate before what is remembered is wrong")
 		return nil
 	}))
-	holds(t, store, a)
+	requireAccepted(t, store, a)
 	require.Equal(t, opened.Revisions["pol_1"]+1, revisionOf(t, other))
-	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "its own revision is another one now")
+	require.ErrorIs(t, saveAssuming(t, store, a), ledger.ErrStale, "its own revision is another one now")
 
 	a.Revisions["pol_1"]++
-	holds(t, store, a)
+	requireAccepted(t, store, a)
 	a.Revisions["pol_1"]++
-	require.NoError(t, save(t, other, ledger.Change{Revisions: map[string]int64{"pol_2": 77}}))
-	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "a pool that is not locked counts too")
+	require.NoError(t, saveChange(t, other, ledger.Change{Revisions: map[string]int64{"pol_2": 77}}))
+	require.ErrorIs(t, saveAssuming(t, store, a), ledger.ErrStale, "a pool that is not locked counts too")
 
 	a.Revisions["pol_2"] = 77
 	org := a.Organizations[0]
-	require.NoError(t, save(t, other, ledger.Change{Organizations: []ledger.Organization{org}}))
-	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "the organization has another version")
+	require.NoError(t, saveChange(t, other, ledger.Change{Organizations: []ledger.Organization{org}}))
+	require.ErrorIs(t, saveAssuming(t, store, a), ledger.ErrStale, "the organization has another version")
 	a.Organizations[0].Version++
-	holds(t, store, a)
+	requireAccepted(t, store, a)
 
 	a.Revisions["pol_1"]++
 	a.Revisions["pol_3"] = 1
-	require.ErrorIs(t, assuming(t, store, a), ledger.ErrStale, "there is no such pool")
+	require.ErrorIs(t, saveAssuming(t, store, a), ledger.ErrStale, "there is no such pool")
 	require.Equal(t, a.Revisions["pol_1"], revisionOf(t, other), "what was refused wrote nothing")
 }
 
 // revisionOf reads the revision of the first pool.
 func revisionOf(t *testing.T, s ledger.Store) int64 {
 	t.Helper()
-	return pools(t, s)[0].Revision
+	return listPools(t, s)[0].Revision
 }

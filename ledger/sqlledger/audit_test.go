@@ -13,29 +13,29 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-// sealed is a ledger whose journal is sealed, and a way to change rows behind its
+// sealedJournal is a ledger whose journal is sealed, and a way to change rows behind its
 // back.
-type sealed struct {
+type sealedJournal struct {
 	*testing.T
 	store *sqlledger.Store
 	l     *ledger.Ledger
 }
 
-func newSealed(t *testing.T, store *sqlledger.Store) sealed {
+func newSealed(t *testing.T, store *sqlledger.Store) sealedJournal {
 	t.Helper()
-	s := sealed{T: t, store: store}
-	s.l = s.with("a key of thirty-two bytes or more")
+	s := sealedJournal{T: t, store: store}
+	s.l = s.ledgerWithKey("a key of thirty-two bytes or more")
 	require.NoError(t, s.l.EnsureSweep(t.Context(), "sim"))
 	return s
 }
 
-func (s sealed) exec(statement string) {
+func (s sealedJournal) execBehind(statement string) {
 	s.Helper()
 	require.NoError(s, sqlledger.Behind(s.Context(), s.store, statement))
 }
 
-// numbers are those of the events after one.
-func (s sealed) numbers(after int64) (list []int64) {
+// eventNumbers are those of the events after one.
+func (s sealedJournal) eventNumbers(after int64) (list []int64) {
 	s.Helper()
 	require.NoError(s, s.store.Read(s.Context(), func(r ledger.Reader) error {
 		events, err := r.Journal(after, 1<<40, 100)
@@ -47,13 +47,13 @@ func (s sealed) numbers(after int64) (list []int64) {
 	return list
 }
 
-// with is a ledger over the same rows with another key.
-func (s sealed) with(key string) *ledger.Ledger {
+// ledgerWithKey is a ledger over the same rows with another key.
+func (s sealedJournal) ledgerWithKey(key string) *ledger.Ledger {
 	return ledger.New(s.store, &ids.UUID{}, ledger.Config{Seals: ledger.NewSealKey([]byte(key))})
 }
 
-// tell adds n events.
-func (s sealed) tell(n int) {
+// addEvents adds n events.
+func (s sealedJournal) addEvents(n int) {
 	s.Helper()
 	var c ledger.Change
 	for i := range n {
@@ -64,12 +64,12 @@ func (s sealed) tell(n int) {
 		}
 		c.Events = append(c.Events, e)
 	}
-	require.NoError(s, save(s.T, s.store, c))
+	require.NoError(s, saveChange(s.T, s.store, c))
 }
 
-// seal runs the task that seals, once all there is can be sealed: transactions of
+// sealAll runs the task that seals, once all there is can be sealed: transactions of
 // other tests may keep the newest events back.
-func (s sealed) seal() (last ledger.Seal) {
+func (s sealedJournal) sealAll() (last ledger.Seal) {
 	s.Helper()
 	var end int64
 	require.Eventually(s, func() (settled bool) {
@@ -86,7 +86,7 @@ func (s sealed) seal() (last ledger.Seal) {
 		}))
 		return settled
 	}, time.Minute, time.Millisecond)
-	task := s.task()
+	task := s.sealTask()
 	claimed, err := s.l.ClaimTask(s.Context(), task.ID, task.Attempt, time.Minute)
 	require.NoError(s, err)
 	_, err = s.l.SealJournal(s.Context(), ledger.Guard{TaskID: claimed.ID, Fence: claimed.Fence})
@@ -99,8 +99,8 @@ func (s sealed) seal() (last ledger.Seal) {
 	return last
 }
 
-// task is the row of the task that seals.
-func (s sealed) task() (task ledger.Task) {
+// sealTask is the row of the task that seals.
+func (s sealedJournal) sealTask() (task ledger.Task) {
 	s.Helper()
 	var id string
 	list, err := s.l.Dispatch(s.Context(), 100, -time.Hour)
@@ -111,8 +111,8 @@ func (s sealed) task() (task ledger.Task) {
 		}
 	}
 	if id == "" { // it sleeps; a claim does not mind
-		s.exec("UPDATE tasks SET run_at = 1, dispatch_after = 0 WHERE key = 'seals'")
-		return s.task()
+		s.execBehind("UPDATE tasks SET run_at = 1, dispatch_after = 0 WHERE key = 'seals'")
+		return s.sealTask()
 	}
 	require.NoError(s, s.store.Read(s.Context(), func(r ledger.Reader) (err error) {
 		task, err = r.Task(id)
@@ -121,8 +121,8 @@ func (s sealed) task() (task ledger.Task) {
 	return task
 }
 
-// verify reads the whole journal.
-func (s sealed) verify(l *ledger.Ledger, known string) ledger.Audit {
+// verifyAll reads the whole journal.
+func (s sealedJournal) verifyAll(l *ledger.Ledger, known string) ledger.Audit {
 	s.Helper()
 	anchor, err := ledger.ParseAnchor(known)
 	require.NoError(s, err)
@@ -169,24 +169,24 @@ var tampering = map[string]struct {
 }
 
 // exerciseAudit runs on a store of each database.
-func exerciseAudit(t *testing.T, open func(t *testing.T) sealed) {
+func exerciseAudit(t *testing.T, open func(t *testing.T) sealedJournal) {
 	t.Run("what nobody touched holds", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)
-		require.Zero(t, s.verify(s.l, "").Newest, "nothing is sealed yet")
+		require.Zero(t, s.verifyAll(s.l, "").Newest, "nothing is sealed yet")
 		for range 5 {
-			s.tell(7)
-			s.seal()
+			s.addEvents(7)
+			s.sealAll()
 		}
-		anchor := s.seal().Anchor()
-		s.tell(2)
-		got := s.verify(s.l, anchor)
+		anchor := s.sealAll().Anchor()
+		s.addEvents(2)
+		got := s.verifyAll(s.l, anchor)
 		require.Nil(t, got.Finding)
 		require.Equal(t, 35, got.Events)
 		require.Equal(t, 5, got.Seals, "nothing new, no new seal")
 		require.Equal(t, anchor, got.Last.Anchor())
-		require.Eventually(t, func() bool { return s.verify(s.l, anchor).Unsealed == 2 }, time.Minute, time.Millisecond)
-		other := s.verify(s.with("another key of thirty-two bytes!"), "")
+		require.Eventually(t, func() bool { return s.verifyAll(s.l, anchor).Unsealed == 2 }, time.Minute, time.Millisecond)
+		other := s.verifyAll(s.ledgerWithKey("another key of thirty-two bytes!"), "")
 		require.Equal(t, ledger.AuditOtherKey, other.Finding.Kind)
 		_, err := s.l.VerifyJournal(t.Context(), ledger.Actor{OrganizationID: "org_1", Role: ledger.Admin},
 			ledger.AuditRequest{})
@@ -196,24 +196,24 @@ func exerciseAudit(t *testing.T, open func(t *testing.T) sealed) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
-			s.tell(3)
-			first := s.seal()
-			s.tell(5)
-			gap := s.numbers(first.Last)[4]
-			s.exec(fmt.Sprintf("DELETE FROM events WHERE seq = %d", gap))
-			s.tell(3)
-			second := s.seal()
+			s.addEvents(3)
+			first := s.sealAll()
+			s.addEvents(5)
+			gap := s.eventNumbers(first.Last)[4]
+			s.execBehind(fmt.Sprintf("DELETE FROM events WHERE seq = %d", gap))
+			s.addEvents(3)
+			second := s.sealAll()
 			if name == "a seal is removed" {
-				s.tell(1)
-				s.seal()
+				s.addEvents(1)
+				s.sealAll()
 			}
-			list := s.numbers(first.Last)
+			list := s.eventNumbers(first.Last)
 			named := strings.NewReplacer("{1}", fmt.Sprint(list[0]), "{4}", fmt.Sprint(list[3]), "{5}",
 				fmt.Sprint(list[4]), "{gap}", fmt.Sprint(gap))
 			for _, statement := range strings.Split(tc.statements, ";") {
-				s.exec(named.Replace(statement))
+				s.execBehind(named.Replace(statement))
 			}
-			got := s.verify(s.l, second.Anchor()).Finding
+			got := s.verifyAll(s.l, second.Anchor()).Finding
 			require.NotNil(t, got)
 			require.Equal(t, tc.kind, got.Kind, got.What)
 			if tc.event != "" {
@@ -225,22 +225,22 @@ func exerciseAudit(t *testing.T, open func(t *testing.T) sealed) {
 	t.Run("an older copy is restored and goes on", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)
-		s.tell(3)
-		s.seal()
-		s.tell(4)
-		kept := s.seal()
-		s.exec("DELETE FROM journal_seals WHERE number = 2")
-		s.exec(fmt.Sprintf("DELETE FROM events WHERE seq >= %d", kept.First))
-		s.tell(4)
-		s.seal()
-		require.Nil(t, s.verify(s.l, "").Finding, "by itself it is a journal like any other")
-		require.Equal(t, ledger.AuditAnchor, s.verify(s.l, kept.Anchor()).Finding.Kind)
+		s.addEvents(3)
+		s.sealAll()
+		s.addEvents(4)
+		kept := s.sealAll()
+		s.execBehind("DELETE FROM journal_seals WHERE number = 2")
+		s.execBehind(fmt.Sprintf("DELETE FROM events WHERE seq >= %d", kept.First))
+		s.addEvents(4)
+		s.sealAll()
+		require.Nil(t, s.verifyAll(s.l, "").Finding, "by itself it is a journal like any other")
+		require.Equal(t, ledger.AuditAnchor, s.verifyAll(s.l, kept.Anchor()).Finding.Kind)
 	})
 }
 
 func TestAuditSQLite(t *testing.T) {
 	t.Parallel()
-	exerciseAudit(t, func(t *testing.T) sealed {
+	exerciseAudit(t, func(t *testing.T) sealedJournal {
 		t.Helper()
 		return newSealed(t, openSQLite(t, inFile(t)))
 	})

@@ -43,43 +43,43 @@ func runBatch(ctx context.Context, conn *pgx.Conn, list []statement) error {
 		}
 		prepared, err := conn.Prepare(ctx, s.text, s.text)
 		if err != nil {
-			return wrap(s.doing, err)
+			return wrapError(s.doing, err)
 		}
 		batch.ExecStatement(prepared, s.args, binaryFormat, binaryFormat)
 	}
 	results := conn.PgConn().ExecBatch(ctx, &batch)
 	for i, s := range list {
-		if err := s.read(results); err != nil {
-			return errors.Join(wrap(s.doing, err), closing(results, err), doubt(list[i:], err))
+		if err := s.readResult(results); err != nil {
+			return errors.Join(wrapError(s.doing, err), closeFailedBatch(results, err), commitDoubt(list[i:], err))
 		}
 	}
 	if err := results.Close(); err != nil {
-		return errors.Join(wrap("ending a batch", err), doubt(list, err))
+		return errors.Join(wrapError("ending a batch", err), commitDoubt(list, err))
 	}
 	return nil
 }
 
-// doubt is ErrOutcomeUnknown when the order to commit was sent with what failed,
+// commitDoubt is ErrOutcomeUnknown when the order to commit was sent with what failed,
 // and the failure is no refusal of the server: then it may have been followed.
-func doubt(rest []statement, err error) error {
+func commitDoubt(rest []statement, err error) error {
 	if len(rest) == 0 || rest[len(rest)-1].tag != commitTransaction.tag {
 		return nil
 	}
 	var pg *pgconn.PgError
 	refused := errors.As(err, &pg) && (len(rest) > 1 || pg.Severity == "ERROR")
 	unmet := len(rest) > 1 && rest[0].unmet != nil && errors.Is(err, rest[0].unmet)
-	if refused || unmet || errors.Is(err, errAnswer) {
+	if refused || unmet || errors.Is(err, errWrongAnswer) {
 		return nil
 	}
 	return ledger.ErrOutcomeUnknown
 }
 
-// errAnswer is a whole answer that is not the one that was wanted.
-var errAnswer = errors.New("the server answered otherwise")
+// errWrongAnswer is a whole answer that is not the one that was wanted.
+var errWrongAnswer = errors.New("the server answered otherwise")
 
-// closing reads to the end of a batch that failed, and returns an error only if
+// closeFailedBatch reads to the end of a batch that failed, and returns an error only if
 // it is another one.
-func closing(results *pgconn.MultiResultReader, known error) error {
+func closeFailedBatch(results *pgconn.MultiResultReader, known error) error {
 	err := results.Close()
 	if err == nil || errors.Is(known, err) {
 		return nil
@@ -91,11 +91,11 @@ func closing(results *pgconn.MultiResultReader, known error) error {
 	return err
 }
 
-// read takes what the server answers to one statement.
-func (s statement) read(results *pgconn.MultiResultReader) error {
+// readResult takes what the server answers to one statement.
+func (s statement) readResult(results *pgconn.MultiResultReader) error {
 	if !results.NextResult() {
 		if err := results.Close(); err != nil {
-			return s.meaning(err)
+			return s.interpretError(err)
 		}
 		return errors.New("the server answered fewer statements than it was sent")
 	}
@@ -109,16 +109,16 @@ func (s statement) read(results *pgconn.MultiResultReader) error {
 	tag, err := rows.Close()
 	switch {
 	case err != nil:
-		return s.meaning(err)
+		return s.interpretError(err)
 	case s.tag != "" && tag.String() != s.tag:
-		return fmt.Errorf("%w: %q", errAnswer, tag.String())
+		return fmt.Errorf("%w: %q", errWrongAnswer, tag.String())
 	default:
 		return failed
 	}
 }
 
-// meaning is what an error of the server says about the change.
-func (s statement) meaning(err error) error {
+// interpretError is what an error of the server says about the change.
+func (s statement) interpretError(err error) error {
 	var pg *pgconn.PgError
 	if s.unmet != nil && errors.As(err, &pg) && pg.Code == divisionByZero {
 		return s.unmet

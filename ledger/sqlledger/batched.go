@@ -11,86 +11,86 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// batched collects statements for PostgreSQL, which is sent all of them at once.
-type batched struct {
+// batchWriter collects statements for PostgreSQL, which is sent all of them at once.
+type batchWriter struct {
 	t    *tx
 	list []statement
 }
 
-// few is how many rows are written one by one. Unnesting an array for each column
+// maxSingleRows is how many rows are written one by one. Unnesting an array for each column
 // has a price of its own: one row was measured to cost the server half as much
 // without it, since its statement is also planned only once.
-const few = 3
+const maxSingleRows = 3
 
-// chunk is how many rows one statement takes: arrays of this size are small, and
+// chunkSize is how many rows one statement takes: arrays of this size are small, and
 // a statement more costs little.
-const chunk = 2000
+const chunkSize = 2000
 
-func (b *batched) insert(doing string, t *rowType, rows reflect.Value, conflict string) {
-	if rows.Len() <= few {
-		text := strings.TrimSuffix(t.texts.insert+" "+conflict, " ")
+func (b *batchWriter) insertRows(doing string, t *rowType, rows reflect.Value, conflict string) {
+	if rows.Len() <= maxSingleRows {
+		text := strings.TrimSuffix(t.statements.insert+" "+conflict, " ")
 		for i := range rows.Len() {
-			b.list = append(b.list, statement{doing: doing, text: text, args: t.parameters(rows.Index(i), false)})
+			b.list = append(b.list, statement{doing: doing, text: text, args: t.encodeParameters(rows.Index(i), false)})
 		}
 		return
 	}
-	text := strings.TrimSuffix(t.texts.unnest+" "+conflict, " ")
-	b.chunks(rows, func(part reflect.Value) {
-		b.list = append(b.list, statement{doing: doing, text: text, args: t.asArrays(part)})
+	text := strings.TrimSuffix(t.statements.unnest+" "+conflict, " ")
+	b.eachChunk(rows, func(part reflect.Value) {
+		b.list = append(b.list, statement{doing: doing, text: text, args: t.encodeColumns(part)})
 	})
 }
 
-func (b *batched) replace(doing string, t *rowType, rows reflect.Value) {
-	if rows.Len() <= few {
+func (b *batchWriter) replaceRows(doing string, t *rowType, rows reflect.Value) {
+	if rows.Len() <= maxSingleRows {
 		for i := range rows.Len() {
 			b.list = append(b.list, statement{
-				doing: doing, text: t.texts.replace, unmet: ledger.ErrConflict, args: t.parameters(rows.Index(i), true),
+				doing: doing, text: t.statements.replace, unmet: ledger.ErrConflict, args: t.encodeParameters(rows.Index(i), true),
 			})
 		}
 		return
 	}
-	b.chunks(rows, func(part reflect.Value) {
+	b.eachChunk(rows, func(part reflect.Value) {
 		b.list = append(b.list, statement{
-			doing: doing, text: t.texts.update, unmet: ledger.ErrConflict,
-			args: append(t.asArrays(part), wholeValue(int64(part.Len()))),
+			doing: doing, text: t.statements.update, unmet: ledger.ErrConflict,
+			args: append(t.encodeColumns(part), encodeInteger(int64(part.Len()))),
 		})
 	})
 }
 
-func (b *batched) chunks(rows reflect.Value, each func(part reflect.Value)) {
-	for at := 0; at < rows.Len(); at += chunk {
-		each(rows.Slice(at, min(at+chunk, rows.Len())))
+func (b *batchWriter) eachChunk(rows reflect.Value, each func(part reflect.Value)) {
+	for at := 0; at < rows.Len(); at += chunkSize {
+		each(rows.Slice(at, min(at+chunkSize, rows.Len())))
 	}
 }
 
-func (b *batched) exec(doing, text string, unmet error, args ...any) {
-	text = numbered(text)
-	values := scalars(args)
+func (b *batchWriter) execStatement(doing, text string, unmet error, args ...any) {
+	text = numberPlaceholders(text)
+	values := encodeScalars(args)
 	if unmet != nil {
 		text = "WITH written AS (" + text + " RETURNING 1) " + fmt.Sprintf(condition, fmt.Sprintf("$%d", len(args)+1))
-		values = append(values, wholeValue(1))
+		values = append(values, encodeInteger(1))
 	}
 	b.list = append(b.list, statement{doing: doing, text: text, args: values, unmet: unmet})
 }
 
-// scalars are a statement's parameters.
-func scalars(args []any) [][]byte {
+// encodeScalars are a statement's parameters.
+func encodeScalars(args []any) [][]byte {
 	values := make([][]byte, len(args), len(args)+1)
 	for i, arg := range args {
-		values[i] = scalar(arg)
+		values[i] = encodeScalar(arg)
 	}
 	return values
 }
 
-// scalar is a parameter of a statement in PostgreSQL's binary format.
-func scalar(v any) []byte {
+// encodeScalar is a parameter of a statement in PostgreSQL's binary format.
+func encodeScalar(v any) []byte {
 	switch v := v.(type) {
 	case int64:
-		return wholeValue(v)
+		return encodeInteger(v)
 	case string:
 		return []byte(v)
 	case float64:
-		return wholeValue(int64(math.Float64bits(v))) // the same bits
+		return encodeInteger(int64(math.Float64bits(v))) // the same bits
 	case bool:
 		if v {
 			return []byte{1}
@@ -101,50 +101,50 @@ func scalar(v any) []byte {
 	}
 }
 
-// errOrphan is what a foreign key would say.
-var errOrphan = errors.New("their organization or pool does not exist")
+// errNoReference is what a foreign key would say.
+var errNoReference = errors.New("their organization or pool does not exist")
 
-// refer asks for what the transaction does not hold; nobody deletes the others.
-func (b *batched) refer(organizations, pools []string) {
+// checkReferences asks for what the transaction does not hold; nobody deletes the others.
+func (b *batchWriter) checkReferences(organizations, pools []string) {
 	known := func(id string) bool { return b.t.held[id] }
 	organizations, pools = slices.DeleteFunc(organizations, known), slices.DeleteFunc(pools, known)
 	if len(organizations)+len(pools) == 0 {
 		return
 	}
 	b.list = append(b.list, statement{
-		doing: "looking for what rows refer to", unmet: errOrphan,
+		doing: "looking for what rows refer to", unmet: errNoReference,
 		text: `SELECT 1 / ((SELECT count(*) FROM organizations WHERE id = ANY($1::text[])) = $2
 			AND (SELECT count(*) FROM pools WHERE id = ANY($3::text[])) = $4)::int`,
 		args: [][]byte{
-			wordArray(organizations), wholeValue(int64(len(organizations))), wordArray(pools),
-			wholeValue(int64(len(pools))),
+			textArray(organizations), encodeInteger(int64(len(organizations))), textArray(pools),
+			encodeInteger(int64(len(pools))),
 		},
 	})
 }
 
-func (b *batched) flush(commit bool) error {
+func (b *batchWriter) flushChanges(commit bool) error {
 	session := b.t.session
-	if len(b.list) > 0 && b.t.assumed != nil {
-		b.list, b.t.assumed = append(b.t.assumed, b.list...), nil
+	if len(b.list) > 0 && b.t.assumptions != nil {
+		b.list, b.t.assumptions = append(b.t.assumptions, b.list...), nil
 	}
 	if commit && !session.over && (session.begun || len(b.list) > 0) {
 		b.list = append(b.list, commitTransaction)
 	}
 	if len(b.list) > 0 {
 		b.t.writes++
-		if err := b.t.batch(b.list); err != nil {
-			return b.t.spoil(err)
+		if err := b.t.sendBatch(b.list); err != nil {
+			return b.t.failWith(err)
 		}
 	}
 	session.over = session.over || commit
 	return nil
 }
 
-// asArrays is one array for each column.
-func (t *rowType) asArrays(rows reflect.Value) [][]byte {
+// encodeColumns is one array for each column.
+func (t *rowType) encodeColumns(rows reflect.Value) [][]byte {
 	args := make([][]byte, len(t.columns), len(t.columns)+1)
 	for i, c := range t.columns {
-		args[i] = c.array(rows)
+		args[i] = c.encodeArray(rows)
 	}
 	return args
 }

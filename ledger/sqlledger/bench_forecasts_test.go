@@ -16,16 +16,16 @@ import (
 // BenchmarkForecasts is a whole batch through the verbs, and what reading costs
 // beside a hundred others.
 func BenchmarkForecasts(b *testing.B) {
-	for name, open := range benched() {
+	for name, open := range benchedStores() {
 		b.Run(name, func(b *testing.B) {
 			store := open(b)
-			furnished(b, store)
+			saveTenantAndPool(b, store)
 			book := ledger.New(store, ids.UUID{}, ledger.Config{ForecastsPerDay: 1 << 30})
 			agent := ledger.Actor{KeyID: "key_1", Kind: ledger.AgentKey, OrganizationID: "org_1", Role: ledger.Member}
 			var said []ledger.Forecast
 			var seen []ledger.ForecastClosing
 			batches := 0
-			next := func() { said, seen = batch(store, b, batches); batches++ }
+			next := func() { said, seen = forecastBatch(store, b, batches); batches++ }
 			record := func() {
 				_, err := book.RecordForecasts(b.Context(), agent, said)
 				require.NoError(b, err)
@@ -39,13 +39,13 @@ func BenchmarkForecasts(b *testing.B) {
 				record()
 				settle()
 			}
-			b.Run("record", func(b *testing.B) { measured(b, "record_forecasts_"+name, next, record) })
+			b.Run("record", func(b *testing.B) { measureMedian(b, "record_forecasts_"+name, next, record) })
 			b.Run("close", func(b *testing.B) {
-				measured(b, "close_forecasts_"+name, func() { next(); record() },
+				measureMedian(b, "close_forecasts_"+name, func() { next(); record() },
 					settle)
 			})
 			b.Run("calibration", func(b *testing.B) {
-				measured(b, "calibration_"+name, func() {}, func() {
+				measureMedian(b, "calibration_"+name, func() {}, func() {
 					require.NoError(b, store.Read(b.Context(), func(r ledger.Reader) error {
 						found, err := r.Calibrations(agent.Scope(), ledger.CalibrationFilter{})
 						require.Len(b, found, 1)
@@ -54,7 +54,7 @@ func BenchmarkForecasts(b *testing.B) {
 				})
 			})
 			b.Run("list", func(b *testing.B) {
-				measured(b, "list_forecasts_"+name, func() {}, func() {
+				measureMedian(b, "list_forecasts_"+name, func() {}, func() {
 					require.NoError(b, store.Read(b.Context(), func(r ledger.Reader) error {
 						found, err := r.Forecasts(agent.Scope(), ledger.ForecastFilter{State: ledger.ForecastClosed},
 							50)
@@ -67,9 +67,9 @@ func BenchmarkForecasts(b *testing.B) {
 	}
 }
 
-// batch is a full batch of forecasts of windows that are over already, and what
+// forecastBatch is a full batch of forecasts of windows that are over already, and what
 // came of them.
-func batch(store *sqlledger.Store, tb testing.TB, n int) (said []ledger.Forecast, seen []ledger.ForecastClosing) {
+func forecastBatch(store *sqlledger.Store, tb testing.TB, n int) (said []ledger.Forecast, seen []ledger.ForecastClosing) {
 	tb.Helper()
 	var begin time.Time
 	require.NoError(tb, store.Read(tb.Context(), func(r ledger.Reader) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-// benched opens the databases that are measured, by name.
-func benched() map[string]func(tb testing.TB) *sqlledger.Store {
+// benchedStores opens the databases that are measured, by name.
+func benchedStores() map[string]func(tb testing.TB) *sqlledger.Store {
 	all := map[string]func(tb testing.TB) *sqlledger.Store{
 		"sqlite": func(tb testing.TB) *sqlledger.Store { return openSQLite(tb, inFile(tb)) },
 	}
@@ -25,9 +25,9 @@ func benched() map[string]func(tb testing.TB) *sqlledger.Store {
 	return all
 }
 
-// measured runs fn again and again and prints the median, which others on the
+// measureMedian runs fn again and again and prints the median, which others on the
 // machine disturb less than the mean. before is not measured.
-func measured(b *testing.B, name string, before, fn func()) {
+func measureMedian(b *testing.B, name string, before, fn func()) {
 	b.Helper()
 	var took []time.Duration
 	for b.Loop() {
@@ -42,15 +42,15 @@ func measured(b *testing.B, name string, before, fn func()) {
 	fmt.Printf("figure: %s %.3f ms\n", name, float64(took[len(took)/2])/float64(time.Millisecond))
 }
 
-func write(tb testing.TB, store *sqlledger.Store, fn func(tx ledger.Tx) error) {
+func mustWrite(tb testing.TB, store *sqlledger.Store, fn func(tx ledger.Tx) error) {
 	tb.Helper()
 	require.NoError(tb, store.InTx(tb.Context(), func(tx ledger.Tx) error { return fn(tx) }))
 }
 
-// furnished makes what bookings refer to.
-func furnished(tb testing.TB, store *sqlledger.Store) {
+// saveTenantAndPool makes what bookings refer to.
+func saveTenantAndPool(tb testing.TB, store *sqlledger.Store) {
 	tb.Helper()
-	write(tb, store, func(tx ledger.Tx) error {
+	mustWrite(tb, store, func(tx ledger.Tx) error {
 		return tx.Save(ledger.Change{
 			Organizations: []ledger.Organization{{ID: "org_1", Name: "a"}},
 			Pools:         []ledger.Pool{{Pool: capacity.Pool{ID: "pol_1", Name: "a", PerNode: 8}}},
@@ -58,8 +58,8 @@ func furnished(tb testing.TB, store *sqlledger.Store) {
 	})
 }
 
-// bookings is a change with n new reservations and an event about each.
-func bookings(tb testing.TB, made *int, n int) ledger.Change {
+// newBookings is a change with n new reservations and an event about each.
+func newBookings(tb testing.TB, made *int, n int) ledger.Change {
 	tb.Helper()
 	var change ledger.Change
 	for range n {
@@ -85,19 +85,19 @@ func bookings(tb testing.TB, made *int, n int) ledger.Change {
 
 // BenchmarkSave is one transaction that adds reservations and as many events.
 func BenchmarkSave(b *testing.B) {
-	for name, open := range benched() {
+	for name, open := range benchedStores() {
 		for _, rows := range []int{1, 100, 10_000} {
 			b.Run(fmt.Sprintf("%s/%d", name, rows), func(b *testing.B) {
 				store := open(b)
-				furnished(b, store)
+				saveTenantAndPool(b, store)
 				made := 0
 				var change ledger.Change
 				before := func() {
-					change = bookings(b, &made, rows)
+					change = newBookings(b, &made, rows)
 					change.Last, change.Revisions = true, map[string]int64{"pol_1": int64(made)}
 				}
-				measured(b, fmt.Sprintf("save_%s_%d", name, rows), before, func() {
-					write(b, store, func(tx ledger.Tx) error {
+				measureMedian(b, fmt.Sprintf("save_%s_%d", name, rows), before, func() {
+					mustWrite(b, store, func(tx ledger.Tx) error {
 						if _, err := tx.Lock(ledger.LockRequest{Organizations: []string{"org_1"},
 							Pools: []string{"pol_1"}}); err != nil {
 							return err
@@ -112,15 +112,15 @@ func BenchmarkSave(b *testing.B) {
 
 // BenchmarkPoolState is what a verb pays that does not know the pool yet.
 func BenchmarkPoolState(b *testing.B) {
-	for name, open := range benched() {
+	for name, open := range benchedStores() {
 		for _, rows := range []int{100, 10_000} {
 			b.Run(fmt.Sprintf("%s/%d", name, rows), func(b *testing.B) {
 				store := open(b)
-				furnished(b, store)
+				saveTenantAndPool(b, store)
 				made := 0
-				write(b, store, func(tx ledger.Tx) error { return tx.Save(bookings(b, &made, rows)) })
-				measured(b, fmt.Sprintf("pool_state_%s_%d", name, rows), func() {}, func() {
-					write(b, store, func(tx ledger.Tx) error {
+				mustWrite(b, store, func(tx ledger.Tx) error { return tx.Save(newBookings(b, &made, rows)) })
+				measureMedian(b, fmt.Sprintf("pool_state_%s_%d", name, rows), func() {}, func() {
+					mustWrite(b, store, func(tx ledger.Tx) error {
 						state, err := tx.PoolState("pol_1")
 						require.Len(b, state.Reservations, rows)
 						return err

@@ -12,16 +12,16 @@ import (
 // A row type's columns are read off its fields once, so that both databases,
 // gorm's queries and the statements made here agree on them.
 
-// kind is what a column holds.
-type kind int
+// columnKind is what a column holds.
+type columnKind int
 
 const (
-	whole   kind = iota // int, int64
-	perhaps             // *int64: NULL for nil
-	words               // string
-	truth               // bool
-	real                // float64
-	blob                // []byte, never NULL
+	integerKind  columnKind = iota // int, int64
+	nullableKind                   // *int64: NULL for nil
+	textKind                       // string
+	boolKind                       // bool
+	floatKind                      // float64
+	bytesKind                      // []byte, never NULL
 )
 
 // Of each kind: the type of an element of PostgreSQL's arrays, by name and number.
@@ -33,20 +33,20 @@ var (
 
 // column is one of a row type's.
 type column struct {
-	name  string
-	index []int // of its field, as reflect counts
-	kind  kind
-	once  bool // written when the row is made and never after by its type's updates
+	name       string
+	index      []int // of its field, as reflect counts
+	kind       columnKind
+	createOnly bool // written when the row is made and never after by its type's updates
 }
 
-// tabled is a row of a table.
-type tabled interface{ TableName() string }
+// tableRow is a row of a table.
+type tableRow interface{ TableName() string }
 
 // rowType is what is known of a type of rows, and the statements that write them.
 type rowType struct {
-	table   string
-	columns []column
-	texts   texts
+	table      string
+	columns    []column
+	statements rowStatements
 }
 
 var rowTypes sync.Map // *rowType by reflect.Type
@@ -62,10 +62,10 @@ func typeOf[R any]() *rowType {
 		}
 	}
 	t := &rowType{columns: columnsOf(key, nil)}
-	if named, ok := any(row).(tabled); ok {
+	if named, ok := any(row).(tableRow); ok {
 		t.table = named.TableName() // others are results of queries
 	}
-	t.texts = textsOf(t)
+	t.statements = statementsOf(t)
 	rowTypes.Store(key, t)
 	return t
 }
@@ -83,27 +83,27 @@ func columnsOf(t reflect.Type, at []int) []column {
 			list = append(list, columnsOf(field.Type, index)...)
 		case named && !strings.Contains(options, "autoIncrement"):
 			list = append(list, column{
-				name: name, index: index, kind: kindOf(field.Type), once: strings.Contains(options, "<-:create"),
+				name: name, index: index, kind: kindOf(field.Type), createOnly: strings.Contains(options, "<-:create"),
 			})
 		}
 	}
 	return list
 }
 
-func kindOf(t reflect.Type) kind {
+func kindOf(t reflect.Type) columnKind {
 	switch t {
 	case reflect.TypeFor[int](), reflect.TypeFor[int64]():
-		return whole
+		return integerKind
 	case reflect.TypeFor[*int64]():
-		return perhaps
+		return nullableKind
 	case reflect.TypeFor[string]():
-		return words
+		return textKind
 	case reflect.TypeFor[bool]():
-		return truth
+		return boolKind
 	case reflect.TypeFor[float64]():
-		return real
+		return floatKind
 	case reflect.TypeFor[[]byte]():
-		return blob
+		return bytesKind
 	default:
 		panic(fmt.Sprintf("sqlledger: no column holds a %v", t))
 	}

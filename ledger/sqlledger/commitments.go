@@ -21,10 +21,10 @@ const dayMicros = int64(24 * time.Hour / time.Microsecond)
 func (r *reader) Commitments(organizationID string) (ledger.Commitments, error) {
 	var c ledger.Commitments
 	var rows committedRows
-	if err := r.gather(rows.reads(organizationID, r.month())...); err != nil {
+	if err := r.readTogether(rows.rowQueries(organizationID, r.monthStart())...); err != nil {
 		return c, err
 	}
-	return c, rows.count(&c)
+	return c, rows.addUp(&c)
 }
 
 // committedRows are an organization's rows as they are stored.
@@ -35,46 +35,46 @@ type committedRows struct {
 	reserved, held []spentRow
 }
 
-// reads fills in the rows. month is when what is spent begins to count.
-func (c *committedRows) reads(organizationID string, month int64) []reading {
-	return []reading{
-		readRows("reading pools", &c.pools, "FROM pools ORDER BY id"),
-		readRows("adding up reservations", &c.reservations,
+// rowQueries fills in the rows. month is when what is spent begins to count.
+func (c *committedRows) rowQueries(organizationID string, month int64) []rowQuery {
+	return []rowQuery{
+		queryRows("reading pools", &c.pools, "FROM pools ORDER BY id"),
+		queryRows("adding up reservations", &c.reservations,
 			"FROM reservations WHERE organization_id = ? AND "+inAnyPool+" AND "+
 				liveReservation+" AND "+placedStates, organizationID),
-		readRows("adding up allocations", &c.allocations,
+		queryRows("adding up allocations", &c.allocations,
 			"FROM allocations WHERE organization_id = ? AND "+inAnyPool+" AND "+
 				liveAllocation, organizationID),
-		readRows("adding up what reservations spent", &c.reserved, reservedOfTenant, organizationID, month, month),
-		readRows("adding up what allocations spent", &c.held, heldOfTenant, organizationID, month, month),
+		queryRows("adding up what reservations spent", &c.reserved, reservedOfTenant, organizationID, month, month),
+		queryRows("adding up what allocations spent", &c.held, heldOfTenant, organizationID, month, month),
 	}
 }
 
-func (c *committedRows) count(to *ledger.Commitments) error {
+func (c *committedRows) addUp(to *ledger.Commitments) error {
 	pools := map[string]ledger.Pool{}
-	all, err := values(c.pools)
+	all, err := rowValues(c.pools)
 	if err != nil {
-		return wrap("reading pools", err)
+		return wrapError("reading pools", err)
 	}
 	for _, p := range all {
 		pools[p.ID] = p
 	}
-	reservations, err := values(c.reservations)
+	reservations, err := rowValues(c.reservations)
 	if err != nil {
-		return wrap("adding up reservations", err)
+		return wrapError("adding up reservations", err)
 	}
 	for i := range reservations {
 		to.Reservation(pools[reservations[i].PoolID].Pool, &reservations[i], false)
 	}
-	allocations, err := values(c.allocations)
+	allocations, err := rowValues(c.allocations)
 	if err != nil {
-		return wrap("adding up allocations", err)
+		return wrapError("adding up allocations", err)
 	}
 	for i := range allocations {
 		to.Allocation(pools[allocations[i].PoolID].Pool, &allocations[i], false)
 	}
 	for _, row := range append(c.reserved, c.held...) {
-		to.Spend(row.value(pools[row.PoolID]))
+		to.Spend(row.toSpend(pools[row.PoolID]))
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// billed are the nodes that were billed at some time in a period: its end, its
+// billedInPeriod are the nodes that were billed at some time in a period: its end, its
 // start and its start again.
-const billed = "billed_from > 0 AND billed_from < ? AND (billed_until = 0 OR billed_until > ? OR billed_from >= ?)"
+const billedInPeriod = "billed_from > 0 AND billed_from < ? AND (billed_until = 0 OR billed_until > ? OR billed_from >= ?)"
 
 // Costs divides what was billed in a period. A machine's whole life is read,
 // also where only a part of it lies inside: why nobody held a GPU shows later.
@@ -26,14 +26,14 @@ func (r *reader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, error)
 		return costs, nil
 	}
 	period := calendar.Interval{Start: from, End: to}
-	machines, err := r.machines(period)
+	machines, err := r.billedInstances(period)
 	if err != nil {
-		return costs, wrap("reading what was billed", err)
+		return costs, wrapError("reading what was billed", err)
 	}
 	sums := map[lineKey]*ledger.CostLine{}
 	for _, m := range machines {
 		for _, c := range cost.Divide(m.Instance, period) {
-			add(sums, m, c)
+			addCharge(sums, m, c)
 		}
 	}
 	for _, line := range sums {
@@ -49,8 +49,8 @@ func (r *reader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, error)
 	return costs, nil
 }
 
-// billedMachine is a machine with whose it was.
-type billedMachine struct {
+// billedInstance is a machine with whose it was.
+type billedInstance struct {
 	pool string
 	cost.Instance
 }
@@ -61,7 +61,7 @@ type lineKey struct {
 	cause                           cost.Cause
 }
 
-func add(sums map[lineKey]*ledger.CostLine, m billedMachine, c cost.Charge) {
+func addCharge(sums map[lineKey]*ledger.CostLine, m billedInstance, c cost.Charge) {
 	key := lineKey{m.pool, m.Price.Provisioner, c.OrganizationID, c.Payer, c.Cause}
 	line := sums[key]
 	if line == nil {
@@ -75,13 +75,13 @@ func add(sums map[lineKey]*ledger.CostLine, m billedMachine, c cost.Charge) {
 	line.Amount += c.Amount
 }
 
-func (r *reader) machines(period calendar.Interval) ([]billedMachine, error) {
-	end, start := micros(period.End), micros(period.Start)
+func (r *reader) billedInstances(period calendar.Interval) ([]billedInstance, error) {
+	end, start := toMicros(period.End), toMicros(period.Start)
 	var rows []nodeRow
-	if err := r.query().Where(billed, end, start, start).Order("id").Find(&rows).Error; err != nil {
+	if err := r.newQuery().Where(billedInPeriod, end, start, start).Order("id").Find(&rows).Error; err != nil {
 		return nil, err
 	}
-	pools, err := r.perNode()
+	pools, err := r.gpusPerNode()
 	if err != nil {
 		return nil, err
 	}
@@ -89,20 +89,20 @@ func (r *reader) machines(period calendar.Interval) ([]billedMachine, error) {
 	if err != nil {
 		return nil, err
 	}
-	missed, err := r.missed(period)
+	missed, err := r.missedByPlace(period)
 	if err != nil {
 		return nil, err
 	}
-	machines := make([]billedMachine, 0, len(rows))
+	machines := make([]billedInstance, 0, len(rows))
 	for _, row := range rows {
-		n, err := row.value()
+		n, err := row.toValue()
 		if err != nil {
 			return nil, err
 		}
-		machines = append(machines, billedMachine{n.PoolID, cost.Instance{
+		machines = append(machines, billedInstance{n.PoolID, cost.Instance{
 			Price: n.Offering, GPUs: pools[n.PoolID], Ready: n.ReadyAt, Retired: n.RetiredAt,
 			Billed: r.billedOver(n.BilledFrom, n.BilledUntil), Holds: holds[n.ID],
-			Missed:      missed[place{n.PoolID, n.Slot}],
+			Missed:      missed[poolSlot{n.PoolID, n.Slot}],
 			Quarantined: n.Quarantine.Spans, Booting: n.Coming(),
 		}})
 	}
@@ -116,24 +116,24 @@ func (r *reader) billedOver(from, until time.Time) calendar.Interval {
 	return calendar.Interval{Start: from, End: until}
 }
 
-func (r *reader) withOrphans(machines []billedMachine, period calendar.Interval) ([]billedMachine, error) {
-	end, start := micros(period.End), micros(period.Start)
-	orphans, err := list[orphanRow](r.query().Where(billed, end, start, start).Order("provisioner, machine"),
+func (r *reader) withOrphans(machines []billedInstance, period calendar.Interval) ([]billedInstance, error) {
+	end, start := toMicros(period.End), toMicros(period.Start)
+	orphans, err := listRows[orphanRow](r.newQuery().Where(billedInPeriod, end, start, start).Order("provisioner, machine"),
 		"reading orphans")
 	for _, o := range orphans {
-		machines = append(machines, billedMachine{"", cost.Instance{
+		machines = append(machines, billedInstance{"", cost.Instance{
 			Price: o.Source, GPUs: max(o.GPUs, 1), Billed: r.billedOver(o.BilledFrom, o.BilledUntil), Orphan: true,
 		}})
 	}
 	return machines, err
 }
 
-func (r *reader) perNode() (map[string]int, error) {
+func (r *reader) gpusPerNode() (map[string]int, error) {
 	var rows []struct {
 		ID      string `gorm:"column:id"`
 		PerNode int    `gorm:"column:per_node"`
 	}
-	err := r.query().Table("pools").Select("id, per_node").Scan(&rows).Error
+	err := r.newQuery().Table("pools").Select("id, per_node").Scan(&rows).Error
 	pools := make(map[string]int, len(rows))
 	for _, row := range rows {
 		pools[row.ID] = row.PerNode
@@ -150,17 +150,17 @@ func (r *reader) holdsOf(period calendar.Interval) (map[string][]cost.Hold, erro
 		Since          int64  `gorm:"column:since"`
 		Until          *int64 `gorm:"column:until"`
 	}
-	end, start := micros(period.End), micros(period.Start)
-	err := r.query().Table("allocation_gpus").
+	end, start := toMicros(period.End), toMicros(period.Start)
+	err := r.newQuery().Table("allocation_gpus").
 		Select("allocation_gpus.node_id, gpu_uuid, organization_id, since, until").
 		Joins("JOIN allocations ON allocations.id = allocation_gpus.allocation_id").
-		Where("allocation_gpus.node_id IN (SELECT id FROM nodes WHERE "+billed+")", end, start, start).
+		Where("allocation_gpus.node_id IN (SELECT id FROM nodes WHERE "+billedInPeriod+")", end, start, start).
 		Scan(&rows).Error
 	holds := map[string][]cost.Hold{}
 	for _, row := range rows {
-		held := calendar.Interval{Start: moment(row.Since), End: r.Now()}
+		held := calendar.Interval{Start: toTime(row.Since), End: r.Now()}
 		if row.Until != nil {
-			held.End = moment(*row.Until)
+			held.End = toTime(*row.Until)
 		}
 		holds[row.NodeID] = append(holds[row.NodeID],
 			cost.Hold{GPU: row.UUID, OrganizationID: row.OrganizationID, Held: held})
@@ -168,21 +168,21 @@ func (r *reader) holdsOf(period calendar.Interval) (map[string][]cost.Hold, erro
 	return holds, err
 }
 
-// place is a slot of a pool.
-type place struct {
+// poolSlot is a slot of a pool.
+type poolSlot struct {
 	pool string
 	slot int
 }
 
-// missed reads when slots stood ready for reservations that nobody came for.
-func (r *reader) missed(period calendar.Interval) (map[place][]calendar.Interval, error) {
-	db := r.query().Where("state = ? AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
-		string(reservation.Expired), micros(period.End), micros(period.Start))
-	reservations, err := list[reservationRow](db, "reading who never came")
-	missed := map[place][]calendar.Interval{}
+// missedByPlace reads when slots stood ready for reservations that nobody came for.
+func (r *reader) missedByPlace(period calendar.Interval) (map[poolSlot][]calendar.Interval, error) {
+	db := r.newQuery().Where("state = ? AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
+		string(reservation.Expired), toMicros(period.End), toMicros(period.Start))
+	reservations, err := listRows[reservationRow](db, "reading who never came")
+	missed := map[poolSlot][]calendar.Interval{}
 	for _, res := range reservations {
 		for _, slot := range res.Slots {
-			at := place{res.PoolID, slot}
+			at := poolSlot{res.PoolID, slot}
 			missed[at] = append(missed[at], calendar.Interval{Start: res.ReadyAt, End: res.EndedAt})
 		}
 	}

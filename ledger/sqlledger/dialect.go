@@ -79,7 +79,7 @@ func (s *Store) openMemory(ctx context.Context, cfg Config) error {
 		return s.openSingle(ctx, cfg)
 	}
 	name, options := "file:/"+ids.UUID{}.New("mem"), url.Values{"vfs": {"memdb"}}
-	keep, err := s.pool(ctx, name, sqliteOptions(cfg, options), 1)
+	keep, err := s.openConnections(ctx, name, sqliteOptions(cfg, options), 1)
 	if err != nil {
 		return err
 	}
@@ -94,10 +94,10 @@ func (s *Store) openMemory(ctx context.Context, cfg Config) error {
 // openSingle opens a database in memory that is its one connection's own.
 func (s *Store) openSingle(ctx context.Context, cfg Config) error {
 	var err error
-	if s.writer, err = s.pool(ctx, "file::memory:", sqliteOptions(cfg, nil), 1); err != nil {
+	if s.writer, err = s.openConnections(ctx, "file::memory:", sqliteOptions(cfg, nil), 1); err != nil {
 		return err
 	}
-	s.write, err = s.orm(sqliteDialector(s.writer), cfg)
+	s.write, err = s.openORM(sqliteDialector(s.writer), cfg)
 	s.read = s.write
 	return err
 }
@@ -105,17 +105,17 @@ func (s *Store) openSingle(ctx context.Context, cfg Config) error {
 // openPair opens the one connection that writes, and those that read.
 func (s *Store) openPair(ctx context.Context, cfg Config, name string, options url.Values) error {
 	var err error
-	if s.writer, err = s.pool(ctx, name, sqliteOptions(cfg, options), 1); err != nil {
+	if s.writer, err = s.openConnections(ctx, name, sqliteOptions(cfg, options), 1); err != nil {
 		return err
 	}
-	if s.write, err = s.orm(sqliteDialector(s.writer), cfg); err != nil {
+	if s.write, err = s.openORM(sqliteDialector(s.writer), cfg); err != nil {
 		return err
 	}
-	readers, err := s.pool(ctx, name, sqliteOptions(cfg, options, "query_only(1)"), cmp.Or(cfg.MaxConns, 4))
+	readers, err := s.openConnections(ctx, name, sqliteOptions(cfg, options, "query_only(1)"), cmp.Or(cfg.MaxConns, 4))
 	if err != nil {
 		return err
 	}
-	s.read, err = s.orm(sqliteDialector(readers), cfg)
+	s.read, err = s.openORM(sqliteDialector(readers), cfg)
 	return err
 }
 
@@ -140,9 +140,9 @@ func sqliteDialector(db *sql.DB) gorm.Dialector {
 	return sqlitedialect.New(sqlitedialect.Config{Conn: db})
 }
 
-// pool opens a pool of connections to a SQLite database.
-func (s *Store) pool(ctx context.Context, name string, options url.Values, conns int) (*sql.DB, error) {
-	db := sql.OpenDB(preparing{name: name + "?" + options.Encode()})
+// openConnections opens a pool of connections to a SQLite database.
+func (s *Store) openConnections(ctx context.Context, name string, options url.Values, conns int) (*sql.DB, error) {
+	db := sql.OpenDB(preparingConnector{name: name + "?" + options.Encode()})
 	s.close = append(s.close, db.Close)
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
@@ -155,7 +155,7 @@ func (s *Store) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return errUnreadable
 	}
-	bounded(config)
+	addTimeouts(config)
 	s.config, s.place = config, "the PostgreSQL server "+config.Host
 	conns := max(cmp.Or(cfg.MaxConns, 16), 2) // a reader of events may need another: see horizon
 	s.writer = stdlib.OpenDB(*config)
@@ -163,9 +163,9 @@ func (s *Store) openPostgres(ctx context.Context, cfg Config) error {
 	s.writer.SetMaxOpenConns(conns)
 	s.writer.SetMaxIdleConns(conns)
 	if err := s.writer.PingContext(ctx); err != nil {
-		return wrap("connecting", err)
+		return wrapError("connecting", err)
 	}
-	s.write, err = s.orm(postgresdialect.New(postgresdialect.Config{Conn: s.writer}), cfg)
+	s.write, err = s.openORM(postgresdialect.New(postgresdialect.Config{Conn: s.writer}), cfg)
 	s.read = s.write
 	return err
 }
@@ -176,10 +176,10 @@ var errUnreadable = errors.New("the URL cannot be read: write postgres://user:pa
 	"characters of the password as %xx, " +
 	"and options such as sslmode with values that libpq knows")
 
-// orm wraps a pool. Everything runs in transactions of ours, so gorm's own are
+// openORM wraps a pool. Everything runs in transactions of ours, so gorm's own are
 // off, and so are its prepared statements: it prepares them on a transaction,
 // with which they end. pgx keeps its own, and preparedConn SQLite's.
-func (s *Store) orm(dialector gorm.Dialector, cfg Config) (*gorm.DB, error) {
+func (s *Store) openORM(dialector gorm.Dialector, cfg Config) (*gorm.DB, error) {
 	return gorm.Open(dialector, &gorm.Config{
 		SkipDefaultTransaction: true,
 		DisableAutomaticPing:   true,

@@ -15,7 +15,7 @@ func (s *Store) Doubts(ctx context.Context) ([]string, error) {
 	err := s.read.WithContext(ctx).Raw("SELECT name, setting FROM pg_settings WHERE setting = 'off' AND " +
 		"name IN ('fsync', 'full_page_writes', 'synchronous_commit') ORDER BY name").Scan(&settings).Error
 	if err != nil {
-		return nil, wrap("asking how durable commits are", err)
+		return nil, wrapError("asking how durable commits are", err)
 	}
 	cost := map[string]string{
 		"fsync":              "after a crash of its machine the database can be broken, and what was promised lost",

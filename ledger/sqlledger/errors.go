@@ -15,31 +15,31 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// wrap says what was being done when err happened, and adds the port's error for
+// wrapError says what was being done when err happened, and adds the port's error for
 // what a caller chooses by. Nil stays nil.
-func wrap(doing string, err error) error {
+func wrapError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if kind := sentinel(err); kind != nil && !errors.Is(err, kind) {
+	if kind := portError(err); kind != nil && !errors.Is(err, kind) {
 		return fmt.Errorf("%s: %w: %w", doing, kind, err)
 	}
-	if full(err) && !told(err) {
+	if isStorageFull(err) && !hasStorageFull(err) {
 		return fmt.Errorf("%s: %w", doing, &ledger.StorageFullError{Where: "the database", Err: err})
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// sentinel is the port's error for what a database says; nil: there is none.
-func sentinel(err error) error {
+// portError is the port's error for what a database says; nil: there is none.
+func portError(err error) error {
 	switch code := sqlState(err); {
-	case taken(err):
+	case isTaken(err):
 		return ledger.ErrTaken
-	case code == "55P03", code == "57014" && !ended(err): // a lock, or a statement, took too long
+	case code == "55P03", code == "57014" && !isGivenUp(err): // a lock, or a statement, took too long
 		return ledger.ErrBusy
-	case code == "25006", liteCode(err) == sqlite3.SQLITE_READONLY:
+	case code == "25006", sqliteCode(err) == sqlite3.SQLITE_READONLY:
 		return ledger.ErrReadOnly
-	case broken(err):
+	case isConnectionLost(err):
 		return ledger.ErrUnavailable
 	}
 	return nil
@@ -54,8 +54,8 @@ func sqlState(err error) string {
 	return ""
 }
 
-// liteCode is SQLite's primary code of an error; 0: it is none of SQLite's.
-func liteCode(err error) int {
+// sqliteCode is SQLite's primary code of an error; 0: it is none of SQLite's.
+func sqliteCode(err error) int {
 	var lite *sqlite.Error
 	if errors.As(err, &lite) {
 		return lite.Code() & 0xff // the rest says which kind
@@ -63,34 +63,34 @@ func liteCode(err error) int {
 	return 0
 }
 
-// taken reports whether a unique constraint refused a row.
-func taken(err error) bool {
+// isTaken reports whether a unique constraint refused a row.
+func isTaken(err error) bool {
 	var lite *sqlite.Error
 	return sqlState(err) == "23505" || errors.As(err, &lite) &&
 		(lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
-// full reports whether there is no room to write, or the disk fails.
-func full(err error) bool {
-	code := liteCode(err)
+// isStorageFull reports whether there is no room to write, or the disk fails.
+func isStorageFull(err error) bool {
+	code := sqliteCode(err)
 	return sqlState(err) == "53100" || code == sqlite3.SQLITE_FULL || code == sqlite3.SQLITE_IOERR
 }
 
-// told reports whether the port's error for it was added already.
-func told(err error) bool {
+// hasStorageFull reports whether the port's error for it was added already.
+func hasStorageFull(err error) bool {
 	var told *ledger.StorageFullError
 	return errors.As(err, &told)
 }
 
-// ended reports whether the caller gave up, which closes the connection.
-func ended(err error) bool {
+// isGivenUp reports whether the caller gave up, which closes the connection.
+func isGivenUp(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// broken reports whether the connection was lost, or there was none to be had,
+// isConnectionLost reports whether the connection was lost, or there was none to be had,
 // through no doing of the caller.
-func broken(err error) bool {
-	if ended(err) {
+func isConnectionLost(err error) bool {
+	if isGivenUp(err) {
 		return false
 	}
 	if code := sqlState(err); code != "" {
@@ -107,25 +107,25 @@ func broken(err error) bool {
 		errors.Is(err, driver.ErrBadConn)
 }
 
-// retryable reports whether the transaction can be run again: the database asks
+// isRetryable reports whether the transaction can be run again: the database asks
 // for it (serialization failure, deadlock, busy), a row is held, or the
 // connection was lost while nothing could have been committed.
-func retryable(err error) bool {
+func isRetryable(err error) bool {
 	if errors.Is(err, ledger.ErrOutcomeUnknown) {
 		return false
 	}
-	state, lite := sqlState(err), liteCode(err)
+	state, lite := sqlState(err), sqliteCode(err)
 	return state == "40001" || state == "40P01" || lite == sqlite3.SQLITE_BUSY || lite == sqlite3.SQLITE_LOCKED ||
 		errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrUnavailable)
 }
 
-// expected reports whether err is nobody's fault, so that no log needs it: a race
+// isExpected reports whether err is nobody's fault, so that no log needs it: a race
 // that was lost is run again, or told to whoever lost it.
-func expected(err error) bool {
+func isExpected(err error) bool {
 	for _, race := range []error{ledger.ErrStale, ledger.ErrConflict, ledger.ErrTaken, ledger.ErrFenced} {
 		if errors.Is(err, race) {
 			return true
 		}
 	}
-	return taken(err) || retryable(err) || ended(err)
+	return isTaken(err) || isRetryable(err) || isGivenUp(err)
 }

@@ -23,7 +23,7 @@ func TestALostRaceIsNotLogged(t *testing.T) {
 	}
 	for _, race := range []error{ledger.ErrStale, ledger.ErrConflict, ledger.ErrTaken, ledger.ErrFenced,
 		ledger.ErrBusy} {
-		failed(wrap("checking what is remembered of pools", race))
+		failed(wrapError("checking what is remembered of pools", race))
 	}
 	require.Empty(t, lines.String())
 	failed(errors.New("no such\ncolumn"))

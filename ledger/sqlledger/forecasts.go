@@ -52,27 +52,27 @@ func forecastToRow(f ledger.Forecast) forecastRow {
 	return forecastRow{
 		Seq: f.Seq, ID: f.ID, OrganizationID: f.OrganizationID, PoolID: f.PoolID, MadeBy: f.MadeBy,
 		Source: string(f.Source), ReasonCode: f.ReasonCode,
-		Model: f.Model, PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash, Issued: micros(f.IssuedAt),
-		Start: micros(f.Start), End: micros(f.End),
+		Model: f.Model, PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash, Issued: toMicros(f.IssuedAt),
+		Start: toMicros(f.Start), End: toMicros(f.End),
 		P10: f.Said.P10, P50: f.Said.P50, P90: f.Said.P90, Mean: f.Said.Mean, Probability: f.Said.Any,
-		Baseline: f.Baseline.Float64(), Influence: f.Influence.Float64(), Recorded: micros(f.RecordedAt),
-		GPUs: o.GPUs, Counted: micros(o.CountedAt), Closed: micros(o.ClosedAt), Pinball: o.Score.Pinball,
+		Baseline: f.Baseline.Float64(), Influence: f.Influence.Float64(), Recorded: toMicros(f.RecordedAt),
+		GPUs: o.GPUs, Counted: toMicros(o.CountedAt), Closed: toMicros(o.ClosedAt), Pinball: o.Score.Pinball,
 		Brier:   o.Score.Brier,
 		LogLoss: o.Score.LogLoss, Inside: o.Score.Inside, BaselineBrier: o.BaselineBrier.Float64(),
 	}
 }
 
-func (r forecastRow) value() (ledger.Forecast, error) {
+func (r forecastRow) toValue() (ledger.Forecast, error) {
 	return ledger.Forecast{
 		Seq: r.Seq, ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, MadeBy: r.MadeBy,
 		Source:     ledger.ForecastSource(r.Source),
 		ReasonCode: r.ReasonCode, Model: r.Model, PromptHash: r.PromptHash, EvidenceHash: r.EvidenceHash,
-		IssuedAt: moment(r.Issued), Start: moment(r.Start), End: moment(r.End),
+		IssuedAt: toTime(r.Issued), Start: toTime(r.Start), End: toTime(r.End),
 		Said:     forecast.Summary{P10: r.P10, P50: r.P50, P90: r.P90, Any: r.Probability, Mean: r.Mean},
 		Baseline: ledger.FractionOf(r.Baseline), Influence: ledger.FractionOf(r.Influence),
-		RecordedAt: moment(r.Recorded),
+		RecordedAt: toTime(r.Recorded),
 		Outcome: ledger.ForecastOutcome{
-			GPUs: r.GPUs, CountedAt: moment(r.Counted), ClosedAt: moment(r.Closed),
+			GPUs: r.GPUs, CountedAt: toTime(r.Counted), ClosedAt: toTime(r.Closed),
 			BaselineBrier: ledger.FractionOf(r.BaselineBrier),
 			Score:         forecast.Score{Pinball: r.Pinball, Brier: r.Brier, LogLoss: r.LogLoss, Inside: r.Inside},
 		},
@@ -81,10 +81,10 @@ func (r forecastRow) value() (ledger.Forecast, error) {
 
 // closeForecasts writes outcomes over rows that have none. It is the only
 // statement that changes a forecast, and names no column of what was said.
-func closeForecasts(s sink, closed []ledger.Forecast) {
+func closeForecasts(s changeWriter, closed []ledger.Forecast) {
 	for _, f := range closed {
 		r := forecastToRow(f)
-		s.exec("closing forecast "+f.ID, `
+		s.execStatement("closing forecast "+f.ID, `
 			UPDATE forecasts SET gpus = ?, counted_at = ?, closed_at = ?, pinball = ?, brier = ?, log_loss = ?, inside = ?, baseline_brier = ?
 			WHERE seq = ? AND closed_at = 0`, ledger.ErrConflict,
 			int64(r.GPUs), r.Counted, r.Closed, r.Pinball, r.Brier, r.LogLoss, r.Inside, r.BaselineBrier, r.Seq)
@@ -96,7 +96,7 @@ var forecastStates = map[ledger.ForecastState]string{ledger.ForecastOpen: "close
 	ledger.ForecastClosed: "closed_at > 0"}
 
 func (r *reader) Forecasts(s ledger.Scope, f ledger.ForecastFilter, limit int) ([]ledger.Forecast, error) {
-	db := started(scoped(r.query(), s, tenant), f.From, f.To)
+	db := startedBetween(inScope(r.newQuery(), s, tenantColumn), f.From, f.To)
 	for column, value := range map[string]string{"source": string(f.Source), "pool_id": f.PoolID, "made_by": f.MadeBy} {
 		if value != "" {
 			db = db.Where(column+" = ?", value)
@@ -110,31 +110,31 @@ func (r *reader) Forecasts(s ledger.Scope, f ledger.ForecastFilter, limit int) (
 	}
 	const doing = "reading forecasts"
 	if len(f.IDs) == 0 {
-		return list[forecastRow](db.Order("seq DESC").Limit(pageSize(limit)), doing)
+		return listRows[forecastRow](db.Order("seq DESC").Limit(pageSize(limit)), doing)
 	}
-	found, err := list[forecastRow](db.Where("id IN ("+r.store.dialect.elements+")", pack(f.IDs)), doing)
+	found, err := listRows[forecastRow](db.Where("id IN ("+r.store.dialect.elements+")", packList(f.IDs)), doing)
 	// Sorted here: asked for an order, PostgreSQL was seen to go through all rows of
 	// the tenant in it rather than look for the ids.
 	slices.SortFunc(found, func(a, b ledger.Forecast) int { return cmp.Compare(b.Seq, a.Seq) })
 	return found, err
 }
 
-// started narrows forecasts to windows that start in a period.
-func started(db *gorm.DB, from, to time.Time) *gorm.DB {
+// startedBetween narrows forecasts to windows that start in a period.
+func startedBetween(db *gorm.DB, from, to time.Time) *gorm.DB {
 	if !from.IsZero() {
-		db = db.Where("window_start >= ?", micros(from))
+		db = db.Where("window_start >= ?", toMicros(from))
 	}
 	if !to.IsZero() {
-		db = db.Where("window_start < ?", micros(to))
+		db = db.Where("window_start < ?", toMicros(to))
 	}
 	return db
 }
 
 func (r *reader) ForecastCount(keyID string, since time.Time) (int, error) {
 	var n int64
-	err := r.query().Model(&forecastRow{}).Where("made_by = ? AND recorded_at >= ?", keyID,
-		micros(since)).Count(&n).Error
-	return int(n), wrap("counting forecasts", err)
+	err := r.newQuery().Model(&forecastRow{}).Where("made_by = ? AND recorded_at >= ?", keyID,
+		toMicros(since)).Count(&n).Error
+	return int(n), wrapError("counting forecasts", err)
 }
 
 // reliabilityRow is what one source's forecasts of one reliability bin add up to.
@@ -174,21 +174,21 @@ func reliabilityBin() string {
 }
 
 func (r *reader) Calibrations(s ledger.Scope, f ledger.CalibrationFilter) ([]ledger.Calibration, error) {
-	db := started(scoped(r.query(), s, tenant), f.From,
+	db := startedBetween(inScope(r.newQuery(), s, tenantColumn), f.From,
 		f.To).Table("forecasts").Where(forecastStates[ledger.ForecastClosed])
 	if f.Source != "" {
 		db = db.Where("source = ?", string(f.Source))
 	}
 	var rows []reliabilityRow
 	if err := db.Select(reliabilitySums).Group("source, bin").Order("source, bin").Scan(&rows).Error; err != nil {
-		return nil, wrap("adding up forecasts", err)
+		return nil, wrapError("adding up forecasts", err)
 	}
-	found, latest := calibrations(rows)
-	return found, r.influences(found, latest)
+	found, latest := sumCalibrations(rows)
+	return found, r.addInfluences(found, latest)
 }
 
-// calibrations adds up the bins of each source, and says which row is its latest.
-func calibrations(rows []reliabilityRow) ([]ledger.Calibration, []int64) {
+// sumCalibrations adds up the bins of each source, and says which row is its latest.
+func sumCalibrations(rows []reliabilityRow) ([]ledger.Calibration, []int64) {
 	var list []ledger.Calibration
 	var latest []int64
 	for _, row := range rows {
@@ -201,7 +201,7 @@ func calibrations(rows []reliabilityRow) ([]ledger.Calibration, []int64) {
 		latest[i] = max(latest[i], row.Latest)
 	}
 	for i := range list {
-		means(&list[i])
+		sumsToMeans(&list[i])
 	}
 	return list, latest
 }
@@ -219,8 +219,8 @@ func (r reliabilityRow) addTo(c *ledger.Calibration) {
 	c.Bins[r.Bin] = ledger.ReliabilityBin{N: r.N, Said: r.Said / n, Seen: r.Seen / n}
 }
 
-// means turns sums into means.
-func means(c *ledger.Calibration) {
+// sumsToMeans turns sums into means.
+func sumsToMeans(c *ledger.Calibration) {
 	n := float64(c.N)
 	for _, sum := range []*float64{&c.Pinball, &c.Brier, &c.LogLoss, &c.Inside} {
 		*sum /= n
@@ -231,13 +231,13 @@ func means(c *ledger.Calibration) {
 	}
 }
 
-// influences adds what the latest row of each source says of it.
-func (r *reader) influences(list []ledger.Calibration, latest []int64) error {
+// addInfluences adds what the latest row of each source says of it.
+func (r *reader) addInfluences(list []ledger.Calibration, latest []int64) error {
 	if len(list) == 0 {
 		return nil
 	}
 	var rows []forecastRow
-	err := r.query().Select("seq, influence").Where("seq IN ?", latest).Find(&rows).Error
+	err := r.newQuery().Select("seq, influence").Where("seq IN ?", latest).Find(&rows).Error
 	for _, row := range rows {
 		for i := range list {
 			if latest[i] == row.Seq {
@@ -245,5 +245,5 @@ func (r *reader) influences(list []ledger.Calibration, latest []int64) error {
 			}
 		}
 	}
-	return wrap("reading the influence of sources", err)
+	return wrapError("reading the influence of sources", err)
 }

@@ -22,7 +22,7 @@ import (
 // refused. Then one who says something else is.
 func TestSendersInManyProcesses(t *testing.T) {
 	t.Parallel()
-	address := shared(t)
+	address := sharedDatabase(t)
 	actor := ledger.Actor{KeyID: "key_1", Kind: ledger.AgentKey, OrganizationID: "org_1", Role: ledger.Member}
 	const senders, n = 4, 200
 	// The database's clock cannot be set: a window that is over may still be sent.
@@ -38,7 +38,7 @@ func TestSendersInManyProcesses(t *testing.T) {
 	}
 	ledgers := make([]*ledger.Ledger, senders)
 	for i := range ledgers {
-		ledgers[i] = ledger.New(instance(t, address), ids.UUID{}, ledger.Config{})
+		ledgers[i] = ledger.New(openInstance(t, address), ids.UUID{}, ledger.Config{})
 	}
 	atOnce := func(send func(l *ledger.Ledger, order []int) (int, error)) {
 		var group sync.WaitGroup

@@ -17,7 +17,7 @@ import (
 func TestAFullDiskPostgres(t *testing.T) {
 	t.Parallel()
 	store := openPostgres(t)
-	furnished(t, store)
+	saveTenantAndPool(t, store)
 	behind := func(statement string) { require.NoError(t, sqlledger.Behind(t.Context(), store, statement)) }
 	behind("CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " +
 		"RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$")
@@ -26,19 +26,19 @@ func TestAFullDiskPostgres(t *testing.T) {
 	}
 	made := 0
 	var full *ledger.StorageFullError
-	require.ErrorAs(t, save(t, store, bookings(t, &made, 1)), &full)
+	require.ErrorAs(t, saveChange(t, store, newBookings(t, &made, 1)), &full)
 	require.Contains(t, full.Where, "PostgreSQL")
 	require.ErrorAs(t, store.CheckWrites(t.Context()), &full)
-	require.Empty(t, reservations(t, store), "its event could not be written, so it is not there")
+	require.Empty(t, reservationIDs(t, store), "its event could not be written, so it is not there")
 	for _, table := range []string{"events", "heartbeats"} {
 		behind("DROP TRIGGER full_disk ON " + table)
 	}
 	require.NoError(t, store.CheckWrites(t.Context()))
-	require.NoError(t, save(t, store, bookings(t, &made, 1)))
-	require.Len(t, reservations(t, store), 1)
+	require.NoError(t, saveChange(t, store, newBookings(t, &made, 1)))
+	require.Len(t, reservationIDs(t, store), 1)
 }
 
-func reservations(t *testing.T, store *sqlledger.Store) (ids []string) {
+func reservationIDs(t *testing.T, store *sqlledger.Store) (ids []string) {
 	t.Helper()
 	require.NoError(t, store.Read(t.Context(), func(r ledger.Reader) error {
 		list, err := r.Reservations(ledger.Scope{All: true}, ledger.BookingFilter{}, ledger.Page{})
@@ -53,22 +53,22 @@ func reservations(t *testing.T, store *sqlledger.Store) (ids []string) {
 // TestAStandbyIsNoticed: it answers, and takes no writes.
 func TestAStandbyIsNoticed(t *testing.T) {
 	t.Parallel()
-	address := shared(t)
-	require.NoError(t, instance(t, address).CheckWrites(t.Context()))
-	standby := instance(t, address+"&default_transaction_read_only=on")
+	address := sharedDatabase(t)
+	require.NoError(t, openInstance(t, address).CheckWrites(t.Context()))
+	standby := openInstance(t, address+"&default_transaction_read_only=on")
 	require.ErrorIs(t, standby.CheckWrites(t.Context()), ledger.ErrReadOnly)
-	require.ErrorIs(t, save(t, standby, ledger.Change{Revisions: map[string]int64{"pol_1": 4}}), ledger.ErrReadOnly)
-	require.Len(t, pools(t, standby), 2)
+	require.ErrorIs(t, saveChange(t, standby, ledger.Change{Revisions: map[string]int64{"pol_1": 4}}), ledger.ErrReadOnly)
+	require.Len(t, listPools(t, standby), 2)
 }
 
 // TestDoubtsAreTold: what a crash can take is said at the start.
 func TestDoubtsAreTold(t *testing.T) {
 	t.Parallel()
-	address := database(t)
-	lax, err := instance(t, address+"&synchronous_commit=off").Doubts(t.Context())
+	address := createDatabase(t)
+	lax, err := openInstance(t, address+"&synchronous_commit=off").Doubts(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(lax, "\n"), "synchronous_commit=off")
-	strict, err := instance(t, address+"&synchronous_commit=on").Doubts(t.Context())
+	strict, err := openInstance(t, address+"&synchronous_commit=on").Doubts(t.Context())
 	require.NoError(t, err)
 	require.NotContains(t, strings.Join(strict, "\n"), "synchronous_commit")
 }

@@ -16,15 +16,15 @@ func TestAFullDiskSQLite(t *testing.T) {
 	t.Parallel()
 	url := inFile(t)
 	store := openSQLite(t, url)
-	furnished(t, store)
+	saveTenantAndPool(t, store)
 	require.NoError(t, store.CheckWrites(t.Context()))
 	require.NoError(t, sqlledger.Behind(t.Context(), store, "PRAGMA max_page_count = 1")) // as many as there are
 	made := 0
 	var err error
 	for range 2000 { // until the pages that are there are full
-		change := bookings(t, &made, 1)
+		change := newBookings(t, &made, 1)
 		change.Events[0].Message = strings.Repeat("long ", 100)
-		if err = save(t, store, change); err != nil {
+		if err = saveChange(t, store, change); err != nil {
 			break
 		}
 	}
@@ -32,12 +32,12 @@ func TestAFullDiskSQLite(t *testing.T) {
 	require.ErrorAs(t, err, &full)
 	require.Equal(t, strings.TrimPrefix(url, "sqlite://"), full.Where)
 	require.ErrorAs(t, store.CheckWrites(t.Context()), &full)
-	require.Len(t, events(t, store), min(made-1, 50), "the last one is not there")
-	require.Len(t, pools(t, store), 1, "reading goes on")
+	require.Len(t, listEvents(t, store), min(made-1, 50), "the last one is not there")
+	require.Len(t, listPools(t, store), 1, "reading goes on")
 
 	require.NoError(t, sqlledger.Behind(t.Context(), store, "PRAGMA max_page_count = 100000"))
 	require.NoError(t, store.CheckWrites(t.Context()))
-	require.NoError(t, save(t, store, bookings(t, &made, 1)))
+	require.NoError(t, saveChange(t, store, newBookings(t, &made, 1)))
 }
 
 // TestHeartbeatsAreSwept: a look leaves one row.

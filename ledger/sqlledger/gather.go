@@ -6,8 +6,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// reading is one of the queries that gather sends together.
-type reading struct {
+// rowQuery is one of the queries that gather sends together.
+type rowQuery struct {
 	doing string
 	text  string
 	args  []any
@@ -15,54 +15,54 @@ type reading struct {
 	find  func(db *gorm.DB) error
 }
 
-// readRows reads all columns of a type of rows, which the rest of the statement
+// queryRows reads all columns of a type of rows, which the rest of the statement
 // names or makes.
-func readRows[R any](doing string, rows *[]R, rest string, args ...any) reading {
-	return reading{
-		doing: doing, text: "SELECT " + typeOf[R]().list("%s") + " " + rest, args: args, add: into(rows),
+func queryRows[R any](doing string, rows *[]R, rest string, args ...any) rowQuery {
+	return rowQuery{
+		doing: doing, text: "SELECT " + typeOf[R]().columnList("%s") + " " + rest, args: args, add: appendRows(rows),
 		find: func(db *gorm.DB) error { return db.Scan(rows).Error },
 	}
 }
 
-// gather runs queries: in one round trip within a transaction on PostgreSQL, one
+// readTogether runs queries: in one round trip within a transaction on PostgreSQL, one
 // after the other elsewhere, where there is nobody to wait for or no hurry.
-func (r *reader) gather(list ...reading) error {
+func (r *reader) readTogether(list ...rowQuery) error {
 	if r.session == nil {
 		for _, one := range list {
-			if err := one.find(r.query().Raw(one.text, one.args...)); err != nil {
-				return wrap(one.doing, err)
+			if err := one.find(r.newQuery().Raw(one.text, one.args...)); err != nil {
+				return wrapError(one.doing, err)
 			}
 		}
 		return nil
 	}
 	batch := make([]statement, len(list))
 	for i, one := range list {
-		batch[i] = statement{doing: one.doing, text: numbered(one.text), args: scalars(one.args), receive: one.add}
+		batch[i] = statement{doing: one.doing, text: numberPlaceholders(one.text), args: encodeScalars(one.args), receive: one.add}
 	}
-	if err := r.batch(batch); err != nil {
-		return r.spoil(err)
+	if err := r.sendBatch(batch); err != nil {
+		return r.failWith(err)
 	}
 	return nil
 }
 
-// values turns rows into what they were made from.
-func values[R stored[T], T any](rows []R) ([]T, error) {
+// rowValues turns rows into what they were made from.
+func rowValues[R storedRow[T], T any](rows []R) ([]T, error) {
 	list := make([]T, len(rows))
 	for i, row := range rows {
 		var err error
-		if list[i], err = row.value(); err != nil {
+		if list[i], err = row.toValue(); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// into appends what comes to rows.
-func into[R any](rows *[]R) func(values [][]byte) error {
+// appendRows appends what comes to rows.
+func appendRows[R any](rows *[]R) func(values [][]byte) error {
 	t := typeOf[R]()
 	return func(values [][]byte) error {
 		var row R
-		if err := t.scan(values, reflect.ValueOf(&row).Elem()); err != nil {
+		if err := t.scanRow(values, reflect.ValueOf(&row).Elem()); err != nil {
 			return err
 		}
 		*rows = append(*rows, row)

@@ -33,13 +33,13 @@ func (s *Store) CheckWrites(ctx context.Context) error {
 			return fmt.Errorf("the transaction is a %T", port)
 		}
 		now := t.Now()
-		if _, err := t.exec("writing a heartbeat",
+		if _, err := t.execStatement("writing a heartbeat",
 			"INSERT INTO heartbeats (process, beat, at, room) VALUES (?, ?, ?, ?)",
-			s.process, beat, micros(now), room); err != nil {
+			s.process, beat, toMicros(now), room); err != nil {
 			return err
 		}
-		_, err := t.exec("removing old heartbeats", "DELETE FROM heartbeats WHERE (process = ? AND beat < ?) OR at < ?",
-			s.process, beat, micros(now.Add(-heartbeatLife)))
+		_, err := t.execStatement("removing old heartbeats", "DELETE FROM heartbeats WHERE (process = ? AND beat < ?) OR at < ?",
+			s.process, beat, toMicros(now.Add(-heartbeatLife)))
 		return err
 	})
 }
@@ -53,7 +53,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	var have int64
 	err = s.read.WithContext(ctx).Raw("SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version").Scan(&have).Error
 	if err != nil {
-		return s.placed(wrap("reading the schema's version", err))
+		return s.addStoragePlace(wrapError("reading the schema's version", err))
 	}
 	if have != want {
 		return &ledger.SchemaError{Have: have, Want: want}
@@ -63,7 +63,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 
 // newestMigration is the number of the last migration that this program knows.
 func (s *Store) newestMigration() (int64, error) {
-	provider, err := s.migrations(s.writer)
+	provider, err := s.migrationProvider(s.writer)
 	if err != nil {
 		return 0, fmt.Errorf("reading the migrations: %w", err)
 	}

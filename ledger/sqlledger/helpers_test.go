@@ -8,12 +8,12 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func save(t *testing.T, s ledger.Store, c ledger.Change) error {
+func saveChange(t *testing.T, s ledger.Store, c ledger.Change) error {
 	t.Helper()
 	return s.InTx(t.Context(), func(tx ledger.Tx) error { return tx.Save(c) })
 }
 
-func pools(t *testing.T, s ledger.Store) []ledger.Pool {
+func listPools(t *testing.T, s ledger.Store) []ledger.Pool {
 	t.Helper()
 	var list []ledger.Pool
 	require.NoError(t, s.Read(t.Context(), func(r ledger.Reader) (err error) {
@@ -23,7 +23,7 @@ func pools(t *testing.T, s ledger.Store) []ledger.Pool {
 	return list
 }
 
-func events(t *testing.T, s ledger.Store) []ledger.Event {
+func listEvents(t *testing.T, s ledger.Store) []ledger.Event {
 	t.Helper()
 	var list []ledger.Event
 	require.NoError(t, s.Read(t.Context(), func(r ledger.Reader) (err error) {

@@ -7,7 +7,7 @@ type installationRow struct {
 
 func (installationRow) TableName() string { return "installation" }
 
-func (r installationRow) value() (string, error) { return r.PepperCheck, nil }
+func (r installationRow) toValue() (string, error) { return r.PepperCheck, nil }
 
 // keepInstallation: whoever was first decides.
 const keepInstallation = "ON CONFLICT (id) DO NOTHING"
@@ -18,7 +18,7 @@ func installationToRow(pepperCheck string) installationRow {
 
 // PepperCheck reads what the first start wrote.
 func (r *reader) PepperCheck() (string, error) {
-	found, err := list[installationRow](r.query().Limit(1), "reading the check of the pepper")
+	found, err := listRows[installationRow](r.newQuery().Limit(1), "reading the check of the pepper")
 	if err != nil || len(found) == 0 {
 		return "", err
 	}

@@ -17,8 +17,8 @@ import (
 
 var errGivenUp = errors.New("given up")
 
-// instance is one more process's store on a database.
-func instance(t *testing.T, address string) *sqlledger.Store {
+// openInstance is one more process's store on a database.
+func openInstance(t *testing.T, address string) *sqlledger.Store {
 	t.Helper()
 	store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: address, MaxConns: 8})
 	require.NoError(t, err)
@@ -26,37 +26,37 @@ func instance(t *testing.T, address string) *sqlledger.Store {
 	return store
 }
 
-// shared is a migrated database with a pool and the tenant of it, and its URL.
-func shared(t *testing.T) string {
+// sharedDatabase is a migrated database with a pool and the tenant of it, and its URL.
+func sharedDatabase(t *testing.T) string {
 	t.Helper()
-	address := database(t)
-	store := instance(t, address)
+	address := createDatabase(t)
+	store := openInstance(t, address)
 	require.NoError(t, store.Migrate(t.Context()))
-	furnished(t, store)
-	require.NoError(t, save(t, store, ledger.Change{
+	saveTenantAndPool(t, store)
+	require.NoError(t, saveChange(t, store, ledger.Change{
 		Pools: []ledger.Pool{{Pool: capacity.Pool{ID: "pol_2", Name: "b", PerNode: 8}}},
 	}))
 	return address
 }
 
-func opening(ids ...string) ledger.LockRequest { return ledger.LockRequest{Pools: ids} }
+func lockPools(ids ...string) ledger.LockRequest { return ledger.LockRequest{Pools: ids} }
 
 // TestInstancesSeeEachOthersRevisions: who gets the lock finds the revision of whoever
 // had it before, in whichever process, and never one that was given up.
 func TestInstancesSeeEachOthersRevisions(t *testing.T) {
 	t.Parallel()
-	address := shared(t)
+	address := sharedDatabase(t)
 	const each = 50
 	var mu sync.Mutex
 	last := int64(0) // committed under the lock
 	var group sync.WaitGroup
 	for worker := range int64(8) {
-		store := instance(t, address)
+		store := openInstance(t, address)
 		group.Go(func() {
 			for i := range int64(each) {
 				mine := 1 + worker*each + i
 				err := store.InTx(t.Context(), func(tx ledger.Tx) error {
-					opened, err := tx.Lock(opening("pol_1"))
+					opened, err := tx.Lock(lockPools("pol_1"))
 					if err != nil {
 						return err
 					}
@@ -90,25 +90,25 @@ func TestInstancesSeeEachOthersRevisions(t *testing.T) {
 // before the waiting would show an older one.
 func TestALockedPoolHasTheRevisionOfItsHolder(t *testing.T) {
 	t.Parallel()
-	address := shared(t)
-	here, there := instance(t, address), instance(t, address)
+	address := sharedDatabase(t)
+	here, there := openInstance(t, address), openInstance(t, address)
 	isHeld, waited := make(chan struct{}), make(chan map[string]int64, 1)
 	go func() {
 		<-isHeld
 		var revisions map[string]int64
 		_ = there.InTx(context.Background(), func(tx ledger.Tx) error {
-			opened, err := tx.Lock(opening("pol_2"))
+			opened, err := tx.Lock(lockPools("pol_2"))
 			revisions = opened.Revisions
 			return err
 		})
 		waited <- revisions
 	}()
 	require.NoError(t, here.InTx(t.Context(), func(tx ledger.Tx) error {
-		if _, err := tx.Lock(opening("pol_2")); err != nil {
+		if _, err := tx.Lock(lockPools("pol_2")); err != nil {
 			return err
 		}
 		close(isHeld)
-		require.Eventually(t, func() bool { return waiting(t, address) == 1 }, patience, tick)
+		require.Eventually(t, func() bool { return countWaiting(t, address) == 1 }, patience, tick)
 		return tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": 5, "pol_2": 6}, Last: true})
 	}))
 	require.Equal(t, map[string]int64{"pol_1": 5, "pol_2": 6}, <-waited)
@@ -117,13 +117,13 @@ func TestALockedPoolHasTheRevisionOfItsHolder(t *testing.T) {
 // TestAVerbCostsTwoRoundTrips: one to open, one to save and commit.
 func TestAVerbCostsTwoRoundTrips(t *testing.T) {
 	t.Parallel()
-	p, address := through(t, shared(t))
-	store := instance(t, address)
+	p, address := startProxy(t, sharedDatabase(t))
+	store := openInstance(t, address)
 	made := 0
 	verb := func() {
-		change := bookings(t, &made, 3)
+		change := newBookings(t, &made, 3)
 		change.Last, change.Revisions, change.Wake = true, map[string]int64{"pol_1": int64(made)}, []string{"plan:pol_1"}
-		write(t, store, func(tx ledger.Tx) error {
+		mustWrite(t, store, func(tx ledger.Tx) error {
 			_, err := tx.Lock(ledger.LockRequest{
 				Organizations: []string{"org_1"}, Pools: []string{"pol_1"},
 				Replays: []ledger.ReplayKey{{OrganizationID: "org_1", Route: "r", Key: "k"}},
@@ -148,10 +148,10 @@ func TestALostAnswerIsAnError(t *testing.T) {
 	for name, last := range map[string]bool{"with the save": true, "on its own": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			address := shared(t)
-			p, detour := through(t, address)
-			store, runs := instance(t, detour), 0
-			require.NoError(t, save(t, store, ledger.Change{Revisions: map[string]int64{"pol_1": 6}}),
+			address := sharedDatabase(t)
+			p, detour := startProxy(t, address)
+			store, runs := openInstance(t, detour), 0
+			require.NoError(t, saveChange(t, store, ledger.Change{Revisions: map[string]int64{"pol_1": 6}}),
 				"statements are prepared")
 			err := store.InTx(t.Context(), func(tx ledger.Tx) error {
 				runs++
@@ -166,10 +166,10 @@ func TestALostAnswerIsAnError(t *testing.T) {
 			})
 			require.Error(t, err)
 			require.Equal(t, 1, runs)
-			witness := instance(t, address)
-			require.Eventually(t, func() bool { return pools(t, witness)[0].Revision == 7 }, patience, tick)
+			witness := openInstance(t, address)
+			require.Eventually(t, func() bool { return listPools(t, witness)[0].Revision == 7 }, patience, tick)
 			p.lost.Store(false)
-			require.NoError(t, save(t, store, ledger.Change{Revisions: map[string]int64{"pol_1": 8}}),
+			require.NoError(t, saveChange(t, store, ledger.Change{Revisions: map[string]int64{"pol_1": 8}}),
 				"the next connection works")
 		})
 	}
@@ -178,24 +178,24 @@ func TestALostAnswerIsAnError(t *testing.T) {
 // TestADeadlockIsTriedAgain: the one that the server gives up runs again.
 func TestADeadlockIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	address := shared(t)
+	address := sharedDatabase(t)
 	var both sync.WaitGroup
 	both.Add(2)
 	runs := make(chan int, 2)
 	for _, order := range [][]string{{"pol_1", "pol_2"}, {"pol_2", "pol_1"}} {
-		store := instance(t, address+"&deadlock_timeout=10ms")
+		store := openInstance(t, address+"&deadlock_timeout=10ms")
 		go func() {
 			n := 0
 			err := store.InTx(context.Background(), func(tx ledger.Tx) error {
 				n++
-				if _, err := tx.Lock(opening(order[0])); err != nil {
+				if _, err := tx.Lock(lockPools(order[0])); err != nil {
 					return err
 				}
 				if n == 1 { // each has its first lock before it asks for the other's
 					both.Done()
 					both.Wait()
 				}
-				opened, err := tx.Lock(opening(order[1]))
+				opened, err := tx.Lock(lockPools(order[1]))
 				if err != nil {
 					return err
 				}
@@ -209,7 +209,7 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 		}()
 	}
 	require.Equal(t, 3, <-runs+<-runs, "one of them was tried again, once")
-	for _, p := range pools(t, instance(t, address)) {
+	for _, p := range listPools(t, openInstance(t, address)) {
 		require.Equal(t, 1, p.Failures, p.ID)
 	}
 }

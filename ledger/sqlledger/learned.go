@@ -56,15 +56,15 @@ func learnedToText(l plan.Learned) learnedText {
 	t := learnedText{
 		Form: learnedForm, Prior: [2]int64{l.Boot.Prior50.Microseconds(), l.Boot.Prior95.Microseconds()},
 		Faded:   l.Boot.Faded,
-		Blocked: micros(l.BlockedUntil), Failures: l.Failures, Blocks: l.Blocks, Unfit: l.Unfit, InRow: l.UnfitInRow,
+		Blocked: toMicros(l.BlockedUntil), Failures: l.Failures, Blocks: l.Blocks, Unfit: l.Unfit, InRow: l.UnfitInRow,
 		Creates: packWindow(l.Created), Removes: packWindow(l.Removed),
-		Watched: micros(l.Arrivals.Until), Open: l.Arrivals.Open,
+		Watched: toMicros(l.Arrivals.Until), Open: l.Arrivals.Open,
 	}
 	for _, d := range l.Boot.Seen {
 		t.Boots = append(t.Boots, d.Microseconds())
 	}
 	for _, o := range l.Hours {
-		t.Odds = append(t.Odds, oddsText{o.Given, o.Refused, micros(o.At)})
+		t.Odds = append(t.Odds, oddsText{o.Given, o.Refused, toMicros(o.At)})
 	}
 	for i, n := range l.Arrivals.Taken {
 		t.Demand = append(t.Demand, [2]float64{n, l.Arrivals.Hours[i]})
@@ -73,7 +73,7 @@ func learnedToText(l plan.Learned) learnedText {
 		t.Leases = append(t.Leases, int64(part))
 	}
 	for _, x := range l.Cleaning {
-		t.Cleaning = append(t.Cleaning, cleanText{ID: x.ID, Since: micros(x.Since), Slots: x.Slots, GPUs: x.GPUs,
+		t.Cleaning = append(t.Cleaning, cleanText{ID: x.ID, Since: toMicros(x.Since), Slots: x.Slots, GPUs: x.GPUs,
 			Short: x.Short, UUIDs: x.UUIDs})
 	}
 	for key, known := range l.Sources {
@@ -99,22 +99,22 @@ func unpackLearned(text string) (plan.Learned, error) {
 		return plan.Learned{}, fmt.Errorf("column learned holds nothing that version %d can read: %q", learnedForm,
 			text)
 	}
-	return t.value(), nil
+	return t.toLearned(), nil
 }
 
-func (t learnedText) value() plan.Learned {
+func (t learnedText) toLearned() plan.Learned {
 	l := plan.Learned{
-		Boot: plan.BootTimes{Prior50: span(t.Prior[0]), Prior95: span(t.Prior[1]), Faded: t.Faded},
-		Supply: plan.Supply{BlockedUntil: moment(t.Blocked), Failures: t.Failures, Blocks: t.Blocks, Unfit: t.Unfit,
+		Boot: plan.BootTimes{Prior50: toDuration(t.Prior[0]), Prior95: toDuration(t.Prior[1]), Faded: t.Faded},
+		Supply: plan.Supply{BlockedUntil: toTime(t.Blocked), Failures: t.Failures, Blocks: t.Blocks, Unfit: t.Unfit,
 			UnfitInRow: t.InRow,
 			Created:    unpackWindow(t.Creates, t.Created), Removed: unpackWindow(t.Removes, t.Removed)},
-		Arrivals: plan.Arrivals{Until: moment(t.Watched), Open: t.Open},
+		Arrivals: plan.Arrivals{Until: toTime(t.Watched), Open: t.Open},
 	}
 	for _, us := range t.Boots {
-		l.Boot.Seen = append(l.Boot.Seen, span(us))
+		l.Boot.Seen = append(l.Boot.Seen, toDuration(us))
 	}
 	for _, o := range t.Odds {
-		l.Hours = append(l.Hours, plan.Odds{Given: o.Given, Refused: o.Refused, At: moment(o.At)})
+		l.Hours = append(l.Hours, plan.Odds{Given: o.Given, Refused: o.Refused, At: toTime(o.At)})
 	}
 	for _, d := range t.Demand {
 		l.Arrivals.Taken, l.Arrivals.Hours = append(l.Arrivals.Taken, d[0]), append(l.Arrivals.Hours, d[1])
@@ -123,14 +123,14 @@ func (t learnedText) value() plan.Learned {
 		l.Leases.Seen = append(l.Leases.Seen, time.Duration(part))
 	}
 	for _, x := range t.Cleaning {
-		l.Cleaning = append(l.Cleaning, plan.Cleaning{ID: x.ID, Since: moment(x.Since), Slots: x.Slots, GPUs: x.GPUs,
+		l.Cleaning = append(l.Cleaning, plan.Cleaning{ID: x.ID, Since: toTime(x.Since), Slots: x.Slots, GPUs: x.GPUs,
 			Short: x.Short, UUIDs: x.UUIDs})
 	}
 	for key, known := range t.Sources {
 		if l.Sources == nil {
 			l.Sources = map[string]plan.SourceLearned{}
 		}
-		of := known.value()
+		of := known.toLearned()
 		l.Sources[key] = plan.SourceLearned{Boot: of.Boot, Supply: of.Supply}
 	}
 	return l
@@ -139,7 +139,7 @@ func (t learnedText) value() plan.Learned {
 func packWindow(w plan.Window) [][2]int64 {
 	var marks [][2]int64
 	for _, m := range w {
-		marks = append(marks, [2]int64{micros(m.At), int64(m.N)})
+		marks = append(marks, [2]int64{toMicros(m.At), int64(m.N)})
 	}
 	return marks
 }
@@ -152,7 +152,7 @@ func unpackWindow(marks [][2]int64, counted [3]int64) plan.Window {
 		marks = [][2]int64{{counted[0], n}}
 	}
 	for _, m := range marks {
-		w = append(w, plan.EventCount{At: moment(m[0]), N: int(m[1])})
+		w = append(w, plan.EventCount{At: toTime(m[0]), N: int(m[1])})
 	}
 	return w
 }

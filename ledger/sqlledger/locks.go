@@ -15,15 +15,15 @@ import (
 // What PostgreSQL ends by itself, so that a process that is paused, or cut off,
 // in the middle of a transaction holds the others up for seconds at most. A
 // request has 15 s. The URL's own parameters come first.
-var bounds = map[string]string{
+var sessionTimeouts = map[string]string{
 	"lock_timeout":                        "250ms", // then a verb waits beside the others: see ledger's gates
 	"statement_timeout":                   "10s",
 	"idle_in_transaction_session_timeout": "5s",
 }
 
-// bounded adds the bounds that the URL does not set.
-func bounded(config *pgx.ConnConfig) {
-	for name, value := range bounds {
+// addTimeouts adds the bounds that the URL does not set.
+func addTimeouts(config *pgx.ConnConfig) {
+	for name, value := range sessionTimeouts {
 		_, set := config.RuntimeParams[name]
 		if !set && !strings.Contains(config.RuntimeParams["options"], name) {
 			config.RuntimeParams[name] = value
@@ -31,36 +31,36 @@ func bounded(config *pgx.ConnConfig) {
 	}
 }
 
-// unbounded removes them: migrating takes as long as it takes.
-func unbounded(config *pgx.ConnConfig) *pgx.ConnConfig {
+// withoutTimeouts removes them: migrating takes as long as it takes.
+func withoutTimeouts(config *pgx.ConnConfig) *pgx.ConnConfig {
 	config = config.Copy()
-	for name := range bounds {
+	for name := range sessionTimeouts {
 		delete(config.RuntimeParams, name)
 	}
 	return config
 }
 
-// lockTimeout has the transaction wait for each lock as long as d.
-func lockTimeout(d time.Duration) statement {
+// setLockTimeout has the transaction wait for each lock as long as d.
+func setLockTimeout(d time.Duration) statement {
 	return statement{
 		doing: "setting the lock time-out", text: "SELECT set_config('lock_timeout', $1::text, true)",
 		args: [][]byte{[]byte(fmt.Sprintf("%dms", d.Milliseconds()))},
 	}
 }
 
-// lockableRows names a table's rows that verbs hold, by a column.
-type lockableRows struct{ table, column string }
+// lockTarget names a table's rows that verbs hold, by a column.
+type lockTarget struct{ table, column string }
 
 var (
-	ofOrganizations = lockableRows{"organizations", "id"}
-	ofPools         = lockableRows{"pools", "id"}
-	ofTasks         = lockableRows{"tasks", "key"}
+	organizationTarget = lockTarget{"organizations", "id"}
+	poolTarget         = lockTarget{"pools", "id"}
+	taskTarget         = lockTarget{"tasks", "key"}
 )
 
-// read selects those of ids that there are, locked as rest says.
-func (l lockableRows) read(ids []string, rest string, into *[]string) statement {
+// selectRows selects those of ids that there are, locked as rest says.
+func (l lockTarget) selectRows(ids []string, rest string, into *[]string) statement {
 	return statement{
-		doing: "looking at " + l.table, args: [][]byte{wordArray(ids)},
+		doing: "looking at " + l.table, args: [][]byte{textArray(ids)},
 		text: "SELECT " + l.column + " FROM " + l.table + " WHERE " + l.column + " = ANY($1::text[]) ORDER BY 1" + rest,
 		receive: func(values [][]byte) error {
 			*into = append(*into, string(values[0]))
@@ -83,13 +83,13 @@ func (s *Store) Held(ctx context.Context, r ledger.Rows) (ledger.Rows, error) {
 	}
 	keys := planKeys(r.Pools)
 	var there, free [3][]string
-	err := s.glance(ctx,
-		ofOrganizations.read(r.Organizations, "", &there[0]),
-		ofOrganizations.read(r.Organizations, skipLocked, &free[0]),
-		ofPools.read(r.Pools, "", &there[1]), ofPools.read(r.Pools, skipLocked, &free[1]),
-		ofTasks.read(keys, "", &there[2]), ofTasks.read(keys, skipLocked, &free[2]))
-	pools, plans := without(there[1], free[1]), without(there[2], free[2])
-	held := ledger.Rows{Organizations: without(there[0], free[0])}
+	err := s.runAndRollBack(ctx,
+		organizationTarget.selectRows(r.Organizations, "", &there[0]),
+		organizationTarget.selectRows(r.Organizations, skipLocked, &free[0]),
+		poolTarget.selectRows(r.Pools, "", &there[1]), poolTarget.selectRows(r.Pools, skipLocked, &free[1]),
+		taskTarget.selectRows(keys, "", &there[2]), taskTarget.selectRows(keys, skipLocked, &free[2]))
+	pools, plans := subtractList(there[1], free[1]), subtractList(there[2], free[2])
+	held := ledger.Rows{Organizations: subtractList(there[0], free[0])}
 	for _, id := range r.Pools {
 		if slices.Contains(pools, id) || slices.Contains(plans, ledger.PlanKey(id)) {
 			held.Pools = append(held.Pools, id)
@@ -103,27 +103,27 @@ func (s *Store) Await(ctx context.Context, r ledger.Rows) error {
 	if !s.dialect.batches {
 		return nil
 	}
-	patience := statementTime
+	patience := defaultLockWait
 	if deadline, ok := ctx.Deadline(); ok {
 		//nolint:forbidigo // a context ends by the machine's clock
 		patience = max(time.Until(deadline), time.Millisecond)
 	}
 	var got []string
-	return s.glance(ctx, lockTimeout(patience), ofOrganizations.read(r.Organizations, forUpdate, &got),
-		ofPools.read(r.Pools, forUpdate, &got), ofTasks.read(planKeys(r.Pools), forUpdate, &got))
+	return s.runAndRollBack(ctx, setLockTimeout(patience), organizationTarget.selectRows(r.Organizations, forUpdate, &got),
+		poolTarget.selectRows(r.Pools, forUpdate, &got), taskTarget.selectRows(planKeys(r.Pools), forUpdate, &got))
 }
 
-// statementTime is how long Await waits when its caller does not say.
-const statementTime = 8 * time.Second
+// defaultLockWait is how long Await waits when its caller does not say.
+const defaultLockWait = 8 * time.Second
 
-// glance runs statements in a transaction of which nothing stays.
-func (s *Store) glance(ctx context.Context, list ...statement) error {
+// runAndRollBack runs statements in a transaction of which nothing stays.
+func (s *Store) runAndRollBack(ctx context.Context, list ...statement) error {
 	session, _, err := s.newSession(ctx)
 	if err != nil {
 		return err
 	}
 	defer session.close(ctx)
-	return session.run(ctx, list...)
+	return session.runStatements(ctx, list...)
 }
 
 func planKeys(pools []string) []string {
@@ -134,7 +134,7 @@ func planKeys(pools []string) []string {
 	return keys
 }
 
-// without returns the strings of a list that are not in another.
-func without(list, other []string) []string {
+// subtractList returns the strings of a list that are not in another.
+func subtractList(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
 }

@@ -34,7 +34,7 @@ func (l logger) ParamsFilter(_ context.Context, statement string, _ ...any) (str
 }
 
 func (l logger) Trace(ctx context.Context, _ time.Time, fc func() (string, int64), err error) {
-	if err == nil || expected(err) {
+	if err == nil || isExpected(err) {
 		return
 	}
 	statement, _ := fc()

@@ -16,9 +16,9 @@ import (
 // Migrate brings the tables up to date. On PostgreSQL several processes may call
 // it at once: they wait for each other.
 func (s *Store) Migrate(ctx context.Context) error {
-	db, done := s.migrator()
+	db, done := s.migrationDB()
 	defer done()
-	provider, err := s.migrations(db)
+	provider, err := s.migrationProvider(db)
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
 	}
@@ -31,26 +31,26 @@ func (s *Store) Migrate(ctx context.Context) error {
 // SchemaVersion returns the number of the last migration in the database and of
 // the last one that this program knows. The tables fit when both are equal.
 func (s *Store) SchemaVersion(ctx context.Context) (have, want int64, err error) {
-	provider, err := s.migrations(s.writer)
+	provider, err := s.migrationProvider(s.writer)
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading the migrations: %w", err)
 	}
 	if have, want, err = provider.GetVersions(ctx); err != nil {
-		return 0, 0, wrap("reading the schema's version", err)
+		return 0, 0, wrapError("reading the schema's version", err)
 	}
 	return have, want, nil
 }
 
-// migrator is where migrations run: they wait for each other as long as it takes.
-func (s *Store) migrator() (db *sql.DB, done func()) {
+// migrationDB is where migrations run: they wait for each other as long as it takes.
+func (s *Store) migrationDB() (db *sql.DB, done func()) {
 	if s.config == nil {
 		return s.writer, func() {}
 	}
-	db = stdlib.OpenDB(*unbounded(s.config))
+	db = stdlib.OpenDB(*withoutTimeouts(s.config))
 	return db, func() { _ = db.Close() } // it was only for this
 }
 
-func (s *Store) migrations(db *sql.DB) (*goose.Provider, error) {
+func (s *Store) migrationProvider(db *sql.DB) (*goose.Provider, error) {
 	folder, err := fs.Sub(migrations.FS, s.dialect.folder)
 	if err != nil {
 		return nil, err

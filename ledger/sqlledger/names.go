@@ -15,10 +15,10 @@ type nounTable struct {
 
 var nounTables = map[ledger.Noun]nounTable{
 	ledger.NounOrganization: {"organizations", "name", "id", "deleted_at = 0"},
-	ledger.NounUser:         {"users", "email", tenant, "deleted_at = 0"},
-	ledger.NounKey:          {"api_keys", "name", tenant, "revoked_at = 0"},
+	ledger.NounUser:         {"users", "email", tenantColumn, "deleted_at = 0"},
+	ledger.NounKey:          {"api_keys", "name", tenantColumn, "revoked_at = 0"},
 	ledger.NounPool:         {"pools", "name", "", "deleted_at = 0"},
-	ledger.NounSchedule:     {"schedules", "name", tenant, "deleted_at = 0"},
+	ledger.NounSchedule:     {"schedules", "name", tenantColumn, "deleted_at = 0"},
 	ledger.NounNode:         {"nodes", "provider_id", "", liveNode},
 }
 
@@ -29,38 +29,38 @@ type namedRow struct {
 	OrganizationID string `gorm:"column:organization_id"`
 }
 
-func (r *reader) named(s ledger.Scope, n ledger.Noun) (*gorm.DB, nounTable) {
+func (r *reader) namedRows(s ledger.Scope, n ledger.Noun) (*gorm.DB, nounTable) {
 	t := nounTables[n]
 	owner := t.tenant
 	if owner == "" {
 		owner = "''"
 	}
-	db := r.query().Table(t.table).Select("id, " + t.name + " AS name, " + owner + " AS organization_id").Order("id")
+	db := r.newQuery().Table(t.table).Select("id, " + t.name + " AS name, " + owner + " AS organization_id").Order("id")
 	if t.tenant != "" {
-		db = scoped(db, s, t.tenant)
+		db = inScope(db, s, t.tenant)
 	}
 	return db, t
 }
 
 func (r *reader) Names(s ledger.Scope, n ledger.Noun, ids []string) ([]ledger.Named, error) {
-	db, _ := r.named(s, n)
+	db, _ := r.namedRows(s, n)
 	return readNames(db.Where("id IN ?", ids), "reading names")
 }
 
 func (r *reader) FindNamed(s ledger.Scope, n ledger.Noun, name string) ([]ledger.Named, error) {
-	db, t := r.named(s, n)
+	db, t := r.namedRows(s, n)
 	return readNames(db.Where(t.live).Where(t.name+" = ?", name).Limit(defaultPage), "looking for a name")
 }
 
 func (r *reader) ListNames(s ledger.Scope, n ledger.Noun) ([]ledger.Named, error) {
-	db, t := r.named(s, n)
+	db, t := r.namedRows(s, n)
 	return readNames(db.Where(t.live).Limit(maxPage), "listing names")
 }
 
 func readNames(db *gorm.DB, doing string) ([]ledger.Named, error) {
 	var rows []namedRow
 	if err := db.Find(&rows).Error; err != nil {
-		return nil, wrap(doing, err)
+		return nil, wrapError(doing, err)
 	}
 	out := make([]ledger.Named, len(rows))
 	for i, row := range rows {

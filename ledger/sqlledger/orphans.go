@@ -30,27 +30,27 @@ func orphanToRow(o ledger.Orphan) orphanRow {
 		Provisioner: o.Source.Provisioner, Machine: o.Machine, NodeID: o.NodeID, Region: o.Source.Region,
 		Type: o.Source.Type,
 		GPUs: o.GPUs, Price: int64(o.Source.Price), MinBilling: o.Source.MinBilling.Microseconds(),
-		BilledFrom: micros(o.BilledFrom), BilledUntil: micros(o.BilledUntil),
+		BilledFrom: toMicros(o.BilledFrom), BilledUntil: toMicros(o.BilledUntil),
 	}
 }
 
-func (r orphanRow) value() (ledger.Orphan, error) {
+func (r orphanRow) toValue() (ledger.Orphan, error) {
 	return ledger.Orphan{
 		Machine: r.Machine, NodeID: r.NodeID, GPUs: r.GPUs,
 		Source: capacity.Offering{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
-			Price: money.MicroUSD(r.Price), MinBilling: span(r.MinBilling)},
-		BilledFrom: moment(r.BilledFrom), BilledUntil: moment(r.BilledUntil),
+			Price: money.MicroUSD(r.Price), MinBilling: toDuration(r.MinBilling)},
+		BilledFrom: toTime(r.BilledFrom), BilledUntil: toTime(r.BilledUntil),
 	}, nil
 }
 
 // Orphans returns them in the order of their key.
 func (r *reader) Orphans(f ledger.OrphanFilter) ([]ledger.Orphan, error) {
-	db := r.query().Order("provisioner, machine")
+	db := r.newQuery().Order("provisioner, machine")
 	if f.Provisioner != "" {
 		db = db.Where("provisioner = ?", f.Provisioner)
 	}
 	if f.Standing {
 		db = db.Where("billed_until = 0")
 	}
-	return list[orphanRow](db, "reading orphans")
+	return listRows[orphanRow](db, "reading orphans")
 }

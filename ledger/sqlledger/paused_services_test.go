@@ -20,11 +20,11 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-// site is a database with two pools and a tenant of each, and a ledger over it.
-func site(t *testing.T) (address string, l *ledger.Ledger) {
+// setUpSite is a database with two pools and a tenant of each, and a ledger over it.
+func setUpSite(t *testing.T) (address string, l *ledger.Ledger) {
 	t.Helper()
-	address = database(t)
-	store := instance(t, address)
+	address = createDatabase(t)
+	store := openInstance(t, address)
 	require.NoError(t, store.Migrate(t.Context()))
 	change := ledger.Change{}
 	for i := range 2 {
@@ -36,12 +36,12 @@ func site(t *testing.T) (address string, l *ledger.Ledger) {
 			Provisioner: "sim", Region: "r", Type: "m", Timers: capacity.Timers{MaxLease: 24 * time.Hour},
 		}})
 	}
-	require.NoError(t, save(t, store, change))
+	require.NoError(t, saveChange(t, store, change))
 	return address, ledger.New(store, &ids.UUID{}, ledger.Config{})
 }
 
-// book reserves a GPU in pool n for tenant n.
-func book(ctx context.Context, l *ledger.Ledger, n, day int) error {
+// reserveGPU reserves a GPU in pool n for tenant n.
+func reserveGPU(ctx context.Context, l *ledger.Ledger, n, day int) error {
 	begin := time.Now().UTC().Truncate(time.Hour).AddDate(0, 0, 1+day)
 	actor := ledger.Actor{OrganizationID: fmt.Sprintf("org_%d", n), KeyID: "key_1", Kind: ledger.PersonKey,
 		Role: ledger.Member}
@@ -51,9 +51,9 @@ func book(ctx context.Context, l *ledger.Ledger, n, day int) error {
 	return err
 }
 
-// paused is a process that stops in the middle of a transaction: it holds what
+// holdPaused is a process that stops in the middle of a transaction: it holds what
 // the statement locks, and says nothing more. The server ends it after a while.
-func paused(t *testing.T, address, idle, statement string) *pgx.Conn {
+func holdPaused(t *testing.T, address, idle, statement string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address+"&idle_in_transaction_session_timeout="+idle)
 	require.NoError(t, err)
@@ -78,15 +78,15 @@ func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			address, l := site(t)
+			address, l := setUpSite(t)
 			plan := ledger.Task{ID: "tsk_1", Key: ledger.PlanKey("pol_1"), Kind: ledger.TaskPlan, Subject: "pol_1",
 				State: ledger.TaskReady, RunAt: start.AddDate(10, 0, 0), CreatedAt: start}
-			require.NoError(t, save(t, l.Store(), ledger.Change{Tasks: []ledger.Task{plan}}))
-			require.NoError(t, book(t.Context(), l, 1, 0), "the board knows both")
-			require.NoError(t, book(t.Context(), l, 2, 0))
-			require.NoError(t, sqlledger.Behind(t.Context(), instance(t, address),
+			require.NoError(t, saveChange(t, l.Store(), ledger.Change{Tasks: []ledger.Task{plan}}))
+			require.NoError(t, reserveGPU(t.Context(), l, 1, 0), "the board knows both")
+			require.NoError(t, reserveGPU(t.Context(), l, 2, 0))
+			require.NoError(t, sqlledger.Behind(t.Context(), openInstance(t, address),
 				"UPDATE tasks SET run_at = 4102444800000000")) // it sleeps
-			paused(t, address, "2s", held)
+			holdPaused(t, address, "2s", held)
 
 			began := time.Now()
 			var group sync.WaitGroup
@@ -95,13 +95,13 @@ func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 				group.Go(func() {
 					ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 					defer cancel()
-					stuck.Store(i, book(ctx, l, 1, i))
+					stuck.Store(i, reserveGPU(ctx, l, 1, i))
 				})
 			}
 			slowest, calls := time.Duration(0), 0
 			for ; time.Since(began) < 1500*time.Millisecond; calls++ {
 				one := time.Now()
-				require.NoError(t, book(t.Context(), l, 2, calls%90))
+				require.NoError(t, reserveGPU(t.Context(), l, 2, calls%90))
 				slowest = max(slowest, time.Since(one))
 			}
 			stuck.Range(func(i, err any) bool { t.Fatalf("booking %v was not held up: %v", i, err); return false })
@@ -119,12 +119,12 @@ func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 // TestABusyPoolIsSaid: a holder that stays is named before the request's end.
 func TestABusyPoolIsSaid(t *testing.T) {
 	t.Parallel()
-	address, l := site(t)
-	require.NoError(t, book(t.Context(), l, 1, 0))
-	paused(t, address, "1min", "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE")
+	address, l := setUpSite(t)
+	require.NoError(t, reserveGPU(t.Context(), l, 1, 0))
+	holdPaused(t, address, "1min", "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	require.ErrorIs(t, book(ctx, l, 1, 1), ledger.ErrBusy)
+	require.ErrorIs(t, reserveGPU(ctx, l, 1, 1), ledger.ErrBusy)
 	require.NoError(t, ctx.Err(), "there is time left to say it")
 }
 
@@ -132,15 +132,15 @@ func TestABusyPoolIsSaid(t *testing.T) {
 // been done, so it is done again on another connection.
 func TestALostConnectionIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	address, l := site(t)
+	address, l := setUpSite(t)
 	runs := 0
 	require.NoError(t, l.Store().InTx(t.Context(), func(tx ledger.Tx) error {
-		opened, err := tx.Lock(opening("pol_1"))
+		opened, err := tx.Lock(lockPools("pol_1"))
 		if err != nil {
 			return err
 		}
 		if runs++; runs == 1 {
-			administer(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in "+
+			execAdmin(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in "+
 				"transaction' AND datname = '"+nameOf(t, address)+"'")
 		}
 		return tx.Save(ledger.Change{Revisions: map[string]int64{"pol_1": opened.Revisions["pol_1"] + 1}, Last: true})
@@ -159,8 +159,8 @@ func nameOf(t *testing.T, address string) string {
 // ended a lease a moment ago. What follows on the same GPU begins after that.
 func TestAVerbThatWaitedReadsTheClockAgain(t *testing.T) {
 	t.Parallel()
-	address, l := site(t)
-	holder := paused(t, address, "1min", "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE")
+	address, l := setUpSite(t)
+	holder := holdPaused(t, address, "1min", "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE")
 	began := make(chan time.Time, 1)
 	go func() {
 		_ = l.Store().InTx(context.Background(), func(tx ledger.Tx) error {

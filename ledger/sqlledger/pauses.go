@@ -12,18 +12,18 @@ type pauseRow struct {
 
 func (pauseRow) TableName() string { return "prewarm_pauses" }
 
-func (r pauseRow) value() (ledger.Pause, error) {
-	return ledger.Pause{OrganizationID: r.OrganizationID, Reason: r.Reason, By: r.By, At: moment(r.At),
-		Until: moment(r.Until)}, nil
+func (r pauseRow) toValue() (ledger.Pause, error) {
+	return ledger.Pause{OrganizationID: r.OrganizationID, Reason: r.Reason, By: r.By, At: toTime(r.At),
+		Until: toTime(r.Until)}, nil
 }
 
 // Pauses returns the pauses that hold now.
 func (r *reader) Pauses() ([]ledger.Pause, error) {
-	db := r.query().Where("until = 0 OR until > ?", micros(r.Now())).Order("organization_id")
-	return list[pauseRow](db, "reading what is paused")
+	db := r.newQuery().Where("until = 0 OR until > ?", toMicros(r.Now())).Order("organization_id")
+	return listRows[pauseRow](db, "reading what is paused")
 }
 
 func pauseToRow(p ledger.Pause) pauseRow {
-	return pauseRow{OrganizationID: p.OrganizationID, Reason: p.Reason, By: p.By, At: micros(p.At),
-		Until: micros(p.Until)}
+	return pauseRow{OrganizationID: p.OrganizationID, Reason: p.Reason, By: p.By, At: toMicros(p.At),
+		Until: toMicros(p.Until)}
 }

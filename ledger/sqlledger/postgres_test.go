@@ -20,32 +20,32 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-// server names a PostgreSQL server on which the tests may make databases.
-func server(t testing.TB) string {
+// serverAddress names a PostgreSQL server on which the tests may make databases.
+func serverAddress(t testing.TB) string {
 	t.Helper()
 	address := os.Getenv("FOREWARM_TEST_POSTGRES")
 	require.NotEmpty(t, address, "FOREWARM_TEST_POSTGRES must name a server on which databases may be made")
 	return address
 }
 
-// database makes an empty database that is dropped when the test ends, and
+// createDatabase makes an empty database that is dropped when the test ends, and
 // returns its URL.
-func database(t testing.TB) string {
+func createDatabase(t testing.TB) string {
 	t.Helper()
 	name := "forewarm_" + strings.ReplaceAll(ids.UUID{}.New("tst"), "_", "")
-	administer(t, "CREATE DATABASE "+name)
-	t.Cleanup(func() { administer(t, "DROP DATABASE "+name+" WITH (FORCE)") })
-	address, err := url.Parse(server(t))
+	execAdmin(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { execAdmin(t, "DROP DATABASE "+name+" WITH (FORCE)") })
+	address, err := url.Parse(serverAddress(t))
 	require.NoError(t, err)
 	address.Path = "/" + name
 	return address.String()
 }
 
-func administer(t testing.TB, statement string) {
+func execAdmin(t testing.TB, statement string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a cleanup's t.Context is over
 	defer cancel()
-	conn, err := pgx.Connect(ctx, server(t))
+	conn, err := pgx.Connect(ctx, serverAddress(t))
 	require.NoError(t, err)
 	_, err = conn.Exec(ctx, statement)
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func administer(t testing.TB, statement string) {
 func openPostgres(t testing.TB) *sqlledger.Store {
 	t.Helper()
 	store, err := sqlledger.Open(t.Context(), sqlledger.Config{
-		URL: database(t), MaxConns: 8, Clock: clock.NewManual(start.AddDate(-9, 0, 0)), // it must not be asked
+		URL: createDatabase(t), MaxConns: 8, Clock: clock.NewManual(start.AddDate(-9, 0, 0)), // it must not be asked
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -87,12 +87,12 @@ func TestEventsWaitForTheirElders(t *testing.T) {
 		})
 	}()
 	<-written
-	require.NoError(t, save(t, store, tell("younger")))
-	require.Empty(t, events(t, store), "the elder may still appear before it")
+	require.NoError(t, saveChange(t, store, tell("younger")))
+	require.Empty(t, listEvents(t, store), "the elder may still appear before it")
 	close(release)
 	require.NoError(t, <-slow)
-	require.Eventually(t, func() bool { return len(events(t, store)) == 2 }, time.Minute, time.Millisecond)
-	require.Equal(t, "elder", events(t, store)[0].Subject)
+	require.Eventually(t, func() bool { return len(listEvents(t, store)) == 2 }, time.Minute, time.Millisecond)
+	require.Equal(t, "elder", listEvents(t, store)[0].Subject)
 }
 
 // TestPostgresTellsTheTime: leases and expiry go by one clock, not by each
@@ -109,7 +109,7 @@ func TestPostgresTellsTheTime(t *testing.T) {
 // TestPostgresMigratesOnce: instances that start together wait for each other.
 func TestPostgresMigratesOnce(t *testing.T) {
 	t.Parallel()
-	address := database(t)
+	address := createDatabase(t)
 	outcomes := make(chan error, 4)
 	for range cap(outcomes) {
 		go func() {
@@ -132,8 +132,8 @@ const (
 	tick     = 2 * time.Millisecond
 )
 
-// waiting counts the connections to a database that wait for a lock.
-func waiting(t *testing.T, address string) int {
+// countWaiting counts the connections to a database that wait for a lock.
+func countWaiting(t *testing.T, address string) int {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
 	require.NoError(t, err)

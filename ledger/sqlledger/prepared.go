@@ -17,11 +17,11 @@ import (
 // of placeholders is a new text, so there may be a few hundred.
 const maxPrepared = 512
 
-// preparing opens connections that remember their statements.
-type preparing struct{ name string }
+// preparingConnector opens connections that remember their statements.
+type preparingConnector struct{ name string }
 
 // Connect opens a connection.
-func (p preparing) Connect(context.Context) (driver.Conn, error) {
+func (p preparingConnector) Connect(context.Context) (driver.Conn, error) {
 	c, err := p.Driver().Open(p.name)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (p preparing) Connect(context.Context) (driver.Conn, error) {
 }
 
 // Driver returns the driver below.
-func (preparing) Driver() driver.Driver { return &sqlite.Driver{} }
+func (preparingConnector) Driver() driver.Driver { return &sqlite.Driver{} }
 
 // sqliteConn is everything that database/sql may ask of a connection.
 type sqliteConn interface {
@@ -60,9 +60,9 @@ type preparedStmt struct {
 	busy bool
 }
 
-// statement returns the kept statement of a text, or nil when it must be run as
+// keptStatement returns the kept statement of a text, or nil when it must be run as
 // text: its rows are still being read, or it cannot be prepared.
-func (c *preparedConn) statement(ctx context.Context, query string) *preparedStmt {
+func (c *preparedConn) keptStatement(ctx context.Context, query string) *preparedStmt {
 	if s, ok := c.kept[query]; ok {
 		if s.busy {
 			return nil
@@ -83,7 +83,7 @@ func (c *preparedConn) statement(ctx context.Context, query string) *preparedStm
 
 // ExecContext runs a statement without rows.
 func (c *preparedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if s := c.statement(ctx, query); s != nil {
+	if s := c.keptStatement(ctx, query); s != nil {
 		if run, ok := s.Stmt.(driver.StmtExecContext); ok {
 			return run.ExecContext(ctx, args)
 		}
@@ -93,7 +93,7 @@ func (c *preparedConn) ExecContext(ctx context.Context, query string, args []dri
 
 // QueryContext runs a statement with rows.
 func (c *preparedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	s := c.statement(ctx, query)
+	s := c.keptStatement(ctx, query)
 	if s == nil {
 		return c.sqliteConn.QueryContext(ctx, query, args)
 	}

@@ -20,11 +20,11 @@ const replaceProvisioner = "ON CONFLICT (name) DO UPDATE SET offers = excluded.o
 
 func provisionerToRow(p ledger.Provisioner) provisionerRow {
 	offers, _ := json.Marshal(p.Offers) // strings and numbers: it cannot fail
-	return provisionerRow{Name: p.Name, Offers: string(offers), ReportedAt: micros(p.ReportedAt)}
+	return provisionerRow{Name: p.Name, Offers: string(offers), ReportedAt: toMicros(p.ReportedAt)}
 }
 
-func (r provisionerRow) value() (ledger.Provisioner, error) {
-	p := ledger.Provisioner{Name: r.Name, ReportedAt: moment(r.ReportedAt)}
+func (r provisionerRow) toValue() (ledger.Provisioner, error) {
+	p := ledger.Provisioner{Name: r.Name, ReportedAt: toTime(r.ReportedAt)}
 	if err := json.Unmarshal([]byte(r.Offers), &p.Offers); err != nil {
 		return p, fmt.Errorf("reading the offers of %s: %w", r.Name, err)
 	}
@@ -33,7 +33,7 @@ func (r provisionerRow) value() (ledger.Provisioner, error) {
 
 // Provisioners returns them in the order of their names.
 func (r *reader) Provisioners() ([]ledger.Provisioner, error) {
-	return list[provisionerRow](r.query().Order("name"), "reading provisioners")
+	return listRows[provisionerRow](r.newQuery().Order("name"), "reading provisioners")
 }
 
 type provisionerHoldRow struct {
@@ -45,8 +45,8 @@ type provisionerHoldRow struct {
 
 func (provisionerHoldRow) TableName() string { return "provisioners" }
 
-func (r provisionerHoldRow) value() (ledger.ProvisionerHold, error) {
-	return ledger.ProvisionerHold{Name: r.Name, Holder: r.Holder, Host: r.Host, Until: moment(r.Until)}, nil
+func (r provisionerHoldRow) toValue() (ledger.ProvisionerHold, error) {
+	return ledger.ProvisionerHold{Name: r.Name, Holder: r.Holder, Host: r.Host, Until: toTime(r.Until)}, nil
 }
 
 // holdProvisioner asks and writes in one statement, so that of two workers that
@@ -57,9 +57,9 @@ ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, holder_host = exclude
 WHERE provisioners.holder = excluded.holder OR provisioners.held_until <= ?`
 
 func (t *tx) HoldProvisioner(h ledger.ProvisionerHold) (ledger.ProvisionerHold, error) {
-	if _, err := t.exec("holding provisioner "+h.Name, holdProvisioner, h.Name, h.Holder, h.Host, micros(h.Until),
-		micros(t.Now())); err != nil {
+	if _, err := t.execStatement("holding provisioner "+h.Name, holdProvisioner, h.Name, h.Holder, h.Host, toMicros(h.Until),
+		toMicros(t.Now())); err != nil {
 		return h, err
 	}
-	return one[provisionerHoldRow](t.query().Where("name = ?", h.Name), "reading the hold of provisioner "+h.Name)
+	return readRow[provisionerHoldRow](t.newQuery().Where("name = ?", h.Name), "reading the hold of provisioner "+h.Name)
 }

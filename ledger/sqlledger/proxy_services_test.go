@@ -23,15 +23,15 @@ type proxy struct {
 	group   sync.WaitGroup
 }
 
-// through returns a proxy to the database and the database's URL through it.
-func through(t *testing.T, database string) (*proxy, string) {
+// startProxy returns a proxy to the database and the database's URL through it.
+func startProxy(t *testing.T, database string) (*proxy, string) {
 	t.Helper()
 	address, err := url.Parse(database)
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	p := &proxy{address: address.Host}
-	p.group.Go(func() { p.accept(listener) })
+	p.group.Go(func() { p.acceptClients(listener) })
 	t.Cleanup(func() {
 		_ = listener.Close()
 		p.group.Wait()
@@ -40,7 +40,7 @@ func through(t *testing.T, database string) (*proxy, string) {
 	return p, address.String()
 }
 
-func (p *proxy) accept(listener net.Listener) {
+func (p *proxy) acceptClients(listener net.Listener) {
 	for {
 		client, err := listener.Accept()
 		if err != nil {
@@ -52,7 +52,7 @@ func (p *proxy) accept(listener net.Listener) {
 			return
 		}
 		p.group.Go(func() { p.forward(client, server) })
-		p.group.Go(func() { p.back(client, server) })
+		p.group.Go(func() { p.returnAnswers(client, server) })
 	}
 }
 
@@ -79,7 +79,7 @@ func (p *proxy) forward(client, server net.Conn) {
 	}
 }
 
-func (p *proxy) back(client, server net.Conn) {
+func (p *proxy) returnAnswers(client, server net.Conn) {
 	defer func() { _ = client.Close() }()
 	buffer := make([]byte, 1<<16)
 	for {

@@ -21,9 +21,9 @@ func packQuarantine(q node.Quarantines) string {
 	if len(q.Spans) == 0 {
 		return ""
 	}
-	t := quarantineText{Kept: q.Kept, Resuming: q.Resuming, Warned: micros(q.WarnedAt)}
+	t := quarantineText{Kept: q.Kept, Resuming: q.Resuming, Warned: toMicros(q.WarnedAt)}
 	for _, s := range q.Spans {
-		t.Spans = append(t.Spans, [2]int64{micros(s.Start), micros(s.End)})
+		t.Spans = append(t.Spans, [2]int64{toMicros(s.Start), toMicros(s.End)})
 	}
 	text, err := json.Marshal(t)
 	if err != nil {
@@ -40,9 +40,9 @@ func unpackQuarantine(text string) (node.Quarantines, error) {
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
 		return node.Quarantines{}, fmt.Errorf("column quarantine holds %q: %w", text, err)
 	}
-	q := node.Quarantines{Kept: t.Kept, Resuming: t.Resuming, WarnedAt: moment(t.Warned)}
+	q := node.Quarantines{Kept: t.Kept, Resuming: t.Resuming, WarnedAt: toTime(t.Warned)}
 	for _, s := range t.Spans {
-		q.Spans = append(q.Spans, calendar.Interval{Start: moment(s[0]), End: moment(s[1])})
+		q.Spans = append(q.Spans, calendar.Interval{Start: toTime(s[0]), End: toTime(s[1])})
 	}
 	return q, nil
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// tenant is the column by which rows belong to an organization.
-const tenant = "organization_id"
+// tenantColumn is the column by which rows belong to an organization.
+const tenantColumn = "organization_id"
 
 func (r *reader) Reservation(s ledger.Scope, id string) (reservation.Reservation, error) {
-	return one[reservationRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading reservation "+id)
+	return readRow[reservationRow](inScope(r.newQuery(), s, tenantColumn).Where("id = ?", id), "reading reservation "+id)
 }
 
 func (r *reader) Reservations(s ledger.Scope, f ledger.BookingFilter,
 	p ledger.Page) ([]reservation.Reservation, error) {
-	db := filtered(scoped(r.query(), s, tenant), f)
+	db := filterBookings(inScope(r.newQuery(), s, tenantColumn), f)
 	if f.MadeBy != "" {
 		db = db.Where("made_by = ?", f.MadeBy)
 	}
@@ -25,28 +25,28 @@ func (r *reader) Reservations(s ledger.Scope, f ledger.BookingFilter,
 		db = db.Where(liveReservation)
 	}
 	if !f.Since.IsZero() {
-		db = db.Where("window_end > ?", micros(f.Since))
+		db = db.Where("window_end > ?", toMicros(f.Since))
 	}
 	if !f.Until.IsZero() {
-		db = db.Where("window_start < ?", micros(f.Until))
+		db = db.Where("window_start < ?", toMicros(f.Until))
 	}
 	if p.Newest {
-		return list[reservationRow](newest(db, "reservations", p), "listing reservations")
+		return listRows[reservationRow](newestPage(db, "reservations", p), "listing reservations")
 	}
-	return list[reservationRow](paged(db, p), "listing reservations")
+	return listRows[reservationRow](onPage(db, p), "listing reservations")
 }
 
-// newest narrows a query to one page, the newest first, of rows whose ids do not
+// newestPage narrows a query to one page, the newest first, of rows whose ids do not
 // say when: keys' are random, and a reservation of a schedule has one that is made
 // of its date.
-func newest(db *gorm.DB, table string, p ledger.Page) *gorm.DB {
+func newestPage(db *gorm.DB, table string, p ledger.Page) *gorm.DB {
 	if p.After != "" {
 		db = db.Where("(created_at, id) < (SELECT created_at, id FROM "+table+" WHERE id = ?)", p.After)
 	}
 	return db.Order("created_at DESC, id DESC").Limit(pageSize(p.Limit))
 }
 
-func filtered(db *gorm.DB, f ledger.BookingFilter) *gorm.DB {
+func filterBookings(db *gorm.DB, f ledger.BookingFilter) *gorm.DB {
 	if f.PoolID != "" {
 		db = db.Where("pool_id = ?", f.PoolID)
 	}
@@ -63,16 +63,16 @@ func filtered(db *gorm.DB, f ledger.BookingFilter) *gorm.DB {
 }
 
 func (r *reader) Allocation(s ledger.Scope, id string) (allocation.Allocation, error) {
-	a, err := one[allocationRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading allocation "+id)
+	a, err := readRow[allocationRow](inScope(r.newQuery(), s, tenantColumn).Where("id = ?", id), "reading allocation "+id)
 	if err != nil {
 		return a, err
 	}
-	list, err := r.handed([]allocation.Allocation{a})
+	list, err := r.readHeldDevices([]allocation.Allocation{a})
 	return list[0], err
 }
 
 func (r *reader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) ([]allocation.Allocation, error) {
-	db := filtered(scoped(r.query(), s, tenant), f)
+	db := filterBookings(inScope(r.newQuery(), s, tenantColumn), f)
 	if f.MadeBy != "" {
 		db = db.Where("held_by = ?", f.MadeBy)
 	}
@@ -80,31 +80,31 @@ func (r *reader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Pa
 		db = db.Where(liveAllocation)
 	}
 	if !f.Since.IsZero() {
-		db = db.Where("(ended_at = 0 OR ended_at > ?)", micros(f.Since))
+		db = db.Where("(ended_at = 0 OR ended_at > ?)", toMicros(f.Since))
 	}
 	if !f.Until.IsZero() {
-		db = db.Where("requested_at < ?", micros(f.Until))
+		db = db.Where("requested_at < ?", toMicros(f.Until))
 	}
-	allocations, err := list[allocationRow](paged(db, p), "listing allocations")
+	allocations, err := listRows[allocationRow](onPage(db, p), "listing allocations")
 	if err != nil {
 		return nil, err
 	}
-	return r.handed(allocations)
+	return r.readHeldDevices(allocations)
 }
 
-// handed adds what they hold, or held, to a page of allocations.
-func (r *reader) handed(allocations []allocation.Allocation) ([]allocation.Allocation, error) {
+// readHeldDevices adds what they hold, or held, to a page of allocations.
+func (r *reader) readHeldDevices(allocations []allocation.Allocation) ([]allocation.Allocation, error) {
 	ids := make([]string, len(allocations))
 	for i, a := range allocations {
 		ids[i] = a.ID
 	}
 	var holds []holdRow
-	err := r.query().Where("allocation_id IN ?", ids).Order("allocation_id, idx").Find(&holds).Error
-	return hand(allocations, holds), wrap("reading held devices", err)
+	err := r.newQuery().Where("allocation_id IN ?", ids).Order("allocation_id, idx").Find(&holds).Error
+	return attachHeldDevices(allocations, holds), wrapError("reading held devices", err)
 }
 
-// hand gives holds, which are in order, to their allocations.
-func hand(allocations []allocation.Allocation, holds []holdRow) []allocation.Allocation {
+// attachHeldDevices gives holds, which are in order, to their allocations.
+func attachHeldDevices(allocations []allocation.Allocation, holds []holdRow) []allocation.Allocation {
 	at := make(map[string]int, len(allocations))
 	for i, a := range allocations {
 		at[a.ID] = i
@@ -118,9 +118,9 @@ func hand(allocations []allocation.Allocation, holds []holdRow) []allocation.All
 }
 
 func (r *reader) Schedule(s ledger.Scope, id string) (ledger.Schedule, error) {
-	return one[scheduleRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading schedule "+id)
+	return readRow[scheduleRow](inScope(r.newQuery(), s, tenantColumn).Where("id = ?", id), "reading schedule "+id)
 }
 
 func (r *reader) Schedules(s ledger.Scope, p ledger.Page) ([]ledger.Schedule, error) {
-	return list[scheduleRow](paged(scoped(r.query(), s, tenant).Where("deleted_at = 0"), p), "listing schedules")
+	return listRows[scheduleRow](onPage(inScope(r.newQuery(), s, tenantColumn).Where("deleted_at = 0"), p), "listing schedules")
 }

@@ -12,32 +12,32 @@ import (
 )
 
 func (r *reader) Pool(idOrName string) (ledger.Pool, error) {
-	return one[poolRow](r.query().
+	return readRow[poolRow](r.newQuery().
 		Where("id = ? OR name = ? AND deleted_at = 0", idOrName, idOrName).
 		Order(clause.Expr{SQL: "CASE WHEN id = ? THEN 0 ELSE 1 END", Vars: []any{idOrName}}),
 		"reading pool "+idOrName)
 }
 
 func (r *reader) DeletedPool(name string) (ledger.Pool, error) {
-	return one[poolRow](r.query().Where("name = ? AND deleted_at <> 0", name).Order("deleted_at DESC"),
+	return readRow[poolRow](r.newQuery().Where("name = ? AND deleted_at <> 0", name).Order("deleted_at DESC"),
 		"reading the deleted pool "+name)
 }
 
 func (r *reader) Pools(p ledger.Page) ([]ledger.Pool, error) {
-	return list[poolRow](paged(r.query().Where("deleted_at = 0"), p), "listing pools")
+	return listRows[poolRow](onPage(r.newQuery().Where("deleted_at = 0"), p), "listing pools")
 }
 
 func (r *reader) Node(id string) (node.Node, error) {
-	n, err := one[nodeRow](r.query().Where("id = ?", id), "reading node "+id)
+	n, err := readRow[nodeRow](r.newQuery().Where("id = ?", id), "reading node "+id)
 	if err != nil {
 		return n, err
 	}
-	nodes, err := r.equipped([]node.Node{n})
+	nodes, err := r.readDevices([]node.Node{n})
 	return nodes[0], err
 }
 
 func (r *reader) Nodes(f ledger.NodeFilter, p ledger.Page) ([]node.Node, error) {
-	db := r.query()
+	db := r.newQuery()
 	if f.PoolID != "" {
 		db = db.Where("pool_id = ?", f.PoolID)
 	}
@@ -51,13 +51,13 @@ func (r *reader) Nodes(f ledger.NodeFilter, p ledger.Page) ([]node.Node, error) 
 		db = db.Where(liveNode)
 	}
 	if f.Places != nil {
-		db = db.Where(onPlaces(r.query(), f.Places))
+		db = db.Where(onPlaces(r.newQuery(), f.Places))
 	}
-	nodes, err := list[nodeRow](paged(db, p), "listing nodes")
+	nodes, err := listRows[nodeRow](onPage(db, p), "listing nodes")
 	if err != nil {
 		return nil, err
 	}
-	return r.equipped(nodes)
+	return r.readDevices(nodes)
 }
 
 // onPlaces is the condition that a node is on one of the slots.
@@ -73,26 +73,26 @@ func onPlaces(db *gorm.DB, places []ledger.Place) *gorm.DB {
 	return where
 }
 
-// equipped adds the devices to a page of nodes.
-func (r *reader) equipped(nodes []node.Node) ([]node.Node, error) {
+// readDevices adds the devices to a page of nodes.
+func (r *reader) readDevices(nodes []node.Node) ([]node.Node, error) {
 	ids := make([]string, len(nodes))
 	for i, n := range nodes {
 		ids[i] = n.ID
 	}
 	var devices []gpuRow
-	err := r.query().Where("node_id IN ?", ids).Order("node_id, idx, uuid").Find(&devices).Error
-	return equip(nodes, devices), wrap("reading devices", err)
+	err := r.newQuery().Where("node_id IN ?", ids).Order("node_id, idx, uuid").Find(&devices).Error
+	return attachDevices(nodes, devices), wrapError("reading devices", err)
 }
 
-// equip hands out devices, which are in order, to their nodes.
-func equip(nodes []node.Node, devices []gpuRow) []node.Node {
+// attachDevices hands out devices, which are in order, to their nodes.
+func attachDevices(nodes []node.Node, devices []gpuRow) []node.Node {
 	at := make(map[string]int, len(nodes))
 	for i, n := range nodes {
 		at[n.ID] = i
 	}
 	for _, d := range devices {
 		if i, ok := at[d.NodeID]; ok {
-			nodes[i].Devices = append(nodes[i].Devices, d.device())
+			nodes[i].Devices = append(nodes[i].Devices, d.toDevice())
 		}
 	}
 	return nodes
@@ -100,6 +100,6 @@ func equip(nodes []node.Node, devices []gpuRow) []node.Node {
 
 func (r *reader) Generation(poolID string, slot int) (int, error) {
 	var count int64
-	err := r.query().Table("nodes").Where("pool_id = ? AND slot = ?", poolID, slot).Count(&count).Error
-	return int(count), wrap("counting the nodes of a slot", err)
+	err := r.newQuery().Table("nodes").Where("pool_id = ? AND slot = ?", poolID, slot).Count(&count).Error
+	return int(count), wrapError("counting the nodes of a slot", err)
 }

@@ -7,43 +7,43 @@ import (
 )
 
 func (r *reader) Organization(s ledger.Scope, id string) (ledger.Organization, error) {
-	return one[organizationRow](scoped(r.query(), s, "id").Where("id = ?", id), "reading organization "+id)
+	return readRow[organizationRow](inScope(r.newQuery(), s, "id").Where("id = ?", id), "reading organization "+id)
 }
 
 func (r *reader) Organizations(s ledger.Scope, p ledger.Page) ([]ledger.Organization, error) {
-	return list[organizationRow](paged(scoped(r.query(), s, "id").Where("deleted_at = 0"), p), "listing organizations")
+	return listRows[organizationRow](onPage(inScope(r.newQuery(), s, "id").Where("deleted_at = 0"), p), "listing organizations")
 }
 
 func (r *reader) Cohort(name string) ([]ledger.Organization, error) {
-	db := r.query().Where("cohort = ? AND cohort <> '' AND deleted_at = 0", name).Order("id")
-	return list[organizationRow](db, "reading cohort "+name)
+	db := r.newQuery().Where("cohort = ? AND cohort <> '' AND deleted_at = 0", name).Order("id")
+	return listRows[organizationRow](db, "reading cohort "+name)
 }
 
 func (r *reader) User(s ledger.Scope, id string) (ledger.User, error) {
-	return one[userRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading user "+id)
+	return readRow[userRow](inScope(r.newQuery(), s, tenantColumn).Where("id = ?", id), "reading user "+id)
 }
 
 func (r *reader) Users(s ledger.Scope, p ledger.Page) ([]ledger.User, error) {
-	return list[userRow](paged(scoped(r.query(), s, tenant).Where("deleted_at = 0"), p), "listing users")
+	return listRows[userRow](onPage(inScope(r.newQuery(), s, tenantColumn).Where("deleted_at = 0"), p), "listing users")
 }
 
 func (r *reader) Key(s ledger.Scope, id string) (ledger.Key, error) {
-	return one[keyRow](scoped(r.query(), s, tenant).Where("id = ?", id), "reading key "+id)
+	return readRow[keyRow](inScope(r.newQuery(), s, tenantColumn).Where("id = ?", id), "reading key "+id)
 }
 
 func (r *reader) Keys(s ledger.Scope, f ledger.KeyFilter, p ledger.Page) ([]ledger.Key, error) {
-	db := scoped(r.query(), s, tenant)
+	db := inScope(r.newQuery(), s, tenantColumn)
 	if !f.ValidAt.IsZero() {
-		db = db.Where("revoked_at = 0 AND (expires_at = 0 OR expires_at > ?)", micros(f.ValidAt))
+		db = db.Where("revoked_at = 0 AND (expires_at = 0 OR expires_at > ?)", toMicros(f.ValidAt))
 	}
 	if p.Newest {
-		return list[keyRow](newest(db, "api_keys", p), "listing keys")
+		return listRows[keyRow](newestPage(db, "api_keys", p), "listing keys")
 	}
-	return list[keyRow](paged(db, p), "listing keys")
+	return listRows[keyRow](onPage(db, p), "listing keys")
 }
 
 func (r *reader) OperatorKeys() ([]ledger.Key, error) {
-	return list[keyRow](r.query().Where("role = ? AND revoked_at = 0", ledger.Operator).Order("id"),
+	return listRows[keyRow](r.newQuery().Where("role = ? AND revoked_at = 0", ledger.Operator).Order("id"),
 		"listing operators' keys")
 }
 
@@ -54,9 +54,9 @@ type bookerRow struct {
 
 func (bookerRow) TableName() string { return "api_keys" }
 
-// offspring of the keys for which a condition holds. UNION ends a circle, which
+// offspringQuery of the keys for which a condition holds. UNION ends a circle, which
 // the ledger never makes.
-func offspring(of string) string {
+func offspringQuery(of string) string {
 	return `FROM (
 		WITH RECURSIVE tree (id) AS (
 			SELECT id FROM api_keys WHERE ` + of + `
@@ -70,7 +70,7 @@ func (r *reader) Offspring(root ledger.KeyRoot) ([]string, error) {
 		of, id = "user_id = ? AND user_id <> ''", root.UserID
 	}
 	var rows []bookerRow
-	if err := r.gather(readRows("reading what a key made", &rows, offspring(of), id)); err != nil {
+	if err := r.readTogether(queryRows("reading what a key made", &rows, offspringQuery(of), id)); err != nil {
 		return nil, err
 	}
 	ids := make([]string, len(rows))
@@ -82,8 +82,8 @@ func (r *reader) Offspring(root ledger.KeyRoot) ([]string, error) {
 
 // Replay returns the stored answer to a request, and false when there is none.
 func (r *reader) Replay(organizationID, route, key string) (ledger.Replay, bool, error) {
-	found, err := one[replayRow](
-		r.query().Where("organization_id = ? AND route = ? AND key = ?", organizationID, route, key),
+	found, err := readRow[replayRow](
+		r.newQuery().Where("organization_id = ? AND route = ? AND key = ?", organizationID, route, key),
 		"reading a stored answer")
 	if errors.Is(err, ledger.ErrNotFound) {
 		return ledger.Replay{}, false, nil

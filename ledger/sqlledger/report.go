@@ -13,11 +13,11 @@ import (
 func (r *reader) Report(s ledger.Scope, from, to time.Time) (ledger.Report, error) {
 	report := ledger.Report{From: from, To: to}
 	if err := r.addWaits(&report, s); err != nil {
-		return report, wrap("adding up waits", err)
+		return report, wrapError("adding up waits", err)
 	}
 	costs, err := r.Costs(s, from, to)
 	if err != nil {
-		return report, wrap("adding up node time", err)
+		return report, wrapError("adding up node time", err)
 	}
 	report.AddCosts(costs)
 	return report, nil
@@ -29,24 +29,24 @@ func (r *reader) addWaits(report *ledger.Report, s ledger.Scope) error {
 		Requested int64 `gorm:"column:requested_at"`
 		Active    int64 `gorm:"column:active_at"`
 	}
-	err := scoped(r.query(), s, tenant).Table("allocations").Select("requested_at, active_at").
-		Where("active_at >= ? AND active_at < ? AND active_at > 0", micros(report.From), micros(report.To)).
+	err := inScope(r.newQuery(), s, tenantColumn).Table("allocations").Select("requested_at, active_at").
+		Where("active_at >= ? AND active_at < ? AND active_at > 0", toMicros(report.From), toMicros(report.To)).
 		Scan(&rows).Error
 	waits := make([]time.Duration, len(rows))
 	for i, row := range rows {
-		waits[i] = span(row.Active - row.Requested)
+		waits[i] = toDuration(row.Active - row.Requested)
 		report.WaitTotal += waits[i]
 		if waits[i] <= allocation.ZeroWait {
 			report.ZeroWaits++
 		}
 	}
 	report.Starts = len(waits)
-	report.WaitP95 = p95(waits)
+	report.WaitP95 = percentile95(waits)
 	return err
 }
 
-// p95 is the nearest-rank 95th percentile: the value at rank ⌈0.95·n⌉.
-func p95(waits []time.Duration) time.Duration {
+// percentile95 is the nearest-rank 95th percentile: the value at rank ⌈0.95·n⌉.
+func percentile95(waits []time.Duration) time.Duration {
 	if len(waits) == 0 {
 		return 0
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 type reservationRow struct {
-	Head           head    `gorm:"embedded"`
+	Head           rowHead `gorm:"embedded"`
 	OrganizationID string  `gorm:"column:organization_id"`
 	PoolID         string  `gorm:"column:pool_id"`
 	Name           string  `gorm:"column:name"`
@@ -40,25 +40,25 @@ type reservationRow struct {
 	Ended          int64   `gorm:"column:ended_at"`
 }
 
-func (reservationRow) TableName() string { return "reservations" }
-func (r reservationRow) identity() head  { return r.Head }
+func (reservationRow) TableName() string  { return "reservations" }
+func (r reservationRow) rowHead() rowHead { return r.Head }
 
 func reservationToRow(r reservation.Reservation) reservationRow {
 	return reservationRow{
-		Head: next(r.ID, r.Version), OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
+		Head: nextVersion(r.ID, r.Version), OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
 		Class: string(r.Class), Origin: string(r.Origin), MadeBy: r.MadeBy, UserID: r.UserID,
 		Workload: string(r.Workload),
-		Start:    micros(r.Window.Start), End: micros(r.Window.End),
-		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Short: r.Shape.Short, Slots: pack(r.Slots),
+		Start:    toMicros(r.Window.Start), End: toMicros(r.Window.End),
+		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Short: r.Shape.Short, Slots: packList(r.Slots),
 		ReasonCode:  r.ReasonCode,
 		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: int64(r.Cost),
-		State: string(r.State()), Created: micros(r.CreatedAt), Booked: micros(r.BookedAt), Warmed: micros(r.WarmedAt),
-		Ready: micros(r.ReadyAt), Ended: micros(r.EndedAt),
+		State: string(r.State()), Created: toMicros(r.CreatedAt), Booked: toMicros(r.BookedAt), Warmed: toMicros(r.WarmedAt),
+		Ready: toMicros(r.ReadyAt), Ended: toMicros(r.EndedAt),
 	}
 }
 
-func (r reservationRow) value() (reservation.Reservation, error) {
-	slots, err := unpack[int]("slots", r.Slots)
+func (r reservationRow) toValue() (reservation.Reservation, error) {
+	slots, err := unpackList[int]("slots", r.Slots)
 	if err != nil {
 		return reservation.Reservation{}, err
 	}
@@ -66,58 +66,58 @@ func (r reservationRow) value() (reservation.Reservation, error) {
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
 		Class: reservation.Class(r.Class), Origin: reservation.Origin(r.Origin), MadeBy: r.MadeBy, UserID: r.UserID,
 		Workload: capacity.Workload(r.Workload),
-		Window:   calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
+		Window:   calendar.Interval{Start: toTime(r.Start), End: toTime(r.End)},
 		Shape:    capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, ReasonCode: r.ReasonCode,
 		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: money.MicroUSD(r.Cost),
-		CreatedAt: moment(r.Created), BookedAt: moment(r.Booked), WarmedAt: moment(r.Warmed), ReadyAt: moment(r.Ready),
-		EndedAt: moment(r.Ended), Version: r.Head.Version,
+		CreatedAt: toTime(r.Created), BookedAt: toTime(r.Booked), WarmedAt: toTime(r.Warmed), ReadyAt: toTime(r.Ready),
+		EndedAt: toTime(r.Ended), Version: r.Head.Version,
 	}, reservation.State(r.State))
 }
 
 type allocationRow struct {
-	Head           head   `gorm:"embedded"`
-	OrganizationID string `gorm:"column:organization_id"`
-	PoolID         string `gorm:"column:pool_id"`
-	Name           string `gorm:"column:name"`
-	HeldBy         string `gorm:"column:held_by"`
-	UserID         string `gorm:"column:user_id"`
-	Workload       string `gorm:"column:workload"`
-	Nodes          int    `gorm:"column:nodes"`
-	PerNode        int    `gorm:"column:per_node"`
-	Short          int    `gorm:"column:short"`
-	Slots          string `gorm:"column:slots"`
-	Reservations   string `gorm:"column:reservations"`
-	Lease          int64  `gorm:"column:lease"`
-	Start          int64  `gorm:"column:window_start"`
-	End            int64  `gorm:"column:window_end"`
-	Reason         string `gorm:"column:reason"`
-	State          string `gorm:"column:state"`
-	Requested      int64  `gorm:"column:requested_at"`
-	Active         int64  `gorm:"column:active_at"`
-	LeaseUntil     int64  `gorm:"column:lease_until"`
-	Ended          int64  `gorm:"column:ended_at"`
-	Cost           int64  `gorm:"column:cost"`
+	Head           rowHead `gorm:"embedded"`
+	OrganizationID string  `gorm:"column:organization_id"`
+	PoolID         string  `gorm:"column:pool_id"`
+	Name           string  `gorm:"column:name"`
+	HeldBy         string  `gorm:"column:held_by"`
+	UserID         string  `gorm:"column:user_id"`
+	Workload       string  `gorm:"column:workload"`
+	Nodes          int     `gorm:"column:nodes"`
+	PerNode        int     `gorm:"column:per_node"`
+	Short          int     `gorm:"column:short"`
+	Slots          string  `gorm:"column:slots"`
+	Reservations   string  `gorm:"column:reservations"`
+	Lease          int64   `gorm:"column:lease"`
+	Start          int64   `gorm:"column:window_start"`
+	End            int64   `gorm:"column:window_end"`
+	Reason         string  `gorm:"column:reason"`
+	State          string  `gorm:"column:state"`
+	Requested      int64   `gorm:"column:requested_at"`
+	Active         int64   `gorm:"column:active_at"`
+	LeaseUntil     int64   `gorm:"column:lease_until"`
+	Ended          int64   `gorm:"column:ended_at"`
+	Cost           int64   `gorm:"column:cost"`
 }
 
-func (allocationRow) TableName() string { return "allocations" }
-func (r allocationRow) identity() head  { return r.Head }
+func (allocationRow) TableName() string  { return "allocations" }
+func (r allocationRow) rowHead() rowHead { return r.Head }
 
 func allocationToRow(a allocation.Allocation) allocationRow {
 	return allocationRow{
-		Head: next(a.ID, a.Version), OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name,
+		Head: nextVersion(a.ID, a.Version), OrganizationID: a.OrganizationID, PoolID: a.PoolID, Name: a.Name,
 		HeldBy: a.HeldBy, UserID: a.UserID, Workload: string(a.Workload), Nodes: a.Shape.Nodes,
-		PerNode: a.Shape.PerNode, Short: a.Shape.Short, Slots: pack(a.Slots),
-		Reservations: pack(a.Reservations), Lease: a.Lease.Microseconds(),
-		Start: micros(a.Window.Start), End: micros(a.Window.End), Reason: a.Reason,
-		State: string(a.State()), Requested: micros(a.RequestedAt), Active: micros(a.ActiveAt),
-		LeaseUntil: micros(a.LeaseUntil), Ended: micros(a.EndedAt), Cost: int64(a.Cost),
+		PerNode: a.Shape.PerNode, Short: a.Shape.Short, Slots: packList(a.Slots),
+		Reservations: packList(a.Reservations), Lease: a.Lease.Microseconds(),
+		Start: toMicros(a.Window.Start), End: toMicros(a.Window.End), Reason: a.Reason,
+		State: string(a.State()), Requested: toMicros(a.RequestedAt), Active: toMicros(a.ActiveAt),
+		LeaseUntil: toMicros(a.LeaseUntil), Ended: toMicros(a.EndedAt), Cost: int64(a.Cost),
 	}
 }
 
-// value returns the allocation without its devices, which are rows of their own.
-func (r allocationRow) value() (allocation.Allocation, error) {
-	slots, err1 := unpack[int]("slots", r.Slots)
-	claimed, err2 := unpack[string]("reservations", r.Reservations)
+// toValue returns the allocation without its devices, which are rows of their own.
+func (r allocationRow) toValue() (allocation.Allocation, error) {
+	slots, err1 := unpackList[int]("slots", r.Slots)
+	claimed, err2 := unpackList[string]("reservations", r.Reservations)
 	if err := errors.Join(err1, err2); err != nil {
 		return allocation.Allocation{}, err
 	}
@@ -125,9 +125,9 @@ func (r allocationRow) value() (allocation.Allocation, error) {
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, HeldBy: r.HeldBy,
 		UserID: r.UserID, Workload: capacity.Workload(r.Workload),
 		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, Reservations: claimed,
-		Lease: span(r.Lease), Window: calendar.Interval{Start: moment(r.Start), End: moment(r.End)},
-		Reason: r.Reason, RequestedAt: moment(r.Requested), ActiveAt: moment(r.Active),
-		LeaseUntil: moment(r.LeaseUntil), EndedAt: moment(r.Ended), Cost: money.MicroUSD(r.Cost), Version: r.Head.Version,
+		Lease: toDuration(r.Lease), Window: calendar.Interval{Start: toTime(r.Start), End: toTime(r.End)},
+		Reason: r.Reason, RequestedAt: toTime(r.Requested), ActiveAt: toTime(r.Active),
+		LeaseUntil: toTime(r.LeaseUntil), EndedAt: toTime(r.Ended), Cost: money.MicroUSD(r.Cost), Version: r.Head.Version,
 	}, allocation.State(r.State))
 }
 
@@ -144,49 +144,49 @@ type holdRow struct {
 func (holdRow) TableName() string { return "allocation_gpus" }
 
 type scheduleRow struct {
-	Head           head   `gorm:"embedded"`
-	OrganizationID string `gorm:"column:organization_id"`
-	PoolID         string `gorm:"column:pool_id"`
-	Name           string `gorm:"column:name"`
-	GPUs           int    `gorm:"column:gpus"`
-	Nodes          int    `gorm:"column:nodes"`
-	PerNode        int    `gorm:"column:per_node"`
-	Even           bool   `gorm:"column:even"`
-	StartLocal     string `gorm:"column:start_local"`
-	Timezone       string `gorm:"column:timezone"`
-	RRule          string `gorm:"column:rrule"`
-	ExDates        string `gorm:"column:ex_dates"`
-	Length         int64  `gorm:"column:length"`
-	DSTPolicy      string `gorm:"column:dst_policy"`
-	Paused         bool   `gorm:"column:paused"`
-	MadeBy         string `gorm:"column:made_by"`
-	Created        int64  `gorm:"column:created_at"`
-	DoneUntil      int64  `gorm:"column:done_until"`
-	Deleted        int64  `gorm:"column:deleted_at"`
+	Head           rowHead `gorm:"embedded"`
+	OrganizationID string  `gorm:"column:organization_id"`
+	PoolID         string  `gorm:"column:pool_id"`
+	Name           string  `gorm:"column:name"`
+	GPUs           int     `gorm:"column:gpus"`
+	Nodes          int     `gorm:"column:nodes"`
+	PerNode        int     `gorm:"column:per_node"`
+	Even           bool    `gorm:"column:even"`
+	StartLocal     string  `gorm:"column:start_local"`
+	Timezone       string  `gorm:"column:timezone"`
+	RRule          string  `gorm:"column:rrule"`
+	ExDates        string  `gorm:"column:ex_dates"`
+	Length         int64   `gorm:"column:length"`
+	DSTPolicy      string  `gorm:"column:dst_policy"`
+	Paused         bool    `gorm:"column:paused"`
+	MadeBy         string  `gorm:"column:made_by"`
+	Created        int64   `gorm:"column:created_at"`
+	DoneUntil      int64   `gorm:"column:done_until"`
+	Deleted        int64   `gorm:"column:deleted_at"`
 }
 
-func (scheduleRow) TableName() string { return "schedules" }
-func (r scheduleRow) identity() head  { return r.Head }
+func (scheduleRow) TableName() string  { return "schedules" }
+func (r scheduleRow) rowHead() rowHead { return r.Head }
 
 func scheduleToRow(s ledger.Schedule) scheduleRow {
 	return scheduleRow{
-		Head: next(s.ID, s.Version), OrganizationID: s.OrganizationID, PoolID: s.PoolID, Name: s.Name,
+		Head: nextVersion(s.ID, s.Version), OrganizationID: s.OrganizationID, PoolID: s.PoolID, Name: s.Name,
 		GPUs: s.GPUs, Nodes: s.Layout.Nodes, PerNode: s.Layout.PerNode, Even: s.Layout.Even, StartLocal: s.StartLocal,
 		Timezone: s.Timezone, RRule: s.RRule,
-		ExDates: pack(s.ExDates), Length: s.Length.Microseconds(), DSTPolicy: s.DSTPolicy,
-		Paused: s.Paused, MadeBy: s.MadeBy, Created: micros(s.CreatedAt), DoneUntil: micros(s.DoneUntil),
-		Deleted: micros(s.DeletedAt),
+		ExDates: packList(s.ExDates), Length: s.Length.Microseconds(), DSTPolicy: s.DSTPolicy,
+		Paused: s.Paused, MadeBy: s.MadeBy, Created: toMicros(s.CreatedAt), DoneUntil: toMicros(s.DoneUntil),
+		Deleted: toMicros(s.DeletedAt),
 	}
 }
 
-func (r scheduleRow) value() (ledger.Schedule, error) {
-	skipped, err := unpack[string]("ex_dates", r.ExDates)
+func (r scheduleRow) toValue() (ledger.Schedule, error) {
+	skipped, err := unpackList[string]("ex_dates", r.ExDates)
 	return ledger.Schedule{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name, GPUs: r.GPUs,
 		Layout:     capacity.Layout{Nodes: r.Nodes, PerNode: r.PerNode, Even: r.Even},
 		StartLocal: r.StartLocal, Timezone: r.Timezone, RRule: r.RRule, ExDates: skipped,
-		Length: span(r.Length), DSTPolicy: r.DSTPolicy, Paused: r.Paused, MadeBy: r.MadeBy,
-		CreatedAt: moment(r.Created), DoneUntil: moment(r.DoneUntil),
-		DeletedAt: moment(r.Deleted), Version: r.Head.Version,
+		Length: toDuration(r.Length), DSTPolicy: r.DSTPolicy, Paused: r.Paused, MadeBy: r.MadeBy,
+		CreatedAt: toTime(r.Created), DoneUntil: toTime(r.DoneUntil),
+		DeletedAt: toTime(r.Deleted), Version: r.Head.Version,
 	}, err
 }

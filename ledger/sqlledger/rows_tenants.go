@@ -10,53 +10,53 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// head is what rows that change have in common. Fields of rows are never called
+// rowHead is what rows that change have in common. Fields of rows are never called
 // CreatedAt: gorm fills those with the machine's time.
-type head struct {
+type rowHead struct {
 	ID      string `gorm:"column:id;primaryKey"`
 	Version int    `gorm:"column:version"`
 }
 
-// next is the head of the row's next version.
-func next(id string, version int) head { return head{ID: id, Version: version + 1} }
+// nextVersion is the head of the row's next version.
+func nextVersion(id string, version int) rowHead { return rowHead{ID: id, Version: version + 1} }
 
 type organizationRow struct {
-	Head              head   `gorm:"embedded"`
-	Name              string `gorm:"column:name"`
-	MaxGPUs           int    `gorm:"column:max_gpus"`
-	SpeculationPerDay int64  `gorm:"column:speculation_per_day"`
-	MaxGPUMemoryMiB   int64  `gorm:"column:max_gpu_memory_mib"`
-	MaxCPUs           int64  `gorm:"column:max_cpus"`
-	MaxMemoryMiB      int64  `gorm:"column:max_memory_mib"`
-	MaxBookings       int64  `gorm:"column:max_bookings"`
-	Cohort            string `gorm:"column:cohort"`
-	Borrowing         string `gorm:"column:borrowing"`
-	Lending           string `gorm:"column:lending"`
-	Period            string `gorm:"column:period"`
-	GPUHours          int64  `gorm:"column:gpu_hours"`
-	Money             int64  `gorm:"column:money"`
-	Weight            int    `gorm:"column:weight"`
-	Created           int64  `gorm:"column:created_at"`
-	Deleted           int64  `gorm:"column:deleted_at"`
+	Head              rowHead `gorm:"embedded"`
+	Name              string  `gorm:"column:name"`
+	MaxGPUs           int     `gorm:"column:max_gpus"`
+	SpeculationPerDay int64   `gorm:"column:speculation_per_day"`
+	MaxGPUMemoryMiB   int64   `gorm:"column:max_gpu_memory_mib"`
+	MaxCPUs           int64   `gorm:"column:max_cpus"`
+	MaxMemoryMiB      int64   `gorm:"column:max_memory_mib"`
+	MaxBookings       int64   `gorm:"column:max_bookings"`
+	Cohort            string  `gorm:"column:cohort"`
+	Borrowing         string  `gorm:"column:borrowing"`
+	Lending           string  `gorm:"column:lending"`
+	Period            string  `gorm:"column:period"`
+	GPUHours          int64   `gorm:"column:gpu_hours"`
+	Money             int64   `gorm:"column:money"`
+	Weight            int     `gorm:"column:weight"`
+	Created           int64   `gorm:"column:created_at"`
+	Deleted           int64   `gorm:"column:deleted_at"`
 }
 
-func (organizationRow) TableName() string { return "organizations" }
-func (r organizationRow) identity() head  { return r.Head }
+func (organizationRow) TableName() string  { return "organizations" }
+func (r organizationRow) rowHead() rowHead { return r.Head }
 
 func organizationToRow(o ledger.Organization) organizationRow {
 	l := o.Limits
 	return organizationRow{
-		Head: next(o.ID, o.Version), Name: o.Name, MaxGPUs: l.GPUs, SpeculationPerDay: int64(l.SpeculationPerDay),
+		Head: nextVersion(o.ID, o.Version), Name: o.Name, MaxGPUs: l.GPUs, SpeculationPerDay: int64(l.SpeculationPerDay),
 		MaxGPUMemoryMiB: l.GPUMemoryMiB.Int64(), MaxCPUs: l.CPUs.Int64(), MaxMemoryMiB: l.MemoryMiB.Int64(),
 		MaxBookings: l.Bookings.Int64(),
 		Cohort:      l.Cohort, Borrowing: packBounds(l.Borrowing), Lending: packBounds(l.Lending),
 		Period: string(cmp.Or(l.Period, quota.PerDay)), GPUHours: l.GPUHours.Int64(), Money: l.MoneyPerPeriod.Int64(),
 		Weight:  cmp.Or(l.Weight, 1),
-		Created: micros(o.CreatedAt), Deleted: micros(o.DeletedAt),
+		Created: toMicros(o.CreatedAt), Deleted: toMicros(o.DeletedAt),
 	}
 }
 
-func (r organizationRow) value() (ledger.Organization, error) {
+func (r organizationRow) toValue() (ledger.Organization, error) {
 	borrowing, err1 := unpackBounds("borrowing", r.Borrowing)
 	lending, err2 := unpackBounds("lending", r.Lending)
 	return ledger.Organization{
@@ -69,7 +69,7 @@ func (r organizationRow) value() (ledger.Organization, error) {
 			Period: quota.Period(r.Period), GPUHours: quota.AtMost(r.GPUHours), MoneyPerPeriod: quota.AtMost(r.Money),
 			Weight: r.Weight,
 		},
-		CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Version: r.Head.Version,
+		CreatedAt: toTime(r.Created), DeletedAt: toTime(r.Deleted), Version: r.Head.Version,
 	}, errors.Join(err1, err2)
 }
 
@@ -79,13 +79,13 @@ func packBounds(b quota.Bounds) string {
 	for r, l := range b {
 		limits[r] = l.Int64()
 	}
-	return pack(limits)
+	return packList(limits)
 }
 
 // unpackBounds is the reverse of packBounds.
 func unpackBounds(column, text string) (quota.Bounds, error) {
 	var b quota.Bounds
-	limits, err := unpack[int64](column, text)
+	limits, err := unpackList[int64](column, text)
 	if err == nil && len(limits) != len(b) {
 		err = fmt.Errorf("reading column %s: it holds %d limits and not %d", column, len(limits), len(b))
 	}
@@ -96,95 +96,95 @@ func unpackBounds(column, text string) (quota.Bounds, error) {
 }
 
 type userRow struct {
-	Head           head   `gorm:"embedded"`
-	OrganizationID string `gorm:"column:organization_id"`
-	Email          string `gorm:"column:email"`
-	Role           string `gorm:"column:role"`
-	Active         bool   `gorm:"column:active"`
-	CapGPUs        int    `gorm:"column:cap_gpus"`
-	CapPerDay      int64  `gorm:"column:cap_per_day"`
-	CapLead        int64  `gorm:"column:cap_lead"`
-	CapWindow      int64  `gorm:"column:cap_window"`
-	CapGPUHours    int64  `gorm:"column:cap_gpu_hours"`
-	Created        int64  `gorm:"column:created_at"`
-	Deleted        int64  `gorm:"column:deleted_at"`
+	Head           rowHead `gorm:"embedded"`
+	OrganizationID string  `gorm:"column:organization_id"`
+	Email          string  `gorm:"column:email"`
+	Role           string  `gorm:"column:role"`
+	Active         bool    `gorm:"column:active"`
+	CapGPUs        int     `gorm:"column:cap_gpus"`
+	CapPerDay      int64   `gorm:"column:cap_per_day"`
+	CapLead        int64   `gorm:"column:cap_lead"`
+	CapWindow      int64   `gorm:"column:cap_window"`
+	CapGPUHours    int64   `gorm:"column:cap_gpu_hours"`
+	Created        int64   `gorm:"column:created_at"`
+	Deleted        int64   `gorm:"column:deleted_at"`
 }
 
-func (userRow) TableName() string { return "users" }
-func (r userRow) identity() head  { return r.Head }
+func (userRow) TableName() string  { return "users" }
+func (r userRow) rowHead() rowHead { return r.Head }
 
 func userToRow(u ledger.User) userRow {
 	return userRow{
-		Head: next(u.ID, u.Version), OrganizationID: u.OrganizationID, Email: u.Email,
-		Role: string(u.Role), Active: u.Active, Created: micros(u.CreatedAt), Deleted: micros(u.DeletedAt),
+		Head: nextVersion(u.ID, u.Version), OrganizationID: u.OrganizationID, Email: u.Email,
+		Role: string(u.Role), Active: u.Active, Created: toMicros(u.CreatedAt), Deleted: toMicros(u.DeletedAt),
 		CapGPUs: u.Caps.MaxGPUs, CapPerDay: int64(u.Caps.MaxPerDay),
 		CapLead: u.Caps.MaxLead.Microseconds(), CapWindow: u.Caps.MaxWindow.Microseconds(),
 		CapGPUHours: u.Caps.GPUHoursPerDay.Int64(),
 	}
 }
 
-func (r userRow) value() (ledger.User, error) {
+func (r userRow) toValue() (ledger.User, error) {
 	return ledger.User{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, Email: r.Email, Role: ledger.Role(r.Role),
 		Caps: quota.Caps{
 			MaxGPUs: r.CapGPUs, MaxPerDay: money.MicroUSD(r.CapPerDay),
-			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
+			MaxLead: toDuration(r.CapLead), MaxWindow: toDuration(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
 		},
-		Active: r.Active, CreatedAt: moment(r.Created), DeletedAt: moment(r.Deleted), Version: r.Head.Version,
+		Active: r.Active, CreatedAt: toTime(r.Created), DeletedAt: toTime(r.Deleted), Version: r.Head.Version,
 	}, nil
 }
 
 type keyRow struct {
-	Head           head   `gorm:"embedded"`
-	OrganizationID string `gorm:"column:organization_id"`
-	UserID         string `gorm:"column:user_id"`
-	Name           string `gorm:"column:name"`
-	Kind           string `gorm:"column:kind"`
-	Role           string `gorm:"column:role"`
-	CapGPUs        int    `gorm:"column:cap_gpus"`
-	CapPerDay      int64  `gorm:"column:cap_per_day"`
-	CapLead        int64  `gorm:"column:cap_lead"`
-	CapWindow      int64  `gorm:"column:cap_window"`
-	CapGPUHours    int64  `gorm:"column:cap_gpu_hours"`
-	Hash           []byte `gorm:"column:hash"`
-	PepperVersion  int    `gorm:"column:pepper_version"`
-	Last4          string `gorm:"column:last4"`
-	CreatedBy      string `gorm:"column:created_by"`
-	ParentID       string `gorm:"column:parent_id"`
-	Created        int64  `gorm:"column:created_at"`
-	Expires        int64  `gorm:"column:expires_at"`
-	Revoked        int64  `gorm:"column:revoked_at"`
-	LastUsed       int64  `gorm:"column:last_used_at"`
+	Head           rowHead `gorm:"embedded"`
+	OrganizationID string  `gorm:"column:organization_id"`
+	UserID         string  `gorm:"column:user_id"`
+	Name           string  `gorm:"column:name"`
+	Kind           string  `gorm:"column:kind"`
+	Role           string  `gorm:"column:role"`
+	CapGPUs        int     `gorm:"column:cap_gpus"`
+	CapPerDay      int64   `gorm:"column:cap_per_day"`
+	CapLead        int64   `gorm:"column:cap_lead"`
+	CapWindow      int64   `gorm:"column:cap_window"`
+	CapGPUHours    int64   `gorm:"column:cap_gpu_hours"`
+	Hash           []byte  `gorm:"column:hash"`
+	PepperVersion  int     `gorm:"column:pepper_version"`
+	Last4          string  `gorm:"column:last4"`
+	CreatedBy      string  `gorm:"column:created_by"`
+	ParentID       string  `gorm:"column:parent_id"`
+	Created        int64   `gorm:"column:created_at"`
+	Expires        int64   `gorm:"column:expires_at"`
+	Revoked        int64   `gorm:"column:revoked_at"`
+	LastUsed       int64   `gorm:"column:last_used_at"`
 }
 
-func (keyRow) TableName() string { return "api_keys" }
-func (r keyRow) identity() head  { return r.Head }
+func (keyRow) TableName() string  { return "api_keys" }
+func (r keyRow) rowHead() rowHead { return r.Head }
 
 func keyToRow(k ledger.Key) keyRow {
 	return keyRow{
-		Head: next(k.ID, k.Version), OrganizationID: k.OrganizationID, UserID: k.UserID, Name: k.Name,
+		Head: nextVersion(k.ID, k.Version), OrganizationID: k.OrganizationID, UserID: k.UserID, Name: k.Name,
 		Kind: string(k.Kind), Role: string(k.Role),
 		CapGPUs: k.Caps.MaxGPUs, CapPerDay: int64(k.Caps.MaxPerDay),
 		CapLead: k.Caps.MaxLead.Microseconds(), CapWindow: k.Caps.MaxWindow.Microseconds(),
 		CapGPUHours: k.Caps.GPUHoursPerDay.Int64(),
-		Hash:        present(k.Hash), PepperVersion: k.PepperVersion, Last4: k.Last4, CreatedBy: k.CreatedBy,
+		Hash:        notNil(k.Hash), PepperVersion: k.PepperVersion, Last4: k.Last4, CreatedBy: k.CreatedBy,
 		ParentID: k.ParentID,
-		Created:  micros(k.CreatedAt), Expires: micros(k.ExpiresAt),
-		Revoked: micros(k.RevokedAt), LastUsed: micros(k.LastUsedAt),
+		Created:  toMicros(k.CreatedAt), Expires: toMicros(k.ExpiresAt),
+		Revoked: toMicros(k.RevokedAt), LastUsed: toMicros(k.LastUsedAt),
 	}
 }
 
-func (r keyRow) value() (ledger.Key, error) {
+func (r keyRow) toValue() (ledger.Key, error) {
 	return ledger.Key{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, UserID: r.UserID, Name: r.Name,
 		Kind: ledger.KeyKind(r.Kind), Role: ledger.Role(r.Role),
 		Caps: quota.Caps{
 			MaxGPUs: r.CapGPUs, MaxPerDay: money.MicroUSD(r.CapPerDay),
-			MaxLead: span(r.CapLead), MaxWindow: span(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
+			MaxLead: toDuration(r.CapLead), MaxWindow: toDuration(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
 		},
 		Hash: r.Hash, PepperVersion: r.PepperVersion, Last4: r.Last4, CreatedBy: r.CreatedBy, ParentID: r.ParentID,
-		CreatedAt: moment(r.Created), ExpiresAt: moment(r.Expires),
-		RevokedAt: moment(r.Revoked), LastUsedAt: moment(r.LastUsed), Version: r.Head.Version,
+		CreatedAt: toTime(r.Created), ExpiresAt: toTime(r.Expires),
+		RevokedAt: toTime(r.Revoked), LastUsedAt: toTime(r.LastUsed), Version: r.Head.Version,
 	}, nil
 }
 
@@ -202,20 +202,20 @@ func (replayRow) TableName() string { return "idempotency" }
 
 func replayToRow(r ledger.Replay) replayRow {
 	return replayRow{
-		OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key, Hash: present(r.Hash),
-		Status: r.Status, Body: present(r.Body), Created: micros(r.CreatedAt),
+		OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key, Hash: notNil(r.Hash),
+		Status: r.Status, Body: notNil(r.Body), Created: toMicros(r.CreatedAt),
 	}
 }
 
-func (r replayRow) value() (ledger.Replay, error) {
+func (r replayRow) toValue() (ledger.Replay, error) {
 	return ledger.Replay{
 		OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key, Hash: r.Hash,
-		Status: r.Status, Body: r.Body, CreatedAt: moment(r.Created),
+		Status: r.Status, Body: r.Body, CreatedAt: toTime(r.Created),
 	}, nil
 }
 
-// present keeps a nil slice from being stored as NULL.
-func present(b []byte) []byte {
+// notNil keeps a nil slice from being stored as NULL.
+func notNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
 	}

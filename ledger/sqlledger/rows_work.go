@@ -20,15 +20,15 @@ func (eventRow) TableName() string { return "events" }
 
 func eventToRow(e ledger.Event) eventRow {
 	return eventRow{
-		OrganizationID: e.OrganizationID, At: micros(e.At), Type: e.Type, Subject: e.Subject,
+		OrganizationID: e.OrganizationID, At: toMicros(e.At), Type: e.Type, Subject: e.Subject,
 		PoolID: e.PoolID, Actor: e.Actor, Via: e.Via, Reason: e.Reason, Message: e.Message,
 		Decision: string(e.Decision),
 	}
 }
 
-func (r eventRow) value() (ledger.Event, error) {
+func (r eventRow) toValue() (ledger.Event, error) {
 	e := ledger.Event{
-		Seq: r.Seq, OrganizationID: r.OrganizationID, At: moment(r.At), Type: r.Type, Subject: r.Subject,
+		Seq: r.Seq, OrganizationID: r.OrganizationID, At: toTime(r.At), Type: r.Type, Subject: r.Subject,
 		PoolID: r.PoolID, Actor: r.Actor, Via: r.Via, Reason: r.Reason, Message: r.Message,
 	}
 	if r.Decision != "" {
@@ -63,15 +63,15 @@ func (taskRow) TableName() string { return "tasks" }
 func taskToRow(t ledger.Task) taskRow {
 	return taskRow{
 		ID: t.ID, Kind: t.Kind, Subject: t.Subject, Key: t.Key, State: string(ledger.TaskReady),
-		RunAt: micros(t.RunAt), Created: micros(t.CreatedAt),
+		RunAt: toMicros(t.RunAt), Created: toMicros(t.CreatedAt),
 	}
 }
 
-func (r taskRow) value() (ledger.Task, error) {
+func (r taskRow) toValue() (ledger.Task, error) {
 	return ledger.Task{
 		ID: r.ID, Kind: r.Kind, Subject: r.Subject, Key: r.Key, State: ledger.TaskState(r.State),
-		Attempt: r.Attempt, RunAt: moment(r.RunAt), WakeAt: moment(r.WakeAt), Dispatches: r.Dispatches,
-		Fence: r.Fence, LeaseUntil: moment(r.LeaseUntil), LastError: r.LastError, Failures: r.Failures,
-		FailedAt: moment(r.FailedAt), CreatedAt: moment(r.Created),
+		Attempt: r.Attempt, RunAt: toTime(r.RunAt), WakeAt: toTime(r.WakeAt), Dispatches: r.Dispatches,
+		Fence: r.Fence, LeaseUntil: toTime(r.LeaseUntil), LastError: r.LastError, Failures: r.Failures,
+		FailedAt: toTime(r.FailedAt), CreatedAt: toTime(r.Created),
 	}, nil
 }

@@ -13,46 +13,46 @@ import (
 // Save writes a change, parents before children, and what ends before what
 // begins, so that a slot or a GPU can change hands within one change.
 func (t *tx) Save(c ledger.Change) error {
-	if t.err != nil {
-		return t.err // nothing can be written over a failure
+	if t.failure != nil {
+		return t.failure // nothing can be written over a failure
 	}
-	s := t.sink()
+	s := t.changeWriter()
 	if c.PepperCheck != "" {
-		insertRows(s, "the installation", []installationRow{installationToRow(c.PepperCheck)}, keepInstallation)
+		addRows(s, "the installation", []installationRow{installationToRow(c.PepperCheck)}, keepInstallation)
 	}
 	saveRows(s, "organization", c.Organizations, organizationToRow)
 	saveRows(s, "user", c.Users, userToRow)
 	saveRows(s, "key", c.Keys, keyToRow)
 	saveRows(s, "pool", c.Pools, poolToRow)
 	saveNodes(s, c.Nodes)
-	s.refer(references(c))
+	s.checkReferences(newReferences(c))
 	saveRows(s, "reservation", c.Reservations, reservationToRow)
 	saveAllocations(s, c.Allocations)
 	saveRows(s, "schedule", c.Schedules, scheduleToRow)
-	saveRows(s, "plan", c.Plans, planToRow)
-	insertRows(s, "what was used", rowsOf(c.Uses, usageToRow), replaceUsage)
-	insertRows(s, "orphans", rowsOf(c.Orphans, orphanToRow), replaceOrphan)
-	insertRows(s, "provisioners", rowsOf(c.Provisioners, provisionerToRow), replaceProvisioner)
-	insertRows(s, "pauses", rowsOf(c.Pauses, pauseToRow), replacePause)
-	insertRows(s, "tasks", rowsOf(c.Tasks, taskToRow), keepKeyed)
-	insertRows(s, "stored answers", rowsOf(c.Replays, replayToRow), "")
-	insertRows(s, "forecasts", rowsOf(c.Forecasts, forecastToRow), "")
+	saveRows(s, "plan", c.Plans, previewToRow)
+	addRows(s, "what was used", rowsOf(c.Uses, usageToRow), replaceUsage)
+	addRows(s, "orphans", rowsOf(c.Orphans, orphanToRow), replaceOrphan)
+	addRows(s, "provisioners", rowsOf(c.Provisioners, provisionerToRow), replaceProvisioner)
+	addRows(s, "pauses", rowsOf(c.Pauses, pauseToRow), replacePause)
+	addRows(s, "tasks", rowsOf(c.Tasks, taskToRow), keepKeyed)
+	addRows(s, "stored answers", rowsOf(c.Replays, replayToRow), "")
+	addRows(s, "forecasts", rowsOf(c.Forecasts, forecastToRow), "")
 	closeForecasts(s, c.ClosedForecasts)
-	insertRows(s, "events", rowsOf(c.Events, eventToRow), "")
-	insertRows(s, "seals", rowsOf(c.Seals, sealToRow), "")
+	addRows(s, "events", rowsOf(c.Events, eventToRow), "")
+	addRows(s, "seals", rowsOf(c.Seals, sealToRow), "")
 	for _, poolID := range slices.Sorted(maps.Keys(c.Revisions)) {
-		s.exec("setting the revision of pool "+poolID, "UPDATE pools SET revision = ? WHERE id = ?", ledger.ErrNotFound, c.Revisions[poolID],
+		s.execStatement("setting the revision of pool "+poolID, "UPDATE pools SET revision = ? WHERE id = ?", ledger.ErrNotFound, c.Revisions[poolID],
 			poolID)
 	}
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(c.Wake))) {
-		wake(s, key, t.Now())
+		wakeTask(s, key, t.Now())
 	}
-	return s.flush(c.Last && t.nested == 0)
+	return s.flushChanges(c.Last && t.nested == 0)
 }
 
-// references are the organizations and pools of new bookings and forecasts, each
+// newReferences are the organizations and pools of new bookings and forecasts, each
 // once.
-func references(c ledger.Change) (organizations, pools []string) {
+func newReferences(c ledger.Change) (organizations, pools []string) {
 	own, in := map[string]bool{}, map[string]bool{}
 	for _, r := range c.Reservations {
 		if r.Version == 0 {
@@ -70,12 +70,12 @@ func references(c ledger.Change) (organizations, pools []string) {
 	return slices.Sorted(maps.Keys(own)), slices.Sorted(maps.Keys(in))
 }
 
-// sink is where the transaction's changes go.
-func (t *tx) sink() sink {
+// changeWriter is where the transaction's changes go.
+func (t *tx) changeWriter() changeWriter {
 	if t.session != nil {
-		return &batched{t: t}
+		return &batchWriter{t: t}
 	}
-	return direct{t}
+	return directWriter{t}
 }
 
 func rowsOf[T, R any](items []T, toRow func(T) R) []R {
@@ -100,8 +100,8 @@ const (
 )
 
 // saveNodes writes nodes, those that are over first, and their devices.
-func saveNodes(s sink, nodes []node.Node) {
-	over, live := split(nodes, func(n node.Node) bool { return node.Machine.Terminal(n.State()) })
+func saveNodes(s changeWriter, nodes []node.Node) {
+	over, live := splitList(nodes, func(n node.Node) bool { return node.Machine.Terminal(n.State()) })
 	saveRows(s, "node", over, nodeToRow)
 	saveRows(s, "node", live, nodeToRow)
 	var devices []gpuRow
@@ -114,51 +114,51 @@ func saveNodes(s sink, nodes []node.Node) {
 				MemoryMiB: d.MemoryMiB})
 		}
 	}
-	insertRows(s, "devices", devices, replaceDevice)
+	addRows(s, "devices", devices, replaceDevice)
 }
 
 // forgetDevices deletes devices that a node had and has no more.
-func forgetDevices(s sink, n node.Node) {
+func forgetDevices(s changeWriter, n node.Node) {
 	args := []any{n.ID}
 	for _, d := range n.Devices {
 		args = append(args, d.UUID)
 	}
-	s.exec("replacing the devices of node "+n.ID,
+	s.execStatement("replacing the devices of node "+n.ID,
 		"DELETE FROM gpus WHERE node_id = ? AND uuid NOT IN (?"+strings.Repeat(", ?", len(n.Devices)-1)+")", nil,
 		args...)
 }
 
 // saveAllocations writes allocations, what they hold, and that those that are
 // over hold it no more.
-func saveAllocations(s sink, allocations []allocation.Allocation) {
+func saveAllocations(s changeWriter, allocations []allocation.Allocation) {
 	saveRows(s, "allocation", allocations, allocationToRow)
 	var holds []holdRow
 	for _, a := range allocations {
-		until := endOf(a)
+		until := heldUntil(a)
 		if until != nil && len(a.Devices) > 0 {
-			s.exec("ending what allocation "+a.ID+" holds",
+			s.execStatement("ending what allocation "+a.ID+" holds",
 				"UPDATE allocation_gpus SET until = ? WHERE allocation_id = ? AND until IS NULL", nil, *until, a.ID)
 		}
 		for i, d := range a.Devices {
 			holds = append(holds, holdRow{
-				AllocationID: a.ID, NodeID: d.NodeID, UUID: d.UUID, Index: i, Since: micros(a.ActiveAt), Until: until,
+				AllocationID: a.ID, NodeID: d.NodeID, UUID: d.UUID, Index: i, Since: toMicros(a.ActiveAt), Until: until,
 			})
 		}
 	}
-	insertRows(s, "what allocations hold", holds, keepHold)
+	addRows(s, "what allocations hold", holds, keepHold)
 }
 
-// endOf is when an allocation gave back what it held; nil while it lives.
-func endOf(a allocation.Allocation) *int64 {
+// heldUntil is when an allocation gave back what it held; nil while it lives.
+func heldUntil(a allocation.Allocation) *int64 {
 	if a.Live() {
 		return nil
 	}
-	ended := micros(a.EndedAt)
+	ended := toMicros(a.EndedAt)
 	return &ended
 }
 
-// split returns the items for which a condition holds, and the others.
-func split[T any](items []T, condition func(T) bool) (yes, no []T) {
+// splitList returns the items for which a condition holds, and the others.
+func splitList[T any](items []T, condition func(T) bool) (yes, no []T) {
 	for _, item := range items {
 		if condition(item) {
 			yes = append(yes, item)

@@ -51,7 +51,7 @@ func tableColumns(t *testing.T, s *Store, query string) []tableColumn {
 
 func TestSchemasAreTheSame(t *testing.T) {
 	t.Parallel()
-	lite := tableColumns(t, migrated(t, nil), `
+	lite := tableColumns(t, openMigrated(t, nil), `
 		SELECT m.name AS "table", c.name AS name, c."notnull" = 0 AS nullable
 		FROM sqlite_schema m JOIN pragma_table_info(m.name) c
 		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name <> 'goose_db_version'`)

@@ -17,8 +17,8 @@ import (
 	"github.com/forewarm/forewarm/migrations"
 )
 
-// migrated returns an empty SQLite store, for tests that look under the port.
-func migrated(t *testing.T, c clock.Clock) *Store {
+// openMigrated returns an empty SQLite store, for tests that look under the port.
+func openMigrated(t *testing.T, c clock.Clock) *Store {
 	t.Helper()
 	store, err := Open(t.Context(), Config{URL: "sqlite://" + filepath.Join(t.TempDir(), "ledger.db"), Clock: c})
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func refusesUnknownStates(t *testing.T, s *Store) {
 
 func TestUnknownStatesAreRefused(t *testing.T) {
 	t.Parallel()
-	s := migrated(t, nil)
+	s := openMigrated(t, nil)
 	inOneTx(t, s, func(tx ledger.Tx) error { return tx.Save(ledger.Change{Pools: []ledger.Pool{onePool()}}) })
 	refusesUnknownStates(t, s)
 }
@@ -132,7 +132,7 @@ func inOneTx(t *testing.T, s *Store, fn func(tx ledger.Tx) error) {
 func TestFinishedWorkIsSwept(t *testing.T) {
 	t.Parallel()
 	now := clock.NewManual(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
-	s := migrated(t, now)
+	s := openMigrated(t, now)
 	reap := func() {
 		inOneTx(t, s, func(tx ledger.Tx) error { _, err := tx.Reap(); return err })
 	}

@@ -16,9 +16,9 @@ const (
 	maxPage     = 500
 )
 
-// scoped narrows a query to the rows that s may see. column holds the tenant.
+// inScope narrows a query to the rows that s may see. column holds the tenant.
 // Every query for a tenant's rows passes here, and the zero scope sees none.
-func scoped(db *gorm.DB, s ledger.Scope, column string) *gorm.DB {
+func inScope(db *gorm.DB, s ledger.Scope, column string) *gorm.DB {
 	switch {
 	case s.All:
 		return db
@@ -29,8 +29,8 @@ func scoped(db *gorm.DB, s ledger.Scope, column string) *gorm.DB {
 	}
 }
 
-// paged narrows a query to one page, ordered by id.
-func paged(db *gorm.DB, p ledger.Page) *gorm.DB {
+// onPage narrows a query to one page, ordered by id.
+func onPage(db *gorm.DB, p ledger.Page) *gorm.DB {
 	if p.Newest {
 		if p.After != "" {
 			db = db.Where("id < ?", p.After)
@@ -53,9 +53,9 @@ func pageSize(limit int) int {
 // The conditions for rows to which something can still happen, in the words of
 // the partial indexes: SQLite uses such an index only for its own words.
 var (
-	liveNode        = live(&node.Machine)
-	liveReservation = live(&reservation.Machine)
-	liveAllocation  = live(&allocation.Machine)
+	liveNode        = liveCondition(&node.Machine)
+	liveReservation = liveCondition(&reservation.Machine)
+	liveAllocation  = liveCondition(&allocation.Machine)
 )
 
 // The conditions for rows that are over, in the words of their partial indexes.
@@ -64,7 +64,7 @@ var (
 	overAllocation  = "state IN ('released', 'failed', 'expired', 'cancelled')"
 )
 
-func live[S, E ~string](t *statemachine.Table[S, E]) string {
+func liveCondition[S, E ~string](t *statemachine.Table[S, E]) string {
 	list := ""
 	for _, s := range t.States {
 		if t.Terminal(s) {
@@ -77,28 +77,28 @@ func live[S, E ~string](t *statemachine.Table[S, E]) string {
 	return "state NOT IN (" + list + ")"
 }
 
-// stored is a row that can be turned back into the value it was made from.
-type stored[T any] interface{ value() (T, error) }
+// storedRow is a row that can be turned back into the value it was made from.
+type storedRow[T any] interface{ toValue() (T, error) }
 
-// list runs a query and returns its rows as values.
-func list[R stored[T], T any](db *gorm.DB, doing string) ([]T, error) {
+// listRows runs a query and returns its rows as values.
+func listRows[R storedRow[T], T any](db *gorm.DB, doing string) ([]T, error) {
 	var rows []R
 	if err := db.Find(&rows).Error; err != nil {
-		return nil, wrap(doing, err)
+		return nil, wrapError(doing, err)
 	}
-	all, err := values(rows)
-	return all, wrap(doing, err)
+	all, err := rowValues(rows)
+	return all, wrapError(doing, err)
 }
 
-// one runs a query for a single row: ErrNotFound when there is none.
-func one[R stored[T], T any](db *gorm.DB, doing string) (T, error) {
+// readRow runs a query for a single row: ErrNotFound when there is none.
+func readRow[R storedRow[T], T any](db *gorm.DB, doing string) (T, error) {
 	var none T
-	found, err := list[R, T](db.Limit(1), doing)
+	found, err := listRows[R, T](db.Limit(1), doing)
 	if err != nil {
 		return none, err
 	}
 	if len(found) == 0 {
-		return none, wrap(doing, ledger.ErrNotFound)
+		return none, wrapError(doing, ledger.ErrNotFound)
 	}
 	return found[0], nil
 }

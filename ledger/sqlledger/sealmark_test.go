@@ -13,38 +13,38 @@ import (
 	"github.com/forewarm/forewarm/ledger/sqlledger"
 )
 
-// notes is what a process remembers beside the database.
-type notes struct {
+// sealMemory is what a process remembers beside the database.
+type sealMemory struct {
 	mu   sync.Mutex
 	mark ledger.SealMark
 	at   string
 }
 
-func (n *notes) Load() (ledger.SealMark, error) {
+func (n *sealMemory) Load() (ledger.SealMark, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.mark, nil
 }
 
-func (n *notes) Save(m ledger.SealMark) {
+func (n *sealMemory) Save(m ledger.SealMark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.mark = m
 }
 
-func (n *notes) Where() string { return n.at }
+func (n *sealMemory) Where() string { return n.at }
 
-// remembering is a process of the same installation with a memory of its own.
-func (s sealed) remembering(at string) *ledger.Ledger {
+// ledgerWithMemory is a process of the same installation with a memory of its own.
+func (s sealedJournal) ledgerWithMemory(at string) *ledger.Ledger {
 	return ledger.New(s.store, &ids.UUID{},
 		ledger.Config{Seals: ledger.NewSealKey([]byte("a key of thirty-two bytes or more")),
-			SealMemory: &notes{at: at}})
+			SealMemory: &sealMemory{at: at}})
 }
 
 // trySeal runs the task that seals once.
-func (s sealed) trySeal() error {
+func (s sealedJournal) trySeal() error {
 	s.Helper()
-	task := s.task()
+	task := s.sealTask()
 	claimed, err := s.l.ClaimTask(s.Context(), task.ID, task.Attempt, time.Minute)
 	require.NoError(s, err)
 	g := ledger.Guard{TaskID: claimed.ID, Fence: claimed.Fence}
@@ -55,15 +55,15 @@ func (s sealed) trySeal() error {
 	return err
 }
 
-// accepted waits until the acceptance can be read: transactions of other tests may
+// awaitAcceptance waits until the acceptance can be read: transactions of other tests may
 // keep it back.
-func (s sealed) accepted(l *ledger.Ledger) {
+func (s sealedJournal) awaitAcceptance(l *ledger.Ledger) {
 	s.Helper()
 	require.Eventually(s, func() bool { return l.WatchSeals(s.Context()) == nil }, time.Minute, time.Millisecond)
 }
 
-// told counts events of a type about the journal.
-func (s sealed) told(kind string) (n int) {
+// countEvents counts events of a type about the journal.
+func (s sealedJournal) countEvents(kind string) (n int) {
 	s.Helper()
 	require.NoError(s, s.store.Read(s.Context(), func(r ledger.Reader) error {
 		found, err := r.Journal(0, 1<<40, 500)
@@ -87,68 +87,70 @@ var removed = map[string][]string{
 
 // exerciseMarks: seals that somebody has seen are missed, by who verifies and by
 // who would seal anew, until an operator accepts the journal as it is.
-func exerciseMarks(t *testing.T, open func(t *testing.T) sealed) {
+func exerciseMarks(t *testing.T, open func(t *testing.T) sealedJournal) {
 	var behind *ledger.JournalBehindError
 	for name, statements := range removed {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
-			s.l = s.remembering("worker")
-			server, other := s.remembering("server"), s.remembering("other worker")
-			s.tell(6)
-			s.seal()
-			s.tell(3)
-			s.seal()
-			require.Nil(t, s.verify(server, "").Finding)
+			s.l = s.ledgerWithMemory("worker")
+			server, other := s.ledgerWithMemory("server"), s.ledgerWithMemory("other worker")
+			s.addEvents(6)
+			s.sealAll()
+			s.addEvents(3)
+			s.sealAll()
+			require.Nil(t, s.verifyAll(server, "").Finding)
 			require.NoError(t, other.WatchSeals(t.Context()))
 			for _, statement := range statements {
-				s.exec(statement)
+				s.execBehind(statement)
 			}
 			require.ErrorAs(t, s.trySeal(), &behind, "nothing is sealed anew")
 			require.Contains(t, behind.What, "seal 2:")
 			require.Contains(t, behind.What, "worker")
 			require.ErrorAs(t, other.WatchSeals(t.Context()), &behind)
 			require.ErrorAs(t, server.WatchSeals(t.Context()), &behind)
-			require.NotZero(t, s.told("journal.behind"))
-			require.Equal(t, ledger.AuditBehind, s.verify(server, "").Finding.Kind)
+			require.NotZero(t, s.countEvents("journal.behind"))
+			require.Equal(t, ledger.AuditBehind, s.verifyAll(server, "").Finding.Kind)
 			require.Eventually(t,
-				func() bool { return s.verify(s.with("a key of thirty-two bytes or more"), "").Finding != nil },
+				func() bool {
+					return s.verifyAll(s.ledgerWithKey("a key of thirty-two bytes or more"), "").Finding != nil
+				},
 				time.Minute, time.Millisecond,
 				"one that remembers nothing hears of it from the journal")
 
 			require.ErrorIs(t, server.AcceptJournal(t.Context(),
 				ledger.Actor{OrganizationID: "org_1", Role: ledger.Admin}), ledger.ErrDenied)
 			require.NoError(t, server.AcceptJournal(t.Context(), ledger.SystemActor("test")))
-			s.accepted(s.l)
+			s.awaitAcceptance(s.l)
 			require.NoError(t, s.trySeal())
 			require.NoError(t, other.WatchSeals(t.Context()))
 			require.NoError(t, server.WatchSeals(t.Context()))
-			require.Nil(t, s.verify(server, "").Finding)
+			require.Nil(t, s.verifyAll(server, "").Finding)
 		})
 	}
 	t.Run("an acceptance is good once", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)
-		s.l = s.remembering("worker")
-		s.tell(3)
-		s.seal()
-		s.exec("DELETE FROM journal_seals")
-		require.NoError(t, s.with("another key of thirty-two bytes!").AcceptJournal(t.Context(),
+		s.l = s.ledgerWithMemory("worker")
+		s.addEvents(3)
+		s.sealAll()
+		s.execBehind("DELETE FROM journal_seals")
+		require.NoError(t, s.ledgerWithKey("another key of thirty-two bytes!").AcceptJournal(t.Context(),
 			ledger.SystemActor("test")))
 		require.ErrorAs(t, s.trySeal(), &behind, "who has not the key cannot accept")
-		require.NoError(t, s.with("a key of thirty-two bytes or more").AcceptJournal(t.Context(),
+		require.NoError(t, s.ledgerWithKey("a key of thirty-two bytes or more").AcceptJournal(t.Context(),
 			ledger.SystemActor("test")))
-		s.accepted(s.l)
+		s.awaitAcceptance(s.l)
 		require.NoError(t, s.trySeal())
-		s.exec("DELETE FROM journal_seals")
+		s.execBehind("DELETE FROM journal_seals")
 		require.ErrorAs(t, s.trySeal(), &behind, "an old one says nothing of what is missing now")
 	})
 	t.Run("old events without any seal", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)
-		s.tell(3) // the clock of the tests is long past their times
+		s.addEvents(3) // the clock of the tests is long past their times
 		require.Eventually(t, func() bool {
-			found := s.verify(s.l, "").Finding
+			found := s.verifyAll(s.l, "").Finding
 			return found != nil && found.Kind == ledger.AuditUnsealed
 		}, time.Minute, time.Millisecond)
 	})
@@ -156,7 +158,7 @@ func exerciseMarks(t *testing.T, open func(t *testing.T) sealed) {
 
 func TestMarksSQLite(t *testing.T) {
 	t.Parallel()
-	exerciseMarks(t, func(t *testing.T) sealed {
+	exerciseMarks(t, func(t *testing.T) sealedJournal {
 		t.Helper()
 		store, err := sqlledger.Open(t.Context(), sqlledger.Config{URL: inFile(t),
 			Clock: clock.System{}}) // what is accepted is accepted at a time

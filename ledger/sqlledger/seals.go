@@ -19,14 +19,14 @@ func (sealRow) TableName() string { return "journal_seals" }
 func sealToRow(s ledger.Seal) sealRow {
 	return sealRow{
 		Number: s.Number, Format: s.Format, KeyID: s.KeyID, First: s.First, Last: s.Last, Count: s.Count,
-		SealedAt: micros(s.SealedAt), Tags: ledger.SealText(s.Tags), MAC: ledger.SealText(s.MAC),
+		SealedAt: toMicros(s.SealedAt), Tags: ledger.SealText(s.Tags), MAC: ledger.SealText(s.MAC),
 	}
 }
 
-func (r sealRow) value() (ledger.Seal, error) {
+func (r sealRow) toValue() (ledger.Seal, error) {
 	return ledger.Seal{
 		Number: r.Number, Format: r.Format, KeyID: r.KeyID, First: r.First, Last: r.Last, Count: r.Count,
-		SealedAt: moment(r.SealedAt), Tags: ledger.SealBytes(r.Tags), MAC: ledger.SealBytes(r.MAC),
+		SealedAt: toTime(r.SealedAt), Tags: ledger.SealBytes(r.Tags), MAC: ledger.SealBytes(r.MAC),
 	}, nil
 }
 
@@ -35,17 +35,17 @@ func (r *reader) Journal(after, last int64, limit int) ([]ledger.Event, error) {
 	rule, marks := "seq <= ?", []any{last}
 	if last == 0 {
 		var err error
-		if rule, marks, err = r.settled(); err != nil {
+		if rule, marks, err = r.settledCondition(); err != nil {
 			return nil, err
 		}
 	}
-	return list[eventRow](r.query().Where("seq > ?", after).Where(rule, marks...).Order("seq").Limit(limit),
+	return listRows[eventRow](r.newQuery().Where("seq > ?", after).Where(rule, marks...).Order("seq").Limit(limit),
 		"reading the journal")
 }
 
 // LastSeal reads the end of the index.
 func (r *reader) LastSeal() (ledger.Seal, error) {
-	newest, err := list[sealRow](r.query().Order("number DESC").Limit(1), "reading the last seal")
+	newest, err := listRows[sealRow](r.newQuery().Order("number DESC").Limit(1), "reading the last seal")
 	if err != nil || len(newest) == 0 {
 		return ledger.Seal{}, err
 	}
@@ -53,5 +53,5 @@ func (r *reader) LastSeal() (ledger.Seal, error) {
 }
 
 func (r *reader) Seals(after int64, limit int) ([]ledger.Seal, error) {
-	return list[sealRow](r.query().Where("number > ?", after).Order("number").Limit(limit), "reading seals")
+	return listRows[sealRow](r.newQuery().Where("number > ?", after).Order("number").Limit(limit), "reading seals")
 }

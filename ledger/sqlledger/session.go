@@ -38,15 +38,15 @@ const rollbackPatience = 5 * time.Second
 func (s *Store) newSession(ctx context.Context) (*session, *gorm.DB, error) {
 	conn, err := s.writer.Conn(ctx)
 	if err != nil {
-		return nil, nil, wrap("connecting to the database", err)
+		return nil, nil, wrapError("connecting to the database", err)
 	}
 	db := s.write.Session(&gorm.Session{NewDB: true, Context: ctx})
 	db.Statement.ConnPool = conn
 	return &session{conn: conn}, db, nil
 }
 
-// run sends statements in one batch, after BEGIN if nothing was sent before.
-func (c *session) run(ctx context.Context, list ...statement) error {
+// runStatements sends statements in one batch, after BEGIN if nothing was sent before.
+func (c *session) runStatements(ctx context.Context, list ...statement) error {
 	if c.over {
 		return sql.ErrTxDone
 	}
@@ -65,12 +65,12 @@ func (c *session) run(ctx context.Context, list ...statement) error {
 	return err
 }
 
-// begin begins the transaction if no batch did.
-func (c *session) begin(ctx context.Context) error {
+// ensureBegun begins the transaction if no batch did.
+func (c *session) ensureBegun(ctx context.Context) error {
 	if c.begun && !c.over {
 		return nil
 	}
-	return c.run(ctx)
+	return c.runStatements(ctx)
 }
 
 // close gives the connection back; a transaction that is still open is rolled

@@ -19,12 +19,12 @@ type horizon struct {
 	busy sync.Mutex // held by the one who looks; nobody waits for it
 
 	mu         sync.Mutex
-	sure, next mark
+	sure, next horizonMark
 }
 
-// mark says that every number up to seq was drawn by a transaction with an id
+// horizonMark says that every number up to seq was drawn by a transaction with an id
 // below xid.
-type mark struct{ seq, xid int64 }
+type horizonMark struct{ seq, xid int64 }
 
 // settledSQL holds for events that none with a smaller number can still precede,
 // as far as the statement's own snapshot can see.
@@ -36,16 +36,16 @@ const (
 // lookTimeout keeps a connection that is dead from holding up everybody's looks.
 const lookTimeout = 5 * time.Second
 
-// settled returns the arguments of settledSQL, after a look at how far things are.
-func (s *Store) settled(ctx context.Context) ([]any, error) {
+// settledMarks returns the arguments of settledSQL, after a look at how far things are.
+func (s *Store) settledMarks(ctx context.Context) ([]any, error) {
 	h := &s.horizon
 	if h.busy.TryLock() {
 		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-		err := h.look(ctx, s.writer)
+		err := h.advanceMark(ctx, s.writer)
 		cancel()
 		h.busy.Unlock()
 		if err != nil {
-			return nil, wrap("reading how far the journal is settled", err)
+			return nil, wrapError("reading how far the journal is settled", err)
 		}
 	}
 	h.mu.Lock()
@@ -53,8 +53,8 @@ func (s *Store) settled(ctx context.Context) ([]any, error) {
 	return []any{h.sure.seq, h.sure.xid, h.next.seq, h.next.xid}, nil
 }
 
-// look moves on to the next mark once the last one is reached.
-func (h *horizon) look(ctx context.Context, db *sql.DB) error {
+// advanceMark moves on to the next mark once the last one is reached.
+func (h *horizon) advanceMark(ctx context.Context, db *sql.DB) error {
 	h.mu.Lock()
 	sure, next := h.sure, h.next
 	h.mu.Unlock()

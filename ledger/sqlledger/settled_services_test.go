@@ -15,8 +15,8 @@ import (
 // committed later. Who reads in between must not pass its event by.
 func TestAnEventIsNotOvertaken(t *testing.T) {
 	t.Parallel()
-	address := shared(t)
-	store := instance(t, address)
+	address := sharedDatabase(t)
+	store := openInstance(t, address)
 	read := func() (subjects []string) {
 		require.NoError(t, store.Read(t.Context(), func(r ledger.Reader) error {
 			events, err := r.Events(ledger.Scope{All: true}, ledger.EventFilter{Type: "overtaken"}, 50)

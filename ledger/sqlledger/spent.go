@@ -52,10 +52,10 @@ const (
 	ofTenant = "organization_id || '' = ? AND " + inAnyPool
 )
 
-// counts is from when on bookings count: from the beginning of this month, or of
+// countedFrom is from when on bookings count: from the beginning of this month, or of
 // one in which something began that lives and can be prolonged, for that counts
 // where it began. 31 days hold the rest of any month.
-var counts = `(
+var countedFrom = `(
 	SELECT CASE WHEN MIN(began) < ? THEN MIN(began) - 2678400000000 ELSE ? END FROM (
 		SELECT MIN(window_start) AS began FROM allocations WHERE ` + inAnyPool + ` AND ` + liveAllocation + `
 		UNION ALL SELECT MIN(window_start) FROM reservations WHERE ` + inAnyPool + ` AND ` + liveReservation + `) AS living)`
@@ -65,20 +65,20 @@ func spentFrom(rows, whose string) string {
 	return `FROM (
 		SELECT organization_id, made_by, user_id, pool_id, class, window_start / 86400000000 AS day,
 			CAST(SUM(cost) AS BIGINT) AS cost, CAST(SUM(gpu_seconds) AS BIGINT) AS gpu_seconds, CAST(SUM(gpu_micros) AS BIGINT) AS gpu_micros
-		FROM (` + rows + ` AND ` + whose + ` AND window_start >= ` + counts + `) AS ended GROUP BY 1, 2, 3, 4, 5, 6) AS spent
+		FROM (` + rows + ` AND ` + whose + ` AND window_start >= ` + countedFrom + `) AS ended GROUP BY 1, 2, 3, 4, 5, 6) AS spent
 		ORDER BY organization_id, made_by, class, day, user_id, pool_id`
 }
 
-// month is the first instant of this UTC month, in microseconds.
-func (r *reader) month() int64 {
+// monthStart is the first instant of this UTC month, in microseconds.
+func (r *reader) monthStart() int64 {
 	now := r.Now()
-	return micros(time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC))
+	return toMicros(time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC))
 }
 
-func (r spentRow) value(pool ledger.Pool) ledger.Spend {
+func (r spentRow) toSpend(pool ledger.Pool) ledger.Spend {
 	s := ledger.Spend{
 		OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, UserID: r.UserID, Class: reservation.Class(r.Class),
-		Day: moment(r.Day * dayMicros), Cost: money.MicroUSD(r.Cost), GPUSeconds: r.GPUSeconds,
+		Day: toTime(r.Day * dayMicros), Cost: money.MicroUSD(r.Cost), GPUSeconds: r.GPUSeconds,
 	}
 	if s.Class == "" { // an allocation's row holds no cost
 		s.Cost = priceOf(pool, r.GPUMicros)

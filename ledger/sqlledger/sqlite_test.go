@@ -41,9 +41,9 @@ func TestEveryDatabaseIsItsOwn(t *testing.T) {
 			t.Parallel()
 			here, there := openSQLite(t, urls[0]), openSQLite(t, urls[1])
 			pool := ledger.Pool{Pool: capacity.Pool{ID: "pol_1", Name: "a", PerNode: 8}}
-			require.NoError(t, save(t, here, ledger.Change{Pools: []ledger.Pool{pool}}))
-			require.Len(t, pools(t, here), 1)
-			require.Empty(t, pools(t, there))
+			require.NoError(t, saveChange(t, here, ledger.Change{Pools: []ledger.Pool{pool}}))
+			require.Len(t, listPools(t, here), 1)
+			require.Empty(t, listPools(t, there))
 		})
 	}
 }

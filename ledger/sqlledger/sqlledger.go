@@ -77,7 +77,7 @@ type Store struct {
 	process string          // whose heartbeats these are
 	beat    atomic.Int64
 	newest  func() (int64, error) // see newestMigration
-	time    estimate              // of PostgreSQL's
+	dbTime  timeEstimate          // of PostgreSQL's
 	horizon horizon               // of PostgreSQL's journal
 
 	mu   sync.Mutex

@@ -43,7 +43,7 @@ func TestProcessesShareAFile(t *testing.T) {
 	url := inFile(t)
 	stores := []*sqlledger.Store{openSQLite(t, url), openSQLite(t, url)}
 	create := ledger.Pool{Pool: capacity.Pool{ID: "pol_1", Name: "a", PerNode: 8}}
-	require.NoError(t, save(t, stores[0], ledger.Change{Pools: []ledger.Pool{create}}))
+	require.NoError(t, saveChange(t, stores[0], ledger.Change{Pools: []ledger.Pool{create}}))
 	const each = 20
 	failures := make(chan error, 2*each)
 	var group sync.WaitGroup
@@ -66,7 +66,7 @@ func TestProcessesShareAFile(t *testing.T) {
 	for err := range failures {
 		require.NoError(t, err)
 	}
-	require.Equal(t, 2*each, pools(t, stores[1])[0].Failures)
+	require.Equal(t, 2*each, listPools(t, stores[1])[0].Failures)
 }
 
 // TestLogsHoldNoValues: a statement that fails is told without what was in it.
@@ -80,11 +80,11 @@ func TestLogsHoldNoValues(t *testing.T) {
 	defer func() { require.NoError(t, store.Close()) }()
 	require.NoError(t, store.Migrate(t.Context()))
 	key := ledger.Key{ID: "key_1", Kind: ledger.PersonKey, Role: "king", Name: "hunter2", Last4: "hunter2"}
-	require.Error(t, save(t, store, ledger.Change{Keys: []ledger.Key{key}}))
+	require.Error(t, saveChange(t, store, ledger.Change{Keys: []ledger.Key{key}}))
 	require.Contains(t, log.String(), "api_keys")
 	require.NotContains(t, log.String(), "hunter2")
 	log.Reset()
 	pool := ledger.Pool{Pool: capacity.Pool{ID: "pol_1", Name: "a", PerNode: 8}}
-	require.ErrorIs(t, save(t, store, ledger.Change{Pools: []ledger.Pool{pool, pool}}), ledger.ErrTaken)
+	require.ErrorIs(t, saveChange(t, store, ledger.Change{Pools: []ledger.Pool{pool, pool}}), ledger.ErrTaken)
 	require.Empty(t, log.String(), "a name that is taken is no fault")
 }

@@ -26,15 +26,15 @@ func (t *tx) Wake(key string, at time.Time) error {
 	if key == "" || at.IsZero() {
 		return nil
 	}
-	s := t.sink()
-	wake(s, key, at)
-	return s.flush(false)
+	s := t.changeWriter()
+	wakeTask(s, key, at)
+	return s.flushChanges(false)
 }
 
-// wake has a keyed row run at a time, if it would run later.
-func wake(s sink, key string, at time.Time) {
-	us := micros(at)
-	s.exec("waking task "+key, `
+// wakeTask has a keyed row run at a time, if it would run later.
+func wakeTask(s changeWriter, key string, at time.Time) {
+	us := toMicros(at)
+	s.execStatement("waking task "+key, `
 		UPDATE tasks SET
 			run_at         = CASE WHEN state = 'ready' THEN CAST(? AS BIGINT) ELSE run_at END,
 			dispatch_after = CASE WHEN state = 'ready' THEN 0 ELSE dispatch_after END,
@@ -49,8 +49,8 @@ func wake(s sink, key string, at time.Time) {
 func (t *tx) Finish(g ledger.Guard, next time.Time, failure string) error {
 	doing := "finishing task " + g.TaskID
 	done := next.IsZero()
-	us := micros(next)
-	n, err := t.exec(doing, `
+	us := toMicros(next)
+	n, err := t.execStatement(doing, `
 		UPDATE tasks SET
 			state       = CASE WHEN key = '' AND ? THEN 'done' ELSE 'ready' END,
 			finished_at = CASE WHEN key = '' AND ? THEN CAST(? AS BIGINT) ELSE 0 END,
@@ -59,61 +59,61 @@ func (t *tx) Finish(g ledger.Guard, next time.Time, failure string) error {
 			failures    = CASE WHEN ? THEN failures + 1 ELSE 0 END,
 			failed_at   = CASE WHEN ? THEN CAST(? AS BIGINT) ELSE 0 END
 		WHERE id = ? AND fence = ? AND state = 'running'`,
-		done, done, micros(t.Now()), done, us, us, failure, failure != "", failure != "", micros(t.Now()), g.TaskID,
+		done, done, toMicros(t.Now()), done, us, us, failure, failure != "", failure != "", toMicros(t.Now()), g.TaskID,
 		g.Fence)
 	if err != nil {
 		return err
 	}
-	return t.fenced(doing, n)
+	return t.requireFence(doing, n)
 }
 
-// fenced spoils the transaction of a worker whose guard is void: what it did
+// requireFence spoils the transaction of a worker whose guard is void: what it did
 // under it must not be committed.
-func (t *tx) fenced(doing string, changed int64) error {
+func (t *tx) requireFence(doing string, changed int64) error {
 	if changed == 1 {
 		return nil
 	}
-	return t.spoil(wrap(doing, ledger.ErrFenced))
+	return t.failWith(wrapError(doing, ledger.ErrFenced))
 }
 
 // ClaimTask gives the caller a ready row's attempt. ErrFenced means that it was
 // claimed, or run, before: a duplicate delivery.
 func (t *tx) ClaimTask(id string, attempt int, lease time.Duration) (ledger.Task, error) {
 	doing := "claiming task " + id
-	tasks, err := t.returning(doing, `
+	tasks, err := t.updateTasks(doing, `
 		UPDATE tasks SET state = 'running', fence = fence + 1, lease_until = ?, wake_at = 0
 		WHERE id = ? AND state = 'ready' AND attempt = ?
-		RETURNING *`, micros(t.Now().Add(lease)), id, attempt)
+		RETURNING *`, toMicros(t.Now().Add(lease)), id, attempt)
 	if err != nil {
 		return ledger.Task{}, err
 	}
 	if len(tasks) == 0 {
-		return ledger.Task{}, wrap(doing, ledger.ErrFenced)
+		return ledger.Task{}, wrapError(doing, ledger.ErrFenced)
 	}
 	return tasks[0], nil
 }
 
 func (t *tx) Extend(g ledger.Guard, lease time.Duration) error {
 	doing := "extending the lease of task " + g.TaskID
-	n, err := t.exec(doing, "UPDATE tasks SET lease_until = ? WHERE id = ? AND fence = ? AND state = 'running'",
-		micros(t.Now().Add(lease)), g.TaskID, g.Fence)
+	n, err := t.execStatement(doing, "UPDATE tasks SET lease_until = ? WHERE id = ? AND fence = ? AND state = 'running'",
+		toMicros(t.Now().Add(lease)), g.TaskID, g.Fence)
 	if err != nil {
 		return err
 	}
-	return t.fenced(doing, n)
+	return t.requireFence(doing, n)
 }
 
 // Dispatch marks due rows as sent. Dispatchers beside each other on PostgreSQL
 // skip each other's rows; on SQLite they take turns.
 func (t *tx) Dispatch(limit int, window time.Duration) ([]ledger.Task, error) {
 	now := t.Now()
-	tasks, err := t.returning("dispatching tasks", fmt.Sprintf(`
+	tasks, err := t.updateTasks("dispatching tasks", fmt.Sprintf(`
 		UPDATE tasks SET dispatch_after = ?, dispatches = dispatches + 1
 		WHERE id IN (
 			SELECT id FROM tasks
 			WHERE state = 'ready' AND run_at > 0 AND run_at <= ? AND dispatch_after <= ?
 			ORDER BY run_at LIMIT %d%s)
-		RETURNING *`, limit, t.store.dialect.skipLocked), micros(now.Add(window)), micros(now), micros(now))
+		RETURNING *`, limit, t.store.dialect.skipLocked), toMicros(now.Add(window)), toMicros(now), toMicros(now))
 	slices.SortFunc(tasks, func(a, b ledger.Task) int {
 		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -137,45 +137,45 @@ var (
 // little of what is over.
 func (t *tx) Reap() (int, error) {
 	now := t.Now()
-	n, err := t.exec("reaping tasks", `
+	n, err := t.execStatement("reaping tasks", `
 		UPDATE tasks SET state = 'ready', attempt = attempt + 1,
 			wake_at = 0, dispatches = 0, dispatch_after = 0, lease_until = 0, last_error = 'lease ended'
-		WHERE state = 'running' AND lease_until < ?`, micros(now))
+		WHERE state = 'running' AND lease_until < ?`, toMicros(now))
 	if err != nil {
 		return 0, err
 	}
-	_, err = t.exec("sweeping finished tasks", sweepDone, micros(now.Add(-keepDone)))
+	_, err = t.execStatement("sweeping finished tasks", sweepDone, toMicros(now.Add(-keepDone)))
 	if err != nil {
 		return 0, err
 	}
-	_, err = t.exec("sweeping stored answers", sweepReplays, micros(now.Add(-keepReplays)))
+	_, err = t.execStatement("sweeping stored answers", sweepReplays, toMicros(now.Add(-keepReplays)))
 	if err != nil {
 		return 0, err
 	}
-	_, err = t.exec("sweeping plans", sweepPlans, micros(now.Add(-keepPlans)))
+	_, err = t.execStatement("sweeping plans", sweepPlans, toMicros(now.Add(-keepPlans)))
 	return int(n), err
 }
 
-// returning runs an UPDATE that returns task rows.
-func (t *tx) returning(doing, statement string, args ...any) ([]ledger.Task, error) {
+// updateTasks runs an UPDATE that returns task rows.
+func (t *tx) updateTasks(doing, statement string, args ...any) ([]ledger.Task, error) {
 	t.writes++
-	tasks, err := list[taskRow](t.query().Raw(statement, args...), doing)
+	tasks, err := listRows[taskRow](t.newQuery().Raw(statement, args...), doing)
 	if err != nil {
-		return nil, t.spoil(err)
+		return nil, t.failWith(err)
 	}
 	return tasks, nil
 }
 
 func (r *reader) Task(id string) (ledger.Task, error) {
-	return one[taskRow](r.query().Where("id = ?", id), "reading task "+id)
+	return readRow[taskRow](r.newQuery().Where("id = ?", id), "reading task "+id)
 }
 
 func (r *reader) Pending(kind, subject string) (bool, error) {
 	var found []string
-	err := r.query().Raw(
+	err := r.newQuery().Raw(
 		"SELECT id FROM tasks WHERE subject = ? AND kind = ? AND state IN ('ready', 'running') LIMIT 1", subject, kind).
 		Scan(&found).Error
-	return len(found) > 0, wrap("looking for open tasks", err)
+	return len(found) > 0, wrapError("looking for open tasks", err)
 }
 
 func (r *reader) Tasks() (map[ledger.TaskState]int, error) {
@@ -183,17 +183,17 @@ func (r *reader) Tasks() (map[ledger.TaskState]int, error) {
 		State string `gorm:"column:state"`
 		N     int    `gorm:"column:n"`
 	}
-	err := r.query().Raw("SELECT state, COUNT(*) AS n FROM tasks GROUP BY state").Scan(&rows).Error
+	err := r.newQuery().Raw("SELECT state, COUNT(*) AS n FROM tasks GROUP BY state").Scan(&rows).Error
 	counts := make(map[ledger.TaskState]int, len(rows))
 	for _, row := range rows {
 		counts[ledger.TaskState(row.State)] = row.N
 	}
-	return counts, wrap("counting tasks", err)
+	return counts, wrapError("counting tasks", err)
 }
 
 // Failing reads the tasks that failed so often in a row, those that failed most first.
 func (r *reader) Failing(atLeast int) ([]ledger.Task, error) {
-	return list[taskRow](r.query().Where("failures > 0 AND failures >= ?",
+	return listRows[taskRow](r.newQuery().Where("failures > 0 AND failures >= ?",
 		atLeast).Order("failures DESC, id").Limit(maxFailing),
 		"reading what fails again and again")
 }
@@ -208,25 +208,25 @@ func (r *reader) NextTask() (time.Time, error) {
 		RunAt         int64 `gorm:"column:run_at"`
 		DispatchAfter int64 `gorm:"column:dispatch_after"`
 	}
-	err := r.query().Raw(`
-		SELECT run_at, dispatch_after FROM tasks WHERE state = 'ready' AND run_at > 0 ORDER BY run_at LIMIT ` + strconv.Itoa(nextLook)).Scan(&first).Error
+	err := r.newQuery().Raw(`
+		SELECT run_at, dispatch_after FROM tasks WHERE state = 'ready' AND run_at > 0 ORDER BY run_at LIMIT ` + strconv.Itoa(nextTaskLimit)).Scan(&first).Error
 	if err != nil {
-		return time.Time{}, wrap("looking for the next task", err)
+		return time.Time{}, wrapError("looking for the next task", err)
 	}
 	next := int64(math.MaxInt64)
 	for _, t := range first {
 		if t.RunAt >= next {
-			return moment(next), nil // whatever follows runs no sooner
+			return toTime(next), nil // whatever follows runs no sooner
 		}
 		next = min(next, max(t.RunAt, t.DispatchAfter))
 	}
 	if len(first) == 0 {
 		return time.Time{}, nil
 	}
-	if len(first) < nextLook {
-		return moment(next), nil
+	if len(first) < nextTaskLimit {
+		return toTime(next), nil
 	}
-	return r.nextOfAll()
+	return r.scanNextTask()
 }
 
 // LateSince reads the two indexes by which tasks are dispatched and reaped. When a
@@ -237,7 +237,7 @@ func (r *reader) LateSince() (at time.Time, working bool, err error) {
 		Silent int64 `gorm:"column:silent"`
 		Heard  int64 `gorm:"column:heard"`
 	}
-	err = r.query().Raw(`
+	err = r.newQuery().Raw(`
 		SELECT COALESCE((SELECT MIN(run_at) FROM tasks WHERE state = 'ready' AND run_at > 0), 0) AS due,
 			COALESCE((SELECT MIN(lease_until) FROM tasks WHERE state = 'running'), 0) AS silent,
 			COALESCE((SELECT MAX(lease_until) FROM tasks WHERE state = 'running'), 0) AS heard`).Scan(&found).Error
@@ -245,17 +245,17 @@ func (r *reader) LateSince() (at time.Time, working bool, err error) {
 	if first == 0 || found.Silent != 0 && found.Silent < first {
 		first = found.Silent
 	}
-	return moment(first), found.Heard > micros(r.Now()), wrap("looking for the oldest work", err)
+	return toTime(first), found.Heard > toMicros(r.Now()), wrapError("looking for the oldest work", err)
 }
 
-// nextLook is how many tasks NextTask looks at before it looks at all: every
+// nextTaskLimit is how many tasks NextTask looks at before it looks at all: every
 // live machine has one that waits, and the first is nearly always due first.
-const nextLook = 16
+const nextTaskLimit = 16
 
-func (r *reader) nextOfAll() (time.Time, error) {
+func (r *reader) scanNextTask() (time.Time, error) {
 	var first int64
-	err := r.query().Raw(`
+	err := r.newQuery().Raw(`
 		SELECT MIN(CASE WHEN dispatch_after > run_at THEN dispatch_after ELSE run_at END)
 		FROM tasks WHERE state = 'ready' AND run_at > 0`).Scan(&first).Error
-	return moment(first), wrap("looking for the next task", err)
+	return toTime(first), wrapError("looking for the next task", err)
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// texts are the statements that write rows of a type. They are constant, so that
+// rowStatements are the statements that write rows of a type. They are constant, so that
 // both databases can keep them prepared.
-type texts struct {
+type rowStatements struct {
 	insertOne  string // SQLite: one row
 	insertMany string // SQLite: manyRows rows
 	updateOne  string // SQLite: one row over the version before; the id and version come last
@@ -24,33 +24,33 @@ type texts struct {
 // costs more than it saves: 8 was measured to be best (BenchmarkSave).
 const manyRows = 8
 
-func textsOf(t *rowType) texts {
+func statementsOf(t *rowType) rowStatements {
 	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(t.columns)), ", ") + ")"
-	into := "INSERT INTO " + t.table + " (" + t.list("%s") + ") "
-	changed := t.where(func(c column) bool { return c.name != "id" && !c.once })
-	written := t.where(func(c column) bool { return !c.once })
+	into := "INSERT INTO " + t.table + " (" + t.columnList("%s") + ") "
+	changed := t.filterColumns(func(c column) bool { return c.name != "id" && !c.createOnly })
+	written := t.filterColumns(func(c column) bool { return !c.createOnly })
 	// Numbers are handed out in the order of the arrays.
-	return texts{
+	return rowStatements{
 		insertOne:  into + "VALUES " + row,
 		insertMany: into + "VALUES " + row + strings.Repeat(", "+row, manyRows-1),
-		updateOne:  "UPDATE " + t.table + " SET " + changed.list("%s = ?") + " WHERE id = ? AND version = ?",
-		insert:     into + "VALUES " + numbered(row),
-		replace: "WITH written AS (UPDATE " + t.table + " SET " + written.numberedList() +
+		updateOne:  "UPDATE " + t.table + " SET " + changed.columnList("%s = ?") + " WHERE id = ? AND version = ?",
+		insert:     into + "VALUES " + numberPlaceholders(row),
+		replace: "WITH written AS (UPDATE " + t.table + " SET " + written.numberedAssignments() +
 			" RETURNING 1) " + fmt.Sprintf(condition, "1"),
-		unnest: into + "SELECT " + t.list("u.%s") + " FROM unnest(" + t.arrays() + ") WITH ORDINALITY AS u (" +
-			t.list("%s") +
+		unnest: into + "SELECT " + t.columnList("u.%s") + " FROM unnest(" + t.arrayParameters() + ") WITH ORDINALITY AS u (" +
+			t.columnList("%s") +
 			", place) ORDER BY u.place",
-		lock: "SELECT " + t.list("%s") + " FROM " + t.table +
+		lock: "SELECT " + t.columnList("%s") + " FROM " + t.table +
 			" WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE",
-		update: "WITH written AS (UPDATE " + t.table + " AS t SET " + changed.list("%[1]s = u.%[1]s") +
-			" FROM unnest(" + t.arrays() + ") AS u (" + t.list("%s") +
+		update: "WITH written AS (UPDATE " + t.table + " AS t SET " + changed.columnList("%[1]s = u.%[1]s") +
+			" FROM unnest(" + t.arrayParameters() + ") AS u (" + t.columnList("%s") +
 			") WHERE t.id = u.id AND t.version = u.version - 1 RETURNING 1) " +
 			fmt.Sprintf(condition, "$"+strconv.Itoa(len(t.columns)+1)),
 	}
 }
 
-// list names the columns, each as format says.
-func (t *rowType) list(format string) string {
+// columnList names the columns, each as format says.
+func (t *rowType) columnList(format string) string {
 	names := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		names[i] = fmt.Sprintf(format, c.name)
@@ -58,8 +58,8 @@ func (t *rowType) list(format string) string {
 	return strings.Join(names, ", ")
 }
 
-// where keeps some of the columns.
-func (t *rowType) where(keep func(c column) bool) *rowType {
+// filterColumns keeps some of the columns.
+func (t *rowType) filterColumns(keep func(c column) bool) *rowType {
 	some := &rowType{table: t.table}
 	for _, c := range t.columns {
 		if keep(c) {
@@ -69,8 +69,8 @@ func (t *rowType) where(keep func(c column) bool) *rowType {
 	return some
 }
 
-// numberedList sets all columns but the id, over the version before.
-func (t *rowType) numberedList() string {
+// numberedAssignments sets all columns but the id, over the version before.
+func (t *rowType) numberedAssignments() string {
 	var set, where []string
 	for i, c := range t.columns {
 		switch c.name {
@@ -86,8 +86,8 @@ func (t *rowType) numberedList() string {
 	return strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND ")
 }
 
-// arrays is one parameter for each column, with the type of its array.
-func (t *rowType) arrays() string {
+// arrayParameters is one parameter for each column, with the type of its array.
+func (t *rowType) arrayParameters() string {
 	list := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		list[i] = fmt.Sprintf("$%d::%s[]", i+1, elementName[c.kind])
@@ -95,8 +95,8 @@ func (t *rowType) arrays() string {
 	return strings.Join(list, ", ")
 }
 
-// numbered writes a statement's placeholders as PostgreSQL counts them.
-func numbered(statement string) string {
+// numberPlaceholders writes a statement's placeholders as PostgreSQL counts them.
+func numberPlaceholders(statement string) string {
 	var b strings.Builder
 	n := 0
 	for _, c := range statement {

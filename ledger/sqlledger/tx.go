@@ -27,9 +27,9 @@ type reader struct {
 	db      *gorm.DB
 	session *session // of a transaction on PostgreSQL
 	now     time.Time
-	asked   bool  // a statement was run, so that the snapshot is taken
+	queried bool  // a statement was run, so that the snapshot is taken
 	writes  int   // statements that may have changed something
-	err     error // why the transaction must not be committed
+	failure error // why the transaction must not be committed
 }
 
 // tx reads and writes within one transaction.
@@ -39,7 +39,7 @@ type tx struct {
 	nested int             // how many Nested are inside each other
 	over   bool            // it was committed, on SQLite
 
-	assumed []statement // what the first write checks before; see Assume
+	assumptions []statement // what the first write checks before; see Assume
 }
 
 var _ ledger.Tx = (*tx)(nil)
@@ -49,10 +49,10 @@ var _ ledger.Tx = (*tx)(nil)
 func (s *Store) InTx(ctx context.Context, fn func(tx ledger.Tx) error) error {
 	var err error
 	for try := range maxTries {
-		if err = s.placed(s.once(ctx, fn)); !retryable(err) || ledger.IsHurried(ctx) && errors.Is(err, ledger.ErrBusy) {
+		if err = s.addStoragePlace(s.tryOnce(ctx, fn)); !isRetryable(err) || ledger.IsHurried(ctx) && errors.Is(err, ledger.ErrBusy) {
 			return err
 		}
-		if err := s.pause(ctx, try, err); err != nil {
+		if err := s.waitBeforeRetry(ctx, try, err); err != nil {
 			return err
 		}
 	}
@@ -62,8 +62,8 @@ func (s *Store) InTx(ctx context.Context, fn func(tx ledger.Tx) error) error {
 	return fmt.Errorf("trying a transaction %d times: %w: %w", maxTries, ledger.ErrBusy, err)
 }
 
-// placed says where there is no room.
-func (s *Store) placed(err error) error {
+// addStoragePlace says where there is no room.
+func (s *Store) addStoragePlace(err error) error {
 	var full *ledger.StorageFullError
 	if errors.As(err, &full) {
 		full.Where = s.place
@@ -71,20 +71,20 @@ func (s *Store) placed(err error) error {
 	return err
 }
 
-func (s *Store) once(ctx context.Context, fn func(tx ledger.Tx) error) error {
-	t, err := s.begin(ctx)
+func (s *Store) tryOnce(ctx context.Context, fn func(tx ledger.Tx) error) error {
+	t, err := s.beginTx(ctx)
 	if err != nil {
 		return err
 	}
 	defer t.close() // also when fn panics
-	if err := t.outcome(fn(t)); err != nil {
+	if err := t.joinFailure(fn(t)); err != nil {
 		return err
 	}
 	return t.commit()
 }
 
-// begin begins a transaction, or on PostgreSQL makes ready for it.
-func (s *Store) begin(ctx context.Context) (*tx, error) {
+// beginTx begins a transaction, or on PostgreSQL makes ready for it.
+func (s *Store) beginTx(ctx context.Context) (*tx, error) {
 	t := &tx{reader: reader{store: s}}
 	if s.dialect.batches {
 		var err error
@@ -92,20 +92,20 @@ func (s *Store) begin(ctx context.Context) (*tx, error) {
 		return t, err
 	}
 	t.db = s.write.WithContext(ctx).Begin()
-	return t, wrap("beginning a transaction", t.db.Error)
+	return t, wrapError("beginning a transaction", t.db.Error)
 }
 
 // commit ends the transaction, once.
 func (t *tx) commit() error {
 	if t.session != nil {
-		return (&batched{t: t}).flush(true)
+		return (&batchWriter{t: t}).flushChanges(true)
 	}
 	if t.over {
 		return nil
 	}
 	t.over = true
 	if err := t.db.Commit().Error; err != nil {
-		return t.spoil(wrap("committing a transaction", err))
+		return t.failWith(wrapError("committing a transaction", err))
 	}
 	return nil
 }
@@ -119,11 +119,11 @@ func (t *tx) close() {
 	t.db.Rollback() // does nothing after Commit
 }
 
-// batch sends statements to PostgreSQL in one round trip.
-func (r *reader) batch(list []statement) error {
+// sendBatch sends statements to PostgreSQL in one round trip.
+func (r *reader) sendBatch(list []statement) error {
 	ctx := r.db.Statement.Context
-	err := r.session.run(ctx, list...)
-	if err != nil && r.store.logger != nil && !expected(err) {
+	err := r.session.runStatements(ctx, list...)
+	if err != nil && r.store.logger != nil && !isExpected(err) {
 		r.store.logger.ErrorContext(ctx, "batch of statements failed", "error", err)
 	}
 	return err
@@ -136,23 +136,23 @@ func (t *tx) Nested(fn func(tx ledger.Tx) error) error {
 	before := t.writes
 	err := fn(t)
 	if err != nil && t.writes != before {
-		return t.spoil(err)
+		return t.failWith(err)
 	}
 	return err
 }
 
-// spoil makes sure that the transaction is not committed, and returns err. A
+// failWith makes sure that the transaction is not committed, and returns err. A
 // failed statement ends a transaction on PostgreSQL; so it does on SQLite.
-func (r *reader) spoil(err error) error {
-	if r.err == nil {
-		r.err = err
+func (r *reader) failWith(err error) error {
+	if r.failure == nil {
+		r.failure = err
 	}
 	return err
 }
 
-// pause waits a moment that differs between those who collided, and that grows
+// waitBeforeRetry waits a moment that differs between those who collided, and that grows
 // while the database is away.
-func (s *Store) pause(ctx context.Context, try int, failed error) error {
+func (s *Store) waitBeforeRetry(ctx context.Context, try int, failed error) error {
 	s.mu.Lock()
 	d := minPause + time.Duration(s.rand.Int64N(int64(maxPause-minPause)))
 	s.mu.Unlock()
@@ -174,27 +174,27 @@ func (s *Store) Read(ctx context.Context, fn func(r ledger.Reader) error) error 
 	options := s.dialect.snapshot
 	db := s.read.WithContext(ctx).Begin(&options)
 	if db.Error != nil {
-		return wrap("beginning a snapshot", db.Error)
+		return wrapError("beginning a snapshot", db.Error)
 	}
 	defer db.Rollback()
 	r := &reader{store: s, db: db}
-	return r.outcome(fn(r))
+	return r.joinFailure(fn(r))
 }
 
-// outcome adds to fn's error what spoiled the transaction, if fn kept it back.
-func (r *reader) outcome(err error) error {
-	if r.err != nil && !errors.Is(err, r.err) {
-		return errors.Join(err, r.err)
+// joinFailure adds to fn's error what spoiled the transaction, if fn kept it back.
+func (r *reader) joinFailure(err error) error {
+	if r.failure != nil && !errors.Is(err, r.failure) {
+		return errors.Join(err, r.failure)
 	}
 	return err
 }
 
-// query starts a statement that inherits no condition from another.
-func (r *reader) query() *gorm.DB {
-	r.asked = true
+// newQuery starts a statement that inherits no condition from another.
+func (r *reader) newQuery() *gorm.DB {
+	r.queried = true
 	db := r.db.Session(&gorm.Session{NewDB: true})
 	if r.session != nil {
-		_ = db.AddError(r.session.begin(db.Statement.Context)) // which the statement then fails with
+		_ = db.AddError(r.session.ensureBegun(db.Statement.Context)) // which the statement then fails with
 	}
 	return db
 }
@@ -205,23 +205,23 @@ func (r *reader) Now() time.Time {
 		return r.now
 	}
 	if r.store.dialect.now == "" {
-		r.now = moment(micros(r.store.clock.Now()))
+		r.now = toTime(toMicros(r.store.clock.Now()))
 		return r.now
 	}
 	var now sql.NullInt64
-	if err := r.query().Raw(r.store.dialect.now).Scan(&now).Error; err != nil {
-		_ = r.spoil(wrap("asking the database for the time", err))
+	if err := r.newQuery().Raw(r.store.dialect.now).Scan(&now).Error; err != nil {
+		_ = r.failWith(wrapError("asking the database for the time", err))
 	}
-	r.now = moment(now.Int64)
+	r.now = toTime(now.Int64)
 	return r.now
 }
 
-// exec runs one statement and returns how many rows it changed.
-func (t *tx) exec(doing, statement string, args ...any) (int64, error) {
+// execStatement runs one statement and returns how many rows it changed.
+func (t *tx) execStatement(doing, statement string, args ...any) (int64, error) {
 	t.writes++
-	result := t.query().Exec(statement, args...)
+	result := t.newQuery().Exec(statement, args...)
 	if result.Error != nil {
-		return 0, t.spoil(wrap(doing, result.Error))
+		return 0, t.failWith(wrapError(doing, result.Error))
 	}
 	return result.RowsAffected, nil
 }

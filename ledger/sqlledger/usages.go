@@ -24,7 +24,7 @@ func usageToRow(u ledger.PoolUse) usageRow {
 	return usageRow{PoolID: u.PoolID, OrganizationID: u.OrganizationID, Usage: string(text)}
 }
 
-func (r usageRow) value() (ledger.PoolUse, error) {
+func (r usageRow) toValue() (ledger.PoolUse, error) {
 	var u fairshare.Usage
 	if err := json.Unmarshal([]byte(r.Usage), &u); err != nil {
 		return ledger.PoolUse{}, fmt.Errorf("reading column usage: %w", err)

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// micros is how a time is stored: microseconds in UTC since 1970; 0 for none.
-func micros(t time.Time) int64 {
+// toMicros is how a time is stored: microseconds in UTC since 1970; 0 for none.
+func toMicros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
 	return t.UnixMicro()
 }
 
-// moment is the reverse of micros.
-func moment(us int64) time.Time {
+// toTime is the reverse of micros.
+func toTime(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}
 	}
 	return time.UnixMicro(us).UTC()
 }
 
-// span is the reverse of Duration.Microseconds.
-func span(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
+// toDuration is the reverse of Duration.Microseconds.
+func toDuration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
-// pack stores a list as JSON; an empty one comes back as nil.
-func pack[T any](list []T) string {
+// packList stores a list as JSON; an empty one comes back as nil.
+func packList[T any](list []T) string {
 	if len(list) == 0 {
 		return "[]"
 	}
@@ -38,8 +38,8 @@ func pack[T any](list []T) string {
 	return string(text)
 }
 
-// unpack is the reverse of pack.
-func unpack[T any](column, text string) ([]T, error) {
+// unpackList is the reverse of pack.
+func unpackList[T any](column, text string) ([]T, error) {
 	if text == "[]" {
 		return nil, nil
 	}
