@@ -65,12 +65,13 @@ func (l Tenancy) Start(ctx context.Context, s FirstStart) (Started, error) {
 		}
 		tx.change.PepperCheck = l.cfg.PepperCheck
 		out = Started{}
+		bound := tx.boundLedger()
 		var err error
-		if out.FirstKey, err = l.Bootstrap(ctx, s.Organization, s.Limits, s.Operator); err != nil {
+		if out.FirstKey, err = bound.Bootstrap(ctx, s.Organization, s.Limits, s.Operator); err != nil {
 			return err
 		}
 		for i, p := range s.Pools {
-			started, err := startPool(ctx, l.engine, tx, p)
+			started, err := startPool(ctx, bound, tx, p)
 			if err != nil {
 				return &PoolError{Index: i, Err: err}
 			}
@@ -85,7 +86,7 @@ func (l Tenancy) Start(ctx context.Context, s FirstStart) (Started, error) {
 }
 
 // startPool makes a declared pool unless its name is there.
-func startPool(ctx context.Context, l *engine, tx *groupTx, p NewPool) (StartedPool, error) {
+func startPool(ctx context.Context, bound *Ledger, tx *groupTx, p NewPool) (StartedPool, error) {
 	out := StartedPool{Name: p.Definition.Name}
 	if _, err := tx.port.Pool(out.Name); !errors.Is(err, ErrNotFound) {
 		return out, err
@@ -95,7 +96,7 @@ func startPool(ctx context.Context, l *engine, tx *groupTx, p NewPool) (StartedP
 		return out, fmt.Errorf("looking for a deleted pool of that name: %w", err)
 	}
 	out.Made, out.DeletedAt = true, gone.DeletedAt
-	_, err = Fleet{l}.CreatePool(ctx, SystemActor("config"), p.Definition, p.Prior)
+	_, err = bound.CreatePool(ctx, SystemActor("config"), p.Definition, p.Prior)
 	return out, err
 }
 
