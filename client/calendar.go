@@ -20,13 +20,13 @@ func (c *Client) Calendar(ctx context.Context, idOrName string, from, to time.Ti
 			q.Set(name, t.UTC().Format(time.RFC3339Nano))
 		}
 	}
-	return do[contract.Calendar](ctx, c, call{method: http.MethodGet, path: []string{"pools", idOrName, "calendar"},
+	return callFor[contract.Calendar](ctx, c, call{method: http.MethodGet, path: []string{"pools", idOrName, "calendar"},
 		query: q})
 }
 
 // CalendarAdvice asks in which windows a request has a place.
 func (c *Client) CalendarAdvice(ctx context.Context,
 	in contract.CalendarAdviceRequest) (contract.CalendarAdvice, error) {
-	return do[contract.CalendarAdvice](ctx, c, call{method: http.MethodPost, path: []string{"advice", "calendar"},
+	return callFor[contract.CalendarAdvice](ctx, c, call{method: http.MethodPost, path: []string{"advice", "calendar"},
 		body: in})
 }

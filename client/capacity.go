@@ -11,61 +11,61 @@ import (
 
 // CreatePool defines a pool.
 func (c *Client) CreatePool(ctx context.Context, in contract.PoolCreate) (contract.Pool, error) {
-	return do[contract.Pool](ctx, c, call{method: http.MethodPost, path: []string{"pools"}, body: in})
+	return callFor[contract.Pool](ctx, c, call{method: http.MethodPost, path: []string{"pools"}, body: in})
 }
 
 // Pool reads a pool by id or name.
 func (c *Client) Pool(ctx context.Context, idOrName string) (contract.Pool, error) {
-	return do[contract.Pool](ctx, c, call{method: http.MethodGet, path: []string{"pools", idOrName}})
+	return callFor[contract.Pool](ctx, c, call{method: http.MethodGet, path: []string{"pools", idOrName}})
 }
 
 // Pools lists pools.
 func (c *Client) Pools(ctx context.Context, f Filter) iter.Seq2[contract.Pool, error] {
-	return list[contract.Pool](ctx, c, f, "pools")
+	return listItems[contract.Pool](ctx, c, f, "pools")
 }
 
 // PatchPool changes a pool, if it still has the version.
 func (c *Client) PatchPool(ctx context.Context, idOrName string, version int,
 	in contract.PoolPatch) (contract.Pool, error) {
-	return do[contract.Pool](ctx, c, call{method: http.MethodPatch, path: []string{"pools", idOrName}, body: in,
+	return callFor[contract.Pool](ctx, c, call{method: http.MethodPatch, path: []string{"pools", idOrName}, body: in,
 		header: ifMatch(version)})
 }
 
 // DeletePool ends a pool in which nothing is left. With anything live it is an
 // *Error with the code in-use, whose blockers name everything.
 func (c *Client) DeletePool(ctx context.Context, idOrName string) error {
-	_, err := do[struct{}](ctx, c, call{method: http.MethodDelete, path: []string{"pools", idOrName}})
+	_, err := callFor[struct{}](ctx, c, call{method: http.MethodDelete, path: []string{"pools", idOrName}})
 	return err
 }
 
 // Node reads a node.
 func (c *Client) Node(ctx context.Context, id string) (contract.Node, error) {
-	return do[contract.Node](ctx, c, call{method: http.MethodGet, path: []string{"nodes", id}})
+	return callFor[contract.Node](ctx, c, call{method: http.MethodGet, path: []string{"nodes", id}})
 }
 
 // Nodes lists nodes.
 func (c *Client) Nodes(ctx context.Context, f Filter) iter.Seq2[contract.Node, error] {
-	return list[contract.Node](ctx, c, f, "nodes")
+	return listItems[contract.Node](ctx, c, f, "nodes")
 }
 
 // DrainNode lets a node take no new work.
 func (c *Client) DrainNode(ctx context.Context, id string) (contract.Node, error) {
-	return do[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "drain"}})
+	return callFor[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "drain"}})
 }
 
 // ResumeNode lets a drained or quarantined node take work again.
 func (c *Client) ResumeNode(ctx context.Context, id string) (contract.Node, error) {
-	return do[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "resume"}})
+	return callFor[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "resume"}})
 }
 
 // QuarantineNode keeps a node for inspection.
 func (c *Client) QuarantineNode(ctx context.Context, id string) (contract.Node, error) {
-	return do[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "quarantine"}})
+	return callFor[contract.Node](ctx, c, call{method: http.MethodPost, path: []string{"nodes", id, "quarantine"}})
 }
 
 // GPU reads a device of a live node by its UUID.
 func (c *Client) GPU(ctx context.Context, uuid string) (contract.GPU, error) {
-	return do[contract.GPU](ctx, c, call{method: http.MethodGet, path: []string{"gpus", uuid}})
+	return callFor[contract.GPU](ctx, c, call{method: http.MethodGet, path: []string{"gpus", uuid}})
 }
 
 // GPUs lists the devices of live nodes, by node and index.
@@ -76,7 +76,7 @@ func (c *Client) GPUs(ctx context.Context, f GPUFilter) iter.Seq2[contract.GPU, 
 			q.Set(key, value)
 		}
 	}
-	return pages[contract.GPU](ctx, c, q, "gpus")
+	return listPages[contract.GPU](ctx, c, q, "gpus")
 }
 
 // GPUFilter narrows a list of devices. Zero fields do not narrow. State is any of

@@ -78,10 +78,10 @@ type call struct {
 	unrepeatable bool
 }
 
-// do sends a call and decodes the answer into T. An empty answer leaves T zero.
-func do[T any](ctx context.Context, c *Client, r call) (T, error) {
+// callFor sends a call and decodes the answer into T. An empty answer leaves T zero.
+func callFor[T any](ctx context.Context, c *Client, r call) (T, error) {
 	var out T
-	resp, err := c.send(ctx, r)
+	resp, err := c.sendCall(ctx, r)
 	if err != nil {
 		return out, err
 	}
@@ -99,10 +99,10 @@ func do[T any](ctx context.Context, c *Client, r call) (T, error) {
 	return out, nil
 }
 
-// send sends a call and turns every status of 400 and more into an *Error. The
+// sendCall sends a call and turns every status of 400 and more into an *Error. The
 // caller closes the body.
-func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
-	req, err := c.request(ctx, r)
+func (c *Client) sendCall(ctx context.Context, r call) (*http.Response, error) {
+	req, err := c.buildRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
 	return resp, nil
 }
 
-func (c *Client) request(ctx context.Context, r call) (*http.Request, error) {
+func (c *Client) buildRequest(ctx context.Context, r call) (*http.Request, error) {
 	var body io.Reader
 	if r.body != nil {
 		encoded, err := json.Marshal(r.body)
@@ -126,7 +126,7 @@ func (c *Client) request(ctx context.Context, r call) (*http.Request, error) {
 		}
 		body = bytes.NewReader(encoded)
 	}
-	target := c.base.JoinPath("v1").JoinPath(escape(r.path)...)
+	target := c.base.JoinPath("v1").JoinPath(escapeSegments(r.path)...)
 	target.RawQuery = r.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), body)
 	if err != nil {
@@ -157,8 +157,8 @@ func keyFor(ctx context.Context) string {
 	return rand.Text()
 }
 
-// escape keeps an id with a slash or dots in it from naming another route.
-func escape(segments []string) []string {
+// escapeSegments keeps an id with a slash or dots in it from naming another route.
+func escapeSegments(segments []string) []string {
 	escaped := make([]string, len(segments))
 	for i, s := range segments {
 		escaped[i] = url.PathEscape(s)

@@ -15,7 +15,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-func serve(t *testing.T, h http.HandlerFunc) *client.Client {
+func newServer(t *testing.T, h http.HandlerFunc) *client.Client {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
@@ -24,7 +24,7 @@ func serve(t *testing.T, h http.HandlerFunc) *client.Client {
 	return c
 }
 
-func answer(w http.ResponseWriter, status int, v any) {
+func writeAnswer(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v)
 }
@@ -32,9 +32,9 @@ func answer(w http.ResponseWriter, status int, v any) {
 func TestRequestsCarryWhatTheServerNeeds(t *testing.T) {
 	t.Parallel()
 	var got []*http.Request
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	c := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r)
-		answer(w, http.StatusCreated, contract.Allocation{ID: "alc_1"})
+		writeAnswer(w, http.StatusCreated, contract.Allocation{ID: "alc_1"})
 	})
 	in := contract.AllocationCreate{GPUs: 2, Model: "a100"}
 	a, err := c.Allocate(t.Context(), in, client.Options{DryRun: true, Wait: 30 * time.Second})
@@ -56,9 +56,9 @@ func TestRequestsCarryWhatTheServerNeeds(t *testing.T) {
 
 func TestProblemsAreErrors(t *testing.T) {
 	t.Parallel()
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	c := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/whoami" {
-			answer(w, http.StatusForbidden, contract.NewProblem(contract.CodeQuotaExceeded, "too many"))
+			writeAnswer(w, http.StatusForbidden, contract.NewProblem(contract.CodeQuotaExceeded, "too many"))
 			return
 		}
 		http.Error(w, "<html>bad gateway</html>", http.StatusBadGateway)
@@ -78,15 +78,15 @@ func TestProblemsAreErrors(t *testing.T) {
 
 func TestListsGoThroughAllPages(t *testing.T) {
 	t.Parallel()
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	c := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Query().Get("cursor") {
 		case "":
-			answer(w, 200, contract.List[contract.Pool]{Items: []contract.Pool{{ID: "1"}, {ID: "2"}},
+			writeAnswer(w, 200, contract.List[contract.Pool]{Items: []contract.Pool{{ID: "1"}, {ID: "2"}},
 				NextCursor: "two"})
 		case "two":
-			answer(w, 200, contract.List[contract.Pool]{Items: []contract.Pool{{ID: "3"}}, NextCursor: "three"})
+			writeAnswer(w, 200, contract.List[contract.Pool]{Items: []contract.Pool{{ID: "3"}}, NextCursor: "three"})
 		default:
-			answer(w, 400, contract.NewProblem(contract.CodeInvalidCursor, ""))
+			writeAnswer(w, 400, contract.NewProblem(contract.CodeInvalidCursor, ""))
 		}
 	})
 	all, err := client.All(c.Pools(t.Context(), client.Filter{Pool: "x", State: []string{"a", "b"}, All: true,
@@ -104,11 +104,11 @@ func TestListsGoThroughAllPages(t *testing.T) {
 func TestEventsResumeWhereTheyWereLeft(t *testing.T) {
 	t.Parallel()
 	var after []string
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	c := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 		after = append(after, r.Header.Get("Last-Event-Id"))
 		n := len(after)
 		if n > 2 {
-			answer(w, 503, contract.NewProblem(contract.CodeUnavailable, ""))
+			writeAnswer(w, 503, contract.NewProblem(contract.CodeUnavailable, ""))
 			return
 		}
 		_, _ = fmt.Fprintf(w, ": hello\n\nid: %d\nevent: node.ready\ndata: {\"seq\":%d}\n\n", n*10, n*10)

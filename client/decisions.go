@@ -33,52 +33,52 @@ func (f DecisionFilter) query() url.Values {
 
 // Decisions lists decisions without their records, newest first.
 func (c *Client) Decisions(ctx context.Context, f DecisionFilter) iter.Seq2[contract.Decision, error] {
-	return pages[contract.Decision](ctx, c, f.query(), "decisions")
+	return listPages[contract.Decision](ctx, c, f.query(), "decisions")
 }
 
 // Decision reads a decision with its record.
 func (c *Client) Decision(ctx context.Context, id string) (contract.Decision, error) {
-	return do[contract.Decision](ctx, c, call{method: http.MethodGet, path: []string{"decisions", id}})
+	return callFor[contract.Decision](ctx, c, call{method: http.MethodGet, path: []string{"decisions", id}})
 }
 
 // ExplainReservation tells why a reservation is as it is.
 func (c *Client) ExplainReservation(ctx context.Context, id string) (contract.Explanation, error) {
-	return do[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"reservations", id, "explain"}})
+	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"reservations", id, "explain"}})
 }
 
 // ExplainAllocation tells why an allocation is as it is.
 func (c *Client) ExplainAllocation(ctx context.Context, id string) (contract.Explanation, error) {
-	return do[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"allocations", id, "explain"}})
+	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"allocations", id, "explain"}})
 }
 
 // ExplainSchedule tells what becomes of a schedule's next date.
 func (c *Client) ExplainSchedule(ctx context.Context, id string) (contract.Explanation, error) {
-	return do[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"schedules", id, "explain"}})
+	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"schedules", id, "explain"}})
 }
 
 // ExplainNode tells why a node is as it is.
 func (c *Client) ExplainNode(ctx context.Context, id string) (contract.Explanation, error) {
-	return do[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"nodes", id, "explain"}})
+	return callFor[contract.Explanation](ctx, c, call{method: http.MethodGet, path: []string{"nodes", id, "explain"}})
 }
 
 // Explain tells what would become of a request.
 func (c *Client) Explain(ctx context.Context, in contract.ExplainRequest) (contract.Explanation, error) {
-	return do[contract.Explanation](ctx, c, call{method: http.MethodPost, path: []string{"explain"}, body: in})
+	return callFor[contract.Explanation](ctx, c, call{method: http.MethodPost, path: []string{"explain"}, body: in})
 }
 
 // CreatePlan shows what a request would do. Kind is one of contract.PlanKinds,
 // and request its body.
 func (c *Client) CreatePlan(ctx context.Context, in contract.PlanCreate) (contract.Plan, error) {
-	return do[contract.Plan](ctx, c, call{method: http.MethodPost, path: []string{"plans"}, body: in})
+	return callFor[contract.Plan](ctx, c, call{method: http.MethodPost, path: []string{"plans"}, body: in})
 }
 
 // Plan reads a plan.
 func (c *Client) Plan(ctx context.Context, id string) (contract.Plan, error) {
-	return do[contract.Plan](ctx, c, call{method: http.MethodGet, path: []string{"plans", id}})
+	return callFor[contract.Plan](ctx, c, call{method: http.MethodGet, path: []string{"plans", id}})
 }
 
 // ApplyPlan does exactly what a plan shows, or nothing: then the problem's code
 // is contract.CodePlanStale or contract.CodePlanExpired.
 func (c *Client) ApplyPlan(ctx context.Context, id string) (contract.Plan, error) {
-	return do[contract.Plan](ctx, c, call{method: http.MethodPost, path: []string{"plans", id, "apply"}})
+	return callFor[contract.Plan](ctx, c, call{method: http.MethodPost, path: []string{"plans", id, "apply"}})
 }

@@ -23,7 +23,7 @@ func (c *Client) ListEvents(ctx context.Context, after int64, limit int) (contra
 	if limit > 0 {
 		q.Set("limit", strconv.Itoa(limit))
 	}
-	return do[contract.EventList](ctx, c, call{method: http.MethodGet, path: []string{"events"}, query: q})
+	return callFor[contract.EventList](ctx, c, call{method: http.MethodGet, path: []string{"events"}, query: q})
 }
 
 // Events streams the events after a sequence number as they happen, until the
@@ -34,7 +34,7 @@ func (c *Client) Events(ctx context.Context, after int64) iter.Seq2[contract.Eve
 	return func(yield func(contract.Event, error) bool) {
 		for {
 			before, stopped := after, false
-			err := c.stream(ctx, after, func(e contract.Event) bool {
+			err := c.readStream(ctx, after, func(e contract.Event) bool {
 				after = e.Seq
 				stopped = !yield(e, nil)
 				return !stopped
@@ -50,10 +50,10 @@ func (c *Client) Events(ctx context.Context, after int64) iter.Seq2[contract.Eve
 	}
 }
 
-// stream reads one connection until it ends, which is always an error, or see
+// readStream reads one connection until it ends, which is always an error, or see
 // returns false.
-func (c *Client) stream(ctx context.Context, after int64, see func(contract.Event) bool) error {
-	resp, err := c.send(ctx, call{method: http.MethodGet, path: []string{"events", "stream"}, header: http.Header{
+func (c *Client) readStream(ctx context.Context, after int64, see func(contract.Event) bool) error {
+	resp, err := c.sendCall(ctx, call{method: http.MethodGet, path: []string{"events", "stream"}, header: http.Header{
 		"Accept": {"text/event-stream"}, "Last-Event-Id": {strconv.FormatInt(after, 10)},
 	}})
 	if err != nil {

@@ -41,25 +41,25 @@ func (f ForecastFilter) query() url.Values {
 // RecordForecasts records up to 1,000 forecasts, all or none. Sent again they are
 // known and change nothing.
 func (c *Client) RecordForecasts(ctx context.Context, in contract.AgentForecasts) (contract.Recorded, error) {
-	return do[contract.Recorded](ctx, c, call{method: http.MethodPost, path: []string{"forecasts"}, body: in})
+	return callFor[contract.Recorded](ctx, c, call{method: http.MethodPost, path: []string{"forecasts"}, body: in})
 }
 
 // CloseForecasts says how up to 1,000 forecasts came out, all or none. Sent again
 // they are known and change nothing. The problem's Errors name each that cannot
 // be closed.
 func (c *Client) CloseForecasts(ctx context.Context, in contract.AgentOutcomes) (contract.Recorded, error) {
-	return do[contract.Recorded](ctx, c, call{method: http.MethodPost, path: []string{"forecasts", "outcomes"},
+	return callFor[contract.Recorded](ctx, c, call{method: http.MethodPost, path: []string{"forecasts", "outcomes"},
 		body: in})
 }
 
 // Forecasts lists forecasts, the latest recorded first.
 func (c *Client) Forecasts(ctx context.Context, f ForecastFilter) iter.Seq2[contract.Forecast, error] {
-	return pages[contract.Forecast](ctx, c, f.query(), "forecasts")
+	return listPages[contract.Forecast](ctx, c, f.query(), "forecasts")
 }
 
 // Forecast reads a forecast.
 func (c *Client) Forecast(ctx context.Context, id string) (contract.Forecast, error) {
-	return do[contract.Forecast](ctx, c, call{method: http.MethodGet, path: []string{"forecasts", id}})
+	return callFor[contract.Forecast](ctx, c, call{method: http.MethodGet, path: []string{"forecasts", id}})
 }
 
 // Calibration reports how far forecasts can be believed, by source; an empty
@@ -73,6 +73,6 @@ func (c *Client) Calibration(ctx context.Context, source string, days int) (cont
 	if days > 0 {
 		q.Set("days", strconv.Itoa(days))
 	}
-	return do[contract.CalibrationReport](ctx, c, call{method: http.MethodGet, path: []string{"reports", "calibration"},
+	return callFor[contract.CalibrationReport](ctx, c, call{method: http.MethodGet, path: []string{"reports", "calibration"},
 		query: q})
 }

@@ -57,18 +57,18 @@ func (f Filter) query() url.Values {
 	return q
 }
 
-// list goes through all pages of a collection.
-func list[T any](ctx context.Context, c *Client, f Filter, path ...string) iter.Seq2[T, error] {
-	return pages[T](ctx, c, f.query(), path...)
+// listItems goes through all pages of a collection.
+func listItems[T any](ctx context.Context, c *Client, f Filter, path ...string) iter.Seq2[T, error] {
+	return listPages[T](ctx, c, f.query(), path...)
 }
 
-// pages goes through all pages. It ends after the first error, which it yields
+// listPages goes through all pages. It ends after the first error, which it yields
 // with a zero item.
-func pages[T any](ctx context.Context, c *Client, first url.Values, path ...string) iter.Seq2[T, error] {
+func listPages[T any](ctx context.Context, c *Client, first url.Values, path ...string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		q := maps.Clone(first)
 		for {
-			page, err := do[contract.List[T]](ctx, c, call{method: http.MethodGet, path: path, query: q})
+			page, err := callFor[contract.List[T]](ctx, c, call{method: http.MethodGet, path: path, query: q})
 			if err != nil {
 				var zero T
 				yield(zero, err)

@@ -11,7 +11,7 @@ import (
 
 // Quota reads a tenant's limits.
 func (c *Client) Quota(ctx context.Context, organizationID string) (contract.Quota, error) {
-	return do[contract.Quota](ctx, c, call{method: http.MethodGet,
+	return callFor[contract.Quota](ctx, c, call{method: http.MethodGet,
 		path: []string{"organizations", organizationID, "quota"}})
 }
 
@@ -24,12 +24,12 @@ func (c *Client) SetQuota(ctx context.Context, organizationID string, version in
 	if force {
 		r.query = url.Values{"force": {"true"}}
 	}
-	return do[contract.QuotaChanged](ctx, c, r)
+	return callFor[contract.QuotaChanged](ctx, c, r)
 }
 
 // Usage reads what a tenant holds, is promised for the hours to come, and used.
 func (c *Client) Usage(ctx context.Context, organizationID string, hours int) (contract.QuotaUsage, error) {
-	return do[contract.QuotaUsage](ctx, c, call{method: http.MethodGet,
+	return callFor[contract.QuotaUsage](ctx, c, call{method: http.MethodGet,
 		path:  []string{"organizations", organizationID, "usage"},
 		query: url.Values{"hours": {strconv.Itoa(hours)}}})
 }
@@ -38,6 +38,6 @@ func (c *Client) Usage(ctx context.Context, organizationID string, hours int) (c
 // version; nil caps are none.
 func (c *Client) SetUserCaps(ctx context.Context, userID string, version int,
 	caps *contract.Caps) (contract.User, error) {
-	return do[contract.User](ctx, c, call{method: http.MethodPut, path: []string{"users", userID, "caps"},
+	return callFor[contract.User](ctx, c, call{method: http.MethodPut, path: []string{"users", userID, "caps"},
 		body: contract.UserCaps{Caps: caps}, header: ifMatch(version)})
 }

@@ -36,19 +36,19 @@ func (p Patient) Do(r *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		after, ok := again(r, resp)
+		after, ok := mayRepeat(r, resp)
 		if !ok || after > left {
 			return resp, nil
 		}
-		if err := p.rest(r, resp, after); err != nil {
+		if err := p.waitAndRewind(r, resp, after); err != nil {
 			return nil, err
 		}
 		left -= after
 	}
 }
 
-// rest lets go of an answer, waits, and makes the request ready to be sent again.
-func (p Patient) rest(r *http.Request, resp *http.Response, after time.Duration) error {
+// waitAndRewind lets go of an answer, waits, and makes the request ready to be sent again.
+func (p Patient) waitAndRewind(r *http.Request, resp *http.Response, after time.Duration) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // so that its connection can be used again, too
 	_ = resp.Body.Close()
 	var why contract.Problem
@@ -68,8 +68,8 @@ func (p Patient) rest(r *http.Request, resp *http.Response, after time.Duration)
 	return err
 }
 
-// again reports whether a request may be sent once more, and when.
-func again(r *http.Request, resp *http.Response) (after time.Duration, ok bool) {
+// mayRepeat reports whether a request may be sent once more, and when.
+func mayRepeat(r *http.Request, resp *http.Response) (after time.Duration, ok bool) {
 	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 	if err != nil || seconds < 0 || seconds > math.MaxInt32 || r.Body != nil && r.Body != http.NoBody &&
 		r.GetBody == nil {
@@ -80,13 +80,13 @@ func again(r *http.Request, resp *http.Response) (after time.Duration, ok bool) 
 	case http.StatusTooManyRequests:
 		return after, true
 	case http.StatusServiceUnavailable:
-		return after, repeatable(r)
+		return after, isRepeatable(r)
 	default:
 		return 0, false
 	}
 }
 
-func repeatable(r *http.Request) bool {
+func isRepeatable(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		return true

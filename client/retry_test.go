@@ -28,14 +28,14 @@ func (s *reluctant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if s.after != "" {
 			w.Header().Set("Retry-After", s.after)
 		}
-		answer(w, s.status, contract.NewProblem(contract.CodeRateLimited, ""))
+		writeAnswer(w, s.status, contract.NewProblem(contract.CodeRateLimited, ""))
 		return
 	}
-	answer(w, http.StatusOK, contract.Allocation{ID: "alc_1"})
+	writeAnswer(w, http.StatusOK, contract.Allocation{ID: "alc_1"})
 }
 
-// patient is a client of s that remembers how long it waited.
-func patient(t *testing.T, s *reluctant, limit time.Duration) (*client.Client, *[]time.Duration) {
+// newPatientClient is a client of s that remembers how long it waited.
+func newPatientClient(t *testing.T, s *reluctant, limit time.Duration) (*client.Client, *[]time.Duration) {
 	t.Helper()
 	listening := httptest.NewServer(s)
 	t.Cleanup(listening.Close)
@@ -77,7 +77,7 @@ func TestPatientTriesAgainWhenTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := x.server
-			c, waits := patient(t, &s, 30*time.Second)
+			c, waits := newPatientClient(t, &s, 30*time.Second)
 			err := x.send(c)
 			require.Equal(t, x.sent <= s.times, err != nil, "%v", err)
 			require.Len(t, s.seen, x.sent)

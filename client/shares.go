@@ -9,5 +9,5 @@ import (
 
 // Shares reads the fair shares of a pool, by id or name.
 func (c *Client) Shares(ctx context.Context, idOrName string) (contract.Shares, error) {
-	return do[contract.Shares](ctx, c, call{method: http.MethodGet, path: []string{"pools", idOrName, "shares"}})
+	return callFor[contract.Shares](ctx, c, call{method: http.MethodGet, path: []string{"pools", idOrName, "shares"}})
 }

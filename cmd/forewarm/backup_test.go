@@ -14,8 +14,8 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-// hold allocates GPUs and waits until it has them.
-func hold(t *testing.T, api *client.Client, req contract.AllocationCreate) (id string) {
+// holdGPUs allocates GPUs and waits until it has them.
+func holdGPUs(t *testing.T, api *client.Client, req contract.AllocationCreate) (id string) {
 	t.Helper()
 	a, err := api.Allocate(t.Context(), req, client.Options{})
 	require.NoError(t, err)
@@ -38,21 +38,21 @@ func TestABackupOfAnEmbeddedInstallation(t *testing.T) {
 	h := newHome(t)
 	h.writeCloud(t)
 	d := newDoor()
-	p := h.start(t, nil, "up", "--config", h.config())
-	d.open(t, p.address(t))
-	api, err := client.New("http://forewarm.invalid", h.key(t, p), d)
+	p := h.start(t, nil, "up", "--config", h.configFile())
+	d.open(t, p.awaitAddress(t))
+	api, err := client.New("http://forewarm.invalid", h.awaitKey(t, p), d)
 	require.NoError(t, err)
 	one := contract.AllocationCreate{Pool: loadPool, GPUs: 1, LeaseSeconds: 3600}
 	restart := func(between func()) {
 		require.Zero(t, p.stop(t, ending), p.errors.String())
 		d.close()
 		between()
-		p = h.start(t, nil, "up", "--config", h.config())
-		d.open(t, p.address(t))
+		p = h.start(t, nil, "up", "--config", h.configFile())
+		d.open(t, p.awaitAddress(t))
 	}
-	database, backup := filepath.Join(h.data(), "forewarm.db"), filepath.Join(h.dir, "backup.db")
+	database, backup := filepath.Join(h.dataDir(), "forewarm.db"), filepath.Join(h.dir, "backup.db")
 
-	hold(t, api, one)
+	holdGPUs(t, api, one)
 	running, err := sql.Open("sqlite", database)
 	require.NoError(t, err)
 	_, err = running.ExecContext(t.Context(), "VACUUM INTO ?", backup)
@@ -62,7 +62,7 @@ func TestABackupOfAnEmbeddedInstallation(t *testing.T) {
 		log, err := os.Stat(database + "-wal")
 		require.True(t, err != nil || log.Size() == 0, "all of a stopped installation is in one file")
 	})
-	lost := hold(t, api, one)
+	lost := holdGPUs(t, api, one)
 	restart(func() { copyFile(t, backup, database) })
 
 	_, err = api.Allocation(t.Context(), lost)
@@ -75,7 +75,7 @@ func TestABackupOfAnEmbeddedInstallation(t *testing.T) {
 	require.NoError(t, err)
 	_, err = api.ConfirmRecovery(t.Context())
 	require.NoError(t, err)
-	hold(t, api, one)
+	holdGPUs(t, api, one)
 	require.Zero(t, p.stop(t, ending), p.errors.String())
 }
 

@@ -18,9 +18,9 @@ func TestTheConfigurationOfCompose(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	const file = "../../deploy/compose.forewarm.yaml"
-	redisURL, _ := bell(t)
+	redisURL, _ := newRedis(t)
 	address := freePort(t)
-	shared := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL,
+	shared := []string{"FOREWARM_DATABASE=" + newPostgres(t), "FOREWARM_REDIS=" + redisURL,
 		"FOREWARM_PEPPER=1:" + strings.Repeat("cd", 32)}
 	with := func(part string) []string {
 		return append([]string{"FOREWARM_LISTEN=" + address, "FOREWARM_DATA_DIR=" + filepath.Join(h.dir, part)},

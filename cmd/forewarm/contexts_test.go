@@ -15,7 +15,7 @@ type contexts struct {
 	Contexts map[string]struct{ Server, Key string }
 }
 
-func (h home) contexts(t *testing.T) (c contexts) {
+func (h home) readContexts(t *testing.T) (c contexts) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.dir, "config", "forewarm", "contexts.yaml"))
 	require.NoError(t, err)
@@ -32,20 +32,20 @@ func TestInstallationsKeepTheirContexts(t *testing.T) {
 		return h.start(t, nil, "up", "--data-dir", filepath.Join(h.dir, dir), "--listen", "127.0.0.1:0")
 	}
 	first := up("a")
-	first.line(t, 0, patience, contextSaved)
-	before := h.contexts(t)
+	first.awaitLine(t, 0, patience, contextSaved)
+	before := h.readContexts(t)
 	second := up("b")
-	second.line(t, 0, patience, regexp.MustCompile(`context +"local-2" saved`))
-	now := h.contexts(t)
+	second.awaitLine(t, 0, patience, regexp.MustCompile(`context +"local-2" saved`))
+	now := h.readContexts(t)
 	require.Equal(t, before.Contexts["local"], now.Contexts["local"])
 	require.Equal(t, "local-2", now.Current)
 	require.NotEqual(t, now.Contexts["local"].Server, now.Contexts["local-2"].Server)
 
 	for dir, name := range map[string]string{"a": "local", "b": "local-2"} {
 		recovers := h.start(t, nil, "key", "recover", "--data-dir", filepath.Join(h.dir, dir))
-		_, made := recovers.line(t, 0, patience, regexp.MustCompile(`^(\S+_live_\S+)$`))
+		_, made := recovers.awaitLine(t, 0, patience, regexp.MustCompile(`^(\S+_live_\S+)$`))
 		require.Zero(t, recovers.wait(t, patience), recovers.errors.String())
-		after := h.contexts(t)
+		after := h.readContexts(t)
 		require.Equal(t, made[1], after.Contexts[name].Key)
 		require.Equal(t, now.Contexts[name].Server, after.Contexts[name].Server)
 		require.Len(t, after.Contexts, 2)
@@ -53,11 +53,11 @@ func TestInstallationsKeepTheirContexts(t *testing.T) {
 
 	require.Zero(t, first.stop(t, ending), first.errors.String())
 	again := up("a")
-	again.line(t, 0, patience, regexp.MustCompile(`context +"local" opens this`))
-	moved := h.contexts(t)
+	again.awaitLine(t, 0, patience, regexp.MustCompile(`context +"local" opens this`))
+	moved := h.readContexts(t)
 	require.NotEqual(t, now.Contexts["local"].Server, moved.Contexts["local"].Server, "it listens elsewhere now")
 	require.Equal(t, now.Contexts["local-2"].Server, moved.Contexts["local-2"].Server)
-	opens(t, again, moved.Contexts["local"].Key)
+	requireKeyOpens(t, again, moved.Contexts["local"].Key)
 	require.Zero(t, again.stop(t, ending), again.errors.String())
 	require.Zero(t, second.stop(t, ending), second.errors.String())
 }

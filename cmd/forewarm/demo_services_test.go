@@ -39,16 +39,16 @@ func TestDemoStoryGoesOnAfterKill(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	limit := time.Now().Add(120*time.Second + slack)
-	env := []string{"FOREWARM_DATA_DIR=" + h.data()}
+	env := []string{"FOREWARM_DATA_DIR=" + h.dataDir()}
 	p := h.start(t, env, "up", "--demo", "--listen", "127.0.0.1:0")
-	key := h.key(t, p)
-	told(t, p, story.before, limit)
+	key := h.awaitKey(t, p)
+	awaitStory(t, p, story.before, limit)
 	p.kill()
 
 	p = h.start(t, env, "up", "--demo", "--listen", "127.0.0.1:0")
 	d := newDoor()
-	d.open(t, p.address(t))
-	told(t, p, story.after, limit)
+	d.open(t, p.awaitAddress(t))
+	awaitStory(t, p, story.after, limit)
 	assert.NotContains(t, p.output(), "degraded")
 	api, err := client.New("http://forewarm.invalid", key, d)
 	require.NoError(t, err)
@@ -68,11 +68,11 @@ func TestDemoStoryGoesOnAfterKill(t *testing.T) {
 // slack is what a slow, busy machine may be late by.
 const slack = 40 * time.Second
 
-func told(t *testing.T, p *process, steps []string, limit time.Time) {
+func awaitStory(t *testing.T, p *process, steps []string, limit time.Time) {
 	t.Helper()
 	at := 0
 	for _, step := range steps {
-		at, _ = p.line(t, at, time.Until(limit), regexp.MustCompile(step))
+		at, _ = p.awaitLine(t, at, time.Until(limit), regexp.MustCompile(step))
 		at++
 	}
 }

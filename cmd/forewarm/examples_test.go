@@ -36,11 +36,11 @@ func bootsIn(t *testing.T, api *client.Client, pool string) {
 func TestTheExampleConfigurationStarts(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	p := h.start(t, nil, "up", "--config", "../../deploy/forewarm.example.yaml", "--data-dir", h.data(), "--listen",
+	p := h.start(t, nil, "up", "--config", "../../deploy/forewarm.example.yaml", "--data-dir", h.dataDir(), "--listen",
 		"127.0.0.1:0")
 	d := newDoor()
-	d.open(t, p.address(t))
-	api, err := client.New("http://forewarm.invalid", h.key(t, p), d)
+	d.open(t, p.awaitAddress(t))
+	api, err := client.New("http://forewarm.invalid", h.awaitKey(t, p), d)
 	require.NoError(t, err)
 	bootsIn(t, api, "a100")
 	require.Zero(t, p.stop(t, ending), p.errors.String())
@@ -73,9 +73,9 @@ func commandsOfReadme(t *testing.T) []string {
 func TestReadmeAtAPrompt(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	env := []string{"FOREWARM_DATA_DIR=" + h.data()}
+	env := []string{"FOREWARM_DATA_DIR=" + h.dataDir()}
 	p := h.start(t, env, "up", "--demo", "--listen", "127.0.0.1:0")
-	h.key(t, p)
+	h.awaitKey(t, p)
 	prompt := t.TempDir() // where they are typed: a checkout, as far as they can tell
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)

@@ -13,10 +13,10 @@ import (
 	"github.com/forewarm/forewarm/client"
 )
 
-// opens reports whether a key opens a running program.
-func opens(t *testing.T, p *process, key string) {
+// requireKeyOpens reports whether a key opens a running program.
+func requireKeyOpens(t *testing.T, p *process, key string) {
 	t.Helper()
-	opensAt(t, p.address(t), key)
+	opensAt(t, p.awaitAddress(t), key)
 }
 
 func opensAt(t *testing.T, address, key string) {
@@ -49,13 +49,13 @@ func TestAFirstStartThatFailsMakesNoKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)
-			h.write(t, strings.ReplaceAll(pool, "%", run.pool))
-			failed := h.start(t, nil, "up", "--config", h.config(), "--data-dir", h.data(), "--listen", run.listen)
+			h.writeConfig(t, strings.ReplaceAll(pool, "%", run.pool))
+			failed := h.start(t, nil, "up", "--config", h.configFile(), "--data-dir", h.dataDir(), "--listen", run.listen)
 			require.NotZero(t, failed.wait(t, patience))
 			require.Contains(t, failed.errors.String(), run.says)
-			h.write(t, strings.ReplaceAll(pool, "%", "good"))
-			p := h.start(t, nil, "up", "--config", h.config(), "--data-dir", h.data(), "--listen", "127.0.0.1:0")
-			opens(t, p, h.key(t, p))
+			h.writeConfig(t, strings.ReplaceAll(pool, "%", "good"))
+			p := h.start(t, nil, "up", "--config", h.configFile(), "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
+			requireKeyOpens(t, p, h.awaitKey(t, p))
 			require.Zero(t, p.stop(t, ending), p.errors.String())
 		})
 	}
@@ -66,18 +66,18 @@ func TestAFirstStartThatFailsMakesNoKey(t *testing.T) {
 func TestAPoolThatComesBackIsTold(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	h.write(t, "provisioners: [{kind: local, config: {name: here, simulate: 2}}]\n"+
+	h.writeConfig(t, "provisioners: [{kind: local, config: {name: here, simulate: 2}}]\n"+
 		"pools:\n- {name: lab, provisioner: here, region: local, instance_type: local, max_nodes: 1}\n")
 	migrate := func() string {
-		p := h.start(t, nil, "migrate", "--config", h.config(), "--data-dir", h.data())
+		p := h.start(t, nil, "migrate", "--config", h.configFile(), "--data-dir", h.dataDir())
 		require.Zero(t, p.wait(t, patience), p.errors.String())
 		return p.errors.String()
 	}
 	up := func(work func(*client.Client)) string {
-		p := h.start(t, nil, "up", "--config", h.config(), "--data-dir", h.data(), "--listen", "127.0.0.1:0")
+		p := h.start(t, nil, "up", "--config", h.configFile(), "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
 		d := newDoor()
-		d.open(t, p.address(t))
-		api, err := client.New("http://forewarm.invalid", h.key(t, p), d)
+		d.open(t, p.awaitAddress(t))
+		api, err := client.New("http://forewarm.invalid", h.awaitKey(t, p), d)
 		require.NoError(t, err)
 		work(api)
 		require.Zero(t, p.stop(t, ending), p.errors.String())
@@ -99,7 +99,7 @@ func TestAFirstStartThatIsKilled(t *testing.T) {
 	for _, sign := range []string{"data/pepper", "data/forewarm.db", "data/first-key",
 		"config/forewarm/contexts.yaml"} {
 		h := newHome(t)
-		first := h.start(t, nil, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
+		first := h.start(t, nil, "up", "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
 		eventually(t, patience, func() string {
 			for _, there := range []string{sign,
 				"config/forewarm/contexts.yaml"} { // the last thing: the sign may be gone again
@@ -110,8 +110,8 @@ func TestAFirstStartThatIsKilled(t *testing.T) {
 			return "no " + sign
 		})
 		first.kill()
-		p := h.start(t, nil, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
-		p.address(t)
+		p := h.start(t, nil, "up", "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
+		p.awaitAddress(t)
 		var key string
 		eventually(t, patience, func() string {
 			text, _ := os.ReadFile(filepath.Join(h.dir, "config", "forewarm", "contexts.yaml"))
@@ -122,7 +122,7 @@ func TestAFirstStartThatIsKilled(t *testing.T) {
 			key = string(found[1])
 			return ""
 		})
-		opens(t, p, key)
+		requireKeyOpens(t, p, key)
 		require.Zero(t, p.stop(t, ending), p.errors.String())
 	}
 }
@@ -132,17 +132,17 @@ func TestAFirstStartThatIsKilled(t *testing.T) {
 func TestALostKeyIsRecovered(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	none := h.start(t, nil, "key", "recover", "--data-dir", h.data())
+	none := h.start(t, nil, "key", "recover", "--data-dir", h.dataDir())
 	require.NotZero(t, none.wait(t, patience))
 	require.Contains(t, none.errors.String(), "nothing was set up")
-	p := h.start(t, nil, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
-	lost := h.key(t, p)
-	again := h.start(t, nil, "key", "recover", "--data-dir", h.data())
-	_, found := again.line(t, 0, patience, regexp.MustCompile(`^(fw_live_\S+)$`))
+	p := h.start(t, nil, "up", "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
+	lost := h.awaitKey(t, p)
+	again := h.start(t, nil, "key", "recover", "--data-dir", h.dataDir())
+	_, found := again.awaitLine(t, 0, patience, regexp.MustCompile(`^(fw_live_\S+)$`))
 	require.Zero(t, again.wait(t, patience))
 	require.NotEqual(t, lost, found[1])
 	require.Equal(t, found[1], h.savedKey(t), "for the address at which the server is")
-	opens(t, p, found[1])
+	requireKeyOpens(t, p, found[1])
 	require.Zero(t, p.stop(t, ending), p.errors.String())
 }
 
@@ -151,16 +151,16 @@ func TestALostKeyIsRecovered(t *testing.T) {
 func TestAnotherPepperIsToldAtTheStart(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	p := h.start(t, nil, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
-	h.key(t, p)
+	p := h.start(t, nil, "up", "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
+	h.awaitKey(t, p)
 	p.kill()
 	for _, command := range [][]string{{"up", "--listen", "127.0.0.1:0"}, {"worker"}, {"migrate"}, {"key", "recover"}} {
 		other := h.start(t, []string{"FOREWARM_PEPPER=1:" + strings.Repeat("ab", 32)},
-			append(command, "--data-dir", h.data())...)
+			append(command, "--data-dir", h.dataDir())...)
 		require.Equal(t, 1, other.wait(t, patience), "%v: %s", command, other.errors.String())
 		require.Contains(t, other.errors.String(), "another pepper", command)
 	}
-	again := h.start(t, nil, "up", "--data-dir", h.data(), "--listen", "127.0.0.1:0")
-	opens(t, again, h.savedKey(t))
+	again := h.start(t, nil, "up", "--data-dir", h.dataDir(), "--listen", "127.0.0.1:0")
+	requireKeyOpens(t, again, h.savedKey(t))
 	require.Zero(t, again.stop(t, ending), again.errors.String())
 }

@@ -56,32 +56,32 @@ func (h home) cloudFile() string { return filepath.Join(h.dir, "cloud.json") }
 
 func (h home) writeCloud(t *testing.T) {
 	t.Helper()
-	h.write(t, fmt.Sprintf(cloudConfig, h.data(), h.cloudFile()))
+	h.writeConfig(t, fmt.Sprintf(cloudConfig, h.dataDir(), h.cloudFile()))
 }
 
-// bill is the cloud's own account of every machine it ever made, read from its
+// readBill is the cloud's own account of every machine it ever made, read from its
 // file.
-func (h home) bill(t *testing.T) sim.Bill {
+func (h home) readBill(t *testing.T) sim.Bill {
 	t.Helper()
 	cloud, err := sim.New(sim.Config{StateFile: h.cloudFile()}.WithDefaults(), clock.System{})
 	require.NoError(t, err)
 	return cloud.Bill(time.Now())
 }
 
-// standing are the machines on a bill that still cost money, by node.
-func standing(bill sim.Bill) map[string][]string {
+// machinesStanding are the machines on a bill that still cost money, by node.
+func machinesStanding(bill sim.Bill) map[string][]string {
 	machines := map[string][]string{}
 	for _, line := range bill.Lines {
-		if line.To.Equal(billed(bill)) {
+		if line.To.Equal(billingTime(bill)) {
 			machines[line.NodeID] = append(machines[line.NodeID], line.ID)
 		}
 	}
 	return machines
 }
 
-// billed is the moment of the bill: the end of the line of everything that
+// billingTime is the moment of the bill: the end of the line of everything that
 // stands.
-func billed(bill sim.Bill) time.Time {
+func billingTime(bill sim.Bill) time.Time {
 	var last time.Time
 	for _, line := range bill.Lines {
 		if line.To.After(last) {
@@ -98,13 +98,13 @@ func TestTrapCKillNine(t *testing.T) {
 	h := newHome(t)
 	h.writeCloud(t)
 	d := newDoor()
-	p := h.start(t, nil, "up", "--config", h.config())
-	d.open(t, p.address(t))
-	api, err := client.New("http://forewarm.invalid", h.key(t, p), d)
+	p := h.start(t, nil, "up", "--config", h.configFile())
+	d.open(t, p.awaitAddress(t))
+	api, err := client.New("http://forewarm.invalid", h.awaitKey(t, p), d)
 	require.NoError(t, err)
 	l := newLoad(api)
 	const seed = 7
-	stop := l.drive(t.Context(), 6, seed)
+	stop := l.startPeople(t.Context(), 6, seed)
 	chance := rand.New(rand.NewPCG(seed, 99)) //nolint:gosec // a test's chance is to be repeatable
 	for _, moment := range []string{
 		"node.requested", "", "allocation.active", "node.provisioning", "node.booting", "reservation.claimed",
@@ -114,23 +114,23 @@ func TestTrapCKillNine(t *testing.T) {
 		untilMoment(t.Context(), api, moment, chance)
 		p.kill()
 		d.close()
-		for node, machines := range standing(h.bill(t)) {
+		for node, machines := range machinesStanding(h.readBill(t)) {
 			assert.Len(t, machines, 1, "machines of node %s", node)
 		}
-		p = h.start(t, nil, "up", "--config", h.config())
-		d.open(t, p.address(t))
+		p = h.start(t, nil, "up", "--config", h.configFile())
+		d.open(t, p.awaitAddress(t))
 	}
 	stop()
-	for _, b := range l.bookings(t) {
+	for _, b := range l.listBookings(t) {
 		if b.state == "active" || b.state == "pending" {
-			l.release(t.Context(), b.id)
+			l.releaseGPUs(t.Context(), b.id)
 		}
 	}
-	l.check(t)
-	settle(t, api)
+	l.checkBookings(t)
+	awaitQuiet(t, api)
 	require.Zero(t, p.stop(t, 15*time.Second), p.errors.String())
-	p = h.start(t, nil, "up", "--config", h.config())
-	d.open(t, p.address(t))
+	p = h.start(t, nil, "up", "--config", h.configFile())
+	d.open(t, p.awaitAddress(t))
 	compareBill(t, h, api)
 }
 
@@ -142,7 +142,7 @@ func untilMoment(ctx context.Context, api *client.Client, kind string, chance *r
 	if kind != "" {
 		ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
 		defer cancel()
-		for e, err := range api.Events(ctx, latest(ctx, api)) {
+		for e, err := range api.Events(ctx, latestEvent(ctx, api)) {
 			if err != nil || e.Type == kind {
 				break
 			}
@@ -152,7 +152,7 @@ func untilMoment(ctx context.Context, api *client.Client, kind string, chance *r
 	<-time.After(any)
 }
 
-func latest(ctx context.Context, api *client.Client) int64 {
+func latestEvent(ctx context.Context, api *client.Client) int64 {
 	var after int64
 	for {
 		page, err := api.ListEvents(ctx, after, 200)
@@ -163,8 +163,8 @@ func latest(ctx context.Context, api *client.Client) int64 {
 	}
 }
 
-// settle waits until nothing is booked and only the pool's floor is left.
-func settle(t *testing.T, api *client.Client) {
+// awaitQuiet waits until nothing is booked and only the pool's floor is left.
+func awaitQuiet(t *testing.T, api *client.Client) {
 	t.Helper()
 	eventually(t, patience, func() string {
 		nodes, err := client.All(api.Nodes(t.Context(), client.Filter{}))
@@ -196,7 +196,7 @@ func compareBill(t *testing.T, h home, api *client.Client) {
 	t.Helper()
 	nodes, err := client.All(api.Nodes(t.Context(), client.Filter{All: true, PageSize: 200}))
 	require.NoError(t, err)
-	bill := h.bill(t)
+	bill := h.readBill(t)
 	var live []string
 	slots := map[int]string{}
 	known := map[string]contract.Node{}
@@ -209,7 +209,7 @@ func compareBill(t *testing.T, h home, api *client.Client) {
 		}
 	}
 	var there []string
-	for node, machines := range standing(bill) {
+	for node, machines := range machinesStanding(bill) {
 		there = append(there, node)
 		assert.Len(t, machines, 1, "machines of node %s", node)
 	}

@@ -38,120 +38,120 @@ func newLoad(api *client.Client) *load {
 	return &load{api: api, made: map[string]string{}, refused: map[string]bool{}, ended: map[string]bool{}}
 }
 
-// drive starts the people. The function it returns tells them to finish what
+// startPeople starts the people. The function it returns tells them to finish what
 // they are asking and waits until they have.
-func (l *load) drive(ctx context.Context, people int, seed uint64) (stop func()) {
+func (l *load) startPeople(ctx context.Context, people int, seed uint64) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	for i := range people {
 		wait.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // a test's chance is to be repeatable
 			for n := 0; ctx.Err() == nil; n++ {
-				l.visit(ctx, r, fmt.Sprintf("person-%d-%d", i, n))
-				pause(ctx, r, 2500*time.Millisecond) // now and then nobody is there, and machines go
+				l.makeBooking(ctx, r, fmt.Sprintf("person-%d-%d", i, n))
+				pauseAtRandom(ctx, r, 2500*time.Millisecond) // now and then nobody is there, and machines go
 			}
 		})
 	}
 	return func() { cancel(); wait.Wait() }
 }
 
-// visit is one booking from request to end.
-func (l *load) visit(ctx context.Context, r *rand.Rand, name string) {
+// makeBooking is one booking from request to end.
+func (l *load) makeBooking(ctx context.Context, r *rand.Rand, name string) {
 	if r.IntN(3) > 0 {
-		l.allocate(ctx, r, name)
+		l.allocateGPUs(ctx, r, name)
 	} else {
-		l.reserve(ctx, r, name)
+		l.reserveGPUs(ctx, r, name)
 	}
 }
 
-func (l *load) allocate(ctx context.Context, r *rand.Rand, name string) {
+func (l *load) allocateGPUs(ctx context.Context, r *rand.Rand, name string) {
 	in := contract.AllocationCreate{Pool: loadPool, GPUs: 1 + r.IntN(2), LeaseSeconds: int64(2 + r.IntN(6)), Name: name}
-	a, ok := ask(ctx, l, name, func(ctx context.Context) (contract.Allocation, error) {
+	a, ok := askUntilAnswered(ctx, l, name, func(ctx context.Context) (contract.Allocation, error) {
 		return l.api.Allocate(ctx, in, client.Options{})
 	})
-	if !l.note(name, a.ID, ok) {
+	if !l.noteAcknowledged(name, a.ID, ok) {
 		return
 	}
-	pause(ctx, r, 600*time.Millisecond)
+	pauseAtRandom(ctx, r, 600*time.Millisecond)
 	if r.IntN(4) == 0 {
-		_, _ = ask(ctx, l, name+"-extend", func(ctx context.Context) (contract.Allocation, error) {
+		_, _ = askUntilAnswered(ctx, l, name+"-extend", func(ctx context.Context) (contract.Allocation, error) {
 			return l.api.Extend(ctx, a.ID, time.Second, client.Options{})
 		})
 	}
 	if r.IntN(6) > 0 { // the others are left to the end of their lease
-		l.release(ctx, a.ID)
+		l.releaseGPUs(ctx, a.ID)
 	}
 }
 
-func (l *load) release(ctx context.Context, id string) {
-	if _, ok := ask(ctx, l, id+"-release",
+func (l *load) releaseGPUs(ctx context.Context, id string) {
+	if _, ok := askUntilAnswered(ctx, l, id+"-release",
 		func(ctx context.Context) (contract.Allocation, error) { return l.api.Release(ctx, id) }); ok {
-		l.end(id)
+		l.noteEnded(id)
 	}
 }
 
-func (l *load) reserve(ctx context.Context, r *rand.Rand, name string) {
+func (l *load) reserveGPUs(ctx context.Context, r *rand.Rand, name string) {
 	start := time.Now().Add(time.Duration(1+r.IntN(3)) * time.Second)
 	in := contract.ReservationCreate{Pool: loadPool, GPUs: 1 + r.IntN(2), Start: start,
 		End: start.Add(time.Duration(2+r.IntN(4)) * time.Second), Name: name}
-	v, ok := ask(ctx, l, name, func(ctx context.Context) (contract.Reservation, error) {
+	v, ok := askUntilAnswered(ctx, l, name, func(ctx context.Context) (contract.Reservation, error) {
 		return l.api.Reserve(ctx, in, client.Options{})
 	})
-	if !l.note(name, v.ID, ok) {
+	if !l.noteAcknowledged(name, v.ID, ok) {
 		return
 	}
-	pause(ctx, r, time.Second)
+	pauseAtRandom(ctx, r, time.Second)
 	switch r.IntN(3) {
 	case 0:
-		if _, ok := ask(ctx, l, name+"-cancel",
+		if _, ok := askUntilAnswered(ctx, l, name+"-cancel",
 			func(ctx context.Context) (contract.Reservation, error) { return l.api.CancelReservation(ctx, v.ID) }); ok {
-			l.end(v.ID)
+			l.noteEnded(v.ID)
 		}
 	case 1:
 		claim := name + "-claim"
-		a, ok := ask(ctx, l, claim, func(ctx context.Context) (contract.Allocation, error) {
+		a, ok := askUntilAnswered(ctx, l, claim, func(ctx context.Context) (contract.Allocation, error) {
 			return l.api.Claim(ctx, v.ID, contract.Claim{LeaseSeconds: 2, Name: claim}, client.Options{})
 		})
-		if l.note(claim, a.ID, ok) {
-			pause(ctx, r, 300*time.Millisecond)
-			l.release(ctx, a.ID)
+		if l.noteAcknowledged(claim, a.ID, ok) {
+			pauseAtRandom(ctx, r, 300*time.Millisecond)
+			l.releaseGPUs(ctx, a.ID)
 		}
 	}
 }
 
-func pause(ctx context.Context, r *rand.Rand, most time.Duration) {
+func pauseAtRandom(ctx context.Context, r *rand.Rand, most time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(time.Duration(r.Int64N(int64(most)))):
 	}
 }
 
-// ask repeats one request under one key until the server has answered it,
+// askUntilAnswered repeats one request under one key until the server has answered it,
 // whatever happens to the server meanwhile. It is not ended by ctx: what was
 // asked must be answered before the world is checked.
-func ask[T any](ctx context.Context, l *load, key string, send func(context.Context) (T, error)) (T, bool) {
+func askUntilAnswered[T any](ctx context.Context, l *load, key string, send func(context.Context) (T, error)) (T, bool) {
 	call := client.WithIdempotencyKey(context.WithoutCancel(ctx), key)
 	for limit := time.Now().Add(patience); ; {
 		out, err := send(call)
 		var problem *client.Error
 		switch {
 		case err == nil:
-			l.count(nil)
+			l.countAnswer(nil)
 			return out, true
 		case errors.As(err, &problem) && problem.Problem.Status < http.StatusInternalServerError &&
 			problem.Problem.Status != http.StatusTooManyRequests:
-			l.count(unexplained(problem))
+			l.countAnswer(unexplainedFault(problem))
 			return out, false
 		case time.Now().After(limit):
-			l.count(fmt.Errorf("%s was never answered: %w", key, err))
+			l.countAnswer(fmt.Errorf("%s was never answered: %w", key, err))
 			return out, false
 		}
 		<-time.After(50 * time.Millisecond)
 	}
 }
 
-// unexplained is an answer that this load cannot cause.
-func unexplained(e *client.Error) error {
+// unexplainedFault is an answer that this load cannot cause.
+func unexplainedFault(e *client.Error) error {
 	switch e.Problem.Code {
 	case contract.CodeCapacityExhausted, contract.CodeStateConflict, contract.CodeQuotaExceeded,
 		contract.CodeWindowInPast, contract.CodeLeadTimeTooShort,
@@ -161,7 +161,7 @@ func unexplained(e *client.Error) error {
 	return e
 }
 
-func (l *load) count(fault error) {
+func (l *load) countAnswer(fault error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answered++
@@ -170,7 +170,7 @@ func (l *load) count(fault error) {
 	}
 }
 
-func (l *load) note(name, id string, ok bool) bool {
+func (l *load) noteAcknowledged(name, id string, ok bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ok {
@@ -181,7 +181,7 @@ func (l *load) note(name, id string, ok bool) bool {
 	return ok
 }
 
-func (l *load) end(id string) {
+func (l *load) noteEnded(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended[id] = true
@@ -190,7 +190,7 @@ func (l *load) end(id string) {
 // booking is an allocation or a reservation as a list shows it.
 type booking struct{ id, name, state string }
 
-func (l *load) bookings(t *testing.T) []booking {
+func (l *load) listBookings(t *testing.T) []booking {
 	t.Helper()
 	allocations, err := client.All(l.api.Allocations(t.Context(), client.Filter{All: true, PageSize: 200}))
 	require.NoError(t, err)
@@ -206,14 +206,14 @@ func (l *load) bookings(t *testing.T) []booking {
 	return all
 }
 
-// check compares what people were told with what there is: everything that was
+// checkBookings compares what people were told with what there is: everything that was
 // acknowledged is there exactly once, and nothing else.
-func (l *load) check(t *testing.T) {
+func (l *load) checkBookings(t *testing.T) {
 	t.Helper()
 	require.Empty(t, l.faults)
 	require.Greater(t, len(l.made), 20, "a load that books nearly nothing proves nothing")
 	seen := map[string]string{}
-	for _, b := range l.bookings(t) {
+	for _, b := range l.listBookings(t) {
 		before, twice := seen[b.name]
 		assert.False(t, twice, "%s is there as %s and as %s", b.name, before, b.id)
 		seen[b.name] = b.id

@@ -20,8 +20,8 @@ import (
 
 var documentedMetric = regexp.MustCompile("(?m)^\\| `(forewarm_[a-z_]+)` \\| (counter|histogram|gauge) \\|")
 
-// documented are the metrics of the manual, with their types.
-func documented(t *testing.T) map[string]string {
+// documentedMetrics are the metrics of the manual, with their types.
+func documentedMetrics(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/metrics.md")
 	require.NoError(t, err)
@@ -47,18 +47,18 @@ var (
 	sampleLine = regexp.MustCompile(`^((forewarm_[a-z_]+?)(?:_bucket|_sum|_count)?(?:\{.*\})?) (\S+)$`)
 )
 
-// request reads a path, wherever the server is.
-func request(t *testing.T, path string) *http.Request {
+// newRequest reads a path, wherever the server is.
+func newRequest(t *testing.T, path string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://forewarm.invalid"+path, nil)
 	require.NoError(t, err)
 	return r
 }
 
-// take scrapes once.
-func (s *scrapes) take(t *testing.T) {
+// scrapeMetrics scrapes once.
+func (s *scrapes) scrapeMetrics(t *testing.T) {
 	t.Helper()
-	r := request(t, "/metrics")
+	r := newRequest(t, "/metrics")
 	r.Header.Set("Authorization", "Bearer "+s.key)
 	answer, err := s.door.Do(r)
 	require.NoError(t, err)
@@ -73,12 +73,12 @@ func (s *scrapes) take(t *testing.T) {
 		} else if found := sampleLine.FindStringSubmatch(line); found != nil {
 			value, err := strconv.ParseFloat(found[3], 64)
 			require.NoError(t, err, line)
-			s.note(found[2], found[1], value)
+			s.noteSample(found[2], found[1], value)
 		}
 	}
 }
 
-func (s *scrapes) note(family, series string, value float64) {
+func (s *scrapes) noteSample(family, series string, value float64) {
 	if s.values[family] == nil {
 		s.values[family] = map[string]float64{}
 	}
@@ -100,16 +100,16 @@ func TestEveryMetricMoves(t *testing.T) {
 	h := newHome(t)
 	h.writeCloud(t)
 	d := newDoor()
-	p := h.start(t, nil, "up", "--config", h.config())
-	d.open(t, p.address(t))
-	key := h.key(t, p)
+	p := h.start(t, nil, "up", "--config", h.configFile())
+	d.open(t, p.awaitAddress(t))
+	key := h.awaitKey(t, p)
 	api, err := client.New("http://forewarm.invalid", key, d)
 	require.NoError(t, err)
 	s := &scrapes{door: d, key: key, types: map[string]string{}, values: map[string]map[string]float64{},
 		moved: map[string]bool{}}
-	want := documented(t)
-	s.take(t)
-	ready, err := d.Do(request(t, "/readyz"))
+	want := documentedMetrics(t)
+	s.scrapeMetrics(t)
+	ready, err := d.Do(newRequest(t, "/readyz"))
 	require.NoError(t, err)
 	require.NoError(t, ready.Body.Close())
 
@@ -135,7 +135,7 @@ func TestEveryMetricMoves(t *testing.T) {
 	a, err := api.Allocate(t.Context(), contract.AllocationCreate{Pool: "load", GPUs: 4}, client.Options{})
 	require.NoError(t, err)
 	eventually(t, patience, func() string {
-		s.take(t)
+		s.scrapeMetrics(t)
 		var still []string
 		for name := range want {
 			if !s.moved[name] && !elsewhere[name] {
@@ -184,7 +184,7 @@ func TestRulesOfPrometheus(t *testing.T) {
 	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
 	decoder.KnownFields(true)
 	require.NoError(t, decoder.Decode(&file))
-	known := documented(t)
+	known := documentedMetrics(t)
 	page, err := os.ReadFile("../../docs/metrics.md")
 	require.NoError(t, err)
 	for _, group := range file.Groups {

@@ -28,10 +28,10 @@ func TestAPausedServerHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.writeCloud(t)
-	redisURL, _ := bell(t)
-	env := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL,
+	redisURL, _ := newRedis(t)
+	env := []string{"FOREWARM_DATABASE=" + newPostgres(t), "FOREWARM_REDIS=" + redisURL,
 		"FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
-	migrate := h.start(t, env, "migrate", "--config", h.config())
+	migrate := h.start(t, env, "migrate", "--config", h.configFile())
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
 	key := strings.TrimSpace(migrate.output())
 	serve := func() (*process, *client.Client) {
@@ -40,7 +40,7 @@ func TestAPausedServerHoldsNobodyUp(t *testing.T) {
 		d.open(t, "http://"+address)
 		api, err := client.New("http://forewarm.invalid", key, d)
 		require.NoError(t, err)
-		p := h.start(t, append(env, "FOREWARM_LISTEN="+address), "server", "--config", h.config())
+		p := h.start(t, append(env, "FOREWARM_LISTEN="+address), "server", "--config", h.configFile())
 		eventually(t, patience, func() string {
 			if _, err := api.Whoami(t.Context()); err != nil {
 				return err.Error()
@@ -51,14 +51,14 @@ func TestAPausedServerHoldsNobodyUp(t *testing.T) {
 	}
 	paused, busy := serve()
 	_, other := serve()
-	h.start(t, env, "worker", "--config", h.config())
+	h.start(t, env, "worker", "--config", h.configFile())
 
 	l := newLoad(busy)
-	stop := l.drive(t.Context(), 24, 7)
+	stop := l.startPeople(t.Context(), 24, 7)
 	slowest, chance := time.Duration(0),
 		rand.New(rand.NewPCG(7, 7)) //nolint:gosec // a test's chance is to be repeatable
 	for round := range 8 {
-		pause(t.Context(), chance, time.Second) // the load runs
+		pauseAtRandom(t.Context(), chance, time.Second) // the load runs
 		require.NoError(t, paused.cmd.Process.Signal(syscall.SIGSTOP))
 		for i := range 5 {
 			began := time.Now()
@@ -68,7 +68,7 @@ func TestAPausedServerHoldsNobodyUp(t *testing.T) {
 				Pool: loadPool, GPUs: 1, Start: start, End: start.Add(time.Minute), Name: name,
 			}, client.Options{})
 			assert.NoError(t, err)
-			l.note(name, made.ID, err == nil)
+			l.noteAcknowledged(name, made.ID, err == nil)
 			slowest = max(slowest, time.Since(began))
 		}
 		require.NoError(t, paused.cmd.Process.Signal(syscall.SIGCONT))
@@ -76,5 +76,5 @@ func TestAPausedServerHoldsNobodyUp(t *testing.T) {
 	stop()
 	t.Logf("the slowest answer beside a paused server: %v", slowest)
 	assert.Less(t, slowest, heldUp)
-	l.check(t)
+	l.checkBookings(t)
 }

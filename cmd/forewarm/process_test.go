@@ -57,22 +57,22 @@ type home struct{ dir string }
 
 func newHome(t *testing.T) home { return home{dir: t.TempDir()} }
 
-func (h home) data() string   { return filepath.Join(h.dir, "data") }
-func (h home) config() string { return filepath.Join(h.dir, "forewarm.yaml") }
+func (h home) dataDir() string    { return filepath.Join(h.dir, "data") }
+func (h home) configFile() string { return filepath.Join(h.dir, "forewarm.yaml") }
 
-func (h home) write(t *testing.T, config string) {
+func (h home) writeConfig(t *testing.T, config string) {
 	t.Helper()
-	require.NoError(t, os.WriteFile(h.config(), []byte(config), 0o600))
+	require.NoError(t, os.WriteFile(h.configFile(), []byte(config), 0o600))
 }
 
 var savedKey = regexp.MustCompile(`key: (\S+)`)
 
 var contextSaved = regexp.MustCompile(`context +"\S+" (saved|opens)`)
 
-// key is the one that the first start saved, of which later ones tell.
-func (h home) key(t *testing.T, first *process) string {
+// awaitKey is the one that the first start saved, of which later ones tell.
+func (h home) awaitKey(t *testing.T, first *process) string {
 	t.Helper()
-	first.line(t, 0, patience, contextSaved)
+	first.awaitLine(t, 0, patience, contextSaved)
 	return h.savedKey(t)
 }
 
@@ -106,12 +106,12 @@ func (h home) start(t *testing.T, env []string, args ...string) *process {
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())
-	go p.follow(bufio.NewScanner(out))
+	go p.followOutput(bufio.NewScanner(out))
 	t.Cleanup(p.kill)
 	return p
 }
 
-func (p *process) follow(lines *bufio.Scanner) {
+func (p *process) followOutput(lines *bufio.Scanner) {
 	for lines.Scan() {
 		p.mu.Lock()
 		p.lines = append(p.lines, lines.Text())
@@ -152,9 +152,9 @@ func (p *process) output() string {
 	return strings.Join(p.lines, "\n")
 }
 
-// line waits for a line of the output from the from-th on, and returns its
+// awaitLine waits for a line of the output from the from-th on, and returns its
 // number and what the expression's group matched.
-func (p *process) line(t *testing.T, from int, within time.Duration, want *regexp.Regexp) (int, []string) {
+func (p *process) awaitLine(t *testing.T, from int, within time.Duration, want *regexp.Regexp) (int, []string) {
 	t.Helper()
 	limit := time.After(within)
 	for i := from; ; {
@@ -179,10 +179,10 @@ func (p *process) line(t *testing.T, from int, within time.Duration, want *regex
 
 var apiLine = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/v1`)
 
-// address is where the program serves its API.
-func (p *process) address(t *testing.T) string {
+// awaitAddress is where the program serves its API.
+func (p *process) awaitAddress(t *testing.T) string {
 	t.Helper()
-	_, found := p.line(t, 0, patience, apiLine)
+	_, found := p.awaitLine(t, 0, patience, apiLine)
 	return found[1]
 }
 

@@ -58,20 +58,20 @@ type race struct {
 // counted as used is what is held, also after everybody gave back three times.
 func raceForGPUs(t *testing.T, url string) {
 	r := newRace(t, url)
-	watched := r.watch(t)
-	won := r.allocate(t)
+	watched := r.watchPool(t)
+	won := r.allocateAtOnce(t)
 	require.Len(t, won, poolGPUs, "as many as fit, and all of them")
-	eventually(t, patience, func() string { return r.unserved(t) })
+	eventually(t, patience, func() string { return r.unservedText(t) })
 	r.checkHeld(t)
-	r.release(t, won)
+	r.releaseThrice(t, won)
 	eventually(t, patience, func() string {
-		state := r.state(t)
+		state := r.readPoolState(t)
 		if len(state.Allocations)+len(state.Nodes) > 0 {
 			return fmt.Sprintf("%d allocations and %d nodes are left", len(state.Allocations), len(state.Nodes))
 		}
 		return ""
 	})
-	assert.Zero(t, r.used(t))
+	assert.Zero(t, r.usedGPUs(t))
 	assert.Greater(t, watched(), 5, "looks at the pool during the race")
 }
 
@@ -94,13 +94,13 @@ func newRace(t *testing.T, url string) *race {
 		}
 		r.ledgers = append(r.ledgers, ledger.New(store, ids.UUID{}, quick))
 	}
-	r.found(t)
-	r.work(t, cloud)
+	r.createPool(t)
+	r.startWorkers(t, cloud)
 	return r
 }
 
-// found makes the organization and the pool.
-func (r *race) found(t *testing.T) {
+// createPool makes the organization and the pool.
+func (r *race) createPool(t *testing.T) {
 	t.Helper()
 	key := ledger.Key{ID: "key_race", Name: "race", Kind: ledger.PersonKey, Role: ledger.Operator, Hash: []byte{1}}
 	made, err := r.ledgers[0].Bootstrap(t.Context(), "race", quota.Limits{GPUs: askers}, key)
@@ -118,8 +118,8 @@ func (r *race) found(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// work runs a worker beside each server until the test ends.
-func (r *race) work(t *testing.T, cloud provisioners.Provisioner) {
+// startWorkers runs a worker beside each server until the test ends.
+func (r *race) startWorkers(t *testing.T, cloud provisioners.Provisioner) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
@@ -135,8 +135,8 @@ func (r *race) work(t *testing.T, cloud provisioners.Provisioner) {
 	t.Cleanup(func() { cancel(); wait.Wait() })
 }
 
-// allocate asks for one GPU each, all at once, and returns what was given.
-func (r *race) allocate(t *testing.T) []string {
+// allocateAtOnce asks for one GPU each, all at once, and returns what was given.
+func (r *race) allocateAtOnce(t *testing.T) []string {
 	t.Helper()
 	var mu sync.Mutex
 	var won []string
@@ -163,8 +163,8 @@ func (r *race) allocate(t *testing.T) []string {
 	return won
 }
 
-// watch looks at the pool all the time, and says how often it could.
-func (r *race) watch(t *testing.T) (looks func() int) {
+// watchPool looks at the pool all the time, and says how often it could.
+func (r *race) watchPool(t *testing.T) (looks func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var count atomic.Int32
@@ -182,7 +182,7 @@ func (r *race) watch(t *testing.T) (looks func() int) {
 	return func() int { stop(); return int(count.Load()) }
 }
 
-func (r *race) state(t *testing.T) (state ledger.PoolState) {
+func (r *race) readPoolState(t *testing.T) (state ledger.PoolState) {
 	t.Helper()
 	assert.NoError(t, r.ledgers[0].Store().Read(context.Background(), func(read ledger.Reader) (err error) {
 		state, err = read.PoolState(r.pool.ID)
@@ -194,7 +194,7 @@ func (r *race) state(t *testing.T) (state ledger.PoolState) {
 // checkHeld holds what is in people's hands against what there is.
 func (r *race) checkHeld(t *testing.T) {
 	t.Helper()
-	state := r.state(t)
+	state := r.readPoolState(t)
 	holder, exists := map[string]string{}, map[string]bool{}
 	for _, n := range state.Nodes {
 		for _, d := range n.Devices {
@@ -214,23 +214,23 @@ func (r *race) checkHeld(t *testing.T) {
 	assert.LessOrEqual(t, len(state.Nodes), slots)
 }
 
-// unserved says who still waits, or what the books make of it when nobody does.
-func (r *race) unserved(t *testing.T) string {
+// unservedText says who still waits, or what the books make of it when nobody does.
+func (r *race) unservedText(t *testing.T) string {
 	t.Helper()
 	held := 0
-	for _, a := range r.state(t).Allocations {
+	for _, a := range r.readPoolState(t).Allocations {
 		if a.State() == allocation.Active {
 			held += len(a.Devices)
 		}
 	}
-	if used := r.used(t); held != poolGPUs || used != poolGPUs {
+	if used := r.usedGPUs(t); held != poolGPUs || used != poolGPUs {
 		return fmt.Sprintf("%d GPUs are held and %d are on the books, of %d", held, used, poolGPUs)
 	}
 	return ""
 }
 
-// used is what the organization is charged for now.
-func (r *race) used(t *testing.T) (used int) {
+// usedGPUs is what the organization is charged for now.
+func (r *race) usedGPUs(t *testing.T) (used int) {
 	t.Helper()
 	assert.NoError(t, r.ledgers[0].Store().Read(t.Context(), func(read ledger.Reader) error {
 		c, err := read.Commitments(r.actor.OrganizationID)
@@ -240,9 +240,9 @@ func (r *race) used(t *testing.T) (used int) {
 	return used
 }
 
-// release gives everything back three times, of different servers at once:
+// releaseThrice gives everything back three times, of different servers at once:
 // exactly one of the three is right.
-func (r *race) release(t *testing.T, won []string) {
+func (r *race) releaseThrice(t *testing.T, won []string) {
 	t.Helper()
 	var wait sync.WaitGroup
 	var released atomic.Int32

@@ -47,13 +47,13 @@ func TestWorkGoesOnWithoutRedis(t *testing.T) {
 			h := newHome(t)
 			h.writeCloud(t)
 			env := []string{
-				"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=redis://" + redisAddress + "/0", pepperVariable,
+				"FOREWARM_DATABASE=" + newPostgres(t), "FOREWARM_REDIS=redis://" + redisAddress + "/0", pepperVariable,
 				"FOREWARM_LISTEN=" + address, "FOREWARM_METRICS_LISTEN=" + metrics,
 			}
-			migrate := h.start(t, env, "migrate", "--config", h.config())
+			migrate := h.start(t, env, "migrate", "--config", h.configFile())
 			require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
-			server := h.start(t, env, "server", "--config", h.config())
-			worker := h.start(t, env, "worker", "--config", h.config())
+			server := h.start(t, env, "server", "--config", h.configFile())
+			worker := h.start(t, env, "worker", "--config", h.configFile())
 			untilReady(t, address, "/readyz")
 			untilReady(t, metrics, "/readyz")
 			d := newDoor()
@@ -62,44 +62,44 @@ func TestWorkGoesOnWithoutRedis(t *testing.T) {
 			require.NoError(t, err)
 
 			require.NoError(t, redis.Process.Signal(signal))
-			works(t, api)
+			requireService(t, api)
 			eventually(t, patience, func() string {
-				if code, text := answer(t, metrics, "/readyz"); code != 200 ||
+				if code, text := probeServer(t, metrics, "/readyz"); code != 200 ||
 					!strings.Contains(text, "Redis at redis://") {
 					return text
 				}
 				return ""
 			})
-			_, text := answer(t, metrics, "/metrics")
+			_, text := probeServer(t, metrics, "/metrics")
 			require.Contains(t, text, "\nforewarm_queue_up 0\n")
 			require.Contains(t, text, "\nforewarm_ready 1\n")
 			require.Zero(t, worker.stop(t, ending), worker.errors.String())
 			require.Contains(t, worker.errors.String(), "due work is done straight from the database")
 			require.NotContains(t, worker.errors.String(), "level=ERROR")
 
-			worker = h.start(t, env, "worker", "--config", h.config())
+			worker = h.start(t, env, "worker", "--config", h.configFile())
 			untilReady(t, metrics, "/readyz")
-			works(t, api)
+			requireService(t, api)
 			_ = redis.Process.Kill()
 			_ = redis.Wait()
 			startRedis(t, redisAddress)
 			eventually(t, patience, func() string {
-				if _, text := answer(t, metrics, "/metrics"); !strings.Contains(text, "\nforewarm_queue_up 1\n") {
+				if _, text := probeServer(t, metrics, "/metrics"); !strings.Contains(text, "\nforewarm_queue_up 1\n") {
 					return text
 				}
 				return ""
 			})
-			works(t, api)
+			requireService(t, api)
 			require.Zero(t, worker.stop(t, ending), worker.errors.String())
 			require.Zero(t, server.stop(t, ending), server.errors.String())
 		})
 	}
 }
 
-// works allocates GPUs, gets them, and gives them back.
-func works(t *testing.T, api *client.Client) {
+// requireService allocates GPUs, gets them, and gives them back.
+func requireService(t *testing.T, api *client.Client) {
 	t.Helper()
-	id := hold(t, api, contract.AllocationCreate{Pool: loadPool, GPUs: 4})
+	id := holdGPUs(t, api, contract.AllocationCreate{Pool: loadPool, GPUs: 4})
 	_, err := api.Release(t.Context(), id)
 	require.NoError(t, err)
 }

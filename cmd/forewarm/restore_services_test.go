@@ -24,13 +24,13 @@ func TestABackupWithoutTheLastLeaseHandsNothingOut(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)
 			h.writeCloud(t)
-			redisURL, _ := bell(t)
-			database, address := postgres(t), freePort(t)
+			redisURL, _ := newRedis(t)
+			database, address := newPostgres(t), freePort(t)
 			env := func(database string) []string {
 				return []string{"FOREWARM_DATABASE=" + database, "FOREWARM_REDIS=" + redisURL,
 					"FOREWARM_LISTEN=" + address, pepperVariable}
 			}
-			migrate := h.start(t, env(database), "migrate", "--config", h.config())
+			migrate := h.start(t, env(database), "migrate", "--config", h.configFile())
 			require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
 			d := newDoor()
 			d.open(t, "http://"+address)
@@ -39,8 +39,8 @@ func TestABackupWithoutTheLastLeaseHandsNothingOut(t *testing.T) {
 			dirs := map[string]string{"server": filepath.Join(h.dir, "server"),
 				"worker": filepath.Join(h.dir, "worker")}
 			both := func(database string) (stop func()) {
-				server := h.start(t, env(database), "server", "--config", h.config(), "--data-dir", dirs["server"])
-				worker := h.start(t, env(database), "worker", "--config", h.config(), "--data-dir", dirs["worker"])
+				server := h.start(t, env(database), "server", "--config", h.configFile(), "--data-dir", dirs["server"])
+				worker := h.start(t, env(database), "worker", "--config", h.configFile(), "--data-dir", dirs["worker"])
 				untilReady(t, address, "/readyz")
 				return func() {
 					require.Zero(t, server.stop(t, ending), server.errors.String())
@@ -49,11 +49,11 @@ func TestABackupWithoutTheLastLeaseHandsNothingOut(t *testing.T) {
 			}
 			one := contract.AllocationCreate{Pool: loadPool, GPUs: 1, LeaseSeconds: 3600}
 			stop := both(database)
-			hold(t, api, one) // its machine is in the backup
+			holdGPUs(t, api, one) // its machine is in the backup
 			stop()
-			backup := copied(t, database)
+			backup := copyDatabase(t, database)
 			stop = both(database)
-			hold(t, api, one) // on the same machine, at once
+			holdGPUs(t, api, one) // on the same machine, at once
 			stop()
 
 			for other := range dirs {
@@ -77,16 +77,16 @@ func TestABackupWithoutTheLastLeaseHandsNothingOut(t *testing.T) {
 	}
 }
 
-// copied is a database as it is now, under another name.
-func copied(t *testing.T, database string) string {
+// copyDatabase is a database as it is now, under another name.
+func copyDatabase(t *testing.T, database string) string {
 	t.Helper()
 	address, err := url.Parse(database)
 	require.NoError(t, err)
 	from := strings.TrimPrefix(address.Path, "/")
 	server := *address
 	server.Path = "/postgres"
-	administer(t, server.String(), "CREATE DATABASE "+from+"_copy TEMPLATE "+from)
-	t.Cleanup(func() { administer(t, server.String(), "DROP DATABASE "+from+"_copy WITH (FORCE)") })
+	runAsAdmin(t, server.String(), "CREATE DATABASE "+from+"_copy TEMPLATE "+from)
+	t.Cleanup(func() { runAsAdmin(t, server.String(), "DROP DATABASE "+from+"_copy WITH (FORCE)") })
 	address.Path += "_copy"
 	return address.String()
 }

@@ -24,22 +24,22 @@ import (
 // it can be emptied whole.
 const redisDB = "11"
 
-// postgres makes an empty database that is dropped when the test ends, and
+// newPostgres makes an empty database that is dropped when the test ends, and
 // returns its URL.
-func postgres(t *testing.T) string {
+func newPostgres(t *testing.T) string {
 	t.Helper()
 	address, err := url.Parse(os.Getenv("FOREWARM_TEST_POSTGRES"))
 	require.NoError(t, err)
 	require.NotEmpty(t, address.Host, "FOREWARM_TEST_POSTGRES must name a server on which databases may be made")
 	name := "forewarm_e2e_" + strings.ReplaceAll(ids.UUID{}.New("tst"), "_", "")
-	administer(t, address.String(), "CREATE DATABASE "+name)
+	runAsAdmin(t, address.String(), "CREATE DATABASE "+name)
 	server := address.String()
-	t.Cleanup(func() { administer(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	t.Cleanup(func() { runAsAdmin(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
 	address.Path = "/" + name
 	return address.String()
 }
 
-func administer(t *testing.T, server, statement string) {
+func runAsAdmin(t *testing.T, server, statement string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a cleanup's t.Context is over
 	defer cancel()
@@ -50,8 +50,8 @@ func administer(t *testing.T, server, statement string) {
 	require.NoError(t, conn.Close(ctx))
 }
 
-// bell is a Redis database of the test's own.
-func bell(t *testing.T) (address string, db *redis.Client) {
+// newRedis is a Redis database of the test's own.
+func newRedis(t *testing.T) (address string, db *redis.Client) {
 	t.Helper()
 	parsed, err := url.Parse(os.Getenv("FOREWARM_TEST_REDIS"))
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func bell(t *testing.T) (address string, db *redis.Client) {
 // Trap a in production's form: see raceForGPUs.
 func TestTrapAPostgres(t *testing.T) {
 	t.Parallel()
-	raceForGPUs(t, postgres(t))
+	raceForGPUs(t, newPostgres(t))
 }
 
 // Trap c in production's form: server and worker are killed, and Redis is
@@ -78,18 +78,18 @@ func TestTrapCKillNineServices(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.writeCloud(t)
-	redisURL, redisDB := bell(t)
-	env := []string{"FOREWARM_DATABASE=" + postgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + freePort(t),
+	redisURL, redisDB := newRedis(t)
+	env := []string{"FOREWARM_DATABASE=" + newPostgres(t), "FOREWARM_REDIS=" + redisURL, "FOREWARM_LISTEN=" + freePort(t),
 		"FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)}
-	migrate := h.start(t, env, "migrate", "--config", h.config())
+	migrate := h.start(t, env, "migrate", "--config", h.configFile())
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
 	d := newDoor()
 	d.open(t, "http://"+strings.TrimPrefix(env[2], "FOREWARM_LISTEN="))
 	api, err := client.New("http://forewarm.invalid", strings.TrimSpace(migrate.output()), d)
 	require.NoError(t, err)
 
-	server := h.start(t, env, "server", "--config", h.config())
-	worker := h.start(t, env, "worker", "--config", h.config())
+	server := h.start(t, env, "server", "--config", h.configFile())
+	worker := h.start(t, env, "worker", "--config", h.configFile())
 	eventually(t, patience, func() string {
 		if _, err := api.Whoami(t.Context()); err != nil {
 			return err.Error()
@@ -98,7 +98,7 @@ func TestTrapCKillNineServices(t *testing.T) {
 	})
 	l := newLoad(api)
 	const seed = 11
-	stop := l.drive(t.Context(), 6, seed)
+	stop := l.startPeople(t.Context(), 6, seed)
 	chance := rand.New(rand.NewPCG(seed, 99)) //nolint:gosec // a test's chance is to be repeatable
 	for i, moment := range []string{
 		"node.requested", "", "allocation.pending", "node.booting", "", "node.provisioning", "node.draining", "",
@@ -108,23 +108,23 @@ func TestTrapCKillNineServices(t *testing.T) {
 		untilMoment(t.Context(), api, moment, chance)
 		require.NoError(t, redisDB.FlushDB(t.Context()).Err())
 		worker.kill()
-		for node, machines := range standing(h.bill(t)) {
+		for node, machines := range machinesStanding(h.readBill(t)) {
 			assert.Len(t, machines, 1, "machines of node %s", node)
 		}
 		if i%3 == 2 {
 			server.kill()
-			server = h.start(t, env, "server", "--config", h.config())
+			server = h.start(t, env, "server", "--config", h.configFile())
 		}
-		worker = h.start(t, env, "worker", "--config", h.config())
+		worker = h.start(t, env, "worker", "--config", h.configFile())
 	}
 	stop()
-	for _, b := range l.bookings(t) {
+	for _, b := range l.listBookings(t) {
 		if b.state == "active" || b.state == "pending" {
-			l.release(t.Context(), b.id)
+			l.releaseGPUs(t.Context(), b.id)
 		}
 	}
-	l.check(t)
-	settle(t, api)
+	l.checkBookings(t)
+	awaitQuiet(t, api)
 	require.Zero(t, worker.stop(t, ending), worker.errors.String())
 	compareBill(t, h, api)
 	require.Zero(t, server.stop(t, ending), server.errors.String())

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// behind is a service's URL at an address where nobody listens yet; come lets the
+// newLatePort is a service's URL at an address where nobody listens yet; come lets the
 // service be found there.
-func behind(t *testing.T, service string) (address string, come func()) {
+func newLatePort(t *testing.T, service string) (address string, come func()) {
 	t.Helper()
 	parsed, err := url.Parse(service)
 	require.NoError(t, err)
@@ -33,14 +33,14 @@ func behind(t *testing.T, service string) (address string, come func()) {
 				if err != nil {
 					return
 				}
-				go join(conn, real)
+				go joinConnections(conn, real)
 			}
 		}()
 	}
 }
 
-// join passes on what both sides say, until one ends.
-func join(client net.Conn, address string) {
+// joinConnections passes on what both sides say, until one ends.
+func joinConnections(client net.Conn, address string) {
 	server, err := net.Dial("tcp", address)
 	if err != nil {
 		_ = client.Close()
@@ -56,7 +56,7 @@ func join(client net.Conn, address string) {
 func untilReady(t *testing.T, address, path string) {
 	t.Helper()
 	eventually(t, patience, func() string {
-		if code, text := answer(t, address, path); code != http.StatusOK {
+		if code, text := probeServer(t, address, path); code != http.StatusOK {
 			return text
 		}
 		return ""
@@ -69,21 +69,21 @@ func TestAStartFindsItsServicesLate(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.writeCloud(t)
-	database := postgres(t)
-	redisURL, _ := bell(t)
-	migrate := h.start(t, []string{"FOREWARM_DATABASE=" + database, pepperVariable}, "migrate", "--config", h.config())
+	database := newPostgres(t)
+	redisURL, _ := newRedis(t)
+	migrate := h.start(t, []string{"FOREWARM_DATABASE=" + database, pepperVariable}, "migrate", "--config", h.configFile())
 	require.Zero(t, migrate.wait(t, patience), migrate.errors.String())
 
-	lateDatabase, databaseComes := behind(t, database)
-	lateRedis, redisComes := behind(t, redisURL)
+	lateDatabase, databaseComes := newLatePort(t, database)
+	lateRedis, redisComes := newLatePort(t, redisURL)
 	api, metrics := freePort(t), freePort(t)
 	env := []string{"FOREWARM_DATABASE=" + lateDatabase, "FOREWARM_REDIS=" + lateRedis, "FOREWARM_LISTEN=" + api,
 		pepperVariable}
-	server := h.start(t, env, "server", "--config", h.config())
-	worker := h.start(t, append(env, "FOREWARM_METRICS_LISTEN="+metrics), "worker", "--config", h.config())
+	server := h.start(t, env, "server", "--config", h.configFile())
+	worker := h.start(t, append(env, "FOREWARM_METRICS_LISTEN="+metrics), "worker", "--config", h.configFile())
 	waits := func(address, what string) {
 		eventually(t, patience, func() string {
-			if code, text := answer(t, address, "/readyz"); code != http.StatusServiceUnavailable ||
+			if code, text := probeServer(t, address, "/readyz"); code != http.StatusServiceUnavailable ||
 				!strings.Contains(text, "waiting for "+what) {
 				return text
 			}
@@ -95,7 +95,7 @@ func TestAStartFindsItsServicesLate(t *testing.T) {
 	databaseComes()
 	untilReady(t, api, "/readyz")
 	eventually(t, patience, func() string {
-		code, text := answer(t, metrics, "/readyz")
+		code, text := probeServer(t, metrics, "/readyz")
 		if code != http.StatusOK || !strings.Contains(text, "due work is done straight from the database") {
 			return text
 		}
@@ -103,7 +103,7 @@ func TestAStartFindsItsServicesLate(t *testing.T) {
 	})
 	redisComes()
 	eventually(t, patience, func() string {
-		if _, text := answer(t, metrics, "/readyz"); text != "ready\n" {
+		if _, text := probeServer(t, metrics, "/readyz"); text != "ready\n" {
 			return text
 		}
 		return ""
@@ -117,8 +117,8 @@ func TestAStartFindsItsServicesLate(t *testing.T) {
 // What PostgreSQL or Redis answers is final: nobody waits for another answer.
 func TestAStartEndsAtADefiniteError(t *testing.T) {
 	t.Parallel()
-	database := postgres(t)
-	redisURL, _ := bell(t)
+	database := newPostgres(t)
+	redisURL, _ := newRedis(t)
 	changed := func(address string, change func(*url.URL)) string {
 		parsed, err := url.Parse(address)
 		require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestAStartEndsAtADefiniteError(t *testing.T) {
 	} {
 		env := []string{"FOREWARM_DATABASE=" + c.database, "FOREWARM_REDIS=" + c.redis, "FOREWARM_LISTEN=127.0.0.1:0",
 			pepperVariable}
-		p := h.start(t, env, c.command, "--data-dir", h.data())
+		p := h.start(t, env, c.command, "--data-dir", h.dataDir())
 		code := p.wait(t, patience)
 		said := p.errors.String()
 		require.Equal(t, c.says != "", code == 1, "%s: %d %s", c.command, code, said)

@@ -16,8 +16,8 @@ import (
 // pepperVariable is one that all processes of a test share.
 var pepperVariable = "FOREWARM_PEPPER=1:" + strings.Repeat("5a", 32)
 
-// answer asks an address without a key; 0: nobody is there.
-func answer(t *testing.T, address, path string) (code int, text string) {
+// probeServer asks an address without a key; 0: nobody is there.
+func probeServer(t *testing.T, address, path string) (code int, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
 	require.NoError(t, err)
@@ -31,8 +31,8 @@ func answer(t *testing.T, address, path string) (code int, text string) {
 	return resp.StatusCode, string(body)
 }
 
-// nowhere are services on ports that nobody listens on.
-func nowhere(t *testing.T) []string {
+// unusedServices are services on ports that nobody listens on.
+func unusedServices(t *testing.T) []string {
 	t.Helper()
 	return []string{
 		"FOREWARM_DATABASE=postgres://someone:hunter2@" + freePort(t) + "/forewarm?sslmode=disable",
@@ -48,9 +48,9 @@ func TestAStartWaitsForItsDatabase(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			h, address := newHome(t), freePort(t)
-			p := h.start(t, append(nowhere(t), variable+"="+address), command, "--data-dir", h.data())
+			p := h.start(t, append(unusedServices(t), variable+"="+address), command, "--data-dir", h.dataDir())
 			eventually(t, patience, func() string {
-				code, text := answer(t, address, "/readyz")
+				code, text := probeServer(t, address, "/readyz")
 				if code != http.StatusServiceUnavailable ||
 					!strings.Contains(text, "waiting for the database at postgres://127.0.0.1:") {
 					return text
@@ -58,9 +58,9 @@ func TestAStartWaitsForItsDatabase(t *testing.T) {
 				require.NotContains(t, text, "hunter2")
 				return ""
 			})
-			code, text := answer(t, address, "/healthz")
+			code, text := probeServer(t, address, "/healthz")
 			require.Equal(t, http.StatusOK, code, text)
-			code, text = answer(t, address, "/v1/pools")
+			code, text = probeServer(t, address, "/v1/pools")
 			require.Equal(t, http.StatusServiceUnavailable, code)
 			require.Contains(t, text, "store-unavailable")
 			require.Zero(t, p.stop(t, ending), p.errors.String())
@@ -76,7 +76,7 @@ func TestAStartWaitsNoLongerThanItMay(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"server", "worker", "migrate"} {
 		h := newHome(t)
-		p := h.start(t, append(nowhere(t), "FOREWARM_LISTEN=127.0.0.1:0"), command, "--data-dir", h.data(),
+		p := h.start(t, append(unusedServices(t), "FOREWARM_LISTEN=127.0.0.1:0"), command, "--data-dir", h.dataDir(),
 			"--wait-for-database", "0s")
 		require.Equal(t, 1, p.wait(t, patience), command)
 		said := p.errors.String()
@@ -86,9 +86,9 @@ func TestAStartWaitsNoLongerThanItMay(t *testing.T) {
 		require.NotContains(t, said, "hunter2", command)
 	}
 	h := newHome(t)
-	migrate := h.start(t, nowhere(t), "migrate", "--data-dir", h.data())
+	migrate := h.start(t, unusedServices(t), "migrate", "--data-dir", h.dataDir())
 	eventually(t, patience, func() string {
-		if _, err := os.Stat(h.data()); err != nil { // the first thing it makes
+		if _, err := os.Stat(h.dataDir()); err != nil { // the first thing it makes
 			return err.Error()
 		}
 		return ""
@@ -101,18 +101,18 @@ func TestAPepperIsNotMadeBesideASharedDatabase(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"server", "worker", "migrate"} {
 		h := newHome(t)
-		p := h.start(t, nowhere(t)[:2], command, "--data-dir", h.data())
+		p := h.start(t, unusedServices(t)[:2], command, "--data-dir", h.dataDir())
 		require.Equal(t, 1, p.wait(t, patience), command)
 		require.Contains(t, p.errors.String(), "FOREWARM_PEPPER is not set", command)
 		require.Contains(t, p.errors.String(), "openssl rand -hex 32", command)
-		require.NoFileExists(t, h.data()+"/pepper")
+		require.NoFileExists(t, h.dataDir()+"/pepper")
 	}
 }
 
 // A URL that cannot be read is told at once, and never with the password.
 func TestAURLThatCannotBeReadIsTold(t *testing.T) {
 	t.Parallel()
-	good := nowhere(t)
+	good := unusedServices(t)
 	for variable, urls := range map[string][]string{
 		"FOREWARM_DATABASE": {
 			"mysql://u:hunter2@db/x", "postgres//u:hunter2@db/x", "postgres://u:hunter2@db:port/x",
@@ -124,7 +124,7 @@ func TestAURLThatCannotBeReadIsTold(t *testing.T) {
 	} {
 		for _, url := range urls {
 			h := newHome(t)
-			p := h.start(t, append(good, variable+"="+url), "worker", "--data-dir", h.data())
+			p := h.start(t, append(good, variable+"="+url), "worker", "--data-dir", h.dataDir())
 			code := p.wait(t, patience)
 			require.True(t, code == 1 || code == 2, "%s: %d", url, code)
 			said := p.errors.String()
@@ -139,16 +139,16 @@ func TestAURLThatCannotBeReadIsTold(t *testing.T) {
 func TestAServerShowsMetricsWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	h, metrics := newHome(t), freePort(t)
-	env := append(nowhere(t), "FOREWARM_LISTEN="+freePort(t), "FOREWARM_SERVER_METRICS_LISTEN="+metrics)
-	p := h.start(t, env, "server", "--data-dir", h.data())
+	env := append(unusedServices(t), "FOREWARM_LISTEN="+freePort(t), "FOREWARM_SERVER_METRICS_LISTEN="+metrics)
+	p := h.start(t, env, "server", "--data-dir", h.dataDir())
 	eventually(t, patience, func() string {
-		if code, text := answer(t, metrics, "/healthz"); code != http.StatusOK {
+		if code, text := probeServer(t, metrics, "/healthz"); code != http.StatusOK {
 			return text
 		}
 		return ""
 	})
-	second := h.start(t, append(nowhere(t), "FOREWARM_METRICS_LISTEN="+metrics), "worker", "--data-dir",
-		h.data()+"-worker")
+	second := h.start(t, append(unusedServices(t), "FOREWARM_METRICS_LISTEN="+metrics), "worker", "--data-dir",
+		h.dataDir()+"-worker")
 	require.Equal(t, 1, second.wait(t, patience))
 	require.Contains(t, second.errors.String(), "metrics_listen")
 	require.NotContains(t, second.errors.String(), "--listen")
@@ -160,14 +160,14 @@ func TestAPoolOfNoProvisionerStopsEveryProcess(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"migrate", "server", "worker", "up"} {
 		h := newHome(t)
-		h.write(t, fmt.Sprintf("data_dir: %s\nlisten: 127.0.0.1:0\nprovisioners: [{kind: sim, config: {name: sim}}]\n"+
-			"pools: [{name: lab, provisioner: sin, instance_type: x, max_nodes: 1}]\n", h.data()))
+		h.writeConfig(t, fmt.Sprintf("data_dir: %s\nlisten: 127.0.0.1:0\nprovisioners: [{kind: sim, config: {name: sim}}]\n"+
+			"pools: [{name: lab, provisioner: sin, instance_type: x, max_nodes: 1}]\n", h.dataDir()))
 		env := []string{pepperVariable}
 		if command == "server" || command == "worker" {
-			env = append(env, "FOREWARM_DATABASE=sqlite://"+h.data()+"/forewarm.db",
+			env = append(env, "FOREWARM_DATABASE=sqlite://"+h.dataDir()+"/forewarm.db",
 				"FOREWARM_REDIS=redis://"+freePort(t)+"/0")
 		}
-		p := h.start(t, env, command, "--config", h.config())
+		p := h.start(t, env, command, "--config", h.configFile())
 		require.NotZero(t, p.wait(t, patience), command)
 		require.Contains(t, p.errors.String(), `there is no provisioner "sin"`, command)
 	}

@@ -15,38 +15,38 @@ var allocationView = view[contract.Allocation]{
 	name: func(x contract.Allocation) string { return x.ID },
 	columns: []column[contract.Allocation]{
 		{head: "ID", cell: func(x contract.Allocation) string { return x.ID }},
-		{head: "NAME", cell: func(x contract.Allocation) string { return dash(x.Name) }},
+		{head: "NAME", cell: func(x contract.Allocation) string { return orDash(x.Name) }},
 		{head: "STATE", cell: func(x contract.Allocation) string { return x.State }},
 		{head: "GPUS", right: true, cell: func(x contract.Allocation) string { return strconv.Itoa(x.GPUs) }},
-		{head: "POOL", cell: func(x contract.Allocation) string { return first(x.PoolName, x.PoolID) }},
+		{head: "POOL", cell: func(x contract.Allocation) string { return firstNonEmpty(x.PoolName, x.PoolID) }},
 		{head: "SHAPE", cell: func(x contract.Allocation) string {
-			return shape(contract.Shape{GPUs: x.GPUs, Nodes: x.Nodes, GPUsPerNode: x.GPUsPerNode})
+			return shapeText(contract.Shape{GPUs: x.GPUs, Nodes: x.Nodes, GPUsPerNode: x.GPUsPerNode})
 		}, wide: true},
-		{head: "WAITED", right: true, cell: func(x contract.Allocation) string { return waited(x) }},
-		{head: "LEASE UNTIL", cell: func(x contract.Allocation) string { return stamp(x.LeaseUntil) }},
+		{head: "WAITED", right: true, cell: func(x contract.Allocation) string { return waitedText(x) }},
+		{head: "LEASE UNTIL", cell: func(x contract.Allocation) string { return formatTime(x.LeaseUntil) }},
 		{head: "COST", right: true, cell: func(x contract.Allocation) string { return formatMoney(x.EstimatedCost) }},
-		{head: "REQUESTED", cell: func(x contract.Allocation) string { return stamp(x.RequestedAt) }, wide: true},
-		{head: "ENDED", cell: func(x contract.Allocation) string { return stamp(x.EndedAt) }, wide: true},
-		{head: "CLAIMED", cell: func(x contract.Allocation) string { return dash(strings.Join(x.ReservationIDs, " ")) },
+		{head: "REQUESTED", cell: func(x contract.Allocation) string { return formatTime(x.RequestedAt) }, wide: true},
+		{head: "ENDED", cell: func(x contract.Allocation) string { return formatTime(x.EndedAt) }, wide: true},
+		{head: "CLAIMED", cell: func(x contract.Allocation) string { return orDash(strings.Join(x.ReservationIDs, " ")) },
 			wide: true},
-		{head: "HELD BY", cell: func(x contract.Allocation) string { return dash(first(x.HeldByName, x.HeldBy)) },
+		{head: "HELD BY", cell: func(x contract.Allocation) string { return orDash(firstNonEmpty(x.HeldByName, x.HeldBy)) },
 			wide: true},
 		{head: "ORGANIZATION",
-			cell: func(x contract.Allocation) string { return first(x.OrganizationName, x.OrganizationID) }, wide: true},
-		{head: "DEVICES", cell: func(x contract.Allocation) string { return devices(x) }, wide: true},
-		{head: "REASON", cell: func(x contract.Allocation) string { return dash(x.Reason) }},
+			cell: func(x contract.Allocation) string { return firstNonEmpty(x.OrganizationName, x.OrganizationID) }, wide: true},
+		{head: "DEVICES", cell: func(x contract.Allocation) string { return devicesText(x) }, wide: true},
+		{head: "REASON", cell: func(x contract.Allocation) string { return orDash(x.Reason) }},
 	},
 }
 
-func waited(x contract.Allocation) string {
+func waitedText(x contract.Allocation) string {
 	if x.WaitSeconds == nil {
 		return "-"
 	}
 	return strconv.FormatFloat(*x.WaitSeconds, 'f', 1, 64) + "s"
 }
 
-// devices lists what is held, node by node.
-func devices(x contract.Allocation) string {
+// devicesText lists what is held, node by node.
+func devicesText(x contract.Allocation) string {
 	var nodes []string
 	uuids := map[string]string{}
 	for _, d := range x.Devices {
@@ -58,10 +58,10 @@ func devices(x contract.Allocation) string {
 	for i, n := range nodes {
 		nodes[i] = n + ":" + uuids[n]
 	}
-	return dash(strings.Join(nodes, "; "))
+	return orDash(strings.Join(nodes, "; "))
 }
 
-func (a *app) allocate() *cobra.Command {
+func (a *app) newAllocateCommand() *cobra.Command {
 	var in contract.AllocationCreate
 	var lease span
 	c := &cobra.Command{
@@ -76,7 +76,7 @@ a queue. forewarm reserve --on-full queue keeps one.`,
 				return err
 			}
 			in.LeaseSeconds = lease.seconds()
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -93,11 +93,11 @@ a queue. forewarm reserve --on-full queue keeps one.`,
 					return err
 				}
 			}
-			got, err := a.take(cmd, api, in)
+			got, err := a.allocateGPUs(cmd, api, in)
 			if err != nil {
 				return err
 			}
-			return a.allocated(cmd, api, got)
+			return a.showAllocated(cmd, api, got)
 		},
 	}
 	f := c.Flags()
@@ -113,11 +113,11 @@ a queue. forewarm reserve --on-full queue keeps one.`,
 	return c
 }
 
-// allocated waits, if it was asked to, and shows an allocation.
-func (a *app) allocated(cmd *cobra.Command, api *client.Client, got contract.Allocation) error {
+// showAllocated waits, if it was asked to, and shows an allocation.
+func (a *app) showAllocated(cmd *cobra.Command, api *client.Client, got contract.Allocation) error {
 	if a.flags.dryRun {
 		a.say(cmd, "Dry run: nothing was changed.")
-		return one(a, cmd, allocationView, got)
+		return showOne(a, cmd, allocationView, got)
 	}
 	if a.flags.wait {
 		var err error
@@ -125,14 +125,14 @@ func (a *app) allocated(cmd *cobra.Command, api *client.Client, got contract.All
 			return err
 		}
 	}
-	if err := one(a, cmd, allocationView, got); err != nil {
+	if err := showOne(a, cmd, allocationView, got); err != nil {
 		return err
 	}
-	a.say(cmd, "%s", next(got))
+	a.say(cmd, "%s", nextCommands(got))
 	return nil
 }
 
-func next(x contract.Allocation) string {
+func nextCommands(x contract.Allocation) string {
 	switch x.State {
 	case "active":
 		return "Next:  forewarm extend " + x.ID + " --by 1h  ·  forewarm release " + x.ID
@@ -143,38 +143,38 @@ func next(x contract.Allocation) string {
 	}
 }
 
-func (a *app) release() *cobra.Command {
+func (a *app) newReleaseCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "release ALLOCATION", Short: "Give GPUs back", Args: named("ALLOCATION"),
+		Use: "release ALLOCATION", Short: "Give GPUs back", Args: exactArgs("ALLOCATION"),
 		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := a.allocationID(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			if a.previews() {
+			if a.previewsOnly() {
 				return a.makePlan(cmd, api, contract.PlanRelease, contract.PlannedRelease{AllocationID: id})
 			}
-			got, err := api.Release(a.send(cmd.Context()), id)
+			got, err := api.Release(a.withIdempotencyKey(cmd.Context()), id)
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, allocationView, got)
+			return showOne(a, cmd, allocationView, got)
 		},
 	}
 }
 
-func (a *app) extend() *cobra.Command {
+func (a *app) newExtendCommand() *cobra.Command {
 	var by span
 	c := &cobra.Command{
-		Use: "extend ALLOCATION --by DURATION", Short: "Prolong a lease", Args: named("ALLOCATION"),
+		Use: "extend ALLOCATION --by DURATION", Short: "Prolong a lease", Args: exactArgs("ALLOCATION"),
 		Long: `Prolong a lease. What is added counts for the key that holds it, whose caps hold, and in the budgets of the day and the month in
 which the lease began.
 
 A key that has caps extends only leases that count for these: its own, and those of keys that were made with it.`,
 		Annotations: map[string]string{"noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := need(cmd, "by"); err != nil {
+			if err := needFlags(cmd, "by"); err != nil {
 				return err
 			}
 			api, id, err := a.allocationID(cmd, args[0])
@@ -189,23 +189,23 @@ A key that has caps extends only leases that count for these: its own, and those
 			if err := a.agreeToCost(cmd, args, extend(true)); err != nil {
 				return err
 			}
-			got, err := extend(a.flags.dryRun)(a.send(cmd.Context()))
+			got, err := extend(a.flags.dryRun)(a.withIdempotencyKey(cmd.Context()))
 			if err != nil {
 				return err
 			}
 			if a.flags.dryRun {
 				a.say(cmd, "Dry run: nothing was changed.")
 			}
-			return one(a, cmd, allocationView, got)
+			return showOne(a, cmd, allocationView, got)
 		},
 	}
 	c.Flags().Var(&by, "by", "how much longer, such as 1h")
 	return c
 }
 
-func (a *app) allocations() *cobra.Command {
+func (a *app) newAllocationsCommand() *cobra.Command {
 	show := &cobra.Command{
-		Use: "show ALLOCATION", Short: "Show one allocation", Args: named("ALLOCATION"),
+		Use: "show ALLOCATION", Short: "Show one allocation", Args: exactArgs("ALLOCATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := a.allocationID(cmd, args[0])
 			if err != nil {
@@ -215,15 +215,15 @@ func (a *app) allocations() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, allocationView, got)
+			return showOne(a, cmd, allocationView, got)
 		},
 	}
-	return group("allocations", "See what is held now",
-		bookings(a, "allocations", allocationView, (*client.Client).Allocations), show)
+	return newGroupCommand("allocations", "See what is held now",
+		newListBookingsCommand(a, "allocations", allocationView, (*client.Client).Allocations), show)
 }
 
-// explainer is the route that explains things of an id's kind.
-func explainer(api *client.Client, id string) func(context.Context, string) (contract.Explanation, error) {
+// explanationRoute is the route that explains things of an id's kind.
+func explanationRoute(api *client.Client, id string) func(context.Context, string) (contract.Explanation, error) {
 	switch {
 	case strings.HasPrefix(id, "rsv_"):
 		return api.ExplainReservation

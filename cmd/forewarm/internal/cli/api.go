@@ -20,23 +20,23 @@ import (
 // askFor bounds one raw request.
 const askFor = 2 * time.Minute
 
-func (a *app) api() *cobra.Command {
+func (a *app) newAPICommand() *cobra.Command {
 	var data string
 	c := &cobra.Command{
-		Use: "api METHOD PATH", Short: "Send any request with your key", Args: named("METHOD", "PATH"),
+		Use: "api METHOD PATH", Short: "Send any request with your key", Args: exactArgs("METHOD", "PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body, err := payload(cmd, data)
+			body, err := readPayload(cmd, data)
 			if err != nil {
 				return err
 			}
-			return a.raw(cmd, strings.ToUpper(args[0]), args[1], body)
+			return a.sendRaw(cmd, strings.ToUpper(args[0]), args[1], body)
 		},
 	}
 	c.Flags().StringVarP(&data, "data", "d", "", "the JSON body; @FILE reads a file, - standard input")
 	return c
 }
 
-func payload(cmd *cobra.Command, data string) (string, error) {
+func readPayload(cmd *cobra.Command, data string) (string, error) {
 	var all []byte
 	var err error
 	switch file, isFile := strings.CutPrefix(data, "@"); {
@@ -54,22 +54,22 @@ func payload(cmd *cobra.Command, data string) (string, error) {
 	return string(all), nil
 }
 
-// raw sends a request to the chosen server and copies the answer out.
-func (a *app) raw(cmd *cobra.Command, method, path, body string) error {
-	t, err := a.target()
+// sendRaw sends a request to the chosen server and copies the answer out.
+func (a *app) sendRaw(cmd *cobra.Command, method, path, body string) error {
+	t, err := a.findTarget()
 	if err != nil {
 		return err
 	}
 	if whole, err := url.Parse(path); err == nil && whole.Host != "" {
-		return usagef("forewarm api "+method+" "+quoted(first(whole.RequestURI(), "/")),
+		return usageErrorf("forewarm api "+method+" "+shellQuote(firstNonEmpty(whole.RequestURI(), "/")),
 			"the path must have no server; that one is chosen by --server or --context")
 	}
 	if !strings.HasPrefix(path, "/") {
-		return usagef("forewarm api "+method+" /"+path, "the path must begin with /")
+		return usageErrorf("forewarm api "+method+" /"+path, "the path must begin with /")
 	}
 	req, err := http.NewRequestWithContext(cmd.Context(), method, t.Server+path, strings.NewReader(body))
 	if err != nil {
-		return usagef("forewarm api --help", "%s", err.Error())
+		return usageErrorf("forewarm api --help", "%s", err.Error())
 	}
 	if t.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+t.Key)
@@ -78,9 +78,9 @@ func (a *app) raw(cmd *cobra.Command, method, path, body string) error {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if method != http.MethodGet {
-		req.Header.Set(contract.HeaderIdempotencyKey, first(a.flags.idempotencyKey, rand.Text()))
+		req.Header.Set(contract.HeaderIdempotencyKey, firstNonEmpty(a.flags.idempotencyKey, rand.Text()))
 	}
-	resp, err := a.doer(askFor).Do(req)
+	resp, err := a.newDoer(askFor).Do(req)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (a *app) raw(cmd *cobra.Command, method, path, body string) error {
 // copyAnswer writes an answer as it came, or what --jq makes of it.
 func (a *app) copyAnswer(cmd *cobra.Command, status int, answer []byte) error {
 	if a.filter != nil && status < http.StatusBadRequest && len(answer) > 0 {
-		return a.filter.write(cmd.OutOrStdout(), answer)
+		return a.filter.writeResults(cmd.OutOrStdout(), answer)
 	}
 	_, err := cmd.OutOrStdout().Write(answer)
 	return err

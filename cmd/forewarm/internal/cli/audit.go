@@ -13,15 +13,15 @@ import (
 var auditView = view[contract.AuditPage]{
 	name: func(x contract.AuditPage) string { return x.LastSeal },
 	columns: []column[contract.AuditPage]{
-		{head: "JOURNAL", cell: func(x contract.AuditPage) string { return verdict(x) }},
+		{head: "JOURNAL", cell: func(x contract.AuditPage) string { return journalVerdict(x) }},
 		{head: "SEALS", cell: func(x contract.AuditPage) string { return strconv.Itoa(x.Seals) }},
 		{head: "EVENTS", cell: func(x contract.AuditPage) string { return strconv.Itoa(x.Events) }},
-		{head: "NOT SEALED YET", cell: unsealed},
-		{head: "LAST SEAL", cell: func(x contract.AuditPage) string { return dash(x.LastSeal) }},
+		{head: "NOT SEALED YET", cell: unsealedText},
+		{head: "LAST SEAL", cell: func(x contract.AuditPage) string { return orDash(x.LastSeal) }},
 	},
 }
 
-func verdict(x contract.AuditPage) string {
+func journalVerdict(x contract.AuditPage) string {
 	switch {
 	case x.Finding != nil && x.Finding.Seal == 0:
 		return "lacks seals"
@@ -33,14 +33,14 @@ func verdict(x contract.AuditPage) string {
 	return "is as it was sealed"
 }
 
-func unsealed(x contract.AuditPage) string {
+func unsealedText(x contract.AuditPage) string {
 	if x.UnsealedSince == nil {
 		return "nothing"
 	}
-	return fmt.Sprintf("%s, the oldest of %s", count(x.Unsealed, "event"), stamp(*x.UnsealedSince))
+	return fmt.Sprintf("%s, the oldest of %s", formatCount(x.Unsealed, "event"), formatTime(*x.UnsealedSince))
 }
 
-func (a *app) audit() *cobra.Command {
+func (a *app) newAuditCommand() *cobra.Command {
 	var anchor string
 	verify := &cobra.Command{
 		Use: "verify", Short: "Compare the whole journal with its seals (operators)", Args: noArgs,
@@ -54,7 +54,7 @@ func (a *app) audit() *cobra.Command {
 		Example: "  forewarm audit verify\n  forewarm audit verify -o name > /media/notary/seal\n" +
 			"  forewarm audit verify --anchor \"$(cat /media/notary/seal)\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -62,15 +62,15 @@ func (a *app) audit() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := one(a, cmd, auditView, all); err != nil {
+			if err := showOne(a, cmd, auditView, all); err != nil {
 				return err
 			}
-			return tampered(all)
+			return tamperedError(all)
 		},
 	}
 	verify.Flags().StringVar(&anchor, "anchor", "",
 		"a seal that was kept elsewhere, as it was printed: it must still be in the chain")
-	return group("audit", "Prove that the journal was not changed", verify)
+	return newGroupCommand("audit", "Prove that the journal was not changed", verify)
 }
 
 // verifyAll reads page after page and says how far it has come.
@@ -86,25 +86,25 @@ func (a *app) verifyAll(cmd *cobra.Command, api *client.Client, anchor string) (
 		}
 		all = part
 		if all.More {
-			a.say(cmd, "seal %d of %d: %s, as they were sealed", all.Seals, all.NewestSeal, count(all.Events, "event"))
+			a.say(cmd, "seal %d of %d: %s, as they were sealed", all.Seals, all.NewestSeal, formatCount(all.Events, "event"))
 		}
 	}
 	return all, nil
 }
 
-// tampered is the failure of a journal that is not as it was sealed.
-func tampered(x contract.AuditPage) error {
+// tamperedError is the failure of a journal that is not as it was sealed.
+func tamperedError(x contract.AuditPage) error {
 	f := x.Finding
 	if f == nil {
 		return nil
 	}
 	about := fmt.Sprintf("seal %d ", f.Seal)
-	detail, next := fmt.Sprintf("%s before it %s as sealed.", count(x.Events, "event"), are(x.Events)),
+	detail, next := fmt.Sprintf("%s before it %s as sealed.", formatCount(x.Events, "event"), isOrAre(x.Events)),
 		"forewarm events"
 	switch {
 	case f.Seal == 0:
 		about, next = "", "forewarm recovery show"
-		detail = fmt.Sprintf("%s %s as sealed.", count(x.Events, "event"), are(x.Events))
+		detail = fmt.Sprintf("%s %s as sealed.", formatCount(x.Events, "event"), isOrAre(x.Events))
 	case f.Event > 0:
 		about = fmt.Sprintf("event %d (seal %d) ", f.Event, f.Seal)
 	}

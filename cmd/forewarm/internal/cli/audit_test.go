@@ -28,27 +28,27 @@ func TestAuditVerify(t *testing.T) {
 				UnsealedSince: &since, Finding: finding}
 		}
 		out.Header().Set("Content-Type", "application/json")
-		_ = line(out, page)
+		_ = writeJSONLine(out, page)
 	}))
 	t.Cleanup(s.Close)
-	out, errs, code := w.forewarm("audit", "verify", "--server", s.URL, "--anchor", "5:cc")
+	out, errs, code := w.runCommand("audit", "verify", "--server", s.URL, "--anchor", "5:cc")
 	require.Zero(t, code, errs)
 	require.Equal(t, []string{"|5:cc", "20:aa|5:cc"}, asked)
 	require.Contains(t, errs, "seal 20 of 21: 1000 events")
 	for _, text := range []string{"is as it was sealed", "1007", "3 events", "21:bb"} {
 		require.Contains(t, out, text)
 	}
-	out, _, code = w.forewarm("audit", "verify", "--server", s.URL, "-o", "name")
+	out, _, code = w.runCommand("audit", "verify", "--server", s.URL, "-o", "name")
 	require.Zero(t, code)
 	require.Equal(t, "21:bb", strings.TrimSpace(out), "what an auditor keeps")
 
 	finding = &contract.AuditFinding{Kind: "event-missing", Seal: 21, Event: 1004, What: "was removed"}
-	_, errs, code = w.forewarm("audit", "verify", "--server", s.URL)
+	_, errs, code = w.runCommand("audit", "verify", "--server", s.URL)
 	require.Equal(t, ExitFailed, code)
 	require.Contains(t, errs, "event 1004 (seal 21) was removed")
 
 	finding = &contract.AuditFinding{Kind: "seals-behind", What: "seal 57:aa, seen by host, is not in the journal"}
-	out, errs, code = w.forewarm("audit", "verify", "--server", s.URL)
+	out, errs, code = w.runCommand("audit", "verify", "--server", s.URL)
 	require.Equal(t, ExitFailed, code)
 	require.Contains(t, out, "lacks seals")
 	require.Contains(t, errs, "seal 57:aa, seen by host, is not in the journal [seals-behind]")

@@ -9,30 +9,30 @@ import (
 	"github.com/forewarm/forewarm/client"
 )
 
-// bookings is the list command of allocations or reservations, which people also
+// newListBookingsCommand is the list command of allocations or reservations, which people also
 // look for by name, by whose they are and by time.
-func bookings[T any](a *app, noun string, v view[T],
+func newListBookingsCommand[T any](a *app, noun string, v view[T],
 	read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
 	var f client.Filter
 	var since, until, zone string
-	c := some(a, noun, v, func(api *client.Client, ctx context.Context, narrowed client.Filter) iter.Seq2[T, error] {
+	c := newPooledListCommand(a, noun, v, func(api *client.Client, ctx context.Context, narrowed client.Filter) iter.Seq2[T, error] {
 		narrowed.Name, narrowed.User, narrowed.Since, narrowed.Until, narrowed.Schedule = f.Name, f.User, f.Since,
 			f.Until, f.Schedule
 		return read(api, ctx, narrowed)
 	})
 	run := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		in, err := a.zone(cmd, zone)
+		in, err := a.findZone(cmd, zone)
 		if err != nil {
 			return err
 		}
-		if f.Since, err = past("since", since, a.clock.Now(), in); err != nil {
+		if f.Since, err = parsePast("since", since, a.clock.Now(), in); err != nil {
 			return err
 		}
-		if f.Until, err = past("until", until, a.clock.Now(), in); err != nil {
+		if f.Until, err = parsePast("until", until, a.clock.Now(), in); err != nil {
 			return err
 		}
-		if f.User, err = a.who(cmd, f.User); err != nil {
+		if f.User, err = a.resolveUser(cmd, f.User); err != nil {
 			return err
 		}
 		return run(cmd, args)
@@ -50,18 +50,18 @@ func bookings[T any](a *app, noun string, v view[T],
 	return c
 }
 
-// who is the person that was named, which may be me.
-func (a *app) who(cmd *cobra.Command, named string) (string, error) {
+// resolveUser is the person that was named, which may be me.
+func (a *app) resolveUser(cmd *cobra.Command, named string) (string, error) {
 	if named != "me" {
 		return named, nil
 	}
-	api, err := a.client()
+	api, err := a.newClient()
 	if err != nil {
 		return "", err
 	}
 	who, err := api.Whoami(cmd.Context())
 	if err == nil && who.UserID == "" {
-		err = usagef("forewarm whoami", "--user me: your key is nobody's, so that no person is known")
+		err = usageErrorf("forewarm whoami", "--user me: your key is nobody's, so that no person is known")
 	}
 	return who.UserID, err
 }

@@ -15,7 +15,7 @@ import (
 func stepView(zone *time.Location) view[contract.CalendarStep] {
 	at := func(t time.Time) string {
 		if zone == nil {
-			return stamp(t)
+			return formatTime(t)
 		}
 		return t.In(zone).Format(time.RFC3339)
 	}
@@ -27,7 +27,7 @@ func stepView(zone *time.Location) view[contract.CalendarStep] {
 }
 
 var stepColumns = view[contract.CalendarStep]{
-	name: func(x contract.CalendarStep) string { return stamp(x.Start) },
+	name: func(x contract.CalendarStep) string { return formatTime(x.Start) },
 	columns: []column[contract.CalendarStep]{
 		{head: "START"},
 		{head: "END"},
@@ -35,13 +35,13 @@ var stepColumns = view[contract.CalendarStep]{
 			cell: func(x contract.CalendarStep) string { return strconv.Itoa(x.FreeGPUs) }},
 		{head: "FREE NODES", right: true,
 			cell: func(x contract.CalendarStep) string { return strconv.Itoa(x.FreeNodes) }},
-		{head: "LARGEST", right: true, cell: func(x contract.CalendarStep) string { return shape(x.Largest) }},
-		{head: "ONLINE", right: true, cell: func(x contract.CalendarStep) string { return workload(x, 0) }, wide: true},
-		{head: "BATCH", right: true, cell: func(x contract.CalendarStep) string { return workload(x, 1) }, wide: true},
+		{head: "LARGEST", right: true, cell: func(x contract.CalendarStep) string { return shapeText(x.Largest) }},
+		{head: "ONLINE", right: true, cell: func(x contract.CalendarStep) string { return workloadText(x, 0) }, wide: true},
+		{head: "BATCH", right: true, cell: func(x contract.CalendarStep) string { return workloadText(x, 1) }, wide: true},
 	},
 }
 
-func shape(s contract.Shape) string {
+func shapeText(s contract.Shape) string {
 	if s.Nodes == 0 {
 		return "-"
 	}
@@ -51,31 +51,31 @@ func shape(s contract.Shape) string {
 	return fmt.Sprintf("%d×%d", s.Nodes, s.GPUsPerNode)
 }
 
-// workload renders what a workload of a split pool may still have.
-func workload(x contract.CalendarStep, i int) string {
+// workloadText renders what a workload of a split pool may still have.
+func workloadText(x contract.CalendarStep, i int) string {
 	if i >= len(x.Workloads) {
 		return "-"
 	}
 	return fmt.Sprintf("%d of %d", x.Workloads[i].Free, x.Workloads[i].Share)
 }
 
-func (a *app) calendar() *cobra.Command {
+func (a *app) newCalendarCommand() *cobra.Command {
 	var from, zone string
 	length, step := span(24*time.Hour), duration(time.Hour)
 	c := &cobra.Command{
-		Use: "calendar POOL", Short: "See when a pool has room", Args: named("POOL"),
+		Use: "calendar POOL", Short: "See when a pool has room", Args: exactArgs("POOL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			start := a.clock.Now()
-			in, err := a.zone(cmd, zone)
+			in, err := a.findZone(cmd, zone)
 			if err != nil {
 				return err
 			}
 			if from != "" {
-				if start, err = when(from, start, in); err != nil {
-					return blame(cmd, "from", err)
+				if start, err = parseTime(from, start, in); err != nil {
+					return blameFlag(cmd, "from", err)
 				}
 			}
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -84,12 +84,12 @@ func (a *app) calendar() *cobra.Command {
 				return err
 			}
 			if a.flags.output == asJSON || a.flags.output == asYAML {
-				return one(a, cmd, view[contract.Calendar]{}, got)
+				return showOne(a, cmd, view[contract.Calendar]{}, got)
 			}
 			if zone == "" {
 				in = nil
 			}
-			return list(a, cmd, stepView(in), got.Steps)
+			return showList(a, cmd, stepView(in), got.Steps)
 		},
 	}
 	f := c.Flags()

@@ -18,55 +18,55 @@ var calibrationView = view[contract.SourceCalibration]{
 		{head: "SOURCE", cell: func(x contract.SourceCalibration) string { return x.Source }},
 		{head: "N", right: true, cell: func(x contract.SourceCalibration) string { return strconv.Itoa(x.N) }},
 		{head: "PINBALL", right: true,
-			cell: func(x contract.SourceCalibration) string { return fixed(&x.MeanPinball) }},
-		{head: "BRIER", right: true, cell: func(x contract.SourceCalibration) string { return fixed(&x.Brier) }},
-		{head: "LOG LOSS", right: true, cell: func(x contract.SourceCalibration) string { return fixed(&x.LogLoss) }},
+			cell: func(x contract.SourceCalibration) string { return formatFixed(&x.MeanPinball) }},
+		{head: "BRIER", right: true, cell: func(x contract.SourceCalibration) string { return formatFixed(&x.Brier) }},
+		{head: "LOG LOSS", right: true, cell: func(x contract.SourceCalibration) string { return formatFixed(&x.LogLoss) }},
 		{head: "INTERVAL", cell: func(x contract.SourceCalibration) string {
 			return fmt.Sprintf("%.2f said, %.2f seen", x.Interval.Said, x.Interval.Seen)
 		}},
 		{head: "BASELINE BRIER", right: true, cell: func(x contract.SourceCalibration) string {
-			return against(x, func(b contract.AgainstBaseline) *float64 { return &b.Brier })
+			return baselineText(x, func(b contract.AgainstBaseline) *float64 { return &b.Brier })
 		}},
 		{head: "SKILL", right: true, cell: func(x contract.SourceCalibration) string {
-			return against(x, func(b contract.AgainstBaseline) *float64 { return b.Skill })
+			return baselineText(x, func(b contract.AgainstBaseline) *float64 { return b.Skill })
 		}},
-		{head: "INFLUENCE", right: true, cell: func(x contract.SourceCalibration) string { return fixed(x.Influence) }},
-		{head: "0.0 SAID 1.0", cell: func(x contract.SourceCalibration) string { return strip(x.Bins) }},
+		{head: "INFLUENCE", right: true, cell: func(x contract.SourceCalibration) string { return formatFixed(x.Influence) }},
+		{head: "0.0 SAID 1.0", cell: func(x contract.SourceCalibration) string { return reliabilityStrip(x.Bins) }},
 		{head: "COMPARED", right: true, wide: true,
-			cell: func(x contract.SourceCalibration) string { return compared(x) }},
+			cell: func(x contract.SourceCalibration) string { return comparedText(x) }},
 		{head: "UPLIFT", right: true, wide: true, cell: func(x contract.SourceCalibration) string {
-			return against(x, func(b contract.AgainstBaseline) *float64 { return &b.Uplift })
+			return baselineText(x, func(b contract.AgainstBaseline) *float64 { return &b.Uplift })
 		}},
 	},
 }
 
-func against(x contract.SourceCalibration, number func(contract.AgainstBaseline) *float64) string {
+func baselineText(x contract.SourceCalibration, number func(contract.AgainstBaseline) *float64) string {
 	if x.Baseline == nil {
 		return "-"
 	}
-	return fixed(number(*x.Baseline))
+	return formatFixed(number(*x.Baseline))
 }
 
-func compared(x contract.SourceCalibration) string {
+func comparedText(x contract.SourceCalibration) string {
 	if x.Baseline == nil {
 		return "-"
 	}
 	return strconv.Itoa(x.Baseline.N)
 }
 
-// strip is a reliability diagram in ten letters, one for each tenth of stated
+// reliabilityStrip is a reliability diagram in ten letters, one for each tenth of stated
 // probability: "=" where what was said came true within chance (two standard
 // errors), "+" where it came true more often, "-" where less, "." without
 // forecasts.
-func strip(bins []contract.ReliabilityBin) string {
+func reliabilityStrip(bins []contract.ReliabilityBin) string {
 	var b strings.Builder
 	for _, bin := range bins {
-		b.WriteByte(reliability(bin))
+		b.WriteByte(reliabilityMark(bin))
 	}
 	return "[" + b.String() + "]"
 }
 
-func reliability(b contract.ReliabilityBin) byte {
+func reliabilityMark(b contract.ReliabilityBin) byte {
 	if b.N == 0 || b.Said == nil || b.Seen == nil {
 		return '.'
 	}
@@ -86,25 +86,25 @@ var binView = view[contract.ReliabilityBin]{
 		{head: "CHANCE",
 			cell: func(x contract.ReliabilityBin) string { return fmt.Sprintf("%.1f to %.1f", x.From, x.To) }},
 		{head: "N", right: true, cell: func(x contract.ReliabilityBin) string { return strconv.Itoa(x.N) }},
-		{head: "SAID", right: true, cell: func(x contract.ReliabilityBin) string { return fixed(x.Said) }},
-		{head: "SEEN", right: true, cell: func(x contract.ReliabilityBin) string { return fixed(x.Seen) }},
-		{head: "", cell: func(x contract.ReliabilityBin) string { return string(reliability(x)) }},
+		{head: "SAID", right: true, cell: func(x contract.ReliabilityBin) string { return formatFixed(x.Said) }},
+		{head: "SEEN", right: true, cell: func(x contract.ReliabilityBin) string { return formatFixed(x.Seen) }},
+		{head: "", cell: func(x contract.ReliabilityBin) string { return string(reliabilityMark(x)) }},
 	},
 }
 
 // day is what the report's period is counted in.
 const day = 24 * time.Hour
 
-func (a *app) calibration() *cobra.Command {
+func (a *app) newCalibrationCommand() *cobra.Command {
 	var source string
 	last := span(30 * day)
 	c := &cobra.Command{
 		Use: "calibration", Short: "See how far forecasts can be believed, by what made them", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if last.std() < day || last.std()%day != 0 {
-				return usagef(cmd.CommandPath()+" --last 7d", "--last must be whole days")
+				return usageErrorf(cmd.CommandPath()+" --last 7d", "--last must be whole days")
 			}
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -124,13 +124,13 @@ func (a *app) calibration() *cobra.Command {
 // with all bins of one.
 func (a *app) showCalibration(cmd *cobra.Command, got contract.CalibrationReport, bins bool) error {
 	if a.flags.output != table && a.flags.output != wide {
-		return one(a, cmd,
+		return showOne(a, cmd,
 			view[contract.CalibrationReport]{name: func(x contract.CalibrationReport) string {
-				return stamp(x.From) +
-					"/" + stamp(x.To)
+				return formatTime(x.From) +
+					"/" + formatTime(x.To)
 			}}, got)
 	}
-	if err := list(a, cmd, calibrationView, got.Sources); err != nil || len(got.Sources) == 0 {
+	if err := showList(a, cmd, calibrationView, got.Sources); err != nil || len(got.Sources) == 0 {
 		return err
 	}
 	a.say(cmd, "= as said, within chance; + came true more often; - less often; . no forecasts")
@@ -138,5 +138,5 @@ func (a *app) showCalibration(cmd *cobra.Command, got contract.CalibrationReport
 		return nil
 	}
 	_, _ = fmt.Fprintln(cmd.OutOrStdout())
-	return list(a, cmd, binView, got.Sources[0].Bins)
+	return showList(a, cmd, binView, got.Sources[0].Bins)
 }

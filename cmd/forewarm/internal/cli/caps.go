@@ -23,8 +23,8 @@ var (
 	allCapFlags = append([]string{"gpu-hours-per-day"}, capFlags...)
 )
 
-// bind makes the flags; rest says what becomes of those left out.
-func (c *capsFlags) bind(f *pflag.FlagSet, rest string) {
+// bindFlags makes the flags; rest says what becomes of those left out.
+func (c *capsFlags) bindFlags(f *pflag.FlagSet, rest string) {
 	f.IntVar(&c.gpus, "max-gpus", 0, "cap: GPUs held and promised at once"+rest)
 	f.StringVar(&c.perDay, "max-per-day", "", "cap: USD of bookings a UTC day"+rest)
 	f.Var(&c.lead, "max-lead", "cap: how far ahead it may reserve"+rest)
@@ -33,15 +33,15 @@ func (c *capsFlags) bind(f *pflag.FlagSet, rest string) {
 		"cap: GPU-hours of bookings a UTC day, or none (default no limit)")
 }
 
-// given reports whether any cap was.
-func (c *capsFlags) given(cmd *cobra.Command) bool {
+// anyGiven reports whether any cap was.
+func (c *capsFlags) anyGiven(cmd *cobra.Command) bool {
 	return slices.ContainsFunc(allCapFlags, cmd.Flags().Changed)
 }
 
-// read is the caps there are with those that were given; nil: there are none yet.
-func (c *capsFlags) read(cmd *cobra.Command, now *contract.Caps) (*contract.Caps, error) {
+// readCaps is the caps there are with those that were given; nil: there are none yet.
+func (c *capsFlags) readCaps(cmd *cobra.Command, now *contract.Caps) (*contract.Caps, error) {
 	if now == nil {
-		if err := need(cmd, capFlags...); err != nil {
+		if err := needFlags(cmd, capFlags...); err != nil {
 			return nil, err
 		}
 		now = &contract.Caps{}
@@ -51,7 +51,7 @@ func (c *capsFlags) read(cmd *cobra.Command, now *contract.Caps) (*contract.Caps
 		caps.MaxGPUs = c.gpus
 	}
 	if given("max-per-day") {
-		caps.MaxPerDay = dollars(c.perDay)
+		caps.MaxPerDay = parseDollars(c.perDay)
 	}
 	if given("max-lead") {
 		caps.MaxLeadSeconds = c.lead.seconds()
@@ -67,27 +67,27 @@ func (c *capsFlags) read(cmd *cobra.Command, now *contract.Caps) (*contract.Caps
 	return &caps, nil
 }
 
-func (a *app) userCaps() *cobra.Command {
+func (a *app) newUserCapsCommand() *cobra.Command {
 	var flags capsFlags
 	var none bool
 	c := &cobra.Command{
-		Use: "caps USER", Short: "Cap what a person's keys may book, all together", Args: named("USER"),
+		Use: "caps USER", Short: "Cap what a person's keys may book, all together", Args: exactArgs("USER"),
 		Long: `Cap what a person's keys may book, all together.
 
 The caps that are left out stay as they are. Who has none yet needs --max-gpus, --max-per-day, --max-lead and --max-window.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !none && !flags.given(cmd) {
-				return usagef("forewarm users caps --help", "there is nothing to change: give a cap, or --none")
+			if !none && !flags.anyGiven(cmd) {
+				return usageErrorf("forewarm users caps --help", "there is nothing to change: give a cap, or --none")
 			}
 			return a.capUser(cmd, args[0], func(now *contract.Caps) (*contract.Caps, error) {
 				if none {
 					return nil, nil
 				}
-				return flags.read(cmd, now)
+				return flags.readCaps(cmd, now)
 			})
 		},
 	}
-	flags.bind(c.Flags(), "")
+	flags.bindFlags(c.Flags(), "")
 	c.Flags().BoolVar(&none, "none", false, "no caps any more")
 	for _, one := range allCapFlags {
 		c.MarkFlagsMutuallyExclusive("none", one)
@@ -97,7 +97,7 @@ The caps that are left out stay as they are. Who has none yet needs --max-gpus, 
 
 // capUser changes the version of the person that it has just read.
 func (a *app) capUser(cmd *cobra.Command, ref string, change func(*contract.Caps) (*contract.Caps, error)) error {
-	api, err := a.client()
+	api, err := a.newClient()
 	if err != nil {
 		return err
 	}
@@ -109,9 +109,9 @@ func (a *app) capUser(cmd *cobra.Command, ref string, change func(*contract.Caps
 	if err != nil {
 		return err
 	}
-	got, err := api.SetUserCaps(a.send(cmd.Context()), u.ID, u.Version, caps)
+	got, err := api.SetUserCaps(a.withIdempotencyKey(cmd.Context()), u.ID, u.Version, caps)
 	if err != nil {
 		return err
 	}
-	return one(a, cmd, userView, got)
+	return showOne(a, cmd, userView, got)
 }

@@ -45,8 +45,8 @@ type app struct {
 	told             func(time.Duration, contract.Problem) // says what is waited for
 }
 
-// previews reports whether a command shows a plan instead of doing something.
-func (a *app) previews() bool { return a.planning || a.flags.dryRun }
+// previewsOnly reports whether a command shows a plan instead of doing something.
+func (a *app) previewsOnly() bool { return a.planning || a.flags.dryRun }
 
 // globals are the flags of every command.
 type globals struct {
@@ -61,7 +61,7 @@ type globals struct {
 
 // Root returns the command tree, to which the caller may add its own commands.
 func Root(version string) *cobra.Command {
-	return newRoot(world{version: version, getenv: os.Getenv, clock: clock.System{}, pause: pause,
+	return newRoot(world{version: version, getenv: os.Getenv, clock: clock.System{}, pause: sleepContext,
 		terminal: isTerminal})
 }
 
@@ -71,34 +71,34 @@ func newRoot(w world) *cobra.Command {
 		Use:   "forewarm",
 		Short: "GPUs that are warm before you ask",
 		Long:  "Forewarm keeps GPU capacity ready just ahead of need, and shows what that costs.\n\nStart:  forewarm up",
-		Args:  noArgs, RunE: help, SilenceErrors: true, SilenceUsage: true, Version: w.version,
+		Args:  noArgs, RunE: showHelp, SilenceErrors: true, SilenceUsage: true, Version: w.version,
 		PersistentPreRunE: a.checkFlags,
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("forewarm {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = false
-	a.bind(root)
+	a.bindGlobalFlags(root)
 	root.AddGroup(&cobra.Group{ID: "get", Title: "Get GPUs:"}, &cobra.Group{ID: "plan", Title: "Plan ahead:"},
 		&cobra.Group{ID: "fleet", Title: "See the fleet:"}, &cobra.Group{ID: "admin", Title: "Administer:"})
 	for group, commands := range map[string][]*cobra.Command{
-		"get":  {a.allocate(), a.release(), a.extend(), a.allocations(), a.waitFor(), a.explainWhy()},
-		"plan": {a.reserve(), a.reservations(), a.schedules(), a.calendar(), a.prewarm(), a.plan(), a.apply()},
-		"fleet": {a.status(), a.pools(), a.shares(), a.nodes(), a.gpus(), a.events(), a.decisions(), a.forecasts(),
-			a.report(), a.costs(), a.recovery(), a.audit()},
-		"admin": {a.login(), a.whoami(), a.contexts(), a.key(), a.org(), a.quota(), a.user(), a.api(), a.manual(),
-			a.versionCommand()},
+		"get":  {a.newAllocateCommand(), a.newReleaseCommand(), a.newExtendCommand(), a.newAllocationsCommand(), a.newWaitCommand(), a.newExplainCommand()},
+		"plan": {a.newReserveCommand(), a.newReservationsCommand(), a.newSchedulesCommand(), a.newCalendarCommand(), a.newPrewarmCommand(), a.newPlanCommand(), a.newApplyCommand()},
+		"fleet": {a.newStatusCommand(), a.newPoolsCommand(), a.newSharesCommand(), a.newNodesCommand(), a.newGPUsCommand(), a.newEventsCommand(), a.newDecisionsCommand(), a.newForecastsCommand(),
+			a.newReportCommand(), a.newCostsCommand(), a.newRecoveryCommand(), a.newAuditCommand()},
+		"admin": {a.newLoginCommand(), a.newWhoamiCommand(), a.newContextsCommand(), a.newKeysCommand(), a.newOrganizationsCommand(), a.newQuotaCommand(), a.newUsersCommand(), a.newAPICommand(), a.newManualCommand(),
+			a.newVersionCommand()},
 	} {
 		for _, c := range commands {
 			c.GroupID, c.Aliases = group, countable[c.Name()]
 		}
 		root.AddCommand(commands...)
 	}
-	a.usages(root)
-	a.prepare(root)
+	a.installHelp(root)
+	a.prepareCommand(root)
 	return root
 }
 
-func (a *app) bind(root *cobra.Command) {
+func (a *app) bindGlobalFlags(root *cobra.Command) {
 	f, g := root.PersistentFlags(), &a.flags
 	f.StringVar(&g.server, "server", "", "address of the server (FOREWARM_API; default the context's, else "+
 		DefaultServer+")")
@@ -118,7 +118,7 @@ func (a *app) bind(root *cobra.Command) {
 func (a *app) checkFlags(cmd *cobra.Command, _ []string) error {
 	cmd.SetContext(a.withClock(cmd.Context()))
 	a.told = func(d time.Duration, why contract.Problem) {
-		a.say(cmd, "%s; trying again in %s.", waitsFor(why), short(d))
+		a.say(cmd, "%s; trying again in %s.", waitsFor(why), formatDuration(d))
 	}
 	if a.terminal(cmd.ErrOrStderr()) && !a.flags.noColor && a.getenv("NO_COLOR") == "" {
 		cmd.Root().Annotations = map[string]string{colours: "yes"}
@@ -132,15 +132,15 @@ func (a *app) checkFlags(cmd *cobra.Command, _ []string) error {
 	if a.flags.output == "" {
 		a.flags.output = table
 	}
-	if !known(a.flags.output) {
-		return usagef(cmd.CommandPath()+" --help", "there is no output format %q: want %s", a.flags.output,
+	if !knownFormat(a.flags.output) {
+		return usageErrorf(cmd.CommandPath()+" --help", "there is no output format %q: want %s", a.flags.output,
 			strings.Join(formats, ", "))
 	}
 	if cmd.Flags().Changed("timeout") && cmd.Flags().Lookup("wait") != nil && !a.flags.wait {
-		return usagef(typedLine(cmd)+" --wait", "--timeout is how long --wait waits, which was not given")
+		return usageErrorf(typedLine(cmd)+" --wait", "--timeout is how long --wait waits, which was not given")
 	}
 	if cmd.Flags().Changed(dryRuns) && cmd.Annotations[dryRuns] == "" {
-		return usagef(cmd.CommandPath()+" --help", "%s does not know --%s", cmd.CommandPath(), dryRuns)
+		return usageErrorf(cmd.CommandPath()+" --help", "%s does not know --%s", cmd.CommandPath(), dryRuns)
 	}
 	return nil
 }
@@ -155,35 +155,35 @@ func (a *app) checkFilter(cmd *cobra.Command) (err error) {
 		a.flags.output = asJSON
 	case asJSON, jsonl:
 	default:
-		return usagef(cmd.CommandPath()+" -o json --jq '"+a.flags.jq+"'", "--jq is of JSON, and not of -o %s",
+		return usageErrorf(cmd.CommandPath()+" -o json --jq '"+a.flags.jq+"'", "--jq is of JSON, and not of -o %s",
 			a.flags.output)
 	}
 	a.filter, err = parseFilter(a.flags.jq)
 	return err
 }
 
-// prepare gives every command below one what all of them have: it honours
+// prepareCommand gives every command below one what all of them have: it honours
 // --dry-run, what would change something being held back and shown; and what
 // can be waited for has the flags for that.
-func (a *app) prepare(c *cobra.Command) {
+func (a *app) prepareCommand(c *cobra.Command) {
 	if run := c.RunE; run != nil {
-		c.RunE = func(cmd *cobra.Command, args []string) error { return a.rehearsed(cmd, run(cmd, args)) }
+		c.RunE = func(cmd *cobra.Command, args []string) error { return a.showWithheld(cmd, run(cmd, args)) }
 	}
 	if c.Annotations == nil {
 		c.Annotations = map[string]string{}
 	}
 	c.Annotations[dryRuns] = "yes"
 	if c.Annotations[waits] != "" {
-		a.bindWait(c)
+		a.bindWaitFlags(c)
 	}
-	a.completions(c)
-	c.Example = first(exampleOf(c.CommandPath()), c.Example)
+	a.registerCompletions(c)
+	c.Example = firstNonEmpty(exampleOf(c.CommandPath()), c.Example)
 	for _, sub := range c.Commands() {
-		a.prepare(sub)
+		a.prepareCommand(sub)
 	}
 }
 
-func (a *app) bindWait(c *cobra.Command) {
+func (a *app) bindWaitFlags(c *cobra.Command) {
 	c.Flags().Var(&a.flags.timeout, "timeout", "how long to wait")
 	if c.Name() != "wait" {
 		c.Flags().BoolVar(&a.flags.wait, "wait", false, "wait until the GPUs are there")
@@ -200,13 +200,13 @@ const (
 // colours annotates the root when a terminal shows them.
 const colours = "colours"
 
-// client returns the SDK for the chosen server.
-func (a *app) client() (*client.Client, error) {
-	t, err := a.target()
+// newClient returns the SDK for the chosen server.
+func (a *app) newClient() (*client.Client, error) {
+	t, err := a.findTarget()
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(t.Server, t.Key, a.doer(time.Minute))
+	c, err := client.New(t.Server, t.Key, a.newDoer(time.Minute))
 	if err != nil {
 		return nil, &Error{Exit: ExitUsage, Message: err.Error(),
 			Next: []string{"forewarm status --server " + DefaultServer}}
@@ -217,37 +217,37 @@ func (a *app) client() (*client.Client, error) {
 // patience is how long a busy server is waited for, all in all.
 const patience = 30 * time.Second
 
-// doer sends requests: again when a busy server asks to wait, and in a dry run
+// newDoer sends requests: again when a busy server asks to wait, and in a dry run
 // none that changes something.
-func (a *app) doer(timeout time.Duration) client.Doer {
-	var d client.Doer = httpx.NewClient(httpx.Config{Timeout: timeout, MaxBody: 32 << 20, UserAgent: a.agent()})
+func (a *app) newDoer(timeout time.Duration) client.Doer {
+	var d client.Doer = httpx.NewClient(httpx.Config{Timeout: timeout, MaxBody: 32 << 20, UserAgent: a.userAgent()})
 	if a.flags.dryRun {
-		d = withheld{d}
+		d = dryRunDoer{d}
 	}
-	return client.Patient{Next: answering{d}, Wait: a.pause, Limit: patience, Told: a.tellWait}
+	return client.Patient{Next: interruptDoer{d}, Wait: a.pause, Limit: patience, Told: a.tellWait}
 }
 
-// stream is a client whose answers do not end.
-func (a *app) stream() (*client.Client, error) {
-	t, err := a.target()
+// newStreamClient is a client whose answers do not end.
+func (a *app) newStreamClient() (*client.Client, error) {
+	t, err := a.findTarget()
 	if err != nil {
 		return nil, err
 	}
-	return client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{Timeout: -1, MaxBody: -1, UserAgent: a.agent()}))
+	return client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{Timeout: -1, MaxBody: -1, UserAgent: a.userAgent()}))
 }
 
-func (a *app) agent() string { return "forewarm-cli/" + a.version }
+func (a *app) userAgent() string { return "forewarm-cli/" + a.version }
 
-// send prepares a context for a request that changes something.
-func (a *app) send(ctx context.Context) context.Context {
+// withIdempotencyKey prepares a context for a request that changes something.
+func (a *app) withIdempotencyKey(ctx context.Context) context.Context {
 	if a.flags.idempotencyKey == "" {
 		return ctx
 	}
 	return client.WithIdempotencyKey(ctx, a.flags.idempotencyKey)
 }
 
-// pause waits for d, or less when the context ends.
-func pause(ctx context.Context, d time.Duration) error {
+// sleepContext waits for d, or less when the context ends.
+func sleepContext(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -30,7 +30,7 @@ func (d *duration) String() string {
 	if *d == 0 {
 		return ""
 	}
-	return short(time.Duration(*d))
+	return formatDuration(time.Duration(*d))
 }
 
 // Type names the flag's value in help texts.
@@ -63,7 +63,7 @@ func (*span) Type() string { return "duration" }
 func (s *span) std() time.Duration { return time.Duration(*s) }
 func (s *span) seconds() int64     { return int64(s.std() / time.Second) }
 
-func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // noArgs refuses arguments, and for a group of commands says which one may have
 // been meant.
@@ -72,9 +72,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if !cmd.HasSubCommands() {
-		return usagef(cmd.CommandPath()+" --help", "%q is one argument too many", args[0])
+		return usageErrorf(cmd.CommandPath()+" --help", "%q is one argument too many", args[0])
 	}
-	e := usagef(cmd.CommandPath()+" --help", "there is no command %q",
+	e := usageErrorf(cmd.CommandPath()+" --help", "there is no command %q",
 		strings.TrimPrefix(cmd.CommandPath()+" "+args[0], "forewarm "))
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -86,24 +86,24 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return e
 }
 
-// named wants exactly the arguments of these names.
-func named(names ...string) cobra.PositionalArgs {
+// exactArgs wants exactly the arguments of these names.
+func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return usagef(cmd.CommandPath()+" --help", "%s is missing", names[len(args)])
+			return usageErrorf(cmd.CommandPath()+" --help", "%s is missing", names[len(args)])
 		case len(args) > len(names):
-			return usagef(cmd.CommandPath()+" --help", "%q is one argument too many", args[len(names)])
+			return usageErrorf(cmd.CommandPath()+" --help", "%q is one argument too many", args[len(names)])
 		default:
 			return nil
 		}
 	}
 }
 
-// group is a command that holds others. Alone it does what its list does, if it
+// newGroupCommand is a command that holds others. Alone it does what its list does, if it
 // has one.
-func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: noArgs, RunE: help}
+func newGroupCommand(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: noArgs, RunE: showHelp}
 	if first := commands[0]; first.Name() == "list" {
 		c.RunE = first.RunE
 		c.Flags().AddFlagSet(first.Flags())
@@ -127,8 +127,8 @@ func flagNames(cmd *cobra.Command) []string {
 	return names
 }
 
-// need fails unless every flag was given, and names all that were not.
-func need(cmd *cobra.Command, flags ...string) error {
+// needFlags fails unless every flag was given, and names all that were not.
+func needFlags(cmd *cobra.Command, flags ...string) error {
 	var missing []string
 	for _, name := range flags {
 		if !cmd.Flags().Changed(name) {
@@ -139,9 +139,9 @@ func need(cmd *cobra.Command, flags ...string) error {
 	case 0:
 		return nil
 	case 1:
-		return usagef(cmd.CommandPath()+" --help", "%s is missing", missing[0])
+		return usageErrorf(cmd.CommandPath()+" --help", "%s is missing", missing[0])
 	default:
-		return usagef(cmd.CommandPath()+" --help", "%s and %s are missing", strings.Join(missing[:n-1], ", "),
+		return usageErrorf(cmd.CommandPath()+" --help", "%s and %s are missing", strings.Join(missing[:n-1], ", "),
 			missing[n-1])
 	}
 }
@@ -165,7 +165,7 @@ func (a *app) confirm(cmd *cobra.Command, args []string, question string) error 
 		return &Error{Exit: ExitUsage, Message: question + ": this needs a yes, and there is no terminal to ask at",
 			Next: []string{again}}
 	}
-	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s? [y/N] ", plain(question))
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s? [y/N] ", plainText(question))
 	answer, err := readLine(cmd.Context(), cmd.InOrStdin())
 	if cmd.Context().Err() != nil {
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr())

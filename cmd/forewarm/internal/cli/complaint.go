@@ -29,9 +29,9 @@ func flagComplaint(rule string) *regexp.Regexp {
 	return regexp.MustCompile(`^invalid argument "(.*)" for "(?:-\w, )?(--[\w-]+)" flag: ` + rule + `$`)
 }
 
-// tidy says a complaint of cobra in plain words, without its suggestions, which
+// rewordComplaint says a complaint of cobra in plain words, without its suggestions, which
 // become commands to run.
-func tidy(message string) string {
+func rewordComplaint(message string) string {
 	message, _, _ = strings.Cut(message, "\n\nDid you mean this?")
 	for _, c := range complaints {
 		if c.is.MatchString(message) {

@@ -18,12 +18,12 @@ import (
 // shell completes nothing, which is no failure.
 const completeWithin = 2 * time.Second
 
-// names lists what can stand for a placeholder, each as "name<TAB>what it is".
-type names func(context.Context, *client.Client) []string
+// nameLister lists what can stand for a placeholder, each as "name<TAB>what it is".
+type nameLister func(context.Context, *client.Client) []string
 
-// listing makes completions of a list: of each thing its name, or its id.
-func listing[T any](read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error],
-	of func(T) (name, about string)) names {
+// listCompletions makes completions of a list: of each thing its name, or its id.
+func listCompletions[T any](read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error],
+	of func(T) (name, about string)) nameLister {
 	return func(ctx context.Context, api *client.Client) []string {
 		var found []string
 		for item, err := range read(api, ctx, client.Filter{}) {
@@ -31,7 +31,7 @@ func listing[T any](read func(*client.Client, context.Context, client.Filter) it
 				return found
 			}
 			n, about := of(item)
-			found = append(found, plain(n)+"\t"+plain(about))
+			found = append(found, plainText(n)+"\t"+plainText(about))
 		}
 		return found
 	}
@@ -39,37 +39,37 @@ func listing[T any](read func(*client.Client, context.Context, client.Filter) it
 
 // placeholders are the arguments, as they are called in usage lines, and the
 // flags whose values have names.
-var placeholders = map[string]names{
-	"ALLOCATION": listing((*client.Client).Allocations, func(x contract.Allocation) (string, string) {
-		return first(x.Name, x.ID), fmt.Sprintf("%s, %s", count(x.GPUs, "GPU"), x.State)
+var placeholders = map[string]nameLister{
+	"ALLOCATION": listCompletions((*client.Client).Allocations, func(x contract.Allocation) (string, string) {
+		return firstNonEmpty(x.Name, x.ID), fmt.Sprintf("%s, %s", formatCount(x.GPUs, "GPU"), x.State)
 	}),
-	"RESERVATION": listing((*client.Client).Reservations, func(x contract.Reservation) (string, string) {
-		return first(x.Name, x.ID), fmt.Sprintf("%s from %s, %s", count(x.GPUs, "GPU"), stamp(x.Start), x.State)
+	"RESERVATION": listCompletions((*client.Client).Reservations, func(x contract.Reservation) (string, string) {
+		return firstNonEmpty(x.Name, x.ID), fmt.Sprintf("%s from %s, %s", formatCount(x.GPUs, "GPU"), formatTime(x.Start), x.State)
 	}),
-	"SCHEDULE": listing((*client.Client).Schedules, func(x contract.Schedule) (string, string) {
-		return first(x.Name, x.ID), x.RRule
+	"SCHEDULE": listCompletions((*client.Client).Schedules, func(x contract.Schedule) (string, string) {
+		return firstNonEmpty(x.Name, x.ID), x.RRule
 	}),
-	"POOL": listing((*client.Client).Pools, func(x contract.Pool) (string, string) {
+	"POOL": listCompletions((*client.Client).Pools, func(x contract.Pool) (string, string) {
 		return x.Name, x.Model
 	}),
-	"MODEL": listing((*client.Client).Pools, func(x contract.Pool) (string, string) {
+	"MODEL": listCompletions((*client.Client).Pools, func(x contract.Pool) (string, string) {
 		return x.Model, "in " + x.Name
 	}),
-	"NODE": listing((*client.Client).Nodes, func(x contract.Node) (string, string) {
+	"NODE": listCompletions((*client.Client).Nodes, func(x contract.Node) (string, string) {
 		return x.ID, x.State
 	}),
-	"GPU": listing(func(c *client.Client, ctx context.Context, f client.Filter) iter.Seq2[contract.GPU, error] {
+	"GPU": listCompletions(func(c *client.Client, ctx context.Context, f client.Filter) iter.Seq2[contract.GPU, error] {
 		return c.GPUs(ctx, client.GPUFilter{Filter: f})
 	}, func(x contract.GPU) (string, string) {
 		return x.UUID, x.Model + ", " + x.State
 	}),
-	"ORGANIZATION": listing((*client.Client).Organizations, func(x contract.Organization) (string, string) {
-		return x.Name, count(x.Limits.MaxGPUs, "GPU")
+	"ORGANIZATION": listCompletions((*client.Client).Organizations, func(x contract.Organization) (string, string) {
+		return x.Name, formatCount(x.Limits.MaxGPUs, "GPU")
 	}),
-	"USER": listing((*client.Client).Users, func(x contract.User) (string, string) {
+	"USER": listCompletions((*client.Client).Users, func(x contract.User) (string, string) {
 		return x.Email, x.Role
 	}),
-	"KEY": listing((*client.Client).Keys, func(x contract.Key) (string, string) {
+	"KEY": listCompletions((*client.Client).Keys, func(x contract.Key) (string, string) {
 		return x.ID, x.Name
 	}),
 }
@@ -87,10 +87,10 @@ var choices = map[string][]string{
 var flagNouns = map[string]string{"pool": "POOL", "model": "MODEL", "org": "ORGANIZATION", "user": "USER",
 	"node": "NODE"}
 
-// completions gives a command's arguments and flags their names.
-func (a *app) completions(c *cobra.Command) {
+// registerCompletions gives a command's arguments and flags their names.
+func (a *app) registerCompletions(c *cobra.Command) {
 	if words := strings.Fields(c.Use); len(words) > 1 && c.ValidArgsFunction == nil {
-		c.ValidArgsFunction = a.arguments(words[1:])
+		c.ValidArgsFunction = a.completeArguments(words[1:])
 	}
 	for flag, values := range choices {
 		if c.LocalNonPersistentFlags().Lookup(flag) != nil || !c.HasParent() && flag == "output" {
@@ -101,14 +101,14 @@ func (a *app) completions(c *cobra.Command) {
 		if c.LocalNonPersistentFlags().Lookup(flag) != nil {
 			_ = c.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string,
 				_ string) ([]string, cobra.ShellCompDirective) {
-				return a.live(cmd, noun), cobra.ShellCompDirectiveNoFileComp
+				return a.fetchCompletions(cmd, noun), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	}
 }
 
-// arguments completes arguments by their placeholders.
-func (a *app) arguments(placeholders []string) cobra.CompletionFunc {
+// completeArguments completes arguments by their placeholders.
+func (a *app) completeArguments(placeholders []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(placeholders) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -118,19 +118,19 @@ func (a *app) arguments(placeholders []string) cobra.CompletionFunc {
 			if noun == "DIR" || noun == "FILE" {
 				return nil, cobra.ShellCompDirectiveDefault
 			}
-			found = append(found, a.live(cmd, noun)...)
+			found = append(found, a.fetchCompletions(cmd, noun)...)
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// live asks the server for names, and gives up soon.
-func (a *app) live(cmd *cobra.Command, noun string) []string {
+// fetchCompletions asks the server for names, and gives up soon.
+func (a *app) fetchCompletions(cmd *cobra.Command, noun string) []string {
 	list, ok := placeholders[noun]
 	if !ok {
 		return nil
 	}
-	api, err := a.client()
+	api, err := a.newClient()
 	if err != nil {
 		return nil
 	}

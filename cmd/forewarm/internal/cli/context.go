@@ -146,10 +146,10 @@ func writeContexts(path string, f contextFile) error {
 	return nil
 }
 
-// target finds the server and its key: flags before the environment before what
+// findTarget finds the server and its key: flags before the environment before what
 // was saved. A saved key goes to the server that it was saved for and to no
 // other: who names a context and another server must bring a key.
-func (a *app) target() (Context, error) {
+func (a *app) findTarget() (Context, error) {
 	path, err := contextPath(a.getenv)
 	saved := contextFile{}
 	if err == nil {
@@ -157,7 +157,7 @@ func (a *app) target() (Context, error) {
 			return Context{}, err
 		}
 	}
-	t, err := a.chosen(saved)
+	t, err := a.chooseContext(saved)
 	if err != nil {
 		return t, err
 	}
@@ -172,26 +172,26 @@ func (a *app) target() (Context, error) {
 // beside it.
 var errForeignKey = errors.New("the key of a context is for its own server")
 
-// chosen is the saved context that fits what the user named, which may be its
+// chooseContext is the saved context that fits what the user named, which may be its
 // server beside it.
-func (a *app) chosen(saved contextFile) (Context, error) {
-	source, server := a.address()
-	if name := first(a.flags.context, a.getenv("FOREWARM_CONTEXT")); name != "" {
-		return a.inContext(saved, name, source, server)
+func (a *app) chooseContext(saved contextFile) (Context, error) {
+	source, server := a.namedServer()
+	if name := firstNonEmpty(a.flags.context, a.getenv("FOREWARM_CONTEXT")); name != "" {
+		return a.contextByName(saved, name, source, server)
 	}
 	current := saved.Contexts[saved.Current]
 	if server == "" {
-		return Context{Server: first(current.Server, DefaultServer), Key: current.Key}, nil
+		return Context{Server: firstNonEmpty(current.Server, DefaultServer), Key: current.Key}, nil
 	}
 	if current.Server == server {
 		return current, nil
 	}
-	return saved.Contexts[saved.of(server)].at(server), nil
+	return saved.Contexts[saved.contextForServer(server)].withDefaultServer(server), nil
 }
 
-// address is the server that was named, and by what. A flag counts before the
+// namedServer is the server that was named, and by what. A flag counts before the
 // environment, of which --context leaves no address.
-func (a *app) address() (source, server string) {
+func (a *app) namedServer() (source, server string) {
 	switch {
 	case a.flags.server != "":
 		source, server = "--server", a.flags.server
@@ -201,9 +201,9 @@ func (a *app) address() (source, server string) {
 	return source, strings.TrimRight(server, "/")
 }
 
-// inContext is a context by its name, and a server that was named beside it,
+// contextByName is a context by its name, and a server that was named beside it,
 // which gets the context's key only if it is the server of that.
-func (a *app) inContext(saved contextFile, name, source, server string) (Context, error) {
+func (a *app) contextByName(saved contextFile, name, source, server string) (Context, error) {
 	c, ok := saved.Contexts[name]
 	key, err := a.keyFromEnv()
 	switch {
@@ -214,11 +214,11 @@ func (a *app) inContext(saved contextFile, name, source, server string) (Context
 	case key != "" || err != nil:
 		return Context{Server: server}, err
 	}
-	e := usagef("forewarm login --server "+quoted(server)+" --name NAME",
+	e := usageErrorf("forewarm login --server "+shellQuote(server)+" --name NAME",
 		"%s %s is not the server of context %q, which is %s, and a context's key goes to no other server", source,
 		server, name, c.Server)
-	if other := saved.of(server); other != "" {
-		e.Next = []string{"forewarm status --context " + quoted(other)}
+	if other := saved.contextForServer(server); other != "" {
+		e.Next = []string{"forewarm status --context " + shellQuote(other)}
 	}
 	e.Err = errForeignKey
 	return Context{Server: server}, e
@@ -230,9 +230,9 @@ func noContext(name string) error {
 		Next: []string{"forewarm contexts list"}}
 }
 
-// of is the first context of a server; empty when none is.
-func (f contextFile) of(server string) string {
-	for _, name := range sorted(f.Contexts) {
+// contextForServer is the first context of a server; empty when none is.
+func (f contextFile) contextForServer(server string) string {
+	for _, name := range sortedKeys(f.Contexts) {
 		if f.Contexts[name].Server == server {
 			return name
 		}
@@ -240,8 +240,8 @@ func (f contextFile) of(server string) string {
 	return ""
 }
 
-// at is the context, or none but a server.
-func (c Context) at(server string) Context {
+// withDefaultServer is the context, or none but a server.
+func (c Context) withDefaultServer(server string) Context {
 	if c.Server == "" {
 		c.Server = server
 	}
@@ -264,7 +264,7 @@ func (a *app) keyFromEnv() (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-func first(texts ...string) string {
+func firstNonEmpty(texts ...string) string {
 	for _, t := range texts {
 		if t != "" {
 			return t

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heard is a server that notes who asks it: the path and the key.
-func heard(t *testing.T) (url string, asked func() []string) {
+// newListeningServer is a server that notes who asks it: the path and the key.
+func newListeningServer(t *testing.T) (url string, asked func() []string) {
 	t.Helper()
 	var all []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,10 +56,10 @@ func TestWhichServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newTown(t)
-			ada, askedAda := heard(t)
-			bob, askedBob := heard(t)
+			ada, askedAda := newListeningServer(t)
+			bob, askedBob := newListeningServer(t)
 			real := map[string]string{"ADA": ada, "ADA/": ada + "/", "BOB": bob}
-			of := func(word string) string { return first(real[word], word) }
+			of := func(word string) string { return firstNonEmpty(real[word], word) }
 			w.env = map[string]string{"XDG_CONFIG_HOME": w.env["XDG_CONFIG_HOME"]}
 			path := filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml")
 			require.NoError(t,
@@ -72,7 +72,7 @@ func TestWhichServer(t *testing.T) {
 			for _, arg := range c.args {
 				args = append(args, of(arg))
 			}
-			_, errs, code := w.forewarm(args...)
+			_, errs, code := w.runCommand(args...)
 			if c.refused != "" {
 				require.Equal(t, ExitUsage, code)
 				require.Contains(t, errs, strings.ReplaceAll(c.refused, "BOB", bob))
@@ -98,6 +98,6 @@ func TestLoginBesideAContext(t *testing.T) {
 	require.NoError(t,
 		writeContexts(path, contextFile{Contexts: map[string]Context{"ada": {"http://127.0.0.1:1", "a"}}}))
 	w.env["FOREWARM_CONTEXT"], w.env["FOREWARM_API"], w.env["FOREWARM_API_KEY"], w.stdin = "ada", "", "", w.secret
-	w.must("login", "--server", w.url, "--key-file", "-", "--name", "lab")
-	require.Contains(t, w.must("status", "--context", "lab"), w.url)
+	w.mustRun("login", "--server", w.url, "--key-file", "-", "--name", "lab")
+	require.Contains(t, w.mustRun("status", "--context", "lab"), w.url)
 }

@@ -14,32 +14,32 @@ import (
 // costView has one line for each payer and cause. The share of the total is set
 // by the command, which knows it.
 func costView(total contract.Money, items []contract.CostLine) view[contract.CostLine] {
-	payers := namesakes(items)
+	payers := sharedNames(items)
 	return view[contract.CostLine]{
-		name: func(x contract.CostLine) string { return x.Payer + "/" + first(x.OrganizationID, x.Cause) },
+		name: func(x contract.CostLine) string { return x.Payer + "/" + firstNonEmpty(x.OrganizationID, x.Cause) },
 		columns: []column[contract.CostLine]{
 			{head: "PAYER", cell: func(x contract.CostLine) string { return strings.ReplaceAll(x.Payer, "_", " ") }},
 			{head: "FOR", cell: func(x contract.CostLine) string {
 				if payers[x.OrganizationName] {
 					return x.OrganizationName + " (" + x.OrganizationID + ")"
 				}
-				return dash(first(x.OrganizationName, x.OrganizationID, strings.ReplaceAll(x.Cause, "_", " ")))
+				return orDash(firstNonEmpty(x.OrganizationName, x.OrganizationID, strings.ReplaceAll(x.Cause, "_", " ")))
 			}},
-			{head: "POOL", cell: func(x contract.CostLine) string { return dash(first(x.PoolName, x.PoolID)) },
+			{head: "POOL", cell: func(x contract.CostLine) string { return orDash(firstNonEmpty(x.PoolName, x.PoolID)) },
 				wide: true},
-			{head: "PROVISIONER", cell: func(x contract.CostLine) string { return dash(x.Provisioner) }, wide: true},
+			{head: "PROVISIONER", cell: func(x contract.CostLine) string { return orDash(x.Provisioner) }, wide: true},
 			{head: "MACHINES", right: true, cell: func(x contract.CostLine) string { return strconv.Itoa(x.Machines) }},
-			{head: "GPU-HOURS", right: true, cell: func(x contract.CostLine) string { return hours(x.GPUHours) }},
+			{head: "GPU-HOURS", right: true, cell: func(x contract.CostLine) string { return formatHours(x.GPUHours) }},
 			{head: "COST", right: true, cell: func(x contract.CostLine) string { return formatMoney(x.Amount) }},
 			{head: "SHARE", right: true,
-				cell: func(x contract.CostLine) string { return percent(part(x.Amount, total)) }},
+				cell: func(x contract.CostLine) string { return formatPercent(shareOf(x.Amount, total)) }},
 		},
 	}
 }
 
-// namesakes are the names that several organizations have, of which all but one
+// sharedNames are the names that several organizations have, of which all but one
 // are deleted.
-func namesakes(items []contract.CostLine) map[string]bool {
+func sharedNames(items []contract.CostLine) map[string]bool {
 	ids, several := map[string]string{}, map[string]bool{}
 	for _, x := range items {
 		if id, known := ids[x.OrganizationName]; known && id != x.OrganizationID {
@@ -52,8 +52,8 @@ func namesakes(items []contract.CostLine) map[string]bool {
 	return several
 }
 
-// part is an amount's share of a total, nil where there is none.
-func part(amount, total contract.Money) *float64 {
+// shareOf is an amount's share of a total, nil where there is none.
+func shareOf(amount, total contract.Money) *float64 {
 	a, err1 := strconv.ParseFloat(amount.Amount, 64)
 	t, err2 := strconv.ParseFloat(total.Amount, 64)
 	if err1 != nil || err2 != nil || t == 0 {
@@ -63,7 +63,7 @@ func part(amount, total contract.Money) *float64 {
 	return &share
 }
 
-func (a *app) costs() *cobra.Command {
+func (a *app) newCostsCommand() *cobra.Command {
 	last := span(7 * 24 * time.Hour)
 	var by string
 	c := &cobra.Command{
@@ -86,9 +86,9 @@ warm pool   nobody did: the price of being ready
 orphan      a machine that no node stood for`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if by != "" && by != "pool" && by != "provisioner" {
-				return usagef("forewarm costs --by pool", "--by %q is neither pool nor provisioner", by)
+				return usageErrorf("forewarm costs --by pool", "--by %q is neither pool nor provisioner", by)
 			}
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -107,10 +107,10 @@ orphan      a machine that no node stood for`,
 
 func (a *app) showCosts(cmd *cobra.Command, got contract.CostReport, by string) error {
 	if a.flags.output != table && a.flags.output != wide {
-		return one(a, cmd,
+		return showOne(a, cmd,
 			view[contract.CostReport]{name: func(x contract.CostReport) string {
-				return stamp(x.From) + "/" +
-					stamp(x.To)
+				return formatTime(x.From) + "/" +
+					formatTime(x.To)
 			}}, got)
 	}
 	v := costView(got.Total, got.Items)
@@ -119,7 +119,7 @@ func (a *app) showCosts(cmd *cobra.Command, got contract.CostReport, by string) 
 			v.columns[i].wide = false
 		}
 	}
-	if err := list(a, cmd, v, got.Items); err != nil || len(got.Items) == 0 {
+	if err := showList(a, cmd, v, got.Items); err != nil || len(got.Items) == 0 {
 		return err
 	}
 	if got.WarmPool == nil || got.Orphans == nil {

@@ -30,6 +30,6 @@ func TestClears(t *testing.T) {
 	at := func(early, late time.Duration) contract.BlockedBy {
 		return contract.BlockedBy{ClearsAt: &contract.InstantBand{P10: monday.Add(early), P90: monday.Add(late)}}
 	}
-	require.Equal(t, "  clears in 30s", clears(at(30*time.Second, 30*time.Second), monday))
-	require.Equal(t, "  clears in 30s to 1m", clears(at(30*time.Second, time.Minute), monday))
+	require.Equal(t, "  clears in 30s", clearsText(at(30*time.Second, 30*time.Second), monday))
+	require.Equal(t, "  clears in 30s to 1m", clearsText(at(30*time.Second, time.Minute), monday))
 }

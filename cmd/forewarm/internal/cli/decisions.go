@@ -16,33 +16,33 @@ var decisionView = view[contract.Decision]{
 	name: func(x contract.Decision) string { return x.ID },
 	columns: []column[contract.Decision]{
 		{head: "ID", cell: func(x contract.Decision) string { return x.ID }},
-		{head: "TIME", cell: func(x contract.Decision) string { return stamp(x.Time) }},
+		{head: "TIME", cell: func(x contract.Decision) string { return formatTime(x.Time) }},
 		{head: "KIND", cell: func(x contract.Decision) string { return x.Kind }},
 		{head: "EVENT", cell: func(x contract.Decision) string { return x.Event }},
 		{head: "SUBJECT", cell: func(x contract.Decision) string { return x.Subject }},
-		{head: "POOL", cell: func(x contract.Decision) string { return dash(first(x.PoolName, x.PoolID)) }, wide: true},
-		{head: "ACTOR", cell: func(x contract.Decision) string { return dash(first(x.ActorName, x.Actor)) },
+		{head: "POOL", cell: func(x contract.Decision) string { return orDash(firstNonEmpty(x.PoolName, x.PoolID)) }, wide: true},
+		{head: "ACTOR", cell: func(x contract.Decision) string { return orDash(firstNonEmpty(x.ActorName, x.Actor)) },
 			wide: true},
-		{head: "ENGINE", cell: func(x contract.Decision) string { return dash(x.Engine) }, wide: true},
-		{head: "REASON", cell: func(x contract.Decision) string { return dash(x.Reason) }},
-		{head: "MESSAGE", cell: func(x contract.Decision) string { return dash(x.Message) }},
+		{head: "ENGINE", cell: func(x contract.Decision) string { return orDash(x.Engine) }, wide: true},
+		{head: "REASON", cell: func(x contract.Decision) string { return orDash(x.Reason) }},
+		{head: "MESSAGE", cell: func(x contract.Decision) string { return orDash(x.Message) }},
 	},
 }
 
-func (a *app) decisions() *cobra.Command {
+func (a *app) newDecisionsCommand() *cobra.Command {
 	var f client.DecisionFilter
 	var last int
 	listed := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List why things happened, newest first", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if last < 0 {
-				return usagef("forewarm decisions list --help", "--last %d must be at least 0, which means all", last)
+				return usageErrorf("forewarm decisions list --help", "--last %d must be at least 0, which means all", last)
 			}
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
-			if f.Subject, err = a.subject(cmd, api, f.Subject); err != nil {
+			if f.Subject, err = a.resolveSubject(cmd, api, f.Subject); err != nil {
 				return err
 			}
 			var found []contract.Decision
@@ -54,7 +54,7 @@ func (a *app) decisions() *cobra.Command {
 					break
 				}
 			}
-			return list(a, cmd, decisionView, found)
+			return showList(a, cmd, decisionView, found)
 		},
 	}
 	listed.Flags().StringVar(&f.Subject, "subject", "", "only those about this: an id, or the name of a booking")
@@ -62,29 +62,29 @@ func (a *app) decisions() *cobra.Command {
 	listed.Flags().StringVar(&f.Kind, "kind", "",
 		"only admission, waitlist, refusal, promotion, displacement, prewarm, reclaim or placement")
 	listed.Flags().IntVar(&last, "last", 50, "only the last so many; 0 means all")
-	return group("decisions", "See why, and compute it again", listed, a.decisionsShow(), a.decisionsReplay())
+	return newGroupCommand("decisions", "See why, and compute it again", listed, a.newShowDecisionCommand(), a.newReplayDecisionCommand())
 }
 
-func (a *app) decision(cmd *cobra.Command, id string) (contract.Decision, error) {
-	api, err := a.client()
+func (a *app) fetchDecision(cmd *cobra.Command, id string) (contract.Decision, error) {
+	api, err := a.newClient()
 	if err != nil {
 		return contract.Decision{}, err
 	}
 	return api.Decision(cmd.Context(), id)
 }
 
-func (a *app) decisionsShow() *cobra.Command {
+func (a *app) newShowDecisionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show DECISION", Short: "Show a decision with its record", Args: named("DECISION"),
+		Use: "show DECISION", Short: "Show a decision with its record", Args: exactArgs("DECISION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := a.decision(cmd, args[0])
+			d, err := a.fetchDecision(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			if a.flags.output != table && a.flags.output != wide {
-				return one(a, cmd, decisionView, d)
+				return showOne(a, cmd, decisionView, d)
 			}
-			if err := one(a, cmd, decisionView, d); err != nil {
+			if err := showOne(a, cmd, decisionView, d); err != nil {
 				return err
 			}
 			return writeRecord(cmd.OutOrStdout(), d)

@@ -10,17 +10,17 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-// removing is a command that ends something for ever: it says what goes, asks,
+// newDeleteCommand is a command that ends something for ever: it says what goes, asks,
 // and tells.
-func (a *app) removing(noun, short, example string,
+func (a *app) newDeleteCommand(noun, short, example string,
 	what func(*cobra.Command, *client.Client, string) (id, goes string, err error),
 	remove func(*cobra.Command, *client.Client, string) error,
 ) *cobra.Command {
 	return &cobra.Command{
-		Use: "delete " + noun, Aliases: []string{"rm"}, Short: short, Args: named(noun),
+		Use: "delete " + noun, Aliases: []string{"rm"}, Short: short, Args: exactArgs(noun),
 		Example: "  forewarm " + example,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -40,21 +40,21 @@ func (a *app) removing(noun, short, example string,
 	}
 }
 
-func (a *app) poolsDelete() *cobra.Command {
-	return a.removing("POOL", "End a pool in which nothing is left; its history stays (operators)",
+func (a *app) newDeletePoolCommand() *cobra.Command {
+	return a.newDeleteCommand("POOL", "End a pool in which nothing is left; its history stays (operators)",
 		"pools delete spare --yes",
 		func(cmd *cobra.Command, api *client.Client, ref string) (string, string, error) {
 			p, err := api.Pool(cmd.Context(), ref)
-			return p.ID, fmt.Sprintf("pool %s (%s, up to %s of %s)", p.Name, p.Model, count(p.MaxNodes, "node"),
-				count(p.GPUsPerNode, "GPU")), err
+			return p.ID, fmt.Sprintf("pool %s (%s, up to %s of %s)", p.Name, p.Model, formatCount(p.MaxNodes, "node"),
+				formatCount(p.GPUsPerNode, "GPU")), err
 		},
 		func(cmd *cobra.Command, api *client.Client, id string) error {
-			return api.DeletePool(a.send(cmd.Context()), id)
+			return api.DeletePool(a.withIdempotencyKey(cmd.Context()), id)
 		})
 }
 
-func (a *app) orgsDelete() *cobra.Command {
-	return a.removing("ORGANIZATION",
+func (a *app) newDeleteOrganizationCommand() *cobra.Command {
+	return a.newDeleteCommand("ORGANIZATION",
 		"End a tenant that holds nothing, with its people and keys; its history stays (operators)",
 		"orgs delete beta --yes",
 		func(cmd *cobra.Command, api *client.Client, ref string) (string, string, error) {
@@ -79,19 +79,19 @@ func (a *app) orgsDelete() *cobra.Command {
 					keys++
 				}
 			}
-			return o.ID, fmt.Sprintf("organization %s with its %s and %s", o.Name, count(people, "user"),
-				count(keys, "key")), nil
+			return o.ID, fmt.Sprintf("organization %s with its %s and %s", o.Name, formatCount(people, "user"),
+				formatCount(keys, "key")), nil
 		},
 		func(cmd *cobra.Command, api *client.Client, id string) error {
-			return api.DeleteOrganization(a.send(cmd.Context()), id)
+			return api.DeleteOrganization(a.withIdempotencyKey(cmd.Context()), id)
 		})
 }
 
-func (a *app) usersDelete() *cobra.Command {
-	return a.removing("USER", "End a person, with their keys; what they booked stays (admins)",
+func (a *app) newDeleteUserCommand() *cobra.Command {
+	return a.newDeleteCommand("USER", "End a person, with their keys; what they booked stays (admins)",
 		"users delete ada@example.com --yes",
 		func(cmd *cobra.Command, api *client.Client, ref string) (string, string, error) {
-			u, err := a.person(cmd, api, ref)
+			u, err := a.findUser(cmd, api, ref)
 			if err != nil {
 				return "", "", err
 			}
@@ -104,19 +104,19 @@ func (a *app) usersDelete() *cobra.Command {
 					names = append(names, k.Name)
 				}
 			}
-			goes := fmt.Sprintf("user %s (%s of %s)", u.Email, u.Role, first(u.OrganizationName, u.OrganizationID))
+			goes := fmt.Sprintf("user %s (%s of %s)", u.Email, u.Role, firstNonEmpty(u.OrganizationName, u.OrganizationID))
 			if len(names) > 0 {
 				goes += " and their keys " + strings.Join(names, ", ")
 			}
 			return u.ID, goes, nil
 		},
 		func(cmd *cobra.Command, api *client.Client, id string) error {
-			return api.DeleteUser(a.send(cmd.Context()), id)
+			return api.DeleteUser(a.withIdempotencyKey(cmd.Context()), id)
 		})
 }
 
-// person finds a user by id or e-mail address.
-func (a *app) person(cmd *cobra.Command, api *client.Client, ref string) (contract.User, error) {
+// findUser finds a user by id or e-mail address.
+func (a *app) findUser(cmd *cobra.Command, api *client.Client, ref string) (contract.User, error) {
 	for u, err := range api.Users(cmd.Context(), client.Filter{}) {
 		if err != nil || u.ID == ref || strings.EqualFold(u.Email, ref) {
 			return u, err

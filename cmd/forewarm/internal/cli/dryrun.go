@@ -17,28 +17,28 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-// rehearsal is what a dry run holds back: a request that would have changed
+// withheldRequest is what a dry run holds back: a request that would have changed
 // something and of which the server has no preview.
-type rehearsal struct {
+type withheldRequest struct {
 	Method string          `json:"method"`
 	Path   string          `json:"path"`
 	Body   json.RawMessage `json:"body,omitempty"`
 }
 
 // Error says that nothing was sent.
-func (r *rehearsal) Error() string { return "dry run: nothing was changed" }
+func (r *withheldRequest) Error() string { return "dry run: nothing was changed" }
 
-// withheld sends what changes nothing and holds back the rest, so that no
+// dryRunDoer sends what changes nothing and holds back the rest, so that no
 // command can forget to ask whether this is a dry run. What a request names is
 // looked for first: a dry run fails as the command would where there is none.
-type withheld struct{ next client.Doer }
+type dryRunDoer struct{ next client.Doer }
 
 // Do sends a request that only reads or asks.
-func (d withheld) Do(r *http.Request) (*http.Response, error) {
-	if harmless(r) {
+func (d dryRunDoer) Do(r *http.Request) (*http.Response, error) {
+	if changesNothing(r) {
 		return d.next.Do(r)
 	}
-	held := &rehearsal{Method: r.Method, Path: r.URL.Path}
+	held := &withheldRequest{Method: r.Method, Path: r.URL.Path}
 	if r.URL.RawQuery != "" {
 		held.Path += "?" + r.URL.RawQuery
 	}
@@ -49,7 +49,7 @@ func (d withheld) Do(r *http.Request) (*http.Response, error) {
 		}
 		held.Body = body
 	}
-	if refused, err := d.unnamed(r, held); refused != nil || err != nil {
+	if refused, err := d.checkNames(r, held); refused != nil || err != nil {
 		return refused, err
 	}
 	return nil, held
@@ -62,12 +62,12 @@ var collections = []string{"allocations", "forecasts", "nodes", "organizations",
 // namedIn are the collections of what the fields of a body name.
 var namedIn = map[string]string{"organization_id": "organizations", "user_id": "users", "pool": "pools"}
 
-// unnamed is the server's refusal of something that a request names; nil: all of
+// checkNames is the server's refusal of something that a request names; nil: all of
 // it is there.
-func (d withheld) unnamed(r *http.Request, held *rehearsal) (*http.Response, error) {
+func (d dryRunDoer) checkNames(r *http.Request, held *withheldRequest) (*http.Response, error) {
 	_, path, ok := strings.Cut(r.URL.EscapedPath(), "/v1/")
 	if parts := strings.Split(path, "/"); ok && len(parts) > 1 && slices.Contains(collections, parts[0]) {
-		if refused, err := d.look(r, parts[0], parts[1]); refused != nil || err != nil {
+		if refused, err := d.lookUp(r, parts[0], parts[1]); refused != nil || err != nil {
 			return refused, err
 		}
 	}
@@ -75,14 +75,14 @@ func (d withheld) unnamed(r *http.Request, held *rehearsal) (*http.Response, err
 	if json.Unmarshal(held.Body, &fields) != nil {
 		return nil, nil
 	}
-	for _, field := range sorted(namedIn) {
+	for _, field := range sortedKeys(namedIn) {
 		var named string
 		if json.Unmarshal(fields[field], &named) != nil || named == "" {
 			continue
 		}
-		refused, err := d.look(r, namedIn[field], url.PathEscape(named))
+		refused, err := d.lookUp(r, namedIn[field], url.PathEscape(named))
 		if err == nil && refused != nil {
-			err = blamed(refused, field)
+			err = blameField(refused, field)
 		}
 		if err != nil {
 			return nil, err
@@ -91,8 +91,8 @@ func (d withheld) unnamed(r *http.Request, held *rehearsal) (*http.Response, err
 	return nil, nil
 }
 
-// look reads what a request names, with the request's own key; nil: it is there.
-func (d withheld) look(r *http.Request, collection, escaped string) (*http.Response, error) {
+// lookUp reads what a request names, with the request's own key; nil: it is there.
+func (d dryRunDoer) lookUp(r *http.Request, collection, escaped string) (*http.Response, error) {
 	target := *r.URL
 	before, _, _ := strings.Cut(target.EscapedPath(), "/v1/")
 	target.RawQuery, target.RawPath = "", before+"/v1/"+collection+"/"+escaped
@@ -114,9 +114,9 @@ func (d withheld) look(r *http.Request, collection, escaped string) (*http.Respo
 	return nil, resp.Body.Close()
 }
 
-// blamed is the answer that a field of a body names nothing, as the server gives
+// blameField is the answer that a field of a body names nothing, as the server gives
 // it to the request itself.
-func blamed(refused *http.Response, field string) error {
+func blameField(refused *http.Response, field string) error {
 	defer func() { _ = refused.Body.Close() }()
 	body, err := io.ReadAll(refused.Body)
 	if err != nil {
@@ -132,16 +132,16 @@ func blamed(refused *http.Response, field string) error {
 		Detail: e.Problem.Detail, Errors: []contract.FieldError{unknown}}}
 }
 
-// rehearsed shows what a dry run held back, and ends well.
-func (a *app) rehearsed(cmd *cobra.Command, err error) error {
-	var held *rehearsal
+// showWithheld shows what a dry run held back, and ends well.
+func (a *app) showWithheld(cmd *cobra.Command, err error) error {
+	var held *withheldRequest
 	if !errors.As(err, &held) {
 		return err
 	}
 	a.say(cmd, "Dry run: nothing was changed, and the server was not asked whether it would agree.")
-	return a.written(cmd, held.Path, held, func(w io.Writer) {
-		_, _ = fmt.Fprintln(w, "Would "+a.intent(cmd, held))
-		for _, l := range saidIn(held.Body, "") {
+	return a.showText(cmd, held.Path, held, func(w io.Writer) {
+		_, _ = fmt.Fprintln(w, "Would "+a.intentText(cmd, held))
+		for _, l := range bodyLines(held.Body, "") {
 			_, _ = fmt.Fprintf(w, "    %-22s %s\n", l[0], l[1])
 		}
 	})
@@ -152,8 +152,8 @@ var things = map[string]string{"nodes": "node", "schedules": "schedule", "key": 
 	"orgs": "organization", "pools": "pool",
 	"prewarm": "pre-warming", "recovery": "recovery"}
 
-// intent says what a command would do, as far as it knows itself.
-func (a *app) intent(cmd *cobra.Command, held *rehearsal) string {
+// intentText says what a command would do, as far as it knows itself.
+func (a *app) intentText(cmd *cobra.Command, held *withheldRequest) string {
 	thing, ok := things[cmd.Parent().Name()]
 	switch {
 	case a.question != "":
@@ -165,23 +165,23 @@ func (a *app) intent(cmd *cobra.Command, held *rehearsal) string {
 		" ")
 }
 
-// saidIn are the fields of a body and their values, in words.
-func saidIn(body json.RawMessage, of string) (lines [][2]string) {
+// bodyLines are the fields of a body and their values, in words.
+func bodyLines(body json.RawMessage, of string) (lines [][2]string) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil {
 		return nil
 	}
-	for _, field := range sorted(fields) {
+	for _, field := range sortedKeys(fields) {
 		value := fields[field]
 		words := strings.TrimSpace(of + " " + strings.ReplaceAll(field, "_", " "))
 		var n int64
-		switch text := bare(value); {
+		switch text := bareValue(value); {
 		case text == "-":
 		case strings.HasPrefix(text, "{"):
-			lines = append(lines, saidIn(value, words)...)
+			lines = append(lines, bodyLines(value, words)...)
 		case strings.HasSuffix(field, "_seconds") && json.Unmarshal(value, &n) == nil:
 			lines = append(lines, [2]string{strings.TrimSuffix(words, " seconds"),
-				short(time.Duration(n) * time.Second)})
+				formatDuration(time.Duration(n) * time.Second)})
 		default:
 			lines = append(lines, [2]string{words, text})
 		}
@@ -192,7 +192,7 @@ func saidIn(body json.RawMessage, of string) (lines [][2]string) {
 // asking are the routes that answer a POST and change nothing.
 var asking = []string{"/plans", "/explain", "/advice/calendar"}
 
-func harmless(r *http.Request) bool {
+func changesNothing(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Query().Get("dry_run") == "true" {
 		return true
 	}

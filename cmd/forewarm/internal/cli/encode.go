@@ -9,8 +9,8 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// encode writes the API's own JSON, or the same as YAML.
-func (a *app) encode(w io.Writer, v any) error {
+// writeEncoded writes the API's own JSON, or the same as YAML.
+func (a *app) writeEncoded(w io.Writer, v any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -19,7 +19,7 @@ func (a *app) encode(w io.Writer, v any) error {
 		return fmt.Errorf("encoding: %w", err)
 	}
 	if a.filter != nil {
-		return a.filter.write(w, buf.Bytes())
+		return a.filter.writeResults(w, buf.Bytes())
 	}
 	if a.flags.output == asYAML {
 		return writeYAML(w, yamlEscapes(buf.String()))
@@ -60,16 +60,16 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// line writes one JSON value as a line, or what --jq makes of it.
-func (a *app) line(w io.Writer, v any) error {
+// writeLine writes one JSON value as a line, or what --jq makes of it.
+func (a *app) writeLine(w io.Writer, v any) error {
 	if a.filter != nil {
-		return a.encode(w, v)
+		return a.writeEncoded(w, v)
 	}
-	return line(w, v)
+	return writeJSONLine(w, v)
 }
 
-// line writes one JSON value as a line.
-func line(w io.Writer, v any) error {
+// writeJSONLine writes one JSON value as a line.
+func writeJSONLine(w io.Writer, v any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

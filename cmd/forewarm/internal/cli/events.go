@@ -16,21 +16,21 @@ var eventView = view[contract.Event]{
 	name: func(x contract.Event) string { return strconv.FormatInt(x.Seq, 10) },
 	columns: []column[contract.Event]{
 		{head: "SEQ", right: true, cell: func(x contract.Event) string { return strconv.FormatInt(x.Seq, 10) }},
-		{head: "TIME", cell: func(x contract.Event) string { return stamp(x.Time) }},
+		{head: "TIME", cell: func(x contract.Event) string { return formatTime(x.Time) }},
 		{head: "TYPE", cell: func(x contract.Event) string { return x.Type }},
 		{head: "SUBJECT", cell: func(x contract.Event) string { return x.Subject }},
-		{head: "VIA", cell: func(x contract.Event) string { return dash(x.Via) }, wide: true},
-		{head: "ACTOR", cell: func(x contract.Event) string { return dash(first(x.ActorName, x.Actor)) }, wide: true},
+		{head: "VIA", cell: func(x contract.Event) string { return orDash(x.Via) }, wide: true},
+		{head: "ACTOR", cell: func(x contract.Event) string { return orDash(firstNonEmpty(x.ActorName, x.Actor)) }, wide: true},
 		{head: "ORGANIZATION",
-			cell: func(x contract.Event) string { return dash(first(x.OrganizationName, x.OrganizationID)) },
+			cell: func(x contract.Event) string { return orDash(firstNonEmpty(x.OrganizationName, x.OrganizationID)) },
 			wide: true},
-		{head: "POOL", cell: func(x contract.Event) string { return dash(first(x.PoolName, x.PoolID)) }, wide: true},
-		{head: "REASON", cell: func(x contract.Event) string { return dash(x.Reason) }, wide: true},
-		{head: "MESSAGE", cell: func(x contract.Event) string { return dash(x.Message) }},
+		{head: "POOL", cell: func(x contract.Event) string { return orDash(firstNonEmpty(x.PoolName, x.PoolID)) }, wide: true},
+		{head: "REASON", cell: func(x contract.Event) string { return orDash(x.Reason) }, wide: true},
+		{head: "MESSAGE", cell: func(x contract.Event) string { return orDash(x.Message) }},
 	},
 }
 
-func (a *app) events() *cobra.Command {
+func (a *app) newEventsCommand() *cobra.Command {
 	var follow bool
 	var after int64
 	var last int
@@ -38,28 +38,28 @@ func (a *app) events() *cobra.Command {
 		Use: "events", Short: "See what happened, and with -f what happens", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if after < 0 || last < 0 {
-				return usagef("forewarm events --help", "--after and --last must not be negative")
+				return usageErrorf("forewarm events --help", "--after and --last must not be negative")
 			}
 			if follow && a.filter == nil && (a.flags.output == asJSON || a.flags.output == asYAML) {
-				return usagef("forewarm events -f -o jsonl", "-o %s cannot be followed: it has an end", a.flags.output)
+				return usageErrorf("forewarm events -f -o jsonl", "-o %s cannot be followed: it has an end", a.flags.output)
 			}
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
-			past, seq, err := history(cmd, api, after, last)
+			past, seq, err := readHistory(cmd, api, after, last)
 			if err != nil {
 				return err
 			}
 			if !follow {
-				return list(a, cmd, eventView, past)
+				return showList(a, cmd, eventView, past)
 			}
 			for _, e := range past {
-				if err := a.event(cmd, e); err != nil {
+				if err := a.showEvent(cmd, e); err != nil {
 					return err
 				}
 			}
-			return a.follow(cmd, seq)
+			return a.followEvents(cmd, seq)
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens")
@@ -68,8 +68,8 @@ func (a *app) events() *cobra.Command {
 	return c
 }
 
-// history reads all events after a number and keeps the last of them.
-func history(cmd *cobra.Command, api *client.Client, after int64, last int) ([]contract.Event, int64, error) {
+// readHistory reads all events after a number and keeps the last of them.
+func readHistory(cmd *cobra.Command, api *client.Client, after int64, last int) ([]contract.Event, int64, error) {
 	var kept []contract.Event
 	for {
 		page, err := api.ListEvents(cmd.Context(), after, 0)
@@ -87,10 +87,10 @@ func history(cmd *cobra.Command, api *client.Client, after int64, last int) ([]c
 	}
 }
 
-// follow shows events until it is interrupted, and comes back after a failure
+// followEvents shows events until it is interrupted, and comes back after a failure
 // that may pass.
-func (a *app) follow(cmd *cobra.Command, seq int64) error {
-	api, err := a.stream()
+func (a *app) followEvents(cmd *cobra.Command, seq int64) error {
+	api, err := a.newStreamClient()
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (a *app) follow(cmd *cobra.Command, seq int64) error {
 				break
 			}
 			seq = e.Seq
-			if err := a.event(cmd, e); err != nil {
+			if err := a.showEvent(cmd, e); err != nil {
 				return err
 			}
 		}
@@ -114,17 +114,17 @@ func (a *app) follow(cmd *cobra.Command, seq int64) error {
 	}
 }
 
-// event writes one event as a line of its own.
-func (a *app) event(cmd *cobra.Command, e contract.Event) error {
+// showEvent writes one event as a line of its own.
+func (a *app) showEvent(cmd *cobra.Command, e contract.Event) error {
 	if a.filter != nil {
-		return a.encode(cmd.OutOrStdout(), e)
+		return a.writeEncoded(cmd.OutOrStdout(), e)
 	}
 	switch a.flags.output {
 	case jsonl, asJSON, asYAML, name:
-		return list(a, cmd, eventView, []contract.Event{e})
+		return showList(a, cmd, eventView, []contract.Event{e})
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %-24s  %s  %s\n", stamp(e.Time), plain(e.Type), plain(e.Subject),
-		plain(e.Message))
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %-24s  %s  %s\n", formatTime(e.Time), plainText(e.Type), plainText(e.Subject),
+		plainText(e.Message))
 	if err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}

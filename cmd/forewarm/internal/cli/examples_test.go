@@ -15,27 +15,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// village is a town in which everything is there that examples name.
-func village(t *testing.T) *town {
+// newVillage is a town in which everything is there that examples name.
+func newVillage(t *testing.T) *town {
 	t.Helper()
 	w := newTown(t)
 	w.dir = t.TempDir()
 	for _, p := range []string{"demo-a100", "spare"} {
-		w.must("pools", "create", p, "--provisioner", "sim", "--model", "a100-80g", "--instance-type", "sim-4xa100",
+		w.mustRun("pools", "create", p, "--provisioner", "sim", "--model", "a100-80g", "--instance-type", "sim-4xa100",
 			"--gpus-per-node", "4", "--memory", "80", "--max-nodes", "3", "--price", "12.80", "--simulated")
 	}
-	w.must("orgs", "create", "beta", "--max-gpus", "4", "--speculation-per-day", "10")
-	w.must("users", "create", "ada@example.com", "--role", "member")
-	w.must("key", "create", "ci", "--role", "viewer")
-	w.must("allocate", "--gpus", "1", "--pool", "demo-a100", "--name", "otter", "--for", "2h", "--wait")
-	w.must("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "in 2m", "--for", "1h", "--name", "nightly")
-	w.must("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "mon 20:00", "--for", "1h", "--every", "daily",
+	w.mustRun("orgs", "create", "beta", "--max-gpus", "4", "--speculation-per-day", "10")
+	w.mustRun("users", "create", "ada@example.com", "--role", "member")
+	w.mustRun("key", "create", "ci", "--role", "viewer")
+	w.mustRun("allocate", "--gpus", "1", "--pool", "demo-a100", "--name", "otter", "--for", "2h", "--wait")
+	w.mustRun("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "in 2m", "--for", "1h", "--name", "nightly")
+	w.mustRun("reserve", "--gpus", "1", "--pool", "demo-a100", "--at", "mon 20:00", "--for", "1h", "--every", "daily",
 		"--name", "standup")
-	w.must("api", "POST", "/v1/forecasts", "-d", forecastOf(w.must("pools", "show", "demo-a100", "--jq", ".id"),
+	w.mustRun("api", "POST", "/v1/forecasts", "-d", forecastOf(w.mustRun("pools", "show", "demo-a100", "--jq", ".id"),
 		w.clock.Now().Add(time.Hour)))
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "my.key"), []byte(w.secret+"\n"), 0o600))
-	w.must("login", "--name", "default")
-	w.live(time.Minute)
+	w.mustRun("login", "--name", "default")
+	w.passTime(time.Minute)
 	return w
 }
 
@@ -46,8 +46,8 @@ func forecastOf(pool string, start time.Time) string {
 		`","gpus":{"p10":1,"p50":2,"p90":4,"mean":2.2},"baseline_probability":0.5,"probability":0.8,"source":"statistics","reason_code":"recurring_pattern","issued_at":"` + at(start.Add(-time.Hour)) + `"}]}`
 }
 
-// real puts what is there in the places of an example's ids, files and servers.
-func (w *town) real(command string) []string {
+// realNames puts what is there in the places of an example's ids, files and servers.
+func (w *town) realNames(command string) []string {
 	line := command
 	for prefix, find := range map[string][]string{
 		"nod_": {"nodes", "list", "--jq", ".[0].id"},
@@ -57,17 +57,17 @@ func (w *town) real(command string) []string {
 		"GPU-": {"gpus", "list", "--jq", ".[0].uuid"},
 	} {
 		if form := regexp.MustCompile(prefix + `[-\w]{26,}`); form.MatchString(line) {
-			line = form.ReplaceAllLiteralString(line, w.must(append(find, "-q")...))
+			line = form.ReplaceAllLiteralString(line, w.mustRun(append(find, "-q")...))
 		}
 	}
 	line = strings.NewReplacer("https://forewarm.example.com", w.url, "my.key", filepath.Join(w.dir, "my.key"),
 		"agent.key", filepath.Join(w.dir, "agent.key"),
 		"./man", filepath.Join(w.dir, "man"), `\'`, `'`).Replace(line)
-	return words(strings.TrimPrefix(line, "forewarm "))
+	return splitWords(strings.TrimPrefix(line, "forewarm "))
 }
 
-// example runs a line as it stands, or with more words.
-func (w *town) example(line string, more ...string) (stdout, stderr string, code int) {
+// runExample runs a line as it stands, or with more words.
+func (w *town) runExample(line string, more ...string) (stdout, stderr string, code int) {
 	w.t.Helper()
 	if before, after, piped := strings.Cut(line, " | "); piped {
 		require.Equal(w.t, "pass forewarm", before)
@@ -75,33 +75,33 @@ func (w *town) example(line string, more ...string) (stdout, stderr string, code
 	}
 	line, _, _ = strings.Cut(line, " > ")
 	if before, _, shell := strings.Cut(line, ` "$(cat `); shell {
-		line = before + " " + w.must("audit", "verify", "-o", "name", "-q")
+		line = before + " " + w.mustRun("audit", "verify", "-o", "name", "-q")
 	}
-	args := append(w.real(line), more...)
+	args := append(w.realNames(line), more...)
 	if !slices.Contains(args, "-f") {
-		return w.forewarm(args...)
+		return w.runCommand(args...)
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Second) // following has no other end
 	defer cancel()
-	stdout, stderr, code = w.run(ctx, args...)
+	stdout, stderr, code = w.runWithContext(ctx, args...)
 	require.Equal(w.t, ExitInterrupt, code)
 	return stdout, stderr, ExitOK
 }
 
-// everything is what the installation holds, as far as anybody can see.
-func (w *town) everything() string {
+// readEverything is what the installation holds, as far as anybody can see.
+func (w *town) readEverything() string {
 	var b strings.Builder
 	for _, command := range []string{"pools list", "nodes list --all", "allocations list --all",
 		"reservations list --all", "schedules list", "orgs list",
 		"users list", "prewarm status", "recovery show", "contexts list", "events --last 0"} {
-		b.WriteString(w.must(append(strings.Fields(command), "-o", "jsonl")...) + "\n")
+		b.WriteString(w.mustRun(append(strings.Fields(command), "-o", "jsonl")...) + "\n")
 	}
-	b.WriteString(w.must("key", "list", "--jq", "[.[] | del(.last_used_at)]"))
+	b.WriteString(w.mustRun("key", "list", "--jq", "[.[] | del(.last_used_at)]"))
 	return b.String()
 }
 
-// lines are the examples of a command.
-func lines(c *cobra.Command) []string {
+// exampleLines are the examples of a command.
+func exampleLines(c *cobra.Command) []string {
 	var all []string
 	for l := range strings.Lines(c.Example) {
 		all = append(all, strings.TrimSpace(l))
@@ -136,7 +136,7 @@ func TestExamples(t *testing.T) {
 		changing = append(changing, batch...)
 		t.Run(batch[0], func(t *testing.T) {
 			t.Parallel()
-			w := village(t)
+			w := newVillage(t)
 			for _, path := range batch {
 				w.examplesOf(path)
 			}
@@ -144,25 +144,25 @@ func TestExamples(t *testing.T) {
 	}
 	t.Run("reading", func(t *testing.T) {
 		t.Parallel()
-		w := village(t)
-		for _, path := range slices.Sorted(maps.Keys(leaves(w.root()))) {
-			if !slices.Contains(changing, path) && ours(path) {
+		w := newVillage(t)
+		for _, path := range slices.Sorted(maps.Keys(leafCommands(w.newRoot()))) {
+			if !slices.Contains(changing, path) && isOwnCommand(path) {
 				w.examplesOf(path)
 			}
 		}
 	})
 }
 
-// ours reports whether a command is not one that cobra brings.
-func ours(path string) bool { return path != "help" && !strings.HasPrefix(path, "completion") }
+// isOwnCommand reports whether a command is not one that cobra brings.
+func isOwnCommand(path string) bool { return path != "help" && !strings.HasPrefix(path, "completion") }
 
 func (w *town) examplesOf(path string) {
 	w.t.Helper()
-	c := leaves(w.root())[path]
+	c := leafCommands(w.newRoot())[path]
 	require.NotNil(w.t, c, path)
 	require.NotEmpty(w.t, c.Example, "%s has no example", path)
-	for _, l := range lines(c) {
-		_, errs, code := w.example(l)
+	for _, l := range exampleLines(c) {
+		_, errs, code := w.runExample(l)
 		require.Zero(w.t, code, "%s: %s", l, errs)
 	}
 }
@@ -171,25 +171,25 @@ func (w *town) examplesOf(path string) {
 // changes something, and changes nothing.
 func TestDryRuns(t *testing.T) {
 	t.Parallel()
-	working, stopped := village(t), village(t)
+	working, stopped := newVillage(t), newVillage(t)
 	for _, command := range resuming {
 		if command[0] == "nodes" {
-			command = append(slices.Clone(command), stopped.must("nodes", "list", "--jq", ".[0].id"))
+			command = append(slices.Clone(command), stopped.mustRun("nodes", "list", "--jq", ".[0].id"))
 		}
-		stopped.must(command...)
+		stopped.mustRun(command...)
 	}
-	before := map[*town]string{working: working.everything(), stopped: stopped.everything()}
-	for path, c := range leaves(working.root()) {
+	before := map[*town]string{working: working.readEverything(), stopped: stopped.readEverything()}
+	for path, c := range leafCommands(working.newRoot()) {
 		w := working
 		if resuming[path] != nil {
 			w = stopped
 		}
-		if !ours(path) {
+		if !isOwnCommand(path) {
 			continue
 		}
 		dry := false
-		for _, l := range lines(c) {
-			_, errs, code := w.example(l, "-n")
+		for _, l := range exampleLines(c) {
+			_, errs, code := w.runExample(l, "-n")
 			require.Zero(t, code, "%s -n: %s", l, errs)
 			dry = dry || strings.Contains(errs, "Dry run: nothing was ")
 		}
@@ -197,7 +197,7 @@ func TestDryRuns(t *testing.T) {
 		known := slices.ContainsFunc(changes, func(batch []string) bool { return slices.Contains(batch, path) })
 		require.Equal(t, known && !plans, dry && !plans, "%s: does it change something?", path)
 		if dry {
-			require.Equal(t, before[w], w.everything(), "%s -n changed something", path)
+			require.Equal(t, before[w], w.readEverything(), "%s -n changed something", path)
 		}
 	}
 }

@@ -48,8 +48,8 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// usagef returns a usage error and the command to run next.
-func usagef(next, format string, args ...any) *Error {
+// usageErrorf returns a usage error and the command to run next.
+func usageErrorf(next, format string, args ...any) *Error {
 	return &Error{Exit: ExitUsage, Message: fmt.Sprintf(format, args...), Next: []string{next}}
 }
 
@@ -63,35 +63,35 @@ func Execute(ctx context.Context, root *cobra.Command) int {
 	if ctx.Err() != nil {
 		var e *Error
 		if errors.As(err, &e) && len(e.Next) > 0 {
-			complain(root, e)
+			printError(root, e)
 		}
 		return interruptCode(ctx)
 	}
-	e := explain(cmd, err)
-	complain(root, e)
+	e := explainError(cmd, err)
+	printError(root, e)
 	return e.Exit
 }
 
-func complain(root *cobra.Command, e *Error) {
+func printError(root *cobra.Command, e *Error) {
 	w, label := root.ErrOrStderr(), "Error:"
 	if root.Annotations[colours] != "" {
 		label = "\x1b[31m" + label + "\x1b[0m"
 	}
 	_, _ = fmt.Fprintln(w, label+" "+plainLines(e.Message))
 	for _, d := range e.Detail {
-		_, _ = fmt.Fprintln(w, "  "+plain(d))
+		_, _ = fmt.Fprintln(w, "  "+plainText(d))
 	}
 	for i, n := range e.Next {
 		label := "  or:  "
 		if i == 0 {
 			label = "Next:  "
 		}
-		_, _ = fmt.Fprintln(w, label+plain(n))
+		_, _ = fmt.Fprintln(w, label+plainText(n))
 	}
 }
 
-// explain finds the exit code of any error, and something to run next.
-func explain(cmd *cobra.Command, err error) *Error {
+// explainError finds the exit code of any error, and something to run next.
+func explainError(cmd *cobra.Command, err error) *Error {
 	var (
 		own     *Error
 		problem *client.Error
@@ -107,9 +107,9 @@ func explain(cmd *cobra.Command, err error) *Error {
 	case errors.As(err, &config):
 		return &Error{Exit: ExitUsage, Message: err.Error(), Next: []string{cmd.CommandPath() + " --help"}}
 	case cobraUsage(err):
-		return &Error{Exit: ExitUsage, Message: tidy(err.Error()), Next: suggestions(cmd, err)}
+		return &Error{Exit: ExitUsage, Message: rewordComplaint(err.Error()), Next: suggestCommands(cmd, err)}
 	case errors.As(err, &netErr), errors.As(err, &urlErr), errors.Is(err, context.DeadlineExceeded):
-		return &Error{Exit: ExitFailed, Message: unreachable(err), Err: err,
+		return &Error{Exit: ExitFailed, Message: unreachableText(err), Err: err,
 			Next: []string{"forewarm up", "forewarm status --server " + DefaultServer}}
 	default:
 		return &Error{Exit: ExitFailed, Message: err.Error(), Err: err, Next: []string{cmd.CommandPath() + " --help"}}
@@ -130,8 +130,8 @@ func cobraUsage(err error) bool {
 	return false
 }
 
-// suggestions are the commands that a wrong word may have meant.
-func suggestions(cmd *cobra.Command, err error) []string {
+// suggestCommands are the commands that a wrong word may have meant.
+func suggestCommands(cmd *cobra.Command, err error) []string {
 	var next []string
 	if _, rest, ok := strings.Cut(err.Error(), "Did you mean this?\n"); ok {
 		for name := range strings.FieldsSeq(rest) {
@@ -151,7 +151,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			next = append([]string{cmd.CommandPath() + " --" + near}, next...)
 		}
 	}
-	return &Error{Exit: ExitUsage, Message: tidy(err.Error()), Next: next}
+	return &Error{Exit: ExitUsage, Message: rewordComplaint(err.Error()), Next: next}
 }
 
 // statuses map the status of a problem to an exit code; the others fail with
@@ -188,8 +188,8 @@ func exitOf(p contract.Problem) int {
 	return ExitFailed
 }
 
-// fallback is what to run when the server named no command.
-func fallback(cmd *cobra.Command, exit int, code string) []string {
+// fallbackCommands is what to run when the server named no command.
+func fallbackCommands(cmd *cobra.Command, exit int, code string) []string {
 	if exit == ExitNotFound && code != contract.CodeNotFound {
 		exit = ExitUsage // a flag names what is not there
 	}
@@ -197,7 +197,7 @@ func fallback(cmd *cobra.Command, exit int, code string) []string {
 	case ExitLogin:
 		return []string{"forewarm login --key-file FILE"}
 	case ExitNotFound, ExitConflict:
-		return []string{listOf(cmd)}
+		return []string{listCommandFor(cmd)}
 	case ExitPolicy:
 		if code == contract.CodePermissionDenied {
 			return []string{"forewarm whoami"}
@@ -232,8 +232,8 @@ func prefixOf(text string) string {
 var prefixLists = map[string]string{"alc_": "forewarm allocations list --all",
 	"rsv_": "forewarm reservations list --all", "nod_": "forewarm nodes list --all"}
 
-// listOf is the command that lists what another is about.
-func listOf(cmd *cobra.Command) string {
+// listCommandFor is the command that lists what another is about.
+func listCommandFor(cmd *cobra.Command) string {
 	for word := range strings.FieldsSeq(cmd.Use) {
 		if list, ok := nounLists[strings.Trim(word, "[]")]; ok {
 			return list

@@ -29,7 +29,7 @@ func TestExitCodes(t *testing.T) {
 		"unreachable": {ExitFailed, func(w *town) { w.env["FOREWARM_API"] = "http://127.0.0.1:1" }, "status",
 			"no server answers at http://127.0.0.1:1"},
 		"usage":     {ExitUsage, nil, "allocate", "--gpus is missing"},
-		"bad value": {ExitUsage, (*town).pool, "allocate --gpus -1 --pool lab", "gpus"},
+		"bad value": {ExitUsage, (*town).createPool, "allocate --gpus -1 --pool lab", "gpus"},
 		"contradiction": {ExitUsage, nil, "users caps ann --none --max-gpus 3",
 			"--none and --max-gpus cannot be given together"},
 		"bad URL": {ExitUsage, nil, "status --server nowhere", "URL"},
@@ -38,28 +38,28 @@ func TestExitCodes(t *testing.T) {
 			"API key"},
 		"not found": {ExitNotFound, nil, "allocations show alc_00000000000000000000000000",
 			"There is no allocation \"alc_00000000000000000000000000\""},
-		"conflict": {ExitConflict, (*town).pool,
+		"conflict": {ExitConflict, (*town).createPool,
 			"pools create lab --provisioner sim --model a100 --gpus-per-node 4 --memory 80 --max-nodes 2 --price 1",
 			"taken"},
 		"quota": {ExitPolicy, func(w *town) {
-			w.pool()
-			w.must("allocate", "--gpus", "4", "--pool", "lab")
-			w.must("quota", "set", w.own(), "--max-gpus", "6")
+			w.createPool()
+			w.mustRun("allocate", "--gpus", "4", "--pool", "lab")
+			w.mustRun("quota", "set", w.ownOrganization(), "--max-gpus", "6")
 		}, "allocate --gpus 4 --pool lab", "quota"},
 		"role": {ExitPolicy, func(w *town) {
-			w.must("key", "create", "guest", "--role", "viewer", "--out", w.env["XDG_CONFIG_HOME"]+".key")
+			w.mustRun("key", "create", "guest", "--role", "viewer", "--out", w.env["XDG_CONFIG_HOME"]+".key")
 			w.env["FOREWARM_API_KEY"], w.env["FOREWARM_API_KEY_FILE"] = "", w.env["XDG_CONFIG_HOME"]+".key"
 		}, "org create beta --max-gpus 1", "may not"},
 		"no capacity": {ExitNoCapacity, func(w *town) {
-			w.pool()
-			w.must("quota", "set", w.own(), "--max-gpus", "100")
-			w.must("allocate", "--gpus", "8", "--pool", "lab")
+			w.createPool()
+			w.mustRun("quota", "set", w.ownOrganization(), "--max-gpus", "100")
+			w.mustRun("allocate", "--gpus", "8", "--pool", "lab")
 		}, "allocate --gpus 4 --pool lab", "capacity"},
-		"wait timed out": {ExitTimeout, (*town).pool, "allocate --gpus 4 --pool lab --wait --timeout 3s",
+		"wait timed out": {ExitTimeout, (*town).createPool, "allocate --gpus 4 --pool lab --wait --timeout 3s",
 			"forewarm wait alc_"},
 		"waited failed": {ExitWaitFailed, func(w *town) {
-			w.pool()
-			w.onPause = func() { w.onPause = nil; w.must("release", w.must("allocations", "list", "-o", "name")) }
+			w.createPool()
+			w.onPause = func() { w.onPause = nil; w.mustRun("release", w.mustRun("allocations", "list", "-o", "name")) }
 		}, "allocate --gpus 4 --pool lab --wait", "cancelled"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestExitCodes(t *testing.T) {
 			if c.prepare != nil {
 				c.prepare(w)
 			}
-			_, errs, code := w.forewarm(strings.Fields(c.args)...)
+			_, errs, code := w.runCommand(strings.Fields(c.args)...)
 			require.Equal(t, c.code, code, errs)
 			if c.code != ExitOK {
 				require.Contains(t, errs, c.says)
@@ -82,9 +82,9 @@ func TestExitCodes(t *testing.T) {
 func TestRolesAreTold(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
+	w.createPool()
 	key := w.env["XDG_CONFIG_HOME"] + ".key"
-	w.must("key", "create", "guest", "--role", "viewer", "--out", key)
+	w.mustRun("key", "create", "guest", "--role", "viewer", "--out", key)
 	w.env["FOREWARM_API_KEY"], w.env["FOREWARM_API_KEY_FILE"] = "", key
 	for args, who := range map[string]string{
 		"nodes drain nod_1": "the role operator, and this key has the role viewer.\n  Ask an operator of " +
@@ -94,7 +94,7 @@ func TestRolesAreTold(t *testing.T) {
 		"allocate --gpus 1 --pool lab": "the role member, and this key has the role viewer.\n  Ask a member or an " +
 			"admin of your organization",
 	} {
-		_, errs, code := w.forewarm(strings.Fields(args)...)
+		_, errs, code := w.runCommand(strings.Fields(args)...)
 		require.Equal(t, ExitPolicy, code, errs)
 		require.Contains(t, errs, who, args)
 		require.True(t, strings.HasSuffix(errs, "\nNext:  forewarm whoami\n"), errs)
@@ -105,38 +105,38 @@ func TestRolesAreTold(t *testing.T) {
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"0 GPUs", "1 GPU", "2 GPUs"},
-		[]string{count(0, "GPU"), count(1, "GPU"), count(int64(2), "GPU")})
-	require.Equal(t, "1 GPU, $1.00 a day, 1h ahead, 1h long, 1 GPU-hour a day", caps(&contract.Caps{
-		MaxGPUs: 1, MaxPerDay: dollars("1"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
+		[]string{formatCount(0, "GPU"), formatCount(1, "GPU"), formatCount(int64(2), "GPU")})
+	require.Equal(t, "1 GPU, $1.00 a day, 1h ahead, 1h long, 1 GPU-hour a day", capsText(&contract.Caps{
+		MaxGPUs: 1, MaxPerDay: parseDollars("1"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
 		GPUHoursPerDay: new(int64(1)),
 	}))
 }
 
-// own is the id of the caller's organization.
-func (w *town) own() string { return w.must("org", "show", "-o", "name") }
+// ownOrganization is the id of the caller's organization.
+func (w *town) ownOrganization() string { return w.mustRun("org", "show", "-o", "name") }
 
 func TestInterruptedWaitSaysHowToGoOn(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
+	w.createPool()
 	ctx, cancel := context.WithCancel(t.Context())
 	w.onPause = cancel
-	_, errs, code := w.run(ctx, "allocate", "--gpus", "4", "--pool", "lab", "--wait")
+	_, errs, code := w.runWithContext(ctx, "allocate", "--gpus", "4", "--pool", "lab", "--wait")
 	require.Equal(t, ExitInterrupt, code)
-	id := w.must("allocations", "list", "-o", "name")
+	id := w.mustRun("allocations", "list", "-o", "name")
 	require.Contains(t, errs, "Next:  forewarm wait "+id)
 	w.onPause = nil
-	require.Contains(t, w.must("wait", id, "-o", "json"), `"state": "active"`)
+	require.Contains(t, w.mustRun("wait", id, "-o", "json"), `"state": "active"`)
 }
 
 // A reservation is waited for until its GPUs are warm.
 func TestWaitForAReservation(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
-	id := w.must("reserve", "--gpus", "2", "--pool", "lab", "--at", "in 10m", "--for", "1h", "-o", "name")
-	require.Contains(t, w.must("wait", id, "-o", "json"), `"state": "ready"`)
-	_, errs, code := w.forewarm("wait", "rsv_00000000000000000000000000")
+	w.createPool()
+	id := w.mustRun("reserve", "--gpus", "2", "--pool", "lab", "--at", "in 10m", "--for", "1h", "-o", "name")
+	require.Contains(t, w.mustRun("wait", id, "-o", "json"), `"state": "ready"`)
+	_, errs, code := w.runCommand("wait", "rsv_00000000000000000000000000")
 	require.Equal(t, ExitNotFound, code, errs)
 }
 
@@ -161,7 +161,7 @@ func TestEveryProblemHasAnExitCode(t *testing.T) {
 func TestSavedKeyStaysWithItsServer(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.must("login")
+	w.mustRun("login")
 	path, err := contextPath(func(n string) string { return w.env[n] })
 	require.NoError(t, err)
 	info, err := os.Stat(path)
@@ -169,7 +169,7 @@ func TestSavedKeyStaysWithItsServer(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	delete(w.env, "FOREWARM_API_KEY")
 	delete(w.env, "FOREWARM_API")
-	require.Contains(t, w.must("status"), w.url)
+	require.Contains(t, w.mustRun("status"), w.url)
 
 	seen := make(chan string, 1)
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter,
@@ -177,7 +177,7 @@ func TestSavedKeyStaysWithItsServer(t *testing.T) {
 		seen <- r.Header.Get("Authorization")
 	}))
 	t.Cleanup(other.Close)
-	_, _, _ = w.forewarm("api", "GET", "/v1/whoami", "--server", other.URL)
+	_, _, _ = w.runCommand("api", "GET", "/v1/whoami", "--server", other.URL)
 	require.Empty(t, <-seen)
 }
 
@@ -186,7 +186,7 @@ func TestLoginRefusesAWrongKey(t *testing.T) {
 	w := newTown(t)
 	w.env["FOREWARM_API_KEY"] = ""
 	w.stdin = "fw_nonsense\n"
-	_, _, code := w.forewarm("login", "--key-file", "-")
+	_, _, code := w.runCommand("login", "--key-file", "-")
 	require.Equal(t, ExitLogin, code)
 	_, err := os.Stat(filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm"))
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -199,7 +199,7 @@ func TestDamagedContextsNameTheLine(t *testing.T) {
 		contextFile{}))
 	path := filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("curent: a\n"), 0o600))
-	_, errs, code := w.forewarm("status")
+	_, errs, code := w.runCommand("status")
 	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "contexts.yaml:1: there is no key curent\n  fix: write current")
 }
@@ -208,14 +208,14 @@ func TestConfirmation(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
 	w.terminal = true
-	id := w.must("key", "create", "ci", "-o", "name")
+	id := w.mustRun("key", "create", "ci", "-o", "name")
 	w.stdin = "n\n"
-	_, errs, code := w.forewarm("key", "revoke", id)
+	_, errs, code := w.runCommand("key", "revoke", id)
 	require.Equal(t, ExitFailed, code)
 	require.Contains(t, errs, "Revoke key "+id+"? [y/N] ")
-	require.Contains(t, w.must("key", "list", "-o", "jsonl"), id)
+	require.Contains(t, w.mustRun("key", "list", "-o", "jsonl"), id)
 	w.stdin = "yes\n"
-	require.Contains(t, w.must("key", "revoke", id), "REVOKED")
+	require.Contains(t, w.mustRun("key", "revoke", id), "REVOKED")
 }
 
 // TestRefusalsNameWhatThereIs is told by a pool of a provisioner that no worker
@@ -228,8 +228,8 @@ func TestRefusalsNameWhatThereIs(t *testing.T) {
 	require.NoError(t, w.ledger.ReportOffers(t.Context(), "slurm-west", offers))
 	line := "pools create lab --model a100 --region sim-1 --instance-type a100-4 --gpus-per-node 4 --memory 80 " +
 		"--max-nodes 2 --price 1"
-	_, errs, code := w.forewarm(append(strings.Fields(line), "--provisioner", "skynet")...)
+	_, errs, code := w.runCommand(append(strings.Fields(line), "--provisioner", "skynet")...)
 	require.Equal(t, ExitUsage, code)
 	require.Contains(t, errs, "Name one of these, or start a worker that has it: sim, slurm-west\n")
-	w.must(append(strings.Fields(line), "--provisioner", "sim")...)
+	w.mustRun(append(strings.Fields(line), "--provisioner", "sim")...)
 }

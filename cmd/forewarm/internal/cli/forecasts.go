@@ -16,32 +16,32 @@ var forecastView = view[contract.Forecast]{
 	columns: []column[contract.Forecast]{
 		{head: "ID", cell: func(x contract.Forecast) string { return x.ID }},
 		{head: "SOURCE", cell: func(x contract.Forecast) string { return x.Source }},
-		{head: "START", cell: func(x contract.Forecast) string { return stamp(x.Start) }},
-		{head: "FOR", right: true, cell: func(x contract.Forecast) string { return short(x.End.Sub(x.Start)) }},
+		{head: "START", cell: func(x contract.Forecast) string { return formatTime(x.Start) }},
+		{head: "FOR", right: true, cell: func(x contract.Forecast) string { return formatDuration(x.End.Sub(x.Start)) }},
 		{head: "GPUS", right: true, cell: expectedGPUs},
-		{head: "CHANCE", right: true, cell: func(x contract.Forecast) string { return fixed(&x.Probability) }},
-		{head: "BASELINE", right: true, cell: func(x contract.Forecast) string { return fixed(x.BaselineProbability) }},
+		{head: "CHANCE", right: true, cell: func(x contract.Forecast) string { return formatFixed(&x.Probability) }},
+		{head: "BASELINE", right: true, cell: func(x contract.Forecast) string { return formatFixed(x.BaselineProbability) }},
 		{head: "REASON", cell: func(x contract.Forecast) string { return x.ReasonCode }},
 		{head: "STATE", cell: func(x contract.Forecast) string { return x.State }},
-		{head: "CAME", right: true, cell: came},
+		{head: "CAME", right: true, cell: outcomeText},
 		{head: "BRIER", right: true, cell: func(x contract.Forecast) string {
-			return scored(x, func(o contract.ForecastOutcome) float64 { return o.Brier })
+			return scoreText(x, func(o contract.ForecastOutcome) float64 { return o.Brier })
 		}},
 		{head: "PINBALL", right: true, cell: func(x contract.Forecast) string {
-			return scored(x, func(o contract.ForecastOutcome) float64 { return o.Pinball })
+			return scoreText(x, func(o contract.ForecastOutcome) float64 { return o.Pinball })
 		}},
 		{head: "LOG LOSS", right: true, wide: true, cell: func(x contract.Forecast) string {
-			return scored(x, func(o contract.ForecastOutcome) float64 { return o.LogLoss })
+			return scoreText(x, func(o contract.ForecastOutcome) float64 { return o.LogLoss })
 		}},
 		{head: "INFLUENCE", right: true, wide: true,
-			cell: func(x contract.Forecast) string { return fixed(x.Influence) }},
+			cell: func(x contract.Forecast) string { return formatFixed(x.Influence) }},
 		{head: "POOL", wide: true, cell: func(x contract.Forecast) string { return x.PoolID }},
 		{head: "MADE BY", wide: true, cell: func(x contract.Forecast) string { return x.MadeBy }},
-		{head: "ISSUED", wide: true, cell: func(x contract.Forecast) string { return stamp(x.IssuedAt) }},
-		{head: "RECORDED", wide: true, cell: func(x contract.Forecast) string { return stamp(x.RecordedAt) }},
-		{head: "MODEL", wide: true, cell: func(x contract.Forecast) string { return dash(x.Model) }},
-		{head: "PROMPT", wide: true, cell: func(x contract.Forecast) string { return dash(x.PromptHash) }},
-		{head: "EVIDENCE", wide: true, cell: func(x contract.Forecast) string { return dash(x.EvidenceHash) }},
+		{head: "ISSUED", wide: true, cell: func(x contract.Forecast) string { return formatTime(x.IssuedAt) }},
+		{head: "RECORDED", wide: true, cell: func(x contract.Forecast) string { return formatTime(x.RecordedAt) }},
+		{head: "MODEL", wide: true, cell: func(x contract.Forecast) string { return orDash(x.Model) }},
+		{head: "PROMPT", wide: true, cell: func(x contract.Forecast) string { return orDash(x.PromptHash) }},
+		{head: "EVIDENCE", wide: true, cell: func(x contract.Forecast) string { return orDash(x.EvidenceHash) }},
 	},
 }
 
@@ -50,30 +50,30 @@ func expectedGPUs(x contract.Forecast) string {
 	return fmt.Sprintf("%d %d %d", x.GPUs.P10, x.GPUs.P50, x.GPUs.P90)
 }
 
-func came(x contract.Forecast) string {
+func outcomeText(x contract.Forecast) string {
 	if x.Outcome == nil {
 		return "-"
 	}
 	return strconv.Itoa(x.Outcome.GPUs)
 }
 
-func scored(x contract.Forecast, score func(contract.ForecastOutcome) float64) string {
+func scoreText(x contract.Forecast, score func(contract.ForecastOutcome) float64) string {
 	if x.Outcome == nil {
 		return "-"
 	}
 	s := score(*x.Outcome)
-	return fixed(&s)
+	return formatFixed(&s)
 }
 
-// fixed renders a number that may be missing.
-func fixed(x *float64) string {
+// formatFixed renders a number that may be missing.
+func formatFixed(x *float64) string {
 	if x == nil {
 		return "-"
 	}
 	return strconv.FormatFloat(*x, 'f', 3, 64)
 }
 
-func (a *app) forecasts() *cobra.Command {
+func (a *app) newForecastsCommand() *cobra.Command {
 	var f client.ForecastFilter
 	var last int
 	var from, to, zone string
@@ -82,10 +82,10 @@ func (a *app) forecasts() *cobra.Command {
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if f.From, f.To, err = a.between(cmd, from, to, zone); err != nil {
+			if f.From, f.To, err = a.parseRange(cmd, from, to, zone); err != nil {
 				return err
 			}
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -98,7 +98,7 @@ func (a *app) forecasts() *cobra.Command {
 					break
 				}
 			}
-			return list(a, cmd, forecastView, found)
+			return showList(a, cmd, forecastView, found)
 		},
 	}
 	listed.Flags().StringVar(&f.Source, "source", "", "only statistics, llm, extractor, rule or person")
@@ -108,28 +108,28 @@ func (a *app) forecasts() *cobra.Command {
 	listed.Flags().StringVar(&to, "to", "", "only windows that start before")
 	listed.Flags().StringVar(&zone, "tz", "", "time zone of --from and --to (default the machine's)")
 	listed.Flags().IntVar(&last, "last", 50, "only the last so many; 0 means all")
-	return group("forecasts", "See what was expected, and what came", listed, a.forecastsShow())
+	return newGroupCommand("forecasts", "See what was expected, and what came", listed, a.newShowForecastCommand())
 }
 
-// between reads two times, either of which may be left out.
-func (a *app) between(cmd *cobra.Command, from, to, zone string) (begin, end time.Time, err error) {
-	in, err := a.zone(cmd, zone)
+// parseRange reads two times, either of which may be left out.
+func (a *app) parseRange(cmd *cobra.Command, from, to, zone string) (begin, end time.Time, err error) {
+	in, err := a.findZone(cmd, zone)
 	if err == nil && from != "" {
-		begin, err = when(from, a.clock.Now(), in)
-		err = blame(cmd, "from", err)
+		begin, err = parseTime(from, a.clock.Now(), in)
+		err = blameFlag(cmd, "from", err)
 	}
 	if err == nil && to != "" {
-		end, err = when(to, a.clock.Now(), in)
-		err = blame(cmd, "to", err)
+		end, err = parseTime(to, a.clock.Now(), in)
+		err = blameFlag(cmd, "to", err)
 	}
 	return begin, end, err
 }
 
-func (a *app) forecastsShow() *cobra.Command {
+func (a *app) newShowForecastCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show FORECAST", Short: "Show a forecast with its outcome", Args: named("FORECAST"),
+		Use: "show FORECAST", Short: "Show a forecast with its outcome", Args: exactArgs("FORECAST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -137,7 +137,7 @@ func (a *app) forecastsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, forecastView, got)
+			return showOne(a, cmd, forecastView, got)
 		},
 	}
 }

@@ -10,24 +10,24 @@ import (
 )
 
 var gpuView = view[contract.GPU]{
-	name: func(x contract.GPU) string { return first(x.UUID, x.NodeID) },
+	name: func(x contract.GPU) string { return firstNonEmpty(x.UUID, x.NodeID) },
 	columns: []column[contract.GPU]{
-		{head: "NODE", cell: func(x contract.GPU) string { return badge(x.NodeID, x.Simulated) }},
+		{head: "NODE", cell: func(x contract.GPU) string { return markSimulated(x.NodeID, x.Simulated) }},
 		{head: "GPU", right: true, cell: func(x contract.GPU) string { return strconv.Itoa(x.Index) }},
-		{head: "POOL", cell: func(x contract.GPU) string { return first(x.PoolName, x.PoolID) }},
+		{head: "POOL", cell: func(x contract.GPU) string { return firstNonEmpty(x.PoolName, x.PoolID) }},
 		{head: "MODEL", cell: func(x contract.GPU) string { return x.Model }},
-		{head: "MEMORY", right: true, cell: func(x contract.GPU) string { return gib(x.MemoryMiB) }},
+		{head: "MEMORY", right: true, cell: func(x contract.GPU) string { return formatGiB(x.MemoryMiB) }},
 		{head: "STATE", cell: func(x contract.GPU) string { return x.State }},
-		{head: "HELD BY", cell: func(x contract.GPU) string { return dash(first(x.AllocationName, x.AllocationID)) }},
+		{head: "HELD BY", cell: func(x contract.GPU) string { return orDash(firstNonEmpty(x.AllocationName, x.AllocationID)) }},
 		{head: "HEALTH", cell: func(x contract.GPU) string { return x.Health }, wide: true},
 		{head: "NODE STATE", cell: func(x contract.GPU) string { return x.NodeState }, wide: true},
 		{head: "ORGANIZATION",
-			cell: func(x contract.GPU) string { return dash(first(x.OrganizationName, x.OrganizationID)) }, wide: true},
-		{head: "UUID", cell: func(x contract.GPU) string { return dash(x.UUID) }, wide: true},
+			cell: func(x contract.GPU) string { return orDash(firstNonEmpty(x.OrganizationName, x.OrganizationID)) }, wide: true},
+		{head: "UUID", cell: func(x contract.GPU) string { return orDash(x.UUID) }, wide: true},
 	},
 }
 
-func (a *app) gpus() *cobra.Command {
+func (a *app) newGPUsCommand() *cobra.Command {
 	var f client.GPUFilter
 	var free, held bool
 	ls := &cobra.Command{
@@ -37,7 +37,7 @@ func (a *app) gpus() *cobra.Command {
 			"all (tenants_see_nodes).",
 		Example: "  forewarm gpus list --free\n  forewarm gpus list --pool demo-a100 -o wide",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -51,7 +51,7 @@ func (a *app) gpus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list(a, cmd, gpuView, rows)
+			return showList(a, cmd, gpuView, rows)
 		},
 	}
 	ls.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
@@ -67,10 +67,10 @@ func (a *app) gpus() *cobra.Command {
 		ls.MarkFlagsMutuallyExclusive(pair...)
 	}
 	show := &cobra.Command{
-		Use: "show GPU", Short: "Show one GPU, by its UUID", Args: named("GPU"),
+		Use: "show GPU", Short: "Show one GPU, by its UUID", Args: exactArgs("GPU"),
 		Example: "  forewarm gpus show GPU-SIM-5f1c3c2e-8d0b-4c0e-9b7a-2f6d1e4a7b90",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -78,8 +78,8 @@ func (a *app) gpus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, gpuView, got)
+			return showOne(a, cmd, gpuView, got)
 		},
 	}
-	return group("gpus", "See GPUs and who holds them", ls, show)
+	return newGroupCommand("gpus", "See GPUs and who holds them", ls, show)
 }

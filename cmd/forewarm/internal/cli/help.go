@@ -42,12 +42,12 @@ More about a command: {{.CommandPath}} [command] --help{{end}}
 // ownFlags.
 var ownFlagsKnown = sync.OnceFunc(func() { cobra.AddTemplateFunc("ownFlags", ownFlags) })
 
-// usages is the text of cobra's help with what forewarm means by it.
-func (a *app) usages(root *cobra.Command) {
+// installHelp is the text of cobra's help with what forewarm means by it.
+func (a *app) installHelp(root *cobra.Command) {
 	ownFlagsKnown()
 	root.SetUsageTemplate(usage)
-	root.SetHelpCommand(helpAbout())
-	root.AddCommand(a.options(), exitCodes())
+	root.SetHelpCommand(newHelpCommand())
+	root.AddCommand(a.newOptionsCommand(), newExitCodesCommand())
 }
 
 // ownFlags describes the flags that a command does not share with all others.
@@ -65,8 +65,8 @@ func ownFlags(c *cobra.Command) string {
 	return strings.TrimRight(own.FlagUsages(), "\n")
 }
 
-// helpAbout is cobra's help command that fails when there is no such command.
-func helpAbout() *cobra.Command {
+// newHelpCommand is cobra's help command that fails when there is no such command.
+func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about any command", Example: "  forewarm help pools create",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -96,13 +96,13 @@ func helpAbout() *cobra.Command {
 	}
 }
 
-// without names the commands below one that do not know --dry-run.
-func without(c *cobra.Command) (names []string) {
+// withoutDryRun names the commands below one that do not know --dry-run.
+func withoutDryRun(c *cobra.Command) (names []string) {
 	if c.Runnable() && !c.HasSubCommands() && c.Annotations[dryRuns] == "" && ownCommand(c) {
 		names = append(names, strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
 	}
 	for _, sub := range c.Commands() {
-		names = append(names, without(sub)...)
+		names = append(names, withoutDryRun(sub)...)
 	}
 	return names
 }
@@ -117,13 +117,13 @@ func ownCommand(c *cobra.Command) bool {
 // flagsOfAll says which flags every command has, and which have not all of them.
 func flagsOfAll(root *cobra.Command) string {
 	text := "Every command has these flags"
-	if names := without(root); len(names) > 0 {
+	if names := withoutDryRun(root); len(names) > 0 {
 		text += "; what runs or sets up the control plane has no --dry-run (" + strings.Join(names, ", ") + ")"
 	}
 	return text + ":\n\n" + root.PersistentFlags().FlagUsages()
 }
 
-func (a *app) options() *cobra.Command {
+func (a *app) newOptionsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "options", Short: "List the flags that every command has", Args: noArgs, Example: "  forewarm options",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -152,7 +152,7 @@ var exitMeanings = []struct {
 	{ExitTerminated, "ended by SIGTERM"},
 }
 
-func exitCodes() *cobra.Command {
+func newExitCodesCommand() *cobra.Command {
 	var b strings.Builder
 	writeExitCodes(&b)
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean",

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// leaves are the commands that do something, by their paths below forewarm.
-func leaves(root *cobra.Command) map[string]*cobra.Command {
+// leafCommands are the commands that do something, by their paths below forewarm.
+func leafCommands(root *cobra.Command) map[string]*cobra.Command {
 	found := map[string]*cobra.Command{}
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -30,23 +30,23 @@ func leaves(root *cobra.Command) map[string]*cobra.Command {
 func TestHelpShowsOwnFlags(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	for path := range leaves(w.root()) {
-		out := w.must(append(strings.Fields(path), "--help")...)
+	for path := range leafCommands(w.newRoot()) {
+		out := w.mustRun(append(strings.Fields(path), "--help")...)
 		require.NotContains(t, out, "--no-headers", path)
 		require.NotContains(t, out, "--idempotency-key", path)
 	}
-	require.Contains(t, w.must("allocate", "--help"), "--gpus int")
-	require.Contains(t, w.must("allocate", "--help"), "--wait")
-	require.NotContains(t, w.must("pools", "list", "--help"), "--wait")
-	require.Contains(t, w.must("options"), "--dry-run")
-	require.Equal(t, "forewarm 1.2.3", w.must("--version"))
+	require.Contains(t, w.mustRun("allocate", "--help"), "--gpus int")
+	require.Contains(t, w.mustRun("allocate", "--help"), "--wait")
+	require.NotContains(t, w.mustRun("pools", "list", "--help"), "--wait")
+	require.Contains(t, w.mustRun("options"), "--dry-run")
+	require.Equal(t, "forewarm 1.2.3", w.mustRun("--version"))
 }
 
 // Every exit code that can come is documented, once.
 func TestExitCodesAreDocumented(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	text := w.must("help", "exit-codes")
+	text := w.mustRun("help", "exit-codes")
 	seen := map[int]bool{}
 	for _, e := range exitMeanings {
 		require.False(t, seen[e.code])
@@ -64,11 +64,11 @@ func TestManualHasEveryCommand(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
 	dir := filepath.Join(t.TempDir(), "man")
-	w.must("man", dir)
-	w.must("man", "--markdown", filepath.Join(dir, "cli.md"))
+	w.mustRun("man", dir)
+	w.mustRun("man", "--markdown", filepath.Join(dir, "cli.md"))
 	reference, err := os.ReadFile(filepath.Join(dir, "cli.md"))
 	require.NoError(t, err)
-	for path, c := range leaves(w.root()) {
+	for path, c := range leafCommands(w.newRoot()) {
 		page, err := os.ReadFile(filepath.Join(dir, "forewarm-"+strings.ReplaceAll(path, " ", "-")+".1"))
 		if c.Name() == "help" {
 			continue
@@ -84,33 +84,33 @@ func TestManualHasEveryCommand(t *testing.T) {
 func TestFilter(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
-	require.Equal(t, "lab", w.must("pools", "list", "--jq", ".[].name"))
-	require.Equal(t, `["lab",4]`, w.must("pools", "show", "lab", "--jq", "[.name, .gpus_per_node]"))
-	require.Equal(t, "1.2.3", w.must("status", "--jq", ".version.version"))
-	require.Equal(t, "pool.created", w.must("events", "--last", "1", "-o", "jsonl", "--jq", ".type"))
-	require.Equal(t, "lab", w.must("api", "GET", "/v1/pools", "--jq", ".items[0].name"))
+	w.createPool()
+	require.Equal(t, "lab", w.mustRun("pools", "list", "--jq", ".[].name"))
+	require.Equal(t, `["lab",4]`, w.mustRun("pools", "show", "lab", "--jq", "[.name, .gpus_per_node]"))
+	require.Equal(t, "1.2.3", w.mustRun("status", "--jq", ".version.version"))
+	require.Equal(t, "pool.created", w.mustRun("events", "--last", "1", "-o", "jsonl", "--jq", ".type"))
+	require.Equal(t, "lab", w.mustRun("api", "GET", "/v1/pools", "--jq", ".items[0].name"))
 	w.env["FOREWARM_OUTPUT"] = "yaml"
-	require.Equal(t, "lab", w.must("pools", "list", "--jq", ".[].name"), "--jq is of JSON whatever is usual")
+	require.Equal(t, "lab", w.mustRun("pools", "list", "--jq", ".[].name"), "--jq is of JSON whatever is usual")
 	for expression, code := range map[string]int{".[": ExitUsage, "nothing": ExitUsage, ".[].name.x": ExitFailed,
 		`error("\u001b[2J")`: ExitFailed} {
-		_, errs, got := w.forewarm("pools", "list", "--jq", expression)
+		_, errs, got := w.runCommand("pools", "list", "--jq", expression)
 		require.Equal(t, code, got, "%s: %s", expression, errs)
 		require.Contains(t, errs, "Next:  forewarm ")
 		require.NotContains(t, errs, "\x1b")
 	}
-	_, errs, code := w.forewarm("pools", "list", "--jq", ".", "-o", "table")
+	_, errs, code := w.runCommand("pools", "list", "--jq", ".", "-o", "table")
 	require.Equal(t, ExitUsage, code, errs)
 }
 
 // A shell is told the names that there are, and nothing when the server is away.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	w := filled(t)
-	w.must("allocate", "--gpus", "1", "--pool", "lab", "--name", "otter")
+	w := newFilledTown(t)
+	w.mustRun("allocate", "--gpus", "1", "--pool", "lab", "--name", "otter")
 	names := func(args ...string) []string {
 		var found []string
-		for l := range strings.Lines(w.must(append([]string{"__complete"}, args...)...)) {
+		for l := range strings.Lines(w.mustRun(append([]string{"__complete"}, args...)...)) {
 			if n, _, _ := strings.Cut(strings.TrimSpace(l), "\t"); !strings.HasPrefix(n, ":") {
 				found = append(found, n)
 			}
@@ -129,6 +129,6 @@ func TestCompletion(t *testing.T) {
 	w.env["FOREWARM_API"] = "http://127.0.0.1:1"
 	require.Empty(t, names("release", ""))
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		require.NotEmpty(t, w.must("completion", shell), shell)
+		require.NotEmpty(t, w.mustRun("completion", shell), shell)
 	}
 }

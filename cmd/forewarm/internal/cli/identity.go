@@ -19,15 +19,15 @@ var orgView = view[contract.Organization]{
 			cell: func(x contract.Organization) string { return strconv.Itoa(x.Limits.MaxGPUs) }},
 		{head: "SPECULATION/DAY", right: true,
 			cell: func(x contract.Organization) string { return formatMoney(x.Limits.SpeculationPerDay) }},
-		{head: "CREATED", cell: func(x contract.Organization) string { return stamp(x.CreatedAt) }, wide: true},
+		{head: "CREATED", cell: func(x contract.Organization) string { return formatTime(x.CreatedAt) }, wide: true},
 	},
 }
 
-func (a *app) org() *cobra.Command {
+func (a *app) newOrganizationsCommand() *cobra.Command {
 	show := &cobra.Command{
 		Use: "show [ORGANIZATION]", Short: "Show one organization, your own when left out", Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, id, err := a.organization(cmd, args)
+			api, id, err := a.resolveOrganization(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -35,23 +35,23 @@ func (a *app) org() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, orgView, got)
+			return showOne(a, cmd, orgView, got)
 		},
 	}
-	return group("orgs", "See and define tenants", all(a, "organizations", orgView, (*client.Client).Organizations),
-		show, a.orgCreate(), a.orgsDelete())
+	return newGroupCommand("orgs", "See and define tenants", newListCommand(a, "organizations", orgView, (*client.Client).Organizations),
+		show, a.newCreateOrganizationCommand(), a.newDeleteOrganizationCommand())
 }
 
 func atMostOne(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return named("ORGANIZATION")(cmd, args)
+		return exactArgs("ORGANIZATION")(cmd, args)
 	}
 	return nil
 }
 
-// organization is the one named, else the caller's own.
-func (a *app) organization(cmd *cobra.Command, args []string) (*client.Client, string, error) {
-	api, err := a.client()
+// resolveOrganization is the one named, else the caller's own.
+func (a *app) resolveOrganization(cmd *cobra.Command, args []string) (*client.Client, string, error) {
+	api, err := a.newClient()
 	if err != nil || len(args) > 0 {
 		return api, strings.Join(args, ""), err
 	}
@@ -59,25 +59,25 @@ func (a *app) organization(cmd *cobra.Command, args []string) (*client.Client, s
 	return api, who.OrganizationID, err
 }
 
-func (a *app) orgCreate() *cobra.Command {
+func (a *app) newCreateOrganizationCommand() *cobra.Command {
 	var gpus int
 	var budget string
 	c := &cobra.Command{
-		Use: "create NAME --max-gpus N", Short: "Make a tenant (operators)", Args: named("NAME"),
+		Use: "create NAME --max-gpus N", Short: "Make a tenant (operators)", Args: exactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := need(cmd, "max-gpus"); err != nil {
+			if err := needFlags(cmd, "max-gpus"); err != nil {
 				return err
 			}
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
-			got, err := api.CreateOrganization(a.send(cmd.Context()), contract.OrganizationCreate{Name: args[0],
-				Limits: contract.Limits{MaxGPUs: gpus, SpeculationPerDay: dollars(budget)}})
+			got, err := api.CreateOrganization(a.withIdempotencyKey(cmd.Context()), contract.OrganizationCreate{Name: args[0],
+				Limits: contract.Limits{MaxGPUs: gpus, SpeculationPerDay: parseDollars(budget)}})
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, orgView, got)
+			return showOne(a, cmd, orgView, got)
 		},
 	}
 	c.Flags().IntVar(&gpus, "max-gpus", 0, "GPUs held and promised at once")
@@ -92,34 +92,34 @@ var userView = view[contract.User]{
 		{head: "EMAIL", cell: func(x contract.User) string { return x.Email }},
 		{head: "ROLE", cell: func(x contract.User) string { return x.Role }},
 		{head: "ACTIVE", cell: func(x contract.User) string { return yesNo(x.Active) }},
-		{head: "CAPS", cell: func(x contract.User) string { return caps(x.Caps) }, wide: true},
+		{head: "CAPS", cell: func(x contract.User) string { return capsText(x.Caps) }, wide: true},
 		{head: "ORGANIZATION",
-			cell: func(x contract.User) string { return first(x.OrganizationName, x.OrganizationID) }},
+			cell: func(x contract.User) string { return firstNonEmpty(x.OrganizationName, x.OrganizationID) }},
 	},
 }
 
-func (a *app) user() *cobra.Command {
+func (a *app) newUsersCommand() *cobra.Command {
 	var in contract.UserCreate
 	create := &cobra.Command{
-		Use: "create EMAIL --role ROLE", Short: "Make a user (admins)", Args: named("EMAIL"),
+		Use: "create EMAIL --role ROLE", Short: "Make a user (admins)", Args: exactArgs("EMAIL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := need(cmd, "role"); err != nil {
+			if err := needFlags(cmd, "role"); err != nil {
 				return err
 			}
 			in.Email = args[0]
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
-			got, err := api.CreateUser(a.send(cmd.Context()), in)
+			got, err := api.CreateUser(a.withIdempotencyKey(cmd.Context()), in)
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, userView, got)
+			return showOne(a, cmd, userView, got)
 		},
 	}
 	create.Flags().StringVar(&in.Role, "role", "", "viewer, member or admin")
 	create.Flags().StringVar(&in.OrganizationID, "org", "", "id or name of the organization (default your own)")
-	return group("users", "See and make users", all(a, "users", userView, (*client.Client).Users), create, a.userCaps(),
-		a.usersDelete())
+	return newGroupCommand("users", "See and make users", newListCommand(a, "users", userView, (*client.Client).Users), create, a.newUserCapsCommand(),
+		a.newDeleteUserCommand())
 }

@@ -18,19 +18,19 @@ type filter struct{ code *gojq.Code }
 func parseFilter(text string) (*filter, error) {
 	query, err := gojq.Parse(text)
 	if err != nil {
-		return nil, usagef("forewarm options", "--jq %q is not an expression of jq: %s", text,
+		return nil, usageErrorf("forewarm options", "--jq %q is not an expression of jq: %s", text,
 			strings.TrimSpace(err.Error()))
 	}
 	code, err := gojq.Compile(query)
 	if err != nil {
-		return nil, usagef("forewarm options", "--jq %q: %s", text, err.Error())
+		return nil, usageErrorf("forewarm options", "--jq %q: %s", text, err.Error())
 	}
 	return &filter{code}, nil
 }
 
-// write writes what the filter makes of a JSON value, one result a line; texts
+// writeResults writes what the filter makes of a JSON value, one result a line; texts
 // come without their quotes.
-func (f *filter) write(w io.Writer, value []byte) error {
+func (f *filter) writeResults(w io.Writer, value []byte) error {
 	var v any
 	if err := json.Unmarshal(value, &v); err != nil {
 		return fmt.Errorf("reading the answer: %w", err)

@@ -20,25 +20,25 @@ var keyView = view[contract.Key]{
 		{head: "KIND", cell: func(x contract.Key) string { return x.Kind }},
 		{head: "ROLE", cell: func(x contract.Key) string { return x.Role }},
 		{head: "LAST 4", cell: func(x contract.Key) string { return "…" + x.Last4 }},
-		{head: "CAPS", cell: func(x contract.Key) string { return caps(x.Caps) }},
-		{head: "LAST USED", cell: func(x contract.Key) string { return stamp(x.LastUsedAt) }},
-		{head: "REVOKED", cell: func(x contract.Key) string { return stamp(x.RevokedAt) }},
-		{head: "EXPIRES", cell: func(x contract.Key) string { return stamp(x.ExpiresAt) }, wide: true},
-		{head: "RESTS ON", cell: func(x contract.Key) string { return dash(x.ParentID) }, wide: true},
-		{head: "USER", cell: func(x contract.Key) string { return dash(first(x.UserEmail, x.UserID)) }, wide: true},
+		{head: "CAPS", cell: func(x contract.Key) string { return capsText(x.Caps) }},
+		{head: "LAST USED", cell: func(x contract.Key) string { return formatTime(x.LastUsedAt) }},
+		{head: "REVOKED", cell: func(x contract.Key) string { return formatTime(x.RevokedAt) }},
+		{head: "EXPIRES", cell: func(x contract.Key) string { return formatTime(x.ExpiresAt) }, wide: true},
+		{head: "RESTS ON", cell: func(x contract.Key) string { return orDash(x.ParentID) }, wide: true},
+		{head: "USER", cell: func(x contract.Key) string { return orDash(firstNonEmpty(x.UserEmail, x.UserID)) }, wide: true},
 		{head: "ORGANIZATION",
-			cell: func(x contract.Key) string { return dash(first(x.OrganizationName, x.OrganizationID)) }, wide: true},
+			cell: func(x contract.Key) string { return orDash(firstNonEmpty(x.OrganizationName, x.OrganizationID)) }, wide: true},
 	},
 }
 
-func caps(c *contract.Caps) string {
+func capsText(c *contract.Caps) string {
 	if c == nil {
 		return "-"
 	}
-	text := fmt.Sprintf("%s, %s a day, %s ahead, %s long", count(c.MaxGPUs, "GPU"), formatMoney(c.MaxPerDay),
-		seconds(c.MaxLeadSeconds), seconds(c.MaxWindowSeconds))
+	text := fmt.Sprintf("%s, %s a day, %s ahead, %s long", formatCount(c.MaxGPUs, "GPU"), formatMoney(c.MaxPerDay),
+		formatSeconds(c.MaxLeadSeconds), formatSeconds(c.MaxWindowSeconds))
 	if c.GPUHoursPerDay != nil {
-		text += ", " + count(*c.GPUHoursPerDay, "GPU-hour") + " a day"
+		text += ", " + formatCount(*c.GPUHoursPerDay, "GPU-hour") + " a day"
 	}
 	return text
 }
@@ -51,14 +51,14 @@ var createdKey = view[contract.KeyCreated]{
 		{head: "NAME", cell: func(x contract.KeyCreated) string { return x.Key.Name }},
 		{head: "KIND", cell: func(x contract.KeyCreated) string { return x.Key.Kind }},
 		{head: "ROLE", cell: func(x contract.KeyCreated) string { return x.Key.Role }},
-		{head: "CAPS", cell: func(x contract.KeyCreated) string { return caps(x.Key.Caps) }},
+		{head: "CAPS", cell: func(x contract.KeyCreated) string { return capsText(x.Key.Caps) }},
 		{head: "SECRET", cell: func(x contract.KeyCreated) string { return x.Secret }},
 	},
 }
 
-func (a *app) key() *cobra.Command {
-	list, _ := live(a, "keys", keyView, (*client.Client).Keys, "also those that are revoked or expired")
-	return group("key", "Make and revoke API keys", a.keyCreate(), list, a.keyRevoke(), a.keyAdopt())
+func (a *app) newKeysCommand() *cobra.Command {
+	list, _ := newLiveListCommand(a, "keys", keyView, (*client.Client).Keys, "also those that are revoked or expired")
+	return newGroupCommand("key", "Make and revoke API keys", a.newCreateKeyCommand(), list, a.newRevokeKeyCommand(), a.newAdoptKeyCommand())
 }
 
 // keyFlags are what forewarm key create is told.
@@ -69,13 +69,13 @@ type keyFlags struct {
 	expires keyLife
 }
 
-func (a *app) keyCreate() *cobra.Command {
+func (a *app) newCreateKeyCommand() *cobra.Command {
 	var k keyFlags
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Make an API key, which can do no more than yours", Args: named("NAME"),
+		Use: "create NAME", Short: "Make an API key, which can do no more than yours", Args: exactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k.in.Name = args[0]
-			if err := k.complete(cmd); err != nil {
+			if err := k.completeRequest(cmd); err != nil {
 				return err
 			}
 			return a.makeKey(cmd, k)
@@ -89,19 +89,19 @@ func (a *app) keyCreate() *cobra.Command {
 	f.Var(&k.expires, "expires",
 		"how long it works, or never (default 90 days for a person's key, unless the server was told otherwise; "+
 			"never longer than yours)")
-	k.caps.bind(f, "; an agent's key, and any with caps, needs it")
+	k.caps.bindFlags(f, "; an agent's key, and any with caps, needs it")
 	f.StringVar(&k.out, "out", "", "write the secret to this new file, for its owner alone, and do not show it")
 	return c
 }
 
-// complete turns the flags into a request.
-func (k *keyFlags) complete(cmd *cobra.Command) error {
+// completeRequest turns the flags into a request.
+func (k *keyFlags) completeRequest(cmd *cobra.Command) error {
 	k.in.ExpiresInSeconds, k.in.NeverExpires = k.expires.seconds(), k.expires.never
-	if k.in.Kind != contract.KindAgent && !k.caps.given(cmd) {
+	if k.in.Kind != contract.KindAgent && !k.caps.anyGiven(cmd) {
 		return nil
 	}
 	var err error
-	k.in.Caps, err = k.caps.read(cmd, nil)
+	k.in.Caps, err = k.caps.readCaps(cmd, nil)
 	return err
 }
 
@@ -117,11 +117,11 @@ func (a *app) makeKey(cmd *cobra.Command, k keyFlags) error {
 		}
 		defer func() { _ = out.Close() }()
 	}
-	api, err := a.client()
+	api, err := a.newClient()
 	if err != nil {
 		return err
 	}
-	got, err := api.CreateKey(a.send(cmd.Context()), k.in)
+	got, err := api.CreateKey(a.withIdempotencyKey(cmd.Context()), k.in)
 	if err != nil {
 		if out != nil {
 			_ = os.Remove(k.out)
@@ -130,33 +130,33 @@ func (a *app) makeKey(cmd *cobra.Command, k keyFlags) error {
 	}
 	if out == nil {
 		a.say(cmd, "The secret is shown this once and stored nowhere.")
-		return one(a, cmd, createdKey, got)
+		return showOne(a, cmd, createdKey, got)
 	}
 	if _, err := fmt.Fprintln(out, got.Secret); err != nil {
 		return fmt.Errorf("writing the secret, which is lost: revoke key %s: %w", got.Key.ID, err)
 	}
-	return one(a, cmd, keyView, got.Key)
+	return showOne(a, cmd, keyView, got.Key)
 }
 
-func (a *app) keyRevoke() *cobra.Command {
+func (a *app) newRevokeKeyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke KEY", Short: "End a key for ever, and all keys that were made with it", Args: named("KEY"),
+		Use: "revoke KEY", Short: "End a key for ever, and all keys that were made with it", Args: exactArgs("KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
 			if err := a.keyIsThere(cmd, api, args[0]); err != nil {
 				return err
 			}
-			question, err := a.revokes(cmd, api, args[0])
+			question, err := a.revokeQuestion(cmd, api, args[0])
 			if err != nil {
 				return err
 			}
 			if err := a.confirm(cmd, args, question); err != nil {
 				return err
 			}
-			got, err := api.RevokeKey(a.send(cmd.Context()), args[0])
+			got, err := api.RevokeKey(a.withIdempotencyKey(cmd.Context()), args[0])
 			if err != nil {
 				return err
 			}
@@ -166,19 +166,19 @@ func (a *app) keyRevoke() *cobra.Command {
 			for _, s := range got.Schedules {
 				with := "it"
 				if s.MadeBy != got.ID {
-					with = "key " + first(s.MadeByName, s.MadeBy) + ", which ended with it,"
+					with = "key " + firstNonEmpty(s.MadeByName, s.MadeBy) + ", which ended with it,"
 				}
 				a.say(cmd, "Schedule %s (%s) was made with %s and goes on; to end it: forewarm schedules delete %s",
 					s.Name, s.ID, with, s.ID)
 			}
-			return one(a, cmd, keyView, got)
+			return showOne(a, cmd, keyView, got)
 		},
 	}
 }
 
-// revokes asks whether to end a key, and says which others end with it and whether
+// revokeQuestion asks whether to end a key, and says which others end with it and whether
 // that ends the one in use.
-func (a *app) revokes(cmd *cobra.Command, api *client.Client, ref string) (string, error) {
+func (a *app) revokeQuestion(cmd *cobra.Command, api *client.Client, ref string) (string, error) {
 	keys, err := client.All(api.Keys(cmd.Context(), client.Filter{}))
 	if err != nil {
 		return "", err
@@ -204,7 +204,7 @@ func (a *app) revokes(cmd *cobra.Command, api *client.Client, ref string) (strin
 	}
 	question := "Revoke key " + ref
 	if len(names) > 0 {
-		question += fmt.Sprintf(", and with it %s: %s", count(len(names), "key"), strings.Join(names, ", "))
+		question += fmt.Sprintf(", and with it %s: %s", formatCount(len(names), "key"), strings.Join(names, ", "))
 	}
 	who, err := api.Whoami(cmd.Context())
 	if err == nil && ended[who.KeyID] {
@@ -213,24 +213,24 @@ func (a *app) revokes(cmd *cobra.Command, api *client.Client, ref string) (strin
 	return question, err
 }
 
-// keyAdopt keeps a key from ending with the one that made it.
-func (a *app) keyAdopt() *cobra.Command {
+// newAdoptKeyCommand keeps a key from ending with the one that made it.
+func (a *app) newAdoptKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "adopt KEY", Short: "Have a key stand for itself: it no longer ends with the key that made it (operators)",
-		Args: named("KEY"),
+		Args: exactArgs("KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
 			if err := a.keyIsThere(cmd, api, args[0]); err != nil {
 				return err
 			}
-			got, err := api.AdoptKey(a.send(cmd.Context()), args[0])
+			got, err := api.AdoptKey(a.withIdempotencyKey(cmd.Context()), args[0])
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, keyView, got)
+			return showOne(a, cmd, keyView, got)
 		},
 	}
 }

@@ -49,12 +49,12 @@ func askedLayout(nodes, perNode int, spread string) string {
 	for _, part := range []struct {
 		said bool
 		text string
-	}{{nodes > 0, count(nodes, "node")}, {perNode > 0, fmt.Sprintf("%d a node", perNode)}, {spread != "", spread}} {
+	}{{nodes > 0, formatCount(nodes, "node")}, {perNode > 0, fmt.Sprintf("%d a node", perNode)}, {spread != "", spread}} {
 		if part.said {
 			parts = append(parts, part.text)
 		}
 	}
-	return first(strings.Join(parts, ", "), "as few nodes as can be")
+	return firstNonEmpty(strings.Join(parts, ", "), "as few nodes as can be")
 }
 
 // needGPUs asks for the number of GPUs, which a layout may give.
@@ -62,7 +62,7 @@ func needGPUs(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("nodes") && cmd.Flags().Changed("gpus-per-node") {
 		return nil
 	}
-	return need(cmd, "gpus")
+	return needFlags(cmd, "gpus")
 }
 
 // laidOut reports whether the command says how GPUs are to lie on nodes.

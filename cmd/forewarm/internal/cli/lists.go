@@ -13,8 +13,8 @@ import (
 // lists is a method of the SDK that goes through a collection.
 type lists[T any] = func(context.Context, client.Filter) iter.Seq2[T, error]
 
-// all is the list command of things that can not be narrowed.
-func all[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T,
+// newListCommand is the list command of things that can not be narrowed.
+func newListCommand[T any](a *app, noun string, v view[T], read func(*client.Client, context.Context, client.Filter) iter.Seq2[T,
 	error]) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List " + noun, Args: noArgs,
@@ -22,23 +22,23 @@ func all[T any](a *app, noun string, v view[T], read func(*client.Client, contex
 	}
 }
 
-// some is the list command of things in pools that end, which shows those that
+// newPooledListCommand is the list command of things in pools that end, which shows those that
 // have not.
-func some[T any](a *app, noun string, v view[T],
+func newPooledListCommand[T any](a *app, noun string, v view[T],
 	read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
-	c, f := live(a, noun, v, read, "also those that are over")
+	c, f := newLiveListCommand(a, noun, v, read, "also those that are over")
 	c.Flags().StringSliceVar(&f.State, "state", nil, "only those in any of these states")
 	c.Flags().StringVar(&f.Pool, "pool", "", "only those of this pool")
 	return c
 }
 
-// live is the list command of things that end, which shows those that have not,
+// newLiveListCommand is the list command of things that end, which shows those that have not,
 // with the filter that its flags set; more says what --all adds.
-func live[T any](a *app, noun string, v view[T],
+func newLiveListCommand[T any](a *app, noun string, v view[T],
 	read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error],
 	more string) (*cobra.Command, *client.Filter) {
 	f := &client.Filter{}
-	c := all(a, noun, v, read)
+	c := newListCommand(a, noun, v, read)
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return runList(a, cmd, v, read, *f) }
 	c.Flags().BoolVar(&f.All, "all", false, more)
 	return c, f
@@ -46,7 +46,7 @@ func live[T any](a *app, noun string, v view[T],
 
 func runList[T any](a *app, cmd *cobra.Command, v view[T],
 	read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error], f client.Filter) error {
-	api, err := a.client()
+	api, err := a.newClient()
 	if err != nil {
 		return err
 	}
@@ -57,5 +57,5 @@ func runList[T any](a *app, cmd *cobra.Command, v view[T],
 	if v.order != nil {
 		slices.SortStableFunc(items, v.order)
 	}
-	return list(a, cmd, v, items)
+	return showList(a, cmd, v, items)
 }

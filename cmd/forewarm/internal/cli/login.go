@@ -15,19 +15,19 @@ import (
 	"github.com/forewarm/forewarm/internal/httpx"
 )
 
-func (a *app) login() *cobra.Command {
+func (a *app) newLoginCommand() *cobra.Command {
 	var as, file string
 	c := &cobra.Command{
 		Use: "login", Short: "Save a server and the key for it", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			t, err := a.target()
+			t, err := a.findTarget()
 			if err != nil && !errors.Is(err, errForeignKey) {
 				return err
 			}
-			if t.Key, err = a.newKey(cmd, file, t.Key); err != nil {
+			if t.Key, err = a.readNewKey(cmd, file, t.Key); err != nil {
 				return err
 			}
-			api, err := client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{UserAgent: a.agent()}))
+			api, err := client.New(t.Server, t.Key, httpx.NewClient(httpx.Config{UserAgent: a.userAgent()}))
 			if err != nil {
 				return &Error{Exit: ExitUsage, Message: err.Error(),
 					Next: []string{"forewarm login --server " + DefaultServer}}
@@ -38,14 +38,14 @@ func (a *app) login() *cobra.Command {
 			}
 			if a.flags.dryRun {
 				a.say(cmd, "Dry run: nothing was changed. %s accepts the key %s, role %s; it would be saved as "+
-					"context %q.", t.Server, first(who.KeyName, who.KeyID), who.Role, as)
+					"context %q.", t.Server, firstNonEmpty(who.KeyName, who.KeyID), who.Role, as)
 				return nil
 			}
 			if err := saveContext(a.getenv, as, t); err != nil {
 				return err
 			}
 			a.say(cmd, "Logged in to %s with key %s, role %s; saved as context %q.", t.Server,
-				first(who.KeyName, who.KeyID), who.Role, as)
+				firstNonEmpty(who.KeyName, who.KeyID), who.Role, as)
 			a.say(cmd, "Next:  forewarm status")
 			return nil
 		},
@@ -55,10 +55,10 @@ func (a *app) login() *cobra.Command {
 	return c
 }
 
-// newKey reads the key to save: from a file or standard input, else from the
+// readNewKey reads the key to save: from a file or standard input, else from the
 // environment, else from a person. It is never an argument, which others could
 // see.
-func (a *app) newKey(cmd *cobra.Command, file, known string) (string, error) {
+func (a *app) readNewKey(cmd *cobra.Command, file, known string) (string, error) {
 	switch {
 	case file == "-":
 		data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 4096))
@@ -100,25 +100,25 @@ var contextView = view[savedContext]{
 	},
 }
 
-func (a *app) contexts() *cobra.Command {
+func (a *app) newContextsCommand() *cobra.Command {
 	ls := &cobra.Command{
 		Use: "list", Short: "List saved contexts", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, f, err := a.saved()
+			_, f, err := a.loadSaved()
 			if err != nil {
 				return err
 			}
 			var all []savedContext
-			for _, n := range sorted(f.Contexts) {
+			for _, n := range sortedKeys(f.Contexts) {
 				all = append(all, savedContext{Name: n, Server: f.Contexts[n].Server, Current: n == f.Current})
 			}
-			return list(a, cmd, contextView, all)
+			return showList(a, cmd, contextView, all)
 		},
 	}
 	use := &cobra.Command{
-		Use: "use CONTEXT", Short: "Choose the context that later commands use", Args: named("CONTEXT"),
+		Use: "use CONTEXT", Short: "Choose the context that later commands use", Args: exactArgs("CONTEXT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, f, err := a.saved()
+			path, f, err := a.loadSaved()
 			if err != nil {
 				return err
 			}
@@ -134,17 +134,17 @@ func (a *app) contexts() *cobra.Command {
 			return writeContexts(path, f)
 		},
 	}
-	return group("contexts", "See and choose saved servers", ls, use, a.deleteContext())
+	return newGroupCommand("contexts", "See and choose saved servers", ls, use, a.newDeleteContextCommand())
 }
 
-// deleteContext forgets a server and its key, which the server goes on knowing.
-func (a *app) deleteContext() *cobra.Command {
+// newDeleteContextCommand forgets a server and its key, which the server goes on knowing.
+func (a *app) newDeleteContextCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "delete CONTEXT", Short: "Forget a saved server and its key", Args: named("CONTEXT"),
+		Use: "delete CONTEXT", Short: "Forget a saved server and its key", Args: exactArgs("CONTEXT"),
 		Long: "Forgets a saved server and the key for it. The key itself goes on working until it expires or is " +
 			"revoked.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, f, err := a.saved()
+			path, f, err := a.loadSaved()
 			if err != nil {
 				return err
 			}
@@ -172,7 +172,7 @@ func (a *app) deleteContext() *cobra.Command {
 	}
 }
 
-func (a *app) saved() (string, contextFile, error) {
+func (a *app) loadSaved() (string, contextFile, error) {
 	path, err := contextPath(a.getenv)
 	if err != nil {
 		return "", contextFile{}, err
@@ -181,11 +181,11 @@ func (a *app) saved() (string, contextFile, error) {
 	return path, f, err
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func (a *app) newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show the version of this program", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return one(a, cmd, view[contract.Build]{
+			return showOne(a, cmd, view[contract.Build]{
 				name: func(b contract.Build) string { return b.Version },
 				columns: []column[contract.Build]{
 					{head: "VERSION", cell: func(b contract.Build) string { return b.Version }},

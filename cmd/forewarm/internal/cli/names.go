@@ -14,28 +14,28 @@ import (
 
 // allocationID accepts the name of an allocation where an id is wanted.
 func (a *app) allocationID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
-	api, err := a.client()
+	api, err := a.newClient()
 	if err != nil || strings.HasPrefix(ref, "alc_") {
 		return api, ref, err
 	}
-	id, err := resolved(cmd.Context(), ref, calledAllocations(api))
-	return api, first(id, ref), err
+	id, err := resolveName(cmd.Context(), ref, allocationsByName(api))
+	return api, firstNonEmpty(id, ref), err
 }
 
 // reservationID accepts the name of a reservation where an id is wanted.
 func (a *app) reservationID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
-	api, err := a.client()
+	api, err := a.newClient()
 	if err != nil || strings.HasPrefix(ref, "rsv_") {
 		return api, ref, err
 	}
-	id, err := resolved(cmd.Context(), ref, calledReservations(api))
-	return api, first(id, ref), err
+	id, err := resolveName(cmd.Context(), ref, reservationsByName(api))
+	return api, firstNonEmpty(id, ref), err
 }
 
 // bookingID accepts the name of an allocation or a reservation where an id is
 // wanted: of what lives before what is over, and of an allocation first.
 func (a *app) bookingID(cmd *cobra.Command, ref string) (*client.Client, string, error) {
-	api, err := a.client()
+	api, err := a.newClient()
 	if err != nil {
 		return api, ref, err
 	}
@@ -44,7 +44,7 @@ func (a *app) bookingID(cmd *cobra.Command, ref string) (*client.Client, string,
 			return api, ref, nil
 		}
 	}
-	id, err := resolved(cmd.Context(), ref, calledAllocations(api), calledReservations(api))
+	id, err := resolveName(cmd.Context(), ref, allocationsByName(api), reservationsByName(api))
 	if id == "" && err == nil {
 		err = &Error{Exit: ExitNotFound,
 			Message: fmt.Sprintf("there is no allocation or reservation %q, or your key may not see it", ref),
@@ -56,12 +56,12 @@ func (a *app) bookingID(cmd *cobra.Command, ref string) (*client.Client, string,
 // idForms is how ids begin.
 var idForms = regexp.MustCompile(`^[a-z]{3}_`)
 
-// subject accepts a name where the id of what a decision is about is wanted.
-func (a *app) subject(cmd *cobra.Command, api *client.Client, ref string) (string, error) {
+// resolveSubject accepts a name where the id of what a decision is about is wanted.
+func (a *app) resolveSubject(cmd *cobra.Command, api *client.Client, ref string) (string, error) {
 	if ref == "" || idForms.MatchString(ref) {
 		return ref, nil
 	}
-	id, err := resolved(cmd.Context(), ref, calledAllocations(api), calledReservations(api))
+	id, err := resolveName(cmd.Context(), ref, allocationsByName(api), reservationsByName(api))
 	if id != "" || err != nil {
 		return id, err
 	}
@@ -77,18 +77,18 @@ func (a *app) subject(cmd *cobra.Command, api *client.Client, ref string) (strin
 		Next: []string{"forewarm allocations list --all", "forewarm reservations list --all"}}
 }
 
-// called is how things of a kind are found by their name.
-type called struct {
+// namedKind is how things of a kind are found by their name.
+type namedKind struct {
 	noun string
 	find func(context.Context, client.Filter) (ids []string, err error)
 }
 
-func calledAllocations(api *client.Client) called {
-	return called{"allocations", idsOf(api.Allocations, func(x contract.Allocation) string { return x.ID })}
+func allocationsByName(api *client.Client) namedKind {
+	return namedKind{"allocations", idsOf(api.Allocations, func(x contract.Allocation) string { return x.ID })}
 }
 
-func calledReservations(api *client.Client) called {
-	return called{"reservations", idsOf(api.Reservations, func(x contract.Reservation) string { return x.ID })}
+func reservationsByName(api *client.Client) namedKind {
+	return namedKind{"reservations", idsOf(api.Reservations, func(x contract.Reservation) string { return x.ID })}
 }
 
 // idsOf is a list as its ids. One that asks for pages of one ends with the first.
@@ -110,9 +110,9 @@ func idsOf[T any](read lists[T], id func(T) string) func(context.Context, client
 // longestName is the longest name that anything has.
 const longestName = 64
 
-// resolved is the id of what has a name among things of some kinds: the one that
+// resolveName is the id of what has a name among things of some kinds: the one that
 // lives, else the newest that is over. It is empty when there is none.
-func resolved(ctx context.Context, ref string, kinds ...called) (string, error) {
+func resolveName(ctx context.Context, ref string, kinds ...namedKind) (string, error) {
 	if ref == "" || len(ref) > longestName {
 		return "", nil
 	}
@@ -127,7 +127,7 @@ func resolved(ctx context.Context, ref string, kinds ...called) (string, error) 
 			case len(found) > 1:
 				return "", &Error{Exit: ExitConflict, Message: fmt.Sprintf("%d %s are called %q: name one by its id",
 					len(found), kind.noun, ref),
-					Detail: found, Next: []string{"forewarm " + kind.noun + " list --name " + quoted(ref)}}
+					Detail: found, Next: []string{"forewarm " + kind.noun + " list --name " + shellQuote(ref)}}
 			}
 		}
 	}

@@ -16,15 +16,15 @@ import (
 var nodeView = view[contract.Node]{
 	name: func(x contract.Node) string { return x.ID },
 	columns: []column[contract.Node]{
-		{head: "ID", cell: func(x contract.Node) string { return badge(x.ID, x.Simulated) }},
+		{head: "ID", cell: func(x contract.Node) string { return markSimulated(x.ID, x.Simulated) }},
 		{head: "STATE", cell: func(x contract.Node) string { return x.State }},
 		{head: "GPUS", right: true, cell: func(x contract.Node) string { return strconv.Itoa(x.GPUs) }},
-		{head: "REQUESTED", cell: func(x contract.Node) string { return stamp(x.RequestedAt) }},
-		{head: "BOOT", right: true, cell: func(x contract.Node) string { return took(x.RequestedAt, x.ReadyAt) }},
-		{head: "READY", cell: func(x contract.Node) string { return stamp(x.ReadyAt) }},
-		{head: "POOL", cell: func(x contract.Node) string { return first(x.PoolName, x.PoolID) }},
+		{head: "REQUESTED", cell: func(x contract.Node) string { return formatTime(x.RequestedAt) }},
+		{head: "BOOT", right: true, cell: func(x contract.Node) string { return elapsedText(x.RequestedAt, x.ReadyAt) }},
+		{head: "READY", cell: func(x contract.Node) string { return formatTime(x.ReadyAt) }},
+		{head: "POOL", cell: func(x contract.Node) string { return firstNonEmpty(x.PoolName, x.PoolID) }},
 		{head: "SLOT", right: true, cell: func(x contract.Node) string { return strconv.Itoa(x.Slot) }, wide: true},
-		{head: "SOURCE", cell: func(x contract.Node) string { return source(x.Provisioner, x.Region, x.InstanceType) },
+		{head: "SOURCE", cell: func(x contract.Node) string { return sourceText(x.Provisioner, x.Region, x.InstanceType) },
 			wide: true},
 		{head: "$/H", right: true, cell: func(x contract.Node) string {
 			if x.PricePerNodeHour == nil {
@@ -32,35 +32,35 @@ var nodeView = view[contract.Node]{
 			}
 			return formatMoney(*x.PricePerNodeHour)
 		}, wide: true},
-		{head: "PROVIDER ID", cell: func(x contract.Node) string { return dash(x.ProviderID) }, wide: true},
-		{head: "ADDRESS", cell: func(x contract.Node) string { return dash(x.Address) }, wide: true},
-		{head: "ENDS ITSELF", cell: func(x contract.Node) string { return stamp(x.ExpiresAt) }, wide: true},
-		{head: "GONE", cell: func(x contract.Node) string { return stamp(x.GoneAt) }, wide: true},
+		{head: "PROVIDER ID", cell: func(x contract.Node) string { return orDash(x.ProviderID) }, wide: true},
+		{head: "ADDRESS", cell: func(x contract.Node) string { return orDash(x.Address) }, wide: true},
+		{head: "ENDS ITSELF", cell: func(x contract.Node) string { return formatTime(x.ExpiresAt) }, wide: true},
+		{head: "GONE", cell: func(x contract.Node) string { return formatTime(x.GoneAt) }, wide: true},
 		{head: "LAST FAILURE", cell: func(x contract.Node) string { return failureText(x.Failing) }, wide: true},
 		{head: "REASON", cell: func(x contract.Node) string {
 			if x.Failing != nil {
 				return "provider_failing"
 			}
-			return dash(x.Reason)
+			return orDash(x.Reason)
 		}},
 	},
 }
 
-// source names one place that machines come from.
-func source(provisioner, region, kind string) string {
-	return dash(strings.Join(slices.DeleteFunc([]string{provisioner, region, kind},
+// sourceText names one place that machines come from.
+func sourceText(provisioner, region, kind string) string {
+	return orDash(strings.Join(slices.DeleteFunc([]string{provisioner, region, kind},
 		func(s string) bool { return s == "" }), "/"))
 }
 
-func took(from, to time.Time) string {
+func elapsedText(from, to time.Time) string {
 	if from.IsZero() || to.IsZero() {
 		return "-"
 	}
-	return short(to.Sub(from))
+	return formatDuration(to.Sub(from))
 }
 
-// resumes says what becomes of a node that was told to take work again.
-func resumes(x contract.Node) string {
+// resumeText says what becomes of a node that was told to take work again.
+func resumeText(x contract.Node) string {
 	if x.State == "quarantined" {
 		return "Its health is checked first: if its GPUs prove usable, it takes work again; if not, it stays in " +
 			"quarantine.\nNext:  forewarm explain " + x.ID
@@ -68,11 +68,11 @@ func resumes(x contract.Node) string {
 	return "It takes work again.\nNext:  forewarm nodes show " + x.ID
 }
 
-func (a *app) nodes() *cobra.Command {
+func (a *app) newNodesCommand() *cobra.Command {
 	do := func(use, short string, destroys bool, verb func(*client.Client, context.Context,
 		string) (contract.Node, error)) *cobra.Command {
 		return &cobra.Command{
-			Use: use + " NODE", Short: short, Args: named("NODE"),
+			Use: use + " NODE", Short: short, Args: exactArgs("NODE"),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if destroys {
 					if err := a.confirm(cmd, args, "Keep node "+args[0]+
@@ -80,25 +80,25 @@ func (a *app) nodes() *cobra.Command {
 						return err
 					}
 				}
-				api, err := a.client()
+				api, err := a.newClient()
 				if err != nil {
 					return err
 				}
-				got, err := verb(api, a.send(cmd.Context()), args[0])
+				got, err := verb(api, a.withIdempotencyKey(cmd.Context()), args[0])
 				if err != nil {
 					return err
 				}
-				if err := one(a, cmd, nodeView, got); err != nil {
+				if err := showOne(a, cmd, nodeView, got); err != nil {
 					return err
 				}
 				if use == "resume" {
-					a.say(cmd, "%s", resumes(got))
+					a.say(cmd, "%s", resumeText(got))
 				}
 				return nil
 			},
 		}
 	}
-	return group("nodes", "See and steer machines", some(a, "nodes", nodeView, (*client.Client).Nodes),
+	return newGroupCommand("nodes", "See and steer machines", newPooledListCommand(a, "nodes", nodeView, (*client.Client).Nodes),
 		do("show", "Show one node", false, (*client.Client).Node),
 		do("drain", "Take no new work and retire when empty (operators)", false, (*client.Client).DrainNode),
 		do("resume", "Take work again; out of quarantine only after a health check (operators)", false,

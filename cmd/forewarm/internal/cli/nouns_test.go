@@ -17,7 +17,7 @@ var single = []string{"allocate", "api", "apply", "audit", "calendar", "completi
 func TestNounsHaveTwoNumbers(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	for _, c := range w.root().Commands() {
+	for _, c := range w.newRoot().Commands() {
 		if slices.Contains(single, c.Name()) {
 			continue
 		}
@@ -26,8 +26,8 @@ func TestNounsHaveTwoNumbers(t *testing.T) {
 			other = strings.TrimSuffix(c.Name(), "s")
 		}
 		require.Contains(t, c.Aliases, other, c.Name())
-		require.Equal(t, w.must(c.Name(), "--help"), w.must(other, "--help"))
+		require.Equal(t, w.mustRun(c.Name(), "--help"), w.mustRun(other, "--help"))
 	}
-	require.Equal(t, w.must("key", "list", "-o", "name"), w.must("keys", "list", "-o", "name"))
-	require.Equal(t, w.must("orgs", "list"), w.must("organization", "list"))
+	require.Equal(t, w.mustRun("key", "list", "-o", "name"), w.mustRun("keys", "list", "-o", "name"))
+	require.Equal(t, w.mustRun("orgs", "list"), w.mustRun("organization", "list"))
 }

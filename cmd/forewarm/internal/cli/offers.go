@@ -54,7 +54,7 @@ func oddOne(offers []contract.Offer, i int) bool {
 		if o.ReservationID != "" {
 			return other.Start.Before(o.Start)
 		}
-		if a, b := len(short(theirs)), len(short(length)); a < b || a == b && j < i {
+		if a, b := len(formatDuration(theirs)), len(formatDuration(length)); a < b || a == b && j < i {
 			return true
 		}
 	}
@@ -63,31 +63,31 @@ func oddOne(offers []contract.Offer, i int) bool {
 
 // offerCommand is what takes an offer.
 func offerCommand(cmd *cobra.Command, o contract.Offer) string {
-	length, gpus := short(o.End.Sub(o.Start)), fmt.Sprintf("--gpus %d", o.GPUs)
+	length, gpus := formatDuration(o.End.Sub(o.Start)), fmt.Sprintf("--gpus %d", o.GPUs)
 	if laidOut(cmd) {
 		gpus += fmt.Sprintf(" --nodes %d --gpus-per-node %d", o.Nodes, o.GPUsPerNode)
 	}
-	pool := " --pool " + quoted(first(o.PoolName, o.PoolID))
+	pool := " --pool " + shellQuote(firstNonEmpty(o.PoolName, o.PoolID))
 	switch {
 	case o.ReservationID != "":
-		flags := kept(cmd, "name", "wait", "timeout")
+		flags := keptFlags(cmd, "name", "wait", "timeout")
 		if asksWithin(cmd, o.End.Sub(o.Start)) {
-			flags = kept(cmd, "for") + flags
+			flags = keptFlags(cmd, "for") + flags
 		}
 		return fmt.Sprintf("forewarm reservations claim %s%s   # from %s on, up to %s", o.ReservationID, flags,
-			stamp(o.Start), formatMoney(o.Cost))
+			formatTime(o.Start), formatMoney(o.Cost))
 	case cmd.Name() == "claim":
 		if f := cmd.LocalFlags().Lookup("for"); f.Changed {
 			length = f.Value.String()
 		}
 		return fmt.Sprintf("forewarm allocate --gpus %d%s --for %s%s   # now, and beside the reservation, up to %s",
-			o.GPUs, pool, length, kept(cmd, "name", "wait", "timeout"), formatMoney(o.Cost))
+			o.GPUs, pool, length, keptFlags(cmd, "name", "wait", "timeout"), formatMoney(o.Cost))
 	case cmd.Name() == "allocate" && startsNow(cmd, o):
 		return fmt.Sprintf("forewarm allocate %s%s --for %s%s", gpus, pool, length,
-			kept(cmd, "workload", "name", "wait", "timeout"))
+			keptFlags(cmd, "workload", "name", "wait", "timeout"))
 	default:
 		return fmt.Sprintf("forewarm reserve %s%s%s --at %s --for %s", gpus, pool,
-			kept(cmd, "workload", "class", "name"), stamp(o.Start), length)
+			keptFlags(cmd, "workload", "class", "name"), formatTime(o.Start), length)
 	}
 }
 
@@ -102,8 +102,8 @@ func asksWithin(cmd *cobra.Command, length time.Duration) bool {
 	return ok && d.std() <= length
 }
 
-// kept repeats those of some flags that were given.
-func kept(cmd *cobra.Command, names ...string) string {
+// keptFlags repeats those of some flags that were given.
+func keptFlags(cmd *cobra.Command, names ...string) string {
 	text := ""
 	for _, name := range names {
 		if f := cmd.LocalFlags().Lookup(name); f != nil && f.Changed {

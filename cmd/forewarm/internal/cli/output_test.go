@@ -18,24 +18,24 @@ import (
 var listed = []string{"allocations list", "reservations list", "schedules list", "pools list", "nodes list", "gpus",
 	"events", "key list", "org list", "user list"}
 
-// filled is a town in which every list has something.
-func filled(t *testing.T) *town {
+// newFilledTown is a town in which every list has something.
+func newFilledTown(t *testing.T) *town {
 	t.Helper()
 	w := newTown(t)
-	w.pool()
-	w.must("allocate", "--gpus", "2", "--pool", "lab", "--wait")
-	w.must("reserve", "--gpus", "2", "--pool", "lab", "--at", "in 2h", "--for", "1h")
-	w.must("reserve", "--gpus", "1", "--pool", "lab", "--at", "mon 09:00", "--for", "1h", "--every", "daily", "--name",
+	w.createPool()
+	w.mustRun("allocate", "--gpus", "2", "--pool", "lab", "--wait")
+	w.mustRun("reserve", "--gpus", "2", "--pool", "lab", "--at", "in 2h", "--for", "1h")
+	w.mustRun("reserve", "--gpus", "1", "--pool", "lab", "--at", "mon 09:00", "--for", "1h", "--every", "daily", "--name",
 		"daily")
-	w.must("user", "create", "ada@example.com", "--role", "member")
+	w.mustRun("user", "create", "ada@example.com", "--role", "member")
 	return w
 }
 
 func TestMachineFormats(t *testing.T) {
 	t.Parallel()
-	w := filled(t)
+	w := newFilledTown(t)
 	for _, command := range listed {
-		ask := func(format string) string { return w.must(append(strings.Fields(command), "-o", format)...) }
+		ask := func(format string) string { return w.mustRun(append(strings.Fields(command), "-o", format)...) }
 		var items []map[string]any
 		require.NoError(t, json.Unmarshal([]byte(ask("json")), &items), command)
 		require.NotEmpty(t, items, command)
@@ -52,7 +52,7 @@ func TestMachineFormats(t *testing.T) {
 		require.Len(t, same, len(items), command)
 		require.Len(t, strings.Split(ask("name"), "\n"), len(items), command)
 		header := strings.Split(ask("table"), "\n")[0]
-		require.NotContains(t, w.must(append(strings.Fields(command), "--no-headers")...), header, command)
+		require.NotContains(t, w.mustRun(append(strings.Fields(command), "--no-headers")...), header, command)
 		require.Contains(t, ask("wide"), strings.Fields(header)[0], command)
 	}
 }
@@ -62,8 +62,8 @@ func TestEmptyListsAreEmptyJSON(t *testing.T) {
 	w := newTown(t)
 	for _, command := range []string{"allocations list", "reservations list", "schedules list", "pools list",
 		"nodes list", "gpus", "user list", "forecasts list"} {
-		require.Equal(t, "[]", w.must(append(strings.Fields(command), "-o", "json")...), command)
-		out, errs, code := w.forewarm(append(strings.Fields(command), "-q")...)
+		require.Equal(t, "[]", w.mustRun(append(strings.Fields(command), "-o", "json")...), command)
+		out, errs, code := w.runCommand(append(strings.Fields(command), "-q")...)
 		require.Empty(t, out+errs, command)
 		require.Zero(t, code)
 	}
@@ -72,19 +72,19 @@ func TestEmptyListsAreEmptyJSON(t *testing.T) {
 func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
+	w.createPool()
 	args := []string{"allocate", "--gpus", "1", "--pool", "lab", "--idempotency-key", "once", "-o", "name"}
-	require.Equal(t, w.must(args...), w.must(args...))
-	require.Len(t, strings.Fields(w.must("allocations", "list", "-o", "name")), 1)
+	require.Equal(t, w.mustRun(args...), w.mustRun(args...))
+	require.Len(t, strings.Fields(w.mustRun("allocations", "list", "-o", "name")), 1)
 }
 
 // At a terminal the phases are one line that is rewritten.
 func TestLivePhases(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
+	w.createPool()
 	w.terminal = true
-	_, errs, code := w.forewarm("allocate", "--gpus", "1", "--pool", "lab", "--wait")
+	_, errs, code := w.runCommand("allocate", "--gpus", "1", "--pool", "lab", "--wait")
 	require.Zero(t, code)
 	require.Contains(t, errs, "\r\x1b[K◐ alc_")
 	require.Contains(t, errs, "pending  5s")
@@ -94,7 +94,7 @@ func TestColours(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
 	red := func(args ...string) bool {
-		_, errs, _ := w.forewarm(append(args, "pools", "show", "nothing")...)
+		_, errs, _ := w.runCommand(append(args, "pools", "show", "nothing")...)
 		return strings.Contains(errs, "\x1b[31mError:\x1b[0m ")
 	}
 	require.False(t, red())
@@ -117,11 +117,11 @@ func (f onWrite) Write(p []byte) (int, error) {
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
+	w.createPool()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.server.Run(ctx) }()
-	root := w.root()
+	root := w.newRoot()
 	root.SetArgs([]string{"events", "-f", "-o", "jsonl"})
 	root.SetErr(io.Discard)
 	var seen []string
@@ -131,7 +131,7 @@ func TestFollow(t *testing.T) {
 		seen = append(seen, e.Type)
 		switch e.Type {
 		case "pool.created":
-			w.must("user", "create", "ada@example.com", "--role", "member")
+			w.mustRun("user", "create", "ada@example.com", "--role", "member")
 		case "user.created":
 			cancel()
 		}
@@ -141,8 +141,8 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, []string{"pool.created", "user.created"}, seen[len(seen)-2:])
 }
 
-// decode reads JSON.
-func decode(t *testing.T, text []byte, to any) {
+// decodeJSON reads JSON.
+func decodeJSON(t *testing.T, text []byte, to any) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(text, to))
 }
@@ -151,8 +151,8 @@ func decode(t *testing.T, text []byte, to any) {
 func TestTablesShowNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		for _, r := range plain(rapid.String().Draw(t, "text")) {
-			if steers(r) {
+		for _, r := range plainText(rapid.String().Draw(t, "text")) {
+			if steersTerminal(r) {
 				t.Fatalf("%q steers", r)
 			}
 		}
@@ -177,13 +177,13 @@ func TestWhen(t *testing.T) {
 		"2027-10-31T02:30:00+01:00": "2027-10-31T02:30:00+01:00",
 		"2026-07-01T09:00:00Z":      "2026-07-01T11:00:00+02:00", "2026-07-01T09:00": "2026-07-01T09:00:00+02:00",
 	} {
-		got, err := when(text, now, berlin)
+		got, err := parseTime(text, now, berlin)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got.In(berlin).Format(time.RFC3339), text)
 	}
 	for _, text := range []string{"", "soon", "25:00", "tomorrow", "frisday 10:00", "in -2h", "in 2",
 		"2026-13-01 09:00", "monday monday"} {
-		_, err := when(text, now, berlin)
+		_, err := parseTime(text, now, berlin)
 		require.Error(t, err, text)
 	}
 }
@@ -196,6 +196,6 @@ func TestMoneyAndDurations(t *testing.T) {
 	}
 	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Minute: "1h30m", 2 * time.Hour: "2h",
 		24 * time.Hour: "24h", 72 * time.Hour: "3d", 61 * time.Second: "1m1s", 500 * time.Millisecond: "0.5s"} {
-		require.Equal(t, want, short(d))
+		require.Equal(t, want, formatDuration(d))
 	}
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/forewarm/forewarm/internal/plaintext"
 )
 
-// steers reports whether a terminal acts on a rune instead of showing it:
+// steersTerminal reports whether a terminal acts on a rune instead of showing it:
 // controls, marks of writing direction and others without a form of their own,
 // also those that look like nothing.
-func steers(r rune) bool {
+func steersTerminal(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || plaintext.Invisible(r)
 }
 
-// plain keeps what comes from elsewhere from steering the terminal: what would
+// plainText keeps what comes from elsewhere from steering the terminal: what would
 // is written out, and lines become one.
-func plain(s string) string {
-	return escaped(strings.Map(func(r rune) rune {
+func plainText(s string) string {
+	return escapeControls(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || r == '\r' {
 			return ' '
 		}
 		return r
-	}, s), readable)
+	}, s), readableEscape)
 }
 
 // plainLines is plain for a text that has lines.
-func plainLines(s string) string { return escaped(s, readable) }
+func plainLines(s string) string { return escapeControls(s, readableEscape) }
 
 // jsonEscapes does the same to JSON, which stays the same value: what steers can
 // only be inside of its strings.
 func jsonEscapes(s string) string {
-	return escaped(s, func(r rune) string {
+	return escapeControls(s, func(r rune) string {
 		if r1, r2 := utf16.EncodeRune(r); r1 != unicode.ReplacementChar {
 			return fmt.Sprintf(`\u%04x\u%04x`, r1, r2)
 		}
@@ -42,22 +42,22 @@ func jsonEscapes(s string) string {
 }
 
 // yamlEscapes does the same to YAML in which what steers is in double quotes.
-func yamlEscapes(s string) string { return escaped(s, readable) }
+func yamlEscapes(s string) string { return escapeControls(s, readableEscape) }
 
-func readable(r rune) string {
+func readableEscape(r rune) string {
 	if r > 0xffff {
 		return fmt.Sprintf(`\U%08x`, r)
 	}
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-func escaped(s string, as func(rune) string) string {
-	if strings.IndexFunc(s, steers) < 0 {
+func escapeControls(s string, as func(rune) string) string {
+	if strings.IndexFunc(s, steersTerminal) < 0 {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if steers(r) && r != '\n' && r != '\t' {
+		if steersTerminal(r) && r != '\n' && r != '\t' {
 			b.WriteString(as(r))
 		} else {
 			b.WriteRune(r)

@@ -14,13 +14,13 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-// plan holds the commands that change something, each made to show what it would
+// newPlanCommand holds the commands that change something, each made to show what it would
 // change instead.
-func (a *app) plan() *cobra.Command {
+func (a *app) newPlanCommand() *cobra.Command {
 	show := &cobra.Command{
-		Use: "show PLAN", Short: "Show a plan again", Args: named("PLAN"),
+		Use: "show PLAN", Short: "Show a plan again", Args: exactArgs("PLAN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -31,11 +31,11 @@ func (a *app) plan() *cobra.Command {
 			return a.showPlan(cmd, got)
 		},
 	}
-	c := group("plan", "See what a command would do, then apply exactly that", show)
+	c := newGroupCommand("plan", "See what a command would do, then apply exactly that", show)
 	c.Long = "See what a command would do, then apply exactly that.\n\n" + planText
-	for _, verb := range []*cobra.Command{a.reserveSingle(), a.allocate(), a.reservationsClaim(), a.release(),
-		a.reservationsCancel(), a.quotaSet(), a.poolsEdit()} {
-		c.AddCommand(a.planned(verb))
+	for _, verb := range []*cobra.Command{a.newSingleReserveCommand(), a.newAllocateCommand(), a.newClaimReservationCommand(), a.newReleaseCommand(),
+		a.newCancelReservationCommand(), a.newSetQuotaCommand(), a.newEditPoolCommand()} {
+		c.AddCommand(a.planInstead(verb))
 	}
 	return c
 }
@@ -45,8 +45,8 @@ const planText = `A plan shows every row that would be made, changed or ended, w
 and, where there is no room, why and what there is instead. Making one changes nothing and keeps no place. For five minutes
 forewarm apply does exactly what it shows, or nothing: if something else changed meanwhile, it says what.`
 
-// planned is a command that makes a plan of what it would do.
-func (a *app) planned(c *cobra.Command) *cobra.Command {
+// planInstead is a command that makes a plan of what it would do.
+func (a *app) planInstead(c *cobra.Command) *cobra.Command {
 	run := c.RunE
 	c.Short = "Plan: " + strings.ToLower(c.Short[:1]) + c.Short[1:]
 	switch c.Name() {
@@ -55,7 +55,7 @@ func (a *app) planned(c *cobra.Command) *cobra.Command {
 	case "edit":
 		c.Use = strings.Replace(c.Use, "edit", "pool", 1)
 	}
-	c.Long = first(c.Long, c.Short+".") +
+	c.Long = firstNonEmpty(c.Long, c.Short+".") +
 		"\n\nIt is shown and not done: forewarm apply does it. What a plan is: forewarm plan --help"
 	c.Annotations = nil // a plan is a dry run, and there is nothing to wait for
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -71,7 +71,7 @@ func (a *app) makePlan(cmd *cobra.Command, api *client.Client, kind string, requ
 	if err != nil {
 		return fmt.Errorf("encoding the request: %w", err)
 	}
-	got, err := api.CreatePlan(a.send(cmd.Context()), contract.PlanCreate{Kind: kind, Request: body})
+	got, err := api.CreatePlan(a.withIdempotencyKey(cmd.Context()), contract.PlanCreate{Kind: kind, Request: body})
 	if err != nil {
 		return err
 	}
@@ -86,17 +86,17 @@ func (a *app) makePlan(cmd *cobra.Command, api *client.Client, kind string, requ
 }
 
 func (a *app) showPlan(cmd *cobra.Command, p contract.Plan) error {
-	return a.written(cmd, p.ID, p, func(w io.Writer) { a.writePlan(w, p) })
+	return a.showText(cmd, p.ID, p, func(w io.Writer) { a.writePlan(w, p) })
 }
 
-// written shows one thing that is told in sentences, not in columns.
-func (a *app) written(cmd *cobra.Command, id string, item any, text func(io.Writer)) error {
+// showText shows one thing that is told in sentences, not in columns.
+func (a *app) showText(cmd *cobra.Command, id string, item any, text func(io.Writer)) error {
 	w := cmd.OutOrStdout()
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(w, item)
+		return a.writeEncoded(w, item)
 	case jsonl:
-		return a.line(w, item)
+		return a.writeLine(w, item)
 	case name:
 		_, err := fmt.Fprintln(w, id)
 		return err
@@ -110,23 +110,23 @@ func (a *app) written(cmd *cobra.Command, id string, item any, text func(io.Writ
 }
 
 func (a *app) writePlan(w io.Writer, p contract.Plan) {
-	state := "valid until " + stamp(p.ExpiresAt)
+	state := "valid until " + formatTime(p.ExpiresAt)
 	switch p.State {
 	case "applied":
-		state = "applied " + stamp(p.AppliedAt)
+		state = "applied " + formatTime(p.AppliedAt)
 	case "expired":
-		state = "expired " + stamp(p.ExpiresAt)
+		state = "expired " + formatTime(p.ExpiresAt)
 	}
 	gpus := ""
 	if q := p.Quota; q.MaxGPUs > 0 || q.OrganizationID != "" { // a pool's is about nobody's
-		gpus = fmt.Sprintf(" · %d→%d of %s", q.GPUsBefore, q.GPUsAfter, count(q.MaxGPUs, "GPU"))
+		gpus = fmt.Sprintf(" · %d→%d of %s", q.GPUsBefore, q.GPUsAfter, formatCount(q.MaxGPUs, "GPU"))
 	}
 	_, _ = fmt.Fprintf(w, "Plan %s (%s) · %s%s · cost %s\n", p.ID, p.Kind, state, gpus, formatMoney(p.Cost))
 	signs := map[string]string{"created": "+", "changed": "~", "ended": "-"}
 	for _, row := range p.Diff {
 		_, _ = fmt.Fprintln(w, strings.TrimSpace(signs[row.Change]+" "+row.Kind+" "+row.ID))
 		for _, f := range row.Fields {
-			_, _ = fmt.Fprintf(w, "    %-22s %s\n", plain(f.Name), plain(changeText(row.Change, f)))
+			_, _ = fmt.Fprintf(w, "    %-22s %s\n", plainText(f.Name), plainText(changeText(row.Change, f)))
 		}
 	}
 	if len(p.Diff) == 0 {
@@ -141,10 +141,10 @@ func (a *app) writePlan(w io.Writer, p contract.Plan) {
 		_, _ = fmt.Fprintf(w, "Displaces %s\n", id)
 	}
 	if p.Others > 0 {
-		_, _ = fmt.Fprintf(w, "Displaces %s of others\n", count(p.Others, "reservation"))
+		_, _ = fmt.Fprintf(w, "Displaces %s of others\n", formatCount(p.Others, "reservation"))
 	}
 	for _, r := range p.Reasons {
-		_, _ = fmt.Fprintf(w, "No place  %s\n", plain(r.Message))
+		_, _ = fmt.Fprintf(w, "No place  %s\n", plainText(r.Message))
 	}
 	for _, o := range p.Offers {
 		_, _ = fmt.Fprintf(w, "Offer     %s\n", offerText(o))
@@ -156,13 +156,13 @@ func (a *app) writePlan(w io.Writer, p contract.Plan) {
 
 func changeText(change string, f contract.FieldChange) string {
 	if change == "created" {
-		return bare(f.To)
+		return bareValue(f.To)
 	}
-	return bare(f.From) + " → " + bare(f.To)
+	return bareValue(f.From) + " → " + bareValue(f.To)
 }
 
-// bare is a JSON value as people write it.
-func bare(v json.RawMessage) string {
+// bareValue is a JSON value as people write it.
+func bareValue(v json.RawMessage) string {
 	var text string
 	if err := json.Unmarshal(v, &text); err == nil {
 		if text == "" {
@@ -181,15 +181,17 @@ func bare(v json.RawMessage) string {
 }
 
 func offerText(o contract.Offer) string {
-	return fmt.Sprintf("%s in %s from %s to %s", count(o.GPUs, "GPU"), first(o.PoolName, o.PoolID), stamp(o.Start),
-		stamp(o.End))
+	return fmt.Sprintf("%s in %s from %s to %s", formatCount(o.GPUs, "GPU"), firstNonEmpty(o.PoolName, o.PoolID), formatTime(o.Start),
+		formatTime(o.End))
 }
 
 // waitText shows an interval and what it rests on.
 func waitText(x contract.WaitEstimate) string {
-	at := func(s float64) string { return short(time.Duration(s * float64(time.Second)).Round(time.Second)) }
+	at := func(s float64) string {
+		return formatDuration(time.Duration(s * float64(time.Second)).Round(time.Second))
+	}
 	return fmt.Sprintf("%s, likely %s to %s (80%%, %s)", at(x.P50Seconds), at(x.P10Seconds), at(x.P90Seconds),
-		plain(x.Basis))
+		plainText(x.Basis))
 }
 
 // showAgain is a dry run of applying: a plan shows what it would do.
@@ -202,31 +204,31 @@ func (a *app) showAgain(cmd *cobra.Command, api *client.Client, id string) error
 	return a.showPlan(cmd, got)
 }
 
-func (a *app) apply() *cobra.Command {
+func (a *app) newApplyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "apply PLAN", Short: "Do exactly what a plan shows, or nothing", Args: named("PLAN"),
+		Use: "apply PLAN", Short: "Do exactly what a plan shows, or nothing", Args: exactArgs("PLAN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
 			if a.flags.dryRun {
 				return a.showAgain(cmd, api, args[0])
 			}
-			got, err := api.ApplyPlan(a.send(cmd.Context()), args[0])
+			got, err := api.ApplyPlan(a.withIdempotencyKey(cmd.Context()), args[0])
 			if err != nil {
 				return err
 			}
-			return a.applied(cmd, got)
+			return a.showApplied(cmd, got)
 		},
 	}
 }
 
-// applied shows a plan that was applied, and what it made.
-func (a *app) applied(cmd *cobra.Command, p contract.Plan) error {
+// showApplied shows a plan that was applied, and what it made.
+func (a *app) showApplied(cmd *cobra.Command, p contract.Plan) error {
 	made := madeBy(p)
 	if a.flags.output == name && made.ID != "" {
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), plain(made.ID))
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), plainText(made.ID))
 		return err
 	}
 	if err := a.showPlan(cmd, p); err != nil {
@@ -235,7 +237,7 @@ func (a *app) applied(cmd *cobra.Command, p contract.Plan) error {
 	switch noun := nounOf(made.ID); {
 	case made.ID == "":
 	case noun == "allocations":
-		a.say(cmd, "%s", next(contract.Allocation{ID: made.ID, State: made.State}))
+		a.say(cmd, "%s", nextCommands(contract.Allocation{ID: made.ID, State: made.State}))
 	case made.State == "booked" || made.State == "waitlisted" || made.State == "warming":
 		a.say(cmd, "Next:  forewarm reservations claim %s  ·  forewarm reservations cancel %s", made.ID, made.ID)
 	}

@@ -16,10 +16,10 @@ import (
 var poolView = view[contract.Pool]{
 	name: func(x contract.Pool) string { return x.Name },
 	columns: []column[contract.Pool]{
-		{head: "NAME", cell: func(x contract.Pool) string { return badge(x.Name, x.Simulated) }},
+		{head: "NAME", cell: func(x contract.Pool) string { return markSimulated(x.Name, x.Simulated) }},
 		{head: "MODEL", cell: func(x contract.Pool) string { return x.Model }},
 		{head: "GPUS/NODE", right: true, cell: func(x contract.Pool) string { return strconv.Itoa(x.GPUsPerNode) }},
-		{head: "MEMORY", right: true, cell: func(x contract.Pool) string { return gib(x.GPUMemoryMiB) }},
+		{head: "MEMORY", right: true, cell: func(x contract.Pool) string { return formatGiB(x.GPUMemoryMiB) }},
 		{head: "NODES", right: true,
 			cell: func(x contract.Pool) string { return fmt.Sprintf("%d–%d", x.MinNodes, x.MaxNodes) }},
 		{head: "FREE GPUS", right: true, cell: freeOf},
@@ -30,18 +30,18 @@ var poolView = view[contract.Pool]{
 		{head: "ID", cell: func(x contract.Pool) string { return x.ID }, wide: true},
 		{head: "LAST FAILURE", cell: func(x contract.Pool) string { return failureText(x.Failing) }, wide: true},
 		{head: "SOURCES", cell: sourcesOf, wide: true},
-		{head: "WARM HOLD", right: true, cell: func(x contract.Pool) string { return seconds(x.WarmHoldSeconds) },
+		{head: "WARM HOLD", right: true, cell: func(x contract.Pool) string { return formatSeconds(x.WarmHoldSeconds) },
 			wide: true},
-		{head: "IDLE RELEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.IdleReleaseSeconds) },
+		{head: "IDLE RELEASE", right: true, cell: func(x contract.Pool) string { return formatSeconds(x.IdleReleaseSeconds) },
 			wide: true},
-		{head: "MAX LEASE", right: true, cell: func(x contract.Pool) string { return seconds(x.MaxLeaseSeconds) },
+		{head: "MAX LEASE", right: true, cell: func(x contract.Pool) string { return formatSeconds(x.MaxLeaseSeconds) },
 			wide: true},
-		{head: "CLEANING", right: true, cell: func(x contract.Pool) string { return seconds(x.CleaningSeconds) },
+		{head: "CLEANING", right: true, cell: func(x contract.Pool) string { return formatSeconds(x.CleaningSeconds) },
 			wide: true},
 		{head: "MAX CREATES", right: true, cell: func(x contract.Pool) string {
-			return fmt.Sprintf("%d in %s", x.MaxCreates, seconds(x.CreateWindow))
+			return fmt.Sprintf("%d in %s", x.MaxCreates, formatSeconds(x.CreateWindow))
 		}, wide: true},
-		{head: "ONLINE/BATCH", cell: split, wide: true},
+		{head: "ONLINE/BATCH", cell: splitText, wide: true},
 	},
 }
 
@@ -50,7 +50,7 @@ func failureText(f *contract.Failure) string {
 	if f == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%d in a row, last %s: %s", f.Count, stamp(f.LastAt), f.Message)
+	return fmt.Sprintf("%d in a row, last %s: %s", f.Count, formatTime(f.LastAt), f.Message)
 }
 
 // freeOf says how many GPUs of a pool's live nodes are free.
@@ -61,8 +61,8 @@ func freeOf(x contract.Pool) string {
 	return fmt.Sprintf("%d/%d", x.GPUCounts.Free, x.GPUCounts.Total)
 }
 
-// split renders how a pool is shared between online and batch work.
-func split(x contract.Pool) string {
+// splitText renders how a pool is shared between online and batch work.
+func splitText(x contract.Pool) string {
 	if x.OnlineShare == 0 {
 		return "not split"
 	}
@@ -77,28 +77,28 @@ func split(x contract.Pool) string {
 func sourcesOf(x contract.Pool) string {
 	var all []string
 	for _, s := range x.Sources {
-		text := fmt.Sprintf("%s %s boots %.0fs/%.0fs (%d seen)", source(s.Provisioner, s.Region, s.InstanceType),
+		text := fmt.Sprintf("%s %s boots %.0fs/%.0fs (%d seen)", sourceText(s.Provisioner, s.Region, s.InstanceType),
 			formatMoney(s.PricePerNodeHour),
 			s.BootP50Seconds, s.BootP95Seconds, s.BootSamples)
 		if s.Stopped != "" {
 			text += " stopped: " + s.Stopped
 		} else if !s.BlockedUntil.IsZero() {
-			text += " no stock until " + stamp(s.BlockedUntil)
+			text += " no stock until " + formatTime(s.BlockedUntil)
 		}
 		all = append(all, text)
 	}
 	return strings.Join(all, "; ")
 }
 
-// badge marks what no real GPU stands behind.
-func badge(text string, simulated bool) string {
+// markSimulated marks what no real GPU stands behind.
+func markSimulated(text string, simulated bool) string {
 	if simulated {
 		return text + " SIM"
 	}
 	return text
 }
 
-func gib(mib int) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1, 64) + "GiB" }
+func formatGiB(mib int) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1, 64) + "GiB" }
 
 // poolState is a word or two on a pool; paused is why its guesses are not warmed
 // though it is not paused itself; empty: they are.
@@ -112,13 +112,13 @@ func poolState(x contract.Pool, paused string) string {
 	case stopped >= 0 && len(x.Sources) == 1:
 		return "stopped: " + x.Sources[stopped].Stopped
 	case !x.BlockedUntil.IsZero():
-		return "no stock until " + stamp(x.BlockedUntil)
+		return "no stock until " + formatTime(x.BlockedUntil)
 	case !x.CappedUntil.IsZero():
-		return "creation capped until " + stamp(x.CappedUntil)
+		return "creation capped until " + formatTime(x.CappedUntil)
 	case x.Paused:
 		return "pre-warming paused"
 	default:
-		return first(paused, "ok")
+		return firstNonEmpty(paused, "ok")
 	}
 }
 
@@ -138,11 +138,11 @@ func (a *app) poolsNow(cmd *cobra.Command, api *client.Client) (view[contract.Po
 	return v, err
 }
 
-func (a *app) pools() *cobra.Command {
+func (a *app) newPoolsCommand() *cobra.Command {
 	show := &cobra.Command{
-		Use: "show POOL", Short: "Show one pool", Args: named("POOL"),
+		Use: "show POOL", Short: "Show one pool", Args: exactArgs("POOL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -154,12 +154,12 @@ func (a *app) pools() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, v, got)
+			return showOne(a, cmd, v, got)
 		},
 	}
-	ls := all(a, "pools", poolView, (*client.Client).Pools)
+	ls := newListCommand(a, "pools", poolView, (*client.Client).Pools)
 	ls.RunE = func(cmd *cobra.Command, _ []string) error {
-		api, err := a.client()
+		api, err := a.newClient()
 		if err != nil {
 			return err
 		}
@@ -169,38 +169,38 @@ func (a *app) pools() *cobra.Command {
 		}
 		return runList(a, cmd, v, (*client.Client).Pools, client.Filter{})
 	}
-	return group("pools", "See and define kinds of capacity", ls, show, a.poolsCreate(), a.poolsEdit(), a.poolsDelete())
+	return newGroupCommand("pools", "See and define kinds of capacity", ls, show, a.newCreatePoolCommand(), a.newEditPoolCommand(), a.newDeletePoolCommand())
 }
 
-func (a *app) poolsCreate() *cobra.Command {
+func (a *app) newCreatePoolCommand() *cobra.Command {
 	var in contract.PoolCreate
 	var hold, lease, creating span
 	var idle, cleaning duration
 	var memory float64
 	var price string
 	c := &cobra.Command{
-		Use: "create NAME", Short: "Define a pool (operators)", Args: named("NAME"),
+		Use: "create NAME", Short: "Define a pool (operators)", Args: exactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := need(cmd, "provisioner", "model", "gpus-per-node", "memory", "max-nodes", "price"); err != nil {
+			if err := needFlags(cmd, "provisioner", "model", "gpus-per-node", "memory", "max-nodes", "price"); err != nil {
 				return err
 			}
 			if !(memory > 0) || memory > 1<<14 {
-				return usagef("forewarm pools create --help", "--memory %v is not a number of GiB from 1 to 16384",
+				return usageErrorf("forewarm pools create --help", "--memory %v is not a number of GiB from 1 to 16384",
 					memory)
 			}
-			in.Name, in.GPUMemoryMiB, in.PricePerNodeHour = args[0], int(math.Round(memory*1024)), dollars(price)
+			in.Name, in.GPUMemoryMiB, in.PricePerNodeHour = args[0], int(math.Round(memory*1024)), parseDollars(price)
 			in.WarmHoldSeconds, in.MaxLeaseSeconds = hold.seconds(), lease.seconds()
-			set(cmd, "idle-release", &in.IdleReleaseSeconds, idle.seconds())
+			setIfGiven(cmd, "idle-release", &in.IdleReleaseSeconds, idle.seconds())
 			in.CleaningSeconds, in.CreateWindow = cleaning.seconds(), creating.seconds()
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
-			got, err := api.CreatePool(a.send(cmd.Context()), in)
+			got, err := api.CreatePool(a.withIdempotencyKey(cmd.Context()), in)
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, poolView, got)
+			return showOne(a, cmd, poolView, got)
 		},
 	}
 	f := c.Flags()
@@ -230,32 +230,32 @@ func (a *app) poolsCreate() *cobra.Command {
 	return c
 }
 
-func (a *app) poolsEdit() *cobra.Command {
+func (a *app) newEditPoolCommand() *cobra.Command {
 	var minNodes, maxNodes, cpus, memory, share, creates int
 	var price string
 	var hold, lease, creating span
 	var idle, cleaning duration
 	var paused, borrow, force bool
 	c := &cobra.Command{
-		Use: "edit POOL", Short: "Change a pool (operators)", Args: named("POOL"),
+		Use: "edit POOL", Short: "Change a pool (operators)", Args: exactArgs("POOL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var patch contract.PoolPatch
-			set(cmd, "min-nodes", &patch.MinNodes, minNodes)
-			set(cmd, "max-nodes", &patch.MaxNodes, maxNodes)
-			set(cmd, "price", &patch.PricePerNodeHour, dollars(price))
-			set(cmd, "warm-hold", &patch.WarmHoldSeconds, hold.seconds())
-			set(cmd, "idle-release", &patch.IdleReleaseSeconds, idle.seconds())
-			set(cmd, "max-lease", &patch.MaxLeaseSeconds, lease.seconds())
-			set(cmd, "cleaning", &patch.CleaningSeconds, cleaning.seconds())
-			set(cmd, "max-creates", &patch.MaxCreates, creates)
-			set(cmd, "create-window", &patch.CreateWindow, creating.seconds())
-			set(cmd, "node-cpus", &patch.NodeCPUs, cpus)
-			set(cmd, "node-memory-mib", &patch.NodeMemoryMiB, memory)
-			set(cmd, "online-share", &patch.OnlineShare, share)
-			set(cmd, "borrow-idle", &patch.BorrowIdle, borrow)
-			set(cmd, "paused", &patch.Paused, paused)
+			setIfGiven(cmd, "min-nodes", &patch.MinNodes, minNodes)
+			setIfGiven(cmd, "max-nodes", &patch.MaxNodes, maxNodes)
+			setIfGiven(cmd, "price", &patch.PricePerNodeHour, parseDollars(price))
+			setIfGiven(cmd, "warm-hold", &patch.WarmHoldSeconds, hold.seconds())
+			setIfGiven(cmd, "idle-release", &patch.IdleReleaseSeconds, idle.seconds())
+			setIfGiven(cmd, "max-lease", &patch.MaxLeaseSeconds, lease.seconds())
+			setIfGiven(cmd, "cleaning", &patch.CleaningSeconds, cleaning.seconds())
+			setIfGiven(cmd, "max-creates", &patch.MaxCreates, creates)
+			setIfGiven(cmd, "create-window", &patch.CreateWindow, creating.seconds())
+			setIfGiven(cmd, "node-cpus", &patch.NodeCPUs, cpus)
+			setIfGiven(cmd, "node-memory-mib", &patch.NodeMemoryMiB, memory)
+			setIfGiven(cmd, "online-share", &patch.OnlineShare, share)
+			setIfGiven(cmd, "borrow-idle", &patch.BorrowIdle, borrow)
+			setIfGiven(cmd, "paused", &patch.Paused, paused)
 			if patch == (contract.PoolPatch{}) {
-				return usagef("forewarm pools edit --help", "there is nothing to change")
+				return usageErrorf("forewarm pools edit --help", "there is nothing to change")
 			}
 			patch.Force = force
 			return a.patchPool(cmd, args[0], patch)
@@ -286,7 +286,7 @@ func (a *app) poolsEdit() *cobra.Command {
 // patchPool changes the version of the pool that it has just read, so that a
 // change made meanwhile is a conflict and not overwritten.
 func (a *app) patchPool(cmd *cobra.Command, ref string, patch contract.PoolPatch) error {
-	api, err := a.client()
+	api, err := a.newClient()
 	if err != nil {
 		return err
 	}
@@ -294,27 +294,27 @@ func (a *app) patchPool(cmd *cobra.Command, ref string, patch contract.PoolPatch
 	if err != nil {
 		return err
 	}
-	if a.previews() {
+	if a.previewsOnly() {
 		return a.makePlan(cmd, api, contract.PlanPool,
 			contract.PlannedPool{PoolID: pool.ID, Version: pool.Version, PoolPatch: patch})
 	}
-	got, err := api.PatchPool(a.send(cmd.Context()), pool.ID, pool.Version, patch)
+	got, err := api.PatchPool(a.withIdempotencyKey(cmd.Context()), pool.ID, pool.Version, patch)
 	if err != nil {
 		return err
 	}
 	if got.GPUCounts == nil {
 		got.GPUCounts = pool.GPUCounts
 	}
-	return one(a, cmd, poolView, got)
+	return showOne(a, cmd, poolView, got)
 }
 
-// set points a field of a patch at a flag's value if the flag was given.
-func set[T any](cmd *cobra.Command, flag string, field **T, value T) {
+// setIfGiven points a field of a patch at a flag's value if the flag was given.
+func setIfGiven[T any](cmd *cobra.Command, flag string, field **T, value T) {
 	if cmd.Flags().Changed(flag) {
 		*field = &value
 	}
 }
 
-func dollars(text string) contract.Money {
+func parseDollars(text string) contract.Money {
 	return contract.Money{Amount: strings.TrimPrefix(text, "$"), Currency: contract.Currency}
 }

@@ -11,18 +11,18 @@ import (
 )
 
 var pauseView = view[contract.PrewarmPause]{
-	name: func(x contract.PrewarmPause) string { return paused(x) },
+	name: func(x contract.PrewarmPause) string { return pausedWhom(x) },
 	columns: []column[contract.PrewarmPause]{
-		{head: "PAUSED", cell: paused},
-		{head: "SINCE", cell: func(x contract.PrewarmPause) string { return stamp(x.PausedAt) }},
+		{head: "PAUSED", cell: pausedWhom},
+		{head: "SINCE", cell: func(x contract.PrewarmPause) string { return formatTime(x.PausedAt) }},
 		{head: "UNTIL", cell: func(x contract.PrewarmPause) string {
 			if x.Until.IsZero() {
 				return "it is resumed"
 			}
-			return stamp(x.Until)
+			return formatTime(x.Until)
 		}},
-		{head: "REASON", cell: func(x contract.PrewarmPause) string { return dash(x.Reason) }},
-		{head: "BY", cell: func(x contract.PrewarmPause) string { return dash(first(x.PausedByName, x.PausedBy)) },
+		{head: "REASON", cell: func(x contract.PrewarmPause) string { return orDash(x.Reason) }},
+		{head: "BY", cell: func(x contract.PrewarmPause) string { return orDash(firstNonEmpty(x.PausedByName, x.PausedBy)) },
 			wide: true},
 	},
 }
@@ -49,9 +49,9 @@ func pausedFor(x contract.Prewarm) string {
 
 // pauseText says who has no guesses warmed, until when, and why.
 func pauseText(x contract.PrewarmPause) string {
-	text := "Pre-warming is paused for " + paused(x)
+	text := "Pre-warming is paused for " + pausedWhom(x)
 	if !x.Until.IsZero() {
-		text += " until " + stamp(x.Until)
+		text += " until " + formatTime(x.Until)
 	}
 	if x.Reason != "" {
 		text += ": " + x.Reason
@@ -59,18 +59,18 @@ func pauseText(x contract.PrewarmPause) string {
 	return text
 }
 
-func paused(x contract.PrewarmPause) string {
+func pausedWhom(x contract.PrewarmPause) string {
 	if x.Installation {
 		return "everybody"
 	}
-	return first(x.OrganizationName, x.OrganizationID)
+	return firstNonEmpty(x.OrganizationName, x.OrganizationID)
 }
 
-func (a *app) prewarm() *cobra.Command {
+func (a *app) newPrewarmCommand() *cobra.Command {
 	status := &cobra.Command{
 		Use: "status", Short: "Show whether guesses are warmed", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -81,21 +81,21 @@ func (a *app) prewarm() *cobra.Command {
 			return a.showPrewarm(cmd, got)
 		},
 	}
-	return group("prewarm", "Stop and resume warming on guesses", status, a.prewarmPause(), a.prewarmResume())
+	return newGroupCommand("prewarm", "Stop and resume warming on guesses", status, a.newPausePrewarmCommand(), a.newResumePrewarmCommand())
 }
 
 func (a *app) showPrewarm(cmd *cobra.Command, got contract.Prewarm) error {
 	if a.flags.output != table && a.flags.output != wide {
-		return one(a, cmd, view[contract.Prewarm]{name: prewarmState}, got)
+		return showOne(a, cmd, view[contract.Prewarm]{name: prewarmState}, got)
 	}
 	if len(got.Pauses) == 0 {
 		a.say(cmd, "Guesses are warmed: nothing is paused.")
 		return nil
 	}
-	return list(a, cmd, pauseView, got.Pauses)
+	return showList(a, cmd, pauseView, got.Pauses)
 }
 
-func (a *app) prewarmPause() *cobra.Command {
+func (a *app) newPausePrewarmCommand() *cobra.Command {
 	var in contract.PrewarmPauseCreate
 	var length span
 	var until, zone string
@@ -103,11 +103,11 @@ func (a *app) prewarmPause() *cobra.Command {
 		Use: "pause", Short: "Warm nothing on a guess; promises are kept (admins)", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if in.Until, err = a.ending(cmd, length, until, zone); err != nil {
+			if in.Until, err = a.parseEnding(cmd, length, until, zone); err != nil {
 				return err
 			}
 			return a.changePrewarm(cmd, func(api *client.Client) (contract.Prewarm, error) {
-				return api.PausePrewarm(a.send(cmd.Context()), in)
+				return api.PausePrewarm(a.withIdempotencyKey(cmd.Context()), in)
 			})
 		},
 	}
@@ -123,30 +123,30 @@ func (a *app) prewarmPause() *cobra.Command {
 	return c
 }
 
-// ending is when something ends that is said to last a while, or until a time;
+// parseEnding is when something ends that is said to last a while, or until a time;
 // zero when neither is said.
-func (a *app) ending(cmd *cobra.Command, length span, until, zone string) (time.Time, error) {
+func (a *app) parseEnding(cmd *cobra.Command, length span, until, zone string) (time.Time, error) {
 	switch {
 	case length > 0:
 		return a.clock.Now().Add(length.std()).UTC(), nil
 	case until == "":
 		return time.Time{}, nil
 	}
-	in, err := a.zone(cmd, zone)
+	in, err := a.findZone(cmd, zone)
 	if err != nil {
 		return time.Time{}, err
 	}
-	t, err := when(until, a.clock.Now(), in)
-	return t.UTC(), blame(cmd, "until", err)
+	t, err := parseTime(until, a.clock.Now(), in)
+	return t.UTC(), blameFlag(cmd, "until", err)
 }
 
-func (a *app) prewarmResume() *cobra.Command {
+func (a *app) newResumePrewarmCommand() *cobra.Command {
 	var in contract.PrewarmResume
 	c := &cobra.Command{
 		Use: "resume", Short: "Warm guesses again (admins)", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.changePrewarm(cmd, func(api *client.Client) (contract.Prewarm, error) {
-				return api.ResumePrewarm(a.send(cmd.Context()), in)
+				return api.ResumePrewarm(a.withIdempotencyKey(cmd.Context()), in)
 			})
 		},
 	}
@@ -157,7 +157,7 @@ func (a *app) prewarmResume() *cobra.Command {
 }
 
 func (a *app) changePrewarm(cmd *cobra.Command, change func(*client.Client) (contract.Prewarm, error)) error {
-	api, err := a.client()
+	api, err := a.newClient()
 	if err != nil {
 		return err
 	}

@@ -38,26 +38,26 @@ func (a *app) agreeToCost(cmd *cobra.Command, args []string,
 	if cost < askAbove || !a.terminal(cmd.InOrStdin()) || !a.terminal(cmd.ErrOrStderr()) {
 		return nil
 	}
-	return a.confirm(cmd, typed(cmd, args), fmt.Sprintf("Take %s for up to %s", count(shown.GPUs, "GPU"),
+	return a.confirm(cmd, typedArgs(cmd, args), fmt.Sprintf("Take %s for up to %s", formatCount(shown.GPUs, "GPU"),
 		formatMoney(shown.EstimatedCost)))
 }
 
 // leaseText says for how long an allocation holds its GPUs.
 func leaseText(x contract.Allocation) string {
 	if x.LeaseUntil.IsZero() {
-		return fmt.Sprintf("%s for %s, counted from when they are there", count(x.GPUs, "GPU"), seconds(x.LeaseSeconds))
+		return fmt.Sprintf("%s for %s, counted from when they are there", formatCount(x.GPUs, "GPU"), formatSeconds(x.LeaseSeconds))
 	}
-	return fmt.Sprintf("%s from %s to %s (%s)", count(x.GPUs, "GPU"), stamp(x.ActiveAt), stamp(x.LeaseUntil),
-		short(x.LeaseUntil.Sub(x.ActiveAt).Round(time.Second)))
+	return fmt.Sprintf("%s from %s to %s (%s)", formatCount(x.GPUs, "GPU"), formatTime(x.ActiveAt), formatTime(x.LeaseUntil),
+		formatDuration(x.LeaseUntil.Sub(x.ActiveAt).Round(time.Second)))
 }
 
 // longLease is the lease from which allocate says what it will cost, before: its
 // default is shorter.
 const longLease = time.Hour
 
-// typed are the arguments and flags of the command as they were given, to be
+// typedArgs are the arguments and flags of the command as they were given, to be
 // repeated.
-func typed(cmd *cobra.Command, args []string) []string {
+func typedArgs(cmd *cobra.Command, args []string) []string {
 	again := slices.Clone(args)
 	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) { again = append(again, "--"+f.Name, f.Value.String()) })
 	return again

@@ -19,7 +19,7 @@ import (
 // fromProblem tells a problem in the words of the command line: flags instead of
 // fields, and commands to run instead of requests.
 func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
-	e := &Error{Exit: exitOf(p), Message: headline(cmd, p), Err: &client.Error{Problem: p}}
+	e := &Error{Exit: exitOf(p), Message: problemHeadline(cmd, p), Err: &client.Error{Problem: p}}
 	for _, f := range p.Errors {
 		if told := fieldText(cmd, f); !strings.Contains(e.Message, told) && !strings.Contains(p.Detail, f.Message) {
 			e.Detail = append(e.Detail, told)
@@ -31,8 +31,8 @@ func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
 		}
 	}
 	for _, r := range p.AtRisk {
-		e.Detail = append(e.Detail, fmt.Sprintf("%s: %s from %s to %s", r.ID, count(r.GPUs, "GPU"), stamp(r.Start),
-			stamp(r.End)))
+		e.Detail = append(e.Detail, fmt.Sprintf("%s: %s from %s to %s", r.ID, formatCount(r.GPUs, "GPU"), formatTime(r.Start),
+			formatTime(r.End)))
 	}
 	if p.Code == contract.CodePlanStale {
 		for _, o := range p.Offers {
@@ -41,14 +41,14 @@ func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
 	}
 	for _, f := range p.Fixes {
 		if !f.Request && (p.Code != contract.CodeWindowTooLong || cmd.Flags().Lookup("by") == nil) {
-			e.advise(cmd, f)
+			e.addFix(cmd, f)
 		}
 	}
-	e.Next = append(e.Next, remedies(cmd, p)...)
+	e.Next = append(e.Next, remedyCommands(cmd, p)...)
 	if p.RequestID != "" && e.Exit == ExitFailed {
 		e.Detail = append(e.Detail, "in the server's log: "+p.RequestID)
 	}
-	for _, next := range fallback(cmd, e.Exit, p.Code) {
+	for _, next := range fallbackCommands(cmd, e.Exit, p.Code) {
 		if !slices.Contains(e.Next, next) {
 			e.Next = append(e.Next, next)
 		}
@@ -56,8 +56,8 @@ func fromProblem(cmd *cobra.Command, p contract.Problem) *Error {
 	return e
 }
 
-// advise adds a way out: a command to run, the same one with other flags, or words.
-func (e *Error) advise(cmd *cobra.Command, f contract.Fix) {
+// addFix adds a way out: a command to run, the same one with other flags, or words.
+func (e *Error) addFix(cmd *cobra.Command, f contract.Fix) {
 	switch line := typedWith(cmd, f.Set); {
 	case f.Command != "":
 		e.Next = append(e.Next, f.Command)
@@ -69,8 +69,8 @@ func (e *Error) advise(cmd *cobra.Command, f contract.Fix) {
 	}
 }
 
-// remedies are the commands that a problem suggests.
-func remedies(cmd *cobra.Command, p contract.Problem) []string {
+// remedyCommands are the commands that a problem suggests.
+func remedyCommands(cmd *cobra.Command, p contract.Problem) []string {
 	var next []string
 	switch p.Code {
 	case contract.CodeETagMismatch:
@@ -99,7 +99,7 @@ func remedies(cmd *cobra.Command, p contract.Problem) []string {
 func longestExtension(cmd *cobra.Command, p contract.Problem) []string {
 	for _, o := range p.Offers {
 		if by := o.End.Sub(o.Start); by >= time.Minute {
-			return []string{fmt.Sprintf("%s %s --by %s", cmd.CommandPath(), quoted(cmd.Flags().Arg(0)), flagText(by))}
+			return []string{fmt.Sprintf("%s %s --by %s", cmd.CommandPath(), shellQuote(cmd.Flags().Arg(0)), flagText(by))}
 		}
 	}
 	return nil
@@ -113,7 +113,7 @@ func flagText(d time.Duration) string {
 		text = strconv.Itoa(int(n)) + "d"
 	}
 	if rest := (d % day).Truncate(time.Minute); rest > 0 || text == "" {
-		text += short(rest)
+		text += formatDuration(rest)
 	}
 	return text
 }
@@ -126,8 +126,8 @@ var whereNamed = map[string]string{"pool": "forewarm pools list", "model": "fore
 	"organization":        "forewarm orgs list", "user": "forewarm users list", "node": "forewarm nodes list",
 	"user_id": "forewarm users list", "provisioner": "forewarm pools list -o wide"}
 
-// headline is what happened, in a sentence.
-func headline(cmd *cobra.Command, p contract.Problem) string {
+// problemHeadline is what happened, in a sentence.
+func problemHeadline(cmd *cobra.Command, p contract.Problem) string {
 	detail := inFlags(cmd, inWords(p.Detail))
 	switch p.Code {
 	case "":
@@ -153,7 +153,7 @@ func headline(cmd *cobra.Command, p contract.Problem) string {
 			}
 		}
 	case contract.CodeNotFound:
-		if what := sought(cmd); what != "" && (detail == "" || strings.HasPrefix(detail, "It does not exist")) {
+		if what := missingThing(cmd); what != "" && (detail == "" || strings.HasPrefix(detail, "It does not exist")) {
 			return "There is no " + what + "."
 		}
 		return detail
@@ -164,8 +164,8 @@ func headline(cmd *cobra.Command, p contract.Problem) string {
 	return p.Title + ": " + detail
 }
 
-// sought is what a command was told to look for.
-func sought(cmd *cobra.Command) string {
+// missingThing is what a command was told to look for.
+func missingThing(cmd *cobra.Command) string {
 	words, args := strings.Fields(cmd.Use), cmd.Flags().Args()
 	var all []string
 	for i, arg := range args {
@@ -175,7 +175,7 @@ func sought(cmd *cobra.Command) string {
 			all = append(all, fmt.Sprintf("%s %q", noun, arg))
 		}
 	}
-	for _, flag := range sorted(flagNouns) {
+	for _, flag := range sortedKeys(flagNouns) {
 		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
 			all = append(all, fmt.Sprintf("%s %q", strings.ToLower(flagNouns[flag]), f.Value.String()))
 		}
@@ -259,11 +259,11 @@ func fieldText(cmd *cobra.Command, f contract.FieldError) string {
 			what += ":"
 		case flag.Changed && !strings.HasPrefix(rule, `"`) && !strings.Contains(rule, "; got ") &&
 			!strings.Contains(rule, ", not \""):
-			what += " " + quoted(strings.Trim(flag.Value.String(), "[]"))
+			what += " " + shellQuote(strings.Trim(flag.Value.String(), "[]"))
 		}
 	} else if words := strings.Fields(cmd.Use); len(words) > 1 && strings.EqualFold(words[1], what) &&
 		cmd.Flags().NArg() > 0 {
-		what += " " + quoted(cmd.Flags().Arg(0))
+		what += " " + shellQuote(cmd.Flags().Arg(0))
 	}
 	return strings.TrimSpace(what + " " + strings.ReplaceAll(rule, " after from", ""))
 }
@@ -276,7 +276,7 @@ func ruleText(f contract.FieldError, flag *pflag.Flag) string {
 	case f.Limit == nil || words == "":
 		return f.Message
 	case f.Unit == contract.UnitSeconds:
-		return words + span(*f.Limit*float64(time.Second)).long()
+		return words + span(*f.Limit*float64(time.Second)).longText()
 	case f.Unit == contract.UnitMiB && flag != nil && !strings.HasSuffix(flag.Name, "-mib"):
 		return words + strconv.FormatFloat(*f.Limit/1024, 'f', -1, 64) + " (GiB)"
 	}
@@ -292,19 +292,19 @@ func inWords(text string) string {
 		if err != nil {
 			return m
 		}
-		return span(d).long()
+		return span(d).longText()
 	})
 }
 
-// long renders a duration in its two largest units: 7d, 2517d1h, 3m20s.
-func (s span) long() string {
+// longText renders a duration in its two largest units: 7d, 2517d1h, 3m20s.
+func (s span) longText() string {
 	d, day := time.Duration(s), 24*time.Hour
 	if d < 2*day {
-		return short(d)
+		return formatDuration(d)
 	}
 	text := strconv.Itoa(int(d/day)) + "d"
 	if rest := (d % day).Truncate(time.Hour); rest > 0 {
-		text += short(rest)
+		text += formatDuration(rest)
 	}
 	return text
 }
@@ -313,7 +313,7 @@ func (s span) long() string {
 func typedLine(cmd *cobra.Command, without ...string) string {
 	line := []string{cmd.CommandPath()}
 	for _, arg := range cmd.Flags().Args() {
-		line = append(line, quoted(arg))
+		line = append(line, shellQuote(arg))
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if !slices.Contains(without, f.Name) {
@@ -327,7 +327,7 @@ func typedLine(cmd *cobra.Command, without ...string) string {
 // empty when there are none, or not all of them have flags.
 func typedWith(cmd *cobra.Command, set map[string]any) string {
 	var names, words []string
-	for _, field := range sorted(set) {
+	for _, field := range sortedKeys(set) {
 		f := cmd.Flags().Lookup(strings.ReplaceAll(field, "_", "-"))
 		if f == nil {
 			return ""
@@ -348,12 +348,12 @@ func flagWords(f *pflag.Flag, value string) string {
 	case f.Value.Type() == "bool":
 		return "--" + f.Name + "=" + value
 	default:
-		return "--" + f.Name + " " + quoted(value)
+		return "--" + f.Name + " " + shellQuote(value)
 	}
 }
 
-// quoted is a word as a shell takes it.
-func quoted(word string) string {
+// shellQuote is a word as a shell takes it.
+func shellQuote(word string) string {
 	safe := func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:@,+=%", r)
 	}

@@ -16,40 +16,40 @@ var quotaView = view[contract.Quota]{
 	name: func(x contract.Quota) string { return x.OrganizationID },
 	columns: []column[contract.Quota]{
 		{head: "ORGANIZATION",
-			cell: func(x contract.Quota) string { return first(x.OrganizationName, x.OrganizationID) }},
+			cell: func(x contract.Quota) string { return firstNonEmpty(x.OrganizationName, x.OrganizationID) }},
 		{head: "MAX GPUS", cell: func(x contract.Quota) string { return strconv.Itoa(x.Limits.MaxGPUs) }},
-		{head: "GPU MEMORY", cell: func(x contract.Quota) string { return limited(x.Limits.MaxGPUMemoryMiB, "MiB") }},
-		{head: "CPUS", cell: func(x contract.Quota) string { return limited(x.Limits.MaxCPUs, "") }},
-		{head: "MEMORY", cell: func(x contract.Quota) string { return limited(x.Limits.MaxMemoryMiB, "MiB") }},
-		{head: "BOOKINGS", cell: func(x contract.Quota) string { return limited(x.Limits.MaxBookings, "") }},
+		{head: "GPU MEMORY", cell: func(x contract.Quota) string { return limitText(x.Limits.MaxGPUMemoryMiB, "MiB") }},
+		{head: "CPUS", cell: func(x contract.Quota) string { return limitText(x.Limits.MaxCPUs, "") }},
+		{head: "MEMORY", cell: func(x contract.Quota) string { return limitText(x.Limits.MaxMemoryMiB, "MiB") }},
+		{head: "BOOKINGS", cell: func(x contract.Quota) string { return limitText(x.Limits.MaxBookings, "") }},
 		{head: "GPU-HOURS",
-			cell: func(x contract.Quota) string { return limited(x.Limits.GPUHours, " a "+x.Limits.Period) }},
-		{head: "MONEY", cell: func(x contract.Quota) string { return spending(x.Limits) }},
+			cell: func(x contract.Quota) string { return limitText(x.Limits.GPUHours, " a "+x.Limits.Period) }},
+		{head: "MONEY", cell: func(x contract.Quota) string { return spendingText(x.Limits) }},
 		{head: "SPECULATION/DAY", cell: func(x contract.Quota) string { return formatMoney(x.Limits.SpeculationPerDay) }},
-		{head: "COHORT", cell: func(x contract.Quota) string { return dash(x.Limits.Cohort) }},
-		{head: "BORROWING", cell: func(x contract.Quota) string { return bounds(x.Limits, x.Limits.Borrowing) }},
-		{head: "LENDING", cell: func(x contract.Quota) string { return bounds(x.Limits, x.Limits.Lending) }},
+		{head: "COHORT", cell: func(x contract.Quota) string { return orDash(x.Limits.Cohort) }},
+		{head: "BORROWING", cell: func(x contract.Quota) string { return boundsText(x.Limits, x.Limits.Borrowing) }},
+		{head: "LENDING", cell: func(x contract.Quota) string { return boundsText(x.Limits, x.Limits.Lending) }},
 		{head: "WEIGHT", cell: func(x contract.Quota) string { return strconv.Itoa(x.Limits.Weight) }},
 	},
 }
 
-// limited renders a limit that may be absent.
-func limited(n *int64, unit string) string {
+// limitText renders a limit that may be absent.
+func limitText(n *int64, unit string) string {
 	if n == nil {
 		return "no limit"
 	}
 	return strconv.FormatInt(*n, 10) + unit
 }
 
-func spending(l contract.Limits) string {
+func spendingText(l contract.Limits) string {
 	if l.Money == nil {
 		return "no limit"
 	}
 	return formatMoney(*l.Money) + " a " + l.Period
 }
 
-// bounds renders what may be borrowed or lent.
-func bounds(l contract.Limits, b contract.Bounds) string {
+// boundsText renders what may be borrowed or lent.
+func boundsText(l contract.Limits, b contract.Bounds) string {
 	if l.Cohort == "" {
 		return "-"
 	}
@@ -76,9 +76,9 @@ var usageView = view[contract.ResourceUsage]{
 		{head: "NOW", right: true, cell: func(x contract.ResourceUsage) string { return strconv.FormatInt(x.Now, 10) }},
 		{head: "PEAK", right: true,
 			cell: func(x contract.ResourceUsage) string { return strconv.FormatInt(x.Peak, 10) }},
-		{head: "LIMIT", right: true, cell: func(x contract.ResourceUsage) string { return limited(x.Limit, "") }},
+		{head: "LIMIT", right: true, cell: func(x contract.ResourceUsage) string { return limitText(x.Limit, "") }},
 		{head: "WITH BORROWING", right: true,
-			cell: func(x contract.ResourceUsage) string { return limited(x.Ceiling, "") }},
+			cell: func(x contract.ResourceUsage) string { return limitText(x.Ceiling, "") }},
 	},
 }
 
@@ -87,8 +87,8 @@ var riskView = view[contract.PromiseAtRisk]{
 	columns: []column[contract.PromiseAtRisk]{
 		{head: "BEYOND THE QUOTA", cell: func(x contract.PromiseAtRisk) string { return x.ID }},
 		{head: "GPUS", right: true, cell: func(x contract.PromiseAtRisk) string { return strconv.Itoa(x.GPUs) }},
-		{head: "START", cell: func(x contract.PromiseAtRisk) string { return stamp(x.Start) }},
-		{head: "END", cell: func(x contract.PromiseAtRisk) string { return stamp(x.End) }},
+		{head: "START", cell: func(x contract.PromiseAtRisk) string { return formatTime(x.Start) }},
+		{head: "END", cell: func(x contract.PromiseAtRisk) string { return formatTime(x.End) }},
 		{head: "LIMIT", cell: func(x contract.PromiseAtRisk) string { return firstBlocker(x) }},
 	},
 }
@@ -100,11 +100,11 @@ func firstBlocker(x contract.PromiseAtRisk) string {
 	return x.Blockers[0].Message
 }
 
-func (a *app) quota() *cobra.Command {
+func (a *app) newQuotaCommand() *cobra.Command {
 	show := &cobra.Command{
 		Use: "show [ORGANIZATION]", Short: "Show what a tenant may hold, your own when left out", Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, id, err := a.organization(cmd, args)
+			api, id, err := a.resolveOrganization(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -112,18 +112,18 @@ func (a *app) quota() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, quotaView, got)
+			return showOne(a, cmd, quotaView, got)
 		},
 	}
-	return group("quota", "See and set what tenants may hold and use", show, a.quotaSet(), a.quotaUsage())
+	return newGroupCommand("quota", "See and set what tenants may hold and use", show, a.newSetQuotaCommand(), a.newQuotaUsageCommand())
 }
 
-func (a *app) quotaUsage() *cobra.Command {
+func (a *app) newQuotaUsageCommand() *cobra.Command {
 	ahead := 168
 	c := &cobra.Command{
 		Use: "usage [ORGANIZATION]", Short: "Show what a tenant holds, is promised and has used", Args: atMostOne,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, id, err := a.organization(cmd, args)
+			api, id, err := a.resolveOrganization(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -140,10 +140,10 @@ func (a *app) quotaUsage() *cobra.Command {
 
 func (a *app) showUsage(cmd *cobra.Command, got contract.QuotaUsage) error {
 	if a.flags.output != table && a.flags.output != wide {
-		return one(a, cmd,
+		return showOne(a, cmd,
 			view[contract.QuotaUsage]{name: func(x contract.QuotaUsage) string { return x.OrganizationID }}, got)
 	}
-	if err := list(a, cmd, usageView, got.Resources); err != nil {
+	if err := showList(a, cmd, usageView, got.Resources); err != nil {
 		return err
 	}
 	p := got.Period
@@ -153,7 +153,7 @@ func (a *app) showUsage(cmd *cobra.Command, got contract.QuotaUsage) error {
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(),
 		"\nThis %s (from %s)\nGPU-HOURS    %.1f of %s\nMONEY        %s of %s\nSPECULATION  %s of %s a day\n",
-		p.Period, stamp(p.Start), p.GPUHours, limited(p.GPUHoursLimit, ""), formatMoney(p.Money), limit,
+		p.Period, formatTime(p.Start), p.GPUHours, limitText(p.GPUHoursLimit, ""), formatMoney(p.Money), limit,
 		formatMoney(got.Speculation), formatMoney(got.SpeculationLimit))
 	return err
 }
@@ -167,16 +167,16 @@ type quotaFlags struct {
 	force                           bool
 }
 
-func (a *app) quotaSet() *cobra.Command {
+func (a *app) newSetQuotaCommand() *cobra.Command {
 	var q quotaFlags
 	c := &cobra.Command{
 		Use: "set ORGANIZATION", Short: "Change what a tenant may hold, at once (operators)",
-		Args: named("ORGANIZATION"),
+		Args: exactArgs("ORGANIZATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !anyChanged(cmd.LocalNonPersistentFlags(), "force") {
-				return usagef("forewarm quota set --help", "there is nothing to change")
+				return usageErrorf("forewarm quota set --help", "there is nothing to change")
 			}
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -184,7 +184,7 @@ func (a *app) quotaSet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err = q.change(cmd, &now.Limits); err != nil {
+			if err = q.changeLimits(cmd, &now.Limits); err != nil {
 				return err
 			}
 			return a.changeQuota(cmd, api, now, q.force)
@@ -215,22 +215,22 @@ func anyChanged(f *pflag.FlagSet, except string) bool {
 	return given
 }
 
-// change puts the flags that were given into the limits there are.
-func (q quotaFlags) change(cmd *cobra.Command, l *contract.Limits) error {
+// changeLimits puts the flags that were given into the limits there are.
+func (q quotaFlags) changeLimits(cmd *cobra.Command, l *contract.Limits) error {
 	given := cmd.Flags().Changed
 	if given("max-gpus") {
 		l.MaxGPUs = q.gpus
 	}
 	if given("weight") {
 		if l.Weight = q.weight; l.Weight < 1 {
-			return usagef("forewarm quota set --help", "--weight must be at least 1")
+			return usageErrorf("forewarm quota set --help", "--weight must be at least 1")
 		}
 	}
 	if given("period") {
 		l.Period = q.period
 	}
 	if given("speculation-per-day") {
-		l.SpeculationPerDay = dollars(q.speculation)
+		l.SpeculationPerDay = parseDollars(q.speculation)
 	}
 	if given("cohort") {
 		if l.Cohort = q.cohort; q.cohort == "" {
@@ -239,7 +239,7 @@ func (q quotaFlags) change(cmd *cobra.Command, l *contract.Limits) error {
 	}
 	if given("money") {
 		if l.Money = nil; q.money != "none" {
-			m := dollars(q.money)
+			m := parseDollars(q.money)
 			l.Money = &m
 		}
 	}
@@ -269,38 +269,38 @@ func setLimit(cmd *cobra.Command, flag, text string, to **int64) error {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return usagef(cmd.CommandPath()+" --help", "--%s %q is neither a number nor none", flag, text)
+		return usageErrorf(cmd.CommandPath()+" --help", "--%s %q is neither a number nor none", flag, text)
 	}
 	*to = &n
 	return nil
 }
 
 func (a *app) changeQuota(cmd *cobra.Command, api *client.Client, now contract.Quota, force bool) error {
-	if a.previews() {
+	if a.previewsOnly() {
 		return a.makePlan(cmd, api, contract.PlanQuota, contract.PlannedQuota{
 			OrganizationID: now.OrganizationID, Version: now.Version, Limits: now.Limits, Force: force,
 		})
 	}
-	got, err := api.SetQuota(a.send(cmd.Context()), now.OrganizationID, now.Version, now.Limits, force)
+	got, err := api.SetQuota(a.withIdempotencyKey(cmd.Context()), now.OrganizationID, now.Version, now.Limits, force)
 	if err != nil {
 		return err
 	}
 	if a.flags.output != table && a.flags.output != wide {
-		return one(a, cmd,
+		return showOne(a, cmd,
 			view[contract.QuotaChanged]{name: func(x contract.QuotaChanged) string { return x.Quota.OrganizationID }},
 			got)
 	}
-	if err := one(a, cmd, quotaView, got.Quota); err != nil {
+	if err := showOne(a, cmd, quotaView, got.Quota); err != nil {
 		return err
 	}
 	if len(got.Degraded) > 0 {
 		_, _ = fmt.Fprintln(cmd.OutOrStdout())
-		if err := list(a, cmd, riskView, got.Degraded); err != nil {
+		if err := showList(a, cmd, riskView, got.Degraded); err != nil {
 			return err
 		}
 	}
 	if n := len(got.Restored); n > 0 {
-		a.say(cmd, "%s %s within the quota again.", count(n, "promise"), are(n))
+		a.say(cmd, "%s %s within the quota again.", formatCount(n, "promise"), isOrAre(n))
 	}
 	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// unreachable says why no server answered, without the names of the layers that
+// unreachableText says why no server answered, without the names of the layers that
 // noticed.
-func unreachable(err error) string {
+func unreachableText(err error) string {
 	var (
 		asked *url.Error
 		name  *net.DNSError
@@ -34,16 +34,16 @@ func unreachable(err error) string {
 	case errors.As(err, &cert), errors.As(err, &host):
 		return where + " shows a certificate that this machine does not trust"
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return "no server answers at " + where + " (" + innermost(dial).Error() + ")"
+		return "no server answers at " + where + " (" + innermostError(dial).Error() + ")"
 	case asked != nil:
-		return "the connection to " + where + " broke (" + innermost(asked).Error() + ")"
+		return "the connection to " + where + " broke (" + innermostError(asked).Error() + ")"
 	default:
-		return "the connection to the server broke (" + innermost(err).Error() + ")"
+		return "the connection to the server broke (" + innermostError(err).Error() + ")"
 	}
 }
 
-// innermost is the error at the bottom of a chain.
-func innermost(err error) error {
+// innermostError is the error at the bottom of a chain.
+func innermostError(err error) error {
 	for {
 		next := errors.Unwrap(err)
 		if next == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-func (a *app) manual() *cobra.Command {
+func (a *app) newManualCommand() *cobra.Command {
 	var markdown string
 	c := &cobra.Command{
 		Use: "man (DIR | --markdown FILE)", Short: "Write the manual pages of all commands",
@@ -22,9 +22,9 @@ func (a *app) manual() *cobra.Command {
 				return noArgs(cmd, args)
 			}
 			if len(args) == 0 {
-				return usagef("forewarm man ./man", "DIR is missing: the directory to write the pages to")
+				return usageErrorf("forewarm man ./man", "DIR is missing: the directory to write the pages to")
 			}
-			return named("DIR")(cmd, args)
+			return exactArgs("DIR")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -34,21 +34,21 @@ func (a *app) manual() *cobra.Command {
 			case markdown != "":
 				var b bytes.Buffer
 				writeReference(&b, cmd.Root())
-				return written(os.WriteFile(markdown, b.Bytes(), 0o644)) //nolint:gosec // for everybody to read
+				return manualError(os.WriteFile(markdown, b.Bytes(), 0o644)) //nolint:gosec // for everybody to read
 			}
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // for everybody to read
-				return written(err)
+				return manualError(err)
 			}
 			header := &doc.GenManHeader{Title: "FOREWARM", Section: "1", Source: "forewarm " + a.version,
 				Manual: "Forewarm"}
-			return written(doc.GenManTree(cmd.Root(), header, args[0]))
+			return manualError(doc.GenManTree(cmd.Root(), header, args[0]))
 		},
 	}
 	c.Flags().StringVar(&markdown, "markdown", "", "write the reference of all commands to this `FILE` instead")
 	return c
 }
 
-func written(err error) error {
+func manualError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -96,7 +96,7 @@ func writeCommand(w io.Writer, c *cobra.Command) {
 	}
 	_, _ = fmt.Fprint(w, "```\n")
 	if c.Example != "" {
-		_, _ = fmt.Fprintf(w, "\n```console\n%s\n```\n", strings.Join(examples(c), "\n"))
+		_, _ = fmt.Fprintf(w, "\n```console\n%s\n```\n", strings.Join(exampleBlock(c), "\n"))
 	}
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
@@ -105,8 +105,8 @@ func writeCommand(w io.Writer, c *cobra.Command) {
 	}
 }
 
-// examples are the command lines of a command's examples.
-func examples(c *cobra.Command) []string {
+// exampleBlock are the command lines of a command's examples.
+func exampleBlock(c *cobra.Command) []string {
 	var lines []string
 	for l := range strings.Lines(c.Example) {
 		if l = strings.TrimSpace(l); l != "" {

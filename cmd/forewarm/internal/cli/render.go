@@ -29,7 +29,7 @@ const (
 
 var formats = []string{table, wide, asJSON, jsonl, asYAML, name}
 
-func known(format string) bool { return slices.Contains(formats, format) }
+func knownFormat(format string) bool { return slices.Contains(formats, format) }
 
 // column is one column of a table.
 type column[T any] struct {
@@ -46,25 +46,25 @@ type view[T any] struct {
 	columns []column[T]
 }
 
-// list shows things in the chosen format.
-func list[T any](a *app, cmd *cobra.Command, v view[T], items []T) error {
+// showList shows things in the chosen format.
+func showList[T any](a *app, cmd *cobra.Command, v view[T], items []T) error {
 	w := cmd.OutOrStdout()
 	switch a.flags.output {
 	case asJSON, asYAML:
 		if items == nil {
 			items = []T{}
 		}
-		return a.encode(w, items)
+		return a.writeEncoded(w, items)
 	case jsonl:
 		for _, item := range items {
-			if err := a.line(w, item); err != nil {
+			if err := a.writeLine(w, item); err != nil {
 				return err
 			}
 		}
 		return nil
 	case name:
 		for _, item := range items {
-			_, _ = fmt.Fprintln(w, plain(v.name(item)))
+			_, _ = fmt.Fprintln(w, plainText(v.name(item)))
 		}
 		return nil
 	}
@@ -72,19 +72,19 @@ func list[T any](a *app, cmd *cobra.Command, v view[T], items []T) error {
 		a.say(cmd, "Nothing to show.")
 		return nil
 	}
-	return a.table(w, v.rows(items, a.flags.output == wide), v.heads(a.flags.output == wide))
+	return a.writeTable(w, v.cellRows(items, a.flags.output == wide), v.columnHeads(a.flags.output == wide))
 }
 
-// one shows a single thing: all it has, one line each, in the table formats.
-func one[T any](a *app, cmd *cobra.Command, v view[T], item T) error {
+// showOne shows a single thing: all it has, one line each, in the table formats.
+func showOne[T any](a *app, cmd *cobra.Command, v view[T], item T) error {
 	w := cmd.OutOrStdout()
 	switch a.flags.output {
 	case asJSON, asYAML:
-		return a.encode(w, item)
+		return a.writeEncoded(w, item)
 	case jsonl:
-		return a.line(w, item)
+		return a.writeLine(w, item)
 	case name:
-		_, err := fmt.Fprintln(w, plain(v.name(item)))
+		_, err := fmt.Fprintln(w, plainText(v.name(item)))
 		return err
 	}
 	width := 0
@@ -92,7 +92,7 @@ func one[T any](a *app, cmd *cobra.Command, v view[T], item T) error {
 		width = max(width, len(c.head))
 	}
 	for _, c := range v.columns {
-		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, c.head, plain(c.cell(item))); err != nil {
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, c.head, plainText(c.cell(item))); err != nil {
 			return fmt.Errorf("writing: %w", err)
 		}
 	}
@@ -104,7 +104,7 @@ type head struct {
 	right bool
 }
 
-func (v view[T]) heads(all bool) []head {
+func (v view[T]) columnHeads(all bool) []head {
 	var heads []head
 	for _, c := range v.columns {
 		if all || !c.wide {
@@ -114,7 +114,7 @@ func (v view[T]) heads(all bool) []head {
 	return heads
 }
 
-func (v view[T]) rows(items []T, all bool) [][]string {
+func (v view[T]) cellRows(items []T, all bool) [][]string {
 	rows := make([][]string, 0, len(items))
 	for _, item := range items {
 		var row []string
@@ -128,9 +128,9 @@ func (v view[T]) rows(items []T, all bool) [][]string {
 	return rows
 }
 
-// table writes a light table without borders, so that columns can be cut by
+// writeTable writes a light table without borders, so that columns can be cut by
 // other programs.
-func (a *app) table(w io.Writer, rows [][]string, heads []head) error {
+func (a *app) writeTable(w io.Writer, rows [][]string, heads []head) error {
 	t := pretty.NewWriter()
 	style := pretty.StyleLight
 	style.Options = pretty.OptionsNoBordersAndSeparators
@@ -152,7 +152,7 @@ func (a *app) table(w io.Writer, rows [][]string, heads []head) error {
 	for _, r := range rows {
 		row := make(pretty.Row, len(r))
 		for i, cell := range r {
-			row[i] = plain(cell)
+			row[i] = plainText(cell)
 		}
 		t.AppendRow(row)
 	}
@@ -166,10 +166,10 @@ func (a *app) table(w io.Writer, rows [][]string, heads []head) error {
 
 // formatMoney renders an amount to the cent, as people write it.
 func formatMoney(m contract.Money) string {
-	v, err := strconv.ParseFloat(first(m.Amount, "0"), 64)
+	v, err := strconv.ParseFloat(firstNonEmpty(m.Amount, "0"), 64)
 	switch {
 	case err != nil:
-		return plain(m.Amount)
+		return plainText(m.Amount)
 	case v > 0 && v < 0.005:
 		return "<$0.01"
 	default:
@@ -177,37 +177,37 @@ func formatMoney(m contract.Money) string {
 	}
 }
 
-// short renders a duration without needless zeros: 2h, 90m as 1h30m, 45s.
-func short(d time.Duration) string { return phrase.Length(d) }
+// formatDuration renders a duration without needless zeros: 2h, 90m as 1h30m, 45s.
+func formatDuration(d time.Duration) string { return phrase.Length(d) }
 
-// count is a number of things, each of which has a name that takes an s.
-func count[N ~int | ~int64](n N, noun string) string { return phrase.Count(n, noun) }
+// formatCount is a number of things, each of which has a name that takes an s.
+func formatCount[N ~int | ~int64](n N, noun string) string { return phrase.Count(n, noun) }
 
-func are[N ~int | ~int64](n N) string {
+func isOrAre[N ~int | ~int64](n N) string {
 	if n == 1 {
 		return "is"
 	}
 	return "are"
 }
 
-func seconds(s int64) string { return short(time.Duration(s) * time.Second) }
+func formatSeconds(s int64) string { return formatDuration(time.Duration(s) * time.Second) }
 
-// stamp renders an instant so that --at reads it back; "-" when there is none.
-func stamp(t time.Time) string {
+// formatTime renders an instant so that --at reads it back; "-" when there is none.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-func percent(share *float64) string {
+func formatPercent(share *float64) string {
 	if share == nil {
 		return "-"
 	}
 	return strconv.FormatFloat(*share*100, 'f', 1, 64) + "%"
 }
 
-func dash(s string) string { return first(s, "-") }
+func orDash(s string) string { return firstNonEmpty(s, "-") }
 
 func yesNo(b bool) string {
 	if b {
@@ -216,4 +216,4 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -19,20 +19,20 @@ type replayed struct {
 	Difference string `json:"difference,omitempty"`
 }
 
-func (a *app) decisionsReplay() *cobra.Command {
+func (a *app) newReplayDecisionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "replay DECISION", Short: "Compute a decision again from its record, here, and compare the bytes",
-		Args: named("DECISION"),
+		Args: exactArgs("DECISION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := a.decision(cmd, args[0])
+			d, err := a.fetchDecision(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			if err := replayable(d); err != nil {
+			if err := checkReplayable(d); err != nil {
 				return err
 			}
 			x := replayed{ID: d.ID}
-			if x.Difference, err = recompute(d.Engine, d.Record); err != nil {
+			if x.Difference, err = recomputeDecision(d.Engine, d.Record); err != nil {
 				return &Error{Exit: ExitFailed, Message: d.ID + " cannot be computed again: " + err.Error(),
 					Next: []string{"forewarm decisions show " + d.ID}, Err: err}
 			}
@@ -42,8 +42,8 @@ func (a *app) decisionsReplay() *cobra.Command {
 	}
 }
 
-// replayable says why a record is not there to be computed again.
-func replayable(d contract.Decision) error {
+// checkReplayable says why a record is not there to be computed again.
+func checkReplayable(d contract.Decision) error {
 	switch {
 	case d.Redacted:
 		return &Error{Exit: ExitPolicy, Message: d.ID + " holds the work of others: an operator can compute it again",
@@ -57,11 +57,11 @@ func replayable(d contract.Decision) error {
 }
 
 func (a *app) showReplay(cmd *cobra.Command, x replayed) error {
-	err := a.written(cmd, x.ID, x, func(w io.Writer) {
+	err := a.showText(cmd, x.ID, x, func(w io.Writer) {
 		if x.Identical {
 			_, _ = fmt.Fprintln(w, "identical")
 		} else {
-			_, _ = fmt.Fprintln(w, plain(x.Difference))
+			_, _ = fmt.Fprintln(w, plainText(x.Difference))
 		}
 	})
 	if err != nil || x.Identical {
@@ -71,21 +71,21 @@ func (a *app) showReplay(cmd *cobra.Command, x replayed) error {
 		Next: []string{"forewarm decisions show " + x.ID}}
 }
 
-// recompute makes a decision again and says what differs, down to the bytes of
+// recomputeDecision makes a decision again and says what differs, down to the bytes of
 // its record; nothing if it is identical.
-func recompute(engine string, record []byte) (string, error) {
+func recomputeDecision(engine string, record []byte) (string, error) {
 	switch engine {
 	case "admission":
-		return computed(record, admission.DecodeRecord, func(r admission.Record) ([]byte, error) { return r.Encode() },
+		return recomputeRecord(record, admission.DecodeRecord, func(r admission.Record) ([]byte, error) { return r.Encode() },
 			admission.Replay)
 	case "plan":
-		return computed(record, plan.DecodeRecord, plan.Record.Encode, plan.Replay)
+		return recomputeRecord(record, plan.DecodeRecord, plan.Record.Encode, plan.Replay)
 	default:
 		return "", fmt.Errorf("this program has no engine %q", engine)
 	}
 }
 
-func computed[R any](stored []byte, decode func([]byte) (R, error), encode func(R) ([]byte, error),
+func recomputeRecord[R any](stored []byte, decode func([]byte) (R, error), encode func(R) ([]byte, error),
 	replay func(R) (bool, string)) (string, error) {
 	r, err := decode(stored)
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
-	w.must("reserve", "--gpus", "4", "--pool", "lab", "--at", "10:30", "--for", "1h")
-	w.must("allocate", "--gpus", "4", "--pool", "lab", "--for", "1h")
-	_, _, code := w.forewarm("allocate", "--gpus", "8", "--pool", "lab", "--for", "9h")
+	w.createPool()
+	w.mustRun("reserve", "--gpus", "4", "--pool", "lab", "--at", "10:30", "--for", "1h")
+	w.mustRun("allocate", "--gpus", "4", "--pool", "lab", "--for", "1h")
+	_, _, code := w.runCommand("allocate", "--gpus", "8", "--pool", "lab", "--for", "9h")
 	require.NotEqual(t, ExitOK, code)
-	w.live(4 * time.Hour)
-	ids := strings.Fields(w.must("decisions", "list", "--last", "0", "-o", "name"))
+	w.passTime(4 * time.Hour)
+	ids := strings.Fields(w.mustRun("decisions", "list", "--last", "0", "-o", "name"))
 	require.Greater(t, len(ids), 10)
 	engines := map[string]int{}
 	for _, id := range ids {
-		require.Equal(t, "identical", w.must("decisions", "replay", id), id)
-		record := w.must("decisions", "show", id, "-o", "json")
+		require.Equal(t, "identical", w.mustRun("decisions", "replay", id), id)
+		record := w.mustRun("decisions", "show", id, "-o", "json")
 		for _, engine := range []string{"admission", "plan"} {
 			if strings.Contains(record, `"engine": "`+engine+`"`) {
 				engines[engine]++
@@ -49,7 +49,7 @@ func TestRecomputeTellsWhatDiffers(t *testing.T) {
 		"no such engine":    {"oracle", warm, "", "no engine"},
 		"not even a record": {"admission", `[]`, "", "decoding"},
 	} {
-		diff, err := recompute(c.engine, []byte(c.record))
+		diff, err := recomputeDecision(c.engine, []byte(c.record))
 		if c.fails != "" {
 			require.ErrorContains(t, err, c.fails, name)
 			continue

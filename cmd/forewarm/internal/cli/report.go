@@ -13,11 +13,11 @@ import (
 
 // reportView never shows one of the two numbers without the other.
 var reportView = view[contract.Report]{
-	name: func(x contract.Report) string { return stamp(x.From) + "/" + stamp(x.To) },
+	name: func(x contract.Report) string { return formatTime(x.From) + "/" + formatTime(x.To) },
 	columns: []column[contract.Report]{
 		{head: "ZERO-WAIT RATE", cell: func(x contract.Report) string {
-			return fmt.Sprintf("%s (%d of %s waited at most 5s)", percent(x.ZeroWaitRate), x.ZeroWaitStarts,
-				count(x.Starts, "start"))
+			return fmt.Sprintf("%s (%d of %s waited at most 5s)", formatPercent(x.ZeroWaitRate), x.ZeroWaitStarts,
+				formatCount(x.Starts, "start"))
 		}},
 		{head: "IDLE WASTE", cell: func(x contract.Report) string {
 			return wasteText(x)
@@ -27,14 +27,14 @@ var reportView = view[contract.Report]{
 				x.P95Wait)
 		}},
 		{head: "BUSY", cell: func(x contract.Report) string {
-			busy := fmt.Sprintf("%s, %s GPU-hours", formatMoney(x.BusyCost), hours(x.BusyGPUHours))
+			busy := fmt.Sprintf("%s, %s GPU-hours", formatMoney(x.BusyCost), formatHours(x.BusyGPUHours))
 			if x.IdleGPUHours == nil || x.BootGPUHours == nil {
 				return busy
 			}
-			return busy + fmt.Sprintf(" (idle %s, booting %s)", hours(*x.IdleGPUHours), hours(*x.BootGPUHours))
+			return busy + fmt.Sprintf(" (idle %s, booting %s)", formatHours(*x.IdleGPUHours), formatHours(*x.BootGPUHours))
 		}},
-		{head: "FROM", cell: func(x contract.Report) string { return stamp(x.From) }},
-		{head: "TO", cell: func(x contract.Report) string { return stamp(x.To) }},
+		{head: "FROM", cell: func(x contract.Report) string { return formatTime(x.From) }},
+		{head: "TO", cell: func(x contract.Report) string { return formatTime(x.To) }},
 	},
 }
 
@@ -54,7 +54,7 @@ func wasteText(x contract.Report) string {
 	if x.TotalCost != nil {
 		all = formatMoney(*x.TotalCost) + " in all"
 	}
-	return fmt.Sprintf("%s (%s of %s: %s)", formatMoney(*x.IdleWaste), percent(x.IdleWasteShare), all, parts)
+	return fmt.Sprintf("%s (%s of %s: %s)", formatMoney(*x.IdleWaste), formatPercent(x.IdleWasteShare), all, parts)
 }
 
 // isSpent says whether an amount is there and more than nothing.
@@ -62,14 +62,14 @@ func isSpent(m *contract.Money) bool {
 	return m != nil && strings.Trim(m.Amount, "0.") != ""
 }
 
-func hours(h float64) string { return strconv.FormatFloat(h, 'f', 2, 64) }
+func formatHours(h float64) string { return strconv.FormatFloat(h, 'f', 2, 64) }
 
-func (a *app) report() *cobra.Command {
+func (a *app) newReportCommand() *cobra.Command {
 	last := span(7 * 24 * time.Hour)
 	c := &cobra.Command{
 		Use: "report", Short: "See the two numbers: how often nobody waited, and what that cost", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -78,10 +78,10 @@ func (a *app) report() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, reportView, got)
+			return showOne(a, cmd, reportView, got)
 		},
 	}
 	c.Flags().Var(&last, "last", "the period up to now, such as 1d")
-	c.AddCommand(a.calibration())
+	c.AddCommand(a.newCalibrationCommand())
 	return c
 }

@@ -28,9 +28,9 @@ type reserveFlags struct {
 	needs                   contract.Needs
 }
 
-func (a *app) reserve() *cobra.Command {
+func (a *app) newReserveCommand() *cobra.Command {
 	var r reserveFlags
-	c := a.reserveCommand(&r)
+	c := a.newBaseReserveCommand(&r)
 	c.Short += ", once or again and again"
 	f := c.Flags()
 	f.StringVar(&r.every, "every", "", "repeat: weekday, weekend, daily, weekly, monthly or an RRULE")
@@ -47,10 +47,12 @@ When: --at and --for, in the zone --tz; or --not-before, --not-after or both wit
 room. Without room it fails and says what there is instead; --on-full queue takes a place in the queue.
 When the time has come: forewarm reservations claim. Who does not come loses the GPUs when the pool's warm hold is over.`
 
-// reserveSingle is reserve without what makes it recur.
-func (a *app) reserveSingle() *cobra.Command { return a.reserveCommand(&reserveFlags{}) }
+// newSingleReserveCommand is reserve without what makes it recur.
+func (a *app) newSingleReserveCommand() *cobra.Command {
+	return a.newBaseReserveCommand(&reserveFlags{})
+}
 
-func (a *app) reserveCommand(r *reserveFlags) *cobra.Command {
+func (a *app) newBaseReserveCommand(r *reserveFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reserve --gpus N (--pool P | --model M | --region R …) (--at TIME | --not-before TIME) --for DURATION",
 		Short: "Have GPUs warm at a time",
@@ -80,34 +82,34 @@ func (a *app) reserveCommand(r *reserveFlags) *cobra.Command {
 func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 	flexible := r.notBefore != "" || r.notAfter != ""
 	if flexible && (r.at != "" || r.every != "") {
-		return usagef("forewarm reserve --help",
+		return usageErrorf("forewarm reserve --help",
 			"--not-before and --not-after are instead of --at, and not for --every")
 	}
-	if err := cmp.Or(needGPUs(cmd), need(cmd, "for")); err != nil {
+	if err := cmp.Or(needGPUs(cmd), needFlags(cmd, "for")); err != nil {
 		return err
 	}
 	if !flexible {
-		if err := need(cmd, "at"); err != nil {
+		if err := needFlags(cmd, "at"); err != nil {
 			return err
 		}
 	}
 	if r.onFull != "fail" && r.onFull != "queue" {
-		return usagef("forewarm reserve --help", "--on-full %q is neither fail nor queue", r.onFull)
+		return usageErrorf("forewarm reserve --help", "--on-full %q is neither fail nor queue", r.onFull)
 	}
-	zone, err := a.zone(cmd, r.zone)
+	zone, err := a.findZone(cmd, r.zone)
 	if err != nil {
 		return err
 	}
 	if flexible {
 		return a.reserveWithin(cmd, r, zone)
 	}
-	start, err := whenOn(r.at, a.clock.Now(), zone)
+	start, err := parseMoment(r.at, a.clock.Now(), zone)
 	if err != nil {
-		return blame(cmd, "at", err)
+		return blameFlag(cmd, "at", err)
 	}
 	if r.every != "" {
 		if a.flags.wait {
-			e := usagef(typedLine(cmd, "wait", "timeout"),
+			e := usageErrorf(typedLine(cmd, "wait", "timeout"),
 				"--wait is not for --every: each date of a schedule has a reservation of its own")
 			e.Detail = []string{"Leave --wait out, and wait for the reservation of a date: forewarm wait RESERVATION"}
 			return e
@@ -116,7 +118,7 @@ func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 	}
 	for _, flag := range []string{"skip", "dst"} {
 		if cmd.Flags().Changed(flag) {
-			return usagef("forewarm reserve --help", "--%s is only for --every", flag)
+			return usageErrorf("forewarm reserve --help", "--%s is only for --every", flag)
 		}
 	}
 	return a.reserveOnce(cmd, r, start, zone)
@@ -124,16 +126,16 @@ func (a *app) runReserve(cmd *cobra.Command, r reserveFlags) error {
 
 func (a *app) reserveOnce(cmd *cobra.Command, r reserveFlags, start moment, zone *time.Location) error {
 	end := start.at.Add(r.length.std())
-	a.say(cmd, "Read as   %s", read(start.at, end, zone))
-	a.warn(cmd, start.warning(zone))
-	in := r.request()
+	a.say(cmd, "Read as   %s", describeWindow(start.at, end, zone))
+	a.sayNote(cmd, start.foldWarning(zone))
+	in := r.buildRequest()
 	in.Start, in.End = start.at.UTC(), end.UTC()
-	return a.book(cmd, in)
+	return a.bookReservation(cmd, in)
 }
 
 // reserveWithin books the earliest time at which there is room.
 func (a *app) reserveWithin(cmd *cobra.Command, r reserveFlags, zone *time.Location) error {
-	in := r.request()
+	in := r.buildRequest()
 	in.MinDurationSeconds, in.MaxDurationSeconds = r.length.seconds(), r.length.seconds()
 	in.StartTimeNotEarlierThan = a.clock.Now().UTC()
 	for _, bound := range []struct {
@@ -143,25 +145,25 @@ func (a *app) reserveWithin(cmd *cobra.Command, r reserveFlags, zone *time.Locat
 		if bound.text == "" {
 			continue
 		}
-		t, err := when(bound.text, a.clock.Now(), zone)
+		t, err := parseTime(bound.text, a.clock.Now(), zone)
 		if err != nil {
-			return blame(cmd, bound.flag, err)
+			return blameFlag(cmd, bound.flag, err)
 		}
 		*bound.to = t.UTC()
 	}
-	a.say(cmd, "Read as   %s", readWithin(in.StartTimeNotEarlierThan, in.EndTimeNotLaterThan, zone))
-	return a.book(cmd, in)
+	a.say(cmd, "Read as   %s", describeBounds(in.StartTimeNotEarlierThan, in.EndTimeNotLaterThan, zone))
+	return a.bookReservation(cmd, in)
 }
 
-// request is what the flags ask for, without its time.
-func (r reserveFlags) request() contract.ReservationCreate {
+// buildRequest is what the flags ask for, without its time.
+func (r reserveFlags) buildRequest() contract.ReservationCreate {
 	return contract.ReservationCreate{Pool: r.pool, Model: r.model, Needs: r.needs, GPUs: r.gpus, Layout: r.layout,
 		Class: r.class, Name: r.name, Workload: r.workload,
 		Queue: r.onFull == "queue"}
 }
 
-func (a *app) book(cmd *cobra.Command, in contract.ReservationCreate) error {
-	api, err := a.client()
+func (a *app) bookReservation(cmd *cobra.Command, in contract.ReservationCreate) error {
+	api, err := a.newClient()
 	if err != nil {
 		return err
 	}
@@ -171,20 +173,20 @@ func (a *app) book(cmd *cobra.Command, in contract.ReservationCreate) error {
 	case a.asking:
 		return a.askAbout(cmd, api, contract.ExplainRequest{Reservation: &in})
 	}
-	got, err := api.Reserve(a.send(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
+	got, err := api.Reserve(a.withIdempotencyKey(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
 	if err != nil {
 		return err
 	}
 	if a.flags.dryRun {
 		a.say(cmd, "Dry run: nothing was changed.")
-		return one(a, cmd, reservationView, got)
+		return showOne(a, cmd, reservationView, got)
 	}
 	if a.flags.wait {
 		if got, err = a.waitReservation(cmd, api, got); err != nil {
 			return err
 		}
 	}
-	if err := one(a, cmd, reservationView, got); err != nil {
+	if err := showOne(a, cmd, reservationView, got); err != nil {
 		return err
 	}
 	next := "reservations claim"
@@ -196,7 +198,7 @@ func (a *app) book(cmd *cobra.Command, in contract.ReservationCreate) error {
 }
 
 func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start moment, zone *time.Location) error {
-	in, err := r.schedule(cmd, start, zone)
+	in, err := r.buildSchedule(cmd, start, zone)
 	if err != nil {
 		return err
 	}
@@ -205,10 +207,10 @@ func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start moment, zon
 		Length:  r.length.std(), Policy: recurrence.Policy(in.DSTPolicy)}); err != nil {
 		return wrongRule(cmd, err)
 	}
-	a.say(cmd, "Read as   %s at %s for %s, %s", in.RRule, start.wall.Format("15:04"), short(r.length.std()),
+	a.say(cmd, "Read as   %s at %s for %s, %s", in.RRule, start.wall.Format("15:04"), formatDuration(r.length.std()),
 		in.Timezone)
-	a.warn(cmd, start.warning(zone))
-	api, err := a.client()
+	a.sayNote(cmd, start.foldWarning(zone))
+	api, err := a.newClient()
 	if err != nil {
 		return err
 	}
@@ -217,8 +219,8 @@ func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start moment, zon
 		return err
 	}
 	a.say(cmd, "Warm-up   about %s before each start (p95 of %s, and a margin)",
-		short(time.Duration(pool.LeadSeconds*float64(time.Second))), count(pool.BootSamples, "boot"))
-	got, err := api.CreateSchedule(a.send(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
+		formatDuration(time.Duration(pool.LeadSeconds*float64(time.Second))), formatCount(pool.BootSamples, "boot"))
+	got, err := api.CreateSchedule(a.withIdempotencyKey(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
 	if err != nil {
 		return err
 	}
@@ -228,7 +230,7 @@ func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start moment, zon
 			got.Next[i].ReservationID = ""
 		}
 	}
-	if err := one(a, cmd, scheduleView, got); err != nil {
+	if err := showOne(a, cmd, scheduleView, got); err != nil {
 		return err
 	}
 	a.sayCost(cmd, got)
@@ -239,31 +241,31 @@ func (a *app) reserveAgain(cmd *cobra.Command, r reserveFlags, start moment, zon
 	return nil
 }
 
-// warn says what somebody should know; nothing when that is empty.
-func (a *app) warn(cmd *cobra.Command, text string) {
+// sayNote says what somebody should know; nothing when that is empty.
+func (a *app) sayNote(cmd *cobra.Command, text string) {
 	if text != "" {
 		a.say(cmd, "Note      %s", text)
 	}
 }
 
-// schedule is the request for a recurring reservation.
-func (r reserveFlags) schedule(cmd *cobra.Command, start moment, zone *time.Location) (contract.ScheduleCreate, error) {
-	rule, err := every(r.every)
+// buildSchedule is the request for a recurring reservation.
+func (r reserveFlags) buildSchedule(cmd *cobra.Command, start moment, zone *time.Location) (contract.ScheduleCreate, error) {
+	rule, err := parseEvery(r.every)
 	if err != nil {
 		return contract.ScheduleCreate{}, err
 	}
 	switch {
 	case r.pool == "":
-		return contract.ScheduleCreate{}, usagef("forewarm pools list",
+		return contract.ScheduleCreate{}, usageErrorf("forewarm pools list",
 			"--every needs --pool: a schedule belongs to one pool")
 	case r.model != "" || r.needs != (contract.Needs{}):
-		return contract.ScheduleCreate{}, usagef("forewarm reserve --help",
+		return contract.ScheduleCreate{}, usageErrorf("forewarm reserve --help",
 			"--every goes with --pool alone: a schedule belongs to one pool")
 	case r.name == "":
-		return contract.ScheduleCreate{}, usagef(again(cmd, "--name NAME"),
+		return contract.ScheduleCreate{}, usageErrorf(commandWith(cmd, "--name NAME"),
 			"--every needs --name: a schedule is known by its name")
 	case r.class != "" || r.onFull != "fail":
-		return contract.ScheduleCreate{}, usagef("forewarm reserve --help",
+		return contract.ScheduleCreate{}, usageErrorf("forewarm reserve --help",
 			"--class and --on-full are not for --every: what a schedule books is guaranteed")
 	}
 	return contract.ScheduleCreate{Pool: r.pool, Name: r.name, GPUs: r.gpus, Layout: r.layout,
@@ -277,7 +279,7 @@ func wrongRule(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	u := usagef("forewarm reserve --help", "%s", fieldText(cmd,
+	u := usageErrorf("forewarm reserve --help", "%s", fieldText(cmd,
 		contract.FieldError{Pointer: "/" + e.Field, Message: e.Rule}))
 	if e.Fix != "" && !strings.Contains(e.Rule, e.Fix) {
 		u.Detail = []string{"Such as " + e.Fix}
@@ -285,7 +287,7 @@ func wrongRule(cmd *cobra.Command, err error) error {
 	return u
 }
 
-// again is the command line that was typed, with more flags.
-func again(cmd *cobra.Command, more string) string {
+// commandWith is the command line that was typed, with more flags.
+func commandWith(cmd *cobra.Command, more string) string {
 	return fmt.Sprintf("%s … %s", cmd.CommandPath(), more)
 }

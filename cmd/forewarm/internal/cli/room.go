@@ -12,12 +12,12 @@ import (
 	"github.com/forewarm/forewarm/contract"
 )
 
-// take allocates GPUs. With --wait it asks again while there is no room, until
+// allocateGPUs allocates GPUs. With --wait it asks again while there is no room, until
 // the time is up, and leaves what remains of it to the wait for the GPUs.
-func (a *app) take(cmd *cobra.Command, api *client.Client, in contract.AllocationCreate) (contract.Allocation, error) {
+func (a *app) allocateGPUs(cmd *cobra.Command, api *client.Client, in contract.AllocationCreate) (contract.Allocation, error) {
 	deadline := a.clock.Now().Add(a.flags.timeout.std())
 	for {
-		got, err := api.Allocate(a.send(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
+		got, err := api.Allocate(a.withIdempotencyKey(cmd.Context()), in, client.Options{DryRun: a.flags.dryRun})
 		if err == nil || !a.flags.wait || a.flags.dryRun || !noRoom(err) {
 			a.flags.timeout = span(max(lookEvery, deadline.Sub(a.clock.Now())))
 			return got, err
@@ -44,17 +44,17 @@ const roomEvery = 5 * time.Second
 // the journal.
 func (a *app) awaitRoom(cmd *cobra.Command, deadline time.Time, refused error, ask func(context.Context) error) error {
 	a.say(cmd, "No room now; asking again until %s. That is no place in a queue, as forewarm reserve --on-full "+
-		"queue gives one.", stamp(deadline))
-	p := a.progress(cmd)
+		"queue gives one.", formatTime(deadline))
+	p := a.newProgress(cmd)
 	defer p.end()
 	for err := refused; err != nil; err = ask(cmd.Context()) {
-		if !noRoom(err) && !passing(err) {
+		if !noRoom(err) && !isTransient(err) {
 			return err
 		}
 		if noRoom(err) {
 			refused = err
 		}
-		p.show(watched{id: "no room", text: standing(refused)}, a.clock.Now())
+		p.show(watched{id: "no room", text: blockerText(refused)}, a.clock.Now())
 		if !a.clock.Now().Before(deadline) {
 			return a.stillFull(cmd, refused)
 		}
@@ -66,18 +66,18 @@ func (a *app) awaitRoom(cmd *cobra.Command, deadline time.Time, refused error, a
 	return nil
 }
 
-// standing is what stands in the way, as the server says it.
-func standing(err error) string {
+// blockerText is what stands in the way, as the server says it.
+func blockerText(err error) string {
 	var problem *client.Error
 	if errors.As(err, &problem) && len(problem.Problem.Blockers) > 0 {
 		return inWords(problem.Problem.Blockers[0].Message)
 	}
-	return troubled(err)
+	return troubleText(err)
 }
 
 // stillFull is the last refusal, which nothing goes on after.
 func (a *app) stillFull(cmd *cobra.Command, refused error) error {
-	e := explain(cmd, refused)
-	e.Message = fmt.Sprintf("after %s there is still no room: %s", short(a.flags.timeout.std()), standing(refused))
+	e := explainError(cmd, refused)
+	e.Message = fmt.Sprintf("after %s there is still no room: %s", formatDuration(a.flags.timeout.std()), blockerText(refused))
 	return e
 }

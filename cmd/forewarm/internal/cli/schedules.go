@@ -16,36 +16,36 @@ var scheduleView = view[contract.Schedule]{
 	name: func(x contract.Schedule) string { return x.ID },
 	columns: []column[contract.Schedule]{
 		{head: "ID", cell: func(x contract.Schedule) string { return x.ID }},
-		{head: "NAME", cell: func(x contract.Schedule) string { return dash(x.Name) }},
+		{head: "NAME", cell: func(x contract.Schedule) string { return orDash(x.Name) }},
 		{head: "GPUS", right: true, cell: func(x contract.Schedule) string { return strconv.Itoa(x.GPUs) }},
 		{head: "RULE", cell: func(x contract.Schedule) string { return x.RRule }},
 		{head: "START", cell: func(x contract.Schedule) string { return x.StartLocal }},
 		{head: "ZONE", cell: func(x contract.Schedule) string { return x.Timezone }},
-		{head: "FOR", right: true, cell: func(x contract.Schedule) string { return seconds(x.DurationSeconds) }},
+		{head: "FOR", right: true, cell: func(x contract.Schedule) string { return formatSeconds(x.DurationSeconds) }},
 		{head: "PAUSED", cell: func(x contract.Schedule) string { return yesNo(x.Paused) }},
-		{head: "POOL", cell: func(x contract.Schedule) string { return first(x.PoolName, x.PoolID) }},
+		{head: "POOL", cell: func(x contract.Schedule) string { return firstNonEmpty(x.PoolName, x.PoolID) }},
 		{head: "LAYOUT",
 			cell: func(x contract.Schedule) string { return askedLayout(x.Nodes, x.GPUsPerNode, x.Spread) },
 			wide: true},
-		{head: "SKIPPED", cell: func(x contract.Schedule) string { return dash(strings.Join(x.ExDates, " ")) },
+		{head: "SKIPPED", cell: func(x contract.Schedule) string { return orDash(strings.Join(x.ExDates, " ")) },
 			wide: true},
 		{head: "DST", cell: func(x contract.Schedule) string { return x.DSTPolicy }, wide: true},
 	},
 }
 
-func (a *app) schedules() *cobra.Command {
-	return group("schedules", "See and change recurring reservations",
-		all(a, "schedules", scheduleView, (*client.Client).Schedules), a.schedulesShow(),
-		a.schedulesPause("pause", "Make no more reservations until resumed", true),
-		a.schedulesPause("resume", "Make reservations again", false), a.schedulesDelete())
+func (a *app) newSchedulesCommand() *cobra.Command {
+	return newGroupCommand("schedules", "See and change recurring reservations",
+		newListCommand(a, "schedules", scheduleView, (*client.Client).Schedules), a.newShowScheduleCommand(),
+		a.newPauseScheduleCommand("pause", "Make no more reservations until resumed", true),
+		a.newPauseScheduleCommand("resume", "Make reservations again", false), a.newDeleteScheduleCommand())
 }
 
-func (a *app) schedulesShow() *cobra.Command {
+func (a *app) newShowScheduleCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show SCHEDULE", Short: "Show one schedule, its next dates and what became of each",
-		Args: named("SCHEDULE"),
+		Args: exactArgs("SCHEDULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ func (a *app) schedulesShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := one(a, cmd, scheduleView, got); err != nil {
+			if err := showOne(a, cmd, scheduleView, got); err != nil {
 				return err
 			}
 			coming, err := api.Occurrences(cmd.Context(), args[0], time.Time{}, time.Time{})
@@ -77,10 +77,10 @@ func (a *app) sayCost(cmd *cobra.Command, made contract.Schedule) {
 	}
 	if made.Cost != nil && booked > 0 {
 		a.say(cmd, "Costs     %s: %s", formatMoney(*made.Cost),
-			count(booked, "date")+" so far, and each later one as much again")
+			formatCount(booked, "date")+" so far, and each later one as much again")
 	}
 	for _, r := range made.Remarks {
-		a.warn(cmd, r)
+		a.sayNote(cmd, r)
 	}
 }
 
@@ -98,52 +98,52 @@ func (a *app) sayDates(cmd *cobra.Command, dates []contract.Occurrence) {
 func dateText(o contract.Occurrence) string {
 	switch {
 	case o.Message != "":
-		return plain(o.Message)
+		return plainText(o.Message)
 	case o.ReservationID != "" && o.Reason != "":
 		return fmt.Sprintf("%s (%s)", o.ReservationID, o.Reason)
 	case o.ReservationID != "":
 		return o.ReservationID
 	case !o.AskedAt.IsZero():
-		return "is asked for about " + stamp(o.AskedAt)
+		return "is asked for about " + formatTime(o.AskedAt)
 	default:
 		return ""
 	}
 }
 
-func (a *app) schedulesPause(use, short string, paused bool) *cobra.Command {
+func (a *app) newPauseScheduleCommand(use, short string, paused bool) *cobra.Command {
 	return &cobra.Command{
-		Use: use + " SCHEDULE", Short: short, Args: named("SCHEDULE"),
+		Use: use + " SCHEDULE", Short: short, Args: exactArgs("SCHEDULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
-			got, err := api.PauseSchedule(a.send(cmd.Context()), args[0], paused)
+			got, err := api.PauseSchedule(a.withIdempotencyKey(cmd.Context()), args[0], paused)
 			if err != nil {
 				return err
 			}
-			return one(a, cmd, scheduleView, got)
+			return showOne(a, cmd, scheduleView, got)
 		},
 	}
 }
 
-func (a *app) schedulesDelete() *cobra.Command {
+func (a *app) newDeleteScheduleCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "delete SCHEDULE", Short: "End a schedule", Args: named("SCHEDULE"),
+		Use: "delete SCHEDULE", Short: "End a schedule", Args: exactArgs("SCHEDULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.confirm(cmd, args, "Delete schedule "+args[0]); err != nil {
 				return err
 			}
-			api, err := a.client()
+			api, err := a.newClient()
 			if err != nil {
 				return err
 			}
-			got, err := api.DeleteSchedule(a.send(cmd.Context()), args[0])
+			got, err := api.DeleteSchedule(a.withIdempotencyKey(cmd.Context()), args[0])
 			if err != nil {
 				return err
 			}
 			if got.Cancelled != nil {
-				a.say(cmd, "Deleted %s, and cancelled %s.", args[0], count(*got.Cancelled, "reservation"))
+				a.say(cmd, "Deleted %s, and cancelled %s.", args[0], formatCount(*got.Cancelled, "reservation"))
 			}
 			return nil
 		},

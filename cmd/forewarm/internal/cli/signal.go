@@ -77,14 +77,14 @@ func readLine(ctx context.Context, in io.Reader) (string, error) {
 	}
 }
 
-// answering knows what an interruption may have left behind: a request that
+// interruptDoer knows what an interruption may have left behind: a request that
 // changes something is carried out, though nobody waits for its answer.
-type answering struct{ next client.Doer }
+type interruptDoer struct{ next client.Doer }
 
 // Do sends a request.
-func (d answering) Do(r *http.Request) (*http.Response, error) {
+func (d interruptDoer) Do(r *http.Request) (*http.Response, error) {
 	resp, err := d.next.Do(r)
-	if err == nil || r.Context().Err() == nil || harmless(r) {
+	if err == nil || r.Context().Err() == nil || changesNothing(r) {
 		return resp, err
 	}
 	return nil, &Error{Exit: ExitInterrupt,

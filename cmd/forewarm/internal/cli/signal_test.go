@@ -18,8 +18,8 @@ import (
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-// interruptible is a context that ends as if a signal had come.
-func interruptible(t *testing.T, s syscall.Signal) (context.Context, func()) {
+// newInterruptibleContext is a context that ends as if a signal had come.
+func newInterruptibleContext(t *testing.T, s syscall.Signal) (context.Context, func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	return ctx, func() { cancel(&Interrupted{Signal: s}) }
@@ -30,13 +30,13 @@ func TestSignalsEndQuestions(t *testing.T) {
 	t.Parallel()
 	for s, code := range map[syscall.Signal]int{syscall.SIGINT: ExitInterrupt, syscall.SIGTERM: ExitTerminated} {
 		w := newTown(t)
-		id := w.must("key", "create", "ci", "-o", "name")
+		id := w.mustRun("key", "create", "ci", "-o", "name")
 		w.terminal = true
 		for _, args := range [][]string{{"key", "revoke", id}, {"login"}} {
-			ctx, interrupt := interruptible(t, s)
+			ctx, interrupt := newInterruptibleContext(t, s)
 			silent, typed := io.Pipe()
 			t.Cleanup(func() { _ = typed.Close() })
-			root := w.root()
+			root := w.newRoot()
 			if args[0] == "login" {
 				w.env["FOREWARM_API_KEY"] = ""
 			}
@@ -51,8 +51,8 @@ func TestSignalsEndQuestions(t *testing.T) {
 			require.Equal(t, code, Execute(ctx, root), "%v", args)
 		}
 		w.env["FOREWARM_API_KEY"] = w.secret
-		require.Contains(t, w.must("key", "list"), id)
-		require.NotContains(t, w.must("events"), "key.revoked")
+		require.Contains(t, w.mustRun("key", "list"), id)
+		require.NotContains(t, w.mustRun("events"), "key.revoked")
 	}
 }
 
@@ -62,14 +62,14 @@ func TestSignalsEndRequests(t *testing.T) {
 	t.Parallel()
 	for args, says := range map[string]string{"apply pln_1": "it may have done what was asked", "plan show pln_1": ""} {
 		w := newTown(t)
-		ctx, interrupt := interruptible(t, syscall.SIGINT)
+		ctx, interrupt := newInterruptibleContext(t, syscall.SIGINT)
 		s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			interrupt()
 			<-r.Context().Done()
 		}))
 		w.env["FOREWARM_API"] = s.URL
-		_, errs, code := w.run(ctx, strings.Fields(args)...)
+		_, errs, code := w.runWithContext(ctx, strings.Fields(args)...)
 		s.Close()
 		require.Equal(t, ExitInterrupt, code, args)
 		require.Contains(t, errs, says, args)
@@ -113,7 +113,7 @@ func TestBusyServer(t *testing.T) {
 		out.WriteHeader(http.StatusTooManyRequests)
 	})
 	before := w.clock.Now()
-	out, errs, code := w.forewarm("org", "list", "-o", "name")
+	out, errs, code := w.runCommand("org", "list", "-o", "name")
 	require.Zero(t, code, errs)
 	require.NotEmpty(t, out)
 	require.Equal(t, "The server is busy; trying again in 2s.\n", errs)
@@ -129,7 +129,7 @@ func TestAServerWithoutItsDatabaseIsNotCalledBusy(t *testing.T) {
 		p.RetryAfter = 1
 		p.Write(out)
 	})
-	_, errs, code := w.forewarm("org", "list", "-o", "name")
+	_, errs, code := w.runCommand("org", "list", "-o", "name")
 	require.Zero(t, code, errs)
 	require.Equal(t, "The server's database does not answer; trying again in 1s.\n", errs)
 }
@@ -143,28 +143,28 @@ func TestHostileNames(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		x := contract.Allocation{ID: "alc_1", Name: hostile, State: "pending", Reason: hostile}
 		if r.URL.Path == "/v1/allocations" {
-			_ = line(out, contract.List[contract.Allocation]{Items: []contract.Allocation{x}})
+			_ = writeJSONLine(out, contract.List[contract.Allocation]{Items: []contract.Allocation{x}})
 			return
 		}
-		_ = line(out, x)
+		_ = writeJSONLine(out, x)
 	}))
 	t.Cleanup(s.Close)
 	w.env["FOREWARM_API"] = s.URL
 	for _, format := range formats {
 		for _, args := range [][]string{{"allocations", "list"}, {"allocations", "show", "alc_1"}} {
-			out := w.must(append(args, "-o", format)...)
-			require.Negative(t, strings.IndexFunc(strings.ReplaceAll(out, "\n", ""), steers), "%s: %q", format, out)
+			out := w.mustRun(append(args, "-o", format)...)
+			require.Negative(t, strings.IndexFunc(strings.ReplaceAll(out, "\n", ""), steersTerminal), "%s: %q", format, out)
 			if format != name {
 				require.Contains(t, out, `a\u202egpj`, format)
 			}
 		}
 	}
 	var again []struct{ Name string }
-	decode(t, []byte(w.must("allocations", "list", "-o", "json")), &again)
+	decodeJSON(t, []byte(w.mustRun("allocations", "list", "-o", "json")), &again)
 	require.Equal(t, hostile, again[0].Name)
 	var screen bytes.Buffer
-	root := w.root()
+	root := w.newRoot()
 	root.SetErr(&screen)
-	complain(root, &Error{Message: "no\x1b]0;owned\x07", Detail: []string{"\x1b[2J"}, Next: []string{"\u202e"}})
-	require.Negative(t, strings.IndexFunc(strings.ReplaceAll(screen.String(), "\n", ""), steers), "%q", screen.String())
+	printError(root, &Error{Message: "no\x1b]0;owned\x07", Detail: []string{"\x1b[2J"}, Next: []string{"\u202e"}})
+	require.Negative(t, strings.IndexFunc(strings.ReplaceAll(screen.String(), "\n", ""), steersTerminal), "%q", screen.String())
 }

@@ -44,7 +44,7 @@ type supply struct {
 var supplyView = view[supply]{
 	name: func(x supply) string { return x.Pool },
 	columns: []column[supply]{
-		{head: "POOL", cell: func(x supply) string { return badge(x.Pool, x.simulated) }},
+		{head: "POOL", cell: func(x supply) string { return markSimulated(x.Pool, x.simulated) }},
 		{head: "MODEL", cell: func(x supply) string { return x.Model }},
 		{head: "UP", right: true, cell: func(x supply) string { return strconv.Itoa(x.Up) }},
 		{head: "FREE", right: true, cell: func(x supply) string { return strconv.Itoa(x.Free) }},
@@ -72,13 +72,13 @@ func waiterView(now time.Time) view[waiter] {
 	return view[waiter]{
 		name: func(x waiter) string { return x.ID },
 		columns: []column[waiter]{
-			{head: "WAITS", cell: func(x waiter) string { return first(x.Name, x.ID) }},
+			{head: "WAITS", cell: func(x waiter) string { return firstNonEmpty(x.Name, x.ID) }},
 			{head: "GPUS", right: true, cell: func(x waiter) string { return strconv.Itoa(x.GPUs) }},
-			{head: "POOL", cell: func(x waiter) string { return dash(x.Pool) }},
+			{head: "POOL", cell: func(x waiter) string { return orDash(x.Pool) }},
 			{head: "FOR", right: true,
-				cell: func(x waiter) string { return short(now.Sub(x.Since).Round(time.Second)) }},
+				cell: func(x waiter) string { return formatDuration(now.Sub(x.Since).Round(time.Second)) }},
 			{head: "READY IN", cell: func(x waiter) string { return readyIn(x.Wait) }},
-			{head: "WHY", cell: func(x waiter) string { return dash(x.Because) }},
+			{head: "WHY", cell: func(x waiter) string { return orDash(x.Because) }},
 		},
 	}
 }
@@ -88,21 +88,23 @@ func readyIn(x *contract.WaitEstimate) string {
 	if x == nil {
 		return "-"
 	}
-	at := func(s float64) string { return short(time.Duration(s * float64(time.Second)).Round(time.Second)) }
+	at := func(s float64) string {
+		return formatDuration(time.Duration(s * float64(time.Second)).Round(time.Second))
+	}
 	return fmt.Sprintf("%s (%s–%s)", at(x.P50Seconds), at(x.P10Seconds), at(x.P90Seconds))
 }
 
-func (a *app) status() *cobra.Command {
+func (a *app) newStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "See GPUs, the two numbers and what waits on one screen", Args: noArgs,
 		Example: "  forewarm status",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := a.overview(cmd)
+			o, err := a.fetchOverview(cmd)
 			if err != nil {
 				return err
 			}
 			if a.flags.output != table && a.flags.output != wide {
-				return one(a, cmd, view[overview]{name: func(o overview) string { return o.Server }}, o)
+				return showOne(a, cmd, view[overview]{name: func(o overview) string { return o.Server }}, o)
 			}
 			return a.showOverview(cmd, o)
 		},
@@ -111,21 +113,21 @@ func (a *app) status() *cobra.Command {
 
 func (a *app) showOverview(cmd *cobra.Command, o overview) error {
 	w := cmd.OutOrStdout()
-	_, _ = fmt.Fprintf(w, "Forewarm %s at %s · %s · role %s\n\n", plain(badge(o.Version.Version, o.Version.Simulation)),
-		plain(o.Server),
-		plain(dash(first(o.Whoami.OrganizationName, o.Whoami.OrganizationID))), o.Whoami.Role)
-	if err := one(a, cmd, view[contract.Report]{columns: reportView.columns[:2]}, *o.Report); err != nil {
+	_, _ = fmt.Fprintf(w, "Forewarm %s at %s · %s · role %s\n\n", plainText(markSimulated(o.Version.Version, o.Version.Simulation)),
+		plainText(o.Server),
+		plainText(orDash(firstNonEmpty(o.Whoami.OrganizationName, o.Whoami.OrganizationID))), o.Whoami.Role)
+	if err := showOne(a, cmd, view[contract.Report]{columns: reportView.columns[:2]}, *o.Report); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintln(w)
 	for _, p := range o.Prewarm.Pauses {
-		_, _ = fmt.Fprintf(w, "%s.\n\n", plain(pauseText(p)))
+		_, _ = fmt.Fprintf(w, "%s.\n\n", plainText(pauseText(p)))
 	}
 	if len(o.GPUs) == 0 {
 		a.say(cmd, "There is no pool yet. Next:  forewarm pools create --help")
 		return nil
 	}
-	if err := list(a, cmd, supplyView, o.GPUs); err != nil {
+	if err := showList(a, cmd, supplyView, o.GPUs); err != nil {
 		return err
 	}
 	if len(o.Waiting) == 0 {
@@ -133,20 +135,20 @@ func (a *app) showOverview(cmd *cobra.Command, o overview) error {
 		return err
 	}
 	_, _ = fmt.Fprintln(w)
-	if err := list(a, cmd, waiterView(a.clock.Now()), o.Waiting); err != nil {
+	if err := showList(a, cmd, waiterView(a.clock.Now()), o.Waiting); err != nil {
 		return err
 	}
 	a.say(cmd, "Next:  forewarm explain %s", o.Waiting[0].ID)
 	return nil
 }
 
-func (a *app) overview(cmd *cobra.Command) (overview, error) {
-	t, err := a.target()
+func (a *app) fetchOverview(cmd *cobra.Command) (overview, error) {
+	t, err := a.findTarget()
 	if err != nil {
 		return overview{}, err
 	}
 	o := overview{Server: t.Server, Pools: []contract.Pool{}, GPUs: []supply{}, Waiting: []waiter{}}
-	api, err := a.client()
+	api, err := a.newClient()
 	if err != nil {
 		return o, err
 	}
@@ -162,11 +164,11 @@ func (a *app) overview(cmd *cobra.Command) (overview, error) {
 		return o, err
 	}
 	o.Whoami, o.Report = &who, &report
-	return o, a.look(cmd.Context(), api, &o)
+	return o, a.fetchCapacity(cmd.Context(), api, &o)
 }
 
-// look reads what there is now.
-func (a *app) look(ctx context.Context, api *client.Client, o *overview) error {
+// fetchCapacity reads what there is now.
+func (a *app) fetchCapacity(ctx context.Context, api *client.Client, o *overview) error {
 	pools, err := client.All(api.Pools(ctx, client.Filter{}))
 	if err != nil {
 		return err
@@ -186,8 +188,8 @@ func (a *app) look(ctx context.Context, api *client.Client, o *overview) error {
 	for _, p := range pools {
 		o.GPUs = append(o.GPUs, supplyOf(p, pausedFor(o.Prewarm), promised, a.clock.Now().Add(day)))
 	}
-	o.Waiting = append(o.Waiting, waiters(held, promised)...)
-	return because(ctx, api, o.Waiting)
+	o.Waiting = append(o.Waiting, findWaiters(held, promised)...)
+	return explainWaiters(ctx, api, o.Waiting)
 }
 
 func supplyOf(p contract.Pool, paused string, promised []contract.Reservation, until time.Time) supply {
@@ -205,18 +207,18 @@ func supplyOf(p contract.Pool, paused string, promised []contract.Reservation, u
 	return s
 }
 
-// waiters are what has no GPUs though it should, the longest first.
-func waiters(held []contract.Allocation, promised []contract.Reservation) []waiter {
+// findWaiters are what has no GPUs though it should, the longest first.
+func findWaiters(held []contract.Allocation, promised []contract.Reservation) []waiter {
 	var all []waiter
 	for _, x := range held {
 		if x.State == "pending" {
-			all = append(all, waiter{ID: x.ID, Name: x.Name, Pool: first(x.PoolName, x.PoolID), GPUs: x.GPUs,
+			all = append(all, waiter{ID: x.ID, Name: x.Name, Pool: firstNonEmpty(x.PoolName, x.PoolID), GPUs: x.GPUs,
 				State: x.State, Since: x.RequestedAt, Wait: x.Wait})
 		}
 	}
 	for _, r := range promised {
 		if r.State == "waitlisted" || r.Degraded {
-			all = append(all, waiter{ID: r.ID, Name: r.Name, Pool: first(r.PoolName, r.PoolID), GPUs: r.GPUs,
+			all = append(all, waiter{ID: r.ID, Name: r.Name, Pool: firstNonEmpty(r.PoolName, r.PoolID), GPUs: r.GPUs,
 				State: r.State, Since: r.CreatedAt, Wait: r.Wait})
 		}
 	}
@@ -229,10 +231,10 @@ func waiters(held []contract.Allocation, promised []contract.Reservation) []wait
 // lines.
 const explained = 10
 
-// because asks why the first of them wait.
-func because(ctx context.Context, api *client.Client, all []waiter) error {
+// explainWaiters asks why the first of them wait.
+func explainWaiters(ctx context.Context, api *client.Client, all []waiter) error {
 	for i := range all[:min(len(all), explained)] {
-		x, err := explainer(api, all[i].ID)(ctx, all[i].ID)
+		x, err := explanationRoute(api, all[i].ID)(ctx, all[i].ID)
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func TestConversations(t *testing.T) {
 			t.Parallel()
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			got := converse(newTown(t), string(want))
+			got := runConversation(newTown(t), string(want))
 			if *update {
 				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 			}
@@ -41,7 +41,7 @@ func TestConversations(t *testing.T) {
 
 var idForm = regexp.MustCompile(`[a-z]{3}_[0-9a-z]{26}`)
 
-func converse(w *town, script string) string {
+func runConversation(w *town, script string) string {
 	w.t.Helper()
 	var b strings.Builder
 	last := ""
@@ -53,16 +53,16 @@ func converse(w *town, script string) string {
 		case strings.HasPrefix(l, "% "):
 			d, err := time.ParseDuration(l[2:])
 			require.NoError(w.t, err)
-			w.live(d)
+			w.passTime(d)
 			b.WriteString(l + "\n")
 		case strings.HasPrefix(l, "$ forewarm"):
-			out, errs, code := w.forewarm(words(strings.ReplaceAll(l[len("$ forewarm"):], "$LAST", last))...)
+			out, errs, code := w.runCommand(splitWords(strings.ReplaceAll(l[len("$ forewarm"):], "$LAST", last))...)
 			if id := idForm.FindString(out); id != "" {
 				last = id
 			} else if out != "" {
 				last = strings.Fields(out)[0]
 			}
-			b.WriteString(l + "\n" + normal(w, out, "") + normal(w, errs, "! "))
+			b.WriteString(l + "\n" + normalizeText(w, out, "") + normalizeText(w, errs, "! "))
 			if code != 0 {
 				fmt.Fprintf(&b, "[exit %d]\n", code)
 			}
@@ -71,8 +71,8 @@ func converse(w *town, script string) string {
 	return b.String()
 }
 
-// words splits a line as a shell would that knows single quotes.
-func words(line string) []string {
+// splitWords splits a line as a shell would that knows single quotes.
+func splitWords(line string) []string {
 	var all []string
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {
@@ -84,12 +84,12 @@ func words(line string) []string {
 	return all
 }
 
-// normal takes out what differs from machine to machine.
-func normal(w *town, text, prefix string) string {
+// normalizeText takes out what differs from machine to machine.
+func normalizeText(w *town, text, prefix string) string {
 	if text == "" {
 		return ""
 	}
-	text = w.number(text)
+	text = w.numberIDs(text)
 	text = strings.NewReplacer(w.url, "http://server", strings.TrimPrefix(w.url, "http://"), "server",
 		runtime.Version(), "goX").Replace(text)
 	return prefix + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+prefix) + "\n"
@@ -100,8 +100,8 @@ var (
 	cloudForm  = regexp.MustCompile(`sim-[0-9a-f]{16}`)
 )
 
-// number renames ids by the order of their appearance, in the same width.
-func (w *town) number(text string) string {
+// numberIDs renames ids by the order of their appearance, in the same width.
+func (w *town) numberIDs(text string) string {
 	for _, form := range []*regexp.Regexp{idForm, deviceForm, cloudForm} {
 		text = form.ReplaceAllStringFunc(text, func(id string) string {
 			prefix := id[:strings.LastIndexAny(id[:8], "_-")+1]

@@ -33,7 +33,7 @@ func TestUnknownNames(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
 	tried := 0
-	commands := leaves(w.root())
+	commands := leafCommands(w.newRoot())
 	for _, path := range slices.Sorted(maps.Keys(commands)) {
 		c := commands[path]
 		args := append(strings.Fields(path), strings.Fields(needed[path])...)
@@ -49,16 +49,16 @@ func TestUnknownNames(t *testing.T) {
 		}
 		for _, line := range lines {
 			tried++
-			_, errs, code := w.forewarm(line...)
+			_, errs, code := w.runCommand(line...)
 			require.Equal(t, ExitNotFound, code, "%v: %s", line, errs)
 			require.Contains(t, errs, "nosuch", line)
-			_, dry, code := w.forewarm(append(line, "-n")...)
+			_, dry, code := w.runCommand(append(line, "-n")...)
 			require.Equal(t, ExitNotFound, code, "%v -n: %s", line, dry)
 			require.Equal(t, withoutCounts(errs), withoutCounts(dry), line)
 		}
 	}
 	require.Greater(t, tried, 50)
-	_, errs, code := w.forewarm("status", "--context", "nosuch")
+	_, errs, code := w.runCommand("status", "--context", "nosuch")
 	require.Equal(t, ExitNotFound, code, errs)
 }
 

@@ -32,7 +32,7 @@ type progress struct {
 	last  string
 }
 
-func (a *app) progress(cmd *cobra.Command) *progress {
+func (a *app) newProgress(cmd *cobra.Command) *progress {
 	return &progress{w: cmd.ErrOrStderr(), live: a.terminal(cmd.ErrOrStderr()), quiet: a.flags.quiet,
 		since: a.clock.Now()}
 }
@@ -42,9 +42,9 @@ func (p *progress) show(x watched, now time.Time) {
 	switch {
 	case p.quiet:
 	case p.live:
-		_, _ = fmt.Fprintf(p.w, "\r\x1b[K◐ %s  %s  %s%s", plain(id), plain(phase), short(now.Sub(p.since)), x.about())
+		_, _ = fmt.Fprintf(p.w, "\r\x1b[K◐ %s  %s  %s%s", plainText(id), plainText(phase), formatDuration(now.Sub(p.since)), x.remainingText())
 	case phase != p.last:
-		_, _ = fmt.Fprintf(p.w, "%s  %s%s\n", plain(id), plain(phase), x.about())
+		_, _ = fmt.Fprintf(p.w, "%s  %s%s\n", plainText(id), plainText(phase), x.remainingText())
 	}
 	p.last = phase
 }
@@ -64,19 +64,19 @@ type watched struct {
 	wait  *contract.WaitEstimate // how much longer, if anything is known of that
 }
 
-// about says how much longer it takes.
-func (x watched) about() string {
+// remainingText says how much longer it takes.
+func (x watched) remainingText() string {
 	if x.wait == nil || x.done {
 		return ""
 	}
 	return ", ready in about " + readyIn(x.wait)
 }
 
-// until looks again and again until what is watched is done, fails, or time is
+// waitUntil looks again and again until what is watched is done, fails, or time is
 // up. A server that does not answer is asked again too. Ctrl-C lets go of it and
 // cancels nothing.
-func (a *app) until(cmd *cobra.Command, failed []string, look func(context.Context) (watched, error)) error {
-	p := a.progress(cmd)
+func (a *app) waitUntil(cmd *cobra.Command, failed []string, look func(context.Context) (watched, error)) error {
+	p := a.newProgress(cmd)
 	defer p.end()
 	deadline := a.clock.Now().Add(a.flags.timeout.std())
 	var x watched
@@ -86,11 +86,11 @@ func (a *app) until(cmd *cobra.Command, failed []string, look func(context.Conte
 		case err == nil:
 			x, failures = seen, 0
 			p.show(x, a.clock.Now())
-		case !passing(err) || cmd.Context().Err() != nil:
+		case !isTransient(err) || cmd.Context().Err() != nil:
 			return a.letGo(cmd, x, err)
 		default:
 			x.id = seen.id
-			a.broken(cmd, p, failures, err)
+			a.sayBroken(cmd, p, failures, err)
 			failures++
 		}
 		switch {
@@ -112,31 +112,31 @@ func (a *app) until(cmd *cobra.Command, failed []string, look func(context.Conte
 // longestPause is the longest time between two attempts to reach a server.
 const longestPause = 15 * time.Second
 
-// broken says once that a server does not answer and is asked again.
-func (a *app) broken(cmd *cobra.Command, p *progress, failures int, err error) {
+// sayBroken says once that a server does not answer and is asked again.
+func (a *app) sayBroken(cmd *cobra.Command, p *progress, failures int, err error) {
 	if failures > 0 {
 		return
 	}
 	p.end()
 	p.last = ""
-	a.say(cmd, "%s; trying again for up to %s.", troubled(err), short(a.flags.timeout.std()))
+	a.say(cmd, "%s; trying again for up to %s.", troubleText(err), formatDuration(a.flags.timeout.std()))
 }
 
-// troubled is what a person is told of a failure that may pass.
-func troubled(err error) string {
+// troubleText is what a person is told of a failure that may pass.
+func troubleText(err error) string {
 	if problem, ok := errors.AsType[*client.Error](err); ok {
-		return first(problem.Problem.Detail, problem.Problem.Title)
+		return firstNonEmpty(problem.Problem.Detail, problem.Problem.Title)
 	}
-	return unreachable(err)
+	return unreachableText(err)
 }
 
 // gaveUp is the end of waiting for something that goes on; err is why it was not
 // seen last, if it was not.
 func (a *app) gaveUp(x watched, err error) error {
 	e := &Error{Exit: ExitTimeout, Err: err, Next: []string{"forewarm wait " + x.id},
-		Message: fmt.Sprintf("%s is still %s after %s; it goes on", x.id, x.text, short(a.flags.timeout.std()))}
+		Message: fmt.Sprintf("%s is still %s after %s; it goes on", x.id, x.text, formatDuration(a.flags.timeout.std()))}
 	if err != nil {
-		e.Message = fmt.Sprintf("%s, and %s is over; %s goes on", troubled(err), short(a.flags.timeout.std()), x.id)
+		e.Message = fmt.Sprintf("%s, and %s is over; %s goes on", troubleText(err), formatDuration(a.flags.timeout.std()), x.id)
 	}
 	return e
 }
@@ -150,9 +150,9 @@ func (a *app) letGo(cmd *cobra.Command, x watched, err error) error {
 		Next: []string{"forewarm wait " + x.id}, Err: err}
 }
 
-// passing reports whether a failed look may succeed in a moment: the server said
+// isTransient reports whether a failed look may succeed in a moment: the server said
 // so, or did not answer.
-func passing(err error) bool {
+func isTransient(err error) bool {
 	var (
 		problem *client.Error
 		asked   *url.Error
@@ -168,14 +168,14 @@ func passing(err error) bool {
 
 func (a *app) waitAllocation(cmd *cobra.Command, api *client.Client,
 	x contract.Allocation) (contract.Allocation, error) {
-	err := a.until(cmd, []string{"failed", "expired", "cancelled", "released", "releasing"},
+	err := a.waitUntil(cmd, []string{"failed", "expired", "cancelled", "released", "releasing"},
 		func(ctx context.Context) (watched, error) {
 			again, err := api.Allocation(ctx, x.ID)
 			if err != nil {
 				return watched{id: x.ID}, err
 			}
 			x = again
-			return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason), done: x.State == "active",
+			return watched{id: x.ID, state: x.State, text: phaseText(x.State, x.Reason), done: x.State == "active",
 				wait: x.Wait}, nil
 		})
 	return x, err
@@ -183,23 +183,23 @@ func (a *app) waitAllocation(cmd *cobra.Command, api *client.Client,
 
 func (a *app) waitReservation(cmd *cobra.Command, api *client.Client,
 	x contract.Reservation) (contract.Reservation, error) {
-	err := a.until(cmd, []string{"cancelled", "expired", "failed"}, func(ctx context.Context) (watched, error) {
+	err := a.waitUntil(cmd, []string{"cancelled", "expired", "failed"}, func(ctx context.Context) (watched, error) {
 		again, err := api.Reservation(ctx, x.ID)
 		if err != nil {
 			return watched{id: x.ID}, err
 		}
 		x = again
-		return watched{id: x.ID, state: x.State, text: phase(x.State, x.Reason),
+		return watched{id: x.ID, state: x.State, text: phaseText(x.State, x.Reason),
 			done: x.State == "ready" || x.State == "claimed", wait: x.Wait}, nil
 	})
 	return x, err
 }
 
-func phase(state, reason string) string {
+func phaseText(state, reason string) string {
 	if reason == "" {
 		return state
 	}
-	return state + " (" + plain(reason) + ")"
+	return state + " (" + plainText(reason) + ")"
 }
 
 func nounOf(id string) string {
@@ -209,9 +209,9 @@ func nounOf(id string) string {
 	return "allocations"
 }
 
-func (a *app) waitFor() *cobra.Command {
+func (a *app) newWaitCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "wait ALLOCATION|RESERVATION", Short: "Wait until the GPUs are there", Args: named("ALLOCATION"),
+		Use: "wait ALLOCATION|RESERVATION", Short: "Wait until the GPUs are there", Args: exactArgs("ALLOCATION"),
 		Annotations: map[string]string{waits: "yes", "noun": "allocations"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api, id, err := a.bookingID(cmd, args[0])
@@ -219,20 +219,20 @@ func (a *app) waitFor() *cobra.Command {
 			case err != nil:
 				return err
 			case nounOf(id) == "reservations":
-				return finished(a, cmd, reservationView, contract.Reservation{ID: id}, api, a.waitReservation)
+				return waitAndShow(a, cmd, reservationView, contract.Reservation{ID: id}, api, a.waitReservation)
 			default:
-				return finished(a, cmd, allocationView, contract.Allocation{ID: id}, api, a.waitAllocation)
+				return waitAndShow(a, cmd, allocationView, contract.Allocation{ID: id}, api, a.waitAllocation)
 			}
 		},
 	}
 }
 
-// finished waits for something and shows it.
-func finished[T any](a *app, cmd *cobra.Command, v view[T], x T, api *client.Client,
+// waitAndShow waits for something and shows it.
+func waitAndShow[T any](a *app, cmd *cobra.Command, v view[T], x T, api *client.Client,
 	wait func(*cobra.Command, *client.Client, T) (T, error)) error {
 	got, err := wait(cmd, api, x)
 	if err != nil {
 		return err
 	}
-	return one(a, cmd, v, got)
+	return showOne(a, cmd, v, got)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// restarting puts a server before the town's that can be away, as one is that
+// restartServer puts a server before the town's that can be away, as one is that
 // starts again.
-func (w *town) restarting() (away *atomic.Bool) {
+func (w *town) restartServer() (away *atomic.Bool) {
 	away = &atomic.Bool{}
 	real := w.server
 	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -30,15 +30,15 @@ func (w *town) restarting() (away *atomic.Bool) {
 func TestWaitSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
-	away := w.restarting()
+	w.createPool()
+	away := w.restartServer()
 	pauses := 0
 	w.onPause = func() {
 		pauses++
 		away.Store(pauses < 4)
-		w.live(5 * time.Second)
+		w.passTime(5 * time.Second)
 	}
-	out, errs, code := w.forewarm("allocate", "--gpus", "1", "--pool", "lab", "--wait", "-o", "json")
+	out, errs, code := w.runCommand("allocate", "--gpus", "1", "--pool", "lab", "--wait", "-o", "json")
 	require.Equal(t, ExitOK, code, errs)
 	require.Contains(t, out, `"state": "active"`)
 	require.Contains(t, errs, " broke (EOF); trying again for up to 15m.\n")
@@ -49,12 +49,12 @@ func TestWaitSurvivesARestart(t *testing.T) {
 func TestWaitGivesUpOnAServerThatStaysAway(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
-	away := w.restarting()
-	id := w.must("allocate", "--gpus", "1", "--pool", "lab", "-o", "name")
+	w.createPool()
+	away := w.restartServer()
+	id := w.mustRun("allocate", "--gpus", "1", "--pool", "lab", "-o", "name")
 	away.Store(true)
 	before := w.clock.Now()
-	_, errs, code := w.forewarm("wait", id, "--timeout", "2m")
+	_, errs, code := w.runCommand("wait", id, "--timeout", "2m")
 	require.Equal(t, ExitTimeout, code)
 	require.Contains(t, errs, "and 2m is over; "+id+" goes on\nNext:  forewarm wait "+id+"\n")
 	require.InDelta(t, 120, w.clock.Now().Sub(before).Seconds(), 15)
@@ -64,19 +64,19 @@ func TestWaitGivesUpOnAServerThatStaysAway(t *testing.T) {
 func TestAllocateWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
-	w.must("quota", "set", w.own(), "--max-gpus", "100")
-	held := w.must("allocate", "--gpus", "8", "--pool", "lab", "--wait", "-o", "name")
+	w.createPool()
+	w.mustRun("quota", "set", w.ownOrganization(), "--max-gpus", "100")
+	held := w.mustRun("allocate", "--gpus", "8", "--pool", "lab", "--wait", "-o", "name")
 	started := w.clock.Now()
 	w.onPause = func() {
-		w.live(5 * time.Second)
+		w.passTime(5 * time.Second)
 		if w.clock.Now().Sub(started) > time.Minute && held != "" {
 			release := held
 			held = ""
-			w.must("release", release)
+			w.mustRun("release", release)
 		}
 	}
-	out, errs, code := w.forewarm("allocate", "--gpus", "4", "--pool", "lab", "--name", "six", "--wait", "--timeout",
+	out, errs, code := w.runCommand("allocate", "--gpus", "4", "--pool", "lab", "--name", "six", "--wait", "--timeout",
 		"10m", "-o", "json")
 	require.Equal(t, ExitOK, code, errs)
 	require.Contains(t, out, `"state": "active"`)
@@ -86,9 +86,9 @@ func TestAllocateWaitsForRoom(t *testing.T) {
 	require.Contains(t, errs, "no room  pool lab has 0 GPUs free")
 
 	w.onPause = nil
-	_, errs, code = w.forewarm("allocate", "--gpus", "8", "--pool", "lab", "--wait", "--timeout", "1m")
+	_, errs, code = w.runCommand("allocate", "--gpus", "8", "--pool", "lab", "--wait", "--timeout", "1m")
 	require.Equal(t, ExitNoCapacity, code)
 	require.Contains(t, errs, "Error: after 1m there is still no room: ")
-	refusals := w.must("events", "-o", "json", "--jq", `[.[] | select(.type == "allocation.refused")] | length`)
+	refusals := w.mustRun("events", "-o", "json", "--jq", `[.[] | select(.type == "allocation.refused")] | length`)
 	require.Equal(t, "2", refusals, "questions leave no refusals")
 }

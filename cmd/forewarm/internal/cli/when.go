@@ -14,16 +14,16 @@ import (
 	"github.com/forewarm/forewarm/ledger/recurrence"
 )
 
-// zone finds the time zone that local times are meant in: the flag, TZ, the
+// findZone finds the time zone that local times are meant in: the flag, TZ, the
 // machine's own, else UTC. It is always an IANA name, which schedules need.
-func (a *app) zone(cmd *cobra.Command, flag string) (*time.Location, error) {
+func (a *app) findZone(cmd *cobra.Command, flag string) (*time.Location, error) {
 	for _, from := range []struct{ text, source string }{{flag, "--tz"}, {a.getenv("TZ"), "TZ"}} {
 		if from.text == "" {
 			continue
 		}
 		zone, err := time.LoadLocation(strings.TrimPrefix(from.text, ":"))
 		if err != nil || from.text == "Local" {
-			return nil, usagef(cmd.CommandPath()+" --help",
+			return nil, usageErrorf(cmd.CommandPath()+" --help",
 				"%s: there is no time zone %q; want a name such as Europe/Berlin", from.source, from.text)
 		}
 		return zone, nil
@@ -53,26 +53,26 @@ func onWall(wall time.Time, zone *time.Location) moment {
 	return moment{at: at, wall: wall, fold: fold}
 }
 
-// instant is a time that does not depend on a zone.
-func instant(t time.Time, zone *time.Location) moment {
+// momentAt is a time that does not depend on a zone.
+func momentAt(t time.Time, zone *time.Location) moment {
 	l := t.In(zone)
 	return moment{at: t, wall: time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(),
 		time.UTC)}
 }
 
-// when reads an instant as people write it; see whenOn.
-func when(text string, now time.Time, zone *time.Location) (time.Time, error) {
-	m, err := whenOn(text, now, zone)
+// parseTime reads an instant as people write it; see parseMoment.
+func parseTime(text string, now time.Time, zone *time.Location) (time.Time, error) {
+	m, err := parseMoment(text, now, zone)
 	return m.at, err
 }
 
-// whenOn reads the start of something as people write it: an RFC 3339 time, a local
+// parseMoment reads the start of something as people write it: an RFC 3339 time, a local
 // date and time, a day's name and time, a time (the next one), now, or in 2h. Of a
 // local time that comes twice it is the first, as in schedules.
-func whenOn(text string, now time.Time, zone *time.Location) (moment, error) {
+func parseMoment(text string, now time.Time, zone *time.Location) (moment, error) {
 	text = strings.TrimSpace(text)
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return instant(t, zone), nil
+		return momentAt(t, zone), nil
 	}
 	for _, layout := range layouts {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -81,14 +81,14 @@ func whenOn(text string, now time.Time, zone *time.Location) (moment, error) {
 	}
 	lower := strings.ToLower(text)
 	if lower == "now" {
-		return instant(now, zone), nil
+		return momentAt(now, zone), nil
 	}
 	if rest, ok := strings.CutPrefix(lower, "in "); ok {
 		d, err := strictyaml.ParseDuration(strings.TrimSpace(rest))
 		if err != nil {
 			return moment{}, wrongTime(text)
 		}
-		return instant(now.Add(d), zone), nil
+		return momentAt(now.Add(d), zone), nil
 	}
 	return dayAndTime(text, lower, now, zone)
 }
@@ -127,18 +127,18 @@ func dayAndTime(text, lower string, now time.Time, zone *time.Location) (moment,
 	return moment{}, wrongTime(text)
 }
 
-// past reads a time that people look back to: how long ago it was, or any time
+// parsePast reads a time that people look back to: how long ago it was, or any time
 // as when reads it. Nothing is no time.
-func past(flag, text string, now time.Time, zone *time.Location) (time.Time, error) {
+func parsePast(flag, text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	if ago, err := strictyaml.ParseDuration(strings.TrimSuffix(text, " ago")); err == nil {
 		return now.Add(-ago), nil
 	}
-	t, err := when(text, now, zone)
+	t, err := parseTime(text, now, zone)
 	if err != nil {
-		return t, usagef("forewarm allocations list --help",
+		return t, usageErrorf("forewarm allocations list --help",
 			"--%s %q is not a time; write '7d', '2026-11-20 09:00' or 'today 09:00'", flag, text)
 	}
 	return t, nil
@@ -152,18 +152,18 @@ func (e *notATime) Error() string { return fmt.Sprintf("%q is not a time", e.tex
 
 func wrongTime(text string) error { return &notATime{text} }
 
-// blame names the flag whose value is not a time.
-func blame(cmd *cobra.Command, flag string, err error) error {
+// blameFlag names the flag whose value is not a time.
+func blameFlag(cmd *cobra.Command, flag string, err error) error {
 	wrong, ok := errors.AsType[*notATime](err)
 	if !ok {
 		return err
 	}
-	return usagef(cmd.CommandPath()+" --help",
+	return usageErrorf(cmd.CommandPath()+" --help",
 		"--%s %q is not a time; write 'tomorrow 09:00', 'mon 14:30', '2026-11-20 09:00' or 'in 2h'", flag, wrong.text)
 }
 
-// every turns the words of --every into a recurrence rule.
-func every(text string) (string, error) {
+// parseEvery turns the words of --every into a recurrence rule.
+func parseEvery(text string) (string, error) {
 	switch strings.ToLower(text) {
 	case "weekday", "weekdays":
 		return "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR", nil
@@ -179,13 +179,13 @@ func every(text string) (string, error) {
 	if strings.Contains(text, "=") {
 		return strings.TrimPrefix(text, "RRULE:"), nil
 	}
-	return "", usagef("forewarm reserve --help",
+	return "", usageErrorf("forewarm reserve --help",
 		"--every %q is not known; want weekday, weekend, daily, weekly, monthly or a rule such as FREQ=WEEKLY;BYDAY=MO",
 		text)
 }
 
-// read says how a one-off time was understood.
-func read(start, end time.Time, zone *time.Location) string {
+// describeWindow says how a one-off time was understood.
+func describeWindow(start, end time.Time, zone *time.Location) string {
 	s, e := start.In(zone), end.In(zone)
 	until := e.Format("15:04")
 	switch {
@@ -194,22 +194,22 @@ func read(start, end time.Time, zone *time.Location) string {
 	case s.YearDay() != e.YearDay():
 		until = e.Format("Mon 2 Jan 15:04")
 	}
-	if offset(s) != offset(e) {
+	if offsetText(s) != offsetText(e) {
 		until += e.Format(" (UTC-07:00)")
 	}
-	return fmt.Sprintf("%s–%s %s%s", s.Format("Mon 2 Jan 2006 15:04"), until, zone, offset(s))
+	return fmt.Sprintf("%s–%s %s%s", s.Format("Mon 2 Jan 2006 15:04"), until, zone, offsetText(s))
 }
 
-// offset is how far a time is from UTC, where that is not what its zone's name says.
-func offset(t time.Time) string {
+// offsetText is how far a time is from UTC, where that is not what its zone's name says.
+func offsetText(t time.Time) string {
 	if t.Location() == time.UTC {
 		return ""
 	}
 	return t.Format(" (UTC-07:00)")
 }
 
-// warning tells of a time on the wall that clocks show twice or never; empty: once.
-func (m moment) warning(zone *time.Location) string {
+// foldWarning tells of a time on the wall that clocks show twice or never; empty: once.
+func (m moment) foldWarning(zone *time.Location) string {
 	wall, date := m.wall.Format("15:04"), m.wall.Format("2 Jan 2006")
 	switch m.fold {
 	case recurrence.Twice:
@@ -224,9 +224,9 @@ func (m moment) warning(zone *time.Location) string {
 	}
 }
 
-// readWithin says how the bounds of a flexible time were understood; a zero end is
+// describeBounds says how the bounds of a flexible time were understood; a zero end is
 // none.
-func readWithin(from, to time.Time, zone *time.Location) string {
+func describeBounds(from, to time.Time, zone *time.Location) string {
 	text := "from " + from.In(zone).Format("Mon 2 Jan 2006 15:04")
 	if !to.IsZero() {
 		text += " to " + to.In(zone).Format("Mon 2 Jan 2006 15:04")

@@ -14,18 +14,18 @@ import (
 func TestWhoIsCappedSeesIt(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	w.pool()
-	w.must("users", "create", "bob@example.com", "--role", "member")
-	w.must("users", "caps", "bob@example.com", "--max-gpus", "3", "--max-per-day", "50", "--max-lead", "1d",
+	w.createPool()
+	w.mustRun("users", "create", "bob@example.com", "--role", "member")
+	w.mustRun("users", "caps", "bob@example.com", "--max-gpus", "3", "--max-per-day", "50", "--max-lead", "1d",
 		"--max-window", "4h")
 	file := filepath.Join(t.TempDir(), "bob.key")
-	w.must("key", "create", "laptop", "--user", "bob@example.com", "--role", "member", "--out", file)
+	w.mustRun("key", "create", "laptop", "--user", "bob@example.com", "--role", "member", "--out", file)
 	secret, err := os.ReadFile(file)
 	require.NoError(t, err)
 	w.env["FOREWARM_API_KEY"] = strings.TrimSpace(string(secret))
-	w.must("allocate", "--gpus", "2", "--pool", "lab", "--for", "1h", "--wait")
-	w.must("reserve", "--gpus", "1", "--pool", "lab", "--at", "in 20m", "--for", "1h")
-	_, errs, code := w.forewarm("allocate", "--gpus", "2", "--pool", "lab")
+	w.mustRun("allocate", "--gpus", "2", "--pool", "lab", "--for", "1h", "--wait")
+	w.mustRun("reserve", "--gpus", "1", "--pool", "lab", "--at", "in 20m", "--for", "1h")
+	_, errs, code := w.runCommand("allocate", "--gpus", "2", "--pool", "lab")
 	require.Equal(t, ExitPolicy, code)
 	require.Contains(t, errs, "forewarm whoami\n")
 	require.Equal(t, strings.TrimSpace(`
@@ -37,5 +37,5 @@ ORGANIZATION  acme
 KEY'S CAPS    -
 OF THEM USED  -
 USER'S CAPS   3 GPUs, $50.00 a day, 24h ahead, 4h long
-OF THEM USED  2 GPUs now and at most 3 ahead, $6.30 and 3.00 GPU-hours today`), w.must("whoami"))
+OF THEM USED  2 GPUs now and at most 3 ahead, $6.30 and 3.00 GPU-hours today`), w.mustRun("whoami"))
 }

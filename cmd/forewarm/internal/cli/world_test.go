@@ -60,11 +60,11 @@ func newTown(t *testing.T) *town {
 	require.NoError(t, store.Migrate(t.Context()))
 	w.ledger = ledger.New(store, &ids.Sequence{},
 		ledger.Config{Seals: ledger.NewSealKey([]byte("a key for seals in tests of the CLI"))})
-	w.build(t)
+	w.startInstallation(t)
 	return w
 }
 
-func (w *town) build(t *testing.T) {
+func (w *town) startInstallation(t *testing.T) {
 	t.Helper()
 	cloud, err := sim.New(sim.Config{Name: "sim", Seed: 7, Offers: []sim.Offer{{
 		Type: "a100-4", Region: "sim-1", Model: "a100", GPUs: 4, MemoryMiB: 81_920,
@@ -101,8 +101,8 @@ func (w *town) build(t *testing.T) {
 		"XDG_CONFIG_HOME": filepath.Join(t.TempDir(), "config"), "TZ": "Europe/Berlin"}
 }
 
-// live lets time pass and the installation work.
-func (w *town) live(d time.Duration) {
+// passTime lets time pass and the installation work.
+func (w *town) passTime(d time.Duration) {
 	w.t.Helper()
 	for step := min(d, 5*time.Second); d > 0; d -= step {
 		w.clock.Advance(step)
@@ -116,16 +116,16 @@ func (w *town) live(d time.Duration) {
 	}
 }
 
-// forewarm runs one command line.
-func (w *town) forewarm(args ...string) (stdout, stderr string, code int) {
+// runCommand runs one command line.
+func (w *town) runCommand(args ...string) (stdout, stderr string, code int) {
 	w.t.Helper()
-	return w.run(w.t.Context(), args...)
+	return w.runWithContext(w.t.Context(), args...)
 }
 
-func (w *town) run(ctx context.Context, args ...string) (stdout, stderr string, code int) {
+func (w *town) runWithContext(ctx context.Context, args ...string) (stdout, stderr string, code int) {
 	w.t.Helper()
 	var out, errs bytes.Buffer
-	root := w.root()
+	root := w.newRoot()
 	root.SetArgs(args)
 	root.SetOut(&out)
 	root.SetErr(&errs)
@@ -152,32 +152,32 @@ func (w *town) inPlainWords(args []string, errs string, code int) {
 	}
 }
 
-// root is a fresh command tree in front of this town.
-func (w *town) root() *cobra.Command {
+// newRoot is a fresh command tree in front of this town.
+func (w *town) newRoot() *cobra.Command {
 	return newRoot(world{version: "1.2.3", clock: w.clock, getenv: func(name string) string { return w.env[name] },
 		terminal: func(any) bool { return w.terminal },
 		pause: func(ctx context.Context, d time.Duration) error {
 			if w.onPause != nil {
 				w.onPause()
 			} else {
-				w.live(d)
+				w.passTime(d)
 			}
 			return ctx.Err()
 		}})
 }
 
-// must runs a command line that succeeds and returns its data.
-func (w *town) must(args ...string) string {
+// mustRun runs a command line that succeeds and returns its data.
+func (w *town) mustRun(args ...string) string {
 	w.t.Helper()
-	out, errs, code := w.forewarm(args...)
+	out, errs, code := w.runCommand(args...)
 	require.Equal(w.t, ExitOK, code, "%v: %s", args, errs)
 	return strings.TrimSpace(out)
 }
 
-// pool makes the pool of most tests: two nodes of four GPUs.
-func (w *town) pool() {
+// createPool makes the pool of most tests: two nodes of four GPUs.
+func (w *town) createPool() {
 	w.t.Helper()
-	w.must("pools", "create", "lab", "--provisioner", "sim", "--model", "a100", "--region", "sim-1", "--instance-type",
+	w.mustRun("pools", "create", "lab", "--provisioner", "sim", "--model", "a100", "--region", "sim-1", "--instance-type",
 		"a100-4",
 		"--gpus-per-node", "4", "--memory", "80", "--max-nodes", "2", "--price", "8.40", "--simulated")
 }

@@ -36,22 +36,22 @@ func (a *app) notedAddress() (string, error) {
 // was saved for the address of the start before moves with it.
 func (a *app) savedContext(ctx context.Context, contexts Contexts, before, base string) string {
 	if before != "" && before != base {
-		for _, name := range a.opening(ctx, contexts, before) {
+		for _, name := range a.contextsThatOpen(ctx, contexts, before) {
 			if err := contexts.Move(name, base); err != nil {
 				a.log.Warn("a saved context still has the address of the start before", "context", name, "error", err)
 			}
 		}
 	}
-	names := a.opening(ctx, contexts, base)
+	names := a.contextsThatOpen(ctx, contexts, base)
 	if len(names) == 0 {
 		return "none that is saved opens this; a new key: forewarm key recover --data-dir " + a.cfg.DataDir
 	}
 	return fmt.Sprintf("%q opens this; to have commands use it: forewarm contexts use %s", names[0], names[0])
 }
 
-// opening are the contexts of an address whose key opens this installation, by
+// contextsThatOpen are the contexts of an address whose key opens this installation, by
 // name. Another installation may have had the address before.
-func (a *app) opening(ctx context.Context, contexts Contexts, address string) (names []string) {
+func (a *app) contextsThatOpen(ctx context.Context, contexts Contexts, address string) (names []string) {
 	saved, err := contexts.Of(address)
 	if err != nil {
 		a.log.Warn("the saved contexts cannot be read", "error", err)

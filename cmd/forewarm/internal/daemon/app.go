@@ -71,14 +71,14 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	if a.metrics, err = obs.NewMetrics(a.registry); err != nil {
 		return nil, fmt.Errorf("making metrics: %w", err)
 	}
-	if a.pepper, err = pepper(cfg); err != nil {
+	if a.pepper, err = loadPepper(cfg); err != nil {
 		return nil, err
 	}
 	a.minter = auth.Minter{Environment: environment, Pepper: a.pepper, Random: rand.Reader}
-	if err := a.connect(ctx); err != nil {
+	if err := a.connectLedger(ctx); err != nil {
 		return nil, err
 	}
-	verbs := cfg.ledger()
+	verbs := cfg.ledgerConfig()
 	verbs.Seals = ledger.NewSealKey(a.pepper.Derive("journal seals"))
 	verbs.SealMemory = cfg.sealMark(a.log)
 	verbs.PepperCheck = hex.EncodeToString(a.pepper.Derive("pepper check"))
@@ -86,7 +86,7 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	if err := a.registerGauges(); err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
-	if a.provs, err = a.provisioners(); err != nil {
+	if a.provs, err = a.makeProvisioners(); err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
 	if err := a.knowsProvisioners(); err != nil {
@@ -95,28 +95,28 @@ func newApp(ctx context.Context, cfg Config, environment string) (*app, error) {
 	return a, nil
 }
 
-// connect opens the ledger, as soon as its database answers.
-func (a *app) connect(ctx context.Context) error {
-	return a.cfg.wait.await(ctx, a.database(), func(ctx context.Context) (err error) {
+// connectLedger opens the ledger, as soon as its database answers.
+func (a *app) connectLedger(ctx context.Context) error {
+	return a.cfg.wait.awaitService(ctx, a.databaseService(), func(ctx context.Context) (err error) {
 		a.store, err = sqlledger.Open(ctx, sqlledger.Config{
-			URL: a.cfg.database(), Clock: a.clock, Logger: a.log,
+			URL: a.cfg.databaseURL(), Clock: a.clock, Logger: a.log,
 			Seed: uint64(os.Getpid()), //nolint:gosec // a pid is not negative
 		})
 		if err != nil {
-			return fmt.Errorf("opening the ledger at %s: %w", obs.ScrubURL(a.cfg.database()), err)
+			return fmt.Errorf("opening the ledger at %s: %w", obs.ScrubURL(a.cfg.databaseURL()), err)
 		}
 		return nil
 	})
 }
 
-// database is what a start waits for first.
-func (a *app) database() service {
-	return service{name: "the database at " + obs.ScrubURL(a.cfg.database()), log: a.log, missing: a.cfg.missing}
+// databaseService is what a start waits for first.
+func (a *app) databaseService() service {
+	return service{name: "the database at " + obs.ScrubURL(a.cfg.databaseURL()), log: a.log, missing: a.cfg.missing}
 }
 
-// pepper is the server's secret of key hashes: from the configuration, or from a
+// loadPepper is the server's secret of key hashes: from the configuration, or from a
 // file that the first start makes.
-func pepper(cfg Config) (keys.Pepper, error) {
+func loadPepper(cfg Config) (keys.Pepper, error) {
 	if !cfg.Pepper.IsZero() {
 		return keys.ParsePepper(cfg.Pepper.Reveal())
 	}
@@ -141,7 +141,7 @@ func pepper(cfg Config) (keys.Pepper, error) {
 	return keys.ParsePepper(string(bytes.TrimSpace(text)))
 }
 
-func (a *app) provisioners() ([]provisioners.Provisioner, error) {
+func (a *app) makeProvisioners() ([]provisioners.Provisioner, error) {
 	var provs []provisioners.Provisioner
 	for i := range a.cfg.Provisioners {
 		p := &a.cfg.Provisioners[i]
@@ -155,9 +155,9 @@ func (a *app) provisioners() ([]provisioners.Provisioner, error) {
 		case errors.As(err, &bad):
 			return nil, bad
 		case err != nil:
-			return nil, a.cfg.wrong(at, err.Error(), "change what the message names")
+			return nil, a.cfg.valueError(at, err.Error(), "change what the message names")
 		case slices.ContainsFunc(provs, func(o provisioners.Provisioner) bool { return o.Name() == prov.Name() }):
-			return nil, a.cfg.wrong(at, fmt.Sprintf("the name %q is taken", prov.Name()),
+			return nil, a.cfg.valueError(at, fmt.Sprintf("the name %q is taken", prov.Name()),
 				"give each provisioner its own name in its config")
 		}
 		provs = append(provs, prov)
@@ -188,18 +188,18 @@ func (a *app) knowsProvisioners() error {
 }
 
 func (a *app) noProvisioner(name, at string) error {
-	return a.cfg.wrong(at+".provisioner", fmt.Sprintf("there is no provisioner %q", name),
+	return a.cfg.valueError(at+".provisioner", fmt.Sprintf("there is no provisioner %q", name),
 		"add it under provisioners, or name one that is there")
 }
 
-// prepare brings the schema up to date, makes the first key and the declared
+// prepareInstallation brings the schema up to date, makes the first key and the declared
 // pools, and returns the first key's text if it was made now.
-func (a *app) prepare(ctx context.Context) (obs.Secret, ledger.Started, error) {
-	pools, err := a.declared(ctx)
+func (a *app) prepareInstallation(ctx context.Context) (obs.Secret, ledger.Started, error) {
+	pools, err := a.declaredPools(ctx)
 	if err != nil {
 		return obs.Secret{}, ledger.Started{}, err
 	}
-	if err := a.migrate(ctx); err != nil {
+	if err := a.migrateSchema(ctx); err != nil {
 		return obs.Secret{}, ledger.Started{}, err
 	}
 	if err := a.checkPepper(ctx); err != nil {
@@ -209,31 +209,31 @@ func (a *app) prepare(ctx context.Context) (obs.Secret, ledger.Started, error) {
 	if err != nil {
 		return obs.Secret{}, ledger.Started{}, fmt.Errorf("minting the first key: %w", err)
 	}
-	started, err := a.begin(ctx, first, pools)
+	started, err := a.bootstrapLedger(ctx, first, pools)
 	if err != nil || !started.FirstKey {
 		return obs.Secret{}, started, err
 	}
 	return text, started, nil
 }
 
-func (a *app) migrate(ctx context.Context) error {
+func (a *app) migrateSchema(ctx context.Context) error {
 	if err := a.store.Migrate(ctx); err != nil {
 		return fmt.Errorf("migrating the ledger: %w", err)
 	}
 	return nil
 }
 
-// begin makes, in one transaction, what is not there yet of the first key and the
+// bootstrapLedger makes, in one transaction, what is not there yet of the first key and the
 // declared pools, and returns what it made.
-func (a *app) begin(ctx context.Context, first ledger.Key, pools []ledger.NewPool) (ledger.Started, error) {
+func (a *app) bootstrapLedger(ctx context.Context, first ledger.Key, pools []ledger.NewPool) (ledger.Started, error) {
 	started, err := a.ledger.Start(ctx, ledger.FirstStart{
-		Organization: a.cfg.Organization.Name, Limits: a.cfg.limits(), Operator: first, Pools: pools,
+		Organization: a.cfg.Organization.Name, Limits: a.cfg.quotaLimits(), Operator: first, Pools: pools,
 	})
 	var pool *ledger.PoolError
 	var invalid *ledger.InvalidError
 	switch {
 	case errors.As(err, &pool) && errors.As(err, &invalid):
-		return started, a.cfg.wrong(fmt.Sprintf("pools.%d.%s", pool.Index, invalid.Field), invalid.Rule,
+		return started, a.cfg.valueError(fmt.Sprintf("pools.%d.%s", pool.Index, invalid.Field), invalid.Rule,
 			cmp.Or(invalid.Fix, "correct the value"))
 	case err != nil:
 		return started, fmt.Errorf("making the first key and the pools: %w", err)
@@ -241,22 +241,22 @@ func (a *app) begin(ctx context.Context, first ledger.Key, pools []ledger.NewPoo
 	return started, nil
 }
 
-// declared checks the declared pools against what their provisioners offer and
+// declaredPools checks the declared pools against what their provisioners offer and
 // completes them. What a pool is is later changed through the API, which knows
 // what is promised in it.
-func (a *app) declared(ctx context.Context) ([]ledger.NewPool, error) {
+func (a *app) declaredPools(ctx context.Context) ([]ledger.NewPool, error) {
 	pools := make([]ledger.NewPool, len(a.cfg.Pools))
 	for i, p := range a.cfg.Pools {
 		at := fmt.Sprintf("pools.%d", i)
-		offer, err := a.offered(ctx, p.definition(), at)
+		offer, err := a.findOffer(ctx, p.poolDefinition(), at)
 		if err != nil {
 			return nil, err
 		}
-		def, err := a.completed(p.definition(), offer, at)
+		def, err := a.completePool(p.poolDefinition(), offer, at)
 		if err != nil {
 			return nil, err
 		}
-		if def.Alternates, err = a.alternates(ctx, def, p.Alternates, at); err != nil {
+		if def.Alternates, err = a.completeAlternates(ctx, def, p.Alternates, at); err != nil {
 			return nil, err
 		}
 		pools[i] = ledger.NewPool{Definition: def, Prior: plan.BootTimes{Prior50: offer.Boot.P50,
@@ -265,8 +265,8 @@ func (a *app) declared(ctx context.Context) ([]ledger.NewPool, error) {
 	return pools, nil
 }
 
-// offered finds the machine that a pool is made of.
-func (a *app) offered(ctx context.Context, def capacity.Pool, at string) (provisioners.Offer, error) {
+// findOffer finds the machine that a pool is made of.
+func (a *app) findOffer(ctx context.Context, def capacity.Pool, at string) (provisioners.Offer, error) {
 	i := slices.IndexFunc(a.provs, func(o provisioners.Provisioner) bool { return o.Name() == def.Provisioner })
 	if i < 0 {
 		return provisioners.Offer{}, a.noProvisioner(def.Provisioner, at)
@@ -282,42 +282,42 @@ func (a *app) offered(ctx context.Context, def capacity.Pool, at string) (provis
 		}
 		known = append(known, fmt.Sprintf("%q in region %q", o.Type, o.Region))
 	}
-	return provisioners.Offer{}, a.cfg.wrong(at+".instance_type",
+	return provisioners.Offer{}, a.cfg.valueError(at+".instance_type",
 		fmt.Sprintf("provisioner %q offers no %q in region %q", def.Provisioner, def.Type, def.Region),
 		"choose one that it offers: "+strings.Join(known, ", "))
 }
 
-// completed takes from the offer what a pool leaves out, and refuses what no
+// completePool takes from the offer what a pool leaves out, and refuses what no
 // machine of the offer could be: the health gate would never let one pass.
-func (a *app) completed(def capacity.Pool, o provisioners.Offer, at string) (capacity.Pool, error) {
+func (a *app) completePool(def capacity.Pool, o provisioners.Offer, at string) (capacity.Pool, error) {
 	def.PerNode, def.Model, def.Price = cmp.Or(def.PerNode, o.GPUs), cmp.Or(def.Model, o.Model),
 		cmp.Or(def.Price, o.Price)
 	def.MemoryMiB, def.Simulated, def.MinBilling = cmp.Or(def.MemoryMiB, o.MemoryMiB), o.Simulated, o.MinBilling
 	if def.PerNode != o.GPUs {
-		return def, a.cfg.wrong(at+".gpus_per_node", fmt.Sprintf("is %d", def.PerNode),
+		return def, a.cfg.valueError(at+".gpus_per_node", fmt.Sprintf("is %d", def.PerNode),
 			fmt.Sprintf("write %d: so many has a %s", o.GPUs, o.Type))
 	}
 	if !strings.EqualFold(def.Model, o.Model) {
-		return def, a.cfg.wrong(at+".model", fmt.Sprintf("is %q", def.Model),
+		return def, a.cfg.valueError(at+".model", fmt.Sprintf("is %q", def.Model),
 			fmt.Sprintf("write %q: that is what a %s has", o.Model, o.Type))
 	}
 	return def, nil
 }
 
-// alternates completes the other places where a pool's machines can be had. They
+// completeAlternates completes the other places where a pool's machines can be had. They
 // must be of the same GPUs.
-func (a *app) alternates(ctx context.Context, def capacity.Pool, declared []PoolSource, at string) ([]capacity.Alternate, error) {
+func (a *app) completeAlternates(ctx context.Context, def capacity.Pool, declared []PoolSource, at string) ([]capacity.Alternate, error) {
 	var all []capacity.Alternate
 	for i, d := range declared {
 		here := fmt.Sprintf("%s.alternates.%d", at, i)
 		same := def
 		same.Provisioner, same.Region, same.Type, same.Price = d.Provisioner, d.Region, d.InstanceType,
 			money.MicroUSD(d.Price)
-		offer, err := a.offered(ctx, same, here)
+		offer, err := a.findOffer(ctx, same, here)
 		if err != nil {
 			return nil, err
 		}
-		if same, err = a.completed(same, offer, here); err != nil {
+		if same, err = a.completePool(same, offer, here); err != nil {
 			return nil, err
 		}
 		all = append(all, capacity.Alternate{Offering: same.Offering(), Boot50: offer.Boot.P50, Boot95: offer.Boot.P95})
@@ -329,11 +329,11 @@ func (a *app) alternates(ctx context.Context, def capacity.Pool, declared []Pool
 // not use.
 const redisLook = time.Second
 
-func (a *app) worker(q queue.Queue) (*worker.Worker, error) {
-	cfg := a.cfg.worker()
+func (a *app) newWorker(q queue.Queue) (*worker.Worker, error) {
+	cfg := a.cfg.workerConfig()
 	cfg.Clock, cfg.Logger, cfg.Metrics = a.clock, a.log, a.metrics
 	var err error
-	if cfg.Holder, cfg.Host, err = holder(a.cfg.DataDir); err != nil {
+	if cfg.Holder, cfg.Host, err = dataDirID(a.cfg.DataDir); err != nil {
 		return nil, err
 	}
 	cfg.Rand = mrand.New(mrand.NewPCG(uint64(os.Getpid()),
@@ -341,18 +341,18 @@ func (a *app) worker(q queue.Queue) (*worker.Worker, error) {
 	return worker.New(a.ledger, q, a.provs, cfg)
 }
 
-// server makes the API of this process; change may adjust its configuration.
-func (a *app) server(change func(*server.Config)) (*server.Server, error) {
+// newServer makes the API of this process; change may adjust its configuration.
+func (a *app) newServer(change func(*server.Config)) (*server.Server, error) {
 	cfg := server.Config{
 		Ledger: a.ledger, Clock: a.clock, Logger: a.log, Metric: a.metrics, Gather: a.registry,
 		Peppers:     []keys.Pepper{a.pepper},
 		Environment: a.minter.Environment, KeyLife: a.cfg.Keys.DefaultLife.Std(), Version: a.version,
 	}
-	e, err := a.cfg.edge()
+	e, err := a.cfg.newEdge()
 	if err != nil {
 		return nil, err
 	}
-	e.apply(&cfg)
+	e.configureServer(&cfg)
 	if change != nil {
 		change(&cfg)
 	}

@@ -24,7 +24,7 @@ func (inProcess) Note() string { return "" }
 // checkRedis refuses a Redis that says no, such as for a database that it does not
 // have. One that does not answer, or cannot be reached from here, may come.
 func (c Config) checkRedis(ctx context.Context) error {
-	if c.embedded() {
+	if c.isEmbedded() {
 		return nil
 	}
 	q, err := asynqueue.New(asynqueue.Config{URL: c.Redis, Namespace: c.Deployment})
@@ -33,23 +33,23 @@ func (c Config) checkRedis(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, redisLook)
 	defer cancel()
-	if err := q.Ping(ctx); err != nil && !passing(err) {
+	if err := q.Ping(ctx); err != nil && !isTransient(err) {
 		return errors.Join(err, q.Close())
 	}
 	return q.Close()
 }
 
-// queue opens the queue. Redis may be away: work is done without it. What it
+// openQueue opens the queue. Redis may be away: work is done without it. What it
 // answers, such as that the password is wrong, ends the start.
-func (a *app) queue(ctx context.Context) (bell, error) {
-	if a.cfg.embedded() {
+func (a *app) openQueue(ctx context.Context) (bell, error) {
+	if a.cfg.isEmbedded() {
 		return inProcess{memqueue.New(a.log)}, nil
 	}
 	q, err := asynqueue.New(asynqueue.Config{URL: a.cfg.Redis, Namespace: a.cfg.Deployment, Logger: a.log})
 	if err != nil {
 		return nil, err
 	}
-	if err := once(ctx, q.Ping); err != nil && !passing(err) {
+	if err := tryOnce(ctx, q.Ping); err != nil && !isTransient(err) {
 		return nil, errors.Join(err, q.Close())
 	}
 	name := "Redis at " + obs.ScrubURL(a.cfg.Redis.Reveal())

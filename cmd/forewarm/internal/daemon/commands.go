@@ -23,7 +23,7 @@ type flags struct {
 	wait    patience
 }
 
-func (f *flags) add(cmd *cobra.Command) {
+func (f *flags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.config, "config", "", "configuration file (forewarm.yaml)")
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "",
 		"where an embedded run keeps its database, keys and simulated machines")
@@ -40,9 +40,9 @@ func (f *flags) addWait(cmd *cobra.Command, otherwise patience) {
 		"how long to wait at the start for a database that cannot be reached; 0s: not at all, forever")
 }
 
-// read is the configuration: file, then environment, then flags.
-func (f *flags) read() (Config, error) {
-	cfg, err := load(f.config)
+// readConfig is the configuration: file, then environment, then flags.
+func (f *flags) readConfig() (Config, error) {
+	cfg, err := loadConfig(f.config)
 	if err != nil {
 		return cfg, err
 	}
@@ -53,7 +53,7 @@ func (f *flags) read() (Config, error) {
 		cfg.Listen = f.listen
 	}
 	cfg.wait = f.wait
-	return cfg, cfg.listen()
+	return cfg, cfg.checkAddresses()
 }
 
 // Contexts is where the people's commands keep servers and the keys for them.
@@ -80,7 +80,7 @@ func migrateCommand() *cobra.Command {
 		Use: "migrate", Short: "Bring the database's schema up to date, make the first key and the declared pools",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := f.read()
+			cfg, err := f.readConfig()
 			if err != nil {
 				return err
 			}
@@ -88,13 +88,13 @@ func migrateCommand() *cobra.Command {
 				return err
 			}
 			return withApp(cmd.Context(), cfg, "", func(ctx context.Context, a *app) error {
-				key, started, err := a.prepare(ctx)
+				key, started, err := a.prepareInstallation(ctx)
 				if err != nil {
 					return err
 				}
 				fmt.Fprintln(cmd.ErrOrStderr(), "the schema is up to date")
 				for _, p := range started.Pools {
-					fmt.Fprintln(cmd.ErrOrStderr(), became(p))
+					fmt.Fprintln(cmd.ErrOrStderr(), poolOutcome(p))
 				}
 				if !key.IsZero() {
 					fmt.Fprintln(cmd.ErrOrStderr(), "the first key, shown once:")
@@ -104,13 +104,13 @@ func migrateCommand() *cobra.Command {
 			})
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	f.addWait(cmd, patience(time.Minute))
 	return cmd
 }
 
-// became says what became of a declared pool.
-func became(p ledger.StartedPool) string {
+// poolOutcome says what became of a declared pool.
+func poolOutcome(p ledger.StartedPool) string {
 	switch {
 	case !p.Made:
 		return fmt.Sprintf("pool %q is there, and stays as it is: change it with forewarm pools edit", p.Name)
@@ -133,13 +133,13 @@ func withApp(ctx context.Context, cfg Config, version string, run func(context.C
 	return errors.Join(run(ctx, a), a.store.Close())
 }
 
-// ready makes sure that the schema is this program's before work begins. Only
+// awaitSchema makes sure that the schema is this program's before work begins. Only
 // up and migrate change it.
-func (a *app) ready(ctx context.Context) error {
-	return a.cfg.wait.await(ctx, a.database(), a.fits)
+func (a *app) awaitSchema(ctx context.Context) error {
+	return a.cfg.wait.awaitService(ctx, a.databaseService(), a.checkSchema)
 }
 
-func (a *app) fits(ctx context.Context) error {
+func (a *app) checkSchema(ctx context.Context) error {
 	have, want, err := a.store.SchemaVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("reaching the ledger: %w", err)
@@ -170,7 +170,7 @@ func (c Config) sharesPepper() error {
 
 // ownDatabase reports whether the database is a file of this machine, beside
 // which a pepper may be made.
-func (c Config) ownDatabase() bool { return strings.HasPrefix(c.database(), "sqlite://") }
+func (c Config) ownDatabase() bool { return strings.HasPrefix(c.databaseURL(), "sqlite://") }
 
 // checkPepper refuses to serve with a pepper under which no stored key is known.
 func (a *app) checkPepper(ctx context.Context) error {
@@ -184,20 +184,20 @@ func (a *app) checkPepper(ctx context.Context) error {
 
 // listenAPI opens the address of the API with its bounds.
 func (c Config) listenAPI(ctx context.Context) (net.Listener, error) {
-	l, err := listen(ctx, c.Listen, "--listen, such as --listen 127.0.0.1:0")
+	l, err := openListener(ctx, c.Listen, "--listen, such as --listen 127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	bounded, err := c.bounded(l)
+	bounded, err := c.boundListener(l)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return bounded, nil
 }
 
-// listen opens the address, with the fix when it is taken: another one, by this
+// openListener opens the address, with the fix when it is taken: another one, by this
 // setting.
-func listen(ctx context.Context, address, setting string) (net.Listener, error) {
+func openListener(ctx context.Context, address, setting string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

@@ -133,8 +133,8 @@ type PoolSource struct {
 	Price        provisioners.Price `yaml:"price_per_node_hour"`
 }
 
-// defaults is the configuration of an embedded run without a file.
-func defaults() Config {
+// defaultConfig is the configuration of an embedded run without a file.
+func defaultConfig() Config {
 	return Config{
 		Listen: "127.0.0.1:8787", DataDir: defaultDataDir(), Deployment: "forewarm",
 		Server: Server{MaxConnections: 8192, MaxPerAddress: 1024, MaxStreamsPerKey: 64,
@@ -154,9 +154,9 @@ func defaultDataDir() string {
 	return ".forewarm"
 }
 
-// load reads the file at path, if one is named, and lays the environment over it.
-func load(path string) (Config, error) {
-	cfg := defaults()
+// loadConfig reads the file at path, if one is named, and lays the environment over it.
+func loadConfig(path string) (Config, error) {
+	cfg := defaultConfig()
 	if path != "" {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -171,11 +171,11 @@ func load(path string) (Config, error) {
 		}
 		cfg.file.path, cfg.file.data = path, data
 	}
-	cfg.environment()
-	return cfg, cfg.check()
+	cfg.overlayEnvironment()
+	return cfg, cfg.checkValues()
 }
 
-func (c *Config) environment() {
+func (c *Config) overlayEnvironment() {
 	text := func(name string, into *string) {
 		if v := os.Getenv(name); v != "" {
 			*into = v
@@ -192,32 +192,32 @@ func (c *Config) environment() {
 	secret("FOREWARM_DATABASE", &c.Database)
 	secret("FOREWARM_REDIS", &c.Redis)
 	secret("FOREWARM_PEPPER", &c.Pepper)
-	c.Server.environment()
+	c.Server.overlayEnvironment()
 }
 
-// wrong is the error of a value that has the right type and still cannot work:
+// valueError is the error of a value that has the right type and still cannot work:
 // with its line when it stands in a file.
-func (c Config) wrong(at, message, fix string) error {
+func (c Config) valueError(at, message, fix string) error {
 	if c.file.path == "" {
 		return &strictyaml.Error{Path: at, Message: message, Fix: fix}
 	}
 	return strictyaml.Wrong(c.file.path, c.file.data, at, message, fix)
 }
 
-// check finds what can be seen to be wrong without asking anybody.
-func (c Config) check() error {
+// checkValues finds what can be seen to be wrong without asking anybody.
+func (c Config) checkValues() error {
 	if _, err := obs.ParseConfig(c.Log.Level, c.Log.Format); err != nil {
-		return c.wrong("log", err.Error(), "use level debug, info, warn or error, and format text or json")
+		return c.valueError("log", err.Error(), "use level debug, info, warn or error, and format text or json")
 	}
 	if err := provisioners.CheckName(c.Deployment); err != nil {
-		return c.wrong("deployment", err.Error(),
+		return c.valueError("deployment", err.Error(),
 			"write a name that no other installation has, such as forewarm-berlin")
 	}
 	if c.Organization.Name == "" || c.Organization.MaxGPUs < 0 {
-		return c.wrong("organization", "needs a name and a max_gpus of 0 or more",
+		return c.valueError("organization", "needs a name and a max_gpus of 0 or more",
 			"name your team, and how many GPUs it may hold")
 	}
-	if _, err := c.edge(); err != nil {
+	if _, err := c.newEdge(); err != nil {
 		return err
 	}
 	if err := c.checkURLs(); err != nil {
@@ -226,17 +226,17 @@ func (c Config) check() error {
 	names := map[string]bool{}
 	for i, p := range c.Provisioners {
 		if p.Kind == "" {
-			return c.wrong(fmt.Sprintf("provisioners.%d", i), "lacks kind", "write kind: sim or kind: local")
+			return c.valueError(fmt.Sprintf("provisioners.%d", i), "lacks kind", "write kind: sim or kind: local")
 		}
 	}
 	for i, p := range c.Pools {
 		at := fmt.Sprintf("pools.%d", i)
 		if names[p.Name] {
-			return c.wrong(at+".name", "is the name of another pool", "give each pool its own name")
+			return c.valueError(at+".name", "is the name of another pool", "give each pool its own name")
 		}
 		names[p.Name] = true
 		if p.Provisioner == "" {
-			return c.wrong(at, "lacks provisioner", "name one of the provisioners above")
+			return c.valueError(at, "lacks provisioner", "name one of the provisioners above")
 		}
 	}
 	return nil
@@ -248,7 +248,7 @@ func (c Config) checkURLs() error {
 	if url := c.Database.Reveal(); url != "" && !strings.HasPrefix(url, "sqlite://") {
 		parsed, err := neturl.Parse(url)
 		if err != nil || parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
-			return c.wrong("database", "is not a URL of a database (FOREWARM_DATABASE)",
+			return c.valueError("database", "is not a URL of a database (FOREWARM_DATABASE)",
 				"write sqlite:///path or postgres://user:password@host/name")
 		}
 	}
@@ -257,14 +257,14 @@ func (c Config) checkURLs() error {
 	}
 	queue := asynqueue.Config{URL: c.Redis, Namespace: c.Deployment}.WithDefaults()
 	if err := queue.Validate(); err != nil {
-		return c.wrong("redis", "is not a URL of a Redis (FOREWARM_REDIS): "+err.Error(),
+		return c.valueError("redis", "is not a URL of a Redis (FOREWARM_REDIS): "+err.Error(),
 			"write redis://user:password@host:6379/0, or rediss:// for TLS")
 	}
 	return nil
 }
 
-// listen checks the addresses: plain HTTP leaves this machine only when asked to.
-func (c Config) listen() error {
+// checkAddresses checks the addresses: plain HTTP leaves this machine only when asked to.
+func (c Config) checkAddresses() error {
 	if c.Server.MetricsListen != "" {
 		if err := c.checkAddress("server.metrics_listen", c.Server.MetricsListen); err != nil {
 			return err
@@ -279,35 +279,35 @@ func (c Config) listen() error {
 func (c Config) checkAddress(key, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return c.wrong(key, fmt.Sprintf("%q is not host:port", address), "write an address such as 127.0.0.1:8787")
+		return c.valueError(key, fmt.Sprintf("%q is not host:port", address), "write an address such as 127.0.0.1:8787")
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return c.wrong(key, fmt.Sprintf("%q is no port", port),
+		return c.valueError(key, fmt.Sprintf("%q is no port", port),
 			"write a number from 0 to 65535; with 0 the system chooses")
 	}
 	ip := net.ParseIP(host)
 	if c.OpenBind || host == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return c.wrong(key, address+" would serve plain HTTP beyond this machine",
+	return c.valueError(key, address+" would serve plain HTTP beyond this machine",
 		"put a TLS proxy before 127.0.0.1, or set open_bind: true")
 }
 
-// database is the URL of the ledger.
-func (c Config) database() string {
+// databaseURL is the URL of the ledger.
+func (c Config) databaseURL() string {
 	if !c.Database.IsZero() {
 		return c.Database.Reveal()
 	}
 	return "sqlite://" + filepath.Join(c.DataDir, "forewarm.db")
 }
 
-func (c Config) embedded() bool { return c.Redis.IsZero() }
+func (c Config) isEmbedded() bool { return c.Redis.IsZero() }
 
-func (c Config) limits() quota.Limits {
+func (c Config) quotaLimits() quota.Limits {
 	return quota.Limits{GPUs: c.Organization.MaxGPUs, SpeculationPerDay: money.MicroUSD(c.Organization.SpeculationPerDay)}
 }
 
-func (c Config) ledger() ledger.Config {
+func (c Config) ledgerConfig() ledger.Config {
 	t := c.Timing
 	return ledger.Config{
 		Policy:      plan.Policy{Guard: t.Guard.Std(), BootTimeout: t.BootTimeout.Std()},
@@ -318,13 +318,15 @@ func (c Config) ledger() ledger.Config {
 	}
 }
 
-// watermark is the file by which a restored database is noticed.
-func (c Config) watermark() string { return filepath.Join(c.DataDir, "journal-"+c.Deployment+".mark") }
+// watermarkPath is the file by which a restored database is noticed.
+func (c Config) watermarkPath() string {
+	return filepath.Join(c.DataDir, "journal-"+c.Deployment+".mark")
+}
 
-func (c Config) worker() worker.Config {
+func (c Config) workerConfig() worker.Config {
 	t := c.Timing
 	return worker.Config{
-		Deployment: c.Deployment, Watermark: c.watermark(),
+		Deployment: c.Deployment, Watermark: c.watermarkPath(),
 		Heartbeat: 3 * time.Second, Settle: t.Settle.Std(),
 		Sweep: reconcile.Config{Grace: t.OrphanGrace.Std(), Apart: t.OrphanApart.Std()},
 	}
@@ -337,7 +339,7 @@ const (
 	defaultMaxLease    = 7 * 24 * time.Hour
 )
 
-func (p Pool) definition() capacity.Pool {
+func (p Pool) poolDefinition() capacity.Pool {
 	or := func(d strictyaml.Duration, otherwise time.Duration) time.Duration {
 		if d == 0 {
 			return otherwise
@@ -354,11 +356,11 @@ func (p Pool) definition() capacity.Pool {
 	}
 }
 
-// masked is the configuration as it may be shown.
-func (c Config) masked() string {
+// maskedText is the configuration as it may be shown.
+func (c Config) maskedText() string {
 	redis := "in-process queue"
-	if !c.embedded() {
+	if !c.isEmbedded() {
 		redis = obs.ScrubURL(c.Redis.Reveal())
 	}
-	return strings.Join([]string{obs.ScrubURL(c.database()), redis}, " · ")
+	return strings.Join([]string{obs.ScrubURL(c.databaseURL()), redis}, " · ")
 }

@@ -51,15 +51,15 @@ pools:
      alternates: [{provisioner: spare, region: r9, instance_type: m9, price_per_node_hour: 7}]}
 `
 
-// behaviour is what an installation with a configuration does, in words: what it
+// describeInstallation is what an installation with a configuration does, in words: what it
 // stored, and what its parts were told.
-func behaviour(t *testing.T, text string) string {
+func describeInstallation(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "forewarm.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir+"/data")), 0o600))
 	f := flags{config: path}
-	cfg, err := f.read()
+	cfg, err := f.readConfig()
 	if err != nil {
 		return "refused: " + err.Error()
 	}
@@ -68,7 +68,7 @@ func behaviour(t *testing.T, text string) string {
 		return "refused: " + err.Error()
 	}
 	defer func() { assert.NoError(t, a.store.Close()) }()
-	if _, _, err := a.prepare(t.Context()); err != nil {
+	if _, _, err := a.prepareInstallation(t.Context()); err != nil {
 		return "refused: " + err.Error()
 	}
 	var orgs []ledger.Organization
@@ -83,7 +83,7 @@ func behaviour(t *testing.T, text string) string {
 	for i := range pools {
 		pools[i].ID, pools[i].CreatedAt = "", time.Time{}
 	}
-	q, err := a.queue(t.Context())
+	q, err := a.openQueue(t.Context())
 	if err != nil {
 		return "refused: " + err.Error()
 	}
@@ -94,16 +94,18 @@ func behaviour(t *testing.T, text string) string {
 	minter.Random = zeros{}
 	key, _, err := minter.Mint(ledger.Key{Name: "the same for the same pepper"})
 	require.NoError(t, err)
-	edge, err := cfg.edge()
+	edge, err := cfg.newEdge()
 	require.NoError(t, err)
 	return strings.ReplaceAll(fmt.Sprintf("%+v %v %s %s %s %T\n%v %s\n%s %+v\n%+v\n%+v\n%+v\n%v\n%x", edge, cfg.Keys,
 		cfg.Listen, cfg.MetricsListen+" "+cfg.Server.MetricsListen, cfg.Deployment, q,
-		a.log.Enabled(t.Context(), slog.LevelDebug), inner(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools,
-		cfg.ledger(), cfg.worker(), found, key.Hash), dir, "")
+		a.log.Enabled(t.Context(), slog.LevelDebug), innerHandlerType(a.log.Handler()), orgs[0].Name, orgs[0].Limits, pools,
+		cfg.ledgerConfig(), cfg.workerConfig(), found, key.Hash), dir, "")
 }
 
-// inner is the type of the handler that our own one wraps.
-func inner(h slog.Handler) string { return reflect.ValueOf(h).Field(0).Elem().Type().String() }
+// innerHandlerType is the type of the handler that our own one wraps.
+func innerHandlerType(h slog.Handler) string {
+	return reflect.ValueOf(h).Field(0).Elem().Type().String()
+}
 
 // zeros is no chance at all.
 type zeros struct{}
@@ -174,10 +176,10 @@ var changes = map[string]struct{ was, is string }{
 // Trap n: every key of the file has an effect, and every effect has a key here.
 func TestTrapNEveryKeyCounts(t *testing.T) {
 	t.Parallel()
-	before := behaviour(t, base)
+	before := describeInstallation(t, base)
 	require.NotContains(t, before, "refused")
-	require.Equal(t, before, behaviour(t, base), "the same configuration does the same")
-	keys := leaves(reflect.TypeFor[Config](), "")
+	require.Equal(t, before, describeInstallation(t, base), "the same configuration does the same")
+	keys := leafKeys(reflect.TypeFor[Config](), "")
 	for key := range changes {
 		assert.Contains(t, keys, key, "an entry without a key")
 	}
@@ -187,7 +189,7 @@ func TestTrapNEveryKeyCounts(t *testing.T) {
 			c, ok := changes[key]
 			require.True(t, ok, "a key that nothing proves to have an effect: add it to changes")
 			require.Contains(t, base, c.was)
-			assert.NotEqual(t, before, behaviour(t, strings.Replace(base, c.was, c.is, 1)))
+			assert.NotEqual(t, before, describeInstallation(t, strings.Replace(base, c.was, c.is, 1)))
 		})
 	}
 }
@@ -198,36 +200,36 @@ func TestTheEdgeIsChecked(t *testing.T) {
 		"10.1.0.0/16": "10.1.0.0/99", "https://gpu.example": "gpu.example",
 		`"https://gpu.example"`: `"https://gpu.example/below"`,
 	} {
-		require.Contains(t, behaviour(t, strings.Replace(base, was, is, 1)), "forewarm.yaml:5:")
+		require.Contains(t, describeInstallation(t, strings.Replace(base, was, is, 1)), "forewarm.yaml:5:")
 	}
 }
 
 func TestTheEdgeFromTheEnvironment(t *testing.T) {
 	t.Setenv("FOREWARM_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8")
 	t.Setenv("FOREWARM_PUBLIC_URL", "https://GPU.example:8443")
-	cfg, err := load("")
+	cfg, err := loadConfig("")
 	require.NoError(t, err)
-	e, err := cfg.edge()
+	e, err := cfg.newEdge()
 	require.NoError(t, err)
 	require.True(t, e.proxies.Trust(netip.MustParseAddr("10.9.9.9")))
 	require.False(t, e.proxies.Trust(netip.MustParseAddr("192.0.2.1")))
 	var told server.Config
-	e.apply(&told)
+	e.configureServer(&told)
 	require.Equal(t, []string{"gpu.example"}, told.Hosts)
 	require.True(t, told.PublicTLS)
 	require.Equal(t, 1024, told.OpenPerAddress)
 	require.Equal(t, server.StreamLimits{PerKey: 64, PerOrganization: 512, All: 4096}, told.Streams)
 	require.Equal(t, server.StreamLimits{PerKey: 5, PerOrganization: 10, All: 20},
-		Server{MaxConnections: 40, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: -1}.streams())
+		Server{MaxConnections: 40, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: -1}.streamLimits())
 	require.Equal(t, server.StreamLimits{PerKey: 64},
-		Server{MaxConnections: -1, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: -1}.streams())
-	none, err := defaults().edge()
+		Server{MaxConnections: -1, MaxStreamsPerKey: 64, MaxStreamsPerOrganization: -1}.streamLimits())
+	none, err := defaultConfig().newEdge()
 	require.NoError(t, err)
 	require.False(t, none.proxies.Trust(netip.MustParseAddr("127.0.0.1")), "by default nobody is believed")
 }
 
-// leaves names the keys of a configuration that have no keys below them.
-func leaves(t reflect.Type, at string) []string {
+// leafKeys names the keys of a configuration that have no keys below them.
+func leafKeys(t reflect.Type, at string) []string {
 	var keys []string
 	for f := range t.Fields() {
 		name := f.Tag.Get("yaml")
@@ -241,7 +243,7 @@ func leaves(t reflect.Type, at string) []string {
 		switch {
 		case kind.Kind() == reflect.Struct && kind != reflect.TypeFor[yaml.Node]() &&
 			kind != reflect.TypeFor[obs.Secret]():
-			keys = append(keys, leaves(kind, at+name+".")...)
+			keys = append(keys, leafKeys(kind, at+name+".")...)
 		default:
 			keys = append(keys, at+name)
 		}
@@ -262,17 +264,17 @@ func TestTrapNEveryFlagCounts(t *testing.T) {
 	}
 	var f flags
 	cmd := &cobra.Command{}
-	f.add(cmd)
+	f.addFlags(cmd)
 	f.addListen(cmd)
 	f.addWait(cmd, forever)
 	require.NoError(t,
 		cmd.ParseFlags([]string{"--data-dir", "/somewhere", "--listen", "127.0.0.1:1", "--wait-for-database", "7s"}))
-	cfg, err := f.read()
+	cfg, err := f.readConfig()
 	require.NoError(t, err)
 	assert.Equal(t, "/somewhere", cfg.DataDir)
 	assert.Equal(t, "127.0.0.1:1", cfg.Listen)
 	assert.Equal(t, patience(7*time.Second), cfg.wait)
 	f.config = filepath.Join(t.TempDir(), "none.yaml")
-	_, err = f.read()
+	_, err = f.readConfig()
 	require.ErrorContains(t, err, "does not exist")
 }

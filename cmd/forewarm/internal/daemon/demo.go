@@ -68,9 +68,9 @@ func runDemo(ctx context.Context, cfg Config, version string, contexts Contexts,
 	if err != nil {
 		return err
 	}
-	t.line(t.paint("Forewarm demo", bold) +
+	t.printLine(t.colourText("Forewarm demo", bold) +
 		": machines, job history, people and the model are simulated (SIM); everything else is the real thing.")
-	release, err := hold(cfg.DataDir)
+	release, err := lockDataDir(cfg.DataDir)
 	if err != nil {
 		return err
 	}
@@ -80,22 +80,22 @@ func runDemo(ctx context.Context, cfg Config, version string, contexts Contexts,
 	}
 	a.version, a.context = version, "demo"
 	t.began = time.Now()
-	open := func(c *server.Config) { c.OpenPage, c.Simulation = loopback(cfg.Listen), true }
-	err = a.run(ctx, contexts, t, open, func(ctx context.Context,
+	open := func(c *server.Config) { c.OpenPage, c.Simulation = isLoopback(cfg.Listen), true }
+	err = a.runControlPlane(ctx, contexts, t, open, func(ctx context.Context,
 		base string) ([]actor, error) {
-		return a.cast(ctx, base, t)
+		return a.newActors(ctx, base, t)
 	})
 	return errors.Join(err, a.store.Close(), release())
 }
 
-func loopback(address string) bool {
+func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || (ip != nil && ip.IsLoopback()))
 }
 
-// cast makes the demo's actors: the model, the agent, the person and the teller.
-func (a *app) cast(ctx context.Context, base string, t *terminal) ([]actor, error) {
+// newActors makes the demo's actors: the model, the agent, the person and the teller.
+func (a *app) newActors(ctx context.Context, base string, t *terminal) ([]actor, error) {
 	rhythm, files, err := demo.Prepare(a.cfg.DataDir, time.Now())
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (a *app) cast(ctx context.Context, base string, t *terminal) ([]actor, erro
 	if err := a.store.Read(ctx, func(r ledger.Reader) error { pool, err = r.Pool(demoPool); return err }); err != nil {
 		return nil, fmt.Errorf("finding the demo's pool: %w", err)
 	}
-	model, err := listen(ctx, "127.0.0.1:0", "--listen, such as --listen 127.0.0.1:0")
+	model, err := openListener(ctx, "127.0.0.1:0", "--listen, such as --listen 127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -127,30 +127,30 @@ func (a *app) cast(ctx context.Context, base string, t *terminal) ([]actor, erro
 	routes.Handle("/v1/", &scripted.Server{})
 	agent, err := demo.NewAgent(demo.AgentConfig{
 		Files: files, API: base, Key: agentKey, Model: "http://" + model.Addr().String(), PoolID: pool.ID, Log: a.log,
-		Tell: func(text string) { t.tell(time.Now(), "agent", violet, text) },
+		Tell: func(text string) { t.printStep(time.Now(), "agent", violet, text) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, model.Close())
 	}
-	story := &demo.Story{Store: a.store, Tell: t.story}
+	story := &demo.Story{Store: a.store, Tell: t.printStory}
 	p := &demo.Person{Rhythm: rhythm, Files: files, Client: person, Pool: demoPool, Log: a.log}
-	t.line("A demo's day is 2 minutes long; a sweep of 4 GPUs starts at about the same time of it. Ctrl-C ends the " +
+	t.printLine("A demo's day is 2 minutes long; a sweep of 4 GPUs starts at about the same time of it. Ctrl-C ends the " +
 		"demo; its machines stay in the simulated cloud until the next start.")
-	return []actor{serve(model, routes), story.Run, agent.Run, p.Run}, nil
+	return []actor{serveHTTP(model, routes), story.Run, agent.Run, p.Run}, nil
 }
 
-// story prints a step by its weight.
-func (t *terminal) story(at time.Time, who, text string, weight demo.Weight) {
+// printStory prints a step by its weight.
+func (t *terminal) printStory(at time.Time, who, text string, weight demo.Weight) {
 	code := map[string]string{"reservation": cyan, "node": blue, "allocation": yellow}[who]
 	switch weight {
 	case demo.Good:
-		text = t.paint(text, green)
+		text = t.colourText(text, green)
 	case demo.Bad:
-		text = t.paint(text, red)
+		text = t.colourText(text, red)
 	case demo.Detail:
-		text = t.paint(text, dim)
+		text = t.colourText(text, dim)
 	}
-	t.tell(at, who, code, text)
+	t.printStep(at, who, code, text)
 }
 
 // demoKey returns a key of the demo's cast, which is made at the first start and

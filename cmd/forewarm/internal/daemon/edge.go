@@ -30,7 +30,7 @@ type Server struct {
 	MaxStreamsPerOrganization int `yaml:"max_streams_per_organization"`
 }
 
-func (s *Server) environment() {
+func (s *Server) overlayEnvironment() {
 	if v := os.Getenv("FOREWARM_TRUSTED_PROXIES"); v != "" {
 		s.TrustedProxies = strings.Split(v, ",")
 	}
@@ -51,9 +51,9 @@ type edge struct {
 	streams server.StreamLimits
 }
 
-// streams are the bounds on streams, of which all together take half of the
+// streamLimits are the bounds on streams, of which all together take half of the
 // connections, an organization a quarter and a key an eighth at most.
-func (s Server) streams() server.StreamLimits {
+func (s Server) streamLimits() server.StreamLimits {
 	bounds := server.StreamLimits{PerKey: max(0, s.MaxStreamsPerKey),
 		PerOrganization: max(0, s.MaxStreamsPerOrganization)}
 	part := func(set, of int) int {
@@ -70,39 +70,39 @@ func (s Server) streams() server.StreamLimits {
 	return bounds
 }
 
-func (c Config) edge() (edge, error) {
+func (c Config) newEdge() (edge, error) {
 	proxies, err := httpx.ParseProxies(c.Server.TrustedProxies)
 	if err != nil {
-		return edge{}, c.wrong("server.trusted_proxies", err.Error(),
+		return edge{}, c.valueError("server.trusted_proxies", err.Error(),
 			"list the proxies before the API, such as [127.0.0.1, 10.1.0.0/16]")
 	}
 	e := edge{proxies: proxies, limits: httpx.ConnLimits{All: max(0, c.Server.MaxConnections),
 		PerAddress: max(0, c.Server.MaxPerAddress)}}
-	e.streams = c.Server.streams()
+	e.streams = c.Server.streamLimits()
 	if c.Server.PublicURL == "" {
 		return e, nil
 	}
 	public, err := url.Parse(c.Server.PublicURL)
 	if err != nil || public.Hostname() == "" || public.Scheme != "https" && public.Scheme != "http" ||
 		strings.Trim(public.Path, "/") != "" {
-		return edge{}, c.wrong("server.public_url", fmt.Sprintf("%q is not the URL of a host", c.Server.PublicURL),
+		return edge{}, c.valueError("server.public_url", fmt.Sprintf("%q is not the URL of a host", c.Server.PublicURL),
 			"write one such as https://forewarm.example.org")
 	}
 	e.host, e.tls = strings.ToLower(public.Hostname()), public.Scheme == "https"
 	return e, nil
 }
 
-// apply tells the server what it has to know.
-func (e edge) apply(c *server.Config) {
+// configureServer tells the server what it has to know.
+func (e edge) configureServer(c *server.Config) {
 	c.Proxies, c.PublicTLS, c.OpenPerAddress, c.Streams = e.proxies, e.tls, e.limits.PerAddress, e.streams
 	if e.host != "" {
 		c.Hosts = append(c.Hosts, e.host)
 	}
 }
 
-// bounded is the listener of the API.
-func (c Config) bounded(l net.Listener) (net.Listener, error) {
-	e, err := c.edge()
+// boundListener is the listener of the API.
+func (c Config) boundListener(l net.Listener) (net.Listener, error) {
+	e, err := c.newEdge()
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@ type example struct {
 
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// examples are all files and blocks of YAML in what people read and copy from.
-func examples(t *testing.T) []example {
+// readExamples are all files and blocks of YAML in what people read and copy from.
+func readExamples(t *testing.T) []example {
 	t.Helper()
 	var all []example
 	take := func(path string, _ fs.DirEntry, err error) error {
@@ -84,7 +84,7 @@ func TestEveryExampleIsRun(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	ran := 0
-	for _, e := range examples(t) {
+	for _, e := range readExamples(t) {
 		var keys map[string]yaml.Node
 		require.NoError(t, yaml.Unmarshal([]byte(firstDocument(e.text)), &keys), e.name)
 		if slices.ContainsFunc(slices.Collect(maps.Keys(keys)), func(k string) bool { return otherwise[k] != "" }) ||
@@ -113,7 +113,7 @@ func runExample(t *testing.T, text string) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "forewarm.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "/var/lib/forewarm", dir)), 0o600))
-	cfg, err := load(path)
+	cfg, err := loadConfig(path)
 	require.NoError(t, err)
 	cfg.DataDir = filepath.Join(dir, "data")
 	for _, p := range cfg.Provisioners {
@@ -125,7 +125,7 @@ func runExample(t *testing.T, text string) {
 	a, err := newApp(t.Context(), cfg, "test")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, a.store.Close()) }()
-	_, _, err = a.prepare(t.Context())
+	_, _, err = a.prepareInstallation(t.Context())
 	require.NoError(t, err)
 }
 
@@ -148,7 +148,7 @@ func TestTheWholeExampleIsComplete(t *testing.T) {
 	t.Setenv("FOREWARM_REDIS", "redis://127.0.0.1:1/0")
 	t.Setenv("FOREWARM_PEPPER", "1:"+strings.Repeat("cd", 32))
 	var keys []string
-	for _, key := range leaves(reflect.TypeFor[Config](), "") {
+	for _, key := range leafKeys(reflect.TypeFor[Config](), "") {
 		keys = append(keys, key[strings.LastIndex(key, ".")+1:])
 	}
 	whole := commentedKey.ReplaceAllStringFunc(string(text), func(line string) string {

@@ -25,7 +25,7 @@ func (a *app) beginEmbedded(ctx context.Context, pools []ledger.NewPool) (obs.Se
 	if err != nil {
 		return obs.Secret{}, err
 	}
-	started, err := a.begin(ctx, first, pools)
+	started, err := a.bootstrapLedger(ctx, first, pools)
 	if err != nil {
 		return obs.Secret{}, err
 	}

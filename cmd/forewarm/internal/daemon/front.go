@@ -18,15 +18,15 @@ type front struct {
 
 func newFront() *front {
 	f := &front{}
-	f.lack("its own start")
+	f.setMissing("its own start")
 	return f
 }
 
-// lack remembers what is waited for.
-func (f *front) lack(what string) { f.missing.Store(&what) }
+// setMissing remembers what is waited for.
+func (f *front) setMissing(what string) { f.missing.Store(&what) }
 
-// open has h answer from now on.
-func (f *front) open(h http.Handler) { f.handler.Store(&h) }
+// setHandler has h answer from now on.
+func (f *front) setHandler(h http.Handler) { f.handler.Store(&h) }
 
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -14,9 +14,9 @@ import (
 // actor is one part of a process. It runs until the context ends.
 type actor func(ctx context.Context) error
 
-// group runs the parts of a process together: when one ends, all are told to,
+// runGroup runs the parts of a process together: when one ends, all are told to,
 // and the first error is the answer.
-func group(ctx context.Context, actors ...actor) error {
+func runGroup(ctx context.Context, actors ...actor) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(actors))
@@ -34,9 +34,9 @@ func group(ctx context.Context, actors ...actor) error {
 // drain is how long open requests may take to finish when the server ends.
 const drain = 10 * time.Second
 
-// serve answers requests on an open listener until the context ends; then it
+// serveHTTP answers requests on an open listener until the context ends; then it
 // finishes what it has begun.
-func serve(l net.Listener, h http.Handler) actor {
+func serveHTTP(l net.Listener, h http.Handler) actor {
 	return func(ctx context.Context) error {
 		srv := httpx.NewServer(l.Addr().String(), h)
 		done := make(chan error, 1)

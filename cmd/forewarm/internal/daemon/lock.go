@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// hold takes the data directory for this process. The machines that sim and
+// lockDataDir takes the data directory for this process. The machines that sim and
 // local know are in files of it that serve one process: a second one would
 // overwrite what the first has made, and a machine would be lost or made twice.
 // The system frees the lock when the process ends, however it ends.
-func hold(dir string) (release func() error, err error) {
+func lockDataDir(dir string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
@@ -33,9 +33,9 @@ func hold(dir string) (release func() error, err error) {
 	return f.Close, nil
 }
 
-// holder names a data directory for ever, and the host that it is on: whoever works
+// dataDirID names a data directory for ever, and the host that it is on: whoever works
 // with it has the files of provisioners that serve one worker at a time.
-func holder(dir string) (id, host string, err error) {
+func dataDirID(dir string) (id, host string, err error) {
 	if host, err = os.Hostname(); err != nil {
 		host = "an unknown host"
 	}

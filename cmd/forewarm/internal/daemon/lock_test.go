@@ -11,13 +11,13 @@ import (
 func TestADataDirectoryHasOneName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	first, host, err := holder(dir)
+	first, host, err := dataDirID(dir)
 	require.NoError(t, err)
 	require.NotEmpty(t, host)
-	again, _, err := holder(dir)
+	again, _, err := dataDirID(dir)
 	require.NoError(t, err)
 	require.Equal(t, first, again)
-	other, _, err := holder(t.TempDir())
+	other, _, err := dataDirID(t.TempDir())
 	require.NoError(t, err)
 	require.NotEqual(t, first, other)
 }

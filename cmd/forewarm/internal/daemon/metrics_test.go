@@ -15,11 +15,11 @@ import (
 // do not see.
 func TestAWorkerShowsItsMetrics(t *testing.T) {
 	t.Parallel()
-	cfg := defaults()
+	cfg := defaultConfig()
 	cfg.DataDir = t.TempDir()
 	a, err := newApp(t.Context(), cfg, "test")
 	require.NoError(t, err)
-	_, _, err = a.prepare(t.Context())
+	_, _, err = a.prepareInstallation(t.Context())
 	require.NoError(t, err)
 	ask := func(path string) *httptest.ResponseRecorder {
 		out := httptest.NewRecorder()

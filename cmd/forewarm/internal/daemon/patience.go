@@ -79,12 +79,12 @@ type service struct {
 	missing func(what string) // is told what is waited for; nil: nobody asks
 }
 
-// await tries until it works, fails for good, or the patience is over. It
+// awaitService tries until it works, fails for good, or the patience is over. It
 // returns the context's error if that ends first.
-func (p patience) await(ctx context.Context, s service, try func(context.Context) error) error {
+func (p patience) awaitService(ctx context.Context, s service, try func(context.Context) error) error {
 	began, said, pause := time.Now(), time.Time{}, firstPause
 	for {
-		err := once(ctx, try)
+		err := tryOnce(ctx, try)
 		waited := time.Since(began)
 		switch {
 		case ctx.Err() != nil:
@@ -94,7 +94,7 @@ func (p patience) await(ctx context.Context, s service, try func(context.Context
 				s.log.InfoContext(ctx, "found "+s.name, "waited", waited.Round(time.Millisecond))
 			}
 			return nil
-		case !passing(err):
+		case !isTransient(err):
 			return err
 		case p != forever && waited >= time.Duration(p):
 			return &AwayError{Service: s.name, Waited: waited, cause: err}
@@ -119,15 +119,15 @@ func (p patience) await(ctx context.Context, s service, try func(context.Context
 	}
 }
 
-func once(ctx context.Context, try func(context.Context) error) error {
+func tryOnce(ctx context.Context, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
 	return try(ctx)
 }
 
-// passing reports whether an error may be gone at the next attempt: nobody
+// isTransient reports whether an error may be gone at the next attempt: nobody
 // answers, or the service is still starting. What it answered is final.
-func passing(err error) bool {
+func isTransient(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return !errors.As(err, &certificate) &&
 		(errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, asynqueue.ErrUnreachable) ||

@@ -29,7 +29,7 @@ func TestAwaitWaits(t *testing.T) {
 		s := service{name: "it", log: slog.New(slog.NewTextHandler(&lines, nil)),
 			missing: func(what string) { missing = what }}
 		began, tries := time.Now(), 0
-		require.NoError(t, forever.await(t.Context(), s, func(context.Context) error {
+		require.NoError(t, forever.awaitService(t.Context(), s, func(context.Context) error {
 			if tries++; time.Since(began) < 5*time.Minute {
 				return errAway
 			}
@@ -64,7 +64,7 @@ func TestAwaitEnds(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				err := c.patience.await(t.Context(), service{name: "it", log: slog.New(slog.DiscardHandler)},
+				err := c.patience.awaitService(t.Context(), service{name: "it", log: slog.New(slog.DiscardHandler)},
 					func(context.Context) error { return c.answer })
 				require.ErrorContains(t, err, c.says)
 				require.Equal(t, c.after, time.Since(began))
@@ -83,7 +83,7 @@ func TestAwaitIsInterrupted(t *testing.T) {
 		tries := 0
 		time.AfterFunc(25*time.Second, func() { cancel(told) })
 		began := time.Now()
-		err := forever.await(ctx, service{name: "it", log: slog.New(slog.DiscardHandler)},
+		err := forever.awaitService(ctx, service{name: "it", log: slog.New(slog.DiscardHandler)},
 			func(ctx context.Context) error {
 				tries++
 				<-ctx.Done()
@@ -112,7 +112,7 @@ func TestPatienceIsAFlag(t *testing.T) {
 func TestTheFrontSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	f := newFront()
-	f.lack("the database at postgres://db/name")
+	f.setMissing("the database at postgres://db/name")
 	for path, want := range map[string]struct {
 		code int
 		says string

@@ -26,7 +26,7 @@ func RecoverCommand(version string, contexts Contexts) *cobra.Command {
 			"while forewarm up runs, or with FOREWARM_DATABASE and FOREWARM_PEPPER. The journal tells of it. The " +
 			"key is shown once.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := f.read()
+			cfg, err := f.readConfig()
 			if err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ func RecoverCommand(version string, contexts Contexts) *cobra.Command {
 			})
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	f.addListen(cmd)
 	return cmd
 }
@@ -61,7 +61,7 @@ func (c Config) hasPepper() error {
 }
 
 func (a *app) recoverKey(ctx context.Context, cmd *cobra.Command, contexts Contexts) error {
-	if err := a.ready(ctx); err != nil {
+	if err := a.awaitSchema(ctx); err != nil {
 		return err
 	}
 	k, text, err := a.minter.Mint(ledger.Key{Name: "recovered"})
@@ -75,10 +75,10 @@ func (a *app) recoverKey(ctx context.Context, cmd *cobra.Command, contexts Conte
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "an operator's key, shown once:")
 	fmt.Fprintln(cmd.OutOrStdout(), text.Reveal())
-	if !a.cfg.embedded() {
+	if !a.cfg.isEmbedded() {
 		return nil
 	}
-	base, err := a.address(cmd)
+	base, err := a.serverAddress(cmd)
 	if err != nil || base == "" {
 		fmt.Fprintln(cmd.ErrOrStderr(),
 			"no context was saved, for it is not known where the server listens; forewarm login --server URL saves one")
@@ -93,9 +93,9 @@ func (a *app) recoverKey(ctx context.Context, cmd *cobra.Command, contexts Conte
 	return nil
 }
 
-// address is where the server of the data directory is reached: as --listen says,
+// serverAddress is where the server of the data directory is reached: as --listen says,
 // or where its last start listened; empty: neither tells.
-func (a *app) address(cmd *cobra.Command) (string, error) {
+func (a *app) serverAddress(cmd *cobra.Command) (string, error) {
 	if cmd.Flags().Changed("listen") {
 		return "http://" + a.cfg.Listen, nil
 	}

@@ -15,7 +15,7 @@ func serverCommand(version string) *cobra.Command {
 		Use: "server", Short: "Run the API alone (production: with FOREWARM_DATABASE and FOREWARM_REDIS)",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := f.read()
+			cfg, err := f.readConfig()
 			if err != nil {
 				return err
 			}
@@ -25,14 +25,14 @@ func serverCommand(version string) *cobra.Command {
 			if err := cfg.checkRedis(cmd.Context()); err != nil {
 				return err
 			}
-			if cfg.embedded() {
+			if cfg.isEmbedded() {
 				return errors.New("a server alone needs FOREWARM_REDIS, or nobody would do its work; forewarm up " +
 					"runs everything in one process")
 			}
 			return serveAPI(cmd.Context(), cfg, version)
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	f.addListen(cmd)
 	f.addWait(cmd, forever)
 	return cmd
@@ -45,35 +45,35 @@ func serveAPI(ctx context.Context, cfg Config, version string) error {
 		return err
 	}
 	f, metrics := newFront(), newFront()
-	cfg.missing = func(what string) { f.lack(what); metrics.lack(what) }
+	cfg.missing = func(what string) { f.setMissing(what); metrics.setMissing(what) }
 	beside, err := cfg.besideMetrics(ctx, cfg.Server.MetricsListen, metrics)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	var a *app
 	end := func() {}
-	err = group(ctx, append(beside, serve(l, f), func(ctx context.Context) (err error) {
+	err = runGroup(ctx, append(beside, serveHTTP(l, f), func(ctx context.Context) (err error) {
 		if a, err = newApp(ctx, cfg, "live"); err != nil {
 			return unlessTold(ctx, err)
 		}
 		a.version = version
-		if err := a.ready(ctx); err != nil {
+		if err := a.awaitSchema(ctx); err != nil {
 			return unlessTold(ctx, err)
 		}
-		s, err := a.server(nil)
+		s, err := a.newServer(nil)
 		if err != nil {
 			return err
 		}
-		mark, err := a.trusted(ctx)
+		mark, err := a.checkJournal(ctx)
 		if err != nil {
 			return unlessTold(ctx, err)
 		}
 		end = func() { mark.Last(ctx) }
-		f.open(s)
-		metrics.open(a.metricsHandler(nil))
+		f.setHandler(s)
+		metrics.setHandler(a.metricsHandler(nil))
 		defer a.tellEnd(ctx)()
-		a.log.InfoContext(ctx, "API is up", "address", l.Addr().String(), "ledger", a.cfg.masked())
-		return group(ctx, s.Run, func(ctx context.Context) error { mark.Run(ctx, func() {}); return nil })
+		a.log.InfoContext(ctx, "API is up", "address", l.Addr().String(), "ledger", a.cfg.maskedText())
+		return runGroup(ctx, s.Run, func(ctx context.Context) error { mark.Run(ctx, func() {}); return nil })
 	})...)
 	end()
 	if a != nil {
@@ -82,11 +82,11 @@ func serveAPI(ctx context.Context, cfg Config, version string) error {
 	return err
 }
 
-// trusted compares the database with how far this process has seen its journal,
+// checkJournal compares the database with how far this process has seen its journal,
 // before anything is handed out on its word.
-func (a *app) trusted(ctx context.Context) (*reconcile.Watermark, error) {
-	mark := reconcile.NewWatermark(a.ledger, a.cfg.watermark(), a.log)
-	return mark, a.cfg.wait.await(ctx, a.database(), mark.Step)
+func (a *app) checkJournal(ctx context.Context) (*reconcile.Watermark, error) {
+	mark := reconcile.NewWatermark(a.ledger, a.cfg.watermarkPath(), a.log)
+	return mark, a.cfg.wait.awaitService(ctx, a.databaseService(), mark.Step)
 }
 
 func workerCommand(version string) *cobra.Command {
@@ -100,36 +100,36 @@ func workerCommand(version string) *cobra.Command {
 			"second worker that has\n" +
 			"them waits until the first is gone.",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			cfg, err := f.read()
+			cfg, err := f.readConfig()
 			if err != nil {
 				return err
 			}
 			if err := cfg.sharesPepper(); err != nil && !cfg.ownDatabase() {
 				return err
 			}
-			release, err := hold(cfg.DataDir)
+			release, err := lockDataDir(cfg.DataDir)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, release()) }()
-			return work(cmd.Context(), cfg, version)
+			return runWorkerProcess(cmd.Context(), cfg, version)
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	f.addWait(cmd, forever)
 	return cmd
 }
 
-// work shows metrics, if they have an address, at once, and works as soon as the
+// runWorkerProcess shows metrics, if they have an address, at once, and works as soon as the
 // database is there.
-func work(ctx context.Context, cfg Config, version string) error {
+func runWorkerProcess(ctx context.Context, cfg Config, version string) error {
 	f := newFront()
-	cfg.missing = f.lack
+	cfg.missing = f.setMissing
 	beside, err := cfg.besideMetrics(ctx, cfg.MetricsListen, f)
 	if err != nil {
 		return err
 	}
-	return group(ctx, append(beside, func(ctx context.Context) error { return runWorker(ctx, cfg, version, f) })...)
+	return runGroup(ctx, append(beside, func(ctx context.Context) error { return runWorker(ctx, cfg, version, f) })...)
 }
 
 // besideMetrics serves a process's metrics at their own address, if it has one.
@@ -137,12 +137,12 @@ func (c Config) besideMetrics(ctx context.Context, address string, f *front) ([]
 	if address == "" {
 		return nil, nil
 	}
-	l, err := listen(ctx, address,
+	l, err := openListener(ctx, address,
 		"metrics_listen (FOREWARM_METRICS_LISTEN of a worker, FOREWARM_SERVER_METRICS_LISTEN of a server)")
 	if err != nil {
 		return nil, err
 	}
-	return []actor{serve(l, f)}, nil
+	return []actor{serveHTTP(l, f)}, nil
 }
 
 func runWorker(ctx context.Context, cfg Config, version string, f *front) error {
@@ -151,26 +151,26 @@ func runWorker(ctx context.Context, cfg Config, version string, f *front) error 
 		return unlessTold(ctx, err)
 	}
 	a.version = version
-	return errors.Join(a.work(ctx, func(note func() string) { f.open(a.metricsHandler(note)) }), a.store.Close())
+	return errors.Join(a.runWorker(ctx, func(note func() string) { f.setHandler(a.metricsHandler(note)) }), a.store.Close())
 }
 
-// work runs a worker; up is called when it begins, with what tells what it does
+// runWorker runs a worker; up is called when it begins, with what tells what it does
 // without.
-func (a *app) work(ctx context.Context, up func(note func() string)) error {
-	if err := a.ready(ctx); err != nil {
+func (a *app) runWorker(ctx context.Context, up func(note func() string)) error {
+	if err := a.awaitSchema(ctx); err != nil {
 		return unlessTold(ctx, err)
 	}
-	q, err := a.queue(ctx)
+	q, err := a.openQueue(ctx)
 	if err != nil {
 		return unlessTold(ctx, err)
 	}
-	w, err := a.worker(q)
+	w, err := a.newWorker(q)
 	if err != nil {
 		return errors.Join(err, q.Close())
 	}
 	up(q.Note)
 	defer a.tellEnd(ctx)()
-	a.log.InfoContext(ctx, "worker is up", "ledger", a.cfg.masked())
+	a.log.InfoContext(ctx, "worker is up", "ledger", a.cfg.maskedText())
 	return errors.Join(w.Run(ctx), q.Close())
 }
 

@@ -39,32 +39,32 @@ const (
 	red    = "31"
 )
 
-func (t *terminal) paint(text, code string) string {
+func (t *terminal) colourText(text, code string) string {
 	if !t.colour || code == "" {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// line prints one line.
-func (t *terminal) line(text string) {
+// printLine prints one line.
+func (t *terminal) printLine(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, _ = fmt.Fprintln(t.out, text) // a closed screen is no reason to stop serving
 }
 
-// note prints a named fact of the start.
-func (t *terminal) note(name, text string) {
-	t.line(fmt.Sprintf("  %s %-8s %s", t.paint("✓", green), name, text))
+// printNote prints a named fact of the start.
+func (t *terminal) printNote(name, text string) {
+	t.printLine(fmt.Sprintf("  %s %-8s %s", t.colourText("✓", green), name, text))
 }
 
-// tell prints one step of the story: when, who, what.
-func (t *terminal) tell(at time.Time, who, code, text string) {
+// printStep prints one step of the story: when, who, what.
+func (t *terminal) printStep(at time.Time, who, code, text string) {
 	since := at.Sub(t.began).Round(time.Second)
 	if since < 0 {
 		since = 0
 	}
 	stamp := fmt.Sprintf("+%d:%02d", int(since.Minutes()), int(since.Seconds())%60)
-	t.line(fmt.Sprintf("%s %s %s", t.paint(fmt.Sprintf("%7s", stamp), dim), t.paint(fmt.Sprintf("%-12s", who), code),
+	t.printLine(fmt.Sprintf("%s %s %s", t.colourText(fmt.Sprintf("%7s", stamp), dim), t.colourText(fmt.Sprintf("%-12s", who), code),
 		strings.TrimSpace(text)))
 }

@@ -23,7 +23,7 @@ func upCommand(version string, contexts Contexts) *cobra.Command {
 		Short: "Run everything in this process: API, worker, page; no other service is needed",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := f.read()
+			cfg, err := f.readConfig()
 			if err != nil {
 				return err
 			}
@@ -31,10 +31,10 @@ func upCommand(version string, contexts Contexts) *cobra.Command {
 			if demo {
 				return runDemo(cmd.Context(), cfg, version, contexts, t)
 			}
-			return up(cmd.Context(), cfg, version, contexts, t)
+			return runUp(cmd.Context(), cfg, version, contexts, t)
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	f.addListen(cmd)
 	cmd.Flags().BoolVar(&demo, "demo", false,
 		"show the whole story with simulated machines, a synthetic history and a demo agent")
@@ -42,15 +42,15 @@ func upCommand(version string, contexts Contexts) *cobra.Command {
 	return cmd
 }
 
-// up runs the control plane on this machine's GPUs, or on simulated ones where
+// runUp runs the control plane on this machine's GPUs, or on simulated ones where
 // it has none.
-func up(ctx context.Context, cfg Config, version string, contexts Contexts, t *terminal) error {
+func runUp(ctx context.Context, cfg Config, version string, contexts Contexts, t *terminal) error {
 	if len(cfg.Provisioners) == 0 {
 		if err := cfg.declareLocal(ctx, t); err != nil {
 			return err
 		}
 	}
-	release, err := hold(cfg.DataDir)
+	release, err := lockDataDir(cfg.DataDir)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func up(ctx context.Context, cfg Config, version string, contexts Contexts, t *t
 		return errors.Join(err, release())
 	}
 	a.version = version
-	err = a.run(ctx, contexts, t, nil, nil)
+	err = a.runControlPlane(ctx, contexts, t, nil, nil)
 	return errors.Join(err, a.store.Close(), release())
 }
 
@@ -69,10 +69,10 @@ func (c *Config) declareLocal(ctx context.Context, t *terminal) error {
 	devices, err := discover.System().Devices(ctx)
 	config := "name: local\n"
 	if err != nil || len(devices) == 0 {
-		t.note("GPUs", fmt.Sprintf("none found here (%v); offering 4 simulated ones, marked SIM", reason(err)))
+		t.printNote("GPUs", fmt.Sprintf("none found here (%v); offering 4 simulated ones, marked SIM", failureReason(err)))
 		config += "simulate: 4\n"
 	} else {
-		t.note("GPUs", fmt.Sprintf("%d× %s", len(devices), devices[0].Model))
+		t.printNote("GPUs", fmt.Sprintf("%d× %s", len(devices), devices[0].Model))
 	}
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(config), &node); err != nil {
@@ -85,22 +85,22 @@ func (c *Config) declareLocal(ctx context.Context, t *terminal) error {
 	return nil
 }
 
-func reason(err error) string {
+func failureReason(err error) string {
 	if err == nil {
 		return "no device"
 	}
 	return err.Error()
 }
 
-// run serves the API and works until the context ends. change may adjust the
+// runControlPlane serves the API and works until the context ends. change may adjust the
 // server; more are actors beside it, made once the API's address is known.
-func (a *app) run(ctx context.Context, contexts Contexts, t *terminal, change func(*server.Config),
+func (a *app) runControlPlane(ctx context.Context, contexts Contexts, t *terminal, change func(*server.Config),
 	more func(ctx context.Context, base string) ([]actor, error)) error {
-	pools, err := a.declared(ctx)
+	pools, err := a.declaredPools(ctx)
 	if err != nil {
 		return err
 	}
-	if err := a.migrate(ctx); err != nil {
+	if err := a.migrateSchema(ctx); err != nil {
 		return err
 	}
 	if err := a.checkPepper(ctx); err != nil {
@@ -111,11 +111,11 @@ func (a *app) run(ctx context.Context, contexts Contexts, t *terminal, change fu
 		return err
 	}
 	base := "http://" + l.Addr().String()
-	signIn, err := token()
+	signIn, err := newSignInToken()
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	s, err := a.server(func(c *server.Config) {
+	s, err := a.newServer(func(c *server.Config) {
 		c.SignInToken = signIn
 		if change != nil {
 			change(c)
@@ -124,11 +124,11 @@ func (a *app) run(ctx context.Context, contexts Contexts, t *terminal, change fu
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	q, err := a.queue(ctx)
+	q, err := a.openQueue(ctx)
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the queue: %w", err), l.Close())
 	}
-	w, err := a.worker(q)
+	w, err := a.newWorker(q)
 	if err != nil {
 		return errors.Join(err, l.Close(), q.Close())
 	}
@@ -136,11 +136,11 @@ func (a *app) run(ctx context.Context, contexts Contexts, t *terminal, change fu
 	if err != nil {
 		return errors.Join(err, l.Close(), q.Close())
 	}
-	if _, err := a.trusted(ctx); err != nil {
+	if _, err := a.checkJournal(ctx); err != nil {
 		return errors.Join(err, l.Close(), q.Close())
 	}
-	a.greet(ctx, t, greeting{base: base, key: key, signIn: signIn}, contexts)
-	actors := []actor{serve(l, s), s.Run, w.Run}
+	a.printGreeting(ctx, t, greeting{base: base, key: key, signIn: signIn}, contexts)
+	actors := []actor{serveHTTP(l, s), s.Run, w.Run}
 	if more != nil {
 		extra, err := more(ctx, base)
 		if err != nil {
@@ -148,11 +148,11 @@ func (a *app) run(ctx context.Context, contexts Contexts, t *terminal, change fu
 		}
 		actors = append(actors, extra...)
 	}
-	return errors.Join(group(ctx, actors...), q.Close())
+	return errors.Join(runGroup(ctx, actors...), q.Close())
 }
 
-// token is the one-time sign-in of the page.
-func token() (obs.Secret, error) {
+// newSignInToken is the one-time sign-in of the page.
+func newSignInToken() (obs.Secret, error) {
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
 		return obs.Secret{}, fmt.Errorf("making a sign-in link: %w", err)
@@ -167,21 +167,21 @@ type greeting struct {
 	signIn obs.Secret // opens the page once
 }
 
-// greet says what is up and what to do next.
-func (a *app) greet(ctx context.Context, t *terminal, g greeting, contexts Contexts) {
-	t.note("store", a.cfg.masked())
-	t.note("API", g.base+"/v1   (description: "+g.base+"/docs)")
+// printGreeting says what is up and what to do next.
+func (a *app) printGreeting(ctx context.Context, t *terminal, g greeting, contexts Contexts) {
+	t.printNote("store", a.cfg.maskedText())
+	t.printNote("API", g.base+"/v1   (description: "+g.base+"/docs)")
 	if g.signIn.IsZero() {
-		t.note("page", g.base+"/")
+		t.printNote("page", g.base+"/")
 	} else {
-		t.note("page", g.base+"/login?t="+g.signIn.Reveal()+"   (opens once, for 10 minutes)")
+		t.printNote("page", g.base+"/login?t="+g.signIn.Reveal()+"   (opens once, for 10 minutes)")
 	}
 	before, err := a.notedAddress()
 	if err = errors.Join(err, a.noteAddress(g.base)); err != nil {
 		a.log.Warn("forewarm key recover may not know this address", "error", err)
 	}
 	if g.key.IsZero() {
-		t.note("context", a.savedContext(ctx, contexts, before, g.base))
+		t.printNote("context", a.savedContext(ctx, contexts, before, g.base))
 		return
 	}
 	saved, err := contexts.Save(a.context, g.base, g.key)
@@ -192,8 +192,8 @@ func (a *app) greet(ctx context.Context, t *terminal, g greeting, contexts Conte
 	if err := a.dropPending(); err != nil {
 		a.log.Warn("the first key is saved, and still in a file", "path", a.pendingKey(), "error", err)
 	}
-	t.note("context", fmt.Sprintf("%q saved and selected, with the first key", saved))
-	t.line("Next:  forewarm status   ·   forewarm allocate --pool " + a.firstPool() + " --gpus 1 --for 30m")
+	t.printNote("context", fmt.Sprintf("%q saved and selected, with the first key", saved))
+	t.printLine("Next:  forewarm status   ·   forewarm allocate --pool " + a.firstPool() + " --gpus 1 --for 30m")
 }
 
 func (a *app) firstPool() string {

@@ -78,7 +78,7 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	predictor, err := a.predictor(c.Model)
+	predictor, err := a.newPredictor(c.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func NewAgent(c AgentConfig) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, a.open(c.Files, at("positions.json"))
+	return a, a.openSources(c.Files, at("positions.json"))
 }
 
 // secretAt reads the secret of the names under which forecasts are sent, and makes
@@ -119,7 +119,7 @@ func secretAt(path string) ([]byte, error) {
 	return secret, os.WriteFile(path, secret, 0o600)
 }
 
-func (a *Agent) predictor(model string) (*predict.Predictor, error) {
+func (a *Agent) newPredictor(model string) (*predict.Predictor, error) {
 	asked, err := llm.NewClient(llm.Config{BaseURL: model + "/v1", Model: scripted.ModelName}, a.out.Model())
 	if err != nil {
 		return nil, fmt.Errorf("making the model's client: %w", err)
@@ -142,7 +142,7 @@ func (a *Agent) predictor(model string) (*predict.Predictor, error) {
 	}, forecaster)
 }
 
-func (a *Agent) open(f Files, positions string) error {
+func (a *Agent) openSources(f Files, positions string) error {
 	checkpoint, err := history.OpenCheckpoint(positions)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, s := range a.sources {
 		go func() {
 			done <- source.Run(ctx, source.Runner{
-				Source: s, Every: time.Second, Handle: a.hear,
+				Source: s, Every: time.Second, Handle: a.ingestItems,
 				OnError: func(err error) { a.log.Warn("the demo's agent could not read", "error", err) },
 			})
 		}()
@@ -176,7 +176,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-ticker.C:
-			a.step(ctx)
+			a.placeOnce(ctx)
 		}
 	}
 	var err error
@@ -186,7 +186,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return errors.Join(err, a.ledger.Release(), a.out.Close())
 }
 
-func (a *Agent) hear(ctx context.Context, items []source.Item) error {
+func (a *Agent) ingestItems(ctx context.Context, items []source.Item) error {
 	jobs, lines := 0, 0
 	for _, i := range items {
 		if i.Record != nil {
@@ -205,8 +205,8 @@ func (a *Agent) hear(ctx context.Context, items []source.Item) error {
 	return a.agent.Handle(ctx, items)
 }
 
-// step looks once, and says what is new.
-func (a *Agent) step(ctx context.Context) {
+// placeOnce looks once, and says what is new.
+func (a *Agent) placeOnce(ctx context.Context) {
 	rep, err := a.agent.Step(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -225,7 +225,7 @@ func (a *Agent) step(ctx context.Context) {
 		key := fmt.Sprint(c.GPUs, i > 0)
 		if key != a.said {
 			a.said = key
-			a.tell(fmt.Sprintf("keeps %d GPUs warm from %s: %s", c.GPUs, stamp(c.Window.Start), why))
+			a.tell(fmt.Sprintf("keeps %d GPUs warm from %s: %s", c.GPUs, formatTime(c.Window.Start), why))
 		}
 		return
 	}

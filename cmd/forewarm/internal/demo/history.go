@@ -50,8 +50,8 @@ func NewRhythm(now time.Time) Rhythm {
 	return Rhythm{Anchor: now.Add(firstIn + bin - 1).Truncate(bin)}
 }
 
-// draw is a number that depends on nothing but the period and what it is for.
-func draw(period int, what string) uint32 {
+// hashPeriod is a number that depends on nothing but the period and what it is for.
+func hashPeriod(period int, what string) uint32 {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintf(h, "forewarm demo %d %s", period, what) // a hash does not fail
 	return h.Sum32()
@@ -63,13 +63,13 @@ func draw(period int, what string) uint32 {
 func (r Rhythm) Period(i int) []Arrival {
 	start := r.Anchor.Add(time.Duration(i) * Period)
 	var jobs []Arrival
-	if skipped := draw(i, "skip")%12 == 0 && (i < -1 || i > 3); !skipped {
-		offset := 6*time.Second + time.Duration(draw(i, "sweep")%8)*time.Second
+	if skipped := hashPeriod(i, "skip")%12 == 0 && (i < -1 || i > 3); !skipped {
+		offset := 6*time.Second + time.Duration(hashPeriod(i, "sweep")%8)*time.Second
 		jobs = append(jobs, Arrival{At: start.Add(offset), GPUs: sweepGPUs, Name: fmt.Sprintf("sweep-%d", i+past),
 			For: runFor})
 	}
-	if i != -1 && i != 0 && draw(i, "extra")%3 == 0 {
-		offset := 30*time.Second + time.Duration(draw(i, "when")%80)*time.Second
+	if i != -1 && i != 0 && hashPeriod(i, "extra")%3 == 0 {
+		offset := 30*time.Second + time.Duration(hashPeriod(i, "when")%80)*time.Second
 		jobs = append(jobs, Arrival{At: start.Add(offset), GPUs: extraGPUs, Name: fmt.Sprintf("notebook-%d", i+past),
 			For: runFor})
 	}
@@ -101,11 +101,11 @@ func Prepare(dir string, now time.Time) (Rhythm, Files, error) {
 		return Rhythm{}, f, fmt.Errorf("reading the demo's rhythm: %w", err)
 	}
 	r := NewRhythm(now)
-	return r, f, begin(r, f)
+	return r, f, beginDemo(r, f)
 }
 
-// begin writes the history of a new demo and forgets what its agent knew.
-func begin(r Rhythm, f Files) error {
+// beginDemo writes the history of a new demo and forgets what its agent knew.
+func beginDemo(r Rhythm, f Files) error {
 	if err := os.RemoveAll(f.Agent); err != nil {
 		return fmt.Errorf("forgetting the demo before: %w", err)
 	}
@@ -135,7 +135,7 @@ func WriteHistory(w io.Writer, r Rhythm) error {
 	}
 	for i := -past; i < 0; i++ {
 		for _, job := range r.Period(i) {
-			if err := out.Write(row(job)); err != nil {
+			if err := out.Write(csvRow(job)); err != nil {
 				return err
 			}
 		}
@@ -144,7 +144,7 @@ func WriteHistory(w io.Writer, r Rhythm) error {
 	return out.Error()
 }
 
-func row(a Arrival) []string {
+func csvRow(a Arrival) []string {
 	return []string{a.Name, "", "demo", strconv.FormatInt(a.At.Unix(), 10), strconv.Itoa(int(a.For.Seconds())),
 		strconv.Itoa(a.GPUs), ""}
 }

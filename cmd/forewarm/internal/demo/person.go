@@ -31,19 +31,19 @@ const lease = time.Minute
 
 // Run plays until the context ends.
 func (p *Person) Run(ctx context.Context) error {
-	for i := max(0, p.first(time.Now())); ; i++ {
+	for i := max(0, p.firstPeriod(time.Now())); ; i++ {
 		for _, job := range p.Rhythm.Period(i) {
 			if job.At.Before(time.Now()) {
 				continue
 			}
-			if job.GPUs == sweepGPUs && p.sleep(ctx, job.At.Add(-announced)) == nil {
-				p.note(fmt.Sprintf("%s dataset ready, %s wants %d GPUs at %s", stamp(time.Now()), job.Name, job.GPUs,
-					stamp(job.At)))
+			if job.GPUs == sweepGPUs && p.sleepUntil(ctx, job.At.Add(-announced)) == nil {
+				p.appendLog(fmt.Sprintf("%s dataset ready, %s wants %d GPUs at %s", formatTime(time.Now()), job.Name, job.GPUs,
+					formatTime(job.At)))
 			}
-			if p.sleep(ctx, job.At) != nil {
+			if p.sleepUntil(ctx, job.At) != nil {
 				return nil
 			}
-			go p.work(ctx, job)
+			go p.doJob(ctx, job)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -51,8 +51,8 @@ func (p *Person) Run(ctx context.Context) error {
 	}
 }
 
-// first is the period that t lies in.
-func (p *Person) first(t time.Time) int {
+// firstPeriod is the period that t lies in.
+func (p *Person) firstPeriod(t time.Time) int {
 	since := t.Sub(p.Rhythm.Anchor)
 	i := int(since / Period)
 	if since < 0 {
@@ -61,10 +61,10 @@ func (p *Person) first(t time.Time) int {
 	return i
 }
 
-// work is one job from request to release. A refusal is part of the story, which
+// doJob is one job from request to release. A refusal is part of the story, which
 // the journal tells.
-func (p *Person) work(ctx context.Context, job Arrival) {
-	if err := p.record(job); err != nil {
+func (p *Person) doJob(ctx context.Context, job Arrival) {
+	if err := p.appendHistory(job); err != nil {
 		p.Log.Warn("the synthetic history could not be written", "error", err)
 	}
 	a, err := p.Client.Allocate(ctx, contract.AllocationCreate{Pool: p.Pool, GPUs: job.GPUs,
@@ -74,14 +74,14 @@ func (p *Person) work(ctx context.Context, job Arrival) {
 		return
 	}
 	for a.State == "pending" {
-		if p.sleep(ctx, time.Now().Add(500*time.Millisecond)) != nil {
+		if p.sleepUntil(ctx, time.Now().Add(500*time.Millisecond)) != nil {
 			return
 		}
 		if a, err = p.Client.Allocation(ctx, a.ID); err != nil {
 			return
 		}
 	}
-	if p.sleep(ctx, time.Now().Add(job.For)) != nil {
+	if p.sleepUntil(ctx, time.Now().Add(job.For)) != nil {
 		return
 	}
 	if _, err := p.Client.Release(ctx, a.ID); err != nil && ctx.Err() == nil {
@@ -89,14 +89,14 @@ func (p *Person) work(ctx context.Context, job Arrival) {
 	}
 }
 
-// record appends the job to the history that the agent follows.
-func (p *Person) record(job Arrival) error {
+// appendHistory appends the job to the history that the agent follows.
+func (p *Person) appendHistory(job Arrival) error {
 	f, err := os.OpenFile(p.Files.History, os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	out := csv.NewWriter(f)
-	werr := out.Write(row(job))
+	werr := out.Write(csvRow(job))
 	out.Flush()
 	if cerr := f.Close(); werr == nil {
 		werr = cerr
@@ -104,8 +104,8 @@ func (p *Person) record(job Arrival) error {
 	return werr
 }
 
-// note appends a line to the log that the agent follows.
-func (p *Person) note(text string) {
+// appendLog appends a line to the log that the agent follows.
+func (p *Person) appendLog(text string) {
 	f, err := os.OpenFile(p.Files.Log, os.O_WRONLY|os.O_APPEND, 0o600)
 	if err == nil {
 		_, err = fmt.Fprintln(f, text)
@@ -116,7 +116,7 @@ func (p *Person) note(text string) {
 	}
 }
 
-func (*Person) sleep(ctx context.Context, until time.Time) error {
+func (*Person) sleepUntil(ctx context.Context, until time.Time) error {
 	t := time.NewTimer(time.Until(until))
 	defer t.Stop()
 	select {
@@ -127,4 +127,4 @@ func (*Person) sleep(ctx context.Context, until time.Time) error {
 	}
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("15:04:05Z") }
+func formatTime(t time.Time) string { return t.UTC().Format("15:04:05Z") }

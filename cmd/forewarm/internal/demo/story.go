@@ -31,7 +31,7 @@ const every = 200 * time.Millisecond
 
 // Run tells everything that happens from now on.
 func (s *Story) Run(ctx context.Context) error {
-	after, err := s.last(ctx)
+	after, err := s.lastEvent(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Story) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		events, err := s.read(ctx, after)
+		events, err := s.readEvents(ctx, after)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -52,12 +52,12 @@ func (s *Story) Run(ctx context.Context) error {
 		}
 		for _, e := range events {
 			after = e.Seq
-			s.one(e)
+			s.tellEvent(e)
 		}
 	}
 }
 
-func (s *Story) read(ctx context.Context, after int64) (events []ledger.Event, err error) {
+func (s *Story) readEvents(ctx context.Context, after int64) (events []ledger.Event, err error) {
 	err = s.Store.Read(ctx, func(r ledger.Reader) error {
 		events, err = r.Events(ledger.Scope{All: true}, ledger.EventFilter{After: after}, 500)
 		return err
@@ -65,11 +65,11 @@ func (s *Story) read(ctx context.Context, after int64) (events []ledger.Event, e
 	return events, err
 }
 
-// last finds the end of the journal that is there already.
-func (s *Story) last(ctx context.Context) (int64, error) {
+// lastEvent finds the end of the journal that is there already.
+func (s *Story) lastEvent(ctx context.Context) (int64, error) {
 	var after int64
 	for {
-		events, err := s.read(ctx, after)
+		events, err := s.readEvents(ctx, after)
 		if err != nil {
 			return 0, fmt.Errorf("reading the journal: %w", err)
 		}
@@ -84,7 +84,7 @@ func (s *Story) last(ctx context.Context) (int64, error) {
 var untold = map[string]bool{"node.requested": true, "node.provisioning": true, "node.draining": true,
 	"allocation.releasing": true}
 
-func (s *Story) one(e ledger.Event) {
+func (s *Story) tellEvent(e ledger.Event) {
 	who, what, ok := strings.Cut(e.Type, ".")
 	if !ok || untold[e.Type] || (who != "node" && who != "reservation" && who != "allocation") {
 		return
@@ -99,12 +99,12 @@ func (s *Story) one(e ledger.Event) {
 	case what == "booting" || what == "gone" || what == "cancelled":
 		weight = Detail
 	}
-	text := fmt.Sprintf("%-14s %s  %s", what, short(e.Subject), e.Message)
+	text := fmt.Sprintf("%-14s %s  %s", what, shortID(e.Subject), e.Message)
 	if e.Message == "" && e.Reason != "" {
-		text = fmt.Sprintf("%-14s %s  %s", what, short(e.Subject), strings.ReplaceAll(e.Reason, "_", " "))
+		text = fmt.Sprintf("%-14s %s  %s", what, shortID(e.Subject), strings.ReplaceAll(e.Reason, "_", " "))
 	}
 	s.Tell(e.At, who, text, weight)
 }
 
-// short is the end of an id, enough to tell a few apart.
-func short(id string) string { return "…" + id[max(0, len(id)-4):] }
+// shortID is the end of an id, enough to tell a few apart.
+func shortID(id string) string { return "…" + id[max(0, len(id)-4):] }
