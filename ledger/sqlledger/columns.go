@@ -42,6 +42,16 @@ type column struct {
 // tableRow is a row of a table.
 type tableRow interface{ TableName() string }
 
+// rowHead is what rows that change have in common. Fields of rows are never called
+// CreatedAt: gorm fills those with the machine's time.
+type rowHead struct {
+	ID      string `gorm:"column:id;primaryKey"`
+	Version int    `gorm:"column:version"`
+}
+
+// nextVersion is the head of the row's next version.
+func nextVersion(id string, version int) rowHead { return rowHead{ID: id, Version: version + 1} }
+
 // rowType is what is known of a type of rows, and the statements that write them.
 type rowType struct {
 	table      string

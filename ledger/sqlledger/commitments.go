@@ -18,7 +18,7 @@ const dayMicros = int64(24 * time.Hour / time.Microsecond)
 
 // Commitments adds up from the rows themselves: a counter kept beside them would
 // one day differ.
-func (r *reader) Commitments(organizationID string) (ledger.Commitments, error) {
+func (r bookingReader) Commitments(organizationID string) (ledger.Commitments, error) {
 	var c ledger.Commitments
 	var rows committedRows
 	if err := r.readTogether(rows.rowQueries(organizationID, r.monthStart())...); err != nil {

@@ -22,6 +22,9 @@ var nounTables = map[ledger.Noun]nounTable{
 	ledger.NounNode:         {"nodes", "provider_id", "", liveNode},
 }
 
+// nameReader reads what ids and names stand for.
+type nameReader struct{ *connection }
+
 // namedRow is a row of any of the tables.
 type namedRow struct {
 	ID             string `gorm:"column:id"`
@@ -29,7 +32,7 @@ type namedRow struct {
 	OrganizationID string `gorm:"column:organization_id"`
 }
 
-func (r *reader) namedRows(s ledger.Scope, n ledger.Noun) (*gorm.DB, nounTable) {
+func (r nameReader) namedRows(s ledger.Scope, n ledger.Noun) (*gorm.DB, nounTable) {
 	t := nounTables[n]
 	owner := t.tenant
 	if owner == "" {
@@ -42,17 +45,17 @@ func (r *reader) namedRows(s ledger.Scope, n ledger.Noun) (*gorm.DB, nounTable) 
 	return db, t
 }
 
-func (r *reader) Names(s ledger.Scope, n ledger.Noun, ids []string) ([]ledger.Named, error) {
+func (r nameReader) Names(s ledger.Scope, n ledger.Noun, ids []string) ([]ledger.Named, error) {
 	db, _ := r.namedRows(s, n)
 	return readNames(db.Where("id IN ?", ids), "reading names")
 }
 
-func (r *reader) FindNamed(s ledger.Scope, n ledger.Noun, name string) ([]ledger.Named, error) {
+func (r nameReader) FindNamed(s ledger.Scope, n ledger.Noun, name string) ([]ledger.Named, error) {
 	db, t := r.namedRows(s, n)
 	return readNames(db.Where(t.live).Where(t.name+" = ?", name).Limit(defaultPage), "looking for a name")
 }
 
-func (r *reader) ListNames(s ledger.Scope, n ledger.Noun) ([]ledger.Named, error) {
+func (r nameReader) ListNames(s ledger.Scope, n ledger.Noun) ([]ledger.Named, error) {
 	db, t := r.namedRows(s, n)
 	return readNames(db.Where(t.live).Limit(maxPage), "listing names")
 }

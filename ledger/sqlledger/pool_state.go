@@ -7,7 +7,7 @@ import (
 // PoolState reads what is live in a pool and what the rest has spent. Within a
 // transaction on PostgreSQL that is one round trip, or two if the time was not
 // read before.
-func (r *reader) PoolState(id string) (ledger.PoolState, error) {
+func (r capacityReader) PoolState(id string) (ledger.PoolState, error) {
 	var rows poolRows
 	if err := r.readTogether(rows.rowQueries(id, r.monthStart())...); err != nil {
 		return ledger.PoolState{}, err

@@ -8,16 +8,16 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// tenantColumn is the column by which rows belong to an organization.
-const tenantColumn = "organization_id"
+// bookingReader reads reservations, allocations and schedules, and what they add up to.
+type bookingReader struct{ *connection }
 
-func (r *reader) Reservation(s ledger.Scope, id string) (reservation.Reservation, error) {
-	return readRow[reservationRow](inScope(r.newQuery(), s, tenantColumn).Where("id = ?", id), "reading reservation "+id)
+func (r bookingReader) Reservation(s ledger.Scope, id string) (reservation.Reservation, error) {
+	return readOwnRow[reservationRow](r.connection, s, "reservation", id)
 }
 
-func (r *reader) Reservations(s ledger.Scope, f ledger.BookingFilter,
+func (r bookingReader) Reservations(s ledger.Scope, f ledger.BookingFilter,
 	p ledger.Page) ([]reservation.Reservation, error) {
-	db := filterBookings(inScope(r.newQuery(), s, tenantColumn), f)
+	db := filterBookings(r.ownRows(s), f)
 	if f.MadeBy != "" {
 		db = db.Where("made_by = ?", f.MadeBy)
 	}
@@ -62,8 +62,8 @@ func filterBookings(db *gorm.DB, f ledger.BookingFilter) *gorm.DB {
 	return db
 }
 
-func (r *reader) Allocation(s ledger.Scope, id string) (allocation.Allocation, error) {
-	a, err := readRow[allocationRow](inScope(r.newQuery(), s, tenantColumn).Where("id = ?", id), "reading allocation "+id)
+func (r bookingReader) Allocation(s ledger.Scope, id string) (allocation.Allocation, error) {
+	a, err := readOwnRow[allocationRow](r.connection, s, "allocation", id)
 	if err != nil {
 		return a, err
 	}
@@ -71,8 +71,8 @@ func (r *reader) Allocation(s ledger.Scope, id string) (allocation.Allocation, e
 	return list[0], err
 }
 
-func (r *reader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) ([]allocation.Allocation, error) {
-	db := filterBookings(inScope(r.newQuery(), s, tenantColumn), f)
+func (r bookingReader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) ([]allocation.Allocation, error) {
+	db := filterBookings(r.ownRows(s), f)
 	if f.MadeBy != "" {
 		db = db.Where("held_by = ?", f.MadeBy)
 	}
@@ -93,7 +93,7 @@ func (r *reader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Pa
 }
 
 // readHeldDevices adds what they hold, or held, to a page of allocations.
-func (r *reader) readHeldDevices(allocations []allocation.Allocation) ([]allocation.Allocation, error) {
+func (r bookingReader) readHeldDevices(allocations []allocation.Allocation) ([]allocation.Allocation, error) {
 	ids := make([]string, len(allocations))
 	for i, a := range allocations {
 		ids[i] = a.ID
@@ -117,10 +117,10 @@ func attachHeldDevices(allocations []allocation.Allocation, holds []holdRow) []a
 	return allocations
 }
 
-func (r *reader) Schedule(s ledger.Scope, id string) (ledger.Schedule, error) {
-	return readRow[scheduleRow](inScope(r.newQuery(), s, tenantColumn).Where("id = ?", id), "reading schedule "+id)
+func (r bookingReader) Schedule(s ledger.Scope, id string) (ledger.Schedule, error) {
+	return readOwnRow[scheduleRow](r.connection, s, "schedule", id)
 }
 
-func (r *reader) Schedules(s ledger.Scope, p ledger.Page) ([]ledger.Schedule, error) {
-	return listRows[scheduleRow](onPage(inScope(r.newQuery(), s, tenantColumn).Where("deleted_at = 0"), p), "listing schedules")
+func (r bookingReader) Schedules(s ledger.Scope, p ledger.Page) ([]ledger.Schedule, error) {
+	return listRows[scheduleRow](onPage(r.ownRows(s).Where("deleted_at = 0"), p), "listing schedules")
 }

@@ -11,23 +11,26 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-func (r *reader) Pool(idOrName string) (ledger.Pool, error) {
+// capacityReader reads pools and nodes, and what is known of provisioners.
+type capacityReader struct{ *connection }
+
+func (r capacityReader) Pool(idOrName string) (ledger.Pool, error) {
 	return readRow[poolRow](r.newQuery().
 		Where("id = ? OR name = ? AND deleted_at = 0", idOrName, idOrName).
 		Order(clause.Expr{SQL: "CASE WHEN id = ? THEN 0 ELSE 1 END", Vars: []any{idOrName}}),
 		"reading pool "+idOrName)
 }
 
-func (r *reader) DeletedPool(name string) (ledger.Pool, error) {
+func (r capacityReader) DeletedPool(name string) (ledger.Pool, error) {
 	return readRow[poolRow](r.newQuery().Where("name = ? AND deleted_at <> 0", name).Order("deleted_at DESC"),
 		"reading the deleted pool "+name)
 }
 
-func (r *reader) Pools(p ledger.Page) ([]ledger.Pool, error) {
+func (r capacityReader) Pools(p ledger.Page) ([]ledger.Pool, error) {
 	return listRows[poolRow](onPage(r.newQuery().Where("deleted_at = 0"), p), "listing pools")
 }
 
-func (r *reader) Node(id string) (node.Node, error) {
+func (r capacityReader) Node(id string) (node.Node, error) {
 	n, err := readRow[nodeRow](r.newQuery().Where("id = ?", id), "reading node "+id)
 	if err != nil {
 		return n, err
@@ -36,7 +39,7 @@ func (r *reader) Node(id string) (node.Node, error) {
 	return nodes[0], err
 }
 
-func (r *reader) Nodes(f ledger.NodeFilter, p ledger.Page) ([]node.Node, error) {
+func (r capacityReader) Nodes(f ledger.NodeFilter, p ledger.Page) ([]node.Node, error) {
 	db := r.newQuery()
 	if f.PoolID != "" {
 		db = db.Where("pool_id = ?", f.PoolID)
@@ -74,7 +77,7 @@ func onPlaces(db *gorm.DB, places []ledger.Place) *gorm.DB {
 }
 
 // readDevices adds the devices to a page of nodes.
-func (r *reader) readDevices(nodes []node.Node) ([]node.Node, error) {
+func (r capacityReader) readDevices(nodes []node.Node) ([]node.Node, error) {
 	ids := make([]string, len(nodes))
 	for i, n := range nodes {
 		ids[i] = n.ID
@@ -98,8 +101,25 @@ func attachDevices(nodes []node.Node, devices []gpuRow) []node.Node {
 	return nodes
 }
 
-func (r *reader) Generation(poolID string, slot int) (int, error) {
+func (r capacityReader) Generation(poolID string, slot int) (int, error) {
 	var count int64
 	err := r.newQuery().Table("nodes").Where("pool_id = ? AND slot = ?", poolID, slot).Count(&count).Error
 	return int(count), wrapError("counting the nodes of a slot", err)
+}
+
+// Orphans returns them in the order of their key.
+func (r capacityReader) Orphans(f ledger.OrphanFilter) ([]ledger.Orphan, error) {
+	db := r.newQuery().Order("provisioner, machine")
+	if f.Provisioner != "" {
+		db = db.Where("provisioner = ?", f.Provisioner)
+	}
+	if f.Standing {
+		db = db.Where("billed_until = 0")
+	}
+	return listRows[orphanRow](db, "reading orphans")
+}
+
+// Provisioners returns them in the order of their names.
+func (r capacityReader) Provisioners() ([]ledger.Provisioner, error) {
+	return listRows[provisionerRow](r.newQuery().Order("name"), "reading provisioners")
 }

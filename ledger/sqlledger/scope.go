@@ -16,6 +16,9 @@ const (
 	maxPage     = 500
 )
 
+// tenantColumn is the column by which rows belong to an organization.
+const tenantColumn = "organization_id"
+
 // inScope narrows a query to the rows that s may see. column holds the tenant.
 // Every query for a tenant's rows passes here, and the zero scope sees none.
 func inScope(db *gorm.DB, s ledger.Scope, column string) *gorm.DB {
@@ -75,30 +78,4 @@ func liveCondition[S, E ~string](t *statemachine.Table[S, E]) string {
 		}
 	}
 	return "state NOT IN (" + list + ")"
-}
-
-// storedRow is a row that can be turned back into the value it was made from.
-type storedRow[T any] interface{ toValue() (T, error) }
-
-// listRows runs a query and returns its rows as values.
-func listRows[R storedRow[T], T any](db *gorm.DB, doing string) ([]T, error) {
-	var rows []R
-	if err := db.Find(&rows).Error; err != nil {
-		return nil, wrapError(doing, err)
-	}
-	all, err := rowValues(rows)
-	return all, wrapError(doing, err)
-}
-
-// readRow runs a query for a single row: ErrNotFound when there is none.
-func readRow[R storedRow[T], T any](db *gorm.DB, doing string) (T, error) {
-	var none T
-	found, err := listRows[R, T](db.Limit(1), doing)
-	if err != nil {
-		return none, err
-	}
-	if len(found) == 0 {
-		return none, wrapError(doing, ledger.ErrNotFound)
-	}
-	return found[0], nil
 }

@@ -69,12 +69,6 @@ func spentFrom(rows, whose string) string {
 		ORDER BY organization_id, made_by, class, day, user_id, pool_id`
 }
 
-// monthStart is the first instant of this UTC month, in microseconds.
-func (r *reader) monthStart() int64 {
-	now := r.Now()
-	return toMicros(time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC))
-}
-
 func (r spentRow) toSpend(pool ledger.Pool) ledger.Spend {
 	s := ledger.Spend{
 		OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, UserID: r.UserID, Class: reservation.Class(r.Class),

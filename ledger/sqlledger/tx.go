@@ -2,12 +2,9 @@ package sqlledger
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
-
-	"gorm.io/gorm"
 
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -20,17 +17,6 @@ const (
 	// A database that restarts is away for a few seconds.
 	awayPause = time.Second
 )
-
-// reader reads within one transaction. It is not safe for concurrent use.
-type reader struct {
-	store   *Store
-	db      *gorm.DB
-	session *session // of a transaction on PostgreSQL
-	now     time.Time
-	queried bool  // a statement was run, so that the snapshot is taken
-	writes  int   // statements that may have changed something
-	failure error // why the transaction must not be committed
-}
 
 // tx reads and writes within one transaction.
 type tx struct {
@@ -85,7 +71,7 @@ func (s *Store) tryOnce(ctx context.Context, fn func(tx ledger.Tx) error) error 
 
 // beginTx begins a transaction, or on PostgreSQL makes ready for it.
 func (s *Store) beginTx(ctx context.Context) (*tx, error) {
-	t := &tx{reader: reader{store: s}}
+	t := &tx{reader: newReader(&connection{store: s})}
 	if s.dialect.batches {
 		var err error
 		t.session, t.db, err = s.newSession(ctx)
@@ -119,16 +105,6 @@ func (t *tx) close() {
 	t.db.Rollback() // does nothing after Commit
 }
 
-// sendBatch sends statements to PostgreSQL in one round trip.
-func (r *reader) sendBatch(list []statement) error {
-	ctx := r.db.Statement.Context
-	err := r.session.runStatements(ctx, list...)
-	if err != nil && r.store.logger != nil && !isExpected(err) {
-		r.store.logger.ErrorContext(ctx, "batch of statements failed", "error", err)
-	}
-	return err
-}
-
 // Nested runs fn in t, and spoils t when fn fails after it wrote something.
 func (t *tx) Nested(fn func(tx ledger.Tx) error) error {
 	t.nested++
@@ -137,15 +113,6 @@ func (t *tx) Nested(fn func(tx ledger.Tx) error) error {
 	err := fn(t)
 	if err != nil && t.writes != before {
 		return t.failWith(err)
-	}
-	return err
-}
-
-// failWith makes sure that the transaction is not committed, and returns err. A
-// failed statement ends a transaction on PostgreSQL; so it does on SQLite.
-func (r *reader) failWith(err error) error {
-	if r.failure == nil {
-		r.failure = err
 	}
 	return err
 }
@@ -167,61 +134,4 @@ func (s *Store) waitBeforeRetry(ctx context.Context, try int, failed error) erro
 	case <-timer.C:
 		return nil
 	}
-}
-
-// Read runs fn on one snapshot.
-func (s *Store) Read(ctx context.Context, fn func(r ledger.Reader) error) error {
-	options := s.dialect.snapshot
-	db := s.read.WithContext(ctx).Begin(&options)
-	if db.Error != nil {
-		return wrapError("beginning a snapshot", db.Error)
-	}
-	defer db.Rollback()
-	r := &reader{store: s, db: db}
-	return r.joinFailure(fn(r))
-}
-
-// joinFailure adds to fn's error what spoiled the transaction, if fn kept it back.
-func (r *reader) joinFailure(err error) error {
-	if r.failure != nil && !errors.Is(err, r.failure) {
-		return errors.Join(err, r.failure)
-	}
-	return err
-}
-
-// newQuery starts a statement that inherits no condition from another.
-func (r *reader) newQuery() *gorm.DB {
-	r.queried = true
-	db := r.db.Session(&gorm.Session{NewDB: true})
-	if r.session != nil {
-		_ = db.AddError(r.session.ensureBegun(db.Statement.Context)) // which the statement then fails with
-	}
-	return db
-}
-
-// Now returns the database's time, read at the first call.
-func (r *reader) Now() time.Time {
-	if !r.now.IsZero() {
-		return r.now
-	}
-	if r.store.dialect.now == "" {
-		r.now = toTime(toMicros(r.store.clock.Now()))
-		return r.now
-	}
-	var now sql.NullInt64
-	if err := r.newQuery().Raw(r.store.dialect.now).Scan(&now).Error; err != nil {
-		_ = r.failWith(wrapError("asking the database for the time", err))
-	}
-	r.now = toTime(now.Int64)
-	return r.now
-}
-
-// execStatement runs one statement and returns how many rows it changed.
-func (t *tx) execStatement(doing, statement string, args ...any) (int64, error) {
-	t.writes++
-	result := t.newQuery().Exec(statement, args...)
-	if result.Error != nil {
-		return 0, t.failWith(wrapError(doing, result.Error))
-	}
-	return result.RowsAffected, nil
 }

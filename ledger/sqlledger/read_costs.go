@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/cost"
 	"github.com/forewarm/forewarm/core/reservation"
@@ -15,9 +16,12 @@ import (
 // start and its start again.
 const billedInPeriod = "billed_from > 0 AND billed_from < ? AND (billed_until = 0 OR billed_until > ? OR billed_from >= ?)"
 
+// costReader divides what was billed, and adds up a period.
+type costReader struct{ *connection }
+
 // Costs divides what was billed in a period. A machine's whole life is read,
 // also where only a part of it lies inside: why nobody held a GPU shows later.
-func (r *reader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, error) {
+func (r costReader) Costs(s ledger.Scope, from, to time.Time) (ledger.Costs, error) {
 	costs := ledger.Costs{From: from, To: to}
 	if now := r.Now(); now.Before(to) {
 		to = now
@@ -75,7 +79,7 @@ func addCharge(sums map[lineKey]*ledger.CostLine, m billedInstance, c cost.Charg
 	line.Amount += c.Amount
 }
 
-func (r *reader) billedInstances(period calendar.Interval) ([]billedInstance, error) {
+func (r costReader) billedInstances(period calendar.Interval) ([]billedInstance, error) {
 	end, start := toMicros(period.End), toMicros(period.Start)
 	var rows []nodeRow
 	if err := r.newQuery().Where(billedInPeriod, end, start, start).Order("id").Find(&rows).Error; err != nil {
@@ -109,14 +113,14 @@ func (r *reader) billedInstances(period calendar.Interval) ([]billedInstance, er
 	return r.withOrphans(machines, period)
 }
 
-func (r *reader) billedOver(from, until time.Time) calendar.Interval {
+func (r costReader) billedOver(from, until time.Time) calendar.Interval {
 	if until.IsZero() {
 		until = r.Now()
 	}
 	return calendar.Interval{Start: from, End: until}
 }
 
-func (r *reader) withOrphans(machines []billedInstance, period calendar.Interval) ([]billedInstance, error) {
+func (r costReader) withOrphans(machines []billedInstance, period calendar.Interval) ([]billedInstance, error) {
 	end, start := toMicros(period.End), toMicros(period.Start)
 	orphans, err := listRows[orphanRow](r.newQuery().Where(billedInPeriod, end, start, start).Order("provisioner, machine"),
 		"reading orphans")
@@ -128,7 +132,7 @@ func (r *reader) withOrphans(machines []billedInstance, period calendar.Interval
 	return machines, err
 }
 
-func (r *reader) gpusPerNode() (map[string]int, error) {
+func (r costReader) gpusPerNode() (map[string]int, error) {
 	var rows []struct {
 		ID      string `gorm:"column:id"`
 		PerNode int    `gorm:"column:per_node"`
@@ -142,7 +146,7 @@ func (r *reader) gpusPerNode() (map[string]int, error) {
 }
 
 // holdsOf reads who held what of the machines billed in the period, by node.
-func (r *reader) holdsOf(period calendar.Interval) (map[string][]cost.Hold, error) {
+func (r costReader) holdsOf(period calendar.Interval) (map[string][]cost.Hold, error) {
 	var rows []struct {
 		NodeID         string `gorm:"column:node_id"`
 		UUID           string `gorm:"column:gpu_uuid"`
@@ -175,7 +179,7 @@ type poolSlot struct {
 }
 
 // missedByPlace reads when slots stood ready for reservations that nobody came for.
-func (r *reader) missedByPlace(period calendar.Interval) (map[poolSlot][]calendar.Interval, error) {
+func (r costReader) missedByPlace(period calendar.Interval) (map[poolSlot][]calendar.Interval, error) {
 	db := r.newQuery().Where("state = ? AND ready_at > 0 AND ready_at < ? AND ended_at > ?",
 		string(reservation.Expired), toMicros(period.End), toMicros(period.Start))
 	reservations, err := listRows[reservationRow](db, "reading who never came")
@@ -187,4 +191,50 @@ func (r *reader) missedByPlace(period calendar.Interval) (map[poolSlot][]calenda
 		}
 	}
 	return missed, err
+}
+
+// Report adds up a period. What idling and booting cost is the installation's
+// alone: nodes are shared, so a tenant's report has its own starts and use only.
+func (r costReader) Report(s ledger.Scope, from, to time.Time) (ledger.Report, error) {
+	report := ledger.Report{From: from, To: to}
+	if err := r.addWaits(&report, s); err != nil {
+		return report, wrapError("adding up waits", err)
+	}
+	costs, err := r.Costs(s, from, to)
+	if err != nil {
+		return report, wrapError("adding up node time", err)
+	}
+	report.AddCosts(costs)
+	return report, nil
+}
+
+// addWaits looks at the allocations that became active in the period.
+func (r costReader) addWaits(report *ledger.Report, s ledger.Scope) error {
+	var rows []struct {
+		Requested int64 `gorm:"column:requested_at"`
+		Active    int64 `gorm:"column:active_at"`
+	}
+	err := r.ownRows(s).Table("allocations").Select("requested_at, active_at").
+		Where("active_at >= ? AND active_at < ? AND active_at > 0", toMicros(report.From), toMicros(report.To)).
+		Scan(&rows).Error
+	waits := make([]time.Duration, len(rows))
+	for i, row := range rows {
+		waits[i] = toDuration(row.Active - row.Requested)
+		report.WaitTotal += waits[i]
+		if waits[i] <= allocation.ZeroWait {
+			report.ZeroWaits++
+		}
+	}
+	report.Starts = len(waits)
+	report.WaitP95 = percentile95(waits)
+	return err
+}
+
+// percentile95 is the nearest-rank 95th percentile: the value at rank ⌈0.95·n⌉.
+func percentile95(waits []time.Duration) time.Duration {
+	if len(waits) == 0 {
+		return 0
+	}
+	slices.Sort(waits)
+	return waits[(len(waits)*95+99)/100-1]
 }

@@ -9,94 +9,18 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/ledger"
 )
 
-type forecastRow struct {
-	Seq            int64   `gorm:"column:seq;primaryKey;autoIncrement"`
-	ID             string  `gorm:"column:id"`
-	OrganizationID string  `gorm:"column:organization_id"`
-	PoolID         string  `gorm:"column:pool_id"`
-	MadeBy         string  `gorm:"column:made_by"`
-	Source         string  `gorm:"column:source"`
-	ReasonCode     string  `gorm:"column:reason_code"`
-	Model          string  `gorm:"column:model"`
-	PromptHash     string  `gorm:"column:prompt_hash"`
-	EvidenceHash   string  `gorm:"column:evidence_hash"`
-	Issued         int64   `gorm:"column:issued_at"`
-	Start          int64   `gorm:"column:window_start"`
-	End            int64   `gorm:"column:window_end"`
-	P10            int     `gorm:"column:p10"`
-	P50            int     `gorm:"column:p50"`
-	P90            int     `gorm:"column:p90"`
-	Mean           float64 `gorm:"column:mean"`
-	Probability    float64 `gorm:"column:probability"`
-	Baseline       float64 `gorm:"column:baseline"`
-	Influence      float64 `gorm:"column:influence"`
-	Recorded       int64   `gorm:"column:recorded_at"`
-	GPUs           int     `gorm:"column:gpus"`
-	Counted        int64   `gorm:"column:counted_at"`
-	Closed         int64   `gorm:"column:closed_at"`
-	Pinball        float64 `gorm:"column:pinball"`
-	Brier          float64 `gorm:"column:brier"`
-	LogLoss        float64 `gorm:"column:log_loss"`
-	Inside         bool    `gorm:"column:inside"`
-	BaselineBrier  float64 `gorm:"column:baseline_brier"`
-}
-
-func (forecastRow) TableName() string { return "forecasts" }
-
-func forecastToRow(f ledger.Forecast) forecastRow {
-	o := f.Outcome
-	return forecastRow{
-		Seq: f.Seq, ID: f.ID, OrganizationID: f.OrganizationID, PoolID: f.PoolID, MadeBy: f.MadeBy,
-		Source: string(f.Source), ReasonCode: f.ReasonCode,
-		Model: f.Model, PromptHash: f.PromptHash, EvidenceHash: f.EvidenceHash, Issued: toMicros(f.IssuedAt),
-		Start: toMicros(f.Start), End: toMicros(f.End),
-		P10: f.Said.P10, P50: f.Said.P50, P90: f.Said.P90, Mean: f.Said.Mean, Probability: f.Said.Any,
-		Baseline: f.Baseline.Float64(), Influence: f.Influence.Float64(), Recorded: toMicros(f.RecordedAt),
-		GPUs: o.GPUs, Counted: toMicros(o.CountedAt), Closed: toMicros(o.ClosedAt), Pinball: o.Score.Pinball,
-		Brier:   o.Score.Brier,
-		LogLoss: o.Score.LogLoss, Inside: o.Score.Inside, BaselineBrier: o.BaselineBrier.Float64(),
-	}
-}
-
-func (r forecastRow) toValue() (ledger.Forecast, error) {
-	return ledger.Forecast{
-		Seq: r.Seq, ID: r.ID, OrganizationID: r.OrganizationID, PoolID: r.PoolID, MadeBy: r.MadeBy,
-		Source:     ledger.ForecastSource(r.Source),
-		ReasonCode: r.ReasonCode, Model: r.Model, PromptHash: r.PromptHash, EvidenceHash: r.EvidenceHash,
-		IssuedAt: toTime(r.Issued), Start: toTime(r.Start), End: toTime(r.End),
-		Said:     forecast.Summary{P10: r.P10, P50: r.P50, P90: r.P90, Any: r.Probability, Mean: r.Mean},
-		Baseline: ledger.FractionOf(r.Baseline), Influence: ledger.FractionOf(r.Influence),
-		RecordedAt: toTime(r.Recorded),
-		Outcome: ledger.ForecastOutcome{
-			GPUs: r.GPUs, CountedAt: toTime(r.Counted), ClosedAt: toTime(r.Closed),
-			BaselineBrier: ledger.FractionOf(r.BaselineBrier),
-			Score:         forecast.Score{Pinball: r.Pinball, Brier: r.Brier, LogLoss: r.LogLoss, Inside: r.Inside},
-		},
-	}, nil
-}
-
-// closeForecasts writes outcomes over rows that have none. It is the only
-// statement that changes a forecast, and names no column of what was said.
-func closeForecasts(s changeWriter, closed []ledger.Forecast) {
-	for _, f := range closed {
-		r := forecastToRow(f)
-		s.execStatement("closing forecast "+f.ID, `
-			UPDATE forecasts SET gpus = ?, counted_at = ?, closed_at = ?, pinball = ?, brier = ?, log_loss = ?, inside = ?, baseline_brier = ?
-			WHERE seq = ? AND closed_at = 0`, ledger.ErrConflict,
-			int64(r.GPUs), r.Counted, r.Closed, r.Pinball, r.Brier, r.LogLoss, r.Inside, r.BaselineBrier, r.Seq)
-	}
-}
+// forecastReader reads forecasts, and how they came out.
+type forecastReader struct{ *connection }
 
 // The conditions of the two states, in the words of the partial index.
 var forecastStates = map[ledger.ForecastState]string{ledger.ForecastOpen: "closed_at = 0",
 	ledger.ForecastClosed: "closed_at > 0"}
 
-func (r *reader) Forecasts(s ledger.Scope, f ledger.ForecastFilter, limit int) ([]ledger.Forecast, error) {
-	db := startedBetween(inScope(r.newQuery(), s, tenantColumn), f.From, f.To)
+func (r forecastReader) Forecasts(s ledger.Scope, f ledger.ForecastFilter, limit int) ([]ledger.Forecast, error) {
+	db := startedBetween(r.ownRows(s), f.From, f.To)
 	for column, value := range map[string]string{"source": string(f.Source), "pool_id": f.PoolID, "made_by": f.MadeBy} {
 		if value != "" {
 			db = db.Where(column+" = ?", value)
@@ -130,11 +54,25 @@ func startedBetween(db *gorm.DB, from, to time.Time) *gorm.DB {
 	return db
 }
 
-func (r *reader) ForecastCount(keyID string, since time.Time) (int, error) {
+func (r forecastReader) ForecastCount(keyID string, since time.Time) (int, error) {
 	var n int64
 	err := r.newQuery().Model(&forecastRow{}).Where("made_by = ? AND recorded_at >= ?", keyID,
 		toMicros(since)).Count(&n).Error
 	return int(n), wrapError("counting forecasts", err)
+}
+
+func (r forecastReader) Calibrations(s ledger.Scope, f ledger.CalibrationFilter) ([]ledger.Calibration, error) {
+	db := startedBetween(r.ownRows(s), f.From,
+		f.To).Table("forecasts").Where(forecastStates[ledger.ForecastClosed])
+	if f.Source != "" {
+		db = db.Where("source = ?", string(f.Source))
+	}
+	var rows []reliabilityRow
+	if err := db.Select(reliabilitySums).Group("source, bin").Order("source, bin").Scan(&rows).Error; err != nil {
+		return nil, wrapError("adding up forecasts", err)
+	}
+	found, latest := sumCalibrations(rows)
+	return found, r.addInfluences(found, latest)
 }
 
 // reliabilityRow is what one source's forecasts of one reliability bin add up to.
@@ -171,20 +109,6 @@ func reliabilityBin() string {
 		fmt.Fprintf(&b, " WHEN probability >= %g THEN %d", float64(i)/ledger.ReliabilityBins, i)
 	}
 	return b.String() + " ELSE 0 END"
-}
-
-func (r *reader) Calibrations(s ledger.Scope, f ledger.CalibrationFilter) ([]ledger.Calibration, error) {
-	db := startedBetween(inScope(r.newQuery(), s, tenantColumn), f.From,
-		f.To).Table("forecasts").Where(forecastStates[ledger.ForecastClosed])
-	if f.Source != "" {
-		db = db.Where("source = ?", string(f.Source))
-	}
-	var rows []reliabilityRow
-	if err := db.Select(reliabilitySums).Group("source, bin").Order("source, bin").Scan(&rows).Error; err != nil {
-		return nil, wrapError("adding up forecasts", err)
-	}
-	found, latest := sumCalibrations(rows)
-	return found, r.addInfluences(found, latest)
 }
 
 // sumCalibrations adds up the bins of each source, and says which row is its latest.
@@ -232,7 +156,7 @@ func sumsToMeans(c *ledger.Calibration) {
 }
 
 // addInfluences adds what the latest row of each source says of it.
-func (r *reader) addInfluences(list []ledger.Calibration, latest []int64) error {
+func (r forecastReader) addInfluences(list []ledger.Calibration, latest []int64) error {
 	if len(list) == 0 {
 		return nil
 	}

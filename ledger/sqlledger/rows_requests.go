@@ -1,32 +1,39 @@
 package sqlledger
 
-import (
-	"unicode/utf8"
+import "github.com/forewarm/forewarm/ledger"
 
-	"github.com/forewarm/forewarm/ledger"
-)
+type replayRow struct {
+	OrganizationID string `gorm:"column:organization_id;primaryKey"`
+	Route          string `gorm:"column:route;primaryKey"`
+	Key            string `gorm:"column:key;primaryKey"`
+	Hash           []byte `gorm:"column:hash"`
+	Status         int    `gorm:"column:status"`
+	Body           []byte `gorm:"column:body"`
+	Created        int64  `gorm:"column:created_at"`
+}
 
-// Decisions returns the newest events with a decision record first. Unlike a
-// follower of events, its reader remembers nothing, so that it may see those
-// which open transactions can still precede.
-func (r *reader) Decisions(s ledger.Scope, f ledger.DecisionFilter, limit int) ([]ledger.Event, error) {
-	db := inScope(r.newQuery(), s, tenantColumn).Where("decision <> ''")
-	for column, value := range map[string]string{"subject": f.Subject, "pool_id": f.PoolID, "actor": f.Actor} {
-		if value != "" {
-			db = db.Where(column+" = ?", value)
-		}
+func (replayRow) TableName() string { return "idempotency" }
+
+func replayToRow(r ledger.Replay) replayRow {
+	return replayRow{
+		OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key, Hash: notNil(r.Hash),
+		Status: r.Status, Body: notNil(r.Body), Created: toMicros(r.CreatedAt),
 	}
-	if f.Before > 0 {
-		db = db.Where("seq < ?", f.Before)
+}
+
+func (r replayRow) toValue() (ledger.Replay, error) {
+	return ledger.Replay{
+		OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key, Hash: r.Hash,
+		Status: r.Status, Body: r.Body, CreatedAt: toTime(r.Created),
+	}, nil
+}
+
+// notNil keeps a nil slice from being stored as NULL.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
 	}
-	if f.Seq > 0 {
-		db = db.Where("seq = ?", f.Seq)
-	}
-	if f.Kind != "" {
-		begins := ledger.DecisionPrefix(f.Kind)
-		db = db.Where("substr(decision, 1, ?) = ?", utf8.RuneCountInString(begins), begins)
-	}
-	return listRows[eventRow](db.Order("seq DESC").Limit(pageSize(limit)), "reading decisions")
+	return b
 }
 
 type previewRow struct {
@@ -63,8 +70,4 @@ func (r previewRow) toValue() (ledger.Preview, error) {
 		AppliedAt: toTime(r.Applied),
 		Status:    r.Status, Answer: []byte(r.Answer), Version: r.Head.Version,
 	}, nil
-}
-
-func (r *reader) Preview(s ledger.Scope, id string) (ledger.Preview, error) {
-	return readRow[previewRow](inScope(r.newQuery(), s, tenantColumn).Where("id = ?", id), "reading plan "+id)
 }

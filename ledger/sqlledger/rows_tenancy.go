@@ -10,16 +10,6 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 )
 
-// rowHead is what rows that change have in common. Fields of rows are never called
-// CreatedAt: gorm fills those with the machine's time.
-type rowHead struct {
-	ID      string `gorm:"column:id;primaryKey"`
-	Version int    `gorm:"column:version"`
-}
-
-// nextVersion is the head of the row's next version.
-func nextVersion(id string, version int) rowHead { return rowHead{ID: id, Version: version + 1} }
-
 type organizationRow struct {
 	Head              rowHead `gorm:"embedded"`
 	Name              string  `gorm:"column:name"`
@@ -188,36 +178,38 @@ func (r keyRow) toValue() (ledger.Key, error) {
 	}, nil
 }
 
-type replayRow struct {
+type pauseRow struct {
 	OrganizationID string `gorm:"column:organization_id;primaryKey"`
-	Route          string `gorm:"column:route;primaryKey"`
-	Key            string `gorm:"column:key;primaryKey"`
-	Hash           []byte `gorm:"column:hash"`
-	Status         int    `gorm:"column:status"`
-	Body           []byte `gorm:"column:body"`
-	Created        int64  `gorm:"column:created_at"`
+	Reason         string `gorm:"column:reason"`
+	By             string `gorm:"column:paused_by"`
+	At             int64  `gorm:"column:paused_at"`
+	Until          int64  `gorm:"column:until"`
 }
 
-func (replayRow) TableName() string { return "idempotency" }
+func (pauseRow) TableName() string { return "prewarm_pauses" }
 
-func replayToRow(r ledger.Replay) replayRow {
-	return replayRow{
-		OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key, Hash: notNil(r.Hash),
-		Status: r.Status, Body: notNil(r.Body), Created: toMicros(r.CreatedAt),
-	}
+func pauseToRow(p ledger.Pause) pauseRow {
+	return pauseRow{OrganizationID: p.OrganizationID, Reason: p.Reason, By: p.By, At: toMicros(p.At),
+		Until: toMicros(p.Until)}
 }
 
-func (r replayRow) toValue() (ledger.Replay, error) {
-	return ledger.Replay{
-		OrganizationID: r.OrganizationID, Route: r.Route, Key: r.Key, Hash: r.Hash,
-		Status: r.Status, Body: r.Body, CreatedAt: toTime(r.Created),
-	}, nil
+func (r pauseRow) toValue() (ledger.Pause, error) {
+	return ledger.Pause{OrganizationID: r.OrganizationID, Reason: r.Reason, By: r.By, At: toTime(r.At),
+		Until: toTime(r.Until)}, nil
 }
 
-// notNil keeps a nil slice from being stored as NULL.
-func notNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
+type installationRow struct {
+	ID          int64  `gorm:"column:id;primaryKey"`
+	PepperCheck string `gorm:"column:pepper_check"`
+}
+
+func (installationRow) TableName() string { return "installation" }
+
+func (r installationRow) toValue() (string, error) { return r.PepperCheck, nil }
+
+// keepInstallation: whoever was first decides.
+const keepInstallation = "ON CONFLICT (id) DO NOTHING"
+
+func installationToRow(pepperCheck string) installationRow {
+	return installationRow{ID: 1, PepperCheck: pepperCheck}
 }

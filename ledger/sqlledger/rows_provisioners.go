@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/forewarm/forewarm/core/capacity"
+	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/ledger"
 )
 
@@ -29,11 +31,6 @@ func (r provisionerRow) toValue() (ledger.Provisioner, error) {
 		return p, fmt.Errorf("reading the offers of %s: %w", r.Name, err)
 	}
 	return p, nil
-}
-
-// Provisioners returns them in the order of their names.
-func (r *reader) Provisioners() ([]ledger.Provisioner, error) {
-	return listRows[provisionerRow](r.newQuery().Order("name"), "reading provisioners")
 }
 
 type provisionerHoldRow struct {
@@ -62,4 +59,41 @@ func (t *tx) HoldProvisioner(h ledger.ProvisionerHold) (ledger.ProvisionerHold, 
 		return h, err
 	}
 	return readRow[provisionerHoldRow](t.newQuery().Where("name = ?", h.Name), "reading the hold of provisioner "+h.Name)
+}
+
+type orphanRow struct {
+	Provisioner string `gorm:"column:provisioner;primaryKey"`
+	Machine     string `gorm:"column:machine;primaryKey"`
+	NodeID      string `gorm:"column:node_id"`
+	Region      string `gorm:"column:region"`
+	Type        string `gorm:"column:type"`
+	GPUs        int    `gorm:"column:gpus"`
+	Price       int64  `gorm:"column:price"`
+	MinBilling  int64  `gorm:"column:min_billing"`
+	BilledFrom  int64  `gorm:"column:billed_from"`
+	BilledUntil int64  `gorm:"column:billed_until"`
+}
+
+func (orphanRow) TableName() string { return "orphans" }
+
+// replaceOrphan keeps the birth that was written down first: a provider that
+// does not say it would have it grow younger.
+const replaceOrphan = "ON CONFLICT (provisioner, machine) DO UPDATE SET billed_until = excluded.billed_until"
+
+func orphanToRow(o ledger.Orphan) orphanRow {
+	return orphanRow{
+		Provisioner: o.Source.Provisioner, Machine: o.Machine, NodeID: o.NodeID, Region: o.Source.Region,
+		Type: o.Source.Type,
+		GPUs: o.GPUs, Price: int64(o.Source.Price), MinBilling: o.Source.MinBilling.Microseconds(),
+		BilledFrom: toMicros(o.BilledFrom), BilledUntil: toMicros(o.BilledUntil),
+	}
+}
+
+func (r orphanRow) toValue() (ledger.Orphan, error) {
+	return ledger.Orphan{
+		Machine: r.Machine, NodeID: r.NodeID, GPUs: r.GPUs,
+		Source: capacity.Offering{Provisioner: r.Provisioner, Region: r.Region, Type: r.Type,
+			Price: money.MicroUSD(r.Price), MinBilling: toDuration(r.MinBilling)},
+		BilledFrom: toTime(r.BilledFrom), BilledUntil: toTime(r.BilledUntil),
+	}, nil
 }

@@ -1,0 +1,124 @@
+package sqlledger
+
+import (
+	"database/sql"
+	"errors"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// connection is one transaction's way to the database. Its readers share it: the
+// time that was read, and what went wrong. It is not safe for concurrent use.
+type connection struct {
+	store   *Store
+	db      *gorm.DB
+	session *session // of a transaction on PostgreSQL
+	now     time.Time
+	queried bool  // a statement was run, so that the snapshot is taken
+	writes  int   // statements that may have changed something
+	failure error // why the transaction must not be committed
+}
+
+// newQuery starts a statement that inherits no condition from another.
+func (c *connection) newQuery() *gorm.DB {
+	c.queried = true
+	db := c.db.Session(&gorm.Session{NewDB: true})
+	if c.session != nil {
+		_ = db.AddError(c.session.ensureBegun(db.Statement.Context)) // which the statement then fails with
+	}
+	return db
+}
+
+// ownRows starts a query of rows that belong to organizations, of those that s may
+// see.
+func (c *connection) ownRows(s ledger.Scope) *gorm.DB {
+	return inScope(c.newQuery(), s, tenantColumn)
+}
+
+// sendBatch sends statements to PostgreSQL in one round trip.
+func (c *connection) sendBatch(list []statement) error {
+	ctx := c.db.Statement.Context
+	err := c.session.runStatements(ctx, list...)
+	if err != nil && c.store.logger != nil && !isExpected(err) {
+		c.store.logger.ErrorContext(ctx, "batch of statements failed", "error", err)
+	}
+	return err
+}
+
+// readTogether runs queries. Within a transaction on PostgreSQL that is one round
+// trip; elsewhere, where there is nobody to wait for or no hurry, one follows the
+// other.
+func (c *connection) readTogether(list ...rowQuery) error {
+	if c.session == nil {
+		for _, one := range list {
+			if err := one.find(c.newQuery().Raw(one.text, one.args...)); err != nil {
+				return wrapError(one.doing, err)
+			}
+		}
+		return nil
+	}
+	batch := make([]statement, len(list))
+	for i, one := range list {
+		batch[i] = statement{
+			doing: one.doing, text: numberPlaceholders(one.text), args: encodeScalars(one.args), receive: one.add,
+		}
+	}
+	if err := c.sendBatch(batch); err != nil {
+		return c.failWith(err)
+	}
+	return nil
+}
+
+// execStatement runs one statement and returns how many rows it changed.
+func (c *connection) execStatement(doing, statement string, args ...any) (int64, error) {
+	c.writes++
+	result := c.newQuery().Exec(statement, args...)
+	if result.Error != nil {
+		return 0, c.failWith(wrapError(doing, result.Error))
+	}
+	return result.RowsAffected, nil
+}
+
+// failWith makes sure that the transaction is not committed, and returns err. A
+// failed statement ends a transaction on PostgreSQL; so it does on SQLite.
+func (c *connection) failWith(err error) error {
+	if c.failure == nil {
+		c.failure = err
+	}
+	return err
+}
+
+// joinFailure adds to the error of a transaction's function what made the transaction
+// fail, if the function kept that back.
+func (c *connection) joinFailure(err error) error {
+	if c.failure != nil && !errors.Is(err, c.failure) {
+		return errors.Join(err, c.failure)
+	}
+	return err
+}
+
+// Now returns the database's time, read at the first call.
+func (c *connection) Now() time.Time {
+	if !c.now.IsZero() {
+		return c.now
+	}
+	if c.store.dialect.now == "" {
+		c.now = toTime(toMicros(c.store.clock.Now()))
+		return c.now
+	}
+	var now sql.NullInt64
+	if err := c.newQuery().Raw(c.store.dialect.now).Scan(&now).Error; err != nil {
+		_ = c.failWith(wrapError("asking the database for the time", err))
+	}
+	c.now = toTime(now.Int64)
+	return c.now
+}
+
+// monthStart is the first instant of this UTC month, in microseconds.
+func (c *connection) monthStart() int64 {
+	now := c.Now()
+	return toMicros(time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC))
+}

@@ -1,0 +1,89 @@
+package sqlledger
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+
+	"github.com/forewarm/forewarm/ledger"
+)
+
+// storedRow is a row that can be turned back into the value it was made from.
+type storedRow[T any] interface{ toValue() (T, error) }
+
+// listRows runs a query and returns its rows as values.
+func listRows[R storedRow[T], T any](db *gorm.DB, doing string) ([]T, error) {
+	var rows []R
+	if err := db.Find(&rows).Error; err != nil {
+		return nil, wrapError(doing, err)
+	}
+	all, err := rowValues(rows)
+	return all, wrapError(doing, err)
+}
+
+// findRow runs a query for a single row, and returns false when there is none.
+func findRow[R storedRow[T], T any](db *gorm.DB, doing string) (T, bool, error) {
+	var none T
+	found, err := listRows[R, T](db.Limit(1), doing)
+	if err != nil || len(found) == 0 {
+		return none, false, err
+	}
+	return found[0], true, nil
+}
+
+// readRow runs a query for a single row: ErrNotFound when there is none.
+func readRow[R storedRow[T], T any](db *gorm.DB, doing string) (T, error) {
+	found, ok, err := findRow[R, T](db, doing)
+	if err == nil && !ok {
+		err = wrapError(doing, ledger.ErrNotFound)
+	}
+	return found, err
+}
+
+// readOwnRow reads one of the rows that belong to organizations, by its id.
+func readOwnRow[R storedRow[T], T any](c *connection, s ledger.Scope, what, id string) (T, error) {
+	return readRow[R, T](c.ownRows(s).Where("id = ?", id), "reading "+what+" "+id)
+}
+
+// rowValues turns rows into what they were made from.
+func rowValues[R storedRow[T], T any](rows []R) ([]T, error) {
+	list := make([]T, len(rows))
+	for i, row := range rows {
+		var err error
+		if list[i], err = row.toValue(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// rowQuery is one of the queries that readTogether runs.
+type rowQuery struct {
+	doing string
+	text  string
+	args  []any
+	add   func(values [][]byte) error // of PostgreSQL's binary format
+	find  func(db *gorm.DB) error
+}
+
+// queryRows reads all columns of a type of rows, which the rest of the statement
+// names or makes.
+func queryRows[R any](doing string, rows *[]R, rest string, args ...any) rowQuery {
+	return rowQuery{
+		doing: doing, text: "SELECT " + typeOf[R]().columnList("%s") + " " + rest, args: args, add: appendRows(rows),
+		find: func(db *gorm.DB) error { return db.Scan(rows).Error },
+	}
+}
+
+// appendRows returns a receiver that appends each row that comes to rows.
+func appendRows[R any](rows *[]R) func(values [][]byte) error {
+	t := typeOf[R]()
+	return func(values [][]byte) error {
+		var row R
+		if err := t.scanRow(values, reflect.ValueOf(&row).Elem()); err != nil {
+			return err
+		}
+		*rows = append(*rows, row)
+		return nil
+	}
+}
