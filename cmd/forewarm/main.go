@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/forewarm/forewarm/cmd/forewarm/internal/cli"
+	"github.com/forewarm/forewarm/cli"
 	"github.com/forewarm/forewarm/cmd/forewarm/internal/daemon"
 )
 

@@ -11,6 +11,13 @@ var boundaries = []Boundary{
 		Why: "the SDK is compiled into other people's programs: it brings the vocabulary and nothing else",
 	},
 	{
+		Rule: "D2", Of: []string{"cli/..."},
+		Own: []string{"cli/...", "contract/...", "client", "core/...", "ledger/recurrence",
+			"internal/clock", "internal/httpx", "internal/obs", "internal/plaintext", "internal/statefile",
+			"internal/strictyaml"},
+		Why: "the people's commands are a client like any other: they ask the API, and compute again what it says",
+	},
+	{
 		Rule: "D4", Of: []string{"ledger/sqlledger/..."},
 		Own: []string{"ledger", "ledger/sqlledger/...", "core/...", "migrations/...",
 			"internal/clock", "internal/ids", "internal/obs", "internal/keys"},

@@ -81,6 +81,8 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		"ledger speaks SQL": {"ledger/a.go", imports("ledger", "database/sql"), "D4",
 			"imports database/sql"},
 		"ledger imports the server": {"ledger/a.go", imports("ledger", ours+"server"), "D3", "ledger imports"},
+		"the commands import the ledger": {"cli/a.go", imports("cli", ours+"ledger"), "D2",
+			"cli imports"},
 		"worker uses gorm": {"worker/tasks/a.go", imports("tasks", "gorm.io/gorm"), "D4",
 			"imports gorm.io/gorm"},
 		"store imports the worker": {"ledger/sqlledger/a.go", imports("sqlledger", ours+"worker"), "D4",
