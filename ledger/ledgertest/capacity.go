@@ -58,7 +58,8 @@ func aDeletedPoolIsFoundByItsName(w *world) {
 
 func oneGPUHasOneHolder(w *world) {
 	n := saveGround(w)
-	first, second := activeAllocation(w, "alc_1", "org_1", n, day, 0, 1), activeAllocation(w, "alc_2", "org_2", n, day, 1, 2)
+	first := activeAllocation(w, "alc_1", "org_1", n, day, 0, 1)
+	second := activeAllocation(w, "alc_2", "org_2", n, day, 1, 2)
 	w.mustSave(ledger.Change{Allocations: []allocation.Allocation{first}})
 	require.ErrorIs(w, w.save(ledger.Change{Allocations: []allocation.Allocation{second}}), ledger.ErrTaken)
 	first.Version = 1
@@ -68,14 +69,17 @@ func oneGPUHasOneHolder(w *world) {
 	first.Version = 2
 	first = releasedAllocation(w, first, day.Add(time.Hour))
 	w.mustSave(ledger.Change{Allocations: []allocation.Allocation{second, first}})
-	ended := readValue(w, func(r ledger.Reader) (allocation.Allocation, error) { return r.Allocation(everything, "alc_1") })
+	ended := readValue(w, func(r ledger.Reader) (allocation.Allocation, error) {
+		return r.Allocation(everything, "alc_1")
+	})
 	require.Equal(w, first.Devices, ended.Devices, "what it held is still known")
 }
 
 func aPoolsStateIsWhatIsLive(w *world) {
 	n := saveGround(w)
 	n.Version = 1
-	held, waiting := activeAllocation(w, "alc_1", "org_1", n, day, 2, 0), pendingAllocation("alc_2", "org_2", "pol_1", day)
+	held := activeAllocation(w, "alc_1", "org_1", n, day, 2, 0)
+	waiting := pendingAllocation("alc_2", "org_2", "pol_1", day)
 	ended := releasedAllocation(w, activeAllocation(w, "alc_3", "org_1", n, day, 3), day.Add(time.Hour))
 	promise := bookedReservation(w, "rsv_1", "org_1", "pol_1", day)
 	w.mustSave(ledger.Change{

@@ -30,11 +30,13 @@ func costsAreDivided(w *world) {
 	n = applyEvents(w, n, at(301), node.Confirm)
 	missed := bookedReservation(w, "rsv_1", "org_2", "pol_1", at(200))
 	missed.Slots = []int{1, 2}
-	missed = applyEvents(w, applyEvents(w, missed, at(210), reservation.Warm, reservation.BecomeReady), at(240), reservation.Expire)
+	missed = applyEvents(w, missed, at(210), reservation.Warm, reservation.BecomeReady)
+	missed = applyEvents(w, missed, at(240), reservation.Expire)
+	taken := releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", n, at(60), 0, 1), at(180))
 	orphan := ledger.Orphan{Machine: "i-1", GPUs: 4, Source: poolOffering(), BilledFrom: at(120), BilledUntil: at(180)}
 	w.mustSave(ledger.Change{
 		Nodes: []node.Node{n}, Orphans: []ledger.Orphan{orphan}, Reservations: []reservation.Reservation{missed},
-		Allocations: []allocation.Allocation{releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", n, at(60), 0, 1), at(180))},
+		Allocations: []allocation.Allocation{taken},
 	})
 	line := func(payer cost.Payer, organization string, cause cost.Cause, gpuMinutes int) ledger.CostLine {
 		l := ledger.CostLine{PoolID: "pol_1", Provisioner: "sim", Machines: 1, Charge: cost.Charge{

@@ -26,7 +26,8 @@ func decisionEvent(org, subject string, kind ledger.DecisionKind) ledger.Event {
 
 func decisionsComeNewestFirst(w *world) {
 	all := []ledger.Event{
-		decisionEvent("org_1", "rsv_1", ledger.DecisionAdmission), decisionEvent("org_2", "rsv_2", ledger.DecisionRefusal),
+		decisionEvent("org_1", "rsv_1", ledger.DecisionAdmission),
+		decisionEvent("org_2", "rsv_2", ledger.DecisionRefusal),
 		decisionEvent("", "nod_1", ledger.DecisionPrewarm), decisionEvent("org_1", "rsv_1", ledger.DecisionReclaim),
 	}
 	all[1].PoolID, all[3].Actor = "pol_2", "key_7"
@@ -52,7 +53,9 @@ func decisionsComeNewestFirst(w *world) {
 		"one":     {everything, ledger.DecisionFilter{Seq: all[1].Seq}, 0, []ledger.Event{all[1]}},
 		"hidden":  {ledger.Scope{OrganizationID: "org_1"}, ledger.DecisionFilter{Seq: all[1].Seq}, 0, []ledger.Event{}},
 	} {
-		got := readValue(w, func(r ledger.Reader) ([]ledger.Event, error) { return r.Decisions(c.scope, c.filter, c.limit) })
+		got := readValue(w, func(r ledger.Reader) ([]ledger.Event, error) {
+			return r.Decisions(c.scope, c.filter, c.limit)
+		})
 		require.Equal(w, c.want, got, name)
 	}
 }

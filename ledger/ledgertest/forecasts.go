@@ -43,7 +43,8 @@ func listForecasts(w *world, s ledger.Scope, f ledger.ForecastFilter, limit int)
 // aForecastIsClosedOnce: what was said stays, and so does what came of it.
 func aForecastIsClosedOnce(w *world) {
 	saveGround(w)
-	w.mustSave(ledger.Change{Forecasts: []ledger.Forecast{openForecast("fct_1", "org_1"), openForecast("fct_2", "org_1")}})
+	said := []ledger.Forecast{openForecast("fct_1", "org_1"), openForecast("fct_2", "org_1")}
+	w.mustSave(ledger.Change{Forecasts: said})
 	stored := listForecasts(w, everything, ledger.ForecastFilter{}, 0)
 	require.Len(w, stored, 2)
 	require.Greater(w, stored[0].Seq, stored[1].Seq, "the latest first")
@@ -53,8 +54,8 @@ func aForecastIsClosedOnce(w *world) {
 	lying.Said, lying.Source, lying.Baseline = forecast.Summary{P10: 8, P50: 8, P90: 8, Any: 1, Mean: 8},
 		ledger.ByPerson, ledger.Fraction{}
 	w.mustSave(ledger.Change{ClosedForecasts: []ledger.Forecast{lying}})
-	require.Equal(w, []ledger.Forecast{closed}, listForecasts(w, everything, ledger.ForecastFilter{IDs: []string{"fct_1"}},
-		0))
+	require.Equal(w, []ledger.Forecast{closed},
+		listForecasts(w, everything, ledger.ForecastFilter{IDs: []string{"fct_1"}}, 0))
 	for name, again := range map[string]ledger.Change{
 		"the same":      {ClosedForecasts: []ledger.Forecast{closed}},
 		"another":       {ClosedForecasts: []ledger.Forecast{cameOut(open, 0)}},
@@ -65,11 +66,11 @@ func aForecastIsClosedOnce(w *world) {
 	}
 	require.Equal(w, []ledger.Forecast{stored[0], closed}, listForecasts(w, everything, ledger.ForecastFilter{}, 0),
 		"nothing of a failed change is there")
-	require.ErrorIs(w,
-		w.save(ledger.Change{Forecasts: []ledger.Forecast{openForecast("fct_3", "org_1"), openForecast("fct_1", "org_1")}}),
-		ledger.ErrTaken)
+	taken := []ledger.Forecast{openForecast("fct_3", "org_1"), openForecast("fct_1", "org_1")}
+	require.ErrorIs(w, w.save(ledger.Change{Forecasts: taken}), ledger.ErrTaken)
 	require.Len(w, listForecasts(w, everything, ledger.ForecastFilter{}, 0), 2)
-	w.mustSave(ledger.Change{Forecasts: []ledger.Forecast{openForecast("fct_1", "org_2")}}) // another tenant has ids of its own
+	// Another tenant has ids of its own.
+	w.mustSave(ledger.Change{Forecasts: []ledger.Forecast{openForecast("fct_1", "org_2")}})
 }
 
 func forecastsAreFiltered(w *world) {
@@ -110,7 +111,8 @@ func forecastsAreFiltered(w *world) {
 		require.Equal(w, c.want, namesOf(got, func(f ledger.Forecast) string { return f.ID }), name)
 	}
 	for since, want := range map[time.Time]int{day.Add(-time.Second): 4, day.Add(-time.Second + time.Microsecond): 0} {
-		require.Equal(w, want, readValue(w, func(r ledger.Reader) (int, error) { return r.ForecastCount("key_1", since) }))
+		got := readValue(w, func(r ledger.Reader) (int, error) { return r.ForecastCount("key_1", since) })
+		require.Equal(w, want, got)
 	}
 }
 

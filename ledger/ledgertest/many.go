@@ -90,14 +90,15 @@ func manyMachinesAndTheirDevices(w *world) {
 	w.mustSave(ledger.Change{Nodes: nodes, Allocations: held})
 	for i := range n {
 		nodes[i].Version, held[i].Version = 1, 1
-		nodes[i].Devices = append([]capacity.Device{{UUID: gpuUUID(nodes[i].ID, 9), Index: 4, Model: "H100", MemoryMiB: 9}},
-			nodes[i].Devices[1:]...)
+		other := capacity.Device{UUID: gpuUUID(nodes[i].ID, 9), Index: 4, Model: "H100", MemoryMiB: 9}
+		nodes[i].Devices = append([]capacity.Device{other}, nodes[i].Devices[1:]...)
 		slices.SortFunc(nodes[i].Devices, func(a, b capacity.Device) int { return a.Index - b.Index })
 		held[i] = releasedAllocation(w, held[i], day.Add(time.Hour))
 	}
 	var again []allocation.Allocation
 	for i := range n {
-		again = append(again, activeAllocation(w, fmt.Sprintf("alc_%02d", n+i), "org_2", nodes[i], day.Add(time.Hour), 1))
+		id := fmt.Sprintf("alc_%02d", n+i)
+		again = append(again, activeAllocation(w, id, "org_2", nodes[i], day.Add(time.Hour), 1))
 	}
 	w.mustSave(ledger.Change{Nodes: nodes, Allocations: append(again, held...)})
 	state := readValue(w, func(r ledger.Reader) (ledger.PoolState, error) { return r.PoolState("pol_1") })

@@ -242,7 +242,9 @@ func anOldVersionIsRefused(w *world) {
 
 func aTakenNameIsRefused(w *world) {
 	saveGround(w)
-	w.mustSave(ledger.Change{Users: []ledger.User{newUser("usr_1", "org_1")}, Replays: []ledger.Replay{newReplay("org_1", "a")}})
+	w.mustSave(ledger.Change{
+		Users: []ledger.User{newUser("usr_1", "org_1")}, Replays: []ledger.Replay{newReplay("org_1", "a")},
+	})
 	o, p, u := newOrganization("org_9"), newPool("pol_9"), newUser("usr_9", "org_1")
 	o.Name, p.Name, u.Email = "name of org_1", "name of pol_1", "usr_1@example.org"
 	for name, change := range map[string]ledger.Change{
@@ -260,12 +262,15 @@ func aTakenNameIsRefused(w *world) {
 
 func nonsenseIsRefused(w *world) {
 	saveGround(w)
-	p, o, k, s := newPool("pol_9"), newOrganization("org_9"), newKey("key_9", "org_1"), newSchedule("sch_9", "org_1", "pol_1")
-	r, backwards := bookedReservation(w, "rsv_9", "org_1", "pol_1", day), bookedReservation(w, "rsv_8", "org_1", "pol_1", day)
+	p, o := newPool("pol_9"), newOrganization("org_9")
+	k, s := newKey("key_9", "org_1"), newSchedule("sch_9", "org_1", "pol_1")
+	r := bookedReservation(w, "rsv_9", "org_1", "pol_1", day)
+	backwards := bookedReservation(w, "rsv_8", "org_1", "pol_1", day)
 	p.Price, o.Limits.GPUs, k.Role, s.Length, r.Class = -1, -1, "king", -1, "wishful"
 	backwards.Window.Start = backwards.Window.End.Add(time.Microsecond)
-	guess, crossed, surer := openForecast("fct_9", "org_1"), openForecast("fct_9", "org_1"), openForecast("fct_9", "org_1")
-	guess.Source, crossed.Said.P50, surer.Said.Any = "stars", 0, 1.5
+	forecast := openForecast("fct_9", "org_1")
+	unsourced, crossed, surer := forecast, forecast, forecast
+	unsourced.Source, crossed.Said.P50, surer.Said.Any = "stars", 0, 1.5
 	orphan := bookedReservation(w, "rsv_7", "org_404", "pol_1", day)
 	for name, change := range map[string]ledger.Change{
 		"negative price":     {Pools: []ledger.Pool{p}},
@@ -274,7 +279,7 @@ func nonsenseIsRefused(w *world) {
 		"negative length":    {Schedules: []ledger.Schedule{s}},
 		"unknown class":      {Reservations: []reservation.Reservation{r}},
 		"window backwards":   {Reservations: []reservation.Reservation{backwards}},
-		"unknown source":     {Forecasts: []ledger.Forecast{guess}},
+		"unknown source":     {Forecasts: []ledger.Forecast{unsourced}},
 		"crossed quantiles":  {Forecasts: []ledger.Forecast{crossed}},
 		"more than certain":  {Forecasts: []ledger.Forecast{surer}},
 		"nobody's guess":     {Forecasts: []ledger.Forecast{openForecast("fct_9", "org_404")}},
@@ -296,7 +301,9 @@ func listsComeInPages(w *world) {
 	}
 	w.mustSave(ledger.Change{Organizations: orgs})
 	page := func(p ledger.Page) []ledger.Organization {
-		return readValue(w, func(r ledger.Reader) ([]ledger.Organization, error) { return r.Organizations(everything, p) })
+		return readValue(w, func(r ledger.Reader) ([]ledger.Organization, error) {
+			return r.Organizations(everything, p)
+		})
 	}
 	require.Len(w, page(ledger.Page{}), 50)
 	require.Len(w, page(ledger.Page{Limit: 10_000}), 500)

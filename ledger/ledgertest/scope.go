@@ -119,7 +119,8 @@ func listsAreFiltered(w *world) {
 		Nodes:        []node.Node{fullNode(w, "nod_2", "pol_1", 0), abroad},
 		Reservations: []reservation.Reservation{bookedReservation(w, "rsv_1", "org_1", "pol_1", day), other},
 		Allocations: []allocation.Allocation{
-			activeAllocation(w, "alc_1", "org_1", first, day, 0), pendingAllocation("alc_2", "org_2", "pol_2", day), mine, over,
+			activeAllocation(w, "alc_1", "org_1", first, day, 0),
+			pendingAllocation("alc_2", "org_2", "pol_2", day), mine, over,
 		},
 		Schedules: []ledger.Schedule{newSchedule("sch_1", "org_1", "pol_1"), kept},
 	})
@@ -183,8 +184,8 @@ func bookingsAreFiltered(w *world, r ledger.Reader) {
 			"%+v", c.filter)
 		allocations, err := r.Allocations(everything, c.filter, ledger.Page{})
 		require.NoError(w, err)
-		require.Equal(w, c.allocations, namesOf(allocations, func(a allocation.Allocation) string { return a.ID }), "%+v",
-			c.filter)
+		require.Equal(w, c.allocations, namesOf(allocations, func(a allocation.Allocation) string { return a.ID }),
+			"%+v", c.filter)
 	}
 }
 

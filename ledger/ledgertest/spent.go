@@ -42,17 +42,20 @@ func spentIsTheSum(w *world) {
 				reservation.Cancel), // cost is what is stored
 			ended(warmed("rsv_5", "key_1", month.Add(-time.Microsecond)), reservation.Cancel,
 				time.Second), // another month's
-			warmed("rsv_6", "key_1",
-				at(0)), // lives
-			moveReservation(ended(warmed("rsv_7", "key_1", at(0)), reservation.Cancel, time.Second), "org_2",
-				"pol_2"), // elsewhere
-			moveReservation(ended(warmed("rsv_8", "key_1", at(0)), reservation.Cancel, 2*time.Second), "org_2", "pol_1"),
+			warmed("rsv_6", "key_1", at(0)), // lives
+			moveReservation( // elsewhere
+				ended(warmed("rsv_7", "key_1", at(0)), reservation.Cancel, time.Second), "org_2", "pol_2"),
+			moveReservation(
+				ended(warmed("rsv_8", "key_1", at(0)), reservation.Cancel, 2*time.Second), "org_2", "pol_1"),
 		},
 		Allocations: []allocation.Allocation{
-			releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", n, at(0), 0, 1), at(90*time.Minute)), // 3 GPU-hours
-			releasedAllocation(w, activeAllocation(w, "alc_2", "org_1", n, at(time.Hour), 2), at(time.Hour+time.Second)),
+			releasedAllocation(w, // 3 GPU-hours
+				activeAllocation(w, "alc_1", "org_1", n, at(0), 0, 1), at(90*time.Minute)),
+			releasedAllocation(w,
+				activeAllocation(w, "alc_2", "org_1", n, at(time.Hour), 2), at(time.Hour+time.Second)),
 			activeAllocation(w, "alc_3", "org_1", n, at(0), 3),
-			applyEvents(w, pendingAllocation("alc_4", "org_1", "pol_1", at(0)), at(time.Hour), allocation.Cancel), // held nothing
+			applyEvents(w, // held nothing
+				pendingAllocation("alc_4", "org_1", "pol_1", at(0)), at(time.Hour), allocation.Cancel),
 		},
 	})
 	guess := func(org, key string, day time.Time, n, seconds int) ledger.Spend {

@@ -130,7 +130,8 @@ func commitmentsAreTheSum(w *world) {
 	all := randomReservations(w, rand.New(rand.NewPCG(1, 2)), now)
 	held := []allocation.Allocation{
 		activeAllocation(w, "alc_1", "org_1", n, now, 0, 1), pendingAllocation("alc_2", "org_1", "pol_2", now),
-		releasedAllocation(w, activeAllocation(w, "alc_3", "org_1", n, now.Add(-time.Hour), 2), now), activeAllocation(w, "alc_4", "org_2", n, now, 3),
+		releasedAllocation(w, activeAllocation(w, "alc_3", "org_1", n, now.Add(-time.Hour), 2), now),
+		activeAllocation(w, "alc_4", "org_2", n, now, 3),
 	}
 	w.mustSave(ledger.Change{Reservations: all, Allocations: held})
 	for _, org := range []string{"org_1", "org_2", "org_404"} {
@@ -196,8 +197,10 @@ func theReportMatches(w *world) {
 	w.mustSave(ledger.Change{
 		Nodes: []node.Node{first, second, refused},
 		Allocations: []allocation.Allocation{
-			releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", first, at(60), 0, 1), at(180)), releasedAllocation(w, late, at(240)),
-			activeAllocation(w, "alc_3", "org_1", second, at(360), 0, 1, 2, 3), pendingAllocation("alc_4", "org_1", "pol_1", at(100)),
+			releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", first, at(60), 0, 1), at(180)),
+			releasedAllocation(w, late, at(240)),
+			activeAllocation(w, "alc_3", "org_1", second, at(360), 0, 1, 2, 3),
+			pendingAllocation("alc_4", "org_1", "pol_1", at(100)),
 		},
 	})
 	report := func(s ledger.Scope, from, to int) ledger.Report {
@@ -234,9 +237,10 @@ func theReportAddsUpToCosts(w *world) {
 	n.Offering.MinBilling = time.Hour
 	n.BilledFrom, n.BilledUntil = at(0), at(30)
 	n = applyEvents(w, applyEvents(w, n, at(25), node.Drain, node.Retire), at(30), node.Confirm)
+	held := releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", n, at(15), 0, 1, 2, 3), at(21))
 	w.mustSave(ledger.Change{
 		Nodes:       []node.Node{n},
-		Allocations: []allocation.Allocation{releasedAllocation(w, activeAllocation(w, "alc_1", "org_1", n, at(15), 0, 1, 2, 3), at(21))},
+		Allocations: []allocation.Allocation{held},
 		Orphans: []ledger.Orphan{{Machine: "i-1", GPUs: 4, Source: poolOffering(), BilledFrom: at(0),
 			BilledUntil: at(60)}},
 	})

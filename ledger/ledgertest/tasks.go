@@ -201,7 +201,8 @@ func aDeadWorkersTaskIsGivenAway(w *world) {
 	require.Equal(w, 1, given.Attempt)
 	require.NotEmpty(w, given.LastError)
 	require.Equal(w, []string{"tsk_1"}, taskIDs(dispatchTasks(w, 10, long)), "its old window does not hold it back")
-	require.ErrorIs(w, finishTask(w, ledger.Guard{TaskID: "tsk_1", Fence: dead.Fence}, time.Time{}, ""), ledger.ErrFenced)
+	void := ledger.Guard{TaskID: "tsk_1", Fence: dead.Fence}
+	require.ErrorIs(w, finishTask(w, void, time.Time{}, ""), ledger.ErrFenced)
 	require.NoError(w, finishTask(w, alive, time.Time{}, ""))
 }
 
@@ -330,14 +331,19 @@ func theNextTaskIsKnown(w *world) {
 // A row that is sent again and again is as late as one that nobody sends.
 func lateWorkIsKnown(w *world) {
 	late := func() (at time.Time, working bool) {
-		readValue(w, func(r ledger.Reader) (_ bool, err error) { at, working, err = r.LateSince(); return working, err })
+		readValue(w, func(r ledger.Reader) (_ bool, err error) {
+			at, working, err = r.LateSince()
+			return working, err
+		})
 		return at, working
 	}
 	now := w.now()
 	at, working := late()
 	require.True(w, at.IsZero())
 	require.False(w, working)
-	w.mustSave(ledger.Change{Tasks: []ledger.Task{newTask("tsk_1", now.Add(-long)), keyedTask("tsk_2", "k", time.Time{})}})
+	w.mustSave(ledger.Change{Tasks: []ledger.Task{
+		newTask("tsk_1", now.Add(-long)), keyedTask("tsk_2", "k", time.Time{}),
+	}})
 	require.Equal(w, []string{"tsk_1"}, taskIDs(dispatchTasks(w, 1, long)))
 	at, working = late()
 	require.Equal(w, now.Add(-long), at, "what was sent is not done yet")

@@ -95,7 +95,8 @@ func aSwallowedFailureLeavesNothing(w *world) {
 func aNestedTransactionIsOne(w *world) {
 	nested := func(outcome error) error {
 		return w.store.InTx(w.Context(), func(outer ledger.Tx) error {
-			if err := outer.Save(ledger.Change{Organizations: []ledger.Organization{newOrganization("org_1")}}); err != nil {
+			change := ledger.Change{Organizations: []ledger.Organization{newOrganization("org_1")}}
+			if err := outer.Save(change); err != nil {
 				return err
 			}
 			err := outer.Nested(func(inner ledger.Tx) error {

@@ -33,7 +33,8 @@ func TestColumnsAreReadOffFields(t *testing.T) {
 		"UPDATE odd SET version = ?, wide = ?, until = ?, name = ?, yes = ?, share = ?, body = ? WHERE id = ? AND "+
 			"version = ?",
 		rt.statements.updateOne, "the id and what is written once stay")
-	require.Contains(t, rt.statements.unnest, "$4::bigint[], $5::text[], $6::boolean[], $7::double precision[], $8::bytea[]")
+	require.Contains(t, rt.statements.unnest,
+		"$4::bigint[], $5::text[], $6::boolean[], $7::double precision[], $8::bytea[]")
 }
 
 // TestArrays compares with what "SELECT encode(array_send(ARRAY[1, -2]), 'hex')"

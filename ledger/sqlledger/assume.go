@@ -68,7 +68,8 @@ func (t *tx) Assume(a ledger.Assumption) bool {
 		revisions[i] = a.Revisions[id]
 	}
 	t.assumptions = []statement{
-		checkNumbers("organizations", "version", organizations, versions), checkNumbers("pools", "revision", a.Pools, held),
+		checkNumbers("organizations", "version", organizations, versions),
+		checkNumbers("pools", "revision", a.Pools, held),
 		checkRevisions(all, revisions), t.checkTime(),
 	}
 	t.markHeld(ledger.Locked{Organizations: a.Organizations})

@@ -185,7 +185,8 @@ func exerciseAudit(t *testing.T, open func(t *testing.T) sealedJournal) {
 		require.Equal(t, 35, got.Events)
 		require.Equal(t, 5, got.Seals, "nothing new, no new seal")
 		require.Equal(t, anchor, got.Last.Anchor())
-		require.Eventually(t, func() bool { return s.verifyAll(s.l, anchor).Unsealed == 2 }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return s.verifyAll(s.l, anchor).Unsealed == 2 }, time.Minute,
+			time.Millisecond)
 		other := s.verifyAll(s.ledgerWithKey("another key of thirty-two bytes!"), "")
 		require.Equal(t, ledger.AuditOtherKey, other.Finding.Kind)
 		_, err := s.l.VerifyJournal(t.Context(), ledger.Actor{OrganizationID: "org_1", Role: ledger.Admin},

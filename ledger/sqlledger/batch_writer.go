@@ -44,7 +44,8 @@ func (b *batchWriter) replaceRows(doing string, t *rowType, rows reflect.Value) 
 	if rows.Len() <= maxSingleRows {
 		for i := range rows.Len() {
 			b.list = append(b.list, statement{
-				doing: doing, text: t.statements.replace, unmet: ledger.ErrConflict, args: t.encodeParameters(rows.Index(i), true),
+				doing: doing, text: t.statements.replace, unmet: ledger.ErrConflict,
+				args: t.encodeParameters(rows.Index(i), true),
 			})
 		}
 		return

@@ -69,7 +69,9 @@ func BenchmarkForecasts(b *testing.B) {
 
 // forecastBatch is a full batch of forecasts of windows that are over already, and what
 // came of them.
-func forecastBatch(store *sqlledger.Store, tb testing.TB, n int) (said []ledger.Forecast, seen []ledger.ForecastClosing) {
+func forecastBatch(store *sqlledger.Store, tb testing.TB, n int) (
+	said []ledger.Forecast, seen []ledger.ForecastClosing,
+) {
 	tb.Helper()
 	var begin time.Time
 	require.NoError(tb, store.Read(tb.Context(), func(r ledger.Reader) error {

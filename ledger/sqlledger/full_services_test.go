@@ -57,7 +57,8 @@ func TestAStandbyIsNoticed(t *testing.T) {
 	require.NoError(t, openInstance(t, address).CheckWrites(t.Context()))
 	standby := openInstance(t, address+"&default_transaction_read_only=on")
 	require.ErrorIs(t, standby.CheckWrites(t.Context()), ledger.ErrReadOnly)
-	require.ErrorIs(t, saveChange(t, standby, ledger.Change{Revisions: map[string]int64{"pol_1": 4}}), ledger.ErrReadOnly)
+	change := ledger.Change{Revisions: map[string]int64{"pol_1": 4}}
+	require.ErrorIs(t, saveChange(t, standby, change), ledger.ErrReadOnly)
 	require.Len(t, listPools(t, standby), 2)
 }
 

@@ -38,7 +38,8 @@ func (s *Store) CheckWrites(ctx context.Context) error {
 			s.process, beat, toMicros(now), room); err != nil {
 			return err
 		}
-		_, err := t.execStatement("removing old heartbeats", "DELETE FROM heartbeats WHERE (process = ? AND beat < ?) OR at < ?",
+		_, err := t.execStatement("removing old heartbeats",
+			"DELETE FROM heartbeats WHERE (process = ? AND beat < ?) OR at < ?",
 			s.process, beat, toMicros(now.Add(-heartbeatLife)))
 		return err
 	})

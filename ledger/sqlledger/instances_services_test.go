@@ -122,7 +122,8 @@ func TestAVerbCostsTwoRoundTrips(t *testing.T) {
 	made := 0
 	verb := func() {
 		change := newBookings(t, &made, 3)
-		change.Last, change.Revisions, change.Wake = true, map[string]int64{"pol_1": int64(made)}, []string{"plan:pol_1"}
+		change.Revisions = map[string]int64{"pol_1": int64(made)}
+		change.Wake, change.Last = []string{"plan:pol_1"}, true
 		mustWrite(t, store, func(tx ledger.Tx) error {
 			_, err := tx.Lock(ledger.LockRequest{
 				Organizations: []string{"org_1"}, Pools: []string{"pol_1"},

@@ -150,7 +150,8 @@ func (t *tx) markHeld(opened ledger.Locked) {
 // lockRows holds rows in the order of their ids and reads them into rows.
 func lockRows[R tableRow](what string, ids []string, rows *[]R) statement {
 	return statement{
-		doing: "locking " + what, text: typeOf[R]().statements.lock, args: [][]byte{textArray(ids)}, receive: appendRows(rows),
+		doing: "locking " + what, text: typeOf[R]().statements.lock, args: [][]byte{textArray(ids)},
+		receive: appendRows(rows),
 	}
 }
 

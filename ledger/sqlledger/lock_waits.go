@@ -109,8 +109,10 @@ func (s *Store) Await(ctx context.Context, r ledger.Rows) error {
 		patience = max(time.Until(deadline), time.Millisecond)
 	}
 	var got []string
-	return s.runAndRollBack(ctx, setLockTimeout(patience), organizationTarget.selectRows(r.Organizations, forUpdate, &got),
-		poolTarget.selectRows(r.Pools, forUpdate, &got), taskTarget.selectRows(planKeys(r.Pools), forUpdate, &got))
+	return s.runAndRollBack(ctx, setLockTimeout(patience),
+		organizationTarget.selectRows(r.Organizations, forUpdate, &got),
+		poolTarget.selectRows(r.Pools, forUpdate, &got),
+		taskTarget.selectRows(planKeys(r.Pools), forUpdate, &got))
 }
 
 // defaultLockWait is how long Await waits when its caller does not say.

@@ -73,8 +73,8 @@ func TestAPausedHolderDelaysOnlyItsPool(t *testing.T) {
 		"the pool's row":      "SELECT 1 FROM pools WHERE id = 'pol_1' FOR NO KEY UPDATE",
 		"the organization's":  "SELECT 1 FROM organizations WHERE id = 'org_1' FOR NO KEY UPDATE",
 		"the row of its plan": "UPDATE tasks SET last_error = 'x' WHERE key = 'plan:pol_1'",
-		"a revision and the plan's": "UPDATE pools SET revision = 1 WHERE id = 'pol_1'; UPDATE tasks SET last_error = 'x' " +
-			"WHERE key = 'plan:pol_1'",
+		"a revision and the plan's": "UPDATE pools SET revision = 1 WHERE id = 'pol_1'; " +
+			"UPDATE tasks SET last_error = 'x' WHERE key = 'plan:pol_1'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,8 +191,7 @@ func awaitLock(t *testing.T, address string) {
 	defer func() { _ = conn.Close(context.Background()) }()
 	require.Eventually(t, func() bool {
 		var waiting int
-		err := conn.QueryRow(t.Context(),
-			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
+		err := conn.QueryRow(t.Context(), countLockWaits).Scan(&waiting)
 		return err == nil && waiting > 0
 	}, 10*time.Second, time.Millisecond)
 }

@@ -66,7 +66,8 @@ func (p *poolRows) toState(id string) (ledger.PoolState, error) {
 	if state.Allocations, err = rowValues(p.allocations); err != nil {
 		return state, wrapError("reading live allocations", err)
 	}
-	state.Nodes, state.Allocations = attachDevices(state.Nodes, p.devices), attachHeldDevices(state.Allocations, p.holds)
+	state.Nodes = attachDevices(state.Nodes, p.devices)
+	state.Allocations = attachHeldDevices(state.Allocations, p.holds)
 	for _, row := range append(p.reserved, p.held...) {
 		state.Spent = append(state.Spent, row.toSpend(state.Pool))
 	}

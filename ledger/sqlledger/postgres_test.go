@@ -132,14 +132,17 @@ const (
 	tick     = 2 * time.Millisecond
 )
 
+// countLockWaits asks how many connections to the current database wait for a lock.
+const countLockWaits = "SELECT count(*) FROM pg_stat_activity " +
+	"WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
 // countWaiting counts the connections to a database that wait for a lock.
 func countWaiting(t *testing.T, address string) int {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
 	require.NoError(t, err)
 	n := 0
-	require.NoError(t, conn.QueryRow(t.Context(),
-		"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n))
+	require.NoError(t, conn.QueryRow(t.Context(), countLockWaits).Scan(&n))
 	require.NoError(t, conn.Close(t.Context()))
 	return n
 }

@@ -15,8 +15,9 @@ func (r bookingReader) Reservation(s ledger.Scope, id string) (reservation.Reser
 	return readOwnRow[reservationRow](r.connection, s, "reservation", id)
 }
 
-func (r bookingReader) Reservations(s ledger.Scope, f ledger.BookingFilter,
-	p ledger.Page) ([]reservation.Reservation, error) {
+func (r bookingReader) Reservations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) (
+	[]reservation.Reservation, error,
+) {
 	db := filterBookings(r.ownRows(s), f)
 	if f.MadeBy != "" {
 		db = db.Where("made_by = ?", f.MadeBy)
@@ -71,7 +72,9 @@ func (r bookingReader) Allocation(s ledger.Scope, id string) (allocation.Allocat
 	return list[0], err
 }
 
-func (r bookingReader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) ([]allocation.Allocation, error) {
+func (r bookingReader) Allocations(s ledger.Scope, f ledger.BookingFilter, p ledger.Page) (
+	[]allocation.Allocation, error,
+) {
 	db := filterBookings(r.ownRows(s), f)
 	if f.MadeBy != "" {
 		db = db.Where("held_by = ?", f.MadeBy)

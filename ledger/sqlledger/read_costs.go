@@ -14,7 +14,8 @@ import (
 
 // billedInPeriod are the nodes that were billed at some time in a period: its end, its
 // start and its start again.
-const billedInPeriod = "billed_from > 0 AND billed_from < ? AND (billed_until = 0 OR billed_until > ? OR billed_from >= ?)"
+const billedInPeriod = "billed_from > 0 AND billed_from < ? " +
+	"AND (billed_until = 0 OR billed_until > ? OR billed_from >= ?)"
 
 // costReader divides what was billed, and adds up a period.
 type costReader struct{ *connection }
@@ -122,8 +123,8 @@ func (r costReader) billedOver(from, until time.Time) calendar.Interval {
 
 func (r costReader) withOrphans(machines []billedInstance, period calendar.Interval) ([]billedInstance, error) {
 	end, start := toMicros(period.End), toMicros(period.Start)
-	orphans, err := listRows[orphanRow](r.newQuery().Where(billedInPeriod, end, start, start).Order("provisioner, machine"),
-		"reading orphans")
+	db := r.newQuery().Where(billedInPeriod, end, start, start).Order("provisioner, machine")
+	orphans, err := listRows[orphanRow](db, "reading orphans")
 	for _, o := range orphans {
 		machines = append(machines, billedInstance{"", cost.Instance{
 			Price: o.Source, GPUs: max(o.GPUs, 1), Billed: r.billedOver(o.BilledFrom, o.BilledUntil), Orphan: true,

@@ -95,7 +95,8 @@ type reliabilityRow struct {
 // reliabilitySums are sums, which can be added up again over the bins.
 var reliabilitySums = `source, ` + reliabilityBin() + ` AS bin, COUNT(*) AS n,
 	SUM(probability) AS said, SUM(CASE WHEN gpus > 0 THEN 1.0 ELSE 0.0 END) AS seen,
-	SUM(pinball) AS pinball, SUM(brier) AS brier, SUM(log_loss) AS log_loss, SUM(CASE WHEN inside THEN 1.0 ELSE 0.0 END) AS inside,
+	SUM(pinball) AS pinball, SUM(brier) AS brier, SUM(log_loss) AS log_loss,` +
+	` SUM(CASE WHEN inside THEN 1.0 ELSE 0.0 END) AS inside,
 	SUM(CASE WHEN baseline >= 0 THEN 1 ELSE 0 END) AS compared,
 	SUM(CASE WHEN baseline >= 0 THEN baseline_brier ELSE 0.0 END) AS baseline_brier,
 	SUM(CASE WHEN baseline >= 0 THEN brier ELSE 0.0 END) AS beside_brier, MAX(seq) AS latest`

@@ -54,7 +54,8 @@ func (r taskReader) NextTask() (time.Time, error) {
 		DispatchAfter int64 `gorm:"column:dispatch_after"`
 	}
 	err := r.newQuery().Raw(`
-		SELECT run_at, dispatch_after FROM tasks WHERE state = 'ready' AND run_at > 0 ORDER BY run_at LIMIT ` + strconv.Itoa(nextTaskLimit)).Scan(&first).Error
+		SELECT run_at, dispatch_after FROM tasks WHERE state = 'ready' AND run_at > 0 ORDER BY run_at LIMIT ` +
+		strconv.Itoa(nextTaskLimit)).Scan(&first).Error
 	if err != nil {
 		return time.Time{}, wrapError("looking for the next task", err)
 	}

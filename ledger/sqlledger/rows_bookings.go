@@ -47,13 +47,12 @@ func reservationToRow(r reservation.Reservation) reservationRow {
 	return reservationRow{
 		Head: nextVersion(r.ID, r.Version), OrganizationID: r.OrganizationID, PoolID: r.PoolID, Name: r.Name,
 		Class: string(r.Class), Origin: string(r.Origin), MadeBy: r.MadeBy, UserID: r.UserID,
-		Workload: string(r.Workload),
-		Start:    toMicros(r.Window.Start), End: toMicros(r.Window.End),
+		Workload: string(r.Workload), Start: toMicros(r.Window.Start), End: toMicros(r.Window.End),
 		Nodes: r.Shape.Nodes, PerNode: r.Shape.PerNode, Short: r.Shape.Short, Slots: packList(r.Slots),
-		ReasonCode:  r.ReasonCode,
-		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: int64(r.Cost),
-		State: string(r.State()), Created: toMicros(r.CreatedAt), Booked: toMicros(r.BookedAt), Warmed: toMicros(r.WarmedAt),
-		Ready: toMicros(r.ReadyAt), Ended: toMicros(r.EndedAt),
+		ReasonCode: r.ReasonCode, Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason,
+		Cost:  int64(r.Cost),
+		State: string(r.State()), Created: toMicros(r.CreatedAt), Booked: toMicros(r.BookedAt),
+		Warmed: toMicros(r.WarmedAt), Ready: toMicros(r.ReadyAt), Ended: toMicros(r.EndedAt),
 	}
 }
 
@@ -67,8 +66,9 @@ func (r reservationRow) toValue() (reservation.Reservation, error) {
 		Class: reservation.Class(r.Class), Origin: reservation.Origin(r.Origin), MadeBy: r.MadeBy, UserID: r.UserID,
 		Workload: capacity.Workload(r.Workload),
 		Window:   calendar.Interval{Start: toTime(r.Start), End: toTime(r.End)},
-		Shape:    capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, ReasonCode: r.ReasonCode,
-		Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason, Cost: money.MicroUSD(r.Cost),
+		Shape:    capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots,
+		ReasonCode: r.ReasonCode, Probability: r.Probability, Degraded: r.Degraded, Reason: r.Reason,
+		Cost:      money.MicroUSD(r.Cost),
 		CreatedAt: toTime(r.Created), BookedAt: toTime(r.Booked), WarmedAt: toTime(r.Warmed), ReadyAt: toTime(r.Ready),
 		EndedAt: toTime(r.Ended), Version: r.Head.Version,
 	}, reservation.State(r.State))
@@ -127,7 +127,8 @@ func (r allocationRow) toValue() (allocation.Allocation, error) {
 		Shape: capacity.Shape{Nodes: r.Nodes, PerNode: r.PerNode, Short: r.Short}, Slots: slots, Reservations: claimed,
 		Lease: toDuration(r.Lease), Window: calendar.Interval{Start: toTime(r.Start), End: toTime(r.End)},
 		Reason: r.Reason, RequestedAt: toTime(r.Requested), ActiveAt: toTime(r.Active),
-		LeaseUntil: toTime(r.LeaseUntil), EndedAt: toTime(r.Ended), Cost: money.MicroUSD(r.Cost), Version: r.Head.Version,
+		LeaseUntil: toTime(r.LeaseUntil), EndedAt: toTime(r.Ended), Cost: money.MicroUSD(r.Cost),
+		Version: r.Head.Version,
 	}, allocation.State(r.State))
 }
 

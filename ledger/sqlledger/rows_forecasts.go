@@ -77,7 +77,8 @@ func closeForecasts(s changeWriter, closed []ledger.Forecast) {
 	for _, f := range closed {
 		r := forecastToRow(f)
 		s.execStatement("closing forecast "+f.ID, `
-			UPDATE forecasts SET gpus = ?, counted_at = ?, closed_at = ?, pinball = ?, brier = ?, log_loss = ?, inside = ?, baseline_brier = ?
+			UPDATE forecasts SET gpus = ?, counted_at = ?, closed_at = ?, pinball = ?, brier = ?, log_loss = ?,`+
+			` inside = ?, baseline_brier = ?
 			WHERE seq = ? AND closed_at = 0`, ledger.ErrConflict,
 			int64(r.GPUs), r.Counted, r.Closed, r.Pinball, r.Brier, r.LogLoss, r.Inside, r.BaselineBrier, r.Seq)
 	}

@@ -49,16 +49,19 @@ func (r provisionerHoldRow) toValue() (ledger.ProvisionerHold, error) {
 // holdProvisioner asks and writes in one statement, so that of two workers that
 // begin at once one has the hold. The row of one that never reported is an old
 // report of nothing.
-const holdProvisioner = `INSERT INTO provisioners (name, offers, reported_at, holder, holder_host, held_until) VALUES (?, '[]', 0, ?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, holder_host = excluded.holder_host, held_until = excluded.held_until
+const holdProvisioner = `INSERT INTO provisioners (name, offers, reported_at, holder, holder_host, held_until)` +
+	` VALUES (?, '[]', 0, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, holder_host = excluded.holder_host,` +
+	` held_until = excluded.held_until
 WHERE provisioners.holder = excluded.holder OR provisioners.held_until <= ?`
 
 func (t *tx) HoldProvisioner(h ledger.ProvisionerHold) (ledger.ProvisionerHold, error) {
-	if _, err := t.execStatement("holding provisioner "+h.Name, holdProvisioner, h.Name, h.Holder, h.Host, toMicros(h.Until),
-		toMicros(t.Now())); err != nil {
+	if _, err := t.execStatement("holding provisioner "+h.Name, holdProvisioner,
+		h.Name, h.Holder, h.Host, toMicros(h.Until), toMicros(t.Now())); err != nil {
 		return h, err
 	}
-	return readRow[provisionerHoldRow](t.newQuery().Where("name = ?", h.Name), "reading the hold of provisioner "+h.Name)
+	return readRow[provisionerHoldRow](t.newQuery().Where("name = ?", h.Name),
+		"reading the hold of provisioner "+h.Name)
 }
 
 type orphanRow struct {

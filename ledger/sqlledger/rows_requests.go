@@ -57,17 +57,17 @@ func (r previewRow) rowHead() rowHead { return r.Head }
 func previewToRow(p ledger.Preview) previewRow {
 	return previewRow{
 		Head: nextVersion(p.ID, p.Version), OrganizationID: p.OrganizationID, MadeBy: p.MadeBy, Kind: p.Kind,
-		Request: string(p.Request), Effect: string(p.Effect), Fingerprint: p.Fingerprint, Created: toMicros(p.CreatedAt),
-		Expires: toMicros(p.ExpiresAt),
-		Applied: toMicros(p.AppliedAt), Status: p.Status, Answer: string(p.Answer),
+		Request: string(p.Request), Effect: string(p.Effect), Fingerprint: p.Fingerprint,
+		Created: toMicros(p.CreatedAt), Expires: toMicros(p.ExpiresAt), Applied: toMicros(p.AppliedAt),
+		Status: p.Status, Answer: string(p.Answer),
 	}
 }
 
 func (r previewRow) toValue() (ledger.Preview, error) {
 	return ledger.Preview{
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, MadeBy: r.MadeBy, Kind: r.Kind, Request: []byte(r.Request),
-		Effect: []byte(r.Effect), Fingerprint: r.Fingerprint, CreatedAt: toTime(r.Created), ExpiresAt: toTime(r.Expires),
-		AppliedAt: toTime(r.Applied),
-		Status:    r.Status, Answer: []byte(r.Answer), Version: r.Head.Version,
+		Effect: []byte(r.Effect), Fingerprint: r.Fingerprint,
+		CreatedAt: toTime(r.Created), ExpiresAt: toTime(r.Expires), AppliedAt: toTime(r.Applied),
+		Status: r.Status, Answer: []byte(r.Answer), Version: r.Head.Version,
 	}, nil
 }

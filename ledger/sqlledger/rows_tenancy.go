@@ -36,7 +36,8 @@ func (r organizationRow) rowHead() rowHead { return r.Head }
 func organizationToRow(o ledger.Organization) organizationRow {
 	l := o.Limits
 	return organizationRow{
-		Head: nextVersion(o.ID, o.Version), Name: o.Name, MaxGPUs: l.GPUs, SpeculationPerDay: int64(l.SpeculationPerDay),
+		Head: nextVersion(o.ID, o.Version), Name: o.Name,
+		MaxGPUs: l.GPUs, SpeculationPerDay: int64(l.SpeculationPerDay),
 		MaxGPUMemoryMiB: l.GPUMemoryMiB.Int64(), MaxCPUs: l.CPUs.Int64(), MaxMemoryMiB: l.MemoryMiB.Int64(),
 		MaxBookings: l.Bookings.Int64(),
 		Cohort:      l.Cohort, Borrowing: packBounds(l.Borrowing), Lending: packBounds(l.Lending),
@@ -118,7 +119,8 @@ func (r userRow) toValue() (ledger.User, error) {
 		ID: r.Head.ID, OrganizationID: r.OrganizationID, Email: r.Email, Role: ledger.Role(r.Role),
 		Caps: quota.Caps{
 			MaxGPUs: r.CapGPUs, MaxPerDay: money.MicroUSD(r.CapPerDay),
-			MaxLead: toDuration(r.CapLead), MaxWindow: toDuration(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
+			MaxLead: toDuration(r.CapLead), MaxWindow: toDuration(r.CapWindow),
+			GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
 		},
 		Active: r.Active, CreatedAt: toTime(r.Created), DeletedAt: toTime(r.Deleted), Version: r.Head.Version,
 	}, nil
@@ -170,7 +172,8 @@ func (r keyRow) toValue() (ledger.Key, error) {
 		Kind: ledger.KeyKind(r.Kind), Role: ledger.Role(r.Role),
 		Caps: quota.Caps{
 			MaxGPUs: r.CapGPUs, MaxPerDay: money.MicroUSD(r.CapPerDay),
-			MaxLead: toDuration(r.CapLead), MaxWindow: toDuration(r.CapWindow), GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
+			MaxLead: toDuration(r.CapLead), MaxWindow: toDuration(r.CapWindow),
+			GPUHoursPerDay: quota.AtMost(r.CapGPUHours),
 		},
 		Hash: r.Hash, PepperVersion: r.PepperVersion, Last4: r.Last4, CreatedBy: r.CreatedBy, ParentID: r.ParentID,
 		CreatedAt: toTime(r.Created), ExpiresAt: toTime(r.Expires),

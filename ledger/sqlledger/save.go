@@ -41,8 +41,8 @@ func (t *tx) Save(c ledger.Change) error {
 	addRows(s, "events", rowsOf(c.Events, eventToRow), "")
 	addRows(s, "seals", rowsOf(c.Seals, sealToRow), "")
 	for _, poolID := range slices.Sorted(maps.Keys(c.Revisions)) {
-		s.execStatement("setting the revision of pool "+poolID, "UPDATE pools SET revision = ? WHERE id = ?", ledger.ErrNotFound, c.Revisions[poolID],
-			poolID)
+		s.execStatement("setting the revision of pool "+poolID, "UPDATE pools SET revision = ? WHERE id = ?",
+			ledger.ErrNotFound, c.Revisions[poolID], poolID)
 	}
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(c.Wake))) {
 		wakeTask(s, key, t.Now())
@@ -89,7 +89,8 @@ func rowsOf[T, R any](items []T, toRow func(T) R) []R {
 // What becomes of rows that are there already.
 const (
 	replacePause = `ON CONFLICT (organization_id) DO UPDATE SET
-		reason = excluded.reason, paused_by = excluded.paused_by, paused_at = excluded.paused_at, until = excluded.until`
+		reason = excluded.reason, paused_by = excluded.paused_by, paused_at = excluded.paused_at,` +
+		` until = excluded.until`
 	keepKeyed = "ON CONFLICT (key) WHERE key <> '' DO NOTHING"
 	// Only the allocation's own rows may be there already: for a GPU in other
 	// hands the constraint must fail.

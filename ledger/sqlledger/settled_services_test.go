@@ -35,7 +35,8 @@ func TestAnEventIsNotOvertaken(t *testing.T) {
 		return tx
 	}
 	write := func(tx pgx.Tx, subject string) {
-		_, err := tx.Exec(t.Context(), `INSERT INTO events (organization_id, at, type, subject, pool_id, actor, via, reason, message)
+		_, err := tx.Exec(t.Context(), `
+			INSERT INTO events (organization_id, at, type, subject, pool_id, actor, via, reason, message)
 			VALUES ('', 0, 'overtaken', $1, '', '', '', '', '')`, subject)
 		require.NoError(t, err)
 	}

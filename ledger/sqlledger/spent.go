@@ -35,13 +35,17 @@ var (
 var (
 	reservationsSpent = `
 		SELECT organization_id, made_by, user_id, pool_id, class, window_start, cost,
-			CASE WHEN warmed_at = 0 OR ended_at < warmed_at THEN 0 ELSE (nodes * per_node - short) * ((ended_at - warmed_at) / 1000000) END AS gpu_seconds,
+			CASE WHEN warmed_at = 0 OR ended_at < warmed_at THEN 0 ELSE` +
+		` (nodes * per_node - short) * ((ended_at - warmed_at) / 1000000) END AS gpu_seconds,
 			CAST(0 AS BIGINT) AS gpu_micros
 		FROM reservations WHERE (cost > 0 OR warmed_at > 0) AND ` + overReservation
 	allocationsSpent = `
-		SELECT organization_id, held_by AS made_by, user_id, pool_id, '' AS class, window_start, CAST(0 AS BIGINT) AS cost,
-			CASE WHEN ended_at < active_at THEN 0 ELSE (nodes * per_node - short) * ((ended_at - active_at) / 1000000) END AS gpu_seconds,
-			CASE WHEN ended_at < active_at THEN 0 ELSE (nodes * per_node - short) * (ended_at - active_at) END AS gpu_micros
+		SELECT organization_id, held_by AS made_by, user_id, pool_id, '' AS class, window_start,` +
+		` CAST(0 AS BIGINT) AS cost,
+			CASE WHEN ended_at < active_at THEN 0 ELSE` +
+		` (nodes * per_node - short) * ((ended_at - active_at) / 1000000) END AS gpu_seconds,
+			CASE WHEN ended_at < active_at THEN 0 ELSE` +
+		` (nodes * per_node - short) * (ended_at - active_at) END AS gpu_micros
 		FROM allocations WHERE active_at > 0 AND ` + overAllocation
 )
 
@@ -58,14 +62,17 @@ const (
 var countedFrom = `(
 	SELECT CASE WHEN MIN(began) < ? THEN MIN(began) - 2678400000000 ELSE ? END FROM (
 		SELECT MIN(window_start) AS began FROM allocations WHERE ` + inAnyPool + ` AND ` + liveAllocation + `
-		UNION ALL SELECT MIN(window_start) FROM reservations WHERE ` + inAnyPool + ` AND ` + liveReservation + `) AS living)`
+		UNION ALL SELECT MIN(window_start) FROM reservations WHERE ` + inAnyPool +
+	` AND ` + liveReservation + `) AS living)`
 
 // spentFrom adds up rows by whose they are and their day.
 func spentFrom(rows, whose string) string {
 	return `FROM (
 		SELECT organization_id, made_by, user_id, pool_id, class, window_start / 86400000000 AS day,
-			CAST(SUM(cost) AS BIGINT) AS cost, CAST(SUM(gpu_seconds) AS BIGINT) AS gpu_seconds, CAST(SUM(gpu_micros) AS BIGINT) AS gpu_micros
-		FROM (` + rows + ` AND ` + whose + ` AND window_start >= ` + countedFrom + `) AS ended GROUP BY 1, 2, 3, 4, 5, 6) AS spent
+			CAST(SUM(cost) AS BIGINT) AS cost, CAST(SUM(gpu_seconds) AS BIGINT) AS gpu_seconds,` +
+		` CAST(SUM(gpu_micros) AS BIGINT) AS gpu_micros
+		FROM (` + rows + ` AND ` + whose + ` AND window_start >= ` + countedFrom +
+		`) AS ended GROUP BY 1, 2, 3, 4, 5, 6) AS spent
 		ORDER BY organization_id, made_by, class, day, user_id, pool_id`
 }
 

@@ -37,9 +37,8 @@ func statementsOf(t *rowType) rowStatements {
 		insert:     into + "VALUES " + numberPlaceholders(row),
 		replace: "WITH written AS (UPDATE " + t.table + " SET " + written.numberedAssignments() +
 			" RETURNING 1) " + fmt.Sprintf(condition, "1"),
-		unnest: into + "SELECT " + t.columnList("u.%s") + " FROM unnest(" + t.arrayParameters() + ") WITH ORDINALITY AS u (" +
-			t.columnList("%s") +
-			", place) ORDER BY u.place",
+		unnest: into + "SELECT " + t.columnList("u.%s") + " FROM unnest(" + t.arrayParameters() +
+			") WITH ORDINALITY AS u (" + t.columnList("%s") + ", place) ORDER BY u.place",
 		lock: "SELECT " + t.columnList("%s") + " FROM " + t.table +
 			" WHERE id = ANY($1::text[]) ORDER BY id FOR NO KEY UPDATE",
 		update: "WITH written AS (UPDATE " + t.table + " AS t SET " + changed.columnList("%[1]s = u.%[1]s") +

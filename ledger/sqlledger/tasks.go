@@ -93,7 +93,8 @@ func (t *tx) ClaimTask(id string, attempt int, lease time.Duration) (ledger.Task
 
 func (t *tx) Extend(g ledger.Guard, lease time.Duration) error {
 	doing := "extending the lease of task " + g.TaskID
-	n, err := t.execStatement(doing, "UPDATE tasks SET lease_until = ? WHERE id = ? AND fence = ? AND state = 'running'",
+	n, err := t.execStatement(doing,
+		"UPDATE tasks SET lease_until = ? WHERE id = ? AND fence = ? AND state = 'running'",
 		toMicros(t.Now().Add(lease)), g.TaskID, g.Fence)
 	if err != nil {
 		return err
@@ -126,9 +127,11 @@ var (
 			SELECT id FROM tasks WHERE state = 'done' AND finished_at < ? ORDER BY finished_at LIMIT %d)`, sweepSize)
 	sweepReplays = fmt.Sprintf(`
 		DELETE FROM idempotency WHERE (organization_id, route, key) IN (
-			SELECT organization_id, route, key FROM idempotency WHERE created_at < ? ORDER BY created_at LIMIT %d)`, sweepSize)
+			SELECT organization_id, route, key FROM idempotency WHERE created_at < ? ORDER BY created_at LIMIT %d)`,
+		sweepSize)
 	sweepPlans = fmt.Sprintf(`
-		DELETE FROM plans WHERE id IN (SELECT id FROM plans WHERE expires_at < ? ORDER BY expires_at LIMIT %d)`, sweepSize)
+		DELETE FROM plans WHERE id IN (SELECT id FROM plans WHERE expires_at < ? ORDER BY expires_at LIMIT %d)`,
+		sweepSize)
 )
 
 // Reap gives rows whose worker was not heard of to somebody else, and sweeps a

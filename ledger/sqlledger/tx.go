@@ -35,7 +35,8 @@ var _ ledger.Tx = (*tx)(nil)
 func (s *Store) InTx(ctx context.Context, fn func(tx ledger.Tx) error) error {
 	var err error
 	for try := range maxTries {
-		if err = s.addStoragePlace(s.tryOnce(ctx, fn)); !isRetryable(err) || ledger.IsHurried(ctx) && errors.Is(err, ledger.ErrBusy) {
+		err = s.addStoragePlace(s.tryOnce(ctx, fn))
+		if !isRetryable(err) || ledger.IsHurried(ctx) && errors.Is(err, ledger.ErrBusy) {
 			return err
 		}
 		if err := s.waitBeforeRetry(ctx, try, err); err != nil {
