@@ -33,11 +33,8 @@ func (s *Server) authorizeRoute(c *gin.Context) {
 	if c.FullPath() == "" {
 		return // there is no route: NoRoute and NoMethod say so
 	}
-	method := c.Request.Method
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	policy, ok := auth.Policies[method+" "+c.FullPath()]
+	op, ok := s.operationOf(c)
+	policy := op.Policy
 	if c.FullPath() == "/metrics" && s.cfg.OpenMetrics {
 		policy.Public = true
 	}

@@ -29,12 +29,13 @@ const (
 	maxForm = 4 << 10 // of the page's forms: enough for a key
 )
 
-// bodyLimit is how large a body the route may read, in bytes; zero if it reads
-// none.
-func bodyLimit(route string) int64 {
-	switch {
-	case route == api.BatchPath:
-		return api.MaxBatchBody
+// bodyLimit is how large a body the request may have, in bytes; zero if none is
+// read.
+func (s *Server) bodyLimit(c *gin.Context) int64 {
+	op, _ := s.operationOf(c)
+	switch route := c.FullPath(); {
+	case op.MaxBody > 0:
+		return op.MaxBody
 	case strings.HasPrefix(route, "/v1/"):
 		return maxBody
 	case route == "/login" || route == "/logout":
@@ -48,8 +49,7 @@ func bodyLimit(route string) int64 {
 // place: the decoder behind takes any depth, repeated names, and NaN as "bad
 // syntax".
 func (s *Server) checkBody(c *gin.Context) {
-	route := c.FullPath()
-	limit := bodyLimit(route)
+	limit := s.bodyLimit(c)
 	if c.Request.Body == nil || c.Request.Body == http.NoBody || limit == 0 {
 		return
 	}

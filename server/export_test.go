@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/forewarm/forewarm/server/auth"
 )
 
 // Description is the API's in memory.
@@ -17,6 +19,15 @@ func (s *Server) Routes() []string {
 			continue // is GET's
 		}
 		out = append(out, r.Method+" "+r.Path)
+	}
+	return out
+}
+
+// Policies are those of all routes.
+func (s *Server) Policies() map[string]auth.Policy {
+	out := map[string]auth.Policy{}
+	for route, op := range s.byRoute {
+		out[route] = op.Policy
 	}
 	return out
 }

@@ -75,7 +75,8 @@ func decrement(counts map[string]int, key string) {
 // countLongLived bounds how many streams and waits are open, so that no key and no
 // organization takes the connections of all others.
 func (s *Server) countLongLived(c *gin.Context) {
-	stream := c.FullPath() == "/v1/events/stream" && c.Request.Method == http.MethodGet
+	op, _ := s.operationOf(c)
+	stream := op.Streams && c.Request.Method == http.MethodGet
 	if !stream && s.grantedWait(c) == 0 {
 		return
 	}

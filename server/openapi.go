@@ -24,7 +24,7 @@ const (
 // OpenAPI returns the description of the API in YAML, made from the code's
 // types. contract/openapi.yaml is this text.
 func OpenAPI() ([]byte, error) {
-	doc := api.Register(newEngine(), api.Config{Ledger: &ledger.Ledger{}, Clock: clock.System{},
+	doc, _ := api.Register(newEngine(), api.Config{Ledger: &ledger.Ledger{}, Clock: clock.System{},
 		Beside: systemOperations()})
 	return doc.YAML()
 }

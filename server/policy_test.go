@@ -15,16 +15,16 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
-	"github.com/forewarm/forewarm/server/auth"
 )
 
 func TestEveryRouteHasAPolicy(t *testing.T) {
 	t.Parallel()
-	routes := newWorld(t).server.Routes()
+	w := newWorld(t)
+	routes, policies := w.server.Routes(), w.server.Policies()
 	for _, r := range routes {
-		require.Contains(t, auth.Policies, r, "a route without a policy answers nobody: give it a row in server/auth")
+		require.Contains(t, policies, r, "a route without a policy answers nobody: give it one")
 	}
-	for r, p := range auth.Policies {
+	for r, p := range policies {
 		require.Contains(t, routes, r, "a policy without a route guards nothing")
 		require.True(t, p.Public || p.Role != "" && (p.Person || p.Agent), r)
 		require.False(t, p.Public && strings.Contains(r, " /v1/"), "%s: nothing under /v1 is public", r)
@@ -41,7 +41,7 @@ func TestEveryRouteRefuses(t *testing.T) {
 	}
 	w.createAgentKey("agent")
 	for _, route := range w.server.Routes() {
-		policy := auth.Policies[route]
+		policy := w.server.Policies()[route]
 		if policy.Public {
 			continue
 		}
@@ -65,7 +65,7 @@ func TestEveryRouteRefuses(t *testing.T) {
 func TestAgentsRoutes(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for route, p := range auth.Policies {
+	for route, p := range newWorld(t).server.Policies() {
 		if p.Agent {
 			got = append(got, route)
 		}

@@ -153,11 +153,13 @@ type Server struct {
 	cfg    Config
 	engine *gin.Engine
 	doc    *huma.OpenAPI
-	feed   *events.Feed
-	auth   *auth.Authenticator
-	limits limiters
-	open   inFlight
-	long   *longLived
+	// byRoute says what each route demands.
+	byRoute routes
+	feed    *events.Feed
+	auth    *auth.Authenticator
+	limits  limiters
+	open    inFlight
+	long    *longLived
 
 	failures *auth.Failures
 
@@ -198,13 +200,14 @@ func (s *Server) registerRoutes() {
 	e.UseRawPath, e.RedirectTrailingSlash = true, false
 	e.Use(s.guardConnection, s.logRequest, s.recoverPanic, s.securityHeaders, s.checkHost, s.countOpen, s.checkText,
 		s.authorizeRoute, s.countLongLived, s.checkBody, s.boundAnswer)
-	s.doc = api.Register(e, api.Config{
+	doc, operations := api.Register(e, api.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth,
 		Minter:  auth.Minter{Environment: s.cfg.Environment, Pepper: s.cfg.Peppers[0], Random: s.cfg.Random},
 		KeyLife: s.cfg.KeyLife, Beside: systemOperations(),
 		Build: contract.Build{Version: s.cfg.Version, Contract: contract.Version, GoVersion: runtime.Version(),
 			Simulation: s.cfg.Simulation},
 	})
+	s.doc, s.byRoute = doc, newRoutes(operations)
 	s.registerSystem()
 	page.Register(e, page.Config{
 		Ledger: s.cfg.Ledger, Clock: s.cfg.Clock, Log: s.cfg.Logger, Feed: s.feed, Auth: s.auth, Random: s.cfg.Random,

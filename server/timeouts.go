@@ -110,13 +110,16 @@ func (s *Server) pacedBodyOf(c *gin.Context) (io.Reader, func()) {
 
 // grantedWait is how long the route lets the request wait for its outcome.
 func (s *Server) grantedWait(c *gin.Context) time.Duration {
-	return api.GrantedWait(c.Request.Method+" "+c.FullPath(), c.GetHeader("Prefer"))
+	if op, _ := s.operationOf(c); op.Waits {
+		return api.Wait(c.GetHeader("Prefer"))
+	}
+	return 0
 }
 
 // boundAnswer bounds everything but streams, which live as long as their client. It
 // counts from the end of the body, whose time is bounded apart.
 func (s *Server) boundAnswer(c *gin.Context) {
-	if c.FullPath() == "/v1/events/stream" {
+	if op, _ := s.operationOf(c); op.Streams {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), s.cfg.Timeouts.Answer+s.grantedWait(c))

@@ -4,52 +4,60 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerAgents() {
-	registerOperation(a, operation{http.MethodPut, "/agent/plan", "putAgentPlan", "agents",
-		"Replace an agent's whole plan for a pool", 0}, a.putAgentPlan)
+func agentEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serveChange(a, putAgentPlan,
+			func(in *create[contract.AgentPlan]) (contract.AgentPlan, error) { return in.Body, nil }, nil),
+	}
 }
 
 // putAgentPlan takes an idempotency key and needs none: the plan is the whole, so
 // that sending it twice changes nothing.
-func (a *API) putAgentPlan(ctx context.Context, in *struct {
-	Idempotency
-	Body contract.AgentPlan
-},
-) (*One[contract.PlanOutcome], error) {
-	want, err := a.desiredPlan(in.Body)
-	if err != nil {
-		return nil, err
-	}
-	got, err := a.Ledger.SetDemand(ctx, auth.From(ctx), want)
-	if err != nil {
-		return nil, err
-	}
-	return &One[contract.PlanOutcome]{Body: encodePlanOutcome(got)}, nil
+var putAgentPlan = operation.Change[contract.AgentPlan, []ledger.WindowOutcome, contract.PlanOutcome]{
+	Operation: operation.Operation{ID: "putAgentPlan", Method: http.MethodPut, Path: "/agent/plan", Tag: "agents",
+		Policy: auth.Agents, Summary: "Replace an agent's whole plan for a pool"},
+	Plan: contract.PlanAgentPlan,
+	Check: func(_ context.Context, v operation.Viewer, b *contract.AgentPlan) error {
+		return checkWindows(v.Now, b.Windows)
+	},
+	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+		b contract.AgentPlan) ([]ledger.WindowOutcome, error) {
+		return l.SetDemand(ctx, actor, decodeDemand(b))
+	},
+	Encode: forAnybody(encodePlanOutcome),
 }
 
-// desiredPlan is what a body asks of the ledger.
-func (a *API) desiredPlan(b contract.AgentPlan) (ledger.Demand, error) {
-	want := ledger.Demand{Pool: b.PoolID}
-	for i, w := range b.Windows {
+// checkWindows refuses windows that are over or too far ahead.
+func checkWindows(now time.Time, windows []contract.AgentWindow) error {
+	for i, w := range windows {
 		at := func(field string) string { return fmt.Sprintf("windows[%d].%s", i, field) }
-		if err := a.notTooFar(at("start"), w.Start); err != nil {
-			return want, err
+		if err := notTooFar(now, at("start"), w.Start); err != nil {
+			return err
 		}
-		if !w.End.After(a.Clock.Now()) {
-			return want, problem.Invalid(at("end"), "must be in the future", "")
+		if !w.End.After(now) {
+			return problem.Invalid(at("end"), "must be in the future", "")
 		}
-		want.Windows = append(want.Windows, ledger.DemandWindow{Start: truncateTime(w.Start), End: truncateTime(w.End),
-			GPUs:        w.GPUs,
-			Probability: w.Probability, ReasonCode: w.ReasonCode})
 	}
-	return want, nil
+	return nil
+}
+
+// decodeDemand is what a body asks of the ledger.
+func decodeDemand(b contract.AgentPlan) ledger.Demand {
+	want := ledger.Demand{Pool: b.PoolID}
+	for _, w := range b.Windows {
+		want.Windows = append(want.Windows, ledger.DemandWindow{Start: truncateTime(w.Start),
+			End: truncateTime(w.End), GPUs: w.GPUs, Probability: w.Probability, ReasonCode: w.ReasonCode})
+	}
+	return want
 }
 
 func encodePlanOutcome(got []ledger.WindowOutcome) contract.PlanOutcome {

@@ -14,52 +14,51 @@ import (
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerAllocations() {
-	registerOperation(a, operation{http.MethodPost, "/allocations", "createAllocation", "bookings",
-		"Get GPUs now, or a place to wait in", 201}, a.createAllocation)
-	registerOperation(a, operation{http.MethodGet, "/allocations", "listAllocations", "bookings",
-		"List allocations, the newest first", 0}, a.listAllocations)
-	registerOperation(a, operation{http.MethodGet, "/allocations/{id}", "getAllocation", "bookings", "Read an allocation", 0},
-		a.getAllocation)
-	registerOperation(a, operation{http.MethodDelete, "/allocations/{id}", "deleteAllocation", "bookings", "Give the GPUs back",
-		0}, a.releaseAllocation("DELETE /v1/allocations/{id}"))
-	registerOperation(a, operation{http.MethodPost, "/allocations/{id}/release", "releaseAllocation", "bookings",
-		"Give the GPUs back", 0}, a.releaseAllocation("POST /v1/allocations/{id}/release"))
-	registerOperation(a, operation{http.MethodPost, "/allocations/{id}/extend", "extendAllocation", "bookings",
-		"Prolong the lease", 0}, a.extendAllocation)
+func allocationEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serveWaiting(a, createAllocation, func(in *allocateInput) (contract.AllocationCreate, string) {
+			return in.Body, in.Prefer
+		}),
+		serve(a, operation.Operation{ID: "listAllocations", Method: http.MethodGet, Path: "/allocations",
+			Tag: "bookings", Policy: auth.Viewer, Summary: "List allocations, the newest first"}, listAllocations),
+		serve(a, operation.Operation{ID: "getAllocation", Method: http.MethodGet, Path: "/allocations/{id}",
+			Tag: "bookings", Policy: auth.Viewer, Summary: "Read an allocation"}, getAllocation),
+		serveOnce(a, releaseAllocation("", operation.Operation{ID: "deleteAllocation", Method: http.MethodDelete,
+			Path: "/allocations/{id}"}), releaseOf, nil),
+		serveOnce(a, releaseAllocation(contract.PlanRelease, operation.Operation{ID: "releaseAllocation",
+			Method: http.MethodPost, Path: "/allocations/{id}/release"}), releaseOf, nil),
+		serveOnce(a, extendAllocation, func(in *extendInput) extension { return extension{in.ID, in.Body} }, nil),
+	}
 }
 
-func (a *API) createAllocation(ctx context.Context, in *struct {
+type allocateInput struct {
 	KeyRequired
-	DryRun bool   `query:"dry_run" doc:"Answer what would happen and change nothing."`
+	DryRun
 	Prefer string `header:"Prefer" maxLength:"64" doc:"wait=30 holds the answer for up to so many seconds, at most 55, until the GPUs are there; Preference-Applied says how many."`
 	Body   contract.AllocationCreate
-},
-) (*allocationOut, error) {
-	actor, b := auth.From(ctx), in.Body
-	if in.DryRun {
-		return dryRunOut(dryRun[contract.Allocation](ctx, a, actor, b, allocateOperation))
-	}
-	req := allocateRequest(b)
-	if err := in.requireKey(); err != nil {
-		return nil, err
-	}
-	out, err := runOnceLocking(ctx, a, ledger.Once{Route: "POST /v1/allocations", Key: in.Key, LockHint: poolLock(b.Pool)}, b,
-		func(ctx context.Context, a *API) (int, contract.Allocation, error) {
-			got, err := a.Ledger.Allocate(ctx, actor, req)
-			return allocationStatus(got), encodeAllocation(got), err
-		})
-	if err != nil {
-		return nil, err
-	}
-	return a.awaitAllocation(ctx, out, in.Prefer)
 }
 
-// allocateRequest is what a body asks of the ledger.
-func allocateRequest(b contract.AllocationCreate) ledger.AllocateRequest {
+type allocationChange[B any] = operation.Change[B, allocation.Allocation, contract.Allocation]
+
+var createAllocation = allocationChange[contract.AllocationCreate]{
+	Operation: operation.Operation{ID: "createAllocation", Method: http.MethodPost, Path: "/allocations",
+		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member, Waits: true,
+		Summary: "Get GPUs now, or a place to wait in"},
+	Plan: contract.PlanAllocate,
+	Lock: func(b contract.AllocationCreate) *ledger.LockHint { return poolLock(b.Pool) },
+	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+		b contract.AllocationCreate) (allocation.Allocation, error) {
+		return l.Allocate(ctx, actor, decodeAllocation(b))
+	},
+	StatusOf: allocationStatus, Encode: forAnybody(encodeAllocation),
+}
+
+// decodeAllocation is what a body asks of the ledger.
+func decodeAllocation(b contract.AllocationCreate) ledger.AllocateRequest {
 	return ledger.AllocateRequest{Pool: b.Pool, Model: b.Model, Needs: decodeNeeds(b.Needs), GPUs: b.GPUs,
 		Layout: decodeLayout(b.Layout),
 		Lease:  seconds(b.LeaseSeconds), Name: b.Name, Workload: capacity.Workload(b.Workload)}
@@ -92,23 +91,35 @@ type allocationOut struct {
 	Body     contract.Allocation
 }
 
-// dryRunOut is the answer of a dry run, which waits for nothing.
-func dryRunOut(out *Created[contract.Allocation], err error) (*allocationOut, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &allocationOut{Status: out.Status, Body: out.Body}, nil
+// serveWaiting serves a change whose answer may be held until its GPUs are there.
+// asked also returns the preference to wait.
+func serveWaiting[I keyed, B any](a *API, c allocationChange[B],
+	asked func(*I) (B, string)) endpoint {
+	return planned(a, c, serve(a, c.Operation,
+		func(ctx context.Context, a *API, in *I) (*allocationOut, error) {
+			b, prefer := asked(in)
+			got, dry, err := changeOnce(ctx, a, c, *in, b)
+			switch {
+			case err != nil:
+				return nil, err
+			case dry: // it waits for nothing
+				return &allocationOut{Status: got.Status, Body: got.Body}, nil
+			}
+			return awaitAllocation(ctx, a, got, prefer)
+		}))
 }
 
 // awaitAllocation completes the answer of a new allocation, after having waited for its
 // GPUs as long as was asked and is allowed.
-func (a *API) awaitAllocation(ctx context.Context, made *Created[contract.Allocation], prefer string) (*allocationOut, error) {
-	out, wait := &allocationOut{Status: made.Status, Replayed: made.Replayed, Body: made.Body}, Wait(prefer)
+func awaitAllocation(ctx context.Context, a *API, got operation.Answer[contract.Allocation],
+	prefer string) (*allocationOut, error) {
+	out := &allocationOut{Status: got.Status, Replayed: formatReplayed(got.Replayed), Body: got.Body}
+	wait := Wait(prefer)
 	if wait > 0 {
 		out.Applied = fmt.Sprintf("wait=%d", wait/time.Second)
 	}
 	if wait > 0 && out.Body.State == string(allocation.Pending) {
-		got, err := a.awaitActive(ctx, out.Body.ID, wait)
+		got, err := awaitActive(ctx, a, out.Body.ID, wait)
 		if err != nil {
 			return nil, err
 		}
@@ -120,12 +131,12 @@ func (a *API) awaitAllocation(ctx context.Context, made *Created[contract.Alloca
 
 // awaitActive returns the allocation when it is no longer pending, or as it is when
 // the time is up.
-func (a *API) awaitActive(ctx context.Context, id string, wait time.Duration) (allocation.Allocation, error) {
+func awaitActive(ctx context.Context, a *API, id string, wait time.Duration) (allocation.Allocation, error) {
 	up := time.NewTimer(wait)
 	defer up.Stop()
 	for {
 		changed := a.Feed.Changed()
-		got, err := a.readAllocation(ctx, id)
+		got, err := readAllocation(ctx, a, id)
 		if err != nil || got.State() != allocation.Pending {
 			return got, err
 		}
@@ -137,15 +148,6 @@ func (a *API) awaitActive(ctx context.Context, id string, wait time.Duration) (a
 			return got, ctx.Err()
 		}
 	}
-}
-
-// GrantedWait is how long a request of a route, by method and pattern, may wait
-// for its outcome besides the time that every answer may take.
-func GrantedWait(route, prefer string) time.Duration {
-	if route == "POST /v1/allocations" || route == "POST /v1/reservations/:id/claim" {
-		return Wait(prefer)
-	}
-	return 0
 }
 
 // maxWait is below what proxies commonly allow an answer to take.
@@ -188,7 +190,7 @@ func (in BookingFilter) toLedger(state []string) (ledger.BookingFilter, error) {
 
 // bookingFilter is what a request may see and wants to of reservations or
 // allocations. by is the key or schedule that they are of.
-func (a *API) bookingFilter(ctx context.Context, r ledger.Reader, in BookingFilter, state []string, by,
+func bookingFilter(ctx context.Context, a *API, r ledger.Reader, in BookingFilter, state []string, by,
 	parameter string) (ledger.Scope, ledger.BookingFilter, error) {
 	s, err := a.requestedScope(ctx, r, in.OfOrganization)
 	if err != nil {
@@ -204,13 +206,13 @@ func (a *API) bookingFilter(ctx context.Context, r ledger.Reader, in BookingFilt
 	if f.UserID, err = a.resolveParameter(ctx, r, s, ledger.NounUser, "user", in.User); err != nil {
 		return s, f, err
 	}
-	f.MadeBy, err = a.findMaker(ctx, r, s, by, parameter)
+	f.MadeBy, err = findMaker(ctx, a, r, s, by, parameter)
 	return s, f, err
 }
 
 // findMaker resolves the key or schedule that bookings are of, by id or name. Where
 // both have the name it is the key's.
-func (a *API) findMaker(ctx context.Context, r ledger.Reader, s ledger.Scope, by, parameter string) (string, error) {
+func findMaker(ctx context.Context, a *API, r ledger.Reader, s ledger.Scope, by, parameter string) (string, error) {
 	noun := nounOf(ledger.NounKey, by)
 	if by != "" && noun == ledger.NounKey {
 		_, err := findByName(r, s, ledger.NounKey, by)
@@ -223,7 +225,7 @@ func (a *API) findMaker(ctx context.Context, r ledger.Reader, s ledger.Scope, by
 	return a.resolveParameter(ctx, r, s, noun, parameter, by)
 }
 
-func (a *API) listAllocations(ctx context.Context, in *struct {
+func listAllocations(ctx context.Context, a *API, in *struct {
 	Page
 	BookingFilter
 	State  []string `query:"state" enum:"pending,active,releasing,released,failed,expired,cancelled"`
@@ -231,11 +233,11 @@ func (a *API) listAllocations(ctx context.Context, in *struct {
 },
 ) (out *ListOut[contract.Allocation], err error) {
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
-		s, f, err := a.bookingFilter(ctx, r, in.BookingFilter, in.State, in.HeldBy, "held_by")
+		s, f, err := bookingFilter(ctx, a, r, in.BookingFilter, in.State, in.HeldBy, "held_by")
 		if err != nil {
 			return err
 		}
-		waits := a.newWaitEncoder(r)
+		waits := newWaitEncoder(a, r)
 		out, err = readPage(in.Page, "alc", func(p ledger.Page) ([]allocation.Allocation, error) {
 			return r.Allocations(s, f, p)
 		}, func(a allocation.Allocation) string { return a.ID }, waits.encodeAllocation)
@@ -244,7 +246,7 @@ func (a *API) listAllocations(ctx context.Context, in *struct {
 	return out, err
 }
 
-func (a *API) readAllocation(ctx context.Context, id string) (got allocation.Allocation, err error) {
+func readAllocation(ctx context.Context, a *API, id string) (got allocation.Allocation, err error) {
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		got, err = r.Allocation(auth.From(ctx).Scope(), id)
 		return err
@@ -252,57 +254,58 @@ func (a *API) readAllocation(ctx context.Context, id string) (got allocation.All
 	return got, err
 }
 
-func (a *API) getAllocation(ctx context.Context, in *struct{ ByID }) (*One[contract.Allocation], error) {
+func getAllocation(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Allocation], error) {
 	out := &One[contract.Allocation]{}
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		got, err := r.Allocation(auth.From(ctx).Scope(), in.ID)
 		if err != nil {
 			return err
 		}
-		waits := a.newWaitEncoder(r)
+		waits := newWaitEncoder(a, r)
 		out.ETag, out.Body = formatETag(got.Version), waits.encodeAllocation(got)
 		return waits.err
 	})
 	return out, err
 }
 
-func (a *API) releaseAllocation(route string) func(context.Context, *struct {
-	ByID
-	Idempotency
-}) (*Created[contract.Allocation], error) {
-	return func(ctx context.Context, in *struct {
-		ByID
-		Idempotency
-	},
-	) (*Created[contract.Allocation], error) {
-		return runOnceLocking(ctx, a, ledger.Once{Route: route, Key: in.Key, LockHint: &ledger.LockHint{Allocation: in.ID}}, in.ID,
-			func(ctx context.Context, a *API) (int, contract.Allocation, error) {
-				got, err := a.Ledger.Release(ctx, auth.From(ctx), in.ID)
-				return http.StatusOK, encodeAllocation(got), err
-			})
+func releaseOf(in *act) contract.PlannedRelease { return contract.PlannedRelease{AllocationID: in.ID} }
+
+// releaseAllocation gives GPUs back. There are two routes to it, of which one has
+// plans.
+func releaseAllocation(plan string, op operation.Operation) allocationChange[contract.PlannedRelease] {
+	op.Tag, op.Policy, op.Summary = "bookings", auth.Member, "Give the GPUs back"
+	return allocationChange[contract.PlannedRelease]{
+		Operation: op, Plan: plan,
+		Lock: func(b contract.PlannedRelease) *ledger.LockHint { return &ledger.LockHint{Allocation: b.AllocationID} },
+		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+			b contract.PlannedRelease) (allocation.Allocation, error) {
+			return l.Release(ctx, actor, b.AllocationID)
+		},
+		Encode: forAnybody(encodeAllocation),
 	}
 }
 
-func (a *API) extendAllocation(ctx context.Context, in *struct {
+type extendInput struct {
 	ByID
 	Idempotency
-	DryRun bool `query:"dry_run" doc:"Answer what would happen and change nothing."`
-	Body   contract.Extend
-},
-) (*Created[contract.Allocation], error) {
-	by := seconds(in.Body.BySeconds)
-	if in.DryRun {
-		return dryRun[contract.Allocation](ctx, a, auth.From(ctx), in.ID,
-			func(_ *API, actor ledger.Actor, id string) (ledger.Operation, error) {
-				return extendOperation(actor, id, by), nil
-			})
-	}
-	hashed := []any{in.ID, in.Body}
-	return runOnceLocking(ctx, a, ledger.Once{Route: "POST /v1/allocations/{id}/extend", Key: in.Key,
-		LockHint: &ledger.LockHint{Allocation: in.ID}}, hashed, func(ctx context.Context, a *API) (int, contract.Allocation, error) {
-		got, err := a.Ledger.Extend(ctx, auth.From(ctx), in.ID, by)
-		return http.StatusOK, encodeAllocation(got), err
-	})
+	DryRun
+	Body contract.Extend
+}
+
+// extension is of which lease, and by how much.
+type extension struct {
+	AllocationID string
+	contract.Extend
+}
+
+var extendAllocation = allocationChange[extension]{
+	Operation: operation.Operation{ID: "extendAllocation", Method: http.MethodPost,
+		Path: "/allocations/{id}/extend", Tag: "bookings", Policy: auth.Member, Summary: "Prolong the lease"},
+	Lock: func(b extension) *ledger.LockHint { return &ledger.LockHint{Allocation: b.AllocationID} },
+	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b extension) (allocation.Allocation, error) {
+		return l.Extend(ctx, actor, b.AllocationID, seconds(b.BySeconds))
+	},
+	Encode: forAnybody(encodeAllocation),
 }
 
 func encodeAllocation(a allocation.Allocation) contract.Allocation {

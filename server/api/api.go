@@ -9,9 +9,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,6 +21,7 @@ import (
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
 	"github.com/forewarm/forewarm/server/events"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -43,7 +42,7 @@ type Config struct {
 	Beside []huma.Operation
 }
 
-// API holds the operations.
+// API is what the operations share.
 type API struct {
 	Config
 	huma  huma.API
@@ -52,37 +51,29 @@ type API struct {
 }
 
 // Register adds every operation to the engine and returns their description.
-func Register(engine *gin.Engine, cfg Config) *huma.OpenAPI {
+func Register(engine *gin.Engine, cfg Config) (*huma.OpenAPI, []operation.Operation) {
 	problem.Install()
-	a := &API{Config: cfg, huma: humagin.New(engine, describeAPI()), names: &names{}}
-	a.registerIdentity()
-	a.registerQuota()
-	a.registerKeys()
-	a.registerPools()
-	a.registerNodes()
-	a.registerGPUs()
-	a.registerPrewarm()
-	a.registerCalendar()
-	a.registerShares()
-	a.registerAllocations()
-	a.registerReservations()
-	a.registerBatches()
-	a.registerSchedules()
-	a.registerAgents()
-	a.registerForecasts()
-	a.registerJournal()
-	a.registerDecisions()
-	a.registerExplanations()
-	a.registerPlans()
-	a.registerRecovery()
-	a.registerDeletions()
-	a.registerAudit()
+	a := &API{Config: cfg, huma: humagin.New(engine, describeAPI()), names: &names{}, kinds: map[string]planKind{}}
+	var all []operation.Operation
+	for _, e := range endpoints(a) {
+		e.register()
+		all = append(all, e.Operation)
+	}
 	doc := a.huma.OpenAPI()
 	for _, op := range cfg.Beside {
 		doc.AddOperation(&op)
 	}
 	completeDocument(doc)
-	return doc
+	return doc, all
+}
+
+// endpoints are all operations of the API, by noun.
+func endpoints(a *API) []endpoint {
+	return slices.Concat(identityEndpoints(a), organizationEndpoints(a), userEndpoints(a), quotaEndpoints(a),
+		keyEndpoints(a), poolEndpoints(a), nodeEndpoints(a), gpuEndpoints(a), prewarmEndpoints(a), calendarEndpoints(a),
+		allocationEndpoints(a), reservationEndpoints(a), batchEndpoints(a), scheduleEndpoints(a), agentEndpoints(a),
+		forecastEndpoints(a), journalEndpoints(a), reportEndpoints(a), decisionEndpoints(a), explanationEndpoints(a),
+		planEndpoints(a), recoveryEndpoints(a), auditEndpoints(a))
 }
 
 // describeAPI is what the document says of the API as a whole.
@@ -115,54 +106,24 @@ func locateProblem(ctx huma.Context, _ string, v any) (any, error) {
 	return v, nil
 }
 
-// operation is one route in short.
-type operation struct {
-	method, path string // the path below /v1
-	id           string
-	tag          string
-	summary      string
-	status       int // of success; zero means 200
-}
-
-// registerOperation adds an operation whose errors of any kind become problems.
-func registerOperation[I, O any](a *API, op operation, h func(context.Context, *I) (*O, error)) {
-	huma.Register(a.huma, huma.Operation{
-		OperationID: op.id, Method: op.method, Path: "/v1" + op.path, Summary: op.summary, Tags: []string{op.tag},
-		DefaultStatus: op.status, Metadata: inputMetadata(reflect.TypeFor[I]()),
-	}, func(ctx context.Context, in *I) (*O, error) {
-		asked, _ := pathID(in)
-		name := asked.String()
-		err := a.resolvePathID(ctx, op, in)
-		var out *O
-		if err == nil {
-			out, err = h(ctx, in)
-		}
-		if err != nil {
-			return nil, a.toProblem(ctx, op, name, err)
-		}
-		a.addNames(ctx, op, out)
-		return out, nil
-	})
-}
-
 // addNames puts names beside the ids of an answer. What was asked for is done: that
 // the names cannot be read makes the answer poorer and no failure.
-func (a *API) addNames(ctx context.Context, op operation, answer any) {
+func (a *API) addNames(ctx context.Context, op operation.Operation, answer any) {
 	if err := a.fillNames(ctx, auth.From(ctx).Scope(), answer); err != nil {
-		a.Log.WarnContext(ctx, "an answer has no names", "operation", op.id, "error", err)
+		a.Log.WarnContext(ctx, "an answer has no names", "operation", op.ID, "error", err)
 	}
 }
 
 // toProblem translates an error and logs what the caller is not told. asked is what
 // the path named, which is then told by name.
-func (a *API) toProblem(ctx context.Context, op operation, asked string, err error) error {
+func (a *API) toProblem(ctx context.Context, op operation.Operation, asked string, err error) error {
 	p, told := problem.From(err)
 	if !told {
-		a.Log.ErrorContext(ctx, "request failed", "operation", op.id, "error", err)
+		a.Log.ErrorContext(ctx, "request failed", "operation", op.ID, "error", err)
 	}
 	invalid, isInvalid := errors.AsType[*ledger.InvalidError](err)
 	parameter, isParameter := errors.AsType[*nothingNamed](err)
-	switch subject := op.pathResource(); {
+	switch subject := pathResource(op); {
 	case isParameter:
 		return a.problemAt(ctx, parameter.noun, parameter.name, ledger.ErrNotFound, contract.CodeInvalidParameter,
 			parameter.parameter)
@@ -173,42 +134,4 @@ func (a *API) toProblem(ctx context.Context, op operation, asked string, err err
 	}
 	a.addNames(ctx, op, p)
 	return p
-}
-
-// inputMetadata is what the type of an input says beyond huma's tags.
-func inputMetadata(input reflect.Type) map[string]any {
-	_, required := input.FieldByName("KeyRequired")
-	return map[string]any{problem.FieldsKey: bodyFields(input), keyRequired: required}
-}
-
-// bodyFields lists the fields that may occur in an input's body, at any depth, as
-// paths such as windows.gpus.
-func bodyFields(t reflect.Type) []string {
-	body, ok := t.FieldByName("Body")
-	if !ok {
-		return nil
-	}
-	var names []string
-	collectFields(body.Type, "", &names)
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-func collectFields(t reflect.Type, under string, names *[]string) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct || t.PkgPath() != reflect.TypeFor[contract.Problem]().PkgPath() {
-		return
-	}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && name == "" { // its fields are its holder's
-			collectFields(f.Type, under, names)
-			continue
-		}
-		*names = append(*names, under+name)
-		collectFields(f.Type, under+name+".", names)
-	}
 }

@@ -7,15 +7,19 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerAudit() {
-	registerOperation(a, operation{http.MethodGet, "/audit/verify", "verifyJournal", "decisions",
-		"Compare a part of the journal with its seals", 0}, a.verifyJournal)
+func auditEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serve(a, operation.Operation{ID: "verifyJournal", Method: http.MethodGet, Path: "/audit/verify",
+			Tag: "decisions", Policy: auth.Operator, Summary: "Compare a part of the journal with its seals"},
+			verifyJournal),
+	}
 }
 
-func (a *API) verifyJournal(ctx context.Context, in *struct {
+func verifyJournal(ctx context.Context, a *API, in *struct {
 	After  string `query:"after" maxLength:"90" doc:"last_seal of the page before; none: begin with the first seal."`
 	Anchor string `query:"anchor" maxLength:"90" doc:"A seal that was kept elsewhere, as NUMBER:MAC: it must still be in the chain."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"20" default:"20" doc:"How many seals to check."`

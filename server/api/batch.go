@@ -17,65 +17,69 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
-
-// BatchPath is the route whose body may be larger than others'.
-const BatchPath = "/v1/reservations/batch"
 
 // MaxBatchBody is the largest body of a batch: some 800 bytes for each request.
 const MaxBatchBody = 8 << 20
 
-func (a *API) registerBatches() {
-	schema := a.reservationSchema()
-	huma.Register(a.huma, huma.Operation{
-		OperationID: "createReservations", Method: http.MethodPost, Path: BatchPath, Tags: []string{"bookings"},
-		Summary: "Get up to 10,000 promises at once", MaxBodyBytes: MaxBatchBody, SkipValidateBody: true,
-		Metadata: map[string]any{keyRequired: true},
-		Description: "A JSON array, or one JSON object on each line. All that is booked is booked in one " +
-			"transaction, in the given order; a request that is refused, or that breaks the schema, does not stop " +
-			"the others. The journal has the first 10 refusals and the number of the rest. " +
-			"A request that the batch had no time for has the status 503 and the code pool-busy: send it again in " +
-			"another batch.",
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			"application/json":     {Schema: &huma.Schema{Type: huma.TypeArray, Items: schema}},
-			"application/x-ndjson": {Schema: schema},
-		}},
-	}, func(ctx context.Context, in *struct {
-		KeyRequired
-		RawBody []byte
-	},
-	) (*Created[contract.BatchResults], error) {
-		out, err := a.createReservations(ctx, in.KeyRequired, in.RawBody)
-		if err != nil {
-			return nil, a.toProblem(ctx, operation{id: "createReservations"}, "", err)
-		}
-		return out, nil
-	})
+func batchEndpoints(a *API) []endpoint {
+	return []endpoint{serveDescribed(a, createReservations.Operation, a.describeBatch, bookBatch)}
 }
 
-func (a *API) createReservations(ctx context.Context, in KeyRequired,
-	body []byte) (*Created[contract.BatchResults], error) {
-	if err := in.requireKey(); err != nil {
+// batch is the requests of one batch. Two batches are the same when their texts are:
+// a sequence of JSON values is none itself.
+type batch struct {
+	Text  []byte // its hash
+	items []ledger.BatchItem
+}
+
+var createReservations = operation.Change[batch, []ledger.Outcome, contract.BatchResults]{
+	Operation: operation.Operation{ID: "createReservations", Method: http.MethodPost, Path: "/reservations/batch",
+		Tag: "bookings", Policy: auth.Member, MaxBody: MaxBatchBody, Summary: "Get up to 10,000 promises at once"},
+	Lock: func(b batch) *ledger.LockHint { return ledger.BatchLockHint(b.items) },
+	Load: func(b batch) int { return len(b.items) },
+	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b batch) ([]ledger.Outcome, error) {
+		return l.ReserveMany(ctx, actor, b.items)
+	},
+	Encode: forAnybody(encodeBatch),
+}
+
+func (a *API) describeBatch(op *huma.Operation) {
+	schema := a.reservationSchema()
+	op.SkipValidateBody = true
+	op.Description = "A JSON array, or one JSON object on each line. All that is booked is booked in one " +
+		"transaction, in the given order; a request that is refused, or that breaks the schema, does not stop " +
+		"the others. The journal has the first 10 refusals and the number of the rest. " +
+		"A request that the batch had no time for has the status 503 and the code pool-busy: send it again in " +
+		"another batch."
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/json":     {Schema: &huma.Schema{Type: huma.TypeArray, Items: schema}},
+		"application/x-ndjson": {Schema: schema},
+	}}
+}
+
+func bookBatch(ctx context.Context, a *API, in *struct {
+	KeyRequired
+	RawBody []byte
+},
+) (*Created[contract.BatchResults], error) {
+	if _, err := in.idempotencyKey(); err != nil { // before a body of megabytes is read
 		return nil, err
 	}
-	batch, err := a.decodeBatch(body)
+	items, err := decodeBatch(a, in.RawBody)
 	if err != nil {
 		return nil, err
 	}
-	o := ledger.Once{Route: "POST " + BatchPath, Key: in.Key, LockHint: ledger.BatchLockHint(batch), Load: len(batch)}
-	sum := sha256.Sum256(body) // of the text: a sequence of JSON values is none itself
-	return runOnceLocking(ctx, a, o, sum[:], func(ctx context.Context, a *API) (int, contract.BatchResults, error) {
-		outcomes, err := a.Ledger.ReserveMany(ctx, auth.From(ctx), batch)
-		if err != nil {
-			return 0, contract.BatchResults{}, err
-		}
-		return http.StatusOK, encodeBatch(outcomes), nil
-	})
+	sum := sha256.Sum256(in.RawBody)
+	got, _, err := changeOnce(ctx, a, createReservations, in, batch{Text: sum[:], items: items})
+	return &Created[contract.BatchResults]{Status: got.Status, Body: got.Body,
+		Replayed: formatReplayed(got.Replayed)}, err
 }
 
 // decodeBatch reads a JSON array or a sequence of JSON objects.
-func (a *API) decodeBatch(body []byte) ([]ledger.BatchItem, error) {
+func decodeBatch(a *API, body []byte) ([]ledger.BatchItem, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	array := bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("["))
 	if array {
@@ -84,7 +88,7 @@ func (a *API) decodeBatch(body []byte) ([]ledger.BatchItem, error) {
 		}
 	}
 	var batch []ledger.BatchItem
-	check := a.newItemCheck()
+	check := newItemCheck(a)
 	for dec.More() {
 		if len(batch) == ledger.MaxBatch {
 			return nil, problem.Invalid("", fmt.Sprintf("must hold at most %d requests", ledger.MaxBatch),
@@ -94,7 +98,7 @@ func (a *API) decodeBatch(body []byte) ([]ledger.BatchItem, error) {
 		if err := dec.Decode(&raw); err != nil {
 			return nil, notABatch(len(batch), err)
 		}
-		batch = append(batch, a.batchItem(raw, check))
+		batch = append(batch, decodeItem(a, raw, check))
 	}
 	if array {
 		if _, err := dec.Token(); err != nil {
@@ -110,8 +114,8 @@ func (a *API) decodeBatch(body []byte) ([]ledger.BatchItem, error) {
 	return batch, nil
 }
 
-// batchItem reads one request, and checks what is checked of one that comes alone.
-func (a *API) batchItem(raw json.RawMessage, check *itemCheck) ledger.BatchItem {
+// decodeItem reads one request, and checks what is checked of one that comes alone.
+func decodeItem(a *API, raw json.RawMessage, check *itemCheck) ledger.BatchItem {
 	if p := check.findProblem(raw); p != nil {
 		return ledger.BatchItem{Invalid: p}
 	}
@@ -119,8 +123,7 @@ func (a *API) batchItem(raw json.RawMessage, check *itemCheck) ledger.BatchItem 
 	if err := json.Unmarshal(raw, &b); err != nil {
 		return ledger.BatchItem{Invalid: malformedItem("", err.Error())}
 	}
-	req, err := a.reserveRequest(b)
-	return ledger.BatchItem{Request: req, Invalid: err}
+	return ledger.BatchItem{Request: decodeReservation(b), Invalid: checkReservation(a.Clock.Now(), b)}
 }
 
 func notABatch(index int, err error) error {

@@ -23,7 +23,7 @@ type itemCheck struct {
 	result   huma.ValidateResult
 }
 
-func (a *API) newItemCheck() *itemCheck {
+func newItemCheck(a *API) *itemCheck {
 	c := &itemCheck{
 		registry: a.huma.OpenAPI().Components.Schemas, schema: a.reservationSchema(),
 		path: huma.NewPathBuffer(make([]byte, 0, 64), 0),

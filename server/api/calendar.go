@@ -14,20 +14,24 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerCalendar() {
-	registerOperation(a, operation{http.MethodGet, "/pools/{id}/calendar", "getCalendar", "bookings", "When a pool has room", 0},
-		a.getCalendar)
-	registerOperation(a, operation{http.MethodPost, "/advice/calendar", "adviseCalendar", "bookings",
-		"Windows in which a request has a place", 0}, a.adviseCalendar)
+func calendarEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serve(a, operation.Operation{ID: "getCalendar", Method: http.MethodGet, Path: "/pools/{id}/calendar",
+			Tag: "bookings", Policy: auth.Viewer, Summary: "When a pool has room"}, getCalendar),
+		serve(a, operation.Operation{ID: "adviseCalendar", Method: http.MethodPost, Path: "/advice/calendar",
+			Tag: "bookings", Policy: auth.Member, Summary: "Windows in which a request has a place"},
+			adviseCalendar),
+	}
 }
 
 // shownAhead is how far a calendar goes unless asked otherwise.
 const shownAhead = 24 * time.Hour
 
-func (a *API) getCalendar(ctx context.Context, in *struct {
+func getCalendar(ctx context.Context, a *API, in *struct {
 	ByID
 	From        time.Time `query:"from" doc:"Now, when left out."`
 	To          time.Time `query:"to" doc:"A day after from, when left out."`
@@ -69,7 +73,7 @@ func encodeStep(s ledger.FreeStep) contract.CalendarStep {
 	return out
 }
 
-func (a *API) adviseCalendar(ctx context.Context, in *struct {
+func adviseCalendar(ctx context.Context, a *API, in *struct {
 	Body contract.CalendarAdviceRequest
 },
 ) (*One[contract.CalendarAdvice], error) {
@@ -82,7 +86,7 @@ func (a *API) adviseCalendar(ctx context.Context, in *struct {
 			EndTimeNotEarlierThan: b.EndTimeNotEarlierThan, EndTimeNotLaterThan: b.EndTimeNotLaterThan,
 			MinDurationSeconds: b.MinDurationSeconds, MaxDurationSeconds: cmp.Or(b.MaxDurationSeconds,
 				b.MinDurationSeconds)})}
-	if err := a.notTooFar("start_time_not_earlier_than", b.StartTimeNotEarlierThan); err != nil {
+	if err := notTooFar(a.Clock.Now(), "start_time_not_earlier_than", b.StartTimeNotEarlierThan); err != nil {
 		return nil, err
 	}
 	found, err := a.Ledger.Advise(ctx, auth.From(ctx), req, b.Limit)

@@ -25,7 +25,7 @@ const calibrationText = "Closed forecasts whose windows started in the period, b
 	"with n forecasts the share strays by about the square root of said x (1 - said) / n. " +
 	"Outcomes are as their senders counted them."
 
-func (a *API) reportCalibration(ctx context.Context, in *struct {
+func reportCalibration(ctx context.Context, a *API, in *struct {
 	OfOrganization
 	Source string `query:"source" enum:"statistics,llm,extractor,rule,person" doc:"All, when left out."`
 	Days   int    `query:"days" minimum:"1" maximum:"366" default:"30" doc:"Windows that started in the last so many days."`

@@ -12,17 +12,22 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerDecisions() {
-	registerOperation(a, operation{http.MethodGet, "/decisions", "listDecisions", "decisions",
-		"Why things happened, newest first; an agent sees its own", 0}, a.listDecisions)
-	registerOperation(a, operation{http.MethodGet, "/decisions/{id}", "getDecision", "decisions",
-		"Read a decision with the record to compute it again from", 0}, a.getDecision)
+func decisionEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serve(a, operation.Operation{ID: "listDecisions", Method: http.MethodGet, Path: "/decisions", Tag: "decisions",
+			Policy: auth.AnyKey, Summary: "Why things happened, newest first; an agent sees its own"},
+			listDecisions),
+		serve(a, operation.Operation{ID: "getDecision", Method: http.MethodGet, Path: "/decisions/{id}",
+			Tag: "decisions", Policy: auth.AnyKey,
+			Summary: "Read a decision with the record to compute it again from"}, getDecision),
+	}
 }
 
-func (a *API) listDecisions(ctx context.Context, in *struct {
+func listDecisions(ctx context.Context, a *API, in *struct {
 	Page
 	OfOrganization
 	Subject string `query:"subject" maxLength:"64" doc:"Id of what it is about."`
@@ -63,7 +68,7 @@ func ownKeyOnly(actor ledger.Actor) string {
 
 // getDecision takes the number of the event, as in a list, or the id that a
 // refusal was answered with.
-func (a *API) getDecision(ctx context.Context, in *struct{ ByID }) (*One[contract.Decision], error) {
+func getDecision(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Decision], error) {
 	actor := auth.From(ctx)
 	out := &One[contract.Decision]{}
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {

@@ -8,35 +8,39 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerExplanations() {
-	for _, k := range []struct {
-		noun, id, summary string
-		explain           func(context.Context, ledger.Actor, string) (ledger.Explanation, error)
-	}{
-		{"reservations", "explainReservation", "Why a reservation is as it is, and what happens next",
-			a.Ledger.ExplainReservation},
-		{"allocations", "explainAllocation", "Why an allocation is as it is, and what happens next",
-			a.Ledger.ExplainAllocation},
-		{"schedules", "explainSchedule", "What becomes of a schedule's next date, and what stands in its way",
-			a.Ledger.ExplainSchedule},
-		{"nodes", "explainNode", "Why a node is as it is, and what happens next", a.Ledger.ExplainNode},
-	} {
-		registerOperation(a, operation{http.MethodGet, "/" + k.noun + "/{id}/explain", k.id, "decisions", k.summary, 0},
-			func(ctx context.Context, in *struct{ ByID }) (*One[contract.Explanation], error) {
-				actor := auth.From(ctx)
-				e, err := k.explain(ctx, actor, in.ID)
-				return &One[contract.Explanation]{Body: encodeExplanation(actor, e)}, err
-			})
+func explanationEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serveExplanation(a, "reservations", operation.Operation{ID: "explainReservation", Policy: auth.AnyKey,
+			Summary: "Why a reservation is as it is, and what happens next"}, a.Ledger.ExplainReservation),
+		serveExplanation(a, "allocations", operation.Operation{ID: "explainAllocation", Policy: auth.Viewer,
+			Summary: "Why an allocation is as it is, and what happens next"}, a.Ledger.ExplainAllocation),
+		serveExplanation(a, "schedules", operation.Operation{ID: "explainSchedule", Policy: auth.Viewer,
+			Summary: "What becomes of a schedule's next date, and what stands in its way"}, a.Ledger.ExplainSchedule),
+		serveExplanation(a, "nodes", operation.Operation{ID: "explainNode", Policy: auth.Viewer,
+			Summary: "Why a node is as it is, and what happens next"}, a.Ledger.ExplainNode),
+		serve(a, operation.Operation{ID: "explainRequest", Method: http.MethodPost, Path: "/explain", Tag: "decisions",
+			Policy: auth.Member, Summary: "What would become of a request: every blocker, offers, the wait"},
+			explainRequest),
 	}
-	registerOperation(a, operation{http.MethodPost, "/explain", "explainRequest", "decisions",
-		"What would become of a request: every blocker, offers, the wait", 0}, a.explainRequest)
+}
+
+// serveExplanation serves what the ledger explains of one thing.
+func serveExplanation(a *API, nouns string, op operation.Operation,
+	verb func(context.Context, ledger.Actor, string) (ledger.Explanation, error)) endpoint {
+	op.Method, op.Path, op.Tag = http.MethodGet, "/"+nouns+"/{id}/explain", "decisions"
+	return serve(a, op, func(ctx context.Context, _ *API, in *struct{ ByID }) (*One[contract.Explanation], error) {
+		actor := auth.From(ctx)
+		e, err := verb(ctx, actor, in.ID)
+		return &One[contract.Explanation]{Body: encodeExplanation(actor, e)}, err
+	})
 }
 
 // explainRequest changes nothing, so that its idempotency key is not needed.
-func (a *API) explainRequest(ctx context.Context, in *struct {
+func explainRequest(ctx context.Context, a *API, in *struct {
 	Idempotency
 	Body contract.ExplainRequest
 },
@@ -46,9 +50,9 @@ func (a *API) explainRequest(ctx context.Context, in *struct {
 	var err error
 	switch {
 	case b.Reservation != nil && b.Allocation == nil:
-		op, err = reserveOperation(a, actor, *b.Reservation)
+		op, err = createReservation.ForLedger(ctx, a.viewer(ctx), *b.Reservation)
 	case b.Allocation != nil && b.Reservation == nil:
-		op, err = allocateOperation(a, actor, *b.Allocation)
+		op, err = createAllocation.ForLedger(ctx, a.viewer(ctx), *b.Allocation)
 	default:
 		err = problem.Invalid("reservation", "or allocation must be given, and not both", "")
 	}

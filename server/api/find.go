@@ -11,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -47,8 +48,8 @@ var resourcesByNoun = func() map[ledger.Noun]resource {
 }()
 
 // pathResource is the resource that the {id} of a path is of; nil: it has none.
-func (o operation) pathResource() *resource {
-	first, rest, _ := strings.Cut(strings.TrimPrefix(o.path, "/"), "/")
+func pathResource(o operation.Operation) *resource {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(o.Path, "/"), "/")
 	if !strings.HasPrefix(rest, "{") {
 		return nil
 	}
@@ -68,8 +69,8 @@ func pathID(in any) (reflect.Value, bool) {
 
 // resolvePathID replaces a name in the path of a request by the id that it stands for,
 // so that every route takes both.
-func (a *API) resolvePathID(ctx context.Context, op operation, in any) error {
-	subject := op.pathResource()
+func (a *API) resolvePathID(ctx context.Context, op operation.Operation, in any) error {
+	subject := pathResource(op)
 	if subject == nil || subject.noun == "" {
 		return nil
 	}

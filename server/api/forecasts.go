@@ -11,32 +11,39 @@ import (
 	"github.com/forewarm/forewarm/core/forecast"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerForecasts() {
-	registerOperation(a, operation{http.MethodPost, "/forecasts", "recordForecasts", "forecasts",
-		"Record up to 1,000 forecasts before their windows begin, all or none", 0}, a.recordForecasts)
-	registerOperation(a, operation{http.MethodPost, "/forecasts/outcomes", "closeForecasts", "forecasts",
-		"Say how up to 1,000 forecasts came out, once, all or none", 0}, a.closeForecasts)
-	registerOperation(a, operation{http.MethodGet, "/forecasts", "listForecasts", "forecasts",
-		"List forecasts, the latest first; an agent sees its own", 0}, a.listForecasts)
-	registerOperation(a, operation{http.MethodGet, "/forecasts/{id}", "getForecast", "forecasts", "Read a forecast", 0},
-		a.getForecast)
-	registerOperation(a, operation{http.MethodGet, "/reports/calibration", "calibration", "forecasts",
-		"How far forecasts can be believed, by source", 0}, a.reportCalibration)
+func forecastEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serve(a, operation.Operation{ID: "recordForecasts", Method: http.MethodPost, Path: "/forecasts",
+			Tag: "forecasts", Policy: auth.AgentOwn,
+			Summary: "Record up to 1,000 forecasts before their windows begin, all or none"}, recordForecasts),
+		serve(a, operation.Operation{ID: "closeForecasts", Method: http.MethodPost, Path: "/forecasts/outcomes",
+			Tag: "forecasts", Policy: auth.AgentOwn,
+			Summary: "Say how up to 1,000 forecasts came out, once, all or none"}, closeForecasts),
+		serve(a, operation.Operation{ID: "listForecasts", Method: http.MethodGet, Path: "/forecasts", Tag: "forecasts",
+			Policy: auth.AnyKey, Summary: "List forecasts, the latest first; an agent sees its own"},
+			listForecasts),
+		serve(a, operation.Operation{ID: "getForecast", Method: http.MethodGet, Path: "/forecasts/{id}",
+			Tag: "forecasts", Policy: auth.AnyKey, Summary: "Read a forecast"}, getForecast),
+		serve(a, operation.Operation{ID: "calibration", Method: http.MethodGet, Path: "/reports/calibration",
+			Tag: "forecasts", Policy: auth.Viewer, Summary: "How far forecasts can be believed, by source"},
+			reportCalibration),
+	}
 }
 
 // recordForecasts takes an idempotency key and needs none: forecasts have ids of
 // their sender's choice.
-func (a *API) recordForecasts(ctx context.Context, in *struct {
+func recordForecasts(ctx context.Context, a *API, in *struct {
 	Idempotency
 	Body contract.AgentForecasts
 },
 ) (*One[contract.Recorded], error) {
 	list := make([]ledger.Forecast, len(in.Body.Forecasts))
 	for i, f := range in.Body.Forecasts {
-		if err := a.notTooFar(fmt.Sprintf("forecasts[%d].start", i), f.Start); err != nil {
+		if err := notTooFar(a.Clock.Now(), fmt.Sprintf("forecasts[%d].start", i), f.Start); err != nil {
 			return nil, err
 		}
 		list[i] = decodeForecast(f)
@@ -77,7 +84,7 @@ func encodeFraction(f ledger.Fraction) *float64 {
 	return nil
 }
 
-func (a *API) closeForecasts(ctx context.Context, in *struct {
+func closeForecasts(ctx context.Context, a *API, in *struct {
 	Idempotency
 	Body contract.AgentOutcomes
 },
@@ -90,7 +97,7 @@ func (a *API) closeForecasts(ctx context.Context, in *struct {
 	return encodeRecorded(len(list), closed, err)
 }
 
-func (a *API) listForecasts(ctx context.Context, in *struct {
+func listForecasts(ctx context.Context, a *API, in *struct {
 	Page
 	OfOrganization
 	Source string    `query:"source" enum:"statistics,llm,extractor,rule,person"`
@@ -127,7 +134,7 @@ func (a *API) listForecasts(ctx context.Context, in *struct {
 }
 
 // getForecast shows an operator the latest of those organizations that have the id.
-func (a *API) getForecast(ctx context.Context, in *struct{ ByID }) (*One[contract.Forecast], error) {
+func getForecast(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Forecast], error) {
 	actor := auth.From(ctx)
 	out := &One[contract.Forecast]{}
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {

@@ -13,13 +13,18 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 )
 
-func (a *API) registerGPUs() {
-	registerOperation(a, operation{http.MethodGet, "/gpus", "listGPUs", "capacity",
-		"List the devices of live nodes by node and index: to tenants those that they hold", 0}, a.listGPUs)
-	registerOperation(a, operation{http.MethodGet, "/gpus/{uuid}", "getGPU", "capacity", "Read a device of a live node", 0},
-		a.getGPU)
+func gpuEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serve(a, operation.Operation{ID: "listGPUs", Method: http.MethodGet, Path: "/gpus", Tag: "capacity",
+			Policy:  auth.Viewer,
+			Summary: "List the devices of live nodes by node and index: to tenants those that they hold"},
+			listGPUs),
+		serve(a, operation.Operation{ID: "getGPU", Method: http.MethodGet, Path: "/gpus/{uuid}", Tag: "capacity",
+			Policy: auth.Viewer, Summary: "Read a device of a live node"}, getGPU),
+	}
 }
 
 // GPUFilter narrows a list of devices.
@@ -37,7 +42,7 @@ type GPUsOut struct {
 	Body contract.GPUList
 }
 
-func (a *API) listGPUs(ctx context.Context, in *struct {
+func listGPUs(ctx context.Context, a *API, in *struct {
 	Page
 	GPUFilter
 },
@@ -55,11 +60,11 @@ func (a *API) listGPUs(ctx context.Context, in *struct {
 			in.Organization); err != nil {
 			return err
 		}
-		all, err := a.listDevices(actor, r, in.Pool)
+		all, err := listDevices(a, actor, r, in.Pool)
 		if err != nil {
 			return err
 		}
-		if err := a.checkNode(ctx, r, in.Node, all); err != nil {
+		if err := checkNode(ctx, a, r, in.Node, all); err != nil {
 			return err
 		}
 		all = slices.DeleteFunc(all, func(d ledger.Device) bool { return !in.matchesDevice(actor, d) })
@@ -78,13 +83,13 @@ func (a *API) listGPUs(ctx context.Context, in *struct {
 	return out, err
 }
 
-func (a *API) getGPU(ctx context.Context, in *struct {
+func getGPU(ctx context.Context, a *API, in *struct {
 	ID string `path:"uuid" maxLength:"254" doc:"As the driver names it."`
 },
 ) (*One[contract.GPU], error) {
 	var found *contract.GPU
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
-		all, err := a.listDevices(auth.From(ctx), r, "")
+		all, err := listDevices(a, auth.From(ctx), r, "")
 		for _, d := range all {
 			if d.UUID == in.ID {
 				x := encodeGPU(d)
@@ -103,7 +108,7 @@ func (a *API) getGPU(ctx context.Context, in *struct {
 }
 
 // listDevices are those that an actor sees of a pool, or of all, in their order.
-func (a *API) listDevices(actor ledger.Actor, r ledger.Reader, poolID string) ([]ledger.Device, error) {
+func listDevices(a *API, actor ledger.Actor, r ledger.Reader, poolID string) ([]ledger.Device, error) {
 	ids := []string{poolID}
 	if poolID == "" {
 		pools, err := r.ListNames(actor.Scope(), ledger.NounPool)
@@ -137,7 +142,7 @@ func (f GPUFilter) matchesDevice(actor ledger.Actor, d ledger.Device) bool {
 
 // checkNode refuses a node that there is not. One without devices is there to
 // operators; others know of nodes by the devices that they see.
-func (a *API) checkNode(ctx context.Context, r ledger.Reader, idOrName string, seen []ledger.Device) error {
+func checkNode(ctx context.Context, a *API, r ledger.Reader, idOrName string, seen []ledger.Device) error {
 	actor := auth.From(ctx)
 	here := func(d ledger.Device) bool {
 		return d.Node.ID == idOrName || actor.Role == ledger.Operator && d.Node.ProviderID == idOrName

@@ -11,23 +11,29 @@ import (
 	"github.com/forewarm/forewarm/internal/ids"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerKeys() {
-	registerOperation(a, operation{http.MethodPost, "/keys", "createKey", "identity", "Make an API key; its secret is shown once",
-		201}, a.createKey)
-	registerOperation(a, operation{http.MethodGet, "/keys", "listKeys", "identity", "List keys without their secrets", 0},
-		a.listKeys)
-	registerOperation(a, operation{http.MethodDelete, "/keys/{id}", "revokeKey", "identity",
-		"End a key, and all that it made, within five seconds everywhere", 0}, a.revokeKey)
-	registerOperation(a, operation{http.MethodPost, "/keys/{id}/adopt", "adoptKey", "identity",
-		"Have a key stand for itself, whatever becomes of the one that made it", 0}, a.adoptKey)
+func keyEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serve(a, operation.Operation{ID: "createKey", Method: http.MethodPost, Path: "/keys", Tag: "identity",
+			Status: http.StatusCreated, Policy: auth.Admin, Summary: "Make an API key; its secret is shown once"},
+			createKey),
+		serve(a, operation.Operation{ID: "listKeys", Method: http.MethodGet, Path: "/keys", Tag: "identity",
+			Policy: auth.Admin, Summary: "List keys without their secrets"}, listKeys),
+		serve(a, operation.Operation{ID: "revokeKey", Method: http.MethodDelete, Path: "/keys/{id}", Tag: "identity",
+			Policy: auth.Admin, Summary: "End a key, and all that it made, within five seconds everywhere"},
+			revokeKey),
+		serve(a, operation.Operation{ID: "adoptKey", Method: http.MethodPost, Path: "/keys/{id}/adopt",
+			Tag: "identity", Policy: auth.Operator,
+			Summary: "Have a key stand for itself, whatever becomes of the one that made it"}, adoptKey),
+	}
 }
 
 // createKey takes no idempotency key: a repeat could only be answered from a
 // stored secret.
-func (a *API) createKey(ctx context.Context, in *struct {
+func createKey(ctx context.Context, a *API, in *struct {
 	Body contract.KeyCreate
 },
 ) (*Created[contract.KeyCreated], error) {
@@ -45,7 +51,7 @@ func (a *API) createKey(ctx context.Context, in *struct {
 	}
 	k := ledger.Key{OrganizationID: owner, UserID: userID, Name: b.Name,
 		Kind: ledger.KeyKind(b.Kind), Role: ledger.Role(b.Role), Caps: decodeCaps(b.Caps)}
-	if k.ExpiresAt, err = a.keyEnd(actor, b); err != nil {
+	if k.ExpiresAt, err = keyEnd(a, actor, b); err != nil {
 		return nil, err
 	}
 	k, secret, err := a.Minter.Mint(k)
@@ -61,7 +67,7 @@ func (a *API) createKey(ctx context.Context, in *struct {
 
 // keyEnd is when a new key expires; zero means never. What nobody said is never
 // later than the end of the key that asks.
-func (a *API) keyEnd(actor ledger.Actor, b contract.KeyCreate) (time.Time, error) {
+func keyEnd(a *API, actor ledger.Actor, b contract.KeyCreate) (time.Time, error) {
 	now := a.Clock.Now()
 	switch {
 	case b.NeverExpires && b.ExpiresInSeconds > 0:
@@ -86,7 +92,7 @@ func checkCaps(b contract.KeyCreate) error {
 		`{"max_gpus":8,"max_per_day":{"amount":"50","currency":"USD"},"max_lead_seconds":86400,"max_window_seconds":28800}`)
 }
 
-func (a *API) listKeys(ctx context.Context, in *struct {
+func listKeys(ctx context.Context, a *API, in *struct {
 	Page
 	OfOrganization
 	All bool `query:"all" doc:"Also those that are revoked or expired. Without it, only those that work."`
@@ -109,21 +115,21 @@ func (a *API) listKeys(ctx context.Context, in *struct {
 	return out, err
 }
 
-func (a *API) revokeKey(ctx context.Context, in *struct{ ByID }) (*One[contract.Key], error) {
+func revokeKey(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Key], error) {
 	k, err := a.Ledger.RevokeKey(ctx, auth.From(ctx), in.ID)
 	if err != nil {
 		return nil, err
 	}
 	a.Auth.Forget(k.ID)
 	out := &One[contract.Key]{Body: encodeKey(k)}
-	if out.Body.Schedules, err = a.schedulesOfKey(ctx, k.ID); err == nil {
-		out.Body.Ended, err = a.keysEndedWith(ctx, k.ID)
+	if out.Body.Schedules, err = schedulesOfKey(ctx, a, k.ID); err == nil {
+		out.Body.Ended, err = keysEndedWith(ctx, a, k.ID)
 	}
 	return out, err
 }
 
 // keysEndedWith are the keys that worked until the one ended that they rest on.
-func (a *API) keysEndedWith(ctx context.Context, keyID string) (list []contract.KeyEnded, err error) {
+func keysEndedWith(ctx context.Context, a *API, keyID string) (list []contract.KeyEnded, err error) {
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		list = nil
 		made, err := r.Offspring(ledger.KeyRoot{KeyID: keyID})
@@ -159,7 +165,7 @@ func (a *API) keysEndedWith(ctx context.Context, keyID string) (list []contract.
 
 // schedulesOfKey are the schedules that a key made, or one that rests on it, and that
 // are neither deleted nor paused.
-func (a *API) schedulesOfKey(ctx context.Context, keyID string) (list []contract.KeySchedule, err error) {
+func schedulesOfKey(ctx context.Context, a *API, keyID string) (list []contract.KeySchedule, err error) {
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		list = nil
 		made, err := r.Offspring(ledger.KeyRoot{KeyID: keyID})
@@ -183,7 +189,7 @@ func (a *API) schedulesOfKey(ctx context.Context, keyID string) (list []contract
 	return list, err
 }
 
-func (a *API) adoptKey(ctx context.Context, in *struct{ ByID }) (*One[contract.Key], error) {
+func adoptKey(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Key], error) {
 	k, err := a.Ledger.AdoptKey(ctx, auth.From(ctx), in.ID)
 	if err != nil {
 		return nil, err
@@ -198,4 +204,15 @@ func encodeKey(k ledger.Key) contract.Key {
 		Role: string(k.Role), Caps: encodeCaps(k.Caps), Last4: k.Last4, CreatedBy: k.CreatedBy, ParentID: k.ParentID,
 		CreatedAt: k.CreatedAt.UTC(),
 		ExpiresAt: k.ExpiresAt.UTC(), RevokedAt: k.RevokedAt.UTC(), LastUsedAt: k.LastUsedAt.UTC()}
+}
+
+// forgetKeys has keys that have ended open nothing here at once, and elsewhere when
+// what is remembered of them is too old.
+func (a *API) forgetKeys(keyIDs []string, err error) {
+	if err != nil {
+		return
+	}
+	for _, id := range keyIDs {
+		a.Auth.Forget(id)
+	}
 }

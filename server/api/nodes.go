@@ -8,34 +8,37 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 )
 
-func (a *API) registerNodes() {
-	registerOperation(a, operation{http.MethodGet, "/nodes", "listNodes", "capacity",
-		"List nodes, the newest first: to tenants those that they hold or have booked", 0}, a.listNodes)
-	registerOperation(a, operation{http.MethodGet, "/nodes/{id}", "getNode", "capacity", "Read a node", 0}, a.getNode)
-	for _, m := range []struct {
-		name, summary string
-		verb          func(*ledger.Ledger, context.Context, ledger.Actor, string) (node.Node, error)
-	}{
-		{"drain", "Let a node take no new work", (*ledger.Ledger).DrainNode},
-		{"resume", "Take a node back into use: a draining one at once, a quarantined one after its health gate",
-			(*ledger.Ledger).ResumeNode},
-		{"quarantine", "Keep a node and its machine for inspection: holders stay, nothing new comes",
-			(*ledger.Ledger).QuarantineNode},
-	} {
-		registerOperation(a, operation{http.MethodPost, "/nodes/{id}/" + m.name, m.name + "Node", "capacity", m.summary, 0},
-			func(ctx context.Context, in *struct {
-				ByID
-				Idempotency
-			},
-			) (*Created[contract.Node], error) {
-				return runOnce(ctx, a, "POST /v1/nodes/{id}/"+m.name, in.Idempotency, in.ID,
-					func(ctx context.Context, a *API) (int, contract.Node, error) {
-						n, err := m.verb(a.Ledger, ctx, auth.From(ctx), in.ID)
-						return http.StatusOK, encodeNode(auth.From(ctx), n), err
-					})
-			})
+func nodeEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serve(a, operation.Operation{ID: "listNodes", Method: http.MethodGet, Path: "/nodes", Tag: "capacity",
+			Policy:  auth.Viewer,
+			Summary: "List nodes, the newest first: to tenants those that they hold or have booked"}, listNodes),
+		serve(a, operation.Operation{ID: "getNode", Method: http.MethodGet, Path: "/nodes/{id}", Tag: "capacity",
+			Policy: auth.Viewer, Summary: "Read a node"}, getNode),
+		serveOnce(a, operateNode("drain", "Let a node take no new work", (*ledger.Ledger).DrainNode),
+			(*act).target, nil),
+		serveOnce(a, operateNode("resume",
+			"Take a node back into use: a draining one at once, a quarantined one after its health gate",
+			(*ledger.Ledger).ResumeNode), (*act).target, nil),
+		serveOnce(a, operateNode("quarantine",
+			"Keep a node and its machine for inspection: holders stay, nothing new comes",
+			(*ledger.Ledger).QuarantineNode), (*act).target, nil),
+	}
+}
+
+// operateNode is what operators do to a node.
+func operateNode(name, summary string, verb func(*ledger.Ledger, context.Context, ledger.Actor, string) (node.Node,
+	error)) operation.Change[ByID, node.Node, contract.Node] {
+	return operation.Change[ByID, node.Node, contract.Node]{
+		Operation: operation.Operation{ID: name + "Node", Method: http.MethodPost, Path: "/nodes/{id}/" + name,
+			Tag: "capacity", Policy: auth.Operator, Summary: summary},
+		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b ByID) (node.Node, error) {
+			return verb(l, ctx, actor, b.ID)
+		},
+		Encode: func(v operation.Viewer, n node.Node) contract.Node { return encodeNode(v.Actor, n) },
 	}
 }
 
@@ -46,7 +49,7 @@ type NodeFilter struct {
 	All   bool     `query:"all" doc:"Also those that are over. Without it, and without a state, only those that are not."`
 }
 
-func (a *API) nodeFilter(ctx context.Context, r ledger.Reader, f NodeFilter) (ledger.NodeFilter, error) {
+func nodeFilter(ctx context.Context, a *API, r ledger.Reader, f NodeFilter) (ledger.NodeFilter, error) {
 	id, err := a.resolvePool(ctx, r, f.Pool)
 	out := ledger.NodeFilter{PoolID: id, Live: !f.All && len(f.State) == 0}
 	for _, s := range f.State {
@@ -55,14 +58,14 @@ func (a *API) nodeFilter(ctx context.Context, r ledger.Reader, f NodeFilter) (le
 	return out, err
 }
 
-func (a *API) listNodes(ctx context.Context, in *struct {
+func listNodes(ctx context.Context, a *API, in *struct {
 	Page
 	NodeFilter
 },
 ) (out *ListOut[contract.Node], err error) {
 	actor := auth.From(ctx)
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
-		f, err := a.nodeFilter(ctx, r, in.NodeFilter)
+		f, err := nodeFilter(ctx, a, r, in.NodeFilter)
 		if err != nil {
 			return err
 		}
@@ -81,7 +84,7 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 	return out, err
 }
 
-func (a *API) getNode(ctx context.Context, in *struct{ ByID }) (*One[contract.Node], error) {
+func getNode(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Node], error) {
 	out, actor := &One[contract.Node]{}, auth.From(ctx)
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		n, err := a.Ledger.Sight(actor.Scope()).Node(r, in.ID)

@@ -9,28 +9,52 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/plan"
+	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerPools() {
-	registerOperation(a, operation{http.MethodPost, "/pools", "createPool", "capacity", "Define a pool", 201}, a.createPool)
-	registerOperation(a, operation{http.MethodGet, "/pools", "listPools", "capacity", "List pools", 0}, a.listPools)
-	registerOperation(a, operation{http.MethodGet, "/pools/{id}", "getPool", "capacity", "Read a pool by id or name", 0},
-		a.getPool)
-	registerOperation(a, operation{http.MethodPatch, "/pools/{id}", "patchPool", "capacity", "Change a pool", 0}, a.patchPool)
+func poolEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serveOnce(a, createPool, (*create[contract.PoolCreate]).body,
+			func(p contract.Pool) (string, int) { return "/v1/pools/" + p.ID, p.Version }),
+		serve(a, operation.Operation{ID: "listPools", Method: http.MethodGet, Path: "/pools", Tag: "capacity",
+			Policy: auth.AnyKey, Summary: "List pools"}, listPools),
+		serve(a, operation.Operation{ID: "getPool", Method: http.MethodGet, Path: "/pools/{id}", Tag: "capacity",
+			Policy: auth.AnyKey, Summary: "Read a pool by id or name"}, getPool),
+		serveChange(a, patchPool, func(in *patchPoolInput) (contract.PlannedPool, error) {
+			version, err := in.parseIfMatch()
+			return contract.PlannedPool{PoolID: in.ID, Version: version, PoolPatch: in.Body}, err
+		}, func(p contract.Pool) int { return p.Version }),
+		serve(a, operation.Operation{ID: "deletePool", Method: http.MethodDelete, Path: "/pools/{id}", Tag: "capacity",
+			Status: http.StatusNoContent, Policy: auth.Operator,
+			Summary: "End a pool in which nothing is left; its history stays"}, deletePool),
+		serve(a, operation.Operation{ID: "getShares", Method: http.MethodGet, Path: "/pools/{id}/shares",
+			Tag: "capacity", Policy: auth.Viewer, Summary: "Fair shares of a pool"}, getShares),
+	}
 }
 
-func (a *API) createPool(ctx context.Context, in *struct {
-	Idempotency
-	Body contract.PoolCreate
-},
-) (*Created[contract.Pool], error) {
-	b := in.Body
-	if b.BootP95Seconds < b.BootP50Seconds {
-		return nil, problem.Invalid("boot_p95_seconds", "must not be less than boot_p50_seconds", "")
-	}
+var createPool = operation.Change[contract.PoolCreate, ledger.Pool, contract.Pool]{
+	Operation: operation.Operation{ID: "createPool", Method: http.MethodPost, Path: "/pools", Tag: "capacity",
+		Status: http.StatusCreated, Policy: auth.Operator, Summary: "Define a pool"},
+	Check: func(_ context.Context, _ operation.Viewer, b *contract.PoolCreate) error {
+		if b.BootP95Seconds < b.BootP50Seconds {
+			return problem.Invalid("boot_p95_seconds", "must not be less than boot_p50_seconds", "")
+		}
+		return nil
+	},
+	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b contract.PoolCreate) (ledger.Pool, error) {
+		prior := plan.BootTimes{Prior50: fractionalSeconds(b.BootP50Seconds),
+			Prior95: fractionalSeconds(b.BootP95Seconds)}
+		return l.CreatePool(ctx, actor, decodePool(b), prior)
+	},
+	Encode: encodePoolSeen,
+}
+
+// decodePool is the definition of a pool that a body asks for.
+func decodePool(b contract.PoolCreate) capacity.Pool {
 	def := capacity.Pool{
 		Name: b.Name, Provisioner: b.Provisioner, Region: b.Region, Type: b.InstanceType, Model: b.Model,
 		PerNode: b.GPUsPerNode, MemoryMiB: b.GPUMemoryMiB, Price: parseMoney(b.PricePerNodeHour),
@@ -42,23 +66,13 @@ func (a *API) createPool(ctx context.Context, in *struct {
 		MaxCreates: b.MaxCreates, CreateWindow: seconds(b.CreateWindow),
 	}
 	setSeconds(&def.Timers.IdleRelease, b.IdleReleaseSeconds)
-	prior := plan.BootTimes{Prior50: fractionalSeconds(b.BootP50Seconds), Prior95: fractionalSeconds(b.BootP95Seconds)}
-	out, err := runOnce(ctx, a, "POST /v1/pools", in.Idempotency, b,
-		func(ctx context.Context, a *API) (int, contract.Pool, error) {
-			p, err := a.Ledger.CreatePool(ctx, auth.From(ctx), def, prior)
-			return http.StatusCreated, encodePoolAt(a.Clock.Now())(p), err
-		})
-	if err != nil {
-		return nil, err
-	}
-	out.Location, out.ETag = "/v1/pools/"+out.Body.ID, formatETag(out.Body.Version)
-	return out, nil
+	return def
 }
 
 // fractionalSeconds turns seconds into a duration to the microsecond.
 func fractionalSeconds(s float64) time.Duration { return time.Duration(s*1e6) * time.Microsecond }
 
-func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[contract.Pool], err error) {
+func listPools(ctx context.Context, a *API, in *struct{ Page }) (out *ListOut[contract.Pool], err error) {
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		if out, err = readPage(in.Page, "pol", r.Pools, func(p ledger.Pool) string { return p.ID },
 			encodePoolAt(r.Now())); err != nil {
@@ -69,7 +83,7 @@ func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[c
 			return err
 		}
 		for i := range out.Body.Items {
-			if err := a.showPool(auth.From(ctx), r, &out.Body.Items[i], troubles); err != nil {
+			if err := showPool(a, auth.From(ctx), r, &out.Body.Items[i], troubles); err != nil {
 				return err
 			}
 		}
@@ -80,7 +94,7 @@ func (a *API) listPools(ctx context.Context, in *struct{ Page }) (out *ListOut[c
 
 // showPool makes of a pool what the actor may see of it, with its counts. Where its
 // machines come from, and at what price, is only the operators'.
-func (a *API) showPool(actor ledger.Actor, r ledger.Reader, p *contract.Pool, troubles ledger.Troubles) error {
+func showPool(a *API, actor ledger.Actor, r ledger.Reader, p *contract.Pool, troubles ledger.Troubles) error {
 	state, err := r.PoolState(p.ID)
 	if err != nil {
 		return fmt.Errorf("reading pool: %w", err)
@@ -108,7 +122,7 @@ func encodeTrouble(actor ledger.Actor, t *ledger.Trouble) *contract.Failure {
 	return out
 }
 
-func (a *API) getPool(ctx context.Context, in *struct{ ByID }) (*One[contract.Pool], error) {
+func getPool(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Pool], error) {
 	out := &One[contract.Pool]{}
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		p, err := ledger.LivePool(r, in.ID)
@@ -120,33 +134,33 @@ func (a *API) getPool(ctx context.Context, in *struct{ ByID }) (*One[contract.Po
 		if err != nil {
 			return err
 		}
-		return a.showPool(auth.From(ctx), r, &out.Body, troubles)
+		return showPool(a, auth.From(ctx), r, &out.Body, troubles)
 	})
 	return out, err
 }
 
-func (a *API) patchPool(ctx context.Context, in *struct {
+type patchPoolInput struct {
 	ByID
 	Match
 	Body contract.PoolPatch
-},
-) (*One[contract.Pool], error) {
-	version, err := in.parseIfMatch()
-	if err != nil {
-		return nil, err
-	}
-	p, err := patchPool(ctx, a.Ledger, auth.From(ctx),
-		contract.PlannedPool{PoolID: in.ID, Version: version, PoolPatch: in.Body})
-	return &One[contract.Pool]{ETag: formatETag(p.DefinitionVersion), Body: encodePoolAt(a.Clock.Now())(p)}, err
 }
 
-// patchPool changes a pool as a patch says.
-func patchPool(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b contract.PlannedPool) (ledger.Pool, error) {
-	update := l.UpdatePool
-	if b.Force {
-		update = l.ForcePool
-	}
-	return update(ctx, actor, b.PoolID, b.Version, func(p *capacity.Pool) { applyPatch(p, b.PoolPatch) })
+var patchPool = operation.Change[contract.PlannedPool, ledger.Pool, contract.Pool]{
+	Operation: operation.Operation{ID: "patchPool", Method: http.MethodPatch, Path: "/pools/{id}", Tag: "capacity",
+		Policy: auth.Operator, Summary: "Change a pool"},
+	Plan: contract.PlanPool,
+	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b contract.PlannedPool) (ledger.Pool, error) {
+		update := l.UpdatePool
+		if b.Force {
+			update = l.ForcePool
+		}
+		return update(ctx, actor, b.PoolID, b.Version, func(p *capacity.Pool) { applyPatch(p, b.PoolPatch) })
+	},
+	Encode: encodePoolSeen,
+}
+
+func deletePool(ctx context.Context, a *API, in *struct{ ByID }) (*struct{}, error) {
+	return nil, a.Ledger.DeletePool(ctx, auth.From(ctx), in.ID)
 }
 
 func applyPatch(p *capacity.Pool, b contract.PoolPatch) {
@@ -229,6 +243,9 @@ func encodePoolAt(now time.Time) func(ledger.Pool) contract.Pool {
 	return func(p ledger.Pool) contract.Pool { return encodePool(p, now) }
 }
 
+// encodePoolSeen encodes a pool as it is when it is looked at.
+func encodePoolSeen(v operation.Viewer, p ledger.Pool) contract.Pool { return encodePool(p, v.Now) }
+
 func encodePool(p ledger.Pool, now time.Time) contract.Pool {
 	creates, window := plan.Creates(p.Pool)
 	return contract.Pool{
@@ -247,4 +264,18 @@ func encodePool(p ledger.Pool, now time.Time) contract.Pool {
 		Recovering: p.Recovery.Active(), BlockedUntil: p.AsksAgain(now).UTC(), Sources: encodeOfferings(p, now),
 		CreatedAt: p.CreatedAt.UTC(), Version: p.DefinitionVersion,
 	}
+}
+
+func getShares(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Shares], error) {
+	pool, found, err := a.Ledger.Shares(ctx, auth.From(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := contract.Shares{PoolID: pool.ID, Items: make([]contract.Share, len(found))}
+	for i, s := range found {
+		out.Items[i] = contract.Share{OrganizationID: s.OrganizationID, Weight: s.Weight, Share: s.Share,
+			IdleFactor: s.Factor,
+			GPUHours:   s.Usage.Held[quota.GPUs] / 3600, IdleGPUHours: s.Usage.Idle[quota.GPUs] / 3600}
+	}
+	return &One[contract.Shares]{Body: out}, nil
 }

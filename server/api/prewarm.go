@@ -8,19 +8,20 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerPrewarm() {
-	registerOperation(a, operation{http.MethodGet, "/prewarm", "getPrewarm", "capacity", "Whether guesses are warmed", 0},
-		a.getPrewarm)
-	registerOperation(a, operation{http.MethodPost, "/prewarm/pause", "pausePrewarm", "capacity",
-		"Warm nothing on a guess, for a while", 0}, a.pausePrewarm)
-	registerOperation(a, operation{http.MethodPost, "/prewarm/resume", "resumePrewarm", "capacity", "Warm guesses again", 0},
-		a.resumePrewarm)
+func prewarmEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serve(a, operation.Operation{ID: "getPrewarm", Method: http.MethodGet, Path: "/prewarm", Tag: "capacity",
+			Policy: auth.AnyKey, Summary: "Whether guesses are warmed"}, getPrewarm),
+		serveOnce(a, pausePrewarm(a), (*create[contract.PrewarmPauseCreate]).body, nil),
+		serveOnce(a, resumePrewarm(a), (*create[contract.PrewarmResume]).body, nil),
+	}
 }
 
-func (a *API) getPrewarm(ctx context.Context, _ *struct{}) (*One[contract.Prewarm], error) {
+func getPrewarm(ctx context.Context, a *API, _ *struct{}) (*One[contract.Prewarm], error) {
 	var found []ledger.Pause
 	err := a.readSnapshot(ctx, func(r ledger.Reader) (err error) {
 		found, err = r.Pauses()
@@ -53,45 +54,46 @@ func encodePause(actor ledger.Actor, p ledger.Pause) contract.PrewarmPause {
 	return out
 }
 
-func (a *API) pausePrewarm(ctx context.Context, in *struct {
-	Idempotency
-	Body contract.PrewarmPauseCreate
-},
-) (*Created[contract.Prewarm], error) {
-	actor, b := auth.From(ctx), in.Body
-	who, err := a.pauseSubject(ctx, actor, b.OrganizationID, b.Installation)
-	if err != nil {
-		return nil, err
+func pausePrewarm(a *API) operation.Change[contract.PrewarmPauseCreate, []ledger.Pause, contract.Prewarm] {
+	return operation.Change[contract.PrewarmPauseCreate, []ledger.Pause, contract.Prewarm]{
+		Operation: operation.Operation{ID: "pausePrewarm", Method: http.MethodPost, Path: "/prewarm/pause",
+			Tag: "capacity", Policy: auth.Admin, Summary: "Warm nothing on a guess, for a while"},
+		Check: func(ctx context.Context, v operation.Viewer, b *contract.PrewarmPauseCreate) (err error) {
+			if b.OrganizationID, err = pauseSubject(ctx, a, v.Actor, b.OrganizationID, b.Installation); err != nil {
+				return err
+			}
+			return notTooFar(v.Now, "until", b.Until)
+		},
+		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+			b contract.PrewarmPauseCreate) ([]ledger.Pause, error) {
+			return l.PausePrewarming(ctx, actor, b.OrganizationID, b.Reason, truncateTime(b.Until))
+		},
+		Encode: encodePausesSeen,
 	}
-	if err := a.notTooFar("until", b.Until); err != nil {
-		return nil, err
-	}
-	return runOnce(ctx, a, "POST /v1/prewarm/pause", in.Idempotency, b,
-		func(ctx context.Context, a *API) (int, contract.Prewarm, error) {
-			all, err := a.Ledger.PausePrewarming(ctx, actor, who, b.Reason, truncateTime(b.Until))
-			return http.StatusOK, encodePauses(actor, all), err
-		})
 }
 
-func (a *API) resumePrewarm(ctx context.Context, in *struct {
-	Idempotency
-	Body contract.PrewarmResume
-},
-) (*Created[contract.Prewarm], error) {
-	actor, b := auth.From(ctx), in.Body
-	who, err := a.pauseSubject(ctx, actor, b.OrganizationID, b.Installation)
-	if err != nil {
-		return nil, err
+func resumePrewarm(a *API) operation.Change[contract.PrewarmResume, []ledger.Pause, contract.Prewarm] {
+	return operation.Change[contract.PrewarmResume, []ledger.Pause, contract.Prewarm]{
+		Operation: operation.Operation{ID: "resumePrewarm", Method: http.MethodPost, Path: "/prewarm/resume",
+			Tag: "capacity", Policy: auth.Admin, Summary: "Warm guesses again"},
+		Check: func(ctx context.Context, v operation.Viewer, b *contract.PrewarmResume) (err error) {
+			b.OrganizationID, err = pauseSubject(ctx, a, v.Actor, b.OrganizationID, b.Installation)
+			return err
+		},
+		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+			b contract.PrewarmResume) ([]ledger.Pause, error) {
+			return l.ResumePrewarming(ctx, actor, b.OrganizationID)
+		},
+		Encode: encodePausesSeen,
 	}
-	return runOnce(ctx, a, "POST /v1/prewarm/resume", in.Idempotency, b,
-		func(ctx context.Context, a *API) (int, contract.Prewarm, error) {
-			left, err := a.Ledger.ResumePrewarming(ctx, actor, who)
-			return http.StatusOK, encodePauses(actor, left), err
-		})
+}
+
+func encodePausesSeen(v operation.Viewer, found []ledger.Pause) contract.Prewarm {
+	return encodePauses(v.Actor, found)
 }
 
 // pauseSubject is the organization that a pause is about; empty is the installation.
-func (a *API) pauseSubject(ctx context.Context, actor ledger.Actor, named string, installation bool) (string, error) {
+func pauseSubject(ctx context.Context, a *API, actor ledger.Actor, named string, installation bool) (string, error) {
 	who, err := a.resolveField(ctx, ledger.NounOrganization, "organization_id", named)
 	if err != nil {
 		return "", err

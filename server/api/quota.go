@@ -11,21 +11,27 @@ import (
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerQuota() {
-	registerOperation(a, operation{http.MethodGet, "/organizations/{id}/quota", "getQuota", "identity", "Read a tenant's limits",
-		0}, a.getQuota)
-	registerOperation(a, operation{http.MethodPut, "/organizations/{id}/quota", "setQuota", "identity",
-		"Replace a tenant's limits at once", 0}, a.setQuota)
-	registerOperation(a, operation{http.MethodGet, "/organizations/{id}/usage", "getUsage", "identity",
-		"What a tenant holds, is promised and has used", 0}, a.getUsage)
-	registerOperation(a, operation{http.MethodPut, "/users/{id}/caps", "setUserCaps", "identity",
-		"Cap what a person's keys may book", 0}, a.setUserCaps)
+func quotaEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serve(a, operation.Operation{ID: "getQuota", Method: http.MethodGet, Path: "/organizations/{id}/quota",
+			Tag: "identity", Policy: auth.Viewer, Summary: "Read a tenant's limits"}, getQuota),
+		serveChange(a, setQuota, func(in *quotaInput) (contract.PlannedQuota, error) {
+			version, err := in.parseIfMatch()
+			return contract.PlannedQuota{OrganizationID: in.ID, Version: version, Limits: in.Body, Force: in.Force}, err
+		}, func(q contract.QuotaChanged) int { return q.Quota.Version }),
+		serve(a, operation.Operation{ID: "getUsage", Method: http.MethodGet, Path: "/organizations/{id}/usage",
+			Tag: "identity", Policy: auth.Viewer, Summary: "What a tenant holds, is promised and has used"},
+			getUsage),
+		serve(a, operation.Operation{ID: "setUserCaps", Method: http.MethodPut, Path: "/users/{id}/caps",
+			Tag: "identity", Policy: auth.Admin, Summary: "Cap what a person's keys may book"}, setUserCaps),
+	}
 }
 
-func (a *API) getQuota(ctx context.Context, in *struct{ ByID }) (*One[contract.Quota], error) {
+func getQuota(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Quota], error) {
 	var o ledger.Organization
 	err := a.readSnapshot(ctx, func(r ledger.Reader) (err error) {
 		o, err = ledger.LiveOrganization(r, auth.From(ctx).Scope(), in.ID)
@@ -34,22 +40,22 @@ func (a *API) getQuota(ctx context.Context, in *struct{ ByID }) (*One[contract.Q
 	return &One[contract.Quota]{ETag: formatETag(o.Version), Body: encodeQuota(o)}, err
 }
 
-func (a *API) setQuota(ctx context.Context, in *struct {
+type quotaInput struct {
 	ByID
 	Match
 	Force bool `query:"force" doc:"Change it although promises are beyond the new limits, and mark those degraded."`
 	Body  contract.Limits
-},
-) (*One[contract.QuotaChanged], error) {
-	version, err := in.parseIfMatch()
-	if err != nil {
-		return nil, err
-	}
-	got, err := a.Ledger.SetLimits(ctx, auth.From(ctx), in.ID, version, decodeLimits(in.Body), in.Force)
-	if err != nil {
-		return nil, err
-	}
-	return &One[contract.QuotaChanged]{ETag: formatETag(got.Organization.Version), Body: encodeQuotaChange(got)}, nil
+}
+
+var setQuota = operation.Change[contract.PlannedQuota, ledger.LimitsChange, contract.QuotaChanged]{
+	Operation: operation.Operation{ID: "setQuota", Method: http.MethodPut, Path: "/organizations/{id}/quota",
+		Tag: "identity", Policy: auth.Operator, Summary: "Replace a tenant's limits at once"},
+	Plan: contract.PlanQuota,
+	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+		b contract.PlannedQuota) (ledger.LimitsChange, error) {
+		return l.SetLimits(ctx, actor, b.OrganizationID, b.Version, decodeLimits(b.Limits), b.Force)
+	},
+	Encode: forAnybody(encodeQuotaChange),
 }
 
 func encodeQuotaChange(c ledger.LimitsChange) contract.QuotaChanged {
@@ -57,7 +63,7 @@ func encodeQuotaChange(c ledger.LimitsChange) contract.QuotaChanged {
 		Restored: c.Restored}
 }
 
-func (a *API) getUsage(ctx context.Context, in *struct {
+func getUsage(ctx context.Context, a *API, in *struct {
 	ByID
 	Hours int `query:"hours" minimum:"1" maximum:"8784" default:"168" doc:"How far ahead the peak is looked for."`
 },
@@ -69,7 +75,7 @@ func (a *API) getUsage(ctx context.Context, in *struct {
 	return &One[contract.QuotaUsage]{Body: encodeUsage(got)}, nil
 }
 
-func (a *API) setUserCaps(ctx context.Context, in *struct {
+func setUserCaps(ctx context.Context, a *API, in *struct {
 	ByID
 	Match
 	Body contract.UserCaps

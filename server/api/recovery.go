@@ -7,20 +7,28 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 )
 
-func (a *API) registerRecovery() {
-	registerOperation(a, operation{http.MethodGet, "/recovery", "getRecovery", "capacity",
-		"What only reconciles, and the machines that no node stands for", 0}, a.getRecovery)
-	registerOperation(a, operation{http.MethodPost, "/recovery/begin", "beginRecovery", "capacity",
-		"Make, end and hand out nothing until it is confirmed", 0}, a.beginRecovery)
-	registerOperation(a, operation{http.MethodPost, "/recovery/confirm", "confirmRecovery", "capacity",
-		"Work again on what the ledger knows now", 0}, a.confirmRecovery)
-	registerOperation(a, operation{http.MethodPost, "/recovery/journal", "acceptJournal", "capacity",
-		"Accept the journal as it is, although seals of it are missing: seal again from here", 0}, a.acceptJournal)
+func recoveryEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serve(a, operation.Operation{ID: "getRecovery", Method: http.MethodGet, Path: "/recovery", Tag: "capacity",
+			Policy: auth.Operator, Summary: "What only reconciles, and the machines that no node stands for"},
+			getRecovery),
+		serve(a, operation.Operation{ID: "beginRecovery", Method: http.MethodPost, Path: "/recovery/begin",
+			Tag: "capacity", Policy: auth.Operator,
+			Summary: "Make, end and hand out nothing until it is confirmed"}, beginRecovery),
+		serve(a, operation.Operation{ID: "confirmRecovery", Method: http.MethodPost, Path: "/recovery/confirm",
+			Tag: "capacity", Policy: auth.Operator, Summary: "Work again on what the ledger knows now"},
+			confirmRecovery),
+		serve(a, operation.Operation{ID: "acceptJournal", Method: http.MethodPost, Path: "/recovery/journal",
+			Tag: "capacity", Policy: auth.Operator,
+			Summary: "Accept the journal as it is, although seals of it are missing: seal again from here"},
+			acceptJournal),
+	}
 }
 
-func (a *API) getRecovery(ctx context.Context, _ *struct{}) (*One[contract.RecoveryState], error) {
+func getRecovery(ctx context.Context, a *API, _ *struct{}) (*One[contract.RecoveryState], error) {
 	out := contract.RecoveryState{Pools: []contract.RecoveringPool{}, Orphans: []contract.OrphanMachine{}}
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
 		pools, err := r.Pools(ledger.Page{})
@@ -53,26 +61,26 @@ func (a *API) getRecovery(ctx context.Context, _ *struct{}) (*One[contract.Recov
 	return &One[contract.RecoveryState]{Body: out}, err
 }
 
-func (a *API) beginRecovery(ctx context.Context, in *struct {
+func beginRecovery(ctx context.Context, a *API, in *struct {
 	Body contract.RecoveryBegin
 },
 ) (*One[contract.RecoveryState], error) {
 	if _, err := a.Ledger.BeginRecovery(ctx, auth.From(ctx), "", in.Body.Reason); err != nil {
 		return nil, err
 	}
-	return a.getRecovery(ctx, nil)
+	return getRecovery(ctx, a, nil)
 }
 
-func (a *API) confirmRecovery(ctx context.Context, _ *struct{}) (*One[contract.RecoveryState], error) {
+func confirmRecovery(ctx context.Context, a *API, _ *struct{}) (*One[contract.RecoveryState], error) {
 	if _, err := a.Ledger.EndRecovery(ctx, auth.From(ctx)); err != nil {
 		return nil, err
 	}
-	return a.getRecovery(ctx, nil)
+	return getRecovery(ctx, a, nil)
 }
 
-func (a *API) acceptJournal(ctx context.Context, _ *struct{}) (*One[contract.RecoveryState], error) {
+func acceptJournal(ctx context.Context, a *API, _ *struct{}) (*One[contract.RecoveryState], error) {
 	if err := a.Ledger.AcceptJournal(ctx, auth.From(ctx)); err != nil {
 		return nil, err
 	}
-	return a.getRecovery(ctx, nil)
+	return getRecovery(ctx, a, nil)
 }

@@ -8,64 +8,65 @@ import (
 	"time"
 
 	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/core/allocation"
 	"github.com/forewarm/forewarm/core/calendar"
 	"github.com/forewarm/forewarm/core/capacity"
 	"github.com/forewarm/forewarm/core/reservation"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
-func (a *API) registerReservations() {
-	registerOperation(a, operation{http.MethodPost, "/reservations", "createReservation", "bookings",
-		"Get a promise of GPUs over a window", 201}, a.createReservation)
-	registerOperation(a, operation{http.MethodGet, "/reservations", "listReservations", "bookings",
-		"List reservations, the newest first; an agent sees its own", 0}, a.listReservations)
-	registerOperation(a, operation{http.MethodGet, "/reservations/{id}", "getReservation", "bookings", "Read a reservation", 0},
-		a.getReservation)
-	registerOperation(a, operation{http.MethodDelete, "/reservations/{id}", "cancelReservation", "bookings", "Give a promise back",
-		0}, a.cancelReservation)
-	registerOperation(a, operation{http.MethodPost, "/reservations/{id}/claim", "claimReservation", "bookings",
-		"Turn a reservation into an allocation", 201}, a.claimReservation)
+func reservationEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serveOnce(a, createReservation, (*book[contract.ReservationCreate]).body,
+			func(r contract.Reservation) (string, int) { return "/v1/reservations/" + r.ID, r.Version }),
+		serve(a, operation.Operation{ID: "listReservations", Method: http.MethodGet, Path: "/reservations",
+			Tag: "bookings", Policy: auth.AnyKey,
+			Summary: "List reservations, the newest first; an agent sees its own"}, listReservations),
+		serve(a, operation.Operation{ID: "getReservation", Method: http.MethodGet, Path: "/reservations/{id}",
+			Tag: "bookings", Policy: auth.AnyKey, Summary: "Read a reservation"}, getReservation),
+		serveOnce(a, cancelReservation, func(in *act) contract.PlannedCancel {
+			return contract.PlannedCancel{ReservationID: in.ID}
+		}, nil),
+		serveWaiting(a, claimReservation, func(in *claimInput) (contract.PlannedClaim, string) {
+			return contract.PlannedClaim{ReservationID: in.ID, Claim: in.Body}, in.Prefer
+		}),
+	}
 }
 
-func (a *API) createReservation(ctx context.Context, in *struct {
-	KeyRequired
-	DryRun bool `query:"dry_run" doc:"Answer what would happen and change nothing."`
-	Body   contract.ReservationCreate
-},
-) (*Created[contract.Reservation], error) {
-	actor, b := auth.From(ctx), in.Body
-	if in.DryRun {
-		return dryRun[contract.Reservation](ctx, a, actor, b, reserveOperation)
-	}
-	req, err := a.reserveRequest(b)
-	if err != nil {
-		return nil, err
-	}
-	if err := in.requireKey(); err != nil {
-		return nil, err
-	}
-	out, err := runOnceLocking(ctx, a, ledger.Once{Route: "POST /v1/reservations", Key: in.Key, LockHint: poolLock(b.Pool)}, b,
-		func(ctx context.Context, a *API) (int, contract.Reservation, error) {
-			got, err := a.Ledger.Reserve(ctx, actor, req)
-			return reservationStatus(got), encodeReservation(got), err
-		})
-	if err != nil {
-		return nil, err
-	}
-	out.Location, out.ETag = "/v1/reservations/"+out.Body.ID, formatETag(out.Body.Version)
-	return out, nil
+type reservationChange[B any] = operation.Change[B, reservation.Reservation, contract.Reservation]
+
+var createReservation = reservationChange[contract.ReservationCreate]{
+	Operation: operation.Operation{ID: "createReservation", Method: http.MethodPost, Path: "/reservations",
+		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member,
+		Summary: "Get a promise of GPUs over a window"},
+	Plan: contract.PlanReserve,
+	Check: func(_ context.Context, v operation.Viewer, b *contract.ReservationCreate) error {
+		return checkReservation(v.Now, *b)
+	},
+	Lock: func(b contract.ReservationCreate) *ledger.LockHint { return poolLock(b.Pool) },
+	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+		b contract.ReservationCreate) (reservation.Reservation, error) {
+		return l.Reserve(ctx, actor, decodeReservation(b))
+	},
+	StatusOf: reservationStatus, Encode: forAnybody(encodeReservation),
 }
 
-// reserveRequest is what a body asks of the ledger.
-func (a *API) reserveRequest(b contract.ReservationCreate) (ledger.ReserveRequest, error) {
+// decodeReservation is what a body asks of the ledger.
+func decodeReservation(b contract.ReservationCreate) ledger.ReserveRequest {
 	return ledger.ReserveRequest{Pool: b.Pool, Model: b.Model, Needs: decodeNeeds(b.Needs), GPUs: b.GPUs,
-			Layout: decodeLayout(b.Layout),
-			Class:  reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
-			Workload: capacity.Workload(b.Workload), Window: calendar.Interval{Start: truncateTime(b.Start), End: truncateTime(b.End)},
-			Range: decodeTimeRange(b.TimeRange)},
-		cmp.Or(a.notTooFar("start", b.Start), a.notTooFar("start_time_not_earlier_than", b.StartTimeNotEarlierThan))
+		Layout: decodeLayout(b.Layout), Class: reservation.Class(b.Class), Name: b.Name, Queue: b.Queue,
+		Workload: capacity.Workload(b.Workload),
+		Window:   calendar.Interval{Start: truncateTime(b.Start), End: truncateTime(b.End)},
+		Range:    decodeTimeRange(b.TimeRange)}
+}
+
+// checkReservation refuses what is too far ahead.
+func checkReservation(now time.Time, b contract.ReservationCreate) error {
+	return cmp.Or(notTooFar(now, "start", b.Start),
+		notTooFar(now, "start_time_not_earlier_than", b.StartTimeNotEarlierThan))
 }
 
 // poolLock says which pool a request will lock, if it names one.
@@ -84,14 +85,14 @@ func reservationStatus(got reservation.Reservation) int {
 	return http.StatusAccepted
 }
 
-func (a *API) notTooFar(field string, t time.Time) error {
-	if t.After(a.Clock.Now().Add(furthest)) {
+func notTooFar(now time.Time, field string, t time.Time) error {
+	if t.After(now.Add(furthest)) {
 		return problem.Invalid(field, "must be at most 366 days ahead", "")
 	}
 	return nil
 }
 
-func (a *API) listReservations(ctx context.Context, in *struct {
+func listReservations(ctx context.Context, a *API, in *struct {
 	Page
 	BookingFilter
 	State    []string `query:"state" enum:"booked,waitlisted,warming,ready,claimed,cancelled,expired,failed"`
@@ -101,7 +102,7 @@ func (a *API) listReservations(ctx context.Context, in *struct {
 ) (out *ListOut[contract.Reservation], err error) {
 	actor := auth.From(ctx)
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
-		s, f, err := a.bookingFilter(ctx, r, in.BookingFilter, in.State, in.MadeBy, "made_by")
+		s, f, err := bookingFilter(ctx, a, r, in.BookingFilter, in.State, in.MadeBy, "made_by")
 		if err != nil {
 			return err
 		}
@@ -116,7 +117,7 @@ func (a *API) listReservations(ctx context.Context, in *struct {
 		if actor.Kind == ledger.AgentKey {
 			f.MadeBy = actor.KeyID
 		}
-		waits := a.newWaitEncoder(r)
+		waits := newWaitEncoder(a, r)
 		out, err = readPage(in.Page, "rsv", func(p ledger.Page) ([]reservation.Reservation, error) {
 			return r.Reservations(s, f, p)
 		}, func(r reservation.Reservation) string { return r.ID }, waits.encodeReservation)
@@ -125,7 +126,7 @@ func (a *API) listReservations(ctx context.Context, in *struct {
 	return out, err
 }
 
-func (a *API) getReservation(ctx context.Context, in *struct{ ByID }) (*One[contract.Reservation], error) {
+func getReservation(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Reservation], error) {
 	actor := auth.From(ctx)
 	out := &One[contract.Reservation]{}
 	err := a.readSnapshot(ctx, func(r ledger.Reader) error {
@@ -136,50 +137,44 @@ func (a *API) getReservation(ctx context.Context, in *struct{ ByID }) (*One[cont
 		if actor.Kind == ledger.AgentKey && got.MadeBy != actor.KeyID {
 			return ledger.ErrNotFound
 		}
-		waits := a.newWaitEncoder(r)
+		waits := newWaitEncoder(a, r)
 		out.ETag, out.Body = formatETag(got.Version), waits.encodeReservation(got)
 		return waits.err
 	})
 	return out, err
 }
 
-func (a *API) cancelReservation(ctx context.Context, in *struct {
-	ByID
-	Idempotency
-},
-) (*Created[contract.Reservation], error) {
-	return runOnceLocking(ctx, a, ledger.Once{Route: "DELETE /v1/reservations/{id}", Key: in.Key,
-		LockHint: &ledger.LockHint{Reservation: in.ID}}, in.ID, func(ctx context.Context, a *API) (int, contract.Reservation, error) {
-		got, err := a.Ledger.CancelReservation(ctx, auth.From(ctx), in.ID)
-		return http.StatusOK, encodeReservation(got), err
-	})
+var cancelReservation = reservationChange[contract.PlannedCancel]{
+	Operation: operation.Operation{ID: "cancelReservation", Method: http.MethodDelete, Path: "/reservations/{id}",
+		Tag: "bookings", Policy: auth.AgentOwn, Summary: "Give a promise back"},
+	Plan: contract.PlanCancel,
+	Lock: func(b contract.PlannedCancel) *ledger.LockHint { return &ledger.LockHint{Reservation: b.ReservationID} },
+	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+		b contract.PlannedCancel) (reservation.Reservation, error) {
+		return l.CancelReservation(ctx, actor, b.ReservationID)
+	},
+	Encode: forAnybody(encodeReservation),
 }
 
-func (a *API) claimReservation(ctx context.Context, in *struct {
+type claimInput struct {
 	ByID
 	KeyRequired
-	DryRun bool   `query:"dry_run" doc:"Answer what would happen and change nothing."`
+	DryRun
 	Prefer string `header:"Prefer" maxLength:"64" doc:"As of createAllocation."`
 	Body   contract.Claim
-},
-) (*allocationOut, error) {
-	if in.DryRun {
-		return dryRunOut(dryRun[contract.Allocation](ctx, a, auth.From(ctx),
-			contract.PlannedClaim{ReservationID: in.ID, Claim: in.Body}, claimOperation))
-	}
-	if err := in.requireKey(); err != nil {
-		return nil, err
-	}
-	hashed := []any{in.ID, in.Body}
-	out, err := runOnceLocking(ctx, a, ledger.Once{Route: "POST /v1/reservations/{id}/claim", Key: in.Key,
-		LockHint: &ledger.LockHint{Reservation: in.ID}}, hashed, func(ctx context.Context, a *API) (int, contract.Allocation, error) {
-		got, err := a.Ledger.Claim(ctx, auth.From(ctx), in.ID, seconds(in.Body.LeaseSeconds), in.Body.Name)
-		return allocationStatus(got), encodeAllocation(got), err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return a.awaitAllocation(ctx, out, in.Prefer)
+}
+
+var claimReservation = allocationChange[contract.PlannedClaim]{
+	Operation: operation.Operation{ID: "claimReservation", Method: http.MethodPost,
+		Path: "/reservations/{id}/claim", Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member,
+		Waits: true, Summary: "Turn a reservation into an allocation"},
+	Plan: contract.PlanClaim,
+	Lock: func(b contract.PlannedClaim) *ledger.LockHint { return &ledger.LockHint{Reservation: b.ReservationID} },
+	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+		b contract.PlannedClaim) (allocation.Allocation, error) {
+		return l.Claim(ctx, actor, b.ReservationID, seconds(b.LeaseSeconds), b.Name)
+	},
+	StatusOf: allocationStatus, Encode: forAnybody(encodeAllocation),
 }
 
 func encodeReservation(r reservation.Reservation) contract.Reservation {

@@ -10,61 +10,55 @@ import (
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 )
 
-func (a *API) registerSchedules() {
-	registerOperation(a, operation{http.MethodPost, "/schedules", "createSchedule", "bookings",
-		"Make reservations again and again", 201}, a.createSchedule)
-	registerOperation(a, operation{http.MethodGet, "/schedules", "listSchedules", "bookings", "List schedules", 0},
-		a.listSchedules)
-	registerOperation(a, operation{http.MethodGet, "/schedules/{id}", "getSchedule", "bookings", "Read a schedule", 0},
-		a.getSchedule)
-	registerOperation(a, operation{http.MethodDelete, "/schedules/{id}", "deleteSchedule", "bookings",
-		"End a schedule and give back what it booked", 0}, a.deleteSchedule)
-	registerOperation(a, operation{http.MethodGet, "/schedules/{id}/occurrences", "listOccurrences", "bookings",
-		"The next dates of a schedule, and what became of each", 0}, a.listOccurrences)
-	for name, paused := range map[string]bool{"pause": true, "resume": false} {
-		registerOperation(a, operation{http.MethodPost, "/schedules/{id}/" + name, name + "Schedule", "bookings",
-			"Stop or go on; what is booked stays", 0},
-			func(ctx context.Context, in *struct {
-				ByID
-				Idempotency
-			},
-			) (*Created[contract.Schedule], error) {
-				if _, err := a.readSchedule(ctx, in.ID); err != nil {
-					return nil, err
-				}
-				return runOnce(ctx, a, "POST /v1/schedules/{id}/"+name, in.Idempotency, in.ID,
-					func(ctx context.Context, a *API) (int, contract.Schedule, error) {
-						s, err := a.Ledger.PauseSchedule(ctx, auth.From(ctx), in.ID, paused)
-						return http.StatusOK, encodeSchedule(s), err
-					})
-			})
+func scheduleEndpoints(a *API) []endpoint {
+	return []endpoint{
+		serveOnce(a, createSchedule, (*book[contract.ScheduleCreate]).body,
+			func(s contract.Schedule) (string, int) { return "/v1/schedules/" + s.ID, s.Version }),
+		serve(a, operation.Operation{ID: "listSchedules", Method: http.MethodGet, Path: "/schedules", Tag: "bookings",
+			Policy: auth.Viewer, Summary: "List schedules"}, listSchedules),
+		serve(a, operation.Operation{ID: "getSchedule", Method: http.MethodGet, Path: "/schedules/{id}",
+			Tag: "bookings", Policy: auth.Viewer, Summary: "Read a schedule"}, getSchedule),
+		serve(a, operation.Operation{ID: "deleteSchedule", Method: http.MethodDelete, Path: "/schedules/{id}",
+			Tag: "bookings", Policy: auth.Member, Summary: "End a schedule and give back what it booked"},
+			deleteSchedule),
+		serve(a, operation.Operation{ID: "listOccurrences", Method: http.MethodGet,
+			Path: "/schedules/{id}/occurrences", Tag: "bookings", Policy: auth.Viewer,
+			Summary: "The next dates of a schedule, and what became of each"}, listOccurrences),
+		serveOnce(a, pauseSchedule(a, "pause", true), (*act).target, nil),
+		serveOnce(a, pauseSchedule(a, "resume", false), (*act).target, nil),
 	}
 }
 
-func (a *API) createSchedule(ctx context.Context, in *struct {
-	KeyRequired
-	DryRun bool `query:"dry_run" doc:"Answer what would happen and change nothing."`
-	Body   contract.ScheduleCreate
-},
-) (*Created[contract.Schedule], error) {
-	if in.DryRun {
-		return dryRun[contract.Schedule](ctx, a, auth.From(ctx), in.Body, scheduleOperation)
+type scheduleChange[B, T any] = operation.Change[B, T, contract.Schedule]
+
+var createSchedule = scheduleChange[contract.ScheduleCreate, ledger.Scheduled]{
+	Operation: operation.Operation{ID: "createSchedule", Method: http.MethodPost, Path: "/schedules",
+		Tag: "bookings", Status: http.StatusCreated, Policy: auth.Member,
+		Summary: "Make reservations again and again"},
+	Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor,
+		b contract.ScheduleCreate) (ledger.Scheduled, error) {
+		return l.CreateSchedule(ctx, actor, decodeSchedule(b))
+	},
+	Encode: forAnybody(encodeScheduled),
+}
+
+// pauseSchedule stops a schedule, or lets it go on.
+func pauseSchedule(a *API, name string, paused bool) scheduleChange[ByID, ledger.Schedule] {
+	return scheduleChange[ByID, ledger.Schedule]{
+		Operation: operation.Operation{ID: name + "Schedule", Method: http.MethodPost, Path: "/schedules/{id}/" + name,
+			Tag: "bookings", Policy: auth.Member, Summary: "Stop or go on; what is booked stays"},
+		Check: func(ctx context.Context, _ operation.Viewer, b *ByID) error {
+			_, err := readSchedule(ctx, a, b.ID)
+			return err
+		},
+		Run: func(ctx context.Context, l *ledger.Ledger, actor ledger.Actor, b ByID) (ledger.Schedule, error) {
+			return l.PauseSchedule(ctx, actor, b.ID, paused)
+		},
+		Encode: forAnybody(encodeSchedule),
 	}
-	if err := in.requireKey(); err != nil {
-		return nil, err
-	}
-	out, err := runOnce(ctx, a, "POST /v1/schedules", in.Idempotency, in.Body,
-		func(ctx context.Context, a *API) (int, contract.Schedule, error) {
-			s, err := a.Ledger.CreateSchedule(ctx, auth.From(ctx), decodeSchedule(in.Body))
-			return http.StatusCreated, encodeScheduled(s), err
-		})
-	if err != nil {
-		return nil, err
-	}
-	out.Location, out.ETag = "/v1/schedules/"+out.Body.ID, formatETag(out.Body.Version)
-	return out, nil
 }
 
 func decodeSchedule(b contract.ScheduleCreate) ledger.Schedule {
@@ -75,13 +69,7 @@ func decodeSchedule(b contract.ScheduleCreate) ledger.Schedule {
 	}
 }
 
-func scheduleOperation(_ *API, actor ledger.Actor, b contract.ScheduleCreate) (ledger.Operation, error) {
-	return newOperation(func(ctx context.Context, l *ledger.Ledger) (ledger.Scheduled, error) {
-		return l.CreateSchedule(ctx, actor, decodeSchedule(b))
-	}, statusOK, encodeScheduled), nil
-}
-
-func (a *API) listSchedules(ctx context.Context, in *struct {
+func listSchedules(ctx context.Context, a *API, in *struct {
 	Page
 	OfOrganization
 },
@@ -99,7 +87,7 @@ func (a *API) listSchedules(ctx context.Context, in *struct {
 	return out, err
 }
 
-func (a *API) readSchedule(ctx context.Context, id string) (s ledger.Schedule, err error) {
+func readSchedule(ctx context.Context, a *API, id string) (s ledger.Schedule, err error) {
 	err = a.readSnapshot(ctx, func(r ledger.Reader) error {
 		if s, err = r.Schedule(auth.From(ctx).Scope(), id); err == nil && !s.DeletedAt.IsZero() {
 			err = ledger.ErrNotFound
@@ -109,13 +97,13 @@ func (a *API) readSchedule(ctx context.Context, id string) (s ledger.Schedule, e
 	return s, err
 }
 
-func (a *API) getSchedule(ctx context.Context, in *struct{ ByID }) (*One[contract.Schedule], error) {
-	s, err := a.readSchedule(ctx, in.ID)
+func getSchedule(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Schedule], error) {
+	s, err := readSchedule(ctx, a, in.ID)
 	return &One[contract.Schedule]{ETag: formatETag(s.Version), Body: encodeSchedule(s)}, err
 }
 
-func (a *API) deleteSchedule(ctx context.Context, in *struct{ ByID }) (*One[contract.Schedule], error) {
-	if _, err := a.readSchedule(ctx, in.ID); err != nil {
+func deleteSchedule(ctx context.Context, a *API, in *struct{ ByID }) (*One[contract.Schedule], error) {
+	if _, err := readSchedule(ctx, a, in.ID); err != nil {
 		return nil, err
 	}
 	s, cancelled, err := a.Ledger.DeleteSchedule(ctx, auth.From(ctx), in.ID)
@@ -124,7 +112,7 @@ func (a *API) deleteSchedule(ctx context.Context, in *struct{ ByID }) (*One[cont
 	return out, err
 }
 
-func (a *API) listOccurrences(ctx context.Context, in *struct {
+func listOccurrences(ctx context.Context, a *API, in *struct {
 	ByID
 	From  time.Time `query:"from" doc:"Now, when left out."`
 	To    time.Time `query:"to" doc:"As far ahead as there are any, when left out."`

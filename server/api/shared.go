@@ -2,10 +2,7 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +11,7 @@ import (
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
 	"github.com/forewarm/forewarm/server/auth"
+	"github.com/forewarm/forewarm/server/operation"
 	"github.com/forewarm/forewarm/server/problem"
 )
 
@@ -78,12 +76,17 @@ func (m Match) parseIfMatch() (int, error) {
 // KeyRequired is the idempotency key of a request that is refused without one.
 type KeyRequired struct{ Idempotency }
 
-// requireKey demands an idempotency key of a request that spends money.
-func (i KeyRequired) requireKey() error {
+// keyed is an input that may have an idempotency key.
+type keyed interface{ idempotencyKey() (string, error) }
+
+func (i Idempotency) idempotencyKey() (string, error) { return i.Key, nil }
+
+// idempotencyKey demands a key of a request that spends money.
+func (i KeyRequired) idempotencyKey() (string, error) {
 	if i.Key != "" {
-		return nil
+		return i.Key, nil
 	}
-	return problem.New(contract.CodeMissingIdempotencyKey,
+	return "", problem.New(contract.CodeMissingIdempotencyKey,
 		"A request that books something must be safe to send twice.").
 		Field(contract.FieldError{Pointer: contract.HeaderIdempotencyKey, Code: "required",
 			Message: "must be a text that is new for each new request"}).
@@ -91,59 +94,48 @@ func (i KeyRequired) requireKey() error {
 			"the request")
 }
 
-// runOnce runs fn at most once per idempotency key; hashed is what makes a request
-// the same one. Without a key it just runs.
-func runOnce[T any](ctx context.Context, a *API, route string, i Idempotency, hashed any,
-	fn func(context.Context, *API) (int, T, error)) (*Created[T], error) {
-	return runOnceLocking(ctx, a, ledger.Once{Route: route, Key: i.Key}, hashed, fn)
+// formatReplayed is the header Idempotency-Replayed.
+func formatReplayed(replayed bool) string {
+	if replayed {
+		return "true"
+	}
+	return ""
 }
 
-// runOnceLocking is once for a request that says what it will lock, so that it can
-// share a transaction with others.
-func runOnceLocking[T any](ctx context.Context, a *API, o ledger.Once, hashed any,
-	fn func(context.Context, *API) (int, T, error)) (*Created[T], error) {
-	out := &Created[T]{}
-	if o.Key == "" {
-		var err error
-		out.Status, out.Body, err = fn(ctx, a)
-		return out, err
-	}
-	canonical, err := json.Marshal(hashed)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the request: %w", err)
-	}
-	sum := sha256.Sum256(canonical)
-	o.Hash = sum[:]
-	status, body, replayed, err := a.Ledger.Once(ctx, auth.From(ctx), o,
-		func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
-			status, v, err := fn(ctx, a.withLedger(l))
-			if err != nil {
-				return 0, nil, err
-			}
-			out.Body = v
-			body, err := json.Marshal(v)
-			return status, body, err
-		})
-	if err != nil {
-		return nil, err
-	}
-	if out.Status = status; !replayed {
-		return out, nil
-	}
-	out.Replayed = "true"
-	var stored T // what fn may have left in out.Body was rolled back
-	if err := json.Unmarshal(body, &stored); err != nil {
-		return nil, fmt.Errorf("decoding the stored answer: %w", err)
-	}
-	out.Body = stored
-	return out, nil
+// DryRun lets a request ask what it would do.
+type DryRun struct {
+	Dry bool `query:"dry_run" doc:"Answer what would happen and change nothing."`
 }
 
-// withLedger returns the API over a ledger whose verbs work in one transaction.
-func (a *API) withLedger(l *ledger.Ledger) *API {
-	bound := *a
-	bound.Ledger = l
-	return &bound
+func (d DryRun) isDryRun() bool { return d.Dry }
+
+// The inputs of the usual forms.
+type (
+	// create asks for something new.
+	create[B any] struct {
+		Idempotency
+		Body B
+	}
+	// book asks for something that costs money.
+	book[B any] struct {
+		KeyRequired
+		DryRun
+		Body B
+	}
+	// act asks for something to be done to one resource.
+	act struct {
+		ByID
+		Idempotency
+	}
+)
+
+func (in *create[B]) body() B { return in.Body }
+func (in *book[B]) body() B   { return in.Body }
+func (in *act) target() ByID  { return in.ByID }
+
+// forAnybody encodes for every viewer alike.
+func forAnybody[T, C any](encode func(T) C) func(operation.Viewer, T) C {
+	return func(_ operation.Viewer, got T) C { return encode(got) }
 }
 
 // readSnapshot runs fn on one snapshot.

@@ -17,7 +17,7 @@ type waitEncoder struct {
 	err   error
 }
 
-func (a *API) newWaitEncoder(r ledger.Reader) *waitEncoder {
+func newWaitEncoder(a *API, r ledger.Reader) *waitEncoder {
 	return &waitEncoder{waits: a.Ledger.Waits(r)}
 }
 

@@ -1,0 +1,176 @@
+package operation
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/forewarm/forewarm/ledger"
+	"github.com/forewarm/forewarm/server/problem"
+)
+
+// Change is an operation that writes. B is all that it asks, whatever carries it;
+// T is what the ledger answers, and C how that goes over the wire.
+type Change[B, T, C any] struct {
+	Operation
+	// Plan is the kind of plan that shows it before it is done; empty: none does.
+	Plan string
+	// Check refuses what cannot be asked, and puts ids for names. It changes nothing
+	// else; nil: the ledger checks all.
+	Check func(context.Context, Viewer, *B) error
+	// Lock is what Run will lock, if that can be told: then it shares a transaction
+	// with others. Nil: it cannot.
+	Lock func(B) *ledger.LockHint
+	// Load is how many requests it decides on; nil: one.
+	Load func(B) int
+	// Run calls verbs of the ledger that it is given, which may work in a transaction
+	// of others.
+	Run func(context.Context, *ledger.Ledger, ledger.Actor, B) (T, error)
+	// StatusOf is the status of an answer; nil: Status.
+	StatusOf func(T) int
+	Encode   func(Viewer, T) C
+}
+
+// Request is what was asked, once it is checked.
+type Request[B any] struct {
+	asked B
+	hash  []byte // of what was sent: the same request has the same
+}
+
+// Viewer is who reads an answer, and when. A zero time is that of a plan, which
+// must say the same whenever it is looked at.
+type Viewer struct {
+	Actor ledger.Actor
+	Now   time.Time
+}
+
+// Answer is what a change answers.
+type Answer[C any] struct {
+	Status   int
+	Body     C
+	Replayed bool // it is the stored answer of the first such request
+}
+
+// Accept checks what is asked.
+func (c Change[B, T, C]) Accept(ctx context.Context, v Viewer, b B) (Request[B], error) {
+	canonical, err := json.Marshal(b)
+	if err != nil {
+		return Request[B]{}, fmt.Errorf("encoding the request: %w", err)
+	}
+	sum := sha256.Sum256(canonical)
+	if c.Check != nil {
+		err = c.Check(ctx, v, &b)
+	}
+	return Request[B]{asked: b, hash: sum[:]}, err
+}
+
+// Once does what was accepted at most once for each idempotency key. Without a key
+// it just does it.
+func (c Change[B, T, C]) Once(ctx context.Context, l *ledger.Ledger, v Viewer, key string,
+	r Request[B]) (out Answer[C], err error) {
+	if key == "" {
+		out.Status, out.Body, err = c.call(ctx, l, v, r)
+		return out, err
+	}
+	once := ledger.Once{Route: c.Template(), Key: key, Hash: r.hash}
+	if c.Lock != nil {
+		once.LockHint = c.Lock(r.asked)
+	}
+	if c.Load != nil {
+		once.Load = c.Load(r.asked)
+	}
+	status, stored, replayed, err := l.Once(ctx, v.Actor, once,
+		func(ctx context.Context, l *ledger.Ledger) (status int, body []byte, err error) {
+			if status, out.Body, err = c.call(ctx, l, v, r); err != nil {
+				return 0, nil, err
+			}
+			body, err = json.Marshal(out.Body)
+			return status, body, err
+		})
+	if err != nil {
+		return Answer[C]{}, err
+	}
+	if out.Status, out.Replayed = status, replayed; !replayed {
+		return out, nil
+	}
+	var body C // what the call may have left in out was rolled back
+	if err := json.Unmarshal(stored, &body); err != nil {
+		return Answer[C]{}, fmt.Errorf("decoding the stored answer: %w", err)
+	}
+	out.Body = body
+	return out, nil
+}
+
+// Do does what is asked, however often it is asked.
+func (c Change[B, T, C]) Do(ctx context.Context, l *ledger.Ledger, v Viewer, b B) (C, error) {
+	r, err := c.Accept(ctx, v, b)
+	if err != nil {
+		var none C
+		return none, err
+	}
+	_, body, err := c.call(ctx, l, v, r)
+	return body, err
+}
+
+// DryRun answers what the request would be answered, and changes nothing. Ids in
+// the answer are given to nothing.
+func (c Change[B, T, C]) DryRun(ctx context.Context, l *ledger.Ledger, v Viewer, b B) (out Answer[C], err error) {
+	run, err := c.ForLedger(ctx, v, b)
+	if err != nil {
+		return out, err
+	}
+	_, answer, err := l.DryRun(ctx, v.Actor, run)
+	if err != nil {
+		return out, err
+	}
+	out.Status = http.StatusOK
+	if err := json.Unmarshal(answer, &out.Body); err != nil {
+		return out, fmt.Errorf("decoding what a dry run answered: %w", err)
+	}
+	return out, nil
+}
+
+// ForLedger is the request as the ledger runs it where it must answer the same
+// whenever it runs: in a dry run, a plan and an explanation.
+func (c Change[B, T, C]) ForLedger(ctx context.Context, v Viewer, b B) (ledger.Operation, error) {
+	r, err := c.Accept(ctx, v, b)
+	if err != nil {
+		return nil, err
+	}
+	v.Now = time.Time{}
+	return func(ctx context.Context, l *ledger.Ledger) (int, []byte, error) {
+		status, body, err := c.call(ctx, l, v, r)
+		if err != nil {
+			return 0, nil, err
+		}
+		answer, err := json.Marshal(body)
+		return status, answer, err
+	}, nil
+}
+
+// Planned is ForLedger of a request in JSON, which fits the schema of B.
+func (c Change[B, T, C]) Planned(ctx context.Context, v Viewer, request []byte) (ledger.Operation, error) {
+	var b B
+	if err := json.Unmarshal(request, &b); err != nil {
+		return nil, problem.Invalid("request", "must be the body of the kind's own route", "")
+	}
+	return c.ForLedger(ctx, v, b)
+}
+
+// call runs a request and encodes what came of it.
+func (c Change[B, T, C]) call(ctx context.Context, l *ledger.Ledger, v Viewer, r Request[B]) (int, C, error) {
+	got, err := c.Run(ctx, l, v.Actor, r.asked)
+	if err != nil {
+		var none C
+		return 0, none, err
+	}
+	status := cmp.Or(c.Status, http.StatusOK)
+	if c.StatusOf != nil {
+		status = c.StatusOf(got)
+	}
+	return status, c.Encode(v, got), nil
+}
