@@ -150,12 +150,12 @@ func attachPlannerDecision(tx *groupTx, n int, a plan.Action) error {
 var plannedKinds = map[plan.Kind]DecisionKind{
 	plan.BootNode: DecisionPrewarm, plan.WarmReservation: DecisionPrewarm,
 	plan.AbandonNode: DecisionReclaim, plan.DrainNode: DecisionReclaim, plan.RetireNode: DecisionReclaim,
-	plan.ExpireReserv: DecisionReclaim, plan.FailReservation: DecisionReclaim,
+	plan.ExpireReservation: DecisionReclaim, plan.FailReservation: DecisionReclaim,
 	plan.ExpireAllocation: DecisionReclaim, plan.FailAllocation: DecisionReclaim,
 	plan.ReadyReservation: DecisionPlacement, plan.UnreadyReservation: DecisionPlacement,
-	plan.DegradeReserv: DecisionPlacement, plan.RestoreReserv: DecisionPlacement,
+	plan.DegradeReservation: DecisionPlacement, plan.RestoreReservation: DecisionPlacement,
 	plan.MoveReservation: DecisionPlacement, plan.MoveAllocation: DecisionPlacement,
-	plan.ActivateAlloc: DecisionPlacement,
+	plan.ActivateAllocation: DecisionPlacement,
 }
 
 // refuseRequest makes the error of a request that gets no place, and, but for a

@@ -178,8 +178,8 @@ func performAction(tx *groupTx, p *poolTx, a plan.Action) (bool, error) {
 		return true, requestNode(tx, p, a)
 	case plan.AbandonNode, plan.DrainNode, plan.RetireNode:
 		return true, actOnNode(tx, p, a)
-	case plan.WarmReservation, plan.ReadyReservation, plan.UnreadyReservation, plan.DegradeReserv,
-		plan.RestoreReserv, plan.ExpireReserv, plan.FailReservation, plan.MoveReservation:
+	case plan.WarmReservation, plan.ReadyReservation, plan.UnreadyReservation, plan.DegradeReservation,
+		plan.RestoreReservation, plan.ExpireReservation, plan.FailReservation, plan.MoveReservation:
 		return true, actOnReservation(tx, p, a)
 	default:
 		return actOnAllocation(tx, p, a)
@@ -273,14 +273,14 @@ func actOnReservation(tx *groupTx, p *poolTx, a plan.Action) error {
 				Message: fmt.Sprintf("%s was made smaller, and has another place for it", p.Pool.Name)})
 		}
 		return nil
-	case plan.DegradeReserv, plan.RestoreReserv:
+	case plan.DegradeReservation, plan.RestoreReservation:
 		flagReservation(tx, p, r, a)
 		return nil
 	}
 	events := map[plan.Kind]reservation.Event{
 		plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeReady,
 		plan.UnreadyReservation: reservation.LoseNode,
-		plan.ExpireReserv:       reservation.Expire, plan.FailReservation: reservation.FailWindow,
+		plan.ExpireReservation:  reservation.Expire, plan.FailReservation: reservation.FailWindow,
 	}
 	next, err := tx.stepReservation(p, r, events[a.Kind], a.Reason, describeForOwner(tx, p, r, a))
 	if err == nil && (!next.Live() || a.Reason == plan.ReasonPaused) {
@@ -294,14 +294,14 @@ func actOnReservation(tx *groupTx, p *poolTx, a plan.Action) error {
 func flagReservation(tx *groupTx, p *poolTx, r reservation.Reservation, a plan.Action) {
 	kind, message := "reservation.degraded", fmt.Sprintf("will not be ready at %s", formatTime(r.Window.Start))
 	switch {
-	case a.Kind == plan.RestoreReserv:
+	case a.Kind == plan.RestoreReservation:
 		kind, message = "reservation.restored", "has its place again"
 		r.Reason = a.Reason
 	case a.Reason == plan.ReasonShrunk:
 		message = fmt.Sprintf("%s was made smaller, and has no place for it now", p.Pool.Name)
 		r.Reason = a.Reason
 	}
-	r.Degraded = a.Kind == plan.DegradeReserv
+	r.Degraded = a.Kind == plan.DegradeReservation
 	p.putReservation(r)
 	tx.addEvent(Event{OrganizationID: r.OrganizationID, Type: kind, Subject: r.ID, PoolID: p.Pool.ID, Reason: a.Reason,
 		Message: message})
@@ -324,7 +324,7 @@ func describeForOwner(tx *groupTx, p *poolTx, r reservation.Reservation, a plan.
 		}
 		return phrase.Count(r.Shape.GPUs(), "GPU") +
 			" warm again" // it lost a node, or moved, and that is when it was ready first
-	case plan.ExpireReserv:
+	case plan.ExpireReservation:
 		return "nobody came"
 	default:
 		return ""
@@ -360,7 +360,7 @@ func actOnAllocation(tx *groupTx, p *poolTx, a plan.Action) (bool, error) {
 		al.Slots = a.Slots
 		p.putAllocation(al)
 		return true, nil
-	case plan.ActivateAlloc:
+	case plan.ActivateAllocation:
 		held, free := freeDevices(p, al)
 		if !free {
 			return false, nil

@@ -6,68 +6,68 @@ import (
 	"github.com/forewarm/forewarm/core/node"
 )
 
-func (c *computation) allocations() {
+func (c *computation) planAllocations() {
 	for _, a := range c.byAge {
 		switch a.State() {
 		case allocation.Active:
-			c.active(a)
+			c.planActive(a)
 		case allocation.Pending:
-			c.pending(a)
+			c.planPending(a)
 		}
 	}
 }
 
-func (c *computation) active(a *allocation.Allocation) {
+func (c *computation) planActive(a *allocation.Allocation) {
 	for _, slot := range a.Slots {
 		c.wanted[slot], c.held[slot] = true, true
 	}
 	if c.judge(Action{Kind: FailAllocation, Subject: a.ID,
-		Facts: Facts{State: string(a.State()), Standing: c.service(a.Slots).String()}}) {
-		c.places.drop(a.Booking())
+		Facts: Facts{State: string(a.State()), Standing: c.readinessInUse(a.Slots).String()}}) {
+		c.places.dropBooking(a.Booking())
 		return
 	}
-	if c.reached(a.LeaseUntil) {
+	if c.hasCome(a.LeaseUntil) {
 		c.judge(Action{Kind: ExpireAllocation, Subject: a.ID,
 			Facts: Facts{State: string(a.State()), Due: a.LeaseUntil, For: ReasonLease}})
 	}
 }
 
-// service is how far the nodes of an allocation are. A node that is draining, or
+// readinessInUse is how far the nodes of an allocation are. A node that is draining, or
 // that an operator keeps, still serves what is on it.
-func (c *computation) service(slots []int) standing {
+func (c *computation) readinessInUse(slots []int) readiness {
 	worst := ready
 	for _, slot := range slots {
 		if n := c.bySlot[slot]; n == nil || n.State() != node.Draining && !n.Kept() {
-			worst = min(worst, c.nodeStanding(slot))
+			worst = min(worst, c.nodeReadiness(slot))
 		}
 	}
 	return worst
 }
 
-func (c *computation) pending(a *allocation.Allocation) {
+func (c *computation) planPending(a *allocation.Allocation) {
 	f := Facts{State: string(a.State()), Start: a.Window.Start, End: a.Window.End}
-	if c.reached(a.Window.End) {
-		c.keep(a.Slots)
+	if c.hasCome(a.Window.End) {
+		c.keepNodes(a.Slots)
 		f.Due, f.For = a.Window.End, ReasonNeverReady
 		c.judge(Action{Kind: ExpireAllocation, Subject: a.ID, Facts: f})
 		return
 	}
-	f.Standing = c.standing(a.Slots).String()
-	f.NeedGPUs, f.FreeGPUs = c.tightest(a)
-	if c.judge(Action{Kind: ActivateAlloc, Subject: a.ID, Facts: f}) {
-		c.keep(a.Slots)
-		c.lease(a)
+	f.Standing = c.readiness(a.Slots).String()
+	f.NeedGPUs, f.FreeGPUs = c.tightestNode(a)
+	if c.judge(Action{Kind: ActivateAllocation, Subject: a.ID, Facts: f}) {
+		c.keepNodes(a.Slots)
+		c.reserveLease(a)
 		return
 	}
 	b := a.Booking()
-	b.Slots = c.relocate(MoveAllocation, b, a.Shape)
-	c.want(c.hasten(MoveAllocation, b, a.Shape), ReasonDemand)
+	b.Slots = c.moveToBetter(MoveAllocation, b, a.Shape)
+	c.requireNodes(c.takeEarlierBoot(MoveAllocation, b, a.Shape), ReasonDemand)
 }
 
-// tightest is how many GPUs the allocation needs, and how many nobody holds, on
+// tightestNode is how many GPUs the allocation needs, and how many nobody holds, on
 // that of its nodes where the fewest would be left: the lease before it may have
 // run over.
-func (c *computation) tightest(a *allocation.Allocation) (need, free int) {
+func (c *computation) tightestNode(a *allocation.Allocation) (need, free int) {
 	need, free = a.Shape.Least(), c.Pool.PerNode
 	for i, slot := range a.Slots {
 		has, takes := c.Pool.PerNode, a.Shape.On(i)
@@ -81,10 +81,10 @@ func (c *computation) tightest(a *allocation.Allocation) (need, free int) {
 	return need, free
 }
 
-// lease gives an allocation the whole lease that counts from now, where the
+// reserveLease gives an allocation the whole lease that counts from now, where the
 // calendar allows it, as its activation will: what is moved after it in this
 // result must not take that time.
-func (c *computation) lease(a *allocation.Allocation) {
+func (c *computation) reserveLease(a *allocation.Allocation) {
 	b, until := a.Booking(), c.now.Add(a.Lease)
 	if !until.After(b.Interval.End) {
 		return
@@ -96,6 +96,6 @@ func (c *computation) lease(a *allocation.Allocation) {
 	c.places.Force(b)
 	if fits {
 		longer.Interval.Start = b.Interval.Start
-		c.places.replace(b, longer)
+		c.places.replaceBooking(b, longer)
 	}
 }

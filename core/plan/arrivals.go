@@ -50,15 +50,15 @@ func (a Arrivals) Observe(starts []Start, now time.Time) Arrivals {
 	a.Taken, a.Hours = slices.Clone(a.Taken), slices.Clone(a.Hours)
 	for _, s := range starts {
 		if s.At.After(a.Until) && !s.At.After(now) {
-			a = a.advance(s.At)
+			a = a.closeHours(s.At)
 			a.Open += s.Nodes
 		}
 	}
-	return a.advance(now)
+	return a.closeHours(now)
 }
 
-// advance closes the hours between Until and t. The slices are the receiver's.
-func (a Arrivals) advance(t time.Time) Arrivals {
+// closeHours closes the hours between Until and t. The slices are the receiver's.
+func (a Arrivals) closeHours(t time.Time) Arrivals {
 	from, to := a.Until.Truncate(time.Hour), t.Truncate(time.Hour)
 	if skip := to.Add(-longest * time.Hour); from.Before(skip) {
 		from = skip

@@ -32,7 +32,7 @@ type BootTimes struct {
 func (b BootTimes) Learn(d time.Duration) BootTimes {
 	seen := append(slices.Clone(b.Seen), d)
 	b.Seen, b.Faded = seen[max(0, len(seen)-samples):], min(samples, max(b.Faded, len(b.Seen))+1)
-	if at := change(b.Seen); at > 0 {
+	if at := findChange(b.Seen); at > 0 {
 		b.Seen, b.Faded = b.Seen[at:], samples
 	}
 	return b
@@ -54,58 +54,60 @@ func (b BootTimes) P95() time.Duration { return b.Quantile(0.95) }
 // weight of one itself, so that the r-th of n equal weights stands at r/(n+1).
 // While few boots were seen it is drawn towards the prior's.
 func (b BootTimes) Quantile(q float64) time.Duration {
-	return b.quantile(b.weighed(), q)
+	return b.weightedQuantile(b.weightedBoots(), q)
 }
 
-func (b BootTimes) quantile(w []weighed, q float64) time.Duration {
-	prior := b.prior(q)
+func (b BootTimes) weightedQuantile(w []weightedValue, q float64) time.Duration {
+	prior := b.priorQuantile(q)
 	if len(w) == 0 {
 		return prior
 	}
-	seen, mass := interpolated(w, q)
+	seen, mass := interpolateQuantile(w, q)
 	faded := max(b.Faded, len(b.Seen))
 	weight := priorWeight * float64(max(0, samples-faded)) / samples
 	share := weight / (weight + mass)
 	return time.Duration(math.Round(seen + (float64(prior)-seen)*share))
 }
 
-// prior returns the quantile of the log-normal distribution through the prior's
+// priorQuantile returns the quantile of the log-normal distribution through the prior's
 // two points.
-func (b BootTimes) prior(q float64) time.Duration {
+func (b BootTimes) priorQuantile(q float64) time.Duration {
 	if b.Prior50 <= 0 || b.Prior95 <= b.Prior50 || q == 0.5 {
 		return b.Prior50
 	}
 	if q == 0.95 {
 		return b.Prior95
 	}
-	sigma := math.Log(float64(b.Prior95)/float64(b.Prior50)) / normal(0.95)
-	return time.Duration(math.Round(float64(b.Prior50) * math.Exp(sigma*normal(q))))
+	sigma := math.Log(float64(b.Prior95)/float64(b.Prior50)) / normalQuantile(0.95)
+	return time.Duration(math.Round(float64(b.Prior50) * math.Exp(sigma*normalQuantile(q))))
 }
 
-// normal is the quantile function of the standard normal distribution.
-func normal(q float64) float64 { return math.Sqrt2 * math.Erfinv(2*q-1) }
+// normalQuantile is the quantile function of the standard normal distribution.
+func normalQuantile(q float64) float64 { return math.Sqrt2 * math.Erfinv(2*q-1) }
 
-// weighed is something that was seen, and how much it counts.
-type weighed struct{ value, weight float64 }
+// weightedValue is something that was seen, and how much it counts.
+type weightedValue struct{ value, weight float64 }
 
-// weighed returns what was seen, the smallest first.
-func (b BootTimes) weighed() []weighed { return fading(b.Seen) }
+// weightedBoots returns what was seen, the smallest first.
+func (b BootTimes) weightedBoots() []weightedValue { return weightByAge(b.Seen) }
 
-func fading(seen []time.Duration) []weighed {
-	w := make([]weighed, len(seen))
+func weightByAge(seen []time.Duration) []weightedValue {
+	w := make([]weightedValue, len(seen))
 	weight := 1.0
 	for i := len(seen) - 1; i >= 0; i-- {
-		w[i] = weighed{float64(seen[i]), weight}
+		w[i] = weightedValue{float64(seen[i]), weight}
 		weight *= forgetting
 	}
 	slices.SortFunc(w,
-		func(a, b weighed) int { return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.weight, b.weight)) })
+		func(a, b weightedValue) int {
+			return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.weight, b.weight))
+		})
 	return w
 }
 
-// interpolated returns the weighted quantile of what was seen, which must be
+// interpolateQuantile returns the weighted quantile of what was seen, which must be
 // sorted and not empty, and the sum of the weights.
-func interpolated(w []weighed, q float64) (value, mass float64) {
+func interpolateQuantile(w []weightedValue, q float64) (value, mass float64) {
 	for _, s := range w {
 		mass += s.weight
 	}

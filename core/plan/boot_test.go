@@ -35,8 +35,8 @@ func TestThePriorFades(t *testing.T) {
 	require.Equal(t, last, b.Learn(time.Minute).P50(), "64 are remembered")
 }
 
-// noisy is a source of boots around a median, as providers have them.
-func noisy(seed uint64, median time.Duration) func() time.Duration {
+// noisyBoots is a source of boots around a median, as providers have them.
+func noisyBoots(seed uint64, median time.Duration) func() time.Duration {
 	chance := rand.New(rand.NewPCG(seed, 0))
 	return func() time.Duration {
 		return time.Duration(float64(median) * math.Exp(0.2*chance.NormFloat64()))
@@ -48,7 +48,7 @@ func TestAProviderTwiceAsSlowIsFollowedWithinTenBoots(t *testing.T) {
 	const followed = 10
 	for seed := range uint64(50) {
 		b := plan.BootTimes{Prior50: time.Minute, Prior95: 2 * time.Minute}
-		steady, slow := noisy(seed, 2*time.Minute), noisy(seed+1000, 4*time.Minute)
+		steady, slow := noisyBoots(seed, 2*time.Minute), noisyBoots(seed+1000, 4*time.Minute)
 		for range 200 {
 			b = b.Learn(steady())
 		}
@@ -70,7 +70,7 @@ func TestNoiseIsNotAChange(t *testing.T) {
 	t.Parallel()
 	forgotten := 0
 	for seed := range uint64(20) {
-		b, source := plan.BootTimes{}, noisy(seed, 2*time.Minute)
+		b, source := plan.BootTimes{}, noisyBoots(seed, 2*time.Minute)
 		for range 300 {
 			before := len(b.Seen)
 			if b = b.Learn(source()); len(b.Seen) < before {
@@ -95,7 +95,7 @@ func TestTheRankIsTheOneThatCovers(t *testing.T) {
 	require.Equal(t, 3*time.Minute, b.P95(), "too few for a 95th percentile: the slowest")
 	covered, asked := 0, 0
 	for seed := range uint64(40) {
-		b, source := plan.BootTimes{}, noisy(seed, 2*time.Minute)
+		b, source := plan.BootTimes{}, noisyBoots(seed, 2*time.Minute)
 		for n := range 200 {
 			d := source()
 			if n >= 30 {

@@ -16,12 +16,12 @@ const (
 	certainty = 4
 )
 
-// change returns the index of the first sample after the source changed, or 0.
+// findChange returns the index of the first sample after the source changed, or 0.
 // It is the change-point model on the Mann-Whitney statistic: every split is
 // tried, and the clearest one taken if it is clear enough (Hawkins and Deng, "A
 // Nonparametric Change-Point Control Chart", Journal of Quality Technology 42,
 // 2010). Ranks make it blind to single outliers however large.
-func change(seen []time.Duration) int {
+func findChange(seen []time.Duration) int {
 	ranks := midranks(seen)
 	n, clearest, at := float64(len(seen)), float64(certainty), 0
 	sum := 0.0

@@ -14,46 +14,46 @@ import (
 // computation is one run of Compute.
 type computation struct {
 	Snapshot
-	policy   Policy
-	now      time.Time
-	lead     time.Duration
-	boot50   time.Duration
-	boot95   time.Duration
-	places   *places
-	bySlot   []*node.Node               // the node that occupies each slot, also of those that the pool lost
-	wanted   []bool                     // slots that must have a node, or keep it
-	held     []bool                     // slots on whose node somebody works
-	near     []*reservation.Reservation // those that something may be done for now, by start
-	oldest   time.Time                  // when the first of the nodes that are coming was asked for; zero is never
-	first    []time.Time                // for each slot, when the first booking that is not over begins; zero is never
-	byAge    []*allocation.Allocation
-	nearIDs  map[string]bool   // of near; made when it is first needed
-	shifted  map[string]bool   // moved to make room for others
-	inUse    map[string]int    // GPUs in somebody's hands, by node
-	readied  int               // ready nodes
-	creating int               // nodes asked for and not ready, with those of this run
-	created  int               // nodes asked for by this run
-	unserved int               // of them, those that nobody waits for
-	idling   []*node.Node      // that nothing needs or waits for
-	usable   int               // nodes that are ready or on their way
-	removed  int               // idle nodes given up by this run
-	withheld []Withheld        // nodes that are needed and may not be asked for yet
-	turns    creates           // when those that the cap holds back may be
-	asks     map[int]time.Time // when the nodes that are needed are asked for, by slot
-	watched  float64           // hours of demand that were watched
-	lull     time.Time         // the start of the next promise that no node waits for; zero is none
-	actions  []Action
-	next     time.Time
+	policy         Policy
+	now            time.Time
+	lead           time.Duration
+	boot50         time.Duration
+	boot95         time.Duration
+	places         *places
+	bySlot         []*node.Node               // the node that occupies each slot, also of those that the pool lost
+	wanted         []bool                     // slots that must have a node, or keep it
+	held           []bool                     // slots on whose node somebody works
+	near           []*reservation.Reservation // those that something may be done for now, by start
+	oldestRequest  time.Time                  // when the first of the nodes that are coming was asked for; zero is never
+	firstUse       []time.Time                // for each slot, when the first booking that is not over begins; zero is never
+	byAge          []*allocation.Allocation
+	nearIDs        map[string]bool   // of near; made when it is first needed
+	shifted        map[string]bool   // moved to make room for others
+	inUse          map[string]int    // GPUs in somebody's hands, by node
+	readyCount     int               // ready nodes
+	comingCount    int               // nodes asked for and not ready, with those of this run
+	requestedCount int               // nodes asked for by this run
+	unservedCount  int               // of them, those that nobody waits for
+	idleNodes      []*node.Node      // that nothing needs or waits for
+	usableCount    int               // nodes that are ready or on their way
+	removedCount   int               // idle nodes given up by this run
+	withheld       []Withheld        // nodes that are needed and may not be asked for yet
+	capped         cappedQueue       // when those that the cap holds back may be
+	requestTimes   map[int]time.Time // when the nodes that are needed are asked for, by slot
+	watchedHours   float64           // hours of demand that were watched
+	nextUncovered  time.Time         // the start of the next promise that no node waits for; zero is none
+	actions        []Action
+	next           time.Time
 }
 
 func newComputation(s Snapshot, p Policy, now time.Time) *computation {
 	c := &computation{Snapshot: s, policy: p, now: now, boot50: s.Boot.P50(), boot95: s.Boot.P95(),
 		inUse: map[string]int{}, shifted: map[string]bool{}}
 	c.Supply.Created = s.Unserved(now)
-	c.lead, c.watched = c.boot95+p.Guard, s.Arrivals.Watched()
+	c.lead, c.watchedHours = c.boot95+p.Guard, s.Arrivals.Watched()
 	c.places = newPlaces(s)
-	c.index()
-	c.scan()
+	c.indexSlots()
+	c.sortReservations()
 	c.byAge = make([]*allocation.Allocation, len(s.Allocations))
 	for i := range s.Allocations {
 		c.byAge[i] = &s.Allocations[i]
@@ -62,34 +62,34 @@ func newComputation(s Snapshot, p Policy, now time.Time) *computation {
 		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, a := range c.byAge {
-		c.use(a.Slots, a.Window)
+		c.noteUse(a.Slots, a.Window)
 	}
 	for _, x := range s.Cleaning { // whoever waits is served then
-		c.at(x.Since.Add(s.Pool.Timers.Cleaning))
+		c.wakeAt(x.Since.Add(s.Pool.Timers.Cleaning))
 	}
 	return c
 }
 
-// index lays out what is asked for by slot. Slots that the pool no longer has
+// indexSlots lays out what is asked for by slot. Slots that the pool no longer has
 // may still have nodes and bookings.
-func (c *computation) index() {
+func (c *computation) indexSlots() {
 	slots := c.Pool.MaxNodes
 	for i := range c.Nodes {
 		slots = max(slots, c.Nodes[i].Slot+1)
 	}
 	for i := range c.Allocations {
-		slots = max(slots, highest(c.Allocations[i].Slots)+1)
+		slots = max(slots, highestSlot(c.Allocations[i].Slots)+1)
 	}
-	c.widen(slots)
+	c.ensureSlots(slots)
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		c.bySlot[n.Slot] = n
 		if n.Coming() {
-			c.creating++
-			c.oldest = earlier(c.oldest, n.RequestedAt)
+			c.comingCount++
+			c.oldestRequest = earlier(c.oldestRequest, n.RequestedAt)
 		}
 		if n.State() == node.Ready {
-			c.readied++
+			c.readyCount++
 		}
 	}
 	for _, a := range c.Allocations {
@@ -102,24 +102,24 @@ func (c *computation) index() {
 	}
 }
 
-// scan sorts out the reservations: most are promises whose time is far off, for
+// sortReservations sorts out the reservations: most are promises whose time is far off, for
 // which nothing is to be done but to wake up for them.
-func (c *computation) scan() {
+func (c *computation) sortReservations() {
 	outside := map[string]bool{}
 	for _, b := range c.places.Outside() {
 		outside[b.ID] = true
 	}
 	for i := range c.Reservations {
 		r := &c.Reservations[i]
-		paused := c.paused(r)
-		if !paused && c.quiet(r) && (len(outside) == 0 || !outside[r.ID]) {
-			c.distant(r)
+		paused := c.isPaused(r)
+		if !paused && c.isDistant(r) && (len(outside) == 0 || !outside[r.ID]) {
+			c.noteDistant(r)
 			continue
 		}
 		c.near = append(c.near, r)
-		c.widen(highest(r.Slots) + 1)
+		c.ensureSlots(highestSlot(r.Slots) + 1)
 		if r.Placed() && !paused {
-			c.use(r.Slots, r.Window)
+			c.noteUse(r.Slots, r.Window)
 		}
 	}
 	// Whoever starts first is served first.
@@ -131,50 +131,50 @@ func (c *computation) scan() {
 	})
 }
 
-// quiet reports whether nothing is to be done for a promise yet: neither its own
+// isDistant reports whether nothing is to be done for a promise yet: neither its own
 // nodes nor idle ones that it could take over are decided about.
-func (c *computation) quiet(r *reservation.Reservation) bool {
-	return r.State() == reservation.Booked && !r.Degraded && c.reach(r).After(c.now)
+func (c *computation) isDistant(r *reservation.Reservation) bool {
+	return r.State() == reservation.Booked && !r.Degraded && c.keepFrom(r).After(c.now)
 }
 
-// reach is when nodes begin to be kept for a promise.
-func (c *computation) reach(r *reservation.Reservation) time.Time {
+// keepFrom is when nodes begin to be kept for a promise.
+func (c *computation) keepFrom(r *reservation.Reservation) time.Time {
 	return r.Window.Start.Add(-c.lead - c.boot50)
 }
 
-// distant notes what a promise that is far off changes, if it is nearer than
+// noteDistant notes what a promise that is far off changes, if it is nearer than
 // those before.
-func (c *computation) distant(r *reservation.Reservation) {
-	nextLull := c.lull.IsZero() || r.Window.Start.Before(c.lull)
-	if !nextLull && !c.next.IsZero() && !c.reach(r).Before(c.next) {
+func (c *computation) noteDistant(r *reservation.Reservation) {
+	nextLull := c.nextUncovered.IsZero() || r.Window.Start.Before(c.nextUncovered)
+	if !nextLull && !c.next.IsZero() && !c.keepFrom(r).Before(c.next) {
 		return
 	}
-	c.at(r.Window.Start.Add(-c.lead))
-	c.use(r.Slots, r.Window)
-	if nextLull && slices.ContainsFunc(r.Slots, func(slot int) bool { return c.slotStanding(slot) < coming }) {
-		c.lull = r.Window.Start
+	c.wakeAt(r.Window.Start.Add(-c.lead))
+	c.noteUse(r.Slots, r.Window)
+	if nextLull && slices.ContainsFunc(r.Slots, func(slot int) bool { return c.slotReadiness(slot) < coming }) {
+		c.nextUncovered = r.Window.Start
 	}
 }
 
-// use notes that slots are used during an interval.
-func (c *computation) use(slots []int, iv calendar.Interval) {
+// noteUse notes that slots are used during an interval.
+func (c *computation) noteUse(slots []int, iv calendar.Interval) {
 	if !iv.End.After(c.now) {
 		return
 	}
 	for _, slot := range slots {
-		c.first[slot] = earlier(c.first[slot], iv.Start)
+		c.firstUse[slot] = earlier(c.firstUse[slot], iv.Start)
 	}
 }
 
-// widen makes sure that so many slots are known.
-func (c *computation) widen(slots int) {
+// ensureSlots makes sure that so many slots are known.
+func (c *computation) ensureSlots(slots int) {
 	if more := slots - len(c.bySlot); more > 0 {
-		c.bySlot, c.first = append(c.bySlot, make([]*node.Node, more)...), append(c.first, make([]time.Time, more)...)
+		c.bySlot, c.firstUse = append(c.bySlot, make([]*node.Node, more)...), append(c.firstUse, make([]time.Time, more)...)
 		c.wanted, c.held = append(c.wanted, make([]bool, more)...), append(c.held, make([]bool, more)...)
 	}
 }
 
-func highest(slots []int) int {
+func highestSlot(slots []int) int {
 	top := -1
 	for _, slot := range slots {
 		top = max(top, slot)
@@ -193,34 +193,34 @@ func (c *computation) judge(a Action) bool {
 	return does
 }
 
-// at asks to be run again at t, if that is still to come.
-func (c *computation) at(t time.Time) {
+// wakeAt asks to be run again at t, if that is still to come.
+func (c *computation) wakeAt(t time.Time) {
 	if t.After(c.now) && (c.next.IsZero() || t.Before(c.next)) {
 		c.next = t
 	}
 }
 
-// reached reports whether t has come; if not, it asks to be run again then.
-func (c *computation) reached(t time.Time) bool {
-	c.at(t)
+// hasCome reports whether t has come; if not, it asks to be run again then.
+func (c *computation) hasCome(t time.Time) bool {
+	c.wakeAt(t)
 	return !t.After(c.now)
 }
 
-// keep marks slots whose nodes stay for now. What ends in this round keeps its
+// keepNodes marks slots whose nodes stay for now. What ends in this round keeps its
 // nodes too: they are idle from the moment that the end is committed, not from
 // when they were last idle before.
-func (c *computation) keep(slots []int) {
+func (c *computation) keepNodes(slots []int) {
 	for _, slot := range slots {
 		c.wanted[slot] = true
 	}
 }
 
-// want marks slots as needed and asks for the nodes they lack, as far as the
+// requireNodes marks slots as needed and asks for the nodes they lack, as far as the
 // provider and the caps allow.
-func (c *computation) want(slots []int, because string) {
+func (c *computation) requireNodes(slots []int, because string) {
 	for _, slot := range slots {
-		if !c.wanted[slot] && c.slotStanding(slot) == missing {
-			c.create(slot, because)
+		if !c.wanted[slot] && c.slotReadiness(slot) == missing {
+			c.requestNode(slot, because)
 		}
 		c.wanted[slot] = true
 	}

@@ -22,14 +22,14 @@ type Withheld struct {
 	Until time.Time // when it may be asked for if nothing else happens; for a trial, when that could end at the earliest
 }
 
-// held lists what keeps a missing node from being asked for. judgeBoot and every
+// withheldBy lists what keeps a missing node from being asked for. judgeBoot and every
 // explanation go by it.
-func (f Facts) held() []string {
+func (f Facts) withheldBy() []string {
 	var codes []string
 	switch {
 	case f.Unfit != "":
 		codes = append(codes, HeldUnfit)
-	case !f.reached(f.BlockedUntil) || f.Breaker == Open:
+	case !f.hasCome(f.BlockedUntil) || f.Breaker == Open:
 		codes = append(codes, HeldRefused)
 	}
 	if f.Breaker == HalfOpen && f.Coming > 0 {
@@ -41,87 +41,87 @@ func (f Facts) held() []string {
 	return codes
 }
 
-// create asks for a node, or notes what keeps it from being asked for.
-func (c *computation) create(slot int, because string) bool {
+// requestNode asks for a node, or notes what keeps it from being asked for.
+func (c *computation) requestNode(slot int, because string) bool {
 	s := c.Supply
 	limit, window := Creates(c.Pool)
 	f := Facts{
-		For: because, Standing: c.slotStanding(slot).String(), Coming: c.creating,
+		For: because, Standing: c.slotReadiness(slot).String(), Coming: c.comingCount,
 		Breaker:      s.Breaker(c.policy.BreakAfter, c.now),
-		BlockedUntil: s.BlockedUntil, Unfit: s.Stopped(), Recent: s.Created.Sum(window, c.now) + c.unserved, Cap: limit,
+		BlockedUntil: s.BlockedUntil, Unfit: s.Stopped(), Recent: s.Created.Sum(window, c.now) + c.unservedCount, Cap: limit,
 		Odds: s.Odds(c.now), Failures: s.Failures, Boot50: c.boot50, Lead: c.boot95, Guard: c.policy.Guard,
 	}
 	if c.judge(Action{Kind: BootNode, Slot: slot, Facts: f}) {
-		c.creating++
-		c.created++
-		c.unserved += counted(because)
-		c.due(slot, c.now)
+		c.comingCount++
+		c.requestedCount++
+		c.unservedCount += countsAgainstCap(because)
+		c.noteRequest(slot, c.now)
 		return true
 	}
-	if codes := f.held(); len(codes) > 0 {
-		w := Withheld{Slot: slot, Codes: codes, Until: c.turn(because)}
-		c.at(w.Until)
-		c.due(slot, w.Until)
+	if codes := f.withheldBy(); len(codes) > 0 {
+		w := Withheld{Slot: slot, Codes: codes, Until: c.nextTurn(because)}
+		c.wakeAt(w.Until)
+		c.noteRequest(slot, w.Until)
 		c.withheld = append(c.withheld, w)
 	}
 	return false
 }
 
-// counted is how many of the nodes that the cap is for one is that was asked for: one
+// countsAgainstCap is how many of the nodes that the cap is for one is that was asked for: one
 // for somebody who waits has somebody to serve. Should it never do so, Unserved
 // counts it from then on.
-func counted(because string) int {
+func countsAgainstCap(because string) int {
 	if because == ReasonDemand {
 		return 0
 	}
 	return 1
 }
 
-// creates are the nodes that the cap holds back, one behind the other: each may be
+// cappedQueue are the nodes that the cap holds back, one behind the other: each may be
 // asked for when those before it were and enough of all have faded.
-type creates struct {
+type cappedQueue struct {
 	begun  bool
 	window Window
 	at     time.Time // when the last of them may be asked for
 }
 
-// turn is when the next node may be asked for as far as the cap goes.
-func (c *computation) turn(because string) time.Time {
+// nextTurn is when the next node may be asked for as far as the cap goes.
+func (c *computation) nextTurn(because string) time.Time {
 	limit, length := Creates(c.Pool)
-	q := &c.turns
+	q := &c.capped
 	if !q.begun {
-		q.begun, q.window = true, c.Supply.Created.Add(c.unserved, length, c.now)
+		q.begun, q.window = true, c.Supply.Created.Add(c.unservedCount, length, c.now)
 		q.at = later(c.now, c.Supply.BlockedUntil) // nobody's turn comes before
 	}
 	q.at = q.window.Below(limit, length, q.at)
-	q.window = q.window.Add(counted(because), length, q.at)
+	q.window = q.window.Add(countsAgainstCap(because), length, q.at)
 	return q.at
 }
 
-// due notes when the node of a slot is asked for.
-func (c *computation) due(slot int, at time.Time) {
-	if c.asks == nil {
-		c.asks = map[int]time.Time{}
+// noteRequest notes when the node of a slot is asked for.
+func (c *computation) noteRequest(slot int, at time.Time) {
+	if c.requestTimes == nil {
+		c.requestTimes = map[int]time.Time{}
 	}
-	c.asks[slot] = at
+	c.requestTimes[slot] = at
 }
 
-// askableOn is when a node for the slot may be asked for.
-func (c *computation) askableOn(slot int) time.Time {
-	if at, ok := c.asks[slot]; ok {
+// earliestRequestOn is when a node for the slot may be asked for.
+func (c *computation) earliestRequestOn(slot int) time.Time {
+	if at, ok := c.requestTimes[slot]; ok {
 		return at
 	}
-	return c.askable()
+	return c.earliestRequest()
 }
 
-// askable is when a node could be asked for that nobody asked for yet.
-func (c *computation) askable() time.Time {
+// earliestRequest is when a node could be asked for that nobody asked for yet.
+func (c *computation) earliestRequest() time.Time {
 	limit, length := Creates(c.Pool)
-	window := c.Supply.Created.Add(c.unserved, length, c.now)
-	if c.turns.begun {
-		window = c.turns.window
+	window := c.Supply.Created.Add(c.unservedCount, length, c.now)
+	if c.capped.begun {
+		window = c.capped.window
 	}
-	return later(later(c.now, c.Supply.BlockedUntil), window.Below(limit, length, later(c.now, c.turns.at)))
+	return later(later(c.now, c.Supply.BlockedUntil), window.Below(limit, length, later(c.now, c.capped.at)))
 }
 
 // Capped returns until when the pool asks for no node because too many were asked

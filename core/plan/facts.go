@@ -69,57 +69,57 @@ func Judge(kind Kind, f Facts) (does bool, reason string) {
 var rules = map[Kind]func(Facts) string{
 	BootNode: judgeBoot,
 	AbandonNode: func(f Facts) string {
-		return when(!f.Needed && (f.Outside || f.Usable > f.Minimum),
+		return reasonIf(!f.Needed && (f.Outside || f.Usable > f.Minimum),
 			ReasonUnused)
 	},
 	DrainNode:  judgeDrain,
 	RetireNode: judgeRetire,
 	WarmReservation: func(f Facts) string {
-		return when(!f.Paused && f.reached(f.Start.Add(-f.Lead-f.Guard)),
+		return reasonIf(!f.Paused && f.hasCome(f.Start.Add(-f.Lead-f.Guard)),
 			ReasonLead)
 	},
-	ReadyReservation:   func(f Facts) string { return when(f.Standing == ready.String(), ReasonNodesReady) },
+	ReadyReservation:   func(f Facts) string { return reasonIf(f.Standing == ready.String(), ReasonNodesReady) },
 	UnreadyReservation: judgeUnready,
-	DegradeReserv:      judgeDegrade,
-	RestoreReserv: func(f Facts) string {
-		return when(f.Degraded && f.Condition == ReasonShrunk && !f.Outside, ReasonRestored)
+	DegradeReservation: judgeDegrade,
+	RestoreReservation: func(f Facts) string {
+		return reasonIf(f.Degraded && f.Condition == ReasonShrunk && !f.Outside, ReasonRestored)
 	},
-	ExpireReserv:    judgeExpiry,
-	FailReservation: func(f Facts) string { return when(f.reached(f.End), ReasonNeverReady) },
-	MoveReservation: judgeMove,
-	MoveAllocation:  judgeMove,
-	RetryWaitlisted: func(f Facts) string { return when(f.Behind == "", ReasonTurn) },
-	ActivateAlloc: func(f Facts) string {
-		return when(f.Standing == ready.String() && f.FreeGPUs >= f.NeedGPUs, ReasonNodesReady)
+	ExpireReservation: judgeExpiry,
+	FailReservation:   func(f Facts) string { return reasonIf(f.hasCome(f.End), ReasonNeverReady) },
+	MoveReservation:   judgeMove,
+	MoveAllocation:    judgeMove,
+	RetryWaitlisted:   func(f Facts) string { return reasonIf(f.Behind == "", ReasonTurn) },
+	ActivateAllocation: func(f Facts) string {
+		return reasonIf(f.Standing == ready.String() && f.FreeGPUs >= f.NeedGPUs, ReasonNodesReady)
 	},
-	ExpireAllocation: func(f Facts) string { return when(f.reached(f.Due), f.For) },
-	FailAllocation:   func(f Facts) string { return when(f.Standing != ready.String(), ReasonNodeLost) },
+	ExpireAllocation: func(f Facts) string { return reasonIf(f.hasCome(f.Due), f.For) },
+	FailAllocation:   func(f Facts) string { return reasonIf(f.Standing != ready.String(), ReasonNodeLost) },
 }
 
-func when(does bool, reason string) string {
+func reasonIf(does bool, reason string) string {
 	if does {
 		return reason
 	}
 	return ""
 }
 
-func (f Facts) reached(t time.Time) bool { return !t.After(f.At) }
+func (f Facts) hasCome(t time.Time) bool { return !t.After(f.At) }
 
 // judgeBoot asks for a node if the provider may be asked: not during a block, one
 // at a time while the breaker is half open, and never more than the cap.
 func judgeBoot(f Facts) string {
-	return when(f.Standing == missing.String() && len(f.held()) == 0, f.For)
+	return reasonIf(f.Standing == missing.String() && len(f.withheldBy()) == 0, f.For)
 }
 
 func judgeDrain(f Facts) string {
 	if f.Outside {
-		return when(f.Recent < f.Cap, ReasonShrunk)
+		return reasonIf(f.Recent < f.Cap, ReasonShrunk)
 	}
 	if f.Needed || f.Keep == nil || f.Usable <= f.Minimum || f.Recent >= f.Cap {
 		return ""
 	}
 	v := Keep(*f.Keep)
-	return when(!v.Keep, v.Reason)
+	return reasonIf(!v.Keep, v.Reason)
 }
 
 func judgeUnready(f Facts) string {
@@ -129,7 +129,7 @@ func judgeUnready(f Facts) string {
 	if f.Outside {
 		return ReasonShrunk
 	}
-	return when(f.Standing != ready.String(), ReasonNodeLost)
+	return reasonIf(f.Standing != ready.String(), ReasonNodeLost)
 }
 
 // judgeDegrade flags a promise that has no place, or will be late although it was
@@ -143,21 +143,21 @@ func judgeDegrade(f Facts) string {
 		return ReasonShrunk
 	}
 	late := f.Standing != ready.String() && !f.ETA.Before(f.Start) && !f.BookedAt.After(f.Start.Add(-f.Lead))
-	return when(late, ReasonLate)
+	return reasonIf(late, ReasonLate)
 }
 
 // judgeExpiry ends what nobody came for. An agent asks for head room during its
 // window; a person asks for GPUs at its start, and is a no-show some time after.
 func judgeExpiry(f Facts) string {
-	over := f.reached(f.End)
+	over := f.hasCome(f.End)
 	switch reservation.State(f.State) {
 	case reservation.Ready:
-		hold := f.Source != string(reservation.FromAgent) && f.Standing == ready.String() && f.reached(f.Due)
-		return when(over || hold, ReasonNoShow)
+		hold := f.Source != string(reservation.FromAgent) && f.Standing == ready.String() && f.hasCome(f.Due)
+		return reasonIf(over || hold, ReasonNoShow)
 	case reservation.Booked, reservation.Warming:
-		return when(over && f.Paused, ReasonPaused)
+		return reasonIf(over && f.Paused, ReasonPaused)
 	default:
-		return when(over, ReasonWindowEnded)
+		return reasonIf(over, ReasonWindowEnded)
 	}
 }
 
@@ -179,13 +179,13 @@ func judgeMove(f Facts) string {
 func judgeRetire(f Facts) string {
 	switch node.State(f.State) {
 	case node.Draining:
-		return when(!f.Held, ReasonEmpty)
+		return reasonIf(!f.Held, ReasonEmpty)
 	case node.Lost:
 		return ReasonNodeLost
 	case node.Quarantined:
-		return when(!f.Held && !f.Kept, ReasonUnhealthy)
+		return reasonIf(!f.Held && !f.Kept, ReasonUnhealthy)
 	case node.Booting:
-		return when(f.reached(f.Due), ReasonBootTimeout)
+		return reasonIf(f.hasCome(f.Due), ReasonBootTimeout)
 	default:
 		return ""
 	}

@@ -58,8 +58,8 @@ const (
 // A higher price never turns a release into a keep, and a higher expectation
 // never a keep into a release.
 func Keep(f KeepFacts) Verdict {
-	v, worth := f.weigh()
-	patience := max(scaled(v.BreakEven, f.Patience), f.Idle+f.Prepaid)
+	v, worth := f.compareCosts()
+	patience := max(scaleDuration(v.BreakEven, f.Patience), f.Idle+f.Prepaid)
 	switch {
 	case f.Idle >= f.Latest:
 		v.Reason, v.Until = ReasonIdle, f.Idle
@@ -75,9 +75,9 @@ func Keep(f KeepFacts) Verdict {
 	return v
 }
 
-// weigh fills in the numbers, and reports whether holding is expected to cost no
+// compareCosts fills in the numbers, and reports whether holding is expected to cost no
 // more than releasing.
-func (f KeepFacts) weigh() (Verdict, bool) {
+func (f KeepFacts) compareCosts() (Verdict, bool) {
 	v := Verdict{Until: f.Latest, BreakEven: f.Latest}
 	if f.Idle >= f.Latest {
 		return v, false
@@ -89,8 +89,8 @@ func (f KeepFacts) weigh() (Verdict, bool) {
 		until = f.Booked
 	}
 	price, boot := float64(f.Price), f.Boot.Hours()
-	next := use{rate: rate, stage: f.Ahead + 1}
-	v.Use = next.within(until.Hours())
+	next := erlang{rate: rate, stage: f.Ahead + 1}
+	v.Use = next.cdf(until.Hours())
 	trade := forecast.Trade{
 		Price: price, Wait: float64(f.Wait), Boot: boot, Used: v.Use,
 		Idle: next.meanUntil(until.Hours()) - next.meanUntil(min(until, f.Prepaid).Hours()),
@@ -101,7 +101,7 @@ func (f KeepFacts) weigh() (Verdict, bool) {
 	}
 	v.Holding, v.Releasing = money.MicroUSD(math.Round(holding)), money.MicroUSD(math.Round(releasing))
 	if f.Price > 0 {
-		v.BreakEven = scaled(f.Boot, 1+float64(f.Wait)/price)
+		v.BreakEven = scaleDuration(f.Boot, 1+float64(f.Wait)/price)
 	}
 	return v, holding <= releasing
 }
@@ -113,35 +113,35 @@ func (v Verdict) String() string {
 		v.Reason, v.Use, v.Until.Round(time.Second), v.Holding, v.Releasing, v.BreakEven.Round(time.Second))
 }
 
-func scaled(d time.Duration, by float64) time.Duration {
+func scaleDuration(d time.Duration, by float64) time.Duration {
 	return time.Duration(math.Min(math.Round(float64(d)*by), math.MaxInt64/2))
 }
 
-// use is the time until so many Poisson arrivals have come: the Erlang
+// erlang is the time until so many Poisson arrivals have come: the Erlang
 // distribution. Times are in hours.
-type use struct {
+type erlang struct {
 	rate  float64
 	stage int
 }
 
-// within is the chance that it is at most h.
-func (u use) within(h float64) float64 {
-	at, _ := u.sums(h)
+// cdf is the chance that it is at most h.
+func (u erlang) cdf(h float64) float64 {
+	at, _ := u.stageSums(h)
 	return at
 }
 
 // meanUntil is the mean of the shorter of it and h.
-func (u use) meanUntil(h float64) float64 {
+func (u erlang) meanUntil(h float64) float64 {
 	if u.rate <= 0 || h <= 0 {
 		return max(0, h)
 	}
-	_, sum := u.sums(h)
+	_, sum := u.stageSums(h)
 	return min(h, sum/u.rate)
 }
 
-// sums returns P(N >= stage), and its sum over all stages up to it, for the N
+// stageSums returns P(N >= stage), and its sum over all stages up to it, for the N
 // arrivals in h.
-func (u use) sums(h float64) (at, sum float64) {
+func (u erlang) stageSums(h float64) (at, sum float64) {
 	m := u.rate * h
 	if m <= 0 {
 		return 0, 0

@@ -115,7 +115,7 @@ func TestFailoverOrderIsMonotone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		offers := []plan.Offering{drawOffering(r, "a"), drawOffering(r, "b"), drawOffering(r, "c")}
 		deadline := dawn.Add(time.Duration(rapid.IntRange(0, 1800).Draw(r, "deadline")) * time.Second)
-		before := rank(offers, deadline)
+		before := classRank(offers, deadline)
 		better := offers[1]
 		switch rapid.IntRange(0, 2).Draw(r, "what improves") {
 		case 0:
@@ -125,14 +125,14 @@ func TestFailoverOrderIsMonotone(t *testing.T) {
 		default:
 			better.Supply = better.Supply.Ready(dawn)
 		}
-		require.LessOrEqual(r, rank([]plan.Offering{offers[0], better, offers[2]}, deadline), before,
+		require.LessOrEqual(r, classRank([]plan.Offering{offers[0], better, offers[2]}, deadline), before,
 			"what is better never comes later")
-		require.Equal(r, before, rank([]plan.Offering{offers[2], offers[1], offers[0]}, deadline),
+		require.Equal(r, before, classRank([]plan.Offering{offers[2], offers[1], offers[0]}, deadline),
 			"whatever order they come in")
 	})
 }
 
-func rank(offers []plan.Offering, deadline time.Time) int {
+func classRank(offers []plan.Offering, deadline time.Time) int {
 	for i, c := range plan.FailoverOrder(offers, deadline, dawn) {
 		if c.ID == "b" {
 			return i

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// whole is a whole lease, in the units of LeaseUse: millionths.
-const whole = 1e6
+// wholeLease is a whole lease, in the units of LeaseUse: millionths.
+const wholeLease = 1e6
 
 // LeaseUse is what a pool has learned about how much of their leases people use
 // before they give them back.
@@ -19,20 +19,20 @@ func (l LeaseUse) Learn(held, lease time.Duration) LeaseUse {
 	if lease <= 0 {
 		return l
 	}
-	part := time.Duration(min(1, max(0, float64(held)/float64(lease))) * whole)
+	part := time.Duration(min(1, max(0, float64(held)/float64(lease))) * wholeLease)
 	seen := append(slices.Clone(l.Seen), part)
 	return LeaseUse{Seen: seen[max(0, len(seen)-samples):]}
 }
 
-// curve is the distribution of the part that is used; before anything was seen,
+// distribution is the distribution of the part that is used; before anything was seen,
 // every part is as likely as any other.
-func (l LeaseUse) curve() *curve {
-	w := fading(l.Seen)
-	return curveOf(func(q float64) float64 {
+func (l LeaseUse) distribution() *distribution {
+	w := weightByAge(l.Seen)
+	return newDistribution(func(q float64) float64 {
 		if len(w) == 0 {
-			return q * whole
+			return q * wholeLease
 		}
-		part, _ := interpolated(w, q)
+		part, _ := interpolateQuantile(w, q)
 		return part
 	})
 }

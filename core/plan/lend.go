@@ -7,20 +7,20 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// lend keeps idle nodes for promises that begin soon on slots without one: each
+// reserveIdle keeps idle nodes for promises that begin soon on slots without one: each
 // will be moved to a ready node when its time comes, so the node that is cheapest
 // to keep waits for it. It returns the nodes that are left.
-func (c *computation) lend(idle []*node.Node) []*node.Node {
-	if !c.lull.IsZero() {
-		c.at(c.lull.Add(-c.lead - c.boot50))
+func (c *computation) reserveIdle(idle []*node.Node) []*node.Node {
+	if !c.nextUncovered.IsZero() {
+		c.wakeAt(c.nextUncovered.Add(-c.lead - c.boot50))
 	}
 	served := map[int]bool{}
 	for _, r := range c.near {
-		if r.State() != reservation.Booked || c.paused(r) {
+		if r.State() != reservation.Booked || c.isPaused(r) {
 			continue
 		}
 		for at, slot := range r.Slots {
-			if !c.waits(r, slot) || served[slot] {
+			if !c.lacksNodeSoon(r, slot) || served[slot] {
 				continue
 			}
 			served[slot] = true
@@ -34,9 +34,9 @@ func (c *computation) lend(idle []*node.Node) []*node.Node {
 	return idle
 }
 
-// waits reports whether a promise that begins soon, but is not warmed yet, has no
+// lacksNodeSoon reports whether a promise that begins soon, but is not warmed yet, has no
 // node on the slot.
-func (c *computation) waits(r *reservation.Reservation, slot int) bool {
-	soon := !c.reach(r).After(c.now)
-	return soon && !c.wanted[slot] && c.slotStanding(slot) < coming
+func (c *computation) lacksNodeSoon(r *reservation.Reservation, slot int) bool {
+	soon := !c.keepFrom(r).After(c.now)
+	return soon && !c.wanted[slot] && c.slotReadiness(slot) < coming
 }

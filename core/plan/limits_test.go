@@ -16,8 +16,8 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// wide is a pool of so many nodes whose boots take four minutes.
-func wide(t require.TestingT, nodes int) *world {
+// newWidePool is a pool of so many nodes whose boots take four minutes.
+func newWidePool(t require.TestingT, nodes int) *world {
 	w := &world{t: t, now: dawn}
 	w.Pool = capacity.Pool{ID: "pool", PerNode: 8, MaxNodes: nodes,
 		Timers: capacity.Timers{WarmHold: 15 * time.Minute, IdleRelease: 4 * time.Hour}}
@@ -32,11 +32,11 @@ func (w *world) readyNodes(n int, idleFor time.Duration) {
 	}
 }
 
-func (w *world) promise(id string, nodes int, from, to time.Duration) {
+func (w *world) addPromise(id string, nodes int, from, to time.Duration) {
 	r := reservation.Reservation{ID: id, Shape: capacity.Shape{Nodes: nodes, PerNode: 8}, Class: reservation.Guaranteed,
 		Window: calendar.Interval{Start: w.now.Add(from), End: w.now.Add(to)}}
 	state := reservation.Waitlisted
-	if slots, ok := w.calendar().Find(r.Shape, r.Window, nil); ok {
+	if slots, ok := w.promisedCalendar().Find(r.Shape, r.Window, nil); ok {
 		r.Slots, state = slots, reservation.Booked
 	}
 	r, err := reservation.New(r, state, w.now.Add(-time.Hour))
@@ -44,9 +44,9 @@ func (w *world) promise(id string, nodes int, from, to time.Duration) {
 	w.Reservations = append(w.Reservations, r)
 }
 
-func (w *world) kinds() map[plan.Kind]int {
+func (w *world) countKinds() map[plan.Kind]int {
 	kinds := map[plan.Kind]int{}
-	for _, a := range plan.Compute(w.live(), w.policy, w.now).Actions {
+	for _, a := range plan.Compute(w.liveSnapshot(), w.policy, w.now).Actions {
 		kinds[a.Kind]++
 	}
 	return kinds
@@ -54,39 +54,39 @@ func (w *world) kinds() map[plan.Kind]int {
 
 func TestAPoolAsksForNoMoreNodesThanItsCap(t *testing.T) {
 	t.Parallel()
-	w := wide(t, 40)
-	w.promise("gang", 40, time.Minute, time.Hour)
-	require.Equal(t, 40, w.kinds()[plan.BootNode], "every slot once")
+	w := newWidePool(t, 40)
+	w.addPromise("gang", 40, time.Minute, time.Hour)
+	require.Equal(t, 40, w.countKinds()[plan.BootNode], "every slot once")
 	w.Supply.Created = w.Supply.Created.Add(85, 10*time.Minute, w.now)
-	require.Equal(t, 35, w.kinds()[plan.BootNode],
+	require.Equal(t, 35, w.countKinds()[plan.BootNode],
 		"three for each slot, of which 85 were asked for lately and served nobody")
 	w.Supply.Created = w.Supply.Created.Take(5, 10*time.Minute, w.now.Add(time.Minute))
-	require.Equal(t, 40, w.kinds()[plan.BootNode], "those that served do not count")
+	require.Equal(t, 40, w.countKinds()[plan.BootNode], "those that served do not count")
 	w.Pool.MaxCreates, w.Pool.CreateWindow = 20, 5*time.Minute
-	result := plan.Compute(w.live(), w.policy, w.now)
-	require.NotContains(t, w.kinds(), plan.BootNode)
+	result := plan.Compute(w.liveSnapshot(), w.policy, w.now)
+	require.NotContains(t, w.countKinds(), plan.BootNode)
 	require.Len(t, result.Withheld, 40)
 	require.Equal(t, []string{plan.HeldCapped}, result.Withheld[0].Codes)
 	require.Equal(t, result.Withheld[0].Until, result.Next, "it looks again when there is room")
-	seen := w.live()
+	seen := w.liveSnapshot()
 	until := seen.Capped(w.now)
 	require.Equal(t, until, result.Next)
 	w.now = until.Add(-time.Second)
-	require.NotContains(t, w.kinds(), plan.BootNode, "not before")
+	require.NotContains(t, w.countKinds(), plan.BootNode, "not before")
 	w.now = until
-	require.Equal(t, 20, w.kinds()[plan.BootNode], "those before are a window ago, and as many may follow")
+	require.Equal(t, 20, w.countKinds()[plan.BootNode], "those before are a window ago, and as many may follow")
 	require.True(t, (&plan.Snapshot{Pool: w.Pool}).Capped(w.now).IsZero())
 }
 
 // The cap is over when its window is, and not later.
 func TestACapLastsItsWindow(t *testing.T) {
 	t.Parallel()
-	w := wide(t, 4)
+	w := newWidePool(t, 4)
 	w.Pool.MaxCreates, w.Pool.CreateWindow = 1, 2*time.Minute
-	w.promise("gang", 2, time.Minute, time.Hour)
+	w.addPromise("gang", 2, time.Minute, time.Hour)
 	w.Supply.Created = w.Supply.Created.Add(1, w.Pool.CreateWindow, w.now)
 	w.now = w.now.Add(time.Minute)
-	seen := w.live()
+	seen := w.liveSnapshot()
 	require.Equal(t, w.now.Add(time.Minute), seen.Capped(w.now))
 	result := plan.Compute(seen, w.policy, w.now)
 	require.Len(t, result.Withheld, 2)
@@ -99,89 +99,89 @@ func TestACapLastsItsWindow(t *testing.T) {
 func TestEachNodeThatTheCapHoldsBackIsToldItsTurn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		w := wide(r, rapid.IntRange(1, 8).Draw(r, "slots"))
+		w := newWidePool(r, rapid.IntRange(1, 8).Draw(r, "slots"))
 		w.Pool.MaxCreates = rapid.IntRange(1, 15).Draw(r, "cap")
 		w.Pool.CreateWindow = time.Duration(rapid.IntRange(60, 900).Draw(r, "window")) * time.Second
 		for range rapid.IntRange(0, 4).Draw(r, "bursts") {
 			w.Supply.Created = w.Supply.Created.Add(rapid.IntRange(0, 20).Draw(r, "burst"), w.Pool.CreateWindow, w.now)
 			w.now = w.now.Add(time.Duration(rapid.IntRange(0, 600).Draw(r, "later")) * time.Second)
 		}
-		w.promise("gang", w.Pool.MaxNodes, time.Minute, 30*24*time.Hour)
+		w.addPromise("gang", w.Pool.MaxNodes, time.Minute, 30*24*time.Hour)
 		told := map[int]time.Time{}
-		first := plan.Compute(w.live(), w.policy, w.now)
+		first := plan.Compute(w.liveSnapshot(), w.policy, w.now)
 		for _, held := range first.Withheld {
 			told[held.Slot] = held.Until
 		}
-		for len(w.live().Nodes) < w.Pool.MaxNodes {
+		for len(w.liveSnapshot().Nodes) < w.Pool.MaxNodes {
 			before := len(w.Nodes)
-			result := w.settle(func(plan.Result) {})
+			result := w.planUntilSettled(func(plan.Result) {})
 			for _, n := range w.Nodes[before:] {
 				if until, ok := told[n.Slot]; ok {
 					require.WithinDuration(r, until, n.RequestedAt, time.Millisecond, "slot %d",
 						n.Slot) // each instant is rounded up
 				}
 			}
-			for _, n := range w.live().Nodes {
+			for _, n := range w.liveSnapshot().Nodes {
 				if n.Coming() { // they boot at once, and the cap alone is looked at
-					w.ready(n.ID)
+					w.makeReady(n.ID)
 				}
 			}
-			require.True(r, result.Next.After(w.now), "%d of %d", len(w.live().Nodes), w.Pool.MaxNodes)
+			require.True(r, result.Next.After(w.now), "%d of %d", len(w.liveSnapshot().Nodes), w.Pool.MaxNodes)
 			w.now = result.Next
 		}
 	})
 }
 
-// ready brings a node that was just asked for up.
-func (w *world) ready(id string) {
+// makeReady brings a node that was just asked for up.
+func (w *world) makeReady(id string) {
 	switch n := w.nodeOf(id); n.State() {
 	case node.Requested:
-		w.node(id, node.Provision, node.Boot, node.BecomeReady)
+		w.applyToNode(id, node.Provision, node.Boot, node.BecomeReady)
 	case node.Booting:
-		w.node(id, node.BecomeReady)
+		w.applyToNode(id, node.BecomeReady)
 	}
 }
 
 func TestAHalfOpenBreakerLetsOneTry(t *testing.T) {
 	t.Parallel()
-	w := wide(t, 10)
-	w.promise("gang", 10, time.Minute, 10*time.Hour)
+	w := newWidePool(t, 10)
+	w.addPromise("gang", 10, time.Minute, 10*time.Hour)
 	for range 5 {
 		w.Supply = w.Supply.Failed(w.now, w.now, 3*time.Minute)
 	}
-	result := plan.Compute(w.live(), w.policy, w.now)
-	require.NotContains(t, w.kinds(), plan.BootNode, "open")
+	result := plan.Compute(w.liveSnapshot(), w.policy, w.now)
+	require.NotContains(t, w.countKinds(), plan.BootNode, "open")
 	require.False(t, result.Next.After(w.Supply.BlockedUntil))
 	w.now = w.Supply.BlockedUntil
-	require.Equal(t, 1, w.kinds()[plan.BootNode], "half open")
-	w.settle(func(plan.Result) {})
-	require.NotContains(t, w.kinds(), plan.BootNode, "one is on its way")
-	w.node("n1", node.Provision, node.Boot, node.BecomeReady)
+	require.Equal(t, 1, w.countKinds()[plan.BootNode], "half open")
+	w.planUntilSettled(func(plan.Result) {})
+	require.NotContains(t, w.countKinds(), plan.BootNode, "one is on its way")
+	w.applyToNode("n1", node.Provision, node.Boot, node.BecomeReady)
 	w.Supply = w.Supply.Ready(w.now)
-	require.Equal(t, 9, w.kinds()[plan.BootNode], "closed")
+	require.Equal(t, 9, w.countKinds()[plan.BootNode], "closed")
 }
 
 func TestIdleNodesGoATenthAtATime(t *testing.T) {
 	t.Parallel()
-	w := wide(t, 50)
+	w := newWidePool(t, 50)
 	w.policy.RemoveFloor, w.policy.RemoveShare = 3, 0.1
 	w.readyNodes(50, 5*time.Hour)
-	require.Equal(t, 5, w.kinds()[plan.DrainNode])
-	for rounds := 0; len(w.live().Nodes) > 0; rounds++ {
+	require.Equal(t, 5, w.countKinds()[plan.DrainNode])
+	for rounds := 0; len(w.liveSnapshot().Nodes) > 0; rounds++ {
 		require.Less(t, rounds, 150, "all go in the end")
 		before := w.Supply.Removed.Sum(time.Minute, w.now)
-		result := w.settle(func(plan.Result) {})
+		result := w.planUntilSettled(func(plan.Result) {})
 		require.LessOrEqual(t, w.Supply.Removed.Sum(time.Minute, w.now), max(before, 5))
-		for _, n := range w.live().Nodes {
+		for _, n := range w.liveSnapshot().Nodes {
 			if n.State() == node.Deprovisioning {
-				w.node(n.ID, node.Confirm)
+				w.applyToNode(n.ID, node.Confirm)
 			}
 		}
 		if w.now = result.Next; result.Next.IsZero() {
 			break
 		}
 	}
-	require.Empty(t, w.live().Nodes)
+	require.Empty(t, w.liveSnapshot().Nodes)
 }
 
 func TestAnExpectationReleasesEarlierNeverLater(t *testing.T) {
@@ -208,11 +208,11 @@ func TestAnExpectationReleasesEarlierNeverLater(t *testing.T) {
 		"no price":                         {seen(0), 0, 2 * time.Hour, 0},
 		"the timer is over, many come":     {seen(50), 20 * money.USD, 4 * time.Hour, 2},
 	} {
-		w := wide(t, 2)
+		w := newWidePool(t, 2)
 		w.Pool.Price, w.Arrivals = c.price, c.arrivals
 		w.readyNodes(2, c.idle)
-		result := plan.Compute(w.live(), w.policy, w.now)
-		require.Equal(t, c.released, w.kinds()[plan.DrainNode], name)
+		result := plan.Compute(w.liveSnapshot(), w.policy, w.now)
+		require.Equal(t, c.released, w.countKinds()[plan.DrainNode], name)
 		if c.released == 0 {
 			require.False(t, result.Next.IsZero(), name)
 			require.False(t, result.Next.After(w.now.Add(4*time.Hour-c.idle)), "%s: the timer is never missed", name)
@@ -222,8 +222,8 @@ func TestAnExpectationReleasesEarlierNeverLater(t *testing.T) {
 
 func TestTheWaitlistIsServedByShareAndInOrder(t *testing.T) {
 	t.Parallel()
-	w := wide(t, 4)
-	w.promise("holder", 4, time.Hour, 8*time.Hour)
+	w := newWidePool(t, 4)
+	w.addPromise("holder", 4, time.Hour, 8*time.Hour)
 	add := func(id, organization string, class reservation.Class, nodes int, from, to, age time.Duration) {
 		r, err := reservation.New(reservation.Reservation{
 			ID: id, OrganizationID: organization, Class: class, Shape: capacity.Shape{Nodes: nodes, PerNode: 8},
@@ -240,7 +240,7 @@ func TestTheWaitlistIsServedByShareAndInOrder(t *testing.T) {
 	add("huge", "small", reservation.Guaranteed, 5, time.Hour, 8*time.Hour, 9*time.Hour)
 	w.Shares = map[string]float64{"big": 0.6, "small": 0.1}
 	offered := func() (ids []string) {
-		for _, a := range plan.Compute(w.live(), w.policy, w.now).Actions {
+		for _, a := range plan.Compute(w.liveSnapshot(), w.policy, w.now).Actions {
 			if a.Kind == plan.RetryWaitlisted {
 				ids = append(ids, a.Subject)
 			}
@@ -260,15 +260,15 @@ func TestTheWaitlistIsServedByShareAndInOrder(t *testing.T) {
 func TestNobodyIsOfferedBeforeAnEarlierOne(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		w := wide(r, 1)
-		w.promise("holder", 1, 0, 100*time.Hour)
+		w := newWidePool(r, 1)
+		w.addPromise("holder", 1, 0, 100*time.Hour)
 		for i := range rapid.IntRange(0, 12).Draw(r, "waiting") {
 			from := time.Duration(rapid.IntRange(0, 40).Draw(r, "from")) * time.Hour
-			w.promise(fmt.Sprintf("w%02d", i), 1, from,
+			w.addPromise(fmt.Sprintf("w%02d", i), 1, from,
 				from+time.Duration(rapid.IntRange(1, 10).Draw(r, "length"))*time.Hour)
 		}
 		offered := map[string]bool{}
-		for _, a := range plan.Compute(w.live(), w.policy, w.now).Actions {
+		for _, a := range plan.Compute(w.liveSnapshot(), w.policy, w.now).Actions {
 			offered[a.Subject] = a.Kind == plan.RetryWaitlisted
 		}
 		for i, x := range w.Reservations {
@@ -287,7 +287,7 @@ func TestNobodyIsOfferedBeforeAnEarlierOne(t *testing.T) {
 // Whoever waited until inside the lead time was promised nothing before.
 func TestAPromotionInsideItsLeadIsNotLate(t *testing.T) {
 	t.Parallel()
-	w := wide(t, 1)
+	w := newWidePool(t, 1)
 	r, err := reservation.New(reservation.Reservation{ID: "r", Class: reservation.Guaranteed,
 		Shape:  capacity.Shape{Nodes: 1, PerNode: 8},
 		Window: calendar.Interval{Start: w.now.Add(time.Minute), End: w.now.Add(time.Hour)}}, reservation.Waitlisted,
@@ -297,14 +297,14 @@ func TestAPromotionInsideItsLeadIsNotLate(t *testing.T) {
 	r, err = r.Apply(reservation.Promote, "test", w.now)
 	require.NoError(t, err)
 	w.Reservations = []reservation.Reservation{r}
-	require.Equal(t, map[plan.Kind]int{plan.WarmReservation: 1, plan.BootNode: 1}, w.kinds())
+	require.Equal(t, map[plan.Kind]int{plan.WarmReservation: 1, plan.BootNode: 1}, w.countKinds())
 }
 
 // A promise on a slot without a node waits on the idle node that is cheapest to
 // keep, wherever it is.
 func TestAnIdleNodeServesAnotherSlotsPromise(t *testing.T) {
 	t.Parallel()
-	w := wide(t, 6)
+	w := newWidePool(t, 6)
 	w.Billing.Step = time.Hour
 	w.Pool.Timers.IdleRelease = 10 * time.Minute
 	w.readyNodes(5, time.Hour)
@@ -318,14 +318,14 @@ func TestAnIdleNodeServesAnotherSlotsPromise(t *testing.T) {
 	require.NoError(t, err)
 	w.Reservations = []reservation.Reservation{r}
 	w.policy.RemoveFloor = 10
-	w.settle(func(plan.Result) {})
+	w.planUntilSettled(func(plan.Result) {})
 	require.Equal(t, node.Ready, w.nodeOf("n0").State())
-	require.Len(t, w.live().Nodes, 5)
-	for _, n := range w.live().Nodes[1:] {
+	require.Len(t, w.liveSnapshot().Nodes, 5)
+	for _, n := range w.liveSnapshot().Nodes[1:] {
 		require.Equal(t, node.Deprovisioning, n.State(), n.ID)
 	}
 	w.now = w.now.Add(4 * time.Minute)
-	w.settle(func(plan.Result) {})
+	w.planUntilSettled(func(plan.Result) {})
 	require.Equal(t, []int{0}, w.reservationOf("r").Slots)
 	require.Equal(t, reservation.Ready, w.reservationOf("r").State())
 }

@@ -12,84 +12,84 @@ import (
 // timeoutFactor is how many times its p95 a boot may take.
 const timeoutFactor = 5
 
-func (c *computation) nodes() {
+func (c *computation) planNodes() {
 	usable := 0
 	ordered := make([]*node.Node, 0, len(c.Nodes))
 	for _, n := range c.bySlot {
 		if n == nil {
 			continue
 		}
-		if !c.beyond(n.Slot) && (n.State() == node.Ready || n.Coming()) {
+		if !c.isBeyond(n.Slot) && (n.State() == node.Ready || n.Coming()) {
 			usable++
 		}
 		ordered = append(ordered, n)
 	}
 	for _, n := range ordered {
-		if c.beyond(n.Slot) {
-			c.retreat(n)
+		if c.isBeyond(n.Slot) {
+			c.leaveSlot(n)
 		}
 		switch n.State() {
 		case node.Requested:
-			if c.beyond(n.Slot) {
+			if c.isBeyond(n.Slot) {
 				continue
 			}
-			f := Facts{State: string(n.State()), Needed: c.needed(n), Usable: usable, Minimum: c.Pool.MinNodes}
+			f := Facts{State: string(n.State()), Needed: c.isNeeded(n), Usable: usable, Minimum: c.Pool.MinNodes}
 			if c.judge(Action{Kind: AbandonNode, Subject: n.ID, Facts: f}) {
 				usable--
 			}
 		case node.Booting, node.Draining, node.Lost, node.Quarantined:
-			c.leaving(n)
+			c.retireNode(n)
 		}
 	}
-	usable -= c.idle(ordered, usable)
-	c.minimum(usable)
+	usable -= c.drainIdleNodes(ordered, usable)
+	c.requestMinimum(usable)
 }
 
-// retreat gives up a node on a slot that the pool no longer has. What runs on it
+// leaveSlot gives up a node on a slot that the pool no longer has. What runs on it
 // runs on until it ends.
-func (c *computation) retreat(n *node.Node) {
+func (c *computation) leaveSlot(n *node.Node) {
 	f := Facts{State: string(n.State()), Outside: true}
 	switch n.State() {
 	case node.Requested:
 		c.judge(Action{Kind: AbandonNode, Subject: n.ID, Facts: f})
 	case node.Ready:
-		f.Recent, f.Cap = c.Supply.Removed.Sum(c.policy.RemoveWindow, c.now)+c.removed, c.policy.removals(len(c.Nodes))
+		f.Recent, f.Cap = c.Supply.Removed.Sum(c.policy.RemoveWindow, c.now)+c.removedCount, c.policy.removalCap(len(c.Nodes))
 		if c.judge(Action{Kind: DrainNode, Subject: n.ID, Facts: f}) {
-			c.removed++
+			c.removedCount++
 			return
 		}
-		c.at(c.now.Add(c.policy.RemoveWindow / 4))
+		c.wakeAt(c.now.Add(c.policy.RemoveWindow / 4))
 	}
 }
 
-// leaving removes what is no longer of use.
-func (c *computation) leaving(n *node.Node) {
+// retireNode removes what is no longer of use.
+func (c *computation) retireNode(n *node.Node) {
 	f := Facts{State: string(n.State()), Held: c.held[n.Slot], Kept: n.Kept(), Lead: c.boot95}
 	if n.State() == node.Booting {
 		f.Due = n.RequestedAt.Add(max(c.policy.BootTimeout, timeoutFactor*c.boot95))
-		c.at(f.Due)
+		c.wakeAt(f.Due)
 	}
 	c.judge(Action{Kind: RetireNode, Subject: n.ID, Facts: f})
 }
 
-// needed reports whether something uses the node's slot now or will so soon
+// isNeeded reports whether something uses the node's slot now or will so soon
 // that removing and re-making the node would cost more than keeping it: a gap
 // shorter than a boot is always held through (the oracle of the benchmark does
 // the same).
-func (c *computation) needed(n *node.Node) bool {
+func (c *computation) isNeeded(n *node.Node) bool {
 	if c.wanted[n.Slot] {
 		return true
 	}
-	start := c.first[n.Slot]
-	return !start.IsZero() && c.reached(start.Add(-c.lead-c.boot50))
+	start := c.firstUse[n.Slot]
+	return !start.IsZero() && c.hasCome(start.Add(-c.lead-c.boot50))
 }
 
-// idle gives up the ready nodes that are not worth keeping, the dearest first,
+// drainIdleNodes gives up the ready nodes that are not worth keeping, the dearest first,
 // and returns how many.
-func (c *computation) idle(ordered []*node.Node, usable int) int {
+func (c *computation) drainIdleNodes(ordered []*node.Node, usable int) int {
 	var idle []*node.Node
 	for _, n := range ordered {
-		if n.State() == node.Ready && !c.beyond(n.Slot) && !c.needed(n) {
+		if n.State() == node.Ready && !c.isBeyond(n.Slot) && !c.isNeeded(n) {
 			idle = append(idle, n)
 		}
 	}
@@ -99,80 +99,80 @@ func (c *computation) idle(ordered []*node.Node, usable int) int {
 	// The cheapest to keep is the one that is paid for longest; of equal ones the
 	// lowest is taken first, as placing does.
 	slices.SortFunc(idle, func(a, b *node.Node) int {
-		return cmp.Or(cmp.Compare(c.prepaid(b), c.prepaid(a)), cmp.Compare(a.Slot, b.Slot))
+		return cmp.Or(cmp.Compare(c.prepaidTime(b), c.prepaidTime(a)), cmp.Compare(a.Slot, b.Slot))
 	})
-	idle = c.lend(idle)
-	c.idling, c.usable = idle, usable
+	idle = c.reserveIdle(idle)
+	c.idleNodes, c.usableCount = idle, usable
 	gone := 0
 	for ahead, n := range slices.Backward(idle) {
-		if c.release(n, ahead, usable-gone) {
+		if c.drainUnlessKept(n, ahead, usable-gone) {
 			gone++
 		}
 	}
 	return gone
 }
 
-func (c *computation) prepaid(n *node.Node) time.Duration {
-	return c.Billing.prepaid(c.now.Sub(later(n.RequestedAt, n.BootingAt)))
+func (c *computation) prepaidTime(n *node.Node) time.Duration {
+	return c.Billing.prepaidTime(c.now.Sub(later(n.RequestedAt, n.BootingAt)))
 }
 
-// ahead is how long until the next promise that no node waits for; 0 is none.
-func (c *computation) ahead() time.Duration {
-	if c.lull.IsZero() {
+// untilUncovered is how long until the next promise that no node waits for; 0 is none.
+func (c *computation) untilUncovered() time.Duration {
+	if c.nextUncovered.IsZero() {
 		return 0
 	}
-	return c.lull.Sub(c.now)
+	return c.nextUncovered.Sub(c.now)
 }
 
-// release decides about one idle node, before which others would be taken.
-func (c *computation) release(n *node.Node, ahead, usable int) bool {
+// drainUnlessKept decides about one idle node, before which others would be taken.
+func (c *computation) drainUnlessKept(n *node.Node, ahead, usable int) bool {
 	idle := max(0, c.now.Sub(n.IdleSince))
 	latest := n.IdleSince.Add(c.Pool.Timers.IdleRelease)
 	k := KeepFacts{
 		Price: c.Pool.Price, Wait: money.MicroUSD(float64(c.Pool.Price) * c.policy.WaitWorth), Boot: c.boot50, Idle: idle,
 		Latest:  c.Pool.Timers.IdleRelease,
-		Prepaid: c.prepaid(n), Booked: c.ahead(), Expected: c.Arrivals.Expected(c.now, latest), Ahead: ahead,
-		Watched: c.watched, Patience: c.policy.Patience, Evidence: c.policy.Evidence,
+		Prepaid: c.prepaidTime(n), Booked: c.untilUncovered(), Expected: c.Arrivals.Expected(c.now, latest), Ahead: ahead,
+		Watched: c.watchedHours, Patience: c.policy.Patience, Evidence: c.policy.Evidence,
 	}
 	f := Facts{
 		State: string(n.State()), Usable: usable, Minimum: c.Pool.MinNodes, Keep: &k,
-		Recent: c.Supply.Removed.Sum(c.policy.RemoveWindow, c.now) + c.removed, Cap: c.policy.removals(len(c.Nodes)),
+		Recent: c.Supply.Removed.Sum(c.policy.RemoveWindow, c.now) + c.removedCount, Cap: c.policy.removalCap(len(c.Nodes)),
 	}
-	c.at(latest)
+	c.wakeAt(latest)
 	if usable <= f.Minimum {
 		return false
 	}
 	if c.judge(Action{Kind: DrainNode, Subject: n.ID, Facts: f}) {
-		c.removed++
+		c.removedCount++
 		return true
 	}
-	c.again(k, f)
+	c.wakeForIdle(k, f)
 	return false
 }
 
-// again asks to look at an idle node once more when the verdict may change: when
+// wakeForIdle asks to look at an idle node once more when the verdict may change: when
 // its patience ends, when the cap allows more, and with each hour's demand.
-func (c *computation) again(k KeepFacts, f Facts) {
+func (c *computation) wakeForIdle(k KeepFacts, f Facts) {
 	v := Keep(k)
 	switch {
 	case !v.Keep:
-		c.at(c.now.Add(c.policy.RemoveWindow / 4))
+		c.wakeAt(c.now.Add(c.policy.RemoveWindow / 4))
 	case v.Reason == ReasonTooEarly:
-		c.at(c.now.Add(v.Until - k.Idle))
+		c.wakeAt(c.now.Add(v.Until - k.Idle))
 	case v.Reason == ReasonWorthKeeping:
-		c.at(c.now.Truncate(time.Hour).Add(time.Hour))
+		c.wakeAt(c.now.Truncate(time.Hour).Add(time.Hour))
 	}
 }
 
-// minimum asks for the nodes that a pool keeps at all times; those that were
+// requestMinimum asks for the nodes that a pool keeps at all times; those that were
 // just asked for count.
-func (c *computation) minimum(usable int) {
-	usable += c.created
+func (c *computation) requestMinimum(usable int) {
+	usable += c.requestedCount
 	for slot := 0; slot < c.Pool.MaxNodes && usable < c.Pool.MinNodes; slot++ {
-		if c.slotStanding(slot) != missing || c.wanted[slot] {
+		if c.slotReadiness(slot) != missing || c.wanted[slot] {
 			continue
 		}
-		if !c.create(slot, ReasonMinimum) {
+		if !c.requestNode(slot, ReasonMinimum) {
 			return
 		}
 		usable++

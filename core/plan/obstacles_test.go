@@ -10,7 +10,7 @@ import (
 	"github.com/forewarm/forewarm/core/plan"
 )
 
-func (w *world) foresee() *plan.Outlook { return plan.Foresee(w.live(), w.policy, w.now) }
+func (w *world) foresee() *plan.Outlook { return plan.Foresee(w.liveSnapshot(), w.policy, w.now) }
 
 func TestWhatStandsInTheWay(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestWhatStandsInTheWay(t *testing.T) {
 		},
 		"one that waits for a place": {"reservation r 12:00-13:00 1x8 - person", nothing, "r", nil},
 	} {
-		w := told(t, tc.story)
+		w := worldOf(t, tc.story)
 		tc.set(w)
 		got := w.foresee().Obstacles(tc.of)
 		for i := range got {
@@ -83,11 +83,11 @@ func TestWhatStandsInTheWay(t *testing.T) {
 
 func TestDevicesInOtherHandsStandInTheWay(t *testing.T) {
 	t.Parallel()
-	w := told(t, "pool nodes=1\n node n1 0 ready\n allocation a 1x6 0 1h")
-	w.hold("a")
-	w.obey([]string{"clock", "09:20"})
+	w := worldOf(t, "pool nodes=1\n node n1 0 ready\n allocation a 1x6 0 1h")
+	w.holdDevices("a")
+	w.obeyCommand([]string{"clock", "09:20"})
 	w.Allocations[0].Window.End = w.now
-	w.obey([]string{"allocation", "b", "1x2", "0", "1h"})
+	w.obeyCommand([]string{"allocation", "b", "1x2", "0", "1h"})
 	o := w.foresee()
 	require.Empty(t, o.Obstacles("a"), "it has what it needs")
 	require.Empty(t, o.Obstacles("b"), "two are free")
@@ -99,7 +99,7 @@ func TestDevicesInOtherHandsStandInTheWay(t *testing.T) {
 
 func TestAWaitingAllocationThatLostItsSlot(t *testing.T) {
 	t.Parallel()
-	w := told(t, "allocation a 4x8 0+1+2+3 1h\n allocation b 1x8 0 1h")
+	w := worldOf(t, "allocation a 4x8 0+1+2+3 1h\n allocation b 1x8 0 1h")
 	w.Pool.MaxNodes = 3
 	require.Equal(t, []string{"a"}, w.foresee().Homeless())
 	w.Pool.MaxNodes = 4
@@ -109,7 +109,7 @@ func TestAWaitingAllocationThatLostItsSlot(t *testing.T) {
 func TestWhatComesNext(t *testing.T) {
 	t.Parallel()
 	at := func(hm string) time.Time { return clockTime(t, hm) }
-	lead := told(t, "").Boot.P95() + plan.Policy{}.WithDefaults().Guard
+	lead := worldOf(t, "").Boot.P95() + plan.Policy{}.WithDefaults().Guard
 	for name, tc := range map[string]struct {
 		story, of string
 		want      []plan.Step
@@ -137,11 +137,11 @@ func TestWhatComesNext(t *testing.T) {
 		}},
 		"who waits": {"allocation a 1x8 0 1h 5m", "a", []plan.Step{{Code: plan.StepGivesUp, At: at("10:05")}}},
 	} {
-		require.Equal(t, tc.want, told(t, tc.story).foresee().Next(tc.of), name)
+		require.Equal(t, tc.want, worldOf(t, tc.story).foresee().Next(tc.of), name)
 	}
-	w := told(t, "node n 0 ready\n allocation a 1x8 0 1h")
-	w.hold("a")
+	w := worldOf(t, "node n 0 ready\n allocation a 1x8 0 1h")
+	w.holdDevices("a")
 	require.Equal(t, []plan.Step{{Code: plan.StepLease, At: at("10:00")}}, w.foresee().Next("a"))
-	w.allocation("a", allocation.Release)
+	w.applyToAllocation("a", allocation.Release)
 	require.Empty(t, w.foresee().Next("a"))
 }

@@ -20,7 +20,7 @@ type Outlook struct{ c *computation }
 func Foresee(s Snapshot, p Policy, now time.Time) *Outlook {
 	s.Slots = nil
 	c := newComputation(s, p.WithDefaults(), now)
-	c.run()
+	c.planPool()
 	return &Outlook{c}
 }
 
@@ -45,26 +45,26 @@ type Obstacle struct {
 // Obstacles returns all that an allocation, a reservation or a node that waits for
 // nodes still lacks, in the order of its slots.
 func (o *Outlook) Obstacles(id string) []Obstacle {
-	if a, ok := o.allocation(id); ok && a.State() == allocation.Pending {
-		return o.c.lacking(o.slots(id, a.Slots), a.Shape)
+	if a, ok := o.findAllocation(id); ok && a.State() == allocation.Pending {
+		return o.c.obstaclesOn(o.slotsOf(id, a.Slots), a.Shape)
 	}
-	if r, ok := o.reservation(id); ok {
+	if r, ok := o.findReservation(id); ok {
 		return o.ofReservation(r)
 	}
-	if n, ok := o.node(id); ok && n.Coming() {
-		return o.c.lacking([]int{n.Slot}, capacity.Shape{})
+	if n, ok := o.findNode(id); ok && n.Coming() {
+		return o.c.obstaclesOn([]int{n.Slot}, capacity.Shape{})
 	}
 	return nil
 }
 
 func (o *Outlook) ofReservation(r *reservation.Reservation) []Obstacle {
-	switch slots := o.slots(r.ID, r.Slots); {
-	case r.State() == reservation.Warming && o.c.paused(r):
+	switch slots := o.slotsOf(r.ID, r.Slots); {
+	case r.State() == reservation.Warming && o.c.isPaused(r):
 		return []Obstacle{{Code: LacksLeave, Slot: -1, Until: o.c.pausedUntil(r)}}
 	case r.State() == reservation.Warming:
-		return o.c.lacking(slots, r.Shape)
+		return o.c.obstaclesOn(slots, r.Shape)
 	case r.State() == reservation.Booked: // its nodes are not asked for yet, but they never could be where the slot is gone
-		return slices.DeleteFunc(o.c.lacking(slots, capacity.Shape{}), func(x Obstacle) bool { return x.Code != LacksSlot })
+		return slices.DeleteFunc(o.c.obstaclesOn(slots, capacity.Shape{}), func(x Obstacle) bool { return x.Code != LacksSlot })
 	default:
 		return nil
 	}
@@ -75,24 +75,24 @@ func (o *Outlook) ofReservation(r *reservation.Reservation) []Obstacle {
 func (o *Outlook) Homeless() []string {
 	var ids []string
 	for i := range o.c.Reservations {
-		if r := &o.c.Reservations[i]; r.Placed() && o.c.homeless(o.slots(r.ID, r.Slots)) {
+		if r := &o.c.Reservations[i]; r.Placed() && o.c.losesSlot(o.slotsOf(r.ID, r.Slots)) {
 			ids = append(ids, r.ID)
 		}
 	}
 	for _, a := range o.c.byAge {
-		if a.State() == allocation.Pending && o.c.homeless(o.slots(a.ID, a.Slots)) {
+		if a.State() == allocation.Pending && o.c.losesSlot(o.slotsOf(a.ID, a.Slots)) {
 			ids = append(ids, a.ID)
 		}
 	}
 	return ids
 }
 
-func (c *computation) lacking(slots []int, shape capacity.Shape) []Obstacle {
+func (c *computation) obstaclesOn(slots []int, shape capacity.Shape) []Obstacle {
 	var all []Obstacle
 	for i, slot := range slots {
 		n := c.bySlot[slot]
 		lacks := Obstacle{Slot: slot, Node: n}
-		switch c.slotStanding(slot) {
+		switch c.slotReadiness(slot) {
 		case ready:
 			if c.inUse[n.ID]+shape.On(i) <= c.Pool.PerNode {
 				continue
@@ -102,10 +102,10 @@ func (c *computation) lacking(slots []int, shape capacity.Shape) []Obstacle {
 		case coming:
 			lacks.Code = LacksBoot
 		case missing:
-			all = append(all, c.unasked(slot)...)
+			all = append(all, c.whyNotRequested(slot)...)
 			continue
 		default:
-			if lacks.Code = LacksRemoval; c.beyond(slot) {
+			if lacks.Code = LacksRemoval; c.isBeyond(slot) {
 				lacks.Code = LacksSlot
 			}
 		}
@@ -114,10 +114,10 @@ func (c *computation) lacking(slots []int, shape capacity.Shape) []Obstacle {
 	return all
 }
 
-// unasked is why a slot that needs a node has none.
-func (c *computation) unasked(slot int) []Obstacle {
+// whyNotRequested is why a slot that needs a node has none.
+func (c *computation) whyNotRequested(slot int) []Obstacle {
 	i := slices.IndexFunc(c.withheld, func(w Withheld) bool { return w.Slot == slot })
-	if at, asked := c.asks[slot]; i < 0 && asked {
+	if at, asked := c.requestTimes[slot]; i < 0 && asked {
 		return []Obstacle{{Code: LacksNode, Slot: slot, Until: at}}
 	} else if i < 0 {
 		return nil
@@ -159,11 +159,11 @@ type Step struct {
 // order of time.
 func (o *Outlook) Next(id string) []Step {
 	var steps []Step
-	if a, ok := o.allocation(id); ok {
+	if a, ok := o.findAllocation(id); ok {
 		steps = o.nextOfAllocation(a)
-	} else if r, ok := o.reservation(id); ok {
+	} else if r, ok := o.findReservation(id); ok {
 		steps = o.nextOfReservation(r)
-	} else if n, ok := o.node(id); ok {
+	} else if n, ok := o.findNode(id); ok {
 		steps = o.nextOfNode(n)
 	}
 	steps = slices.DeleteFunc(steps, func(s Step) bool { return !s.At.After(o.c.now) })
@@ -190,7 +190,7 @@ func (o *Outlook) nextOfReservation(r *reservation.Reservation) []Step {
 	case reservation.Waitlisted:
 		return []Step{{Code: StepGivesUp, At: r.Window.End}}
 	case reservation.Booked:
-		if !c.paused(r) && !c.homeless(o.slots(r.ID, r.Slots)) {
+		if !c.isPaused(r) && !c.losesSlot(o.slotsOf(r.ID, r.Slots)) {
 			steps = append(steps, Step{Code: StepWarm, At: r.Window.Start.Add(-c.lead)})
 		}
 	case reservation.Ready, reservation.Warming:
@@ -208,7 +208,7 @@ func (o *Outlook) nextOfNode(n *node.Node) []Step {
 	var steps []Step
 	serves := n.Coming() || n.State() == node.Ready || n.Kept() // or else another node serves who comes later
 	for _, a := range c.byAge {
-		if slices.Contains(o.slots(a.ID, a.Slots), n.Slot) && (a.State() != allocation.Pending || !c.beyond(n.Slot)) {
+		if slices.Contains(o.slotsOf(a.ID, a.Slots), n.Slot) && (a.State() != allocation.Pending || !c.isBeyond(n.Slot)) {
 			step := Step{Code: StepInUse, At: a.LeaseUntil, Subject: a.ID}
 			if a.State() == allocation.Pending {
 				step.Code, step.At = StepAwaited, a.Window.End
@@ -217,41 +217,41 @@ func (o *Outlook) nextOfNode(n *node.Node) []Step {
 		}
 	}
 	for i := range c.Reservations {
-		if r := &c.Reservations[i]; serves && !c.beyond(n.Slot) && r.Placed() &&
-			slices.Contains(o.slots(r.ID, r.Slots), n.Slot) {
+		if r := &c.Reservations[i]; serves && !c.isBeyond(n.Slot) && r.Placed() &&
+			slices.Contains(o.slotsOf(r.ID, r.Slots), n.Slot) {
 			steps = append(steps, Step{Code: StepNeeded, At: r.Window.Start, Subject: r.ID})
 		}
 	}
-	if at, ok := c.goes(n); ok {
+	if at, ok := c.releasedAt(n); ok {
 		steps = append(steps, Step{Code: StepIdle, At: at})
 	}
 	return steps
 }
 
-// goes is when an idle node is removed at the latest: those that were idle first,
+// releasedAt is when an idle node is removed at the latest: those that were idle first,
 // as long as more are left than the pool keeps.
-func (c *computation) goes(n *node.Node) (time.Time, bool) {
-	if !slices.Contains(c.idling, n) {
+func (c *computation) releasedAt(n *node.Node) (time.Time, bool) {
+	if !slices.Contains(c.idleNodes, n) {
 		return time.Time{}, false
 	}
-	idle := slices.Clone(c.idling)
+	idle := slices.Clone(c.idleNodes)
 	slices.SortStableFunc(idle,
 		func(a, b *node.Node) int { return cmp.Or(a.IdleSince.Compare(b.IdleSince), cmp.Compare(a.ID, b.ID)) })
-	if slices.Index(idle, n) >= min(c.usable-c.Pool.MinNodes, c.policy.removals(len(c.Nodes))) {
+	if slices.Index(idle, n) >= min(c.usableCount-c.Pool.MinNodes, c.policy.removalCap(len(c.Nodes))) {
 		return time.Time{}, false
 	}
 	return n.IdleSince.Add(c.Pool.Timers.IdleRelease), true
 }
 
-// slots are where the plan has put a booking.
-func (o *Outlook) slots(id string, stored []int) []int {
+// slotsOf are where the plan has put a booking.
+func (o *Outlook) slotsOf(id string, stored []int) []int {
 	if b, ok := o.c.places.Booking(id); ok {
 		return b.Slots
 	}
 	return stored
 }
 
-func (o *Outlook) allocation(id string) (*allocation.Allocation, bool) {
+func (o *Outlook) findAllocation(id string) (*allocation.Allocation, bool) {
 	i := slices.IndexFunc(o.c.byAge, func(a *allocation.Allocation) bool { return a.ID == id })
 	if i < 0 {
 		return nil, false
@@ -259,7 +259,7 @@ func (o *Outlook) allocation(id string) (*allocation.Allocation, bool) {
 	return o.c.byAge[i], true
 }
 
-func (o *Outlook) reservation(id string) (*reservation.Reservation, bool) {
+func (o *Outlook) findReservation(id string) (*reservation.Reservation, bool) {
 	i := slices.IndexFunc(o.c.Reservations, func(r reservation.Reservation) bool { return r.ID == id })
 	if i < 0 {
 		return nil, false
@@ -267,7 +267,7 @@ func (o *Outlook) reservation(id string) (*reservation.Reservation, bool) {
 	return &o.c.Reservations[i], true
 }
 
-func (o *Outlook) node(id string) (*node.Node, bool) {
+func (o *Outlook) findNode(id string) (*node.Node, bool) {
 	i := slices.IndexFunc(o.c.Nodes, func(n node.Node) bool { return n.ID == id })
 	if i < 0 {
 		return nil, false

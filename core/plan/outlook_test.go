@@ -22,12 +22,12 @@ type claim struct {
 }
 
 // outlook is what is said about the pool as it is.
-func (h *history) outlook() *plan.Outlook { return plan.Foresee(h.live(), h.policy, h.now) }
+func (h *history) outlook() *plan.Outlook { return plan.Foresee(h.liveSnapshot(), h.policy, h.now) }
 
-// subjects are the bookings that are not over.
-func (h *history) subjects() []string {
+// subjectIDs are the bookings that are not over.
+func (h *history) subjectIDs() []string {
 	var ids []string
-	s := h.live()
+	s := h.liveSnapshot()
 	for _, a := range s.Allocations {
 		ids = append(ids, a.ID)
 	}
@@ -37,10 +37,10 @@ func (h *history) subjects() []string {
 	return ids
 }
 
-// announced are the slots for which a node is said to be asked for now.
-func (h *history) announced() (slots []int) {
+// announcedSlots are the slots for which a node is said to be asked for now.
+func (h *history) announcedSlots() (slots []int) {
 	o := h.outlook()
-	for _, id := range h.subjects() {
+	for _, id := range h.subjectIDs() {
 		for _, x := range o.Obstacles(id) {
 			if x.Code == plan.LacksNode {
 				slots = append(slots, x.Slot)
@@ -50,16 +50,16 @@ func (h *history) announced() (slots []int) {
 	return slots
 }
 
-func says(o *plan.Outlook, id, code string) bool {
+func saysNext(o *plan.Outlook, id, code string) bool {
 	return slices.ContainsFunc(o.Obstacles(id), func(x plan.Obstacle) bool { return x.Code == code })
 }
 
-// asked fails when a node that was said to be asked for was not, or is still said
+// checkRequested fails when a node that was said to be asked for was not, or is still said
 // to be after the planner has done all there was to do.
-func (h *history) asked(soon []int) {
+func (h *history) checkRequested(soon []int) {
 	o := h.outlook()
-	for _, id := range h.subjects() {
-		require.False(h.r, says(o, id, plan.LacksNode), "%s: a node is about to be asked for, and is not: %s", id, h)
+	for _, id := range h.subjectIDs() {
+		require.False(h.r, saysNext(o, id, plan.LacksNode), "%s: a node is about to be asked for, and is not: %s", id, h)
 	}
 	for _, slot := range soon {
 		made := func(n node.Node) bool { return n.Slot == slot && n.RequestedAt.Equal(h.now) }
@@ -67,16 +67,16 @@ func (h *history) asked(soon []int) {
 	}
 }
 
-// truthful fails when a promise is flagged for a lost place and nothing is said of
+// checkObstacles fails when a promise is flagged for a lost place and nothing is said of
 // it, or when it is said of one that is not flagged: pools grow and shrink.
-func (h *history) truthful() {
+func (h *history) checkObstacles() {
 	o := h.outlook()
-	for _, r := range h.live().Reservations {
+	for _, r := range h.liveSnapshot().Reservations {
 		waits := r.State() == reservation.Booked || r.State() == reservation.Warming
 		if !waits || r.Class == reservation.Speculative || !r.Window.End.After(h.now) {
 			continue
 		}
-		homeless := says(o, r.ID, plan.LacksSlot)
+		homeless := saysNext(o, r.ID, plan.LacksSlot)
 		if homeless {
 			require.True(h.r, r.Degraded, "%s has no place, and is not flagged: %s", r.ID, h)
 			_, waits := o.Waiting(r.ID)
@@ -89,12 +89,12 @@ func (h *history) truthful() {
 	}
 }
 
-// listen notes what is said to come next.
-func (h *history) listen() {
+// collectClaims notes what is said to come next.
+func (h *history) collectClaims() {
 	o := h.outlook()
-	leaving := slices.ContainsFunc(h.live().Nodes,
+	leaving := slices.ContainsFunc(h.liveSnapshot().Nodes,
 		func(n node.Node) bool { return n.State() != node.Ready && !n.Coming() })
-	for _, id := range h.subjects() {
+	for _, id := range h.subjectIDs() {
 		var until time.Time
 		for _, x := range o.Obstacles(id) {
 			if x.Code == plan.HeldCapped || x.Code == plan.HeldRefused {
@@ -104,23 +104,23 @@ func (h *history) listen() {
 		}
 		if !until.IsZero() && !leaving &&
 			len(h.Paused) == 0 { // whoever comes before may need a node on a slot that is not free yet
-			h.note(claim{plan.HeldCapped, id, until})
+			h.noteClaim(claim{plan.HeldCapped, id, until})
 		}
 		for _, s := range o.Next(id) {
 			require.True(h.r, s.At.After(h.now), "%s: %s is over", id, s.Code)
-			h.note(claim{s.Code, id, s.At})
+			h.noteClaim(claim{s.Code, id, s.At})
 		}
 	}
 }
 
-// note keeps what was said first.
-func (h *history) note(c claim) {
+// noteClaim keeps what was said first.
+func (h *history) noteClaim(c claim) {
 	if _, ok := h.said[c.code+" "+c.subject]; !ok {
 		h.said[c.code+" "+c.subject] = c
 	}
 }
 
-func (h *history) forget(code string) {
+func (h *history) forgetClaims(code string) {
 	for key := range h.said {
 		if strings.HasPrefix(key, code+" ") {
 			delete(h.said, key)
@@ -128,9 +128,9 @@ func (h *history) forget(code string) {
 	}
 }
 
-// verify fails when the time of something has come and it has not happened, or when
+// verifyClaims fails when the time of something has come and it has not happened, or when
 // it has happened before.
-func (h *history) verify() {
+func (h *history) verifyClaims() {
 	for key, c := range h.said {
 		come := !c.at.After(h.now)
 		state, slots := h.stateOf(c.subject)

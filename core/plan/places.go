@@ -13,13 +13,13 @@ import (
 // caller, what a plan changes in it is put back.
 type places struct {
 	*calendar.Slots
-	borrowed bool
-	before   []calendar.Booking // what was changed, as it was first
-	noted    map[string]bool
-	tiers    calendar.Tiers // by preference: its own slots and others, ready, coming, missing and stuck ones
-	found    []int
-	mine     calendar.SlotSet
-	early    calendar.SlotSet
+	borrowed  bool
+	originals []calendar.Booking // what was changed, as it was first
+	noted     map[string]bool
+	tiers     calendar.Tiers // by preference: its own slots and others, ready, coming, missing and stuck ones
+	found     []int
+	mine      calendar.SlotSet
+	early     calendar.SlotSet
 }
 
 func newPlaces(s Snapshot) *places {
@@ -60,66 +60,66 @@ func Kept(n *node.Node, perNode int) calendar.Booking {
 // KeptID is what the booking is called that keeps a node's slot from all others.
 func KeptID(n *node.Node) string { return "kept:" + n.ID }
 
-// replace puts a booking where it is now; from is how it was until now.
-func (p *places) replace(from, to calendar.Booking) {
-	p.note(from)
+// replaceBooking puts a booking where it is now; from is how it was until now.
+func (p *places) replaceBooking(from, to calendar.Booking) {
+	p.noteOriginal(from)
 	p.Remove(from.ID)
 	p.Force(to)
 }
 
-func (p *places) drop(b calendar.Booking) {
-	p.note(b)
+func (p *places) dropBooking(b calendar.Booking) {
+	p.noteOriginal(b)
 	p.Remove(b.ID)
 }
 
-func (p *places) note(b calendar.Booking) {
+func (p *places) noteOriginal(b calendar.Booking) {
 	if p.borrowed && !p.noted[b.ID] {
-		p.before, p.noted[b.ID] = append(p.before, b), true
+		p.originals, p.noted[b.ID] = append(p.originals, b), true
 	}
 }
 
-// restore undoes every change of a borrowed calendar.
-func (p *places) restore() {
-	for _, b := range p.before {
+// restoreCalendar undoes every change of a borrowed calendar.
+func (p *places) restoreCalendar() {
+	for _, b := range p.originals {
 		p.Remove(b.ID)
 		p.Force(b)
 	}
 }
 
-// standing is how far the nodes of some slots are.
-type standing int
+// readiness is how far the nodes of some slots are.
+type readiness int
 
 const (
-	missing standing = iota // a slot has no node
-	stuck                   // a slot is taken by a node on its way out, or is not the pool's any more
-	coming                  // every slot has a node, one is not ready yet
-	ready                   // every slot has a ready node
+	missing readiness = iota // a slot has no node
+	stuck                    // a slot is taken by a node on its way out, or is not the pool's any more
+	coming                   // every slot has a node, one is not ready yet
+	ready                    // every slot has a ready node
 )
 
-func (s standing) String() string { return [...]string{"missing", "stuck", "coming", "ready"}[s] }
+func (s readiness) String() string { return [...]string{"missing", "stuck", "coming", "ready"}[s] }
 
-func (c *computation) standing(slots []int) standing {
+func (c *computation) readiness(slots []int) readiness {
 	worst := ready
 	for _, slot := range slots {
-		worst = min(worst, c.slotStanding(slot))
+		worst = min(worst, c.slotReadiness(slot))
 	}
 	return worst
 }
 
-// slotStanding is how far a slot's node is for whoever is promised the slot. A node
+// slotReadiness is how far a slot's node is for whoever is promised the slot. A node
 // beyond the pool's slots is promised to nobody: it only serves what runs on it.
-func (c *computation) slotStanding(slot int) standing {
-	if c.beyond(slot) {
+func (c *computation) slotReadiness(slot int) readiness {
+	if c.isBeyond(slot) {
 		return stuck
 	}
-	return c.nodeStanding(slot)
+	return c.nodeReadiness(slot)
 }
 
-// nodeStanding is how far a slot's node is for what runs on it.
-func (c *computation) nodeStanding(slot int) standing {
+// nodeReadiness is how far a slot's node is for what runs on it.
+func (c *computation) nodeReadiness(slot int) readiness {
 	n := c.bySlot[slot]
 	switch {
-	case n == nil && c.beyond(slot):
+	case n == nil && c.isBeyond(slot):
 		return stuck
 	case n == nil:
 		return missing
@@ -132,11 +132,11 @@ func (c *computation) nodeStanding(slot int) standing {
 	}
 }
 
-// beyond reports whether the pool no longer has a slot.
-func (c *computation) beyond(slot int) bool { return slot >= c.Pool.MaxNodes }
+// isBeyond reports whether the pool no longer has a slot.
+func (c *computation) isBeyond(slot int) bool { return slot >= c.Pool.MaxNodes }
 
-// homeless reports whether the pool no longer has one of the slots.
-func (c *computation) homeless(slots []int) bool { return slices.ContainsFunc(slots, c.beyond) }
+// losesSlot reports whether the pool no longer has one of the slots.
+func (c *computation) losesSlot(slots []int) bool { return slices.ContainsFunc(slots, c.isBeyond) }
 
 // Costs of a slot for a booking: the smaller, the sooner it is usable.
 const (
@@ -147,7 +147,7 @@ const (
 )
 
 func (c *computation) costOf(slot int) int {
-	switch c.slotStanding(slot) {
+	switch c.slotReadiness(slot) {
 	case ready:
 		return costReady
 	case coming:
@@ -159,8 +159,8 @@ func (c *computation) costOf(slot int) int {
 	}
 }
 
-// cost adds up how far slots are from usable.
-func (c *computation) cost(slots []int) int {
+// totalCost adds up how far slots are from usable.
+func (c *computation) totalCost(slots []int) int {
 	sum := 0
 	for _, slot := range slots {
 		sum += c.costOf(slot)
@@ -168,39 +168,39 @@ func (c *computation) cost(slots []int) int {
 	return sum
 }
 
-// least is the smallest cost of any slot of the pool.
-func (c *computation) least() int {
+// leastCost is the smallest cost of any slot of the pool.
+func (c *computation) leastCost() int {
 	switch {
-	case c.readied > 0:
+	case c.readyCount > 0:
 		return costReady
-	case c.creating > 0:
+	case c.comingCount > 0:
 		return costComing
 	default:
 		return costMissing
 	}
 }
 
-// better looks for slots that serve a booking sooner than its own: ready nodes
+// findBetter looks for slots that serve a booking sooner than its own: ready nodes
 // rather than booting ones, a free slot rather than one whose node is on its way
 // out. It returns false when moving gains nothing.
-func (c *computation) better(b calendar.Booking, shape capacity.Shape) ([]int, bool) {
-	now := c.cost(b.Slots)
-	if len(b.Slots) == 0 || now <= c.least()*len(b.Slots) {
+func (c *computation) findBetter(b calendar.Booking, shape capacity.Shape) ([]int, bool) {
+	now := c.totalCost(b.Slots)
+	if len(b.Slots) == 0 || now <= c.leastCost()*len(b.Slots) {
 		return nil, false
 	}
 	c.places.Remove(b.ID)
-	found, ok := c.find(shape, b.Interval.From(c.now), b.Slots)
+	found, ok := c.findBest(shape, b.Interval.From(c.now), b.Slots)
 	c.places.Force(b)
-	if !ok || c.cost(found) >= now {
+	if !ok || c.totalCost(found) >= now {
 		return nil, false
 	}
 	return slices.Clone(found), true
 }
 
-// find returns the best slots for a booking that now sits on own: the sooner
+// findBest returns the best slots for a booking that now sits on own: the sooner
 // usable the better, staying before moving. They are overwritten by the next.
-func (c *computation) find(shape capacity.Shape, window calendar.Interval, own []int) ([]int, bool) {
-	tiers := c.tiers()
+func (c *computation) findBest(shape capacity.Shape, window calendar.Interval, own []int) ([]int, bool) {
+	tiers := c.tiersByCost()
 	for _, slot := range own {
 		if slot < c.Pool.MaxNodes {
 			tiers[c.costOf(slot)].Add(slot)
@@ -216,9 +216,9 @@ func (c *computation) find(shape capacity.Shape, window calendar.Interval, own [
 	return found, ok
 }
 
-// tiers are the pool's slots by what they cost, each preceded by an empty tier
+// tiersByCost are the pool's slots by what they cost, each preceded by an empty tier
 // for a booking's own.
-func (c *computation) tiers() calendar.Tiers {
+func (c *computation) tiersByCost() calendar.Tiers {
 	if c.places.tiers == nil {
 		tiers := make(calendar.Tiers, costStuck+2)
 		for i := range tiers {
@@ -232,41 +232,41 @@ func (c *computation) tiers() calendar.Tiers {
 	return c.places.tiers
 }
 
-// relocate moves a booking to better slots if there are any, and returns its
+// moveToBetter moves a booking to better slots if there are any, and returns its
 // slots.
-func (c *computation) relocate(kind Kind, b calendar.Booking, shape capacity.Shape) []int {
-	if slots, ok := c.better(b, shape); ok {
-		c.move(Action{Kind: kind, Subject: b.ID, Slots: slots, Facts: Facts{Outside: c.homeless(b.Slots)}}, b)
+func (c *computation) moveToBetter(kind Kind, b calendar.Booking, shape capacity.Shape) []int {
+	if slots, ok := c.findBetter(b, shape); ok {
+		c.moveBooking(Action{Kind: kind, Subject: b.ID, Slots: slots, Facts: Facts{Outside: c.losesSlot(b.Slots)}}, b)
 		return slots
 	}
 	return b.Slots
 }
 
-// hasten moves a booking that waits for nodes to slots whose nodes come sooner, if
+// takeEarlierBoot moves a booking that waits for nodes to slots whose nodes come sooner, if
 // somebody left any behind, and returns its slots: what boots the longest serves
 // whoever waits the longest.
-func (c *computation) hasten(kind Kind, b calendar.Booking, shape capacity.Shape) []int {
-	own := c.asked(b.Slots)
-	if own.IsZero() || !c.oldest.Before(own) {
+func (c *computation) takeEarlierBoot(kind Kind, b calendar.Booking, shape capacity.Shape) []int {
+	own := c.lastRequested(b.Slots)
+	if own.IsZero() || !c.oldestRequest.Before(own) {
 		return b.Slots
 	}
 	c.places.Remove(b.ID)
-	found, ok := c.places.FindInto(c.places.found[:0], shape, b.Interval.From(c.now), c.before(own, b.Slots))
+	found, ok := c.places.FindInto(c.places.found[:0], shape, b.Interval.From(c.now), c.requestedBefore(own, b.Slots))
 	c.places.Force(b)
 	c.places.found = found
-	if !ok || c.cost(found) != c.cost(b.Slots) {
+	if !ok || c.totalCost(found) != c.totalCost(b.Slots) {
 		return b.Slots
 	}
 	slots := slices.Clone(found)
-	c.move(Action{Kind: kind, Subject: b.ID, Slots: slots, Facts: Facts{Sooner: own.Sub(c.asked(slots))}}, b)
+	c.moveBooking(Action{Kind: kind, Subject: b.ID, Slots: slots, Facts: Facts{Sooner: own.Sub(c.lastRequested(slots))}}, b)
 	return slots
 }
 
-// asked is when the last of the slots' nodes that are coming was asked for; zero
+// lastRequested is when the last of the slots' nodes that are coming was asked for; zero
 // unless all are ready or coming, and one is.
-func (c *computation) asked(slots []int) (last time.Time) {
+func (c *computation) lastRequested(slots []int) (last time.Time) {
 	for _, slot := range slots {
-		switch c.slotStanding(slot) {
+		switch c.slotReadiness(slot) {
 		case ready:
 		case coming:
 			last = later(last, c.bySlot[slot].RequestedAt)
@@ -277,13 +277,13 @@ func (c *computation) asked(slots []int) (last time.Time) {
 	return last
 }
 
-// before are the slots whose nodes are ready or were asked for before t: a
+// requestedBefore are the slots whose nodes are ready or were asked for before t: a
 // booking's own first. They are overwritten by the next.
-func (c *computation) before(t time.Time, own []int) calendar.Tiers {
-	mine, early, ready := &c.places.mine, &c.places.early, c.tiers()[costReady+1]
+func (c *computation) requestedBefore(t time.Time, own []int) calendar.Tiers {
+	mine, early, ready := &c.places.mine, &c.places.early, c.tiersByCost()[costReady+1]
 	mine.Clear()
 	early.Clear()
-	for slot := range c.tiers()[costComing+1].All() {
+	for slot := range c.tiersByCost()[costComing+1].All() {
 		if c.bySlot[slot].RequestedAt.Before(t) {
 			early.Add(slot)
 		}
@@ -296,21 +296,21 @@ func (c *computation) before(t time.Time, own []int) calendar.Tiers {
 	return calendar.Tiers{*mine, ready, *early}
 }
 
-// move takes slots in the calendar for the rest of the run.
-func (c *computation) move(a Action, b calendar.Booking) {
+// moveBooking takes slots in the calendar for the rest of the run.
+func (c *computation) moveBooking(a Action, b calendar.Booking) {
 	a.Facts.From, a.Facts.To = b.Slots, a.Slots
-	a.Facts.Cost, a.Facts.CostAfter = c.cost(b.Slots), c.cost(a.Slots)
+	a.Facts.Cost, a.Facts.CostAfter = c.totalCost(b.Slots), c.totalCost(a.Slots)
 	if !c.judge(a) {
 		return
 	}
 	to := b
 	to.Slots = a.Slots
-	c.places.replace(b, to)
-	c.use(to.Slots, to.Interval)
+	c.places.replaceBooking(b, to)
+	c.noteUse(to.Slots, to.Interval)
 }
 
-// eta is when the nodes of the slots are likely to be ready, at the median.
-func (c *computation) eta(slots []int) time.Time {
+// expectedReady is when the nodes of the slots are likely to be ready, at the median.
+func (c *computation) expectedReady(slots []int) time.Time {
 	latest := c.now
 	for _, slot := range slots {
 		due := c.now
@@ -318,7 +318,7 @@ func (c *computation) eta(slots []int) time.Time {
 		case n != nil && n.Coming():
 			due = n.RequestedAt.Add(c.boot50)
 		case n == nil || n.State() != node.Ready:
-			due = c.askableOn(slot).Add(c.boot50)
+			due = c.earliestRequestOn(slot).Add(c.boot50)
 		}
 		latest = later(latest, due)
 	}

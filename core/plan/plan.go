@@ -57,8 +57,8 @@ type Billing struct {
 	Minimum, Step time.Duration
 }
 
-// prepaid returns how much more of a node that is billed for so long is paid for.
-func (b Billing) prepaid(billed time.Duration) time.Duration {
+// prepaidTime returns how much more of a node that is billed for so long is paid for.
+func (b Billing) prepaidTime(billed time.Duration) time.Duration {
 	switch {
 	case billed < b.Minimum:
 		return b.Minimum - billed
@@ -81,13 +81,13 @@ const (
 	WarmReservation    Kind = "warm_reservation"    // its lead time has come
 	ReadyReservation   Kind = "ready_reservation"   // all its nodes are ready
 	UnreadyReservation Kind = "unready_reservation" // a node under it was lost, or is not held for it any more
-	DegradeReserv      Kind = "degrade_reservation" // it will be late, or has lost its place
-	RestoreReserv      Kind = "restore_reservation" // it has a place again
-	ExpireReserv       Kind = "expire_reservation"
+	DegradeReservation Kind = "degrade_reservation" // it will be late, or has lost its place
+	RestoreReservation Kind = "restore_reservation" // it has a place again
+	ExpireReservation  Kind = "expire_reservation"
 	FailReservation    Kind = "fail_reservation"
 	MoveReservation    Kind = "move_reservation" // to Slots
 	RetryWaitlisted    Kind = "retry_waitlisted"
-	ActivateAlloc      Kind = "activate_allocation"
+	ActivateAllocation Kind = "activate_allocation"
 	ExpireAllocation   Kind = "expire_allocation"
 	FailAllocation     Kind = "fail_allocation"
 	MoveAllocation     Kind = "move_allocation" // to Slots
@@ -118,14 +118,14 @@ type Result struct {
 // they are committed.
 func Compute(s Snapshot, p Policy, now time.Time) Result {
 	c := newComputation(s, p.WithDefaults(), now)
-	c.run()
-	c.places.restore()
+	c.planPool()
+	c.places.restoreCalendar()
 	return Result{Actions: c.actions, Next: c.next, Withheld: c.withheld}
 }
 
-func (c *computation) run() {
-	c.allocations()
-	c.reservations()
-	c.waitlist()
-	c.nodes()
+func (c *computation) planPool() {
+	c.planAllocations()
+	c.planReservations()
+	c.retryWaitlist()
+	c.planNodes()
 }

@@ -25,20 +25,20 @@ type Policy struct {
 
 // WithDefaults fills what is zero.
 func (p Policy) WithDefaults() Policy {
-	fill(&p.Guard, time.Minute)
-	fill(&p.BootTimeout, 15*time.Minute)
-	fill(&p.WaitWorth, 32)
-	fill(&p.Patience, 0.5)
-	fill(&p.Evidence, 24)
-	fill(&p.StockOut, 3*time.Minute)
-	fill(&p.BreakAfter, 5)
-	fill(&p.RemoveWindow, time.Minute)
-	fill(&p.RemoveFloor, 50)
-	fill(&p.RemoveShare, 0.25)
+	setDefault(&p.Guard, time.Minute)
+	setDefault(&p.BootTimeout, 15*time.Minute)
+	setDefault(&p.WaitWorth, 32)
+	setDefault(&p.Patience, 0.5)
+	setDefault(&p.Evidence, 24)
+	setDefault(&p.StockOut, 3*time.Minute)
+	setDefault(&p.BreakAfter, 5)
+	setDefault(&p.RemoveWindow, time.Minute)
+	setDefault(&p.RemoveFloor, 50)
+	setDefault(&p.RemoveShare, 0.25)
 	return p
 }
 
-func fill[T comparable](field *T, value T) {
+func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
 		*field = value
@@ -59,8 +59,8 @@ func Creates(pool capacity.Pool) (limit int, window time.Duration) {
 	return limit, window
 }
 
-// removals is how many idle ones of so many nodes may be removed in RemoveWindow.
-func (p Policy) removals(nodes int) int {
+// removalCap is how many idle ones of so many nodes may be removed in RemoveWindow.
+func (p Policy) removalCap(nodes int) int {
 	return max(p.RemoveFloor, int(p.RemoveShare*float64(nodes)))
 }
 

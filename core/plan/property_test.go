@@ -30,71 +30,71 @@ type history struct {
 
 var dawn = time.Date(2026, 3, 2, 6, 0, 0, 0, time.UTC)
 
-func begin(r *rapid.T) *history {
+func newHistory(r *rapid.T) *history {
 	h := &history{r: r, due: map[string]time.Time{}, said: map[string]claim{},
 		world: &world{t: r, now: dawn, policy: plan.Policy{Guard: time.Minute}}}
 	h.Pool = capacity.Pool{
 		ID: "pool", PerNode: rapid.SampledFrom([]int{1, 4, 8}).Draw(r, "per node"),
 		MaxNodes: rapid.IntRange(1, 4).Draw(r, "slots"),
-		Timers:   capacity.Timers{WarmHold: h.minutes("hold", 0, 20), IdleRelease: h.minutes("idle", 0, 30)},
+		Timers:   capacity.Timers{WarmHold: h.drawMinutes("hold", 0, 20), IdleRelease: h.drawMinutes("idle", 0, 30)},
 	}
 	h.Pool.MaxCreates = rapid.IntRange(1, 8).Draw(r, "cap")
-	h.Pool.CreateWindow = h.minutes("create window", 1, 30)
+	h.Pool.CreateWindow = h.drawMinutes("create window", 1, 30)
 	h.Pool.MinNodes = rapid.IntRange(0, h.Pool.MaxNodes).Draw(r, "minimum")
-	h.Boot.Prior50 = h.minutes("p50", 1, 6)
-	h.Boot.Prior95 = h.Boot.Prior50 + h.minutes("p95", 0, 6)
+	h.Boot.Prior50 = h.drawMinutes("p50", 1, 6)
+	h.Boot.Prior95 = h.Boot.Prior50 + h.drawMinutes("p95", 0, 6)
 	return h
 }
 
-func (h *history) minutes(label string, from, to int) time.Duration {
+func (h *history) drawMinutes(label string, from, to int) time.Duration {
 	return time.Duration(rapid.IntRange(from, to).Draw(h.r, label)) * time.Minute
 }
 
-func (h *history) name(kind string) string {
+func (h *history) nextID(kind string) string {
 	h.ordinal++
 	return fmt.Sprintf("%s%03d", kind, h.ordinal)
 }
 
-func (h *history) shape() capacity.Shape {
+func (h *history) drawShape() capacity.Shape {
 	shape, _ := capacity.ShapeFor(rapid.IntRange(1, h.Pool.PerNode*h.Pool.MaxNodes).Draw(h.r, "gpus"), h.Pool.PerNode)
 	return shape
 }
 
-// happen is one thing that anybody outside may do.
-func (h *history) happen() {
+// actOutside is one thing that anybody outside may do.
+func (h *history) actOutside() {
 	clear(h.said)
 	what := []string{"reserve", "reserve", "allocate", "allocate", "claim", "claim", "cancel", "release", "break",
 		"block", "pause", "resize", "nothing"}
 	switch rapid.SampledFrom(what).Draw(h.r, "what") {
 	case "reserve":
-		h.reserve()
+		h.addReservation()
 	case "allocate":
-		h.allocate()
+		h.addAllocation()
 	case "claim":
-		h.some("claimed", h.reservationsIn(reservation.Ready, reservation.Warming),
-			func(id string) { h.claim(id, h.minutes("lease", 1, 90)) })
+		h.pickOne("claimed", h.reservationsIn(reservation.Ready, reservation.Warming),
+			func(id string) { h.claimReservation(id, h.drawMinutes("lease", 1, 90)) })
 	case "cancel":
-		h.some("cancelled", h.reservationsIn(reservation.Booked, reservation.Warming, reservation.Ready,
+		h.pickOne("cancelled", h.reservationsIn(reservation.Booked, reservation.Warming, reservation.Ready,
 			reservation.Waitlisted), func(id string) {
-			h.reservation(id, reservation.Cancel)
+			h.applyToReservation(id, reservation.Cancel)
 		})
 	case "release":
-		h.release()
+		h.releaseOne()
 	case "break":
 		h.breakNode()
 	case "block":
-		h.Supply.BlockedUntil = h.now.Add(h.minutes("blocked", 1, 30))
+		h.Supply.BlockedUntil = h.now.Add(h.drawMinutes("blocked", 1, 30))
 	case "pause":
 		h.Paused = map[string]time.Time{rapid.SampledFrom([]string{"", "o1"}).Draw(h.r,
-			"who"): h.now.Add(h.minutes("paused", 0, 60))}
+			"who"): h.now.Add(h.drawMinutes("paused", 0, 60))}
 	case "resize":
 		h.Pool.MaxNodes = rapid.IntRange(1, 5).Draw(h.r, "slots")
 		h.Pool.MinNodes = min(h.Pool.MinNodes, h.Pool.MaxNodes)
 	}
 }
 
-// some picks one of the ids, if there is one.
-func (h *history) some(label string, ids []string, do func(id string)) {
+// pickOne picks one of the ids, if there is one.
+func (h *history) pickOne(label string, ids []string, do func(id string)) {
 	if len(ids) > 0 {
 		do(rapid.SampledFrom(ids).Draw(h.r, label))
 	}
@@ -110,11 +110,11 @@ func (h *history) reservationsIn(states ...reservation.State) []string {
 	return ids
 }
 
-func (h *history) reserve() {
-	start := h.now.Add(h.minutes("ahead", 0, 120))
+func (h *history) addReservation() {
+	start := h.now.Add(h.drawMinutes("ahead", 0, 120))
 	r := reservation.Reservation{
-		ID: h.name("r"), Shape: h.shape(), Window: calendar.Interval{Start: start,
-			End: start.Add(h.minutes("window", 1, 120))},
+		ID: h.nextID("r"), Shape: h.drawShape(), Window: calendar.Interval{Start: start,
+			End: start.Add(h.drawMinutes("window", 1, 120))},
 		Origin: rapid.SampledFrom([]reservation.Origin{reservation.FromPerson, reservation.FromAgent}).Draw(h.r,
 			"source"),
 		Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed,
@@ -122,7 +122,7 @@ func (h *history) reserve() {
 		OrganizationID: rapid.SampledFrom([]string{"o1", "o2"}).Draw(h.r, "organization"),
 	}
 	state := reservation.Waitlisted
-	if slots, ok := h.calendar().Find(r.Shape, r.Window, nil); ok {
+	if slots, ok := h.promisedCalendar().Find(r.Shape, r.Window, nil); ok {
 		r.Slots, state = slots, reservation.Booked
 	}
 	r, err := reservation.New(r, state, h.now)
@@ -130,16 +130,16 @@ func (h *history) reserve() {
 	h.Reservations = append(h.Reservations, r)
 }
 
-func (h *history) allocate() {
-	a := allocation.Allocation{ID: h.name("a"), Shape: h.shape(), Lease: h.minutes("lease", 1, 90)}
+func (h *history) addAllocation() {
+	a := allocation.Allocation{ID: h.nextID("a"), Shape: h.drawShape(), Lease: h.drawMinutes("lease", 1, 90)}
 	a.Window = calendar.Interval{Start: h.now, End: h.now.Add(a.Lease + plan.Lead(h.Boot, h.policy))}
-	if slots, ok := h.calendar().Find(a.Shape, a.Window, nil); ok {
+	if slots, ok := h.promisedCalendar().Find(a.Shape, a.Window, nil); ok {
 		a.Slots = slots
 		h.Allocations = append(h.Allocations, allocation.New(a, h.now))
 	}
 }
 
-func (h *history) release() {
+func (h *history) releaseOne() {
 	var pending, active []string
 	for _, a := range h.Allocations {
 		switch a.State() {
@@ -149,37 +149,37 @@ func (h *history) release() {
 			active = append(active, a.ID)
 		}
 	}
-	h.some("gave up", pending, func(id string) { h.allocation(id, allocation.Cancel) })
-	h.some("released", active, func(id string) { h.allocation(id, allocation.Release, allocation.Finish) })
+	h.pickOne("gave up", pending, func(id string) { h.applyToAllocation(id, allocation.Cancel) })
+	h.pickOne("released", active, func(id string) { h.applyToAllocation(id, allocation.Release, allocation.Finish) })
 }
 
-// look plans as the ledger does, and inspects each result before it is committed.
-func (h *history) look() {
-	soon := h.announced()
-	result := h.settle(h.inspect)
+// planAndInspect plans as the ledger does, and inspects each result before it is committed.
+func (h *history) planAndInspect() {
+	soon := h.announcedSlots()
+	result := h.planUntilSettled(h.inspectResult)
 	h.waking = result.Next
-	h.asked(soon)
-	h.verify()
-	h.truthful()
-	h.listen()
-	h.calendar() // places every promise again
+	h.checkRequested(soon)
+	h.verifyClaims()
+	h.checkObstacles()
+	h.collectClaims()
+	h.promisedCalendar() // places every promise again
 }
 
-func (h *history) inspect(result plan.Result) {
+func (h *history) inspectResult(result plan.Result) {
 	require.True(h.r, result.Next.IsZero() || result.Next.After(h.now), "the next look is strictly later")
 	if len(result.Actions) == 0 {
 		return
 	}
-	input := h.live()
+	input := h.liveSnapshot()
 	before := fmt.Sprintf("%#v", input)
 	require.Equal(h.r, result, plan.Compute(input, h.policy, h.now), "the same again")
 	require.Equal(h.r, before, fmt.Sprintf("%#v", input), "and the input is untouched")
-	h.borrowed(result)
+	h.checkBorrowedCalendar(result)
 	booted := map[int]bool{}
 	for _, a := range result.Actions {
-		h.kept(a)
+		h.checkPromiseKept(a)
 		if a.Kind != plan.BootNode { // whoever comes before in the queue for nodes may change with it
-			h.forget(plan.HeldCapped)
+			h.forgetClaims(plan.HeldCapped)
 		}
 		switch a.Kind {
 		case plan.BootNode:
@@ -190,18 +190,18 @@ func (h *history) inspect(result plan.Result) {
 			booted[a.Slot] = true
 		case plan.DrainNode:
 			if n := h.nodeOf(a.Subject); n.Slot < h.Pool.MaxNodes { // what runs beyond the pool runs on while its node drains
-				h.spared(*n)
+				h.checkNodeSpared(*n)
 			}
 		case plan.AbandonNode, plan.RetireNode:
-			h.spared(*h.nodeOf(a.Subject))
+			h.checkNodeSpared(*h.nodeOf(a.Subject))
 		}
 	}
 }
 
-// borrowed plans once more with a calendar of the caller's, which comes back as it
+// checkBorrowedCalendar plans once more with a calendar of the caller's, which comes back as it
 // was.
-func (h *history) borrowed(result plan.Result) {
-	input := h.live()
+func (h *history) checkBorrowedCalendar(result plan.Result) {
+	input := h.liveSnapshot()
 	input.Slots = calendar.NewSlots(h.Pool.MaxNodes, h.Pool.PerNode)
 	for _, x := range input.Reservations {
 		if x.Placed() {
@@ -216,10 +216,10 @@ func (h *history) borrowed(result plan.Result) {
 	require.Equal(h.r, before, input.Slots.String())
 }
 
-// kept fails when a promise is ended before its time, or touched by a pause.
-func (h *history) kept(a plan.Action) {
+// checkPromiseKept fails when a promise is ended before its time, or touched by a pause.
+func (h *history) checkPromiseKept(a plan.Action) {
 	switch a.Kind {
-	case plan.ExpireReserv, plan.FailReservation, plan.UnreadyReservation, plan.DegradeReserv:
+	case plan.ExpireReservation, plan.FailReservation, plan.UnreadyReservation, plan.DegradeReservation:
 	default:
 		return
 	}
@@ -229,13 +229,13 @@ func (h *history) kept(a plan.Action) {
 	switch a.Kind {
 	case plan.FailReservation:
 		require.True(h.r, over, "%s is dropped", x.ID)
-	case plan.ExpireReserv:
+	case plan.ExpireReservation:
 		require.True(h.r, over || a.Reason == plan.ReasonNoShow, "%s is dropped", x.ID)
 	}
 }
 
-// spared fails when the node of somebody is taken away while it still serves.
-func (h *history) spared(n node.Node) {
+// checkNodeSpared fails when the node of somebody is taken away while it still serves.
+func (h *history) checkNodeSpared(n node.Node) {
 	if n.State() == node.Lost || n.State() == node.Quarantined {
 		return
 	}
@@ -249,11 +249,11 @@ func (h *history) spared(n node.Node) {
 	}
 }
 
-// pass lets time go on to the next thing that is due, at most by step.
-func (h *history) pass(step time.Duration) {
-	next := h.provider()
-	h.look()
-	next = earlier(next, h.provider())
+// passTime lets time go on to the next thing that is due, at most by step.
+func (h *history) passTime(step time.Duration) {
+	next := h.advanceProvider()
+	h.planAndInspect()
+	next = earlier(next, h.advanceProvider())
 	next = earlier(next, h.waking)
 	h.now = earlier(next, h.now.Add(step))
 }
@@ -269,23 +269,23 @@ func earlier(a, b time.Time) time.Time {
 func TestAnyHistoryEndsWell(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		h := begin(r)
+		h := newHistory(r)
 		for range rapid.IntRange(1, 40).Draw(r, "happenings") {
-			h.happen()
-			h.pass(h.minutes("step", 0, 20))
+			h.actOutside()
+			h.passTime(h.drawMinutes("step", 0, 20))
 		}
 		h.Pool.MinNodes = 0
-		h.ends()
+		h.runToEnd()
 	})
 }
 
-// ends goes from one due moment to the next, with nobody outside doing
+// runToEnd goes from one due moment to the next, with nobody outside doing
 // anything, until all is over: nothing may be forgotten on the way.
-func (h *history) ends() {
+func (h *history) runToEnd() {
 	for range 2000 {
-		next := h.provider()
-		h.look()
-		next = earlier(earlier(next, h.provider()), h.waking)
+		next := h.advanceProvider()
+		h.planAndInspect()
+		next = earlier(earlier(next, h.advanceProvider()), h.waking)
 		if next.IsZero() {
 			break
 		}
@@ -315,20 +315,20 @@ func later(a, b time.Time) time.Time {
 func TestAnUndisturbedPromiseIsReadyAtItsStart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		h := begin(r)
+		h := newHistory(r)
 		h.Pool.MaxCreates = 1000 // the cap would disturb it
 		h.Pool.MinNodes = 0
 		for range rapid.IntRange(1, 6).Draw(r, "reservations") {
-			h.reserve()
+			h.addReservation()
 		}
 		promised := h.reservationsIn(reservation.Booked) // what waits for a place may get it too late
 		lead := plan.Lead(h.Boot, h.policy)
 		for range 500 {
 			for range 3 {
-				h.settle(func(plan.Result) {})
+				h.planUntilSettled(func(plan.Result) {})
 				h.obligingProvider()
 			}
-			h.look()
+			h.planAndInspect()
 			for _, x := range h.Reservations {
 				due := !x.Window.Start.After(h.now) && x.Window.End.After(h.now)
 				if slices.Contains(promised, x.ID) && x.Placed() && due && x.Window.Start.Sub(x.CreatedAt) >= lead {
@@ -336,10 +336,10 @@ func TestAnUndisturbedPromiseIsReadyAtItsStart(t *testing.T) {
 					require.False(r, x.Degraded)
 				}
 			}
-			if h.now = h.now.Add(time.Minute); len(h.live().Reservations) == 0 {
+			if h.now = h.now.Add(time.Minute); len(h.liveSnapshot().Reservations) == 0 {
 				break
 			}
 		}
-		require.Empty(r, h.live().Reservations)
+		require.Empty(r, h.liveSnapshot().Reservations)
 	})
 }

@@ -14,20 +14,20 @@ import (
 func TestEveryDecisionCanBeReplayed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		h := begin(r)
+		h := newHistory(r)
 		for range rapid.IntRange(1, 10).Draw(r, "happenings") {
-			h.happen()
-			h.settle(func(result plan.Result) {
+			h.actOutside()
+			h.planUntilSettled(func(result plan.Result) {
 				for _, a := range result.Actions {
-					replayed(r, a)
+					checkReplay(r, a)
 				}
 			})
-			h.now = h.now.Add(h.minutes("step", 0, 30))
+			h.now = h.now.Add(h.drawMinutes("step", 0, 30))
 		}
 	})
 }
 
-func replayed(r *rapid.T, a plan.Action) {
+func checkReplay(r *rapid.T, a plan.Action) {
 	text, err := a.Record().Encode()
 	require.NoError(r, err)
 	back, err := plan.DecodeRecord(text)

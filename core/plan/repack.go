@@ -15,7 +15,7 @@ const attempts = 16
 // moves all that it takes, or nothing, and returns the booking's slots. Of a shape
 // whose last node has fewer GPUs that node's slot is cleared last.
 func (c *computation) makeRoom(b calendar.Booking, shape capacity.Shape) []int {
-	allowed := c.cost(b.Slots)/max(1, len(b.Slots)) - 1 // better than what it has on average
+	allowed := c.totalCost(b.Slots)/max(1, len(b.Slots)) - 1 // better than what it has on average
 	window := b.Interval.From(c.now)
 	c.places.Remove(b.ID)
 	defer c.places.Force(b)
@@ -24,20 +24,20 @@ func (c *computation) makeRoom(b calendar.Booking, shape capacity.Shape) []int {
 		for slot := 0; slot < c.Pool.MaxNodes && len(clearing.slots) < shape.Nodes &&
 			clearing.tried <= attempts; slot++ {
 			if c.costOf(slot) == cost {
-				clearing.clear(slot)
+				clearing.clearSlot(slot)
 			}
 		}
 	}
 	if len(clearing.slots) < shape.Nodes {
-		clearing.undo()
+		clearing.undoAll()
 		return b.Slots
 	}
 	for _, m := range clearing.moves {
-		c.places.note(m.from)
+		c.places.noteOriginal(m.from)
 		c.shifted[m.from.ID] = true
-		c.use(m.to.Slots, m.to.Interval)
+		c.noteUse(m.to.Slots, m.to.Interval)
 		c.judge(Action{Kind: MoveReservation, Subject: m.from.ID, Slots: m.to.Slots, Facts: Facts{
-			From: m.from.Slots, To: m.to.Slots, Cost: c.cost(m.from.Slots), CostAfter: c.cost(m.to.Slots), For: b.ID,
+			From: m.from.Slots, To: m.to.Slots, Cost: c.totalCost(m.from.Slots), CostAfter: c.totalCost(m.to.Slots), For: b.ID,
 		}})
 	}
 	return clearing.slots
@@ -55,8 +55,8 @@ type clearing struct {
 
 type relocation struct{ from, to calendar.Booking }
 
-// clear adds the slot if it is free, or can be made so.
-func (c *clearing) clear(slot int) {
+// clearSlot adds the slot if it is free, or can be made so.
+func (c *clearing) clearSlot(slot int) {
 	gpus := c.shape.On(len(c.slots))
 	if c.places.Fits(slot, gpus, c.window) {
 		c.slots = append(c.slots, slot)
@@ -67,7 +67,7 @@ func (c *clearing) clear(slot int) {
 	}
 	done := len(c.moves)
 	for _, b := range c.places.On(slot, c.window) {
-		if !c.movable(b) || !c.shift(b, slot) {
+		if !c.isMovable(b) || !c.moveOff(b, slot) {
 			break
 		}
 		if c.places.Fits(slot, gpus, c.window) {
@@ -78,10 +78,10 @@ func (c *clearing) clear(slot int) {
 	c.undoTo(done)
 }
 
-// movable reports whether a booking is a promise that nothing was done for yet,
+// isMovable reports whether a booking is a promise that nothing was done for yet,
 // and that was not moved in this run. Whatever else is in the calendar is near, or
 // has begun.
-func (c *clearing) movable(b calendar.Booking) bool {
+func (c *clearing) isMovable(b calendar.Booking) bool {
 	if c.nearIDs == nil {
 		c.nearIDs = make(map[string]bool, len(c.near))
 		for _, r := range c.near {
@@ -92,17 +92,17 @@ func (c *clearing) movable(b calendar.Booking) bool {
 		!slices.ContainsFunc(c.moves, func(m relocation) bool { return m.from.ID == b.ID })
 }
 
-// afar ranks slots by cost for what is far off: it leaves what is ready, or will
+// distantRank ranks slots by cost for what is far off: it leaves what is ready, or will
 // be, to those whose time has come.
-var afar = []int{costMissing: 0, costStuck: 1, costComing: 2, costReady: 3}
+var distantRank = []int{costMissing: 0, costStuck: 1, costComing: 2, costReady: 3}
 
-// shift moves one slot of a booking to one that is not being cleared.
-func (c *clearing) shift(b calendar.Booking, slot int) bool {
+// moveOff moves one slot of a booking to one that is not being cleared.
+func (c *clearing) moveOff(b calendar.Booking, slot int) bool {
 	found, ok := c.places.Find(capacity.Shape{Nodes: 1, PerNode: b.On(slot)}, b.Interval, func(other int) int {
 		if other == slot || slices.Contains(b.Slots, other) || slices.Contains(c.slots, other) {
 			return -1
 		}
-		return afar[c.costOf(other)]
+		return distantRank[c.costOf(other)]
 	})
 	if !ok {
 		return false
@@ -116,7 +116,7 @@ func (c *clearing) shift(b calendar.Booking, slot int) bool {
 	return true
 }
 
-func (c *clearing) undo() { c.undoTo(0) }
+func (c *clearing) undoAll() { c.undoTo(0) }
 
 func (c *clearing) undoTo(n int) {
 	for _, m := range slices.Backward(c.moves[n:]) {

@@ -57,7 +57,7 @@ func (l Learned) Of(p capacity.Pool, s capacity.Offering) SourceLearned {
 
 // Booted returns what is learned after a node of the source became ready.
 func (l Learned) Booted(p capacity.Pool, s capacity.Offering, took time.Duration, now time.Time) Learned {
-	return l.change(p, s, func(k SourceLearned) SourceLearned {
+	return l.changeSource(p, s, func(k SourceLearned) SourceLearned {
 		return SourceLearned{Boot: k.Boot.Learn(took), Supply: k.Supply.Ready(now)}
 	})
 }
@@ -65,7 +65,7 @@ func (l Learned) Booted(p capacity.Pool, s capacity.Offering, took time.Duration
 // Served returns what is learned after a node of the source became ready and nobody
 // saw when: that it gives nodes, and nothing of how long it takes.
 func (l Learned) Served(p capacity.Pool, s capacity.Offering, now time.Time) Learned {
-	return l.change(p, s, func(k SourceLearned) SourceLearned {
+	return l.changeSource(p, s, func(k SourceLearned) SourceLearned {
 		return SourceLearned{Boot: k.Boot, Supply: k.Supply.Ready(now)}
 	})
 }
@@ -73,7 +73,7 @@ func (l Learned) Served(p capacity.Pool, s capacity.Offering, now time.Time) Lea
 // Refused returns what is learned after a node that was asked of the source at
 // asked was refused, or given up before it was ready: see Supply.Failed.
 func (l Learned) Refused(p capacity.Pool, s capacity.Offering, asked, now time.Time, ttl time.Duration) Learned {
-	return l.change(p, s, func(k SourceLearned) SourceLearned {
+	return l.changeSource(p, s, func(k SourceLearned) SourceLearned {
 		return SourceLearned{Boot: k.Boot, Supply: k.Supply.Failed(asked, now, ttl)}
 	})
 }
@@ -81,7 +81,7 @@ func (l Learned) Refused(p capacity.Pool, s capacity.Offering, asked, now time.T
 // FailedGate returns what is learned after a machine that was asked of the source at
 // asked did not pass the health gate: see Supply.FailedGate.
 func (l Learned) FailedGate(p capacity.Pool, s capacity.Offering, asked, now time.Time, ttl time.Duration, fault string) Learned {
-	return l.change(p, s, func(k SourceLearned) SourceLearned {
+	return l.changeSource(p, s, func(k SourceLearned) SourceLearned {
 		return SourceLearned{Boot: k.Boot, Supply: k.Supply.FailedGate(asked, now, ttl, fault)}
 	})
 }
@@ -91,15 +91,15 @@ func (l Learned) FailedGate(p capacity.Pool, s capacity.Offering, asked, now tim
 func (l Learned) RetryStopped(p capacity.Pool) Learned {
 	for _, s := range p.Offerings() {
 		if known := l.Of(p, s); known.Stopped() != "" {
-			l = l.change(p, s, func(k SourceLearned) SourceLearned {
-				return SourceLearned{Boot: k.Boot, Supply: k.Supply.retry()}
+			l = l.changeSource(p, s, func(k SourceLearned) SourceLearned {
+				return SourceLearned{Boot: k.Boot, Supply: k.Supply.clearFailures()}
 			})
 		}
 	}
 	return l
 }
 
-func (l Learned) change(p capacity.Pool, s capacity.Offering, to func(SourceLearned) SourceLearned) Learned {
+func (l Learned) changeSource(p capacity.Pool, s capacity.Offering, to func(SourceLearned) SourceLearned) Learned {
 	next := to(l.Of(p, s))
 	if s.Key() == p.Offering().Key() {
 		l.Boot, l.Supply = next.Boot, next.Supply

@@ -12,20 +12,20 @@ import (
 
 const stockOut = 3 * time.Minute
 
-// sold is a provider that has nothing at times, as its askers see it.
-type sold struct {
+// stockOutModel is a provider that has nothing at times, as its askers see it.
+type stockOutModel struct {
 	*rand.Rand
 	supply plan.Supply
 	now    time.Time
 	out    time.Time // until then there is nothing
 }
 
-func (s *sold) exp(mean time.Duration) time.Duration {
+func (s *stockOutModel) drawExponential(mean time.Duration) time.Duration {
 	return time.Duration(s.ExpFloat64() * float64(mean))
 }
 
-// ask asks once, and reports whether a node was given.
-func (s *sold) ask() bool {
+// askProvider asks once, and reports whether a node was given.
+func (s *stockOutModel) askProvider() bool {
 	if s.now.Before(s.out) {
 		s.supply = s.supply.Failed(s.now, s.now, stockOut)
 		return false
@@ -34,8 +34,8 @@ func (s *sold) ask() bool {
 	return true
 }
 
-// facts are those of one missing node now.
-func (s *sold) facts(boots plan.BootTimes) plan.WaitFacts {
+// waitFacts are those of one missing node now.
+func (s *stockOutModel) waitFacts(boots plan.BootTimes) plan.WaitFacts {
 	f := plan.WaitFacts{Missing: 1, Boot: boots, Blocked: max(0, s.supply.BlockedUntil.Sub(s.now))}
 	if s.supply.Blocks > 0 {
 		f.Stock = &plan.StockOut{Odds: s.supply.Odds(s.now), Refused: s.supply.Blocks, Block: stockOut}
@@ -43,10 +43,10 @@ func (s *sold) facts(boots plan.BootTimes) plan.WaitFacts {
 	return f
 }
 
-// tally counts how often the truth lay within what was said.
-type tally struct{ asked, below10, below90 int }
+// coverage counts how often the truth lay within what was said.
+type coverage struct{ asked, below10, below90 int }
 
-func (c *tally) note(e plan.Estimate, left time.Duration) {
+func (c *coverage) noteEstimate(e plan.Estimate, left time.Duration) {
 	c.asked++
 	if left <= e.P10 {
 		c.below10++
@@ -56,7 +56,7 @@ func (c *tally) note(e plan.Estimate, left time.Duration) {
 	}
 }
 
-func (c *tally) covers(t *testing.T, name string) {
+func (c *coverage) checkCoverage(t *testing.T, name string) {
 	t.Helper()
 	require.Greater(t, c.asked, 200, name)
 	require.GreaterOrEqual(t, float64(c.below90)/float64(c.asked), 0.85, name)
@@ -69,62 +69,62 @@ func TestTheIntervalCoversStockOuts(t *testing.T) {
 	t.Parallel()
 	for name, mean := range map[string]time.Duration{"minutes": 5 * time.Minute, "half hours": 30 * time.Minute,
 		"hours": 2 * time.Hour} {
-		s := &sold{Rand: rand.New(rand.NewPCG(uint64(mean), 3)), now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
+		s := &stockOutModel{Rand: rand.New(rand.NewPCG(uint64(mean), 3)), now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 		boots, source := plan.BootTimes{Prior50: time.Minute, Prior95: 5 * time.Minute},
-			noisy(uint64(mean), 2*time.Minute)
-		var count tally
+			noisyBoots(uint64(mean), 2*time.Minute)
+		var count coverage
 		for range 600 {
-			s.now = s.now.Add(s.exp(4 * time.Hour))
-			s.out = s.now.Add(s.exp(mean))
+			s.now = s.now.Add(s.drawExponential(4 * time.Hour))
+			s.out = s.now.Add(s.drawExponential(mean))
 			type told struct {
 				at time.Time
 				e  plan.Estimate
 			}
 			var all []told
-			for !s.ask() {
+			for !s.askProvider() {
 				next := s.supply.BlockedUntil
 				s.now = s.now.Add(time.Duration(s.Float64() * float64(next.Sub(s.now))))
-				all = append(all, told{s.now, plan.Wait(s.facts(boots))})
+				all = append(all, told{s.now, plan.Wait(s.waitFacts(boots))})
 				s.now = next
 			}
 			took := source()
 			boots = boots.Learn(took)
 			for _, x := range all {
-				count.note(x.e, s.now.Add(took).Sub(x.at))
+				count.noteEstimate(x.e, s.now.Add(took).Sub(x.at))
 			}
 		}
-		count.covers(t, name)
+		count.checkCoverage(t, name)
 	}
 }
 
 // Where the only machine is held by another lease, its end is what is waited for.
 func TestTheIntervalCoversTheOnlyMachine(t *testing.T) {
 	t.Parallel()
-	s := &sold{Rand: rand.New(rand.NewPCG(5, 3)), now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
+	s := &stockOutModel{Rand: rand.New(rand.NewPCG(5, 3)), now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 	boots := plan.BootTimes{Prior50: 5 * time.Second, Prior95: 10 * time.Second}
 	var used plan.LeaseUse
-	var count tally
+	var count coverage
 	for range 600 {
 		lease, start := time.Hour, s.now
 		end := start.Add(time.Duration((0.3 + 0.7*s.Float64()) * float64(lease)))
 		s.out = end
 		s.now = start.Add(time.Duration(s.Float64() * float64(end.Sub(start))))
-		require.False(t, s.ask())
+		require.False(t, s.askProvider())
 		for tries := s.IntN(3); tries > 0 && s.supply.BlockedUntil.Before(end); tries-- {
 			s.now = s.supply.BlockedUntil
-			s.ask()
+			s.askProvider()
 		}
-		f := s.facts(boots)
+		f := s.waitFacts(boots)
 		f.Leases, f.Turn = used, 1
 		f.Instead = []plan.Place{{Room: start.Add(lease).Sub(s.now),
 			Holds: []plan.Hold{{Age: s.now.Sub(start), Lease: lease}}}}
 		if e := plan.Wait(f); len(used.Seen) > 20 {
 			require.LessOrEqual(t, e.P90, f.Instead[0].Room+time.Second, "the lease is over then at the latest")
-			count.note(e, end.Sub(s.now))
+			count.noteEstimate(e, end.Sub(s.now))
 		}
 		used = used.Learn(end.Sub(start), lease)
 		s.now = end.Add(time.Minute)
-		s.ask()
+		s.askProvider()
 	}
-	count.covers(t, "the only machine")
+	count.checkCoverage(t, "the only machine")
 }

@@ -48,7 +48,7 @@ func TestStories(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			told := tell(t, string(text))
+			told := tellStory(t, string(text))
 			if *update {
 				require.NoError(t, os.WriteFile(file, []byte(told), 0o644))
 				return
@@ -58,8 +58,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// tell plays a story and returns it with the answers that were given.
-func tell(t *testing.T, text string) string {
+// tellStory plays a story and returns it with the answers that were given.
+func tellStory(t *testing.T, text string) string {
 	w := &world{t: t, now: clockTime(t, "00:00")}
 	var out strings.Builder
 	answer := false
@@ -75,11 +75,11 @@ func tell(t *testing.T, text string) string {
 		}
 		if words[0] == "at" {
 			w.now = clockTime(t, words[1])
-			out.WriteString("----\n" + w.answer())
+			out.WriteString("----\n" + w.answerPlan())
 			answer = true
 			continue
 		}
-		w.obey(words)
+		w.obeyCommand(words)
 	}
 	return out.String()
 }
@@ -90,11 +90,11 @@ func clockTime(t require.TestingT, s string) time.Time {
 	return time.Date(2026, 3, 2, c.Hour(), c.Minute(), 0, 0, time.UTC)
 }
 
-func (w *world) answer() string {
+func (w *world) answerPlan() string {
 	var b strings.Builder
-	result := w.settle(func(r plan.Result) {
+	result := w.planUntilSettled(func(r plan.Result) {
 		for _, a := range r.Actions {
-			b.WriteString(said(a) + "\n")
+			b.WriteString(describeAction(a) + "\n")
 		}
 	})
 	fmt.Fprintf(&b, "now: %s\n", w)
@@ -104,21 +104,21 @@ func (w *world) answer() string {
 	return b.String() + "next: " + result.Next.Format("15:04:05") + "\n"
 }
 
-func said(a plan.Action) string {
+func describeAction(a plan.Action) string {
 	about, to := a.Subject, ""
 	if a.Kind == plan.BootNode {
 		about = fmt.Sprint("slot ", a.Slot)
 	}
 	if len(a.Slots) > 0 {
-		to = " to " + list(a.Slots)
+		to = " to " + listSlots(a.Slots)
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%s %s%s: %s", a.Kind, about, to, a.Reason), ": ")
 }
 
-func (w *world) obey(words []string) {
+func (w *world) obeyCommand(words []string) {
 	commands := map[string]func([]string){
 		"pool": w.setPool, "node": w.addNode, "reservation": w.addReservation, "allocation": w.addAllocation,
-		"event": w.happen, "clock": func(s []string) { w.now = clockTime(w.t, s[0]) },
+		"event": w.obeyEvent, "clock": func(s []string) { w.now = clockTime(w.t, s[0]) },
 		"block": func(s []string) { w.Supply.BlockedUntil = clockTime(w.t, s[0]) },
 		"pause": func(s []string) { w.Paused = map[string]time.Time{"": clockTime(w.t, s[0])} },
 	}
@@ -167,7 +167,7 @@ func (w *world) addNode(s []string) {
 	require.True(w.t, ok, "no way to state %s", s[2])
 	w.made++
 	w.Nodes = append(w.Nodes, node.New(s[0], w.Pool.ID, slot, w.made, w.now))
-	w.node(s[0], events...)
+	w.applyToNode(s[0], events...)
 }
 
 func (w *world) addReservation(s []string) {
@@ -219,23 +219,23 @@ func (w *world) slotsOf(s string) []int {
 	return slots
 }
 
-// happen is what the outside does: to a node, or an owner to what is theirs.
-func (w *world) happen(s []string) {
+// obeyEvent is what the outside does: to a node, or an owner to what is theirs.
+func (w *world) obeyEvent(s []string) {
 	id := s[0]
 	switch {
 	case s[1] == "claim":
 		lease, err := time.ParseDuration(s[2])
 		require.NoError(w.t, err)
-		w.claim(id, lease)
+		w.claimReservation(id, lease)
 	case slices.ContainsFunc(w.Nodes, func(n node.Node) bool { return n.ID == id }):
 		for _, e := range s[1:] {
-			w.node(id, node.Event(e))
+			w.applyToNode(id, node.Event(e))
 		}
 	case slices.ContainsFunc(w.Allocations, func(a allocation.Allocation) bool { return a.ID == id }):
 		for _, e := range s[1:] {
-			w.allocation(id, allocation.Event(e))
+			w.applyToAllocation(id, allocation.Event(e))
 		}
 	default:
-		w.reservation(id, reservation.Event(s[1]))
+		w.applyToReservation(id, reservation.Event(s[1]))
 	}
 }

@@ -40,7 +40,7 @@ const (
 	hourWeight               = 4
 )
 
-func (o Odds) faded(now time.Time) Odds {
+func (o Odds) fadeTo(now time.Time) Odds {
 	if age := now.Sub(o.At); age > 0 && !o.At.IsZero() {
 		f := math.Exp2(-age.Hours() / fadeOdds.Hours())
 		o.Given, o.Refused = o.Given*f, o.Refused*f
@@ -54,21 +54,21 @@ func (o Odds) faded(now time.Time) Odds {
 func (s Supply) Odds(t time.Time) float64 {
 	given, refused := priorGiven, priorRefused
 	for _, h := range s.Hours {
-		h = h.faded(t)
+		h = h.fadeTo(t)
 		given, refused = given+h.Given, refused+h.Refused
 	}
 	day := given / (given + refused)
 	if len(s.Hours) == 0 {
 		return day
 	}
-	h := s.Hours[t.UTC().Hour()].faded(t)
+	h := s.Hours[t.UTC().Hour()].fadeTo(t)
 	return (h.Given + hourWeight*day) / (h.Given + h.Refused + hourWeight)
 }
 
 // Ready returns the supply after a node became ready: whatever was wrong is over.
 func (s Supply) Ready(now time.Time) Supply {
-	s = s.count(now, 1, 0)
-	return s.retry()
+	s = s.countOutcome(now, 1, 0)
+	return s.clearFailures()
 }
 
 // Failed returns the supply after a node that was asked for at asked was refused,
@@ -76,7 +76,7 @@ func (s Supply) Ready(now time.Time) Supply {
 // for each time in a row, up to 16 times; refusals of nodes that were asked for
 // together count once for that.
 func (s Supply) Failed(asked, now time.Time, ttl time.Duration) Supply {
-	s = s.count(now, 0, 1)
+	s = s.countOutcome(now, 0, 1)
 	s.Failures++
 	if s.BlockedUntil.After(now) && s.Blocks > 0 && asked.Before(s.BlockedUntil.Add(-ttl<<min(s.Blocks-1, maxBlocks))) {
 		return s
@@ -117,17 +117,17 @@ func (s Supply) Stopped() string {
 	return s.Unfit
 }
 
-// retry returns the supply when whatever was wrong is over.
-func (s Supply) retry() Supply {
+// clearFailures returns the supply when whatever was wrong is over.
+func (s Supply) clearFailures() Supply {
 	s.Failures, s.Blocks, s.BlockedUntil, s.Unfit, s.UnfitInRow = 0, 0, time.Time{}, "", 0
 	return s
 }
 
-func (s Supply) count(now time.Time, given, refused float64) Supply {
+func (s Supply) countOutcome(now time.Time, given, refused float64) Supply {
 	hours := make([]Odds, 24)
 	copy(hours, s.Hours)
 	h := &hours[now.UTC().Hour()]
-	*h = h.faded(now)
+	*h = h.fadeTo(now)
 	h.Given, h.Refused = round3(h.Given+given), round3(h.Refused+refused)
 	s.Hours = hours
 	return s

@@ -68,58 +68,58 @@ type Estimate struct {
 // that must end are taken to be independent. The parts of a wait are added
 // quantile by quantile, which is wide rather than narrow.
 func Wait(f WaitFacts) Estimate {
-	place, nodes := f.place(), f.nodes()
+	place, nodes := f.waitForPlace(), f.waitForNodes()
 	e := Estimate{}
 	for q, to := range map[float64]*time.Duration{0.1: &e.P10, 0.5: &e.P50, 0.9: &e.P90} {
 		*to = max(f.Starts, place(q)+nodes(q))
 	}
-	e.Basis, e.Samples = f.basis()
+	e.Basis, e.Samples = f.describeBasis()
 	return e
 }
 
-// wait is the quantile function of a wait.
-type wait func(q float64) time.Duration
+// waitQuantile is the quantile function of a wait.
+type waitQuantile func(q float64) time.Duration
 
-func (f WaitFacts) nodes() wait {
+func (f WaitFacts) waitForNodes() waitQuantile {
 	n := len(f.Ages) + f.Missing
 	if n == 0 {
 		return func(float64) time.Duration { return 0 }
 	}
-	boots := f.Boot.curve()
+	boots := f.Boot.distribution()
 	return func(q float64) time.Duration {
 		each, longest := math.Pow(q, 1/float64(n)), time.Duration(0)
 		for _, age := range f.Ages {
-			longest = max(longest, boots.left(age, each))
+			longest = max(longest, boots.remaining(age, each))
 		}
 		if f.Missing > 0 {
-			longest = max(longest, f.missingNodes(boots, q, each))
+			longest = max(longest, f.waitForMissing(boots, q, each))
 		}
 		return longest
 	}
 }
 
-// missingNodes is when nodes are there that are still to be asked for.
-func (f WaitFacts) missingNodes(boots *curve, q, each float64) time.Duration {
-	given := func(q float64) time.Duration { return f.Blocked + f.Stock.given(q) }
+// waitForMissing is when nodes are there that are still to be asked for.
+func (f WaitFacts) waitForMissing(boots *distribution, q, each float64) time.Duration {
+	given := func(q float64) time.Duration { return f.Blocked + f.Stock.givenAfter(q) }
 	booted := func(q, each float64) time.Duration {
 		before := given(q)
 		for _, age := range f.Trials {
-			before = max(before, boots.left(age, q))
+			before = max(before, boots.remaining(age, q))
 		}
-		return before + boots.left(0, each)
+		return before + boots.remaining(0, each)
 	}
 	asked := booted(q, each)
 	if f.Stock == nil || f.Turn == 0 || len(f.Instead) < f.Turn {
 		return asked
 	}
 	n := float64(f.Missing)
-	return f.sooner(q, asked, func(q float64) time.Duration { return booted(q, math.Pow(q, 1/n)) })
+	return f.waitForEither(q, asked, func(q float64) time.Duration { return booted(q, math.Pow(q, 1/n)) })
 }
 
-// sooner is the quantile of whatever comes first of two independent things: nodes
+// waitForEither is the quantile of whatever comes first of two independent things: nodes
 // that are asked for, or places that leases leave.
-func (f WaitFacts) sooner(q float64, asked time.Duration, booted wait) time.Duration {
-	used := f.Leases.curve()
+func (f WaitFacts) waitForEither(q float64, asked time.Duration, booted waitQuantile) time.Duration {
+	used := f.Leases.distribution()
 	left := WaitFacts{Need: f.Turn, Cleaning: f.Cleaning}
 	left.Places = f.Instead
 	over := func(t time.Duration) float64 { // the chance that neither has come by t
@@ -131,7 +131,7 @@ func (f WaitFacts) sooner(q float64, asked time.Duration, booted wait) time.Dura
 				high = mid
 			}
 		}
-		return (1 - low) * (1 - min(1, left.enough(used, t)))
+		return (1 - low) * (1 - min(1, left.chanceOfEnough(used, t)))
 	}
 	low, high := -closeEnough, asked
 	for high-low > closeEnough {
@@ -160,11 +160,11 @@ const (
 	leastOdds, mostOdds = 0.2, 0.7
 )
 
-// given is how long after the present block the provider is likely to give a node,
+// givenAfter is how long after the present block the provider is likely to give a node,
 // at quantile q. A stock-out's length has a Lomax distribution, by which it goes on
 // for as long again with the same chance however long it lasted; since blocks
 // double, that is the chance of being refused once more, as the odds tell it.
-func (s *StockOut) given(q float64) (after time.Duration) {
+func (s *StockOut) givenAfter(q float64) (after time.Duration) {
 	if s == nil {
 		return 0
 	}
@@ -198,20 +198,20 @@ func (e Estimate) Within(limit time.Duration) (Estimate, bool) {
 // closeEnough is how finely the wait for a place is known.
 const closeEnough = 10 * time.Millisecond
 
-// place is when enough places have room. It is known only as the chance that it is
+// waitForPlace is when enough places have room. It is known only as the chance that it is
 // over by then, so that halving finds its quantiles.
-func (f WaitFacts) place() wait {
+func (f WaitFacts) waitForPlace() waitQuantile {
 	if f.Need == 0 || len(f.Places) == 0 {
 		return func(float64) time.Duration { return 0 }
 	}
-	used := f.Leases.curve()
+	used := f.Leases.distribution()
 	return func(q float64) time.Duration {
 		low, high := -closeEnough, time.Duration(0)
 		for _, p := range f.Places {
 			high = max(high, p.Room)
 		}
 		for high-low > closeEnough {
-			if t := low + (high-low)/2; f.enough(used, t) >= q {
+			if t := low + (high-low)/2; f.chanceOfEnough(used, t) >= q {
 				high = t
 			} else {
 				low = t
@@ -221,13 +221,13 @@ func (f WaitFacts) place() wait {
 	}
 }
 
-// enough is the chance that as many places as are needed have room by t: that of a
+// chanceOfEnough is the chance that as many places as are needed have room by t: that of a
 // Poisson binomial distribution, place by place.
-func (f WaitFacts) enough(used *curve, t time.Duration) float64 {
+func (f WaitFacts) chanceOfEnough(used *distribution, t time.Duration) float64 {
 	chances := make([]float64, f.Need+1) // that so many have, the last that more do, too
 	chances[0] = 1
 	for _, p := range f.Places {
-		has := f.room(p, used, t)
+		has := f.chanceOfRoom(p, used, t)
 		for n := f.Need; n > 0; n-- {
 			stays := chances[n] * (1 - has)
 			if n == f.Need {
@@ -240,8 +240,8 @@ func (f WaitFacts) enough(used *curve, t time.Duration) float64 {
 	return chances[f.Need] + 1e-12 // of certain ones, too, after rounding
 }
 
-// room is the chance that a place has room by t.
-func (f WaitFacts) room(p Place, used *curve, t time.Duration) float64 {
+// chanceOfRoom is the chance that a place has room by t.
+func (f WaitFacts) chanceOfRoom(p Place, used *distribution, t time.Duration) float64 {
 	switch {
 	case t >= p.Room:
 		return 1
@@ -256,16 +256,16 @@ func (f WaitFacts) room(p Place, used *curve, t time.Duration) float64 {
 }
 
 // endedBy is the chance that a lease has ended after t more.
-func (h Hold) endedBy(used *curve, t time.Duration) float64 {
+func (h Hold) endedBy(used *distribution, t time.Duration) float64 {
 	if t < 0 {
 		return 0
 	}
-	part := func(d time.Duration) float64 { return used.within(float64(d) / float64(max(h.Lease, 1)) * whole) }
+	part := func(d time.Duration) float64 { return used.cdf(float64(d) / float64(max(h.Lease, 1)) * wholeLease) }
 	past := math.Min(part(h.Age), 1-1e-9)
 	return math.Max(0, (part(h.Age+t)-past)/(1-past))
 }
 
-func (f WaitFacts) basis() (string, int) {
+func (f WaitFacts) describeBasis() (string, int) {
 	var parts []string
 	fewest := math.MaxInt
 	rests := func(on string, seen int) {

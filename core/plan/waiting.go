@@ -16,31 +16,31 @@ import (
 // Wait; false when it does not wait: it is over, in use or ready, its time has not
 // come, or it ends before there is a place.
 func (o *Outlook) Waiting(id string) (WaitFacts, bool) {
-	f, waits := o.waiting(id)
+	f, waits := o.waitFacts(id)
 	return f, waits && (f.Missing == 0 || o.c.Supply.Stopped() == "") // nobody knows when a person comes
 }
 
-func (o *Outlook) waiting(id string) (WaitFacts, bool) {
+func (o *Outlook) waitFacts(id string) (WaitFacts, bool) {
 	c := o.c
-	if a, ok := o.allocation(id); ok {
-		if c.homeless(o.slots(id, a.Slots)) { // nobody knows when there is a place again
+	if a, ok := o.findAllocation(id); ok {
+		if c.losesSlot(o.slotsOf(id, a.Slots)) { // nobody knows when there is a place again
 			return WaitFacts{}, false
 		}
-		f := c.waitOn(o.slots(id, a.Slots), a.Shape, a.ID)
-		f.instead(c, a.ID, a.Shape, a.Window)
+		f := c.waitOn(o.slotsOf(id, a.Slots), a.Shape, a.ID)
+		f.noteInstead(c, a.ID, a.Shape, a.Window)
 		return f, a.State() == allocation.Pending
 	}
-	r, ok := o.reservation(id)
+	r, ok := o.findReservation(id)
 	switch {
 	case !ok || !r.Window.End.After(c.now):
 		return WaitFacts{}, false
 	case r.State() == reservation.Waitlisted:
 		return c.waitForPlace(r)
-	case c.paused(r), c.homeless(o.slots(id, r.Slots)):
+	case c.isPaused(r), c.losesSlot(o.slotsOf(id, r.Slots)):
 		return WaitFacts{}, false
 	case r.State() == reservation.Warming, r.State() == reservation.Booked && r.Degraded:
-		f := c.waitOn(o.slots(id, r.Slots), r.Shape, "")
-		f.instead(c, r.ID, r.Shape, r.Window)
+		f := c.waitOn(o.slotsOf(id, r.Slots), r.Shape, "")
+		f.noteInstead(c, r.ID, r.Shape, r.Window)
 		return f, true
 	default:
 		return WaitFacts{}, false
@@ -53,7 +53,7 @@ func (c *computation) waitOn(slots []int, shape capacity.Shape, holder string) W
 	f := WaitFacts{Boot: c.Boot, Leases: c.Leases}
 	for i, slot := range slots {
 		n := c.bySlot[slot]
-		switch c.slotStanding(slot) {
+		switch c.slotReadiness(slot) {
 		case coming:
 			f.Ages = append(f.Ages, c.now.Sub(n.RequestedAt))
 			continue
@@ -62,9 +62,9 @@ func (c *computation) waitOn(slots []int, shape capacity.Shape, holder string) W
 				continue
 			}
 		case stuck:
-			f.missing(c, slot) // its node must go first, and another one boot
+			f.noteMissing(c, slot) // its node must go first, and another one boot
 		default:
-			f.missing(c, slot)
+			f.noteMissing(c, slot)
 			continue
 		}
 		if p, held := c.heldUntil(n, holder); held {
@@ -75,31 +75,31 @@ func (c *computation) waitOn(slots []int, shape capacity.Shape, holder string) W
 	return f
 }
 
-// missing notes that a node must still be asked for.
-func (f *WaitFacts) missing(c *computation, slot int) {
+// noteMissing notes that a node must still be asked for.
+func (f *WaitFacts) noteMissing(c *computation, slot int) {
 	f.Missing++
-	f.Blocked = max(f.Blocked, c.askableOn(slot).Sub(c.now))
+	f.Blocked = max(f.Blocked, c.earliestRequestOn(slot).Sub(c.now))
 	if s := c.Supply; s.Blocks > 0 {
 		f.Stock = &StockOut{Odds: s.Odds(c.now), Refused: s.Blocks, Block: c.policy.StockOut}
 	}
 	for _, w := range c.withheld {
 		if w.Slot == slot && slices.Contains(w.Codes, HeldTrial) {
-			f.Trials = c.trials()
+			f.Trials = c.trialAges()
 		}
 	}
 }
 
-// instead notes, while the provider has nothing, the ready nodes that somebody who
+// noteInstead notes, while the provider has nothing, the ready nodes that somebody who
 // waits for a node could be moved to when the leases on them end. Only one missing
 // node is looked at: for more, it is the provider who must have some.
-func (f *WaitFacts) instead(c *computation, id string, shape capacity.Shape, window calendar.Interval) {
+func (f *WaitFacts) noteInstead(c *computation, id string, shape capacity.Shape, window calendar.Interval) {
 	if f.Stock == nil || f.Missing != 1 || shape.Nodes != 1 {
 		return
 	}
-	holders := c.holders()
+	holders := c.activeByID()
 	asks := &reservation.Reservation{ID: id, Shape: shape, Window: window}
 	for slot := range c.Pool.MaxNodes {
-		if c.slotStanding(slot) != ready {
+		if c.slotReadiness(slot) != ready {
 			continue
 		}
 		if p, ok := c.roomOn(slot, asks, holders); ok {
@@ -111,21 +111,21 @@ func (f *WaitFacts) instead(c *computation, id string, shape capacity.Shape, win
 		if a.ID == id {
 			break
 		}
-		if a.State() == allocation.Pending && c.standing(a.Slots) < coming {
+		if a.State() == allocation.Pending && c.readiness(a.Slots) < coming {
 			f.Turn += a.Shape.Nodes
 		}
 	}
 }
 
-// trials are the ages of the nodes that are on their way.
-func (c *computation) trials() []time.Duration {
+// trialAges are the ages of the nodes that are on their way.
+func (c *computation) trialAges() []time.Duration {
 	var ages []time.Duration
 	for _, n := range c.bySlot {
 		if n != nil && n.Coming() {
 			ages = append(ages, c.now.Sub(n.RequestedAt))
 		}
 	}
-	for range c.created {
+	for range c.requestedCount {
 		ages = append(ages, 0)
 	}
 	return ages
@@ -140,14 +140,14 @@ func (c *computation) heldUntil(n *node.Node, holder string) (Place, bool) {
 	for _, a := range c.byAge {
 		on := slices.ContainsFunc(a.Devices, func(h allocation.Held) bool { return h.NodeID == n.ID })
 		if a.State() == allocation.Active && a.ID != holder && on {
-			p.Holds = append(p.Holds, c.hold(a))
+			p.Holds = append(p.Holds, c.leaseHold(a))
 			p.Room = max(p.Room, a.LeaseUntil.Sub(c.now))
 		}
 	}
 	return p, len(p.Holds) > 0
 }
 
-func (c *computation) hold(a *allocation.Allocation) Hold {
+func (c *computation) leaseHold(a *allocation.Allocation) Hold {
 	return Hold{Age: c.now.Sub(a.ActiveAt), Lease: a.LeaseUntil.Sub(a.ActiveAt)}
 }
 
@@ -163,7 +163,7 @@ func (c *computation) waitForPlace(r *reservation.Reservation) (WaitFacts, bool)
 	f := WaitFacts{Boot: c.Boot, Leases: c.Leases, Cleaning: c.places.Margin(),
 		Starts: max(0, r.Window.Start.Sub(c.now))}
 	f.Need = r.Shape.Nodes + c.queuedBefore(r)
-	rooms := c.rooms(r)
+	rooms := c.slotsWithRoom(r)
 	if f.Need > len(rooms) {
 		return WaitFacts{}, false
 	}
@@ -183,15 +183,15 @@ func (c *computation) waitForPlace(r *reservation.Reservation) (WaitFacts, bool)
 // Hopeless reports whether a waitlisted reservation gets no place before its window
 // ends even if nobody waited before it, unless somebody leaves what they have booked.
 func (o *Outlook) Hopeless(id string) bool {
-	r, ok := o.reservation(id)
-	return ok && r.State() == reservation.Waitlisted && len(o.c.rooms(r)) < r.Shape.Nodes
+	r, ok := o.findReservation(id)
+	return ok && r.State() == reservation.Waitlisted && len(o.c.slotsWithRoom(r)) < r.Shape.Nodes
 }
 
 // queuedBefore is how many nodes those need who wait for the same time and are tried
 // before somebody.
 func (c *computation) queuedBefore(of *reservation.Reservation) int {
 	gpus := 0
-	for _, r := range c.queue() {
+	for _, r := range c.waitingInOrder() {
 		if r.ID == of.ID {
 			break
 		}
@@ -208,8 +208,8 @@ type slotRoom struct {
 	slot int
 }
 
-// holders are the allocations in use, by their ids.
-func (c *computation) holders() map[string]*allocation.Allocation {
+// activeByID are the allocations in use, by their ids.
+func (c *computation) activeByID() map[string]*allocation.Allocation {
 	holders := make(map[string]*allocation.Allocation, len(c.byAge))
 	for _, a := range c.byAge {
 		if a.State() == allocation.Active {
@@ -219,10 +219,10 @@ func (c *computation) holders() map[string]*allocation.Allocation {
 	return holders
 }
 
-// rooms are the slots that will have room for a waitlisted reservation before its
+// slotsWithRoom are the slots that will have room for a waitlisted reservation before its
 // window ends, the soonest first.
-func (c *computation) rooms(r *reservation.Reservation) []slotRoom {
-	holders := c.holders()
+func (c *computation) slotsWithRoom(r *reservation.Reservation) []slotRoom {
+	holders := c.activeByID()
 	var found []slotRoom
 	for slot := range c.Pool.MaxNodes {
 		if p, ok := c.roomOn(slot, r, holders); ok {
@@ -254,7 +254,7 @@ func (c *computation) roomOn(slot int, r *reservation.Reservation,
 		}
 		p.Room = max(0, from.Sub(c.now))
 		if a := holders[b.ID]; a != nil {
-			p.Holds = append(p.Holds, c.hold(a))
+			p.Holds = append(p.Holds, c.leaseHold(a))
 		} else {
 			p.Fixed = p.Room
 		}

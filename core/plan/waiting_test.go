@@ -13,23 +13,25 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// told is a world in which the lines of a story have happened (see TestStories).
-func told(t *testing.T, story string) *world {
+// worldOf is a world in which the lines of a story have happened (see TestStories).
+func worldOf(t *testing.T, story string) *world {
 	w := &world{t: t, now: clockTime(t, "09:00")}
-	w.obey(strings.Fields("pool nodes=4 gpus=8 min=0 hold=15m idle=10m boot=2m p95=4m"))
+	w.obeyCommand(strings.Fields("pool nodes=4 gpus=8 min=0 hold=15m idle=10m boot=2m p95=4m"))
 	for line := range strings.Lines(story) {
 		if words := strings.Fields(line); len(words) > 0 {
-			w.obey(words)
+			w.obeyCommand(words)
 		}
 	}
 	return w
 }
 
-// hold gives an allocation its devices.
-func (w *world) hold(id string) { require.True(w.t, w.activate(id), "%s gets its devices", id) }
+// holdDevices gives an allocation its devices.
+func (w *world) holdDevices(id string) {
+	require.True(w.t, w.activateAllocation(id), "%s gets its devices", id)
+}
 
-func (w *world) waiting(id string) (plan.WaitFacts, bool) {
-	f, ok := plan.Foresee(w.live(), w.policy, w.now).Waiting(id)
+func (w *world) waitFacts(id string) (plan.WaitFacts, bool) {
+	f, ok := plan.Foresee(w.liveSnapshot(), w.policy, w.now).Waiting(id)
 	f.Boot, f.Leases = plan.BootTimes{}, plan.LeaseUse{}
 	return f, ok
 }
@@ -66,8 +68,8 @@ func TestWhoWaitsForNodes(t *testing.T) {
 		},
 		"nobody": {"", "nobody", plan.WaitFacts{}, false},
 	} {
-		w := told(t, tc.story)
-		f, waits := w.waiting(tc.of)
+		w := worldOf(t, tc.story)
+		f, waits := w.waitFacts(tc.of)
 		require.Equal(t, tc.waits, waits, name)
 		if waits {
 			require.Equal(t, tc.want, f, name)
@@ -79,20 +81,20 @@ func TestWhoWaitsForNodes(t *testing.T) {
 // waited for.
 func TestWhoWaitsForDevices(t *testing.T) {
 	t.Parallel()
-	w := told(t, "node n1 0 ready\n allocation a 1x6 0 1h")
-	w.hold("a")
-	w.obey([]string{"clock", "09:20"})
+	w := worldOf(t, "node n1 0 ready\n allocation a 1x6 0 1h")
+	w.holdDevices("a")
+	w.obeyCommand([]string{"clock", "09:20"})
 	w.Allocations[0].Window.End = w.now // it is let go, and its devices are not
-	w.obey(strings.Fields("allocation b 1x4 0 1h"))
-	f, waits := w.waiting("b")
+	w.obeyCommand(strings.Fields("allocation b 1x4 0 1h"))
+	f, waits := w.waitFacts("b")
 	require.True(t, waits)
 	lease := plan.Place{Room: minutes(40), Holds: []plan.Hold{{Age: minutes(20), Lease: minutes(60)}}}
 	require.Equal(t, plan.WaitFacts{Need: 1, Places: []plan.Place{lease}}, f)
 
-	_, waits = w.waiting("a")
+	_, waits = w.waitFacts("a")
 	require.False(t, waits, "who holds devices waits for none")
 	w.Allocations[1].Shape.PerNode = 2
-	f, waits = w.waiting("b")
+	f, waits = w.waitFacts("b")
 	require.True(t, waits)
 	require.Equal(t, plan.WaitFacts{}, f, "two are free beside six")
 }
@@ -105,24 +107,24 @@ func TestWhoWaitsForAPlace(t *testing.T) {
 		allocation a 1x8 0 1h
 		reservation r 09:00-09:30 1x8 1 person
 		reservation w 09:10-10:40 1x8 - person`
-	w := told(t, story)
-	w.hold("a")
-	w.obey([]string{"clock", "09:05"})
+	w := worldOf(t, story)
+	w.holdDevices("a")
+	w.obeyCommand([]string{"clock", "09:05"})
 	booked := plan.Place{Room: minutes(25), Fixed: minutes(25)}
 	leased := plan.Place{Room: minutes(55), Holds: []plan.Hold{{Age: minutes(5), Lease: minutes(60)}}}
-	f, waits := w.waiting("w")
+	f, waits := w.waitFacts("w")
 	require.True(t, waits)
 	require.Equal(t, plan.WaitFacts{Need: 1, Starts: minutes(5), Places: []plan.Place{booked, leased}}, f)
-	foresee := func() *plan.Outlook { return plan.Foresee(w.live(), w.policy, w.now) }
+	foresee := func() *plan.Outlook { return plan.Foresee(w.liveSnapshot(), w.policy, w.now) }
 	require.False(t, foresee().Hopeless("w"))
 	require.False(t, foresee().Hopeless("r"), "it has its place")
 
 	w.Reservations[1].Window.End = w.now.Add(minutes(25))
-	_, waits = w.waiting("w")
+	_, waits = w.waitFacts("w")
 	require.False(t, waits, "its window ends when there is room")
 	require.True(t, foresee().Hopeless("w"))
 	w.Reservations[1].Window.End = w.now.Add(minutes(25) + 1)
-	_, waits = w.waiting("w")
+	_, waits = w.waitFacts("w")
 	require.True(t, waits)
 	require.False(t, foresee().Hopeless("w"))
 }
@@ -142,9 +144,9 @@ func TestWhoWaitsBehindOthers(t *testing.T) {
 		"more than there will be": {"09:10-11:00 3x8", 4, false},
 		"another time":            {"11:00-12:00 2x8", 1, true},
 	} {
-		w := told(t, "pool nodes=3\n reservation a 09:00-09:30 3x8 0+1+2 person\n clock 08:59\n"+
+		w := worldOf(t, "pool nodes=3\n reservation a 09:00-09:30 3x8 0+1+2 person\n clock 08:59\n"+
 			"reservation first "+tc.first+" - person\n clock 09:00\n reservation w 09:10-11:00 1x8 - person")
-		f, waits := w.waiting("w")
+		f, waits := w.waitFacts("w")
 		require.Equal(t, tc.waits, waits, name)
 		if waits {
 			require.Equal(t, tc.need, f.Need, name)
@@ -158,16 +160,16 @@ func TestWhoWaitsBehindOthers(t *testing.T) {
 // serves whoever waits for one.
 func TestAReadyNodeInstead(t *testing.T) {
 	t.Parallel()
-	w := told(t, "node n1 1 ready\n allocation a 1x8 1 1h")
-	w.hold("a")
-	w.obey([]string{"clock", "09:10"})
+	w := worldOf(t, "node n1 1 ready\n allocation a 1x8 1 1h")
+	w.holdDevices("a")
+	w.obeyCommand([]string{"clock", "09:10"})
 	w.Supply = w.Supply.Failed(w.now, w.now, minutes(5))
-	w.obey(strings.Fields("allocation b 1x8 0 2h"))
-	w.obey([]string{"clock", "09:11"})
-	w.obey(strings.Fields("allocation c 1x8 2 2h"))
+	w.obeyCommand(strings.Fields("allocation b 1x8 0 2h"))
+	w.obeyCommand([]string{"clock", "09:11"})
+	w.obeyCommand(strings.Fields("allocation c 1x8 2 2h"))
 	instead := []plan.Place{{Room: minutes(49), Holds: []plan.Hold{{Age: minutes(11), Lease: minutes(60)}}}}
 	for id, turn := range map[string]int{"b": 1, "c": 2} {
-		f, waits := w.waiting(id)
+		f, waits := w.waitFacts(id)
 		require.True(t, waits)
 		require.Equal(t, instead, f.Instead, id)
 		require.Equal(t, turn, f.Turn, id)
@@ -176,15 +178,15 @@ func TestAReadyNodeInstead(t *testing.T) {
 		require.Equal(t, 1, f.Stock.Refused, id)
 	}
 	w.Supply = w.Supply.FailedGate(w.now, w.now, minutes(5), "ecc").FailedGate(w.now, w.now, minutes(5), "ecc")
-	_, waits := w.waiting("b")
+	_, waits := w.waitFacts("b")
 	require.False(t, waits, "nobody knows when a person comes")
 }
 
 func TestWhatHasNoPlaceAnyMore(t *testing.T) {
 	t.Parallel()
-	w := told(t, "reservation r 09:02-10:00 3x8 1+2+3 person\n event r warm\n allocation a 1x8 0 1h")
+	w := worldOf(t, "reservation r 09:02-10:00 3x8 1+2+3 person\n event r warm\n allocation a 1x8 0 1h")
 	w.Pool.MaxNodes = 2
-	o := plan.Foresee(w.live(), w.policy, w.now)
+	o := plan.Foresee(w.liveSnapshot(), w.policy, w.now)
 	require.Equal(t, []string{"r"}, o.Homeless())
 	_, waits := o.Waiting("r")
 	require.False(t, waits, "nobody knows when there is a place again")
@@ -199,13 +201,13 @@ func TestWhatHasNoPlaceAnyMore(t *testing.T) {
 
 func TestWhatComesNextForANode(t *testing.T) {
 	t.Parallel()
-	w := told(t, `node n1 0 ready
+	w := worldOf(t, `node n1 0 ready
 		node n2 1 booting
 		allocation a 1x4 0 1h
 		allocation b 1x8 1 2h 5m
 		reservation r 11:00-12:00 1x8 0 person`)
-	w.hold("a")
-	o := plan.Foresee(w.live(), w.policy, w.now)
+	w.holdDevices("a")
+	o := plan.Foresee(w.liveSnapshot(), w.policy, w.now)
 	at := func(hm string) time.Time { return clockTime(t, hm) }
 	require.Equal(t, []plan.Step{
 		{Code: plan.StepInUse, At: at("10:00"), Subject: "a"}, {Code: plan.StepNeeded, At: at("11:00"), Subject: "r"},
@@ -219,11 +221,11 @@ func TestWhatComesNextForANode(t *testing.T) {
 // Of idle nodes those go that were idle first, as long as the pool keeps fewer.
 func TestWhichIdleNodesGo(t *testing.T) {
 	t.Parallel()
-	w := told(t, "node n1 1 ready\n clock 09:02\n node n2 0 ready\n clock 09:03")
+	w := worldOf(t, "node n1 1 ready\n clock 09:02\n node n2 0 ready\n clock 09:03")
 	goes := map[string]time.Time{"n1": clockTime(t, "09:10"), "n2": clockTime(t, "09:12")}
 	for atLeast, gone := range [][]string{{"n1", "n2"}, {"n1"}, {}} {
 		w.Pool.MinNodes = atLeast
-		o := plan.Foresee(w.live(), w.policy, w.now)
+		o := plan.Foresee(w.liveSnapshot(), w.policy, w.now)
 		for _, id := range []string{"n1", "n2"} {
 			var want []plan.Step
 			if slices.Contains(gone, id) {
@@ -236,7 +238,7 @@ func TestWhichIdleNodesGo(t *testing.T) {
 
 func TestWhatWasGivenBackIsCleaned(t *testing.T) {
 	t.Parallel()
-	w := told(t, "")
+	w := worldOf(t, "")
 	w.Pool.Timers.Cleaning = minutes(10)
 	x := plan.Cleaning{ID: "a", Since: w.now, Slots: []int{0, 1}, GPUs: 8, Short: 3}
 	require.Equal(t, calendar.Booking{
@@ -244,7 +246,7 @@ func TestWhatWasGivenBackIsCleaned(t *testing.T) {
 		Interval: calendar.Interval{Start: w.now.Add(-time.Second), End: w.now},
 	}, x.Booking())
 	w.Cleaning = []plan.Cleaning{x}
-	next := plan.Compute(w.live(), w.policy, w.now).Next
+	next := plan.Compute(w.liveSnapshot(), w.policy, w.now).Next
 	require.Equal(t, w.now.Add(minutes(10)), next, "whoever waits is served then")
 	later := plan.Cleaning{ID: "b", Since: w.now.Add(1)}
 	dirty, clean := plan.Cleaned([]plan.Cleaning{x, later}, minutes(10), w.now.Add(minutes(10)))
@@ -255,23 +257,23 @@ func TestWhatWasGivenBackIsCleaned(t *testing.T) {
 // A promise that is late waits for its nodes, and one that is not late does not.
 func TestALatePromiseWaits(t *testing.T) {
 	t.Parallel()
-	w := told(t, "block 09:20\n reservation r 09:02-10:00 1x8 0 person")
-	_, waits := w.waiting("r")
+	w := worldOf(t, "block 09:20\n reservation r 09:02-10:00 1x8 0 person")
+	_, waits := w.waitFacts("r")
 	require.False(t, waits)
 	w.Reservations[0].Degraded = true
-	f, waits := w.waiting("r")
+	f, waits := w.waitFacts("r")
 	require.True(t, waits)
 	require.Equal(t, 1, f.Missing)
-	w.reservation("r", reservation.Expire)
-	_, waits = w.waiting("r")
+	w.applyToReservation("r", reservation.Expire)
+	_, waits = w.waitFacts("r")
 	require.False(t, waits)
 }
 
 func TestWhoWaitsForATrial(t *testing.T) {
 	t.Parallel()
-	w := told(t, "pool nodes=2\n node n 1 booting\n clock 09:03\n allocation a 2x8 0+1 1h")
+	w := worldOf(t, "pool nodes=2\n node n 1 booting\n clock 09:03\n allocation a 2x8 0+1 1h")
 	w.Supply.Failures = 99
-	f, waits := w.waiting("a")
+	f, waits := w.waitFacts("a")
 	require.True(t, waits)
 	three := []time.Duration{minutes(3)}
 	require.Equal(t, plan.WaitFacts{Missing: 1, Ages: three, Trials: three}, f)

@@ -8,39 +8,39 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// waitlist names those that wait for a place and may be tried now, in their
+// retryWaitlist names those that wait for a place and may be tried now, in their
 // order: promises before guesses, then who has the smaller share of the pool, then
 // who asked first. Nobody is tried while somebody before waits for the same time:
 // what becomes free would trickle away to the small and late.
-func (c *computation) waitlist() {
+func (c *computation) retryWaitlist() {
 	var before spans
-	for _, r := range c.queue() {
-		behind := before.add(r.Window, r.ID)
-		f := c.facts(r)
+	for _, r := range c.waitingInOrder() {
+		behind := before.addSpan(r.Window, r.ID)
+		f := c.reservationFacts(r)
 		f.Share, f.Behind = c.Shares[r.OrganizationID], behind
 		c.judge(Action{Kind: RetryWaitlisted, Subject: r.ID, Facts: f})
 	}
 }
 
-// queue is the waitlist without what is over, paused, or larger than the pool,
+// waitingInOrder is the waitlist without what is over, paused, or larger than the pool,
 // which nobody can wait behind.
-func (c *computation) queue() []*reservation.Reservation {
+func (c *computation) waitingInOrder() []*reservation.Reservation {
 	var waiting []*reservation.Reservation
 	for _, r := range c.near {
-		if r.State() == reservation.Waitlisted && r.Window.End.After(c.now) && !c.paused(r) &&
+		if r.State() == reservation.Waitlisted && r.Window.End.After(c.now) && !c.isPaused(r) &&
 			r.Shape.Nodes <= c.Pool.MaxNodes && r.Shape.PerNode <= c.Pool.PerNode {
 			waiting = append(waiting, r)
 		}
 	}
 	slices.SortFunc(waiting, func(a, b *reservation.Reservation) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)),
+		return cmp.Or(cmp.Compare(classRank(a), classRank(b)),
 			cmp.Compare(c.Shares[a.OrganizationID], c.Shares[b.OrganizationID]),
 			a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return waiting
 }
 
-func rank(r *reservation.Reservation) int {
+func classRank(r *reservation.Reservation) int {
 	if r.Class == reservation.Speculative {
 		return 1
 	}
@@ -56,9 +56,9 @@ type span struct {
 	first string
 }
 
-// add joins an interval to the spans and returns who was first in one that it
+// addSpan joins an interval to the spans and returns who was first in one that it
 // overlaps, if any.
-func (s *spans) add(iv calendar.Interval, id string) string {
+func (s *spans) addSpan(iv calendar.Interval, id string) string {
 	from, _ := slices.BinarySearchFunc(*s, iv, func(o span, iv calendar.Interval) int {
 		if o.End.After(iv.Start) {
 			return 1

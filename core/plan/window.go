@@ -16,15 +16,15 @@ type EventCount struct {
 	N  int
 }
 
-// grains is into how many parts a length is divided.
-const grains = 64
+// windowGrains is into how many parts a length is divided.
+const windowGrains = 64
 
 // Add returns the window after n more events at now.
 func (w Window) Add(n int, length time.Duration, now time.Time) Window {
-	if w = w.copied(length, now); n <= 0 {
+	if w = w.copyCounted(length, now); n <= 0 {
 		return w
 	}
-	grain, last := length/grains, len(w)-1
+	grain, last := length/windowGrains, len(w)-1
 	if last >= 0 && !w[last].At.Truncate(grain).Before(now.Truncate(grain)) {
 		w[last] = EventCount{At: now, N: w[last].N + n}
 		return w
@@ -35,7 +35,7 @@ func (w Window) Add(n int, length time.Duration, now time.Time) Window {
 // Take returns the window without n of its events, the latest first. There are
 // never fewer than none.
 func (w Window) Take(n int, length time.Duration, now time.Time) Window {
-	w = w.copied(length, now)
+	w = w.copyCounted(length, now)
 	for last := len(w) - 1; last >= 0; last-- {
 		if w[last].N > n {
 			w[last].N -= n
@@ -47,9 +47,9 @@ func (w Window) Take(n int, length time.Duration, now time.Time) Window {
 	return nil
 }
 
-// copied is a copy of what counts at now; nil where nothing does.
-func (w Window) copied(length time.Duration, now time.Time) Window {
-	if w = w.at(length, now); len(w) == 0 {
+// copyCounted is a copy of what counts at now; nil where nothing does.
+func (w Window) copyCounted(length time.Duration, now time.Time) Window {
+	if w = w.countedAt(length, now); len(w) == 0 {
 		return nil
 	}
 	return slices.Clone(w)
@@ -59,7 +59,7 @@ func (w Window) copied(length time.Duration, now time.Time) Window {
 // nothing is added: now, or later.
 func (w Window) Below(limit int, length time.Duration, now time.Time) time.Time {
 	sum := w.Sum(length, now)
-	for _, m := range w.at(length, now) {
+	for _, m := range w.countedAt(length, now) {
 		if sum < limit {
 			break
 		}
@@ -72,14 +72,14 @@ func (w Window) Below(limit int, length time.Duration, now time.Time) time.Time 
 // Sum returns how many events happened during length before now.
 func (w Window) Sum(length time.Duration, now time.Time) int {
 	sum := 0
-	for _, m := range w.at(length, now) {
+	for _, m := range w.countedAt(length, now) {
 		sum += m.N
 	}
 	return sum
 }
 
-// at is what counts at now. It shares the marks with w.
-func (w Window) at(length time.Duration, now time.Time) Window {
+// countedAt is what counts at now. It shares the marks with w.
+func (w Window) countedAt(length time.Duration, now time.Time) Window {
 	for len(w) > 0 && now.Sub(w[0].At) >= length {
 		w = w[1:]
 	}

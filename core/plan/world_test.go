@@ -25,8 +25,8 @@ type world struct {
 	made   int // nodes made so far; the next is n<made+1>
 }
 
-// live is the snapshot without what is over.
-func (w *world) live() plan.Snapshot {
+// liveSnapshot is the snapshot without what is over.
+func (w *world) liveSnapshot() plan.Snapshot {
 	s := w.Snapshot
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes),
 		func(n node.Node) bool { return node.Machine.Terminal(n.State()) })
@@ -37,12 +37,12 @@ func (w *world) live() plan.Snapshot {
 	return s
 }
 
-// calendar is what is promised from now on. Each booking is placed, not forced:
+// promisedCalendar is what is promised from now on. Each booking is placed, not forced:
 // an over-committed slot fails the test.
-func (w *world) calendar() *calendar.Slots {
+func (w *world) promisedCalendar() *calendar.Slots {
 	s := calendar.NewSlots(w.Pool.MaxNodes, w.Pool.PerNode)
 	place := func(b calendar.Booking) {
-		b = inside(b, w.Pool.MaxNodes) // the pool was shrunk below it
+		b = withinSlots(b, w.Pool.MaxNodes) // the pool was shrunk below it
 		if b.Interval = b.Interval.From(w.now); b.Interval.Valid() && len(b.Slots) > 0 {
 			require.NoError(w.t, s.Place(b))
 		}
@@ -60,8 +60,8 @@ func (w *world) calendar() *calendar.Slots {
 	return s
 }
 
-// inside is the part of a booking that is on the first slots.
-func inside(b calendar.Booking, slots int) calendar.Booking {
+// withinSlots is the part of a booking that is on the first slots.
+func withinSlots(b calendar.Booking, slots int) calendar.Booking {
 	gone := func(slot int) bool { return slot >= slots }
 	lost := len(b.Slots) > 0 && gone(b.Slots[len(b.Slots)-1])
 	b.Slots = slices.DeleteFunc(slices.Clone(b.Slots), gone)
@@ -77,31 +77,31 @@ func inside(b calendar.Booking, slots int) calendar.Booking {
 // maxRounds is how often the ledger computes again before it goes away.
 const maxRounds = 12
 
-// settle plans until nothing is left to do now. see is shown every result
+// planUntilSettled plans until nothing is left to do now. see is shown every result
 // before it is committed.
-func (w *world) settle(see func(plan.Result)) plan.Result {
+func (w *world) planUntilSettled(see func(plan.Result)) plan.Result {
 	var trail []string
 	for range maxRounds {
-		result := plan.Compute(w.live(), w.policy, w.now)
+		result := plan.Compute(w.liveSnapshot(), w.policy, w.now)
 		for _, a := range result.Actions {
 			does, reason := plan.Judge(a.Kind, a.Facts)
 			require.True(w.t, does, "%s %s does not follow from its facts", a.Kind, a.Subject)
 			require.Equal(w.t, a.Reason, reason)
 		}
 		for _, a := range result.Actions {
-			trail = append(trail, said(a))
+			trail = append(trail, describeAction(a))
 		}
 		trail = append(trail, "--")
 		see(result)
 		changed := false
 		for _, a := range result.Actions {
-			changed = w.commit(a) || changed
+			changed = w.commitAction(a) || changed
 		}
 		if changed {
 			continue
 		}
-		if w.retry(result.Actions) {
-			return w.settle(see)
+		if w.promoteWaitlisted(result.Actions) {
+			return w.planUntilSettled(see)
 		}
 		return result
 	}
@@ -109,18 +109,18 @@ func (w *world) settle(see func(plan.Result)) plan.Result {
 	return plan.Result{}
 }
 
-// retry promotes the waitlisted that have a place now.
-func (w *world) retry(actions []plan.Action) (promoted bool) {
+// promoteWaitlisted promotes the waitlisted that have a place now.
+func (w *world) promoteWaitlisted(actions []plan.Action) (promoted bool) {
 	for _, a := range actions {
 		if a.Kind == plan.RetryWaitlisted {
-			promoted = w.promote(a.Subject) || promoted
+			promoted = w.promoteIfFits(a.Subject) || promoted
 		}
 	}
 	return promoted
 }
 
-// commit applies an action and reports whether it changed anything.
-func (w *world) commit(a plan.Action) bool {
+// commitAction applies an action and reports whether it changed anything.
+func (w *world) commitAction(a plan.Action) bool {
 	switch a.Kind {
 	case plan.BootNode:
 		w.made++
@@ -128,40 +128,40 @@ func (w *world) commit(a plan.Action) bool {
 		_, window := plan.Creates(w.Pool)
 		w.Supply.Created = w.Supply.Created.Add(1, window, w.now)
 	case plan.AbandonNode:
-		w.node(a.Subject, node.Abandon)
+		w.applyToNode(a.Subject, node.Abandon)
 	case plan.DrainNode:
-		w.node(a.Subject, node.Drain)
+		w.applyToNode(a.Subject, node.Drain)
 		w.Supply.Removed = w.Supply.Removed.Add(1, w.policy.WithDefaults().RemoveWindow, w.now)
 	case plan.RetireNode:
-		w.node(a.Subject, node.Retire)
+		w.applyToNode(a.Subject, node.Retire)
 	case plan.RetryWaitlisted:
 		return false // afterwards, in a transaction of its own
-	case plan.ActivateAlloc:
-		return w.activate(a.Subject)
+	case plan.ActivateAllocation:
+		return w.activateAllocation(a.Subject)
 	case plan.MoveAllocation:
 		w.allocationOf(a.Subject).Slots = a.Slots
 	case plan.ExpireAllocation:
-		w.allocation(a.Subject, allocation.Expire)
+		w.applyToAllocation(a.Subject, allocation.Expire)
 	case plan.FailAllocation:
-		w.allocation(a.Subject, allocation.Fail)
+		w.applyToAllocation(a.Subject, allocation.Fail)
 	case plan.MoveReservation:
 		w.reservationOf(a.Subject).Slots = a.Slots
-	case plan.DegradeReserv:
+	case plan.DegradeReservation:
 		r := w.reservationOf(a.Subject)
 		if r.Degraded = true; a.Reason == plan.ReasonShrunk {
 			r.Reason = a.Reason
 		}
-	case plan.RestoreReserv:
+	case plan.RestoreReservation:
 		r := w.reservationOf(a.Subject)
 		r.Degraded, r.Reason = false, a.Reason
 	default:
-		w.reservation(a.Subject, map[plan.Kind]reservation.Event{
+		w.applyToReservation(a.Subject, map[plan.Kind]reservation.Event{
 			plan.WarmReservation: reservation.Warm, plan.ReadyReservation: reservation.BecomeReady,
 			plan.UnreadyReservation: reservation.LoseNode,
-			plan.ExpireReserv:       reservation.Expire, plan.FailReservation: reservation.FailWindow,
+			plan.ExpireReservation:  reservation.Expire, plan.FailReservation: reservation.FailWindow,
 		}[a.Kind])
 		if a.Reason == plan.ReasonPaused {
-			w.rest(w.reservationOf(a.Subject).Slots)
+			w.markIdle(w.reservationOf(a.Subject).Slots)
 		}
 	}
 	return true
@@ -185,7 +185,7 @@ func (w *world) allocationOf(id string) *allocation.Allocation {
 	return &w.Allocations[i]
 }
 
-func (w *world) node(id string, events ...node.Event) {
+func (w *world) applyToNode(id string, events ...node.Event) {
 	n := w.nodeOf(id)
 	for _, e := range events {
 		next, err := n.Apply(e, "", w.now)
@@ -194,17 +194,17 @@ func (w *world) node(id string, events ...node.Event) {
 	}
 }
 
-func (w *world) reservation(id string, e reservation.Event) {
+func (w *world) applyToReservation(id string, e reservation.Event) {
 	r := w.reservationOf(id)
 	next, err := r.Apply(e, "", w.now)
 	require.NoError(w.t, err)
 	*r = next
 	if !r.Live() {
-		w.rest(r.Slots)
+		w.markIdle(r.Slots)
 	}
 }
 
-func (w *world) allocation(id string, events ...allocation.Event) {
+func (w *world) applyToAllocation(id string, events ...allocation.Event) {
 	a := w.allocationOf(id)
 	for _, e := range events {
 		next, err := a.Apply(e, "", w.now)
@@ -212,12 +212,12 @@ func (w *world) allocation(id string, events ...allocation.Event) {
 		*a = next
 	}
 	if !a.Live() {
-		w.rest(a.Slots)
+		w.markIdle(a.Slots)
 	}
 }
 
-// rest starts the idle time of the ready nodes on the slots.
-func (w *world) rest(slots []int) {
+// markIdle starts the idle time of the ready nodes on the slots.
+func (w *world) markIdle(slots []int) {
 	for i, n := range w.Nodes {
 		if n.State() == node.Ready && slices.Contains(slots, n.Slot) {
 			w.Nodes[i].IdleSince = w.now
@@ -235,18 +235,18 @@ func (w *world) onSlot(slot int) (node.Node, bool) {
 	return node.Node{}, false
 }
 
-func (w *world) promote(id string) bool {
+func (w *world) promoteIfFits(id string) bool {
 	r := w.reservationOf(id)
-	slots, ok := w.calendar().Find(r.Shape, r.Window.From(w.now), nil)
+	slots, ok := w.promisedCalendar().Find(r.Shape, r.Window.From(w.now), nil)
 	if ok {
 		r.Slots = slots
-		w.reservation(id, reservation.Promote)
+		w.applyToReservation(id, reservation.Promote)
 	}
 	return ok
 }
 
-// activate hands over devices that nobody holds, or reports that it cannot.
-func (w *world) activate(id string) bool {
+// activateAllocation hands over devices that nobody holds, or reports that it cannot.
+func (w *world) activateAllocation(id string) bool {
 	a := w.allocationOf(id)
 	taken := map[allocation.Held]bool{}
 	for _, other := range w.Allocations {
@@ -271,9 +271,9 @@ func (w *world) activate(id string) bool {
 			return false
 		}
 	}
-	others := w.calendar()
+	others := w.promisedCalendar()
 	others.Remove(id)
-	w.allocation(id, allocation.Activate)
+	w.applyToAllocation(id, allocation.Activate)
 	a.Devices = devices
 	whole := a.Booking()
 	whole.Interval = calendar.Interval{Start: w.now, End: a.LeaseUntil}
@@ -284,18 +284,18 @@ func (w *world) activate(id string) bool {
 	return true
 }
 
-// claim makes an allocation out of a reservation, as its owner does.
-func (w *world) claim(id string, lease time.Duration) {
+// claimReservation makes an allocation out of a reservation, as its owner does.
+func (w *world) claimReservation(id string, lease time.Duration) {
 	r := *w.reservationOf(id)
 	window := calendar.Interval{Start: w.now, End: w.now.Add(lease)}
-	c := w.calendar()
+	c := w.promisedCalendar()
 	c.Remove(id)
 	whole := r.Booking()
 	whole.Interval = window
 	if !c.FitsAll(whole) {
 		return
 	}
-	w.reservation(id, reservation.Claim)
+	w.applyToReservation(id, reservation.Claim)
 	w.Allocations = append(w.Allocations, allocation.New(allocation.Allocation{
 		ID: "a-" + id, Shape: r.Shape, Slots: r.Slots, Lease: lease, Window: window,
 	}, w.now))
@@ -304,16 +304,16 @@ func (w *world) claim(id string, lease time.Duration) {
 // String shows everything that is not over, for people.
 func (w *world) String() string {
 	var parts []string
-	s := w.live()
+	s := w.liveSnapshot()
 	for _, r := range s.Reservations {
 		late := ""
 		if r.Degraded {
 			late = " degraded"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s%s on %s", r.ID, r.State(), late, list(r.Slots)))
+		parts = append(parts, fmt.Sprintf("%s %s%s on %s", r.ID, r.State(), late, listSlots(r.Slots)))
 	}
 	for _, a := range s.Allocations {
-		parts = append(parts, fmt.Sprintf("%s %s on %s", a.ID, a.State(), list(a.Slots)))
+		parts = append(parts, fmt.Sprintf("%s %s on %s", a.ID, a.State(), listSlots(a.Slots)))
 	}
 	for _, n := range s.Nodes {
 		parts = append(parts, fmt.Sprintf("%s %s on %d", n.ID, n.State(), n.Slot))
@@ -324,7 +324,7 @@ func (w *world) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func list(slots []int) string {
+func listSlots(slots []int) string {
 	if len(slots) == 0 {
 		return "no slot"
 	}
