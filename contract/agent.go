@@ -6,7 +6,7 @@ import "time"
 // expects a need in one pool. It replaces the plan before. It holds identifiers
 // of ours, numbers, enums and times; there is no field for words.
 type AgentPlan struct {
-	PoolID  string        `json:"pool_id" pattern:"^pol_[0-9a-hjkmnp-tv-z]{26}$" patternDescription:"the id of a pool" maxLength:"30"`
+	PoolID  string        `json:"pool_id" pattern:"^pol_[0-9a-hjkmnp-tv-z]{26}$" maxLength:"30"`
 	Windows []AgentWindow `json:"windows" maxItems:"1000" nullable:"false"`
 }
 
@@ -16,7 +16,7 @@ type AgentWindow struct {
 	End         time.Time `json:"end"`
 	GPUs        int       `json:"gpus" minimum:"1" maximum:"100000"`
 	Probability float64   `json:"probability" minimum:"0" maximum:"1" doc:"The chance that it is claimed."`
-	ReasonCode  string    `json:"reason_code" enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,other"`
+	ReasonCode  string    `json:"reason_code"`
 }
 
 // PlanOutcome tells what became of each window, in the order sent.
@@ -46,3 +46,9 @@ const (
 	ReasonScheduledWork    = "scheduled_work"
 	ReasonOther            = "other"
 )
+
+// agentTags are the rests of tags that are too long for their lines.
+var agentTags = tags{
+	"AgentPlan.PoolID":       `patternDescription:"the id of a pool"`,
+	"AgentWindow.ReasonCode": `enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,other"`,
+}

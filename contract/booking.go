@@ -31,10 +31,10 @@ type Allocation struct {
 	ActiveAt         time.Time     `json:"active_at,omitzero"`
 	LeaseUntil       time.Time     `json:"lease_until,omitzero"`
 	EndedAt          time.Time     `json:"ended_at,omitzero"`
-	WaitSeconds      *float64      `json:"wait_seconds,omitempty" doc:"From the request to the GPUs; absent while it waits."`
-	ZeroWait         *bool         `json:"zero_wait,omitempty" doc:"Whether it waited at most 5 s; absent while it waits."`
-	EstimatedCost    Money         `json:"estimated_cost" doc:"Of the lease, held to its end, at the pool's price; once ended, of what was really held."`
-	Wait             *WaitEstimate `json:"wait,omitempty" doc:"How much longer it waits; present while it does, when it is read."`
+	WaitSeconds      *float64      `json:"wait_seconds,omitempty"`
+	ZeroWait         *bool         `json:"zero_wait,omitempty"`
+	EstimatedCost    Money         `json:"estimated_cost"`
+	Wait             *WaitEstimate `json:"wait,omitempty"`
 	Version          int           `json:"version"`
 }
 
@@ -42,37 +42,37 @@ type Allocation struct {
 // as can be: in equal parts where so many nodes allow it, and else on full nodes
 // and the rest on one more.
 type Layout struct {
-	Nodes       int    `json:"nodes,omitempty" minimum:"1" maximum:"100000" doc:"On so many nodes. With gpus_per_node, gpus may be left out."`
-	GPUsPerNode int    `json:"gpus_per_node,omitempty" minimum:"1" maximum:"1024" doc:"So many on each node; where gpus says so, the last has fewer."`
-	Spread      string `json:"spread,omitempty" enum:"any,even" default:"any" doc:"even: as many on each node as on any other."`
+	Nodes       int    `json:"nodes,omitempty" minimum:"1" maximum:"100000"`
+	GPUsPerNode int    `json:"gpus_per_node,omitempty" minimum:"1" maximum:"1024"`
+	Spread      string `json:"spread,omitempty" enum:"any,even" default:"any"`
 }
 
 // Needs is what a pool must have to serve a request. What is left out does not
 // bind.
 type Needs struct {
 	Region           string `json:"region,omitempty" maxLength:"63" doc:"Only a pool in this region."`
-	MinGPUMemoryMiB  int    `json:"min_gpu_memory_mib,omitempty" minimum:"1" maximum:"16777216" doc:"Only GPUs with at least so much memory."`
-	MinNodeMemoryMiB int    `json:"min_node_memory_mib,omitempty" minimum:"1" maximum:"1073741824" doc:"Only nodes with at least so much memory of their own; a pool that does not say has none."`
+	MinGPUMemoryMiB  int    `json:"min_gpu_memory_mib,omitempty" minimum:"1" maximum:"16777216"`
+	MinNodeMemoryMiB int    `json:"min_node_memory_mib,omitempty" minimum:"1" maximum:"1073741824"`
 }
 
 // AllocationCreate asks for GPUs now. Name a pool, or a model or needs: then any
 // pool that has them may serve, one where GPUs are ready at once before others,
 // and the cheapest of those.
 type AllocationCreate struct {
-	Pool  string `json:"pool,omitempty" maxLength:"63" doc:"Id or name. Left out: any pool that fits, warm first, then the cheapest."`
+	Pool  string `json:"pool,omitempty" maxLength:"63"`
 	Model string `json:"model,omitempty" maxLength:"63"`
 	Needs
 	GPUs int `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
 	Layout
 	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000" default:"3600"`
 	Name         string `json:"name,omitempty" maxLength:"63"`
-	Workload     string `json:"workload,omitempty" enum:"online,batch" default:"online" doc:"What it is for; pools may keep a share for each."`
+	Workload     string `json:"workload,omitempty" enum:"online,batch" default:"online"`
 }
 
 // Extend asks for a longer lease. What is added counts for the holder and in the
 // periods in which the lease began.
 type Extend struct {
-	BySeconds int64 `json:"by_seconds" minimum:"1" maximum:"31536000" doc:"What is added counts for the key that holds the lease, whose caps hold, on the day and in the month in which the lease began. A key with caps extends only leases that count for these."`
+	BySeconds int64 `json:"by_seconds" minimum:"1" maximum:"31536000"`
 }
 
 // Reservation is a promise of GPUs over [start, end).
@@ -88,7 +88,7 @@ type Reservation struct {
 	Workload         string        `json:"workload" enum:"online,batch"`
 	MadeBy           string        `json:"made_by"`
 	MadeByName       string        `json:"made_by_name,omitempty" doc:"Of the key or schedule."`
-	State            string        `json:"state" enum:"booked,waitlisted,warming,ready,claimed,cancelled,expired,failed"`
+	State            string        `json:"state"`
 	Degraded         bool          `json:"degraded" doc:"The promise will be, or was, late."`
 	Reason           string        `json:"reason,omitempty"`
 	ReasonCode       string        `json:"reason_code,omitempty"`
@@ -103,7 +103,7 @@ type Reservation struct {
 	WarmedAt         time.Time     `json:"warmed_at,omitzero"`
 	ReadyAt          time.Time     `json:"ready_at,omitzero"`
 	EndedAt          time.Time     `json:"ended_at,omitzero"`
-	Wait             *WaitEstimate `json:"wait,omitempty" doc:"How much longer it waits for a place or for its nodes; present while it does, when it is read."`
+	Wait             *WaitEstimate `json:"wait,omitempty"`
 	Version          int           `json:"version"`
 }
 
@@ -111,7 +111,7 @@ type Reservation struct {
 // cheapest pool that has them and can serve is taken. Give start and end, or a time range, in which
 // the earliest window that has a place is booked.
 type ReservationCreate struct {
-	Pool  string `json:"pool,omitempty" maxLength:"63" doc:"Id or name. Left out: the cheapest that fits and can serve."`
+	Pool  string `json:"pool,omitempty" maxLength:"63"`
 	Model string `json:"model,omitempty" maxLength:"63"`
 	Needs
 	GPUs int `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
@@ -119,7 +119,7 @@ type ReservationCreate struct {
 	Start time.Time `json:"start,omitzero" doc:"With end; left out with a time range."`
 	End   time.Time `json:"end,omitzero"`
 	TimeRange
-	Workload string `json:"workload,omitempty" enum:"online,batch" default:"online" doc:"What it is for; pools may keep a share for each."`
+	Workload string `json:"workload,omitempty" enum:"online,batch" default:"online"`
 	Class    string `json:"class,omitempty" enum:"guaranteed,speculative" default:"guaranteed"`
 	Name     string `json:"name,omitempty" maxLength:"63"`
 	Queue    bool   `json:"queue,omitempty" doc:"Wait for a place when there is none, instead of being refused."`
@@ -128,6 +128,31 @@ type ReservationCreate struct {
 // Claim turns a reservation into an allocation, from the pool's lead (the 95th
 // percentile of its boots and a guard) before the window's start on.
 type Claim struct {
-	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000" doc:"Until the end of the window, when left out; at most as long as the window."`
+	LeaseSeconds int64  `json:"lease_seconds,omitempty" minimum:"1" maximum:"31536000"`
 	Name         string `json:"name,omitempty" maxLength:"63" doc:"The reservation's, when left out."`
+}
+
+// bookingTags are the rests of tags that are too long for their lines.
+var bookingTags = tags{
+	"Allocation.WaitSeconds": `doc:"From the request to the GPUs; absent while it waits."`,
+	"Allocation.ZeroWait":    `doc:"Whether it waited at most 5 s; absent while it waits."`,
+	"Allocation.EstimatedCost": `doc:"Of the lease, held to its end, at the pool's price; once ended, of what was ` +
+		`really held."`,
+	"Allocation.Wait":       `doc:"How much longer it waits; present while it does, when it is read."`,
+	"Layout.Nodes":          `doc:"On so many nodes. With gpus_per_node, gpus may be left out."`,
+	"Layout.GPUsPerNode":    `doc:"So many on each node; where gpus says so, the last has fewer."`,
+	"Layout.Spread":         `doc:"even: as many on each node as on any other."`,
+	"Needs.MinGPUMemoryMiB": `doc:"Only GPUs with at least so much memory."`,
+	"Needs.MinNodeMemoryMiB": `doc:"Only nodes with at least so much memory of their own; a pool that does not say ` +
+		`has none."`,
+	"AllocationCreate.Pool":     `doc:"Id or name. Left out: any pool that fits, warm first, then the cheapest."`,
+	"AllocationCreate.Workload": `doc:"What it is for; pools may keep a share for each."`,
+	"Extend.BySeconds": `doc:"What is added counts for the key that holds the lease, whose caps hold, on the day ` +
+		`and in the month in which the lease began. A key with caps extends only leases that count for these."`,
+	"Reservation.State": `enum:"booked,waitlisted,warming,ready,claimed,cancelled,expired,failed"`,
+	"Reservation.Wait": `doc:"How much longer it waits for a place or for its nodes; present while it does, when it ` +
+		`is read."`,
+	"ReservationCreate.Pool":     `doc:"Id or name. Left out: the cheapest that fits and can serve."`,
+	"ReservationCreate.Workload": `doc:"What it is for; pools may keep a share for each."`,
+	"Claim.LeaseSeconds":         `doc:"Until the end of the window, when left out; at most as long as the window."`,
 }

@@ -62,10 +62,10 @@ type CalendarAdviceRequest struct {
 	EndTimeNotEarlierThan   time.Time `json:"end_time_not_earlier_than,omitzero"`
 	EndTimeNotLaterThan     time.Time `json:"end_time_not_later_than,omitzero"`
 	MinDurationSeconds      int64     `json:"min_duration_seconds" minimum:"1" maximum:"31536000"`
-	MaxDurationSeconds      int64     `json:"max_duration_seconds,omitempty" minimum:"1" maximum:"31536000" doc:"min_duration_seconds, when left out."`
+	MaxDurationSeconds      int64     `json:"max_duration_seconds,omitempty" minimum:"1" maximum:"31536000"`
 	Class                   string    `json:"class,omitempty" enum:"guaranteed,speculative" default:"guaranteed"`
 	Workload                string    `json:"workload,omitempty" enum:"online,batch" default:"online"`
-	Limit                   int       `json:"limit,omitempty" minimum:"1" maximum:"20" default:"3" doc:"How many recommendations at most."`
+	Limit                   int       `json:"limit,omitempty" minimum:"1" maximum:"20" default:"3"`
 }
 
 // Recommendation is a reservation that succeeds when asked for at once.
@@ -85,4 +85,10 @@ type Recommendation struct {
 type CalendarAdvice struct {
 	Recommendations []Recommendation `json:"recommendations" nullable:"false"`
 	Blockers        []Blocker        `json:"blockers,omitempty"`
+}
+
+// calendarTags are the rests of tags that are too long for their lines.
+var calendarTags = tags{
+	"CalendarAdviceRequest.MaxDurationSeconds": `doc:"min_duration_seconds, when left out."`,
+	"CalendarAdviceRequest.Limit":              `doc:"How many recommendations at most."`,
 }

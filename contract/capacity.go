@@ -16,38 +16,38 @@ type Pool struct {
 	NodeMemoryMiB      int           `json:"node_memory_mib" doc:"Of one node; 0: not known, and not counted."`
 	PricePerNodeHour   Money         `json:"price_per_node_hour" doc:"Of one node."`
 	MinBillingSeconds  int64         `json:"min_billing_seconds" doc:"The shortest time that is charged."`
-	Alternates         []PoolSource  `json:"alternates,omitempty" doc:"Where else its machines can be had; each is asked of the best by price, odds and deadline. Shown to operators."`
+	Alternates         []PoolSource  `json:"alternates,omitempty"`
 	MinNodes           int           `json:"min_nodes"`
 	MaxNodes           int           `json:"max_nodes"`
 	WarmHoldSeconds    int64         `json:"warm_hold_seconds"`
 	IdleReleaseSeconds int64         `json:"idle_release_seconds"`
 	MaxLeaseSeconds    int64         `json:"max_lease_seconds"`
 	CleaningSeconds    int64         `json:"cleaning_seconds" doc:"Kept free on a node between two bookings."`
-	MaxCreates         int           `json:"max_creates" doc:"Nodes that may be asked for in the window and have not served anybody; those that were used do not count."`
+	MaxCreates         int           `json:"max_creates"`
 	CreateWindow       int64         `json:"create_window_seconds"`
-	OnlineShare        int           `json:"online_share" doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`
+	OnlineShare        int           `json:"online_share"`
 	BorrowIdle         bool          `json:"borrow_idle" doc:"A workload may use what the other leaves free."`
 	Paused             bool          `json:"paused" doc:"Speculative pre-warming is switched off."`
 	Simulated          bool          `json:"simulated"`
 	BootP50Seconds     float64       `json:"boot_p50_seconds"`
 	BootP95Seconds     float64       `json:"boot_p95_seconds"`
-	BootSamples        int           `json:"boot_samples" doc:"Real boots behind the two numbers; with few, the prior counts."`
-	LeadSeconds        float64       `json:"lead_seconds,omitempty" doc:"How long before its start a promise begins to be warmed: the 95th percentile of a boot, and a margin. Left out of the answer to a change."`
-	Recovering         bool          `json:"recovering,omitempty" doc:"It only reconciles until an operator confirms: nothing is made, ended, promised or handed out."`
-	Failing            *Failure      `json:"failing,omitempty" doc:"Its provider fails again and again; left out while it does not, and in the answer to a change."`
-	BlockedUntil       time.Time     `json:"blocked_until,omitzero" doc:"No source had any; no node is asked for before."`
-	CappedUntil        time.Time     `json:"creation_capped_until,omitzero" doc:"max_creates is reached; no node is asked for before. Left out of the answer to a change."`
-	Sources            []SourceState `json:"sources" nullable:"false" doc:"What is known of each place that its machines come from, its own first. Shown to operators."`
-	GPUCounts          *GPUCounts    `json:"gpu_counts,omitempty" doc:"Of its live nodes. Left out of the answer to a change."`
+	BootSamples        int           `json:"boot_samples"`
+	LeadSeconds        float64       `json:"lead_seconds,omitempty"`
+	Recovering         bool          `json:"recovering,omitempty"`
+	Failing            *Failure      `json:"failing,omitempty"`
+	BlockedUntil       time.Time     `json:"blocked_until,omitzero"`
+	CappedUntil        time.Time     `json:"creation_capped_until,omitzero"`
+	Sources            []SourceState `json:"sources" nullable:"false"`
+	GPUCounts          *GPUCounts    `json:"gpu_counts,omitempty"`
 	CreatedAt          time.Time     `json:"created_at"`
-	Version            int           `json:"version" doc:"Counts changes of what people set, not of what the pool learns."`
+	Version            int           `json:"version"`
 }
 
 // Failure is work at a provider that failed again and again, and is tried again.
 type Failure struct {
 	Count   int       `json:"count" doc:"In a row."`
 	LastAt  time.Time `json:"last_at"`
-	Message string    `json:"message" doc:"What the provider said last, without secrets: to operators. To others only whom to ask."`
+	Message string    `json:"message"`
 }
 
 // GPUCounts are GPUs of live nodes by what becomes of them.
@@ -62,7 +62,7 @@ type GPUCounts struct {
 
 // PoolCreate defines a pool.
 type PoolCreate struct {
-	Name               string       `json:"name" minLength:"1" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$" patternDescription:"lower-case letters, digits and hyphens, a letter or digit first"`
+	Name               string       `json:"name" minLength:"1" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$"`
 	Provisioner        string       `json:"provisioner" minLength:"1" maxLength:"63"`
 	Region             string       `json:"region,omitempty" maxLength:"63"`
 	InstanceType       string       `json:"instance_type,omitempty" maxLength:"63"`
@@ -72,41 +72,41 @@ type PoolCreate struct {
 	NodeCPUs           int          `json:"node_cpus,omitempty" minimum:"0" maximum:"65536"`
 	NodeMemoryMiB      int          `json:"node_memory_mib,omitempty" minimum:"0" maximum:"1073741824"`
 	PricePerNodeHour   Money        `json:"price_per_node_hour"`
-	MinBillingSeconds  int64        `json:"min_billing_seconds,omitempty" minimum:"0" maximum:"86400" doc:"The shortest time that is charged."`
-	Alternates         []PoolSource `json:"alternates,omitempty" maxItems:"16" doc:"Where else the same machines can be had."`
+	MinBillingSeconds  int64        `json:"min_billing_seconds,omitempty" minimum:"0" maximum:"86400"`
+	Alternates         []PoolSource `json:"alternates,omitempty" maxItems:"16"`
 	MinNodes           int          `json:"min_nodes,omitempty" minimum:"0" maximum:"10000"`
 	MaxNodes           int          `json:"max_nodes" minimum:"1" maximum:"10000"`
 	WarmHoldSeconds    int64        `json:"warm_hold_seconds,omitempty" minimum:"1" maximum:"604800" default:"1200"`
-	IdleReleaseSeconds *int64       `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" default:"600" nullable:"false"`
-	MaxLeaseSeconds    int64        `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" default:"604800"`
-	CleaningSeconds    int64        `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Kept free on a node between two bookings."`
-	MaxCreates         int          `json:"max_creates,omitempty" minimum:"0" maximum:"100000" doc:"Nodes that may be asked for in the window and have not served anybody; 0: three for each of max_nodes, at least 10."`
+	IdleReleaseSeconds *int64       `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" default:"600"`
+	MaxLeaseSeconds    int64        `json:"max_lease_seconds,omitempty" minimum:"60" default:"604800"`
+	CleaningSeconds    int64        `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400"`
+	MaxCreates         int          `json:"max_creates,omitempty" minimum:"0" maximum:"100000"`
 	CreateWindow       int64        `json:"create_window_seconds,omitempty" minimum:"1" maximum:"86400" default:"600"`
-	OnlineShare        int          `json:"online_share,omitempty" minimum:"0" maximum:"1000" doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`
+	OnlineShare        int          `json:"online_share,omitempty" minimum:"0" maximum:"1000"`
 	BorrowIdle         bool         `json:"borrow_idle,omitempty" doc:"A workload may use what the other leaves free."`
 	Simulated          bool         `json:"simulated,omitempty"`
-	BootP50Seconds     float64      `json:"boot_p50_seconds,omitempty" exclusiveMinimum:"0" maximum:"86400" default:"120" doc:"What is believed before any boot was measured."`
-	BootP95Seconds     float64      `json:"boot_p95_seconds,omitempty" exclusiveMinimum:"0" maximum:"86400" default:"300"`
+	BootP50Seconds     float64      `json:"boot_p50_seconds,omitempty" exclusiveMinimum:"0" default:"120"`
+	BootP95Seconds     float64      `json:"boot_p95_seconds,omitempty" exclusiveMinimum:"0" default:"300"`
 }
 
 // PoolPatch changes what is not nil.
 type PoolPatch struct {
 	PricePerNodeHour   *Money        `json:"price_per_node_hour,omitempty" nullable:"false"`
-	Alternates         *[]PoolSource `json:"alternates,omitempty" nullable:"false" maxItems:"16" doc:"Replace those that are there."`
+	Alternates         *[]PoolSource `json:"alternates,omitempty" nullable:"false" maxItems:"16"`
 	MinNodes           *int          `json:"min_nodes,omitempty" minimum:"0" maximum:"10000" nullable:"false"`
 	MaxNodes           *int          `json:"max_nodes,omitempty" minimum:"1" maximum:"10000" nullable:"false"`
 	WarmHoldSeconds    *int64        `json:"warm_hold_seconds,omitempty" minimum:"1" maximum:"604800" nullable:"false"`
-	IdleReleaseSeconds *int64        `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800" nullable:"false"`
-	MaxLeaseSeconds    *int64        `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000" nullable:"false"`
+	IdleReleaseSeconds *int64        `json:"idle_release_seconds,omitempty" minimum:"0" maximum:"604800"`
+	MaxLeaseSeconds    *int64        `json:"max_lease_seconds,omitempty" minimum:"60" maximum:"31536000"`
 	CleaningSeconds    *int64        `json:"cleaning_seconds,omitempty" minimum:"0" maximum:"86400" nullable:"false"`
 	MaxCreates         *int          `json:"max_creates,omitempty" minimum:"0" maximum:"100000" nullable:"false"`
-	CreateWindow       *int64        `json:"create_window_seconds,omitempty" minimum:"1" maximum:"86400" nullable:"false"`
+	CreateWindow       *int64        `json:"create_window_seconds,omitempty" minimum:"1" maximum:"86400"`
 	NodeCPUs           *int          `json:"node_cpus,omitempty" minimum:"0" maximum:"65536" nullable:"false"`
-	NodeMemoryMiB      *int          `json:"node_memory_mib,omitempty" minimum:"0" maximum:"1073741824" nullable:"false"`
+	NodeMemoryMiB      *int          `json:"node_memory_mib,omitempty" minimum:"0" maximum:"1073741824"`
 	OnlineShare        *int          `json:"online_share,omitempty" minimum:"0" maximum:"1000" nullable:"false"`
 	BorrowIdle         *bool         `json:"borrow_idle,omitempty" nullable:"false"`
 	Paused             *bool         `json:"paused,omitempty" nullable:"false"`
-	Force              bool          `json:"force,omitempty" doc:"Split the pool although a workload has booked more than its new share, or make it smaller although promises lose their place: what is booked stays, and promises without a place are marked degraded."`
+	Force              bool          `json:"force,omitempty"`
 }
 
 // Node is one machine of a pool.
@@ -116,24 +116,24 @@ type Node struct {
 	PoolName         string    `json:"pool_name,omitempty"`
 	Slot             int       `json:"slot" doc:"The place in the pool that it takes until it is gone."`
 	Generation       int       `json:"generation"`
-	State            string    `json:"state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
+	State            string    `json:"state"`
 	Reason           string    `json:"reason,omitempty"`
-	Failing          *Failure  `json:"failing,omitempty" doc:"Its provider fails again and again; left out while it does not, and in the answer to a change."`
+	Failing          *Failure  `json:"failing,omitempty"`
 	GPUs             int       `json:"gpus" doc:"Devices it reported so far."`
 	Simulated        bool      `json:"simulated"`
 	Provisioner      string    `json:"provisioner,omitempty" doc:"The source that it was asked of. Shown to operators."`
 	Region           string    `json:"region,omitempty" doc:"Shown to operators."`
 	InstanceType     string    `json:"instance_type,omitempty" doc:"Shown to operators."`
-	PricePerNodeHour *Money    `json:"price_per_node_hour,omitempty" doc:"As it was when the node was asked for. Shown to operators."`
+	PricePerNodeHour *Money    `json:"price_per_node_hour,omitempty"`
 	ProviderID       string    `json:"provider_id,omitempty" doc:"Shown to operators."`
 	Address          string    `json:"address,omitempty" doc:"Shown to operators."`
-	ExpiresAt        time.Time `json:"expires_at,omitzero" doc:"When its machine ends by itself unless it is renewed. Shown to operators."`
+	ExpiresAt        time.Time `json:"expires_at,omitzero"`
 	RequestedAt      time.Time `json:"requested_at"`
 	BootingAt        time.Time `json:"booting_at,omitzero"`
 	ReadyAt          time.Time `json:"ready_at,omitzero"`
 	QuarantinedAt    time.Time `json:"quarantined_at,omitzero" doc:"Since when it is in quarantine, which goes on."`
-	Kept             bool      `json:"kept,omitempty" doc:"An operator keeps it for inspection, until it is resumed or drained."`
-	Resuming         bool      `json:"resuming,omitempty" doc:"An operator wants it back; its health gate looks at it first."`
+	Kept             bool      `json:"kept,omitempty"`
+	Resuming         bool      `json:"resuming,omitempty"`
 	RetiredAt        time.Time `json:"retired_at,omitzero"`
 	GoneAt           time.Time `json:"gone_at,omitzero"`
 	Version          int       `json:"version"`
@@ -148,9 +148,9 @@ type GPU struct {
 	Index            int    `json:"index"`
 	Model            string `json:"model"`
 	MemoryMiB        int    `json:"memory_mib"`
-	State            string `json:"state" enum:"free,held,booked,coming,unavailable" doc:"What can be done with it now: it is free, held by an allocation, kept for a booking that is due, of a node on its way, or of one that takes no work."`
-	Health           string `json:"health" enum:"healthy,unhealthy,unknown" doc:"What is known of its node: unknown while that is on its way or lost."`
-	NodeState        string `json:"node_state" enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,needs_attention"`
+	State            string `json:"state" enum:"free,held,booked,coming,unavailable"`
+	Health           string `json:"health" enum:"healthy,unhealthy,unknown"`
+	NodeState        string `json:"node_state"`
 	AllocationID     string `json:"allocation_id,omitempty" doc:"What holds it, if that may be seen."`
 	AllocationName   string `json:"allocation_name,omitempty"`
 	OrganizationID   string `json:"organization_id,omitempty" doc:"Who holds it, if that may be seen."`
@@ -163,4 +163,63 @@ type GPUList struct {
 	Items      []GPU     `json:"items" nullable:"false"`
 	Totals     GPUCounts `json:"totals"`
 	NextCursor string    `json:"next_cursor,omitempty" doc:"Send it as cursor to get the next page. Opaque."`
+}
+
+// capacityTags are the rests of tags that are too long for their lines.
+var capacityTags = tags{
+	"Pool.Alternates": `doc:"Where else its machines can be had; each is asked of the best by price, odds and ` +
+		`deadline. Shown to operators."`,
+	"Pool.MaxCreates": `doc:"Nodes that may be asked for in the window and have not served anybody; those that were ` +
+		`used do not count."`,
+	"Pool.OnlineShare": `doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not split."`,
+	"Pool.BootSamples": `doc:"Real boots behind the two numbers; with few, the prior counts."`,
+	"Pool.LeadSeconds": `doc:"How long before its start a promise begins to be warmed: the 95th percentile of a ` +
+		`boot, and a margin. Left out of the answer to a change."`,
+	"Pool.Recovering": `doc:"It only reconciles until an operator confirms: nothing is made, ended, promised or ` +
+		`handed out."`,
+	"Pool.Failing": `doc:"Its provider fails again and again; left out while it does not, and in the answer to a ` +
+		`change."`,
+	"Pool.BlockedUntil": `doc:"No source had any; no node is asked for before."`,
+	"Pool.CappedUntil": `doc:"max_creates is reached; no node is asked for before. Left out of the answer to a ` +
+		`change."`,
+	"Pool.Sources": `doc:"What is known of each place that its machines come from, its own first. Shown to ` +
+		`operators."`,
+	"Pool.GPUCounts": `doc:"Of its live nodes. Left out of the answer to a change."`,
+	"Pool.Version":   `doc:"Counts changes of what people set, not of what the pool learns."`,
+	"Failure.Message": `doc:"What the provider said last, without secrets: to operators. To others only whom to ` +
+		`ask."`,
+	"PoolCreate.Name": `patternDescription:"lower-case letters, digits and hyphens, a letter ` +
+		`or digit first"`,
+	"PoolCreate.MinBillingSeconds":  `doc:"The shortest time that is charged."`,
+	"PoolCreate.Alternates":         `doc:"Where else the same machines can be had."`,
+	"PoolCreate.IdleReleaseSeconds": `nullable:"false"`,
+	"PoolCreate.MaxLeaseSeconds":    `maximum:"31536000"`,
+	"PoolCreate.CleaningSeconds":    `doc:"Kept free on a node between two bookings."`,
+	"PoolCreate.MaxCreates": `doc:"Nodes that may be asked for in the window and have not served anybody; 0: three ` +
+		`for each of max_nodes, at least 10."`,
+	"PoolCreate.OnlineShare": `doc:"Thousandths of the GPUs that are for online work, the rest for batch; 0: not ` +
+		`split."`,
+	"PoolCreate.BootP50Seconds":    `maximum:"86400" doc:"What is believed before any boot was measured."`,
+	"PoolCreate.BootP95Seconds":    `maximum:"86400"`,
+	"PoolPatch.Alternates":         `doc:"Replace those that are there."`,
+	"PoolPatch.IdleReleaseSeconds": `nullable:"false"`,
+	"PoolPatch.MaxLeaseSeconds":    `nullable:"false"`,
+	"PoolPatch.CreateWindow":       `nullable:"false"`,
+	"PoolPatch.NodeMemoryMiB":      `nullable:"false"`,
+	"PoolPatch.Force": `doc:"Split the pool although a workload has booked more than its new share, or make it ` +
+		`smaller although promises lose their place: what is booked stays, and promises without a place are marked ` +
+		`degraded."`,
+	"Node.State": `enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,quarantined,` +
+		`needs_attention"`,
+	"Node.Failing": `doc:"Its provider fails again and again; left out while it does not, and in the answer to a ` +
+		`change."`,
+	"Node.PricePerNodeHour": `doc:"As it was when the node was asked for. Shown to operators."`,
+	"Node.ExpiresAt":        `doc:"When its machine ends by itself unless it is renewed. Shown to operators."`,
+	"Node.Kept":             `doc:"An operator keeps it for inspection, until it is resumed or drained."`,
+	"Node.Resuming":         `doc:"An operator wants it back; its health gate looks at it first."`,
+	"GPU.State": `doc:"What can be done with it now: it is free, held by an allocation, kept for a booking that is ` +
+		`due, of a node on its way, or of one that takes no work."`,
+	"GPU.Health": `doc:"What is known of its node: unknown while that is on its way or lost."`,
+	"GPU.NodeState": `enum:"requested,provisioning,booting,ready,draining,deprovisioning,gone,failed,lost,` +
+		`quarantined,needs_attention"`,
 }

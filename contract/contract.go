@@ -27,7 +27,7 @@ const Currency = "USD"
 
 // Money is an exact amount.
 type Money struct {
-	Amount   string `json:"amount" pattern:"^(0|[1-9][0-9]{0,8})(\\.[0-9]{1,6})?$" patternDescription:"a decimal number with at most 9 digits before and 6 after the point, not negative" maxLength:"16" example:"4.20"`
+	Amount   string `json:"amount" pattern:"^(0|[1-9][0-9]{0,8})(\\.[0-9]{1,6})?$" maxLength:"16" example:"4.20"`
 	Currency string `json:"currency" enum:"USD"`
 }
 
@@ -45,5 +45,12 @@ type Build struct {
 	GoVersion  string `json:"go_version"`
 	Simulation bool   `json:"simulation" doc:"True when any pool's machines are simulated."`
 	// SimulatedPools are the names of those pools.
-	SimulatedPools []string `json:"simulated_pools,omitempty" doc:"The names of the pools whose machines are simulated."`
+	SimulatedPools []string `json:"simulated_pools,omitempty"`
+}
+
+// contractTags are the rests of tags that are too long for their lines.
+var contractTags = tags{
+	"Money.Amount": `patternDescription:"a decimal number with at most 9 digits before and 6 after the point, not ` +
+		`negative"`,
+	"Build.SimulatedPools": `doc:"The names of the pools whose machines are simulated."`,
 }

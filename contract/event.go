@@ -40,15 +40,25 @@ type Report struct {
 	ZeroWaitRate   *float64  `json:"zero_wait_rate,omitempty" doc:"Share from 0 to 1; absent without starts."`
 	MeanWait       float64   `json:"mean_wait_seconds"`
 	P95Wait        float64   `json:"p95_wait_seconds"`
-	IdleWaste      *Money    `json:"idle_waste,omitempty" doc:"What machines cost while nobody held their GPUs: idle, booting, minimum billing and orphans. Absent, like its parts, in the report of one organization: nodes are shared."`
-	IdleWasteShare *float64  `json:"idle_waste_share,omitempty" doc:"Of all node cost, from 0 to 1; absent without cost."`
-	TotalCost      *Money    `json:"total_cost,omitempty" doc:"Busy cost and idle waste: the total of GET /v1/reports/costs for the same period."`
+	IdleWaste      *Money    `json:"idle_waste,omitempty"`
+	IdleWasteShare *float64  `json:"idle_waste_share,omitempty"`
+	TotalCost      *Money    `json:"total_cost,omitempty"`
 	BusyCost       Money     `json:"busy_cost" doc:"While somebody held the GPUs."`
 	IdleCost       *Money    `json:"idle_cost,omitempty" doc:"Ready, and nobody held them."`
-	BootCost       *Money    `json:"boot_cost,omitempty" doc:"From birth to ready, and from the start of removal to its end."`
-	MinBillingCost *Money    `json:"min_billing_cost,omitempty" doc:"What providers' minimum billing adds to machines that lived shorter."`
+	BootCost       *Money    `json:"boot_cost,omitempty"`
+	MinBillingCost *Money    `json:"min_billing_cost,omitempty"`
 	OrphanCost     *Money    `json:"orphan_cost,omitempty" doc:"Machines that no node stood for."`
 	BusyGPUHours   float64   `json:"busy_gpu_hours"`
 	IdleGPUHours   *float64  `json:"idle_gpu_hours,omitempty"`
 	BootGPUHours   *float64  `json:"boot_gpu_hours,omitempty"`
+}
+
+// eventTags are the rests of tags that are too long for their lines.
+var eventTags = tags{
+	"Report.IdleWaste": `doc:"What machines cost while nobody held their GPUs: idle, booting, minimum billing and ` +
+		`orphans. Absent, like its parts, in the report of one organization: nodes are shared."`,
+	"Report.IdleWasteShare": `doc:"Of all node cost, from 0 to 1; absent without cost."`,
+	"Report.TotalCost":      `doc:"Busy cost and idle waste: the total of GET /v1/reports/costs for the same period."`,
+	"Report.BootCost":       `doc:"From birth to ready, and from the start of removal to its end."`,
+	"Report.MinBillingCost": `doc:"What providers' minimum billing adds to machines that lived shorter."`,
 }

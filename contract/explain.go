@@ -7,7 +7,7 @@ import "time"
 type Explanation struct {
 	Subject   string        `json:"subject,omitempty" doc:"Empty for a request that was only asked about."`
 	Kind      string        `json:"kind" enum:"reservation,allocation,node,schedule,request"`
-	State     string        `json:"state" doc:"Of a request: accepted, waits or refused. Of a schedule: active, paused or ended."`
+	State     string        `json:"state"`
 	Reason    string        `json:"reason,omitempty"`
 	Summary   string        `json:"summary" doc:"One sentence for people."`
 	PoolID    string        `json:"pool_id,omitempty"`
@@ -19,7 +19,7 @@ type Explanation struct {
 	Wait      *WaitEstimate `json:"wait,omitempty" doc:"Present while it waits, or would."`
 	Next      []NextStep    `json:"next" nullable:"false" doc:"In the order of their times."`
 	Decisions []Decision    `json:"decisions" nullable:"false" doc:"Newest first, without their records."`
-	Displaced []string      `json:"displaced" nullable:"false" doc:"Reservations that a request would push out; those of others are only counted."`
+	Displaced []string      `json:"displaced" nullable:"false"`
 	Others    int           `json:"displaced_others" doc:"How many reservations of others it would push out."`
 	At        time.Time     `json:"at" doc:"When this was true."`
 }
@@ -64,4 +64,10 @@ type NextStep struct {
 type ExplainRequest struct {
 	Reservation *ReservationCreate `json:"reservation,omitempty" nullable:"false"`
 	Allocation  *AllocationCreate  `json:"allocation,omitempty" nullable:"false"`
+}
+
+// explainTags are the rests of tags that are too long for their lines.
+var explainTags = tags{
+	"Explanation.State":     `doc:"Of a request: accepted, waits or refused. Of a schedule: active, paused or ended."`,
+	"Explanation.Displaced": `doc:"Reservations that a request would push out; those of others are only counted."`,
 }

@@ -7,20 +7,20 @@ import "time"
 // enums, hashes and times; there is no field for words. A model is named by its
 // identifier alone, and what it read only by a hash.
 type AgentForecast struct {
-	ID                  string    `json:"id" pattern:"^fct_[0-9a-hjkmnp-tv-z]{26}$" patternDescription:"fct_ and 26 characters" maxLength:"30" doc:"Yours to choose, the same for the same forecast: what is sent twice is kept once."`
-	PoolID              string    `json:"pool_id" pattern:"^pol_[0-9a-hjkmnp-tv-z]{26}$" patternDescription:"the id of a pool" maxLength:"30"`
+	ID                  string    `json:"id" pattern:"^fct_[0-9a-hjkmnp-tv-z]{26}$" maxLength:"30"`
+	PoolID              string    `json:"pool_id" pattern:"^pol_[0-9a-hjkmnp-tv-z]{26}$" maxLength:"30"`
 	Source              string    `json:"source" enum:"statistics,llm,extractor,rule,person"`
-	ReasonCode          string    `json:"reason_code" enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,other"`
+	ReasonCode          string    `json:"reason_code"`
 	IssuedAt            time.Time `json:"issued_at" doc:"When it was made; not after start."`
 	Start               time.Time `json:"start"`
 	End                 time.Time `json:"end"`
 	GPUs                Quantiles `json:"gpus" doc:"That will be asked for in the window."`
-	Probability         float64   `json:"probability" minimum:"0" maximum:"1" doc:"The chance that any GPU is asked for."`
-	BaselineProbability *float64  `json:"baseline_probability,omitempty" minimum:"0" maximum:"1" nullable:"false" doc:"What statistics alone said; a source is judged by what it adds."`
-	Influence           *float64  `json:"influence,omitempty" minimum:"0" maximum:"1" nullable:"false" doc:"The share of the say that the source had; 0 when it was demoted."`
-	Model               string    `json:"model,omitempty" pattern:"^[a-z0-9._:/-]{1,64}$" patternDescription:"1 to 64 lower-case letters, digits and . _ : / -" maxLength:"64" doc:"Its identifier, if a model had a say."`
-	PromptHash          string    `json:"prompt_hash,omitempty" pattern:"^[0-9a-f]{64}$" patternDescription:"a SHA-256 in lower-case hex" maxLength:"64" doc:"Of the wording that the model was asked with."`
-	EvidenceHash        string    `json:"evidence_hash,omitempty" pattern:"^[0-9a-f]{64}$" patternDescription:"a SHA-256 in lower-case hex" maxLength:"64" doc:"Of what was read and a secret of yours, since a short text can be found by trying; the text itself stays with the agent."`
+	Probability         float64   `json:"probability" minimum:"0" maximum:"1"`
+	BaselineProbability *float64  `json:"baseline_probability,omitempty" minimum:"0" maximum:"1" nullable:"false"`
+	Influence           *float64  `json:"influence,omitempty" minimum:"0" maximum:"1" nullable:"false"`
+	Model               string    `json:"model,omitempty" pattern:"^[a-z0-9._:/-]{1,64}$" maxLength:"64"`
+	PromptHash          string    `json:"prompt_hash,omitempty" pattern:"^[0-9a-f]{64}$" maxLength:"64"`
+	EvidenceHash        string    `json:"evidence_hash,omitempty" pattern:"^[0-9a-f]{64}$" maxLength:"64"`
 }
 
 // Quantiles are a number of GPUs that is not known yet.
@@ -38,7 +38,7 @@ type AgentForecasts struct {
 
 // AgentOutcome is how a forecast came out.
 type AgentOutcome struct {
-	ID        string    `json:"id" pattern:"^fct_[0-9a-hjkmnp-tv-z]{26}$" patternDescription:"fct_ and 26 characters" maxLength:"30"`
+	ID        string    `json:"id" pattern:"^fct_[0-9a-hjkmnp-tv-z]{26}$" maxLength:"30"`
 	GPUs      int       `json:"gpus" minimum:"0" maximum:"100000" doc:"That were asked for in its window."`
 	CountedAt time.Time `json:"counted_at" doc:"When they were counted; not before the window was over."`
 }
@@ -65,7 +65,7 @@ type Forecast struct {
 	MadeByName          string           `json:"made_by_name,omitempty" doc:"Of the key or schedule."`
 	State               string           `json:"state" enum:"open,closed"`
 	Source              string           `json:"source" enum:"statistics,llm,extractor,rule,person"`
-	ReasonCode          string           `json:"reason_code" enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,other"`
+	ReasonCode          string           `json:"reason_code"`
 	IssuedAt            time.Time        `json:"issued_at" doc:"As its sender says."`
 	RecordedAt          time.Time        `json:"recorded_at" doc:"When it came here."`
 	Start               time.Time        `json:"start"`
@@ -110,7 +110,7 @@ type SourceCalibration struct {
 	LogLoss     float64          `json:"log_loss" doc:"Mean; less is better."`
 	Interval    IntervalCoverage `json:"interval"`
 	Baseline    *AgainstBaseline `json:"baseline,omitempty" doc:"Absent when no forecast named one."`
-	Influence   *float64         `json:"influence,omitempty" doc:"The share of the say that its latest forecast states; 0 when it was demoted."`
+	Influence   *float64         `json:"influence,omitempty"`
 	Bins        []ReliabilityBin `json:"bins" nullable:"false" doc:"Ten equal parts of stated probability."`
 }
 
@@ -129,7 +129,7 @@ type AgainstBaseline struct {
 	Brier       float64  `json:"brier" doc:"Mean, of the baseline."`
 	SourceBrier float64  `json:"source_brier" doc:"Mean, of the source in the same forecasts."`
 	Uplift      float64  `json:"uplift" doc:"How much lower the source's is; below 0 it did harm."`
-	Skill       *float64 `json:"skill,omitempty" doc:"Uplift as a share of the baseline's: 1 is perfect, 0 no better than the baseline; absent when the baseline was perfect."`
+	Skill       *float64 `json:"skill,omitempty"`
 }
 
 // ReliabilityBin is one part of a reliability diagram: of forecasts that stated a
@@ -141,4 +141,28 @@ type ReliabilityBin struct {
 	N    int      `json:"n"`
 	Said *float64 `json:"said,omitempty" doc:"Absent without forecasts."`
 	Seen *float64 `json:"seen,omitempty" doc:"Absent without forecasts."`
+}
+
+// forecastsTags are the rests of tags that are too long for their lines.
+var forecastsTags = tags{
+	"AgentForecast.ID": `patternDescription:"fct_ and 26 characters" doc:"Yours to choose, the same for the same ` +
+		`forecast: what is sent twice is kept once."`,
+	"AgentForecast.PoolID": `patternDescription:"the id of a pool"`,
+	"AgentForecast.ReasonCode": `enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,` +
+		`other"`,
+	"AgentForecast.Probability":         `doc:"The chance that any GPU is asked for."`,
+	"AgentForecast.BaselineProbability": `doc:"What statistics alone said; a source is judged by what it adds."`,
+	"AgentForecast.Influence":           `doc:"The share of the say that the source had; 0 when it was demoted."`,
+	"AgentForecast.Model": `patternDescription:"1 to 64 lower-case letters, digits and . _ : / -" doc:"Its ` +
+		`identifier, if a model had a say."`,
+	"AgentForecast.PromptHash": `patternDescription:"a SHA-256 in lower-case hex" doc:"Of the wording that the ` +
+		`model was asked with."`,
+	"AgentForecast.EvidenceHash": `patternDescription:"a SHA-256 in lower-case hex" doc:"Of what was read and a ` +
+		`secret of yours, since a short text can be found by trying; the text itself stays with the agent."`,
+	"AgentOutcome.ID":     `patternDescription:"fct_ and 26 characters"`,
+	"Forecast.ReasonCode": `enum:"recurring_pattern,recent_rate,queue_backlog,announced_work,scheduled_work,other"`,
+	"SourceCalibration.Influence": `doc:"The share of the say that its latest forecast states; 0 when it was ` +
+		`demoted."`,
+	"AgainstBaseline.Skill": `doc:"Uplift as a share of the baseline's: 1 is perfect, 0 no better than the ` +
+		`baseline; absent when the baseline was perfect."`,
 }

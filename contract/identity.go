@@ -13,7 +13,7 @@ type Organization struct {
 
 // OrganizationCreate asks for a new tenant.
 type OrganizationCreate struct {
-	Name   string `json:"name" minLength:"1" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$" patternDescription:"lower-case letters, digits and hyphens, a letter or digit first"`
+	Name   string `json:"name" minLength:"1" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$"`
 	Limits Limits `json:"limits"`
 }
 
@@ -52,11 +52,11 @@ type UserCaps struct {
 // Caps are what a key, or all keys of one person, may commit. An agent's key
 // always has them: it commits without a person. The server enforces them.
 type Caps struct {
-	MaxGPUs          int    `json:"max_gpus" minimum:"1" maximum:"1000000" doc:"GPUs held and promised at any one instant."`
-	MaxPerDay        Money  `json:"max_per_day" doc:"Cost of bookings that start in one UTC day, with all by which they are extended."`
-	MaxLeadSeconds   int64  `json:"max_lead_seconds" minimum:"1" maximum:"31536000" doc:"How far ahead a reservation may start."`
-	MaxWindowSeconds int64  `json:"max_window_seconds" minimum:"1" maximum:"31536000" doc:"The longest single booking, with all by which it is extended."`
-	GPUHoursPerDay   *int64 `json:"gpu_hours_per_day,omitempty" minimum:"0" maximum:"1000000000" nullable:"false" doc:"Of bookings that start in one UTC day; absent: no limit."`
+	MaxGPUs          int    `json:"max_gpus" minimum:"1" maximum:"1000000"`
+	MaxPerDay        Money  `json:"max_per_day"`
+	MaxLeadSeconds   int64  `json:"max_lead_seconds" minimum:"1" maximum:"31536000"`
+	MaxWindowSeconds int64  `json:"max_window_seconds" minimum:"1" maximum:"31536000"`
+	GPUHoursPerDay   *int64 `json:"gpu_hours_per_day,omitempty" minimum:"0" maximum:"1000000000" nullable:"false"`
 }
 
 // Key is an API key without its secret.
@@ -72,15 +72,15 @@ type Key struct {
 	Caps             *Caps     `json:"caps,omitempty" doc:"An agent's key always has them."`
 	Last4            string    `json:"last4"`
 	CreatedBy        string    `json:"created_by,omitempty"`
-	ParentID         string    `json:"parent_id,omitempty" doc:"The key that made it, whose caps, role and end hold for it too; absent: it stands for itself."`
+	ParentID         string    `json:"parent_id,omitempty"`
 	CreatedByName    string    `json:"created_by_name,omitempty"`
 	CreatedAt        time.Time `json:"created_at"`
 	ExpiresAt        time.Time `json:"expires_at,omitzero"`
 	RevokedAt        time.Time `json:"revoked_at,omitzero"`
 	LastUsedAt       time.Time `json:"last_used_at,omitzero"`
 
-	Ended     []KeyEnded    `json:"ended,omitempty" doc:"In the answer to a revocation: keys that worked, rested on it, and ended with it."`
-	Schedules []KeySchedule `json:"schedules,omitempty" doc:"In the answer to a revocation: schedules that it, or a key that ended with it, made. They are the organization's and go on: pause or delete those that should not."`
+	Ended     []KeyEnded    `json:"ended,omitempty"`
+	Schedules []KeySchedule `json:"schedules,omitempty"`
 }
 
 // KeyEnded is a key that ended with the one it rested on.
@@ -100,14 +100,14 @@ type KeySchedule struct {
 // KeyCreate asks for a new key, which can do no more than the one that asks, ends
 // with it at the latest, and shares its caps.
 type KeyCreate struct {
-	OrganizationID   string `json:"organization_id,omitempty" maxLength:"64" doc:"Id or name; only an operator may name another than its own."`
+	OrganizationID   string `json:"organization_id,omitempty" maxLength:"64"`
 	UserID           string `json:"user_id,omitempty" maxLength:"254" doc:"Id or e-mail address."`
 	Name             string `json:"name" minLength:"1" maxLength:"63"`
 	Kind             string `json:"kind" enum:"person,agent"`
 	Role             string `json:"role" enum:"viewer,member,admin,operator" doc:"An agent's key is always a member."`
-	Caps             *Caps  `json:"caps,omitempty" doc:"Required for an agent's key. Left out of a person's, those of the key that asks, or none."`
-	ExpiresInSeconds int64  `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"315360000" doc:"Left out: of a person's key what the installation set, 90 days unless changed; of an agent's, when the key that asks ends."`
-	NeverExpires     bool   `json:"never_expires,omitempty" doc:"It works until somebody revokes it or the key that asks. Refused where that one expires."`
+	Caps             *Caps  `json:"caps,omitempty"`
+	ExpiresInSeconds int64  `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"315360000"`
+	NeverExpires     bool   `json:"never_expires,omitempty"`
 }
 
 // KeyCreated is the one answer that shows a secret.
@@ -137,7 +137,30 @@ type Whoami struct {
 // CapsUse is what is used of caps.
 type CapsUse struct {
 	GPUs     int     `json:"gpus" doc:"Held and promised now."`
-	Peak     int     `json:"peak" doc:"The most GPUs held and promised at one instant, as far ahead as the caps let book."`
+	Peak     int     `json:"peak"`
 	Spent    Money   `json:"spent" doc:"Cost of bookings that start in this UTC day."`
 	GPUHours float64 `json:"gpu_hours" doc:"Of bookings that start in this UTC day."`
+}
+
+// identityTags are the rests of tags that are too long for their lines.
+var identityTags = tags{
+	"OrganizationCreate.Name": `patternDescription:"lower-case letters, digits and hyphens, a letter or digit first"`,
+	"Caps.MaxGPUs":            `doc:"GPUs held and promised at any one instant."`,
+	"Caps.MaxPerDay":          `doc:"Cost of bookings that start in one UTC day, with all by which they are extended."`,
+	"Caps.MaxLeadSeconds":     `doc:"How far ahead a reservation may start."`,
+	"Caps.MaxWindowSeconds":   `doc:"The longest single booking, with all by which it is extended."`,
+	"Caps.GPUHoursPerDay":     `doc:"Of bookings that start in one UTC day; absent: no limit."`,
+	"Key.ParentID": `doc:"The key that made it, whose caps, role and end hold for it too; absent: it stands for ` +
+		`itself."`,
+	"Key.Ended": `doc:"In the answer to a revocation: keys that worked, rested on it, and ended with it."`,
+	"Key.Schedules": `doc:"In the answer to a revocation: schedules that it, or a key that ended with it, made. ` +
+		`They are the organization's and go on: pause or delete those that should not."`,
+	"KeyCreate.OrganizationID": `doc:"Id or name; only an operator may name another than its own."`,
+	"KeyCreate.Caps": `doc:"Required for an agent's key. Left out of a person's, those of the key that asks, or ` +
+		`none."`,
+	"KeyCreate.ExpiresInSeconds": `doc:"Left out: of a person's key what the installation set, 90 days unless ` +
+		`changed; of an agent's, when the key that asks ends."`,
+	"KeyCreate.NeverExpires": `doc:"It works until somebody revokes it or the key that asks. Refused where that one ` +
+		`expires."`,
+	"CapsUse.Peak": `doc:"The most GPUs held and promised at one instant, as far ahead as the caps let book."`,
 }

@@ -24,7 +24,7 @@ var PlanKinds = []string{PlanReserve, PlanAllocate, PlanClaim, PlanRelease, Plan
 // PlanCreate asks to be shown what a request would do.
 type PlanCreate struct {
 	Kind    string          `json:"kind" enum:"reserve,allocate,claim,release,cancel,quota,pool,agent_plan"`
-	Request json.RawMessage `json:"request" doc:"The body of the kind's own route, with the id that stands in its path: reservation_id, allocation_id, organization_id or pool_id."`
+	Request json.RawMessage `json:"request"`
 }
 
 // PlannedClaim is a Claim and what it claims.
@@ -68,7 +68,7 @@ type Plan struct {
 	Cost         Money           `json:"cost" doc:"What it commits in addition."`
 	Quota        QuotaChange     `json:"quota"`
 	Wait         *WaitEstimate   `json:"wait,omitempty" doc:"Present when its GPUs are not there at once."`
-	Displaced    []string        `json:"displaced" nullable:"false" doc:"Reservations that give way; those of others are only counted."`
+	Displaced    []string        `json:"displaced" nullable:"false"`
 	Others       int             `json:"displaced_others" doc:"How many reservations of others give way."`
 	Reasons      []Blocker       `json:"reasons" nullable:"false" doc:"Why parts of an agent's plan get no place."`
 	Offers       []Offer         `json:"offers" nullable:"false" doc:"What those parts could have instead."`
@@ -98,8 +98,17 @@ type FieldChange struct {
 // QuotaChange is the organization's GPUs, at the instant when they are most, of
 // the time that the request is about.
 type QuotaChange struct {
-	OrganizationID string `json:"organization_id,omitempty" doc:"Whose they are: the organization that is changed, or else your own; absent, and the numbers 0, where a pool is changed."`
+	OrganizationID string `json:"organization_id,omitempty"`
 	GPUsBefore     int    `json:"gpus_before"`
 	GPUsAfter      int    `json:"gpus_after"`
 	MaxGPUs        int    `json:"max_gpus"`
+}
+
+// plansTags are the rests of tags that are too long for their lines.
+var plansTags = tags{
+	"PlanCreate.Request": `doc:"The body of the kind's own route, with the id that stands in its path: ` +
+		`reservation_id, allocation_id, organization_id or pool_id."`,
+	"Plan.Displaced": `doc:"Reservations that give way; those of others are only counted."`,
+	"QuotaChange.OrganizationID": `doc:"Whose they are: the organization that is changed, or else your own; absent, ` +
+		`and the numbers 0, where a pool is changed."`,
 }

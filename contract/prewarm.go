@@ -9,21 +9,21 @@ type PrewarmPause struct {
 	OrganizationName string    `json:"organization_name,omitempty"`
 	Installation     bool      `json:"installation" doc:"Everybody is paused."`
 	Reason           string    `json:"reason,omitempty"`
-	PausedBy         string    `json:"paused_by,omitempty" doc:"Id of the key; shown to the organization itself and to operators."`
+	PausedBy         string    `json:"paused_by,omitempty"`
 	PausedByName     string    `json:"paused_by_name,omitempty"`
 	PausedAt         time.Time `json:"paused_at"`
-	Until            time.Time `json:"until,omitzero" doc:"It resumes by itself then; absent: when somebody resumes it."`
+	Until            time.Time `json:"until,omitzero"`
 }
 
 // Prewarm says whether guesses are warmed.
 type Prewarm struct {
-	Paused bool           `json:"paused" doc:"Speculative reservations of the caller's organization are refused and not warmed."`
-	Pauses []PrewarmPause `json:"pauses" nullable:"false" doc:"The organization's own and the installation's; to operators, all."`
+	Paused bool           `json:"paused"`
+	Pauses []PrewarmPause `json:"pauses" nullable:"false"`
 }
 
 // PrewarmPauseCreate pauses pre-warming on guesses. Promises are kept.
 type PrewarmPauseCreate struct {
-	OrganizationID string    `json:"organization_id,omitempty" maxLength:"64" doc:"Id or name. Your own, when left out; operators may name any."`
+	OrganizationID string    `json:"organization_id,omitempty" maxLength:"64"`
 	Installation   bool      `json:"installation,omitempty" doc:"Pause everybody (operators)."`
 	Reason         string    `json:"reason,omitempty" maxLength:"200"`
 	Until          time.Time `json:"until,omitzero" doc:"Resume by itself then; left out: when somebody resumes it."`
@@ -31,6 +31,19 @@ type PrewarmPauseCreate struct {
 
 // PrewarmResume ends a pause.
 type PrewarmResume struct {
-	OrganizationID string `json:"organization_id,omitempty" maxLength:"64" doc:"Id or name. Your own, when left out; operators may name any."`
-	Installation   bool   `json:"installation,omitempty" doc:"Resume everybody (operators); organizations stay as they paused themselves."`
+	OrganizationID string `json:"organization_id,omitempty" maxLength:"64"`
+	Installation   bool   `json:"installation,omitempty"`
+}
+
+// prewarmTags are the rests of tags that are too long for their lines.
+var prewarmTags = tags{
+	"PrewarmPause.PausedBy": `doc:"Id of the key; shown to the organization itself and to operators."`,
+	"PrewarmPause.Until":    `doc:"It resumes by itself then; absent: when somebody resumes it."`,
+	"Prewarm.Paused": `doc:"Speculative reservations of the caller's organization are refused ` +
+		`and not warmed."`,
+	"Prewarm.Pauses":                    `doc:"The organization's own and the installation's; to operators, all."`,
+	"PrewarmPauseCreate.OrganizationID": `doc:"Id or name. Your own, when left out; operators may name any."`,
+	"PrewarmResume.OrganizationID":      `doc:"Id or name. Your own, when left out; operators may name any."`,
+	"PrewarmResume.Installation": `doc:"Resume everybody (operators); organizations stay as they paused ` +
+		`themselves."`,
 }

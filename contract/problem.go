@@ -22,9 +22,9 @@ type Problem struct {
 	Retryable  bool            `json:"retryable" doc:"Whether the same request may succeed later."`
 	RetryAfter int             `json:"retry_after_seconds,omitempty"`
 	Fixes      []Fix           `json:"fixes,omitempty"`
-	DecisionID string          `json:"decision_id,omitempty" doc:"Of a refusal: what GET /v1/decisions/ID tells why by."`
+	DecisionID string          `json:"decision_id,omitempty"`
 	Blockers   []Blocker       `json:"blockers,omitempty" doc:"Everything that stands in the way, not only the first."`
-	AtRisk     []PromiseAtRisk `json:"promises_at_risk,omitempty" doc:"Up to 20 of the promises that the change would break."`
+	AtRisk     []PromiseAtRisk `json:"promises_at_risk,omitempty"`
 	Offers     []Offer         `json:"offers,omitempty" doc:"What would be accepted now."`
 }
 
@@ -34,7 +34,7 @@ type Problem struct {
 type FieldError struct {
 	Pointer string   `json:"pointer" doc:"JSON pointer into the body, or the name of a parameter or header."`
 	Code    string   `json:"code" doc:"The kind of rule that it breaks, such as maximum, enum or required."`
-	Message string   `json:"message" doc:"The rule, to be read after the field's name; of unknown a sentence of its own."`
+	Message string   `json:"message"`
 	Limit   *float64 `json:"limit,omitempty" doc:"Of a minimum or maximum: of the value, its length or its items."`
 	Unit    string   `json:"unit,omitempty" doc:"What limit counts: seconds, mib, days, hours, characters or items."`
 	Allowed []string `json:"allowed,omitempty" doc:"All that would do."`
@@ -45,7 +45,7 @@ type Fix struct {
 	Label   string         `json:"label"`
 	Command string         `json:"command,omitempty" doc:"To be run as it stands."`
 	Set     map[string]any `json:"set,omitempty" doc:"Fields or parameters to set when the request is repeated."`
-	Request bool           `json:"request,omitempty" doc:"It is about how a request is written: nothing to people whose program writes it."`
+	Request bool           `json:"request,omitempty"`
 }
 
 // What FieldError.Limit counts.
@@ -69,14 +69,25 @@ type Blocker struct {
 
 // Offer is a request that would be accepted now; of a claim, from start on.
 type Offer struct {
-	PoolID      string    `json:"pool_id,omitempty" doc:"Where: the pool that was asked for, or another with GPUs of the same model."`
+	PoolID      string    `json:"pool_id,omitempty"`
 	PoolName    string    `json:"pool_name,omitempty"`
 	GPUs        int       `json:"gpus"`
 	Nodes       int       `json:"nodes"`
-	GPUsPerNode int       `json:"gpus_per_node" doc:"The last node has the rest of gpus; the three numbers ask for just this."`
+	GPUsPerNode int       `json:"gpus_per_node"`
 	Start       time.Time `json:"start"`
 	End         time.Time `json:"end"`
 	Cost        Money     `json:"cost" doc:"Of the whole time, at the pool's price."`
 	// ReservationID makes it an offer to claim that reservation.
-	ReservationID string `json:"reservation_id,omitempty" doc:"Claim this reservation, at start or later, instead of booking anew."`
+	ReservationID string `json:"reservation_id,omitempty"`
+}
+
+// problemTags are the rests of tags that are too long for their lines.
+var problemTags = tags{
+	"Problem.DecisionID":  `doc:"Of a refusal: what GET /v1/decisions/ID tells why by."`,
+	"Problem.AtRisk":      `doc:"Up to 20 of the promises that the change would break."`,
+	"FieldError.Message":  `doc:"The rule, to be read after the field's name; of unknown a sentence of its own."`,
+	"Fix.Request":         `doc:"It is about how a request is written: nothing to people whose program writes it."`,
+	"Offer.PoolID":        `doc:"Where: the pool that was asked for, or another with GPUs of the same model."`,
+	"Offer.GPUsPerNode":   `doc:"The last node has the rest of gpus; the three numbers ask for just this."`,
+	"Offer.ReservationID": `doc:"Claim this reservation, at start or later, instead of booking anew."`,
 }

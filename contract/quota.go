@@ -5,17 +5,17 @@ import "time"
 // Limits are what an organization may hold and use. A limit that is absent is
 // none; max_gpus and speculation_per_day at zero allow nothing.
 type Limits struct {
-	MaxGPUs           int    `json:"max_gpus" minimum:"0" maximum:"1000000" doc:"GPUs held and promised at any one instant."`
-	SpeculationPerDay Money  `json:"speculation_per_day" doc:"Cost of speculative reservations that start in one UTC day."`
-	MaxGPUMemoryMiB   *int64 `json:"max_gpu_memory_mib,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false" doc:"At one instant, as the next three."`
+	MaxGPUs           int    `json:"max_gpus" minimum:"0" maximum:"1000000"`
+	SpeculationPerDay Money  `json:"speculation_per_day"`
+	MaxGPUMemoryMiB   *int64 `json:"max_gpu_memory_mib,omitempty" minimum:"0" maximum:"1000000000000"`
 	MaxCPUs           *int64 `json:"max_cpus,omitempty" minimum:"0" maximum:"1000000000" nullable:"false"`
 	MaxMemoryMiB      *int64 `json:"max_memory_mib,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
-	MaxBookings       *int64 `json:"max_bookings,omitempty" minimum:"0" maximum:"1000000000" nullable:"false" doc:"Reservations and allocations."`
-	Cohort            string `json:"cohort,omitempty" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$" patternDescription:"lower-case letters, digits and hyphens, a letter or digit first" doc:"Organizations of one cohort lend each other what they do not use."`
-	Borrowing         Bounds `json:"borrowing,omitzero" doc:"How far beyond its own limits it may go in its cohort; absent: as far as the others lend."`
+	MaxBookings       *int64 `json:"max_bookings,omitempty" minimum:"0" maximum:"1000000000" nullable:"false"`
+	Cohort            string `json:"cohort,omitempty" maxLength:"63" pattern:"^[a-z0-9][a-z0-9-]*$"`
+	Borrowing         Bounds `json:"borrowing,omitzero"`
 	Lending           Bounds `json:"lending,omitzero" doc:"How much of its own limits the cohort may use; absent: all."`
-	Period            string `json:"period,omitempty" enum:"day,month" default:"day" doc:"Of gpu_hours and money: the UTC day or month in which a booking starts; what extends it counts there, too."`
-	GPUHours          *int64 `json:"gpu_hours,omitempty" minimum:"0" maximum:"1000000000" nullable:"false" doc:"In one period."`
+	Period            string `json:"period,omitempty" enum:"day,month" default:"day"`
+	GPUHours          *int64 `json:"gpu_hours,omitempty" minimum:"0" maximum:"1000000000" nullable:"false"`
 	Money             *Money `json:"money,omitempty" nullable:"false" doc:"In one period."`
 	Weight            int    `json:"weight,omitempty" minimum:"1" maximum:"1000" default:"1" doc:"Of its fair share."`
 }
@@ -42,8 +42,8 @@ type Quota struct {
 // broke, and it always says which it mended.
 type QuotaChanged struct {
 	Quota    Quota           `json:"quota"`
-	Degraded []PromiseAtRisk `json:"degraded" nullable:"false" doc:"Promises beyond the new limits: kept, and marked degraded."`
-	Restored []string        `json:"restored" nullable:"false" doc:"Reservations that were beyond the limits and no longer are."`
+	Degraded []PromiseAtRisk `json:"degraded" nullable:"false"`
+	Restored []string        `json:"restored" nullable:"false"`
 }
 
 // PromiseAtRisk is a booking that new limits do not allow, or that a smaller pool
@@ -88,6 +88,24 @@ type QuotaUsage struct {
 	Until            time.Time       `json:"until"`
 	Resources        []ResourceUsage `json:"resources" nullable:"false"`
 	Period           PeriodUsage     `json:"period"`
-	Speculation      Money           `json:"speculation" doc:"Cost of the speculative reservations that start on this UTC day."`
+	Speculation      Money           `json:"speculation"`
 	SpeculationLimit Money           `json:"speculation_limit"`
+}
+
+// quotaTags are the rests of tags that are too long for their lines.
+var quotaTags = tags{
+	"Limits.MaxGPUs":           `doc:"GPUs held and promised at any one instant."`,
+	"Limits.SpeculationPerDay": `doc:"Cost of speculative reservations that start in one UTC day."`,
+	"Limits.MaxGPUMemoryMiB":   `nullable:"false" doc:"At one instant, as the next three."`,
+	"Limits.MaxBookings":       `doc:"Reservations and allocations."`,
+	"Limits.Cohort": `patternDescription:"lower-case letters, digits and hyphens, a letter or digit first" ` +
+		`doc:"Organizations of one cohort lend each other what they do not use."`,
+	"Limits.Borrowing": `doc:"How far beyond its own limits it may go in its cohort; absent: as far as the others ` +
+		`lend."`,
+	"Limits.Period": `doc:"Of gpu_hours and money: the UTC day or month in which a booking starts; what extends it ` +
+		`counts there, too."`,
+	"Limits.GPUHours":        `doc:"In one period."`,
+	"QuotaChanged.Degraded":  `doc:"Promises beyond the new limits: kept, and marked degraded."`,
+	"QuotaChanged.Restored":  `doc:"Reservations that were beyond the limits and no longer are."`,
+	"QuotaUsage.Speculation": `doc:"Cost of the speculative reservations that start on this UTC day."`,
 }

@@ -7,8 +7,8 @@ import "time"
 type RecoveryState struct {
 	Recovering bool             `json:"recovering"`
 	Pools      []RecoveringPool `json:"pools" nullable:"false"`
-	Orphans    []OrphanMachine  `json:"orphans" nullable:"false" doc:"Machines that no node stands for and that are billed: once recovery is confirmed they are ended."`
-	Journal    *JournalGap      `json:"journal,omitempty" doc:"What is missing from the journal's seals; until it is accepted nothing is sealed by those who miss it."`
+	Orphans    []OrphanMachine  `json:"orphans" nullable:"false"`
+	Journal    *JournalGap      `json:"journal,omitempty"`
 }
 
 // JournalGap says that seals that a server or worker has seen are not in the
@@ -40,4 +40,12 @@ type OrphanMachine struct {
 // RecoveryBegin has every pool only reconcile.
 type RecoveryBegin struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"200"`
+}
+
+// recoveryTags are the rests of tags that are too long for their lines.
+var recoveryTags = tags{
+	"RecoveryState.Orphans": `doc:"Machines that no node stands for and that are billed: once recovery is confirmed ` +
+		`they are ended."`,
+	"RecoveryState.Journal": `doc:"What is missing from the journal's seals; until it is accepted nothing is sealed ` +
+		`by those who miss it."`,
 }

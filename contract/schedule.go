@@ -12,7 +12,7 @@ type Schedule struct {
 	Name             string    `json:"name,omitempty"`
 	GPUs             int       `json:"gpus"`
 	Nodes            int       `json:"nodes,omitempty" doc:"As it was asked for."`
-	GPUsPerNode      int       `json:"gpus_per_node,omitempty" doc:"As it was asked for; the last node has the rest of gpus."`
+	GPUsPerNode      int       `json:"gpus_per_node,omitempty"`
 	Spread           string    `json:"spread,omitempty" enum:"even"`
 	StartLocal       string    `json:"start_local"`
 	Timezone         string    `json:"timezone"`
@@ -29,8 +29,8 @@ type Schedule struct {
 	// Next is only in the answer to its creation.
 	Next []Occurrence `json:"next,omitempty" doc:"When it is made: its coming dates, and what each got."`
 	// Cost and Remarks are there too.
-	Cost    *Money   `json:"cost,omitempty" doc:"When it is made: of those dates that are booked, all together. Later dates cost as much again."`
-	Remarks []string `json:"remarks,omitempty" doc:"When it is made: what may not have been meant, such as dates that overlap, for people."`
+	Cost    *Money   `json:"cost,omitempty"`
+	Remarks []string `json:"remarks,omitempty"`
 	// Cancelled is only in the answer to its deletion.
 	Cancelled *int `json:"cancelled,omitempty" doc:"When it is deleted: how many of its reservations were cancelled."`
 }
@@ -41,12 +41,12 @@ type ScheduleCreate struct {
 	Name string `json:"name" minLength:"1" maxLength:"63"`
 	GPUs int    `json:"gpus,omitempty" minimum:"1" maximum:"100000" doc:"May be left out with nodes and gpus_per_node."`
 	Layout
-	StartLocal      string   `json:"start_local" maxLength:"19" example:"2026-11-20T09:00:00" doc:"The first start as the clock on the wall shows it."`
+	StartLocal      string   `json:"start_local" maxLength:"19" example:"2026-11-20T09:00:00"`
 	Timezone        string   `json:"timezone" maxLength:"64" example:"Europe/Berlin" doc:"IANA name."`
-	RRule           string   `json:"rrule" maxLength:"256" example:"FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR" doc:"DAILY, WEEKLY or MONTHLY with INTERVAL, BYDAY, BYMONTHDAY, COUNT, UNTIL."`
-	ExDates         []string `json:"exdates,omitempty" maxItems:"366" nullable:"false" doc:"Local dates that are skipped, such as 2026-12-24."`
+	RRule           string   `json:"rrule" maxLength:"256" example:"FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR"`
+	ExDates         []string `json:"exdates,omitempty" maxItems:"366" nullable:"false"`
 	DurationSeconds int64    `json:"duration_seconds" minimum:"1" maximum:"2678400"`
-	DSTPolicy       string   `json:"dst_policy,omitempty" enum:"shift,skip" default:"shift" doc:"What becomes of a start that the change to summer time leaves out: moved forward by the gap, or dropped. Of a time that comes twice the first counts."`
+	DSTPolicy       string   `json:"dst_policy,omitempty" enum:"shift,skip" default:"shift"`
 }
 
 // Occurrence is one date of a schedule, and what became of it.
@@ -54,11 +54,28 @@ type Occurrence struct {
 	Start         time.Time `json:"start"`
 	End           time.Time `json:"end"`
 	LocalStart    string    `json:"local_start" doc:"With its UTC offset."`
-	State         string    `json:"state" enum:"coming,paused,refused,missed,booked,waitlisted,warming,ready,claimed,cancelled,expired,failed" doc:"Of its reservation. Without one: not asked for yet (coming), not asked for while the schedule is paused, refused, or never asked for (missed)."`
+	State         string    `json:"state"`
 	ReservationID string    `json:"reservation_id,omitempty"`
 	Degraded      bool      `json:"degraded,omitempty"`
 	Cost          *Money    `json:"cost,omitempty" doc:"Of its reservation."`
 	Reason        string    `json:"reason,omitempty" doc:"A code: of a date that was refused the blocker."`
 	Message       string    `json:"message,omitempty" doc:"Why it was refused, for people."`
 	AskedAt       time.Time `json:"asked_at,omitzero" doc:"About when a date that is coming is asked for."`
+}
+
+// scheduleTags are the rests of tags that are too long for their lines.
+var scheduleTags = tags{
+	"Schedule.GPUsPerNode": `doc:"As it was asked for; the last node has the rest of gpus."`,
+	"Schedule.Cost": `doc:"When it is made: of those dates that are booked, all together. Later dates cost as much ` +
+		`again."`,
+	"Schedule.Remarks": `doc:"When it is made: what may not have been meant, such as dates that overlap, for ` +
+		`people."`,
+	"ScheduleCreate.StartLocal": `doc:"The first start as the clock on the wall shows it."`,
+	"ScheduleCreate.RRule":      `doc:"DAILY, WEEKLY or MONTHLY with INTERVAL, BYDAY, BYMONTHDAY, COUNT, UNTIL."`,
+	"ScheduleCreate.ExDates":    `doc:"Local dates that are skipped, such as 2026-12-24."`,
+	"ScheduleCreate.DSTPolicy": `doc:"What becomes of a start that the change to summer time leaves out: moved ` +
+		`forward by the gap, or dropped. Of a time that comes twice the first counts."`,
+	"Occurrence.State": `enum:"coming,paused,refused,missed,booked,waitlisted,warming,ready,claimed,cancelled,` +
+		`expired,failed" doc:"Of its reservation. Without one: not asked for yet (coming), not asked for while the ` +
+		`schedule is paused, refused, or never asked for (missed)."`,
 }

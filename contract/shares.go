@@ -8,7 +8,7 @@ type Share struct {
 	Share            float64 `json:"share" doc:"Weighted dominant share of decayed use; who has less is served first."`
 	GPUHours         float64 `json:"gpu_hours" doc:"In use, decayed."`
 	IdleGPUHours     float64 `json:"idle_gpu_hours" doc:"Kept warm for guesses, as charged, decayed."`
-	IdleFactor       float64 `json:"idle_factor" doc:"How many times idle time of its guesses counts, by how they came true."`
+	IdleFactor       float64 `json:"idle_factor"`
 }
 
 // Shares are the fair shares of a pool that the caller may see: its own, or to
@@ -17,4 +17,9 @@ type Shares struct {
 	PoolID   string  `json:"pool_id"`
 	PoolName string  `json:"pool_name,omitempty"`
 	Items    []Share `json:"items" nullable:"false"`
+}
+
+// sharesTags are the rests of tags that are too long for their lines.
+var sharesTags = tags{
+	"Share.IdleFactor": `doc:"How many times idle time of its guesses counts, by how they came true."`,
 }

@@ -120,7 +120,8 @@ func TestEnumsAreThoseOfCore(t *testing.T) {
 	} {
 		f, ok := reflect.TypeOf(c.of).FieldByName(c.field)
 		require.True(t, ok)
-		require.Equal(t, strings.Join(c.want, ","), f.Tag.Get("enum"), "%T.%s", c.of, c.field)
+		require.Equal(t, strings.Join(c.want, ","), contract.Tag(reflect.TypeOf(c.of), f).Get("enum"), "%T.%s", c.of,
+			c.field)
 	}
 }
 
@@ -138,7 +139,8 @@ func TestAgentsSendNoWords(t *testing.T) {
 			}
 			switch inner.Kind() {
 			case reflect.String:
-				require.NotEmpty(t, f.Tag.Get("enum")+f.Tag.Get("pattern"), "%s.%s is free text", typ, f.Name)
+				tag := contract.Tag(typ, f)
+				require.NotEmpty(t, tag.Get("enum")+tag.Get("pattern"), "%s.%s is free text", typ, f.Name)
 			case reflect.Map, reflect.Interface:
 				t.Errorf("%s.%s can hold anything", typ, f.Name)
 			case reflect.Struct:

@@ -63,6 +63,7 @@ func Register(engine *gin.Engine, cfg Config) (*huma.OpenAPI, []operation.Operat
 	for _, op := range cfg.Beside {
 		doc.AddOperation(&op)
 	}
+	completeTags(doc.Components.Schemas)
 	completeDocument(doc)
 	return doc, all
 }
