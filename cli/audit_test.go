@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -28,7 +30,7 @@ func TestAuditVerify(t *testing.T) {
 				UnsealedSince: &since, Finding: finding}
 		}
 		out.Header().Set("Content-Type", "application/json")
-		_ = writeJSONLine(out, page)
+		_ = output.WriteJSONLine(out, page)
 	}))
 	t.Cleanup(s.Close)
 	out, errs, code := w.runCommand("audit", "verify", "--server", s.URL, "--anchor", "5:cc")
@@ -44,12 +46,12 @@ func TestAuditVerify(t *testing.T) {
 
 	finding = &contract.AuditFinding{Kind: "event-missing", Seal: 21, Event: 1004, What: "was removed"}
 	_, errs, code = w.runCommand("audit", "verify", "--server", s.URL)
-	require.Equal(t, ExitFailed, code)
+	require.Equal(t, exit.Failed, code)
 	require.Contains(t, errs, "event 1004 (seal 21) was removed")
 
 	finding = &contract.AuditFinding{Kind: "seals-behind", What: "seal 57:aa, seen by host, is not in the journal"}
 	out, errs, code = w.runCommand("audit", "verify", "--server", s.URL)
-	require.Equal(t, ExitFailed, code)
+	require.Equal(t, exit.Failed, code)
 	require.Contains(t, out, "lacks seals")
 	require.Contains(t, errs, "seal 57:aa, seen by host, is not in the journal [seals-behind]")
 	require.Contains(t, errs, "forewarm recovery show")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -10,6 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/client"
 	"github.com/forewarm/forewarm/contract"
 )
@@ -31,7 +36,7 @@ func listCompletions[T any](read func(*client.Client, context.Context, client.Fi
 				return found
 			}
 			n, about := of(item)
-			found = append(found, plainText(n)+"\t"+plainText(about))
+			found = append(found, format.Plain(n)+"\t"+format.Plain(about))
 		}
 		return found
 	}
@@ -41,13 +46,14 @@ func listCompletions[T any](read func(*client.Client, context.Context, client.Fi
 // flags whose values have names.
 var placeholders = map[string]nameLister{
 	"ALLOCATION": listCompletions((*client.Client).Allocations, func(x contract.Allocation) (string, string) {
-		return firstNonEmpty(x.Name, x.ID), fmt.Sprintf("%s, %s", formatCount(x.GPUs, "GPU"), x.State)
+		return cmp.Or(x.Name, x.ID), fmt.Sprintf("%s, %s", format.Count(x.GPUs, "GPU"), x.State)
 	}),
 	"RESERVATION": listCompletions((*client.Client).Reservations, func(x contract.Reservation) (string, string) {
-		return firstNonEmpty(x.Name, x.ID), fmt.Sprintf("%s from %s, %s", formatCount(x.GPUs, "GPU"), formatTime(x.Start), x.State)
+		return cmp.Or(x.Name, x.ID),
+			fmt.Sprintf("%s from %s, %s", format.Count(x.GPUs, "GPU"), format.Time(x.Start), x.State)
 	}),
 	"SCHEDULE": listCompletions((*client.Client).Schedules, func(x contract.Schedule) (string, string) {
-		return firstNonEmpty(x.Name, x.ID), x.RRule
+		return cmp.Or(x.Name, x.ID), x.RRule
 	}),
 	"POOL": listCompletions((*client.Client).Pools, func(x contract.Pool) (string, string) {
 		return x.Name, x.Model
@@ -64,7 +70,7 @@ var placeholders = map[string]nameLister{
 		return x.UUID, x.Model + ", " + x.State
 	}),
 	"ORGANIZATION": listCompletions((*client.Client).Organizations, func(x contract.Organization) (string, string) {
-		return x.Name, formatCount(x.Limits.MaxGPUs, "GPU")
+		return x.Name, format.Count(x.Limits.MaxGPUs, "GPU")
 	}),
 	"USER": listCompletions((*client.Client).Users, func(x contract.User) (string, string) {
 		return x.Email, x.Role
@@ -76,39 +82,35 @@ var placeholders = map[string]nameLister{
 
 // choices are the flags whose values are known here.
 var choices = map[string][]string{
-	"output": formats, "class": {"guaranteed", "speculative"}, "workload": {"online", "batch"},
+	"output": output.Formats, "class": {"guaranteed", "speculative"}, "workload": {"online", "batch"},
 	"on-full": {"fail", "queue"},
 	"dst":     {"shift", "skip"}, "every": {"weekday", "weekend", "daily", "weekly", "monthly"},
 	"kind": {contract.KindPerson, contract.KindAgent},
 	"role": {"viewer", "member", "admin", "operator"}, "period": {"day", "month"},
 }
 
-// flagNouns are the flags whose values are names of things.
-var flagNouns = map[string]string{"pool": "POOL", "model": "MODEL", "org": "ORGANIZATION", "user": "USER",
-	"node": "NODE"}
-
 // registerCompletions gives a command's arguments and flags their names.
-func (a *app) registerCompletions(c *cobra.Command) {
+func registerCompletions(a *app.App, c *cobra.Command) {
 	if words := strings.Fields(c.Use); len(words) > 1 && c.ValidArgsFunction == nil {
-		c.ValidArgsFunction = a.completeArguments(words[1:])
+		c.ValidArgsFunction = completeArguments(a, words[1:])
 	}
 	for flag, values := range choices {
 		if c.LocalNonPersistentFlags().Lookup(flag) != nil || !c.HasParent() && flag == "output" {
 			_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
-	for flag, noun := range flagNouns {
+	for flag, noun := range flags.Nouns {
 		if c.LocalNonPersistentFlags().Lookup(flag) != nil {
 			_ = c.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string,
 				_ string) ([]string, cobra.ShellCompDirective) {
-				return a.fetchCompletions(cmd, noun), cobra.ShellCompDirectiveNoFileComp
+				return fetchCompletions(a, cmd, noun), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	}
 }
 
 // completeArguments completes arguments by their placeholders.
-func (a *app) completeArguments(placeholders []string) cobra.CompletionFunc {
+func completeArguments(a *app.App, placeholders []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(placeholders) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -118,19 +120,19 @@ func (a *app) completeArguments(placeholders []string) cobra.CompletionFunc {
 			if noun == "DIR" || noun == "FILE" {
 				return nil, cobra.ShellCompDirectiveDefault
 			}
-			found = append(found, a.fetchCompletions(cmd, noun)...)
+			found = append(found, fetchCompletions(a, cmd, noun)...)
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // fetchCompletions asks the server for names, and gives up soon.
-func (a *app) fetchCompletions(cmd *cobra.Command, noun string) []string {
+func fetchCompletions(a *app.App, cmd *cobra.Command, noun string) []string {
 	list, ok := placeholders[noun]
 	if !ok {
 		return nil
 	}
-	api, err := a.newClient()
+	api, err := a.NewClient()
 	if err != nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -8,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/contextfile"
+	"github.com/forewarm/forewarm/cli/exit"
 )
 
 // newListeningServer is a server that notes who asks it: the path and the key.
@@ -59,12 +63,13 @@ func TestWhichServer(t *testing.T) {
 			ada, askedAda := newListeningServer(t)
 			bob, askedBob := newListeningServer(t)
 			real := map[string]string{"ADA": ada, "ADA/": ada + "/", "BOB": bob}
-			of := func(word string) string { return firstNonEmpty(real[word], word) }
+			of := func(word string) string { return cmp.Or(real[word], word) }
 			w.env = map[string]string{"XDG_CONFIG_HOME": w.env["XDG_CONFIG_HOME"]}
 			path := filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml")
 			require.NoError(t,
-				writeContexts(path, contextFile{Current: "bob",
-					Contexts: map[string]Context{"ada": {ada, "a"}, "bob": {bob, "b"}}}))
+				contextfile.Write(path, contextfile.File{Current: "bob",
+					Contexts: map[string]contextfile.Context{"ada": {Server: ada, Key: "a"},
+						"bob": {Server: bob, Key: "b"}}}))
 			for k, v := range c.env {
 				w.env[k] = of(v)
 			}
@@ -74,7 +79,7 @@ func TestWhichServer(t *testing.T) {
 			}
 			_, errs, code := w.runCommand(args...)
 			if c.refused != "" {
-				require.Equal(t, ExitUsage, code)
+				require.Equal(t, exit.Usage, code)
 				require.Contains(t, errs, strings.ReplaceAll(c.refused, "BOB", bob))
 			}
 			require.Equal(t, keysAsked(c.ada, c.key), askedAda())
@@ -96,7 +101,9 @@ func TestLoginBesideAContext(t *testing.T) {
 	w := newTown(t)
 	path := filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml")
 	require.NoError(t,
-		writeContexts(path, contextFile{Contexts: map[string]Context{"ada": {"http://127.0.0.1:1", "a"}}}))
+		contextfile.Write(path,
+			contextfile.File{
+				Contexts: map[string]contextfile.Context{"ada": {Server: "http://127.0.0.1:1", Key: "a"}}}))
 	w.env["FOREWARM_CONTEXT"], w.env["FOREWARM_API"], w.env["FOREWARM_API_KEY"], w.stdin = "ada", "", "", w.secret
 	w.mustRun("login", "--server", w.url, "--key-file", "-", "--name", "lab")
 	require.Contains(t, w.mustRun("status", "--context", "lab"), w.url)

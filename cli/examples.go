@@ -1,6 +1,8 @@
 package cli
 
-import "strings"
+import (
+	"strings"
+)
 
 // examples are what --help shows of each command, one or more lines each. Every
 // one is run by a test, in a world in which what it names is there; those that a

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/exit"
 )
 
 // newVillage is a town in which everything is there that examples name.
@@ -84,8 +86,8 @@ func (w *town) runExample(line string, more ...string) (stdout, stderr string, c
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Second) // following has no other end
 	defer cancel()
 	stdout, stderr, code = w.runWithContext(ctx, args...)
-	require.Equal(w.t, ExitInterrupt, code)
-	return stdout, stderr, ExitOK
+	require.Equal(w.t, exit.Interrupt, code)
+	return stdout, stderr, exit.OK
 }
 
 // readEverything is what the installation holds, as far as anybody can see.

@@ -11,6 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/cli/caps"
+	"github.com/forewarm/forewarm/cli/contextfile"
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/format"
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/ledger"
 )
@@ -25,39 +30,39 @@ func TestExitCodes(t *testing.T) {
 		args    string
 		says    string
 	}{
-		"ok": {ExitOK, nil, "status", ""},
-		"unreachable": {ExitFailed, func(w *town) { w.env["FOREWARM_API"] = "http://127.0.0.1:1" }, "status",
+		"ok": {exit.OK, nil, "status", ""},
+		"unreachable": {exit.Failed, func(w *town) { w.env["FOREWARM_API"] = "http://127.0.0.1:1" }, "status",
 			"no server answers at http://127.0.0.1:1"},
-		"usage":     {ExitUsage, nil, "allocate", "--gpus is missing"},
-		"bad value": {ExitUsage, (*town).createPool, "allocate --gpus -1 --pool lab", "gpus"},
-		"contradiction": {ExitUsage, nil, "users caps ann --none --max-gpus 3",
+		"usage":     {exit.Usage, nil, "allocate", "--gpus is missing"},
+		"bad value": {exit.Usage, (*town).createPool, "allocate --gpus -1 --pool lab", "gpus"},
+		"contradiction": {exit.Usage, nil, "users caps ann --none --max-gpus 3",
 			"--none and --max-gpus cannot be given together"},
-		"bad URL": {ExitUsage, nil, "status --server nowhere", "URL"},
-		"no key":  {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "" }, "pools list", "API key"},
-		"wrong key": {ExitLogin, func(w *town) { w.env["FOREWARM_API_KEY"] = "fw_nonsense" }, "pools list",
+		"bad URL": {exit.Usage, nil, "status --server nowhere", "URL"},
+		"no key":  {exit.Login, func(w *town) { w.env["FOREWARM_API_KEY"] = "" }, "pools list", "API key"},
+		"wrong key": {exit.Login, func(w *town) { w.env["FOREWARM_API_KEY"] = "fw_nonsense" }, "pools list",
 			"API key"},
-		"not found": {ExitNotFound, nil, "allocations show alc_00000000000000000000000000",
+		"not found": {exit.NotFound, nil, "allocations show alc_00000000000000000000000000",
 			"There is no allocation \"alc_00000000000000000000000000\""},
-		"conflict": {ExitConflict, (*town).createPool,
+		"conflict": {exit.Conflict, (*town).createPool,
 			"pools create lab --provisioner sim --model a100 --gpus-per-node 4 --memory 80 --max-nodes 2 --price 1",
 			"taken"},
-		"quota": {ExitPolicy, func(w *town) {
+		"quota": {exit.Policy, func(w *town) {
 			w.createPool()
 			w.mustRun("allocate", "--gpus", "4", "--pool", "lab")
 			w.mustRun("quota", "set", w.ownOrganization(), "--max-gpus", "6")
 		}, "allocate --gpus 4 --pool lab", "quota"},
-		"role": {ExitPolicy, func(w *town) {
+		"role": {exit.Policy, func(w *town) {
 			w.mustRun("key", "create", "guest", "--role", "viewer", "--out", w.env["XDG_CONFIG_HOME"]+".key")
 			w.env["FOREWARM_API_KEY"], w.env["FOREWARM_API_KEY_FILE"] = "", w.env["XDG_CONFIG_HOME"]+".key"
 		}, "org create beta --max-gpus 1", "may not"},
-		"no capacity": {ExitNoCapacity, func(w *town) {
+		"no capacity": {exit.NoCapacity, func(w *town) {
 			w.createPool()
 			w.mustRun("quota", "set", w.ownOrganization(), "--max-gpus", "100")
 			w.mustRun("allocate", "--gpus", "8", "--pool", "lab")
 		}, "allocate --gpus 4 --pool lab", "capacity"},
-		"wait timed out": {ExitTimeout, (*town).createPool, "allocate --gpus 4 --pool lab --wait --timeout 3s",
+		"wait timed out": {exit.Timeout, (*town).createPool, "allocate --gpus 4 --pool lab --wait --timeout 3s",
 			"forewarm wait alc_"},
-		"waited failed": {ExitWaitFailed, func(w *town) {
+		"waited failed": {exit.WaitFailed, func(w *town) {
 			w.createPool()
 			w.onPause = func() { w.onPause = nil; w.mustRun("release", w.mustRun("allocations", "list", "-o", "name")) }
 		}, "allocate --gpus 4 --pool lab --wait", "cancelled"},
@@ -70,7 +75,7 @@ func TestExitCodes(t *testing.T) {
 			}
 			_, errs, code := w.runCommand(strings.Fields(c.args)...)
 			require.Equal(t, c.code, code, errs)
-			if c.code != ExitOK {
+			if c.code != exit.OK {
 				require.Contains(t, errs, c.says)
 				require.Contains(t, errs, "\nNext:  forewarm ")
 			}
@@ -95,7 +100,7 @@ func TestRolesAreTold(t *testing.T) {
 			"admin of your organization",
 	} {
 		_, errs, code := w.runCommand(strings.Fields(args)...)
-		require.Equal(t, ExitPolicy, code, errs)
+		require.Equal(t, exit.Policy, code, errs)
 		require.Contains(t, errs, who, args)
 		require.True(t, strings.HasSuffix(errs, "\nNext:  forewarm whoami\n"), errs)
 	}
@@ -105,9 +110,9 @@ func TestRolesAreTold(t *testing.T) {
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"0 GPUs", "1 GPU", "2 GPUs"},
-		[]string{formatCount(0, "GPU"), formatCount(1, "GPU"), formatCount(int64(2), "GPU")})
-	require.Equal(t, "1 GPU, $1.00 a day, 1h ahead, 1h long, 1 GPU-hour a day", capsText(&contract.Caps{
-		MaxGPUs: 1, MaxPerDay: parseDollars("1"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
+		[]string{format.Count(0, "GPU"), format.Count(1, "GPU"), format.Count(int64(2), "GPU")})
+	require.Equal(t, "1 GPU, $1.00 a day, 1h ahead, 1h long, 1 GPU-hour a day", caps.Text(&contract.Caps{
+		MaxGPUs: 1, MaxPerDay: flags.ParseDollars("1"), MaxLeadSeconds: 3600, MaxWindowSeconds: 3600,
 		GPUHoursPerDay: new(int64(1)),
 	}))
 }
@@ -122,7 +127,7 @@ func TestInterruptedWaitSaysHowToGoOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w.onPause = cancel
 	_, errs, code := w.runWithContext(ctx, "allocate", "--gpus", "4", "--pool", "lab", "--wait")
-	require.Equal(t, ExitInterrupt, code)
+	require.Equal(t, exit.Interrupt, code)
 	id := w.mustRun("allocations", "list", "-o", "name")
 	require.Contains(t, errs, "Next:  forewarm wait "+id)
 	w.onPause = nil
@@ -137,24 +142,7 @@ func TestWaitForAReservation(t *testing.T) {
 	id := w.mustRun("reserve", "--gpus", "2", "--pool", "lab", "--at", "in 10m", "--for", "1h", "-o", "name")
 	require.Contains(t, w.mustRun("wait", id, "-o", "json"), `"state": "ready"`)
 	_, errs, code := w.runCommand("wait", "rsv_00000000000000000000000000")
-	require.Equal(t, ExitNotFound, code, errs)
-}
-
-// Only what is the server's own trouble, or too much at once, fails without a
-// code of its own.
-func TestEveryProblemHasAnExitCode(t *testing.T) {
-	t.Parallel()
-	for _, p := range contract.Catalogue {
-		exit := exitOf(contract.NewProblem(p.Code, ""))
-		switch p.Status {
-		case 406, 408, 421, 429, 500, 503, 504, 507:
-			require.Equal(t, ExitFailed, exit, p.Code)
-		default:
-			require.NotEqual(t, ExitFailed, exit, p.Code)
-		}
-	}
-	require.Equal(t, ExitNoCapacity, exitOf(contract.NewProblem(contract.CodeCapacityExhausted, "")))
-	require.Equal(t, ExitConflict, exitOf(contract.NewProblem(contract.CodeIdempotencyKeyReused, "")))
+	require.Equal(t, exit.NotFound, code, errs)
 }
 
 // A key is saved for its owner alone, and goes to no server but its own.
@@ -162,7 +150,7 @@ func TestSavedKeyStaysWithItsServer(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
 	w.mustRun("login")
-	path, err := contextPath(func(n string) string { return w.env[n] })
+	path, err := contextfile.Path(func(n string) string { return w.env[n] })
 	require.NoError(t, err)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
@@ -187,7 +175,7 @@ func TestLoginRefusesAWrongKey(t *testing.T) {
 	w.env["FOREWARM_API_KEY"] = ""
 	w.stdin = "fw_nonsense\n"
 	_, _, code := w.runCommand("login", "--key-file", "-")
-	require.Equal(t, ExitLogin, code)
+	require.Equal(t, exit.Login, code)
 	_, err := os.Stat(filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
@@ -195,12 +183,12 @@ func TestLoginRefusesAWrongKey(t *testing.T) {
 func TestDamagedContextsNameTheLine(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
-	require.NoError(t, writeContexts(filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml"),
-		contextFile{}))
+	require.NoError(t, contextfile.Write(filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml"),
+		contextfile.File{}))
 	path := filepath.Join(w.env["XDG_CONFIG_HOME"], "forewarm", "contexts.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("curent: a\n"), 0o600))
 	_, errs, code := w.runCommand("status")
-	require.Equal(t, ExitUsage, code)
+	require.Equal(t, exit.Usage, code)
 	require.Contains(t, errs, "contexts.yaml:1: there is no key curent\n  fix: write current")
 }
 
@@ -211,7 +199,7 @@ func TestConfirmation(t *testing.T) {
 	id := w.mustRun("key", "create", "ci", "-o", "name")
 	w.stdin = "n\n"
 	_, errs, code := w.runCommand("key", "revoke", id)
-	require.Equal(t, ExitFailed, code)
+	require.Equal(t, exit.Failed, code)
 	require.Contains(t, errs, "Revoke key "+id+"? [y/N] ")
 	require.Contains(t, w.mustRun("key", "list", "-o", "jsonl"), id)
 	w.stdin = "yes\n"
@@ -229,7 +217,7 @@ func TestRefusalsNameWhatThereIs(t *testing.T) {
 	line := "pools create lab --model a100 --region sim-1 --instance-type a100-4 --gpus-per-node 4 --memory 80 " +
 		"--max-nodes 2 --price 1"
 	_, errs, code := w.runCommand(append(strings.Fields(line), "--provisioner", "skynet")...)
-	require.Equal(t, ExitUsage, code)
+	require.Equal(t, exit.Usage, code)
 	require.Contains(t, errs, "Name one of these, or start a worker that has it: sim, slurm-west\n")
 	w.mustRun(append(strings.Fields(line), "--provisioner", "sim")...)
 }

@@ -39,7 +39,8 @@ func TestAProviderThatFailsAgainAndAgainIsSeen(t *testing.T) {
 		"once, and not for each attempt")
 
 	var made contract.KeyCreated
-	require.NoError(t, json.Unmarshal([]byte(w.mustRun("key", "create", "ann", "--role", "member", "-o", "json")), &made))
+	require.NoError(t,
+		json.Unmarshal([]byte(w.mustRun("key", "create", "ann", "--role", "member", "-o", "json")), &made))
 	w.env["FOREWARM_API_KEY"] = made.Secret
 	why = w.mustRun("explain", id)
 	require.Contains(t, why, "its provider refuses: ask an operator")

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
 )
 
 // usage is cobra's own text with a command's own flags and without those that
@@ -43,11 +46,11 @@ More about a command: {{.CommandPath}} [command] --help{{end}}
 var ownFlagsKnown = sync.OnceFunc(func() { cobra.AddTemplateFunc("ownFlags", ownFlags) })
 
 // installHelp is the text of cobra's help with what forewarm means by it.
-func (a *app) installHelp(root *cobra.Command) {
+func installHelp(a *app.App, root *cobra.Command) {
 	ownFlagsKnown()
 	root.SetUsageTemplate(usage)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(a.newOptionsCommand(), newExitCodesCommand())
+	root.AddCommand(newOptionsCommand(a), newExitCodesCommand())
 }
 
 // ownFlags describes the flags that a command does not share with all others.
@@ -87,7 +90,7 @@ func newHelpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := noArgs(about, rest); err != nil {
+			if err := flags.NoArgs(about, rest); err != nil {
 				return err
 			}
 			about.InitDefaultHelpFlag()
@@ -98,7 +101,7 @@ func newHelpCommand() *cobra.Command {
 
 // withoutDryRun names the commands below one that do not know --dry-run.
 func withoutDryRun(c *cobra.Command) (names []string) {
-	if c.Runnable() && !c.HasSubCommands() && c.Annotations[dryRuns] == "" && ownCommand(c) {
+	if c.Runnable() && !c.HasSubCommands() && c.Annotations[app.DryRuns] == "" && ownCommand(c) {
 		names = append(names, strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
 	}
 	for _, sub := range c.Commands() {
@@ -123,9 +126,10 @@ func flagsOfAll(root *cobra.Command) string {
 	return text + ":\n\n" + root.PersistentFlags().FlagUsages()
 }
 
-func (a *app) newOptionsCommand() *cobra.Command {
+func newOptionsCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "options", Short: "List the flags that every command has", Args: noArgs, Example: "  forewarm options",
+		Use: "options", Short: "List the flags that every command has", Args: flags.NoArgs,
+		Example: "  forewarm options",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), flagsOfAll(cmd.Root()))
 			return err
@@ -133,34 +137,9 @@ func (a *app) newOptionsCommand() *cobra.Command {
 	}
 }
 
-// exitMeanings document the exit codes, for people and in the reference.
-var exitMeanings = []struct {
-	code int
-	text string
-}{
-	{ExitOK, "done"},
-	{ExitFailed, "it failed, the server could not be reached, or the question was answered with no"},
-	{ExitUsage, "the command, or a value in it, is wrong"},
-	{ExitLogin, "there is no valid key: forewarm login"},
-	{ExitNotFound, "there is no such thing, or the key may not see it"},
-	{ExitConflict, "its state, or somebody else's change, does not allow it"},
-	{ExitPolicy, "a quota, a budget, a cap or the key's role does not allow it"},
-	{ExitNoCapacity, "there is no room now; later there may be"},
-	{ExitTimeout, "--timeout is over; what was waited for goes on"},
-	{ExitWaitFailed, "what was waited for failed"},
-	{ExitInterrupt, "interrupted by Ctrl-C; up, server and worker then stop cleanly, with 0"},
-	{ExitTerminated, "ended by SIGTERM"},
-}
-
 func newExitCodesCommand() *cobra.Command {
 	var b strings.Builder
-	writeExitCodes(&b)
+	exit.WriteMeanings(&b)
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean",
 		Long: "Scripts can choose by the exit code:\n\n" + strings.TrimRight(b.String(), "\n")}
-}
-
-func writeExitCodes(w io.Writer) {
-	for _, e := range exitMeanings {
-		_, _ = fmt.Fprintf(w, "%5d  %s\n", e.code, e.text)
-	}
 }

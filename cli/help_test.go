@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/output"
 )
 
 // leafCommands are the commands that do something, by their paths below forewarm.
@@ -48,14 +51,14 @@ func TestExitCodesAreDocumented(t *testing.T) {
 	w := newTown(t)
 	text := w.mustRun("help", "exit-codes")
 	seen := map[int]bool{}
-	for _, e := range exitMeanings {
-		require.False(t, seen[e.code])
-		seen[e.code] = true
-		require.Contains(t, text, e.text)
+	for _, e := range exit.Meanings {
+		require.False(t, seen[e.Code])
+		seen[e.Code] = true
+		require.Contains(t, text, e.Text)
 	}
-	for _, code := range []int{ExitOK, ExitFailed, ExitUsage, ExitLogin, ExitNotFound, ExitConflict, ExitPolicy,
-		ExitNoCapacity, ExitTimeout,
-		ExitWaitFailed, ExitInterrupt, ExitTerminated} {
+	for _, code := range []int{exit.OK, exit.Failed, exit.Usage, exit.Login, exit.NotFound, exit.Conflict, exit.Policy,
+		exit.NoCapacity, exit.Timeout,
+		exit.WaitFailed, exit.Interrupt, exit.Terminated} {
 		require.True(t, seen[code], "%d", code)
 	}
 }
@@ -92,15 +95,15 @@ func TestFilter(t *testing.T) {
 	require.Equal(t, "lab", w.mustRun("api", "GET", "/v1/pools", "--jq", ".items[0].name"))
 	w.env["FOREWARM_OUTPUT"] = "yaml"
 	require.Equal(t, "lab", w.mustRun("pools", "list", "--jq", ".[].name"), "--jq is of JSON whatever is usual")
-	for expression, code := range map[string]int{".[": ExitUsage, "nothing": ExitUsage, ".[].name.x": ExitFailed,
-		`error("\u001b[2J")`: ExitFailed} {
+	for expression, code := range map[string]int{".[": exit.Usage, "nothing": exit.Usage, ".[].name.x": exit.Failed,
+		`error("\u001b[2J")`: exit.Failed} {
 		_, errs, got := w.runCommand("pools", "list", "--jq", expression)
 		require.Equal(t, code, got, "%s: %s", expression, errs)
 		require.Contains(t, errs, "Next:  forewarm ")
 		require.NotContains(t, errs, "\x1b")
 	}
 	_, errs, code := w.runCommand("pools", "list", "--jq", ".", "-o", "table")
-	require.Equal(t, ExitUsage, code, errs)
+	require.Equal(t, exit.Usage, code, errs)
 }
 
 // A shell is told the names that there are, and nothing when the server is away.
@@ -124,7 +127,7 @@ func TestCompletion(t *testing.T) {
 	require.Equal(t, []string{"daily"}, names("schedules", "show", ""))
 	require.Equal(t, []string{"acme"}, names("quota", "show", ""))
 	require.Equal(t, []string{"ada@example.com"}, names("user", "caps", ""))
-	require.Equal(t, formats, names("pools", "list", "-o", ""))
+	require.Equal(t, output.Formats, names("pools", "list", "-o", ""))
 	require.Contains(t, names("pools", ""), "edit")
 	w.env["FOREWARM_API"] = "http://127.0.0.1:1"
 	require.Empty(t, names("release", ""))

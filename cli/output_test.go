@@ -6,12 +6,11 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	yaml "go.yaml.in/yaml/v3"
-	"pgregory.net/rapid"
+	"go.yaml.in/yaml/v3"
 
+	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -25,7 +24,8 @@ func newFilledTown(t *testing.T) *town {
 	w.createPool()
 	w.mustRun("allocate", "--gpus", "2", "--pool", "lab", "--wait")
 	w.mustRun("reserve", "--gpus", "2", "--pool", "lab", "--at", "in 2h", "--for", "1h")
-	w.mustRun("reserve", "--gpus", "1", "--pool", "lab", "--at", "mon 09:00", "--for", "1h", "--every", "daily", "--name",
+	w.mustRun("reserve", "--gpus", "1", "--pool", "lab", "--at", "mon 09:00", "--for", "1h", "--every", "daily",
+		"--name",
 		"daily")
 	w.mustRun("user", "create", "ada@example.com", "--role", "member")
 	return w
@@ -136,7 +136,7 @@ func TestFollow(t *testing.T) {
 			cancel()
 		}
 	}))
-	require.Equal(t, ExitInterrupt, Execute(ctx, root))
+	require.Equal(t, exit.Interrupt, Execute(ctx, root))
 	require.NoError(t, <-ended)
 	require.Equal(t, []string{"pool.created", "user.created"}, seen[len(seen)-2:])
 }
@@ -145,57 +145,4 @@ func TestFollow(t *testing.T) {
 func decodeJSON(t *testing.T, text []byte, to any) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(text, to))
-}
-
-// Nothing that a server says can steer a terminal.
-func TestTablesShowNoControlCharacters(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		for _, r := range plainText(rapid.String().Draw(t, "text")) {
-			if steersTerminal(r) {
-				t.Fatalf("%q steers", r)
-			}
-		}
-	})
-}
-
-func TestWhen(t *testing.T) {
-	t.Parallel()
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	require.NoError(t, err)
-	now := time.Date(2026, 3, 6, 13, 0, 0, 0, time.UTC) // a Friday, 14:00 in Berlin
-	for text, want := range map[string]string{
-		"now": "2026-03-06T14:00:00+01:00", "in 2h": "2026-03-06T16:00:00+01:00", "in 1d": "2026-03-07T14:00:00+01:00",
-		"15:30": "2026-03-06T15:30:00+01:00", "09:00": "2026-03-07T09:00:00+01:00",
-		"today 13:00":    "2026-03-06T13:00:00+01:00",
-		"tomorrow 09:00": "2026-03-07T09:00:00+01:00", "fri 15:00": "2026-03-06T15:00:00+01:00",
-		"Friday 13:00": "2026-03-13T13:00:00+01:00",
-		"mon 09:00":    "2026-03-09T09:00:00+01:00", "2026-07-01 09:00": "2026-07-01T09:00:00+02:00",
-		"2026-03-29 04:00":          "2026-03-29T04:00:00+02:00",
-		"2027-10-31 02:30":          "2027-10-31T02:30:00+02:00",
-		"2026-03-29 02:30":          "2026-03-29T03:30:00+02:00", // twice the first; never: as schedules shift it
-		"2027-10-31T02:30:00+01:00": "2027-10-31T02:30:00+01:00",
-		"2026-07-01T09:00:00Z":      "2026-07-01T11:00:00+02:00", "2026-07-01T09:00": "2026-07-01T09:00:00+02:00",
-	} {
-		got, err := parseTime(text, now, berlin)
-		require.NoError(t, err, text)
-		require.Equal(t, want, got.In(berlin).Format(time.RFC3339), text)
-	}
-	for _, text := range []string{"", "soon", "25:00", "tomorrow", "frisday 10:00", "in -2h", "in 2",
-		"2026-13-01 09:00", "monday monday"} {
-		_, err := parseTime(text, now, berlin)
-		require.Error(t, err, text)
-	}
-}
-
-func TestMoneyAndDurations(t *testing.T) {
-	t.Parallel()
-	for amount, want := range map[string]string{"": "$0.00", "4": "$4.00", "4.2": "$4.20", "0.000001": "<$0.01",
-		"12.345678": "$12.35"} {
-		require.Equal(t, want, formatMoney(contract.Money{Amount: amount}), amount)
-	}
-	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Minute: "1h30m", 2 * time.Hour: "2h",
-		24 * time.Hour: "24h", 72 * time.Hour: "3d", 61 * time.Second: "1m1s", 500 * time.Millisecond: "0.5s"} {
-		require.Equal(t, want, formatDuration(d))
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/contract"
 )
 
@@ -33,13 +34,14 @@ func TestAPoolThatOnlyReconcilesSaysSoEverywhere(t *testing.T) {
 
 	before := w.clock.Now()
 	_, errs, code := w.runCommand("allocate", "--pool", "lab", "--gpus", "1", "--for", "1h")
-	require.Equal(t, ExitConflict, code)
+	require.Equal(t, exit.Conflict, code)
 	require.Regexp(t, `(?m)^Next:  forewarm recovery show`, errs)
 	require.Contains(t, errs, "ask an operator")
 	require.Less(t, w.clock.Now().Sub(before), time.Second, "nobody waits for a person's decision by asking again")
 
 	var made contract.KeyCreated
-	require.NoError(t, json.Unmarshal([]byte(w.mustRun("key", "create", "ann", "--role", "member", "-o", "json")), &made))
+	require.NoError(t,
+		json.Unmarshal([]byte(w.mustRun("key", "create", "ann", "--role", "member", "-o", "json")), &made))
 	w.env["FOREWARM_API_KEY"] = made.Secret
 	why = w.mustRun("explain", id)
 	require.Contains(t, why, "recovering")

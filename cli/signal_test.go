@@ -14,6 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/cli/output"
 	"github.com/forewarm/forewarm/contract"
 	"github.com/forewarm/forewarm/server/problem"
 )
@@ -28,7 +31,7 @@ func newInterruptibleContext(t *testing.T, s syscall.Signal) (context.Context, f
 // Nobody answers a question: a signal ends it at once, and nothing is done.
 func TestSignalsEndQuestions(t *testing.T) {
 	t.Parallel()
-	for s, code := range map[syscall.Signal]int{syscall.SIGINT: ExitInterrupt, syscall.SIGTERM: ExitTerminated} {
+	for s, code := range map[syscall.Signal]int{syscall.SIGINT: exit.Interrupt, syscall.SIGTERM: exit.Terminated} {
 		w := newTown(t)
 		id := w.mustRun("key", "create", "ci", "-o", "name")
 		w.terminal = true
@@ -71,7 +74,7 @@ func TestSignalsEndRequests(t *testing.T) {
 		w.env["FOREWARM_API"] = s.URL
 		_, errs, code := w.runWithContext(ctx, strings.Fields(args)...)
 		s.Close()
-		require.Equal(t, ExitInterrupt, code, args)
+		require.Equal(t, exit.Interrupt, code, args)
 		require.Contains(t, errs, says, args)
 		require.Equal(t, says == "", errs == "", errs)
 	}
@@ -82,7 +85,7 @@ func TestSignalContext(t *testing.T) { //nolint:paralleltest // the signal is th
 	defer stop()
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 	<-ctx.Done()
-	require.Equal(t, ExitTerminated, interruptCode(ctx))
+	require.Equal(t, exit.Terminated, interruptCode(ctx))
 	require.ErrorIs(t, context.Cause(ctx), context.Canceled)
 	var i *Interrupted
 	require.True(t, errors.As(context.Cause(ctx), &i))
@@ -143,19 +146,20 @@ func TestHostileNames(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		x := contract.Allocation{ID: "alc_1", Name: hostile, State: "pending", Reason: hostile}
 		if r.URL.Path == "/v1/allocations" {
-			_ = writeJSONLine(out, contract.List[contract.Allocation]{Items: []contract.Allocation{x}})
+			_ = output.WriteJSONLine(out, contract.List[contract.Allocation]{Items: []contract.Allocation{x}})
 			return
 		}
-		_ = writeJSONLine(out, x)
+		_ = output.WriteJSONLine(out, x)
 	}))
 	t.Cleanup(s.Close)
 	w.env["FOREWARM_API"] = s.URL
-	for _, format := range formats {
+	for _, form := range output.Formats {
 		for _, args := range [][]string{{"allocations", "list"}, {"allocations", "show", "alc_1"}} {
-			out := w.mustRun(append(args, "-o", format)...)
-			require.Negative(t, strings.IndexFunc(strings.ReplaceAll(out, "\n", ""), steersTerminal), "%s: %q", format, out)
-			if format != name {
-				require.Contains(t, out, `a\u202egpj`, format)
+			out := w.mustRun(append(args, "-o", form)...)
+			require.Negative(t, strings.IndexFunc(strings.ReplaceAll(out, "\n", ""), format.SteersTerminal), "%s: %q",
+				form, out)
+			if form != output.Name {
+				require.Contains(t, out, `a\u202egpj`, form)
 			}
 		}
 	}
@@ -165,6 +169,7 @@ func TestHostileNames(t *testing.T) {
 	var screen bytes.Buffer
 	root := w.newRoot()
 	root.SetErr(&screen)
-	printError(root, &Error{Message: "no\x1b]0;owned\x07", Detail: []string{"\x1b[2J"}, Next: []string{"\u202e"}})
-	require.Negative(t, strings.IndexFunc(strings.ReplaceAll(screen.String(), "\n", ""), steersTerminal), "%q", screen.String())
+	printError(root, &exit.Error{Message: "no\x1b]0;owned\x07", Detail: []string{"\x1b[2J"}, Next: []string{"\u202e"}})
+	require.Negative(t, strings.IndexFunc(strings.ReplaceAll(screen.String(), "\n", ""), format.SteersTerminal), "%q",
+		screen.String())
 }

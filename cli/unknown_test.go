@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/exit"
 )
 
 // naming is an argument that names something that is there.
@@ -50,16 +52,16 @@ func TestUnknownNames(t *testing.T) {
 		for _, line := range lines {
 			tried++
 			_, errs, code := w.runCommand(line...)
-			require.Equal(t, ExitNotFound, code, "%v: %s", line, errs)
+			require.Equal(t, exit.NotFound, code, "%v: %s", line, errs)
 			require.Contains(t, errs, "nosuch", line)
 			_, dry, code := w.runCommand(append(line, "-n")...)
-			require.Equal(t, ExitNotFound, code, "%v -n: %s", line, dry)
+			require.Equal(t, exit.NotFound, code, "%v -n: %s", line, dry)
 			require.Equal(t, withoutCounts(errs), withoutCounts(dry), line)
 		}
 	}
 	require.Greater(t, tried, 50)
 	_, errs, code := w.runCommand("status", "--context", "nosuch")
-	require.Equal(t, ExitNotFound, code, errs)
+	require.Equal(t, exit.NotFound, code, errs)
 }
 
 // withoutCounts takes out what two runs of a command tell apart: its decisions and

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/exit"
 )
 
 // restartServer puts a server before the town's that can be away, as one is that
@@ -39,7 +41,7 @@ func TestWaitSurvivesARestart(t *testing.T) {
 		w.passTime(5 * time.Second)
 	}
 	out, errs, code := w.runCommand("allocate", "--gpus", "1", "--pool", "lab", "--wait", "-o", "json")
-	require.Equal(t, ExitOK, code, errs)
+	require.Equal(t, exit.OK, code, errs)
 	require.Contains(t, out, `"state": "active"`)
 	require.Contains(t, errs, " broke (EOF); trying again for up to 15m.\n")
 	require.Greater(t, pauses, 4)
@@ -55,7 +57,7 @@ func TestWaitGivesUpOnAServerThatStaysAway(t *testing.T) {
 	away.Store(true)
 	before := w.clock.Now()
 	_, errs, code := w.runCommand("wait", id, "--timeout", "2m")
-	require.Equal(t, ExitTimeout, code)
+	require.Equal(t, exit.Timeout, code)
 	require.Contains(t, errs, "and 2m is over; "+id+" goes on\nNext:  forewarm wait "+id+"\n")
 	require.InDelta(t, 120, w.clock.Now().Sub(before).Seconds(), 15)
 }
@@ -78,7 +80,7 @@ func TestAllocateWaitsForRoom(t *testing.T) {
 	}
 	out, errs, code := w.runCommand("allocate", "--gpus", "4", "--pool", "lab", "--name", "six", "--wait", "--timeout",
 		"10m", "-o", "json")
-	require.Equal(t, ExitOK, code, errs)
+	require.Equal(t, exit.OK, code, errs)
 	require.Contains(t, out, `"state": "active"`)
 	require.Contains(t, errs,
 		"No room now; asking again until 2026-03-02T08:10:21Z. That is no place in a queue, as forewarm reserve "+
@@ -87,7 +89,7 @@ func TestAllocateWaitsForRoom(t *testing.T) {
 
 	w.onPause = nil
 	_, errs, code = w.runCommand("allocate", "--gpus", "8", "--pool", "lab", "--wait", "--timeout", "1m")
-	require.Equal(t, ExitNoCapacity, code)
+	require.Equal(t, exit.NoCapacity, code)
 	require.Contains(t, errs, "Error: after 1m there is still no room: ")
 	refusals := w.mustRun("events", "-o", "json", "--jq", `[.[] | select(.type == "allocation.refused")] | length`)
 	require.Equal(t, "2", refusals, "questions leave no refusals")

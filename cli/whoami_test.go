@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/forewarm/forewarm/cli/exit"
 )
 
 // Who is refused by a cap is sent to where the caps are, and what is used of
@@ -26,7 +28,7 @@ func TestWhoIsCappedSeesIt(t *testing.T) {
 	w.mustRun("allocate", "--gpus", "2", "--pool", "lab", "--for", "1h", "--wait")
 	w.mustRun("reserve", "--gpus", "1", "--pool", "lab", "--at", "in 20m", "--for", "1h")
 	_, errs, code := w.runCommand("allocate", "--gpus", "2", "--pool", "lab")
-	require.Equal(t, ExitPolicy, code)
+	require.Equal(t, exit.Policy, code)
 	require.Contains(t, errs, "forewarm whoami\n")
 	require.Equal(t, strings.TrimSpace(`
 KEY           laptop

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
 	"github.com/forewarm/forewarm/core/money"
 	"github.com/forewarm/forewarm/core/quota"
 	"github.com/forewarm/forewarm/internal/clock"
@@ -143,20 +145,20 @@ var leaks = regexp.MustCompile(`/v1/|\b(GET|POST|PUT|PATCH|DELETE) |Idempotency-
 // wire, and a command to run next.
 func (w *town) inPlainWords(args []string, errs string, code int) {
 	w.t.Helper()
-	if code == ExitOK || len(args) > 0 && args[0] == "api" {
+	if code == exit.OK || len(args) > 0 && args[0] == "api" {
 		return
 	}
 	require.NotRegexp(w.t, leaks, strings.NewReplacer(w.url, "", "http://", "").Replace(errs), "%v", args)
-	if code != ExitInterrupt && code != ExitTerminated {
+	if code != exit.Interrupt && code != exit.Terminated {
 		require.Regexp(w.t, `(?m)^Next:  \S`, errs, "%v", args)
 	}
 }
 
 // newRoot is a fresh command tree in front of this town.
 func (w *town) newRoot() *cobra.Command {
-	return newRoot(world{version: "1.2.3", clock: w.clock, getenv: func(name string) string { return w.env[name] },
-		terminal: func(any) bool { return w.terminal },
-		pause: func(ctx context.Context, d time.Duration) error {
+	return newRoot(app.World{Version: "1.2.3", Clock: w.clock, Getenv: func(name string) string { return w.env[name] },
+		Terminal: func(any) bool { return w.terminal },
+		Pause: func(ctx context.Context, d time.Duration) error {
 			if w.onPause != nil {
 				w.onPause()
 			} else {
@@ -170,7 +172,7 @@ func (w *town) newRoot() *cobra.Command {
 func (w *town) mustRun(args ...string) string {
 	w.t.Helper()
 	out, errs, code := w.runCommand(args...)
-	require.Equal(w.t, ExitOK, code, "%v: %s", args, errs)
+	require.Equal(w.t, exit.OK, code, "%v: %s", args, errs)
 	return strings.TrimSpace(out)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forewarm/forewarm/cli"
+	"github.com/forewarm/forewarm/cli/contextfile"
 	"github.com/forewarm/forewarm/cmd/forewarm/internal/daemon"
 )
 
@@ -23,12 +24,12 @@ func main() {
 	ctx, stop := cli.SignalContext(context.Background())
 	root := cli.Root(versionText())
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Run the control plane:"})
-	for _, cmd := range daemon.Commands(versionText(), cli.SavedContexts{}) {
+	for _, cmd := range daemon.Commands(versionText(), contextfile.Saved{}) {
 		cmd.GroupID = "run"
 		root.AddCommand(cmd)
 	}
 	if keys, _, err := root.Find([]string{"key"}); err == nil {
-		keys.AddCommand(daemon.RecoverCommand(versionText(), cli.SavedContexts{}))
+		keys.AddCommand(daemon.RecoverCommand(versionText(), contextfile.Saved{}))
 	}
 	code := cli.Execute(ctx, root)
 	stop()

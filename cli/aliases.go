@@ -1,0 +1,12 @@
+package cli
+
+import ()
+
+// aliases are the commands of a noun, which are found under both of its numbers.
+var aliases = map[string][]string{"allocations": {"allocation"}, "reservations": {"reservation"},
+	"schedules": {"schedule"},
+	"pools":     {"pool"}, "shares": {"share"}, "nodes": {"node"}, "gpus": {"gpu"}, "events": {"event"},
+	"decisions": {"decision"},
+	"forecasts": {"forecast"}, "costs": {"cost"}, "contexts": {"context"}, "plan": {"plans"}, "key": {"keys"},
+	"quota": {"quotas"},
+	"orgs":  {"org", "organization", "organizations"}, "users": {"user"}, "report": {"reports"}}

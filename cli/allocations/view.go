@@ -1,0 +1,65 @@
+package allocations
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// View shows allocations.
+var View = output.View[contract.Allocation]{
+	Name: func(x contract.Allocation) string { return x.ID },
+	Columns: []output.Column[contract.Allocation]{
+		{Head: "ID", Cell: func(x contract.Allocation) string { return x.ID }},
+		{Head: "NAME", Cell: func(x contract.Allocation) string { return format.OrDash(x.Name) }},
+		{Head: "STATE", Cell: func(x contract.Allocation) string { return x.State }},
+		{Head: "GPUS", Right: true, Cell: func(x contract.Allocation) string { return strconv.Itoa(x.GPUs) }},
+		{Head: "POOL", Cell: func(x contract.Allocation) string { return cmp.Or(x.PoolName, x.PoolID) }},
+		{Head: "SHAPE", Cell: func(x contract.Allocation) string {
+			return format.Shape(contract.Shape{GPUs: x.GPUs, Nodes: x.Nodes, GPUsPerNode: x.GPUsPerNode})
+		}, Wide: true},
+		{Head: "WAITED", Right: true, Cell: func(x contract.Allocation) string { return waitedText(x) }},
+		{Head: "LEASE UNTIL", Cell: func(x contract.Allocation) string { return format.Time(x.LeaseUntil) }},
+		{Head: "COST", Right: true, Cell: func(x contract.Allocation) string { return format.Money(x.EstimatedCost) }},
+		{Head: "REQUESTED", Cell: func(x contract.Allocation) string { return format.Time(x.RequestedAt) }, Wide: true},
+		{Head: "ENDED", Cell: func(x contract.Allocation) string { return format.Time(x.EndedAt) }, Wide: true},
+		{Head: "CLAIMED",
+			Cell: func(x contract.Allocation) string { return format.OrDash(strings.Join(x.ReservationIDs, " ")) },
+			Wide: true},
+		{Head: "HELD BY",
+			Cell: func(x contract.Allocation) string { return format.OrDash(cmp.Or(x.HeldByName, x.HeldBy)) },
+			Wide: true},
+		{Head: "ORGANIZATION",
+			Cell: func(x contract.Allocation) string { return cmp.Or(x.OrganizationName, x.OrganizationID) },
+			Wide: true},
+		{Head: "DEVICES", Cell: func(x contract.Allocation) string { return devicesText(x) }, Wide: true},
+		{Head: "REASON", Cell: func(x contract.Allocation) string { return format.OrDash(x.Reason) }},
+	},
+}
+
+func waitedText(x contract.Allocation) string {
+	if x.WaitSeconds == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*x.WaitSeconds, 'f', 1, 64) + "s"
+}
+
+// devicesText lists what is held, node by node.
+func devicesText(x contract.Allocation) string {
+	var nodes []string
+	uuids := map[string]string{}
+	for _, d := range x.Devices {
+		if _, seen := uuids[d.NodeID]; !seen {
+			nodes = append(nodes, d.NodeID)
+		}
+		uuids[d.NodeID] += " " + d.UUID
+	}
+	for i, n := range nodes {
+		nodes[i] = n + ":" + uuids[n]
+	}
+	return format.OrDash(strings.Join(nodes, "; "))
+}

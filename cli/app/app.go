@@ -1,0 +1,74 @@
+// Package app is what the commands of a run share: the flags that all of them
+// have, the client of the chosen server, questions to a person, and what is said
+// besides data.
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/cli/jq"
+	"github.com/forewarm/forewarm/contract"
+	"github.com/forewarm/forewarm/internal/clock"
+)
+
+// World is what the commands reach outside of their arguments.
+type World struct {
+	Version  string
+	Getenv   func(string) string
+	Clock    clock.Clock
+	Pause    func(context.Context, time.Duration) error // waits between two looks
+	Terminal func(any) bool                             // whether a person sits behind a stream
+}
+
+// App is one run of the command line.
+type App struct {
+	World
+	Flags GlobalFlags
+	// planning and asking are set by the commands that make others show what they
+	// would do, or explain it.
+	Planning, Asking bool
+	Question         string                                // what would be done for ever, of a command that asks before
+	Filter           *jq.Filter                            // of --jq; nil for all
+	Told             func(time.Duration, contract.Problem) // says what is waited for
+}
+
+// PreviewsOnly reports whether a command shows a plan instead of doing something.
+func (a *App) PreviewsOnly() bool { return a.Planning || a.Flags.DryRun }
+
+// GlobalFlags are the flags of every command.
+type GlobalFlags struct {
+	Server, Context, Output string
+	Jq                      string
+	IdempotencyKey          string
+	NoHeaders, Quiet        bool
+	NoColor, Wait           bool
+	DryRun, Yes             bool
+	Timeout                 flags.Span
+}
+
+// These annotate the commands that know the flags of these names. Who asks a
+// command that does not know --dry-run for no change must not get one.
+const (
+	DryRuns = "dry-run"
+	Waits   = "wait"
+)
+
+// Say tells the person something that is not data.
+func (a *App) Say(cmd *cobra.Command, message string, args ...any) {
+	if !a.Flags.Quiet {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), format.PlainLines(fmt.Sprintf(message, args...)))
+	}
+}
+
+// SayNote says what somebody should know; nothing when that is empty.
+func (a *App) SayNote(cmd *cobra.Command, text string) {
+	if text != "" {
+		a.Say(cmd, "Note      %s", text)
+	}
+}

@@ -1,0 +1,145 @@
+// Package events shows the journal.
+package events
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/exit"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/client"
+	"github.com/forewarm/forewarm/contract"
+)
+
+var eventView = output.View[contract.Event]{
+	Name: func(x contract.Event) string { return strconv.FormatInt(x.Seq, 10) },
+	Columns: []output.Column[contract.Event]{
+		{Head: "SEQ", Right: true, Cell: func(x contract.Event) string { return strconv.FormatInt(x.Seq, 10) }},
+		{Head: "TIME", Cell: func(x contract.Event) string { return format.Time(x.Time) }},
+		{Head: "TYPE", Cell: func(x contract.Event) string { return x.Type }},
+		{Head: "SUBJECT", Cell: func(x contract.Event) string { return x.Subject }},
+		{Head: "VIA", Cell: func(x contract.Event) string { return format.OrDash(x.Via) }, Wide: true},
+		{Head: "ACTOR", Cell: func(x contract.Event) string { return format.OrDash(cmp.Or(x.ActorName, x.Actor)) },
+			Wide: true},
+		{Head: "ORGANIZATION",
+			Cell: func(x contract.Event) string { return format.OrDash(cmp.Or(x.OrganizationName, x.OrganizationID)) },
+			Wide: true},
+		{Head: "POOL", Cell: func(x contract.Event) string { return format.OrDash(cmp.Or(x.PoolName, x.PoolID)) },
+			Wide: true},
+		{Head: "REASON", Cell: func(x contract.Event) string { return format.OrDash(x.Reason) }, Wide: true},
+		{Head: "MESSAGE", Cell: func(x contract.Event) string { return format.OrDash(x.Message) }},
+	},
+}
+
+// NewCommand is the command events.
+func NewCommand(a *app.App) *cobra.Command {
+	var follow bool
+	var after int64
+	var last int
+	c := &cobra.Command{
+		Use: "events", Short: "See what happened, and with -f what happens", Args: flags.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if after < 0 || last < 0 {
+				return exit.UsageErrorf("forewarm events --help", "--after and --last must not be negative")
+			}
+			if follow && a.Filter == nil && (a.Flags.Output == output.JSON || a.Flags.Output == output.YAML) {
+				return exit.UsageErrorf("forewarm events -f -o jsonl", "-o %s cannot be followed: it has an end",
+					a.Flags.Output)
+			}
+			api, err := a.NewClient()
+			if err != nil {
+				return err
+			}
+			past, seq, err := readHistory(cmd, api, after, last)
+			if err != nil {
+				return err
+			}
+			if !follow {
+				return output.List(a, cmd, eventView, past)
+			}
+			for _, e := range past {
+				if err := showEvent(a, cmd, e); err != nil {
+					return err
+				}
+			}
+			return followEvents(a, cmd, seq)
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens")
+	c.Flags().Int64Var(&after, "after", 0, "only those after this number")
+	c.Flags().IntVar(&last, "last", 50, "only the last so many; 0 means all")
+	return c
+}
+
+// readHistory reads all events after a number and keeps the last of them.
+func readHistory(cmd *cobra.Command, api *client.Client, after int64, last int) ([]contract.Event, int64, error) {
+	var kept []contract.Event
+	for {
+		page, err := api.ListEvents(cmd.Context(), after, 0)
+		if err != nil {
+			return nil, 0, err
+		}
+		kept = append(kept, page.Items...)
+		if over := len(kept) - last; last > 0 && over > 0 {
+			kept = kept[over:]
+		}
+		if len(page.Items) == 0 || page.Next <= after {
+			return kept, after, nil
+		}
+		after = page.Next
+	}
+}
+
+// followEvents shows events until it is interrupted, and comes back after a failure
+// that may pass.
+func followEvents(a *app.App, cmd *cobra.Command, seq int64) error {
+	api, err := a.NewStreamClient()
+	if err != nil {
+		return err
+	}
+	for {
+		for e, err := range api.Events(cmd.Context(), seq) {
+			if err != nil {
+				if problem, ok := errors.AsType[*client.Error](err); ok && !problem.Problem.Retryable {
+					return err
+				}
+				a.Say(cmd, "The stream broke (%v); trying again.", err)
+				break
+			}
+			seq = e.Seq
+			if err := showEvent(a, cmd, e); err != nil {
+				return err
+			}
+		}
+		if err := a.Pause(cmd.Context(), 2*time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// showEvent writes one event as a line of its own.
+func showEvent(a *app.App, cmd *cobra.Command, e contract.Event) error {
+	if a.Filter != nil {
+		return output.WriteEncoded(a, cmd.OutOrStdout(), e)
+	}
+	switch a.Flags.Output {
+	case output.JSONLines, output.JSON, output.YAML, output.Name:
+		return output.List(a, cmd, eventView, []contract.Event{e})
+	}
+	_, err :=
+		fmt.Fprintf(cmd.OutOrStdout(), "%s  %-24s  %s  %s\n", format.Time(e.Time), format.Plain(e.Type),
+			format.Plain(e.Subject),
+			format.Plain(e.Message))
+	if err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}

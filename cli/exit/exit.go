@@ -1,0 +1,43 @@
+// Package exit has the exit codes of the command line, by which scripts choose,
+// and the error that carries one, together with a command to run next.
+package exit
+
+import (
+	"fmt"
+)
+
+// The exit codes. Scripts choose by them.
+const (
+	OK         = 0
+	Failed     = 1
+	Usage      = 2   // the command or a value in it is wrong
+	Login      = 4   // no valid key
+	NotFound   = 5   //
+	Conflict   = 6   // its state, or somebody else's change, does not allow it
+	Policy     = 7   // quota, budget, cap or role
+	NoCapacity = 8   // later it may work
+	Timeout    = 9   // --wait gave up; what was waited for goes on
+	WaitFailed = 10  // what was waited for failed
+	Interrupt  = 130 // Ctrl-C
+	Terminated = 143 // SIGTERM
+)
+
+// Error is a failure with its exit code and what to run next.
+type Error struct {
+	Code    int
+	Message string
+	Detail  []string // further lines, such as all blockers
+	Next    []string // commands to run, most useful first
+	Err     error    // the cause; may be nil
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// UsageErrorf returns a usage error and the command to run next.
+func UsageErrorf(next, format string, args ...any) *Error {
+	return &Error{Code: Usage, Message: fmt.Sprintf(format, args...), Next: []string{next}}
+}

@@ -1,0 +1,82 @@
+package format
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/forewarm/forewarm/contract"
+)
+
+// Shape renders a shape as nodes × GPUs.
+func Shape(s contract.Shape) string {
+	if s.Nodes == 0 {
+		return "-"
+	}
+	if rest := s.GPUs - (s.Nodes-1)*s.GPUsPerNode; rest != s.GPUsPerNode {
+		return fmt.Sprintf("%d×%d+%d", s.Nodes-1, s.GPUsPerNode, rest)
+	}
+	return fmt.Sprintf("%d×%d", s.Nodes, s.GPUsPerNode)
+}
+
+// Source names one place that machines come from.
+func Source(provisioner, region, kind string) string {
+	return OrDash(strings.Join(slices.DeleteFunc([]string{provisioner, region, kind},
+		func(s string) bool { return s == "" }), "/"))
+}
+
+// Value is a JSON value as people write it.
+func Value(v json.RawMessage) string {
+	var text string
+	if err := json.Unmarshal(v, &text); err == nil {
+		if text == "" {
+			return "-"
+		}
+		return text
+	}
+	var m contract.Money
+	if err := json.Unmarshal(v, &m); err == nil && m.Amount != "" {
+		return Money(m)
+	}
+	if string(v) == "null" {
+		return "-"
+	}
+	return string(v)
+}
+
+// Offer says what is offered, where and when.
+func Offer(o contract.Offer) string {
+	return fmt.Sprintf("%s in %s from %s to %s", Count(o.GPUs, "GPU"), cmp.Or(o.PoolName, o.PoolID), Time(o.Start),
+		Time(o.End))
+}
+
+// Wait shows an interval and what it rests on.
+func Wait(x contract.WaitEstimate) string {
+	at := func(s float64) string {
+		return Duration(time.Duration(s * float64(time.Second)).Round(time.Second))
+	}
+	return fmt.Sprintf("%s, likely %s to %s (80%%, %s)", at(x.P50Seconds), at(x.P10Seconds), at(x.P90Seconds),
+		Plain(x.Basis))
+}
+
+// Failure says what fails again and again.
+func Failure(f *contract.Failure) string {
+	if f == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d in a row, last %s: %s", f.Count, Time(f.LastAt), f.Message)
+}
+
+// ReadyIn is an estimate in short: the middle, and where it is four times of five.
+func ReadyIn(x *contract.WaitEstimate) string {
+	if x == nil {
+		return "-"
+	}
+	at := func(s float64) string {
+		return Duration(time.Duration(s * float64(time.Second)).Round(time.Second))
+	}
+	return fmt.Sprintf("%s (%s–%s)", at(x.P50Seconds), at(x.P10Seconds), at(x.P90Seconds))
+}

@@ -1,0 +1,58 @@
+package listing
+
+import (
+	"context"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/names"
+	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/cli/when"
+	"github.com/forewarm/forewarm/client"
+)
+
+// NewBookingsCommand is the list command of allocations or reservations, which people also
+// look for by name, by whose they are and by time.
+func NewBookingsCommand[T any](a *app.App, noun string, v output.View[T],
+	read func(*client.Client, context.Context, client.Filter) iter.Seq2[T, error]) *cobra.Command {
+	var f client.Filter
+	var since, until, zone string
+	c :=
+		NewPooledCommand(a, noun, v,
+			func(api *client.Client, ctx context.Context, narrowed client.Filter) iter.Seq2[T, error] {
+				narrowed.Name, narrowed.User, narrowed.Since, narrowed.Until, narrowed.Schedule = f.Name, f.User,
+					f.Since,
+					f.Until, f.Schedule
+				return read(api, ctx, narrowed)
+			})
+	run := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		in, err := a.Zone(cmd, zone)
+		if err != nil {
+			return err
+		}
+		if f.Since, err = when.ParsePast("since", since, a.Clock.Now(), in); err != nil {
+			return err
+		}
+		if f.Until, err = when.ParsePast("until", until, a.Clock.Now(), in); err != nil {
+			return err
+		}
+		if f.User, err = names.User(a, cmd, f.User); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	c.Flags().StringVar(&f.Name, "name", "", "only those of this name")
+	if noun == "reservations" {
+		c.Flags().StringVar(&f.Schedule, "schedule", "", "only the dates of this schedule: id or name")
+	}
+	c.Flags().StringVar(&f.User, "user", "",
+		"only those that keys and schedules of this person booked: id, e-mail address or me")
+	c.Flags().StringVar(&since, "since", "",
+		"only those that had not ended by then, over or not: a time, or how long ago, such as 7d")
+	c.Flags().StringVar(&until, "until", "", "only those that had begun before, over or not: a time, or how long ago")
+	c.Flags().StringVar(&zone, "tz", "", "time zone of --since and --until (default the machine's)")
+	return c
+}

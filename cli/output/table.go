@@ -1,0 +1,78 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	pretty "github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/format"
+)
+
+type head struct {
+	text  string
+	right bool
+}
+
+func (v View[T]) columnHeads(all bool) []head {
+	var heads []head
+	for _, c := range v.Columns {
+		if all || !c.Wide {
+			heads = append(heads, head{c.Head, c.Right})
+		}
+	}
+	return heads
+}
+
+func (v View[T]) cellRows(items []T, all bool) [][]string {
+	rows := make([][]string, 0, len(items))
+	for _, item := range items {
+		var row []string
+		for _, c := range v.Columns {
+			if all || !c.Wide {
+				row = append(row, c.Cell(item))
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// writeTable writes a light table without borders, so that columns can be cut by
+// other programs.
+func writeTable(a *app.App, w io.Writer, rows [][]string, heads []head) error {
+	t := pretty.NewWriter()
+	style := pretty.StyleLight
+	style.Options = pretty.OptionsNoBordersAndSeparators
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	t.SetStyle(style)
+	var configs []pretty.ColumnConfig
+	header := make(pretty.Row, len(heads))
+	for i, h := range heads {
+		header[i] = h.text
+		if h.right {
+			configs = append(configs, pretty.ColumnConfig{Number: i + 1, Align: text.AlignRight,
+				AlignHeader: text.AlignRight})
+		}
+	}
+	t.SetColumnConfigs(configs)
+	if !a.Flags.NoHeaders {
+		t.AppendHeader(header)
+	}
+	for _, r := range rows {
+		row := make(pretty.Row, len(r))
+		for i, cell := range r {
+			row[i] = format.Plain(cell)
+		}
+		t.AppendRow(row)
+	}
+	for l := range strings.Lines(t.Render()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(l, " \n")); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+	}
+	return nil
+}

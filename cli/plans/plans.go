@@ -1,0 +1,63 @@
+// Package plans shows what a command would do, and then does exactly that: plan
+// and apply.
+package plans
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/flags"
+)
+
+// NewCommand holds the commands that change something, each made to show what it would
+// change instead.
+func NewCommand(a *app.App, verbs ...*cobra.Command) *cobra.Command {
+	show := &cobra.Command{
+		Use: "show PLAN", Short: "Show a plan again", Args: flags.ExactArgs("PLAN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := a.NewClient()
+			if err != nil {
+				return err
+			}
+			got, err := api.Plan(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return Show(a, cmd, got)
+		},
+	}
+	c := app.NewGroupCommand("plan", "See what a command would do, then apply exactly that", show)
+	c.Long = "See what a command would do, then apply exactly that.\n\n" + planText
+	for _, verb := range verbs {
+		c.AddCommand(planInstead(a, verb))
+	}
+	return c
+}
+
+// planText is what every plan has in common.
+const planText = `A plan shows every row that would be made, changed or ended, what it costs, the quota before and after, what it displaces,
+and, where there is no room, why and what there is instead. Making one changes nothing and keeps no place. For five minutes
+forewarm apply does exactly what it shows, or nothing: if something else changed meanwhile, it says what.`
+
+// planInstead is a command that makes a plan of what it would do.
+func planInstead(a *app.App, c *cobra.Command) *cobra.Command {
+	run := c.RunE
+	c.Short = "Plan: " + strings.ToLower(c.Short[:1]) + c.Short[1:]
+	switch c.Name() {
+	case "set":
+		c.Use = strings.Replace(c.Use, "set", "quota", 1)
+	case "edit":
+		c.Use = strings.Replace(c.Use, "edit", "pool", 1)
+	}
+	c.Long = cmp.Or(c.Long, c.Short+".") +
+		"\n\nIt is shown and not done: forewarm apply does it. What a plan is: forewarm plan --help"
+	c.Annotations = nil // a plan is a dry run, and there is nothing to wait for
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		a.Planning = true
+		return run(cmd, args)
+	}
+	return c
+}

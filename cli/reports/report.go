@@ -1,0 +1,90 @@
+package reports
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/flags"
+	"github.com/forewarm/forewarm/cli/format"
+	"github.com/forewarm/forewarm/cli/output"
+	"github.com/forewarm/forewarm/contract"
+)
+
+// View never shows one of the two numbers without the other.
+var View = output.View[contract.Report]{
+	Name: func(x contract.Report) string { return format.Time(x.From) + "/" + format.Time(x.To) },
+	Columns: []output.Column[contract.Report]{
+		{Head: "ZERO-WAIT RATE", Cell: func(x contract.Report) string {
+			return fmt.Sprintf("%s (%d of %s waited at most 5s)", format.Percent(x.ZeroWaitRate), x.ZeroWaitStarts,
+				format.Count(x.Starts, "start"))
+		}},
+		{Head: "IDLE WASTE", Cell: func(x contract.Report) string {
+			return wasteText(x)
+		}},
+		{Head: "WAIT", Cell: func(x contract.Report) string {
+			return fmt.Sprintf("mean %.1fs, p95 %.1fs", x.MeanWait,
+				x.P95Wait)
+		}},
+		{Head: "BUSY", Cell: func(x contract.Report) string {
+			busy := fmt.Sprintf("%s, %s GPU-hours", format.Money(x.BusyCost), format.Hours(x.BusyGPUHours))
+			if x.IdleGPUHours == nil || x.BootGPUHours == nil {
+				return busy
+			}
+			return busy +
+				fmt.Sprintf(" (idle %s, booting %s)", format.Hours(*x.IdleGPUHours), format.Hours(*x.BootGPUHours))
+		}},
+		{Head: "FROM", Cell: func(x contract.Report) string { return format.Time(x.From) }},
+		{Head: "TO", Cell: func(x contract.Report) string { return format.Time(x.To) }},
+	},
+}
+
+// wasteText is the second of the two numbers, which only who sees all nodes is told.
+func wasteText(x contract.Report) string {
+	if x.IdleWaste == nil || x.IdleCost == nil || x.BootCost == nil {
+		return "for operators to see: nodes are shared"
+	}
+	parts := fmt.Sprintf("idle %s, booting and removal %s", format.Money(*x.IdleCost), format.Money(*x.BootCost))
+	if isSpent(x.MinBillingCost) {
+		parts += ", minimum billing " + format.Money(*x.MinBillingCost)
+	}
+	if isSpent(x.OrphanCost) {
+		parts += ", orphans " + format.Money(*x.OrphanCost)
+	}
+	all := "all node cost"
+	if x.TotalCost != nil {
+		all = format.Money(*x.TotalCost) + " in all"
+	}
+	return fmt.Sprintf("%s (%s of %s: %s)", format.Money(*x.IdleWaste), format.Percent(x.IdleWasteShare), all, parts)
+}
+
+// isSpent says whether an amount is there and more than nothing.
+func isSpent(m *contract.Money) bool {
+	return m != nil && strings.Trim(m.Amount, "0.") != ""
+}
+
+// NewReportCommand is the command report.
+func NewReportCommand(a *app.App) *cobra.Command {
+	last := flags.Span(7 * 24 * time.Hour)
+	c := &cobra.Command{
+		Use: "report", Short: "See the two numbers: how often nobody waited, and what that cost", Args: flags.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := a.NewClient()
+			if err != nil {
+				return err
+			}
+			now := a.Clock.Now()
+			got, err := api.Report(cmd.Context(), now.Add(-last.Duration()), now)
+			if err != nil {
+				return err
+			}
+			return output.One(a, cmd, View, got)
+		},
+	}
+	c.Flags().Var(&last, "last", "the period up to now, such as 1d")
+	c.AddCommand(newCalibrationCommand(a))
+	return c
+}

@@ -1,0 +1,18 @@
+// Package reservations has the commands about GPUs that are promised: reserve,
+// and reservations.
+package reservations
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/forewarm/forewarm/cli/app"
+	"github.com/forewarm/forewarm/cli/listing"
+	"github.com/forewarm/forewarm/client"
+)
+
+// NewCommand is the command reservations.
+func NewCommand(a *app.App) *cobra.Command {
+	return app.NewGroupCommand("reservations", "See and use what is promised",
+		listing.NewBookingsCommand(a, "reservations", View, (*client.Client).Reservations), newShowCommand(a),
+		NewCancelCommand(a), NewClaimCommand(a))
+}
