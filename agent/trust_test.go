@@ -129,7 +129,7 @@ func (l *listener) run(t *testing.T, comes bool) agent.Report {
 	return before
 }
 
-func (l *listener) standing() evidence.TrackRecord { return l.predict.Standing(predict.Announced) }
+func (l *listener) standing() evidence.TrackRecord { return l.predict.TrackRecord(predict.Announced) }
 
 func TestEvidenceEarnsItsSayAndLosesIt(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,7 @@ func foresee(ctx context.Context, t core.Trace, c Config, worths []float64,
 
 // watchers makes one watcher for each tenant. They learn from each other.
 func (p *plans) watchers(t core.Trace, c Config) ([]*watcher, error) {
-	fleet := forecast.NewFleet(forecast.BuiltIn())
+	fleet := forecast.NewOnlineModel(forecast.BuiltIn())
 	_, from, last := t.Window()
 	all := make([]*watcher, len(t.Tenants))
 	for i, name := range t.Tenants {

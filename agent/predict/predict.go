@@ -195,7 +195,7 @@ func New(c Config, forecaster *Forecaster) (*Predictor, error) {
 		return nil, err
 	}
 	return &Predictor{cfg: c, forecaster: forecaster,
-			fleet: forecast.NewFleet(forecast.BuiltIn(), forecast.Pace(c.Pace)), tenants: map[string]*tenant{}, trust: t},
+			fleet: forecast.NewOnlineModel(forecast.BuiltIn(), forecast.Pace(c.Pace)), tenants: map[string]*tenant{}, trust: t},
 		nil
 }
 

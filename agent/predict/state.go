@@ -52,7 +52,7 @@ type tenantState struct {
 	Class  classState       `json:"class"`
 }
 
-// classState is the stored form of a class, beside what its Fleet stores.
+// classState is the stored form of a class, beside what its model stores.
 type classState struct {
 	Waiting []event `json:"waiting,omitempty"`
 	Told    int64   `json:"told"`

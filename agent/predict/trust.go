@@ -141,8 +141,8 @@ func (p *Predictor) Learn(e Entry, gpus int) {
 	p.trust.book.Score(r, e.Said.Statistics.Any, gpus > 0)
 }
 
-// Standing returns where the evidence of a reason stands, to be shown.
-func (p *Predictor) Standing(r Reason) evidence.TrackRecord {
+// TrackRecord returns where the evidence of a reason stands, to be shown.
+func (p *Predictor) TrackRecord(r Reason) evidence.TrackRecord {
 	return p.trust.book.TrackRecord(string(LLM), string(r))
 }
 

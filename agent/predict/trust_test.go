@@ -24,7 +24,7 @@ func TestNoHoldWhereNoJobWasEverSeen(t *testing.T) {
 }
 
 // A model that obeys the logs for ever claims everything in every window; what is
-// held for it stays within the past, and its purse is soon empty.
+// held for it stays within the past, and its budget is soon empty.
 func TestAnInjectedModelHoldsLittleAndNotForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAnOutcomeTellsWhatEvidenceAdded(t *testing.T) {
 		require.Equal(t, e.Said.Statistics.Evaluate(0), *outcomes[0].Without)
 		require.Less(t, l.Without().LogLoss, l.Score(LLM).LogLoss, "nobody came")
 		b.Learn(outcomes[0].Entry, 0)
-		require.Less(t, b.Standing(e.Said.Reason).Say, 0.25)
+		require.Less(t, b.TrackRecord(e.Said.Reason).Say, 0.25)
 		b.Learn(Entry{}, 0)
 	})
 }

@@ -65,14 +65,14 @@ func TestForewarmWaitsLessThanReactive(t *testing.T) {
 	s := &scenario{name: "drawn", trace: trace, boot: 300}
 	re, err := backtest.Run(trace, backtest.Options{Boot: 300})
 	require.NoError(t, err)
-	fleet := forecast.NewFleet(forecast.BuiltIn())
+	fleet := forecast.NewOnlineModel(forecast.BuiltIn())
 	got, err := backtest.Run(trace, backtest.Options{Boot: 300,
 		Policy: forewarned(s, fleet, 32, newCalibration(trace))})
 	require.NoError(t, err)
 	require.Less(t, got.Mean, re.Mean)
 	require.Less(t, got.Cost(32), re.Cost(32))
 	none, err := backtest.Run(trace, backtest.Options{Boot: 300,
-		Policy: forewarned(s, forecast.NewFleet(forecast.BuiltIn()), 0, nil)})
+		Policy: forewarned(s, forecast.NewOnlineModel(forecast.BuiltIn()), 0, nil)})
 	require.NoError(t, err)
 	require.InDelta(t, re.Mean, none.Mean, 1e-9, "who gives nothing for waiting holds nothing")
 }

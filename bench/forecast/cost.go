@@ -43,7 +43,7 @@ func (t timed) took(since time.Time) { *t.spent += time.Since(since) }
 // largest tenant class.
 func (r *report) costs(ctx context.Context, out io.Writer) error {
 	s := r.scenario
-	fleet := forecast.NewFleet(s.prior)
+	fleet := forecast.NewOnlineModel(s.prior)
 	var spent time.Duration
 	var looks int
 	p := forecast.Prices{WaitWorth: prices[1], Boot: float64(s.boot)}

@@ -18,7 +18,7 @@ const (
 	budgetShare = 0.05
 )
 
-// lossBound is the configuration of a book whose sources can lose no more in the
+// lossBound is the configuration of track records whose sources can lose no more in the
 // time of the trace.
 func lossBound(t backtest.Trace) evidence.Config {
 	first, _, last := t.Window()
@@ -31,7 +31,7 @@ func lossBound(t backtest.Trace) evidence.Config {
 }
 
 // hear makes policies of statistics hear the scenario's messages. All tenants
-// share one book. price is what an hour of one waiting job is worth, in GPU-hours.
+// share the track records. price is what an hour of one waiting job is worth, in GPU-hours.
 func hear(s *scenario, price float64,
 	statistics func() func(tenant int) backtest.Policy) func() func(tenant int) backtest.Policy {
 	return func() func(int) backtest.Policy {

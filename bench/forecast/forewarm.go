@@ -47,7 +47,7 @@ func taught(s *scenario) []setting {
 		if r == prices[1] && s.messages == nil {
 			c = newCalibration(s.trace)
 		}
-		policies := func() func(int) backtest.Policy { return forewarned(s, forecast.NewFleet(s.prior), r, c) }
+		policies := func() func(int) backtest.Policy { return forewarned(s, forecast.NewOnlineModel(s.prior), r, c) }
 		if s.messages != nil {
 			policies = hear(s, r, policies)
 		}
@@ -66,7 +66,7 @@ func untaught(worths []float64, options ...forecast.Option) func(s *scenario) []
 		for _, r := range s.worthsOr(worths) {
 			all = append(all, setting{label: fmt.Sprintf("r %g", r), price: r,
 				policies: func() func(int) backtest.Policy {
-					return forewarned(s, forecast.NewFleet(forecast.Prior{}, options...), r, nil)
+					return forewarned(s, forecast.NewOnlineModel(forecast.Prior{}, options...), r, nil)
 				}})
 		}
 		return all

@@ -25,7 +25,7 @@ type lesson struct {
 // one fleet that holds nothing. No tenant is known from another replay. The same
 // lessons give the same prior.
 func learnPrior(ctx context.Context, lessons []lesson) (forecast.Prior, error) {
-	fleet := forecast.NewFleet(forecast.Prior{}, forecast.Teaching())
+	fleet := forecast.NewOnlineModel(forecast.Prior{}, forecast.Teaching())
 	for round := range rounds {
 		for _, l := range lessons {
 			p := forecast.Prices{Boot: 300}

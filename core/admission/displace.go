@@ -34,7 +34,7 @@ func makeRoom(f *Facts, r *Request, v *View) {
 		for ; out > n; out-- {
 			p.Slots.Force(inTheWay[out-1].Booking)
 		}
-		_, ok := p.find(nil, r, f.Window)
+		_, ok := p.findPlace(nil, r, f.Window)
 		return ok
 	}
 	defer func() {
@@ -46,13 +46,13 @@ func makeRoom(f *Facts, r *Request, v *View) {
 		return
 	}
 	fits(1 + sort.Search(len(inTheWay)-1, func(i int) bool { return fits(i + 1) }))
-	f.Room.Slots, f.Room.Found = p.find(v.Buf[:0], r, f.Window)
-	f.Room.Candidates = settle(f, r, p, inTheWay[:out])
+	f.Room.Slots, f.Room.Found = p.findPlace(v.Buf[:0], r, f.Window)
+	f.Room.Candidates = placeRemoved(f, r, p, inTheWay[:out])
 }
 
-// settle puts back those of the removed bookings that have their place beside
+// placeRemoved puts back those of the removed bookings that have their place beside
 // the request, says where the others would have one, and leaves all out again.
-func settle(f *Facts, r *Request, p *PoolView, removed []Speculative) []Candidate {
+func placeRemoved(f *Facts, r *Request, p *PoolView, removed []Speculative) []Candidate {
 	request := calendar.Booking{ID: probeID, Interval: f.Window, Slots: f.Room.Slots, GPUs: r.Shape.PerNode,
 		Short: r.Shape.Short}
 	p.Slots.Force(request)
@@ -61,11 +61,11 @@ func settle(f *Facts, r *Request, p *PoolView, removed []Speculative) []Candidat
 	for i := len(removed) - 1; i >= 0; i-- {
 		g := &removed[i]
 		candidates[i] = Candidate{ID: g.ID, Share: g.Share, Probability: g.Probability,
-			Gives: !stays(p.Slots, g.Booking, f.Room.Slots)}
+			Gives: !staysBeside(p.Slots, g.Booking, f.Room.Slots)}
 	}
 	for i := len(removed) - 1; i >= 0; i-- {
 		if candidates[i].Gives {
-			candidates[i].Offer = p.elsewhere(removed[i].Booking, f.Now)
+			candidates[i].Offer = p.offerElsewhere(removed[i].Booking, f.Now)
 		}
 	}
 	for i := range removed {
@@ -74,9 +74,9 @@ func settle(f *Facts, r *Request, p *PoolView, removed []Speculative) []Candidat
 	return candidates
 }
 
-// stays puts a booking back on its slots if it shares none with the request, or
+// staysBeside puts a booking back on its slots if it shares none with the request, or
 // has room beside it.
-func stays(s *calendar.Slots, b calendar.Booking, taken []int) bool {
+func staysBeside(s *calendar.Slots, b calendar.Booking, taken []int) bool {
 	if !slices.ContainsFunc(b.Slots, func(slot int) bool { return slices.Contains(taken, slot) }) {
 		s.Force(b)
 		return true
@@ -84,10 +84,10 @@ func stays(s *calendar.Slots, b calendar.Booking, taken []int) bool {
 	return s.Place(b) == nil
 }
 
-// elsewhere finds the next place for a displaced booking: at the same time on
+// offerElsewhere finds the next place for a displaced booking: at the same time on
 // other slots, or later. It leaves it booked there under its id, so that what
 // the next one is offered is beside it.
-func (p *PoolView) elsewhere(b calendar.Booking, now time.Time) *Offer {
+func (p *PoolView) offerElsewhere(b calendar.Booking, now time.Time) *Offer {
 	rest := b.Interval.From(now)
 	shape := b.Shape()
 	if p.Pool.Paused || !rest.Valid() {

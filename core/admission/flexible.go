@@ -7,13 +7,13 @@ import (
 	"github.com/forewarm/forewarm/core/quota"
 )
 
-// settled gives a flexible request the window that it will be judged by: of
+// settleTime gives a flexible request the window that it will be judged by: of
 // those that every limit allows and that have a place as the pool is, the
 // earliest start, then the longest. Where a start's longest window is refused,
 // its shortest is tried, then the next start at which a limit can have cleared.
 // If nothing is accepted, it is the earliest and shortest of the range, whose
 // blockers are then listed. A range that fails its Check gives no window.
-func settled(r Request, v *View) Request {
+func settleTime(r Request, v *View) Request {
 	if r.Range == (calendar.TimeRange{}) {
 		return r
 	}
@@ -37,7 +37,7 @@ func settled(r Request, v *View) Request {
 			break
 		}
 		for _, try.Window = range []calendar.Interval{w, shortestFrom(span, w.Start)} {
-			p, accepted := probe(try, v, &v.PoolView, quota.Measure)
+			p, accepted := probePool(try, v, &v.PoolView, quota.Measure)
 			if accepted {
 				return try
 			}
@@ -52,5 +52,5 @@ func settled(r Request, v *View) Request {
 
 // shortestFrom is the shortest window of the range that begins at start.
 func shortestFrom(span calendar.TimeRange, start time.Time) calendar.Interval {
-	return calendar.Interval{Start: start, End: latest(start.Add(span.MinDuration), span.EndNotEarlierThan)}
+	return calendar.Interval{Start: start, End: latestOf(start.Add(span.MinDuration), span.EndNotEarlierThan)}
 }

@@ -30,8 +30,8 @@ type entry struct {
 	ask   quota.Ask
 }
 
-func (h *history) view(org int) admission.View {
-	v := view()
+func (h *history) viewOf(org int) admission.View {
+	v := emptyView()
 	v.Slots, v.Limits, v.Committed, v.SpeculativeCommitments = h.slots, h.members[org].Limits, h.members[org].Committed, h.guessed[org]
 	for i, m := range h.members {
 		if i != org {
@@ -48,8 +48,8 @@ func (h *history) view(org int) admission.View {
 	return v
 }
 
-// book carries an accepted decision out.
-func (h *history) book(t *rapid.T, id string, org int, r admission.Request, d admission.Decision) {
+// bookDecision carries an accepted decision out.
+func (h *history) bookDecision(t *rapid.T, id string, org int, r admission.Request, d admission.Decision) {
 	for _, m := range d.Moves {
 		require.NoError(t, h.slots.Move(m.ID, m.To))
 		e := h.kept[m.ID]
@@ -58,11 +58,11 @@ func (h *history) book(t *rapid.T, id string, org int, r admission.Request, d ad
 	}
 	for _, gone := range d.Displaced {
 		require.Equal(t, reservation.Speculative, h.kept[gone.ID].class, "a promise is never broken")
-		h.end(gone.ID)
+		h.endBooking(gone.ID)
 	}
 	e := entry{org: org, class: r.Class, b: calendar.Booking{ID: id, Interval: d.Window, Slots: d.Slots,
 		GPUs: r.Shape.PerNode, Short: r.Shape.Short}}
-	e.ask = quota.Ask{Window: d.Window, Demand: quota.Demand(pool(), r.Shape),
+	e.ask = quota.Ask{Window: d.Window, Demand: quota.Demand(testPool(), r.Shape),
 		Spend: quota.SpendOf(d.Window, r.Shape.GPUs(), d.Cost)}
 	require.NoError(t, h.slots.Place(e.b))
 	h.kept[id] = e
@@ -72,7 +72,7 @@ func (h *history) book(t *rapid.T, id string, org int, r admission.Request, d ad
 	}
 }
 
-func (h *history) end(id string) {
+func (h *history) endBooking(id string) {
 	e := h.kept[id]
 	h.slots.Remove(id)
 	h.members[e.org].Committed.Remove(e.ask.Window, e.ask.Demand, e.ask.Spend)
@@ -82,8 +82,8 @@ func (h *history) end(id string) {
 	delete(h.kept, id)
 }
 
-// holds recounts everything from the bookings that are kept.
-func (h *history) holds(t *rapid.T) {
+// checkInvariants recounts everything from the bookings that are kept.
+func (h *history) checkInvariants(t *rapid.T) {
 	fresh := calendar.NewSlots(4, 8)
 	counted := []*quota.Commitments{{}, {}, {}}
 	for _, e := range h.kept {
@@ -91,7 +91,7 @@ func (h *history) holds(t *rapid.T) {
 		counted[e.org].Add(e.ask.Window, e.ask.Demand, e.ask.Spend)
 	}
 	for hour := range 40 {
-		at := hours(hour, hour+1).Start
+		at := hoursAhead(hour, hour+1).Start
 		shared, lendable := int64(0), int64(0)
 		for org, m := range h.members {
 			require.Equal(t, counted[org].At(at), m.Committed.At(at))
@@ -131,58 +131,58 @@ func TestHistoriesHold(t *testing.T) {
 				Class: rapid.SampledFrom([]reservation.Class{reservation.Guaranteed, reservation.Speculative}).Draw(t,
 					"class")}
 			if r.Window = drawWindow(t); rapid.Bool().Draw(t, "flexible") {
-				r.Range = calendar.TimeRange{StartNotEarlierThan: r.Window.Start, EndNotLaterThan: hours(0, 36).End,
+				r.Range = calendar.TimeRange{StartNotEarlierThan: r.Window.Start, EndNotLaterThan: hoursAhead(0, 36).End,
 					MinDuration: r.Window.Length(), MaxDuration: 2 * r.Window.Length()}
 			}
-			record := admission.NewRecord(r, h.view(org))
+			record := admission.NewRecord(r, h.viewOf(org))
 			same, diff := admission.Replay(record)
 			require.True(t, same, diff)
 			if d := record.Decision; d.Accepted() {
-				h.book(t, fmt.Sprint("b", i), org, r, d)
+				h.bookDecision(t, fmt.Sprint("b", i), org, r, d)
 			} else {
 				require.Empty(t, d.Displaced, "unplaceable work displaces nothing")
 				require.Empty(t, d.Moves)
 			}
-			h.holds(t)
+			h.checkInvariants(t)
 		}
 	})
 }
 
 func TestAFlexibleRequestFindsItsWindow(t *testing.T) {
 	t.Parallel()
-	v := view()
-	promise(&v, "morning", hours(0, 5), 8, 0, 1, 2, 3)
-	promise(&v, "evening", hours(8, 20), 8, 0, 1, 2, 3)
+	v := emptyView()
+	addPromise(&v, "morning", hoursAhead(0, 5), 8, 0, 1, 2, 3)
+	addPromise(&v, "evening", hoursAhead(8, 20), 8, 0, 1, 2, 3)
 	r := admission.Request{Class: reservation.Guaranteed, Shape: capacity.Shape{Nodes: 1, PerNode: 8},
 		Range: calendar.TimeRange{
-			StartNotEarlierThan: hours(1, 2).Start, EndNotLaterThan: hours(0, 12).End, MinDuration: hours(0, 2).Length(),
-			MaxDuration: hours(0, 6).Length(),
+			StartNotEarlierThan: hoursAhead(1, 2).Start, EndNotLaterThan: hoursAhead(0, 12).End, MinDuration: hoursAhead(0, 2).Length(),
+			MaxDuration: hoursAhead(0, 6).Length(),
 		}}
 	d := admission.Decide(r, v)
-	require.Empty(t, codes(d))
-	require.Equal(t, hours(5, 8), d.Window, "the earliest start, then the longest")
+	require.Empty(t, blockerCodes(d))
+	require.Equal(t, hoursAhead(5, 8), d.Window, "the earliest start, then the longest")
 	require.Equal(t, 24*money.USD, d.Cost)
 
-	v.Committed.Hold(hours(5, 6), gpus(1000))
-	require.Equal(t, hours(6, 8), admission.Decide(r, v).Window, "when the quota allows it")
+	v.Committed.Hold(hoursAhead(5, 6), gpus(1000))
+	require.Equal(t, hoursAhead(6, 8), admission.Decide(r, v).Window, "when the quota allows it")
 
-	r.Range.EndNotLaterThan = hours(0, 6).End
+	r.Range.EndNotLaterThan = hoursAhead(0, 6).End
 	d = admission.Decide(r, v)
-	require.Contains(t, codes(d), admission.CapacityExhausted)
-	require.Equal(t, hours(6, 8), d.Offers[0].Window)
+	require.Contains(t, blockerCodes(d), admission.CapacityExhausted)
+	require.Equal(t, hoursAhead(6, 8), d.Offers[0].Window)
 
 	r.Range.MinDuration = -1
-	require.Contains(t, codes(admission.Decide(r, v)), admission.WindowInPast,
+	require.Contains(t, blockerCodes(admission.Decide(r, v)), admission.WindowInPast,
 		"a range that makes no sense has no window")
 }
 
 func TestBookingsMoveBeforeTheyAreDisplaced(t *testing.T) {
 	t.Parallel()
-	v := view()
-	promise(&v, "firm", hours(0, 9), 8, 2, 3)
-	guess(&v, "a", hours(0, 9), 4, 0)
-	guess(&v, "b", hours(0, 9), 4, 1)
-	r := ask(reservation.Guaranteed, 1, 8, hours(1, 2))
+	v := emptyView()
+	addPromise(&v, "firm", hoursAhead(0, 9), 8, 2, 3)
+	addSpeculative(&v, "a", hoursAhead(0, 9), 4, 0)
+	addSpeculative(&v, "b", hoursAhead(0, 9), 4, 1)
+	r := newRequest(reservation.Guaranteed, 1, 8, hoursAhead(1, 2))
 	require.Equal(t, []string{"a"}, admission.Decide(r, v).DisplacedIDs())
 	v.Movable = []string{"b"}
 	d := admission.Decide(r, v)
@@ -193,14 +193,14 @@ func TestBookingsMoveBeforeTheyAreDisplaced(t *testing.T) {
 
 func TestTheDisplacedAreOfferedAnotherPlace(t *testing.T) {
 	t.Parallel()
-	v := view()
-	promise(&v, "firm", hours(0, 9), 8, 2, 3)
-	guess(&v, "a", hours(0, 4), 8, 0)
-	guess(&v, "b", hours(0, 4), 8, 1)
+	v := emptyView()
+	addPromise(&v, "firm", hoursAhead(0, 9), 8, 2, 3)
+	addSpeculative(&v, "a", hoursAhead(0, 4), 8, 0)
+	addSpeculative(&v, "b", hoursAhead(0, 4), 8, 1)
 	v.Speculative[1].Share = 0.5
-	d := admission.Decide(ask(reservation.Guaranteed, 1, 8, hours(1, 6)), v)
+	d := admission.Decide(newRequest(reservation.Guaranteed, 1, 8, hoursAhead(1, 6)), v)
 	require.Equal(t, []admission.Displacement{{ID: "b", Offer: &admission.Offer{
-		Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Window: hours(4, 8), Cost: 32 * money.USD,
+		Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Window: hoursAhead(4, 8), Cost: 32 * money.USD,
 	}}}, d.Displaced, "the largest share gives way, though it is likelier")
 }
 
@@ -220,24 +220,24 @@ func TestSharesLoseNoGPU(t *testing.T) {
 
 func TestASplitPoolKeepsItsShares(t *testing.T) {
 	t.Parallel()
-	v := view()
+	v := emptyView()
 	v.Pool.OnlineShare = 500 // 16 of 32 GPUs
 	v.Used = map[capacity.Workload]*calendar.Profile{capacity.Online: {}}
-	v.Used[capacity.Online].Add(hours(0, 4), 10)
-	r := ask(reservation.Guaranteed, 1, 6, hours(1, 3))
-	require.Empty(t, codes(admission.Decide(r, v)), "at the share")
+	v.Used[capacity.Online].Add(hoursAhead(0, 4), 10)
+	r := newRequest(reservation.Guaranteed, 1, 6, hoursAhead(1, 3))
+	require.Empty(t, blockerCodes(admission.Decide(r, v)), "at the share")
 	r.Shape.PerNode = 7
 	d := admission.Decide(r, v)
-	require.Equal(t, []admission.Code{admission.WorkloadShareExceeded}, codes(d))
-	require.Equal(t, hours(4, 5).Start, d.Reasons[0].ClearsAt)
+	require.Equal(t, []admission.Code{admission.WorkloadShareExceeded}, blockerCodes(d))
+	require.Equal(t, hoursAhead(4, 5).Start, d.Reasons[0].ClearsAt)
 	require.Equal(t, []int64{16, 17}, []int64{d.Reasons[0].Limit, d.Reasons[0].Asked})
 	require.True(t, d.OnlyCapacity(), "waiting helps")
-	require.Equal(t, hours(4, 6), d.Offers[0].Window)
+	require.Equal(t, hoursAhead(4, 6), d.Offers[0].Window)
 	r.Workload = capacity.Batch
-	require.Empty(t, codes(admission.Decide(r, v)), "batch has its own share")
+	require.Empty(t, blockerCodes(admission.Decide(r, v)), "batch has its own share")
 	r.Workload, v.Pool.BorrowIdle = capacity.Online, true
-	require.Empty(t, codes(admission.Decide(r, v)), "what is free may be borrowed")
-	guess(&v, "guess", hours(0, 9), 8, 0, 1, 2, 3)
-	require.Equal(t, []admission.Code{admission.CapacityExhausted}, codes(admission.Decide(r, v)),
+	require.Empty(t, blockerCodes(admission.Decide(r, v)), "what is free may be borrowed")
+	addSpeculative(&v, "guess", hoursAhead(0, 9), 8, 0, 1, 2, 3)
+	require.Equal(t, []admission.Code{admission.CapacityExhausted}, blockerCodes(admission.Decide(r, v)),
 		"nobody is displaced for it")
 }

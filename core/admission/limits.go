@@ -16,11 +16,11 @@ func limitReason(v quota.Violation) Reason {
 	case quota.RuleNominal:
 		r.Code, r.Unit = QuotaExceeded, v.Resource.String()
 		r.Message = fmt.Sprintf("the organization may hold %s at once; with this it would hold %d",
-			amount(v.Limit, v.Resource), v.Asked)
+			formatAmount(v.Limit, v.Resource), v.Asked)
 	case quota.RuleCohort:
 		r.Code, r.Unit = CohortExhausted, v.Resource.String()
 		r.Message = fmt.Sprintf("the cohort lends %s at once; with this %d would be in use",
-			amount(v.Limit, v.Resource), v.Asked)
+			formatAmount(v.Limit, v.Resource), v.Asked)
 	case quota.RuleGPUHours:
 		r.Code, r.Unit = GPUHoursExceeded, "gpu_seconds"
 		r.Message = fmt.Sprintf("the organization may use %s a %s; with this it would use %s", gpuHours(v.Limit),
@@ -53,14 +53,14 @@ func capReason(code Code, who string, v quota.Violation) Reason {
 		r.Unit, r.Message = "gpu_seconds", fmt.Sprintf("%s may commit %s a day; with this it would commit %s", who,
 			gpuHours(v.Limit), gpuHours(v.Asked))
 	case quota.RuleLead:
-		r.Unit, r.Message = "lead_seconds", fmt.Sprintf("%s may reserve at most %s ahead", who, seconds(v.Limit))
+		r.Unit, r.Message = "lead_seconds", fmt.Sprintf("%s may reserve at most %s ahead", who, formatSeconds(v.Limit))
 	default:
-		r.Unit, r.Message = "window_seconds", fmt.Sprintf("%s may reserve windows of at most %s", who, seconds(v.Limit))
+		r.Unit, r.Message = "window_seconds", fmt.Sprintf("%s may reserve windows of at most %s", who, formatSeconds(v.Limit))
 	}
 	return r
 }
 
-func amount(n int64, r quota.Resource) string {
+func formatAmount(n int64, r quota.Resource) string {
 	switch r {
 	case quota.GPUMemoryMiB, quota.MemoryMiB:
 		return fmt.Sprintf("%d %s", n, [...]string{quota.GPUMemoryMiB: "MiB of GPU memory",
@@ -72,4 +72,4 @@ func amount(n int64, r quota.Resource) string {
 
 func gpuHours(s int64) string { return fmt.Sprintf("%.1f GPU-hours", float64(s)/3600) }
 
-func seconds(n int64) string { return phrase.Length(time.Duration(n) * time.Second) }
+func formatSeconds(n int64) string { return phrase.Length(time.Duration(n) * time.Second) }

@@ -13,50 +13,50 @@ import (
 // instead.
 func Observe(r Request, v View) Facts {
 	var f Facts
-	r = settled(r, &v)
+	r = settleTime(r, &v)
 	how := measuring(quota.Measure)
 	if v.Brief {
 		how = quota.MeasureWithoutTimes
 	}
-	measure(&f, &r, &v, &v.PoolView, how)
+	measureFacts(&f, &r, &v, &v.PoolView, how)
 	if !f.Room.Found && f.Pool.everHolds(r.Shape) && f.Window.Valid() {
 		if len(v.Movable) > 0 {
 			if slots, moves, ok := v.Slots.Repack(v.Movable, r.Shape, f.Window, v.Tiers); ok {
 				f.Room.Slots, f.Room.Moves, f.Room.Found = slots, moves, true
 			}
 		}
-		if !f.Room.Found && r.Class == reservation.Guaranteed && !f.Split.exceeded(r.Shape.GPUs()) {
+		if !f.Room.Found && r.Class == reservation.Guaranteed && !f.Split.exceedsShare(r.Shape.GPUs()) {
 			makeRoom(&f, &r, &v)
 		}
 		if !f.Room.Found {
 			noteFull(&f, &r, &v.PoolView, v.Brief)
 		}
 	}
-	if r.Since.IsZero() && !v.Brief && len(refusals(&r, &f)) > 0 { // what is prolonged has no other place or time
-		f.Probes = probes(&r, &v, &f)
+	if r.Since.IsZero() && !v.Brief && len(listRefusals(&r, &f)) > 0 { // what is prolonged has no other place or time
+		f.Probes = listProbes(&r, &v, &f)
 	}
 	return f
 }
 
-// measure fills f in for the request in one pool, with a place if there is one
+// measureFacts fills f in for the request in one pool, with a place if there is one
 // as it is.
-func measure(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
+func measureFacts(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 	w := r.Window
 	f.Now, f.Pool, f.Window = v.Now, poolFacts(&p.Pool), w
-	f.Cost = r.cost(&p.Pool, w)
-	limit(f, r, v, p, how)
+	f.Cost = r.costOf(&p.Pool, w)
+	measureLimits(f, r, v, p, how)
 	f.Split = splitFacts(r, p, w)
-	f.Room.Slots, f.Room.Found = p.find(v.Buf[:0], r, w)
+	f.Room.Slots, f.Room.Found = p.findPlace(v.Buf[:0], r, w)
 }
 
 // measuring is quota.Measure, or what is like it and faster.
 type measuring func(quota.Holdings, quota.Ask) quota.UsageReport
 
-// limit fills in how the organization, the key and the user stand.
-func limit(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
+// measureLimits fills in how the organization, the key and the user stand.
+func measureLimits(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 	ask := quota.Ask{
 		Window: f.Window, Since: r.Since, Boot: r.Boot, Demand: quota.Demand(p.Pool, r.Shape),
-		Spend: added(f, r, &p.Pool), Speculative: r.Class == reservation.Speculative,
+		Spend: addedSpend(f, r, &p.Pool), Speculative: r.Class == reservation.Speculative,
 	}
 	f.Limits = how(quota.Holdings{Limits: v.Limits, Committed: v.Committed, Speculative: v.SpeculativeCommitments, Cohort: v.Cohort}, ask)
 	f.Key = capFacts(&v.Key, ask, v)
@@ -70,30 +70,30 @@ func limit(f *Facts, r *Request, v *View, p *PoolView, how measuring) {
 	}
 }
 
-// added is what the request adds to what is spent. What prolongs a booking adds
+// addedSpend is what the request adds to what is spent. What prolongs a booking adds
 // what the whole of it costs more than before: costs are rounded once for each.
-func added(f *Facts, r *Request, p *capacity.Pool) quota.Spend {
+func addedSpend(f *Facts, r *Request, p *capacity.Pool) quota.Spend {
 	if r.Since.IsZero() {
-		return quota.SpendOf(r.charged(f.Window), r.Shape.GPUs(), f.Cost)
+		return quota.SpendOf(r.chargedWindow(f.Window), r.Shape.GPUs(), f.Cost)
 	}
 	whole := calendar.Interval{Start: r.Since, End: f.Window.End}
-	cost := r.cost(p, whole)
+	cost := r.costOf(p, whole)
 	if !r.Prolongs {
-		return quota.SpendOf(r.charged(whole), r.Shape.GPUs(), cost)
+		return quota.SpendOf(r.chargedWindow(whole), r.Shape.GPUs(), cost)
 	}
-	before := r.cost(p, calendar.Interval{Start: r.Since, End: f.Window.Start})
+	before := r.costOf(p, calendar.Interval{Start: r.Since, End: f.Window.Start})
 	return quota.SpendOf(f.Window, r.Shape.GPUs(), cost-before)
 }
 
-// charged is what is left of a window once its nodes are up.
-func (r *Request) charged(w calendar.Interval) calendar.Interval {
+// chargedWindow is what is left of a window once its nodes are up.
+func (r *Request) chargedWindow(w calendar.Interval) calendar.Interval {
 	w.Start = w.Start.Add(r.Boot)
 	return w
 }
 
-// cost is what the request costs for a window.
-func (r *Request) cost(p *capacity.Pool, w calendar.Interval) money.MicroUSD {
-	return Cost(*p, r.Shape, r.charged(w).Length())
+// costOf is what the request costs for a window.
+func (r *Request) costOf(p *capacity.Pool, w calendar.Interval) money.MicroUSD {
+	return Cost(*p, r.Shape, r.chargedWindow(w).Length())
 }
 
 func capFacts(c *Capped, ask quota.Ask, v *View) CapFacts {
@@ -103,8 +103,8 @@ func capFacts(c *Capped, ask quota.Ask, v *View) CapFacts {
 	return CapFacts{Capped: true, CapStanding: quota.MeasureCaps(*c.Caps, c.Spent, ask, v.Now)}
 }
 
-// find appends the place of a request in the pool as it is to dst.
-func (p *PoolView) find(dst []int, r *Request, w calendar.Interval) ([]int, bool) {
+// findPlace appends the place of a request in the pool as it is to dst.
+func (p *PoolView) findPlace(dst []int, r *Request, w calendar.Interval) ([]int, bool) {
 	return p.Slots.FindInto(dst, r.Shape, w, p.Tiers)
 }
 

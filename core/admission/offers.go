@@ -23,33 +23,33 @@ const (
 	otherPools = 3
 )
 
-// probes looks at what people change first: a later start, a smaller size, a
+// listProbes looks at what people change first: a later start, a smaller size, a
 // shorter window, another pool. Each is measured as a request of its own, so that
 // it succeeds when taken at once.
-func probes(r *Request, v *View, f *Facts) []Probe {
+func listProbes(r *Request, v *View, f *Facts) []Probe {
 	var found []Probe
-	if p, ok := later(r, v, f); ok {
+	if p, ok := probeLater(r, v, f); ok {
 		found = append(found, p)
 	}
-	if p, ok := smaller(r, v, f); ok {
+	if p, ok := probeSmaller(r, v, f); ok {
 		found = append(found, p)
 	}
-	if p, ok := shorter(r, v, f); ok {
+	if p, ok := probeShorter(r, v, f); ok {
 		found = append(found, p)
 	}
-	return append(found, elsewhere(r, v)...)
+	return append(found, probeElsewhere(r, v)...)
 }
 
-// probe measures a request in one pool and reports whether it would be accepted.
-func probe(r Request, v *View, p *PoolView, how measuring) (Probe, bool) {
+// probePool measures a request in one pool and reports whether it would be accepted.
+func probePool(r Request, v *View, p *PoolView, how measuring) (Probe, bool) {
 	found := Probe{Request: r}
 	look := *v
 	look.Buf = nil // its place is not the answer's
-	measure(&found.Facts, &r, &look, p, how)
-	return found, len(refusals(&r, &found.Facts)) == 0
+	measureFacts(&found.Facts, &r, &look, p, how)
+	return found, len(listRefusals(&r, &found.Facts)) == 0
 }
 
-func later(r *Request, v *View, f *Facts) (Probe, bool) {
+func probeLater(r *Request, v *View, f *Facts) (Probe, bool) {
 	if !f.Pool.everHolds(r.Shape) || !r.Window.Valid() {
 		return Probe{}, false
 	}
@@ -66,7 +66,7 @@ func later(r *Request, v *View, f *Facts) (Probe, bool) {
 			return Probe{}, false
 		}
 		try.Window = calendar.Interval{Start: start, End: start.Add(r.Window.Length())}
-		p, ok := probe(try, v, &v.PoolView, quota.Measure)
+		p, ok := probePool(try, v, &v.PoolView, quota.Measure)
 		if ok {
 			return p, true
 		}
@@ -83,7 +83,7 @@ func later(r *Request, v *View, f *Facts) (Probe, bool) {
 func nextStart(f *Facts, v *View, start time.Time) (time.Time, bool) {
 	var next time.Time
 	for _, violation := range f.Limits.Violations() {
-		next = latest(next, violation.ClearsAt)
+		next = latestOf(next, violation.ClearsAt)
 	}
 	for _, c := range append([]CapFacts{f.Key, f.User}, f.Makers...) {
 		if !c.Capped {
@@ -91,7 +91,7 @@ func nextStart(f *Facts, v *View, start time.Time) (time.Time, bool) {
 		}
 		for _, violation := range c.Violations() {
 			if violation.Period != "" {
-				next = latest(next, violation.Period.Next(start))
+				next = latestOf(next, violation.Period.Next(start))
 			}
 		}
 	}
@@ -110,18 +110,18 @@ func nextStart(f *Facts, v *View, start time.Time) (time.Time, bool) {
 	return next, found
 }
 
-func latest(a, b time.Time) time.Time {
+func latestOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
 }
 
-// smaller looks for the largest number of GPUs below the asked one that has a
+// probeSmaller looks for the largest number of GPUs below the asked one that has a
 // place. Limits only bind harder as the number grows, so their bound is found
 // by halving; a place is then a question to the counted rooms, not to the
 // calendar, so that a request for a whole data centre is answered at once.
-func smaller(r *Request, v *View, f *Facts) (Probe, bool) {
+func probeSmaller(r *Request, v *View, f *Facts) (Probe, bool) {
 	if len(windowReasons(r, f)) > 0 {
 		return Probe{}, false
 	}
@@ -133,8 +133,8 @@ func smaller(r *Request, v *View, f *Facts) (Probe, bool) {
 	most := min(r.Shape.GPUs()-1, v.Pool.PerNode*v.Pool.MaxNodes)
 	allowed := sort.Search(max(0, most), func(i int) bool {
 		q := try(i + 1)
-		g := Facts{Now: f.Now, Pool: f.Pool, Window: f.Window, Cost: q.cost(&v.Pool, f.Window), Split: f.Split}
-		limit(&g, &q, v, &v.PoolView, quota.MeasureWithoutTimes)
+		g := Facts{Now: f.Now, Pool: f.Pool, Window: f.Window, Cost: q.costOf(&v.Pool, f.Window), Split: f.Split}
+		measureLimits(&g, &q, v, &v.PoolView, quota.MeasureWithoutTimes)
 		return len(limitBlockers(&q, &g)) > 0
 	})
 	rooms := v.Slots.RoomsIn(f.Window, v.Tiers)
@@ -144,18 +144,18 @@ func smaller(r *Request, v *View, f *Facts) (Probe, bool) {
 			rooms[q.Shape.Least()] < q.Shape.Nodes {
 			continue
 		}
-		if p, ok := probe(q, v, &v.PoolView, quota.MeasureWithoutTimes); ok {
+		if p, ok := probePool(q, v, &v.PoolView, quota.MeasureWithoutTimes); ok {
 			return p, true
 		}
 	}
 	return Probe{}, false
 }
 
-// shorter looks for the longest window from the same start that has a place;
+// probeShorter looks for the longest window from the same start that has a place;
 // limits and room only bind harder as it grows. It begins at the longest that may
 // ever be asked for, however far beyond it the request went.
-func shorter(r *Request, v *View, f *Facts) (Probe, bool) {
-	if _, gone := past(r, f); gone || !f.Pool.everHolds(r.Shape) {
+func probeShorter(r *Request, v *View, f *Facts) (Probe, bool) {
+	if _, gone := whyPast(r, f); gone || !f.Pool.everHolds(r.Shape) {
 		return Probe{}, false
 	}
 	try := func(n int) Request {
@@ -163,24 +163,24 @@ func shorter(r *Request, v *View, f *Facts) (Probe, bool) {
 		q.Window.End = q.Window.Start.Add(time.Duration(n) * grain)
 		return q
 	}
-	longest := min(f.Window.Length()-1, f.longest(r))
+	longest := min(f.Window.Length()-1, f.longestWindow(r))
 	least := int((longest/shortest + grain - 1) / grain)
 	most := int(longest / grain)
 	if least < 1 || most < least {
 		return Probe{}, false
 	}
 	beyond := sort.Search(most-least+1, func(i int) bool {
-		_, ok := probe(try(least+i), v, &v.PoolView, quota.MeasureWithoutTimes)
+		_, ok := probePool(try(least+i), v, &v.PoolView, quota.MeasureWithoutTimes)
 		return !ok
 	})
 	if beyond == 0 {
 		return Probe{}, false
 	}
-	return probe(try(least+beyond-1), v, &v.PoolView, quota.MeasureWithoutTimes)
+	return probePool(try(least+beyond-1), v, &v.PoolView, quota.MeasureWithoutTimes)
 }
 
-// longest is the longest window that the pool and every cap allow.
-func (f *Facts) longest(r *Request) time.Duration {
+// longestWindow is the longest window that the pool and every cap allow.
+func (f *Facts) longestWindow(r *Request) time.Duration {
 	longest := f.Pool.MaxLease
 	for _, c := range append([]CapFacts{f.Key, f.User}, f.Makers...) {
 		if c.Capped {
@@ -190,8 +190,8 @@ func (f *Facts) longest(r *Request) time.Duration {
 	return longest
 }
 
-// elsewhere looks at the same number of GPUs in the other pools.
-func elsewhere(r *Request, v *View) []Probe {
+// probeElsewhere looks at the same number of GPUs in the other pools.
+func probeElsewhere(r *Request, v *View) []Probe {
 	var found []Probe
 	for i := range v.Others {
 		q := *r
@@ -200,7 +200,7 @@ func elsewhere(r *Request, v *View) []Probe {
 			break
 		}
 		q.Shape = shape
-		if p, accepted := probe(q, v, &v.Others[i], quota.MeasureWithoutTimes); accepted {
+		if p, accepted := probePool(q, v, &v.Others[i], quota.MeasureWithoutTimes); accepted {
 			found = append(found, p)
 		}
 	}

@@ -17,16 +17,16 @@ import (
 
 const minute = time.Minute
 
-// window begins and ends so long after now.
-func window(from, to time.Duration) calendar.Interval {
+// windowAhead begins and ends so long after now.
+func windowAhead(from, to time.Duration) calendar.Interval {
 	return calendar.Interval{Start: now.Add(from), End: now.Add(to)}
 }
 
-// full books every GPU of the pool.
-func full(v *admission.View, id string, w calendar.Interval) { promise(v, id, w, 8, 0, 1, 2, 3) }
+// fillPool books every GPU of the pool.
+func fillPool(v *admission.View, id string, w calendar.Interval) { addPromise(v, id, w, 8, 0, 1, 2, 3) }
 
-// starting are the offers of the asked shape and length at another time.
-func starting(r admission.Request, d admission.Decision) (later []calendar.Interval) {
+// offeredStarts are the offers of the asked shape and length at another time.
+func offeredStarts(r admission.Request, d admission.Decision) (later []calendar.Interval) {
 	for _, o := range d.Offers {
 		if o.Pool == "" && o.Shape == r.Shape && o.Window.Start != r.Window.Start {
 			later = append(later, o.Window)
@@ -35,8 +35,8 @@ func starting(r admission.Request, d admission.Decision) (later []calendar.Inter
 	return later
 }
 
-// shorter are the lengths of the offers of the asked shape from the asked start.
-func shorter(r admission.Request, d admission.Decision) (lengths []time.Duration) {
+// probeShorter are the lengths of the offers of the asked shape from the asked start.
+func probeShorter(r admission.Request, d admission.Decision) (lengths []time.Duration) {
 	for _, o := range d.Offers {
 		if o.Pool == "" && o.Shape == r.Shape && o.Window.Start == r.Window.Start {
 			lengths = append(lengths, o.Window.Length())
@@ -52,27 +52,27 @@ func TestALaterOfferBeginsWhenThereIsRoom(t *testing.T) {
 		asked, booked calendar.Interval
 		want          []calendar.Interval
 	}{
-		"after what is booked": {hours(1, 3), hours(0, 5), []calendar.Interval{hours(5, 7)}},
-		"never in the past":    {hours(-3, -1), hours(-9, -8), []calendar.Interval{hours(0, 2)}},
+		"after what is booked": {hoursAhead(1, 3), hoursAhead(0, 5), []calendar.Interval{hoursAhead(5, 7)}},
+		"never in the past":    {hoursAhead(-3, -1), hoursAhead(-9, -8), []calendar.Interval{hoursAhead(0, 2)}},
 		"counted from now, not before": {
-			hours(-3, -1), window(-days, 14*days), []calendar.Interval{window(14*days, 14*days+2*time.Hour)},
+			hoursAhead(-3, -1), windowAhead(-days, 14*days), []calendar.Interval{windowAhead(14*days, 14*days+2*time.Hour)},
 		},
 		"as far as is searched": {
-			hours(1, 3), window(0, 14*days+time.Hour),
-			[]calendar.Interval{window(14*days+time.Hour, 14*days+3*time.Hour)},
+			hoursAhead(1, 3), windowAhead(0, 14*days+time.Hour),
+			[]calendar.Interval{windowAhead(14*days+time.Hour, 14*days+3*time.Hour)},
 		},
-		"and no farther": {hours(1, 3), window(0, 14*days+time.Hour+1), nil},
+		"and no farther": {hoursAhead(1, 3), windowAhead(0, 14*days+time.Hour+1), nil},
 	} {
-		v := view()
-		full(&v, "all", tc.booked)
-		r := ask(reservation.Guaranteed, 1, 8, tc.asked)
-		require.Equal(t, tc.want, starting(r, admission.Decide(r, v)), name)
+		v := emptyView()
+		fillPool(&v, "all", tc.booked)
+		r := newRequest(reservation.Guaranteed, 1, 8, tc.asked)
+		require.Equal(t, tc.want, offeredStarts(r, admission.Decide(r, v)), name)
 	}
 }
 
 func TestALaterOfferWaitsForEveryLimit(t *testing.T) {
 	t.Parallel()
-	r := ask(reservation.Guaranteed, 1, 8, hours(1, 3))
+	r := newRequest(reservation.Guaranteed, 1, 8, hoursAhead(1, 3))
 	dollar := usd(money.USD)
 	for name, tc := range map[string]struct {
 		set  func(v *admission.View)
@@ -80,53 +80,53 @@ func TestALaterOfferWaitsForEveryLimit(t *testing.T) {
 	}{
 		"the organization's": {func(v *admission.View) {
 			v.Limits.GPUs = 8
-			v.Committed.Hold(hours(0, 4), gpus(1))
-		}, []calendar.Interval{hours(4, 6)}},
+			v.Committed.Hold(hoursAhead(0, 4), gpus(1))
+		}, []calendar.Interval{hoursAhead(4, 6)}},
 		"the last of two": {func(v *admission.View) {
 			v.Limits.GPUs, v.Limits.CPUs = 8, quota.AtMost(8)
 			v.Pool.NodeCPUs = 8
-			v.Committed.Hold(hours(0, 4), gpus(1))
-			v.Committed.Hold(hours(0, 6), quota.Vector{quota.CPUs: 1})
-		}, []calendar.Interval{hours(6, 8)}},
+			v.Committed.Hold(hoursAhead(0, 4), gpus(1))
+			v.Committed.Hold(hoursAhead(0, 6), quota.Vector{quota.CPUs: 1})
+		}, []calendar.Interval{hoursAhead(6, 8)}},
 		"the key's day": {func(v *admission.View) {
-			capped(v).MaxPerDay = 16 * money.USD
+			capKey(v).MaxPerDay = 16 * money.USD
 			v.Key.Spent.Spend(now, dollar)
 			v.Key.Spent.Spend(now.AddDate(0, 0, 1), dollar)
-		}, []calendar.Interval{hours(40, 42)}},
+		}, []calendar.Interval{hoursAhead(40, 42)}},
 		"the user's day": {func(v *admission.View) {
-			caps := *capped(v)
+			caps := *capKey(v)
 			caps.MaxPerDay = 16 * money.USD
 			v.Key, v.User = admission.Capped{}, admission.Capped{Caps: &caps, Spent: &quota.Commitments{}}
 			v.User.Spent.Spend(now, dollar)
-		}, []calendar.Interval{hours(16, 18)}},
+		}, []calendar.Interval{hoursAhead(16, 18)}},
 		"the maker's day": {func(v *admission.View) {
-			capped(v).MaxPerDay = 16 * money.USD
+			capKey(v).MaxPerDay = 16 * money.USD
 			v.Key.Spent.Spend(now, dollar)
 			v.Key, v.Makers = admission.Capped{}, []admission.Capped{v.Key}
-		}, []calendar.Interval{hours(16, 18)}},
+		}, []calendar.Interval{hoursAhead(16, 18)}},
 		"a share, whatever changes before": {func(v *admission.View) {
 			v.Pool.OnlineShare = 500
 			v.Used = map[capacity.Workload]*calendar.Profile{capacity.Online: {}}
-			v.Used[capacity.Online].Add(hours(0, 5), 9)
-			v.Committed.Hold(hours(2, 4), gpus(1))
-			v.Committed.Hold(hours(7, 9), gpus(1))
-		}, []calendar.Interval{hours(5, 7)}},
+			v.Used[capacity.Online].Add(hoursAhead(0, 5), 9)
+			v.Committed.Hold(hoursAhead(2, 4), gpus(1))
+			v.Committed.Hold(hoursAhead(7, 9), gpus(1))
+		}, []calendar.Interval{hoursAhead(5, 7)}},
 		"a share, with nothing committed": {func(v *admission.View) {
 			v.Pool.OnlineShare, v.Committed = 500, nil
 			v.Used = map[capacity.Workload]*calendar.Profile{capacity.Online: {}}
-			v.Used[capacity.Online].Add(hours(0, 5), 9)
-		}, []calendar.Interval{hours(5, 7)}},
-		"none that time alone lifts": {func(v *admission.View) { capped(v).MaxGPUs = 7 }, nil},
+			v.Used[capacity.Online].Add(hoursAhead(0, 5), 9)
+		}, []calendar.Interval{hoursAhead(5, 7)}},
+		"none that time alone lifts": {func(v *admission.View) { capKey(v).MaxGPUs = 7 }, nil},
 		"none that a later start makes worse": {func(v *admission.View) {
-			capped(v).MaxLead = 0
-			v.Committed.Hold(hours(2, 4), gpus(1))
+			capKey(v).MaxLead = 0
+			v.Committed.Hold(hoursAhead(2, 4), gpus(1))
 		}, nil},
 	} {
-		v := view()
+		v := emptyView()
 		tc.set(&v)
 		d := admission.Decide(r, v)
 		require.False(t, d.Accepted(), name)
-		require.Equal(t, tc.want, starting(r, d), name)
+		require.Equal(t, tc.want, offeredStarts(r, d), name)
 	}
 }
 
@@ -135,13 +135,13 @@ func TestALaterOfferWaitsForEveryLimit(t *testing.T) {
 func TestALaterOfferIsTriedEightTimes(t *testing.T) {
 	t.Parallel()
 	for days, found := range map[int]bool{7: true, 8: false} {
-		v := view()
-		capped(&v).MaxPerDay = 16 * money.USD
+		v := emptyView()
+		capKey(&v).MaxPerDay = 16 * money.USD
 		for day := range days {
 			v.Key.Spent.Spend(now.AddDate(0, 0, day), usd(money.USD))
 		}
-		r := ask(reservation.Guaranteed, 1, 8, hours(1, 3))
-		require.Equal(t, found, len(starting(r, admission.Decide(r, v))) == 1, "%d days are spent", days)
+		r := newRequest(reservation.Guaranteed, 1, 8, hoursAhead(1, 3))
+		require.Equal(t, found, len(offeredStarts(r, admission.Decide(r, v))) == 1, "%d days are spent", days)
 	}
 }
 
@@ -168,27 +168,27 @@ func TestAShorterOfferIsTheLongestOfWholeMinutes(t *testing.T) {
 		"nothing of one minute": {minute, minute - 1, nil},
 		"nothing at all":        {120 * minute, 0, nil},
 	} {
-		v := view()
-		full(&v, "next", window(time.Hour+tc.free, 20*time.Hour))
-		r := ask(reservation.Guaranteed, 1, 8, window(time.Hour, time.Hour+tc.length))
+		v := emptyView()
+		fillPool(&v, "next", windowAhead(time.Hour+tc.free, 20*time.Hour))
+		r := newRequest(reservation.Guaranteed, 1, 8, windowAhead(time.Hour, time.Hour+tc.length))
 		d := admission.Decide(r, v)
 		require.False(t, d.Accepted(), name)
-		require.Equal(t, tc.want, shorter(r, d), name)
+		require.Equal(t, tc.want, probeShorter(r, d), name)
 	}
 }
 
 func TestNoShorterOfferOfWhatCannotBe(t *testing.T) {
 	t.Parallel()
-	v := view()
-	over := ask(reservation.Guaranteed, 1, 8, hours(-2, 3))
-	require.Empty(t, shorter(over, admission.Decide(over, v)), "its start is past")
-	huge := ask(reservation.Guaranteed, 5, 8, hours(1, 30))
-	require.Empty(t, shorter(huge, admission.Decide(huge, v)), "no pool of this size ever holds it")
-	long := ask(reservation.Guaranteed, 1, 8, hours(1, 30))
+	v := emptyView()
+	over := newRequest(reservation.Guaranteed, 1, 8, hoursAhead(-2, 3))
+	require.Empty(t, probeShorter(over, admission.Decide(over, v)), "its start is past")
+	huge := newRequest(reservation.Guaranteed, 5, 8, hoursAhead(1, 30))
+	require.Empty(t, probeShorter(huge, admission.Decide(huge, v)), "no pool of this size ever holds it")
+	long := newRequest(reservation.Guaranteed, 1, 8, hoursAhead(1, 30))
 	require.Equal(
 		t,
 		[]time.Duration{24 * time.Hour},
-		shorter(long, admission.Decide(long, v)),
+		probeShorter(long, admission.Decide(long, v)),
 		"the longest lease of the pool",
 	)
 }
@@ -215,30 +215,30 @@ func TestASmallerOfferIsWithinThePoolAndTheLimits(t *testing.T) {
 			capacity.Shape{Nodes: 1, PerNode: 1}, func(v *admission.View) { v.Limits.GPUs = 0 }, capacity.Shape{},
 		},
 		"none where none is": {
-			capacity.Shape{Nodes: 1, PerNode: 8}, func(v *admission.View) { full(v, "all", hours(0, 9)) }, capacity.Shape{},
+			capacity.Shape{Nodes: 1, PerNode: 8}, func(v *admission.View) { fillPool(v, "all", hoursAhead(0, 9)) }, capacity.Shape{},
 		},
 		"what is in one piece": {
 			capacity.Shape{Nodes: 1, PerNode: 8},
-			func(v *admission.View) { promise(v, "some", hours(0, 9), 5, 0, 1, 2, 3) }, capacity.Shape{Nodes: 1, PerNode: 3},
+			func(v *admission.View) { addPromise(v, "some", hoursAhead(0, 9), 5, 0, 1, 2, 3) }, capacity.Shape{Nodes: 1, PerNode: 3},
 		},
 		"an unequal last node": {
 			capacity.Shape{Nodes: 4, PerNode: 8},
-			func(v *admission.View) { promise(v, "some", hours(0, 9), 5, 3) },
+			func(v *admission.View) { addPromise(v, "some", hoursAhead(0, 9), 5, 3) },
 			capacity.Shape{Nodes: 4, PerNode: 8, Short: 5},
 		},
 		"what the key may spend": {
 			capacity.Shape{Nodes: 1, PerNode: 8},
-			func(v *admission.View) { capped(v).MaxPerDay = 11 * money.USD }, capacity.Shape{Nodes: 1, PerNode: 5},
+			func(v *admission.View) { capKey(v).MaxPerDay = 11 * money.USD }, capacity.Shape{Nodes: 1, PerNode: 5},
 		},
 		"what the share leaves": {capacity.Shape{Nodes: 1, PerNode: 8}, func(v *admission.View) {
 			v.Pool.OnlineShare = 500
 			v.Used = map[capacity.Workload]*calendar.Profile{capacity.Online: {}}
-			v.Used[capacity.Online].Add(hours(0, 9), 12)
+			v.Used[capacity.Online].Add(hoursAhead(0, 9), 12)
 		}, capacity.Shape{Nodes: 1, PerNode: 4}},
 	} {
-		v := view()
+		v := emptyView()
 		tc.set(&v)
-		r := admission.Request{Class: reservation.Guaranteed, Shape: tc.asked, Window: hours(1, 3)}
+		r := admission.Request{Class: reservation.Guaranteed, Shape: tc.asked, Window: hoursAhead(1, 3)}
 		d := admission.Decide(r, v)
 		require.False(t, d.Accepted(), name)
 		var offered capacity.Shape
@@ -255,53 +255,53 @@ func TestASmallerOfferIsWithinThePoolAndTheLimits(t *testing.T) {
 // nodes in other parts, that is still no smaller offer.
 func TestASmallerOfferIsSmaller(t *testing.T) {
 	t.Parallel()
-	v := view()
-	promise(&v, "some", hours(0, 9), 5, 1)
-	promise(&v, "rest", hours(0, 9), 8, 2, 3)
-	d := admission.Decide(ask(reservation.Guaranteed, 2, 5, hours(1, 3)), v)
+	v := emptyView()
+	addPromise(&v, "some", hoursAhead(0, 9), 5, 1)
+	addPromise(&v, "rest", hoursAhead(0, 9), 8, 2, 3)
+	d := admission.Decide(newRequest(reservation.Guaranteed, 2, 5, hoursAhead(1, 3)), v)
 	require.Equal(t, capacity.Shape{Nodes: 2, PerNode: 8, Short: 7}, d.Offers[1].Shape, "9 of 10, though 11 have a place")
 	require.Len(t, d.Offers, 2)
 }
 
 func TestACalendarOfSmallerNodesThanItsPool(t *testing.T) {
 	t.Parallel()
-	v := view()
+	v := emptyView()
 	v.Slots = calendar.NewSlots(1, 7)
-	d := admission.Decide(ask(reservation.Guaranteed, 2, 8, hours(1, 3)), v)
+	d := admission.Decide(newRequest(reservation.Guaranteed, 2, 8, hoursAhead(1, 3)), v)
 	require.Equal(t,
-		[]admission.Offer{{Shape: capacity.Shape{Nodes: 1, PerNode: 7}, Window: hours(1, 3), Cost: 14 * money.USD}}, d.Offers)
+		[]admission.Offer{{Shape: capacity.Shape{Nodes: 1, PerNode: 7}, Window: hoursAhead(1, 3), Cost: 14 * money.USD}}, d.Offers)
 }
 
 func TestOtherPoolsAreOfferedInTheirOrder(t *testing.T) {
 	t.Parallel()
-	v := view()
-	full(&v, "all", hours(0, 999))
+	v := emptyView()
+	fillPool(&v, "all", hoursAhead(0, 999))
 	for _, p := range []struct {
 		id      string
 		perNode int
 		booked  bool
 	}{{"small", 4, false}, {"full", 8, true}, {"large", 16, false}, {"third", 8, false}, {"fourth", 8, false}} {
-		o := admission.PoolView{Pool: pool(), Slots: calendar.NewSlots(4, p.perNode)}
+		o := admission.PoolView{Pool: testPool(), Slots: calendar.NewSlots(4, p.perNode)}
 		o.Pool.ID, o.Pool.PerNode = p.id, p.perNode
 		if p.booked {
-			o.Slots.Force(calendar.Booking{ID: "b", Interval: hours(0, 9), Slots: []int{0, 1, 2, 3}, GPUs: p.perNode})
+			o.Slots.Force(calendar.Booking{ID: "b", Interval: hoursAhead(0, 9), Slots: []int{0, 1, 2, 3}, GPUs: p.perNode})
 		}
 		v.Others = append(v.Others, o)
 	}
-	d := admission.Decide(ask(reservation.Guaranteed, 1, 8, hours(1, 3)), v)
+	d := admission.Decide(newRequest(reservation.Guaranteed, 1, 8, hoursAhead(1, 3)), v)
 	require.Equal(t, []admission.Offer{
-		{Pool: "small", Shape: capacity.Shape{Nodes: 2, PerNode: 4}, Window: hours(1, 3), Cost: 32 * money.USD},
-		{Pool: "large", Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Window: hours(1, 3), Cost: 8 * money.USD},
-		{Pool: "third", Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Window: hours(1, 3), Cost: 16 * money.USD},
+		{Pool: "small", Shape: capacity.Shape{Nodes: 2, PerNode: 4}, Window: hoursAhead(1, 3), Cost: 32 * money.USD},
+		{Pool: "large", Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Window: hoursAhead(1, 3), Cost: 8 * money.USD},
+		{Pool: "third", Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Window: hoursAhead(1, 3), Cost: 16 * money.USD},
 	}, d.Offers, "three of those with room")
 }
 
 // An offer that would push somebody out, or move anybody, is none.
 func TestAnOfferIsAtNobodysExpense(t *testing.T) {
 	t.Parallel()
-	v := view()
-	full(&v, "all", hours(0, 5))
-	r := ask(reservation.Guaranteed, 1, 8, hours(1, 3))
+	v := emptyView()
+	fillPool(&v, "all", hoursAhead(0, 5))
+	r := newRequest(reservation.Guaranteed, 1, 8, hoursAhead(1, 3))
 	f := admission.Observe(r, v)
 	require.Len(t, admission.Judge(r, f).Offers, 1)
 	probe := f.Probes[0]
@@ -333,5 +333,5 @@ func TestCostIsPriceTimesGPUsTimesTime(t *testing.T) {
 		admission.Cost(capacity.Pool{Price: 1}, capacity.Shape{Nodes: 1, PerNode: 1}, time.Hour),
 		"a pool without GPUs",
 	)
-	require.Zero(t, admission.Cost(pool(), capacity.Shape{Nodes: 1}, time.Hour), "a shape without GPUs")
+	require.Zero(t, admission.Cost(testPool(), capacity.Shape{Nodes: 1}, time.Hour), "a shape without GPUs")
 }

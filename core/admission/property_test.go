@@ -24,7 +24,7 @@ type world struct {
 }
 
 func drawWorld(t *rapid.T) world {
-	v := view()
+	v := emptyView()
 	v.Pool.ID = "own"
 	v.Pool.OnlineShare, v.Pool.BorrowIdle = rapid.SampledFrom([]int{0, 0, 300, 500}).Draw(t, "online share"),
 		rapid.Bool().Draw(t, "borrow")
@@ -52,12 +52,12 @@ func drawWorld(t *rapid.T) world {
 		}
 	}
 	v.Pool.Paused = rapid.IntRange(0, 9).Draw(t, "paused") == 0
-	v.Limits = quota.Limits{GPUs: rapid.IntRange(8, 40).Draw(t, "quota"), SpeculationPerDay: dollars(t, "budget")}
-	caps := capped(&v)
-	caps.MaxGPUs, caps.MaxPerDay = rapid.IntRange(4, 40).Draw(t, "cap"), dollars(t, "cap money")
+	v.Limits = quota.Limits{GPUs: rapid.IntRange(8, 40).Draw(t, "quota"), SpeculationPerDay: drawDollars(t, "budget")}
+	caps := capKey(&v)
+	caps.MaxGPUs, caps.MaxPerDay = rapid.IntRange(4, 40).Draw(t, "cap"), drawDollars(t, "cap money")
 	for _, c := range []*quota.Commitments{v.Committed, v.SpeculativeCommitments, v.Key.Spent} {
 		for range rapid.IntRange(0, 3).Draw(t, "commitments") {
-			c.Add(drawWindow(t), gpus(rapid.IntRange(1, 8).Draw(t, "committed")), usd(dollars(t, "cost")/4))
+			c.Add(drawWindow(t), gpus(rapid.IntRange(1, 8).Draw(t, "committed")), usd(drawDollars(t, "cost")/4))
 		}
 	}
 	if rapid.Bool().Draw(t, "a person's key") {
@@ -92,7 +92,7 @@ func drawWorkload(t *rapid.T) capacity.Workload {
 
 // drawOther is another pool, of nodes half as large.
 func drawOther(t *rapid.T) admission.PoolView {
-	p := pool()
+	p := testPool()
 	p.ID, p.PerNode, p.Paused = "other", 4, rapid.Bool().Draw(t, "other paused")
 	o := admission.PoolView{Pool: p, Slots: calendar.NewSlots(4, 4)}
 	for i := range rapid.IntRange(0, 4).Draw(t, "other bookings") {
@@ -105,15 +105,15 @@ func drawOther(t *rapid.T) admission.PoolView {
 
 func drawWindow(t *rapid.T) calendar.Interval {
 	from := rapid.IntRange(-1, 20).Draw(t, "from")
-	return hours(from, from+rapid.IntRange(1, 10).Draw(t, "length"))
+	return hoursAhead(from, from+rapid.IntRange(1, 10).Draw(t, "length"))
 }
 
-func dollars(t *rapid.T, label string) money.MicroUSD {
+func drawDollars(t *rapid.T, label string) money.MicroUSD {
 	return money.MicroUSD(rapid.IntRange(0, 400).Draw(t, label)) * money.USD
 }
 
-// rebuilt is the calendar made again without some of the bookings.
-func (w world) rebuilt(without []string) *calendar.Slots {
+// rebuildCalendar is the calendar made again without some of the bookings.
+func (w world) rebuildCalendar(without []string) *calendar.Slots {
 	s := calendar.NewSlots(4, 8)
 	gone := map[string]bool{}
 	for _, id := range without {
@@ -127,13 +127,13 @@ func (w world) rebuilt(without []string) *calendar.Slots {
 	return s
 }
 
-// written shows a view with everything that is hidden in it. The functions and
+// writeView shows a view with everything that is hidden in it. The functions and
 // pointers of a View are followed by hand.
-func written(v admission.View) string {
+func writeView(v admission.View) string {
 	booked := ""
 	for slot := range v.Slots.Size() {
-		booked += fmt.Sprintln(v.Slots.On(slot, hours(-1000, 1000)), v.Slots.Fits(slot, 1, hours(0, 9)),
-			v.Slots.Fits(slot, 8, hours(9, 20)))
+		booked += fmt.Sprintln(v.Slots.On(slot, hoursAhead(-1000, 1000)), v.Slots.Fits(slot, 1, hoursAhead(0, 9)),
+			v.Slots.Fits(slot, 8, hoursAhead(9, 20)))
 	}
 	return booked + fmt.Sprint(v.Speculative, *v.Committed, *v.SpeculativeCommitments, *v.Key.Spent, v.Limits, v.Key.Caps, v.Pool)
 }
@@ -142,9 +142,9 @@ func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
-		before := written(w.view)
+		before := writeView(w.view)
 		d := admission.Decide(w.req, w.view)
-		require.Equal(t, before, written(w.view), "a decision changes nothing")
+		require.Equal(t, before, writeView(w.view), "a decision changes nothing")
 		require.Equal(t, d, admission.Decide(w.req, w.view), "and is the same again")
 		if !d.Accepted() {
 			require.Empty(t, d.Slots)
@@ -154,7 +154,7 @@ func TestAcceptedRequestsHaveTheirPlace(t *testing.T) {
 		taken := calendar.Booking{ID: "new", Interval: w.req.Window, Slots: d.Slots, GPUs: w.req.Shape.PerNode,
 			Short: w.req.Shape.Short}
 		require.Len(t, d.Slots, w.req.Shape.Nodes)
-		after := w.rebuilt(d.DisplacedIDs())
+		after := w.rebuildCalendar(d.DisplacedIDs())
 		for _, m := range d.Moves {
 			require.Contains(t, w.view.Movable, m.ID)
 			require.NoError(t, after.Move(m.ID, m.To))
@@ -184,7 +184,7 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 		return
 	}
 	require.Equal(t, reservation.Guaranteed, w.req.Class)
-	_, roomAlready := w.rebuilt(nil).Find(w.req.Shape, w.req.Window, nil)
+	_, roomAlready := w.rebuildCalendar(nil).Find(w.req.Shape, w.req.Window, nil)
 	require.False(t, roomAlready)
 	guesses := map[string]calendar.Booking{}
 	for _, b := range w.view.Speculative {
@@ -195,7 +195,7 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 		require.LessOrEqual(t, used, map[capacity.Workload]int{capacity.Online: online, capacity.Batch: batch}[w.req.Workload],
 			"who borrows pushes nobody out")
 	}
-	after := w.rebuilt(d.DisplacedIDs())
+	after := w.rebuildCalendar(d.DisplacedIDs())
 	require.NoError(t, after.Place(taken))
 	for i := len(d.Displaced) - 1; i >= 0; i-- {
 		if o := d.Displaced[i].Offer; o != nil {
@@ -205,7 +205,7 @@ func (w world) displacedWell(t *rapid.T, d admission.Decision, taken calendar.Bo
 				GPUs: o.Shape.PerNode, Short: o.Shape.Short})
 		}
 	}
-	after = w.rebuilt(d.DisplacedIDs())
+	after = w.rebuildCalendar(d.DisplacedIDs())
 	require.NoError(t, after.Place(taken))
 	for _, id := range d.DisplacedIDs() {
 		require.Contains(t, guesses, id)
@@ -232,7 +232,7 @@ func TestOffersTakenAtOnceSucceed(t *testing.T) {
 			retry := admission.Decide(again, from)
 			require.Empty(t, retry.Moves, "nor moves anybody")
 			require.Equal(t, o.Cost, retry.Cost)
-			require.True(t, retry.Accepted(), "%s at %s: %v", o.Shape, o.Window.Start, codes(retry))
+			require.True(t, retry.Accepted(), "%s at %s: %v", o.Shape, o.Window.Start, blockerCodes(retry))
 			require.Empty(t, retry.Displaced, "an offer pushes nobody out")
 			whole, ok := capacity.ShapeFor(o.Shape.GPUs(), from.Pool.PerNode)
 			require.True(t, ok)
@@ -272,7 +272,7 @@ func TestTheSmallerOfferIsTheLargest(t *testing.T) {
 // Whole data centres are asked for by mistake, and under a lock.
 func TestHugeRequestsAreAnsweredSoon(t *testing.T) {
 	t.Parallel()
-	v := view()
+	v := emptyView()
 	v.Pool.PerNode, v.Pool.MaxNodes = 8, 20_000
 	v.Slots = calendar.NewSlots(v.Pool.MaxNodes, v.Pool.PerNode)
 	v.Limits.GPUs = 200_000
@@ -281,12 +281,12 @@ func TestHugeRequestsAreAnsweredSoon(t *testing.T) {
 		for j := range slots {
 			slots[j] = 9*i + j
 		}
-		v.Slots.Force(calendar.Booking{ID: fmt.Sprint("b", i), Interval: hours(i%20, i%20+5), Slots: slots, GPUs: 8})
+		v.Slots.Force(calendar.Booking{ID: fmt.Sprint("b", i), Interval: hoursAhead(i%20, i%20+5), Slots: slots, GPUs: 8})
 	}
 	for _, n := range []int{99_991, 100_000, 159_999, 1_000_000} {
 		shape, ok := capacity.ShapeFor(n, 8)
 		require.True(t, ok)
-		d := admission.Decide(admission.Request{Class: reservation.Guaranteed, Shape: shape, Window: hours(0, 24)}, v)
+		d := admission.Decide(admission.Request{Class: reservation.Guaranteed, Shape: shape, Window: hoursAhead(0, 24)}, v)
 		require.False(t, d.Accepted())
 		require.Positive(t, d.Cost)
 		require.NotEmpty(t, d.Offers)

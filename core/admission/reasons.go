@@ -49,8 +49,8 @@ type Reason struct {
 // startGrace forgives the time a request spends on its way.
 const startGrace = time.Minute
 
-// blockers lists everything that is in the way of the request but room.
-func blockers(r *Request, f *Facts) []Reason {
+// listBlockers lists everything that is in the way of the request but room.
+func listBlockers(r *Request, f *Facts) []Reason {
 	reasons := windowReasons(r, f)
 	if !f.Pool.everHolds(r.Shape) {
 		reasons = append(reasons, noHardware(r, &f.Pool))
@@ -66,14 +66,14 @@ func limitBlockers(r *Request, f *Facts) []Reason {
 		reasons = pauseReasons(reasons, f)
 	}
 	for _, v := range f.Limits.Violations() {
-		reasons = append(reasons, r.dated(limitReason(v), v))
+		reasons = append(reasons, r.dateReason(limitReason(v), v))
 	}
 	reasons = capReasons(reasons, r, KeyCapExceeded, "key", &f.Key)
 	reasons = capReasons(reasons, r, UserCapExceeded, "user", &f.User)
 	for i := range f.Makers {
 		reasons = capReasons(reasons, r, KeyCapExceeded, "key's maker", &f.Makers[i])
 	}
-	if s := &f.Split; s.exceeded(r.Shape.GPUs()) && !s.Borrow {
+	if s := &f.Split; s.exceedsShare(r.Shape.GPUs()) && !s.Borrow {
 		reasons = append(reasons, noShare(r, f))
 	}
 	return reasons
@@ -104,20 +104,20 @@ func pauseReasons(reasons []Reason, f *Facts) []Reason {
 
 func windowReasons(r *Request, f *Facts) []Reason {
 	var reasons []Reason
-	if message, ok := past(r, f); ok {
+	if message, ok := whyPast(r, f); ok {
 		reasons = append(reasons, Reason{Code: WindowInPast, Unit: "seconds", Message: message,
 			Asked: int64(f.Window.Start.Sub(f.Now) / time.Second)})
 	}
 	if limit := f.Pool.MaxLease; f.Window.Length() > limit {
-		reasons = append(reasons, over(WindowTooLong, "seconds", int64(limit/time.Second),
+		reasons = append(reasons, overLimit(WindowTooLong, "seconds", int64(limit/time.Second),
 			int64(f.Window.Length()/time.Second),
 			fmt.Sprintf("pool %s allows windows of at most %s", f.Pool.Name, phrase.Length(limit))))
 	}
 	return reasons
 }
 
-// past says why no part of the window can be booked any more.
-func past(r *Request, f *Facts) (string, bool) {
+// whyPast says why no part of the window can be booked any more.
+func whyPast(r *Request, f *Facts) (string, bool) {
 	switch {
 	case !f.Window.Valid():
 		return "the window ends before it begins", true
@@ -141,14 +141,14 @@ func capReasons(reasons []Reason, r *Request, code Code, who string, f *CapFacts
 		whose = "the lease's "
 	}
 	for _, v := range f.Violations() {
-		reasons = append(reasons, r.dated(capReason(code, whose+who, v), v))
+		reasons = append(reasons, r.dateReason(capReason(code, whose+who, v), v))
 	}
 	return reasons
 }
 
-// dated adds in which period it is that a limit would be exceeded, where that is
+// dateReason adds in which period it is that a limit would be exceeded, where that is
 // not the one of the window.
-func (r *Request) dated(reason Reason, v quota.Violation) Reason {
+func (r *Request) dateReason(reason Reason, v quota.Violation) Reason {
 	if r.Prolongs && v.Period != "" {
 		reason.Message += fmt.Sprintf(" (a lease counts in the %s in which it began: %s)", v.Period,
 			r.Since.UTC().Format(time.DateOnly))
@@ -156,19 +156,19 @@ func (r *Request) dated(reason Reason, v quota.Violation) Reason {
 	return reason
 }
 
-func over(c Code, unit string, limit, asked int64, message string) Reason {
+func overLimit(c Code, unit string, limit, asked int64, message string) Reason {
 	return Reason{Code: c, Unit: unit, Limit: limit, Asked: asked, Message: message}
 }
 
 func noHardware(r *Request, p *PoolFacts) Reason {
-	return over(NoMatchingHardware, "gpus", int64(p.PerNode*p.MaxNodes), int64(r.Shape.GPUs()),
+	return overLimit(NoMatchingHardware, "gpus", int64(p.PerNode*p.MaxNodes), int64(r.Shape.GPUs()),
 		fmt.Sprintf("pool %s has at most %s of %s; %s never fits", p.Name, phrase.Count(p.MaxNodes, "node"),
 			phrase.Count(p.PerNode, "GPU"), r.Shape))
 }
 
 func noShare(r *Request, f *Facts) Reason {
 	asked := f.Split.Used + r.Shape.GPUs()
-	reason := over(WorkloadShareExceeded, "gpus", int64(f.Split.Share), int64(asked),
+	reason := overLimit(WorkloadShareExceeded, "gpus", int64(f.Split.Share), int64(asked),
 		fmt.Sprintf("%s work may have %s of pool %s; with this it would have %d", f.Split.Workload,
 			phrase.Count(f.Split.Share, "GPU"), f.Pool.Name, asked))
 	reason.At, reason.ClearsAt = f.Window.Start, f.Split.ClearsAt
@@ -176,7 +176,7 @@ func noShare(r *Request, f *Facts) Reason {
 }
 
 func noCapacity(r *Request, f *Facts) Reason {
-	reason := over(CapacityExhausted, "gpus", int64(f.Room.Free), int64(r.Shape.GPUs()),
+	reason := overLimit(CapacityExhausted, "gpus", int64(f.Room.Free), int64(r.Shape.GPUs()),
 		fmt.Sprintf("pool %s has %s free during the whole window; %s has no place", f.Pool.Name,
 			phrase.Count(f.Room.Free, "GPU"), r.Shape))
 	reason.At, reason.ClearsAt = f.Window.Start, f.Room.Earliest

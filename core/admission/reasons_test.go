@@ -17,13 +17,13 @@ import (
 
 func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 	t.Parallel()
-	start, midnight := hours(1, 2).Start, hours(16, 17).Start
+	start, midnight := hoursAhead(1, 2).Start, hoursAhead(16, 17).Start
 	today := now.Truncate(24 * time.Hour)
-	r := ask(reservation.Guaranteed, 1, 8, hours(1, 3))
-	late := ask(reservation.Guaranteed, 1, 1, window(-90*time.Second, time.Hour))
-	long := ask(reservation.Guaranteed, 1, 1, hours(1, 26))
-	begun := ask(reservation.Guaranteed, 1, 8, window(-30*time.Second, time.Hour))
-	key := func(set func(*quota.Caps)) func(v *admission.View) { return func(v *admission.View) { set(capped(v)) } }
+	r := newRequest(reservation.Guaranteed, 1, 8, hoursAhead(1, 3))
+	late := newRequest(reservation.Guaranteed, 1, 1, windowAhead(-90*time.Second, time.Hour))
+	long := newRequest(reservation.Guaranteed, 1, 1, hoursAhead(1, 26))
+	begun := newRequest(reservation.Guaranteed, 1, 8, windowAhead(-30*time.Second, time.Hour))
+	key := func(set func(*quota.Caps)) func(v *admission.View) { return func(v *admission.View) { set(capKey(v)) } }
 	for name, tc := range map[string]struct {
 		req  admission.Request
 		set  func(v *admission.View)
@@ -36,17 +36,17 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 			Code:    admission.WindowTooLong,
 			Message: "pool p allows windows of at most 24h", Unit: "seconds", Limit: 86_400, Asked: 90_000,
 		}},
-		"never": {ask(reservation.Guaranteed, 5, 8, hours(1, 3)), func(*admission.View) {}, admission.Reason{
+		"never": {newRequest(reservation.Guaranteed, 5, 8, hoursAhead(1, 3)), func(*admission.View) {}, admission.Reason{
 			Code:    admission.NoMatchingHardware,
 			Message: "pool a100 has at most 4 nodes of 8 GPUs; 5×8 never fits", Unit: "gpus", Limit: 32, Asked: 40,
 		}},
-		"full": {r, func(v *admission.View) { promise(v, "b", hours(0, 9), 6, 0, 1, 2, 3) }, admission.Reason{
+		"full": {r, func(v *admission.View) { addPromise(v, "b", hoursAhead(0, 9), 6, 0, 1, 2, 3) }, admission.Reason{
 			Code:    admission.CapacityExhausted,
 			Message: "pool a100 has 8 GPUs free during the whole window; 1×8 has no place",
-			Unit:    "gpus", Limit: 8, Asked: 8, At: start, ClearsAt: hours(9, 10).Start,
+			Unit:    "gpus", Limit: 8, Asked: 8, At: start, ClearsAt: hoursAhead(9, 10).Start,
 		}},
 		"full, and begun": {begun, func(v *admission.View) {
-			promise(v, "b", window(-time.Hour, -10*time.Second), 6, 0, 1, 2, 3)
+			addPromise(v, "b", windowAhead(-time.Hour, -10*time.Second), 6, 0, 1, 2, 3)
 		}, admission.Reason{
 			Code:    admission.CapacityExhausted,
 			Message: "pool a100 has 8 GPUs free during the whole window; 1×8 has no place",
@@ -55,11 +55,11 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 		"share": {r, func(v *admission.View) {
 			v.Pool.OnlineShare = 250
 			v.Used = map[capacity.Workload]*calendar.Profile{capacity.Online: {}}
-			v.Used[capacity.Online].Add(hours(2, 4), 3)
+			v.Used[capacity.Online].Add(hoursAhead(2, 4), 3)
 		}, admission.Reason{
 			Code:    admission.WorkloadShareExceeded,
 			Message: "online work may have 8 GPUs of pool a100; with this it would have 11",
-			Unit:    "gpus", Limit: 8, Asked: 11, At: start, ClearsAt: hours(4, 5).Start,
+			Unit:    "gpus", Limit: 8, Asked: 11, At: start, ClearsAt: hoursAhead(4, 5).Start,
 		}},
 		"key's GPUs": {r, key(func(c *quota.Caps) { c.MaxGPUs = 7 }), admission.Reason{
 			Code:    admission.KeyCapExceeded,
@@ -88,11 +88,11 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 		}},
 		"GPUs": {r, func(v *admission.View) {
 			v.Limits.GPUs = 8
-			v.Committed.Hold(hours(0, 2), gpus(1))
+			v.Committed.Hold(hoursAhead(0, 2), gpus(1))
 		}, admission.Reason{
 			Code:    admission.QuotaExceeded,
 			Message: "the organization may hold 8 GPUs at once; with this it would hold 9",
-			Unit:    "gpus", Limit: 8, Asked: 9, At: start, ClearsAt: hours(2, 3).Start,
+			Unit:    "gpus", Limit: 8, Asked: 9, At: start, ClearsAt: hoursAhead(2, 3).Start,
 		}},
 		"cohort": {r, func(v *admission.View) {
 			v.Limits.GPUs, v.Limits.Cohort = 4, "all"
@@ -118,7 +118,7 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 			Limit: 16_000_000, Asked: 17_000_000, At: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC),
 			ClearsAt: time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC),
 		}},
-		"guesses": {ask(reservation.Speculative, 1, 8, hours(1, 3)), func(v *admission.View) {
+		"guesses": {newRequest(reservation.Speculative, 1, 8, hoursAhead(1, 3)), func(v *admission.View) {
 			v.Limits.SpeculationPerDay = 16 * money.USD
 			v.SpeculativeCommitments.Spend(now, usd(1))
 		}, admission.Reason{
@@ -127,7 +127,7 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 			Unit:    "micro_usd", Limit: 16_000_000, Asked: 16_000_001, At: today, ClearsAt: midnight,
 		}},
 	} {
-		v := view()
+		v := emptyView()
 		tc.set(&v)
 		require.Equal(t, []admission.Reason{tc.want}, admission.Decide(tc.req, v).Reasons, name)
 	}
@@ -137,10 +137,10 @@ func TestAReasonSaysLimitAndAskedInItsUnit(t *testing.T) {
 // the day on which it began, and is as long as all of it.
 func TestWhatIsProlongedAddsTheDifference(t *testing.T) {
 	t.Parallel()
-	r := ask(reservation.Guaranteed, 1, 8, hours(1, 3))
-	r.Since, r.Prolongs = hours(-10, 0).Start, true
-	v := view()
-	caps := capped(&v)
+	r := newRequest(reservation.Guaranteed, 1, 8, hoursAhead(1, 3))
+	r.Since, r.Prolongs = hoursAhead(-10, 0).Start, true
+	v := emptyView()
+	caps := capKey(&v)
 	caps.MaxPerDay, caps.GPUHoursPerDay, caps.MaxWindow = 100*money.USD, quota.AtMost(100), 13*time.Hour
 	v.Key.Spent.Spend(r.Since, quota.Spend{Cost: 84 * money.USD, GPUSeconds: 84 * 3600})
 	require.Empty(t, admission.Decide(r, v).Reasons, "two hours of 8 GPUs are $16")
@@ -161,15 +161,15 @@ func TestWhatIsProlongedAddsTheDifference(t *testing.T) {
 	caps.MaxPerDay, caps.GPUHoursPerDay, caps.MaxWindow = 104*money.USD, quota.AtMost(104), 13*time.Hour
 	require.Empty(t, admission.Decide(r, v).Reasons, "what counts anew counts as a whole: 13 hours of 8 GPUs")
 	caps.MaxPerDay--
-	require.Equal(t, []admission.Code{admission.KeyCapExceeded}, codes(admission.Decide(r, v)))
+	require.Equal(t, []admission.Code{admission.KeyCapExceeded}, blockerCodes(admission.Decide(r, v)))
 }
 
 func TestARangeIsNarrowedToTheLongestLease(t *testing.T) {
 	t.Parallel()
 	span := func(least, most int) calendar.TimeRange {
 		return calendar.TimeRange{
-			StartNotEarlierThan: hours(1, 2).Start, EndNotLaterThan: hours(0, 48).End,
-			MinDuration: hours(0, least).Length(), MaxDuration: hours(0, most).Length(),
+			StartNotEarlierThan: hoursAhead(1, 2).Start, EndNotLaterThan: hoursAhead(0, 48).End,
+			MinDuration: hoursAhead(0, least).Length(), MaxDuration: hoursAhead(0, most).Length(),
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -177,25 +177,25 @@ func TestARangeIsNarrowedToTheLongestLease(t *testing.T) {
 		want calendar.Interval
 		code []admission.Code
 	}{
-		"no length is given":          {span(2, 0), hours(1, 25), nil},
-		"more than the lease":         {span(2, 30), hours(1, 25), nil},
-		"exactly the lease":           {span(24, 24), hours(1, 25), nil},
-		"less than the lease":         {span(2, 5), hours(1, 6), nil},
-		"at least the lease":          {span(24, 0), hours(1, 25), nil},
-		"never as short as the lease": {span(25, 30), hours(1, 26), []admission.Code{admission.WindowTooLong}},
+		"no length is given":          {span(2, 0), hoursAhead(1, 25), nil},
+		"more than the lease":         {span(2, 30), hoursAhead(1, 25), nil},
+		"exactly the lease":           {span(24, 24), hoursAhead(1, 25), nil},
+		"less than the lease":         {span(2, 5), hoursAhead(1, 6), nil},
+		"at least the lease":          {span(24, 0), hoursAhead(1, 25), nil},
+		"never as short as the lease": {span(25, 30), hoursAhead(1, 26), []admission.Code{admission.WindowTooLong}},
 		"from now, if it begins earlier": {
 			calendar.TimeRange{
-				StartNotEarlierThan: hours(-5, 0).Start, EndNotLaterThan: hours(0, 3).End, MinDuration: time.Hour,
+				StartNotEarlierThan: hoursAhead(-5, 0).Start, EndNotLaterThan: hoursAhead(0, 3).End, MinDuration: time.Hour,
 			},
-			hours(0, 3), nil,
+			hoursAhead(0, 3), nil,
 		},
 		"an end alone, as short as it is": {
-			calendar.TimeRange{StartNotEarlierThan: hours(1, 2).Start, MinDuration: 2 * time.Hour}, hours(1, 3), nil,
+			calendar.TimeRange{StartNotEarlierThan: hoursAhead(1, 2).Start, MinDuration: 2 * time.Hour}, hoursAhead(1, 3), nil,
 		},
 	} {
 		r := admission.Request{Class: reservation.Guaranteed, Shape: capacity.Shape{Nodes: 1, PerNode: 8}, Range: tc.span}
-		d := admission.Decide(r, view())
-		require.Equal(t, tc.code, codes(d), name)
+		d := admission.Decide(r, emptyView())
+		require.Equal(t, tc.code, blockerCodes(d), name)
 		require.Equal(t, tc.want, d.Window, name)
 	}
 }

@@ -71,7 +71,7 @@ func Replay(r Record) (same bool, diff string) {
 		{"reasons", r.Decision.Reasons, again.Reasons},
 		{"offers", r.Decision.Offers, again.Offers},
 	} {
-		was, now := text(part.was), text(part.now)
+		was, now := encodeText(part.was), encodeText(part.now)
 		if was != now {
 			differing = append(differing, fmt.Sprintf("%s: recorded %s, decided again %s", part.name, was, now))
 		}
@@ -79,8 +79,8 @@ func Replay(r Record) (same bool, diff string) {
 	return len(differing) == 0, strings.Join(differing, "\n")
 }
 
-// text is a value's JSON; no values and none given are the same.
-func text(v any) string {
+// encodeText is a value's JSON; no values and none given are the same.
+func encodeText(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err.Error()

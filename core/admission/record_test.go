@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/core/reservation"
 )
 
-// replayed sends a decision through its record and back.
-func replayed(t require.TestingT, w world) admission.Record {
+// replayDecision sends a decision through its record and back.
+func replayDecision(t require.TestingT, w world) admission.Record {
 	record := admission.NewRecord(w.req, w.view)
 	text, err := record.Encode()
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestRecordsAreDecidedAgainTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		d := admission.Decide(w.req, w.view)
-		record := replayed(t, w)
+		record := replayDecision(t, w)
 		require.Equal(t, d, record.Decision)
 		same, diff := admission.Replay(record)
 		require.True(t, same, diff)
@@ -38,7 +38,7 @@ func TestRecordsAreDecidedAgainTheSame(t *testing.T) {
 
 func TestATamperedRecordDiffers(t *testing.T) {
 	t.Parallel()
-	w := world{view: view(), req: ask(reservation.Guaranteed, 1, 4, hours(1, 3))}
+	w := world{view: emptyView(), req: newRequest(reservation.Guaranteed, 1, 4, hoursAhead(1, 3))}
 	for name, tc := range map[string]struct {
 		tamper func(*admission.Record)
 		want   string
@@ -48,7 +48,7 @@ func TestATamperedRecordDiffers(t *testing.T) {
 		"limits": {func(r *admission.Record) { r.Facts.Limits.Limits.GPUs = 3 }, "quota_exceeded"},
 		"room":   {func(r *admission.Record) { r.Facts.Room.Found = false }, "capacity_exhausted"},
 	} {
-		record := replayed(t, w)
+		record := replayDecision(t, w)
 		tc.tamper(&record)
 		same, diff := admission.Replay(record)
 		require.False(t, same, name)

@@ -37,8 +37,8 @@ type SplitFacts struct {
 	ClearsAt time.Time `json:",omitzero"`
 }
 
-// exceeded reports whether the request goes beyond the workload's share.
-func (s *SplitFacts) exceeded(n int) bool { return s.Workload != "" && s.Used+n > s.Share }
+// exceedsShare reports whether the request goes beyond the workload's share.
+func (s *SplitFacts) exceedsShare(n int) bool { return s.Workload != "" && s.Used+n > s.Share }
 
 func splitFacts(r *Request, p *PoolView, w calendar.Interval) SplitFacts {
 	if p.Pool.OnlineShare <= 0 {
@@ -51,7 +51,7 @@ func splitFacts(r *Request, p *PoolView, w calendar.Interval) SplitFacts {
 	}
 	if used := p.Used[s.Workload]; used != nil {
 		s.Used = used.Peak(w)
-		if n := r.Shape.GPUs(); s.exceeded(n) {
+		if n := r.Shape.GPUs(); s.exceedsShare(n) {
 			if start, ok := used.FirstFit(s.Share, n, w.Length(), w.Start, w.Start.Add(horizon)); ok {
 				s.ClearsAt = start
 			}

@@ -17,7 +17,7 @@ type event struct {
 	units  int // of bootReady
 }
 
-func (e event) before(o event) bool {
+func (e event) sortsBefore(o event) bool {
 	if e.at != o.at {
 		return e.at < o.at
 	}
@@ -33,7 +33,7 @@ func (a *agenda) push(e event) {
 	i := len(h) - 1
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !h[i].before(h[parent]) {
+		if !h[i].sortsBefore(h[parent]) {
 			break
 		}
 		h[i], h[parent] = h[parent], h[i]
@@ -50,7 +50,7 @@ func (a *agenda) pop() event {
 	for i := 0; ; {
 		least := i
 		for c := 2*i + 1; c <= 2*i+2 && c < n; c++ {
-			if h[c].before(h[least]) {
+			if h[c].sortsBefore(h[least]) {
 				least = c
 			}
 		}

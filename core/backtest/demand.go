@@ -19,13 +19,13 @@ func (t Trace) Demand() [][]Step {
 		changes[j.Tenant] = append(changes[j.Tenant], Step{j.Submit, j.GPUs}, Step{j.Submit + j.Duration, -j.GPUs})
 	}
 	for i, c := range changes {
-		changes[i] = accumulate(c)
+		changes[i] = toLevels(c)
 	}
 	return changes
 }
 
-// accumulate turns changes into levels, in place.
-func accumulate(changes []Step) []Step {
+// toLevels turns changes into levels, in place.
+func toLevels(changes []Step) []Step {
 	slices.SortFunc(changes, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	level, n := 0, 0
 	for i, c := range changes {

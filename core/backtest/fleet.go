@@ -28,9 +28,9 @@ type fleet struct {
 	asked   int64 // the second for which Next is on the agenda
 }
 
-// start takes the newest idle units for the first pending jobs, in strict order,
+// startJobs takes the newest idle units for the first pending jobs, in strict order,
 // and returns how many jobs may start.
-func (f *fleet) start() int {
+func (f *fleet) startJobs() int {
 	n := 0
 	for n < len(f.pending) && f.pending[n].gpus <= f.idling {
 		f.takeNewest(f.pending[n].gpus)
@@ -54,8 +54,8 @@ func (f *fleet) takeNewest(units int) {
 	}
 }
 
-// add makes units idle.
-func (f *fleet) add(now int64, units int) {
+// addIdle makes units idle.
+func (f *fleet) addIdle(now int64, units int) {
 	f.idling += units
 	if n := len(f.idle); n > 0 && f.idle[n-1].at == now {
 		f.idle[n-1].units += units
@@ -64,11 +64,11 @@ func (f *fleet) add(now int64, units int) {
 	f.idle = append(f.idle, batch{now, units})
 }
 
-// plan returns how many units to boot, and releases those that are too many: the
+// planBoots returns how many units to boot, and releases those that are too many: the
 // oldest first, and only those that became idle at or before the second given. If
 // none is to be lost to a boot, units that boot are no reason to release: as many
 // as are wanted stay ready.
-func (f *fleet) plan(before int64, keepReady bool) (boot int) {
+func (f *fleet) planBoots(before int64, keepReady bool) (boot int) {
 	boot = max(0, f.need-f.idling-f.boots)
 	spare := f.idling + f.boots + boot - f.need
 	want := max(0, f.target-f.busy-f.need)
@@ -78,11 +78,11 @@ func (f *fleet) plan(before int64, keepReady bool) (boot int) {
 	if keepReady {
 		spare -= f.boots + boot
 	}
-	f.release(min(spare-want, f.idling-f.need), before)
+	f.releaseUnits(min(spare-want, f.idling-f.need), before)
 	return boot
 }
 
-func (f *fleet) release(units int, before int64) {
+func (f *fleet) releaseUnits(units int, before int64) {
 	gone := 0
 	for units > 0 && gone < len(f.idle) && f.idle[gone].at <= before {
 		n := min(units, f.idle[gone].units)

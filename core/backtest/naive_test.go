@@ -31,7 +31,7 @@ type naiveJob struct {
 	gpus int
 }
 
-func (n *naive) run() {
+func (n *naive) runAll() {
 	first, from, last := n.trace.Window()
 	n.waits = map[int]int64{}
 	for range n.trace.Tenants {
@@ -39,23 +39,23 @@ func (n *naive) run() {
 	}
 	for now := first; now <= last || len(n.waits) < len(n.trace.Jobs); now++ {
 		if now > from && now <= last {
-			n.count()
+			n.countSecond()
 		}
 		for i, t := range n.tenants {
-			n.second(i, t, now)
+			n.playSecond(i, t, now)
 		}
 	}
 }
 
-// count adds what stood idle or booted during the second that just passed.
-func (n *naive) count() {
+// countSecond adds what stood idle or booted during the second that just passed.
+func (n *naive) countSecond() {
 	for _, t := range n.tenants {
 		n.idle += int64(len(t.idle))
 		n.boot += int64(len(t.boots))
 	}
 }
 
-func (n *naive) second(i int, t *naiveTenant, now int64) {
+func (n *naive) playSecond(i int, t *naiveTenant, now int64) {
 	t.running = slices.DeleteFunc(t.running, func(j naiveJob) bool {
 		if j.end == now {
 			t.idle = append(t.idle, slices.Repeat([]int64{now}, j.gpus)...)
@@ -68,20 +68,20 @@ func (n *naive) second(i int, t *naiveTenant, now int64) {
 		}
 		return ready == now
 	})
-	n.dispatch(t, now)
+	n.startPending(t, now)
 	for id, j := range n.trace.Jobs {
 		if j.Submit == now && j.Tenant == i {
 			t.pending = append(t.pending, id)
-			n.dispatch(t, now)
+			n.startPending(t, now)
 		}
 	}
 	if n.targets != nil {
 		t.target = n.targets(i, now)
 	}
-	n.settle(t, now)
+	n.askPolicy(t, now)
 }
 
-func (n *naive) dispatch(t *naiveTenant, now int64) {
+func (n *naive) startPending(t *naiveTenant, now int64) {
 	for len(t.pending) > 0 {
 		j := n.trace.Jobs[t.pending[0]]
 		if j.GPUs > len(t.idle) {
@@ -94,7 +94,7 @@ func (n *naive) dispatch(t *naiveTenant, now int64) {
 	}
 }
 
-func (n *naive) settle(t *naiveTenant, now int64) {
+func (n *naive) askPolicy(t *naiveTenant, now int64) {
 	need, busy := 0, 0
 	for _, id := range t.pending {
 		need += n.trace.Jobs[id].GPUs

@@ -11,14 +11,14 @@ func Oracle(t Trace, boot int64) (Outcome, error) {
 	o := foresight{boot: boot}
 	_, o.from, o.last = t.Window()
 	for _, steps := range t.Demand() {
-		o.tenant(steps)
+		o.addTenant(steps)
 	}
 	for _, j := range t.Jobs {
 		if j.Submit > o.from {
-			o.out.waited(0)
+			o.out.addWait(0)
 		}
 	}
-	o.out.finish(t, Span{o.from, o.last})
+	o.out.sumScores(t, Span{o.from, o.last})
 	return o.out, nil
 }
 
@@ -28,7 +28,7 @@ type foresight struct {
 	out              Outcome
 }
 
-func (o *foresight) tenant(steps []Step) {
+func (o *foresight) addTenant(steps []Step) {
 	freed := make([]int64, Peak(steps)) // when a level fell idle, by level
 	for k := range freed {
 		freed[k] = -1
@@ -36,7 +36,7 @@ func (o *foresight) tenant(steps []Step) {
 	level := 0
 	for _, s := range steps {
 		for k := level; k < s.Level; k++ {
-			o.use(freed[k], s.At)
+			o.useUnit(freed[k], s.At)
 		}
 		for k := s.Level; k < level; k++ {
 			freed[k] = s.At
@@ -45,18 +45,18 @@ func (o *foresight) tenant(steps []Step) {
 	}
 }
 
-// use counts what it took to have a GPU at a second: its idling since it was
+// useUnit counts what it took to have a GPU at a second: its idling since it was
 // freed, or its boot. A negative freed stands for a GPU that was never there.
-func (o *foresight) use(freed, at int64) {
+func (o *foresight) useUnit(freed, at int64) {
 	if freed >= 0 && at-freed < o.boot {
-		o.out.idle += o.scored(freed, at)
+		o.out.idle += o.scoredPart(freed, at)
 		return
 	}
-	o.out.boot += o.scored(at-o.boot, at)
+	o.out.boot += o.scoredPart(at-o.boot, at)
 }
 
-// scored returns how much of a time lies within the scored window.
-func (o *foresight) scored(begin, end int64) int64 {
+// scoredPart returns how much of a time lies within the scored window.
+func (o *foresight) scoredPart(begin, end int64) int64 {
 	return max(0, min(end, o.last)-max(begin, o.from))
 }
 

@@ -22,13 +22,13 @@ func TestOracleStory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if idle, boot := seconds(o.IdleHours), seconds(o.BootHours); idle != 2*5 || boot != 3*10+10 {
+	if idle, boot := toSeconds(o.IdleHours), toSeconds(o.BootHours); idle != 2*5 || boot != 3*10+10 {
 		t.Errorf("idle %d, booting %d GPU-seconds, want 10 and 40", idle, boot)
 	}
 	if o.ZeroWaitShare() != 100 || o.Mean != 0 || o.Jobs != 3 {
 		t.Errorf("%d jobs, %v %% of them without a wait, mean %v s", o.Jobs, o.ZeroWaitShare(), o.Mean)
 	}
-	if busy := seconds(o.BusyHours); busy != 3*10+2*15 {
+	if busy := toSeconds(o.BusyHours); busy != 3*10+2*15 {
 		t.Errorf("busy %d GPU-seconds, want 60", busy)
 	}
 }
@@ -43,8 +43,8 @@ func TestOracleFollowsEachLevel(t *testing.T) {
 			t.Fatal(err)
 		}
 		idle, booting := naiveOracle(trace, boot)
-		if seconds(o.IdleHours) != idle || seconds(o.BootHours) != booting {
-			t.Fatalf("idle %d, booting %d GPU-seconds, want %d and %d", seconds(o.IdleHours), seconds(o.BootHours),
+		if toSeconds(o.IdleHours) != idle || toSeconds(o.BootHours) != booting {
+			t.Fatalf("idle %d, booting %d GPU-seconds, want %d and %d", toSeconds(o.IdleHours), toSeconds(o.BootHours),
 				idle, booting)
 		}
 	})
@@ -60,21 +60,21 @@ func naiveOracle(trace backtest.Trace, boot int64) (idle, booting int64) {
 			next, wanted := int64(math.MaxInt64), false
 			var unused []int64 // seconds since the level was wanted, backwards
 			for now := end; now >= first-boot; now-- {
-				if wanted = demand(trace, tenant, now) >= level; wanted {
-					idle += held(unused, next, now, boot, from, last)
-					booting += booted(next, now, boot, from, last)
+				if wanted = demandAt(trace, tenant, now) >= level; wanted {
+					idle += secondsHeld(unused, next, now, boot, from, last)
+					booting += secondsBooting(next, now, boot, from, last)
 					next, unused = now, nil
 					continue
 				}
 				unused = append(unused, now)
 			}
-			booting += booted(next, math.MinInt64/2, boot, from, last)
+			booting += secondsBooting(next, math.MinInt64/2, boot, from, last)
 		}
 	}
 	return idle, booting
 }
 
-func demand(trace backtest.Trace, tenant int, now int64) int {
+func demandAt(trace backtest.Trace, tenant int, now int64) int {
 	sum := 0
 	for _, j := range trace.Jobs {
 		if j.Tenant == tenant && j.Submit <= now && now < j.Submit+j.Duration {
@@ -84,8 +84,8 @@ func demand(trace backtest.Trace, tenant int, now int64) int {
 	return sum
 }
 
-// held counts the scored seconds of a pause after now that is shorter than a boot.
-func held(unused []int64, next, now, boot, from, last int64) (n int64) {
+// secondsHeld counts the scored seconds of a pause after now that is shorter than a boot.
+func secondsHeld(unused []int64, next, now, boot, from, last int64) (n int64) {
 	if next == math.MaxInt64 || next-now-1 >= boot {
 		return 0
 	}
@@ -97,9 +97,9 @@ func held(unused []int64, next, now, boot, from, last int64) (n int64) {
 	return n
 }
 
-// booted counts the scored seconds of the boot before next, if the pause since
+// secondsBooting counts the scored seconds of the boot before next, if the pause since
 // now is long enough for it.
-func booted(next, now, boot, from, last int64) (n int64) {
+func secondsBooting(next, now, boot, from, last int64) (n int64) {
 	if next == math.MaxInt64 || next-now-1 < boot {
 		return 0
 	}
@@ -138,7 +138,7 @@ func TestDemandIsOneStepASecond(t *testing.T) {
 				if i > 0 && steps[i-1].At == s.At {
 					t.Fatalf("two steps at %d", s.At)
 				}
-				if want := demand(trace, tenant, s.At); s.Level != want {
+				if want := demandAt(trace, tenant, s.At); s.Level != want {
 					t.Fatalf("level %d at %d, want %d", s.Level, s.At, want)
 				}
 			}

@@ -18,7 +18,7 @@ type Outcome struct {
 	waits      []int64
 }
 
-func (o *Outcome) waited(wait int64) { o.waits = append(o.waits, wait) }
+func (o *Outcome) addWait(wait int64) { o.waits = append(o.waits, wait) }
 
 // IdleShare and BootShare are in percent of the busy GPU-hours, as is Overhead.
 func (o Outcome) IdleShare() float64 { return percent(o.IdleHours, o.BusyHours) }
@@ -43,13 +43,13 @@ func percent(part, whole float64) float64 {
 	return 100 * part / whole
 }
 
-// finish adds up what is scored.
-func (o *Outcome) finish(t Trace, scored Span) {
+// sumScores adds up what is scored.
+func (o *Outcome) sumScores(t Trace, scored Span) {
 	busy := int64(0)
 	for _, j := range t.Jobs {
 		busy += int64(j.GPUs) * max(0, min(j.Submit+j.Duration, scored.Last)-max(j.Submit, scored.From))
 	}
-	o.BusyHours, o.IdleHours, o.BootHours = hours(busy), hours(o.idle), hours(o.boot)
+	o.BusyHours, o.IdleHours, o.BootHours = toHours(busy), toHours(o.idle), toHours(o.boot)
 	o.Jobs = len(o.waits)
 	slices.Sort(o.waits)
 	sum := int64(0)
@@ -59,7 +59,7 @@ func (o *Outcome) finish(t Trace, scored Span) {
 			o.ZeroWaits++
 		}
 	}
-	o.WaitHours = hours(sum)
+	o.WaitHours = toHours(sum)
 	if n := o.Jobs; n > 0 {
 		o.Mean = float64(sum) / float64(n)
 		o.P95, o.Longest = o.waits[(95*n+99)/100-1], o.waits[n-1]
@@ -67,4 +67,4 @@ func (o *Outcome) finish(t Trace, scored Span) {
 	o.waits = nil
 }
 
-func hours(seconds int64) float64 { return float64(seconds) / 3600 }
+func toHours(seconds int64) float64 { return float64(seconds) / 3600 }

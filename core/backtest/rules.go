@@ -58,22 +58,22 @@ func Schedule(from int64, h Hours, level int) Policy {
 func (s *schedule) Next() int64 { return s.next }
 
 func (s *schedule) Target(now int64) int {
-	open := s.hours.open(now)
-	s.next = s.hours.change(now)
+	open := s.hours.isOpen(now)
+	s.next = s.hours.nextChange(now)
 	if !open {
 		return 0
 	}
 	return s.level
 }
 
-func (h Hours) open(now int64) bool {
+func (h Hours) isOpen(now int64) bool {
 	t := time.Unix(now, 0).In(h.Zone)
 	weekday := t.Weekday() != time.Saturday && t.Weekday() != time.Sunday
 	return weekday && t.Hour() >= h.Open && t.Hour() < h.Close
 }
 
-// change returns the next second in which the hours may begin or end.
-func (h Hours) change(now int64) int64 {
+// nextChange returns the next second in which the hours may begin or end.
+func (h Hours) nextChange(now int64) int64 {
 	t := time.Unix(now, 0).In(h.Zone)
 	for day := 0; ; day++ {
 		for _, hour := range []int{h.Open, h.Close} {

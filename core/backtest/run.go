@@ -42,30 +42,30 @@ func Run(t Trace, opt Options) (Outcome, error) {
 		r.fleets[i].since = r.from
 		if opt.Policy != nil {
 			r.fleets[i].policy = opt.Policy(i)
-			r.ask(i)
+			r.schedulePolicy(i)
 		}
 	}
-	for r.more() {
-		if err := r.second(); err != nil {
+	for r.hasMore() {
+		if err := r.playSecond(); err != nil {
 			return Outcome{}, err
 		}
 	}
 	for i := range r.fleets {
-		r.count(i, r.last)
+		r.countUntil(i, r.last)
 	}
-	r.out.finish(t, Span{r.from, r.last})
+	r.out.sumScores(t, Span{r.from, r.last})
 	return r.out, nil
 }
 
-// more reports whether a job has still to arrive or to start, or something is
+// hasMore reports whether a job has still to arrive or to start, or something is
 // to happen that is scored.
-func (r *run) more() bool {
+func (r *run) hasMore() bool {
 	return r.next < len(r.trace.Jobs) || r.pending > 0 || len(r.agenda) > 0 && r.agenda[0].at <= r.last
 }
 
-// second lets everything happen that is due in the next second in which anything
+// playSecond lets everything happen that is due in the next second in which anything
 // is.
-func (r *run) second() error {
+func (r *run) playSecond() error {
 	now := int64(math.MaxInt64)
 	if r.next < len(r.trace.Jobs) {
 		now = r.trace.Jobs[r.next].Submit
@@ -74,39 +74,39 @@ func (r *run) second() error {
 		now = min(now, r.agenda[0].at)
 	}
 	for len(r.agenda) > 0 && r.agenda[0].at == now && r.agenda[0].kind != look {
-		r.happen(r.agenda.pop())
+		r.applyEvent(r.agenda.pop())
 	}
 	for _, i := range r.touched {
-		r.dispatch(now, i)
+		r.startPending(now, i)
 	}
 	for ; r.next < len(r.trace.Jobs) && r.trace.Jobs[r.next].Submit == now; r.next++ {
-		if err := r.arrive(now); err != nil {
+		if err := r.admitArrivals(now); err != nil {
 			return err
 		}
 	}
 	for len(r.agenda) > 0 && r.agenda[0].at == now {
-		r.touch(r.agenda.pop().tenant)
+		r.touchTenant(r.agenda.pop().tenant)
 	}
 	for _, i := range r.touched {
-		r.settle(now, i)
+		r.applyPolicy(now, i)
 	}
 	r.touched = r.touched[:0]
 	return nil
 }
 
-func (r *run) touch(i int) {
+func (r *run) touchTenant(i int) {
 	if !r.fleets[i].touched {
 		r.fleets[i].touched = true
 		r.touched = append(r.touched, i)
 	}
 }
 
-// happen lets a job end or a boot be ready.
-func (r *run) happen(e event) {
-	r.touch(e.tenant)
-	r.count(e.tenant, e.at)
+// applyEvent lets a job end or a boot be ready.
+func (r *run) applyEvent(e event) {
+	r.touchTenant(e.tenant)
+	r.countUntil(e.tenant, e.at)
 	f := &r.fleets[e.tenant]
-	f.add(e.at, e.units)
+	f.addIdle(e.at, e.units)
 	if e.kind == bootReady {
 		f.boots -= e.units
 		return
@@ -117,38 +117,38 @@ func (r *run) happen(e event) {
 	}
 }
 
-func (r *run) arrive(now int64) error {
+func (r *run) admitArrivals(now int64) error {
 	j := r.trace.Jobs[r.next]
 	f := &r.fleets[j.Tenant]
-	r.touch(j.Tenant)
+	r.touchTenant(j.Tenant)
 	f.pending = append(f.pending, waiting{r.next, j.GPUs})
 	f.need += j.GPUs
 	r.pending++
 	if f.policy != nil {
 		f.policy.Submit(now, j)
 	}
-	r.dispatch(now, j.Tenant)
+	r.startPending(now, j.Tenant)
 	if r.opt.Progress != nil && r.next%progressEvery == 0 {
 		return r.opt.Progress(r.next, len(r.trace.Jobs))
 	}
 	return nil
 }
 
-// dispatch starts the pending jobs that have their GPUs.
-func (r *run) dispatch(now int64, tenant int) {
+// startPending starts the pending jobs that have their GPUs.
+func (r *run) startPending(now int64, tenant int) {
 	f := &r.fleets[tenant]
 	if len(f.pending) == 0 {
 		return
 	}
-	r.count(tenant, now)
-	n := f.start()
+	r.countUntil(tenant, now)
+	n := f.startJobs()
 	for _, w := range f.pending[:n] {
 		j := r.trace.Jobs[w.job]
 		r.started[w.job] = now
 		r.pending--
 		r.agenda.push(event{now + j.Duration, jobEnds, tenant, w.job, j.GPUs})
 		if j.Submit > r.from {
-			r.out.waited(now - j.Submit)
+			r.out.addWait(now - j.Submit)
 		}
 		if r.opt.Waited != nil {
 			r.opt.Waited(w.job, now-j.Submit)
@@ -157,24 +157,24 @@ func (r *run) dispatch(now int64, tenant int) {
 	f.pending = append(f.pending[:0], f.pending[n:]...)
 }
 
-// settle asks the policy if it is time, and then boots and releases.
-func (r *run) settle(now int64, tenant int) {
+// applyPolicy asks the policy if it is time, and then boots and releases.
+func (r *run) applyPolicy(now int64, tenant int) {
 	f := &r.fleets[tenant]
 	f.touched = false
 	if f.policy != nil && f.policy.Next() <= now {
 		f.target = f.policy.Target(now)
 	}
-	r.count(tenant, now)
-	if boot := f.plan(now-r.opt.KeepAlive, r.opt.KeepReady); boot > 0 {
+	r.countUntil(tenant, now)
+	if boot := f.planBoots(now-r.opt.KeepAlive, r.opt.KeepReady); boot > 0 {
 		f.boots += boot
 		r.agenda.push(event{now + r.opt.Boot, bootReady, tenant, 0, boot})
 	}
-	r.ask(tenant)
-	r.wind(now, tenant)
+	r.schedulePolicy(tenant)
+	r.setKeepAlive(now, tenant)
 }
 
-// ask puts the policy's next question on the agenda.
-func (r *run) ask(tenant int) {
+// schedulePolicy puts the policy's next question on the agenda.
+func (r *run) schedulePolicy(tenant int) {
 	f := &r.fleets[tenant]
 	if f.policy == nil {
 		return
@@ -185,8 +185,8 @@ func (r *run) ask(tenant int) {
 	}
 }
 
-// wind sets the keep-alive timer of the oldest idle unit.
-func (r *run) wind(now int64, tenant int) {
+// setKeepAlive sets the keep-alive timer of the oldest idle unit.
+func (r *run) setKeepAlive(now int64, tenant int) {
 	f := &r.fleets[tenant]
 	if r.opt.KeepAlive == 0 || len(f.idle) == 0 {
 		return
@@ -197,8 +197,8 @@ func (r *run) wind(now int64, tenant int) {
 	}
 }
 
-// count adds up what idled and booted until now, within the scored window.
-func (r *run) count(tenant int, now int64) {
+// countUntil adds up what idled and booted until now, within the scored window.
+func (r *run) countUntil(tenant int, now int64) {
 	f := &r.fleets[tenant]
 	now = min(now, r.last)
 	if now <= f.since {

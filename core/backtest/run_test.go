@@ -63,7 +63,7 @@ func replayBoth(t *rapid.T) (backtest.Outcome, *naive, map[int]int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.run()
+	n.runAll()
 	return out, n, waits
 }
 
@@ -76,16 +76,16 @@ func TestRunEqualsTheNaiveReplay(t *testing.T) {
 				t.Fatalf("job %d waited %d s (started: %v), want %d s", id, got, ok, n.waits[id])
 			}
 		}
-		if idle := seconds(out.IdleHours); idle != n.idle {
+		if idle := toSeconds(out.IdleHours); idle != n.idle {
 			t.Fatalf("idle: %d GPU-seconds, want %d", idle, n.idle)
 		}
-		if boot := seconds(out.BootHours); boot != n.boot {
+		if boot := toSeconds(out.BootHours); boot != n.boot {
 			t.Fatalf("booting: %d GPU-seconds, want %d", boot, n.boot)
 		}
 	})
 }
 
-func seconds(hours float64) int64 { return int64(math.Round(hours * 3600)) }
+func toSeconds(hours float64) int64 { return int64(math.Round(hours * 3600)) }
 
 func TestNobodyWaitsLongerThanABoot(t *testing.T) {
 	t.Parallel()
@@ -170,7 +170,7 @@ func TestStories(t *testing.T) {
 			if math.Abs(out.ZeroWaitShare()-c.zero) > 1e-9 || math.Abs(out.Mean-c.mean) > 1e-9 {
 				t.Errorf("zero-wait %v %%, mean %v s, want %v %%, %v s", out.ZeroWaitShare(), out.Mean, c.zero, c.mean)
 			}
-			if idle, boot := seconds(out.IdleHours), seconds(out.BootHours); idle != c.idle || boot != c.boot {
+			if idle, boot := toSeconds(out.IdleHours), toSeconds(out.BootHours); idle != c.idle || boot != c.boot {
 				t.Errorf("idle %d and booting %d GPU-seconds, want %d and %d", idle, boot, c.idle, c.boot)
 			}
 		})
@@ -217,10 +217,10 @@ func TestWhatIsScoredCanEndAfterTheLastJob(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := seconds(out.IdleHours); out.Jobs != 1 || got != idle || seconds(out.BootHours) != 5 ||
-			seconds(out.BusyHours) != 10 {
+		if got := toSeconds(out.IdleHours); out.Jobs != 1 || got != idle || toSeconds(out.BootHours) != 5 ||
+			toSeconds(out.BusyHours) != 10 {
 			t.Errorf("up to %d: %d jobs, %d s idle, %d s of boot, %d s busy", last, out.Jobs, got,
-				seconds(out.BootHours), seconds(out.BusyHours))
+				toSeconds(out.BootHours), toSeconds(out.BusyHours))
 		}
 	}
 	if out, err := backtest.Run(trace, backtest.Options{Boot: 5,

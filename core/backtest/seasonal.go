@@ -29,20 +29,20 @@ func (s *seasonal) Submit(now int64, j Job) {
 	if s.next == never {
 		s.minute, s.next = now/minute, (now+minute-1)/minute*minute
 	}
-	s.change(now, j.GPUs)
+	s.changeDemand(now, j.GPUs)
 }
 
-func (s *seasonal) End(now int64, j Job, _ int64) { s.change(now, -j.GPUs) }
+func (s *seasonal) End(now int64, j Job, _ int64) { s.changeDemand(now, -j.GPUs) }
 
-func (s *seasonal) change(now int64, gpus int) {
-	s.reach(now / minute)
+func (s *seasonal) changeDemand(now int64, gpus int) {
+	s.advanceTo(now / minute)
 	s.demand += gpus
 	at := &s.peaks[s.minute%history]
 	*at = max(*at, int32(s.demand))
 }
 
-// reach goes on to a minute with an unchanged demand.
-func (s *seasonal) reach(to int64) {
+// advanceTo goes on to a minute with an unchanged demand.
+func (s *seasonal) advanceTo(to int64) {
 	for s.minute < to {
 		s.minute++
 		s.peaks[s.minute%history] = int32(s.demand)
@@ -53,7 +53,7 @@ func (s *seasonal) Next() int64 { return s.next }
 
 func (s *seasonal) Target(now int64) int {
 	s.next = now/minute*minute + minute
-	s.reach(now / minute)
+	s.advanceTo(now / minute)
 	peak := int32(0)
 	for m := s.minute - week - aside; m <= s.minute-week+aside; m++ {
 		if m > 0 {

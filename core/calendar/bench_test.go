@@ -20,12 +20,12 @@ type crowd struct {
 	rng      *rand.Rand
 }
 
-func (c *crowd) window() calendar.Interval {
+func (c *crowd) drawWindow() calendar.Interval {
 	start := monday.Add(time.Duration(c.rng.IntN(30*24*60)) * time.Minute)
 	return calendar.Interval{Start: start, End: start.Add(time.Duration(30+c.rng.IntN(15*60)) * time.Minute)}
 }
 
-func (c *crowd) shape() capacity.Shape {
+func (c *crowd) drawShape() capacity.Shape {
 	return capacity.Shape{Nodes: 1 + c.rng.IntN(2)*c.rng.IntN(4), PerNode: 1 << c.rng.IntN(4)}
 }
 
@@ -33,7 +33,7 @@ func newCrowd(n int) *crowd {
 	c := &crowd{slots: calendar.NewSlots(1250, 8), rng: rand.New(rand.NewPCG(1, uint64(n)))}
 	var slots []int
 	for len(c.bookings) < n {
-		shape, iv, ok := c.shape(), c.window(), false
+		shape, iv, ok := c.drawShape(), c.drawWindow(), false
 		if slots, ok = c.slots.FindInto(slots[:0], shape, iv, nil); !ok {
 			continue
 		}
@@ -51,21 +51,21 @@ type question struct {
 	shape capacity.Shape
 }
 
-func (c *crowd) questions() []question {
+func (c *crowd) drawQuestions() []question {
 	all := make([]question, 1024)
 	for i := range all {
-		all[i] = question{c.window(), c.shape()}
+		all[i] = question{c.drawWindow(), c.drawShape()}
 	}
 	return all
 }
 
 var sizes = map[string]int{"10k": 10_000, "100k": 100_000}
 
-func each(b *testing.B, figure string, run func(b *testing.B, c *crowd, asked []question)) {
+func benchmarkEach(b *testing.B, figure string, run func(b *testing.B, c *crowd, asked []question)) {
 	for _, name := range []string{"10k", "100k"} {
 		b.Run(name, func(b *testing.B) {
 			c := newCrowd(sizes[name])
-			asked := c.questions()
+			asked := c.drawQuestions()
 			c.slots.FindInto(nil, asked[0].shape, asked[0].iv, nil)
 			b.ReportAllocs()
 			b.ResetTimer()
@@ -79,7 +79,7 @@ func each(b *testing.B, figure string, run func(b *testing.B, c *crowd, asked []
 }
 
 func BenchmarkFind(b *testing.B) {
-	each(b, "calendar_find", func(b *testing.B, c *crowd, asked []question) {
+	benchmarkEach(b, "calendar_find", func(b *testing.B, c *crowd, asked []question) {
 		dst := make([]int, 0, 16)
 		for i := range b.N {
 			q := asked[i%len(asked)]
@@ -89,7 +89,7 @@ func BenchmarkFind(b *testing.B) {
 }
 
 func BenchmarkFindAndPeak(b *testing.B) {
-	each(b, "calendar_find_and_peak", func(b *testing.B, c *crowd, asked []question) {
+	benchmarkEach(b, "calendar_find_and_peak", func(b *testing.B, c *crowd, asked []question) {
 		dst := make([]int, 0, 16)
 		for i := range b.N {
 			q := asked[i%len(asked)]
@@ -100,7 +100,7 @@ func BenchmarkFindAndPeak(b *testing.B) {
 }
 
 func BenchmarkFindInTiers(b *testing.B) {
-	each(b, "calendar_find_tiers", func(b *testing.B, c *crowd, asked []question) {
+	benchmarkEach(b, "calendar_find_tiers", func(b *testing.B, c *crowd, asked []question) {
 		tiers := calendar.TiersOf(c.slots.Size(), func(slot int) int { return slot % 5 })
 		dst := make([]int, 0, 16)
 		for i := range b.N {
@@ -112,7 +112,7 @@ func BenchmarkFindInTiers(b *testing.B) {
 
 // A question that has no answer must look everywhere.
 func BenchmarkFindNothing(b *testing.B) {
-	each(b, "calendar_find_nothing", func(b *testing.B, c *crowd, asked []question) {
+	benchmarkEach(b, "calendar_find_nothing", func(b *testing.B, c *crowd, asked []question) {
 		dst := make([]int, 0, 1250)
 		for i := range b.N {
 			dst, _ = c.slots.FindInto(dst[:0], capacity.Shape{Nodes: 1250, PerNode: 8}, asked[i%len(asked)].iv, nil)
@@ -121,7 +121,7 @@ func BenchmarkFindNothing(b *testing.B) {
 }
 
 func BenchmarkProfilePeak(b *testing.B) {
-	each(b, "calendar_peak", func(b *testing.B, c *crowd, asked []question) {
+	benchmarkEach(b, "calendar_peak", func(b *testing.B, c *crowd, asked []question) {
 		for i := range b.N {
 			c.profile.Peak(asked[i%len(asked)].iv)
 		}
@@ -129,7 +129,7 @@ func BenchmarkProfilePeak(b *testing.B) {
 }
 
 func BenchmarkVectorProfilePeak(b *testing.B) {
-	each(b, "calendar_vector_peak", func(b *testing.B, c *crowd, asked []question) {
+	benchmarkEach(b, "calendar_vector_peak", func(b *testing.B, c *crowd, asked []question) {
 		for i := range b.N {
 			c.vectors.Peak(asked[i%len(asked)].iv)
 		}
@@ -137,7 +137,7 @@ func BenchmarkVectorProfilePeak(b *testing.B) {
 }
 
 func BenchmarkProfileAdd(b *testing.B) {
-	each(b, "calendar_profile_add", func(b *testing.B, c *crowd, asked []question) {
+	benchmarkEach(b, "calendar_profile_add", func(b *testing.B, c *crowd, asked []question) {
 		for i := range b.N {
 			q := asked[i%len(asked)]
 			c.profile.Add(q.iv, 1-2*(i/len(asked)%2))
@@ -146,7 +146,7 @@ func BenchmarkProfileAdd(b *testing.B) {
 }
 
 func BenchmarkForceRemove(b *testing.B) {
-	each(b, "calendar_force_remove", func(b *testing.B, c *crowd, _ []question) {
+	benchmarkEach(b, "calendar_force_remove", func(b *testing.B, c *crowd, _ []question) {
 		for i := range b.N {
 			taken := c.bookings[i%len(c.bookings)]
 			c.slots.Remove(taken.ID)
@@ -156,7 +156,7 @@ func BenchmarkForceRemove(b *testing.B) {
 }
 
 func BenchmarkEarliest(b *testing.B) {
-	each(b, "calendar_earliest", func(b *testing.B, c *crowd, asked []question) {
+	benchmarkEach(b, "calendar_earliest", func(b *testing.B, c *crowd, asked []question) {
 		for i := range b.N {
 			c.slots.Earliest(capacity.Shape{Nodes: 1100, PerNode: 8}, 4*time.Hour, asked[i%len(asked)].iv.Start, at(24*60))
 		}

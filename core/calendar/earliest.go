@@ -15,12 +15,12 @@ func (s *Slots) Earliest(shape capacity.Shape, length time.Duration, from, until
 	if length <= 0 {
 		return time.Time{}, nil, false
 	}
-	w := wish{shape: shape, length: length, from: instant(from), until: instant(until), end: firstInstant}
+	w := wish{shape: shape, length: length, from: toInstant(from), until: toInstant(until), end: firstInstant}
 	ns, ok := s.firstStart(w)
 	if !ok {
 		return time.Time{}, nil, false
 	}
-	start := relative(from, ns)
+	start := timeLike(from, ns)
 	slots, ok := s.FindInto(nil, shape, Interval{start, start.Add(length)}, nil)
 	return start, slots, ok
 }
@@ -68,7 +68,7 @@ func (s *Slots) firstStart(w wish) (int64, bool) {
 	if !w.shape.Valid() || w.shape.PerNode > s.perSlot || w.from > w.until {
 		return 0, false
 	}
-	allowed := w.tiers.allowed(len(s.lines))
+	allowed := w.tiers.allowedBelow(len(s.lines))
 	if allowed.Len() < w.shape.Nodes {
 		return 0, false
 	}
@@ -81,14 +81,14 @@ func (s *Slots) firstStart(w wish) (int64, bool) {
 	lo, part := w.from, hour
 	for {
 		hi := min(s.partEnd(w, lo, part), w.until)
-		if s.hopeful(w, allowed, lo, hi) {
+		if s.mayStartIn(w, allowed, lo, hi) {
 			edges = edges[:0]
 			for slot := range allowed.All() {
 				for i := range w.needs {
-					edges = s.forbidden(edges, slot, w, i, lo, hi)
+					edges = s.forbiddenStarts(edges, slot, w, i, lo, hi)
 				}
 			}
-			if start, ok := sweep(edges, lo, hi, spare); ok {
+			if start, ok := firstAllowed(edges, lo, hi, spare); ok {
 				return start, true
 			}
 		}
@@ -99,31 +99,31 @@ func (s *Slots) firstStart(w wish) (int64, bool) {
 	}
 }
 
-// indexed reports whether the index tells more of a wish's starts than looking at
+// isIndexed reports whether the index tells more of a wish's starts than looking at
 // each slot: starts of one hour share the next hour if the length is two.
-func (s *Slots) indexed(w wish) bool {
+func (s *Slots) isIndexed(w wish) bool {
 	return len(s.lines) > scanned && w.length >= 2*time.Duration(hour)
 }
 
 // partEnd returns the last of the starts from lo on that are swept at once.
 func (s *Slots) partEnd(w wish, lo, part int64) int64 {
-	if s.indexed(w) {
-		h, _ := hourOf(after(lo, max(w.length/2, time.Duration(hour))))
+	if s.isIndexed(w) {
+		h, _ := hourOf(shiftInstant(lo, max(w.length/2, time.Duration(hour))))
 		return max(hourStart(h), lo)
 	}
-	return after(lo, time.Duration(part))
+	return shiftInstant(lo, time.Duration(part))
 }
 
-// hopeful reports whether there may be a start in [lo, hi]: all of them need what
+// mayStartIn reports whether there may be a start in [lo, hi]: all of them need what
 // lies between the last start and the first end.
-func (s *Slots) hopeful(w wish, allowed SlotSet, lo, hi int64) bool {
-	end := after(after(lo, w.length), s.margin)
-	if !s.indexed(w) || hi >= end {
+func (s *Slots) mayStartIn(w wish, allowed SlotSet, lo, hi int64) bool {
+	end := shiftInstant(shiftInstant(lo, w.length), s.margin)
+	if !s.isIndexed(w) || hi >= end {
 		return true
 	}
-	s.survey(hi, end, w.needs[0].gpus)
+	s.beginSearch(hi, end, w.needs[0].gpus)
 	for _, n := range w.needs {
-		_, maybe := s.room(n.gpus)
+		_, maybe := s.slotsWithRoom(n.gpus)
 		have := 0
 		for i, word := range maybe {
 			have += bits.OnesCount64(word & allowed.words[i])
@@ -135,18 +135,18 @@ func (s *Slots) hopeful(w wish, allowed SlotSet, lo, hi int64) bool {
 	return true
 }
 
-// forbidden appends the edges of the starts in [lo, hi] that a slot forbids by one
+// forbiddenStarts appends the edges of the starts in [lo, hi] that a slot forbids by one
 // of the wish's needs.
-func (s *Slots) forbidden(edges []edge, slot int, w wish, need int, lo, hi int64) []edge {
+func (s *Slots) forbiddenStarts(edges []edge, slot int, w wish, need int, lo, hi int64) []edge {
 	l, limit := &s.lines[slot], s.perSlot-w.needs[need].gpus
-	last := max(after(after(hi, w.length), s.margin), after(w.end, s.margin))
+	last := max(shiftInstant(shiftInstant(hi, w.length), s.margin), shiftInstant(w.end, s.margin))
 	done := lo // starts before it are judged
-	for i := max(l.since(lo)-1, 0); i+1 < len(l.steps) && l.steps[i].at < last && done <= hi; i++ {
+	for i := max(l.firstAfter(lo)-1, 0); i+1 < len(l.steps) && l.steps[i].at < last && done <= hi; i++ {
 		if l.steps[i].level <= limit {
 			continue
 		}
-		busy := after(l.steps[i].at, -s.margin)
-		first, end := after(busy, -w.length)+1, l.steps[i+1].at
+		busy := shiftInstant(l.steps[i].at, -s.margin)
+		first, end := shiftInstant(busy, -w.length)+1, l.steps[i+1].at
 		if w.end > busy {
 			first = lo
 		}
@@ -158,9 +158,9 @@ func (s *Slots) forbidden(edges []edge, slot int, w wish, need int, lo, hi int64
 	return edges
 }
 
-// sweep returns the first instant in [lo, hi] at which no more slots forbid a start
+// firstAllowed returns the first instant in [lo, hi] at which no more slots forbid a start
 // than each need can spare.
-func sweep(edges []edge, lo, hi int64, spare []int) (int64, bool) {
+func firstAllowed(edges []edge, lo, hi int64, spare []int) (int64, bool) {
 	slices.SortFunc(edges, func(a, b edge) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.delta, b.delta))
 	})

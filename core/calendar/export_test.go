@@ -9,19 +9,19 @@ func (s *Slots) Dump() string {
 		s.buildIndex()
 	}
 	text := fmt.Sprint(s, s.lines, len(s.outside))
-	return text + s.index.dump(root())
+	return text + s.index.describe(rootPlace())
 }
 
-func (x *index) dump(p place) string {
-	text := fmt.Sprint(p.height, p.hour, x.nodes[p.node].edges, x.all(p.node))
+func (x *index) describe(p place) string {
+	text := fmt.Sprint(p.height, p.hour, x.nodes[p.node].edges, x.setsOf(p.node))
 	for slot := range x.slots {
-		text += fmt.Sprint(" ", x.siblings(p.node, slot)[p.node%radix])
+		text += fmt.Sprint(" ", x.leastOfSiblings(p.node, slot)[p.node%radix])
 	}
 	if x.nodes[p.node].children == 0 {
 		return text
 	}
 	for i := range int64(radix) {
-		text += "(" + x.dump(x.child(p, p.hour+i<<(radixLog*(p.height-1)))) + ")"
+		text += "(" + x.describe(x.childAt(p, p.hour+i<<(radixLog*(p.height-1)))) + ")"
 	}
 	return text
 }

@@ -8,7 +8,7 @@ import (
 
 // Find is FindInto for a preference told as a Rank. The slice is the caller's.
 func (s *Slots) Find(shape capacity.Shape, iv Interval, rank Rank) ([]int, bool) {
-	if !s.askable(shape, iv) {
+	if !s.canEverHold(shape, iv) {
 		return nil, false
 	}
 	return s.FindInto(nil, shape, iv, TiersOf(len(s.lines), rank))
@@ -28,7 +28,7 @@ func (s *Slots) Find(shape capacity.Shape, iv Interval, rank Rank) ([]int, bool)
 // node that has fewer GPUs than the others gets its slot last, the best of those
 // that are left.
 func (s *Slots) FindInto(dst []int, shape capacity.Shape, iv Interval, tiers Tiers) ([]int, bool) {
-	if !s.askable(shape, iv) {
+	if !s.canEverHold(shape, iv) {
 		return dst, false
 	}
 	have := len(dst)
@@ -45,17 +45,17 @@ func (s *Slots) FindInto(dst []int, shape capacity.Shape, iv Interval, tiers Tie
 // findMore appends slots with room for need GPUs, none of those from have on,
 // until there are want, if there are so many.
 func (s *Slots) findMore(dst []int, have, want, need int, iv Interval, tiers Tiers) []int {
-	lo, hi := s.occupied(iv)
-	s.survey(lo, hi, need)
-	if _, maybe := s.room(need); ones(maybe) < want-have {
+	lo, hi := s.occupiedSpan(iv)
+	s.beginSearch(lo, hi, need)
+	if _, maybe := s.slotsWithRoom(need); countOnes(maybe) < want-have {
 		return dst
 	}
-	fill(s.search.left, len(s.lines))
+	fillBelow(s.search.left, len(s.lines))
 	for _, slot := range dst[have:] {
 		s.search.left[slot/64] &^= 1 << (slot % 64)
 	}
 	if tiers == nil {
-		return s.pick(dst, want, need, nil)
+		return s.pickTightest(dst, want, need, nil)
 	}
 	return s.pickByTier(dst, want, need, tiers)
 }
@@ -66,17 +66,17 @@ func (s *Slots) pickByTier(dst []int, want, need int, tiers Tiers) []int {
 			break
 		}
 		if len(tier.words) > 0 {
-			dst = s.pick(dst, want, need, tier.words)
-			s.search.pass(tier.words)
+			dst = s.pickTightest(dst, want, need, tier.words)
+			s.search.passTier(tier.words)
 		}
 	}
 	return dst
 }
 
-// askable reports whether the pool could ever hold the shape.
-func (s *Slots) askable(shape capacity.Shape, iv Interval) bool {
+// canEverHold reports whether the pool could ever hold the shape.
+func (s *Slots) canEverHold(shape capacity.Shape, iv Interval) bool {
 	return iv.Valid() && shape.Valid() && shape.PerNode <= s.perSlot && shape.Nodes <= len(s.lines) &&
-		instant(iv.Start) < instant(iv.End)
+		toInstant(iv.Start) < toInstant(iv.End)
 }
 
 // Free returns how many GPUs of the pool are free during the whole interval and
@@ -94,8 +94,8 @@ func (s *Slots) Free(iv Interval) int {
 // after it. In an empty interval all are free.
 func (s *Slots) RoomsIn(iv Interval, tiers Tiers) []int {
 	rooms := make([]int, s.perSlot+1)
-	left := tiers.allowed(len(s.lines))
-	lo, hi := s.occupied(iv)
+	left := tiers.allowedBelow(len(s.lines))
+	lo, hi := s.occupiedSpan(iv)
 	rooms[0] = left.Len()
 	if lo == hi {
 		for g := range rooms {
@@ -103,24 +103,24 @@ func (s *Slots) RoomsIn(iv Interval, tiers Tiers) []int {
 		}
 		return rooms
 	}
-	s.survey(lo, hi, 1)
+	s.beginSearch(lo, hi, 1)
 	unsure := SlotSet{words: make([]uint64, len(left.words))}
 	for g := 1; g <= s.perSlot; g++ {
-		sure, maybe := s.room(g)
+		sure, maybe := s.slotsWithRoom(g)
 		for w, in := range left.words {
 			rooms[g] += bits.OnesCount64(sure[w] & in)
 			unsure.words[w] |= maybe[w] &^ sure[w] & in
 		}
 	}
-	s.check(rooms, unsure)
+	s.checkUnsure(rooms, unsure)
 	return rooms
 }
 
-// check counts the room of slots whose hours do not tell.
-func (s *Slots) check(rooms []int, unsure SlotSet) {
+// checkUnsure counts the room of slots whose hours do not tell.
+func (s *Slots) checkUnsure(rooms []int, unsure SlotSet) {
 	for slot := range unsure.All() {
 		for g := min(s.perSlot, s.perSlot-s.lines[slot].peak(s.search.lo, s.search.hi)); g > 0; g-- {
-			if sure, _ := s.room(g); sure[slot/64]&(1<<(slot%64)) == 0 {
+			if sure, _ := s.slotsWithRoom(g); sure[slot/64]&(1<<(slot%64)) == 0 {
 				rooms[g]++
 			}
 		}

@@ -26,56 +26,56 @@ type Level struct {
 // returns at most MaxLevels, and then ends early. It costs the slots and the
 // changes between from and to, sorted.
 func (s *Slots) FreeBusy(from, to time.Time, step time.Duration) []Level {
-	lo, hi := instant(from), instant(to)
+	lo, hi := toInstant(from), toInstant(to)
 	if lo >= hi || step < 0 {
 		return nil
 	}
-	t := s.newTally(lo)
-	turns := s.turns(lo, hi)
+	t := s.newFreeCounts(lo)
+	turns := s.changesInside(lo, hi)
 	var found []Level
 	for start := lo; start < hi && len(found) < MaxLevels; {
 		end := hi
 		switch {
 		case step > 0:
-			end = min(hi, after(start, step))
+			end = min(hi, shiftInstant(start, step))
 		case len(turns) > 0 && turns[0].at > start:
 			end = turns[0].at
 		case len(turns) > 0:
 			end = afterFirst(turns, hi)
 		}
 		for ; len(turns) > 0 && turns[0].at < end; turns = turns[1:] {
-			t.turn(turns[0], start)
+			t.applyChange(turns[0], start)
 		}
-		level := t.level(s.perSlot)
-		level.Start, level.End = relative(from, start), relative(from, end)
+		level := t.levelAt(s.perSlot)
+		level.Start, level.End = timeLike(from, start), timeLike(from, end)
 		found = append(found, level)
-		t.settle()
+		t.beginStep()
 		start = end
 	}
 	return found
 }
 
-// turn is a change of what is free on a slot.
-type turn struct {
+// freeChange is a change of what is free on a slot.
+type freeChange struct {
 	at         int64
 	slot, free int
 }
 
-// turns returns the changes inside (lo, hi), in order.
-func (s *Slots) turns(lo, hi int64) []turn {
-	var all []turn
+// changesInside returns the changes inside (lo, hi), in order.
+func (s *Slots) changesInside(lo, hi int64) []freeChange {
+	var all []freeChange
 	for slot := range s.lines {
 		l := &s.lines[slot]
-		for i := l.since(lo); i < len(l.steps) && l.steps[i].at < hi; i++ {
-			all = append(all, turn{l.steps[i].at, slot, max(0, s.perSlot-l.steps[i].level)})
+		for i := l.firstAfter(lo); i < len(l.steps) && l.steps[i].at < hi; i++ {
+			all = append(all, freeChange{l.steps[i].at, slot, max(0, s.perSlot-l.steps[i].level)})
 		}
 	}
-	slices.SortFunc(all, func(a, b turn) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.slot, b.slot)) })
+	slices.SortFunc(all, func(a, b freeChange) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.slot, b.slot)) })
 	return all
 }
 
 // afterFirst returns the first instant of turns that is later than their first.
-func afterFirst(turns []turn, none int64) int64 {
+func afterFirst(turns []freeChange, none int64) int64 {
 	for _, t := range turns {
 		if t.at > turns[0].at {
 			return t.at
@@ -84,16 +84,16 @@ func afterFirst(turns []turn, none int64) int64 {
 	return none
 }
 
-// tally counts slots by what is free on them during the whole of one step.
-type tally struct {
+// freeCounts counts slots by what is free on them during the whole of one step.
+type freeCounts struct {
 	now     []int // free on each slot at the instant reached
 	least   []int // the least since the step's start
 	slots   []int // number of slots by least
 	touched []int
 }
 
-func (s *Slots) newTally(lo int64) *tally {
-	t := &tally{now: make([]int, len(s.lines)), slots: make([]int, s.perSlot+1)}
+func (s *Slots) newFreeCounts(lo int64) *freeCounts {
+	t := &freeCounts{now: make([]int, len(s.lines)), slots: make([]int, s.perSlot+1)}
 	for slot := range s.lines {
 		t.now[slot] = max(0, s.perSlot-s.lines[slot].peak(lo, lo+1))
 		t.slots[t.now[slot]]++
@@ -102,30 +102,30 @@ func (s *Slots) newTally(lo int64) *tally {
 	return t
 }
 
-// turn changes what is free on a slot, during a step that began at start.
-func (t *tally) turn(u turn, start int64) {
+// applyChange changes what is free on a slot, during a step that began at start.
+func (t *freeCounts) applyChange(u freeChange, start int64) {
 	t.now[u.slot] = u.free
 	if u.at == start || u.free < t.least[u.slot] {
-		t.count(u.slot, u.free)
+		t.countSlot(u.slot, u.free)
 	}
 	t.touched = append(t.touched, u.slot)
 }
 
-func (t *tally) count(slot, least int) {
+func (t *freeCounts) countSlot(slot, least int) {
 	t.slots[t.least[slot]]--
 	t.least[slot] = least
 	t.slots[least]++
 }
 
-// settle begins the next step.
-func (t *tally) settle() {
+// beginStep begins the next step.
+func (t *freeCounts) beginStep() {
 	for _, slot := range t.touched {
-		t.count(slot, t.now[slot])
+		t.countSlot(slot, t.now[slot])
 	}
 	t.touched = t.touched[:0]
 }
 
-func (t *tally) level(perSlot int) Level {
+func (t *freeCounts) levelAt(perSlot int) Level {
 	l := Level{FreeSlots: t.slots[perSlot]}
 	for room, g := 0, perSlot; g > 0; g-- {
 		l.FreeGPUs += g * t.slots[g]
@@ -133,7 +133,7 @@ func (t *tally) level(perSlot int) Level {
 			continue
 		}
 		shape := capacity.Shape{Nodes: room, PerNode: g}
-		if rest := t.most(g); rest > 0 {
+		if rest := t.mostBelow(g); rest > 0 {
 			shape = capacity.Shape{Nodes: room + 1, PerNode: g, Short: g - rest}
 		}
 		if shape.GPUs() > l.Largest.GPUs() {
@@ -143,8 +143,8 @@ func (t *tally) level(perSlot int) Level {
 	return l
 }
 
-// most is the most that a slot has free which has less than g.
-func (t *tally) most(g int) int {
+// mostBelow is the most that a slot has free which has less than g.
+func (t *freeCounts) mostBelow(g int) int {
 	for g--; g > 0 && t.slots[g] == 0; g-- {
 	}
 	return g

@@ -41,10 +41,10 @@ type place struct {
 	hour   int64 // its first
 }
 
-func root() place { return place{height: rootSpan} }
+func rootPlace() place { return place{height: rootSpan} }
 
-func (p place) lo() int64 { return hourStart(p.hour) }
-func (p place) hi() int64 { return hourStart(p.hour + 1<<(radixLog*p.height)) }
+func (p place) startsAt() int64 { return hourStart(p.hour) }
+func (p place) endsAt() int64   { return hourStart(p.hour + 1<<(radixLog*p.height)) }
 
 // hourStart is the instant at which an hour begins, held inside countable time.
 func hourStart(h int64) int64 {
@@ -71,23 +71,23 @@ func hourOf(ns int64) (h int64, exact bool) {
 // newIndex returns the index of n free slots.
 func newIndex(n, perSlot int) *index {
 	x := &index{slots: n, perSlot: perSlot, words: wordsFor(n)}
-	x.grow()
+	x.addBlock()
 	for slot := range n {
-		x.set(0, slot, perSlot)
+		x.setFree(0, slot, perSlot)
 	}
 	return x
 }
 
-// grow makes one more block.
-func (x *index) grow() {
+// addBlock makes one more block.
+func (x *index) addBlock() {
 	x.nodes = append(x.nodes, make([]span, radix)...)
 	x.rooms = append(x.rooms, make([]uint64, radix*x.perSlot*x.words)...)
 	x.least = append(x.least, make([]int16, radix*x.slots)...)
 }
 
-// siblings returns what is free of a slot on each node of the block in which
+// leastOfSiblings returns what is free of a slot on each node of the block in which
 // node lies.
-func (x *index) siblings(node int32, slot int) []int16 {
+func (x *index) leastOfSiblings(node int32, slot int) []int16 {
 	i := (int(node)/radix*x.slots + slot) * radix
 	return x.least[i : i+radix]
 }
@@ -98,20 +98,20 @@ func (x *index) atLeast(node int32, g int) []uint64 {
 	return x.rooms[i : i+x.words]
 }
 
-// all returns the sets of a node.
-func (x *index) all(node int32) []uint64 {
+// setsOf returns the sets of a node.
+func (x *index) setsOf(node int32) []uint64 {
 	size := x.perSlot * x.words
 	return x.rooms[int(node)*size : (int(node)+1)*size]
 }
 
-func (x *index) set(node int32, slot, free int) {
+func (x *index) setFree(node int32, slot, free int) {
 	free = max(free, 0)
-	known := &x.siblings(node, slot)[node%radix]
+	known := &x.leastOfSiblings(node, slot)[node%radix]
 	if int(*known) == free {
 		return
 	}
 	*known = int16(free)
-	sets, bit := x.all(node), uint64(1)<<(slot%64)
+	sets, bit := x.setsOf(node), uint64(1)<<(slot%64)
 	for g, i := 1, slot/64; g <= x.perSlot; g, i = g+1, i+x.words {
 		if g <= free {
 			sets[i] |= bit
@@ -121,50 +121,50 @@ func (x *index) set(node int32, slot, free int) {
 	}
 }
 
-// child returns the child of a node that has children in which hour h lies.
-func (x *index) child(p place, h int64) place {
+// childAt returns the child of a node that has children in which hour h lies.
+func (x *index) childAt(p place, h int64) place {
 	height := p.height - 1
 	i := (h >> (radixLog * height)) & (radix - 1)
 	return place{x.nodes[p.node].children + int32(i), height, p.hour + i<<(radixLog*height)}
 }
 
-// split gives a node children that are as it is.
-func (x *index) split(node int32) {
+// splitNode gives a node children that are as it is.
+func (x *index) splitNode(node int32) {
 	first := int32(len(x.nodes))
 	if n := len(x.free); n > 0 {
 		first, x.free = x.free[n-1], x.free[:n-1]
 	} else {
-		x.grow()
+		x.addBlock()
 	}
 	x.nodes[node].children = first
 	for child := first; child < first+radix; child++ {
-		copy(x.all(child), x.all(node))
+		copy(x.setsOf(child), x.setsOf(node))
 	}
 	for slot := range x.slots {
-		free, children := x.siblings(node, slot)[node%radix], x.siblings(first, slot)
+		free, children := x.leastOfSiblings(node, slot)[node%radix], x.leastOfSiblings(first, slot)
 		for i := range children {
 			children[i] = free
 		}
 	}
 }
 
-// edge counts a beginning or an end in every node that it lies inside.
-func (x *index) edge(at int64) {
+// addEdge counts a beginning or an end in every node that it lies inside.
+func (x *index) addEdge(at int64) {
 	h, exact := hourOf(at)
-	for p := root(); p.height > 0 && (!exact || h != p.hour); p = x.child(p, h) {
+	for p := rootPlace(); p.height > 0 && (!exact || h != p.hour); p = x.childAt(p, h) {
 		x.nodes[p.node].edges++
 		if x.nodes[p.node].children == 0 {
-			x.split(p.node)
+			x.splitNode(p.node)
 		}
 	}
 }
 
-// unedge takes an edge back. A node that has none left gives up its children.
-func (x *index) unedge(at int64) {
+// removeEdge takes an edge back. A node that has none left gives up its children.
+func (x *index) removeEdge(at int64) {
 	h, exact := hourOf(at)
-	for p := root(); p.height > 0 && (!exact || h != p.hour); {
+	for p := rootPlace(); p.height > 0 && (!exact || h != p.hour); {
 		node := p.node
-		p = x.child(p, h)
+		p = x.childAt(p, h)
 		if x.nodes[node].edges--; x.nodes[node].edges == 0 {
 			x.free = append(x.free, x.nodes[node].children)
 			x.nodes[node].children = 0
@@ -172,29 +172,29 @@ func (x *index) unedge(at int64) {
 	}
 }
 
-// refresh brings up to date what the nodes from p down that meet [lo, hi) know
+// refreshSlot brings up to date what the nodes from p down that meet [lo, hi) know
 // of a slot.
-func (x *index) refresh(p place, slot int, l *line, lo, hi int64) {
+func (x *index) refreshSlot(p place, slot int, l *line, lo, hi int64) {
 	children := x.nodes[p.node].children
 	if children == 0 {
-		x.set(p.node, slot, x.perSlot-l.peak(p.lo(), p.hi()))
+		x.setFree(p.node, slot, x.perSlot-l.peak(p.startsAt(), p.endsAt()))
 		return
 	}
-	from, _ := hourOf(max(lo, p.lo()))
-	to, _ := hourOf(min(hi, p.hi()) - 1)
+	from, _ := hourOf(max(lo, p.startsAt()))
+	to, _ := hourOf(min(hi, p.endsAt()) - 1)
 	for h := from; h <= to; {
-		c := x.child(p, h)
-		x.refresh(c, slot, l, lo, hi)
+		c := x.childAt(p, h)
+		x.refreshSlot(c, slot, l, lo, hi)
 		h = c.hour + 1<<(radixLog*c.height)
 	}
-	x.set(p.node, slot, int(slices.Min(x.siblings(children, slot))))
+	x.setFree(p.node, slot, int(slices.Min(x.leastOfSiblings(children, slot))))
 }
 
-// cover lists the nodes from p down that together make up [lo, hi): those that
+// coverSpan lists the nodes from p down that together make up [lo, hi): those that
 // lie inside or in which nothing changes, and the hours that lie only partly
 // inside.
-func (x *index) cover(p place, lo, hi int64, full, part []int32) (whole, partly []int32) {
-	start, end := p.lo(), p.hi()
+func (x *index) coverSpan(p place, lo, hi int64, full, part []int32) (whole, partly []int32) {
+	start, end := p.startsAt(), p.endsAt()
 	if lo <= start && end <= hi || p.height > 0 && x.nodes[p.node].children == 0 {
 		return append(full, p.node), part
 	}
@@ -204,8 +204,8 @@ func (x *index) cover(p place, lo, hi int64, full, part []int32) (whole, partly 
 	from, _ := hourOf(max(lo, start))
 	to, _ := hourOf(min(hi, end) - 1)
 	for h := from; h <= to; {
-		c := x.child(p, h)
-		full, part = x.cover(c, lo, hi, full, part)
+		c := x.childAt(p, h)
+		full, part = x.coverSpan(c, lo, hi, full, part)
 		h = c.hour + 1<<(radixLog*c.height)
 	}
 	return full, part

@@ -17,7 +17,7 @@ const (
 // reach is how many seconds from 1970 nanoseconds can count, less a margin.
 const reach = math.MaxInt64/int64(time.Second) - 1
 
-func instant(t time.Time) int64 {
+func toInstant(t time.Time) int64 {
 	switch sec := t.Unix(); {
 	case sec < -reach:
 		return firstInstant
@@ -28,10 +28,10 @@ func instant(t time.Time) int64 {
 	}
 }
 
-func moment(ns int64) time.Time { return time.Unix(0, ns).UTC() }
+func toTime(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 
-// after is ns moved by d, held inside the countable years.
-func after(ns int64, d time.Duration) int64 {
+// shiftInstant is ns moved by d, held inside the countable years.
+func shiftInstant(ns int64, d time.Duration) int64 {
 	sum := ns + int64(d)
 	switch {
 	case d > 0 && (sum < ns || sum > lastInstant):
@@ -43,11 +43,11 @@ func after(ns int64, d time.Duration) int64 {
 	}
 }
 
-// relative is the time at ns, told as from tells it (its location).
-func relative(from time.Time, ns int64) time.Time {
-	start := instant(from)
+// timeLike is the time at ns, told as from tells it (its location).
+func timeLike(from time.Time, ns int64) time.Time {
+	start := toInstant(from)
 	if d := ns - start; (d >= 0) == (ns >= start) {
 		return from.Add(time.Duration(d))
 	}
-	return moment(ns)
+	return toTime(ns)
 }

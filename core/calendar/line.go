@@ -25,40 +25,40 @@ type entry struct {
 	id         string
 }
 
-// add raises the use by n during [lo, hi).
-func (l *line) add(lo, hi int64, n int) {
+// addUse raises the use by n during [lo, hi).
+func (l *line) addUse(lo, hi int64, n int) {
 	if lo >= hi || n == 0 {
 		return
 	}
-	first := l.cut(lo)
-	last := l.cut(hi)
+	first := l.cutAt(lo)
+	last := l.cutAt(hi)
 	for i := first; i < last; i++ {
 		l.steps[i].level += n
 	}
-	l.join(last)
-	l.join(first)
+	l.joinSteps(last)
+	l.joinSteps(first)
 }
 
-// cut makes sure that a step begins at an instant and returns its index.
-func (l *line) cut(at int64) int {
-	i := l.since(at)
+// cutAt makes sure that a step begins at an instant and returns its index.
+func (l *line) cutAt(at int64) int {
+	i := l.firstAfter(at)
 	if i > 0 && l.steps[i-1].at == at {
 		return i - 1
 	}
-	l.steps = slices.Insert(l.steps, i, step{at: at, level: l.before(i)})
+	l.steps = slices.Insert(l.steps, i, step{at: at, level: l.levelBefore(i)})
 	return i
 }
 
-// join drops a step that changes nothing, so that equal functions have equal
+// joinSteps drops a step that changes nothing, so that equal functions have equal
 // steps.
-func (l *line) join(i int) {
-	if l.steps[i].level == l.before(i) {
+func (l *line) joinSteps(i int) {
+	if l.steps[i].level == l.levelBefore(i) {
 		l.steps = slices.Delete(l.steps, i, i+1)
 	}
 }
 
-// since returns the index of the first step after an instant.
-func (l *line) since(at int64) int {
+// firstAfter returns the index of the first step after an instant.
+func (l *line) firstAfter(at int64) int {
 	lo, hi := 0, len(l.steps)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -71,8 +71,8 @@ func (l *line) since(at int64) int {
 	return lo
 }
 
-// before returns the level before step i.
-func (l *line) before(i int) int {
+// levelBefore returns the level before step i.
+func (l *line) levelBefore(i int) int {
 	if i == 0 {
 		return 0
 	}
@@ -81,19 +81,19 @@ func (l *line) before(i int) int {
 
 // peak returns the highest use during [lo, hi), which must not be empty.
 func (l *line) peak(lo, hi int64) int {
-	i := l.since(lo)
-	peak := l.before(i)
+	i := l.firstAfter(lo)
+	peak := l.levelBefore(i)
 	for ; i < len(l.steps) && l.steps[i].at < hi; i++ {
 		peak = max(peak, l.steps[i].level)
 	}
 	return peak
 }
 
-// exceeds returns the first instant from lo on at which the use is above limit,
+// firstAbove returns the first instant from lo on at which the use is above limit,
 // or never.
-func (l *line) exceeds(limit int, lo int64) int64 {
-	i := l.since(lo)
-	if l.before(i) > limit {
+func (l *line) firstAbove(limit int, lo int64) int64 {
+	i := l.firstAfter(lo)
+	if l.levelBefore(i) > limit {
 		return lo
 	}
 	for ; i < len(l.steps); i++ {
@@ -104,32 +104,32 @@ func (l *line) exceeds(limit int, lo int64) int64 {
 	return never
 }
 
-// enter notes a booking among the slot's.
-func (l *line) enter(e entry) {
-	i := l.entry(e.start, e.id)
+// addEntry notes a booking among the slot's.
+func (l *line) addEntry(e entry) {
+	i := l.findEntry(e.start, e.id)
 	l.entries = slices.Insert(l.entries, i, e)
-	l.settle(i)
+	l.updateLatestEnds(i)
 }
 
-// leave forgets one entry of a booking.
-func (l *line) leave(start int64, id string) {
-	i := l.entry(start, id)
+// removeEntry forgets one entry of a booking.
+func (l *line) removeEntry(start int64, id string) {
+	i := l.findEntry(start, id)
 	if i < len(l.entries) && l.entries[i].id == id {
 		l.entries = slices.Delete(l.entries, i, i+1)
-		l.settle(i)
+		l.updateLatestEnds(i)
 	}
 }
 
-// entry returns the index of the first entry not before start and id.
-func (l *line) entry(start int64, id string) int {
+// findEntry returns the index of the first entry not before start and id.
+func (l *line) findEntry(start int64, id string) int {
 	return sort.Search(len(l.entries), func(i int) bool {
 		e := &l.entries[i]
 		return e.start > start || e.start == start && e.id >= id
 	})
 }
 
-// settle computes the latest ends anew from entry i on.
-func (l *line) settle(i int) {
+// updateLatestEnds computes the latest ends anew from entry i on.
+func (l *line) updateLatestEnds(i int) {
 	latest := int64(firstInstant)
 	if i > 0 {
 		latest = l.entries[i-1].latest
@@ -140,7 +140,7 @@ func (l *line) settle(i int) {
 	}
 }
 
-// ending returns the index of the first entry that ends after an instant.
-func (l *line) ending(at int64) int {
+// firstEndingAfter returns the index of the first entry that ends after an instant.
+func (l *line) firstEndingAfter(at int64) int {
 	return sort.Search(len(l.entries), func(i int) bool { return l.entries[i].latest > at })
 }

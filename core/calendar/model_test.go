@@ -14,12 +14,12 @@ import (
 	"github.com/forewarm/forewarm/core/capacity"
 )
 
-// quarter returns the instant so many quarters of an hour after monday: whole
+// quarterHour returns the instant so many quarters of an hour after monday: whole
 // hours and parts of them are both common.
-func quarter(n int) time.Time { return monday.Add(time.Duration(n) * 15 * time.Minute) }
+func quarterHour(n int) time.Time { return monday.Add(time.Duration(n) * 15 * time.Minute) }
 
-func quarters(from, to int) calendar.Interval {
-	return calendar.Interval{Start: quarter(from), End: quarter(to)}
+func quarterHours(from, to int) calendar.Interval {
+	return calendar.Interval{Start: quarterHour(from), End: quarterHour(to)}
 }
 
 // model is a calendar and what it should know, kept as a plain list.
@@ -31,8 +31,8 @@ type model struct {
 	made       int
 }
 
-// used counts a slot's GPUs at an instant, cleaning included.
-func (m *model) used(slot int, when time.Time) int {
+// usedAt counts a slot's GPUs at an instant, cleaning included.
+func (m *model) usedAt(slot int, when time.Time) int {
 	sum := 0
 	for _, b := range m.bookings {
 		iv := calendar.Interval{Start: b.Interval.Start, End: b.Interval.End.Add(m.margin)}
@@ -47,14 +47,14 @@ func (m *model) used(slot int, when time.Time) int {
 	return sum
 }
 
-// free is what a slot has free during an interval and the margin after it: use
+// freeDuring is what a slot has free during an interval and the margin after it: use
 // rises only where a booking starts.
-func (m *model) free(slot int, iv calendar.Interval) int {
+func (m *model) freeDuring(slot int, iv calendar.Interval) int {
 	iv.End = iv.End.Add(m.margin)
-	peak := m.used(slot, iv.Start)
+	peak := m.usedAt(slot, iv.Start)
 	for _, b := range m.bookings {
 		if iv.Contains(b.Interval.Start) && slices.Contains(b.Slots, slot) {
-			peak = max(peak, m.used(slot, b.Interval.Start))
+			peak = max(peak, m.usedAt(slot, b.Interval.Start))
 		}
 	}
 	return max(0, m.perSlot-peak)
@@ -65,19 +65,19 @@ func drawModel(t *rapid.T) *model {
 		perSlot: rapid.IntRange(1, 9).Draw(t, "per slot")}
 	m.slots = calendar.NewSlots(m.n, m.perSlot)
 	for range rapid.IntRange(0, 25).Draw(t, "steps") {
-		m.step(t)
+		m.drawStep(t)
 	}
 	return m
 }
 
-func (m *model) step(t *rapid.T) {
+func (m *model) drawStep(t *rapid.T) {
 	switch op := rapid.IntRange(0, 19).Draw(t, "op"); {
 	case op < 10:
-		m.book(t)
+		m.bookOne(t)
 	case op < 13 && len(m.bookings) > 0:
-		m.remove(rapid.IntRange(0, len(m.bookings)-1).Draw(t, "which"))
+		m.removeOne(rapid.IntRange(0, len(m.bookings)-1).Draw(t, "which"))
 	case op < 15 && len(m.bookings) > 0:
-		m.move(t)
+		m.moveOne(t)
 	case op == 15:
 		m.margin = time.Duration(rapid.IntRange(0, 3).Draw(t, "margin")) * 15 * time.Minute
 		m.slots.SetMargin(m.margin)
@@ -85,25 +85,25 @@ func (m *model) step(t *rapid.T) {
 		m.n = max(1, m.n+rapid.IntRange(-3, 3).Draw(t, "grow"))
 		m.slots.Resize(m.n)
 	default: // questions in between build the index, which must then follow
-		m.slots.Find(capacity.Shape{Nodes: 1, PerNode: 1}, quarters(0, 8), nil)
+		m.slots.Find(capacity.Shape{Nodes: 1, PerNode: 1}, quarterHours(0, 8), nil)
 	}
 }
 
-// near draws slots from few, so that bookings meet, on both sides of the end of a
+// drawNearSlots draws slots from few, so that bookings meet, on both sides of the end of a
 // word.
-func (m *model) near(t *rapid.T) []int {
+func (m *model) drawNearSlots(t *rapid.T) []int {
 	few := rapid.SampledFrom([]int{0, 1, 2, m.n / 2, m.n - 2, m.n - 1, m.n})
 	return rapid.SliceOfN(few, 1, 4).Draw(t, "on")
 }
 
 func drawQuarters(t *rapid.T) calendar.Interval {
 	from := rapid.IntRange(0, 120).Draw(t, "from")
-	return quarters(from, from+rapid.SampledFrom([]int{1, 2, 4, 5, 16, 31, 70}).Draw(t, "length"))
+	return quarterHours(from, from+rapid.SampledFrom([]int{1, 2, 4, 5, 16, 31, 70}).Draw(t, "length"))
 }
 
-func (m *model) book(t *rapid.T) {
+func (m *model) bookOne(t *rapid.T) {
 	m.made++
-	b := booking(fmt.Sprint("b", m.made), drawQuarters(t), rapid.IntRange(1, m.perSlot).Draw(t, "gpus"), m.near(t)...)
+	b := booking(fmt.Sprint("b", m.made), drawQuarters(t), rapid.IntRange(1, m.perSlot).Draw(t, "gpus"), m.drawNearSlots(t)...)
 	b.Short = drawShort(t, len(b.Slots), b.GPUs)
 	if rapid.Bool().Draw(t, "force") {
 		m.slots.Force(b)
@@ -120,21 +120,21 @@ func (m *model) book(t *rapid.T) {
 
 func (m *model) fits(b calendar.Booking) bool {
 	for i, slot := range b.Slots {
-		if slot < 0 || slot >= m.n || slices.Contains(b.Slots[:i], slot) || m.free(slot, b.Interval) < onNode(b, i) {
+		if slot < 0 || slot >= m.n || slices.Contains(b.Slots[:i], slot) || m.freeDuring(slot, b.Interval) < onNode(b, i) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *model) remove(i int) {
+func (m *model) removeOne(i int) {
 	m.slots.Remove(m.bookings[i].ID)
 	m.bookings = slices.Delete(m.bookings, i, i+1)
 }
 
-func (m *model) move(t *rapid.T) {
+func (m *model) moveOne(t *rapid.T) {
 	i := rapid.IntRange(0, len(m.bookings)-1).Draw(t, "which")
-	b, to := m.bookings[i], m.near(t)
+	b, to := m.bookings[i], m.drawNearSlots(t)
 	fits := len(to) == len(b.Slots)
 	for j, slot := range to {
 		more := 0
@@ -142,7 +142,7 @@ func (m *model) move(t *rapid.T) {
 			more = onNode(b, j) - b.On(slot)
 		}
 		fits = fits && !slices.Contains(to[:j], slot) &&
-			(more <= 0 || slot >= 0 && slot < m.n && m.free(slot, b.Interval) >= more)
+			(more <= 0 || slot >= 0 && slot < m.n && m.freeDuring(slot, b.Interval) >= more)
 	}
 	if err := m.slots.Move(b.ID, to); fits {
 		require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestFindAgainstAModel(t *testing.T) {
 		rooms := make([]int, m.perSlot+1)
 		total := 0
 		for slot := range m.n {
-			free := m.free(slot, iv)
+			free := m.freeDuring(slot, iv)
 			total += free
 			for g := 0; g <= free && ranks[slot] >= 0; g++ {
 				rooms[g]++
@@ -185,7 +185,7 @@ func TestFindAgainstAModel(t *testing.T) {
 		require.Equal(t, rooms, m.slots.RoomsIn(iv, tiers))
 		require.Equal(t, total, m.slots.Free(iv))
 		found, ok := m.slots.FindInto([]int{-7}, shape, iv, tiers)
-		possible := shape.Nodes > 0 && shape.PerNode > 0 && shape.PerNode <= m.perSlot && enough(rooms, shape)
+		possible := shape.Nodes > 0 && shape.PerNode > 0 && shape.PerNode <= m.perSlot && holdsShape(rooms, shape)
 		require.Equal(t, possible, ok, "it is found if and only if it is there")
 		require.Equal(t, -7, found[0])
 		if ok {
@@ -207,8 +207,8 @@ func (m *model) checkFound(t *rapid.T, found []int, shape capacity.Shape, iv cal
 	}
 }
 
-// enough reports whether the counted rooms hold the shape.
-func enough(rooms []int, shape capacity.Shape) bool {
+// holdsShape reports whether the counted rooms hold the shape.
+func holdsShape(rooms []int, shape capacity.Shape) bool {
 	return rooms[shape.PerNode] >= shape.Full() && rooms[shape.PerNode-shape.Short] >= shape.Nodes
 }
 
@@ -233,13 +233,13 @@ func drawShort(t *rapid.T, nodes, gpus int) int {
 func (m *model) checkBest(t *rapid.T, found, before []int, need int, iv calendar.Interval, ranks []int) {
 	require.True(t, slices.IsSortedFunc(found, func(a, b int) int { return cmp.Compare(ranks[a], ranks[b]) }))
 	for i, slot := range found {
-		require.GreaterOrEqual(t, m.free(slot, iv), need)
+		require.GreaterOrEqual(t, m.freeDuring(slot, iv), need)
 		require.NotContains(t, found[:i], slot)
 		require.NotContains(t, before, slot)
 	}
 	worst := ranks[found[len(found)-1]]
 	for slot := range m.n {
-		if ranks[slot] >= 0 && ranks[slot] < worst && m.free(slot, iv) >= need && !slices.Contains(before, slot) {
+		if ranks[slot] >= 0 && ranks[slot] < worst && m.freeDuring(slot, iv) >= need && !slices.Contains(before, slot) {
 			require.Contains(t, found, slot)
 		}
 	}
@@ -264,11 +264,11 @@ func TestBestFitInWholeHours(t *testing.T) {
 		need := rapid.IntRange(1, 8).Draw(t, "need")
 		var want []int
 		for slot := range m.n {
-			if m.free(slot, iv) >= need {
+			if m.freeDuring(slot, iv) >= need {
 				want = append(want, slot)
 			}
 		}
-		slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(m.free(a, iv), m.free(b, iv)) })
+		slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(m.freeDuring(a, iv), m.freeDuring(b, iv)) })
 		if len(want) == 0 {
 			return
 		}
@@ -333,12 +333,12 @@ func TestEarliestAgainstAModel(t *testing.T) {
 		until := from + rapid.IntRange(0, 40).Draw(t, "span")
 		want, found := 0, false
 		for start := from; start <= until && !found && shape.Nodes > 0; start++ {
-			want, found = start, m.has(shape, quarters(start, start+length), make([]int, m.n))
+			want, found = start, m.hasRoomFor(shape, quarterHours(start, start+length), make([]int, m.n))
 		}
-		start, slots, ok := m.slots.Earliest(shape, time.Duration(length)*15*time.Minute, quarter(from), quarter(until))
+		start, slots, ok := m.slots.Earliest(shape, time.Duration(length)*15*time.Minute, quarterHour(from), quarterHour(until))
 		require.Equal(t, found, ok)
 		if ok {
-			require.Equal(t, quarter(want), start)
+			require.Equal(t, quarterHour(want), start)
 			require.Len(t, slots, shape.Nodes)
 		}
 	})

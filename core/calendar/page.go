@@ -28,8 +28,8 @@ func (p *page[E]) moveTail(to *page[E], i int) {
 	to.n, p.n = to.n+p.n-i, i
 }
 
-// level shares the entries of two neighbours evenly.
-func (p *page[E]) level(right *page[E]) {
+// shareEvenly shares the entries of two neighbours evenly.
+func (p *page[E]) shareEvenly(right *page[E]) {
 	var all [2 * fanout]E
 	n := copy(all[:], p.e[:p.n])
 	n += copy(all[n:], right.e[:right.n])
@@ -44,7 +44,7 @@ type pages[E any] struct {
 	free []int32
 }
 
-func (p *pages[E]) make() int32 {
+func (p *pages[E]) newPage() int32 {
 	if n := len(p.free); n > 0 {
 		ref := p.free[n-1]
 		p.free = p.free[:n-1]
@@ -55,12 +55,12 @@ func (p *pages[E]) make() int32 {
 	return int32(len(p.all) - 1)
 }
 
-// join empties right into left when both fit in one page and reports true;
+// joinPages empties right into left when both fit in one page and reports true;
 // otherwise it shares their entries evenly.
-func (p *pages[E]) join(left, right int32) bool {
+func (p *pages[E]) joinPages(left, right int32) bool {
 	l, r := &p.all[left], &p.all[right]
 	if l.n+r.n > fanout {
-		l.level(r)
+		l.shareEvenly(r)
 		return false
 	}
 	r.moveTail(l, 0)
@@ -68,12 +68,12 @@ func (p *pages[E]) join(left, right int32) bool {
 	return true
 }
 
-// place inserts an entry at i, splitting the page when it is full, and returns
+// placeEntry inserts an entry at i, splitting the page when it is full, and returns
 // the new right sibling or -1.
-func (p *pages[E]) place(ref int32, i int, e E) int32 {
+func (p *pages[E]) placeEntry(ref int32, i int, e E) int32 {
 	sibling := int32(-1)
 	if p.all[ref].n == fanout {
-		sibling = p.make()
+		sibling = p.newPage()
 		left := &p.all[ref]
 		left.moveTail(&p.all[sibling], fanout/2)
 		if i > left.n {

@@ -12,10 +12,10 @@ type Profile struct {
 
 // Add raises the level by n (n may be negative) during iv. An empty interval
 // changes nothing. Add(iv, n) and Add(iv, -n) cancel out exactly.
-func (p *Profile) Add(iv Interval, n int) { p.tree.add(iv, [1]int64{int64(n)}) }
+func (p *Profile) Add(iv Interval, n int) { p.tree.addOver(iv, [1]int64{int64(n)}) }
 
 // At returns the level at t.
-func (p *Profile) At(t time.Time) int { return int(p.tree.level(t)[0]) }
+func (p *Profile) At(t time.Time) int { return int(p.tree.levelAt(t)[0]) }
 
 // Peak returns the highest level during iv; for an empty interval, 0.
 func (p *Profile) Peak(iv Interval) int { return int(p.tree.peakDuring(iv)[0]) }
@@ -40,10 +40,10 @@ const dimensions = 5
 type Vector [dimensions]int64
 
 // Plus returns the sum of both, dimension by dimension.
-func (v Vector) Plus(o Vector) Vector { return plus(v, o) }
+func (v Vector) Plus(o Vector) Vector { return addLevels(v, o) }
 
 // Minus returns v less o, dimension by dimension.
-func (v Vector) Minus(o Vector) Vector { return plus(v, minus(o)) }
+func (v Vector) Minus(o Vector) Vector { return addLevels(v, negateLevels(o)) }
 
 // VectorProfile is a Profile of several dimensions, kept in one tree because
 // they change together. The zero value is zero everywhere.
@@ -53,10 +53,10 @@ type VectorProfile struct {
 
 // Add raises the level by v during iv; an empty interval changes nothing. Adding
 // the negative of v cancels it out exactly.
-func (p *VectorProfile) Add(iv Interval, v Vector) { p.tree.add(iv, v) }
+func (p *VectorProfile) Add(iv Interval, v Vector) { p.tree.addOver(iv, v) }
 
 // At returns the level at t.
-func (p *VectorProfile) At(t time.Time) Vector { return p.tree.level(t) }
+func (p *VectorProfile) At(t time.Time) Vector { return p.tree.levelAt(t) }
 
 // Peak returns the highest level of each dimension during iv, which they need
 // not reach at the same instant; for an empty interval, zero.
@@ -75,23 +75,23 @@ func (p *VectorProfile) FirstFit(limit, v Vector, length time.Duration, from, un
 	return p.tree.fitFrom(limit.Minus(v), length, from, until)
 }
 
-func (t *tree[V]) add(iv Interval, v V) {
+func (t *tree[V]) addOver(iv Interval, v V) {
 	var none V
-	lo, hi := instant(iv.Start), instant(iv.End)
+	lo, hi := toInstant(iv.Start), toInstant(iv.End)
 	if v == none || lo >= hi {
 		return
 	}
-	t.change(lo, v)
-	t.change(hi, minus(v))
+	t.changeFrom(lo, v)
+	t.changeFrom(hi, negateLevels(v))
 }
 
-func (t *tree[V]) level(at time.Time) V {
-	ns := instant(at)
+func (t *tree[V]) levelAt(at time.Time) V {
+	ns := toInstant(at)
 	return t.peak(ns, ns+1)
 }
 
 func (t *tree[V]) peakDuring(iv Interval) V {
-	lo, hi := instant(iv.Start), instant(iv.End)
+	lo, hi := toInstant(iv.Start), toInstant(iv.End)
 	if lo >= hi {
 		var none V
 		return none
@@ -100,24 +100,24 @@ func (t *tree[V]) peakDuring(iv Interval) V {
 }
 
 func (t *tree[V]) nextChange(at time.Time) (time.Time, bool) {
-	ns, ok := t.next(instant(at))
+	ns, ok := t.nextAfter(toInstant(at))
 	if !ok {
 		return time.Time{}, false
 	}
-	return moment(ns), true
+	return toTime(ns), true
 }
 
 func (t *tree[V]) allChanges() []time.Time {
-	if t.empty() {
+	if t.isEmpty() {
 		return []time.Time{}
 	}
-	return t.changes([]time.Time{}, t.root, t.height)
+	return t.appendChanges([]time.Time{}, t.root, t.height)
 }
 
 func (t *tree[V]) fitFrom(limit V, length time.Duration, from, until time.Time) (time.Time, bool) {
-	start, ok := t.firstFit(limit, max(length, 0), instant(from), instant(until))
+	start, ok := t.firstFit(limit, max(length, 0), toInstant(from), toInstant(until))
 	if !ok {
 		return time.Time{}, false
 	}
-	return relative(from, start), true
+	return timeLike(from, start), true
 }

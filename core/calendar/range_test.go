@@ -55,9 +55,9 @@ func drawRange(t *rapid.T) calendar.TimeRange {
 		if rapid.Bool().Draw(t, label+" open") {
 			return time.Time{}, false
 		}
-		return quarter(base + rapid.IntRange(from, to).Draw(t, label)), true
+		return quarterHour(base + rapid.IntRange(from, to).Draw(t, label)), true
 	}
-	r := calendar.TimeRange{StartNotEarlierThan: quarter(base)}
+	r := calendar.TimeRange{StartNotEarlierThan: quarterHour(base)}
 	r.StartNotLaterThan, _ = some("start until", 0, 30)
 	r.EndNotEarlierThan, _ = some("end from", 0, 20)
 	r.EndNotLaterThan, _ = some("end until", 5, 50)
@@ -66,8 +66,8 @@ func drawRange(t *rapid.T) calendar.TimeRange {
 	return r
 }
 
-// inside reports whether a window of quarters keeps to the range.
-func inside(r calendar.TimeRange, iv calendar.Interval) bool {
+// isInside reports whether a window of quarters keeps to the range.
+func isInside(r calendar.TimeRange, iv calendar.Interval) bool {
 	before := func(a, b time.Time) bool { return b.IsZero() || !a.After(b) }
 	length := iv.Length()
 	if r.MaxDuration == 0 && r.EndNotLaterThan.IsZero() && !iv.End.Equal(r.EndNotEarlierThan) &&
@@ -94,7 +94,7 @@ func TestFindRangeAgainstAModel(t *testing.T) {
 		shape.Short = drawShort(t, shape.Nodes, shape.PerNode)
 		got, slots, ok := m.slots.FindRange(shape, r, tiers)
 		if ok {
-			require.True(t, inside(r, got), "%v is not in %+v", got, r)
+			require.True(t, isInside(r, got), "%v is not in %+v", got, r)
 			require.Len(t, slots, shape.Nodes)
 			m.checkFound(t, slots, shape, got, ranks)
 		}
@@ -116,7 +116,7 @@ func (m *model) firstInRange(r calendar.TimeRange, shape capacity.Shape, ranks [
 		for length := 60; length > 0; length-- {
 			from := r.StartNotEarlierThan.Add(time.Duration(start) * 15 * time.Minute)
 			iv := calendar.Interval{Start: from, End: from.Add(time.Duration(length) * 15 * time.Minute)}
-			if inside(r, iv) && m.has(shape, iv, ranks) {
+			if isInside(r, iv) && m.hasRoomFor(shape, iv, ranks) {
 				return iv, true
 			}
 		}
@@ -124,14 +124,14 @@ func (m *model) firstInRange(r calendar.TimeRange, shape capacity.Shape, ranks [
 	return calendar.Interval{}, false
 }
 
-func (m *model) has(shape capacity.Shape, iv calendar.Interval, ranks []int) bool {
+func (m *model) hasRoomFor(shape capacity.Shape, iv calendar.Interval, ranks []int) bool {
 	rooms := make([]int, m.perSlot+1)
 	for slot := range m.n {
-		for g := 1; ranks[slot] >= 0 && g <= m.free(slot, iv); g++ {
+		for g := 1; ranks[slot] >= 0 && g <= m.freeDuring(slot, iv); g++ {
 			rooms[g]++
 		}
 	}
-	return enough(rooms, shape)
+	return holdsShape(rooms, shape)
 }
 
 func TestFreeBusyEqualsARecount(t *testing.T) {
@@ -141,8 +141,8 @@ func TestFreeBusyEqualsARecount(t *testing.T) {
 		from := rapid.IntRange(0, 120).Draw(t, "from")
 		to := from + rapid.IntRange(0, 60).Draw(t, "length")
 		step := time.Duration(rapid.IntRange(0, 5).Draw(t, "step")) * 15 * time.Minute
-		levels := m.slots.FreeBusy(quarter(from), quarter(to), step)
-		at := quarter(from)
+		levels := m.slots.FreeBusy(quarterHour(from), quarterHour(to), step)
+		at := quarterHour(from)
 		for i, l := range levels {
 			require.Equal(t, at, l.Start)
 			if at = l.End; step > 0 && i < len(levels)-1 {
@@ -154,7 +154,7 @@ func TestFreeBusyEqualsARecount(t *testing.T) {
 			}
 		}
 		if from < to {
-			require.Equal(t, quarter(to), at)
+			require.Equal(t, quarterHour(to), at)
 		}
 	})
 }
@@ -164,7 +164,7 @@ func (m *model) checkLevel(t *rapid.T, l calendar.Level) {
 	rooms := make([]int, m.perSlot+1)
 	gpus, whole, largest := 0, 0, 0
 	for slot := range m.n {
-		free := m.free(slot, calendar.Interval{Start: l.Start,
+		free := m.freeDuring(slot, calendar.Interval{Start: l.Start,
 			End: l.End.Add(-margin)}) // free adds the margin of a request
 		gpus += free
 		for g := 1; g <= free; g++ {
@@ -179,7 +179,7 @@ func (m *model) checkLevel(t *rapid.T, l calendar.Level) {
 			if full := rooms[g]; rest == 0 || rest == g {
 				largest = max(largest, g*full)
 			} else if shape := (capacity.Shape{Nodes: full + 1, PerNode: g, Short: g - rest}); full > 0 &&
-				enough(rooms, shape) {
+				holdsShape(rooms, shape) {
 				largest = max(largest, shape.GPUs())
 			}
 		}
@@ -187,14 +187,14 @@ func (m *model) checkLevel(t *rapid.T, l calendar.Level) {
 	require.Equal(t, gpus, l.FreeGPUs)
 	require.Equal(t, whole, l.FreeSlots)
 	require.Equal(t, largest, l.Largest.GPUs())
-	require.True(t, largest == 0 || l.Largest.Valid() && enough(rooms, l.Largest))
+	require.True(t, largest == 0 || l.Largest.Valid() && holdsShape(rooms, l.Largest))
 }
 
 // checkChange checks that something begins or ends at an instant.
 func (m *model) checkChange(t *rapid.T, when time.Time) {
 	changed := false
 	for slot := range m.n {
-		changed = changed || m.used(slot, when) != m.used(slot, when.Add(-1))
+		changed = changed || m.usedAt(slot, when) != m.usedAt(slot, when.Add(-1))
 	}
 	require.True(t, changed)
 }

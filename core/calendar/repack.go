@@ -33,16 +33,16 @@ type Move struct {
 // one, which may be missed if those moves take its room.
 func (s *Slots) Repack(movable []string, shape capacity.Shape, iv Interval,
 	tiers Tiers) (slots []int, moves []Move, ok bool) {
-	if slots, ok = s.FindInto(nil, shape, iv, tiers); ok || !s.askable(shape, iv) {
+	if slots, ok = s.FindInto(nil, shape, iv, tiers); ok || !s.canEverHold(shape, iv) {
 		return slots, nil, ok
 	}
 	r := newRepacking(s, movable, iv, tiers)
 	cleared := r.clearFor(shape.PerNode, shape.Full()) && (shape.Short == 0 || r.clearFor(shape.Least(), shape.Nodes))
-	r.release()
+	r.releaseHeld()
 	if cleared {
 		slots, ok = s.FindInto(nil, shape, iv, tiers)
 	}
-	r.undo(0)
+	r.undoMoves(0)
 	if !ok {
 		return nil, nil, false
 	}
@@ -68,7 +68,7 @@ type held struct {
 
 func newRepacking(s *Slots, movable []string, iv Interval, tiers Tiers) *repacking {
 	r := &repacking{Slots: s, movable: make(map[string]bool, len(movable)), tiers: tiers,
-		allowed: tiers.allowed(len(s.lines)),
+		allowed: tiers.allowedBelow(len(s.lines)),
 		probe:   Booking{ID: "\x00repack", Interval: iv}}
 	for _, id := range movable {
 		r.movable[id] = true
@@ -76,13 +76,13 @@ func newRepacking(s *Slots, movable []string, iv Interval, tiers Tiers) *repacki
 	return r
 }
 
-// hold keeps a slot for the shape, so that nothing is moved there.
-func (r *repacking) hold(slot int) {
+// holdSlot keeps a slot for the shape, so that nothing is moved there.
+func (r *repacking) holdSlot(slot int) {
 	r.held = append(r.held, held{slot, r.probe.GPUs})
-	r.put(slot, r.probe, r.probe.GPUs)
+	r.addToSlot(slot, r.probe, r.probe.GPUs)
 }
 
-func (r *repacking) holds(slot int) bool {
+func (r *repacking) isHeld(slot int) bool {
 	return slices.ContainsFunc(r.held, func(h held) bool { return h.slot == slot })
 }
 
@@ -94,9 +94,9 @@ func (r *repacking) clearFor(gpus, n int) bool {
 	if len(r.held) >= n {
 		return true
 	}
-	for _, slot := range r.candidates() {
+	for _, slot := range r.candidateSlots() {
 		if len(r.held) < n {
-			r.clear(slot)
+			r.clearSlot(slot)
 		}
 	}
 	return len(r.held) == n
@@ -105,30 +105,30 @@ func (r *repacking) clearFor(gpus, n int) bool {
 // holdFree holds the slots that have room already.
 func (r *repacking) holdFree() {
 	for slot := range r.allowed.All() {
-		if !r.holds(slot) && r.Fits(slot, r.probe.GPUs, r.probe.Interval) {
-			r.hold(slot)
+		if !r.isHeld(slot) && r.Fits(slot, r.probe.GPUs, r.probe.Interval) {
+			r.holdSlot(slot)
 		}
 	}
 }
 
-// release gives up what is held.
-func (r *repacking) release() {
+// releaseHeld gives up what is held.
+func (r *repacking) releaseHeld() {
 	for _, h := range r.held {
-		r.take(h.slot, r.probe, h.gpus)
+		r.removeFromSlot(h.slot, r.probe, h.gpus)
 	}
 	r.held = nil
 }
 
-// candidates returns the slots worth clearing, those with the fewest blockers
+// candidateSlots returns the slots worth clearing, those with the fewest blockers
 // first.
-func (r *repacking) candidates() []int {
+func (r *repacking) candidateSlots() []int {
 	var found []int
 	blockers := map[int]int{}
 	for slot := range r.allowed.All() {
-		if r.holds(slot) {
+		if r.isHeld(slot) {
 			continue
 		}
-		if n := len(r.blockers(slot, nil)); n > 0 {
+		if n := len(r.blockersOn(slot, nil)); n > 0 {
 			found = append(found, slot)
 			blockers[slot] = n
 		}
@@ -137,24 +137,24 @@ func (r *repacking) candidates() []int {
 	return found[:min(len(found), repackSlots)]
 }
 
-// blockers returns bookings, none of those that stay, without which the slot has
+// blockersOn returns bookings, none of those that stay, without which the slot has
 // room and of which none can be spared; or none, when no such move makes any.
-func (r *repacking) blockers(slot int, stays map[string]bool) []string {
-	lo, hi := r.occupied(r.probe.Interval)
+func (r *repacking) blockersOn(slot int, stays map[string]bool) []string {
+	lo, hi := r.occupiedSpan(r.probe.Interval)
 	trial := line{steps: slices.Clone(r.lines[slot].steps)}
 	all := r.movableOn(slot, stays)
 	for _, b := range all {
-		start, end := r.occupied(b.Interval)
-		trial.add(start, end, -b.On(slot))
+		start, end := r.occupiedSpan(b.Interval)
+		trial.addUse(start, end, -b.On(slot))
 	}
 	if trial.peak(lo, hi)+r.probe.GPUs > r.perSlot {
 		return nil
 	}
 	var ids []string
 	for _, b := range all {
-		start, end := r.occupied(b.Interval)
-		if trial.add(start, end, b.On(slot)); trial.peak(lo, hi)+r.probe.GPUs > r.perSlot {
-			trial.add(start, end, -b.On(slot))
+		start, end := r.occupiedSpan(b.Interval)
+		if trial.addUse(start, end, b.On(slot)); trial.peak(lo, hi)+r.probe.GPUs > r.perSlot {
+			trial.addUse(start, end, -b.On(slot))
 			ids = append(ids, b.ID)
 		}
 	}
@@ -164,12 +164,12 @@ func (r *repacking) blockers(slot int, stays map[string]bool) []string {
 // movableOn returns the bookings in the way on a slot that may be moved, the
 // smallest first: if those stay, few need to move.
 func (r *repacking) movableOn(slot int, stays map[string]bool) []Booking {
-	lo, hi := r.occupied(r.probe.Interval)
+	lo, hi := r.occupiedSpan(r.probe.Interval)
 	l := &r.lines[slot]
 	var found []Booking
-	for i := l.ending(after(lo, -r.margin)); i < len(l.entries) && l.entries[i].start < hi; i++ {
+	for i := l.firstEndingAfter(shiftInstant(lo, -r.margin)); i < len(l.entries) && l.entries[i].start < hi; i++ {
 		b, ok := r.bookings[l.entries[i].id]
-		if ok && r.movable[b.ID] && !stays[b.ID] && after(l.entries[i].end, r.margin) > lo && distinct(b.Slots) {
+		if ok && r.movable[b.ID] && !stays[b.ID] && shiftInstant(l.entries[i].end, r.margin) > lo && areDistinct(b.Slots) {
 			found = append(found, b)
 		}
 	}
@@ -177,8 +177,8 @@ func (r *repacking) movableOn(slot int, stays map[string]bool) []Booking {
 	return found
 }
 
-// distinct reports whether no slot is named twice, as only Force allows.
-func distinct(slots []int) bool {
+// areDistinct reports whether no slot is named twice, as only Force allows.
+func areDistinct(slots []int) bool {
 	for i, slot := range slots {
 		if slices.Contains(slots[:i], slot) {
 			return false
@@ -187,14 +187,14 @@ func distinct(slots []int) bool {
 	return true
 }
 
-// clear moves a slot's blockers away and holds it, or changes nothing. When one of
+// clearSlot moves a slot's blockers away and holds it, or changes nothing. When one of
 // them finds no other place, it tries again with that one staying.
-func (r *repacking) clear(slot int) bool {
+func (r *repacking) clearSlot(slot int) bool {
 	stays := map[string]bool{}
 	for range repackTries {
-		stuck, ok := r.evict(slot, stays)
+		stuck, ok := r.evictBlockers(slot, stays)
 		if ok {
-			r.hold(slot)
+			r.holdSlot(slot)
 			return true
 		}
 		if stuck == "" {
@@ -205,29 +205,29 @@ func (r *repacking) clear(slot int) bool {
 	return false
 }
 
-// evict moves blockers away, or changes nothing and names the one that found no
+// evictBlockers moves blockers away, or changes nothing and names the one that found no
 // place, if there were any.
-func (r *repacking) evict(slot int, stays map[string]bool) (stuck string, ok bool) {
+func (r *repacking) evictBlockers(slot int, stays map[string]bool) (stuck string, ok bool) {
 	before := len(r.moves)
-	blockers := r.blockers(slot, stays)
+	blockers := r.blockersOn(slot, stays)
 	for _, id := range blockers {
 		b := r.bookings[id]
-		to, found := r.elsewhere(b, slot)
+		to, found := r.findElsewhere(b, slot)
 		if !found {
-			r.undo(before)
+			r.undoMoves(before)
 			r.moves = r.moves[:before]
 			return id, false
 		}
 		moved := slices.Clone(b.Slots)
 		moved[slices.Index(moved, slot)] = to
 		r.moves = append(r.moves, Move{ID: id, From: b.Slots, To: moved})
-		r.rebook(id, moved)
+		r.moveBooking(id, moved)
 	}
 	return "", len(blockers) > 0
 }
 
-// elsewhere finds another slot, none that it is on, for what a booking has on one.
-func (r *repacking) elsewhere(b Booking, slot int) (int, bool) {
+// findElsewhere finds another slot, none that it is on, for what a booking has on one.
+func (r *repacking) findElsewhere(b Booking, slot int) (int, bool) {
 	tiers := r.tiers
 	if tiers == nil {
 		tiers = Tiers{r.allowed}
@@ -246,14 +246,14 @@ func (r *repacking) elsewhere(b Booking, slot int) (int, bool) {
 	return to[0], true
 }
 
-// undo takes back the moves from n on, the last first.
-func (r *repacking) undo(n int) {
+// undoMoves takes back the moves from n on, the last first.
+func (r *repacking) undoMoves(n int) {
 	for _, m := range slices.Backward(r.moves[n:]) {
-		r.rebook(m.ID, m.From)
+		r.moveBooking(m.ID, m.From)
 	}
 }
 
-func (r *repacking) rebook(id string, slots []int) {
+func (r *repacking) moveBooking(id string, slots []int) {
 	b := r.bookings[id]
 	b.Slots = slots
 	r.Force(b)

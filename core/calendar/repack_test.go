@@ -90,7 +90,7 @@ func drawCrowded(t *rapid.T, gang int) *model {
 	m := &model{n: rapid.SampledFrom([]int{3, 4, 5, 66}).Draw(t, "n"), perSlot: 4}
 	m.slots = calendar.NewSlots(m.n, m.perSlot)
 	if m.n > 5 { // all but five are taken for good
-		rest := booking("rest", quarters(0, 200), m.perSlot)
+		rest := booking("rest", quarterHours(0, 200), m.perSlot)
 		for slot := 5; slot < m.n; slot++ {
 			rest.Slots = append(rest.Slots, slot)
 		}
@@ -112,7 +112,7 @@ func drawCrowded(t *rapid.T, gang int) *model {
 
 func crowdedWindow(t *rapid.T) calendar.Interval {
 	from := rapid.IntRange(0, 8).Draw(t, "from")
-	return quarters(from, from+rapid.IntRange(1, 8).Draw(t, "length"))
+	return quarterHours(from, from+rapid.IntRange(1, 8).Draw(t, "length"))
 }
 
 // Where moving one booking is enough, Repack finds a way.
@@ -123,7 +123,7 @@ func TestRepackFindsASingleMove(t *testing.T) {
 		iv := crowdedWindow(t)
 		need := rapid.IntRange(1, m.perSlot).Draw(t, "per node")
 		movable := []string{}
-		enough := m.has(capacity.Shape{Nodes: 1, PerNode: need}, iv, make([]int, m.n))
+		enough := m.hasRoomFor(capacity.Shape{Nodes: 1, PerNode: need}, iv, make([]int, m.n))
 		for _, b := range m.bookings {
 			if b.ID != "rest" {
 				movable = append(movable, b.ID)
@@ -139,12 +139,12 @@ func TestRepackFindsASingleMove(t *testing.T) {
 func (m *model) makesRoom(b calendar.Booking, need int, iv calendar.Interval) bool {
 	elsewhere := false
 	for slot := range m.n {
-		elsewhere = elsewhere || slot != b.Slots[0] && m.free(slot, b.Interval) >= b.GPUs
+		elsewhere = elsewhere || slot != b.Slots[0] && m.freeDuring(slot, b.Interval) >= b.GPUs
 	}
 	without := *m
 	without.bookings = slices.DeleteFunc(slices.Clone(m.bookings),
 		func(o calendar.Booking) bool { return o.ID == b.ID })
-	return elsewhere && without.free(b.Slots[0], iv) >= need
+	return elsewhere && without.freeDuring(b.Slots[0], iv) >= need
 }
 
 func TestRepackBreaksNothing(t *testing.T) {
@@ -165,7 +165,7 @@ func TestRepackBreaksNothing(t *testing.T) {
 		before := m.slots.Dump()
 		slots, moves, ok := m.slots.Repack(movable, shape, iv, tiers)
 		require.Equal(t, before, m.slots.Dump(), "the calendar is as it was")
-		if m.has(shape, iv, ranks) {
+		if m.hasRoomFor(shape, iv, ranks) {
 			require.True(t, ok)
 			require.Empty(t, moves)
 		}

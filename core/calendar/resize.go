@@ -22,9 +22,9 @@ func (s *Slots) SetMargin(d time.Duration) {
 		l.steps = nil
 	}
 	for _, b := range s.bookings {
-		lo, hi := s.occupied(b.Interval)
+		lo, hi := s.occupiedSpan(b.Interval)
 		for i, slot := range b.Slots {
-			s.line(slot).add(lo, hi, b.Shape().On(i))
+			s.lineOf(slot).addUse(lo, hi, b.Shape().On(i))
 		}
 	}
 }

@@ -19,8 +19,8 @@ type search struct {
 	full, part []int32 // nodes of the index inside [lo, hi), and hours at its ends
 }
 
-// survey begins a question for at least need GPUs on a slot.
-func (s *Slots) survey(lo, hi int64, need int) {
+// beginSearch begins a question for at least need GPUs on a slot.
+func (s *Slots) beginSearch(lo, hi int64, need int) {
 	q, words := &s.search, wordsFor(len(s.lines))
 	if q.none == nil {
 		q.sure, q.maybe = make([]uint64, s.perSlot*words), make([]uint64, s.perSlot*words)
@@ -28,17 +28,17 @@ func (s *Slots) survey(lo, hi int64, need int) {
 	}
 	q.lo, q.hi, q.known = lo, hi, need-1
 	if len(s.lines) <= scanned {
-		s.scan(need)
+		s.scanSlots(need)
 		return
 	}
 	if s.index == nil {
 		s.buildIndex()
 	}
-	q.full, q.part = s.index.cover(root(), lo, hi, q.full[:0], q.part[:0])
+	q.full, q.part = s.index.coverSpan(rootPlace(), lo, hi, q.full[:0], q.part[:0])
 }
 
-// scan answers for all numbers of GPUs from need on by looking at every slot.
-func (s *Slots) scan(need int) {
+// scanSlots answers for all numbers of GPUs from need on by looking at every slot.
+func (s *Slots) scanSlots(need int) {
 	q, words := &s.search, wordsFor(len(s.lines))
 	clear(q.sure)
 	for slot := range s.lines {
@@ -54,25 +54,25 @@ func (s *Slots) scan(need int) {
 func (s *Slots) buildIndex() {
 	s.index = newIndex(len(s.lines), s.perSlot)
 	for _, b := range s.bookings {
-		lo, hi := s.occupied(b.Interval)
+		lo, hi := s.occupiedSpan(b.Interval)
 		for _, slot := range b.Slots {
 			if s.owns(slot) && lo < hi {
-				s.index.edge(lo)
-				s.index.edge(hi)
+				s.index.addEdge(lo)
+				s.index.addEdge(hi)
 			}
 		}
 	}
 	for slot := range s.lines {
 		if l := &s.lines[slot]; len(l.steps) > 0 {
-			s.index.refresh(root(), slot, l, l.steps[0].at, l.steps[len(l.steps)-1].at)
+			s.index.refreshSlot(rootPlace(), slot, l, l.steps[0].at, l.steps[len(l.steps)-1].at)
 		}
 	}
 }
 
-// room returns the slots that surely have g GPUs free, and with them those that
+// slotsWithRoom returns the slots that surely have g GPUs free, and with them those that
 // may have: they fail only in an hour that is partly asked for. It must be asked
 // in ascending order of g, beginning with what survey was told.
-func (s *Slots) room(g int) (sure, maybe []uint64) {
+func (s *Slots) slotsWithRoom(g int) (sure, maybe []uint64) {
 	q, words := &s.search, wordsFor(len(s.lines))
 	if g > s.perSlot {
 		return q.none, q.none
@@ -86,27 +86,27 @@ func (s *Slots) room(g int) (sure, maybe []uint64) {
 		maybe[i] = ^uint64(0)
 	}
 	for _, node := range q.full {
-		meet(maybe, s.index.atLeast(node, g))
+		removeFrom(maybe, s.index.atLeast(node, g))
 	}
 	copy(sure, maybe)
 	for _, node := range q.part {
-		meet(sure, s.index.atLeast(node, g))
+		removeFrom(sure, s.index.atLeast(node, g))
 	}
 	if len(q.full) == 0 {
-		fill(maybe, len(s.lines))
+		fillBelow(maybe, len(s.lines))
 	}
 	return sure, maybe
 }
 
-// meet takes out of a what is not in b.
-func meet(a, b []uint64) {
+// removeFrom takes out of a what is not in b.
+func removeFrom(a, b []uint64) {
 	for i, word := range b[:len(a)] {
 		a[i] &= word
 	}
 }
 
-// fill puts the slots below n in.
-func fill(set []uint64, n int) {
+// fillBelow puts the slots below n in.
+func fillBelow(set []uint64, n int) {
 	for i := range set {
 		set[i] = ^uint64(0)
 	}
@@ -115,19 +115,19 @@ func fill(set []uint64, n int) {
 	}
 }
 
-// pick appends slots with room for need GPUs to dst until it has want: of those
+// pickTightest appends slots with room for need GPUs to dst until it has want: of those
 // that no tier has offered yet, those in tier; those that are sure first, the
 // least room first. A nil tier has all slots.
-func (s *Slots) pick(dst []int, want, need int, tier []uint64) []int {
+func (s *Slots) pickTightest(dst []int, want, need int, tier []uint64) []int {
 	q := &s.search
 	for g := need; g <= s.perSlot && len(dst) < want; g++ {
-		room, _ := s.room(g)
-		more, _ := s.room(g + 1)
+		room, _ := s.slotsWithRoom(g)
+		more, _ := s.slotsWithRoom(g + 1)
 		any := uint64(0)
 		for w := range room {
-			word := room[w] & q.offered(tier, w)
+			word := room[w] & q.newlyOffered(tier, w)
 			any |= word
-			dst = take(dst, want, w, word&^more[w])
+			dst = takeSlots(dst, want, w, word&^more[w])
 		}
 		if any == 0 {
 			break
@@ -142,9 +142,9 @@ func (s *Slots) pick(dst []int, want, need int, tier []uint64) []int {
 // pickChecked goes on with slots whose hours do not tell.
 func (s *Slots) pickChecked(dst []int, want, need int, tier []uint64) []int {
 	q := &s.search
-	sure, maybe := s.room(need)
+	sure, maybe := s.slotsWithRoom(need)
 	for w := range maybe {
-		for word := maybe[w] &^ sure[w] & q.offered(tier, w); word != 0 && len(dst) < want; word &= word - 1 {
+		for word := maybe[w] &^ sure[w] & q.newlyOffered(tier, w); word != 0 && len(dst) < want; word &= word - 1 {
 			slot := w*64 + bits.TrailingZeros64(word)
 			if s.lines[slot].peak(q.lo, q.hi)+need <= s.perSlot {
 				dst = append(dst, slot)
@@ -154,8 +154,8 @@ func (s *Slots) pickChecked(dst []int, want, need int, tier []uint64) []int {
 	return dst
 }
 
-// offered returns the w-th word of what a tier offers anew.
-func (q *search) offered(tier []uint64, w int) uint64 {
+// newlyOffered returns the w-th word of what a tier offers anew.
+func (q *search) newlyOffered(tier []uint64, w int) uint64 {
 	switch {
 	case tier == nil:
 		return q.left[w]
@@ -166,15 +166,15 @@ func (q *search) offered(tier []uint64, w int) uint64 {
 	}
 }
 
-// pass takes a tier's slots out of what is left.
-func (q *search) pass(tier []uint64) {
+// passTier takes a tier's slots out of what is left.
+func (q *search) passTier(tier []uint64) {
 	for w := range q.left[:min(len(q.left), len(tier))] {
 		q.left[w] &^= tier[w]
 	}
 }
 
-// take appends the slots of one word to dst until it has want.
-func take(dst []int, want, w int, word uint64) []int {
+// takeSlots appends the slots of one word to dst until it has want.
+func takeSlots(dst []int, want, w int, word uint64) []int {
 	for ; word != 0 && len(dst) < want; word &= word - 1 {
 		dst = append(dst, w*64+bits.TrailingZeros64(word))
 	}

@@ -67,14 +67,14 @@ func NewSlots(n, perSlot int) *Slots {
 // Size returns the number of slots.
 func (s *Slots) Size() int { return len(s.lines) }
 
-// occupied is the time for which an interval takes its slots: itself and the
+// occupiedSpan is the time for which an interval takes its slots: itself and the
 // margin after it.
-func (s *Slots) occupied(iv Interval) (lo, hi int64) {
-	lo, hi = instant(iv.Start), instant(iv.End)
+func (s *Slots) occupiedSpan(iv Interval) (lo, hi int64) {
+	lo, hi = toInstant(iv.Start), toInstant(iv.End)
 	if lo >= hi {
 		return lo, lo
 	}
-	return lo, after(hi, s.margin)
+	return lo, shiftInstant(hi, s.margin)
 }
 
 // Fits reports whether gpus more devices are free on the slot during the whole
@@ -83,7 +83,7 @@ func (s *Slots) Fits(slot, gpus int, iv Interval) bool {
 	if slot < 0 || slot >= len(s.lines) || gpus > s.perSlot {
 		return false
 	}
-	lo, hi := s.occupied(iv)
+	lo, hi := s.occupiedSpan(iv)
 	return lo == hi || s.lines[slot].peak(lo, hi)+gpus <= s.perSlot
 }
 
@@ -127,7 +127,7 @@ func (s *Slots) Force(b Booking) {
 	b.Slots = slices.Clone(b.Slots)
 	s.bookings[b.ID] = b
 	for i, slot := range b.Slots {
-		s.put(slot, b, b.Shape().On(i))
+		s.addToSlot(slot, b, b.Shape().On(i))
 	}
 }
 
@@ -139,7 +139,7 @@ func (s *Slots) Remove(id string) {
 	}
 	delete(s.bookings, id)
 	for i, slot := range b.Slots {
-		s.take(slot, b, b.Shape().On(i))
+		s.removeFromSlot(slot, b, b.Shape().On(i))
 	}
 }
 
@@ -157,7 +157,7 @@ func (s *Slots) Move(id string, slots []int) error {
 	if !ok {
 		return fmt.Errorf("booking %s is not in the calendar", id)
 	}
-	if len(slots) != len(b.Slots) || !distinct(slots) {
+	if len(slots) != len(b.Slots) || !areDistinct(slots) {
 		return fmt.Errorf("booking %s moves from %d slots to as many different ones, not to %v", id, len(b.Slots),
 			slots)
 	}
@@ -171,28 +171,28 @@ func (s *Slots) Move(id string, slots []int) error {
 	return nil
 }
 
-// put adds a booking's use of so many GPUs to one slot, and take takes it back.
-func (s *Slots) put(slot int, b Booking, gpus int) {
-	lo, hi := s.occupied(b.Interval)
-	l := s.line(slot)
-	l.enter(entry{start: instant(b.Interval.Start), end: instant(b.Interval.End), id: b.ID})
-	l.add(lo, hi, gpus)
+// addToSlot adds a booking's use of so many GPUs to one slot, and take takes it back.
+func (s *Slots) addToSlot(slot int, b Booking, gpus int) {
+	lo, hi := s.occupiedSpan(b.Interval)
+	l := s.lineOf(slot)
+	l.addEntry(entry{start: toInstant(b.Interval.Start), end: toInstant(b.Interval.End), id: b.ID})
+	l.addUse(lo, hi, gpus)
 	if s.index != nil && s.owns(slot) && lo < hi {
-		s.index.edge(lo)
-		s.index.edge(hi)
-		s.index.refresh(root(), slot, l, lo, hi)
+		s.index.addEdge(lo)
+		s.index.addEdge(hi)
+		s.index.refreshSlot(rootPlace(), slot, l, lo, hi)
 	}
 }
 
-func (s *Slots) take(slot int, b Booking, gpus int) {
-	lo, hi := s.occupied(b.Interval)
-	l := s.line(slot)
-	l.leave(instant(b.Interval.Start), b.ID)
-	l.add(lo, hi, -gpus)
+func (s *Slots) removeFromSlot(slot int, b Booking, gpus int) {
+	lo, hi := s.occupiedSpan(b.Interval)
+	l := s.lineOf(slot)
+	l.removeEntry(toInstant(b.Interval.Start), b.ID)
+	l.addUse(lo, hi, -gpus)
 	if s.index != nil && s.owns(slot) && lo < hi {
-		s.index.refresh(root(), slot, l, lo, hi)
-		s.index.unedge(lo)
-		s.index.unedge(hi)
+		s.index.refreshSlot(rootPlace(), slot, l, lo, hi)
+		s.index.removeEdge(lo)
+		s.index.removeEdge(hi)
 	}
 	if !s.owns(slot) && len(l.entries) == 0 {
 		delete(s.outside, slot)
@@ -201,8 +201,8 @@ func (s *Slots) take(slot int, b Booking, gpus int) {
 
 func (s *Slots) owns(slot int) bool { return slot >= 0 && slot < len(s.lines) }
 
-// line returns what is known of a slot, also of one outside the pool.
-func (s *Slots) line(slot int) *line {
+// lineOf returns what is known of a slot, also of one outside the pool.
+func (s *Slots) lineOf(slot int) *line {
 	if s.owns(slot) {
 		return &s.lines[slot]
 	}
@@ -216,13 +216,13 @@ func (s *Slots) line(slot int) *line {
 
 // On returns the bookings on the slot that overlap iv, ordered by start and id.
 func (s *Slots) On(slot int, iv Interval) []Booking {
-	l := s.known(slot)
+	l := s.knownLine(slot)
 	if l == nil {
 		return nil
 	}
 	var on []Booking
-	end := instant(iv.End)
-	for i := l.ending(instant(iv.Start)); i < len(l.entries) && l.entries[i].start < end; i++ {
+	end := toInstant(iv.End)
+	for i := l.firstEndingAfter(toInstant(iv.Start)); i < len(l.entries) && l.entries[i].start < end; i++ {
 		b := s.bookings[l.entries[i].id]
 		repeated := len(on) > 0 && on[len(on)-1].ID == b.ID // forced with the slot named twice
 		if b.Interval.Overlaps(iv) && !repeated {
@@ -232,8 +232,8 @@ func (s *Slots) On(slot int, iv Interval) []Booking {
 	return on
 }
 
-// known is line without making one.
-func (s *Slots) known(slot int) *line {
+// knownLine is line without making one.
+func (s *Slots) knownLine(slot int) *line {
 	if s.owns(slot) {
 		return &s.lines[slot]
 	}

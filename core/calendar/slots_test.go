@@ -127,8 +127,8 @@ func drawSlots(t *rapid.T) drawn {
 	return d
 }
 
-// used counts again, from the bookings alone.
-func (d drawn) used(slot int, when time.Time) int {
+// usedAt counts again, from the bookings alone.
+func (d drawn) usedAt(slot int, when time.Time) int {
 	sum := 0
 	for _, b := range d.accepted {
 		if i := slices.Index(b.Slots, slot); i >= 0 && b.Interval.Contains(when) {
@@ -140,14 +140,14 @@ func (d drawn) used(slot int, when time.Time) int {
 
 func (d drawn) fits(slot int, gpus int, iv calendar.Interval) bool {
 	for when := iv.Start; when.Before(iv.End); when = when.Add(time.Hour) {
-		if d.used(slot, when)+gpus > perSlot {
+		if d.usedAt(slot, when)+gpus > perSlot {
 			return false
 		}
 	}
 	return gpus <= perSlot
 }
 
-func (d drawn) room(gpus int, iv calendar.Interval) int {
+func (d drawn) countRoom(gpus int, iv calendar.Interval) int {
 	n := 0
 	for slot := range d.n {
 		if d.fits(slot, gpus, iv) {
@@ -157,8 +157,8 @@ func (d drawn) room(gpus int, iv calendar.Interval) int {
 	return n
 }
 
-func (d drawn) holds(shape capacity.Shape, iv calendar.Interval) bool {
-	return d.room(shape.PerNode, iv) >= shape.Full() && d.room(shape.Least(), iv) >= shape.Nodes
+func (d drawn) hasRoomFor(shape capacity.Shape, iv calendar.Interval) bool {
+	return d.countRoom(shape.PerNode, iv) >= shape.Full() && d.countRoom(shape.Least(), iv) >= shape.Nodes
 }
 
 func TestNoSlotIsOverCommitted(t *testing.T) {
@@ -167,8 +167,8 @@ func TestNoSlotIsOverCommitted(t *testing.T) {
 		d := drawSlots(t)
 		for slot := range d.n {
 			for hour := range 30 {
-				require.LessOrEqual(t, d.used(slot, at(hour)), perSlot)
-				require.Equal(t, d.used(slot, at(hour)) < perSlot, d.slots.Fits(slot, 1, hours(hour, hour+1)))
+				require.LessOrEqual(t, d.usedAt(slot, at(hour)), perSlot)
+				require.Equal(t, d.usedAt(slot, at(hour)) < perSlot, d.slots.Fits(slot, 1, hours(hour, hour+1)))
 			}
 		}
 	})
@@ -199,11 +199,11 @@ func TestWhatFindNamesCanBePlaced(t *testing.T) {
 		from := rapid.IntRange(0, 25).Draw(t, "start")
 		iv := hours(from, from+rapid.IntRange(1, 8).Draw(t, "length"))
 		slots, ok := d.slots.Find(shape, iv, nil)
-		require.Equal(t, d.holds(shape, iv), ok, "it is found if and only if it is there")
+		require.Equal(t, d.hasRoomFor(shape, iv), ok, "it is found if and only if it is there")
 		rooms := d.slots.RoomsIn(iv, calendar.TiersOf(d.slots.Size(), nil))
 		require.Len(t, rooms, perSlot+1)
 		for gpus, n := range rooms {
-			require.Equal(t, d.room(gpus, iv), n)
+			require.Equal(t, d.countRoom(gpus, iv), n)
 		}
 		if ok {
 			require.Len(t, slots, shape.Nodes)
@@ -223,7 +223,7 @@ func TestEarliestIsTheFirst(t *testing.T) {
 		until := from + rapid.IntRange(-1, 12).Draw(t, "until")
 		want, found := 0, false
 		for hour := from; hour <= until && !found; hour++ { // every booking begins and ends at a full hour
-			want, found = hour, d.holds(shape, hours(hour, hour+length))
+			want, found = hour, d.hasRoomFor(shape, hours(hour, hour+length))
 		}
 		start, slots, ok := d.slots.Earliest(shape, time.Duration(length)*time.Hour, at(from), at(until))
 		require.Equal(t, found, ok)

@@ -41,7 +41,7 @@ func (s SlotSet) Has(slot int) bool {
 }
 
 // Len returns the number of slots in the set.
-func (s SlotSet) Len() int { return ones(s.words) }
+func (s SlotSet) Len() int { return countOnes(s.words) }
 
 // Clear takes all slots out and keeps the memory.
 func (s *SlotSet) Clear() { clear(s.words) }
@@ -62,7 +62,7 @@ func (s SlotSet) All() iter.Seq[int] {
 	}
 }
 
-func ones(words []uint64) int {
+func countOnes(words []uint64) int {
 	n := 0
 	for _, word := range words {
 		n += bits.OnesCount64(word)
@@ -103,10 +103,10 @@ func TiersOf(n int, rank Rank) Tiers {
 	return tiers
 }
 
-// allowed returns the slots below n that are in any tier.
-func (t Tiers) allowed(n int) SlotSet {
+// allowedBelow returns the slots below n that are in any tier.
+func (t Tiers) allowedBelow(n int) SlotSet {
 	all := NewSlotSet(n)
-	fill(all.words, n)
+	fillBelow(all.words, n)
 	if t == nil {
 		return all
 	}

@@ -67,53 +67,53 @@ func (s *Slots) FindRange(shape capacity.Shape, r TimeRange, tiers Tiers) (Inter
 	if r.Check() != nil {
 		return Interval{}, nil, false
 	}
-	w := r.wish(shape, tiers)
+	w := r.newWish(shape, tiers)
 	start, ok := s.firstStart(w)
 	if !ok {
 		return Interval{}, nil, false
 	}
-	end, ok := s.lastEnd(w, start, r.longest(w, start))
+	end, ok := s.lastEnd(w, start, r.longestEnd(w, start))
 	if !ok {
 		return Interval{}, nil, false
 	}
-	iv := Interval{Start: relative(r.StartNotEarlierThan, start), End: relative(r.StartNotEarlierThan, end)}
+	iv := Interval{Start: timeLike(r.StartNotEarlierThan, start), End: timeLike(r.StartNotEarlierThan, end)}
 	slots, ok := s.FindInto(nil, shape, iv, tiers)
 	return iv, slots, ok
 }
 
-// wish is the search for the earliest start.
-func (r TimeRange) wish(shape capacity.Shape, tiers Tiers) wish {
+// newWish is the search for the earliest start.
+func (r TimeRange) newWish(shape capacity.Shape, tiers Tiers) wish {
 	w := wish{shape: shape, length: max(r.MinDuration, 1), tiers: tiers,
-		from: instant(r.StartNotEarlierThan), until: lastInstant, end: firstInstant}
+		from: toInstant(r.StartNotEarlierThan), until: lastInstant, end: firstInstant}
 	if !r.EndNotEarlierThan.IsZero() {
-		w.end = instant(r.EndNotEarlierThan)
+		w.end = toInstant(r.EndNotEarlierThan)
 		if r.MaxDuration > 0 {
-			w.from = max(w.from, after(w.end, -r.MaxDuration))
+			w.from = max(w.from, shiftInstant(w.end, -r.MaxDuration))
 		}
 		if r.MinDuration == 0 && r.MaxDuration == 0 && r.EndNotLaterThan.IsZero() {
 			w.until = w.end - 1 // the end alone says how long
 		}
 	}
 	if !r.StartNotLaterThan.IsZero() {
-		w.until = min(w.until, instant(r.StartNotLaterThan))
+		w.until = min(w.until, toInstant(r.StartNotLaterThan))
 	}
 	if !r.EndNotLaterThan.IsZero() {
-		w.until = min(w.until, after(instant(r.EndNotLaterThan), -w.length))
+		w.until = min(w.until, shiftInstant(toInstant(r.EndNotLaterThan), -w.length))
 	}
 	return w
 }
 
-// longest is the latest end that the range allows for a start.
-func (r TimeRange) longest(w wish, start int64) int64 {
+// longestEnd is the latest end that the range allows for a start.
+func (r TimeRange) longestEnd(w wish, start int64) int64 {
 	end := int64(lastInstant)
 	if r.MaxDuration > 0 {
-		end = after(start, r.MaxDuration)
+		end = shiftInstant(start, r.MaxDuration)
 	}
 	if !r.EndNotLaterThan.IsZero() {
-		return min(end, instant(r.EndNotLaterThan))
+		return min(end, toInstant(r.EndNotLaterThan))
 	}
 	if r.MaxDuration == 0 {
-		return max(after(start, w.length), w.end)
+		return max(shiftInstant(start, w.length), w.end)
 	}
 	return end
 }
@@ -124,9 +124,9 @@ func (s *Slots) lastEnd(w wish, start, longest int64) (int64, bool) {
 	end, ends := longest, make([]int64, 0, len(s.lines))
 	for _, n := range needsOf(w.shape) {
 		ends = ends[:0]
-		for slot := range w.tiers.allowed(len(s.lines)).All() {
-			if end := s.lines[slot].exceeds(s.perSlot-n.gpus, start); end != never {
-				ends = append(ends, after(end, -s.margin))
+		for slot := range w.tiers.allowedBelow(len(s.lines)).All() {
+			if end := s.lines[slot].firstAbove(s.perSlot-n.gpus, start); end != never {
+				ends = append(ends, shiftInstant(end, -s.margin))
 			} else {
 				ends = append(ends, lastInstant)
 			}
@@ -137,5 +137,5 @@ func (s *Slots) lastEnd(w wish, start, longest int64) (int64, bool) {
 		slices.SortFunc(ends, func(a, b int64) int { return cmp.Compare(b, a) })
 		end = min(end, ends[n.slots-1])
 	}
-	return end, end > start && end >= max(after(start, w.length), w.end)
+	return end, end > start && end >= max(shiftInstant(start, w.length), w.end)
 }

@@ -31,29 +31,29 @@ type tree[V levels] struct {
 	height int // of the root
 }
 
-func plus[V levels](a, b V) V {
+func addLevels[V levels](a, b V) V {
 	for d := range len(a) {
 		a[d] += b[d]
 	}
 	return a
 }
 
-func higher[V levels](a, b V) V {
+func maxLevels[V levels](a, b V) V {
 	for d := range len(a) {
 		a[d] = max(a[d], b[d])
 	}
 	return a
 }
 
-func minus[V levels](a V) V {
+func negateLevels[V levels](a V) V {
 	for d := range len(a) {
 		a[d] = -a[d]
 	}
 	return a
 }
 
-// within reports whether a is at most limit in each dimension.
-func within[V levels](a, limit V) bool {
+// isWithin reports whether a is at most limit in each dimension.
+func isWithin[V levels](a, limit V) bool {
 	for d := range len(a) {
 		if a[d] > limit[d] {
 			return false
@@ -62,15 +62,15 @@ func within[V levels](a, limit V) bool {
 	return true
 }
 
-func (t *tree[V]) empty() bool { return len(t.leaves.all) == 0 }
+func (t *tree[V]) isEmpty() bool { return len(t.leaves.all) == 0 }
 
-// change adds delta to the level from at on.
-func (t *tree[V]) change(at int64, delta V) {
-	if t.empty() {
-		t.root = t.leaves.make()
+// changeFrom adds delta to the level from at on.
+func (t *tree[V]) changeFrom(at int64, delta V) {
+	if t.isEmpty() {
+		t.root = t.leaves.newPage()
 	}
-	if sibling := t.insert(t.root, t.height, at, delta); sibling >= 0 {
-		root := t.inners.make()
+	if sibling := t.insertChange(t.root, t.height, at, delta); sibling >= 0 {
+		root := t.inners.newPage()
 		p := &t.inners.all[root]
 		p.n, p.e[0], p.e[1] = 2, t.sumUp(t.root, t.height), t.sumUp(sibling, t.height)
 		t.root, t.height = root, t.height+1
@@ -81,25 +81,25 @@ func (t *tree[V]) change(at int64, delta V) {
 	}
 }
 
-// insert adds a change below a node and returns the node's new right sibling, or
+// insertChange adds a change below a node and returns the node's new right sibling, or
 // -1 when it was not split.
-func (t *tree[V]) insert(ref int32, height int, at int64, delta V) int32 {
+func (t *tree[V]) insertChange(ref int32, height int, at int64, delta V) int32 {
 	if height == 0 {
 		return t.insertLeaf(ref, at, delta)
 	}
-	i := seek(&t.inners.all[ref], at)
+	i := seekChild(&t.inners.all[ref], at)
 	child := t.inners.all[ref].e[i].child
-	sibling := t.insert(child, height-1, at, delta)
+	sibling := t.insertChange(child, height-1, at, delta)
 	if sibling >= 0 {
 		t.inners.all[ref].e[i] = t.sumUp(child, height-1)
-		return t.inners.place(ref, i+1, t.sumUp(sibling, height-1))
+		return t.inners.placeEntry(ref, i+1, t.sumUp(sibling, height-1))
 	}
-	t.settle(ref, i, height-1)
+	t.joinIfSmall(ref, i, height-1)
 	return -1
 }
 
-// seek returns the child in which at lies.
-func seek[V levels](p *page[branch[V]], at int64) int {
+// seekChild returns the child in which at lies.
+func seekChild[V levels](p *page[branch[V]], at int64) int {
 	i := p.n - 1
 	for i > 0 && p.e[i].first > at {
 		i--
@@ -114,22 +114,22 @@ func (t *tree[V]) insertLeaf(ref int32, at int64, delta V) int32 {
 		i++
 	}
 	if i == l.n || l.e[i].at != at {
-		return t.leaves.place(ref, i, change[V]{at, delta})
+		return t.leaves.placeEntry(ref, i, change[V]{at, delta})
 	}
 	// What is left of a change may be none: then it is none, so that equal
 	// functions have equal changes.
 	var none V
-	if l.e[i].delta = plus(l.e[i].delta, delta); l.e[i].delta == none {
+	if l.e[i].delta = addLevels(l.e[i].delta, delta); l.e[i].delta == none {
 		l.removeAt(i)
 	}
 	return -1
 }
 
-// settle sums up child i, of the height, after a change; when it is less than
+// joinIfSmall sums up child i, of the height, after a change; when it is less than
 // half full, it is joined with a neighbour.
-func (t *tree[V]) settle(ref int32, i, height int) {
+func (t *tree[V]) joinIfSmall(ref int32, i, height int) {
 	p := &t.inners.all[ref]
-	if t.count(p.e[i].child, height) >= fanout/2 {
+	if t.countPages(p.e[i].child, height) >= fanout/2 {
 		p.e[i] = t.sumUp(p.e[i].child, height)
 		return
 	}
@@ -137,9 +137,9 @@ func (t *tree[V]) settle(ref int32, i, height int) {
 	left, right := p.e[i].child, p.e[i+1].child
 	joined := false
 	if height == 0 {
-		joined = t.leaves.join(left, right)
+		joined = t.leaves.joinPages(left, right)
 	} else {
-		joined = t.inners.join(left, right)
+		joined = t.inners.joinPages(left, right)
 	}
 	p.e[i] = t.sumUp(left, height)
 	if joined {
@@ -149,7 +149,7 @@ func (t *tree[V]) settle(ref int32, i, height int) {
 	}
 }
 
-func (t *tree[V]) count(ref int32, height int) int {
+func (t *tree[V]) countPages(ref int32, height int) int {
 	if height == 0 {
 		return t.leaves.all[ref].n
 	}
@@ -164,8 +164,8 @@ func (t *tree[V]) sumUp(ref int32, height int) branch[V] {
 	l := &t.leaves.all[ref]
 	b := branch[V]{first: l.e[0].at, sum: l.e[0].delta, top: l.e[0].delta, child: ref}
 	for i := 1; i < l.n; i++ {
-		b.sum = plus(b.sum, l.e[i].delta)
-		b.top = higher(b.top, b.sum)
+		b.sum = addLevels(b.sum, l.e[i].delta)
+		b.top = maxLevels(b.top, b.sum)
 	}
 	return b
 }
@@ -174,8 +174,8 @@ func sumInner[V levels](ref int32, p *page[branch[V]]) branch[V] {
 	b := p.e[0]
 	b.child = ref
 	for i := 1; i < p.n; i++ {
-		b.top = higher(b.top, plus(b.sum, p.e[i].top))
-		b.sum = plus(b.sum, p.e[i].sum)
+		b.top = maxLevels(b.top, addLevels(b.sum, p.e[i].top))
+		b.sum = addLevels(b.sum, p.e[i].sum)
 	}
 	return b
 }

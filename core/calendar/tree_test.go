@@ -34,8 +34,8 @@ func crowdedProfile(t *rapid.T) (*calendar.Profile, []entry) {
 	return &p, kept
 }
 
-// recount returns the level of each hour up to the last change.
-func recount(entries []entry) []int {
+// countAgain returns the level of each hour up to the last change.
+func countAgain(entries []entry) []int {
 	levels := make([]int, 4600)
 	for _, e := range entries {
 		for h := e.iv.Start; h.Before(e.iv.End); h = h.Add(time.Hour) {
@@ -49,7 +49,7 @@ func TestCrowdedProfileEqualsARecount(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p, kept := crowdedProfile(t)
-		levels := recount(kept)
+		levels := countAgain(kept)
 		changes := []time.Time{}
 		for h := 1; h < len(levels); h++ {
 			if levels[h] != levels[h-1] {
@@ -79,7 +79,7 @@ func TestFirstFitIsTheFirst(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p, kept := crowdedProfile(t)
-		levels := recount(kept)
+		levels := countAgain(kept)
 		for range 10 {
 			from := rapid.IntRange(0, 4000).Draw(t, "from")
 			until := from + rapid.IntRange(-1, 300).Draw(t, "until")

@@ -13,16 +13,16 @@ type crossing[V levels] struct {
 // most two nodes of each height.
 func (t *tree[V]) peak(lo, hi int64) V {
 	c := crossing[V]{lo: lo, hi: hi}
-	if !t.empty() {
-		t.cross(t.root, t.height, never, &c)
+	if !t.isEmpty() {
+		t.crossNode(t.root, t.height, never, &c)
 	}
 	return c.peak
 }
 
-// cross walks a node all of whose changes come before next.
-func (t *tree[V]) cross(ref int32, height int, next int64, c *crossing[V]) {
+// crossNode walks a node all of whose changes come before next.
+func (t *tree[V]) crossNode(ref int32, height int, next int64, c *crossing[V]) {
 	if height == 0 {
-		c.leaf(&t.leaves.all[ref])
+		c.crossLeaf(&t.leaves.all[ref])
 		return
 	}
 	p := &t.inners.all[ref]
@@ -33,38 +33,38 @@ func (t *tree[V]) cross(ref int32, height int, next int64, c *crossing[V]) {
 		}
 		switch {
 		case end <= c.lo+1: // the stretch begins after the child
-			c.before(&b.sum)
+			c.skipTo(&b.sum)
 		case b.first > c.lo && end <= c.hi: // the child is inside
-			c.during(&b.sum, &b.top)
+			c.takeWithin(&b.sum, &b.top)
 		default:
-			t.cross(b.child, height-1, end, c)
+			t.crossNode(b.child, height-1, end, c)
 		}
 	}
 }
 
-func (c *crossing[V]) leaf(l *page[change[V]]) {
+func (c *crossing[V]) crossLeaf(l *page[change[V]]) {
 	for i := 0; i < l.n && l.e[i].at < c.hi; i++ {
 		delta := &l.e[i].delta
 		if l.e[i].at <= c.lo {
-			c.before(delta)
+			c.skipTo(delta)
 		} else {
-			c.during(delta, delta)
+			c.takeWithin(delta, delta)
 		}
 	}
 }
 
-// before goes over changes that come before the stretch. Vectors are passed by
+// skipTo goes over changes that come before the stretch. Vectors are passed by
 // pointer here because the compiler copies arrays through memory, which would
 // take most of the time.
-func (c *crossing[V]) before(sum *V) {
+func (c *crossing[V]) skipTo(sum *V) {
 	for d := range len(*sum) {
 		level := c.level[d] + (*sum)[d]
 		c.level[d], c.peak[d] = level, level
 	}
 }
 
-// during goes over changes in the stretch that add up to sum and reach top.
-func (c *crossing[V]) during(sum, top *V) {
+// takeWithin goes over changes in the stretch that add up to sum and reach top.
+func (c *crossing[V]) takeWithin(sum, top *V) {
 	for d := range len(*sum) {
 		level := c.level[d]
 		c.peak[d] = max(c.peak[d], level+(*top)[d])
@@ -72,16 +72,16 @@ func (c *crossing[V]) during(sum, top *V) {
 	}
 }
 
-// next returns the first change after an instant.
-func (t *tree[V]) next(at int64) (int64, bool) {
+// nextAfter returns the first change after an instant.
+func (t *tree[V]) nextAfter(at int64) (int64, bool) {
 	found := int64(never)
-	if t.empty() {
+	if t.isEmpty() {
 		return 0, false
 	}
 	ref := t.root
 	for height := t.height; height > 0; height-- {
 		p := &t.inners.all[ref]
-		i := seek(p, at)
+		i := seekChild(p, at)
 		if i+1 < p.n {
 			found = p.e[i+1].first
 		}
@@ -96,18 +96,18 @@ func (t *tree[V]) next(at int64) (int64, bool) {
 	return found, found != never
 }
 
-// changes appends the instants of all changes below a node, in order.
-func (t *tree[V]) changes(times []time.Time, ref int32, height int) []time.Time {
+// appendChanges appends the instants of all changes below a node, in order.
+func (t *tree[V]) appendChanges(times []time.Time, ref int32, height int) []time.Time {
 	if height == 0 {
 		l := &t.leaves.all[ref]
 		for i := range l.n {
-			times = append(times, moment(l.e[i].at))
+			times = append(times, toTime(l.e[i].at))
 		}
 		return times
 	}
 	p := &t.inners.all[ref]
 	for i := range p.n {
-		times = t.changes(times, p.e[i].child, height-1)
+		times = t.appendChanges(times, p.e[i].child, height-1)
 	}
 	return times
 }
@@ -129,19 +129,19 @@ type fitting[V levels] struct {
 // the limit, and walks only what does not.
 func (t *tree[V]) firstFit(limit V, length time.Duration, from, until int64) (int64, bool) {
 	f := fitting[V]{limit: limit, from: from, until: until, length: length, level: t.peak(from, from+1), start: from}
-	f.open = within(f.level, limit)
-	if !t.empty() {
-		t.fit(t.root, t.height, never, &f)
+	f.open = isWithin(f.level, limit)
+	if !t.isEmpty() {
+		t.fitNode(t.root, t.height, never, &f)
 	}
 	return f.start, f.open && f.start <= until
 }
 
-func (t *tree[V]) fit(ref int32, height int, next int64, f *fitting[V]) {
+func (t *tree[V]) fitNode(ref int32, height int, next int64, f *fitting[V]) {
 	if height == 0 {
 		l := &t.leaves.all[ref]
 		for i := 0; i < l.n && !f.done; i++ {
 			if l.e[i].at > f.from {
-				f.step(l.e[i].at, l.e[i].delta, l.e[i].delta)
+				f.fitStep(l.e[i].at, l.e[i].delta, l.e[i].delta)
 			}
 		}
 		return
@@ -154,23 +154,23 @@ func (t *tree[V]) fit(ref int32, height int, next int64, f *fitting[V]) {
 		}
 		switch {
 		case end <= f.from+1: // over before the walk begins
-		case b.first > f.from && within(plus(f.level, b.top), f.limit):
-			f.step(b.first, b.sum, b.top)
+		case b.first > f.from && isWithin(addLevels(f.level, b.top), f.limit):
+			f.fitStep(b.first, b.sum, b.top)
 		default:
-			t.fit(b.child, height-1, end, f)
+			t.fitNode(b.child, height-1, end, f)
 		}
 	}
 }
 
-// step goes over changes from at on that add up to sum and reach top.
-func (f *fitting[V]) step(at int64, sum, top V) {
-	if f.open && at >= after(f.start, f.length) || !f.open && at > f.until {
+// fitStep goes over changes from at on that add up to sum and reach top.
+func (f *fitting[V]) fitStep(at int64, sum, top V) {
+	if f.open && at >= shiftInstant(f.start, f.length) || !f.open && at > f.until {
 		f.done = true
 		return
 	}
-	fits := within(plus(f.level, top), f.limit)
+	fits := isWithin(addLevels(f.level, top), f.limit)
 	if fits && !f.open {
 		f.start = at
 	}
-	f.open, f.level = fits, plus(f.level, sum)
+	f.open, f.level = fits, addLevels(f.level, sum)
 }

@@ -83,15 +83,15 @@ func (l Layout) Shape(n, perNode int) (Shape, bool) {
 	case l.PerNode > 0:
 		s = Shape{Nodes: parts(n, l.PerNode), PerNode: min(n, l.PerNode)}
 	default:
-		s = packed(n, perNode, l.Even)
+		s = packShape(n, perNode, l.Even)
 	}
 	s.Short = s.Nodes*s.PerNode - n
 	return s, s.Valid() && (s.Short == 0 || !l.Even)
 }
 
-// packed is the fewest nodes that n GPUs need, in equal parts if they allow it or
+// packShape is the fewest nodes that n GPUs need, in equal parts if they allow it or
 // even asks for it.
-func packed(n, perNode int, even bool) Shape {
+func packShape(n, perNode int, even bool) Shape {
 	nodes := parts(n, perNode)
 	if n%nodes != 0 && !even {
 		return Shape{Nodes: nodes, PerNode: perNode}

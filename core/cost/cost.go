@@ -90,20 +90,20 @@ type account struct {
 func Divide(m Instance, period calendar.Interval) []Charge {
 	spent := map[account]time.Duration{}
 	life := m.Billed.From(period.Start)
-	life.End = earlier(life.End, period.End)
+	life.End = earlierOf(life.End, period.End)
 	for _, holds := range m.timelines() {
-		m.spend(spent, life, holds)
+		m.spendHolds(spent, life, holds)
 	}
-	charges := share(spent, m.until(period.End)-m.until(period.Start))
-	if added := m.minimum(); added > 0 && period.Contains(m.Billed.Start) {
-		charges = m.owe(charges, added)
+	charges := apportion(spent, m.costUntil(period.End)-m.costUntil(period.Start))
+	if added := m.minimumCharge(); added > 0 && period.Contains(m.Billed.Start) {
+		charges = m.chargeMinimum(charges, added)
 	}
 	return charges
 }
 
-// owe charges what the provider's minimum adds. An orphan has one charge.
-func (m Instance) owe(charges []Charge, added money.MicroUSD) []Charge {
-	a := m.account(MinBilling)
+// chargeMinimum charges what the provider's minimum adds. An orphan has one charge.
+func (m Instance) chargeMinimum(charges []Charge, added money.MicroUSD) []Charge {
+	a := m.accountOf(MinBilling)
 	for i := range charges {
 		if charges[i].Payer == a.payer && charges[i].Cause == a.cause {
 			charges[i].Amount += added
@@ -113,13 +113,13 @@ func (m Instance) owe(charges []Charge, added money.MicroUSD) []Charge {
 	return append(charges, Charge{Payer: a.payer, Cause: a.cause, Amount: added})
 }
 
-// until is what its time has cost before t.
-func (m Instance) until(t time.Time) money.MicroUSD {
-	return m.Price.Price.For(max(0, earlier(t, m.Billed.End).Sub(m.Billed.Start)))
+// costUntil is what its time has cost before t.
+func (m Instance) costUntil(t time.Time) money.MicroUSD {
+	return m.Price.Price.For(max(0, earlierOf(t, m.Billed.End).Sub(m.Billed.Start)))
 }
 
-// minimum is what the provider's shortest billed time adds to its life.
-func (m Instance) minimum() money.MicroUSD {
+// minimumCharge is what the provider's shortest billed time adds to its life.
+func (m Instance) minimumCharge() money.MicroUSD {
 	life := m.Billed.Length()
 	return m.Price.Cost(life) - m.Price.Price.For(life)
 }
@@ -142,16 +142,16 @@ func (m Instance) timelines() [][]Hold {
 	return lines
 }
 
-// spend divides one GPU's part of life among its holders and the gaps between
+// spendHolds divides one GPU's part of life among its holders and the gaps between
 // them.
-func (m Instance) spend(spent map[account]time.Duration, life calendar.Interval, holds []Hold) {
+func (m Instance) spendHolds(spent map[account]time.Duration, life calendar.Interval, holds []Hold) {
 	at := life.Start
 	for _, h := range holds {
-		held := calendar.Interval{Start: later(h.Held.Start, at), End: earlier(h.Held.End, life.End)}
+		held := calendar.Interval{Start: laterOf(h.Held.Start, at), End: earlierOf(h.Held.End, life.End)}
 		if !held.Start.Before(held.End) {
 			continue
 		}
-		m.gap(spent, calendar.Interval{Start: at, End: held.Start}, EarlyWarm)
+		m.spendGap(spent, calendar.Interval{Start: at, End: held.Start}, EarlyWarm)
 		if m.Orphan {
 			spent[account{payer: Orphan}] += held.Length()
 		} else {
@@ -165,29 +165,29 @@ func (m Instance) spend(spent map[account]time.Duration, life calendar.Interval,
 	} else if len(holds) == 0 {
 		last = Unused
 	}
-	m.gap(spent, calendar.Interval{Start: at, End: life.End}, last)
+	m.spendGap(spent, calendar.Interval{Start: at, End: life.End}, last)
 }
 
-// gap divides a time in which nobody held a GPU by the phases of the machine's
+// spendGap divides a time in which nobody held a GPU by the phases of the machine's
 // life; idle is the cause of what was ready.
-func (m Instance) gap(spent map[account]time.Duration, gap calendar.Interval, idle Cause) {
+func (m Instance) spendGap(spent map[account]time.Duration, gap calendar.Interval, idle Cause) {
 	add := func(start, end time.Time, cause Cause) {
-		if start, end = later(start, gap.Start), earlier(end, gap.End); start.Before(end) {
-			spent[m.account(cause)] += end.Sub(start)
+		if start, end = laterOf(start, gap.Start), earlierOf(end, gap.End); start.Before(end) {
+			spent[m.accountOf(cause)] += end.Sub(start)
 		}
 	}
 	if m.Ready.IsZero() {
-		add(gap.Start, gap.End, m.waiting())
+		add(gap.Start, gap.End, m.waitingCause())
 		return
 	}
 	retired := m.Retired
 	if retired.IsZero() {
-		retired = later(gap.End, m.Ready)
+		retired = laterOf(gap.End, m.Ready)
 	}
 	add(gap.Start, m.Ready, Boot)
 	at := m.Ready
-	for _, part := range m.apart(retired) {
-		start, end := later(part.Start, at), earlier(part.End, retired)
+	for _, part := range m.splitByUse(retired) {
+		start, end := laterOf(part.Start, at), earlierOf(part.End, retired)
 		if start.Before(end) {
 			add(at, start, idle)
 			add(start, end, part.cause)
@@ -204,9 +204,9 @@ type part struct {
 	cause Cause
 }
 
-// apart are the parts of the machine's ready time that were not merely idle, by
+// splitByUse are the parts of the machine's ready time that were not merely idle, by
 // start. Where two overlap, the first goes on.
-func (m Instance) apart(until time.Time) []part {
+func (m Instance) splitByUse(until time.Time) []part {
 	parts := make([]part, 0, len(m.Missed)+len(m.Quarantined))
 	for _, missed := range m.Missed {
 		parts = append(parts, part{missed, NoShow})
@@ -221,7 +221,7 @@ func (m Instance) apart(until time.Time) []part {
 	return parts
 }
 
-func (m Instance) waiting() Cause {
+func (m Instance) waitingCause() Cause {
 	switch {
 	case !m.Ready.IsZero():
 		return Removal
@@ -232,17 +232,17 @@ func (m Instance) waiting() Cause {
 	}
 }
 
-func (m Instance) account(cause Cause) account {
+func (m Instance) accountOf(cause Cause) account {
 	if m.Orphan {
 		return account{payer: Orphan}
 	}
 	return account{payer: WarmPool, cause: cause}
 }
 
-// share divides the total by time. Each part is rounded down, and what is left
+// apportion divides the total by time. Each part is rounded down, and what is left
 // over goes, micro-dollar by micro-dollar, to the largest remainders (Hamilton's
 // method of apportionment), so that the parts add up.
-func share(spent map[account]time.Duration, total money.MicroUSD) []Charge {
+func apportion(spent map[account]time.Duration, total money.MicroUSD) []Charge {
 	type portion struct {
 		Charge
 		left uint64
@@ -278,14 +278,14 @@ func share(spent map[account]time.Duration, total money.MicroUSD) []Charge {
 	return charges
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
 	}
 	return a
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

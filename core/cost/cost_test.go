@@ -20,15 +20,15 @@ func at(minutes int) time.Time { return dawn.Add(time.Duration(minutes) * time.M
 
 func span(from, to int) calendar.Interval { return calendar.Interval{Start: at(from), End: at(to)} }
 
-// node is a machine of two GPUs for 6 $ an hour: a GPU-minute costs 5 cents.
-func node() cost.Instance {
+// twoGPUNode is a machine of two GPUs for 6 $ an hour: a GPU-minute costs 5 cents.
+func twoGPUNode() cost.Instance {
 	return cost.Instance{
 		Price: capacity.Offering{Price: 6 * money.USD, MinBilling: time.Minute}, GPUs: 2,
 		Billed: span(0, 100), Ready: at(10), Retired: at(90),
 	}
 }
 
-func amounts(charges []cost.Charge) map[string]string {
+func amountsOf(charges []cost.Charge) map[string]string {
 	out := map[string]string{}
 	for _, c := range charges {
 		out[string(c.Payer)+c.OrganizationID+string(c.Cause)] = fmt.Sprint(c.GPUTime, " ", c.Amount.Decimal())
@@ -39,7 +39,7 @@ func amounts(charges []cost.Charge) map[string]string {
 // Every cause of a life that can be followed by hand.
 func TestALifeByHand(t *testing.T) {
 	t.Parallel()
-	m := node()
+	m := twoGPUNode()
 	m.Holds = []cost.Hold{
 		{GPU: "a", OrganizationID: "org_1", Held: span(30, 50)},
 		{GPU: "a", OrganizationID: "org_2", Held: span(60, 70)},
@@ -54,28 +54,28 @@ func TestALifeByHand(t *testing.T) {
 		"warm_poolremoval":      "20m0s 1.000000",
 		"tenantorg_1":           "30m0s 1.500000",
 		"tenantorg_2":           "10m0s 0.500000",
-	}, amounts(cost.Divide(m, span(0, 100))))
+	}, amountsOf(cost.Divide(m, span(0, 100))))
 }
 
 func TestWhatNobodyEverHeld(t *testing.T) {
 	t.Parallel()
-	never := node()
+	never := twoGPUNode()
 	require.Equal(t, map[string]string{
 		"warm_poolboot": "20m0s 1.000000", "warm_poolunused": "2h40m0s 8.000000", "warm_poolremoval": "20m0s 1.000000",
-	}, amounts(cost.Divide(never, span(-10, 200))))
-	failed := node()
+	}, amountsOf(cost.Divide(never, span(-10, 200))))
+	failed := twoGPUNode()
 	failed.Ready, failed.Retired = time.Time{}, at(50)
 	require.Equal(t, map[string]string{"warm_poolfailed_boot": "3h20m0s 10.000000"},
-		amounts(cost.Divide(failed, span(0, 200))))
+		amountsOf(cost.Divide(failed, span(0, 200))))
 	failed.Booting = true
 	require.Equal(t, map[string]string{"warm_poolboot": "3h20m0s 10.000000"},
-		amounts(cost.Divide(failed, span(0, 200))), "nothing has failed yet")
+		amountsOf(cost.Divide(failed, span(0, 200))), "nothing has failed yet")
 	failed.Orphan = true
-	require.Equal(t, map[string]string{"orphan": "3h20m0s 10.000000"}, amounts(cost.Divide(failed, span(0, 200))))
+	require.Equal(t, map[string]string{"orphan": "3h20m0s 10.000000"}, amountsOf(cost.Divide(failed, span(0, 200))))
 	atOnce := failed
 	atOnce.Orphan, atOnce.Booting, atOnce.Billed.End = false, false, atOnce.Billed.Start
 	require.Equal(t, map[string]string{"warm_poolmin_billing": "0s 0.100000"},
-		amounts(cost.Divide(atOnce, span(0, 200))), "the minimum is owed")
+		amountsOf(cost.Divide(atOnce, span(0, 200))), "the minimum is owed")
 	require.Empty(t, cost.Divide(atOnce, span(1, 200)))
 }
 
@@ -83,7 +83,7 @@ func TestWhatNobodyEverHeld(t *testing.T) {
 // for the time, at the price, however short the machine's life was.
 func TestTheMinimumIsAPartOfItsOwn(t *testing.T) {
 	t.Parallel()
-	m := node()
+	m := twoGPUNode()
 	m.Price.MinBilling, m.Holds = 2*time.Hour, []cost.Hold{{GPU: "a", OrganizationID: "org_1", Held: span(30, 50)}}
 	byHand := map[string]string{
 		"warm_poolboot": "20m0s 1.000000", "warm_poolearly_warm": "20m0s 1.000000",
@@ -91,11 +91,11 @@ func TestTheMinimumIsAPartOfItsOwn(t *testing.T) {
 		"warm_poolunused":       "1h20m0s 4.000000", "warm_poolremoval": "20m0s 1.000000", "tenantorg_1": "20m0s 1.000000",
 		"warm_poolmin_billing": "0s 2.000000", // 100 of 120 minutes were lived
 	}
-	require.Equal(t, byHand, amounts(cost.Divide(m, span(0, 200))))
+	require.Equal(t, byHand, amountsOf(cost.Divide(m, span(0, 200))))
 	require.Equal(t, map[string]string{"tenantorg_1": "20m0s 1.000000", "warm_poolunused": "20m0s 1.000000"},
-		amounts(cost.Divide(m, span(30, 50))), "it is owed at birth")
+		amountsOf(cost.Divide(m, span(30, 50))), "it is owed at birth")
 	m.Orphan = true
-	require.Equal(t, map[string]string{"orphan": "3h20m0s 12.000000"}, amounts(cost.Divide(m, span(0, 200))))
+	require.Equal(t, map[string]string{"orphan": "3h20m0s 12.000000"}, amountsOf(cost.Divide(m, span(0, 200))))
 }
 
 // Whatever the life: all of it is charged, once, and the parts of adjoining

@@ -10,7 +10,7 @@ const (
 )
 
 func logit(p float64) float64 {
-	p = bounded(p, floor, surest)
+	p = isBounded(p, floor, surest)
 	return math.Log(p / (1 - p))
 }
 
@@ -33,10 +33,10 @@ const plattPrior = 2
 
 func newPlatt() platt { return platt{B: 1, AA: plattPrior, BB: plattPrior} }
 
-func (p platt) of(stated float64) float64 { return logistic(p.A + p.B*logit(stated)) }
+func (p platt) calibrate(stated float64) float64 { return logistic(p.A + p.B*logit(stated)) }
 
-func (p *platt) add(stated float64, came bool) {
-	x, said := logit(stated), p.of(stated)
+func (p *platt) addOutcome(stated float64, came bool) {
+	x, said := logit(stated), p.calibrate(stated)
 	keep := math.Exp2(-1.0 / halfLife)
 	h := said * (1 - said)
 	p.AA = keep*p.AA + (1-keep)*plattPrior + h
@@ -49,11 +49,11 @@ func (p *platt) add(stated float64, came bool) {
 	ga := miss - (1-keep)*plattPrior*p.A
 	gb := miss*x - (1-keep)*plattPrior*(p.B-1)
 	if det := p.AA*p.BB - p.AB*p.AB; det > 0 {
-		p.A = bounded(p.A+(p.BB*ga-p.AB*gb)/det, -5, 5)
-		p.B = bounded(p.B+(p.AA*gb-p.AB*ga)/det, 0, 3)
+		p.A = isBounded(p.A+(p.BB*ga-p.AB*gb)/det, -5, 5)
+		p.B = isBounded(p.B+(p.AA*gb-p.AB*ga)/det, 0, 3)
 	}
 }
 
-func (p platt) sound() bool {
-	return sound(p.A, p.B, p.AA, p.AB, p.BB) && math.Abs(p.A) <= 5 && p.B >= 0 && p.B <= 3 && p.AA > 0 && p.BB > 0
+func (p platt) isSound() bool {
+	return areFinite(p.A, p.B, p.AA, p.AB, p.BB) && math.Abs(p.A) <= 5 && p.B >= 0 && p.B <= 3 && p.AA > 0 && p.BB > 0
 }

@@ -8,7 +8,7 @@
 // whatever a source says. The gate accepts a record only if the waits that it is
 // likely to save are worth more than the idling. A source whose last closes did
 // harm is demoted and is listened to again only after it would have helped for as
-// long. And a purse bounds what its mistakes can cost in all: it may lose what it
+// long. And a budget bounds what its mistakes can cost in all: it may lose what it
 // has earned lately and a stated allowance, and not one GPU-hour more.
 //
 // A record is judged whether it was acted on or not, since what it would have
@@ -51,9 +51,9 @@ func (e *RecordError) Error() string { return fmt.Sprintf("record: %s: %s", e.Fi
 // digits and any of "_-.". It does not say whether the record is true.
 func (r Record) Check() error {
 	switch {
-	case !name(r.Source):
+	case !isName(r.Source):
 		return &RecordError{"source", "want up to 64 letters, digits and _-."}
-	case !name(r.Reason):
+	case !isName(r.Reason):
 		return &RecordError{"reason", "want up to 64 letters, digits and _-."}
 	case len(r.Tenant) > maxTenant:
 		return &RecordError{"tenant", "want at most 256 bytes"}
@@ -61,7 +61,7 @@ func (r Record) Check() error {
 		return &RecordError{"gpus", fmt.Sprintf("want 0 <= low <= mid <= high <= %d and mid at least 1", MaxGPUs)}
 	case !(r.Probability >= 0 && r.Probability <= 1):
 		return &RecordError{"probability", "want 0 to 1"}
-	case !plausible(r.Sent) || !plausible(r.Start) || !plausible(r.End):
+	case !isPlausible(r.Sent) || !isPlausible(r.Start) || !isPlausible(r.End):
 		return &RecordError{"time", "want a year from 1970 to 2200"}
 	case r.End.Before(r.Start) || r.End.Sub(r.Start) > maxSpan:
 		return &RecordError{"end", "want start to start + 7 days"}
@@ -70,9 +70,9 @@ func (r Record) Check() error {
 	}
 }
 
-func plausible(t time.Time) bool { y := t.UTC().Year(); return y >= 1970 && y <= 2200 }
+func isPlausible(t time.Time) bool { y := t.UTC().Year(); return y >= 1970 && y <= 2200 }
 
-func name(s string) bool {
+func isName(s string) bool {
 	if s == "" || len(s) > maxName {
 		return false
 	}
@@ -85,8 +85,8 @@ func name(s string) bool {
 	return true
 }
 
-// kind is the key of a track record: names hold no slash.
-func (r Record) kind() string { return r.Source + "/" + r.Reason }
+// kindKey is the key of a track record: names hold no slash.
+func (r Record) kindKey() string { return r.Source + "/" + r.Reason }
 
 // sizes is how many GPU counts of one record are judged, relative to its Mid.
 const sizes = 3
@@ -104,14 +104,14 @@ func (r Record) Held(i int) int {
 // Sizes returns how many sizes of a record are judged.
 func Sizes() int { return sizes }
 
-func bounded(x, low, high float64) float64 {
+func isBounded(x, low, high float64) float64 {
 	if math.IsNaN(x) {
 		return low
 	}
 	return math.Max(low, math.Min(high, x))
 }
 
-func sound(xs ...float64) bool {
+func areFinite(xs ...float64) bool {
 	for _, x := range xs {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return false

@@ -13,8 +13,8 @@ import (
 
 var noon = time.Date(2026, 3, 23, 12, 0, 0, 0, time.UTC)
 
-// good is a believable record: four GPUs in half an hour.
-func good() evidence.Record {
+// believableRecord is a believable record: four GPUs in half an hour.
+func believableRecord() evidence.Record {
 	return evidence.Record{
 		Source: "llm", Reason: "announced", Tenant: "lab", Sent: noon, Start: noon.Add(30 * time.Minute),
 		End: noon.Add(30 * time.Minute),
@@ -22,15 +22,15 @@ func good() evidence.Record {
 	}
 }
 
-// ahead is good() as it would be said at another time.
-func ahead(now time.Time) evidence.Record {
-	r := good()
+// recordAt is good() as it would be said at another time.
+func recordAt(now time.Time) evidence.Record {
+	r := believableRecord()
 	r.Sent, r.Start, r.End = now, now.Add(30*time.Minute), now.Add(30*time.Minute)
 	return r
 }
 
-// terms are those of a user to whom an hour of waiting is worth 32 GPU-hours.
-func terms() evidence.Terms {
+// userTerms are those of a user to whom an hour of waiting is worth 32 GPU-hours.
+func userTerms() evidence.Terms {
 	return evidence.Terms{WaitPrice: 32, GPUPrice: 1, Boot: 5 * time.Minute, JobGPUs: 1}
 }
 
@@ -43,7 +43,7 @@ func newBook(t testing.TB, c evidence.Config) *evidence.TrackRecords {
 
 func TestCheckRefuses(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, good().Check())
+	require.NoError(t, believableRecord().Check())
 	for field, cases := range map[string][]func(*evidence.Record){
 		"source": {
 			func(r *evidence.Record) { r.Source = "" },
@@ -76,12 +76,12 @@ func TestCheckRefuses(t *testing.T) {
 		},
 	} {
 		for i, spoil := range cases {
-			r := good()
+			r := believableRecord()
 			spoil(&r)
 			var wrong *evidence.RecordError
 			require.ErrorAs(t, r.Check(), &wrong, "%s %d", field, i)
 			require.Equal(t, field, wrong.Field)
-			d, err := newBook(t, evidence.Config{Allowance: 1e6}).Consider(noon, "x", r, terms())
+			d, err := newBook(t, evidence.Config{Allowance: 1e6}).Consider(noon, "x", r, userTerms())
 			require.NoError(t, err)
 			require.Equal(t, evidence.Invalid, d.Verdict, "%s %d", field, i)
 			require.Zero(t, d.GPUs)
@@ -91,7 +91,7 @@ func TestCheckRefuses(t *testing.T) {
 
 func TestJudgedSizes(t *testing.T) {
 	t.Parallel()
-	r := good()
+	r := believableRecord()
 	require.Equal(t, []int{2, 4, 8}, []int{r.Held(0), r.Held(1), r.Held(2)})
 	r.Mid = 1
 	require.Equal(t, []int{1, 1, 2}, []int{r.Held(0), r.Held(1), r.Held(2)})

@@ -42,8 +42,8 @@ func (t Terms) WithDefaults() Terms {
 	return t
 }
 
-func (t Terms) sound() bool {
-	return sound(t.WaitPrice, t.GPUPrice, t.JobGPUs) && t.WaitPrice >= 0 && t.GPUPrice > 0 &&
+func (t Terms) isSound() bool {
+	return areFinite(t.WaitPrice, t.GPUPrice, t.JobGPUs) && t.WaitPrice >= 0 && t.GPUPrice > 0 &&
 		t.Boot > 0 && t.Boot <= maxSpan && t.Guard >= 0 && t.Doubt >= 0 && t.Tail >= 0 && t.MinBilling >= 0
 }
 
@@ -110,16 +110,16 @@ func (d Decision) Explain() string {
 // too often: on messages of precision 0.1 such holds lost most of what was lost.
 const eager = 4
 
-// weigh finds the size of the record to hold. A wait that is spared saves a boot's
+// chooseSize finds the size of the record to hold. A wait that is spared saves a boot's
 // worth of waiting, and what idles of a hold costs its price. With trust p, n claimed
 // jobs and g GPUs this is the rule p·n·r·B >= g·((1-p)·miss + p·hit), whose p·n and
 // idle shares are learned for each kind, tenant and size. More than what is claimed
 // is held only if that pays well.
-func (t Terms) weigh(r Record, b belief) Decision {
-	best := t.size(r, b, 0)
+func (t Terms) chooseSize(r Record, b belief) Decision {
+	best := t.judgeSize(r, b, 0)
 	accepted := best.Gain > best.Cost
 	for i := 1; i < sizes; i++ {
-		d, times := t.size(r, b, i), 1.0
+		d, times := t.judgeSize(r, b, i), 1.0
 		if multiples[i] > 1 {
 			times = eager
 		}
@@ -137,24 +137,26 @@ func (t Terms) weigh(r Record, b belief) Decision {
 	return best
 }
 
-// size is the decision with one of the judged sizes.
-func (t Terms) size(r Record, b belief, i int) Decision {
+// judgeSize is the decision with one of the judged sizes.
+func (t Terms) judgeSize(r Record, b belief, i int) Decision {
 	d := Decision{Verdict: Unworthy, Size: i, Trust: b.trust, Idle: b.idle[i]}
 	d.From, d.Doubt, d.Until = t.Hold(r)
-	d.GPUs = t.gpus(r, i)
-	d.Saved = t.jobs(r, i) * b.saved[i] * b.careful()
+	d.GPUs = t.gpusHeld(r, i)
+	d.Saved = t.jobsServed(r, i) * b.saved[i] * b.cautiousShare()
 	d.Gain = t.WaitPrice * t.Boot.Hours() * d.Saved
-	d.Cost = t.GPUPrice * t.hours(r, i) * b.idle[i]
+	d.Cost = t.GPUPrice * t.hoursHeld(r, i) * b.idle[i]
 	return d
 }
 
-// gpus, jobs and hours are what the i-th judged size of a record holds, claims
+// gpusHeld, jobs and hours are what the i-th judged size of a record holds, claims
 // and costs at most, in GPU-hours.
-func (t Terms) gpus(r Record, i int) int { return min(t.MaxGPUs, r.Held(i)) }
+func (t Terms) gpusHeld(r Record, i int) int { return min(t.MaxGPUs, r.Held(i)) }
 
-func (t Terms) jobs(r Record, i int) float64 { return max(1, float64(t.gpus(r, i))/t.JobGPUs) }
+func (t Terms) jobsServed(r Record, i int) float64 {
+	return max(1, float64(t.gpusHeld(r, i))/t.JobGPUs)
+}
 
-func (t Terms) hours(r Record, i int) float64 {
+func (t Terms) hoursHeld(r Record, i int) float64 {
 	from, _, until := t.Hold(r)
-	return float64(t.gpus(r, i)) * max(until.Sub(from), t.MinBilling).Hours()
+	return float64(t.gpusHeld(r, i)) * max(until.Sub(from), t.MinBilling).Hours()
 }

@@ -16,13 +16,13 @@ import (
 // of one GPU lasts 5 + 2 + 12 minutes at most.
 func TestTheGateOfANewKind(t *testing.T) {
 	t.Parallel()
-	r := good()
+	r := believableRecord()
 	r.Low, r.Mid, r.High = 1, 1, 1
 	for _, c := range []struct {
 		worth float64
 		want  evidence.Verdict
 	}{{16.6, evidence.Unworthy}, {16.8, evidence.Accepted}} {
-		terms := terms()
+		terms := userTerms()
 		terms.WaitPrice = c.worth
 		d, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", r, terms)
 		require.NoError(t, err)
@@ -39,8 +39,8 @@ func TestTheGateOfANewKind(t *testing.T) {
 func TestAProvedSourceIsHeldAsClaimed(t *testing.T) {
 	t.Parallel()
 	b, now := newBook(t, evidence.Config{Allowance: 100}), noon
-	run(t, b, &now, 40, true)
-	d, err := b.Consider(now, "x", ahead(now), terms())
+	playRepeatedly(t, b, &now, 40, true)
+	d, err := b.Consider(now, "x", recordAt(now), userTerms())
 	require.NoError(t, err)
 	require.Equal(t, 4, d.GPUs, d.Explain())
 	require.Greater(t, d.Trust, 0.9)
@@ -48,22 +48,22 @@ func TestAProvedSourceIsHeldAsClaimed(t *testing.T) {
 
 func TestMinimumBillingAndCapsCount(t *testing.T) {
 	t.Parallel()
-	terms := terms()
+	terms := userTerms()
 	terms.MinBilling, terms.MaxGPUs = time.Hour, 3
-	d, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", good(), terms)
+	d, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", believableRecord(), terms)
 	require.NoError(t, err)
 	require.LessOrEqual(t, d.GPUs, 3)
 	terms.MinBilling = 0
-	cheap, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", good(), terms)
+	cheap, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", believableRecord(), terms)
 	require.NoError(t, err)
 	require.Greater(t, d.Cost, cheap.Cost)
 }
 
 func TestARangeOfTimesIsHeldPastItsEnd(t *testing.T) {
 	t.Parallel()
-	r := good()
+	r := believableRecord()
 	r.End = r.Start.Add(time.Hour)
-	from, doubt, until := terms().Hold(r)
+	from, doubt, until := userTerms().Hold(r)
 	require.Equal(t, r.Start.Add(-7*time.Minute), from)
 	require.Equal(t, r.End.Add(4*time.Minute), doubt)
 	require.Equal(t, r.End.Add(12*time.Minute), until)
@@ -72,15 +72,15 @@ func TestARangeOfTimesIsHeldPastItsEnd(t *testing.T) {
 func TestVerdictsExplainThemselves(t *testing.T) {
 	t.Parallel()
 	b := newBook(t, evidence.Config{Allowance: 1.3})
-	d, err := b.Consider(noon, "a", good(), terms())
+	d, err := b.Consider(noon, "a", believableRecord(), userTerms())
 	require.NoError(t, err)
 	require.Contains(t, d.Explain(), "hold 4 GPUs from 12:23:00 to 12:42:00")
-	d, err = b.Consider(noon, "b", good(), terms())
+	d, err = b.Consider(noon, "b", believableRecord(), userTerms())
 	require.NoError(t, err)
 	require.Equal(t, evidence.Broke, d.Verdict)
 	require.Zero(t, d.GPUs)
 	require.Contains(t, d.Explain(), "lost what it may lose")
-	d, err = b.Consider(noon.Add(time.Hour), "c", good(), terms())
+	d, err = b.Consider(noon.Add(time.Hour), "c", believableRecord(), userTerms())
 	require.NoError(t, err)
 	require.Equal(t, evidence.Late, d.Verdict)
 	require.Contains(t, d.Explain(), "too_late")
@@ -102,9 +102,9 @@ func TestTermsThatCannotBe(t *testing.T) {
 		"billing":  func(t *evidence.Terms) { t.MinBilling = -1 },
 		"forever":  func(t *evidence.Terms) { t.Boot = math.MaxInt64 },
 	} {
-		bad := terms()
+		bad := userTerms()
 		spoil(&bad)
-		d, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", good(), bad)
+		d, err := newBook(t, evidence.Config{Allowance: 10}).Consider(noon, "x", believableRecord(), bad)
 		require.NoError(t, err)
 		require.Equal(t, evidence.Invalid, d.Verdict, name)
 	}
@@ -116,18 +116,18 @@ func TestTheGateIsMonotone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		state := someBook(t)
-		r, at := good(), terms()
+		r, at := believableRecord(), userTerms()
 		r.Mid = rapid.IntRange(1, 64).Draw(t, "gpus")
 		r.Low, r.High = 0, 64
 		r.Probability = rapid.Float64Range(0, 1).Draw(t, "probability")
 		at.WaitPrice = rapid.Float64Range(0, 200).Draw(t, "worth")
 		at.GPUPrice = rapid.Float64Range(0.1, 10).Draw(t, "price")
 		at.JobGPUs = rapid.Float64Range(1, 16).Draw(t, "size")
-		worse := decide(t, state, r, at)
+		worse := decideOn(t, state, r, at)
 		r.Probability = rapid.Float64Range(r.Probability, 1).Draw(t, "surer")
 		at.WaitPrice *= rapid.Float64Range(1, 4).Draw(t, "dearer")
 		at.GPUPrice /= rapid.Float64Range(1, 4).Draw(t, "cheaper")
-		better := decide(t, state, r, at)
+		better := decideOn(t, state, r, at)
 		if worse.Verdict == evidence.Accepted && better.Verdict != evidence.Accepted {
 			t.Fatalf("%s, but %s", worse.Explain(), better.Explain())
 		}
@@ -139,20 +139,20 @@ func someBook(t *rapid.T) []byte {
 	b, err := evidence.New(evidence.Config{Allowance: 1e6})
 	require.NoError(t, err)
 	for range rapid.IntRange(0, 15).Draw(t, "past") {
-		r := good()
+		r := believableRecord()
 		r.Probability = rapid.Float64Range(0, 1).Draw(t, "said")
-		_, err := b.Consider(noon, "past", r, terms())
+		_, err := b.Consider(noon, "past", r, userTerms())
 		require.NoError(t, err)
 		came := rapid.Bool().Draw(t, "came")
 		b.Score(r, 0.2, came)
-		require.NoError(t, b.Close(noon, "past", outcome(came)))
+		require.NoError(t, b.Close(noon, "past", newOutcome(came)))
 	}
 	data, err := b.MarshalJSON()
 	require.NoError(t, err)
 	return data
 }
 
-func decide(t *rapid.T, state []byte, r evidence.Record, at evidence.Terms) evidence.Decision {
+func decideOn(t *rapid.T, state []byte, r evidence.Record, at evidence.Terms) evidence.Decision {
 	var b evidence.TrackRecords
 	require.NoError(t, b.UnmarshalJSON(state))
 	d, err := b.Consider(noon, "x", r, at)

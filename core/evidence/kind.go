@@ -1,16 +1,16 @@
 package evidence
 
-// kind returns the record's kind, nil if there are too many.
-func (b *TrackRecords) kind(r Record) *kind {
-	k, ok := b.kinds[r.kind()]
+// kindOf returns the record's kind, nil if there are too many.
+func (b *TrackRecords) kindOf(r Record) *kind {
+	k, ok := b.kinds[r.kindKey()]
 	if !ok && len(b.kinds) < maxKinds {
 		k = &kind{Source: r.Source, Tenants: map[string]*track{}, Voice: newCalibration()}
-		b.kinds[r.kind()] = k
+		b.kinds[r.kindKey()] = k
 	}
 	return k
 }
 
-func (b *TrackRecords) account(source string) *account {
+func (b *TrackRecords) accountOf(source string) *account {
 	s, ok := b.sources[source]
 	if !ok && len(b.sources) < maxKinds {
 		s = &account{}
@@ -19,16 +19,16 @@ func (b *TrackRecords) account(source string) *account {
 	return s
 }
 
-// belief is what the kind's record says of r: the tenant's own, shrunk to the
+// beliefIn is what the kind's record says of r: the tenant's own, shrunk to the
 // kind's, and more or less of it as the source is more or less sure than it
 // usually is.
-func (k *kind) belief(r Record) belief {
-	b := k.Fleet.update(unknown())
+func (k *kind) beliefIn(r Record) belief {
+	b := k.Fleet.updateBelief(unknownBelief())
 	if t := k.Tenants[r.Tenant]; t != nil {
-		b = t.update(b)
+		b = t.updateBelief(b)
 	}
 	if k.Said > 0 {
-		b = b.scale(bounded(k.Voice.Platt.of(r.Probability)/k.Said, 0.25, 4))
+		b = b.scaleBy(isBounded(k.Voice.Platt.calibrate(r.Probability)/k.Said, 0.25, 4))
 	}
 	return b
 }
@@ -36,17 +36,17 @@ func (k *kind) belief(r Record) belief {
 // saidWeight is the weight of the newest record in the mean of stated chances.
 const saidWeight = 1.0 / 16
 
-func (k *kind) learn(r Record, came result) {
-	k.Fleet.add(came)
+func (k *kind) learnResult(r Record, came result) {
+	k.Fleet.addResult(came)
 	t := k.Tenants[r.Tenant]
 	if t == nil && len(k.Tenants) < maxTenants {
 		t = &track{}
 		k.Tenants[r.Tenant] = t
 	}
 	if t != nil {
-		t.add(came)
+		t.addResult(came)
 	}
-	chance := k.Voice.Platt.of(r.Probability)
+	chance := k.Voice.Platt.calibrate(r.Probability)
 	if k.Said == 0 {
 		k.Said = chance
 	}
@@ -58,10 +58,10 @@ func (k *kind) learn(r Record, came result) {
 // likelihood ratio of such a statement.
 func (b *TrackRecords) Chance(r Record, baseline float64) float64 {
 	v := newCalibration()
-	if k := b.kinds[r.kind()]; k != nil {
+	if k := b.kinds[r.kindKey()]; k != nil {
 		v = k.Voice
 	}
-	return v.chance(r.Probability, baseline)
+	return v.blendedChance(r.Probability, baseline)
 }
 
 // Weight returns the weight of the source in a forecast made of both, 0 to MostSay.
@@ -85,14 +85,14 @@ func (b *TrackRecords) Weight(source, reason string) float64 {
 // statistics alone had expected, and whether it came. It is called whether the
 // record had any say or not, so that one who is demoted can come back.
 func (b *TrackRecords) Score(r Record, baseline float64, came bool) {
-	if r.Check() != nil || !sound(baseline) {
+	if r.Check() != nil || !areFinite(baseline) {
 		return
 	}
-	k, s := b.kind(r), b.account(r.Source)
+	k, s := b.kindOf(r), b.accountOf(r.Source)
 	if k == nil || s == nil {
 		return
 	}
-	s.judge(&k.Voice.Standing, (*account).speaking, k.Voice.score(r.Probability, baseline, came))
+	s.judgeRecord(&k.Voice.Standing, (*account).calibrationRecord, k.Voice.scoreOutcome(r.Probability, baseline, came))
 }
 
 // TrackRecord is where a source and one of its kinds stand, to be shown.
@@ -110,7 +110,7 @@ type TrackRecord struct {
 func (b *TrackRecords) TrackRecord(source, reason string) TrackRecord {
 	out := TrackRecord{Trust: priorTrust, Say: b.Weight(source, reason), Acting: true, Left: b.cfg.Allowance}
 	if k := b.kinds[source+"/"+reason]; k != nil {
-		out.Records, out.Trust, out.Acting = k.Fleet.N, k.Fleet.update(unknown()).trust, !k.Standing.Demoted
+		out.Records, out.Trust, out.Acting = k.Fleet.N, k.Fleet.updateBelief(unknownBelief()).trust, !k.Standing.Demoted
 	}
 	if s := b.sources[source]; s != nil {
 		out.Acting = out.Acting && !s.Standing.Demoted

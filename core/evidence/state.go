@@ -33,7 +33,7 @@ func (b *TrackRecords) UnmarshalJSON(data []byte) error {
 	if err := decoder.Decode(&s); err != nil {
 		return fmt.Errorf("decoding an evidence state: %w", err)
 	}
-	if err := s.check(); err != nil {
+	if err := s.validate(); err != nil {
 		return fmt.Errorf("checking an evidence state: %w", err)
 	}
 	*b = TrackRecords{cfg: s.Config, kinds: s.Kinds, sources: s.Sources, open: s.Open}
@@ -43,7 +43,7 @@ func (b *TrackRecords) UnmarshalJSON(data []byte) error {
 // Config returns the configuration of the Book.
 func (b *TrackRecords) Config() Config { return b.cfg }
 
-func (s state) check() error {
+func (s state) validate() error {
 	if s.Version != stateVersion {
 		return fmt.Errorf("version %d, want %d", s.Version, stateVersion)
 	}
@@ -55,40 +55,40 @@ func (s state) check() error {
 		return fmt.Errorf("a part is missing or too large")
 	}
 	for name, k := range s.Kinds {
-		if k == nil || !k.sound() || s.Sources[k.Source] == nil {
+		if k == nil || !k.isSound() || s.Sources[k.Source] == nil {
 			return fmt.Errorf("kind %q: a number is out of range", name)
 		}
 	}
 	for name, a := range s.Sources {
-		if a == nil || !a.Purse.sound() || !a.Standing.sound() || !a.Voice.sound() {
+		if a == nil || !a.Purse.isSound() || !a.Standing.isSound() || !a.Voice.isSound() {
 			return fmt.Errorf("source %q: a number is out of range", name)
 		}
 	}
 	for id, o := range s.Open {
-		if s.Kinds[o.Record.kind()] == nil || !o.sound() {
+		if s.Kinds[o.Record.kindKey()] == nil || !o.isSound() {
 			return fmt.Errorf("open record %q: a number is out of range", id)
 		}
 	}
 	return nil
 }
 
-func (k *kind) sound() bool {
+func (k *kind) isSound() bool {
 	for _, t := range k.Tenants {
-		if t == nil || !t.sound() {
+		if t == nil || !t.isSound() {
 			return false
 		}
 	}
-	return k.Tenants != nil && len(k.Tenants) <= maxTenants && k.Fleet.sound() && sound(k.Said) && k.Said >= 0 &&
+	return k.Tenants != nil && len(k.Tenants) <= maxTenants && k.Fleet.isSound() && areFinite(k.Said) && k.Said >= 0 &&
 		k.Said <= 1 &&
-		k.Standing.sound() && k.Voice.sound()
+		k.Standing.isSound() && k.Voice.isSound()
 }
 
-func (o opened) sound() bool {
+func (o opened) isSound() bool {
 	for i := range sizes {
-		if !sound(o.Jobs[i], o.Hours[i]) || o.Jobs[i] < 1 || o.Hours[i] <= 0 {
+		if !areFinite(o.Jobs[i], o.Hours[i]) || o.Jobs[i] < 1 || o.Hours[i] <= 0 {
 			return false
 		}
 	}
 	return o.Record.Check() == nil && o.Decision.Size >= 0 && o.Decision.Size < sizes &&
-		sound(o.Worth, o.Reserved) && o.Worth >= 0 && o.Reserved >= 0
+		areFinite(o.Worth, o.Reserved) && o.Worth >= 0 && o.Reserved >= 0
 }

@@ -14,10 +14,10 @@ import (
 func TestStateRoundTrip(t *testing.T) {
 	t.Parallel()
 	b, now := newBook(t, evidence.Config{Allowance: 5}), noon
-	run(t, b, &now, 30, true)
-	run(t, b, &now, 7, false)
-	say(b, 25, false)
-	_, err := b.Consider(now, "open", ahead(now), terms())
+	playRepeatedly(t, b, &now, 30, true)
+	playRepeatedly(t, b, &now, 7, false)
+	closeRepeatedly(b, 25, false)
+	_, err := b.Consider(now, "open", recordAt(now), userTerms())
 	require.NoError(t, err)
 	data, err := json.Marshal(b)
 	require.NoError(t, err)
@@ -25,8 +25,8 @@ func TestStateRoundTrip(t *testing.T) {
 	require.NoError(t, json.Unmarshal(data, &back))
 	require.Equal(t, b.TrackRecord("llm", "announced"), back.TrackRecord("llm", "announced"))
 
-	want, loss := play(t, b, now, true)
-	got, same := play(t, &back, now, true)
+	want, loss := playOnce(t, b, now, true)
+	got, same := playOnce(t, &back, now, true)
 	require.Equal(t, want, got, "the same decisions to the last bit")
 	require.Equal(t, loss, same)
 	one, err := json.Marshal(b)
@@ -39,8 +39,8 @@ func TestStateRoundTrip(t *testing.T) {
 func TestABadStateChangesNothing(t *testing.T) {
 	t.Parallel()
 	b, now := newBook(t, evidence.Config{Allowance: 5}), noon
-	run(t, b, &now, 3, true)
-	_, err := b.Consider(now, "open", ahead(now), terms())
+	playRepeatedly(t, b, &now, 3, true)
+	_, err := b.Consider(now, "open", recordAt(now), userTerms())
 	require.NoError(t, err)
 	whole, err := json.Marshal(b)
 	require.NoError(t, err)
@@ -69,14 +69,14 @@ func TestABadStateChangesNothing(t *testing.T) {
 	require.Error(t, b.UnmarshalJSON([]byte(`{"version":1}`)))
 }
 
-// One kind with one tenant and everything learned fits into 4 KB, and a book
+// One kind with one tenant and everything learned fits into 4 KB, and track records
 // knows an end.
 func TestStateIsSmall(t *testing.T) {
 	t.Parallel()
 	b, now := newBook(t, evidence.Config{Allowance: 5}), noon
-	run(t, b, &now, 100, true)
-	run(t, b, &now, 100, false)
-	say(b, 100, true)
+	playRepeatedly(t, b, &now, 100, true)
+	playRepeatedly(t, b, &now, 100, false)
+	closeRepeatedly(b, 100, true)
 	data, err := json.Marshal(b)
 	require.NoError(t, err)
 	require.Less(t, len(data), 4096)
@@ -84,9 +84,9 @@ func TestStateIsSmall(t *testing.T) {
 	crowd := newBook(t, evidence.Config{Allowance: 5})
 	last := evidence.Decision{}
 	for i := range 5000 {
-		r := good()
+		r := believableRecord()
 		r.Tenant = time.Duration(i).String()
-		last, err = crowd.Consider(noon, r.Tenant, r, terms())
+		last, err = crowd.Consider(noon, r.Tenant, r, userTerms())
 		require.NoError(t, err)
 	}
 	require.Equal(t, evidence.Crowded, last.Verdict)

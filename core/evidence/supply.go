@@ -20,8 +20,8 @@ type dip struct {
 	Level int       `json:"level"`
 }
 
-// set changes the supply.
-func (s *supply) set(now time.Time, level int) {
+// setLevel changes the supply.
+func (s *supply) setLevel(now time.Time, level int) {
 	if level == s.level {
 		return
 	}
@@ -33,11 +33,11 @@ func (s *supply) set(now time.Time, level int) {
 		s.dips = append(s.dips[:n], dip{now, s.level})
 	}
 	s.level = level
-	s.forget(now)
+	s.forgetDips(now)
 }
 
-// forget drops dips whose levels have booted since.
-func (s *supply) forget(now time.Time) {
+// forgetDips drops dips whose levels have booted since.
+func (s *supply) forgetDips(now time.Time) {
 	old := 0
 	for old < len(s.dips) && !s.dips[old].Until.Add(s.boot).After(now) {
 		old++
@@ -45,9 +45,9 @@ func (s *supply) forget(now time.Time) {
 	s.dips = append(s.dips[:0], s.dips[old:]...)
 }
 
-// wait returns how long a job that needs the GPUs up to level has to wait: what is
+// bootLeft returns how long a job that needs the GPUs up to level has to wait: what is
 // left of the boot that began when the level was last supplied anew.
-func (s *supply) wait(now time.Time, level int) time.Duration {
+func (s *supply) bootLeft(now time.Time, level int) time.Duration {
 	if level > s.level {
 		return s.boot
 	}

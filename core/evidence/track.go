@@ -30,7 +30,7 @@ type track struct {
 // result is what came of one record, relative to what it claimed.
 type result struct{ saved, idle [sizes]float64 }
 
-func (t *track) add(r result) {
+func (t *track) addResult(r result) {
 	keep := math.Exp2(-1.0 / halfLife)
 	t.N = keep*t.N + 1
 	t.Right = keep*t.Right + min(1, r.saved[1])
@@ -47,9 +47,9 @@ type belief struct {
 	result
 }
 
-// unknown is what is believed of a kind without a record: it claims what it
+// unknownBelief is what is believed of a kind without a record: it claims what it
 // means, so that holding more spares nobody more.
-func unknown() belief {
+func unknownBelief() belief {
 	b := belief{trust: priorTrust, hits: priorWeight * priorTrust}
 	for i, m := range multiples {
 		b.saved[i] = priorTrust / max(1, m)
@@ -58,8 +58,8 @@ func unknown() belief {
 	return b
 }
 
-// update returns what is believed after the track, if prior was believed before.
-func (t track) update(prior belief) belief {
+// updateBelief returns what is believed after the track, if prior was believed before.
+func (t track) updateBelief(prior belief) belief {
 	mix := func(before, sum float64) float64 { return (priorWeight*before + sum) / (priorWeight + t.N) }
 	prior.hits = priorWeight*prior.trust + t.Right
 	prior.trust = mix(prior.trust, t.Right)
@@ -75,26 +75,26 @@ func (t track) update(prior belief) belief {
 // uncertain by 1/sqrt(hits) of itself.
 const caution = 0.25
 
-// careful is the share of what is believed to be saved that is counted on.
-func (b belief) careful() float64 { return max(0, 1-caution/math.Sqrt(b.hits)) }
+// cautiousShare is the share of what is believed to be saved that is counted on.
+func (b belief) cautiousShare() float64 { return max(0, 1-caution/math.Sqrt(b.hits)) }
 
-// scale returns the belief about a statement that is surer than usual, by a
+// scaleBy returns the belief about a statement that is surer than usual, by a
 // factor.
-func (b belief) scale(sure float64) belief {
+func (b belief) scaleBy(sure float64) belief {
 	b.trust = math.Min(1, b.trust*sure)
 	for i := range sizes {
 		b.saved[i] *= sure
-		b.idle[i] = bounded(1-(1-b.idle[i])*sure, 0, 1)
+		b.idle[i] = isBounded(1-(1-b.idle[i])*sure, 0, 1)
 	}
 	return b
 }
 
-func (t track) sound() bool {
+func (t track) isSound() bool {
 	for i := range sizes {
-		if !sound(t.Saved[i], t.Idle[i]) || t.Saved[i] < 0 || t.Idle[i] < 0 || t.Saved[i] > maxSaved*most ||
+		if !areFinite(t.Saved[i], t.Idle[i]) || t.Saved[i] < 0 || t.Idle[i] < 0 || t.Saved[i] > maxSaved*most ||
 			t.Idle[i] > most {
 			return false
 		}
 	}
-	return sound(t.N, t.Right) && t.N >= 0 && t.N <= most && t.Right >= 0 && t.Right <= t.N+1e-9
+	return areFinite(t.N, t.Right) && t.N >= 0 && t.N <= most && t.Right >= 0 && t.Right <= t.N+1e-9
 }

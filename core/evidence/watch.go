@@ -36,14 +36,14 @@ func NewWatch(boot time.Duration) *Watch { return &Watch{boot: boot, supply: sup
 
 // Plan tells the statistics' supply target from now on: GPUs in use included.
 func (w *Watch) Plan(now time.Time, target int) {
-	now = w.advance(now)
+	now = w.advanceTo(now)
 	w.planned = target
-	w.supply.set(now, max(w.planned, w.demand))
+	w.supply.setLevel(now, max(w.planned, w.demand))
 }
 
 // Open begins to watch a record whose hold begins now, as it was decided.
 func (w *Watch) Open(now time.Time, id string, r Record, d Decision) {
-	now = w.advance(now)
+	now = w.advanceTo(now)
 	h := &hold{ID: id, Ready: now.Add(w.boot), Doubt: d.Doubt, Held: d.GPUs}
 	for i := range sizes {
 		h.GPUs[i] = r.Held(i)
@@ -53,49 +53,49 @@ func (w *Watch) Open(now time.Time, id string, r Record, d Decision) {
 
 // Submit tells of a job that arrived.
 func (w *Watch) Submit(now time.Time, gpus int) {
-	now = w.advance(now)
-	wait := w.supply.wait(now, w.demand+gpus)
+	now = w.advanceTo(now)
+	wait := w.supply.bootLeft(now, w.demand+gpus)
 	for _, h := range w.holds {
-		if h.over(now) {
+		if h.isGivenUp(now) {
 			continue
 		}
 		spared := wait - min(wait, max(0, h.Ready.Sub(now)))
 		for i, n := range h.GPUs {
 			if h.Arrived+gpus <= n {
-				h.Saved[i] += share(spared, w.boot)
+				h.Saved[i] += shareOf(spared, w.boot)
 				h.Idle[i] -= spared.Seconds() * float64(gpus) // a boot that would have been paid for anyway
 			}
 		}
 		if h.Arrived+gpus <= h.Held {
-			h.Spared += share(spared, w.boot)
+			h.Spared += shareOf(spared, w.boot)
 			h.Spent -= spared.Seconds() * float64(gpus)
 			wait -= spared // nothing is left for those that were opened later
 		}
 		h.Arrived += gpus
 	}
 	w.demand += gpus
-	w.supply.set(now, max(w.planned, w.demand))
+	w.supply.setLevel(now, max(w.planned, w.demand))
 }
 
-func share(part, whole time.Duration) float64 { return float64(part) / float64(whole) }
+func shareOf(part, whole time.Duration) float64 { return float64(part) / float64(whole) }
 
 // End tells that a job ended.
 func (w *Watch) End(now time.Time, gpus int) {
-	now = w.advance(now)
+	now = w.advanceTo(now)
 	w.demand = max(0, w.demand-gpus)
-	w.supply.set(now, max(w.planned, w.demand))
+	w.supply.setLevel(now, max(w.planned, w.demand))
 }
 
-// advance counts what idles until now, and returns now, or the latest instant told
+// advanceTo counts what idles until now, and returns now, or the latest instant told
 // if that is later: what is told too late happens when it is told.
-func (w *Watch) advance(now time.Time) time.Time {
+func (w *Watch) advanceTo(now time.Time) time.Time {
 	if !now.After(w.now) {
 		return w.now
 	}
 	covered := w.planned - w.demand
 	for _, h := range w.holds {
 		until := now
-		if h.over(now) {
+		if h.isGivenUp(now) {
 			until = h.Doubt
 		}
 		seconds := max(0, until.Sub(w.now).Seconds())
@@ -111,8 +111,8 @@ func (w *Watch) advance(now time.Time) time.Time {
 	return now
 }
 
-// over reports whether the hold was given up because nothing had come.
-func (h *hold) over(now time.Time) bool { return h.Arrived == 0 && !now.Before(h.Doubt) }
+// isGivenUp reports whether the hold was given up because nothing had come.
+func (h *hold) isGivenUp(now time.Time) bool { return h.Arrived == 0 && !now.Before(h.Doubt) }
 
 // Demand returns the GPUs of the jobs that were submitted and have not ended.
 func (w *Watch) Demand() int { return w.demand }
@@ -122,7 +122,7 @@ func (w *Watch) Demand() int { return w.demand }
 func (w *Watch) Claimed(now time.Time) int {
 	most := 0
 	for _, h := range w.holds {
-		if !h.over(now) {
+		if !h.isGivenUp(now) {
 			most = max(most, h.Held-h.Arrived)
 		}
 	}
@@ -132,7 +132,7 @@ func (w *Watch) Claimed(now time.Time) int {
 // Left returns the GPUs that an accepted record still holds beyond the demand.
 func (w *Watch) Left(now time.Time, id string) int {
 	for _, h := range w.holds {
-		if h.ID == id && !h.over(now) {
+		if h.ID == id && !h.isGivenUp(now) {
 			return max(0, h.Held-h.Arrived)
 		}
 	}
@@ -152,7 +152,7 @@ func (w *Watch) Begun(id string) bool {
 // Close ends the watch over a record and returns what came of it. It reports
 // false if none of the id is open.
 func (w *Watch) Close(now time.Time, id string) (Outcome, bool) {
-	w.advance(now)
+	w.advanceTo(now)
 	for i, h := range w.holds {
 		if h.ID != id {
 			continue

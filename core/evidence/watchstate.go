@@ -42,8 +42,8 @@ func (w *Watch) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("checking the state of a watch: a number is out of range")
 	}
 	for _, h := range s.Holds {
-		if h == nil || h.Held < 0 || h.Arrived < 0 || !sound(h.Saved[:]...) || !sound(h.Idle[:]...) ||
-			!sound(h.Spared, h.Spent) {
+		if h == nil || h.Held < 0 || h.Arrived < 0 || !areFinite(h.Saved[:]...) || !areFinite(h.Idle[:]...) ||
+			!areFinite(h.Spared, h.Spent) {
 			return fmt.Errorf("checking the state of a watch: a hold is out of range")
 		}
 	}

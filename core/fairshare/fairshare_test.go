@@ -19,13 +19,13 @@ func after(hours float64) time.Time { return monday.Add(time.Duration(hours * fl
 
 func gpus(n int64) quota.Vector { return quota.Vector{quota.GPUs: n} }
 
-func policy() fairshare.Policy {
+func testPolicy() fairshare.Policy {
 	return fairshare.Policy{HalfLife: 24 * time.Hour, Entry: time.Hour, MaxIdle: 4}
 }
 
 func TestUseIsForgottenByHalves(t *testing.T) {
 	t.Parallel()
-	p := policy()
+	p := testPolicy()
 	u := p.ChargeUse(fairshare.Usage{}, monday, gpus(8), time.Hour)
 	now := p.Share(u, gpus(16), 1)
 	require.Positive(t, now)
@@ -37,7 +37,7 @@ func TestUseIsForgottenByHalves(t *testing.T) {
 
 func TestSteadyUseIsItsShare(t *testing.T) {
 	t.Parallel()
-	p := policy()
+	p := testPolicy()
 	u := fairshare.Usage{}
 	for h := range 2000 {
 		u = p.ChargeUse(u, after(float64(h)), gpus(4), time.Hour)
@@ -49,7 +49,7 @@ func TestSteadyUseIsItsShare(t *testing.T) {
 
 func TestTheDominantResourceCounts(t *testing.T) {
 	t.Parallel()
-	p := policy()
+	p := testPolicy()
 	capacity := quota.Vector{quota.GPUs: 100, quota.CPUs: 100}
 	u := p.ChargeUse(fairshare.Usage{}, monday, quota.Vector{quota.GPUs: 10, quota.CPUs: 40, quota.Bookings: 99},
 		10_000*time.Hour)
@@ -59,7 +59,7 @@ func TestTheDominantResourceCounts(t *testing.T) {
 
 func TestABurstCountsAtOnce(t *testing.T) {
 	t.Parallel()
-	p := policy()
+	p := testPolicy()
 	burst := fairshare.Usage{}
 	for range 10 {
 		burst = p.ChargeEntry(burst, monday, gpus(8))
@@ -74,7 +74,7 @@ func TestABurstCountsAtOnce(t *testing.T) {
 
 func TestCalibrationWeighsIdleTime(t *testing.T) {
 	t.Parallel()
-	p := policy()
+	p := testPolicy()
 	outcome := func(probability float64, claims ...bool) float64 {
 		u := fairshare.Usage{}
 		for _, claimed := range claims {
@@ -113,7 +113,7 @@ func TestOrders(t *testing.T) {
 
 func TestUsageIsStoredExactly(t *testing.T) {
 	t.Parallel()
-	p := policy()
+	p := testPolicy()
 	rapid.Check(t, func(t *rapid.T) {
 		u := fairshare.Usage{}
 		for range rapid.IntRange(0, 8).Draw(t, "events") {
@@ -155,7 +155,7 @@ func TestAPolicyWithoutAHalfLifeHasAWeek(t *testing.T) {
 // the same, of which 1/ln 2 half-lives count.
 func TestEntryIsAShareOfAllThatCounts(t *testing.T) {
 	t.Parallel()
-	p := policy()
+	p := testPolicy()
 	want := 8.0 * 3600 / (24 * 3600 / math.Ln2) / 16
 	require.InDelta(t, want, p.Share(p.ChargeEntry(fairshare.Usage{}, monday, gpus(8)), gpus(16), 1), 1e-12)
 }

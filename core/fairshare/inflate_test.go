@@ -23,7 +23,7 @@ type contest struct {
 	used     [2]int
 }
 
-func (c *contest) order(now time.Time) [2]int {
+func (c *contest) serveOrder(now time.Time) [2]int {
 	both := []fairshare.Claimant{{ID: "0"}, {ID: "1"}}
 	for i := range both {
 		both[i].Share = c.policy.Share(c.policy.Advance(c.usage[i], now), gpus(int64(c.capacity)), 1)
@@ -33,8 +33,8 @@ func (c *contest) order(now time.Time) [2]int {
 	return [2]int{first, 1 - first}
 }
 
-func (c *contest) hour(now time.Time, guess, need [2]int, sureness [2]float64) {
-	order, free := c.order(now), c.capacity
+func (c *contest) playHour(now time.Time, guess, need [2]int, sureness [2]float64) {
+	order, free := c.serveOrder(now), c.capacity
 	var warm, got [2]int
 	for _, i := range order {
 		warm[i] = min(guess[i], free)
@@ -59,14 +59,14 @@ func (c *contest) hour(now time.Time, guess, need [2]int, sureness [2]float64) {
 	}
 }
 
-// play returns what each tenant could use over the hours when the first one
+// playContest returns what each tenant could use over the hours when the first one
 // guesses extra more than it expects, and says so with the sureness.
-func play(seed uint64, hours, capacity, typical, extra int, sureness float64) [2]int {
+func playContest(seed uint64, hours, capacity, typical, extra int, sureness float64) [2]int {
 	rng := rand.New(rand.NewPCG(seed, 7))
-	c := contest{policy: policy(), capacity: capacity}
+	c := contest{policy: testPolicy(), capacity: capacity}
 	for h := range hours {
 		need := [2]int{rng.IntN(2*typical + 1), rng.IntN(2*typical + 1)}
-		c.hour(after(float64(h)), [2]int{typical + extra, typical}, need, [2]float64{sureness, 0.75})
+		c.playHour(after(float64(h)), [2]int{typical + extra, typical}, need, [2]float64{sureness, 0.75})
 	}
 	return c.used
 }
@@ -81,8 +81,8 @@ func TestInflatingNeverPays(t *testing.T) {
 		typical := rapid.IntRange(capacity/4, capacity).Draw(t, "typical need")
 		extra := rapid.IntRange(1, 2*capacity).Draw(t, "extra")
 		const hours = 2000
-		honest := play(seed, hours, capacity, typical, 0, 0.75)
-		inflated := play(seed, hours, capacity, typical, extra,
+		honest := playContest(seed, hours, capacity, typical, 0, 0.75)
+		inflated := playContest(seed, hours, capacity, typical, extra,
 			rapid.SampledFrom([]float64{0.75, 1}).Draw(t, "sureness"))
 		// Chance decides whose turn it is when the shares meet. What that gains at
 		// most falls with time: 2.6 % after 300 hours, 0.3 % after 9,600.

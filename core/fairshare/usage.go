@@ -64,8 +64,8 @@ func (p Policy) Advance(u Usage, now time.Time) Usage {
 	if passed <= 0 {
 		return u
 	}
-	keep := left(passed, p.halfLife())
-	entry := left(passed, max(p.Entry, time.Nanosecond))
+	keep := remainingShare(passed, p.halfLife())
+	entry := remainingShare(passed, max(p.Entry, time.Nanosecond))
 	for r := range u.Held {
 		u.Held[r] *= keep
 		u.Idle[r] *= keep
@@ -77,13 +77,15 @@ func (p Policy) Advance(u Usage, now time.Time) Usage {
 	return u
 }
 
-// left is the part that is not forgotten after d.
-func left(d, halfLife time.Duration) float64 { return math.Exp2(-float64(d) / float64(halfLife)) }
+// remainingShare is the part that is not forgotten after d.
+func remainingShare(d, halfLife time.Duration) float64 {
+	return math.Exp2(-float64(d) / float64(halfLife))
+}
 
 // ChargeUse adds what was held over the time d that ends now.
 func (p Policy) ChargeUse(u Usage, now time.Time, v quota.Vector, d time.Duration) Usage {
 	u = p.Advance(u, now)
-	u.Held = u.Held.add(v, p.weight(d))
+	u.Held = u.Held.addWeighted(v, p.decayedLength(d))
 	return u
 }
 
@@ -91,14 +93,14 @@ func (p Policy) ChargeUse(u Usage, now time.Time, v quota.Vector, d time.Duratio
 // that nobody had claimed yet. It counts Factor times.
 func (p Policy) ChargeSpeculative(u Usage, now time.Time, v quota.Vector, d time.Duration) Usage {
 	u = p.Advance(u, now)
-	u.Idle = u.Idle.add(v, p.weight(d)*p.Factor(u))
+	u.Idle = u.Idle.addWeighted(v, p.decayedLength(d)*p.Factor(u))
 	return u
 }
 
 // ChargeEntry charges an admission of v at once.
 func (p Policy) ChargeEntry(u Usage, now time.Time, v quota.Vector) Usage {
 	u = p.Advance(u, now)
-	u.Entered = u.Entered.add(v, max(p.Entry, 0).Seconds())
+	u.Entered = u.Entered.addWeighted(v, max(p.Entry, 0).Seconds())
 	return u
 }
 
@@ -115,15 +117,15 @@ func (p Policy) Outcome(u Usage, now time.Time, probability, gpuSeconds float64,
 	return u
 }
 
-// weight is the decayed length, in seconds, of a time d that ends now.
-func (p Policy) weight(d time.Duration) float64 {
-	return p.timeConstant() * (1 - left(max(d, 0), p.halfLife()))
+// decayedLength is the decayed length, in seconds, of a time d that ends now.
+func (p Policy) decayedLength(d time.Duration) float64 {
+	return p.timeConstant() * (1 - remainingShare(max(d, 0), p.halfLife()))
 }
 
 // timeConstant is the weight, in seconds, of having used something for ever.
 func (p Policy) timeConstant() float64 { return p.halfLife().Seconds() / math.Ln2 }
 
-func (a Amounts) add(v quota.Vector, seconds float64) Amounts {
+func (a Amounts) addWeighted(v quota.Vector, seconds float64) Amounts {
 	for r := range a {
 		a[r] += float64(v[r]) * seconds
 	}

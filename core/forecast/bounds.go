@@ -17,7 +17,7 @@ func (b Bounds) Limit(baseline Forecast) int {
 	if b.Factor > 0 {
 		supported = math.Max(supported, math.Ceil(b.Factor*float64(baseline.Quantile(0.99))))
 	}
-	return level(int(math.Min(float64(b.Max), math.Min(supported, MaxLevels))))
+	return clampLevel(int(math.Min(float64(b.Max), math.Min(supported, MaxLevels))))
 }
 
 // Clamp cuts model down to Limit: arrivals above count as exactly the limit.
@@ -28,7 +28,7 @@ func (b Bounds) Clamp(model, baseline Forecast) Forecast {
 
 // AtMost returns the forecast in which more than limit GPUs count as limit.
 func (f Forecast) AtMost(limit int) Forecast {
-	n := min(len(f.tail), level(limit))
+	n := min(len(f.tail), clampLevel(limit))
 	return Forecast{tail: f.tail[:n:n]}
 }
 
@@ -36,16 +36,16 @@ func (f Forecast) AtMost(limit int) Forecast {
 // baseline otherwise. A weight outside [0,1] is brought inside; one that is not
 // a number counts as 0.
 func Blend(baseline, model Forecast, weight float64) Forecast {
-	w := math.Max(0, math.Min(1, finite(weight)))
-	return combine(baseline, model, func(a, b float64) float64 { return (1-w)*a + w*b })
+	w := math.Max(0, math.Min(1, finiteOrZero(weight)))
+	return combineForecasts(baseline, model, func(a, b float64) float64 { return (1-w)*a + w*b })
 }
 
 // Highest returns, level by level, the larger probability of the two. It joins
 // pieces of evidence that may speak of the same event, so that saying a thing
 // twice does not make it likelier.
-func Highest(a, b Forecast) Forecast { return combine(a, b, math.Max) }
+func Highest(a, b Forecast) Forecast { return combineForecasts(a, b, math.Max) }
 
-func combine(a, b Forecast, f func(a, b float64) float64) Forecast {
+func combineForecasts(a, b Forecast, f func(a, b float64) float64) Forecast {
 	tail := make([]float64, max(len(a.tail), len(b.tail)))
 	for i := range tail {
 		tail[i] = f(a.AtLeast(i+1), b.AtLeast(i+1))

@@ -9,13 +9,13 @@ type cell struct {
 	Squares float64 `json:"q"` // of the squares of their GPUs
 }
 
-// add counts one window; what was there before keeps the share keep.
-func (c cell) add(gpus, keep float64) cell {
+// addWindow counts one window; what was there before keeps the share keep.
+func (c cell) addWindow(gpus, keep float64) cell {
 	return cell{Windows: c.Windows*keep + 1, Sum: c.Sum*keep + gpus, Squares: c.Squares*keep + gpus*gpus}
 }
 
-// silence counts n empty windows at once: add(0, keep), n times over.
-func (c cell) silence(n int64, keep float64) cell {
+// addSilence counts n empty windows at once: add(0, keep), n times over.
+func (c cell) addSilence(n int64, keep float64) cell {
 	if keep == 1 {
 		c.Windows += float64(n)
 		return c
@@ -24,11 +24,11 @@ func (c cell) silence(n int64, keep float64) cell {
 	return cell{Windows: c.Windows*left + (1-left)/(1-keep), Sum: c.Sum * left, Squares: c.Squares * left}
 }
 
-// shrunk returns mean and variance of a window of the cell with weight windows
+// shrinkTo returns mean and variance of a window of the cell with weight windows
 // of the prior mixed in. The spread between cell and prior is part of the
 // variance, so a bin that differs from the rest stays honest about it while it
 // has little data.
-func (c cell) shrunk(prior cell, weight float64) (mean, variance float64) {
+func (c cell) shrinkTo(prior cell, weight float64) (mean, variance float64) {
 	if prior.Windows <= 0 {
 		return 0, 0
 	}
@@ -38,8 +38,8 @@ func (c cell) shrunk(prior cell, weight float64) (mean, variance float64) {
 	return mean, math.Max(0, square-mean*mean)
 }
 
-// sound reports whether the sums can have come from counting.
-func (c cell) sound() bool {
+// isSound reports whether the sums can have come from counting.
+func (c cell) isSound() bool {
 	return c.Windows >= 0 && c.Sum >= 0 && c.Squares >= 0 &&
 		!math.IsInf(c.Windows, 0) && !math.IsInf(c.Sum, 0) && !math.IsInf(c.Squares, 0)
 }

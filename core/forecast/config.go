@@ -58,6 +58,6 @@ func (c Config) Validate() error {
 	}
 }
 
-func (c Config) bins() int64          { return int64(c.Period / c.Bin) }
+func (c Config) binsPerPeriod() int64 { return int64(c.Period / c.Bin) }
 func (c Config) perBin() int64        { return int64(c.Bin / c.Window) }
 func (c Config) windowSeconds() int64 { return int64(c.Window / time.Second) }

@@ -6,7 +6,7 @@ type example struct {
 	demand int
 	bins   int   // how many were worth predicting
 	lasted int64 // seconds until the next look
-	look   look
+	look   features
 	said   [bins][outputs]float32
 	after  [bins]int32   // seconds until demand rose to the bin; never is more than any knot
 	landed [bins]float32 // part of the bin's GPUs at which a job's need ended
@@ -21,8 +21,8 @@ type submission struct {
 	demand int
 }
 
-// close fills in what came of e, from the arrivals in the order of time.
-func (e *example) close(arrivals []submission) {
+// closeWith fills in what came of e, from the arrivals in the order of time.
+func (e *example) closeWith(arrivals []submission) {
 	for b := range e.after {
 		e.after[b], e.landed[b] = never, 0
 	}
@@ -46,8 +46,8 @@ func (e *example) close(arrivals []submission) {
 	}
 }
 
-// needed tells which bins were needed within seenKnot.
-func (e *example) needed(arrivals []submission) (hit [bins]bool) {
+// neededBins tells which bins were needed within seenKnot.
+func (e *example) neededBins(arrivals []submission) (hit [bins]bool) {
 	for _, a := range arrivals {
 		if a.at > e.at && a.at <= e.at+seenKnot {
 			for b := 0; b < bins && firstLevel[b] <= a.demand-e.demand; b++ {
@@ -58,8 +58,8 @@ func (e *example) needed(arrivals []submission) (hit [bins]bool) {
 	return hit
 }
 
-// errors of the chances said of a bin; e has been closed.
-func (e *example) errors(bin int, said *[outputs]float32) (wrong [outputs]float32) {
+// errorsOf of the chances said of a bin; e has been closed.
+func (e *example) errorsOf(bin int, said *[outputs]float32) (wrong [outputs]float32) {
 	for k := range knot {
 		wrong[k] = said[k]
 		if float64(e.after[bin]) <= knot[k] {

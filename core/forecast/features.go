@@ -9,8 +9,8 @@ const (
 	inputs       = tenantInputs + binInputs
 )
 
-// look is what the model sees at one second.
-type look struct {
+// features is what the model sees at one second.
+type features struct {
 	tenant [tenantInputs]float32
 	bin    [bins][binInputs]float32
 }
@@ -18,18 +18,18 @@ type look struct {
 // log2 is the binary logarithm in float32; x is above 0.
 func log2(x float64) float32 { return float32(math.Log(x) * math.Log2E) }
 
-// ago is the logarithm of the seconds since a second that may never have been.
-func ago(now, then int64) float32 {
+// logSince is the logarithm of the seconds since a second that may never have been.
+func logSince(now, then int64) float32 {
 	if then == 0 {
 		return 22 // two months
 	}
 	return log2(float64(now-then) + 8)
 }
 
-// see fills l with what is known at now, to which p must have faded.
-func (p *past) see(now int64, l *look) {
+// fillFeatures fills l with what is known at now, to which p must have faded.
+func (p *past) fillFeatures(now int64, l *features) {
 	t := l.tenant[:0]
-	t = append(t, log2(float64(p.Demand+1)), log2(max(1, float64(p.Size))), ago(now, p.Submitted), ago(now, p.EndedAt))
+	t = append(t, log2(float64(p.Demand+1)), log2(max(1, float64(p.Size))), logSince(now, p.Submitted), logSince(now, p.EndedAt))
 	for _, x := range p.Arrived {
 		t = append(t, log2(float64(x)+0.05))
 	}
@@ -68,11 +68,11 @@ func (p *past) seeClock(now int64, t []float32) []float32 {
 // seeBin fills in what is known of one bin.
 func (p *past) seeBin(now int64, b int, to *[binInputs]float32) {
 	j := float64(firstLevel[b])
-	l := append(to[:0], ago(now, p.Steps.last(p.Demand+firstLevel[b])))
+	l := append(to[:0], logSince(now, p.Steps.lastUse(p.Demand+firstLevel[b])))
 	for _, x := range p.GPUs {
 		l = append(l, log2(float64(x)/j+0.01))
 	}
-	l = append(l, log2(float64(p.Ended[1])/j+0.01), ago(now, p.Big[b]),
+	l = append(l, log2(float64(p.Ended[1])/j+0.01), logSince(now, p.Big[b]),
 		log2(float64(p.BigRate[b][0])+0.05), log2(float64(p.BigRate[b][1])+0.05),
 		log2(j), log2(float64(p.JobGPUs+1)/j), log2(float64(p.EndGPUs+1)/j), log2(float64(p.Size+1)/j))
 	for _, x := range p.Seen[b] {
@@ -81,8 +81,8 @@ func (p *past) seeBin(now int64, b int, to *[binInputs]float32) {
 	_ = l
 }
 
-// input is one of the inputs of a bin.
-func (l *look) input(i, bin int) float32 {
+// inputOf is one of the inputs of a bin.
+func (l *features) inputOf(i, bin int) float32 {
 	if i < tenantInputs {
 		return l.tenant[i]
 	}

@@ -1,7 +1,7 @@
 // Package forecast predicts how many GPUs will be asked for, learns from what
 // happened, and says how many are worth keeping warm.
 //
-// A Fleet speaks of the next minutes: how likely a tenant's demand is to rise to
+// An OnlineModel speaks of the next minutes: how likely a tenant's demand is to rise to
 // each level, and what is worth holding for it. A Series speaks of the hours of
 // the week, for windows further ahead. Everything here is pure: the same calls
 // give the same numbers, and none depends on anything later than its call.
@@ -109,19 +109,19 @@ type Summary struct {
 // spread evenly. Numbers out of order are put in order, and what is not finite
 // counts as 0.
 func Event(probability float64, low, mid, high int) Forecast {
-	p := math.Max(0, math.Min(1, finite(probability)))
-	low, mid, high = level(low), level(mid), level(high)
+	p := math.Max(0, math.Min(1, finiteOrZero(probability)))
+	low, mid, high = clampLevel(low), clampLevel(mid), clampLevel(high)
 	mid = max(mid, low)
 	high = max(high, mid)
 	tail := make([]float64, high)
 	for k := 1; k <= high; k++ {
-		tail[k-1] = p * (ramp(k, low, mid) + ramp(k, mid, high)) / 2
+		tail[k-1] = p * (uniformTail(k, low, mid) + uniformTail(k, mid, high)) / 2
 	}
 	return fromTail(tail)
 }
 
-// ramp is P(X >= k) for X spread evenly over the whole numbers from low to high.
-func ramp(k, low, high int) float64 {
+// uniformTail is P(X >= k) for X spread evenly over the whole numbers from low to high.
+func uniformTail(k, low, high int) float64 {
 	switch {
 	case k <= low:
 		return 1
@@ -132,14 +132,14 @@ func ramp(k, low, high int) float64 {
 	}
 }
 
-func level(k int) int { return min(max(k, 0), MaxLevels) }
+func clampLevel(k int) int { return min(max(k, 0), MaxLevels) }
 
-func finite(x float64) float64 {
+func finiteOrZero(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0
 	}
 	return x
 }
 
-// windows counts how many spans of width w fit d, as a fraction.
-func windows(d, w time.Duration) float64 { return float64(d) / float64(w) }
+// countWindows counts how many spans of width w fit d, as a fraction.
+func countWindows(d, w time.Duration) float64 { return float64(d) / float64(w) }

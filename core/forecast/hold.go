@@ -45,12 +45,12 @@ func (o Outlook) Hold(p Prices, held int) Held { return o.HoldAtMost(p, held, to
 // HoldAtMost is Hold where no more than so many GPUs may be held, so that of a
 // gang that is larger none is.
 func (o Outlook) HoldAtMost(p Prices, held, most int) Held {
-	clock := o.clock()
+	clock := o.clockRate()
 	p.Boot, p.Minimum, p.Prepaid = p.Boot*clock, p.Minimum*clock, p.Prepaid*clock
-	keep := o.curve(func(b int) worth { return o.keep(p, b) })
-	boot := o.curve(func(b int) worth { return o.boot(p, b) })
-	h := Held{Before: held, Levels: best(held, most, keep, boot)}
-	h.Saving, h.Holding = keep.sums(h.Levels)
+	keep := o.worthByLevel(func(b int) worth { return o.worthOfKeeping(p, b) })
+	boot := o.worthByLevel(func(b int) worth { return o.worthOfBooting(p, b) })
+	h := Held{Before: held, Levels: bestLevel(held, most, keep, boot)}
+	h.Saving, h.Holding = keep.sumsUpTo(h.Levels)
 	h.Saving, h.Holding, h.Horizon = h.Saving/clock, h.Holding/clock, keepBoots*p.Boot/clock
 	h.Chance, h.Refused = o.Chance(h.Levels, h.Horizon), o.Chance(h.Levels+1, h.Horizon)
 	return h
@@ -91,42 +91,42 @@ type worth struct {
 	hopeless        bool
 }
 
-// keep weighs one GPU of a bin that is ready.
-func (o *Outlook) keep(p Prices, b int) worth {
+// worthOfKeeping weighs one GPU of a bin that is ready.
+func (o *Outlook) worthOfKeeping(p Prices, b int) worth {
 	horizon := keepBoots * p.Boot
-	t := Trade{Price: 1, Wait: p.WaitWorth, Boot: p.Boot, Used: o.within(b, horizon),
-		Idle: o.unused(b, p.Prepaid, horizon)}
+	t := Trade{Price: 1, Wait: p.WaitWorth, Boot: p.Boot, Used: o.chanceWithin(b, horizon),
+		Idle: o.idleTime(b, p.Prepaid, horizon)}
 	most := t.Saving()
-	t.Wait *= o.lands(b)
+	t.Wait *= o.chanceOfLanding(b)
 	return worth{t.Saving(), t.Holding(), most < t.Holding()}
 }
 
-// boot weighs one GPU of a bin that is booted now: it saves the part of its boot
+// worthOfBooting weighs one GPU of a bin that is booted now: it saves the part of its boot
 // that is over when it is needed, and is paid for if it is not.
-func (o *Outlook) boot(p Prices, b int) worth {
+func (o *Outlook) worthOfBooting(p Prices, b int) worth {
 	horizon := bootBoots * p.Boot
-	used := o.within(b, horizon)
-	saved := used*p.Boot - (p.Boot - o.unused(b, 0, p.Boot))
+	used := o.chanceWithin(b, horizon)
+	saved := used*p.Boot - (p.Boot - o.idleTime(b, 0, p.Boot))
 	most := caution * max(0, saved) * p.WaitWorth
-	holding := max(p.Boot+o.unused(b, p.Boot, horizon), p.Minimum) - used*max(p.Boot, p.Minimum)
-	return worth{most * o.lands(b), holding, most < holding}
+	holding := max(p.Boot+o.idleTime(b, p.Boot, horizon), p.Minimum) - used*max(p.Boot, p.Minimum)
+	return worth{most * o.chanceOfLanding(b), holding, most < holding}
 }
 
-// lands is the part of a bin's GPUs at which the need of a job ends, if they are
+// chanceOfLanding is the part of a bin's GPUs at which the need of a job ends, if they are
 // needed. A job saves its wait only if all that it needs is there.
-func (o *Outlook) lands(b int) float64 { return float64(o.chances[b][landing]) }
+func (o *Outlook) chanceOfLanding(b int) float64 { return float64(o.chances[b][landing]) }
 
-// unused returns how many of the seconds between two from now a GPU of a bin is
+// idleTime returns how many of the seconds between two from now a GPU of a bin is
 // expected to be without work.
-func (o *Outlook) unused(b int, from, to float64) float64 {
-	sum, at, before := 0.0, from, o.within(b, from)
+func (o *Outlook) idleTime(b int, from, to float64) float64 {
+	sum, at, before := 0.0, from, o.chanceWithin(b, from)
 	for k, h := range knot {
 		if h <= at {
 			continue
 		}
 		end, p := h, float64(o.chances[b][k])
 		if h > to {
-			end, p = to, o.within(b, to)
+			end, p = to, o.chanceWithin(b, to)
 		}
 		sum += (end - at) * (1 - (before+p)/2)
 		if at, before = end, p; at >= to {
@@ -136,16 +136,16 @@ func (o *Outlook) unused(b int, from, to float64) float64 {
 	return sum + max(0, to-at)*(1-before)
 }
 
-// curve is, bin by bin, what one GPU more saves and costs.
-type curve struct {
+// worthCurve is, bin by bin, what one GPU more saves and costs.
+type worthCurve struct {
 	bins            int
 	saving, holding [bins]float64
 }
 
-// curve weighs bins up to the first that cannot pay: those above are less likely
+// worthByLevel weighs bins up to the first that cannot pay: those above are less likely
 // to be needed, so they pay even less.
-func (o *Outlook) curve(weigh func(b int) worth) curve {
-	c := curve{bins: o.bins}
+func (o *Outlook) worthByLevel(weigh func(b int) worth) worthCurve {
+	c := worthCurve{bins: o.bins}
 	for b := range o.bins {
 		w := weigh(b)
 		c.saving[b], c.holding[b] = w.saving, w.holding
@@ -157,11 +157,11 @@ func (o *Outlook) curve(weigh func(b int) worth) curve {
 	return c
 }
 
-// best returns the level up to which what is saved exceeds what it costs by most,
+// bestLevel returns the level up to which what is saved exceeds what it costs by most,
 // the lowest of equals: levels that are held are kept, and those above are booted.
 // A part of a gang that is held, and of which the rest is not worth a boot, so
 // goes, and one that a boot completes stays.
-func best(held, limit int, keep, boot curve) int {
+func bestLevel(held, limit int, keep, boot worthCurve) int {
 	most, sum, found := 0.0, 0.0, 0
 	weigh := func(level int, saving, holding float64) {
 		if sum += saving - holding; level <= limit && sum > most {
@@ -169,12 +169,12 @@ func best(held, limit int, keep, boot curve) int {
 		}
 	}
 	top := 0
-	keep.walk(func(level int, saving, holding float64) {
+	keep.visitLevels(func(level int, saving, holding float64) {
 		if top = level; level <= held {
 			weigh(level, saving, holding)
 		}
 	})
-	boot.walk(func(level int, saving, holding float64) {
+	boot.visitLevels(func(level int, saving, holding float64) {
 		if level > held && held <= top { // above what cannot pay, less can
 			weigh(level, saving, holding)
 		}
@@ -182,9 +182,9 @@ func best(held, limit int, keep, boot curve) int {
 	return found
 }
 
-// sums adds up what the levels from 1 to level save and cost.
-func (c curve) sums(level int) (saving, holding float64) {
-	c.walk(func(l int, s, h float64) {
+// sumsUpTo adds up what the levels from 1 to level save and cost.
+func (c worthCurve) sumsUpTo(level int) (saving, holding float64) {
+	c.visitLevels(func(l int, s, h float64) {
 		if l <= level {
 			saving += s
 			holding += h
@@ -193,8 +193,8 @@ func (c curve) sums(level int) (saving, holding float64) {
 	return saving, holding
 }
 
-// walk visits every level, its cost drawn between its bin's and the next one's.
-func (c curve) walk(visit func(level int, saving, holding float64)) {
+// visitLevels visits every level, its cost drawn between its bin's and the next one's.
+func (c worthCurve) visitLevels(visit func(level int, saving, holding float64)) {
 	for b := range c.bins {
 		next := c.holding[b]
 		if b+1 < c.bins {

@@ -15,7 +15,7 @@ const (
 // Recommender Systems", DLRS 2016).
 type model struct {
 	network *network
-	crosses *crosses
+	crosses *crossFeatures
 	draw    splitmix
 	z       [outputs]float32
 }
@@ -24,13 +24,13 @@ func newModel() *model {
 	return &model{network: newNetwork(networkRate, 1), crosses: newCrosses(crossesRate), draw: 1}
 }
 
-// chance computes the probabilities of one bin of one tenant's look, which
+// chancesOf computes the probabilities of one bin of one tenant's look, which
 // network.begin was called with.
-func (m *model) chance(l *look, bin, tenant int, to *[outputs]float32) {
-	m.network.forward(l, bin)
+func (m *model) chancesOf(l *features, bin, tenant int, to *[outputs]float32) {
+	m.network.addOutputs(l, bin)
 	m.z = m.network.z
-	m.crosses.find(l, bin, tenant)
-	m.crosses.score(&m.z)
+	m.crosses.findFeatures(l, bin, tenant)
+	m.crosses.addScores(&m.z)
 	for k := range to {
 		to[k] = logistic(m.z[k] - offset[k])
 	}
@@ -45,26 +45,26 @@ const (
 	leastOdd = 0.03
 )
 
-// learn takes what came of one bin into the model. Examples that were predicted
+// learnBin takes what came of one bin into the model. Examples that were predicted
 // well say little: they are learned from by chance, and count for those that were
 // passed over.
-func (m *model) learn(e *example, bin, tenant int) {
-	wrong := e.errors(bin, &e.said[bin])
+func (m *model) learnBin(e *example, bin, tenant int) {
+	wrong := e.errorsOf(bin, &e.said[bin])
 	largest := float32(0)
 	for _, x := range wrong[:knots] {
 		largest = max(largest, x, -x)
 	}
 	odds := min(1, max(leastOdd, largest/telling))
-	if odds < 1 && m.draw.next() > float64(odds) {
+	if odds < 1 && m.draw.nextFloat() > float64(odds) {
 		return
 	}
 	var now [outputs]float32
-	m.network.begin(&e.look)
-	m.chance(&e.look, bin, tenant, &now)
-	wrong = e.errors(bin, &now)
+	m.network.prepareInputs(&e.look)
+	m.chancesOf(&e.look, bin, tenant, &now)
+	wrong = e.errorsOf(bin, &now)
 	for k := range wrong {
 		wrong[k] /= odds
 	}
-	m.crosses.learn(&wrong)
-	m.network.learn(&wrong)
+	m.crosses.learnFromErrors(&wrong)
+	m.network.learnFromErrors(&wrong)
 }

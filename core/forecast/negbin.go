@@ -17,34 +17,34 @@ func NegativeBinomial(mean, variance float64) Forecast {
 	variance = math.Min(variance, mean*mean*1e6)
 	start := logZero(mean, variance)
 	if start < underflow {
-		return normal(mean, math.Max(mean, variance))
+		return normalForecast(mean, math.Max(mean, variance))
 	}
-	return recur(mean, variance, math.Exp(start))
+	return sumByRecurrence(mean, variance, math.Exp(start))
 }
 
 // underflow is the logarithm below which the probability of zero is too small
 // for the recurrence to start from.
 const underflow = -600
 
-// dispersed reports whether the variance exceeds the mean by enough for a
+// isDispersed reports whether the variance exceeds the mean by enough for a
 // negative binomial; its size parameter mean²/(variance-mean) is finite then.
-func dispersed(mean, variance float64) bool { return variance > mean*(1+1e-9) }
+func isDispersed(mean, variance float64) bool { return variance > mean*(1+1e-9) }
 
 // logZero is the logarithm of P(X = 0).
 func logZero(mean, variance float64) float64 {
-	if !dispersed(mean, variance) {
+	if !isDispersed(mean, variance) {
 		return -mean
 	}
 	size := mean * mean / (variance - mean)
 	return -size * math.Log1p((variance-mean)/mean)
 }
 
-// recur sums the probability mass from its value at 0 upwards, by the
+// sumByRecurrence sums the probability mass from its value at 0 upwards, by the
 // recurrence P(k+1) = P(k)·(k+size)/(k+1)·(variance-mean)/variance, which for
 // Poisson is P(k)·mean/(k+1).
-func recur(mean, variance, mass float64) Forecast {
+func sumByRecurrence(mean, variance, mass float64) Forecast {
 	var tail []float64
-	overflow := dispersed(mean, variance)
+	overflow := isDispersed(mean, variance)
 	size, ratio := 0.0, 0.0
 	if overflow {
 		size, ratio = mean*mean/(variance-mean), (variance-mean)/variance
@@ -62,9 +62,9 @@ func recur(mean, variance, mass float64) Forecast {
 	return fromTail(tail)
 }
 
-// normal is the forecast by the normal curve with a half-step correction, for
+// normalForecast is the forecast by the normal curve with a half-step correction, for
 // means so large that the recurrence cannot start.
-func normal(mean, variance float64) Forecast {
+func normalForecast(mean, variance float64) Forecast {
 	tail := make([]float64, MaxLevels)
 	scale := math.Sqrt(2 * variance)
 	for i := range tail {

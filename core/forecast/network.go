@@ -54,16 +54,16 @@ func newNetwork(rate float64, seed uint64) *network {
 		spread := 1.4 * math.Sqrt(2/float64(l.in))
 		for j := range l.weights {
 			if i < 2 { // the last layer begins at zero: nothing is known
-				l.weights[j] = float32((draw.next() + draw.next() + draw.next() - 1.5) * spread)
+				l.weights[j] = float32((draw.nextFloat() + draw.nextFloat() + draw.nextFloat() - 1.5) * spread)
 			}
 		}
 	}
-	n.pace()
+	n.updateSteps()
 	return n
 }
 
-// pace works out the steps from the squares.
-func (n *network) pace() {
+// updateSteps works out the steps from the squares.
+func (n *network) updateSteps() {
 	for i := range n.layers {
 		l := &n.layers[i]
 		for j, s := range l.squares {
@@ -72,20 +72,20 @@ func (n *network) pace() {
 	}
 }
 
-// observe takes the inputs of one bin into the running means.
-func (n *network) observe(l *look, bin int) {
+// observeInputs takes the inputs of one bin into the running means.
+func (n *network) observeInputs(l *features, bin int) {
 	n.seen++
 	share := float32(1 / min(n.seen, 20000))
 	for i := range n.mean {
-		d := l.input(i, bin) - n.mean[i]
+		d := l.inputOf(i, bin) - n.mean[i]
 		n.mean[i] += share * d
 		n.variance[i] += share * (d*d*(1-share) - n.variance[i])
 	}
 }
 
-// begin computes what the bins of a look have in common. It is to be called again
+// prepareInputs computes what the bins of a look have in common. It is to be called again
 // whenever the network has learned.
-func (n *network) begin(l *look) {
+func (n *network) prepareInputs(l *features) {
 	n.standardise(l.tenant[:], 0)
 	first := &n.layers[0]
 	for j := range n.common {
@@ -103,23 +103,23 @@ func (n *network) standardise(raw []float32, at int) {
 	}
 }
 
-// forward computes the logits of one bin of the look that begin was called with
+// addOutputs computes the logits of one bin of the look that begin was called with
 // into z.
-func (n *network) forward(l *look, bin int) {
+func (n *network) addOutputs(l *features, bin int) {
 	n.standardise(l.bin[bin][:], tenantInputs)
 	first := &n.layers[0]
 	for j := range n.a1 {
 		w := first.weights[j*(inputs+1) : (j+1)*(inputs+1)]
-		n.a1[j] = bend(n.common[j] + dot(w[tenantInputs:], n.x[tenantInputs:]))
+		n.a1[j] = leakyReLU(n.common[j] + dot(w[tenantInputs:], n.x[tenantInputs:]))
 	}
 	n.layers[1].apply(n.a1[:], n.a2[:])
 	for j, v := range n.a2 {
-		n.a2[j] = bend(v)
+		n.a2[j] = leakyReLU(v)
 	}
 	n.layers[2].apply(n.a2[:], n.z[:])
 }
 
-func bend(v float32) float32 {
+func leakyReLU(v float32) float32 {
 	if v < 0 {
 		return v * leak
 	}
@@ -150,17 +150,17 @@ func dot(w, x []float32) float32 {
 	return a + b + c + d
 }
 
-// learn takes one step against the errors of the logits that forward computed
+// learnFromErrors takes one step against the errors of the logits that forward computed
 // last.
-func (n *network) learn(errors *[outputs]float32) {
+func (n *network) learnFromErrors(errors *[outputs]float32) {
 	if n.learned++; n.learned%32 == 0 || n.learned < 200 {
-		n.pace()
+		n.updateSteps()
 	}
-	n.layers[2].back(errors[:], n.a2[:], n.d2[:])
+	n.layers[2].backpropagate(errors[:], n.a2[:], n.d2[:])
 	bendBack(n.a2[:], n.d2[:])
-	n.layers[1].back(n.d2[:], n.a1[:], n.d1[:])
+	n.layers[1].backpropagate(n.d2[:], n.a1[:], n.d1[:])
 	bendBack(n.a1[:], n.d1[:])
-	n.layers[0].back(n.d1[:], n.x[:], nil)
+	n.layers[0].backpropagate(n.d1[:], n.x[:], nil)
 }
 
 func bendBack(a, d []float32) {
@@ -171,19 +171,19 @@ func bendBack(a, d []float32) {
 	}
 }
 
-// back adds up the errors of the inputs, if asked to, and changes the weights.
-func (l *layer) back(errors, x, to []float32) {
+// backpropagate adds up the errors of the inputs, if asked to, and changes the weights.
+func (l *layer) backpropagate(errors, x, to []float32) {
 	clear(to)
 	for j, e := range errors {
 		w := l.weights[j*(l.in+1) : (j+1)*(l.in+1)]
 		for i := range to {
 			to[i] += e * w[i]
 		}
-		l.step(j, x, e)
+		l.stepUnit(j, x, e)
 	}
 }
 
-func (l *layer) step(unit int, x []float32, e float32) {
+func (l *layer) stepUnit(unit int, x []float32, e float32) {
 	from, n := unit*(l.in+1), l.in
 	w, s, r := l.weights[from:from+n+1], l.squares[from:from+n+1], l.steps[from:from+n+1]
 	for i, v := range x {
@@ -198,8 +198,8 @@ func (l *layer) step(unit int, x []float32, e float32) {
 // splitmix is the generator splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
 type splitmix uint64
 
-// next returns a number from 0 up to 1.
-func (s *splitmix) next() float64 {
+// nextFloat returns a number from 0 up to 1.
+func (s *splitmix) nextFloat() float64 {
 	*s += 0x9e3779b97f4a7c15
 	z := uint64(*s)
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9

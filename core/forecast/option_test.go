@@ -10,16 +10,16 @@ import (
 // same.
 func TestHiddenPartsAreNotSeen(t *testing.T) {
 	t.Parallel()
-	see := func(now int64, change func(*past), hidden ...Part) look {
+	see := func(now int64, change func(*past), hidden ...Part) features {
 		var p past
-		p.submit(origin, 2)
-		p.end(origin+60, 2, 60)
-		p.fade(now)
+		p.countArrival(origin, 2)
+		p.countEnd(origin+60, 2, 60)
+		p.fadeTo(now)
 		change(&p)
-		var l look
-		p.see(now, &l)
+		var l features
+		p.fillFeatures(now, &l)
 		for _, part := range hidden {
-			l.hide(part)
+			l.hidePart(part)
 		}
 		return l
 	}
@@ -37,17 +37,17 @@ func TestHiddenPartsAreNotSeen(t *testing.T) {
 
 func TestAFleetWithoutAPartSaysSomethingElse(t *testing.T) {
 	t.Parallel()
-	whole, now := class(t, NewFleet(Prior{}), 24)
-	without, _ := class(t, NewFleet(Prior{}, Without(Calibration)), 24)
+	whole, now := runClass(t, NewOnlineModel(Prior{}), 24)
+	without, _ := runClass(t, NewOnlineModel(Prior{}, Without(Calibration)), 24)
 	require.NotEqual(t, whole.Observe(now).Chance(1, 600), without.Observe(now).Chance(1, 600))
 }
 
-// A Fleet whose clock runs k times faster says of t seconds what another one says
+// An OnlineModel whose clock runs k times faster says of t seconds what another one says
 // of k·t, for the same story told k times slower.
 func TestPaceOnlyChangesTheUnit(t *testing.T) {
 	t.Parallel()
 	const k = 25
-	fast, slow := NewFleet(BuiltIn(), Pace(k)), NewFleet(BuiltIn())
+	fast, slow := NewOnlineModel(BuiltIn(), Pace(k)), NewOnlineModel(BuiltIn())
 	x, err := fast.Tenant("a")
 	require.NoError(t, err)
 	y, err := slow.Tenant("a")
@@ -75,11 +75,11 @@ func TestPaceOnlyChangesTheUnit(t *testing.T) {
 
 func TestAStateKeepsItsPace(t *testing.T) {
 	t.Parallel()
-	f := NewFleet(BuiltIn(), Pace(25))
-	_, now := class(t, f, 2)
+	f := NewOnlineModel(BuiltIn(), Pace(25))
+	_, now := runClass(t, f, 2)
 	data, err := f.MarshalJSON()
 	require.NoError(t, err)
-	back := NewFleet(Prior{})
+	back := NewOnlineModel(Prior{})
 	require.NoError(t, back.UnmarshalJSON(data))
 	require.Equal(t, 25, back.Pace())
 	again, err := back.Tenant("a")

@@ -9,9 +9,9 @@ type Outlook struct {
 	chances [bins][outputs]float32
 }
 
-// settle makes the chances consistent: a longer horizon and a lower level are
+// enforceOrder makes the chances consistent: a longer horizon and a lower level are
 // never less likely.
-func (o *Outlook) settle() {
+func (o *Outlook) enforceOrder() {
 	for b := range o.bins {
 		c := &o.chances[b]
 		for k := 1; k < knots; k++ {
@@ -26,8 +26,8 @@ func (o *Outlook) settle() {
 	}
 }
 
-// clock is how many seconds of the Fleet's own clock one second is.
-func (o Outlook) clock() float64 { return max(1, o.pace) }
+// clockRate is how many seconds of the model's own clock one second is.
+func (o Outlook) clockRate() float64 { return max(1, o.pace) }
 
 // Chance returns the probability that demand rises by at least level GPUs within
 // so many seconds; horizons beyond 40 minutes count as 40 minutes.
@@ -43,17 +43,17 @@ func (o Outlook) Chance(level int, seconds float64) float64 {
 		return 0
 	}
 	at := float64(level-firstLevel[b]) / float64(binWidth[b])
-	seconds *= o.clock()
-	low, high := o.within(b, seconds), 0.0
+	seconds *= o.clockRate()
+	low, high := o.chanceWithin(b, seconds), 0.0
 	if b+1 < o.bins {
-		high = o.within(b+1, seconds)
+		high = o.chanceWithin(b+1, seconds)
 	}
 	return low + at*(high-low)
 }
 
-// within is the chance of a bin's first level, linear between knots. The seconds
-// here and below are those of the Fleet's own clock.
-func (o *Outlook) within(b int, seconds float64) float64 {
+// chanceWithin is the chance of a bin's first level, linear between knots. The seconds
+// here and below are those of the model's own clock.
+func (o *Outlook) chanceWithin(b int, seconds float64) float64 {
 	from, before := 0.0, 0.0
 	for k, h := range knot {
 		p := float64(o.chances[b][k])
@@ -85,7 +85,7 @@ func (o Outlook) Within(seconds float64) Forecast {
 func (o Outlook) Start(level int, p float64) (seconds float64, ok bool) {
 	from, before := 0.0, 0.0
 	for _, h := range knot {
-		h /= o.clock()
+		h /= o.clockRate()
 		c := o.Chance(level, h)
 		if c >= p {
 			if c == before {

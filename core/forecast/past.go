@@ -47,7 +47,7 @@ type past struct {
 	Burst     int   `json:"burst"`   // GPUs that arrived since the last pause
 	Before    int   `json:"before"`  // GPUs of the burst before
 
-	Steps   stairs              `json:"steps"`
+	Steps   lastUsedByLevel     `json:"steps"`
 	Big     [bins]int64         `json:"big"`      // second of the last job of so many GPUs
 	BigRate [bins][2]float32    `json:"big_rate"` // such jobs, fading: half-lives 30 minutes and 12 hours
 	Seen    [bins][4]float32    `json:"seen"`     // share of time after which the level was needed within 10 minutes
@@ -55,8 +55,8 @@ type past struct {
 	Lasting [20]float32         `json:"lasting"`  // ended jobs by the binary logarithm of their seconds
 }
 
-// fade lets time pass.
-func (p *past) fade(now int64) {
+// fadeTo lets time pass.
+func (p *past) fadeTo(now int64) {
 	d := float64(now - p.Last)
 	if d <= 0 {
 		return
@@ -78,9 +78,9 @@ func (p *past) fade(now int64) {
 	p.Last = now
 }
 
-// submit counts an arrival.
-func (p *past) submit(now int64, gpus int) {
-	p.fade(now)
+// countArrival counts an arrival.
+func (p *past) countArrival(now int64, gpus int) {
+	p.fadeTo(now)
 	p.Demand += gpus
 	g := float32(gpus)
 	for i := range halfLives {
@@ -110,10 +110,10 @@ func (p *past) submit(now int64, gpus int) {
 	}
 }
 
-// end counts the end of a job that arrived age seconds ago.
-func (p *past) end(now int64, gpus int, age int64) {
-	p.fade(now)
-	p.Steps = p.Steps.leave(p.Demand, now)
+// countEnd counts the end of a job that arrived age seconds ago.
+func (p *past) countEnd(now int64, gpus int, age int64) {
+	p.fadeTo(now)
+	p.Steps = p.Steps.leaveLevels(p.Demand, now)
 	p.Demand = max(0, p.Demand-gpus)
 	for i := range p.Ended {
 		p.Ended[i] += float32(gpus)
@@ -129,9 +129,9 @@ func (p *past) end(now int64, gpus int, age int64) {
 	p.Lasting[min(last, int(math.Log2(float64(max(1, age)))))]++
 }
 
-// come counts what came of a look that was followed by the next one after so
+// countOutcome counts what came of a look that was followed by the next one after so
 // many seconds.
-func (p *past) come(needed *[bins]bool, seconds int64) {
+func (p *past) countOutcome(needed *[bins]bool, seconds int64) {
 	for i, h := range seenLives {
 		f := float32(1 - math.Exp2(-float64(seconds)/h))
 		for b := range p.Seen {
@@ -144,9 +144,9 @@ func (p *past) come(needed *[bins]bool, seconds int64) {
 	}
 }
 
-// lasts returns the quantile of the seconds from arrival to end of jobs that
+// durationQuantile returns the quantile of the seconds from arrival to end of jobs that
 // ended lately, drawn evenly over each doubling; 0 if none has ended.
-func (p *past) lasts(quantile float64) float64 {
+func (p *past) durationQuantile(quantile float64) float64 {
 	total := float32(0)
 	for _, n := range p.Lasting {
 		total += n

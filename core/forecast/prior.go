@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// Prior is what a Fleet knows before it has seen anything: the network that
+// Prior is what an OnlineModel knows before it has seen anything: the network that
 // another Fleet ended with. It holds no trace of single jobs or tenants. The zero
 // value knows nothing.
 type Prior struct{ data []byte }
@@ -33,7 +33,7 @@ var ErrPrior = errors.New("not a prior of this version")
 
 // ParsePrior reads what Bytes returned, or fails with ErrPrior.
 func ParsePrior(data []byte) (Prior, error) {
-	if err := newNetwork(networkRate, 1).restore(data); err != nil {
+	if err := newNetwork(networkRate, 1).decode(data); err != nil {
 		return Prior{}, err
 	}
 	return Prior{bytes.Clone(data)}, nil
@@ -43,15 +43,15 @@ func ParsePrior(data []byte) (Prior, error) {
 func (p Prior) Bytes() []byte { return p.data }
 
 // Prior returns what the fleet has learned that holds for others, too.
-func (f *OnlineModel) Prior() Prior { return Prior{f.model.network.store()} }
+func (f *OnlineModel) Prior() Prior { return Prior{f.model.network.encode()} }
 
-// store writes the network, but for what is worked out from it.
-func (n *network) store() []byte {
+// encode writes the network, but for what is worked out from it.
+func (n *network) encode() []byte {
 	out := []byte(priorHead)
 	number := func(x float32) { out = binary.LittleEndian.AppendUint32(out, math.Float32bits(x)) }
 	number(float32(n.seen))
 	number(float32(n.learned))
-	for _, part := range n.parts() {
+	for _, part := range n.weightSlices() {
 		for _, x := range part {
 			number(x)
 		}
@@ -59,7 +59,7 @@ func (n *network) store() []byte {
 	return out
 }
 
-func (n *network) parts() [][]float32 {
+func (n *network) weightSlices() [][]float32 {
 	all := [][]float32{n.mean[:], n.variance[:]}
 	for i := range n.layers {
 		all = append(all, n.layers[i].weights, n.layers[i].squares)
@@ -67,11 +67,11 @@ func (n *network) parts() [][]float32 {
 	return all
 }
 
-// restore reads what store wrote.
-func (n *network) restore(data []byte) error {
+// decode reads what store wrote.
+func (n *network) decode(data []byte) error {
 	rest, ok := bytes.CutPrefix(data, []byte(priorHead))
 	size := 2
-	for _, part := range n.parts() {
+	for _, part := range n.weightSlices() {
 		size += len(part)
 	}
 	if !ok || len(rest) != 4*size {
@@ -86,9 +86,9 @@ func (n *network) restore(data []byte) error {
 	}
 	n.seen, n.learned = float64(numbers[0]), int(numbers[1])
 	numbers = numbers[2:]
-	for _, part := range n.parts() {
+	for _, part := range n.weightSlices() {
 		numbers = numbers[copy(part, numbers):]
 	}
-	n.pace()
+	n.updateSteps()
 	return nil
 }

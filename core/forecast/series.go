@@ -54,7 +54,7 @@ func New(c Config) (*Series, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("checking the forecast configuration: %w", err)
 	}
-	return &Series{cfg: c, bins: make([]cell, c.bins())}, nil
+	return &Series{cfg: c, bins: make([]cell, c.binsPerPeriod())}, nil
 }
 
 // Config returns the configuration with its defaults filled in.
@@ -67,12 +67,12 @@ func (s *Series) Observe(at time.Time, gpus int) error {
 	if gpus < 1 || gpus > MaxJob {
 		return fmt.Errorf("observing %d GPUs: %w", gpus, ErrGPUs)
 	}
-	window, err := s.window(at)
+	window, err := s.windowAt(at)
 	if err != nil {
 		return fmt.Errorf("observing an arrival: %w", err)
 	}
 	if s.started && window < s.open {
-		return &OrderError{At: at, Open: s.start(s.open)}
+		return &OrderError{At: at, Open: s.windowStart(s.open)}
 	}
 	s.moveTo(window)
 	s.arrived += int64(gpus)
@@ -86,7 +86,7 @@ func (s *Series) Observe(at time.Time, gpus int) error {
 // the first arrival, or for an earlier time, it does nothing. Its cost does not
 // grow with the time passed beyond one period.
 func (s *Series) Advance(now time.Time) error {
-	window, err := s.window(now)
+	window, err := s.windowAt(now)
 	if err != nil {
 		return fmt.Errorf("advancing a series: %w", err)
 	}
@@ -125,23 +125,23 @@ func (s *Series) Moments(start time.Time, width time.Duration) (mean, variance f
 		return 0, 0
 	}
 	if periods := width / s.cfg.Period; periods > 0 {
-		mean, variance = s.span(start, s.cfg.Period)
+		mean, variance = s.sumBins(start, s.cfg.Period)
 		mean, variance = mean*float64(periods), variance*float64(periods)
 		width -= periods * s.cfg.Period
 	}
-	m, v := s.span(start, width)
+	m, v := s.sumBins(start, width)
 	return mean + m, variance + v
 }
 
-// span adds up the bins of less than or exactly one period.
-func (s *Series) span(start time.Time, width time.Duration) (mean, variance float64) {
+// sumBins adds up the bins of less than or exactly one period.
+func (s *Series) sumBins(start time.Time, width time.Duration) (mean, variance float64) {
 	binSeconds := int64(s.cfg.Bin / time.Second)
 	number := floorDiv(start.Unix(), binSeconds)
 	into := start.Sub(time.Unix(number*binSeconds, 0))
 	for width > 0 {
 		piece := min(width, s.cfg.Bin-into)
-		m, v := s.bins[floorMod(number, s.cfg.bins())].shrunk(s.total, s.cfg.PriorWeight)
-		share := windows(piece, s.cfg.Window)
+		m, v := s.bins[floorMod(number, s.cfg.binsPerPeriod())].shrinkTo(s.total, s.cfg.PriorWeight)
+		share := countWindows(piece, s.cfg.Window)
 		mean, variance = mean+share*m, variance+share*v
 		width, into, number = width-piece, 0, number+1
 	}
@@ -157,16 +157,16 @@ func (s *Series) moveTo(window int64) {
 	if window == s.open {
 		return
 	}
-	s.close(s.open, float64(s.arrived))
+	s.closeWindow(s.open, float64(s.arrived))
 	s.closeEmpty(s.open+1, window)
 	s.open, s.arrived = window, 0
 }
 
-// close counts one window with its arrivals.
-func (s *Series) close(window int64, gpus float64) {
-	s.total = s.total.add(gpus, s.keep(s.cfg.Window))
+// closeWindow counts one window with its arrivals.
+func (s *Series) closeWindow(window int64, gpus float64) {
+	s.total = s.total.addWindow(gpus, s.keptShare(s.cfg.Window))
 	bin := s.binOf(window)
-	s.bins[bin] = s.bins[bin].add(gpus, s.keepInBin())
+	s.bins[bin] = s.bins[bin].addWindow(gpus, s.keepInBin())
 }
 
 // closeEmpty counts the windows [from, to) as empty, bin by bin.
@@ -174,45 +174,45 @@ func (s *Series) closeEmpty(from, to int64) {
 	if from >= to {
 		return
 	}
-	s.total = s.total.silence(to-from, s.keep(s.cfg.Window))
-	perBin, perPeriod := s.cfg.perBin(), s.cfg.perBin()*s.cfg.bins()
+	s.total = s.total.addSilence(to-from, s.keptShare(s.cfg.Window))
+	perBin, perPeriod := s.cfg.perBin(), s.cfg.perBin()*s.cfg.binsPerPeriod()
 	if periods := (to - from) / perPeriod; periods > 0 {
 		for i := range s.bins {
-			s.bins[i] = s.bins[i].silence(periods*perBin, s.keepInBin())
+			s.bins[i] = s.bins[i].addSilence(periods*perBin, s.keepInBin())
 		}
 		from += periods * perPeriod
 	}
 	for from < to {
 		next := min(to, (floorDiv(from, perBin)+1)*perBin)
 		bin := s.binOf(from)
-		s.bins[bin] = s.bins[bin].silence(next-from, s.keepInBin())
+		s.bins[bin] = s.bins[bin].addSilence(next-from, s.keepInBin())
 		from = next
 	}
 }
 
-// keep is the share of its weight that an observation keeps over d.
-func (s *Series) keep(d time.Duration) float64 {
+// keptShare is the share of its weight that an observation keeps over d.
+func (s *Series) keptShare(d time.Duration) float64 {
 	if s.cfg.HalfLife == 0 {
 		return 1
 	}
-	return math.Exp2(-windows(d, s.cfg.HalfLife))
+	return math.Exp2(-countWindows(d, s.cfg.HalfLife))
 }
 
 // keepInBin is keep for one window of a bin: a bin gets perBin of them in a
 // period.
 func (s *Series) keepInBin() float64 {
-	return s.keep(s.cfg.Period / time.Duration(s.cfg.perBin()))
+	return s.keptShare(s.cfg.Period / time.Duration(s.cfg.perBin()))
 }
 
 func (s *Series) binOf(window int64) int64 {
-	return floorMod(floorDiv(window, s.cfg.perBin()), s.cfg.bins())
+	return floorMod(floorDiv(window, s.cfg.perBin()), s.cfg.binsPerPeriod())
 }
 
-func (s *Series) start(window int64) time.Time {
+func (s *Series) windowStart(window int64) time.Time {
 	return time.Unix(window*s.cfg.windowSeconds(), 0).UTC()
 }
 
-func (s *Series) window(at time.Time) (int64, error) {
+func (s *Series) windowAt(at time.Time) (int64, error) {
 	if year := at.UTC().Year(); year < 1970 || year > 2200 {
 		return 0, fmt.Errorf("year %d: %w", year, ErrTime)
 	}

@@ -37,7 +37,7 @@ func anyHistory(t *rapid.T) []arrival {
 	return history
 }
 
-func feed(t require.TestingT, s *Series, history []arrival) {
+func feedSeries(t require.TestingT, s *Series, history []arrival) {
 	for _, a := range history {
 		require.NoError(t, s.Observe(a.at, a.gpus))
 	}
@@ -131,15 +131,15 @@ func TestStateRoundTripIsExact(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSeries(t, anyConfig(t))
-		feed(t, s, anyHistory(t))
+		feedSeries(t, s, anyHistory(t))
 		data, err := json.Marshal(s)
 		require.NoError(t, err)
 		var back Series
 		require.NoError(t, json.Unmarshal(data, &back))
 		require.Equal(t, *s, back)
 		later := arrival{monday.AddDate(0, 1, 0), 3}
-		feed(t, s, []arrival{later})
-		feed(t, &back, []arrival{later})
+		feedSeries(t, s, []arrival{later})
+		feedSeries(t, &back, []arrival{later})
 		require.Equal(t, s.At(later.at, 5*time.Hour), back.At(later.at, 5*time.Hour))
 	})
 }
@@ -147,7 +147,7 @@ func TestStateRoundTripIsExact(t *testing.T) {
 func TestStateIsChecked(t *testing.T) {
 	t.Parallel()
 	s := newSeries(t, Config{Period: 2 * time.Minute, Bin: time.Minute})
-	feed(t, s, []arrival{{monday, 2}, {monday.Add(time.Minute), 1}})
+	feedSeries(t, s, []arrival{{monday, 2}, {monday.Add(time.Minute), 1}})
 	good, err := json.Marshal(s)
 	require.NoError(t, err)
 	for name, change := range map[string]func(map[string]any){
@@ -179,10 +179,10 @@ func TestOrderWithinAWindowDoesNotMatter(t *testing.T) {
 			same[i] = arrival{monday.AddDate(0, 0, 30), rapid.IntRange(1, 9).Draw(t, "gpus")}
 		}
 		a, b := newSeries(t, c), newSeries(t, c)
-		feed(t, a, append(history, same...))
+		feedSeries(t, a, append(history, same...))
 		shuffle := rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed")))
 		shuffle.Shuffle(len(same), func(i, j int) { same[i], same[j] = same[j], same[i] })
-		feed(t, b, append(history, same...))
+		feedSeries(t, b, append(history, same...))
 		require.Equal(t, a, b)
 	})
 }
@@ -191,7 +191,7 @@ func TestForecastsAddUpOverTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSeries(t, anyConfig(t))
-		feed(t, s, anyHistory(t))
+		feedSeries(t, s, anyHistory(t))
 		start := monday.Add(time.Duration(rapid.Int64Range(0, int64(1000*time.Hour)).Draw(t, "start")))
 		first := time.Duration(rapid.Int64Range(1, int64(300*time.Hour)).Draw(t, "first"))
 		second := time.Duration(rapid.Int64Range(1, int64(300*time.Hour)).Draw(t, "second"))
@@ -211,8 +211,8 @@ func TestOneJumpEqualsManySteps(t *testing.T) {
 		c := anyConfig(t)
 		history := anyHistory(t)
 		jump, steps := newSeries(t, c), newSeries(t, c)
-		feed(t, jump, append(history, arrival{monday.AddDate(0, 0, 10), 1}))
-		feed(t, steps, append(history, arrival{monday.AddDate(0, 0, 10), 1}))
+		feedSeries(t, jump, append(history, arrival{monday.AddDate(0, 0, 10), 1}))
+		feedSeries(t, steps, append(history, arrival{monday.AddDate(0, 0, 10), 1}))
 		width := jump.Config().Window
 		n := rapid.IntRange(0, 3000).Draw(t, "windows")
 		end := monday.AddDate(0, 0, 10).Add(time.Duration(n) * width)
@@ -234,12 +234,12 @@ func TestForecastIsCausal(t *testing.T) {
 		history := anyHistory(t)
 		cut := rapid.IntRange(0, len(history)).Draw(t, "cut")
 		early, whole := newSeries(t, c), newSeries(t, c)
-		feed(t, early, history[:cut])
+		feedSeries(t, early, history[:cut])
 		now := monday.AddDate(0, 0, 20)
 		want := early.At(now, time.Hour)
-		feed(t, whole, history[:cut])
+		feedSeries(t, whole, history[:cut])
 		got := whole.At(now, time.Hour)
-		feed(t, whole, history[cut:])
+		feedSeries(t, whole, history[cut:])
 		require.Equal(t, want, got, "a forecast is a value that later arrivals do not touch")
 	})
 }
@@ -260,7 +260,7 @@ func BenchmarkObserveAfterMonthsOfSilence(b *testing.B) {
 
 func BenchmarkAt(b *testing.B) {
 	s := newSeries(b, Config{})
-	feed(b, s, []arrival{{monday, 8}, {monday.Add(time.Hour), 64}})
+	feedSeries(b, s, []arrival{{monday, 8}, {monday.Add(time.Hour), 64}})
 	for b.Loop() {
 		s.At(monday, time.Hour)
 	}

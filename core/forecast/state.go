@@ -41,7 +41,7 @@ func (s *Series) UnmarshalJSON(data []byte) error {
 	if err := decoder.Decode(&st); err != nil {
 		return fmt.Errorf("decoding a forecast state: %w", err)
 	}
-	if err := st.check(); err != nil {
+	if err := st.validate(); err != nil {
 		return fmt.Errorf("checking a forecast state: %w", err)
 	}
 	*s = Series{
@@ -51,21 +51,21 @@ func (s *Series) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func (st state) check() error {
+func (st state) validate() error {
 	if st.Version != stateVersion {
 		return fmt.Errorf("version %d, want %d", st.Version, stateVersion)
 	}
 	if err := st.Config.Validate(); err != nil {
 		return err
 	}
-	if int64(len(st.Bins)) != st.Config.bins() {
-		return fmt.Errorf("%d bins, want %d", len(st.Bins), st.Config.bins())
+	if int64(len(st.Bins)) != st.Config.binsPerPeriod() {
+		return fmt.Errorf("%d bins, want %d", len(st.Bins), st.Config.binsPerPeriod())
 	}
 	if st.Open < 0 || st.Arrived < 0 || st.Jobs < 0 || st.GPUs < st.Jobs || st.Largest < 0 || st.Largest > MaxJob {
 		return fmt.Errorf("a count is out of range")
 	}
 	for i, c := range append([]cell{st.Total}, st.Bins...) {
-		if !c.sound() {
+		if !c.isSound() {
 			return fmt.Errorf("sums of bin %d are out of range", i-1)
 		}
 	}

@@ -15,8 +15,8 @@ type MicroUSD int64
 // USD is one US dollar.
 const USD MicroUSD = 1_000_000
 
-// parts splits the amount into its sign and its size.
-func (m MicroUSD) parts() (sign string, size uint64) {
+// signAndSize splits the amount into its sign and its size.
+func (m MicroUSD) signAndSize() (sign string, size uint64) {
 	if m < 0 {
 		return "-", -uint64(m)
 	}
@@ -25,7 +25,7 @@ func (m MicroUSD) parts() (sign string, size uint64) {
 
 // String renders the amount with cents, rounded half away from zero.
 func (m MicroUSD) String() string {
-	sign, size := m.parts()
+	sign, size := m.signAndSize()
 	cents := (size + 5_000) / 10_000
 	return fmt.Sprintf("%s$%d.%02d", sign, cents/100, cents%100)
 }
@@ -33,7 +33,7 @@ func (m MicroUSD) String() string {
 // Decimal renders the amount as a plain decimal string with six places, the
 // exact form used on the wire.
 func (m MicroUSD) Decimal() string {
-	sign, size := m.parts()
+	sign, size := m.signAndSize()
 	return fmt.Sprintf("%s%d.%06d", sign, size/uint64(USD), size%uint64(USD))
 }
 
@@ -42,7 +42,7 @@ func (m MicroUSD) Decimal() string {
 // bits: a thousand GPUs for an hour would not fit in 64. What no MicroUSD can
 // hold becomes the largest one. d must not be negative.
 func (m MicroUSD) For(d time.Duration) MicroUSD {
-	sign, size := m.parts()
+	sign, size := m.signAndSize()
 	hi, lo := bits.Mul64(size, uint64(max(d, 0)))
 	lo, carry := bits.Add64(lo, uint64(time.Hour)/2, 0)
 	hi += carry

@@ -141,7 +141,7 @@ func (n Node) Apply(event Event, reason string, now time.Time) (Node, error) {
 	if err != nil {
 		return n, err
 	}
-	n.Quarantine = n.Quarantine.moved(n.state, to, now)
+	n.Quarantine = n.Quarantine.afterMove(n.state, to, now)
 	if n.state, n.Reason = to, reason; event == Resume {
 		n.Reason = "" // why it was taken out of use holds no more
 	}

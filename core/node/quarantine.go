@@ -29,8 +29,8 @@ func (q Quarantines) Since() time.Time {
 	return time.Time{}
 }
 
-// moved returns the quarantines after the node went from one state to another.
-func (q Quarantines) moved(from, to State, now time.Time) Quarantines {
+// afterMove returns the quarantines after the node went from one state to another.
+func (q Quarantines) afterMove(from, to State, now time.Time) Quarantines {
 	switch {
 	case from != Quarantined && to == Quarantined:
 		return Quarantines{Spans: append(slices.Clone(q.Spans), calendar.Interval{Start: now})}

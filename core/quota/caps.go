@@ -18,7 +18,7 @@ type CapStanding struct {
 func MeasureCaps(c Caps, committed *Commitments, a Ask, now time.Time) CapStanding {
 	return CapStanding{
 		Caps: c, Ask: a, Lead: a.Window.Start.Sub(now),
-		Peak: peak(committed, a.Window)[GPUs], Day: spent(committed, PerDay, a.began()),
+		Peak: peakUse(committed, a.Window)[GPUs], Day: spentIn(committed, PerDay, a.bookingStart()),
 	}
 }
 
@@ -27,7 +27,7 @@ func MeasureCaps(c Caps, committed *Commitments, a Ask, now time.Time) CapStandi
 func (s CapStanding) Violations() []Violation {
 	var found []Violation
 	start := s.Ask.Window.Start
-	day := Times{At: Day(s.Ask.began())}
+	day := Times{At: Day(s.Ask.bookingStart())}
 	if asked := s.Peak + s.Ask.Demand[GPUs]; asked > int64(s.Caps.MaxGPUs) {
 		found = append(found, Violation{Rule: RuleNominal, Limit: int64(s.Caps.MaxGPUs), Asked: asked,
 			Times: Times{At: start}})
@@ -45,7 +45,7 @@ func (s CapStanding) Violations() []Violation {
 			Asked: int64(s.Lead / time.Second),
 			Times: Times{At: start}})
 	}
-	if length := s.Ask.Window.End.Sub(s.Ask.began()) - s.Ask.Boot; length > s.Caps.MaxWindow {
+	if length := s.Ask.Window.End.Sub(s.Ask.bookingStart()) - s.Ask.Boot; length > s.Caps.MaxWindow {
 		found = append(found, Violation{Rule: RuleWindow, Limit: int64(s.Caps.MaxWindow / time.Second),
 			Asked: int64(length / time.Second),
 			Times: Times{At: start}})

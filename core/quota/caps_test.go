@@ -81,5 +81,5 @@ func TestTheLargestLimitOfGPUHoursHolds(t *testing.T) {
 	a := quota.Ask{Window: hours(0, 1), Spend: quota.Spend{GPUSeconds: most * 3600}}
 	require.Empty(t, quota.MeasureCaps(caps, nil, a, monday).Violations())
 	a.Spend.GPUSeconds++
-	require.Equal(t, []quota.Rule{quota.RuleGPUHours}, rules(quota.MeasureCaps(caps, nil, a, monday).Violations()))
+	require.Equal(t, []quota.Rule{quota.RuleGPUHours}, rulesOf(quota.MeasureCaps(caps, nil, a, monday).Violations()))
 }

@@ -27,10 +27,10 @@ type Shared struct {
 	Use Vector
 }
 
-// kept returns what a member with these limits does not lend, and what it lends.
-func (l *Limits) kept(r Resource) (kept int64, lent Limit) {
+// splitLending returns what a member with these limits does not lend, and what it lends.
+func (l *Limits) splitLending(r Resource) (kept int64, lent Limit) {
 	lent = l.Lending[r]
-	n, bounded := l.nominal(r).Bound()
+	n, bounded := l.nominalOf(r).Bound()
 	if !bounded {
 		return math.MaxInt64, lent
 	}
@@ -41,18 +41,18 @@ func (l *Limits) kept(r Resource) (kept int64, lent Limit) {
 	return n - most, AtMost(most)
 }
 
-// beyond is the part of a use that a member takes from what is shared.
-func (l *Limits) beyond(r Resource, use int64) int64 {
-	kept, _ := l.kept(r)
+// shareUsed is the part of a use that a member takes from what is shared.
+func (l *Limits) shareUsed(r Resource, use int64) int64 {
+	kept, _ := l.splitLending(r)
 	return max(0, use-kept)
 }
 
 func measureShared(h *Holdings, a *Ask, own Vector) Shared {
 	var s Shared
 	for r := range resources {
-		_, s.Lendable[r] = h.Limits.kept(r)
+		_, s.Lendable[r] = h.Limits.splitLending(r)
 		for i := range h.Cohort {
-			_, lent := h.Cohort[i].Limits.kept(r)
+			_, lent := h.Cohort[i].Limits.splitLending(r)
 			s.Lendable[r] = s.Lendable[r].plus(lent)
 		}
 	}
@@ -71,7 +71,7 @@ func sharedPeaks(h *Holdings, a *Ask, own Vector) Vector {
 	var use Vector
 	for r := range resources {
 		if a.Demand[r] > 0 {
-			use[r] = h.Limits.beyond(r, own[r]+a.Demand[r])
+			use[r] = h.Limits.shareUsed(r, own[r]+a.Demand[r])
 		}
 	}
 	if use == (Vector{}) {
@@ -79,10 +79,10 @@ func sharedPeaks(h *Holdings, a *Ask, own Vector) Vector {
 	}
 	for i := range h.Cohort {
 		m := &h.Cohort[i]
-		theirs := peak(m.Committed, a.Window)
+		theirs := peakUse(m.Committed, a.Window)
 		for r := range resources {
 			if use[r] > 0 {
-				use[r] += m.Limits.beyond(r, theirs[r])
+				use[r] += m.Limits.shareUsed(r, theirs[r])
 			}
 		}
 	}
@@ -93,11 +93,11 @@ func sharedPeaks(h *Holdings, a *Ask, own Vector) Vector {
 // changes, and the first of those that are as bad.
 func sharedAt(h *Holdings, a *Ask, r Resource) (worst int64, at time.Time) {
 	for t, more := a.Window.Start, a.Window.Valid(); more; {
-		use := h.Limits.beyond(r, atTime(h.Committed, t)[r]+a.Demand[r])
+		use := h.Limits.shareUsed(r, atTime(h.Committed, t)[r]+a.Demand[r])
 		if use > 0 {
 			for i := range h.Cohort {
 				m := &h.Cohort[i]
-				use += m.Limits.beyond(r, atTime(m.Committed, t)[r])
+				use += m.Limits.shareUsed(r, atTime(m.Committed, t)[r])
 			}
 		}
 		if use > worst {

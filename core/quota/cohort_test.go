@@ -10,8 +10,8 @@ import (
 	"github.com/forewarm/forewarm/core/quota"
 )
 
-// member has a nominal quota of GPUs, and what it may lend and borrow.
-func member(nominal int, lends, borrows int64) quota.Member {
+// newMember has a nominal quota of GPUs, and what it may lend and borrow.
+func newMember(nominal int, lends, borrows int64) quota.Member {
 	return quota.Member{Committed: &quota.Commitments{}, Limits: quota.Limits{
 		GPUs: nominal, Cohort: "all",
 		Lending:   quota.Bounds{quota.GPUs: quota.AtMost(lends)},
@@ -19,7 +19,7 @@ func member(nominal int, lends, borrows int64) quota.Member {
 	}}
 }
 
-func holdings(m quota.Member, others ...quota.Member) quota.Holdings {
+func newHoldings(m quota.Member, others ...quota.Member) quota.Holdings {
 	return quota.Holdings{Limits: m.Limits, Committed: m.Committed, Cohort: others}
 }
 
@@ -34,47 +34,47 @@ func TestACohortLends(t *testing.T) {
 		n      int64
 		want   []quota.Rule
 	}{
-		"all that is idle": {member(4, all, all), []quota.Member{member(4, all, 0), member(4, all, 0)}, 0,
+		"all that is idle": {newMember(4, all, all), []quota.Member{newMember(4, all, 0), newMember(4, all, 0)}, 0,
 			12, nil},
-		"no more than there is": {member(4, all, all), []quota.Member{member(4, all, 0), member(4, all, 0)}, 0,
+		"no more than there is": {newMember(4, all, all), []quota.Member{newMember(4, all, 0), newMember(4, all, 0)}, 0,
 			13, []quota.Rule{quota.RuleCohort}},
-		"up to the borrowing limit": {member(4, all, 2), []quota.Member{member(8, all, 0)}, 0, 6, nil},
-		"beyond the borrowing limit": {member(4, all, 2), []quota.Member{member(8, all, 0)}, 0, 7,
+		"up to the borrowing limit": {newMember(4, all, 2), []quota.Member{newMember(8, all, 0)}, 0, 6, nil},
+		"beyond the borrowing limit": {newMember(4, all, 2), []quota.Member{newMember(8, all, 0)}, 0, 7,
 			[]quota.Rule{quota.RuleNominal}},
-		"only what is lent": {member(4, all, all), []quota.Member{member(8, 3, 0)}, 0, 7, nil},
-		"not what is kept": {member(4, all, all), []quota.Member{member(8, 3, 0)}, 0, 8,
+		"only what is lent": {newMember(4, all, all), []quota.Member{newMember(8, 3, 0)}, 0, 7, nil},
+		"not what is kept": {newMember(4, all, all), []quota.Member{newMember(8, 3, 0)}, 0, 8,
 			[]quota.Rule{quota.RuleCohort}},
-		"what a lender keeps is no loan": {member(4, all, all), []quota.Member{member(8, 3, 0)}, 5, 7, nil},
-		"what a lender uses is not lent": {member(4, all, all), []quota.Member{member(8, 3, 0)}, 6, 7,
+		"what a lender keeps is no loan": {newMember(4, all, all), []quota.Member{newMember(8, 3, 0)}, 5, 7, nil},
+		"what a lender uses is not lent": {newMember(4, all, all), []quota.Member{newMember(8, 3, 0)}, 6, 7,
 			[]quota.Rule{quota.RuleCohort}},
-		"the own is there, if kept": {member(4, 0, all), []quota.Member{member(4, all, all)}, 8, 4, nil},
-		"the own is lent, if lent": {member(4, all, all), []quota.Member{member(4, all, all)}, 8, 1,
+		"the own is there, if kept": {newMember(4, 0, all), []quota.Member{newMember(4, all, all)}, 8, 4, nil},
+		"the own is lent, if lent": {newMember(4, all, all), []quota.Member{newMember(4, all, all)}, 8, 1,
 			[]quota.Rule{quota.RuleCohort}},
 	} {
 		for _, m := range tc.others {
 			m.Committed.Hold(hours(2, 9), gpus(tc.theirs))
 		}
-		require.Equal(t, tc.want, rules(quota.Measure(holdings(tc.me, tc.others...), ask(tc.n)).Violations()), name)
+		require.Equal(t, tc.want, rulesOf(quota.Measure(newHoldings(tc.me, tc.others...), ask(tc.n)).Violations()), name)
 	}
-	alone := member(4, all, all)
+	alone := newMember(4, all, all)
 	alone.Limits.Cohort = ""
-	require.Equal(t, []quota.Rule{quota.RuleNominal}, rules(quota.Measure(holdings(alone), ask(5)).Violations()),
+	require.Equal(t, []quota.Rule{quota.RuleNominal}, rulesOf(quota.Measure(newHoldings(alone), ask(5)).Violations()),
 		"no cohort, no loan")
 }
 
 func TestACohortClearsWhenTheBorrowerIsDone(t *testing.T) {
 	t.Parallel()
-	me, borrower := member(4, quota.Unlimited, 0), member(4, quota.Unlimited, quota.Unlimited)
+	me, borrower := newMember(4, quota.Unlimited, 0), newMember(4, quota.Unlimited, quota.Unlimited)
 	borrower.Committed.Hold(hours(2, 9), gpus(7))
-	found := quota.Measure(holdings(me, borrower), quota.Ask{Window: hours(1, 3), Demand: gpus(2)}).Violations()
+	found := quota.Measure(newHoldings(me, borrower), quota.Ask{Window: hours(1, 3), Demand: gpus(2)}).Violations()
 	require.Equal(t, []quota.Violation{{
 		Rule: quota.RuleCohort, Limit: 8, Asked: 9, Times: quota.Times{At: hours(2, 3).Start,
 			ClearsAt: hours(9, 10).Start},
 	}}, found)
 }
 
-// naive says the rule instant by instant, in the words of Shared.
-func naive(me quota.Member, others []quota.Member, iv calendar.Interval, n int64) (over, cohort bool) {
+// naiveShared says the rule instant by instant, in the words of Shared.
+func naiveShared(me quota.Member, others []quota.Member, iv calendar.Interval, n int64) (over, cohort bool) {
 	part := func(m quota.Member) (kept, lent int64) {
 		nominal := int64(m.Limits.GPUs)
 		lent = nominal
@@ -105,7 +105,7 @@ func TestCohortsFollowTheRule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func() quota.Member {
-			return member(rapid.IntRange(0, 8).Draw(t, "nominal"), rapid.Int64Range(-1, 8).Draw(t, "lends"),
+			return newMember(rapid.IntRange(0, 8).Draw(t, "nominal"), rapid.Int64Range(-1, 8).Draw(t, "lends"),
 				rapid.Int64Range(-1, 8).Draw(t, "borrows"))
 		}
 		all := []quota.Member{draw(), draw(), draw()}
@@ -115,8 +115,8 @@ func TestCohortsFollowTheRule(t *testing.T) {
 			iv := hours(from, from+rapid.IntRange(1, 6).Draw(t, "length"))
 			n := rapid.Int64Range(1, 8).Draw(t, "n")
 			others := append(append([]quota.Member{}, all[:i]...), all[i+1:]...)
-			found := quota.Measure(holdings(all[i], others...), quota.Ask{Window: iv, Demand: gpus(n)}).Violations()
-			over, cohort := naive(all[i], others, iv, n)
+			found := quota.Measure(newHoldings(all[i], others...), quota.Ask{Window: iv, Demand: gpus(n)}).Violations()
+			over, cohort := naiveShared(all[i], others, iv, n)
 			var want []quota.Rule
 			if over {
 				want = append(want, quota.RuleNominal)
@@ -124,12 +124,12 @@ func TestCohortsFollowTheRule(t *testing.T) {
 			if cohort {
 				want = append(want, quota.RuleCohort)
 			}
-			require.Equal(t, want, rules(found))
+			require.Equal(t, want, rulesOf(found))
 			for _, v := range found {
 				if !v.ClearsAt.IsZero() {
 					later := quota.Ask{Window: calendar.Interval{Start: v.ClearsAt, End: v.ClearsAt.Add(iv.Length())},
 						Demand: gpus(n)}
-					require.NotContains(t, rules(quota.Measure(holdings(all[i], others...), later).Violations()),
+					require.NotContains(t, rulesOf(quota.Measure(newHoldings(all[i], others...), later).Violations()),
 						v.Rule)
 				}
 			}
@@ -145,34 +145,34 @@ func TestCohortsFollowTheRule(t *testing.T) {
 func TestOnlyWhatAddsToTheSharedIsStopped(t *testing.T) {
 	t.Parallel()
 	cpus := func(n int64) quota.Vector { return quota.Vector{quota.CPUs: n} }
-	me, other := member(4, 0, quota.Unlimited), member(4, quota.Unlimited, quota.Unlimited)
+	me, other := newMember(4, 0, quota.Unlimited), newMember(4, quota.Unlimited, quota.Unlimited)
 	me.Committed.Hold(hours(0, 3), gpus(6))
 	other.Committed.Hold(hours(0, 3), gpus(9))
-	require.Empty(t, quota.Measure(holdings(me, other),
+	require.Empty(t, quota.Measure(newHoldings(me, other),
 		quota.Ask{Window: hours(1, 2), Demand: cpus(1)}).Violations(), "no GPU is asked for")
 
-	me, other = member(4, 0, quota.Unlimited), member(4, quota.Unlimited, quota.Unlimited)
+	me, other = newMember(4, 0, quota.Unlimited), newMember(4, quota.Unlimited, quota.Unlimited)
 	other.Committed.Hold(hours(0, 2), gpus(9))
 	me.Committed.Hold(hours(2, 4), gpus(3))
-	require.Empty(t, quota.Measure(holdings(me, other), quota.Ask{Window: hours(0, 4), Demand: gpus(2)}).Violations(),
+	require.Empty(t, quota.Measure(newHoldings(me, other), quota.Ask{Window: hours(0, 4), Demand: gpus(2)}).Violations(),
 		"while the other holds too much it takes of its own")
 
 	for _, m := range []*quota.Member{&me, &other} {
 		m.Limits.CPUs, m.Limits.Lending[quota.CPUs] = quota.AtMost(4), quota.AtMost(2)
 	}
 	other.Committed.Hold(hours(0, 4), cpus(3))
-	standing := quota.Measure(holdings(me, other),
+	standing := quota.Measure(newHoldings(me, other),
 		quota.Ask{Window: hours(2, 4), Demand: quota.Vector{quota.GPUs: 2, quota.CPUs: 2}})
 	require.Equal(t, gpus(1), standing.Shared.Use, "one GPU beyond what it keeps, and no CPU")
 }
 
 func TestACohortIsFirstExceededWhereItIsWorst(t *testing.T) {
 	t.Parallel()
-	me, other := member(4, quota.Unlimited, 0), member(4, quota.Unlimited, quota.Unlimited)
+	me, other := newMember(4, quota.Unlimited, 0), newMember(4, quota.Unlimited, quota.Unlimited)
 	for hour, held := range []int64{7, 8, 6, 8, 7} {
 		other.Committed.Hold(hours(hour, hour+1), gpus(held))
 	}
-	found := quota.Measure(holdings(me, other), quota.Ask{Window: hours(0, 5), Demand: gpus(2)}).Violations()
+	found := quota.Measure(newHoldings(me, other), quota.Ask{Window: hours(0, 5), Demand: gpus(2)}).Violations()
 	require.Len(t, found, 1)
 	require.Equal(t, int64(10), found[0].Asked)
 	require.Equal(t, hours(1, 2).Start, found[0].At, "the first of two that are as bad")

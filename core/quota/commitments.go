@@ -54,11 +54,11 @@ func (c *Commitments) Spend(t time.Time, s Spend) {
 	if c.days == nil {
 		c.days, c.months = map[int64]Spend{}, map[int64]Spend{}
 	}
-	note(c.days, dayNumber(t), s)
-	note(c.months, monthNumber(t), s)
+	addSpend(c.days, dayNumber(t), s)
+	addSpend(c.months, monthNumber(t), s)
 }
 
-func note(sums map[int64]Spend, key int64, s Spend) {
+func addSpend(sums map[int64]Spend, key int64, s Spend) {
 	if sum := sums[key].plus(s); sum == (Spend{}) {
 		delete(sums, key)
 	} else {

@@ -12,7 +12,7 @@ import (
 func (c Caps) Tightest(o Caps) Caps {
 	c.MaxGPUs, c.MaxPerDay = min(c.MaxGPUs, o.MaxGPUs), min(c.MaxPerDay, o.MaxPerDay)
 	c.MaxLead, c.MaxWindow = min(c.MaxLead, o.MaxLead), min(c.MaxWindow, o.MaxWindow)
-	if c.GPUHoursPerDay.beyond(o.GPUHoursPerDay) {
+	if c.GPUHoursPerDay.exceeds(o.GPUHoursPerDay) {
 		c.GPUHoursPerDay = o.GPUHoursPerDay
 	}
 	return c
@@ -30,14 +30,14 @@ func (c Caps) Beyond(o Caps) string {
 		return "max_lead_seconds"
 	case c.MaxWindow > o.MaxWindow:
 		return "max_window_seconds"
-	case c.GPUHoursPerDay.beyond(o.GPUHoursPerDay):
+	case c.GPUHoursPerDay.exceeds(o.GPUHoursPerDay):
 		return "gpu_hours_per_day"
 	}
 	return ""
 }
 
-// beyond reports whether the limit allows more than another one.
-func (l Limit) beyond(o Limit) bool { return o.set && (!l.set || l.n > o.n) }
+// exceeds reports whether the limit allows more than another one.
+func (l Limit) exceeds(o Limit) bool { return o.set && (!l.set || l.n > o.n) }
 
 // Sum adds up commitments of which nil ones are nothing. With one that is not nil
 // the sum is that one itself, and follows it.
@@ -63,9 +63,9 @@ func (c *Commitments) absorb(o *Commitments) {
 		at, more = next, again
 	}
 	for _, day := range slices.Sorted(maps.Keys(o.days)) {
-		note(c.days, day, o.days[day])
+		addSpend(c.days, day, o.days[day])
 	}
 	for _, month := range slices.Sorted(maps.Keys(o.months)) {
-		note(c.months, month, o.months[month])
+		addSpend(c.months, month, o.months[month])
 	}
 }

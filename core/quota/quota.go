@@ -44,13 +44,13 @@ type Limits struct {
 func (l Limits) Nominal() Bounds {
 	var all Bounds
 	for r := range resources {
-		all[r] = l.nominal(r)
+		all[r] = l.nominalOf(r)
 	}
 	return all
 }
 
-// nominal is one of Nominal, without making the others.
-func (l *Limits) nominal(r Resource) Limit {
+// nominalOf is one of Nominal, without making the others.
+func (l *Limits) nominalOf(r Resource) Limit {
 	switch r {
 	case GPUs:
 		return AtMost(int64(max(l.GPUs, 0)))
@@ -65,9 +65,9 @@ func (l *Limits) nominal(r Resource) Limit {
 	}
 }
 
-// ceiling is how far it may go whatever the others leave: in a cohort its own
+// ceilingBounds is how far it may go whatever the others leave: in a cohort its own
 // limits and what it may borrow.
-func (l *Limits) ceiling() Bounds {
+func (l *Limits) ceilingBounds() Bounds {
 	own := l.Nominal()
 	if l.Cohort == "" {
 		return own

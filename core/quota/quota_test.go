@@ -24,8 +24,8 @@ func hours(from, to int) calendar.Interval {
 
 func gpus(n int64) quota.Vector { return quota.Vector{quota.GPUs: n} }
 
-// rules lists what a check found, in order.
-func rules(found []quota.Violation) []quota.Rule {
+// rulesOf lists what a check found, in order.
+func rulesOf(found []quota.Violation) []quota.Rule {
 	var names []quota.Rule
 	for _, v := range found {
 		names = append(names, v.Rule)
@@ -114,9 +114,9 @@ func TestCapsHoldExactly(t *testing.T) {
 	a := quota.Ask{Window: hours(31, 33), Demand: gpus(4), Spend: quota.Spend{Cost: 8 * money.USD, GPUSeconds: 8 * 3600}}
 	require.Empty(t, quota.MeasureCaps(caps, &c, a, monday).Violations())
 	require.Equal(t, []quota.Rule{quota.RuleNominal, quota.RuleMoney, quota.RuleLead, quota.RuleWindow},
-		rules(quota.MeasureCaps(quota.Caps{}, &c, a, monday).Violations()), "zero is none of it")
+		rulesOf(quota.MeasureCaps(quota.Caps{}, &c, a, monday).Violations()), "zero is none of it")
 	a.Spend.GPUSeconds++
-	require.Equal(t, []quota.Rule{quota.RuleGPUHours}, rules(quota.MeasureCaps(caps, &c, a, monday).Violations()))
+	require.Equal(t, []quota.Rule{quota.RuleGPUHours}, rulesOf(quota.MeasureCaps(caps, &c, a, monday).Violations()))
 }
 
 func TestCostFallsOnTheDayOfTheStart(t *testing.T) {

@@ -20,8 +20,8 @@ type Ask struct {
 	Speculative bool          `json:",omitzero"` // it is charged to the speculation budget
 }
 
-// began is when the booking began that the ask is about.
-func (a *Ask) began() time.Time {
+// bookingStart is when the booking began that the ask is about.
+func (a *Ask) bookingStart() time.Time {
 	if a.Since.IsZero() {
 		return a.Window.Start
 	}
@@ -75,11 +75,11 @@ func Measure(h Holdings, a Ask) UsageReport {
 // violation: the times, which take a search, stay empty.
 func MeasureWithoutTimes(h Holdings, a Ask) UsageReport {
 	s := UsageReport{
-		Limits: h.Limits, Ask: a, Peak: peak(h.Committed, a.Window),
-		Period: spent(h.Committed, h.Limits.Period, a.began()),
+		Limits: h.Limits, Ask: a, Peak: peakUse(h.Committed, a.Window),
+		Period: spentIn(h.Committed, h.Limits.Period, a.bookingStart()),
 	}
 	if a.Speculative {
-		s.Speculative = spent(h.Speculative, PerDay, a.began())
+		s.Speculative = spentIn(h.Speculative, PerDay, a.bookingStart())
 	}
 	if h.Limits.Cohort != "" {
 		s.Shared = measureShared(&h, &a, s.Peak)
@@ -87,14 +87,14 @@ func MeasureWithoutTimes(h Holdings, a Ask) UsageReport {
 	return s
 }
 
-func peak(c *Commitments, w calendar.Interval) Vector {
+func peakUse(c *Commitments, w calendar.Interval) Vector {
 	if c == nil || !w.Valid() {
 		return Vector{}
 	}
 	return c.Peak(w)
 }
 
-func spent(c *Commitments, p Period, t time.Time) Spend {
+func spentIn(c *Commitments, p Period, t time.Time) Spend {
 	if c == nil {
 		return Spend{}
 	}
@@ -129,7 +129,7 @@ type Violation struct {
 // a period may use. It is a function of the Standing alone.
 func (s UsageReport) Violations() []Violation {
 	var found []Violation
-	ceiling := s.Limits.ceiling()
+	ceiling := s.Limits.ceilingBounds()
 	for r := range resources {
 		if asked := s.Peak[r] + s.Ask.Demand[r]; s.Ask.Demand[r] > 0 && !ceiling[r].Allows(asked) {
 			found = append(found, Violation{Rule: RuleNominal, Resource: r, Limit: ceiling[r].Int64(), Asked: asked})

@@ -22,7 +22,7 @@ func timesOf(h *Holdings, a *Ask, v Violation) Times {
 		_, at := sharedAt(h, a, v.Resource)
 		return Times{At: at, ClearsAt: clearsForCohort(h, a, v)}
 	default:
-		return Times{At: v.Period.Start(a.began()), ClearsAt: clearsInPeriod(h, a, v)}
+		return Times{At: v.Period.Start(a.bookingStart()), ClearsAt: clearsInPeriod(h, a, v)}
 	}
 }
 
@@ -55,7 +55,7 @@ func clearsForOne(h *Holdings, a *Ask, v Violation) time.Time {
 func clearsForCohort(h *Holdings, a *Ask, v Violation) time.Time {
 	t, more := nextChange(h, a.Window.Start)
 	for n := 0; more && n < lookAhead; n++ {
-		if use, _ := sharedAt(h, again(a, t), v.Resource); use <= v.Limit {
+		if use, _ := sharedAt(h, withStart(a, t), v.Resource); use <= v.Limit {
 			return t
 		}
 		t, more = nextChange(h, t)
@@ -70,9 +70,9 @@ func clearsInPeriod(h *Holdings, a *Ask, v Violation) time.Time {
 		return time.Time{}
 	}
 	for t, n := v.Period.Next(a.Window.Start), 0; n < lookAhead; t, n = v.Period.Next(t), n+1 {
-		later := UsageReport{Limits: h.Limits, Ask: *again(a, t), Period: spent(h.Committed, h.Limits.Period, t)}
+		later := UsageReport{Limits: h.Limits, Ask: *withStart(a, t), Period: spentIn(h.Committed, h.Limits.Period, t)}
 		if a.Speculative {
-			later.Speculative = spent(h.Speculative, PerDay, t)
+			later.Speculative = spentIn(h.Speculative, PerDay, t)
 		}
 		if !later.exceeds(v.Rule) {
 			return t
@@ -90,8 +90,8 @@ func (s *UsageReport) exceeds(rule Rule) bool {
 	return false
 }
 
-// again is the ask with another start.
-func again(a *Ask, t time.Time) *Ask {
+// withStart is the ask with another start.
+func withStart(a *Ask, t time.Time) *Ask {
 	later := *a
 	later.Window = calendar.Interval{Start: t, End: t.Add(a.Window.Length())}
 	return &later

@@ -21,7 +21,7 @@ func TestABudgetHoldsExactly(t *testing.T) {
 	a := quota.Ask{Window: hours(1, 2), Spend: quota.Spend{Cost: 5, GPUSeconds: 3600}, Speculative: true}
 	require.Empty(t, quota.Measure(h, a).Violations())
 	a.Spend.Cost++
-	require.Equal(t, []quota.Rule{quota.RuleMoney, quota.RuleSpeculation}, rules(quota.Measure(h, a).Violations()))
+	require.Equal(t, []quota.Rule{quota.RuleMoney, quota.RuleSpeculation}, rulesOf(quota.Measure(h, a).Violations()))
 }
 
 // Limits may be lowered below what is held; who asks for nothing of a resource is
@@ -35,7 +35,7 @@ func TestWhatIsNotAskedForIsNoViolation(t *testing.T) {
 	require.Equal(
 		t,
 		[]quota.Rule{quota.RuleNominal},
-		rules(quota.Measure(h, quota.Ask{Window: hours(1, 2), Demand: gpus(1)}).Violations()),
+		rulesOf(quota.Measure(h, quota.Ask{Window: hours(1, 2), Demand: gpus(1)}).Violations()),
 	)
 }
 
@@ -82,12 +82,12 @@ func TestABudgetClearsOnTheFirstDayWithRoom(t *testing.T) {
 func TestACohortClearsAtTheFirstChangeWithRoom(t *testing.T) {
 	t.Parallel()
 	for changes, found := range map[int]bool{1: true, lookAhead: true, lookAhead + 1: false} {
-		me, borrower := member(4, quota.Unlimited, 0), member(4, quota.Unlimited, quota.Unlimited)
+		me, borrower := newMember(4, quota.Unlimited, 0), newMember(4, quota.Unlimited, quota.Unlimited)
 		for hour := range changes {
 			borrower.Committed.Hold(hours(hour, hour+1), gpus(int64(8-hour%2)))
 		}
 		borrower.Committed.Hold(hours(changes, changes+99), gpus(6))
-		violations := quota.Measure(holdings(me, borrower), quota.Ask{Window: hours(0, 1), Demand: gpus(2)}).
+		violations := quota.Measure(newHoldings(me, borrower), quota.Ask{Window: hours(0, 1), Demand: gpus(2)}).
 			Violations()
 		want := quota.Times{At: monday}
 		if found {

@@ -27,9 +27,9 @@ func TestDiagrams(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# States\n\nGenerated from the transition tables in `core/`; do not edit. " +
 		"`go generate ./core/statemachine` writes it again.\n")
-	b.WriteString(section(&reservation.Machine, "A promise of GPUs over a window."))
-	b.WriteString(section(&allocation.Machine, "GPUs that somebody holds now, or waits for."))
-	b.WriteString(section(&node.Machine,
+	b.WriteString(formatSection(&reservation.Machine, "A promise of GPUs over a window."))
+	b.WriteString(formatSection(&allocation.Machine, "GPUs that somebody holds now, or waits for."))
+	b.WriteString(formatSection(&node.Machine,
 		"One machine. Busy, held and idle are not states: they follow from what sits on it."))
 	if *update {
 		require.NoError(t, os.WriteFile(page, []byte(b.String()), 0o644))
@@ -39,14 +39,14 @@ func TestDiagrams(t *testing.T) {
 	require.Equal(t, b.String(), string(written), "run go generate ./core/statemachine and review the change")
 }
 
-func section[S, E ~string](m *statemachine.Table[S, E], about string) string {
+func formatSection[S, E ~string](m *statemachine.Table[S, E], about string) string {
 	return fmt.Sprintf("\n## %s\n\n%s\n\n```mermaid\n%s```\n\nStates: `%s`.\nLive: `%s`.\nEvents: "+
 		"`%s`.\n\n```sql\nCHECK (%s)\n```\n",
 		strings.ToUpper(m.Name[:1])+m.Name[1:], about, m.Mermaid(), strings.Join(m.Names(), "` `"),
-		join(m.Live()), join(m.Events()), m.SQLCheck("state"))
+		joinWords(m.Live()), joinWords(m.Events()), m.SQLCheck("state"))
 }
 
-func join[T ~string](words []T) string {
+func joinWords[T ~string](words []T) string {
 	text := make([]string, len(words))
 	for i, w := range words {
 		text[i] = string(w)

@@ -18,7 +18,7 @@ var now = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 type light string
 
-func lamp() statemachine.Table[light, light] {
+func newLamp() statemachine.Table[light, light] {
 	return statemachine.Table[light, light]{
 		Name: "lamp", Initial: []light{"off"}, States: []light{"off", "on", "broken"},
 		Transitions: []statemachine.Transition[light, light]{
@@ -31,7 +31,7 @@ func lamp() statemachine.Table[light, light] {
 
 func TestATableAnswersWhatItSays(t *testing.T) {
 	t.Parallel()
-	table := lamp()
+	table := newLamp()
 	require.NoError(t, table.Check())
 	require.Equal(t, []string{"off", "on", "broken"}, table.Names())
 	require.Equal(t, []light{"press", "burn"}, table.Events())
@@ -65,7 +65,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			table := lamp()
+			table := newLamp()
 			tc.change(&table)
 			require.ErrorContains(t, table.Check(), tc.want)
 		})
@@ -82,7 +82,7 @@ type life[S, E ~string, V any] struct {
 	ended   func(V) time.Time
 }
 
-func walk[S, E ~string, V any](t *testing.T, l life[S, E, V]) {
+func walkLife[S, E ~string, V any](t *testing.T, l life[S, E, V]) {
 	t.Helper()
 	require.NoError(t, l.table.Check())
 	legal := 0
@@ -121,7 +121,7 @@ func TestEveryEventInEveryState(t *testing.T) {
 	t.Parallel()
 	t.Run("node", func(t *testing.T) {
 		t.Parallel()
-		walk(t, life[node.State, node.Event, node.Node]{
+		walkLife(t, life[node.State, node.Event, node.Node]{
 			table:   &node.Machine,
 			restore: func(s node.State) (node.Node, error) { return node.Restore(node.Node{ID: "n"}, s) },
 			apply:   func(n node.Node, e node.Event) (node.Node, error) { return n.Apply(e, "why", now) },
@@ -131,7 +131,7 @@ func TestEveryEventInEveryState(t *testing.T) {
 	})
 	t.Run("reservation", func(t *testing.T) {
 		t.Parallel()
-		walk(t, life[reservation.State, reservation.Event, reservation.Reservation]{
+		walkLife(t, life[reservation.State, reservation.Event, reservation.Reservation]{
 			table: &reservation.Machine,
 			restore: func(s reservation.State) (reservation.Reservation, error) {
 				return reservation.Restore(reservation.Reservation{ID: "r"}, s)
@@ -145,7 +145,7 @@ func TestEveryEventInEveryState(t *testing.T) {
 	})
 	t.Run("allocation", func(t *testing.T) {
 		t.Parallel()
-		walk(t, life[allocation.State, allocation.Event, allocation.Allocation]{
+		walkLife(t, life[allocation.State, allocation.Event, allocation.Allocation]{
 			table: &allocation.Machine,
 			restore: func(s allocation.State) (allocation.Allocation, error) {
 				return allocation.Restore(allocation.Allocation{ID: "a"}, s)
@@ -162,16 +162,16 @@ func TestEveryEventInEveryState(t *testing.T) {
 // What nothing can end would be billed, or held, for ever.
 func TestEveryStateHasAWayToAnEnd(t *testing.T) {
 	t.Parallel()
-	require.Empty(t, endless(&node.Machine))
-	require.Empty(t, endless(&reservation.Machine))
-	require.Empty(t, endless(&allocation.Machine))
+	require.Empty(t, endlessStates(&node.Machine))
+	require.Empty(t, endlessStates(&reservation.Machine))
+	require.Empty(t, endlessStates(&allocation.Machine))
 
-	trap := lamp()
+	trap := newLamp()
 	trap.Transitions[2].To = "off"
-	require.Equal(t, []light{"off", "on"}, endless(&trap))
+	require.Equal(t, []light{"off", "on"}, endlessStates(&trap))
 }
 
-func endless[S, E ~string](table *statemachine.Table[S, E]) []S {
+func endlessStates[S, E ~string](table *statemachine.Table[S, E]) []S {
 	ends := map[S]bool{}
 	for _, s := range table.States {
 		ends[s] = table.Terminal(s)

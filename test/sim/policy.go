@@ -31,7 +31,7 @@ func (t Trace) policies(opt Options) ([]*foresee, error) {
 	}
 	var made []*foresee
 	for _, name := range t.tenants() {
-		class, err := forecast.NewFleet(forecast.BuiltIn()).Tenant(name)
+		class, err := forecast.NewOnlineModel(forecast.BuiltIn()).Tenant(name)
 		if err != nil {
 			return nil, fmt.Errorf("making a forecaster: %w", err)
 		}

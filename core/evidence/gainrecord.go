@@ -16,10 +16,10 @@ const (
 	chance = 2
 )
 
-// standing says whether a source may act. It is demoted when its last 20 closes
+// gainRecord says whether a source may act. It is demoted when its last 20 closes
 // together did harm and, if there is an older record, that record does not make it
 // an accident. It comes back when 20 closes since then together helped, clearly.
-type standing struct {
+type gainRecord struct {
 	Gains   []float64 `json:"gains"` // of the last closes, the newest last
 	Demoted bool      `json:"demoted"`
 	Since   int       `json:"since"` // closes since the standing changed, counted up to 20
@@ -33,13 +33,13 @@ type standing struct {
 // maxGain bounds what a single close can count for, in either direction.
 const maxGain = 1e4
 
-// add enters what one close was worth: above 0 it helped.
-func (s *standing) add(gain float64) {
-	if !sound(gain) {
+// addGain enters what one close was worth: above 0 it helped.
+func (s *gainRecord) addGain(gain float64) {
+	if !areFinite(gain) {
 		gain = 0
 	}
-	if s.Gains = append(s.Gains, bounded(gain, -maxGain, maxGain)); len(s.Gains) > window {
-		s.remember(s.Gains[0])
+	if s.Gains = append(s.Gains, isBounded(gain, -maxGain, maxGain)); len(s.Gains) > window {
+		s.rememberGain(s.Gains[0])
 		s.Gains = append(s.Gains[:0], s.Gains[1:]...)
 	}
 	s.Since = min(window, s.Since+1)
@@ -49,15 +49,15 @@ func (s *standing) add(gain float64) {
 		moved += math.Abs(g)
 	}
 	switch full := len(s.Gains) == window; {
-	case !s.Demoted && full && sum < 0 && !s.accident(sum):
+	case !s.Demoted && full && sum < 0 && !s.isAccident(sum):
 		s.Demoted, s.Since = true, 0
 	case s.Demoted && s.Since == window && sum > margin*moved:
 		s.Demoted, s.Since = false, 0
 	}
 }
 
-// remember takes a close into the older record, if the source was acting.
-func (s *standing) remember(gain float64) {
+// rememberGain takes a close into the older record, if the source was acting.
+func (s *gainRecord) rememberGain(gain float64) {
 	if s.Demoted {
 		return
 	}
@@ -67,9 +67,9 @@ func (s *standing) remember(gain float64) {
 	s.Squares = keep*s.Squares + gain*gain
 }
 
-// accident reports whether the older record makes the sum of a window no great
+// isAccident reports whether the older record makes the sum of a window no great
 // surprise.
-func (s standing) accident(sum float64) bool {
+func (s gainRecord) isAccident(sum float64) bool {
 	if s.N < window/2 {
 		return false
 	}
@@ -78,7 +78,7 @@ func (s standing) accident(sum float64) bool {
 	return window*mean-sum < chance*spread
 }
 
-func (s standing) sound() bool {
-	return len(s.Gains) <= window && sound(s.Gains...) && s.Since >= 0 && s.Since <= window &&
-		sound(s.N, s.Sum, s.Squares) && s.N >= 0 && s.N <= most && s.Squares >= 0
+func (s gainRecord) isSound() bool {
+	return len(s.Gains) <= window && areFinite(s.Gains...) && s.Since >= 0 && s.Since <= window &&
+		areFinite(s.N, s.Sum, s.Squares) && s.N >= 0 && s.N <= most && s.Squares >= 0
 }

@@ -18,48 +18,48 @@ const (
 // against statistics stays below ln(1/(1-firstSay)) and a hundredth per close,
 // however wrong the evidence is.
 type calibration struct {
-	Platt    platt    `json:"platt"`
-	Base     float64  `json:"base"` // mean log-odds that statistics gave where this kind spoke
-	N        float64  `json:"n"`    // decayed closes behind Base
-	Weight   float64  `json:"weight"`
-	Standing standing `json:"standing"`
+	Platt    platt      `json:"platt"`
+	Base     float64    `json:"base"` // mean log-odds that statistics gave where this kind spoke
+	N        float64    `json:"n"`    // decayed closes behind Base
+	Weight   float64    `json:"weight"`
+	Standing gainRecord `json:"standing"`
 }
 
 func newCalibration() calibration { return calibration{Platt: newPlatt(), Weight: firstSay} }
 
-// ratio is the calibrated likelihood ratio of a stated chance: by how much hearing
+// likelihoodRatio is the calibrated likelihood ratio of a stated chance: by how much hearing
 // it changes the odds of what statistics expect. It is the odds that the kind's
 // record gives such a statement over the odds that statistics usually have when
 // the kind speaks; with no record yet, when they have it now.
-func (v calibration) ratio(stated, baseline float64) float64 {
+func (v calibration) likelihoodRatio(stated, baseline float64) float64 {
 	base := (priorWeight*logit(baseline) + v.Base*v.N) / (priorWeight + v.N)
-	return bounded(math.Exp(logit(v.Platt.of(stated))-base), 1.0/maxRatio, maxRatio)
+	return isBounded(math.Exp(logit(v.Platt.calibrate(stated))-base), 1.0/maxRatio, maxRatio)
 }
 
-func (v calibration) chance(stated, baseline float64) float64 {
-	return bounded(logistic(logit(baseline)+math.Log(v.ratio(stated, baseline))), floor, surest)
+func (v calibration) blendedChance(stated, baseline float64) float64 {
+	return isBounded(logistic(logit(baseline)+math.Log(v.likelihoodRatio(stated, baseline))), floor, surest)
 }
 
-// score learns from one close and returns by how much log loss was lower with the
+// scoreOutcome learns from one close and returns by how much log loss was lower with the
 // evidence than without.
-func (v *calibration) score(stated, baseline float64, came bool) float64 {
-	with, without := likelihood(v.chance(stated, baseline), came), likelihood(baseline, came)
-	v.Weight = bounded(v.Weight*with/(v.Weight*with+(1-v.Weight)*without), leastSay, MostSay)
+func (v *calibration) scoreOutcome(stated, baseline float64, came bool) float64 {
+	with, without := likelihood(v.blendedChance(stated, baseline), came), likelihood(baseline, came)
+	v.Weight = isBounded(v.Weight*with/(v.Weight*with+(1-v.Weight)*without), leastSay, MostSay)
 	keep := math.Exp2(-1.0 / halfLife)
 	v.Base = (keep*v.N*v.Base + logit(baseline)) / (keep*v.N + 1)
 	v.N = keep*v.N + 1
-	v.Platt.add(stated, came)
+	v.Platt.addOutcome(stated, came)
 	return math.Log(with / without)
 }
 
 func likelihood(p float64, came bool) float64 {
-	if p = bounded(p, floor, surest); came {
+	if p = isBounded(p, floor, surest); came {
 		return p
 	}
 	return 1 - p
 }
 
-func (v calibration) sound() bool {
-	return v.Platt.sound() && sound(v.Base, v.N, v.Weight) && v.N >= 0 && v.N <= most && v.Weight >= 0 &&
-		v.Weight <= MostSay && v.Standing.sound()
+func (v calibration) isSound() bool {
+	return v.Platt.isSound() && areFinite(v.Base, v.N, v.Weight) && v.N >= 0 && v.N <= most && v.Weight >= 0 &&
+		v.Weight <= MostSay && v.Standing.isSound()
 }

@@ -59,15 +59,15 @@ type kind struct {
 	Fleet    track             `json:"fleet"`
 	Tenants  map[string]*track `json:"tenants"`
 	Said     float64           `json:"said"` // mean calibrated chance of its records
-	Standing standing          `json:"standing"`
+	Standing gainRecord        `json:"standing"`
 	Voice    calibration       `json:"voice"`
 }
 
 // account is what is known of one source.
 type account struct {
 	Purse    spendingBudget `json:"purse"`
-	Standing standing       `json:"standing"` // of acting on its records
-	Voice    standing       `json:"voice"`    // of its say in forecasts
+	Standing gainRecord     `json:"standing"` // of acting on its records
+	Voice    gainRecord     `json:"voice"`    // of its say in forecasts
 }
 
 // opened is a record that is not closed yet.
@@ -114,30 +114,30 @@ func (b *TrackRecords) Consider(now time.Time, id string, r Record, t Terms) (De
 		return Decision{}, fmt.Errorf("considering record %q: %w", id, ErrOpen)
 	}
 	t = t.WithDefaults()
-	if r.Check() != nil || !t.sound() {
+	if r.Check() != nil || !t.isSound() {
 		return Decision{Verdict: Invalid}, nil
 	}
-	k, s := b.kind(r), b.account(r.Source)
+	k, s := b.kindOf(r), b.accountOf(r.Source)
 	if k == nil || s == nil || len(b.open) >= maxOpen {
 		return Decision{Verdict: Crowded}, nil
 	}
-	d := t.weigh(r, k.belief(r))
+	d := t.chooseSize(r, k.beliefIn(r))
 	if !d.Until.After(now) {
 		return Decision{Verdict: Late}, nil
 	}
-	s.Purse.refill(now, b.cfg)
+	s.Purse.refillUntil(now, b.cfg)
 	o := opened{Record: r, Worth: t.WaitPrice / t.GPUPrice * t.Boot.Hours()}
 	for i := range sizes {
-		o.Jobs[i], o.Hours[i] = t.jobs(r, i), t.hours(r, i)
+		o.Jobs[i], o.Hours[i] = t.jobsServed(r, i), t.hoursHeld(r, i)
 	}
-	o.Decision, o.Reserved = s.allow(d, k.Standing.Demoted, o.Hours[d.Size])
+	o.Decision, o.Reserved = s.allowSpending(d, k.Standing.Demoted, o.Hours[d.Size])
 	b.open[id] = o
 	return o.Decision, nil
 }
 
-// allow holds an accepted decision against the standings and the purse: what the
-// purse cannot cover whole is held in part.
-func (s *account) allow(d Decision, demoted bool, hours float64) (Decision, float64) {
+// allowSpending holds an accepted decision against the track records and the budget: what the
+// budget cannot cover whole is held in part.
+func (s *account) allowSpending(d Decision, demoted bool, hours float64) (Decision, float64) {
 	if d.Verdict == Accepted && (demoted || s.Standing.Demoted) {
 		d.Verdict = Demoted
 	}
@@ -152,7 +152,7 @@ func (s *account) allow(d Decision, demoted bool, hours float64) (Decision, floa
 		d.GPUs = 0
 		return d, 0
 	}
-	s.Purse.reserve(hours)
+	s.Purse.reserveHours(hours)
 	return d, hours
 }
 
@@ -166,7 +166,7 @@ type Outcome struct {
 	Spent  float64        // GPU-hours that an accepted record really idled
 }
 
-// Close judges an open record by its outcome and takes it off the book. Numbers
+// Close judges an open record by its outcome and takes it off the record. Numbers
 // that cannot be are brought within what can be.
 func (b *TrackRecords) Close(now time.Time, id string, out Outcome) error {
 	o, ok := b.open[id]
@@ -174,40 +174,40 @@ func (b *TrackRecords) Close(now time.Time, id string, out Outcome) error {
 		return fmt.Errorf("closing record %q: %w", id, ErrUnknown)
 	}
 	delete(b.open, id)
-	k, s := b.kind(o.Record), b.account(o.Record.Source)
+	k, s := b.kindOf(o.Record), b.accountOf(o.Record.Source)
 	var came result
 	for i := range sizes {
-		came.saved[i] = bounded(out.Saved[i]/o.Jobs[i], 0, maxSaved)
-		came.idle[i] = bounded(out.Idle[i]/o.Hours[i], 0, 1)
+		came.saved[i] = isBounded(out.Saved[i]/o.Jobs[i], 0, maxSaved)
+		came.idle[i] = isBounded(out.Idle[i]/o.Hours[i], 0, 1)
 	}
-	k.learn(o.Record, came)
+	k.learnResult(o.Record, came)
 	if o.Decision.Verdict != Unworthy { // what the gate refuses does no harm
-		s.judge(&k.Standing, (*account).acting, o.gain(came))
+		s.judgeRecord(&k.Standing, (*account).actingRecord, o.realizedGain(came))
 	}
-	s.Purse.refill(now, b.cfg)
+	s.Purse.refillUntil(now, b.cfg)
 	if o.Decision.Verdict == Accepted { // who held nothing spared nothing
-		s.Purse.settle(o.Reserved, out.Spent, o.Worth*bounded(out.Spared, 0, MaxGPUs), b.cfg)
+		s.Purse.settleReservation(o.Reserved, out.Spent, o.Worth*isBounded(out.Spared, 0, MaxGPUs), b.cfg)
 	}
 	return nil
 }
 
-// gain is what the chosen size was worth, in parts of what its hold could have
+// realizedGain is what the chosen size was worth, in parts of what its hold could have
 // cost: large records and small ones count alike.
-func (o opened) gain(came result) float64 {
+func (o opened) realizedGain(came result) float64 {
 	i := o.Decision.Size
 	return o.Worth*came.saved[i]*o.Jobs[i]/o.Hours[i] - came.idle[i]
 }
 
-func (s *account) acting() *standing   { return &s.Standing }
-func (s *account) speaking() *standing { return &s.Voice }
+func (s *account) actingRecord() *gainRecord      { return &s.Standing }
+func (s *account) calibrationRecord() *gainRecord { return &s.Voice }
 
-// judge enters a close into the standing of its kind and of its source. A kind
+// judgeRecord enters a close into the standing of its kind and of its source. A kind
 // that is demoted is only watched, so it does not speak for its source.
-func (s *account) judge(of *standing, which func(*account) *standing, gain float64) {
+func (s *account) judgeRecord(of *gainRecord, which func(*account) *gainRecord, gain float64) {
 	watched := of.Demoted
-	of.add(gain)
+	of.addGain(gain)
 	if !watched {
-		which(s).add(gain)
+		which(s).addGain(gain)
 	}
 }
 

@@ -12,29 +12,29 @@ import (
 	"github.com/forewarm/forewarm/core/evidence"
 )
 
-// outcome is what comes of good(): all four jobs are spared their wait, or nobody
+// newOutcome is what comes of good(): all four jobs are spared their wait, or nobody
 // comes and every size idles for 11 minutes.
-func outcome(came bool) evidence.Outcome {
+func newOutcome(came bool) evidence.Outcome {
 	var o evidence.Outcome
 	for i := range evidence.Sizes() {
 		if came {
-			o.Saved[i] = min(4, float64(good().Held(i)))
+			o.Saved[i] = min(4, float64(believableRecord().Held(i)))
 			continue
 		}
-		o.Idle[i] = float64(good().Held(i)) * 11 / 60
+		o.Idle[i] = float64(believableRecord().Held(i)) * 11 / 60
 	}
 	return o
 }
 
-// play lets a source speak once and returns the decision and what it really cost
+// playOnce lets a source speak once and returns the decision and what it really cost
 // and earned, in GPU-hours.
-func play(t testing.TB, b *evidence.TrackRecords, now time.Time, came bool) (evidence.Decision, float64) {
+func playOnce(t testing.TB, b *evidence.TrackRecords, now time.Time, came bool) (evidence.Decision, float64) {
 	t.Helper()
-	d, err := b.Consider(now, "x", ahead(now), terms())
+	d, err := b.Consider(now, "x", recordAt(now), userTerms())
 	require.NoError(t, err)
-	o, loss := outcome(came), 0.0
+	o, loss := newOutcome(came), 0.0
 	if d.Verdict == evidence.Accepted {
-		part := float64(d.GPUs) / float64(good().Held(d.Size))
+		part := float64(d.GPUs) / float64(believableRecord().Held(d.Size))
 		o.Spared, o.Spent = part*o.Saved[d.Size], part*o.Idle[d.Size]
 		loss = o.Spent - o.Spared*32/12
 	}
@@ -42,11 +42,11 @@ func play(t testing.TB, b *evidence.TrackRecords, now time.Time, came bool) (evi
 	return d, loss
 }
 
-// run plays n times, and returns what it lost.
-func run(t testing.TB, b *evidence.TrackRecords, now *time.Time, n int, came bool) (acted int, loss float64) {
+// playRepeatedly plays n times, and returns what it lost.
+func playRepeatedly(t testing.TB, b *evidence.TrackRecords, now *time.Time, n int, came bool) (acted int, loss float64) {
 	t.Helper()
 	for range n {
-		d, l := play(t, b, *now, came)
+		d, l := playOnce(t, b, *now, came)
 		*now = now.Add(time.Hour)
 		loss += l
 		if d.Verdict == evidence.Accepted {
@@ -62,14 +62,14 @@ const budget = 100.0
 func TestASabotagedSourceIsDemotedWithinTwentyCloses(t *testing.T) {
 	t.Parallel()
 	b, now := newBook(t, evidence.Config{Allowance: 0.02 * budget}), noon
-	_, loss := run(t, b, &now, 100, true)
+	_, loss := playRepeatedly(t, b, &now, 100, true)
 	require.Less(t, loss, -100.0, "a good source earns")
 	require.True(t, b.TrackRecord("llm", "announced").Acting)
-	acted, loss := run(t, b, &now, 20, false)
+	acted, loss := playRepeatedly(t, b, &now, 20, false)
 	require.Positive(t, acted)
 	require.Positive(t, loss)
 	require.False(t, b.TrackRecord("llm", "announced").Acting)
-	more, _ := run(t, b, &now, 500, false)
+	more, _ := playRepeatedly(t, b, &now, 500, false)
 	require.Zero(t, more, "one that is demoted is only watched")
 	require.Less(t, loss, 0.02*budget, "all that the sabotage cost")
 }
@@ -78,8 +78,8 @@ func TestASabotagedSourceIsDemotedWithinTwentyCloses(t *testing.T) {
 func TestDemotionDoesNotNeedAnEmptyPurse(t *testing.T) {
 	t.Parallel()
 	b, now := newBook(t, evidence.Config{Allowance: 1e5}), noon
-	run(t, b, &now, 100, true)
-	acted, _ := run(t, b, &now, 200, false)
+	playRepeatedly(t, b, &now, 100, true)
+	acted, _ := playRepeatedly(t, b, &now, 200, false)
 	require.LessOrEqual(t, acted, 20)
 }
 
@@ -89,14 +89,14 @@ func TestASourceThatWasNeverRightIsDemotedWithinTwentyCloses(t *testing.T) {
 		b, now := newBook(t, evidence.Config{Allowance: 1e5}), noon
 		acted := 0
 		for range 100 {
-			at := terms()
+			at := userTerms()
 			at.WaitPrice = worth
-			d, err := b.Consider(now, "x", ahead(now), at)
+			d, err := b.Consider(now, "x", recordAt(now), at)
 			require.NoError(t, err)
 			if d.Verdict == evidence.Accepted {
 				acted++
 			}
-			require.NoError(t, b.Close(d.Until, "x", outcome(false)))
+			require.NoError(t, b.Close(d.Until, "x", newOutcome(false)))
 			now = now.Add(time.Hour)
 		}
 		require.LessOrEqual(t, acted, 20, "waiting worth %v", worth)
@@ -106,21 +106,21 @@ func TestASourceThatWasNeverRightIsDemotedWithinTwentyCloses(t *testing.T) {
 func TestADemotedSourceComesBackWhenItHelpsAgain(t *testing.T) {
 	t.Parallel()
 	b, now := newBook(t, evidence.Config{Allowance: 10}), noon
-	run(t, b, &now, 100, true)
-	run(t, b, &now, 60, false)
+	playRepeatedly(t, b, &now, 100, true)
+	playRepeatedly(t, b, &now, 60, false)
 	require.False(t, b.TrackRecord("llm", "announced").Acting)
-	acted, _ := run(t, b, &now, 19, true)
+	acted, _ := playRepeatedly(t, b, &now, 19, true)
 	require.Zero(t, acted, "19 good closes are not enough")
-	acted, loss := run(t, b, &now, 60, true)
+	acted, loss := playRepeatedly(t, b, &now, 60, true)
 	require.GreaterOrEqual(t, acted, 40)
 	require.Negative(t, loss)
 }
 
-// What the purse cannot cover whole is held in part.
+// What the budget cannot cover whole is held in part.
 func TestAShortPurseHoldsLess(t *testing.T) {
 	t.Parallel()
 	b := newBook(t, evidence.Config{Allowance: 0.5})
-	d, err := b.Consider(noon, "x", good(), terms())
+	d, err := b.Consider(noon, "x", believableRecord(), userTerms())
 	require.NoError(t, err)
 	require.Equal(t, evidence.Accepted, d.Verdict)
 	require.Equal(t, 1, d.GPUs, "19 minutes of one GPU are less than half an hour, those of four are not")
@@ -130,14 +130,14 @@ func TestAShortPurseHoldsLess(t *testing.T) {
 func TestALostAllowanceIsRefilledSlowly(t *testing.T) {
 	t.Parallel()
 	b, now := newBook(t, evidence.Config{Allowance: 0.7, Refill: 10 * 24 * time.Hour}), noon
-	acted, loss := run(t, b, &now, 10, false)
+	acted, loss := playRepeatedly(t, b, &now, 10, false)
 	require.LessOrEqual(t, acted, 3, "two GPUs, then one, then none")
 	require.InDelta(t, 0.7, loss+b.TrackRecord("llm", "announced").Left, 0.1)
 	require.Less(t, b.TrackRecord("llm", "announced").Left, 0.4)
 	b, now = newBook(t, b.Config()), noon
-	run(t, b, &now, 3, false)
+	playRepeatedly(t, b, &now, 3, false)
 	now = now.Add(10 * 24 * time.Hour)
-	run(t, b, &now, 1, false)
+	playRepeatedly(t, b, &now, 1, false)
 	require.InDelta(t, 0.7, b.TrackRecord("llm", "announced").Left, 0.01)
 }
 
@@ -148,11 +148,11 @@ func TestReasonsOfASourceStandForThemselves(t *testing.T) {
 	for i := range 200 {
 		now := noon.Add(time.Duration(i) * time.Hour)
 		for _, reason := range []string{"announced", "retry"} {
-			r := ahead(now)
+			r := recordAt(now)
 			r.Reason = reason
-			_, err := b.Consider(now, reason, r, terms())
+			_, err := b.Consider(now, reason, r, userTerms())
 			require.NoError(t, err)
-			require.NoError(t, b.Close(now.Add(time.Hour), reason, outcome(reason == "announced")))
+			require.NoError(t, b.Close(now.Add(time.Hour), reason, newOutcome(reason == "announced")))
 		}
 	}
 	require.True(t, b.TrackRecord("llm", "announced").Acting)
@@ -166,7 +166,7 @@ func TestBeingRightWithoutUpliftEarnsNoTrust(t *testing.T) {
 	b := newBook(t, evidence.Config{Allowance: 100})
 	for i := range 40 {
 		now := noon.Add(time.Duration(i) * time.Hour)
-		_, err := b.Consider(now, "x", ahead(now), terms())
+		_, err := b.Consider(now, "x", recordAt(now), userTerms())
 		require.NoError(t, err)
 		require.NoError(t, b.Close(now, "x", evidence.Outcome{}))
 	}
@@ -181,11 +181,11 @@ func TestTrustIsSharedBetweenTenants(t *testing.T) {
 	b := newBook(t, evidence.Config{Allowance: 1000})
 	trust := func(tenant string, closes int, came bool) (last float64) {
 		for range closes {
-			r := good()
+			r := believableRecord()
 			r.Tenant = tenant
-			d, err := b.Consider(noon, tenant, r, terms())
+			d, err := b.Consider(noon, tenant, r, userTerms())
 			require.NoError(t, err)
-			require.NoError(t, b.Close(noon, tenant, outcome(came)))
+			require.NoError(t, b.Close(noon, tenant, newOutcome(came)))
 			last = d.Trust
 		}
 		return last
@@ -199,7 +199,7 @@ func TestTrustIsSharedBetweenTenants(t *testing.T) {
 	require.Less(t, trust("b", 20, false), 0.3, "and then stands for itself")
 }
 
-// Whatever a source says and whatever comes of it, the book never lets it lose
+// Whatever a source says and whatever comes of it, TrackRecords never lets it lose
 // more than the bound, counted from any moment on.
 func TestAnyAdversaryIsBounded(t *testing.T) {
 	t.Parallel()
@@ -212,7 +212,7 @@ func TestAnyAdversaryIsBounded(t *testing.T) {
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 3600).Draw(t, "gap")) * time.Second)
 			id := fmt.Sprint(i)
-			_, err := b.Consider(now, id, hostile(t, now), terms())
+			_, err := b.Consider(now, id, drawHostile(t, now), userTerms())
 			require.NoError(t, err)
 			if _, _, ok := b.Open(id); ok {
 				open = append(open, id)
@@ -221,7 +221,7 @@ func TestAnyAdversaryIsBounded(t *testing.T) {
 				continue
 			}
 			n := rapid.IntRange(0, len(open)-1).Draw(t, "which")
-			sum += settle(t, b, now, open[n])
+			sum += closeWithOutcome(t, b, now, open[n])
 			open = append(open[:n], open[n+1:]...)
 			if sum < low {
 				low, began = sum, now
@@ -234,10 +234,10 @@ func TestAnyAdversaryIsBounded(t *testing.T) {
 	})
 }
 
-// settle closes a record with any outcome and returns what it really lost.
-func settle(t *rapid.T, b *evidence.TrackRecords, now time.Time, id string) float64 {
+// closeWithOutcome closes a record with any outcome and returns what it really lost.
+func closeWithOutcome(t *rapid.T, b *evidence.TrackRecords, now time.Time, id string) float64 {
 	_, d, _ := b.Open(id)
-	out, lost := wild(t), 0.0
+	out, lost := drawOutcome(t), 0.0
 	if d.Verdict == evidence.Accepted {
 		out.Spent = float64(d.GPUs) * d.Until.Sub(d.From).Hours() * rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t,
 			"spent")
@@ -248,7 +248,7 @@ func settle(t *rapid.T, b *evidence.TrackRecords, now time.Time, id string) floa
 	return lost
 }
 
-func hostile(t *rapid.T, now time.Time) evidence.Record {
+func drawHostile(t *rapid.T, now time.Time) evidence.Record {
 	start := now.Add(time.Duration(rapid.IntRange(-600, 7200).Draw(t, "start")) * time.Second)
 	mid := rapid.SampledFrom([]int{1, 2, 8, 64, evidence.MaxGPUs}).Draw(t, "mid")
 	return evidence.Record{
@@ -260,8 +260,8 @@ func hostile(t *rapid.T, now time.Time) evidence.Record {
 	}
 }
 
-// wild is an outcome that may be any number.
-func wild(t *rapid.T) evidence.Outcome {
+// drawOutcome is an outcome that may be any number.
+func drawOutcome(t *rapid.T) evidence.Outcome {
 	var o evidence.Outcome
 	any := rapid.SampledFrom([]float64{0, 1, 5, -3, math.NaN(), math.Inf(1), math.Inf(-1), 1e300})
 	for i := range evidence.Sizes() {
@@ -278,10 +278,10 @@ func TestWildOutcomesLeaveASoundState(t *testing.T) {
 		b, err := evidence.New(evidence.Config{Allowance: 1e6})
 		require.NoError(t, err)
 		for range rapid.IntRange(1, 40).Draw(t, "records") {
-			_, err := b.Consider(noon, "x", good(), terms())
+			_, err := b.Consider(noon, "x", believableRecord(), userTerms())
 			require.NoError(t, err)
-			require.NoError(t, b.Close(noon, "x", wild(t)))
-			b.Score(good(), rapid.SampledFrom([]float64{0, 0.3, 1, 7, -1, math.NaN(), math.Inf(1)}).Draw(t, "baseline"),
+			require.NoError(t, b.Close(noon, "x", drawOutcome(t)))
+			b.Score(believableRecord(), rapid.SampledFrom([]float64{0, 0.3, 1, 7, -1, math.NaN(), math.Inf(1)}).Draw(t, "baseline"),
 				rapid.Bool().Draw(t, "came"))
 		}
 		data, err := b.MarshalJSON()
@@ -297,13 +297,13 @@ func TestWildOutcomesLeaveASoundState(t *testing.T) {
 func TestOpenAndClose(t *testing.T) {
 	t.Parallel()
 	b := newBook(t, evidence.Config{Allowance: 10})
-	d, err := b.Consider(noon, "x", good(), terms())
+	d, err := b.Consider(noon, "x", believableRecord(), userTerms())
 	require.NoError(t, err)
-	_, err = b.Consider(noon, "x", good(), terms())
+	_, err = b.Consider(noon, "x", believableRecord(), userTerms())
 	require.ErrorIs(t, err, evidence.ErrOpen)
 	r, same, ok := b.Open("x")
 	require.True(t, ok)
-	require.Equal(t, good(), r)
+	require.Equal(t, believableRecord(), r)
 	require.Equal(t, d, same)
 	require.NoError(t, b.Close(noon, "x", evidence.Outcome{}))
 	require.ErrorIs(t, b.Close(noon, "x", evidence.Outcome{}), evidence.ErrUnknown)

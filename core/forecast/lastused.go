@@ -7,15 +7,15 @@ type stair struct {
 	At    int64 `json:"at"`
 }
 
-// stairs remember when each level of demand was last in use, as a staircase: the
+// lastUsedByLevel remember when each level of demand was last in use, as a staircase: the
 // higher the level, the longer ago. The lowest step is the last of the slice.
-type stairs []stair
+type lastUsedByLevel []stair
 
 // maxStairs bounds the memory; beyond it two old steps become one.
 const maxStairs = 40
 
-// leave notes that levels up to level were in use until now.
-func (s stairs) leave(level int, now int64) stairs {
+// leaveLevels notes that levels up to level were in use until now.
+func (s lastUsedByLevel) leaveLevels(level int, now int64) lastUsedByLevel {
 	for len(s) > 0 && s[len(s)-1].Level <= level {
 		s = s[:len(s)-1]
 	}
@@ -26,8 +26,8 @@ func (s stairs) leave(level int, now int64) stairs {
 	return s
 }
 
-// last returns when level was last in use, 0 for never.
-func (s stairs) last(level int) int64 {
+// lastUse returns when level was last in use, 0 for never.
+func (s lastUsedByLevel) lastUse(level int) int64 {
 	for i := len(s) - 1; i >= 0; i-- {
 		if s[i].Level >= level {
 			return s[i].At

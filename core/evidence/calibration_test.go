@@ -17,8 +17,8 @@ func logLoss(p float64, came bool) float64 {
 	return -math.Log(math.Max(0.01, math.Min(0.99, p)))
 }
 
-// mixture is what a forecast made of both says.
-func mixture(b *evidence.TrackRecords, r evidence.Record, baseline float64) float64 {
+// blendForecasts is what a forecast made of both says.
+func blendForecasts(b *evidence.TrackRecords, r evidence.Record, baseline float64) float64 {
 	say := b.Weight(r.Source, r.Reason)
 	return (1-say)*baseline + say*b.Chance(r, baseline)
 }
@@ -33,12 +33,12 @@ func TestTheRegretAgainstStatisticsIsBounded(t *testing.T) {
 		regret, n := 0.0, rapid.IntRange(1, 120).Draw(t, "closes")
 		probability := rapid.Float64Range(0.01, 0.99)
 		for range n {
-			r := good()
+			r := believableRecord()
 			r.Probability = rapid.OneOf(probability, rapid.Just(0.0), rapid.Just(1.0)).Draw(t, "stated")
 			baseline, came := probability.Draw(t, "baseline"), rapid.Bool().Draw(t, "came")
 			say := b.Weight(r.Source, r.Reason)
 			require.True(t, say >= 0 && say <= evidence.MostSay)
-			p := mixture(b, r, baseline)
+			p := blendForecasts(b, r, baseline)
 			require.True(t, p > 0 && p < 1)
 			regret += logLoss(p, came) - logLoss(baseline, came)
 			b.Score(r, baseline, came)
@@ -49,17 +49,17 @@ func TestTheRegretAgainstStatisticsIsBounded(t *testing.T) {
 	})
 }
 
-// say plays closes in which need comes every third time; a true source knows
+// closeRepeatedly plays closes in which need comes every third time; a true source knows
 // when, an inverted one says the opposite.
-func say(b *evidence.TrackRecords, closes int, inverted bool) (gain float64) {
+func closeRepeatedly(b *evidence.TrackRecords, closes int, inverted bool) (gain float64) {
 	for i := range closes {
 		came := i%3 == 0
-		r := good()
+		r := believableRecord()
 		r.Probability = 0.05
 		if came != inverted {
 			r.Probability = 0.95
 		}
-		gain += logLoss(0.33, came) - logLoss(mixture(b, r, 0.33), came)
+		gain += logLoss(0.33, came) - logLoss(blendForecasts(b, r, 0.33), came)
 		b.Score(r, 0.33, came)
 	}
 	return gain
@@ -69,20 +69,20 @@ func TestASabotagedForecasterIsDemotedWithinTwentyCloses(t *testing.T) {
 	t.Parallel()
 	b := newBook(t, evidence.Config{Allowance: 1})
 	require.InDelta(t, 0.25, b.Weight("llm", "announced"), 1e-12, "a new source has a quarter of the say")
-	require.Greater(t, say(b, 100, false), 20.0)
+	require.Greater(t, closeRepeatedly(b, 100, false), 20.0)
 	require.Equal(t, evidence.MostSay, b.Weight("llm", "announced"), "and never more than half")
-	require.Greater(t, say(b, 20, true), -20.0)
+	require.Greater(t, closeRepeatedly(b, 20, true), -20.0)
 	require.Zero(t, b.Weight("llm", "announced"))
-	require.Zero(t, say(b, 7, true), "who is demoted has no say")
+	require.Zero(t, closeRepeatedly(b, 7, true), "who is demoted has no say")
 	require.Zero(t, b.Weight("llm", "other"), "with any reason")
-	say(b, 60, false)
+	closeRepeatedly(b, 60, false)
 	require.Positive(t, b.Weight("llm", "announced"), "and is listened to when right again")
 }
 
 func TestStatedChancesAreCalibrated(t *testing.T) {
 	t.Parallel()
 	b := newBook(t, evidence.Config{Allowance: 1})
-	r := good()
+	r := believableRecord()
 	r.Probability = 0.9
 	require.InDelta(t, 0.9, b.Chance(r, 0.3), 1e-9, "a new source is taken at its word, with a quarter of the say")
 	for i := range 300 {
@@ -99,7 +99,7 @@ func TestChancesAreMonotoneInWhatIsStated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, err := evidence.New(evidence.Config{Allowance: 1})
 		require.NoError(t, err)
-		r, p := good(), rapid.Float64Range(0, 1)
+		r, p := believableRecord(), rapid.Float64Range(0, 1)
 		for range rapid.IntRange(0, 50).Draw(t, "closes") {
 			r.Probability = p.Draw(t, "stated")
 			b.Score(r, p.Draw(t, "baseline"), rapid.Bool().Draw(t, "came"))

@@ -11,9 +11,9 @@ import (
 
 const origin = 1_700_000_000
 
-// class returns a tenant class that has seen a job of one GPU come and go every
+// runClass returns a tenant class that has seen a job of one GPU come and go every
 // few minutes for some hours.
-func class(t testing.TB, f *OnlineModel, hours int) (*Tenant, int64) {
+func runClass(t testing.TB, f *OnlineModel, hours int) (*Tenant, int64) {
 	x, err := f.Tenant("a")
 	require.NoError(t, err)
 	now := int64(origin)
@@ -29,7 +29,7 @@ func class(t testing.TB, f *OnlineModel, hours int) (*Tenant, int64) {
 
 func TestABusyTenantIsExpectedAndASilentOneIsNot(t *testing.T) {
 	t.Parallel()
-	x, now := class(t, NewFleet(BuiltIn()), 24)
+	x, now := runClass(t, NewOnlineModel(BuiltIn()), 24)
 	busy := x.Observe(now)
 	require.Greater(t, busy.Chance(1, 600), 0.25)
 	require.Less(t, busy.Chance(8, 600), 0.05)
@@ -40,14 +40,14 @@ func TestABusyTenantIsExpectedAndASilentOneIsNot(t *testing.T) {
 // What is alike is learned without any prior, too.
 func TestARhythmIsLearnedFromNothing(t *testing.T) {
 	t.Parallel()
-	x, now := class(t, NewFleet(Prior{}), 24*7)
+	x, now := runClass(t, NewOnlineModel(Prior{}), 24*7)
 	require.Greater(t, x.Observe(now).Chance(1, 600), 0.5)
 	require.Less(t, x.Observe(now+3*86400).Chance(1, 600), 0.2)
 }
 
 func TestNothingIsExpectedOfANewTenant(t *testing.T) {
 	t.Parallel()
-	x, err := NewFleet(BuiltIn()).Tenant("new")
+	x, err := NewOnlineModel(BuiltIn()).Tenant("new")
 	require.NoError(t, err)
 	require.EqualValues(t, math.MaxInt64, x.Next(origin))
 	held := x.Observe(origin).Hold(Prices{WaitWorth: 32, Boot: 300}, 0)
@@ -59,7 +59,7 @@ func TestNothingIsExpectedOfANewTenant(t *testing.T) {
 func TestChancesAreConsistent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		x := walk(t, NewFleet(BuiltIn()), 60)
+		x := runRandomJobs(t, NewOnlineModel(BuiltIn()), 60)
 		o := x.Observe(x.past.Last + rapid.Int64Range(0, 4000).Draw(t, "later"))
 		for level := 1; level <= topLevel+1; level++ {
 			for s := 30.0; s < 3000; s *= 1.7 {
@@ -74,8 +74,8 @@ func TestChancesAreConsistent(t *testing.T) {
 	})
 }
 
-// walk lets random jobs come and go.
-func walk(t *rapid.T, f *OnlineModel, events int) *Tenant {
+// runRandomJobs lets random jobs come and go.
+func runRandomJobs(t *rapid.T, f *OnlineModel, events int) *Tenant {
 	x, err := f.Tenant("walk")
 	require.NoError(t, err)
 	now := int64(origin)
@@ -170,7 +170,7 @@ func randomOutlook(t *rapid.T) Outlook {
 		}
 		o.chances[b][landing] = rapid.Float32Range(0, 1).Draw(t, "landing")
 	}
-	o.settle()
+	o.enforceOrder()
 	return o
 }
 
@@ -206,8 +206,8 @@ func TestWhatIsPaidForIsKept(t *testing.T) {
 
 func TestStateGivesTheSameNumbers(t *testing.T) {
 	t.Parallel()
-	f := NewFleet(BuiltIn())
-	x, now := class(t, f, 24)
+	f := NewOnlineModel(BuiltIn())
+	x, now := runClass(t, f, 24)
 	data, err := json.Marshal(f)
 	require.NoError(t, err)
 	var back OnlineModel
@@ -230,7 +230,7 @@ func TestStateGivesTheSameNumbers(t *testing.T) {
 
 func TestWhatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
-	x, err := NewFleet(BuiltIn()).Tenant("a")
+	x, err := NewOnlineModel(BuiltIn()).Tenant("a")
 	require.NoError(t, err)
 	require.NoError(t, x.Submit(origin, 1))
 	before := x.past
@@ -251,7 +251,7 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 func TestLooksAreCausal(t *testing.T) {
 	t.Parallel()
 	say := func(more bool) Outlook {
-		x, now := class(t, NewFleet(BuiltIn()), 5)
+		x, now := runClass(t, NewOnlineModel(BuiltIn()), 5)
 		o := x.Observe(now)
 		if more {
 			require.NoError(t, x.Submit(now+1, 64))
@@ -265,7 +265,7 @@ func TestLooksAreCausal(t *testing.T) {
 // Next names only seconds to come, ever further apart, and then no more.
 func TestLooksGrowRare(t *testing.T) {
 	t.Parallel()
-	x, _ := class(t, NewFleet(BuiltIn()), 1)
+	x, _ := runClass(t, NewOnlineModel(BuiltIn()), 1)
 	now, last, n := x.past.Last, int64(0), 0
 	for next := x.Next(now); next != math.MaxInt64; next = x.Next(now) {
 		require.Greater(t, next, now)
@@ -279,17 +279,17 @@ func TestLooksGrowRare(t *testing.T) {
 
 func TestStairsRememberWhenALevelWasLeft(t *testing.T) {
 	t.Parallel()
-	var s stairs
-	s = s.leave(10, 100)
-	s = s.leave(4, 200)
-	require.EqualValues(t, 200, s.last(4))
-	require.EqualValues(t, 100, s.last(5))
-	require.EqualValues(t, 0, s.last(11))
-	s = s.leave(6, 300)
-	require.EqualValues(t, 300, s.last(1))
+	var s lastUsedByLevel
+	s = s.leaveLevels(10, 100)
+	s = s.leaveLevels(4, 200)
+	require.EqualValues(t, 200, s.lastUse(4))
+	require.EqualValues(t, 100, s.lastUse(5))
+	require.EqualValues(t, 0, s.lastUse(11))
+	s = s.leaveLevels(6, 300)
+	require.EqualValues(t, 300, s.lastUse(1))
 	require.Len(t, s, 2)
 	for i := range 500 {
-		s = s.leave(1000-i, int64(400+i))
+		s = s.leaveLevels(1000-i, int64(400+i))
 	}
 	require.LessOrEqual(t, len(s), maxStairs)
 }
@@ -297,7 +297,7 @@ func TestStairsRememberWhenALevelWasLeft(t *testing.T) {
 // BenchmarkLook is one arrival or end, with what is learned, and the decision
 // after it.
 func BenchmarkLook(b *testing.B) {
-	x, now := class(b, NewFleet(BuiltIn()), 48)
+	x, now := runClass(b, NewOnlineModel(BuiltIn()), 48)
 	b.ReportAllocs()
 	for b.Loop() {
 		now += 60
@@ -311,8 +311,8 @@ func BenchmarkLook(b *testing.B) {
 
 func TestQuantilesOfStartAndDuration(t *testing.T) {
 	t.Parallel()
-	x, now := class(t, NewFleet(BuiltIn()), 24)
-	require.Zero(t, (&past{}).lasts(0.5))
+	x, now := runClass(t, NewOnlineModel(BuiltIn()), 24)
+	require.Zero(t, (&past{}).durationQuantile(0.5))
 	low, high := x.Lasts(0.1), x.Lasts(0.9)
 	require.True(t, 64 <= low && low < high && high <= 128, "jobs of 120 s: %v to %v", low, high)
 

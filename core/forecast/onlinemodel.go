@@ -10,7 +10,7 @@ import (
 
 // OnlineModel predicts for any number of tenant classes, and learns from all of them
 // what is alike. Times are Unix seconds. The same calls give the same numbers,
-// and no number depends on anything later than its call. A Fleet is not safe for
+// and no number depends on anything later than its call. An OnlineModel is not safe for
 // concurrent use.
 type OnlineModel struct {
 	model   *model
@@ -19,20 +19,20 @@ type OnlineModel struct {
 	tenants map[string]*Tenant
 }
 
-// maxClasses bounds the tenant classes of a Fleet.
+// maxClasses bounds the tenant classes of an OnlineModel.
 const maxClasses = 10_000
 
-// ErrClasses says that a Fleet has as many tenant classes as it may.
+// ErrClasses says that an OnlineModel has as many tenant classes as it may.
 var ErrClasses = errors.New("too many tenant classes")
 
-// NewFleet returns a Fleet that begins with what the prior knows.
-func NewFleet(p Prior, options ...Option) *OnlineModel {
+// NewOnlineModel returns an OnlineModel that begins with what the prior knows.
+func NewOnlineModel(p Prior, options ...Option) *OnlineModel {
 	f := &OnlineModel{model: newModel(), pace: 1, tenants: map[string]*Tenant{}}
 	for _, o := range options {
 		o(f)
 	}
 	if len(p.data) > 0 {
-		if err := f.model.network.restore(p.data); err != nil { // it was read before
+		if err := f.model.network.decode(p.data); err != nil { // it was read before
 			f.model = newModel()
 		}
 	}
@@ -52,7 +52,7 @@ func (f *OnlineModel) Tenant(name string) (*Tenant, error) {
 	return t, nil
 }
 
-// Tenant is one tenant class of a Fleet: jobs that share GPUs.
+// Tenant is one tenant class of an OnlineModel: jobs that share GPUs.
 type Tenant struct {
 	fleet    *OnlineModel
 	number   int
@@ -77,11 +77,11 @@ const (
 // ErrTime, or if at lies before what was told last, and then nothing has
 // changed.
 func (t *Tenant) Submit(at int64, gpus int) error {
-	if err := t.check(at, gpus); err != nil {
+	if err := t.checkEvent(at, gpus); err != nil {
 		return fmt.Errorf("counting an arrival: %w", err)
 	}
 	at *= t.fleet.pace
-	t.past.submit(at, gpus)
+	t.past.countArrival(at, gpus)
 	t.arrivals = append(t.arrivals, submission{at, t.past.Demand})
 	return nil
 }
@@ -89,17 +89,17 @@ func (t *Tenant) Submit(at int64, gpus int) error {
 // End tells that a job that was submitted ended, or was withdrawn. It fails as
 // Submit does.
 func (t *Tenant) End(at int64, gpus int, submitted int64) error {
-	if err := t.check(at, gpus); err != nil {
+	if err := t.checkEvent(at, gpus); err != nil {
 		return fmt.Errorf("counting an end: %w", err)
 	}
-	t.past.end(at*t.fleet.pace, gpus, max(0, at-submitted)*t.fleet.pace)
+	t.past.countEnd(at*t.fleet.pace, gpus, max(0, at-submitted)*t.fleet.pace)
 	return nil
 }
 
 // latest is the year 2200.
 const latest = 7_258_118_400
 
-func (t *Tenant) check(at int64, gpus int) error {
+func (t *Tenant) checkEvent(at int64, gpus int) error {
 	switch {
 	case gpus < 1 || gpus > MaxJob:
 		return fmt.Errorf("%d GPUs: %w", gpus, ErrGPUs)
@@ -128,7 +128,7 @@ func (t *Tenant) Bytes() int {
 // jobs that ended lately took at most: an estimate to a doubling; 0 if none has
 // ended.
 func (t *Tenant) Lasts(quantile float64) float64 {
-	return t.past.lasts(quantile) / float64(t.fleet.pace)
+	return t.past.durationQuantile(quantile) / float64(t.fleet.pace)
 }
 
 // Observe returns what is to be expected from now on. What earlier looks came to is
@@ -136,19 +136,19 @@ func (t *Tenant) Lasts(quantile float64) float64 {
 // that one.
 func (t *Tenant) Observe(now int64) Outlook {
 	now = max(now*t.fleet.pace, t.past.Last)
-	t.past.fade(now)
-	t.learn(now)
-	e := t.example()
+	t.past.fadeTo(now)
+	t.learnUntil(now)
+	e := t.newExample()
 	e.at, e.demand = now, t.past.Demand
-	t.past.see(now, &e.look)
+	t.past.fillFeatures(now, &e.look)
 	for _, part := range t.fleet.hidden {
-		e.look.hide(part)
+		e.look.hidePart(part)
 	}
-	t.predict(e)
+	t.fillChances(e)
 	o := Outlook{Demand: t.past.Demand, pace: float64(t.fleet.pace), bins: e.bins, chances: e.said}
-	t.keep(e)
+	t.keepExample(e)
 	t.looked = now
-	o.settle()
+	o.enforceOrder()
 	return o
 }
 
@@ -160,21 +160,21 @@ const (
 	thoroughly = 16
 )
 
-// predict fills in the chances, and how many bins have one.
-func (t *Tenant) predict(e *example) {
+// fillChances fills in the chances, and how many bins have one.
+func (t *Tenant) fillChances(e *example) {
 	m := t.fleet.model
-	m.network.begin(&e.look)
+	m.network.prepareInputs(&e.look)
 	t.count++
 	for e.bins = 0; e.bins < bins; e.bins++ {
 		said := &e.said[e.bins]
-		m.chance(&e.look, e.bins, t.number, said)
+		m.chancesOf(&e.look, e.bins, t.number, said)
 		if said[faintKnot] < faint && t.count%thoroughly != 0 {
 			return
 		}
 	}
 }
 
-func (t *Tenant) example() *example {
+func (t *Tenant) newExample() *example {
 	if n := len(t.spare); n > 0 {
 		e := t.spare[n-1]
 		t.spare = t.spare[:n-1]
@@ -183,8 +183,8 @@ func (t *Tenant) example() *example {
 	return &example{}
 }
 
-// keep lets e wait for what comes of it.
-func (t *Tenant) keep(e *example) {
+// keepExample lets e wait for what comes of it.
+func (t *Tenant) keepExample(e *example) {
 	if n := len(t.examples); n > 0 {
 		last := t.examples[n-1]
 		last.lasted = e.at - last.at
@@ -198,42 +198,42 @@ func (t *Tenant) keep(e *example) {
 	t.unseen++
 }
 
-// learn takes what has come true into the tenant's record and into the model.
-func (t *Tenant) learn(now int64) {
+// learnUntil takes what has come true into the tenant's record and into the model.
+func (t *Tenant) learnUntil(now int64) {
 	for t.unseen > 0 {
 		e := t.examples[len(t.examples)-t.unseen]
 		if e.at+seenKnot > now || t.unseen == 1 { // the last one has not lasted yet
 			break
 		}
-		hit := e.needed(t.arrivals)
-		t.past.come(&hit, e.lasted)
+		hit := e.neededBins(t.arrivals)
+		t.past.countOutcome(&hit, e.lasted)
 		t.unseen--
 	}
 	done := 0
 	for done < len(t.examples)-t.unseen && t.examples[done].at+longestKnot <= now {
-		t.teach(t.examples[done])
+		t.teachModel(t.examples[done])
 		done++
 	}
 	if done > 0 {
 		t.spare = append(t.spare, t.examples[:done]...)
 		t.examples = slices.Delete(t.examples, 0, done)
-		t.forget(now)
+		t.forgetArrivals(now)
 	}
 }
 
-func (t *Tenant) teach(e *example) {
-	e.close(t.arrivals)
+func (t *Tenant) teachModel(e *example) {
+	e.closeWith(t.arrivals)
 	m := t.fleet.model
 	for b := range min(bins, e.bins+1) {
 		if b%4 == 0 {
-			m.network.observe(&e.look, b)
+			m.network.observeInputs(&e.look, b)
 		}
-		m.learn(e, b, t.number)
+		m.learnBin(e, b, t.number)
 	}
 }
 
-// forget drops the arrivals that no example waits for.
-func (t *Tenant) forget(now int64) {
+// forgetArrivals drops the arrivals that no example waits for.
+func (t *Tenant) forgetArrivals(now int64) {
 	oldest := now
 	if len(t.examples) > 0 {
 		oldest = t.examples[0].at
@@ -260,15 +260,15 @@ const (
 // else if nothing happens before: math.MaxInt64 if none will. An event calls for
 // a look at once.
 func (t *Tenant) Next(now int64) int64 {
-	next := t.next(now * t.fleet.pace)
+	next := t.nextByClock(now * t.fleet.pace)
 	if next == math.MaxInt64 {
 		return next
 	}
 	return max(now+1, next/t.fleet.pace)
 }
 
-// next is Next by the Fleet's own clock.
-func (t *Tenant) next(now int64) int64 {
+// nextByClock is Next by the model's own clock.
+func (t *Tenant) nextByClock(now int64) int64 {
 	since := now - t.past.Last
 	if e := max(t.past.Submitted, t.past.EndedAt); e > 0 {
 		since = now - e

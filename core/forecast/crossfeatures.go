@@ -9,11 +9,11 @@ const tableBits = 16
 // spare so that a place is half a cache line.
 const slot = 8
 
-// crosses is a linear model of the outputs over pairs and triples of coarse
+// crossFeatures is a linear model of the outputs over pairs and triples of coarse
 // features, hashed into one table (Weinberger et al., "Feature Hashing for Large
 // Scale Multitask Learning", ICML 2009). It learns by heart what the network
 // only sees the outline of: what is usual for one tenant.
-type crosses struct {
+type crossFeatures struct {
 	weights []float32
 	squares []float32
 	rate    float32
@@ -22,16 +22,16 @@ type crosses struct {
 	id      uint64
 }
 
-func newCrosses(rate float64) *crosses {
-	return &crosses{weights: make([]float32, slot<<tableBits), squares: make([]float32, slot<<tableBits),
+func newCrosses(rate float64) *crossFeatures {
+	return &crossFeatures{weights: make([]float32, slot<<tableBits), squares: make([]float32, slot<<tableBits),
 		rate: float32(rate)}
 }
 
-// coarse cuts a binary logarithm into two steps a doubling.
-func coarse(x float32) int { return int(math.Floor(float64(x)*2)) + 40 }
+// coarseLog cuts a binary logarithm into two steps a doubling.
+func coarseLog(x float32) int { return int(math.Floor(float64(x)*2)) + 40 }
 
-// add hashes one feature made of values.
-func (c *crosses) add(a, b, d int) {
+// addFeature hashes one feature made of values.
+func (c *crossFeatures) addFeature(a, b, d int) {
 	c.id++
 	h := c.id*0x9e3779b97f4a7c15 + 0x1234567
 	h = (h ^ uint64(a+77)) * 0xff51afd7ed558ccd
@@ -41,34 +41,34 @@ func (c *crosses) add(a, b, d int) {
 	c.at = append(c.at, int(h>>(64-tableBits))*slot)
 }
 
-// find looks up the features of one bin of one tenant.
-func (c *crosses) find(l *look, bin, tenant int) {
+// findFeatures looks up the features of one bin of one tenant.
+func (c *crossFeatures) findFeatures(l *features, bin, tenant int) {
 	c.at, c.id = c.at[:0], 0
 	t, b := &l.tenant, &l.bin[bin]
-	age, since, ended := coarse(b[0]), coarse(t[2]), coarse(b[7])
-	r1, r5, r30, r2h, r12h, r7d := coarse(b[1]), coarse(b[2]), coarse(b[3]), coarse(b[4]), coarse(b[5]), coarse(b[6])
-	demand, jobs := coarse(t[0]/2), coarse(t[6])
-	s0, s1, s2, s3 := coarse(b[15]), coarse(b[16]), coarse(b[17]), coarse(b[18])
-	for _, x := range [...]int{0, age, r5, r30, r2h, r12h, r7d, since, coarse(t[1] / 2), demand, ended, s0, s1, s2,
+	age, since, ended := coarseLog(b[0]), coarseLog(t[2]), coarseLog(b[7])
+	r1, r5, r30, r2h, r12h, r7d := coarseLog(b[1]), coarseLog(b[2]), coarseLog(b[3]), coarseLog(b[4]), coarseLog(b[5]), coarseLog(b[6])
+	demand, jobs := coarseLog(t[0]/2), coarseLog(t[6])
+	s0, s1, s2, s3 := coarseLog(b[15]), coarseLog(b[16]), coarseLog(b[17]), coarseLog(b[18])
+	for _, x := range [...]int{0, age, r5, r30, r2h, r12h, r7d, since, coarseLog(t[1] / 2), demand, ended, s0, s1, s2,
 		s3} {
-		c.add(x, bin, 0)
+		c.addFeature(x, bin, 0)
 	}
 	for _, x := range [...][3]int{
 		{age, r30, 0}, {r1, r30, 0}, {since, r30, 0}, {age, since, 0}, {jobs, r30, 0}, {r30, r12h, 0}, {age, r5, bin},
 		{demand, age, 0}, {ended, r5, 0},
 		{s0, s2, 0}, {s1, since, 0}, {s2, age, 0}, {s3, r30, 0},
-		{coarse(t[32]), coarse(t[31]), since / 2}, {coarse(t[33]), coarse(t[16]), 0},
-		{coarse(t[18]) / 2, coarse(t[20]) / 2, coarse(t[3]) / 2},
+		{coarseLog(t[32]), coarseLog(t[31]), since / 2}, {coarseLog(t[33]), coarseLog(t[16]), 0},
+		{coarseLog(t[18]) / 2, coarseLog(t[20]) / 2, coarseLog(t[3]) / 2},
 	} {
-		c.add(x[0], x[1], x[2])
+		c.addFeature(x[0], x[1], x[2])
 	}
 	for _, x := range [...]int{bin, age, r30, since, r5} {
-		c.add(x, tenant, 1)
+		c.addFeature(x, tenant, 1)
 	}
 }
 
-// score adds the weights of the places found to z.
-func (c *crosses) score(z *[outputs]float32) {
+// addScores adds the weights of the places found to z.
+func (c *crossFeatures) addScores(z *[outputs]float32) {
 	for _, i := range c.at {
 		w := (*[slot]float32)(c.weights[i:])
 		for k := range z {
@@ -84,8 +84,8 @@ const (
 	eagerFor = 1000 // examples
 )
 
-// learn takes a step against the errors at the places found.
-func (c *crosses) learn(errors *[outputs]float32) {
+// learnFromErrors takes a step against the errors at the places found.
+func (c *crossFeatures) learnFromErrors(errors *[outputs]float32) {
 	rate := c.rate * float32(1+eager*math.Exp(-c.learned/eagerFor))
 	c.learned++
 	for _, i := range c.at {

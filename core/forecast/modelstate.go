@@ -9,12 +9,12 @@ import (
 	"math"
 )
 
-// fleetVersion grows when the stored form of a Fleet changes its meaning.
-const fleetVersion = 2
+// modelVersion grows when the stored form of an OnlineModel changes its meaning.
+const modelVersion = 2
 
-// fleetState is the stored form of a Fleet. Looks that wait for what comes true
+// modelState is the stored form of an OnlineModel. Looks that wait for what comes true
 // are not part of it: after a restart those of the last 40 minutes are lost.
-type fleetState struct {
+type modelState struct {
 	Version int                    `json:"version"`
 	Pace    int64                  `json:"pace"`
 	Network []byte                 `json:"network"`
@@ -30,8 +30,8 @@ type tenantState struct {
 
 // MarshalJSON writes what was learned.
 func (f *OnlineModel) MarshalJSON() ([]byte, error) {
-	s := fleetState{Version: fleetVersion, Pace: f.pace, Network: f.model.network.store(),
-		Crosses: f.model.crosses.store(), Learned: f.model.crosses.learned, Tenants: map[string]tenantState{}}
+	s := modelState{Version: modelVersion, Pace: f.pace, Network: f.model.network.encode(),
+		Crosses: f.model.crosses.encode(), Learned: f.model.crosses.learned, Tenants: map[string]tenantState{}}
 	for name, t := range f.tenants {
 		s.Tenants[name] = tenantState{t.number, t.past}
 	}
@@ -41,20 +41,20 @@ func (f *OnlineModel) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON wrote. A state of another version, or one
 // that cannot have come from counting, is an error, and f stays as it was.
 func (f *OnlineModel) UnmarshalJSON(data []byte) error {
-	var s fleetState
+	var s modelState
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&s); err != nil {
 		return fmt.Errorf("decoding the forecaster's state: %w", err)
 	}
-	if s.Version != fleetVersion {
-		return fmt.Errorf("the forecaster's state has version %d, want %d", s.Version, fleetVersion)
+	if s.Version != modelVersion {
+		return fmt.Errorf("the forecaster's state has version %d, want %d", s.Version, modelVersion)
 	}
 	if s.Pace < 1 || s.Pace > MaxPace {
 		return fmt.Errorf("the forecaster's state has a clock of pace %d: %w", s.Pace, errState)
 	}
 	fresh := &OnlineModel{model: newModel(), pace: s.Pace, tenants: map[string]*Tenant{}}
-	if err := errors.Join(fresh.model.network.restore(s.Network), fresh.model.crosses.restore(s.Crosses)); err != nil {
+	if err := errors.Join(fresh.model.network.decode(s.Network), fresh.model.crosses.decode(s.Crosses)); err != nil {
 		return fmt.Errorf("restoring the forecaster's model: %w", err)
 	}
 	if !(s.Learned >= 0) {
@@ -63,7 +63,7 @@ func (f *OnlineModel) UnmarshalJSON(data []byte) error {
 	fresh.model.crosses.learned = s.Learned
 	numbers := map[int]bool{}
 	for name, t := range s.Tenants {
-		if err := t.Past.sound(latest * s.Pace); err != nil || t.Number < 0 || numbers[t.Number] {
+		if err := t.Past.checkSound(latest * s.Pace); err != nil || t.Number < 0 || numbers[t.Number] {
 			return fmt.Errorf("restoring a tenant class: number %d: %w", t.Number, errors.Join(errState, err))
 		}
 		numbers[t.Number] = true
@@ -78,8 +78,8 @@ func (f *OnlineModel) UnmarshalJSON(data []byte) error {
 
 var errState = errors.New("it cannot have come from counting")
 
-// sound says what cannot be in p before the second latest, or returns nil.
-func (p *past) sound(latest int64) error {
+// checkSound says what cannot be in p before the second latest, or returns nil.
+func (p *past) checkSound(latest int64) error {
 	switch {
 	case p.Last < 0 || p.Last >= latest || p.Demand < 0 || p.Jobs < 0 || p.Largest < 0 || p.Largest > MaxJob:
 		return errors.New("a count is out of range")
@@ -106,9 +106,9 @@ func (p *past) sound(latest int64) error {
 	return nil
 }
 
-// store writes the places of the table that were ever learned: each as its
+// encode writes the places of the table that were ever learned: each as its
 // number and its weights and squares.
-func (c *crosses) store() []byte {
+func (c *crossFeatures) encode() []byte {
 	var out []byte
 	for at := 0; at < len(c.weights); at += slot {
 		w, s := c.weights[at:at+outputs], c.squares[at:at+outputs]
@@ -124,8 +124,8 @@ func (c *crosses) store() []byte {
 	return out
 }
 
-// restore reads what store wrote.
-func (c *crosses) restore(data []byte) error {
+// decode reads what store wrote.
+func (c *crossFeatures) decode(data []byte) error {
 	const row = 4 + 8*outputs
 	if len(data)%row != 0 {
 		return errState

@@ -16,7 +16,7 @@ type spendingBudget struct {
 	Earned  float64   `json:"earned"`
 }
 
-func (p *spendingBudget) refill(now time.Time, c Config) {
+func (p *spendingBudget) refillUntil(now time.Time, c Config) {
 	if p.Since.IsZero() {
 		p.Balance, p.Since = c.Allowance, now
 	}
@@ -24,26 +24,26 @@ func (p *spendingBudget) refill(now time.Time, c Config) {
 		p.Balance += c.Allowance * float64(d) / float64(c.Refill)
 		p.Since = now
 	}
-	p.top(c)
+	p.capBalance(c)
 }
 
-// top keeps what can be lost, set aside or not, within one allowance.
-func (p *spendingBudget) top(c Config) { p.Balance = max(0, min(p.Balance, c.Allowance-p.Held)) }
+// capBalance keeps what can be lost, set aside or not, within one allowance.
+func (p *spendingBudget) capBalance(c Config) { p.Balance = max(0, min(p.Balance, c.Allowance-p.Held)) }
 
-func (p *spendingBudget) reserve(hours float64) {
+func (p *spendingBudget) reserveHours(hours float64) {
 	p.Balance, p.Held = max(0, p.Balance-hours), p.Held+hours
 }
 
-// settle ends a reservation with what it really cost and earned.
-func (p *spendingBudget) settle(reserved, spent, earned float64, c Config) {
-	spent = bounded(spent, 0, reserved)
-	earned = bounded(earned, 0, MaxGPUs)
+// settleReservation ends a reservation with what it really cost and earned.
+func (p *spendingBudget) settleReservation(reserved, spent, earned float64, c Config) {
+	spent = isBounded(spent, 0, reserved)
+	earned = isBounded(earned, 0, MaxGPUs)
 	p.Held = max(0, p.Held-reserved)
 	p.Balance += reserved - spent + earned
 	p.Spent, p.Earned = p.Spent+spent, p.Earned+earned
-	p.top(c)
+	p.capBalance(c)
 }
 
-func (p spendingBudget) sound() bool {
-	return sound(p.Balance, p.Held, p.Spent, p.Earned) && p.Balance >= 0 && p.Held >= 0 && p.Spent >= 0 && p.Earned >= 0
+func (p spendingBudget) isSound() bool {
+	return areFinite(p.Balance, p.Held, p.Spent, p.Earned) && p.Balance >= 0 && p.Held >= 0 && p.Spent >= 0 && p.Earned >= 0
 }
